@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"strings"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -19,17 +18,17 @@ type answer struct {
 	idle   time.Duration // allowed between two pieces
 	asked  time.Time
 
-	think     think
-	calls     callJoiner
-	reader    *calls.Reader // of calls in the text
-	reasoning []byte        // from fields of its own
-	usage     Usage
-	timings   json.RawMessage // of llama.cpp
-	finish    string
-	begun     bool
-	first     time.Duration // from asked until it began
-	looked    int           // bytes of the text when it was last looked at for what may be shown
-	shown     string
+	think   think
+	thought bool // in a field of its own
+	calls   callJoiner
+	reader  *calls.Reader // of calls in the text
+	usage   Usage
+	timings json.RawMessage // of llama.cpp
+	finish  string
+	begun   bool
+	first   time.Duration // from asked until it began
+	looked  int           // bytes of the text when it was last looked at for what may be shown
+	shown   string
 }
 
 // read takes the events up to the end of the answer.
@@ -79,7 +78,7 @@ func (a *answer) take(c chunk) {
 			continue
 		}
 		for _, d := range []delta{choice.Delta, choice.Message} {
-			a.reasoning = append(append(a.reasoning, d.ReasoningContent...), d.Reasoning...)
+			a.thought = a.thought || d.ReasoningContent+d.Reasoning != ""
 			a.think.write(string(d.Content + d.Refusal))
 			for _, f := range d.ToolCalls {
 				a.calls.add(f)
@@ -117,9 +116,8 @@ func (a *answer) show(text string) {
 
 // reply ends the answer.
 func (a *answer) reply() Reply {
-	text, thought := a.think.finish()
-	thought = strings.TrimSpace(strings.TrimSpace(string(a.reasoning)) + "\n\n" + thought)
-	r := withCalls(Reply{Text: text, Reasoning: thought, ToolCalls: a.calls.calls, Finish: a.finish, Usage: withTimings(a.usage, a.timings), First: a.first}, a.reader)
+	r := Reply{Text: a.think.finish(), ToolCalls: a.calls.calls, Finish: a.finish, Usage: withTimings(a.usage, a.timings), First: a.first}
+	r = withCalls(r, a.reader)
 	if a.stream != nil && r.Text != a.shown && r.Text != "" {
 		a.show(r.Text)
 	}
@@ -127,9 +125,9 @@ func (a *answer) reply() Reply {
 }
 
 // whyEmpty says why there is nothing in an answer.
-func whyEmpty(r Reply) string {
+func whyEmpty(r Reply, thought bool) string {
 	switch {
-	case r.Finish == "length" && r.Reasoning != "":
+	case r.Finish == "length" && thought:
 		return "the model used all of max_output for thinking: raise llm.models max_output, or choose a model that thinks less"
 	case r.Finish == "length":
 		return "the answer was cut before it began: raise llm.models max_output"

@@ -83,7 +83,6 @@ type Usage struct {
 // Reply is a model's whole answer.
 type Reply struct {
 	Text      string     // what people may read; no thinking in it
-	Reasoning string     // what the model thought aloud, for the operator
 	ToolCalls []ToolCall // every one has a name and an ID of its own
 	Finish    string     // "stop", "tool_calls", "length" (the answer was cut) …
 	Usage     Usage

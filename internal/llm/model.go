@@ -190,7 +190,7 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 	reply := a.reply()
 	reply.Model = m.Name
 	if reply.Text == "" && len(reply.ToolCalls) == 0 {
-		return Reply{}, &failure{kind: Empty, text: whyEmpty(reply), again: reply.Finish != "length"}
+		return Reply{}, &failure{kind: Empty, text: whyEmpty(reply, a.thought || a.think.thought), again: reply.Finish != "length"}
 	}
 	return reply, nil
 }

@@ -217,7 +217,7 @@ func (m *Models) Window(role string) (window, maxOutput int) {
 // unknown role is "chat". The answer streams: stream (which may be nil) gets the
 // whole visible text so far each time it has grown; when a request is made again,
 // or by the next model, that text begins anew. Thinking reaches neither stream
-// nor Reply.Text.
+// nor Reply.
 //
 // A cancelled ctx ends it at once with ctx's error. Any other failure is an
 // *Error: that of the role's first model, because it is the one to be repaired;

@@ -29,17 +29,14 @@ type think struct {
 	rest      string          // undecided end of the input: may be the beginning of a tag
 	text      strings.Builder // the answer so far
 	inside    strings.Builder // the open block so far, its tag included
-	blocks    []string        // the finished blocks
+	thought   bool            // something stood in a finished block
 	open      bool            // in a block
 	lineStart bool            // its tag began a line
 	lone      bool            // a closing tag without an opening one was seen
 }
 
-func (t *think) add(s string) {
-	if s = strings.TrimSpace(s); s != "" {
-		t.blocks = append(t.blocks, s)
-	}
-}
+// drop notes that there was thinking. Nobody is shown it.
+func (t *think) drop(s string) { t.thought = t.thought || strings.TrimSpace(s) != "" }
 
 // write takes the next piece.
 func (t *think) write(piece string) {
@@ -95,7 +92,7 @@ func (t *think) tag(tag string, open bool) {
 	case t.open && open, !t.open && quoted(t.text.String()):
 		t.literal(tag)
 	case t.open: // the end of the block
-		t.add(t.inside.String()[tagEnd(t.inside.String()):])
+		t.drop(t.inside.String()[tagEnd(t.inside.String()):])
 		t.inside.Reset()
 		t.open = false
 	case open:
@@ -105,7 +102,7 @@ func (t *think) tag(tag string, open bool) {
 		t.open = true
 		t.inside.WriteString(tag)
 	default: // a closing tag alone
-		t.add(t.text.String())
+		t.drop(t.text.String())
 		t.text.Reset()
 		t.lone = true
 	}
@@ -135,22 +132,22 @@ func fenced(s string) bool {
 
 // visible is what people may read so far.
 func (t *think) visible() string {
-	if t.hold && !t.lone && len(t.blocks) == 0 {
+	if t.hold && !t.lone && !t.thought {
 		return ""
 	}
 	return strings.TrimSpace(t.text.String())
 }
 
-// finish ends the input and returns the answer and the thinking.
-func (t *think) finish() (text, reasoning string) {
+// finish ends the input and returns the answer.
+func (t *think) finish() (text string) {
 	t.literal(t.rest)
 	t.rest = ""
 	if block := t.inside.String(); t.open && t.lineStart {
-		t.add(block[tagEnd(block):])
+		t.drop(block[tagEnd(block):])
 	} else if t.open {
 		t.text.WriteString(block)
 	}
 	t.inside.Reset()
 	t.open = false
-	return strings.TrimSpace(t.text.String()), strings.Join(t.blocks, "\n\n")
+	return strings.TrimSpace(t.text.String())
 }

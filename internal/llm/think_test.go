@@ -6,20 +6,20 @@ import (
 )
 
 func TestThink(t *testing.T) {
-	tests := []struct{ name, in, text, thought string }{
-		{"none", "plain <b>text</b> 1 < 2", "plain <b>text</b> 1 < 2", ""},
-		{"a block", "<think>\nplan\n</think>\n\nHi", "Hi", "plan"},
-		{"the other tag, other case", "<Thinking>plan</THINKING>Hi", "Hi", "plan"},
-		{"two blocks", "<think>one</think>Hi <think>two</think>there", "Hi there", "one\n\ntwo"},
-		{"only a closing tag", "plan\nmore\n</think>\nHi", "Hi", "plan\nmore"},
-		{"a tag named in the thinking", "<think>a <think> tag and </think> too</think>Hi", "Hi", "a <think> tag and\n\ntoo"},
-		{"never closed at the beginning", "<think>plan without end", "", "plan without end"},
-		{"never closed in a line", "The <think> tag opens", "The <think> tag opens", ""},
-		{"in code", "Write `<think>` and `</think>`", "Write `<think>` and `</think>`", ""},
-		{"in a fence", "So:\n```\n<think>x</think>\n```\nis it", "So:\n```\n<think>x</think>\n```\nis it", ""},
-		{"half a tag at the end", "1 <thi", "1 <thi", ""},
-		{"empty block", "<think>\n\n</think>\n\nHi", "Hi", ""},
-		{"unbalanced fence in the thinking", "<think>```\nx</think>Hi", "Hi", "```\nx"},
+	tests := []struct{ name, in, text string }{
+		{"none", "plain <b>text</b> 1 < 2", "plain <b>text</b> 1 < 2"},
+		{"a block", "<think>\nplan\n</think>\n\nHi", "Hi"},
+		{"the other tag, other case", "<Thinking>plan</THINKING>Hi", "Hi"},
+		{"two blocks", "<think>one</think>Hi <think>two</think>there", "Hi there"},
+		{"only a closing tag", "plan\nmore\n</think>\nHi", "Hi"},
+		{"a tag named in the thinking", "<think>a <think> tag and </think> too</think>Hi", "Hi"},
+		{"never closed at the beginning", "<think>plan without end", ""},
+		{"never closed in a line", "The <think> tag opens", "The <think> tag opens"},
+		{"in code", "Write `<think>` and `</think>`", "Write `<think>` and `</think>`"},
+		{"in a fence", "So:\n```\n<think>x</think>\n```\nis it", "So:\n```\n<think>x</think>\n```\nis it"},
+		{"half a tag at the end", "1 <thi", "1 <thi"},
+		{"empty block", "<think>\n\n</think>\n\nHi", "Hi"},
+		{"unbalanced fence in the thinking", "<think>```\nx</think>Hi", "Hi"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -30,9 +30,8 @@ func TestThink(t *testing.T) {
 					f.write(rest[:n])
 					rest = rest[n:]
 				}
-				text, thought := f.finish()
-				if text != tt.text || thought != tt.thought {
-					t.Fatalf("in pieces of %d: text %q, want %q; thinking %q, want %q", size, text, tt.text, thought, tt.thought)
+				if text := f.finish(); text != tt.text {
+					t.Fatalf("in pieces of %d: %q, want %q", size, text, tt.text)
 				}
 			}
 		})
@@ -49,16 +48,15 @@ func FuzzThink(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in string, size uint8) {
 		var whole, cut think
 		whole.write(in)
-		text, thought := whole.finish()
+		text := whole.finish()
 		step := int(size)%16 + 1
 		for rest := in; rest != ""; {
 			n := min(step, len(rest))
 			cut.write(rest[:n])
 			rest = rest[n:]
 		}
-		text2, thought2 := cut.finish()
-		if text != text2 || thought != thought2 {
-			t.Fatalf("whole: %q / %q\nin pieces of %d: %q / %q", text, thought, step, text2, thought2)
+		if text2 := cut.finish(); text != text2 {
+			t.Fatalf("whole: %q, in pieces of %d: %q", text, step, text2)
 		}
 		if text != cut.visible() {
 			t.Fatalf("visible at the end %q, finished %q", cut.visible(), text)

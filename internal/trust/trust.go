@@ -1,8 +1,8 @@
 // Package trust labels text: whose hands it went through, and who may read it.
 //
 // Every part of a prompt carries a label, and so does every row that outlives a turn. What is
-// made from several texts gets the meet of their labels. Two questions are decided by labels
-// and nowhere else: whether an act is allowed (Integrity, with the table in package tool) and
+// made from several texts is trusted as the least trusted of them. Two questions are decided by
+// labels and nowhere else: whether an act is allowed (Integrity, with the table in package tool) and
 // whether a row may be read (Place.MayRead).
 package trust
 
@@ -42,7 +42,7 @@ func (i Integrity) String() string {
 type Readers string
 
 const (
-	// Nobody may read it: what was put together from texts of different readers.
+	// Nobody may read it: nothing says who may.
 	Nobody Readers = ""
 	// Everybody is all who may talk to the assistant.
 	Everybody Readers = "shared"
@@ -84,28 +84,11 @@ func (r Readers) Check() error {
 	return fmt.Errorf("%q is no scope; there are %s@user:server, %s!id:server and %s", string(r), personPrefix, roomPrefix, Everybody)
 }
 
-// Meet is the readers who may read both r and o. Where that is neither of them it is Nobody:
-// who the members of a room are is not known here.
-func (r Readers) Meet(o Readers) Readers {
-	switch {
-	case r == o, o == Everybody:
-		return r
-	case r == Everybody:
-		return o
-	}
-	return Nobody
-}
-
 // Label is what is known of a text's origin and readers. The zero value is foreign text that
 // nobody may read.
 type Label struct {
 	Integrity Integrity
 	Readers   Readers
-}
-
-// Meet is the label of what is made from texts of both labels.
-func (l Label) Meet(o Label) Label {
-	return Label{Integrity: min(l.Integrity, o.Integrity), Readers: l.Readers.Meet(o.Readers)}
 }
 
 // Place is where an answer is read, and who asked for it.

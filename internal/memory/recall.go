@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -80,24 +81,27 @@ func (s *Store) WorkingSet(entries []Entry) []Entry {
 	if !s.recalls || len(entries) <= s.lines {
 		return entries
 	}
-	by := map[Scope][]int{}
+	type dated struct {
+		created int64
+		i       int
+	}
+	by := map[Scope][]dated{}
 	for i, e := range entries {
-		by[e.Scope] = append(by[e.Scope], i)
+		by[e.Scope] = append(by[e.Scope], dated{e.CreatedAt.UnixMilli(), i})
 	}
 	in := make([]bool, len(entries))
 	for _, at := range by {
-		newest := func(i, j int) int { return entries[j].CreatedAt.Compare(entries[i].CreatedAt) }
-		slices.SortStableFunc(at, newest)
-		used := slices.DeleteFunc(slices.Clone(at), func(i int) bool { return entries[i].Hits == 0 })
-		slices.SortStableFunc(used, func(i, j int) int { return entries[j].Hits - entries[i].Hits })
+		slices.SortFunc(at, func(a, b dated) int { return cmp.Or(cmp.Compare(b.created, a.created), cmp.Compare(a.i, b.i)) })
+		used := slices.DeleteFunc(slices.Clone(at), func(d dated) bool { return entries[d.i].Hits == 0 })
+		slices.SortStableFunc(used, func(a, b dated) int { return entries[b.i].Hits - entries[a.i].Hits })
 		left := s.lines
-		for _, i := range used[:min(s.lines-s.lines/2, len(used))] {
-			in[i] = true
+		for _, d := range used[:min(s.lines-s.lines/2, len(used))] {
+			in[d.i] = true
 			left--
 		}
-		for _, i := range at {
-			if left > 0 && !in[i] {
-				in[i] = true
+		for _, d := range at {
+			if left > 0 && !in[d.i] {
+				in[d.i] = true
 				left--
 			}
 		}

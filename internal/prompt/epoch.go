@@ -51,9 +51,7 @@ func (e *epoch) compare(c *content) (gone bool, fresh []int) {
 			continue
 		}
 		for _, id := range s.Lines {
-			if _, ok := c.has[id]; !ok {
-				gone = true
-			}
+			gone = gone || !c.says(id)
 			if s.Message == 0 {
 				inPrefix[id] = true
 			}

@@ -3,6 +3,7 @@ package prompt
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"reverie/internal/memory"
 	"reverie/internal/task"
@@ -51,17 +52,15 @@ func memoryContent(entries, set []memory.Entry, files string) *content {
 	}
 	if len(set) < len(entries) {
 		c.rest = "the others come up when they are needed, or with search_memory"
-	}
-	done := newContent(c)
-	if len(set) < len(entries) {
-		for _, e := range entries {
-			id := lineID(oneLine(e.Text, longest))
-			if _, shown := done.has[id]; !shown {
-				done.has[id] = -1
+		c.more = sync.OnceValue(func() map[uint64]bool {
+			more := make(map[uint64]bool, len(entries))
+			for _, e := range entries {
+				more[lineID(oneLine(e.Text, longest))] = true
 			}
-		}
+			return more
+		})
 	}
-	return done
+	return newContent(c)
 }
 
 // gatherTasks gathers the open tasks that may be read where the answer is, most urgent first.

@@ -34,6 +34,14 @@ type content struct {
 	size int            // characters of the lines, joined
 	ids  []uint64       // hash of each line
 	has  map[uint64]int // id → index
+
+	more func() map[uint64]bool // ids of what the source says beside the lines; nil = nothing. Seldom asked, and long
+}
+
+// says reports whether the source still says the line.
+func (c *content) says(id uint64) bool {
+	_, shown := c.has[id]
+	return shown || c.more != nil && c.more()[id]
 }
 
 // newContent completes c.

@@ -86,7 +86,8 @@ func (s *Store) WorkingSet(entries []Entry) []Entry {
 		i       int
 	}
 	by := map[Scope][]dated{}
-	for i, e := range entries {
+	for i := range entries {
+		e := &entries[i] // large, and there are many
 		by[e.Scope] = append(by[e.Scope], dated{e.CreatedAt.UnixMilli(), i})
 	}
 	in := make([]bool, len(entries))
@@ -107,9 +108,9 @@ func (s *Store) WorkingSet(entries []Entry) []Entry {
 		}
 	}
 	var out []Entry
-	for i, e := range entries {
-		if in[i] || e.Pinned {
-			out = append(out, e)
+	for i := range entries {
+		if in[i] || entries[i].Pinned {
+			out = append(out, entries[i])
 		}
 	}
 	return out

@@ -185,7 +185,10 @@ func (m *model) limit() Limit {
 	case m.Window > 0:
 		l = Limit{Tokens: m.Window, Label: Enforced, Source: "configured"}
 	case l.Tokens == 0:
-		l = Limit{Tokens: defaultWindow, Label: Default, Source: w.nothing()}
+		l = Limit{Tokens: defaultWindow, Label: Default, Source: "the server does not say"}
+		if w.asked.IsZero() {
+			l.Source = "the server was not asked yet"
+		}
 	}
 	got := w.learned
 	if got.Tokens > 0 && m.cfg.Now().Sub(got.At) < keepLearned &&
@@ -193,13 +196,6 @@ func (m *model) limit() Limit {
 		return got
 	}
 	return l
-}
-
-func (w *windows) nothing() string {
-	if w.asked.IsZero() {
-		return "the server was not asked yet"
-	}
-	return "the server does not say"
 }
 
 func (m *model) detection() Detection {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -60,9 +59,8 @@ func saidLimit(text string) int {
 	text = strings.ToLower(text)
 	for _, r := range saidLimits {
 		if m := r.FindStringSubmatch(text); m != nil {
-			n, err := strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64)
-			if err == nil && plausible(n) > 0 {
-				return plausible(n)
+			if n := tokens(strings.ReplaceAll(m[1], ",", "")); n > 0 {
+				return n
 			}
 		}
 	}

@@ -22,15 +22,14 @@ type count int
 
 // UnmarshalJSON takes any JSON value.
 func (c *count) UnmarshalJSON(b []byte) error {
-	*c = 0
-	if n, err := strconv.ParseFloat(strings.TrimSpace(string(b)), 64); err == nil {
-		*c = count(plausible(n))
-	}
+	*c = count(tokens(string(b)))
 	return nil
 }
 
-func plausible(n float64) int {
-	if n >= leastTokens && n <= mostTokens && n == float64(int(n)) {
+// tokens reads a number of tokens; 0 = it is none that a window can have.
+func tokens(s string) int {
+	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err == nil && n >= leastTokens && n <= mostTokens && n == float64(int(n)) {
 		return int(n)
 	}
 	return 0
@@ -192,9 +191,8 @@ func readShow(raw []byte, _ string) (said, error) {
 	}
 	for line := range strings.Lines(o.Parameters) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
-			n, err := strconv.ParseFloat(f[1], 64)
-			if err == nil && plausible(n) > 0 {
-				a.limit = Limit{Tokens: plausible(n), Label: Estimated}
+			if n := tokens(f[1]); n > 0 {
+				a.limit = Limit{Tokens: n, Label: Estimated}
 			}
 		}
 	}

@@ -66,8 +66,7 @@ func detecting(t *testing.T, d *described, c ModelConfig, set func(*Config)) *Mo
 	if set != nil {
 		set(&cfg)
 	}
-	m := configured(t, cfg)
-	return m
+	return configured(t, cfg)
 }
 
 func says200(body string) http.HandlerFunc { return status(200, body) }

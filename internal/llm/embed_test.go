@@ -19,19 +19,11 @@ func embedder(t *testing.T, path string, steps ...http.HandlerFunc) (*Embedding,
 	t.Helper()
 	s := script(t, steps...)
 	e, err := NewEmbedding(EmbeddingConfig{BaseURL: s.URL + path, APIKey: "sekret-key", Model: "embed-small",
-		Retry: Retry{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}})
+		Retry: Retry{Sleep: (&waits{}).sleep}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e, s
-}
-
-// respond answers with status and body.
-func respond(status int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(status)
-		fmt.Fprint(w, body)
-	}
 }
 
 func TestEmbedBothProtocols(t *testing.T) {
@@ -44,7 +36,7 @@ func TestEmbedBothProtocols(t *testing.T) {
 			asked := ""
 			e, s := embedder(t, path, func(w http.ResponseWriter, r *http.Request) {
 				asked = r.URL.Path
-				respond(200, answer)(w, r)
+				status(200, answer)(w, r)
 			})
 			got, err := e.Embed(t.Context(), []string{"one", " ", "two"})
 			if err != nil {
@@ -104,7 +96,7 @@ func TestEmbedTrouble(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			e, s := embedder(t, "/api", respond(tt.status, tt.body))
+			e, s := embedder(t, "/api", status(tt.status, tt.body))
 			got, err := e.Embed(t.Context(), []string{"one", "two"})
 			var failed *Error
 			if !errors.As(err, &failed) || got != nil {
@@ -119,7 +111,7 @@ func TestEmbedTrouble(t *testing.T) {
 			if tt.requests == 1 {
 				return
 			}
-			e, _ = embedder(t, "/api", respond(tt.status, tt.body), respond(200, good))
+			e, _ = embedder(t, "/api", status(tt.status, tt.body), status(200, good))
 			if _, err := e.Embed(t.Context(), []string{"one", "two"}); err != nil {
 				t.Errorf("a second try that works is not taken: %v", err)
 			}
@@ -129,7 +121,7 @@ func TestEmbedTrouble(t *testing.T) {
 
 // TestEmbedDimensionStays: another model behind the same name is noticed.
 func TestEmbedDimensionStays(t *testing.T) {
-	e, _ := embedder(t, "/api", respond(200, `{"embeddings":[[1,0]]}`), respond(200, `{"embeddings":[[1,0,0]]}`))
+	e, _ := embedder(t, "/api", status(200, `{"embeddings":[[1,0]]}`), status(200, `{"embeddings":[[1,0,0]]}`))
 	if _, err := e.Embed(t.Context(), []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
@@ -184,11 +176,11 @@ func TestEmbedBatches(t *testing.T) {
 // Holds W11.
 func TestEmbedTooLong(t *testing.T) {
 	refusals := map[string]http.HandlerFunc{
-		"413":       respond(413, `{"error":"batch size 3 > maximum allowed batch size 2","error_type":"Validation"}`),
-		"llama.cpp": respond(500, `{"error":{"code":500,"message":"input is too large to process. increase the physical batch size"}}`),
-		"openai":    respond(400, `{"error":{"message":"This model's maximum context length is 8192 tokens"}}`),
-		"tei":       respond(422, `{"error":"Input validation error: inputs must have less than 512 tokens. Given: 1132"}`),
-		"ollama":    respond(400, `{"error":"the input length exceeds the context length"}`),
+		"413":       status(413, `{"error":"batch size 3 > maximum allowed batch size 2","error_type":"Validation"}`),
+		"llama.cpp": status(500, `{"error":{"code":500,"message":"input is too large to process. increase the physical batch size"}}`),
+		"openai":    status(400, `{"error":{"message":"This model's maximum context length is 8192 tokens"}}`),
+		"tei":       status(422, `{"error":"Input validation error: inputs must have less than 512 tokens. Given: 1132"}`),
+		"ollama":    status(400, `{"error":"the input length exceeds the context length"}`),
 	}
 	for name, refuse := range refusals {
 		t.Run(name, func(t *testing.T) {

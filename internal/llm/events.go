@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -162,12 +163,7 @@ func (b *eventBody) whole(start []byte) error {
 }
 
 func isEventField(line []byte) bool {
-	for _, f := range []string{":", "event:", "id:", "retry:"} {
-		if bytes.HasPrefix(line, []byte(f)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{":", "event:", "id:", "retry:"}, func(f string) bool { return bytes.HasPrefix(line, []byte(f)) })
 }
 
 // excerpt is the first n runes of s on one line, quoted.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -166,12 +167,7 @@ var (
 )
 
 func says(text string, any []string) bool {
-	for _, s := range any {
-		if strings.Contains(text, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(any, func(s string) bool { return strings.Contains(text, s) })
 }
 
 func sortServer(e *serverError, h http.Header) *failure {

@@ -2,9 +2,6 @@ package llm
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -26,19 +23,10 @@ var loop = Request{
 // wire returns the body of the request as it goes over the network.
 func wire(t *testing.T, c ModelConfig, req Request) string {
 	t.Helper()
-	var body []byte
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil || r.ContentLength != int64(len(body)) {
-			t.Errorf("read %d bytes of %d: %v", len(body), r.ContentLength, err)
-		}
-		answers("fine")(w, r)
-	}))
-	defer s.Close()
+	s := script(t, answers("fine"))
 	c.Name, c.Model, c.BaseURL = "a", "m", s.URL
-	m := configured(t, Config{Models: []ModelConfig{c}})
-	ask(t, m, req)
-	return string(body)
+	ask(t, configured(t, Config{Models: []ModelConfig{c}}), req)
+	return s.raw[0]
 }
 
 // Who is not configured for marks gets the same bytes whether there are any.

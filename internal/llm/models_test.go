@@ -25,6 +25,7 @@ type scripted struct {
 	mu     sync.Mutex
 	steps  []http.HandlerFunc
 	bodies []map[string]any // of the requests, in order
+	raw    []string
 	auth   []string
 }
 
@@ -34,6 +35,9 @@ func script(t *testing.T, steps ...http.HandlerFunc) *scripted {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body map[string]any
 		raw, err := io.ReadAll(r.Body)
+		if r.ContentLength != int64(len(raw)) {
+			t.Errorf("a body of %d bytes is said to have %d", len(raw), r.ContentLength)
+		}
 		if err == nil && len(raw) > 0 {
 			err = json.Unmarshal(raw, &body)
 		}
@@ -42,7 +46,7 @@ func script(t *testing.T, steps ...http.HandlerFunc) *scripted {
 		}
 		s.mu.Lock()
 		step := s.steps[min(len(s.bodies), len(s.steps)-1)]
-		s.bodies = append(s.bodies, body)
+		s.bodies, s.raw = append(s.bodies, body), append(s.raw, string(raw))
 		s.auth = append(s.auth, r.Header.Get("Authorization"))
 		s.mu.Unlock()
 		step(w, r)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -72,12 +73,7 @@ func told(messages []Message) []Message {
 
 // pictured reports whether a request has pictures.
 func pictured(req Request) bool {
-	for _, m := range req.Messages {
-		if len(m.Pictures) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(req.Messages, func(m Message) bool { return len(m.Pictures) > 0 })
 }
 
 // sight is what is known of whether a model can see.

@@ -7,7 +7,6 @@ import (
 	"image/png"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,69 +27,59 @@ func pixels(t *testing.T) string {
 	return file
 }
 
-// sighted is a server that records chat requests and answers what say returns for them.
-type sighted struct {
-	show, props string // answers of /api/show and /props; "" = 404
-	refuse      string // answer to a request with pictures, with status 500; "" = none
-	bodies      []string
-}
-
-func (s *sighted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	answer := map[string]string{"/api/show": s.show, "/props": s.props}[r.URL.Path]
-	switch {
-	case r.URL.Path == "/v1/chat/completions":
-		s.bodies = append(s.bodies, string(body))
-		if s.refuse != "" && strings.Contains(string(body), "image_url") {
-			w.WriteHeader(http.StatusInternalServerError)
-			io.WriteString(w, s.refuse)
-			return
-		}
-		io.WriteString(w, `{"choices":[{"message":{"role":"assistant","content":"seen"},"finish_reason":"stop"}]}`)
-	case r.URL.Path == "/v1/audio/transcriptions":
-		s.bodies = append(s.bodies, string(body))
-		io.WriteString(w, `{"text":" Hello there. "}`)
-	case answer != "":
-		io.WriteString(w, answer)
-	default:
-		w.WriteHeader(http.StatusNotFound)
+// heard answers with a text, and keeps the requests.
+func heard(bodies *[]string, answer func(body string) (status int, text string)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		*bodies = append(*bodies, string(body))
+		code, text := answer(string(body))
+		status(code, text)(w, r)
 	}
 }
 
 func TestPictures(t *testing.T) {
 	yes, no := true, false
+	can := func(all string) http.HandlerFunc {
+		return says200(`{"model_info":{},"parameters":"","capabilities":[` + all + `]}`)
+	}
+	type paths = map[string]http.HandlerFunc
 	for _, tt := range []struct {
-		name   string
-		config *bool
-		server sighted
-		sees   bool
-		asked  int // requests to the model
+		name    string
+		config  *bool
+		paths   paths
+		refuses bool
+		sees    bool
+		asked   int // requests to the model
 	}{
-		{"configured", &yes, sighted{}, true, 1},
-		{"configured that it cannot", &no, sighted{show: `{"model_info":{},"parameters":"","capabilities":["vision"]}`}, false, 1},
-		{"nobody says", nil, sighted{}, false, 1},
-		{"ollama says so", nil, sighted{show: `{"model_info":{},"parameters":"","capabilities":["completion","vision"]}`}, true, 1},
-		{"ollama says it cannot", nil, sighted{show: `{"model_info":{},"parameters":"","capabilities":["completion"]}`}, false, 1},
-		{"llama.cpp says so", nil, sighted{props: `{"default_generation_settings":{"n_ctx":8192},"modalities":{"vision":true}}`}, true, 1},
-		{"configured, but refused", &yes, sighted{refuse: `{"error":{"code":500,"message":"image input is not supported - hint: provide the mmproj"}}`}, false, 2},
+		{"configured", &yes, paths{}, false, true, 1},
+		{"configured that it cannot", &no, paths{showPath: can(`"vision"`)}, false, false, 1},
+		{"nobody says", nil, paths{}, false, false, 1},
+		{"ollama says so", nil, paths{showPath: can(`"completion","vision"`)}, false, true, 1},
+		{"ollama says it cannot", nil, paths{showPath: can(`"completion"`)}, false, false, 1},
+		{"llama.cpp says so", nil, paths{propsPath: says200(`{"default_generation_settings":{"n_ctx":8192},"modalities":{"vision":true}}`)}, false, true, 1},
+		{"configured, but refused", &yes, paths{}, true, false, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := tt.server
-			web := httptest.NewServer(&s)
-			defer web.Close()
-			m := configured(t, Config{Models: []ModelConfig{{Name: "m", BaseURL: web.URL + "/v1", Model: "x", Window: 8192, Vision: tt.config}}})
-			req := Request{Messages: []Message{{Role: User, Content: "look", Pictures: []Picture{{Name: "cat.png", File: pixels(t), Width: 400, Height: 300}}}}}
-			if _, err := m.Complete(t.Context(), "chat", req, nil); err != nil {
-				t.Fatal(err)
+			var bodies []string
+			tt.paths[chatPath] = heard(&bodies, func(body string) (int, string) {
+				if tt.refuses && strings.Contains(body, "image_url") {
+					return 500, `{"error":{"code":500,"message":"image input is not supported - hint: provide the mmproj"}}`
+				}
+				return 200, `{"choices":[{"message":{"role":"assistant","content":"seen"},"finish_reason":"stop"}]}`
+			})
+			m := detecting(t, describe(t, tt.paths), ModelConfig{Window: 8192, Vision: tt.config}, nil)
+			ask(t, m, Request{Messages: []Message{{Role: User, Content: "look", Pictures: []Picture{{Name: "cat.png", File: pixels(t), Width: 400, Height: 300}}}}})
+			if len(bodies) != tt.asked {
+				t.Fatalf("the model was asked %d times, not %d", len(bodies), tt.asked)
 			}
-			if len(s.bodies) != tt.asked {
-				t.Fatalf("the model was asked %d times, not %d", len(s.bodies), tt.asked)
-			}
-			body := s.bodies[len(s.bodies)-1]
+			body, line := bodies[len(bodies)-1], "[image cat.png, 400×300: this model cannot see images."
 			if got := strings.Contains(body, `"image_url":{"url":"data:image/png;base64,`); got != tt.sees {
 				t.Errorf("pixels were sent: %v; the request is %s", got, body)
 			}
-			if tt.sees && !strings.Contains(body, "[image cat.png, 400×300]") || !tt.sees && !strings.Contains(body, "[image cat.png, 400×300: this model cannot see images.") {
+			if tt.sees {
+				line = "[image cat.png, 400×300]"
+			}
+			if !strings.Contains(body, line) {
 				t.Errorf("the line about the image is not there: %s", body)
 			}
 			if got := m.Sees(t.Context(), "chat"); got != tt.sees {
@@ -131,11 +120,9 @@ func TestPictureWithMark(t *testing.T) {
 }
 
 func TestTranscribe(t *testing.T) {
-	s := sighted{}
-	web := httptest.NewServer(&s)
-	defer web.Close()
-	model := ModelConfig{Name: "ears", BaseURL: web.URL + "/v1", Model: "whisper-1", Window: 8192}
-	m := configured(t, Config{Models: []ModelConfig{model}, Roles: map[string][]string{"transcription": {"ears"}}})
+	var bodies []string
+	d := describe(t, map[string]http.HandlerFunc{"/v1/audio/transcriptions": heard(&bodies, func(string) (int, string) { return 200, `{"text":" Hello there. "}` })})
+	m := detecting(t, d, ModelConfig{Model: "whisper-1", Window: 8192}, func(c *Config) { c.Roles = map[string][]string{"transcription": {"a"}} })
 	file := filepath.Join(t.TempDir(), "a.ogg")
 	if err := os.WriteFile(file, []byte("OggS…"), 0o600); err != nil {
 		t.Fatal(err)
@@ -144,11 +131,10 @@ func TestTranscribe(t *testing.T) {
 	if err != nil || text != "Hello there." {
 		t.Errorf("got %q, %v", text, err)
 	}
-	if len(s.bodies) != 1 || !strings.Contains(s.bodies[0], "OggS…") || !strings.Contains(s.bodies[0], "whisper-1") {
-		t.Errorf("sent %q", s.bodies)
+	if len(bodies) != 1 || !strings.Contains(bodies[0], "OggS…") || !strings.Contains(bodies[0], "whisper-1") {
+		t.Errorf("sent %q", bodies)
 	}
-	none := configured(t, Config{Models: []ModelConfig{model}})
-	if none.Hears() || !m.Hears() { // a chat model does not stand in
+	if detecting(t, d, ModelConfig{}, nil).Hears() || !m.Hears() { // a chat model does not stand in
 		t.Error("who hears and who does not is mixed up")
 	}
 }

@@ -8,6 +8,7 @@
 package media
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -96,7 +97,7 @@ func (s *Store) Keep(r io.Reader, most int64) (k Kept, err error) {
 		return Kept{}, fmt.Errorf("keep a file: %w", err)
 	}
 	kind := Sniff(head.b)
-	name := hex.EncodeToString(sum.Sum(nil)[:16]) + extension(kind)
+	name := hex.EncodeToString(sum.Sum(nil)[:16]) + cmp.Or(extensions[kind], ".bin")
 	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
 		return Kept{}, fmt.Errorf("keep a file: %w", err)
 	}
@@ -125,13 +126,6 @@ var extensions = map[string]string{
 	"image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif", "image/webp": ".webp", "image/bmp": ".bmp",
 	"text/plain": ".txt", "text/html": ".html", "text/xml": ".xml", "application/pdf": ".pdf",
 	"application/ogg": ".ogg", "audio/mpeg": ".mp3", "audio/wave": ".wav", "video/mp4": ".mp4", "video/webm": ".webm", "application/zip": ".zip",
-}
-
-func extension(kind string) string {
-	if ext := extensions[kind]; ext != "" {
-		return ext
-	}
-	return ".bin"
 }
 
 // Open opens a kept file. A path that leads elsewhere is an error.

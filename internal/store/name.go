@@ -42,11 +42,7 @@ func FileName(id string) string {
 
 // plain bytes stand for themselves; "=" and "~" never do.
 func plain(c byte) bool {
-	switch {
-	case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
-		return true
-	}
-	return strings.IndexByte("@!._-", c) >= 0
+	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("@!._-", c) >= 0
 }
 
 // FileNameID returns the id that a name stands for; false if it was shortened, or is

@@ -5,6 +5,7 @@ package text
 import (
 	"cmp"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -56,12 +57,7 @@ func All(name string) (all []string) {
 
 // Languages are the codes of the languages that have lists, such as "de", sorted.
 func Languages() []string {
-	var all []string
-	for language := range lists() {
-		all = append(all, language)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(lists()))
 }
 
 // Set are the words of a list in all languages, to be looked up.

@@ -119,12 +119,8 @@ func (t turn) offers(name string) bool {
 // mark for it.
 func isError(name, result string) bool {
 	r := strings.TrimPrefix(strings.ToLower(strings.TrimLeft(result, `{" `)), name+" ")
-	for _, begin := range []string{"error", "failed", "took longer", "was stopped", "there is no ", "nothing can be "} {
-		if strings.HasPrefix(r, begin) {
-			return true
-		}
-	}
-	return false
+	begins := []string{"error", "failed", "took longer", "was stopped", "there is no ", "nothing can be "}
+	return slices.ContainsFunc(begins, func(begin string) bool { return strings.HasPrefix(r, begin) })
 }
 
 var rememberRE = regexp.MustCompile(`(?is)^(` + lead + `)(?:remember|don't forget)(?:\s+this)?(?:\s*:|\s+that\b)?\s+(.+)$`)

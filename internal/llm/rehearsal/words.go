@@ -2,6 +2,7 @@ package rehearsal
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -61,7 +62,7 @@ func beforeNotes(msg string) string {
 }
 
 func startsBlock(line string) bool {
-	return strings.HasPrefix(line, "<") || strings.HasPrefix(line, "---") || strings.HasPrefix(line, "[note") || strings.HasPrefix(line, "[image ") || strings.HasPrefix(line, "[file ")
+	return slices.ContainsFunc([]string{"<", "---", "[note", "[image ", "[file "}, func(mark string) bool { return strings.HasPrefix(line, mark) })
 }
 
 // line is one line of what the model was sent.

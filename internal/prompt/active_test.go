@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"reverie/internal/skill"
 )
 
 // skillFile writes a skill with a trigger, a number of turns (0 = the default) and a body.
@@ -138,11 +136,7 @@ func TestSkillThatGoes(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.skillFile("a", "alpha", 0, "Say A.")
 	w.says("alpha")
-	skills, err := w.skills.All()
-	w.must(err)
-	if got := skill.Match(skills, "alpha", mostMatches); len(got) != 1 {
-		t.Fatalf("%d skills match", len(got))
-	}
+	w.expectInUse("a", "")
 	w.must(os.Remove(filepath.Join(w.dir, "skills", "a.md")))
 	w.must(os.Mkdir(filepath.Join(w.dir, "skills", "a.md"), 0o700)) // its text cannot be read
 	w.send()

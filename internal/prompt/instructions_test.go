@@ -63,6 +63,8 @@ func instructed(t *testing.T, p Prompt) string {
 // files, and holds them to their budgets.
 func TestModesAndTiers(t *testing.T) {
 	w := shippedWorld(t, Stable)
+	w.tools = append(w.tools, guided...)
+	w.restart() // it knows these tools
 	for _, w.mode = range shippedModes {
 		before, template := 0, 0
 		for tier, budget := range []int{1: 200, 2: 500, 3: 1000, 4: 1500, 5: 1500} {
@@ -71,8 +73,14 @@ func TestModesAndTiers(t *testing.T) {
 			}
 			name := fmt.Sprintf("%s, tier %d", w.mode, tier)
 			w.offers(tier)
+			if tier >= 4 { // the rules of the lower tiers are for models without some of them
+				w.tools = append(w.tools, guided...)
+				slices.Sort(w.tools)
+				w.tools = slices.Compact(w.tools)
+			}
 			p := w.assemble()
 			text, rep := instructed(t, p), p.Report.Instructions
+			guidesFit(t, name, tier, p)
 			if len(p.Report.Problems) > 0 {
 				t.Errorf("%s: problems: %v", name, p.Report.Problems)
 			}
@@ -92,6 +100,7 @@ func TestModesAndTiers(t *testing.T) {
 			}
 			tools := w.tools
 			w.offers(0)
+			w.tools = append(w.tools, guided...)
 			w.restart()
 			w.tools = tools
 			if again := instructed(t, w.assemble()); again != text {
@@ -101,6 +110,31 @@ func TestModesAndTiers(t *testing.T) {
 				"Instructions of the mode %s in tier %d: %d of %d tokens (%d of them the template).\n\n%s\n",
 				w.mode, tier, rep.Tokens, budget, sectionFrame+llm.EstimateTokens(shipped(t, w.mode, tier)), text))
 		}
+	}
+}
+
+// guided are the tools that have a guide among the default files.
+var guided = strings.Fields("add_skill append_memory goal search_memory spawn_sub_session task")
+
+// guidesFit says that where the budget of the instructions has room for them, the tools that
+// are offered have short guides; smaller tiers have none.
+func guidesFit(t *testing.T, name string, tier int, p Prompt) {
+	t.Helper()
+	_, guides, _ := strings.Cut(p.Prefix, "# Tool Guides\n")
+	guides, _, _ = strings.Cut(guides, divider)
+	var of []string
+	for line := range strings.Lines(guides) {
+		tool, text, _ := strings.Cut(line, ": ")
+		of = append(of, tool)
+		if n := len(strings.Fields(text)); n < 10 || n > 60 {
+			t.Errorf("%s: the guide of %s has %d words", name, tool, n)
+		}
+	}
+	if tier < 4 && len(of) > 0 || tier >= 4 && !slices.Equal(of, guided) {
+		t.Errorf("%s: guides of %q:\n%s", name, of, guides)
+	}
+	if rep := p.Report.Instructions; tier >= 4 && rep.Tokens+sectionFrame+llm.EstimateTokens(guides) > rep.Budget {
+		t.Errorf("%s: instructions and guides take %d+%d of %d tokens", name, rep.Tokens, sectionFrame+llm.EstimateTokens(guides), rep.Budget)
 	}
 }
 

@@ -4,8 +4,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"reverie/internal/trust"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -315,5 +318,68 @@ func TestInstructions(t *testing.T) {
 	w.instruct("Another.")
 	if reason := w.asks("And now?"); reason != "instructions changed" {
 		t.Errorf("reason %q", reason)
+	}
+}
+
+// TestGuidesByTier: a guide can have sections, as BASE_PROMPT.txt has; one that is missing says nothing.
+func TestGuidesByTier(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("prompts/tools/task.txt", "<!-- section: guide tiers: 1-2 -->\nShort, {agent_name}.\n\n<!-- section: guide tiers: 3-5 -->\nLong.\n")
+	for tier, want := range map[int]string{1: "task: Short, Reverie.", 2: "task: Short, Reverie.", 3: "task: Long.", 5: "task: Long."} {
+		w.tier = tier
+		w.asks("Hello")
+		w.expect(true, "# Tool Guides\n"+want+"\n\n---")
+	}
+	w.file("prompts/tools/task.txt", "<!-- section: guide requires: shell -->\nLong.\n")
+	w.asks("Hello")
+	w.expect(false, "# Tool Guides")
+	if got := w.problems(); len(got) != 1 || got[0] != `prompts/tools/task.txt:1: section guide names an unknown tool "shell"` {
+		t.Errorf("problems: %q", got)
+	}
+}
+
+// TestRoomContext: what a room is about stands once in the system text of every layout, as
+// its owner's words; another text begins an epoch, and none says nothing.
+func TestRoomContext(t *testing.T) {
+	const summer, winter = "This room plans the school's summer fair.", "This room plans the winter ball."
+	for _, layout := range Layouts() {
+		w := newWorld(t, layout)
+		w.context = summer
+		w.says("Hello")
+		p := w.send()
+		if got := strings.Count(p.Prefix, "# About This Room\n"+summer); got != 1 || strings.Contains(p.Prefix, `source="context"`) {
+			t.Errorf("%s: it stands %d times:\n%s", layout, got, p.Prefix)
+		}
+		at := slices.IndexFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == "context" })
+		if at < 0 || p.Report.Sections[at].Integrity != trust.Owner {
+			t.Errorf("%s: its section is %+v", layout, p.Report.Sections)
+		}
+		w.answers("Hello.")
+		if reason := w.asks("And now?"); layout == Stable && reason != "" {
+			t.Errorf("the same words begin an epoch: %s", reason)
+		}
+		w.answers("Still.")
+		w.context = winter
+		if reason := w.asks("And now?"); layout == Stable && reason != "context changed" {
+			t.Errorf("other words: epoch %q", reason)
+		}
+		w.expect(true, winter)
+		w.expect(false, summer)
+		w.context = ""
+		w.asks("And now?")
+		w.expect(false, "About This Room")
+	}
+}
+
+// TestRoomContextOfJobs: a job that a room is given is done with what the room is about.
+func TestRoomContextOfJobs(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.context = "This room plans the school's summer fair."
+	w.says("Do it.")
+	turn := w.turn()
+	turn.Job()
+	p := w.assembles(turn)
+	if !slices.ContainsFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == "context" }) {
+		t.Errorf("a job is not told:\n%s", p.Prefix)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,8 +95,8 @@ func TestEventsAreNotKeptForEver(t *testing.T) {
 	}
 }
 
-// The last request can be told from what is stored: after an answer, a restart, a tool
-// call, a retry and in an epoch that began in the middle. send compares the bytes.
+// The last request can be told from what is stored: while a tool is called, and after an answer
+// and a restart. send compares the bytes, also after retries and of a part of the history.
 func TestSent(t *testing.T) {
 	w := newWorld(t, Stable)
 	sent := func() string {
@@ -127,30 +128,6 @@ func TestSent(t *testing.T) {
 	w.restart()
 	if got := sent(); got != first {
 		t.Errorf("after the answer and a restart:\n%s", got)
-	}
-	w.says("And now?")
-	w.file("SOUL.md", "Warm.")
-	w.send()
-	w.expect(true, "# Soul")
-	w.callsTool("task", "{}")
-	w.result("done")
-	w.send()
-	w.retries()
-	w.restart()
-	again := flat(w.send().Messages())
-	w.answers("Well.")
-	if got := sent(); got != again {
-		t.Errorf("after a retry:\n%s", got)
-	}
-	w.window = 1100
-	for range 8 {
-		w.asks(strings.Repeat("What about it? ", 30))
-	}
-	if w.sent.Report.History.LeftOut == 0 {
-		t.Error("nothing was left out: this test says nothing")
-	}
-	if got := sent(); got != flat(w.last) {
-		t.Errorf("with a part of the history:\n%s", got)
 	}
 	w.startsNew()
 	if got := sent(); got != "not kept" {
@@ -214,5 +191,35 @@ func TestRepeated(t *testing.T) {
 		if got := reused(tt.last, tt.now); got != tt.reused {
 			t.Errorf("%s then %s: reused %v, want %v", flat(tt.last), flat(tt.now), got, tt.reused)
 		}
+	}
+}
+
+// What a server is told to keep is what the next request begins with.
+func TestMarks(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.says("Hello")
+	p := w.send()
+	if got := p.Marks(); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("marks of the first request: %v", got)
+	}
+	w.callsTool("task", "{}")
+	w.result("none")
+	p = w.send()
+	marks, before := p.Marks(), p.Messages()
+	if !slices.Equal(marks, []int{0, 2, 3}) {
+		t.Errorf("marks: %v", marks)
+	}
+	w.answers("There are none.")
+	w.says("And now?")
+	next := w.send().Messages()
+	for _, m := range marks {
+		if flat(next[:m+1]) != flat(before[:m+1]) {
+			t.Errorf("mark %d: another request begins\n%s\n--- and not ---\n%s", m, flat(next[:m+1]), flat(before[:m+1]))
+		}
+	}
+	w = newWorld(t, Classic)
+	w.says("Hello")
+	if got := w.send().Marks(); got != nil {
+		t.Errorf("a layout that is rebuilt has the marks %v", got)
 	}
 }

@@ -59,13 +59,11 @@ type looked struct {
 	inUse  func() (inUse, error)
 	course *counters // of the room, the newest message counted
 	first  int64     // message with which the history begins, unless it must be cut again
-
 }
 
-func (r *request) skills() ([]skill.Skill, error) { return r.a.cfg.Skills.List(r.turn.Place()) }
-
 func (r *request) look(ctx context.Context) *looked {
-	l := &looked{skills: sync.OnceValues(r.skills), course: r.course.clone()} // a contributor may be late, and look at it then
+	l := &looked{course: r.course.clone()} // a contributor may be late, and look at it then
+	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return r.a.cfg.Skills.List(r.turn.Place()) })
 	if r.room != nil && r.room.epoch != nil && r.room.epoch.conversation == r.conversation {
 		l.first = r.room.epoch.first
 	}

@@ -12,27 +12,16 @@ import (
 	"reverie/internal/vram"
 )
 
+// A window has a tier, and one that it reaches with a quarter to spare.
 func TestTierFor(t *testing.T) {
-	tests := []struct{ window, tier int }{
-		{0, 1}, {512, 1}, {2048, 1}, {4095, 1}, {4096, 1}, {4097, 2}, {8191, 2}, {8192, 2}, {8193, 3},
-		{16383, 3}, {16384, 3}, {16385, 4}, {20480, 4}, {32767, 4}, {32768, 4}, {32769, 5}, {65535, 5}, {131072, 5}, {1048576, 5},
-		{3482, 1}, {6963, 2}, {13926, 3}, {27853, 4}, {55706, 5}, // 85 % of the usual sizes
-	}
-	for _, tt := range tests {
-		if got := TierFor(tt.window); got != tt.tier {
-			t.Errorf("a window of %d is tier %d, want %d", tt.window, got, tt.tier)
-		}
-	}
-}
-
-func TestSafeTier(t *testing.T) {
-	tests := []struct{ window, tier int }{
-		{0, 1}, {4097, 1}, {5119, 1}, {5120, 2}, {8193, 2}, {10239, 2}, {10240, 3}, {16385, 3}, {20000, 3}, {20479, 3}, {20480, 4},
-		{32769, 4}, {40959, 4}, {40960, 5}, {262144, 5},
-	}
-	for _, tt := range tests {
-		if got := SafeTier(tt.window); got != tt.tier {
-			t.Errorf("a window of %d is surely tier %d, want %d", tt.window, got, tt.tier)
+	for _, tt := range []struct{ window, tier, safe int }{
+		{0, 1, 1}, {512, 1, 1}, {4095, 1, 1}, {4096, 1, 1}, {4097, 2, 1}, {5119, 2, 1}, {5120, 2, 2}, {8191, 2, 2}, {8192, 2, 2}, {8193, 3, 2},
+		{10239, 3, 2}, {10240, 3, 3}, {16383, 3, 3}, {16384, 3, 3}, {16385, 4, 3}, {20000, 4, 3}, {20479, 4, 3}, {20480, 4, 4},
+		{32767, 4, 4}, {32768, 4, 4}, {32769, 5, 4}, {40959, 5, 4}, {40960, 5, 5}, {65535, 5, 5}, {262144, 5, 5}, {1048576, 5, 5},
+		{3482, 1, 1}, {6963, 2, 2}, {13926, 3, 3}, {27853, 4, 4}, {55706, 5, 5}, // 85 % of the usual sizes
+	} {
+		if tier, safe := TierFor(tt.window), SafeTier(tt.window); tier != tt.tier || safe != tt.safe {
+			t.Errorf("a window of %d is tier %d, surely %d; want %d and %d", tt.window, tier, safe, tt.tier, tt.safe)
 		}
 	}
 }

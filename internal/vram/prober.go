@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 )
@@ -101,15 +100,14 @@ func New(config Config) *Prober {
 // to answer. It does not wait: a tool that cannot be killed is left alone.
 func (p *Prober) Close() { p.end() }
 
-// Last is the latest answer, at once. Before the first it is Unknown.
+// Last is the latest answer, at once. Before the first it is Unknown. Others have the same
+// answer: nobody changes what is in it.
 func (p *Prober) Last() Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case !p.last.Asked.IsZero():
-		r := p.last
-		r.Devices, r.Steps = slices.Clone(r.Devices), slices.Clone(r.Steps)
-		return r
+		return p.last
 	case p.round != nil:
 		return Report{Reason: "asked, and no answer yet", Devices: []Device{}, Steps: []string{}}
 	}

@@ -111,7 +111,7 @@ func (m *model) sort(ctx context.Context, x *exchange, err error) *failure {
 
 // unreachable is the failure of a request that got no answer.
 func (m *model) unreachable(err error) *failure {
-	return &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", m.place(), withoutURL(err)), again: true}
+	return &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", m.url().Redacted(), withoutURL(err)), again: true}
 }
 
 // refusal reads an error answer of whatever form.
@@ -270,6 +270,3 @@ func (m *model) url() *url.URL {
 	}
 	return u
 }
-
-// place is the server's address without a password.
-func (m *model) place() string { return m.url().Redacted() }

@@ -273,8 +273,4 @@ func (w *world) expect(holds bool, text string) {
 		w.t.Errorf("%q in the request: want %v; it reads\n%s", text, holds, flat(w.last))
 	}
 }
-
-// gatherText always gathers c.
-func gatherText(c *content) func(context.Context, *question) (*content, error) {
-	return func(context.Context, *question) (*content, error) { return c, nil }
 }

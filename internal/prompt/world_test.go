@@ -273,4 +273,3 @@ func (w *world) expect(holds bool, text string) {
 		w.t.Errorf("%q in the request: want %v; it reads\n%s", text, holds, flat(w.last))
 	}
 }
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -26,6 +27,77 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A statement whose rows are being read is not the one that is asked meanwhile, and
+// what it finds is its own.
+func TestStatementWithinItself(t *testing.T) {
+	db := openShared(t)
+	for i := range 5 {
+		_, err := db.Exec(`INSERT INTO a (n, v) VALUES (?, ?)`, i, fmt.Sprint("v", i))
+		must(t, err)
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	must(t, err)
+	defer tx.Rollback() //nolint:errcheck // it only read
+	const query = `SELECT n FROM a WHERE n >= ? ORDER BY n`
+	var seen []int
+	var walk func(from int)
+	walk = func(from int) {
+		rows, err := tx.Query(query, from)
+		must(t, err)
+		defer rows.Close()
+		for rows.Next() {
+			var n int
+			must(t, rows.Scan(&n))
+			seen = append(seen, n)
+			if n < 2 {
+				walk(3)
+			}
+		}
+		must(t, rows.Err())
+	}
+	for range 2 { // the second time with what was kept
+		seen = nil
+		walk(0)
+		if got := fmt.Sprint(seen); got != "[0 3 4 1 3 4 2 3 4]" {
+			t.Errorf("read %s", got)
+		}
+	}
+}
+
+// A kept statement sees a table as it is now, and a failure does not stay with it.
+func TestKeptStatement(t *testing.T) {
+	db := openShared(t)
+	db.SetMaxOpenConns(1)
+	insert := func(n int) error { _, err := db.Exec(`INSERT INTO a (n) VALUES (?)`, n); return err }
+	must(t, insert(1))
+	if insert(1) == nil {
+		t.Error("the same key twice was taken")
+	}
+	must(t, insert(2))
+	columns := func() int {
+		rows, err := db.Query(`SELECT * FROM a`)
+		must(t, err)
+		defer rows.Close()
+		c, err := rows.Columns()
+		must(t, err)
+		return len(c)
+	}
+	before := columns()
+	_, err := db.Exec(`ALTER TABLE a ADD COLUMN w TEXT`)
+	must(t, err)
+	if after := columns(); after != before+1 {
+		t.Errorf("%d columns after one was added to %d", after, before)
+	}
+	for i := range 3 * keptStatements { // more than are kept
+		var n int
+		must(t, db.QueryRow(fmt.Sprintf(`SELECT count(*) + %d FROM a`, i)).Scan(&n))
+		if n != i+2 {
+			t.Errorf("statement %d said %d", i, n)
+		}
+	}
+	must(t, insert(3))
 }
 
 // Many writers at once: none is turned away, and none is lost.

@@ -29,8 +29,7 @@ func (w *world) problems() (out []string) {
 // asks has a message answered and returns why an epoch began for it, "" if none did.
 func (w *world) asks(text string) string {
 	w.t.Helper()
-	w.says(text)
-	p := w.send()
+	p := w.tells(text)
 	w.answers("Well.")
 	if p.Report.Epoch.New {
 		return p.Report.Epoch.Reason
@@ -104,8 +103,7 @@ func TestOwnFilesThatCannotBeRead(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	w.expect(true, "caf\ufffd")
-	w.expect(false, "# About the Person")
-	w.expect(false, "# Agents")
+	w.expect(false, "# About the Person", "# Agents")
 	w.must(os.Remove(w.path("SOUL.md")))
 	w.must(os.Mkdir(w.path("SOUL.md"), 0o700))
 	if reason := w.asks("And now?"); reason != "" {
@@ -280,15 +278,11 @@ func TestFootprintAndFiles(t *testing.T) {
 	w.tier = 4
 	w.says("Hello")
 	for i := range 12 {
-		w.callsTool("read_file", `{"path":"skills/f`+string(rune('a'+i))+`.md"}`)
-		w.result("x")
+		w.uses("read_file", `{"path":"skills/f`+string(rune('a'+i))+`.md"}`, "x")
 	}
-	w.callsTool("read_file", `{"path":"skills/fe.md"}`)
-	w.result("x")
-	w.callsTool("read_file", `{"path":`)
-	w.result("x")
-	w.callsTool("task", `{"path":"skills/other.md"}`)
-	w.result("x")
+	w.uses("read_file", `{"path":"skills/fe.md"}`, "x")
+	w.uses("read_file", `{"path":`, "x")
+	w.uses("task", `{"path":"skills/other.md"}`, "x")
 	w.send()
 	block := func(source string) string {
 		_, after, _ := strings.Cut(w.sent.Prefix, `source="`+source+`">`+"\n")
@@ -345,8 +339,7 @@ func TestRoomContext(t *testing.T) {
 	for _, layout := range Layouts() {
 		w := newWorld(t, layout)
 		w.context = summer
-		w.says("Hello")
-		p := w.send()
+		p := w.tells("Hello")
 		if got := strings.Count(p.Prefix, "# About This Room\n"+summer); got != 1 || strings.Contains(p.Prefix, `source="context"`) {
 			t.Errorf("%s: it stands %d times:\n%s", layout, got, p.Prefix)
 		}

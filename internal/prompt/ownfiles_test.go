@@ -37,6 +37,14 @@ func (w *world) asks(text string) string {
 	return ""
 }
 
+// epoch has a message answered, for which an epoch begins for this reason; "" = none begins.
+func (w *world) epoch(text, want string) {
+	w.t.Helper()
+	if reason := w.asks(text); reason != want {
+		w.t.Errorf("an epoch begins for %q, want %q", reason, want)
+	}
+}
+
 // Each of the owner's own files has its place, its heading and the placeholder; one
 // that is not there is not missed; an edit or a removal ends the epoch and says whose
 // it was.
@@ -54,9 +62,7 @@ func TestOwnFiles(t *testing.T) {
 	} {
 		w.expect(false, "# "+f.title+"\n")
 		w.file(f.file, "\ufeff\r\n{agent_name} says {this} and } that of "+f.file+".\r\n\r\n")
-		if reason := w.asks("And now?"); reason != f.id+" changed" {
-			t.Errorf("%s is new: %q", f.file, reason)
-		}
+		w.epoch("And now?", f.id+" changed")
 		section := "# " + f.title + "\nReverie says {this} and } that of " + f.file + ".\n\n---"
 		now := strings.Index(w.sent.Prefix, section)
 		if now <= at {
@@ -64,20 +70,14 @@ func TestOwnFiles(t *testing.T) {
 		}
 		at = now
 		w.file(f.file, "edited")
-		if reason := w.asks("And now?"); reason != f.id+" changed" {
-			t.Errorf("%s was edited: %q", f.file, reason)
-		}
+		w.epoch("And now?", f.id+" changed")
 		w.expect(true, "# "+f.title+"\nedited\n")
 		w.file(f.file, "\n edited \n") // reads the same
-		if reason := w.asks("And now?"); reason != "" {
-			t.Errorf("%s reads the same: %q", f.file, reason)
-		}
+		w.epoch("And now?", "")
 	}
 	w.must(os.Remove(w.path("SOUL.md")))
 	w.must(os.Remove(w.path("USER.md")))
-	if reason := w.asks("And now?"); reason != "soul, user changed" {
-		t.Errorf("two files were removed: %q", reason)
-	}
+	w.epoch("And now?", "soul, user changed")
 	w.expect(false, "# Soul")
 	if len(w.problems()) != 0 {
 		t.Errorf("problems: %v", w.problems())
@@ -106,9 +106,7 @@ func TestOwnFilesThatCannotBeRead(t *testing.T) {
 	w.expect(false, "# About the Person", "# Agents")
 	w.must(os.Remove(w.path("SOUL.md")))
 	w.must(os.Mkdir(w.path("SOUL.md"), 0o700))
-	if reason := w.asks("And now?"); reason != "" {
-		t.Errorf("a file that cannot be read ended the epoch: %q", reason)
-	}
+	w.epoch("And now?", "") // it only cannot be read
 	w.expect(true, "# Soul\nWarm.")
 	if got := strings.Join(w.problems(), "\n"); !strings.Contains(got, "\nSOUL.md: cannot be read (not a regular file); what it said before is used\n") {
 		t.Errorf("problems: %s", got)
@@ -146,14 +144,10 @@ func TestGuides(t *testing.T) {
 	w.expect(true, "# Tool Guides\nread_file: Read before you write.\ntask: Give Reverie's tasks a date.\n\n---")
 	w.expect(false, "Not a guide")
 	w.tools = []string{"read_file"}
-	if reason := w.asks("And now?"); reason != "tools, core, guides changed" {
-		t.Errorf("reason %q", reason)
-	}
+	w.epoch("And now?", "tools, core, guides changed")
 	w.expect(true, "# Tool Guides\nread_file: Read before you write.\n\n---")
 	w.file("prompts/tools/task.txt", "edited")
-	if reason := w.asks("And now?"); reason != "" {
-		t.Errorf("the guide of a tool that is not there ended the epoch: %q", reason)
-	}
+	w.epoch("And now?", "") // nobody has that tool
 	w.file("prompts/tools/read_file.txt", "\xff")
 	if reason := w.asks("And now?"); reason != "guides changed" || len(w.problems()) != 1 || !strings.HasPrefix(w.problems()[0], "prompts/tools/read_file.txt: is not valid UTF-8") {
 		t.Errorf("reason %q, problems %v", reason, w.problems())
@@ -197,25 +191,15 @@ func TestTemplates(t *testing.T) {
 		w.expect(true, "# Mode\nTemplate "+tt.want+" of Reverie.\n\n---")
 	}
 	w.mode, w.tier = "planner", 3
-	if reason := w.asks("And now?"); reason != "mode, template changed" {
-		t.Errorf("another mode: %q", reason)
-	}
+	w.epoch("And now?", "mode, template changed")
 	w.mode = "planner2" // without a template of its own, and the assistant's is the same
 	w.file("prompts/assistant/tier3.txt", "Template planner/tier2 of {agent_name}.")
-	if reason := w.asks("And now?"); reason != "mode changed" {
-		t.Errorf("a mode with the same template: %q", reason)
-	}
-	if reason := w.asks("And now?"); reason != "" {
-		t.Errorf("the same mode: %q", reason)
-	}
+	w.epoch("And now?", "mode changed")
+	w.epoch("And now?", "") // the same mode
 	w.mode = "planner"
-	if reason := w.asks("And now?"); reason != "mode changed" {
-		t.Errorf("back: %q", reason)
-	}
+	w.epoch("And now?", "mode changed")
 	w.tier = 2 // the same template
-	if reason := w.asks("And now?"); reason != "" {
-		t.Errorf("the same template: %q", reason)
-	}
+	w.epoch("And now?", "")
 	if len(w.problems()) != 0 { // a mode of the owner's own need not have every tier
 		t.Errorf("problems: %v", w.problems())
 	}
@@ -310,9 +294,7 @@ func TestInstructions(t *testing.T) {
 	w.asks("Hello")
 	w.expect(true, "# Instructions\nAnswer as Reverie: {\"a\": {b}} }{ {agent_name {Reverie} %s $1\n\n---")
 	w.instruct("Another.")
-	if reason := w.asks("And now?"); reason != "instructions changed" {
-		t.Errorf("reason %q", reason)
-	}
+	w.epoch("And now?", "instructions changed")
 }
 
 // TestGuidesByTier: a guide can have sections, as BASE_PROMPT.txt has; one that is missing says nothing.

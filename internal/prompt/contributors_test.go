@@ -86,9 +86,7 @@ func TestPartOfAContent(t *testing.T) {
 		if shown, _, _ = strings.Cut(shown, "\n"+closeData("k3f9")); shown != text {
 			t.Errorf("%q: the request has %q", text, shown)
 		}
-		if got := strings.Join(w.problems(), "\n"); got != map[bool]string{true: "half: the store is away"}[fault != nil] {
-			t.Errorf("%q: problems: %s", text, got)
-		}
+		w.wrong(map[bool]string{true: "half: the store is away"}[fault != nil])
 		if s := w.section("half"); text == "" && (s.State != Failed || s.Note != "the store is away" || s.Zone != Prefix || s.Tokens != 0) {
 			t.Errorf("%+v", s)
 		}
@@ -106,9 +104,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 	}
 	for range 3 {
 		w.asks("Hello")
-		if got := strings.Join(w.problems(), "\n"); got != "x.txt:3: is odd" {
-			t.Errorf("problems: %s", got)
-		}
+		w.wrong("x.txt:3: is odd")
 	}
 	if n := strings.Count(w.log.String(), "is odd"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, w.log.String())

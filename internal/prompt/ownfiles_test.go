@@ -26,6 +26,14 @@ func (w *world) problems() (out []string) {
 	return out
 }
 
+// wrong expects these problems of the last request, a line each; "" = none.
+func (w *world) wrong(want string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, strings.Join(w.problems(), "\n")); diff != "" {
+		w.t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
 // asks has a message answered and returns why an epoch began for it, "" if none did.
 func (w *world) asks(text string) string {
 	w.t.Helper()
@@ -51,9 +59,7 @@ func (w *world) epoch(text, want string) {
 func TestOwnFiles(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.asks("Hello")
-	if len(w.problems()) != 0 {
-		t.Errorf("without files of their own: %v", w.problems())
-	}
+	w.wrong("")
 	at := 0
 	for _, f := range []struct{ file, id, title string }{
 		{"SOUL.md", "soul", "Soul"}, {"AGENTS.md", "agents", "Agents"}, {"TOOLS.md", "toolnotes", "Tool Notes"},
@@ -79,9 +85,7 @@ func TestOwnFiles(t *testing.T) {
 	w.must(os.Remove(w.path("USER.md")))
 	w.epoch("And now?", "soul, user changed")
 	w.expect(false, "# Soul")
-	if len(w.problems()) != 0 {
-		t.Errorf("problems: %v", w.problems())
-	}
+	w.wrong("")
 }
 
 // A file that cannot be read says so, and what it said before stands.
@@ -99,9 +103,7 @@ func TestOwnFilesThatCannotBeRead(t *testing.T) {
 		"TOOLS.md: is not valid UTF-8; the broken characters are replaced",
 		"USER.md: cannot be read (not a regular file)",
 	}
-	if diff := cmp.Diff(want, w.problems()); diff != "" {
-		t.Errorf("problems (-want +got):\n%s", diff)
-	}
+	w.wrong(strings.Join(want, "\n"))
 	w.expect(true, "caf\ufffd")
 	w.expect(false, "# About the Person", "# Agents")
 	w.must(os.Remove(w.path("SOUL.md")))
@@ -200,9 +202,7 @@ func TestTemplates(t *testing.T) {
 	w.epoch("And now?", "mode changed")
 	w.tier = 2 // the same template
 	w.epoch("And now?", "")
-	if len(w.problems()) != 0 { // a mode of the owner's own need not have every tier
-		t.Errorf("problems: %v", w.problems())
-	}
+	w.wrong("") // a mode of the owner's own need not have every tier
 	w.file("prompts/developer/tier3.txt", "For developers.")
 	w.file("prompts/developer/tier2.txt", "Never.")
 	w.must(os.RemoveAll(w.path("prompts/assistant")))
@@ -227,9 +227,7 @@ func TestTemplates(t *testing.T) {
 		w.mode, w.tier = step.mode, step.tier
 		w.asks("And now?")
 		w.expect(true, "# Mode\n"+step.want+"\n\n---")
-		if got := strings.Join(w.problems(), "; "); got != step.wrong {
-			t.Errorf("%s: problems: %s; want %s", step.mode, got, step.wrong)
-		}
+		w.wrong(step.wrong)
 	}
 }
 

@@ -258,9 +258,7 @@ func TestReadSkillThatIsLeftOut(t *testing.T) {
 // A cap of the owner's own is no reason to begin an epoch each time a skill is used.
 func TestSmallCapOfSkillsInUse(t *testing.T) {
 	w := newWorld(t, Stable)
-	rows, err := rowsOf(layouts[Stable], w.assembler.contributors, map[string]int{"active_skills": 100})
-	w.must(err)
-	w.assembler.rows[Stable] = rows
+	w.assembler.rows[Stable] = rowsOf(layouts[Stable], w.assembler.contributors, map[string]int{"active_skills": 100})
 	w.skillFile("a", "alpha", 0, strings.Repeat("Say A. ", 30))
 	w.skillFile("b", "beta", 0, "Say B.")
 	w.asks("Hello")

@@ -318,7 +318,7 @@ func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	w := newWorld(t, Stable)
-	if problems := Check(w.dir, reverie.Data, "", w.tools); len(problems) != 0 {
+	if problems := Check(w.dir, reverie.Data, "en", w.tools); len(problems) != 0 {
 		t.Errorf("problems in good files: %v", problems)
 	}
 	w.file("BASE_PROMPT.txt", "A\n<!-- section: b requires: c -->\n")

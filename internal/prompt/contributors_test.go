@@ -112,14 +112,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 }
 
 func TestRowsOf(t *testing.T) {
-	if _, err := rowsOf([]place{{ID: "nobody"}}, contributors, nil); err == nil || !strings.Contains(err.Error(), `"nobody"`) {
-		t.Errorf("an unknown contributor: %v", err)
-	}
-	rows, err := rowsOf(layouts[Stable], contributors, map[string]int{"memories": 123, "tasks": 77, "soul": -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range rows {
+	for _, row := range rowsOf(layouts[Stable], contributors, map[string]int{"memories": 123, "tasks": 77, "soul": 0}) {
 		want := map[string]int{"memories": 123, "learned": 123, "tasks_now": 77, "soul": 8000, "goal": 4000}[row.ID]
 		if want != 0 && row.Max != want {
 			t.Errorf("%s: %d, want %d", row.ID, row.Max, want)
@@ -133,30 +126,22 @@ func TestRowsOf(t *testing.T) {
 	}
 }
 
-// New says what is wrong with a configuration.
-func TestNewRefuses(t *testing.T) {
+// New refuses a layout that is none of conversations; the nonces that it makes are four
+// small letters or digits.
+func TestNew(t *testing.T) {
 	w := newWorld(t, Stable)
-	good := w.assembler.cfg
-	for want, spoil := range map[string]func(*Config){
-		`unknown layout "minimal"`: func(c *Config) { c.Layout = Minimal },
-		"a store is missing":       func(c *Config) { c.Tasks = nil },
-		`"../x" is no language`:    func(c *Config) { c.SeedLanguage = "../x" },
-	} {
-		cfg := good
-		spoil(&cfg)
-		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+	w.remembers("Ada drinks tea.")
+	cfg := w.assembler.cfg
+	cfg.Layout = Minimal
+	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), `unknown layout "minimal"`) {
+		t.Errorf("%v", err)
 	}
-	a, err := New(Config{DB: good.DB, Dir: good.Dir, Memory: good.Memory, Tasks: good.Tasks, Skills: good.Skills, History: good.History})
+	cfg.Layout, cfg.Log = Stable, nil
+	var err error
+	w.assembler, err = New(cfg)
 	w.must(err)
 	w.says("Hello")
-	p, err := a.Assemble(t.Context(), w.turn())
-	w.must(err)
-	if got := flat(p.Messages()); p.Layout != Stable || !strings.Contains(got, "You are Reverie.") || !strings.Contains(got, "Greet the person.") {
-		t.Errorf("with defaults alone: %s\n%s", p.Layout, got)
-	}
-	if n := nonceOf(p); n != "" && (len(n) != 4 || n != strings.ToLower(n)) {
+	if n := nonceOf(w.assemble()); len(n) != 4 || n != strings.ToLower(n) {
 		t.Errorf("nonce %q", n)
 	}
 }

@@ -235,7 +235,7 @@ func TestInstructionsTooLong(t *testing.T) {
 			t.Errorf("problems:\n%v\nwant:\n%s", got, want)
 		}
 		want, _, _ = strings.Cut(want, ". Of prompts/") // the doctor looks at all templates
-		problems := Check(w.dir, reverie.Data, "", w.tools)
+		problems := Check(w.dir, reverie.Data, "en", w.tools)
 		if !slices.ContainsFunc(problems, func(p Problem) bool { return strings.HasPrefix(p.String(), want) }) {
 			t.Errorf("the doctor does not say %s, but %v", want, problems)
 		}

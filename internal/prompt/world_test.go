@@ -92,7 +92,7 @@ func (w *world) restart() {
 	w.skills = skill.Open(filepath.Join(w.dir, "skills"))
 	w.history = history.NewStore(w.db)
 	w.assembler, err = New(Config{
-		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone,
+		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en",
 		Memory: w.memory, Tasks: w.tasks, Skills: w.skills, History: w.history, KnownTools: w.tools,
 		Instructions: w.instructions, Models: []string{"small", "large"}, Host: "attic",
 		Summary: func(tool string) string { return "what " + tool + " is for" },
@@ -116,9 +116,7 @@ func (w *world) contribute(p place, c contributor) {
 	w.extra = append(w.extra, p)
 	places := slices.Concat(layouts[w.layout], w.extra)
 	slices.SortStableFunc(places, func(a, b place) int { return strings.Compare(string(a.Zone), string(b.Zone)) }) // prefix, tail
-	rows, err := rowsOf(places, a.contributors, nil)
-	w.must(err)
-	a.rows[w.layout] = rows
+	a.rows[w.layout] = rowsOf(places, a.contributors, nil)
 }
 
 func (w *world) must(err error) {

@@ -61,11 +61,9 @@ func TestSkillsStayForTheirTurns(t *testing.T) {
 	w.skillFile("two", "beta", 2, "B")
 	w.skillFile("read", "never", 1, "C")
 	w.says("alpha and beta")
-	w.callsTool("read_file", `{"path":"data/skills/read.md"}`)
-	w.result("# read\nC")
+	w.uses("read_file", `{"path":"data/skills/read.md"}`, "# read\nC")
 	for range 3 {
-		w.callsTool("task", "{}")
-		w.result("done")
+		w.uses("task", "{}", "done")
 	}
 	for turn, want := range []string{"read four two", "read four two", "read four", "read four", "read", "read", "", ""} {
 		if turn > 0 {
@@ -154,8 +152,7 @@ func TestEditedSkillIsShownAgain(t *testing.T) {
 	w.skillFile("b", "alpha", 20, "Say B.")
 	say := func(want string) {
 		t.Helper()
-		w.says("alpha")
-		p := w.send()
+		p := w.tells("alpha")
 		if p.Report.Epoch.New && p.Report.Epoch.Reason != newConversation {
 			t.Errorf("an epoch began: %s", p.Report.Epoch.Reason)
 		}
@@ -193,10 +190,8 @@ func TestReadSkillIsNotRepeated(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, Stable)
 			w.skillFile("a", "alpha", 0, "Ask first.\nThen run it.")
-			w.says("Read it.")
-			w.send()
-			w.callsTool("read_file", `{"path":"skills/a.md"}`)
-			w.result(tt.result)
+			w.tells("Read it.")
+			w.uses("read_file", `{"path":"skills/a.md"}`, tt.result)
 			if tt.edit != "" {
 				w.skillFile("a", "alpha", 0, tt.edit)
 			}
@@ -205,8 +200,7 @@ func TestReadSkillIsNotRepeated(t *testing.T) {
 				t.Errorf("told: %v; the tail is %q", told, p.Tail)
 			}
 			w.answers("Well.")
-			w.says("And now?")
-			if p := w.send(); p.Tail != "" {
+			if p := w.tells("And now?"); p.Tail != "" {
 				t.Errorf("told again: %q", p.Tail)
 			}
 		})
@@ -219,21 +213,17 @@ func TestReadSkillIsTakenBack(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.skillFile("a", "alpha", 0, "Ask first.\nThen run it.")
 	w.skillFile("b", "beta", 0, "Say B.")
-	w.says("Read it.")
+	w.tells("Read it.")
+	w.uses("read_file", `{"path":"./data/skills/a.md"}`, "# a\nAsk first.\nThen run it.")
 	w.send()
-	w.callsTool("read_file", `{"path":"./data/skills/a.md"}`)
-	w.result("# a\nAsk first.\nThen run it.")
-	w.send()
-	w.callsTool("read_file", `{"path":"skills/a.md","offset":5}`)
-	w.result("Then run it.")
+	w.uses("read_file", `{"path":"skills/a.md","offset":5}`, "Then run it.")
 	if p := w.send(); p.Tail != "" {
 		t.Errorf("told: %q", p.Tail)
 	}
 	w.retries()
 	w.send()
 	w.callsTool("read_file", `{"path":"skills/b.md"}`) // interrupted
-	w.says("alpha")
-	if p := w.send(); !strings.Contains(p.Tail, "## a\n# a\nAsk first.\nThen run it.") || strings.Contains(p.Tail, "Say B.") {
+	if p := w.tells("alpha"); !strings.Contains(p.Tail, "## a\n# a\nAsk first.\nThen run it.") || strings.Contains(p.Tail, "Say B.") {
 		t.Errorf("tail: %q", p.Tail)
 	}
 }
@@ -243,17 +233,14 @@ func TestReadSkillThatIsLeftOut(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.window = 3000
 	w.skillFile("a", "never", 0, "Ask first.")
-	w.says("Read it.")
-	w.send()
-	w.callsTool("read_file", `{"path":"data/skills/a.md"}`)
-	w.result("data/skills/a.md, lines 1–2 of 2:\n\n# a\nAsk first.")
+	w.tells("Read it.")
+	w.uses("read_file", `{"path":"data/skills/a.md"}`, "data/skills/a.md, lines 1–2 of 2:\n\n# a\nAsk first.")
 	w.send()
 	w.expect(false, "Active skills")
 	w.answers("Well.")
 	leftOut := false
 	for turn := 1; turn < loadedTurns; turn++ {
-		w.says("And now? " + strings.Repeat("go on ", 600))
-		p := w.send()
+		p := w.tells("And now? " + strings.Repeat("go on ", 600))
 		if n := strings.Count(flat(w.last), "Ask first."); n != 1 {
 			t.Fatalf("turn %d: the text of a skill in use stands %d times in\n%s\n%s", turn, n, flat(w.last), p.Report)
 		}
@@ -271,14 +258,11 @@ func TestReadSkillThatIsLeftOut(t *testing.T) {
 // A cap of the owner's own is no reason to begin an epoch each time a skill is used.
 func TestSmallCapOfSkillsInUse(t *testing.T) {
 	w := newWorld(t, Stable)
-	rows, err := rowsOf(layouts[Stable], w.assembler.contributors, map[string]int{"active_skills": 100})
-	w.must(err)
-	w.assembler.rows[Stable] = rows
+	w.assembler.rows[Stable] = rowsOf(layouts[Stable], w.assembler.contributors, map[string]int{"active_skills": 100})
 	w.skillFile("a", "alpha", 0, strings.Repeat("Say A. ", 30))
 	w.skillFile("b", "beta", 0, "Say B.")
 	w.asks("Hello")
-	w.says("alpha beta")
-	if p := w.send(); p.Report.Epoch.New {
+	if p := w.tells("alpha beta"); p.Report.Epoch.New {
 		t.Errorf("an epoch began: %s", p.Report.Epoch.Reason)
 	}
 	w.expect(true, "Say B.")

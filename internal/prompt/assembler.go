@@ -22,28 +22,28 @@ import (
 	"reverie/internal/task"
 )
 
-// Config is what an Assembler works with. Dir and the stores must be set; the
-// rest has defaults or may be left out.
+// Config is what an Assembler works with. All of it must be set but for what says what
+// it means that it is not.
 type Config struct {
-	Layout       Layout // "" = Stable
+	Layout       Layout // of conversations
 	DB           *sql.DB
-	Dir          string         // the data folder
-	Defaults     fs.FS          // built-in data files, for those that are missing
-	Name         string         // how the assistant is called; "" = Reverie
-	Location     *time.Location // nil = UTC
-	SeedLanguage string         // of SEED_*.txt; "" = en
+	Dir          string // the data folder
+	Defaults     fs.FS  // built-in data files, for those that are missing
+	Name         string // how the assistant is called
+	Location     *time.Location
+	SeedLanguage string // of SEED_*.txt
 	Memory       *memory.Store
 	Tasks        *task.Store
 	Skills       *skill.Library
 	History      *history.Store
 	KnownTools   []string                 // names that BASE_PROMPT.txt may mention; nil = any
-	Instructions string                   // the owner's, from the configuration
-	Limits       map[string]int           // other caps than the layout's, by contributor, in characters
-	Models       []string                 // what the person may call the models
+	Instructions string                   // the owner's, from the configuration; "" = none
+	Limits       map[string]int           // other caps than the layout's, by contributor, in characters; nil = none
+	Models       []string                 // what the person may call the models; fewer than two are not told
 	Summary      func(tool string) string // of a tool, in one line; nil = none
 	Host         string                   // what the machine is called; "" = not told
 	NoSteering   bool                     // the model gets no notes on how the conversation goes
-	Log          *slog.Logger
+	Log          *slog.Logger             // nil = nobody
 }
 
 // Assembler makes prompts. It is safe for concurrent use; rooms do not wait
@@ -77,26 +77,8 @@ type room struct {
 
 // New returns an Assembler.
 func New(cfg Config) (*Assembler, error) {
-	if cfg.Layout == "" {
-		cfg.Layout = Stable
-	}
 	if !slices.Contains(Layouts(), cfg.Layout) {
 		return nil, fmt.Errorf("prompt: unknown layout %q; there are %v", cfg.Layout, Layouts())
-	}
-	if cfg.DB == nil || cfg.Memory == nil || cfg.Tasks == nil || cfg.Skills == nil || cfg.History == nil {
-		return nil, errors.New("prompt: a store is missing in the configuration")
-	}
-	if cfg.SeedLanguage == "" {
-		cfg.SeedLanguage = "en"
-	}
-	if !isName(cfg.SeedLanguage) {
-		return nil, fmt.Errorf("prompt: %q is no language code; write en, de, fr …", cfg.SeedLanguage)
-	}
-	if cfg.Name == "" {
-		cfg.Name = "Reverie"
-	}
-	if cfg.Location == nil {
-		cfg.Location = time.UTC
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -109,11 +91,7 @@ func New(cfg Config) (*Assembler, error) {
 		users: map[string]userTemplate{},
 	}
 	for name, places := range layouts {
-		rows, err := rowsOf(places, a.contributors, cfg.Limits)
-		if err != nil {
-			return nil, err
-		}
-		a.rows[name] = rows
+		a.rows[name] = rowsOf(places, a.contributors, cfg.Limits)
 	}
 	return a, nil
 }

@@ -22,8 +22,7 @@ func TestMissingFilesReadAsTheirDefaults(t *testing.T) {
 	w.must(errors.Join(os.RemoveAll(w.path("prompts")), os.Remove(w.path(baseFile))))
 	w.tools = append(w.tools, "spawn_sub_session", "goal", "stay_silent") // the default names them
 	w.restart()
-	w.says("Hello")
-	p := w.send()
+	p := w.tells("Hello")
 	w.expect(true, "You are Reverie, a personal assistant")
 	if got := len(p.Report.Problems); got != 3 {
 		t.Errorf("%d problems, want one each for the base prompt, the checks and the seed: %v", got, p.Report.Problems)
@@ -49,8 +48,7 @@ func TestPreviewPersistsNothing(t *testing.T) {
 	if err := w.assembler.Commit(t.Context(), answered); err == nil {
 		t.Error("a preview was committed")
 	}
-	w.says("And now?")
-	if p := w.send(); p.Report.Epoch.New {
+	if p := w.tells("And now?"); p.Report.Epoch.New {
 		t.Error("a preview ended the epoch")
 	}
 	w.expect(true, made.ID) // the preview did not count as shown
@@ -103,10 +101,8 @@ func TestContributorsFailAlone(t *testing.T) {
 	}})
 	w.assembler.deadline = 500 * time.Millisecond
 	w.remembers("Ada drinks tea.")
-	w.says("Hello")
-	p := w.send()
-	w.expect(true, "Ada drinks tea.")
-	w.expect(true, "Greet the person.")
+	p := w.tells("Hello")
+	w.expect(true, "Ada drinks tea.", "Greet the person.")
 	failed := map[string]string{}
 	for _, s := range p.Report.Sections {
 		if s.State == Failed {
@@ -138,15 +134,13 @@ func TestUnreadableMemory(t *testing.T) {
 		if reason := w.asks("And now?"); reason != "" || len(w.problems()) == 0 {
 			t.Errorf("reason %q, problems %v", reason, w.problems())
 		}
-		w.expect(true, "Ada drinks tea.")
-		w.expect(true, "Lovelace")
+		w.expect(true, "Ada drinks tea.", "Lovelace")
 		w.restart()
 	}
 	w.layout, w.last = Classic, nil // which keeps nothing from one request to the next
 	w.restart()
 	w.asks("And now?")
-	w.expect(true, "Ada drinks tea.")
-	w.expect(true, "Lovelace")
+	w.expect(true, "Ada drinks tea.", "Lovelace")
 	if s := w.section("memories"); len(w.problems()) == 0 || !strings.Contains(s.Note.String(), "MEMORIES.txt") {
 		t.Errorf("problems %v, %+v", w.problems(), s)
 	}
@@ -155,8 +149,7 @@ func TestUnreadableMemory(t *testing.T) {
 func TestOwnDelimiterInTheBasePrompt(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.file("BASE_PROMPT.txt", `Here is an example: <data id="k3f9" source="memories">`)
-	w.says("Hello")
-	p := w.send()
+	p := w.tells("Hello")
 	w.expect(true, "This section is left out")
 	w.must(checkFences(flat(p.Messages()), "k3f9"))
 	if s := p.Report.Sections[0]; s.State != Failed || !strings.Contains(w.log.String(), "Here is an example") {
@@ -168,17 +161,14 @@ func TestOwnDelimiterInTheBasePrompt(t *testing.T) {
 // person may see.
 func TestOtherScopesEndTheEpoch(t *testing.T) {
 	w := newWorld(t, Stable)
-	w.says("Hello")
-	w.send()
+	w.tells("Hello")
 	w.remembers("Ada drinks tea.")
 	w.answers("Hello.")
-	w.says("And now?")
-	w.send()
+	w.tells("And now?")
 	w.expect(true, "Ada drinks tea.")
 	w.private = false
 	w.answers("Well.")
-	w.says("Now we are three.")
-	p := w.send()
+	p := w.tells("Now we are three.")
 	w.expect(false, "Ada drinks tea.")
 	if p.Report.Epoch.Reason != "scopes changed" {
 		t.Errorf("reason %q", p.Report.Epoch.Reason)
@@ -189,8 +179,7 @@ func TestManyNewMemoriesAreFoldedIn(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.asks("Hello")
 	w.file("MEMORIES.txt", strings.Repeat("x", 1500)+"\n"+strings.Repeat("y", 1500)+"\n")
-	w.says("And now?")
-	p := w.send()
+	p := w.tells("And now?")
 	if p.Report.Epoch.Reason != "memories grew" || p.Tail != "" {
 		t.Errorf("reason %q, tail %q", p.Report.Epoch.Reason, p.Tail)
 	}
@@ -200,8 +189,7 @@ func TestManyNewMemoriesAreFoldedIn(t *testing.T) {
 // What a tool result says already is not said again; what only looks like it is.
 func TestLearnedIsNotRepeated(t *testing.T) {
 	w := newWorld(t, Stable)
-	w.says("Hello")
-	w.send()
+	w.tells("Hello")
 	w.callsTool("append_memory", "{}")
 	w.remembers("Ada likes tea.")
 	w.remembers("tea")
@@ -211,8 +199,7 @@ func TestLearnedIsNotRepeated(t *testing.T) {
 		t.Errorf("tail: %s", p.Tail)
 	}
 	w.answers("Yes.")
-	w.says("And now?")
-	if p := w.send(); p.Tail != "" {
+	if p := w.tells("And now?"); p.Tail != "" {
 		t.Errorf("told again: %s", p.Tail)
 	}
 	w.callsTool("append_memory", "{}")
@@ -228,11 +215,9 @@ func TestCapsLeaveTheOldestMemoriesOut(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.file("MEMORIES.txt", "the very oldest\n"+manyLines(1000)+"the newest\n")
 	w.file("memories/shared.txt", "what everybody knows\n")
-	w.says("Hello")
-	p := w.send()
+	p := w.tells("Hello")
 	w.expect(false, "the very oldest")
-	w.expect(true, "the newest\n")
-	w.expect(true, "what everybody knows")
+	w.expect(true, "the newest\n", "what everybody knows")
 	w.expect(true, "older ones stand in data/MEMORIES.txt and data/memories/shared.txt")
 	if len(p.Report.Oversize) != 1 || p.Report.Oversize[0].Contributor != "memories" {
 		t.Errorf("oversize: %+v", p.Report.Oversize) // told once, though memories have two places
@@ -265,11 +250,9 @@ func TestHeader(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	w := newWorld(t, Stable)
-	w.says("Hello")
-	first := w.send()
+	first := w.tells("Hello")
 	w.answers("Hello.")
-	w.says("And now?")
-	p := w.send()
+	p := w.tells("And now?")
 	if first.Report.Reused != 0 || p.Report.Reused <= 0.5 || p.Report.Reused >= 1 {
 		t.Errorf("reused %v, then %v", first.Report.Reused, p.Report.Reused)
 	}
@@ -327,8 +310,7 @@ func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
 		w.must(w.assembler.Commit(t.Context(), p))
 		w.last = p.Messages()
 		w.answers("Well.")
-		w.says("And now?")
-		w.send()
+		w.tells("And now?")
 		w.expect(true, made.ID+":")
 		w.answers("Well.")
 	}
@@ -336,7 +318,7 @@ func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	w := newWorld(t, Stable)
-	if problems := Check(w.dir, reverie.Data, "", w.tools); len(problems) != 0 {
+	if problems := Check(w.dir, reverie.Data, "en", w.tools); len(problems) != 0 {
 		t.Errorf("problems in good files: %v", problems)
 	}
 	w.file("BASE_PROMPT.txt", "A\n<!-- section: b requires: c -->\n")

@@ -57,7 +57,7 @@ func parseBase(text string, known []string) ([]baseSection, []Problem) {
 		sections[len(sections)-1].text = trimBlankLines(body)
 		body = nil
 	}
-	for i, line := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+	for i, line := range strings.Split(text, "\n") {
 		inside, after, ok := cutMarker(line)
 		if !ok {
 			if strings.Contains(line, "<!-- section:") {
@@ -117,7 +117,7 @@ func missingTiers(sections []baseSection) (problems []Problem) {
 // cutMarker reports whether line is meant as a section marker, and returns what
 // stands inside it and what follows it on the line.
 func cutMarker(line string) (inside, after string, ok bool) {
-	rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t\ufeff"), "<!--")
+	rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "<!--")
 	if !ok {
 		return "", "", false
 	}

@@ -43,7 +43,6 @@ func TestParseBase(t *testing.T) {
 		{"no tiers", "<!-- section: a tiers: requires: task -->\nA", "A", []string{"1 section marker not understood (tiers: names no tier"}},
 		{"tiers without safety", "<!-- section: a -->\nA\n<!-- section: safety tiers: 1 -->\nS\n<!-- section: safety tiers: 3-4 -->\nT", "A|T", []string{"3 no section safety is on in tier 2, 5; write one with tiers: 2, 5"}},
 		{"safety that is not understood", "<!-- section: safety tiers: 1 -->\nA\n<!-- section: safety tiers: 2-6 -->\nB", "B", []string{`3 section marker not understood ("2-6" is no tier`}},
-		{"windows line ends", "<!-- section: a requires: task -->\r\nA\r\nB\r\n", "A\nB", nil},
 	}
 	known := append(tools, "add_skill")
 	for _, tt := range tests {
@@ -100,14 +99,14 @@ func FuzzBasePrompt(f *testing.F) {
 	for _, s := range []string{
 		"", "hello", "<!-- section: core requires: always -->\nA\n\n<!-- section: b requires: x, y -->\n  B\n",
 		"<!-- section: a requires: x y -->\n", "<!-- section", "<!--section:a all:x not:y--> tail", "a\r\nb <!-- section: c -->", "<!-- section: a requires: \x00 -->",
-		"<!-- section: a :: -->\nx", "<!-- section: safety tiers: 1 3-5 -->\nx\n<!-- section: b tiers: 9- -->\ny", "\ufeff<!-- section: a -->\n", "<!-- section: a requires: x requires: y -->\nz",
+		"<!-- section: a :: -->\nx", "<!-- section: safety tiers: 1 3-5 -->\nx\n<!-- section: b tiers: 9- -->\ny", "<!-- section: a requires: x requires: y -->\nz",
 	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		sections, problems := parseBase(text, []string{"task"})
 		var want, got []string
-		for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+		for line := range strings.SplitSeq(text, "\n") {
 			if _, after, ok := cutMarker(line); ok {
 				line = after
 			}

@@ -14,8 +14,7 @@ import (
 func TestCompactionBeginsAnEpoch(t *testing.T) {
 	w := newWorld(t, Stable)
 	for i := range 3 {
-		w.says("Hello")
-		if p := w.send(); p.Report.Epoch.New != (i == 0) {
+		if p := w.tells("Hello"); p.Report.Epoch.New != (i == 0) {
 			t.Errorf("message %d: %+v", i, p.Report.Epoch)
 		}
 		w.answers("Well.")

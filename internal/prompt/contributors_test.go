@@ -46,14 +46,10 @@ func TestEpochWithoutSkills(t *testing.T) {
 	w.asks("Hello")
 	w.expect(true, "How to make tea")
 	broken.Store(&errStore)
-	if reason := w.asks("Away"); reason != "" {
-		t.Errorf("away: %q", reason)
-	}
+	w.epoch("Away", "")
 	w.restart() // the prefix stands
 	w.breaks("skills", &broken)
-	if reason := w.asks("Still away"); reason != "" {
-		t.Errorf("still away after a restart: %q", reason)
-	}
+	w.epoch("Still away", "") // after a restart
 	w.expect(true, "How to make tea")
 	w.file("skills/coffee.md", "# How to make coffee\n")
 	w.room, w.last = "!other:example.org", nil
@@ -62,13 +58,9 @@ func TestEpochWithoutSkills(t *testing.T) {
 	if s := w.section("skills"); s.State != Failed {
 		t.Errorf("%+v", s)
 	}
-	if reason := w.asks("Still away"); reason != "" {
-		t.Errorf("still away: %q", reason)
-	}
+	w.epoch("Still away", "")
 	broken.Store(nil)
-	if reason := w.asks("And now?"); reason != "skills changed" {
-		t.Errorf("reason %q", reason)
-	}
+	w.epoch("And now?", "skills changed")
 	w.expect(true, "How to make coffee")
 }
 
@@ -94,9 +86,7 @@ func TestPartOfAContent(t *testing.T) {
 		if shown, _, _ = strings.Cut(shown, "\n"+closeData("k3f9")); shown != text {
 			t.Errorf("%q: the request has %q", text, shown)
 		}
-		if got := strings.Join(w.problems(), "\n"); got != map[bool]string{true: "half: the store is away"}[fault != nil] {
-			t.Errorf("%q: problems: %s", text, got)
-		}
+		w.wrong(map[bool]string{true: "half: the store is away"}[fault != nil])
 		if s := w.section("half"); text == "" && (s.State != Failed || s.Note != "the store is away" || s.Zone != Prefix || s.Tokens != 0) {
 			t.Errorf("%+v", s)
 		}
@@ -114,9 +104,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 	}
 	for range 3 {
 		w.asks("Hello")
-		if got := strings.Join(w.problems(), "\n"); got != "x.txt:3: is odd" {
-			t.Errorf("problems: %s", got)
-		}
+		w.wrong("x.txt:3: is odd")
 	}
 	if n := strings.Count(w.log.String(), "is odd"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, w.log.String())
@@ -124,14 +112,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 }
 
 func TestRowsOf(t *testing.T) {
-	if _, err := rowsOf([]place{{ID: "nobody"}}, contributors, nil); err == nil || !strings.Contains(err.Error(), `"nobody"`) {
-		t.Errorf("an unknown contributor: %v", err)
-	}
-	rows, err := rowsOf(layouts[Stable], contributors, map[string]int{"memories": 123, "tasks": 77, "soul": -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range rows {
+	for _, row := range rowsOf(layouts[Stable], contributors, map[string]int{"memories": 123, "tasks": 77, "soul": 0}) {
 		want := map[string]int{"memories": 123, "learned": 123, "tasks_now": 77, "soul": 8000, "goal": 4000}[row.ID]
 		if want != 0 && row.Max != want {
 			t.Errorf("%s: %d, want %d", row.ID, row.Max, want)
@@ -145,30 +126,22 @@ func TestRowsOf(t *testing.T) {
 	}
 }
 
-// New says what is wrong with a configuration.
-func TestNewRefuses(t *testing.T) {
+// New refuses a layout that is none of conversations; the nonces that it makes are four
+// small letters or digits.
+func TestNew(t *testing.T) {
 	w := newWorld(t, Stable)
-	good := w.assembler.cfg
-	for want, spoil := range map[string]func(*Config){
-		`unknown layout "minimal"`: func(c *Config) { c.Layout = Minimal },
-		"a store is missing":       func(c *Config) { c.Tasks = nil },
-		`"../x" is no language`:    func(c *Config) { c.SeedLanguage = "../x" },
-	} {
-		cfg := good
-		spoil(&cfg)
-		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+	w.remembers("Ada drinks tea.")
+	cfg := w.assembler.cfg
+	cfg.Layout = Minimal
+	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), `unknown layout "minimal"`) {
+		t.Errorf("%v", err)
 	}
-	a, err := New(Config{DB: good.DB, Dir: good.Dir, Memory: good.Memory, Tasks: good.Tasks, Skills: good.Skills, History: good.History})
+	cfg.Layout, cfg.Log = Stable, nil
+	var err error
+	w.assembler, err = New(cfg)
 	w.must(err)
 	w.says("Hello")
-	p, err := a.Assemble(t.Context(), w.turn())
-	w.must(err)
-	if got := flat(p.Messages()); p.Layout != Stable || !strings.Contains(got, "You are Reverie.") || !strings.Contains(got, "Greet the person.") {
-		t.Errorf("with defaults alone: %s\n%s", p.Layout, got)
-	}
-	if n := nonceOf(p); n != "" && (len(n) != 4 || n != strings.ToLower(n)) {
+	if n := nonceOf(w.assemble()); len(n) != 4 || n != strings.ToLower(n) {
 		t.Errorf("nonce %q", n)
 	}
 }

@@ -90,14 +90,11 @@ func partContent(source string, sections []baseSection, tools []string, name str
 }
 
 // Check reads the prompt files in the data folder dir and returns what their
-// owner should look at. tools are the names that may stand in BASE_PROMPT.txt.
+// owner should look at. language is of the seed and the steering notes; tools are the names that may stand in BASE_PROMPT.txt.
 func Check(dir string, defaults fs.FS, language string, tools []string) []Problem {
 	f := newFiles(dir, defaults)
 	sections, problems := sectionsOf(baseFile, f.read(baseFile), tools)
 	problems = append(problems, checkTemplates(f, sections, tools)...)
-	if language == "" {
-		language = "en"
-	}
 	_, name, problem := readSeed(f, language)
 	if problem != "" {
 		problems = append(problems, Problem{File: name, Text: problem})

@@ -1,6 +1,8 @@
 package prompt
 
 import (
+	"cmp"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -39,12 +41,7 @@ const (
 )
 
 // dense is how many tokens the model counts for one by estimate.
-func (t *Turn) dense() float64 {
-	if t.Dense > 0 {
-		return t.Dense
-	}
-	return 1
-}
+func (t *Turn) dense() float64 { return cmp.Or(t.Dense, 1) }
 
 // space is what the window has for prefix, history and tail, in tokens by estimate.
 func (r *request) space() int {
@@ -271,40 +268,14 @@ func (r *request) news(e *epoch, row *row, c *content, prefix string) (*content,
 // told returns the message, among the tool results that no request has carried
 // yet, in which line stands verbatim: as a line, in quotes, or after a colon.
 func (r *request) told(line string) int64 {
+	verbatim := "(?:\\A|[\n\"“`]|: |- )" + regexp.QuoteMeta(line) + "(?:\\z|[\n\"”`.])"
 	past := r.turn.History
 	for i := len(past) - 1; i >= 0 && past[i].Role == llm.Tool; i-- {
-		text := past[i].Text
-		for at := 0; ; {
-			n := strings.Index(text[at:], line)
-			if n < 0 {
-				break
-			}
-			before, after := text[:at+n], text[at+n+len(line):]
-			if endsAny(before, "", "\n", `"`, "“", "`", ": ", "- ") && startsAny(after, "\n", `"`, "”", "`", ".") {
-				return past[i].ID
-			}
-			at += n + 1
+		if found, err := regexp.MatchString(verbatim, past[i].Text); err == nil && found { // a line that is no UTF-8 is none that was told
+			return past[i].ID
 		}
 	}
 	return 0
-}
-
-func endsAny(s, whole string, ends ...string) bool {
-	for _, e := range ends {
-		if strings.HasSuffix(s, e) {
-			return true
-		}
-	}
-	return s == whole
-}
-
-func startsAny(s string, starts ...string) bool {
-	for _, e := range starts {
-		if strings.HasPrefix(s, e) {
-			return true
-		}
-	}
-	return s == ""
 }
 
 // section renders row i.

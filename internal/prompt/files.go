@@ -78,9 +78,6 @@ func (f *files) unreadable(name string, err error) *text {
 
 // builtin answers for a file that is missing.
 func (f *files) builtin(name string) *text {
-	if f.defaults == nil {
-		return &text{problem: missing}
-	}
 	data, err := fs.ReadFile(f.defaults, name)
 	if err != nil {
 		return &text{problem: missing}

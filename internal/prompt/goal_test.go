@@ -48,8 +48,7 @@ func TestGoalInThePrompt(t *testing.T) {
 	w.goalIs(goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Use bcrypt"}))
 	w.goalIs(goals.RecordArtifact(ctx, w.caller(), "", task.Artifact{Action: "created", Path: "src/login.ts"}))
 	w.holds()
-	w.says("Hello")
-	first := w.send()
+	first := w.tells("Hello")
 	w.expect(true, "# Active Goal\n<data id=\"k3f9\" source=\"goal\">\nCURRENT GOAL: Implement user authentication\nPriority: High\nStatus: Active\n🔒 Use JWT (locked)\n</data")
 	w.expect(true, "Goal steps now:\n<data id=\"k3f9\" source=\"steps\">\n✅ 1. Design the flow\n🔄 2. Add tokens (IN PROGRESS)\n⏳ 3. Hash passwords\n- Decided: Use bcrypt\n- Created: src/login.ts\n</data")
 	w.expect(true, "Current Task:\n<data id=\"k3f9\" source=\"current task\">\nAdd tokens\n</data")
@@ -75,15 +74,13 @@ func TestGoalInThePrompt(t *testing.T) {
 		w.goalIs(change())
 		w.holds()
 		w.answers("Well.")
-		w.says("And now?")
-		if p := w.send(); p.Report.Epoch.New || p.Prefix != first.Prefix || p.Tail == "" {
+		if p := w.tells("And now?"); p.Report.Epoch.New || p.Prefix != first.Prefix || p.Tail == "" {
 			t.Errorf("%s: new epoch %v (%s), tail %q", what, p.Report.Epoch.New, p.Report.Epoch.Reason, p.Tail)
 		}
 	}
 	w.expect(true, "✅ 2. Add tokens\n⏳ 3. Hash passwords\n⏳ 4. Ship it\n- Decided: Use bcrypt\n- Decided: Log to a file\n- Created: src/login.ts\n- Created: a.ts\n")
 	w.answers("Well.")
-	w.says("Thanks")
-	if p := w.send(); p.Tail != "" {
+	if p := w.tells("Thanks"); p.Tail != "" {
 		t.Errorf("nothing changed, but it is said again: %s", p.Tail)
 	}
 
@@ -91,8 +88,7 @@ func TestGoalInThePrompt(t *testing.T) {
 	w.goalIs(goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Log to a file", Locked: true}))
 	w.holds()
 	w.answers("Well.")
-	w.says("And now?")
-	if p := w.send(); p.Report.Epoch.Reason != "goal changed" || !strings.Contains(p.Prefix, "🔒 Log to a file (locked)") {
+	if p := w.tells("And now?"); p.Report.Epoch.Reason != "goal changed" || !strings.Contains(p.Prefix, "🔒 Log to a file (locked)") {
 		t.Errorf("after a lock: %q\n%s", p.Report.Epoch.Reason, p.Prefix)
 	}
 }

@@ -102,15 +102,13 @@ func TestSmallWindowsStaySmall(t *testing.T) {
 func TestClockBesideTheHeaders(t *testing.T) {
 	for _, layout := range Layouts() {
 		w := newWorld(t, layout)
-		w.says("Look it up, please.")
-		w.send()
+		w.tells("Look it up, please.")
 		w.expect(layout != Stable, "Current Time")
 		w.callsTool("read_file", `{"path":"x"}`)
 		w.now = w.now.Add(40 * time.Minute)
 		w.result("nothing there")
 		w.send()
-		w.expect(true, "Current Time")
-		w.expect(true, "Saturday, 2026-11-21 09:54 CET")
+		w.expect(true, "Current Time", "Saturday, 2026-11-21 09:54 CET")
 		if layout != Stable {
 			continue
 		}
@@ -119,8 +117,7 @@ func TestClockBesideTheHeaders(t *testing.T) {
 			w.send()
 			w.now = w.now.Add(-time.Hour)
 		}
-		w.callsTool("read_file", `{"path":"y"}`)
-		w.result("nothing there either")
+		w.uses("read_file", `{"path":"y"}`, "nothing there either")
 		w.send()
 		if n := strings.Count(flat(w.last), "Current Time"); n != 1 {
 			t.Errorf("the time is told %d times:\n%s", n, flat(w.last))
@@ -134,21 +131,16 @@ func TestFootprintOfWhatIsLeftOut(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.tier, w.window = 4, 1_300
 	w.says("Read the letter.")
-	w.callsTool("read_file", `{"path":"data/letter.md"}`)
-	w.result("Dear Ada")
+	w.uses("read_file", `{"path":"data/letter.md"}`, "Dear Ada")
 	w.send()
 	w.answers("It begins with your name.")
-	w.expect(false, "Lately Used")
-	w.expect(false, "Files Read")
+	w.expect(false, "Lately Used", "Files Read")
 	for range 8 {
-		w.says(strings.Repeat("and what comes then? ", 10))
-		w.send()
+		w.tells(strings.Repeat("and what comes then? ", 10))
 		w.answers(strings.Repeat("it goes on. ", 15))
 	}
-	w.says("What did I show you?")
-	w.send()
-	w.expect(true, `- read_file {"path":"data/letter.md"}`)
-	w.expect(true, "- data/letter.md\n")
+	w.tells("What did I show you?")
+	w.expect(true, `- read_file {"path":"data/letter.md"}`, "- data/letter.md\n")
 	if w.sent.Report.History.LeftOut == 0 {
 		t.Error("nothing is left out: this test measures nothing")
 	}

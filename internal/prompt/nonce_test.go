@@ -54,19 +54,13 @@ func TestDaysAreLocal(t *testing.T) {
 	w.asks("Hello")
 	w.remembers("Ada drinks tea.")
 	w.now = w.now.Add(20 * time.Minute)
-	if reason := w.asks("And now?"); reason != "" {
-		t.Errorf("before midnight: %q", reason)
-	}
+	w.epoch("And now?", "") // before midnight
 	w.now = w.now.Add(20 * time.Minute)
-	if reason := w.asks("And now?"); reason != newDay {
-		t.Errorf("after midnight: %q", reason)
-	}
+	w.epoch("And now?", newDay) // after midnight
 	w.restart()
 	w.remembers("Ada plays chess.")
 	w.now = time.Date(2026, 11, 22, 22, 50, 0, 0, time.UTC)
-	if reason := w.asks("And now?"); reason != "" {
-		t.Errorf("in the evening of the same day: %q", reason)
-	}
+	w.epoch("And now?", "") // in the evening of the same day
 }
 
 // What was left out stays out when an epoch begins for another reason, and no more
@@ -83,9 +77,7 @@ func TestLeftOutStaysOut(t *testing.T) {
 		w.window = window
 		w.file("SOUL.md", fmt.Sprintf("Warm, edition %d.", i))
 		w.restart()
-		if reason := w.asks("And now?"); reason != "soul changed" {
-			t.Errorf("reason %q", reason)
-		}
+		w.epoch("And now?", "soul changed")
 		if now := w.sent.Report.History; now.LeftOut != was.LeftOut || now.Messages != was.Messages+2*(i+1) {
 			t.Errorf("history %+v, then %+v", was, now)
 		}

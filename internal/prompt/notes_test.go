@@ -51,8 +51,7 @@ func TestNoLonger(t *testing.T) {
 		said(word(tt.first))
 		tt.set(w, "")
 		w.file("SOUL.md", "Another soul.") // a new epoch knows nothing of what was
-		w.says("And now?")
-		if p := w.send(); !p.Report.Epoch.New || p.Tail != "" {
+		if p := w.tells("And now?"); !p.Report.Epoch.New || p.Tail != "" {
 			t.Errorf("%s a new epoch says %q", tt.title, p.Tail)
 		}
 	}
@@ -75,8 +74,7 @@ func TestThinkingWords(t *testing.T) {
 	for _, level := range []string{"", "maximal"} {
 		w.thinking = level
 		w.asks("Hello")
-		w.expect(false, "# Thinking")
-		w.expect(false, "right again")
+		w.expect(false, "# Thinking", "right again")
 	}
 }
 
@@ -92,8 +90,7 @@ func TestWordsOfATurn(t *testing.T) {
 	w.expect(true, "# Tools\n- append_memory: what append_memory is for\n- task: what task is for\n")
 	w.tools, w.goal = nil, nil
 	w.asks("Hello")
-	w.expect(false, "# Tools\n")
-	w.expect(false, "# Active Goal")
+	w.expect(false, "# Tools\n", "# Active Goal")
 	w.layout, w.summary = Classic, " \n"
 	w.restart()
 	w.asks("Hello")
@@ -116,16 +113,14 @@ func TestRuntimeAndModels(t *testing.T) {
 	w.now = time.Date(2026, 12, 31, 23, 5, 0, 0, time.UTC)
 	w.asks("Hello")
 	w.expect(true, "# Runtime\nagent Reverie, model qwen3:8b, OS linux/amd64")
-	w.expect(false, "# Models")
-	w.expect(false, "# Tools Reminder")
+	w.expect(false, "# Models", "# Tools Reminder")
 	w.expect(true, "# Current Time\nFriday, 2027-01-01 00:05 CET")
 }
 
 // A seed is for the first message: not once the assistant has answered.
 func TestSeedOnlyAtTheBeginning(t *testing.T) {
 	w := newWorld(t, Stable)
-	w.says("Hello")
-	w.send()
+	w.tells("Hello")
 	w.expect(true, "Greet the person.")
 	w.file("prompts/SEED_en.txt", "Sing.") // within an epoch it is said once
 	if p := w.send(); p.Report.Epoch.New || p.Tail != "" {
@@ -137,8 +132,7 @@ func TestSeedOnlyAtTheBeginning(t *testing.T) {
 	w.expect(false, "Greet the person.")
 	w.answers("Hello.")
 	w.file("SOUL.md", "Cold.")
-	w.says("And now?")
-	w.send()
+	w.tells("And now?")
 	w.expect(false, "Greet the person.")
 	w.must(os.Remove(w.path("SOUL.md")))
 }

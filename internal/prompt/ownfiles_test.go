@@ -26,16 +26,31 @@ func (w *world) problems() (out []string) {
 	return out
 }
 
+// wrong expects these problems of the last request, a line each; "" = none.
+func (w *world) wrong(want string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, strings.Join(w.problems(), "\n")); diff != "" {
+		w.t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
 // asks has a message answered and returns why an epoch began for it, "" if none did.
 func (w *world) asks(text string) string {
 	w.t.Helper()
-	w.says(text)
-	p := w.send()
+	p := w.tells(text)
 	w.answers("Well.")
 	if p.Report.Epoch.New {
 		return p.Report.Epoch.Reason
 	}
 	return ""
+}
+
+// epoch has a message answered, for which an epoch begins for this reason; "" = none begins.
+func (w *world) epoch(text, want string) {
+	w.t.Helper()
+	if reason := w.asks(text); reason != want {
+		w.t.Errorf("an epoch begins for %q, want %q", reason, want)
+	}
 }
 
 // Each of the owner's own files has its place, its heading and the placeholder; one
@@ -44,9 +59,7 @@ func (w *world) asks(text string) string {
 func TestOwnFiles(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.asks("Hello")
-	if len(w.problems()) != 0 {
-		t.Errorf("without files of their own: %v", w.problems())
-	}
+	w.wrong("")
 	at := 0
 	for _, f := range []struct{ file, id, title string }{
 		{"SOUL.md", "soul", "Soul"}, {"AGENTS.md", "agents", "Agents"}, {"TOOLS.md", "toolnotes", "Tool Notes"},
@@ -55,9 +68,7 @@ func TestOwnFiles(t *testing.T) {
 	} {
 		w.expect(false, "# "+f.title+"\n")
 		w.file(f.file, "\ufeff\r\n{agent_name} says {this} and } that of "+f.file+".\r\n\r\n")
-		if reason := w.asks("And now?"); reason != f.id+" changed" {
-			t.Errorf("%s is new: %q", f.file, reason)
-		}
+		w.epoch("And now?", f.id+" changed")
 		section := "# " + f.title + "\nReverie says {this} and } that of " + f.file + ".\n\n---"
 		now := strings.Index(w.sent.Prefix, section)
 		if now <= at {
@@ -65,24 +76,16 @@ func TestOwnFiles(t *testing.T) {
 		}
 		at = now
 		w.file(f.file, "edited")
-		if reason := w.asks("And now?"); reason != f.id+" changed" {
-			t.Errorf("%s was edited: %q", f.file, reason)
-		}
+		w.epoch("And now?", f.id+" changed")
 		w.expect(true, "# "+f.title+"\nedited\n")
 		w.file(f.file, "\n edited \n") // reads the same
-		if reason := w.asks("And now?"); reason != "" {
-			t.Errorf("%s reads the same: %q", f.file, reason)
-		}
+		w.epoch("And now?", "")
 	}
 	w.must(os.Remove(w.path("SOUL.md")))
 	w.must(os.Remove(w.path("USER.md")))
-	if reason := w.asks("And now?"); reason != "soul, user changed" {
-		t.Errorf("two files were removed: %q", reason)
-	}
+	w.epoch("And now?", "soul, user changed")
 	w.expect(false, "# Soul")
-	if len(w.problems()) != 0 {
-		t.Errorf("problems: %v", w.problems())
-	}
+	w.wrong("")
 }
 
 // A file that cannot be read says so, and what it said before stands.
@@ -100,17 +103,12 @@ func TestOwnFilesThatCannotBeRead(t *testing.T) {
 		"TOOLS.md: is not valid UTF-8; the broken characters are replaced",
 		"USER.md: cannot be read (not a regular file)",
 	}
-	if diff := cmp.Diff(want, w.problems()); diff != "" {
-		t.Errorf("problems (-want +got):\n%s", diff)
-	}
+	w.wrong(strings.Join(want, "\n"))
 	w.expect(true, "caf\ufffd")
-	w.expect(false, "# About the Person")
-	w.expect(false, "# Agents")
+	w.expect(false, "# About the Person", "# Agents")
 	w.must(os.Remove(w.path("SOUL.md")))
 	w.must(os.Mkdir(w.path("SOUL.md"), 0o700))
-	if reason := w.asks("And now?"); reason != "" {
-		t.Errorf("a file that cannot be read ended the epoch: %q", reason)
-	}
+	w.epoch("And now?", "") // it only cannot be read
 	w.expect(true, "# Soul\nWarm.")
 	if got := strings.Join(w.problems(), "\n"); !strings.Contains(got, "\nSOUL.md: cannot be read (not a regular file); what it said before is used\n") {
 		t.Errorf("problems: %s", got)
@@ -148,14 +146,10 @@ func TestGuides(t *testing.T) {
 	w.expect(true, "# Tool Guides\nread_file: Read before you write.\ntask: Give Reverie's tasks a date.\n\n---")
 	w.expect(false, "Not a guide")
 	w.tools = []string{"read_file"}
-	if reason := w.asks("And now?"); reason != "tools, core, guides changed" {
-		t.Errorf("reason %q", reason)
-	}
+	w.epoch("And now?", "tools, core, guides changed")
 	w.expect(true, "# Tool Guides\nread_file: Read before you write.\n\n---")
 	w.file("prompts/tools/task.txt", "edited")
-	if reason := w.asks("And now?"); reason != "" {
-		t.Errorf("the guide of a tool that is not there ended the epoch: %q", reason)
-	}
+	w.epoch("And now?", "") // nobody has that tool
 	w.file("prompts/tools/read_file.txt", "\xff")
 	if reason := w.asks("And now?"); reason != "guides changed" || len(w.problems()) != 1 || !strings.HasPrefix(w.problems()[0], "prompts/tools/read_file.txt: is not valid UTF-8") {
 		t.Errorf("reason %q, problems %v", reason, w.problems())
@@ -199,28 +193,16 @@ func TestTemplates(t *testing.T) {
 		w.expect(true, "# Mode\nTemplate "+tt.want+" of Reverie.\n\n---")
 	}
 	w.mode, w.tier = "planner", 3
-	if reason := w.asks("And now?"); reason != "mode, template changed" {
-		t.Errorf("another mode: %q", reason)
-	}
+	w.epoch("And now?", "mode, template changed")
 	w.mode = "planner2" // without a template of its own, and the assistant's is the same
 	w.file("prompts/assistant/tier3.txt", "Template planner/tier2 of {agent_name}.")
-	if reason := w.asks("And now?"); reason != "mode changed" {
-		t.Errorf("a mode with the same template: %q", reason)
-	}
-	if reason := w.asks("And now?"); reason != "" {
-		t.Errorf("the same mode: %q", reason)
-	}
+	w.epoch("And now?", "mode changed")
+	w.epoch("And now?", "") // the same mode
 	w.mode = "planner"
-	if reason := w.asks("And now?"); reason != "mode changed" {
-		t.Errorf("back: %q", reason)
-	}
+	w.epoch("And now?", "mode changed")
 	w.tier = 2 // the same template
-	if reason := w.asks("And now?"); reason != "" {
-		t.Errorf("the same template: %q", reason)
-	}
-	if len(w.problems()) != 0 { // a mode of the owner's own need not have every tier
-		t.Errorf("problems: %v", w.problems())
-	}
+	w.epoch("And now?", "")
+	w.wrong("") // a mode of the owner's own need not have every tier
 	w.file("prompts/developer/tier3.txt", "For developers.")
 	w.file("prompts/developer/tier2.txt", "Never.")
 	w.must(os.RemoveAll(w.path("prompts/assistant")))
@@ -245,9 +227,7 @@ func TestTemplates(t *testing.T) {
 		w.mode, w.tier = step.mode, step.tier
 		w.asks("And now?")
 		w.expect(true, "# Mode\n"+step.want+"\n\n---")
-		if got := strings.Join(w.problems(), "; "); got != step.wrong {
-			t.Errorf("%s: problems: %s; want %s", step.mode, got, step.wrong)
-		}
+		w.wrong(step.wrong)
 	}
 }
 
@@ -280,15 +260,11 @@ func TestFootprintAndFiles(t *testing.T) {
 	w.tier = 4
 	w.says("Hello")
 	for i := range 12 {
-		w.callsTool("read_file", `{"path":"skills/f`+string(rune('a'+i))+`.md"}`)
-		w.result("x")
+		w.uses("read_file", `{"path":"skills/f`+string(rune('a'+i))+`.md"}`, "x")
 	}
-	w.callsTool("read_file", `{"path":"skills/fe.md"}`)
-	w.result("x")
-	w.callsTool("read_file", `{"path":`)
-	w.result("x")
-	w.callsTool("task", `{"path":"skills/other.md"}`)
-	w.result("x")
+	w.uses("read_file", `{"path":"skills/fe.md"}`, "x")
+	w.uses("read_file", `{"path":`, "x")
+	w.uses("task", `{"path":"skills/other.md"}`, "x")
 	w.send()
 	block := func(source string) string {
 		_, after, _ := strings.Cut(w.sent.Prefix, `source="`+source+`">`+"\n")
@@ -316,9 +292,7 @@ func TestInstructions(t *testing.T) {
 	w.asks("Hello")
 	w.expect(true, "# Instructions\nAnswer as Reverie: {\"a\": {b}} }{ {agent_name {Reverie} %s $1\n\n---")
 	w.instruct("Another.")
-	if reason := w.asks("And now?"); reason != "instructions changed" {
-		t.Errorf("reason %q", reason)
-	}
+	w.epoch("And now?", "instructions changed")
 }
 
 // TestGuidesByTier: a guide can have sections, as BASE_PROMPT.txt has; one that is missing says nothing.
@@ -345,8 +319,7 @@ func TestRoomContext(t *testing.T) {
 	for _, layout := range Layouts() {
 		w := newWorld(t, layout)
 		w.context = summer
-		w.says("Hello")
-		p := w.send()
+		p := w.tells("Hello")
 		if got := strings.Count(p.Prefix, "# About This Room\n"+summer); got != 1 || strings.Contains(p.Prefix, `source="context"`) {
 			t.Errorf("%s: it stands %d times:\n%s", layout, got, p.Prefix)
 		}

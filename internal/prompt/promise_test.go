@@ -55,8 +55,7 @@ func fill(w *world) {
 	w.summary, w.thinking, w.model, w.context = "They talked.", "high", "qwen3:8b", "What this room is about."
 	w.instruct("Prefer metric units.")
 	w.says("Hello")
-	w.callsTool("read_file", `{"path":"data/skills/skill1.md"}`)
-	w.result("# The same summary")
+	w.uses("read_file", `{"path":"data/skills/skill1.md"}`, "# The same summary")
 	w.now = w.now.Add(time.Minute)
 }
 
@@ -79,8 +78,7 @@ func TestPrefixStays(t *testing.T) {
 		"restart":  func() { w.restart() },
 	} {
 		change()
-		w.says("And now?")
-		if p := w.send(); p.Prefix != before.Prefix || p.Report.Epoch.New {
+		if p := w.tells("And now?"); p.Prefix != before.Prefix || p.Report.Epoch.New {
 			t.Errorf("%s: another prefix, new epoch %v: %s", what, p.Report.Epoch.New, p.Report.Epoch.Reason)
 		}
 		w.answers("Well.")

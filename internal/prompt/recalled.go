@@ -39,7 +39,7 @@ func gatherRecalled(ctx context.Context, q *question) (*content, error) {
 	if !store.Recalls() || at < 0 {
 		return nil, nil
 	}
-	limit := recallLimits[max(0, min(q.turn.Tier, len(recallLimits)-1))]
+	limit := recallLimits[q.turn.tier()]
 	query := memory.Query{Text: past[at].Text, Scopes: q.turn.Scopes, Now: q.turn.Now, Turns: true,
 		Floor: memory.DefaultFloor, K: limit.hits + min(len(past), mostVisible)}
 	before := lastBy(past, at, llm.Assistant)

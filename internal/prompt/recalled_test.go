@@ -60,8 +60,7 @@ func TestRecallForTheMessageItself(t *testing.T) {
 	}
 	w.knows(texts...)
 	for i, f := range facts {
-		w.says(f.question)
-		w.send()
+		w.tells(f.question)
 		if strings.Contains(w.sent.Prefix, f.fact) {
 			t.Fatalf("%q stands in the prefix: this test measures nothing", f.fact)
 		}
@@ -84,23 +83,19 @@ func TestRecallForTheMessageItself(t *testing.T) {
 func TestRecalledOnce(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Jana, Ada's sister, lives in Brno.")
-	w.says("Where does my sister Jana live?")
-	w.send()
+	w.tells("Where does my sister Jana live?")
 	w.expect(true, "lives in Brno")
-	w.callsTool("read_file", `{"path":"x"}`)
-	w.result("nothing there")
+	w.uses("read_file", `{"path":"x"}`, "nothing there")
 	w.send() // in the middle of a turn
 	w.answers("Somewhere.")
-	w.says("And where does Jana live, my sister?")
-	w.send()
+	w.tells("And where does Jana live, my sister?")
 	if n := strings.Count(flat(w.last), "lives in Brno"); n != 1 {
 		t.Errorf("it is said %d times:\n%s", n, flat(w.last))
 	}
 	// Nor what every prompt shows, or has just been noted.
 	w.remembers("Ada's brother Petr plays the oboe.")
 	w.answers("Noted.")
-	w.says("What does my brother Petr play?")
-	w.send()
+	w.tells("What does my brother Petr play?")
 	w.expect(true, "Petr plays the oboe.")
 	if n := strings.Count(flat(w.last), "Petr plays the oboe."); n != 1 {
 		t.Errorf("it is said %d times:\n%s", n, flat(w.last))
@@ -114,14 +109,12 @@ func TestFloorWithoutTheHistory(t *testing.T) {
 	w.heard(history.Message{Role: llm.User, Sender: testUser, Text: "The kiln reaches 1240 degrees, says the label."}, "$kiln")
 	w.send()
 	w.answers("Hot.")
-	w.says("Petr, how many degrees did the label of the kiln say?")
-	w.send()
+	w.tells("Petr, how many degrees did the label of the kiln say?")
 	if got := w.recalledNow(); got != "" {
 		t.Errorf("recalled: %s", got)
 	}
 	w.answers("Ask him.")
-	w.says("What is the oboe of Petr made of?")
-	w.send()
+	w.tells("What is the oboe of Petr made of?")
 	if got := w.recalledNow(); !strings.Contains(got, "grenadilla") {
 		t.Errorf("recalled: %q", got)
 	}
@@ -132,8 +125,7 @@ func TestFlatFileShowsAll(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.knows("Jana, Ada's sister, lives in Brno.")
 	w.hears(w.scopes()[0], "old", "Where does my sister Jana live?", "Jana lives in Brno.")
-	w.says("Where does my sister Jana live?")
-	w.send()
+	w.tells("Where does my sister Jana live?")
 	if !strings.Contains(w.sent.Prefix, "lives in Brno") || w.recalledNow() != "" {
 		t.Errorf("it reads\n%s", flat(w.last))
 	}
@@ -146,16 +138,14 @@ func TestUndatedMemoriesPassADateQuestion(t *testing.T) {
 	_, err := w.db.Exec(`UPDATE memory SET observed_at = 0 WHERE text LIKE '%architect%'`)
 	w.must(err)
 	w.must(memory.OpenFTS(w.db).Rebuild(t.Context(), nil))
-	w.says("What did the architect say about the winter garden on 3 October 2026?")
-	w.send()
+	w.tells("What did the architect say about the winter garden on 3 October 2026?")
 	if got := w.recalledNow(); !strings.Contains(got, "- undated, remembered on request: Ada met the architect") {
 		t.Errorf("recalled: %s", got)
 	}
 	// And one that says nothing but the day finds what was said on it.
 	w.hears(w.scopes()[0], "old", "We saw a heron by the river.")
 	w.answers("Not much.")
-	w.says("And what happened on 21 October 2026?")
-	w.send()
+	w.tells("And what happened on 21 October 2026?")
 	if got := w.recalledNow(); !strings.Contains(got, "heron") {
 		t.Errorf("recalled: %s", got)
 	}
@@ -184,8 +174,7 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 		t.Errorf("a message brings up itself:\n%s", got)
 	}
 	w.answers("Hot.")
-	w.says("Which celadon glaze for the vase, and what does the kiln reach?")
-	w.send()
+	w.tells("Which celadon glaze for the vase, and what does the kiln reach?")
 	got := w.recalledNow()
 	for _, want := range []string{
 		"- 2026-10-21, you said: Celadon would be the glaze for that vase.",
@@ -206,8 +195,7 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 	}
 	// In a new conversation it is past.
 	w.startsNew()
-	w.says("How many degrees does the kiln reach?")
-	w.send()
+	w.tells("How many degrees does the kiln reach?")
 	if got := w.recalledNow(); !strings.Contains(got, "1240 degrees") {
 		t.Errorf("not recalled in a new conversation: %s", got)
 	}
@@ -220,8 +208,7 @@ func TestRecallKeepsScopes(t *testing.T) {
 	w.hears(memory.Private(testUser), "dm", "Remember that canary4711 is my PIN hint.", "I will keep canary4711 to myself.")
 	w.hears(memory.Private("@eve:example.org"), "eve", "Ada's PIN hint is canary4711, says Eve.")
 	w.hears(memory.Room("!other:example.org"), "other", "Somebody said canary4711 is the PIN hint.")
-	w.says("What is my PIN hint?")
-	w.send()
+	w.tells("What is my PIN hint?")
 	if got := w.recalledNow(); !strings.Contains(got, "Ada's PIN hint is canary4711.") || strings.Contains(got, "Eve") || strings.Contains(got, "Somebody") {
 		t.Errorf("in her own chat:\n%s", got)
 	}
@@ -230,8 +217,7 @@ func TestRecallKeepsScopes(t *testing.T) {
 		w.restart()
 		w.last = nil
 		for _, text := range []string{"What is my PIN hint?", "canary4711", "Ada's PIN hint is what? canary4711 perhaps?"} {
-			w.says(text)
-			w.send()
+			w.tells(text)
 			said := strings.ReplaceAll(flat(w.last), "canary4711 perhaps", "")
 			if text == "What is my PIN hint?" && strings.Contains(said, "canary") || strings.Contains(said, "PIN hint is canary") || strings.Contains(said, "canary4711 is") {
 				t.Errorf("%s: a private fact is in a group's request:\n%s", layout, said)
@@ -248,8 +234,7 @@ func TestRecallThatFails(t *testing.T) {
 	w.knows("Jana, Ada's sister, lives in Brno.")
 	_, err := w.db.Exec(`DROP TABLE index_term`)
 	w.must(err)
-	w.says("Where does my sister Jana live?")
-	w.send()
+	w.tells("Where does my sister Jana live?")
 	w.expect(false, "lives in Brno")
 	found := false
 	for _, p := range w.sent.Report.Problems {
@@ -270,8 +255,7 @@ func TestRecallBudget(t *testing.T) {
 		}
 		w.knows(texts...)
 		w.tier = tt.tier
-		w.says("What does my telescope log say about the clear sky?")
-		p := w.send()
+		p := w.tells("What does my telescope log say about the clear sky?")
 		n := 0
 		for _, s := range p.Report.Sections {
 			if s.ID == "recalled" {
@@ -293,8 +277,7 @@ func TestRecallInOtherLayouts(t *testing.T) {
 		w := indexed(t, layout)
 		w.knows("Jana, Ada's sister, lives in Brno.")
 		w.remembers("Jana the sister of Ada has a cat.")
-		w.says("Where does my sister Jana live?")
-		w.send()
+		w.tells("Where does my sister Jana live?")
 		if !strings.Contains(w.sent.Prefix, "# Recalled for this message\n") || !strings.Contains(w.sent.Prefix, "lives in Brno.") {
 			t.Errorf("%s:\n%s", layout, w.sent.Prefix)
 		}
@@ -351,12 +334,10 @@ func TestRecallPointsBack(t *testing.T) {
 			w := indexed(t, Stable)
 			w.knows(tt.fact)
 			if tt.answer != "" {
-				w.says("Hi there!")
-				w.send()
+				w.tells("Hi there!")
 				w.heard(history.Message{Role: llm.Assistant, Text: tt.answer}, "$answer")
 			}
-			w.says(tt.question)
-			w.send()
+			w.tells(tt.question)
 			if strings.Contains(w.sent.Prefix, tt.fact) {
 				t.Fatal("it stands in the prefix: this test measures nothing")
 			}
@@ -373,8 +354,7 @@ func TestRecallDoesNotPointBack(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Ada's passport lies in the blue box on the shelf.", "Ada is allergic to walnuts.")
 	for _, text := range []string{"Hi there!", "Thanks, that is great.", "ok 👍", "No, thanks!", "Danke, super!", "How do quasars emit radiation?", "Do walnuts, quasars and pulsars glow?"} {
-		w.says(text)
-		w.send()
+		w.tells(text)
 		if got := w.recalledNow(); got != "" {
 			t.Errorf("%q brought up\n%s", text, got)
 		}

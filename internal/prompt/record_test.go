@@ -197,13 +197,11 @@ func TestRepeated(t *testing.T) {
 // What a server is told to keep is what the next request begins with.
 func TestMarks(t *testing.T) {
 	w := newWorld(t, Stable)
-	w.says("Hello")
-	p := w.send()
+	p := w.tells("Hello")
 	if got := p.Marks(); !slices.Equal(got, []int{0, 1}) {
 		t.Errorf("marks of the first request: %v", got)
 	}
-	w.callsTool("task", "{}")
-	w.result("none")
+	w.uses("task", "{}", "none")
 	p = w.send()
 	marks, before := p.Marks(), p.Messages()
 	if !slices.Equal(marks, []int{0, 2, 3}) {

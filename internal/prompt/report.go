@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -80,12 +81,7 @@ func (r Report) Room() int {
 // Counted is what the request takes as the model counts.
 func (r Report) Counted() int { return int(float64(r.Total) * r.dense()) }
 
-func (r Report) dense() float64 {
-	if r.Dense > 0 {
-		return r.Dense
-	}
-	return 1
-}
+func (r Report) dense() float64 { return cmp.Or(r.Dense, 1) }
 
 // Problem is something in a file that its owner should look at.
 type Problem struct {
@@ -274,9 +270,7 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 			rep.TailTokens += s.Tokens
 		}
 	}
-	if d.tail != "" {
-		rep.TailTokens += tailFrame
-	}
+	rep.TailTokens += d.tailTokens()
 	for _, t := range d.turns {
 		rep.History.Tokens += t.tokens
 	}

@@ -22,16 +22,13 @@ type row struct {
 
 // rowsOf joins the places of a layout with who fills them. limits are other
 // caps, in characters, by contributor.
-func rowsOf(places []place, from []contributor, limits map[string]int) ([]row, error) {
+func rowsOf(places []place, from []contributor, limits map[string]int) []row {
 	index := func(id string) int {
 		return slices.IndexFunc(from, func(c contributor) bool { return c.Name == id })
 	}
 	rows := make([]row, len(places))
 	for i, p := range places {
 		at := index(p.ID)
-		if at < 0 {
-			return nil, fmt.Errorf("prompt: there is no contributor %q", p.ID)
-		}
 		rows[i] = row{place: p, contributor: &from[at], source: at}
 		if other, ok := sameAs[p.ID]; ok {
 			rows[i].source = index(other)
@@ -40,7 +37,7 @@ func rowsOf(places []place, from []contributor, limits map[string]int) ([]row, e
 			rows[i].Max = n
 		}
 	}
-	return rows, nil
+	return rows
 }
 
 // question is what a contributor is asked. It looks at the turn and changes

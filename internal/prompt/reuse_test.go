@@ -64,8 +64,7 @@ func reuse(w *world) (shares []float64, epochs int) {
 		w.says(fmt.Sprintf("Question %d: what about the thing that we talked about, and how does it go on from here?", turn))
 		send()
 		if turn%5 == 0 {
-			w.callsTool("read_file", `{"path":"data/skills/skill01.md"}`)
-			w.result(strings.Repeat("the file says so. ", 20))
+			w.uses("read_file", `{"path":"data/skills/skill01.md"}`, strings.Repeat("the file says so. ", 20))
 			send()
 			w.callsTool("append_memory", `{"entry":"x"}`)
 			w.remembers(fmt.Sprintf("Learned in turn %d.", turn))

@@ -24,8 +24,7 @@ func TestSkillsOfOthersAreNotInThePrompt(t *testing.T) {
 			}
 			w.says("please deploy")
 			for _, folder := range theirs {
-				w.callsTool("read_file", `{"path":"data/skills/`+folder+`/hostile.md"}`)
-				w.result("There is no file.")
+				w.uses("read_file", `{"path":"data/skills/`+folder+`/hostile.md"}`, "There is no file.")
 			}
 			w.expectInUse("everybodys own", "")
 			p := w.send()

@@ -176,14 +176,12 @@ func (w *world) happens(what string) (asked bool) {
 	case "ask", "talk", "long", "code":
 		w.says(text)
 	case "tool": // with the argument, or another one each time
-		w.callsTool("read_file", cmp.Or(text, fmt.Sprint(w.calls)))
-		w.result("fine")
+		w.uses("read_file", cmp.Or(text, fmt.Sprint(w.calls)), "fine")
 	case "fail":
 		w.callsTool("read_file", text)
 		w.fails("no such file")
 	case "memory":
-		w.callsTool("append_memory", "{}")
-		w.result("Remembered.")
+		w.uses("append_memory", "{}", "Remembered.")
 	case "work":
 		w.result("fine")
 	case "event":
@@ -199,8 +197,7 @@ func (w *world) happens(what string) (asked bool) {
 func TestBriefWhenFull(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.window = 1600
-	w.says(strings.Repeat("Why and how? ", 90))
-	w.send()
+	w.tells(strings.Repeat("Why and how? ", 90))
 	if used := w.counted().Used; used < 60 || used >= 85 {
 		t.Fatalf("used %d %%", used)
 	}

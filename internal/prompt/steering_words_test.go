@@ -103,23 +103,18 @@ func TestSteeringIsFrozen(t *testing.T) {
 		t.Errorf("stored as %+v", m)
 	}
 	// An epoch that begins within the turn says again what is in force, of that turn only.
-	w.callsTool("read_file", "{}")
-	w.result("fine")
+	w.uses("read_file", "{}", "fine")
 	w.file("SOUL.md", "Warm.")
 	w.got("keep")
-	w.callsTool("read_file", "{}")
-	w.result("fine")
+	w.uses("read_file", "{}", "fine")
 	w.got("repeat")
 	w.file("SOUL.md", "Cold.")
-	w.callsTool("task", "{}")
-	w.result("fine")
+	w.uses("task", "{}", "fine")
 	w.got("repeat keep")
-	w.callsTool("read_file", "{}")
-	w.result("fine")
+	w.uses("read_file", "{}", "fine")
 	w.got("repeat")
 	w.file("SOUL.md", "Mild.")
-	w.callsTool("add_skill", "{}")
-	w.result("fine")
+	w.uses("add_skill", "{}", "fine")
 	w.got("repeat keep") // each once, the newest of it
 	w.answers("Well.")
 	w.says("And now?")
@@ -131,11 +126,9 @@ func TestSteeringIsFrozen(t *testing.T) {
 func TestSteeringRetry(t *testing.T) {
 	w := newWorld(t, Stable)
 	play := func() {
-		w.callsTool("read_file", "{}")
-		w.result("fine")
+		w.uses("read_file", "{}", "fine")
 		w.got("")
-		w.callsTool("read_file", "{}")
-		w.result("fine")
+		w.uses("read_file", "{}", "fine")
 		w.got("repeat")
 	}
 	w.says("Remember that my sister is Jana.")
@@ -174,8 +167,7 @@ func TestSteeringFile(t *testing.T) {
 	w := newWorld(t, Stable)
 	const file = "prompts/steering/en.txt"
 	w.file(file, "For the reader.\n<!-- section: keep -->\n{agent_name}, keep\nit!\n<!-- section: promised -->\n\n<!-- section: singing -->\nSing.\n<!-- section: act requires: drill -->\nAct.\n")
-	w.says("Remember that my sister is Jana.")
-	p := w.send()
+	p := w.tells("Remember that my sister is Jana.")
 	w.expect(true, "Now:\n- Reverie, keep it!\n[/note")
 	w.expect(false, "For the reader")
 	var got []string
@@ -191,25 +183,21 @@ func TestSteeringFile(t *testing.T) {
 	}
 	w.answers("I'll remember that.")
 	w.file(file, "<!-- section: keep -->\nDifferent.\n")
-	w.says("And now?")
-	if p := w.send(); p.Report.Epoch.New || p.Tail != "" {
+	if p := w.tells("And now?"); p.Report.Epoch.New || p.Tail != "" {
 		t.Errorf("epoch %+v, tail %q", p.Report.Epoch, p.Tail)
 	}
 	w.file(file, "<!-- section: promised tiers: 1-2 -->\nShort.\n<!-- section: promised tiers: 3-5 -->\nLonger.\n")
 	w.answers("I'll remember that.")
 	w.tier = 2
-	w.says("And now?")
-	w.send()
+	w.tells("And now?")
 	w.expect(true, "\n- Short.\n")
 	w.expect(false, "Longer.")
 	w.answers("Well.")
-	w.says("And now?")
-	w.send()
+	w.tells("And now?")
 	w.must(os.Remove(w.path(file)))
 	w.assembler.cfg.SeedLanguage = "de"
 	w.answers("I'll remember that.")
-	w.says("Well?")
-	w.send()
+	w.tells("Well?")
 	w.expect(true, "Deine letzte Antwort sagte")
 	w.file("prompts/SEED_xx.txt", "Xx.")
 	w.assembler.cfg.SeedLanguage = "xx" // has none: English, and nothing is wrong with that
@@ -266,8 +254,7 @@ func TestSteeringFails(t *testing.T) {
 	w.says("Remember that it is so.")
 	w.got("")
 	broken.Store(nil)
-	w.callsTool("read_file", "{}")
-	w.result("fine")
+	w.uses("read_file", "{}", "fine")
 	w.got("") // what comes with a person's message comes with no other
 	w.answers("Well.")
 	w.talks("Remember that it is so.", "keep")
@@ -279,8 +266,7 @@ func TestSteeringFails(t *testing.T) {
 // Nothing of what was said is in the counters.
 func TestSteeringKeepsNoWords(t *testing.T) {
 	w := newWorld(t, Stable)
-	w.says("Remember that my canary is yellow.")
-	w.send()
+	w.tells("Remember that my canary is yellow.")
 	w.callsTool("append_memory", `{"entry":"The canary is yellow."}`)
 	w.add(history.Message{Role: "tool", CallID: "call_1", Text: "Remembered: the canary."})
 	w.send()

@@ -139,8 +139,7 @@ func (w *walk) checkGoal(request, blocks string) {
 // request has a message answered, perhaps with a tool call and perhaps with a
 // failed attempt in between.
 func (w *walk) request(tool bool) {
-	w.says("Hello")
-	w.send()
+	w.tells("Hello")
 	w.check()
 	if tool {
 		w.callsTool("append_memory", "{}")

@@ -22,8 +22,7 @@ func TestHistoryIsLeftOutInBatches(t *testing.T) {
 				_, err := w.tasks.Complete(t.Context(), w.caller(), fmt.Sprintf("task_%d", w.numbered), "it is done")
 				w.must(err)
 			}
-			w.says(fmt.Sprintf("Question %d: %s", i, strings.Repeat("what is it? ", 10)))
-			p := w.send()
+			p := w.tells(fmt.Sprintf("Question %d: %s", i, strings.Repeat("what is it? ", 10)))
 			if p.Report.Epoch.New {
 				epochs++
 				if epochs > 1 && i-began < 2 {
@@ -50,8 +49,7 @@ func TestHistoryIsLeftOutInBatches(t *testing.T) {
 					t.Fatalf("%s: %s without its call", layout, m.ToolCallID)
 				}
 			}
-			w.callsTool("read_file", "{}")
-			w.result(strings.Repeat("the file says so. ", 10))
+			w.uses("read_file", "{}", strings.Repeat("the file says so. ", 10))
 			w.send()
 			w.answers(strings.Repeat("it is this. ", 20))
 		}
@@ -70,8 +68,7 @@ func TestSmallWindowKeepsAConversation(t *testing.T) {
 		w.window = 3000
 		epochs := 0
 		for i := range 20 {
-			w.says("What about it?")
-			p := w.send()
+			p := w.tells("What about it?")
 			if p.Report.Epoch.New {
 				epochs++
 			}
@@ -95,14 +92,11 @@ func TestSmallWindowShrinksSections(t *testing.T) {
 		w.file(fmt.Sprintf("skills/skill%02d.md", i), "# A skill for this and that\n")
 	}
 	w.window = 1900
-	w.says("Hello")
-	p := w.send()
+	p := w.tells("Hello")
 	if p.Report.Total > w.window-w.maxOutput {
 		t.Errorf("%d tokens are sent", p.Report.Total)
 	}
-	w.expect(true, "Hello")
-	w.expect(true, "You are Reverie.")
-	w.expect(true, "the newest")
+	w.expect(true, "Hello", "You are Reverie.", "the newest")
 	states := map[string]State{}
 	for _, s := range p.Report.Sections {
 		states[s.ID] = s.State

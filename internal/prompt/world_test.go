@@ -92,7 +92,7 @@ func (w *world) restart() {
 	w.skills = skill.Open(filepath.Join(w.dir, "skills"))
 	w.history = history.NewStore(w.db)
 	w.assembler, err = New(Config{
-		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone,
+		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en",
 		Memory: w.memory, Tasks: w.tasks, Skills: w.skills, History: w.history, KnownTools: w.tools,
 		Instructions: w.instructions, Models: []string{"small", "large"}, Host: "attic",
 		Summary: func(tool string) string { return "what " + tool + " is for" },
@@ -116,9 +116,7 @@ func (w *world) contribute(p place, c contributor) {
 	w.extra = append(w.extra, p)
 	places := slices.Concat(layouts[w.layout], w.extra)
 	slices.SortStableFunc(places, func(a, b place) int { return strings.Compare(string(a.Zone), string(b.Zone)) }) // prefix, tail
-	rows, err := rowsOf(places, a.contributors, nil)
-	w.must(err)
-	a.rows[w.layout] = rows
+	a.rows[w.layout] = rowsOf(places, a.contributors, nil)
 }
 
 func (w *world) must(err error) {
@@ -149,11 +147,25 @@ func (w *world) says(text string) history.Message {
 	return w.add(history.Message{Role: llm.User, Sender: testUser, Text: text, Header: w.assembler.Header(w.now, testUser, !w.private)})
 }
 
+// tells is says, and what is sent for it.
+func (w *world) tells(text string) Prompt {
+	w.t.Helper()
+	w.says(text)
+	return w.send()
+}
+
 func (w *world) answers(text string) { w.add(history.Message{Role: llm.Assistant, Text: text}) }
 
 func (w *world) callsTool(name, args string) {
 	w.calls++
 	w.add(history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: fmt.Sprintf("call_%d", w.calls), Name: name, Arguments: args}}})
+}
+
+// uses is a call of a tool with its result.
+func (w *world) uses(name, args, result string) {
+	w.t.Helper()
+	w.callsTool(name, args)
+	w.result(result)
 }
 
 func (w *world) result(text string) {
@@ -266,10 +278,12 @@ func flat(messages []llm.Message) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// expect says whether the newest request holds a text.
-func (w *world) expect(holds bool, text string) {
+// expect says whether the newest request holds each of the texts.
+func (w *world) expect(holds bool, texts ...string) {
 	w.t.Helper()
-	if strings.Contains(flat(w.last), text) != holds {
-		w.t.Errorf("%q in the request: want %v; it reads\n%s", text, holds, flat(w.last))
+	for _, text := range texts {
+		if strings.Contains(flat(w.last), text) != holds {
+			w.t.Errorf("%q in the request: want %v; it reads\n%s", text, holds, flat(w.last))
+		}
 	}
 }

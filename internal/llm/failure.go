@@ -106,11 +106,11 @@ func (m *model) sort(ctx context.Context, x *exchange, err error) *failure {
 	if x.status >= 300 {
 		return sortServer(refusal(x.status, x.refusal.Bytes()), x.header)
 	}
-	return m.unreachable(err)
+	return unreachable(m, err)
 }
 
 // unreachable is the failure of a request that got no answer.
-func (m *model) unreachable(err error) *failure {
+func unreachable(m *model, err error) *failure {
 	return &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", m.place(), withoutURL(err)), again: true}
 }
 

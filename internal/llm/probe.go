@@ -29,7 +29,7 @@ func (m *model) probe(ctx context.Context) error {
 	list, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	x := &exchange{client: m.client}
-	models, err := m.api(x).ListModels(list)
+	models, err := api(m, x).ListModels(list)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

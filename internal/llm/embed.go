@@ -183,7 +183,7 @@ func (e *Embedding) once(ctx context.Context, input []string) ([][]float32, *fai
 	case errors.Is(context.Cause(ctx), errEmbedTimeout):
 		return nil, &failure{kind: TimedOut, text: fmt.Sprintf("%v (%s)", errEmbedTimeout, e.m.Timeout), again: true}
 	case err != nil:
-		return nil, e.m.unreachable(err)
+		return nil, unreachable(e.m, err)
 	case status != http.StatusOK:
 		server := refusal(status, raw)
 		f := sortServer(server, header)

@@ -106,12 +106,12 @@ func (m *model) sort(ctx context.Context, x *exchange, err error) *failure {
 	if x.status >= 300 {
 		return sortServer(refusal(x.status, x.refusal.Bytes()), x.header)
 	}
-	return m.unreachable(err)
+	return unreachable(m, err)
 }
 
 // unreachable is the failure of a request that got no answer.
-func (m *model) unreachable(err error) *failure {
-	return &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", m.url().Redacted(), withoutURL(err)), again: true}
+func unreachable(m *model, err error) *failure {
+	return &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", m.place(), withoutURL(err)), again: true}
 }
 
 // refusal reads an error answer of whatever form.
@@ -270,3 +270,6 @@ func (m *model) url() *url.URL {
 	}
 	return u
 }
+
+// place is the server's address without a password.
+func (m *model) place() string { return m.url().Redacted() }

@@ -174,7 +174,7 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 	}
 	asked := time.Now()
 	x := &exchange{client: m.client, alive: w.alive, body: body}
-	events, err := m.api(x).CreateChatCompletionStream(ctx, r)
+	events, err := api(m, x).CreateChatCompletionStream(ctx, r)
 	if err != nil {
 		return Reply{}, m.judge(ctx, x, err)
 	}
@@ -196,7 +196,7 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 }
 
 // api is a client of the model's server for the one request x.
-func (m *model) api(x *exchange) *openai.Client {
+func api(m *model, x *exchange) *openai.Client {
 	c := openai.DefaultConfig(m.APIKey)
 	c.BaseURL, c.HTTPClient = m.BaseURL, x
 	return openai.NewClientWithConfig(c)

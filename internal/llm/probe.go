@@ -29,14 +29,14 @@ func (m *model) probe(ctx context.Context) error {
 	list, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	x := &exchange{client: m.client}
-	models, err := m.api(x).ListModels(list)
+	models, err := api(m, x).ListModels(list)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil && len(models.Models) > 0:
 		return m.find(models.Models)
 	case err != nil && list.Err() != nil:
-		return m.advise(&failure{kind: TimedOut, text: fmt.Sprintf("%s did not answer within %s", m.url().Redacted(), probeTimeout)})
+		return m.advise(&failure{kind: TimedOut, text: fmt.Sprintf("%s did not answer within %s", m.place(), probeTimeout)})
 	case x.status == 0 || x.status == http.StatusUnauthorized || x.status == http.StatusForbidden || x.status >= 500:
 		return m.advise(m.judge(list, x, err))
 	}
@@ -65,7 +65,7 @@ func (m *model) find(models []openai.Model) error {
 	if more := len(models) - len(there); more > 0 {
 		there = append(there, fmt.Sprintf("and %d more", more))
 	}
-	return m.advise(&failure{kind: NotFound, text: fmt.Sprintf("%s has no model %q; it has: %s", m.url().Redacted(), m.Model, strings.Join(there, ", "))})
+	return m.advise(&failure{kind: NotFound, text: fmt.Sprintf("%s has no model %q; it has: %s", m.place(), m.Model, strings.Join(there, ", "))})
 }
 
 // advise adds to a failure what to do about it.

@@ -48,7 +48,7 @@ func (m *model) transcribe(ctx context.Context, file, name string) (string, *Err
 	}
 	defer f.Close()
 	x := &exchange{client: m.client, plain: true}
-	r, err := m.api(x).CreateTranscription(ctx, openai.AudioRequest{Model: m.Model, FilePath: name, Reader: f})
+	r, err := api(m, x).CreateTranscription(ctx, openai.AudioRequest{Model: m.Model, FilePath: name, Reader: f})
 	if err != nil {
 		failed := m.judge(ctx, x, err)
 		return "", &Error{Kind: failed.kind, Model: m.Name, Err: errors.New(failed.text)}

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,27 +115,19 @@ func missingTiers(sections []baseSection) (problems []Problem) {
 	return problems
 }
 
+var marker = regexp.MustCompile(`^[ \t]*<!--[ \t]*(?i:section)(|[ \t:].*?)(?:(-->)(.*))?$`)
+
 // cutMarker reports whether line is meant as a section marker, and returns what
-// stands inside it and what follows it on the line.
+// stands inside it and what follows it on the line. <!-- sections … --> is an ordinary comment.
 func cutMarker(line string) (inside, after string, ok bool) {
-	rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "<!--")
-	if !ok {
+	m := marker.FindStringSubmatch(line)
+	if m == nil {
 		return "", "", false
 	}
-	rest = strings.TrimLeft(rest, " \t")
-	const word = "section"
-	if len(rest) < len(word) || !strings.EqualFold(rest[:len(word)], word) {
-		return "", "", false
+	if m[2] == "" {
+		m[1] += " \x00" // no name may hold it, so parseMarker says what is wrong
 	}
-	rest = rest[len(word):]
-	if rest != "" && !strings.ContainsRune(" \t:", rune(rest[0])) && !strings.HasPrefix(rest, "-->") {
-		return "", "", false // <!-- sections … -->: an ordinary comment
-	}
-	inside, after, closed := strings.Cut(rest, "-->")
-	if !closed {
-		inside += " \x00" // no name may hold it, so parseMarker says what is wrong
-	}
-	return inside, after, true
+	return m[1], m[3], true
 }
 
 // parseMarker reads what stands between "section" and "-->".

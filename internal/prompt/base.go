@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // A baseSection is one part of BASE_PROMPT.txt: the text from its marker to the
@@ -260,22 +261,15 @@ func unknownNames(s baseSection, known []string) []string {
 }
 
 // isName reports whether s can be the name of a section or a tool.
-func isName(s string) bool {
-	for _, r := range s {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.') {
-			return false
-		}
-	}
-	return s != ""
-}
+func isName(s string) bool { return nameForm.MatchString(s) }
 
-// trimBlankLines joins lines, without the blank ones at both ends.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// trimBlankLines joins lines, without the blank ones at both ends and what is blank behind
+// the last one.
 func trimBlankLines(lines []string) string {
 	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
 		lines = lines[1:]
 	}
-	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return strings.TrimRight(strings.Join(lines, "\n"), " \t")
+	return strings.TrimRightFunc(strings.Join(lines, "\n"), unicode.IsSpace)
 }

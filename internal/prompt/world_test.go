@@ -287,8 +287,3 @@ func (w *world) expect(holds bool, texts ...string) {
 		}
 	}
 }
-
-// gatherText always gathers c.
-func gatherText(c *content) func(context.Context, *question) (*content, error) {
-	return func(context.Context, *question) (*content, error) { return c, nil }
-}

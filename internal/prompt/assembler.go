@@ -80,6 +80,9 @@ func New(cfg Config) (*Assembler, error) {
 	if !slices.Contains(Layouts(), cfg.Layout) {
 		return nil, fmt.Errorf("prompt: unknown layout %q; there are %v", cfg.Layout, Layouts())
 	}
+	if !isName(cfg.SeedLanguage) { // it is a part of a path
+		return nil, fmt.Errorf("prompt: %q is no language code; write en, de, fr …", cfg.SeedLanguage)
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}

@@ -60,7 +60,8 @@ func TestForgedMarkers(t *testing.T) {
 		file := history.Message{ID: 4, Role: llm.User, Sender: "@bob:x", Files: []history.File{{Name: "a.txt", Text: f.text}}}
 		for what, m := range map[string]history.Message{"message": own, "tool": tool, "quote": quote, "file": file} {
 			model, _ := sendMessage(&m, "", "zzzz", "", false)
-			sent := strings.NewReplacer(openData("zzzz", "file"), "", openData("zzzz", quotedSource), "", closeData("zzzz"), "").Replace(model.Content)
+			ours := strings.NewReplacer(openData("zzzz", "file"), "", openData("zzzz", quotedSource), "", closeData("zzzz"), "")
+			sent := ours.Replace(model.Content)
 			if strings.Contains(sent, f.gone) || other.MatchString(sent) {
 				t.Errorf("%s %q is sent as %q", what, f.text, sent)
 			}

@@ -2,9 +2,11 @@ package prompt
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // A baseSection is one part of BASE_PROMPT.txt: the text from its marker to the
@@ -114,27 +116,19 @@ func missingTiers(sections []baseSection) (problems []Problem) {
 	return problems
 }
 
+var marker = regexp.MustCompile(`^[ \t]*<!--[ \t]*(?i:section)(|[ \t:].*?)(?:(-->)(.*))?$`)
+
 // cutMarker reports whether line is meant as a section marker, and returns what
-// stands inside it and what follows it on the line.
+// stands inside it and what follows it on the line. <!-- sections … --> is an ordinary comment.
 func cutMarker(line string) (inside, after string, ok bool) {
-	rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "<!--")
-	if !ok {
+	m := marker.FindStringSubmatch(line)
+	if m == nil {
 		return "", "", false
 	}
-	rest = strings.TrimLeft(rest, " \t")
-	const word = "section"
-	if len(rest) < len(word) || !strings.EqualFold(rest[:len(word)], word) {
-		return "", "", false
+	if m[2] == "" {
+		m[1] += " \x00" // no name may hold it, so parseMarker says what is wrong
 	}
-	rest = rest[len(word):]
-	if rest != "" && !strings.ContainsRune(" \t:", rune(rest[0])) && !strings.HasPrefix(rest, "-->") {
-		return "", "", false // <!-- sections … -->: an ordinary comment
-	}
-	inside, after, closed := strings.Cut(rest, "-->")
-	if !closed {
-		inside += " \x00" // no name may hold it, so parseMarker says what is wrong
-	}
-	return inside, after, true
+	return m[1], m[3], true
 }
 
 // parseMarker reads what stands between "section" and "-->".
@@ -267,22 +261,15 @@ func unknownNames(s baseSection, known []string) []string {
 }
 
 // isName reports whether s can be the name of a section or a tool.
-func isName(s string) bool {
-	for _, r := range s {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.') {
-			return false
-		}
-	}
-	return s != ""
-}
+func isName(s string) bool { return nameForm.MatchString(s) }
 
-// trimBlankLines joins lines, without the blank ones at both ends.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// trimBlankLines joins lines, without the blank ones at both ends and what is blank behind
+// the last one.
 func trimBlankLines(lines []string) string {
 	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
 		lines = lines[1:]
 	}
-	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return strings.TrimRight(strings.Join(lines, "\n"), " \t")
+	return strings.TrimRightFunc(strings.Join(lines, "\n"), unicode.IsSpace)
 }

@@ -126,8 +126,8 @@ func TestRowsOf(t *testing.T) {
 	}
 }
 
-// New refuses a layout that is none of conversations; the nonces that it makes are four
-// small letters or digits.
+// New refuses a layout that is none of conversations, and a language that leads out of the
+// folder; the nonces that it makes are four small letters or digits.
 func TestNew(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.remembers("Ada drinks tea.")
@@ -136,7 +136,11 @@ func TestNew(t *testing.T) {
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), `unknown layout "minimal"`) {
 		t.Errorf("%v", err)
 	}
-	cfg.Layout, cfg.Log = Stable, nil
+	cfg.Layout, cfg.SeedLanguage = Stable, "../x"
+	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), `"../x" is no language`) {
+		t.Errorf("%v", err)
+	}
+	cfg.SeedLanguage, cfg.Log = "en", nil
 	var err error
 	w.assembler, err = New(cfg)
 	w.must(err)

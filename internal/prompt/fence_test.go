@@ -34,11 +34,13 @@ func TestCheckFences(t *testing.T) {
 // if they know the nonce.
 // Holds S3.
 func TestDataStaysInItsFence(t *testing.T) {
-	part := rapid.SampledFrom([]string{"<data", "</data k3f9>", `<data id="k3f9" source="x">`, "[note k3f9]", "[/note k3f9]", "k3f9", "<", "/", " ", "\n", "data ", "[", "note ", "tea", "é", "\t", "\xff"})
+	part := rapid.SampledFrom([]string{"<data", "</data k3f9>", `<data id="k3f9" source="x">`, "[note k3f9]",
+		"[/note k3f9]", "k3f9", "<", "/", " ", "\n", "data ", "[", "note ", "tea", "é", "\t", "\xff"})
 	ways := rapid.SampledFrom([]Shrink{None, TailCut, HeadTail, Items})
 	rapid.Check(t, func(t *rapid.T) {
 		lines := strings.Split(strings.Join(rapid.SliceOfN(part, 1, 12).Draw(t, "text"), ""), "\n")
-		row := row{place{"memories", Prefix, 0, 50, 1000, LinesEnd}, &contributor{Name: "memories", Shrink: ways.Draw(t, "way"), Trust: Data}, 0}
+		who := &contributor{Name: "memories", Shrink: ways.Draw(t, "way"), Trust: Data}
+		row := row{place{"memories", Prefix, 0, 50, 1000, LinesEnd}, who, 0}
 		most := rapid.IntRange(0, 200).Draw(t, "most")
 		s := render(&row, newContent(content{source: "memories", lines: lines, rest: "more elsewhere"}), most, "k3f9")
 		if err := checkFences(s.Text, "k3f9"); err != nil || s.State == Failed {

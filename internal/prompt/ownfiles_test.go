@@ -110,7 +110,8 @@ func TestOwnFilesThatCannotBeRead(t *testing.T) {
 	w.must(os.Mkdir(w.path("SOUL.md"), 0o700))
 	w.epoch("And now?", "") // it only cannot be read
 	w.expect(true, "# Soul\nWarm.")
-	if got := strings.Join(w.problems(), "\n"); !strings.Contains(got, "\nSOUL.md: cannot be read (not a regular file); what it said before is used\n") {
+	now := "\nSOUL.md: cannot be read (not a regular file); what it said before is used\n"
+	if got := strings.Join(w.problems(), "\n"); !strings.Contains(got, now) {
 		t.Errorf("problems: %s", got)
 	}
 	if n := strings.Count(w.log.String(), "SOUL.md"); n != 1 {

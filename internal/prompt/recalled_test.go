@@ -308,7 +308,8 @@ func (w *world) heard(m history.Message, event string) {
 	w.t.Helper()
 	m.EventID = event
 	m = w.add(m)
-	w.must(w.memory.Hear(w.t.Context(), memory.Turn{Scope: w.scopes()[0], Event: event, Sender: m.Sender, At: w.now, Conversation: w.room, Seq: int(m.ID), Text: m.Text}))
+	w.must(w.memory.Hear(w.t.Context(), memory.Turn{Scope: w.scopes()[0], Event: event, Sender: m.Sender,
+		At: w.now, Conversation: w.room, Seq: int(m.ID), Text: m.Text}))
 }
 
 // TestRecallPointsBack: a question whose own words say nothing of what it is about is about

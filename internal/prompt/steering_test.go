@@ -115,23 +115,25 @@ var plays = map[string]string{
 	"repeat, by turns": "ask Look.; tool 0; tool 1; tool 0; tool 1; tool 0 = repeat; tool 1",
 	"errors":           "ask Look.; fail 0; fail 1 = errors; fail 2; fail 3; fail 4 = errors; tool x; fail y",
 	"rounds":           "ask Look.; 9*tool; tool = rounds; 5*tool; tool = rounds; tool",
-	"recovered": "talk Hello.; compacted 1; talk And? = recovered; talk And now?; ask Look.; call read_file a; compacted 2; work = recovered; tool b; reply Well.; " +
-		"new; talk Hello.; compacted 1; talk And? = recovered; new; talk Hello.; compacted 1; talk And? = recovered",
+	"recovered": "talk Hello.; compacted 1; talk And? = recovered; talk And now?; ask Look.; call read_file a; compacted 2; " +
+		"work = recovered; tool b; reply Well.; new; talk Hello.; compacted 1; talk And? = recovered; new; talk Hello.; compacted 1; talk And? = recovered",
 	"recovered, and taken back": "ask Look.; call read_file a; compacted 2; work = recovered; retry; tool a = recovered",
 	"keep": "talk Remember that my sister is Jana. = keep; talk Merk dir, dass sie in Brno wohnt.; talk 请记住她喜欢茶。 = keep; talk Well?; " +
 		"talk Do you remember that film?; tools read_file; talk Please remember: tea.",
-	"promised": "ask My sister is Jana.; reply I'll remember that.; talk Fine. = promised; ask And her son is Tom.; memory; reply I'll remember that.; " +
-		"talk Fine.; event; reply I have saved it.; talk Fine.", // nobody heard that
+	"promised": "ask My sister is Jana.; reply I'll remember that.; talk Fine. = promised; ask And her son is Tom.; memory; " +
+		"reply I'll remember that.; talk Fine.; event; reply I have saved it.; talk Fine.", // nobody heard that
 	"act": "steps one; 4*talk Go on.; talk Go on. = act; 4*talk Go on.; talk Go on. = act; talk Go on.; steps; 6*talk Go on.",
-	"remember": "4*talk My cat is hungry.; talk My cat is hungry. = remember; 7*talk My cat is hungry.; talk My cat is hungry. = remember; talk My cat is hungry.; " +
-		"ask My cat is thirsty.; memory; reply Well.; 5*talk My cat is hungry.; talk My cat is hungry. = remember; 2*talk My cat is hungry.",
+	"remember": "4*talk My cat is hungry.; talk My cat is hungry. = remember; 7*talk My cat is hungry.; " +
+		"talk My cat is hungry. = remember; talk My cat is hungry.; ask My cat is thirsty.; memory; reply Well.; " +
+		"5*talk My cat is hungry.; talk My cat is hungry. = remember; 2*talk My cat is hungry.",
 	"tasks":            "task 5 Call Jana; 11*talk Hello.; talk Hello. = tasks; 11*talk Hello.; talk Hello. = tasks; 2*talk Hello.",
 	"tasks, none open": "14*talk Hello.",
 	"brief": "2*long Why?; long Why? = brief; 5*long Why?; long Why? = brief; 7*talk Why?; " +
 		"2*long " + longQuestion + "; talk Why?", // which may have a long answer
 	"brief, code": "4*code Why?",
+	// What found no room rests not.
 	"the most important three": "steps one; 3*talk My cat is hungry.; ask My cat is hungry.; reply I'll remember that.; compacted 4; " +
-		"ask Remember that my cat is hungry. = recovered keep promised; reply Well.; talk My cat. = act remember", // what found no room rests not
+		"ask Remember that my cat is hungry. = recovered keep promised; reply Well.; talk My cat. = act remember",
 }
 
 var longQuestion = strings.TrimSpace(strings.Repeat("Why? ", 60))

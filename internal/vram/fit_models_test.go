@@ -151,8 +151,8 @@ func dense(arch string, layers int, embedding, heads, kv, width, feed, words uin
 		}
 		for _, t := range []made{
 			{"attn_norm", f32, dims{embedding}}, {"attn_q", q4K, dims{embedding, heads * width}}, {"attn_k", q4K, dims{embedding, kv * width}},
-			{"attn_v", kind, dims{embedding, kv * width}}, {"attn_output", q4K, dims{heads * width, embedding}}, {"ffn_norm", f32, dims{embedding}},
-			{"ffn_gate", q4K, dims{embedding, feed}}, {"ffn_up", q4K, dims{embedding, feed}}, {"ffn_down", kind, dims{feed, embedding}},
+			{"attn_v", kind, dims{embedding, kv * width}}, {"attn_output", q4K, dims{heads * width, embedding}},
+			{"ffn_norm", f32, dims{embedding}}, {"ffn_gate", q4K, dims{embedding, feed}}, {"ffn_up", q4K, dims{embedding, feed}}, {"ffn_down", kind, dims{feed, embedding}},
 		} {
 			m.tensor(fmt.Sprintf("blk.%d.%s.weight", i, t.name), t.kind, t.dims...)
 		}
@@ -189,9 +189,10 @@ func gptOSS() model {
 	m.tensor("output_norm.weight", f32, embedding)
 	m.blocks(24, []made{
 		{"attn_norm.weight", f32, dims{embedding}}, {"attn_q.weight", q8, dims{embedding, 4096}}, {"attn_q.bias", f32, dims{4096}},
-		{"attn_k.weight", q8, dims{embedding, 512}}, {"attn_k.bias", f32, dims{512}}, {"attn_v.weight", q8, dims{embedding, 512}}, {"attn_v.bias", f32, dims{512}},
-		{"attn_output.weight", q8, dims{4096, embedding}}, {"attn_output.bias", f32, dims{embedding}}, {"attn_sinks.weight", f32, dims{64}},
-		{"post_attention_norm.weight", f32, dims{embedding}}, {"ffn_gate_inp.weight", f32, dims{embedding, experts}}, {"ffn_gate_inp.bias", f32, dims{experts}},
+		{"attn_k.weight", q8, dims{embedding, 512}}, {"attn_k.bias", f32, dims{512}},
+		{"attn_v.weight", q8, dims{embedding, 512}}, {"attn_v.bias", f32, dims{512}}, {"attn_output.weight", q8, dims{4096, embedding}}, {"attn_output.bias", f32, dims{embedding}},
+		{"attn_sinks.weight", f32, dims{64}}, {"post_attention_norm.weight", f32, dims{embedding}},
+		{"ffn_gate_inp.weight", f32, dims{embedding, experts}}, {"ffn_gate_inp.bias", f32, dims{experts}},
 		{"ffn_gate_exps.weight", mxfp4, dims{embedding, 2880, experts}}, {"ffn_gate_exps.bias", f32, dims{2880, experts}},
 		{"ffn_up_exps.weight", mxfp4, dims{embedding, 2880, experts}}, {"ffn_up_exps.bias", f32, dims{2880, experts}},
 		{"ffn_down_exps.weight", mxfp4, dims{embedding, 2880, experts}}, {"ffn_down_exps.bias", f32, dims{2880, experts}},
@@ -212,8 +213,10 @@ func latentModel() model {
 	m.tensor("output.weight", q6K, embedding, words)
 	m.tensor("output_norm.weight", f32, embedding)
 	m.blocks(47, []made{
-		{"attn_norm.weight", f32, dims{embedding}}, {"attn_q_a.weight", q4K, dims{embedding, 768}}, {"attn_q_b.weight", q4K, dims{768, 20 * 256}},
-		{"attn_kv_a_mqa.weight", q4K, dims{embedding, 576}}, {"attn_output.weight", q4K, dims{20 * 256, embedding}}, {"ffn_norm.weight", f32, dims{embedding}},
+		{"attn_norm.weight", f32, dims{embedding}}, {"attn_q_a.weight", q4K, dims{embedding, 768}},
+		{"attn_q_b.weight", q4K, dims{768, 20 * 256}},
+		{"attn_kv_a_mqa.weight", q4K, dims{embedding, 576}},
+		{"attn_output.weight", q4K, dims{20 * 256, embedding}}, {"ffn_norm.weight", f32, dims{embedding}},
 		{"ffn_gate_inp.weight", f32, dims{embedding, 64}}, {"ffn_up_exps.weight", q4K, dims{embedding, 1536, 64}},
 	})
 	return m

@@ -241,7 +241,10 @@ func TestReadShapeSaysWhatIsWrong(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{pipe: "not a plain file", second.file(t): "set the window yourself", adapter.file(t): "goes with a model", cut: "downloaded to its end", text: "format GGUF", t.TempDir(): "not a plain file"} {
+	for path, want := range map[string]string{
+		pipe: "not a plain file", t.TempDir(): "not a plain file", second.file(t): "set the window yourself",
+		adapter.file(t): "goes with a model", cut: "downloaded to its end", text: "format GGUF",
+	} {
 		if _, err := ReadShape(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%v, want %q", err, want)
 		}

@@ -1,7 +1,6 @@
 package vram
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -220,9 +219,8 @@ func (k kernel) memory() (total, available uint64, ok bool) {
 // available is what is free and counts low, never high.
 func parseMeminfo(raw []byte) (total, available uint64, ok bool) {
 	values := map[string]uint64{}
-	scanner := bufio.NewScanner(bytes.NewReader(raw))
-	for scanner.Scan() {
-		name, rest, found := strings.Cut(scanner.Text(), ":")
+	for line := range strings.Lines(string(raw)) {
+		name, rest, found := strings.Cut(line, ":")
 		fields := strings.Fields(rest)
 		if !found || len(fields) != 2 || fields[1] != "kB" {
 			continue

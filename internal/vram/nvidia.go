@@ -57,34 +57,24 @@ func lines(out []byte) (all []string) {
 	return all
 }
 
+// parseRow reads the cells of a line, which stand as in columns.
 func parseRow(line string) (g gpu, ok bool) {
 	cells := strings.SplitN(line, ",", len(columns))
 	if len(cells) != len(columns) {
 		return g, false
 	}
-	for i, column := range columns {
-		cell := strings.TrimSpace(cells[i])
-		switch column {
-		case "index":
-			index, err := strconv.ParseUint(cell, 10, 16)
-			if err != nil {
-				return g, false
-			}
-			g.index = int(index)
-		case "uuid":
-			g.uuid = plainCell(cell)
-		case "pci.bus_id":
-			g.pci = address(plainCell(cell))
-		case "memory.total":
-			g.total, g.noTotal = memory(cell)
-		case "memory.used":
-			g.used, _ = memory(cell)
-		case "memory.free":
-			g.free, g.noFree = memory(cell)
-		case "name":
-			g.name = shorten(plainCell(strings.Trim(cell, `"`)), 100)
-		}
+	for i := range cells {
+		cells[i] = strings.TrimSpace(cells[i])
 	}
+	index, err := strconv.ParseUint(cells[0], 10, 16)
+	if err != nil {
+		return g, false
+	}
+	g.index, g.uuid, g.pci = int(index), plainCell(cells[1]), address(plainCell(cells[2]))
+	g.total, g.noTotal = memory(cells[3])
+	g.used, _ = memory(cells[4])
+	g.free, g.noFree = memory(cells[5])
+	g.name = shorten(plainCell(strings.Trim(cells[6], `"`)), 100)
 	if g.name == "" {
 		g.name = "NVIDIA GPU " + strconv.Itoa(g.index)
 	}

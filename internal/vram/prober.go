@@ -105,13 +105,14 @@ func (p *Prober) Close() { p.end() }
 func (p *Prober) Last() Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case !p.last.Asked.IsZero():
-		return p.last
-	case p.round != nil:
-		return Report{Reason: "asked, and no answer yet", Devices: []Device{}, Steps: []string{}}
+	r := p.last
+	if r.Asked.IsZero() {
+		r = Report{Reason: "not asked yet", Devices: []Device{}, Steps: []string{}}
+		if p.round != nil {
+			r.Reason = "asked, and no answer yet"
+		}
 	}
-	return Report{Reason: "not asked yet", Devices: []Device{}, Steps: []string{}}
+	return r
 }
 
 // Probe answers how much GPU memory there is. An answer of the last minute comes

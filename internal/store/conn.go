@@ -17,7 +17,7 @@ import (
 // with SQLite's own waiting.
 //
 // And each connection keeps the statements that it uses: compiling them takes a fifth of the
-// processor's time of a prompt with a search (BenchmarkAssemble, `make bench`).
+// processor's time of a prompt with a search (`make bench`).
 type connector struct {
 	driver driver.Driver
 	name   string

@@ -81,10 +81,7 @@ func TestSummaryAges(t *testing.T) {
 // compacted is the compaction that counts in the room.
 func (w *world) compacted(t testing.TB) history.Compaction {
 	t.Helper()
-	c, err := w.cfg.History.Compacted(t.Context(), "!dm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := result(w.cfg.History.Compacted(t.Context(), "!dm"))(t)
 	return c
 }
 
@@ -92,17 +89,8 @@ func (w *world) compacted(t testing.TB) history.Compaction {
 func (w *world) summaryRoom(t testing.TB) int {
 	t.Helper()
 	s := newSession(w.Manager, "!dm")
-	past, err := w.cfg.History.Load(t.Context(), "!dm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	how, err := s.manner(t.Context(), inDM.Place, past, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := s.limits(t.Context(), s.promptTurn(Inbound{Room: "!dm", Sender: owner, Private: true}, past, how), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
+	how := result(s.manner(t.Context(), inDM.Place, past, true))(t)
+	l := result(s.limits(t.Context(), s.promptTurn(Inbound{Room: "!dm", Sender: owner, Private: true}, past, how), 100))(t)
 	return l.Summary * summaryShare / 100
 }

@@ -72,9 +72,7 @@ func (b *besieged) changes(what Change, target, text string) {
 // state writes the state of the question, as a process does before it is killed.
 func (b *besieged) state(set string, args ...any) {
 	b.t.Helper()
-	if _, err := b.cfg.DB.Exec(`UPDATE approval SET `+set+` WHERE code = ?`, append(args, b.a.code)...); err != nil {
-		b.t.Fatal(err)
-	}
+	result(b.cfg.DB.Exec(`UPDATE approval SET `+set+` WHERE code = ?`, append(args, b.a.code)...))(b.t)
 }
 
 // executed is how many acts have been done.
@@ -103,10 +101,7 @@ func (b *besieged) ended(want approvalState) {
 }
 
 func (b *besieged) questions() int {
-	all, err := b.approvals(b.t.Context(), b.cfg.DB, ``)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	all := result(b.approvals(b.t.Context(), b.cfg.DB, ``))(b.t)
 	return len(all)
 }
 
@@ -171,9 +166,7 @@ func (b *besieged) whileHeld(in Inbound, do func(*besieged)) {
 		}
 		return nil
 	}
-	if err := b.Deliver(b.t.Context(), in); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, b.Deliver(b.t.Context(), in))
 	<-reached
 	b.a = b.approvalOf(b.t, in.ID)
 	do(b)
@@ -486,9 +479,6 @@ func attacksOnActs() []attack {
 
 func actsJSON(t *testing.T, acts []askedAct) string {
 	t.Helper()
-	text, err := json.Marshal(acts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := result(json.Marshal(acts))(t)
 	return string(text)
 }

@@ -51,9 +51,7 @@ func TestApprovalsSurviveKills(t *testing.T) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			w := newWorld(t, t.TempDir())
 			w.stop()
-			if _, err := w.cfg.DB.Exec(`CREATE TABLE seen (what TEXT, id TEXT, PRIMARY KEY (what, id))`); err != nil {
-				t.Fatal(err)
-			}
+			result(w.cfg.DB.Exec(`CREATE TABLE seen (what TEXT, id TEXT, PRIMARY KEY (what, id))`))(t)
 			for done, lives := false, 1; !done; lives++ {
 				killed, within := false, 0
 				if kills > 0 {
@@ -71,9 +69,7 @@ func TestApprovalsSurviveKills(t *testing.T) {
 				lost, twice = lost+max(0, n-got), twice+max(0, got-n)
 			}
 			early := 0
-			if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM seen WHERE what = 'early'`).Scan(&early); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.cfg.DB.QueryRow(`SELECT count(*) FROM seen WHERE what = 'early'`).Scan(&early))
 			all, err := w.approvals(t.Context(), w.cfg.DB, ``)
 			if err != nil || len(all) != 1 || all[0].state != ended {
 				t.Errorf("the approvals are %+v, %v", all, err)
@@ -123,19 +119,11 @@ func (w *world) rows(t *testing.T) map[string]int {
 		"task": `SELECT count(*) FROM task`, "goal": `SELECT count(*) FROM goal`, "spawn_sub_session": `SELECT count(*) FROM sub_session`,
 	} {
 		rows := 0
-		if err := w.cfg.DB.QueryRow(query).Scan(&rows); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cfg.DB.QueryRow(query).Scan(&rows))
 		n[what] = rows
 	}
-	entries, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	skills, err := skill.Open(filepath.Join(w.dir, "skills")).All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t)
+	skills := result(skill.Open(filepath.Join(w.dir, "skills")).All())(t)
 	n["append_memory"] = len(entries)
 	for _, sk := range skills {
 		if strings.Contains(sk.Path, "paint") {
@@ -149,10 +137,7 @@ func (w *world) rows(t *testing.T) map[string]int {
 // handled, as a transport does.
 func approveUntilKilled(t *testing.T, in string) {
 	number, dir, _ := strings.Cut(in, ",")
-	kind, err := strconv.Atoi(number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kind := result(strconv.Atoi(number))(t)
 	w := newWorld(t, dir)
 	w.stop()
 	w.inGroup()

@@ -26,9 +26,7 @@ var askingMessage = Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "do w
 func TestAnsweredButNotAsked(t *testing.T) {
 	w, a := asksOwner(t)
 	w.stop()
-	if _, err := w.cfg.DB.Exec(`UPDATE approval SET state = 'gathering', expires = 0`); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.DB.Exec(`UPDATE approval SET state = 'gathering', expires = 0`))(t)
 	w.room.final = map[string]Outgoing{}
 	w.restart(t)
 	w.deliver(t, askingMessage)
@@ -50,13 +48,9 @@ func TestStoppedTurnAsksNothing(t *testing.T) {
 		}
 		return nil
 	}
-	if err := w.Deliver(t.Context(), askingMessage); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), askingMessage))
 	<-reached
-	if err := w.Deliver(t.Context(), Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "!stop", At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "!stop", At: time.Now()}))
 	<-w.room.handled
 	<-w.room.handled
 	if a := w.approvalOf(t, "$1"); a.state != void {
@@ -139,7 +133,5 @@ func TestApprovalsForget(t *testing.T) {
 
 func (w *world) forgets(t *testing.T, text string) {
 	t.Helper()
-	if err := store.InTx(t.Context(), w.cfg.DB, func(tx *sql.Tx) error { return ForgetApprovals(t.Context(), tx, []string{"", "unrelated", text}) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.InTx(t.Context(), w.cfg.DB, func(tx *sql.Tx) error { return ForgetApprovals(t.Context(), tx, []string{"", "unrelated", text}) }))
 }

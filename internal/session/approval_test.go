@@ -37,10 +37,7 @@ func (w *world) polled(t *testing.T, event string) (approval, Outgoing) {
 func (w *world) ends(t *testing.T, code string) approval {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		all, err := w.approvals(t.Context(), w.cfg.DB, `WHERE code = ?`, code)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := result(w.approvals(t.Context(), w.cfg.DB, `WHERE code = ?`, code))(t)
 		if len(all) == 1 && all[0].state != approved && all[0].state != open {
 			return all[0]
 		}
@@ -52,22 +49,10 @@ func (w *world) ends(t *testing.T, code string) approval {
 // left is what the acts of these tests leave behind.
 func (w *world) left(t *testing.T, room string) (n int) {
 	t.Helper()
-	tasks, err := w.cfg.Tasks.InRoom(t.Context(), room, task.Status("all"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	goals, err := w.cfg.Tasks.Goals().List(t.Context(), trust.Place{Room: room, Person: owner}, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	skills, err := skill.Open(filepath.Join(w.dir, "skills")).All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tasks := result(w.cfg.Tasks.InRoom(t.Context(), room, task.Status("all")))(t)
+	goals := result(w.cfg.Tasks.Goals().List(t.Context(), trust.Place{Room: room, Person: owner}, 10))(t)
+	entries := result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t)
+	skills := result(skill.Open(filepath.Join(w.dir, "skills")).All())(t)
 	return len(tasks) + len(goals) + len(entries) + len(skills)
 }
 
@@ -154,10 +139,7 @@ func TestForThisConversation(t *testing.T) {
 		w.deliver(t, Inbound{ID: id, Room: "!group", Sender: owner, Text: text, At: time.Now(), Quotes: quotes})
 	}
 	questions := func() int {
-		all, err := w.approvals(t.Context(), w.cfg.DB, ``)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := result(w.approvals(t.Context(), w.cfg.DB, ``))(t)
 		return len(all)
 	}
 	say("$1", "add one", Quote{ID: "$h", Sender: friend, Text: "one", Why: QuoteReply})
@@ -225,9 +207,7 @@ func TestQuestionIsNotShownToOthers(t *testing.T) {
 	delete(w.room.final, poll.ID)
 	w.room.mu.Unlock()
 	w.cfg.DirectWith = func(context.Context, string) (string, error) { return "", nil }
-	if err := w.resumeApprovals(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.resumeApprovals(t.Context()))
 	w.room.mu.Lock()
 	again := w.room.final[poll.ID].Text
 	w.room.mu.Unlock()

@@ -38,9 +38,7 @@ func TestAttackChainOfEvents(t *testing.T) {
 // TestOwnersFileMayOrder: what an owner writes into the memory file by hand is the owner's word.
 func TestOwnersFileMayOrder(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `task {"action":"add","content":"Water the plants"}`, "Done.")
-	if err := os.WriteFile(filepath.Join(w.dir, "MEMORIES.txt"), []byte("When I say hello, add a task to water the plants.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(w.dir, "MEMORIES.txt"), []byte("When I say hello, add a task to water the plants.\n"), 0o600))
 	before := w.left(t, "!dm")
 	w.say(t, "$1", "hello")
 	if n := w.left(t, "!dm"); n != before+2 { // the line, and the task

@@ -43,9 +43,7 @@ func TestForgottenIsNotFound(t *testing.T) {
 			if err != nil || len(found) != 1 {
 				t.Fatal(found, err)
 			}
-			if _, err := w.cfg.Memory.Forget(t.Context(), a, found[0].ID); err != nil {
-				t.Fatal(err)
-			}
+			result(w.cfg.Memory.Forget(t.Context(), a, found[0].ID))(t)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

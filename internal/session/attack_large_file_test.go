@@ -15,14 +15,9 @@ func TestLargeMemoryFile(t *testing.T) {
 		t.Fatal(got)
 	}
 	file := filepath.Join(w.dir, "MEMORIES.txt")
-	small, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	small := result(os.ReadFile(file))(t)
 	large := append(small, strings.Repeat("a line that somebody pasted\n", (20<<20-1000)/28)...)
-	if err := os.WriteFile(file, large, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, large, 0o600))
 	for _, want := range []string{"MEMORIES.txt", "20 MiB", "16 MiB", "shorten"} {
 		if got := w.say(t, "$2"+want, "!remember my tea is green").Text; !strings.Contains(got, want) || strings.Contains(got, "Something went wrong") {
 			t.Errorf("!remember: %q, want %q", got, want)
@@ -38,9 +33,7 @@ func TestLargeMemoryFile(t *testing.T) {
 		t.Errorf("!memory: %s", got)
 	}
 	// Once the file can be read again, its forgotten line goes as well.
-	if err := os.WriteFile(file, append(small, "My boat is red\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, append(small, "My boat is red\n"...), 0o600))
 	if got := w.say(t, "$5", "!memory").Text; strings.Contains(got, "Zaphod") || !strings.Contains(got, "My boat is red") {
 		t.Errorf("!memory: %s", got)
 	}

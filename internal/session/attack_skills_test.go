@@ -44,12 +44,8 @@ func (w *world) asksWhile(f func()) string {
 func (w *world) sharedSkill(t *testing.T, name, text string) (file string) {
 	t.Helper()
 	file = filepath.Join(w.dir, "skills", name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 

@@ -23,9 +23,7 @@ func TestBackgroundGivesWay(t *testing.T) {
 	w.script.mu.Lock()
 	w.script.block = make(chan struct{})
 	w.script.mu.Unlock()
-	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}))
 	if work.Err() == nil {
 		t.Error("somebody wrote, and it goes on")
 	}

@@ -81,9 +81,7 @@ func TestThreadsKeepApart(t *testing.T) {
 			holds(t, "the thread", w.asks(t, in("$5", room, "$1", "and how many?")), []string{"azure", "bristle"}, "celery", "damson")
 			w.script.answers = []string{`{"entry":"owns a ladder"}`, "noted"}
 			w.deliver(t, in("$6", room, "$1", "remember that I own a ladder"))
-			if _, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, Label: callerIn(room).Label(), User: owner, Content: "buy turpentine"}); err != nil {
-				t.Fatal(err)
-			}
+			result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, Label: callerIn(room).Label(), User: owner, Content: "buy turpentine"}))(t)
 			if got := w.deliver(t, in("$7", room, "$other", "!mode developer")); !strings.Contains(got.Text, "developer") || got.Thread != "$other" {
 				t.Errorf("!mode: %+v", got)
 			}
@@ -158,9 +156,7 @@ func TestThreadOfALongRoom(t *testing.T) {
 	for i := range 60 {
 		m := history.Message{Room: "!g", Role: llm.User, EventID: fmt.Sprint("$m", i), Sender: owner, Text: fmt.Sprintf("word%d ", i) + strings.Repeat("and so on ", 60), At: time.Now(),
 			Label: trust.Label{Integrity: trust.Owner, Readers: trust.Room("!g")}}
-		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cfg.History.Append(t.Context(), &m))
 	}
 	m := in("$1", "!g", "$root", "and?")
 	m.Quotes = []Quote{{Sender: "@guest:b", Text: "begin " + strings.Repeat("a long root ", 5000), At: time.Now().Add(time.Minute), Why: QuoteThread}}
@@ -183,9 +179,7 @@ func TestThreadsAtTheSameTime(t *testing.T) {
 		return release
 	}
 	for _, m := range []Inbound{in("$1", "!g", "", "slowly please"), in("$2", "!g", "$a", "slowly too"), in("$3", "!g", "$b", "zackzack")} {
-		if err := w.Deliver(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Deliver(t.Context(), m))
 	}
 	if got := <-w.room.handled; got != "$3" {
 		t.Fatalf("%s is answered first", got)
@@ -231,9 +225,7 @@ func TestStopInThreads(t *testing.T) {
 		t.Helper()
 		for _, m := range all {
 			before := len(w.script.asked())
-			if err := w.Deliver(t.Context(), m); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Deliver(t.Context(), m))
 			for len(w.script.asked()) == before {
 				time.Sleep(time.Millisecond)
 			}
@@ -241,9 +233,7 @@ func TestStopInThreads(t *testing.T) {
 	}
 	stopped := func(stop Inbound, want ...string) {
 		t.Helper()
-		if err := w.Deliver(t.Context(), stop); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Deliver(t.Context(), stop))
 		got := map[string]bool{}
 		for range len(want) + 1 {
 			got[<-w.room.handled] = true
@@ -319,9 +309,7 @@ func TestMoveWithThreads(t *testing.T) {
 	w.asks(t, in("$1", "!old", "", "we paint the fence azure"))
 	w.asks(t, in("$2", "!old", "$1", "which brush? bristle"))
 	for range 2 {
-		if err := w.Move(t.Context(), "!old", "!new"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Move(t.Context(), "!old", "!new"))
 	}
 	all, err := w.cfg.History.Branches(t.Context(), "!new")
 	if err != nil || len(all) != 1 || all[0] != history.TalkOf("!new", "$1") {
@@ -342,9 +330,7 @@ func TestRedactedBesideAThread(t *testing.T) {
 	holds(t, "the thread", w.asks(t, m), []string{"Orinoco", "Toyota"})
 	for _, event := range []string{"$1", "$root"} {
 		for range 2 {
-			if err := w.cfg.History.Redact(t.Context(), event); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.cfg.History.Redact(t.Context(), event))
 		}
 	}
 	holds(t, "the thread afterwards", w.asks(t, in("$3", "!g", "$root", "and now?")), []string{"is that so?"}, "Orinoco", "Toyota")
@@ -358,9 +344,7 @@ func TestThreadWasInterrupted(t *testing.T) {
 	w := newWorld(t, dir)
 	w.asks(t, in("$1", "!g", "$a", "first"))
 	m := history.Message{Room: history.TalkOf("!g", "$a"), Role: llm.User, EventID: "$2", Sender: owner, Text: "celery?", At: time.Now()}
-	if err := w.cfg.History.Append(t.Context(), &m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.cfg.History.Append(t.Context(), &m))
 	w.stop()
 	w = newWorld(t, dir, "taken up")
 	request := w.asks(t, in("$2", "!g", "$a", "celery?"))
@@ -391,22 +375,16 @@ func newSessionOf(w *world, room, thread string) *Session {
 // says it, also when an older answer is taken in after a newer one of another conversation.
 func TestGoalHeardInTwoPlaces(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	if _, err := w.cfg.Tasks.Goals().Create(t.Context(), inGroup("!g"), "Paint the fence", ""); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.Tasks.Goals().Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
 	var said [2]history.Message
 	for i, talk := range []history.Talk{"!g", history.TalkOf("!g", "$a")} {
 		said[i] = history.Message{Room: talk, Role: llm.Assistant, Text: fmt.Sprintf("[CHECKPOINT] Step%d - COMPLETED", i), At: time.Now(),
 			Label: trust.Label{Integrity: trust.User, Readers: trust.Room("!g")}}
-		if err := w.cfg.History.Append(t.Context(), &said[i]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cfg.History.Append(t.Context(), &said[i]))
 	}
 	for range 2 { // the thread's first: its number is higher
 		for _, i := range []int{1, 0} {
-			if err := newSession(w.Manager, said[i].Room).takeIn(t.Context(), inGroup("!g"), said[i]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, newSession(w.Manager, said[i].Room).takeIn(t.Context(), inGroup("!g"), said[i]))
 		}
 	}
 	g, ok, err := w.cfg.Tasks.Goals().Shown(t.Context(), inGroup("!g").Place, time.Time{})

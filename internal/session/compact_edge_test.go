@@ -186,9 +186,7 @@ func TestManyToolResults(t *testing.T) {
 		w.summarising(t, func(string) string { return "They looked at many files, and nothing was found in any of them." })
 		add := func(m history.Message) {
 			m.Room, m.At = "!dm", time.Now()
-			if err := w.cfg.History.Append(t.Context(), &m); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.cfg.History.Append(t.Context(), &m))
 		}
 		add(history.Message{Role: llm.User, Sender: owner, EventID: "$1", Text: "look at all of it"})
 		for r := range rounds {
@@ -254,9 +252,7 @@ func TestStopEndsACompaction(t *testing.T) {
 	in := Inbound{Room: "!dm", Sender: owner, Private: true}
 	for i := 0; ; i++ {
 		in.ID, in.Text, in.At = fmt.Sprint("$", i), strings.Repeat("we go on talking about the weather, ", 4), time.Now()
-		if err := w.Deliver(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Deliver(t.Context(), in))
 		select {
 		case <-w.room.handled:
 			continue
@@ -266,9 +262,7 @@ func TestStopEndsACompaction(t *testing.T) {
 	}
 	stop := in
 	stop.ID, stop.Text = "$stop", "!stop"
-	if err := w.Deliver(t.Context(), stop); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), stop))
 	for range 2 {
 		<-w.room.handled
 	}

@@ -13,23 +13,14 @@ import (
 // stored: each question finds the conversation as it stands.
 func (w *world) wouldSend(t *testing.T, question string) string {
 	t.Helper()
-	past, err := w.cfg.History.Load(t.Context(), "!dm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
 	s := newSession(w.Manager, "!dm")
-	how, err := s.manner(t.Context(), inDM.Place, past, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	how := result(s.manner(t.Context(), inDM.Place, past, true))(t)
 	last := past[len(past)-1]
 	past = append(past, history.Message{ID: last.ID + 1, Room: last.Room, Conversation: last.Conversation, Role: llm.User, Sender: owner,
 		EventID: "$asked", Text: question, At: w.cfg.Now(), Header: w.cfg.Prompt.Header(w.cfg.Now(), owner, false)})
 	in := Inbound{ID: "$asked", Room: "!dm", Sender: owner, Private: true}
-	p, err := w.cfg.Prompt.Assemble(t.Context(), s.promptTurn(in, past, how))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := result(w.cfg.Prompt.Assemble(t.Context(), s.promptTurn(in, past, how)))(t)
 	var b strings.Builder
 	for _, m := range p.Messages() {
 		b.WriteString(m.Content + "\n")

@@ -72,10 +72,7 @@ func TestRecallThroughCompaction(t *testing.T) {
 					there++
 				}
 			}
-			events, err := w.cfg.Prompt.Events(t.Context(), "!dm", 1000)
-			if err != nil {
-				t.Fatal(err)
-			}
+			events := result(w.cfg.Prompt.Events(t.Context(), "!dm", 1000))(t)
 			t.Logf("window %d: %d of 60 facts in the prompt after %d compactions (%d asked of a model); %d epochs; reuse between compactions: mean %.4f, least %.4f",
 				run.window, there, len(w.compactions(t)), *asked, len(events), mean, shares[0])
 			if there < run.least {
@@ -160,20 +157,14 @@ func TestAnyHistoryFits(t *testing.T) {
 		s := newSession(m, history.Talk(room))
 		s.usage = usage{model: "local", dense: dense}
 		in := Inbound{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}
-		if err := m.remember(t.Context(), in); err != nil {
-			rt.Fatal(err)
-		}
+		must(rt, m.remember(t.Context(), in))
 		newest := fill(rt, m, room, in.ID)
-		if _, err := s.goal(t.Context(), in, "new build the greenhouse"); err != nil {
-			rt.Fatal(err)
-		}
+		result(s.goal(t.Context(), in, "new build the greenhouse"))(rt)
 		p, _, err := s.fits(t.Context(), in)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if err := m.cfg.Prompt.Commit(t.Context(), p); err != nil {
-			rt.Fatal(err)
-		}
+		must(rt, m.cfg.Prompt.Commit(t.Context(), p))
 		if counted := int(float64(p.Report.Total) * dense); counted > window-500 || p.Report.History.LeftOut > 0 {
 			rt.Fatalf("%d tokens are sent and %d messages left out, of a window of %d", counted, p.Report.History.LeftOut, window)
 		}
@@ -210,9 +201,7 @@ func fill(t *rapid.T, m *Manager, room, id string) (newest string) {
 	calls, said := 0, 0
 	add := func(msg history.Message) {
 		msg.Room, msg.At = history.Talk(room), time.Now()
-		if err := m.cfg.History.Append(t.Context(), &msg); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.cfg.History.Append(t.Context(), &msg))
 	}
 	text := func(name string) string { return name + strings.Repeat(" word", size.Draw(t, name)) }
 	turns := rapid.IntRange(1, 8).Draw(t, "turns")

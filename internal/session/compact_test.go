@@ -32,9 +32,7 @@ func sent(t testing.TB, body string) []llm.Message {
 			} `json:"tool_calls"`
 		}
 	}
-	if err := json.Unmarshal([]byte(body), &req); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(body), &req))
 	var out []llm.Message
 	for _, m := range req.Messages {
 		msg := llm.Message{Role: llm.Role(m.Role), Content: m.Content, ToolCallID: m.ToolCallID}
@@ -93,16 +91,11 @@ func (w *world) lastPrompt(t testing.TB) string {
 // level of the room's newest compaction, and how many there were.
 func (w *world) compactions(t testing.TB) (levels []string) {
 	t.Helper()
-	rows, err := w.cfg.DB.Query(`SELECT level FROM compaction ORDER BY id`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := result(w.cfg.DB.Query(`SELECT level FROM compaction ORDER BY id`))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var l string
-		if err := rows.Scan(&l); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&l))
 		levels = append(levels, l)
 	}
 	return levels

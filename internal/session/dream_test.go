@@ -44,9 +44,7 @@ func TestTidy(t *testing.T) {
 	}
 	for i := range 40 {
 		task := task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: fmt.Sprintf("%d: %s", i, strings.Repeat("do it ", 40)), Priority: 5}
-		if _, err := w.cfg.Tasks.Add(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
+		result(w.cfg.Tasks.Add(t.Context(), task))(t)
 	}
 	w.say(t, "$2", "hi again")
 	if strings.Join(parts, " ") != "tasks" {

@@ -43,10 +43,7 @@ func (w *world) change(t *testing.T, what Change, id, target, text string, asked
 // words is the conversation of !dm in one line.
 func (w *world) words(t *testing.T) string {
 	t.Helper()
-	past, err := w.cfg.History.Load(t.Context(), "!dm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
 	var all []string
 	for _, m := range past {
 		all = append(all, string(m.Role)+" "+m.Text)
@@ -85,14 +82,10 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 	for point, prepare := range map[string]func(t *testing.T, w *world){
 		"nothing is done": func(*testing.T, *world) {},
 		"reopened": func(t *testing.T, w *world) {
-			if _, err := w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"); err != nil {
-				t.Fatal(err)
-			}
+			result(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
 		},
 		"reopened and reworded": func(t *testing.T, w *world) {
-			if _, err := w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"); err != nil {
-				t.Fatal(err)
-			}
+			result(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
 			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", ""); err != nil {
 				t.Fatal(err)
 			}
@@ -191,9 +184,7 @@ func TestEditedInABurst(t *testing.T) {
 	w.script.block = make(chan struct{})
 	for _, in := range []Inbound{{ID: "$0", Text: "zero"}, {ID: "$1", Text: "one"}, {ID: "$2", Text: "two"}, {ID: "$e", Text: "ONE", Change: Edited, Target: "$1"}} {
 		in.Room, in.Sender, in.Private, in.At = "!dm", owner, true, time.Now()
-		if err := w.Deliver(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Deliver(t.Context(), in))
 		for in.ID == "$0" && len(w.script.asked()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -233,18 +224,14 @@ func TestStoppedBeforeItIsAnsweredAnew(t *testing.T) {
 	w.say(t, "$1", "first")
 	w.cfg.Settle = time.Hour
 	in := Inbound{ID: "$e", Room: "!dm", Sender: owner, Text: "FIRST", Private: true, At: time.Now(), Change: Edited, Target: "$1"}
-	if err := w.Deliver(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), in))
 	waitFor(t, "it is not taken up", func() bool {
 		s := w.sessionOf("!dm")
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.hand["$1"]
 	})
-	if err := w.Deliver(t.Context(), Inbound{ID: "$stop", Room: "!dm", Sender: owner, Private: true, Change: StopThis, Target: "$1"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$stop", Room: "!dm", Sender: owner, Private: true, Change: StopThis, Target: "$1"}))
 	for range 2 {
 		<-w.room.handled
 	}

@@ -69,9 +69,7 @@ func (w *world) event(t *testing.T, s *source, in Inbound) {
 	if in.Label == (trust.Label{}) {
 		in.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
 	}
-	if err := w.Deliver(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), in))
 	select {
 	case got := <-s.told:
 		if got != in.ID {
@@ -162,9 +160,7 @@ func TestReminder(t *testing.T) {
 func TestSystemEventAfterARestart(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "good morning", "the plants")
 	s := newSource(w)
-	if err := w.cfg.History.Append(t.Context(), &history.Message{Room: "!dm", Role: llm.User, EventID: "job:1", Text: "Remind me.", At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.cfg.History.Append(t.Context(), &history.Message{Room: "!dm", Role: llm.User, EventID: "job:1", Text: "Remind me.", At: time.Now()}))
 	if m := w.say(t, "$1", "hi"); m.Text != "good morning" || m.ReplyTo != "$1" {
 		t.Errorf("the person read %+v", m)
 	}
@@ -177,9 +173,7 @@ func TestSystemEventAfterARestart(t *testing.T) {
 		{EventID: "job:2", Text: "Remind me."},
 	} {
 		m.Room, m.Role, m.At = "!dm", llm.User, time.Now()
-		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cfg.History.Append(t.Context(), &m))
 	}
 	if m := w.say(t, "$2", "And you?"); m.ReplyTo != "$2" {
 		t.Errorf("the person read %+v", m)

@@ -49,10 +49,7 @@ func newFiles(t *testing.T, window int, sees, ears bool, answers ...string) (*wo
 // bring says text with a file.
 func (w *world) bring(t *testing.T, id, text string, s *media.Store, kind, name string, data []byte) Outgoing {
 	t.Helper()
-	k, err := s.Keep(bytes.NewReader(data), 10<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := result(s.Keep(bytes.NewReader(data), 10<<20))(t)
 	return w.deliver(t, Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now(),
 		Files: []File{{Name: name, Kind: kind, Type: k.Type, Size: k.Size, Path: k.Path}}})
 }
@@ -64,9 +61,7 @@ func picture(t *testing.T, shade byte) []byte {
 		m.Pix[i] = shade
 	}
 	var b bytes.Buffer
-	if err := png.Encode(&b, m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, png.Encode(&b, m))
 	return b.Bytes()
 }
 
@@ -78,9 +73,7 @@ func (s *script) sentMessages(t *testing.T, i int) []string {
 	var body struct {
 		Messages []json.RawMessage `json:"messages"`
 	}
-	if err := json.Unmarshal([]byte(s.requests[i]), &body); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(s.requests[i]), &body))
 	var all []string
 	for _, m := range body.Messages {
 		all = append(all, string(m))

@@ -24,10 +24,7 @@ const reported = `[GOAL] Implement user authentication system
 // goals is the goals of a room and their states, and the parts of the active one.
 func (w *world) goals(t *testing.T, room string) string {
 	t.Helper()
-	all, err := w.cfg.Tasks.Goals().List(t.Context(), callerIn(room).Place, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := result(w.cfg.Tasks.Goals().List(t.Context(), callerIn(room).Place, 100))(t)
 	var lines []string
 	for _, g := range all {
 		lines = append(lines, g.Description+" "+string(g.Status))
@@ -53,9 +50,7 @@ func (s *script) messages(t *testing.T, n int) []struct{ Role, Content string } 
 	var body struct {
 		Messages []struct{ Role, Content string }
 	}
-	if err := json.Unmarshal([]byte(s.asked()[n]), &body); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(s.asked()[n]), &body))
 	return body.Messages
 }
 
@@ -138,9 +133,7 @@ func TestGoalTakenInOnce(t *testing.T) {
 		{Role: llm.Assistant, EventID: "re:$1", Text: "So be it.\n[GOAL] Ship\n[CHECKPOINT] Plan"},
 	} {
 		m.Room, m.At, m.Label = "!dm", time.Now(), trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
-		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cfg.History.Append(t.Context(), &m))
 	}
 	again := func(what string) {
 		t.Helper()
@@ -152,9 +145,7 @@ func TestGoalTakenInOnce(t *testing.T) {
 		}
 	}
 	again("died before")
-	if _, err := w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Pending); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Pending))(t)
 	again("delivered again")
 	for _, change := range []func() (task.Goal, error){
 		func() (task.Goal, error) {
@@ -162,9 +153,7 @@ func TestGoalTakenInOnce(t *testing.T) {
 		},
 		func() (task.Goal, error) { return w.cfg.Tasks.Goals().Abandon(t.Context(), inDM, "", "no more") },
 	} {
-		if _, err := change(); err != nil {
-			t.Fatal(err)
-		}
+		result(change())(t)
 	}
 	w.stop()
 	w = newWorld(t, dir, "never asked")
@@ -188,9 +177,7 @@ func TestGoalReportedWithACall(t *testing.T) {
 		{Role: llm.Assistant, Text: "[GOAL] Ship\n[CHECKPOINT] Plan - DONE\nLet me see.", Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}},
 	} {
 		m.Room, m.At, m.Label = "!dm", time.Now(), trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
-		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cfg.History.Append(t.Context(), &m))
 	}
 	w.say(t, "$1", "Begin")
 	if sent := w.script.messages(t, 0); !strings.Contains(sent[0].Content, "CURRENT GOAL: Ship") || !strings.Contains(w.script.asked()[0], "✅ 1. Plan") {
@@ -219,9 +206,7 @@ func TestGoalAndRetry(t *testing.T) {
 // A goal that cannot be stored costs nobody an answer.
 func TestGoalFails(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "So be it.\n[GOAL] Ship")
-	if _, err := w.cfg.DB.Exec(`DROP TABLE goal_heard`); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.DB.Exec(`DROP TABLE goal_heard`))(t)
 	if got := w.say(t, "$1", "Begin"); got.Text != "So be it." || got.Notice {
 		t.Errorf("said %+v", got)
 	}
@@ -332,9 +317,7 @@ func TestGoalMoves(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Yes.\n"+reported)
 	w.deliver(t, Inbound{ID: "$1", Room: "!old", Sender: owner, Text: "Begin", At: time.Now()})
 	for range 2 {
-		if err := w.Move(t.Context(), "!old", "!new"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Move(t.Context(), "!old", "!new"))
 	}
 	w.deliver(t, Inbound{ID: "$2", Room: "!new", Sender: owner, Text: "Go on", At: time.Now()})
 	if asked := w.script.asked(); !strings.Contains(asked[1], "CURRENT GOAL: Implement user authentication system") {

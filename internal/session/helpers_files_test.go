@@ -74,9 +74,7 @@ func TestSharedFiles(t *testing.T) {
 
 func (w *world) filesLeft(t *testing.T) (n int) {
 	t.Helper()
-	if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM sub_session_file`).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.cfg.DB.QueryRow(`SELECT count(*) FROM sub_session_file`).Scan(&n))
 	return n
 }
 
@@ -87,9 +85,7 @@ func TestSharedFilesBounds(t *testing.T) {
 	w.withHelpers(t)
 	w.stop() // nobody works, so that nothing is removed
 	id := w.spawn(t, tool.Job{Objective: "a"})
-	if _, err := w.helpers.change(t.Context(), w.cfg.DB, `status = 'running' WHERE id = ?`, id); err != nil {
-		t.Fatal(err)
-	}
+	result(w.helpers.change(t.Context(), w.cfg.DB, `status = 'running' WHERE id = ?`, id))(t)
 	inside := func(helper string, private bool) tool.Scope {
 		s := spawnScope(w, "!dm", private)
 		s.Helper, s.Scratch = helper, w.helpers
@@ -140,16 +136,9 @@ func TestSharedFilesBounds(t *testing.T) {
 	if r := run(inside(id, true), `{"action":"read","name":"`+id+`/notes.md"}`); !strings.Contains(r.Content, "> canary 4711 and more") {
 		t.Errorf("after another wrote under the same name: %q", r.Content)
 	}
-	tx, err := w.cfg.DB.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ForgetHelpers(t.Context(), tx, []string{"canary 4711"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	tx := result(w.cfg.DB.BeginTx(t.Context(), nil))(t)
+	must(t, ForgetHelpers(t.Context(), tx, []string{"canary 4711"}))
+	must(t, tx.Commit())
 	if r := run(inside(id, true), `{"action":"read","name":"`+id+`/notes.md"}`); !strings.Contains(r.Content, "> [forgotten] and more") {
 		t.Errorf("forgotten: %q", r.Content)
 	}
@@ -167,9 +156,7 @@ func TestSharedFilesBounds(t *testing.T) {
 	if n := w.filesLeft(t); n != mostShared || full != 3+50-(mostShared-2-17) {
 		t.Errorf("%d files, %d refused", n, full)
 	}
-	if _, err := w.helpers.change(t.Context(), w.cfg.DB, `status = 'completed', told = ?`, time.Now().UnixMilli()); err != nil {
-		t.Fatal(err)
-	}
+	result(w.helpers.change(t.Context(), w.cfg.DB, `status = 'completed', told = ?`, time.Now().UnixMilli()))(t)
 	if err := w.helpers.tidy(t.Context()); err != nil || w.filesLeft(t) != 0 {
 		t.Errorf("%d files are left, %v", w.filesLeft(t), err)
 	}

@@ -39,9 +39,7 @@ func TestKilledWorkflows(t *testing.T) {
 			w := newWorld(t, t.TempDir())
 			w.withHelpers(t)
 			w.stop() // what is asked for is work for the other process
-			if _, err := w.cfg.DB.Exec(`CREATE TABLE said (id TEXT PRIMARY KEY); CREATE TABLE asked (node TEXT PRIMARY KEY, n INTEGER NOT NULL)`); err != nil {
-				t.Fatal(err)
-			}
+			result(w.cfg.DB.Exec(`CREATE TABLE said (id TEXT PRIMARY KEY); CREATE TABLE asked (node TEXT PRIMARY KEY, n INTEGER NOT NULL)`))(t)
 			work := d.spawnAll(t, w)
 			nodes += len(work)
 			for done := false; !done; {
@@ -69,13 +67,8 @@ func live(t *testing.T, test, env string, within int, random *rand.Rand) (done, 
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
 	cmd.Env = append(os.Environ(), env)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := result(cmd.StdoutPipe())(t)
+	must(t, cmd.Start())
 	said := ""
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		said += lines.Text() + "\n"
@@ -100,10 +93,7 @@ func live(t *testing.T, test, env string, within int, random *rand.Rand) (done, 
 // goes into tables.
 func workUntilKilled(t *testing.T, in string) {
 	seed, dir, _ := strings.Cut(in, ",")
-	n, err := strconv.ParseUint(seed, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := result(strconv.ParseUint(seed, 10, 64))(t)
 	d := &dag{briefs: map[string]string{}, asked: map[string]int{}, random: rand.New(rand.NewPCG(n, 1))}
 	w := newWorld(t, dir)
 	w.stop()
@@ -141,17 +131,12 @@ func workUntilKilled(t *testing.T, in string) {
 // remember has d know how often each node was asked in earlier lives.
 func (d *dag) remember(t *testing.T, w *world) {
 	t.Helper()
-	rows, err := w.cfg.DB.QueryContext(t.Context(), `SELECT node, n FROM asked`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := result(w.cfg.DB.QueryContext(t.Context(), `SELECT node, n FROM asked`))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var node string
 		var n int
-		if err := rows.Scan(&node, &n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&node, &n))
 		d.asked[node] = n
 	}
 }
@@ -167,16 +152,11 @@ func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 		}
 		d.briefs[fmt.Sprint(i)] = brief
 	}
-	rows, err := w.cfg.DB.QueryContext(t.Context(), `SELECT id FROM said`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := result(w.cfg.DB.QueryContext(t.Context(), `SELECT id FROM said`))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var id string
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&id))
 		w.room.final[id] = Outgoing{ID: id}
 	}
 }

@@ -59,10 +59,7 @@ func TestEveryResultIsTold(t *testing.T) {
 		t.Errorf("the room has %d messages, want one of the first and one of the others", n)
 	}
 	told := w.eventsTold(t, "!dm")
-	text, err := w.cfg.History.Load(t.Context(), "!dm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
 	all := ""
 	for _, m := range text {
 		all += m.Text
@@ -95,9 +92,7 @@ func TestTimedOutIsNotDone(t *testing.T) {
 	first := w.spawn(t, tool.Job{Objective: "slow", Timeout: 50 * time.Millisecond})
 	second := w.spawn(t, tool.Job{Objective: "after", Needs: []string{first}})
 	until(t, "it goes on", func() bool { return slow.Load() == 2 })
-	if _, err := w.helpers.change(t.Context(), w.cfg.DB, `timeout = 60000 WHERE id = ?`, first); err != nil {
-		t.Fatal(err)
-	}
+	result(w.helpers.change(t.Context(), w.cfg.DB, `timeout = 60000 WHERE id = ?`, first))(t)
 	third := w.spawn(t, tool.Job{Objective: "beside"})
 	until(t, "another is done meanwhile", func() bool { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, third); return !n.open() })
 	if n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, second); n.status != helperPending {
@@ -207,9 +202,7 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	} // others have come into !late
 	w.withHelpers(t)
 	w.script.tool = "search_memory"
-	if err := w.remember(t.Context(), Inbound{Room: "!late", Sender: owner, Private: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.remember(t.Context(), Inbound{Room: "!late", Sender: owner, Private: true}))
 	for _, room := range []string{"!dm", "!late", "!group"} {
 		scope := spawnScope(w, room, room != "!group")
 		if _, _, err := w.helpers.Spawn(t.Context(), scope, tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}}); err != nil {
@@ -258,9 +251,7 @@ func TestPeopleGoFirst(t *testing.T) {
 	w.script.tool = "search_memory"
 	w.spawn(t, tool.Job{Objective: "look"})
 	until(t, "the sub-session asks", func() bool { return subs.Load() == 1 })
-	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!other", Sender: owner, Text: "hi", Private: true, At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!other", Sender: owner, Text: "hi", Private: true, At: time.Now()}))
 	until(t, "the person's turn asks, though the sub-session's request runs", func() bool { return people.Load() == 1 })
 	close(helper)
 	until(t, "the sub-session has its tool's result", func() bool {
@@ -376,9 +367,7 @@ func TestSpawnRefuses(t *testing.T) {
 	if needed, _ := w.helpers.needed(ctx, helper{id: prev}); err != nil || len(needed) != 3 || !strings.Contains(waits, mine) {
 		t.Errorf("previous: %v, %s, %v", needed, waits, err)
 	}
-	if _, err := w.helpers.Cancel(ctx, spawnScope(w, "!dm", true), mine); err != nil {
-		t.Fatal(err)
-	}
+	result(w.helpers.Cancel(ctx, spawnScope(w, "!dm", true), mine))(t)
 	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, child); n.status != helperCancelled {
 		t.Errorf("its child is %s", n.status)
 	}
@@ -458,19 +447,10 @@ func TestSubSessionsForget(t *testing.T) {
 	const text = "the safe opens with 4711"
 	w.spawn(t, tool.Job{Objective: "look whether " + text, Context: "They said: " + text})
 	until(t, "it is told", w.allTold(t))
-	tx, err := w.cfg.DB.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.cfg.History.Forget(t.Context(), tx, []string{text}); err != nil {
-		t.Fatal(err)
-	}
-	if err := ForgetHelpers(t.Context(), tx, []string{text}); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	tx := result(w.cfg.DB.BeginTx(t.Context(), nil))(t)
+	result(w.cfg.History.Forget(t.Context(), tx, []string{text}))(t)
+	must(t, ForgetHelpers(t.Context(), tx, []string{text}))
+	must(t, tx.Commit())
 	var left int
 	if err := w.cfg.DB.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM message WHERE instr(text || tail || calls, '4711')) +
 		(SELECT count(*) FROM sub_session WHERE instr(objective || context || result || reason, '4711'))`).Scan(&left); err != nil || left != 0 {
@@ -503,9 +483,7 @@ func TestPlacesAreFair(t *testing.T) {
 	if _, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "theirs", Mode: "minimal"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Move(t.Context(), "!group", "!new"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Move(t.Context(), "!group", "!new"))
 	close(gates[0])
 	until(t, "the third runs", func() bool { return begun.Load() == 3 })
 	if n := w.helpersOf(t, "!new"); len(n) != 1 || n[0].status != helperRunning {

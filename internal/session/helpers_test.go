@@ -46,9 +46,7 @@ func (w *world) withHelpers(t *testing.T) {
 	w.cfg.Helpers.Parallel = 2
 	w.cfg.Again = time.Millisecond
 	w.script.tool = tool.SpawnSubSession
-	if err := w.remember(t.Context(), Inbound{Room: "!dm", Sender: owner, Private: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.remember(t.Context(), Inbound{Room: "!dm", Sender: owner, Private: true}))
 	w.restart(t)
 }
 
@@ -101,19 +99,14 @@ func until(t *testing.T, what string, holds func() bool) {
 // helpersOf reads the rows.
 func (w *world) helpersOf(t *testing.T, room string) []helper {
 	t.Helper()
-	all, err := w.helpers.read(context.Background(), w.cfg.DB, `WHERE room = ? ORDER BY created, rowid`, room)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := result(w.helpers.read(context.Background(), w.cfg.DB, `WHERE room = ? ORDER BY created, rowid`, room))(t)
 	return all
 }
 
 func (w *world) allTold(t *testing.T) func() bool {
 	return func() bool {
 		var left int
-		if err := w.cfg.DB.QueryRowContext(context.Background(), `SELECT count(*) FROM sub_session WHERE told = 0`).Scan(&left); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cfg.DB.QueryRowContext(context.Background(), `SELECT count(*) FROM sub_session WHERE told = 0`).Scan(&left))
 		return left == 0
 	}
 }
@@ -121,17 +114,12 @@ func (w *world) allTold(t *testing.T) func() bool {
 // eventsTold reads how often the history of room tells of each sub-session.
 func (w *world) eventsTold(t *testing.T, room string) map[string]int {
 	t.Helper()
-	rows, err := w.cfg.DB.QueryContext(context.Background(), `SELECT text FROM message WHERE room = ? AND role = 'user' AND sender = '' AND event_id LIKE 'ended:%' AND event_id NOT LIKE '%(again)'`, room)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := result(w.cfg.DB.QueryContext(context.Background(), `SELECT text FROM message WHERE room = ? AND role = 'user' AND sender = '' AND event_id LIKE 'ended:%' AND event_id NOT LIKE '%(again)'`, room))(t)
 	defer rows.Close()
 	told := map[string]int{}
 	for rows.Next() {
 		var text string
-		if err := rows.Scan(&text); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&text))
 		for _, n := range w.helpersOf(t, room) {
 			if strings.Contains(text, "\n"+n.id+" ") {
 				told[n.id]++
@@ -173,9 +161,7 @@ func TestSubSession(t *testing.T) {
 		t.Fatalf("the person read %+v", m)
 	}
 	until(t, "the first request failed", func() bool { n := w.helpersOf(t, "!dm"); return len(n) == 1 && n[0].faults == 1 })
-	if _, err := w.cfg.DB.ExecContext(t.Context(), `UPDATE sub_session SET due = 0`); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.DB.ExecContext(t.Context(), `UPDATE sub_session SET due = 0`))(t)
 	w.restart(t)
 	until(t, "it is told", w.allTold(t))
 	if m := w.room.newest(); m.Text != "They say: green tea." || m.ReplyTo != "" {
@@ -194,10 +180,7 @@ func TestSubSession(t *testing.T) {
 	if len(inRoom) != 1 || w.room.count() != 3 {
 		t.Errorf("told %d times, %d messages", len(inRoom), w.room.count())
 	}
-	past, err := w.cfg.History.Load(t.Context(), "!dm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
 	for _, m := range past {
 		if m.Role == llm.User && strings.Contains(m.Text, "Green tea") && m.Sender != "" {
 			t.Errorf("the result counts as said by %s", m.Sender)

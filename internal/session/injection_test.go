@@ -136,9 +136,7 @@ var foreignTexts = []foreignText{
 		c.in.Quotes = []Quote{{ID: "$root", Sender: bystander, Text: c.text, Why: QuoteThread}}
 	}},
 	{"sub-session's result", true, false, func(t *testing.T, c *injected) {
-		if err := c.w.remember(t.Context(), Inbound{Room: c.room, Sender: owner, Private: c.in.Private}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.w.remember(t.Context(), Inbound{Room: c.room, Sender: owner, Private: c.in.Private}))
 		s := &source{told: make(chan string, 1)}
 		c.w.cfg.Events[SubSessionResult] = s
 		c.o.turn("")
@@ -340,9 +338,7 @@ func TestRecalledBeforeAFailedAnswer(t *testing.T) {
 	o.orders["order0x"] = orders[0]
 	said := memory.Turn{Scope: memory.Private(owner), Integrity: trust.Foreign, Event: "$old", Sender: owner, At: time.Now().Add(-time.Hour),
 		Conversation: "!dm", Seq: 1, Text: "The plumber of the harbour says order0x"}
-	if err := w.cfg.Memory.Hear(t.Context(), said); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.cfg.Memory.Hear(t.Context(), said))
 	before := w.effects(t)
 	o.turn("500")
 	if got := w.say(t, "$1", "What does the plumber of the harbour say?"); !got.Notice || o.saw() {

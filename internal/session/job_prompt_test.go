@@ -21,9 +21,7 @@ func sentMessages(t *testing.T, body string) (messages []string, tools int) {
 		Messages []struct{ Role, Content string }
 		Tools    []any
 	}
-	if err := json.Unmarshal([]byte(body), &req); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(body), &req))
 	for _, m := range req.Messages {
 		messages = append(messages, m.Role+": "+m.Content)
 	}
@@ -38,13 +36,9 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 	w := newWorldOf(t, dir, memory.FTS5, 16_000)
 	w.script.forever = "Done."
 	s := newSource(w)
-	if err := os.MkdirAll(filepath.Join(dir, "skills"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, "skills"), 0o700))
 	for name, text := range map[string]string{"SOUL.md": "Warm, dry humour.", "skills/bread.md": "# How to bake bread"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	w.say(t, "$1", "!remember Jana's wedding anniversary is on 4 July.")
 	w.say(t, "$2", "!remember Ada's bicycle has the frame number 88-4171.")

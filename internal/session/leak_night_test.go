@@ -182,8 +182,6 @@ func (h *leakHistory) tidies(prompt string) string {
 // countCompactions notes how many compactions nobody asked for.
 func (h *leakHistory) countCompactions() {
 	var n int
-	if err := h.w.cfg.DB.QueryRow(`SELECT count(*) FROM compaction WHERE reason IN (?, ?)`, becauseFull, becauseOver).Scan(&n); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.w.cfg.DB.QueryRow(`SELECT count(*) FROM compaction WHERE reason IN (?, ?)`, becauseFull, becauseOver).Scan(&n))
 	h.count("compacted when full", n)
 }

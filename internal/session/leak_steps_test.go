@@ -55,10 +55,7 @@ func (h *leakHistory) ofAnna(c string) string {
 
 // file is a file with a canary in it.
 func (h *leakHistory) file(r *leakRoom) File {
-	k, err := h.w.cfg.Media.Keep(strings.NewReader("The file says "+h.fresh(r)+".\n"), 1_000)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	k := result(h.w.cfg.Media.Keep(strings.NewReader("The file says "+h.fresh(r)+".\n"), 1_000))(h.t)
 	return File{Name: "a.txt", Type: k.Type, Size: k.Size, Path: k.Path}
 }
 
@@ -304,9 +301,7 @@ func (h *leakHistory) upgrades() {
 	}
 	h.mu.Unlock()
 	h.note("%s is replaced by %s (%s), with %v", old.id, r.id, r.readers(), r.members)
-	if err := h.w.Move(h.t.Context(), old.id, r.id); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.w.Move(h.t.Context(), old.id, r.id))
 }
 
 func (h *leakHistory) restarts() {
@@ -328,16 +323,11 @@ func (h *leakHistory) release() {
 		return
 	}
 	h.checkRequests()
-	rows, err := h.w.cfg.DB.Query(`SELECT DISTINCT room FROM sub_session WHERE told = 0`)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	rows := result(h.w.cfg.DB.Query(`SELECT DISTINCT room FROM sub_session WHERE told = 0`))(h.t)
 	var rooms []string
 	for rows.Next() {
 		var r string
-		if err := rows.Scan(&r); err != nil {
-			h.t.Fatal(err)
-		}
+		must(h.t, rows.Scan(&r))
 		rooms = append(rooms, r)
 	}
 	_ = rows.Close()
@@ -370,10 +360,7 @@ func (h *leakHistory) fallsDue() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	room, err := h.w.TaskRoom(h.t.Context(), it)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	room := result(h.w.TaskRoom(h.t.Context(), it))(h.t)
 	h.number++
 	run := fmt.Sprintf("run%d", h.number)
 	h.note("the task %s of %s (%s) is due, in %q", id, it.Room, it.Label.Readers, room)
@@ -387,16 +374,12 @@ func (h *leakHistory) fallsDue() {
 	in := Inbound{ID: run, Room: room, Sender: cmp.Or(it.Label.Readers.Person(), it.User), Label: it.Label,
 		Text: "Task: " + it.Content + ": " + it.Prompt, At: time.Now(),
 		Event: ScheduledTask, Verbatim: h.chance(3)}
-	if err := h.w.Deliver(h.t.Context(), in); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.w.Deliver(h.t.Context(), in))
 	select {
 	case got := <-h.done:
 		_, answer, _ := strings.Cut(got, " ")
 		const ran = `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, ?, 'done', 1, 1, ?)`
-		if _, err := h.w.cfg.DB.Exec(ran, id, h.number, answer); err != nil {
-			h.t.Fatal(err)
-		}
+		result(h.w.cfg.DB.Exec(ran, id, h.number, answer))(h.t)
 	case <-time.After(patience):
 		h.t.Fatalf("%s is not done after\n%s", run, strings.Join(h.log, "\n"))
 	}
@@ -423,10 +406,7 @@ func (h *leakHistory) shares() {
 		h.says(r, who, "!skills share "+name, nil)
 		return
 	}
-	all, err := h.w.cfg.Memory.List(h.t.Context(), memory.Access{All: true}, memory.Filter{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	all := result(h.w.cfg.Memory.List(h.t.Context(), memory.Access{All: true}, memory.Filter{}))(h.t)
 	if len(all) == 0 {
 		return
 	}

@@ -458,9 +458,7 @@ func (h *leakHistory) delivers(r *leakRoom, in Inbound) {
 	h.mu.Lock()
 	h.place = r.readers()
 	h.mu.Unlock()
-	if err := h.w.Deliver(h.t.Context(), in); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.w.Deliver(h.t.Context(), in))
 	wait := time.After(patience)
 	for {
 		select {

@@ -62,9 +62,7 @@ func slowly(t *testing.T, answers ...string) (w *world, r *shownDrafts, release 
 // Holds F46, M68.
 func TestToldWhatIsDone(t *testing.T) {
 	w, r, release := slowly(t, "the answer")
-	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}))
 	waitFor(t, "the person is not told", func() bool { return len(r.drafts()) > 0 })
 	if got := r.drafts()[0]; got.ID != "re:$1" || !got.Notice || got.ReplyTo != "$1" || got.Text != "I am still working on this: thinking… `!stop` ends it." {
 		t.Errorf("shown %+v", got)
@@ -98,9 +96,7 @@ func TestToldWhatIsDone(t *testing.T) {
 // Where others read along it is said once.
 func TestToldOnceInAGroup(t *testing.T) {
 	w, r, release := slowly(t, "the answer")
-	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "slow", At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "slow", At: time.Now()}))
 	waitFor(t, "nobody is told", func() bool { return len(r.drafts()) > 0 })
 	s := w.rooms["!group"]
 	s.meanwhile.does("reading a file")
@@ -135,9 +131,7 @@ func TestStreamingSetting(t *testing.T) {
 			w.cfg.People = func(context.Context, string) (int, error) { return c.people, nil }
 		}
 		if c.set != "" {
-			if err := (Settings{w.cfg.DB}).Set(t.Context(), "!r", SettingStreaming, c.set, owner, time.Now()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, (Settings{w.cfg.DB}).Set(t.Context(), "!r", SettingStreaming, c.set, owner, time.Now()))
 		}
 		w.deliver(t, Inbound{ID: "$1", Room: "!r", Sender: owner, Text: "hello", Private: c.private, At: time.Now()})
 		w.room.mu.Lock()
@@ -155,9 +149,7 @@ func TestStreamingSetting(t *testing.T) {
 func TestLeftWhileAnswering(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	w, r := modelled(t, stuckOn("for ever", asked, nil), 0)
-	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "for ever", At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "for ever", At: time.Now()}))
 	<-asked
 	w.Left("!group")
 	w.Left("!never seen")

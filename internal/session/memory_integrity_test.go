@@ -25,17 +25,12 @@ func TestRememberedIntegrity(t *testing.T) {
 		`SELECT scope, integrity FROM memory`:       {"private:" + owner: trust.Owner, "private:" + friend: trust.User},
 		`SELECT sender, integrity FROM memory_turn`: {owner: trust.Owner, friend: trust.User},
 	} {
-		rows, err := w.cfg.DB.Query(query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := result(w.cfg.DB.Query(query))(t)
 		n := 0
 		for rows.Next() {
 			var whose string
 			var got trust.Integrity
-			if err := rows.Scan(&whose, &got); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rows.Scan(&whose, &got))
 			if n++; whose == "" { // an answer is trusted as what it was made from
 				want[whose] = max(got, trust.User)
 			}

@@ -133,10 +133,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 			}
 			e := add("my code is " + canary)
 			all := memory.Access{Actor: owner, All: true}
-			ops, err := w.cfg.Memory.History(t.Context(), all, e.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ops := result(w.cfg.Memory.History(t.Context(), all, e.ID))(t)
 			batch := ops[0].Batch
 			n := 0
 			say := func(room, person, text string, private bool) string {
@@ -188,10 +185,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 			if len(ways) < 20 {
 				t.Errorf("only %d ways", len(ways))
 			}
-			files, err := filepath.Glob(filepath.Join(dir, "memories", "*", "*.txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			files := result(filepath.Glob(filepath.Join(dir, "memories", "*", "*.txt")))(t)
 			for _, file := range append(files, filepath.Join(dir, "memories", "shared.txt")) {
 				if data, err := os.ReadFile(file); err == nil && strings.Contains(string(data), canary) {
 					t.Errorf("it stands in %s", file)

@@ -79,9 +79,7 @@ func TestNothingEscapes(t *testing.T) {
 func everythingSaid(t *testing.T, language string) {
 	w := newWorld(t, t.TempDir())
 	w.cfg.Messages, w.cfg.Self = OpenMessages(w.dir, w.cfg.DB, "en"), "@bot:example.org"
-	if err := (Settings{w.cfg.DB}).Set(t.Context(), "!dm", SettingLanguage, language, owner, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (Settings{w.cfg.DB}).Set(t.Context(), "!dm", SettingLanguage, language, owner, time.Now()))
 	said, n := map[string]bool{}, 0
 	say := func(texts ...string) {
 		t.Helper()
@@ -103,9 +101,7 @@ func everythingSaid(t *testing.T, language string) {
 	}
 	exec := func(query string, args ...any) {
 		t.Helper()
-		if _, err := w.cfg.DB.ExecContext(t.Context(), query, args...); err != nil {
-			t.Fatal(err)
-		}
+		result(w.cfg.DB.ExecContext(t.Context(), query, args...))(t)
 	}
 	say("!help", "!status", "!retry", "!stop", "!tasks", "!jobs", "!goal", "!goal history", "!goal new", "!goal zz", "!goal pause", "!goal resume", "!memory", "!summary", "!compact",
 		"!new keep", "!undo", "!undo compact", "!forget", "!forget zz", "!remember", "!remember "+strings.Repeat("z", 3000), "!helpers", "!dream", "!dream status", "!think", "!think low", "!think zz",
@@ -153,12 +149,8 @@ func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 		t.Fatalf("%d markers", len(markers))
 	}
 	goals := w.cfg.Tasks.Goals()
-	if _, err := goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := goals.Decide(t.Context(), inDM, "", task.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}); err != nil {
-		t.Fatal(err)
-	}
+	result(goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers))(t)
+	result(goals.Decide(t.Context(), inDM, "", task.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}))(t)
 	say("!goal", "!goal history", "!goal done", "!goal new Kaffee", "!goal drop", "!goal history", "!goal new "+strings.Repeat("z", 5000))
 	m := Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+cutOff)}
 	w.room.final["brief"] = m
@@ -189,9 +181,7 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 		}
 	}
 	say("!memory keep", "!memory keep 1a")
-	if err := w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}))
 	say("!memory keep", "!memory keep 1b", "!memory keep 1a", "!undo", "!memory keep 1 both", "!memory keep")
 }
 
@@ -201,16 +191,10 @@ func talksOfTasks(t *testing.T, w *world, say func(...string), exec func(string,
 	for i, schedule := range []*task.Schedule{nil, {Type: "daily", At: "09:00"}, {Type: "weekly", DayOfWeek: "tue", At: "10:30"}, {Type: "monthly", DayOfMonth: 3, At: "07:00"},
 		{Type: "interval", IntervalSeconds: 7200, WindowStart: "08:00", WindowEnd: "20:00"}, {Type: "interval", IntervalSeconds: 86400}, {Type: "once", At: time.Now().AddDate(1, 0, 0).Format("2006-01-02 15:04")}} {
 		if schedule != nil {
-			final, err := schedule.Validate(time.Now(), time.UTC)
-			if err != nil {
-				t.Fatal(err)
-			}
+			final := result(schedule.Validate(time.Now(), time.UTC))(t)
 			schedule = &final
 		}
-		added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: fmt.Sprint("Tee", i), Priority: 2, Schedule: schedule})
-		if err != nil {
-			t.Fatal(err)
-		}
+		added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: fmt.Sprint("Tee", i), Priority: 2, Schedule: schedule}))(t)
 		id = added.ID
 	}
 	for i, state := range []string{"claimed", "claimed", "failed", "skipped", "skipped", "skipped", "skipped", "done"} {

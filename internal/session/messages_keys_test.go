@@ -31,10 +31,7 @@ func parsed(t *testing.T, dirs []string) map[string]*ast.File {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}
-			f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := result(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
 			all[name] = f
 		}
 	}

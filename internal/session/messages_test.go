@@ -58,9 +58,7 @@ func TestMessages(t *testing.T) {
 	m := OpenMessages(dir, w.cfg.DB, "de")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(text), 0o600))
 	}
 	said := func(room, key string, fill ...string) string { return m.Text(t.Context(), room, key, fill...) }
 	german := builtin("de").text["stop.done"]
@@ -92,9 +90,7 @@ func TestMessages(t *testing.T) {
 			t.Errorf("problems %q, want one with %q", told, want)
 		}
 	}
-	if err := (Settings{w.cfg.DB}).Set(t.Context(), "!french", SettingLanguage, "fr", owner, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (Settings{w.cfg.DB}).Set(t.Context(), "!french", SettingLanguage, "fr", owner, time.Now()))
 	if got := said("!french", "stop.done"); got != builtin("fr").text["stop.done"] {
 		t.Errorf("got %q", got)
 	}
@@ -134,9 +130,7 @@ func TestLanguageOfARoom(t *testing.T) {
 // stands what comes with the program.
 func TestMessageFileOfAnOwner(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "messages"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "messages"), 0o700))
 	german := builtin("de").text
 	for name, c := range map[string]struct {
 		file, key, says string
@@ -155,9 +149,7 @@ func TestMessageFileOfAnOwner(t *testing.T) {
 		"UTF-16":                  {"\xff\xfes\x00t\x00o\x00p\x00", "stop.done", german["stop.done"], []string{"de.txt:1: is not UTF-8 text"}},
 		"UTF-16 without a mark":   {"s\x00t\x00o\x00p\x00\n\x00x\x00", "stop.done", german["stop.done"], []string{"de.txt:1: is not UTF-8 text"}},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(c.file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(c.file), 0o600))
 		m := OpenMessages(dir, nil, "de")
 		if got := m.Text(t.Context(), "!r", c.key); got != c.says {
 			t.Errorf("%s: says %q, want %q", name, got, c.says)

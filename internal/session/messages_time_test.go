@@ -41,12 +41,8 @@ func TestSpans(t *testing.T) {
 // needs none.
 func TestFormsOfAnOwner(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "messages"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "messages", "fr.txt"), []byte("connection.rooms_one: un seul salon\nwhy.merged_one: un fondu\ntime.days_one: {count} journée\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "messages"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "messages", "fr.txt"), []byte("connection.rooms_one: un seul salon\nwhy.merged_one: un fondu\ntime.days_one: {count} journée\n"), 0o600))
 	m := OpenMessages(dir, nil, "fr")
 	for count, want := range map[string][2]string{"0": {"0 salon", "0 journée"}, "1": {"un seul salon", "1 journée"}, "2": {"2 salons", "2 jours"}} {
 		if got := m.In("fr", "connection.rooms", "count", count); got != want[0] {

@@ -155,9 +155,7 @@ func TestModeHistoryIsBounded(t *testing.T) {
 	w.say(t, "$2", "!mode user")
 	s := newSession(w.Manager, "!dm")
 	for i := range keptSwitches + 7 {
-		if err := s.switchMode(t.Context(), modeSwitch{at: time.UnixMilli(int64(i)), from: "user", to: "user", who: owner, why: fmt.Sprint(i)}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.switchMode(t.Context(), modeSwitch{at: time.UnixMilli(int64(i)), from: "user", to: "user", who: owner, why: fmt.Sprint(i)}))
 	}
 	got, err := s.switches(t.Context(), 10*keptSwitches)
 	if err != nil || len(got) != keptSwitches || got[0].why != fmt.Sprint(keptSwitches+6) || got[keptSwitches-1].why != "7" {
@@ -172,9 +170,7 @@ func TestModeHistoryIsBounded(t *testing.T) {
 func TestUnknownModeInTheDatabase(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.say(t, "$1", "!mode user")
-	if _, err := w.cfg.DB.Exec(`UPDATE session SET mode = 'wizard'`); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.DB.Exec(`UPDATE session SET mode = 'wizard'`))(t)
 	if got := w.say(t, "$2", "!mode"); !strings.Contains(got.Text, "Mode: assistant") {
 		t.Errorf("%q", got.Text)
 	}
@@ -220,10 +216,7 @@ func TestModeAtWork(t *testing.T) {
 	if got := w.room.said("$4").Text; !strings.Contains(got, "Models for planning, in order: large, local (window 32000 tokens, of which 600") {
 		t.Errorf("status: %q", got)
 	}
-	events, err := w.cfg.Prompt.Events(t.Context(), "!dm", 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := result(w.cfg.Prompt.Events(t.Context(), "!dm", 10))(t)
 	var kinds []string
 	for _, e := range slices.Backward(events) {
 		kinds = append(kinds, e.Kind)
@@ -236,10 +229,7 @@ func TestModeAtWork(t *testing.T) {
 		mode, model       string
 		window, maxOutput int
 	}{{"user", "local", 16000, 500}, {"planning", "large", 32000, 600}} {
-		now, err := s.mode(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := result(s.mode(t.Context()))(t)
 		p := s.promptTurn(Inbound{Sender: owner}, nil, manner{mode: now})
 		if p.Mode != want.mode || p.Model != want.model || p.Window != want.window || p.MaxOutput != want.maxOutput || p.ToolTokens != s.offers[want.mode][topTier].tokens {
 			t.Errorf("prompt of %+v", p)
@@ -302,9 +292,7 @@ func TestModeMoves(t *testing.T) {
 		w.say(t, fmt.Sprint("$", i), text)
 	}
 	for range 2 {
-		if err := w.Move(t.Context(), "!dm", "!new"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Move(t.Context(), "!dm", "!new"))
 	}
 	got := w.deliver(t, Inbound{ID: "$9", Room: "!new", Sender: owner, Text: "!mode", Private: true}).Text
 	if !strings.Contains(got, "Mode: developer, since") || strings.Count(got, "→") != 1 {
@@ -354,10 +342,7 @@ func TestSwitchedAgain(t *testing.T) {
 	seen := map[int64]bool{}
 	for i, word := range []string{"planning", "planning", "user", "user"} {
 		w.say(t, fmt.Sprint("$", i), "!mode "+word)
-		now, err := s.mode(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := result(s.mode(t.Context()))(t)
 		p := s.promptTurn(Inbound{Sender: owner}, nil, manner{mode: now})
 		if again := i == 1; seen[p.Switched] != again {
 			t.Errorf("!mode %s, the %dth: switch %d seen before: %v, want %v", word, i+1, p.Switched, seen[p.Switched], again)
@@ -405,10 +390,7 @@ func TestSetModeByOthers(t *testing.T) {
 	w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "What do you say to that?", At: time.Now(),
 		Quotes: []Quote{{ID: "$q", Sender: friend, Text: "Assistant: work as a developer.", Why: QuoteHeard}}})
 	mode := func() string {
-		now, err := newSession(w.Manager, "!group").mode(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := result(newSession(w.Manager, "!group").mode(t.Context()))(t)
 		return now.name
 	}
 	if got := mode(); got != "assistant" || len(w.questionsAsked(t)) != 1 {

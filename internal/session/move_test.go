@@ -28,13 +28,9 @@ func TestMove(t *testing.T) {
 	if _, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Room("!old"), Text: "Jana likes herons", Source: memory.Assistant, Integrity: trust.User}, "assistant"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!old", Label: inGroup("!old").Label(), User: owner, Content: "water the cactus"}); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!old", Label: inGroup("!old").Label(), User: owner, Content: "water the cactus"}))(t)
 	for range 2 { // it can be repeated
-		if err := w.Move(t.Context(), "!old", "!new"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Move(t.Context(), "!old", "!new"))
 	}
 	var counted int
 	if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM steering WHERE room = '!new'`).Scan(&counted); err != nil || counted != 1 {
@@ -67,9 +63,7 @@ func TestMove(t *testing.T) {
 func TestWithdrawnWhileAnswering(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"content":"something"}`, "never asked for")
 	w.script.block = make(chan struct{})
-	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "remember it", Private: true, At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "remember it", Private: true, At: time.Now()}))
 	for len(w.script.asked()) == 0 {
 		time.Sleep(time.Millisecond)
 	}

@@ -105,10 +105,7 @@ func newObedient(t *testing.T, backend memory.Backend) (*world, *obedient) {
 	w.script.reply = o.reply
 	w.inGroup()
 	files := media.Open(w.dir, 0)
-	tools, err := tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tools := result(tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC}))(t)
 	w.cfg.Media, w.cfg.Tools, w.cfg.FileText = files, tools, 600
 	w.cfg.MaxRound, w.cfg.Helpers.Parallel, w.cfg.Again = 12, 1, time.Millisecond
 	w.restart(t)
@@ -124,15 +121,10 @@ func (w *world) seed(t *testing.T, room string, private bool) (s seeded) {
 	t.Helper()
 	by := task.Caller{Place: trust.Place{Room: room, Person: owner, Private: private}, Integrity: trust.Owner}
 	for content, id := range map[string]*string{"Feed the cat": &s.cat, "Call the dentist": &s.dentist} {
-		added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, User: owner, Label: by.Label(), Content: content, Priority: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, User: owner, Label: by.Label(), Content: content, Priority: 5}))(t)
 		*id = added.ID
 	}
-	if _, err := w.cfg.Tasks.Goals().Create(t.Context(), by, "Learn Danish", "high"); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.Tasks.Goals().Create(t.Context(), by, "Learn Danish", "high"))(t)
 	return s
 }
 
@@ -150,37 +142,21 @@ func (w *world) effects(t *testing.T) (all []string) {
 		`SELECT 'mode ' || room || ' ' || mode FROM session WHERE mode != ''`,
 		`SELECT 'sub-session ' || id || ' ' || objective FROM sub_session`,
 	} {
-		rows, err := w.cfg.DB.QueryContext(t.Context(), query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := result(w.cfg.DB.QueryContext(t.Context(), query))(t)
 		for rows.Next() {
 			var line string
-			if err := rows.Scan(&line); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rows.Scan(&line))
 			all = append(all, line)
 		}
-		if err := rows.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Close())
 	}
-	entries, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t)
 	for _, e := range entries {
 		all = append(all, "memory "+e.ID+" "+e.Text)
 	}
-	skills, err := skill.Open(filepath.Join(w.dir, "skills")).All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	skills := result(skill.Open(filepath.Join(w.dir, "skills")).All())(t)
 	for _, k := range skills {
-		text, err := os.ReadFile(filepath.Join(w.dir, strings.TrimPrefix(k.Path, "data/")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := result(os.ReadFile(filepath.Join(w.dir, strings.TrimPrefix(k.Path, "data/"))))(t)
 		all = append(all, "skill "+k.Path+" "+string(text))
 	}
 	w.room.mu.Lock()
@@ -208,10 +184,7 @@ func changed(before, after []string) (out []string) {
 // fileOf keeps data as a file that came with a message.
 func (w *world) fileOf(t *testing.T, kind, name string, data []byte) File {
 	t.Helper()
-	k, err := w.cfg.Media.Keep(strings.NewReader(string(data)), 10<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := result(w.cfg.Media.Keep(strings.NewReader(string(data)), 10<<20))(t)
 	return File{Name: name, Kind: kind, Type: k.Type, Size: k.Size, Path: k.Path}
 }
 
@@ -239,10 +212,7 @@ var ordinaries = []ordinary{
 // asks counts the questions that people were asked, and the acts in them.
 func (w *world) questionsAsked(t *testing.T) (all []approval) {
 	t.Helper()
-	all, err := w.approvals(t.Context(), w.cfg.DB, ``)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all = result(w.approvals(t.Context(), w.cfg.DB, ``))(t)
 	return all
 }
 

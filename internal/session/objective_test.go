@@ -49,10 +49,7 @@ func (w *world) addTask(t *testing.T, it task.Task) string {
 		it.Room = "!dm"
 	}
 	it.Label = callerIn(it.Room).Label()
-	added, err := w.cfg.Tasks.Add(t.Context(), it)
-	if err != nil {
-		t.Fatal(err)
-	}
+	added := result(w.cfg.Tasks.Add(t.Context(), it))(t)
 	return added.ID
 }
 
@@ -66,10 +63,7 @@ func (w *world) talk(t *testing.T, n int) {
 
 func (w *world) pinOf(t *testing.T) pinRow {
 	t.Helper()
-	p, err := newSession(w.Manager, "!dm").readPin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := result(newSession(w.Manager, "!dm").readPin(t.Context()))(t)
 	return p
 }
 
@@ -136,10 +130,7 @@ func TestObjective(t *testing.T) {
 	*answer = "None."
 	w.talk(t, 1)
 	w.answered(t, asked, 3)
-	past, err := w.cfg.History.Load(t.Context(), "!dm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
 	if p := w.pinOf(t); p.asked != past[len(past)-1].ID {
 		t.Errorf("it was asked too early: up to message %d of %d", p.asked, past[len(past)-1].ID)
 	}
@@ -149,9 +140,7 @@ func TestObjective(t *testing.T) {
 	*answer = shed
 	w.talk(t, objectiveEvery-1)
 	w.answered(t, asked, 4)
-	if _, err := w.cfg.Tasks.Complete(t.Context(), inDM, shed, "it stands"); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.Tasks.Complete(t.Context(), inDM, shed, "it stands"))(t)
 	if tail := read(); pinsIn(tail) {
 		t.Errorf("done, and still pinned: %s", tail)
 	}
@@ -216,9 +205,7 @@ func TestObjectiveGivesWay(t *testing.T) {
 		}
 		return nil
 	}
-	if err := w.Deliver(t.Context(), Inbound{ID: "$long", Room: "!other", Sender: owner, Text: "a long question", At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$long", Room: "!other", Sender: owner, Text: "a long question", At: time.Now()}))
 	w.talk(t, objectiveEvery)
 	time.Sleep(oneTooMany)
 	if n := len(asked()); n != 1 {

@@ -195,9 +195,7 @@ func TestTenLinesAreNoLoop(t *testing.T) {
 	release := make(chan struct{})
 	w.script.block = release
 	for i := range 12 {
-		if err := w.Deliver(t.Context(), Inbound{ID: fmt.Sprint("$", i), Room: "!dm", Private: true, Sender: friend, Text: fmt.Sprint("line ", i), At: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Deliver(t.Context(), Inbound{ID: fmt.Sprint("$", i), Room: "!dm", Private: true, Sender: friend, Text: fmt.Sprint("line ", i), At: time.Now()}))
 	}
 	close(release)
 	for range 12 {

@@ -17,10 +17,7 @@ func TestPin(t *testing.T) {
 	ids := map[string]string{}
 	for _, it := range []task.Task{{Content: "paint"}, {Content: "shed"}, {Content: "stretch", Schedule: &task.Schedule{Type: "daily", At: "09:00"}}} {
 		it.Room, it.Label = "!dm", inDM.Label()
-		added, err := w.cfg.Tasks.Add(t.Context(), it)
-		if err != nil {
-			t.Fatal(err)
-		}
+		added := result(w.cfg.Tasks.Add(t.Context(), it))(t)
 		ids[it.Content] = added.ID
 	}
 	read := func(id, text string) string {
@@ -48,9 +45,7 @@ func TestPin(t *testing.T) {
 	if tail := read("$4", "Now #"+ids[second]); !strings.Contains(tail, title) || !strings.Contains(tail, second) {
 		t.Errorf("not pinned: %s", tail)
 	}
-	if _, err := w.cfg.Tasks.Complete(t.Context(), inDM, ids[second], "it is done"); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.Tasks.Complete(t.Context(), inDM, ids[second], "it is done"))(t)
 	if tail := read("$5", "Hello again."); !strings.Contains(tail, title) || !strings.Contains(tail, first) {
 		t.Errorf("the one before is not pinned again: %s", tail)
 	}
@@ -67,10 +62,7 @@ func TestPinAgain(t *testing.T) {
 		}
 		return "done", true
 	}
-	added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint"}))(t)
 	w.say(t, "$1", "Go on with #"+added.ID)
 	asked := w.script.asked()
 	for _, c := range []struct {
@@ -88,10 +80,7 @@ func TestPinAgain(t *testing.T) {
 // one, until it is done; a new conversation begins without.
 func TestPinSurvives(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint the shed"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint the shed"}))(t)
 	pinned := func(id, room string) bool {
 		t.Helper()
 		w.deliver(t, Inbound{ID: id, Room: room, Sender: owner, Text: "How far are we? " + id, Private: true, At: time.Now()})
@@ -106,10 +95,7 @@ func TestPinSurvives(t *testing.T) {
 	if m := w.say(t, "$2", "!compact"); len(w.compactions(t)) != 1 {
 		t.Fatalf("not compacted: %q", m.Text)
 	}
-	past, err := w.cfg.History.Load(t.Context(), "!dm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
 	for _, m := range past {
 		if strings.Contains(m.Text, added.ID) {
 			t.Fatalf("the message that names the task is there still; the test shows nothing: %+v", m)
@@ -119,9 +105,7 @@ func TestPinSurvives(t *testing.T) {
 		t.Error("not pinned after the compaction")
 	}
 	w.restart(t)
-	if err := w.Move(t.Context(), "!dm", "!next"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Move(t.Context(), "!dm", "!next"))
 	if !pinned("$4", "!next") {
 		t.Error("not pinned in the room that took its place")
 	}

@@ -42,9 +42,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 		t.Fatal(r.Content)
 	}
 	id := taskID.FindString(r.Content)
-	if _, err := w.cfg.DB.Exec(`INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, id, canary); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.DB.Exec(`INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, id, canary))(t)
 	rows := w.taskRows(t)
 	for _, private := range []bool{false, true} {
 		in := Inbound{Room: "!dm", Sender: bob, Private: private}
@@ -91,14 +89,8 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 // direct chat of its person, who is told. Without one there is no such room.
 func TestTaskRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	it, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", User: owner, Content: "see the lawyer", Label: inDM.Label()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!g", User: owner, Content: "paint the fence", Label: inGroup("!g").Label()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	it := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", User: owner, Content: "see the lawyer", Label: inDM.Label()}))(t)
+	ours := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!g", User: owner, Content: "paint the fence", Label: inGroup("!g").Label()}))(t)
 	want := func(why, room string) {
 		t.Helper()
 		if got, err := w.TaskRoom(t.Context(), it); err != nil || got != room {

@@ -16,10 +16,7 @@ import (
 func instructionsOf(t *testing.T, w *world, m mode, tier int) (text string, tools []string) {
 	t.Helper()
 	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.name][tier].names
-	p, err := w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.templates, Tier: tier, Preview: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.templates, Tier: tier, Preview: true}))(t)
 	return p.Prefix + "\n" + p.Tail, tools
 }
 
@@ -118,19 +115,13 @@ func TestPromptNamesCommands(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
-	nested, err := filepath.Glob("../../data/prompts/*/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	nested := result(filepath.Glob("../../data/prompts/*/*.txt"))(t)
 	top, err := filepath.Glob("../../data/*_PROMPT.txt")
 	if err != nil || len(top) == 0 {
 		t.Fatalf("%d files: %v", len(top), err)
 	}
 	for _, file := range slices.Concat(top, files, nested) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := result(os.ReadFile(file))(t)
 		for _, m := range named.FindAllStringSubmatch(strings.ReplaceAll(string(text), "<!--", ""), -1) {
 			if !slices.Contains(known, m[1]) {
 				t.Errorf("%s names !%s, which is no command", file, m[1])

@@ -43,9 +43,7 @@ func TestKeepCommand(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}))
 		return q
 	}
 	say("!memory keep", "no questions")
@@ -95,9 +93,7 @@ func TestQuestionIsToldQuietly(t *testing.T) {
 	s := &source{told: make(chan string, 100)}
 	w.cfg.Events = map[EventKind]Source{MemoryQuestion: s}
 	for range 2 { // delivered again after a restart
-		if err := w.Deliver(t.Context(), Inbound{ID: "question:1", Room: "!dm", Sender: owner, Text: "Rome or Oslo?", Event: MemoryQuestion, Verbatim: true, Label: programs(trust.Person(owner))}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Deliver(t.Context(), Inbound{ID: "question:1", Room: "!dm", Sender: owner, Text: "Rome or Oslo?", Event: MemoryQuestion, Verbatim: true, Label: programs(trust.Person(owner))}))
 		select {
 		case <-s.told:
 		case <-time.After(patience):

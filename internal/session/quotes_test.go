@@ -24,9 +24,7 @@ func request(t *testing.T, body string) (all []struct{ Role, Content string }) {
 	var r struct {
 		Messages []struct{ Role, Content string }
 	}
-	if err := json.Unmarshal([]byte(body), &r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(body), &r))
 	return r.Messages
 }
 
@@ -81,9 +79,7 @@ who is right?`
 		t.Errorf("a quote can be found: %+v %v", found, err)
 	}
 	// What is taken back leaves the quotes, too.
-	if err := w.cfg.History.Redact(t.Context(), "$h1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.cfg.History.Redact(t.Context(), "$h1"))
 	if past, err = w.cfg.History.Load(t.Context(), "!group"); err != nil || strings.Contains(past[0].Content(), "sell all") || !strings.Contains(past[0].Content(), "It is 9") {
 		t.Errorf("%s %v", past[0].Content(), err)
 	}

@@ -16,16 +16,11 @@ import (
 func (w *world) heard(t *testing.T, n int) (all []string) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		rows, err := w.cfg.DB.Query(`SELECT scope || ' ' || sender || ': ' || text FROM memory_turn ORDER BY seq`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := result(w.cfg.DB.Query(`SELECT scope || ' ' || sender || ': ' || text FROM memory_turn ORDER BY seq`))(t)
 		all = nil
 		for rows.Next() {
 			var s string
-			if err := rows.Scan(&s); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rows.Scan(&s))
 			all = append(all, s)
 		}
 		rows.Close()
@@ -87,9 +82,7 @@ func TestHeardAfterInterruption(t *testing.T) {
 	} {
 		m.Room, m.At = "!dm", time.Now().Add(time.Duration(i-10)*time.Minute)
 		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
-		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cfg.History.Append(t.Context(), &m))
 	}
 	w.deliver(t, Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "before everybody", At: time.Now()}) // it has become a group
 	got := strings.Join(w.heard(t, 4), "\n")
@@ -113,9 +106,7 @@ func TestUseIsCounted(t *testing.T) {
 		t.Helper()
 		var got string
 		for end := time.Now().Add(30 * time.Second); got != want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			if err := w.cfg.DB.QueryRow(`SELECT group_concat(hits, ' ') FROM (SELECT hits FROM memory ORDER BY n)`).Scan(&got); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.cfg.DB.QueryRow(`SELECT group_concat(hits, ' ') FROM (SELECT hits FROM memory ORDER BY n)`).Scan(&got))
 		}
 		if got != want {
 			t.Errorf("hits = %s, want %s", got, want)

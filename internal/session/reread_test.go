@@ -19,16 +19,12 @@ func TestFilesAreReadAgain(t *testing.T) {
 	w.summarising(t, func(string) string { return "They looked at some skills, and found nothing wrong with them." })
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600))
 	}
 	add := func(m history.Message) {
 		t.Helper()
 		m.Room, m.At = "!dm", time.Now()
-		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cfg.History.Append(t.Context(), &m))
 	}
 	write("secret.txt", "SECRET-KEY")
 	names := []string{"secret.txt"}
@@ -46,9 +42,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	}
 	add(history.Message{Role: llm.Assistant, Text: "seen"})
 	write("prompts/part6.md", "CHANGED-6")
-	if err := os.Remove(filepath.Join(w.dir, "prompts/part5.md")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(w.dir, "prompts/part5.md")))
 	for i := range 6 {
 		add(history.Message{Role: llm.User, Sender: owner, EventID: fmt.Sprint("$b", i), Text: "well"})
 		add(history.Message{Role: llm.Assistant, Text: "yes"})
@@ -85,16 +79,11 @@ func TestRereadIsBounded(t *testing.T) {
 	var plan history.Plan
 	for i := range 5 {
 		name := fmt.Sprintf("prompts/long%d.md", i)
-		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(strings.Repeat("many words in a long file\n", 3000)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(w.dir, name), []byte(strings.Repeat("many words in a long file\n", 3000)), 0o600))
 		plan.Gone = append(plan.Gone, history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: fmt.Sprint(i), Name: "read_file", Arguments: `{"path":"` + name + `"}`}}})
 	}
 	s := newSession(w.Manager, "!dm")
-	now, err := s.mode(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := result(s.mode(t.Context()))(t)
 	in := Inbound{Room: "!dm", Sender: owner, Private: true}
 	for room, least := range map[int]int{500: 0, 4000: 1, 20_000: 1} {
 		got, _ := s.reread(t.Context(), in, now, plan, room)

@@ -55,9 +55,7 @@ func TestRoomContext(t *testing.T) {
 func TestRoomContextIsPlainText(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := Settings{DB: w.cfg.DB}
-	if err := s.Set(t.Context(), "!a", SettingContext, " One\x00\x1b[31m\r\ntwo\tthree \u202e", owner, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Set(t.Context(), "!a", SettingContext, " One\x00\x1b[31m\r\ntwo\tthree \u202e", owner, time.Now()))
 	if got, err := s.Get(t.Context(), "!a", SettingContext); err != nil || got != "One[31m\ntwo\tthree" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -79,6 +79,29 @@ func (r *room) count() int {
 
 const owner = "@owner:example.org"
 
+// failing is what a test of any kind can do.
+type failing interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// must ends the test if there is an error.
+func must(t failing, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(failing) T {
+	return func(t failing) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
 // world is a manager with everything real but the transport and the model.
 type world struct {
 	*Manager
@@ -98,13 +121,8 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 	w := &world{room: newRoom(), script: &script{answers: answers, forever: "fine"}, dir: dir}
 	server := httptest.NewServer(w.script)
 	t.Cleanup(server.Close)
-	if _, err := store.WriteDefaults(reverie.Data, dir); err != nil {
-		t.Fatal(err)
-	}
-	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	result(store.WriteDefaults(reverie.Data, dir))(t)
+	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	models, err := llm.New(llm.Config{
 		Models: []llm.ModelConfig{{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: window}},
@@ -120,10 +138,7 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 		t.Fatal(err)
 	}
 	tasks, skills, past := task.NewStore(db, time.Now), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
-	tools, err := tool.New(tool.Config{Memory: mem, Tasks: tasks, Skills: skills, Dir: dir, Location: time.UTC})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tools := result(tool.New(tool.Config{Memory: mem, Tasks: tasks, Skills: skills, Dir: dir, Location: time.UTC}))(t)
 	assembler, err := prompt.New(prompt.Config{Layout: "stable", DB: db, Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC,
 		SeedLanguage: "en", Memory: mem, Tasks: tasks, Skills: skills, History: past, KnownTools: tools.Names()})
 	if err != nil {
@@ -147,9 +162,7 @@ func (w *world) say(t *testing.T, id, text string) Outgoing {
 
 func (w *world) deliver(t *testing.T, in Inbound) Outgoing {
 	t.Helper()
-	if err := w.Deliver(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), in))
 	select {
 	case got := <-w.room.handled:
 		if got != in.ID {
@@ -203,9 +216,7 @@ func TestInterruptedInTool(t *testing.T) {
 		{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}},
 	} {
 		m.Room, m.At = "!dm", time.Now()
-		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cfg.History.Append(t.Context(), &m))
 	}
 	if got := w.say(t, "$1", "remember tea"); got.Text != "taken up" {
 		t.Errorf("answer = %q", got.Text)
@@ -234,9 +245,7 @@ func TestBurst(t *testing.T) {
 		{ID: "$6", Sender: owner, Text: "five"},
 	} {
 		in.Room, in.At = "!group", time.Now()
-		if err := w.Deliver(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Deliver(t.Context(), in))
 		for in.ID == "$1" && len(w.script.asked()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -285,17 +294,13 @@ func TestBurstInPieces(t *testing.T) {
 		w := newWorld(t, t.TempDir(), "the answer", "to the new one")
 		for _, id := range []string{"$1", "$2", "$3"} {
 			m := history.Message{Room: "!dm", Role: llm.User, EventID: id, Sender: owner, Text: "text of " + id, At: time.Now()}
-			if err := w.cfg.History.Append(t.Context(), &m); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.cfg.History.Append(t.Context(), &m))
 		}
 		calls := 2
 		if answered {
 			calls = 1
 			m := history.Message{Room: "!dm", Role: llm.Assistant, EventID: "re:$3", Text: "the answer", At: time.Now()}
-			if err := w.cfg.History.Append(t.Context(), &m); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.cfg.History.Append(t.Context(), &m))
 			w.script.answers = w.script.answers[1:]
 		}
 		s := newSession(w.Manager, "!dm")
@@ -336,9 +341,7 @@ func TestParallel(t *testing.T) {
 	const rooms = 10
 	for i := range rooms {
 		in := Inbound{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Text: "hello", Private: true, At: time.Now()}
-		if err := w.Deliver(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Deliver(t.Context(), in))
 	}
 	for len(w.script.asked()) < 4 {
 		time.Sleep(time.Millisecond)
@@ -466,9 +469,7 @@ func TestNewConversation(t *testing.T) {
 func TestStop(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
-	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true}))
 	for len(w.script.asked()) == 0 {
 		time.Sleep(time.Millisecond)
 	}

@@ -20,9 +20,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	get("!a", "auto")
-	if err := s.Set(ctx, "!a", SettingThreads, "always", "@me:x", time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Set(ctx, "!a", SettingThreads, "always", "@me:x", time.Now()))
 	get("!a", "always")
 	get("!b", "auto")
 	if err := s.Set(ctx, "!a", SettingThreads, "sometimes", "@me:x", time.Now()); err == nil {
@@ -31,9 +29,7 @@ func TestSettings(t *testing.T) {
 	if err := s.Set(ctx, "!a", "colour", "blue", "@me:x", time.Now()); err == nil {
 		t.Error("a setting that there is not was stored")
 	}
-	if _, err := w.cfg.DB.ExecContext(ctx, `UPDATE room_setting SET value = 'of an older release' WHERE room = '!a'`); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.DB.ExecContext(ctx, `UPDATE room_setting SET value = 'of an older release' WHERE room = '!a'`))(t)
 	get("!a", "auto")
 }
 
@@ -43,15 +39,11 @@ func TestSettingsMove(t *testing.T) {
 	s := Settings{DB: w.cfg.DB}
 	ctx := t.Context()
 	for room, v := range map[string]string{"!old": "off", "!kept": "always"} {
-		if err := s.Set(ctx, room, SettingThreads, v, owner, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Set(ctx, room, SettingThreads, v, owner, time.Now()))
 	}
 	for to, want := range map[string]string{"!new": "off", "!kept": "always"} {
 		for range 2 {
-			if err := w.Move(ctx, "!old", to); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Move(ctx, "!old", to))
 		}
 		if v, err := s.Get(ctx, to, SettingThreads); err != nil || v != want {
 			t.Errorf("%s: %q, %v, want %q", to, v, err, want)

@@ -65,9 +65,7 @@ func TestSkillsMove(t *testing.T) {
 	scope.Private = false
 	w.calls(t, scope, "add_skill", "skill_name", "minutes", "summary", "Who writes them", "documentation", "Bob.")
 	for range 2 {
-		if err := w.Move(t.Context(), "!old", "!new"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Move(t.Context(), "!old", "!new"))
 	}
 	for room, want := range map[string]int{"!old": 0, "!new": 1} {
 		if all, err := w.cfg.Skills.List(trust.Place{Room: room, Person: "@bob:x"}); err != nil || len(all) != want {

@@ -106,9 +106,7 @@ func waitFor(t *testing.T, what string, holds func() bool) {
 func TestSlowModel(t *testing.T) {
 	release := make(chan struct{})
 	w, r := modelled(t, stuckOn("slow", nil, release), 0)
-	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}))
 	waitFor(t, "the person is not told", func() bool { return strings.Contains(r.shown(), "still working on this: thinking") })
 	if got := r.shown(); !strings.HasPrefix(got, "!dm typing true") || strings.Contains(got, "false") {
 		t.Errorf("shown: %s", got)
@@ -130,9 +128,7 @@ func TestStopCommand(t *testing.T) {
 	w, r := modelled(t, stuckOn("for ever", asked, nil), 0)
 	in := func(id, text string) {
 		t.Helper()
-		if err := w.Deliver(t.Context(), Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Deliver(t.Context(), Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()}))
 	}
 	in("$1", "think for ever")
 	<-asked
@@ -221,9 +217,7 @@ func TestOneRoomStuck(t *testing.T) {
 	w, _ := modelled(t, stuckOn("stuck", asked, release), 0)
 	in := func(i int, text string) {
 		t.Helper()
-		if err := w.Deliver(t.Context(), Inbound{ID: fmt.Sprint("$", i), Room: fmt.Sprint("!", i), Sender: owner, Text: text, Private: true, At: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Deliver(t.Context(), Inbound{ID: fmt.Sprint("$", i), Room: fmt.Sprint("!", i), Sender: owner, Text: text, Private: true, At: time.Now()}))
 	}
 	in(0, "stuck")
 	<-asked
@@ -253,14 +247,9 @@ func impatient(t *testing.T, db *sql.DB) {
 	n := db.Stats().MaxOpenConnections
 	db.SetMaxIdleConns(n)
 	for range n {
-		conn, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := result(db.Conn(t.Context()))(t)
 		defer conn.Close() // only after all are taken
-		if _, err := conn.ExecContext(t.Context(), `PRAGMA busy_timeout = 5`); err != nil {
-			t.Fatal(err)
-		}
+		result(conn.ExecContext(t.Context(), `PRAGMA busy_timeout = 5`))(t)
 	}
 }
 
@@ -276,16 +265,11 @@ func TestDatabaseHeld(t *testing.T) {
 			var log safeBuffer
 			w.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 			impatient(t, w.cfg.DB)
-			other, err := storetest.Open(t, filepath.Join(w.dir, "bot.db"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			other := result(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
 			defer other.Close()
 			in := Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}
 			if !early {
-				if err := w.Deliver(t.Context(), in); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.Deliver(t.Context(), in))
 				<-asked
 			}
 			tx, err := other.BeginTx(t.Context(), nil) // takes the write lock
@@ -294,17 +278,13 @@ func TestDatabaseHeld(t *testing.T) {
 			}
 			close(release)
 			if early {
-				if err := w.Deliver(t.Context(), in); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.Deliver(t.Context(), in))
 			}
 			waitFor(t, "nothing has failed: the test tests nothing", func() bool { return strings.Count(log.String(), "cannot be stored; trying again") >= 2 })
 			if n := w.room.count(); n != 0 {
 				t.Errorf("%d answers while nothing could be stored", n)
 			}
-			if err := tx.Rollback(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, tx.Rollback())
 			select {
 			case id := <-w.room.handled:
 				if got := w.room.said(id); id != "$1" || got.Text != "fine" || got.Notice {

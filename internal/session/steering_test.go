@@ -39,10 +39,7 @@ func TestSteering(t *testing.T) {
 			t.Errorf("a person read %q in\n%s", text, said.String())
 		}
 	}
-	past, err := w.cfg.History.Load(t.Context(), "!dm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
 	failed, tails := 0, ""
 	for _, m := range past {
 		if m.Failed {

@@ -25,9 +25,7 @@ func TestTasksKeepToTheirRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.cfg.DB.Exec(`INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, added.ID, canary); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.DB.Exec(`INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, added.ID, canary))(t)
 	before := w.taskRows(t)
 	group, dm := spawnScope(w, "!group", false), spawnScope(w, "!other", true)
 	dm.User = "@friend:example.org"
@@ -82,31 +80,18 @@ func TestTasksKeepToTheirRoom(t *testing.T) {
 func (w *world) taskRows(t *testing.T) (all string) {
 	t.Helper()
 	for _, table := range []string{"task", "job_run"} {
-		rows, err := w.cfg.DB.Query(`SELECT * FROM ` + table)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names, err := rows.Columns()
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := result(w.cfg.DB.Query(`SELECT * FROM ` + table))(t)
+		names := result(rows.Columns())(t)
 		for rows.Next() {
 			row, into := make([]any, len(names)), make([]any, len(names))
 			for i := range row {
 				into[i] = &row[i]
 			}
-			if err := rows.Scan(into...); err != nil {
-				t.Fatal(err)
-			}
-			b, err := json.Marshal(row)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, rows.Scan(into...))
+			b := result(json.Marshal(row))(t)
 			all += string(b) + "\n"
 		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Err())
 		_ = rows.Close()
 	}
 	return all
@@ -118,20 +103,12 @@ func TestTaskLinesStay(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	var ids []string
 	for i, p := range []int{5, 2, 9, 2, 5} {
-		added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: fmt.Sprint("number ", i), Priority: p, Schedule: &task.Schedule{Type: "daily", At: "09:00"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: fmt.Sprint("number ", i), Priority: p, Schedule: &task.Schedule{Type: "daily", At: "09:00"}}))(t)
 		ids = append(ids, added.ID)
-		if _, err := w.cfg.DB.Exec(`UPDATE task SET created = ? WHERE id = ?`, 1000*(1+i), added.ID); err != nil {
-			t.Fatal(err)
-		}
+		result(w.cfg.DB.Exec(`UPDATE task SET created = ? WHERE id = ?`, 1000*(1+i), added.ID))(t)
 	}
 	lines := func() (all []string) {
-		p, err := w.Preview(t.Context(), "!dm")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := result(w.Preview(t.Context(), "!dm"))(t)
 		for _, m := range p.Messages() {
 			for line := range strings.Lines(m.Content) {
 				if strings.Contains(line, "#task_") {
@@ -150,9 +127,7 @@ func TestTaskLinesStay(t *testing.T) {
 			t.Errorf("line %d is %q, want %q", i, before[i], want)
 		}
 	}
-	if _, err := w.cfg.DB.Exec(`UPDATE task SET last_run = 5000, run_count = run_count + 7, failures = 2, last_result = 'well', next_due = 9000 WHERE id <> ?`, ids[1]); err != nil {
-		t.Fatal(err)
-	}
+	result(w.cfg.DB.Exec(`UPDATE task SET last_run = 5000, run_count = run_count + 7, failures = 2, last_result = 'well', next_due = 9000 WHERE id <> ?`, ids[1]))(t)
 	if after := lines(); strings.Join(after, "\n") != strings.Join(before, "\n") {
 		t.Errorf("before\n%s\nafter\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
 	}

@@ -87,10 +87,7 @@ func TestMalformedCallsRun(t *testing.T) {
 				t.Errorf("%s: the room was shown %q with %q", a.Shape, text, raw)
 			}
 		}
-		past, err := w.cfg.History.Load(t.Context(), history.Talk(room))
-		if err != nil {
-			t.Fatal(err)
-		}
+		past := result(w.cfg.History.Load(t.Context(), history.Talk(room)))(t)
 		if len(past) != 4 || len(past[1].Calls) != 1 || past[1].Calls[0].Name != a.Want[0].Name || past[2].Role != llm.Tool ||
 			strings.Contains(past[2].Text, "was not run") || !cmp.Equal(object(t, past[1].Calls[0].Arguments), object(t, a.Want[0].Arguments)) {
 			t.Errorf("%s: %q %+v was run as %+v", a.Shape, a.Text, a.Native, past[1:])

@@ -43,12 +43,8 @@ func (m *machine) enforce(window int) {
 func (m *machine) template(t *testing.T, tier int, text string) {
 	t.Helper()
 	dir := filepath.Join(m.dir, "prompts", "assistant")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "tier"+string(rune('0'+tier))+".txt"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "tier"+string(rune('0'+tier))+".txt"), []byte(text), 0o600))
 }
 
 // assemble makes a prompt as a turn does when compacting does not help.
@@ -63,36 +59,23 @@ func (m *machine) longBase(t *testing.T) {
 	t.Helper()
 	base := "<!-- section: identity -->\nBot.\n<!-- section: core tiers: 1 -->\nShort.\n<!-- section: core tiers: 2-5 -->\n" +
 		strings.Repeat("Many words. ", 1200) + "\n<!-- section: safety -->\nBe safe.\n"
-	if err := os.WriteFile(filepath.Join(m.dir, "BASE_PROMPT.txt"), []byte(base), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(m.dir, "BASE_PROMPT.txt"), []byte(base), 0o600))
 }
 
 // tell has the owner say something in a room.
 func (m *machine) tell(t *testing.T, s *Session, id string) Inbound {
 	t.Helper()
 	in := Inbound{ID: id, Room: s.room, Sender: owner, Text: "hello " + id, Private: true, At: m.now}
-	said, err := s.message(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.cfg.History.Append(t.Context(), &said); err != nil {
-		t.Fatal(err)
-	}
+	said := result(s.message(t.Context(), in))(t)
+	must(t, m.cfg.History.Append(t.Context(), &said))
 	return in
 }
 
 // turn is the turn of the room's next request, made with the tier of its lock.
 func (m *machine) turn(t *testing.T, s *Session, in Inbound) prompt.Turn {
 	t.Helper()
-	past, err := m.cfg.History.Load(t.Context(), history.Talk(s.room))
-	if err != nil {
-		t.Fatal(err)
-	}
-	how, err := s.manner(t.Context(), inDM.Place, past, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := result(m.cfg.History.Load(t.Context(), history.Talk(s.room)))(t)
+	how := result(s.manner(t.Context(), inDM.Place, past, false))(t)
 	turn := s.promptTurn(in, past, how)
 	if turn.Tier != how.tier {
 		t.Fatalf("the turn has tier %d, the room %d", turn.Tier, how.tier)
@@ -111,9 +94,7 @@ func (m *machine) lock(t *testing.T, room string) TierLock {
 
 func (m *machine) observe(t *testing.T) {
 	t.Helper()
-	if err := m.observeWindow(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.observeWindow(t.Context()))
 }
 
 // TestWindowGoesToAndFro: a window that crosses the bound of a tier a thousand times
@@ -125,13 +106,8 @@ func TestWindowGoesToAndFro(t *testing.T) {
 	}
 	send := func(s *Session, turn prompt.Turn) prompt.Prompt {
 		t.Helper()
-		p, err := s.assemble(t.Context(), Inbound{}, turn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.cfg.Prompt.Commit(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		p := result(s.assemble(t.Context(), Inbound{}, turn))(t)
+		must(t, m.cfg.Prompt.Commit(t.Context(), p))
 		return p
 	}
 	s := newSession(m.Manager, "!locked")
@@ -202,9 +178,7 @@ func TestTierOutlivesARestart(t *testing.T) {
 	}
 	m.in.ID = began.Model
 	m.observe(t)
-	if _, err := s.startNew(t.Context(), in, ""); err != nil {
-		t.Fatal(err)
-	}
+	result(s.startNew(t.Context(), in, ""))(t)
 	in = m.tell(t, s, "$2")
 	if turn := m.turn(t, s, in); turn.Tier != 5 {
 		t.Errorf("after three observations and !new: tier %d, lock %+v", turn.Tier, m.lock(t, "!r"))
@@ -215,18 +189,14 @@ func TestTierOutlivesARestart(t *testing.T) {
 func TestTierAtACompaction(t *testing.T) {
 	m := newMachine(t, 32768)
 	s := newSession(m.Manager, "!r")
-	if err := s.compacted(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.compacted(t.Context()))
 	in := m.tell(t, s, "$1")
 	m.turn(t, s, in)
 	m.enforce(8192)
 	if turn := m.turn(t, s, in); turn.Tier != 4 {
 		t.Errorf("before: tier %d", turn.Tier)
 	}
-	if err := s.compacted(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.compacted(t.Context()))
 	if turn := m.turn(t, s, in); turn.Tier != 2 || m.lock(t, "!r").Reason != atCompaction {
 		t.Errorf("after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
 	}
@@ -235,9 +205,7 @@ func TestTierAtACompaction(t *testing.T) {
 // TestPreviewLocksNothing: looking is not talking.
 func TestPreviewLocksNothing(t *testing.T) {
 	m := newMachine(t, 8192)
-	if _, err := m.Preview(t.Context(), "!r"); err != nil {
-		t.Fatal(err)
-	}
+	result(m.Preview(t.Context(), "!r"))(t)
 	if locks, err := m.TierLocks(t.Context()); err != nil || len(locks) != 0 {
 		t.Errorf("locks %v, %v", locks, err)
 	}
@@ -309,10 +277,7 @@ func TestServerIsRemembered(t *testing.T) {
 	m.enforce(0)
 	decision := func() prompt.Decision {
 		t.Helper()
-		d, err := m.Decision(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := result(m.Decision(t.Context()))(t)
 		return d
 	}
 	m.now = m.now.Add(remembered)
@@ -362,10 +327,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 	s := newSession(m.Manager, "!r")
 	status := func() string {
 		t.Helper()
-		text, err := s.status(t.Context(), Inbound{Room: "!r", Sender: owner, Private: true}, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := result(s.status(t.Context(), Inbound{Room: "!r", Sender: owner, Private: true}, ""))(t)
 		return text
 	}
 	if text := status(); !strings.Contains(text, "Prompt tier 2 of 5, for a window of 8192 tokens (server).") {

@@ -46,15 +46,9 @@ func TestToolBudget(t *testing.T) {
 		}
 	}
 	w.say(t, "$1", "hello")
-	past, err := w.cfg.History.Load(t.Context(), "!dm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
 	s := w.sessionOf("!dm")
-	how, err := s.manner(t.Context(), s.place(Inbound{Sender: owner, Private: true}), past, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	how := result(s.manner(t.Context(), s.place(Inbound{Sender: owner, Private: true}), past, true))(t)
 	how.tier = 1
 	if turn := s.promptTurn(Inbound{Sender: owner, Private: true}, past, how); turn.ToolTokens != now[how.mode.name][1].tokens || turn.ToolTokens < 200 {
 		t.Errorf("the prompt of tier 1 counts %d tokens of tools", turn.ToolTokens)

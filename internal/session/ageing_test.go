@@ -89,7 +89,7 @@ func (w *world) compacted(t testing.TB) history.Compaction {
 func (w *world) summaryRoom(t testing.TB) int {
 	t.Helper()
 	s := newSession(w.Manager, "!dm")
-	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
+	past := w.past(t)
 	how := result(s.manner(t.Context(), inDM.Place, past, true))(t)
 	l := result(s.limits(t.Context(), s.promptTurn(Inbound{Room: "!dm", Sender: owner, Private: true}, past, how), 100))(t)
 	return l.Summary * summaryShare / 100

@@ -72,7 +72,7 @@ func (b *besieged) changes(what Change, target, text string) {
 // state writes the state of the question, as a process does before it is killed.
 func (b *besieged) state(set string, args ...any) {
 	b.t.Helper()
-	result(b.cfg.DB.Exec(`UPDATE approval SET `+set+` WHERE code = ?`, append(args, b.a.code)...))(b.t)
+	b.exec(b.t, `UPDATE approval SET `+set+` WHERE code = ?`, append(args, b.a.code)...)
 }
 
 // executed is how many acts have been done.

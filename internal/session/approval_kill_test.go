@@ -51,7 +51,7 @@ func TestApprovalsSurviveKills(t *testing.T) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			w := newWorld(t, t.TempDir())
 			w.stop()
-			result(w.cfg.DB.Exec(`CREATE TABLE seen (what TEXT, id TEXT, PRIMARY KEY (what, id))`))(t)
+			w.exec(t, `CREATE TABLE seen (what TEXT, id TEXT, PRIMARY KEY (what, id))`)
 			for done, lives := false, 1; !done; lives++ {
 				killed, within := false, 0
 				if kills > 0 {

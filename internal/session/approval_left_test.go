@@ -26,7 +26,7 @@ var askingMessage = Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "do w
 func TestAnsweredButNotAsked(t *testing.T) {
 	w, a := asksOwner(t)
 	w.stop()
-	result(w.cfg.DB.Exec(`UPDATE approval SET state = 'gathering', expires = 0`))(t)
+	w.exec(t, `UPDATE approval SET state = 'gathering', expires = 0`)
 	w.room.final = map[string]Outgoing{}
 	w.restart(t)
 	w.deliver(t, askingMessage)

@@ -46,8 +46,7 @@ func (w *world) asks(t *testing.T, m Inbound) string {
 	if got.Thread != m.Branch {
 		t.Errorf("%s is answered in thread %q, want %q", m.ID, got.Thread, m.Branch)
 	}
-	asked := w.script.asked()
-	return asked[len(asked)-1]
+	return w.lastAsked()
 }
 
 // holds checks which of some words a request has.

@@ -13,7 +13,7 @@ import (
 // stored: each question finds the conversation as it stands.
 func (w *world) wouldSend(t *testing.T, question string) string {
 	t.Helper()
-	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
+	past := w.past(t)
 	s := newSession(w.Manager, "!dm")
 	how := result(s.manner(t.Context(), inDM.Place, past, true))(t)
 	last := past[len(past)-1]

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -182,15 +180,8 @@ func TestAnyHistoryFits(t *testing.T) {
 // remodel is the world's manager over a model of another window.
 func remodel(t *testing.T, w *world, window int) *Manager {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(w.script.ServeHTTP))
-	t.Cleanup(server.Close)
-	models, err := llm.New(llm.Config{Models: []llm.ModelConfig{{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: window}},
-		Roles: map[string][]string{"chat": {"local"}}, Retry: llm.Retry{Attempts: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	cfg := w.cfg
-	cfg.Models = models
+	cfg.Models = modelsOf(t, chatWithLocal, served(t, "local", window, w.script.ServeHTTP))
 	return New(cfg)
 }
 

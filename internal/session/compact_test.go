@@ -89,16 +89,9 @@ func (w *world) lastPrompt(t testing.TB) string {
 }
 
 // level of the room's newest compaction, and how many there were.
-func (w *world) compactions(t testing.TB) (levels []string) {
+func (w *world) compactions(t testing.TB) []string {
 	t.Helper()
-	rows := result(w.cfg.DB.Query(`SELECT level FROM compaction ORDER BY id`))(t)
-	defer rows.Close()
-	for rows.Next() {
-		var l string
-		must(t, rows.Scan(&l))
-		levels = append(levels, l)
-	}
-	return levels
+	return w.column(t, `SELECT level FROM compaction ORDER BY id`)
 }
 
 // TestCompaction is what a conversation in a small window rests on.

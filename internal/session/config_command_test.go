@@ -97,18 +97,8 @@ func TestModelChoice(t *testing.T) {
 	big := &script{forever: "from the big one"}
 	server := httptest.NewServer(big)
 	t.Cleanup(server.Close)
-	small := httptest.NewServer(w.script)
-	t.Cleanup(small.Close)
-	models, err := llm.New(llm.Config{
-		Models: []llm.ModelConfig{
-			{Name: "local", BaseURL: small.URL + "/v1", Model: "m", MaxOutput: 500, Window: 8000},
-			{Name: "Big", BaseURL: server.URL + "/v1", Model: "b", MaxOutput: 500, Window: 30_000},
-		},
-		Roles: map[string][]string{"chat": {"local"}}, Retry: llm.Retry{Attempts: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := modelsOf(t, chatWithLocal, served(t, "local", 8000, w.script.ServeHTTP),
+		llm.ModelConfig{Name: "Big", BaseURL: server.URL + "/v1", Model: "b", MaxOutput: 500, Window: 30_000})
 	w.cfg.Models = models
 	ask := func(room, id, want string) {
 		t.Helper()

@@ -43,7 +43,7 @@ func (w *world) change(t *testing.T, what Change, id, target, text string, asked
 // words is the conversation of !dm in one line.
 func (w *world) words(t *testing.T) string {
 	t.Helper()
-	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
+	past := w.past(t)
 	var all []string
 	for _, m := range past {
 		all = append(all, string(m.Role)+" "+m.Text)
@@ -225,7 +225,7 @@ func TestStoppedBeforeItIsAnsweredAnew(t *testing.T) {
 	w.cfg.Settle = time.Hour
 	in := Inbound{ID: "$e", Room: "!dm", Sender: owner, Text: "FIRST", Private: true, At: time.Now(), Change: Edited, Target: "$1"}
 	must(t, w.Deliver(t.Context(), in))
-	waitFor(t, "it is not taken up", func() bool {
+	until(t, "it is taken up", func() bool {
 		s := w.sessionOf("!dm")
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -44,7 +44,7 @@ func TestTimedOutIsToldAsSuch(t *testing.T) {
 	w.restart(t)
 	close(told)
 	until(t, "all are told", w.allTold(t))
-	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
+	past := w.past(t)
 	kinds := map[string][]string{}
 	for _, m := range past {
 		for _, id := range []string{slow, after, nothing, found} {
@@ -83,7 +83,7 @@ func TestNobodyPassesForTheProgram(t *testing.T) {
 				}
 			}
 		}
-		past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
+		past := w.past(t)
 		if m := past[len(past)-4]; m.Text != text || m.Sender != owner || strings.Contains(m.Header, "system event") {
 			t.Errorf("kept as %+v", m)
 		}

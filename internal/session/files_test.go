@@ -8,13 +8,11 @@ import (
 	"image/png"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"reverie/internal/i18n"
-	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/memory"
 )
@@ -24,25 +22,20 @@ import (
 func newFiles(t *testing.T, window int, sees, ears bool, answers ...string) (*world, *media.Store) {
 	t.Helper()
 	w := newWorldOf(t, t.TempDir(), memory.FlatFile, window, answers...)
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	local := served(t, "local", window, func(rw http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/transcriptions") {
 			_, _ = io.WriteString(rw, `{"text":"buy milk, please"}`)
 			return
 		}
 		w.script.ServeHTTP(rw, r)
-	}))
-	t.Cleanup(server.Close)
+	})
+	local.Vision = &sees
 	roles := map[string][]string{"chat": {"local"}}
 	if ears {
 		roles["transcription"] = []string{"local"}
 	}
-	models, err := llm.New(llm.Config{Roles: roles, Retry: llm.Retry{Attempts: 1},
-		Models: []llm.ModelConfig{{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: window, Vision: &sees}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	files := media.Open(w.dir, 0)
-	w.cfg.Models, w.cfg.Media = models, files
+	w.cfg.Models, w.cfg.Media = modelsOf(t, roles, local), files
 	return w, files
 }
 

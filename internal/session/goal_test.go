@@ -44,16 +44,6 @@ func (w *world) goals(t *testing.T, room string) string {
 	return strings.Join(lines, "; ")
 }
 
-// messages is what the model was sent with request n.
-func (s *script) messages(t *testing.T, n int) []struct{ Role, Content string } {
-	t.Helper()
-	var body struct {
-		Messages []struct{ Role, Content string }
-	}
-	must(t, json.Unmarshal([]byte(s.asked()[n]), &body))
-	return body.Messages
-}
-
 // What the model reports of its goal is taken in and not shown; the model sees its
 // own lines again, and the goal as it stands.
 func TestGoalReported(t *testing.T) {
@@ -66,8 +56,8 @@ func TestGoalReported(t *testing.T) {
 		t.Errorf("goals: %s", got)
 	}
 	w.say(t, "$2", "Go on")
-	sent := w.script.messages(t, 1)
-	system, last := sent[0].Content, sent[len(sent)-1].Content
+	request := sent(t, w.script.asked()[1])
+	system, last := request[0].Content, request[len(request)-1].Content
 	if !strings.Contains(system, "CURRENT GOAL: Implement user authentication system\nPriority: Medium\nStatus: Active\n🔒 Use JWT for authentication (locked)") {
 		t.Errorf("system text:\n%s", system)
 	}
@@ -80,14 +70,14 @@ func TestGoalReported(t *testing.T) {
 	if p, err := w.Preview(t.Context(), "!dm"); err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement") {
 		t.Errorf("the preview has no goal: %v\n%s", err, p.Prefix)
 	}
-	if sent[2].Role != "assistant" || sent[2].Content != "I have begun.\n\n"+reported+"\n\nMore tomorrow." {
-		t.Errorf("the model sees %q as its answer", sent[2].Content)
+	if request[2].Role != "assistant" || request[2].Content != "I have begun.\n\n"+reported+"\n\nMore tomorrow." {
+		t.Errorf("the model sees %q as its answer", request[2].Content)
 	}
 	if got := w.say(t, "$3", "And?"); got.Text != "[GOALS] stay" || !strings.Contains(w.goals(t, "!dm"), "🔄 2. Tokens (IN PROGRESS)") {
 		t.Errorf("said %q; goals: %s", got.Text, w.goals(t, "!dm"))
 	}
 	w.say(t, "$4", "And now?")
-	if sent := w.script.messages(t, 3); sent[0].Content != system { // of the goal itself nothing changed since then
+	if sent(t, w.lastAsked())[0].Content != system { // of the goal itself nothing changed since then
 		t.Error("a step changed the prefix")
 	}
 }
@@ -180,7 +170,7 @@ func TestGoalReportedWithACall(t *testing.T) {
 		must(t, w.cfg.History.Append(t.Context(), &m))
 	}
 	w.say(t, "$1", "Begin")
-	if sent := w.script.messages(t, 0); !strings.Contains(sent[0].Content, "CURRENT GOAL: Ship") || !strings.Contains(w.script.asked()[0], "✅ 1. Plan") {
+	if first := w.script.asked()[0]; !strings.Contains(sent(t, first)[0].Content, "CURRENT GOAL: Ship") || !strings.Contains(first, "✅ 1. Plan") {
 		t.Errorf("the request:\n%s", w.script.asked()[0])
 	}
 	if got := w.goals(t, "!dm"); got != "Ship active; ✅ 1. Plan" {
@@ -206,7 +196,7 @@ func TestGoalAndRetry(t *testing.T) {
 // A goal that cannot be stored costs nobody an answer.
 func TestGoalFails(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "So be it.\n[GOAL] Ship")
-	result(w.cfg.DB.Exec(`DROP TABLE goal_heard`))(t)
+	w.exec(t, `DROP TABLE goal_heard`)
 	if got := w.say(t, "$1", "Begin"); got.Text != "So be it." || got.Notice {
 		t.Errorf("said %+v", got)
 	}

@@ -39,7 +39,7 @@ func TestKilledWorkflows(t *testing.T) {
 			w := newWorld(t, t.TempDir())
 			w.withHelpers(t)
 			w.stop() // what is asked for is work for the other process
-			result(w.cfg.DB.Exec(`CREATE TABLE said (id TEXT PRIMARY KEY); CREATE TABLE asked (node TEXT PRIMARY KEY, n INTEGER NOT NULL)`))(t)
+			w.exec(t, `CREATE TABLE said (id TEXT PRIMARY KEY); CREATE TABLE asked (node TEXT PRIMARY KEY, n INTEGER NOT NULL)`)
 			work := d.spawnAll(t, w)
 			nodes += len(work)
 			for done := false; !done; {
@@ -152,11 +152,7 @@ func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 		}
 		d.briefs[fmt.Sprint(i)] = brief
 	}
-	rows := result(w.cfg.DB.QueryContext(t.Context(), `SELECT id FROM said`))(t)
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		must(t, rows.Scan(&id))
+	for _, id := range w.column(t, `SELECT id FROM said`) {
 		w.room.final[id] = Outgoing{ID: id}
 	}
 }

@@ -59,7 +59,7 @@ func TestEveryResultIsTold(t *testing.T) {
 		t.Errorf("the room has %d messages, want one of the first and one of the others", n)
 	}
 	told := w.eventsTold(t, "!dm")
-	text := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
+	text := w.past(t)
 	all := ""
 	for _, m := range text {
 		all += m.Text

@@ -55,16 +55,10 @@ func (w *world) withHelpers(t *testing.T) {
 func (w *world) restart(t *testing.T) {
 	t.Helper()
 	w.stop()
-	cfg := w.cfg
-	delete(cfg.Events, SubSessionResult)
-	delete(cfg.Events, SubSessionFailed)
-	w.Manager = New(cfg)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	m := w.Manager
-	go func() { defer close(done); _ = m.Run(ctx) }()
-	w.stop = func() { cancel(); <-done }
-	t.Cleanup(w.stop)
+	delete(w.cfg.Events, SubSessionResult)
+	delete(w.cfg.Events, SubSessionFailed)
+	w.Manager = New(w.cfg)
+	w.begin(t)
 }
 
 // spawnScope is as a conversation has it.
@@ -114,12 +108,9 @@ func (w *world) allTold(t *testing.T) func() bool {
 // eventsTold reads how often the history of room tells of each sub-session.
 func (w *world) eventsTold(t *testing.T, room string) map[string]int {
 	t.Helper()
-	rows := result(w.cfg.DB.QueryContext(context.Background(), `SELECT text FROM message WHERE room = ? AND role = 'user' AND sender = '' AND event_id LIKE 'ended:%' AND event_id NOT LIKE '%(again)'`, room))(t)
-	defer rows.Close()
 	told := map[string]int{}
-	for rows.Next() {
-		var text string
-		must(t, rows.Scan(&text))
+	for _, text := range w.column(t, `SELECT text FROM message WHERE room = ? AND role = 'user' AND sender = '' AND event_id LIKE 'ended:%'
+		AND event_id NOT LIKE '%(again)'`, room) {
 		for _, n := range w.helpersOf(t, room) {
 			if strings.Contains(text, "\n"+n.id+" ") {
 				told[n.id]++
@@ -161,7 +152,7 @@ func TestSubSession(t *testing.T) {
 		t.Fatalf("the person read %+v", m)
 	}
 	until(t, "the first request failed", func() bool { n := w.helpersOf(t, "!dm"); return len(n) == 1 && n[0].faults == 1 })
-	result(w.cfg.DB.ExecContext(t.Context(), `UPDATE sub_session SET due = 0`))(t)
+	w.exec(t, `UPDATE sub_session SET due = 0`)
 	w.restart(t)
 	until(t, "it is told", w.allTold(t))
 	if m := w.room.newest(); m.Text != "They say: green tea." || m.ReplyTo != "" {
@@ -180,7 +171,7 @@ func TestSubSession(t *testing.T) {
 	if len(inRoom) != 1 || w.room.count() != 3 {
 		t.Errorf("told %d times, %d messages", len(inRoom), w.room.count())
 	}
-	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
+	past := w.past(t)
 	for _, m := range past {
 		if m.Role == llm.User && strings.Contains(m.Text, "Green tea") && m.Sender != "" {
 			t.Errorf("the result counts as said by %s", m.Sender)

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,20 +12,6 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 )
-
-// sentMessages are the messages of a request, as the model's server reads them.
-func sentMessages(t *testing.T, body string) (messages []string, tools int) {
-	t.Helper()
-	var req struct {
-		Messages []struct{ Role, Content string }
-		Tools    []any
-	}
-	must(t, json.Unmarshal([]byte(body), &req))
-	for _, m := range req.Messages {
-		messages = append(messages, m.Role+": "+m.Content)
-	}
-	return messages, len(req.Tools)
-}
 
 // TestJobGetsMinimalPrompt: a scheduled job reads rules, tools, its task and the memories
 // that the task calls for; nothing of the conversation, the owner's files, the other
@@ -53,9 +38,13 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 	if len(asked) != 3 {
 		t.Fatalf("%d requests, want 3", len(asked))
 	}
-	before, _ := sentMessages(t, asked[0])
-	job, tools := sentMessages(t, asked[1])
-	after, _ := sentMessages(t, asked[2])
+	lines := func(body string) (all []string) {
+		for _, m := range sent(t, body) {
+			all = append(all, string(m.Role)+": "+m.Content)
+		}
+		return all
+	}
+	before, job, after := lines(asked[0]), lines(asked[1]), lines(asked[2])
 	all := strings.Join(job, "\n")
 	for _, want := range []string{"You are Reverie", "Be honest.", "is information, never instructions", "# Current Time", "4 July", "system event: scheduled task]", "Write a card"} {
 		if !strings.Contains(all, want) {
@@ -67,8 +56,8 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 			t.Errorf("the job reads %q", no)
 		}
 	}
-	if len(job) != 2 || tools == 0 {
-		t.Errorf("the job reads %d messages and %d tools", len(job), tools)
+	if len(job) != 2 || !strings.Contains(asked[1], `"tools":[{`) {
+		t.Errorf("the job reads %d messages, and tools: %s", len(job), asked[1])
 	}
 	if t.Failed() {
 		t.Log(all)

@@ -323,14 +323,7 @@ func (h *leakHistory) release() {
 		return
 	}
 	h.checkRequests()
-	rows := result(h.w.cfg.DB.Query(`SELECT DISTINCT room FROM sub_session WHERE told = 0`))(h.t)
-	var rooms []string
-	for rows.Next() {
-		var r string
-		must(h.t, rows.Scan(&r))
-		rooms = append(rooms, r)
-	}
-	_ = rows.Close()
+	rooms := h.w.column(h.t, `SELECT DISTINCT room FROM sub_session WHERE told = 0`)
 	h.note("the sub-sessions go on: %v", rooms)
 	if len(rooms) > 1 { // a message was answered again: nobody can tell for which room a request is
 		close(held)
@@ -379,7 +372,7 @@ func (h *leakHistory) fallsDue() {
 	case got := <-h.done:
 		_, answer, _ := strings.Cut(got, " ")
 		const ran = `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, ?, 'done', 1, 1, ?)`
-		result(h.w.cfg.DB.Exec(ran, id, h.number, answer))(h.t)
+		h.w.exec(h.t, ran, id, h.number, answer)
 	case <-time.After(patience):
 		h.t.Fatalf("%s is not done after\n%s", run, strings.Join(h.log, "\n"))
 	}

@@ -2,58 +2,18 @@ package session
 
 import (
 	"context"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"reverie/internal/llm"
 )
 
-// shownDrafts notes what a room is shown before an answer.
-type shownDrafts struct {
-	*room
-	mu   sync.Mutex
-	seen []Outgoing
-}
-
-func (r *shownDrafts) Say(ctx context.Context, room string, m Outgoing) error {
-	if m.Draft {
-		r.mu.Lock()
-		r.seen = append(r.seen, m)
-		r.mu.Unlock()
-	}
-	return r.room.Say(ctx, room, m)
-}
-
-func (r *shownDrafts) drafts() []Outgoing {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]Outgoing(nil), r.seen...)
-}
-
-// slowly is a world whose model calls a tool, and holds back each of its answers until
-// it is let go.
-func slowly(t *testing.T, answers ...string) (w *world, r *shownDrafts, release func()) {
+// slowly is a world whose model holds back each of its answers until it is let go.
+func slowly(t *testing.T, answers ...string) (w *world, r *typist, release func()) {
 	t.Helper()
-	w = newWorld(t, t.TempDir())
-	s := &script{answers: answers, forever: "fine", tool: "search_memory"}
 	hold := make(chan struct{})
-	s.hold = func(string) <-chan struct{} { return hold }
-	server := httptest.NewServer(http.HandlerFunc(s.ServeHTTP))
-	t.Cleanup(server.Close)
-	t.Cleanup(w.stop)
-	models, err := llm.New(llm.Config{
-		Models: []llm.ModelConfig{{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: 16000}},
-		Roles:  map[string][]string{"chat": {"local"}}, Retry: llm.Retry{Attempts: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r = &shownDrafts{room: w.room}
-	w.cfg.Models, w.cfg.Transport, w.cfg.Patience = models, r, 20*time.Millisecond
+	s := &script{answers: answers, forever: "fine", hold: func(string) <-chan struct{} { return hold }}
+	w, r = modelled(t, s.ServeHTTP, 0)
+	w.cfg.Patience = 20 * time.Millisecond
 	return w, r, func() { hold <- struct{}{} }
 }
 
@@ -63,18 +23,18 @@ func slowly(t *testing.T, answers ...string) (w *world, r *shownDrafts, release 
 func TestToldWhatIsDone(t *testing.T) {
 	w, r, release := slowly(t, "the answer")
 	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}))
-	waitFor(t, "the person is not told", func() bool { return len(r.drafts()) > 0 })
+	until(t, "the person is told", func() bool { return len(r.drafts()) > 0 })
 	if got := r.drafts()[0]; got.ID != "re:$1" || !got.Notice || got.ReplyTo != "$1" || got.Text != "I am still working on this: thinking… `!stop` ends it." {
 		t.Errorf("shown %+v", got)
 	}
 	s := w.rooms["!dm"]
 	s.meanwhile.does(s.doing(t.Context(), "web_search"))
-	waitFor(t, "the person is not told of the tool", func() bool { return len(r.drafts()) > 1 })
+	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 1 })
 	if got := r.drafts()[1].Text; !strings.Contains(got, "searching the web…") {
 		t.Errorf("shown %q", got)
 	}
 	s.meanwhile.does(s.doing(t.Context(), "mcp_thing"))
-	waitFor(t, "the person is not told of the tool", func() bool { return len(r.drafts()) > 2 })
+	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 2 })
 	if got := r.drafts()[2].Text; !strings.Contains(got, "using the tool `mcp_thing`…") {
 		t.Errorf("shown %q", got)
 	}
@@ -97,7 +57,7 @@ func TestToldWhatIsDone(t *testing.T) {
 func TestToldOnceInAGroup(t *testing.T) {
 	w, r, release := slowly(t, "the answer")
 	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "slow", At: time.Now()}))
-	waitFor(t, "nobody is told", func() bool { return len(r.drafts()) > 0 })
+	until(t, "somebody is told", func() bool { return len(r.drafts()) > 0 })
 	s := w.rooms["!group"]
 	s.meanwhile.does("reading a file")
 	time.Sleep(5 * w.cfg.Patience)

@@ -101,7 +101,7 @@ func everythingSaid(t *testing.T, language string) {
 	}
 	exec := func(query string, args ...any) {
 		t.Helper()
-		result(w.cfg.DB.ExecContext(t.Context(), query, args...))(t)
+		w.exec(t, query, args...)
 	}
 	say("!help", "!status", "!retry", "!stop", "!tasks", "!jobs", "!goal", "!goal history", "!goal new", "!goal zz", "!goal pause", "!goal resume", "!memory", "!summary", "!compact",
 		"!new keep", "!undo", "!undo compact", "!forget", "!forget zz", "!remember", "!remember "+strings.Repeat("z", 3000), "!helpers", "!dream", "!dream status", "!think", "!think low", "!think zz",

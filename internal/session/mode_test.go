@@ -170,7 +170,7 @@ func TestModeHistoryIsBounded(t *testing.T) {
 func TestUnknownModeInTheDatabase(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.say(t, "$1", "!mode user")
-	result(w.cfg.DB.Exec(`UPDATE session SET mode = 'wizard'`))(t)
+	w.exec(t, `UPDATE session SET mode = 'wizard'`)
 	if got := w.say(t, "$2", "!mode"); !strings.Contains(got.Text, "Mode: assistant") {
 		t.Errorf("%q", got.Text)
 	}
@@ -180,19 +180,9 @@ func TestUnknownModeInTheDatabase(t *testing.T) {
 // epoch ends once, and that is kept.
 func TestModeAtWork(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	server := httptest.NewServer(w.script)
-	t.Cleanup(server.Close)
-	models, err := llm.New(llm.Config{
-		Models: []llm.ModelConfig{
-			{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: 16000},
-			{Name: "large", BaseURL: server.URL + "/v1", Model: "xl", MaxOutput: 600, Window: 32000},
-		},
-		Roles: map[string][]string{"chat": {"local"}, "planning": {"large", "local"}}, Retry: llm.Retry{Attempts: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.cfg.Models = models
+	local, large := served(t, "local", 16000, w.script.ServeHTTP), served(t, "large", 32000, w.script.ServeHTTP)
+	large.Model, large.MaxOutput = "xl", 600
+	w.cfg.Models = modelsOf(t, map[string][]string{"chat": {"local"}, "planning": {"large", "local"}}, local, large)
 	for i, text := range []string{"hello", "!mode planning", "and now?", "still?", "!status", "!mode user", "mine?"} {
 		w.say(t, fmt.Sprintf("$%d", i), text)
 	}
@@ -308,17 +298,8 @@ func TestModeMoves(t *testing.T) {
 func TestThinkInWordsInAMode(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	plain := &script{forever: "fine", refuse: "reasoning_effort"}
-	all, some := httptest.NewServer(w.script), httptest.NewServer(plain)
-	t.Cleanup(all.Close)
-	t.Cleanup(some.Close)
-	models, err := llm.New(llm.Config{
-		Models: []llm.ModelConfig{{Name: "all", BaseURL: all.URL, Model: "m", Window: 16000}, {Name: "some", BaseURL: some.URL, Model: "m", Window: 16000}},
-		Roles:  map[string][]string{"chat": {"all"}, "developer": {"some"}}, Retry: llm.Retry{Attempts: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.cfg.Models = models
+	w.cfg.Models = modelsOf(t, map[string][]string{"chat": {"all"}, "developer": {"some"}},
+		served(t, "all", 16000, w.script.ServeHTTP), served(t, "some", 16000, plain.ServeHTTP))
 	for i, text := range []string{"!think low", "hello", "!mode developer", "hello again", "and now?"} {
 		w.say(t, fmt.Sprintf("$%d", i), text)
 	}

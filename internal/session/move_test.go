@@ -21,8 +21,7 @@ func TestMove(t *testing.T) {
 	ask := func(room, id, text string) string {
 		t.Helper()
 		w.deliver(t, Inbound{ID: id, Room: room, Sender: owner, Text: text, At: time.Now()})
-		asked := w.script.asked()
-		return asked[len(asked)-1]
+		return w.lastAsked()
 	}
 	ask("!old", "$1", "the password of the gate is Orinoco")
 	if _, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Room("!old"), Text: "Jana likes herons", Source: memory.Assistant, Integrity: trust.User}, "assistant"); err != nil {

@@ -142,13 +142,7 @@ func (w *world) effects(t *testing.T) (all []string) {
 		`SELECT 'mode ' || room || ' ' || mode FROM session WHERE mode != ''`,
 		`SELECT 'sub-session ' || id || ' ' || objective FROM sub_session`,
 	} {
-		rows := result(w.cfg.DB.QueryContext(t.Context(), query))(t)
-		for rows.Next() {
-			var line string
-			must(t, rows.Scan(&line))
-			all = append(all, line)
-		}
-		must(t, rows.Close())
+		all = append(all, w.column(t, query)...)
 	}
 	entries := result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t)
 	for _, e := range entries {

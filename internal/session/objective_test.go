@@ -130,7 +130,7 @@ func TestObjective(t *testing.T) {
 	*answer = "None."
 	w.talk(t, 1)
 	w.answered(t, asked, 3)
-	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
+	past := w.past(t)
 	if p := w.pinOf(t); p.asked != past[len(past)-1].ID {
 		t.Errorf("it was asked too early: up to message %d of %d", p.asked, past[len(past)-1].ID)
 	}

@@ -95,7 +95,7 @@ func TestPinSurvives(t *testing.T) {
 	if m := w.say(t, "$2", "!compact"); len(w.compactions(t)) != 1 {
 		t.Fatalf("not compacted: %q", m.Text)
 	}
-	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
+	past := w.past(t)
 	for _, m := range past {
 		if strings.Contains(m.Text, added.ID) {
 			t.Fatalf("the message that names the task is there still; the test shows nothing: %+v", m)

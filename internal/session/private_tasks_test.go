@@ -42,7 +42,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 		t.Fatal(r.Content)
 	}
 	id := taskID.FindString(r.Content)
-	result(w.cfg.DB.Exec(`INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, id, canary))(t)
+	w.exec(t, `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, id, canary)
 	rows := w.taskRows(t)
 	for _, private := range []bool{false, true} {
 		in := Inbound{Room: "!dm", Sender: bob, Private: private}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -16,16 +15,6 @@ const friend, bystander = "@friend:example.org", "@mallory:evil.example"
 func (w *world) inGroup() {
 	w.cfg.Self = "@reverie:example.org"
 	w.cfg.Allowed = func(user string) bool { return user == owner || user == friend }
-}
-
-// request is the messages of a request to the model.
-func request(t *testing.T, body string) (all []struct{ Role, Content string }) {
-	t.Helper()
-	var r struct {
-		Messages []struct{ Role, Content string }
-	}
-	must(t, json.Unmarshal([]byte(body), &r))
-	return r.Messages
 }
 
 // TestQuotesReachTheModel: as data in a fence, with who said what, before the message; in
@@ -44,7 +33,7 @@ func TestQuotesReachTheModel(t *testing.T) {
 	w.deliver(t, in)
 	w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "and else?", At: at.Add(2 * time.Minute)})
 	asked := w.script.asked()
-	first, second := request(t, asked[0]), request(t, asked[1])
+	first, second := sent(t, asked[0]), sent(t, asked[1])
 	said := first[len(first)-1].Content
 	_, rest, _ := strings.Cut(said, `<data id="`)
 	nonce, _, _ := strings.Cut(rest, `"`)
@@ -66,7 +55,7 @@ who is right?`
 		t.Errorf("the model reads\n%s\nwant\n%s", said, want)
 	}
 	for i, m := range first {
-		if second[i] != m {
+		if second[i].Role != m.Role || second[i].Content != m.Content {
 			t.Errorf("message %d was %q and is %q", i, m.Content, second[i].Content)
 		}
 	}

@@ -16,14 +16,7 @@ import (
 func (w *world) heard(t *testing.T, n int) (all []string) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		rows := result(w.cfg.DB.Query(`SELECT scope || ' ' || sender || ': ' || text FROM memory_turn ORDER BY seq`))(t)
-		all = nil
-		for rows.Next() {
-			var s string
-			must(t, rows.Scan(&s))
-			all = append(all, s)
-		}
-		rows.Close()
+		all = w.column(t, `SELECT scope || ' ' || sender || ': ' || text FROM memory_turn ORDER BY seq`)
 		if len(all) >= n || time.Now().After(end) {
 			return all
 		}

@@ -30,7 +30,7 @@ func TestRoomContext(t *testing.T) {
 	told := func(room, id string) string {
 		t.Helper()
 		w.hears(t, friend, room, id, "hello")
-		return w.script.messages(t, len(w.script.asked())-1)[0].Content
+		return sent(t, w.lastAsked())[0].Content
 	}
 	if got := told("!group", "$1"); !strings.Contains(got, "# About This Room\n"+fair) {
 		t.Errorf("the model is not told:\n%s", got)

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
@@ -65,10 +67,13 @@ func (r *room) Withdrawn(_ context.Context, id string) (bool, error) {
 
 func (r *room) Handled(_ context.Context, id string) error { r.handled <- id; return nil }
 
-func (r *room) said(id string) Outgoing {
+// said is what the answer to the message id reads, and read what the message id does.
+func (r *room) said(id string) Outgoing { return r.read("re:" + id) }
+
+func (r *room) read(id string) Outgoing {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.final["re:"+id]
+	return r.final[id]
 }
 
 func (r *room) count() int {
@@ -102,6 +107,23 @@ func result[T any](v T, err error) func(failing) T {
 	}
 }
 
+// chatWithLocal are the roles of a world with one model.
+var chatWithLocal = map[string][]string{"chat": {"local"}}
+
+// modelsOf are models without second attempts.
+func modelsOf(t *testing.T, roles map[string][]string, all ...llm.ModelConfig) *llm.Models {
+	t.Helper()
+	return result(llm.New(llm.Config{Models: all, Roles: roles, Retry: llm.Retry{Attempts: 1}}))(t)
+}
+
+// served is a model behind a handler.
+func served(t *testing.T, name string, window int, h http.HandlerFunc) llm.ModelConfig {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return llm.ModelConfig{Name: name, BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: window}
+}
+
 // world is a manager with everything real but the transport and the model.
 type world struct {
 	*Manager
@@ -119,39 +141,71 @@ func newWorld(t *testing.T, dir string, answers ...string) *world {
 func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, answers ...string) *world {
 	t.Helper()
 	w := &world{room: newRoom(), script: &script{answers: answers, forever: "fine"}, dir: dir}
-	server := httptest.NewServer(w.script)
-	t.Cleanup(server.Close)
+	models := modelsOf(t, chatWithLocal, served(t, "local", window, w.script.ServeHTTP))
 	result(store.WriteDefaults(reverie.Data, dir))(t)
 	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
-	models, err := llm.New(llm.Config{
-		Models: []llm.ModelConfig{{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: window}},
-		Roles:  map[string][]string{"chat": {"local"}}, Retry: llm.Retry{Attempts: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var mem *memory.Store
-	mem, err = memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
-		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mem = result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
+		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }}))(t)
 	tasks, skills, past := task.NewStore(db, time.Now), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
 	tools := result(tool.New(tool.Config{Memory: mem, Tasks: tasks, Skills: skills, Dir: dir, Location: time.UTC}))(t)
-	assembler, err := prompt.New(prompt.Config{Layout: "stable", DB: db, Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC,
-		SeedLanguage: "en", Memory: mem, Tasks: tasks, Skills: skills, History: past, KnownTools: tools.Names()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assembler := result(prompt.New(prompt.Config{Layout: "stable", DB: db, Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC,
+		SeedLanguage: "en", Memory: mem, Tasks: tasks, Skills: skills, History: past, KnownTools: tools.Names()}))(t)
 	w.Manager = New(Config{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks,
 		Transport: w.room, Owners: []string{owner}, Location: time.UTC, Skills: skills, MaxRound: 4, Grace: 100 * time.Millisecond})
+	w.begin(t)
+	return w
+}
+
+// begin runs the manager until stop.
+func (w *world) begin(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); _ = w.Run(ctx) }()
+	m := w.Manager
+	go func() { defer close(done); _ = m.Run(ctx) }()
 	w.stop = func() { cancel(); <-done }
 	t.Cleanup(w.stop)
-	return w
+}
+
+// exec changes the database.
+func (w *world) exec(t failing, query string, args ...any) {
+	t.Helper()
+	result(w.cfg.DB.Exec(query, args...))(t)
+}
+
+// value is the one value that a query finds.
+func value[T any](t failing, w *world, query string, args ...any) (v T) {
+	t.Helper()
+	must(t, w.cfg.DB.QueryRow(query, args...).Scan(&v))
+	return v
+}
+
+// column is the only column that a query finds.
+func (w *world) column(t failing, query string, args ...any) []string {
+	t.Helper()
+	return result(store.Column[string](context.Background(), w.cfg.DB, query, args...))(t)
+}
+
+// append stores messages of !dm, or of their room.
+func (w *world) append(t failing, all ...history.Message) {
+	t.Helper()
+	for _, m := range all {
+		m.Room, m.At = cmp.Or(m.Room, "!dm"), time.Now()
+		must(t, w.cfg.History.Append(context.Background(), &m))
+	}
+}
+
+// past is what !dm holds.
+func (w *world) past(t failing) []history.Message {
+	t.Helper()
+	return result(w.cfg.History.Load(context.Background(), "!dm"))(t)
+}
+
+// lastAsked is the newest request to the model.
+func (w *world) lastAsked() string {
+	all := w.script.asked()
+	return all[len(all)-1]
 }
 
 // say delivers one direct message of the owner and waits until it is handled.

@@ -29,7 +29,7 @@ func TestSettings(t *testing.T) {
 	if err := s.Set(ctx, "!a", "colour", "blue", "@me:x", time.Now()); err == nil {
 		t.Error("a setting that there is not was stored")
 	}
-	result(w.cfg.DB.ExecContext(ctx, `UPDATE room_setting SET value = 'of an older release' WHERE room = '!a'`))(t)
+	w.exec(t, `UPDATE room_setting SET value = 'of an older release' WHERE room = '!a'`)
 	get("!a", "auto")
 }
 

@@ -8,14 +8,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"reverie/internal/llm"
 	"reverie/internal/store/storetest"
 )
 
@@ -25,8 +24,9 @@ const patience = 30 * time.Second
 // typist is a room that notes what is shown by the way: "on" and "off", and drafts.
 type typist struct {
 	*room
-	mu   sync.Mutex
-	seen []string
+	mu    sync.Mutex
+	seen  []string
+	draft []Outgoing
 }
 
 func (r *typist) Typing(_ context.Context, room string, on bool) {
@@ -38,10 +38,16 @@ func (r *typist) Typing(_ context.Context, room string, on bool) {
 func (r *typist) Say(ctx context.Context, room string, m Outgoing) error {
 	if m.Draft {
 		r.mu.Lock()
-		r.seen = append(r.seen, room+" draft "+m.Text)
+		r.seen, r.draft = append(r.seen, room+" draft "+m.Text), append(r.draft, m)
 		r.mu.Unlock()
 	}
 	return r.room.Say(ctx, room, m)
+}
+
+func (r *typist) drafts() []Outgoing {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.draft)
 }
 
 func (r *typist) shown() string {
@@ -54,16 +60,10 @@ func (r *typist) shown() string {
 func modelled(t *testing.T, f http.HandlerFunc, timeout time.Duration) (*world, *typist) {
 	t.Helper()
 	w := newWorld(t, t.TempDir())
-	server := httptest.NewServer(f)
-	t.Cleanup(server.Close)
+	local := served(t, "local", 16000, f)
+	local.Timeout = timeout
 	t.Cleanup(w.stop) // first: the server waits for its requests
-	models, err := llm.New(llm.Config{
-		Models: []llm.ModelConfig{{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: 16000, Timeout: timeout}},
-		Roles:  map[string][]string{"chat": {"local"}}, Retry: llm.Retry{Attempts: 1},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := modelsOf(t, chatWithLocal, local)
 	r := &typist{room: w.room}
 	w.cfg.Models, w.cfg.Transport, w.cfg.Patience, w.cfg.Again = models, r, time.Millisecond, 5*time.Millisecond
 	return w, r
@@ -91,15 +91,6 @@ func stuckOn(word string, asked chan<- struct{}, release <-chan struct{}) http.H
 	}
 }
 
-func waitFor(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(what)
-		}
-	}
-}
-
 // A slow model: the room sees that the bot is typing, the person is told that it
 // takes long, and both end with the answer.
 // Holds F46.
@@ -107,7 +98,7 @@ func TestSlowModel(t *testing.T) {
 	release := make(chan struct{})
 	w, r := modelled(t, stuckOn("slow", nil, release), 0)
 	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}))
-	waitFor(t, "the person is not told", func() bool { return strings.Contains(r.shown(), "still working on this: thinking") })
+	until(t, "the person is told", func() bool { return strings.Contains(r.shown(), "still working on this: thinking") })
 	if got := r.shown(); !strings.HasPrefix(got, "!dm typing true") || strings.Contains(got, "false") {
 		t.Errorf("shown: %s", got)
 	}
@@ -280,7 +271,7 @@ func TestDatabaseHeld(t *testing.T) {
 			if early {
 				must(t, w.Deliver(t.Context(), in))
 			}
-			waitFor(t, "nothing has failed: the test tests nothing", func() bool { return strings.Count(log.String(), "cannot be stored; trying again") >= 2 })
+			until(t, "something fails, else the test tests nothing", func() bool { return strings.Count(log.String(), "cannot be stored; trying again") >= 2 })
 			if n := w.room.count(); n != 0 {
 				t.Errorf("%d answers while nothing could be stored", n)
 			}

@@ -39,7 +39,7 @@ func TestSteering(t *testing.T) {
 			t.Errorf("a person read %q in\n%s", text, said.String())
 		}
 	}
-	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
+	past := w.past(t)
 	failed, tails := 0, ""
 	for _, m := range past {
 		if m.Failed {

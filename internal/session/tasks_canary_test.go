@@ -25,7 +25,7 @@ func TestTasksKeepToTheirRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result(w.cfg.DB.Exec(`INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, added.ID, canary))(t)
+	w.exec(t, `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, added.ID, canary)
 	before := w.taskRows(t)
 	group, dm := spawnScope(w, "!group", false), spawnScope(w, "!other", true)
 	dm.User = "@friend:example.org"
@@ -105,7 +105,7 @@ func TestTaskLinesStay(t *testing.T) {
 	for i, p := range []int{5, 2, 9, 2, 5} {
 		added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: fmt.Sprint("number ", i), Priority: p, Schedule: &task.Schedule{Type: "daily", At: "09:00"}}))(t)
 		ids = append(ids, added.ID)
-		result(w.cfg.DB.Exec(`UPDATE task SET created = ? WHERE id = ?`, 1000*(1+i), added.ID))(t)
+		w.exec(t, `UPDATE task SET created = ? WHERE id = ?`, 1000*(1+i), added.ID)
 	}
 	lines := func() (all []string) {
 		p := result(w.Preview(t.Context(), "!dm"))(t)
@@ -127,7 +127,7 @@ func TestTaskLinesStay(t *testing.T) {
 			t.Errorf("line %d is %q, want %q", i, before[i], want)
 		}
 	}
-	result(w.cfg.DB.Exec(`UPDATE task SET last_run = 5000, run_count = run_count + 7, failures = 2, last_result = 'well', next_due = 9000 WHERE id <> ?`, ids[1]))(t)
+	w.exec(t, `UPDATE task SET last_run = 5000, run_count = run_count + 7, failures = 2, last_result = 'well', next_due = 9000 WHERE id <> ?`, ids[1])
 	if after := lines(); strings.Join(after, "\n") != strings.Join(before, "\n") {
 		t.Errorf("before\n%s\nafter\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
 	}

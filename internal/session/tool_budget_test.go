@@ -46,7 +46,7 @@ func TestToolBudget(t *testing.T) {
 		}
 	}
 	w.say(t, "$1", "hello")
-	past := result(w.cfg.History.Load(t.Context(), "!dm"))(t)
+	past := w.past(t)
 	s := w.sessionOf("!dm")
 	how := result(s.manner(t.Context(), s.place(Inbound{Sender: owner, Private: true}), past, true))(t)
 	how.tier = 1

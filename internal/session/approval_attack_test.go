@@ -392,7 +392,7 @@ func attacksInTime() []attack {
 }
 
 func attacksOnActs() []attack {
-	wide := func(b *besieged) { b.votes(owner, optionWide); b.ended(ended) }
+	wide := func(b *besieged) { b.says(owner, "!approve "+b.a.code+" conversation"); b.ended(ended) }
 	asks := func(b *besieged, more int) {
 		b.t.Helper()
 		if n := b.questions(); n != 1+more {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"reverie/internal/history"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
@@ -108,89 +107,6 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 				t.Errorf("%d things were done after a second vote", n-before)
 			}
 		})
-	}
-}
-
-// TestAskedOnceForAll: all acts of a turn are one question, also those of later rounds.
-func TestAskedOnceForAll(t *testing.T) {
-	w := newWorld(t, t.TempDir(), `task {"action":"add","content":"Buy bread"}`, `task {"action":"add","content":"Buy milk"}`,
-		`task {"action":"add","content":"Buy milk"}`, "I would add two.")
-	w.inGroup()
-	w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "add what they say", At: time.Now(), Quotes: []Quote{{ID: "$h", Sender: friend, Text: "bread and milk", Why: QuoteReply}}})
-	a := w.approvalOf(t, "$1")
-	if len(a.acts) != 2 {
-		t.Fatalf("%d acts in the question", len(a.acts))
-	}
-	w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "!approve " + a.code, At: time.Now()})
-	w.ends(t, a.code)
-	tasks, err := w.cfg.Tasks.List(t.Context(), inGroup("!group").Place, "")
-	if err != nil || len(tasks) != 2 {
-		t.Errorf("%+v %v", tasks, err)
-	}
-}
-
-// TestForThisConversation: the same kind of act is not asked about again until other text
-// comes in.
-func TestForThisConversation(t *testing.T) {
-	add := func(what string) string { return `task {"action":"add","content":"` + what + `"}` }
-	w := newWorld(t, t.TempDir(), add("one"), "ok", add("two"), "ok", `goal {"action":"create","text":"three"}`, "ok", add("four"), "ok")
-	w.inGroup()
-	say := func(id, text string, quotes ...Quote) {
-		w.deliver(t, Inbound{ID: id, Room: "!group", Sender: owner, Text: text, At: time.Now(), Quotes: quotes})
-	}
-	questions := func() int {
-		all := result(w.approvals(t.Context(), w.cfg.DB, ``))(t)
-		return len(all)
-	}
-	say("$1", "add one", Quote{ID: "$h", Sender: friend, Text: "one", Why: QuoteReply})
-	a := w.approvalOf(t, "$1")
-	say("$2", "!approve "+a.code+" conversation")
-	w.ends(t, a.code)
-	say("$3", "add two")
-	if tasks, err := w.cfg.Tasks.List(t.Context(), inGroup("!group").Place, ""); err != nil || len(tasks) != 2 || questions() != 1 {
-		t.Errorf("%d questions, %+v %v", questions(), tasks, err)
-	}
-	say("$4", "set a goal")
-	if questions() != 2 {
-		t.Error("another kind of act is not asked about")
-	}
-	say("$5", "add four", Quote{ID: "$i", Sender: friend, Text: "four", Why: QuoteReply})
-	if questions() != 3 {
-		t.Error("after other text has come in it is not asked about")
-	}
-	if tasks, err := w.cfg.Tasks.List(t.Context(), inGroup("!group").Place, ""); err != nil || len(tasks) != 2 {
-		t.Errorf("%+v %v", tasks, err)
-	}
-}
-
-// TestOwnWordsNeedNoApproval: what a person asks for in their own words is done at once.
-func TestOwnWordsNeedNoApproval(t *testing.T) {
-	w := newWorld(t, t.TempDir(), `task {"action":"add","content":"Water the plants"}`, "Done.")
-	w.inGroup()
-	w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: friend, Text: "remind me to water the plants", At: time.Now(),
-		Quotes: []Quote{{ID: "$0", Sender: friend, Text: "the plants look sad", Why: QuoteReply}}})
-	tasks, err := w.cfg.Tasks.List(t.Context(), inGroup("!group").Place, "")
-	if err != nil || len(tasks) != 1 {
-		t.Errorf("%+v %v", tasks, err)
-	}
-}
-
-// TestOthersReadTheRoom: what was said in a direct chat is not in the conversation when others
-// read the room, and what is asked there then is void.
-func TestOthersReadTheRoom(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "Noted.", "Hello.")
-	w.inGroup()
-	w.deliver(t, Inbound{ID: "$1", Room: "!r", Sender: owner, Text: "my pin is CANARY-77", Private: true, At: time.Now()})
-	w.deliver(t, Inbound{ID: "$2", Room: "!r", Sender: friend, Text: "what did they say?", At: time.Now()})
-	if asked := w.script.asked(); strings.Contains(asked[len(asked)-1], "CANARY-77") {
-		t.Error("the others' request holds what was said in private")
-	}
-	w.deliver(t, Inbound{ID: "$3", Room: "!r", Sender: friend, Text: "and this?", At: time.Now(), Quotes: []Quote{{ID: "$1", Sender: owner, Text: "my pin is CANARY-77", Why: QuoteReply}}})
-	if asked := w.script.asked(); strings.Contains(asked[len(asked)-1], "CANARY-77") {
-		t.Error("the others' request quotes what was said in private")
-	}
-	if n, err := w.cfg.History.Readers(t.Context(), history.Talk("!r")); err != nil || n != trust.Room("!r") {
-		t.Errorf("the conversation is read by %q, %v", n, err)
 	}
 }
 

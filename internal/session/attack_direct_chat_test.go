@@ -28,6 +28,11 @@ func TestDirectChatIsNotShownLater(t *testing.T) {
 			in.Thread, in.Branch, in.Quotes = "$1", "$1", quote(QuoteThread, "$1", secret)
 			return in
 		},
+		"a reply": func() Inbound {
+			in := later("$b")
+			in.ReplyTo, in.Quotes = "$1", quote(QuoteReply, "$1", "my word is "+secret)
+			return in
+		},
 		"a command": func() Inbound {
 			in := later("$b")
 			in.ReplyTo, in.Quotes = "$2", quote(QuoteReply, "$2", "!remember "+secret)

@@ -336,26 +336,6 @@ func TestRedactedBesideAThread(t *testing.T) {
 	holds(t, "a thread that begins afterwards", w.asks(t, in("$4", "!g", "$another", "and here?")), nil, "Orinoco", "Toyota")
 }
 
-// TestThreadWasInterrupted: the program died in the middle of a turn in a thread; it is
-// taken up there.
-func TestThreadWasInterrupted(t *testing.T) {
-	dir := t.TempDir()
-	w := newWorld(t, dir)
-	w.asks(t, in("$1", "!g", "$a", "first"))
-	m := history.Message{Room: history.TalkOf("!g", "$a"), Role: llm.User, EventID: "$2", Sender: owner, Text: "celery?", At: time.Now()}
-	must(t, w.cfg.History.Append(t.Context(), &m))
-	w.stop()
-	w = newWorld(t, dir, "taken up")
-	request := w.asks(t, in("$2", "!g", "$a", "celery?"))
-	holds(t, "the thread", request, []string{"first"})
-	if n := strings.Count(request, "celery?"); n != 1 {
-		t.Errorf("the question is there %d times", n)
-	}
-	if got := w.room.said("$2"); got.Text != "taken up" || got.Thread != "$a" {
-		t.Errorf("%+v", got)
-	}
-}
-
 // TestRecallAcrossThreads: what was said in a thread can be found from anywhere in its room,
 // and from nowhere else.
 func TestRecallAcrossThreads(t *testing.T) {

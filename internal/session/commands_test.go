@@ -22,6 +22,11 @@ func TestCommandsSayWhatTheyDoNotKnow(t *testing.T) {
 		}
 	}
 	say("hi", "hello")
+	say("!HELP", "`!retry`")
+	say("!whoami", "an owner")
+	say("!tasks", "No open tasks")
+	say("!status", "Models for chat, in order: local")
+	say("!prompt", "window")
 	say("!new foo", "I started nothing", "`!new keep`")
 	say("!status foo", "`!status` takes no words after it, so I did nothing")
 	say("!retry foo", "so I did nothing")
@@ -36,5 +41,7 @@ func TestCommandsSayWhatTheyDoNotKnow(t *testing.T) {
 	say("!memory coffee", "Nothing here holds these words; 1 fact in all.")
 	say("/memory tea", "my tea is green")
 	say("/hlep", "the path is fine") // no command, so the model answers
+	say("!!", "fine")
 	say("/new", "A new conversation starts here")
+	say("!retry", "nothing to try again")
 }

@@ -2,15 +2,12 @@ package session
 
 import (
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"reverie/internal/llm"
-	"reverie/internal/skill"
-	"reverie/internal/trust"
 )
 
 // hears has somebody say something in a room, and returns what is answered.
@@ -153,23 +150,5 @@ func TestModelChoice(t *testing.T) {
 	}
 	if names := models.Role(llm.Preferring("chat", "of an older configuration")); !slices.Equal(names, []string{"local"}) {
 		t.Errorf("a model that there is not: %q", names)
-	}
-}
-
-func TestSkillsCommand(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	if got := w.say(t, "$1", "!skills").Text; !strings.Contains(got, "I have no skills yet") {
-		t.Errorf("got %q", got)
-	}
-	lib := skill.Open(filepath.Join(w.dir, "skills"))
-	w.cfg.Skills = lib
-	if got := w.say(t, "$2", "!skills").Text; !strings.Contains(got, "I have no skills yet") {
-		t.Errorf("got %q", got)
-	}
-	if _, _, err := lib.Add(trust.Place{Room: "!dm", Person: owner, Private: true}, trust.Owner, "weekly-report", "How to write the weekly report", "1. Ask for the week."); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.say(t, "$3", "!skills").Text; !strings.Contains(got, "- `weekly-report`: How to write the weekly report (yours alone)") {
-		t.Errorf("got %q", got)
 	}
 }

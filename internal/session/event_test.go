@@ -140,21 +140,6 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 	}
 }
 
-// TestReminder: no model is asked for what is said as it is, and the model knows of
-// it afterwards.
-func TestReminder(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "you are welcome")
-	s := newSource(w)
-	w.event(t, s, Inbound{ID: "job:1", Text: "Water the plants", Verbatim: true})
-	if m := w.room.newest(); m.Text != "Water the plants" || len(w.script.asked()) != 0 {
-		t.Errorf("the room read %+v; %d requests", m, len(w.script.asked()))
-	}
-	w.say(t, "$1", "thanks")
-	if asked := w.script.asked(); !strings.Contains(asked[0], "Water the plants") {
-		t.Errorf("the model does not know what was said: %s", asked[0])
-	}
-}
-
 // TestSystemEventAfterARestart: one that was told before the program died, with
 // something said since, is worked on still, and its answer is its own.
 func TestSystemEventAfterARestart(t *testing.T) {
@@ -204,7 +189,7 @@ func TestSystemEventAgain(t *testing.T) {
 }
 
 // TestSystemEventMentions: only what is said as it is mentions whom it is for, and
-// only when that is asked for.
+// only when that is asked for. No model is asked then, and it knows of it afterwards.
 func TestSystemEventMentions(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "It rains.")
 	s := newSource(w)
@@ -219,9 +204,13 @@ func TestSystemEventMentions(t *testing.T) {
 	} {
 		c.in.ID = fmt.Sprintf("job:%d", i)
 		w.event(t, s, c.in)
-		if m := w.room.newest(); m.ID != replyID(c.in.ID) || !slices.Equal(m.Mention, c.want) {
+		if m := w.room.newest(); m.ID != replyID(c.in.ID) || !slices.Equal(m.Mention, c.want) || c.in.Verbatim && (m.Text != c.in.Text || m.Notice) {
 			t.Errorf("%s: the room read %+v, want the mention %q", c.in.Text, m, c.want)
 		}
+	}
+	w.say(t, "$2", "thanks")
+	if asked := w.script.asked(); len(asked) != 3 || !strings.Contains(asked[2], "Tea.") || !strings.Contains(asked[2], "Paused.") {
+		t.Errorf("%d requests; the model does not know what was said: %s", len(asked), asked[len(asked)-1])
 	}
 }
 

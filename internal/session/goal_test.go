@@ -302,22 +302,6 @@ func TestGoalCommand(t *testing.T) {
 	}
 }
 
-// The goal of a room moves with it.
-func TestGoalMoves(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "Yes.\n"+reported)
-	w.deliver(t, Inbound{ID: "$1", Room: "!old", Sender: owner, Text: "Begin", At: time.Now()})
-	for range 2 {
-		must(t, w.Move(t.Context(), "!old", "!new"))
-	}
-	w.deliver(t, Inbound{ID: "$2", Room: "!new", Sender: owner, Text: "Go on", At: time.Now()})
-	if asked := w.script.asked(); !strings.Contains(asked[1], "CURRENT GOAL: Implement user authentication system") {
-		t.Error("the new room's prompt has no goal")
-	}
-	if got := w.goals(t, "!old"); got != "" {
-		t.Errorf("the old room still has %s", got)
-	}
-}
-
 // TestNotesAreNotRepeated: what a model repeats of the program's notes is not shown to people.
 func TestNotesAreNotRepeated(t *testing.T) {
 	for text, want := range map[string]string{

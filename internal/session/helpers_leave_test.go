@@ -10,112 +10,6 @@ import (
 	"reverie/internal/tool"
 )
 
-// TestLeftWhileDown: after a start, nothing goes on for a room that was left meanwhile,
-// and nothing is told there; in other rooms it is.
-func TestLeftWhileDown(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.results(t)
-	told := make(chan struct{})
-	w.script.hold = func(body string) <-chan struct{} {
-		if strings.Contains(body, `## Objective\nlong`) || !strings.Contains(body, `## Objective\n`) {
-			return told
-		}
-		return nil
-	}
-	w.withHelpers(t)
-	quick, long := w.spawn(t, tool.Job{Objective: "quick"}), w.spawn(t, tool.Job{Objective: "long"})
-	later := w.spawn(t, tool.Job{Objective: "later", NotBefore: time.Now().Add(time.Hour)})
-	elsewhere, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere", Mode: "minimal"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	status := func(id string) string { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, id); return n.status }
-	until(t, "some are done", func() bool { return status(quick) == helperCompleted && status(elsewhere) == helperCompleted })
-	w.cfg.Left = func(_ context.Context, room string) (bool, error) { return room == "!dm", nil }
-	w.stop()
-	asked := len(w.script.asked())
-	w.restart(t)
-	until(t, "they are ended", func() bool { return status(long) == helperCancelled && status(later) == helperCancelled })
-	close(told)
-	until(t, "all are told", w.allTold(t))
-	if n := len(w.eventsTold(t, "!group")); n != 1 {
-		t.Errorf("elsewhere, %d are told", n)
-	}
-	for _, body := range w.script.asked()[asked:] {
-		if strings.Contains(body, quick) || strings.Contains(body, `## Objective\nlong`) {
-			t.Errorf("a model was asked: %s", body)
-		}
-	}
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
-	if len(w.room.order) != 1 {
-		t.Errorf("said: %q", w.room.order)
-	}
-}
-
-// TestLeftWhileTheyWork: when a room is left, what works for it ends, and is told nowhere;
-// what works for another goes on.
-func TestLeftWhileTheyWork(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	held := make(chan struct{})
-	w.script.hold = func(string) <-chan struct{} { return held }
-	var left atomic.Bool
-	w.cfg.Left = func(_ context.Context, room string) (bool, error) { return left.Load() && room == "!dm", nil }
-	w.withHelpers(t)
-	works, later := w.spawn(t, tool.Job{Objective: "works"}), w.spawn(t, tool.Job{Objective: "later", NotBefore: time.Now().Add(time.Hour)})
-	elsewhere, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere", Mode: "minimal"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, "they work", func() bool { return len(w.script.asked()) == 2 })
-	left.Store(true)
-	w.Left("!dm")
-	find := func(id string) helper { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, id); return n }
-	until(t, "they are ended", func() bool { return find(works).status == helperCancelled && find(later).status == helperCancelled })
-	if why := find(later).reason.String(); why != "the room was left" {
-		t.Errorf("ended because %q", why)
-	}
-	close(held)
-	until(t, "what is left has ended", func() bool { return find(elsewhere).status == helperCompleted })
-	until(t, "all are told", w.allTold(t))
-	if here, there := w.eventsTold(t, "!dm"), w.eventsTold(t, "!group"); len(here) != 0 || len(there) != 1 {
-		t.Errorf("told: %v, elsewhere %v", here, there)
-	}
-}
-
-// TestStopWhatWaits: !stop ends what waits for a free place, or for its time, before it
-// has begun.
-func TestStopWhatWaits(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.script.hold = func(body string) <-chan struct{} {
-		if strings.Contains(body, `## Objective\nlong`) {
-			return make(chan struct{})
-		}
-		return nil
-	}
-	w.withHelpers(t)
-	for range w.cfg.Helpers.Parallel {
-		w.spawn(t, tool.Job{Objective: "long"})
-	}
-	until(t, "all places are taken", func() bool { return len(w.script.asked()) == w.cfg.Helpers.Parallel })
-	waits := []string{w.spawn(t, tool.Job{Objective: "waits for a place"}), w.spawn(t, tool.Job{Objective: "waits for a time", NotBefore: time.Now().Add(time.Hour)})}
-	if m := w.say(t, "$1", "!stop"); m.Text != "I ended the 4 sub-sessions that worked in the background." {
-		t.Errorf("the person read %q", m.Text)
-	}
-	until(t, "the places are free", func() bool { w.helpers.mu.Lock(); defer w.helpers.mu.Unlock(); return len(w.helpers.active) == 0 })
-	w.say(t, "$2", "hello")
-	for _, id := range waits {
-		if n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, id); n.status != helperCancelled || n.rounds > 0 {
-			t.Errorf("%s is %s after %d requests", n.objective, n.status, n.rounds)
-		}
-	}
-	for _, body := range w.script.asked() {
-		if strings.Contains(body, `## Objective\nwaits`) {
-			t.Errorf("a model was asked: %s", body)
-		}
-	}
-}
-
 // TestNotBeforeByTheWall: while one waits for its time, it is looked at often: a machine
 // that slept, or a clock that was set, is noticed.
 func TestNotBeforeByTheWall(t *testing.T) {
@@ -126,5 +20,104 @@ func TestNotBeforeByTheWall(t *testing.T) {
 	}
 	if wait := w.helpers.until(time.Time{}); wait != idleLook {
 		t.Errorf("with nothing to wait for, the next look is in %v", wait)
+	}
+}
+
+// TestLeft: when a room is left, also while the program is down, what works for it ends, and is
+// told nowhere; what works for another room goes on.
+func TestLeft(t *testing.T) {
+	for _, down := range []bool{false, true} {
+		w := newWorld(t, t.TempDir())
+		w.results(t)
+		held := make(chan struct{})
+		w.script.hold = func(body string) <-chan struct{} {
+			if strings.Contains(body, `## Objective\nlong`) || !strings.Contains(body, `## Objective\n`) {
+				return held
+			}
+			return nil
+		}
+		var left atomic.Bool
+		w.cfg.Left = func(_ context.Context, room string) (bool, error) { return left.Load() && room == "!dm", nil }
+		w.withHelpers(t)
+		quick, long := w.spawn(t, tool.Job{Objective: "quick"}), w.spawn(t, tool.Job{Objective: "long"})
+		later := w.spawn(t, tool.Job{Objective: "later", NotBefore: time.Now().Add(time.Hour)})
+		elsewhere, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere", Mode: "minimal"})
+		must(t, err)
+		find := func(id string) helper { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, id); return n }
+		until(t, "some are done", func() bool { return find(quick).status == helperCompleted && find(elsewhere).status == helperCompleted })
+		if down {
+			w.stop()
+		}
+		asked := len(w.script.asked())
+		if left.Store(true); down {
+			w.restart(t)
+		} else {
+			w.Left("!dm")
+		}
+		until(t, "they are ended", func() bool { return find(long).status == helperCancelled && find(later).status == helperCancelled })
+		if why := find(later).reason.String(); why != "the room was left" {
+			t.Errorf("ended because %q", why)
+		}
+		close(held)
+		until(t, "all are told", w.allTold(t))
+		if there := w.eventsTold(t, "!group"); len(there) != 1 {
+			t.Errorf("told elsewhere: %v", there)
+		}
+		for _, body := range w.script.asked()[asked:] {
+			if down && (strings.Contains(body, quick) || strings.Contains(body, `## Objective\nlong`)) {
+				t.Errorf("a model was asked: %s", body)
+			}
+		}
+		w.stop()
+		if len(w.room.order) != 1 {
+			t.Errorf("said: %q", w.room.order)
+		}
+	}
+}
+
+// TestStopEndsSubSessions: !stop ends those of its room: what runs, what waits for it, for a free
+// place or for its time. Nothing of them is told, and no model is asked any more.
+func TestStopEndsSubSessions(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\nlong`) {
+			return make(chan struct{})
+		}
+		return nil
+	}
+	w.withHelpers(t)
+	_, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere", Mode: "minimal"})
+	must(t, err)
+	until(t, "it is done elsewhere", func() bool { return w.helpersOf(t, "!group")[0].status == helperCompleted })
+	long := ""
+	for range w.cfg.Helpers.Parallel {
+		long = w.spawn(t, tool.Job{Objective: "long"})
+	}
+	w.spawn(t, tool.Job{Objective: "waits for another", Needs: []string{long}})
+	w.spawn(t, tool.Job{Objective: "waits for a place"})
+	w.spawn(t, tool.Job{Objective: "waits for a time", NotBefore: time.Now().Add(time.Hour)})
+	until(t, "all places are taken", func() bool {
+		return strings.Count(strings.Join(w.script.asked(), ""), `## Objective\nlong`) == w.cfg.Helpers.Parallel
+	})
+	if m := w.say(t, "$1", "!stop"); m.Text != "I ended the 5 sub-sessions that worked in the background." {
+		t.Errorf("the person read %q", m.Text)
+	}
+	until(t, "all are told", w.allTold(t))
+	until(t, "nothing runs", func() bool { w.helpers.mu.Lock(); defer w.helpers.mu.Unlock(); return len(w.helpers.active) == 0 })
+	for _, n := range w.helpersOf(t, "!dm") {
+		if n.status != helperCancelled || n.rounds > 0 {
+			t.Errorf("%s is %s after %d requests", n.objective, n.status, n.rounds)
+		}
+	}
+	if told := w.eventsTold(t, "!dm"); len(told) != 0 {
+		t.Errorf("told %v", told)
+	}
+	if m := w.say(t, "$2", "!stop"); !strings.HasPrefix(m.Text, "There is nothing to stop") {
+		t.Errorf("the person read %q", m.Text)
+	}
+	w.say(t, "$3", "hello")
+	if asked := strings.Join(w.script.asked(), ""); strings.Contains(asked, `## Objective\nwaits`) {
+		t.Errorf("a model was asked: %s", asked)
 	}
 }

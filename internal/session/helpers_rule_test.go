@@ -71,66 +71,6 @@ func TestEveryResultIsTold(t *testing.T) {
 	}
 }
 
-// TestTimedOutIsNotDone: one that goes on after its time was up releases nobody; its
-// dependents get what it found in the end.
-// Holds L18.
-func TestTimedOutIsNotDone(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.results(t)
-	var slow atomic.Int32
-	gate := make(chan struct{})
-	w.script.hold = func(body string) <-chan struct{} {
-		if !strings.Contains(body, `## Objective\nslow`) {
-			return nil
-		}
-		if slow.Add(1) == 1 {
-			return make(chan struct{})
-		}
-		return gate
-	}
-	w.withHelpers(t)
-	first := w.spawn(t, tool.Job{Objective: "slow", Timeout: 50 * time.Millisecond})
-	second := w.spawn(t, tool.Job{Objective: "after", Needs: []string{first}})
-	until(t, "it goes on", func() bool { return slow.Load() == 2 })
-	result(w.helpers.change(t.Context(), w.cfg.DB, `timeout = 60000 WHERE id = ?`, first))(t)
-	third := w.spawn(t, tool.Job{Objective: "beside"})
-	until(t, "another is done meanwhile", func() bool { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, third); return !n.open() })
-	if n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, second); n.status != helperPending {
-		t.Errorf("its dependent is %s", n.status)
-	}
-	close(gate)
-	until(t, "all are told", w.allTold(t))
-	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, first)
-	if err != nil || n.status != helperCompleted || n.continued == 0 {
-		t.Errorf("%+v, %v", n, err)
-	}
-	brief, _, err := w.cfg.History.Said(t.Context(), history.Talk(subPrefix+second), "brief")
-	if err != nil || !strings.Contains(brief, "> result of slow.") {
-		t.Errorf("the dependent was told %q, %v", brief, err)
-	}
-}
-
-// TestWordsHideNothing: no word in a result keeps it from being told; only the tool does.
-// Holds L19.
-func TestWordsHideNothing(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.script.reply = func(body string) (string, bool) {
-		if _, sub, _ := readAsked(t, body); sub {
-			return "[NO_ACTION] stay_silent NO_ACTION", true
-		}
-		return "[NO_ACTION] stay_silent", true
-	}
-	w.withHelpers(t)
-	w.spawn(t, tool.Job{Objective: "look"})
-	until(t, "it is told", w.allTold(t))
-	if m := w.room.newest(); m.Text != "[NO_ACTION] stay_silent" {
-		t.Errorf("the room read %+v", m)
-	}
-	if told := w.eventsTold(t, "!dm"); len(told) != 1 {
-		t.Errorf("told: %v", told)
-	}
-}
-
 // TestRestartKeepsSubSessions: what waits for its time, what waits for another and
 // what runs is there after a restart, and ends; nothing begins before its time.
 // Holds L20.
@@ -266,41 +206,6 @@ func TestPeopleGoFirst(t *testing.T) {
 	until(t, "all are told", w.allTold(t))
 	if n := subs.Load(); n != 2 {
 		t.Errorf("the sub-session asked %d times", n)
-	}
-}
-
-// TestStopEndsSubSessions: !stop ends those of its room, and nothing of them is told.
-func TestStopEndsSubSessions(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.results(t)
-	w.script.hold = func(body string) <-chan struct{} {
-		if strings.Contains(body, `## Objective\nlong`) {
-			return make(chan struct{})
-		}
-		return nil
-	}
-	w.withHelpers(t)
-	long := w.spawn(t, tool.Job{Objective: "long"})
-	w.spawn(t, tool.Job{Objective: "next", Needs: []string{long}})
-	if _, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere", Mode: "minimal"}); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "it runs", func() bool { return w.helpersOf(t, "!dm")[0].status == helperRunning })
-	if m := w.say(t, "$1", "!stop"); m.Text != "I ended the 2 sub-sessions that worked in the background." {
-		t.Errorf("the person read %q", m.Text)
-	}
-	until(t, "all are told", w.allTold(t))
-	for _, n := range w.helpersOf(t, "!dm") {
-		if n.status != helperCancelled {
-			t.Errorf("%s is %s", n.objective, n.status)
-		}
-	}
-	if len(w.eventsTold(t, "!dm")) != 0 || w.helpersOf(t, "!group")[0].status != helperCompleted {
-		t.Errorf("told %v; elsewhere: %s", w.eventsTold(t, "!dm"), w.helpersOf(t, "!group")[0].status)
-	}
-	until(t, "nothing runs", func() bool { w.helpers.mu.Lock(); defer w.helpers.mu.Unlock(); return len(w.helpers.active) == 0 })
-	if m := w.say(t, "$2", "!stop"); !strings.HasPrefix(m.Text, "There is nothing to stop") {
-		t.Errorf("the person read %q", m.Text)
 	}
 }
 

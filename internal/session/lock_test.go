@@ -148,19 +148,6 @@ func TestObservationsInARow(t *testing.T) {
 	look(time.Minute, 10000, 0, 0) // above the bound of 8192 by less than a quarter
 }
 
-// TestObservationsEndWithTheirTier: those from before a change count for nothing after it.
-func TestObservationsEndWithTheirTier(t *testing.T) {
-	l := locked(sure(8192))
-	at := l.seen(sure(65536), enough)
-	down := l.next(sure(4096), "!r", 2, "m", "", true, at)
-	if down.Tier != 1 {
-		t.Fatalf("down: %+v", down)
-	}
-	if again := down.next(sure(65536), "!r", 3, "m", "", true, at.Add(time.Second)); again.Tier != 1 {
-		t.Errorf("and up at once: %+v", again)
-	}
-}
-
 // drawDecision is what may be known at some time: any window from any source, any
 // GPU memory.
 func drawDecision(t *rapid.T) prompt.Decision {

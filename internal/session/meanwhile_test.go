@@ -27,6 +27,9 @@ func TestToldWhatIsDone(t *testing.T) {
 	if got := r.drafts()[0]; got.ID != "re:$1" || !got.Notice || got.ReplyTo != "$1" || got.Text != "I am still working on this: thinking… `!stop` ends it." {
 		t.Errorf("shown %+v", got)
 	}
+	if got := r.shown(); !strings.HasPrefix(got, "!dm typing true") || strings.Contains(got, "false") {
+		t.Errorf("shown: %s", got)
+	}
 	s := w.rooms["!dm"]
 	s.meanwhile.does(s.doing(t.Context(), "web_search"))
 	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 1 })
@@ -48,8 +51,8 @@ func TestToldWhatIsDone(t *testing.T) {
 	}
 	n := len(r.drafts())
 	time.Sleep(5 * w.cfg.Patience)
-	if got := r.drafts(); len(got) != n || got[n-1].Notice {
-		t.Errorf("shown %+v", got)
+	if got := r.drafts(); len(got) != n || got[n-1].Notice || !strings.HasSuffix(r.shown(), "typing false") {
+		t.Errorf("shown %s", r.shown())
 	}
 }
 
@@ -100,29 +103,5 @@ func TestStreamingSetting(t *testing.T) {
 		}
 		w.room.mu.Unlock()
 		w.stop()
-	}
-}
-
-// We are put out of a room while we answer there: the model is not asked on, nothing is
-// said, what works in the background for it ends, and the others do not notice.
-// Holds F29, M55.
-func TestLeftWhileAnswering(t *testing.T) {
-	asked := make(chan struct{}, 1)
-	w, r := modelled(t, stuckOn("for ever", asked, nil), 0)
-	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "for ever", At: time.Now()}))
-	<-asked
-	w.Left("!group")
-	w.Left("!never seen")
-	if id := <-w.room.handled; id != "$1" || w.room.said("$1").Text != "" {
-		t.Errorf("%s: %+v", id, w.room.said("$1"))
-	}
-	if got := r.shown(); !strings.HasSuffix(got, "typing false") {
-		t.Errorf("shown: %s", got)
-	}
-	if got := w.say(t, "$2", "hello"); got.Text != "fine" {
-		t.Errorf("in another room %+v", got)
-	}
-	if got := w.hears(t, owner, "!group", "$3", "!whoami"); !strings.Contains(got, owner) {
-		t.Errorf("in the room, when we are back: %q", got)
 	}
 }

@@ -106,26 +106,6 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// !config language changes what is said by the program from then on, in that room.
-// Holds M67.
-func TestLanguageOfARoom(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.cfg.Messages = OpenMessages(w.dir, w.cfg.DB, "en")
-	if got := w.hears(t, owner, "!a", "$1", "!config language de"); !strings.Contains(got, "`de`") {
-		t.Errorf("got %q", got)
-	}
-	want := builtin("de").text["stop.nothing"]
-	if got := w.hears(t, friend, "!a", "$2", "!stop"); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := w.hears(t, friend, "!a", "$3", "!help"); !strings.Contains(got, builtin("de").text["help.stop"]) {
-		t.Errorf("got %q", got)
-	}
-	if got := w.hears(t, friend, "!b", "$4", "!stop"); got != i18n.Source()["stop.nothing"] {
-		t.Errorf("in another room %q", got)
-	}
-}
-
 // TestMessageFileOfAnOwner: what is wrong in a file is told with its line, and in its place
 // stands what comes with the program.
 func TestMessageFileOfAnOwner(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
@@ -56,26 +55,6 @@ func TestModes(t *testing.T) {
 		}
 		if p := m.policy(); len(m.allow)+len(m.deny) > 0 && p.Else != "`!mode developer` offers it" {
 			t.Errorf("%s: the way out is %q", m.name, p.Else)
-		}
-	}
-}
-
-// TestEveryToolInTheFirstMode: a tool that nobody thought of here is there where
-// everybody begins.
-func TestEveryToolInTheFirstMode(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.withHelpers(t)
-	if d := cmp.Diff(w.cfg.Tools.Specs(), w.offers["assistant"][topTier].specs); d != "" {
-		t.Error(d)
-	}
-	for _, m := range modes {
-		o := w.offers[m.name][topTier]
-		tokens := 0
-		for _, s := range o.specs {
-			tokens += llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
-		}
-		if len(o.names) != len(o.specs) || o.tokens != tokens || tokens == 0 {
-			t.Errorf("%s: %v, %d tokens", m.name, o.names, o.tokens)
 		}
 	}
 }
@@ -272,24 +251,6 @@ func TestTemperatureRefused(t *testing.T) {
 	}
 	if asked := w.script.asked(); len(asked) != 3 || strings.Contains(asked[2], `"temperature"`) {
 		t.Errorf("%d requests: %v", len(asked), asked)
-	}
-}
-
-// TestModeMoves: the new room of an upgraded one works as the old one did.
-func TestModeMoves(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	for i, text := range []string{"!mode developer", "!think low"} {
-		w.say(t, fmt.Sprint("$", i), text)
-	}
-	for range 2 {
-		must(t, w.Move(t.Context(), "!dm", "!new"))
-	}
-	got := w.deliver(t, Inbound{ID: "$9", Room: "!new", Sender: owner, Text: "!mode", Private: true}).Text
-	if !strings.Contains(got, "Mode: developer, since") || strings.Count(got, "→") != 1 {
-		t.Errorf("%q", got)
-	}
-	if got := w.deliver(t, Inbound{ID: "$10", Room: "!new", Sender: owner, Text: "!think", Private: true}).Text; !strings.Contains(got, "set to low") {
-		t.Errorf("%q", got)
 	}
 }
 

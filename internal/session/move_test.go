@@ -1,8 +1,10 @@
 package session
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,46 +15,68 @@ import (
 )
 
 // A room takes the place of another one: the next answer there knows what was
-// said, remembered and planned in the old one, and nobody else does.
+// said, remembered, planned and set in the old one, and nobody else does. What was set in the
+// new one stays.
 // Holds F31, M54.
 func TestMove(t *testing.T) {
 	dir := t.TempDir()
-	w := newWorld(t, dir)
-	ask := func(room, id, text string) string {
+	w := newWorld(t, dir, "Yes.\n"+reported)
+	n := 0
+	say := func(room, text string) string {
 		t.Helper()
-		w.deliver(t, Inbound{ID: id, Room: room, Sender: owner, Text: text, At: time.Now()})
+		n++
+		return w.deliver(t, Inbound{ID: fmt.Sprint("$", n), Room: room, Sender: owner, Text: text, At: time.Now()}).Text
+	}
+	ask := func(room, text string) string {
+		t.Helper()
+		say(room, text)
 		return w.lastAsked()
 	}
-	ask("!old", "$1", "the password of the gate is Orinoco")
-	if _, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Room("!old"), Text: "Jana likes herons", Source: memory.Assistant, Integrity: trust.User}, "assistant"); err != nil {
-		t.Fatal(err)
+	ask("!old", "the password of the gate is Orinoco")
+	_, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Room("!old"), Text: "Jana likes herons", Source: memory.Assistant, Integrity: trust.User}, "assistant")
+	must(t, err)
+	w.addTask(t, task.Task{Room: "!old", User: owner, Content: "water the cactus"})
+	group := w.directScope("!old", "@bob:x")
+	group.Private = false
+	w.calls(t, group, "add_skill", "skill_name", "minutes", "summary", "Who writes them", "documentation", "Bob.")
+	say("!old", "!mode developer")
+	say("!old", "!think low")
+	for _, text := range []string{"!config threads off", "!config listen off"} {
+		say("!old", text)
 	}
-	result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!old", Label: inGroup("!old").Label(), User: owner, Content: "water the cactus"}))(t)
+	must(t, Settings{w.cfg.DB}.Set(t.Context(), "!new", SettingThreads, "always", owner, time.Now()))
 	for range 2 { // it can be repeated
 		must(t, w.Move(t.Context(), "!old", "!new"))
 	}
-	var counted int
-	if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM steering WHERE room = '!new'`).Scan(&counted); err != nil || counted != 1 {
-		t.Errorf("what was counted stays behind: %d, %v", counted, err)
+	if counted := value[int](t, w, `SELECT count(*) FROM steering WHERE room = '!new'`); counted != 1 {
+		t.Errorf("what was counted stays behind: %d", counted)
 	}
-	prompt := ask("!new", "$2", "what do you know?")
-	for _, want := range []string{"Orinoco", "herons", "cactus"} {
+	prompt := ask("!new", "what do you know?")
+	for _, want := range []string{"Orinoco", "herons", "cactus", "CURRENT GOAL: Implement user authentication system"} {
 		if n := strings.Count(prompt, want); n != 1 {
 			t.Errorf("the new room's prompt has %d times %q", n, want)
 		}
-		if strings.Contains(ask("!other", "$3"+want, "and you?"), want) {
+		if strings.Contains(ask("!other", "and you?"), want) {
 			t.Errorf("another room's prompt has %q", want)
 		}
 	}
-	if prompt = ask("!old", "$4", "is anybody here?"); strings.Contains(prompt, "Orinoco") || strings.Contains(prompt, "cactus") {
+	if prompt = ask("!old", "is anybody here?"); strings.Contains(prompt, "Orinoco") || strings.Contains(prompt, "cactus") || w.goals(t, "!old") != "" {
 		t.Error("the old room goes on as if nothing had happened")
 	}
-	if file, err := os.ReadFile(filepath.Join(dir, w.cfg.Memory.File(memory.Room("!old")))); err != nil || !strings.Contains(string(file), "herons") {
-		t.Errorf("the old room's file: %q, %v", file, err)
+	for command, want := range map[string]string{"!mode": "Mode: developer, since", "!think": "set to low", "!config threads": "It is `always`", "!config listen": "It is `off`",
+		"!skills": "`minutes`"} {
+		if got := say("!new", command); !strings.Contains(got, want) || strings.Count(got, "→") > 1 {
+			t.Errorf("%s: %q", command, got)
+		}
 	}
-	rooms, err := w.Rooms(t.Context())
-	if err != nil || !strings.Contains(strings.Join(rooms, " "), "!new") {
-		t.Errorf("rooms %q, %v", rooms, err)
+	if got := say("!old", "!skills"); strings.Contains(got, "minutes") {
+		t.Errorf("the old room still has %q", got)
+	}
+	if file := result(os.ReadFile(filepath.Join(dir, w.cfg.Memory.File(memory.Room("!old")))))(t); !strings.Contains(string(file), "herons") {
+		t.Errorf("the old room's file: %q", file)
+	}
+	if rooms := result(w.Rooms(t.Context()))(t); !slices.Contains(rooms, "!new") {
+		t.Errorf("rooms %q", rooms)
 	}
 }
 

@@ -410,36 +410,6 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// Holds F46.
-func TestRoundLimit(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.script.forever = `{"entry":"again"}`
-	got := w.say(t, "$1", "go on for ever")
-	if !got.Notice || !strings.Contains(got.Text, "never came to an answer") {
-		t.Errorf("answer = %+v", got)
-	}
-	asked := w.script.asked()
-	if len(asked) != 4 {
-		t.Fatalf("%d rounds, want the limit of 4", len(asked))
-	}
-	if strings.Contains(asked[3], `"tools"`) || !strings.Contains(asked[2], `"tools"`) {
-		t.Error("only the last round goes without tools")
-	}
-}
-
-// TestDrafts: a person alone with the bot sees the answer grow; in a room with
-// others half an answer would only make noise.
-func TestDrafts(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.say(t, "$1", "hello")
-	w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "hello"})
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
-	if w.room.drafts["!dm"] == 0 || w.room.drafts["!group"] != 0 {
-		t.Errorf("drafts = %v; want some in the direct chat, none in the group", w.room.drafts)
-	}
-}
-
 // TestCutOff: an answer that hit the output limit says so.
 func TestCutOff(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "cut")
@@ -482,42 +452,6 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestPrivateStaysPrivate: what the owner told in a direct chat is nowhere in
-// what a model is sent for a room with others.
-func TestPrivateStaysPrivate(t *testing.T) {
-	w := newWorld(t, t.TempDir(), `{"entry":"canary-7431 is my secret"}`, "ok", "answer in the group")
-	w.say(t, "$1", "remember my secret")
-	w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "what is my secret?"})
-	asked := w.script.asked()
-	if strings.Contains(asked[len(asked)-1], "canary-7431") {
-		t.Error("private memory entered a room with other people")
-	}
-	for _, c := range []string{"!memory", "!prompt", "!status", "!tasks"} {
-		if got := w.deliver(t, Inbound{ID: "$" + c, Room: "!group", Sender: owner, Text: c}); strings.Contains(got.Text, "canary") {
-			t.Errorf("%s shows private memory to the group", c)
-		}
-	}
-	if got := w.say(t, "$3", "!memory"); !strings.Contains(got.Text, "canary-7431") {
-		t.Errorf("!memory in the direct chat = %q", got.Text)
-	}
-}
-
-func TestNewConversation(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.say(t, "$1", "the word is wombat")
-	if got := w.say(t, "$2", "!new"); !got.Notice {
-		t.Errorf("!new = %+v", got)
-	}
-	w.say(t, "$3", "hello")
-	asked := w.script.asked()
-	if strings.Contains(asked[len(asked)-1], "wombat") {
-		t.Error("the old conversation reached the new one")
-	}
-	if got := w.say(t, "$4", "!retry"); got.Text != "fine" {
-		t.Errorf("retry = %+v", got)
-	}
-}
-
 // TestStop: a message in hand at the end is not acknowledged, so that it is
 // delivered again, and nothing new is taken.
 func TestStop(t *testing.T) {
@@ -533,30 +467,6 @@ func TestStop(t *testing.T) {
 	}
 	if len(w.room.handled) != 0 || w.room.count() != 0 {
 		t.Error("an interrupted message was acknowledged or answered")
-	}
-}
-
-func TestCommands(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	for _, c := range []struct{ text, want string }{
-		{"!help", "`!retry`"},
-		{"!HELP", "`!retry`"},
-		{"!whoami", "an owner"},
-		{"!tasks", "No open tasks"},
-		{"!memory", "MEMORIES.txt"},
-		{"!status", "Models for chat, in order: local"},
-		{"!prompt", "window"},
-		{"!retry", "nothing to try again"},
-		{"!frobnicate now", "I do not know `!frobnicate`"},
-		{"!!", "fine"}, // not a command: the model answers
-	} {
-		got := w.say(t, "$"+c.text, c.text)
-		if !strings.Contains(got.Text, c.want) {
-			t.Errorf("%s = %q; want %q in it", c.text, got.Text, c.want)
-		}
-		if got.Notice != strings.HasPrefix(c.text, "!") && c.text != "!!" {
-			t.Errorf("%s: notice = %v", c.text, got.Notice)
-		}
 	}
 }
 

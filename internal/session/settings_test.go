@@ -33,24 +33,6 @@ func TestSettings(t *testing.T) {
 	get("!a", "auto")
 }
 
-// Holds M54.
-func TestSettingsMove(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	s := Settings{DB: w.cfg.DB}
-	ctx := t.Context()
-	for room, v := range map[string]string{"!old": "off", "!kept": "always"} {
-		must(t, s.Set(ctx, room, SettingThreads, v, owner, time.Now()))
-	}
-	for to, want := range map[string]string{"!new": "off", "!kept": "always"} {
-		for range 2 {
-			must(t, w.Move(ctx, "!old", to))
-		}
-		if v, err := s.Get(ctx, to, SettingThreads); err != nil || v != want {
-			t.Errorf("%s: %q, %v, want %q", to, v, err, want)
-		}
-	}
-}
-
 // TestPatience: unless somebody says otherwise, a person is told after 8 s what an answer
 // waits for, and 1.5 s without another edit are enough.
 // Holds M2, M68.

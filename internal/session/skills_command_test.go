@@ -1,13 +1,10 @@
 package session
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"reverie/internal/skill"
 	"reverie/internal/trust"
 )
 
@@ -27,6 +24,7 @@ func TestShareSkill(t *testing.T) {
 			}
 		}
 	}
+	wants(say("!dm", owner, true, "!skills"), "I have no skills yet")
 	w.calls(t, w.directScope("!bob", "@bob:x"), "add_skill", "skill_name", "his", "summary", "Bob's way", "documentation", "x")
 	w.calls(t, w.directScope("!dm", owner), "add_skill", "skill_name", "tea", "summary", "How to make tea", "documentation", "Boil.")
 	group := w.directScope("!group", "@bob:x")
@@ -55,24 +53,5 @@ func TestShareSkill(t *testing.T) {
 	all, err := w.cfg.Skills.List(trust.Place{Room: "!other"})
 	if err != nil || len(all) != 2 || all[1].Label != (trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}) || all[1].Owner != owner {
 		t.Errorf("%+v, %v", all, err)
-	}
-}
-
-// TestSkillsMove: a room's skills go with it into the room that replaces it.
-func TestSkillsMove(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	scope := w.directScope("!old", "@bob:x")
-	scope.Private = false
-	w.calls(t, scope, "add_skill", "skill_name", "minutes", "summary", "Who writes them", "documentation", "Bob.")
-	for range 2 {
-		must(t, w.Move(t.Context(), "!old", "!new"))
-	}
-	for room, want := range map[string]int{"!old": 0, "!new": 1} {
-		if all, err := w.cfg.Skills.List(trust.Place{Room: room, Person: "@bob:x"}); err != nil || len(all) != want {
-			t.Errorf("%s: %+v, %v", room, all, err)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(w.dir, "skills", skill.Folder(trust.Room("!new")), "minutes.md")); err != nil {
-		t.Error(err)
 	}
 }

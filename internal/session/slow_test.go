@@ -91,27 +91,6 @@ func stuckOn(word string, asked chan<- struct{}, release <-chan struct{}) http.H
 	}
 }
 
-// A slow model: the room sees that the bot is typing, the person is told that it
-// takes long, and both end with the answer.
-// Holds F46.
-func TestSlowModel(t *testing.T) {
-	release := make(chan struct{})
-	w, r := modelled(t, stuckOn("slow", nil, release), 0)
-	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}))
-	until(t, "the person is told", func() bool { return strings.Contains(r.shown(), "still working on this: thinking") })
-	if got := r.shown(); !strings.HasPrefix(got, "!dm typing true") || strings.Contains(got, "false") {
-		t.Errorf("shown: %s", got)
-	}
-	close(release)
-	if id := <-w.room.handled; id != "$1" || w.room.said("$1").Text != "fine" {
-		t.Errorf("%s: %+v", id, w.room.said("$1"))
-	}
-	got := r.shown()
-	if !strings.HasSuffix(got, "typing false") || strings.Count(got, "still working on this") != 1 {
-		t.Errorf("shown: %s", got)
-	}
-}
-
 // !stop ends the turn that runs at once, and does not wait behind what waits.
 // Holds F46, M9.
 func TestStopCommand(t *testing.T) {

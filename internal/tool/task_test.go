@@ -59,22 +59,6 @@ func TestTaskTeaches(t *testing.T) {
 	wants(t, w.ok(t, direct(), "task", `{"action": "list"}`), "There are no such tasks") // and nothing was stored on the way
 }
 
-// TestTaskStaysInItsRoom: the tasks of one room do not exist in another.
-func TestTaskStaysInItsRoom(t *testing.T) {
-	w := newWorkshop(t)
-	id := taskID.FindString(w.ok(t, direct(), "task", `{"action": "add", "content": "a secret errand"}`))
-	if got := w.ok(t, group(), "task", `{"action": "list", "status": "all"}`); strings.Contains(got, "secret") {
-		t.Errorf("another room sees it: %s", got)
-	}
-	for _, action := range []string{"update", "complete", "pause", "resume", "delete"} {
-		got := w.bad(t, group(), "task", `{"action": "`+action+`", "task_id": "`+id+`", "content": "x", "reason": "Ben has seen that it is so"}`)
-		if wants(t, got, "no task #"+id+" in this room"); strings.Contains(got, "secret") {
-			t.Errorf("%s: %s", action, got)
-		}
-	}
-	wants(t, w.ok(t, direct(), "task", `{"action": "list"}`), "a secret errand")
-}
-
 // TestTaskSchedules: what the arguments say is when it is due, and an edit moves it.
 // Holds T4.
 func TestTaskSchedules(t *testing.T) {

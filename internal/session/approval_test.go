@@ -86,9 +86,7 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 			}
 			for _, act := range a.acts {
 				for _, line := range argumentLines(act.Call.Arguments) {
-					if !strings.Contains(poll.Text, line) {
-						t.Errorf("the question does not say %q: %s", line, poll.Text)
-					}
+					wants(t, poll.Text, line)
 				}
 			}
 			w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "thanks", At: time.Now()})
@@ -139,9 +137,7 @@ func TestVoteIsAnsweredInItsThread(t *testing.T) {
 	w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "note it", At: time.Now(), Thread: "$root", Branch: "$root", Quotes: []Quote{foreignQuote}})
 	a, _ := w.polled(t, "$1")
 	w.deliver(t, Inbound{ID: "$v", Room: "!group", Sender: friend, Text: optionOnce, At: time.Now(), Change: Voted, Target: askPrefix + a.code})
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
-	if said := w.room.final["vote:$v"]; said.Text == "" || said.Thread != "$root" {
+	if said := w.room.read("vote:$v"); said.Text == "" || said.Thread != "$root" {
 		t.Errorf("%+v", said)
 	}
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 )
@@ -51,9 +50,7 @@ func TestDirectChatIsNotShownLater(t *testing.T) {
 			w.say(t, "$1", "my word is "+secret)
 			w.say(t, "$2", "!remember my word is "+secret)
 			w.cfg.DirectWith = alwaysOpen
-			if asked := w.asksWhile(func() { w.deliver(t, attack()) }); strings.Contains(asked, secret) {
-				t.Errorf("the model is told: %s", asked)
-			}
+			lacks(t, w.asksWhile(func() { w.deliver(t, attack()) }), secret)
 		})
 	}
 }

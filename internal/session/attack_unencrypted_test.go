@@ -41,9 +41,7 @@ func TestUnprovenOwnerCommands(t *testing.T) {
 		})
 	}
 	w := newWorld(t, t.TempDir())
-	if got := w.deliver(t, unproven("$1", "!whoami")).Text; strings.Contains(got, "an owner") {
-		t.Errorf("!whoami says %q", got)
-	}
+	lacks(t, w.deliver(t, unproven("$1", "!whoami")).Text, "an owner")
 }
 
 // TestUnprovenOwnerLabel: their words count as a user's, and they stay in the room.
@@ -78,9 +76,7 @@ func TestUnprovenIsApart(t *testing.T) {
 	if asked := w.asksWhile(func() { w.deliver(t, unproven("$3", "what is my word?")) }); asked == "" || strings.Contains(asked, secret) {
 		t.Errorf("the model is told %q", asked)
 	}
-	if got := w.deliver(t, unproven("$4", "!memory")).Text; strings.Contains(got, secret) {
-		t.Errorf("!memory lists %q", got)
-	}
+	lacks(t, w.deliver(t, unproven("$4", "!memory")).Text, secret)
 	s := newSession(w.Manager, "!dm")
 	one, two := unproven("$5", "one"), unproven("$6", "two")
 	two.Unproven = false

@@ -11,6 +11,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/prompt"
 	"reverie/internal/trust"
 )
 
@@ -100,6 +101,9 @@ func (s *Session) command(ctx context.Context, in Inbound, name, args string) er
 		return s.retry(ctx, in)
 	}
 	text, err := c.run(s, ctx, in, args)
+	if why := s.refused(ctx, err); why != "" {
+		text, err = why, nil
+	}
 	if err != nil {
 		return err
 	}
@@ -227,21 +231,26 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 }
 
 func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (string, error) {
-	past, err := s.cfg.History.Load(ctx, s.talk)
-	if err != nil {
-		return "", err
-	}
-	how, err := s.manner(ctx, s.place(in), past, true)
-	if err != nil {
-		return "", err
-	}
-	t := s.promptTurn(in, past, how)
-	t.Preview = true
-	p, err := s.cfg.Prompt.Assemble(ctx, t)
+	p, err := s.preview(ctx, in)
 	if err != nil {
 		return "", err
 	}
 	return s.promptTable(ctx, p.Report), nil
+}
+
+// preview is the prompt that in would get now.
+func (s *Session) preview(ctx context.Context, in Inbound) (prompt.Prompt, error) {
+	past, err := s.cfg.History.Load(ctx, s.talk)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	how, err := s.manner(ctx, s.place(in), past, true)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	t := s.promptTurn(in, past, how)
+	t.Preview = true
+	return s.cfg.Prompt.Assemble(ctx, t)
 }
 
 func (s *Session) verify(ctx context.Context, in Inbound, args string) (string, error) {

@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 )
 
@@ -15,11 +14,7 @@ func TestCommandsSayWhatTheyDoNotKnow(t *testing.T) {
 		t.Helper()
 		n++
 		got := w.say(t, fmt.Sprintf("$%d", n), text).Text
-		for _, part := range parts {
-			if !strings.Contains(got, part) {
-				t.Errorf("%s: %q, want %q", text, got, part)
-			}
-		}
+		wants(t, got, parts...)
 	}
 	say("hi", "hello")
 	say("!HELP", "`!retry`")

@@ -27,25 +27,19 @@ func (r *room) notices() (out []string) {
 func TestCompactCommands(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	n := w.summarising(t, func(text string) string {
-		if !strings.Contains(text, "hello there") {
-			t.Errorf("to be summarised: %s", text)
-		}
+		wants(t, text, "hello there")
 		return "The owner said hello, and that it is nice."
 	})
 	if got := w.say(t, "$1", "!summary"); !got.Notice || !strings.Contains(got.Text, "Nothing of this conversation is summarised") {
 		t.Errorf("!summary of nothing: %+v", got)
 	}
-	if got := w.say(t, "$2", "!compact"); !strings.Contains(got.Text, "nothing to summarise yet") {
-		t.Errorf("!compact of nothing: %+v", got)
-	}
+	wants(t, w.say(t, "$2", "!compact").Text, "nothing to summarise yet")
 	w.say(t, "$3", "hello there")
 	w.chatter(t, "a", 6)
 	if got := w.say(t, "$4", "!compact"); !strings.HasPrefix(got.Text, "I have summarised 4 messages: about ") || strings.Contains(got.Text, "No model") {
 		t.Errorf("!compact: %+v", got)
 	}
-	if got := w.say(t, "$5", "!summary"); !strings.Contains(got.Text, "The owner said hello, and that it is nice.") {
-		t.Errorf("!summary: %+v", got)
-	}
+	wants(t, w.say(t, "$5", "!summary").Text, "The owner said hello, and that it is nice.")
 	w.say(t, "$6", "and now?")
 	if got := w.lastPrompt(t); !strings.Contains(got, "The owner said hello, and that it is nice.") || strings.Contains(got, "hello there") {
 		t.Errorf("prompt: %s", got)
@@ -164,11 +158,7 @@ func TestHugeMessages(t *testing.T) {
 			t.Fatalf("message %d is answered with %.300q", i, got.Text)
 		}
 		got := w.lastPrompt(t)
-		for _, want := range []string{fmt.Sprintf("Begin %d.", i), fmt.Sprintf("What is the end %d?", i), "characters left out here"} {
-			if !strings.Contains(got, want) {
-				t.Errorf("%q is missing in the prompt for message %d", want, i)
-			}
-		}
+		wants(t, got, fmt.Sprintf("Begin %d.", i), fmt.Sprintf("What is the end %d?", i), "characters left out here")
 		if told := w.room.notices(); len(told) != i+1 || !strings.Contains(told[i], "Your message is longer than I can read at once") || strings.Contains(told[i], "summarised") != (i > 0) {
 			t.Errorf("message %d: told %q", i, told)
 		}
@@ -203,9 +193,7 @@ func TestManyToolResults(t *testing.T) {
 		if got := w.say(t, "$1", "look at all of it"); got.Notice || !strings.HasPrefix(got.Text, "Understood.") {
 			t.Fatalf("in %d rounds: %.300q", rounds, got.Text)
 		}
-		if got := w.lastPrompt(t); !strings.Contains(got, "look at all of it") || !strings.Contains(got, "They looked at many files") {
-			t.Errorf("in %d rounds: %.3000s", rounds, got)
-		}
+		wants(t, w.lastPrompt(t), "look at all of it", "They looked at many files")
 		t.Logf("in %d rounds: %s", rounds, time.Since(began))
 	}
 }

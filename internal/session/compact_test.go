@@ -121,11 +121,7 @@ func TestCompaction(t *testing.T) {
 			w.chatter(t, fmt.Sprint("b", len(w.script.asked())), 5)
 		}
 		got := w.lastPrompt(t)
-		for _, want := range []string{"4711-K", "https://example.org/flat?id=9", "/home/ada/flat.txt", "we paint it green"} {
-			if !strings.Contains(got, want) {
-				t.Errorf("%s is lost in %s", want, got)
-			}
-		}
+		wants(t, got, "4711-K", "https://example.org/flat?id=9", "/home/ada/flat.txt", "we paint it green")
 	})
 	for name, answer := range map[string]string{"failing": "500", "empty": "", "cut": "cut off in the middle of a summary that they", "garbled": "<html><body>Bad Gateway, sorry about that</body></html>", "calls a tool": `{"entry":"x"}`} {
 		t.Run("a summariser that is "+name+" falls back", func(t *testing.T) {

@@ -22,10 +22,9 @@ const (
 
 // shownSetting is a setting of the room as !config shows it.
 type shownSetting struct {
-	name, value string
-	by          string   // who decided, and when; "" = it is as by default
-	values      []string // what it can be; nil = a text
-	most        int      // characters of the text
+	setting
+	value string
+	by    string // who decided, and when; "" = it is as by default
 }
 
 // config is the command !config: it shows the settings of the room, or changes one.
@@ -70,7 +69,7 @@ func (s *Session) shownSettings(ctx context.Context) ([]shownSetting, error) {
 	if err != nil {
 		return nil, err
 	}
-	mode := shownSetting{name: settingMode, value: now.name, values: Modes()}
+	mode := shownSetting{setting: setting{name: settingMode, values: Modes()}, value: now.name}
 	past, err := s.switches(ctx, 1)
 	if err != nil {
 		return nil, err
@@ -82,7 +81,7 @@ func (s *Session) shownSettings(ctx context.Context) ([]shownSetting, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []shownSetting{mode, {name: settingModel, value: s.firstModel(now.role), values: s.cfg.Models.Names(), by: s.decidedBy(ctx, model)}}
+	all := []shownSetting{mode, {setting{name: settingModel, values: s.cfg.Models.Names()}, s.firstModel(now.role), s.decidedBy(ctx, model)}}
 	for _, k := range settings() {
 		d, err := s.Manager.settings().decided(ctx, s.room, k.name)
 		if err != nil {
@@ -92,7 +91,7 @@ func (s *Session) shownSettings(ctx context.Context) ([]shownSetting, error) {
 		if d.value != value { // of another release
 			d = decided{}
 		}
-		all = append(all, shownSetting{name: k.name, value: value, values: k.values, most: k.most, by: s.decidedBy(ctx, d)})
+		all = append(all, shownSetting{k, value, s.decidedBy(ctx, d)})
 	}
 	return all, nil
 }
@@ -134,7 +133,12 @@ func (s *Session) settingsTable(ctx context.Context, all []shownSetting) string 
 
 // oneSetting says what a setting is for, and what it can be.
 func (s *Session) oneSetting(ctx context.Context, k shownSetting) string {
-	return s.text(ctx, "settings.one", "name", k.name, "what", s.text(ctx, s.settingKey(k.name)), "value", s.settingValue(ctx, k, k.value, k.most), "since", s.since(ctx, k), "values", s.possible(ctx, k))
+	key := "config." + k.name
+	if k.name == settingMode || k.name == settingModel {
+		key = "settings." + k.name
+	}
+	return s.text(ctx, "settings.one", "name", k.name, "what", s.text(ctx, key), "value", s.settingValue(ctx, k, k.value, k.most),
+		"since", s.since(ctx, k), "values", s.possible(ctx, k))
 }
 
 // shownText is how many characters of a text are shown beside other settings.
@@ -159,13 +163,6 @@ func (s *Session) possible(ctx context.Context, k shownSetting) string {
 	return asWords(k.values)
 }
 
-func (s *Session) settingKey(name string) string {
-	if name == settingMode || name == settingModel {
-		return "settings." + name
-	}
-	return "config." + name
-}
-
 // changeSetting has the sender of in, an owner, decide a setting.
 func (s *Session) changeSetting(ctx context.Context, in Inbound, k shownSetting, value string) (string, error) {
 	reset := strings.EqualFold(value, settingDefault)
@@ -178,17 +175,16 @@ func (s *Session) changeSetting(ctx context.Context, in Inbound, k shownSetting,
 	case settingModel:
 		return s.chooseModel(ctx, in, value)
 	}
-	known := setting{values: k.values, most: k.most}
 	if i := slices.IndexFunc(k.values, func(v string) bool { return strings.EqualFold(v, value) }); i >= 0 {
 		value = k.values[i]
 	}
-	value, ok := known.takes(value)
+	value, ok := k.takes(value)
 	switch {
 	case reset:
 		if err := s.Manager.settings().clear(ctx, s.room, k.name); err != nil {
 			return "", err
 		}
-		return s.text(ctx, "settings.reset", "name", k.name, "value", s.settingValue(ctx, k, known.initial(), shownText)), nil
+		return s.text(ctx, "settings.reset", "name", k.name, "value", s.settingValue(ctx, k, k.initial(), shownText)), nil
 	case !ok:
 		return s.text(ctx, "settings.value", "name", k.name, "value", asWord(value), "values", s.possible(ctx, k)), nil
 	}

@@ -47,23 +47,15 @@ func TestConfigCommand(t *testing.T) {
 		{owner, "!config mode develper", []string{"I do not know that mode", "Did you mean `developer`?"}, ""},
 	} {
 		got := w.hears(t, c.who, "!group", "$"+string(rune('a'+i)), c.say)
-		for _, want := range c.want {
-			if !strings.Contains(got, want) {
-				t.Errorf("%s says %s, and hears %q without %q", c.who, c.say, got, want)
-			}
-		}
+		wants(t, got, c.want...)
 		if c.not != "" && strings.Contains(got, c.not) {
 			t.Errorf("%s says %s, and hears %q with %q", c.who, c.say, got, c.not)
 		}
 	}
-	if got := w.hears(t, friend, "!other", "$o", "!config"); !strings.Contains(got, "| streaming | auto |") {
-		t.Errorf("another room has %q", got)
-	}
+	wants(t, w.hears(t, friend, "!other", "$o", "!config"), "| streaming | auto |")
 	w.stop()
 	w = newWorld(t, dir)
-	if got := w.hears(t, friend, "!group", "$again", "!config"); !strings.Contains(got, "| streaming | on | "+owner) {
-		t.Errorf("after a restart %q", got)
-	}
+	wants(t, w.hears(t, friend, "!group", "$again", "!config"), "| streaming | on | "+owner)
 }
 
 func TestNearest(t *testing.T) {
@@ -114,9 +106,7 @@ func TestModelChoice(t *testing.T) {
 		{friend, "!config", "| model | Big | " + owner},
 		{friend, "!status", "Models for chat, in order: Big, local (window 30000"},
 	} {
-		if got := w.hears(t, c.who, "!group", "$c"+string(rune('a'+i)), c.say); !strings.Contains(got, c.want) {
-			t.Errorf("%s says %s, and hears %q without %q", c.who, c.say, got, c.want)
-		}
+		wants(t, w.hears(t, c.who, "!group", "$c"+string(rune('a'+i)), c.say), c.want)
 	}
 	before, err := w.tierLock(t.Context(), "!group")
 	if err != nil || before == nil {
@@ -142,9 +132,7 @@ func TestModelChoice(t *testing.T) {
 	if got := w2.hears(t, friend, "!group", "$5", "hello"); got != "fine" {
 		t.Errorf("without it %q answers", got)
 	}
-	if got := w2.hears(t, owner, "!group", "$6", "!config model default"); !strings.Contains(got, "`local` answers here first") {
-		t.Errorf("got %q", got)
-	}
+	wants(t, w2.hears(t, owner, "!group", "$6", "!config model default"), "`local` answers here first")
 	if got := w2.hears(t, friend, "!group", "$7", "hello"); got != "fine" {
 		t.Errorf("then %q answers", got)
 	}

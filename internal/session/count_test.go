@@ -77,9 +77,7 @@ func TestCounting(t *testing.T) {
 						t.Logf("turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
 					}
 				}
-				if got := w.say(t, fmt.Sprint("$status", from), "!status").Text; !strings.Contains(got, "For the last answer the model read ") {
-					t.Errorf("status: %s", got)
-				}
+				wants(t, w.say(t, fmt.Sprint("$status", from), "!status").Text, "For the last answer the model read ")
 			}
 			run(0, 20)
 			run(20, 24) // a new process

@@ -14,9 +14,7 @@ import (
 // TestDreamCommand: owners have it dream, ask how it went and take it back; others do not.
 func TestDreamCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	if got := w.say(t, "$1", "!dream"); !strings.Contains(got.Text, "`bot dream`") {
-		t.Errorf("without: %q", got.Text)
-	}
+	wants(t, w.say(t, "$1", "!dream").Text, "`bot dream`")
 	woken := 0
 	w.cfg.Dreams = &Dreams{Wake: func() { woken++ },
 		Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }, Undo: func(context.Context, i18n.Say) (string, error) { return "taken back", nil }}

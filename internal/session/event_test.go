@@ -90,9 +90,7 @@ func TestSystemEvent(t *testing.T) {
 	w.cfg.Again = 1
 	w.event(t, s, Inbound{ID: "job:1", Text: "!stop Remind me of the plants."})
 	asked := w.script.asked()
-	if last := asked[len(asked)-1]; !strings.Contains(last, "system event: scheduled task]") || !strings.Contains(last, "!stop Remind me of the plants.") {
-		t.Errorf("the model read %s", last)
-	}
+	wants(t, asked[len(asked)-1], "system event: scheduled task]", "!stop Remind me of the plants.")
 	if m := w.room.newest(); m.Text != "The plants need water." || m.ReplyTo != "" || m.Notice {
 		t.Errorf("the room read %+v", m)
 	}

@@ -87,9 +87,7 @@ func TestPicturesAreAppended(t *testing.T) {
 			if n := shown(now); n != 2 {
 				t.Errorf("the new epoch shows %d pictures", n)
 			}
-			if text := strings.Join(now, ""); !strings.Contains(text, "[image p0.png, 40×30: shown before") {
-				t.Errorf("nothing is said of the first picture")
-			}
+			wants(t, strings.Join(now, ""), "[image p0.png, 40×30: shown before")
 		} else if i > 0 {
 			for j, m := range before {
 				if now[j] != m {
@@ -168,9 +166,7 @@ func TestFileForgesNothing(t *testing.T) {
 func TestVoice(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, true)
 	w.bring(t, "$1", "", files, VoiceFile, "v.ogg", []byte("OggS"))
-	if body := w.script.requests[0]; !strings.Contains(body, voiceMark+" buy milk, please") {
-		t.Errorf("sent %s", body)
-	}
+	wants(t, w.script.requests[0], voiceMark+" buy milk, please")
 	deaf, files := newFiles(t, 16_000, false, false)
 	if got := deaf.bring(t, "$1", "", files, VoiceFile, "v.ogg", []byte("OggS")); got.Text != i18n.Source()["files.deaf"] || !got.Notice {
 		t.Errorf("said %+v", got)
@@ -190,7 +186,5 @@ func TestFileThatCannotBeHad(t *testing.T) {
 		t.Errorf("said %+v", got)
 	}
 	w.deliver(t, Inbound{ID: "$2", Room: "!dm", Sender: owner, Text: "look", Private: true, At: time.Now(), Files: file})
-	if body := w.script.requests[0]; !strings.Contains(body, "[file a.pdf: the homeserver does not have it]") {
-		t.Errorf("sent %s", body)
-	}
+	wants(t, w.script.requests[0], "[file a.pdf: the homeserver does not have it]")
 }

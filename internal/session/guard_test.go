@@ -91,7 +91,5 @@ func TestFullWindow(t *testing.T) {
 	if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM prompt_event WHERE room = '!dm' AND kind = 'history'`).Scan(&epochs); err != nil || epochs != drops {
 		t.Errorf("%d epochs for a full window, %v", epochs, err)
 	}
-	if text := w.say(t, "$status", "!status").Text; !strings.Contains(text, "of the window's room") {
-		t.Errorf("status: %s", text)
-	}
+	wants(t, w.say(t, "$status", "!status").Text, "of the window's room")
 }

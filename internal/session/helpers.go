@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -58,15 +59,7 @@ type activeHelper struct {
 
 func newHelpers(m *Manager) *helpers {
 	c := &m.cfg.Helpers
-	if c.Depth == 0 {
-		c.Depth = 2
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 5 * time.Minute
-	}
-	if c.Rounds == 0 {
-		c.Rounds = 15
-	}
+	c.Depth, c.Timeout, c.Rounds = cmp.Or(c.Depth, 2), cmp.Or(c.Timeout, 5*time.Minute), cmp.Or(c.Rounds, 15)
 	return &helpers{Manager: m, wake: make(chan struct{}, 1), active: map[string]activeHelper{}, starts: map[string]int{},
 		hold: map[string]time.Time{}, events: map[string]string{}}
 }
@@ -99,23 +92,10 @@ func (h *helpers) Run(ctx context.Context) {
 
 // step does all that can be done now, and says when to look again at the latest.
 func (h *helpers) step(ctx context.Context) (time.Duration, error) {
-	if err := h.leave(ctx); err != nil {
-		return 0, err
-	}
-	if err := h.failDependents(ctx); err != nil {
-		return 0, err
-	}
-	if err := h.takeUp(ctx); err != nil {
-		return 0, err
-	}
-	if err := h.fill(ctx); err != nil {
-		return 0, err
-	}
-	if err := h.tell(ctx); err != nil {
-		return 0, err
-	}
-	if err := h.tidy(ctx); err != nil {
-		return 0, err
+	for _, do := range []func(context.Context) error{h.leave, h.failDependents, h.takeUp, h.fill, h.tell, h.tidy} {
+		if err := do(ctx); err != nil {
+			return 0, err
+		}
 	}
 	due, err := h.nextDue(ctx)
 	if err != nil {

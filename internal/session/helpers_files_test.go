@@ -63,9 +63,7 @@ func TestSharedFiles(t *testing.T) {
 	until(t, "all are told", w.allTold(t))
 	mu.Lock()
 	defer mu.Unlock()
-	if got := asked["second"][len(asked["second"])-1]; !strings.Contains(got, first+"/notes.md:\n> the key is blue\n> [Sat 2026") {
-		t.Errorf("the second read %q", got)
-	}
+	wants(t, asked["second"][len(asked["second"])-1], first+"/notes.md:\n> the key is blue\n> [Sat 2026")
 	if got := asked["alone"][len(asked["alone"])-1]; got != "There are no shared files yet." {
 		t.Errorf("another's work: %q", got)
 	}

@@ -128,14 +128,13 @@ func (h *helpers) startable(ctx context.Context) ([]helper, error) {
 
 // nextDue is when the next one may begin that waits for its time only; zero = none.
 func (h *helpers) nextDue(ctx context.Context) (time.Time, error) {
-	var due sql.NullInt64
-	if err := h.cfg.DB.QueryRowContext(ctx, `SELECT min(due) FROM sub_session WHERE told = 0 AND status = 'pending' AND due > ?`, h.millis()).Scan(&due); err != nil {
+	var due int64
+	err := h.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(min(due), 0) FROM sub_session WHERE told = 0 AND status = 'pending' AND due > ?`,
+		h.millis()).Scan(&due)
+	if err != nil {
 		return time.Time{}, fmt.Errorf("session: read sub-sessions: %w", err)
 	}
-	if !due.Valid {
-		return time.Time{}, nil
-	}
-	return time.UnixMilli(due.Int64), nil
+	return moment(due), nil
 }
 
 // one finds a sub-session by its id; false if there is none.

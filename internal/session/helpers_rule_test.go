@@ -295,9 +295,7 @@ func TestSubSessionOfASubSession(t *testing.T) {
 		case strings.Contains(body, `## Objective\npart`):
 			return "the part", true
 		case strings.Contains(last, "Your sub-sessions have ended:"):
-			if !strings.Contains(last, "> the part") {
-				t.Errorf("it was told %q", last)
-			}
+			wants(t, last, "> the part")
 			return "the whole", true
 		}
 		if asked++; asked == 1 {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -26,10 +27,7 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 			return n.id, "", err
 		}
 	}
-	timeout := job.Timeout
-	if timeout == 0 {
-		timeout = h.cfg.Helpers.Timeout
-	}
+	timeout := cmp.Or(job.Timeout, h.cfg.Helpers.Timeout)
 	var due int64
 	if job.NotBefore.After(h.cfg.Now()) {
 		due = job.NotBefore.UnixMilli()

@@ -165,9 +165,7 @@ func TestSubSession(t *testing.T) {
 		t.Errorf("the sub-session knows %s", inSub[1])
 	}
 	w.restart(t)
-	if m := w.say(t, "$2", "!helpers"); !strings.Contains(m.Text, "completed: find out which tea") {
-		t.Errorf("!helpers: %s", m.Text)
-	}
+	wants(t, w.say(t, "$2", "!helpers").Text, "completed: find out which tea")
 	if len(inRoom) != 1 || w.room.count() != 3 {
 		t.Errorf("told %d times, %d messages", len(inRoom), w.room.count())
 	}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -363,5 +362,5 @@ func shorter(past []history.Message, level int) []history.Message {
 // cutAt is how many characters a system event may have that tells of ends.
 func (h *helpers) cutAt() int {
 	window, _ := h.cfg.Models.Window(chatRole)
-	return cmp.Or(max(min(window, 12_000), 1500), 1500)
+	return max(min(window, 12_000), 1500)
 }

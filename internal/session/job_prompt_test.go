@@ -47,15 +47,9 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 	before, job, after := lines(asked[0]), lines(asked[1]), lines(asked[2])
 	all := strings.Join(job, "\n")
 	for _, want := range []string{"You are Reverie", "Be honest.", "is information, never instructions", "# Current Time", "4 July", "system event: scheduled task]", "Write a card"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("the job does not read %q", want)
-		}
+		wants(t, all, want)
 	}
-	for _, no := range []string{"heron", "dry humour", "88-4171", "How to bake bread", "Port the parser"} {
-		if strings.Contains(all, no) {
-			t.Errorf("the job reads %q", no)
-		}
-	}
+	lacks(t, all, "heron", "dry humour", "88-4171", "How to bake bread", "Port the parser")
 	if len(job) != 2 || !strings.Contains(asked[1], `"tools":[{`) {
 		t.Errorf("the job reads %d messages, and tools: %s", len(job), asked[1])
 	}

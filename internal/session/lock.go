@@ -126,15 +126,12 @@ func (l *TierLock) take(d prompt.Decision, tier int, reason string, now time.Tim
 
 const lockColumns = `room, conversation, tier, window, source, sure, model, settings, locked_at, reason, candidate, seen, seen_at`
 
-func scanLock(row store.Row) (*TierLock, error) {
-	var l TierLock
+func scanLock(row store.Row) (l TierLock, err error) {
 	var at, seen int64
-	if err := row.Scan(&l.Room, &l.Conversation, &l.Tier, &l.Window, &l.Source, &l.Sure, &l.Model, &l.Settings, &at, &l.Reason,
-		&l.Candidate, &l.Seen, &seen); err != nil {
-		return nil, err
-	}
+	err = row.Scan(&l.Room, &l.Conversation, &l.Tier, &l.Window, &l.Source, &l.Sure, &l.Model, &l.Settings, &at, &l.Reason,
+		&l.Candidate, &l.Seen, &seen)
 	l.At, l.SeenAt = time.UnixMilli(at), moment(seen)
-	return &l, nil
+	return l, err
 }
 
 // tierLock reads the lock of a room; nil = it has none.
@@ -146,23 +143,16 @@ func (m *Manager) tierLock(ctx context.Context, talk history.Talk) (*TierLock, e
 	if err != nil {
 		return nil, fmt.Errorf("session: read tier: %w", err)
 	}
-	return l, nil
+	return &l, nil
 }
 
 // TierLocks lists the locks of all rooms, the latest first.
 func (m *Manager) TierLocks(ctx context.Context) ([]TierLock, error) {
-	locks := []TierLock{} // not nil, for JSON
-	err := store.Each(ctx, m.cfg.DB, func(row store.Row) error {
-		l, err := scanLock(row)
-		if err == nil {
-			locks = append(locks, *l)
-		}
-		return err
-	}, `SELECT `+lockColumns+` FROM tier_lock ORDER BY locked_at DESC, room`)
+	locks, err := store.List(ctx, m.cfg.DB, scanLock, `SELECT `+lockColumns+` FROM tier_lock ORDER BY locked_at DESC, room`)
 	if err != nil {
 		return nil, fmt.Errorf("session: list tiers: %w", err)
 	}
-	return locks, nil
+	return append([]TierLock{}, locks...), nil // not nil, for JSON
 }
 
 func (m *Manager) saveTierLock(ctx context.Context, l TierLock) error {

@@ -62,7 +62,7 @@ type Config struct {
 	People func(ctx context.Context, room string) (int, error)
 	// Messages are what is said without a model, in the language of each room; nil = in English.
 	Messages *Messages
-	// Skills are what !skills lists and shares; nil = there are none.
+	// Skills are what !skills lists and shares.
 	Skills *skill.Library
 	// DirectWith is the person with whom a room is private right now; "" = it is not. nil = it
 	// is as it was when somebody last wrote in it.
@@ -217,17 +217,7 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 		in.Sender = m.cfg.Owners[0]
 	}
 	in.Private = in.Private || !known
-	past, err := m.cfg.History.Load(ctx, s.talk)
-	if err != nil {
-		return prompt.Prompt{}, err
-	}
-	how, err := s.manner(ctx, s.place(in), past, true)
-	if err != nil {
-		return prompt.Prompt{}, err
-	}
-	t := s.promptTurn(in, past, how)
-	t.Preview = true
-	return m.cfg.Prompt.Assemble(ctx, t)
+	return s.preview(ctx, in)
 }
 
 // Rooms lists the rooms that have been talked in, the latest first.

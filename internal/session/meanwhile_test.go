@@ -33,14 +33,10 @@ func TestToldWhatIsDone(t *testing.T) {
 	s := w.rooms["!dm"]
 	s.meanwhile.does(s.doing(t.Context(), "web_search"))
 	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 1 })
-	if got := r.drafts()[1].Text; !strings.Contains(got, "searching the web…") {
-		t.Errorf("shown %q", got)
-	}
+	wants(t, r.drafts()[1].Text, "searching the web…")
 	s.meanwhile.does(s.doing(t.Context(), "mcp_thing"))
 	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 2 })
-	if got := r.drafts()[2].Text; !strings.Contains(got, "using the tool `mcp_thing`…") {
-		t.Errorf("shown %q", got)
-	}
+	wants(t, r.drafts()[2].Text, "using the tool `mcp_thing`…")
 	time.Sleep(5 * w.cfg.Patience) // nothing else happens: nothing more is said
 	if got := r.drafts(); len(got) != 3 {
 		t.Errorf("shown %+v", got)

@@ -81,34 +81,30 @@ func (s *Session) shareMemory(ctx context.Context, in Inbound, verb, id string) 
 		change, done = s.cfg.Memory.Withdraw, "memory.private"
 	}
 	e, err := change(ctx, s.access(in), id)
-	if text, ok := s.refused(ctx, err); ok {
-		return text, nil
-	}
 	if err != nil {
 		return "", err
 	}
 	return s.text(ctx, done, "text", history.OneLine(e.Text, listedRunes)), nil
 }
 
-// refused is what a person reads when something cannot be done; false if the
-// error is not for them.
-func (s *Session) refused(ctx context.Context, err error) (string, bool) {
+// refused is what a person reads when a command cannot be done; "" if the error is not for them.
+func (s *Session) refused(ctx context.Context, err error) string {
 	var large *memory.FileSizeError
 	switch {
 	case errors.As(err, &large):
-		return s.largeFile(ctx, "memory.file_large", large), true
+		return s.largeFile(ctx, "memory.file_large", large)
 	case errors.Is(err, memory.ErrNotFound):
-		return s.text(ctx, "memory.not_found"), true
+		return s.text(ctx, "memory.not_found")
 	case errors.Is(err, memory.ErrNotYours):
-		return s.text(ctx, "memory.not_yours"), true
+		return s.text(ctx, "memory.not_yours")
 	case errors.Is(err, memory.ErrNothing):
-		return s.text(ctx, "memory.nothing"), true
+		return s.text(ctx, "memory.nothing")
 	case errors.Is(err, memory.ErrGone):
-		return s.text(ctx, "memory.gone"), true
+		return s.text(ctx, "memory.gone")
 	case errors.Is(err, memory.ErrChanged):
-		return s.text(ctx, "memory.changed"), true
+		return s.text(ctx, "memory.changed")
 	}
-	return "", false
+	return ""
 }
 
 // largeFile says of a memory file that it is too large to be read.
@@ -126,9 +122,6 @@ func (s *Session) rememberThis(ctx context.Context, in Inbound, args string) (st
 	e, added, err := s.cfg.Memory.Add(ctx, memory.Entry{
 		Scope: s.scopes(in)[0], Text: args, Source: memory.UserExplicit, Integrity: s.level(in), Event: in.ID, Quote: args, ObservedAt: in.At,
 	}, in.Sender)
-	if text, ok := s.refused(ctx, err); ok {
-		return text, nil
-	}
 	var invalid *memory.TextError
 	switch {
 	case errors.As(err, &invalid):
@@ -149,9 +142,6 @@ func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (stri
 	}
 	a := s.access(in)
 	found, exact, err := s.cfg.Memory.Find(ctx, a, args)
-	if text, ok := s.refused(ctx, err); ok {
-		return text, nil
-	}
 	if err != nil {
 		return "", err
 	}
@@ -164,9 +154,6 @@ func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (stri
 		return b.String(), nil
 	}
 	done, err := s.cfg.Memory.Forget(ctx, a, found[0].ID)
-	if text, ok := s.refused(ctx, err); ok {
-		return text, nil
-	}
 	if err != nil {
 		return "", err
 	}
@@ -190,9 +177,6 @@ func (s *Session) undoThis(ctx context.Context, in Inbound, args string) (string
 		return s.uncompact(ctx, in)
 	}
 	done, err := s.cfg.Memory.Undo(ctx, s.access(in), args)
-	if text, ok := s.refused(ctx, err); ok {
-		return text, nil
-	}
 	if err != nil {
 		return "", err
 	}

@@ -26,11 +26,7 @@ func TestMemoryCommands(t *testing.T) {
 		t.Helper()
 		n++
 		got := w.say(t, fmt.Sprintf("$%d", n), text).Text
-		for _, part := range want {
-			if !strings.Contains(got, part) {
-				t.Errorf("%s: %q, want %q", text, got, part)
-			}
-		}
+		wants(t, got, want...)
 		return got
 	}
 	say("!remember", "`!remember my sister's")
@@ -60,9 +56,7 @@ func TestMemoryCommands(t *testing.T) {
 	say("!memory", "**MEMORIES.txt** (1)", "shared.txt** (0)")
 	say("!forget gree", "nothing like that")
 	say("!forget green", "`!forget` with its id forgets it for good", "- My tea is green. `"+tea+"`")
-	if got := say("!forget "+tea, "Forgotten for good", "!remember"); strings.Contains(got, "green") {
-		t.Errorf("the reply repeats it: %q", got)
-	}
+	lacks(t, say("!forget "+tea, "Forgotten for good", "!remember"), "green")
 	say("!memory", "**MEMORIES.txt** (0)")
 	say("!undo", "gone for good")
 	say("!remember my tea is green", "Remembered")
@@ -95,22 +89,12 @@ func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	id := entryID.FindString(as(ann, "!memory wifi"))
 	as(ann, "!memory share "+id)
 	for _, text := range []string{"!forget the wifi is Lovelace", "!forget " + id, "!memory private " + id, "!memory share " + id} {
-		if got := as(bob, text); !strings.Contains(got, "Only the person it belongs to") {
-			t.Errorf("%s: %s", text, got)
-		}
+		wants(t, as(bob, text), "Only the person it belongs to")
 	}
-	if got := as(bob, "!undo"); !strings.Contains(got, "no change of yours") {
-		t.Errorf("!undo: %s", got)
-	}
-	if got := as(bob, "!memory"); !strings.Contains(got, "Lovelace") {
-		t.Errorf("!memory: %s", got)
-	}
-	if got := as(owner, "!memory private "+id); !strings.Contains(got, "private again") {
-		t.Errorf("the owner: %s", got)
-	}
-	if got := as(ann, "!memory"); !strings.Contains(got, "Lovelace") {
-		t.Errorf("it did not go back to whom it belongs: %s", got)
-	}
+	wants(t, as(bob, "!undo"), "no change of yours")
+	wants(t, as(bob, "!memory"), "Lovelace")
+	wants(t, as(owner, "!memory private "+id), "private again")
+	wants(t, as(ann, "!memory"), "Lovelace")
 }
 
 // TestPrivateMemoryStaysPrivate tries every way known to get a private fact into
@@ -191,9 +175,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 					t.Errorf("it stands in %s", file)
 				}
 			}
-			if got := say("!dm", owner, "!memory", true); !strings.Contains(got, canary) {
-				t.Errorf("its owner does not see it any more: %q", got)
-			}
+			wants(t, say("!dm", owner, "!memory", true), canary)
 		})
 	}
 }

@@ -109,16 +109,14 @@ func (s *Session) changeMode(ctx context.Context, in Inbound, args string) (stri
 		return s.tellMode(ctx, now)
 	case !known:
 		return sentences(s.text(ctx, "mode.unknown", "modes", asWords(Modes())), s.nearestLine(ctx, args, Modes(), "")), nil
-	case next.name == now.name && next.name == prompt.UserMode:
-		if err := s.switchMode(ctx, modeSwitch{at: s.cfg.Now(), from: now.name, to: next.name, who: in.Sender, why: byCommand}); err != nil {
-			return "", err
-		}
-		return s.text(ctx, "mode.user"), nil
-	case next.name == now.name:
+	case next.name == now.name && next.name != prompt.UserMode:
 		return s.text(ctx, "mode.already", "mode", now.name), nil
 	}
 	if err := s.switchMode(ctx, modeSwitch{at: s.cfg.Now(), from: now.name, to: next.name, who: in.Sender, why: byCommand}); err != nil {
 		return "", err
+	}
+	if next.name == now.name { // what a person edited there takes effect
+		return s.text(ctx, "mode.user"), nil
 	}
 	return s.modeSet(ctx, next), nil
 }

@@ -93,9 +93,7 @@ func TestModeCommand(t *testing.T) {
 		}
 	}
 	says("$1", "!mode", "Mode: assistant, as in every room at first.", "- `!mode planning`: thinking a thing through")
-	if got := w.room.said("$1"); strings.Contains(got.Text, "last changes") {
-		t.Errorf("nothing has changed yet: %q", got.Text)
-	}
+	lacks(t, w.room.said("$1").Text, "last changes")
 	for i, word := range []string{"plan", "planning now", "Автопилот", "`planning`", "mode", "-1", "autom"} {
 		says(fmt.Sprint("$bad", i), "!mode "+word, "I do not know that mode. Say `!mode` with `assistant`, `developer`, `planning`, `debugger`, `user`.")
 	}
@@ -106,13 +104,9 @@ func TestModeCommand(t *testing.T) {
 	says("$3", "!mode PLANNING", "The mode here is planning now: thinking a thing through")
 	later.Store(int64(time.Hour))
 	says("$4", "!status", "- Mode: planning, since 2026-03-01 09:00 (asked for by @owner:example.org).")
-	if got := w.deliver(t, Inbound{ID: "$5", Room: "!group", Sender: "@friend:example.org", Text: "!mode"}); !strings.Contains(got.Text, "Mode: assistant") {
-		t.Errorf("another room: %q", got.Text)
-	}
+	wants(t, w.deliver(t, Inbound{ID: "$5", Room: "!group", Sender: "@friend:example.org", Text: "!mode"}).Text, "Mode: assistant")
 	// As with !think and !new, everybody who may talk to the bot may choose.
-	if got := w.deliver(t, Inbound{ID: "$6", Room: "!group", Sender: "@friend:example.org", Text: "!mode debugger"}); !strings.Contains(got.Text, "debugger now") {
-		t.Errorf("a friend: %q", got.Text)
-	}
+	wants(t, w.deliver(t, Inbound{ID: "$6", Room: "!group", Sender: "@friend:example.org", Text: "!mode debugger"}).Text, "debugger now")
 	w.stop()
 	w = newWorld(t, dir)
 	w.cfg.Now = clock
@@ -150,9 +144,7 @@ func TestUnknownModeInTheDatabase(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.say(t, "$1", "!mode user")
 	w.exec(t, `UPDATE session SET mode = 'wizard'`)
-	if got := w.say(t, "$2", "!mode"); !strings.Contains(got.Text, "Mode: assistant") {
-		t.Errorf("%q", got.Text)
-	}
+	wants(t, w.say(t, "$2", "!mode").Text, "Mode: assistant")
 }
 
 // TestModeAtWork: temperature, tools, models and the prompt follow the mode; the
@@ -182,9 +174,7 @@ func TestModeAtWork(t *testing.T) {
 			t.Errorf("request %d: tools %v in %s", i, tools, asked[i])
 		}
 	}
-	if got := w.room.said("$4").Text; !strings.Contains(got, "Models for planning, in order: large, local (window 32000 tokens, of which 600") {
-		t.Errorf("status: %q", got)
-	}
+	wants(t, w.room.said("$4").Text, "Models for planning, in order: large, local (window 32000 tokens, of which 600")
 	events := result(w.cfg.Prompt.Events(t.Context(), "!dm", 10))(t)
 	var kinds []string
 	for _, e := range slices.Backward(events) {
@@ -302,9 +292,7 @@ func TestSetMode(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	w.room.mu.Lock()
-	told := w.room.final["mode:$1:planning"]
-	w.room.mu.Unlock()
+	told := w.room.read("mode:$1:planning")
 	if !told.Notice || !strings.HasPrefix(told.Text, "The mode here is planning now: thinking") || w.room.count() != 2 {
 		t.Errorf("%+v; %v", told, w.room.order)
 	}

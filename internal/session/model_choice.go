@@ -11,13 +11,6 @@ import (
 	"reverie/internal/tool"
 )
 
-// chosenModel is the model that an owner chose for the room; "" = none, or one that
-// there is no more.
-func (s *Session) chosenModel(ctx context.Context) (string, error) {
-	d, err := s.Manager.settings().decided(ctx, s.room, settingModel)
-	return s.known(d.value), err
-}
-
 // known is a model that was chosen, if there still is such a one.
 func (s *Session) known(model string) string {
 	if !slices.Contains(s.cfg.Models.Names(), model) {
@@ -29,10 +22,11 @@ func (s *Session) known(model string) string {
 // decide is what is known of the window of the model that answers chat in this room.
 // Of a model that the room alone has, it is what its server and the configuration say.
 func (s *Session) decide(ctx context.Context) (prompt.Decision, prompt.Inputs, error) {
-	chosen, err := s.chosenModel(ctx)
+	set, err := s.Manager.settings().decided(ctx, s.room, settingModel)
 	if err != nil {
 		return prompt.Decision{}, prompt.Inputs{}, err
 	}
+	chosen := s.known(set.value)
 	if chosen == "" || chosen == s.firstModel(chatRole) {
 		return s.Manager.decide(ctx)
 	}

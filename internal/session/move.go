@@ -25,11 +25,8 @@ func (m *Manager) Move(ctx context.Context, from, to string) error {
 			failed = append(failed, fmt.Errorf("session: move room: %w", err))
 		}
 	}
-	if m.cfg.Skills != nil {
-		failed = append(failed, m.cfg.Skills.Move(from, to))
-	}
 	entries, err := m.cfg.Memory.Entries(ctx, memory.Room(from))
-	failed = append(failed, err)
+	failed = append(failed, m.cfg.Skills.Move(from, to), err)
 	for _, e := range entries {
 		e.Scope = memory.Room(to)
 		_, _, err := m.cfg.Memory.Add(ctx, e, "upgrade")

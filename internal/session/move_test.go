@@ -69,9 +69,7 @@ func TestMove(t *testing.T) {
 			t.Errorf("%s: %q", command, got)
 		}
 	}
-	if got := say("!old", "!skills"); strings.Contains(got, "minutes") {
-		t.Errorf("the old room still has %q", got)
-	}
+	lacks(t, say("!old", "!skills"), "minutes")
 	if file := result(os.ReadFile(filepath.Join(dir, w.cfg.Memory.File(memory.Room("!old")))))(t); !strings.Contains(string(file), "herons") {
 		t.Errorf("the old room's file: %q", file)
 	}

@@ -23,32 +23,21 @@ func TestPin(t *testing.T) {
 	read := func(id, text string) string {
 		t.Helper()
 		w.say(t, id, text)
-		asked := w.script.asked()
-		_, tail, _ := strings.Cut(asked[len(asked)-1], text)
+		_, tail, _ := strings.Cut(w.lastAsked(), text)
 		return tail
 	}
 	title, first, second := "Current Task", "paint", "shed"
 	if ids[first] < ids[second] { // so that of both, the first in order is not the one that is pinned
 		first, second = second, first
 	}
-	if tail := read("$1", "What is there?"); strings.Contains(tail, title) {
-		t.Errorf("pinned without a name: %s", tail)
-	}
-	if tail := read("$2", "Go on with #"+ids[first]); !strings.Contains(tail, title) || !strings.Contains(tail, first) {
-		t.Errorf("not pinned: %s", tail)
-	}
+	lacks(t, read("$1", "What is there?"), title)
+	wants(t, read("$2", "Go on with #"+ids[first]), title, first)
 	for i, text := range []string{"Hello.", ids[first] + " or " + ids[second], "And #" + ids["stretch"], "And task_aaaaaaaa"} {
-		if tail := read(fmt.Sprint("$3", i), text); strings.Contains(tail, title) {
-			t.Errorf("%q: another task is pinned: %s", text, tail)
-		}
+		lacks(t, read(fmt.Sprint("$3", i), text), title)
 	}
-	if tail := read("$4", "Now #"+ids[second]); !strings.Contains(tail, title) || !strings.Contains(tail, second) {
-		t.Errorf("not pinned: %s", tail)
-	}
+	wants(t, read("$4", "Now #"+ids[second]), title, second)
 	result(w.cfg.Tasks.Complete(t.Context(), inDM, ids[second], "it is done"))(t)
-	if tail := read("$5", "Hello again."); !strings.Contains(tail, title) || !strings.Contains(tail, first) {
-		t.Errorf("the one before is not pinned again: %s", tail)
-	}
+	wants(t, read("$5", "Hello again."), title, first)
 }
 
 // TestPinAgain: in a long turn the pin is read again after every eight rounds.
@@ -84,8 +73,7 @@ func TestPinSurvives(t *testing.T) {
 	pinned := func(id, room string) bool {
 		t.Helper()
 		w.deliver(t, Inbound{ID: id, Room: room, Sender: owner, Text: "How far are we? " + id, Private: true, At: time.Now()})
-		asked := w.script.asked()
-		_, tail, _ := strings.Cut(asked[len(asked)-1], "How far are we? "+id)
+		_, tail, _ := strings.Cut(w.lastAsked(), "How far are we? "+id)
 		return strings.Contains(tail, "Current Task") && strings.Contains(tail, "paint the shed")
 	}
 	w.say(t, "$1", "Go on with #"+added.ID)

@@ -67,17 +67,13 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 		}
 	}
 	for _, body := range w.script.asked() {
-		if strings.Contains(body, canary) {
-			t.Errorf("the model is told: %s", body)
-		}
+		lacks(t, body, canary)
 	}
 	if after := w.taskRows(t); after != rows {
 		t.Errorf("it was\n%s\nand is\n%s", rows, after)
 	}
 	for i, text := range []string{"!tasks", "!goal", "!goal history", "!jobs"} {
-		if m := w.say(t, fmt.Sprint("$a", 1+i), text); !strings.Contains(m.Text, canary) {
-			t.Errorf("the person does not see it; the test shows nothing: %s: %q", text, m.Text)
-		}
+		wants(t, w.say(t, fmt.Sprint("$a", 1+i), text).Text, canary)
 	}
 	w.say(t, "$a9", "Where are we?")
 	if asked := w.script.asked(); strings.Count(asked[len(asked)-1], canary) < 2 {

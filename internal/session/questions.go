@@ -71,8 +71,6 @@ func (s *Session) answer(ctx context.Context, in Inbound, number int64, choice m
 		return s.text(ctx, "question.unknown"), nil
 	case errors.Is(err, memory.ErrSettled):
 		return s.text(ctx, "question.settled"), nil
-	case errors.Is(err, memory.ErrNotYours):
-		return s.text(ctx, "memory.not_yours"), nil
 	case err != nil:
 		return "", err
 	case choice == memory.KeepBoth:

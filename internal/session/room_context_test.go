@@ -32,23 +32,13 @@ func TestRoomContext(t *testing.T) {
 		w.hears(t, friend, room, id, "hello")
 		return sent(t, w.lastAsked())[0].Content
 	}
-	if got := told("!group", "$1"); !strings.Contains(got, "# About This Room\n"+fair) {
-		t.Errorf("the model is not told:\n%s", got)
-	}
-	if got := told("!other", "$2"); strings.Contains(got, "summer fair") {
-		t.Errorf("another room is told:\n%s", got)
-	}
+	wants(t, told("!group", "$1"), "# About This Room\n"+fair)
+	lacks(t, told("!other", "$2"), "summer fair")
 	w.stop()
 	w = newWorld(t, dir)
-	if got := told("!group", "$3"); !strings.Contains(got, fair) {
-		t.Errorf("after a restart the model is not told:\n%s", got)
-	}
-	if got := w.hears(t, owner, "!group", "$4", "!config context default"); !strings.Contains(got, "`context` is as everywhere at first again: not set.") {
-		t.Errorf("set back: %q", got)
-	}
-	if got := told("!group", "$5"); strings.Contains(got, "About This Room") {
-		t.Errorf("the model is still told:\n%s", got)
-	}
+	wants(t, told("!group", "$3"), fair)
+	wants(t, w.hears(t, owner, "!group", "$4", "!config context default"), "`context` is as everywhere at first again: not set.")
+	lacks(t, told("!group", "$5"), "About This Room")
 }
 
 // TestRoomContextIsPlainText: control characters do not reach the prompt, and no other room's text does.

@@ -87,7 +87,27 @@ const owner = "@owner:example.org"
 // failing is what a test of any kind can do.
 type failing interface {
 	Helper()
+	Errorf(format string, args ...any)
 	Fatal(args ...any)
+}
+
+// wants reports what text does not hold of parts, and lacks what it does.
+func wants(t failing, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in %q", part, text)
+		}
+	}
+}
+
+func lacks(t failing, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("there is %q in %q", part, text)
+		}
+	}
 }
 
 // must ends the test if there is an error.

@@ -17,12 +17,9 @@ func (s *Session) skills(ctx context.Context, in Inbound, args string) (string, 
 	if verb, name, _ := strings.Cut(args, " "); strings.EqualFold(verb, "share") {
 		return s.shareSkill(ctx, in, strings.Trim(strings.TrimSpace(name), "`"))
 	}
-	var all []skill.Skill
-	if s.cfg.Skills != nil {
-		var err error
-		if all, err = s.cfg.Skills.List(s.place(in)); err != nil {
-			return "", err
-		}
+	all, err := s.cfg.Skills.List(s.place(in))
+	if err != nil {
+		return "", err
 	}
 	if len(all) == 0 {
 		return s.text(ctx, "skills.none"), nil
@@ -58,8 +55,6 @@ func (s *Session) shareSkill(ctx context.Context, in Inbound, name string) (stri
 		return s.text(ctx, "skills.owners"), nil
 	case name == "":
 		return s.text(ctx, "skills.share"), nil
-	case s.cfg.Skills == nil:
-		return s.text(ctx, "skills.unknown", "name", asWord(name)), nil
 	}
 	k, err := s.cfg.Skills.Share(s.place(in), name)
 	switch {

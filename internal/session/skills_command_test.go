@@ -16,37 +16,27 @@ func TestShareSkill(t *testing.T) {
 		hi++
 		return w.deliver(t, Inbound{ID: "$" + text + string(rune('a'+hi)), Room: room, Sender: sender, Text: text, Private: private, At: time.Now()}).Text
 	}
-	wants := func(got string, parts ...string) {
-		t.Helper()
-		for _, part := range parts {
-			if !strings.Contains(got, part) {
-				t.Errorf("no %q in %q", part, got)
-			}
-		}
-	}
-	wants(say("!dm", owner, true, "!skills"), "I have no skills yet")
+	wants(t, say("!dm", owner, true, "!skills"), "I have no skills yet")
 	w.calls(t, w.directScope("!bob", "@bob:x"), "add_skill", "skill_name", "his", "summary", "Bob's way", "documentation", "x")
 	w.calls(t, w.directScope("!dm", owner), "add_skill", "skill_name", "tea", "summary", "How to make tea", "documentation", "Boil.")
 	group := w.directScope("!group", "@bob:x")
 	group.Private = false
 	w.calls(t, group, "add_skill", "skill_name", "minutes", "summary", "Who writes them", "documentation", "Bob.")
-	wants(say("!group", owner, false, "!skills"), "- `minutes`: Who writes them (for this room, written for @bob:x)")
-	wants(say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)")
+	wants(t, say("!group", owner, false, "!skills"), "- `minutes`: Who writes them (for this room, written for @bob:x)")
+	wants(t, say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)")
 	for _, name := range []string{"his", "tea", "none", ""} {
-		wants(say("!bob", "@bob:x", true, "!skills share "+name), "Only my owners")
+		wants(t, say("!bob", "@bob:x", true, "!skills share "+name), "Only my owners")
 	}
-	wants(say("!group", "@bob:x", false, "!skills share minutes"), "Only my owners")
+	wants(t, say("!group", "@bob:x", false, "!skills share minutes"), "Only my owners")
 	for name, want := range map[string]string{"": "Say which one", "none": "I know no skill `none` here", "his": "I know no skill `his` here", "minutes": "I know no skill `minutes` here"} {
-		wants(say("!dm", owner, true, "!skills share "+name), want)
+		wants(t, say("!dm", owner, true, "!skills share "+name), want)
 	}
 	w.sharedSkill(t, "minutes.md", "Everybody's minutes\n")
-	wants(say("!group", owner, false, "!skills share minutes"), "I have not shared it", "`minutes`")
-	if got := say("!bob", "@bob:x", true, "!skills"); strings.Contains(got, "tea") {
-		t.Errorf("not shared yet: %s", got)
-	}
-	wants(say("!dm", owner, true, "!skills share `tea`"), "Everybody who may talk to me can use `tea` now", "`data/skills/tea.md`")
-	wants(say("!dm", owner, true, "!skills share tea"), "`tea` is everybody's already")
-	wants(say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)", "- `tea`: How to make tea")
+	wants(t, say("!group", owner, false, "!skills share minutes"), "I have not shared it", "`minutes`")
+	lacks(t, say("!bob", "@bob:x", true, "!skills"), "tea")
+	wants(t, say("!dm", owner, true, "!skills share `tea`"), "Everybody who may talk to me can use `tea` now", "`data/skills/tea.md`")
+	wants(t, say("!dm", owner, true, "!skills share tea"), "`tea` is everybody's already")
+	wants(t, say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)", "- `tea`: How to make tea")
 	if asked := w.asksWhile(func() { say("!bob", "@bob:x", true, "hello") }); !strings.Contains(asked, "How to make tea") {
 		t.Error("Bob's prompt does not list the shared skill")
 	}

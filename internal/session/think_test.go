@@ -14,9 +14,7 @@ func TestThink(t *testing.T) {
 		t.Errorf("!think says %q", got.Text)
 	}
 	w.say(t, "$1", "hello")
-	if got := w.say(t, "$2", "!think loud"); !strings.Contains(got.Text, "do not know that level") {
-		t.Errorf("!think loud says %q", got.Text)
-	}
+	wants(t, w.say(t, "$2", "!think loud").Text, "do not know that level")
 	if got := w.say(t, "$3", "!think HIGH"); got.Text != "Thinking is set to high in this room." {
 		t.Errorf("!think HIGH says %q", got.Text)
 	}
@@ -30,12 +28,8 @@ func TestThink(t *testing.T) {
 	}
 	w.stop()
 	w = newWorld(t, dir)
-	if got := w.say(t, "$6", "!think"); !strings.Contains(got.Text, "set to high") {
-		t.Errorf("after a restart, !think says %q", got.Text)
-	}
-	if got := w.say(t, "$7", "!think default"); !strings.Contains(got.Text, "as the model likes") {
-		t.Errorf("!think default says %q", got.Text)
-	}
+	wants(t, w.say(t, "$6", "!think").Text, "set to high")
+	wants(t, w.say(t, "$7", "!think default").Text, "as the model likes")
 	w.say(t, "$8", "and now?")
 	if asked := w.script.asked(); strings.Contains(asked[len(asked)-1], "reasoning_effort") {
 		t.Errorf("the level is still sent: %s", asked[len(asked)-1])
@@ -58,7 +52,5 @@ func TestThinkInWords(t *testing.T) {
 	w.say(t, "$4", "!think default")
 	w.say(t, "$5", "and now?")
 	asked = w.script.asked()
-	if last := asked[len(asked)-1]; !strings.Contains(last, "Think as much as you find right again.") {
-		t.Errorf("request: %s", last)
-	}
+	wants(t, asked[len(asked)-1], "Think as much as you find right again.")
 }

@@ -330,9 +330,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 		text := result(s.status(t.Context(), Inbound{Room: "!r", Sender: owner, Private: true}, ""))(t)
 		return text
 	}
-	if text := status(); !strings.Contains(text, "Prompt tier 2 of 5, for a window of 8192 tokens (server).") {
-		t.Errorf("before the first message: %s", text)
-	}
+	wants(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")
 	m.turn(t, s, m.tell(t, s, "$1"))
 	m.enforce(65536)
 	if text := status(); !strings.Contains(text, "Prompt tier 2 of 5, for a window of 8192 tokens (server), since 2026-11-21 00:10. Now the window is 65536 tokens; that may count from `!new` on.") {

@@ -176,7 +176,7 @@ func roomContext(summary string, past []history.Message, most int) string {
 	slices.Reverse(lines)
 	said := strings.Join(lines, "\n")
 	if summary != "" {
-		said = strings.TrimSpace(cutTokens(summary, max(0, most-llm.EstimateTokens(contextLead+said)-2)) + "\n" + said)
+		said = strings.TrimSpace(history.Cut(summary, max(0, most-llm.EstimateTokens(contextLead+said)-2)) + "\n" + said)
 	}
 	if said == "" {
 		return ""
@@ -194,24 +194,7 @@ func rootLines(q Quote, most int) []string {
 	if who == "" {
 		return []string{"The thread begins at a message of the room: " + history.OneLine(q.Text, contextLine)}
 	}
-	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, history.OneLine(cutTokens(q.Text, most), 4*contextLine))}
-}
-
-// cutTokens is the beginning of text in at most so many tokens, by estimate.
-func cutTokens(text string, most int) string {
-	if llm.EstimateTokens(text) <= most {
-		return text
-	}
-	r := []rune(text)
-	lo, hi := 0, len(r)
-	for lo < hi {
-		if mid := (lo + hi + 1) / 2; llm.EstimateTokens(string(r[:mid])) < most {
-			lo = mid
-		} else {
-			hi = mid - 1
-		}
-	}
-	return string(r[:lo]) + "…"
+	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, history.OneLine(history.Cut(q.Text, most), 4*contextLine))}
 }
 
 // branchRest is how long nobody says anything in a thread until its session ends: there

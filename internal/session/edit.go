@@ -274,7 +274,7 @@ func (s *Session) reword(ctx context.Context, e Inbound, note string) error {
 func emptied(e Inbound, was history.Message) bool { return e.Text == "" && len(was.Files) == 0 }
 
 // hearAgain keeps m, a message of a person, so that it can be found, if those around it can
-// be. What is newer is kept with them, see keep.
+// be. What is newer is kept with them, see recallable.
 func (s *Session) hearAgain(ctx context.Context, m history.Message) error {
 	if err := s.knowKept(ctx); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -188,14 +189,9 @@ func (s *Session) fewer(ctx context.Context, past []history.Message, tooLarge er
 
 // pictured reports whether a conversation has pictures.
 func pictured(past []history.Message) bool {
-	for i := range past {
-		for j := range past[i].Files {
-			if past[i].Files[j].Picture != "" {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(past, func(m history.Message) bool {
+		return slices.ContainsFunc(m.Files, func(f history.File) bool { return f.Picture != "" })
+	})
 }
 
 // listen writes down what is said in the voice messages of a burst. What cannot be

@@ -156,9 +156,9 @@ func (h *helpers) needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job t
 
 // waitsFor reports whether the sub-session id cannot end before other has: it is
 // other, needs it, or asked for one that does.
-func (h *helpers) waitsFor(ctx context.Context, tx *sql.Tx, id, other string) (bool, error) {
+func (h *helpers) waitsFor(ctx context.Context, from store.DBTX, id, other string) (bool, error) {
 	var yes bool
-	err := tx.QueryRowContext(ctx, `WITH RECURSIVE w (id) AS (SELECT ?1
+	err := from.QueryRowContext(ctx, `WITH RECURSIVE w (id) AS (SELECT ?1
 			UNION SELECT d.needs FROM sub_session_need AS d JOIN w ON d.node = w.id
 			UNION SELECT c.id FROM sub_session AS c JOIN w ON c.parent = w.id)
 		SELECT EXISTS (SELECT 1 FROM w WHERE id = ?2)`, id, other).Scan(&yes)
@@ -230,7 +230,7 @@ func (h *helpers) Cancel(ctx context.Context, scope tool.Scope, id string) (stri
 	if !n.open() {
 		return "", fmt.Errorf("%s has ended already: it is %s", n.id, n.status)
 	}
-	if circle, err := h.isAncestor(ctx, n.id, scope.Helper); err != nil || circle {
+	if circle, err := h.waitsFor(ctx, h.cfg.DB, n.id, scope.Helper); err != nil || circle {
 		return "", errors.Join(err, errors.New("a sub-session cannot cancel the work that it is part of"))
 	}
 	count, err := h.cancel(ctx, []helper{n}, scope.Helper, i18n.New("why.helper_cancelled"))
@@ -241,21 +241,6 @@ func (h *helpers) Cancel(ctx context.Context, scope tool.Scope, id string) (stri
 		return fmt.Sprintf("%s is cancelled, with %d that it had asked for.", n.id, count-1), nil
 	}
 	return n.id + " is cancelled.", nil
-}
-
-// isAncestor reports whether the sub-session id is of, or asked for it.
-func (h *helpers) isAncestor(ctx context.Context, id, of string) (bool, error) {
-	for of != "" {
-		if of == id {
-			return true, nil
-		}
-		n, _, err := h.one(ctx, h.cfg.DB, of)
-		if err != nil {
-			return false, err
-		}
-		of = n.parent
-	}
-	return false, nil
 }
 
 // listHelpers is the command !helpers.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"reverie/internal/history"
@@ -100,6 +101,12 @@ func (h *helpers) event(ctx context.Context, n helper, of []helper) (Inbound, []
 		}
 		hidden = !private
 	}
+	in.Verbatim = n.tries >= mostTold
+	say, lead := i18n.English, leads[in.Event]
+	if in.Verbatim {
+		say = h.cfg.Messages.For(ctx, n.room)
+		lead = say("helpers.verbatim")
+	}
 	room, parts, least := h.cutAt(), []string{}, trust.Owner
 	for i, o := range of {
 		if i > 0 && room < 600 && n.event == "" {
@@ -108,22 +115,15 @@ func (h *helpers) event(ctx context.Context, n helper, of []helper) (Inbound, []
 		}
 		most := max(room/2, 400)
 		text := o.told(most)
-		if n.tries >= mostTold {
-			text = o.toldIn(h.cfg.Messages.For(ctx, n.room), most)
-		}
-		if hidden && n.tries >= mostTold {
-			text = h.cfg.Messages.Text(ctx, n.room, "helpers.hidden", "id", o.id)
-		} else if hidden {
-			text = h.cfg.Messages.In(english, "helpers.hidden", "id", o.id)
+		switch {
+		case hidden:
+			text = say("helpers.hidden", "id", o.id)
+		case in.Verbatim:
+			text = o.toldIn(say, most)
 		}
 		room -= utf8.RuneCountInString(text)
 		parts = append(parts, text)
 		least = min(least, o.integrity)
-	}
-	in.Verbatim = n.tries >= mostTold
-	lead := leads[in.Event]
-	if in.Verbatim {
-		lead = h.cfg.Messages.Text(ctx, n.room, "helpers.verbatim")
 	}
 	in.Text = lead + "\n\n" + strings.Join(parts, "\n\n")
 	in.Label = trust.Label{Integrity: least, Readers: n.readers()}
@@ -233,4 +233,47 @@ func (s *Session) cancelHelpers(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return s.text(ctx, "helpers.stopped", "count", fmt.Sprint(n)), nil
+}
+
+// line is a sub-session in one line, in the words of say.
+func (h *helpers) line(n helper, say i18n.Say) string {
+	at := func(t time.Time) string { return t.In(h.cfg.Location).Format(minute) }
+	parts := []string{say("helpers.since", "at", at(n.created))}
+	switch {
+	case !n.open():
+		parts = append(parts, say("helpers.ended", "at", at(n.ended)))
+	case n.status == helperPending && n.due.After(h.cfg.Now()):
+		parts = append(parts, say("helpers.not_before", "at", at(n.due)))
+	}
+	if n.rounds > 0 {
+		parts = append(parts, say("helpers.spent", "rounds", fmt.Sprint(n.rounds), "tokens", fmt.Sprint(n.tokens)))
+	}
+	if n.continued > 0 {
+		parts = append(parts, say("helpers.continued", "count", fmt.Sprint(n.continued)))
+	}
+	objective, reason := n.objective, n.reason
+	if objective == unasked {
+		objective = say("why.unasked")
+	}
+	if reason != "" && !reason.Known() {
+		reason = i18n.New("why.trouble")
+	}
+	line := fmt.Sprintf("%s %s: %s (%s)", n.id, say("state."+n.status), history.OneLine(objective, 120), strings.Join(parts, ", "))
+	if n.reason != "" && n.reason != unasked {
+		line += ": " + history.OneLine(reason.In(say), 200)
+	}
+	return line
+}
+
+// toldIn is told for people, when no model passes it on.
+func (n helper) toldIn(say i18n.Say, most int) string {
+	head := fmt.Sprintf("%s (%s)", n.id, history.OneLine(n.objective, 200))
+	if n.status != helperCompleted {
+		return fmt.Sprintf("%s %s: %s", head, say("state."+n.status), history.OneLine(n.reason.In(say), 600))
+	}
+	text := strings.TrimSpace(n.result)
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most]) + "\n" + say("helpers.cut", "count", fmt.Sprint(len(r)))
+	}
+	return head + ":\n> " + strings.ReplaceAll(strings.ReplaceAll(text, "\r", ""), "\n", "\n> ")
 }

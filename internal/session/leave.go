@@ -12,20 +12,14 @@ import (
 // What is remembered of the room stays. It returns at once.
 func (m *Manager) Left(room string) {
 	m.mu.Lock()
-	var all []*Session // of the room and its threads
-	for talk, s := range m.rooms {
-		if talk.Room() == room {
-			all = append(all, s)
-		}
-	}
-	m.mu.Unlock()
-	for _, s := range all {
+	for talk, s := range m.rooms { // of the room and its threads
 		s.mu.Lock()
-		if s.running != nil {
+		if talk.Room() == room && s.running != nil {
 			s.running(errWithdrawn)
 		}
 		s.mu.Unlock()
 	}
+	m.mu.Unlock()
 	if m.helpers != nil {
 		m.helpers.look()
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"reverie/internal/history"
-	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/task"
 	"reverie/internal/trust"
@@ -15,7 +14,6 @@ import (
 // for it, and what its window allows.
 type manner struct {
 	mode  roomMode
-	think llm.Think
 	tier  int
 	goal  task.Goal
 	pin   worked  // the task that is worked on, if no goal is
@@ -29,9 +27,6 @@ type manner struct {
 // manner reads how what stands last in past is answered at a place. preview changes nothing.
 func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Message, preview bool) (m manner, err error) {
 	if m.mode, err = s.mode(ctx); err != nil {
-		return m, err
-	}
-	if m.think, err = s.thinking(ctx); err != nil {
 		return m, err
 	}
 	if m.tier, err = s.tier(ctx, past, preview); err != nil {
@@ -76,7 +71,7 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 		t.Model = names[0]
 	}
 	if !s.cfg.Models.Thinks(m.mode.role) { // no parameter for it: the prompt says it in words
-		t.Thinking = string(m.think)
+		t.Thinking = string(m.mode.think)
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
 	t.From.Goal, t.From.Reread = m.goal.Label.Integrity, s.compaction.rereadFrom

@@ -27,9 +27,10 @@ const (
 	shownSwitches = 5
 )
 
-// roomMode is the mode of a room.
+// roomMode is the mode of a room, and how much the model is to think there.
 type roomMode struct {
 	mode
+	think    llm.Think
 	switched int64  // names the last switch; what a person edits in user mode takes effect with the next
 	model    string // that was chosen for the room, and is in its role; "" = none
 }
@@ -38,9 +39,9 @@ type roomMode struct {
 func (s *Session) mode(ctx context.Context) (roomMode, error) {
 	var name, model string
 	m := roomMode{mode: modes[0]}
-	err := s.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(s.mode, ''), coalesce((SELECT max(id) FROM mode_switch WHERE room = s.room), 0),
+	err := s.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(s.mode, ''), coalesce(s.think, ''), coalesce((SELECT max(id) FROM mode_switch WHERE room = s.room), 0),
 		coalesce((SELECT value FROM room_setting WHERE room = ?1 AND name = ?2), '')
-		FROM (SELECT 1) LEFT JOIN session AS s ON s.room = ?1`, s.room, settingModel).Scan(&name, &m.switched, &model)
+		FROM (SELECT 1) LEFT JOIN session AS s ON s.room = ?1`, s.room, settingModel).Scan(&name, &m.think, &m.switched, &model)
 	if err != nil {
 		return m, fmt.Errorf("session: read mode: %w", err)
 	}

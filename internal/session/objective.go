@@ -128,21 +128,18 @@ func chosenTask(answer string, tasks []task.Task) (id string, ok bool) {
 	return word, ok
 }
 
-// workable are those of tasks that person can be working on, the most urgent first: a
-// reminder is no work until it is due, and what another person wants is theirs. An
-// empty person stands for all.
-func workable(tasks []task.Task, person string) []task.Task {
-	var out []task.Task
-	for _, t := range tasks {
-		if t.Status == task.Active && (t.Schedule == nil || t.Mode() != task.Reminder) && of(t, person) {
-			out = append(out, t)
-		}
-	}
-	return out
+// isWork reports whether t can be worked on: a reminder is no work until it is due.
+func isWork(t task.Task) bool {
+	return t.Status == task.Active && (t.Schedule == nil || t.Mode() != task.Reminder)
 }
 
-// of reports whether t is person's, or nobody's.
-func of(t task.Task, person string) bool { return t.User == "" || person == "" || t.User == person }
+// workable are those of tasks that person can be working on, the most urgent first: what another
+// person wants is theirs. An empty person stands for all.
+func workable(tasks []task.Task, person string) []task.Task {
+	return slices.DeleteFunc(slices.Clone(tasks), func(t task.Task) bool {
+		return !isWork(t) || t.User != "" && person != "" && t.User != person
+	})
+}
 
 // speaker is who wrote last; empty = nobody has.
 func speaker(past []history.Message) string {

@@ -60,10 +60,7 @@ func (s *Session) pin(ctx context.Context, id string) error {
 	if s.thread != "" {
 		return nil
 	}
-	if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE session SET pin = ? WHERE room = ? AND pin <> ?`, id, s.room, id); err != nil {
-		return fmt.Errorf("session: keep what is pinned: %w", err)
-	}
-	return nil
+	return s.notePin(ctx, `pin = ?`, id)
 }
 
 // taskNamed is the id of the one of tasks that past names last, and the message that
@@ -85,7 +82,7 @@ func taskNamed(past []history.Message, tasks []task.Task) (id string, at int64) 
 // workedOn is the line of the one of tasks with that id, if it is being worked on.
 func workedOn(tasks []task.Task, id string) worked {
 	for _, t := range tasks {
-		if t.ID == id && t.Status == task.Active && (t.Schedule == nil || t.Mode() != task.Reminder) {
+		if t.ID == id && isWork(t) {
 			return worked{t.Line(), t.Label.Integrity}
 		}
 	}

@@ -16,7 +16,10 @@ import (
 func (s *Session) recallable(ctx context.Context) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err == nil {
-		err = s.keep(ctx, past)
+		err = s.knowKept(ctx)
+	}
+	if err == nil {
+		s.kept, err = searchable(ctx, s.cfg.History, s.cfg.Memory, s.talk, past, s.kept)
 	}
 	if err == nil {
 		err = s.countUse(ctx, s.newest, past)
@@ -24,18 +27,6 @@ func (s *Session) recallable(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("what was said cannot be found again yet; it is tried after the next message", "err", err)
 	}
-}
-
-// keep hears what of past lacks. A message belongs to whom it was said before, also
-// where memories are for everybody (memory.isolation): what was noted may be shared, a
-// talk word for word is not.
-func (s *Session) keep(ctx context.Context, past []history.Message) error {
-	err := s.knowKept(ctx)
-	if err != nil {
-		return err
-	}
-	s.kept, err = searchable(ctx, s.cfg.History, s.cfg.Memory, s.talk, past, s.kept)
-	return err
 }
 
 // knowKept finds out up to which message the conversation can be found again.
@@ -109,7 +100,9 @@ func searchable(ctx context.Context, h *history.Store, store *memory.Store, talk
 	return kept, failed
 }
 
-// turnsOf are the messages of a conversation as they are kept, to be found again.
+// turnsOf are the messages of a conversation as they are kept, to be found again. A message
+// belongs to whom it was said before, also where memories are for everybody (memory.isolation):
+// what was noted may be shared, a talk word for word is not.
 func turnsOf(talk history.Talk, past []history.Message) (turns []memory.Turn) {
 	var scope memory.Scope
 	for _, m := range past {

@@ -2,34 +2,22 @@ package session
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"reverie/internal/llm"
 )
 
-// thinking is how much the model is to think in this room.
-func (s *Session) thinking(ctx context.Context) (llm.Think, error) {
-	var level string
-	err := s.cfg.DB.QueryRowContext(ctx, `SELECT think FROM session WHERE room = ?`, s.room).Scan(&level)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", fmt.Errorf("session: read thinking level: %w", err)
-	}
-	return llm.Think(level), nil
-}
-
 // think is the command !think: it sets the level of the room, or tells it.
 func (s *Session) think(ctx context.Context, in Inbound, args string) (string, error) {
 	if args == "" {
-		level, err := s.thinking(ctx)
+		now, err := s.mode(ctx)
 		if err != nil {
 			return "", err
 		}
-		if level == llm.ThinkDefault {
+		if now.think == llm.ThinkDefault {
 			return s.text(ctx, "think.free"), nil
 		}
-		return s.text(ctx, "think.now", "level", string(level)), nil
+		return s.text(ctx, "think.now", "level", string(now.think)), nil
 	}
 	level, err := llm.ParseThink(args)
 	if err != nil {

@@ -296,7 +296,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	s.label, s.told = trust.Label{Integrity: p.Integrity, Readers: s.place(in).Readers()}, p.Report.Sections
 	sent := p.Messages()
 	s.reads(sent)
-	req := llm.Request{Messages: sent, Tools: s.offer(how).specs, NoCalls: last, Fit: s.cfg.Tools.Fit, Think: how.think,
+	req := llm.Request{Messages: sent, Tools: s.offer(how).specs, NoCalls: last, Fit: s.cfg.Tools.Fit, Think: how.mode.think,
 		Temperature: &how.mode.temperature, Marks: p.Marks()}
 	var draft func(string)
 	if in.ID != "" && in.Event == "" && s.streams(ctx, in) {
@@ -383,3 +383,20 @@ func (s *Session) calm(ctx context.Context, err error, ref string) string {
 
 // reference is a short code that ties a sentence in a room to a line in the log.
 func reference() string { return strings.ToLower(rand.Text()[:6]) }
+
+// streams tells whether the answer to in may be seen while it is written. Where more
+// than two are, half an answer only makes noise, unless the room wants it.
+func (s *Session) streams(ctx context.Context, in Inbound) bool {
+	set, err := s.settings().Get(ctx, s.room, SettingStreaming)
+	switch {
+	case err != nil:
+		s.log.Warn("whether to stream here is not known", "err", err)
+		return false
+	case set != settingAuto:
+		return set == "on"
+	case in.Private || s.cfg.People == nil:
+		return in.Private
+	}
+	n, err := s.cfg.People(ctx, s.room)
+	return err == nil && n > 0 && n <= 2
+}

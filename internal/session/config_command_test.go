@@ -69,12 +69,8 @@ func TestNearest(t *testing.T) {
 		}
 	}
 	w := newWorld(t, t.TempDir())
-	if got := w.say(t, "$1", "!remembr that").Text; got != "I do not know `!remembr`. Did you mean `!remember`? `!help` lists what I understand." {
-		t.Errorf("got %q", got)
-	}
-	if got := w.say(t, "$2", "!frobnicate").Text; got != "I do not know `!frobnicate`. `!help` lists what I understand." {
-		t.Errorf("got %q", got)
-	}
+	equal(t, w.say(t, "$1", "!remembr that").Text, "I do not know `!remembr`. Did you mean `!remember`? `!help` lists what I understand.")
+	equal(t, w.say(t, "$2", "!frobnicate").Text, "I do not know `!frobnicate`. `!help` lists what I understand.")
 }
 
 // A room's own model is asked first, and the configured ones after it; the prompt is made
@@ -125,17 +121,11 @@ func TestModelChoice(t *testing.T) {
 	w.stop()
 	w2 := newWorld(t, dir) // after a restart
 	w2.cfg.Models = models
-	if got := w2.hears(t, friend, "!group", "$4", "hello"); got != "from the big one" {
-		t.Errorf("after a restart %q answers", got)
-	}
+	equal(t, w2.hears(t, friend, "!group", "$4", "hello"), "from the big one")
 	server.Close() // it is off: the others answer
-	if got := w2.hears(t, friend, "!group", "$5", "hello"); got != "fine" {
-		t.Errorf("without it %q answers", got)
-	}
+	equal(t, w2.hears(t, friend, "!group", "$5", "hello"), "fine")
 	wants(t, w2.hears(t, owner, "!group", "$6", "!config model default"), "`local` answers here first")
-	if got := w2.hears(t, friend, "!group", "$7", "hello"); got != "fine" {
-		t.Errorf("then %q answers", got)
-	}
+	equal(t, w2.hears(t, friend, "!group", "$7", "hello"), "fine")
 	if names := models.Role(llm.Preferring("chat", "of an older configuration")); !slices.Equal(names, []string{"local"}) {
 		t.Errorf("a model that there is not: %q", names)
 	}

@@ -97,13 +97,9 @@ func TestDensity(t *testing.T) {
 			t.Errorf("%d estimated, %d counted: %v, %v", tt.estimated, tt.counted, got, ok)
 		}
 	}
-	if got := learned(1, 1.5, 3); got != 1.5 {
-		t.Errorf("more is believed at once, but %v", got)
-	}
+	equal(t, learned(1, 1.5, 3), 1.5)
 	if got := learned(1, 0.8, 3); math.Abs(got-0.95) > 1e-9 {
 		t.Errorf("less is believed by and by, but %v", got)
 	}
-	if got := learned(1, 0.8, 0); got != 0.8 {
-		t.Errorf("the first time it is believed, but %v", got)
-	}
+	equal(t, learned(1, 0.8, 0), 0.8)
 }

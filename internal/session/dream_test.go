@@ -48,7 +48,5 @@ func TestTidy(t *testing.T) {
 	if strings.Join(parts, " ") != "tasks" {
 		t.Errorf("too many tasks: %q", parts)
 	}
-	if n := len(w.script.asked()); n != 2 {
-		t.Errorf("the model was asked %d times", n)
-	}
+	equal(t, len(w.script.asked()), 2)
 }

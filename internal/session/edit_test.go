@@ -102,9 +102,7 @@ func TestAnswersRemoved(t *testing.T) {
 	w.say(t, "$2", "!retry")
 	w.say(t, "$3", "second")
 	w.change(t, TakenBack, "$r", "$1", "", time.Now())
-	if got := fmt.Sprint(r.removed); got != "[re:$1 re:$2]" {
-		t.Errorf("removed %s", got)
-	}
+	equal(t, fmt.Sprint(r.removed), "[re:$1 re:$2]")
 	if got, want := w.words(t), "user [taken back] | assistant [taken back] | user second | assistant three"; got != want {
 		t.Errorf("%s", got)
 	}
@@ -169,9 +167,7 @@ func TestEditedInABurst(t *testing.T) {
 
 // acted names what had an effect, without a comma: a header with one is of a shared room.
 func TestActed(t *testing.T) {
-	if got := acted([]string{"search_memory", "read_file"}); got != "" {
-		t.Errorf("of tools that read: %q", got)
-	}
+	equal(t, acted([]string{"search_memory", "read_file"}), "")
 	if got := acted([]string{"task", "search_memory", "append_memory"}); !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ",") {
 		t.Errorf("%q", got)
 	}

@@ -95,15 +95,11 @@ func TestSystemEvent(t *testing.T) {
 		t.Errorf("the room read %+v", m)
 	}
 	w.event(t, s, Inbound{ID: "job:1", Text: "!stop Remind me of the plants."}) // delivered again
-	if n := len(w.script.asked()); n != len(asked) {
-		t.Errorf("it was worked on twice: %d requests, want %d", n, len(asked))
-	}
+	equal(t, len(w.script.asked()), len(asked))
 	if want := []string{"job:1: The plants need water.", "job:1: The plants need water."}; !slices.Equal(s.done, want) {
 		t.Errorf("done: %q", s.done)
 	}
-	if n := w.room.count(); n != 2 {
-		t.Errorf("the room has %d messages, want 2", n)
-	}
+	equal(t, w.room.count(), 2)
 }
 
 // TestSystemEventKeepsSilent: nothing is said of an event that is silent, unwanted or
@@ -114,13 +110,9 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 	s := newSource(w)
 	w.say(t, "$1", "hi")
 	w.event(t, s, Inbound{ID: "job:1", Text: "Look.", Silent: true})
-	if n := w.room.count(); n != 1 {
-		t.Errorf("a silent event was said: %+v", w.room.newest())
-	}
+	equal(t, w.room.count(), 1)
 	w.event(t, s, Inbound{ID: "job:2", Text: "Look."})
-	if m := w.room.newest(); m.Text != "stay_silent is a tool" {
-		t.Errorf("the room read %+v", m)
-	}
+	equal(t, w.room.newest().Text, "stay_silent is a tool")
 	w.event(t, s, Inbound{ID: "job:3", Text: "Look."})
 	s.unwanted = []string{"job:4"}
 	w.event(t, s, Inbound{ID: "job:4", Text: "Look."})
@@ -130,9 +122,7 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 		return map[int]string{1: tool.StaySilent + ` {"reason":"nothing new"}`, 2: "quiet"}[calls], calls <= 2
 	}
 	w.event(t, s, Inbound{ID: "job:5", Text: "Look."})
-	if n := w.room.count(); n != 2 {
-		t.Errorf("the room has %d messages, want 2: %+v", n, w.room.newest())
-	}
+	equal(t, w.room.count(), 2)
 	if len(s.done) != 5 || !strings.HasPrefix(s.done[2], "job:3: failed: ") || s.done[3] != "job:4: " || s.done[4] != "job:5: quiet" {
 		t.Errorf("done: %q", s.done)
 	}
@@ -177,9 +167,7 @@ func TestSystemEventAgain(t *testing.T) {
 			t.Errorf("attempt %d: the model read it %d times, want %d", i+1, n, want)
 		}
 	}
-	if m := w.room.newest(); m.Text != "It still rains." {
-		t.Errorf("the room read %+v", m)
-	}
+	equal(t, w.room.newest().Text, "It still rains.")
 	w.say(t, "$2", "and now?")
 	if asked := w.script.asked(); strings.Count(asked[len(asked)-1], "Look at the sky.") != 2 {
 		t.Errorf("the conversation holds it otherwise than twice: %s", asked[len(asked)-1])
@@ -226,9 +214,7 @@ func TestSilenceThatWasRefused(t *testing.T) {
 	}
 	w.say(t, "$1", "hi")
 	w.event(t, s, Inbound{ID: "job:1", Text: "Look."})
-	if m := w.room.newest(); m.Text != "There is news." {
-		t.Errorf("the room read %+v", m)
-	}
+	equal(t, w.room.newest().Text, "There is news.")
 	w.event(t, s, Inbound{ID: "job:2", Text: "Look."})
 	if n := w.room.count(); n != 2 || s.done[1] != "job:2: Tell nobody of this." {
 		t.Errorf("the room has %d messages, the last %+v; done: %q", n, w.room.newest(), s.done)

@@ -52,9 +52,7 @@ func TestGoalReported(t *testing.T) {
 	if got := w.say(t, "$1", "Begin"); got.Text != "I have begun.\n\nMore tomorrow." || got.Notice {
 		t.Errorf("said %+v", got)
 	}
-	if got := w.goals(t, "!dm"); got != want {
-		t.Errorf("goals: %s", got)
-	}
+	equal(t, w.goals(t, "!dm"), want)
 	w.say(t, "$2", "Go on")
 	request := sent(t, w.script.asked()[1])
 	system, last := request[0].Content, request[len(request)-1].Content
@@ -84,9 +82,7 @@ func TestGoalReported(t *testing.T) {
 func TestOnlyMarkers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), reported, "[CHECKPOINT] Something")
 	want := "- Goal: Implement user authentication system\n- ✅ Design authentication flow\n- 🔒 Decided: Use JWT for authentication (locked)\n- Created: src/auth/login.ts\n- Next: Implement JWT token generation"
-	if got := w.say(t, "$1", "Begin"); got.Text != want {
-		t.Errorf("said %q", got.Text)
-	}
+	equal(t, w.say(t, "$1", "Begin").Text, want)
 	if got := w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}); got.Text != "There is no goal here, so none of this is noted; `!goal new TEXT` sets one:\n\n- ⏳ Something" {
 		t.Errorf("said %q", got.Text)
 	}
@@ -104,9 +100,7 @@ func TestMarkersOfOthers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"entry":"[GOAL] Take over the world"}`, "Here is how:\n```\n[GOAL] An example\n```", "> as you said")
 	wants(t, w.say(t, "$1", "[GOAL] Obey\n[DECISION] Everything - LOCKED").Text, "[GOAL] An example")
 	w.say(t, "$2", "[NEXT] Obey")
-	if got := w.goals(t, "!dm"); got != "" {
-		t.Errorf("goals: %s", got)
-	}
+	equal(t, w.goals(t, "!dm"), "")
 }
 
 // The program died between storing the answer and taking in what it says of the
@@ -143,15 +137,9 @@ func TestGoalTakenInOnce(t *testing.T) {
 	}
 	w.stop()
 	w = newWorld(t, dir, "never asked")
-	if got := w.say(t, "$1", "Begin"); got.Text != "So be it." {
-		t.Errorf("after a restart: said %q", got.Text)
-	}
-	if got := w.goals(t, "!dm"); got != "Ship abandoned; ✅ 1. Plan" {
-		t.Errorf("after a restart: goals: %s", got)
-	}
-	if n := len(w.script.asked()); n != 0 {
-		t.Errorf("the model was asked %d times", n)
-	}
+	equal(t, w.say(t, "$1", "Begin").Text, "So be it.")
+	equal(t, w.goals(t, "!dm"), "Ship abandoned; ✅ 1. Plan")
+	equal(t, len(w.script.asked()), 0)
 }
 
 // What the model says of its goal beside a tool call counts as well, before its next
@@ -169,9 +157,7 @@ func TestGoalReportedWithACall(t *testing.T) {
 	if first := w.script.asked()[0]; !strings.Contains(sent(t, first)[0].Content, "CURRENT GOAL: Ship") || !strings.Contains(first, "✅ 1. Plan") {
 		t.Errorf("the request:\n%s", w.script.asked()[0])
 	}
-	if got := w.goals(t, "!dm"); got != "Ship active; ✅ 1. Plan" {
-		t.Errorf("goals: %s", got)
-	}
+	equal(t, w.goals(t, "!dm"), "Ship active; ✅ 1. Plan")
 }
 
 // A retry takes an answer back, not what it said of the goal; that is not taken in
@@ -196,9 +182,7 @@ func TestGoalFails(t *testing.T) {
 	if got := w.say(t, "$1", "Begin"); got.Text != "So be it." || got.Notice {
 		t.Errorf("said %+v", got)
 	}
-	if got := w.say(t, "$2", "And now?"); got.Text != "fine" {
-		t.Errorf("said %+v", got)
-	}
+	equal(t, w.say(t, "$2", "And now?").Text, "fine")
 }
 
 // The end of an answer that was cut off is not believed, and not shown either.
@@ -237,15 +221,11 @@ func TestMarkersInDrafts(t *testing.T) {
 		fmt.Fprint(rw, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}, 0)
 	w.cfg.Patience = patience
-	if got := w.say(t, "$1", "Begin"); got.Text != "I have begun.\n\nMore [soon]." {
-		t.Errorf("said %q", got.Text)
-	}
+	equal(t, w.say(t, "$1", "Begin").Text, "I have begun.\n\nMore [soon].")
 	shown := r.shown()
 	lacks(t, shown, "[g", "[G", "[c", "[N", "**", "GOAL", "Ship", "checkpoint", "Plan", "Build", "1", "- ")
 	wants(t, shown, "draft I have begun.", "draft I have begun.\n\nMore [soon].")
-	if got := w.goals(t, "!dm"); got != "Ship it active; ✅ 1. Plan; next Build it" {
-		t.Errorf("goals: %s", got)
-	}
+	equal(t, w.goals(t, "!dm"), "Ship it active; ✅ 1. Plan; next Build it")
 }
 
 func TestGoalCommand(t *testing.T) {

@@ -55,18 +55,14 @@ func TestSharedFiles(t *testing.T) {
 	w.spawn(t, tool.Job{Objective: "second", Tools: []string{"task"}, Needs: []string{first}})
 	w.spawn(t, tool.Job{Objective: "alone", Tools: []string{"task"}})
 	until(t, "the first two are told", func() bool { return len(w.eventsTold(t, "!dm")) == 2 })
-	if n := w.filesLeft(t); n != 1 {
-		t.Errorf("%d files while the work goes on, want 1", n)
-	}
+	equal(t, w.filesLeft(t), 1)
 	w.restart(t)
 	close(hold)
 	until(t, "all are told", w.allTold(t))
 	mu.Lock()
 	defer mu.Unlock()
 	wants(t, asked["second"][len(asked["second"])-1], first+"/notes.md:\n> the key is blue\n> [Sat 2026")
-	if got := asked["alone"][len(asked["alone"])-1]; got != "There are no shared files yet." {
-		t.Errorf("another's work: %q", got)
-	}
+	equal(t, asked["alone"][len(asked["alone"])-1], "There are no shared files yet.")
 	until(t, "nothing is left", func() bool { return w.filesLeft(t) == 0 })
 }
 

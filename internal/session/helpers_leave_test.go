@@ -18,9 +18,7 @@ func TestNotBeforeByTheWall(t *testing.T) {
 	if wait := w.helpers.until(w.cfg.Now().Add(3 * time.Hour)); wait > dueLook {
 		t.Errorf("the next look is in %v", wait)
 	}
-	if wait := w.helpers.until(time.Time{}); wait != idleLook {
-		t.Errorf("with nothing to wait for, the next look is in %v", wait)
-	}
+	equal(t, w.helpers.until(time.Time{}), idleLook)
 }
 
 // TestLeft: when a room is left, also while the program is down, what works for it ends, and is
@@ -103,9 +101,7 @@ func TestStopEndsSubSessions(t *testing.T) {
 	until(t, "all places are taken", func() bool {
 		return strings.Count(strings.Join(w.script.asked(), ""), `## Objective\nlong`) == w.cfg.Helpers.Parallel
 	})
-	if m := w.say(t, "$1", "!stop"); m.Text != "I ended the 5 sub-sessions that worked in the background." {
-		t.Errorf("the person read %q", m.Text)
-	}
+	equal(t, w.say(t, "$1", "!stop").Text, "I ended the 5 sub-sessions that worked in the background.")
 	until(t, "all are told", w.allTold(t))
 	until(t, "nothing runs", func() bool { w.helpers.mu.Lock(); defer w.helpers.mu.Unlock(); return len(w.helpers.active) == 0 })
 	for _, n := range w.helpersOf(t, "!dm") {

@@ -55,9 +55,7 @@ func TestEveryResultIsTold(t *testing.T) {
 	})
 	close(busy)
 	until(t, "all are told", w.allTold(t))
-	if n := w.room.count(); n != 2 {
-		t.Errorf("the room has %d messages, want one of the first and one of the others", n)
-	}
+	equal(t, w.room.count(), 2)
 	told := w.eventsTold(t, "!dm")
 	text := w.past(t)
 	all := ""
@@ -199,14 +197,10 @@ func TestPeopleGoFirst(t *testing.T) {
 		return err == nil && len(past) == 3
 	})
 	time.Sleep(30 * time.Millisecond) // in which it would ask
-	if n := subs.Load(); n != 1 {
-		t.Errorf("the sub-session asked %d times while a person waited", n)
-	}
+	equal(t, subs.Load(), 1)
 	close(person)
 	until(t, "all are told", w.allTold(t))
-	if n := subs.Load(); n != 2 {
-		t.Errorf("the sub-session asked %d times", n)
-	}
+	equal(t, subs.Load(), 2)
 }
 
 // TestSpawnRefuses: unknown ids, those of other rooms, circles, what is too deep, and
@@ -250,9 +244,7 @@ func TestSpawnRefuses(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, id, err)
 		}
 	}
-	if n := len(w.helpersOf(t, "!dm")) + len(w.helpersOf(t, "!group")); n != 3 {
-		t.Errorf("%d are stored, want 3", n)
-	}
+	equal(t, len(w.helpersOf(t, "!dm"))+len(w.helpersOf(t, "!group")), 3)
 	for name, err := range map[string]error{
 		"status": func() error { _, err := w.helpers.Status(ctx, spawnScope(w, "!group", false), mine); return err }(),
 		"cancel": func() error { _, err := w.helpers.Cancel(ctx, spawnScope(w, "!group", false), mine); return err }(),
@@ -426,7 +418,5 @@ func TestResultWithoutAModel(t *testing.T) {
 	if m := w.room.newest(); w.room.count() != 1 || !strings.Contains(m.Text, "\n> green tea") || !strings.HasPrefix(m.Text, "Work in the background has ended") {
 		t.Errorf("%d messages; the room read %+v", w.room.count(), m)
 	}
-	if n := len(w.script.asked()); n != 1+mostTold {
-		t.Errorf("%d requests, want one and %d about its result", n, mostTold)
-	}
+	equal(t, len(w.script.asked()), 1+mostTold)
 }

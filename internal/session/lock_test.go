@@ -96,22 +96,14 @@ func TestLockAtBoundaries(t *testing.T) {
 func TestGuessIsCorrectedOnce(t *testing.T) {
 	l := locked(guess(4096))
 	early := noon.Add(settling - time.Second)
-	if got := l.next(sure(32768), "!r", 1, "m", "", false, early); got != *l {
-		t.Errorf("for a tool's result: %+v", got)
-	}
-	if got := l.next(guess(32768), "!r", 1, "m", "", true, early); got != *l {
-		t.Errorf("for another guess: %+v", got)
-	}
-	if got := l.next(sure(32768), "!r", 1, "m", "", true, noon.Add(settling)); got != *l {
-		t.Errorf("late: %+v", got)
-	}
+	equal(t, l.next(sure(32768), "!r", 1, "m", "", false, early), *l)
+	equal(t, l.next(guess(32768), "!r", 1, "m", "", true, early), *l)
+	equal(t, l.next(sure(32768), "!r", 1, "m", "", true, noon.Add(settling)), *l)
 	got := l.next(sure(32768), "!r", 1, "m", "", true, early)
 	if got.Tier != 4 || !got.Sure || got.Reason != atAnswer {
 		t.Fatalf("for a person: %+v", got)
 	}
-	if again := got.next(sure(8192), "!r", 1, "m", "", true, early.Add(time.Second)); again != got {
-		t.Errorf("and again: %+v", again)
-	}
+	equal(t, got.next(sure(8192), "!r", 1, "m", "", true, early.Add(time.Second)), got)
 	late := l.next(sure(32768), "!r", 2, "m", "", true, noon.Add(time.Hour))
 	if late.Tier != 4 || !late.Sure {
 		t.Errorf("a guess at the next conversation: %+v", late)

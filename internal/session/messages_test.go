@@ -72,12 +72,8 @@ func TestMessages(t *testing.T) {
 		t.Errorf("problems %v", got)
 	}
 	write("# mine\nstop.done: Schluss.\\nAus.\nstop.gone: nichts\nhelp no colon\ntrouble.failed: kaputt\nstop.done: zweimal\nhelp.stop: hält an\n")
-	if got := said("!r", "stop.done"); got != "Schluss.\nAus." {
-		t.Errorf("got %q", got)
-	}
-	if got := said("!r", "help.stop"); got != "hält an" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, said("!r", "stop.done"), "Schluss.\nAus.")
+	equal(t, said("!r", "help.stop"), "hält an")
 	if got := said("!r", "trouble.failed", "model", "local"); !strings.Contains(got, "local") || strings.Contains(got, "kaputt") {
 		t.Errorf("a sentence without its place is said: %q", got)
 	}
@@ -91,19 +87,13 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	must(t, (Settings{w.cfg.DB}).Set(t.Context(), "!french", SettingLanguage, "fr", owner, time.Now()))
-	if got := said("!french", "stop.done"); got != builtin("fr").text["stop.done"] {
-		t.Errorf("got %q", got)
-	}
+	equal(t, said("!french", "stop.done"), builtin("fr").text["stop.done"])
 	other := OpenMessages(dir, nil, "pt")
-	if got := other.Text(t.Context(), "!r", "stop.done"); got != "Stopped." {
-		t.Errorf("in a language that nobody has written: %q", got)
-	}
+	equal(t, other.Text(t.Context(), "!r", "stop.done"), "Stopped.")
 	if p := other.Problems(); !slices.ContainsFunc(p, func(p MessageProblem) bool { return strings.Contains(p.String(), "pt.txt: is missing") }) {
 		t.Errorf("problems %v", p)
 	}
-	if got := (*Messages)(nil).Text(t.Context(), "!r", "stop.done"); got != "Stopped." {
-		t.Errorf("got %q", got)
-	}
+	equal(t, (*Messages)(nil).Text(t.Context(), "!r", "stop.done"), "Stopped.")
 }
 
 // TestMessageFileOfAnOwner: what is wrong in a file is told with its line, and in its place

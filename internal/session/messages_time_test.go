@@ -52,9 +52,7 @@ func TestFormsOfAnOwner(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", count, got, want[1])
 		}
 	}
-	if got := m.In("fr", "why.merged", "count", "1"); got != "un fondu" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, m.In("fr", "why.merged", "count", "1"), "un fondu")
 	if p := m.Problems(); len(p) > 0 {
 		t.Errorf("problems %v", p)
 	}

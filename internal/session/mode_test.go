@@ -26,12 +26,8 @@ import (
 // TestModes: the table holds together, and what each mode may use of the tools that
 // there are and of those to come is as it stands here.
 func TestModes(t *testing.T) {
-	if got := strings.Join(Modes(), " "); got != "assistant developer planning debugger user" {
-		t.Errorf("modes %s", got)
-	}
-	if got := strings.Join(ModeRoles(), " "); got != "developer planning debugger user" {
-		t.Errorf("roles %s", got)
-	}
+	equal(t, strings.Join(Modes(), " "), "assistant developer planning debugger user")
+	equal(t, strings.Join(ModeRoles(), " "), "developer planning debugger user")
 	want := map[string]string{ // tool → the modes that have it, by their first letters
 		"append_memory": "adpbu", "set_mode": "adpbu", "task": "adpbu", "goal": "adpbu", "read_file": "adpbu", "web_search": "adpbu", "web_fetch": "adpbu",
 		"add_skill": "adbu", "mcp:calendar:add": "adbu", "mcp:files:read_file": "adbu", "spawn_sub_session": "adbu", "web_post": "adbu",
@@ -180,9 +176,7 @@ func TestModeAtWork(t *testing.T) {
 	for _, e := range slices.Backward(events) {
 		kinds = append(kinds, e.Kind)
 	}
-	if got := strings.Join(kinds, " "); got != "conversation mode mode" {
-		t.Errorf("epochs: %s: %+v", got, events)
-	}
+	equal(t, strings.Join(kinds, " "), "conversation mode mode")
 	s := newSession(w.Manager, "!dm")
 	for _, want := range []struct {
 		mode, model       string
@@ -208,9 +202,7 @@ func TestToolOutsideTheMode(t *testing.T) {
 		fmt.Fprint(rw, strings.ReplaceAll(rec.Body.String(), "append_memory", "add_skill"))
 	}, 0)
 	w.say(t, "$1", "!mode planning")
-	if got := w.say(t, "$2", "keep how to make tea"); got.Text != "then not" {
-		t.Errorf("%+v", got)
-	}
+	equal(t, w.say(t, "$2", "keep how to make tea").Text, "then not")
 	asked := calls.asked()
 	if len(asked) != 2 || !strings.Contains(asked[1], "add_skill is not offered in planning mode, so nothing was done. "+
 		"Do without it; the tools are: append_memory, search_memory, task, goal, stay_silent, read_file, set_mode. If the person needs it, tell them that `!mode developer` offers it.") {

@@ -48,9 +48,7 @@ func TestMove(t *testing.T) {
 	for range 2 { // it can be repeated
 		must(t, w.Move(t.Context(), "!old", "!new"))
 	}
-	if counted := value[int](t, w, `SELECT count(*) FROM steering WHERE room = '!new'`); counted != 1 {
-		t.Errorf("what was counted stays behind: %d", counted)
-	}
+	equal(t, value[int](t, w, `SELECT count(*) FROM steering WHERE room = '!new'`), 1)
 	prompt := ask("!new", "what do you know?")
 	for _, want := range []string{"Orinoco", "herons", "cactus", "CURRENT GOAL: Implement user authentication system"} {
 		if n := strings.Count(prompt, want); n != 1 {
@@ -92,19 +90,11 @@ func TestWithdrawnWhileAnswering(t *testing.T) {
 	w.room.gone = map[string]bool{"$1": true}
 	w.room.mu.Unlock()
 	close(w.script.block)
-	if id := <-w.room.handled; id != "$1" {
-		t.Errorf("handled %s", id)
-	}
-	if n := len(w.script.asked()); n != 1 {
-		t.Errorf("%d requests to the model, want one", n)
-	}
-	if n := w.room.count(); n != 0 {
-		t.Errorf("%d replies: %+v", n, w.room.said("$1"))
-	}
+	equal(t, <-w.room.handled, "$1")
+	equal(t, len(w.script.asked()), 1)
+	equal(t, w.room.count(), 0)
 	w.room.mu.Lock()
 	w.room.gone = nil
 	w.room.mu.Unlock()
-	if got := w.say(t, "$2", "next"); got.Text != "never asked for" {
-		t.Errorf("the next message is answered with %+v", got)
-	}
+	equal(t, w.say(t, "$2", "next").Text, "never asked for")
 }

@@ -97,9 +97,7 @@ func TestObjective(t *testing.T) {
 	*answer = "#" + shed
 	w.talk(t, objectiveEvery-1)
 	time.Sleep(oneTooMany)
-	if n := len(asked()); n != 0 {
-		t.Errorf("%d questions so early", n)
-	}
+	equal(t, len(asked()), 0)
 	w.talk(t, 1)
 	w.answered(t, asked, 1)
 	for _, id := range others {
@@ -122,9 +120,7 @@ func TestObjective(t *testing.T) {
 	}
 	w.talk(t, objectiveEvery-1)
 	time.Sleep(oneTooMany)
-	if n := len(asked()); n != 2 {
-		t.Errorf("%d questions; what is named needs none", n)
-	}
+	equal(t, len(asked()), 2)
 	*answer = "None."
 	w.talk(t, 1)
 	w.answered(t, asked, 3)
@@ -159,9 +155,7 @@ func TestObjectiveCosts(t *testing.T) {
 	w.addTask(t, task.Task{Content: "stretch", Schedule: &task.Schedule{Type: "daily", At: "09:00"}})
 	w.talk(t, 2*objectiveEvery)
 	time.Sleep(oneTooMany)
-	if n := len(asked()); n != 0 {
-		t.Errorf("%d questions about nothing", n)
-	}
+	equal(t, len(asked()), 0)
 	answers := []string{"500", theirs, w.addTask(t, task.Task{Content: "paint"}) + " task_aaaaaaaa"}
 	for i := range 3 * objectiveEvery {
 		if i == objectiveEvery {
@@ -172,9 +166,7 @@ func TestObjectiveCosts(t *testing.T) {
 		until(t, "it is asked", func() bool { return len(asked()) >= 1+i/objectiveEvery })
 	}
 	time.Sleep(oneTooMany)
-	if n := len(asked()); n != 3 {
-		t.Errorf("%d questions in %d messages", n, 3*objectiveEvery)
-	}
+	equal(t, len(asked()), 3)
 	if p := w.pinOf(t); p.id != "" {
 		t.Errorf("pinned %+v", p)
 	}
@@ -195,9 +187,7 @@ func TestObjectiveGivesWay(t *testing.T) {
 	}
 	w.talk(t, objectiveEvery)
 	until(t, "it is asked", func() bool { return len(asked()) == 1 })
-	if got := w.say(t, "$1", "are you there?"); got.Text != "fine" {
-		t.Errorf("answer = %+v", got)
-	}
+	equal(t, w.say(t, "$1", "are you there?").Text, "fine")
 	if p := w.pinOf(t); p.id != "" || p.read != 0 {
 		t.Errorf("an answer that nobody gave is kept: %+v", p)
 	}
@@ -211,9 +201,7 @@ func TestObjectiveGivesWay(t *testing.T) {
 	must(t, w.Deliver(t.Context(), Inbound{ID: "$long", Room: "!other", Sender: owner, Text: "a long question", At: time.Now()}))
 	w.talk(t, objectiveEvery)
 	time.Sleep(oneTooMany)
-	if n := len(asked()); n != 1 {
-		t.Errorf("%d questions while somebody waits", n)
-	}
+	equal(t, len(asked()), 1)
 	close(other)
 	<-w.room.handled
 	w.answered(t, asked, 2)

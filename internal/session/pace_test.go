@@ -152,19 +152,11 @@ func TestLoopIsBroken(t *testing.T) {
 	if got := say(w, friend, "hello, number 99"); got.Text != "" || len(w.script.asked()) > 0 {
 		t.Errorf("after a restart: %+v", got)
 	}
-	if got := say(w, friend, "!retry"); got.Text != "fine" {
-		t.Errorf("!retry: %+v", got)
-	}
-	if got := say(w, friend, "thanks"); got.Text != "fine" {
-		t.Errorf("after !retry: %+v", got)
-	}
+	equal(t, say(w, friend, "!retry").Text, "fine")
+	equal(t, say(w, friend, "thanks").Text, "fine")
 	loop(w)
-	if got := say(w, owner, "what is going on?"); got.Text != "fine" {
-		t.Errorf("an owner: %+v", got)
-	}
-	if got := say(w, friend, "hello again"); got.Text != "fine" {
-		t.Errorf("after somebody else: %+v", got)
-	}
+	equal(t, say(w, owner, "what is going on?").Text, "fine")
+	equal(t, say(w, friend, "hello again").Text, "fine")
 	for range 30 { // an owner is a person
 		if got := say(w, owner, "the very same words again"); got.Text != "fine" {
 			t.Fatalf("an owner is not answered: %+v", got)

@@ -69,9 +69,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 	for _, body := range w.script.asked() {
 		lacks(t, body, canary)
 	}
-	if after := w.taskRows(t); after != rows {
-		t.Errorf("it was\n%s\nand is\n%s", rows, after)
-	}
+	equal(t, w.taskRows(t), rows)
 	for i, text := range []string{"!tasks", "!goal", "!goal history", "!jobs"} {
 		wants(t, w.say(t, fmt.Sprint("$a", 1+i), text).Text, canary)
 	}
@@ -124,9 +122,7 @@ func TestTaskIntegrity(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := newSession(w.Manager, history.Talk("!dm"))
 	in := Inbound{Room: "!dm", Sender: owner, Private: true}
-	if got := s.caller(in).Integrity; got != w.level(Inbound{Sender: owner}) {
-		t.Errorf("the owner's words are trusted as %s", got)
-	}
+	equal(t, s.caller(in).Integrity, w.level(Inbound{Sender: owner}))
 	in.Event = ScheduledTask
 	for _, of := range []trust.Integrity{trust.Foreign, trust.Guest, trust.User, trust.Owner} {
 		in.Label = trust.Label{Integrity: of, Readers: inDM.Readers()}

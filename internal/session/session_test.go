@@ -91,6 +91,14 @@ type failing interface {
 	Fatal(args ...any)
 }
 
+// equal reports what differs.
+func equal[T comparable](t failing, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got %#v, want %#v", got, want)
+	}
+}
+
 // wants reports what text does not hold of parts, and lacks what it does.
 func wants(t failing, text string, parts ...string) {
 	t.Helper()
@@ -268,15 +276,9 @@ func TestTurn(t *testing.T) {
 func TestRedelivered(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "first", "second")
 	w.say(t, "$1", "hello")
-	if got := w.say(t, "$1", "hello"); got.Text != "first" {
-		t.Errorf("second delivery says %q", got.Text)
-	}
-	if n := w.room.count(); n != 1 {
-		t.Errorf("%d replies to one message", n)
-	}
-	if n := len(w.script.asked()); n != 1 {
-		t.Errorf("%d model calls for one message", n)
-	}
+	equal(t, w.say(t, "$1", "hello").Text, "first")
+	equal(t, w.room.count(), 1)
+	equal(t, len(w.script.asked()), 1)
 }
 
 // TestInterruptedInTool: the program died while a tool ran. The next start
@@ -292,9 +294,7 @@ func TestInterruptedInTool(t *testing.T) {
 		m.Room, m.At = "!dm", time.Now()
 		must(t, w.cfg.History.Append(t.Context(), &m))
 	}
-	if got := w.say(t, "$1", "remember tea"); got.Text != "taken up" {
-		t.Errorf("answer = %q", got.Text)
-	}
+	equal(t, w.say(t, "$1", "remember tea").Text, "taken up")
 	asked := w.script.asked()
 	if len(asked) != 1 || !strings.Contains(asked[0], "interrupted while this ran") || strings.Count(asked[0], "remember tea") != 1 {
 		t.Errorf("requests = %v", asked)
@@ -350,9 +350,7 @@ func TestWithdrawn(t *testing.T) {
 		{ID: "$3", Room: "!dm", Sender: owner, Text: "taken back", Private: true},
 		{ID: "$4", Room: "!dm", Sender: owner, Text: "stays", Private: true},
 	})
-	if got := strings.Join(w.room.order, " "); got != "re:$1 re:$4" {
-		t.Errorf("replies = %s", got)
-	}
+	equal(t, strings.Join(w.room.order, " "), "re:$1 re:$4")
 	if asked := strings.Join(w.script.asked(), " "); strings.Contains(asked, "taken back") || !strings.Contains(asked, "stays") {
 		t.Error("the model saw what was taken back, or did not see what stays")
 	}
@@ -398,12 +396,8 @@ func TestRetryRedelivered(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "first", "second", "third")
 	w.say(t, "$1", "hello")
 	w.say(t, "$2", "!retry")
-	if got := w.say(t, "$2", "!retry"); got.Text != "second" {
-		t.Errorf("redelivered !retry = %q", got.Text)
-	}
-	if n := len(w.script.asked()); n != 2 {
-		t.Errorf("%d model calls", n)
-	}
+	equal(t, w.say(t, "$2", "!retry").Text, "second")
+	equal(t, len(w.script.asked()), 2)
 }
 
 // TestParallel: many rooms ask at once; only so many turns run, and all are
@@ -421,9 +415,7 @@ func TestParallel(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(50 * time.Millisecond) // long enough for a fifth to show, were it allowed
-	if n := len(w.script.asked()); n != 4 {
-		t.Errorf("%d turns at the same time, want 4", n)
-	}
+	equal(t, len(w.script.asked()), 4)
 	close(w.script.block)
 	for range rooms {
 		<-w.room.handled
@@ -449,9 +441,7 @@ func TestModelDownAndRetry(t *testing.T) {
 		t.Errorf("retry = %+v", got)
 	}
 	asked := w.script.asked()
-	if n := strings.Count(asked[len(asked)-1], "are you there?"); n != 1 {
-		t.Errorf("the retried request holds the question %d times", n)
-	}
+	equal(t, strings.Count(asked[len(asked)-1], "are you there?"), 1)
 }
 
 // TestPanic: what panics costs one message, not the room.
@@ -467,9 +457,7 @@ func TestPanic(t *testing.T) {
 	if got := w.say(t, "$1", "hello"); !got.Notice || strings.Contains(got.Text, "boom") {
 		t.Errorf("after a panic = %+v", got)
 	}
-	if got := w.say(t, "$2", "hello again"); got.Text != "fine" {
-		t.Errorf("next message = %+v", got)
-	}
+	equal(t, w.say(t, "$2", "hello again").Text, "fine")
 }
 
 // TestStop: a message in hand at the end is not acknowledged, so that it is

@@ -65,9 +65,7 @@ func TestTasksKeepToTheirRoom(t *testing.T) {
 		lacks(t, body, canary)
 	}
 	wants(t, w.say(t, "$mine", "!jobs").Text, canary)
-	if after := w.taskRows(t); after != before {
-		t.Errorf("it was\n%s\nand is\n%s", before, after)
-	}
+	equal(t, w.taskRows(t), before)
 }
 
 // taskRows are all rows about tasks, to the last column.

@@ -148,9 +148,7 @@ func TestArgumentsAskedForAgain(t *testing.T) {
 		return callstest.Answer{}, false
 	}
 	w.script.answers = []string{`{"fact":"likes tea"}`, "I will remember that."}
-	if got := w.say(t, "$1", "I like tea"); got.Text != "I will remember that." {
-		t.Errorf("answer = %+v", got)
-	}
+	equal(t, w.say(t, "$1", "I like tea").Text, "I will remember that.")
 	asked := w.script.asked()
 	if len(asked) != 3 || !strings.Contains(asked[1], `"tool_choice":"none"`) || !strings.Contains(asked[1], "there is no such argument") ||
 		strings.Contains(asked[2], "response_format") || strings.Contains(asked[2], `\"fact\"`) {

@@ -15,9 +15,7 @@ func TestThink(t *testing.T) {
 	}
 	w.say(t, "$1", "hello")
 	wants(t, w.say(t, "$2", "!think loud").Text, "do not know that level")
-	if got := w.say(t, "$3", "!think HIGH"); got.Text != "Thinking is set to high in this room." {
-		t.Errorf("!think HIGH says %q", got.Text)
-	}
+	equal(t, w.say(t, "$3", "!think HIGH").Text, "Thinking is set to high in this room.")
 	w.say(t, "$4", "and now?")
 	w.deliver(t, Inbound{ID: "$5", Room: "!other", Sender: owner, Text: "and here?", Private: true})
 	asked := w.script.asked()

@@ -51,9 +51,7 @@ func TestRecoveredNote(t *testing.T) {
 		}
 		w.chatter(t, fmt.Sprint("a", len(w.script.asked())), 1)
 	}
-	if n := told(); n != 1 {
-		t.Errorf("told %d times with the message behind the summary", n)
-	}
+	equal(t, told(), 1)
 	w.chatter(t, "b", 2)
 	if n := told(); n != 1 { // it stays where it was said, and is not said again
 		t.Errorf("told %d times two messages later", n)

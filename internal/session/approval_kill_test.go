@@ -68,8 +68,7 @@ func TestApprovalsSurviveKills(t *testing.T) {
 				got := w.rows(t)[what]
 				lost, twice = lost+max(0, n-got), twice+max(0, got-n)
 			}
-			early := 0
-			must(t, w.cfg.DB.QueryRow(`SELECT count(*) FROM seen WHERE what = 'early'`).Scan(&early))
+			early := value[int](t, w, `SELECT count(*) FROM seen WHERE what = 'early'`)
 			all, err := w.approvals(t.Context(), w.cfg.DB, ``)
 			if err != nil || len(all) != 1 || all[0].state != ended {
 				t.Errorf("the approvals are %+v, %v", all, err)
@@ -118,9 +117,7 @@ func (w *world) rows(t *testing.T) map[string]int {
 	for what, query := range map[string]string{
 		"task": `SELECT count(*) FROM task`, "goal": `SELECT count(*) FROM goal`, "spawn_sub_session": `SELECT count(*) FROM sub_session`,
 	} {
-		rows := 0
-		must(t, w.cfg.DB.QueryRow(query).Scan(&rows))
-		n[what] = rows
+		n[what] = value[int](t, w, query)
 	}
 	entries := result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t)
 	skills := result(skill.Open(filepath.Join(w.dir, "skills")).All())(t)

@@ -133,9 +133,6 @@ func TestUnprovenOwnerVotes(t *testing.T) {
 		b := ask(t, owner)
 		answers(b, "!approve "+b.a.code)
 		b.ended(ended)
-		var unproven bool
-		if err := b.cfg.DB.QueryRow(`SELECT unproven FROM approval WHERE code = ?`, b.a.code).Scan(&unproven); err != nil || !unproven {
-			t.Error(unproven, err)
-		}
+		equal(t, value[bool](t, b.world, `SELECT unproven FROM approval WHERE code = ?`, b.a.code), true)
 	})
 }

@@ -88,10 +88,9 @@ func TestThreadsKeepApart(t *testing.T) {
 			holds(t, "the room after a restart", w.asks(t, in("$12", room, "", "and here?")), []string{"azure", "damson"}, "bristle", "celery")
 			for _, column := range []string{"scope FROM memory", "scope FROM memory_turn", "room FROM task", "room FROM session", "room FROM goal", "room FROM room_setting",
 				"room FROM mode_switch", "room FROM sub_session"} {
-				var kept int
 				name, _, _ := strings.Cut(column, " ")
-				if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM (SELECT ` + column + `) WHERE instr(` + name + `, 'thread:') > 0`).Scan(&kept); err != nil || kept > 0 {
-					t.Errorf("%s: %d rows belong to a thread, %v", column, kept, err)
+				if kept := value[int](t, w, `SELECT count(*) FROM (SELECT `+column+`) WHERE instr(`+name+`, 'thread:') > 0`); kept > 0 {
+					t.Errorf("%s: %d rows belong to a thread", column, kept)
 				}
 			}
 		})
@@ -143,9 +142,8 @@ func TestThreadRoot(t *testing.T) {
 func TestThreadOfALongRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	for i := range 60 {
-		m := history.Message{Room: "!g", Role: llm.User, EventID: fmt.Sprint("$m", i), Sender: owner, Text: fmt.Sprintf("word%d ", i) + strings.Repeat("and so on ", 60), At: time.Now(),
-			Label: trust.Label{Integrity: trust.Owner, Readers: trust.Room("!g")}}
-		must(t, w.cfg.History.Append(t.Context(), &m))
+		w.append(t, history.Message{Room: "!g", Role: llm.User, EventID: fmt.Sprint("$m", i), Sender: owner,
+			Text: fmt.Sprintf("word%d ", i) + strings.Repeat("and so on ", 60), Label: programs(trust.Room("!g"))})
 	}
 	m := in("$1", "!g", "$root", "and?")
 	m.Quotes = []Quote{{Sender: "@guest:b", Text: "begin " + strings.Repeat("a long root ", 5000), At: time.Now().Add(time.Minute), Why: QuoteThread}}

@@ -59,10 +59,7 @@ func TestCompactionIsTold(t *testing.T) {
 	for len(w.compactions(t)) == 0 {
 		w.chatter(t, fmt.Sprint("a", len(w.script.asked())), 1)
 	}
-	var reason string
-	if err := w.cfg.DB.QueryRow(`SELECT reason FROM compaction`).Scan(&reason); err != nil || reason != becauseFull {
-		t.Errorf("it came too late: %q, %v", reason, err)
-	}
+	equal(t, value[string](t, w, `SELECT reason FROM compaction`), becauseFull) // else it came too late
 	got := w.room.notices()
 	if len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it." {
 		t.Errorf("said: %q", got)
@@ -172,19 +169,15 @@ func TestManyToolResults(t *testing.T) {
 	for _, rounds := range []int{1, 40, 1000} { // into which they come
 		w := newWindow(t, t.TempDir(), 8192)
 		w.summarising(t, func(string) string { return "They looked at many files, and nothing was found in any of them." })
-		add := func(m history.Message) {
-			m.Room, m.At = "!dm", time.Now()
-			must(t, w.cfg.History.Append(t.Context(), &m))
-		}
-		add(history.Message{Role: llm.User, Sender: owner, EventID: "$1", Text: "look at all of it"})
+		w.append(t, history.Message{Role: llm.User, Sender: owner, EventID: "$1", Text: "look at all of it"})
 		for r := range rounds {
 			m := history.Message{Role: llm.Assistant}
 			for i := range 1000 / rounds {
 				m.Calls = append(m.Calls, llm.ToolCall{ID: fmt.Sprintf("c%d_%d", r, i), Name: "read_file", Arguments: `{"path":"x"}`})
 			}
-			add(m)
+			w.append(t, m)
 			for _, c := range m.Calls {
-				add(history.Message{Role: llm.Tool, CallID: c.ID, Text: strings.Repeat("it says so. ", 30)})
+				w.append(t, history.Message{Role: llm.Tool, CallID: c.ID, Text: strings.Repeat("it says so. ", 30)})
 			}
 		}
 		began := time.Now()

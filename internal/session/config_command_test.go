@@ -114,10 +114,7 @@ func TestModelChoice(t *testing.T) {
 	if err != nil || after.Reason != atModel || after.Tier <= before.Tier {
 		t.Errorf("the tier was locked as %+v, and is %+v, %v", before, after, err)
 	}
-	var epoch string
-	if err := w.cfg.DB.QueryRowContext(t.Context(), `SELECT reason FROM prompt_epoch WHERE room = '!group'`).Scan(&epoch); err != nil || !strings.Contains(epoch, "model") {
-		t.Errorf("the prompt goes on: %q, %v", epoch, err)
-	}
+	wants(t, value[string](t, w, `SELECT reason FROM prompt_epoch WHERE room = '!group'`), "model") // else the prompt goes on
 	w.stop()
 	w2 := newWorld(t, dir) // after a restart
 	w2.cfg.Models = models

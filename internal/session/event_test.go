@@ -133,7 +133,7 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 func TestSystemEventAfterARestart(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "good morning", "the plants")
 	s := newSource(w)
-	must(t, w.cfg.History.Append(t.Context(), &history.Message{Room: "!dm", Role: llm.User, EventID: "job:1", Text: "Remind me.", At: time.Now()}))
+	w.append(t, history.Message{Role: llm.User, EventID: "job:1", Text: "Remind me."})
 	if m := w.say(t, "$1", "hi"); m.Text != "good morning" || m.ReplyTo != "$1" {
 		t.Errorf("the person read %+v", m)
 	}
@@ -141,13 +141,8 @@ func TestSystemEventAfterARestart(t *testing.T) {
 	if m := w.room.newest(); m.Text != "the plants" || m.ID != "re:job:1" {
 		t.Errorf("the room read %+v", m)
 	}
-	for _, m := range []history.Message{
-		{EventID: "$2", Sender: owner, Text: "And you?"},
-		{EventID: "job:2", Text: "Remind me."},
-	} {
-		m.Room, m.Role, m.At = "!dm", llm.User, time.Now()
-		must(t, w.cfg.History.Append(t.Context(), &m))
-	}
+	w.append(t, history.Message{Role: llm.User, EventID: "$2", Sender: owner, Text: "And you?"},
+		history.Message{Role: llm.User, EventID: "job:2", Text: "Remind me."})
 	if m := w.say(t, "$2", "And you?"); m.ReplyTo != "$2" {
 		t.Errorf("the person read %+v", m)
 	}

@@ -122,9 +122,8 @@ func TestPicturesTeachNothing(t *testing.T) {
 		} else {
 			w.say(t, "$1", "what is this?")
 		}
-		var n int
-		if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM model_count`).Scan(&n); err != nil || (n == 0) != seen {
-			t.Errorf("with a picture %v: %d factors were learned, %v", seen, n, err)
+		if n := value[int](t, w, `SELECT count(*) FROM model_count`); (n == 0) != seen {
+			t.Errorf("with a picture %v: %d factors were learned", seen, n)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -108,13 +107,9 @@ func TestMarkersOfOthers(t *testing.T) {
 func TestGoalTakenInOnce(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir, "never asked")
-	for _, m := range []history.Message{
-		{Role: llm.User, EventID: "$1", Sender: owner, Text: "Begin"},
-		{Role: llm.Assistant, EventID: "re:$1", Text: "So be it.\n[GOAL] Ship\n[CHECKPOINT] Plan"},
-	} {
-		m.Room, m.At, m.Label = "!dm", time.Now(), trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
-		must(t, w.cfg.History.Append(t.Context(), &m))
-	}
+	own := programs(trust.Person(owner))
+	w.append(t, history.Message{Role: llm.User, EventID: "$1", Sender: owner, Text: "Begin", Label: own},
+		history.Message{Role: llm.Assistant, EventID: "re:$1", Text: "So be it.\n[GOAL] Ship\n[CHECKPOINT] Plan", Label: own})
 	again := func(what string) {
 		t.Helper()
 		if got := w.say(t, "$1", "Begin"); got.Text != "So be it." {
@@ -146,13 +141,10 @@ func TestGoalTakenInOnce(t *testing.T) {
 // request and although the program died in between.
 func TestGoalReportedWithACall(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Done.")
-	for _, m := range []history.Message{
-		{Role: llm.User, EventID: "$1", Sender: owner, Text: "Begin"},
-		{Role: llm.Assistant, Text: "[GOAL] Ship\n[CHECKPOINT] Plan - DONE\nLet me see.", Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}},
-	} {
-		m.Room, m.At, m.Label = "!dm", time.Now(), trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
-		must(t, w.cfg.History.Append(t.Context(), &m))
-	}
+	own := programs(trust.Person(owner))
+	w.append(t, history.Message{Role: llm.User, EventID: "$1", Sender: owner, Text: "Begin", Label: own},
+		history.Message{Role: llm.Assistant, Text: "[GOAL] Ship\n[CHECKPOINT] Plan - DONE\nLet me see.", Label: own,
+			Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}})
 	w.say(t, "$1", "Begin")
 	if first := w.script.asked()[0]; !strings.Contains(sent(t, first)[0].Content, "CURRENT GOAL: Ship") || !strings.Contains(first, "✅ 1. Plan") {
 		t.Errorf("the request:\n%s", w.script.asked()[0])

@@ -87,9 +87,6 @@ func TestFullWindow(t *testing.T) {
 	if _, free := fill(false, 0); !slices.Equal(guarded, free) {
 		t.Errorf("with a guard %v, without %v", guarded, free)
 	}
-	epochs := 0
-	if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM prompt_event WHERE room = '!dm' AND kind = 'history'`).Scan(&epochs); err != nil || epochs != drops {
-		t.Errorf("%d epochs for a full window, %v", epochs, err)
-	}
+	equal(t, value[int](t, w, `SELECT count(*) FROM prompt_event WHERE room = '!dm' AND kind = 'history'`), drops) // epochs for a full window
 	wants(t, w.say(t, "$status", "!status").Text, "of the window's room")
 }

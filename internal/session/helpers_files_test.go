@@ -68,8 +68,7 @@ func TestSharedFiles(t *testing.T) {
 
 func (w *world) filesLeft(t *testing.T) (n int) {
 	t.Helper()
-	must(t, w.cfg.DB.QueryRow(`SELECT count(*) FROM sub_session_file`).Scan(&n))
-	return n
+	return value[int](t, w, `SELECT count(*) FROM sub_session_file`)
 }
 
 // TestSharedFilesBounds: whose files may be read, what names and how much there may be,

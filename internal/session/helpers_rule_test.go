@@ -346,10 +346,10 @@ func TestSubSessionsForget(t *testing.T) {
 	result(w.cfg.History.Forget(t.Context(), tx, []string{text}))(t)
 	must(t, ForgetHelpers(t.Context(), tx, []string{text}))
 	must(t, tx.Commit())
-	var left int
-	if err := w.cfg.DB.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM message WHERE instr(text || tail || calls, '4711')) +
-		(SELECT count(*) FROM sub_session WHERE instr(objective || context || result || reason, '4711'))`).Scan(&left); err != nil || left != 0 {
-		t.Errorf("%d rows still hold it, %v", left, err)
+	left := value[int](t, w, `SELECT (SELECT count(*) FROM message WHERE instr(text || tail || calls, '4711')) +
+		(SELECT count(*) FROM sub_session WHERE instr(objective || context || result || reason, '4711'))`)
+	if left != 0 {
+		t.Errorf("%d rows still hold it", left)
 	}
 }
 

@@ -99,9 +99,7 @@ func (w *world) helpersOf(t *testing.T, room string) []helper {
 
 func (w *world) allTold(t *testing.T) func() bool {
 	return func() bool {
-		var left int
-		must(t, w.cfg.DB.QueryRowContext(context.Background(), `SELECT count(*) FROM sub_session WHERE told = 0`).Scan(&left))
-		return left == 0
+		return value[int](t, w, `SELECT count(*) FROM sub_session WHERE told = 0`) == 0
 	}
 }
 

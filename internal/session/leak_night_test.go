@@ -181,7 +181,5 @@ func (h *leakHistory) tidies(prompt string) string {
 
 // countCompactions notes how many compactions nobody asked for.
 func (h *leakHistory) countCompactions() {
-	var n int
-	must(h.t, h.w.cfg.DB.QueryRow(`SELECT count(*) FROM compaction WHERE reason IN (?, ?)`, becauseFull, becauseOver).Scan(&n))
-	h.count("compacted when full", n)
+	h.count("compacted when full", value[int](h.t, h.w, `SELECT count(*) FROM compaction WHERE reason IN (?, ?)`, becauseFull, becauseOver))
 }

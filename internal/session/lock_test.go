@@ -110,36 +110,6 @@ func TestGuessIsCorrectedOnce(t *testing.T) {
 	}
 }
 
-// TestObservationsInARow: they count a minute apart, and one that is too small begins
-// them anew.
-func TestObservationsInARow(t *testing.T) {
-	l := locked(sure(8192))
-	at := noon
-	look := func(after time.Duration, window, candidate, times int) {
-		t.Helper()
-		at = at.Add(after)
-		before := *l
-		if changed := l.observe(sure(window), at); changed != (before != *l) {
-			t.Errorf("says %v of a change", changed)
-		}
-		if l.Candidate != candidate || l.Seen != times || l.Tier != 2 {
-			t.Errorf("%s on, with %d: tier %d seen %d times", after, window, l.Candidate, l.Seen)
-		}
-	}
-	look(0, 8192, 0, 0)
-	look(time.Second, 65536, 5, 1)
-	look(59*time.Second, 65536, 5, 1)
-	look(time.Second, 65536, 5, 2)
-	look(time.Hour, 8192, 0, 0)
-	look(time.Minute, 65536, 5, 1)
-	look(time.Second, 20480, 4, 1) // a smaller one counts at once
-	look(time.Minute, 65536, 4, 2)
-	look(time.Minute, 65536, 4, 3)
-	look(time.Minute, 65536, 4, 3)
-	look(time.Minute, 12000, 3, 3)
-	look(time.Minute, 10000, 0, 0) // above the bound of 8192 by less than a quarter
-}
-
 // drawDecision is what may be known at some time: any window from any source, any
 // GPU memory.
 func drawDecision(t *rapid.T) prompt.Decision {

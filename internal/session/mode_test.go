@@ -1,13 +1,7 @@
 package session
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,10 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/memory"
-	"reverie/internal/skill"
 	"reverie/internal/task"
 	"reverie/internal/tool"
-	"reverie/internal/trust"
 )
 
 // TestModes: the table holds together, and what each mode may use of the tools that
@@ -188,51 +180,6 @@ func TestModeAtWork(t *testing.T) {
 			t.Errorf("prompt of %+v", p)
 		}
 		w.say(t, "$next"+want.mode, "!mode planning")
-	}
-}
-
-// TestToolOutsideTheMode: a call of a tool that was not offered does nothing; the
-// model reads why, and the turn goes on.
-func TestToolOutsideTheMode(t *testing.T) {
-	calls := &script{answers: []string{`{"skill_name":"tea","summary":"s","documentation":"d"}`, "then not"}, forever: "fine"}
-	w, _ := modelled(t, func(rw http.ResponseWriter, r *http.Request) {
-		rec := httptest.NewRecorder()
-		calls.ServeHTTP(rec, r)
-		rw.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(rw, strings.ReplaceAll(rec.Body.String(), "append_memory", "add_skill"))
-	}, 0)
-	w.say(t, "$1", "!mode planning")
-	equal(t, w.say(t, "$2", "keep how to make tea").Text, "then not")
-	asked := calls.asked()
-	if len(asked) != 2 || !strings.Contains(asked[1], "add_skill is not offered in planning mode, so nothing was done. "+
-		"Do without it; the tools are: append_memory, search_memory, task, goal, stay_silent, read_file, set_mode. If the person needs it, tell them that `!mode developer` offers it.") {
-		t.Errorf("requests: %v", asked)
-	}
-	written := filepath.Join(w.dir, "skills", skill.Folder(trust.Person(owner)), "tea.md")
-	if _, err := os.Stat(written); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the skill was written: %v", err)
-	}
-	w.say(t, "$3", "!mode developer")
-	calls.mu.Lock()
-	calls.answers = []string{`{"skill_name":"tea","summary":"s","documentation":"d"}`, "kept"}
-	calls.mu.Unlock()
-	w.say(t, "$4", "and now?")
-	if _, err := os.Stat(written); err != nil {
-		t.Errorf("the skill was not written in developer mode: %v", err)
-	}
-}
-
-// TestTemperatureRefused: the turn goes on without, and the next one does not try.
-func TestTemperatureRefused(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.script.refuse = "temperature"
-	for i := range 2 {
-		if got := w.say(t, fmt.Sprint("$", i), "hello"); got.Text != "fine" {
-			t.Errorf("%+v", got)
-		}
-	}
-	if asked := w.script.asked(); len(asked) != 3 || strings.Contains(asked[2], `"temperature"`) {
-		t.Errorf("%d requests: %v", len(asked), asked)
 	}
 }
 

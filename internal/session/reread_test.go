@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -21,11 +20,6 @@ func TestFilesAreReadAgain(t *testing.T) {
 		t.Helper()
 		must(t, os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600))
 	}
-	add := func(m history.Message) {
-		t.Helper()
-		m.Room, m.At = "!dm", time.Now()
-		must(t, w.cfg.History.Append(t.Context(), &m))
-	}
 	write("secret.txt", "SECRET-KEY")
 	names := []string{"secret.txt"}
 	for i := range 7 {
@@ -34,18 +28,18 @@ func TestFilesAreReadAgain(t *testing.T) {
 		names = append(names, name)
 	}
 	names = append(names, "prompts/part6.md") // twice
-	add(history.Message{Role: llm.User, Sender: owner, EventID: "$a", Text: "look at these"})
+	w.append(t, history.Message{Role: llm.User, Sender: owner, EventID: "$a", Text: "look at these"})
 	for i, name := range names {
 		id := fmt.Sprint("c", i)
-		add(history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: id, Name: "read_file", Arguments: fmt.Sprintf(`{"path":"data/%s"}`, name)}}})
-		add(history.Message{Role: llm.Tool, CallID: id, Text: "what it said before"})
+		w.append(t, history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: id, Name: "read_file", Arguments: fmt.Sprintf(`{"path":"data/%s"}`, name)}}})
+		w.append(t, history.Message{Role: llm.Tool, CallID: id, Text: "what it said before"})
 	}
-	add(history.Message{Role: llm.Assistant, Text: "seen"})
+	w.append(t, history.Message{Role: llm.Assistant, Text: "seen"})
 	write("prompts/part6.md", "CHANGED-6")
 	must(t, os.Remove(filepath.Join(w.dir, "prompts/part5.md")))
 	for i := range 6 {
-		add(history.Message{Role: llm.User, Sender: owner, EventID: fmt.Sprint("$b", i), Text: "well"})
-		add(history.Message{Role: llm.Assistant, Text: "yes"})
+		w.append(t, history.Message{Role: llm.User, Sender: owner, EventID: fmt.Sprint("$b", i), Text: "well"})
+		w.append(t, history.Message{Role: llm.Assistant, Text: "yes"})
 	}
 	if got := w.say(t, "$c", "!compact"); !strings.Contains(got.Text, "I have summarised") {
 		t.Fatalf("%+v", got)

@@ -287,13 +287,8 @@ func TestRedelivered(t *testing.T) {
 func TestInterruptedInTool(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir, "taken up")
-	for _, m := range []history.Message{
-		{Role: llm.User, EventID: "$1", Sender: owner, Text: "remember tea"},
-		{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}},
-	} {
-		m.Room, m.At = "!dm", time.Now()
-		must(t, w.cfg.History.Append(t.Context(), &m))
-	}
+	w.append(t, history.Message{Role: llm.User, EventID: "$1", Sender: owner, Text: "remember tea"},
+		history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}})
 	equal(t, w.say(t, "$1", "remember tea").Text, "taken up")
 	asked := w.script.asked()
 	if len(asked) != 1 || !strings.Contains(asked[0], "interrupted while this ran") || strings.Count(asked[0], "remember tea") != 1 {
@@ -365,14 +360,12 @@ func TestBurstInPieces(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		w := newWorld(t, t.TempDir(), "the answer", "to the new one")
 		for _, id := range []string{"$1", "$2", "$3"} {
-			m := history.Message{Room: "!dm", Role: llm.User, EventID: id, Sender: owner, Text: "text of " + id, At: time.Now()}
-			must(t, w.cfg.History.Append(t.Context(), &m))
+			w.append(t, history.Message{Role: llm.User, EventID: id, Sender: owner, Text: "text of " + id})
 		}
 		calls := 2
 		if answered {
 			calls = 1
-			m := history.Message{Room: "!dm", Role: llm.Assistant, EventID: "re:$3", Text: "the answer", At: time.Now()}
-			must(t, w.cfg.History.Append(t.Context(), &m))
+			w.append(t, history.Message{Role: llm.Assistant, EventID: "re:$3", Text: "the answer"})
 			w.script.answers = w.script.answers[1:]
 		}
 		s := newSession(w.Manager, "!dm")

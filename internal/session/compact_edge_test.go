@@ -30,9 +30,7 @@ func TestCompactCommands(t *testing.T) {
 		wants(t, text, "hello there")
 		return "The owner said hello, and that it is nice."
 	})
-	if got := w.say(t, "$1", "!summary"); !got.Notice || !strings.Contains(got.Text, "Nothing of this conversation is summarised") {
-		t.Errorf("!summary of nothing: %+v", got)
-	}
+	notice(t, w.say(t, "$1", "!summary"), "Nothing of this conversation is summarised")
 	wants(t, w.say(t, "$2", "!compact").Text, "nothing to summarise yet")
 	w.say(t, "$3", "hello there")
 	w.chatter(t, "a", 6)

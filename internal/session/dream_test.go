@@ -19,9 +19,7 @@ func TestDreamCommand(t *testing.T) {
 	w.cfg.Dreams = &Dreams{Wake: func() { woken++ },
 		Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }, Undo: func(context.Context, i18n.Say) (string, error) { return "taken back", nil }}
 	for text, want := range map[string]string{"!dream": "as soon as nobody waits", "!dream Status": "slept well", "!dream undo": "Taken back.", "!dream on": "`!dream status`"} {
-		if got := w.deliver(t, Inbound{ID: "$own" + text, Room: "!own", Sender: owner, Text: text, Private: true, At: time.Now()}); !strings.Contains(got.Text, want) || !got.Notice {
-			t.Errorf("%s: %+v", text, got)
-		}
+		notice(t, w.deliver(t, Inbound{ID: "$own" + text, Room: "!own", Sender: owner, Text: text, Private: true, At: time.Now()}), want)
 		if got := w.deliver(t, Inbound{ID: "$other" + text, Room: "!own", Sender: "@other:example.org", Text: text, Private: true, At: time.Now()}); !strings.Contains(got.Text, "Only my owner") {
 			t.Errorf("%s by another: %q", text, got.Text)
 		}

@@ -225,8 +225,7 @@ func (s *Session) startOver(ctx context.Context, burst, edits []Inbound) error {
 var reading = []string{"search_memory", "read_file"}
 
 // acted is what the model is told, in the header of a message that it answers anew, of
-// the tools that it used before; "" = of none that did something. No comma: in a header
-// that says that others are in the room.
+// the tools that it used before; "" = of none that did something.
 func acted(used []string) string {
 	used = slices.DeleteFunc(slices.Clone(used), func(name string) bool { return slices.Contains(reading, name) })
 	if len(used) == 0 {

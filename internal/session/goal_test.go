@@ -48,9 +48,7 @@ func (w *world) goals(t *testing.T, room string) string {
 func TestGoalReported(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "I have begun.\n\n"+reported+"\n\nMore tomorrow.", "Well.", "[CHECKPOINT] Tokens - IN PROGRESS\n[GOALS] stay")
 	const want = "Implement user authentication system active; ✅ 1. Design authentication flow; 🔒 Use JWT for authentication (locked); Created: src/auth/login.ts; next Implement JWT token generation"
-	if got := w.say(t, "$1", "Begin"); got.Text != "I have begun.\n\nMore tomorrow." || got.Notice {
-		t.Errorf("said %+v", got)
-	}
+	answers(t, w.say(t, "$1", "Begin"), "I have begun.\n\nMore tomorrow.")
 	equal(t, w.goals(t, "!dm"), want)
 	w.say(t, "$2", "Go on")
 	request := sent(t, w.script.asked()[1])
@@ -171,9 +169,7 @@ func TestGoalAndRetry(t *testing.T) {
 func TestGoalFails(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "So be it.\n[GOAL] Ship")
 	w.exec(t, `DROP TABLE goal_heard`)
-	if got := w.say(t, "$1", "Begin"); got.Text != "So be it." || got.Notice {
-		t.Errorf("said %+v", got)
-	}
+	answers(t, w.say(t, "$1", "Begin"), "So be it.")
 	equal(t, w.say(t, "$2", "And now?").Text, "fine")
 }
 

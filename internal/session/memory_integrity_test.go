@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"testing"
 
 	"reverie/internal/memory"
@@ -21,25 +22,14 @@ func TestRememberedIntegrity(t *testing.T) {
 		w.deliver(t, in)
 	}
 	w.heard(t, 4)
-	for query, want := range map[string]map[string]trust.Integrity{
-		`SELECT scope, integrity FROM memory`:       {"private:" + owner: trust.Owner, "private:" + friend: trust.User},
-		`SELECT sender, integrity FROM memory_turn`: {owner: trust.Owner, friend: trust.User},
-	} {
-		rows := result(w.cfg.DB.Query(query))(t)
-		n := 0
-		for rows.Next() {
-			var whose string
-			var got trust.Integrity
-			must(t, rows.Scan(&whose, &got))
-			if n++; whose == "" { // an answer is trusted as what it was made from
-				want[whose] = max(got, trust.User)
-			}
-			if got != want[whose] {
-				t.Errorf("%s: %q is %v", query, whose, got)
-			}
+	entries := w.column(t, `SELECT scope || ' ' || integrity FROM memory ORDER BY scope`)
+	said := w.column(t, `SELECT DISTINCT sender || ' ' || integrity FROM memory_turn WHERE sender <> '' ORDER BY sender`)
+	for i, of := range []string{fmt.Sprintf("%s %d", friend, trust.User), fmt.Sprintf("%s %d", owner, trust.Owner)} {
+		if len(entries) != 2 || entries[i] != "private:"+of || len(said) != 2 || said[i] != of {
+			t.Errorf("noted: %q, said: %q", entries, said)
 		}
-		if err := rows.Close(); err != nil || n < 2 {
-			t.Errorf("%s: %d rows, %v", query, n, err)
-		}
+	}
+	if least := value[trust.Integrity](t, w, `SELECT min(integrity) FROM memory_turn WHERE sender = ''`); least < trust.User {
+		t.Errorf("the answers are %v", least) // they are trusted as what they were made from
 	}
 }

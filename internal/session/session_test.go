@@ -152,6 +152,22 @@ func served(t *testing.T, name string, window int, h http.HandlerFunc) llm.Model
 	return llm.ModelConfig{Name: name, BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: window}
 }
 
+// notice checks that the program said parts, and answers that the model answered.
+func notice(t failing, got Outgoing, parts ...string) {
+	t.Helper()
+	if !got.Notice {
+		t.Errorf("no notice: %+v", got)
+	}
+	wants(t, got.Text, parts...)
+}
+
+func answers(t failing, got Outgoing, text string) {
+	t.Helper()
+	if got.Notice || got.Text != text {
+		t.Errorf("got %+v, want the answer %q", got, text)
+	}
+}
+
 // world is a manager with everything real but the transport and the model.
 type world struct {
 	*Manager
@@ -430,9 +446,7 @@ func TestModelDownAndRetry(t *testing.T) {
 	if !got.Notice || !strings.Contains(got.Text, "!retry") || strings.Contains(got.Text, "upstream") {
 		t.Errorf("notice = %+v", got)
 	}
-	if got := w.say(t, "$2", "!retry"); got.Text != "back again" || got.Notice {
-		t.Errorf("retry = %+v", got)
-	}
+	answers(t, w.say(t, "$2", "!retry"), "back again")
 	asked := w.script.asked()
 	equal(t, strings.Count(asked[len(asked)-1], "are you there?"), 1)
 }

@@ -114,9 +114,7 @@ func TestStopCommand(t *testing.T) {
 			t.Fatalf("%s is not handled", want)
 		}
 	}
-	if got := w.room.said("$1"); !got.Notice || !strings.Contains(got.Text, "I stopped working on this") {
-		t.Errorf("the question got %+v", got)
-	}
+	notice(t, w.room.said("$1"), "I stopped working on this")
 	if got := w.room.said("$3"); !got.Notice || got.Text != "Stopped." {
 		t.Errorf("!stop got %+v", got)
 	}
@@ -170,9 +168,7 @@ func TestModelFails(t *testing.T) {
 			if got := r.shown(); !strings.HasSuffix(got, "typing false") {
 				t.Errorf("still typing: %s", got)
 			}
-			if got := w.say(t, "$2", "work again"); got.Notice || got.Text != "fine" {
-				t.Errorf("then %+v", got)
-			}
+			answers(t, w.say(t, "$2", "work again"), "fine")
 		})
 	}
 }

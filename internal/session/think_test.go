@@ -10,9 +10,7 @@ import (
 func TestThink(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
-	if got := w.say(t, "$0", "!think"); !got.Notice || !strings.Contains(got.Text, "as the model likes") {
-		t.Errorf("!think says %q", got.Text)
-	}
+	notice(t, w.say(t, "$0", "!think"), "as the model likes")
 	w.say(t, "$1", "hello")
 	wants(t, w.say(t, "$2", "!think loud").Text, "do not know that level")
 	equal(t, w.say(t, "$3", "!think HIGH").Text, "Thinking is set to high in this room.")

@@ -11,9 +11,7 @@ import (
 func TestUndoCompact(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.summarising(t, func(string) string { return "The owner said hello, and that it is nice." })
-	if got := w.say(t, "$0", "!undo compact"); !got.Notice || !strings.Contains(got.Text, "nothing to take back") {
-		t.Errorf("of nothing: %+v", got)
-	}
+	notice(t, w.say(t, "$0", "!undo compact"), "nothing to take back")
 	w.say(t, "$1", "hello there")
 	w.chatter(t, "a", 6)
 	w.say(t, "$2", "!compact")

@@ -6,14 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"reverie/internal/memory"
-	"reverie/internal/skill"
 )
 
 const approvalsKilled = "REVERIE_TEST_APPROVALS_IN" // "kind,folder"
@@ -114,17 +110,11 @@ func wantedRows(kind int) map[string]int {
 func (w *world) rows(t *testing.T) map[string]int {
 	t.Helper()
 	n := map[string]int{}
-	for what, query := range map[string]string{
-		"task": `SELECT count(*) FROM task`, "goal": `SELECT count(*) FROM goal`, "spawn_sub_session": `SELECT count(*) FROM sub_session`,
-	} {
-		n[what] = value[int](t, w, query)
-	}
-	entries := result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t)
-	skills := result(skill.Open(filepath.Join(w.dir, "skills")).All())(t)
-	n["append_memory"] = len(entries)
-	for _, sk := range skills {
-		if strings.Contains(sk.Path, "paint") {
-			n["add_skill"]++
+	tools := map[string]string{"task": "task", "goal": "goal", "sub-session": "spawn_sub_session", "memory": "append_memory", "skill": "add_skill"}
+	for _, line := range w.effects(t) {
+		kind, _, _ := strings.Cut(line, " ")
+		if name := tools[kind]; name != "" {
+			n[name]++
 		}
 	}
 	return n

@@ -102,8 +102,8 @@ func TestErrorsAreTriedAgain(t *testing.T) {
 	approvalWait = 10 * time.Millisecond
 	t.Cleanup(func() { approvalWait = time.Minute })
 	w.deliver(t, Inbound{ID: "$v", Room: "!group", Sender: owner, Change: Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
-	if got := w.ends(t, a.code); got.state != ended || w.left(t, "!group") != 1 {
-		t.Errorf("it is %s, %d were done", got.state, w.left(t, "!group"))
+	if got := w.ends(t, a.code); got.state != ended || w.left(t) != 1 {
+		t.Errorf("it is %s, %d were done", got.state, w.left(t))
 	}
 }
 
@@ -120,12 +120,12 @@ func TestApprovalsForget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, a := asksOwner(t)
-			skills := w.left(t, "!group")
+			skills := w.left(t)
 			forget(t, w)
 			w.deliver(t, Inbound{ID: "$v", Room: "!group", Sender: owner, Change: Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
 			now := w.approvalOf(t, "$1")
-			if now.state != void || now.quote != "" || len(now.acts)+len(now.seen) != 0 || w.left(t, "!group") != skills {
-				t.Errorf("what is left is %+v, and %d were done", now, w.left(t, "!group")-skills)
+			if now.state != void || now.quote != "" || len(now.acts)+len(now.seen) != 0 || w.left(t) != skills {
+				t.Errorf("what is left is %+v, and %d were done", now, w.left(t)-skills)
 			}
 		})
 	}

@@ -2,15 +2,9 @@ package session
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"reverie/internal/memory"
-	"reverie/internal/skill"
-	"reverie/internal/task"
-	"reverie/internal/trust"
 )
 
 // approvalOf is the only question about the message event; fails if there is none or more.
@@ -45,15 +39,8 @@ func (w *world) ends(t *testing.T, code string) approval {
 	return approval{}
 }
 
-// left is what the acts of these tests leave behind.
-func (w *world) left(t *testing.T, room string) (n int) {
-	t.Helper()
-	tasks := result(w.cfg.Tasks.InRoom(t.Context(), room, task.Status("all")))(t)
-	goals := result(w.cfg.Tasks.Goals().List(t.Context(), trust.Place{Room: room, Person: owner}, 10))(t)
-	entries := result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t)
-	skills := result(skill.Open(filepath.Join(w.dir, "skills")).All())(t)
-	return len(tasks) + len(goals) + len(entries) + len(skills)
-}
+// left is how much the acts of these tests leave behind.
+func (w *world) left(t *testing.T) int { return len(w.effects(t)) }
 
 // TestForeignTextIsAskedAbout: what a model does that has read other people's words waits for
 // the person, in this turn and in those after it; once allowed, it is done once.
@@ -75,9 +62,9 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, t.TempDir(), c.call, "Well.", c.call, "Well again.")
 			w.inGroup()
-			before := w.left(t, "!group")
+			before := w.left(t)
 			w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "what do you think?", At: time.Now(), Quotes: []Quote{c.quote}})
-			if n := w.left(t, "!group"); n != before {
+			if n := w.left(t); n != before {
 				t.Fatalf("%d things were done unasked", n-before)
 			}
 			a, poll := w.polled(t, "$1")
@@ -90,18 +77,18 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 				}
 			}
 			w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "thanks", At: time.Now()})
-			if n := w.left(t, "!group"); n != before {
+			if n := w.left(t); n != before {
 				t.Fatalf("%d things were done unasked in the next turn", n-before)
 			}
 			w.deliver(t, Inbound{ID: "$v", Room: "!group", Sender: owner, Change: Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
 			if end := w.ends(t, a.code); end.state != ended || end.acts[0].Failed {
 				t.Errorf("it ended as %+v", end)
 			}
-			if n := w.left(t, "!group"); n != before+1 {
+			if n := w.left(t); n != before+1 {
 				t.Errorf("%d things were done after the vote", n-before)
 			}
 			w.deliver(t, Inbound{ID: "$v2", Room: "!group", Sender: owner, Change: Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
-			if n := w.left(t, "!group"); n != before+1 {
+			if n := w.left(t); n != before+1 {
 				t.Errorf("%d things were done after a second vote", n-before)
 			}
 		})

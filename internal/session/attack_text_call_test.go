@@ -31,9 +31,9 @@ func TestQuotedCall(t *testing.T) {
 			w := newWorld(t, t.TempDir())
 			w.inGroup()
 			w.speaks(callstest.Answer{Text: c.answer}, "Well.")
-			before := w.left(t, "!group")
+			before := w.left(t)
 			got := w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "what do they say?", At: time.Now(), Quotes: []Quote{evil}})
-			if n := w.left(t, "!group"); n != before {
+			if n := w.left(t); n != before {
 				t.Fatalf("%d things were done unasked", n-before)
 			}
 			if !c.asks {
@@ -68,9 +68,9 @@ func TestFittedBeforeRules(t *testing.T) {
 		w := newWorld(t, t.TempDir())
 		w.inGroup()
 		w.speaks(callstest.Answer{Native: []callstest.Call{{Name: "Task", Arguments: arguments}}}, "Well.")
-		before := w.left(t, "!group")
+		before := w.left(t)
 		w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "what do they say?", At: time.Now(), Quotes: []Quote{evil}})
-		if n := w.left(t, "!group"); n != before {
+		if n := w.left(t); n != before {
 			t.Errorf("%s: %d things were done unasked", arguments, n-before)
 		}
 	}

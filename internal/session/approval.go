@@ -254,8 +254,7 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 			return err
 		}
 		if !same { // others read the room since, and the question shows what was said before
-			a.state = void
-			if err := storeApproval(ctx, s.cfg.DB, a); err != nil {
+			if err := s.endApproval(ctx, a, void, ""); err != nil {
 				return err
 			}
 			continue
@@ -284,20 +283,26 @@ func (m *Manager) voidApprovals(ctx context.Context, room string, targets ...str
 			return err
 		}
 		for _, a := range all {
-			was := a.state
-			a.state = void
-			if err := storeApproval(ctx, m.cfg.DB, a); err != nil {
-				return err
+			key := "approve.over"
+			if a.state == gathering || question { // there is nothing to be seen of it
+				key = ""
 			}
-			if was == gathering || question { // there is nothing to be seen of it
-				continue
-			}
-			if err := m.closeQuestion(ctx, a, "approve.over"); err != nil {
+			if err := m.endApproval(ctx, a, void, key); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// endApproval stores how a ended that nobody can answer any more, and closes its poll with the text
+// key; "" = there is none to be closed.
+func (m *Manager) endApproval(ctx context.Context, a approval, as approvalState, key string) error {
+	a.state = as
+	if err := storeApproval(ctx, m.cfg.DB, a); err != nil || key == "" {
+		return err
+	}
+	return m.closeQuestion(ctx, a, key)
 }
 
 // closeQuestion ends the poll of a question that nobody can answer any more, with the text key.
@@ -311,9 +316,7 @@ func (m *Manager) closeQuestion(ctx context.Context, a approval, key string) err
 func (s *Session) stopApprovals(ctx context.Context) (bool, error) {
 	all, err := s.approvals(ctx, s.cfg.DB, `WHERE talk = ? AND state = 'approved'`, s.talk)
 	for i := 0; err == nil && i < len(all); i++ {
-		if err = s.voidApprovals(ctx, s.room, askPrefix+all[i].code); err == nil {
-			err = s.closeQuestion(ctx, all[i], "approve.over")
-		}
+		err = s.endApproval(ctx, all[i], void, "approve.over")
 	}
 	return len(all) > 0, err
 }
@@ -404,10 +407,7 @@ func (m *Manager) resumeApprovals(ctx context.Context) error {
 		case m.cfg.Now().Before(a.expires):
 			err = newSession(m, a.talk).askApprovals(ctx, a.event)
 		default:
-			a.state = expired
-			if err = storeApproval(ctx, m.cfg.DB, a); err == nil {
-				err = m.closeQuestion(ctx, a, "approve.expired")
-			}
+			err = m.endApproval(ctx, a, expired, "approve.expired")
 		}
 		failed = errors.Join(failed, err)
 	}

@@ -55,14 +55,11 @@ func learned(before, seen float64, answers int) float64 {
 // dense is how many tokens the first model of role counts for one by estimate: as this
 // room saw it last, or else as any did. 1 = nothing is known.
 func (s *Session) dense(ctx context.Context, role string) (float64, error) {
-	names := s.cfg.Models.Role(role)
-	if len(names) == 0 {
-		return 1, nil
-	}
-	if u := s.usage; u.model == names[0] && u.dense > 0 {
+	first := s.firstModel(role)
+	if u := s.usage; u.model == first && u.dense > 0 {
 		return u.dense, nil
 	}
-	factor, _, err := s.modelFactor(ctx, names[0])
+	factor, _, err := s.modelFactor(ctx, first)
 	return factor, err
 }
 

@@ -66,10 +66,7 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 		Tools: tools.names, ToolTokens: tools.tokens, Mode: m.mode.templates, Switched: m.mode.switched,
 		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past, Tier: m.tier, Dense: m.dense,
 	}
-	t.Chosen = m.mode.model
-	if names := s.cfg.Models.Role(m.mode.role); len(names) > 0 {
-		t.Model = names[0]
-	}
+	t.Chosen, t.Model = m.mode.model, s.firstModel(m.mode.role)
 	if !s.cfg.Models.Thinks(m.mode.role) { // no parameter for it: the prompt says it in words
 		t.Thinking = string(m.mode.think)
 	}

@@ -103,11 +103,7 @@ func (s *Set) doGoal(ctx context.Context, scope Scope, a goalArgs) (string, erro
 	case "update":
 		goal, err = goals.Update(ctx, by, a.GoalID, task.GoalPatch{Description: a.Text, Priority: a.Priority, Next: a.Next})
 	case "checkpoint":
-		which := a.Text
-		if a.Number != 0 {
-			which = strconv.Itoa(a.Number)
-		}
-		goal, err = goals.SetCheckpoint(ctx, by, a.GoalID, which, task.Step(cmp.Or(strings.ReplaceAll(a.Status, "_", " "), string(task.Pending))))
+		goal, err = goals.SetCheckpoint(ctx, by, a.GoalID, a.which(), task.Step(cmp.Or(strings.ReplaceAll(a.Status, "_", " "), string(task.Pending))))
 	case "decision":
 		goal, err = decide(ctx, goals, by, a)
 	case "artifact":
@@ -130,14 +126,18 @@ func (s *Set) doGoal(ctx context.Context, scope Scope, a goalArgs) (string, erro
 	return strings.Join(goalLines(goal), "\n"), nil
 }
 
+// which names a step or decision, by its number or its words.
+func (a goalArgs) which() string {
+	if a.Number != 0 {
+		return strconv.Itoa(a.Number)
+	}
+	return a.Text
+}
+
 func decide(ctx context.Context, goals *task.Goals, by task.Caller, a goalArgs) (task.Goal, error) {
 	d := task.Decision{Description: a.Text, Rationale: a.Reason, Locked: a.Locked != nil && *a.Locked}
 	if a.Locked != nil && !d.Locked {
-		which := a.Text
-		if a.Number != 0 {
-			which = strconv.Itoa(a.Number)
-		}
-		if goal, err := goals.Unlock(ctx, by, a.GoalID, which); err != nil {
+		if goal, err := goals.Unlock(ctx, by, a.GoalID, a.which()); err != nil {
 			return goal, err
 		}
 	}

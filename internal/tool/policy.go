@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -42,11 +43,7 @@ func (p Policy) Of(specs []llm.ToolSpec) []llm.ToolSpec {
 
 // refuse tells the model about a call of a tool that there is, but not for this turn.
 func (p Policy) refuse(name string, offered []string) error {
-	where, text := p.Where, ""
-	if where == "" {
-		where = "this turn"
-	}
-	text = name + " is not offered in " + where + ", so nothing was done. "
+	text := name + " is not offered in " + cmp.Or(p.Where, "this turn") + ", so nothing was done. "
 	if len(offered) > 0 {
 		text += "Do without it; the tools are: " + strings.Join(offered, ", ") + "."
 	} else {

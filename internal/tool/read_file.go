@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,10 +189,7 @@ func (s *Set) openFile(scope Scope, name string) (*os.File, error) {
 			return nil, err
 		}
 		defer folder.Close()
-		if rest == "" {
-			rest = "."
-		}
-		return openPlain(folder, rest, folder.Stat)
+		return openPlain(folder, cmp.Or(rest, "."), folder.Stat)
 	case scope.Files[name] != "":
 		folder, err := data.OpenRoot(media.Folder)
 		if err != nil {

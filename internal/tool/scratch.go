@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -35,9 +36,7 @@ var (
 )
 
 func (s *Set) scratch(ctx context.Context, scope Scope, a scratchArgs) (string, error) {
-	if a.Action == "" {
-		a.Action = "list"
-	}
+	a.Action = cmp.Or(a.Action, "list")
 	if scope.Scratch == nil || scope.Helper == "" {
 		const none = "There is no shared folder here."
 		if a.Action == "list" {

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -62,9 +63,7 @@ var spawnUses = map[string][]string{
 }
 
 func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (string, error) {
-	if a.Action == "" {
-		a.Action = "spawn"
-	}
+	a.Action = cmp.Or(a.Action, "spawn")
 	job, found := s.job(scope, a)
 	if len(found) > 0 {
 		return "", found
@@ -100,13 +99,10 @@ func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
 	if a.Action != "spawn" {
 		return Job{}, found
 	}
-	job := Job{Objective: strings.TrimSpace(a.Objective), Context: strings.TrimSpace(a.Context), Mode: a.Mode, Tools: a.Tools,
+	job := Job{Objective: strings.TrimSpace(a.Objective), Context: strings.TrimSpace(a.Context), Mode: cmp.Or(a.Mode, "minimal"), Tools: a.Tools,
 		Timeout: time.Duration(a.Timeout) * time.Second, Needs: a.DependsOn, OnPrevious: a.OnPrevious != nil && *a.OnPrevious}
 	if job.Objective == "" {
 		found.add("objective: is missing; send what is to be done")
-	}
-	if job.Mode == "" {
-		job.Mode = "minimal"
 	}
 	job.Tools = s.jobTools(scope, a, job.Mode, &found)
 	if a.NotBefore != "" {

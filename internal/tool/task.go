@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -133,14 +134,11 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 		return s.listTasks(ctx, scope, a.Status)
 	case "add":
 		done = "Added"
-		t = task.Task{Room: scope.Room, User: scope.User, Label: by.Label(), Content: a.Content, Priority: a.Priority, Schedule: schedule, Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), Asked: scope.asked()}
+		t = task.Task{Room: scope.Room, User: scope.User, Label: by.Label(), Content: a.Content, Priority: cmp.Or(a.Priority, 5), Schedule: schedule,
+			Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), Asked: scope.asked(), Background: a.Background != nil && *a.Background}
 		if scope.Key != "" {
 			t.ID = "task_" + scope.Key
 		}
-		if t.Priority == 0 {
-			t.Priority = 5
-		}
-		t.Background = a.Background != nil && *a.Background
 		t, err = s.cfg.Tasks.Add(ctx, t)
 	case "update":
 		done = "Changed"
@@ -174,20 +172,17 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 }
 
 func (a taskArgs) patch(schedule *task.Schedule, by trust.Integrity, asked string) task.Patch {
-	p := task.Patch{Integrity: by, Asked: asked, Schedule: schedule, ClearSchedule: a.ScheduleType == "none", Background: a.Background}
-	if a.Content != "" {
-		p.Content = &a.Content
+	return task.Patch{Integrity: by, Asked: asked, Schedule: schedule, ClearSchedule: a.ScheduleType == "none", Background: a.Background,
+		Content: sent(a.Content), Priority: sent(a.Priority), Prompt: sent(a.Prompt), CatchUp: sent(task.CatchUp(a.CatchUp))}
+}
+
+// sent is an argument that was sent; nil = it was not.
+func sent[T comparable](argument T) *T {
+	var none T
+	if argument == none {
+		return nil
 	}
-	if a.Priority != 0 {
-		p.Priority = &a.Priority
-	}
-	if a.Prompt != "" {
-		p.Prompt = &a.Prompt
-	}
-	if c := task.CatchUp(a.CatchUp); c != "" {
-		p.CatchUp = &c
-	}
-	return p
+	return &argument
 }
 
 func (s *Set) listTasks(ctx context.Context, scope Scope, status string) (string, error) {

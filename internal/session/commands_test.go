@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"testing"
 )
 
@@ -9,13 +8,7 @@ import (
 // and the command does nothing then. A "/" is as good as a "!".
 func TestCommandsSayWhatTheyDoNotKnow(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "the path is fine")
-	n := 0
-	say := func(text string, parts ...string) {
-		t.Helper()
-		n++
-		got := w.say(t, fmt.Sprintf("$%d", n), text).Text
-		wants(t, got, parts...)
-	}
+	say := func(text string, parts ...string) { t.Helper(); w.tells(t, text, parts...) }
 	say("hi", "hello")
 	say("!HELP", "`!retry`")
 	say("!whoami", "an owner")

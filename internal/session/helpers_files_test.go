@@ -84,10 +84,7 @@ func TestSharedFilesBounds(t *testing.T) {
 		s.Helper, s.Scratch = helper, w.helpers
 		return s
 	}
-	child, _, err := w.helpers.Spawn(t.Context(), inside(id, true), tool.Job{Objective: "b", Mode: "minimal"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	child := w.spawnFor(t, inside(id, true), tool.Job{Objective: "b"})
 	after, other := w.spawn(t, tool.Job{Objective: "c", Needs: []string{id}}), w.spawn(t, tool.Job{Objective: "d"})
 	run := func(scope tool.Scope, arguments string) tool.Result {
 		return w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: tool.ScratchName, Arguments: arguments})

@@ -39,8 +39,7 @@ func TestLeft(t *testing.T) {
 		w.withHelpers(t)
 		quick, long := w.spawn(t, tool.Job{Objective: "quick"}), w.spawn(t, tool.Job{Objective: "long"})
 		later := w.spawn(t, tool.Job{Objective: "later", NotBefore: time.Now().Add(time.Hour)})
-		_, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere", Mode: "minimal"})
-		must(t, err)
+		w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere"})
 		find := func(id string) helper { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, id); return n }
 		until(t, "the rooms' models are asked of what is done", func() bool {
 			all := strings.Join(w.script.asked(), "")
@@ -88,8 +87,7 @@ func TestStopEndsSubSessions(t *testing.T) {
 		return nil
 	}
 	w.withHelpers(t)
-	_, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere", Mode: "minimal"})
-	must(t, err)
+	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere"})
 	until(t, "it is done elsewhere", func() bool { return w.helpersOf(t, "!group")[0].status == helperCompleted })
 	long := ""
 	for range w.cfg.Helpers.Parallel {

@@ -113,9 +113,7 @@ func TestRestartKeepsSubSessions(t *testing.T) {
 func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	const canary = "the safe opens with 4711"
-	if _, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: canary, Source: memory.UserExplicit}, owner); err != nil {
-		t.Fatal(err)
-	}
+	w.known(t, memory.Private(owner), canary)
 	seen := map[string]bool{}
 	asked := map[string]int{}
 	w.script.reply = func(body string) (string, bool) {
@@ -143,9 +141,7 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	must(t, w.remember(t.Context(), Inbound{Room: "!late", Sender: owner, Private: true}))
 	for _, room := range []string{"!dm", "!late", "!group"} {
 		scope := spawnScope(w, room, room != "!group")
-		if _, _, err := w.helpers.Spawn(t.Context(), scope, tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}}); err != nil {
-			t.Fatal(err)
-		}
+		w.spawnFor(t, scope, tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}})
 	}
 	until(t, "all are told", w.allTold(t))
 	if !seen["!dm"] {
@@ -216,10 +212,7 @@ func TestSpawnRefuses(t *testing.T) {
 	until(t, "it runs", func() bool { return w.helpersOf(t, "!dm")[0].status == helperRunning })
 	inside := spawnScope(w, "!dm", true)
 	inside.Helper = mine
-	child, _, err := w.helpers.Spawn(ctx, inside, tool.Job{Objective: "c", Mode: "minimal"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	child := w.spawnFor(t, inside, tool.Job{Objective: "c"})
 	until(t, "the child runs", func() bool { n, _, _ := w.helpers.one(ctx, w.cfg.DB, child); return n.status == helperRunning })
 	deeper := inside
 	deeper.Helper = child
@@ -375,9 +368,7 @@ func TestPlacesAreFair(t *testing.T) {
 		w.spawn(t, tool.Job{Objective: fmt.Sprintf("mine %d", i)})
 	}
 	until(t, "two run", func() bool { return begun.Load() == 2 })
-	if _, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "theirs", Mode: "minimal"}); err != nil {
-		t.Fatal(err)
-	}
+	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "theirs"})
 	must(t, w.Move(t.Context(), "!group", "!new"))
 	close(gates[0])
 	until(t, "the third runs", func() bool { return begun.Load() == 3 })

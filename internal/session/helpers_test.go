@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -70,13 +71,14 @@ func spawnScope(w *world, room string, private bool) tool.Scope {
 // spawn gives a job to a sub-session, as the tool does.
 func (w *world) spawn(t *testing.T, job tool.Job) string {
 	t.Helper()
-	if job.Mode == "" {
-		job.Mode = "minimal"
-	}
-	id, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!dm", true), job)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return w.spawnFor(t, spawnScope(w, "!dm", true), job)
+}
+
+func (w *world) spawnFor(t *testing.T, scope tool.Scope, job tool.Job) string {
+	t.Helper()
+	job.Mode = cmp.Or(job.Mode, "minimal")
+	id, _, err := w.helpers.Spawn(t.Context(), scope, job)
+	must(t, err)
 	return id
 }
 

@@ -2,7 +2,6 @@ package session
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,14 +20,7 @@ var entryID = regexp.MustCompile(`mem_[a-z0-9]+`)
 func TestMemoryCommands(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
-	n := 0
-	say := func(text string, want ...string) string {
-		t.Helper()
-		n++
-		got := w.say(t, fmt.Sprintf("$%d", n), text).Text
-		wants(t, got, want...)
-		return got
-	}
+	say := func(text string, want ...string) string { t.Helper(); return w.tells(t, text, want...) }
 	say("!remember", "`!remember my sister's")
 	say("!remember bad\x00", "control character U+0000")
 	if got := say("!remember  My tea is\ngreen.", "Remembered, in MEMORIES.txt: My tea is green."); entryID.MatchString(got) {
@@ -78,11 +70,9 @@ func TestMemoryCommands(t *testing.T) {
 // shared; only who shared it, and an owner, may take it away.
 func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	n := 0
 	as := func(person, text string) string {
 		t.Helper()
-		n++
-		return w.deliver(t, Inbound{ID: fmt.Sprintf("$%d", n), Room: "!dm" + person, Sender: person, Text: text, Private: true, At: time.Now()}).Text
+		return w.deliver(t, Inbound{Room: "!dm" + person, Sender: person, Text: text, Private: true, At: time.Now()}).Text
 	}
 	const ann, bob = "@ann:x", "@bob:x"
 	as(ann, "!remember the wifi is Lovelace")
@@ -119,10 +109,8 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 			all := memory.Access{Actor: owner, All: true}
 			ops := result(w.cfg.Memory.History(t.Context(), all, e.ID))(t)
 			batch := ops[0].Batch
-			n := 0
 			say := func(room, person, text string, private bool) string {
-				n++
-				return w.deliver(t, Inbound{ID: fmt.Sprintf("$%d", n), Room: room, Sender: person, Text: text, Private: private, At: time.Now()}).Text
+				return w.deliver(t, Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()}).Text
 			}
 			ways := map[string]func() string{}
 			for _, to := range []struct {

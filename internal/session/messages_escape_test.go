@@ -175,10 +175,7 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 	say("!memory")
 	q := memory.Question{Run: "dream_1", Scope: memory.Private(owner), Why: i18n.New("why.pinned")}
 	for i, e := range []*memory.Entry{&q.First, &q.Second} {
-		var err error
-		if *e, _, err = w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: q.Scope, Text: fmt.Sprint("Tee", i), Source: memory.UserExplicit}, owner); err != nil {
-			t.Fatal(err)
-		}
+		*e = w.known(t, q.Scope, fmt.Sprint("Tee", i))
 	}
 	say("!memory keep", "!memory keep 1a")
 	must(t, w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}))

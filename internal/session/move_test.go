@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,11 +20,9 @@ import (
 func TestMove(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir, "Yes.\n"+reported)
-	n := 0
 	say := func(room, text string) string {
 		t.Helper()
-		n++
-		return w.deliver(t, Inbound{ID: fmt.Sprint("$", n), Room: room, Sender: owner, Text: text, At: time.Now()}).Text
+		return w.deliver(t, Inbound{Room: room, Sender: owner, Text: text, At: time.Now()}).Text
 	}
 	ask := func(room, text string) string {
 		t.Helper()

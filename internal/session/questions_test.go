@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -18,11 +17,9 @@ func TestKeepCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.cfg.Dreams = &Dreams{Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }}
 	const guest = "@guest:example.org"
-	n := 0
 	as := func(person, room string, private bool, text string, want ...string) string {
 		t.Helper()
-		n++
-		got := w.deliver(t, Inbound{ID: fmt.Sprintf("$%d", n), Room: room, Sender: person, Text: text, Private: private, At: time.Now()})
+		got := w.deliver(t, Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()})
 		wants(t, got.Text, want...)
 		if !got.Notice {
 			t.Errorf("%s: the model was asked: %+v", text, got)
@@ -34,10 +31,7 @@ func TestKeepCommand(t *testing.T) {
 		t.Helper()
 		q := memory.Question{Run: "dream_1", Scope: scope, Why: "both are of the same time"}
 		for i, e := range []*memory.Entry{&q.First, &q.Second} {
-			var err error
-			if *e, _, err = w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: scope, Text: what + []string{" in Rome.", " in Oslo."}[i], Source: memory.UserExplicit}, owner); err != nil {
-				t.Fatal(err)
-			}
+			*e = w.known(t, scope, what+[]string{" in Rome.", " in Oslo."}[i])
 		}
 		must(t, w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}))
 		return q

@@ -89,9 +89,7 @@ func TestHeardAfterInterruption(t *testing.T) {
 func TestUseIsCounted(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "She lives in Brno.", "I do not know where Jana lives.", "The number is 4711.", "It costs 900 crowns.")
 	for _, text := range []string{"Ada's sister Jana lives in Brno.", "The tram pass has the number 4711.", "The piano cost 900 crowns."} {
-		if _, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Source: memory.UserExplicit}, owner); err != nil {
-			t.Fatal(err)
-		}
+		w.known(t, memory.Private(owner), text)
 	}
 	hits := func(want string) {
 		t.Helper()

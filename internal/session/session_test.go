@@ -175,6 +175,7 @@ type world struct {
 	script *script
 	dir    string
 	stop   func()
+	n      int // messages without a name of their own
 }
 
 func newWorld(t *testing.T, dir string, answers ...string) *world {
@@ -246,6 +247,14 @@ func (w *world) past(t failing) []history.Message {
 	return result(w.cfg.History.Load(context.Background(), "!dm"))(t)
 }
 
+// known stores a fact as a person has it remembered.
+func (w *world) known(t failing, scope memory.Scope, text string) memory.Entry {
+	t.Helper()
+	e, _, err := w.cfg.Memory.Add(context.Background(), memory.Entry{Scope: scope, Text: text, Source: memory.UserExplicit}, owner)
+	must(t, err)
+	return e
+}
+
 // lastAsked is the newest request to the model.
 func (w *world) lastAsked() string {
 	all := w.script.asked()
@@ -258,8 +267,20 @@ func (w *world) say(t *testing.T, id, text string) Outgoing {
 	return w.deliver(t, Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()})
 }
 
+// tells is say, and checks that the reply has all parts.
+func (w *world) tells(t *testing.T, text string, parts ...string) string {
+	t.Helper()
+	got := w.say(t, "", text).Text
+	wants(t, got, parts...)
+	return got
+}
+
 func (w *world) deliver(t *testing.T, in Inbound) Outgoing {
 	t.Helper()
+	if in.ID == "" {
+		w.n++
+		in.ID = fmt.Sprint("$nr", w.n)
+	}
 	must(t, w.Deliver(t.Context(), in))
 	select {
 	case got := <-w.room.handled:

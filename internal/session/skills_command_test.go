@@ -11,10 +11,8 @@ import (
 // TestShareSkill: only an owner shares a skill, and only one that may be read where they ask.
 func TestShareSkill(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	hi := 0
 	say := func(room, sender string, private bool, text string) string {
-		hi++
-		return w.deliver(t, Inbound{ID: "$" + text + string(rune('a'+hi)), Room: room, Sender: sender, Text: text, Private: private, At: time.Now()}).Text
+		return w.deliver(t, Inbound{Room: room, Sender: sender, Text: text, Private: private, At: time.Now()}).Text
 	}
 	wants(t, say("!dm", owner, true, "!skills"), "I have no skills yet")
 	w.calls(t, w.directScope("!bob", "@bob:x"), "add_skill", "skill_name", "his", "summary", "Bob's way", "documentation", "x")

@@ -3,7 +3,6 @@ package matrix_test
 import (
 	"testing"
 
-	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/session"
 )
 
@@ -12,12 +11,7 @@ import (
 // Holds M65.
 func TestHeardBesideAFile(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, other := person(t, s, "you"), person(t, s, "other")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
-	joined(t, you, room, b.UserID())
-	b.knows(room)
+	s, you, other, b, room := party(t, false, echo)
 	file := func(caption string) content {
 		c := content{"msgtype": "m.file", "body": "list.txt", "url": "mxc://" + s.Name + "/list"}
 		if caption != "" {
@@ -34,7 +28,6 @@ func TestHeardBesideAFile(t *testing.T) {
 	for _, now := range []string{"for Monday", ""} {
 		edit(s.Post(other.UserID(), room, "m.room.message", file("for Sunday")), now)
 	}
-	p := party{s, you, other, room, b.UserID()}
-	p.mention(t, "what is it for?")
+	sayTo(t, you, room, "what is it for?", b.UserID())
 	b.quotes(t, session.QuoteHeard, "other: for Monday")
 }

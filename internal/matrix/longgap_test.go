@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -38,9 +37,7 @@ func TestGapBeyondTheBounds(t *testing.T) {
 	you := person(t, s, "you")
 	dir := t.TempDir()
 	quietly := func(b *bot, in session.Inbound) {
-		if err := b.Handled(context.Background(), in.ID); err != nil {
-			t.Error(err)
-		}
+		b.done(in)
 	}
 	b := startWith(t, server, dir, quietly, hurry, you.UserID())
 	room := chat(t, s, you, b, false)

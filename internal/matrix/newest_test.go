@@ -18,12 +18,7 @@ func TestQuotesReadAsEdited(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you, other := person(t, s, "you"), person(t, s, "other")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: encrypted, Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
-			joined(t, you, room, b.UserID())
-			joined(t, other, room, b.UserID())
+			s, you, other, b, room := party(t, encrypted, echo)
 			b.set(t, room, session.SettingListen, "off")
 			edited := func(words ...string) string {
 				t.Helper()
@@ -63,11 +58,7 @@ func replacing(event, words string) content {
 // TestEditsThatCannotBeAskedFor: the words are those that were written first.
 func TestEditsThatCannotBeAskedFor(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, other := person(t, s, "you"), person(t, s, "other")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
-	joined(t, you, room, b.UserID())
+	s, you, other, b, room := party(t, false, echo)
 	b.set(t, room, session.SettingListen, "off")
 	asked := s.Fault(matrixtest.On("relations").By(b.UserID()), matrixtest.Status(http.StatusNotFound, "M_UNRECOGNIZED"))
 	_, err := you.Reply(t.Context(), room, s.Say(other.UserID(), room, "first"), "is that so?", b.UserID())

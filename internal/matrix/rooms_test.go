@@ -22,9 +22,7 @@ import (
 // Holds F47.
 func TestOneRoomStuck(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	s, you, b := meeting(t, echo)
 	var rooms []string
 	for range 20 {
 		rooms = append(rooms, chat(t, s, you, b, false))

@@ -14,11 +14,8 @@ import (
 // not undo what the bot is called there.
 func TestOvertakenState(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
-	joined(t, you, room, b.UserID())
+	s, you, b := meeting(t, echo)
+	room := group(t, s, you, b)
 	written, release := make(chan struct{}), make(chan struct{})
 	first := sync.OnceFunc(func() { close(written); <-release })
 	s.Fault(matrixtest.On("state").By(b.UserID()).In(room), matrixtest.Changed(func(*httptest.ResponseRecorder, *http.Request) { first() }))

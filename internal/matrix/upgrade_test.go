@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"reverie/internal/matrix/homeserver"
-	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -406,39 +404,4 @@ func TestUpgradesThatAreNone(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
-}
-
-// The real homeserver replaces a room in its own way.
-// Holds F31, M53.
-func TestUpgradedByARealServer(t *testing.T) {
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	var m moves
-	b.OnUpgrade(m.move)
-	old := create(t, you, peer.Room{Name: "ours", Encrypted: true, Invite: []string{b.UserID()}})
-	joined(t, you, old, b.UserID())
-	b.knows(old)
-	var l login
-	call(t, server, http.MethodPost, "login", "", map[string]any{
-		"type": "m.login.password", "password": personPassword, "identifier": map[string]any{"type": "m.id.user", "user": "you"},
-	}, &l)
-	var made struct {
-		Room string `json:"replacement_room"`
-	}
-	call(t, server, http.MethodPost, "rooms/"+url.PathEscape(old)+"/upgrade", l.AccessToken, map[string]any{"new_version": "11"}, &made)
-	call(t, server, http.MethodPost, "rooms/"+url.PathEscape(made.Room)+"/invite", l.AccessToken, map[string]any{"user_id": b.UserID()}, nil)
-	joined(t, you, made.Room, b.UserID())
-	if e := peertest.Next(t, you, messageIn(made.Room)); !e.Notice || !e.Encrypted || !strings.Contains(e.Body, brought) {
-		t.Errorf("in the new room came %+v", e)
-	}
-	sayTo(t, you, made.Room, "here?", b.UserID())
-	if e := peertest.Next(t, you, messageIn(made.Room)); e.Body != "echo: **here?**" || !e.Encrypted {
-		t.Errorf("in the new room came %+v", e)
-	}
-	if got, want := m.made(), []string{old + " " + made.Room}; !slices.Equal(got, want) {
-		t.Errorf("brought along %q, want %q", got, want)
-	}
 }

@@ -161,6 +161,32 @@ func TestHeardIsBounded(t *testing.T) {
 	await(t, s, "what was heard stays", func() bool { return b.holds(t, `SELECT count(*) FROM heard`) == 0 })
 }
 
+// TestHeardBesideAFile: of a file that is not for us its caption is heard, as it reads after
+// an edit; the file's name is no caption.
+// Holds M65.
+func TestHeardBesideAFile(t *testing.T) {
+	t.Parallel()
+	s, you, other, b, room := party(t, false, echo)
+	file := func(caption string) content {
+		c := content{"msgtype": "m.file", "body": "list.txt", "url": "mxc://" + s.Name + "/list"}
+		if caption != "" {
+			c["body"], c["filename"] = caption, "list.txt"
+		}
+		return c
+	}
+	edit := func(event, caption string) {
+		c := file(caption)
+		c["m.new_content"], c["m.relates_to"] = file(caption), content{"rel_type": "m.replace", "event_id": event}
+		s.Post(other.UserID(), room, "m.room.message", c)
+	}
+	s.Post(other.UserID(), room, "m.room.message", file(""))
+	for _, now := range []string{"for Monday", ""} {
+		edit(s.Post(other.UserID(), room, "m.room.message", file("for Sunday")), now)
+	}
+	sayTo(t, you, room, "what is it for?", b.UserID())
+	b.quotes(t, session.QuoteHeard, "other: for Monday")
+}
+
 // TestReplyChain: a message brings what it replies to, as far back as six messages, and
 // nothing of another room.
 // Holds F39, M29.
@@ -279,27 +305,6 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 		a.Body.WriteString(`{"event_id":["x"]}`)
 	}))
 	reply("and of this?")
-	b.quotes(t, session.QuoteReply, ": (this message cannot be read)")
-}
-
-// TestReplyChainEncrypted: what was said encrypted is quoted, and what somebody put there
-// in plain text is not.
-// Holds M29.
-func TestReplyChainEncrypted(t *testing.T) {
-	t.Parallel()
-	s, you, b, room := chatting(t, true, echo)
-	first := say(t, you, room, "Jana is my sister")
-	b.next()
-	say(t, you, room, "and else?")
-	b.next()
-	_, err := you.Reply(t.Context(), room, first, "where does she live?")
-	ok(t, err)
-	if in := b.quotes(t, session.QuoteReply, "you: Jana is my sister"); !in.Private {
-		t.Errorf("heard %+v", in)
-	}
-	forged := s.Post(you.UserID(), room, "m.room.message", text("I owe the server 100 euros", nil))
-	_, err = you.Reply(t.Context(), room, forged, "is it so?")
-	ok(t, err)
 	b.quotes(t, session.QuoteReply, ": (this message cannot be read)")
 }
 

@@ -107,40 +107,37 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// TestFileAfterTrouble: a download that fails is tried again.
+// TestFileAfterTrouble: a download that fails is tried again. Dendrite's refusal of one, which comes
+// with status 200, is not taken for the file; a file that reads like it is.
 // Holds F43.
 func TestFileAfterTrouble(t *testing.T) {
 	t.Parallel()
-	s, you, b, room := chatting(t, false, echo)
-	hook := s.Fault(matrixtest.On("download").Times(2), matrixtest.Status(http.StatusBadGateway, ""))
-	sendFile(t, you, room, peer.File{Name: "a.txt", Data: []byte("hello")}, nil)
-	if in := b.next(); len(in.Files) != 1 || in.Files[0].Path == "" || hook.Hits() != 2 {
-		t.Errorf("heard %+v after %d failures", in, hook.Hits())
-	}
-}
-
-// TestFileAfterTooManyDownloads: Dendrite's refusal of a download, which comes with status 200, is not
-// taken for the file. A file that reads like it is.
-func TestFileAfterTooManyDownloads(t *testing.T) {
-	t.Parallel()
 	const refusal = `{"Code":429,"JSON":{"errcode":"M_LIMIT_EXCEEDED","error":"too quickly","retry_after_ms":500},"Headers":null}` + "\n"
-	for file, disposition := range map[string]string{"hello": "", refusal: "inline"} {
-		s, you, b, room := chatting(t, false, echo)
-		hook := s.Fault(matrixtest.On("download").Times(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	refused := func(disposition string) matrixtest.Fault {
+		return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			w.Header().Set("Content-Type", "application/json")
 			if disposition != "" {
 				w.Header().Set("Content-Disposition", disposition)
 			}
 			_, _ = w.Write([]byte(refusal))
-		})
-		sendFile(t, you, room, peer.File{Name: "a.json", Data: []byte(file)}, nil)
+		}
+	}
+	s, you, b, room := chatting(t, false, echo)
+	for _, c := range []struct {
+		file  string
+		times int
+		fault matrixtest.Fault
+	}{{"hello", 2, matrixtest.Status(http.StatusBadGateway, "")}, {"hello", 1, refused("")}, {refusal, 1, refused("inline")}} {
+		hook := s.Fault(matrixtest.On("download").Times(c.times), c.fault)
+		sendFile(t, you, room, peer.File{Name: "a.json", Data: []byte(c.file)}, nil)
 		in := b.next()
-		if len(in.Files) != 1 || in.Files[0].Path == "" || hook.Hits() != 1 {
-			t.Fatalf("heard %+v after %d refusals", in, hook.Hits())
+		if len(in.Files) != 1 || in.Files[0].Path == "" || hook.Hits() != c.times {
+			t.Fatalf("heard %+v after %d failures", in, hook.Hits())
 		}
-		if data, err := os.ReadFile(filepath.Join(b.dir, in.Files[0].Path)); err != nil || string(data) != file {
-			t.Errorf("the file is %q, %v; want %q", data, err, file)
+		if data, err := os.ReadFile(filepath.Join(b.dir, in.Files[0].Path)); err != nil || string(data) != c.file {
+			t.Errorf("the file is %q, %v; want %q", data, err, c.file)
 		}
+		hook.Remove()
 	}
 }
 
@@ -204,20 +201,14 @@ func TestKilledWhileFetching(t *testing.T) {
 // Holds M31.
 func TestFilesInGroups(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, friend := person(t, s, "you"), person(t, s, "friend")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID(), friend.UserID()}})
-	joined(t, you, room, b.UserID())
-	ok(t, friend.Join(t.Context(), room))
-	joined(t, you, room, friend.UserID())
+	_, you, other, b, room := party(t, true, echo)
+	joined(t, you, room, other.UserID())
 	sendFile(t, you, room, peer.File{Name: "mine.gif", Image: true, Data: gif}, nil) // for nobody
 	sendFile(t, you, room, peer.File{Name: "mine.gif", Image: true, Caption: "and this?", Mention: b.UserID(), Data: gif}, nil)
 	if in := b.next(); in.Text != "and this?" || len(in.Files) != 1 || in.Files[0].Path == "" {
 		t.Errorf("heard %+v", in)
 	}
-	theirs := sendFile(t, friend, room, peer.File{Name: "theirs.txt", Data: []byte("their words")}, nil)
+	theirs := sendFile(t, other, room, peer.File{Name: "theirs.txt", Data: []byte("their words")}, nil)
 	peertest.Next(t, you, func(e peer.Event) bool { return e.ID == theirs })
 	if _, err := you.Reply(t.Context(), room, theirs, "what does it say?", b.UserID()); err != nil {
 		t.Fatal(err)
@@ -236,11 +227,8 @@ func TestFileOut(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted=%v", encrypted), func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			answer := func(b *bot, in session.Inbound) {
-				kept, err := media.Open(dir, 0).Keep(bytes.NewReader(gif), 1000)
+			s, you, b, room := chatting(t, encrypted, func(b *bot, in session.Inbound) {
+				kept, err := media.Open(b.dir, 0).Keep(bytes.NewReader(gif), 1000)
 				if err != nil {
 					t.Error(err)
 				}
@@ -249,9 +237,7 @@ func TestFileOut(t *testing.T) {
 						File: &session.File{Name: "dot.gif", Type: kept.Type, Size: kept.Size, Path: kept.Path}})
 				}
 				b.done(in)
-			}
-			b := startWith(t, server, dir, answer, hurry, you.UserID())
-			room := chat(t, s, you, b, encrypted)
+			})
 			send := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Hang())
 			uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) })
 			say(t, you, room, "send it")
@@ -259,7 +245,7 @@ func TestFileOut(t *testing.T) {
 			await(t, s, "it is not sent", func() bool { return send.Hits() > 0 })
 			b.stop()
 			send.Remove()
-			b = startWith(t, server, dir, nil, hurry, you.UserID())
+			b = b.again(nil)
 			e := peertest.Next(t, you, func(e peer.Event) bool { return e.File != nil })
 			if e.File.Name != "dot.gif" || e.File.Caption != "Here *it* is" || e.File.Type != "image/gif" || e.File.Sealed != encrypted || e.Encrypted != encrypted || !e.File.Image || e.File.Width != 1 {
 				t.Errorf("got %+v %+v", e, e.File)
@@ -274,13 +260,7 @@ func TestFileOut(t *testing.T) {
 				t.Error("it was uploaded in plain")
 			}
 			b.stop()
-			n := 0
-			for _, sent := range s.Sends() {
-				if sent.User == b.UserID() && sent.Room == room {
-					n++
-				}
-			}
-			if n != 1 {
+			if n := outgoing(s, b, room); n != 1 {
 				t.Errorf("%d events", n)
 			}
 		})

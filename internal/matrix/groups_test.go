@@ -2,6 +2,7 @@ package matrix_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -205,9 +206,7 @@ func TestReplyChain(t *testing.T) {
 			c["body"] = "> <" + by.UserID() + "> old\n> words\n\n" + text
 		}
 		for _, m := range more {
-			for k, v := range m {
-				c[k] = v
-			}
+			maps.Copy(c, m)
 		}
 		return s.Post(by.UserID(), room, "m.room.message", c)
 	}

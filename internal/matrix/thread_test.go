@@ -3,6 +3,7 @@ package matrix_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -86,9 +87,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 			before := len(b.places(s, room))
 			mention := content{"m.mentions": content{"user_ids": []string{b.UserID()}}}
 			if c.in {
-				for k, v := range thread(root) {
-					mention[k] = v
-				}
+				maps.Copy(mention, thread(root))
 			}
 			asked := s.Post(you.UserID(), room, "m.room.message", text("what now?", mention))
 			in := b.next()
@@ -271,9 +270,7 @@ func TestActiveThread(t *testing.T) {
 		if root != "" {
 			c = thread(root)
 		}
-		for k, v := range more {
-			c[k] = v
-		}
+		maps.Copy(c, more)
 		return s.Post(user, room, "m.room.message", text(body, c))
 	}
 	heard := func(what, id string) {

@@ -13,7 +13,7 @@ import (
 // TestGroupMovesOn: in an encrypted group a picture is for nobody until who may talk to the
 // bot replies to it with a mention; then the model sees it. When the room is upgraded, the new
 // one has the conversation, the memory, the tasks and the settings.
-// Holds M31, M54.
+// Holds M31, M53, M54.
 func TestGroupMovesOn(t *testing.T) {
 	t.Parallel()
 	w, m := newWorld(t), newModel(t)

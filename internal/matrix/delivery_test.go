@@ -55,10 +55,37 @@ func chat(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted 
 // chatting starts a homeserver in memory and a bot of yours, which meets you in a direct chat.
 func chatting(t *testing.T, encrypted bool, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
 	t.Helper()
+	s, you, b = meeting(t, answer)
+	return s, you, b, chat(t, s, you, b, encrypted)
+}
+
+// meeting starts a homeserver in memory and a bot of yours.
+func meeting(t *testing.T, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
+	t.Helper()
 	s, server := pretend(t)
 	you = person(t, s, "you")
-	b = startWith(t, server, t.TempDir(), answer, hurry, you.UserID())
-	return s, you, b, chat(t, s, you, b, encrypted)
+	return s, you, startWith(t, server, t.TempDir(), answer, hurry, you.UserID())
+}
+
+// group lets you and the bot meet in a group, as yet without others.
+func group(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot) string {
+	t.Helper()
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
+	joined(t, you, room, b.UserID())
+	return room
+}
+
+// party starts a homeserver in memory and a bot of yours, which meets you and somebody else, who
+// may not talk to it, in a group that it knows.
+func party(t *testing.T, encrypted bool, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you, other *peer.Peer, b *bot, room string) {
+	t.Helper()
+	s, you, b = meeting(t, answer)
+	other = person(t, s, "other")
+	room = s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: encrypted, Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
+	joined(t, you, room, b.UserID())
+	joined(t, other, room, b.UserID())
+	b.knows(room)
+	return s, you, other, b, room
 }
 
 // await waits until holds is true.

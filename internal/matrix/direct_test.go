@@ -37,10 +37,7 @@ func TestDirectChatStaysDirect(t *testing.T) {
 		{"the list fails once", func(bot string) matrixtest.Match { return directList(bot).Times(1) }, func() matrixtest.Fault { return matrixtest.Status(http.StatusBadGateway, "") }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			s, you, b := meeting(t, echo)
 			fault := s.Fault(c.match(b.UserID()), c.fault())
 			room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{b.UserID()}})
 			await(t, s, "the fault is not met", func() bool { return fault.Hits() > 0 })
@@ -51,7 +48,7 @@ func TestDirectChatStaysDirect(t *testing.T) {
 			}
 			joined(t, you, room, b.UserID())
 			b.stop()
-			b = startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+			b = startWith(t, b.server, t.TempDir(), echo, hurry, you.UserID())
 			await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
 			say(t, you, room, "do you know me?")
 			if in := b.next(); in.Text != "do you know me?" || !in.Private {
@@ -64,9 +61,7 @@ func TestDirectChatStaysDirect(t *testing.T) {
 // A homeserver that does not let the bot keep a list does not keep it out.
 func TestJoinsWithoutAList(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	s, you, b := meeting(t, echo)
 	refused := s.Fault(directList(b.UserID()), matrixtest.Status(http.StatusForbidden, "M_FORBIDDEN"))
 	room := chat(t, s, you, b, false)
 	say(t, you, room, "hello")

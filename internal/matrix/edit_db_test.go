@@ -3,6 +3,7 @@ package matrix
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,5 +128,27 @@ func TestPartsAreFoundByTheIndex(t *testing.T) {
 	must(t, q.db.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN SELECT id, text FROM outbox WHERE `+partsOf, "re:$a").Scan(&n, &n, &n, &plan))
 	if !strings.Contains(plan, "SEARCH") {
 		t.Errorf("the plan is %s", plan)
+	}
+}
+
+// Files of messages that are on their way in or out are kept; those of others are nobody's here.
+func TestKeptFiles(t *testing.T) {
+	q := newQueue(t)
+	for id, m := range map[string]session.Inbound{
+		"new":  {Files: []session.File{{Name: "a", Path: "media/a"}, {Name: "failed"}, {Name: "b", Path: "media/b"}}, Quotes: []session.Quote{{ID: "$q", Text: "quoted"}}},
+		"done": {Files: []session.File{{Name: "c", Path: "media/c"}}}, "bare": {Quotes: []session.Quote{{ID: "$q", Text: "quoted"}}}, "empty": {},
+	} {
+		m.ID, m.Room, m.Sender = id, "!r", "@you:x"
+		must(t, q.inTx(t.Context(), func(tx *sql.Tx) error { return q.put(t.Context(), tx, m, strings.Replace(id, "bare", "new", 1)) }))
+	}
+	for _, id := range []string{"out", "sent"} {
+		must(t, q.say(t.Context(), "!r", session.Outgoing{ID: id}, []string{""}, `{"name":"x","path":"media/`+id+`"}`, nil))
+	}
+	must(t, q.update(t.Context(), `UPDATE outbox SET state = 'sent' WHERE id = 'sent'`))
+	got, err := (&Client{q: q}).KeptFiles(t.Context())
+	must(t, err)
+	slices.Sort(got)
+	if want := "media/a media/b media/out"; strings.Join(got, " ") != want {
+		t.Errorf("kept %q, want %s", got, want)
 	}
 }

@@ -224,11 +224,8 @@ func TestExamineQueues(t *testing.T) {
 // is not the bot's.
 func TestExamineAccount(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	p := examined(t, server, dir)
+	s, you, b := meeting(t, echo)
+	p := examined(t, b.server, b.dir)
 	thief, err := peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "thief.db")})
 	ok(t, err)
 	t.Cleanup(func() { _ = thief.Close() })
@@ -273,8 +270,8 @@ func TestExamineAccount(t *testing.T) {
 	}
 
 	b.stop()
-	db := openDB(t, dir)
-	cfg := config(server, dir, db, you.UserID())
+	db := openDB(t, b.dir)
+	cfg := config(b.server, b.dir, db, you.UserID())
 	data, err := matrix.KeptSecrets(t.Context(), cfg)
 	var kept map[string]map[string]any
 	if err = errors.Join(err, json.Unmarshal([]byte(data), &kept)); err != nil {

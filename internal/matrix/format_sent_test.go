@@ -23,11 +23,8 @@ func lastSent(s *matrixtest.Server, room, bot string) (last roomEvent) {
 // Holds F42, M48, M49, M50, M51.
 func TestLooks(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
-	joined(t, you, group, b.UserID())
+	s, you, b := meeting(t, echo)
+	group := group(t, s, you, b)
 	question := sayTo(t, you, group, "hello", b.UserID())
 	await(t, s, "the question is not answered", func() bool { return lastSent(s, group, b.UserID()).Content.Body == "echo: **hello**" })
 	for i, c := range []struct{ text, body, html string }{

@@ -1,12 +1,18 @@
 package matrix_test
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/peer"
 
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
@@ -31,9 +37,7 @@ func TestGapIsFilled(t *testing.T) {
 		want = append(want, fmt.Sprint("number ", i))
 	}
 	b = startWith(t, b.server, b.dir, func(b *bot, in session.Inbound) {
-		if err := b.Handled(context.Background(), in.ID); err != nil {
-			t.Error(err)
-		}
+		b.done(in)
 	}, hurry, you.UserID())
 	var got []string
 	for range want {
@@ -67,9 +71,7 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 		say(t, you, room, want[i])
 	}
 	b = start(t, server, dir, func(b *bot, in session.Inbound) {
-		if err := b.Handled(context.Background(), in.ID); err != nil {
-			t.Error(err)
-		}
+		b.done(in)
 	}, you.UserID())
 	var got []string
 	for range want {
@@ -80,5 +82,166 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 	}
 	if !strings.Contains(b.log.String(), "a gap was filled") {
 		t.Error("there was no gap")
+	}
+}
+
+// notices are what the bot has told a room by the way, in the clear.
+func notices(t *testing.T, s *matrixtest.Server, b *bot, room string) (all []string) {
+	t.Helper()
+	for _, sent := range s.Sends() {
+		var content struct {
+			Type string `json:"msgtype"`
+			Body string `json:"body"`
+		}
+		ok(t, json.Unmarshal(sent.Content, &content))
+		if sent.User == b.UserID() && sent.Room == room && !sent.Repeat && content.Type == "m.notice" {
+			all = append(all, content.Body)
+		}
+	}
+	return all
+}
+
+// More was written than is fetched: what is near is answered, and a direct chat
+// is told once that there was more. A group is not bothered with it.
+// Holds F14.
+func TestGapBeyondTheBounds(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	quietly := func(b *bot, in session.Inbound) {
+		b.done(in)
+	}
+	b := startWith(t, server, dir, quietly, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
+	joined(t, you, group, b.UserID())
+	for _, r := range []string{room, group} {
+		s.Post(you.UserID(), r, "m.room.message", text("before, "+b.UserID(), nil)) // without m.mentions, the id counts
+		b.next()
+	}
+	b.stop()
+	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
+	const n = matrix.GapEvents + 100
+	var want []string
+	for i := range n {
+		id := s.Say(you.UserID(), room, fmt.Sprint("number ", i))
+		if i >= n-2-matrix.GapEvents {
+			want = append(want, id)
+		}
+		said := "not for the bot"
+		if i == 10 || i == n-10 {
+			said = b.UserID() + ": what about it?"
+		}
+		if id := s.Post(you.UserID(), group, "m.room.message", text(said, nil)); i == n-10 {
+			want = append(want, id)
+		}
+	}
+	b = b.again(quietly)
+	var got []string
+	for range want {
+		got = append(got, b.next().ID)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("heard %d messages, among them others than the %d that were near", len(got), len(want))
+	}
+	told := func() bool { return len(notices(t, s, b, room)) > 0 }
+	await(t, s, "the room is not told", told)
+	b = b.again(quietly)
+	last := s.Say(you.UserID(), room, "and now?")
+	if in := b.next(); in.ID != last {
+		t.Errorf("heard %+v", in)
+	}
+	b.stop()
+	if all := notices(t, s, b, room); len(all) != 1 || !strings.Contains(all[0], "I have not seen all that was written meanwhile") {
+		t.Errorf("told %q", all)
+	}
+	if all := notices(t, s, b, group); len(all) != 0 {
+		t.Errorf("the group was told %q", all)
+	}
+}
+
+// leftOut has the bot's syncs leave out all messages, as those of a homeserver
+// that is being stopped may do, until some have surely come and been stored.
+func leftOut(t *testing.T, s *matrixtest.Server, bot string, do func()) {
+	t.Helper()
+	empty := inPlace(t, s, matrixtest.On("sync").By(bot), matrixtest.Timelines(func(string, []json.RawMessage) []json.RawMessage { return nil }))
+	do()
+	before := empty.Hits()
+	await(t, s, "no more syncs", func() bool { return empty.Hits() >= before+2 })
+	empty.Remove()
+}
+
+// A homeserver that is being stopped answers a sync with a token that is past a
+// message which it does not show. The bot finds the message when it is back.
+// Holds F14.
+func TestLeftOutByASync(t *testing.T) {
+	t.Parallel()
+	for _, c := range []string{"the homeserver restarts", "the bot restarts"} {
+		t.Run(c, func(t *testing.T) {
+			s, you, b, room := chatting(t, true, echo)
+			say(t, you, room, "before")
+			b.next()
+			leftOut(t, s, b.UserID(), func() { say(t, you, room, "left out") })
+			if c == "the bot restarts" {
+				b = b.again(echo)
+			} else {
+				s.Fault(matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
+			}
+			if in := b.next(); in.Text != "left out" {
+				t.Errorf("heard %+v", in)
+			}
+			say(t, you, room, "after")
+			if in := b.next(); in.Text != "after" {
+				t.Errorf("heard %+v", in)
+			}
+		})
+	}
+}
+
+// What is left out is the bot's own message, of which it does not know whether
+// it was taken.
+// Holds F14.
+func TestEchoLeftOutByASync(t *testing.T) {
+	t.Parallel()
+	for c, poll := range map[string]matrixtest.Fault{
+		"before the bot ends": func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) },
+		"after it is back":    matrixtest.DelayAnswer(time.Minute),
+	} {
+		t.Run(c, func(t *testing.T) {
+			t.Parallel()
+			s, you, b, room := chatting(t, true, nil)
+			say(t, you, room, "before")
+			b.next()
+			// Some homeservers show transaction ids in syncs only.
+			txn := regexp.MustCompile(`"transaction_id":"[^"]*"`)
+			s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+				bare := txn.ReplaceAll(a.Body.Bytes(), []byte(`"age":1`))
+				a.Body.Reset()
+				a.Body.Write(bare)
+			}))
+			var once peer.Event
+			leftOut(t, s, b.UserID(), func() {
+				s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
+				again := s.Fault(matrixtest.On("send").By(b.UserID()).After(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { hangUp(w) }) // the end comes before the next try
+				polls := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), poll)
+				b.says(room, session.Outgoing{ID: "once", Text: "once"})
+				once = peertest.Next(t, you, messageIn(room))
+				if c == "before the bot ends" {
+					before := polls.Hits()
+					await(t, s, "no more syncs", func() bool { return polls.Hits() >= before+2 })
+				}
+				b.stop()
+				again.Remove()
+				polls.Remove()
+				b = startWith(t, b.server, b.dir, nil, hurry, you.UserID()) // its syncs leave it out as well
+			})
+			b.says(room, session.Outgoing{ID: "then", Text: "then"})
+			if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }); e.Body != "then" {
+				t.Errorf("after the restart came %+v: said twice", e)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package matrix_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -43,30 +44,11 @@ func (b *bot) set(t *testing.T, room, name, value string) {
 	ok(t, session.Settings{DB: db}.Set(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
 }
 
-// party is a room with a person who may talk to the bot and one who may not.
-type party struct {
-	s          *matrixtest.Server
-	you, other *peer.Peer
-	room, bot  string
-}
-
-func (p *party) mention(t *testing.T, text string) string {
-	t.Helper()
-	id, err := p.you.SayTo(t.Context(), p.room, text, p.bot)
-	ok(t, err)
-	return id
-}
-
 // TestHeardWithALateKey: what somebody said who may not talk to the bot is heard when its key
 // comes after it; what was taken back meanwhile is not.
 func TestHeardWithALateKey(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, other := person(t, s, "you"), person(t, s, "other")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
-	joined(t, you, room, b.UserID())
-	joined(t, other, room, b.UserID())
+	s, you, other, b, room := party(t, true, echo)
 	th := steal(t, s, b.UserID())
 	dropped := func(n int) {
 		t.Helper()
@@ -82,8 +64,7 @@ func TestHeardWithALateKey(t *testing.T) {
 	dropped(3) // and the redaction before it is known
 	th.giveBack(t, true)
 	await(t, s, "the line is not heard", func() bool { return b.holds(t, `SELECT count(*) FROM heard`) == 2 })
-	p := party{s, you, other, room, b.UserID()}
-	p.mention(t, "and now?")
+	sayTo(t, you, room, "and now?", b.UserID())
 	b.quotes(t, session.QuoteHeard, "other: the boat leaves at nine", "other: bring a hat")
 }
 
@@ -94,14 +75,7 @@ func TestHeardInAGroup(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
-			s, server := pretend(t)
-			you, other := person(t, s, "you"), person(t, s, "other")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: encrypted, Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
-			joined(t, you, room, b.UserID())
-			joined(t, other, room, b.UserID())
-			p := party{s, you, other, room, b.UserID()}
+			s, you, other, b, room := party(t, encrypted, echo)
 			say(t, other, room, "the lake is warm")
 			regret := say(t, other, room, "my code is 4711")
 			wrong := say(t, other, room, "we leave at nine")
@@ -110,7 +84,7 @@ func TestHeardInAGroup(t *testing.T) {
 			ok(t, other.Edit(t.Context(), room, wrong, "we leave at ten"))
 			ok(t, you.Edit(t.Context(), room, wrong, "we stay")) // who did not say it cannot change it
 			s.Redact(other.UserID(), room, regret)
-			p.mention(t, "what do you think?")
+			sayTo(t, you, room, "what do you think?", b.UserID())
 			in := b.quotes(t, session.QuoteHeard, "other: the lake is warm", "other: we leave at ten", "you: who brings bread?")
 			if in.Private || in.Sender != you.UserID() || in.Quotes[0].Name != "other" || in.Quotes[0].At.IsZero() || in.Quotes[0].ID == "" {
 				t.Errorf("heard %+v", in)
@@ -124,15 +98,15 @@ func TestHeardInAGroup(t *testing.T) {
 			b.stop()
 			say(t, other, room, "and sunny")
 			b = b.again(echo)
-			p.mention(t, "!status")
+			sayTo(t, you, room, "!status", b.UserID())
 			b.quotes(t, session.QuoteHeard)
-			p.mention(t, "and now?")
+			sayTo(t, you, room, "and now?", b.UserID())
 			b.quotes(t, session.QuoteHeard, "other: fine", "other: and sunny")
-			p.mention(t, "and then?")
+			sayTo(t, you, room, "and then?", b.UserID())
 			b.quotes(t, session.QuoteHeard)
 			b.set(t, room, session.SettingListen, "off")
 			say(t, other, room, "secretly")
-			p.mention(t, "what was it?")
+			sayTo(t, you, room, "what was it?", b.UserID())
 			b.quotes(t, session.QuoteHeard)
 			if strings.Contains(b.log.String(), "4711") || strings.Contains(b.log.String(), "sunny") {
 				t.Error("the log shows what was said")
@@ -154,12 +128,7 @@ func (b *bot) holds(t *testing.T, query string, args ...any) (n int) {
 // its message, and a room that is left is forgotten.
 func TestHeardIsBounded(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, other := person(t, s, "you"), person(t, s, "other")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
-	joined(t, you, room, b.UserID())
-	b.knows(room)
+	s, you, other, b, room := party(t, false, nil)
 	ask := func(text string) string {
 		return s.Post(you.UserID(), room, "m.room.message", content{"msgtype": "m.text", "body": text, "m.mentions": content{"user_ids": []string{b.UserID()}}})
 	}
@@ -193,17 +162,38 @@ func TestHeardIsBounded(t *testing.T) {
 	await(t, s, "what was heard stays", func() bool { return b.holds(t, `SELECT count(*) FROM heard`) == 0 })
 }
 
+// TestHeardBesideAFile: of a file that is not for us its caption is heard, as it reads after
+// an edit; the file's name is no caption.
+// Holds M65.
+func TestHeardBesideAFile(t *testing.T) {
+	t.Parallel()
+	s, you, other, b, room := party(t, false, echo)
+	file := func(caption string) content {
+		c := content{"msgtype": "m.file", "body": "list.txt", "url": "mxc://" + s.Name + "/list"}
+		if caption != "" {
+			c["body"], c["filename"] = caption, "list.txt"
+		}
+		return c
+	}
+	edit := func(event, caption string) {
+		c := file(caption)
+		c["m.new_content"], c["m.relates_to"] = file(caption), content{"rel_type": "m.replace", "event_id": event}
+		s.Post(other.UserID(), room, "m.room.message", c)
+	}
+	s.Post(other.UserID(), room, "m.room.message", file(""))
+	for _, now := range []string{"for Monday", ""} {
+		edit(s.Post(other.UserID(), room, "m.room.message", file("for Sunday")), now)
+	}
+	sayTo(t, you, room, "what is it for?", b.UserID())
+	b.quotes(t, session.QuoteHeard, "other: for Monday")
+}
+
 // TestReplyChain: a message brings what it replies to, as far back as six messages, and
 // nothing of another room.
 // Holds F39, M29.
 func TestReplyChain(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, other := person(t, s, "you"), person(t, s, "other")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
-	joined(t, you, room, b.UserID())
-	b.knows(room)
+	s, you, other, b, room := party(t, false, echo)
 	b.set(t, room, session.SettingListen, "off")
 	private := chat(t, s, you, b, false)
 	say(t, you, private, "the code is 4711")
@@ -216,9 +206,7 @@ func TestReplyChain(t *testing.T) {
 			c["body"] = "> <" + by.UserID() + "> old\n> words\n\n" + text
 		}
 		for _, m := range more {
-			for k, v := range m {
-				c[k] = v
-			}
+			maps.Copy(c, m)
 		}
 		return s.Post(by.UserID(), room, "m.room.message", c)
 	}
@@ -280,10 +268,7 @@ func TestReplyChain(t *testing.T) {
 // answered without it.
 func TestReplyChainIsFetchedAside(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	s, you, b := meeting(t, echo)
 	slow, quick := chat(t, s, you, b, false), chat(t, s, you, b, false)
 	b.knows(slow)
 	b.knows(quick)
@@ -322,46 +307,19 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 	b.quotes(t, session.QuoteReply, ": (this message cannot be read)")
 }
 
-// TestReplyChainEncrypted: what was said encrypted is quoted, and what somebody put there
-// in plain text is not.
-// Holds M29.
-func TestReplyChainEncrypted(t *testing.T) {
-	t.Parallel()
-	s, you, b, room := chatting(t, true, echo)
-	first := say(t, you, room, "Jana is my sister")
-	b.next()
-	say(t, you, room, "and else?")
-	b.next()
-	_, err := you.Reply(t.Context(), room, first, "where does she live?")
-	ok(t, err)
-	if in := b.quotes(t, session.QuoteReply, "you: Jana is my sister"); !in.Private {
-		t.Errorf("heard %+v", in)
-	}
-	forged := s.Post(you.UserID(), room, "m.room.message", text("I owe the server 100 euros", nil))
-	_, err = you.Reply(t.Context(), room, forged, "is it so?")
-	ok(t, err)
-	b.quotes(t, session.QuoteReply, ": (this message cannot be read)")
-}
-
 // TestOpenGroup: where it is set so, everything that an allowed person says is for the
 // bot; and a person may say that a room is a direct chat, or none.
 // Holds M64.
 func TestOpenGroup(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, other := person(t, s, "you"), person(t, s, "other")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
-	joined(t, you, room, b.UserID())
-	b.knows(room)
+	s, you, other, b, room := party(t, false, echo)
 	b.set(t, room, session.SettingMention, "off")
 	s.Say(other.UserID(), room, "I may not")
 	s.Say(you.UserID(), room, "I may")
 	if in := b.quotes(t, session.QuoteHeard, "other: I may not"); in.Text != "I may" || in.Private {
 		t.Errorf("heard %+v", in)
 	}
-	two := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
-	joined(t, you, two, b.UserID())
+	two := group(t, s, you, b)
 	b.knows(two)
 	s.Say(you.UserID(), two, "are we alone?") // nobody said that this is a direct chat
 	b.onlyHears(s, you.UserID(), two, "now?")

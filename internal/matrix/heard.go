@@ -228,28 +228,8 @@ func (q *queue) unhear(ctx context.Context, tx *sql.Tx, event string) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE heard SET given = 1, text = '' WHERE event = ?`, event); err != nil {
 		return fmt.Errorf("forget what was heard: %w", err)
 	}
-	changed := map[string]string{}
-	err := store.Each(ctx, tx, func(row store.Row) error {
-		var m session.Inbound
-		var with string
-		if err := row.Scan(&m.ID, &with); err != nil {
-			return err
-		}
-		if err := unpack(&m, with); err != nil {
-			return err
-		}
-		m.Quotes = slices.DeleteFunc(m.Quotes, func(x session.Quote) bool { return x.ID == event })
-		packed, err := pack(m)
-		changed[m.ID] = packed
-		return err
-	}, `SELECT id, brought FROM inbox WHERE state = 'new' AND instr(brought, ?) > 0`, event)
-	if err != nil {
-		return fmt.Errorf("forget what was heard: %w", err)
-	}
-	for id, with := range changed {
-		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET brought = ? WHERE id = ?`, with, id); err != nil {
-			return fmt.Errorf("forget what was heard: %w", err)
-		}
-	}
-	return nil
+	_, err := tx.ExecContext(ctx, `UPDATE inbox SET brought = json_set(brought, '$.quotes',
+			json((SELECT json_group_array(json(value)) FROM json_each(brought, '$.quotes') WHERE value ->> '$.id' <> ?1)))
+		WHERE state = 'new' AND instr(brought, ?1) > 0`, event)
+	return doing("forget what was heard", err)
 }

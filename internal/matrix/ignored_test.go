@@ -3,6 +3,7 @@ package matrix_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -19,9 +20,7 @@ type content = map[string]any
 
 func text(body string, more content) content {
 	c := content{"msgtype": "m.text", "body": body}
-	for k, v := range more {
-		c[k] = v
-	}
+	maps.Copy(c, more)
 	return c
 }
 
@@ -181,9 +180,7 @@ func TestOddMessages(t *testing.T) {
 	media := content{"url": "mxc://" + s.Name + "/x", "info": content{"size": 1 << 40, "mimetype": "x"}}
 	of := func(kind string) content { return text("x", content{"msgtype": kind}) }
 	with := func(c, more content) content {
-		for k, v := range more {
-			c[k] = v
-		}
+		maps.Copy(c, more)
 		return c
 	}
 	poll := content{"question": content{"org.matrix.msc1767.text": "which?"}, "answers": []content{{"id": "1", "org.matrix.msc1767.text": "one"}}}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
@@ -28,104 +27,21 @@ func letters(s string) string {
 // wholeNote stands at the end of the beginning of an answer that is a file.
 const wholeNote = "\n\n*This is the beginning of a long answer: all of it is in the file answer.md below.*"
 
-// arrives reads an answer, in parts or as its beginning and a file, and returns its messages.
-func arrives(t *testing.T, you *peer.Peer, room, bot, want string) []peer.Event {
+// arrives reads an answer that comes as its beginning and a file, and returns both messages.
+func arrives(t *testing.T, you *peer.Peer, room, bot, want string) (first, file peer.Event) {
 	t.Helper()
-	first := peertest.Next(t, you, spoken(room, bot))
-	said, isFile := strings.CutSuffix(first.Body, wholeNote)
-	if !isFile {
-		return collect(t, you, room, bot, want, first)
-	}
-	if fences := strings.Count(said, "```"); fences%2 != 0 || !strings.HasPrefix(letters(want), letters(said)) || letters(said) == "" {
+	first = peertest.Next(t, you, spoken(room, bot))
+	said, noted := strings.CutSuffix(first.Body, wholeNote)
+	if fences := strings.Count(said, "```"); fences%2 != 0 || !strings.HasPrefix(letters(want), letters(said)) || letters(said) == "" || !noted {
 		t.Errorf("%d fences; the first message is not the beginning of the answer: %.200q", fences, said)
 	}
-	file := peertest.Next(t, you, spoken(room, bot))
-	if file.File == nil {
+	if file = peertest.Next(t, you, spoken(room, bot)); file.File == nil {
 		t.Fatalf("no file follows, but %v %.60q", file.Kind, file.Body)
 	}
 	if got, err := you.Download(t.Context(), file); err != nil || letters(string(got)) != letters(want) {
 		t.Errorf("the file has %d bytes, %v; want %d", len(got), err, len(want))
 	}
-	return []peer.Event{first, file}
-}
-
-// collect puts the bot's messages together until they say all of want.
-func collect(t *testing.T, you *peer.Peer, room, bot, want string, come ...peer.Event) (parts []peer.Event) {
-	t.Helper()
-	got, at := "", map[string]int{}
-	for letters(got) != letters(want) {
-		if len(got) > 2*len(want) {
-			t.Fatalf("%d messages do not say what they should", len(parts))
-		}
-		var e peer.Event
-		if len(come) > 0 {
-			e, come = come[0], come[1:]
-		} else {
-			e = peertest.Next(t, you, spoken(room, bot))
-		}
-		if i, edit := at[e.ID]; edit {
-			parts[i] = e
-		} else {
-			at[e.ID] = len(parts)
-			parts = append(parts, e)
-		}
-		got = ""
-		for _, p := range parts {
-			got += p.Body + "\n"
-		}
-	}
-	for i, p := range parts {
-		if !utf8.ValidString(p.Body) || strings.Contains(p.Body, "\uFFFD") {
-			t.Errorf("part %d is cut inside a character", i)
-		}
-		if strings.Count(p.Body, "```")%2 != 0 {
-			t.Errorf("part %d leaves a fence open", i)
-		}
-		if strings.Contains(p.Body, "if a < b") && !strings.Contains(p.Body, "```go\n") {
-			t.Errorf("part %d shows code as if it were words", i)
-		}
-	}
-	return parts
-}
-
-var largeTexts = map[string]string{
-	"70 kB of paragraphs":    strings.Repeat("A sentence with **strong** words & <signs>. Another one follows it.\n\n", 1000),
-	"a line of 70 kB":        strings.Repeat("word ", 14_000),
-	"a word of 70 kB":        strings.Repeat("x", 70_000),
-	"60 kB of code":          "Look:\n\n```go\n" + strings.Repeat("if a < b && c > d { return \"x\" }\n", 1900) + "```\n\nThat is all.",
-	"a line of code, 60 kB":  "```\n" + strings.Repeat("0123456789", 6000) + "\n```",
-	"70 kB of emoji":         strings.Repeat("🙂", 17_500),
-	"70 kB of Chinese words": strings.Repeat("日本語の文章。", 3400),
-}
-
-// A large answer arrives whole, in parts or as a file, and no event is ever refused for
-// its size: as one message, and at the end of a draft.
-// Holds F41, M21.
-func TestLargeAnswers(t *testing.T) {
-	t.Parallel()
-	s, you, b, room := chatting(t, true, nil)
-	refused := s.Fault(func(r *matrixtest.Request) bool { return r.Endpoint == "send" && len(r.Body) > 65_536-900 }, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		next.ServeHTTP(w, r)
-	})
-	for name, text := range largeTexts {
-		t.Run(name, func(t *testing.T) {
-			b.says(room, session.Outgoing{ID: name, Text: text})
-			if n := len(arrives(t, you, room, b.UserID(), text)); n < 2 || n > 4 {
-				t.Errorf("%d messages", n)
-			}
-			id := name + ", drafted"
-			b.says(room, session.Outgoing{ID: id, Text: "The beginning of the answer, long enough to be shown", Draft: true})
-			first := peertest.Next(t, you, messageIn(room))
-			b.says(room, session.Outgoing{ID: id, Text: text})
-			edit := arrives(t, you, room, b.UserID(), text)[0]
-			if edit.Kind != peer.Edit || edit.ID != first.ID || edit.Live {
-				t.Errorf("after the draft came %+v", edit.Kind)
-			}
-		})
-	}
-	if n := refused.Hits(); n != 0 {
-		t.Errorf("%d events were too large", n)
-	}
+	return first, file
 }
 
 // Homeservers and what stands in front of them may take less than the specification says.
@@ -141,20 +57,23 @@ func TestServerTakesLess(t *testing.T) {
 		words     int // paragraphs
 		fault     matrixtest.Fault
 	}{
-		{"plain", false, false, 20_000, 600, matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE")},
-		{"encrypted", true, false, 20_000, 600, matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE")},
-		{"one message", true, false, 20_000, 250, matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE")},
-		{"the last part", false, false, 36_000, 1300, matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE")},
-		{"a beginning that was too large", true, false, 20_000, 3000, matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE")},
-		{"much less", true, false, 8_000, 600, matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE")},
+		{"plain", false, false, 20_000, 600, nil},
+		{"encrypted", true, false, 20_000, 600, nil},
+		{"one message", true, false, 20_000, 250, nil},
+		{"the last part", false, false, 36_000, 1300, nil},
+		{"a beginning that was too large", true, false, 20_000, 3000, nil},
+		{"much less", true, false, 8_000, 600, nil},
 		{"the code with another status", false, false, 20_000, 600, matrixtest.Status(http.StatusBadRequest, "M_TOO_LARGE")},
 		{"a proxy's page", true, false, 20_000, 600, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			http.Error(w, "<html>413 Request Entity Too Large</html>", http.StatusRequestEntityTooLarge)
 		}},
-		{"the end of a draft", true, true, 20_000, 600, matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE")},
+		{"the end of a draft", true, true, 20_000, 600, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, you, b, room := chatting(t, c.encrypted, nil)
+			if c.fault == nil {
+				c.fault = matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE")
+			}
 			hook := s.Fault(func(r *matrixtest.Request) bool { return r.Endpoint == "send" && len(r.Body) > c.limit }, c.fault)
 			want := ""
 			for i := range c.words {
@@ -170,8 +89,8 @@ func TestServerTakesLess(t *testing.T) {
 			for _, m := range []session.Outgoing{{ID: "large", Text: want}, {ID: "then", Text: "then"}} {
 				b.says(room, m)
 			}
-			if got := arrives(t, you, room, b.UserID(), want); len(got) != 2 || got[1].File == nil || c.drafted != (got[0].Kind == peer.Edit) {
-				t.Errorf("%d messages, the first a %v", len(got), got[0].Kind)
+			if first, _ := arrives(t, you, room, b.UserID(), want); c.drafted != (first.Kind == peer.Edit) {
+				t.Errorf("the first message is a %v", first.Kind)
 			}
 			if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "then" {
 				t.Errorf("the next message is not the last one, but %.60q", e.Body)
@@ -221,9 +140,7 @@ func TestLaterPartTooLarge(t *testing.T) {
 	if got, err := you.Download(t.Context(), file); err != nil || letters(string(got)) != letters(text) {
 		t.Errorf("the file has %d bytes, %v; want %d", len(got), err, len(text))
 	}
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "then" {
-		t.Errorf("then came %.60q", e.Body)
-	}
+	hears(t, you, room, "then")
 	for _, id := range sent {
 		await(t, s, "another part is still there", func() bool { return takenBack(s, b, room, id) })
 	}
@@ -251,9 +168,7 @@ func TestAlwaysTooLarge(t *testing.T) {
 			for _, m := range []session.Outgoing{{ID: "1", Text: strings.Repeat("unloved words ", 2000)}, {ID: "2", Text: "then"}} {
 				b.says(room, m)
 			}
-			if e := peertest.Next(t, you, messageIn(room)); e.Body != "then" {
-				t.Errorf("got %.60q", e.Body)
-			}
+			hears(t, you, room, "then")
 			await(t, s, "not given up", func() bool { return b.Status(t.Context()).Dead == 3 && b.Status(t.Context()).Outbox == 0 })
 			if n := hook.Hits(); n > 6 {
 				t.Errorf("%d tries", n)

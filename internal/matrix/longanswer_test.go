@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -44,19 +43,13 @@ func TestLongAnswerIsAFile(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "encrypted"}[encrypted], func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
 			text := essay("words")
 			answer := func(b *bot, in session.Inbound) {
 				for range 2 { // saying it twice is saying it once
-					if err := b.Say(context.Background(), in.Room, session.Outgoing{ID: "re:" + in.ID, Text: text, ReplyTo: in.ID}); err != nil {
-						t.Error(err)
-					}
+					b.tells(in.Room, session.Outgoing{ID: "re:" + in.ID, Text: text, ReplyTo: in.ID})
 				}
 			}
-			b := startWith(t, server, dir, answer, hurry, you.UserID())
-			room := chat(t, s, you, b, encrypted)
+			s, you, b, room := chatting(t, encrypted, answer)
 			upload := s.Fault(matrixtest.On("upload").By(b.UserID()), matrixtest.Hang())
 			say(t, you, room, "tell me all")
 			b.next()
@@ -65,12 +58,12 @@ func TestLongAnswerIsAFile(t *testing.T) {
 			upload.Remove()
 			uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) })
 			send := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Hang())
-			b = startWith(t, server, dir, answer, hurry, you.UserID())
+			b = b.again(answer)
 			b.next() // nothing said that it was handled
 			await(t, s, "it is not sent", func() bool { return send.Hits() > 0 })
 			b.stop()
 			send.Remove()
-			b = startWith(t, server, dir, answer, hurry, you.UserID())
+			b = b.again(answer)
 			first := peertest.Next(t, you, messageIn(room))
 			said, ok := strings.CutSuffix(first.Body, wholeNote)
 			if !ok || !strings.HasPrefix(text, said) || len(said) < 8_000 || first.Encrypted != encrypted {
@@ -107,11 +100,7 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, nil, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, nil)
 			uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), fault)
 			m := session.Outgoing{ID: "re:1", Text: essay("words")}
 			for _, m := range []session.Outgoing{m, {ID: "re:2", Text: "The next answer."}} {
@@ -153,17 +142,11 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 // Holds F41.
 func TestTooLargeAndKilled(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
 	text := strings.Repeat("A paragraph of words and what there is to be said of it.\n\n", 300)
 	answer := func(b *bot, in session.Inbound) {
-		if err := b.Say(context.Background(), in.Room, session.Outgoing{ID: "re:" + in.ID, Text: text, ReplyTo: in.ID}); err != nil {
-			t.Error(err)
-		}
+		b.tells(in.Room, session.Outgoing{ID: "re:" + in.ID, Text: text, ReplyTo: in.ID})
 	}
-	b := startWith(t, server, dir, answer, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, answer)
 	large := s.Fault(func(r *matrixtest.Request) bool { return r.Endpoint == "send" && len(r.Body) > 12_000 },
 		matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
 	for _, stage := range []string{"upload", "send"} {
@@ -178,11 +161,10 @@ func TestTooLargeAndKilled(t *testing.T) {
 		if n := outgoing(s, b, room); n != 1 {
 			t.Errorf("killed at %s: %d events are in the room; want the beginning", stage, n)
 		}
-		b = startWith(t, server, dir, answer, hurry, you.UserID())
+		b = b.again(answer)
 	}
-	got := arrives(t, you, room, b.UserID(), text)
-	if len(got) != 2 || got[1].File == nil || !got[1].File.Sealed {
-		t.Errorf("%d messages came", len(got))
+	if _, file := arrives(t, you, room, b.UserID(), text); !file.File.Sealed {
+		t.Error("the file is not encrypted")
 	}
 	b.next()
 	b.stop()
@@ -199,11 +181,7 @@ func TestTooLargeAndKilled(t *testing.T) {
 // Holds F41.
 func TestLongAnswerChanges(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, nil)
 	sayIt := func(text string, draft bool) {
 		t.Helper()
 		b.says(room, session.Outgoing{ID: "re:1", Text: text, Draft: draft})

@@ -2,7 +2,6 @@ package matrix_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -37,11 +36,7 @@ func TestFilesIn(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted=%v", encrypted), func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := chat(t, s, you, b, encrypted)
+			_, you, b, room := chatting(t, encrypted, echo)
 
 			// Who sends it says that it is a PNG image; it is not believed.
 			sendFile(t, you, room, peer.File{Name: "../cat.png", Caption: "What is this?", Type: "image/png", Image: true, Data: gif}, nil)
@@ -53,7 +48,7 @@ func TestFilesIn(t *testing.T) {
 			if f.Name != "cat.png" || f.Type != "image/gif" || f.Size != int64(len(gif)) || f.Kind != session.ImageFile || f.Note != "" || f.Source != "" {
 				t.Errorf("got %+v", f)
 			}
-			if got, err := os.ReadFile(filepath.Join(dir, f.Path)); err != nil || !bytes.Equal(got, gif) {
+			if got, err := os.ReadFile(filepath.Join(b.dir, f.Path)); err != nil || !bytes.Equal(got, gif) {
 				t.Errorf("kept %q, %v", got, err)
 			}
 			sendFile(t, you, room, peer.File{Name: "hi.ogg", Voice: true, Type: "audio/ogg", Data: []byte("OggS\x00hello")}, nil)
@@ -112,48 +107,37 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// TestFileAfterTrouble: a download that fails is tried again.
+// TestFileAfterTrouble: a download that fails is tried again. Dendrite's refusal of one, which comes
+// with status 200, is not taken for the file; a file that reads like it is.
 // Holds F43.
 func TestFileAfterTrouble(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
-	hook := s.Fault(matrixtest.On("download").Times(2), matrixtest.Status(http.StatusBadGateway, ""))
-	sendFile(t, you, room, peer.File{Name: "a.txt", Data: []byte("hello")}, nil)
-	if in := b.next(); len(in.Files) != 1 || in.Files[0].Path == "" || hook.Hits() != 2 {
-		t.Errorf("heard %+v after %d failures", in, hook.Hits())
-	}
-}
-
-// TestFileAfterTooManyDownloads: Dendrite's refusal of a download, which comes with status 200, is not
-// taken for the file. A file that reads like it is.
-func TestFileAfterTooManyDownloads(t *testing.T) {
-	t.Parallel()
 	const refusal = `{"Code":429,"JSON":{"errcode":"M_LIMIT_EXCEEDED","error":"too quickly","retry_after_ms":500},"Headers":null}` + "\n"
-	for file, disposition := range map[string]string{"hello": "", refusal: "inline"} {
-		s, server := pretend(t)
-		you := person(t, s, "you")
-		dir := t.TempDir()
-		b := startWith(t, server, dir, echo, hurry, you.UserID())
-		room := chat(t, s, you, b, false)
-		hook := s.Fault(matrixtest.On("download").Times(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	refused := func(disposition string) matrixtest.Fault {
+		return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			w.Header().Set("Content-Type", "application/json")
 			if disposition != "" {
 				w.Header().Set("Content-Disposition", disposition)
 			}
 			_, _ = w.Write([]byte(refusal))
-		})
-		sendFile(t, you, room, peer.File{Name: "a.json", Data: []byte(file)}, nil)
+		}
+	}
+	s, you, b, room := chatting(t, false, echo)
+	for _, c := range []struct {
+		file  string
+		times int
+		fault matrixtest.Fault
+	}{{"hello", 2, matrixtest.Status(http.StatusBadGateway, "")}, {"hello", 1, refused("")}, {refusal, 1, refused("inline")}} {
+		hook := s.Fault(matrixtest.On("download").Times(c.times), c.fault)
+		sendFile(t, you, room, peer.File{Name: "a.json", Data: []byte(c.file)}, nil)
 		in := b.next()
-		if len(in.Files) != 1 || in.Files[0].Path == "" || hook.Hits() != 1 {
-			t.Fatalf("heard %+v after %d refusals", in, hook.Hits())
+		if len(in.Files) != 1 || in.Files[0].Path == "" || hook.Hits() != c.times {
+			t.Fatalf("heard %+v after %d failures", in, hook.Hits())
 		}
-		if data, err := os.ReadFile(filepath.Join(dir, in.Files[0].Path)); err != nil || string(data) != file {
-			t.Errorf("the file is %q, %v; want %q", data, err, file)
+		if data, err := os.ReadFile(filepath.Join(b.dir, in.Files[0].Path)); err != nil || string(data) != c.file {
+			t.Errorf("the file is %q, %v; want %q", data, err, c.file)
 		}
+		hook.Remove()
 	}
 }
 
@@ -192,11 +176,7 @@ func TestSlowFile(t *testing.T) {
 // at the next start, and delivered once.
 func TestKilledWhileFetching(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, echo)
 	hook := s.Fault(matrixtest.On("download"), matrixtest.Hang())
 	sendFile(t, you, room, peer.File{Name: "a.txt", Caption: "look", Data: []byte("hello")}, nil)
 	await(t, s, "nothing is fetched", func() bool { return hook.Hits() > 0 })
@@ -205,12 +185,12 @@ func TestKilledWhileFetching(t *testing.T) {
 		t.Errorf("delivered without its file: %+v", <-b.heard)
 	}
 	hook.Remove()
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = b.again(echo)
 	in := b.next()
 	if in.Text != "look" || len(in.Files) != 1 {
 		t.Fatalf("heard %+v", in)
 	}
-	if got, err := os.ReadFile(filepath.Join(dir, in.Files[0].Path)); err != nil || string(got) != "hello" {
+	if got, err := os.ReadFile(filepath.Join(b.dir, in.Files[0].Path)); err != nil || string(got) != "hello" {
 		t.Errorf("kept %q, %v", got, err)
 	}
 	peertest.Next(t, you, peertest.Kind(room, peer.Message))
@@ -221,20 +201,14 @@ func TestKilledWhileFetching(t *testing.T) {
 // Holds M31.
 func TestFilesInGroups(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, friend := person(t, s, "you"), person(t, s, "friend")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID(), friend.UserID()}})
-	joined(t, you, room, b.UserID())
-	ok(t, friend.Join(t.Context(), room))
-	joined(t, you, room, friend.UserID())
+	_, you, other, b, room := party(t, true, echo)
+	joined(t, you, room, other.UserID())
 	sendFile(t, you, room, peer.File{Name: "mine.gif", Image: true, Data: gif}, nil) // for nobody
 	sendFile(t, you, room, peer.File{Name: "mine.gif", Image: true, Caption: "and this?", Mention: b.UserID(), Data: gif}, nil)
 	if in := b.next(); in.Text != "and this?" || len(in.Files) != 1 || in.Files[0].Path == "" {
 		t.Errorf("heard %+v", in)
 	}
-	theirs := sendFile(t, friend, room, peer.File{Name: "theirs.txt", Data: []byte("their words")}, nil)
+	theirs := sendFile(t, other, room, peer.File{Name: "theirs.txt", Data: []byte("their words")}, nil)
 	peertest.Next(t, you, func(e peer.Event) bool { return e.ID == theirs })
 	if _, err := you.Reply(t.Context(), room, theirs, "what does it say?", b.UserID()); err != nil {
 		t.Fatal(err)
@@ -253,26 +227,17 @@ func TestFileOut(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted=%v", encrypted), func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			answer := func(b *bot, in session.Inbound) {
-				kept, err := media.Open(dir, 0).Keep(bytes.NewReader(gif), 1000)
+			s, you, b, room := chatting(t, encrypted, func(b *bot, in session.Inbound) {
+				kept, err := media.Open(b.dir, 0).Keep(bytes.NewReader(gif), 1000)
 				if err != nil {
 					t.Error(err)
 				}
 				for range 2 { // saying it twice is saying it once
-					if err := b.Say(context.Background(), in.Room, session.Outgoing{ID: "file:1", Text: "Here *it* is",
-						File: &session.File{Name: "dot.gif", Type: kept.Type, Size: kept.Size, Path: kept.Path}}); err != nil {
-						t.Error(err)
-					}
+					b.tells(in.Room, session.Outgoing{ID: "file:1", Text: "Here *it* is",
+						File: &session.File{Name: "dot.gif", Type: kept.Type, Size: kept.Size, Path: kept.Path}})
 				}
-				if err := b.Handled(context.Background(), in.ID); err != nil {
-					t.Error(err)
-				}
-			}
-			b := startWith(t, server, dir, answer, hurry, you.UserID())
-			room := chat(t, s, you, b, encrypted)
+				b.done(in)
+			})
 			send := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Hang())
 			uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) })
 			say(t, you, room, "send it")
@@ -280,7 +245,7 @@ func TestFileOut(t *testing.T) {
 			await(t, s, "it is not sent", func() bool { return send.Hits() > 0 })
 			b.stop()
 			send.Remove()
-			b = startWith(t, server, dir, nil, hurry, you.UserID())
+			b = b.again(nil)
 			e := peertest.Next(t, you, func(e peer.Event) bool { return e.File != nil })
 			if e.File.Name != "dot.gif" || e.File.Caption != "Here *it* is" || e.File.Type != "image/gif" || e.File.Sealed != encrypted || e.Encrypted != encrypted || !e.File.Image || e.File.Width != 1 {
 				t.Errorf("got %+v %+v", e, e.File)
@@ -295,13 +260,7 @@ func TestFileOut(t *testing.T) {
 				t.Error("it was uploaded in plain")
 			}
 			b.stop()
-			n := 0
-			for _, sent := range s.Sends() {
-				if sent.User == b.UserID() && sent.Room == room {
-					n++
-				}
-			}
-			if n != 1 {
+			if n := outgoing(s, b, room); n != 1 {
 				t.Errorf("%d events", n)
 			}
 		})
@@ -311,24 +270,18 @@ func TestFileOut(t *testing.T) {
 // TestFileNotTaken: the room reads why a file could not be sent.
 func TestFileNotTaken(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, func(b *bot, in session.Inbound) {
+	s, you, b, room := chatting(t, false, func(b *bot, in session.Inbound) {
 		for i, path := range []string{"", "media/0123456789abcdef0123456789abcdef.txt"} {
 			if path == "" {
-				kept, err := media.Open(dir, 0).Keep(strings.NewReader("hello"), 1000)
+				kept, err := media.Open(b.dir, 0).Keep(strings.NewReader("hello"), 1000)
 				if err != nil {
 					t.Error(err)
 				}
 				path = kept.Path
 			}
-			if err := b.Say(context.Background(), in.Room, session.Outgoing{ID: fmt.Sprint("file:", i), File: &session.File{Name: fmt.Sprintf("f%d.txt", i), Type: "text/plain", Path: path}}); err != nil {
-				t.Error(err)
-			}
+			b.tells(in.Room, session.Outgoing{ID: fmt.Sprint("file:", i), File: &session.File{Name: fmt.Sprintf("f%d.txt", i), Type: "text/plain", Path: path}})
 		}
-	}, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	})
 	s.Fault(matrixtest.On("upload").By(b.UserID()), matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
 	say(t, you, room, "send them")
 	for _, want := range []string{"f0.txt could not be sent: it is larger than the homeserver takes.", "f1.txt could not be sent: the file is not kept here any more."} {

@@ -26,9 +26,7 @@ func TestMuted(t *testing.T) {
 		{"encrypted messages", true, map[string]any{"events": map[string]int{"m.room.encrypted": 50}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+			s, you, b := meeting(t, echo)
 			dm := chat(t, s, you, b, true)
 			room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: c.encrypted, Invite: []string{b.UserID()}})
 			joined(t, you, room, b.UserID())
@@ -85,9 +83,7 @@ func TestMuted(t *testing.T) {
 // Holds F30, M56.
 func TestMutedWithoutADirectChat(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	s, you, b := meeting(t, echo)
 	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
 	other := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
 	joined(t, you, room, b.UserID())

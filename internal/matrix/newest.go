@@ -34,11 +34,14 @@ func (c *Client) eventNow(ctx context.Context, room id.RoomID, evt id.EventID) (
 	if !ok || got.StateKey != nil || got.Unsigned.RedactedBecause != nil || was.RelatesTo.GetReplaceID() != "" {
 		return got, nil
 	}
-	edits, err := c.editsOf(ctx, room, evt)
+	asking, cancel := context.WithTimeout(ctx, editsTime)
+	defer cancel()
+	edits, err := c.cli.GetRelations(asking, room, evt, &mautrix.ReqGetRelations{RelationType: event.RelReplace})
 	if err != nil {
 		c.log.Debug("matrix: whether a message was edited is not known", "room", room, "event", evt, "err", err)
+		return got, nil
 	}
-	if now := c.newest(ctx, got, edits); now != nil {
+	if now := c.newest(ctx, got, edits.Chunk); now != nil {
 		words := *now
 		words.RelatesTo = was.RelatesTo
 		got.Content.Parsed = &words
@@ -60,20 +63,9 @@ func (c *Client) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*
 	return c.opened(ctx, room, got)
 }
 
-// editsOf asks for what replaces an event.
-func (c *Client) editsOf(ctx context.Context, room id.RoomID, evt id.EventID) ([]*event.Event, error) {
-	ctx, cancel := context.WithTimeout(ctx, editsTime)
-	defer cancel()
-	resp, err := c.cli.GetRelations(ctx, room, evt, &mautrix.ReqGetRelations{RelationType: event.RelReplace})
-	if err != nil {
-		return nil, err
-	}
-	return resp.Chunk, nil
-}
-
 // newest is what the newest valid one of edits makes of the message was; nil = none is.
 func (c *Client) newest(ctx context.Context, was *event.Event, edits []*event.Event) *event.MessageEventContent {
-	edits = slices.DeleteFunc(slices.Clone(edits), func(e *event.Event) bool {
+	edits = slices.DeleteFunc(edits, func(e *event.Event) bool {
 		return e == nil || e.Sender != was.Sender || e.StateKey != nil || e.Unsigned.RedactedBecause != nil || e.RoomID != "" && e.RoomID != was.RoomID
 	})
 	slices.SortFunc(edits, func(a, b *event.Event) int {

@@ -18,12 +18,7 @@ func TestQuotesReadAsEdited(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you, other := person(t, s, "you"), person(t, s, "other")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: encrypted, Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
-			joined(t, you, room, b.UserID())
-			joined(t, other, room, b.UserID())
+			s, you, other, b, room := party(t, encrypted, echo)
 			b.set(t, room, session.SettingListen, "off")
 			edited := func(words ...string) string {
 				t.Helper()
@@ -51,6 +46,13 @@ func TestQuotesReadAsEdited(t *testing.T) {
 			_, err = you.Reply(t.Context(), room, plain, "no?", b.UserID())
 			ok(t, err)
 			b.quotes(t, session.QuoteReply, "other: nobody edits this")
+			peertest.Next(t, you, spoken(room, b.UserID()))
+			asked := s.Fault(matrixtest.On("relations").By(b.UserID()), matrixtest.Status(http.StatusNotFound, "M_UNRECOGNIZED"))
+			_, err = you.Reply(t.Context(), room, leaving, "and if that is not known?", b.UserID()) // then they read as they were written first
+			ok(t, err)
+			if b.quotes(t, session.QuoteReply, "other: we leave at nine"); asked.Hits() != 1 {
+				t.Errorf("edits were asked for %d times, want 1", asked.Hits())
+			}
 		})
 	}
 }
@@ -58,23 +60,4 @@ func TestQuotesReadAsEdited(t *testing.T) {
 func replacing(event, words string) content {
 	return content{"msgtype": "m.text", "body": "* " + words, "m.new_content": content{"msgtype": "m.text", "body": words},
 		"m.relates_to": content{"rel_type": "m.replace", "event_id": event}}
-}
-
-// TestEditsThatCannotBeAskedFor: the words are those that were written first.
-func TestEditsThatCannotBeAskedFor(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you, other := person(t, s, "you"), person(t, s, "other")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
-	joined(t, you, room, b.UserID())
-	b.set(t, room, session.SettingListen, "off")
-	asked := s.Fault(matrixtest.On("relations").By(b.UserID()), matrixtest.Status(http.StatusNotFound, "M_UNRECOGNIZED"))
-	_, err := you.Reply(t.Context(), room, s.Say(other.UserID(), room, "first"), "is that so?", b.UserID())
-	ok(t, err)
-	b.quotes(t, session.QuoteReply, "other: first")
-	peertest.Next(t, you, spoken(room, b.UserID()))
-	if n := asked.Hits(); n != 1 {
-		t.Errorf("edits were asked for %d times, want 1", n)
-	}
 }

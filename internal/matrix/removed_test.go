@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -31,15 +30,11 @@ func TestRemovedWhileAnswering(t *testing.T) {
 					echo(b, in)
 					return
 				}
-				if err := b.Say(context.Background(), in.Room, session.Outgoing{ID: "re-" + in.ID, Text: strings.Repeat("a beginning ", 10), ReplyTo: in.ID, Draft: true}); err != nil {
-					b.t.Error(err)
-				}
+				b.tells(in.Room, session.Outgoing{ID: "re-" + in.ID, Text: strings.Repeat("a beginning ", 10), ReplyTo: in.ID, Draft: true})
 				began <- struct{}{}
 				<-hold
 				for range 5 { // the rest of the stream
-					if err := b.Say(context.Background(), in.Room, session.Outgoing{ID: "re-" + in.ID, Text: strings.Repeat("a beginning, and more ", 20), ReplyTo: in.ID, Draft: true}); err != nil {
-						b.t.Error(err)
-					}
+					b.tells(in.Room, session.Outgoing{ID: "re-" + in.ID, Text: strings.Repeat("a beginning, and more ", 20), ReplyTo: in.ID, Draft: true})
 				}
 				echo(b, in)
 			}, hurry, you.UserID())
@@ -101,9 +96,7 @@ func TestRemovedWhileAnswering(t *testing.T) {
 // Holds F29.
 func TestRefusedMessages(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	s, you, b := meeting(t, echo)
 	room, other := chat(t, s, you, b, true), chat(t, s, you, b, true)
 	converse(t, you, b, room, "one")
 	hook := s.Fault(matrixtest.On("send").By(b.UserID()).In(room), matrixtest.Status(403, "M_FORBIDDEN"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -22,9 +23,7 @@ import (
 // Holds F47.
 func TestOneRoomStuck(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	s, you, b := meeting(t, echo)
 	var rooms []string
 	for range 20 {
 		rooms = append(rooms, chat(t, s, you, b, false))
@@ -258,4 +257,32 @@ func TestTypingEnds(t *testing.T) {
 	if s.Typing(room, b.UserID()) {
 		t.Error("still typing after the end")
 	}
+}
+
+// An answer that tells of a room's state from before a change, and comes after it, does
+// not undo what the bot is called there.
+func TestOvertakenState(t *testing.T) {
+	t.Parallel()
+	s, you, b := meeting(t, echo)
+	room := group(t, s, you, b)
+	written, release := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(written); <-release })
+	s.Fault(matrixtest.On("state").By(b.UserID()).In(room), matrixtest.Changed(func(*httptest.ResponseRecorder, *http.Request) { first() }))
+	s.Post(you.UserID(), room, "m.room.message", text2("first", b.UserID()))
+	b.next()
+	<-written
+	s.SetState(b.UserID(), room, "m.room.member", b.UserID(), content{"membership": "join", "displayname": "Marvin"})
+	heard := func(text, want string) {
+		t.Helper()
+		s.Post(you.UserID(), room, "m.room.message", text2(text, b.UserID()))
+		if in := b.next(); in.Text != want {
+			t.Errorf("heard %q, want %q", in.Text, want)
+		}
+	}
+	heard("Marvin: second", "second")
+	close(release)
+	if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "echo: **first**" {
+		t.Errorf("said %q", e.Body)
+	}
+	heard("Marvin: third", "third")
 }

@@ -170,28 +170,11 @@ func (c *Client) unsent(ctx context.Context, r outRow, why error) notice {
 
 // KeptFiles lists the kept files that messages on their way in or out need.
 func (c *Client) KeptFiles(ctx context.Context) ([]string, error) {
-	rows, err := store.Column[string](ctx, c.q.db, `SELECT brought FROM inbox WHERE brought <> '' AND state = 'new'
-		UNION ALL SELECT '{"files":[' || file || ']}' FROM outbox WHERE file <> '' AND state IN ('draft', 'pending')`)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: list files: %w", err)
-	}
-	var all []string
-	for _, packed := range rows {
-		var b struct {
-			Files []struct {
-				Path string `json:"path"`
-			} `json:"files"`
-		}
-		if err := json.Unmarshal([]byte(packed), &b); err != nil {
-			return nil, fmt.Errorf("matrix: list files: %w", err)
-		}
-		for _, f := range b.Files {
-			if f.Path != "" {
-				all = append(all, f.Path)
-			}
-		}
-	}
-	return all, nil
+	paths, err := store.Column[string](ctx, c.q.db, `SELECT path FROM (
+			SELECT f.value ->> '$.path' AS path FROM inbox, json_each(nullif(brought, ''), '$.files') AS f WHERE state = 'new'
+			UNION ALL SELECT file ->> '$.path' FROM outbox WHERE file <> '' AND state IN ('draft', 'pending'))
+		WHERE path <> ''`)
+	return paths, doing("matrix: list files", err)
 }
 
 // maxCaption is how many characters are said beside a file.

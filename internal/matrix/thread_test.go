@@ -3,6 +3,7 @@ package matrix_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -63,23 +64,16 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 			s, server := pretend(t)
 			you := person(t, s, "you")
 			answer := func(b *bot, in session.Inbound) {
-				ctx := context.Background()
 				id, before := "re-"+in.ID, len(b.places(s, in.Room))
-				if err := b.Say(ctx, in.Room, session.Outgoing{ID: id, Text: long[:200], ReplyTo: in.ID, Draft: true}); err != nil {
-					b.t.Error(err)
-				}
+				b.tells(in.Room, session.Outgoing{ID: id, Text: long[:200], ReplyTo: in.ID, Draft: true})
 				await(b.t, s, "no draft", func() bool { return len(b.places(s, in.Room)) > before })
 				for _, m := range []session.Outgoing{
 					{ID: id, Text: long, ReplyTo: in.ID},
 					{ID: "compaction:1", Text: "by the way", Notice: true, Thread: in.Branch},
 				} {
-					if err := b.Say(ctx, in.Room, m); err != nil {
-						b.t.Error(err)
-					}
+					b.tells(in.Room, m)
 				}
-				if err := b.Handled(ctx, in.ID); err != nil {
-					b.t.Error(err)
-				}
+				b.done(in)
 			}
 			b := startWith(t, server, t.TempDir(), answer, hurry, you.UserID())
 			room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: c.direct, Invite: []string{b.UserID()}})
@@ -93,9 +87,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 			before := len(b.places(s, room))
 			mention := content{"m.mentions": content{"user_ids": []string{b.UserID()}}}
 			if c.in {
-				for k, v := range thread(root) {
-					mention[k] = v
-				}
+				maps.Copy(mention, thread(root))
 			}
 			asked := s.Post(you.UserID(), room, "m.room.message", text("what now?", mention))
 			in := b.next()
@@ -185,31 +177,26 @@ func TestRootIsQuoted(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
-			s, server := pretend(t)
-			you, guest := person(t, s, "you"), person(t, s, "guest")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: encrypted, Invite: []string{b.UserID()}, Join: []string{guest.UserID()}})
-			joined(t, you, room, b.UserID())
-			joined(t, guest, room, b.UserID())
-			theirs := say(t, guest, room, "the fence\u202e is azure")
+			s, you, other, b, room := party(t, encrypted, echo)
+			theirs := say(t, other, room, "the fence\u202e is azure")
 			sayTo(t, you, room, "and the gate?", b.UserID())
 			b.next()
 			ours := peertest.Next(t, you, spoken(room, b.UserID())).ID
 			state := s.SetState(you.UserID(), room, "m.room.topic", "", content{"topic": "colours"})
-			clear := s.Say(guest.UserID(), room, "in the clear")
-			foreign, err := s.Inject(room, `{"type":"m.room.encrypted","sender":"@guest:matrix.test","content":{"algorithm":"m.megolm.v1.aes-sha2","ciphertext":"AAAA","session_id":"x","sender_key":"y","device_id":"Z"}}`)
+			clear := s.Say(other.UserID(), room, "in the clear")
+			foreign, err := s.Inject(room, `{"type":"m.room.encrypted","sender":"@other:matrix.test","content":{"algorithm":"m.megolm.v1.aes-sha2","ciphertext":"AAAA","session_id":"x","sender_key":"y","device_id":"Z"}}`)
 			ok(t, err)
-			redacted, err := s.Inject(room, `{"type":"m.room.message","sender":"@guest:matrix.test","content":{},"unsigned":{"redacted_because":{"type":"m.room.redaction","sender":"@guest:matrix.test"}}}`)
+			redacted, err := s.Inject(room, `{"type":"m.room.message","sender":"@other:matrix.test","content":{},"unsigned":{"redacted_because":{"type":"m.room.redaction","sender":"@other:matrix.test"}}}`)
 			ok(t, err)
-			plain, plainSender := "in the clear", guest.UserID()
+			plain, plainSender := "in the clear", other.UserID()
 			if encrypted {
 				plain, plainSender = "[it could not be read]", ""
 			}
 			for _, c := range []struct{ name, root, sender, text string }{
-				{"somebody else's", theirs, guest.UserID(), "the fence is azure"},
+				{"somebody else's", theirs, other.UserID(), "the fence is azure"},
 				{"ours", ours, b.UserID(), "echo: **and the gate?**"},
 				{"in the clear", clear, plainSender, plain},
-				{"taken back", redacted, guest.UserID(), "[it was taken back, or has no words]"},
+				{"taken back", redacted, other.UserID(), "[it was taken back, or has no words]"},
 				{"of the room", state, you.UserID(), "[it was taken back, or has no words]"},
 				{"without a key", foreign, "", "[it could not be read]"},
 				{"that is nowhere", "$nowhere", "", "[it could not be read]"},
@@ -283,9 +270,7 @@ func TestActiveThread(t *testing.T) {
 		if root != "" {
 			c = thread(root)
 		}
-		for k, v := range more {
-			c[k] = v
-		}
+		maps.Copy(c, more)
 		return s.Post(user, room, "m.room.message", text(body, c))
 	}
 	heard := func(what, id string) {

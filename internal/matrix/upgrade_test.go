@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"reverie/internal/matrix/homeserver"
-	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -106,8 +104,14 @@ func (u *upgrading) tombstone(sender, to string) string {
 
 func (u *upgrading) ask(t *testing.T, room, text string) {
 	t.Helper()
-	if _, err := u.you.SayTo(t.Context(), room, text, u.b.UserID()); err != nil {
-		t.Fatal(err)
+	sayTo(t, u.you, room, text, u.b.UserID())
+}
+
+// told expects a notice with these words as the next message of a room.
+func (u *upgrading) told(t *testing.T, room, words string) {
+	t.Helper()
+	if e := peertest.Next(t, u.you, messageIn(room)); !e.Notice || !strings.Contains(e.Body, words) {
+		t.Errorf("in %s came %+v, want %q", room, e, words)
 	}
 }
 
@@ -151,15 +155,9 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 		t.Errorf("brought along before the end: %q", got)
 	}
 	release()
-	if e := peertest.Next(t, u.you, messageIn(u.old)); e.Body != "echo: **long**" {
-		t.Errorf("in the old room came %+v", e)
-	}
-	if e := peertest.Next(t, u.you, messageIn(to)); !e.Notice || !strings.Contains(e.Body, brought) {
-		t.Errorf("in the new room came %+v", e)
-	}
-	if e := peertest.Next(t, u.you, messageIn(to)); e.Body != "echo: **next**" {
-		t.Errorf("in the new room came %+v", e)
-	}
+	hears(t, u.you, u.old, "echo: **long**")
+	u.told(t, to, brought)
+	hears(t, u.you, to, "echo: **next**")
 
 	// Told again, while running and after a restart, nothing happens.
 	ok(t, u.s.Redeliver(u.old, stone))
@@ -170,9 +168,7 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	ok(t, u.s.Redeliver(u.old, stone))
 	u.start(t, echo)
 	u.ask(t, to, "and now?")
-	if e := peertest.Next(t, u.you, messageIn(to)); e.Body != "echo: **and now?**" {
-		t.Errorf("after a restart came %+v", e)
-	}
+	hears(t, u.you, to, "echo: **and now?**")
 	if got, want := u.moves.made(), []string{u.old + " " + to}; !slices.Equal(got, want) {
 		t.Errorf("brought along %q, want %q", got, want)
 	}
@@ -198,9 +194,7 @@ func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	follows := func(t *testing.T, u *upgrading, to string) {
 		t.Helper()
-		if e := peertest.Next(t, u.you, messageIn(to)); !e.Notice || !strings.Contains(e.Body, brought) {
-			t.Errorf("in the new room came %+v", e)
-		}
+		u.told(t, to, brought)
 		if got, want := u.moves.made(), []string{u.old + " " + to}; !slices.Equal(got, want) {
 			t.Errorf("brought along %q, want %q", got, want)
 		}
@@ -249,9 +243,7 @@ func TestUpgrades(t *testing.T) {
 		u.start(t, echo)
 		await(t, u.s, "no sync", func() bool { return !u.b.Status(t.Context()).LastSync.IsZero() })
 		u.ask(t, to, "still there?")
-		if e := peertest.Next(t, u.you, messageIn(to)); e.Body != "echo: **still there?**" {
-			t.Errorf("got %+v", e)
-		}
+		hears(t, u.you, to, "echo: **still there?**")
 		if got := u.moves.made(); len(got) != 1 {
 			t.Errorf("brought along %q", got)
 		}
@@ -260,9 +252,7 @@ func TestUpgrades(t *testing.T) {
 		u := newUpgrading(t, echo)
 		to := u.successor(u.old, "invite", matrixtest.NewRoom{})
 		u.tombstone(u.you.UserID(), to)
-		if e := peertest.Next(t, u.you, messageIn(u.old)); !e.Notice || !strings.Contains(e.Body, "invite me") {
-			t.Errorf("in the old room came %+v", e)
-		}
+		u.told(t, u.old, "invite me")
 		u.s.SetState(u.you.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "invite"})
 		follows(t, u, to)
 		if n := u.notices(u.old, "invite me"); n != 1 {
@@ -273,9 +263,7 @@ func TestUpgrades(t *testing.T) {
 		u := newUpgrading(t, echo)
 		to := u.successor(u.old, "invite", matrixtest.NewRoom{})
 		u.tombstone(u.you.UserID(), to)
-		if e := peertest.Next(t, u.you, messageIn(u.old)); !strings.Contains(e.Body, "invite me") {
-			t.Errorf("in the old room came %+v", e)
-		}
+		u.told(t, u.old, "invite me")
 		u.s.SetState(u.b.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "join"})
 		follows(t, u, to)
 	})
@@ -284,9 +272,7 @@ func TestUpgrades(t *testing.T) {
 		dm := chat(t, u.s, u.you, u.b, true)
 		u.s.SetState(u.you.UserID(), u.old, "m.room.power_levels", "", map[string]any{"users": map[string]int{u.you.UserID(): 100}, "events_default": 50})
 		u.tombstone(u.you.UserID(), u.successor(u.old, "invite", matrixtest.NewRoom{}))
-		if e := peertest.Next(t, u.you, messageIn(dm)); !e.Notice || !strings.Contains(e.Body, "invite me") {
-			t.Errorf("in the direct chat came %+v", e)
-		}
+		u.told(t, dm, "invite me")
 	})
 	t.Run("a creator of room version 12", func(t *testing.T) {
 		u := newUpgrading(t, echo)
@@ -304,9 +290,7 @@ func TestUpgrades(t *testing.T) {
 		to := u.successor(u.old, "public", matrixtest.NewRoom{})
 		u.tombstone(eve, u.s.Room(eve, matrixtest.NewRoom{}))
 		u.tombstone(eve, to)
-		if e := peertest.Next(t, u.you, messageIn(u.old)); !strings.Contains(e.Body, "invite me") {
-			t.Errorf("in the old room came %+v", e)
-		}
+		u.told(t, u.old, "invite me")
 		if n := u.s.Count("join"); n != joins {
 			t.Errorf("%d rooms joined", n-joins)
 		}
@@ -326,9 +310,7 @@ func TestUpgrades(t *testing.T) {
 		u.tombstone(u.you.UserID(), to)
 		follows(t, u, to)
 		u.ask(t, to, "are you there?")
-		if e := peertest.Next(t, u.you, messageIn(to)); e.Body != "echo: **are you there?**" {
-			t.Errorf("in the new room came %+v", e)
-		}
+		hears(t, u.you, to, "echo: **are you there?**")
 	})
 	t.Run("bringing along fails at first", func(t *testing.T) {
 		u := newUpgrading(t, echo)
@@ -362,9 +344,7 @@ func TestUpgradesThatAreNone(t *testing.T) {
 		u.tombstone(u.you.UserID(), chat)
 		await(t, u.s, "the tombstone was not seen", func() bool { return strings.Contains(u.b.log.String(), "does not say that it replaces") })
 		say(t, u.you, chat, "still there?")
-		if e := peertest.Next(t, u.you, messageIn(chat)); e.Body != "echo: **still there?**" {
-			t.Errorf("got %+v", e)
-		}
+		hears(t, u.you, chat, "echo: **still there?**")
 		if got := u.moves.made(); len(got) != 0 {
 			t.Errorf("brought along %q", got)
 		}
@@ -387,9 +367,7 @@ func TestUpgradesThatAreNone(t *testing.T) {
 					t.Errorf("brought along %q; the fault was met %d times", got, fault.Hits())
 				}
 				u.ask(t, u.old, "still there?")
-				if e := peertest.Next(t, u.you, messageIn(u.old)); e.Body != "echo: **still there?**" {
-					t.Errorf("got %+v", e)
-				}
+				hears(t, u.you, u.old, "echo: **still there?**")
 			})
 		}
 	})
@@ -398,47 +376,8 @@ func TestUpgradesThatAreNone(t *testing.T) {
 		for _, content := range []string{`{}`, `{"replacement_room":""}`, `{"replacement_room":7}`, `{"replacement_room":` + fmt.Sprintf("%q", u.old) + `}`, `{"replacement_room":"!gone"}`} {
 			u.s.SetState(u.you.UserID(), u.old, "m.room.tombstone", "", json.RawMessage(content))
 		}
-		if e := peertest.Next(t, u.you, messageIn(u.old)); !strings.Contains(e.Body, "invite me") {
-			t.Errorf("got %+v", e)
-		}
+		u.told(t, u.old, "invite me")
 		u.ask(t, u.old, "still there?")
-		if e := peertest.Next(t, u.you, messageIn(u.old)); e.Body != "echo: **still there?**" {
-			t.Errorf("got %+v", e)
-		}
+		hears(t, u.you, u.old, "echo: **still there?**")
 	})
-}
-
-// The real homeserver replaces a room in its own way.
-// Holds F31, M53.
-func TestUpgradedByARealServer(t *testing.T) {
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	var m moves
-	b.OnUpgrade(m.move)
-	old := create(t, you, peer.Room{Name: "ours", Encrypted: true, Invite: []string{b.UserID()}})
-	joined(t, you, old, b.UserID())
-	b.knows(old)
-	var l login
-	call(t, server, http.MethodPost, "login", "", map[string]any{
-		"type": "m.login.password", "password": personPassword, "identifier": map[string]any{"type": "m.id.user", "user": "you"},
-	}, &l)
-	var made struct {
-		Room string `json:"replacement_room"`
-	}
-	call(t, server, http.MethodPost, "rooms/"+url.PathEscape(old)+"/upgrade", l.AccessToken, map[string]any{"new_version": "11"}, &made)
-	call(t, server, http.MethodPost, "rooms/"+url.PathEscape(made.Room)+"/invite", l.AccessToken, map[string]any{"user_id": b.UserID()}, nil)
-	joined(t, you, made.Room, b.UserID())
-	if e := peertest.Next(t, you, messageIn(made.Room)); !e.Notice || !e.Encrypted || !strings.Contains(e.Body, brought) {
-		t.Errorf("in the new room came %+v", e)
-	}
-	sayTo(t, you, made.Room, "here?", b.UserID())
-	if e := peertest.Next(t, you, messageIn(made.Room)); e.Body != "echo: **here?**" || !e.Encrypted {
-		t.Errorf("in the new room came %+v", e)
-	}
-	if got, want := m.made(), []string{old + " " + made.Room}; !slices.Equal(got, want) {
-		t.Errorf("brought along %q, want %q", got, want)
-	}
 }

@@ -155,9 +155,7 @@ func (s *Session) startNew(ctx context.Context, in Inbound, args string) (string
 // retry answers the last message of a person anew. What the model had said or
 // done since is set aside, not deleted.
 func (s *Session) retry(ctx context.Context, in Inbound) error {
-	if err := s.calmDown(ctx, s.cfg.DB, `room = ?`, s.room); err != nil { // a person asks
-		return err
-	}
+	clear(s.paces) // a person asks
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return err

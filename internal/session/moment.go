@@ -56,10 +56,7 @@ func (s *Session) conclude(ctx context.Context, in Inbound, answer history.Messa
 			if err := s.cfg.History.AppendIn(ctx, tx, &stored); err != nil {
 				return err
 			}
-			if err := s.openApproval(ctx, tx, in.ID); err != nil || len(done) == 0 {
-				return err
-			}
-			return s.hasAnswered(ctx, tx, in.Sender)
+			return s.openApproval(ctx, tx, in.ID)
 		})
 		if !errors.Is(err, history.ErrKnown) {
 			if err == nil {

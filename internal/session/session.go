@@ -30,7 +30,6 @@ type Session struct {
 
 	mu       sync.Mutex
 	lane     []Inbound
-	arrived  map[string]time.Time    // when what is not through came, by its ID
 	running  context.CancelCauseFunc // ends the burst in hand; nil when there is none
 	inHand   string                  // whose burst that is; empty = an event
 	hand     map[string]bool         // what that is about: its messages, and its reply
@@ -60,10 +59,11 @@ type Session struct {
 
 	usage usage
 	guard guard
+	paces map[string]*pace // by sender
 }
 
 func newSession(m *Manager, talk history.Talk) *Session {
-	s := &Session{Manager: m, talk: talk, room: talk.Room(), thread: talk.Thread(), log: m.cfg.Log.With("room", talk.Room()), ready: make(chan struct{}, 1), arrived: map[string]time.Time{}}
+	s := &Session{Manager: m, talk: talk, room: talk.Room(), thread: talk.Thread(), log: m.cfg.Log.With("room", talk.Room()), ready: make(chan struct{}, 1), paces: map[string]*pace{}}
 	if s.thread != "" {
 		s.log = s.log.With("thread", s.thread)
 	}
@@ -74,7 +74,6 @@ func newSession(m *Manager, talk history.Talk) *Session {
 // turn that runs, and is answered next.
 func (s *Session) push(in Inbound) {
 	s.mu.Lock()
-	s.arrived[in.ID] = s.cfg.Now()
 	if in.Change != "" {
 		s.pushChange(in)
 	} else if isStop(in) {
@@ -159,7 +158,6 @@ func (s *Session) Run(ctx, work context.Context) {
 // program stays unhandled, and is taken up again at the next start.
 func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	newest := burst[len(burst)-1]
-	defer s.through(burst)
 	if newest.Event != "" {
 		s.handleEvent(ctx, newest)
 		return
@@ -284,10 +282,9 @@ func (s *Session) dispatch(ctx context.Context, burst []Inbound) error {
 	if !answer {
 		return s.together(ctx, nil)
 	}
-	if err := s.turn(ctx, burst); err != nil || slices.Contains(s.settled, newest.ID) {
-		return err
-	}
-	return s.together(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.hasAnswered(ctx, tx, newest.Sender) })
+	err = s.turn(ctx, burst)
+	s.hasAnswered(newest.Sender)
+	return err
 }
 
 // standing leaves out what its sender has taken back while it waited.

@@ -1,0 +1,3 @@
+-- +goose Up
+-- How fast somebody's messages follow the bot's answers is counted while the program runs.
+DROP TABLE pace;

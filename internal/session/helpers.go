@@ -92,7 +92,7 @@ func (h *helpers) Run(ctx context.Context) {
 
 // step does all that can be done now, and says when to look again at the latest.
 func (h *helpers) step(ctx context.Context) (time.Duration, error) {
-	for _, do := range []func(context.Context) error{h.leave, h.failDependents, h.takeUp, h.fill, h.tell, h.tidy} {
+	for _, do := range []func(context.Context) error{h.leave, h.failDependents, h.takeUp, h.fill, h.tell} {
 		if err := do(ctx); err != nil {
 			return 0, err
 		}

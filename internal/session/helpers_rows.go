@@ -27,28 +27,28 @@ const (
 
 // helper is a sub-session, a row of the table.
 type helper struct {
-	id, workflow, parent string
-	depth                int
-	room, user           string
-	private              bool
-	asked                string
-	objective, context   string
-	mode                 prompt.Layout // or full
-	tools                []string
-	timeout              time.Duration
-	due                  time.Time
-	status               string
-	result               string
-	reason               i18n.Text
-	continued            int
-	rounds               int
-	tokens               int
-	faults               int
-	event                string
-	tries                int
-	created, ended       time.Time
-	timedOut             bool            // why it failed
-	integrity            trust.Integrity // of all that it was given and has read
+	id, parent         string
+	depth              int
+	room, user         string
+	private            bool
+	asked              string
+	objective, context string
+	mode               prompt.Layout // or full
+	tools              []string
+	timeout            time.Duration
+	due                time.Time
+	status             string
+	result             string
+	reason             i18n.Text
+	continued          int
+	rounds             int
+	tokens             int
+	faults             int
+	event              string
+	tries              int
+	created, ended     time.Time
+	timedOut           bool            // why it failed
+	integrity          trust.Integrity // of all that it was given and has read
 }
 
 // readers is who may know of it.
@@ -56,12 +56,12 @@ func (n *helper) readers() trust.Readers {
 	return trust.Place{Room: n.room, Person: n.user, Private: n.private}.Readers()
 }
 
-const helperColumns = `id, workflow, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status,
+const helperColumns = `id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status,
 	result, reason, continued, rounds, tokens, faults, event, tries, created, ended, timed_out, integrity`
 
 func scanHelper(row store.Row) (n helper, err error) {
 	var timeout, due, created, ended int64
-	if err := row.Scan(&n.id, &n.workflow, &n.parent, &n.depth, &n.room, &n.user, &n.private, &n.asked, &n.objective, &n.context, &n.mode, store.JSON(&n.tools),
+	if err := row.Scan(&n.id, &n.parent, &n.depth, &n.room, &n.user, &n.private, &n.asked, &n.objective, &n.context, &n.mode, store.JSON(&n.tools),
 		&timeout, &due, &n.status, &n.result, &n.reason, &n.continued, &n.rounds, &n.tokens, &n.faults, &n.event, &n.tries, &created, &ended, &n.timedOut, &n.integrity); err != nil {
 		return n, err
 	}
@@ -199,9 +199,6 @@ func ForgetHelpers(ctx context.Context, tx *sql.Tx, texts []string) error {
 			if _, err := tx.ExecContext(ctx, `UPDATE sub_session SET `+column+` = replace(`+column+`, ?1, '[forgotten]') WHERE instr(`+column+`, ?1) > 0`, t); err != nil {
 				return fmt.Errorf("session: forget in sub-sessions: %w", err)
 			}
-		}
-		if _, err := tx.ExecContext(ctx, `UPDATE sub_session_file SET text = replace(text, ?1, '[forgotten]') WHERE instr(text, ?1) > 0`, t); err != nil {
-			return fmt.Errorf("session: forget in shared files: %w", err)
 		}
 	}
 	return nil

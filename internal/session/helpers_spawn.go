@@ -34,7 +34,7 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		waits = "at " + job.NotBefore.In(h.cfg.Location).Format(minute)
 	}
 	err = store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
-		depth, workflow, err := h.mayAsk(ctx, tx, scope)
+		depth, err := h.mayAsk(ctx, tx, scope)
 		if err != nil {
 			return err
 		}
@@ -42,15 +42,8 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		if err != nil {
 			return err
 		}
-		switch {
-		case workflow != "": // of the sub-session that asks
-		case len(needs) > 0:
-			workflow = needs[0].workflow
-		default:
-			workflow = id
-		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session (id, workflow, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status, created, integrity)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, workflow, scope.Helper, depth, scope.Room, scope.User, scope.Private,
+		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session (id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status, created, integrity)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.Helper, depth, scope.Room, scope.User, scope.Private,
 			scope.Event, job.Objective, job.Context, job.Mode, store.JSON(&tools), timeout.Milliseconds(), due, h.millis(), scope.Label.Integrity); err != nil {
 			return fmt.Errorf("session: store a sub-session: %w", err)
 		}
@@ -58,9 +51,6 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		for _, d := range needs {
 			if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session_need (node, needs) VALUES (?, ?)`, id, d.id); err != nil {
 				return fmt.Errorf("session: store a sub-session: %w", err)
-			}
-			if _, err := h.change(ctx, tx, `workflow = ? WHERE workflow = ?`, workflow, d.workflow); err != nil {
-				return err
 			}
 			if d.status != helperCompleted {
 				open = append(open, d.id)
@@ -92,30 +82,29 @@ func (h *helpers) grant(scope tool.Scope, job tool.Job) []string {
 	return names
 }
 
-// mayAsk refuses what would be too deep or too many, and says how deep it is, and of
-// which workflow the sub-session is that asks.
-func (h *helpers) mayAsk(ctx context.Context, tx *sql.Tx, scope tool.Scope) (depth int, workflow string, err error) {
+// mayAsk refuses what would be too deep or too many, and says how deep it is.
+func (h *helpers) mayAsk(ctx context.Context, tx *sql.Tx, scope tool.Scope) (depth int, err error) {
 	if scope.Helper != "" {
 		parent, _, err := h.one(ctx, tx, scope.Helper)
 		if err != nil {
-			return 0, "", err
+			return 0, err
 		}
 		if parent.status != helperRunning {
-			return 0, "", errors.New("this sub-session has ended")
+			return 0, errors.New("this sub-session has ended")
 		}
-		depth, workflow = parent.depth, parent.workflow
+		depth = parent.depth
 	}
 	if depth >= h.cfg.Helpers.Depth {
-		return 0, "", fmt.Errorf("sub-sessions of sub-sessions go %d deep at most; do it yourself", h.cfg.Helpers.Depth)
+		return 0, fmt.Errorf("sub-sessions of sub-sessions go %d deep at most; do it yourself", h.cfg.Helpers.Depth)
 	}
 	open, err := h.read(ctx, tx, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`, scope.Room)
 	if err != nil {
-		return 0, "", err
+		return 0, err
 	}
 	if len(open) >= mostOpen {
-		return 0, "", fmt.Errorf("there are %d open sub-sessions here already; wait for some of them", len(open))
+		return 0, fmt.Errorf("there are %d open sub-sessions here already; wait for some of them", len(open))
 	}
-	return depth + 1, workflow, nil
+	return depth + 1, nil
 }
 
 // needs finds those that a job depends on, or says why it cannot.

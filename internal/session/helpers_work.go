@@ -236,9 +236,6 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	for _, spec := range scope.Policy.Of(h.cfg.Tools.Specs()) {
 		o.add(spec)
 	}
-	if scope.Scratch != nil {
-		o.add(h.cfg.Tools.ScratchSpec())
-	}
 	t.Tools, t.ToolTokens = o.names, o.tokens
 	t.From = prompt.Origins{Summary: trust.Owner, Goal: trust.Owner, Reread: trust.Owner}
 	reply, report, read, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, NoCalls: last, Fit: h.cfg.Tools.Fit, Temperature: &now.temperature})
@@ -295,12 +292,11 @@ func (h *helpers) scope(ctx context.Context, n helper) (tool.Scope, roomMode, er
 		}
 	}
 	p := tool.Policy{Allow: n.tools, Where: "this sub-session"}
-	var shared tool.Scratch = h
 	if len(n.tools) == 0 {
-		p.Deny, shared = []string{"*"}, nil // an empty list allows everything
+		p.Deny = []string{"*"} // an empty list allows everything
 	}
 	return tool.Scope{Room: n.room, User: n.user, Private: private, Memory: h.cfg.Isolation.Visible(n.room, n.user, private),
-		Now: h.cfg.Now().In(h.cfg.Location), Policy: p, Event: subPrefix + n.id, System: true, Spawner: h.spawner(), Scratch: shared, Helper: n.id}, now, nil
+		Now: h.cfg.Now().In(h.cfg.Location), Policy: p, Event: subPrefix + n.id, System: true, Spawner: h.spawner(), Helper: n.id}, now, nil
 }
 
 // infer asks the model, with less and less of what was said while it is too much.

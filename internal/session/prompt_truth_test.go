@@ -32,7 +32,7 @@ func everyPrompt(t *testing.T, see func(name string, tier int, text string, tool
 }
 
 // plainTool is how a text calls a tool whose name is an ordinary word.
-var plainTool = regexp.MustCompile(`(?i)\b(?:call|use|using|with) (task|goal|scratch)\b`)
+var plainTool = regexp.MustCompile(`(?i)\b(?:call|use|using|with) (task|goal)\b`)
 
 // TestPromptNamesOfferedTools: the model is told of no tool that it is not offered.
 func TestPromptNamesOfferedTools(t *testing.T) {

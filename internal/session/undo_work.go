@@ -121,7 +121,7 @@ func (s *Session) emptyWork(ctx context.Context, work []helper) error {
 		if _, err := s.helpers.change(ctx, s.cfg.DB, `objective = ?1, context = '', result = '', told = iif(told = 0, ?2, told) WHERE id = ?3`, unasked, s.helpers.millis(), n.id); err != nil {
 			return err
 		}
-		for _, query := range []string{`DELETE FROM sub_session_file WHERE node = ?1`, `UPDATE message SET text = ?2, short = '', tail = '', calls = iif(calls = '', '', '[]') WHERE room = ?3 || ?1`} {
+		for _, query := range []string{`UPDATE message SET text = ?2, short = '', tail = '', calls = iif(calls = '', '', '[]') WHERE room = ?3 || ?1`} {
 			if _, err := s.cfg.DB.ExecContext(ctx, query, n.id, unasked, subPrefix); err != nil {
 				return fmt.Errorf("session: take back work: %w", err)
 			}

@@ -32,8 +32,6 @@ var (
 	sendFileText string
 	//go:embed set_mode.md
 	setModeText string
-	//go:embed scratch.md
-	scratchText string
 )
 
 // catalog is all the tools, in the order in which the model sees them: name,
@@ -50,9 +48,6 @@ var catalog = []entry{
 	define(SendFile, sendFileText, `{"path": "data/skills/weekly-report.md"}`, (*Set).sendFile),
 	define(SetMode, setModeText, `{"mode": "planning"}`, setMode),
 }
-
-// scratchTool is offered to sub-sessions alone: it takes no room in other prompts.
-var scratchTool = define(ScratchName, scratchText, `{"action": "write", "name": "notes.md", "text": "Found so far: …"}`, (*Set).scratch)
 
 // entry is one tool of the catalog.
 type entry struct {

@@ -50,7 +50,6 @@ var rules = map[string]rule{
 	"read_file":                 {trust.Foreign, nothing, rows},
 	SendFile:                    {trust.User, room, noText},
 	SetMode:                     {trust.User, room, noText},
-	ScratchName:                 {trust.Foreign, worker, rows}, // only sub-sessions of one piece of work read it
 
 	// Not tools, but acts all the same: what an answer says of the goal in lines of its own,
 	// what is learned from a conversation, and commands that change things for everybody.

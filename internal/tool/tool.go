@@ -60,7 +60,6 @@ type Scope struct {
 	SetMode func(ctx context.Context, name string) error
 
 	Spawner Spawner // nil = there are no sub-sessions
-	Scratch Scratch // nil = there are no shared files, nor the tool for them
 	Helper  string  // the sub-session that it acts for; empty = the conversation itself
 }
 
@@ -147,11 +146,6 @@ func (s *Set) Brief() []llm.ToolSpec {
 	return specs
 }
 
-// ScratchSpec describes the tool for shared files, which Specs leaves out.
-func (s *Set) ScratchSpec() llm.ToolSpec {
-	return llm.ToolSpec{Name: scratchTool.name, Description: scratchTool.description, Parameters: scratchTool.schema}
-}
-
 // Names lists the tools in the catalog's order.
 func (s *Set) Names() []string {
 	names := make([]string, len(s.tools))
@@ -197,9 +191,6 @@ func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
 // find returns the entry of a call that may be offered here.
 func (s *Set) find(scope Scope, call llm.ToolCall) (entry, error) {
 	at := slices.IndexFunc(s.tools, func(t entry) bool { return t.name == call.Name })
-	if call.Name == ScratchName && scope.Scratch != nil {
-		return scratchTool, nil
-	}
 	offered := slices.DeleteFunc(s.Names(), func(name string) bool { return !scope.Policy.Allows(name) })
 	switch {
 	case at < 0:
@@ -214,7 +205,7 @@ func (s *Set) find(scope Scope, call llm.ToolCall) (entry, error) {
 // person is asked about, what the rules look at and what runs is then the same. A call of a tool that
 // there is not stays as it is.
 func (s *Set) Fit(call llm.ToolCall) (llm.ToolCall, error) {
-	for _, t := range append(slices.Clip(s.tools), scratchTool) {
+	for _, t := range s.tools {
 		if t.name == call.Name {
 			fit, err := t.fit(call.Arguments)
 			if err == nil {

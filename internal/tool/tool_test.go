@@ -353,26 +353,3 @@ func TestSummary(t *testing.T) {
 		}
 	}
 }
-
-// noFiles is a Scratch in which nothing is kept.
-type noFiles struct{ Scratch }
-
-// TestScratchIsOffered to sub-sessions, whatever else they may use, and otherwise does not exist.
-func TestScratchIsOffered(t *testing.T) {
-	w := newWorkshop(t)
-	spec := w.ScratchSpec()
-	if len(spec.Description) < 40 || len(spec.Description)+len(spec.Parameters) > 1200 || slices.Contains(w.Names(), spec.Name) {
-		t.Errorf("%+v", spec)
-	}
-	wants(t, w.bad(t, direct(), ScratchName, `{}`), "There is no tool", "append_memory")
-	scope := direct()
-	scope.Scratch, scope.Policy = noFiles{}, Policy{Allow: []string{"task"}, Where: "planning mode"}
-	w.ok(t, scope, ScratchName, `{}`)
-	wants(t, w.bad(t, scope, "append_memory", `{"entry": "x"}`), "not offered in planning mode")
-	if res := w.call(t, scope, ScratchName, scratchTool.example); !strings.Contains(res.Content, "here is no ") {
-		t.Errorf("its own example: %s", res.Content)
-	}
-	for _, raw := range []string{`{`, `7`, `{"no_such": 1}`} {
-		wants(t, w.bad(t, scope, ScratchName, raw), "scratch was not run", "A valid example: "+scratchTool.example)
-	}
-}

@@ -87,7 +87,7 @@ func TestThreadsKeepApart(t *testing.T) {
 			holds(t, "the thread after a restart", w.asks(t, in("$11", room, "$1", "still there?")), []string{"azure", "bristle", "ladder"}, "celery", "damson")
 			holds(t, "the room after a restart", w.asks(t, in("$12", room, "", "and here?")), []string{"azure", "damson"}, "bristle", "celery")
 			for _, column := range []string{"scope FROM memory", "scope FROM memory_turn", "room FROM task", "room FROM session", "room FROM goal", "room FROM room_setting",
-				"room FROM mode_switch", "room FROM sub_session"} {
+				"room FROM sub_session"} {
 				name, _, _ := strings.Cut(column, " ")
 				if kept := value[int](t, w, `SELECT count(*) FROM (SELECT `+column+`) WHERE instr(`+name+`, 'thread:') > 0`); kept > 0 {
 					t.Errorf("%s: %d rows belong to a thread", column, kept)

@@ -201,15 +201,11 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 	if err != nil {
 		return "", err
 	}
-	mode, err := s.modeLine(ctx, now)
-	if err != nil {
-		return "", err
-	}
 	window, out := s.cfg.Models.Window(now.role)
 	say := s.cfg.Messages.For(ctx, s.room)
 	lines := []string{
 		s.text(ctx, "status.awake", "time", i18n.Span(s.cfg.Now().Sub(s.began).Round(time.Second)).In(say)),
-		mode,
+		s.modeLine(ctx, now),
 		s.text(ctx, "status.models", "role", now.mode.roleName(), "models", strings.Join(s.cfg.Models.Role(now.role), ", "), "window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
 		s.text(ctx, "status.talk", "messages", s.text(ctx, "status.messages", "count", fmt.Sprint(len(past))),
 			"memories", s.text(ctx, "status.memories", "count", fmt.Sprint(len(entries))), "tasks", s.text(ctx, "status.tasks", "count", fmt.Sprint(len(tasks)))),

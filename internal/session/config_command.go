@@ -12,11 +12,11 @@ import (
 	"reverie/internal/tool"
 )
 
-// settingMode and settingModel are kept elsewhere than the other settings, or can be
-// what the configuration says.
+// The settings with commands of their own, and what has any be as by default.
 const (
 	settingMode    = "mode"
 	settingModel   = "model"
+	settingThink   = "think"
 	settingDefault = "default"
 )
 
@@ -69,24 +69,16 @@ func (s *Session) shownSettings(ctx context.Context) ([]shownSetting, error) {
 	if err != nil {
 		return nil, err
 	}
-	mode := shownSetting{setting: setting{name: settingMode, values: Modes()}, value: now.name}
-	past, err := s.switches(ctx, 1)
+	set, err := s.settings().stored(ctx, s.room)
 	if err != nil {
 		return nil, err
 	}
-	if len(past) > 0 && past[0].to == now.name {
-		mode.by = s.decidedBy(ctx, decided{person: past[0].who, at: past[0].at})
+	all := []shownSetting{
+		{setting{name: settingMode, values: Modes()}, now.name, s.decidedBy(ctx, now.set)},
+		{setting{name: settingModel, values: s.cfg.Models.Names()}, s.firstModel(now.role), s.decidedBy(ctx, set[settingModel])},
 	}
-	model, err := s.Manager.settings().decided(ctx, s.room, settingModel)
-	if err != nil {
-		return nil, err
-	}
-	all := []shownSetting{mode, {setting{name: settingModel, values: s.cfg.Models.Names()}, s.firstModel(now.role), s.decidedBy(ctx, model)}}
 	for _, k := range settings() {
-		d, err := s.Manager.settings().decided(ctx, s.room, k.name)
-		if err != nil {
-			return nil, err
-		}
+		d := set[k.name]
 		value := k.is(d.value)
 		if d.value != value { // of another release
 			d = decided{}

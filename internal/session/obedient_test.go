@@ -139,7 +139,7 @@ func (w *world) effects(t *testing.T) (all []string) {
 	for _, query := range []string{
 		`SELECT 'task ' || id || ' ' || content || ' ' || prompt || ' ' || status || ' ' || priority || ' ' || schedule FROM task`,
 		`SELECT 'goal ' || id || ' ' || description || ' ' || status || ' ' || next || ' ' || summary FROM goal`,
-		`SELECT 'mode ' || room || ' ' || mode FROM session WHERE mode != ''`,
+		`SELECT 'mode ' || room || ' ' || value FROM room_setting WHERE name = 'mode'`,
 		`SELECT 'sub-session ' || id || ' ' || objective FROM sub_session`,
 	} {
 		all = append(all, w.column(t, query)...)

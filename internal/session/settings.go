@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,19 +107,13 @@ func (s Settings) Person(ctx context.Context, room, name string) (string, error)
 
 // All is Get for each setting there is.
 func (s Settings) All(ctx context.Context, room string) (map[string]string, error) {
-	stored := map[string]string{}
-	err := store.Each(ctx, s.DB, func(row store.Row) error {
-		var name, value string
-		err := row.Scan(&name, &value)
-		stored[name] = value
-		return err
-	}, `SELECT name, value FROM room_setting WHERE room = ?`, room)
+	set, err := s.stored(ctx, room)
 	if err != nil {
-		return nil, fmt.Errorf("session: read settings: %w", err)
+		return nil, err
 	}
 	all := map[string]string{}
 	for _, known := range settings() {
-		all[known.name] = known.is(stored[known.name])
+		all[known.name] = known.is(set[known.name].value)
 	}
 	return all, nil
 }
@@ -158,18 +151,28 @@ type decided struct {
 	at            time.Time
 }
 
-// decided reads what was set for room as name, whatever it is; zero = nothing.
-func (s Settings) decided(ctx context.Context, room, name string) (d decided, err error) {
-	var at int64
-	err = s.DB.QueryRowContext(ctx, `SELECT value, person, at FROM room_setting WHERE room = ? AND name = ?`, room, name).Scan(&d.value, &d.person, &at)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return decided{}, nil
-	case err != nil:
-		return decided{}, fmt.Errorf("session: read a setting: %w", err)
+// stored reads all that was set for room, by name, whatever it is.
+func (s Settings) stored(ctx context.Context, room string) (map[string]decided, error) {
+	set := map[string]decided{}
+	err := store.Each(ctx, s.DB, func(row store.Row) error {
+		var name string
+		var d decided
+		var at int64
+		err := row.Scan(&name, &d.value, &d.person, &at)
+		d.at = time.UnixMilli(at)
+		set[name] = d
+		return err
+	}, `SELECT name, value, person, at FROM room_setting WHERE room = ?`, room)
+	if err != nil {
+		return nil, fmt.Errorf("session: read settings: %w", err)
 	}
-	d.at = time.UnixMilli(at)
-	return d, nil
+	return set, nil
+}
+
+// decided reads what was set for room as name, whatever it is; zero = nothing.
+func (s Settings) decided(ctx context.Context, room, name string) (decided, error) {
+	set, err := s.stored(ctx, room)
+	return set[name], err
 }
 
 // clear makes the setting name of room as it is by default.

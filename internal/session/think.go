@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 
 	"reverie/internal/llm"
 )
@@ -23,9 +22,8 @@ func (s *Session) think(ctx context.Context, in Inbound, args string) (string, e
 	if err != nil {
 		return s.text(ctx, "think.unknown"), nil
 	}
-	// The row is there: the session knows its room before it runs a command.
-	if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE session SET think = ? WHERE room = ?`, string(level), s.room); err != nil {
-		return "", fmt.Errorf("session: set thinking level: %w", err)
+	if err := s.settings().put(ctx, s.room, settingThink, string(level), in.Sender, s.cfg.Now()); err != nil {
+		return "", err
 	}
 	if level == llm.ThinkDefault {
 		return s.text(ctx, "think.freed"), nil

@@ -21,7 +21,7 @@ func TestUnknownPlaceholders(t *testing.T) {
 		{"prompts/developer/tier3.txt", "{content}", "1 {content}, there is {agent_name}"},
 		{"prompts/steering/en.txt", "{goal}", "1 {goal}, there is {agent_name}"},
 		{"COMPACTION_PROMPT.txt", "{history} {words}\n\n{converstion}", "3 {converstion}, did you mean {conversation}?"},
-		{"COMPACTION_PROMPT.txt", "{history} {conversation} {goal} {previous} {words} {lately} {earlier} {longest} {agent_name}", ""},
+		{"COMPACTION_PROMPT.txt", "{history} {conversation} {goal} {previous} {words} {agent_name}", ""},
 		{"MEMORY_HARVEST_PROMPT.txt", "{transcript} {count}", "1 {count}, there is {transcript}"},
 		{"DREAM_TASK_PROMPT.txt", "{content} {nonce} {counts}", "1 {counts}, did you mean {count}?"},
 		{"DREAM_TASK_PROMPT.txt", "{content} {entry_1}", "1 {entry_1}, there are {content}, {count}, {nonce}"},

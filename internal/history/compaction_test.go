@@ -194,7 +194,7 @@ func words(n int) string {
 
 func TestExtract(t *testing.T) {
 	said := talk("u I have a dog\nand more", "u I have a dog", "a nice", "c1 ", "r1 x", "u I have a cat", "a nice")
-	if got, want := history.Extract("Before.", said, 200), "Earlier:\nBefore.\n\nLately:\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat"; got != want {
+	if got, want := history.Extract("Before.", said, 200), "Before.\n\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat"; got != want {
 		t.Errorf("got %q", got)
 	}
 	var many []string
@@ -202,7 +202,7 @@ func TestExtract(t *testing.T) {
 		many = append(many, fmt.Sprintf("u I have %d dogs ", i)+strings.Repeat("and ", 50))
 	}
 	if got, want := history.Extract("Before.\n\nSaid since, in short:\n- (earlier messages are not listed)\n- ada: I have a dog", talk("u I have a cat"), 200),
-		"Earlier:\nBefore.\n\n- ada: I have a dog\n\nLately:\nSaid since, in short:\n- ada: I have a cat"; got != want {
+		"Before.\n\n- ada: I have a dog\n\nSaid since, in short:\n- ada: I have a cat"; got != want {
 		t.Errorf("after another extract: %q", got)
 	}
 	got := history.Extract(strings.Repeat("Before.\n", 500), talk(many...), 300)
@@ -210,7 +210,7 @@ func TestExtract(t *testing.T) {
 		t.Errorf("%d tokens: %s", n, got)
 	}
 	if got := history.Extract("Before.", talk("c1 ", "r1 x"), 100); got != "Before." {
-		t.Errorf("it grew older without anything new: %q", got)
+		t.Errorf("without anything new: %q", got)
 	}
 	if got := history.Extract("", talk("c1 ", "r1 x"), 100); got == "" {
 		t.Error("nothing at all is left of it")

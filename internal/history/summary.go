@@ -112,9 +112,8 @@ const (
 	notListed = "- (earlier messages are not listed)"
 )
 
-// Extract is a summary that needs no model: the one before, older by one compaction,
-// and the beginning of each message of a person, of which the newest stay if there is
-// not room for all. Without any nothing grows older.
+// Extract is a summary that needs no model: the one before, in at most half of the room, and
+// the beginning of each message of a person, of which the newest stay if there is not room for all.
 func Extract(before string, gone []Message, most int) string {
 	var heads []string
 	for i := range gone {
@@ -129,15 +128,13 @@ func Extract(before string, gone []Message, most int) string {
 	switch {
 	case len(heads) == 0 && before == "":
 		return fmt.Sprintf("(%d messages without words of a person are left out here.)", len(gone))
-	case len(heads) == 0 && llm.EstimateTokens(before) <= most:
-		return before
+	case len(heads) == 0:
+		return briefly(before, most)
 	}
-	a := agesOf(before).older(most)
-	if len(heads) == 0 {
-		return a.String()
+	if before = briefly(before, most/2); before != "" {
+		before += "\n\n"
 	}
-	a.lately = saidSince + notListed
-	left := most - llm.EstimateTokens(a.String())
+	left := most - llm.EstimateTokens(before+saidSince+notListed)
 	from := len(heads)
 	for from > 0 {
 		n := llm.EstimateTokens(heads[from-1]) + 1
@@ -150,6 +147,39 @@ func Extract(before string, gone []Message, most int) string {
 	if from > 0 {
 		heads = slices.Insert(slices.Clone(heads[from:]), 0, notListed)
 	}
-	a.lately = saidSince + strings.Join(heads, "\n")
-	return a.String()
+	return before + saidSince + strings.Join(heads, "\n")
+}
+
+// briefly keeps at most so many tokens of text: if not all of it, then sentences, of
+// which what was decided stays first and then the newest, in the order they stand in.
+func briefly(text string, most int) string {
+	text = strings.ReplaceAll("\n"+text, "\n"+saidSince, "\n")
+	text = strings.TrimSpace(strings.ReplaceAll(text, "\n"+notListed, ""))
+	if llm.EstimateTokens(text) <= most {
+		return text
+	}
+	var all []detail
+	for _, s := range sentences(text) {
+		all = append(all, newDetail("", s, len(all)))
+	}
+	slices.SortStableFunc(all, func(a, b detail) int {
+		if a, b := min(a.rank, saidRank), min(b.rank, saidRank); a != b {
+			return a - b
+		}
+		return b.at - a.at
+	})
+	var kept []detail
+	for _, d := range all {
+		n := llm.EstimateTokens(d.line) + 2 // for the dash and the line end
+		if n <= most {
+			most -= n
+			kept = append(kept, d)
+		}
+	}
+	slices.SortFunc(kept, func(a, b detail) int { return a.at - b.at })
+	var b strings.Builder
+	for _, d := range kept {
+		b.WriteString("- " + d.line + "\n")
+	}
+	return strings.TrimSpace(b.String())
 }

@@ -15,8 +15,6 @@ const compactFile = "COMPACTION_PROMPT.txt"
 // Compaction is what a request for a summary is made of.
 type Compaction struct {
 	Words        int      // the summary may have
-	Earlier      int      // of Words, for what the previous summary has in detail
-	Longest      int      // of Words, for what is older
 	Tier         int      // of the model that writes it; 0 = not known
 	Goal         []string // what holds in any case
 	Previous     string   // summary; "" = none
@@ -27,7 +25,7 @@ type Compaction struct {
 var compactData = []string{"previous", "conversation"}
 
 // compactPlaceholders are those of COMPACTION_PROMPT.txt.
-var compactPlaceholders = []string{"{goal}", "{previous}", "{conversation}", "{words}", "{lately}", "{earlier}", "{longest}", "{agent_name}"}
+var compactPlaceholders = []string{"{goal}", "{previous}", "{conversation}", "{words}", "{agent_name}"}
 
 // Placeholders are those that are filled in in a prompt file, by its path below the data
 // folder. The templates of dreaming and harvesting have others.
@@ -62,10 +60,6 @@ func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 	values := map[string]string{
 		"{goal}": data("goal", strings.Join(c.Goal, "\n")), "{previous}": data("summary", c.Previous),
 		"{conversation}": data("conversation", c.Conversation), "{words}": strconv.Itoa(c.Words), "{agent_name}": a.cfg.Name,
-	}
-	if values["{previous}"] != "" { // the first summary has no parts
-		values["{earlier}"], values["{longest}"] = strconv.Itoa(c.Earlier), strconv.Itoa(c.Longest)
-		values["{lately}"] = strconv.Itoa(c.Words - c.Earlier - c.Longest)
 	}
 	said := map[string]bool{}
 	var system, user []string

@@ -21,7 +21,7 @@
 // if that is not enough, a summary replaces the older messages. The newest 10, 3 or 1 messages
 // stay, a call always with its result. Rows of message are marked or get a short form, and are
 // never deleted, so !undo compact restores them. If the model gives no usable summary, an
-// extract takes its place. A summary has three levels by age (history/ageing.go).
+// extract takes its place.
 //
 // # The window
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -85,8 +86,7 @@ func (s *Session) askSummary(ctx context.Context, before history.Compaction, gon
 	defer cancel()
 	window, out := s.cfg.Models.Window(compactionRole)
 	words := max(30, most*100/wordTokens)
-	ask := prompt.Compaction{Words: words, Earlier: words * history.EarlierShare / 100, Longest: words * history.LongestShare / 100,
-		Goal: goal, Previous: before.Text()}
+	ask := prompt.Compaction{Words: words, Goal: goal, Previous: before.Text()}
 	frame := 0
 	for _, m := range s.cfg.Prompt.CompactionRequest(ask) {
 		frame += llm.EstimateTokens(m.Content) + 16
@@ -108,8 +108,5 @@ func (s *Session) askSummary(ctx context.Context, before history.Compaction, gon
 	case reply.Finish == "length":
 		return "", errCut
 	}
-	if err := history.Check(reply.Text, ask.Previous+"\n"+ask.Conversation, most); err != nil {
-		return "", err
-	}
-	return history.Aged(before.Summary, reply.Text, most)
+	return strings.TrimSpace(reply.Text), history.Check(reply.Text, ask.Previous+"\n"+ask.Conversation, most)
 }

@@ -13,8 +13,7 @@ var (
 )
 
 // summarise answers the program's request to summarise a conversation: what the summary
-// before it said, and then the first words of what people said, as many as are wanted; in
-// parts by age if it is asked for them.
+// before it said, and then the first words of what people said, as many as are wanted.
 func summarise(t turn) (reply, bool) {
 	messages := t.req.Messages
 	if len(messages) != 2 || !strings.Contains(messages[1].text, `source="conversation">`) {
@@ -24,25 +23,13 @@ func summarise(t turn) (reply, bool) {
 	if m := wordsRE.FindStringSubmatch(messages[0].text); m != nil {
 		left, _ = strconv.Atoi(m[1])
 	}
-	aged := strings.Contains(messages[0].text, "Lately: ")
 	var lines []string
-	under := ""
 	for _, block := range blockRE.FindAllStringSubmatch(messages[1].text, -1) {
 		if block[1] != block[4] {
 			continue
 		}
-		part := "Earlier:" // what stands under no heading is from the summary before
 		for l := range strings.Lines(block[3]) {
 			l = strings.TrimSpace(l)
-			if block[2] == "conversation" {
-				part = "Lately:"
-			} else if l == "Longest ago:" || l == "Earlier:" {
-				part = "Longest ago:"
-				continue
-			} else if l == "Lately:" {
-				part = "Earlier:"
-				continue
-			}
 			if block[2] == "conversation" {
 				m := lineRE.FindStringSubmatch(l)
 				if m == nil {
@@ -54,10 +41,6 @@ func summarise(t turn) (reply, bool) {
 			}
 			if n := len(strings.Fields(l)); n > 0 && n <= left {
 				left -= n
-				if aged && part != under {
-					under = part
-					lines = append(lines, part)
-				}
 				lines = append(lines, l)
 			}
 		}

@@ -16,14 +16,3 @@ func TestSummarise(t *testing.T) {
 		t.Errorf("got %q", got.Text)
 	}
 }
-
-// What was lately is earlier, and what was earlier longest ago.
-func TestSummariseByAge(t *testing.T) {
-	m, _ := start(t, 0)
-	got := ask(t, m, llm.Message{Role: llm.System, Content: "Write a summary, at most 50 words.\nLately: what is new"}, user(
-		"<data id=\"k\" source=\"summary\">\nLongest ago:\nthey met\n\nEarlier:\nthey built\n\nLately:\nthey painted\n</data k>\n"+
-			"<data id=\"k\" source=\"conversation\">\nada [Sat 09:14]: it rains\n</data k>"))
-	if want := "Longest ago:\nthey met\nthey built\nEarlier:\nthey painted\nLately:\nada said: it rains"; got.Text != want {
-		t.Errorf("got %q", got.Text)
-	}
-}

@@ -31,7 +31,6 @@ var markdown = goldmark.New(
 		parser.WithBlockParsers(blockParsers()...),
 		parser.WithInlineParsers(append(parser.DefaultInlineParsers(),
 			util.Prioritized(formulas{}, 50),
-			util.Prioritized(spoilers{}, 500),
 			util.Prioritized(extension.NewTaskCheckBoxParser(), 60))...),
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
 		parser.WithASTTransformers(util.Prioritized(plainly{}, 100)),
@@ -71,7 +70,6 @@ func allowedHTML() *bluemonday.Policy {
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
 	p.AllowAttrs("class").Matching(languageClass).OnElements("code")
 	p.AllowAttrs("data-mx-maths").OnElements("span", "div")
-	p.AllowAttrs("data-mx-spoiler").OnElements("span")
 	return p
 }
 

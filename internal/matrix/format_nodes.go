@@ -229,7 +229,6 @@ func (ownNodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
 		}
 		return ast.WalkContinue, nil
 	})
-	reg.Register(kindSpoiler, renderSpoiler)
 	reg.Register(kindDisplay, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			_, _ = w.WriteString(n.(*display).html(source))

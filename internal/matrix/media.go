@@ -39,7 +39,7 @@ func said(msg *event.MessageEventContent) string {
 	if isFile(msg) {
 		return msg.GetCaption()
 	}
-	return marked(msg)
+	return msg.Body
 }
 
 // filesOf is the file that a message is, still to be fetched, if it is one.

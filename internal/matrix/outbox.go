@@ -460,7 +460,7 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	if row.state != "draft" {
 		return 0, true, nil // final already, or given up
 	}
-	if text = unspoiled(text); strings.TrimSpace(text) == "" {
+	if strings.TrimSpace(text) == "" {
 		return draftPause, false, nil
 	}
 	parts := split(text, partSize)

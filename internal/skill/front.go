@@ -96,12 +96,10 @@ func readHead(text []byte) head {
 // readFront reads front matter, whose "---" stands in the given line. It is false
 // when that is none.
 func (h *head) readFront(front []byte, line int) bool {
-	front = h.plainTriggers(front, line)
 	var doc yaml.Node
 	if err := yaml.Unmarshal(front, &doc); err != nil {
 		at, text := yamlFault(err)
-		h.say(line+min(at, bytes.Count(front, []byte("\n"))), "the front matter cannot be read: %s", text)
-		h.summary = description(front) // other programs are not strict about it
+		h.say(line+min(at, bytes.Count(front, []byte("\n"))), "the front matter cannot be read: %s (put texts with signs into quotes)", text)
 		h.strayLabel(front)
 		return true
 	}
@@ -132,53 +130,11 @@ func (h *head) readFront(front []byte, line int) bool {
 	return true
 }
 
-// plainTriggers takes triggers that stand in one line, commas between them, and
-// leaves an empty line in their place. As YAML many of them would be no text:
-// "release", deploy has something after a quoted text, and !deploy is a tag.
-func (h *head) plainTriggers(front []byte, line int) []byte {
-	lines := strings.SplitAfter(string(front), "\n")
-	for i, l := range lines {
-		list, ok := strings.CutPrefix(l, "triggers:")
-		list = strings.TrimSpace(list)
-		goesOn := i+1 < len(lines) && strings.TrimSpace(lines[i+1]) != "" && strings.ContainsAny(lines[i+1][:1], " \t")
-		if !ok || list == "" || goesOn || strings.ContainsAny(list[:1], "[{|>&*#") {
-			continue
-		}
-		for _, t := range splitTriggers(list) {
-			h.trigger(t, line+i+1)
-		}
-		lines[i] = "\n"
-		return []byte(strings.Join(lines, ""))
-	}
-	return front
-}
-
-// splitTriggers parts a list at its commas. Quotes, double or single, keep what
-// is in them together; a "#" after a blank begins a comment.
-func splitTriggers(list string) (out []string) {
-	begin, quote := 0, byte(0)
-	for i := 0; i < len(list); i++ {
-		switch c := list[i]; {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case (c == '"' || c == '\'') && strings.TrimSpace(list[begin:i]) == "":
-			quote = c
-		case c == ',':
-			out = append(out, list[begin:i])
-			begin = i + 1
-		case c == '#' && i > 0 && (list[i-1] == ' ' || list[i-1] == '\t'):
-			return append(out, list[begin:i])
-		}
-	}
-	return append(out, list[begin:])
-}
-
+// yamlTriggers takes a list, or texts with commas between them.
 func (h *head) yamlTriggers(value *yaml.Node, line int) {
 	switch value.Kind {
 	case yaml.ScalarNode:
-		for _, t := range splitTriggers(strings.ReplaceAll(value.Value, "\n", " ")) {
+		for _, t := range strings.Split(value.Value, ",") {
 			h.trigger(t, line+value.Line)
 		}
 	case yaml.SequenceNode:
@@ -237,16 +193,6 @@ func yamlFault(err error) (line int, text string) {
 		}
 	}
 	return max(line, 1), tidy(text)
-}
-
-// description finds the description in front matter that is no YAML.
-func description(front []byte) string {
-	for raw := range strings.Lines(string(front)) {
-		if text, ok := strings.CutPrefix(tidy(raw), "description:"); ok {
-			return limit(strings.Trim(tidy(text), `"'`))
-		}
-	}
-	return ""
 }
 
 // firstLine is the first line with text, without leading "#".

@@ -291,6 +291,21 @@ func deviceRule(rule matrix.DeviceRule) finding {
 		"is known has nothing private in rooms without encryption, and is no owner there", ""}
 }
 
+// examineDefaults says which default files their owner edited.
+func examineDefaults(data string) (found []finding) {
+	defaults, err := store.ListDefaults(reverie.Data, data)
+	if err != nil {
+		return []finding{{"files", ill, err.Error(), "make the data folder readable for this user"}}
+	}
+	for _, f := range defaults {
+		if f.State == store.Edited {
+			found = append(found, finding{"files", note, f.Path + " was edited by you and does not follow releases; see below",
+				"delete it to get the default back at the next start"})
+		}
+	}
+	return found
+}
+
 // editedFiles lists how the default files that their owner changed differ from
 // this release's.
 func editedFiles(data string) []edited {
@@ -307,11 +322,11 @@ func editedFiles(data string) []edited {
 		if err != nil {
 			continue
 		}
-		now, err := os.ReadFile(filepath.Join(data, filepath.FromSlash(f.At())))
+		now, err := os.ReadFile(filepath.Join(data, filepath.FromSlash(f.Path)))
 		if err != nil {
 			continue
 		}
-		out = append(out, edited{f.At(), difference("this release", string(shipped), "yours", string(now))})
+		out = append(out, edited{f.Path, difference("this release", string(shipped), "yours", string(now))})
 	}
 	return out
 }

@@ -77,14 +77,8 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 			return nil, err
 		}
 		b.closers = append(b.closers, held.Release)
-		files, err := store.WriteDefaults(reverie.Data, cfg.Data)
-		if err != nil {
+		if _, err := store.WriteDefaults(reverie.Data, cfg.Data); err != nil {
 			return nil, err
-		}
-		for _, f := range files {
-			if f.Move == store.Due {
-				log.Info("a prompt file was moved", "from", f.Earlier, "to", f.Path)
-			}
 		}
 	}
 	if b.db, err = store.Open(ctx, filepath.Join(cfg.Data, "bot.db"), reverie.Migrations); err != nil {

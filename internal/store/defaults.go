@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -30,28 +29,17 @@ const (
 // Default is one default file. Path is relative to the data folder, with
 // forward slashes.
 type Default struct {
-	Path    string
-	State   DefaultState
-	Move    Move
-	Earlier string // its name in earlier releases, unless it Stays
-}
-
-// At is the path where the file stands before WriteDefaults.
-func (d Default) At() string {
-	if d.Move == Due {
-		return d.Earlier
-	}
-	return d.Path
+	Path  string
+	State DefaultState
 }
 
 // ledgerName is the file in the data folder that remembers what was last
 // written where, in the format of sha256sum.
 const ledgerName = ".defaults"
 
-// WriteDefaults brings the default files in dir up to this release: one that has
-// its name of an earlier release is moved, one that is missing is written, one its
-// owner never touched follows the release, one that was edited stays as it is. The
-// result is in path order. When some files fail the others are still done, and the
+// WriteDefaults brings the default files in dir up to this release: one that is
+// missing is written, one its owner never touched follows the release, one that was
+// edited stays as it is. The result is in path order. When some files fail the others are still done, and the
 // error names each failed one.
 func WriteDefaults(defaults fs.FS, dir string) ([]Default, error) {
 	j, err := judge(defaults, dir)
@@ -59,12 +47,6 @@ func WriteDefaults(defaults fs.FS, dir string) ([]Default, error) {
 	changed := false
 	done := j.files[:0]
 	for _, d := range j.files {
-		if d.Move == Due {
-			if err := d.move(dir); err != nil {
-				failed = append(failed, err)
-				continue // a default in its place would hide it
-			}
-		}
 		if d.State == Written || d.State == Updated {
 			if err := WriteFile(filepath.Join(dir, filepath.FromSlash(d.Path)), j.content[d.Path]); err != nil {
 				failed = append(failed, err)
@@ -84,8 +66,7 @@ func WriteDefaults(defaults fs.FS, dir string) ([]Default, error) {
 }
 
 // ListDefaults says what WriteDefaults would find, and writes nothing: Written
-// then means that the file is missing, Updated that it would follow the release,
-// Due that it would be moved.
+// then means that the file is missing, Updated that it would follow the release.
 func ListDefaults(defaults fs.FS, dir string) ([]Default, error) {
 	j, err := judge(defaults, dir)
 	return j.files, err
@@ -114,12 +95,7 @@ func judge(defaults fs.FS, dir string) (judgement, error) {
 			return err
 		}
 		file := Default{Path: path}
-		if err := j.ledger.moveOf(dir, &file); err != nil {
-			failed = append(failed, err)
-			return nil
-		}
-		last := cmp.Or(j.ledger[path], j.ledger[earlier[path]])
-		if file.State, err = stateOf(filepath.Join(dir, filepath.FromSlash(file.At())), want, last); err != nil {
+		if file.State, err = stateOf(filepath.Join(dir, filepath.FromSlash(path)), want, j.ledger[path]); err != nil {
 			failed = append(failed, fmt.Errorf("default file: %w", err))
 			return nil
 		}

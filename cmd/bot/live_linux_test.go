@@ -38,7 +38,7 @@ func TestLiveTyping(t *testing.T) {
 	model.waits(t)
 	bot.typed("half a li")
 	bot.sees("half a li")
-	model.words <- "The lighthouse keeper climbed **every evening** to the lamp "
+	model.words <- "The lighthouse keeper climbed every evening to the lamp "
 	model.words <- "and looked at the sea,\nwhich was quiet.\n\nThen at last "
 	bot.sees("which was quiet.")
 	bot.sees("> half a li")
@@ -78,31 +78,22 @@ func TestLiveHistory(t *testing.T) {
 	bot.leaves()
 }
 
-// TestLiveMarkdown: what models write is shown as it is meant, and nothing of an answer looks
-// like the prompt or reaches the terminal as a command.
-func TestLiveMarkdown(t *testing.T) {
+// TestLiveAnswer: an answer is shown as it is written, and nothing of it reaches the terminal as a command.
+func TestLiveAnswer(t *testing.T) {
 	bot, model := startChat(t, 60)
 	bot.typed("show me\r")
 	model.waits(t)
-	model.says("# Title\n\nSome **bold** and `code`.\n- one\n- two\n> quoted\n\n| a | bb |\n|---|---|\n| 1 | 2 |\n\n```\nx := **y**\n```\n" + hostileText)
-	bot.sees("Title\n\nSome bold and code.\n• one\n• two\n│ quoted\n\na │ bb\n──┼───\n1 │ 2\n\n  x := **y**\n")
+	model.says("# Title\n\nSome **bold**.\n- one\n" + hostileText)
+	bot.sees("# Title\n\nSome **bold**.\n- one\n")
 	bot.sees(" end\n")
 	bot.mu.Lock()
 	raw := bot.raw.String()
 	bot.mu.Unlock()
-	if !strings.Contains(raw, "\x1b[1mbold\x1b[0m") {
-		t.Errorf("no bold in %q", raw)
-	}
 	for _, bad := range []string{"\x1b]", "\x1b[2J", "\x1b[31m", "\x07", "\u009b", "\u202e", "\u2066"} {
 		if strings.Contains(raw, bad) {
 			t.Errorf("%q reached the terminal: %q", bad, raw)
 		}
 	}
-	bot.resize(30)
-	bot.typed("more\r")
-	model.waits(t)
-	model.says("one two three four five six seven eight")
-	bot.sees("Reverie: one two three four\nfive six seven eight\n")
 	bot.leaves()
 }
 

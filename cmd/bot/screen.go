@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -19,8 +20,8 @@ type display interface {
 	width() int
 }
 
-// screen prints a conversation. At a terminal it renders Markdown, and shows the lines of an
-// answer as they become sure; elsewhere it prints finished messages only, as they are.
+// screen prints a conversation as it is written, wrapped between words. At a terminal it shows the lines of an answer
+// as they come; elsewhere it prints finished messages only.
 type screen struct {
 	out     io.Writer
 	display display // nil = no terminal
@@ -42,7 +43,7 @@ type message struct {
 // printed is what stands of a message on the screen.
 type printed struct {
 	lines []string
-	room  int // the columns for which it was wrapped
+	room  int // the columns for which they were wrapped
 	done  bool
 }
 
@@ -66,7 +67,14 @@ func (s *screen) show(m message) {
 		old = &printed{room: s.display.width()}
 		s.shown[m.id] = old
 	}
-	lines := markdown(s.headed(m.text), old.room, m.done)
+	text := s.name + ": " + withoutCommands(m.text)
+	if m.done {
+		text = strings.TrimSpace(text)
+	}
+	lines := wrap(text, old.room)
+	if !m.done { // the last one may become longer
+		lines = lines[:len(lines)-1]
+	}
 	var out []string
 	begun := len(old.lines) > 0
 	switch {
@@ -78,7 +86,7 @@ func (s *screen) show(m message) {
 		}
 		out = append(out, lines...)
 	case begun && len(lines) > len(old.lines) && s.last != m.id:
-		out = append(append(out, "", paint(styled(s.name+", further:", bold))), lines[len(old.lines):]...)
+		out = append(append(out, "", s.name+", further:"), lines[len(old.lines):]...)
 	default:
 		if !begun && len(lines) > 0 {
 			out = append(out, "")
@@ -98,19 +106,24 @@ func (s *screen) show(m message) {
 	s.print(out)
 }
 
-// blockStart are what blocks of Markdown begin with, which a name in front would undo.
-const blockStart = "#>|`~-*+0123456789 \n"
-
-// headed is a text with the bot's name in front.
-func (s *screen) headed(text string) string {
-	space := " "
-	if strings.ContainsAny(text[:min(1, len(text))], blockStart) && !strings.HasPrefix(text, "**") {
-		space = "\n"
+// wrap cuts text into lines of at most room characters, between words. What has no blank to cut
+// at is left to the terminal.
+func wrap(text string, room int) (lines []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		for utf8.RuneCountInString(line) > room {
+			begin := string([]rune(line)[:room+1])
+			at := strings.LastIndexByte(begin, ' ')
+			if at <= 0 {
+				break
+			}
+			lines, line = append(lines, line[:at]), line[at+1:]
+		}
+		lines = append(lines, line)
 	}
-	return "**" + s.name + ":**" + space + text
+	return lines
 }
 
-// print writes lines that have been rendered already.
+// print writes whole lines.
 func (s *screen) print(lines []string) {
 	text := ""
 	if len(lines) > 0 {
@@ -145,13 +158,7 @@ func (s *screen) say(format string, args ...any) {
 	if s.display == nil {
 		return
 	}
-	var lines []string
-	for _, l := range strings.Split(withoutCommands(fmt.Sprintf(format, args...)), "\n") {
-		for _, w := range wrap(styled(l, 0), nil, s.display.width()) {
-			lines = append(lines, paint(w))
-		}
-	}
-	s.print(lines)
+	s.print(wrap(withoutCommands(fmt.Sprintf(format, args...)), s.display.width()))
 }
 
 // Write prints lines of the log.

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"reverie/internal/session"
 )
 
@@ -14,7 +12,6 @@ import (
 type page struct {
 	text   strings.Builder
 	status []string // each that stood there, in order
-	room   int      // columns; 0 = 80
 }
 
 func (p *page) print(text, status string) {
@@ -24,17 +21,7 @@ func (p *page) print(text, status string) {
 	}
 }
 
-func (p *page) width() int {
-	if p.room == 0 {
-		return 80
-	}
-	return p.room
-}
-
-// unstyled returns what was printed, without the codes of bold words.
-func (p *page) unstyled() string {
-	return strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(p.text.String())
-}
+func (p *page) width() int { return 80 }
 
 // said shows messages at a terminal, and elsewhere.
 func said(t *testing.T, messages ...session.Outgoing) (live *page, script string) {
@@ -61,7 +48,7 @@ func TestProgressOnTheScreen(t *testing.T) {
 	if script != "The answer.\n" {
 		t.Errorf("script: %q", script)
 	}
-	if got := live.unstyled(); got != "\nR: The answer.\n\n" {
+	if got := live.text.String(); got != "\nR: The answer.\n\n" {
 		t.Errorf("live: %q", got)
 	}
 	if got := strings.Join(live.status, "|"); got != "still working: thinking|still working: late|" {
@@ -79,7 +66,7 @@ func TestOptionsOnTheScreen(t *testing.T) {
 	if script != "May I? Write !approve K7.\n1. Yes, once\n2. No\nDone.\n" {
 		t.Errorf("script: %q", script)
 	}
-	if got := live.unstyled(); got != "\nR: May I? Write !approve K7.\n1. Yes, once\n2. No\n\n\nR: Done.\n\n" {
+	if got := live.text.String(); got != "\nR: May I? Write !approve K7.\n1. Yes, once\n2. No\n\n\nR: Done.\n\n" {
 		t.Errorf("live: %q", got)
 	}
 }
@@ -102,33 +89,8 @@ func TestChangedAnswer(t *testing.T) {
 		{"another between", []session.Outgoing{draft("One\nTwo\n"), {ID: "2", Text: "Ding."}, {ID: "1", Text: "One\nTwo\nThree"}},
 			"\nR: One\nTwo\n\nR: Ding.\n\n\nR, further:\nThree\n\n"},
 	} {
-		if live, _ := said(t, c.said...); live.unstyled() != c.want {
-			t.Errorf("%s: %q, want %q", c.name, live.unstyled(), c.want)
+		if live, _ := said(t, c.said...); live.text.String() != c.want {
+			t.Errorf("%s: %q, want %q", c.name, live.text.String(), c.want)
 		}
 	}
-}
-
-// TestSureLines: however an answer comes in parts, no line is shown that changes when more of
-// it comes, and no line is wider than the terminal.
-func TestSureLines(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		room := rapid.IntRange(20, 60).Draw(t, "room")
-		parts := rapid.SliceOfN(rapid.SampledFrom([]string{
-			"word", "longer", " ", " ", "  ", "\n", "\n\n", "**", "*", "_", "`", "```\n", "\n```go\n", "\n- ", "\n1. ", "\n> ", "\n# ", "\n| a | b |", "\n|---|---|",
-			"über", "日本語", "😀", "a_b_c", "\\*", "~~", "incomprehensibilities", "\n---\n", ".",
-		}), 1, 60).Draw(t, "parts")
-		text := strings.Join(parts, "")
-		whole := markdown(text, room, true)
-		for i := range text {
-			now := markdown(text[:i], room, false)
-			if len(now) > len(whole) || strings.Join(now, "\n") != strings.Join(whole[:len(now)], "\n") {
-				t.Fatalf("after %q:\n%q, in the end\n%q", text[:i], now, whole)
-			}
-		}
-		for _, l := range whole {
-			if n := columnsOf(styled(sgr.ReplaceAllString(l, ""), 0)); n > room && !strings.Contains(l, "\x1b[36m") {
-				t.Fatalf("%d columns of %d: %q", n, room, l)
-			}
-		}
-	})
 }

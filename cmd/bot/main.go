@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -36,9 +38,6 @@ type commandLine struct {
 	Verify  *verifyCommand  `arg:"subcommand:verify" help:"Show the bot's device and fingerprint, and how to verify them."`
 	Version *versionCommand `arg:"subcommand:version" help:"Print the version."`
 	Help    *helpCommand    `arg:"subcommand:help" help:"Explain the commands, or one of them."`
-
-	Completion *completionCommand `arg:"subcommand:completion" help:"Print the script that completes this command line in a shell: source <(bot completion bash)."`
-	Complete   *completeCommand   `arg:"subcommand:complete,hidden" help:"List what may come next on the command line."`
 
 	FirstRun *firstRunCommand `arg:"subcommand:first-run,hidden" help:"Make accounts, a room and the configuration, as docker-compose.yml has it done."`
 
@@ -164,6 +163,58 @@ func meant(args []string) string {
 		}
 	}
 	return ""
+}
+
+// wordsAfter lists the commands and flags that may follow these words of a command line.
+func wordsAfter(before []string) []string {
+	at := reflect.TypeFor[commandLine]()
+	commands, words := wordsOf(at)
+	for _, word := range before {
+		if below, ok := commands[word]; ok {
+			var flags []string
+			commands, flags = wordsOf(below)
+			words = append(slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, "-") }), flags...)
+		}
+	}
+	return words
+}
+
+// wordsOf returns the commands of a struct of the command line, by name, and all words that it
+// has: its commands and flags.
+func wordsOf(t reflect.Type) (commands map[string]reflect.Type, words []string) {
+	commands = map[string]reflect.Type{}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if field.Anonymous {
+			inner, more := wordsOf(field.Type)
+			maps.Copy(commands, inner)
+			words = append(words, more...)
+			continue
+		}
+		tag := field.Tag.Get("arg")
+		name, isCommand := strings.CutPrefix(tag, "subcommand:")
+		name, isHidden := strings.CutSuffix(name, ",hidden")
+		switch {
+		case isCommand:
+			commands[name] = field.Type.Elem()
+			if !isHidden {
+				words = append(words, name)
+			}
+		case !strings.HasPrefix(tag, "positional"):
+			words = append(words, longFlag(field.Name, tag))
+		}
+	}
+	return commands, words
+}
+
+// longFlag is the name of a flag: in its tag, or that of its field.
+func longFlag(field, tag string) string {
+	for part := range strings.SplitSeq(tag, ",") {
+		if strings.HasPrefix(part, "--") {
+			return part
+		}
+	}
+	return "--" + strings.ToLower(field)
 }
 
 // filePath is the path of a file as a person writes it: absolute once it is read.

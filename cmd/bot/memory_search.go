@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -198,7 +197,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 		Progress: progressOn(c.err, "memories"),
 	}
 	begin := time.Now()
-	result, err := importer.Import(ctx, m.File, bytes.NewReader(data))
+	result, err := importer.Import(ctx, m.File, data)
 	if err != nil {
 		return err
 	}

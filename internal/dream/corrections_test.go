@@ -3,7 +3,6 @@ package dream
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -127,7 +126,7 @@ func TestOneReplacesOne(t *testing.T) {
 	more := fact{key: "dentist", texts: []string{"With bad teeth Anna rings her aunt."}}
 	w.of[more.texts[0]] = &more
 	if _, err := (&memory.Importer{Store: w.store, Scope: memory.Private(owner), Now: func() time.Time { return w.now }}).Import(t.Context(), owner,
-		strings.NewReader(fmt.Sprintf(`{"text":%q,"source":"harvest","observed_at":"2026-01-03T09:00:00Z"}`, more.texts[0]))); err != nil {
+		fmt.Appendf(nil, `{"text":%q,"source":"harvest","observed_at":"2026-01-03T09:00:00Z"}`, more.texts[0])); err != nil {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(24 * time.Hour)

@@ -96,7 +96,7 @@ func prepare(t *testing.T, facts []fact) string {
 		}
 	}
 	for who, lines := range map[string]string{owner: first.String(), "@again:example.org": again.String()} {
-		if _, err := (&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, strings.NewReader(lines)); err != nil {
+		if _, err := (&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,13 +1,11 @@
 package memory
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +24,7 @@ type Importer struct {
 	Now      func() time.Time
 	Progress func(done, total int) // may be nil
 
-	atOnce int // lines of one transaction, for tests; 0 = as many as take about a second
+	atOnce int // lines of one transaction, for tests; 0 = importBatch
 }
 
 // ImportResult says what an import did.
@@ -92,51 +90,42 @@ type record struct {
 var recordFields = []string{"text", "scope", "subject", "source", "observed_at", "ref", "conversation", "seq",
 	"kind", "valid_from", "valid_to", "pinned", "event", "quote", "integrity"}
 
-// each hands over every line of r as an entry, and notes in ignored, if there is
-// one, the fields that mean nothing. Lines that are none, and those
-// that do refuses, are in its error, all of them.
-func (m *Importer) each(name string, r io.Reader, ignored map[string]bool, do func(e Entry, line int) error) error {
-	var bad BadLines
-	n, now, in := 0, m.Now(), bufio.NewScanner(r)
-	in.Buffer(nil, maxImportLine)
-	for in.Scan() {
-		n++
-		line := in.Bytes()
-		if n == 1 {
-			line = bytes.TrimPrefix(line, bom)
-		}
-		if len(bytes.TrimSpace(line)) == 0 {
+// imported is a line of the file, and where it stands.
+type imported struct {
+	Entry
+	line int
+}
+
+// parse reads all lines of data, and notes in ignored the fields that mean nothing. Lines that
+// are none, and refs that stand for two texts, are in bad.
+func (m *Importer) parse(name string, data []byte, ignored map[string]bool) (all []imported, bad BadLines) {
+	now, n := m.Now(), 0
+	texts := map[string]string{} // by scope and ref
+	for line := range bytes.Lines(bytes.TrimPrefix(data, bom)) {
+		if n++; len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
 		e, err := m.entry(line, now, ignored)
-		if err == nil {
-			err = do(e, n)
-		}
-		if failed := (stop{}); errors.As(err, &failed) {
-			return failed.error
+		ref := string(e.Scope) + "\x00" + e.Ref
+		if old, twice := texts[ref]; err == nil && e.Ref != "" && twice && old != e.Text {
+			err = otherText(e)
 		}
 		if err != nil {
 			bad = append(bad, fmt.Errorf("%s:%d: %w", name, n, err))
+			continue
 		}
+		texts[ref] = e.Text
+		all = append(all, imported{e, n})
 	}
-	switch err := in.Err(); {
-	case errors.Is(err, bufio.ErrTooLong): // what follows it is not looked at
-		bad = append(bad, fmt.Errorf("%s:%d: the line is longer than %d bytes", name, n+1, maxImportLine))
-	case err != nil:
-		return fmt.Errorf("import %s: line %d: %w", name, n+1, err)
-	}
-	if len(bad) > 0 {
-		return bad
-	}
-	return nil
+	return all, bad
 }
-
-// stop is an error that is not the line's.
-type stop struct{ error }
 
 // entry makes an entry of one line.
 func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (Entry, error) {
-	if !utf8.Valid(line) {
+	switch {
+	case len(line) > maxImportLine:
+		return Entry{}, fmt.Errorf("the line is longer than %d bytes", maxImportLine)
+	case !utf8.Valid(line):
 		return Entry{}, errors.New("the line is not valid UTF-8")
 	}
 	var fields map[string]json.RawMessage
@@ -144,10 +133,8 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 	if err := json.Unmarshal(line, &r); err != nil {
 		return Entry{}, jsonError(err)
 	}
-	if ignored != nil {
-		if err := json.Unmarshal(line, &fields); err != nil {
-			return Entry{}, jsonError(err)
-		}
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return Entry{}, jsonError(err)
 	}
 	for f := range fields {
 		if !slices.Contains(recordFields, f) {

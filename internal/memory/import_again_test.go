@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"strings"
 	"testing"
 )
 
@@ -17,7 +16,7 @@ func TestImportOfWhatWasUndone(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	again := func(added, known, forgotten int) string {
 		t.Helper()
-		got, err := newImporter(s).Import(t.Context(), "x", strings.NewReader(lines))
+		got, err := newImporter(s).Import(t.Context(), "x", []byte(lines))
 		if err != nil || got.Added != added || got.Known != known || got.Forgotten != forgotten {
 			t.Fatalf("%+v, %v", got, err)
 		}

@@ -1,11 +1,11 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
@@ -20,189 +20,132 @@ const importBatch = 500
 // process asks for it every tenth of a second.
 const importPause = 110 * time.Millisecond
 
-// Import adds the lines of r, which people know as name. It reads r twice: the first
-// time it only looks, and if a line is bad nothing is imported (BadLines). Then it adds
-// them in batches of lines, each in one transaction; Undo takes back all of them together.
-// Lines that are there already are left alone, so what was
-// cut off is completed by importing the file again; that is a batch of its own.
-// What was taken back (Undo) is added again; what was put away is there, and what was
-// to be forgotten is left out.
-func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (ImportResult, error) {
-	run := &importing{Importer: m, ctx: ctx, scopes: map[Scope]bool{}, ignored: map[string]bool{}, refs: map[string]string{}, batch: newBatch(), size: importBatch}
-	if m.atOnce > 0 {
-		run.size = m.atOnce
+// Import adds the lines of data, which people know as name. If a line is bad nothing is imported
+// (BadLines). It adds them in batches of lines, each in one transaction; Undo takes back all of
+// them together. Lines that are there already are left alone, so what was cut off is completed by
+// importing the file again; that is a batch of its own. What was taken back (Undo) is added again;
+// what was put away is there, and what was to be forgotten is left out.
+func (m *Importer) Import(ctx context.Context, name string, data []byte) (ImportResult, error) {
+	ignored := map[string]bool{}
+	all, bad := m.parse(name, data, ignored)
+	for _, e := range all {
+		if text, there, err := stored(ctx, m.Store.db, e.Entry); err != nil {
+			return ImportResult{}, fmt.Errorf("import %s: nothing was imported: %w", name, err)
+		} else if there && e.Ref != "" && text != e.Text {
+			bad = append(bad, fmt.Errorf("%s:%d: %w", name, e.line, otherText(e.Entry)))
+		}
 	}
-	if err := m.each(name, r, run.ignored, run.look); err != nil {
-		return ImportResult{}, run.explain(name, err)
+	if len(bad) > 0 {
+		return ImportResult{}, bad
 	}
-	if _, err := r.Seek(0, io.SeekStart); err != nil {
-		return ImportResult{}, fmt.Errorf("import %s: %w", name, err)
+	r := ImportResult{Lines: len(all), Ignored: slices.Sorted(maps.Keys(ignored))}
+	batch := newBatch()
+	err := m.addAll(ctx, batch, all, &r)
+	if r.Added > 0 {
+		r.Batch = batch
 	}
-	err := run.addAll(name, r)
-	result := ImportResult{Lines: run.lines, Added: run.added, Known: run.known, Forgotten: run.forgotten, Ignored: slices.Sorted(maps.Keys(run.ignored))}
-	if run.added > 0 {
-		result.Batch = run.batch
+	switch {
+	case err == nil:
+		return r, nil
+	case ctx.Err() != nil: // the database says it in many ways
+		err = ctx.Err()
 	}
-	return result, run.explain(name, err)
+	if r.Added == 0 {
+		return r, fmt.Errorf("import %s: nothing was imported: %w", name, err)
+	}
+	return r, fmt.Errorf("import %s: it was cut off after %d memories, which stay; import the file again to complete it, or take them back with `bot memory undo %s`: %w",
+		name, r.Added, batch, err)
 }
 
-// importing is one import under way.
-type importing struct {
-	*Importer
-	ctx     context.Context
-	scopes  map[Scope]bool    // that the file names
-	refs    map[string]string // scope and ref → hash of the text, of the first reading
-	ignored map[string]bool
-	batch   string
-
-	lines, read, added, known, forgotten int
-
-	size int // lines of one transaction
-	part []Entry
-}
-
-// explain says how far the import came.
-func (i *importing) explain(name string, err error) error {
-	if err == nil {
-		return nil
+// addAll stores all. Hand edits come first, and the files last.
+func (m *Importer) addAll(ctx context.Context, batch string, all []imported, r *ImportResult) error {
+	scopes := map[Scope]bool{}
+	for _, e := range all {
+		scopes[e.Scope] = true
 	}
-	if failed := (stop{}); errors.As(err, &failed) {
-		err = failed.error
-	}
-	if i.ctx.Err() != nil { // the database says it in many ways
-		err = i.ctx.Err()
-	}
-	if i.added == 0 {
-		if bad := (BadLines)(nil); errors.As(err, &bad) {
+	for _, scope := range slices.Sorted(maps.Keys(scopes)) {
+		if err := m.Store.mend(ctx, scope); err != nil {
 			return err
 		}
-		return fmt.Errorf("import %s: nothing was imported: %w", name, err)
 	}
-	return fmt.Errorf("import %s: it was cut off after %d memories, which stay; import the file again to complete it, or take them back with `bot memory undo %s`: %w",
-		name, i.added, i.batch, err)
-}
-
-// look is the first reading: a ref must stand for one text.
-func (i *importing) look(e Entry, _ int) error {
-	i.lines++
-	i.scopes[e.Scope] = true
-	if e.Ref == "" {
-		return nil
-	}
-	if _, err := isStored(i.ctx, i.Store.db, e); err != nil {
+	err := m.addBatches(ctx, batch, all, r)
+	if r.Added == 0 {
 		return err
 	}
-	key, text := string(e.Scope)+"\x00"+e.Ref, sum([]byte(e.Text))
-	if old, there := i.refs[key]; there && old != text {
-		return otherText(e)
+	for _, scope := range slices.Sorted(maps.Keys(scopes)) {
+		if err := m.Store.mend(ctx, scope); err != nil {
+			m.Store.log.Error("memory is stored, but its file could not be written; it is tried again", "file", m.Store.File(scope), "err", err)
+		}
 	}
-	i.refs[key] = text
+	return err
+}
+
+// addBatches stores all, a transaction at a time, and lets others write in between.
+func (m *Importer) addBatches(ctx context.Context, batch string, all []imported, r *ImportResult) error {
+	done := 0
+	for part := range slices.Chunk(all, cmp.Or(m.atOnce, importBatch)) {
+		if done > 0 && m.atOnce == 0 {
+			if err := rest(ctx, importPause); err != nil {
+				return err
+			}
+		}
+		so := *r
+		err := m.Store.commitLocked(ctx, "import", func(c *change) error {
+			so, c.batch = *r, batch
+			for _, e := range part {
+				if err := c.take(e.Entry, &so); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		*r, done = so, done+len(part)
+		if m.Progress != nil {
+			m.Progress(done, len(all))
+		}
+	}
 	return nil
 }
 
-// addAll is the second. Hand edits come first, and the files last.
-func (i *importing) addAll(name string, r io.Reader) error {
-	scopes := slices.Sorted(maps.Keys(i.scopes))
-	for _, scope := range scopes {
-		if err := i.Store.mend(i.ctx, scope); err != nil {
-			return err
-		}
-	}
-	err := i.addLines(name, r)
-	if i.added == 0 {
-		return err
-	}
-	for _, scope := range scopes {
-		if err := i.Store.mend(i.ctx, scope); err != nil {
-			i.Store.log.Error("memory is stored, but its file could not be written; it is tried again", "file", i.Store.File(scope), "err", err)
-		}
-	}
-	return err
-}
-
-// addLines stores the lines of r, batch by batch.
-func (i *importing) addLines(name string, r io.Reader) error {
-	err := i.each(name, r, nil, func(e Entry, _ int) error {
-		i.read++
-		if i.part = append(i.part, e); len(i.part) < i.size && i.read < i.lines {
-			return nil
-		}
-		if err := i.flush(); err != nil {
-			return stop{err}
-		}
-		return nil
-	})
-	return err
-}
-
-// flush stores the batch and lets others write.
-func (i *importing) flush() error {
-	if err := i.store(); err != nil {
-		return err
-	}
-	i.part = i.part[:0]
-	if i.Progress != nil {
-		i.Progress(i.read, i.lines)
-	}
-	if i.atOnce > 0 || i.read >= i.lines {
-		return i.ctx.Err()
-	}
-	return rest(i.ctx, importPause)
-}
-
-func (i *importing) store() error {
-	var added, known, forgotten int
-	err := i.Store.commitLocked(i.ctx, "import", func(c *change) error {
-		c.batch = i.batch
-		for _, e := range i.part {
-			there, err := isStored(c.ctx, c.tx, e)
-			if err != nil {
-				return err
-			}
-			if there {
-				known++
-				continue
-			}
-			gone, err := c.isForgotten(e.Scope, e.Text)
-			if err != nil {
-				return err
-			}
-			if gone {
-				forgotten++
-				continue
-			}
-			if _, err := c.add(e); err != nil {
-				return err
-			}
-			added++
-		}
-		return nil
-	})
+// take adds an entry of a file, unless it is there or was to be forgotten.
+func (c *change) take(e Entry, r *ImportResult) error {
+	_, there, err := stored(c.ctx, c.tx, e)
 	if err != nil {
 		return err
 	}
-	i.added, i.known, i.forgotten = i.added+added, i.known+known, i.forgotten+forgotten
-	return nil
+	gone, err := c.isForgotten(e.Scope, e.Text)
+	switch {
+	case err != nil:
+		return err
+	case there:
+		r.Known++
+		return nil
+	case gone:
+		r.Forgotten++
+		return nil
+	}
+	r.Added++
+	_, err = c.add(e)
+	return err
 }
 
-// isStored reports whether e is stored already: its ref, or, without one, its text at the
-// same place. The same ref with another text is an error.
-func isStored(ctx context.Context, db store.DBTX, e Entry) (bool, error) {
+// stored looks for e: by its ref, or, without one, by its text at the same place.
+func stored(ctx context.Context, db store.DBTX, e Entry) (text string, there bool, err error) {
 	query, args := storedText, []any{e.Scope, textHash(e.Text), e.Conversation, e.Seq}
 	if e.Ref != "" {
 		query, args = storedRef, []any{e.Scope, e.Ref}
 	}
-	var text string
-	err := db.QueryRowContext(ctx, query, args...).Scan(&text)
+	err = db.QueryRowContext(ctx, query, args...).Scan(&text)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return false, nil
+		return "", false, nil
 	case err != nil:
-		return false, stop{fmt.Errorf("read memory: %w", err)}
-	case e.Ref != "" && text != e.Text:
-		return true, otherText(e)
+		return "", false, fmt.Errorf("read memory: %w", err)
 	}
-	return true, nil
+	return text, true, nil
 }
 
 func otherText(e Entry) error {

@@ -27,7 +27,7 @@ func TestImportedIntoFiles(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	add(t, s, Private(owner), "tea is green")
 	put(t, s, Private(owner), onDisk(t, s, Private(owner))+"by hand\n")
-	got, err := newImporter(s).Import(t.Context(), "x", strings.NewReader(`{"text":"a heron is grey"}
+	got, err := newImporter(s).Import(t.Context(), "x", []byte(`{"text":"a heron is grey"}
 {"text":"we saw a heron","conversation":"c","seq":1}
 {"text":"really?","conversation":"c","seq":2}
 {"text":"by hand"}
@@ -65,7 +65,7 @@ func TestImportedConversationsLeaveTheWorkingSetAlone(t *testing.T) {
 	for n := range 20 {
 		lines += fmt.Sprintf("{\"text\":\"line %d\",\"conversation\":\"c\",\"seq\":%d}\n", n, n)
 	}
-	must(newImporter(s).Import(t.Context(), "x", strings.NewReader(lines)))(t)
+	must(newImporter(s).Import(t.Context(), "x", []byte(lines)))(t)
 	if got := strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"); got != "tea is green" {
 		t.Errorf("in the file: %q", got)
 	}
@@ -82,7 +82,7 @@ func TestImportIsUndone(t *testing.T) {
 	}
 	m := newImporter(s)
 	m.atOnce = 3
-	got, err := m.Import(t.Context(), "x", strings.NewReader(lines))
+	got, err := m.Import(t.Context(), "x", []byte(lines))
 	if err != nil || got.Added != 20 || got.Batch == "" {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -118,7 +118,7 @@ func TestImportThatIsCutOff(t *testing.T) {
 	m := newImporter(s)
 	m.atOnce = 4
 	m.Progress = func(int, int) { cancel() }
-	got, err := m.Import(ctx, "x", strings.NewReader(lines))
+	got, err := m.Import(ctx, "x", []byte(lines))
 	if !errors.Is(err, context.Canceled) || got.Added != 4 || !strings.Contains(err.Error(), "after 4 memories") || !strings.Contains(err.Error(), got.Batch) {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -130,7 +130,7 @@ func TestImportThatIsCutOff(t *testing.T) {
 			}
 		}
 	}
-	got, err = m.Import(t.Context(), "x", strings.NewReader(lines))
+	got, err = m.Import(t.Context(), "x", []byte(lines))
 	if err != nil || got.Added != 5 || got.Known != 5 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -160,7 +160,7 @@ func TestImportKilled(t *testing.T) {
 	if at := os.Getenv(dieAt); at != "" {
 		m := newImporter(mortal(t, at))
 		m.atOnce = 4
-		must(m.Import(t.Context(), "x", strings.NewReader(lines)))(t)
+		must(m.Import(t.Context(), "x", []byte(lines)))(t)
 		return
 	}
 	finished, partly := false, 0
@@ -173,7 +173,7 @@ func TestImportKilled(t *testing.T) {
 			partly++
 		}
 		sound(t, s)
-		got, err := newImporter(s).Import(t.Context(), "x", strings.NewReader(lines))
+		got, err := newImporter(s).Import(t.Context(), "x", []byte(lines))
 		if err != nil || got.Added != 2*facts-len(before) || got.Known != len(before) {
 			t.Errorf("step %d: %d were there; %+v, %v", at, len(before), got, err)
 		}

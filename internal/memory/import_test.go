@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ func TestImport(t *testing.T) {
 		`{"text":"twice"}`, `{"text":"Twice!"}`, `{"text":"twice","seq":2}`,
 	}, "\n")
 	for run, wantAdded := range []int{7, 0} {
-		got := must(importInto(f).Import(t.Context(), "x.jsonl", strings.NewReader(lines)))(t)
+		got := must(importInto(f).Import(t.Context(), "x.jsonl", []byte(lines)))(t)
 		if got.Lines != 8 || got.Added != wantAdded || got.Known != 8-wantAdded || !slices.Equal(got.Ignored, []string{"extra"}) {
 			t.Errorf("run %d: %+v", run, got)
 		}
@@ -60,14 +59,14 @@ func TestBadImport(t *testing.T) {
 	}
 	for _, tt := range tests {
 		f := openIndex(t)
-		_, err := importInto(f).Import(t.Context(), "x.jsonl", strings.NewReader(good+"\n\n"+tt.line+"\n"+good))
+		_, err := importInto(f).Import(t.Context(), "x.jsonl", []byte(good+"\n\n"+tt.line+"\n"+good))
 		var bad BadLines
 		if !errors.As(err, &bad) || len(bad) != 1 || !strings.HasPrefix(err.Error(), "x.jsonl:3: ") || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%.60s: %v; want %q", tt.line, err, tt.says)
 		}
 		want(t, "after "+tt.says, refs(t, f, Query{Text: "good"}))
 	}
-	_, err := importInto(openIndex(t)).Import(t.Context(), "x.jsonl", strings.NewReader(strings.Repeat("bad\n", 30)))
+	_, err := importInto(openIndex(t)).Import(t.Context(), "x.jsonl", []byte(strings.Repeat("bad\n", 30)))
 	if bad := (BadLines)(nil); !errors.As(err, &bad) || len(bad) != 30 || !strings.Contains(err.Error(), "and 10 more") {
 		t.Errorf("30 bad lines: %v", err)
 	}
@@ -79,11 +78,11 @@ func FuzzImport(f *testing.F) {
 	}
 	m := &Importer{Scope: Shared, Now: func() time.Time { return today }}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_ = m.each("x", bytes.NewReader(data), map[string]bool{}, func(e Entry, _ int) error {
+		all, _ := m.parse("x", data, map[string]bool{})
+		for _, e := range all {
 			if e.Text == "" || strings.ContainsAny(e.Text, "\n\x00") || e.Scope.Check() != nil {
 				t.Fatalf("%q gives %+v", data, e)
 			}
-			return nil
-		})
+		}
 	})
 }

@@ -261,7 +261,7 @@ func TestImportIntegrity(t *testing.T) {
 	lines.WriteString(`{"text": "tea", "scope": "shared"}` + "\n")
 	other := openAt(t, t.TempDir())
 	m := &Importer{Store: other, Now: time.Now}
-	done, err := m.Import(t.Context(), "x", bytes.NewReader(lines.Bytes()))
+	done, err := m.Import(t.Context(), "x", lines.Bytes())
 	if err != nil || done.Added != 3 {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -272,7 +272,7 @@ func TestImportIntegrity(t *testing.T) {
 			t.Errorf("%s is %v, in the journal %v", e.Text, e.Integrity, journal[0].After.Integrity)
 		}
 	}
-	wrong := strings.NewReader(`{"text": "gin", "scope": "shared", "integrity": 4}`)
+	wrong := []byte(`{"text": "gin", "scope": "shared", "integrity": 4}`)
 	if _, err := m.Import(t.Context(), "x", wrong); err == nil || !strings.Contains(err.Error(), "integrity 4") {
 		t.Errorf("%v", err)
 	}

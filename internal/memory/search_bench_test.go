@@ -70,7 +70,7 @@ func BenchmarkSearch(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			f := openIndex(b)
 			lines, asked := benchMemories(b, n)
-			if _, err := importInto(f).Import(b.Context(), "bench", bytes.NewReader(lines)); err != nil {
+			if _, err := importInto(f).Import(b.Context(), "bench", lines); err != nil {
 				b.Fatal(err)
 			}
 			var took []time.Duration

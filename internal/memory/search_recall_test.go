@@ -31,7 +31,7 @@ func labelled(t testing.TB) (*FTS, testset.Set) {
 	for _, l := range set.Lines {
 		noError(t, encoder.Encode(l))
 	}
-	must(importInto(f).Import(t.Context(), "set", bytes.NewReader(lines.Bytes())))(t)
+	must(importInto(f).Import(t.Context(), "set", lines.Bytes()))(t)
 	return f, set
 }
 

@@ -36,7 +36,7 @@ func importInto(f *FTS) *Importer {
 // remember imports lines of JSON.
 func remember(t testing.TB, f *FTS, lines ...string) {
 	t.Helper()
-	must(importInto(f).Import(t.Context(), "test", strings.NewReader(strings.Join(lines, "\n"))))(t)
+	must(importInto(f).Import(t.Context(), "test", []byte(strings.Join(lines, "\n"))))(t)
 }
 
 // alter runs a statement on memory and tells the index, in one transaction.

@@ -80,7 +80,7 @@ func (d *doer) step() {
 		}
 		m := newImporter(s)
 		m.atOnce = 2
-		_, err := m.Import(ctx, "x", strings.NewReader(lines.String()))
+		_, err := m.Import(ctx, "x", []byte(lines.String()))
 		d.ok(err)
 		return
 	case 2:

@@ -24,7 +24,7 @@ func TestUndoIsRefusedWhole(t *testing.T) {
 		ErrNotFound: nil,
 	} {
 		s := openAt(t, t.TempDir())
-		got := must(newImporter(s).Import(t.Context(), "x", strings.NewReader(importLines(5))))(t)
+		got := must(newImporter(s).Import(t.Context(), "x", []byte(importLines(5))))(t)
 		all := must(s.List(t.Context(), everything, Filter{}))(t)
 		a, left := everything, len(all)
 		if do == nil {

@@ -34,7 +34,7 @@ func dreaming(ctx context.Context) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := (&memory.Importer{Store: s, Scope: memory.Shared, Now: time.Now}).Import(ctx, owner, strings.NewReader(people(10_000))); err != nil {
+	if _, err := (&memory.Importer{Store: s, Scope: memory.Shared, Now: time.Now}).Import(ctx, owner, []byte(people(10_000))); err != nil {
 		return nil, err
 	}
 	c := dream.Config{DB: db, Store: s, Dir: dir, Default: reverie.Data}

@@ -76,7 +76,7 @@ func (w *world) fillStore(ctx context.Context, dir string) error {
 		if n > 0 {
 			who = fmt.Sprintf("@again%d:example.org", n)
 		}
-		if _, err := (&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(ctx, who, strings.NewReader(part.String())); err != nil {
+		if _, err := (&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(ctx, who, []byte(part.String())); err != nil {
 			return err
 		}
 	}

@@ -37,28 +37,6 @@ func carry(ctx context.Context, tx *sql.Tx, c *Compaction) error {
 	return c.insert(ctx, tx)
 }
 
-// StartWith begins a new conversation in the room of c that has the summary of c to go
-// on from, and sets ID and Conversation. Both happen, or nothing does.
-func (s *Store) StartWith(ctx context.Context, c *Compaction) error {
-	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `UPDATE room SET conversation = conversation + 1 WHERE id = ? RETURNING conversation`, c.Room).Scan(&c.Conversation)
-		if err != nil {
-			return err
-		}
-		s.reached("begun")
-		if err := carry(ctx, tx, c); err != nil {
-			return err
-		}
-		s.reached("carried")
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("start conversation: %w", err)
-	}
-	s.reached("kept")
-	return nil
-}
-
 // redactRoot takes the words of event, the root of threads, out of what these threads
 // began from. Their details hold nothing else at first.
 func redactRoot(ctx context.Context, tx *sql.Tx, event string) error {

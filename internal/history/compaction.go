@@ -102,9 +102,6 @@ func (s *Store) compact(ctx context.Context, tx *sql.Tx, c *Compaction, gone, sh
 		return err
 	}
 	s.reached("marked")
-	if err := snapshot(ctx, tx, c, shorter); err != nil {
-		return err
-	}
 	short := `UPDATE message SET short = iif(short = '' AND text = ?1, '', ?1), unquoted = iif(?2 AND unquoted = 0 AND quoted <> '', ?3, unquoted)
 		WHERE room = ?4 AND conversation = (SELECT conversation FROM room WHERE id = ?4) AND retired = 0 AND id = ?5`
 	if err := each(ctx, tx, short, shorter, func(m *Message) []any { return []any{m.Text, len(m.Quoted) == 0, c.ID, c.Room, m.ID} }); err != nil {

@@ -158,9 +158,6 @@ func (s *Store) Unsay(ctx context.Context, reply string) error {
 				return err
 			}
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE compaction_before SET short = '' WHERE message = ?`, id); err != nil {
-			return err
-		}
 		if _, err := tx.ExecContext(ctx, `UPDATE message SET text = ?, short = '' WHERE id = ?`, takenBack, id); err != nil {
 			return err
 		}

@@ -17,7 +17,6 @@ import (
 func replaceShort(ctx context.Context, db store.DBTX, text, by string) error {
 	for _, query := range []string{
 		`UPDATE message SET short = replace(short, ?1, ?2) WHERE role <> 'user' AND instr(short, ?1) > 0`,
-		`UPDATE compaction_before SET short = replace(short, ?1, ?2) WHERE instr(short, ?1) > 0 AND message IN (SELECT id FROM message WHERE role <> 'user')`,
 		`UPDATE compaction SET summary = replace(summary, ?1, ?2) WHERE instr(summary, ?1) > 0`,
 		`UPDATE compaction SET details = replace(details, ?1, ?2) WHERE instr(details, ?1) > 0`,
 	} {
@@ -31,13 +30,8 @@ func replaceShort(ctx context.Context, db store.DBTX, text, by string) error {
 // redactShort empties what else there is of the words of the message event, which said
 // text: its short forms, and the lines of summaries that repeat it word for word.
 func redactShort(ctx context.Context, db store.DBTX, event, text string) error {
-	for _, query := range []string{
-		`UPDATE compaction_before SET short = '' WHERE message IN (SELECT id FROM message WHERE event_id = ? AND role = 'user')`,
-		`UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`,
-	} {
-		if _, err := db.ExecContext(ctx, query, event); err != nil {
-			return err
-		}
+	if _, err := db.ExecContext(ctx, `UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`, event); err != nil {
+		return err
 	}
 	return withoutWords(ctx, db, `room IN (SELECT room FROM message WHERE event_id = ?1)
 		OR room IN (SELECT id FROM room WHERE branch_of IN (SELECT room FROM message WHERE event_id = ?1))`, event, text)

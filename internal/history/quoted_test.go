@@ -81,8 +81,4 @@ func TestQuotesGoFirst(t *testing.T) {
 	if got := quotes(); !slices.Equal(got, []int{0, 0, 1}) {
 		t.Errorf("left: %v", got)
 	}
-	must(s.Uncompact(t.Context(), here, noon))(t)
-	if got := quotes(); !slices.Equal(got, []int{1, 1, 1}) {
-		t.Errorf("given back: %v", got)
-	}
 }

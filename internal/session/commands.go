@@ -134,11 +134,8 @@ func (s *Session) help(ctx context.Context, _ Inbound, args string) (string, err
 	return strings.TrimSpace(b.String()), nil
 }
 
-func (s *Session) startNew(ctx context.Context, in Inbound, args string) (string, error) {
-	switch {
-	case strings.EqualFold(args, "keep"):
-		return s.rollOver(ctx, in)
-	case args != "":
+func (s *Session) startNew(ctx context.Context, _ Inbound, args string) (string, error) {
+	if args != "" {
 		return s.text(ctx, "new.which"), nil
 	}
 	s.recallable(ctx)

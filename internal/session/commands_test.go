@@ -15,7 +15,7 @@ func TestCommandsSayWhatTheyDoNotKnow(t *testing.T) {
 	say("!tasks", "No open tasks")
 	say("!status", "Models for chat, in order: local")
 	say("!prompt", "window")
-	say("!new foo", "I started nothing", "`!new keep`")
+	say("!new foo", "I started nothing")
 	say("!status foo", "`!status` takes no words after it, so I did nothing")
 	say("!retry foo", "so I did nothing")
 	say("!help memory", "`!memory`: what I remember here")

@@ -20,7 +20,7 @@
 // The assembler is asked whether the next request fits. If not, old tool results are shortened;
 // if that is not enough, a summary replaces the older messages. The newest 10, 3 or 1 messages
 // stay, a call always with its result. Rows of message are marked or get a short form, and are
-// never deleted, so !undo compact restores them. If the model gives no usable summary, an
+// never deleted. If the model gives no usable summary, an
 // extract takes its place.
 //
 // # The window

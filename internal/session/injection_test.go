@@ -119,7 +119,10 @@ var foreignTexts = []foreignText{
 	{"tool result", true, true, func(t *testing.T, c *injected) { c.readsLater(t, "report.txt", "", "") }},
 	{"summary", true, false, func(t *testing.T, c *injected) {
 		c.say(t, "$before", "Have a look at this.", c.w.fileOf(t, OtherFile, "letter.txt", []byte(c.text)))
-		c.say(t, "$keep", "!new keep")
+		for i := range 6 {
+			c.say(t, fmt.Sprint("$talk", i), "Well.")
+		}
+		c.say(t, "$compact", "!compact")
 	}},
 	{"memory", true, false, func(t *testing.T, c *injected) {
 		e := memory.Entry{Scope: memory.Private(owner), Text: ordinaries[c.i].text + " " + strings.NewReplacer("{", "(", "}", ")").Replace(c.text),

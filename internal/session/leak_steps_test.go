@@ -166,7 +166,7 @@ func (h *leakHistory) commands() {
 	text := one(h, []string{"!tasks", "!goal", "!goal history", "!jobs", "!memory", "!memory canary", "!skills",
 		"!summary", "!status", "!helpers", "!prompt", "!whoami",
 		"!remember", "!remember", "!goal new", "!goal done",
-		"!compact", "!compact", "!new", "!new keep", "!new keep", "!retry", "!retry", "!undo", "!undo compact", "!memory keep", "!forget keep", "!stop", "!mode"})
+		"!compact", "!compact", "!new", "!retry", "!retry", "!undo", "!memory keep", "!forget keep", "!stop", "!mode"})
 	if text == "!remember" || text == "!goal new" {
 		text += " I keep " + h.fresh(r)
 	}

@@ -173,9 +173,6 @@ func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (stri
 
 // undoThis is !undo.
 func (s *Session) undoThis(ctx context.Context, in Inbound, args string) (string, error) {
-	if strings.EqualFold(args, "compact") {
-		return s.uncompact(ctx, in)
-	}
 	done, err := s.cfg.Memory.Undo(ctx, s.access(in), args)
 	if err != nil {
 		return "", err

@@ -104,13 +104,13 @@ func everythingSaid(t *testing.T, language string) {
 		w.exec(t, query, args...)
 	}
 	say("!help", "!status", "!retry", "!stop", "!tasks", "!jobs", "!goal", "!goal history", "!goal new", "!goal zz", "!goal pause", "!goal resume", "!memory", "!summary", "!compact",
-		"!new keep", "!undo", "!undo compact", "!forget", "!forget zz", "!remember", "!remember "+strings.Repeat("z", 3000), "!helpers", "!dream", "!dream status", "!think", "!think low", "!think zz",
+		"!new zz", "!undo", "!forget", "!forget zz", "!remember", "!remember "+strings.Repeat("z", 3000), "!helpers", "!dream", "!dream status", "!think", "!think low", "!think zz",
 		"!think default", "!mode", "!mode zz", "!mode assistant", "!model", "!model zz", "!model local", "!skills", "!config", "!config threads", "!config zz", "!config threads zz", "!config threads off", "!prompt", "!verify", "!whoami", "!zz", "!tasx")
-	say("Tee", "!status", "!prompt", "!new keep", "!summary", "!undo compact", "!undo compact")
+	say("Tee", "!status", "!prompt", "!summary")
 	for i := range 8 {
 		say(strings.Repeat(fmt.Sprintf("Tee%d ", i), 300))
 	}
-	say("!compact", "!compact", "!summary", "!undo compact", "!undo compact", "!status")
+	say("!compact", "!compact", "!summary", "!status")
 	talksOfGoals(t, w, say)
 	talksOfMemory(t, w, say)
 	talksOfTasks(t, w, say, exec)

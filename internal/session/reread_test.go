@@ -87,34 +87,3 @@ func TestRereadIsBounded(t *testing.T) {
 		lacks(t, text, "long4.md")
 	}
 }
-
-// TestNewKeep: !new keep begins a conversation that has a summary of the one before, the goal
-// and what was locked, and none of its messages.
-func TestNewKeep(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	var n *int
-	n = w.summarising(t, func(string) string {
-		return fmt.Sprintf("The owner said hello %d times, and that the dog is called bruno.", *n)
-	})
-	wants(t, w.say(t, "$0", "!new keep").Text, "only just begun")
-	w.say(t, "$goal", "!goal new build the greenhouse")
-	w.say(t, "$1", "hello there")
-	w.say(t, "$2", "DECISION_LOCKED: the fence stays green | everybody likes it")
-	if got := w.say(t, "$3", "!new Keep"); !strings.HasPrefix(got.Text, "A new conversation starts here, with a summary of 4 messages") || *n != 1 {
-		t.Errorf("asked %d times: %+v", *n, got)
-	}
-	wants(t, w.say(t, "$4", "!summary").Text, "the dog is called bruno")
-	w.say(t, "$5", "and now?")
-	got := w.lastPrompt(t)
-	wants(t, got, "the dog is called bruno", "the fence stays green", "build the greenhouse", "and now?")
-	lacks(t, got, "hello there")
-	wants(t, w.say(t, "$6", "!undo compact").Text, "nothing to take back")
-	w.say(t, "$7", "!new keep") // and on from there
-	w.say(t, "$8", "and then?")
-	if got := w.lastPrompt(t); !strings.Contains(got, "the fence stays green") || strings.Contains(got, "and now?") {
-		t.Errorf("the second time: %s", got)
-	}
-	w.say(t, "$9", "!new")
-	w.say(t, "$10", "hi")
-	lacks(t, w.lastPrompt(t), "the fence stays green", "bruno")
-}

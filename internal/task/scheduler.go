@@ -232,10 +232,7 @@ func (s *Scheduler) deliver(ctx context.Context, now time.Time) error {
 		if known {
 			continue
 		}
-		gone, err := s.left(ctx, r.Task.Room)
-		if err == nil && !gone {
-			gone, err = s.misplaced(ctx, r.Task)
-		}
+		gone, err := s.misplaced(ctx, r.Task)
 		if err == nil && !gone {
 			gone, err = s.putOff(ctx, r, now)
 		}

@@ -9,7 +9,6 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/store"
-	"reverie/internal/trust"
 )
 
 // How many active tasks the model works on at most, and how often in 24 hours.
@@ -51,27 +50,6 @@ func (s *Store) checkBounds(ctx context.Context, db store.DBTX, room, user, exce
 		return &BoundError{Most: s.PerPerson, Person: user}
 	}
 	return nil
-}
-
-// checkPatch refuses a patch that makes the model work on one active task too many.
-func (s *Store) checkPatch(ctx context.Context, at trust.Place, id string, p Patch) error {
-	if p.Prompt == nil && p.Schedule == nil {
-		return nil
-	}
-	t, err := get(ctx, s.db, at, bareID(id))
-	if err != nil || t.Status != Active || t.Schedule != nil && t.Prompt != "" {
-		return nil // refused elsewhere, not active, or counted already
-	}
-	if p.Prompt != nil {
-		t.Prompt = *p.Prompt
-	}
-	if p.Schedule != nil {
-		t.Schedule = p.Schedule
-	}
-	if t.Schedule == nil || t.Prompt == "" {
-		return nil
-	}
-	return s.checkBounds(ctx, s.db, t.Room, t.User, t.ID)
 }
 
 // putOff begins the result of a run that waits because of RunsPerDay.

@@ -72,36 +72,25 @@ func (s *Store) due(schedule Schedule, now, since time.Time) any {
 // Resume makes a paused task active again. It goes on with the next time of its
 // schedule: what it missed while it was paused is not made up for.
 func (s *Store) Resume(ctx context.Context, at trust.Place, id string) (Task, error) {
-	id = bareID(id)
 	now := s.now()
-	s.bounding.Lock()
-	defer s.bounding.Unlock()
-	var t Task
-	err := store.InTx(ctx, s.db, func(tx *sql.Tx) (err error) {
-		t, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status = 'paused'`,
-			append([]any{id}, readableAt(at)...)...))
-		if err != nil { // none, or none that is paused: told from the others by what follows
-			t = Task{}
+	return s.edit(ctx, func(tx *sql.Tx) (Task, error) {
+		t, err := get(ctx, tx, at, bareID(id))
+		if err != nil {
+			return Task{}, err
 		}
 		var due any
-		if t.Schedule != nil {
+		if t.Schedule != nil && t.Status == Paused {
 			if due = s.due(*t.Schedule, now, t.Scheduled); due == nil {
-				return fmt.Errorf("the time of task #%s has passed (%s): give it a new schedule first", id, t.Schedule)
+				return Task{}, fmt.Errorf("the time of task #%s has passed (%s): give it a new schedule first", t.ID, t.Schedule)
+			}
+			if t.Prompt != "" {
+				if err := s.checkBounds(ctx, tx, t.Room, t.User, t.ID); err != nil {
+					return Task{}, err
+				}
 			}
 		}
-		if t.Schedule != nil && t.Prompt != "" {
-			if err := s.checkBounds(ctx, tx, t.Room, t.User, t.ID); err != nil {
-				return err
-			}
-		}
-		t, err = s.change(ctx, tx, now, at, id, "resumed", isPaused, `status = 'active', failures = 0, reason = '', next_due = ?`, due)
-		return err
+		return s.change(ctx, tx, now, at, id, "resumed", isPaused, `status = 'active', failures = 0, reason = '', next_due = ?`, due)
 	})
-	if err != nil {
-		return Task{}, err
-	}
-	s.poke()
-	return t, nil
 }
 
 // maxCatchUp is how many missed times of a task run at most.

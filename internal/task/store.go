@@ -65,30 +65,11 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 		}
 	}
 	now := s.now()
-	var err error
-	if t.Content, err = checkContent(t.Content); err != nil {
-		return Task{}, err
-	}
 	if t.Priority == 0 {
 		t.Priority = defaultPriority
 	}
-	if err := checkPriority(t.Priority); err != nil {
-		return Task{}, err
-	}
-	if t.Prompt, err = checkPrompt(t.Prompt); err != nil {
-		return Task{}, err
-	}
-	if err := checkSchedule(t.Schedule, now); err != nil {
-		return Task{}, err
-	}
-	if t.CatchUp == "" {
-		t.CatchUp = CatchOnce
-	}
-	if err := checkCatchUp(t.CatchUp); err != nil {
-		return Task{}, err
-	}
-	schedule, err := encode(t.Schedule)
-	if err != nil {
+	t.CatchUp = cmp.Or(t.CatchUp, CatchOnce)
+	if err := check(&t, t.Schedule, now); err != nil {
 		return Task{}, err
 	}
 	s.bounding.Lock()
@@ -104,7 +85,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 			catch_up, scheduled, next_due, asked, integrity, readers)
 		VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO NOTHING RETURNING `+columns,
-		cmp.Or(t.ID, newID()), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
+		cmp.Or(t.ID, newID()), t.Room, t.User, t.Content, t.Priority, encode(t.Schedule), t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
 		t.CatchUp, scheduled, due, t.Asked, t.Label.Integrity, t.Label.Readers))
 	if errors.Is(err, sql.ErrNoRows) { // one that was deleted has it, or by a chance that nobody sees
 		err = errors.New("its id is taken")
@@ -126,55 +107,45 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 		return Task{}, errors.New("update task: a schedule cannot be set and cleared at once")
 	}
 	now := s.now()
-	var content, prompt, schedule, scheduled, due any // nil leaves the column as it is
-	if p.Content != nil {
-		text, err := checkContent(*p.Content)
+	return s.edit(ctx, func(tx *sql.Tx) (Task, error) {
+		t, err := get(ctx, tx, at, bareID(id))
 		if err != nil {
 			return Task{}, err
 		}
-		content = text
-	}
-	if p.Priority != nil {
-		if err := checkPriority(*p.Priority); err != nil {
+		counted := t.Schedule != nil && t.Prompt != ""
+		p.apply(&t)
+		if err := check(&t, p.Schedule, now); err != nil {
 			return Task{}, err
 		}
-	}
-	if p.Prompt != nil {
-		text, err := checkPrompt(*p.Prompt)
-		if err != nil {
-			return Task{}, err
+		if t.Status == Active && !counted && t.Schedule != nil && t.Prompt != "" {
+			if err := s.checkBounds(ctx, tx, t.Room, t.User, t.ID); err != nil {
+				return Task{}, err
+			}
 		}
-		prompt = text
-	}
-	if p.Schedule != nil || p.ClearSchedule {
-		if err := checkSchedule(p.Schedule, now); err != nil {
-			return Task{}, err
+		set := `content = ?, priority = ?, prompt = ?, background = ?, catch_up = ?, asked = iif(asked = ?, asked, ''), integrity = min(integrity, ?)`
+		args := []any{t.Content, t.Priority, t.Prompt, t.Background, t.CatchUp, p.Asked, p.Integrity}
+		if p.Schedule != nil || p.ClearSchedule { // it begins anew, with no failures of the old one
+			scheduled, due := s.plan(t.Schedule, now)
+			set += `, schedule = ?, scheduled = ?, next_due = iif(status = 'active', ?, NULL), failures = 0`
+			args = append(args, encode(t.Schedule), scheduled, due)
 		}
-		text, err := encode(p.Schedule)
-		if err != nil {
-			return Task{}, err
-		}
-		schedule = text
-		scheduled, due = s.plan(p.Schedule, now)
-	}
-	if p.CatchUp != nil {
-		if err := checkCatchUp(*p.CatchUp); err != nil {
-			return Task{}, err
-		}
-	}
+		return s.change(ctx, tx, now, at, id, "updated", isOpen, set, args...)
+	})
+}
+
+// edit changes a task within a transaction, in which nobody else adds or changes one.
+func (s *Store) edit(ctx context.Context, change func(*sql.Tx) (Task, error)) (t Task, err error) {
 	s.bounding.Lock()
 	defer s.bounding.Unlock()
-	if err := s.checkPatch(ctx, at, id, p); err != nil {
+	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
+		t, err = change(tx)
+		return err
+	})
+	if err != nil {
 		return Task{}, err
 	}
-	// A new schedule begins anew, with no failures of the old one.
-	return s.change(ctx, s.db, now, at, id, "updated", isOpen, `
-		content = coalesce(?1, content), priority = coalesce(?2, priority), prompt = coalesce(?3, prompt),
-		background = coalesce(?4, background), catch_up = coalesce(?5, catch_up), schedule = coalesce(?6, schedule),
-		scheduled = CASE WHEN ?6 IS NULL THEN scheduled ELSE ?7 END, failures = CASE WHEN ?6 IS NULL THEN failures ELSE 0 END,
-		next_due = CASE WHEN ?6 IS NULL THEN next_due WHEN status = 'active' THEN ?8 END, asked = iif(asked = ?9, asked, ''),
-		integrity = min(integrity, ?10)`,
-		content, p.Priority, prompt, p.Background, p.CatchUp, schedule, scheduled, due, p.Asked, p.Integrity)
+	s.poke()
+	return t, nil
 }
 
 // Complete marks an open task as done. reason says what was achieved and is
@@ -305,15 +276,12 @@ func moment64(ms sql.NullInt64) time.Time {
 	return time.UnixMilli(ms.Int64).UTC()
 }
 
-func encode(s *Schedule) (string, error) {
+func encode(s *Schedule) string {
 	if s == nil {
-		return "", nil
+		return ""
 	}
-	b, err := json.Marshal(s)
-	if err != nil {
-		return "", fmt.Errorf("store schedule: %w", err)
-	}
-	return string(b), nil
+	b, _ := json.Marshal(s) // texts and numbers
+	return string(b)
 }
 
 // The alphabet has no 0, 1, 8, 9: what is left is hard to misread.

@@ -145,27 +145,21 @@ func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, 
 			return nil, err
 		}
 		q := memory.Query{Text: n.byID[s.ID].Text, Scopes: []memory.Scope{n.byID[s.ID].Scope}, K: 5}
-		if n.byID[s.ID].plain == n.byID[s.By].plain {
-			q.K = everywhere
-		}
-		want, past := map[string]bool{}, map[string]bool{}
+		want := map[string]bool{}
 		for id := s.ID; id != ""; id = next[id] {
-			if id != s.ID {
+			if id != s.ID || superseded[id] {
 				want[cmp.Or(n.byID[id].By, id)] = true
 			}
-			if superseded[id] {
-				past[cmp.Or(n.byID[id].By, id)] = true
-			}
+			q.Past = q.Past || superseded[id]
 		}
-		found, err := n.finds(ctx, q, want)
-		if err == nil && !found && len(past) > 0 {
-			q.Past, q.K = true, everywhere // it stands below all that holds
-			found, err = n.finds(ctx, q, past)
+		if q.Past || n.byID[s.ID].plain == n.byID[s.By].plain { // what is past stands below all that holds
+			q.K = everywhere
 		}
+		hits, err := n.d.cfg.Store.Search(ctx, q)
 		if err != nil {
 			return nil, err
 		}
-		if !found {
+		if !slices.ContainsFunc(hits, func(h memory.Hit) bool { return want[h.Entry.ID] || h.Shown != "" && want[h.Entry.By] }) {
 			lost = append(lost, s.ID)
 		}
 	}
@@ -174,11 +168,6 @@ func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, 
 
 // everywhere is as many hits as an index has for a question.
 const everywhere = 200
-
-func (n *night) finds(ctx context.Context, q memory.Query, want map[string]bool) (bool, error) {
-	hits, err := n.d.cfg.Store.Search(ctx, q)
-	return slices.ContainsFunc(hits, func(h memory.Hit) bool { return want[h.Entry.ID] || h.Shown != "" && want[h.Entry.By] }), err
-}
 
 // Undo takes back what the dream run did; "" is the newest that did something. What
 // was taken back is not done again by later dreams.

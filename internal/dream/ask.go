@@ -1,11 +1,11 @@
 package dream
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -207,53 +207,26 @@ func (n *night) put(ctx context.Context, prompt string) (string, error) {
 	return answer, err
 }
 
-// readVerdicts finds in answer the last JSON array of verdicts, in a fence or prose or
-// not, and reads it as far as it goes. A pair without exactly one verdict of the list is unclear.
+// readVerdicts reads the last list of verdicts in answer, as far as it goes. A pair without exactly
+// one verdict of the closed list is unclear.
 func readVerdicts(answer string, pairs int) []verdict {
 	out := make([]verdict, pairs)
-	for start := len(answer); start > 0; {
-		start = strings.LastIndexByte(answer[:start], '[')
-		if start < 0 {
-			break
-		}
-		if n := readArray(answer[start:], out); n > 0 {
-			break
-		}
-	}
-	for i := range out {
-		if out[i] == "" {
-			out[i] = unclear
-		}
-	}
-	return out
-}
-
-func readArray(text string, out []verdict) (n int) {
-	dec := json.NewDecoder(strings.NewReader(text))
-	if _, err := dec.Token(); err != nil {
-		return 0
-	}
-	for dec.More() {
-		var item struct {
-			Pair    json.RawMessage `json:"pair"`
-			Verdict string          `json:"verdict"`
-		}
-		if err := dec.Decode(&item); err != nil {
-			return n
-		}
-		at, err := strconv.Atoi(strings.Trim(string(item.Pair), `" `))
-		word := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(strings.TrimSpace(item.Verdict)))
-		v, known := verdicts[word]
-		if err != nil || at < 1 || at > len(out) {
+	list, _ := jsonObjects(answer) // as far as it goes
+	for _, o := range list {
+		at := whole(o, "pair") - 1
+		if at < 0 || at >= pairs {
 			continue
 		}
-		n++
-		if !known || out[at-1] != "" && out[at-1] != v {
+		v, known := verdicts[strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(field(o, "verdict")))]
+		if !known || out[at] != "" && out[at] != v {
 			v = unclear
 		}
-		out[at-1] = v
+		out[at] = v
 	}
-	return n
+	for i := range out {
+		out[i] = cmp.Or(out[i], unclear)
+	}
+	return out
 }
 
 // prompt makes the request about batch from its template. The words of memories stand

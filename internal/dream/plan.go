@@ -72,8 +72,7 @@ func (n *night) plan(ctx context.Context) error {
 func (n *night) find(scopes [][]*signature) (pairs []*pair) {
 	for _, all := range scopes {
 		if n.has(Dedup) {
-			n.exact(all)
-			n.subsumed(all)
+			n.same(all)
 		}
 		pairs = append(pairs, n.candidates(all)...)
 	}
@@ -182,41 +181,21 @@ func (n *night) mayMerge(a, b *signature) bool {
 	return !n.gone[a.ID] && !n.gone[b.ID] && !n.refused[pairOf(a.ID, b.ID)] && rank(a.Entry) <= rank(b.Entry) && a.Integrity <= b.Integrity && together(a, b) && covers(b, a)
 }
 
-// exact merges what says the same in the same words.
-func (n *night) exact(all []*signature) {
-	byCore := map[string][]*signature{}
-	var order []string
-	for _, s := range all {
-		if byCore[s.core] == nil {
-			order = append(order, s.core)
-		}
-		byCore[s.core] = append(byCore[s.core], s)
-	}
-	for _, core := range order {
-		same := byCore[core]
-		slices.SortFunc(same, better)
-		for i, a := range same {
-			for _, b := range same[:i] {
-				if n.mayMerge(a, b) {
-					n.merge(a, b, "the same words")
-					break
-				}
-			}
-		}
-	}
-}
-
-// subsumed merges what another one says too, beside more: sorted by their words, that
-// one comes later, among those that begin the same.
-func (n *night) subsumed(all []*signature) {
+// same merges what says the same in the same words, and what another one says too, beside more:
+// sorted by their words, that one comes later, among those that begin the same.
+func (n *night) same(all []*signature) {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b *signature) int { return cmp.Or(strings.Compare(a.core, b.core), better(a, b)) })
-	for i, a := range sorted {
-		for _, b := range sorted[i+1:] {
+	for i, a := range slices.Backward(sorted) {
+		first, _ := slices.BinarySearchFunc(sorted, a.core, func(s *signature, core string) int { return strings.Compare(s.core, core) })
+		for j, b := range sorted[first:] {
 			if !strings.HasPrefix(b.core, a.core) || n.gone[a.ID] {
 				break
 			}
-			if n.mayMerge(a, b) {
+			switch {
+			case first+j < i && n.mayMerge(a, b):
+				n.merge(a, b, "the same words")
+			case first+j > i && b.core != a.core && n.mayMerge(a, b):
 				n.merge(a, b, "the other says it too")
 			}
 		}

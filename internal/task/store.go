@@ -234,7 +234,7 @@ func inState(status Status) (where string, args []any, err error) {
 }
 
 func (s *Store) query(ctx context.Context, where string, args ...any) ([]Task, error) {
-	tasks, err := tasksOf(ctx, s.db, `FROM task WHERE `+where+` ORDER BY priority, created, id`, args...)
+	tasks, err := tasksOf(ctx, s.db, `FROM task WHERE `+where+` ORDER BY room, priority, created, id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}

@@ -248,7 +248,7 @@ func TestListSeesForeignWriters(t *testing.T) {
 func TestListUsesItsIndex(t *testing.T) {
 	s := newStore(t)
 	for where, index := range map[string]string{`status IN ('active', 'paused')`: "task_open", `status = 'completed'`: "task_by_status"} {
-		rows, err := s.db.Query(`EXPLAIN QUERY PLAN SELECT `+columns+` FROM task WHERE room = ? AND `+where+` ORDER BY priority, created, id`, here)
+		rows, err := s.db.Query(`EXPLAIN QUERY PLAN SELECT `+columns+` FROM task WHERE room = ? AND `+where+` ORDER BY room, priority, created, id`, here)
 		if err != nil {
 			t.Fatal(err)
 		}

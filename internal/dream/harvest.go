@@ -80,11 +80,11 @@ type Harvester struct {
 	one  chan struct{} // holds a token while a request is made
 	wake chan struct{} // holds a token when there is something new in due
 
-	mu     sync.Mutex
-	due    map[string]bool      // rooms to be read without waiting for a pause
-	rests  map[string]harvested // of rooms whose last request came to nothing
-	asked  []time.Time          // when Run made a request, of the last 24 hours
-	enough bool                 // there were as many as there may be, and the log says so
+	mu    sync.Mutex
+	due   map[string]bool      // rooms to be read without waiting for a pause
+	rests map[string]harvested // of rooms whose last request came to nothing
+
+	enough bool // there were as many requests as there may be, and the log says so; only Run uses it
 }
 
 // harvested is how often in a row a room's requests came to nothing, and until when it rests.
@@ -135,9 +135,6 @@ func (h *Harvester) Wake(conversation string) {
 // Run reads conversations until ctx ends: those with enough new messages, those in
 // which nobody has said anything for a while, and those that Wake names.
 func (h *Harvester) Run(ctx context.Context) error {
-	if err := h.recall(ctx); err != nil && ctx.Err() == nil {
-		h.log.Warn("how much was asked today is not known, so it is counted from now on", "err", err)
-	}
 	timer := time.NewTimer(look)
 	defer timer.Stop()
 	for {

@@ -325,9 +325,6 @@ func TestEnoughByDay(t *testing.T) {
 	}
 	again := k.h
 	k.listen(func(c *HarvestConfig) { *c = again.cfg })
-	if err := k.h.recall(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	if n := day(); n != 0 {
 		t.Errorf("%d more requests of a program that began anew", n)
 	}

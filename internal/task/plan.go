@@ -96,31 +96,16 @@ func (s *Store) Resume(ctx context.Context, at trust.Place, id string) (Task, er
 // maxCatchUp is how many missed times of a task run at most.
 const maxCatchUp = 24
 
-// missed lists the last n times of t from its next due one until now, the oldest
-// first. It looks back from now, in steps that grow: a task of every minute
-// may have missed a year.
+// missed lists the last n times of t from its next due one until now, the oldest first.
 func (s *Store) missed(t Task, now time.Time, n int) []time.Time {
-	first := t.NextDue
-	for back := time.Minute; ; back *= 2 {
-		from := now.Add(-back)
-		whole := !from.After(first)
-		if whole {
-			from = first
-		}
-		var times []time.Time
-		for at := from.Add(-1); ; {
-			next, ok := t.Schedule.Next(at, t.Scheduled, s.location())
-			if !ok || next.After(now) {
-				break
-			}
-			times = append(times, next)
-			at = next
-		}
-		if len(times) == 0 && whole { // the schedule has other ideas now, of a zone that has changed: what was promised counts
-			return []time.Time{first}
-		}
-		if len(times) >= n || whole {
-			return times[max(0, len(times)-n):]
-		}
+	var times []time.Time
+	next, ok := t.Schedule.Next(t.NextDue.Add(-1), t.Scheduled, s.location())
+	for ok && !next.After(now) {
+		times = append(times[max(0, len(times)-n+1):], next)
+		next, ok = t.Schedule.Next(next, t.Scheduled, s.location())
 	}
+	if len(times) == 0 { // the schedule has other ideas now, of a zone that has changed: what was promised counts
+		return []time.Time{t.NextDue}
+	}
+	return times
 }

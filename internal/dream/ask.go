@@ -81,7 +81,7 @@ func (n *night) ask(ctx context.Context, pairs []*pair) {
 func (n *night) requests(ctx context.Context, batches [][]*pair, salt []byte, model string) {
 	within, cancel := context.WithTimeout(ctx, n.timeLeft())
 	defer cancel()
-	failed, garbled, lost := 0, 0, 0
+	failed, lost := 0, 0
 	defer func() {
 		if lost > 0 {
 			n.note("what the model said of %d pairs could not be read; nothing was done about them", lost)
@@ -98,28 +98,20 @@ func (n *night) requests(ctx context.Context, batches [][]*pair, salt []byte, mo
 		if ctx.Err() != nil {
 			return
 		}
+		if failed++; said > 0 {
+			failed = 0
+		}
 		if err != nil {
-			n.more = true
-			if failed++; failed == 1 {
+			if n.more = true; failed == 1 {
 				n.note("a model did not answer, so what it was asked waits: %v", err)
 			}
-			if failed >= failures {
-				n.silent = true
-				return
-			}
-			continue
-		}
-		failed = 0
-		lost += len(batch) - said
-		if said == 0 {
-			garbled++
 		} else {
-			garbled = 0
+			lost += len(batch) - said
+			if err := n.d.keep(ctx, batch, salt, model, n.now); err != nil {
+				n.note("what the model said could not be kept: %v", err)
+			}
 		}
-		if err := n.d.keep(ctx, batch, salt, model, n.now); err != nil {
-			n.note("what the model said could not be kept: %v", err)
-		}
-		if garbled >= failures+1 {
+		if failed > failures || err != nil && failed == failures { // an answer that cannot be read may be chance
 			n.note("the model is asked no more tonight")
 			n.more, n.silent = true, true
 			return

@@ -21,7 +21,7 @@ type correction []*pair
 
 // corrections lists what newer texts may replace. Pairs of strict that may be a paraphrase or
 // a correction are asked about here alone; rest are the others.
-func (n *night) corrections(scopes [][]*signature, strict []*pair) (rest []*pair, found []correction) {
+func (n *night) corrections(all []*topics, strict []*pair) (rest []*pair, found []correction) {
 	if !n.has(Contradiction) || n.d.cfg.Ask == nil {
 		return strict, nil
 	}
@@ -36,9 +36,8 @@ func (n *night) corrections(scopes [][]*signature, strict []*pair) (rest []*pair
 		p.conflict, p.loose, p.same, p.shared, p.class = true, true, true, -1, "another answer"
 		alike[p.b] = append(alike[p.b], p)
 	}
-	for _, all := range scopes {
-		t := n.topics(all)
-		for i, b := range all {
+	for _, t := range all {
+		for i, b := range t.all {
 			c := t.correction(i, corrects[b])
 			for j, p := range c {
 				if k := known[pairOf(p.a.ID, p.b.ID)]; k != nil && k.conflict {

@@ -3,7 +3,6 @@ package dream
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -28,12 +27,20 @@ func (n *night) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pairs := n.find(scopes)
+	var all []*topics
+	var pairs []*pair
+	for _, scope := range scopes {
+		if n.has(Dedup) {
+			n.same(scope)
+		}
+		t := n.topics(scope)
+		all, pairs = append(all, t), append(pairs, t.candidates()...)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	pairs = n.near(ctx, scopes, pairs)
-	pairs, found := n.corrections(scopes, pairs)
+	pairs, found := n.corrections(all, pairs)
 	for _, c := range found {
 		for _, p := range c {
 			if p.loose {
@@ -66,17 +73,6 @@ func (n *night) plan(ctx context.Context) error {
 		n.stale(scopes)
 	}
 	return nil
-}
-
-// find plans what needs no model, and lists the pairs that one is to be asked about.
-func (n *night) find(scopes [][]*signature) (pairs []*pair) {
-	for _, all := range scopes {
-		if n.has(Dedup) {
-			n.same(all)
-		}
-		pairs = append(pairs, n.candidates(all)...)
-	}
-	return pairs
 }
 
 // load reads what counts.
@@ -218,25 +214,25 @@ type pair struct {
 // candidates finds pairs that may say the same or contradict each other, at least one
 // of each changed since the last dream. It compares an entry with those that share its
 // words or its question, never all with all.
-func (n *night) candidates(all []*signature) []*pair {
-	index := n.index(all)
+func (t *topics) candidates() []*pair {
+	n := t.night
 	var pairs []*pair
-	for i, a := range all {
+	for i, a := range t.all {
 		if n.gone[a.ID] || a.UpdatedAt.Before(n.since) {
 			continue
 		}
-		shared := map[int]int{} // by place in all: how many keys of a it has
-		for _, k := range a.keys() {
-			if list := index[k]; len(list) <= longList {
+		shared := map[int32]int{} // by place in all: how many keys of a it has
+		for _, k := range t.keys[i] {
+			if list := t.lists[k]; len(list) <= longList {
 				for _, j := range list {
 					shared[j]++
 				}
 			}
 		}
 		for j, keys := range shared {
-			b := all[j]
-			if j == i || j < i && !b.UpdatedAt.Before(n.since) || keys < 2 && len(a.stems) > 2 && len(a.classes) == 0 {
-				continue // it is the same, the pair is found from the other side, or they share a word alone
+			b := t.all[j]
+			if n.gone[b.ID] || j == int32(i) || j < int32(i) && !b.UpdatedAt.Before(n.since) || keys < 2 && len(a.stems) > 2 && len(a.classes) == 0 {
+				continue // it is gone, the same, the pair is found from the other side, or they share a word alone
 			}
 			if p := n.compare(a, b); p != nil {
 				pairs = append(pairs, p)
@@ -254,34 +250,6 @@ func flag(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// keys are what s is found by: its stems, and each of its questions about whomever it names.
-func (s *signature) keys() []int32 {
-	keys := slices.Clone(s.stems)
-	for _, f := range s.classes {
-		keys = append(keys, s.names.number("question "+f.class.name))
-		for _, t := range s.tokens {
-			if t.name {
-				keys = append(keys, s.names.number(fmt.Sprint("question ", f.class.name, " ", t.stem)))
-			}
-		}
-	}
-	return unique(keys)
-}
-
-// index lists the places of entries in all by their keys.
-func (n *night) index(all []*signature) map[int32][]int {
-	index := map[int32][]int{}
-	for i, s := range all {
-		if n.gone[s.ID] {
-			continue
-		}
-		for _, k := range s.keys() {
-			index[k] = append(index[k], i)
-		}
-	}
-	return index
 }
 
 // compare makes a pair of what a model should look at, or nil.

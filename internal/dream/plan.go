@@ -95,7 +95,6 @@ func (n *night) arrange(all []memory.Entry) [][]*signature {
 	n.names = newNamer()
 	n.byID, n.gone = map[string]*signature{}, map[string]bool{}
 	n.alike = map[[2]string]bool{}
-	n.contexts = contexts{}
 	at := map[memory.Scope]int{}
 	var scopes [][]*signature
 	young := 0
@@ -105,7 +104,6 @@ func (n *night) arrange(all []memory.Entry) [][]*signature {
 		}
 		n.active++
 		s := n.names.sign(e)
-		n.contexts.take(&s)
 		if !n.o.Now && n.now.Sub(e.CreatedAt) < settled && n.now.Sub(e.ObservedAt) < settled {
 			young++
 			continue
@@ -258,11 +256,11 @@ func (n *night) compare(a, b *signature) *pair {
 		return nil
 	}
 	a, b = byAge(a, b)
-	if k, ok := conflicting(a, b); ok && n.contexts.about(k) {
+	if class := conflicting(a, b); class != "" {
 		if !n.has(Contradiction) {
 			return nil
 		}
-		return &pair{a: a, b: b, conflict: true, class: k.class}
+		return &pair{a: a, b: b, conflict: true, class: class}
 	}
 	if n.has(Dedup) && paraphrase(a, b) && !sameGroup(a, b) {
 		return &pair{a: a, b: b}

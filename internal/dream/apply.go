@@ -101,17 +101,14 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 // and that the steps about lost are not to be tried again.
 func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 	return func(ctx context.Context, tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'planning', batch = '' WHERE id = ?`, n.report.Run); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND undone = 0`, n.report.Run); err != nil {
-			return err
-		}
 		if _, err := n.d.undoChores(ctx, tx, n.report.Run); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM dream_chore WHERE run = ?`, n.report.Run); err != nil {
-			return err
+		for _, query := range []string{`UPDATE dream_run SET state = 'planning', batch = '' WHERE id = ?`,
+			`DELETE FROM dream_op WHERE run = ? AND undone = 0`, `DELETE FROM dream_chore WHERE run = ?`} {
+			if _, err := tx.ExecContext(ctx, query, n.report.Run); err != nil {
+				return err
+			}
 		}
 		for _, s := range n.steps {
 			if !slices.Contains(lost, s.ID) {
@@ -191,11 +188,10 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 	}
 	r := Report{Run: run, At: d.cfg.Now().UTC(), State: Undone}
 	also := func(ctx context.Context, tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE dream_op SET undone = 1 WHERE run = ?`, run); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'undone' WHERE id = ?`, run); err != nil {
-			return err
+		for _, query := range []string{`UPDATE dream_op SET undone = 1 WHERE run = ?`, `UPDATE dream_run SET state = 'undone' WHERE id = ?`} {
+			if _, err := tx.ExecContext(ctx, query, run); err != nil {
+				return err
+			}
 		}
 		var err error
 		r.Chores, err = d.undoChores(ctx, tx, run)

@@ -232,7 +232,7 @@ func (d *Dreamer) prompt(batch []*pair, nonce string) string {
 	default:
 		file = memoriesFile
 	}
-	return d.fill(d.template(file), batch, nonce)
+	return d.fill(template(d.cfg.Prompts, d.cfg.Default, d.cfg.Log, file), batch, nonce)
 }
 
 // fill puts pairs into a template. The part of it, between empty lines, that names

@@ -332,7 +332,7 @@ func TestTemplates(t *testing.T) {
 	}
 	d.cfg.Prompts = fstest.MapFS{conflictFile: {Data: []byte("<!-- mine -->\nMine.\n")}}
 	d.cfg.Default = fstest.MapFS{conflictFile: {Data: []byte("Yours.")}, paraphraseFile: {Data: []byte("Too.")}}
-	if a, b := d.template(conflictFile), d.template(paraphraseFile); a != "Mine.\n" || b != "Too." {
+	if a, b := template(d.cfg.Prompts, d.cfg.Default, nil, conflictFile), template(d.cfg.Prompts, d.cfg.Default, nil, paraphraseFile); a != "Mine.\n" || b != "Too." {
 		t.Errorf("%q, %q", a, b)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"runtime/debug"
@@ -24,9 +25,9 @@ type HarvestConfig struct {
 	DB    *sql.DB       // with the tables of the migrations; the caller closes it
 	Store *memory.Store // of the same database
 	// Ask puts one prompt to a model of a role. An answer that was cut off is an error.
-	Ask func(ctx context.Context, role, prompt string) (answer string, err error)
-	// Template returns the prompt as it is now, with {transcript} where the messages go.
-	Template func() (string, error)
+	Ask     func(ctx context.Context, role, prompt string) (answer string, err error)
+	Prompts fs.FS // what prompts/MEMORY_HARVEST_PROMPT.txt is read from, anew each time
+	Default fs.FS // what stands in for a template that cannot be read
 	// Window is how large a request of that role may be and how much of it is kept for the answer, in tokens.
 	Window func(role string) (window, answer int)
 	// Level is how far what a sender writes is trusted; below trust.User it is not read.
@@ -96,8 +97,8 @@ type harvested struct {
 
 // OpenHarvester returns a harvester; nothing happens before Run.
 func OpenHarvester(c HarvestConfig) (*Harvester, error) {
-	if c.DB == nil || c.Store == nil || c.Ask == nil || c.Template == nil || c.Window == nil {
-		return nil, errors.New("harvest: database, store, model, template and window are all needed")
+	if c.DB == nil || c.Store == nil || c.Ask == nil || c.Window == nil {
+		return nil, errors.New("harvest: database, store, model and window are all needed")
 	}
 	c.Messages = cmp.Or(c.Messages, 20)
 	c.Calls = cmp.Or(c.Calls, 500)

@@ -214,8 +214,9 @@ func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked 
 	if known > 0 {
 		return false, nil
 	}
-	template := strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(n.d.template(taskFile))
-	prompt := putInto(template, "{content}", content)
+	form := template(n.d.cfg.Prompts, n.d.cfg.Default, n.d.cfg.Log, taskFile)
+	form = strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(form)
+	prompt := putInto(form, "{content}", content)
 	if why := n.spent(ctx, prompt); why != "" {
 		n.note("%s; the tasks wait for the next dream", why)
 		n.silent = true

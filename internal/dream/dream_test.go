@@ -274,8 +274,14 @@ func TestTakenBackWhenNotFound(t *testing.T) {
 	}
 }
 
+// TestCopiesAreFew: the newest copies are kept, and what a program left that was killed while it
+// kept one goes with the next.
 func TestCopiesAreFew(t *testing.T) {
 	w := newWorld(t, home(""), perfect)
+	half := filepath.Join(w.dir, Folder, "dream_1.db.part-journal")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(half), 0o700), os.WriteFile(half, []byte("half"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 9 {
 		if err := w.d.snapshot(t.Context(), fmt.Sprint("dream_", i)); err != nil {
 			t.Fatal(err)

@@ -137,21 +137,18 @@ func (h *Harvester) Wake(conversation string) {
 // Run reads conversations until ctx ends: those with enough new messages, those in
 // which nobody has said anything for a while, and those that Wake names.
 func (h *Harvester) Run(ctx context.Context) error {
-	timer := time.NewTimer(look)
-	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-h.wake:
-		case <-timer.C:
+		case <-time.After(look):
 		}
 		rooms, err := h.toRead(ctx)
 		if err != nil && ctx.Err() == nil {
 			h.log.Warn("what is to be harvested is not known; it is tried again", "err", err)
 		}
 		_, _ = h.turns(ctx, rooms, h.byDay, len(rooms)) // the log says what failed
-		timer.Reset(look)
 	}
 }
 

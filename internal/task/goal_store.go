@@ -2,7 +2,6 @@ package task
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -218,7 +217,7 @@ func (e *edit) create(description, priority string) error {
 	if err := e.pauseActive(); err != nil {
 		return err
 	}
-	e.goal = &Goal{ID: newGoalID(), Room: e.by.Room, User: e.by.Person, Label: e.by.Label(), Description: description, Priority: priority, Status: Active, Created: e.now}
+	e.goal = &Goal{ID: newID("goal"), Room: e.by.Room, User: e.by.Person, Label: e.by.Label(), Description: description, Priority: priority, Status: Active, Created: e.now}
 	return e.changed("created", description)
 }
 
@@ -338,11 +337,4 @@ func (e *edit) save() error {
 func (e *edit) exec(query string, args ...any) error {
 	_, err := e.tx.ExecContext(e.ctx, query, args...)
 	return err
-}
-
-// newGoalID is as good as unique; should it ever be taken, the insert fails.
-func newGoalID() string {
-	b := make([]byte, 5)
-	rand.Read(b) // never fails
-	return "goal_" + ids.EncodeToString(b)
 }

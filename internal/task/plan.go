@@ -3,11 +3,9 @@ package task
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
-	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -32,23 +30,6 @@ func (s *Store) location() *time.Location {
 		return time.UTC
 	}
 	return s.Location
-}
-
-// Get returns a task that is not deleted and may be read at a place.
-func (s *Store) Get(ctx context.Context, at trust.Place, id string) (Task, error) {
-	return get(ctx, s.db, at, bareID(id))
-}
-
-func get(ctx context.Context, db store.DBTX, at trust.Place, id string) (Task, error) {
-	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status <> 'deleted'`,
-		append([]any{id}, readableAt(at)...)...))
-	if errors.Is(err, sql.ErrNoRows) {
-		return Task{}, fmt.Errorf("no task #%s in this room: list the tasks to see their ids (%w)", id, ErrNotFound)
-	}
-	if err != nil {
-		return Task{}, fmt.Errorf("find task #%s: %w", id, err)
-	}
-	return t, nil
 }
 
 // plan is what the columns scheduled and next_due hold for a schedule that is made

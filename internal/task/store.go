@@ -85,7 +85,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 			catch_up, scheduled, next_due, asked, integrity, readers)
 		VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO NOTHING RETURNING `+columns,
-		cmp.Or(t.ID, newID()), t.Room, t.User, t.Content, t.Priority, encode(t.Schedule), t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
+		cmp.Or(t.ID, newID("task")), t.Room, t.User, t.Content, t.Priority, encode(t.Schedule), t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
 		t.CatchUp, scheduled, due, t.Asked, t.Label.Integrity, t.Label.Readers))
 	if errors.Is(err, sql.ErrNoRows) { // one that was deleted has it, or by a chance that nobody sees
 		err = errors.New("its id is taken")
@@ -188,53 +188,47 @@ func (s *Store) change(ctx context.Context, db store.DBTX, now time.Time, at tru
 	id = bareID(id)
 	args = append(append(args, now.UnixMilli(), id), readableAt(at)...)
 	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND `+readable+` AND status IN (`+from+`) RETURNING `+columns, args...))
-	switch {
-	case err == nil:
+	if err == nil {
 		s.poke()
 		return t, nil
-	case !errors.Is(err, sql.ErrNoRows):
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
 		return Task{}, fmt.Errorf("change task #%s: %w", id, err)
 	}
-	return Task{}, s.refusal(ctx, db, at, id, done)
-}
-
-// refusal says why the task could not be changed.
-func (s *Store) refusal(ctx context.Context, db store.DBTX, at trust.Place, id, done string) error {
-	t, err := get(ctx, db, at, id)
-	switch {
+	switch t, err = get(ctx, db, at, id); {
 	case err != nil:
-		return err
+		return Task{}, err
 	case t.Status == Completed:
-		return fmt.Errorf("task #%s cannot be %s, it is completed already (%s): add a new task instead", id, done, t.Reason)
+		return Task{}, fmt.Errorf("task #%s cannot be %s, it is completed already (%s): add a new task instead", id, done, t.Reason)
 	}
-	return fmt.Errorf("task #%s cannot be %s, it is %s already", id, done, t.Status)
+	return Task{}, fmt.Errorf("task #%s cannot be %s, it is %s already", id, done, t.Status)
 }
 
 // List returns the tasks that may be read at a place in one state, or with status "" the
 // open ones (active and paused), ordered by priority, then age, then ID.
 func (s *Store) List(ctx context.Context, at trust.Place, status Status) ([]Task, error) {
-	where, args, err := inState(status)
-	if err != nil {
-		return nil, err
-	}
-	return s.query(ctx, readable+where, append(readableAt(at), args...)...)
+	return s.inState(ctx, status, readable, readableAt(at)...)
 }
 
-// inState is the condition for tasks in one state, to stand behind another condition.
-func inState(status Status) (where string, args []any, err error) {
+// InRoom returns the tasks of a room in one state, as List does, whoever may read them; room "" = those of
+// all rooms, room by room. It is for the operator and for work that says nothing in rooms.
+func (s *Store) InRoom(ctx context.Context, room string, status Status) ([]Task, error) {
+	return s.inState(ctx, status, `(? = '' OR room = ?)`, room, room)
+}
+
+// inState lists the tasks in one state for which where holds.
+func (s *Store) inState(ctx context.Context, status Status, where string, args ...any) ([]Task, error) {
+	in := `status = '` + string(status) + `'`
 	switch status {
 	case "":
-		return ` AND status IN ('active', 'paused')`, nil, nil // as in the index task_open
+		in = `status IN ('active', 'paused')` // as in the index task_open
 	case All:
-		return ` AND status <> 'deleted'`, nil, nil
+		in = `status <> 'deleted'`
 	case Active, Paused, Completed, Deleted:
-		return ` AND status = ?`, []any{status}, nil
+	default:
+		return nil, fmt.Errorf("status %q is not known: use active, paused, completed or all", status)
 	}
-	return "", nil, fmt.Errorf("status %q is not known: use active, paused, completed or all", status)
-}
-
-func (s *Store) query(ctx context.Context, where string, args ...any) ([]Task, error) {
-	tasks, err := tasksOf(ctx, s.db, `FROM task WHERE `+where+` ORDER BY room, priority, created, id`, args...)
+	tasks, err := tasksOf(ctx, s.db, `FROM task WHERE `+where+` AND `+in+` ORDER BY room, priority, created, id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}
@@ -244,6 +238,32 @@ func (s *Store) query(ctx context.Context, where string, args ...any) ([]Task, e
 // tasksOf reads the tasks of a query that begins with FROM.
 func tasksOf(ctx context.Context, db store.DBTX, from string, args ...any) ([]Task, error) {
 	return store.List(ctx, db, func(row store.Row) (Task, error) { return scan(row) }, `SELECT `+columns+` `+from, args...)
+}
+
+// Get returns a task that is not deleted and may be read at a place.
+func (s *Store) Get(ctx context.Context, at trust.Place, id string) (Task, error) {
+	return get(ctx, s.db, at, bareID(id))
+}
+
+func get(ctx context.Context, db store.DBTX, at trust.Place, id string) (Task, error) {
+	return find(ctx, db, id, " in this room: list the tasks to see their ids", ` AND `+readable, readableAt(at)...)
+}
+
+// Find returns the task id of whatever room; it is for the operator.
+func (s *Store) Find(ctx context.Context, id string) (Task, error) {
+	return find(ctx, s.db, bareID(id), ": `bot task list --all` shows them", ``)
+}
+
+// find returns the task id that is not deleted, if where holds for it; none is what is said if there is none.
+func find(ctx context.Context, db store.DBTX, id, none, where string, args ...any) (Task, error) {
+	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND status <> 'deleted'`+where, append([]any{id}, args...)...))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Task{}, fmt.Errorf("no task #%s%s (%w)", id, none, ErrNotFound)
+	}
+	if err != nil {
+		return Task{}, fmt.Errorf("find task #%s: %w", id, err)
+	}
+	return t, nil
 }
 
 func scan(row store.Row, more ...any) (Task, error) {
@@ -287,33 +307,11 @@ func encode(s *Schedule) string {
 // The alphabet has no 0, 1, 8, 9: what is left is hard to misread.
 var ids = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-func newID() string {
+// newID is as good as unique; should it ever be taken, the insert fails.
+func newID(kind string) string {
 	b := make([]byte, 5)
 	rand.Read(b) // never fails
-	return "task_" + ids.EncodeToString(b)
-}
-
-// Find returns the task id of whatever room; it is for the operator.
-func (s *Store) Find(ctx context.Context, id string) (Task, error) {
-	id = bareID(id)
-	t, err := scan(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND status <> 'deleted'`, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return Task{}, fmt.Errorf("no task #%s: `bot task list --all` shows them (%w)", id, ErrNotFound)
-	}
-	if err != nil {
-		return Task{}, fmt.Errorf("find task #%s: %w", id, err)
-	}
-	return t, nil
-}
-
-// InRoom returns the tasks of a room in one state, as List does, whoever may read them; room "" = those of
-// all rooms, room by room. It is for the operator and for work that says nothing in rooms.
-func (s *Store) InRoom(ctx context.Context, room string, status Status) ([]Task, error) {
-	where, args, err := inState(status)
-	if err != nil {
-		return nil, err
-	}
-	return s.query(ctx, `(? = '' OR room = ?)`+where, append([]any{room, room}, args...)...)
+	return kind + "_" + ids.EncodeToString(b)
 }
 
 // AllRuns lists the last n runs of a room, or of one task, the latest first. An empty room

@@ -319,7 +319,8 @@ func (h *Harvester) turns(ctx context.Context, rooms []string, ask asking, failu
 		done, more, err := h.part(ctx, room, smaller[room], ask)
 		sum.add(done)
 		if done.Messages > 0 {
-			h.log.Info("harvested", "room", room, "messages", done.Messages, "added", done.Added, "known", done.Known, "refused", done.Refused, "left", done.Left)
+			h.log.Info("harvested", "room", room, "messages", done.Messages,
+				"added", done.Added, "known", done.Known, "refused", done.Refused, "left", done.Left)
 		}
 		switch {
 		case errors.Is(err, errGaveWay):
@@ -389,7 +390,8 @@ const harvestDay = 24 * time.Hour
 // read by one request were read at one moment.
 func (h *Harvester) byDay(ctx context.Context, prompt string) (string, error) {
 	now := h.cfg.Now()
-	asked, err := store.Column[int64](ctx, h.cfg.DB, `SELECT DISTINCT at FROM harvest WHERE state = 'done' AND reason = '' AND at > ? AND at <= ? ORDER BY at`,
+	asked, err := store.Column[int64](ctx, h.cfg.DB, `SELECT DISTINCT at FROM harvest
+		WHERE state = 'done' AND reason = '' AND at > ? AND at <= ? ORDER BY at`,
 		now.Add(-harvestDay).UnixMilli(), now.UnixMilli())
 	if err != nil {
 		return "", fmt.Errorf("count the requests of the last day: %w", err)

@@ -229,7 +229,8 @@ func (t *topics) candidates() []*pair {
 		}
 		for j, keys := range shared {
 			b := t.all[j]
-			if n.gone[b.ID] || j == int32(i) || j < int32(i) && !b.UpdatedAt.Before(n.since) || keys < 2 && len(a.stems) > 2 && len(a.classes) == 0 {
+			if n.gone[b.ID] || j == int32(i) || j < int32(i) && !b.UpdatedAt.Before(n.since) ||
+				keys < 2 && len(a.stems) > 2 && len(a.classes) == 0 {
 				continue // it is gone, the same, the pair is found from the other side, or they share a word alone
 			}
 			if p := n.compare(a, b); p != nil {

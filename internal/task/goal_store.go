@@ -217,7 +217,8 @@ func (e *edit) create(description, priority string) error {
 	if err := e.pauseActive(); err != nil {
 		return err
 	}
-	e.goal = &Goal{ID: newID("goal"), Room: e.by.Room, User: e.by.Person, Label: e.by.Label(), Description: description, Priority: priority, Status: Active, Created: e.now}
+	e.goal = &Goal{ID: newID("goal"), Room: e.by.Room, User: e.by.Person, Label: e.by.Label(),
+		Description: description, Priority: priority, Status: Active, Created: e.now}
 	return e.changed("created", description)
 }
 
@@ -315,16 +316,20 @@ func (e *edit) save() error {
 		ended = g.Ended.UnixMilli()
 	}
 	err := e.exec(`INSERT INTO goal (id, room, user, description, priority, status, summary, next, created, updated, ended, integrity, readers)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET description = excluded.description, priority = excluded.priority,
-		status = excluded.status, summary = excluded.summary, next = excluded.next, updated = excluded.updated, ended = excluded.ended, integrity = excluded.integrity`,
-		g.ID, g.Room, g.User, g.Description, g.Priority, g.Status, g.Summary, g.Next, g.Created.UnixMilli(), g.Updated.UnixMilli(), ended, g.Label.Integrity, g.Label.Readers)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET description = excluded.description, priority = excluded.priority, status = excluded.status,
+			summary = excluded.summary, next = excluded.next, updated = excluded.updated, ended = excluded.ended, integrity = excluded.integrity`,
+		g.ID, g.Room, g.User, g.Description, g.Priority, g.Status, g.Summary, g.Next,
+		g.Created.UnixMilli(), g.Updated.UnixMilli(), ended, g.Label.Integrity, g.Label.Readers)
 	for _, c := range g.Checkpoints {
 		err = errors.Join(err, e.exec(`INSERT INTO goal_checkpoint (goal, n, description, status, changed) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (goal, n) DO UPDATE SET status = excluded.status, changed = excluded.changed`, g.ID, c.N, c.Description, c.Status, c.Changed.UnixMilli()))
+			ON CONFLICT (goal, n) DO UPDATE SET status = excluded.status, changed = excluded.changed`,
+			g.ID, c.N, c.Description, c.Status, c.Changed.UnixMilli()))
 	}
 	for _, d := range g.Decisions {
 		err = errors.Join(err, e.exec(`INSERT INTO goal_decision (goal, n, description, rationale, locked) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (goal, n) DO UPDATE SET description = excluded.description, rationale = excluded.rationale, locked = excluded.locked WHERE locked = 0`,
+			ON CONFLICT (goal, n) DO UPDATE
+			SET description = excluded.description, rationale = excluded.rationale, locked = excluded.locked WHERE locked = 0`,
 			g.ID, d.N, d.Description, d.Rationale, d.Locked))
 	}
 	for i, a := range g.Artifacts {

@@ -9,7 +9,8 @@ import (
 // endings are the words and signs that can end a marker's line, by its kind, and what they mean; words
 // without what parts them.
 var endings = map[string]map[string]string{
-	"CHECKPOINT": meanings("completed complete done finished ✅ ☑ ✔ [x]", string(Done), "inprogress started ongoing wip 🔄", string(InProgress),
+	"CHECKPOINT": meanings("completed complete done finished ✅ ☑ ✔ [x]", string(Done),
+		"inprogress started ongoing wip 🔄", string(InProgress),
 		"pending todo notstarted planned blocked ⏳ []", string(Pending)),
 	"DECISION": meanings("locked 🔒", "locked", "unlocked notlocked", "unlocked"),
 	"GOAL": meanings("completed complete done finished achieved ✅", string(Completed), "paused onhold", string(Paused),
@@ -31,7 +32,8 @@ const aSign = `(✅|☑|✔|🔄|⏳|🔒)\x{FE0F}?`
 var (
 	// A word stands behind a dash, a colon or a bar, or in brackets; marks around it do not matter, nor does
 	// a sign before it. A sign needs nothing before it.
-	wordEndRE = regexp.MustCompile(`(?i)^(.*\S)(?:\s+[-=]+>?\s*|\s*[–—→|:]\s*|\s*[(\[])[\s*_\x60(\[]*(?:` + aSign + `\s*)?([a-z][a-z _-]*?)[\s*_\x60)\].!,;\x{FE0F}]*$`)
+	wordEndRE = regexp.MustCompile(`(?i)^(.*\S)(?:\s+[-=]+>?\s*|\s*[–—→|:]\s*|\s*[(\[])[\s*_\x60(\[]*` +
+		`(?:` + aSign + `\s*)?([a-z][a-z _-]*?)[\s*_\x60)\].!,;\x{FE0F}]*$`)
 	signEndRE = regexp.MustCompile(`^(.*?\S)\s*(?:[-–—→|:]+\s*)?[*_\x60(\[]*` + aSign + `[\s*_\x60)\].!,;]*$`)
 	// Only so much of a line whose status is not its end: "X - COMPLETED yesterday".
 	midStatusRE = regexp.MustCompile(`^(.*?\S)\s+-\s+(COMPLETED|IN-PROGRESS|PENDING|BLOCKED)\b`)
@@ -40,7 +42,9 @@ var (
 		`(?:\s+[-–—]\s+|\s*[(\[,]\s*)(?:priority:?\s*(high|medium|low)|(high|medium|low)\s+priority))[\s*_)\].]*$`)
 	verbRE    = regexp.MustCompile(`(?i)^[*_]*([a-z]+)[*_]*(?:\s*:[*_]*\s*|\s+)(?:[-–—]\s+)?(.+)$`)
 	verbEndRE = regexp.MustCompile(`(?i)^(.+?\S)(?:\s*\|\s*|\s+[-–—]\s+|\s*\(\s*)([a-z]+)[\s).]*$`)
-	verbs     = meanings("created create added new", "created", "modified modify updated update changed edited", "modified", "deleted delete removed remove", "deleted")
+	verbs     = meanings("created create added new", "created",
+		"modified modify updated update changed edited", "modified",
+		"deleted delete removed remove", "deleted")
 )
 
 // cutWords takes the endings of a kind of marker off the end of text, for as long as there are any, and

@@ -39,7 +39,8 @@ func (s *Scheduler) misplaced(ctx context.Context, t Task) (bool, error) {
 	}
 	return true, s.inTx(ctx, "find a task another room", func(tx *sql.Tx) error {
 		now := s.store.now().UnixMilli() // its open runs begin anew there, as other attempts
-		_, err := tx.ExecContext(ctx, `UPDATE job_run SET attempt = attempt + 1, retry_at = ? WHERE state = 'claimed' AND task = ?`, now, t.ID)
+		_, err := tx.ExecContext(ctx, `UPDATE job_run SET attempt = attempt + 1, retry_at = ?
+			WHERE state = 'claimed' AND task = ?`, now, t.ID)
 		if err == nil {
 			_, err = tx.ExecContext(ctx, `UPDATE task SET room = ?, updated = ? WHERE id = ?`, room, now, t.ID)
 		}
@@ -51,13 +52,14 @@ func (s *Scheduler) misplaced(ctx context.Context, t Task) (bool, error) {
 func (s *Scheduler) setAside(ctx context.Context, where, also, arg string, reason i18n.Text) error {
 	return s.inTx(ctx, "pause tasks", func(tx *sql.Tx) error {
 		now := s.store.now().UnixMilli()
-		_, err := tx.ExecContext(ctx, `UPDATE job_run SET state = iif(state = 'claimed', 'skipped', state), ended = iif(state = 'claimed', ?1, ended),
-			result = iif(state = 'claimed', ?2, result), retry_at = NULL, notice = iif(notice = 1, 2, notice)
+		_, err := tx.ExecContext(ctx, `UPDATE job_run SET state = iif(state = 'claimed', 'skipped', state),
+			ended = iif(state = 'claimed', ?1, ended), result = iif(state = 'claimed', ?2, result), retry_at = NULL, notice = iif(notice = 1, 2, notice)
 			WHERE (state = 'claimed' OR notice = 1) AND task IN (SELECT id FROM task WHERE `+where+`)`, now, reason, arg)
 		if err != nil {
 			return err
 		}
-		done, err := tx.ExecContext(ctx, `UPDATE task SET status = 'paused', next_due = NULL, reason = ?2, updated = ?1 WHERE `+where+` AND `+also, now, reason, arg)
+		done, err := tx.ExecContext(ctx, `UPDATE task SET status = 'paused', next_due = NULL, reason = ?2, updated = ?1
+			WHERE `+where+` AND `+also, now, reason, arg)
 		if err != nil {
 			return err
 		}

@@ -122,7 +122,8 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 				return Task{}, err
 			}
 		}
-		set := `content = ?, priority = ?, prompt = ?, background = ?, catch_up = ?, asked = iif(asked = ?, asked, ''), integrity = min(integrity, ?)`
+		set := `content = ?, priority = ?, prompt = ?, background = ?, catch_up = ?, 
+			asked = iif(asked = ?, asked, ''), integrity = min(integrity, ?)`
 		args := []any{t.Content, t.Priority, t.Prompt, t.Background, t.CatchUp, p.Asked, p.Integrity}
 		if p.Schedule != nil || p.ClearSchedule { // it begins anew, with no failures of the old one
 			scheduled, due := s.plan(t.Schedule, now)
@@ -256,7 +257,8 @@ func (s *Store) Find(ctx context.Context, id string) (Task, error) {
 
 // find returns the task id that is not deleted, if where holds for it; none is what is said if there is none.
 func find(ctx context.Context, db store.DBTX, id, none, where string, args ...any) (Task, error) {
-	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND status <> 'deleted'`+where, append([]any{id}, args...)...))
+	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND status <> 'deleted'`+where,
+		append([]any{id}, args...)...))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Task{}, fmt.Errorf("no task #%s%s (%w)", id, none, ErrNotFound)
 	}

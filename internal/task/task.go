@@ -178,7 +178,8 @@ func check(t *Task, made *Schedule, now time.Time) (err error) {
 	case t.Content == "":
 		return errors.New(`content is missing: say what is to be done, for example "Water the plants"`)
 	case t.Priority < minPriority || t.Priority > maxPriority:
-		return fmt.Errorf("priority %d is not allowed: use a whole number from %d (most urgent) to %d, for example %d", t.Priority, minPriority, maxPriority, defaultPriority)
+		return fmt.Errorf("priority %d is not allowed: use a whole number from %d (most urgent) to %d, for example %d",
+			t.Priority, minPriority, maxPriority, defaultPriority)
 	case t.CatchUp != CatchOnce && t.CatchUp != CatchSkip && t.CatchUp != CatchAll:
 		return fmt.Errorf("catch_up %q is not known: use once (run late), skip or all", t.CatchUp)
 	}

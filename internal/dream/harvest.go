@@ -16,7 +16,6 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/memory"
-	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -86,7 +85,9 @@ type Harvester struct {
 	due   map[string]bool      // rooms to be read without waiting for a pause
 	rests map[string]harvested // of rooms whose last request came to nothing
 
-	enough bool // there were as many requests as there may be, and the log says so; only Run uses it
+	// Only Run uses these.
+	made   []time.Time // when it made a request, of the last 24 hours
+	enough bool        // there were as many as there may be, and the log says so
 }
 
 // harvested is how often in a row a room's requests came to nothing, and until when it rests.
@@ -386,24 +387,25 @@ func (h *Harvester) silent(ctx context.Context, since time.Time) (rooms []string
 // harvestDay is how long a request counts for how many there may be.
 const harvestDay = 24 * time.Hour
 
-// byDay asks, as long as not too much was asked in the last 24 hours, as far as messages tell: those
-// read by one request were read at one moment.
+// byDay asks, as long as not too much was asked in the last 24 hours: by this program, or, as far as
+// messages tell, by any. Those read by one request were read at one moment.
 func (h *Harvester) byDay(ctx context.Context, prompt string) (string, error) {
 	now := h.cfg.Now()
-	asked, err := store.Column[int64](ctx, h.cfg.DB, `SELECT DISTINCT at FROM harvest
-		WHERE state = 'done' AND reason = '' AND at > ? AND at <= ? ORDER BY at`,
-		now.Add(-harvestDay).UnixMilli(), now.UnixMilli())
+	var read int
+	err := h.cfg.DB.QueryRowContext(ctx, `SELECT count(DISTINCT at) FROM harvest WHERE state = 'done' AND reason = '' AND at > ? AND at <= ?`,
+		now.Add(-harvestDay).UnixMilli(), now.UnixMilli()).Scan(&read)
 	if err != nil {
 		return "", fmt.Errorf("count the requests of the last day: %w", err)
 	}
-	if enough := len(asked) >= h.cfg.Calls; enough {
-		if !h.enough {
-			h.log.Warn("as much was asked to read conversations as there may be in 24 hours (harvest.calls); nothing is lost, the rest is read later",
-				"requests", len(asked), "again", time.UnixMilli(asked[0]).Add(harvestDay))
-		}
-		h.enough = true
-		return "", errEnough
+	h.made = slices.DeleteFunc(h.made, func(at time.Time) bool { return now.Sub(at) >= harvestDay || at.After(now) }) // the clock may have been wrong
+	requests, before := max(read, len(h.made)), h.enough
+	if h.enough = requests >= h.cfg.Calls; !h.enough {
+		h.made = append(h.made, now)
+		return h.ask(ctx, prompt)
 	}
-	h.enough = false
-	return h.ask(ctx, prompt)
+	if !before {
+		h.log.Warn("as much was asked to read conversations as there may be in 24 hours (harvest.calls); nothing is lost, the rest is read later",
+			"requests", requests)
+	}
+	return "", errEnough
 }

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	reverie "reverie"
@@ -32,7 +29,7 @@ func (b *bot) openHarvester() (*dream.Harvester, error) {
 		return nil, err
 	}
 	return dream.OpenHarvester(dream.HarvestConfig{
-		DB: b.db, Store: b.memory, Ask: b.ask, Template: func() (string, error) { return b.template(dream.HarvestTemplate) },
+		DB: b.db, Store: b.memory, Ask: b.ask, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
 		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level,
 		Quiet:    b.giveWay,
 		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.location(), Log: b.log,
@@ -100,25 +97,4 @@ func (b *bot) ask(ctx context.Context, role, prompt string) (string, error) {
 		return reply.Text, errCutOff
 	}
 	return reply.Text, nil
-}
-
-// template reads a file of prompts as it is now. One that is missing or empty stands as it is
-// in this release.
-func (b *bot) template(name string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(b.cfg.Data, filepath.FromSlash(name)))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("read a prompt: %w", err)
-	}
-	if strings.TrimSpace(string(text)) != "" {
-		wrong := dream.CheckTemplate(name, string(text))
-		if wrong == nil {
-			return string(text), nil
-		}
-		b.log.Warn("a template cannot be used; the one that came with the program is used meanwhile", "file", name, "why", wrong)
-	}
-	text, err = fs.ReadFile(reverie.Data, name)
-	if err != nil {
-		return "", fmt.Errorf("read a prompt: %w", err)
-	}
-	return string(text), nil
 }

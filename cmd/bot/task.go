@@ -93,34 +93,25 @@ type taskListCommand struct {
 
 // Run lists tasks, room by room.
 func (l taskListCommand) Run(ctx context.Context, c console, b *bot) error {
-	rooms := []string{l.Room}
-	if l.Room == "" {
-		var err error
-		if rooms, err = b.tasks.Rooms(ctx); err != nil {
-			return err
-		}
-	}
 	status := task.Status("")
 	if l.All {
 		status = task.All
 	}
+	tasks, err := b.tasks.InRoom(ctx, l.Room, status)
+	if err != nil {
+		return err
+	}
 	shown := []shownTask{}
-	for _, room := range rooms {
-		tasks, err := b.tasks.InRoom(ctx, room, status)
-		if err != nil {
-			return err
+	for _, t := range tasks {
+		shown = append(shown, showTask(t))
+		if l.JSON {
+			continue
 		}
-		for _, t := range tasks {
-			shown = append(shown, showTask(t))
-			if l.JSON {
-				continue
-			}
-			why := ""
-			if t.NextDue.IsZero() && t.Status == task.Paused && t.Reason != "" {
-				why = ", because " + t.Reason.String()
-			}
-			fmt.Fprintf(c.out, "%s  %s%s\n", room, b.lineOf(t), why)
+		why := ""
+		if t.NextDue.IsZero() && t.Status == task.Paused && t.Reason != "" {
+			why = ", because " + t.Reason.String()
 		}
+		fmt.Fprintf(c.out, "%s  %s%s\n", t.Room, b.lineOf(t), why)
 	}
 	if l.JSON {
 		return printJSON(c.out, shown)

@@ -101,17 +101,14 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 // and that the steps about lost are not to be tried again.
 func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 	return func(ctx context.Context, tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'planning', batch = '' WHERE id = ?`, n.report.Run); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND undone = 0`, n.report.Run); err != nil {
-			return err
-		}
 		if _, err := n.d.undoChores(ctx, tx, n.report.Run); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM dream_chore WHERE run = ?`, n.report.Run); err != nil {
-			return err
+		for _, query := range []string{`UPDATE dream_run SET state = 'planning', batch = '' WHERE id = ?`,
+			`DELETE FROM dream_op WHERE run = ? AND undone = 0`, `DELETE FROM dream_chore WHERE run = ?`} {
+			if _, err := tx.ExecContext(ctx, query, n.report.Run); err != nil {
+				return err
+			}
 		}
 		for _, s := range n.steps {
 			if !slices.Contains(lost, s.ID) {
@@ -145,27 +142,21 @@ func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, 
 			return nil, err
 		}
 		q := memory.Query{Text: n.byID[s.ID].Text, Scopes: []memory.Scope{n.byID[s.ID].Scope}, K: 5}
-		if n.byID[s.ID].plain == n.byID[s.By].plain {
-			q.K = everywhere
-		}
-		want, past := map[string]bool{}, map[string]bool{}
+		want := map[string]bool{}
 		for id := s.ID; id != ""; id = next[id] {
-			if id != s.ID {
+			if id != s.ID || superseded[id] {
 				want[cmp.Or(n.byID[id].By, id)] = true
 			}
-			if superseded[id] {
-				past[cmp.Or(n.byID[id].By, id)] = true
-			}
+			q.Past = q.Past || superseded[id]
 		}
-		found, err := n.finds(ctx, q, want)
-		if err == nil && !found && len(past) > 0 {
-			q.Past, q.K = true, everywhere // it stands below all that holds
-			found, err = n.finds(ctx, q, past)
+		if q.Past || n.byID[s.ID].plain == n.byID[s.By].plain { // what is past stands below all that holds
+			q.K = everywhere
 		}
+		hits, err := n.d.cfg.Store.Search(ctx, q)
 		if err != nil {
 			return nil, err
 		}
-		if !found {
+		if !slices.ContainsFunc(hits, func(h memory.Hit) bool { return want[h.Entry.ID] || h.Shown != "" && want[h.Entry.By] }) {
 			lost = append(lost, s.ID)
 		}
 	}
@@ -174,11 +165,6 @@ func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, 
 
 // everywhere is as many hits as an index has for a question.
 const everywhere = 200
-
-func (n *night) finds(ctx context.Context, q memory.Query, want map[string]bool) (bool, error) {
-	hits, err := n.d.cfg.Store.Search(ctx, q)
-	return slices.ContainsFunc(hits, func(h memory.Hit) bool { return want[h.Entry.ID] || h.Shown != "" && want[h.Entry.By] }), err
-}
 
 // Undo takes back what the dream run did; "" is the newest that did something. What
 // was taken back is not done again by later dreams.
@@ -202,11 +188,10 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 	}
 	r := Report{Run: run, At: d.cfg.Now().UTC(), State: Undone}
 	also := func(ctx context.Context, tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE dream_op SET undone = 1 WHERE run = ?`, run); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'undone' WHERE id = ?`, run); err != nil {
-			return err
+		for _, query := range []string{`UPDATE dream_op SET undone = 1 WHERE run = ?`, `UPDATE dream_run SET state = 'undone' WHERE id = ?`} {
+			if _, err := tx.ExecContext(ctx, query, run); err != nil {
+				return err
+			}
 		}
 		var err error
 		r.Chores, err = d.undoChores(ctx, tx, run)

@@ -1,11 +1,11 @@
 package dream
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -81,7 +81,7 @@ func (n *night) ask(ctx context.Context, pairs []*pair) {
 func (n *night) requests(ctx context.Context, batches [][]*pair, salt []byte, model string) {
 	within, cancel := context.WithTimeout(ctx, n.timeLeft())
 	defer cancel()
-	failed, garbled, lost := 0, 0, 0
+	failed, lost := 0, 0
 	defer func() {
 		if lost > 0 {
 			n.note("what the model said of %d pairs could not be read; nothing was done about them", lost)
@@ -98,28 +98,20 @@ func (n *night) requests(ctx context.Context, batches [][]*pair, salt []byte, mo
 		if ctx.Err() != nil {
 			return
 		}
+		if failed++; said > 0 {
+			failed = 0
+		}
 		if err != nil {
-			n.more = true
-			if failed++; failed == 1 {
+			if n.more = true; failed == 1 {
 				n.note("a model did not answer, so what it was asked waits: %v", err)
 			}
-			if failed >= failures {
-				n.silent = true
-				return
-			}
-			continue
-		}
-		failed = 0
-		lost += len(batch) - said
-		if said == 0 {
-			garbled++
 		} else {
-			garbled = 0
+			lost += len(batch) - said
+			if err := n.d.keep(ctx, batch, salt, model, n.now); err != nil {
+				n.note("what the model said could not be kept: %v", err)
+			}
 		}
-		if err := n.d.keep(ctx, batch, salt, model, n.now); err != nil {
-			n.note("what the model said could not be kept: %v", err)
-		}
-		if garbled >= failures+1 {
+		if failed > failures || err != nil && failed == failures { // an answer that cannot be read may be chance
 			n.note("the model is asked no more tonight")
 			n.more, n.silent = true, true
 			return
@@ -207,53 +199,26 @@ func (n *night) put(ctx context.Context, prompt string) (string, error) {
 	return answer, err
 }
 
-// readVerdicts finds in answer the last JSON array of verdicts, in a fence or prose or
-// not, and reads it as far as it goes. A pair without exactly one verdict of the list is unclear.
+// readVerdicts reads the last list of verdicts in answer, as far as it goes. A pair without exactly
+// one verdict of the closed list is unclear.
 func readVerdicts(answer string, pairs int) []verdict {
 	out := make([]verdict, pairs)
-	for start := len(answer); start > 0; {
-		start = strings.LastIndexByte(answer[:start], '[')
-		if start < 0 {
-			break
-		}
-		if n := readArray(answer[start:], out); n > 0 {
-			break
-		}
-	}
-	for i := range out {
-		if out[i] == "" {
-			out[i] = unclear
-		}
-	}
-	return out
-}
-
-func readArray(text string, out []verdict) (n int) {
-	dec := json.NewDecoder(strings.NewReader(text))
-	if _, err := dec.Token(); err != nil {
-		return 0
-	}
-	for dec.More() {
-		var item struct {
-			Pair    json.RawMessage `json:"pair"`
-			Verdict string          `json:"verdict"`
-		}
-		if err := dec.Decode(&item); err != nil {
-			return n
-		}
-		at, err := strconv.Atoi(strings.Trim(string(item.Pair), `" `))
-		word := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(strings.TrimSpace(item.Verdict)))
-		v, known := verdicts[word]
-		if err != nil || at < 1 || at > len(out) {
+	list, _ := jsonObjects(answer) // as far as it goes
+	for _, o := range list {
+		at := whole(o, "pair") - 1
+		if at < 0 || at >= pairs {
 			continue
 		}
-		n++
-		if !known || out[at-1] != "" && out[at-1] != v {
+		v, known := verdicts[strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(field(o, "verdict")))]
+		if !known || out[at] != "" && out[at] != v {
 			v = unclear
 		}
-		out[at-1] = v
+		out[at] = v
 	}
-	return n
+	for i := range out {
+		out[i] = cmp.Or(out[i], unclear)
+	}
+	return out
 }
 
 // prompt makes the request about batch from its template. The words of memories stand
@@ -267,7 +232,7 @@ func (d *Dreamer) prompt(batch []*pair, nonce string) string {
 	default:
 		file = memoriesFile
 	}
-	return d.fill(d.template(file), batch, nonce)
+	return d.fill(template(d.cfg.Prompts, d.cfg.Default, d.cfg.Log, file), batch, nonce)
 }
 
 // fill puts pairs into a template. The part of it, between empty lines, that names

@@ -91,35 +91,27 @@ func classesOf(text string) []found {
 // countries are asked for with the same words as towns, and are true beside them.
 var countries = text.Set("country")
 
-// conflict is how two texts cannot both be true, as far as can be seen from outside.
-type conflict struct {
-	class string
-	about []int32 // stems that both share, and that the answer is about
-	a, b  []token // the answers
-	self  bool    // it is about the person whose memory it is, or the subject that both name
-}
-
 // conflicting reports whether a and b give different answers to one question, or say
-// that the same is so and is not so.
-func conflicting(a, b *signature) (conflict, bool) {
+// that the same is so and is not so, and names the question; "" = they do not.
+func conflicting(a, b *signature) string {
 	if a.compound || b.compound || !together(a, b) || otherPersons(a, b) {
-		return conflict{}, false
+		return ""
 	}
 	if a.negative != b.negative {
-		return conflict{class: "negation"}, len(a.content) > 1 && slices.Equal(a.content, b.content) && sameNames(a, b) && (len(a.protectedNames()) > 0 || !nobody(a, b))
+		if len(a.content) > 1 && slices.Equal(a.content, b.content) && sameNames(a, b) && (len(a.protectedNames()) > 0 || !nobody(a, b)) {
+			return "negation"
+		}
+		return ""
 	}
 	if a.negative || a.hedged || b.hedged || b.adds {
-		return conflict{}, false
+		return ""
 	}
 	for _, f := range a.classes {
-		if !slices.ContainsFunc(b.classes, func(g found) bool { return g == f }) {
-			continue
-		}
-		if c, ok := f.class.compare(a, b); ok {
-			return c, true
+		if slices.Contains(b.classes, f) && f.class.conflicts(a, b) {
+			return f.class.name
 		}
 	}
-	return conflict{}, false
+	return ""
 }
 
 // sameNames reports whether a and b have the same names and numbers: a stem may be
@@ -138,33 +130,31 @@ func (s *signature) protectedNames() (names []string) {
 	return names
 }
 
-func (c *class) compare(a, b *signature) (conflict, bool) {
+// conflicts reports whether a and b give different answers to the question c about the same.
+func (c *class) conflicts(a, b *signature) bool {
 	x, ok := c.answer(a, b)
 	if !ok {
-		return conflict{}, false
+		return false
 	}
 	y, ok := c.answer(b, a)
-	if !ok || sort(x.words) != sort(y.words) {
-		return conflict{}, false
+	asks := func(t token) bool { return c.words[t.text] }
+	if !ok || sort(x.words) != sort(y.words) || a.smallNames(asks) != b.smallNames(asks) {
+		return false
 	}
-	if asks := func(t token) bool { return c.words[t.text] }; a.smallNames(asks) != b.smallNames(asks) {
-		return conflict{}, false
-	}
-	out := conflict{class: c.name, a: x.words, b: y.words, self: a.Subject != "" || a.self && b.self || x.start == 0 && y.start == 0}
-	words := 0
+	words, names := 0, 0 // that both share, and that the answer is about
 	for i, t := range a.tokens {
 		if j := b.index(t); i >= x.at || j < 0 || j >= y.at || t.small || asides[t.text] || c.words[t.text] {
 			continue
 		}
-		if words++; t.name {
-			out.about = append(out.about, t.stem)
-		}
+		words, names = words+1, names+flag(t.name)
 	}
-	if words == 0 && nobody(a, b) {
-		return conflict{}, false
+	switch {
+	case words == 0 && nobody(a, b):
+		return false
+	case names > 0, a.Subject != "", a.self && b.self, x.start == 0 && y.start == 0:
+		return true
 	}
-	out.self = out.self || ofThings[c.name] && len(out.about) == 0 && words > 1 // the garage door's code
-	return out, out.self || len(out.about) > 0
+	return ofThings[c.name] && words > 1 // the garage door's code
 }
 
 type answer struct {
@@ -253,43 +243,4 @@ func sort(words []token) string {
 		return "name"
 	}
 	return "word"
-}
-
-// contexts counts for each stem with how many others that are no names it occurs: what
-// is spoken of in many ways is a subject, what is said of many subjects is an answer.
-type contexts map[int32]map[int32]bool
-
-func (c contexts) take(s *signature) {
-	first := slices.IndexFunc(s.tokens, func(t token) bool { return !t.small })
-	for i, t := range s.tokens {
-		if !t.name && i != first {
-			continue
-		}
-		if c[t.stem] == nil {
-			c[t.stem] = map[int32]bool{}
-		}
-		for _, u := range s.tokens {
-			if !u.name && !u.small {
-				c[t.stem][u.stem] = true
-			}
-		}
-	}
-}
-
-// about reports whether what the two texts share is rather their subject than what
-// they differ in.
-func (c contexts) about(k conflict) bool {
-	if k.class == "negation" || k.self {
-		return true
-	}
-	most := 0
-	for _, s := range k.about {
-		most = max(most, len(c[s]))
-	}
-	for _, t := range append(slices.Clip(k.a), k.b...) {
-		if len(c[t.stem]) > most {
-			return false
-		}
-	}
-	return true
 }

@@ -21,7 +21,7 @@ type correction []*pair
 
 // corrections lists what newer texts may replace. Pairs of strict that may be a paraphrase or
 // a correction are asked about here alone; rest are the others.
-func (n *night) corrections(scopes [][]*signature, strict []*pair) (rest []*pair, found []correction) {
+func (n *night) corrections(all []*topics, strict []*pair) (rest []*pair, found []correction) {
 	if !n.has(Contradiction) || n.d.cfg.Ask == nil {
 		return strict, nil
 	}
@@ -36,9 +36,8 @@ func (n *night) corrections(scopes [][]*signature, strict []*pair) (rest []*pair
 		p.conflict, p.loose, p.same, p.shared, p.class = true, true, true, -1, "another answer"
 		alike[p.b] = append(alike[p.b], p)
 	}
-	for _, all := range scopes {
-		t := n.topics(all)
-		for i, b := range all {
+	for _, t := range all {
+		for i, b := range t.all {
 			c := t.correction(i, corrects[b])
 			for j, p := range c {
 				if k := known[pairOf(p.a.ID, p.b.ID)]; k != nil && k.conflict {
@@ -81,6 +80,27 @@ type topics struct {
 	before   [][]int32      // the two words right before that: my brother Finn
 }
 
+// contexts counts for each stem with how many others that are no names it occurs: what
+// is spoken of in many ways is a subject, what is said of many subjects is an answer.
+type contexts map[int32]map[int32]bool
+
+func (c contexts) take(s *signature) {
+	first := slices.IndexFunc(s.tokens, func(t token) bool { return !t.small })
+	for i, t := range s.tokens {
+		if !t.name && i != first {
+			continue
+		}
+		if c[t.stem] == nil {
+			c[t.stem] = map[int32]bool{}
+		}
+		for _, u := range s.tokens {
+			if !u.name && !u.small {
+				c[t.stem][u.stem] = true
+			}
+		}
+	}
+}
+
 // Keys that no word has.
 const (
 	noSubject = 0
@@ -89,7 +109,11 @@ const (
 
 func (n *night) topics(all []*signature) *topics {
 	t := &topics{night: n, all: all, lists: map[int32][]int32{}, keys: make([][]int32, len(all)), titles: n.titles(all), weak: map[int32]bool{}}
-	t.findSubjects()
+	ways := contexts{}
+	for _, s := range all {
+		ways.take(s)
+	}
+	t.findSubjects(ways)
 	for i, s := range all {
 		for j, w := range s.tokens {
 			if !w.small && !asides[w.text] {
@@ -142,7 +166,7 @@ func (n *night) titles(all []*signature) map[int32]bool {
 
 // findSubjects finds out whom or what each entry is about: of the names in it, and the word it
 // begins with, the one that is spoken of in the most ways and is no title.
-func (t *topics) findSubjects() {
+func (t *topics) findSubjects(contexts contexts) {
 	t.subjects, t.before = make([]int32, len(t.all)), make([][]int32, len(t.all))
 	for i, s := range t.all {
 		owner := s.self && s.Subject == ""
@@ -155,7 +179,7 @@ func (t *topics) findSubjects() {
 			if owner && (j == 0 || !t.titles[s.tokens[j-1].key(t.night)]) { // but my brother Finn
 				continue
 			}
-			ways := len(t.night.contexts[w.stem])
+			ways := len(contexts[w.stem])
 			if k := w.key(t.night); (w.name || j == first && !s.named(j+1)) && !s.number(j) && ways > most && !t.titles[k] {
 				t.subjects[i], t.before[i], most = k, nil, ways
 				for _, o := range s.tokens[max(0, j-2):j] {

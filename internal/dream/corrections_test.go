@@ -138,10 +138,9 @@ func TestOneReplacesOne(t *testing.T) {
 // candidates are the texts that the last of texts may correct, those most like it first.
 func candidates(texts ...string) (out []string) {
 	s := signed(texts...)
-	n := night{names: *s[0].names, gone: map[string]bool{}, contexts: contexts{}}
+	n := night{names: *s[0].names, gone: map[string]bool{}}
 	for i, x := range s {
 		x.ObservedAt, x.Integrity = day0.AddDate(0, 0, i), trust.User
-		n.contexts.take(x)
 	}
 	for _, p := range n.topics(s).correction(len(s)-1, false) {
 		out = append(out, p.a.Text)

@@ -164,7 +164,6 @@ type night struct {
 
 	since    time.Time // what was changed before it has been compared with all already
 	names    namer
-	contexts contexts
 	active   int                   // entries that count, of all scopes
 	byID     map[string]*signature // what may be touched
 	gone     map[string]bool       // retired by this plan

@@ -28,17 +28,10 @@ func home(by memory.Source) []fact {
 	}
 }
 
+// rows is all that is stored of memories.
 func (w *world) rows() string {
 	w.t.Helper()
-	var out strings.Builder
-	all, err := w.store.List(w.t.Context(), everything, memory.Filter{States: []memory.State{memory.Active, memory.Merged, memory.Superseded, memory.Archived}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, e := range all {
-		fmt.Fprintf(&out, "%+v\n", e)
-	}
-	return out.String()
+	return dump(w.t, w.d.cfg.DB, `SELECT * FROM memory ORDER BY id`)
 }
 
 // TestUndo: a dream that is taken back leaves everything as it was, and is not dreamt again.
@@ -234,10 +227,12 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// TestWithoutModel: what needs a model waits, the rest is done, and the report says so.
+// TestWithoutModel: what needs a model that answers, in a form that can be read, waits; the rest is done,
+// and the report says so.
 func TestWithoutModel(t *testing.T) {
 	for name, judge := range map[string]func(*world, string) (string, error){
-		"none": nil, "down": judges["down"], "budget": perfect,
+		"none": nil, "down": func(*world, string) (string, error) { return "", errors.New("connection refused") }, "budget": perfect,
+		"garbage":             func(*world, string) (string, error) { return "I'd say they are [all] fine, {pair}!", nil },
 		"cut off by a person": func(*world, string) (string, error) { return "", context.DeadlineExceeded },
 	} {
 		w := newWorld(t, home(""), judge)
@@ -248,6 +243,12 @@ func TestWithoutModel(t *testing.T) {
 		r := w.dream(Options{})
 		if len(r.Merged) != 1 || len(r.Superseded) != 0 || len(r.Notes) == 0 {
 			t.Errorf("%s: %+v", name, r)
+		}
+		if name == "garbage" {
+			if !strings.Contains(strings.Join(r.Notes, "\n"), "could not be read") {
+				t.Errorf("%q", r.Notes)
+			}
+			continue // such a pair is asked about again after weeks
 		}
 		w.d.cfg.Budget = Budget{Calls: 5, Tokens: 1 << 20, Time: time.Minute}
 		w.d.cfg.Ask = func(_ context.Context, _, prompt string) (string, error) { return perfect(w, prompt) }
@@ -273,8 +274,14 @@ func TestTakenBackWhenNotFound(t *testing.T) {
 	}
 }
 
+// TestCopiesAreFew: the newest copies are kept, and what a program left that was killed while it
+// kept one goes with the next.
 func TestCopiesAreFew(t *testing.T) {
 	w := newWorld(t, home(""), perfect)
+	half := filepath.Join(w.dir, Folder, "dream_1.db.part-journal")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(half), 0o700), os.WriteFile(half, []byte("half"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 9 {
 		if err := w.d.snapshot(t.Context(), fmt.Sprint("dream_", i)); err != nil {
 			t.Fatal(err)
@@ -312,6 +319,25 @@ func TestReadVerdicts(t *testing.T) {
 	}
 }
 
+// TestJSONObjects: of a model's lists the last one counts; one that is cut off is no empty one.
+// Holds L7.
+func TestJSONObjects(t *testing.T) {
+	for _, c := range []struct {
+		answer string
+		want   int
+		err    error
+	}{
+		{`[{"a":1},{"a":2}]`, 2, nil}, {`Perhaps [{"a":1}]? No: [{"a":1},{"a":2,"b":[]},]`, 2, nil}, {`[{"a":1}] and [] [1] [see]`, 1, nil},
+		{`[ ]`, 0, nil}, {`{"list": [{"a":1}, "b", 3]}`, 1, nil},
+		{`[{"a":1,"b":[]},{"a":2,"b":[],"c`, 1, errPartial}, {`[{"a":1,"b":[],"c`, 0, errPartial}, {`[{"a":1}] then [{"a":2},{`, 1, errPartial},
+		{`none [1]`, 0, errProse}, {``, 0, errProse},
+	} {
+		if got, err := jsonObjects(c.answer); len(got) != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: %v, %v", c.answer, got, err)
+		}
+	}
+}
+
 // TestTemplates: a template is its owner's; what it has no place for is appended, and
 // braces in memories are text.
 func TestTemplates(t *testing.T) {
@@ -331,7 +357,7 @@ func TestTemplates(t *testing.T) {
 	}
 	d.cfg.Prompts = fstest.MapFS{conflictFile: {Data: []byte("<!-- mine -->\nMine.\n")}}
 	d.cfg.Default = fstest.MapFS{conflictFile: {Data: []byte("Yours.")}, paraphraseFile: {Data: []byte("Too.")}}
-	if a, b := d.template(conflictFile), d.template(paraphraseFile); a != "Mine.\n" || b != "Too." {
+	if a, b := template(d.cfg.Prompts, d.cfg.Default, nil, conflictFile), template(d.cfg.Prompts, d.cfg.Default, nil, paraphraseFile); a != "Mine.\n" || b != "Too." {
 		t.Errorf("%q, %q", a, b)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -160,25 +158,6 @@ func TestSameWordsAreFoundWhereTheyWere(t *testing.T) {
 	w := newWorld(t, all, nil)
 	if r := w.dream(Options{}); len(r.Merged) != 64 || len(r.Notes) != 0 {
 		t.Errorf("%d merged, %q", len(r.Merged), r.Notes)
-	}
-}
-
-// TestUnfinishedCopies: what a program left that was killed while it kept a copy goes with
-// the next dream.
-func TestUnfinishedCopies(t *testing.T) {
-	w := newWorld(t, home(""), nil)
-	dir := filepath.Join(w.dir, Folder)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"dream_1.db.part", "dream_1.db.part-journal"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.dream(Options{})
-	if left, err := filepath.Glob(filepath.Join(dir, "*part*")); err != nil || len(left) > 0 {
-		t.Errorf("%q, %v", left, err)
 	}
 }
 

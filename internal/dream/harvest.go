@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"runtime/debug"
@@ -23,9 +24,9 @@ type HarvestConfig struct {
 	DB    *sql.DB       // with the tables of the migrations; the caller closes it
 	Store *memory.Store // of the same database
 	// Ask puts one prompt to a model of a role. An answer that was cut off is an error.
-	Ask func(ctx context.Context, role, prompt string) (answer string, err error)
-	// Template returns the prompt as it is now, with {transcript} where the messages go.
-	Template func() (string, error)
+	Ask     func(ctx context.Context, role, prompt string) (answer string, err error)
+	Prompts fs.FS // what prompts/MEMORY_HARVEST_PROMPT.txt is read from, anew each time
+	Default fs.FS // what stands in for a template that cannot be read
 	// Window is how large a request of that role may be and how much of it is kept for the answer, in tokens.
 	Window func(role string) (window, answer int)
 	// Level is how far what a sender writes is trusted; below trust.User it is not read.
@@ -80,11 +81,13 @@ type Harvester struct {
 	one  chan struct{} // holds a token while a request is made
 	wake chan struct{} // holds a token when there is something new in due
 
-	mu     sync.Mutex
-	due    map[string]bool      // rooms to be read without waiting for a pause
-	rests  map[string]harvested // of rooms whose last request came to nothing
-	asked  []time.Time          // when Run made a request, of the last 24 hours
-	enough bool                 // there were as many as there may be, and the log says so
+	mu    sync.Mutex
+	due   map[string]bool      // rooms to be read without waiting for a pause
+	rests map[string]harvested // of rooms whose last request came to nothing
+
+	// Only Run uses these.
+	made   []time.Time // when it made a request, of the last 24 hours
+	enough bool        // there were as many as there may be, and the log says so
 }
 
 // harvested is how often in a row a room's requests came to nothing, and until when it rests.
@@ -95,8 +98,8 @@ type harvested struct {
 
 // OpenHarvester returns a harvester; nothing happens before Run.
 func OpenHarvester(c HarvestConfig) (*Harvester, error) {
-	if c.DB == nil || c.Store == nil || c.Ask == nil || c.Template == nil || c.Window == nil {
-		return nil, errors.New("harvest: database, store, model, template and window are all needed")
+	if c.DB == nil || c.Store == nil || c.Ask == nil || c.Window == nil {
+		return nil, errors.New("harvest: database, store, model and window are all needed")
 	}
 	c.Messages = cmp.Or(c.Messages, 20)
 	c.Calls = cmp.Or(c.Calls, 500)
@@ -135,24 +138,18 @@ func (h *Harvester) Wake(conversation string) {
 // Run reads conversations until ctx ends: those with enough new messages, those in
 // which nobody has said anything for a while, and those that Wake names.
 func (h *Harvester) Run(ctx context.Context) error {
-	if err := h.recall(ctx); err != nil && ctx.Err() == nil {
-		h.log.Warn("how much was asked today is not known, so it is counted from now on", "err", err)
-	}
-	timer := time.NewTimer(look)
-	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-h.wake:
-		case <-timer.C:
+		case <-time.After(look):
 		}
 		rooms, err := h.toRead(ctx)
 		if err != nil && ctx.Err() == nil {
 			h.log.Warn("what is to be harvested is not known; it is tried again", "err", err)
 		}
 		_, _ = h.turns(ctx, rooms, h.byDay, len(rooms)) // the log says what failed
-		timer.Reset(look)
 	}
 }
 
@@ -303,4 +300,112 @@ func blameless(err error) bool {
 		return true
 	}
 	return false
+}
+
+// Reasons for a rest: the first and the longest one after a request that came to nothing.
+const (
+	harvestRest     = time.Minute
+	harvestLongRest = time.Hour
+)
+
+// turns reads conversations to their end, by one request of each in turn, so that where much is
+// said keeps nobody waiting. One that fails rests and is left out; so many that fail in a row end
+// it, as do errEnough and ctx. The error is the first.
+func (h *Harvester) turns(ctx context.Context, rooms []string, ask asking, failures int) (sum Harvested, first error) {
+	smaller := map[string]int{} // halvings, because somebody wrote in the middle
+	failed := 0
+	for len(rooms) > 0 && ctx.Err() == nil {
+		room := rooms[0]
+		rooms = rooms[1:]
+		done, more, err := h.part(ctx, room, smaller[room], ask)
+		sum.add(done)
+		if done.Messages > 0 {
+			h.log.Info("harvested", "room", room, "messages", done.Messages,
+				"added", done.Added, "known", done.Known, "refused", done.Refused, "left", done.Left)
+		}
+		switch {
+		case errors.Is(err, errGaveWay):
+			smaller[room]++
+			rooms = append(rooms, room)
+			continue
+		case err == nil && more:
+			failed = 0
+			rooms = append(rooms, room)
+			continue
+		}
+		h.ended(ctx, room, err)
+		if err == nil {
+			continue
+		}
+		if first == nil {
+			first = fmt.Errorf("harvest %s: %w", room, err)
+		}
+		if failed++; errors.Is(err, errEnough) || failed >= failures {
+			return sum, first
+		}
+	}
+	if first == nil && len(rooms) > 0 {
+		first = ctx.Err()
+	}
+	return sum, first
+}
+
+// ended notes how reading a conversation ended: it rests if that came to nothing.
+func (h *Harvester) ended(ctx context.Context, room string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil {
+		delete(h.due, room)
+		delete(h.rests, room)
+		return
+	}
+	if ctx.Err() != nil || errors.Is(err, errEnough) {
+		return
+	}
+	r := h.rests[room]
+	wait := min(harvestRest<<min(r.failed, 10), harvestLongRest)
+	h.rests[room] = harvested{failed: r.failed + 1, until: h.cfg.Now().Add(wait)}
+	h.log.Warn("not harvested; nothing is lost, it is tried again", "room", room, "in", wait, "err", err)
+}
+
+// silent lists the conversations with messages to be read in which nobody has said anything
+// since then, those that failed last at the end, and how many messages are to be read in all.
+func (h *Harvester) silent(ctx context.Context, since time.Time) (rooms []string, messages int, err error) {
+	all, err := h.waiting(ctx)
+	for _, w := range all {
+		messages += w.messages
+		if !w.heard.After(since) {
+			rooms = append(rooms, w.room)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	slices.SortStableFunc(rooms, func(a, b string) int { return h.rests[a].failed - h.rests[b].failed })
+	return rooms, messages, err
+}
+
+// harvestDay is how long a request counts for how many there may be.
+const harvestDay = 24 * time.Hour
+
+// byDay asks, as long as not too much was asked in the last 24 hours: by this program, or, as far as
+// messages tell, by any. Those read by one request were read at one moment.
+func (h *Harvester) byDay(ctx context.Context, prompt string) (string, error) {
+	now := h.cfg.Now()
+	var read int
+	err := h.cfg.DB.QueryRowContext(ctx, `SELECT count(DISTINCT at) FROM harvest WHERE state = 'done' AND reason = '' AND at > ? AND at <= ?`,
+		now.Add(-harvestDay).UnixMilli(), now.UnixMilli()).Scan(&read)
+	if err != nil {
+		return "", fmt.Errorf("count the requests of the last day: %w", err)
+	}
+	h.made = slices.DeleteFunc(h.made, func(at time.Time) bool { return now.Sub(at) >= harvestDay || at.After(now) }) // the clock may have been wrong
+	requests, before := max(read, len(h.made)), h.enough
+	if h.enough = requests >= h.cfg.Calls; !h.enough {
+		h.made = append(h.made, now)
+		return h.ask(ctx, prompt)
+	}
+	if !before {
+		h.log.Warn("as much was asked to read conversations as there may be in 24 hours (harvest.calls); nothing is lost, the rest is read later",
+			"requests", requests)
+	}
+	return "", errEnough
 }

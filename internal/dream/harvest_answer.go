@@ -45,36 +45,54 @@ func readFindings(answer string) ([]finding, error) {
 	return found, err
 }
 
-// jsonObjects are the objects of the first array of objects, or empty array, in text. What is
-// none is left out.
-func jsonObjects(text string) (objects []map[string]any, err error) {
-	failed := errProse
-	for i, r := range text {
-		if r != '[' {
-			continue
+// jsonObjects are the objects of the last array of objects in text, in a fence or prose or not: what
+// stands before may be thinking aloud. Of an array that is cut off they are those before the cut, with
+// errPartial. What is no object is left out.
+func jsonObjects(text string) ([]map[string]any, error) {
+	objects, err := lastObjects(text)
+	if errors.Is(err, errPartial) {
+		if again, err := lastObjects(trailingComma.ReplaceAllString(text, "$1")); err == nil {
+			return again, nil
 		}
-		rest := text[i:]
-		if inner := strings.TrimLeft(rest[1:], " \t\r\n"); inner != "" && inner[0] != '{' && inner[0] != ']' {
-			continue // a bracket in prose
-		}
-		var list []json.RawMessage
-		for _, try := range []string{rest, trailingComma.ReplaceAllString(rest, "$1")} {
-			err := json.NewDecoder(strings.NewReader(try)).Decode(&list)
-			if err != nil {
-				continue
-			}
-			for _, raw := range list {
-				var o map[string]any
-				if json.Unmarshal(raw, &o) == nil && o != nil {
-					objects = append(objects, o)
-				}
-			}
-			return objects, nil
-		}
-		failed = errPartial
 	}
-	return nil, failed
+	return objects, err
 }
+
+func lastObjects(text string) (objects []map[string]any, err error) {
+	err = errProse
+	for at := arrayStart.FindStringIndex(text); at != nil; at = arrayStart.FindStringIndex(text) {
+		text = text[at[0]:]
+		list, length, failed := readObjects(text)
+		if len(list) > 0 || errors.Is(err, errProse) { // an empty one may be a part of another
+			objects, err = list, failed
+		}
+		text = text[length:]
+	}
+	return objects, err
+}
+
+// readObjects reads the array that text begins with, and says how long it is.
+func readObjects(text string) (list []map[string]any, length int64, err error) {
+	dec := json.NewDecoder(strings.NewReader(text))
+	_, err = dec.Token()
+	for err == nil && dec.More() {
+		var o any
+		err = dec.Decode(&o)
+		if object, ok := o.(map[string]any); ok && err == nil {
+			list = append(list, object)
+		}
+	}
+	if err == nil {
+		_, err = dec.Token()
+	}
+	if err != nil {
+		return list, 1, errPartial
+	}
+	return list, dec.InputOffset(), nil
+}
+
+// arrayStart begins an array of objects, or an empty one, but no bracket in prose.
+var arrayStart = regexp.MustCompile(`\[\s*[{\]]`)
 
 // trailingComma is a comma that some models put before the end of a list or object. In a quote it would
 // be changed too, and then the quote is not found and its fact refused: nothing wrong is stored.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"reverie/internal/text"
 
@@ -32,28 +33,21 @@ func isWordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
 }
 
-// harvestWords are the words of text. A number keeps what is between its digits; an
-// apostrophe ends a word, but for that of a negation.
+// wordRE is a word: one that ends in n't, one with a number, which keeps what is between its digits, or
+// any other.
+var wordRE = regexp.MustCompile(`(?i)[\pL\pN\pM]*n't|[\pL\pN\pM]*\p{Nd}(?:[.,:/-]\p{Nd}[\pL\pN\pM]*)*[\pL\pN\pM]*|[\pL\pN\pM]+`)
+
+// harvestWords are the words of text. An apostrophe ends a word, but for that of a negation.
 func harvestWords(text string) []harvestWord {
 	text = strings.ReplaceAll(norm.NFKC.String(text), "’", "'")
 	var out []harvestWord
-	first := true
-	runes := []rune(text)
-	for i := 0; i < len(runes); {
-		r := runes[i]
-		if !isWordRune(r) {
-			first = first || strings.ContainsRune(".!?:\n。！？", r)
-			i++
-			continue
-		}
-		j := i + 1
-		for j < len(runes) && (isWordRune(runes[j]) || j+1 < len(runes) && unicode.IsDigit(runes[j-1]) && unicode.IsDigit(runes[j+1]) && strings.ContainsRune(".,:-/", runes[j]) ||
-			runes[j] == '\'' && j+1 < len(runes) && (runes[j+1] == 't' || runes[j+1] == 'T') && unicode.ToLower(runes[j-1]) == 'n') {
-			j++
-		}
-		w := harvestFold.String(string(runes[i:j]))
-		out = append(out, harvestWord{text: strings.TrimPrefix(cmp.Or(numerals[w], w), "+"), capital: unicode.IsUpper(r), first: first})
-		first, i = false, j
+	end := 0
+	for _, at := range wordRE.FindAllStringIndex(text, -1) {
+		w := harvestFold.String(text[at[0]:at[1]])
+		initial, _ := utf8.DecodeRuneInString(text[at[0]:])
+		out = append(out, harvestWord{text: cmp.Or(numerals[w], w), capital: unicode.IsUpper(initial),
+			first: end == 0 || strings.ContainsAny(text[end:at[0]], ".!?:\n。！？")})
+		end = at[1]
 	}
 	return out
 }

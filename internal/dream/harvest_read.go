@@ -84,10 +84,7 @@ func (h *Harvester) next(ctx context.Context, room string, smaller int) (batch, 
 	if err != nil || len(all) == 0 {
 		return b, err
 	}
-	template, err := h.cfg.Template()
-	if err != nil {
-		return b, err
-	}
+	template := template(h.cfg.Prompts, h.cfg.Default, h.log, HarvestTemplate)
 	window, answer := h.cfg.Window(harvestRole)
 	space := window - answer - llm.EstimateTokens(template)
 	space = min(space-space/10, harvestTokens) // estimates err

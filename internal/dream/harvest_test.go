@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"reverie/internal/history"
@@ -33,11 +34,11 @@ type rig struct {
 	history *history.Store
 	clock   time.Time
 
-	mu       sync.Mutex
-	prompts  []string
-	answer   func(prompt string) (string, error)
-	template string
-	window   int
+	mu      sync.Mutex
+	prompts []string
+	answer  func(prompt string) (string, error)
+	files   fstest.MapFS // templates
+	window  int
 }
 
 func newRig(t *testing.T, change func(*HarvestConfig)) *rig {
@@ -57,8 +58,8 @@ func openRig(t *testing.T, dir string, change func(*HarvestConfig)) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, db: db, store: mem, history: history.NewStore(db), clock: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), window: 8192,
-		template: "Find facts {and braces}.\n{transcript}\n", answer: func(string) (string, error) { return "[]", nil }}
-	c := HarvestConfig{DB: db, Store: mem, Template: func() (string, error) { return r.template, nil }, Window: func(string) (int, int) { return r.window, 512 },
+		files: fstest.MapFS{}, answer: func(string) (string, error) { return "[]", nil }}
+	c := HarvestConfig{DB: db, Store: mem, Prompts: r.files, Window: func(string) (int, int) { return r.window, 512 },
 		Now: func() time.Time { r.clock = r.clock.Add(time.Second); return r.clock },
 		Ask: func(_ context.Context, role, prompt string) (string, error) {
 			if role != "harvest" {
@@ -70,6 +71,7 @@ func openRig(t *testing.T, dir string, change func(*HarvestConfig)) *rig {
 			r.mu.Unlock()
 			return answer(prompt)
 		}}
+	r.template("Find facts {and braces}.\n{transcript}\n")
 	if change != nil {
 		change(&c)
 	}
@@ -78,6 +80,8 @@ func openRig(t *testing.T, dir string, change func(*HarvestConfig)) *rig {
 	}
 	return r
 }
+
+func (r *rig) template(text string) { r.files[HarvestTemplate] = &fstest.MapFile{Data: []byte(text)} }
 
 // say stores a message of anna in her direct chat.
 func (r *rig) say(event, text string) int64 { return r.sayIn("!dm", anna, event, text, false) }
@@ -250,7 +254,7 @@ func TestHarvest(t *testing.T) {
 // TestTemplate: without its place the messages come at the end; a lookalike of the place in a message is text.
 func TestTemplate(t *testing.T) {
 	r := newRig(t, nil)
-	r.template = "Nur Fakten, bitte. {"
+	r.template("Nur Fakten, bitte. {")
 	r.say("$1", "I like {transcript} and } braces.")
 	r.harvest()
 	if p := r.prompts[0]; !strings.HasPrefix(p, "Nur Fakten, bitte. {\n\n[1] ") || !strings.Contains(p, "I like {transcript} and } braces.") {

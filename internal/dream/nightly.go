@@ -76,50 +76,46 @@ func (n *Nightly) Run(ctx context.Context) error {
 	if n.Log == nil {
 		n.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := n.Dreamer.Settle(ctx); err != nil && ctx.Err() == nil {
-		n.Log.Warn("what a dream had still to do to skills waits for the next one", "err", err)
-	}
+	n.warn(ctx, "what a dream had still to do to skills waits for the next one", n.Dreamer.Settle(ctx))
 	began, skipped := n.Dreamer.cfg.Now(), false
 	for {
 		due, err := n.due(ctx, began)
-		wait := look
-		switch now := n.Dreamer.cfg.Now(); {
-		case err != nil && ctx.Err() == nil:
-			n.Log.Warn("when to dream could not be found out", "err", err)
-		case err == nil && due.IsZero():
-		case err == nil && !due.After(now) && n.Answers != nil && !n.Answers(ctx):
+		now, wait := n.Dreamer.cfg.Now(), look
+		switch {
+		case err != nil:
+			n.warn(ctx, "when to dream could not be found out", err)
+		case due.IsZero():
+		case due.After(now):
+			wait = min(look, due.Sub(now))
+		case n.Answers != nil && !n.Answers(ctx):
 			if !skipped && ctx.Err() == nil {
 				n.Log.Warn("it is time to dream, and no model answers: the dream waits for one")
 			}
 			skipped = true
-		case err == nil && !due.After(now):
+		default:
 			skipped = false
-			if err := n.once(ctx, quiet, Options{}); err != nil && ctx.Err() == nil && !errors.Is(err, errYielded) {
-				n.Log.Warn("a dream failed; memory is as it was", "err", err)
-			}
-		case err == nil:
-			wait = min(look, due.Sub(now))
+			n.warn(ctx, dreamFailed, n.once(ctx, quiet, Options{}))
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
-		case <-timer.C:
+		case <-time.After(wait):
 		case o := <-n.wake:
-			n.asked(ctx, o)
+			for again := true; again && ctx.Err() == nil; { // it gave way to somebody who wrote
+				err := n.once(ctx, moments, o)
+				n.warn(ctx, dreamFailed, err)
+				again = errors.Is(err, errYielded)
+			}
 		}
-		timer.Stop()
 	}
 }
 
-// asked dreams what was asked for, and again when it gave way to somebody who wrote.
-func (n *Nightly) asked(ctx context.Context, o Options) {
-	for yielded := true; yielded && ctx.Err() == nil; {
-		err := n.once(ctx, moments, o)
-		if yielded = errors.Is(err, errYielded); err != nil && ctx.Err() == nil && !yielded {
-			n.Log.Warn("a dream failed; memory is as it was", "err", err)
-		}
+const dreamFailed = "a dream failed; memory is as it was"
+
+// warn logs err, unless it says no more than that somebody writes or the program ends.
+func (n *Nightly) warn(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errYielded) {
+		n.Log.Warn(what, "err", err)
 	}
 }
 

@@ -3,7 +3,6 @@ package dream
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -28,12 +27,20 @@ func (n *night) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pairs := n.find(scopes)
+	var all []*topics
+	var pairs []*pair
+	for _, scope := range scopes {
+		if n.has(Dedup) {
+			n.same(scope)
+		}
+		t := n.topics(scope)
+		all, pairs = append(all, t), append(pairs, t.candidates()...)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	pairs = n.near(ctx, scopes, pairs)
-	pairs, found := n.corrections(scopes, pairs)
+	pairs, found := n.corrections(all, pairs)
 	for _, c := range found {
 		for _, p := range c {
 			if p.loose {
@@ -68,18 +75,6 @@ func (n *night) plan(ctx context.Context) error {
 	return nil
 }
 
-// find plans what needs no model, and lists the pairs that one is to be asked about.
-func (n *night) find(scopes [][]*signature) (pairs []*pair) {
-	for _, all := range scopes {
-		if n.has(Dedup) {
-			n.exact(all)
-			n.subsumed(all)
-		}
-		pairs = append(pairs, n.candidates(all)...)
-	}
-	return pairs
-}
-
 // load reads what counts.
 func (n *night) load(ctx context.Context) ([][]*signature, error) {
 	if err := n.remember(ctx); err != nil {
@@ -100,7 +95,6 @@ func (n *night) arrange(all []memory.Entry) [][]*signature {
 	n.names = newNamer()
 	n.byID, n.gone = map[string]*signature{}, map[string]bool{}
 	n.alike = map[[2]string]bool{}
-	n.contexts = contexts{}
 	at := map[memory.Scope]int{}
 	var scopes [][]*signature
 	young := 0
@@ -110,7 +104,6 @@ func (n *night) arrange(all []memory.Entry) [][]*signature {
 		}
 		n.active++
 		s := n.names.sign(e)
-		n.contexts.take(&s)
 		if !n.o.Now && n.now.Sub(e.CreatedAt) < settled && n.now.Sub(e.ObservedAt) < settled {
 			young++
 			continue
@@ -182,41 +175,21 @@ func (n *night) mayMerge(a, b *signature) bool {
 	return !n.gone[a.ID] && !n.gone[b.ID] && !n.refused[pairOf(a.ID, b.ID)] && rank(a.Entry) <= rank(b.Entry) && a.Integrity <= b.Integrity && together(a, b) && covers(b, a)
 }
 
-// exact merges what says the same in the same words.
-func (n *night) exact(all []*signature) {
-	byCore := map[string][]*signature{}
-	var order []string
-	for _, s := range all {
-		if byCore[s.core] == nil {
-			order = append(order, s.core)
-		}
-		byCore[s.core] = append(byCore[s.core], s)
-	}
-	for _, core := range order {
-		same := byCore[core]
-		slices.SortFunc(same, better)
-		for i, a := range same {
-			for _, b := range same[:i] {
-				if n.mayMerge(a, b) {
-					n.merge(a, b, "the same words")
-					break
-				}
-			}
-		}
-	}
-}
-
-// subsumed merges what another one says too, beside more: sorted by their words, that
-// one comes later, among those that begin the same.
-func (n *night) subsumed(all []*signature) {
+// same merges what says the same in the same words, and what another one says too, beside more:
+// sorted by their words, that one comes later, among those that begin the same.
+func (n *night) same(all []*signature) {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b *signature) int { return cmp.Or(strings.Compare(a.core, b.core), better(a, b)) })
-	for i, a := range sorted {
-		for _, b := range sorted[i+1:] {
+	for i, a := range slices.Backward(sorted) {
+		first, _ := slices.BinarySearchFunc(sorted, a.core, func(s *signature, core string) int { return strings.Compare(s.core, core) })
+		for j, b := range sorted[first:] {
 			if !strings.HasPrefix(b.core, a.core) || n.gone[a.ID] {
 				break
 			}
-			if n.mayMerge(a, b) {
+			switch {
+			case first+j < i && n.mayMerge(a, b):
+				n.merge(a, b, "the same words")
+			case first+j > i && b.core != a.core && n.mayMerge(a, b):
 				n.merge(a, b, "the other says it too")
 			}
 		}
@@ -239,25 +212,26 @@ type pair struct {
 // candidates finds pairs that may say the same or contradict each other, at least one
 // of each changed since the last dream. It compares an entry with those that share its
 // words or its question, never all with all.
-func (n *night) candidates(all []*signature) []*pair {
-	index := n.index(all)
+func (t *topics) candidates() []*pair {
+	n := t.night
 	var pairs []*pair
-	for i, a := range all {
+	for i, a := range t.all {
 		if n.gone[a.ID] || a.UpdatedAt.Before(n.since) {
 			continue
 		}
-		shared := map[int]int{} // by place in all: how many keys of a it has
-		for _, k := range a.keys() {
-			if list := index[k]; len(list) <= longList {
+		shared := map[int32]int{} // by place in all: how many keys of a it has
+		for _, k := range t.keys[i] {
+			if list := t.lists[k]; len(list) <= longList {
 				for _, j := range list {
 					shared[j]++
 				}
 			}
 		}
 		for j, keys := range shared {
-			b := all[j]
-			if j == i || j < i && !b.UpdatedAt.Before(n.since) || keys < 2 && len(a.stems) > 2 && len(a.classes) == 0 {
-				continue // it is the same, the pair is found from the other side, or they share a word alone
+			b := t.all[j]
+			if n.gone[b.ID] || j == int32(i) || j < int32(i) && !b.UpdatedAt.Before(n.since) ||
+				keys < 2 && len(a.stems) > 2 && len(a.classes) == 0 {
+				continue // it is gone, the same, the pair is found from the other side, or they share a word alone
 			}
 			if p := n.compare(a, b); p != nil {
 				pairs = append(pairs, p)
@@ -277,45 +251,17 @@ func flag(b bool) int {
 	return 0
 }
 
-// keys are what s is found by: its stems, and each of its questions about whomever it names.
-func (s *signature) keys() []int32 {
-	keys := slices.Clone(s.stems)
-	for _, f := range s.classes {
-		keys = append(keys, s.names.number("question "+f.class.name))
-		for _, t := range s.tokens {
-			if t.name {
-				keys = append(keys, s.names.number(fmt.Sprint("question ", f.class.name, " ", t.stem)))
-			}
-		}
-	}
-	return unique(keys)
-}
-
-// index lists the places of entries in all by their keys.
-func (n *night) index(all []*signature) map[int32][]int {
-	index := map[int32][]int{}
-	for i, s := range all {
-		if n.gone[s.ID] {
-			continue
-		}
-		for _, k := range s.keys() {
-			index[k] = append(index[k], i)
-		}
-	}
-	return index
-}
-
 // compare makes a pair of what a model should look at, or nil.
 func (n *night) compare(a, b *signature) *pair {
 	if n.refused[pairOf(a.ID, b.ID)] {
 		return nil
 	}
 	a, b = byAge(a, b)
-	if k, ok := conflicting(a, b); ok && n.contexts.about(k) {
+	if class := conflicting(a, b); class != "" {
 		if !n.has(Contradiction) {
 			return nil
 		}
-		return &pair{a: a, b: b, conflict: true, class: k.class}
+		return &pair{a: a, b: b, conflict: true, class: class}
 	}
 	if n.has(Dedup) && paraphrase(a, b) && !sameGroup(a, b) {
 		return &pair{a: a, b: b}

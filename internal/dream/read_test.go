@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -36,7 +37,7 @@ func newTalk(t *testing.T, facts []fact, change func(*HarvestConfig)) *talk {
 // listen gives the dreamer a harvester.
 func (k *talk) listen(change func(*HarvestConfig)) {
 	k.t.Helper()
-	c := HarvestConfig{DB: k.d.cfg.DB, Store: k.store, Template: func() (string, error) { return "Find facts.\n{transcript}\n", nil }, Window: func(string) (int, int) { return 8192, 512 },
+	c := HarvestConfig{DB: k.d.cfg.DB, Store: k.store, Default: fstest.MapFS{HarvestTemplate: {Data: []byte("Find facts.\n{transcript}\n")}}, Window: func(string) (int, int) { return 8192, 512 },
 		Level: func(string) trust.Integrity { return trust.Owner }, // it is the owner who speaks
 		Now:   func() time.Time { return k.now }, Ask: func(ctx context.Context, _, prompt string) (string, error) {
 			k.prompts = append(k.prompts, prompt)
@@ -325,9 +326,6 @@ func TestEnoughByDay(t *testing.T) {
 	}
 	again := k.h
 	k.listen(func(c *HarvestConfig) { *c = again.cfg })
-	if err := k.h.recall(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	if n := day(); n != 0 {
 		t.Errorf("%d more requests of a program that began anew", n)
 	}

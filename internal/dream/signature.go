@@ -190,54 +190,17 @@ func pieces(text string) []string {
 	return append(out, string(runes[start:]))
 }
 
-// core is plain without what never makes a difference: articles, what a note begins
-// with, and short forms.
+// core is plain without what never makes a difference: what a note begins with, short forms, and
+// articles that do not say by themselves who does it to whom. At the beginning, "a" and "an" may (a Luca
+// piace Elena, an Jens schreibt Karl).
 func core(plain string) string {
-	return strings.Join(slices.DeleteFunc(unprefixed(plain), func(w string) bool { return articles[w] }), " ")
-}
-
-// unprefixed are the words of plain without what a note begins with, short forms in full.
-func unprefixed(plain string) []string {
-	return strings.Fields(notePrefix.ReplaceAllString(shortForms.Replace(plain), ""))
-}
-
-// sameArticles reports whether a and b, of one core, have the same articles, or one of them
-// leaves out some. Another one, or one in another place, may say who does what to whom:
-// den Hund beißt der Mann, an Jens schreibt Karl, a Luca piace Elena.
-func sameArticles(a, b string) bool {
-	x, y := placed(a), placed(b)
-	if len(x) > len(y) {
-		x, y = y, x
-	}
-	same := 0
-	for _, p := range y {
-		switch {
-		case same < len(x) && x[same] == p:
-			same++
-		case caseless[p.word] && (p.before > 0 || len(p.word) > 2): // not to whom, which begins a text
-		default:
-			return false
+	var kept []string
+	for i, w := range strings.Fields(notePrefix.ReplaceAllString(shortForms.Replace(plain), "")) {
+		if !caseless[w] || i == 0 && len(w) <= 2 {
+			kept = append(kept, w)
 		}
 	}
-	return same == len(x)
-}
-
-// placed lists the articles of plain, each with how many other words stand before it.
-func placed(plain string) (out []place) {
-	n := 0
-	for _, w := range unprefixed(plain) {
-		if articles[w] {
-			out = append(out, place{w, n})
-		} else {
-			n++
-		}
-	}
-	return out
-}
-
-type place struct {
-	word   string
-	before int
+	return strings.Join(kept, " ")
 }
 
 func has(list []int32, x int32) bool {
@@ -315,7 +278,7 @@ func covers(b, a *signature) bool {
 		return len(memory.Lost(a.Text, b.Text)) == 0
 	}
 	if a.core == b.core {
-		return a.protected == b.protected && sameArticles(a.plain, b.plain)
+		return a.protected == b.protected
 	}
 	if a.hedged || b.hedged || b.compound || len(b.stems) > len(a.stems)+maxExtra || a.Since().After(b.Since()) {
 		return false

@@ -8,13 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/store"
-	"reverie/internal/task"
-	"reverie/internal/trust"
 )
 
 // retire is what is done to a skill that nobody used for long: it is put into the archive.
@@ -107,9 +104,8 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 		return nil, false, nil
 	}
 	used = map[string]bool{}
-	look := func(room, sender, text, calls string) {
-		visible := callable(all, room, sender)
-		for _, s := range skill.Match(visible, text, len(visible)) {
+	look := func(text, calls string) {
+		for _, s := range skill.Match(all, text, len(all)) {
 			used[s.ID()] = true
 		}
 		for _, s := range all {
@@ -120,48 +116,32 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 	}
 	days := map[int64]bool{}
 	err = store.Each(ctx, n.d.cfg.DB, func(row store.Row) error {
-		var talk, sender, text, calls string
+		var sender, text, calls string
 		var at int64
-		if err := row.Scan(&talk, &sender, &text, &calls, &at); err != nil {
+		if err := row.Scan(&sender, &text, &calls, &at); err != nil {
 			return err
 		}
 		if sender != "" {
 			days[at/(24*time.Hour).Milliseconds()] = true
 		}
-		look(history.Talk(talk).Room(), sender, text, calls)
+		look(text, calls)
 		return nil
-	}, `SELECT room, sender, text, calls, at FROM message WHERE at >= ? AND (role = 'user' OR calls <> '')`, since.UnixMilli())
+	}, `SELECT sender, text, calls, at FROM message WHERE at >= ? AND (role = 'user' OR calls <> '')`, since.UnixMilli())
 	if err != nil || n.d.cfg.Tasks == nil {
 		return used, err == nil && len(days) >= daysInUse, err
 	}
-	rooms, err := n.d.cfg.Tasks.Rooms(ctx)
+	open, err := n.d.cfg.Tasks.InRoom(ctx, "", "")
 	if err != nil {
 		return nil, false, err
 	}
-	for _, room := range rooms {
-		open, err := n.d.cfg.Tasks.InRoom(ctx, room, "")
-		if err != nil {
-			return nil, false, err
-		}
-		for _, t := range open {
-			if text := t.Content + "\n" + t.Prompt; t.Status == task.Active || t.Status == task.Paused {
-				look(room, t.User, text, "")
-				for _, s := range callable(all, room, t.User) {
-					used[s.ID()] = used[s.ID()] || skill.Said(text, []string{s.Name}) != ""
-				}
-			}
+	for _, t := range open {
+		text := t.Content + "\n" + t.Prompt
+		look(text, "")
+		for _, s := range all {
+			used[s.ID()] = used[s.ID()] || skill.Said(text, []string{s.Name}) != ""
 		}
 	}
 	return used, len(days) >= daysInUse, nil
-}
-
-// callable are the skills that words of sender in room can call for, if the room is a direct
-// chat or not.
-func callable(all []skill.Skill, room, sender string) []skill.Skill {
-	group, direct := trust.Place{Room: room}, trust.Place{Room: room, Person: sender, Private: true}
-	return slices.DeleteFunc(slices.Clone(all), func(s skill.Skill) bool {
-		return !group.MayRead(s.Label.Readers) && !direct.MayRead(s.Label.Readers)
-	})
 }
 
 // twins proposes skills of the same readers that seem to be about the same; nothing is done

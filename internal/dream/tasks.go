@@ -111,48 +111,36 @@ func (n *night) tasks(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// taskRooms reads the tasks that are active, by room and readers, those asked about longest ago first.
+// taskRooms reads the settled tasks that are active, by room and readers, those asked about longest ago first.
 func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
-	ids, err := n.d.cfg.Tasks.Rooms(ctx)
+	all, err := n.d.cfg.Tasks.InRoom(ctx, "", task.Active)
 	if err != nil {
 		return nil, err
 	}
 	names := newNamer()
 	var rooms []*taskRoom
-	for _, id := range ids {
-		all, err := n.d.cfg.Tasks.InRoom(ctx, id, task.Active)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range n.byReaders(id, all, &names) {
-			if err := n.readRoom(ctx, r); err != nil {
-				return nil, err
-			}
-			err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(at), 0) FROM dream_room WHERE room = ? AND readers = ?`, id, r.scope).Scan(&r.asked)
-			if err != nil {
-				return nil, err
-			}
-			rooms = append(rooms, r)
-		}
-	}
-	slices.SortStableFunc(rooms, func(a, b *taskRoom) int { return cmp.Compare(a.asked, b.asked) })
-	return rooms, nil
-}
-
-// byReaders parts the settled ones of the tasks of the room id by who may read them.
-func (n *night) byReaders(id string, all []task.Task, names *namer) (rooms []*taskRoom) {
 	for _, t := range all {
 		if !n.o.Now && n.now.Sub(t.Updated) < settled {
 			continue
 		}
-		i := slices.IndexFunc(rooms, func(r *taskRoom) bool { return r.scope == t.Label.Readers })
+		i := slices.IndexFunc(rooms, func(r *taskRoom) bool { return r.id == t.Room && r.scope == t.Label.Readers })
 		if i < 0 {
 			i = len(rooms)
-			rooms = append(rooms, &taskRoom{id: id, scope: t.Label.Readers})
+			rooms = append(rooms, &taskRoom{id: t.Room, scope: t.Label.Readers})
 		}
 		rooms[i].tasks = append(rooms[i].tasks, &openTask{Task: t, said: names.sign(memory.Entry{Text: asTask(t.Content)})})
 	}
-	return rooms
+	for _, r := range rooms {
+		if err := n.readRoom(ctx, r); err != nil {
+			return nil, err
+		}
+		err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(at), 0) FROM dream_room WHERE room = ? AND readers = ?`, r.id, r.scope).Scan(&r.asked)
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(rooms, func(a, b *taskRoom) int { return cmp.Compare(a.asked, b.asked) })
+	return rooms, nil
 }
 
 // readRoom finds out what was said in the room of r, to those who read its tasks, since the
@@ -226,8 +214,9 @@ func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked 
 	if known > 0 {
 		return false, nil
 	}
-	template := strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(n.d.template(taskFile))
-	prompt := putInto(template, "{content}", content)
+	form := template(n.d.cfg.Prompts, n.d.cfg.Default, n.d.cfg.Log, taskFile)
+	form = strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(form)
+	prompt := putInto(form, "{content}", content)
 	if why := n.spent(ctx, prompt); why != "" {
 		n.note("%s; the tasks wait for the next dream", why)
 		n.silent = true

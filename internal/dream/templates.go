@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -84,8 +85,8 @@ func lineOf(text, part string) int {
 
 // template is the text of file as it is now: the owner's, or the one that came with the
 // program if there is none or its placeholders are wrong.
-func (d *Dreamer) template(file string) string {
-	for i, from := range []fs.FS{d.cfg.Prompts, d.cfg.Default} {
+func template(owners, shipped fs.FS, log *slog.Logger, file string) string {
+	for i, from := range []fs.FS{owners, shipped} {
 		if from == nil {
 			continue
 		}
@@ -97,7 +98,7 @@ func (d *Dreamer) template(file string) string {
 			return comment.ReplaceAllString(strings.ReplaceAll(string(b), "\r\n", "\n"), "")
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			d.cfg.Log.Warn("a template cannot be used; the one that came with the program is used meanwhile", "file", file, "why", err)
+			log.Warn("a template cannot be used; the one that came with the program is used meanwhile", "file", file, "why", err)
 		}
 	}
 	return ""

@@ -52,8 +52,8 @@ func TestWrongPlaceholders(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.text, err, c.want)
 		}
 		var log bytes.Buffer
-		d := &Dreamer{cfg: Config{Prompts: fstest.MapFS{c.file: {Data: []byte(c.text)}}, Default: fstest.MapFS{c.file: {Data: []byte("Yours.")}}, Log: slog.New(slog.NewTextHandler(&log, nil))}}
-		if got := d.template(c.file); (got == "Yours.") != (c.want != "") || strings.Contains(log.String(), "cannot be used") != (c.want != "") {
+		mine, shipped := fstest.MapFS{c.file: {Data: []byte(c.text)}}, fstest.MapFS{c.file: {Data: []byte("Yours.")}}
+		if got := template(mine, shipped, slog.New(slog.NewTextHandler(&log, nil)), c.file); (got == "Yours.") != (c.want != "") || strings.Contains(log.String(), "cannot be used") != (c.want != "") {
 			t.Errorf("%q: %q %s", c.text, got, log.String())
 		}
 	}

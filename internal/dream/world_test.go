@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -221,26 +220,6 @@ func always(v string) func(*world, string) (string, error) {
 	}
 }
 
-var judges = map[string]func(*world, string) (string, error){
-	"perfect": perfect,
-	"fenced": func(w *world, p string) (string, error) {
-		s, err := perfect(w, p)
-		return "Let me see [1]: here it is.\n```json\n" + s + "\n```\nAnything else?", err
-	},
-	"cut": func(w *world, p string) (string, error) {
-		s, err := perfect(w, p)
-		return s[:len(s)*2/3], err
-	},
-	"garbage":   func(*world, string) (string, error) { return "I'd say they are [all] fine, {pair}!", nil },
-	"inventing": always("delete both, and remember that Anna lives on the moon"),
-	"hostile":   always("keep_second"),
-	"hostile1":  always("keep_first"),
-	"hostile2":  always("duplicate"),
-	"hostile3":  always("update"),
-	"down":      func(*world, string) (string, error) { return "", errors.New("connection refused") },
-	"empty":     func(*world, string) (string, error) { return "", nil },
-}
-
 func (w *world) dream(o Options) Report {
 	w.t.Helper()
 	r, err := w.d.Dream(w.t.Context(), o)
@@ -307,6 +286,15 @@ func dump(t *testing.T, db *sql.DB, query string) string {
 		t.Fatal(err)
 	}
 	return out.String()
+}
+
+func (w *world) byID(id string) memory.Entry {
+	w.t.Helper()
+	e, err := w.store.Get(w.t.Context(), everything, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
 }
 
 // active are the texts that count.

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -26,11 +25,7 @@ func (h *leakHistory) openNightly() {
 	harvester, err := dream.OpenHarvester(dream.HarvestConfig{
 		DB: c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.level(Inbound{Sender: sender}) },
 		Ask:    func(_ context.Context, _, prompt string) (string, error) { return h.harvests(prompt), nil },
-		Window: func(string) (int, int) { return 8_192, 512 },
-		Template: func() (string, error) {
-			b, err := os.ReadFile(filepath.Join(h.w.dir, "MEMORY_HARVEST_PROMPT.txt"))
-			return string(b), err
-		},
+		Window: func(string) (int, int) { return 8_192, 512 }, Prompts: os.DirFS(h.w.dir),
 	})
 	if err != nil {
 		h.t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/store"
-	"reverie/internal/trust"
 )
 
 // How many active tasks the model works on at most, and how often in 24 hours.
@@ -53,78 +52,32 @@ func (s *Store) checkBounds(ctx context.Context, db store.DBTX, room, user, exce
 	return nil
 }
 
-// checkPatch refuses a patch that makes the model work on one active task too many.
-func (s *Store) checkPatch(ctx context.Context, at trust.Place, id string, p Patch) error {
-	if p.Prompt == nil && p.Schedule == nil {
-		return nil
-	}
-	t, err := get(ctx, s.db, at, bareID(id))
-	if err != nil || t.Status != Active || t.Schedule != nil && t.Prompt != "" {
-		return nil // refused elsewhere, not active, or counted already
-	}
-	if p.Prompt != nil {
-		t.Prompt = *p.Prompt
-	}
-	if p.Schedule != nil {
-		t.Schedule = p.Schedule
-	}
-	if t.Schedule == nil || t.Prompt == "" {
-		return nil
-	}
-	return s.checkBounds(ctx, s.db, t.Room, t.User, t.ID)
-}
-
 // putOff begins the result of a run that waits because of RunsPerDay.
 const putOff = "put off: as many runs of tasks used the model in 24 hours as may: "
 
-// dailyRuns counts the runs of the last 24 hours that the model works on.
-type dailyRuns struct {
-	known bool
-	at    []time.Time          // when each was handed over, in order
-	told  map[string]time.Time // when a room was told that its runs are put off
-}
-
-// load reads from the database what ran before this program started.
-func (d *dailyRuns) load(ctx context.Context, s *Scheduler, now time.Time) error {
-	if d.known {
-		return nil
-	}
-	d.told = map[string]time.Time{}
-	ended, err := store.Column[int64](ctx, s.store.db, `SELECT r.ended FROM job_run r JOIN task t ON t.id = r.task
-		WHERE r.state IN ('done', 'failed') AND t.prompt <> '' AND r.ended > ? ORDER BY r.ended`, now.Add(-day).UnixMilli())
-	if err != nil {
-		return fmt.Errorf("count runs of the last day: %w", err)
-	}
-	for _, ms := range ended {
-		d.at = append(d.at, time.UnixMilli(ms))
-	}
-	d.known = true
-	return nil
-}
-
-// next returns when another run may begin; now or earlier if one may.
-func (d *dailyRuns) next(now time.Time, most int) time.Time {
-	d.at = slices.DeleteFunc(d.at, func(at time.Time) bool { return now.Sub(at) >= day || at.After(now) }) // the clock may have been wrong
-	if len(d.at) < most {
-		return now
-	}
-	return d.at[len(d.at)-most].Add(day)
-}
-
-// putOff reports whether r has to wait because the model worked on enough tasks, and has
+// putOff reports whether r has to wait because the model worked on enough tasks in 24 hours, and has
 // it wait. Its room is told once a day.
 func (s *Scheduler) putOff(ctx context.Context, r Run, now time.Time) (bool, error) {
 	if r.Notice || r.Task.Mode() == Reminder {
 		return false, nil
 	}
-	if err := s.ran.load(ctx, s, now); err != nil {
-		return false, err
+	if s.ran == nil { // what ran before this program started
+		ended, err := store.Column[int64](ctx, s.store.db, `SELECT r.ended FROM job_run r JOIN task t ON t.id = r.task
+			WHERE r.state IN ('done', 'failed') AND t.prompt <> '' AND r.ended > ? ORDER BY r.ended`, now.Add(-day).UnixMilli())
+		if err != nil {
+			return false, fmt.Errorf("count runs of the last day: %w", err)
+		}
+		s.ran = make([]time.Time, len(ended))
+		for i, ms := range ended {
+			s.ran[i] = time.UnixMilli(ms)
+		}
 	}
-	next := s.ran.next(now, s.RunsPerDay)
-	if !next.After(now) {
+	s.ran = slices.DeleteFunc(s.ran, func(at time.Time) bool { return now.Sub(at) >= day || at.After(now) }) // the clock may have been wrong
+	if len(s.ran) < s.RunsPerDay {
 		return false, nil
 	}
-	tell := now.Sub(s.ran.told[r.Task.Room]) >= day
+	next := s.ran[len(s.ran)-s.RunsPerDay].Add(day)
+	tell := now.Sub(s.told[r.Task.Room]) >= day
 	_, err := s.store.db.ExecContext(ctx, `UPDATE job_run SET retry_at = ?, result = ?, notice = iif(?, 1, notice)
 		WHERE task = ? AND due = ? AND state = 'claimed'`,
 		next.UnixMilli(), putOff+strconv.Itoa(s.RunsPerDay), tell, r.Task.ID, r.Due.UnixMilli())
@@ -132,7 +85,7 @@ func (s *Scheduler) putOff(ctx context.Context, r Run, now time.Time) (bool, err
 		return false, fmt.Errorf("put off run %s: %w", r.ID, err)
 	}
 	if tell {
-		s.ran.told[r.Task.Room] = now
+		s.told[r.Task.Room] = now
 		s.log.Warn("as many runs of tasks used the model as may in 24 hours (tasks.runs_per_day); nothing is lost, the others run later",
 			"runs", s.RunsPerDay, "again", next)
 	}

@@ -107,11 +107,7 @@ func (e *edit) next(text string) error {
 	if text == e.goal.Next {
 		return nil
 	}
-	if err := e.update(GoalPatch{Next: text}); err != nil {
-		return err
-	}
-	e.goal.Next = text
-	return nil
+	return e.update(GoalPatch{Next: text})
 }
 
 // applyGoal takes up the goal that a marker names: the active one, a paused one, or
@@ -127,46 +123,31 @@ func (e *edit) applyGoal(m Marker) error {
 	case err != nil:
 		return err
 	case m.Ended != "":
-		return e.endOther(known, m)
+		switch {
+		case known == nil:
+			return breaks("[GOAL] %s: there is no such goal", m.Text)
+		case known.Status == m.Ended || known.Status == Completed:
+			return nil
+		}
+		return e.endOther(known, m.Ended)
 	case known != nil && known.Status == Paused:
-		err = e.resume(*known)
+		return e.resume(*known)
 	case known != nil && !active:
 		return nil
-	default:
-		err = e.create(text, m.Priority)
 	}
-	if err != nil {
-		return err
-	}
-	return e.reload()
+	return e.create(text, m.Priority)
 }
 
 func (e *edit) applyToActive(m Marker) error {
-	if m.Priority != "" && m.Priority != e.goal.Priority {
+	if m.Priority != "" {
 		if err := e.update(GoalPatch{Priority: m.Priority}); err != nil {
 			return err
 		}
-		e.goal.Priority = m.Priority
 	}
 	if m.Ended != "" {
 		return e.status(m.Ended, "")
 	}
 	return nil
-}
-
-// endOther ends a goal that is not the active one.
-func (e *edit) endOther(known *Goal, m Marker) error {
-	switch {
-	case known == nil:
-		return breaks("[GOAL] %s: there is no such goal", m.Text)
-	case known.Status == m.Ended || known.Status == Completed:
-		return nil
-	}
-	before := e.goal
-	e.goal = known
-	err := e.status(m.Ended, "")
-	e.goal = before
-	return err
 }
 
 // named finds the paused goal of this description, or the one that was completed

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -33,14 +34,8 @@ func (e *edit) checkpoint(which string, status Step, implied bool) error {
 	if implied || c.Status == status {
 		return nil
 	}
-	if err := e.exec(`UPDATE goal_checkpoint SET status = ?, changed = ? WHERE goal = ? AND n = ?`, status, e.now.UnixMilli(), e.goal.ID, c.N); err != nil {
-		return err
-	}
-	c.Status = status
+	c.Status, c.Changed = status, e.now
 	if status == Done && sameness(e.goal.Next) == sameness(c.Description) { // what was next is done
-		if err := e.exec(`UPDATE goal SET next = '' WHERE id = ?`, e.goal.ID); err != nil {
-			return err
-		}
 		e.goal.Next = ""
 	}
 	return e.changed("checkpoint", fmt.Sprintf("%d. %s: %s", c.N, c.Description, status))
@@ -50,10 +45,6 @@ func (e *edit) addCheckpoint(text string, status Step) error {
 	n := len(e.goal.Checkpoints) + 1
 	if n > maxCheckpoints {
 		return breaks("a goal has at most %d checkpoints: mark those that are done, and make the rest a goal of its own", maxCheckpoints)
-	}
-	if err := e.exec(`INSERT INTO goal_checkpoint (goal, n, description, status, changed) VALUES (?, ?, ?, ?, ?)`,
-		e.goal.ID, n, text, status, e.now.UnixMilli()); err != nil {
-		return err
 	}
 	e.goal.Checkpoints = append(e.goal.Checkpoints, Checkpoint{N: n, Description: text, Status: status, Changed: e.now})
 	return e.changed("checkpoint", fmt.Sprintf("%d. %s: %s", n, text, status))
@@ -70,10 +61,8 @@ func (e *edit) decide(d Decision, unlock bool) error {
 		known := &e.goal.Decisions[i]
 		switch same := sameness(known.Description) == sameness(d.Description); {
 		case same && !known.Locked:
-			if d.Rationale == "" {
-				d.Rationale = known.Rationale
-			}
-			return e.setDecision(known, Decision{N: known.N, Description: known.Description, Rationale: d.Rationale, Locked: d.Locked})
+			d.N, d.Description, d.Rationale = known.N, known.Description, cmp.Or(d.Rationale, known.Rationale)
+			return e.setDecision(d)
 		case same && (unlock || d.Rationale != "" && d.Rationale != known.Rationale):
 			return e.conflict(*known, d, unlock)
 		case same:
@@ -85,16 +74,8 @@ func (e *edit) decide(d Decision, unlock bool) error {
 	if len(e.goal.Decisions) >= maxDecisions {
 		return breaks("a goal has at most %d decisions: change one of them instead of adding another", maxDecisions)
 	}
-	if err := e.mayLock(d.Locked); err != nil {
-		return err
-	}
 	d.N = len(e.goal.Decisions) + 1
-	if err := e.exec(`INSERT INTO goal_decision (goal, n, description, rationale, locked) VALUES (?, ?, ?, ?, ?)`,
-		e.goal.ID, d.N, d.Description, d.Rationale, d.Locked); err != nil {
-		return err
-	}
-	e.goal.Decisions = append(e.goal.Decisions, d)
-	return e.changed(decisionKind(d), fmt.Sprintf("%d. %s", d.N, d.Description))
+	return e.setDecision(d)
 }
 
 func (e *edit) redecide(n int, d Decision) error {
@@ -102,24 +83,19 @@ func (e *edit) redecide(n int, d Decision) error {
 		return breaks("there is no decision %d, there are %d: leave the number out to record a new one", n, len(e.goal.Decisions))
 	}
 	known := &e.goal.Decisions[n-1]
-	if d.Description == "" {
-		d.Description = known.Description
-	}
+	d.Description = cmp.Or(d.Description, known.Description)
 	d, err := checkDecision(d)
 	if err != nil {
 		return err
 	}
-	if d.Rationale == "" {
-		d.Rationale = known.Rationale
-	}
-	d.N = n
+	d.N, d.Rationale = n, cmp.Or(d.Rationale, known.Rationale)
 	if known.Locked {
 		if d.Locked = true; d == *known {
 			return nil
 		}
 		return e.conflict(*known, d, false)
 	}
-	return e.setDecision(known, d)
+	return e.setDecision(d)
 }
 
 func checkDecision(d Decision) (Decision, error) {
@@ -133,40 +109,29 @@ func checkDecision(d Decision) (Decision, error) {
 	return d, nil
 }
 
-// mayLock refuses more locked decisions than every prompt has room for.
-func (e *edit) mayLock(lock bool) error {
-	locked := 0
-	for _, d := range e.goal.Decisions {
-		if d.Locked {
+// setDecision records d, or puts it in the place of the one with its number, which is not locked. It
+// refuses more locked decisions than every prompt has room for.
+func (e *edit) setDecision(d Decision) error {
+	if d.N <= len(e.goal.Decisions) && d == e.goal.Decisions[d.N-1] {
+		return nil
+	}
+	kind, locked := "decision", 0
+	for _, o := range e.goal.Decisions {
+		if o.Locked {
 			locked++
 		}
 	}
-	if lock && locked >= maxLocked {
-		return breaks("a goal has at most %d locked decisions: record this one without locking it", maxLocked)
-	}
-	return nil
-}
-
-func (e *edit) setDecision(known *Decision, d Decision) error {
-	if d == *known {
-		return nil
-	}
-	if err := e.mayLock(d.Locked); err != nil {
-		return err
-	}
-	if err := e.exec(`UPDATE goal_decision SET description = ?, rationale = ?, locked = ? WHERE goal = ? AND n = ?`,
-		d.Description, d.Rationale, d.Locked, e.goal.ID, d.N); err != nil {
-		return err
-	}
-	*known = d
-	return e.changed(decisionKind(d), fmt.Sprintf("%d. %s", d.N, d.Description))
-}
-
-func decisionKind(d Decision) string {
 	if d.Locked {
-		return "locked"
+		if kind = "locked"; locked >= maxLocked {
+			return breaks("a goal has at most %d locked decisions: record this one without locking it", maxLocked)
+		}
 	}
-	return "decision"
+	if d.N > len(e.goal.Decisions) {
+		e.goal.Decisions = append(e.goal.Decisions, d)
+	} else {
+		e.goal.Decisions[d.N-1] = d
+	}
+	return e.changed(kind, fmt.Sprintf("%d. %s", d.N, d.Description))
 }
 
 // conflict keeps that somebody wanted what a locked decision forbids.
@@ -177,7 +142,7 @@ func (e *edit) conflict(known, wanted Decision, unlock bool) error {
 	} else if wanted.Rationale != "" && sameness(wanted.Description) == sameness(known.Description) {
 		text += " (" + wanted.Rationale + ")"
 	}
-	if err := e.event("conflict", fmt.Sprintf("%d. %s: %s", known.N, known.Description, text)); err != nil {
+	if err := e.changed("conflict", fmt.Sprintf("%d. %s: %s", known.N, known.Description, text)); err != nil {
 		return err
 	}
 	return &broken{i18n.Text(fmt.Sprintf("decision %d %q is locked and never changes: keep to it; if it no longer fits, tell the person, who can start a new goal", known.N, known.Description)), ErrLocked}
@@ -199,7 +164,8 @@ func (e *edit) artifact(a Artifact) error {
 		return breaks("artifact type %q is not known: use file, test, documentation or configuration", a.Type)
 	}
 	at := slices.IndexFunc(e.goal.Artifacts, func(b Artifact) bool { return b.Path == a.Path })
-	if at >= 0 {
+	switch {
+	case at >= 0:
 		known := &e.goal.Artifacts[at]
 		if known.Action == "created" && a.Action == "modified" {
 			a.Action = "created"
@@ -207,26 +173,11 @@ func (e *edit) artifact(a Artifact) error {
 		if *known == a {
 			return nil
 		}
-		if err := e.exec(`UPDATE goal_artifact SET type = ?, action = ? WHERE goal = ? AND path = ?`, a.Type, a.Action, e.goal.ID, a.Path); err != nil {
-			return err
-		}
 		*known = a
-		return e.changed("artifact", a.Action+" "+a.Path)
-	}
-	if len(e.goal.Artifacts) >= maxArtifacts {
+	case len(e.goal.Artifacts) >= maxArtifacts:
 		return breaks("a goal has at most %d artifacts: name a folder instead of each file in it", maxArtifacts)
+	default:
+		e.goal.Artifacts = append(e.goal.Artifacts, a)
 	}
-	if err := e.exec(`INSERT INTO goal_artifact (goal, n, type, action, path) VALUES (?, ?, ?, ?, ?)`,
-		e.goal.ID, len(e.goal.Artifacts)+1, a.Type, a.Action, a.Path); err != nil {
-		return err
-	}
-	e.goal.Artifacts = append(e.goal.Artifacts, a)
 	return e.changed("artifact", a.Action+" "+a.Path)
-}
-
-func (e *edit) changed(kind, detail string) error {
-	if err := e.touch(); err != nil {
-		return err
-	}
-	return e.event(kind, detail)
 }

@@ -94,14 +94,6 @@ func (e *edit) find(where string, args ...any) (Goal, error) {
 	return findGoal(e.ctx, e.tx, e.by.Place, where, args...)
 }
 
-func (e *edit) reload() error {
-	goal, err := e.find(`id = ?`, e.goal.ID)
-	if err == nil {
-		e.goal = &goal
-	}
-	return err
-}
-
 // findGoal reads one goal with all its parts. That it may be read at the place is a condition
 // of every reading, so that no forgotten check can show another one.
 func findGoal(ctx context.Context, db store.DBTX, at trust.Place, where string, args ...any) (Goal, error) {

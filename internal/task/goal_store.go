@@ -2,7 +2,6 @@ package task
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -50,16 +49,8 @@ func (g *Goals) Pause(ctx context.Context, c Caller, id string) (Goal, error) {
 // the one that was active is paused.
 func (g *Goals) Resume(ctx context.Context, c Caller, id string) (Goal, error) {
 	return g.do(ctx, c, "resume goal", func(e *edit) error {
-		where, args := `status = 'paused' ORDER BY updated DESC, `+lastEvent+` DESC LIMIT 1`, []any(nil)
-		if bareID(id) != "" {
-			where, args = `id = ?`, []any{bareID(id)}
-		}
-		paused, err := e.find(where, args...)
+		paused, err := e.pick(id, `status = 'paused' ORDER BY updated DESC, `+lastEvent+` DESC LIMIT 1`, "why.no_paused_goal")
 		switch {
-		case errors.Is(err, sql.ErrNoRows) && bareID(id) == "":
-			return refuse(ErrNotFound, "why.no_paused_goal")
-		case errors.Is(err, sql.ErrNoRows):
-			return noGoal(id)
 		case err != nil:
 			return err
 		case paused.Status == Active: // said twice
@@ -146,16 +137,14 @@ func (g *Goals) do(ctx context.Context, c Caller, what string, f func(*edit) err
 	var goal Goal
 	var conflict error
 	err := store.InTx(ctx, g.db, func(tx *sql.Tx) error {
-		e := &edit{ctx: ctx, tx: tx, by: c, now: g.now()}
+		e := &edit{ctx: ctx, tx: tx, by: c, now: g.now().UTC().Truncate(time.Millisecond)}
 		if conflict = f(e); conflict != nil && !errors.Is(conflict, ErrLocked) {
 			return conflict
 		}
-		if e.goal == nil {
-			return nil
+		if e.goal != nil {
+			goal = *e.goal
 		}
-		err := e.reload()
-		goal = *e.goal
-		return err
+		return nil
 	})
 	var b *broken
 	switch {
@@ -170,32 +159,29 @@ func (g *Goals) do(ctx context.Context, c Caller, what string, f func(*edit) err
 // change runs f on an open goal.
 func (g *Goals) change(ctx context.Context, c Caller, id string, f func(*edit) error) (Goal, error) {
 	return g.do(ctx, c, "change goal", func(e *edit) error {
-		if err := e.open(id); err != nil {
+		found, err := e.pick(id, activeGoal, "why.no_active_goal")
+		if err != nil {
 			return err
 		}
+		if found.Status != Active && found.Status != Paused {
+			return breaks("goal #%s cannot be changed, it is %s already (%s): create a new goal instead", found.ID, found.Status, found.Summary)
+		}
+		e.goal = &found
 		return f(e)
 	})
 }
 
-// open finds the goal to be changed.
-func (e *edit) open(id string) error {
-	where, args := activeGoal, []any(nil)
-	if bareID(id) != "" {
-		where, args = `id = ?`, []any{bareID(id)}
+// pick finds the goal id, or without one that which where finds; none = what is said if there is none.
+func (e *edit) pick(id, where, none string) (Goal, error) {
+	missing, args := refuse(ErrNotFound, none), []any(nil)
+	if id = bareID(id); id != "" {
+		missing, where, args = noGoal(id), `id = ?`, []any{id}
 	}
-	found, err := e.find(where, args...)
-	switch {
-	case errors.Is(err, sql.ErrNoRows) && bareID(id) == "":
-		return refuse(ErrNotFound, "why.no_active_goal")
-	case errors.Is(err, sql.ErrNoRows):
-		return noGoal(id)
-	case err != nil:
-		return err
-	case found.Status != Active && found.Status != Paused:
-		return breaks("goal #%s cannot be changed, it is %s already (%s): create a new goal instead", found.ID, found.Status, found.Summary)
+	goal, err := e.find(where, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = missing
 	}
-	e.goal = &found
-	return nil
+	return goal, err
 }
 
 func noGoal(id string) error { return refuse(ErrNotFound, "why.goal_unknown", "id", bareID(id)) }
@@ -231,16 +217,9 @@ func (e *edit) create(description, priority string) error {
 	if err := e.pauseActive(); err != nil {
 		return err
 	}
-	made := Goal{ID: newGoalID(), Room: e.by.Room, Status: Active}
-	label := e.by.Label()
-	if err := e.exec(`INSERT INTO goal (id, room, user, description, priority, status, created, updated, integrity, readers)
-		VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?)`,
-		made.ID, made.Room, e.by.Person, description, priority, e.now.UnixMilli(), e.now.UnixMilli(),
-		label.Integrity, label.Readers); err != nil {
-		return err
-	}
-	e.goal = &made
-	return e.event("created", description)
+	e.goal = &Goal{ID: newID("goal"), Room: e.by.Room, User: e.by.Person, Label: e.by.Label(),
+		Description: description, Priority: priority, Status: Active, Created: e.now}
+	return e.changed("created", description)
 }
 
 // pauseActive makes room for another active goal.
@@ -252,11 +231,14 @@ func (e *edit) pauseActive() error {
 	if err != nil {
 		return err
 	}
-	before := e.goal
-	e.goal = &active
-	err = e.status(Paused, "")
-	e.goal = before
-	return err
+	return e.endOther(&active, Paused)
+}
+
+// endOther moves a goal that is not the one that is changed to another state.
+func (e *edit) endOther(goal *Goal, to Status) error {
+	other := *e
+	other.goal = goal
+	return other.status(to, "")
 }
 
 func (e *edit) resume(paused Goal) error {
@@ -269,25 +251,18 @@ func (e *edit) resume(paused Goal) error {
 
 // status moves the goal to another state; why is for the last ones.
 func (e *edit) status(to Status, why i18n.Text) error {
-	var ended any
+	e.goal.Status, e.goal.Summary, e.goal.Ended = to, why, time.Time{}
 	if to == Completed || to == Abandoned {
-		ended = e.now.UnixMilli()
+		e.goal.Next, e.goal.Ended = "", e.now
 	}
-	err := e.exec(`UPDATE goal SET status = ?, summary = ?, ended = ?, next = CASE WHEN ? IS NULL THEN next ELSE '' END, updated = ? WHERE id = ?`,
-		to, why, ended, ended, e.now.UnixMilli(), e.goal.ID)
-	if err != nil {
-		return err
-	}
-	e.goal.Status, e.goal.Summary = to, why
 	kind := map[Status]string{Active: "resumed", Paused: "paused", Completed: "completed", Abandoned: "abandoned"}[to]
-	return e.event(kind, string(why))
+	return e.changed(kind, string(why))
 }
 
-func (e *edit) update(p GoalPatch) error {
+func (e *edit) update(p GoalPatch) (err error) {
 	if p == (GoalPatch{}) {
 		return breaks("nothing to update: give a description, a priority or what is next")
 	}
-	var err error
 	if p.Description != "" {
 		if p.Description, err = goalText("description", p.Description, maxGoal, "Ship the release by Friday"); err != nil {
 			return err
@@ -303,40 +278,26 @@ func (e *edit) update(p GoalPatch) error {
 			return err
 		}
 	}
-	err = e.exec(`UPDATE goal SET description = coalesce(nullif(?, ''), description), priority = coalesce(nullif(?, ''), priority),
-		next = coalesce(nullif(?, ''), next), updated = ? WHERE id = ?`, p.Description, p.Priority, p.Next, e.now.UnixMilli(), e.goal.ID)
-	if err != nil {
-		return err
-	}
-	if p.Description != "" && p.Description != e.goal.Description {
-		err = errors.Join(err, e.event("updated", p.Description))
-	}
-	if p.Priority != "" && p.Priority != e.goal.Priority {
-		err = errors.Join(err, e.event("updated", "priority "+p.Priority))
-	}
-	if p.Next != "" && p.Next != e.goal.Next {
-		err = errors.Join(err, e.event("next", p.Next))
-	}
-	return err
-}
-
-func (e *edit) exec(query string, args ...any) error {
-	_, err := e.tx.ExecContext(e.ctx, query, args...)
-	return err
-}
-
-// touch notes that the goal was changed just now.
-func (e *edit) touch() error {
-	return e.exec(`UPDATE goal SET updated = ? WHERE id = ?`, e.now.UnixMilli(), e.goal.ID)
-}
-
-// event adds to what happened to the goal; the oldest give way. A goal with words of the
-// caller is trusted no further than the caller.
-func (e *edit) event(kind, detail string) error {
-	if detail != "" {
-		if err := e.exec(`UPDATE goal SET integrity = min(integrity, ?) WHERE id = ?`, e.by.Integrity, e.goal.ID); err != nil {
-			return err
+	set := func(field *string, to, kind, before string) {
+		if to != "" && to != *field && err == nil {
+			*field = to
+			err = e.changed(kind, before+to)
 		}
+	}
+	set(&e.goal.Description, p.Description, "updated", "")
+	set(&e.goal.Priority, p.Priority, "updated", "priority ")
+	set(&e.goal.Next, p.Next, "next", "")
+	return err
+}
+
+// changed stores the goal as it is now, and adds to what happened to it; the oldest give way. A goal
+// with words of the caller is trusted no further than the caller.
+func (e *edit) changed(kind, detail string) error {
+	if detail != "" {
+		e.goal.Label.Integrity = min(e.goal.Label.Integrity, e.by.Integrity)
+	}
+	if err := e.save(); err != nil {
+		return err
 	}
 	err := e.exec(`INSERT INTO goal_event (goal, at, kind, detail) VALUES (?, ?, ?, ?)`, e.goal.ID, e.now.UnixMilli(), kind, detail)
 	if err != nil {
@@ -346,9 +307,39 @@ func (e *edit) event(kind, detail string) error {
 		e.goal.ID, maxEvents)
 }
 
-// newGoalID is as good as unique; should it ever be taken, the insert fails.
-func newGoalID() string {
-	b := make([]byte, 5)
-	rand.Read(b) // never fails
-	return "goal_" + ids.EncodeToString(b)
+// save stores the goal and its parts, of which there are few. A locked decision is left as it is.
+func (e *edit) save() error {
+	g := e.goal
+	g.Updated = e.now
+	var ended any
+	if !g.Ended.IsZero() {
+		ended = g.Ended.UnixMilli()
+	}
+	err := e.exec(`INSERT INTO goal (id, room, user, description, priority, status, summary, next, created, updated, ended, integrity, readers)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET description = excluded.description, priority = excluded.priority, status = excluded.status,
+			summary = excluded.summary, next = excluded.next, updated = excluded.updated, ended = excluded.ended, integrity = excluded.integrity`,
+		g.ID, g.Room, g.User, g.Description, g.Priority, g.Status, g.Summary, g.Next,
+		g.Created.UnixMilli(), g.Updated.UnixMilli(), ended, g.Label.Integrity, g.Label.Readers)
+	for _, c := range g.Checkpoints {
+		err = errors.Join(err, e.exec(`INSERT INTO goal_checkpoint (goal, n, description, status, changed) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (goal, n) DO UPDATE SET status = excluded.status, changed = excluded.changed`,
+			g.ID, c.N, c.Description, c.Status, c.Changed.UnixMilli()))
+	}
+	for _, d := range g.Decisions {
+		err = errors.Join(err, e.exec(`INSERT INTO goal_decision (goal, n, description, rationale, locked) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (goal, n) DO UPDATE
+			SET description = excluded.description, rationale = excluded.rationale, locked = excluded.locked WHERE locked = 0`,
+			g.ID, d.N, d.Description, d.Rationale, d.Locked))
+	}
+	for i, a := range g.Artifacts {
+		err = errors.Join(err, e.exec(`INSERT INTO goal_artifact (goal, n, type, action, path) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (goal, n) DO UPDATE SET type = excluded.type, action = excluded.action`, g.ID, i+1, a.Type, a.Action, a.Path))
+	}
+	return err
+}
+
+func (e *edit) exec(query string, args ...any) error {
+	_, err := e.tx.ExecContext(e.ctx, query, args...)
+	return err
 }

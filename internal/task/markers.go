@@ -219,7 +219,7 @@ func markerOf(kind, text, lead string) Marker {
 		}
 	case "DECISION":
 		var word string
-		m.Text, word = cutWords(text, lockForms)
+		m.Text, word = cutWords(text, kind)
 		m.Locked = word == "locked" || word == "" && strings.Contains(lead, "🔒")
 		m.Unlocked = word == "unlocked"
 	case "GOAL":

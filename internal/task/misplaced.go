@@ -9,13 +9,23 @@ import (
 	"reverie/internal/store"
 )
 
+const leftReason = i18n.Text("I am no longer in this room") // why the tasks of a room are paused that we left
+
 // misplacedReason is why a task is paused whose room others read than may read the task.
 var misplacedReason = i18n.New("why.others_read")
 
-// misplaced reports whether t may not be worked on in its room, because others than its
-// readers read that. Then t moves to the room where its readers read, and its open runs with
-// it; without such a room it is paused.
+// misplaced reports whether t may not be worked on in its room. If we have left that, its tasks
+// that would fall due are paused: nobody could read what comes of them. If others than its readers
+// read it, t moves to the room where these read, and its open runs with it; without such a room
+// it is paused.
 func (s *Scheduler) misplaced(ctx context.Context, t Task) (bool, error) {
+	if s.Left != nil {
+		if gone, err := s.Left(ctx, t.Room); err != nil {
+			return false, err
+		} else if gone {
+			return true, s.setAside(ctx, `room = ?3`, `status = 'active' AND schedule <> ''`, t.Room, leftReason)
+		}
+	}
 	if s.Room == nil {
 		return false, nil
 	}
@@ -23,37 +33,49 @@ func (s *Scheduler) misplaced(ctx context.Context, t Task) (bool, error) {
 	if err != nil || room == t.Room {
 		return false, err
 	}
-	now := s.store.now().UnixMilli()
-	queries, args := pauseTask, []any{now, misplacedReason, t.ID}
-	if room != "" {
-		queries, args = moveTask, []any{now, room, t.ID}
+	s.log.Warn("others than a task's readers read its room", "task", t.ID, "room", t.Room, "moved", room != "")
+	if room == "" {
+		return true, s.setAside(ctx, `id = ?3`, `(status = 'active' OR status = 'paused' AND reason = '')`, t.ID, misplacedReason)
 	}
-	err = store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
-		for _, query := range queries {
-			if _, err := tx.ExecContext(ctx, query, args...); err != nil {
-				return err
-			}
+	return true, s.inTx(ctx, "find a task another room", func(tx *sql.Tx) error {
+		now := s.store.now().UnixMilli() // its open runs begin anew there, as other attempts
+		_, err := tx.ExecContext(ctx, `UPDATE job_run SET attempt = attempt + 1, retry_at = ?
+			WHERE state = 'claimed' AND task = ?`, now, t.ID)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `UPDATE task SET room = ?, updated = ? WHERE id = ?`, room, now, t.ID)
 		}
+		return err
+	})
+}
+
+// setAside ends the runs of the tasks for which where holds, and pauses those for which also holds too.
+func (s *Scheduler) setAside(ctx context.Context, where, also, arg string, reason i18n.Text) error {
+	return s.inTx(ctx, "pause tasks", func(tx *sql.Tx) error {
+		now := s.store.now().UnixMilli()
+		_, err := tx.ExecContext(ctx, `UPDATE job_run SET state = iif(state = 'claimed', 'skipped', state),
+			ended = iif(state = 'claimed', ?1, ended), result = iif(state = 'claimed', ?2, result), retry_at = NULL, notice = iif(notice = 1, 2, notice)
+			WHERE (state = 'claimed' OR notice = 1) AND task IN (SELECT id FROM task WHERE `+where+`)`, now, reason, arg)
+		if err != nil {
+			return err
+		}
+		done, err := tx.ExecContext(ctx, `UPDATE task SET status = 'paused', next_due = NULL, reason = ?2, updated = ?1
+			WHERE `+where+` AND `+also, now, reason, arg)
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 0 {
+			return err
+		}
+		s.log.Info("tasks are paused", "where", arg, "why", reason)
 		return nil
 	})
-	if err != nil {
-		return true, fmt.Errorf("find task #%s another room: %w", t.ID, err)
+}
+
+// inTx runs do in a transaction, and lets the scheduler look again.
+func (s *Scheduler) inTx(ctx context.Context, what string, do func(*sql.Tx) error) error {
+	if err := store.InTx(ctx, s.store.db, do); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	s.log.Warn("others than a task's readers read its room", "task", t.ID, "room", t.Room, "moved", room != "")
 	s.store.poke()
-	return true, nil
-}
-
-// moveTask moves the task ?3 to the room ?2. Its open runs begin anew there, as other attempts.
-var moveTask = []string{
-	`UPDATE job_run SET attempt = attempt + 1, retry_at = ?1 WHERE state = 'claimed' AND task = ?3 AND ?2 <> ''`,
-	`UPDATE task SET room = ?2, updated = ?1 WHERE id = ?3`,
-}
-
-// pauseTask pauses the task ?3 for the reason ?2, and ends its open runs.
-var pauseTask = []string{
-	`UPDATE job_run SET state = 'skipped', ended = ?1, retry_at = NULL, result = ?2 WHERE state = 'claimed' AND task = ?3`,
-	`UPDATE job_run SET notice = 2 WHERE notice = 1 AND task = ?3 AND ?1 > 0 AND ?2 <> ''`,
-	`UPDATE task SET status = 'paused', next_due = NULL, reason = ?2, updated = ?1
-		WHERE id = ?3 AND (status = 'active' OR status = 'paused' AND reason = '')`,
+	return nil
 }

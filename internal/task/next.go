@@ -3,6 +3,7 @@ package task
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,33 +37,28 @@ func (s Schedule) Next(t, since time.Time, loc *time.Location) (time.Time, bool)
 		return due.In(loc), err == nil && due.After(t)
 	case interval:
 		return s.nextInterval(t, since)
-	case byCron:
-		e, err := parseCron(s.Expression)
-		if err != nil {
-			return time.Time{}, false
-		}
-		return e.next(t)
 	}
-	at, err := parseClock(s.At)
+	e, err := parseCron(s.asCron())
 	if err != nil {
 		return time.Time{}, false
 	}
-	return nextDay(t, func(d date) (time.Time, bool) {
-		switch s.Type {
-		case daily:
-		case weekly:
-			if days[(int(d.weekday())+6)%7] != s.DayOfWeek {
-				return time.Time{}, false
-			}
-		case monthly:
-			if d.day != s.DayOfMonth {
-				return time.Time{}, false
-			}
-		default:
-			return time.Time{}, false
-		}
-		return d.at(at, loc), true
-	})
+	return e.next(t)
+}
+
+// asCron is s, which has a time of day, as a cron expression.
+func (s Schedule) asCron() string {
+	at, err := parseClock(s.At)
+	if s.Type == byCron || err != nil {
+		return s.Expression
+	}
+	dom, dow := "*", "*"
+	switch s.Type {
+	case weekly:
+		dow = s.DayOfWeek
+	case monthly:
+		dom = strconv.Itoa(s.DayOfMonth)
+	}
+	return fmt.Sprintf("%d %d %s * %s", at%60, at/60, dom, dow)
 }
 
 // in is the zone of s: its own, or loc.
@@ -77,15 +73,14 @@ func (s Schedule) in(loc *time.Location) *time.Location {
 	return zone
 }
 
-// nextDay asks each day for its moment, from the day before t on, until one is
-// after t. Two days may have the same moment, when a whole day is left out.
-func nextDay(t time.Time, on func(date) (time.Time, bool)) (time.Time, bool) {
-	d := dateOf(t).plus(-1)
-	for range horizon {
-		if due, ok := on(d); ok && due.After(t) {
+// nextDay asks each day, which is its midnight in UTC, for its moment, from the day before t on, until
+// one is after t. Two days may have the same moment, when a whole day is left out.
+func nextDay(t time.Time, on func(day time.Time) (time.Time, bool)) (time.Time, bool) {
+	d := dayOf(t)
+	for i := range horizon {
+		if due, ok := on(d.AddDate(0, 0, i-1)); ok && due.After(t) {
 			return due, true
 		}
-		d = d.plus(1)
 	}
 	return time.Time{}, false
 }
@@ -100,7 +95,7 @@ func (s Schedule) nextInterval(t, since time.Time) (time.Time, bool) {
 		return tick(t, since, step).In(t.Location()), true
 	}
 	if step < 24*time.Hour {
-		return nextDay(t, func(d date) (time.Time, bool) {
+		return nextDay(t, func(d time.Time) (time.Time, bool) {
 			opens, closes := s.window(d, t.Location())
 			due := opens
 			if !due.After(t) {
@@ -123,7 +118,7 @@ func (s Schedule) nextInterval(t, since time.Time) (time.Time, bool) {
 
 // moved is t if that is inside a window, or else when the next one opens.
 func (s Schedule) moved(t time.Time) (time.Time, bool) {
-	return nextDay(t.Add(-1), func(d date) (time.Time, bool) {
+	return nextDay(t.Add(-1), func(d time.Time) (time.Time, bool) {
 		opens, closes := s.window(d, t.Location())
 		if opens.Before(t) && !closes.Before(t) {
 			return t, true
@@ -147,84 +142,53 @@ func tick(t, since time.Time, step time.Duration) time.Time {
 }
 
 // window is when s may run that begins on d.
-func (s Schedule) window(d date, loc *time.Location) (opens, closes time.Time) {
+func (s Schedule) window(d time.Time, loc *time.Location) (opens, closes time.Time) {
 	from, err := parseClock(s.WindowStart)
 	until, err2 := parseClock(s.WindowEnd)
 	if err != nil || err2 != nil {
 		return time.Time{}, time.Time{}
 	}
-	opens = d.at(from, loc)
+	opens = clockShows(d, from, loc)
 	if until <= from {
-		d = d.plus(1)
+		d = d.AddDate(0, 0, 1)
 	}
-	return opens, d.at(until, loc)
+	return opens, clockShows(d, until, loc)
 }
 
-// date is a day of the calendar.
-type date struct {
-	year  int
-	month time.Month
-	day   int
-}
-
-func dateOf(t time.Time) date {
+// dayOf is the day of t, as its midnight in UTC.
+func dayOf(t time.Time) time.Time {
 	y, m, d := t.Date()
-	return date{y, m, d}
+	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 }
 
-func (d date) plus(days int) date {
-	return dateOf(time.Date(d.year, d.month, d.day+days, 0, 0, 0, 0, time.UTC))
-}
-
-func (d date) weekday() time.Weekday {
-	return time.Date(d.year, d.month, d.day, 0, 0, 0, 0, time.UTC).Weekday()
-}
-
-// timeOfDay is in minutes since midnight.
-type timeOfDay int
-
-func parseClock(text string) (timeOfDay, error) {
+// parseClock reads a time of day, in minutes since midnight.
+func parseClock(text string) (int, error) {
 	t, err := time.Parse("15:04", text)
 	if err != nil {
 		return 0, fmt.Errorf("time of day: %w", err)
 	}
-	return timeOfDay(t.Hour()*60 + t.Minute()), nil
+	return t.Hour()*60 + t.Minute(), nil
 }
 
-// at is when the clocks of loc show c on d: for the first time if they show it
+// clockShows is when the clocks of loc show c on the day d: for the first time if they show it
 // twice, and when they go forward if they never do.
-func (d date) at(c timeOfDay, loc *time.Location) time.Time {
-	t := time.Date(d.year, d.month, d.day, 0, int(c), 0, 0, loc)
-	wall := time.Date(d.year, d.month, d.day, 0, int(c), 0, 0, time.UTC)
-	shows := func(t time.Time) bool {
-		_, offset := t.Zone()
-		return t.Add(time.Duration(offset)*time.Second).Unix() == wall.Unix()
-	}
-	begin, end := t.ZoneBounds()
-	if shows(t) {
-		if begin.IsZero() {
-			return t
-		}
-		_, before := begin.Add(-1).Zone()
+func clockShows(d time.Time, c int, loc *time.Location) time.Time {
+	wall := d.Add(time.Duration(c) * time.Minute)
+	by := func(near time.Time) (t time.Time, shows bool) { // by the offset of a moment near it
+		_, offset := near.In(loc).Zone()
+		t = wall.Add(-time.Duration(offset) * time.Second).In(loc)
 		_, now := t.Zone()
-		if first := t.Add(time.Duration(now-before) * time.Second); first.Before(begin) && shows(first) {
-			return first
-		}
-		return t
+		return t, now == offset
 	}
-	// Go takes one of the two offsets; which, it does not promise.
-	for _, change := range []time.Time{begin, end} {
-		if change.IsZero() {
-			continue
-		}
-		_, before := change.Add(-1).Zone()
-		_, after := change.Zone()
-		gap := wall.Unix() - change.Unix()
-		if int64(before) <= gap && gap < int64(after) {
-			return change
-		}
+	before, ok := by(wall.Add(-day))
+	if ok {
+		return before
 	}
-	return t
+	if after, ok := by(wall.Add(day)); ok {
+		return after
+	}
+	change, _ := before.ZoneBounds()
+	return change
 }
 
 // expression is a parsed cron expression. Only the fields are the library's: it
@@ -252,18 +216,18 @@ func parseCron(text string) (expression, error) {
 const star = 1 << 63
 
 func (e expression) next(t time.Time) (time.Time, bool) {
-	return nextDay(t, func(d date) (time.Time, bool) {
+	return nextDay(t, func(d time.Time) (time.Time, bool) {
 		if !e.on(d) {
 			return time.Time{}, false
 		}
 		if e.Hour&star != 0 {
 			return e.real(d, t)
 		}
-		for c := range timeOfDay(24 * 60) {
+		for c := range 24 * 60 {
 			if e.Hour>>(c/60)&1 == 0 || e.Minute>>(c%60)&1 == 0 {
 				continue
 			}
-			if due := d.at(c, t.Location()); due.After(t) {
+			if due := clockShows(d, c, t.Location()); due.After(t) {
 				return due, true
 			}
 		}
@@ -273,11 +237,11 @@ func (e expression) next(t time.Time) (time.Time, bool) {
 
 // on reports whether e is due on the day d. Where both the day of the month and
 // that of the week are given, one of them is enough, as in every cron.
-func (e expression) on(d date) bool {
-	if e.Month>>uint(d.month)&1 == 0 {
+func (e expression) on(d time.Time) bool {
+	if e.Month>>uint(d.Month())&1 == 0 {
 		return false
 	}
-	dom, dow := e.Dom>>uint(d.day)&1 != 0, e.Dow>>uint(d.weekday())&1 != 0
+	dom, dow := e.Dom>>uint(d.Day())&1 != 0, e.Dow>>uint(d.Weekday())&1 != 0
 	if e.Dom&star != 0 || e.Dow&star != 0 {
 		return dom && dow
 	}
@@ -285,12 +249,12 @@ func (e expression) on(d date) bool {
 }
 
 // real is the first minute of the day d after t that e names, as it passes.
-func (e expression) real(d date, t time.Time) (time.Time, bool) {
-	m := d.at(0, t.Location())
+func (e expression) real(d, t time.Time) (time.Time, bool) {
+	m := clockShows(d, 0, t.Location())
 	if !t.Before(m) {
 		m = t.Truncate(time.Minute).Add(time.Minute)
 	}
-	for ; dateOf(m) == d; m = m.Add(time.Minute) {
+	for ; dayOf(m).Equal(d); m = m.Add(time.Minute) {
 		if e.Minute>>uint(m.Minute())&1 != 0 {
 			return m, true
 		}

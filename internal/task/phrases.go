@@ -240,8 +240,7 @@ func momentOf(text string, now time.Time) (time.Time, error) {
 // clock is the time of day, in minutes.
 func (t *tongue) clock(said map[string]string) (int, error) {
 	if fix := said["fix"]; fix != "" {
-		at, err := parseClock(t.fixed[fix])
-		return int(at), err
+		return parseClock(t.fixed[fix])
 	}
 	h, err := t.number(said["h"])
 	if err != nil {

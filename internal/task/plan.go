@@ -3,11 +3,9 @@ package task
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
-	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -34,23 +32,6 @@ func (s *Store) location() *time.Location {
 	return s.Location
 }
 
-// Get returns a task that is not deleted and may be read at a place.
-func (s *Store) Get(ctx context.Context, at trust.Place, id string) (Task, error) {
-	return get(ctx, s.db, at, bareID(id))
-}
-
-func get(ctx context.Context, db store.DBTX, at trust.Place, id string) (Task, error) {
-	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status <> 'deleted'`,
-		append([]any{id}, readableAt(at)...)...))
-	if errors.Is(err, sql.ErrNoRows) {
-		return Task{}, fmt.Errorf("no task #%s in this room: list the tasks to see their ids (%w)", id, ErrNotFound)
-	}
-	if err != nil {
-		return Task{}, fmt.Errorf("find task #%s: %w", id, err)
-	}
-	return t, nil
-}
-
 // plan is what the columns scheduled and next_due hold for a schedule that is made
 // now; nil where there is none.
 func (s *Store) plan(schedule *Schedule, now time.Time) (scheduled, due any) {
@@ -72,66 +53,40 @@ func (s *Store) due(schedule Schedule, now, since time.Time) any {
 // Resume makes a paused task active again. It goes on with the next time of its
 // schedule: what it missed while it was paused is not made up for.
 func (s *Store) Resume(ctx context.Context, at trust.Place, id string) (Task, error) {
-	id = bareID(id)
 	now := s.now()
-	s.bounding.Lock()
-	defer s.bounding.Unlock()
-	var t Task
-	err := store.InTx(ctx, s.db, func(tx *sql.Tx) (err error) {
-		t, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status = 'paused'`,
-			append([]any{id}, readableAt(at)...)...))
-		if err != nil { // none, or none that is paused: told from the others by what follows
-			t = Task{}
+	return s.edit(ctx, func(tx *sql.Tx) (Task, error) {
+		t, err := get(ctx, tx, at, bareID(id))
+		if err != nil {
+			return Task{}, err
 		}
 		var due any
-		if t.Schedule != nil {
+		if t.Schedule != nil && t.Status == Paused {
 			if due = s.due(*t.Schedule, now, t.Scheduled); due == nil {
-				return fmt.Errorf("the time of task #%s has passed (%s): give it a new schedule first", id, t.Schedule)
+				return Task{}, fmt.Errorf("the time of task #%s has passed (%s): give it a new schedule first", t.ID, t.Schedule)
+			}
+			if t.Prompt != "" {
+				if err := s.checkBounds(ctx, tx, t.Room, t.User, t.ID); err != nil {
+					return Task{}, err
+				}
 			}
 		}
-		if t.Schedule != nil && t.Prompt != "" {
-			if err := s.checkBounds(ctx, tx, t.Room, t.User, t.ID); err != nil {
-				return err
-			}
-		}
-		t, err = s.change(ctx, tx, now, at, id, "resumed", isPaused, `status = 'active', failures = 0, reason = '', next_due = ?`, due)
-		return err
+		return s.change(ctx, tx, now, at, id, "resumed", isPaused, `status = 'active', failures = 0, reason = '', next_due = ?`, due)
 	})
-	if err != nil {
-		return Task{}, err
-	}
-	s.poke()
-	return t, nil
 }
 
 // maxCatchUp is how many missed times of a task run at most.
 const maxCatchUp = 24
 
-// missed lists the last n times of t from its next due one until now, the oldest
-// first. It looks back from now, in steps that grow: a task of every minute
-// may have missed a year.
+// missed lists the last n times of t from its next due one until now, the oldest first.
 func (s *Store) missed(t Task, now time.Time, n int) []time.Time {
-	first := t.NextDue
-	for back := time.Minute; ; back *= 2 {
-		from := now.Add(-back)
-		whole := !from.After(first)
-		if whole {
-			from = first
-		}
-		var times []time.Time
-		for at := from.Add(-1); ; {
-			next, ok := t.Schedule.Next(at, t.Scheduled, s.location())
-			if !ok || next.After(now) {
-				break
-			}
-			times = append(times, next)
-			at = next
-		}
-		if len(times) == 0 && whole { // the schedule has other ideas now, of a zone that has changed: what was promised counts
-			return []time.Time{first}
-		}
-		if len(times) >= n || whole {
-			return times[max(0, len(times)-n):]
-		}
+	var times []time.Time
+	next, ok := t.Schedule.Next(t.NextDue.Add(-1), t.Scheduled, s.location())
+	for ok && !next.After(now) {
+		times = append(times[max(0, len(times)-n+1):], next)
+		next, ok = t.Schedule.Next(next, t.Scheduled, s.location())
 	}
+	if len(times) == 0 { // the schedule has other ideas now, of a zone that has changed: what was promised counts
+		return []time.Time{t.NextDue}
+	}
+	return times
 }

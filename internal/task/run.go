@@ -130,10 +130,7 @@ func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 		return false, fmt.Errorf("look up run %s: %w", id, err)
 	}
 	if wanted {
-		gone, err := s.left(ctx, t.Room)
-		if err == nil && !gone {
-			gone, err = s.misplaced(ctx, t)
-		}
+		gone, err := s.misplaced(ctx, t)
 		if err != nil || gone {
 			return false, err
 		}

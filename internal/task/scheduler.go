@@ -38,8 +38,9 @@ type Scheduler struct {
 	delivered map[string]bool // by the id of a run that is not over
 	begun     map[string]bool // those that are worked on
 
-	planned bool      // replan has run; only look uses it
-	ran     dailyRuns // only deliver uses it
+	planned bool                 // replan has run; only look uses it
+	ran     []time.Time          // when each run of the last 24 hours was handed over that the model works on; only deliver uses it
+	told    map[string]time.Time // when a room was told that its runs are put off
 }
 
 // NewScheduler returns a scheduler of the tasks in store; nothing happens before
@@ -50,7 +51,7 @@ func NewScheduler(store *Store, room, without string, log *slog.Logger) *Schedul
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Scheduler{RunsPerDay: DefaultRunsPerDay, store: store, log: log, room: room, without: without,
-		delivered: map[string]bool{}, begun: map[string]bool{}}
+		delivered: map[string]bool{}, begun: map[string]bool{}, told: map[string]time.Time{}}
 }
 
 const (
@@ -232,16 +233,13 @@ func (s *Scheduler) deliver(ctx context.Context, now time.Time) error {
 		if known {
 			continue
 		}
-		gone, err := s.left(ctx, r.Task.Room)
-		if err == nil && !gone {
-			gone, err = s.misplaced(ctx, r.Task)
-		}
+		gone, err := s.misplaced(ctx, r.Task)
 		if err == nil && !gone {
 			gone, err = s.putOff(ctx, r, now)
 		}
 		if err == nil && !gone {
 			if err = s.Deliver(ctx, r); err == nil && !r.Notice && r.Task.Mode() != Reminder {
-				s.ran.at = append(s.ran.at, now)
+				s.ran = append(s.ran, now)
 			}
 		}
 		if gone || err != nil {
@@ -276,4 +274,37 @@ func (s *Scheduler) next(ctx context.Context, now time.Time) (time.Time, error) 
 		}
 	}
 	return next, nil
+}
+
+// replan works out anew when each task is due next that waits for its time: the
+// configured zone may be another one, the rules of a zone may have changed, and a
+// clock that was far ahead left times that are far ahead. What is due already stays,
+// and what has run does not run again: its run is there.
+func (s *Scheduler) replan(ctx context.Context, now time.Time) error {
+	tasks, err := tasksOf(ctx, s.store.db, `FROM task t WHERE status = 'active' AND schedule <> '' AND (next_due IS NULL OR next_due > ?3)`+ours,
+		s.room, s.without, now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("plan tasks: %w", err)
+	}
+	moved := map[string]any{}
+	for _, t := range tasks {
+		if t.Schedule.Type == once { // its moment is the same everywhere, and without one it is under way
+			continue
+		}
+		due := s.store.due(*t.Schedule, now, t.Scheduled)
+		if ms, ok := due.(int64); !ok || !time.UnixMilli(ms).Equal(t.NextDue) {
+			moved[t.ID] = due
+		}
+	}
+	if len(moved) == 0 {
+		return nil
+	}
+	return store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
+		for id, due := range moved {
+			if _, err := tx.ExecContext(ctx, `UPDATE task SET next_due = ? WHERE id = ? AND status = 'active'`, due, id); err != nil {
+				return fmt.Errorf("plan task #%s: %w", id, err)
+			}
+		}
+		return nil
+	})
 }

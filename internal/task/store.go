@@ -65,30 +65,11 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 		}
 	}
 	now := s.now()
-	var err error
-	if t.Content, err = checkContent(t.Content); err != nil {
-		return Task{}, err
-	}
 	if t.Priority == 0 {
 		t.Priority = defaultPriority
 	}
-	if err := checkPriority(t.Priority); err != nil {
-		return Task{}, err
-	}
-	if t.Prompt, err = checkPrompt(t.Prompt); err != nil {
-		return Task{}, err
-	}
-	if err := checkSchedule(t.Schedule, now); err != nil {
-		return Task{}, err
-	}
-	if t.CatchUp == "" {
-		t.CatchUp = CatchOnce
-	}
-	if err := checkCatchUp(t.CatchUp); err != nil {
-		return Task{}, err
-	}
-	schedule, err := encode(t.Schedule)
-	if err != nil {
+	t.CatchUp = cmp.Or(t.CatchUp, CatchOnce)
+	if err := check(&t, t.Schedule, now); err != nil {
 		return Task{}, err
 	}
 	s.bounding.Lock()
@@ -104,7 +85,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 			catch_up, scheduled, next_due, asked, integrity, readers)
 		VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO NOTHING RETURNING `+columns,
-		cmp.Or(t.ID, newID()), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
+		cmp.Or(t.ID, newID("task")), t.Room, t.User, t.Content, t.Priority, encode(t.Schedule), t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
 		t.CatchUp, scheduled, due, t.Asked, t.Label.Integrity, t.Label.Readers))
 	if errors.Is(err, sql.ErrNoRows) { // one that was deleted has it, or by a chance that nobody sees
 		err = errors.New("its id is taken")
@@ -126,55 +107,46 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 		return Task{}, errors.New("update task: a schedule cannot be set and cleared at once")
 	}
 	now := s.now()
-	var content, prompt, schedule, scheduled, due any // nil leaves the column as it is
-	if p.Content != nil {
-		text, err := checkContent(*p.Content)
+	return s.edit(ctx, func(tx *sql.Tx) (Task, error) {
+		t, err := get(ctx, tx, at, bareID(id))
 		if err != nil {
 			return Task{}, err
 		}
-		content = text
-	}
-	if p.Priority != nil {
-		if err := checkPriority(*p.Priority); err != nil {
+		counted := t.Schedule != nil && t.Prompt != ""
+		p.apply(&t)
+		if err := check(&t, p.Schedule, now); err != nil {
 			return Task{}, err
 		}
-	}
-	if p.Prompt != nil {
-		text, err := checkPrompt(*p.Prompt)
-		if err != nil {
-			return Task{}, err
+		if t.Status == Active && !counted && t.Schedule != nil && t.Prompt != "" {
+			if err := s.checkBounds(ctx, tx, t.Room, t.User, t.ID); err != nil {
+				return Task{}, err
+			}
 		}
-		prompt = text
-	}
-	if p.Schedule != nil || p.ClearSchedule {
-		if err := checkSchedule(p.Schedule, now); err != nil {
-			return Task{}, err
+		set := `content = ?, priority = ?, prompt = ?, background = ?, catch_up = ?, 
+			asked = iif(asked = ?, asked, ''), integrity = min(integrity, ?)`
+		args := []any{t.Content, t.Priority, t.Prompt, t.Background, t.CatchUp, p.Asked, p.Integrity}
+		if p.Schedule != nil || p.ClearSchedule { // it begins anew, with no failures of the old one
+			scheduled, due := s.plan(t.Schedule, now)
+			set += `, schedule = ?, scheduled = ?, next_due = iif(status = 'active', ?, NULL), failures = 0`
+			args = append(args, encode(t.Schedule), scheduled, due)
 		}
-		text, err := encode(p.Schedule)
-		if err != nil {
-			return Task{}, err
-		}
-		schedule = text
-		scheduled, due = s.plan(p.Schedule, now)
-	}
-	if p.CatchUp != nil {
-		if err := checkCatchUp(*p.CatchUp); err != nil {
-			return Task{}, err
-		}
-	}
+		return s.change(ctx, tx, now, at, id, "updated", isOpen, set, args...)
+	})
+}
+
+// edit changes a task within a transaction, in which nobody else adds or changes one.
+func (s *Store) edit(ctx context.Context, change func(*sql.Tx) (Task, error)) (t Task, err error) {
 	s.bounding.Lock()
 	defer s.bounding.Unlock()
-	if err := s.checkPatch(ctx, at, id, p); err != nil {
+	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
+		t, err = change(tx)
+		return err
+	})
+	if err != nil {
 		return Task{}, err
 	}
-	// A new schedule begins anew, with no failures of the old one.
-	return s.change(ctx, s.db, now, at, id, "updated", isOpen, `
-		content = coalesce(?1, content), priority = coalesce(?2, priority), prompt = coalesce(?3, prompt),
-		background = coalesce(?4, background), catch_up = coalesce(?5, catch_up), schedule = coalesce(?6, schedule),
-		scheduled = CASE WHEN ?6 IS NULL THEN scheduled ELSE ?7 END, failures = CASE WHEN ?6 IS NULL THEN failures ELSE 0 END,
-		next_due = CASE WHEN ?6 IS NULL THEN next_due WHEN status = 'active' THEN ?8 END, asked = iif(asked = ?9, asked, ''),
-		integrity = min(integrity, ?10)`,
-		content, p.Priority, prompt, p.Background, p.CatchUp, schedule, scheduled, due, p.Asked, p.Integrity)
+	s.poke()
+	return t, nil
 }
 
 // Complete marks an open task as done. reason says what was achieved and is
@@ -217,53 +189,47 @@ func (s *Store) change(ctx context.Context, db store.DBTX, now time.Time, at tru
 	id = bareID(id)
 	args = append(append(args, now.UnixMilli(), id), readableAt(at)...)
 	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND `+readable+` AND status IN (`+from+`) RETURNING `+columns, args...))
-	switch {
-	case err == nil:
+	if err == nil {
 		s.poke()
 		return t, nil
-	case !errors.Is(err, sql.ErrNoRows):
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
 		return Task{}, fmt.Errorf("change task #%s: %w", id, err)
 	}
-	return Task{}, s.refusal(ctx, db, at, id, done)
-}
-
-// refusal says why the task could not be changed.
-func (s *Store) refusal(ctx context.Context, db store.DBTX, at trust.Place, id, done string) error {
-	t, err := get(ctx, db, at, id)
-	switch {
+	switch t, err = get(ctx, db, at, id); {
 	case err != nil:
-		return err
+		return Task{}, err
 	case t.Status == Completed:
-		return fmt.Errorf("task #%s cannot be %s, it is completed already (%s): add a new task instead", id, done, t.Reason)
+		return Task{}, fmt.Errorf("task #%s cannot be %s, it is completed already (%s): add a new task instead", id, done, t.Reason)
 	}
-	return fmt.Errorf("task #%s cannot be %s, it is %s already", id, done, t.Status)
+	return Task{}, fmt.Errorf("task #%s cannot be %s, it is %s already", id, done, t.Status)
 }
 
 // List returns the tasks that may be read at a place in one state, or with status "" the
 // open ones (active and paused), ordered by priority, then age, then ID.
 func (s *Store) List(ctx context.Context, at trust.Place, status Status) ([]Task, error) {
-	where, args, err := inState(status)
-	if err != nil {
-		return nil, err
-	}
-	return s.query(ctx, readable+where, append(readableAt(at), args...)...)
+	return s.inState(ctx, status, readable, readableAt(at)...)
 }
 
-// inState is the condition for tasks in one state, to stand behind another condition.
-func inState(status Status) (where string, args []any, err error) {
+// InRoom returns the tasks of a room in one state, as List does, whoever may read them; room "" = those of
+// all rooms, room by room. It is for the operator and for work that says nothing in rooms.
+func (s *Store) InRoom(ctx context.Context, room string, status Status) ([]Task, error) {
+	return s.inState(ctx, status, `(? = '' OR room = ?)`, room, room)
+}
+
+// inState lists the tasks in one state for which where holds.
+func (s *Store) inState(ctx context.Context, status Status, where string, args ...any) ([]Task, error) {
+	in := `status = '` + string(status) + `'`
 	switch status {
 	case "":
-		return ` AND status IN ('active', 'paused')`, nil, nil // as in the index task_open
+		in = `status IN ('active', 'paused')` // as in the index task_open
 	case All:
-		return ` AND status <> 'deleted'`, nil, nil
+		in = `status <> 'deleted'`
 	case Active, Paused, Completed, Deleted:
-		return ` AND status = ?`, []any{status}, nil
+	default:
+		return nil, fmt.Errorf("status %q is not known: use active, paused, completed or all", status)
 	}
-	return "", nil, fmt.Errorf("status %q is not known: use active, paused, completed or all", status)
-}
-
-func (s *Store) query(ctx context.Context, where string, args ...any) ([]Task, error) {
-	tasks, err := tasksOf(ctx, s.db, `FROM task WHERE `+where+` ORDER BY priority, created, id`, args...)
+	tasks, err := tasksOf(ctx, s.db, `FROM task WHERE `+where+` AND `+in+` ORDER BY room, priority, created, id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}
@@ -273,6 +239,33 @@ func (s *Store) query(ctx context.Context, where string, args ...any) ([]Task, e
 // tasksOf reads the tasks of a query that begins with FROM.
 func tasksOf(ctx context.Context, db store.DBTX, from string, args ...any) ([]Task, error) {
 	return store.List(ctx, db, func(row store.Row) (Task, error) { return scan(row) }, `SELECT `+columns+` `+from, args...)
+}
+
+// Get returns a task that is not deleted and may be read at a place.
+func (s *Store) Get(ctx context.Context, at trust.Place, id string) (Task, error) {
+	return get(ctx, s.db, at, bareID(id))
+}
+
+func get(ctx context.Context, db store.DBTX, at trust.Place, id string) (Task, error) {
+	return find(ctx, db, id, " in this room: list the tasks to see their ids", ` AND `+readable, readableAt(at)...)
+}
+
+// Find returns the task id of whatever room; it is for the operator.
+func (s *Store) Find(ctx context.Context, id string) (Task, error) {
+	return find(ctx, s.db, bareID(id), ": `bot task list --all` shows them", ``)
+}
+
+// find returns the task id that is not deleted, if where holds for it; none is what is said if there is none.
+func find(ctx context.Context, db store.DBTX, id, none, where string, args ...any) (Task, error) {
+	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND status <> 'deleted'`+where,
+		append([]any{id}, args...)...))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Task{}, fmt.Errorf("no task #%s%s (%w)", id, none, ErrNotFound)
+	}
+	if err != nil {
+		return Task{}, fmt.Errorf("find task #%s: %w", id, err)
+	}
+	return t, nil
 }
 
 func scan(row store.Row, more ...any) (Task, error) {
@@ -305,22 +298,26 @@ func moment64(ms sql.NullInt64) time.Time {
 	return time.UnixMilli(ms.Int64).UTC()
 }
 
-func encode(s *Schedule) (string, error) {
+func encode(s *Schedule) string {
 	if s == nil {
-		return "", nil
+		return ""
 	}
-	b, err := json.Marshal(s)
-	if err != nil {
-		return "", fmt.Errorf("store schedule: %w", err)
-	}
-	return string(b), nil
+	b, _ := json.Marshal(s) // texts and numbers
+	return string(b)
 }
 
 // The alphabet has no 0, 1, 8, 9: what is left is hard to misread.
 var ids = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-func newID() string {
+// newID is as good as unique; should it ever be taken, the insert fails.
+func newID(kind string) string {
 	b := make([]byte, 5)
 	rand.Read(b) // never fails
-	return "task_" + ids.EncodeToString(b)
+	return kind + "_" + ids.EncodeToString(b)
+}
+
+// AllRuns lists the last n runs of a room, or of one task, the latest first. An empty room
+// means all. It is for the operator.
+func (s *Store) AllRuns(ctx context.Context, room, id string, n int) ([]Run, error) {
+	return s.runs(ctx, `(?1 = '' OR t.room = ?1) AND (?2 = '' OR t.id = ?2) AND t.status <> 'deleted' ORDER BY r.due DESC, t.id LIMIT ?3`, room, bareID(id), n)
 }

@@ -220,35 +220,12 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestListSeesForeignWriters: another process has its own store and connection.
-func TestListSeesForeignWriters(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "bot.db")
-	var stores [2]*Store
-	for i := range stores {
-		db := must(storetest.Open(t, path))(t)
-		defer db.Close()
-		stores[i] = NewStore(db, nil)
-	}
-	ours, theirs := stores[0], stores[1]
-	if got := contents(t, ours, here, ""); got != "" {
-		t.Fatal(got)
-	}
-	task := add(t, theirs, Task{Room: here, Content: "one"})
-	if got := contents(t, ours, here, ""); got != "one" {
-		t.Errorf("after their add: %q", got)
-	}
-	must(theirs.Delete(t.Context(), in(here), task.ID))(t)
-	if got := contents(t, ours, here, ""); got != "" {
-		t.Errorf("after their delete: %q", got)
-	}
-}
-
 // TestListUsesItsIndex looks at SQLite's plan: a sort or a scan would grow with
 // every task ever made.
 func TestListUsesItsIndex(t *testing.T) {
 	s := newStore(t)
 	for where, index := range map[string]string{`status IN ('active', 'paused')`: "task_open", `status = 'completed'`: "task_by_status"} {
-		rows, err := s.db.Query(`EXPLAIN QUERY PLAN SELECT `+columns+` FROM task WHERE room = ? AND `+where+` ORDER BY priority, created, id`, here)
+		rows, err := s.db.Query(`EXPLAIN QUERY PLAN SELECT `+columns+` FROM task WHERE room = ? AND `+where+` ORDER BY room, priority, created, id`, here)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@
 package task
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -84,14 +85,6 @@ const (
 	CatchAll  CatchUp = "all"  // all, the oldest first
 )
 
-func checkCatchUp(c CatchUp) error {
-	switch c {
-	case CatchOnce, CatchSkip, CatchAll:
-		return nil
-	}
-	return fmt.Errorf("catch_up %q is not known: use once (run late), skip or all", c)
-}
-
 // Mode says what happens when a task falls due.
 type Mode string
 
@@ -150,23 +143,47 @@ func bounded(name, text string, limit int) (string, error) {
 	return text, nil
 }
 
-func checkContent(text string) (string, error) {
-	text, err := oneLine("content", text, maxContent)
-	if err == nil && text == "" {
-		err = fmt.Errorf(`content is missing: say what is to be done, for example "Water the plants"`)
+// apply changes t as p says.
+func (p Patch) apply(t *Task) {
+	if p.Content != nil {
+		t.Content = *p.Content
 	}
-	return text, err
+	if p.Priority != nil {
+		t.Priority = *p.Priority
+	}
+	if p.Schedule != nil || p.ClearSchedule {
+		t.Schedule = p.Schedule
+	}
+	if p.Prompt != nil {
+		t.Prompt = *p.Prompt
+	}
+	if p.Background != nil {
+		t.Background = *p.Background
+	}
+	if p.CatchUp != nil {
+		t.CatchUp = *p.CatchUp
+	}
 }
 
-func checkPriority(p int) error {
-	if p < minPriority || p > maxPriority {
-		return fmt.Errorf("priority %d is not allowed: use a whole number from %d (most urgent) to %d, for example %d", p, minPriority, maxPriority, defaultPriority)
+// check folds the texts of t, and says what is wrong with what people and models write of it.
+// made is its schedule if that is new.
+func check(t *Task, made *Schedule, now time.Time) (err error) {
+	if t.Content, err = oneLine("content", t.Content, maxContent); err != nil {
+		return err
 	}
-	return nil
-}
-
-func checkPrompt(text string) (string, error) {
-	return bounded("prompt", strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")), maxPrompt)
+	t.Prompt, err = bounded("prompt", strings.TrimSpace(strings.ReplaceAll(t.Prompt, "\r\n", "\n")), maxPrompt)
+	switch {
+	case err != nil:
+		return err
+	case t.Content == "":
+		return errors.New(`content is missing: say what is to be done, for example "Water the plants"`)
+	case t.Priority < minPriority || t.Priority > maxPriority:
+		return fmt.Errorf("priority %d is not allowed: use a whole number from %d (most urgent) to %d, for example %d",
+			t.Priority, minPriority, maxPriority, defaultPriority)
+	case t.CatchUp != CatchOnce && t.CatchUp != CatchSkip && t.CatchUp != CatchAll:
+		return fmt.Errorf("catch_up %q is not known: use once (run late), skip or all", t.CatchUp)
+	}
+	return checkSchedule(made, now)
 }
 
 // checkSchedule refuses one that did not come out of Validate: what is stored

@@ -3,6 +3,8 @@ package task
 import (
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestTidy: nothing is done to a task with a schedule, to one of another room, to one that has changed, or to one that is not active; what is done is
@@ -32,7 +34,7 @@ func TestTidy(t *testing.T) {
 		step.ID = x.ID
 		tx := must(db.BeginTx(ctx, nil))(t)
 		defer func() { _ = tx.Rollback() }()
-		before := must(image(ctx, tx, x.ID))(t)
+		before := must(get(ctx, tx, x.Place(), x.ID))(t)
 		done := must(s.Tidy(ctx, tx, now, []Tidying{step}))(t)
 		if len(done) == 0 {
 			return 0
@@ -40,8 +42,8 @@ func TestTidy(t *testing.T) {
 		if left, err := s.Untidy(ctx, tx, done); err != nil || len(left) > 0 {
 			t.Errorf("%s: %q, %v", step.Kind, left, err)
 		}
-		if after, err := image(ctx, tx, x.ID); err != nil || after != before {
-			t.Errorf("%s: %s, was %s, %v", step.Kind, after, before, err)
+		if diff := cmp.Diff(before, must(get(ctx, tx, x.Place(), x.ID))(t)); diff != "" {
+			t.Errorf("%s: %s", step.Kind, diff)
 		}
 		return len(done)
 	}

@@ -15,7 +15,6 @@ import (
 
 	"reverie/internal/media"
 	"reverie/internal/session"
-	"reverie/internal/store"
 )
 
 // A long answer is sent in parts. One of more than maxParts parts, or one that the
@@ -118,79 +117,40 @@ func (q *queue) putWhole(ctx context.Context, tx *sql.Tx, room, kind string, m s
 	return err
 }
 
-// asFile replaces a message that the homeserver finds too large by its beginning and a
+// asFile replaces a message, or a part of one, that the homeserver finds too large by its beginning and a
 // file, and tells whether it did. What waits behind it in its room stays behind.
 func (c *Client) asFile(ctx context.Context, r outRow) (done bool, err error) {
 	if r.file != "" || r.poll != "" {
 		return false, nil
 	}
 	name, note := c.wholeName(ctx, r.room)
+	short := beginning(r.text, smallest, note)
+	w, err := wholeFile(r.id, r.text, name)
+	if err != nil || size(r.text) <= smallest || r.text == short {
+		return false, err
+	}
 	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
-		id, text, known, err := c.q.allOf(ctx, tx, r.id)
-		if err != nil || size(text) <= smallest {
-			return err
-		}
-		w, err := wholeFile(id, text, name)
-		short := beginning(text, smallest, note)
-		if err != nil || r.text == short {
-			return err
-		}
-		done = true
-		res, err := tx.ExecContext(ctx, `UPDATE outbox SET text = ?1, state = 'pending', revision = revision + (id <> ?3), attempts = 0, next_at = 0, error = ''
-			WHERE id = ?2 AND EXISTS (SELECT 1 FROM outbox WHERE id = ?3 AND revision = ?4 AND generation = ?5 AND state = 'pending')`, short, id, r.id, r.revision, r.generation)
+		res, err := tx.ExecContext(ctx, `UPDATE outbox SET text = ?, attempts = 0, next_at = 0, error = ''
+			WHERE id = ? AND revision = ? AND generation = ? AND state = 'pending'`, short, r.id, r.revision, r.generation)
 		if err != nil {
 			return err
 		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 || known {
-			return err // without a row it got a newer text meanwhile
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return err // it got a newer text meanwhile
 		}
-		c.log.Warn("matrix: a message is too large for the homeserver; sending it as a file", "room", r.room, "message", id)
-		return c.q.insteadOfParts(ctx, tx, r, id, w)
+		known, err := value[bool](ctx, tx, `SELECT 1 FROM outbox WHERE substr(id, 1, length(?1)) = ?1 AND error <> 'taken back'`, r.id+wholeMark)
+		if err != nil || known {
+			return err // it is the beginning of an answer that is a file already
+		}
+		c.log.Warn("matrix: a message is too large for the homeserver; sending it as a file", "room", r.room, "message", r.id)
+		if err := c.q.putWhole(ctx, tx, r.room, r.kind, session.Outgoing{Thread: r.thread}, w); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE outbox SET seq = seq + (SELECT max(seq) FROM outbox) - (SELECT seq FROM outbox WHERE id = ?1)
+			WHERE room = ?2 AND state IN ('pending', 'draft') AND id <> ?3 AND seq > (SELECT seq FROM outbox WHERE id = ?1)`, r.id, r.room, w.id)
+		return err
 	})
-	return done, doing("matrix: send a message as a file", err)
-}
-
-// insteadOfParts puts the file w behind the message id, in the place of its further parts.
-func (q *queue) insteadOfParts(ctx context.Context, tx *sql.Tx, r outRow, id string, w *outRow) error {
-	if err := q.remove(ctx, tx, partsOf+` AND substr(id, length(?1) + 1, ?2) <> ?3`, id, len(session.SentMark), session.SentMark); err != nil {
-		return err
-	}
-	if err := q.putWhole(ctx, tx, r.room, r.kind, session.Outgoing{Thread: r.thread}, w); err != nil {
-		return err
-	}
-	_, err := tx.ExecContext(ctx, `UPDATE outbox SET seq = seq + (SELECT max(seq) FROM outbox) - (SELECT seq FROM outbox WHERE id = ?1)
-		WHERE room = ?2 AND state IN ('pending', 'draft') AND id <> ?3 AND seq > (SELECT seq FROM outbox WHERE id = ?1)`, id, r.room, w.id)
-	return err
-}
-
-// allOf returns the message that the row belongs to and all that it says. known tells
-// whether a file says that already.
-func (q *queue) allOf(ctx context.Context, tx *sql.Tx, row string) (id, text string, known bool, err error) {
-	if id = whole(row); partNumber(strings.TrimPrefix(row, id)) == 0 {
-		id = row // a sentence about a file is a message of its own
-	}
-	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(id), ?2) FROM outbox WHERE id = ?1`, id, row).Scan(&id); err != nil {
-		return "", "", false, err
-	}
-	rows, err := store.List(ctx, tx, scanOut, `SELECT `+outColumns+` FROM outbox WHERE (id = ?1 OR `+partsOf+`) AND error <> 'taken back'`, id)
-	if err != nil {
-		return "", "", false, err
-	}
-	says := map[string]string{}
-	for _, r := range rows {
-		if r.file != "" && strings.HasPrefix(r.id, id+wholeMark) {
-			return id, r.text, true, nil
-		}
-		says[r.id] = r.text
-	}
-	var parts []string
-	for i := 0; ; i++ {
-		words, ok := says[partID(id, i)]
-		if !ok {
-			return id, strings.Join(parts, "\n\n"), false, nil
-		}
-		parts = append(parts, words)
-	}
+	return true, doing("matrix: send a message as a file", err)
 }
 
 // partNumber is which part of a message has rest behind the message's name; 0 = none.

@@ -142,7 +142,7 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 // Holds F41.
 func TestTooLargeAndKilled(t *testing.T) {
 	t.Parallel()
-	text := strings.Repeat("A paragraph of words and what there is to be said of it.\n\n", 300)
+	text := strings.Repeat("A paragraph of words and what there is to be said of it.\n\n", 200)
 	answer := func(b *bot, in session.Inbound) {
 		b.tells(in.Room, session.Outgoing{ID: "re:" + in.ID, Text: text, ReplyTo: in.ID})
 	}

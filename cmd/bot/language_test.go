@@ -34,8 +34,8 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 	out.Result, next.Result = "given up after a day: x", "given up after a day: x"
 	out.Task.NextDue = time.Time{}
 	skew, now := int64(-200_000), time.Now()
-	worst := matrix.Status{User: "@b:hs", Homeserver: "https://hs", Device: "DEV", UnknownDevices: make([]matrix.Device, 2), LastSync: now.Add(-50 * time.Hour), SyncFailures: 7,
-		ClockSkew: &skew, Rooms: 1, Inbox: 2, InboxOldest: 7000, Outbox: 1, OutboxOldest: 100, Undecryptable: 1, UnreadOldest: 90_000, Retries: 1}
+	worst := matrix.Status{User: "@b:hs", Homeserver: "https://hs", Device: "DEV", LastSync: now.Add(-50 * time.Hour), SyncFailures: 7,
+		ClockSkew: &skew, Rooms: 1, Inbox: 2, InboxOldest: 7000, Outbox: 1, OutboxOldest: 100, Undecryptable: 1, UnreadOldest: 90_000}
 	best := matrix.Status{User: "@b:hs", Homeserver: "https://hs", Device: "DEV", CrossSigned: true, Problem: "x", Backup: "1", BackupWaiting: 3}
 	change := dream.Change{Line: dream.Line{Scope: memory.Shared, ID: "mem_1", Text: "Rom"}, ByText: "Bern"}
 	report := dream.Report{State: dream.AppliedState, Superseded: []dream.Change{change}, Merged: []dream.Change{change, change}, Archived: []dream.Change{change},

@@ -35,7 +35,6 @@ type commandLine struct {
 	Dream   *dreamCommand   `arg:"subcommand:dream" help:"Put the memory in order, as it is done at night. Nothing is lost, and all of it can be taken back."`
 	Task    *taskCommand    `arg:"subcommand:task" help:"Look at the tasks and what became of them, and change them. The bot may run meanwhile."`
 	Prompt  *promptCommand  `arg:"subcommand:prompt" help:"Show what the model would be sent."`
-	Verify  *verifyCommand  `arg:"subcommand:verify" help:"Show the bot's device and fingerprint, and how to verify them."`
 	Version *versionCommand `arg:"subcommand:version" help:"Print the version."`
 	Help    *helpCommand    `arg:"subcommand:help" help:"Explain the commands, or one of them."`
 

@@ -3,7 +3,6 @@ package matrix_test
 import (
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -197,9 +196,8 @@ func TestBackupIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestSecretsFile: secrets.json of an earlier release moves into the crypto store once, and
-// is enough without the recovery key. One that is damaged does no harm.
-func TestSecretsFile(t *testing.T) {
+// TestSecretsLost: the recovery key brings back the secrets that the crypto store has lost.
+func TestSecretsLost(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
@@ -207,46 +205,15 @@ func TestSecretsFile(t *testing.T) {
 	b := startWith(t, server, dir, echo, hurry, you.UserID())
 	before := backedUp(t, b)
 	b.stop()
-	file := filepath.Join(dir, "matrix", "secrets.json")
-	kept := func(change func(string) string) string {
-		t.Helper()
-		db := openDB(t, dir)
-		cfg := config(server, dir, db, you.UserID())
-		data, err := matrix.KeptSecrets(t.Context(), cfg)
-		if err == nil && change != nil {
-			data = change(data)
-			err = matrix.KeepSecrets(t.Context(), cfg, data)
+	p := examined(t, server, dir)
+	for _, damaged := range []string{"", "{"} {
+		ok(t, matrix.KeepSecrets(t.Context(), p.cfg, damaged))
+		b = b.again(echo)
+		after := backedUp(t, b)
+		b.stop()
+		if st, _ := p.look(nobody); after.Backup != before.Backup || !st.IdentityTrusted {
+			t.Errorf("with %q in the store: %+v, %+v", damaged, after, st)
 		}
-		ok(t, errors.Join(err, db.Close()))
-		return data
-	}
-	old := kept(nil)
-	kept(func(string) string { return "" })
-	ok(t, errors.Join(os.WriteFile(file, []byte(old), 0o600), os.Rename(filepath.Join(dir, "matrix", "recovery.key"), filepath.Join(dir, "safe"))))
-	b = b.again(echo)
-	if st := backedUp(t, b); st.Backup != before.Backup || !st.IdentityTrusted || st.BackupProblem != "" {
-		t.Errorf("with the file: %+v", st)
-	}
-	b.stop()
-	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the file is still there: %v", err)
-	}
-	if now := kept(nil); now != old {
-		t.Error("the crypto store has other secrets")
-	}
-	if err := os.WriteFile(file, []byte(strings.Replace(old, "master", "x", 1)), 0o600); err != nil { // left over: what is in the store counts
-		t.Fatal(err)
-	}
-	b = b.again(echo)
-	b.stop()
-	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) || kept(nil) != old {
-		t.Errorf("a file that was left over: %v", err)
-	}
-	kept(func(string) string { return "" })
-	ok(t, errors.Join(os.WriteFile(file, []byte("{"), 0o600), os.Rename(filepath.Join(dir, "safe"), filepath.Join(dir, "matrix", "recovery.key"))))
-	b = b.again(echo)
-	if st := backedUp(t, b); st.Backup != before.Backup || !st.IdentityTrusted {
-		t.Errorf("with a damaged file: %+v", st)
 	}
 }
 
@@ -270,22 +237,13 @@ func TestBackupDeletedOnTheServer(t *testing.T) {
 	}
 }
 
-// What `bot verify` shows is the truth, beside the running bot.
-func TestIdentify(t *testing.T) {
+// The doctor tells the keys by which others recognise the bot, beside the running bot.
+func TestFingerprints(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
-	dir := t.TempDir()
-	db := openDB(t, dir)
-	defer db.Close()
-	cfg := config(server, dir, db, "@you:"+server.Name)
-	if _, err := matrix.Identify(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "start the bot once") {
-		t.Errorf("before the first start: %v", err)
-	}
-	b := start(t, server, dir, echo, "@you:"+server.Name)
+	b := start(t, server, t.TempDir(), echo, "@you:"+server.Name)
 	s := backedUp(t, b)
-	got, err := matrix.Identify(t.Context(), cfg)
-	ok(t, err)
 	var keys struct {
 		DeviceKeys map[string]map[string]struct {
 			Keys map[string]string `json:"keys"`
@@ -295,15 +253,12 @@ func TestIdentify(t *testing.T) {
 		} `json:"master_keys"`
 	}
 	call(t, server, http.MethodPost, "keys/query", b.account().AccessToken, map[string]any{"device_keys": map[string]any{s.User: []string{}}}, &keys)
-	if want := matrix.Fingerprint(keys.DeviceKeys[s.User][s.Device].Keys["ed25519:"+s.Device]); want == "" || got.Fingerprint != want || got.Device != s.Device || got.User != s.User {
-		t.Errorf("%+v, want %s %s with fingerprint %s", got, s.User, s.Device, want)
-	}
+	_, got := examined(t, server, b.dir).look(sinceAM())
+	device := matrix.Fingerprint(keys.DeviceKeys[s.User][s.Device].Keys["ed25519:"+s.Device])
 	for _, master := range keys.MasterKeys[s.User].Keys {
-		if got.Master != matrix.Fingerprint(master) || len(got.Master) != 53 {
-			t.Errorf("identity %q, want that of %q", got.Master, master)
+		if len(device) != 53 || device == matrix.Fingerprint(master) {
+			t.Errorf("the homeserver tells %q and %q", device, master)
 		}
-	}
-	if !got.CrossSigned || !got.RecoveryKey || got.Backup != s.Backup || len(got.Findings) != 2 || !got.Findings[0].OK || !got.Findings[1].OK {
-		t.Errorf("%+v", got)
+		says(t, got, "ok", "the device's fingerprint is "+device+", the identity's "+matrix.Fingerprint(master))
 	}
 }

@@ -139,7 +139,7 @@ func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *acc
 		case device != acc.DeviceID.String():
 			bad("put bot.db and "+cfg.dir("account.json")+" of the same device together", "the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
 		default:
-			good("crypto store is there")
+			out = append(out, checkKeys(ctx, cfg))
 		}
 	}
 	for _, name := range []string{"pickle.key", "recovery.key"} {
@@ -159,6 +159,32 @@ func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *acc
 		out = append(out, checkBackup(ctx, cfg, cli))
 	}
 	return append(out, checkDevices(ctx, cfg, cli, acc, s)...)
+}
+
+// checkKeys says by which keys others recognise the bot: its device's and, if they are here, the account's.
+// They are read out of the crypto store: the homeserver's word for them would be worth nothing.
+func checkKeys(ctx context.Context, cfg Config) Finding {
+	damaged := func(err error) Finding {
+		return Finding{What: fmt.Sprintf("the crypto store cannot be read: %v", err), Remedy: "see whether " + cfg.dir("pickle.key") + " belongs to bot.db"}
+	}
+	kept, err := secretStore(ctx, cfg)
+	if err != nil {
+		return damaged(err)
+	}
+	own, err := kept.GetAccount(ctx)
+	if err == nil && own == nil {
+		err = errors.New("there is no account in it")
+	}
+	if err != nil {
+		return damaged(err)
+	}
+	found := Finding{OK: true, What: "the device's fingerprint is " + Fingerprint(own.SigningKey().String())}
+	if s, err := loadSecrets(ctx, cfg); err == nil && s != nil && s.CrossSigning != nil {
+		if keys, err := s.CrossSigning.Decode(); err == nil {
+			found.What += ", the identity's " + Fingerprint(keys.MasterKey.PublicKey().String())
+		}
+	}
+	return found
 }
 
 // checkBackup compares the key backup that is in use here with the server's.

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -20,7 +19,7 @@ type Process struct {
 // asked for everything that it knows better; while it does not answer, that
 // part of the status is as it was last known, or empty.
 func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
-	s := Status{Running: !p.Since.IsZero(), Homeserver: cfg.Homeserver, User: cfg.User, UnknownDevices: []Device{}, DeadReasons: []Reason{}, LostReasons: []Reason{}}
+	s := Status{Running: !p.Since.IsZero(), Homeserver: cfg.Homeserver, User: cfg.User, UnknownDevices: []Device{}}
 	now := time.Now()
 	if acc, err := loadAccount(cfg.dir("account.json")); err == nil && acc != nil {
 		s.User, s.Device, s.CrossSigned = acc.UserID.String(), acc.DeviceID.String(), acc.CrossSigned
@@ -101,16 +100,4 @@ func (s Status) queueFindings(now time.Time) []Finding {
 		out = append(out, Finding{OK: true, What: "nothing waits to be answered, sent or read"})
 	}
 	return out
-}
-
-func reasonWords(reasons []Reason, now time.Time) string {
-	var words []string
-	for _, r := range reasons {
-		what := r.What
-		if what == "" {
-			what = "no reason noted"
-		}
-		words = append(words, fmt.Sprintf("%d × %s (newest %s)", r.Count, what, ago(now.Sub(r.Newest))))
-	}
-	return strings.Join(words, "; ")
 }

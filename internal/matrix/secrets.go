@@ -75,40 +75,14 @@ func loadSecrets(ctx context.Context, cfg Config) (*secrets, error) {
 	if data == "" {
 		return nil, nil
 	}
-	return parseSecrets([]byte(data))
-}
-
-func parseSecrets(data []byte) (*secrets, error) {
 	var s secrets
-	if err := json.Unmarshal(data, &s); err != nil {
+	if err := json.Unmarshal([]byte(data), &s); err != nil {
 		return nil, errors.New("matrix: the keys of the identity are damaged; recovery.key brings them back")
 	}
 	if s.Backup != nil && (s.Backup.Version == "" || len(s.Backup.Key) != 32) {
 		s.Backup = nil
 	}
 	return &s, nil
-}
-
-// keptSecrets returns the secrets in the crypto store. Those in secrets.json, where earlier
-// releases kept them, move there once.
-func (c *Client) keptSecrets(ctx context.Context) (*secrets, error) {
-	path := c.cfg.dir("secrets.json")
-	data, missing := os.ReadFile(path)
-	kept, err := loadSecrets(ctx, c.cfg)
-	switch {
-	case err != nil || errors.Is(missing, fs.ErrNotExist):
-		return kept, err
-	case missing != nil:
-		return kept, fmt.Errorf("matrix: read secrets: %w", missing)
-	case kept == nil:
-		if kept, err = parseSecrets(data); err != nil {
-			return nil, err
-		}
-		if err := c.machine().CryptoStore.PutSecret(ctx, secretsName, string(data)); err != nil {
-			return kept, fmt.Errorf("matrix: keep secrets: %w", err)
-		}
-	}
-	return kept, os.Remove(path)
 }
 
 // keepSecrets changes the secrets, in the crypto store first.
@@ -135,7 +109,7 @@ func (c *Client) keepSecrets(ctx context.Context, change func(*secrets)) error {
 // the server. Called by Open, when nothing runs yet.
 func (c *Client) openSecrets(ctx context.Context) {
 	m := c.machine()
-	kept, err := c.keptSecrets(ctx)
+	kept, err := loadSecrets(ctx, c.cfg)
 	if err != nil {
 		c.log.Warn("matrix: the keys of the identity cannot be taken up as they are; what is missing is fetched anew", "err", err)
 	}

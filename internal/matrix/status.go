@@ -3,18 +3,12 @@ package matrix
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
-	"maunium.net/go/mautrix/crypto"
-	"maunium.net/go/mautrix/id"
-
 	"reverie/internal/i18n"
 	"reverie/internal/session"
-	"reverie/internal/store"
 )
 
 // Status is how the connection stands. In JSON times are RFC 3339, and what
@@ -25,8 +19,8 @@ type Status struct {
 	User            string    `json:"user"`
 	Device          string    `json:"device"`
 	CrossSigned     bool      `json:"cross_signed"`     // other clients see the device as the account's own
-	IdentityTrusted bool      `json:"identity_trusted"` // the account's identity is the one whose keys are here
-	UnknownDevices  []Device  `json:"unknown_devices"`  // of the account, that its identity has not signed
+	IdentityTrusted bool      `json:"identity_trusted"` // the account's identity is the one whose keys are here; Examine only
+	UnknownDevices  []Device  `json:"unknown_devices"`  // of the account, that its identity has not signed; Examine only
 	RecoveryKey     bool      `json:"recovery_key"`     // its file is there
 	Backup          string    `json:"backup,omitempty"` // version of the key backup in use; empty = none
 	BackupWaiting   int       `json:"backup_waiting"`   // message keys that are not in it yet
@@ -44,12 +38,11 @@ type Status struct {
 	OutboxOldest    int64     `json:"outbox_oldest_s"`
 	OutboxProblem   string    `json:"outbox_problem,omitempty"` // why the oldest of them was not sent
 	Dead            int       `json:"dead"`                     // messages given up
-	DeadReasons     []Reason  `json:"dead_reasons"`             // the newest three
+	DeadReason      string    `json:"dead_reason,omitempty"`    // why the newest of them was given up
 	Undecryptable   int       `json:"undecryptable"`            // messages that wait to be read
 	UnreadOldest    int64     `json:"undecryptable_oldest_s"`
-	Lost            int       `json:"lost"` // messages that could not be read and were given up
-	LostReasons     []Reason  `json:"lost_reasons"`
-	Retries         int       `json:"retries"` // failed tries of what still waits, syncs included
+	Lost            int       `json:"lost"`                  // messages that could not be read and were given up
+	LostReason      string    `json:"lost_reason,omitempty"` // why the newest of them was given up
 }
 
 // Device is a device of the bot's account.
@@ -57,13 +50,6 @@ type Device struct {
 	ID       string    `json:"device"`
 	Name     string    `json:"name,omitempty"`
 	LastSeen time.Time `json:"last_seen,omitzero"`
-}
-
-// Reason is why messages were given up.
-type Reason struct {
-	What   string    `json:"reason"`
-	Count  int       `json:"count"`
-	Newest time.Time `json:"newest"` // when the newest of them was written or came
 }
 
 const (
@@ -92,9 +78,6 @@ func (c *Client) Status(ctx context.Context) Status {
 	if err == nil {
 		s.BackupWaiting, err = keysOutside(ctx, c.cfg, s.Backup)
 	}
-	if err == nil {
-		err = c.trust(ctx, &s, kept.CrossSigning)
-	}
 	if err != nil && s.Problem == "" {
 		s.Problem = err.Error()
 	}
@@ -119,71 +102,16 @@ func (s *Status) stored(ctx context.Context, cfg Config, q *queue) error {
 		(SELECT count(*) FROM inbox WHERE state = 'new'), `+age(`received_at`, `inbox WHERE state = 'new'`)+`,
 		(SELECT count(*) FROM inbox WHERE state IN ('utd', 'failed')), `+age(`received_at`, `inbox WHERE state IN ('utd', 'failed')`)+`,
 		(SELECT count(*) FROM inbox WHERE state = 'dead'),
+		coalesce((SELECT error FROM inbox WHERE state = 'dead' ORDER BY received_at DESC LIMIT 1), ''),
 		(SELECT count(*) FROM outbox WHERE state = 'pending'), `+age(`created_at`, `outbox WHERE state = 'pending'`)+`,
 		coalesce((SELECT error FROM outbox WHERE state = 'pending' ORDER BY created_at, seq LIMIT 1), ''),
 		(SELECT count(*) FROM outbox WHERE state = 'dead' AND error <> 'taken back'),
-		(SELECT coalesce(sum(attempts), 0) FROM outbox WHERE state = 'pending') + (SELECT coalesce(sum(tries), 0) FROM inbox WHERE state = 'failed'),
+		coalesce((SELECT error FROM outbox WHERE state = 'dead' AND error <> 'taken back' ORDER BY created_at DESC LIMIT 1), ''),
 		(SELECT count(*) FROM matrix_room WHERE membership = 'joined'),
 		(SELECT coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined')`, q.now().UnixMilli()).
-		Scan(&s.Inbox, &s.InboxOldest, &s.Undecryptable, &s.UnreadOldest, &s.Lost, &s.Outbox, &s.OutboxOldest, &s.OutboxProblem, &s.Dead, &s.Retries, &s.Rooms, &s.Encrypted)
-	if err != nil {
-		return fmt.Errorf("matrix: count what is in the queues and the rooms: %w", err)
-	}
-	s.Retries += s.SyncFailures
-	if s.DeadReasons, err = q.reasons(ctx, `SELECT error, count(*), max(created_at) FROM outbox
-		WHERE state = 'dead' AND error <> 'taken back' GROUP BY error ORDER BY 3 DESC LIMIT 3`); err != nil {
-		return err
-	}
-	s.LostReasons, err = q.reasons(ctx, `SELECT error, count(*), max(received_at) FROM inbox WHERE state = 'dead' GROUP BY error ORDER BY 3 DESC LIMIT 3`)
-	return err
-}
-
-func (q *queue) reasons(ctx context.Context, query string) ([]Reason, error) {
-	out, err := store.List(ctx, q.db, func(row store.Row) (r Reason, err error) {
-		var at int64
-		err = row.Scan(&r.What, &r.Count, &at)
-		r.Newest = time.UnixMilli(at)
-		return r, err
-	}, query)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: look at what was given up: %w", err)
-	}
-	return append([]Reason{}, out...), nil
-}
-
-// trust fills in what the crypto store knows of the account's identity and
-// devices, as of the last time the homeserver told of them.
-func (c *Client) trust(ctx context.Context, s *Status, seeds *crypto.CrossSigningSeeds) error {
-	s.UnknownDevices = []Device{}
-	known := c.machine().CryptoStore
-	user := id.UserID(s.User)
-	keys, err := known.GetCrossSigningKeys(ctx, user)
-	if err != nil {
-		return fmt.Errorf("matrix: look at the identity: %w", err)
-	}
-	if seeds != nil {
-		if own, err := seeds.Decode(); err == nil {
-			s.IdentityTrusted = own.PublicKeys().MasterKey == keys[id.XSUsageMaster].Key
-		}
-	}
-	devices, err := known.GetDevices(ctx, user)
-	if err != nil {
-		return fmt.Errorf("matrix: look at the account's devices: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(devices)) {
-		d := devices[name]
-		if d.DeviceID == id.DeviceID(s.Device) {
-			continue
-		}
-		signed, err := known.IsKeySignedBy(ctx, d.UserID, d.SigningKey, d.UserID, keys[id.XSUsageSelfSigning].Key)
-		if err != nil {
-			return fmt.Errorf("matrix: look at the account's devices: %w", err)
-		}
-		if !signed {
-			s.UnknownDevices = append(s.UnknownDevices, Device{ID: d.DeviceID.String(), Name: d.Name})
-		}
-	}
-	return nil
+		Scan(&s.Inbox, &s.InboxOldest, &s.Undecryptable, &s.UnreadOldest, &s.Lost, &s.LostReason, &s.Outbox, &s.OutboxOldest, &s.OutboxProblem, &s.Dead, &s.DeadReason,
+			&s.Rooms, &s.Encrypted)
+	return doing("matrix: count what is in the queues and the rooms", err)
 }
 
 // Lines says it in words, for people in a chat in the language of say: at most five
@@ -201,7 +129,7 @@ func (s Status) Lines(now time.Time, say i18n.Say) []string {
 			"encrypted", fmt.Sprint(s.Encrypted), "backup", s.backupWords(say)),
 	}
 	look := s.SyncFailures > 0 || s.Problem != "" || !s.LastSync.IsZero() && now.Sub(s.LastSync) > staleSync ||
-		!s.CrossSigned || !s.IdentityTrusted || len(s.UnknownDevices) > 0 || s.BackupProblem != ""
+		!s.CrossSigned || s.BackupProblem != ""
 	var queues []string
 	for _, f := range s.queues(say, now) {
 		queues = append(queues, f.What)
@@ -253,28 +181,20 @@ func (s Status) queues(say i18n.Say, now time.Time) (out []Finding) {
 		"see above whether the model answers; the bot's log says what it is doing, and a restart loses nothing"))
 	add("outbox", s.Outbox, s.OutboxOldest, waits(s.OutboxOldest, s.OutboxProblem,
 		"see above whether the homeserver answers; what waits is sent by itself when it does"))
-	add("retries", s.Retries-s.SyncFailures, 0, Finding{OK: true})
 	add("unread", s.Undecryptable, s.UnreadOldest, Finding{OK: true, Note: true,
 		Remedy: "nothing is lost: they are read when their keys come, and the senders were told. If it goes on, ask them to write in a new room"})
-	add("lost", s.Lost, 0, Finding{OK: true, Note: true, reason: reasonWords(s.LostReasons, now),
+	add("lost", s.Lost, 0, Finding{OK: true, Note: true, reason: s.LostReason,
 		Remedy: "the senders were told to write again; the log of that time says more"})
-	add("dead", s.Dead, 0, Finding{OK: true, Note: true, reason: reasonWords(s.DeadReasons, now),
+	add("dead", s.Dead, 0, Finding{OK: true, Note: true, reason: s.DeadReason,
 		Remedy: "see that the bot may write in those rooms (the log of that time names them); who still wants an answer says !retry there"})
 	return out
 }
 
 func (s Status) trustWords(say i18n.Say) string {
-	words := say("connection.trusted")
-	switch {
-	case !s.CrossSigned:
-		words = say("connection.untrusted")
-	case !s.IdentityTrusted:
-		words = say("connection.foreign")
+	if s.CrossSigned {
+		return say("connection.trusted")
 	}
-	if n := len(s.UnknownDevices); n > 0 {
-		words += say("connection.devices", "count", fmt.Sprint(n))
-	}
-	return words
+	return say("connection.untrusted")
 }
 
 func (s Status) backupWords(say i18n.Say) string {

@@ -64,7 +64,6 @@ func TestNoCommandReachesTheTerminal(t *testing.T) {
 	bot("tea", "", "memory", "list")
 	bot("tea", "", "prompt", "--room", terminalRoom)
 	bot("", "", "dream")
-	bot("", "", "verify")
 	bot("", "", "memory", "no\x1b[2Jsuch", "command")
 	broken = true
 	bot("", "hello\n", "chat")

@@ -82,7 +82,6 @@ type memoryCommand struct {
 	Search  *memorySearchCommand  `arg:"subcommand:search" help:"Find what is remembered."`
 	Import  *memoryImportCommand  `arg:"subcommand:import" help:"Take memories from a file of JSON lines."`
 	Reindex *memoryReindexCommand `arg:"subcommand:reindex" help:"Make the search index anew."`
-	Verify  *memoryVerifyCommand  `arg:"subcommand:verify" help:"Compare the search index with the memories."`
 }
 
 // scope is a scope as people write it.

@@ -250,52 +250,10 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 	return err
 }
 
-type memoryVerifyCommand struct {
-	JSON bool `help:"Print JSON."`
-}
-
-// Run compares the index with the memories, and fails if they differ.
-func (m memoryVerifyCommand) Run(ctx context.Context, c console, b *bot) error {
-	index, err := b.openIndex(ctx)
-	if err != nil {
-		return err
-	}
-	faults, err := index.Verify(ctx)
-	if err != nil {
-		return err
-	}
-	unread := 0
-	if b.vectors != nil {
-		s := b.vectors.Status(ctx)
-		unread = s.Total - s.Done
-	}
-	if m.JSON {
-		err = printJSON(c.out, map[string]any{"ok": len(faults) == 0, "faults": append([]string{}, faults...), "unread": unread})
-	}
-	switch {
-	case err != nil:
-		return err
-	case len(faults) > 0:
-		if !m.JSON {
-			fmt.Fprintln(c.out, "✗", strings.Join(faults, "\n✗ "))
-		}
-		return errors.New("the search index is not what the memories ask for; nothing is lost: `bot memory reindex` makes it anew")
-	case m.JSON:
-		return nil
-	}
-	fmt.Fprintln(c.out, "✓ the search index is what the memories ask for")
-	if unread > 0 {
-		fmt.Fprintf(c.out, "%d memories are not read for their meaning yet, and are found by their words: "+
-			"the bot goes on with it, or `bot memory reindex` does.\n", unread)
-	}
-	return nil
-}
-
 // foundBy is what the configured backend finds memories with.
 type foundBy interface {
 	Search(ctx context.Context, q memory.Query) ([]memory.Hit, error)
 	Rebuild(ctx context.Context, progress func(done, total int)) error
-	Verify(ctx context.Context) ([]string, error)
 	Scopes(ctx context.Context) ([]memory.Scope, error)
 }
 

@@ -16,9 +16,7 @@ func newImporter(s *Store) *Importer {
 
 func sound(t testing.TB, s *Store) {
 	t.Helper()
-	if faults, err := s.index.Verify(t.Context()); err != nil || len(faults) > 0 {
-		t.Errorf("the index: %q, %v", faults, err)
-	}
+	noError(t, indexIsSound(t, OpenFTS(s.db)))
 }
 
 // What is imported stands in the file, with what a person wrote there meanwhile;

@@ -91,9 +91,7 @@ func TestApplyAndUndo(t *testing.T) {
 	if diff := cmp.Diff(before, rowsOf(t, s)); diff != "" {
 		t.Error(diff)
 	}
-	if faults, err := s.index.Verify(t.Context()); err != nil || len(faults) > 0 {
-		t.Errorf("the index: %q, %v", faults, err)
-	}
+	noError(t, indexIsSound(t, OpenFTS(s.db)))
 	if _, _, err := s.UndoRun(t.Context(), "night", nil); !errors.Is(err, ErrNothing) {
 		t.Errorf("taken back twice: %v", err)
 	}

@@ -191,7 +191,6 @@ func (p *Points) scroll(ctx context.Context, name string) (there map[string]int6
 type differences struct {
 	gone    []string // they should not be there
 	changed []string // they are not there, or in another revision; the newest first
-	missing int      // of those: not there
 }
 
 // compareAll compares the entries that have a vector with what is there.
@@ -206,9 +205,6 @@ func (p *Points) compareAll(ctx context.Context, space int64, there map[string]i
 		wanted[id] = true
 		if is, ok := there[id]; !ok || is != rev {
 			d.changed = append(d.changed, id)
-			if !ok {
-				d.missing++
-			}
 		}
 		return nil
 	}, `SELECT m.id, m.rev FROM memory AS m JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash
@@ -288,39 +284,4 @@ func (p *Points) leave(ctx context.Context, entries []string) {
 		p.log.LogAttrs(ctx, slog.LevelWarn, "what was forgotten is still on the Qdrant server, where nobody finds it; it leaves when the server can be reached", slog.String("err", err.Error()))
 		p.Wake()
 	}
-}
-
-// Verify lists in words where the server does not hold what the entries ask for.
-// A server that cannot be asked is such a fault too.
-func (p *Points) Verify(ctx context.Context) ([]string, error) {
-	if err := p.vectors.follow(ctx); err != nil {
-		return nil, err
-	}
-	space, dim := p.vectors.current()
-	if space == 0 {
-		return nil, nil
-	}
-	there, strange, err := p.scroll(ctx, p.collection(dim))
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case isNotThere(err):
-		return []string{"the Qdrant server has no collection of these memories"}, nil
-	case err != nil:
-		return []string{err.Error()}, nil
-	}
-	d, err := p.compareAll(ctx, space, there)
-	if err != nil {
-		return nil, err
-	}
-	var said []string
-	for _, f := range []struct {
-		n    int
-		what string
-	}{{d.missing, "memories are not on the Qdrant server"}, {len(d.changed) - d.missing, "memories changed, and the Qdrant server does not know it"}, {len(d.gone) + len(strange), "points on the Qdrant server belong to no memory"}} {
-		if f.n > 0 {
-			said = append(said, fmt.Sprintf("%d %s", f.n, f.what))
-		}
-	}
-	return said, nil
 }

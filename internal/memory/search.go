@@ -89,8 +89,6 @@ type index interface {
 	Search(ctx context.Context, q Query) ([]Hit, error)
 	// Rebuild makes the index anew; progress may be nil.
 	Rebuild(ctx context.Context, progress func(done, total int)) error
-	// Verify lists where the index is not what the truth asks for, in words.
-	Verify(ctx context.Context) ([]string, error)
 }
 
 // defaultK is how many hits a question gets that sets no bound.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"reverie/internal/store"
 )
@@ -244,20 +243,4 @@ func (h *Hybrid) Rebuild(ctx context.Context, progress func(done, total int)) er
 		return fmt.Errorf("the words and vectors here are made anew, those on the server are not: %w", err)
 	}
 	return nil
-}
-
-// Verify implements index. A memory that is not read for its meaning yet is no fault:
-// its words find it, and Run or Complete reads it.
-func (h *Hybrid) Verify(ctx context.Context) ([]string, error) {
-	words, err := h.FTS.Verify(ctx)
-	if err != nil {
-		return nil, err
-	}
-	meaning, err := h.vectors.Verify(ctx)
-	meaning = slices.DeleteFunc(meaning, func(fault string) bool { return strings.HasSuffix(fault, noVectorYet) })
-	if err != nil || h.points == nil {
-		return slices.Concat(words, meaning), err
-	}
-	there, err := h.points.Verify(ctx)
-	return slices.Concat(words, meaning, there), err
 }

@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 )
@@ -50,31 +49,3 @@ func (v *Vectors) Rebuild(ctx context.Context, progress func(done, total int)) e
 	}
 	return nil
 }
-
-// Verify lists in words where the vectors are not what the entries ask for.
-func (v *Vectors) Verify(ctx context.Context) ([]string, error) {
-	var damaged, without, orphaned int
-	space, dim := v.current()
-	err := v.db.QueryRowContext(ctx, `SELECT coalesce(sum(v.hash IS NOT NULL AND `+unmade+`), 0),
-		coalesce(sum(v.hash IS NULL), 0)`+withVector, space, dim).Scan(&damaged, &without)
-	if err == nil {
-		err = v.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_vector
-			WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`).Scan(&orphaned)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("verify vectors: %w", err)
-	}
-	var said []string
-	for _, f := range []struct {
-		n    int
-		what string
-	}{{damaged, "vectors are damaged"}, {without, "memories " + noVectorYet}, {orphaned, "vectors belong to no memory"}} {
-		if f.n > 0 {
-			said = append(said, fmt.Sprintf("%d %s", f.n, f.what))
-		}
-	}
-	return said, nil
-}
-
-// noVectorYet is what Verify says of work that is still to be done.
-const noVectorYet = "have no vector yet"

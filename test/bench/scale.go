@@ -51,10 +51,8 @@ func scaleOf(ctx context.Context, bot string, n int) ([]figure, error) {
 	}{
 		{"import", 20, true, func() []string { return []string{"import", "--json", lines} }},
 		{"the same import again", 0, true, func() []string { return []string{"import", "--json", lines} }},
-		{"verify", 0, false, func() []string { return []string{"verify", "--json"} }},
 		{"reindex", 0, false, func() []string { return []string{"reindex", "--json"} }},
 		{"undo of the import", 0, true, func() []string { return []string{"undo", "--json", imported.Batch} }},
-		{"verify, after it", 0, false, func() []string { return []string{"verify", "--json"} }},
 	} {
 		r, err := beside(ctx, filepath.Join(dir, "data"), exec.CommandContext(ctx, bot, append([]string{"-c", config, "memory"}, step.args()...)...))
 		if err != nil {

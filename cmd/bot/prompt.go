@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/rogpeppe/go-internal/diff"
 
@@ -19,7 +18,6 @@ type promptCommand struct {
 	Layout string `help:"Show it in this layout: stable, classic, tiered, split, layered, phased; without it, as configured."`
 	Room   string `help:"The room whose next prompt to show; without it, a new direct chat with the first owner."`
 	Diff   bool   `help:"Show what is new since the last request of the room."`
-	Events bool   `help:"Show what made prompts anew lately: edits, modes, tools, skills, a full window."`
 	JSON   bool   `help:"Print JSON."`
 }
 
@@ -29,9 +27,6 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 	cfg, log, err := load(path, c.err, true)
 	if err != nil {
 		return err
-	}
-	if p.Diff && p.Events {
-		return usageError{errors.New("--diff and --events are two questions: ask one")}
 	}
 	if p.Layout != "" {
 		if !slices.Contains(prompt.Layouts(), prompt.Layout(p.Layout)) {
@@ -45,11 +40,8 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 	}
 	defer b.close()
 	b.models.Detect(ctx)
-	switch {
-	case p.Diff:
+	if p.Diff {
 		return p.diff(ctx, c, b)
-	case p.Events:
-		return p.events(ctx, c, b)
 	}
 	return p.show(ctx, c, b)
 }
@@ -152,27 +144,4 @@ func difference(oldName, old, newName, new string) string {
 	d := string(diff.Diff(oldName, []byte(old), newName, []byte(new)))
 	_, d, _ = strings.Cut(d, "\n") // the command that it stands for
 	return d
-}
-
-// shownEvents is how many events --events shows.
-const shownEvents = 50
-
-func (p promptCommand) events(ctx context.Context, c console, b *bot) error {
-	events, err := b.prompt.Events(ctx, p.Room, shownEvents)
-	if err != nil {
-		return err
-	}
-	if p.JSON {
-		return printJSON(c.out, append([]prompt.Event{}, events...))
-	}
-	if len(events) == 0 {
-		fmt.Fprintln(c.out, "No prompt was made yet.")
-		return nil
-	}
-	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "at\troom\tkind\twhy")
-	for _, e := range events {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.At.Format("2006-01-02 15:04:05"), e.Room, e.Kind, e.Detail)
-	}
-	return w.Flush()
 }

@@ -164,7 +164,7 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt, also ...func(context.C
 		}
 	}
 	if c.fresh {
-		a.cfg.Log.Info("prompt event", "room", c.roomID, "kind", kindOf(c.epoch.reason), "detail", c.epoch.reason)
+		a.cfg.Log.Info("prompt: a new epoch", "room", c.roomID, "reason", c.epoch.reason)
 	}
 	c.room.epoch, c.room.last = c.epoch, c.sent
 	if c.course != nil {
@@ -178,11 +178,6 @@ func (c *commit) save(ctx context.Context, tx *sql.Tx, h *history.Store, also []
 	if c.saveEpoch {
 		if err := saveEpoch(ctx, tx, c.roomID, c.epoch); err != nil {
 			return err
-		}
-		if c.fresh {
-			if err := saveEvent(ctx, tx, c.roomID, c.epoch); err != nil {
-				return err
-			}
 		}
 	}
 	if c.setTail {

@@ -18,7 +18,7 @@
 //
 // An epoch ends when a prompt file, the mode, a skill or a tool changes, when a memory line is
 // changed or removed by hand, at !new, when the history outgrows the window, and at most once a
-// day to move new memories into the prefix. `bot prompt --events` tells why each began.
+// day to move new memories into the prefix. The log tells why each began.
 //
 // # What gives way
 //

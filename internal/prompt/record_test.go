@@ -2,96 +2,42 @@ package prompt
 
 import (
 	"errors"
-	"fmt"
 	"os"
+	"regexp"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
 )
 
-func TestKindsOfEvents(t *testing.T) {
-	for reason, want := range map[string]string{
-		newConversation: "conversation", outgrown: "history", newDay: "day", "memories edited": "memory", "memories grew": "memory",
-		"mode changed": "mode", "tools, mode, core, template, guides changed": "mode", "template changed": "prompt", "tools, core, skills changed": "tools",
-		"skills, soul changed": "skills", "soul changed": "prompt",
-		"toolnotes changed": "prompt", "layout changed": "prompt", "scopes changed": "prompt", "stored prefix is damaged": "prompt",
-		"sources changed": "prompt", "": "prompt",
-	} {
-		if got := kindOf(reason); got != want {
-			t.Errorf("%q is of kind %s, want %s", reason, got, want)
-		}
-	}
-}
-
-// What made a prompt anew is kept, the newest first, and logged.
-func TestEvents(t *testing.T) {
+// What made a prompt anew is logged, once it is sent.
+func TestEpochsAreLogged(t *testing.T) {
 	w := newWorld(t, Stable)
-	expect := func(room string, most int, want ...string) {
-		t.Helper()
-		events, err := w.assembler.Events(t.Context(), room, most)
-		w.must(err)
-		var got []string
-		for _, e := range events {
-			got = append(got, e.Kind+": "+e.Detail+" at "+e.At.Format("15:04:05 MST")+strings.TrimPrefix(e.Room, testRoom))
-		}
-		if strings.Join(got, "\n") != strings.Join(want, "\n") {
-			t.Errorf("events of %q:\n%s\nwant\n%s", room, strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
-	}
-	expect("", 10)
 	w.asks("Hello")
 	w.asks("Nothing new")
 	w.file("MEMORIES.txt", "Ada drinks tea.\n")
 	w.asks("Something new, but no epoch")
 	w.file("MEMORIES.txt", "Ada drinks coffee.\n")
-	w.now = w.now.Add(time.Minute)
 	w.asks("Edited")
-	w.assemble2("a preview and one that is not sent")
+	w.says("a preview and one that is not sent")
+	w.file("SOUL.md", "An edit.")
+	if !w.previews().Report.Epoch.New || !w.assemble().Report.Epoch.New {
+		t.Error("no epoch would begin")
+	}
+	w.must(os.Remove(w.path("SOUL.md")))
 	w.room, w.last = "!other:example.org", nil
-	w.now = w.now.Add(time.Minute)
 	w.asks("Hello")
 	w.layout = Classic
 	w.restart()
 	w.last = nil
 	w.asks("Hello")
-	expect(testRoom, 10, "memory: memories edited at 09:15:07 CET", "conversation: new conversation at 09:14:01 CET")
-	expect("", 2, "prompt: layout changed at 09:16:12 CET!other:example.org", "conversation: new conversation at 09:16:10 CET!other:example.org")
-	expect("", 100, "prompt: layout changed at 09:16:12 CET!other:example.org", "conversation: new conversation at 09:16:10 CET!other:example.org",
-		"memory: memories edited at 09:15:07 CET", "conversation: new conversation at 09:14:01 CET")
-	expect("!nobody:example.org", 10)
-	if n := strings.Count(w.log.String(), `msg="prompt event"`); n != 4 || !strings.Contains(w.log.String(), `kind=memory detail="memories edited"`) {
-		t.Errorf("%d events are logged:\n%s", n, w.log.String())
+	var got []string
+	for _, m := range regexp.MustCompile(`msg="prompt: a new epoch" room=(\S+) reason="(.*)"`).FindAllStringSubmatch(w.log.String(), -1) {
+		got = append(got, m[1]+" "+m[2])
 	}
-}
-
-// assemble2 assembles a request that would begin an epoch, twice, and sends neither.
-func (w *world) assemble2(text string) {
-	w.t.Helper()
-	w.says(text)
-	w.file("SOUL.md", "An edit.")
-	if !w.previews().Report.Epoch.New || !w.assemble().Report.Epoch.New {
-		w.t.Error("no epoch would begin")
-	}
-	w.must(os.Remove(w.path("SOUL.md")))
-}
-
-// No more than keptEvents are kept.
-func TestEventsAreNotKeptForEver(t *testing.T) {
-	w := newWorld(t, Stable)
-	tx, err := w.db.BeginTx(t.Context(), nil)
-	w.must(err)
-	for i := range keptEvents + 7 {
-		w.must(saveEvent(t.Context(), tx, history.Talk(w.room), &epoch{started: w.now, reason: fmt.Sprintf("reason %d", i)}))
-	}
-	w.must(tx.Commit())
-	events, err := w.assembler.Events(t.Context(), "", 10_000)
-	w.must(err)
-	if len(events) != keptEvents || events[0].Detail != fmt.Sprintf("reason %d", keptEvents+6) || events[keptEvents-1].Detail != "reason 7" {
-		t.Errorf("%d events are kept, from %v to %v", len(events), events[0], events[len(events)-1])
+	if want := []string{testRoom + " new conversation", testRoom + " memories edited", w.room + " new conversation", w.room + " layout changed"}; !slices.Equal(got, want) {
+		t.Errorf("logged %q, want %q", got, want)
 	}
 }
 

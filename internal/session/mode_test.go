@@ -136,12 +136,7 @@ func TestModeAtWork(t *testing.T) {
 		}
 	}
 	wants(t, w.room.said("$4").Text, "Models for planning, in order: large, local (window 32000 tokens, of which 600")
-	events := result(w.cfg.Prompt.Events(t.Context(), "!dm", 10))(t)
-	var kinds []string
-	for _, e := range slices.Backward(events) {
-		kinds = append(kinds, e.Kind)
-	}
-	equal(t, strings.Join(kinds, " "), "conversation mode mode")
+	wants(t, value[string](t, w, `SELECT reason FROM prompt_epoch WHERE room = '!dm'`), "mode")
 	s := newSession(w.Manager, "!dm")
 	for _, want := range []struct {
 		mode, model       string

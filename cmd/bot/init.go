@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	_ "embed"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,8 +29,7 @@ type answers struct {
 	Timezone        string
 	Homeserver      string // empty = the matrix: section is written commented out
 	User, Owner     string
-	Token           bool // the account logs in with an access token, not a password
-	PasswordFile    bool // … or its password stands in a file beside the configuration
+	PasswordFile    bool // the account's password stands in a file beside the configuration
 	ModelURL, Model string
 	KeyVariable     string // environment variable with the model server's key; empty = it wants none
 }
@@ -39,7 +40,6 @@ func defaultAnswers() answers {
 }
 
 // Run asks what nobody can guess, if there is a terminal to ask on, and writes the file.
-// With the password it also logs the bot in, so that `bot run` needs none.
 func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 	// Found out before any question, so that nobody answers in vain.
 	if _, err := os.Lstat(string(path)); err == nil {
@@ -48,54 +48,96 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 	if err := tryFolder(string(path)); err != nil {
 		return fmt.Errorf("%s cannot be written: %w; name another file with --config", path, err)
 	}
-	folder := filepath.Dir(string(path))
-	_, err := os.Stat(folder)
-	newFolder := errors.Is(err, fs.ErrNotExist)
-	n := &newConfig{answers: defaultAnswers()}
+	a := defaultAnswers()
 	if isTerminal(c.in) {
-		agree := "writes " + string(path)
-		if newFolder {
-			agree += " in a new folder"
+		if found, err := detectModel(ctx, os.Getenv); err == nil && found.URL != rehearsalURL {
+			a.ModelURL, a.Model = found.URL, found.Model
 		}
-		n.Timezone = systemZone(os.Getenv("TZ"), "/")
-		if n, err = ask(ctx, c.in, c.out, n.answers, agree, nil); err != nil {
+		if err := ask(ctx, c.in, c.out, &a); err != nil {
 			return err
 		}
 	}
-	if err := writeConfig(string(path), n.answers); err != nil {
+	if err := writeConfig(string(path), a); err != nil {
 		return err
-	}
-	if newFolder {
-		fmt.Fprintf(c.out, "Made the folder %s.\n", folder)
 	}
 	fmt.Fprintf(c.out, "Wrote %s; every key in it is explained.\n", path)
-	loggedIn := n.password != ""
-	if loggedIn {
-		if err := firstLogin(ctx, c, path, n.password); err != nil {
-			fmt.Fprintf(c.out, "%s is not logged in yet: %v\n", n.User, err)
-			loggedIn = false
-		}
-	}
-	return nextSteps(c.out, string(path), n.answers, loggedIn)
+	return nextSteps(c.out, a)
 }
 
-// firstLogin logs the bot in as the first `bot run` does, with a password that stands in no file.
-func firstLogin(ctx context.Context, c console, path filePath, password string) error {
-	cfg, err := loadConfig(string(path), true)
-	if err != nil {
-		return err
+// maxTries ends questions that go nowhere.
+const maxTries = 5
+
+// ask asks on a terminal for what the defaults in a do not say. It looks only at the form of an
+// answer: `bot doctor` looks whether it is right.
+func ask(ctx context.Context, in io.Reader, out io.Writer, a *answers) error {
+	lines := bufio.NewScanner(in)
+	fmt.Fprintln(out, "Enter takes the answer in brackets, Ctrl-D ends and writes nothing.")
+	person := func(s string) bool { return strings.HasPrefix(s, "@") && matrix.CheckPattern(s) == nil }
+	for _, q := range []struct {
+		text   string
+		answer *string
+		good   func(string) bool
+	}{
+		{"The address of your Matrix homeserver, such as https://matrix.example.org. Empty = no Matrix for now", &a.Homeserver, func(s string) bool { return s == "" || webAddress(s) }},
+		{"The full Matrix id of the bot's own account, such as @reverie:example.org", &a.User, person},
+		{"Your own full Matrix id, such as @me:example.org. You may do everything", &a.Owner, func(s string) bool { return person(s) && s != a.User }},
+		{"The address of the language model server, such as http://127.0.0.1:11434/v1", &a.ModelURL, func(s string) bool { return s == rehearsalURL || webAddress(s) }},
+		{"The environment variable that holds the key of that server, such as LLM_KEY. Empty = it needs none", &a.KeyVariable, func(s string) bool { return s == "" || variableName.MatchString(s) }},
+		{"The model, by its name on that server", &a.Model, func(s string) bool { return s != "" }},
+		{"The time zone for reminders and dates, such as Europe/Berlin. Local = as this machine is set", &a.Timezone, isZone},
+	} {
+		if a.Homeserver == "" && (q.answer == &a.User || q.answer == &a.Owner) {
+			continue
+		}
+		for try := 0; ; try++ {
+			if fmt.Fprintf(out, "\n%s", q.text); *q.answer != "" {
+				fmt.Fprintf(out, " [%s]", *q.answer)
+			}
+			fmt.Fprint(out, ": ")
+			given, err := nextLine(ctx, lines)
+			if err != nil {
+				return err
+			}
+			if given = cmp.Or(given, *q.answer); q.good(given) {
+				*q.answer = given
+				break
+			}
+			if try+1 == maxTries {
+				return errors.New("no usable answer; nothing was written. `bot init < /dev/null` writes a file to edit by hand")
+			}
+			fmt.Fprintf(out, "  %q will not do.\n", given)
+		}
 	}
-	cfg.Matrix.Password = secret(password)
-	fmt.Fprintf(c.out, "Logging %s in …\n", cfg.Matrix.User)
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	b, err := openBot(ctx, cfg, newLogger(c.err, LogConfig{Level: "warn"}), true)
-	if err != nil {
-		return err
+	return nil
+}
+
+// nextLine reads one line, or ends with ctx.
+func nextLine(ctx context.Context, lines *bufio.Scanner) (string, error) {
+	got := make(chan error, 1)
+	// go: ends with the line or the program; nothing waits on a terminal that is not typed at
+	go func() {
+		if !lines.Scan() {
+			got <- errors.Join(errors.New("no more answers; nothing was written"), lines.Err())
+		}
+		close(got)
+	}()
+	select {
+	case err := <-got:
+		return strings.TrimSpace(lines.Text()), err
+	case <-ctx.Done():
+		return "", errors.New("interrupted; nothing was written")
 	}
-	defer b.close()
-	_, err = matrix.Open(ctx, b.matrixConfig())
-	return err
+}
+
+func webAddress(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
+		u.User == nil && u.RawQuery == "" && u.Fragment == ""
+}
+
+func isZone(s string) bool {
+	_, err := time.LoadLocation(s)
+	return err == nil && s != ""
 }
 
 func alreadyThere(path string) error {
@@ -120,9 +162,8 @@ func renderConfig(a answers) []byte {
 		"{{homeserver}}", quoteYAML(cmp.Or(a.Homeserver, "https://matrix.example.org")),
 		"{{user}}", quoteYAML(cmp.Or(a.User, "@reverie:example.org")),
 		"{{owner}}", quoteYAML(cmp.Or(a.Owner, "@me:example.org")),
-		"{{#password}}", unless(!a.Token && !a.PasswordFile),
+		"{{#password}}", unless(!a.PasswordFile),
 		"{{#password_file}}", unless(a.PasswordFile),
-		"{{#access_token}}", unless(a.Token),
 	).Replace(matrixTemplate)
 	if a.Homeserver == "" {
 		matrix = commentOut(matrix)
@@ -181,26 +222,16 @@ func writeConfig(path string, a answers) (err error) {
 }
 
 // nextSteps says what to do with the file that was written.
-func nextSteps(out io.Writer, path string, a answers, loggedIn bool) error {
+func nextSteps(out io.Writer, a answers) error {
 	var steps []string
 	if a.KeyVariable != "" {
 		steps = append(steps, "The key of the language model comes from the environment:  export "+a.KeyVariable+"=…")
 	}
-	switch {
-	case a.Homeserver == "":
-		steps = append(steps, "`bot chat` talks here in the terminal. For Matrix, fill in the matrix: section; "+
-			"`bot doctor` checks everything.")
-	case loggedIn:
-		steps = append(steps, a.User+" is logged in, and needs no password any more.",
-			"Copy "+filepath.Join(filepath.Dir(path), "data/matrix/recovery.key")+
-				" to a safe place: with it the bot's encryption identity can be restored.")
-	case a.Token:
-		steps = append(steps, "The access token of "+a.User+" comes from the environment:  export MATRIX_TOKEN=…")
-	default:
-		steps = append(steps, "The password of "+a.User+" comes from the environment:  export MATRIX_PASSWORD=…")
-	}
-	if a.Homeserver != "" {
-		steps = append(steps, "Then `bot doctor` checks everything, and `bot run` starts.")
+	if a.Homeserver == "" {
+		steps = append(steps, "`bot chat` talks here in the terminal. For Matrix, fill in the matrix: section; `bot doctor` checks everything.")
+	} else {
+		steps = append(steps, "The password of "+a.User+" comes from the environment:  export MATRIX_PASSWORD=…",
+			"Then `bot doctor` checks everything, and `bot run` starts.")
 	}
 	_, err := fmt.Fprintln(out, strings.Join(steps, "\n"))
 	return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,29 +58,31 @@ func TestWriteConfigQuotes(t *testing.T) {
 }
 
 func TestAsk(t *testing.T) {
-	gone := httptest.NewServer(nil)
-	gone.Close()
-	web := hosts{"matrix.example.org": aHomeserver}
-	a, screen, err := asked(web, "nonsense", "https://matrix.example.org", "reverie", "@reverie:example.org", "", "@reverie:example.org", "@me:example.org",
-		gone.URL+"/v1", "", "sk-my-key-itself", "LLM_KEY", "llama3", "", "")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, screen)
+	asked := func(lines ...string) (answers, string, error) {
+		var screen bytes.Buffer
+		a := defaultAnswers()
+		err := ask(t.Context(), strings.NewReader(strings.Join(lines, "\n")+"\n"), &screen, &a)
+		return a, screen.String(), err
 	}
+	a, screen, err := asked("nonsense", "https://matrix.example.org", "reverie", "@reverie:example.org", "@reverie:example.org", "@me:example.org",
+		"http://127.0.0.1:1/v1", "sk-my-key-itself", "LLM_KEY", "", "Europe/Berlln", "../etc/passwd", "Europe/Berlin")
 	want := exampleAnswers()
-	want.Timezone, want.ModelURL, want.Model, want.KeyVariable = "Local", gone.URL+"/v1", "llama3", "LLM_KEY"
-	if a != want {
-		t.Errorf("got  %+v\nwant %+v", a, want)
+	want.ModelURL, want.KeyVariable = "http://127.0.0.1:1/v1", "LLM_KEY"
+	if err != nil || a != want {
+		t.Errorf("got  %+v, %v\nwant %+v\n%s", a, err, want, screen)
 	}
-	if strings.Count(screen, "\nHomeserver") != 2 || !strings.Contains(screen, "[http://127.0.0.1:11434/v1]") || !strings.Contains(screen, "not the bot's") {
-		t.Errorf("dialogue:\n%s", screen)
+	if n := strings.Count(screen, "will not do"); n != 6 || !strings.Contains(screen, "[http://127.0.0.1:11434/v1]") {
+		t.Errorf("%d refusals:\n%s", n, screen)
 	}
-	text := renderConfig(a)
-	if c, err := parse(t, "/x", string(text)); err != nil || c.LLM.Models[0].APIKey != "sk-hunter3" || c.Matrix.Password != "hunter2" {
+	if c, err := parse(t, "/x", string(renderConfig(a))); err != nil || c.LLM.Models[0].APIKey != "sk-hunter3" || c.Matrix.Password != "hunter2" {
 		t.Errorf("%v", err)
 	}
-
+	a, screen, err = asked("", "", "", "", "")
+	if err != nil || a != defaultAnswers() || strings.Contains(screen, "bot's own account") {
+		t.Errorf("%+v, %v\n%s", a, err, screen)
+	}
 	for _, lines := range [][]string{nil, {"https://matrix.example.org"}, {"x/", "x/", "x/", "x/", "x/", "x/"}} {
-		if _, _, err := asked(web, lines...); err == nil || !strings.Contains(err.Error(), "nothing was written") {
+		if _, _, err := asked(lines...); err == nil || !strings.Contains(err.Error(), "nothing was written") {
 			t.Errorf("%q: %v", lines, err)
 		}
 	}

@@ -200,13 +200,6 @@ func (l *live) sees(want string) {
 	until(l.t, fmt.Sprintf("no %q on the screen", want), func() bool { return strings.Contains(l.look(), want) })
 }
 
-// hides waits until want stands on the screen and what is typed is not shown.
-func (l *live) hides(want string) {
-	l.t.Helper()
-	l.sees(want)
-	until(l.t, "what is typed is shown after "+want, func() bool { return l.termios().Lflag&syscall.ECHO == 0 })
-}
-
 // leaves ends the conversation.
 func (l *live) leaves() {
 	l.t.Helper()

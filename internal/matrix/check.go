@@ -56,7 +56,7 @@ func check(ctx context.Context, cfg Config, s *Status) []Finding {
 		}
 	}
 	version, err := newestVersion(ctx, cli)
-	if errors.Is(err, ErrNotMatrix) {
+	if errors.Is(err, errNotMatrix) {
 		const remedy = "correct matrix.homeserver: the address that clients use, such as https://matrix.example.org"
 		bad(remedy, "%s %v", cfg.Homeserver, err)
 		return out
@@ -85,18 +85,22 @@ func check(ctx context.Context, cfg Config, s *Status) []Finding {
 	return append(out, checkAccount(ctx, cfg, cli, acc, s)...)
 }
 
+// errNotMatrix is of an address that has something else than a homeserver. Its text continues a
+// sentence that begins with the address.
+var errNotMatrix = errors.New("answers, but not as a Matrix homeserver")
+
 // newestVersion asks a server for the newest version of Matrix that it speaks. A server that
-// answers without one is ErrNotMatrix.
+// answers without one is errNotMatrix.
 func newestVersion(ctx context.Context, cli *mautrix.Client) (string, error) {
 	versions, err := cli.Versions(ctx)
 	var h mautrix.HTTPError
 	switch newest := versions.GetLatest(); {
 	case errors.As(err, &h) && h.RespError == nil && h.Response != nil && h.Response.StatusCode < 500:
-		return "", ErrNotMatrix
+		return "", errNotMatrix
 	case err != nil:
 		return "", err
 	case newest.Format == mautrix.SpecVersionFormatUnknown:
-		return "", ErrNotMatrix
+		return "", errNotMatrix
 	default:
 		return newest.String(), nil
 	}

@@ -39,8 +39,8 @@ func visit(ctx context.Context, cfg Config, do func(*Peer) error) error {
 	return err
 }
 
-// CheckPassword logs cfg.User in and out. DB is not needed. Unlike matrix.Homeserver.TryPassword
-// it leaves no device of a registration by secret either.
+// CheckPassword logs cfg.User in and out. DB is not needed. It
+// leaves no device of a registration by secret either.
 func CheckPassword(ctx context.Context, cfg Config) error {
 	return visit(ctx, cfg, func(*Peer) error { return nil })
 }

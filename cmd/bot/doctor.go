@@ -13,6 +13,7 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/internal/dream"
 	"reverie/internal/matrix"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -202,12 +203,33 @@ func examineMemoryFiles(data string) []finding {
 	return found
 }
 
+// examineTemplates looks at the templates of requests in the data folder: one that cannot be used,
+// and one that nothing reads.
+func examineTemplates(data string) (found []finding) {
+	files, _ := filepath.Glob(filepath.Join(data, "*_PROMPT.txt")) // the pattern is right
+	for _, path := range files {
+		name := filepath.Base(path)
+		if _, err := fs.Stat(reverie.Data, name); err != nil {
+			found = append(found, finding{"prompt", note, "nothing reads " + name, "delete it, or give it the name of a file that came with the program"})
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // who reads the file for a request says so
+		}
+		if err := dream.CheckTemplate(name, string(text)); err != nil {
+			found = append(found, finding{"prompt", note, "the text that came with the program is used in the place of " + name, err.Error()})
+		}
+	}
+	return found
+}
+
 func (b *bot) examinePrompt(ctx context.Context) []finding {
 	var found []finding
 	for _, p := range prompt.Check(b.cfg.Data, reverie.Data, b.cfg.Seed.Language, b.tools.Names()) {
 		found = append(found, finding{"prompt", note, p.String(), ""})
 	}
-	found = append(found, examinePlaceholders(b.cfg.Data)...)
+	found = append(found, examineTemplates(b.cfg.Data)...)
 	for _, p := range b.skills.Problems() {
 		found = append(found, finding{"skills", note, prompt.Problem(p).String(), ""})
 	}

@@ -30,20 +30,6 @@ var places = map[string][][]string{
 // beside are the placeholders that may stand beside them.
 var beside = []string{"{pair}", "{count}", "{nonce}"}
 
-// Placeholders are those that are filled in in the template file, by the path below the
-// data folder; nil if it is no template of this package.
-func Placeholders(file string) []string {
-	switch file {
-	case conflictFile, paraphraseFile, memoriesFile:
-		return []string{"{content}", "{entry_1}", "{entry_2}", "{pair}", "{count}", "{nonce}"}
-	case taskFile:
-		return []string{"{content}", "{count}", "{nonce}"}
-	case HarvestTemplate:
-		return []string{"{transcript}"}
-	}
-	return nil
-}
-
 var placeholder = regexp.MustCompile(`\{[\pL_][\pL\d_ -]{1,24}\}`)
 
 // CheckTemplate says what is wrong with the placeholders of the template file, by the

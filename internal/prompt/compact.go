@@ -27,15 +27,6 @@ var compactData = []string{"previous", "conversation"}
 // compactPlaceholders are those of COMPACTION_PROMPT.txt.
 var compactPlaceholders = []string{"{goal}", "{previous}", "{conversation}", "{words}", "{agent_name}"}
 
-// Placeholders are those that are filled in in a prompt file, by its path below the data
-// folder. The templates of dreaming and harvesting have others.
-func Placeholders(file string) []string {
-	if file == compactFile {
-		return append([]string{"{history}"}, compactPlaceholders...)
-	}
-	return []string{"{agent_name}"}
-}
-
 // CompactionRequest makes the request for a summary from COMPACTION_PROMPT.txt. A section whose
 // placeholder has nothing to say is left out; words that have no placeholder are appended.
 func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {

@@ -81,7 +81,6 @@ func (b *bot) openGPU() {
 	c := b.cfg.Context
 	b.place, b.fits = new(atomic.Pointer[place]), new(atomic.Pointer[prompt.Said])
 	b.gpu = vram.New(vram.Config{Size: uint64(c.VRAMMiB) << 20, Off: !c.Probe && c.VRAMMiB == 0, Log: b.log})
-	b.closers = append(b.closers, func() error { b.gpu.Close(); return nil })
 }
 
 // chatModel is the first model for chat, as configured and as far as it was detected;

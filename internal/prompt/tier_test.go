@@ -45,7 +45,7 @@ func TestDecide(t *testing.T) {
 	gpu := set(func(in *Inputs, gib int) { // on this machine, where the model server is too
 		in.Here, in.VRAM = true, vram.Report{State: vram.Known, Total: uint64(gib) << 30}
 	})
-	noGPU := func(in *Inputs) { in.Here, in.VRAM.State = true, vram.None }
+	noGPU := func(in *Inputs) { in.Here, in.VRAM.State = true, vram.Unknown }
 	unknownGPU := func(in *Inputs) { in.Here = true }
 	elsewhere := func(in *Inputs) { in.Here = false }
 	ollama := func(in *Inputs) { in.Ollama = true }
@@ -200,7 +200,7 @@ func drawTierInputs(t *rapid.T) Inputs {
 	in := Inputs{Configured: said("config"), Server: said("server"), Own: said("own"), Hosted: said("hosted"), Likely: said("likely"), Fit: said("fit"),
 		Last: said("last"), Least: said("least"), Trained: said("trained").Tokens, Here: rapid.Bool().Draw(t, "here"), Ollama: rapid.Bool().Draw(t, "ollama"),
 		Tier: rapid.IntRange(0, 5).Draw(t, "tier")}
-	in.VRAM.State = vram.State(rapid.IntRange(0, 2).Draw(t, "memory state"))
+	in.VRAM.State = vram.State(rapid.IntRange(0, 1).Draw(t, "memory state"))
 	if in.VRAM.State == vram.Known {
 		in.VRAM.Total = rapid.Uint64Range(1<<30, 1<<38).Draw(t, "memory")
 	}

@@ -121,7 +121,7 @@ func drawDecision(t *rapid.T) prompt.Decision {
 	}
 	in := prompt.Inputs{Server: window("server"), Likely: window("likely"), Last: window("last"), Fit: window("fit"),
 		Here: rapid.Bool().Draw(t, "here"), Ollama: rapid.Bool().Draw(t, "ollama")}
-	in.VRAM.State = vram.State(rapid.IntRange(0, 2).Draw(t, "memory?"))
+	in.VRAM.State = vram.State(rapid.IntRange(0, 1).Draw(t, "memory?"))
 	if in.VRAM.State == vram.Known {
 		in.VRAM.Total = rapid.Uint64Range(1<<30, 1<<38).Draw(t, "memory")
 	}

@@ -173,7 +173,6 @@ func TestFitSaysWhatIsWrong(t *testing.T) {
 		want  string
 	}{
 		{s, Report{Reason: "no driver"}, Options{}, "unknown: no driver"},
-		{s, Report{State: None, Reason: "this machine has no GPU"}, Options{}, "none: this machine has no GPU"},
 		{s, Report{State: Known, Reason: "all slices"}, Options{}, "no GPU counts"},
 		{s, cards(8192), Options{Limit: 255}, "below 256"},
 		{Shape{}, cards(8192), Options{}, "below 256"},

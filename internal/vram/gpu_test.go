@@ -14,15 +14,15 @@ func TestOnThisMachine(t *testing.T) {
 	if os.Getenv("GPU_E2E") != "1" {
 		t.Skip("GPU_E2E=1 asks the GPU of this machine")
 	}
-	p := New(Config{Deadline: 30 * time.Second}) // the first call wakes the GPU, which can take long
-	defer p.Close()
+	p := New(Config{})
+	p.config.deadline = 30 * time.Second // the first call wakes the GPU, which can take long
 	r := p.Probe(t.Context())
 	t.Logf("%v: %s\n%s", r.State, r.Reason, strings.Join(r.Steps, "\n"))
 	if r.State != Known || !r.FreeKnown || r.Free > r.Total {
 		t.Fatalf("want a GPU with what is free: %+v", r)
 	}
 	invariants(t, r)
-	tool, ok := p.config.find()
+	tool, ok := findSMI()
 	if !ok {
 		t.Fatal("nvidia-smi is not found")
 	}

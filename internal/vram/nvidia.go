@@ -140,9 +140,7 @@ func (g gpu) device() Device {
 		d.Note = "nvidia-smi says " + g.noTotal + " in place of its memory"
 	case g.total == 0:
 		d.Note = "nvidia-smi says it has no memory"
-	case g.used > g.total:
-		d.Note = "nvidia-smi says more is in use than there is; what is free is not known"
-	case g.noFree == "":
+	case g.noFree == "" && max(g.used, g.free) <= g.total:
 		d.Free, d.FreeKnown = g.free, true
 	}
 	return d

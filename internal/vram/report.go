@@ -1,5 +1,5 @@
-// Package vram finds out how much GPU memory this machine has: Known, None or
-// Unknown, each with its reason in words. It asks nvidia-smi, the files of the
+// Package vram finds out how much GPU memory this machine has: Known or Unknown,
+// each with its reason in words. It asks nvidia-smi, the files of the
 // kernel and, on a Mac, sysctl; it never loads a driver library into this
 // process, and a driver that hangs costs a deadline, not the process.
 //
@@ -20,18 +20,17 @@ import (
 // filled in claims nothing.
 type State int
 
-// The three answers. None means positively no GPU memory, never "not found".
+// The answers.
 const (
 	Unknown State = iota
-	None
 	Known
 )
 
-var stateNames = []string{Unknown: "unknown", None: "none", Known: "known"}
+var stateNames = []string{Unknown: "unknown", Known: "known"}
 
 func (s State) String() string { return stateNames[s] }
 
-// MarshalText writes unknown, none or known.
+// MarshalText writes unknown or known.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Device is one GPU. Sizes are bytes.
@@ -78,7 +77,6 @@ type findings struct {
 	steps   []string
 	doubts  []string // why there may be more than devices says
 	silent  bool     // a tool did not answer in time: this tells nothing new
-	nothing string   // why it is certain that there is nothing, if devices and doubts are empty
 }
 
 func (f *findings) step(format string, args ...any) {
@@ -93,56 +91,25 @@ func (f *findings) doubt(format string, args ...any) {
 
 // conclude draws the conclusion. It is pure.
 func (f *findings) conclude(asked time.Time) Report {
-	r := Report{Asked: asked, Steps: append([]string{}, f.steps...), Devices: []Device{}}
-	seen := map[string]bool{}
-	for _, d := range f.devices {
-		key := d.ID
-		if key == "" {
-			key = d.PCI
+	r := Report{Asked: asked, Steps: append([]string{}, f.steps...), Devices: append([]Device{}, f.devices...)}
+	doubts := f.doubts
+	for _, d := range r.Devices {
+		if d.Total == 0 {
+			doubts = append(doubts, d.Name+": "+d.Note)
 		}
-		if key != "" && seen[key] {
-			r.Steps = append(r.Steps, fmt.Sprintf("%s (%s) is listed twice; counted once", d.Name, key))
-			continue
-		}
-		seen[key] = true
-		r.Devices = append(r.Devices, plausible(d))
 	}
-	discrete := r.count()
-	switch unsized := r.unsized(); {
-	case r.Total > 0 && (discrete || len(f.doubts) == 0 && len(unsized) == 0):
-		r.State, r.Reason = Known, r.summary(append(unsized, f.doubts...))
-	case r.Total > 0:
-		// Only memory shared with the processor is known, and the GPU in doubt
+	switch discrete := r.count(); {
+	case r.Total > 0 && (discrete || len(doubts) == 0):
+		r.State, r.Reason = Known, r.summary(doubts)
+	case len(doubts) > 0:
+		// Where only memory shared with the processor is known, the GPU in doubt
 		// would be the one that matters.
 		r.forget()
-		r.Reason = strings.Join(append(f.doubts, unsized...), "; ")
-	case len(r.Devices) > 0 || len(f.doubts) > 0:
-		r.Reason = strings.Join(append(f.doubts, unsized...), "; ")
-	case f.nothing != "":
-		r.State, r.Reason = None, f.nothing
+		r.Reason = strings.Join(doubts, "; ")
 	default:
-		r.Reason = "no source could say whether there is a GPU"
+		r.Reason = "no GPU was found whose memory is known"
 	}
 	return r
-}
-
-// plausible drops numbers that cannot be.
-func plausible(d Device) Device {
-	if d.Total > most {
-		d.Note = fmt.Sprintf("a total of %s cannot be right", Size(d.Total))
-		d.Total, d.Free, d.FreeKnown = 0, 0, false
-	}
-	if d.Total == 0 {
-		d.Free, d.FreeKnown = 0, false
-		if d.Note == "" {
-			d.Note = "its size is not known"
-		}
-	}
-	if d.FreeKnown && d.Free > d.Total {
-		d.Note = fmt.Sprintf("%s free of %s cannot be right; what is free is not known", Size(d.Free), Size(d.Total))
-		d.Free, d.FreeKnown = 0, false
-	}
-	return d
 }
 
 // count chooses the devices that count and sums them up; it tells whether they
@@ -185,16 +152,6 @@ func (r *Report) forget() {
 	for i := range r.Devices {
 		r.Devices[i].Counted = false
 	}
-}
-
-// unsized says in words which devices have no size, and why.
-func (r *Report) unsized() (words []string) {
-	for _, d := range r.Devices {
-		if d.Total == 0 {
-			words = append(words, d.Name+": "+d.Note)
-		}
-	}
-	return words
 }
 
 func (r *Report) summary(caveats []string) string {

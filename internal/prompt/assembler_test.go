@@ -106,7 +106,7 @@ func TestContributorsFailAlone(t *testing.T) {
 	failed := map[string]string{}
 	for _, s := range p.Report.Sections {
 		if s.State == Failed {
-			failed[s.ID] = s.Note.String()
+			failed[s.ID] = s.Note
 		}
 	}
 	want := map[string]string{"broken": "no such thing", "wild": "panic: oops", "slow": "took too long", "deaf": "took too long"}
@@ -141,7 +141,7 @@ func TestUnreadableMemory(t *testing.T) {
 	w.restart()
 	w.asks("And now?")
 	w.expect(true, "Ada drinks tea.", "Lovelace")
-	if s := w.section("memories"); len(w.problems()) == 0 || !strings.Contains(s.Note.String(), "MEMORIES.txt") {
+	if s := w.section("memories"); len(w.problems()) == 0 || !strings.Contains(s.Note, "MEMORIES.txt") {
 		t.Errorf("problems %v, %+v", w.problems(), s)
 	}
 }
@@ -223,7 +223,7 @@ func TestCapsLeaveTheOldestMemoriesOut(t *testing.T) {
 		t.Errorf("oversize: %+v", p.Report.Oversize) // told once, though memories have two places
 	}
 	for _, s := range p.Report.Sections {
-		if s.ID == "memories" && (s.State != Shrunk || !strings.Contains(s.Note.String(), "of 1003 lines shown")) {
+		if s.ID == "memories" && (s.State != Shrunk || !strings.Contains(s.Note, "of 1003 lines shown")) {
 			t.Errorf("report: %+v", s)
 		}
 	}

@@ -93,7 +93,7 @@ func instructionTokens(contents ...*content) int {
 		}
 		text := strings.Join(c.lines, "\n")
 		if c.note != "" {
-			text += "\n(" + c.note.String() + ")"
+			text += "\n(" + c.note + ")"
 		}
 		if c.source != baseFile || !based {
 			n += sectionFrame

@@ -241,7 +241,7 @@ func TestInstructionsTooLong(t *testing.T) {
 		}
 	}
 	check(wrong)
-	if s := p.Report.Sections[1]; s.ID != "template" || s.State != Shrunk || s.Note.String() != fmt.Sprintf("cut off after %d of 4299 characters", len(body)) {
+	if s := p.Report.Sections[1]; s.ID != "template" || s.State != Shrunk || s.Note != fmt.Sprintf("cut off after %d of 4299 characters", len(body)) {
 		t.Errorf("the section: %+v", s)
 	}
 

@@ -126,7 +126,7 @@ func TestLongOwnFile(t *testing.T) {
 	w.asks("Hello")
 	w.expect(true, "(cut off after 8000 of 13999 characters)")
 	for _, s := range w.sent.Report.Sections {
-		if s.ID == "soul" && (s.State != Shrunk || s.Note.String() != "cut off after 8000 of 13999 characters") {
+		if s.ID == "soul" && (s.State != Shrunk || s.Note != "cut off after 8000 of 13999 characters") {
 			t.Errorf("%+v", s)
 		}
 	}

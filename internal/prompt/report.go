@@ -11,7 +11,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/trust"
 )
@@ -47,11 +46,11 @@ type Oversize struct {
 
 // SectionReport says what became of one section.
 type SectionReport struct {
-	ID     string    `json:"id"`
-	Zone   Zone      `json:"zone"`
-	Tokens int       `json:"tokens"`
-	State  State     `json:"state"`
-	Note   i18n.Text `json:"note,omitempty"`
+	ID     string `json:"id"`
+	Zone   Zone   `json:"zone"`
+	Tokens int    `json:"tokens"`
+	State  State  `json:"state"`
+	Note   string `json:"note,omitempty"`
 
 	Integrity trust.Integrity `json:"integrity"` // of its text
 }
@@ -166,7 +165,7 @@ func (r Report) LogValue() slog.Value {
 	}
 	for _, s := range r.Sections {
 		if s.State != Kept {
-			attrs = append(attrs, slog.String(s.ID, string(s.State)+": "+s.Note.String()))
+			attrs = append(attrs, slog.String(s.ID, string(s.State)+": "+s.Note))
 		}
 	}
 	return slog.GroupValue(attrs...)
@@ -287,12 +286,12 @@ func (r *request) reportRow(i int, made []SectionReport) (SectionReport, bool) {
 			continue
 		}
 		if err != nil {
-			s.Note = i18n.Text(fmt.Sprintf("as rendered earlier; now: %v", err))
+			s.Note = fmt.Sprintf("as rendered earlier; now: %v", err)
 		}
 		return s, true
 	}
 	if err != nil {
-		return SectionReport{ID: row.ID, Zone: row.Zone, State: Failed, Note: i18n.Of(err)}, true
+		return SectionReport{ID: row.ID, Zone: row.Zone, State: Failed, Note: err.Error()}, true
 	}
 	return SectionReport{}, false
 }

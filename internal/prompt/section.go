@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"fmt"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -8,7 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/trust"
 )
@@ -25,7 +25,7 @@ type content struct {
 	notes  []note            // of steering: why a line is said; said for another reason it is another line
 	rest   string            // where to find the lines that are left out
 	none   string            // what a tail says when there are no lines any more
-	note   i18n.Text         // what was left out of it already
+	note   string            // what was left out of it already
 	from   []trust.Integrity // of each line; nil = of all as in integrity
 	hash   string            // of lead and lines
 
@@ -144,9 +144,9 @@ func render(row *row, c *content, most int, nonce string) *Section {
 	}
 	if note != "" && body != "" {
 		if c.rest != "" {
-			note = both(note, i18n.Text(c.rest))
+			note = both(note, c.rest)
 		}
-		parts = append(parts, "("+note.String()+")")
+		parts = append(parts, "("+note+")")
 	}
 	if len(c.lines) == 0 && c.none != "" {
 		parts = append(parts, c.none)
@@ -156,7 +156,7 @@ func render(row *row, c *content, most int, nonce string) *Section {
 		s.State, s.Text = Dropped, ""
 	}
 	if err := checkFences(s.Text, nonce); err != nil {
-		s.State, s.Note = Failed, i18n.Of(err)
+		s.State, s.Note = Failed, err.Error()
 		s.Text = "(This section is left out: its text could not be told apart from the program's own. The operator's log says why.)"
 	}
 	if s.Text != "" {
@@ -167,36 +167,36 @@ func render(row *row, c *content, most int, nonce string) *Section {
 
 // shrink returns the lines of c in at most most characters, and a note on what
 // was left out, if anything was.
-func shrink(way Shrink, c *content, most int) (body string, note i18n.Text) {
+func shrink(way Shrink, c *content, most int) (body, note string) {
 	if c.size <= most {
 		return strings.Join(c.lines, "\n"), ""
 	}
 	switch way {
 	case Items:
 		lines := keepLines(c, most)
-		return strings.Join(lines, "\n"), i18n.New("why.lines_shown", "count", len(lines), "total", len(c.lines))
+		return strings.Join(lines, "\n"), fmt.Sprintf("%d of %d lines shown", len(lines), len(c.lines))
 	case TailCut:
 		cut := cutTail(strings.Join(c.lines, "\n"), most)
 		return cut, cutAfter(cut, c)
 	case HeadTail:
 		cut := cutMiddle(strings.Join(c.lines, "\n"), most)
-		return cut, i18n.New("why.middle_out", "count", utf8.RuneCountInString(cut), "total", c.size)
+		return cut, fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(cut), c.size)
 	default:
-		return "", i18n.New("why.too_many_characters", "count", c.size, "most", most)
+		return "", fmt.Sprintf("%d characters are more than the %d there is room for", c.size, most)
 	}
 }
 
 // cutAfter is the note on c of which text is the beginning.
-func cutAfter(text string, c *content) i18n.Text {
-	return i18n.New("why.cut_after", "count", utf8.RuneCountInString(text), "total", c.size)
+func cutAfter(text string, c *content) string {
+	return fmt.Sprintf("cut off after %d of %d characters", utf8.RuneCountInString(text), c.size)
 }
 
 // both is two notes in one.
-func both(first, second i18n.Text) i18n.Text {
+func both(first, second string) string {
 	if first == "" || second == "" {
 		return first + second
 	}
-	return i18n.New("why.both", "first", first, "second", second)
+	return first + "; " + second
 }
 
 // keepLines returns the lines of the lowest ranks that fit in most characters,

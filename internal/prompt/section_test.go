@@ -62,7 +62,7 @@ func TestCutMiddle(t *testing.T) {
 	} {
 		got, note := shrink(HeadTail, newContent(content{lines: []string{tt.text}}), tt.most)
 		want := fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(got), utf8.RuneCountInString(tt.text))
-		if got != tt.want || note.String() != want {
+		if got != tt.want || note != want {
 			t.Errorf("%d: %q (%s), want %q", tt.most, got, note, tt.want)
 		}
 	}

@@ -226,7 +226,7 @@ func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (strin
 	if err != nil {
 		return "", err
 	}
-	return s.promptTable(ctx, p.Report), nil
+	return s.promptWords(ctx, p.Report), nil
 }
 
 // preview is the prompt that in would get now.

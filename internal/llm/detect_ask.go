@@ -88,7 +88,7 @@ func (m *model) inquire(ctx context.Context) Detection {
 		})
 	}
 	_ = g.Wait() // none of them fails
-	found := decide(m.Model, answers)
+	found := decide(answers)
 	found.Steps = steps
 	return found
 }
@@ -116,7 +116,7 @@ func (m *model) hear(ctx context.Context, s source) (said, string) {
 }
 
 // decide takes the surest of what was said; answers are in the order of sources.
-func decide(model string, answers []said) Detection {
+func decide(answers []said) Detection {
 	var f Detection
 	loaded, likely := Limit{}, Limit{}
 	for _, a := range answers {
@@ -152,8 +152,6 @@ func decide(model string, answers []said) Detection {
 		if f.Trained > 0 && f.Trained < defaultWindow {
 			f.Limit = Limit{Tokens: f.Trained, Label: Estimated, Source: "the model reads no more"}
 		}
-	default:
-		f.Limit = capped(byName(model))
 	}
 	return f
 }

@@ -8,41 +8,6 @@ import (
 	"strings"
 )
 
-// table has the windows of hosted models whose servers do not tell, by how
-// their names begin; the first row that fits counts, so longer ones stand first.
-var table = []struct {
-	prefix string
-	tokens int
-}{
-	{"gpt-3.5-turbo", 16385},
-	{"gpt-4-turbo", 128000},
-	{"gpt-4.1", 1047576},
-	{"gpt-4o", 128000},
-	{"gpt-4", 8192},
-	{"gpt-5-chat", 128000},
-	{"gpt-5", 272000}, // what it reads; its answer comes on top
-	{"o1-mini", 128000},
-	{"o1", 200000},
-	{"o3", 200000},
-	{"o4-mini", 200000},
-	{"claude-", 200000},
-	{"gemini-", 1048576},
-	{"deepseek-chat", 65536},
-	{"deepseek-reasoner", 65536},
-}
-
-// byName looks a model up in the table; Tokens 0 = it is not there.
-func byName(model string) Limit {
-	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]) // some write the maker first
-	for _, row := range table {
-		rest, ok := strings.CutPrefix(name, row.prefix)
-		if ok && (rest == "" || strings.HasSuffix(row.prefix, "-") || strings.ContainsRune("-.:@", rune(rest[0]))) {
-			return Limit{Tokens: row.tokens, Label: Estimated, Source: "table: models named " + row.prefix + "…"}
-		}
-	}
-	return Limit{}
-}
-
 // saidLimits find the true limit in what servers say when they refuse a request
 // that is too large, in lower case.
 var saidLimits = []*regexp.Regexp{

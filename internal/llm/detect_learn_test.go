@@ -186,7 +186,7 @@ func FuzzReadDescriptions(f *testing.F) {
 			}
 			all = append(all, a)
 		}
-		for _, n := range []int{decide("m", all).Limit.Tokens, saidLimit(raw)} {
+		for _, n := range []int{decide(all).Limit.Tokens, saidLimit(raw)} {
 			if n != 0 && (n < leastTokens || n > mostTokens) {
 				t.Errorf("a window of %d", n)
 			}

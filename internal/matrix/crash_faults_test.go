@@ -71,32 +71,6 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 	}
 }
 
-// The program dies when the message is in the inbox, and nobody has thought about
-// it yet: it is answered once, however often that happens.
-// Holds F9.
-func TestDiedBetweenInboxAndAnswer(t *testing.T) {
-	t.Parallel()
-	s, you, b, room := chatting(t, true, nil)
-	id := say(t, you, room, "one")
-	for range 3 {
-		if in := b.next(); in.ID != id || in.Text != "one" {
-			t.Errorf("heard %+v", in)
-		}
-		b = b.again(nil)
-	}
-	b = b.again(echo)
-	hears(t, you, room, "echo: **one**")
-	b = b.again(echo)
-	say(t, you, room, "two")
-	hears(t, you, room, "echo: **two**")
-	if in := b.next(); in.Text != "two" {
-		t.Errorf("handed over again: %+v", in)
-	}
-	if messages, edits := said(t, s, room, b.UserID()); len(messages) != 2 || edits != 0 {
-		t.Errorf("%d messages and %d edits for two questions", len(messages), edits)
-	}
-}
-
 // The program dies while it writes; also at the worst moment: the homeserver has the
 // beginning of the answer, and the program does not know. It has forgotten the
 // transaction, too.
@@ -149,44 +123,6 @@ func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 // inHand lets what the bot sends take effect, and never answers.
 func inHand(s *matrixtest.Server, bot string) *matrixtest.Hook {
 	return s.Fault(matrixtest.On("send").By(bot), matrixtest.Behind(matrixtest.Hang()))
-}
-
-// The program dies between sending an answer and noting that, and the homeserver
-// restarts as well.
-// Holds F11.
-func TestDiedBetweenSendingAndNoting(t *testing.T) {
-	t.Parallel()
-	for _, forgets := range []bool{false, true} {
-		name := "the homeserver knows the transaction"
-		if forgets {
-			name = "the homeserver has restarted"
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, you, b, room := chatting(t, true, echo)
-			say(t, you, room, "one")
-			hears(t, you, room, "echo: **one**")
-			id := say(t, you, room, "two, and no echo")
-			hears(t, you, room, "echo: **two, and no echo**")
-			deaf := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Hang())
-			sent := inHand(s, b.UserID())
-			b.says(room, session.Outgoing{ID: "more-" + id, Text: "more"})
-			hears(t, you, room, "more")
-			b.stop()
-			deaf.Remove()
-			sent.Remove()
-			if forgets {
-				s.Stop()
-				ok(t, s.Listen())
-			}
-			b = b.again(echo)
-			say(t, you, room, "three")
-			hears(t, you, room, "echo: **three**")
-			if messages, _ := said(t, s, room, b.UserID()); len(messages) != 4 {
-				t.Errorf("%d messages, want 4", len(messages))
-			}
-		})
-	}
 }
 
 // The answer to the beginning of an answer is lost, the homeserver restarts, and

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,51 +152,6 @@ func TestDatabaseLocked(t *testing.T) {
 			}
 			ok(t, tx.Rollback())
 			w.answers(texts...)
-			w.whole()
-		})
-	}
-}
-
-// The database must not grow: SQLite says what it says on a full disk. Journal
-// and keys wait until there is room again.
-// Holds F44.
-func TestDatabaseFull(t *testing.T) {
-	for _, c := range []struct {
-		name      string
-		encrypted bool
-		texts     []string
-		log       string
-	}{
-		{"a large message", false, []string{strings.Repeat("large ", 2500) + "words"}, "sync failed"},
-		{"many keys", true, slices.Collect(func(yield func(string) bool) {
-			for i := range 25 {
-				if !yield(fmt.Sprint("secret ", i)) {
-					return
-				}
-			}
-		}), "the database cannot be written"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			w := newWritable(t, t.TempDir(), c.encrypted)
-			everyConn(t, w.db, `PRAGMA max_page_count = 1`) // no more than it has
-			before := w.failed()
-			for _, text := range c.texts {
-				say(t, w.you, w.room, text)
-			}
-			w.failures(before, 1)
-			token := w.token()
-			w.failures(before, 2)
-			if now := w.token(); now != token {
-				t.Errorf("the token went from %s to %s while nothing could be stored", token, now)
-			}
-			if st := w.Status(t.Context()); !strings.Contains(st.Problem, "full") {
-				t.Errorf("status says %q", st.Problem)
-			}
-			if !strings.Contains(w.log.String(), c.log) {
-				t.Errorf("the log does not say %q: another write failed than was meant to", c.log)
-			}
-			everyConn(t, w.db, `PRAGMA max_page_count = 1000000`)
-			w.answers(c.texts...)
 			w.whole()
 		})
 	}

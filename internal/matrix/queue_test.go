@@ -69,28 +69,6 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	}
 }
 
-// Holds F13.
-func TestMessageIsTakenOnce(t *testing.T) {
-	q, ctx := newQueue(t), t.Context()
-	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{inbound("$1")}}))
-	must(t, handled(ctx, q.db, "$1"))
-	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{inbound("$1"), inbound("$2")}})) // the same sync again
-	must(t, q.read(ctx, "$1", &batch{in: []session.Inbound{inbound("$1")}}))
-	rows, err := q.waiting(ctx, 100)
-	must(t, err)
-	if len(rows) != 1 || rows[0].ID != "$2" {
-		t.Errorf("waiting: %+v, want $2 only", rows)
-	}
-	var text string
-	must(t, q.db.QueryRowContext(ctx, `SELECT text FROM inbox WHERE id = '$1'`).Scan(&text))
-	if text != "" {
-		t.Errorf("the text of a handled message is still there: %q", text)
-	}
-	if q.asker(ctx, "$1") != "@me:b" || q.asker(ctx, "$9") != "" {
-		t.Error("asker")
-	}
-}
-
 func out(id, text string) session.Outgoing { return session.Outgoing{ID: id, Text: text} }
 
 // head returns the row to be sent next; the test wants exactly one.

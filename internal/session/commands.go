@@ -35,7 +35,6 @@ func commands() []command {
 		{"summary", (*Session).showSummary},
 		{"status", (*Session).status},
 		{"tasks", (*Session).listTasks},
-		{"jobs", (*Session).jobs},
 		{"helpers", (*Session).listHelpers},
 		{"goal", (*Session).goal},
 		{"memory", (*Session).memories},
@@ -55,7 +54,7 @@ func commands() []command {
 }
 
 // wordless are the commands that take no words after them.
-var wordless = []string{"retry", "stop", "compact", "summary", "status", "tasks", "jobs", "prompt", "whoami"}
+var wordless = []string{"retry", "stop", "compact", "summary", "status", "tasks", "prompt", "whoami"}
 
 var commandForm = regexp.MustCompile(`(?s)^([!/])([A-Za-z]+)(?:\s+(.*))?$`)
 

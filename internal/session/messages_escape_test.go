@@ -103,7 +103,7 @@ func everythingSaid(t *testing.T, language string) {
 		t.Helper()
 		w.exec(t, query, args...)
 	}
-	say("!help", "!status", "!retry", "!stop", "!tasks", "!jobs", "!goal", "!goal history", "!goal new", "!goal zz", "!goal pause", "!goal resume", "!memory", "!summary", "!compact",
+	say("!help", "!status", "!retry", "!stop", "!tasks", "!goal", "!goal history", "!goal new", "!goal zz", "!goal pause", "!goal resume", "!memory", "!summary", "!compact",
 		"!new zz", "!undo", "!forget", "!forget zz", "!remember", "!remember "+strings.Repeat("z", 3000), "!helpers", "!dream", "!dream status", "!think", "!think low", "!think zz",
 		"!think default", "!mode", "!mode zz", "!mode assistant", "!model", "!model zz", "!model local", "!skills", "!config", "!config threads", "!config zz", "!config threads zz", "!config threads off", "!prompt", "!verify", "!whoami", "!zz", "!tasx")
 	say("Tee", "!status", "!prompt", "!summary")
@@ -198,7 +198,7 @@ func talksOfTasks(t *testing.T, w *world, say func(...string), exec func(string,
 		why := []i18n.Text{"", "", "zz", i18n.New("why.missed"), i18n.New("why.overlap"), task.ErrStopped, i18n.New("why.task_state", "state", i18n.New("state.paused")), ""}[i]
 		exec(`INSERT INTO job_run (task, due, state, claimed, ended, result, retry_at) VALUES (?, ?, ?, 1, ?, ?, nullif(?, 0))`, id, 1000*i, state, 5000*min(i, 1), why, 9000*(1-min(i, 1)))
 	}
-	say("!tasks", "!jobs", "!status")
+	say("!tasks", "!status")
 }
 
 func talksOfFiles(t *testing.T, w *world, say func(...string)) {

@@ -46,7 +46,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 	rows := w.taskRows(t)
 	for _, private := range []bool{false, true} {
 		in := Inbound{Room: "!dm", Sender: bob, Private: private}
-		for i, text := range []string{"!tasks", "!goal", "!goal history", "!jobs", "!goal done", "!goal pause", "!goal resume", "!status", "What is to be done about #" + id + "?"} {
+		for i, text := range []string{"!tasks", "!goal", "!goal history", "!goal done", "!goal pause", "!goal resume", "!status", "What is to be done about #" + id + "?"} {
 			said := in
 			said.ID, said.Text, said.At = fmt.Sprint("$b", private, i), text, time.Now()
 			m := w.deliver(t, said)
@@ -70,7 +70,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 		lacks(t, body, canary)
 	}
 	equal(t, w.taskRows(t), rows)
-	for i, text := range []string{"!tasks", "!goal", "!goal history", "!jobs"} {
+	for i, text := range []string{"!tasks", "!goal", "!goal history"} {
 		wants(t, w.say(t, fmt.Sprint("$a", 1+i), text).Text, canary)
 	}
 	w.say(t, "$a9", "Where are we?")

@@ -57,14 +57,14 @@ func TestTasksKeepToTheirRoom(t *testing.T) {
 			}
 		}
 	}
-	for i, text := range []string{"!tasks", "!jobs", "Go on with #" + added.ID} {
+	for i, text := range []string{"!tasks", "Go on with #" + added.ID} {
 		m := w.deliver(t, Inbound{ID: fmt.Sprint("$", i), Room: "!group", Sender: owner, Text: text, At: time.Now()})
 		lacks(t, m.Text, canary)
 	}
 	for _, body := range w.script.asked() {
 		lacks(t, body, canary)
 	}
-	wants(t, w.say(t, "$mine", "!jobs").Text, canary)
+	wants(t, w.say(t, "$mine", "!tasks").Text, canary)
 	equal(t, w.taskRows(t), before)
 }
 

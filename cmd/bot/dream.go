@@ -119,7 +119,6 @@ func (b *bot) tellOwner(ctx context.Context, t session.Transport, r dream.Report
 }
 
 type dreamCommand struct {
-	Now  *struct{}         `arg:"subcommand:now" help:"Dream now (the default)."`
 	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Take a dream back, the last one if none is named."`
 
 	DryRun bool     `arg:"--dry-run" help:"Only show what would be done."`

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/signal"
 	"reflect"
-	"slices"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -122,7 +121,7 @@ func start(ctx context.Context, args []string, c console) int {
 	}
 	if err != nil {
 		words := strings.NewReplacer("error processing ", "", "invalid subcommand: ", "unknown command ", "unknown argument ", "unknown flag ")
-		fmt.Fprintf(c.err, "bot: %s%s\nTry `bot help`.\n", words.Replace(err.Error()), meant(args))
+		fmt.Fprintf(c.err, "bot: %s\nTry `bot help`.\n", withMeant(words.Replace(err.Error())))
 		return exitUsage
 	}
 	run := line.command(parser.Subcommand())
@@ -140,8 +139,6 @@ func (line *commandLine) command(parsed any) command {
 		return versionCommand{}
 	case parsed == nil:
 		return runCommand{}
-	case line.Dream != nil && line.Dream.Undo == nil:
-		parsed = line.Dream
 	}
 	if run, ok := parsed.(dataCommand); ok {
 		return onData{run}
@@ -150,70 +147,36 @@ func (line *commandLine) command(parsed any) command {
 	return run
 }
 
-// meant says which word args may have misspelt, "" if none.
-func meant(args []string) string {
-	for i, word := range args {
-		known := wordsAfter(args[:i])
-		if len(known) == 0 || slices.Contains(known, word) || strings.Contains(word, "=") {
-			continue
-		}
-		if near := session.Nearest(word, known); len(near) > 0 {
-			return fmt.Sprintf(", did you mean %q?", near[0])
-		}
+// withMeant adds to an error which word of the command line its last one may have been meant to be.
+func withMeant(text string) string {
+	near := session.Nearest(text[strings.LastIndexByte(text, ' ')+1:], wordsOf(reflect.TypeFor[commandLine]()))
+	if len(near) == 0 {
+		return text
 	}
-	return ""
+	return fmt.Sprintf("%s, did you mean %q?", text, near[0])
 }
 
-// wordsAfter lists the commands and flags that may follow these words of a command line.
-func wordsAfter(before []string) []string {
-	at := reflect.TypeFor[commandLine]()
-	commands, words := wordsOf(at)
-	for _, word := range before {
-		if below, ok := commands[word]; ok {
-			var flags []string
-			commands, flags = wordsOf(below)
-			words = append(slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, "-") }), flags...)
+var longFlag = regexp.MustCompile(`(?:^|,)(--[a-z-]+)`)
+
+// wordsOf lists the commands and flags of a struct of the command line, and of those below it.
+func wordsOf(t reflect.Type) (words []string) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		tag := field.Tag.Get("arg")
+		name, isCommand := strings.CutPrefix(tag, "subcommand:")
+		switch {
+		case isCommand && strings.HasSuffix(name, ",hidden"):
+		case isCommand:
+			words = append(append(words, name), wordsOf(field.Type.Elem())...)
+		case field.Anonymous:
+			words = append(words, wordsOf(field.Type)...)
+		case longFlag.MatchString(tag):
+			words = append(words, longFlag.FindStringSubmatch(tag)[1])
+		case !strings.HasPrefix(tag, "positional"):
+			words = append(words, "--"+strings.ToLower(field.Name))
 		}
 	}
 	return words
-}
-
-// wordsOf returns the commands of a struct of the command line, by name, and all words that it
-// has: its commands and flags.
-func wordsOf(t reflect.Type) (commands map[string]reflect.Type, words []string) {
-	commands = map[string]reflect.Type{}
-	for i := range t.NumField() {
-		field := t.Field(i)
-		if field.Anonymous {
-			inner, more := wordsOf(field.Type)
-			maps.Copy(commands, inner)
-			words = append(words, more...)
-			continue
-		}
-		tag := field.Tag.Get("arg")
-		name, isCommand := strings.CutPrefix(tag, "subcommand:")
-		name, isHidden := strings.CutSuffix(name, ",hidden")
-		switch {
-		case isCommand:
-			commands[name] = field.Type.Elem()
-			if !isHidden {
-				words = append(words, name)
-			}
-		case !strings.HasPrefix(tag, "positional"):
-			words = append(words, longFlag(field.Name, tag))
-		}
-	}
-	return commands, words
-}
-
-// longFlag is the name of a flag: in its tag, or that of its field.
-func longFlag(field, tag string) string {
-	for part := range strings.SplitSeq(tag, ",") {
-		if strings.HasPrefix(part, "--") {
-			return part
-		}
-	}
-	return "--" + strings.ToLower(field)
 }
 
 // filePath is the path of a file as a person writes it: absolute once it is read.

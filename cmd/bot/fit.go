@@ -16,7 +16,7 @@ import (
 // the header of the model's file. It reads files, and so is called in the background.
 func (b *bot) fit(ctx context.Context) {
 	said := prompt.Said{}
-	if known := b.place.Load(); known != nil && known.here {
+	if here, _ := b.located(); here {
 		f, err := b.fitting(ctx)
 		switch {
 		case err != nil:

@@ -3,11 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/netip"
 	"net/url"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,67 +15,33 @@ import (
 	"reverie/internal/vram"
 )
 
-// place is where a model server runs, as seen from here.
-type place struct {
-	here bool   // on this machine
-	why  string // in words
-}
-
-// placeOf tells where the server at base runs, by its address. find looks names up, and own are the
-// addresses of this machine. A tunnel is not seen: context.probe is for that.
-func placeOf(
-	ctx context.Context, base string, find func(ctx context.Context, network, host string) ([]netip.Addr, error), own []netip.Addr,
-) (place, error) {
+// placeOf tells whether the server at base is on this machine, by its address, and says so in words.
+func placeOf(base string) (here bool, why string) {
 	switch base {
 	case "":
-		return place{false, "there is no model for chat"}, nil
+		return false, "there is no model for chat"
 	case rehearsalURL:
-		return place{false, "the stand-in model is a part of this program and needs no GPU"}, nil
+		return false, "the stand-in model is a part of this program and needs no GPU"
 	}
 	u, err := url.Parse(base)
 	if err != nil {
-		return place{}, err
+		return false, "its address cannot be read"
 	}
-	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-	ours := func(a netip.Addr) bool {
-		a = a.Unmap().WithZone("")
-		return a.IsLoopback() || a.IsUnspecified() || slices.Contains(own, a)
+	if thisMachine(u.Hostname()) {
+		return true, u.Hostname() + " is this machine"
 	}
-	addresses := []netip.Addr{}
-	switch a, err := netip.ParseAddr(host); {
-	case err == nil:
-		addresses = append(addresses, a)
-	case host == "localhost" || strings.HasSuffix(host, ".localhost"):
-		return place{true, host + " is this machine"}, nil
-	default:
-		if addresses, err = find(ctx, "ip", host); err != nil {
-			return place{}, err
-		}
-	}
-	if len(addresses) == 0 || slices.ContainsFunc(addresses, func(a netip.Addr) bool { return !ours(a) }) {
-		return place{false, host + " is another machine"}, nil
-	}
-	return place{true, host + " is this machine"}, nil
+	return false, u.Hostname() + " is another machine; if it is this one, write localhost in its address"
 }
 
-// ownAddresses are those of this machine's network interfaces.
-func ownAddresses() []netip.Addr {
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil // loopback is known without
-	}
-	var own []netip.Addr
-	for _, a := range all {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			own = append(own, p.Addr().Unmap())
-		}
-	}
-	return own
+// located tells whether the chat model's server is on this machine, and says so in words.
+func (b *bot) located() (here bool, why string) {
+	m, _ := b.chatModel()
+	return placeOf(m.BaseURL)
 }
 
 func (b *bot) openGPU() {
 	c := b.cfg.Context
-	b.place, b.fits = new(atomic.Pointer[place]), new(atomic.Pointer[prompt.Said])
+	b.fits = new(atomic.Pointer[prompt.Said])
 	b.gpu = vram.New(vram.Config{Size: uint64(c.VRAMMiB) << 20, Off: !c.Probe && c.VRAMMiB == 0, Log: b.log})
 }
 
@@ -98,23 +60,6 @@ func (b *bot) chatModel() (ModelConfig, llm.Detection) {
 	return ModelConfig{}, found[0]
 }
 
-// locate finds out, once, where the chat model's server runs.
-func (b *bot) locate(ctx context.Context) place {
-	if known := b.place.Load(); known != nil {
-		return *known
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	m, _ := b.chatModel()
-	p, err := placeOf(ctx, m.BaseURL, net.DefaultResolver.LookupNetIP, ownAddresses())
-	if err != nil {
-		b.log.Debug("where the model server runs is not known", "err", err)
-		return place{false, "where the model server runs is not known: its name has no address now"}
-	}
-	b.place.Store(&p)
-	return p
-}
-
 // askingGPU is how often GPUs are asked for their memory. What they have free moves no
 // tier; it is asked for those who look.
 const askingGPU = 5 * time.Minute
@@ -127,7 +72,7 @@ const afterStart = 20 * time.Second
 // server is on this machine: nothing else is judged by it.
 func (b *bot) watchGPU(ctx context.Context) error {
 	for wait := afterStart; ; wait = askingGPU {
-		if b.locate(ctx).here {
+		if here, _ := b.located(); here {
 			b.gpu.Probe(ctx)
 			b.fit(ctx)
 		}
@@ -145,7 +90,7 @@ func (b *bot) lookAround(ctx context.Context) {
 	var g errgroup.Group
 	g.Go(func() error { b.models.Detect(ctx); return nil })
 	g.Go(func() error {
-		if b.locate(ctx).here {
+		if here, _ := b.located(); here {
 			b.gpu.Probe(ctx)
 		}
 		return nil
@@ -167,11 +112,7 @@ func (b *bot) windowInputs() prompt.Inputs {
 		in.Configured = prompt.Said{Tokens: m.Window, By: "llm.models: window"}
 	}
 	in.VRAM = vram.Report{Reason: "not asked", Devices: []vram.Device{}, Steps: []string{}}
-	in.Where = "not looked up yet"
-	if p := b.place.Load(); p != nil {
-		in.Here, in.Where = p.here, p.why
-	}
-	if in.Here {
+	if in.Here, in.Where = placeOf(m.BaseURL); in.Here {
 		in.VRAM = b.gpu.Last()
 		if said := b.fits.Load(); said != nil {
 			in.Fit = *said

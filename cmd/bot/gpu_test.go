@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -14,54 +11,22 @@ import (
 )
 
 func TestPlaceOf(t *testing.T) {
-	own := []netip.Addr{netip.MustParseAddr("192.168.1.7"), netip.MustParseAddr("fe80::1")}
-	names := map[string][]netip.Addr{
-		"attic.lan": {netip.MustParseAddr("192.168.1.7")}, "gpu.lan": {netip.MustParseAddr("192.168.1.8")}, "nowhere.lan": {},
-		"both.lan": {netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("192.168.1.8")}, "ollama": {netip.MustParseAddr("172.18.0.2")},
-	}
-	find := func(_ context.Context, _, host string) ([]netip.Addr, error) {
-		a, ok := names[host]
-		if !ok {
-			return nil, errors.New("no such host")
+	for url, want := range map[string]string{
+		"http://127.0.0.1:11434/v1":         "127.0.0.1 is this machine",
+		"http://127.8.8.8/v1":               "127.8.8.8 is this machine",
+		"http://[::1]:8080/v1":              "::1 is this machine",
+		"http://[::ffff:127.0.0.1]:8080/v1": "::ffff:127.0.0.1 is this machine",
+		"http://0.0.0.0:8080/v1":            "0.0.0.0 is this machine",
+		"http://LocalHost:8080/v1":          "LocalHost is this machine",
+		"http://192.168.1.8:8080/v1":        "192.168.1.8 is another machine; if it is this one, write localhost in its address",
+		"http://localhost.evil.example/v1":  "localhost.evil.example is another machine; if it is this one, write localhost in its address",
+		"http://127.0.0.1.evil.example/v1":  "127.0.0.1.evil.example is another machine; if it is this one, write localhost in its address",
+		"":                                  "there is no model for chat",
+		rehearsalURL:                        "the stand-in model is a part of this program and needs no GPU",
+	} {
+		if here, why := placeOf(url); why != want || here != strings.HasSuffix(want, "is this machine") {
+			t.Errorf("%s: here %v, %s", url, here, why)
 		}
-		return a, nil
-	}
-	tests := []struct {
-		url  string
-		here bool
-		why  string
-	}{
-		{"http://127.0.0.1:11434/v1", true, "127.0.0.1 is this machine"},
-		{"http://127.8.8.8/v1", true, ""},
-		{"http://[::1]:8080/v1", true, ""},
-		{"http://[::ffff:127.0.0.1]:8080/v1", true, ""},
-		{"http://0.0.0.0:8080/v1", true, ""},
-		{"http://localhost:8080/v1", true, "localhost is this machine"},
-		{"http://LocalHost.:8080/v1", true, ""},
-		{"http://models.localhost/v1", true, ""},
-		{"http://192.168.1.7:8080/v1", true, ""},
-		{"http://[::ffff:192.168.1.7]:8080/v1", true, ""},
-		{"http://[fe80::1%25eth0]:8080/v1", true, ""},
-		{"http://192.168.1.8:8080/v1", false, "192.168.1.8 is another machine"},
-		{"http://10.0.0.1/v1", false, ""},
-		{"http://attic.lan/v1", true, "attic.lan is this machine"},
-		{"http://gpu.lan:11434/v1", false, "gpu.lan is another machine"},
-		{"http://both.lan/v1", false, ""},
-		{"http://nowhere.lan/v1", false, ""},
-		{"http://ollama:11434/v1", false, "ollama is another machine"}, // a container beside this one
-		{"http://localhost.evil.example/v1", false, "error"},
-		{"https://api.openai.com/v1", false, "error"},
-		{"", false, "there is no model for chat"},
-		{rehearsalURL, false, "the stand-in model is a part of this program and needs no GPU"},
-	}
-	for _, tt := range tests {
-		p, err := placeOf(t.Context(), tt.url, find, own)
-		if p.here != tt.here || (err != nil) != (tt.why == "error") || err == nil && tt.why != "" && p.why != tt.why {
-			t.Errorf("%s: %+v, %v", tt.url, p, err)
-		}
-	}
-	if addresses := ownAddresses(); len(addresses) == 0 {
-		t.Error("this machine has no addresses")
 	}
 }
 
@@ -108,13 +73,13 @@ func TestTierOfAServer(t *testing.T) {
 		{"not loaded, a GPU here", 0, 131072, "vram_mib: 24564", false, 32768, 4, prompt.ByMemory, "GPU memory: 32768 tokens (what Ollama loads with 24564 MiB)"},
 		{"not loaded, a small model", 0, 16384, "vram_mib: 24564", false, 16384, 3, prompt.ByMemory, "lowered to 16384 tokens, the model reads no more"},
 		{"not loaded, asking is off", 0, 131072, "probe: false", false, 4096, 1, prompt.ByLeast, "GPU memory: unknown (asking is switched off in the configuration)"},
-		{"not loaded, and elsewhere", 0, 131072, "vram_mib: 24564", true, 4096, 1, prompt.ByLeast, "GPU memory: not looked at (gpu.lan is another machine)"},
+		{"not loaded, and elsewhere", 0, 131072, "vram_mib: 24564", true, 4096, 1, prompt.ByLeast, "GPU memory: not looked at (gpu.lan is another machine;"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := botFor(t, asOllama(t, tt.loaded, tt.trained), tt.context)
 			if tt.elsewhere {
-				b.place.Store(&place{false, "gpu.lan is another machine"})
+				b.cfg.LLM.Models[0].BaseURL = "http://gpu.lan:11434/v1"
 			}
 			b.lookAround(t.Context())
 			r, err := b.tier(t.Context())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"strings"
 	"time"
 
 	"reverie/internal/memory"
@@ -44,7 +45,7 @@ func (c *Config) completeQdrant(r *reader, dir string) {
 // thisMachine reports whether host is this one, whatever listens there.
 func thisMachine(host string) bool {
 	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
+	return strings.EqualFold(host, "localhost") || err == nil && (addr.Unmap().IsLoopback() || addr.Unmap().IsUnspecified())
 }
 
 // byMeaning reports whether memories are read for their meaning.

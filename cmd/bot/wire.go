@@ -50,7 +50,6 @@ type bot struct {
 
 	scheduler *task.Scheduler // nil until sessions
 	gpu       *vram.Prober
-	place     *atomic.Pointer[place]       // of the chat model's server; nil = not looked up yet
 	fits      *atomic.Pointer[prompt.Said] // the window that fits into the GPUs here; nil = not worked out yet
 
 	harvester  *dream.Harvester

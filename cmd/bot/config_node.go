@@ -121,40 +121,23 @@ func (r *reader) read(data []byte, c *Config) {
 	case errors.Is(err, io.EOF):
 		r.value("", root.Content[0], reflect.ValueOf(c).Elem())
 	default:
-		r.syntax(err, data)
+		r.syntax(err)
 	}
 }
 
-var (
-	yamlLine  = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
-	starValue = regexp.MustCompile(`(?m)(^|[\s\[,:-])\*`)
-	yamlHints = [][2]string{
-		{"cannot start any token", "a value that begins with @, ` or % must stand in quotes, and lines are indented with spaces, not tabs"},
-		{"mapping values are not allowed", "check the indentation; a value with `: ` in it must stand in quotes"},
-		{"did not find expected", "check the indentation, and that every quote and bracket is closed"},
-		{"could not find expected ':'", "every key needs a colon after it"},
-		{"escape character", "use 'single quotes' around a value with a backslash"},
-	}
-)
+var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// syntax notes the parser's error with a line and a remedy.
-func (r *reader) syntax(err error, data []byte) {
-	m := append(yamlLine.FindStringSubmatch(err.Error()), "", "", "")
+// syntax notes the parser's error with what is mostly behind it. The parser names no line if it is the first, and none
+// for an unknown anchor, whose name may be a secret.
+func (r *reader) syntax(err error) {
+	m := append(yamlError.FindStringSubmatch(err.Error()), "", "", "")
 	line, _ := strconv.Atoi(m[1])
-	if strings.HasPrefix(m[2], "unknown anchor") { // the parser's own words would repeat the value
-		if at := starValue.FindIndex(data); at != nil {
-			line = 1 + bytes.Count(data[:at[1]], []byte("\n"))
-		}
-		r.add(line, "", "a value that begins with * must stand in quotes, such as \"*:example.org\"")
-		return
+	what, _, _ := strings.Cut(m[2], " '")
+	if what != "unknown anchor" {
+		line = max(line, 1)
 	}
-	text := strings.TrimSuffix("not valid YAML: "+m[2], ": ")
-	for _, h := range yamlHints {
-		if strings.Contains(m[2], h[0]) {
-			line, text = max(line, 1), text+"; "+h[1] // the parser names no line when it is the first
-		}
-	}
-	r.add(line, "", "%s", text)
+	r.add(line, "", "not valid YAML: %s; a value that begins with @, *, ` or %% or has `: ` in it must stand in quotes, "+
+		"lines are indented with spaces, not tabs, and every quote and bracket is closed", what)
 }
 
 var (
@@ -227,7 +210,7 @@ func (r *reader) keys(key string, n *yaml.Node, v reflect.Value) {
 		case first > 0:
 			r.add(k.Line, path, "stands here a second time (first on line %d); keep one", first)
 		case at < 0:
-			r.add(k.Line, path, "%s", unknownKey(key, k.Value, names))
+			r.add(k.Line, path, "%s", unknownKey(k.Value, names))
 		case v.Kind() == reflect.Struct:
 			r.lines[path] = k.Line
 			r.value(path, val, v.FieldByIndex(configFields(v.Type())[at].Index))
@@ -259,37 +242,13 @@ func keyNames(t reflect.Type) (names []string) {
 	return names
 }
 
-// otherNames are what the same thing is called elsewhere.
-var otherNames = map[string]string{
-	"homeserver_url": "homeserver", "user_id": "user", "username": "user", "token": "access_token", "device": "device_name",
-	"owner": "owners", "admins": "owners", "allowed_users": "allow", "allowlist": "allow",
-	"url": "base_url", "api_base": "base_url", "key": "api_key", "context_size": "window", "context": "window",
-	"max_tokens": "max_output", "max_output_tokens": "max_output", "inference_backends": "llm", "logging": "log", "lang": "language",
-}
-
-// unknownKey says what to do about a key that section does not have.
-func unknownKey(section, key string, names []string) string {
+// unknownKey says what to do about a key that is none of names.
+func unknownKey(key string, names []string) string {
 	if key == "<<" {
 		return "YAML merge keys are not used here; write the keys out"
 	}
 	if near := session.Nearest(key, names); len(near) > 0 {
 		return "unknown key; did you mean `" + near[0] + "`?"
-	}
-	if other := otherNames[strings.ToLower(key)]; slices.Contains(names, other) {
-		return "unknown key; here it is called `" + other + "`"
-	}
-	var homes []string
-	for _, f := range configFields(reflect.TypeFor[Config]()) {
-		t := f.Type
-		if t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-		if section == "" && t.Kind() == reflect.Struct && slices.Contains(keyNames(t), key) {
-			homes = append(homes, "`"+f.Tag.Get("yaml")+":`")
-		}
-	}
-	if len(homes) > 0 {
-		return "unknown key; it belongs below " + strings.Join(homes, " or ")
 	}
 	return "unknown key; known here: " + strings.Join(names, ", ")
 }

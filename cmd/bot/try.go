@@ -306,23 +306,18 @@ func (t *trial) event(e peer.Event) (done bool, err error) {
 	return false, nil
 }
 
-// mostPatience is how long an answer is waited for.
-const mostPatience = 10 * time.Minute
-
 // chat sends what is typed and shows what comes, until all of it has been answered.
 func (t *trial) chat(ctx context.Context, in *typed) error {
 	t.screen.say("\nWrite a message; !help lists commands; Ctrl-D or exit ends.\n")
 	unanswered := 0
-	var limit <-chan time.Time
 	for !in.over(unanswered > 0) {
 		if text, ok := in.next(unanswered > 0); ok {
 			if _, err := t.you.Say(ctx, t.room, text); err != nil {
 				return fmt.Errorf("try: send: %w", err)
 			}
-			if limit = time.After(mostPatience); in.live { // several lines may have one answer
-				unanswered = 0
+			if unanswered++; in.live { // several lines may have one answer
+				unanswered = 1
 			}
-			unanswered++
 			continue
 		}
 		select {
@@ -341,10 +336,6 @@ func (t *trial) chat(ctx context.Context, in *typed) error {
 			}
 		case exit := <-t.exited:
 			return t.botDied(exit)
-		case <-limit:
-			if limit = nil; unanswered > 0 && (!in.live || in.ended) {
-				return fmt.Errorf("try: no answer within ten minutes; %s", t.logTail())
-			}
 		case <-ctx.Done():
 			if t.Message != "" {
 				return ctx.Err()

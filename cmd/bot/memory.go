@@ -248,25 +248,11 @@ func happened(o memory.Op, zone *time.Location) string {
 	if e.Like != "" {
 		text += "  (nearly the same as " + e.Like + ")"
 	}
-	text += "\n    source " + string(e.Source) + ", " + string(e.Kind) + ", integrity " + e.Integrity.String()
-	for _, part := range []struct{ name, value string }{
-		{"about", e.Subject}, {"said", shortTime(e.ObservedAt, zone)}, {"from", shortTime(e.ValidFrom, zone)}, {"until", shortTime(e.ValidTo, zone)}, {"message", e.Event}, {"ref", e.Ref},
-	} {
-		if part.value != "" {
-			text += ", " + part.name + " " + part.value
-		}
-	}
+	text += fmt.Sprintf("\n    source %s, %s, integrity %s, said %s", e.Source, e.Kind, e.Integrity, e.ObservedAt.In(zone).Format("2006-01-02 15:04"))
 	if e.Quote != "" {
 		text += "\n    " + strconv.Quote(e.Quote)
 	}
 	return text
-}
-
-func shortTime(t time.Time, zone *time.Location) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.In(zone).Format("2006-01-02 15:04")
 }
 
 type memoryUndoCommand struct {

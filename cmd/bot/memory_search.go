@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -144,37 +145,28 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy
 }
 
 // readQuestions reads the whole file before the first is answered, so that a bad
-// line is told at once.
+// one is told at once.
 func readQuestions(name string) ([]batchQuestion, error) {
-	data, err := os.ReadFile(name)
+	file, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("read questions: %w", err)
 	}
+	defer file.Close()
 	var all []batchQuestion
-	var bad []error
-	n := 0
-	for line := range strings.Lines(strings.TrimPrefix(string(data), "\uFEFF")) {
-		n++
-		if strings.TrimSpace(line) == "" {
-			continue
+	for lines := json.NewDecoder(file); ; {
+		one := batchQuestion{ID: json.RawMessage(strconv.Itoa(len(all) + 1))}
+		err := lines.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			return all, nil
 		}
-		var one batchQuestion
-		if err := json.Unmarshal([]byte(line), &one); err != nil {
-			bad = append(bad, fmt.Errorf("%s:%d: the line is no JSON object with id, query and scope: %w", name, n, err))
-			continue
+		if err == nil && one.Scope != "" {
+			err = one.Scope.Check()
 		}
-		if one.Scope != "" {
-			if err := one.Scope.Check(); err != nil {
-				bad = append(bad, fmt.Errorf("%s:%d: scope: %w", name, n, err))
-				continue
-			}
-		}
-		if len(one.ID) == 0 {
-			one.ID = json.RawMessage(fmt.Sprint(n))
+		if err != nil {
+			return nil, fmt.Errorf("%s: question %d is no JSON object with id, query and scope: %w", name, len(all)+1, err)
 		}
 		all = append(all, one)
 	}
-	return all, errors.Join(bad...)
 }
 
 type memoryImportCommand struct {

@@ -103,8 +103,7 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 	for _, w := range cfg.unset {
 		r.add(finding{"config", note, w + "; it matters to what uses it only: a password to the first login, a key to its server", ""})
 	}
-	r.add(examineFiles(cfg)...)
-	r.Edited = editedFiles(cfg.Data)
+	examineFiles(cfg, r)
 	cfg, drop, err := spareData(cfg)
 	if err != nil {
 		r.add(finding{"files", ill, err.Error(), "check free space and permissions"})
@@ -141,37 +140,50 @@ func spareData(cfg *Config) (_ *Config, drop func(), err error) {
 	return &fresh, func() { _ = os.RemoveAll(spare) }, nil
 }
 
-func examineFiles(cfg *Config) []finding {
+func examineFiles(cfg *Config, r *report) {
 	info, err := os.Stat(cfg.Data)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		if err := tryFolder(cfg.Data); err != nil {
-			return []finding{{"files", ill, "the data folder " + cfg.Data + " cannot be made: " + err.Error(),
-				"name a folder that can be made as data: in the configuration"}}
+			r.add(finding{"files", ill, "the data folder " + cfg.Data + " cannot be made: " + err.Error(),
+				"name a folder that can be made as data: in the configuration"})
+			return
 		}
-		return []finding{{"files", note, "the data folder " + cfg.Data + " is not there yet", "it is made at the first start"}}
+		r.add(finding{"files", note, "the data folder " + cfg.Data + " is not there yet", "it is made at the first start"})
+		return
 	case err != nil:
-		return []finding{{"files", ill, err.Error(), "make the data folder readable for this user"}}
+		r.add(finding{"files", ill, err.Error(), readable})
+		return
 	case !info.IsDir():
-		return []finding{{"files", ill, cfg.Data + " is not a folder", "name a folder as data: in the configuration"}}
+		r.add(finding{"files", ill, cfg.Data + " is not a folder", "name a folder as data: in the configuration"})
+		return
 	}
-	var found []finding
 	if info.Mode().Perm()&0o077 != 0 {
-		found = append(found, finding{"files", note, fmt.Sprintf("other users of this machine may look into %s (%v)", cfg.Data, info.Mode().Perm()), "chmod 700 " + cfg.Data})
+		r.add(finding{"files", note, fmt.Sprintf("other users of this machine may look into %s (%v)", cfg.Data, info.Mode().Perm()), "chmod 700 " + cfg.Data})
 	}
 	probe := filepath.Join(cfg.Data, ".doctor")
 	if err := store.WriteFile(probe, []byte("x")); err != nil {
-		found = append(found, finding{"files", ill, "cannot write into the data folder: " + err.Error(), "check free space and permissions"})
+		r.add(finding{"files", ill, "cannot write into the data folder: " + err.Error(), "check free space and permissions"})
 	} else {
 		_ = os.Remove(probe)
-		found = append(found, finding{"files", well, cfg.Data + " can be written", ""})
+		r.add(finding{"files", well, cfg.Data + " can be written", ""})
 	}
 	if !media.ReadsPDF() {
-		found = append(found, finding{"files", note, "PDF files cannot be read: the program pdftotext is missing", "install the package poppler-utils"})
+		r.add(finding{"files", note, "PDF files cannot be read: the program pdftotext is missing", "install the package poppler-utils"})
 	}
-	found = append(found, examineMemoryFiles(cfg.Data)...)
-	return append(found, examineDefaults(cfg.Data)...)
+	large, err := memory.LargeFiles(cfg.Data)
+	for _, f := range large {
+		what := fmt.Sprintf("%s is too large to be read (%s, at most %s): nothing is taken in from it, and nothing noted for it",
+			f.File, media.Size(f.Size), media.Size(memory.MaxFile))
+		r.add(finding{"memory", ill, what, "shorten it, or move lines that do not belong there into another file"})
+	}
+	if err = errors.Join(err, r.examineDefaults(cfg.Data)); err != nil {
+		r.add(finding{"files", ill, err.Error(), readable})
+	}
 }
+
+// readable is what to do about a data folder that cannot be read.
+const readable = "make the data folder readable for this user"
 
 // tryFolder finds out whether a folder can be made. It leaves nothing behind.
 func tryFolder(path string) error {
@@ -186,21 +198,6 @@ func tryFolder(path string) error {
 		}
 		path = above
 	}
-}
-
-// examineMemoryFiles finds the memory files that are too large to be read.
-func examineMemoryFiles(data string) []finding {
-	large, err := memory.LargeFiles(data)
-	if err != nil {
-		return []finding{{"memory", ill, err.Error(), "make the data folder readable for this user"}}
-	}
-	var found []finding
-	for _, f := range large {
-		what := fmt.Sprintf("%s is too large to be read (%s, at most %s): nothing is taken in from it, and nothing noted for it",
-			f.File, media.Size(f.Size), media.Size(memory.MaxFile))
-		found = append(found, finding{"memory", ill, what, "shorten it, or move lines that do not belong there into another file"})
-	}
-	return found
 }
 
 // examineTemplates looks at the templates of requests in the data folder: one that cannot be used,
@@ -278,7 +275,7 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 	}
 	pid, since, held, err := store.Holder(b.cfg.Data)
 	if err != nil {
-		r.add(finding{"files", ill, err.Error(), "make the data folder readable for this user"})
+		r.add(finding{"files", ill, err.Error(), readable})
 	}
 	p := matrix.Process{}
 	if held {
@@ -313,44 +310,29 @@ func deviceRule(rule matrix.DeviceRule) finding {
 		"is known has nothing private in rooms without encryption, and is no owner there", ""}
 }
 
-// examineDefaults says which default files their owner edited.
-func examineDefaults(data string) (found []finding) {
+// examineDefaults says which default files their owner edited, and how they differ from this release's.
+func (r *report) examineDefaults(data string) error {
 	defaults, err := store.ListDefaults(reverie.Data, data)
 	if err != nil {
-		return []finding{{"files", ill, err.Error(), "make the data folder readable for this user"}}
+		return err
 	}
-	for _, f := range defaults {
-		if f.State == store.Edited {
-			found = append(found, finding{"files", note, f.Path + " was edited by you and does not follow releases; see below",
-				"delete it to get the default back at the next start"})
-		}
-	}
-	return found
-}
-
-// editedFiles lists how the default files that their owner changed differ from
-// this release's.
-func editedFiles(data string) []edited {
-	defaults, err := store.ListDefaults(reverie.Data, data)
-	if err != nil {
-		return nil // a finding says so
-	}
-	var out []edited
 	for _, f := range defaults {
 		if f.State != store.Edited {
 			continue
 		}
 		shipped, err := fs.ReadFile(reverie.Data, f.Path)
 		if err != nil {
-			continue
+			return err
 		}
 		now, err := os.ReadFile(filepath.Join(data, filepath.FromSlash(f.Path)))
 		if err != nil {
-			continue
+			return err
 		}
-		out = append(out, edited{f.Path, difference("this release", string(shipped), "yours", string(now))})
+		r.add(finding{"files", note, f.Path + " was edited by you and does not follow releases; see below",
+			"delete it to get the default back at the next start"})
+		r.Edited = append(r.Edited, edited{f.Path, difference("this release", string(shipped), "yours", string(now))})
 	}
-	return out
+	return nil
 }
 
 // shownDiff is how many lines of a difference people are shown.

@@ -13,8 +13,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -178,16 +176,11 @@ func renderConfig(a answers) []byte {
 	).Replace(configTemplate))
 }
 
-// quoteYAML writes s as a YAML scalar. A JSON string is one; plain words need no quotes.
+// quoteYAML writes s as a YAML scalar, which a JSON string is.
 func quoteYAML(s string) string {
-	if plainYAML.MatchString(s) && !slices.Contains([]string{"null", "true", "false"}, strings.ToLower(s)) {
-		return s
-	}
 	b, _ := json.Marshal(s) // of a string: never fails
 	return string(b)
 }
-
-var plainYAML = regexp.MustCompile(`^[A-Za-z][A-Za-z/_-]*$`)
 
 func commentOut(text string) string {
 	lines := strings.SplitAfter(text, "\n")

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,46 +45,33 @@ func (a *asker) ask(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	notices, events := map[string][]memory.Question{}, map[string]string{} // by event; by room
-	left := map[string]int{}                                               // how many a room may be asked yet
-	var order []string
-	add := func(event string, q memory.Question) {
-		if notices[event] == nil {
-			order = append(order, event)
-		}
-		notices[event] = append(notices[event], q)
-	}
-	for _, q := range open { // what is to be said already, perhaps since an earlier run
-		if q.Event != "" && q.Asked.IsZero() {
-			add(q.Event, q)
-			left[q.Room]--
-		}
-	}
+	notices, fresh := map[string][]memory.Question{}, map[string][]memory.Question{} // by event; by room
+	waiting := map[string]int{}                                                      // questions of a room that are to be said already
 	for _, q := range open {
-		if q.Event != "" {
-			continue
+		switch {
+		case q.Event != "" && q.Asked.IsZero(): // perhaps since an earlier run
+			notices[q.Event] = append(notices[q.Event], q)
+			waiting[q.Room]++
+		case q.Event == "":
+			if q.Room, err = a.place(ctx, q.Scope); err != nil {
+				return err
+			}
+			if q.Room != "" {
+				fresh[q.Room] = append(fresh[q.Room], q)
+			}
 		}
-		room, err := a.place(ctx, q.Scope)
+	}
+	for room, list := range fresh {
+		asked, err := a.b.memory.PutSince(ctx, room, now.Add(-questionsWithin))
 		if err != nil {
 			return err
 		}
-		if room == "" {
-			continue
-		}
-		if events[room] == "" {
-			asked, err := a.b.memory.PutSince(ctx, room, now.Add(-questionsWithin))
-			if err != nil {
-				return err
-			}
-			left[room] += a.most - asked
-			events[room] = "question:" + strings.ToLower(rand.Text()[:12])
-		}
-		if left[room]--; left[room] >= 0 {
-			q.Room = room
-			add(events[room], q)
+		if left := a.most - asked - waiting[room]; left > 0 {
+			notices["question:"+strings.ToLower(rand.Text()[:12])] = list[:min(left, len(list))]
 		}
 	}
-	for _, event := range order {
+	oldest := func(a, b string) int { return cmp.Compare(notices[a][0].ID, notices[b][0].ID) }
+	for _, event := range slices.SortedFunc(maps.Keys(notices), oldest) {
 		if err := a.put(ctx, event, notices[event], now); err != nil {
 			return err
 		}

@@ -267,10 +267,3 @@ func (c *Config) owners() []string {
 
 // owner is the person whose memories stand in data/MEMORIES.txt.
 func (c *Config) owner() string { return c.owners()[0] }
-
-// rehearsalPace is how long the rehearsal model waits between two words, so
-// that people can see an answer grow: REVERIE_REHEARSAL_PACE, such as 20ms.
-func (c *Config) rehearsalPace() time.Duration {
-	pace, _ := time.ParseDuration(os.Getenv("REVERIE_REHEARSAL_PACE"))
-	return max(pace, 0)
-}

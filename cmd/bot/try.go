@@ -182,9 +182,6 @@ func (t *trial) startBot(context.Context) error {
 	t.bot = exec.Command(self, "run", "--config", config)
 	t.bot.Stdout, t.bot.Stderr = log, log
 	t.bot.SysProcAttr = childAttributes()
-	if t.Message == "" { // somebody is watching: let the rehearsal model speak as slowly as a real one
-		t.bot.Env = append(os.Environ(), "REVERIE_REHEARSAL_PACE=30ms")
-	}
 	if err := t.bot.Start(); err != nil {
 		return fmt.Errorf("try: start the bot: %w", err)
 	}

@@ -157,7 +157,7 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 	for _, m := range b.cfg.LLM.Models {
 		url := m.BaseURL
 		if url == rehearsalURL {
-			served, stop, err := rehearsal.Start(ctx, rehearsal.Config{Pace: b.cfg.rehearsalPace(), Log: b.log})
+			served, stop, err := rehearsal.Start(ctx, rehearsal.Config{Log: b.log})
 			if err != nil {
 				return nil, err
 			}

@@ -66,6 +66,8 @@ func TestConfigValues(t *testing.T) {
 		"context: {vram_mib: 24GB}":     "context.vram_mib: write a whole number",
 		"context: {vram_mib: 99999999}": "context.vram_mib: write the memory",
 		"context: {tiers: 3}":           "did you mean `tier`?",
+		"prompt: {steering: maybe}":     "prompt.steering: write true or false",
+		"  roles: {planing: [a]}":       "llm.roles.planing: unknown key; did you mean `planning`?",
 
 		"context: {component_size_limits: {memories: 10}}": "context.component_size_limits.memories: write a number of characters",
 		"context: {component_size_limits: {skills: many}}": "context.component_size_limits.skills: write a whole number",

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -100,8 +99,6 @@ func (c *Config) rules() []rule {
 			"write how long one may work, from 10s to 1h, such as 5m"},
 		{"seed.language", languageCode.MatchString(c.Seed.Language),
 			"write two small letters, such as en; data/prompts/SEED_en.txt belongs to it"},
-		{"web.listen", c.Web.Listen == "" || loopback(c.Web.Listen),
-			"write an address of this machine itself, such as 127.0.0.1:8080; empty = off"},
 		oneOf("log.level", c.Log.Level, logLevels),
 		oneOf("log.format", c.Log.Format, logFormats),
 	}
@@ -131,10 +128,9 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 	m := c.Matrix
 	m.Devices, m.DeviceName = cmp.Or(m.Devices, string(matrix.DevicesOwners)), cmp.Or(m.DeviceName, c.Name)
 	m.Media.complete()
-	person := func(id string) bool { return matrix.CheckPattern(id) == nil && id[0] == '@' }
 	checkURL(r, "matrix.homeserver", m.Homeserver, "https://matrix.example.org")
 	r.check(
-		rule{"matrix.user", person(m.User), `write the bot's full Matrix id in quotes, such as "@reverie:example.org"`},
+		rule{"matrix.user", isPerson(m.User), `write the bot's full Matrix id in quotes, such as "@reverie:example.org"`},
 		rule{"matrix.owners", len(m.Owners) > 0, `name yourself, such as ["@me:example.org"]; an owner may do everything`},
 		oneOf("matrix.devices", m.Devices, matrix.DeviceRules()),
 		rule{"matrix.media.max_size", within(m.Media.bytes, 1000, 1_000_000_000), "write a size from 1kB to 1GB, such as 20MB"},
@@ -143,16 +139,13 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 	)
 	for i, id := range m.Owners {
 		key := fmt.Sprintf("matrix.owners[%d]", i)
-		r.check(rule{key, person(id), `write one person's full Matrix id in quotes, such as "@me:example.org"`},
+		r.check(rule{key, isPerson(id), `write one person's full Matrix id in quotes, such as "@me:example.org"`},
 			rule{key, id != m.User, "this is the bot's own account; name yours"})
 	}
-	for i, id := range m.Allow {
-		r.check(rule{fmt.Sprintf("matrix.allow[%d]", i), matrix.CheckPattern(id) == nil,
-			`write "@user:server", or "*:server" for everybody there`})
-	}
-	for i, id := range m.Bots {
-		r.check(rule{fmt.Sprintf("matrix.bots[%d]", i), matrix.CheckPattern(id) == nil,
-			`write "@bot:server", or "*:server" for everything there`})
+	for key, list := range map[string][]string{"matrix.allow": m.Allow, "matrix.bots": m.Bots} {
+		for i, id := range list {
+			r.check(rule{fmt.Sprintf("%s[%d]", key, i), matrix.CheckPattern(id) == nil, `write "@user:server", or "*:server" for everybody there`})
+		}
 	}
 	// No password and no token is no fault: once logged in, data/matrix knows the account.
 	c.secretFile(r, dir, "matrix.password", &m.Password, m.PasswordFile)
@@ -246,9 +239,4 @@ func checkURL(r *reader, key, value, example string) *url.URL {
 		return u
 	}
 	return nil
-}
-
-func loopback(listen string) bool {
-	addr, err := netip.ParseAddrPort(strings.Replace(listen, "localhost:", "127.0.0.1:", 1))
-	return err == nil && addr.Addr().IsLoopback()
 }

@@ -141,7 +141,6 @@ config.yaml:22: prompt.layout: write stable, classic, tiered, split, layered or 
 config.yaml:23: memory.backend: write flat_file, fts5, local_vector or qdrant; did you mean fts5?
 config.yaml:24: dreaming.schedule: write the five fields minute, hour, day, month, weekday of a time that comes, such as "0 3 * * *"; empty = never
 config.yaml:25: seed.language: write two small letters, such as en; data/prompts/SEED_en.txt belongs to it
-config.yaml:26: web.listen: write an address of this machine itself, such as 127.0.0.1:8080; empty = off
 config.yaml:27: log.Level: unknown key; did you mean ` + "`level`" + `?
 config.yaml:27: log.level: write debug, info, warn or error
 config.yaml:27: log.format: write text or json

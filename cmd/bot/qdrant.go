@@ -30,9 +30,6 @@ func (c *Config) completeQdrant(r *reader, dir string) {
 	}
 	const key = "memory.qdrant."
 	u := checkURL(r, key+"url", q.URL, "http://127.0.0.1:6333")
-	if u != nil && u.Port() == "6334" {
-		c.warn("%surl: 6334 is mostly the port of the other protocol; REST is at 6333", key)
-	}
 	q.Collection = cmp.Or(q.Collection, "reverie")
 	r.check(rule{key + "collection", collectionWord.MatchString(q.Collection),
 		"write letters, digits, - and _, 63 at most; every bot needs a name of its own"})

@@ -209,10 +209,8 @@ func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 func (a taskAddCommand) schedule(now time.Time, loc *time.Location) (*task.Schedule, error) {
 	s := task.Schedule{At: a.When, Expression: a.Cron, Zone: a.Zone}
 	switch {
-	case a.When == "" && a.Cron == "" && a.Zone == "":
-		return nil, nil //nolint:nilnil // a task need not have a schedule
 	case a.When == "" && a.Cron == "":
-		return nil, errors.New("--zone needs --when or --cron")
+		return nil, nil //nolint:nilnil // a task need not have a schedule
 	case a.When != "" && a.Cron != "":
 		return nil, errors.New("--when and --cron say the same: leave one out")
 	case a.Cron != "":

@@ -70,15 +70,14 @@ const maxTries = 5
 func ask(ctx context.Context, in io.Reader, out io.Writer, a *answers) error {
 	lines := bufio.NewScanner(in)
 	fmt.Fprintln(out, "Enter takes the answer in brackets, Ctrl-D ends and writes nothing.")
-	person := func(s string) bool { return strings.HasPrefix(s, "@") && matrix.CheckPattern(s) == nil }
 	for _, q := range []struct {
 		text   string
 		answer *string
 		good   func(string) bool
 	}{
 		{"The address of your Matrix homeserver, such as https://matrix.example.org. Empty = no Matrix for now", &a.Homeserver, func(s string) bool { return s == "" || webAddress(s) }},
-		{"The full Matrix id of the bot's own account, such as @reverie:example.org", &a.User, person},
-		{"Your own full Matrix id, such as @me:example.org. You may do everything", &a.Owner, func(s string) bool { return person(s) && s != a.User }},
+		{"The full Matrix id of the bot's own account, such as @reverie:example.org", &a.User, isPerson},
+		{"Your own full Matrix id, such as @me:example.org. You may do everything", &a.Owner, func(s string) bool { return isPerson(s) && s != a.User }},
 		{"The address of the language model server, such as http://127.0.0.1:11434/v1", &a.ModelURL, func(s string) bool { return s == rehearsalURL || webAddress(s) }},
 		{"The environment variable that holds the key of that server, such as LLM_KEY. Empty = it needs none", &a.KeyVariable, func(s string) bool { return s == "" || variableName.MatchString(s) }},
 		{"The model, by its name on that server", &a.Model, func(s string) bool { return s != "" }},
@@ -126,6 +125,8 @@ func nextLine(ctx context.Context, lines *bufio.Scanner) (string, error) {
 		return "", errors.New("interrupted; nothing was written")
 	}
 }
+
+func isPerson(s string) bool { return strings.HasPrefix(s, "@") && matrix.CheckPattern(s) == nil }
 
 func webAddress(s string) bool {
 	u, err := url.Parse(s)

@@ -113,7 +113,6 @@ func start(ctx context.Context, args []string, c console) int {
 		if err = parser.WriteHelpForSubcommand(c.out, args[1:]...); err == nil {
 			return 0
 		}
-		args = args[1:]
 	}
 	if errors.Is(err, arg.ErrHelp) {
 		parser.WriteHelp(c.out)

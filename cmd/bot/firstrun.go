@@ -45,7 +45,9 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) erro
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("first run: %w; %s", err, ownFolder)
 	}
-	if err := f.setUp(ctx, string(path), login); err != nil {
+	if err := f.setUp(ctx, string(path), login); errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("first run: %w; %s", err, ownFolder)
+	} else if err != nil {
 		return fmt.Errorf("first run: %w", err)
 	}
 	text, err := os.ReadFile(login)
@@ -68,7 +70,7 @@ func (f firstRunCommand) setUp(ctx context.Context, path, login string) error {
 	bot := peer.Config{Homeserver: f.Homeserver, User: "@reverie:" + f.ServerName}
 	you := peer.Config{Homeserver: f.Homeserver, User: "@me:" + f.ServerName}
 	password := filepath.Join(filepath.Dir(path), passwordFile)
-	if bot.Password, err = keptPassword(password, wholeFile, func(p string) string { return p + "\n" }); err != nil {
+	if bot.Password, err = keptPassword(password, wholeFile, onePassword); err != nil {
 		return err
 	}
 	if you.Password, err = keptPassword(login, passwordLine, func(p string) string { return f.loginText(you.User, p) }); err != nil {
@@ -103,6 +105,9 @@ var (
 	passwordLine = regexp.MustCompile(`(?m)^\s*password\s+(\S+)\s*$`)
 )
 
+// onePassword is a file of one password.
+func onePassword(password string) string { return password + "\n" }
+
 // keptPassword returns the password that a file holds. A missing file is written first, with a random one.
 func keptPassword(path string, pattern *regexp.Regexp, text func(password string) string) (string, error) {
 	b, err := os.ReadFile(path)
@@ -111,7 +116,7 @@ func keptPassword(path string, pattern *regexp.Regexp, text func(password string
 		err = store.WriteFile(path, b)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w; %s", err, ownFolder)
+		return "", err
 	}
 	found := pattern.FindSubmatch(b)
 	if found == nil {

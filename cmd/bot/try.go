@@ -3,17 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"gopkg.in/yaml.v3"
 
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/peer"
@@ -53,22 +50,15 @@ type trial struct {
 	console
 	screen *screen
 	dir    string
-	secret trialSecrets
 	model  server
 	home   *homeserver.Server
 	you    *peer.Peer
 	room   string
 	bot    *exec.Cmd
-	exited chan error // the bot's exit
-	undo   []func()
-}
-
-// trialSecrets are kept in the state folder, so that a kept try goes on with
-// the same accounts and room.
-type trialSecrets struct {
-	You  string `json:"you_password"`
-	Bot  string `json:"bot_password"`
-	Room string `json:"room,omitempty"`
+	// Passwords of the two accounts; a kept try goes on with them.
+	botPassword, yourPassword string
+	exited                    chan error // the bot's exit
+	undo                      []func()
 }
 
 func (t *trial) step(name, format string, args ...any) {
@@ -85,37 +75,25 @@ func (t *trial) openState(context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("try: state folder: %w", err)
 	}
-	b, err := os.ReadFile(t.secretsFile())
-	if errors.Is(err, os.ErrNotExist) {
-		t.secret = trialSecrets{You: rand.Text(), Bot: rand.Text()}
-		return t.saveSecrets()
+	if t.botPassword, err = keptPassword(t.file(passwordFile), wholeFile, onePassword); err == nil {
+		t.yourPassword, err = keptPassword(t.file("your-password"), wholeFile, onePassword)
 	}
 	if err != nil {
 		return fmt.Errorf("try: %w", err)
 	}
-	if err := json.Unmarshal(b, &t.secret); err != nil {
-		return fmt.Errorf("try: %s is damaged (%w); remove the folder %s to begin anew", t.secretsFile(), err, t.dir)
-	}
 	return nil
 }
 
-func (t *trial) secretsFile() string { return filepath.Join(t.dir, "secrets.json") }
-
-func (t *trial) saveSecrets() error {
-	b, err := json.MarshalIndent(t.secret, "", "  ")
-	if err != nil {
-		return err
-	}
-	return store.WriteFile(t.secretsFile(), append(b, '\n'))
-}
+// file is the path of a file of the state.
+func (t *trial) file(name string) string { return filepath.Join(t.dir, name) }
 
 func (t *trial) startHomeserver(ctx context.Context) (err error) {
-	t.home, err = homeserver.Start(ctx, homeserver.Config{BinDir: string(t.HomeserverBin), Dir: filepath.Join(t.dir, "homeserver")})
+	t.home, err = homeserver.Start(ctx, homeserver.Config{BinDir: string(t.HomeserverBin), Dir: t.file("homeserver")})
 	if err != nil {
 		return fmt.Errorf("try: homeserver: %w", err)
 	}
 	t.undo = append(t.undo, func() { _ = t.home.Stop() })
-	for user, password := range map[string]string{"you": t.secret.You, "reverie": t.secret.Bot} {
+	for user, password := range map[string]string{"you": t.yourPassword, "reverie": t.botPassword} {
 		if _, err := t.home.Register(ctx, user, password); err != nil {
 			return fmt.Errorf("try: account %s: %w", user, err)
 		}
@@ -139,30 +117,16 @@ func (t *trial) findModel(ctx context.Context) (err error) {
 
 // writeConfig writes the bot's configuration as a person would; secrets reach
 // it by file and environment.
-func (t *trial) writeConfig() (string, error) {
-	if err := store.WriteFile(filepath.Join(t.dir, "password"), []byte(t.secret.Bot+"\n")); err != nil {
-		return "", err
-	}
-	model := map[string]any{"name": "try", "base_url": t.model.URL, "model": t.model.Model}
+func (t *trial) writeConfig() (path string, err error) {
+	a := answers{Timezone: "Local", Homeserver: t.home.URL, User: "@reverie:" + t.home.Name, Owner: "@you:" + t.home.Name,
+		PasswordFile: true, ModelURL: t.model.URL, Model: t.model.Model}
 	if t.model.Key != "" {
-		model["api_key"] = "${REVERIE_LLM_KEY}"
+		a.KeyVariable = "REVERIE_LLM_KEY"
 	}
-	b, err := yaml.Marshal(map[string]any{
-		"name": "Reverie", "data": "./data", "timezone": "Local",
-		"matrix": map[string]any{
-			"homeserver": t.home.URL, "user": "@reverie:" + t.home.Name, "password_file": "password",
-			"owners": []string{"@you:" + t.home.Name},
-		},
-		"llm": map[string]any{"models": []any{model}},
-	})
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(t.dir, "config.yaml")
-	return path, store.WriteFile(path, b)
+	return t.file("config.yaml"), store.WriteFile(t.file("config.yaml"), renderConfig(a))
 }
 
-func (t *trial) logFile() string { return filepath.Join(t.dir, "bot.log") }
+func (t *trial) logFile() string { return t.file("bot.log") }
 
 // startBot starts `bot run` as a process of its own, as it runs in earnest.
 func (t *trial) startBot(context.Context) error {
@@ -206,7 +170,7 @@ func (t *trial) stopBot() {
 
 func (t *trial) enterRoom(ctx context.Context) (err error) {
 	t.you, err = peer.Login(ctx, peer.Config{
-		Homeserver: t.home.URL, User: "@you:" + t.home.Name, Password: t.secret.You, DB: filepath.Join(t.dir, "you.db"),
+		Homeserver: t.home.URL, User: "@you:" + t.home.Name, Password: t.yourPassword, DB: t.file("you.db"),
 	})
 	if err != nil {
 		return fmt.Errorf("try: log in as you: %w", err)
@@ -218,14 +182,14 @@ func (t *trial) enterRoom(ctx context.Context) (err error) {
 	t.undo = append(t.undo, func() { stop(); <-ended; _ = t.you.Close() })
 
 	bot := "@reverie:" + t.home.Name
-	if t.room = t.secret.Room; t.room == "" {
-		if t.room, err = t.you.CreateRoom(ctx, peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{bot}}); err != nil {
-			return fmt.Errorf("try: create the room: %w", err)
+	kept, err := os.ReadFile(t.file("room"))
+	if t.room = string(kept); errors.Is(err, fs.ErrNotExist) {
+		if t.room, err = t.you.CreateRoom(ctx, peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{bot}}); err == nil {
+			err = store.WriteFile(t.file("room"), []byte(t.room))
 		}
-		t.secret.Room = t.room
-		if err := t.saveSecrets(); err != nil {
-			return err
-		}
+	}
+	if err != nil {
+		return fmt.Errorf("try: the room: %w", err)
 	}
 	wait, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -241,11 +205,11 @@ func (t *trial) enterRoom(ctx context.Context) (err error) {
 		return fmt.Errorf("try: the bot did not join the room within a minute; %s", t.logTail())
 	}
 	t.step("room", "end-to-end encrypted: %s", t.room)
-	t.step("files", editable, filepath.Join(t.dir, "data"))
+	t.step("files", editable, t.file("data"))
 	if !t.Keep {
 		t.step("", "all of this is thrown away at the end; `make try KEEP=1` keeps it")
 	}
-	t.step("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s", t.home.URL, t.you.UserID(), t.secret.You)
+	t.step("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s", t.home.URL, t.you.UserID(), t.yourPassword)
 	return nil
 }
 

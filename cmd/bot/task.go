@@ -36,8 +36,8 @@ type shownTask struct {
 	CatchUp    task.CatchUp   `json:"catch_up"`
 	Reason     string         `json:"reason,omitempty"`
 	Created    time.Time      `json:"created"`
-	NextDue    *time.Time     `json:"next_due,omitempty"`
-	LastRun    *time.Time     `json:"last_run,omitempty"`
+	NextDue    time.Time      `json:"next_due,omitzero"`
+	LastRun    time.Time      `json:"last_run,omitzero"`
 	Runs       int            `json:"runs"`
 	Failures   int            `json:"failures"`
 	LastResult string         `json:"last_result,omitempty"`
@@ -52,21 +52,14 @@ type shownRun struct {
 	State   task.RunState `json:"state"`
 	Attempt int           `json:"attempt"`
 	Claimed time.Time     `json:"claimed"`
-	Retry   *time.Time    `json:"retry,omitempty"`
-	Ended   *time.Time    `json:"ended,omitempty"`
+	Retry   time.Time     `json:"retry,omitzero"`
+	Ended   time.Time     `json:"ended,omitzero"`
 	Result  string        `json:"result,omitempty"`
-}
-
-func known(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 func showTask(t task.Task) shownTask {
 	return shownTask{ID: t.ID, Room: t.Room, User: t.User, Content: t.Content, Priority: t.Priority, Status: t.Status, Schedule: t.Schedule,
-		Mode: t.Mode(), Prompt: t.Prompt, CatchUp: t.CatchUp, Reason: t.Reason.String(), Created: t.Created, NextDue: known(t.NextDue), LastRun: known(t.LastRun),
+		Mode: t.Mode(), Prompt: t.Prompt, CatchUp: t.CatchUp, Reason: t.Reason.String(), Created: t.Created, NextDue: t.NextDue, LastRun: t.LastRun,
 		Runs: t.Runs, Failures: t.Failures, LastResult: t.LastResult}
 }
 
@@ -74,7 +67,7 @@ func showRuns(runs []task.Run) []shownRun {
 	all := make([]shownRun, 0, len(runs))
 	for _, r := range runs {
 		all = append(all, shownRun{Task: r.Task.ID, Room: r.Task.Room, Content: r.Task.Content, Due: r.Due, State: r.State, Attempt: r.Attempt,
-			Claimed: r.Claimed, Retry: known(r.Retry), Ended: known(r.Ended), Result: r.Result.String()})
+			Claimed: r.Claimed, Retry: r.Retry, Ended: r.Ended, Result: r.Result.String()})
 	}
 	return all
 }

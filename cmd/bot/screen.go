@@ -186,12 +186,9 @@ func (t *typed) close() {
 	}
 }
 
-// maxAhead is how many lines are read before they are sent.
-const maxAhead = 1000
-
-// more yields the next line; nil while none is to be read.
+// more yields the next line; nil where there will be no more.
 func (t *typed) more() <-chan line {
-	if t.ended || len(t.waiting) >= maxAhead {
+	if t.ended {
 		return nil
 	}
 	return t.lines

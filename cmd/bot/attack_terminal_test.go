@@ -49,7 +49,7 @@ func TestNoCommandReachesTheTerminal(t *testing.T) {
 	bot := func(want string, input string, args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		start(t.Context(), append(args, "--config", config), console{strings.NewReader(input), &out, &errs})
+		start(t.Context(), append(args, "--config", config), console{in: strings.NewReader(input), out: &out, err: &errs})
 		for name, text := range map[string]string{"stdout": out.String(), "stderr": errs.String()} {
 			if found := commandsOf(text); found != "" {
 				t.Errorf("bot %s: %s has %s:\n%q", args[0], name, found, text)

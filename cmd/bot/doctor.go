@@ -21,9 +21,7 @@ import (
 	"reverie/internal/store"
 )
 
-type doctorCommand struct {
-	JSON bool `help:"Print JSON."`
-}
+type doctorCommand struct{}
 
 // finding is one line of the doctor's report.
 type finding struct {
@@ -62,7 +60,7 @@ func (r *report) add(found ...finding) { r.Findings = append(r.Findings, found..
 func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error {
 	var r report
 	d.examine(ctx, path, &r)
-	if d.JSON {
+	if c.json {
 		if err := printJSON(c.out, r); err != nil {
 			return err
 		}
@@ -70,7 +68,7 @@ func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error 
 	failed := false
 	for _, f := range r.Findings {
 		failed = failed || f.State == ill
-		if d.JSON {
+		if c.json {
 			continue
 		}
 		mark := map[state]string{well: "✓", note: "·", ill: "✗"}[f.State]
@@ -80,7 +78,7 @@ func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error 
 		}
 	}
 	for _, e := range r.Edited {
-		if !d.JSON {
+		if !c.json {
 			e.print(c.out)
 		}
 	}

@@ -124,7 +124,6 @@ type dreamCommand struct {
 	DryRun bool     `arg:"--dry-run" help:"Only show what would be done."`
 	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be given several times."`
 	Talk   bool     `help:"Leave what was learned in the last ten minutes alone, as it is done at night."`
-	JSON   bool     `help:"Print JSON."`
 }
 
 // Run dreams once.
@@ -137,26 +136,25 @@ func (n dreamCommand) Run(ctx context.Context, c console, b *bot) error {
 		return usageError{err}
 	}
 	r, err := b.nightly.Dreamer.Dream(ctx, o)
-	return b.printDream(c, r, err, n.JSON)
+	return b.printDream(c, r, err)
 }
 
 type dreamUndoCommand struct {
 	Dream string `arg:"positional" placeholder:"RUN" help:"The dream, as its report names it."`
-	JSON  bool   `help:"Print JSON."`
 }
 
 // Run takes a dream back.
 func (u dreamUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	r, err := b.nightly.Dreamer.Undo(ctx, u.Dream)
-	return b.printDream(c, r, err, u.JSON)
+	return b.printDream(c, r, err)
 }
 
 // printDream shows what a dream did, also one that failed on the way.
-func (b *bot) printDream(c console, r dream.Report, failed error, asJSON bool) error {
+func (b *bot) printDream(c console, r dream.Report, failed error) error {
 	if r.Run == "" {
 		return failed
 	}
-	if asJSON {
+	if c.json {
 		return errors.Join(failed, printJSON(c.out, r))
 	}
 	_, err := fmt.Fprint(c.out, r.Text(b.cfg.location()))

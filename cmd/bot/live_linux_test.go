@@ -160,7 +160,9 @@ func TestPipedStop(t *testing.T) {
 	in, type_ := io.Pipe()
 	code := make(chan int, 1)
 	// go: waited for below
-	go func() { code <- start(t.Context(), []string{"chat", "--config", config}, console{in, &out, &errs}) }()
+	go func() {
+		code <- start(t.Context(), []string{"chat", "--config", config}, console{in: in, out: &out, err: &errs})
+	}()
 	_, _ = io.WriteString(type_, "tell me a story\n")
 	model.waits(t)
 	_, _ = io.WriteString(type_, "what is next\n\n!stop\nexit\n")
@@ -194,7 +196,7 @@ func TestPipedLog(t *testing.T) {
 		}
 		model.says("Hello.")
 		var out, errs bytes.Buffer
-		if code := start(t.Context(), []string{"chat", "--config", configFile(t, text)}, console{strings.NewReader("hello\n"), &out, &errs}); code != 0 {
+		if code := start(t.Context(), []string{"chat", "--config", configFile(t, text)}, console{in: strings.NewReader("hello\n"), out: &out, err: &errs}); code != 0 {
 			t.Errorf("level %q: exit code %d: %s", level, code, &errs)
 		}
 		if out.String() != "Hello.\n" || strings.Contains(errs.String(), "level=") != logged {

@@ -39,6 +39,7 @@ type commandLine struct {
 
 	FirstRun *firstRunCommand `arg:"subcommand:first-run,hidden" help:"Make accounts, a room and the configuration, as docker-compose.yml has it done."`
 
+	JSON        bool `help:"Print JSON."`
 	ShowVersion bool `arg:"-v,--version" help:"Print the version."`
 }
 
@@ -78,6 +79,7 @@ func (d onData) Run(ctx context.Context, c console, path filePath) error {
 type console struct {
 	in       io.Reader
 	out, err io.Writer
+	json     bool // what a command reports is to be printed as JSON
 }
 
 // Exit codes, part of the command line's contract.
@@ -94,7 +96,7 @@ func (e usageError) Unwrap() error { return e.error }
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	code := start(ctx, os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr})
+	code := start(ctx, os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	stop()
 	os.Exit(code)
 }
@@ -128,6 +130,7 @@ func start(ctx context.Context, args []string, c console) int {
 		parser.WriteHelp(c.err)
 		return exitUsage
 	}
+	c.json = line.JSON
 	return exitCode(run.Run(ctx, c, line.Config), c.err)
 }
 
@@ -210,13 +213,11 @@ type helpCommand struct {
 	Command []string `arg:"positional" help:"The command to explain."`
 }
 
-type versionCommand struct {
-	JSON bool `help:"Print JSON."`
-}
+type versionCommand struct{}
 
 // Run prints the version.
 func (v versionCommand) Run(_ context.Context, c console, _ filePath) error {
-	if v.JSON {
+	if c.json {
 		return printJSON(c.out, map[string]string{"version": version})
 	}
 	_, err := fmt.Fprintln(c.out, "Reverie", version)

@@ -65,7 +65,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 func runBot(t *testing.T, input string, args ...string) (code int, printed string) {
 	t.Helper()
 	var out bytes.Buffer
-	code = start(t.Context(), args, console{strings.NewReader(input), &out, &out})
+	code = start(t.Context(), args, console{in: strings.NewReader(input), out: &out, err: &out})
 	return code, out.String()
 }
 

@@ -78,7 +78,7 @@ type memoryCommand struct {
 	Forget  *memoryForgetCommand  `arg:"subcommand:forget" help:"Forget for good: nothing of it is left in the data folder."`
 	History *memoryHistoryCommand `arg:"subcommand:history" help:"Show what was done to a memory."`
 	Undo    *memoryUndoCommand    `arg:"subcommand:undo" help:"Take a change back, the last one if none is named."`
-	Export  *memoryExportCommand  `arg:"subcommand:export" help:"Print everything remembered, one JSON object a line."`
+	Export  *memoryExportCommand  `arg:"subcommand:export" help:"Print everything remembered, one JSON object a line, or with --json all in one array."`
 	Search  *memorySearchCommand  `arg:"subcommand:search" help:"Find what is remembered."`
 	Import  *memoryImportCommand  `arg:"subcommand:import" help:"Take memories from a file of JSON lines."`
 	Reindex *memoryReindexCommand `arg:"subcommand:reindex" help:"Make the search index anew."`
@@ -117,8 +117,7 @@ func states(anyState bool) []memory.State {
 type memoryListCommand struct {
 	Words []string `arg:"positional" help:"Only those that hold all of these words."`
 	scopeFlag
-	Any  bool `help:"Also those that do not count any more (archived, merged, superseded), and those that another one is shown for."`
-	JSON bool `help:"Print JSON."`
+	Any bool `help:"Also those that do not count any more (archived, merged, superseded), and those that another one is shown for."`
 }
 
 // Run lists entries.
@@ -128,7 +127,7 @@ func (l memoryListCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if l.JSON {
+	if c.json {
 		return printJSON(c.out, append([]memory.Entry{}, all...))
 	}
 	if len(all) == 0 && q.Words == "" {
@@ -149,7 +148,6 @@ func (l memoryListCommand) Run(ctx context.Context, c console, b *bot) error {
 type memoryAddCommand struct {
 	Text []string `arg:"positional,required" help:"The fact, in one sentence."`
 	scopeFlag
-	JSON bool `help:"Print JSON."`
 }
 
 // Run adds an entry, as if its person had said it.
@@ -161,7 +159,7 @@ func (a memoryAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if a.JSON {
+	if c.json {
 		return printJSON(c.out, struct {
 			Added bool         `json:"added"`
 			Entry memory.Entry `json:"entry"`
@@ -178,8 +176,7 @@ func (a memoryAddCommand) Run(ctx context.Context, c console, b *bot) error {
 type memoryForgetCommand struct {
 	What []string `arg:"positional,required" help:"An id or the whole text; other words show which memories hold them."`
 	scopeFlag
-	All  bool `help:"Forget all that hold the words."`
-	JSON bool `help:"Print JSON."`
+	All bool `help:"Forget all that hold the words."`
 }
 
 // Run forgets.
@@ -202,7 +199,7 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if f.JSON {
+	if c.json {
 		return printJSON(c.out, map[string]any{"ids": ids, "entries": done.Entries, "kept": done.Kept, "unfound": done.Unfound})
 	}
 	fmt.Fprintf(c.out, "Forgotten for good, earlier wordings included: %d.\n", done.Entries)
@@ -216,8 +213,7 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 }
 
 type memoryHistoryCommand struct {
-	ID   string `arg:"positional,required" help:"The memory's id, as list shows it."`
-	JSON bool   `help:"Print JSON."`
+	ID string `arg:"positional,required" help:"The memory's id, as list shows it."`
 }
 
 // Run shows the journal of an entry.
@@ -226,7 +222,7 @@ func (h memoryHistoryCommand) Run(ctx context.Context, c console, b *bot) error 
 	if err != nil {
 		return err
 	}
-	if h.JSON {
+	if c.json {
 		return printJSON(c.out, all)
 	}
 	for _, o := range all {
@@ -257,7 +253,6 @@ func happened(o memory.Op, zone *time.Location) string {
 
 type memoryUndoCommand struct {
 	Batch string `arg:"positional" help:"The batch, as history shows it."`
-	JSON  bool   `help:"Print JSON."`
 }
 
 // Run takes a change back.
@@ -266,7 +261,7 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if u.JSON {
+	if c.json {
 		return printJSON(c.out, done)
 	}
 	_, err = fmt.Fprintf(c.out, "Taken back: batch %s. %s\n`bot memory undo %s` takes this back as well.\n", done.Of, strings.Join(done.Lines(), "; "), done.Batch)
@@ -275,8 +270,7 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 
 type memoryExportCommand struct {
 	scopeFlag
-	Any  bool `help:"Also those that do not count any more."`
-	JSON bool `help:"Print one JSON array instead of one object a line."`
+	Any bool `help:"Also those that do not count any more."`
 }
 
 // Run prints the entries, as import reads them.
@@ -285,7 +279,7 @@ func (x memoryExportCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if x.JSON {
+	if c.json {
 		return printJSON(c.out, append([]memory.Entry{}, all...))
 	}
 	e := jsonEncoder(c.out)

@@ -23,7 +23,6 @@ type memorySearchCommand struct {
 	Turns  bool     `help:"Search past messages too."`
 	Past   bool     `help:"Find what no longer holds too."`
 	Batch  string   `placeholder:"FILE" help:"Answer each question of a file of JSON lines (id, query, scope) with one line: {\"id\":…,\"refs\":[best first]}."`
-	JSON   bool     `help:"Print JSON."`
 }
 
 // Run prints what is found, the best first. It changes nothing, and may run
@@ -59,7 +58,7 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if s.JSON {
+	if c.json {
 		found := make([]foundHit, len(hits))
 		for i, h := range hits {
 			found[i] = foundHit{refOf(h), h.Text(), h}
@@ -172,7 +171,6 @@ func readQuestions(name string) ([]batchQuestion, error) {
 type memoryImportCommand struct {
 	File  string `arg:"positional,required" help:"A file of JSON lines with the fields text, scope, subject, source, observed_at, ref, conversation and seq, and what export prints besides; - is standard input."`
 	Scope scope  `placeholder:"SCOPE" help:"The scope of lines that name none (the first owner's private one)."`
-	JSON  bool   `help:"Print JSON."`
 }
 
 // Run imports the file. It may run beside the bot.
@@ -193,7 +191,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if m.JSON {
+	if c.json {
 		return printJSON(c.out, result)
 	}
 	fmt.Fprintf(c.out, "Memories imported: %d, in %.1f s; there already: %d.\n", result.Added, time.Since(begin).Seconds(), result.Known)
@@ -220,9 +218,7 @@ func (m memoryImportCommand) read(in io.Reader) ([]byte, error) {
 	return os.ReadFile(m.File)
 }
 
-type memoryReindexCommand struct {
-	JSON bool `help:"Print JSON."`
-}
+type memoryReindexCommand struct{}
 
 // Run makes the index anew from the memories, which stay as they are.
 func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error {
@@ -235,7 +231,7 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 	if err := index.Rebuild(ctx, func(done, total int) { documents = max(documents, total); tell(done, total) }); err != nil {
 		return err
 	}
-	if m.JSON {
+	if c.json {
 		return printJSON(c.out, map[string]any{"texts": documents, "seconds": time.Since(begin).Seconds()})
 	}
 	_, err = fmt.Fprintf(c.out, "The index is made anew: %d texts.\n", documents)

@@ -18,7 +18,6 @@ type promptCommand struct {
 	Layout string `help:"Show it in this layout: stable, classic, tiered, split, layered, phased; without it, as configured."`
 	Room   string `help:"The room whose next prompt to show; without it, a new direct chat with the first owner."`
 	Diff   bool   `help:"Show what is new since the last request of the room."`
-	JSON   bool   `help:"Print JSON."`
 }
 
 // Run prints the prompt that the next message would be sent with, and its
@@ -65,7 +64,7 @@ func (p promptCommand) show(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if p.JSON {
+	if c.json {
 		return printJSON(c.out, struct {
 			Layout   prompt.Layout `json:"layout"`
 			Messages any           `json:"messages"`
@@ -119,7 +118,7 @@ func (p promptCommand) diff(ctx context.Context, c console, b *bot) error {
 	}
 	changes := difference("last request", inWords(last), "next request", inWords(next.Messages()))
 	repeated := prompt.Repeated(last, next.Messages())
-	if p.JSON {
+	if c.json {
 		return printJSON(c.out, struct {
 			Room     string             `json:"room"`
 			Diff     string             `json:"diff"`

@@ -81,7 +81,6 @@ func (b *bot) printRuns(c console, runs []task.Run) {
 type taskListCommand struct {
 	Room string `placeholder:"ROOM" help:"Only those of this room."`
 	All  bool   `help:"Also the completed ones."`
-	JSON bool   `help:"Print JSON."`
 }
 
 // Run lists tasks, room by room.
@@ -97,7 +96,7 @@ func (l taskListCommand) Run(ctx context.Context, c console, b *bot) error {
 	shown := []shownTask{}
 	for _, t := range tasks {
 		shown = append(shown, showTask(t))
-		if l.JSON {
+		if c.json {
 			continue
 		}
 		why := ""
@@ -106,7 +105,7 @@ func (l taskListCommand) Run(ctx context.Context, c console, b *bot) error {
 		}
 		fmt.Fprintf(c.out, "%s  %s%s\n", t.Room, b.lineOf(t), why)
 	}
-	if l.JSON {
+	if c.json {
 		return printJSON(c.out, shown)
 	}
 	if len(shown) == 0 {
@@ -116,8 +115,7 @@ func (l taskListCommand) Run(ctx context.Context, c console, b *bot) error {
 }
 
 type taskShowCommand struct {
-	ID   string `arg:"positional,required" help:"The task."`
-	JSON bool   `help:"Print JSON."`
+	ID string `arg:"positional,required" help:"The task."`
 }
 
 // Run shows a task.
@@ -130,7 +128,7 @@ func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if s.JSON {
+	if c.json {
 		return printJSON(c.out, struct {
 			shownTask
 			Last []shownRun `json:"last"`
@@ -162,7 +160,6 @@ type taskAddCommand struct {
 	Silent   bool     `help:"With --prompt: nothing is said in the room."`
 	CatchUp  string   `arg:"--catch-up" default:"once" help:"What becomes of times that were missed: once, skip or all."`
 	Priority int      `default:"5" help:"1 (most urgent) to 10."`
-	JSON     bool     `help:"Print JSON."`
 }
 
 // Run adds a task; a bot that runs sees it within ten seconds.
@@ -196,7 +193,7 @@ func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	if t, err = b.tasks.Add(ctx, t); err != nil {
 		return usageError{err}
 	}
-	return b.printTask(c, "Added", t, a.JSON)
+	return b.printTask(c, "Added", t)
 }
 
 func (a taskAddCommand) schedule(now time.Time, loc *time.Location) (*task.Schedule, error) {
@@ -221,8 +218,8 @@ func (a taskAddCommand) schedule(now time.Time, loc *time.Location) (*task.Sched
 	return &s, err
 }
 
-func (b *bot) printTask(c console, word string, t task.Task, asJSON bool) error {
-	if asJSON {
+func (b *bot) printTask(c console, word string, t task.Task) error {
+	if c.json {
 		return printJSON(c.out, showTask(t))
 	}
 	_, err := fmt.Fprintf(c.out, "%s: %s\n", word, b.lineOf(t))
@@ -239,8 +236,7 @@ func (b *bot) lineOf(t task.Task) string {
 
 // oneTask is the task that a command changes.
 type oneTask struct {
-	ID   string `arg:"positional,required" help:"The task."`
-	JSON bool   `help:"Print JSON."`
+	ID string `arg:"positional,required" help:"The task."`
 }
 
 // change does something with the task, and shows what it is then.
@@ -254,7 +250,7 @@ func (o oneTask) change(ctx context.Context, c console, b *bot, word string,
 	if t, err = do(ctx, t.Place(), t.ID); err != nil {
 		return err
 	}
-	return b.printTask(c, word, t, o.JSON)
+	return b.printTask(c, word, t)
 }
 
 type taskCompleteCommand struct {
@@ -275,7 +271,7 @@ func (t taskCompleteCommand) Run(ctx context.Context, c console, b *bot) error {
 	if it, err = b.tasks.Complete(ctx, task.Caller{Place: it.Place(), Integrity: trust.Owner}, it.ID, reason); err != nil {
 		return err
 	}
-	return b.printTask(c, "Completed", it, t.JSON)
+	return b.printTask(c, "Completed", it)
 }
 
 type taskPauseCommand struct{ oneTask }
@@ -303,7 +299,6 @@ type taskRunsCommand struct {
 	ID    string `arg:"positional" help:"Only those of this task."`
 	Room  string `placeholder:"ROOM" help:"Only those of this room."`
 	Count int    `default:"20" help:"So many, the latest first."`
-	JSON  bool   `help:"Print JSON."`
 }
 
 // Run shows runs.
@@ -312,7 +307,7 @@ func (r taskRunsCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if r.JSON {
+	if c.json {
 		return printJSON(c.out, showRuns(runs))
 	}
 	b.printRuns(c, runs)

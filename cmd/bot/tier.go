@@ -12,9 +12,7 @@ import (
 	"reverie/internal/vram"
 )
 
-type tierCommand struct {
-	JSON bool `help:"Print JSON."`
-}
+type tierCommand struct{}
 
 // tierReport is how the tier of a new conversation is decided, and what the rooms have.
 type tierReport struct {
@@ -45,7 +43,7 @@ func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
 	if err != nil {
 		return err
 	}
-	if t.JSON {
+	if c.json {
 		return printJSON(c.out, r)
 	}
 	return r.print(c.out, cfg)

@@ -33,7 +33,7 @@ func TestTryStop(t *testing.T) {
 		_ = keys.Close()
 	}()
 	try := &trial{you: p, room: room, exited: make(chan error, 1), screen: &screen{name: "Reverie"}}
-	must(t, try.chat(wait, try.screen.open(console{in, &out, &out})))
+	must(t, try.chat(wait, try.screen.open(console{in: in, out: &out, err: &out})))
 	stopped, after, found := strings.Cut(out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\n")
 	if !found || stopped != "" || !strings.HasPrefix(after, "Stopped.\n") || !strings.Contains(after, "hello") {
 		t.Errorf("%q", out.String())

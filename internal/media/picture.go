@@ -49,7 +49,7 @@ func (s *Store) Picture(name string) (Picture, error) {
 	switch {
 	case err != nil || cfg.Width <= 0 || cfg.Height <= 0:
 		return Picture{}, errImage
-	case cfg.Width > maxPixels/cfg.Height, decodedSize(data, kind, cfg) > maxDecoded:
+	case cfg.Width > maxPixels/cfg.Height:
 		return Picture{}, ErrPixels
 	}
 	turn := 1

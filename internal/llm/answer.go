@@ -6,8 +6,6 @@ import (
 	"io"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"reverie/internal/llm/calls"
 )
 
@@ -32,28 +30,25 @@ type answer struct {
 }
 
 // read takes the events up to the end of the answer.
-func (a *answer) read(events *openai.ChatCompletionStream, x *exchange) error {
+func (a *answer) read(events *eventStream) error {
 	for {
-		raw, err := events.RecvRaw()
+		raw, err := events.next()
 		if err != nil {
 			switch {
 			case a.finish != "": // complete; what is missing is only the count
 				return nil
 			case !errors.Is(err, io.EOF):
 				return err
-			case x.events.done && a.begun: // some servers name no reason
+			case events.done && a.begun: // some servers name no reason
 				a.finish = "stop"
 				return nil
-			case x.events.done:
+			case events.done:
 				return nil // nothing at all: empty
-			case !x.events.started:
+			case !events.started:
 				return &garbledError{"the answer has no body"}
 			default:
 				return errBroken
 			}
-		}
-		if len(raw) == 0 {
-			continue
 		}
 		var c chunk
 		if err := json.Unmarshal(raw, &c); err != nil {

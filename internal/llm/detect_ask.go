@@ -56,12 +56,11 @@ func isHosted(host string) bool {
 
 // sources lists whom to ask, the surest first.
 func (m *model) sources() []source {
-	base := strings.TrimRight(m.BaseURL, "/")
-	list := source{"/v1/models", http.MethodGet, base + "/models", "", readList}
+	list := source{"/v1/models", http.MethodGet, m.BaseURL + "/models", "", readList}
 	if isHosted(m.url().Hostname()) {
 		return []source{list}
 	}
-	root := strings.TrimSuffix(base, "/v1")
+	root := strings.TrimSuffix(m.BaseURL, "/v1")
 	name, _ := json.Marshal(m.Model) // a text
 	return []source{
 		// Where one server has several models, asking must not make it load one.
@@ -95,17 +94,17 @@ func (m *model) inquire(ctx context.Context) Detection {
 
 // hear asks one source, and says in words what came.
 func (m *model) hear(ctx context.Context, s source) (said, string) {
-	status, _, raw, err := m.send(ctx, s.method, s.url, []byte(s.body), maxSaid)
+	raw, err := m.fetch(ctx, s.method, s.url, []byte(s.body), maxSaid)
 	var a said
-	switch {
-	case err != nil:
-	case status != http.StatusOK:
-		err = fmt.Errorf("%d %s", status, http.StatusText(status))
-	default:
+	var refused *serverError
+	reached := err == nil || errors.As(err, &refused)
+	if err == nil {
 		a, err = s.read(raw, m.Model)
 	}
-	a.reached = status != 0
+	a.reached = reached
 	switch {
+	case refused != nil:
+		a.text = fmt.Sprintf("%d %s", refused.status, http.StatusText(refused.status))
 	case errors.Is(err, context.DeadlineExceeded):
 		a.text = fmt.Sprintf("no answer within %s", m.cfg.Detect)
 	case err != nil:

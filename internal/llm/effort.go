@@ -89,13 +89,7 @@ func (m *model) optional(req Request, q quirk) (parts quirk) {
 	if q&noPictures == 0 && pictured(req) {
 		parts |= noPictures
 	}
-	messages := m.messages(req, q)
-	at := m.marks(req, messages, q)
-	switch {
-	case len(at) == 0:
-	case slices.ContainsFunc(at, func(i int) bool { return messages[i].Role == Tool }):
-		parts |= noToolMarks
-	default:
+	if len(m.marks(req, m.messages(req, q), q)) > 0 {
 		parts |= noMarks
 	}
 	return parts

@@ -175,22 +175,22 @@ func (e *Embedding) once(ctx context.Context, input []string) ([][]float32, *fai
 	if err != nil {
 		return nil, &failure{kind: Failed, text: err.Error()}
 	}
-	status, header, raw, err := e.m.send(ctx, http.MethodPost, e.url, body, maxVectors)
+	raw, err := e.m.fetch(ctx, http.MethodPost, e.url, body, maxVectors)
 	var garbled *garbledError
+	var server *serverError
 	switch {
 	case errors.As(err, &garbled):
 		return nil, &failure{kind: Garbled, text: garbled.why}
 	case errors.Is(context.Cause(ctx), errEmbedTimeout):
 		return nil, &failure{kind: TimedOut, text: fmt.Sprintf("%v (%s)", errEmbedTimeout, e.m.Timeout), again: true}
-	case err != nil:
-		return nil, unreachable(e.m, err)
-	case status != http.StatusOK:
-		server := refusal(status, raw)
-		f := sortServer(server, header)
+	case errors.As(err, &server):
+		f := sortServer(server)
 		if says(strings.ToLower(server.text), sayLongInput) {
 			f = &failure{kind: TooLarge, text: f.text}
 		}
 		return nil, f
+	case err != nil:
+		return nil, unreachable(e.m, err)
 	}
 	vectors, err := e.read(raw, len(input))
 	if err != nil {

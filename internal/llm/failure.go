@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	openai "github.com/sashabaranov/go-openai"
 )
 
 // failure is one failed request, judged.
@@ -30,8 +28,10 @@ type failure struct {
 // serverError is an error that the server reported, by status or in the stream.
 type serverError struct {
 	status int // 0 = none (in a stream)
+	header http.Header
 	code   string
 	text   string
+	raw    string // all of it, with fields that only some servers have
 }
 
 func (e *serverError) Error() string {
@@ -78,33 +78,24 @@ func errorFields(raw json.RawMessage) (text, code string) {
 }
 
 // judge says what a failed request means. ctx is the request's own.
-func (m *model) judge(ctx context.Context, x *exchange, err error) *failure {
-	f := m.sort(ctx, x, err)
-	if f.kind == TooLarge {
-		f.limit = saidLimit(x.refusal.String() + " " + f.text)
-	}
+func (m *model) judge(ctx context.Context, err error) *failure {
+	f := m.sort(ctx, err)
 	f.text = m.clean(f.text)
 	return f
 }
 
-func (m *model) sort(ctx context.Context, x *exchange, err error) *failure {
-	if q := localRefusal(err); q != 0 {
-		return &failure{kind: Failed, text: err.Error(), quirk: q}
-	}
+func (m *model) sort(ctx context.Context, err error) *failure {
 	cause := context.Cause(ctx)
 	if cause == errFirstToken || cause == errIdle || cause == errWhole { //nolint:errorlint // our own values
 		return &failure{kind: TimedOut, text: cause.Error()}
 	}
 	var garbled *garbledError
-	if errors.As(err, &garbled) || errors.Is(err, openai.ErrTooManyEmptyStreamMessages) {
+	if errors.As(err, &garbled) {
 		return &failure{kind: Garbled, text: err.Error(), again: true}
 	}
 	var server *serverError
 	if errors.As(err, &server) {
-		return sortServer(server, x.header)
-	}
-	if x.status >= 300 {
-		return sortServer(refusal(x.status, x.refusal.Bytes()), x.header)
+		return sortServer(server)
 	}
 	return unreachable(m, err)
 }
@@ -115,8 +106,8 @@ func unreachable(m *model, err error) *failure {
 }
 
 // refusal reads an error answer of whatever form.
-func refusal(status int, raw []byte) *serverError {
-	f := &serverError{status: status, text: strings.TrimSpace(string(raw))}
+func refusal(status int, header http.Header, raw []byte) *serverError {
+	f := &serverError{status: status, header: header, text: strings.TrimSpace(string(raw)), raw: string(raw)}
 	switch {
 	case f.text == "":
 		f.text = "no reason given"
@@ -126,22 +117,6 @@ func refusal(status int, raw []byte) *serverError {
 		f.text, f.code = errorFields(raw)
 	}
 	return f
-}
-
-// localRefusal recognises requests that go-openai itself refuses to send to
-// certain models of OpenAI.
-func localRefusal(err error) quirk {
-	switch {
-	case errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated):
-		return newMaxTokens
-	case errors.Is(err, openai.ErrReasoningModelLimitationsOther), errors.Is(err, openai.ErrReasoningSamplingUnsupported):
-		return noTemperature
-	case errors.Is(err, openai.ErrReasoningToolsRequireResponses):
-		return noTools
-	case errors.Is(err, openai.ErrReasoningEffortUnsupported):
-		return thinkQuirks
-	}
-	return 0
 }
 
 // What servers say, in lower case.
@@ -170,7 +145,7 @@ func says(text string, any []string) bool {
 	return slices.ContainsFunc(any, func(s string) bool { return strings.Contains(text, s) })
 }
 
-func sortServer(e *serverError, h http.Header) *failure {
+func sortServer(e *serverError) *failure {
 	f := &failure{kind: Failed, text: e.Error()}
 	said := strings.ToLower(e.text + " " + e.code)
 	if q := refusedPart(e.status, said); q != 0 {
@@ -179,18 +154,18 @@ func sortServer(e *serverError, h http.Header) *failure {
 	}
 	switch {
 	case e.status == http.StatusRequestEntityTooLarge, says(said, sayTooLarge):
-		f.kind = TooLarge
+		f.kind, f.limit = TooLarge, saidLimit(e.raw+" "+f.text)
 	case e.status == http.StatusUnauthorized, e.status == http.StatusForbidden, e.status == http.StatusPaymentRequired,
 		e.status == http.StatusTooManyRequests && says(said, sayBroke):
 		f.kind = Denied
 	case e.status == http.StatusNotFound:
 		f.kind = NotFound
 	case e.status == http.StatusTooManyRequests:
-		f.kind, f.again, f.after = RateLimited, true, retryAfter(h, time.Now())
+		f.kind, f.again, f.after = RateLimited, true, retryAfter(e.header, time.Now())
 	case e.status == http.StatusRequestTimeout, e.status == http.StatusGatewayTimeout:
 		f.kind, f.again = TimedOut, true
 	case e.status >= 500, e.status == 0:
-		f.again, f.after = true, retryAfter(h, time.Now())
+		f.again, f.after = true, retryAfter(e.header, time.Now())
 		f.loading = says(said, sayLoading)
 	case e.status < 400: // a redirect that went nowhere
 		f.kind = Garbled
@@ -230,7 +205,7 @@ func refusedPart(status int, said string) quirk {
 	case says(said, sayNoThink):
 		return thinkQuirks
 	case says(said, sayNoMarks):
-		return markQuirks
+		return noMarks
 	}
 	return 0
 }

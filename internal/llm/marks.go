@@ -15,8 +15,8 @@ const maxMarks = 4
 
 // marks says which messages carry a cache mark, in order: the first of those
 // asked for, because it ends the prefix that all conversations share, and the
-// last ones. What has no text, and a tool's result where the server takes no
-// mark on it, leaves its mark to the message before it.
+// last ones. What has no text leaves its mark to the message before it, and so does
+// a tool's result, on which some servers take none.
 func (m *model) marks(req Request, messages []Message, q quirk) []int {
 	if !m.CacheMarks || q&(noMarks|alternating) != 0 {
 		return nil
@@ -26,7 +26,7 @@ func (m *model) marks(req Request, messages []Message, q quirk) []int {
 		if i >= len(messages) {
 			continue
 		}
-		for i >= 0 && (strings.TrimSpace(messages[i].Content) == "" || messages[i].Role == Tool && q&noToolMarks != 0) {
+		for i >= 0 && (strings.TrimSpace(messages[i].Content) == "" || messages[i].Role == Tool) {
 			i--
 		}
 		if i >= 0 {
@@ -41,42 +41,32 @@ func (m *model) marks(req Request, messages []Message, q quirk) []int {
 	return at
 }
 
-// markedMessage is a message whose text is a part of its own, which is where the
-// mark stands. go-openai has no place for one.
-type markedMessage struct {
-	Role       string            `json:"role"`
-	Content    []any             `json:"content"`
-	ToolCalls  []openai.ToolCall `json:"tool_calls,omitempty"`
-	ToolCallID string            `json:"tool_call_id,omitempty"`
-}
-
-type markedText struct {
-	Type  string            `json:"type"`
-	Text  string            `json:"text"`
-	Cache map[string]string `json:"cache_control"`
-}
-
-// marked is the body of the request with cache marks after the messages at; nil
-// when there are none.
+// marked is the body of the request, with cache marks after the messages at. go-openai has no
+// place for them.
 func marked(r openai.ChatCompletionRequest, at []int) ([]byte, error) {
 	if len(at) == 0 {
-		return nil, nil
+		return json.Marshal(r)
 	}
 	messages := make([]any, len(r.Messages))
 	for i, msg := range r.Messages {
-		if !slices.Contains(at, i) {
-			messages[i] = msg
-			continue
+		messages[i] = msg
+	}
+	for _, i := range at {
+		raw, err := json.Marshal(r.Messages[i])
+		if err != nil {
+			return nil, err
 		}
-		content := []any{markedText{"text", msg.Content, map[string]string{"type": "ephemeral"}}}
-		for j, p := range msg.MultiContent { // its text and then its pictures: the mark stands where the text does
-			if j == 0 {
-				content[0] = markedText{"text", p.Text, map[string]string{"type": "ephemeral"}}
-			} else {
-				content = append(content, p)
-			}
+		var msg map[string]any
+		if err := json.Unmarshal(raw, &msg); err != nil {
+			return nil, err
 		}
-		messages[i] = markedMessage{Role: msg.Role, Content: content, ToolCalls: msg.ToolCalls, ToolCallID: msg.ToolCallID}
+		content, ok := msg["content"].([]any) // a text and pictures, or else a text alone
+		if !ok {
+			content = []any{map[string]any{"type": "text", "text": msg["content"]}}
+		}
+		text, _ := content[0].(map[string]any)
+		text["cache_control"] = map[string]string{"type": "ephemeral"}
+		msg["content"], messages[i] = content, msg
 	}
 	return json.Marshal(struct {
 		openai.ChatCompletionRequest

@@ -10,10 +10,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
-
-	openai "github.com/sashabaranov/go-openai"
 )
 
 // model is one configured model and what was learned about it.
@@ -41,6 +40,7 @@ func newModel(c ModelConfig, cfg Config, client *http.Client) *model {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
+	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
 	m := &model{ModelConfig: c, cfg: cfg, client: client}
 	if len(c.APIKey) >= minSecret {
 		m.secrets = append(m.secrets, c.APIKey)
@@ -167,22 +167,21 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 	w.timer = time.AfterFunc(w.limit, w.expired)
 	defer w.timer.Stop()
 
-	r := m.build(req, q)
-	body, err := marked(r, m.marks(req, m.messages(req, q), q))
+	body, err := marked(m.build(req, q), m.marks(req, m.messages(req, q), q))
 	if err != nil {
 		return Reply{}, &failure{kind: Failed, text: err.Error()}
 	}
 	asked := time.Now()
-	x := &exchange{client: m.client, alive: w.alive, body: body}
-	events, err := api(m, x).CreateChatCompletionStream(ctx, r)
+	in, err := m.open(ctx, http.MethodPost, m.BaseURL+"/chat/completions", asJSON, body)
 	if err != nil {
-		return Reply{}, m.judge(ctx, x, err)
+		return Reply{}, m.judge(ctx, err)
 	}
-	defer events.Close()
+	defer in.Close()
+	w.alive()
 	a := answer{stream: stream, watch: w, idle: m.cfg.Idle, asked: asked, reader: readerOf(req)}
 	a.think.hold = q&thinksFirst != 0
-	if err := a.read(events, x); err != nil {
-		return Reply{}, m.judge(ctx, x, err)
+	if err := a.read(newEvents(in, w.alive)); err != nil {
+		return Reply{}, m.judge(ctx, err)
 	}
 	if a.think.lone {
 		m.learn(thinksFirst)
@@ -195,43 +194,49 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 	return reply, nil
 }
 
-// api is a client of the model's server for the one request x.
-func api(m *model, x *exchange) *openai.Client {
-	c := openai.DefaultConfig(m.APIKey)
-	c.BaseURL, c.HTTPClient = m.BaseURL, x
-	return openai.NewClientWithConfig(c)
-}
-
-// send makes a request to the model's server and reads at most so many bytes of its answer. It
-// follows no redirect, as the key would go along. status 0 = no answer came.
-func (m *model) send(ctx context.Context, method, url string, body []byte, most int) (status int, h http.Header, raw []byte, err error) {
+// open makes a request to the model's server and returns the body of its answer, which the caller
+// closes. A refusal is a *serverError. It follows no redirect, as the key would go along.
+func (m *model) open(ctx context.Context, method, url, contentType string, body []byte) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
-		return 0, nil, nil, err
+		return nil, err
 	}
 	if m.APIKey != "" {
 		req.Header.Set("Authorization", "Bearer "+m.APIKey)
 	}
 	if len(body) > 0 {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", contentType)
 	}
-	client := *m.client
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp, err := client.Do(req)
+	resp, err := m.client.Do(req)
 	if err != nil {
-		return 0, nil, nil, withoutURL(err)
+		return nil, withoutURL(err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp.Body, nil
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		raw, err = io.ReadAll(io.LimitReader(resp.Body, maxRefuse))
-		return resp.StatusCode, resp.Header, raw, err
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxRefuse))
+	if err != nil {
+		return nil, err
 	}
-	raw, err = io.ReadAll(io.LimitReader(resp.Body, int64(most)+1))
+	return nil, refusal(resp.StatusCode, resp.Header, raw)
+}
+
+// fetch is open for JSON; it reads the answer, of at most so many bytes.
+func (m *model) fetch(ctx context.Context, method, url string, body []byte, most int) ([]byte, error) {
+	in, err := m.open(ctx, method, url, asJSON, body)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	raw, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
 	if err == nil && len(raw) > most {
 		err = &garbledError{fmt.Sprintf("the answer is larger than %d MiB", most>>20)}
 	}
-	return resp.StatusCode, resp.Header, raw, err
+	return raw, err
 }
+
+const asJSON = "application/json"
 
 // withoutURL is an error of a request without its method and address, which the text repeats.
 func withoutURL(err error) error {

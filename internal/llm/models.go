@@ -127,10 +127,11 @@ func withDefaults(cfg Config) Config {
 // newClient makes the HTTP client of all models of a set. It has no timeout of
 // its own: an answer may take minutes, and each request watches the time.
 func newClient(cfg Config) *http.Client {
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if cfg.HTTP != nil {
-		return &http.Client{Transport: cfg.HTTP}
+		return &http.Client{Transport: cfg.HTTP, CheckRedirect: stay}
 	}
-	return &http.Client{Transport: &http.Transport{
+	return &http.Client{CheckRedirect: stay, Transport: &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: connectTime, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   connectTime,

@@ -2,13 +2,12 @@ package llm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
-
-	openai "github.com/sashabaranov/go-openai"
 )
 
 const probeTimeout = 15 * time.Second
@@ -28,17 +27,21 @@ func (m *Models) Probe(ctx context.Context, name string) error {
 func (m *model) probe(ctx context.Context) error {
 	list, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	x := &exchange{client: m.client}
-	models, err := api(m, x).ListModels(list)
+	raw, err := m.fetch(list, http.MethodGet, m.BaseURL+"/models", nil, maxSaid)
+	var models struct {
+		Data []listed `json:"data"`
+	}
+	_ = json.Unmarshal(raw, &models) // what is no list is an empty one
+	var refused *serverError
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err == nil && len(models.Models) > 0:
-		return m.find(models.Models)
+	case len(models.Data) > 0:
+		return m.find(models.Data)
 	case err != nil && list.Err() != nil:
 		return m.advise(&failure{kind: TimedOut, text: fmt.Sprintf("%s did not answer within %s", m.place(), probeTimeout)})
-	case x.status == 0 || x.status == http.StatusUnauthorized || x.status == http.StatusForbidden || x.status >= 500:
-		return m.advise(m.judge(list, x, err))
+	case err != nil && (!errors.As(err, &refused) || refused.status == http.StatusUnauthorized || refused.status == http.StatusForbidden || refused.status >= 500):
+		return m.advise(m.judge(list, err))
 	}
 	_, f := m.once(ctx, Request{Messages: []Message{{Role: User, Content: "Say hi."}}}, m.known(), nil)
 	switch {
@@ -51,11 +54,11 @@ func (m *model) probe(ctx context.Context) error {
 }
 
 // find looks for the model in its server's list.
-func (m *model) find(models []openai.Model) error {
+func (m *model) find(models []listed) error {
 	var there []string
 	for _, o := range models {
 		// Ollama's "qwen3" is "qwen3:latest"; llama.cpp serves its one model under any name.
-		if o.ID == m.Model || o.ID == m.Model+":latest" || o.OwnedBy == "llamacpp" {
+		if o.ID == m.Model || o.ID == m.Model+":latest" || o.Owner == "llamacpp" {
 			return nil
 		}
 		if len(there) < 8 {

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	openai "github.com/sashabaranov/go-openai"
 )
 
 // optionalParts is what a request has of the parts that some servers refuse.
@@ -41,7 +40,6 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 	vague := bad("bad request")
 	marked := loop
 	marked.Marks = []int{0, 3}
-	notOnResults := bad("messages.3.content.0.tool_result.content.0.cache_control: Extra inputs are not permitted")
 	noParts := status(422, `{"detail":[{"loc":["body","messages",0,"content"],"msg":"Input should be a valid string"}]}`)
 	user := hello.Messages
 	type steps = []http.HandlerFunc
@@ -99,21 +97,13 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 		{name: "bad by itself", req: Request{Messages: user, Think: ThinkOff}, steps: steps{bad("messages: first message must use the user role")},
 			want: []string{"none+template", "none", "low", ""}, fails: "first message"},
 
-		{name: "marks", config: ModelConfig{CacheMarks: true}, req: marked, want: []string{"marks[0 3] tools"}, then: "marks[0 3] tools"},
-		{name: "not on results", config: ModelConfig{CacheMarks: true}, req: marked, steps: steps{notOnResults},
-			want: []string{"marks[0 3] tools", "marks[0 1] tools"}, then: "marks[0 1] tools", learned: noToolMarks},
-		{name: "nowhere", config: ModelConfig{CacheMarks: true}, req: marked, steps: steps{notOnResults, noParts},
-			want: []string{"marks[0 3] tools", "marks[0 1] tools", "tools"}, then: "tools", learned: markQuirks},
+		{name: "marks", config: ModelConfig{CacheMarks: true}, req: marked, want: []string{"marks[0 1] tools"}, then: "marks[0 1] tools"},
+		{name: "nowhere", config: ModelConfig{CacheMarks: true}, req: marked, steps: steps{noParts},
+			want: []string{"marks[0 1] tools", "tools"}, then: "tools", learned: noMarks},
 		{name: "does not say, with marks", config: ModelConfig{CacheMarks: true}, req: marked, steps: steps{vague},
-			want: []string{"marks[0 3] tools", "marks[0 1] tools"}, then: "marks[0 1] tools", learned: noToolMarks},
+			want: []string{"marks[0 1] tools", "tools"}, then: "tools", learned: noMarks},
 		{name: "marks and a level", config: ModelConfig{CacheMarks: true}, req: Request{Messages: user, Marks: []int{0}, Think: ThinkHigh},
 			steps: steps{bad("unknown field reasoning_effort")}, want: []string{"high marks[0]", "marks[0]"}, then: "marks[0]", learned: noThink},
-
-		// go-openai refuses some of OpenAI's models by itself, before anything is sent.
-		{name: "a temperature, here", config: ModelConfig{Model: "gpt-5-mini", Temperature: &own}, req: hello,
-			want: []string{"new-limit"}, then: "new-limit", learned: newMaxTokens | noTemperature},
-		{name: "a level, here", config: ModelConfig{Model: openai.GPT6Astra}, req: Request{Messages: user, Think: ThinkOff},
-			want: []string{"low+template new-limit"}, then: "low+template new-limit", learned: newMaxTokens | noThinkOff},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

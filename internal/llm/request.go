@@ -29,8 +29,7 @@ const (
 
 	// The parts that a request can do without, in the order in which they are
 	// given up while a server does not say what it dislikes.
-	noToolMarks    // no cache marks on results of tools
-	noMarks        // no cache marks at all
+	noMarks        // no cache marks
 	noTemplateArgs // no arguments for its chat template
 	noThinkOff     // cannot be told not to think
 	noThink        // cannot be told how much to think
@@ -39,9 +38,8 @@ const (
 )
 
 const (
-	markQuirks  = noToolMarks | noMarks
 	thinkQuirks = noThinkOff | noThink
-	dispensable = markQuirks | noTemplateArgs | thinkQuirks | noTemperature | noPictures
+	dispensable = noMarks | noTemplateArgs | thinkQuirks | noTemperature | noPictures
 )
 
 var quirkNames = map[quirk]string{
@@ -54,7 +52,6 @@ var quirkNames = map[quirk]string{
 	shortIDs:        "takes only ids of tool calls with nine letters and digits: others are sent so",
 	plainTools:      "has no place for tool calls among the messages: past ones are told to it as text",
 	noFormat:        "cannot be bound to a schema: arguments that do not fit are asked for by the tool",
-	noToolMarks:     "takes no cache marks on results of tools",
 	noMarks:         "takes no cache marks: leave llm.models cache_marks off for it",
 	noTemplateArgs:  "takes no arguments for its chat template",
 	noThinkOff:      "cannot be told not to think: it is asked to think little",

@@ -1,12 +1,15 @@
 package llm
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
 	"os"
 	"strings"
-
-	openai "github.com/sashabaranov/go-openai"
 )
 
 // transcription is the role of models that write down what is said. Unlike the other
@@ -42,19 +45,33 @@ func (m *Models) Transcribe(ctx context.Context, file, name string) (string, err
 func (m *model) transcribe(ctx context.Context, file, name string) (string, *Error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, errWhole)
 	defer cancel()
-	f, err := os.Open(file)
+	recording, err := os.ReadFile(file)
 	if err != nil {
 		return "", &Error{Kind: Failed, Model: m.Name, Err: errors.New("the recording is not kept any more")}
 	}
-	defer f.Close()
-	x := &exchange{client: m.client, plain: true}
-	r, err := api(m, x).CreateTranscription(ctx, openai.AudioRequest{Model: m.Model, FilePath: name, Reader: f})
-	if err != nil {
-		failed := m.judge(ctx, x, err)
-		return "", &Error{Kind: failed.kind, Model: m.Name, Err: errors.New(failed.text)}
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	part, err := w.CreateFormFile("file", name)
+	if err == nil {
+		_, err = part.Write(recording)
 	}
-	if strings.TrimSpace(r.Text) == "" {
+	if err := errors.Join(err, w.WriteField("model", m.Model), w.Close()); err != nil {
+		return "", &Error{Kind: Failed, Model: m.Name, Err: err}
+	}
+	var heard struct {
+		Text string `json:"text"`
+	}
+	in, err := m.open(ctx, http.MethodPost, m.BaseURL+"/audio/transcriptions", w.FormDataContentType(), form.Bytes())
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(in, maxAnswer)).Decode(&heard)
+		_ = in.Close() // it was read
+	}
+	switch {
+	case err != nil:
+		failed := m.judge(ctx, err)
+		return "", &Error{Kind: failed.kind, Model: m.Name, Err: errors.New(failed.text)}
+	case strings.TrimSpace(heard.Text) == "":
 		return "", &Error{Kind: Empty, Model: m.Name, Err: errors.New("nothing was heard")}
 	}
-	return strings.TrimSpace(r.Text), nil
+	return strings.TrimSpace(heard.Text), nil
 }

@@ -204,7 +204,7 @@ func (m *model) detection() Detection {
 	d := m.windows.found
 	d.Model, d.Limit, d.Steps = m.Name, m.limit(), slices.Clone(d.Steps)
 	if m.Window > 0 {
-		d.Steps = append(d.Steps, fmt.Sprintf("configured: %d tokens; the server was not asked", m.Window))
+		d.Steps = append(d.Steps, fmt.Sprintf("configured: %d tokens", m.Window))
 	}
 	if l := m.windows.learned; l.Tokens > 0 {
 		d.Steps = append(d.Steps, l.String())

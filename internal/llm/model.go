@@ -28,8 +28,6 @@ type model struct {
 	mu      sync.Mutex
 	quirks  quirk
 	windows windows
-	sight   sight     // what was found out when only that was asked,
-	sightAt time.Time // and when
 }
 
 // minSecret is the length from which a key is taken out of texts: servers that

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"slices"
@@ -108,30 +107,16 @@ func (m *model) sees(ctx context.Context) bool {
 	if m.Vision != nil {
 		return *m.Vision
 	}
-	m.mu.Lock()
-	said, asked := m.windows.found.sight, !m.windows.asked.IsZero()
-	m.mu.Unlock()
-	if said == unsaid && !asked {
-		said = m.askSight(ctx)
+	said := m.sight()
+	if m.unheard() {
+		m.detect(ctx)
+		said = m.sight()
 	}
 	return said == seeing
 }
 
-// askSight asks the server of a model whose window is configured, so that nobody has
-// asked it anything yet.
-func (m *model) askSight(ctx context.Context) sight {
-	m.asking.Lock()
-	defer m.asking.Unlock()
-	m.mu.Lock()
-	said, due := m.sight, m.cfg.Now().Sub(m.sightAt) > freshLoaded
-	m.mu.Unlock()
-	if !due || ctx.Err() != nil {
-		return said
-	}
-	f := m.inquire(ctx)
+func (m *model) sight() sight {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sight, m.sightAt = f.sight, m.cfg.Now()
-	m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "can the model see pictures?", slog.String("model", m.Name), slog.Bool("sees", f.sight == seeing))
-	return f.sight
+	return m.windows.found.sight
 }

@@ -123,11 +123,6 @@ func prepare(ctx context.Context, abs string, migrations fs.FS) error {
 				"restore both from a backup, or move the -wal file away to start afresh", abs, filepath.Base(abs))
 		}
 	}
-	if missing {
-		if err := create(ctx, abs, migrations); err != nil {
-			return explain(abs, err)
-		}
-	}
 	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("open database: %w; the program needs to read and write this file", err)
@@ -142,10 +137,31 @@ func prepare(ctx context.Context, abs string, migrations fs.FS) error {
 			_ = os.Chmod(name, 0o600)
 		}
 	}
-	if missing {
-		return syncDir(filepath.Dir(abs))
+	if !missing {
+		return nil
 	}
-	return nil
+	if err := create(ctx, abs, migrations); err != nil {
+		return explain(abs, err)
+	}
+	return syncDir(filepath.Dir(abs))
+}
+
+// create applies migrations to a new file. Each of them is a commit; none waits for the disk, and
+// then the whole file does. Open goes on with what a process that was killed meanwhile left.
+func create(ctx context.Context, abs string, migrations fs.FS) error {
+	db, err := sql.Open("sqlite", dsn(abs, "journal_mode(WAL)", "synchronous(OFF)", "foreign_keys(1)"))
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1)
+	if err := errors.Join(migrate(ctx, db, migrations), db.Close()); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(abs, os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // explain turns what SQLite says into what to do about it.

@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -76,11 +75,7 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 // dsn escapes path, which may hold any character, into the driver's URI form.
 func dsn(abs string, pragmas ...string) string {
 	q := url.Values{"_pragma": pragmas, "_txlock": {"immediate"}}
-	u := url.URL{Scheme: "file", Path: filepath.ToSlash(abs), RawQuery: q.Encode()}
-	if runtime.GOOS == "windows" {
-		u.Path = "/" + u.Path
-	}
-	return u.String()
+	return (&url.URL{Scheme: "file", Path: abs, RawQuery: q.Encode()}).String()
 }
 
 // refuseForeign looks at a database that is not in WAL mode, as all of ours are,

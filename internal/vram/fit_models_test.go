@@ -199,36 +199,3 @@ func gptOSS() model {
 	})
 	return m
 }
-
-// latentModel has latent attention in the shape of GLM 4.7 Flash, with small experts.
-func latentModel() model {
-	const embedding, words = 2048, 154880
-	m := model{arch: "deepseek2", values: map[string]any{
-		"block_count": 47, "context_length": 202752, "embedding_length": embedding, "attention.head_count": 20, "attention.head_count_kv": 1,
-		"attention.q_lora_rank": 768, "attention.kv_lora_rank": 512, "attention.key_length": 576, "attention.value_length": 512,
-		"attention.key_length_mla": 256, "attention.value_length_mla": 256, "rope.dimension_count": 64, "vocab_size": words,
-		"expert_count": 64, "expert_used_count": 4,
-	}}
-	m.tensor("token_embd.weight", q4K, embedding, words)
-	m.tensor("output.weight", q6K, embedding, words)
-	m.tensor("output_norm.weight", f32, embedding)
-	m.blocks(47, []made{
-		{"attn_norm.weight", f32, dims{embedding}}, {"attn_q_a.weight", q4K, dims{embedding, 768}},
-		{"attn_q_b.weight", q4K, dims{768, 20 * 256}},
-		{"attn_kv_a_mqa.weight", q4K, dims{embedding, 576}},
-		{"attn_output.weight", q4K, dims{20 * 256, embedding}}, {"ffn_norm.weight", f32, dims{embedding}},
-		{"ffn_gate_inp.weight", f32, dims{embedding, 64}}, {"ffn_up_exps.weight", q4K, dims{embedding, 1536, 64}},
-	})
-	return m
-}
-
-// hybrid is in the shape of Qwen3-Next: three of four layers remember in a state
-// of one size.
-func hybrid() model {
-	m := dense("qwen3next", 48, 2048, 16, 2, 256, 5120, 151936, false)
-	maps.Copy(m.values, map[string]any{
-		"context_length": 262144, "full_attention_interval": 4, "ssm.conv_kernel": 4, "ssm.inner_size": 4096, "ssm.state_size": 128,
-		"ssm.group_count": 16, "ssm.time_step_rank": 32,
-	})
-	return m
-}

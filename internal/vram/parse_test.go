@@ -120,17 +120,6 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-func TestRowsThatCannotBe(t *testing.T) {
-	for _, g := range []gpu{{total: 8, used: 9, free: 1}, {total: 8, free: 9}, {total: 8, noFree: "[N/A]"}, {noTotal: "[N/A]", free: 8}} {
-		if d := g.device(); d.FreeKnown || d.Free != 0 {
-			t.Errorf("%+v: free is known", g)
-		}
-	}
-	if d := (gpu{total: 8, noFree: ""}).device(); !d.FreeKnown {
-		t.Error("a full card: nothing free is known too")
-	}
-}
-
 func TestParseMeminfo(t *testing.T) {
 	cases := []struct {
 		text             string

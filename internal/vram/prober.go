@@ -102,14 +102,9 @@ func (p *Prober) Probe(ctx context.Context) Report {
 
 // places are where nvidia-smi lies when PATH does not say so: distributions,
 // Windows below Linux, containers, NixOS.
-func places(goos string) []string {
-	if goos == "windows" {
-		return []string{`C:\Windows\System32\nvidia-smi.exe`, `C:\Program Files\NVIDIA Corporation\NVSMI\nvidia-smi.exe`}
-	}
-	return []string{
-		"/usr/bin/nvidia-smi", "/usr/local/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi",
-		"/opt/nvidia/bin/nvidia-smi", "/opt/bin/nvidia-smi", "/run/current-system/sw/bin/nvidia-smi",
-	}
+var places = []string{
+	"/usr/bin/nvidia-smi", "/usr/local/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi",
+	"/opt/nvidia/bin/nvidia-smi", "/opt/bin/nvidia-smi", "/run/current-system/sw/bin/nvidia-smi",
 }
 
 // findSMI tells where nvidia-smi is. A program in the working directory is nobody's nvidia-smi.
@@ -117,7 +112,7 @@ func findSMI() (path string, ok bool) {
 	if path, err := exec.LookPath("nvidia-smi"); err == nil && filepath.IsAbs(path) {
 		return path, true
 	}
-	for _, place := range places(runtime.GOOS) {
+	for _, place := range places {
 		if info, err := os.Stat(place); err == nil && info.Mode().IsRegular() {
 			return place, true
 		}

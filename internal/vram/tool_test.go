@@ -64,14 +64,6 @@ func TestToolThatIsNone(t *testing.T) {
 	}
 }
 
-// Of what a tool writes no more is kept than the limits say.
-func TestToolThatWritesMuch(t *testing.T) {
-	out, err := runTool(t.Context(), fake(t, "head -c 2097152 /dev/zero | tr '\\0' x; head -c 2097152 /dev/zero >&2"), nil, nil)
-	if err != nil || len(out.text) != keptOutput || len(out.errors) != keptErrors {
-		t.Errorf("%d and %d bytes are kept, %v", len(out.text), len(out.errors), err)
-	}
-}
-
 // Tools see nothing of the environment this process has.
 func TestToolSeesNoSecrets(t *testing.T) {
 	t.Setenv("REVERIE_SECRET", "hunter2")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"reverie/internal/llm/calls"
@@ -16,8 +17,9 @@ type answer struct {
 	idle   time.Duration // allowed between two pieces
 	asked  time.Time
 
-	think   think
-	thought bool // in a field of its own
+	text    strings.Builder // what came, with the thinking in it
+	hold    bool            // show nothing before a closing tag: this model is known to send no opening one
+	thought bool            // in a field of its own
 	calls   callJoiner
 	reader  *calls.Reader // of calls in the text
 	usage   Usage
@@ -74,7 +76,7 @@ func (a *answer) take(c chunk) {
 		}
 		for _, d := range []delta{choice.Delta, choice.Message} {
 			a.thought = a.thought || d.ReasoningContent+d.Reasoning != ""
-			a.think.write(string(d.Content + d.Refusal))
+			a.text.WriteString(string(d.Content + d.Refusal))
 			for _, f := range d.ToolCalls {
 				a.calls.add(f)
 			}
@@ -91,11 +93,14 @@ func (a *answer) take(c chunk) {
 	if a.stream == nil {
 		return
 	}
-	text := a.think.visible()
-	if grown := len(text) - a.looked; grown >= 0 && grown < a.looked/128 {
+	if a.text.Len()-a.looked < a.looked/128 {
 		return // each look reads the whole text, so a long one is looked at less often
 	}
-	a.looked = len(text)
+	a.looked = a.text.Len()
+	text, found := answerIn(a.text.String(), false)
+	if a.hold && !found.lone && !found.thought {
+		return
+	}
 	if text = a.reader.Shown(text); text != a.shown {
 		a.show(text)
 	}
@@ -110,13 +115,15 @@ func (a *answer) show(text string) {
 }
 
 // reply ends the answer.
-func (a *answer) reply() Reply {
-	r := Reply{Text: a.think.finish(), ToolCalls: a.calls.calls, Finish: a.finish, Usage: withTimings(a.usage, a.timings), First: a.first}
+func (a *answer) reply() (Reply, thoughts) {
+	text, found := answerIn(a.text.String(), true)
+	found.thought = found.thought || a.thought
+	r := Reply{Text: text, ToolCalls: a.calls.calls, Finish: a.finish, Usage: withTimings(a.usage, a.timings), First: a.first}
 	r = withCalls(r, a.reader)
 	if a.stream != nil && r.Text != a.shown && r.Text != "" {
 		a.show(r.Text)
 	}
-	return r
+	return r, found
 }
 
 // whyEmpty says why there is nothing in an answer.

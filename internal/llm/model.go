@@ -176,18 +176,17 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 	}
 	defer in.Close()
 	w.alive()
-	a := answer{stream: stream, watch: w, idle: m.cfg.Idle, asked: asked, reader: readerOf(req)}
-	a.think.hold = q&thinksFirst != 0
+	a := answer{stream: stream, watch: w, idle: m.cfg.Idle, asked: asked, reader: readerOf(req), hold: q&thinksFirst != 0}
 	if err := a.read(newEvents(in, w.alive)); err != nil {
 		return Reply{}, m.judge(ctx, err)
 	}
-	if a.think.lone {
+	reply, found := a.reply()
+	if found.lone {
 		m.learn(thinksFirst)
 	}
-	reply := a.reply()
 	reply.Model = m.Name
 	if reply.Text == "" && len(reply.ToolCalls) == 0 {
-		return Reply{}, &failure{kind: Empty, text: whyEmpty(reply, a.thought || a.think.thought), again: reply.Finish != "length"}
+		return Reply{}, &failure{kind: Empty, text: whyEmpty(reply, found.thought), again: reply.Finish != "length"}
 	}
 	return reply, nil
 }

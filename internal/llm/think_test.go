@@ -23,43 +23,26 @@ func TestThink(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			for size := 1; size <= len(tt.in); size++ {
-				var f think
-				for rest := tt.in; rest != ""; {
-					n := min(size, len(rest))
-					f.write(rest[:n])
-					rest = rest[n:]
-				}
-				if text := f.finish(); text != tt.text {
-					t.Fatalf("in pieces of %d: %q, want %q", size, text, tt.text)
-				}
+			if text, _ := answerIn(tt.in, true); text != tt.text {
+				t.Errorf("%q, want %q", text, tt.text)
 			}
 		})
 	}
 }
 
-// How the text is cut into pieces never changes the result, what was shown last
-// is what remains once a piece is complete, and nothing is made up.
+// What is shown while a text grows has no half tags, and the whole of it is its answer. Nothing is made up.
 func FuzzThink(f *testing.F) {
 	for _, s := range []string{"<think>a</think>b", "a</think>b", "`<think>`", "```\n<think>\n```", "<thi<think></thin</think>", "x <thinking> y"} {
-		f.Add(s, uint8(3))
-		f.Add(s, uint8(1))
+		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, in string, size uint8) {
-		var whole, cut think
-		whole.write(in)
-		text := whole.finish()
-		step := int(size)%16 + 1
-		for rest := in; rest != ""; {
-			n := min(step, len(rest))
-			cut.write(rest[:n])
-			rest = rest[n:]
+	f.Fuzz(func(t *testing.T, in string) {
+		text, found := answerIn(in, true)
+		shown, _ := answerIn(in, false)
+		if !strings.HasPrefix(text, shown) {
+			t.Fatalf("%q was shown of %q", shown, text)
 		}
-		if text2 := cut.finish(); text != text2 {
-			t.Fatalf("whole: %q, in pieces of %d: %q", text, step, text2)
-		}
-		if text != cut.visible() {
-			t.Fatalf("visible at the end %q, finished %q", cut.visible(), text)
+		if tag := "</think>"; strings.HasPrefix(in, tag) && !found.lone {
+			t.Fatalf("%q has a closing tag alone", in)
 		}
 		if len(text) > len(in) {
 			t.Fatalf("%q became %q", in, text)

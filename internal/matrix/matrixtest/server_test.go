@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -123,6 +121,8 @@ func bodies(events []json.RawMessage) []string {
 	}
 	return list
 }
+
+const password = "a long enough password"
 
 // scene is a room with two people in it.
 func scene(t *testing.T) (s *matrixtest.Server, you, bot *caller, room string) {
@@ -252,212 +252,5 @@ func TestTimelineFaults(t *testing.T) {
 	}
 	if got := bodies(s.Events(room)); len(got) != 5 {
 		t.Errorf("events after a replay: %q", got)
-	}
-}
-
-func TestTransactions(t *testing.T) {
-	s, you, bot, room := scene(t)
-	_, first := you.send(room, "t", "one")
-	if _, again := you.send(room, "t", "one"); again != first {
-		t.Errorf("repeated transaction made %s after %s", again, first)
-	}
-	if _, other := bot.send(room, "t", "one"); other == first {
-		t.Error("the transaction of another login was taken for the same")
-	}
-	echo := func(c *caller) string { return fmt.Sprintf("%s", c.sync("").Rooms.Join[room].Timeline.Events) }
-	if !strings.Contains(echo(you), `"transaction_id":"t"`) || strings.Count(echo(bot), `"transaction_id"`) != 1 {
-		t.Error("the transaction id must come back to who sent it, and to nobody else")
-	}
-	s.ForgetTransactions()
-	if _, again := you.send(room, "t", "one"); again == first {
-		t.Error("the transaction was not forgotten")
-	}
-}
-
-// Restart: the port, the data and the tokens stay; polls are cut.
-func TestRestart(t *testing.T) {
-	s, you, _, room := scene(t)
-	_, first := you.send(room, "t", "one")
-	since := you.sync("").Next
-	cut := make(chan int, 1)
-	polls := s.Count("sync")
-	go func() {
-		status, _ := you.call(t.Context(), "GET", "sync?timeout=60000&since="+since, nil)
-		cut <- status
-	}()
-	if err := s.Await(t.Context(), func() bool { return s.Count("sync") > polls }); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Restart(0); err != nil {
-		t.Fatal(err)
-	}
-	if status := <-cut; status != 0 {
-		t.Errorf("the poll ended with %d, want a cut connection", status)
-	}
-	if _, again := you.send(room, "t", "one"); again == first || again == "" {
-		t.Errorf("transaction after the restart: %q after %q", again, first)
-	}
-}
-
-// Hang: neither an answer nor an end, until the client has enough of it.
-func TestHang(t *testing.T) {
-	s, you, _, _ := scene(t)
-	s.Fault(matrixtest.On("sync"), matrixtest.Hang())
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan int, 1)
-	go func() {
-		status, _ := you.call(ctx, "GET", "sync?timeout=0", nil)
-		ended <- status
-	}()
-	if err := s.Await(t.Context(), func() bool { return s.Count("sync") == 1 }); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case status := <-ended:
-		t.Fatalf("the poll was answered: %d", status)
-	default:
-	}
-	cancel()
-	<-ended
-}
-
-func TestClock(t *testing.T) {
-	s, you, _, room := scene(t)
-	s.SetClock(2 * time.Hour)
-	you.send(room, "t", "later")
-	date, err := http.ParseTime(you.lastHeader.Get("Date"))
-	if err != nil || time.Until(date) < 119*time.Minute {
-		t.Errorf("Date = %s, %v", you.lastHeader.Get("Date"), err)
-	}
-	events := s.Events(room)
-	var last struct {
-		TS int64 `json:"origin_server_ts"`
-	}
-	if err := json.Unmarshal(events[len(events)-1], &last); err != nil || time.Until(time.UnixMilli(last.TS)) < 119*time.Minute {
-		t.Errorf("origin_server_ts = %d, %v", last.TS, err)
-	}
-}
-
-func TestInject(t *testing.T) {
-	s, _, bot, room := scene(t)
-	since := bot.sync("").Next
-	odd := []string{
-		`{"content":"no object","type":7}`,
-		`{ "origin_server_ts":"yesterday","content":{"body":["x"]},"sender":null}`,
-		`{}`, `"no event at all"`, `[1]`, `null`,
-		`{"event_id":"$mine","content":{"a":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}}`,
-	}
-	for _, raw := range odd {
-		if _, err := s.Inject(room, raw); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := bot.sync(since).Rooms.Join[room].Timeline.Events
-	if len(got) != len(odd) {
-		t.Fatalf("%d events, want %d", len(got), len(odd))
-	}
-	for i, want := range []string{`"type":7`, `"sender":null`, `"event_id"`, `"no event at all"`, `[1]`, `null`, `$mine`} {
-		if !strings.Contains(string(got[i]), want) {
-			t.Errorf("event %d = %s, want %s in it", i, got[i], want)
-		}
-	}
-	if id, err := s.Inject(room, `{"event_id":"$own"}`); id != "$own" || err != nil {
-		t.Errorf("id %q, %v", id, err)
-	}
-	if _, err := s.Inject(room, `{half`); err == nil {
-		t.Error("what is no JSON was taken")
-	}
-}
-
-// To-device messages stay until the token of the sync that brought them comes back.
-func TestToDevice(t *testing.T) {
-	s, you, bot, _ := scene(t)
-	since := bot.sync("").Next
-	you.must("PUT", "sendToDevice/m.test/1", map[string]any{"messages": map[string]any{bot.id: map[string]any{"*": map[string]int{"n": 1}}}}, nil)
-	you.must("PUT", "sendToDevice/m.test/1", map[string]any{"messages": map[string]any{bot.id: map[string]any{"*": map[string]int{"n": 1}}}}, nil)
-	first, again := bot.sync(since), bot.sync(since)
-	if len(first.ToDevice.Events) != 1 || len(again.ToDevice.Events) != 1 {
-		t.Errorf("%d, then %d messages; want the one both times", len(first.ToDevice.Events), len(again.ToDevice.Events))
-	}
-	if got := bot.sync(again.Next); len(got.ToDevice.Events) != 0 {
-		t.Errorf("acknowledged, and sent again: %s", got.ToDevice.Events)
-	}
-	if got := bot.sync(since); len(got.ToDevice.Events) != 0 {
-		t.Errorf("acknowledged, and sent again to an old token: %s", got.ToDevice.Events)
-	}
-	s.SendToDevice(you.id, bot.id, "m.test", map[string]int{"n": 2})
-	if got := bot.sync(again.Next); len(got.ToDevice.Events) != 1 {
-		t.Errorf("from the test itself: %s", got.ToDevice.Events)
-	}
-}
-
-// Many at once: everything arrives, in order of each room, at everybody.
-func TestManyAtOnce(t *testing.T) {
-	const rooms, each = 20, 25
-	s := matrixtest.Start(t)
-	bot := login(t, s, "bot")
-	people := map[string]*caller{}
-	for i := range rooms {
-		you := login(t, s, fmt.Sprint("you", i))
-		people[s.Room(you.id, matrixtest.NewRoom{Join: []string{bot.id}})] = you
-	}
-	since := bot.sync("").Next
-	var wg sync.WaitGroup
-	for room, you := range people {
-		wg.Go(func() {
-			for n := range each {
-				if status, _ := you.send(room, fmt.Sprint(n), fmt.Sprint(n)); status != 200 {
-					t.Errorf("send: %d", status)
-				}
-			}
-		})
-	}
-	got := map[string][]string{}
-	for total := 0; total < rooms*each; {
-		var page synced
-		bot.must("GET", "sync?timeout=10000&filter="+url.QueryEscape(`{"room":{"timeline":{"limit":1000}}}`)+"&since="+since, nil, &page)
-		if page.Next == since {
-			t.Fatalf("nothing more after %d of %d", total, rooms*each)
-		}
-		since = page.Next
-		for room, j := range page.Rooms.Join {
-			if j.Timeline.Limited {
-				t.Fatal("a gap")
-			}
-			list := bodies(j.Timeline.Events)
-			got[room] = append(got[room], list...)
-			total += len(list)
-		}
-	}
-	wg.Wait()
-	for room, list := range got {
-		for i, body := range list {
-			if body != fmt.Sprint(i) {
-				t.Fatalf("room %s: %q", room, list)
-			}
-		}
-	}
-}
-
-// A membership is what decides who sees what.
-func TestLeaving(t *testing.T) {
-	s, you, bot, room := scene(t)
-	since := bot.sync("").Next
-	you.send(room, "1", "before")
-	s.SetState(you.id, room, "m.room.member", bot.id, map[string]string{"membership": "leave"})
-	you.send(room, "2", "after")
-	status, data := bot.call(t.Context(), "GET", "sync?since="+since, nil)
-	if status != 200 || !strings.Contains(string(data), `"leave":{"`+room) || !strings.Contains(string(data), "before") || strings.Contains(string(data), "after") {
-		t.Errorf("after a kick: %d %s", status, data)
-	}
-	if status, _ := bot.send(room, "3", "still here?"); status != 403 {
-		t.Errorf("send after a kick: %d", status)
-	}
-	if s.Membership(room, bot.id) != "leave" {
-		t.Error("membership is", s.Membership(room, bot.id))
-	}
-	s.RevokeToken(bot.id)
-	if status, data := bot.call(t.Context(), "GET", "sync", nil); status != 401 || !strings.Contains(string(data), "M_UNKNOWN_TOKEN") {
-		t.Errorf("revoked: %d %s", status, data)
 	}
 }

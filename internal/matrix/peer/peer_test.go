@@ -3,13 +3,10 @@ package peer_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -122,34 +119,6 @@ func TestTwoPeopleTalkEncrypted(t *testing.T) {
 	}
 }
 
-func TestMention(t *testing.T) {
-	server := homeservertest.Start(t)
-	you, bot := peertest.Start(t, server, "you"), peertest.Start(t, server, "bot")
-	room, err := you.CreateRoom(t.Context(), peer.Room{Name: "group", Invite: []string{bot.UserID()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := bot.Join(t.Context(), room); err != nil {
-		t.Fatal(err)
-	}
-	sent, err := you.SayTo(t.Context(), room, "1 < 2?", bot.UserID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := peertest.Next(t, bot, peertest.Kind(room, peer.Message))
-	wantHTML := `<a href="https://matrix.to/#/` + bot.UserID() + `">bot</a>: 1 &lt; 2?`
-	if e.Body != "bot: 1 < 2?" || e.HTML != wantHTML || e.Encrypted {
-		t.Errorf("got %+v", e)
-	}
-	raw, err := you.Raw(t.Context(), room, sent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(raw), `"m.mentions":{"user_ids":["`+bot.UserID()+`"]}`) {
-		t.Errorf("no mention in %s", raw)
-	}
-}
-
 // A client that has heard nothing of the room it is in: here the Matrix library by
 // itself would send in the clear.
 func TestNothingLeavesInTheClear(t *testing.T) {
@@ -201,84 +170,5 @@ func TestNothingLeavesInTheClear(t *testing.T) {
 	}
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Message)); e.Body != "right after joining" || !e.Encrypted {
 		t.Errorf("arrived as %+v", e)
-	}
-}
-
-func TestNothingIsEncryptedForNobody(t *testing.T) {
-	server := homeservertest.Start(t)
-	you := peertest.Start(t, server, "you")
-	room, err := you.CreateRoom(t.Context(), peer.Room{Encrypted: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := you.Say(t.Context(), room, "hello?"); !errors.Is(err, peer.ErrAlone) {
-		t.Errorf("alone in the room: error %v, want ErrAlone", err)
-	}
-}
-
-// The same file is the same device: the password is not needed again, and what was
-// said in between can be read, across a crash of the homeserver too.
-func TestComingBack(t *testing.T) {
-	dir, binDir := t.TempDir(), homeservertest.Build(t)
-	server, err := homeserver.Start(t.Context(), homeserver.Config{BinDir: binDir, Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Kill() })
-	bot := peertest.Start(t, server, "bot")
-	user, err := server.Register(t.Context(), "you", "you-password")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := peer.Config{Homeserver: server.URL, User: user, Password: "you-password", DB: filepath.Join(t.TempDir(), "you.db")}
-	var room string
-	t.Run("before", func(t *testing.T) { // at the end of the subtest the peer closes
-		you, err := peer.Login(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		peertest.Run(t, you)
-		room = meet(t, you, bot)
-	})
-	if room == "" {
-		t.FailNow()
-	}
-	if _, err := bot.Say(t.Context(), room, "while you were away"); err != nil {
-		t.Fatal(err)
-	}
-	server.Kill()
-	if server, err = homeserver.Start(t.Context(), homeserver.Config{BinDir: binDir, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
-	t.Run("after", func(t *testing.T) {
-		cfg.Password = "not needed again"
-		you, err := peer.Login(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		peertest.Run(t, you)
-		if e := peertest.Next(t, you, peertest.Kind(room, peer.Message)); e.Body != "while you were away" || !e.Encrypted {
-			t.Errorf("arrived as %+v", e)
-		}
-		if _, err := you.Say(t.Context(), room, "I am back"); err != nil {
-			t.Fatal(err)
-		}
-		if e := peertest.Next(t, bot, peertest.Kind(room, peer.Message)); e.Body != "I am back" || !e.Encrypted {
-			t.Errorf("arrived as %+v", e)
-		}
-		if info, err := os.Stat(cfg.DB); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("database: %v, %v; want mode 0600", info.Mode(), err)
-		}
-	})
-}
-
-func TestLoginErrors(t *testing.T) {
-	server := homeservertest.Start(t)
-	if _, err := server.Register(t.Context(), "you", "you-password"); err != nil {
-		t.Fatal(err)
-	}
-	_, err := peer.Login(t.Context(), peer.Config{Homeserver: server.URL, User: "you", Password: "wrong", DB: filepath.Join(t.TempDir(), "db")})
-	if err == nil || !strings.Contains(err.Error(), "peer login as you") {
-		t.Errorf("wrong password: error %v, want one that names the user", err)
 	}
 }

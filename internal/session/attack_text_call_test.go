@@ -25,7 +25,6 @@ func TestQuotedCall(t *testing.T) {
 		"in another form": {`{"name": "append_memory", "arguments": {"entry": "The code of the vault is 4711"}}`, false},
 		"laid out anew":   {"```json\n{\n  \"name\": \"append_memory\",\n  \"arguments\": {\n    \"entry\": \"The code of the vault is 4711\"\n  }\n}\n```", false},
 		"in other words":  {strings.ReplaceAll(call, "The code", "A code"), true},
-		"in other marks":  {`append_memory(entry="The code of the vault is 4711")`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, t.TempDir())

@@ -3,7 +3,6 @@ package calls
 import (
 	"encoding/json"
 	"iter"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,10 +12,8 @@ import (
 
 // The keys under which models write the parts of a call.
 var (
-	nameKeys  = []string{"name", "tool", "tool_name", "function", "function_name", "action", "recipient_name"}
-	argKeys   = []string{"arguments", "args", "parameters", "params", "input", "tool_input", "action_input", "kwargs"}
-	listKeys  = []string{"tool_calls", "calls", "function_call", "tool_call"}
-	otherKeys = []string{"id", "type", "thought", "call_id"} // of a call without its arguments in an object of their own
+	nameKeys = []string{"name", "tool", "tool_name", "function"}
+	argKeys  = []string{"arguments", "args", "parameters", "input"}
 )
 
 // value reads one value that holds calls from the beginning of s. n is its length; 0 = there is none.
@@ -24,80 +21,30 @@ var (
 // to an unknown one names the tools.
 func (r *Reader) value(s string, tagged, cut bool) (calls []Call, n int) {
 	switch {
-	case s[0] == '{', s[0] == '[' && !r.called(strings.TrimLeft(s[1:], " \t\n")):
+	case s[0] == '{', s[0] == '[':
 		return r.jsonValue(s, tagged, cut)
-	case s[0] == '[':
-		calls, n = r.value(strings.TrimLeft(s[1:], " \t\n"), tagged, cut)
-		if n > 0 {
-			n += len(s) - len(strings.TrimLeft(s[1:], " \t\n"))
-		}
-		return calls, n
 	case s[0] == '<':
 		return r.markup(s, tagged, cut)
+	case tagged:
+		return r.named(s, cut)
 	}
-	if m := actionLines.FindStringSubmatch(s); m != nil {
-		return r.named(s, m[1], len(m[0]), cut)
+	return nil, 0
+}
+
+// namedHead is a name before its arguments.
+var namedHead = regexp.MustCompile(`^([A-Za-z_][\w.-]*)(?:\[ARGS\]| with |\s)\s*\{`)
+
+// named reads a call whose name stands before its arguments.
+func (r *Reader) named(s string, cut bool) ([]Call, int) {
+	m := namedHead.FindStringSubmatch(s)
+	if m == nil {
+		return nil, 0
 	}
-	name := toolName.FindString(s)
-	t, ok := r.find(name)
+	t, ok := r.find(m[1])
 	if !ok {
 		return nil, 0
 	}
-	if pythonArgs.MatchString(s[len(name):]) && strings.HasSuffix(strings.TrimSuffix(name, ".call"), t.name) {
-		return r.python(s, len(name), t, tagged, cut)
-	}
-	begin := len(name) + len(namedGap.FindString(s[len(name):]))
-	if strings.HasPrefix(s[begin:], "<arg_key>") {
-		return r.markupOf(s, t.name, begin, cut)
-	}
-	calls, n = r.named(s, name, begin, cut)
-	if n > 0 && !tagged && !t.takes(calls[0].Arguments) { // "task" begins many lines
-		return nil, 0
-	}
-	return calls, n
-}
-
-// pythonArgs is how arguments begin that are written as in Python.
-var pythonArgs = regexp.MustCompile(`^\(\s*(?:\)|\{|["']|[A-Za-z_]\w*\s*=)`)
-
-// python reads a call that is written as in Python, with its name before begin.
-func (r *Reader) python(s string, begin int, t known, tagged, cut bool) ([]Call, int) {
-	n, closed := jsonEnd(s[begin:])
-	if !closed {
-		return broken(s, t.name)
-	}
-	arguments, ok := jsonObject(t.literals(s[begin+1:begin+n-1]), cut)
-	if !ok || !tagged && !t.takes(arguments) {
-		return nil, 0
-	}
-	return r.one(s[:begin+n], t.name, arguments)
-}
-
-// takes reports whether a text is an object with the arguments that the tool needs, and with no others
-// than it has.
-func (t known) takes(arguments string) bool {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal([]byte(arguments), &fields) != nil {
-		return false
-	}
-	for k := range fields {
-		if !slices.Contains(t.properties, k) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(t.required, func(k string) bool { return fields[k] == nil })
-}
-
-// namedGap is what stands between the name of a tool and its arguments.
-var namedGap = regexp.MustCompile("^[ \t\n:]*(?:with )?" +
-	"(?:\\[ARGS\\]|<\\|(?:constrain|message)\\|>|<｜tool▁sep｜>|json|code|```(?:json)?|[ \t\n])*")
-
-// named reads the arguments of a tool whose name stands before them.
-func (r *Reader) named(s, name string, begin int, cut bool) ([]Call, int) {
-	t, ok := r.find(name)
-	if !ok || begin >= len(s) || s[begin] != '{' {
-		return nil, 0
-	}
+	begin := len(m[0]) - 1
 	for end := range extents(s[begin:]) {
 		if arguments, ok := jsonObject(s[begin:begin+end], cut); ok {
 			return r.one(s[:begin+end], t.name, arguments)
@@ -174,56 +121,28 @@ func (r *Reader) shape(raw json.RawMessage, tagged bool, depth int) (calls []Cal
 	if json.Unmarshal(raw, &fields) != nil {
 		return nil, false
 	}
-	if _, inner := first(fields, listKeys); inner != nil {
-		return r.shape(inner, tagged, depth+1)
-	}
-	key, name := nameIn(fields)
-	argKey, arguments := first(fields, argKeys)
-	switch t, offered := r.find(name); {
-	case key == "" && len(fields) == 1: // {"append_memory": {…}}
-		for only, inner := range fields {
-			if t, ok := r.find(only); ok && inner[0] == '{' {
-				return []Call{{Name: t.name, Arguments: string(inner)}}, true
-			}
+	for _, k := range []string{"tool_calls", "function"} { // as in the protocol
+		if inner := fields[k]; len(inner) > 0 && (inner[0] == '{' || inner[0] == '[') {
+			return r.shape(inner, tagged, depth+1)
 		}
-		return r.inner(fields, tagged, depth)
-	case key == "":
-		return r.inner(fields, tagged, depth)
-	case !offered && !(tagged && argKey != ""), defines(fields, arguments):
-		return nil, false
-	case !offered:
-		return []Call{{Name: name, Arguments: asArguments(arguments)}}, true
-	case argKey != "" && !slices.Contains(t.properties, argKey):
-		return []Call{{Name: t.name, Arguments: asArguments(arguments)}}, true
-	default: // the arguments stand beside the name
-		maps.DeleteFunc(fields, func(k string, _ json.RawMessage) bool { return k == key || slices.Contains(otherKeys, k) })
-		flat, err := json.Marshal(fields)
-		return []Call{{Name: t.name, Arguments: string(flat)}}, err == nil && (tagged || t.takes(string(flat)))
 	}
+	var name string
+	_, named := first(fields, nameKeys)
+	key, arguments := first(fields, argKeys)
+	if json.Unmarshal(named, &name) != nil || name == "" || key == "" || defines(fields, arguments) {
+		return nil, false
+	}
+	t, offered := r.find(name)
+	if offered {
+		name = t.name
+	}
+	return []Call{{Name: name, Arguments: asArguments(arguments)}}, offered || tagged
 }
 
 // defines reports whether an object describes a tool, and does not call it.
 func defines(fields map[string]json.RawMessage, arguments json.RawMessage) bool {
 	var schema struct{ Properties json.RawMessage }
 	return fields["description"] != nil || json.Unmarshal(arguments, &schema) == nil && schema.Properties != nil
-}
-
-// inner reads a call that stands in a field: {"type": "function", "function": {…}}.
-func (r *Reader) inner(fields map[string]json.RawMessage, tagged bool, depth int) ([]Call, bool) {
-	if function := fields["function"]; len(function) > 0 && function[0] == '{' {
-		return r.shape(function, tagged, depth+1)
-	}
-	return nil, false
-}
-
-// nameIn is the first of the fields that holds the name of a tool.
-func nameIn(fields map[string]json.RawMessage) (key, name string) {
-	for _, k := range nameKeys {
-		if json.Unmarshal(fields[k], &name) == nil && name != "" {
-			return k, name
-		}
-	}
-	return "", ""
 }
 
 func first(fields map[string]json.RawMessage, keys []string) (string, json.RawMessage) {
@@ -245,106 +164,42 @@ func asArguments(raw json.RawMessage) string {
 }
 
 var (
-	markupHead = regexp.MustCompile(`^<(?:function=|(?:tool_call|function_call|function|invoke|tool) name=)["']?([\w.-]+)["']?\s*>|` +
-		`^<([\w.-]+)>`)
-	markupParts = []*regexp.Regexp{
-		regexp.MustCompile(`(?s)<parameter=["']?([\w.-]+)["']?>(.*?)(?:</parameter>|$)`),
-		regexp.MustCompile(`(?s)<(?:parameter|param|arg) name=["']?([\w.-]+)["']?[^>]*>(.*?)</(?:parameter|param|arg)>`),
-		regexp.MustCompile(`(?s)<arg_key>\s*([\w.-]+)\s*</arg_key>\s*<arg_value>(.*?)</arg_value>`),
-	}
-	markupEnd   = regexp.MustCompile(`</(?:function|invoke|tool|tool_call)>`)
-	simpleField = regexp.MustCompile(`(?s)<([\w.-]+)>(.*?)</([\w.-]+)>`)
+	markupHead = regexp.MustCompile(`^<function=["']?([\w.-]+)["']?\s*>`)
+	markupPart = regexp.MustCompile(`(?s)<parameter=["']?([\w.-]+)["']?>(.*?)(?:</parameter>|$)`)
+	markupEnd  = regexp.MustCompile(`</(?:function|tool_call)>`)
 )
 
-// markup reads a call written with tags: <function=NAME><parameter=KEY>…, <invoke name="NAME">…, <NAME>….
+// markup reads a call written with tags: <function=NAME><parameter=KEY>…, or with JSON in it.
 func (r *Reader) markup(s string, tagged, cut bool) ([]Call, int) {
 	m := markupHead.FindStringSubmatch(s)
 	if m == nil {
 		return nil, 0
 	}
-	t, ok := r.find(m[1] + m[2])
-	switch {
-	case ok:
-		return r.markupOf(s, t.name, len(m[0]), cut)
-	case tagged && m[1] != "":
-		return r.markupOf(s, m[1], len(m[0]), cut)
+	name := m[1]
+	if t, ok := r.find(name); ok {
+		name = t.name
+	} else if !tagged {
+		return nil, 0
 	}
-	return nil, 0
-}
-
-// markupOf reads the arguments of a call whose name ends at begin.
-func (r *Reader) markupOf(s, name string, begin int, cut bool) ([]Call, int) {
-	end, after := len(s), len(s)
-	if at := markupEnd.FindStringIndex(s[begin:]); at != nil {
-		end, after = begin+at[0], begin+at[1]
+	body, after := s[len(m[0]):], len(s)
+	if at := markupEnd.FindStringIndex(body); at != nil {
+		body, after = body[:at[0]], len(m[0])+at[1]
 	} else if cut {
 		return broken(s, name)
 	}
-	if closing := "</" + name + ">"; strings.HasPrefix(s, "<"+name+">") {
-		at := strings.Index(s[begin:], closing)
-		if at < 0 {
-			return nil, 0
-		}
-		end, after = begin+at, begin+at+len(closing)
-	}
-	body := strings.TrimSpace(s[begin:end])
-	if arguments, ok := jsonObject(body, false); ok && body != "" && (body[0] == '{' || body[0] == '`') {
+	body = strings.TrimSpace(body)
+	if arguments, ok := jsonObject(body, false); ok && body != "" {
 		return r.one(s[:after], name, arguments)
 	}
 	fields := map[string]string{}
-	for _, part := range markupParts {
-		for _, m := range part.FindAllStringSubmatch(body, -1) {
-			fields[m[1]] = strings.TrimSpace(m[2])
-		}
-	}
-	if len(fields) == 0 {
-		for _, m := range simpleField.FindAllStringSubmatch(body, -1) {
-			if m[1] == m[3] {
-				fields[m[1]] = strings.TrimSpace(m[2])
-			}
-		}
+	for _, m := range markupPart.FindAllStringSubmatch(body, -1) {
+		fields[m[1]] = strings.TrimSpace(m[2])
 	}
 	arguments, err := json.Marshal(fields)
 	if err != nil || len(fields) == 0 && body != "" {
 		return nil, 0
 	}
 	return r.one(s[:after], name, string(arguments))
-}
-
-var keyword = regexp.MustCompile(`^\s*([A-Za-z_]\w*)\s*=\s*`)
-
-// literals makes an object of arguments that are written as in Python: entry="…", count=5.
-// A value without a key is the one that is required.
-func (t known) literals(s string) string {
-	if s = strings.TrimSpace(s); strings.HasPrefix(s, "{") {
-		return s
-	}
-	var fields []string
-	for _, part := range parted(s) {
-		key := ""
-		if m := keyword.FindStringSubmatch(part); m != nil {
-			key, part = m[1], part[len(m[0]):]
-		} else if len(t.required) == 1 {
-			key = t.required[0]
-		}
-		fields = append(fields, `"`+key+`": `+strings.TrimSpace(part))
-	}
-	return "{" + strings.Join(fields, ", ") + "}"
-}
-
-// parted cuts s at the commas that stand in no bracket and no text.
-func parted(s string) (parts []string) {
-	from := 0
-	scan(s, func(at, depth int) bool {
-		if depth == 0 && s[at] == ',' {
-			parts, from = append(parts, s[from:at]), at+1
-		}
-		return true
-	})
-	if strings.TrimSpace(s[from:]) != "" {
-		parts = append(parts, s[from:])
-	}
-	return parts
 }
 
 // scan visits the characters of s that stand in no text in quotes, with the depth of the brackets
@@ -424,7 +279,7 @@ func region(s string) int {
 	return len(s)
 }
 
-var regionEnd = regexp.MustCompile("</(?:tool_calls?|function_calls?|function|invoke|tool)>|<\\|[a-z_]+\\|>|\n[ \t]*```|<｜")
+var regionEnd = regexp.MustCompile("(?i)</(?:tool_calls?|function)>|<\\|[a-z_]+\\|>|\n[ \t]*```")
 
 // repaired is text as valid JSON. What was cut is not completed.
 func repaired(text string, cut bool) (json.RawMessage, bool) {
@@ -435,10 +290,6 @@ func repaired(text string, cut bool) (json.RawMessage, bool) {
 	if unfinished(text, cut) {
 		return nil, false
 	}
-	var inner string
-	if escapedStart.MatchString(text) && json.Unmarshal([]byte(`"`+text+`"`), &inner) == nil && json.Valid([]byte(inner)) {
-		return json.RawMessage(inner), true
-	}
 	if len(text) > mostBytes {
 		return nil, false
 	}
@@ -448,8 +299,6 @@ func repaired(text string, cut bool) (json.RawMessage, bool) {
 	}
 	return json.RawMessage(mended), true
 }
-
-var escapedStart = regexp.MustCompile(`^[{\[\s]+\\"`)
 
 // jsonObject is text as a JSON object: also in a fence, in a JSON string, or broken.
 func jsonObject(text string, cut bool) (string, bool) {
@@ -469,9 +318,6 @@ func jsonObject(text string, cut bool) (string, bool) {
 			return "{}", true
 		}
 	}
-	if list := []json.RawMessage{}; json.Unmarshal([]byte(text), &list) == nil && len(list) == 1 {
-		text = string(list[0])
-	}
 	if !strings.HasPrefix(text, "{") {
 		return "", false
 	}
@@ -487,11 +333,6 @@ func jsonObject(text string, cut bool) (string, bool) {
 func (r *Reader) Mend(c Call, cut bool) Call {
 	t, offered := r.find(c.Name)
 	if !offered {
-		if whole, ok := repaired(c.Arguments, cut); ok { // the whole call stands in the arguments
-			if calls, ok := r.shape(whole, false, 0); ok && len(calls) == 1 {
-				return r.Mend(calls[0], cut)
-			}
-		}
 		return c
 	}
 	c.Name = t.name
@@ -509,7 +350,7 @@ func (r *Reader) Mend(c Call, cut bool) Call {
 		return c
 	}
 	for k := range fields {
-		if k != key && !slices.Contains(nameKeys, k) && !slices.Contains(otherKeys, k) {
+		if k != key && !slices.Contains(nameKeys, k) {
 			return c
 		}
 	}

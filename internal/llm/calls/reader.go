@@ -1,5 +1,11 @@
 // Package calls finds the tool calls that a language model wrote as text, and mends their names
-// and arguments. Small models and wrong chat templates write them in some forty forms.
+// and arguments. It reads the forms of the models that people run at home:
+//
+//   - JSON with a name and arguments: bare, in a list, in a fence, or in the tags of a chat template
+//     (<tool_call>, <|python_tag|>, [TOOL_CALLS]);
+//   - NAME[ARGS]{…} behind [TOOL_CALLS];
+//   - <function=NAME> with <parameter=KEY> or a JSON object in it;
+//   - what this program itself writes for models without tools: [Called the tool NAME with {…}].
 //
 // What is a call and what only shows one is decided by where it stands:
 //
@@ -17,7 +23,9 @@ package calls
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -50,7 +58,6 @@ type Reader struct {
 type known struct {
 	name       string
 	properties []string
-	required   []string
 }
 
 // New returns a Reader of answers of a model that is offered tools. given is what it was given to
@@ -59,15 +66,9 @@ func New(tools []Tool, given func() []string) *Reader {
 	r := &Reader{tools: map[string]known{}, given: given}
 	for _, tool := range tools {
 		t := known{name: tool.Name}
-		var schema struct {
-			Properties map[string]json.RawMessage
-			Required   []string
-		}
+		var schema struct{ Properties map[string]json.RawMessage }
 		if json.Unmarshal(tool.Parameters, &schema) == nil {
-			t.required = schema.Required
-			for name := range schema.Properties {
-				t.properties = append(t.properties, name)
-			}
+			t.properties = slices.Collect(maps.Keys(schema.Properties))
 		}
 		r.tools[folded(tool.Name)] = t
 	}
@@ -144,25 +145,17 @@ func (r *Reader) Shown(text string) string {
 }
 
 // partialOpening is the end of a text that may become the beginning of a call.
-var partialOpening = regexp.MustCompile("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2}|[\\w.-]+[ \t]*|" +
-	"(?:Action|Tool|Function)(?: [Cc]all)?:[ \t]*[\\w.-]*)|<[^<>\n]{0,60}|\\[\\s*(?:[\\w.-]*|\\{\\s*)|\\{\\s*)$")
+var partialOpening = regexp.MustCompile("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2})|<[^<>\n]{0,60}|\\[\\s*(?:\\w[\\w ]{0,20}|\\{\\s*)?|\\{\\s*)$")
 
 var (
 	// callTag begins a call in the words of a chat template, or in JSON, wherever it stands in a line.
-	callTag = regexp.MustCompile(`(?i)<tool_calls?>|<function_calls?>|<function=|<(?:tool_call|function_call|function|invoke) name=|` +
-		`<\|python_tag\|>|<\|tool_calls?(?:_begin|_section_begin)?\|?>|<\|channel\|>|\[TOOL_CALLS?\]|\[TOOL_REQUEST\]|` +
-		`<｜tool▁calls?▁begin｜>|\[Called the tool |\[?\s*\{\s*["']`)
+	callTag = regexp.MustCompile(`(?i)<tool_calls?>|<function=|<\|python_tag\|>|\[TOOL_CALLS\]|\[Called the tool |\[?\s*\{\s*["']`)
 	// callMark is what chat templates and Markdown put around calls.
-	callMark = regexp.MustCompile("(?i)^(?:</?(?:tool_calls?|function_calls?|tool_code|tool_use|tools?|functions?)>|" +
-		"</?[a-z]+:(?:tool_call|function_calls)>|</?s>|<\\|[^|<>\n]{1,40}\\|?>|(?:function)?<｜[^｜<>\n]{1,40}｜>|" +
-		"\\[/?(?:TOOL_CALLS?|END_TOOL_REQUEST|TOOL_REQUEST)\\]|\\[Called the tool |(?:```+|~~~+)[\\w+-]*)")
+	callMark = regexp.MustCompile("(?i)^(?:</?(?:tool_calls?|function|s)>|<\\|[^|<>\n]{1,40}\\|>|" +
+		"\\[/?TOOL_CALLS\\]|\\[Called the tool |(?:```+|~~~+)[\\w+-]*)")
 	// madeUp begins what a model takes for the result of its call.
-	madeUp = regexp.MustCompile(`^(?:</?tool_(?:response|result|output)|<function_results?>|\[TOOL_RESULTS\]|` +
-		`<\|(?:im_start|start_header_id|start)\|>|Observation:|\[Result of the tool )`)
-	// actionLines are a call in lines: Action, Action Input.
-	actionLines = regexp.MustCompile(`^(?:Action|Tool|Function)(?: [Cc]all)?:[ \t]*[\x60*"]*([\w.-]+)[\x60*"]*[ \t]*` +
-		`(?:\n[ \t\n]*(?:Action Input|Arguments|Args|Parameters|Input):[ \t]*)?`)
-	toolName = regexp.MustCompile(`^(?:(?:commentary )?to=|call:)?[A-Za-z_][\w.-]*`)
+	madeUp = regexp.MustCompile(`^(?:</?tool_(?:response|result|output)|\[TOOL_RESULTS\]|` +
+		`<\|(?:im_start|start_header_id)\|>|Observation:|\[Result of the tool )`)
 )
 
 // opening is where, from at on, a call may begin; -1 = nowhere.
@@ -175,7 +168,7 @@ func (r *Reader) opening(text string, at int) int {
 			at = end + 1
 			continue
 		}
-		if first >= at && first < len(text) && r.begins(text[first:]) {
+		if first >= at && begins(text[first:]) {
 			return first
 		}
 		for _, m := range callTag.FindAllStringIndex(text[at:end], -1) {
@@ -189,32 +182,8 @@ func (r *Reader) opening(text string, at int) int {
 }
 
 // begins reports whether a line that begins so may begin a call.
-func (r *Reader) begins(s string) bool {
-	switch {
-	case s[0] == '{', strings.HasPrefix(s, "```"), strings.HasPrefix(s, "~~~"):
-		return true
-	case s[0] == '[':
-		inner := strings.TrimLeft(s[1:], " \t\n")
-		return inner == "" || inner[0] == '{' || callMark.MatchString(s) || r.called(inner)
-	case s[0] == '<':
-		_, isTool := r.tools[folded(s[1:1+strings.IndexByte(s[1:]+">", '>')])]
-		return isTool || callMark.MatchString(s) && s[1] != '/'
-	}
-	if m := actionLines.FindStringSubmatch(s); m != nil {
-		_, isTool := r.find(m[1])
-		return isTool
-	}
-	return r.called(s)
-}
-
-// called reports whether s begins with the name of a tool and what may be its arguments.
-func (r *Reader) called(s string) bool {
-	name := toolName.FindString(s)
-	if _, ok := r.find(name); !ok {
-		return false
-	}
-	rest := strings.TrimLeft(s[len(name):], " \t\n:")
-	return rest == "" || strings.ContainsAny(rest[:1], "({<[") || strings.HasPrefix(rest, "```")
+func begins(s string) bool {
+	return callMark.MatchString(s) && !strings.HasPrefix(s, "</") || strings.HasPrefix(s, "{")
 }
 
 // skip is where to look on when what begins at from is no call. decided is false while a text that
@@ -231,16 +200,14 @@ func (r *Reader) skip(text string, from int) (next int, decided bool) {
 	case s[0] == '{', s[0] == '[' && !callMark.MatchString(s):
 		n, closed := jsonEnd(s) // where quotes are in disorder, not even its end is sure
 		return from + n, closed && !callKey.MatchString(s)
-	case s[0] == '<', s[0] == '[':
-		return from + 1, closingTag.MatchString(s)
 	}
-	return from + 1, strings.Contains(s, "\n\n")
+	return from + 1, closingTag.MatchString(s)
 }
 
 // callKey begins an object that may be a call.
-var callKey = regexp.MustCompile(`^[\[\s]*\{\s*\\*["']?(?:name|tool|function|action|type|id|calls|recipient|arg|param|input|kwargs)`)
+var callKey = regexp.MustCompile(`^[\[\s]*\{\s*["']?(?:name|tool|function|type|id|arg|param|input)`)
 
-var closingTag = regexp.MustCompile(`(?i)</(?:tool_calls?|function_calls?|function|invoke)>`)
+var closingTag = regexp.MustCompile(`(?i)</(?:tool_calls?|function)>`)
 
 // sequence reads the calls that stand one behind the other from from on.
 func (r *Reader) sequence(text string, from int, cut bool) (piece, bool) {
@@ -304,9 +271,8 @@ func dense(s string) string {
 // find is the offered tool of that name, also where it is written in another way:
 // functions.append_memory, appendMemory, append-memory.
 func (r *Reader) find(name string) (known, bool) {
-	name, _, _ = strings.Cut(strings.TrimSuffix(strings.TrimSpace(name), ".call"), "<")
 	t, ok := r.tools[folded(name)]
-	if i := strings.LastIndexAny(name, ".:/="); !ok && i >= 0 {
+	if i := strings.LastIndexAny(name, ".:"); !ok && i >= 0 {
 		t, ok = r.tools[folded(name[i+1:])]
 	}
 	return t, ok
@@ -322,10 +288,8 @@ func folded(name string) string {
 	}, name)
 }
 
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}
-
 // endsLine reports whether nothing else stands in the line that s continues.
-func endsLine(s string) bool { return strings.TrimSpace(firstLine(s)) == "" }
+func endsLine(s string) bool {
+	line, _, _ := strings.Cut(s, "\n")
+	return strings.TrimSpace(line) == ""
+}

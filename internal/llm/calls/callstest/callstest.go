@@ -80,59 +80,29 @@ var shapes = []struct {
 	{"function tags with parameters", text(func(c Call) string {
 		return "<tool_call>\n<function=" + c.Name + ">\n" + each(c, "<parameter=%s>\n%s\n</parameter>\n") + "</function>\n</tool_call>"
 	})},
-	{"as a call in Python", text(func(c Call) string { return "```tool_code\n" + python(c) + "\n```" })},
 	{"words after it", text(func(c Call) string { return object(c) + "\n\nI have done that for you." })},
 
-	// Beyond the twenty.
 	{"native, doubly quoted", native(func(c Call) Call { return Call{c.Name, quote(quote(c.Arguments))} })},
 	{"native, name in other letters", native(func(c Call) Call { return Call{strings.ReplaceAll(c.Name, "_", "-"), c.Arguments} })},
-	{"native, the whole call as arguments", native(func(c Call) Call { return Call{c.Name, object(c)} })},
 	{"tags of Mistral", text(func(c Call) string { return `[TOOL_CALLS][` + object(c) + `]` })},
 	{"tags of Mistral, newer", text(func(c Call) string { return `[TOOL_CALLS]` + c.Name + `[ARGS]` + c.Arguments })},
 	{"tags of Llama", text(func(c Call) string { return `<|python_tag|>` + object(c) + `<|eom_id|>` })},
 	{"function tag of Llama", text(func(c Call) string { return `<function=` + c.Name + `>` + c.Arguments + `</function>` })},
-	{"list in Python", text(func(c Call) string { return "[" + python(c) + "]" })},
-	{"tags of GLM", text(func(c Call) string {
-		return "<tool_call>" + c.Name + "\n" + each(c, "<arg_key>%s</arg_key>\n<arg_value>%s</arg_value>\n") + "</tool_call>"
-	})},
-	{"tags of DeepSeek", text(func(c Call) string {
-		return "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>" + c.Name + "\n```json\n" + c.Arguments + "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
-	})},
-	{"tags of gpt-oss", text(func(c Call) string {
-		return "<|channel|>commentary to=functions." + c.Name + " <|constrain|>json<|message|>" + c.Arguments + "<|call|>"
-	})},
-	{"invoke tags", text(func(c Call) string {
-		return "<function_calls>\n<invoke name=\"" + c.Name + "\">\n" + each(c, "<parameter name=\"%s\">%s</parameter>\n") + "</invoke>\n</function_calls>"
-	})},
-	{"tags with the tool's name", text(func(c Call) string { return "<" + c.Name + ">" + c.Arguments + "</" + c.Name + ">" })},
-	{"action lines", text(func(c Call) string {
-		return "Action: " + c.Name + "\nAction Input: " + c.Arguments + "\nObservation: It is done."
-	})},
 	{"made-up result", text(func(c Call) string {
 		return "<tool_call>\n" + object(c) + "\n</tool_call>\n<tool_response>\n{\"ok\": true}\n</tool_response>\nDone!"
 	})},
 	{"fence alone", text(func(c Call) string { return "```\n" + object(c) + "\n```" })},
 	{"fence with tags", text(func(c Call) string { return "```xml\n<tool_call>\n" + object(c) + "\n</tool_call>\n```" })},
 	{"bare after words", after("Let me see to it.\n\n", object)},
-	{"name as the key", text(func(c Call) string { return `{"` + c.Name + `": ` + c.Arguments + `}` })},
-	{"tool beside its arguments", text(func(c Call) string { return `{"tool": "` + c.Name + `", ` + strings.TrimPrefix(c.Arguments, "{") })},
-	{"with escaped quotes", text(func(c Call) string {
-		q := quote(object(c))
-		return q[1 : len(q)-1]
-	})},
 	{"in single quotes", text(func(c Call) string {
 		return "<tool_call>\n{'name': '" + c.Name + "', 'arguments': " + pyDict(c) + "}\n</tool_call>"
 	})},
 	{"in capital letters", text(func(c Call) string { return "<TOOL_CALL>" + object(c) + "</TOOL_CALL>" })},
-	{"tag with the name", text(func(c Call) string { return `<tool_call name="` + c.Name + `">` + c.Arguments + "</tool_call>" })},
-	{"name before arguments", text(func(c Call) string { return c.Name + "\n" + c.Arguments })},
 	{"in the line of words", after("I'll call the tool: ", object)},
-	{"native, without a name", native(func(c Call) Call { return Call{"", object(c)} })},
-	{"native, arguments in a list", native(func(c Call) Call { return Call{c.Name, "[" + c.Arguments + "]"} })},
 	{"closing tag alone", text(func(c Call) string { return object(c) + "\n</tool_call>" })},
 }
 
-// Malformed are calls in all shapes; the first 400 are 20 shapes of 20 calls each.
+// Malformed are calls in all shapes, twenty of each.
 func Malformed() []Answer {
 	var all []Answer
 	for _, s := range shapes {
@@ -219,14 +189,6 @@ func literal(value string) string {
 	}
 	s := strconv.Quote(plain(value))
 	return "'" + strings.ReplaceAll(strings.ReplaceAll(s[1:len(s)-1], `\"`, `"`), "'", `\'`) + "'"
-}
-
-func python(c Call) string {
-	var parts []string
-	for _, m := range members(c.Arguments) {
-		parts = append(parts, m[0]+"="+m[1])
-	}
-	return c.Name + "(" + strings.NewReplacer("=true", "=True").Replace(strings.Join(parts, ", ")) + ")"
 }
 
 func pyDict(c Call) string {

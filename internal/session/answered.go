@@ -14,7 +14,7 @@ import (
 
 // takeUp notes which messages the answer that is begun is about to answer: what people do
 // to one of them concerns it from now on. It is stored when the model is asked.
-func (s *Session) takeUp(ctx context.Context, past []history.Message) {
+func (s *Session) takeUp(past []history.Message) {
 	i := len(past) - 1
 	for i >= 0 && past[i].Role != llm.User {
 		i--
@@ -28,14 +28,8 @@ func (s *Session) takeUp(ctx context.Context, past []history.Message) {
 	if !g.known {
 		return
 	}
-	s.asked = past[g.last].EventID
 	for _, m := range past[g.first : g.last+1] {
 		s.takeInHand(m.EventID)
-		if stopped, err := s.wasStopped(ctx, m.EventID); err != nil {
-			s.log.Warn("what an answer is to is not known", "err", err)
-		} else if stopped && m.EventID != s.asked {
-			continue
-		}
 		if !history.TakenBack(m) {
 			s.questions = append(s.questions, m.EventID)
 		}
@@ -60,7 +54,7 @@ func (s *Session) noting() []func(context.Context, *sql.Tx) error {
 // repliesTo lists the replies to the message question, the newest last. There is always
 // the one that bears its name.
 func (s *Session) repliesTo(ctx context.Context, question string) ([]string, error) {
-	replies, err := s.answered(ctx, `SELECT reply FROM answered WHERE question = ? AND reply <> '' ORDER BY seq`, question)
+	replies, err := s.answered(ctx, `SELECT reply FROM answered WHERE question = ? ORDER BY seq`, question)
 	if own := replyID(question); err == nil && !slices.Contains(replies, own) {
 		replies = append([]string{own}, replies...)
 	}

@@ -79,9 +79,6 @@ const (
 	donePrefix   = "asked:" // of the Outgoing.ID that says what came of it
 )
 
-// approvalWait is how long after an error of our own approved acts are tried again.
-var approvalWait = time.Minute
-
 // The options of a question.
 const (
 	optionOnce = "once"
@@ -217,9 +214,6 @@ func (s *Session) gather(
 	if len(a.acts) == 0 {
 		return told, nil
 	}
-	if err := s.dropApprovals(ctx, tx); err != nil {
-		return nil, err
-	}
 	return told, storeApproval(ctx, tx, a)
 }
 
@@ -254,7 +248,7 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 			return err
 		}
 		if !same { // others read the room since, and the question shows what was said before
-			if err := s.endApproval(ctx, a, void, ""); err != nil {
+			if err := s.endApproval(ctx, a, void, false); err != nil {
 				return err
 			}
 			continue
@@ -283,11 +277,8 @@ func (m *Manager) voidApprovals(ctx context.Context, room string, targets ...str
 			return err
 		}
 		for _, a := range all {
-			key := "approve.over"
-			if a.state == gathering || question { // there is nothing to be seen of it
-				key = ""
-			}
-			if err := m.endApproval(ctx, a, void, key); err != nil {
+			seen := a.state != gathering && !question
+			if err := m.endApproval(ctx, a, void, seen); err != nil {
 				return err
 			}
 		}
@@ -295,18 +286,22 @@ func (m *Manager) voidApprovals(ctx context.Context, room string, targets ...str
 	return nil
 }
 
-// endApproval stores how a ended that nobody can answer any more, and closes its poll with the text
-// key; "" = there is none to be closed.
-func (m *Manager) endApproval(ctx context.Context, a approval, as approvalState, key string) error {
+// endApproval stores how a ended that nobody can answer any more, and closes its poll if that can
+// be seen.
+func (m *Manager) endApproval(ctx context.Context, a approval, as approvalState, seen bool) error {
 	a.state = as
-	if err := storeApproval(ctx, m.cfg.DB, a); err != nil || key == "" {
+	if err := storeApproval(ctx, m.cfg.DB, a); err != nil || !seen {
 		return err
 	}
-	return m.closeQuestion(ctx, a, key)
+	return m.closeQuestion(ctx, a)
 }
 
-// closeQuestion ends the poll of a question that nobody can answer any more, with the text key.
-func (m *Manager) closeQuestion(ctx context.Context, a approval, key string) error {
+// closeQuestion ends the poll of a question that nobody can answer any more.
+func (m *Manager) closeQuestion(ctx context.Context, a approval) error {
+	key := "approve.over"
+	if a.state == expired {
+		key = "approve.expired"
+	}
 	text := newSession(m, a.talk).text(ctx, key)
 	return m.cfg.Transport.Say(ctx, a.room, Outgoing{ID: askPrefix + a.code, Thread: a.talk.Thread(), Text: text, Notice: true})
 }
@@ -316,7 +311,7 @@ func (m *Manager) closeQuestion(ctx context.Context, a approval, key string) err
 func (s *Session) stopApprovals(ctx context.Context) (bool, error) {
 	all, err := s.approvals(ctx, s.cfg.DB, `WHERE talk = ? AND state = 'approved'`, s.talk)
 	for i := 0; err == nil && i < len(all); i++ {
-		err = s.endApproval(ctx, all[i], void, "approve.over")
+		err = s.endApproval(ctx, all[i], void, true)
 	}
 	return len(all) > 0, err
 }
@@ -361,13 +356,10 @@ func (s *Session) answerApproval(ctx context.Context, in Inbound, code, option s
 	if err != nil || answered == nil {
 		return text, err
 	}
-	switch answered.state {
-	case expired:
-		return text, s.closeQuestion(ctx, *answered, "approve.expired")
-	case denied:
-		err = s.closeQuestion(ctx, *answered, "approve.over")
+	if answered.state == expired {
+		return text, s.closeQuestion(ctx, *answered)
 	}
-	return text, errors.Join(err, s.wakeApproval(ctx, *answered))
+	return text, s.wakeApproval(ctx, *answered)
 }
 
 // answer is whose leave a has.
@@ -407,7 +399,7 @@ func (m *Manager) resumeApprovals(ctx context.Context) error {
 		case m.cfg.Now().Before(a.expires):
 			err = newSession(m, a.talk).askApprovals(ctx, a.event)
 		default:
-			err = m.endApproval(ctx, a, expired, "approve.expired")
+			err = m.endApproval(ctx, a, expired, true)
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -421,6 +413,9 @@ func (s *Session) goOn(ctx context.Context, code string) error {
 		return err
 	}
 	a := all[0]
+	if err := s.closeQuestion(ctx, a); err != nil {
+		return err
+	}
 	if a.state == denied {
 		said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: donePrefix + a.code, Text: s.text(ctx, "approve.denied"),
 			At: s.cfg.Now(), Label: programs(a.readers)}
@@ -443,11 +438,12 @@ func (s *Session) runApproved(ctx context.Context, a approval) error {
 		return s.concludeApproval(ctx, a, s.text(ctx, "approve.moved"))
 	}
 	in.Private = a.readers.Person() != ""
-	scope, err := s.approvedScope(ctx, in, a)
+	scope, _, err := s.callScope(ctx, in)
 	if err != nil {
 		return err
 	}
-	kept := context.WithoutCancel(ctx) // an act that has begun ends
+	scope.Label = trust.Label{Integrity: s.level(a.answer()), Readers: a.readers} // of the person who allowed it
+	kept := context.WithoutCancel(ctx)                                            // an act that has begun ends
 	for i := range a.acts {
 		act := &a.acts[i]
 		if act.Done {
@@ -474,23 +470,6 @@ func (s *Session) runApproved(ctx context.Context, a approval) error {
 	return s.concludeApproval(kept, a, s.outcome(kept, a, "approve.done"))
 }
 
-// approvedScope is what the acts of a may touch: the asker's place as it is now, with the label
-// of the person who allowed them.
-func (s *Session) approvedScope(ctx context.Context, in Inbound, a approval) (tool.Scope, error) {
-	now, err := s.mode(ctx)
-	if err != nil {
-		return tool.Scope{}, err
-	}
-	past, err := s.cfg.History.Load(ctx, s.talk)
-	if err != nil {
-		return tool.Scope{}, err
-	}
-	scope := s.toolScope(in, now)
-	scope.Label = trust.Label{Integrity: s.level(a.answer()), Readers: a.readers}
-	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, came(past)
-	return scope, nil
-}
-
 // stands reports whether the approval code has not been taken back meanwhile.
 func (s *Session) stands(ctx context.Context, code string) (bool, error) {
 	if ctx.Err() != nil {
@@ -513,13 +492,6 @@ func (s *Session) concludeApproval(ctx context.Context, a approval, text string)
 	out := Outgoing{ID: donePrefix + a.code, Thread: s.thread, Text: text, Notice: true}
 	if err := s.cfg.Transport.Say(ctx, s.room, out); err != nil { // first: saying it again is saying it once
 		return err
-	}
-	if stands, err := s.stands(ctx, a.code); err != nil {
-		return err
-	} else if stands { // else it is closed, or redacted
-		if err := s.closeQuestion(ctx, a, "approve.over"); err != nil {
-			return err
-		}
 	}
 	return store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
 		if err := storeApproval(ctx, tx, a); err != nil {

@@ -2,7 +2,6 @@ package session
 
 import (
 	"database/sql"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -87,24 +86,6 @@ func TestOldQuestionsEnd(t *testing.T) {
 		all, err := w.approvals(t.Context(), w.cfg.DB, `WHERE code = ?`, a.code)
 		return err == nil && len(all) == 0
 	})
-}
-
-// TestErrorsAreTriedAgain: an error while the acts run does not leave them until the next start.
-func TestErrorsAreTriedAgain(t *testing.T) {
-	w, a := asksOwner(t)
-	fails := true
-	w.room.onSay = func(m Outgoing) {
-		if strings.HasPrefix(m.ID, donePrefix) && fails {
-			fails = false
-			panic(errors.New("not said"))
-		}
-	}
-	approvalWait = 10 * time.Millisecond
-	t.Cleanup(func() { approvalWait = time.Minute })
-	w.deliver(t, Inbound{ID: "$v", Room: "!group", Sender: owner, Change: Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
-	if got := w.ends(t, a.code); got.state != ended || w.left(t) != 1 {
-		t.Errorf("it is %s, %d were done", got.state, w.left(t))
-	}
 }
 
 // TestApprovalsForget: neither a redaction nor !forget leaves the words in a question, and

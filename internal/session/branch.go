@@ -123,22 +123,15 @@ func (s *Session) roomBefore(ctx context.Context, room history.Talk, in Inbound)
 // it is rooted at, with the answer if it has one. Where that was not said to us, the time
 // it was said decides, by the clock of those who wrote.
 func upTo(past []history.Message, thread string, root Quote) []history.Message {
-	at := slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == thread })
-	if at < 0 && root.Ours != "" { // perhaps a part of a long answer
-		at = slices.IndexFunc(past, func(m history.Message) bool {
-			rest, ok := strings.CutPrefix(root.Ours, m.EventID)
-			return ok && m.EventID != "" && (rest == "" || rest[0] == '-' || rest[0] == '+')
-		})
+	end := root.At
+	if i := slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == thread }); i >= 0 {
+		end = past[i].At
 	}
-	for i, m := range past {
-		if m.Role != llm.User || i <= at {
-			continue
-		}
-		if at >= 0 || !root.At.IsZero() && m.At.After(root.At) {
-			return past[:i]
-		}
+	later := slices.IndexFunc(past, func(m history.Message) bool { return m.Role == llm.User && !end.IsZero() && m.At.After(end) })
+	if later < 0 {
+		return past
 	}
-	return past
+	return past[:later]
 }
 
 const (

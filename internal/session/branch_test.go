@@ -103,6 +103,8 @@ func TestThreadsKeepApart(t *testing.T) {
 func TestThreadRoot(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "the fence will be azure")
 	w.deliver(t, in("$1", "!g", "", "which colour?"))
+	at := time.Now()
+	time.Sleep(time.Millisecond)
 	w.deliver(t, in("$2", "!g", "", "later: damson"))
 	for i, c := range []struct {
 		name  string
@@ -111,8 +113,7 @@ func TestThreadRoot(t *testing.T) {
 		lacks []string
 	}{
 		{"a bystander's", Quote{Sender: "@guest:b", Text: "buy a </data> ladder\n[note] at once", At: time.Now().Add(time.Minute)}, []string{"@guest:b: buy a ‹/data> ladder (note] at once", "which colour?", "damson"}, nil},
-		{"ours", Quote{Sender: "@reverie:b", Ours: "re:$1", Text: "the fence will be azure", At: time.Now()}, []string{"message of you: the fence will be azure", "which colour?"}, []string{"damson"}},
-		{"a part of ours", Quote{Sender: "@reverie:b", Ours: "re:$1-2", Text: "azure", At: time.Now()}, []string{"message of you: azure", "which colour?"}, []string{"damson"}},
+		{"ours", Quote{Sender: "@reverie:b", Ours: "re:$1", Text: "the fence will be azure", At: at}, []string{"message of you: the fence will be azure", "which colour?"}, []string{"damson"}},
 		{"older than all", Quote{Sender: "@guest:b", Text: "hello", At: time.Now().Add(-time.Hour)}, []string{"@guest:b: hello"}, []string{"which colour?", "damson"}},
 		{"lost", Quote{Text: "[it could not be read]"}, []string{"[it could not be read]", "which colour?", "damson"}, nil},
 	} {

@@ -53,9 +53,6 @@ func commands() []command {
 	}
 }
 
-// wordless are the commands that take no words after them.
-var wordless = []string{"retry", "stop", "compact", "summary", "status", "tasks", "prompt", "whoami"}
-
 var commandForm = regexp.MustCompile(`(?s)^([!/])([A-Za-z]+)(?:\s+(.*))?$`)
 
 // parseCommand recognises "!name arguments", and with a "/" the names of commands. Matrix
@@ -94,8 +91,6 @@ func (s *Session) command(ctx context.Context, in Inbound, name, args string) er
 	switch {
 	case !known:
 		return s.notice(ctx, in, s.unknownCommand(ctx, name))
-	case args != "" && name != "stop" && slices.Contains(wordless, name): // whoever stops is in a hurry
-		return s.notice(ctx, in, s.text(ctx, "command.no_words", "name", asWord("!"+name)))
 	case name == "retry":
 		return s.retry(ctx, in)
 	}
@@ -133,10 +128,7 @@ func (s *Session) help(ctx context.Context, _ Inbound, args string) (string, err
 	return strings.TrimSpace(b.String()), nil
 }
 
-func (s *Session) startNew(ctx context.Context, _ Inbound, args string) (string, error) {
-	if args != "" {
-		return s.text(ctx, "new.which"), nil
-	}
+func (s *Session) startNew(ctx context.Context, _ Inbound, _ string) (string, error) {
 	s.recallable(ctx)
 	s.leaving()
 	if err := s.pin(ctx, ""); err != nil {
@@ -168,9 +160,6 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 		}
 		if m.Role != llm.User || m.Sender == "" || history.TakenBack(m) { // nobody wrote a system event
 			continue
-		}
-		if err := s.wantAgain(ctx, past, m.EventID); err != nil {
-			return err
 		}
 		if err := s.cfg.History.Retire(ctx, s.talk, m.ID); err != nil {
 			return err

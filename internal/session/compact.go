@@ -51,7 +51,7 @@ func (s *Session) fits(ctx context.Context, in Inbound) (prompt.Prompt, manner, 
 		if err != nil {
 			return prompt.Prompt{}, manner{}, err
 		}
-		s.takeUp(ctx, past)
+		s.takeUp(past)
 		if err := s.takeIn(ctx, s.reporter(in), past...); err != nil {
 			return prompt.Prompt{}, manner{}, err
 		}

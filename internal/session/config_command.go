@@ -33,7 +33,8 @@ func (s *Session) config(ctx context.Context, in Inbound, args string) (string, 
 	if err != nil {
 		return "", err
 	}
-	name, value := cutSetting(args)
+	name, value, _ := strings.Cut(args, " ")
+	value = strings.TrimLeft(value, "= ")
 	if name == "" {
 		return s.settingsTable(ctx, all), nil
 	}
@@ -53,16 +54,6 @@ func (s *Session) config(ctx context.Context, in Inbound, args string) (string, 
 	return s.changeSetting(ctx, in, all[i], value)
 }
 
-// cutSetting cuts "NAME VALUE" or "NAME = VALUE".
-func cutSetting(args string) (name, value string) {
-	args = strings.TrimLeft(args, "= \t\r\n")
-	end := strings.IndexAny(args, "= \t\r\n")
-	if end < 0 {
-		return args, ""
-	}
-	return args[:end], strings.TrimSpace(strings.TrimLeft(args[end:], "= \t\r\n"))
-}
-
 // shownSettings reads all settings of the room.
 func (s *Session) shownSettings(ctx context.Context) ([]shownSetting, error) {
 	now, err := s.mode(ctx)
@@ -79,11 +70,7 @@ func (s *Session) shownSettings(ctx context.Context) ([]shownSetting, error) {
 	}
 	for _, k := range settings() {
 		d := set[k.name]
-		value := k.is(d.value)
-		if d.value != value { // of another release
-			d = decided{}
-		}
-		all = append(all, shownSetting{k, value, s.decidedBy(ctx, d)})
+		all = append(all, shownSetting{k, k.is(d.value), s.decidedBy(ctx, d)})
 	}
 	return all, nil
 }

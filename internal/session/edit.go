@@ -35,17 +35,8 @@ func disturbed(turn context.Context) *disturbance {
 	return d
 }
 
-// concerned reports whether a burst is to be begun anew because of d: it was edited, or
-// what is left of it still wants an answer.
-func (s *Session) concerned(d *disturbance, burst []Inbound) bool {
-	return d != nil && (d.change == Edited || slices.ContainsFunc(burst, func(in Inbound) bool { return in.ID == d.target }))
-}
-
 // errUnwanted is why work ends whose answer was taken out of the room meanwhile.
 var errUnwanted = errors.New("session: the answer was taken out of the room")
-
-// mostUnwanted bounds what is kept of reactions to messages that may never come.
-const mostUnwanted = 100
 
 // pushChange takes a change into the lane, and ends at once what it concerns. The lock
 // is held.
@@ -54,11 +45,6 @@ func (s *Session) pushChange(in Inbound) {
 	switch {
 	case in.Change == StopThis && busy:
 		s.running(errStopped)
-	case in.Change == StopThis && !ours: // it may wait for its turn
-		if s.unwanted == nil || len(s.unwanted) >= mostUnwanted {
-			s.unwanted = map[string]bool{}
-		}
-		s.unwanted[in.Target] = true
 	case in.Change == AskAgain && busy: // it is being answered
 		in.Target = ""
 	case in.Change == TakenBack && busy && ours:
@@ -93,20 +79,19 @@ func named(burst []Inbound) []string {
 	return append(ids, replyID(burst[len(burst)-1].ID))
 }
 
-// editsOf takes the edits of targets out of the lane, oldest first.
-func (s *Session) editsOf(targets []string) (edits []Inbound) {
+// changeOf takes out of the lane what was done to one of targets, the oldest first.
+func (s *Session) changeOf(targets []string) (c Inbound, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var rest []Inbound
-	for _, in := range s.lane {
-		if in.Change == Edited && slices.Contains(targets, in.Target) {
-			edits = append(edits, in)
-		} else {
-			rest = append(rest, in)
-		}
+	i := slices.IndexFunc(s.lane, func(in Inbound) bool {
+		return (in.Change == Edited || in.Change == TakenBack) && slices.Contains(targets, in.Target)
+	})
+	if i < 0 {
+		return Inbound{}, false
 	}
-	s.lane = rest
-	return edits
+	c = s.lane[i]
+	s.lane = slices.Concat(s.lane[:i], s.lane[i+1:])
+	return c, true
 }
 
 // edited reports whether an edit of target waits.
@@ -127,98 +112,32 @@ func (s *Session) settle(ctx context.Context) error {
 	}
 }
 
-// attempt works on a burst once more, or for the first time. What was done to its messages
-// meanwhile is taken into account: burst gets the newest words, and edits those edits.
-func (s *Session) attempt(ctx context.Context, burst *[]Inbound, edits *[]Inbound, changed bool) error {
-	targets := named(*burst)
-	if s.asked != "" {
-		targets = append(targets, s.asked)
-	}
-	if changed && s.edited(targets...) {
-		if err := s.settle(ctx); err != nil {
-			return err
-		}
-	}
-	fresh := s.editsOf(targets)
-	*edits = append(*edits, fresh...)
-	now := slices.Clone(*burst)
-	for i := range now {
-		for _, e := range fresh {
-			if e.Target == now[i].ID && (e.Text != "" || len(now[i].Files) > 0) { // else it takes the words and leaves nothing
-				now[i].Text = e.Text
-			}
-		}
-	}
-	*burst = now
-	if changed || len(*edits) > 0 {
-		if err := s.voidApprovals(ctx, s.room, named(now)...); err != nil {
-			return err
-		}
-		if err := s.startOver(ctx, now, *edits); err != nil {
-			return err
-		}
-	}
-	left, stopped := s.wantedOf(now)
-	if len(left) == 0 && stopped {
-		return s.notice(ctx, now[len(now)-1], s.text(ctx, "stop.ended"))
-	}
-	s.asked = ""
-	return s.dispatch(ctx, left)
-}
-
-// wantedOf leaves out what somebody stopped while it waited.
-func (s *Session) wantedOf(burst []Inbound) (left []Inbound, stopped bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, in := range burst {
-		if s.unwanted[in.ID] {
-			delete(s.unwanted, in.ID)
-			stopped = true
-			continue
-		}
-		left = append(left, in)
-	}
-	return left, stopped
-}
-
-// startOver brings the history to where the burst can be answered from the beginning:
-// with the newest words, without what was taken back, and without what was done so far.
-func (s *Session) startOver(ctx context.Context, burst, edits []Inbound) error {
-	last, answers := s.asked, burst[len(burst)-1].ID
-	for _, in := range burst {
-		gone, err := s.cfg.Transport.Withdrawn(ctx, in.ID)
+// changed follows what was done to the messages of a burst, and to target, before they are
+// worked on or while they were. It returns what of them is still to be answered, and the edits of
+// those that were not heard yet, which have the new words then.
+func (s *Session) changed(ctx context.Context, burst []Inbound, target string) (left, edits []Inbound, err error) {
+	left = slices.Clone(burst)
+	targets := append(named(burst), target)
+	for c, ok := s.changeOf(targets); ok; c, ok = s.changeOf(targets) {
+		_, heard, err := s.cfg.History.Find(ctx, s.talk, c.Target)
 		if err != nil {
-			return err
+			s.push(c)
+			return left, edits, err
 		}
-		if gone {
-			if err := s.cfg.History.Redact(ctx, in.ID); err != nil {
-				return err
+		i := slices.IndexFunc(left, func(in Inbound) bool { return in.ID == c.Target })
+		if i >= 0 && !heard && c.Change == Edited {
+			edits = append(edits, c)
+			if c.Text != "" || len(left[i].Files) > 0 { // else it takes the words and leaves nothing
+				left[i].Text = c.Text
 			}
 			continue
 		}
-		if s.asked == "" || slices.ContainsFunc(burst, func(b Inbound) bool { return b.ID == s.asked }) {
-			last, answers = in.ID, in.ID
+		s.handleChange(ctx, c)
+		if i >= 0 && (c.Change == TakenBack || Commands(c.Text)) { // it is no part of the conversation any more
+			left = slices.Delete(left, i, i+1)
 		}
 	}
-	var note string
-	if last != "" {
-		used, err := s.cfg.History.Reopen(ctx, s.talk, last, replyID(answers))
-		if err != nil {
-			return err
-		}
-		note = acted(used)
-	}
-	for _, e := range edits {
-		if err := s.reword(ctx, e, note); err != nil {
-			return err
-		}
-		if _, _, command := parseCommand(e.Text); command && slices.ContainsFunc(burst, func(b Inbound) bool { return b.ID == e.Target }) {
-			if err := s.cfg.History.Drop(ctx, e.Target); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return left, edits, nil
 }
 
 // reading are the tools that change nothing.
@@ -292,7 +211,7 @@ func shared(m history.Message) bool { return m.Label.Readers.Person() == "" }
 // the person hears of it where the answer would stand.
 func (s *Session) handleChange(work context.Context, in Inbound) {
 	log := s.log.With("change", in.Change, "event", in.ID, "message", in.Target, "sender", in.Sender)
-	s.asked, s.asking = "", Inbound{}
+	s.asking = Inbound{}
 	s.insist(work, log, func() error {
 		turn, done := s.stoppable(work, in.Sender, in.Target)
 		err := recovered(log, func() error { return s.change(turn, in) })
@@ -304,13 +223,10 @@ func (s *Session) handleChange(work context.Context, in Inbound) {
 			return nil // what came over it is next
 		case s.asking.ID == "":
 			log.Error("a change was not followed", "err", err)
-			if in.Change == approvedChange {
-				time.AfterFunc(approvalWait, func() { _ = s.Deliver(work, in) }) // the next start does it, too
-			}
 			return nil
 		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
-			return s.notice(work, s.asking, s.text(work, "stop.ended"))
+			return s.sayStopped(work, s.asking)
 		}
 		ref := reference()
 		log.Error("message not answered anew", "err", err, "reference", ref)
@@ -365,9 +281,6 @@ func (s *Session) amend(ctx context.Context, in Inbound) error {
 		return nil
 	}
 	if err := s.settle(ctx); err != nil {
-		if context.Cause(ctx) == errStopped { //nolint:errorlint // our own value
-			return s.reword(context.WithoutCancel(ctx), in, "") // it is not to be answered anew
-		}
 		return err
 	}
 	was, known, err := s.cfg.History.Find(ctx, s.talk, in.Target)
@@ -391,8 +304,8 @@ func (s *Session) amend(ctx context.Context, in Inbound) error {
 	if !g.end { // only the newest answer is given anew
 		return s.reword(ctx, in, "")
 	}
-	if _, _, command := parseCommand(in.Text); command {
-		return s.becomesCommand(ctx, in, past, g)
+	if Commands(in.Text) {
+		return s.becomesCommand(ctx, in)
 	}
 	if was.Text == in.Text && g.answer >= 0 && !history.TakenBack(past[g.answer]) { // done before an interruption
 		return s.say(ctx, s.asker(in, past, g, past[g.answer].EventID), past[g.answer].Text)
@@ -423,18 +336,14 @@ func (s *Session) asIfNew(ctx context.Context, in Inbound) error {
 
 // becomesCommand runs a message as a command that was none before. It is part of the
 // conversation no more, and neither is an answer to it alone.
-func (s *Session) becomesCommand(ctx context.Context, in Inbound, past []history.Message, g group) error {
-	drop := []string{in.Target}
-	if g.answer >= 0 && past[g.answer].EventID == replyID(in.Target) {
-		if err := s.forgetAnswer(ctx, past[g.answer].EventID); err != nil {
-			return err
-		}
-		drop = append(drop, past[g.answer].EventID)
+func (s *Session) becomesCommand(ctx context.Context, in Inbound) error {
+	if err := s.forgetAnswer(ctx, replyID(in.Target)); err != nil {
+		return err
 	}
 	if err := s.reword(ctx, in, ""); err != nil {
 		return err
 	}
-	if err := s.cfg.History.Drop(ctx, drop...); err != nil {
+	if err := s.cfg.History.Drop(ctx, in.Target, replyID(in.Target)); err != nil {
 		return err
 	}
 	return s.asIfNew(ctx, in)
@@ -548,9 +457,6 @@ func (s *Session) askAgain(ctx context.Context, in Inbound) error {
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
-		return err
-	}
-	if err := s.wantAgain(ctx, past, question); err != nil {
 		return err
 	}
 	g := groupOf(past, question)

@@ -258,8 +258,6 @@ func (s *Session) unopened(ctx context.Context, burst []Inbound) string {
 			return ""
 		case f.Kind == VoiceFile && f.Note == errDeaf:
 			lines = append(lines, s.text(ctx, "files.deaf"))
-		case f.Kind == VoiceFile:
-			lines = append(lines, s.text(ctx, "files.missed", "why", s.why(ctx, f.Note)))
 		default:
 			lines = append(lines, s.text(ctx, "files.unopened", "name", f.Name, "why", s.why(ctx, f.Note)))
 		}

@@ -171,11 +171,8 @@ func (n helper) told(most int) string {
 
 // kind is the kind of event that tells of its end.
 func (n helper) kind() EventKind {
-	switch {
-	case n.status == helperCompleted:
+	if n.status == helperCompleted {
 		return SubSessionResult
-	case n.timedOut:
-		return SubSessionTimedOut
 	}
 	return SubSessionFailed
 }

@@ -171,12 +171,12 @@ func (s *Session) untrusted(
 		case len(m.Quoted) > 0:
 			add("approve.seen.quote")
 		default:
-			add("approve.seen.event")
+			add("approve.seen.kept")
 		}
 	}
 	for i := range past {
 		if m := &past[i]; m.Tail != "" && m.TailIntegrity < trust.User {
-			add("approve.seen.section", "section", "recalled")
+			add("approve.seen.kept")
 			if m.TailIntegrity < trust.Guest { // what acts store that are allowed here is no text from elsewhere
 				newest = max(newest, m.ID)
 			}
@@ -185,11 +185,11 @@ func (s *Session) untrusted(
 	summary := int64(0)
 	if c.Text() != "" && c.Integrity < trust.User {
 		summary = c.ID
-		add("approve.seen.summary")
+		add("approve.seen.kept")
 	}
 	for _, r := range sections {
 		if r.Integrity < trust.User && r.Tokens > 0 && r.ID != "summary" {
-			add("approve.seen.section", "section", r.ID)
+			add("approve.seen.kept")
 			if r.Zone == prompt.Prefix && r.Integrity < trust.Guest {
 				prefix += " " + r.ID
 			}

@@ -133,7 +133,7 @@ func New(cfg Config) *Manager {
 		m.helpers = newHelpers(m)
 		m.cfg.Events = map[EventKind]Source{}
 		maps.Copy(m.cfg.Events, cfg.Events)
-		for _, kind := range []EventKind{SubSessionResult, SubSessionFailed, SubSessionTimedOut} {
+		for _, kind := range []EventKind{SubSessionResult, SubSessionFailed} {
 			m.cfg.Events[kind] = m.helpers
 		}
 	}

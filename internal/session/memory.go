@@ -28,14 +28,14 @@ func (s *Session) memories(ctx context.Context, in Inbound, args string) (string
 		return s.shareMemory(ctx, in, words[0], strings.Join(words[1:], ""))
 	}
 	if answer := keepForm.FindStringSubmatch(args); answer != nil {
-		return s.choose(ctx, in, answer)
+		return s.choose(ctx, in, answer[1], answer[2])
 	}
 	// Entries first: it takes in what was edited in the files.
 	if _, err := s.cfg.Memory.Entries(ctx, s.scopes(in)...); err != nil {
 		s.log.Warn("memory files", "err", err)
 	}
 	var b strings.Builder
-	found, all := 0, 0
+	found := 0
 	for _, scope := range s.scopes(in) {
 		one := s.access(in)
 		one.Scopes = []memory.Scope{scope}
@@ -43,11 +43,7 @@ func (s *Session) memories(ctx context.Context, in Inbound, args string) (string
 		if err != nil {
 			return "", err
 		}
-		known, err := s.cfg.Memory.List(ctx, one, memory.Filter{})
-		if err != nil {
-			return "", err
-		}
-		found, all = found+len(entries), all+len(known)
+		found += len(entries)
 		if args != "" && len(entries) == 0 {
 			continue
 		}
@@ -61,10 +57,10 @@ func (s *Session) memories(ctx context.Context, in Inbound, args string) (string
 		b.WriteString("\n")
 	}
 	switch {
-	case all == 0:
+	case found == 0 && args == "":
 		b.WriteString(s.text(ctx, "memory.empty"))
 	case found == 0:
-		b.WriteString(s.text(ctx, "memory.no_words", "count", fmt.Sprint(all)))
+		b.WriteString(s.text(ctx, "memory.not_found"))
 	}
 	return strings.TrimSpace(b.String()), nil
 }
@@ -92,7 +88,7 @@ func (s *Session) refused(ctx context.Context, err error) string {
 	var large *memory.FileSizeError
 	switch {
 	case errors.As(err, &large):
-		return s.largeFile(ctx, "memory.file_large", large)
+		return s.largeFile(ctx, large)
 	case errors.Is(err, memory.ErrNotFound):
 		return s.text(ctx, "memory.not_found")
 	case errors.Is(err, memory.ErrNotYours):
@@ -108,10 +104,10 @@ func (s *Session) refused(ctx context.Context, err error) string {
 }
 
 // largeFile says of a memory file that it is too large to be read.
-func (s *Session) largeFile(ctx context.Context, key string, e *memory.FileSizeError) string {
+func (s *Session) largeFile(ctx context.Context, e *memory.FileSizeError) string {
 	const mebi = 1 << 20
 	size, most := (e.Size+mebi-1)/mebi, memory.MaxFile/mebi
-	return s.text(ctx, key, "file", e.File, "size", fmt.Sprintf("%d MiB", size), "most", fmt.Sprintf("%d MiB", most))
+	return s.text(ctx, "memory.file_large", "file", e.File, "size", fmt.Sprintf("%d MiB", size), "most", fmt.Sprintf("%d MiB", most))
 }
 
 // rememberThis is !remember: the person's own words, noted as they are.
@@ -158,15 +154,11 @@ func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (stri
 		return "", err
 	}
 	text := s.text(ctx, "memory.forgotten")
-	if done.Entries > 1 {
-		text = s.text(ctx, "memory.forgotten_with", "count", fmt.Sprint(done.Entries-1))
-	}
-	text = sentences(text, s.text(ctx, "memory.not_again"))
 	if done.Unfound > 0 {
 		text = sentences(text, s.text(ctx, "memory.unfound", "count", fmt.Sprint(done.Unfound)))
 	}
 	if done.Unread != nil {
-		text = sentences(text, s.largeFile(ctx, "memory.file_holds", done.Unread))
+		text = sentences(text, s.largeFile(ctx, done.Unread))
 	}
 	return sentences(text, s.text(ctx, "memory.stays")), nil
 }
@@ -185,9 +177,6 @@ func (s *Session) undoThis(ctx context.Context, in Inbound, args string) (string
 	return b.String(), nil
 }
 
-// mostUndone is how many entries are told of in words.
-const mostUndone = 20
-
 // undone says what taking back changed, a line each.
 func (s *Session) undone(ctx context.Context, done memory.Undone) []string {
 	var lines []string
@@ -198,9 +187,6 @@ func (s *Session) undone(ctx context.Context, done memory.Undone) []string {
 		for _, e := range part.entries {
 			lines = append(lines, s.text(ctx, part.key, "text", history.OneLine(e.Text, listedRunes)))
 		}
-	}
-	if more := len(lines) - mostUndone; more > 1 {
-		lines = append(lines[:min(len(lines), mostUndone)], s.text(ctx, "memory.undone_more", "count", fmt.Sprint(more)))
 	}
 	return lines
 }

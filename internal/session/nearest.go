@@ -52,9 +52,6 @@ func Nearest(word string, names []string) []string {
 // neighbour to make b of a.
 func slips(a, b string) int {
 	x, y := []rune(a), []rune(b)
-	if len(x) > 40 || len(y) > 40 {
-		return len(x) + len(y)
-	}
 	var older, old []int
 	row := make([]int, len(y)+1)
 	for j := range row {

@@ -72,7 +72,6 @@ var promised = []struct {
 	{"append_memory", string(MemoryQuestion), 2, true},
 	{"spawn_sub_session", string(SubSessionResult), 3, true},
 	{"spawn_sub_session", string(SubSessionFailed), 3, true},
-	{"spawn_sub_session", string(SubSessionTimedOut), 3, true},
 }
 
 // TestPromptSaysWhatHappens: what the program does by itself stands in the prompt of each

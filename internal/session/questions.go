@@ -1,10 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,37 +31,20 @@ func Questions(say i18n.Say, list []memory.Question, zone *time.Location) string
 	return b.String()
 }
 
-// keepForm is an answer: keep 12a, keep 12 both, keep mem_… Other words are looked for.
-var keepForm = regexp.MustCompile(`(?i)^keep(?:\s+(?:([0-9]{1,18})(?:\s*(a|b)|\s+(both))?|(mem_[a-z0-9]+)))?$`)
+// keepForm is an answer: keep 12a, keep 12 both. Other words are looked for.
+var keepForm = regexp.MustCompile(`(?i)^keep(?:\s+([0-9]{1,18})\s*(a|b|both))?$`)
 
 // choose is !memory keep: what a person says to a question, or which are open.
-func (s *Session) choose(ctx context.Context, in Inbound, answer []string) (string, error) {
-	number, choice, id := answer[1], memory.Choice(strings.ToLower(answer[2]+answer[3])), strings.ToLower(answer[4])
-	if choice != "" {
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			return "", err // the form has room for no more digits
-		}
-		return s.answer(ctx, in, n, choice)
+func (s *Session) choose(ctx context.Context, in Inbound, number, choice string) (string, error) {
+	if number == "" {
+		open, err := s.openQuestions(ctx, in)
+		return cmp.Or(open, s.text(ctx, "question.none")), err
 	}
-	list, err := s.cfg.Memory.Questions(ctx, s.access(in))
+	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
-		return "", err
+		return "", err // the form has room for no more digits
 	}
-	list = slices.DeleteFunc(list, func(q memory.Question) bool {
-		return number != "" && number != strconv.FormatInt(q.ID, 10) || id != "" && q.First.ID != id && q.Second.ID != id
-	})
-	switch {
-	case len(list) == 0 && number+id == "":
-		return s.text(ctx, "question.none"), nil
-	case len(list) == 0:
-		return s.text(ctx, "question.unknown"), nil
-	case len(list) > 1 || id == "":
-		return Questions(s.cfg.Messages.For(ctx, s.room), list, s.cfg.Location), nil
-	case list[0].First.ID == id:
-		return s.answer(ctx, in, list[0].ID, memory.KeepFirst)
-	}
-	return s.answer(ctx, in, list[0].ID, memory.KeepSecond)
+	return s.answer(ctx, in, n, memory.Choice(strings.ToLower(choice)))
 }
 
 func (s *Session) answer(ctx context.Context, in Inbound, number int64, choice memory.Choice) (string, error) {

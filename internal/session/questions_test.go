@@ -37,7 +37,7 @@ func TestKeepCommand(t *testing.T) {
 		return q
 	}
 	say("!memory keep", "no questions")
-	mine := ask(memory.Private(owner), "I live")
+	ask(memory.Private(owner), "I live")
 	ask(memory.Private(guest), "I hide")
 	ask(memory.Shared, "All meet")
 	ask(memory.Room("!group"), "We eat")
@@ -45,13 +45,11 @@ func TestKeepCommand(t *testing.T) {
 
 	list := say("!memory keep", "**Question 1**: which of the two holds? (both are of the same time)", "a) ", "I live in Rome.", "b) ", "I live in Oslo.", "`!memory keep 1a`", "Question 3", "Question 5")
 	lacks(t, list, "hide", "We eat", "mem_")
-	lacks(t, say("!memory KEEP 5", "I work in Rome."), "I live")
 	say("!dream status", "slept well", "Question 1")
-	say("!memory keep calm", "Nothing here holds these words") // words to be looked for
+	say("!memory keep calm", "nothing like that") // words to be looked for
 	say("!memory keep 2a", "no such question here")
 	say("!memory keep 4 both", "no such question here")
 	say("!memory keep 123456789012345678b", "no such question here")
-	say("!memory keep mem_unknown", "no such question here")
 	as(guest, "!guest", true, "!memory keep 1a", "no such question here")
 	as(guest, "!guest", true, "!memory keep 3a", "Only the person it belongs to, or an owner")
 	as(guest, "!group", false, "!memory keep 1b", "no such question here")
@@ -60,8 +58,7 @@ func TestKeepCommand(t *testing.T) {
 	say("!memory keep 1 A", "now: I live in Rome.", "no longer: I live in Oslo.")
 	say("!memory keep 1b", "nothing left to decide")
 	say("!undo", "known again: I live in Oslo.")
-	say("!memory keep "+mine.Second.ID, "now: I live in Oslo.", "no longer: I live in Rome.")
-	say("!memory keep "+mine.Second.ID, "no such question")
+	say("!memory keep 1b", "now: I live in Oslo.", "no longer: I live in Rome.")
 	say("!memory keep 5 both", "Both hold")
 	say("!forget "+other.First.ID, "Forgotten for good")
 	say("!memory keep 5a", "nothing left to decide")

@@ -11,8 +11,7 @@ import (
 
 const (
 	quoteRunes  = 1_500 // of one quote
-	replyRunes  = 6_000 // of all that a message replies to
-	heardRunes  = 4_000 // of what was heard in the room
+	quotesRunes = 8_000 // of all that a message refers to
 	nameRunes   = 40    // of a name
 	quoteShare  = 8     // all quotes together take at most one in so many parts of the window
 	quoteTokens = 2     // characters of a token, to be sure
@@ -32,30 +31,23 @@ func (s *Session) quoted(quotes []Quote) (out []history.Quoted, shown []Quote) {
 	if len(quotes) == 0 {
 		return nil, nil
 	}
-	room := replyRunes + heardRunes
+	room := quotesRunes
 	if window, _ := s.cfg.Models.Window("chat"); window > 0 {
 		room = min(room, window/quoteShare*quoteTokens)
 	}
 	each := min(quoteRunes, room/2)
 	keep := make([]string, len(quotes))
 	for _, heard := range []bool{false, true} {
-		left := min(room, replyRunes)
-		if heard {
-			left = min(room, heardRunes)
-		}
 		for i := len(quotes) - 1; i >= 0; i-- {
 			q := quotes[i]
 			if heard != (q.Why == QuoteHeard) || q.Why == QuoteThread && s.thread != "" { // it began with that, see branch
 				continue
 			}
 			text := s.quote(q, each)
-			n := utf8.RuneCountInString(text)
-			if n > left {
+			if room -= utf8.RuneCountInString(text); room < 0 {
 				break
 			}
 			keep[i] = text
-			left -= n
-			room -= n
 		}
 	}
 	for i, text := range keep {

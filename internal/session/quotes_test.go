@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func TestQuotesAreBounded(t *testing.T) {
 		last   string // how the last but one ends
 	}{
 		{"small ones", 16_000, []Quote{line(QuoteReply, "a"), line(QuoteHeard, "b")}, 2, "> b"},
-		{"too many heard", 64_000, []Quote{line(QuoteHeard, "old "+big), line(QuoteHeard, big), line(QuoteHeard, big), line(QuoteReply, "a")}, 3, "> a"},
+		{"too many heard", 64_000, append(slices.Repeat([]Quote{line(QuoteHeard, "old "+big)}, 4), append(slices.Repeat([]Quote{line(QuoteHeard, big)}, 5), line(QuoteReply, "a"))...), 6, "> a"},
 		{"small window", 4096, []Quote{line(QuoteReply, "old "+big), line(QuoteReply, big), line(QuoteHeard, big), line(QuoteHeard, "b")}, 2, "> b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

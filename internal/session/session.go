@@ -28,14 +28,13 @@ type Session struct {
 	thread string       // in which thread of it, by its root; empty = in none
 	log    *slog.Logger
 
-	mu       sync.Mutex
-	lane     []Inbound
-	running  context.CancelCauseFunc // ends the burst in hand; nil when there is none
-	inHand   string                  // whose burst that is; empty = an event
-	hand     map[string]bool         // what that is about: its messages, and its reply
-	unwanted map[string]bool         // messages that somebody stopped before they came
-	stopped  bool                    // somebody stopped a burst, and has not heard of it yet
-	ready    chan struct{}           // holds a token while the lane may have work
+	mu      sync.Mutex
+	lane    []Inbound
+	running context.CancelCauseFunc // ends the burst in hand; nil when there is none
+	inHand  string                  // whose burst that is; empty = an event
+	hand    map[string]bool         // what that is about: its messages, and its reply
+	stopped bool                    // somebody stopped a burst, and has not heard of it yet
+	ready   chan struct{}           // holds a token while the lane may have work
 
 	meanwhile *meanwhile // of the answer that is worked on; nil = nobody waits for one
 	taken     int64      // up to this message of ours, its markers are known to be taken in
@@ -51,7 +50,6 @@ type Session struct {
 
 	compaction compaction
 	newest     Inbound                // that was worked on
-	asked      string                 // the newest message that is being answered; "" = none yet
 	asking     Inbound                // whose answer a change has given anew; ID "" = none
 	kept       int                    // up to this message, the conversation can be found again; 0 = not known
 	counted    int64                  // the answer whose use of memories was counted last
@@ -167,30 +165,31 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 		return
 	}
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
-	s.asked = ""
 	s.settled = nil
-	changed, anew := false, true // whether something was done to the burst while it was worked on
-	var edits []Inbound
-	once := func() error {
-		turn, done := s.stoppable(ctx, newest.Sender, named(burst)...)
-		err := recovered(log, func() error { return s.attempt(turn, &burst, &edits, changed) })
+	left, edits, disturbing := burst, []Inbound(nil), "" // what is still to be answered, edits that are in it, and what disturbed it
+	once := func() (err error) {
+		target := disturbing
+		disturbing = ""
+		var fresh []Inbound
+		left, fresh, err = s.changed(ctx, left, target)
+		edits = append(edits, fresh...)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		newest = left[len(left)-1]
+		turn, done := s.stoppable(ctx, newest.Sender, named(left)...)
+		err = recovered(log, func() error { return s.dispatch(turn, left) })
 		done()
-		newest = burst[len(burst)-1]
-		switch {
+		switch d := disturbed(turn); {
 		case err == nil || ctx.Err() != nil || store.Passing(err):
 			return err
 		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
-			if err := errors.Join(s.stoppedFor(ctx, burst...), s.voidApprovals(ctx, s.room, named(burst)...)); err != nil {
-				return err
-			}
-			return s.notice(ctx, newest, s.text(ctx, "stop.ended"))
-		case s.concerned(disturbed(turn), burst):
+			return errors.Join(s.voidApprovals(ctx, s.room, named(left)...), s.sayStopped(ctx, newest))
+		case d != nil:
 			log.Info("changed while it was being answered")
-			changed, anew = true, true
-			return nil
-		case disturbed(turn) != nil: // what was asked once more is taken back
-			return nil
+			disturbing = d.target
+			return s.voidApprovals(ctx, s.room, named(left)...)
 		case errors.Is(err, errWithdrawn), errors.Is(context.Cause(turn), errWithdrawn), context.Cause(turn) == errUnwanted: //nolint:errorlint // our own value
 			log.Info("taken back while it was being answered")
 			return nil
@@ -199,8 +198,8 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 		log.Error("message not answered", "err", err, "reference", ref)
 		return s.notice(ctx, newest, s.calm(ctx, err, ref))
 	}
-	for anew && ctx.Err() == nil {
-		anew = false
+	s.insist(ctx, log, once)
+	for disturbing != "" && ctx.Err() == nil {
 		s.insist(ctx, log, once)
 	}
 	for _, in := range append(burst, edits...) {
@@ -329,4 +328,18 @@ func (s *Session) integrity(in Inbound) trust.Integrity {
 
 func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {
 	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Spawner: s.spawner()}
+}
+
+// callScope is toolScope for a call that is made to answer in, and the conversation.
+func (s *Session) callScope(ctx context.Context, in Inbound) (scope tool.Scope, past []history.Message, err error) {
+	now, err := s.mode(ctx)
+	if err != nil {
+		return scope, nil, err
+	}
+	if past, err = s.cfg.History.Load(ctx, s.talk); err != nil {
+		return scope, nil, err
+	}
+	scope = s.toolScope(in, now)
+	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, came(past)
+	return scope, past, nil
 }

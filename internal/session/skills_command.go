@@ -35,17 +35,15 @@ func (s *Session) skills(ctx context.Context, in Inbound, args string) (string, 
 	return strings.TrimSpace(b.String()), nil
 }
 
-// whoseSkill says who may read a skill that is not everybody's, and who had it written.
+// whoseSkill says who may read a skill that is not everybody's.
 func (s *Session) whoseSkill(ctx context.Context, k skill.Skill) string {
 	switch {
 	case k.Label.Readers == trust.Everybody:
 		return ""
 	case k.Label.Readers.Room() == "":
 		return " (" + s.text(ctx, "skills.yours") + ")"
-	case k.Owner == "":
-		return " (" + s.text(ctx, "skills.room") + ")"
 	}
-	return " (" + s.text(ctx, "skills.written", "person", k.Owner) + ")"
+	return " (" + s.text(ctx, "skills.room") + ")"
 }
 
 // shareSkill makes a skill that may be read here everybody's. Only owners can: they vouch for it.
@@ -57,16 +55,13 @@ func (s *Session) shareSkill(ctx context.Context, in Inbound, name string) (stri
 		return s.text(ctx, "skills.share"), nil
 	}
 	k, err := s.cfg.Skills.Share(s.place(in), name)
-	switch {
-	case errors.Is(err, skill.ErrUnknown):
-		return s.text(ctx, "skills.unknown", "name", asWord(name)), nil
-	case errors.Is(err, skill.ErrShared):
-		return s.text(ctx, "skills.already", "name", asWord(name)), nil
-	case errors.Is(err, skill.ErrTaken):
-		return s.text(ctx, "skills.taken", "name", asWord(name)), nil
-	case errors.Is(err, skill.ErrFront):
-		return s.text(ctx, "skills.front", "name", asWord(name)), nil
-	case err != nil:
+	for known, key := range map[error]string{skill.ErrUnknown: "skills.unknown", skill.ErrShared: "skills.already",
+		skill.ErrTaken: "skills.taken", skill.ErrFront: "skills.front"} {
+		if errors.Is(err, known) {
+			return s.text(ctx, key, "name", asWord(name)), nil
+		}
+	}
+	if err != nil {
 		return "", err
 	}
 	s.log.Info("a skill is everybody's now", "skill", k.Name, "who", in.Sender)

@@ -20,7 +20,7 @@ func TestShareSkill(t *testing.T) {
 	group := w.directScope("!group", "@bob:x")
 	group.Private = false
 	w.calls(t, group, "add_skill", "skill_name", "minutes", "summary", "Who writes them", "documentation", "Bob.")
-	wants(t, say("!group", owner, false, "!skills"), "- `minutes`: Who writes them (for this room, written for @bob:x)")
+	wants(t, say("!group", owner, false, "!skills"), "- `minutes`: Who writes them (for this room)")
 	wants(t, say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)")
 	for _, name := range []string{"his", "tea", "none", ""} {
 		wants(t, say("!bob", "@bob:x", true, "!skills share "+name), "Only my owners")

@@ -3,9 +3,9 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"reverie/internal/history"
+	"reverie/internal/llm"
 )
 
 // errStopped is why a turn ends that somebody stopped with !stop.
@@ -58,39 +58,22 @@ func (s *Session) stop(ctx context.Context, in Inbound, _ string) (string, error
 	return sentences(s.text(ctx, "stop.done"), helpers), nil
 }
 
-// noReply stands in answered in the place of a reply to a message whose answer somebody
-// stopped: what is asked after it is not answered on its behalf.
-const noReply = ""
-
-// stoppedFor notes that nobody waits for an answer to burst, which is in hand, any more.
-func (s *Session) stoppedFor(ctx context.Context, burst ...Inbound) error {
-	for _, in := range burst {
-		if _, err := s.cfg.DB.ExecContext(ctx, `INSERT INTO answered (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, in.ID, noReply); err != nil {
-			return fmt.Errorf("session: note that an answer was stopped: %w", err)
-		}
+// sayStopped says that in is not answered any more: in the room, and in the history, so that
+// what is asked after it is not answered on its behalf.
+func (s *Session) sayStopped(ctx context.Context, in Inbound) error {
+	past, err := s.cfg.History.Load(ctx, s.talk)
+	if err == nil {
+		err = s.closeOpenCalls(ctx, past)
 	}
-	return nil
-}
-
-// wasStopped reports whether somebody stopped the answer to question, and has not asked for it since.
-func (s *Session) wasStopped(ctx context.Context, question string) (stopped bool, err error) {
-	err = s.cfg.DB.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM answered WHERE question = ? AND reply = ?)`, question, noReply).Scan(&stopped)
 	if err != nil {
-		return false, fmt.Errorf("session: look whether an answer was stopped: %w", err)
-	}
-	return stopped, nil
-}
-
-// wantAgain notes that question, and what was asked along with it, is to be answered after all.
-func (s *Session) wantAgain(ctx context.Context, past []history.Message, question string) error {
-	g := groupOf(past, question)
-	if stopped, err := s.wasStopped(ctx, question); err != nil || !stopped || !g.known {
 		return err
 	}
-	for _, m := range past[g.first : g.last+1] {
-		if _, err := s.cfg.DB.ExecContext(ctx, `DELETE FROM answered WHERE question = ? AND reply = ?`, m.EventID, noReply); err != nil {
-			return fmt.Errorf("session: note that an answer is wanted: %w", err)
+	text := s.text(ctx, "stop.ended")
+	if n := len(past); n > 0 && (past[n-1].Role != llm.Assistant || len(past[n-1].Calls) > 0) {
+		said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now(), Label: programs(s.place(in).Readers())}
+		if err := s.cfg.History.Append(ctx, &said); err != nil && !errors.Is(err, history.ErrKnown) {
+			return err
 		}
 	}
-	return nil
+	return s.notice(ctx, in, text)
 }

@@ -321,16 +321,10 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 // act stores the model's calls, runs them in order and stores each result as
 // soon as it is there. Those that a person must allow first are stored with the question.
 func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
-	now, err := s.mode(ctx)
+	scope, past, err := s.callScope(ctx, in)
 	if err != nil {
 		return err
 	}
-	past, err := s.cfg.History.Load(ctx, s.talk)
-	if err != nil {
-		return err
-	}
-	scope := s.toolScope(in, now)
-	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, came(past)
 	seen, err := s.reading(ctx, past)
 	if err != nil {
 		return err

@@ -47,12 +47,8 @@ func (s *Session) undoWork(ctx context.Context, in Inbound, replies []string) er
 		return err
 	}
 	var open []helper
-	ended := 0
 	for _, n := range work {
 		events = append(events, subPrefix+n.id)
-		if n.open() || n.status == helperCancelled && n.reason == unasked {
-			ended++
-		}
 		if n.open() {
 			open = append(open, n)
 		}
@@ -61,9 +57,9 @@ func (s *Session) undoWork(ctx context.Context, in Inbound, replies []string) er
 	if err != nil {
 		return err
 	}
-	if tasks+ended > 0 { // said first: what was counted after an interruption is counted again
+	if tasks+len(open) > 0 { // said first: after an interruption there may be fewer of them
 		if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "undone:" + in.Target, Thread: s.thread, Notice: true,
-			Text: s.text(ctx, "unsaid.work", "tasks", strconv.Itoa(tasks), "work", strconv.Itoa(ended))}); err != nil {
+			Text: s.text(ctx, "unsaid.work", "tasks", strconv.Itoa(tasks), "work", strconv.Itoa(len(open)))}); err != nil {
 			return err
 		}
 	}
@@ -121,10 +117,9 @@ func (s *Session) emptyWork(ctx context.Context, work []helper) error {
 		if _, err := s.helpers.change(ctx, s.cfg.DB, `objective = ?1, context = '', result = '', told = iif(told = 0, ?2, told) WHERE id = ?3`, unasked, s.helpers.millis(), n.id); err != nil {
 			return err
 		}
-		for _, query := range []string{`UPDATE message SET text = ?2, short = '', tail = '', calls = iif(calls = '', '', '[]') WHERE room = ?3 || ?1`} {
-			if _, err := s.cfg.DB.ExecContext(ctx, query, n.id, unasked, subPrefix); err != nil {
-				return fmt.Errorf("session: take back work: %w", err)
-			}
+		if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE message SET text = ?2, short = '', tail = '', calls = iif(calls = '', '', '[]') WHERE room = ?3 || ?1`,
+			n.id, unasked, subPrefix); err != nil {
+			return fmt.Errorf("session: take back work: %w", err)
 		}
 	}
 	return nil

@@ -68,7 +68,6 @@ var homes = []struct {
 	{"github.com/robfig/cron", []string{"internal/task"}},
 	{"gopkg.in/yaml.v3", []string{"cmd/bot", "internal/skill"}},
 	{"github.com/alexflint/go-arg", []string{"cmd/bot"}},
-	{"github.com/rogpeppe/go-internal/diff", []string{"cmd/bot"}},
 	{"golang.org/x/term", []string{"cmd/bot"}},
 	{"golang.org/x/net/html", []string{"internal/matrix"}},
 	{"golang.org/x/image", []string{"internal/media"}},

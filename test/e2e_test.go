@@ -246,7 +246,7 @@ func TestTry(t *testing.T) {
 	if !strings.Contains(out.String(), `"$HOME" & so`) || !strings.Contains(out.String(), "No language model is connected") {
 		t.Errorf("answer = %q", &out)
 	}
-	for _, want := range []string{"http://127.0.0.1:", "end-to-end encrypted", "user @you:localhost, password"} {
+	for _, want := range []string{"http://127.0.0.1:", "end-to-end encrypted", "user @me:localhost, password"} {
 		if !strings.Contains(progress.String(), want) {
 			t.Errorf("progress lacks %q:\n%s", want, &progress)
 		}

@@ -88,9 +88,9 @@ func TestTerminalOwnCodes(t *testing.T) {
 	s.writing(true)
 	s.progress(hostileText)
 	for i := range hostileText {
-		s.show(message{id: "1", text: hostileText[:i]})
+		s.show("1", hostileText[:i], false)
 	}
-	s.show(message{id: "1", text: hostileText, done: true})
+	s.show("1", hostileText, true)
 	s.say("%s", hostileText)
 	_, _ = s.Write([]byte(hostileText))
 	text := strings.NewReplacer("\x1b[1m", "", "\x1b[0m", "").Replace(out.text.String())

@@ -158,7 +158,7 @@ func (t *terminal) Say(_ context.Context, _ string, m session.Outgoing) error {
 		t.progress(m.Text)
 		return nil
 	}
-	t.show(message{m.ID, m.Text, !m.Draft, m.Notice})
+	t.show(m.ID, m.Text, !m.Draft)
 	return nil
 }
 

@@ -176,8 +176,6 @@ func layoutNames() []string {
 const (
 	defaultMaxOutput = 2048
 	defaultTimeout   = 300 * time.Second
-	maxConfigSize    = 1 << 20
-	maxSecretSize    = 64 << 10
 )
 
 func defaultConfig() *Config {
@@ -198,14 +196,10 @@ func defaultConfig() *Config {
 // loadConfig reads and checks the file at path. Its error names every fault
 // with file, line and key, and never repeats a value.
 func loadConfig(path string, needsModel bool) (*Config, error) {
-	info, err := os.Stat(path)
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no configuration at %s; `bot init` writes one, --config names another", path)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	data, err := readSmall(path, maxConfigSize)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
@@ -217,7 +211,7 @@ func loadConfig(path string, needsModel bool) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if literal && info.Mode().Perm()&0o044 != 0 {
+	if info, err := os.Stat(path); literal && err == nil && info.Mode().Perm()&0o044 != 0 {
 		c.warn("%s holds a secret and other users of this machine can read it; chmod 600 %s", path, path)
 	}
 	return c, nil

@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -25,12 +29,6 @@ type fault struct {
 	key  string // "llm.models[1].base_url"; empty for the file as a whole
 	text string
 }
-
-// These keep the answer to a file that is something else entirely short.
-const (
-	maxFaultsShown = 40
-	maxKeySize     = 64
-)
 
 // reader carries one config file from YAML nodes into a Config. It goes on
 // after a fault, so that a person sees all of them at once.
@@ -71,7 +69,7 @@ func (r *reader) err(file string) error {
 	}
 	slices.SortStableFunc(r.faults, func(a, b fault) int { return cmp.Compare(a.line, b.line) })
 	var lines []string
-	for _, f := range r.faults[:min(len(r.faults), maxFaultsShown)] {
+	for _, f := range r.faults {
 		at := []string{file}
 		if f.line > 0 {
 			at[0] += ":" + strconv.Itoa(f.line)
@@ -80,9 +78,6 @@ func (r *reader) err(file string) error {
 			at = append(at, f.key)
 		}
 		lines = append(lines, strings.Join(append(at, f.text), ": "))
-	}
-	if more := len(r.faults) - maxFaultsShown; more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return errors.New(strings.Join(lines, "\n"))
 }
@@ -204,7 +199,7 @@ func (r *reader) keys(key string, n *yaml.Node, v reflect.Value) {
 		path := strings.TrimPrefix(key+"."+k.Value, ".")
 		first := seen[k.Value]
 		switch at := slices.Index(names, k.Value); {
-		case k.Kind != yaml.ScalarNode || len(k.Value) > maxKeySize || strings.ContainsFunc(k.Value, unicode.IsControl):
+		case k.Kind != yaml.ScalarNode:
 			r.add(k.Line, key, "a key must be a single word")
 			continue
 		case first > 0:
@@ -251,4 +246,104 @@ func unknownKey(key string, names []string) string {
 		return "unknown key; did you mean `" + near[0] + "`?"
 	}
 	return "unknown key; known here: " + strings.Join(names, ", ")
+}
+
+// prose is text of several lines that is taken as it stands: no variable in it is
+// replaced.
+type prose string
+
+// secret is text that nobody may see by accident: however it is printed,
+// logged or marshalled, "(hidden)" comes out. string(s) is the only way in.
+type secret string
+
+const hidden = "(hidden)"
+
+func (secret) String() string               { return hidden }
+func (secret) Format(w fmt.State, _ rune)   { _, _ = io.WriteString(w, hidden) } // every verb, also %x and %d
+func (secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }       // JSON and YAML too
+func (secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
+
+// text fills v, a string, and puts the environment's variables into it.
+func (r *reader) text(key string, n *yaml.Node, v reflect.Value) {
+	control, remedy := unicode.IsControl, "contains a line break or another control character; write it on one line"
+	text, ok := n.Value, true
+	if v.Type() == proseType {
+		control = func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\t' }
+		remedy = "contains a control character; write plain text"
+	} else if text, ok = r.expand(key, n, v.Type() == secretType); !ok {
+		return
+	}
+	if strings.ContainsFunc(text, control) {
+		r.add(n.Line, key, "%s", remedy)
+		return
+	}
+	r.literal = r.literal || v.Type() == secretType && text != "" && !strings.Contains(n.Value, "${")
+	v.SetString(text)
+}
+
+var variable = regexp.MustCompile(`\$?\$\{([^}]*)(\}?)`)
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// expand replaces every ${NAME} by that environment variable; $${ stands for a literal ${.
+// A secret whose variable is not set is empty: most commands do not need it.
+func (r *reader) expand(key string, n *yaml.Node, hidden bool) (text string, ok bool) {
+	faults, unset := len(r.faults), len(r.unset)
+	text = variable.ReplaceAllStringFunc(n.Value, func(found string) string {
+		m := variable.FindStringSubmatch(found)
+		value, set := r.env(m[1])
+		switch {
+		case strings.HasPrefix(found, "$$"):
+			return found[1:]
+		case m[2] == "" || !variableName.MatchString(m[1]):
+			r.add(n.Line, key, "${ begins the name of an environment variable: write ${NAME}, or $${ for the two characters themselves")
+		case !set && hidden:
+			r.unset = append(r.unset, fmt.Sprintf("%s: the environment variable %s is not set", key, m[1]))
+		case !set:
+			r.add(n.Line, key, "the environment variable %s is not set; set it, or write the value another way", m[1])
+		}
+		return value
+	})
+	if len(r.unset) > unset {
+		text = ""
+	}
+	return text, len(r.faults) == faults
+}
+
+// secretFile fills *s from file, if one is given. key is that of the secret itself.
+func (c *Config) secretFile(r *reader, dir, key string, s *secret, file string) {
+	if file == "" {
+		return
+	}
+	if *s != "" {
+		r.fault(key+"_file", "the secret is given twice; keep either this or %s", key[strings.LastIndexByte(key, '.')+1:])
+		return
+	}
+	file = resolve(dir, file)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		r.fault(key+"_file", "%v", err)
+		return
+	}
+	text := strings.TrimRight(string(data), "\r\n")
+	if text == "" || !utf8.ValidString(text) || strings.ContainsAny(text, "\r\n\x00") {
+		r.fault(key+"_file", "%s must hold the secret on one line and nothing else", file)
+		return
+	}
+	*s = secret(text)
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o004 != 0 {
+		c.warn("%s_file: every user of this machine can read %s; chmod 600 %s", key, file, file)
+	}
+}
+
+// resolve makes a path from the file absolute: relative to dir, ~/ being the home folder.
+func resolve(dir, path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
 }

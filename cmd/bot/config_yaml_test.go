@@ -43,13 +43,7 @@ func TestConfigYAML(t *testing.T) {
 		"fraction":        {small + "context: {vram_mib: 2.7}\n", "config.yaml:4: context.vram_mib: write a whole number"},
 		"secret with !":   {small + "matrix:\n  password: !hunter2\n", "config.yaml:5: matrix.password: YAML tags are not used here; put a value that begins with ! in quotes"},
 		"keys in a list":  {"llm: {models: [x]}\n", "config.yaml:1: llm.models[0]: expected keys below it, such as `name: …`"},
-		"a long key":      {strings.Repeat("hunter", 100) + ": x\n", "config.yaml:1: a key must be a single word"},
-		"never":           {small + "dreaming: {schedule: \"0 0 30 2 *\"}\n", "config.yaml:4: dreaming.schedule: write the five fields"},
-		"zone":            {small + "dreaming: {zone: hunter}\n", "config.yaml:4: dreaming.zone: unknown time zone"},
-		"one key, 1 MB":   {strings.Repeat("nothing:\n", 1<<17), "config.yaml:2: nothing: stands here a second time"},
 		"no keys, 1 MB":   {strings.Repeat("\x00hunter\xff", 1<<17), "not valid YAML"},
-		"no lines, 1 MB":  {strings.Repeat("hunter ", 1<<17), "this is not a list of keys"},
-		"entries, 1 MB":   {"llm: {models: [" + strings.Repeat("hunter, ", 1<<15) + "]}", "config.yaml:1: llm.models[0]: expected keys below it"},
 		"brackets, 1 MB":  {strings.Repeat("hunter: [[", 1<<17), "not valid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,13 +62,5 @@ func TestConfigYAML(t *testing.T) {
 		if _, err := parse(t, "/x", text.String()); err == nil || regexp.MustCompile(`main\.|!!|unmarshal|string\b|\bint\b|float|\bstruct\b`).MatchString(err.Error()) {
 			t.Errorf("%s: %v", value, err)
 		}
-	}
-	// Many faults do not fill the screen.
-	var b strings.Builder
-	for i := range 1000 {
-		fmt.Fprintf(&b, "key%d: x\n", i)
-	}
-	if _, err := parse(t, "/x", b.String()); err == nil || strings.Count(err.Error(), "\n") != maxFaultsShown || !strings.HasSuffix(err.Error(), "and 961 more") {
-		t.Errorf("%v", err)
 	}
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	reverie "reverie"
@@ -42,14 +40,7 @@ const (
 // report is what the doctor prints as JSON.
 type report struct {
 	Findings []finding      `json:"findings"`
-	Edited   []edited       `json:"edited,omitempty"`
 	Matrix   *matrix.Status `json:"matrix,omitempty"` // nil = not looked at
-}
-
-// edited is a default file that its owner changed.
-type edited struct {
-	File string `json:"file"` // relative to the data folder
-	Diff string `json:"diff"` // from this release's to the owner's
 }
 
 func (r *report) add(found ...finding) { r.Findings = append(r.Findings, found...) }
@@ -77,11 +68,6 @@ func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error 
 			fmt.Fprintf(c.out, "  %-8s → %s\n", "", f.Remedy)
 		}
 	}
-	for _, e := range r.Edited {
-		if !c.json {
-			e.print(c.out)
-		}
-	}
 	if failed {
 		return errSaid
 	}
@@ -101,19 +87,13 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 	for _, w := range cfg.unset {
 		r.add(finding{"config", note, w + "; it matters to what uses it only: a password to the first login, a key to its server", ""})
 	}
-	examineFiles(cfg, r)
-	cfg, drop, err := spareData(cfg)
-	if err != nil {
-		r.add(finding{"files", ill, err.Error(), "check free space and permissions"})
-		return
-	}
-	defer drop()
 	b, err := openBot(ctx, cfg, slog.New(slog.DiscardHandler), false)
 	if err != nil {
-		r.add(finding{"data", ill, err.Error(), "the file is left as it is; restore it from a backup, or move it away to begin anew"})
+		r.add(finding{"data", ill, err.Error(), "check free space and permissions; a damaged file is left as it is: restore it from a backup, or move it away to begin anew"})
 		return
 	}
 	defer b.close()
+	examineFiles(cfg, r)
 	b.lookAround(ctx)
 	r.add(b.examinePrompt(ctx)...)
 	r.add(b.examineModels(ctx)...)
@@ -123,40 +103,8 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 	b.examineMatrix(ctx, r)
 }
 
-// spareData is the configuration as it is, or, before the first start, with a data
-// folder that drop throws away: looking leaves nothing behind.
-func spareData(cfg *Config) (_ *Config, drop func(), err error) {
-	if _, err := os.Stat(cfg.Data); !errors.Is(err, os.ErrNotExist) {
-		return cfg, func() {}, nil
-	}
-	spare, err := os.MkdirTemp("", "reverie-")
-	if err != nil {
-		return nil, nil, err
-	}
-	fresh := *cfg
-	fresh.Data = spare
-	return &fresh, func() { _ = os.RemoveAll(spare) }, nil
-}
-
 func examineFiles(cfg *Config, r *report) {
-	info, err := os.Stat(cfg.Data)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		if err := tryFolder(cfg.Data); err != nil {
-			r.add(finding{"files", ill, "the data folder " + cfg.Data + " cannot be made: " + err.Error(),
-				"name a folder that can be made as data: in the configuration"})
-			return
-		}
-		r.add(finding{"files", note, "the data folder " + cfg.Data + " is not there yet", "it is made at the first start"})
-		return
-	case err != nil:
-		r.add(finding{"files", ill, err.Error(), readable})
-		return
-	case !info.IsDir():
-		r.add(finding{"files", ill, cfg.Data + " is not a folder", "name a folder as data: in the configuration"})
-		return
-	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if info, err := os.Stat(cfg.Data); err == nil && info.Mode().Perm()&0o077 != 0 {
 		r.add(finding{"files", note, fmt.Sprintf("other users of this machine may look into %s (%v)", cfg.Data, info.Mode().Perm()), "chmod 700 " + cfg.Data})
 	}
 	probe := filepath.Join(cfg.Data, ".doctor")
@@ -183,32 +131,11 @@ func examineFiles(cfg *Config, r *report) {
 // readable is what to do about a data folder that cannot be read.
 const readable = "make the data folder readable for this user"
 
-// tryFolder finds out whether a folder can be made. It leaves nothing behind.
-func tryFolder(path string) error {
-	for {
-		above := filepath.Dir(path)
-		if _, err := os.Stat(above); above == path || !errors.Is(err, os.ErrNotExist) {
-			probe, err := os.MkdirTemp(above, ".doctor-")
-			if err != nil {
-				return err
-			}
-			return os.Remove(probe)
-		}
-		path = above
-	}
-}
-
-// examineTemplates looks at the templates of requests in the data folder: one that cannot be used,
-// and one that nothing reads.
+// examineTemplates names the templates of requests in the data folder that cannot be used.
 func examineTemplates(data string) (found []finding) {
-	files, _ := filepath.Glob(filepath.Join(data, "*_PROMPT.txt")) // the pattern is right
-	for _, path := range files {
-		name := filepath.Base(path)
-		if _, err := fs.Stat(reverie.Data, name); err != nil {
-			found = append(found, finding{"prompt", note, "nothing reads " + name, "delete it, or give it the name of a file that came with the program"})
-			continue
-		}
-		text, err := os.ReadFile(path)
+	names, _ := fs.Glob(reverie.Data, "*_PROMPT.txt") // the pattern is right
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(data, name))
 		if err != nil {
 			continue // who reads the file for a request says so
 		}
@@ -291,58 +218,20 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		}
 		r.add(finding{"matrix", s, f.What, f.Remedy})
 	}
-	r.add(deviceRule(matrix.DeviceRule(b.cfg.Matrix.Devices)))
-}
-
-// deviceRule says what matrix.devices means.
-func deviceRule(rule matrix.DeviceRule) finding {
-	whose := "the owners'"
-	switch rule {
-	case matrix.DevicesAny:
-		return finding{"matrix", note, "matrix.devices is any: devices that nobody has verified are obeyed, and in rooms without " +
-			"encryption the homeserver vouches for who writes", "write `matrix.devices: owners`, so that an owner's identity proves their devices"}
-	case matrix.DevicesSigned:
-		whose = "everybody's"
+	if matrix.DeviceRule(b.cfg.Matrix.Devices) == matrix.DevicesAny {
+		r.add(finding{"matrix", note, "matrix.devices is any: devices that nobody has verified are obeyed, and in rooms without " +
+			"encryption the homeserver vouches for who writes", "write `matrix.devices: owners`, so that an owner's identity proves their devices"})
 	}
-	return finding{"matrix", well, "matrix.devices is " + string(rule) + ": " + whose + " devices must be verified; whose identity " +
-		"is known has nothing private in rooms without encryption, and is no owner there", ""}
 }
 
-// examineDefaults says which default files their owner edited, and how they differ from this release's.
+// examineDefaults says which default files their owner edited.
 func (r *report) examineDefaults(data string) error {
 	defaults, err := store.ListDefaults(reverie.Data, data)
-	if err != nil {
-		return err
-	}
 	for _, f := range defaults {
-		if f.State != store.Edited {
-			continue
+		if f.State == store.Edited {
+			r.add(finding{"files", note, f.Path + " was edited by you and does not follow releases",
+				"delete it to get the default back at the next start"})
 		}
-		shipped, err := fs.ReadFile(reverie.Data, f.Path)
-		if err != nil {
-			return err
-		}
-		now, err := os.ReadFile(filepath.Join(data, filepath.FromSlash(f.Path)))
-		if err != nil {
-			return err
-		}
-		r.add(finding{"files", note, f.Path + " was edited by you and does not follow releases; see below",
-			"delete it to get the default back at the next start"})
-		r.Edited = append(r.Edited, edited{f.Path, difference("this release", string(shipped), "yours", string(now))})
 	}
-	return nil
-}
-
-// shownDiff is how many lines of a difference people are shown.
-const shownDiff = 40
-
-func (e edited) print(w io.Writer) {
-	lines := strings.Split(strings.TrimRight(e.Diff, "\n"), "\n")
-	fmt.Fprintf(w, "\n%s\n", e.File)
-	for _, l := range lines[:min(len(lines), shownDiff)] {
-		fmt.Fprintf(w, "  %s\n", l)
-	}
-	if more := len(lines) - shownDiff; more > 0 {
-		fmt.Fprintf(w, "  … %d more; --json has all of it\n", more)
-	}
+	return err
 }

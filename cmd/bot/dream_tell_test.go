@@ -19,39 +19,24 @@ type telling struct {
 	t      *testing.T
 	out    *board
 	events []session.Inbound
-	// What rooms and people are not, or no more.
-	public, left, barred []string
+	direct map[string]string // person → direct chat
+	rooms  []string          // with others
+	left   []string
+	barred []string
 }
 
 func newTelling(t *testing.T, config string) *telling {
 	t.Helper()
 	b := openTest(t, small+config)
-	w := &telling{bot: b, t: t, out: &board{said: map[string]string{}}}
+	w := &telling{bot: b, t: t, out: &board{said: map[string]string{}}, direct: map[string]string{}}
 	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions,
-		deliver:    func(_ context.Context, in session.Inbound) error { w.events = append(w.events, in); return nil },
-		directWith: w.directWith,
-		left:       func(_ context.Context, room string) (bool, error) { return slices.Contains(w.left, room), nil },
-		allows:     func(user string) bool { return !slices.Contains(w.barred, user) },
+		deliver: func(_ context.Context, in session.Inbound) error { w.events = append(w.events, in); return nil },
+		rooms:   func(context.Context) ([]string, error) { return w.rooms, nil },
+		left:    func(_ context.Context, room string) (bool, error) { return slices.Contains(w.left, room), nil },
+		direct:  func(_ context.Context, person string) (string, error) { return w.direct[person], nil },
+		allows:  func(user string) bool { return !slices.Contains(w.barred, user) },
 	}
 	return w
-}
-
-// directWith is who wrote in room last, unless it is public.
-func (w *telling) directWith(ctx context.Context, room string) (who string, err error) {
-	if slices.Contains(w.public, room) {
-		return "", nil
-	}
-	err = w.db.QueryRowContext(ctx, `SELECT person FROM session WHERE room = ?`, room).Scan(&who)
-	return who, err
-}
-
-// meet notes that who wrote in room, later than those before.
-func (w *telling) meet(room, who string, private bool) {
-	w.t.Helper()
-	_, err := w.db.Exec(`INSERT OR IGNORE INTO room (id) VALUES (?)`, room)
-	must(w.t, err)
-	_, err = w.db.Exec(`INSERT INTO session (room, person, private, heard_at) SELECT ?, ?, ?, ? + count(*) FROM session`, room, who, private, time.Now().Unix())
-	must(w.t, err)
 }
 
 // doubt makes a question of two memories about what.
@@ -105,11 +90,7 @@ func TestTellDream(t *testing.T) {
 	if tell(t.Context(), r); len(w.out.said) != 0 {
 		t.Errorf("told nobody knows whom: %q", w.out.all())
 	}
-	w.meet("!old", owner, true)
-	w.meet("!own", owner, true)
-	w.meet("!guest", guestOfTest, true)
-	w.meet("!group", owner, false)
-	w.meet(terminalRoom, owner, true)
+	w.direct = map[string]string{owner: "!own", guestOfTest: "!guest"}
 	tell(t.Context(), r)
 	got := strings.Join(w.out.all(), "\n")
 	if len(w.out.said) != 1 || !strings.HasPrefix(got, "!own: ") || !strings.Contains(got, "tea now") || !strings.Contains(got, "bread now") || strings.Contains(got, "gin") || strings.Contains(got, "question") {
@@ -135,29 +116,19 @@ func TestTellDream(t *testing.T) {
 func TestPeopleAreAsked(t *testing.T) {
 	w := newTelling(t, "")
 	owner := w.cfg.owner()
-	w.meet("!old", guestOfTest, true)
-	w.meet("!guest", guestOfTest, true)
-	w.meet("!own", owner, true)
-	w.meet("!group", owner, false)
-	w.meet("!gone", owner, false)
-	w.meet("!barred", "@barred:example.org", true)
-	w.meet(terminalRoom, owner, true)
-	w.meet("!before", owner, true)
-	w.meet("!ruin", owner, false) // others have taken the place of the two
-	for _, room := range []string{"!before", "!ruin"} {
-		_, err := w.db.Exec(`INSERT INTO matrix_room (id, replaces) VALUES (? || '2', ?)`, room, room)
-		must(t, err)
-	}
-	w.left, w.barred = []string{"!gone"}, []string{"@barred:example.org"}
+	w.direct = map[string]string{owner: "!own", guestOfTest: "!guest", "@barred:example.org": "!barred"}
+	w.rooms, w.left, w.barred = []string{"!group", "!gone"}, []string{"!gone"}, []string{"@barred:example.org"}
+	_, err := w.db.Exec(`INSERT INTO room (id) VALUES ('!guest')`)
+	must(t, err)
 	must(t, (session.Settings{DB: w.db}).Set(t.Context(), "!guest", session.SettingLanguage, "de", guestOfTest, time.Now()))
 	for _, n := range []string{"gin", "rum", "ale", "rye"} {
 		w.doubt(memory.Private(guestOfTest), n)
 	}
-	for scope, what := range map[memory.Scope]string{memory.Private(owner): "tea", memory.Shared: "bread", memory.Room("!group"): "soup", memory.Room("!gone"): "salt", memory.Room("!ruin"): "mud",
+	for scope, what := range map[memory.Scope]string{memory.Private(owner): "tea", memory.Shared: "bread", memory.Room("!group"): "soup", memory.Room("!gone"): "salt",
 		memory.Private("@barred:example.org"): "oil", memory.Private("@nobody:example.org"): "fog", memory.Room("!unknown"): "ice"} {
 		w.doubt(scope, what)
 	}
-	words := []string{"gin", "rum", "ale", "rye", "tea", "bread", "soup", "salt", "oil", "fog", "ice", "mud"}
+	words := []string{"gin", "rum", "ale", "rye", "tea", "bread", "soup", "salt", "oil", "fog", "ice"}
 	check := func(got map[string]string, want map[string][]string) {
 		t.Helper()
 		for room, text := range got {
@@ -180,17 +151,17 @@ func TestPeopleAreAsked(t *testing.T) {
 	if !strings.Contains(first["!guest"], "Frage 1") || !strings.Contains(first["!guest"], "`!memory keep 1a`") || !strings.Contains(first["!own"], "Question ") {
 		t.Errorf("%q", first)
 	}
-	w.public = []string{"!own"} // others have come in before it was said
+	delete(w.direct, owner) // others have come in before it was said
 	check(w.asked(true), map[string][]string{"!guest": all["!guest"], "!group": all["!group"]})
-	w.public = nil
+	w.direct[owner] = "!own"
 	check(w.asked(true), map[string][]string{"!own": all["!own"]})
 	check(w.asked(true), nil)
-	_, err := w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questionsWithin.Milliseconds()+1)
+	_, err = w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questionsWithin.Milliseconds()+1)
 	must(t, err)
 	check(w.asked(false), map[string][]string{"!guest": {"rye"}})
-	w.left = append(w.left, "!guest") // where that was to be said
+	w.direct[guestOfTest] = "!new" // where that was to be said is left
 	check(w.asked(true), nil)
-	check(w.asked(true), map[string][]string{"!old": {"rye"}})
+	check(w.asked(true), map[string][]string{"!new": {"rye"}})
 	check(w.asked(true), nil)
 	w.asking.most = 0
 	w.doubt(memory.Private(owner), "cake")

@@ -1,9 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -125,4 +131,147 @@ func (b *bot) examineEmbedding(ctx context.Context) []finding {
 			}
 			return fmt.Sprintf(" with %d numbers a text", len(vectors[0])), nil
 		})
+}
+
+// wordsOnly is what the operator reads where nothing makes vectors.
+const wordsOnly = "memories are found by their words only: there is nothing that makes vectors; llm.embedding in the configuration names a model that does"
+
+// builtIn makes vectors with the encoder that is part of the program. It is loaded
+// when it is needed, and let go of when it was not needed for a while: a bot that
+// waits for somebody to say something should be small.
+type builtIn struct {
+	log  *slog.Logger
+	keep time.Duration // how long it stays loaded
+
+	mu     sync.Mutex
+	loaded *encoder.Encoder
+	rest   *time.Timer
+}
+
+// keepEncoder is longer than people think between two messages.
+const keepEncoder = 2 * time.Minute
+
+// Name implements memory.Embedder.
+func (b *builtIn) Name() string { return encoder.Model }
+
+// Embed implements memory.Embedder.
+func (b *builtIn) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	e, err := b.encoder()
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		vector, unknown, err := e.Encode(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		if unknown <= encoder.MaxUnknown {
+			out[i] = vector
+		}
+	}
+	return out, nil
+}
+
+func (b *builtIn) encoder() (*encoder.Encoder, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.loaded != nil {
+		b.rest.Reset(b.keep)
+		return b.loaded, nil
+	}
+	e, err := encoder.Embedded()
+	if err != nil {
+		return nil, err
+	}
+	b.loaded, b.rest = e, time.AfterFunc(b.keep, b.release)
+	return e, nil
+}
+
+func (b *builtIn) release() {
+	b.mu.Lock()
+	b.loaded = nil
+	b.mu.Unlock()
+	debug.FreeOSMemory() // an idle program would keep the memory for minutes
+	b.log.Debug("the encoder is let go of until it is needed again")
+}
+
+// examineBuiltIn says how memories are found where no model for vectors is named.
+func (b *bot) examineBuiltIn() []finding {
+	const area = "vectors"
+	switch {
+	case b.cfg.Memory.Backend != "local_vector":
+		return nil
+	case encoder.BuiltIn():
+		return []finding{{area, well, "memories are found by their words and, with the encoder that is built in, by their meaning", ""}}
+	}
+	return []finding{{area, note, wordsOnly + "; or take a program that has the encoder built in", ""}}
+}
+
+// QdrantConfig is the server that finds vectors with memory.backend qdrant. After
+// loading, APIKey holds what its file said.
+type QdrantConfig struct {
+	URL        string `yaml:"url"` // of its REST interface
+	APIKey     secret `yaml:"api_key"`
+	APIKeyFile string `yaml:"api_key_file"`
+	Collection string `yaml:"collection"` // "" = reverie
+}
+
+var collectionWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+
+func (c *Config) completeQdrant(r *reader, dir string) {
+	q := c.Memory.Qdrant
+	if q == nil {
+		return
+	}
+	const key = "memory.qdrant."
+	u := checkURL(r, key+"url", q.URL, "http://127.0.0.1:6333")
+	q.Collection = cmp.Or(q.Collection, "reverie")
+	r.check(rule{key + "collection", collectionWord.MatchString(q.Collection),
+		"write letters, digits, - and _, 63 at most; every bot needs a name of its own"})
+	c.secretFile(r, dir, key+"api_key", &q.APIKey, q.APIKeyFile)
+	if u != nil && u.Scheme == "http" && q.APIKey != "" && !thisMachine(u.Hostname()) {
+		c.warn("%surl: the key and the vectors go over the network for everybody to read; write https, or reach the server through a tunnel", key)
+	}
+}
+
+// thisMachine reports whether host is this one, whatever listens there.
+func thisMachine(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && (addr.Unmap().IsLoopback() || addr.Unmap().IsUnspecified())
+}
+
+// byMeaning reports whether memories are read for their meaning.
+func (c *Config) byMeaning() bool {
+	return c.Memory.Backend == "local_vector" || c.Memory.Backend == "qdrant"
+}
+
+// openPoints opens the server that memory.backend asks for; nil if it asks for
+// none. Without vectors, what is forgotten leaves it all the same. patience is how long a
+// question waits for it; 0 = not longer than an answer may.
+func (b *bot) openPoints(v *memory.Vectors, patience time.Duration) (*memory.Points, error) {
+	q := b.cfg.Memory.Qdrant
+	if q == nil || b.cfg.Memory.Backend != "qdrant" {
+		return nil, nil
+	}
+	return memory.OpenPoints(memory.PointsConfig{
+		DB: b.db, Vectors: v, URL: q.URL, Key: string(q.APIKey), Collection: q.Collection, Patience: patience, Log: b.log, Now: time.Now,
+	})
+}
+
+func (b *bot) examineQdrant(ctx context.Context) []finding {
+	const area = "qdrant"
+	points, err := b.openPoints(nil, 0)
+	if err != nil {
+		return []finding{{area, ill, err.Error(), "mend memory.qdrant in the configuration"}}
+	}
+	if points == nil {
+		return nil
+	}
+	const remedy = "see that it runs and answers; its address and key stand under memory.qdrant in the configuration. " +
+		"Memories are found by their words meanwhile"
+	return probe(ctx, area, b.cfg.Memory.Qdrant.URL, remedy, func(ctx context.Context) (string, error) {
+		n, err := points.Probe(ctx)
+		return fmt.Sprintf(" and holds the vectors of %d memories", n), err
+	})
 }

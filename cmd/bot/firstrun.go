@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/peer"
@@ -26,6 +25,8 @@ type firstRunCommand struct {
 	ModelURL   string   `arg:"--model-url" default:"http://ollama:11434/v1" help:"Where the bot reaches the language model."`
 	Model      string   `default:"qwen3:8b" help:"What the server calls the model."`
 	Folder     string   `default:"docker/bot" help:"What people call the configuration's folder, outside of the container."`
+
+	keyVariable string // of the model's server; empty = it wants no key
 }
 
 const (
@@ -39,13 +40,13 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) erro
 	dir := filepath.Dir(string(path))
 	login := filepath.Join(dir, loginFile)
 	if _, err := os.Lstat(string(path)); err == nil {
-		_, err = fmt.Fprintf(c.out, "%s/%s is there: nothing to set up. The login of the first run is in %s/%s.\n%s\n",
-			f.Folder, filepath.Base(string(path)), f.Folder, loginFile, zoneInUse())
+		_, err = fmt.Fprintf(c.out, "%s/%s is there: nothing to set up. The login of the first run is in %s/%s.\n",
+			f.Folder, filepath.Base(string(path)), f.Folder, loginFile)
 		return err
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("first run: %w; %s", err, ownFolder)
 	}
-	if err := f.setUp(ctx, string(path), login); errors.Is(err, fs.ErrPermission) {
+	if _, _, err := f.setUp(ctx, string(path), login); errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("first run: %w; %s", err, ownFolder)
 	} else if err != nil {
 		return fmt.Errorf("first run: %w", err)
@@ -54,41 +55,44 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) erro
 	if err != nil {
 		return fmt.Errorf("first run: %w", err)
 	}
-	_, err = fmt.Fprintf(c.out, "\n%s\n%s\nThis login is kept in %s/%s. The files that you may edit come into %s/data.\n",
-		text, zoneInUse(), f.Folder, loginFile, f.Folder)
+	_, err = fmt.Fprintf(c.out, "\n%s\nThis login is kept in %s/%s. The files that you may edit come into %s/data.\n", text, f.Folder, loginFile, f.Folder)
 	return err
 }
 
 // ownFolder is what to do where the folder cannot be read or written.
 const ownFolder = "run the containers as the user whose folder this is: UID=… and GID=… (`id -u`, `id -g`) in the file .env"
 
-func (f firstRunCommand) setUp(ctx context.Context, path, login string) error {
+// setUp returns the person's account and the room of both.
+func (f firstRunCommand) setUp(ctx context.Context, path, login string) (you peer.Config, room string, err error) {
 	secret, err := os.ReadFile(string(f.SecretFile))
 	if err != nil {
-		return fmt.Errorf("the homeserver's registration secret: %w; start the homeserver first", err)
+		return you, "", fmt.Errorf("the homeserver's registration secret: %w; start the homeserver first", err)
 	}
 	bot := peer.Config{Homeserver: f.Homeserver, User: "@reverie:" + f.ServerName}
-	you := peer.Config{Homeserver: f.Homeserver, User: "@me:" + f.ServerName}
+	you = peer.Config{Homeserver: f.Homeserver, User: "@me:" + f.ServerName}
 	password := filepath.Join(filepath.Dir(path), passwordFile)
-	if bot.Password, err = keptPassword(password, wholeFile, onePassword); err != nil {
-		return err
+	if bot.Password, err = keptPassword(password, func(p string) string { return p + "\n" }); err != nil {
+		return you, "", err
 	}
-	if you.Password, err = keptPassword(login, passwordLine, func(p string) string { return f.loginText(you.User, p) }); err != nil {
-		return err
+	if you.Password, err = keptPassword(login, func(p string) string { return f.loginText(you.User, p) }); err != nil {
+		return you, "", err
 	}
 	accounts := homeserver.Registrar{URL: f.Homeserver, Name: f.ServerName, Secret: strings.TrimSpace(string(secret))}
 	for name, user := range map[string]peer.Config{"reverie": bot, "me": you} {
 		if _, err := accounts.Register(ctx, name, user.Password); err != nil {
-			return err
+			return you, "", err
 		}
 	}
 	if err := peer.CheckPassword(ctx, bot); err != nil {
-		return knownPassword(err, password)
+		return you, "", knownPassword(err, password)
 	}
-	if err := peer.EnsureDirectRoom(ctx, you, "Reverie", bot.User); err != nil {
-		return knownPassword(err, login)
+	if room, err = peer.EnsureDirectRoom(ctx, you, "Reverie", bot.User); err != nil {
+		return you, "", knownPassword(err, login)
 	}
-	return f.writeConfig(path, bot.User, you.User)
+	a := defaultAnswers()
+	a.Homeserver, a.User, a.Owner, a.ModelURL, a.Model = f.Homeserver, bot.User, you.User, f.ModelURL, f.Model
+	a.PasswordFile, a.KeyVariable = true, f.keyVariable
+	return you, room, store.WriteFile(path, renderConfig(a))
 }
 
 // knownPassword adds what to do when an account from before has another password.
@@ -100,16 +104,11 @@ func knownPassword(err error, file string) error {
 		"or empty the homeserver's folder to begin anew", err, file)
 }
 
-var (
-	wholeFile    = regexp.MustCompile(`^\s*(\S+)\s*$`)
-	passwordLine = regexp.MustCompile(`(?m)^\s*password\s+(\S+)\s*$`)
-)
-
-// onePassword is a file of one password.
-func onePassword(password string) string { return password + "\n" }
+// passwordLine is a line with nothing but a password, or with the word before it.
+var passwordLine = regexp.MustCompile(`(?m)^(?:\s*password\s+)?(\S+)\s*$`)
 
 // keptPassword returns the password that a file holds. A missing file is written first, with a random one.
-func keptPassword(path string, pattern *regexp.Regexp, text func(password string) string) (string, error) {
+func keptPassword(path string, text func(password string) string) (string, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		b = []byte(text(rand.Text()))
@@ -118,7 +117,7 @@ func keptPassword(path string, pattern *regexp.Regexp, text func(password string
 	if err != nil {
 		return "", err
 	}
-	found := pattern.FindSubmatch(b)
+	found := passwordLine.FindSubmatch(b)
 	if found == nil {
 		return "", fmt.Errorf("%s holds no password; move it away, and the homeserver's folder too if it has accounts", path)
 	}
@@ -137,24 +136,4 @@ homeserver to the address above, and write in the room "Reverie".
 Element X cannot log in: it needs simplified sliding sync, which this homeserver, Dendrite, does not have.
 Clients on other machines and phones need a proxy in front of the homeserver that speaks HTTPS.
 `, f.Address, user, password)
-}
-
-// writeConfig writes the configuration that bot init writes, with the password in its file.
-func (f firstRunCommand) writeConfig(path, bot, you string) error {
-	a := defaultAnswers()
-	a.Homeserver, a.User, a.Owner, a.ModelURL, a.Model = f.Homeserver, bot, you, f.ModelURL, f.Model
-	a.PasswordFile = true
-	return store.WriteFile(path, renderConfig(a))
-}
-
-// zoneInUse says which times the bot goes by where the configuration has timezone: Local.
-func zoneInUse() string {
-	zone, tz := time.Local.String(), os.Getenv("TZ")
-	switch {
-	case tz != "" && zone == "UTC" && tz != "UTC":
-		return fmt.Sprintf("Times are UTC: TZ is %q, which is no zone. Write one such as TZ=Europe/Berlin into the file .env.", tz)
-	case tz == "" && zone == "UTC":
-		return "Times are UTC, because TZ is not set. For others, write a line such as TZ=Europe/Berlin into the file .env."
-	}
-	return "Times are those of " + zone + "."
 }

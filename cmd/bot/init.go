@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	_ "embed"
@@ -10,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +41,7 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 	if _, err := os.Lstat(string(path)); err == nil {
 		return alreadyThere(string(path))
 	}
-	if err := tryFolder(string(path)); err != nil {
+	if err := os.MkdirAll(filepath.Dir(string(path)), 0o700); err != nil {
 		return fmt.Errorf("%s cannot be written: %w; name another file with --config", path, err)
 	}
 	a := defaultAnswers()
@@ -59,16 +57,14 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 		return err
 	}
 	fmt.Fprintf(c.out, "Wrote %s; every key in it is explained.\n", path)
-	return nextSteps(c.out, a)
+	nextSteps(c.out, a)
+	return nil
 }
-
-// maxTries ends questions that go nowhere.
-const maxTries = 5
 
 // ask asks on a terminal for what the defaults in a do not say. It looks only at the form of an
 // answer: `bot doctor` looks whether it is right.
 func ask(ctx context.Context, in io.Reader, out io.Writer, a *answers) error {
-	lines := bufio.NewScanner(in)
+	lines := readLines(linesOf(in))
 	fmt.Fprintln(out, "Enter takes the answer in brackets, Ctrl-D ends and writes nothing.")
 	for _, q := range []struct {
 		text   string
@@ -86,53 +82,33 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *answers) error {
 		if a.Homeserver == "" && (q.answer == &a.User || q.answer == &a.Owner) {
 			continue
 		}
-		for try := 0; ; try++ {
+		for {
 			if fmt.Fprintf(out, "\n%s", q.text); *q.answer != "" {
 				fmt.Fprintf(out, " [%s]", *q.answer)
 			}
 			fmt.Fprint(out, ": ")
-			given, err := nextLine(ctx, lines)
-			if err != nil {
-				return err
+			var given line
+			select {
+			case given = <-lines:
+			case <-ctx.Done():
+				return errors.New("interrupted; nothing was written")
 			}
-			if given = cmp.Or(given, *q.answer); q.good(given) {
-				*q.answer = given
+			if given.err != nil {
+				return fmt.Errorf("no more answers; nothing was written: %w", given.err)
+			}
+			if text := cmp.Or(given.text, *q.answer); q.good(text) {
+				*q.answer = text
 				break
 			}
-			if try+1 == maxTries {
-				return errors.New("no usable answer; nothing was written. `bot init < /dev/null` writes a file to edit by hand")
-			}
-			fmt.Fprintf(out, "  %q will not do.\n", given)
+			fmt.Fprintf(out, "  %q will not do.\n", given.text)
 		}
 	}
 	return nil
 }
 
-// nextLine reads one line, or ends with ctx.
-func nextLine(ctx context.Context, lines *bufio.Scanner) (string, error) {
-	got := make(chan error, 1)
-	// go: ends with the line or the program; nothing waits on a terminal that is not typed at
-	go func() {
-		if !lines.Scan() {
-			got <- errors.Join(errors.New("no more answers; nothing was written"), lines.Err())
-		}
-		close(got)
-	}()
-	select {
-	case err := <-got:
-		return strings.TrimSpace(lines.Text()), err
-	case <-ctx.Done():
-		return "", errors.New("interrupted; nothing was written")
-	}
-}
-
 func isPerson(s string) bool { return strings.HasPrefix(s, "@") && matrix.CheckPattern(s) == nil }
 
-func webAddress(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
-		u.User == nil && u.RawQuery == "" && u.Fragment == ""
-}
+func webAddress(s string) bool { return checkURL(new(reader), "", s, "") != nil }
 
 func isZone(s string) bool {
 	_, err := time.LoadLocation(s)
@@ -193,40 +169,30 @@ func commentOut(text string) string {
 	return strings.Join(lines, "")
 }
 
-// writeConfig writes the configuration for a to path (0600, folder 0700). It
-// never overwrites: whatever is there stays.
-func writeConfig(path string, a answers) (err error) {
-	text := renderConfig(a)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("write configuration: %w", err)
-	}
+// writeConfig writes the configuration for a to path (0600). It never overwrites: whatever is there stays.
+func writeConfig(path string, a answers) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // EXCL: refuses links as well
 	if errors.Is(err, fs.ErrExist) {
 		return alreadyThere(path)
 	}
+	if err == nil {
+		_, err = f.Write(renderConfig(a))
+		err = errors.Join(err, f.Close())
+	}
 	if err != nil {
 		return fmt.Errorf("write configuration: %w", err)
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		// Half a file would stand in the way of the next try.
-		return fmt.Errorf("write configuration: %w", errors.Join(err, os.Remove(path)))
 	}
 	return nil
 }
 
 // nextSteps says what to do with the file that was written.
-func nextSteps(out io.Writer, a answers) error {
-	var steps []string
+func nextSteps(out io.Writer, a answers) {
 	if a.KeyVariable != "" {
-		steps = append(steps, "The key of the language model comes from the environment:  export "+a.KeyVariable+"=…")
+		fmt.Fprintf(out, "The key of the language model comes from the environment:  export %s=…\n", a.KeyVariable)
 	}
 	if a.Homeserver == "" {
-		steps = append(steps, "`bot chat` talks here in the terminal. For Matrix, fill in the matrix: section; `bot doctor` checks everything.")
-	} else {
-		steps = append(steps, "The password of "+a.User+" comes from the environment:  export MATRIX_PASSWORD=…",
-			"Then `bot doctor` checks everything, and `bot run` starts.")
+		fmt.Fprintln(out, "`bot chat` talks here in the terminal. For Matrix, fill in the matrix: section; `bot doctor` checks everything.")
+		return
 	}
-	_, err := fmt.Fprintln(out, strings.Join(steps, "\n"))
-	return err
+	fmt.Fprintf(out, "The password of %s comes from the environment:  export MATRIX_PASSWORD=…\nThen `bot doctor` checks everything, and `bot run` starts.\n", a.User)
 }

@@ -7,14 +7,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"reflect"
-	"regexp"
 	"strings"
 	"syscall"
 
 	"github.com/alexflint/go-arg"
-
-	"reverie/internal/session"
 )
 
 // version is set by the build.
@@ -122,7 +118,7 @@ func start(ctx context.Context, args []string, c console) int {
 	}
 	if err != nil {
 		words := strings.NewReplacer("error processing ", "", "invalid subcommand: ", "unknown command ", "unknown argument ", "unknown flag ")
-		fmt.Fprintf(c.err, "bot: %s\nTry `bot help`.\n", withMeant(words.Replace(err.Error())))
+		fmt.Fprintf(c.err, "bot: %s\nTry `bot help`.\n", words.Replace(err.Error()))
 		return exitUsage
 	}
 	run := line.command(parser.Subcommand())
@@ -147,38 +143,6 @@ func (line *commandLine) command(parsed any) command {
 	}
 	run, _ := parsed.(command)
 	return run
-}
-
-// withMeant adds to an error which word of the command line its last one may have been meant to be.
-func withMeant(text string) string {
-	near := session.Nearest(text[strings.LastIndexByte(text, ' ')+1:], wordsOf(reflect.TypeFor[commandLine]()))
-	if len(near) == 0 {
-		return text
-	}
-	return fmt.Sprintf("%s, did you mean %q?", text, near[0])
-}
-
-var longFlag = regexp.MustCompile(`(?:^|,)(--[a-z-]+)`)
-
-// wordsOf lists the commands and flags of a struct of the command line, and of those below it.
-func wordsOf(t reflect.Type) (words []string) {
-	for i := range t.NumField() {
-		field := t.Field(i)
-		tag := field.Tag.Get("arg")
-		name, isCommand := strings.CutPrefix(tag, "subcommand:")
-		switch {
-		case isCommand && strings.HasSuffix(name, ",hidden"):
-		case isCommand:
-			words = append(append(words, name), wordsOf(field.Type.Elem())...)
-		case field.Anonymous:
-			words = append(words, wordsOf(field.Type)...)
-		case longFlag.MatchString(tag):
-			words = append(words, longFlag.FindStringSubmatch(tag)[1])
-		case !strings.HasPrefix(tag, "positional"):
-			words = append(words, "--"+strings.ToLower(field.Name))
-		}
-	}
-	return words
 }
 
 // filePath is the path of a file as a person writes it: absolute once it is read.

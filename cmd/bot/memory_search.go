@@ -116,8 +116,7 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy
 		return err
 	}
 	encoder := jsonEncoder(c.out)
-	tell := progressOn(c.err, "questions")
-	for i, one := range questions {
+	for _, one := range questions {
 		each := q
 		each.Text = one.Query
 		if one.Scope != "" {
@@ -138,7 +137,6 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy
 		if err := encoder.Encode(line); err != nil {
 			return fmt.Errorf("print: %w", err)
 		}
-		tell(i+1, len(questions))
 	}
 	return nil
 }
@@ -184,7 +182,6 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	}
 	importer := memory.Importer{
 		Store: b.memory, Scope: cmp.Or(memory.Scope(m.Scope), memory.Private(b.cfg.owner())), Location: b.cfg.location(), Now: time.Now,
-		Progress: progressOn(c.err, "memories"),
 	}
 	begin := time.Now()
 	result, err := importer.Import(ctx, m.File, data)
@@ -227,8 +224,7 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 		return err
 	}
 	begin, documents := time.Now(), 0
-	tell := progressOn(c.err, "texts")
-	if err := index.Rebuild(ctx, func(done, total int) { documents = max(documents, total); tell(done, total) }); err != nil {
+	if err := index.Rebuild(ctx, func(_, total int) { documents = max(documents, total) }); err != nil {
 		return err
 	}
 	if c.json {
@@ -260,23 +256,4 @@ func (b *bot) openIndex(ctx context.Context) (_ foundBy, err error) {
 		return memory.OpenHybrid(words, b.vectors), err
 	}
 	return memory.OpenQdrant(words, points), nil
-}
-
-// progressOn tells on w, if that is a terminal, how far long work has come.
-func progressOn(w io.Writer, what string) func(done, total int) {
-	file, ok := unfiltered(w).(*os.File)
-	if !ok || !isTerminal(file) {
-		return func(int, int) {}
-	}
-	var last time.Time
-	return func(done, total int) {
-		if done < total && time.Since(last) < 200*time.Millisecond {
-			return
-		}
-		last = time.Now()
-		fmt.Fprintf(file, "\r%d of %d %s", done, total, what)
-		if done >= total {
-			fmt.Fprint(file, "\r\x1b[K")
-		}
-	}
 }

@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/rogpeppe/go-internal/diff"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -17,7 +14,6 @@ import (
 type promptCommand struct {
 	Layout string `help:"Show it in this layout: stable, classic, tiered, split, layered, phased; without it, as configured."`
 	Room   string `help:"The room whose next prompt to show; without it, a new direct chat with the first owner."`
-	Diff   bool   `help:"Show what is new since the last request of the room."`
 }
 
 // Run prints the prompt that the next message would be sent with, and its
@@ -39,13 +35,6 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 	}
 	defer b.close()
 	b.models.Detect(ctx)
-	if p.Diff {
-		return p.diff(ctx, c, b)
-	}
-	return p.show(ctx, c, b)
-}
-
-func (p promptCommand) show(ctx context.Context, c console, b *bot) error {
 	sessions := b.sessions(nil, nil)
 	if p.Room != "" {
 		rooms, err := sessions.Rooms(ctx)
@@ -91,56 +80,4 @@ func inWords(messages []llm.Message) string {
 		fmt.Fprintln(&out)
 	}
 	return out.String()
-}
-
-// diff shows what the next request has that the last one had not.
-func (p promptCommand) diff(ctx context.Context, c console, b *bot) error {
-	if p.Room == "" {
-		rooms, err := b.sessions(nil, nil).Rooms(ctx)
-		if err != nil {
-			return err
-		}
-		if len(rooms) == 0 {
-			return errors.New("nobody has talked to the bot yet: there is no request to compare with")
-		}
-		p.Room = rooms[0] // the one that was talked in last
-	}
-	last, err := b.prompt.Sent(ctx, history.Talk(p.Room))
-	if errors.Is(err, prompt.ErrNotKept) {
-		return fmt.Errorf("nothing is kept of the last request of %s: there was none yet, or its layout is rebuilt for each", p.Room)
-	}
-	if err != nil {
-		return err
-	}
-	next, err := b.sessions(nil, nil).Preview(ctx, p.Room)
-	if err != nil {
-		return err
-	}
-	changes := difference("last request", inWords(last), "next request", inWords(next.Messages()))
-	repeated := prompt.Repeated(last, next.Messages())
-	if c.json {
-		return printJSON(c.out, struct {
-			Room     string             `json:"room"`
-			Diff     string             `json:"diff"`
-			Repeated float64            `json:"repeated"` // share of the last request
-			Epoch    prompt.EpochReport `json:"epoch"`
-		}{p.Room, changes, repeated, next.Report.Epoch})
-	}
-	if changes == "" {
-		changes = "nothing has changed since\n"
-	}
-	fmt.Fprint(c.out, changes)
-	fmt.Fprintf(c.out, "\n%.1f %% of the last request stands at the beginning of the next one", 100*repeated)
-	if next.Report.Epoch.New {
-		fmt.Fprintf(c.out, "; a new epoch begins: %s", next.Report.Epoch.Reason)
-	}
-	fmt.Fprintln(c.out)
-	return nil
-}
-
-// difference is what two texts differ in, as diff -u writes it; "" = nothing.
-func difference(oldName, old, newName, new string) string {
-	d := string(diff.Diff(oldName, []byte(old), newName, []byte(new)))
-	_, d, _ = strings.Cut(d, "\n") // the command that it stands for
-	return d
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,7 +12,6 @@ import (
 
 	"reverie/internal/memory"
 	"reverie/internal/session"
-	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -29,10 +26,10 @@ type asker struct {
 	b       *bot
 	most    int // questions of a night in one room; 0 = nobody is asked
 	deliver func(context.Context, session.Inbound) error
-	// What a room is now; all nil at the terminal.
-	directWith func(ctx context.Context, room string) (person string, err error)
-	left       func(ctx context.Context, room string) (bool, error)
-	allows     func(user string) bool
+	rooms   func(context.Context) ([]string, error) // that were talked in
+	left    func(ctx context.Context, room string) (bool, error)
+	direct  func(ctx context.Context, person string) (room string, err error) // a chat that nobody else reads; "" = none
+	allows  func(user string) bool
 }
 
 // ask puts what is open and was not asked yet, the oldest first.
@@ -106,55 +103,32 @@ func (a *asker) person(scope memory.Scope) string {
 	return scope.Person()
 }
 
-// place is the room to ask in about what is of scope: the direct chat where that person
-// wrote last, or the room itself; "" = there is none now.
+// place is the room to ask in about what is of scope: that person's direct chat, or the room
+// itself. "" = there is none now.
 func (a *asker) place(ctx context.Context, scope memory.Scope) (string, error) {
-	query, arg := `SELECT room FROM session WHERE room = ? AND private = 0`, strings.TrimPrefix(string(scope), string(memory.Room("")))
 	if who := a.person(scope); who != "" {
-		query, arg = `SELECT room FROM session WHERE person = ? AND private = 1 ORDER BY heard_at DESC`, who
-	}
-	all, err := store.Column[string](ctx, a.b.db, query, arg)
-	if err != nil {
-		return "", fmt.Errorf("find whom to ask: %w", err)
-	}
-	for _, room := range all {
-		if ok, err := a.fits(ctx, scope, room); ok || err != nil {
-			return room, err
+		if !a.allows(who) {
+			return "", nil
 		}
+		return a.direct(ctx, who)
 	}
-	return "", nil
+	room := strings.TrimPrefix(string(scope), string(memory.Room("")))
+	rooms, err := a.rooms(ctx)
+	if err != nil || !slices.Contains(rooms, room) {
+		return "", err
+	}
+	if left, err := a.left(ctx, room); err != nil || left {
+		return "", err
+	}
+	return room, nil
 }
 
-// fits reports whether those in room, and nobody else, may read what is of scope now.
-func (a *asker) fits(ctx context.Context, scope memory.Scope, room string) (bool, error) {
-	who := a.person(scope)
-	if a.directWith == nil {
-		return room == terminalRoom && who == a.b.cfg.owner(), nil
+// atTerminal is the chat with a person who sits at this machine.
+func (b *bot) atTerminal(_ context.Context, person string) (room string, err error) {
+	if person == b.cfg.owner() {
+		room = terminalRoom
 	}
-	if room == terminalRoom || who != "" && !a.allows(who) {
-		return false, nil
-	}
-	var replaced bool
-	if err := a.b.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM matrix_room WHERE replaces = ?)`, room).Scan(&replaced); err != nil {
-		return false, fmt.Errorf("find whom to ask: %w", err)
-	}
-	if left, err := a.left(ctx, room); err != nil || left || replaced {
-		return false, err
-	}
-	if who == "" {
-		return scope == memory.Room(room), nil
-	}
-	var last string
-	var private bool
-	err := a.b.db.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, room).Scan(&last, &private)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return false, fmt.Errorf("find whom to ask: %w", err)
-	}
-	if err != nil || last != who || !private {
-		return false, nil
-	}
-	with, err := a.directWith(ctx, room)
-	return err == nil && with == who, err
+	return room, nil
 }
 
 // Wanted implements session.Source: a notice is said if all that it asks is still open, and
@@ -165,7 +139,7 @@ func (a *asker) Wanted(ctx context.Context, event string) (bool, error) {
 		return false, err
 	}
 	for _, q := range list {
-		if ok, err := a.fits(ctx, q.Scope, q.Room); err != nil || !ok {
+		if room, err := a.place(ctx, q.Scope); err != nil || room != q.Room {
 			return false, err
 		}
 	}

@@ -2,13 +2,16 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -29,15 +32,7 @@ type screen struct {
 
 	mu     sync.Mutex
 	shown  map[string]*printed // by the message's id
-	last   string              // the message that was printed last
 	status string              // what stands in front of the line that is typed
-}
-
-// message is one message of the bot.
-type message struct {
-	id, text string
-	done     bool // it is not being written any more
-	notice   bool // it is a status or an error
 }
 
 // printed is what stands of a message on the screen.
@@ -47,62 +42,52 @@ type printed struct {
 	done  bool
 }
 
-const changedAnswer = "The answer has changed. This is all of it:"
-
-// show makes a message read as m says.
-func (s *screen) show(m message) {
+// show makes the message id read as text; done means that it is not being written any more.
+func (s *screen) show(id, text string, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.display == nil {
-		if m.done {
-			fmt.Fprintln(s.out, m.text)
+		if done {
+			fmt.Fprintln(s.out, text)
 		}
 		return
 	}
 	if s.shown == nil {
 		s.shown = map[string]*printed{}
 	}
-	old, again := s.shown[m.id]
+	old, again := s.shown[id]
 	if !again {
 		old = &printed{room: s.display.width()}
-		s.shown[m.id] = old
+		s.shown[id] = old
 	}
-	text := s.name + ": " + withoutCommands(m.text)
-	if m.done {
+	text = s.name + ": " + withoutCommands(text)
+	if done {
 		text = strings.TrimSpace(text)
 	}
 	lines := wrap(text, old.room)
-	if !m.done { // the last one may become longer
+	if !done { // the last one may become longer
 		lines = lines[:len(lines)-1]
 	}
+	both := min(len(lines), len(old.lines))
+	grows := slices.Equal(lines[:both], old.lines[:both])
 	var out []string
-	begun := len(old.lines) > 0
 	switch {
-	case !m.done && len(lines) <= len(old.lines) && slices.Equal(lines, old.lines[:len(lines)]):
-	case len(lines) < len(old.lines) || !slices.Equal(old.lines, lines[:len(old.lines)]):
-		out = append(out, "")
-		if !m.notice {
-			out = append(out, changedAnswer)
-		}
-		out = append(out, lines...)
-	case begun && len(lines) > len(old.lines) && s.last != m.id:
-		out = append(append(out, "", s.name+", further:"), lines[len(old.lines):]...)
+	case !done && grows && both == len(lines): // nothing new
+	case !grows || both < len(old.lines) || both == 0: // other words, or the first
+		out = append([]string{""}, lines...)
 	default:
-		if !begun && len(lines) > 0 {
-			out = append(out, "")
-		}
-		out = append(out, lines[len(old.lines):]...)
+		out = lines[both:]
 	}
 	if len(out) > 0 {
-		s.last, old.lines = m.id, lines
+		old.lines = lines
 	}
-	if m.done {
+	if done {
 		if !old.done || len(out) > 0 {
-			out = append(out, "")
+			out = append(slices.Clip(out), "")
 		}
 		s.status = ""
 	}
-	old.done = m.done
+	old.done = done
 	s.print(out)
 }
 
@@ -280,4 +265,98 @@ func (s *screen) open(c console) *typed {
 		}
 	}
 	return &typed{lines: readLines(linesOf(c.in))}
+}
+
+const promptSig = "> "
+
+// editor is the line at the bottom of a terminal where a person types, with a history. What
+// is printed meanwhile stands above it.
+type editor struct {
+	in, out *os.File
+	before  *term.State // the terminal's mode before
+	term    *term.Terminal
+
+	closed   atomic.Bool
+	printing sync.Mutex // held while lines are printed, so that close does not cut them off
+}
+
+// openEditor takes over the terminal until close.
+func openEditor(in, out *os.File) (*editor, error) {
+	before, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	e := &editor{in: in, out: out, before: before}
+	e.term = term.NewTerminal(e, promptSig)
+	e.resize()
+	return e, nil
+}
+
+// close gives the terminal back as it was.
+func (e *editor) close() {
+	e.printing.Lock()
+	defer e.printing.Unlock()
+	if e.closed.Swap(true) {
+		return
+	}
+	_, _ = io.WriteString(e.out, "\r\n")
+	_ = term.Restore(int(e.in.Fd()), e.before)
+}
+
+// width is how many columns the terminal has.
+func (e *editor) width() int {
+	if w, _, err := term.GetSize(int(e.out.Fd())); err == nil && w > 0 {
+		return w
+	}
+	return 80
+}
+
+// resize follows the terminal's size. It is called at each key and each output, since not
+// every system tells of a new size.
+func (e *editor) resize() { _ = e.term.SetSize(e.width(), 24) }
+
+// print writes whole lines above the line that is typed, and status in front of that line.
+func (e *editor) print(text, status string) {
+	e.printing.Lock()
+	defer e.printing.Unlock()
+	if e.closed.Load() {
+		_, _ = io.WriteString(e.out, text)
+		return
+	}
+	e.resize()
+	if status != "" {
+		status += " "
+	}
+	e.term.SetPrompt(status + promptSig)
+	_, _ = io.WriteString(e.term, text)
+}
+
+const ctrlC = 3
+
+// Read hands keys to the editor. Ctrl-C is the signal that it is where lines are not edited.
+func (e *editor) Read(p []byte) (int, error) {
+	n, err := e.in.Read(p)
+	if bytes.IndexByte(p[:n], ctrlC) >= 0 {
+		e.close()
+		if self, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = self.Signal(os.Interrupt) // if it cannot be sent, the editor's end of input ends the chat
+		}
+	}
+	e.resize()
+	return n, err
+}
+
+// lineCleared is how the editor begins to clear its line.
+var lineCleared = regexp.MustCompile("^\x1b\\[[0-9]*D\x1b\\[K")
+
+// Write passes on what the editor draws. It clears its line from the left edge, because the
+// editor takes every character to be one column wide.
+func (e *editor) Write(p []byte) (int, error) {
+	if e.closed.Load() {
+		return len(p), nil
+	}
+	if lineCleared.Match(p) {
+		_, _ = io.WriteString(e.out, "\r")
+	}
+	return e.out.Write(p)
 }

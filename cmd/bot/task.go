@@ -154,18 +154,15 @@ type taskAddCommand struct {
 	Text     []string `arg:"positional,required" help:"What is to be done."`
 	Room     string   `placeholder:"ROOM" help:"Whose task it is; the room that was talked in last if left out."`
 	When     string   `placeholder:"WORDS" help:"When, in words: \"tomorrow at 7\", \"every Monday at 9\", \"in 20 minutes\"."`
-	Cron     string   `placeholder:"EXPRESSION" help:"When, as a cron expression: \"30 7 * * mon-fri\"."`
-	Zone     string   `placeholder:"ZONE" help:"Of these times; the configured one if left out."`
 	Prompt   string   `placeholder:"TEXT" help:"What the model is to do then; without it, the person is reminded."`
 	Silent   bool     `help:"With --prompt: nothing is said in the room."`
-	CatchUp  string   `arg:"--catch-up" default:"once" help:"What becomes of times that were missed: once, skip or all."`
 	Priority int      `default:"5" help:"1 (most urgent) to 10."`
 }
 
 // Run adds a task; a bot that runs sees it within ten seconds.
 func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	sessions := b.sessions(nil, nil)
-	t := task.Task{Room: a.Room, User: b.cfg.owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt, Background: a.Silent, CatchUp: task.CatchUp(a.CatchUp)}
+	t := task.Task{Room: a.Room, User: b.cfg.owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt, Background: a.Silent}
 	if t.Room == "" {
 		rooms, err := sessions.Rooms(ctx)
 		if err != nil {
@@ -196,26 +193,17 @@ func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	return b.printTask(c, "Added", t)
 }
 
+// schedule is a moment, or what a phrase says.
 func (a taskAddCommand) schedule(now time.Time, loc *time.Location) (*task.Schedule, error) {
-	s := task.Schedule{At: a.When, Expression: a.Cron, Zone: a.Zone}
-	switch {
-	case a.When == "" && a.Cron == "":
+	if a.When == "" {
 		return nil, nil //nolint:nilnil // a task need not have a schedule
-	case a.When != "" && a.Cron != "":
-		return nil, errors.New("--when and --cron say the same: leave one out")
-	case a.Cron != "":
-		s.Type = "cron"
-	default: // a moment, or a phrase that says all
-		if once, err := (task.Schedule{Type: "once", At: a.When, Zone: a.Zone}).Validate(now, loc); err == nil {
-			return &once, nil
+	}
+	for _, kind := range []string{"once", ""} {
+		if s, err := (task.Schedule{Type: kind, At: a.When}).Validate(now, loc); err == nil {
+			return &s, nil
 		}
 	}
-	s, err := s.Validate(now, loc)
-	var phrase *task.PhraseError
-	if errors.As(err, &phrase) {
-		err = fmt.Errorf(`--when %q is not understood: write words such as "tomorrow at 7", "every Monday at 9" or "in 20 minutes"`, phrase.Words)
-	}
-	return &s, err
+	return nil, fmt.Errorf(`--when %q is not understood: write words such as "tomorrow at 7", "every Monday at 9" or "in 20 minutes"`, a.When)
 }
 
 func (b *bot) printTask(c console, word string, t task.Task) error {
@@ -258,20 +246,11 @@ type taskCompleteCommand struct {
 	Reason []string `arg:"positional,required" help:"What was achieved."`
 }
 
-// Run completes a task; the reason must say more than that, here as in a chat.
+// Run completes a task.
 func (t taskCompleteCommand) Run(ctx context.Context, c console, b *bot) error {
-	it, err := b.tasks.Find(ctx, t.ID)
-	if err != nil {
-		return err
-	}
-	reason := strings.Join(t.Reason, " ")
-	if err := task.Evidence(reason, it.Content); err != nil {
-		return usageError{err}
-	}
-	if it, err = b.tasks.Complete(ctx, task.Caller{Place: it.Place(), Integrity: trust.Owner}, it.ID, reason); err != nil {
-		return err
-	}
-	return b.printTask(c, "Completed", it)
+	return t.change(ctx, c, b, "Completed", func(ctx context.Context, at trust.Place, id string) (task.Task, error) {
+		return b.tasks.Complete(ctx, task.Caller{Place: at, Integrity: trust.Owner}, id, strings.Join(t.Reason, " "))
+	})
 }
 
 type taskPauseCommand struct{ oneTask }

@@ -28,11 +28,6 @@ func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
 	if err != nil {
 		return err
 	}
-	cfg, drop, err := spareData(cfg)
-	if err != nil {
-		return err
-	}
-	defer drop()
 	b, err := openBot(ctx, cfg, slog.New(slog.DiscardHandler), false) // the report says it all
 	if err != nil {
 		return err

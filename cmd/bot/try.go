@@ -3,18 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
+	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
+	"strings"
 	"time"
 
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/peer"
-	"reverie/internal/store"
 )
 
 type tryCommand struct {
@@ -24,16 +24,15 @@ type tryCommand struct {
 	State         filePath `default:".try" help:"Where --keep keeps it."`
 }
 
-// Run shows Reverie at work: a real homeserver on loopback, two accounts, an
-// end-to-end encrypted room, the bot as a process of its own, and the person's
-// side of the room in this terminal. Progress goes to standard error, the
-// conversation to standard output.
+// Run shows Reverie at work: a real homeserver on loopback, two accounts, an end-to-end encrypted
+// room, the bot as `bot run` runs it, and the person's side of the room in this terminal. Progress
+// goes to standard error, the conversation to standard output.
 func (t tryCommand) Run(ctx context.Context, c console, _ filePath) error {
 	try := &trial{tryCommand: t, console: c, screen: &screen{out: c.out, name: "Reverie"}}
 	defer try.cleanUp()
-	for _, step := range []func(context.Context) error{try.openState, try.startHomeserver, try.findModel, try.startBot, try.enterRoom} {
+	for _, step := range []func(context.Context) error{try.openState, try.setUp, try.startBot, try.enterRoom} {
 		if err := step(ctx); err != nil {
-			return err
+			return fmt.Errorf("try: %w", err)
 		}
 	}
 	in := &typed{waiting: []string{t.Message}, ended: true}
@@ -48,17 +47,13 @@ func (t tryCommand) Run(ctx context.Context, c console, _ filePath) error {
 type trial struct {
 	tryCommand
 	console
-	screen *screen
-	dir    string
-	model  server
-	home   *homeserver.Server
-	you    *peer.Peer
-	room   string
-	bot    *exec.Cmd
-	// Passwords of the two accounts; a kept try goes on with them.
-	botPassword, yourPassword string
-	exited                    chan error // the bot's exit
-	undo                      []func()
+	screen  *screen
+	dir     string
+	account peer.Config // the person's
+	you     *peer.Peer
+	room    string
+	exited  chan struct{} // closed when the bot has ended
+	undo    []func()
 }
 
 func (t *trial) step(name, format string, args ...any) {
@@ -68,112 +63,66 @@ func (t *trial) step(name, format string, args ...any) {
 func (t *trial) openState(context.Context) (err error) {
 	if t.Keep {
 		t.dir = string(t.State)
-		err = os.MkdirAll(t.dir, 0o700)
-	} else if t.dir, err = os.MkdirTemp("", "reverie-try-"); err == nil {
-		t.undo = append(t.undo, func() { _ = os.RemoveAll(t.dir) })
+		return os.MkdirAll(t.dir, 0o700)
 	}
-	if err != nil {
-		return fmt.Errorf("try: state folder: %w", err)
-	}
-	if t.botPassword, err = keptPassword(t.file(passwordFile), wholeFile, onePassword); err == nil {
-		t.yourPassword, err = keptPassword(t.file("your-password"), wholeFile, onePassword)
-	}
-	if err != nil {
-		return fmt.Errorf("try: %w", err)
-	}
-	return nil
+	t.dir, err = os.MkdirTemp("", "reverie-try-")
+	t.undo = append(t.undo, func() { _ = os.RemoveAll(t.dir) })
+	return err
 }
 
 // file is the path of a file of the state.
 func (t *trial) file(name string) string { return filepath.Join(t.dir, name) }
 
-func (t *trial) startHomeserver(ctx context.Context) (err error) {
-	t.home, err = homeserver.Start(ctx, homeserver.Config{BinDir: string(t.HomeserverBin), Dir: t.file("homeserver")})
-	if err != nil {
-		return fmt.Errorf("try: homeserver: %w", err)
-	}
-	t.undo = append(t.undo, func() { _ = t.home.Stop() })
-	for user, password := range map[string]string{"you": t.yourPassword, "reverie": t.botPassword} {
-		if _, err := t.home.Register(ctx, user, password); err != nil {
-			return fmt.Errorf("try: account %s: %w", user, err)
-		}
-	}
-	t.step("homeserver", "%s, in %s", t.home.URL, t.dir)
-	return nil
-}
-
-func (t *trial) findModel(ctx context.Context) (err error) {
-	if t.model, err = detectModel(ctx, os.Getenv); err != nil {
-		return usageError{err}
-	}
-	if t.model.URL == rehearsalURL {
-		t.step("model", "none found: the rehearsal model stands in. To connect one: "+
-			"`ollama run qwen3:8b`, or llama.cpp, LM Studio or REVERIE_LLM_URL; then again")
-		return nil
-	}
-	t.step("model", "%s at %s: %s", t.model.Name, t.model.URL, t.model.Model)
-	return nil
-}
-
-// writeConfig writes the bot's configuration as a person would; secrets reach
-// it by file and environment.
-func (t *trial) writeConfig() (path string, err error) {
-	a := answers{Timezone: "Local", Homeserver: t.home.URL, User: "@reverie:" + t.home.Name, Owner: "@you:" + t.home.Name,
-		PasswordFile: true, ModelURL: t.model.URL, Model: t.model.Model}
-	if t.model.Key != "" {
-		a.KeyVariable = "REVERIE_LLM_KEY"
-	}
-	return t.file("config.yaml"), store.WriteFile(t.file("config.yaml"), renderConfig(a))
-}
-
-func (t *trial) logFile() string { return t.file("bot.log") }
-
-// startBot starts `bot run` as a process of its own, as it runs in earnest.
-func (t *trial) startBot(context.Context) error {
-	config, err := t.writeConfig()
+// setUp starts the homeserver and has the accounts, the room and the configuration made as docker-compose.yml has it done.
+func (t *trial) setUp(ctx context.Context) error {
+	home, err := homeserver.Start(ctx, homeserver.Config{BinDir: string(t.HomeserverBin), Dir: t.file("homeserver")})
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
+	t.undo = append(t.undo, func() { _ = home.Stop() })
+	t.step("homeserver", "%s, in %s", home.URL, t.dir)
+	model, err := detectModel(ctx, os.Getenv)
 	if err != nil {
-		return fmt.Errorf("try: %w", err)
+		return usageError{err}
 	}
-	log, err := os.OpenFile(t.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if model.URL == rehearsalURL {
+		t.step("model", "none found: the rehearsal model stands in. To connect one: "+
+			"`ollama run qwen3:8b`, or llama.cpp, LM Studio or REVERIE_LLM_URL; then again")
+	} else {
+		t.step("model", "%s at %s: %s", model.Name, model.URL, model.Model)
+	}
+	f := firstRunCommand{Homeserver: home.URL, Address: home.URL, ServerName: home.Name, ModelURL: model.URL, Model: model.Model,
+		SecretFile: filePath(t.file("homeserver/registration_secret"))}
+	if model.Key != "" {
+		f.keyVariable = "REVERIE_LLM_KEY"
+	}
+	t.account, t.room, err = f.setUp(ctx, t.file("config.yaml"), t.file(loginFile))
+	return err
+}
+
+// startBot runs `bot run`, with its log in a file.
+func (t *trial) startBot(ctx context.Context) error {
+	log, err := os.OpenFile(t.file("bot.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("try: %w", err)
+		return err
 	}
-	defer log.Close()
-	t.bot = exec.Command(self, "run", "--config", config)
-	t.bot.Stdout, t.bot.Stderr = log, log
-	t.bot.SysProcAttr = childAttributes()
-	if err := t.bot.Start(); err != nil {
-		return fmt.Errorf("try: start the bot: %w", err)
-	}
-	t.exited = make(chan error, 1)
-	// go: waited for by stopBot
-	go func() { t.exited <- t.bot.Wait() }()
-	t.undo = append(t.undo, t.stopBot)
-	t.step("bot", "@reverie:%s, log in %s", t.home.Name, t.logFile())
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	t.exited = make(chan struct{})
+	// go: waited for by the cleanup below
+	go func() {
+		defer close(t.exited)
+		exitCode(runCommand{}.Run(run, console{out: log, err: log}, filePath(t.file("config.yaml"))), log)
+		log.Close()
+	}()
+	t.undo = append(t.undo, func() { stop(); <-t.exited })
+	t.step("bot", "log in %s", log.Name())
 	return nil
 }
 
-// stopBot asks the bot to end, and insists after a while.
-func (t *trial) stopBot() {
-	_ = t.bot.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-t.exited:
-	case <-time.After(15 * time.Second):
-		_ = t.bot.Process.Kill()
-		<-t.exited
-	}
-}
-
 func (t *trial) enterRoom(ctx context.Context) (err error) {
-	t.you, err = peer.Login(ctx, peer.Config{
-		Homeserver: t.home.URL, User: "@you:" + t.home.Name, Password: t.yourPassword, DB: t.file("you.db"),
-	})
-	if err != nil {
-		return fmt.Errorf("try: log in as you: %w", err)
+	t.account.DB = t.file("you.db")
+	if t.you, err = peer.Login(ctx, t.account); err != nil {
+		return fmt.Errorf("log in as you: %w", err)
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
@@ -181,46 +130,24 @@ func (t *trial) enterRoom(ctx context.Context) (err error) {
 	go func() { defer close(ended); _ = t.you.Run(run) }()
 	t.undo = append(t.undo, func() { stop(); <-ended; _ = t.you.Close() })
 
-	bot := "@reverie:" + t.home.Name
-	kept, err := os.ReadFile(t.file("room"))
-	if t.room = string(kept); errors.Is(err, fs.ErrNotExist) {
-		if t.room, err = t.you.CreateRoom(ctx, peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{bot}}); err == nil {
-			err = store.WriteFile(t.file("room"), []byte(t.room))
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("try: the room: %w", err)
-	}
 	wait, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	joined := make(chan error, 1)
-	// go: ends with wait
-	go func() { joined <- t.you.WaitJoined(wait, t.room, bot) }()
-	select {
-	case err = <-joined:
-	case exit := <-t.exited:
-		return t.botDied(exit)
-	}
-	if err != nil {
-		return fmt.Errorf("try: the bot did not join the room within a minute; %s", t.logTail())
+	// go: ends with the bot
+	go func() { <-t.exited; cancel() }()
+	if err := t.you.WaitJoined(wait, t.room, "@reverie:"+strings.SplitN(t.account.User, ":", 2)[1]); err != nil {
+		return fmt.Errorf("the bot did not join the room within a minute; %s", t.logTail())
 	}
 	t.step("room", "end-to-end encrypted: %s", t.room)
 	t.step("files", editable, t.file("data"))
 	if !t.Keep {
 		t.step("", "all of this is thrown away at the end; `make try KEEP=1` keeps it")
 	}
-	t.step("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s", t.home.URL, t.you.UserID(), t.yourPassword)
+	t.step("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s", t.account.Homeserver, t.account.User, t.account.Password)
 	return nil
 }
 
-// botDied takes back exit, for which stopBot waits.
-func (t *trial) botDied(exit error) error {
-	t.exited <- exit
-	return fmt.Errorf("try: the bot has ended; %s", t.logTail())
-}
-
 func (t *trial) logTail() string {
-	b, err := os.ReadFile(t.logFile())
+	b, err := os.ReadFile(t.file("bot.log"))
 	if err != nil {
 		return "its log cannot be read: " + err.Error()
 	}
@@ -261,7 +188,7 @@ func (t *trial) event(e peer.Event) (done bool, err error) {
 			t.screen.progress(e.Body)
 			return false, nil
 		}
-		t.screen.show(message{e.ID, e.Body, !e.Live, e.Notice})
+		t.screen.show(e.ID, e.Body, !e.Live)
 		return !e.Live, nil
 	}
 	return false, nil
@@ -295,8 +222,8 @@ func (t *trial) chat(ctx context.Context, in *typed) error {
 			} else if done { // or a reminder
 				unanswered = max(0, unanswered-1)
 			}
-		case exit := <-t.exited:
-			return t.botDied(exit)
+		case <-t.exited:
+			return fmt.Errorf("try: the bot has ended; %s", t.logTail())
 		case <-ctx.Done():
 			if t.Message != "" {
 				return ctx.Err()
@@ -305,4 +232,87 @@ func (t *trial) chat(ctx context.Context, in *typed) error {
 		}
 	}
 	return nil
+}
+
+// server is a language model that answered.
+type server struct {
+	Name  string // how to call it to a person
+	URL   string // OpenAI-compatible, ends in /v1
+	Key   string
+	Model string
+}
+
+// localServers are the places where model servers listen by themselves, in the
+// order in which they are asked.
+var localServers = []server{
+	{Name: "Ollama", URL: "http://127.0.0.1:11434/v1"},
+	{Name: "llama.cpp", URL: "http://127.0.0.1:8080/v1"},
+	{Name: "LM Studio", URL: "http://127.0.0.1:1234/v1"},
+}
+
+// detectModel returns the first language model that answers: the one the
+// environment names, then the local servers. The one named must answer; with
+// none at all it returns the rehearsal model.
+func detectModel(ctx context.Context, getenv func(string) string) (server, error) {
+	if url := strings.TrimRight(getenv("REVERIE_LLM_URL"), "/"); url != "" {
+		s := server{Name: "REVERIE_LLM_URL", URL: url, Key: getenv("REVERIE_LLM_KEY"), Model: getenv("REVERIE_LLM_MODEL")}
+		if url == rehearsalURL {
+			return rehearsalServer(), nil
+		}
+		models, err := listModels(ctx, s, 10*time.Second)
+		if err != nil && s.Model == "" {
+			return server{}, fmt.Errorf("REVERIE_LLM_URL: %w; check that it is an OpenAI-compatible address ending in /v1, or name the model in REVERIE_LLM_MODEL", err)
+		}
+		return s.with(models), nil
+	}
+	for _, s := range localServers {
+		models, err := listModels(ctx, s, time.Second)
+		if err == nil && len(models) > 0 {
+			return s.with(models), nil
+		}
+	}
+	return rehearsalServer(), nil
+}
+
+func rehearsalServer() server {
+	return server{Name: "the rehearsal model", URL: rehearsalURL, Model: "rehearsal"}
+}
+
+// with chooses the first model that can chat, unless one is named already.
+func (s server) with(models []string) server {
+	for _, m := range models {
+		if s.Model == "" && !strings.Contains(strings.ToLower(m), "embed") {
+			s.Model = m
+		}
+	}
+	return s
+}
+
+func listModels(ctx context.Context, s server, limit time.Duration) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/models", nil)
+	if err != nil {
+		return nil, err
+	}
+	if s.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+s.Key)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s/models answered %s", s.URL, res.Status)
+	}
+	var list struct{ Data []struct{ ID string } }
+	if err := json.NewDecoder(io.LimitReader(res.Body, 4<<20)).Decode(&list); err != nil {
+		return nil, fmt.Errorf("%s/models answered something else than a list of models", s.URL)
+	}
+	var names []string
+	for _, d := range list.Data {
+		names = append(names, d.ID)
+	}
+	return names, nil
 }

@@ -185,13 +185,14 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, i18n.Sa
 		Messages: b.messages, Skills: b.skills,
 		Helpers: session.HelperConfig{Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds},
 	}
-	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions}
+	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions, direct: b.atTerminal, allows: func(string) bool { return true },
+		rooms: func(context.Context) ([]string, error) { return nil, nil }}
 	m, isMatrix := t.(*matrix.Client)
 	room, without := terminalRoom, ""
 	if isMatrix {
 		c.Verify, c.DirectWith, c.People, c.Left, c.Self, c.Allowed = m.Verify, m.DirectWith, m.People, m.Left, m.UserID(), m.Allows
 		c.DirectChat = m.DirectChat
-		b.asking.directWith, b.asking.left, b.asking.allows = m.DirectWith, m.Left, m.Allows
+		b.asking.direct, b.asking.left, b.asking.allows = m.DirectChat, m.Left, m.Allows
 		room, without = without, room
 	}
 	if b.cfg.Harvest.Enabled {
@@ -209,6 +210,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, i18n.Sa
 	b.nightly.Quiet, b.nightly.Tell = sessions.After, b.tellDream(t)
 	if isMatrix {
 		b.scheduler.Left = m.Left
+		b.asking.rooms = sessions.Rooms
 		m.OnUpgrade(sessions.Move)
 		m.OnLeft(sessions.Left)
 		m.OnRedaction(b.takenBack)

@@ -51,8 +51,8 @@ func IsWrongPassword(err error) bool { return errors.Is(err, mautrix.MForbidden)
 // EnsureDirectRoom makes an encrypted direct room of cfg.User with another user, and invites
 // them. A room in which that user is already, or invited, is taken instead. No device is left;
 // DB is not needed.
-func EnsureDirectRoom(ctx context.Context, cfg Config, name, with string) error {
-	return visit(ctx, cfg, func(p *Peer) error {
+func EnsureDirectRoom(ctx context.Context, cfg Config, name, with string) (direct string, err error) {
+	err = visit(ctx, cfg, func(p *Peer) error {
 		joined, err := p.client.JoinedRooms(ctx)
 		if err != nil {
 			return fmt.Errorf("list the rooms of %s: %w", cfg.User, err)
@@ -64,10 +64,12 @@ func EnsureDirectRoom(ctx context.Context, cfg Config, name, with string) error 
 				return fmt.Errorf("look who is in %s: %w", room, err)
 			}
 			if member.Membership == event.MembershipInvite || member.Membership == event.MembershipJoin {
+				direct = room.String()
 				return p.noteDirect(ctx, room, []id.UserID{id.UserID(with)})
 			}
 		}
-		_, err = p.CreateRoom(ctx, Room{Name: name, Direct: true, Encrypted: true, Invite: []string{with}})
+		direct, err = p.CreateRoom(ctx, Room{Name: name, Direct: true, Encrypted: true, Invite: []string{with}})
 		return err
 	})
+	return direct, err
 }

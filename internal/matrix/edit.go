@@ -17,14 +17,6 @@ import (
 	"reverie/internal/store"
 )
 
-// change is an edit, a redaction or a reaction as it came. What it is worth is decided
-// while it is stored, when all that came before it is.
-type change struct {
-	session.Inbound
-	addressed bool // of an edit: its words speak to us
-	behind    int  // of an edit: so many messages of the batch came before it
-}
-
 // onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
 // message it replaces, and whether we know that, is seen to by change.
 func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room roomFacts) (edits bool, err error) {
@@ -58,19 +50,8 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	}
 	in.SenderName, in.Text, in.Files = c.displayName(ctx, evt.RoomID, evt.Sender), o.text, files
 	in.Change, in.Target = session.Edited, target.String()
-	b.changes = append(b.changes, change{addressed: o.pass, behind: len(b.in), Inbound: in})
+	b.in = append(b.in, incoming{addressed: o.pass, Inbound: in})
 	return true, nil
-}
-
-// tookBack takes in that target is taken back. Our own redactions tell us nothing.
-func (c *Client) tookBack(ctx context.Context, b *batch, evt *event.Event, target id.EventID) error {
-	if evt.Sender == c.cli.UserID || evt.ID == "" {
-		return nil
-	}
-	in, err := c.gesture(ctx, evt)
-	in.Change, in.Target = session.TakenBack, target.String()
-	b.changes = append(b.changes, change{Inbound: in})
-	return err
 }
 
 // gesture is a redaction or reaction as the session gets it.
@@ -102,7 +83,7 @@ func (c *Client) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 	}
 	in, err := c.gesture(ctx, evt)
 	in.Change, in.Target = what, content.RelatesTo.EventID.String()
-	b.changes = append(b.changes, change{addressed: slices.Contains(c.cfg.Owners, in.Sender) && !in.Unproven, Inbound: in})
+	b.in = append(b.in, incoming{addressed: slices.Contains(c.cfg.Owners, in.Sender) && !in.Unproven, Inbound: in})
 	return err
 }
 
@@ -126,7 +107,7 @@ func (q *queue) inboxRow(ctx context.Context, tx *sql.Tx, event string) (r inbox
 }
 
 // targetOf is the message that ch is done to: an edit stands for what it edits.
-func (q *queue) targetOf(ctx context.Context, tx *sql.Tx, ch *change) (of inboxRow, known bool, err error) {
+func (q *queue) targetOf(ctx context.Context, tx *sql.Tx, ch *incoming) (of inboxRow, known bool, err error) {
 	of, known, err = q.inboxRow(ctx, tx, ch.Target)
 	if err == nil && known && of.change == session.Edited {
 		ch.Target = of.target
@@ -137,7 +118,7 @@ func (q *queue) targetOf(ctx context.Context, tx *sql.Tx, ch *change) (of inboxR
 
 // change stores ch if it is worth anything: it waits in the inbox until the session has
 // dealt with what it is done to.
-func (q *queue) change(ctx context.Context, tx *sql.Tx, ch change) error {
+func (q *queue) change(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	switch ch.Change {
 	case session.Edited:
 		return q.edit(ctx, tx, ch)
@@ -152,7 +133,7 @@ func (q *queue) change(ctx context.Context, tx *sql.Tx, ch change) error {
 // edit stores an edit of somebody's own message: the newest one counts, in the order of
 // the stream. One that was only read now is older than those that came since. Words that
 // somebody is proven to have written are not replaced by others.
-func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
+func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	of, known, err := q.targetOf(ctx, tx, &ch)
 	if err != nil {
 		return err
@@ -198,7 +179,7 @@ func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
 
 // edited tells when the edit ch came, and whether it is too late with it: it was taken in
 // before, or waited for its key while others of the same message came.
-func (q *queue) edited(ctx context.Context, tx *sql.Tx, ch change) (came int64, late bool, err error) {
+func (q *queue) edited(ctx context.Context, tx *sql.Tx, ch incoming) (came int64, late bool, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT received_at, state NOT IN ('utd', 'failed') FROM inbox WHERE id = ?`, ch.ID).Scan(&came, &late)
 	if errors.Is(err, sql.ErrNoRows) {
 		return q.now().UnixMilli(), false, nil
@@ -211,7 +192,7 @@ func (q *queue) edited(ctx context.Context, tx *sql.Tx, ch change) (came int64, 
 
 // takenBack stores that a message of somebody, or of ours, was taken back. An edit that
 // is taken back takes its message with it: nobody knows any more what that said before.
-func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch change) error {
+func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	of, known, err := q.targetOf(ctx, tx, &ch)
 	if err != nil {
 		return err
@@ -253,7 +234,7 @@ func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch change) error {
 
 // reacted stores a reaction to what its sender has asked, or to our answer to that. An
 // owner may do so with anybody's.
-func (q *queue) reacted(ctx context.Context, tx *sql.Tx, ch change) error {
+func (q *queue) reacted(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	of, known, err := q.targetOf(ctx, tx, &ch)
 	if err != nil {
 		return err

@@ -44,30 +44,6 @@ func (b *bot) set(t *testing.T, room, name, value string) {
 	ok(t, session.Settings{DB: db}.Set(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
 }
 
-// TestHeardWithALateKey: what somebody said who may not talk to the bot is heard when its key
-// comes after it; what was taken back meanwhile is not.
-func TestHeardWithALateKey(t *testing.T) {
-	t.Parallel()
-	s, you, other, b, room := party(t, true, echo)
-	th := steal(t, s, b.UserID())
-	dropped := func(n int) {
-		t.Helper()
-		await(t, s, "the messages do not come without their key", func() bool {
-			return strings.Count(b.log.String(), "an event that cannot be read is dropped") == n
-		})
-	}
-	say(t, other, room, "the boat leaves at nine")
-	regret := say(t, other, room, "my code is 4711")
-	dropped(2)
-	s.Redact(other.UserID(), room, regret)
-	say(t, other, room, "bring a hat")
-	dropped(3) // and the redaction before it is known
-	th.giveBack(t, true)
-	await(t, s, "the line is not heard", func() bool { return b.holds(t, `SELECT count(*) FROM heard`) == 2 })
-	sayTo(t, you, room, "and now?", b.UserID())
-	b.quotes(t, session.QuoteHeard, "other: the boat leaves at nine", "other: bring a hat")
-}
-
 // TestHeardInAGroup: what was said before comes along with a question, once, with who
 // said it; what was taken back, changed, or was none of the room's talk does not.
 // Holds M34, M65.

@@ -24,8 +24,6 @@ func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes,
 	held := map[string]bool{}
 	for _, r := range rows {
 		switch {
-		case r.Change != "" && r.incomplete:
-			l.work(g, r.Room, c.inWake, func() { c.adopt(ctx, r.Inbound) })
 		case r.Change != "" && !held[r.Target]: // it may stop what others wait for
 			ready = append(ready, r)
 		case held[r.Room]:

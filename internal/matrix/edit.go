@@ -139,19 +139,14 @@ func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch incoming) error {
 		return err
 	}
 	switch {
-	case known && (of.sender != ch.Sender || of.room != ch.Room || of.change != "" || of.gone || ch.Unproven && !of.unproven):
-		return nil
-	case !known && (!ch.addressed || ch.Text == ""): // without a word it makes a file of it
+	case !known, of.sender != ch.Sender, of.room != ch.Room, of.change != "", of.gone, ch.Unproven && !of.unproven:
 		return nil
 	}
 	came, late, err := q.edited(ctx, tx, ch)
 	if err != nil || late {
 		return err
 	}
-	unknown := false
 	switch {
-	case !known:
-		unknown = true
 	case of.state == "utd" || of.state == "failed" || of.state == "dead": // these are its words now, and they can be read
 		if !ch.addressed {
 			return nil
@@ -167,13 +162,11 @@ func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch incoming) error {
 			return err
 		}
 	}
-	if known {
-		ch.At, ch.Files = time.UnixMilli(of.at), nil
-	}
+	ch.At, ch.Files = time.UnixMilli(of.at), nil
 	if err := q.put(ctx, tx, ch.Inbound, "new"); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE inbox SET incomplete = ?, received_at = ? WHERE id = ? AND state = 'new'`, unknown, came, ch.ID)
+	_, err = tx.ExecContext(ctx, `UPDATE inbox SET received_at = ? WHERE id = ? AND state = 'new'`, came, ch.ID)
 	return err
 }
 
@@ -369,67 +362,3 @@ func (q *queue) txnOf(ctx context.Context, id string) (string, error) {
 	return outRow{id: id, generation: generation}.txn(), nil
 }
 
-// adopt finds out whether an edit of a message that was not for us makes it one that is:
-// it must be young, and of the same person. Else the edit is nothing to us.
-func (c *Client) adopt(ctx context.Context, e session.Inbound) {
-	asked, stop := context.WithTimeout(ctx, smallTimeout)
-	defer stop()
-	m, why := c.original(asked, e)
-	if ctx.Err() != nil {
-		return // at the next start
-	}
-	err := c.q.inTx(ctx, func(tx *sql.Tx) error {
-		if why == "" {
-			// The newest words, if it was edited again meanwhile.
-			if err := tx.QueryRowContext(ctx, `SELECT text, unproven FROM inbox WHERE target = ? AND change = 'edited' AND incomplete = 1
-				AND state = 'new' AND sender = ? ORDER BY seq DESC LIMIT 1`, e.Target, e.Sender).Scan(&m.Text, &m.Unproven); err != nil {
-				return err
-			}
-			if err := c.q.put(ctx, tx, m, "new"); err != nil {
-				return err
-			}
-		}
-		_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', incomplete = 0 WHERE target = ? AND sender = ? AND change = 'edited' AND incomplete = 1 AND state = 'new'`, e.Target, e.Sender)
-		return err
-	})
-	switch {
-	case err != nil:
-		c.log.Error("matrix: inbox", "event", e.ID, "err", err)
-		_ = pause(ctx, nil, firstWait) // it would be looked at again at once
-	case why != "":
-		c.log.Debug("matrix: edit not taken", "room", e.Room, "event", e.ID, "sender", e.Sender, "because", why)
-	default:
-		c.log.Info("matrix: an edit makes a message one for us", "room", e.Room, "event", m.ID, "sender", m.Sender)
-	}
-}
-
-// original is the message that e edits, with the words of e, or why it stays nothing to us.
-// What is asked of it stands beside what is encrypted.
-func (c *Client) original(ctx context.Context, e session.Inbound) (m session.Inbound, why string) {
-	evt, err := c.cli.GetEvent(ctx, id.RoomID(e.Room), id.EventID(e.Target))
-	for try := 0; err != nil && try < 3 && ctx.Err() == nil; try++ { // a busy homeserver may have shown it, and not have it yet
-		if pause(ctx, nil, firstWait/2) == nil {
-			evt, err = c.cli.GetEvent(ctx, id.RoomID(e.Room), id.EventID(e.Target))
-		}
-	}
-	if err != nil {
-		return m, "the message cannot be had: " + err.Error()
-	}
-	rel, err := relationOf(evt)
-	if err != nil {
-		return m, "the message makes no sense"
-	}
-	at := time.UnixMilli(evt.Timestamp)
-	switch {
-	case evt.Sender.String() != e.Sender:
-		return m, "somebody else wrote the message"
-	case evt.StateKey != nil || evt.Type.Type != event.EventMessage.Type && evt.Type.Type != event.EventEncrypted.Type || evt.Unsigned.RedactedBecause != nil || rel.Type == event.RelReplace:
-		return m, "it is of no message that stands"
-	case c.serverNow().Sub(at) > session.Young:
-		return m, "the message is too old to become a question"
-	}
-	m = e
-	m.ID, m.At, m.Change, m.Target = e.Target, at, "", ""
-	m.Thread, m.ReplyTo = rel.GetThreadParent().String(), rel.GetNonFallbackReplyTo().String()
-	return m, ""
-}

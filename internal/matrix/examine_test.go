@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"bytes"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -234,22 +233,9 @@ func TestExamineAccount(t *testing.T) {
 		t.Errorf("status %+v", st)
 	}
 	// A signature that is there and is none does not help the device.
-	forged := s.Fault(matrixtest.On("keys_query").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
-		var body struct {
-			Devices map[string]map[string]map[string]json.RawMessage `json:"device_keys"`
-			Master  json.RawMessage                                  `json:"master_keys"`
-			Self    json.RawMessage                                  `json:"self_signing_keys"`
-		}
-		if err := json.Unmarshal(a.Body.Bytes(), &body); err != nil {
-			t.Error(err)
-		}
-		devices := body.Devices[b.UserID()]
-		devices[st.UnknownDevices[0].ID]["signatures"] = devices[st.Device]["signatures"]
-		forgery, err := json.Marshal(body)
-		if err != nil {
-			t.Error(err)
-		}
-		a.Body = bytes.NewBuffer(forgery)
+	forged := s.Fault(matrixtest.On("keys_query").By(b.UserID()), rewritten(t, func(body map[string]any) {
+		devices := body["device_keys"].(map[string]any)[b.UserID()].(map[string]any)
+		devices[st.UnknownDevices[0].ID].(map[string]any)["signatures"] = devices[st.Device].(map[string]any)["signatures"]
 	}))
 	_, got = p.look(sinceAM())
 	says(t, got, "note", "the account has 1 other device that its identity has not signed: ")

@@ -14,7 +14,6 @@ import (
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/peer"
 
-	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/session"
@@ -24,9 +23,7 @@ import (
 // Holds F14.
 func TestGapIsFilledFromARealServer(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	dir := t.TempDir()
 	b := start(t, server, dir, echo, you.UserID())
 	room := directChat(t, you, b)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -318,25 +317,6 @@ func TestPollIsSentOnce(t *testing.T) {
 	}
 }
 
-// A vote whose key comes late counts when it has come.
-// Holds M13.
-func TestVoteWaitsForItsKey(t *testing.T) {
-	t.Parallel()
-	s, you, b, room := chatting(t, true, echo)
-	asked := b.asks(you, room, poll("ask:1"))
-	th := steal(t, s, b.UserID())
-	id, err := you.Vote(t.Context(), room, asked, "No")
-	ok(t, err)
-	b.utd(1)
-	b.stop()
-	th.giveBack(t, false)
-	b = b.again(echo)
-	if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
-		t.Errorf("delivered %+v", got)
-	}
-	b.utd(0)
-}
-
 // A poll that is taken back is told of as of a message, and no vote on it counts; a vote that
 // is taken back in time does not count either.
 // Holds M15.
@@ -394,9 +374,7 @@ func TestPollInWords(t *testing.T) {
 // Holds M13, M14.
 func TestPollOnTheHomeserver(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	dir := t.TempDir()
 	b := start(t, server, dir, echo, you.UserID())
 	room := directChat(t, you, b)

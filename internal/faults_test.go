@@ -13,7 +13,7 @@ import (
 var (
 	faultLine    = regexp.MustCompile(`(?m)^- ([FLWPSTM]\d+) (.+)$`)
 	holdsLine    = regexp.MustCompile(`(?m)^// Holds (.+)\.\nfunc (\w+)\(`)
-	onHomeserver = regexp.MustCompile(`newConversation\(t\)|newWorld\(t\)|homeservertest\.Start\(t\)`)
+	onHomeserver = regexp.MustCompile(`newConversation\(t\)|newWorld\(t\)|homeservertest\.Start\(t\)|atHome\(t\)`)
 )
 
 // TestFaults: each line of docs/faults.md is held by a test that says so, on the real homeserver

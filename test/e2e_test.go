@@ -80,7 +80,7 @@ func TestFirstLight(t *testing.T) {
 }
 
 // TestStranger: who is not allowed gets neither a joined room nor a model call.
-// Holds M35.
+// Holds F32, M35, M58.
 func TestStranger(t *testing.T) {
 	t.Parallel()
 	w, m := newWorld(t), newModel(t)

@@ -89,7 +89,7 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 		failed.Digest(german, mine):         "Ich konnte diese Nacht nicht träumen, und mein Gedächtnis ist, wie es war: der Traum wurde abgebrochen\n",
 		report.Summary(german):              "2 zusammengeführt, 1 überholt, 1 weggelegt, 2 der Aufgaben aufgeräumt, 1 der Fertigkeiten aufgeräumt, 3 Fragen",
 		undone[2].Summary(german):           "zurückgenommen: 3 Erinnerungen sind, wie sie waren, die Aufgabe #task_a ist, wie sie war, die Aufgabe #task_b wurde seither geändert und bleibt, wie sie ist, die Fertigkeit tea ist, wie sie war",
-		worst.Lines(now, german)[0]:         "@b:hs auf https://hs, der letzte Abgleich ist 2 Tage her; 7 Versuche sind seither gescheitert, ich versuche es weiter",
+		worst.Lines(now, german)[0]:         "@b:hs auf https://hs, der letzte Abgleich ist 2 Tage her; 7 Versuche sind seither gescheitert; 1 Raum",
 	} {
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

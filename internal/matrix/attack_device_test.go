@@ -1,11 +1,7 @@
 package matrix_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -199,19 +195,9 @@ func TestHiddenDevice(t *testing.T) {
 	b := startWith(t, server, t.TempDir(), echo, rule(matrix.DevicesOwners, you.UserID()))
 	room := chat(t, s, you.Peer, b, true)
 	answer(t, you.Peer, b, room, "one")
-	s.Fault(matrixtest.On("keys_query").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
-		var body map[string]any
-		if err := json.Unmarshal(a.Body.Bytes(), &body); err != nil {
-			t.Error(err)
-			return
-		}
-		if devices, _ := body["device_keys"].(map[string]any)[you.UserID()].(map[string]any); devices != nil {
-			maps.DeleteFunc(devices, func(device string, _ any) bool { return device != you.DeviceID() })
-		}
-		a.Body = &bytes.Buffer{}
-		if err := json.NewEncoder(a.Body).Encode(body); err != nil {
-			t.Error(err)
-		}
+	s.Fault(matrixtest.On("keys_query").By(b.UserID()), rewritten(t, func(body map[string]any) {
+		devices, _ := body["device_keys"].(map[string]any)[you.UserID()].(map[string]any)
+		maps.DeleteFunc(devices, func(device string, _ any) bool { return device != you.DeviceID() })
 	}))
 	ghost := you.second(t)
 	for _, text := range []string{"two", "three"} {

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 	"time"
 
 	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto"
+	"maunium.net/go/mautrix/crypto/signatures"
+	"maunium.net/go/mautrix/id"
 )
 
 // maxSkew is how far two clocks may be apart before it is worth a word.
@@ -21,27 +25,30 @@ type Finding struct {
 	Note   bool   `json:"note,omitempty"` // OK, but worth knowing
 	What   string `json:"what"`
 	Remedy string `json:"remedy,omitempty"` // what to do; empty when OK and no note
-	reason string // what a server or an error said about it, for the operator alone
+}
+
+// findings are what a check has looked at so far.
+type findings []Finding
+
+func (f *findings) good(format string, args ...any) {
+	*f = append(*f, Finding{OK: true, What: fmt.Sprintf(format, args...)})
+}
+
+func (f *findings) bad(remedy, format string, args ...any) {
+	*f = append(*f, Finding{What: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
 // check looks at everything a bot account needs, and fills in what the homeserver tells. It
 // changes nothing: it does not log in, because that would make a device. cfg.DB may be nil;
 // then the crypto store is not looked at.
-func check(ctx context.Context, cfg Config, s *Status) []Finding {
-	var out []Finding
-	good := func(format string, args ...any) {
-		out = append(out, Finding{OK: true, What: fmt.Sprintf(format, args...)})
-	}
-	bad := func(remedy, format string, args ...any) {
-		out = append(out, Finding{What: fmt.Sprintf(format, args...), Remedy: remedy})
-	}
+func check(ctx context.Context, cfg Config, s *Status) (out findings) {
 	if err := cfg.check(); err != nil {
-		bad("correct the matrix section of the configuration", "%v", err)
+		out.bad("correct the matrix section of the configuration", "%v", err)
 		return out
 	}
 	cli, err := newMautrix(cfg)
 	if err != nil {
-		bad("correct matrix.homeserver", "%v", err)
+		out.bad("correct matrix.homeserver", "%v", err)
 		return out
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -57,32 +64,35 @@ func check(ctx context.Context, cfg Config, s *Status) []Finding {
 	}
 	version, err := newestVersion(ctx, cli)
 	if errors.Is(err, errNotMatrix) {
-		const remedy = "correct matrix.homeserver: the address that clients use, such as https://matrix.example.org"
-		bad(remedy, "%s %v", cfg.Homeserver, err)
+		out.bad("correct matrix.homeserver: the address that clients use, such as https://matrix.example.org", "%s %v", cfg.Homeserver, err)
 		return out
 	}
 	if err != nil {
-		bad("start it, or correct matrix.homeserver", "the homeserver %s does not answer: %v", cfg.Homeserver, err)
+		out.bad("start it, or correct matrix.homeserver", "the homeserver %s does not answer: %v", cfg.Homeserver, err)
 		return out
 	}
-	good("homeserver %s answers (Matrix %s)", cfg.Homeserver, version)
-	if s.ClockSkew != nil && skewed(*s.ClockSkew) {
-		bad("set the clock of this machine or of the homeserver; nothing is lost meanwhile, but times and the age of messages are wrong", "%s", skewWords(toOperator, *s.ClockSkew))
+	out.good("homeserver %s answers (Matrix %s)", cfg.Homeserver, version)
+	if s.skewed() {
+		skew, way := time.Duration(*s.ClockSkew)*time.Second, "ahead of"
+		if skew < 0 {
+			way = "behind"
+		}
+		out.bad("set the clock of this machine or of the homeserver; nothing is lost meanwhile, but times and the age of messages are wrong",
+			"the homeserver's clock is %s %s mine", span(skew.Abs()), way)
 	}
 
 	acc, err := loadAccount(cfg.dir("account.json"))
 	switch {
 	case err != nil:
-		bad("see there", "%v", err)
-		return out
+		out.bad("see there", "%v", err)
 	case acc == nil && cfg.Password == "" && cfg.Token == "":
-		bad("set matrix.password or matrix.access_token", "nobody has logged in yet, and there is nothing to log in with")
-		return out
+		out.bad("set matrix.password or matrix.access_token", "nobody has logged in yet, and there is nothing to log in with")
 	case acc == nil:
-		good("not logged in yet: the first start does that and makes a device")
-		return out
+		out.good("not logged in yet: the first start does that and makes a device")
+	default:
+		out.account(ctx, cfg, cli, acc, s)
 	}
-	return append(out, checkAccount(ctx, cfg, cli, acc, s)...)
+	return out
 }
 
 // errNotMatrix is of an address that has something else than a homeserver. Its text continues a
@@ -106,133 +116,187 @@ func newestVersion(ctx context.Context, cli *mautrix.Client) (string, error) {
 	}
 }
 
-func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account, s *Status) (out []Finding) {
-	good := func(format string, args ...any) {
-		out = append(out, Finding{OK: true, What: fmt.Sprintf(format, args...)})
-	}
-	bad := func(remedy, format string, args ...any) {
-		out = append(out, Finding{What: fmt.Sprintf(format, args...), Remedy: remedy})
-	}
+// account looks at what belongs to the account acc.
+func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account, s *Status) {
 	if strings.HasPrefix(cfg.User, "@") && cfg.User != acc.UserID.String() {
-		bad("give each account a data folder of its own", "the data folder belongs to %s, the configuration says %s", acc.UserID, cfg.User)
+		f.bad("give each account a data folder of its own", "the data folder belongs to %s, the configuration says %s", acc.UserID, cfg.User)
 	}
-	cli.UserID, cli.DeviceID, cli.AccessToken = acc.UserID, acc.DeviceID, acc.AccessToken
-	if cfg.Token != "" {
-		cli.AccessToken = cfg.Token
-	}
+	cli.UserID, cli.DeviceID, cli.AccessToken = acc.UserID, acc.DeviceID, cmp.Or(cfg.Token, acc.AccessToken)
 	me, err := cli.Whoami(ctx)
 	switch {
 	case errors.Is(err, mautrix.MUnknownToken) && cfg.Password != "":
-		good("the access token is no longer valid; the next start logs in again with the password")
-		return out
+		f.good("the access token is no longer valid; the next start logs in again with the password")
+		return
 	case errors.Is(err, mautrix.MUnknownToken):
-		bad("configure a new matrix.access_token for device "+acc.DeviceID.String()+", or a matrix.password", "the access token is no longer valid")
-		return out
+		f.bad("configure a new matrix.access_token for device "+acc.DeviceID.String()+", or a matrix.password", "the access token is no longer valid")
+		return
 	case err != nil:
-		bad("try again; if it stays, ask who runs the homeserver", "the homeserver does not say who we are: %v", err)
-		return out
+		f.bad("try again; if it stays, ask who runs the homeserver", "the homeserver does not say who we are: %v", err)
+		return
 	case me.DeviceID != acc.DeviceID:
-		bad("use the access token of device "+acc.DeviceID.String()+", or start with an empty data folder", "the access token belongs to device %s, the data folder to %s", me.DeviceID, acc.DeviceID)
+		f.bad("use the access token of device "+acc.DeviceID.String()+", or start with an empty data folder", "the access token belongs to device %s, the data folder to %s", me.DeviceID, acc.DeviceID)
 	default:
-		good("logged in as %s, device %s", me.UserID, me.DeviceID)
+		f.good("logged in as %s, device %s", me.UserID, me.DeviceID)
 	}
 	if cfg.DB != nil {
 		switch device, err := storedDevice(ctx, cfg.DB); {
 		case err != nil:
-			bad("see whether bot.db is a good database", "the crypto store cannot be read: %v", err)
+			f.bad("see whether bot.db is a good database", "the crypto store cannot be read: %v", err)
 		case device != acc.DeviceID.String():
-			bad("put bot.db and "+cfg.dir("account.json")+" of the same device together", "the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
+			f.bad("put bot.db and "+cfg.dir("account.json")+" of the same device together", "the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
 		default:
-			out = append(out, checkKeys(ctx, cfg))
+			f.fingerprints(ctx, cfg)
 		}
 	}
 	for _, name := range []string{"pickle.key", "recovery.key"} {
 		switch info, err := os.Stat(cfg.dir(name)); {
 		case err != nil:
-			bad("put it back from a backup", "%s is not there", cfg.dir(name))
+			f.bad("put it back from a backup", "%s is not there", cfg.dir(name))
 		case info.Mode().Perm()&0o077 != 0:
-			bad("chmod 600 "+cfg.dir(name), "%s can be read by others", cfg.dir(name))
+			f.bad("chmod 600 "+cfg.dir(name), "%s can be read by others", cfg.dir(name))
 		default:
-			good("%s is there", cfg.dir(name))
+			f.good("%s is there", cfg.dir(name))
 		}
 	}
-	signed := checkSigned(ctx, cli, acc)
-	s.CrossSigned = signed.OK
-	out = append(out, signed)
-	if cfg.DB != nil {
-		out = append(out, checkBackup(ctx, cfg, cli))
+	keys, err := cli.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{acc.UserID: mautrix.DeviceIDList{}}})
+	if err != nil {
+		f.bad("try again", "the homeserver does not tell the keys of the account: %v", err)
+	} else {
+		f.signed(acc, keys, s)
 	}
-	return append(out, checkDevices(ctx, cfg, cli, acc, s)...)
+	if cfg.DB != nil {
+		f.backup(ctx, cfg, cli)
+	}
+	if keys != nil {
+		f.devices(ctx, cfg, cli, acc, keys, s)
+	}
 }
 
-// checkKeys says by which keys others recognise the bot: its device's and, if they are here, the account's.
+// fingerprints says by which keys others recognise the bot: its device's and, if they are here, the account's.
 // They are read out of the crypto store: the homeserver's word for them would be worth nothing.
-func checkKeys(ctx context.Context, cfg Config) Finding {
-	damaged := func(err error) Finding {
-		return Finding{What: fmt.Sprintf("the crypto store cannot be read: %v", err), Remedy: "see whether " + cfg.dir("pickle.key") + " belongs to bot.db"}
-	}
+func (f *findings) fingerprints(ctx context.Context, cfg Config) {
 	kept, err := secretStore(ctx, cfg)
-	if err != nil {
-		return damaged(err)
+	var own *crypto.OlmAccount
+	if err == nil {
+		own, err = kept.GetAccount(ctx)
 	}
-	own, err := kept.GetAccount(ctx)
 	if err == nil && own == nil {
 		err = errors.New("there is no account in it")
 	}
 	if err != nil {
-		return damaged(err)
+		f.bad("see whether "+cfg.dir("pickle.key")+" belongs to bot.db", "the crypto store cannot be read: %v", err)
+		return
 	}
-	found := Finding{OK: true, What: "the device's fingerprint is " + Fingerprint(own.SigningKey().String())}
+	what := "the device's fingerprint is " + Fingerprint(own.SigningKey().String())
 	if s, err := loadSecrets(ctx, cfg); err == nil && s != nil && s.CrossSigning != nil {
 		if keys, err := s.CrossSigning.Decode(); err == nil {
-			found.What += ", the identity's " + Fingerprint(keys.MasterKey.PublicKey().String())
+			what += ", the identity's " + Fingerprint(keys.MasterKey.PublicKey().String())
 		}
 	}
-	return found
+	f.good("%s", what)
 }
 
-// checkBackup compares the key backup that is in use here with the server's.
-func checkBackup(ctx context.Context, cfg Config, cli *mautrix.Client) Finding {
+// backup compares the key backup that is in use here with the server's.
+func (f *findings) backup(ctx context.Context, cfg Config, cli *mautrix.Client) {
 	kept, err := loadSecrets(ctx, cfg)
 	if err != nil {
-		return Finding{What: err.Error(), Remedy: "start the bot with recovery.key in its place"}
+		f.bad("start the bot with recovery.key in its place", "%v", err)
+		return
 	}
 	if kept == nil || kept.Backup == nil {
-		return Finding{What: "message keys are not backed up, so with bot.db old messages would be lost", Remedy: "see that " + cfg.dir("recovery.key") + " is there and start the bot: it makes the backup, or its log says why not"}
+		f.bad("see that "+cfg.dir("recovery.key")+" is there and start the bot: it makes the backup, or its log says why not",
+			"message keys are not backed up, so with bot.db old messages would be lost")
+		return
 	}
 	latest, err := cli.GetKeyBackupLatestVersion(ctx)
 	switch {
 	case errors.Is(err, mautrix.MNotFound):
-		return Finding{What: "the key backup is no longer on the homeserver", Remedy: "start the bot: it makes a new one"}
+		f.bad("start the bot: it makes a new one", "the key backup is no longer on the homeserver")
 	case err != nil:
-		return Finding{What: fmt.Sprintf("the homeserver does not tell about the key backup: %v", err), Remedy: "try again"}
+		f.bad("try again", "the homeserver does not tell about the key backup: %v", err)
 	case latest.Version != kept.Backup.Version:
-		return Finding{What: fmt.Sprintf("the key backup was replaced by another client (version %s became %s)", kept.Backup.Version, latest.Version), Remedy: "start the bot: it takes up the new one if recovery.key opens it"}
+		f.bad("start the bot: it takes up the new one if recovery.key opens it",
+			"the key backup was replaced by another client (version %s became %s)", kept.Backup.Version, latest.Version)
+	default:
+		waiting := ""
+		if n, err := keysOutside(ctx, cfg, kept.Backup.Version.String()); err == nil && n > 0 {
+			waiting = fmt.Sprintf(", %d more wait for the running bot", n)
+		}
+		f.good("message keys are backed up (version %s, %d keys)%s", latest.Version, latest.Count, waiting)
 	}
-	out := Finding{OK: true, What: fmt.Sprintf("message keys are backed up (version %s, %d keys)", latest.Version, latest.Count)}
-	if n, err := keysOutside(ctx, cfg, kept.Backup.Version.String()); err == nil && n > 0 {
-		out.What += fmt.Sprintf(", %d more wait for the running bot", n)
-	}
-	return out
 }
 
-// checkSigned asks the homeserver whether others see the device as signed.
-func checkSigned(ctx context.Context, cli *mautrix.Client, acc *account) Finding {
+// signed tells whether others see the device as signed.
+func (f *findings) signed(acc *account, keys *mautrix.RespQueryKeys, s *Status) {
 	const remedy = "start the bot with matrix.password set, or verify the device in another client of this account"
-	keys, err := cli.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{acc.UserID: mautrix.DeviceIDList{}}})
+	device, known := keys.DeviceKeys[acc.UserID][acc.DeviceID]
+	signer := keys.SelfSigningKeys[acc.UserID]
+	s.CrossSigned = signedBy(device, acc.UserID, signer.FirstKey())
+	switch {
+	case s.CrossSigned:
+		f.good("the device is cross-signed")
+	case !known:
+		f.bad("start the bot: it says what to do", "the homeserver holds no keys of device %s", acc.DeviceID)
+	case len(signer.Keys) == 0:
+		f.bad(remedy, "the account has no identity, so other clients warn about the bot's messages")
+	default:
+		f.bad(remedy, "device %s is not cross-signed, so other clients warn about the bot's messages", acc.DeviceID)
+	}
+}
+
+// devices tells whether the account's identity is still the one whose keys are here, and which
+// devices the account has that this identity has not signed. Somebody who took the account over
+// would be seen in one of the two.
+func (f *findings) devices(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account, keys *mautrix.RespQueryKeys, s *Status) {
+	list, err := cli.GetDevicesInfo(ctx)
 	if err != nil {
-		return Finding{What: fmt.Sprintf("the homeserver does not tell the device's keys: %v", err), Remedy: "try again"}
+		f.bad("try again", "the homeserver does not list the devices of the account: %v", err)
+		return
 	}
-	device, ok := keys.DeviceKeys[acc.UserID][acc.DeviceID]
-	if !ok {
-		return Finding{What: fmt.Sprintf("the homeserver holds no keys of device %s", acc.DeviceID), Remedy: "start the bot: it says what to do"}
+	masters, signers := keys.MasterKeys[acc.UserID], keys.SelfSigningKeys[acc.UserID]
+	if kept, err := loadSecrets(ctx, cfg); err == nil && kept != nil && kept.CrossSigning != nil {
+		if own, err := kept.CrossSigning.Decode(); err == nil {
+			s.IdentityTrusted = own.PublicKeys().MasterKey == masters.FirstKey()
+			if !s.IdentityTrusted {
+				f.bad("if it was not you, change the account's password and log the other devices out; then put the recovery key of the present identity into "+
+					cfg.dir("recovery.key")+" and start the bot",
+					"the account's identity on the homeserver is not the one that this bot made: another client, or somebody else, has replaced it")
+			}
+		}
 	}
-	signer, ok := keys.SelfSigningKeys[acc.UserID]
-	if !ok {
-		return Finding{What: "the account has no identity, so other clients warn about the bot's messages", Remedy: remedy}
+	var names []string
+	for _, d := range list.Devices {
+		if d.DeviceID == acc.DeviceID || signedBy(keys.DeviceKeys[acc.UserID][d.DeviceID], acc.UserID, signers.FirstKey()) {
+			continue
+		}
+		device := Device{ID: d.DeviceID.String(), Name: d.DisplayName}
+		name := device.ID
+		if device.ID == "shared_secret_registration" {
+			name += " (left by the tool of Dendrite that made the account)"
+		} else if device.Name != "" {
+			name += fmt.Sprintf(" (%q)", device.Name)
+		}
+		if d.LastSeenTS > 0 {
+			device.LastSeen = time.UnixMilli(d.LastSeenTS)
+			name += ", last seen " + span(max(time.Since(device.LastSeen), 0)) + " ago"
+		}
+		s.UnknownDevices = append(s.UnknownDevices, device)
+		names = append(names, name)
 	}
-	if !signedBy(device, acc.UserID, signer.FirstKey()) {
-		return Finding{What: fmt.Sprintf("device %s is not cross-signed, so other clients warn about the bot's messages", acc.DeviceID), Remedy: remedy}
+	if len(names) > 0 {
+		*f = append(*f, Finding{
+			OK: true, Note: true,
+			What:   fmt.Sprintf("the account has %s that its identity has not signed: %s", plural(len(names), "other device", "other devices"), strings.Join(names, "; ")),
+			Remedy: "if you do not know a device, log it out in another client of this account and change the password",
+		})
 	}
-	return Finding{OK: true, What: "the device is cross-signed"}
+}
+
+// signedBy tells whether the account's self-signing key has signed the device.
+func signedBy(d mautrix.DeviceKeys, user id.UserID, signer id.Ed25519) bool {
+	if signer == "" || len(d.Keys) == 0 {
+		return false
+	}
+	ok, err := signatures.VerifySignatureJSON(d, user, signer.String(), signer)
+	return err == nil && ok
 }

@@ -110,19 +110,18 @@ func (cfg *Config) check() error {
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
-	cfg        Config
-	log        *slog.Logger
-	cli        *mautrix.Client
-	crypto     *cryptohelper.CryptoHelper
-	acc        *account // replaced under mu
-	token      atomic.Pointer[string]
-	refused    atomic.Int64 // uploads of one-time keys that the homeserver has refused
-	asksDirect int          // how often the account's direct chats are still asked for; sync goroutine only
-	relogins   int          // since the last good sync; sync goroutine only
-	resign     bool         // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
-	q          *queue
-	gate       *gate
-	now        func() time.Time
+	cfg      Config
+	log      *slog.Logger
+	cli      *mautrix.Client
+	crypto   *cryptohelper.CryptoHelper
+	acc      *account // replaced under mu
+	token    atomic.Pointer[string]
+	refused  atomic.Int64 // uploads of one-time keys that the homeserver has refused
+	relogins int          // since the last good sync; sync goroutine only
+	resign   bool         // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
+	q        *queue
+	gate     *gate
+	now      func() time.Time
 
 	secrets    secrets // guarded by mu once Run runs
 	backupWake chan struct{}
@@ -143,16 +142,12 @@ type Client struct {
 	receipts map[readIn]string // newest delivered event, not yet marked as read
 	problem  string            // why the last sync failed; empty when it did not
 	noBackup string            // why there is no key backup, or why it lags behind; empty when all is well
-	keyless  []keyless         // what strangers said whose keys have not come
 	doubts   map[string]*doubt // by message; gone when settled
 	lostAt   time.Time         // when a sync failed last,
 	backAt   time.Time         // and when one first succeeded after that
 	arrived  map[id.SessionID]struct{}
 	stale    map[id.UserID]time.Time // whose devices could not be had, and when that was asked
 	cutPoll  context.CancelCauseFunc // ends the poll that is under way
-
-	member      sync.Mutex        // held while our membership in a room is noted
-	memberships map[id.RoomID]int // how often a sync has told of it
 
 	states sync.Mutex // held while an answer of a room's state is stored, or found to be too old
 
@@ -186,8 +181,8 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		cfg: cfg, log: cfg.Log, now: time.Now,
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
 		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), synced: make(chan struct{}),
-		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
-		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, asksDirect: tellTries, ending: make(chan struct{}),
+		known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
+		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
 		c.pace = *cfg.pace

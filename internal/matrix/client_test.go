@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -164,6 +163,14 @@ func (b *bot) next() session.Inbound {
 	}
 }
 
+// atHome is a real homeserver with an account for the bot, and a person there.
+func atHome(t *testing.T) (*homeserver.Server, *peer.Peer) {
+	t.Helper()
+	server := homeservertest.Start(t)
+	register(t, server)
+	return server, peertest.Start(t, server, "you")
+}
+
 func register(t *testing.T, server *homeserver.Server) {
 	t.Helper()
 	if _, err := server.Register(t.Context(), "reverie", botPassword); err != nil {
@@ -222,171 +229,11 @@ func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 	return types
 }
 
-func TestEncryptedDirectChat(t *testing.T) {
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	b := start(t, server, t.TempDir(), echo, you.UserID())
-
-	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
-	joined(t, you, room, b.UserID())
-	id := say(t, you, room, "Jana is my sister")
-
-	in := b.next()
-	if in.ID != id || in.Room != room || in.Sender != you.UserID() || in.Text != "Jana is my sister" || !in.Private || in.At.IsZero() {
-		t.Errorf("heard %+v", in)
-	}
-	got := peertest.Next(t, you, messageIn(room))
-	if got.Body != "echo: **Jana is my sister**" || got.HTML != "echo: <strong>Jana is my sister</strong>" || !got.Encrypted || got.Notice || got.ReplyTo != "" {
-		t.Errorf("answered %+v", got)
-	}
-	types := onServer(t, you, room, "Jana")
-	if types["m.room.encrypted"] != 2 || types["m.room.message"] != 0 {
-		t.Errorf("events on the server: %v, want two encrypted and none plain", types)
-	}
-	s := b.becomes("not handled", func(s matrix.Status) bool { return s.Inbox == 0 && s.Outbox == 0 })
-	if !s.CrossSigned || !s.RecoveryKey || s.Rooms != 1 || s.Encrypted != 1 || s.LastSync.IsZero() || s.Problem != "" {
-		t.Errorf("status %+v", s)
-	}
-	if strings.Contains(b.log.String(), "Jana") {
-		t.Error("the log shows what was said")
-	}
-	for _, name := range []string{"account.json", "pickle.key", "recovery.key"} {
-		info, err := os.Stat(filepath.Join(b.dir, "matrix", name))
-		ok(t, err)
-		if info.Mode().Perm() != 0o600 {
-			t.Errorf("%s has mode %v, want 0600", name, info.Mode())
-		}
-		secret, err := os.ReadFile(filepath.Join(b.dir, "matrix", name))
-		ok(t, err)
-		if name != "account.json" && strings.Contains(b.log.String(), strings.TrimSpace(string(secret))) {
-			t.Errorf("the log shows %s", name)
-		}
-	}
-}
-
-func TestRestartKeepsDeviceKeysAndMessages(t *testing.T) {
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	dir := t.TempDir()
-	b := start(t, server, dir, echo, you.UserID())
-	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
-	joined(t, you, room, b.UserID())
-	say(t, you, room, "one")
-	b.next()
-	peertest.Next(t, you, messageIn(room))
-	before := b.Status(t.Context())
-	b.stop()
-
-	down := say(t, you, room, "two, while you were away")
-	b = start(t, server, dir, echo, you.UserID())
-	if in := b.next(); in.ID != down || in.Text != "two, while you were away" || !in.Private {
-		t.Errorf("after the restart heard %+v", in)
-	}
-	if got := peertest.Next(t, you, messageIn(room)); got.Body != "echo: **two, while you were away**" || !got.Encrypted {
-		t.Errorf("after the restart answered %+v", got)
-	}
-	after := b.Status(t.Context())
-	if after.Device != before.Device || !after.CrossSigned {
-		t.Errorf("device was %+v, is %+v", before, after)
-	}
-	b.stop()
-
-	// Everything was handled: a third start has nothing to deliver or send.
-	b = start(t, server, dir, echo, you.UserID())
-	say(t, you, room, "three")
-	if in := b.next(); in.Text != "three" {
-		t.Errorf("delivered again: %+v", in)
-	}
-	if got := peertest.Next(t, you, messageIn(room)); got.Body != "echo: **three**" {
-		t.Errorf("said again: %+v", got)
-	}
-}
-
-func TestUndoneMessageComesAgainAndIsAnsweredOnce(t *testing.T) {
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	dir := t.TempDir()
-	b := start(t, server, dir, nil, you.UserID()) // hears, never handles
-	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
-	joined(t, you, room, b.UserID())
-	id := say(t, you, room, "what now?")
-	b.next()
-	// The answer was on its way when the program stopped: said, but the
-	// question not marked as handled.
-	b.says(room, session.Outgoing{ID: "re-" + id, Text: "this", ReplyTo: id})
-	first := peertest.Next(t, you, messageIn(room))
-	b.stop()
-
-	b = start(t, server, dir, func(b *bot, in session.Inbound) {
-		b.tells(in.Room, session.Outgoing{ID: "re-" + in.ID, Text: "this, thought over", ReplyTo: in.ID})
-		b.done(in)
-	}, you.UserID())
-	if in := b.next(); in.ID != id || in.Text != "what now?" {
-		t.Errorf("heard %+v", in)
-	}
-	edit := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
-	if edit.Kind != peer.Edit || edit.ID != first.ID || edit.Body != "this, thought over" || !edit.Encrypted {
-		t.Errorf("the second answer arrived as %+v, want an edit of %s", edit, first.ID)
-	}
-}
-
-// Holds F32, M58.
-func TestStrangers(t *testing.T) {
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you, stranger := peertest.Start(t, server, "you"), peertest.Start(t, server, "stranger")
-	b := start(t, server, t.TempDir(), echo, you.UserID())
-
-	// A stranger's invitation is turned down.
-	trap := create(t, stranger, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
-	if e := peertest.Next(t, stranger, peertest.Kind(trap, peer.Left)); e.Sender != b.UserID() {
-		t.Errorf("left: %+v", e)
-	}
-
-	// In a shared room the stranger is not heard, however they address the bot.
-	room := create(t, you, peer.Room{Name: "shared", Encrypted: true, Invite: []string{b.UserID(), stranger.UserID()}})
-	ok(t, stranger.Join(t.Context(), room))
-	for _, user := range []string{b.UserID(), stranger.UserID()} {
-		joined(t, you, room, user)
-	}
-	joined(t, stranger, room, b.UserID())
-	sayTo(t, stranger, room, "do as I say", b.UserID())
-	say(t, you, room, "not for the bot")
-	asked := sayTo(t, you, room, "for the bot", b.UserID())
-	in := b.next()
-	if in.ID != asked || in.Text != "for the bot" || in.Private || in.Sender != you.UserID() {
-		t.Errorf("heard %+v, want only what was addressed to the bot, by its owner", in)
-	}
-	got := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Sender == b.UserID() && e.Kind == peer.Message })
-	if got.ReplyTo != asked || !got.Encrypted {
-		t.Errorf("answered %+v, want an encrypted reply to %s", got, asked)
-	}
-
-	// A reply to the bot needs no mention.
-	again, err := you.Reply(t.Context(), room, got.ID, "go on")
-	ok(t, err)
-	if in := b.next(); in.ID != again || in.Text != "go on" || in.Private {
-		t.Errorf("heard %+v", in)
-	}
-	if types := onServer(t, you, room, "for the bot"); types["m.room.message"] != 0 {
-		t.Errorf("plain messages on the server: %v", types)
-	}
-}
-
 // Invitation and question come while the bot is not running at all.
 // Holds F24.
 func TestInvitedAndAskedBeforeTheFirstStart(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	bot := "@reverie:" + server.Name
 	plain := create(t, you, peer.Room{Direct: true, Invite: []string{bot}})
 	id := say(t, you, plain, "anybody there?")
@@ -397,23 +244,12 @@ func TestInvitedAndAskedBeforeTheFirstStart(t *testing.T) {
 	if got := peertest.Next(t, you, messageIn(plain)); got.Body != "echo: **anybody there?**" || got.Encrypted {
 		t.Errorf("answered %+v", got)
 	}
-	room := create(t, you, peer.Room{Name: "two, but nobody said it is direct", Invite: []string{bot}})
-	joined(t, you, room, bot)
-	say(t, you, room, "hello?")
-	if _, err := you.SayTo(t.Context(), room, "hello!", bot); err != nil {
-		t.Fatal(err)
-	}
-	if in := b.next(); in.Text != "hello!" || in.Private {
-		t.Errorf("heard %+v: a room of two is no direct chat by that alone", in)
-	}
 }
 
 // Holds M18, M20.
 func TestDraftsBecomeOneMessage(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	b := start(t, server, t.TempDir(), nil, you.UserID())
 	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
 	joined(t, you, room, b.UserID())
@@ -456,9 +292,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 // Holds M21, M46.
 func TestLargeAnswer(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	b := start(t, server, t.TempDir(), nil, you.UserID())
 	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
 	joined(t, you, room, b.UserID())

@@ -11,26 +11,9 @@ import (
 	"reverie/internal/session"
 )
 
-// completion fetches something that a message refers to and does not hold, after
-// the message was taken in and before it is delivered. A restart begins it anew.
-type completion struct {
-	name string
-	// needs tells whether m has something to be fetched. It is asked while a sync is
-	// stored, so it only looks at m.
-	needs func(m session.Inbound) bool
-	// fetch adds to m what it can get. What cannot be had is said in m, so that the
-	// model can tell the person; an error is only logged.
-	fetch func(c *Client, ctx context.Context, m *session.Inbound) error
-	limit time.Duration // for all of fetch
-}
-
-// completions lists what messages are completed with, in the order it is done.
-func completions() []completion {
-	return []completion{fetching, threadRoot, repliedTo}
-}
-
+// incomplete tells whether m refers to something that is to be fetched before it is delivered.
 func incomplete(m session.Inbound) bool {
-	return slices.ContainsFunc(completions(), func(k completion) bool { return k.needs(m) })
+	return m.ReplyTo != "" || m.Thread != "" || slices.ContainsFunc(m.Files, func(f session.File) bool { return f.Source != "" })
 }
 
 // completeFirst begins to complete the first message of each room that needs it, and
@@ -41,8 +24,6 @@ func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes,
 	held := map[string]bool{}
 	for _, r := range rows {
 		switch {
-		case r.Change != "" && r.incomplete:
-			l.work(g, r.Room, c.inWake, func() { c.adopt(ctx, r.Inbound) })
 		case r.Change != "" && !held[r.Target]: // it may stop what others wait for
 			ready = append(ready, r)
 		case held[r.Room]:
@@ -57,28 +38,28 @@ func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes,
 	return ready
 }
 
-// complete fetches what m lacks and stores it.
+// complete fetches what m lacks and stores it; a restart begins that anew. What cannot be had is
+// said in m, so that the model can tell the person.
 func (c *Client) complete(ctx context.Context, m session.Inbound) {
-	was := m.Text
-	for _, k := range completions() {
-		if !k.needs(m) {
-			continue
-		}
-		if err := c.fetchFor(ctx, k, &m); err != nil && ctx.Err() == nil {
-			c.log.Warn("matrix: a message could not be completed", "room", m.Room, "event", m.ID, "what", k.name, "err", err)
+	for _, step := range []struct {
+		what  string
+		limit time.Duration
+		fetch func(context.Context, *session.Inbound) error
+	}{{"files", fetchLimit, c.fetchFiles}, {"the root of its thread", rootTime, c.fetchRoot}, {"reply", chainTime, c.replyChain}} {
+		if err := c.fetchWithin(ctx, step.limit, step.fetch, &m); err != nil && ctx.Err() == nil {
+			c.log.Warn("matrix: a message could not be completed", "room", m.Room, "event", m.ID, "what", step.what, "err", err)
 		}
 	}
 	if ctx.Err() != nil {
 		return // at the next start
 	}
-	if err := c.q.completed(ctx, m, was); err != nil {
+	if err := c.q.completed(ctx, m); err != nil {
 		c.log.Error("matrix: inbox", "event", m.ID, "err", err)
 		_ = pause(ctx, nil, firstWait) // the row is still incomplete, and would be worked on again at once
 	}
 }
 
-func (c *Client) fetchFor(ctx context.Context, k completion, m *session.Inbound) (err error) {
-	limit := k.limit
+func (c *Client) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *session.Inbound) error, m *session.Inbound) (err error) {
 	if c.pace.fetch > 0 {
 		limit = min(limit, c.pace.fetch)
 	}
@@ -89,7 +70,7 @@ func (c *Client) fetchFor(ctx context.Context, k completion, m *session.Inbound)
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return k.fetch(c, ctx, m)
+	return fetch(ctx, m)
 }
 
 // unheard is what m quotes without what was heard and taken back while it was completed.
@@ -104,14 +85,13 @@ func (q *queue) unheard(ctx context.Context, m session.Inbound) []session.Quote 
 	})
 }
 
-// completed stores what a message was completed with, whose text was was. One that was
-// taken back meanwhile stays as it is, and so does the text of one that was edited.
-func (q *queue) completed(ctx context.Context, m session.Inbound, was string) error {
+// completed stores what a message was completed with. One that was redacted meanwhile stays as it is.
+func (q *queue) completed(ctx context.Context, m session.Inbound) error {
 	m.Quotes = q.unheard(ctx, m)
 	with, err := pack(m)
 	if err != nil {
 		return err
 	}
-	_, err = q.db.ExecContext(ctx, `UPDATE inbox SET text = iif(text = ?, ?, text), brought = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, was, m.Text, with, m.ID)
+	_, err = q.db.ExecContext(ctx, `UPDATE inbox SET brought = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, with, m.ID)
 	return doing("matrix: complete a message", err)
 }

@@ -3,7 +3,6 @@ package matrix
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,28 +26,6 @@ func (c *Client) DirectWith(ctx context.Context, room string) (person string, er
 // onDirectChats learns from the account's m.direct which rooms are direct chats, and with whom.
 func (c *Client) onDirectChats(ctx context.Context, _ *batch, evt *event.Event) error {
 	return c.noteDirect(ctx, *evt.Content.AsDirectChats())
-}
-
-// readDirectChats asks for m.direct: a sync shows it only when it has changed.
-func (c *Client) readDirectChats(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, smallTimeout)
-	defer cancel()
-	var raw map[id.UserID]json.RawMessage
-	err := c.cli.GetAccountData(ctx, event.AccountDataDirectChats.Type, &raw)
-	if errors.Is(err, mautrix.MNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("matrix: ask for the account's direct chats: %w", err)
-	}
-	chats := event.DirectChatsEventContent{}
-	for user, list := range raw {
-		var rooms []id.RoomID
-		if json.Unmarshal(list, &rooms) == nil { // what is no list names no room
-			chats[user] = rooms
-		}
-	}
-	return c.noteDirect(ctx, chats)
 }
 
 // noteDirect stores with whom rooms are direct chats. A room that has a person already keeps
@@ -78,25 +55,17 @@ func (c *Client) noteDirect(ctx context.Context, chats event.DirectChatsEventCon
 }
 
 // tellDirect adds a room to the account's m.direct, for other clients of the bot's account and
-// for a later device. It gives up after a few attempts: being in the room matters more.
-func (c *Client) tellDirect(ctx context.Context, room id.RoomID, with id.UserID, attempts int) error {
+// for a later device. Where that fails, they show a group.
+func (c *Client) tellDirect(ctx context.Context, room id.RoomID, with id.UserID) {
 	chats := event.DirectChatsEventContent{}
 	err := c.cli.GetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
-	if err == nil && slices.Contains(chats[with], room) {
-		return nil
-	}
-	if err == nil || errors.Is(err, mautrix.MNotFound) {
+	if (err == nil || errors.Is(err, mautrix.MNotFound)) && !slices.Contains(chats[with], room) {
 		chats[with] = append(chats[with], room)
 		err = c.cli.SetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room, "err", err)
 	}
-	if verdict, _ := judge(err, attempts); ctx.Err() != nil || verdict != never && attempts < tellTries {
-		return fmt.Errorf("add to the account's direct chats: %w", err)
-	}
-	c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room, "err", err)
-	return nil
 }
 
 // exposedNow tells whether somebody else than one person may know what is said in a room: they

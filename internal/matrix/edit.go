@@ -17,14 +17,6 @@ import (
 	"reverie/internal/store"
 )
 
-// change is an edit, a redaction or a reaction as it came. What it is worth is decided
-// while it is stored, when all that came before it is.
-type change struct {
-	session.Inbound
-	addressed bool // of an edit: its words speak to us
-	behind    int  // of an edit: so many messages of the batch came before it
-}
-
 // onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
 // message it replaces, and whether we know that, is seen to by change.
 func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room roomFacts) (edits bool, err error) {
@@ -58,19 +50,8 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	}
 	in.SenderName, in.Text, in.Files = c.displayName(ctx, evt.RoomID, evt.Sender), o.text, files
 	in.Change, in.Target = session.Edited, target.String()
-	b.changes = append(b.changes, change{addressed: o.pass, behind: len(b.in), Inbound: in})
+	b.in = append(b.in, incoming{addressed: o.pass, Inbound: in})
 	return true, nil
-}
-
-// tookBack takes in that target is taken back. Our own redactions tell us nothing.
-func (c *Client) tookBack(ctx context.Context, b *batch, evt *event.Event, target id.EventID) error {
-	if evt.Sender == c.cli.UserID || evt.ID == "" {
-		return nil
-	}
-	in, err := c.gesture(ctx, evt)
-	in.Change, in.Target = session.TakenBack, target.String()
-	b.changes = append(b.changes, change{Inbound: in})
-	return err
 }
 
 // gesture is a redaction or reaction as the session gets it.
@@ -102,7 +83,7 @@ func (c *Client) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 	}
 	in, err := c.gesture(ctx, evt)
 	in.Change, in.Target = what, content.RelatesTo.EventID.String()
-	b.changes = append(b.changes, change{addressed: slices.Contains(c.cfg.Owners, in.Sender) && !in.Unproven, Inbound: in})
+	b.in = append(b.in, incoming{addressed: slices.Contains(c.cfg.Owners, in.Sender) && !in.Unproven, Inbound: in})
 	return err
 }
 
@@ -126,7 +107,7 @@ func (q *queue) inboxRow(ctx context.Context, tx *sql.Tx, event string) (r inbox
 }
 
 // targetOf is the message that ch is done to: an edit stands for what it edits.
-func (q *queue) targetOf(ctx context.Context, tx *sql.Tx, ch *change) (of inboxRow, known bool, err error) {
+func (q *queue) targetOf(ctx context.Context, tx *sql.Tx, ch *incoming) (of inboxRow, known bool, err error) {
 	of, known, err = q.inboxRow(ctx, tx, ch.Target)
 	if err == nil && known && of.change == session.Edited {
 		ch.Target = of.target
@@ -137,7 +118,7 @@ func (q *queue) targetOf(ctx context.Context, tx *sql.Tx, ch *change) (of inboxR
 
 // change stores ch if it is worth anything: it waits in the inbox until the session has
 // dealt with what it is done to.
-func (q *queue) change(ctx context.Context, tx *sql.Tx, ch change) error {
+func (q *queue) change(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	switch ch.Change {
 	case session.Edited:
 		return q.edit(ctx, tx, ch)
@@ -152,25 +133,20 @@ func (q *queue) change(ctx context.Context, tx *sql.Tx, ch change) error {
 // edit stores an edit of somebody's own message: the newest one counts, in the order of
 // the stream. One that was only read now is older than those that came since. Words that
 // somebody is proven to have written are not replaced by others.
-func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
+func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	of, known, err := q.targetOf(ctx, tx, &ch)
 	if err != nil {
 		return err
 	}
 	switch {
-	case known && (of.sender != ch.Sender || of.room != ch.Room || of.change != "" || of.gone || ch.Unproven && !of.unproven):
-		return nil
-	case !known && (!ch.addressed || ch.Text == ""): // without a word it makes a file of it
+	case !known, of.sender != ch.Sender, of.room != ch.Room, of.change != "", of.gone, ch.Unproven && !of.unproven:
 		return nil
 	}
 	came, late, err := q.edited(ctx, tx, ch)
 	if err != nil || late {
 		return err
 	}
-	unknown := false
 	switch {
-	case !known:
-		unknown = true
 	case of.state == "utd" || of.state == "failed" || of.state == "dead": // these are its words now, and they can be read
 		if !ch.addressed {
 			return nil
@@ -186,19 +162,17 @@ func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
 			return err
 		}
 	}
-	if known {
-		ch.At, ch.Files = time.UnixMilli(of.at), nil
-	}
+	ch.At, ch.Files = time.UnixMilli(of.at), nil
 	if err := q.put(ctx, tx, ch.Inbound, "new"); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE inbox SET incomplete = ?, received_at = ? WHERE id = ? AND state = 'new'`, unknown, came, ch.ID)
+	_, err = tx.ExecContext(ctx, `UPDATE inbox SET received_at = ? WHERE id = ? AND state = 'new'`, came, ch.ID)
 	return err
 }
 
 // edited tells when the edit ch came, and whether it is too late with it: it was taken in
 // before, or waited for its key while others of the same message came.
-func (q *queue) edited(ctx context.Context, tx *sql.Tx, ch change) (came int64, late bool, err error) {
+func (q *queue) edited(ctx context.Context, tx *sql.Tx, ch incoming) (came int64, late bool, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT received_at, state NOT IN ('utd', 'failed') FROM inbox WHERE id = ?`, ch.ID).Scan(&came, &late)
 	if errors.Is(err, sql.ErrNoRows) {
 		return q.now().UnixMilli(), false, nil
@@ -211,7 +185,7 @@ func (q *queue) edited(ctx context.Context, tx *sql.Tx, ch change) (came int64, 
 
 // takenBack stores that a message of somebody, or of ours, was taken back. An edit that
 // is taken back takes its message with it: nobody knows any more what that said before.
-func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch change) error {
+func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	of, known, err := q.targetOf(ctx, tx, &ch)
 	if err != nil {
 		return err
@@ -253,7 +227,7 @@ func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch change) error {
 
 // reacted stores a reaction to what its sender has asked, or to our answer to that. An
 // owner may do so with anybody's.
-func (q *queue) reacted(ctx context.Context, tx *sql.Tx, ch change) error {
+func (q *queue) reacted(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	of, known, err := q.targetOf(ctx, tx, &ch)
 	if err != nil {
 		return err
@@ -388,67 +362,3 @@ func (q *queue) txnOf(ctx context.Context, id string) (string, error) {
 	return outRow{id: id, generation: generation}.txn(), nil
 }
 
-// adopt finds out whether an edit of a message that was not for us makes it one that is:
-// it must be young, and of the same person. Else the edit is nothing to us.
-func (c *Client) adopt(ctx context.Context, e session.Inbound) {
-	asked, stop := context.WithTimeout(ctx, smallTimeout)
-	defer stop()
-	m, why := c.original(asked, e)
-	if ctx.Err() != nil {
-		return // at the next start
-	}
-	err := c.q.inTx(ctx, func(tx *sql.Tx) error {
-		if why == "" {
-			// The newest words, if it was edited again meanwhile.
-			if err := tx.QueryRowContext(ctx, `SELECT text, unproven FROM inbox WHERE target = ? AND change = 'edited' AND incomplete = 1
-				AND state = 'new' AND sender = ? ORDER BY seq DESC LIMIT 1`, e.Target, e.Sender).Scan(&m.Text, &m.Unproven); err != nil {
-				return err
-			}
-			if err := c.q.put(ctx, tx, m, "new"); err != nil {
-				return err
-			}
-		}
-		_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', incomplete = 0 WHERE target = ? AND sender = ? AND change = 'edited' AND incomplete = 1 AND state = 'new'`, e.Target, e.Sender)
-		return err
-	})
-	switch {
-	case err != nil:
-		c.log.Error("matrix: inbox", "event", e.ID, "err", err)
-		_ = pause(ctx, nil, firstWait) // it would be looked at again at once
-	case why != "":
-		c.log.Debug("matrix: edit not taken", "room", e.Room, "event", e.ID, "sender", e.Sender, "because", why)
-	default:
-		c.log.Info("matrix: an edit makes a message one for us", "room", e.Room, "event", m.ID, "sender", m.Sender)
-	}
-}
-
-// original is the message that e edits, with the words of e, or why it stays nothing to us.
-// What is asked of it stands beside what is encrypted.
-func (c *Client) original(ctx context.Context, e session.Inbound) (m session.Inbound, why string) {
-	evt, err := c.cli.GetEvent(ctx, id.RoomID(e.Room), id.EventID(e.Target))
-	for try := 0; err != nil && try < 3 && ctx.Err() == nil; try++ { // a busy homeserver may have shown it, and not have it yet
-		if pause(ctx, nil, firstWait/2) == nil {
-			evt, err = c.cli.GetEvent(ctx, id.RoomID(e.Room), id.EventID(e.Target))
-		}
-	}
-	if err != nil {
-		return m, "the message cannot be had: " + err.Error()
-	}
-	rel, err := relationOf(evt)
-	if err != nil {
-		return m, "the message makes no sense"
-	}
-	at := time.UnixMilli(evt.Timestamp)
-	switch {
-	case evt.Sender.String() != e.Sender:
-		return m, "somebody else wrote the message"
-	case evt.StateKey != nil || evt.Type.Type != event.EventMessage.Type && evt.Type.Type != event.EventEncrypted.Type || evt.Unsigned.RedactedBecause != nil || rel.Type == event.RelReplace:
-		return m, "it is of no message that stands"
-	case c.serverNow().Sub(at) > session.Young:
-		return m, "the message is too old to become a question"
-	}
-	m = e
-	m.ID, m.At, m.Change, m.Target = e.Target, at, "", ""
-	m.Thread, m.ReplyTo = rel.GetThreadParent().String(), rel.GetNonFallbackReplyTo().String()
-	return m, ""
-}

@@ -11,13 +11,13 @@ import (
 	"reverie/internal/session"
 )
 
-func stored(t *testing.T, q *queue, ch ...change) {
+func stored(t *testing.T, q *queue, ch ...incoming) {
 	t.Helper()
-	must(t, q.inTx(t.Context(), func(tx *sql.Tx) error { return q.store(t.Context(), tx, &batch{changes: ch}) }))
+	must(t, q.inTx(t.Context(), func(tx *sql.Tx) error { return q.store(t.Context(), tx, &batch{in: ch}) }))
 }
 
-func editOf(id, target, text string) change {
-	return change{addressed: true, Inbound: session.Inbound{ID: id, Room: "!r", Sender: "@you:x", Text: text, At: time.UnixMilli(5), Change: session.Edited, Target: target}}
+func editOf(id, target, text string) incoming {
+	return incoming{addressed: true, Inbound: session.Inbound{ID: id, Room: "!r", Sender: "@you:x", Text: text, At: time.UnixMilli(5), Change: session.Edited, Target: target}}
 }
 
 // textOf is what waits to be answered under id.
@@ -42,7 +42,7 @@ func TestEditsWhileWaiting(t *testing.T) {
 	must(t, q.inTx(t.Context(), func(tx *sql.Tx) error { return q.put(t.Context(), tx, m, "new") }))
 	stored(t, q, editOf("$e1", "$1", "pear"), editOf("$e2", "$1", "plum"))
 	m.Quotes = []session.Quote{{ID: "$q", Text: "quoted"}}
-	must(t, q.completed(t.Context(), m, "apple"))
+	must(t, q.completed(t.Context(), m))
 	if got := textOf(t, q, "$1"); got != "plum" {
 		t.Errorf("after it was completed it reads %q", got)
 	}

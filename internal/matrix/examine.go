@@ -36,7 +36,11 @@ func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 		return s, append(found, Finding{What: "bot.db cannot be read: " + err.Error(), Remedy: "see whether bot.db is a good database and its disk has space"})
 	}
 	found = append([]Finding{s.syncFinding(p, now)}, found...)
-	return s, append(found, s.queueFindings(now)...)
+	queues := findings(s.queues())
+	if len(queues) == 0 {
+		queues.good("nothing waits to be answered, sent or read")
+	}
+	return s, append(found, queues...)
 }
 
 // noted fills in what bot.db tells.
@@ -86,18 +90,4 @@ func (s Status) syncFinding(p Process, now time.Time) Finding {
 		What:   who + ", but it is out of contact with the homeserver; " + last,
 		Remedy: "see below whether the homeserver answers; if it does, the bot's log says why, and a restart loses nothing. If that process is `bot chat`, end it and start `bot run`",
 	}
-}
-
-// queueFindings says what waits too long, and what was given up and why.
-func (s Status) queueFindings(now time.Time) []Finding {
-	out := s.queues(toOperator, now)
-	for i, f := range out {
-		if f.reason != "" {
-			out[i].What += ": " + f.reason
-		}
-	}
-	if len(out) == 0 {
-		out = append(out, Finding{OK: true, What: "nothing waits to be answered, sent or read"})
-	}
-	return out
 }

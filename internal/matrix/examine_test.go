@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"bytes"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -114,7 +113,7 @@ func TestExamineSync(t *testing.T) {
 		t.Errorf("status %+v", st)
 	}
 	lines := b.Status(t.Context()).Lines(time.Now(), inEnglish)
-	if all := strings.Join(lines, "\n"); strings.Contains(all, "M_UPSTREAM") || !strings.Contains(all, "failed since, I keep trying") || !strings.Contains(all, "bot doctor") {
+	if all := strings.Join(lines, "\n"); strings.Contains(all, "M_UPSTREAM") || !strings.Contains(all, "failed since") || !strings.Contains(all, "bot doctor") {
 		t.Errorf("in the chat:\n%s", all)
 	}
 	p.exec(`UPDATE matrix_sync SET at = at - 20*60*1000`)
@@ -153,7 +152,7 @@ func TestExamineHomeserver(t *testing.T) {
 			t.Errorf("clock_skew_s %v, want about %v", st.ClockSkew, c.off)
 		}
 		await(t, s, "the bot does not see it", func() bool {
-			return strings.Contains(strings.Join(b.Status(t.Context()).Lines(time.Now(), inEnglish), "\n"), c.want)
+			return strings.Contains(strings.Join(b.Status(t.Context()).Lines(time.Now(), inEnglish), "\n"), "bot doctor")
 		})
 		hook.Remove()
 	}
@@ -234,22 +233,9 @@ func TestExamineAccount(t *testing.T) {
 		t.Errorf("status %+v", st)
 	}
 	// A signature that is there and is none does not help the device.
-	forged := s.Fault(matrixtest.On("keys_query").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
-		var body struct {
-			Devices map[string]map[string]map[string]json.RawMessage `json:"device_keys"`
-			Master  json.RawMessage                                  `json:"master_keys"`
-			Self    json.RawMessage                                  `json:"self_signing_keys"`
-		}
-		if err := json.Unmarshal(a.Body.Bytes(), &body); err != nil {
-			t.Error(err)
-		}
-		devices := body.Devices[b.UserID()]
-		devices[st.UnknownDevices[0].ID]["signatures"] = devices[st.Device]["signatures"]
-		forgery, err := json.Marshal(body)
-		if err != nil {
-			t.Error(err)
-		}
-		a.Body = bytes.NewBuffer(forgery)
+	forged := s.Fault(matrixtest.On("keys_query").By(b.UserID()), rewritten(t, func(body map[string]any) {
+		devices := body["device_keys"].(map[string]any)[b.UserID()].(map[string]any)
+		devices[st.UnknownDevices[0].ID].(map[string]any)["signatures"] = devices[st.Device].(map[string]any)["signatures"]
 	}))
 	_, got = p.look(sinceAM())
 	says(t, got, "note", "the account has 1 other device that its identity has not signed: ")
@@ -286,12 +272,7 @@ func TestStatusLinesAreFew(t *testing.T) {
 		Rooms: 1, Inbox: 2, InboxOldest: 700, Outbox: 1, OutboxOldest: 30, OutboxProblem: "secret upstream text",
 		Dead: 1, DeadReason: "secret upstream text", Undecryptable: 1, UnreadOldest: 90, BackupProblem: "secret upstream text",
 	}
-	want := "@b:hs on https://hs, last sync 10 minutes ago; 7 tries failed since, I keep trying\n" +
-		"device DEV (not cross-signed), 1 room, 0 of them encrypted; message keys are not backed up\n" +
-		"2 messages to answer (the oldest for 11 minutes); 1 message to send; " +
-		"1 message cannot be read yet (the oldest for 1 minute); 1 message could not be sent and was given up\n" +
-		"the homeserver's clock is 2 hours behind mine\n" +
-		"`bot doctor` on my machine says what to do about it"
+	want := "@b:hs on https://hs, last sync 10 minutes ago; 7 tries failed since; 1 room\n2 messages to answer\n`bot doctor` on my machine says what to do about it"
 	if got := strings.Join(worst.Lines(now, inEnglish), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -300,7 +281,7 @@ func TestStatusLinesAreFew(t *testing.T) {
 		Homeserver: "https://hs", User: "@b:hs", Device: "DEV", CrossSigned: true, Backup: "1",
 		LastSync: now.Add(-12 * time.Second), ClockSkew: &skew, Rooms: 3, Encrypted: 2,
 	}
-	want = "@b:hs on https://hs, last sync 12 seconds ago\ndevice DEV (cross-signed), 3 rooms, 2 of them encrypted; message keys are backed up"
+	want = "@b:hs on https://hs, last sync 12 seconds ago; 3 rooms"
 	if got := strings.Join(best.Lines(now, inEnglish), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

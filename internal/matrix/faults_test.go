@@ -3,8 +3,6 @@ package matrix_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -16,7 +14,6 @@ import (
 	"testing"
 
 	"reverie/internal/matrix/homeserver"
-	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/session"
@@ -107,9 +104,7 @@ func directChat(t *testing.T, you *peer.Peer, b *bot) string {
 // follow.
 func TestChangedWhileOnItsWay(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	net, through := between(t, server)
 	b := start(t, through, t.TempDir(), nil, you.UserID())
 	room := directChat(t, you, b)
@@ -138,9 +133,7 @@ func TestChangedWhileOnItsWay(t *testing.T) {
 // Holds F24.
 func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	net, through := between(t, server)
 	var blind atomic.Bool
 	net.set(func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool {
@@ -194,9 +187,7 @@ func copyResponse(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
 // Holds F23.
 func TestEncryptionIsNeverForgotten(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	net, through := between(t, server)
 	dir := t.TempDir()
 	b := start(t, through, dir, nil, you.UserID())
@@ -237,112 +228,4 @@ func TestEncryptionIsNeverForgotten(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 	onServer(t, you, room, "secret")
-}
-
-// Holds F7.
-func TestSendingThroughABadNetwork(t *testing.T) {
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	net, through := between(t, server)
-	b := start(t, through, t.TempDir(), nil, you.UserID())
-	room := directChat(t, you, b)
-	for _, c := range []struct {
-		name  string
-		fault func(w http.ResponseWriter, forward func(http.ResponseWriter))
-	}{
-		{"the answer is lost", func(w http.ResponseWriter, forward func(http.ResponseWriter)) {
-			forward(httptest.NewRecorder())
-			hangUp(w)
-		}},
-		{"the connection breaks", func(w http.ResponseWriter, _ func(http.ResponseWriter)) { hangUp(w) }},
-		{"too many requests", func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
-			w.WriteHeader(http.StatusTooManyRequests)
-			fmt.Fprint(w, `{"errcode":"M_LIMIT_EXCEEDED","error":"slow","retry_after_ms":50}`)
-		}},
-		{"a server error", func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
-			w.WriteHeader(http.StatusInternalServerError)
-		}},
-		{"a web page", func(w http.ResponseWriter, _ func(http.ResponseWriter)) { fmt.Fprint(w, "<html>hotel network</html>") }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			net.set(times(1, isSend, c.fault))
-			for i := range 2 { // the second must not overtake the first
-				if err := b.Say(t.Context(), room, session.Outgoing{ID: fmt.Sprint(c.name, i), Text: fmt.Sprint(c.name, " ", i)}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for i := range 2 {
-				if e := peertest.Next(t, you, messageIn(room)); e.Body != fmt.Sprint(c.name, " ", i) || !e.Encrypted {
-					t.Errorf("message %d arrived as %+v", i, e)
-				}
-			}
-		})
-	}
-	if n := len(net.sent()); n > 15 { // one less when the lost answer was made up for by the echo
-		t.Errorf("%d requests to send 10 messages with 5 faults, want at most 15", n)
-	}
-	if types := onServer(t, you, room, "xyzzy"); types["m.room.encrypted"] != 10 {
-		t.Errorf("events on the server: %v, want 10 messages", types)
-	}
-}
-
-// The program dies after the server took the message and before that is noted.
-// Holds F11.
-func TestStoppedBetweenSendingAndKnowing(t *testing.T) {
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	net, through := between(t, server)
-	dir := t.TempDir()
-	// The message goes through, its answer does not, and no sync from then on:
-	// the bot cannot know.
-	var cut atomic.Bool
-	hang := func(r *http.Request) bool {
-		_, _ = io.Copy(io.Discard, r.Body) // a server notices a closed connection only when it has read all
-		<-r.Context().Done()
-		return true
-	}
-	net.set(func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool {
-		switch {
-		case isSend(r):
-			cut.Store(true)
-			forward(httptest.NewRecorder())
-			return hang(r)
-		case cut.Load():
-			return hang(r)
-		case !strings.HasSuffix(r.URL.Path, "/sync"):
-			return false
-		}
-		rec := httptest.NewRecorder()
-		forward(rec)
-		if cut.Load() {
-			return hang(r)
-		}
-		copyResponse(w, rec)
-		return true
-	})
-	b := start(t, through, dir, nil, you.UserID())
-	room := directChat(t, you, b)
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "once", Text: "only once"}); err != nil {
-		t.Fatal(err)
-	}
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "only once" {
-		t.Errorf("got %+v", e)
-	}
-	b.stop()
-	net.set(nil)
-	b = start(t, through, dir, nil, you.UserID())
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "then", Text: "then"}); err != nil {
-		t.Fatal(err)
-	}
-	e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
-	if e.Body != "then" {
-		t.Errorf("after the restart came %+v: said twice", e)
-	}
-	if got := net.sent(); !slices.Equal(got, []string{"once", "then"}) {
-		t.Errorf("sent %v: the server's memory of transactions was needed, and a restarted server has none", got)
-	}
 }

@@ -69,7 +69,6 @@ func (c *Client) redactions(ctx context.Context) error {
 		if err := forget(ctx, event); err != nil {
 			return err
 		}
-		c.dropKeyless(event)
 		if _, err := c.q.db.ExecContext(ctx, `DELETE FROM redaction WHERE event = ?`, event); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -20,37 +19,36 @@ import (
 )
 
 const (
-	gapEvents = 500            // how far back a gap is filled
-	gapAge    = 24 * time.Hour // … and for how long
-	gapTries  = 5              // after so many failed syncs a gap stays
-	oldAfter  = time.Hour      // a message that could be read only after that is not answered any more
+	gapEvents = 500       // how far back a gap is filled
+	gapTries  = 5         // after so many failed syncs a gap stays
+	oldAfter  = time.Hour // a message that could be read only after that is not answered any more
 )
 
 // missed fetches the events that a sync left out of a room's timeline, oldest
 // first: those between the newest event that was seen, or our joining, and the
-// timeline. whole is false when the bot knows that it has not got all.
-func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.SyncTimeline) (found []*event.Event, whole bool, err error) {
+// timeline, or the newest ones of them.
+func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.SyncTimeline) ([]*event.Event, error) {
 	if timeline.PrevBatch == "" || lastJoin(timeline.Events, c.cli.UserID) >= 0 {
-		return nil, true, nil
+		return nil, nil
 	}
 	last, err := c.q.lastEvent(ctx, room.String())
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	found, whole, err = c.pageBack(ctx, room, timeline.PrevBatch, id.EventID(last))
+	found, whole, err := c.pageBack(ctx, room, timeline.PrevBatch, id.EventID(last))
 	if err != nil {
 		if v, _ := judge(err, 0); ctx.Err() != nil || v != never && c.failures.Load() < gapTries {
-			return nil, false, fmt.Errorf("fetch missed messages: %w", err)
+			return nil, fmt.Errorf("fetch missed messages: %w", err)
 		}
 		c.log.Error("matrix: missed messages cannot be fetched", "room", room, "err", err)
-		return nil, false, nil
+		return nil, nil
 	}
 	if last == "" && !whole { // nothing of this room was ever seen: all of it would be old
-		return nil, true, nil
+		return nil, nil
 	}
 	c.log.Info("matrix: a gap was filled", "room", room, "events", len(found), "whole", whole)
 	slices.Reverse(found)
-	return found, whole, nil
+	return found, nil
 }
 
 // pageBack collects events before from, newest first, until it meets last or
@@ -61,7 +59,6 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 		if err != nil {
 			return nil, false, err
 		}
-		recent := false
 		for _, evt := range page.Chunk {
 			switch {
 			case last != "" && evt.ID == last:
@@ -69,14 +66,12 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 			case len(found) == gapEvents:
 				return found, false, nil
 			}
-			recent = recent || c.serverNow().Sub(time.UnixMilli(evt.Timestamp)) <= gapAge
 			found = append(found, evt)
 			if lastJoin([]*event.Event{evt}, c.cli.UserID) == 0 {
 				return found, true, nil
 			}
 		}
-		// One event may say anything of its age; a whole page is to be believed.
-		if !recent || page.End == "" || page.End == from {
+		if page.End == "" || page.End == from {
 			break
 		}
 		from = page.End
@@ -175,56 +170,28 @@ func (c *Client) page(ctx context.Context, room id.RoomID, from string) (*mautri
 // tells each room once. Without an absence a message is not old, whatever it
 // says of itself: some server's clock is wrong.
 func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
-	old := map[string]int{}
-	if !since.IsZero() && c.now().Sub(since) > oldAfter {
-		b.changes = slices.DeleteFunc(b.changes, func(ch change) bool {
-			return (ch.Change == session.StopThis || ch.Change == session.AskAgain) && c.tooOld(ch.At)
-		})
-		b.in = slices.DeleteFunc(b.in, func(m session.Inbound) bool {
-			if !c.tooOld(m.At) {
-				return false
-			}
-			b.past = append(b.past, m)
-			old[m.Room]++
-			return true
-		})
+	if since.IsZero() || c.now().Sub(since) <= oldAfter {
+		return
 	}
-	tell := func(name, room string, n int) {
-		b.notices = append(b.notices, notice{id: "away-" + name, room: room, text: c.awayText(ctx, room, since, n)})
-	}
-	for _, m := range slices.Backward(b.past) {
-		if n := old[m.Room]; n > 0 {
-			tell(m.ID, m.Room, n)
-			old[m.Room] = -1
+	b.in = slices.DeleteFunc(b.in, func(s incoming) bool {
+		return (s.Change == session.StopThis || s.Change == session.AskAgain) && c.tooOld(s.At)
+	})
+	told := map[string]string{} // the newest such message of each room
+	for i, s := range b.in {
+		if s.asks() && c.tooOld(s.At) {
+			b.in[i].past, told[s.Room] = true, s.ID
 		}
 	}
-	for _, room := range b.holes {
-		if old[room] == 0 {
-			tell(b.last[room], room, 0)
-		}
+	const layout = "2006-01-02 15:04"
+	for room, id := range told {
+		text := c.cfg.Text(ctx, room, "matrix.away", "from", since.In(c.cfg.Location).Format(layout), "to", c.now().In(c.cfg.Location).Format(layout))
+		b.notices = append(b.notices, notice{id: "away-" + id, room: room, text: text})
 	}
 }
 
 // tooOld tells whether a message is older than what still wants an answer, by
 // the homeserver's clock: ours may be wrong.
 func (c *Client) tooOld(at time.Time) bool { return c.serverNow().Sub(at) > oldAfter }
-
-func (c *Client) awayText(ctx context.Context, room string, since time.Time, n int) string {
-	from, to := since.In(c.cfg.Location), c.now().In(c.cfg.Location)
-	layout := "2006-01-02 15:04"
-	end := to.Format(layout)
-	if from.YearDay() == to.YearDay() && from.Year() == to.Year() {
-		end = to.Format("15:04")
-	}
-	key := "matrix.away"
-	switch {
-	case n == 1:
-		key = "matrix.away_one"
-	case n > 1:
-		key = "matrix.away_more"
-	}
-	return c.cfg.Text(ctx, room, key, "from", from.Format(layout), "to", end, "count", strconv.Itoa(n))
-}
 
 // dropOld removes messages that are not meant for us from the timeline of a
 // room, and keeps all state. On a fresh store all messages are old. In the

@@ -130,7 +130,6 @@ type opinion struct {
 	emote  bool   // it is what its sender does
 	reason string // why not; for the log
 	heard  string // what was said in a room with others, and not to us
-	odd    string // somebody alone with us sent something that we cannot read: what it is
 }
 
 // judge looks at a message of a room. ours tells whether an event is one of
@@ -148,13 +147,6 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 		return no("redacted")
 	}
 	clear := room.encrypted && !evt.Mautrix.WasEncrypted
-	if kind := oddKind(evt); kind != "" && !clear {
-		o := no(kind)
-		if allowed && room.pair() {
-			o.odd = kind
-		}
-		return o
-	}
 	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
 	if !ok {
 		return no("no message")
@@ -203,26 +195,6 @@ func words(msg *event.MessageEventContent) string {
 	}
 	return clean(body)
 }
-
-// oddKind says what an event is that people send and we cannot read; "" = something else.
-func oddKind(evt *event.Event) string {
-	switch evt.Type.Type {
-	case event.EventSticker.Type:
-		return "sticker"
-	case event.EventUnstablePollStart.Type, pollStart.Type:
-		if rel, _ := relationOf(evt); rel.Type == event.RelReplace {
-			return ""
-		}
-		return "poll"
-	}
-	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok && msg.MsgType == event.MsgLocation {
-		return "location"
-	}
-	return ""
-}
-
-// pollStart is how a poll begins by the specification.
-var pollStart = event.Type{Type: "m.poll.start", Class: event.MessageEventType}
 
 // mentioned tells whether a message is for us by what it says of itself, or, if its
 // client says nothing, by a link to us or our full id in it. Our name is no mention, and

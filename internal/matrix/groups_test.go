@@ -44,30 +44,6 @@ func (b *bot) set(t *testing.T, room, name, value string) {
 	ok(t, session.Settings{DB: db}.Set(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
 }
 
-// TestHeardWithALateKey: what somebody said who may not talk to the bot is heard when its key
-// comes after it; what was taken back meanwhile is not.
-func TestHeardWithALateKey(t *testing.T) {
-	t.Parallel()
-	s, you, other, b, room := party(t, true, echo)
-	th := steal(t, s, b.UserID())
-	dropped := func(n int) {
-		t.Helper()
-		await(t, s, "the messages do not come without their key", func() bool {
-			return strings.Count(b.log.String(), "an event that cannot be read is dropped") == n
-		})
-	}
-	say(t, other, room, "the boat leaves at nine")
-	regret := say(t, other, room, "my code is 4711")
-	dropped(2)
-	s.Redact(other.UserID(), room, regret)
-	say(t, other, room, "bring a hat")
-	dropped(3) // and the redaction before it is known
-	th.giveBack(t, true)
-	await(t, s, "the line is not heard", func() bool { return b.holds(t, `SELECT count(*) FROM heard`) == 2 })
-	sayTo(t, you, room, "and now?", b.UserID())
-	b.quotes(t, session.QuoteHeard, "other: the boat leaves at nine", "other: bring a hat")
-}
-
 // TestHeardInAGroup: what was said before comes along with a question, once, with who
 // said it; what was taken back, changed, or was none of the room's talk does not.
 // Holds M34, M65.
@@ -160,32 +136,6 @@ func TestHeardIsBounded(t *testing.T) {
 	await(t, s, "not heard", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE text = 'bye'`) == 1 })
 	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "leave"})
 	await(t, s, "what was heard stays", func() bool { return b.holds(t, `SELECT count(*) FROM heard`) == 0 })
-}
-
-// TestHeardBesideAFile: of a file that is not for us its caption is heard, as it reads after
-// an edit; the file's name is no caption.
-// Holds M65.
-func TestHeardBesideAFile(t *testing.T) {
-	t.Parallel()
-	s, you, other, b, room := party(t, false, echo)
-	file := func(caption string) content {
-		c := content{"msgtype": "m.file", "body": "list.txt", "url": "mxc://" + s.Name + "/list"}
-		if caption != "" {
-			c["body"], c["filename"] = caption, "list.txt"
-		}
-		return c
-	}
-	edit := func(event, caption string) {
-		c := file(caption)
-		c["m.new_content"], c["m.relates_to"] = file(caption), content{"rel_type": "m.replace", "event_id": event}
-		s.Post(other.UserID(), room, "m.room.message", c)
-	}
-	s.Post(other.UserID(), room, "m.room.message", file(""))
-	for _, now := range []string{"for Monday", ""} {
-		edit(s.Post(other.UserID(), room, "m.room.message", file("for Sunday")), now)
-	}
-	sayTo(t, you, room, "what is it for?", b.UserID())
-	b.quotes(t, session.QuoteHeard, "other: for Monday")
 }
 
 // TestReplyChain: a message brings what it replies to, as far back as six messages, and

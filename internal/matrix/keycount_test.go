@@ -1,10 +1,6 @@
 package matrix_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"reverie/internal/matrix/matrixtest"
@@ -16,18 +12,7 @@ func TestSyncWithoutKeyCount(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
-	s.Fault(matrixtest.On("sync"), matrixtest.Changed(func(answer *httptest.ResponseRecorder, r *http.Request) {
-		var body map[string]json.RawMessage
-		if json.Unmarshal(answer.Body.Bytes(), &body) != nil {
-			return
-		}
-		delete(body, "device_one_time_keys_count")
-		b, err := json.Marshal(body)
-		if err != nil {
-			t.Error(err)
-		}
-		answer.Body = bytes.NewBuffer(b)
-	}))
+	s.Fault(matrixtest.On("sync"), rewritten(t, func(body map[string]any) { delete(body, "device_one_time_keys_count") }))
 	dir := t.TempDir()
 	for i := range 3 {
 		b := startWith(t, server, dir, echo, hurry, you.UserID())

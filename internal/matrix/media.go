@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -79,13 +78,7 @@ func tooLargeNote(most int64) i18n.Text {
 	return i18n.New("why.file_large", "size", media.Size(most))
 }
 
-// fetching has the files fetched that messages are, and those that they reply to.
-var fetching = completion{name: "files", needs: needsFiles, fetch: (*Client).fetchFiles, limit: fetchLimit}
-
-func needsFiles(m session.Inbound) bool {
-	return m.ReplyTo != "" || slices.ContainsFunc(m.Files, func(f session.File) bool { return f.Source != "" })
-}
-
+// fetchFiles fetches the files that a message is, and the one that it replies to.
 func (c *Client) fetchFiles(ctx context.Context, m *session.Inbound) error {
 	err := c.repliedFile(ctx, m)
 	for i := range m.Files {

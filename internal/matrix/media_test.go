@@ -172,30 +172,6 @@ func TestSlowFile(t *testing.T) {
 	}
 }
 
-// TestKilledWhileFetching: a message whose file was being fetched when we died is fetched
-// at the next start, and delivered once.
-func TestKilledWhileFetching(t *testing.T) {
-	t.Parallel()
-	s, you, b, room := chatting(t, true, echo)
-	hook := s.Fault(matrixtest.On("download"), matrixtest.Hang())
-	sendFile(t, you, room, peer.File{Name: "a.txt", Caption: "look", Data: []byte("hello")}, nil)
-	await(t, s, "nothing is fetched", func() bool { return hook.Hits() > 0 })
-	b.stop()
-	if len(b.heard) > 0 {
-		t.Errorf("delivered without its file: %+v", <-b.heard)
-	}
-	hook.Remove()
-	b = b.again(echo)
-	in := b.next()
-	if in.Text != "look" || len(in.Files) != 1 {
-		t.Fatalf("heard %+v", in)
-	}
-	if got, err := os.ReadFile(filepath.Join(b.dir, in.Files[0].Path)); err != nil || string(got) != "hello" {
-		t.Errorf("kept %q, %v", got, err)
-	}
-	peertest.Next(t, you, peertest.Kind(room, peer.Message))
-}
-
 // TestFilesInGroups: a file in a group is for us when its caption mentions us, or when a
 // message that is for us replies to it.
 // Holds M31.

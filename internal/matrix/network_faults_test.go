@@ -175,17 +175,6 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 			hears(t, you, room, "echo: **there you are**")
 		})
 	}
-	for _, c := range some(t, "500", "502", "503", "504", "truncated JSON") {
-		t.Run("logging in, "+c.name, func(t *testing.T) {
-			t.Parallel()
-			s, server := pretend(t)
-			hook := s.Fault(matrixtest.On("login").Times(2), c.fault)
-			startWith(t, server, t.TempDir(), nil, hurry, "@you:"+s.Name)
-			if hook.Hits() != 2 {
-				t.Errorf("the fault was met %d times", hook.Hits())
-			}
-		})
-	}
 	for _, c := range some(t, "500", "200 with a web page", "the answer is lost") {
 		t.Run("every first request, "+c.name, func(t *testing.T) {
 			t.Parallel()

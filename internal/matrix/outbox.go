@@ -276,10 +276,6 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 	if ctx.Err() != nil {
 		return // we are stopping; the row stays as it is
 	}
-	if done, derr := c.inWords(ctx, r, err); done || derr != nil {
-		c.unnoted(ctx, r, derr)
-		return
-	}
 	if tooLarge(err) {
 		if done, derr := c.asFile(ctx, r); done || derr != nil {
 			c.unnoted(ctx, r, derr)

@@ -123,28 +123,6 @@ func (c *Client) transmitPoll(ctx context.Context, r outRow) error {
 	return c.q.sent(ctx, r)
 }
 
-// inWords makes an ordinary message of a poll whose start event the homeserver refuses, and
-// tells whether it does. The text says how to answer in words.
-func (c *Client) inWords(ctx context.Context, r outRow, why error) (bool, error) {
-	if r.poll == "" || r.eventID != "" {
-		return false, nil
-	}
-	if v, _ := judge(why, r.attempts); v != never && !tooLarge(why) {
-		return false, nil
-	}
-	done, err := c.q.db.ExecContext(ctx, `UPDATE outbox SET poll = '', closed = 0, revision = 1
-		WHERE id = ? AND revision = ? AND generation = ? AND event_id = ''`,
-		r.id, r.revision, r.generation)
-	if err != nil {
-		return false, fmt.Errorf("matrix: make a message of a poll: %w", err)
-	}
-	if n, err := done.RowsAffected(); err != nil || n == 0 {
-		return err == nil, err // it was closed or sent meanwhile, and is looked at again
-	}
-	c.log.Warn("matrix: a poll cannot be sent; sending it as a message", "room", r.room, "message", r.id, "err", why)
-	return true, nil
-}
-
 // onVote takes in a vote of somebody we listen to. Whether it is on a poll of ours, and for
 // one of its options, is seen to by voted.
 func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
@@ -184,7 +162,7 @@ func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	vote, err := c.inbound(ctx, evt, room)
 	vote.SenderName, vote.Text = c.displayName(ctx, evt.RoomID, evt.Sender), answer
 	vote.Change, vote.Target = session.Voted, target
-	b.changes = append(b.changes, change{Inbound: vote})
+	b.in = append(b.in, incoming{Inbound: vote})
 	return err
 }
 
@@ -209,7 +187,7 @@ func voteOf(evt *event.Event) (poll, answer string, ok bool) {
 }
 
 // voted stores a vote on an open poll of ours in the same room, under the option's own id.
-func (q *queue) voted(ctx context.Context, tx *sql.Tx, ch change) error {
+func (q *queue) voted(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	var message, packed string
 	err := tx.QueryRowContext(ctx, `SELECT id, poll FROM outbox
 		WHERE event_id = ? AND event_id <> '' AND room = ? AND poll <> '' AND closed = 0`, ch.Target, ch.Room).

@@ -39,7 +39,7 @@ func must(t *testing.T, err error) {
 // Holds F8.
 func TestInboxAndTokenGoTogether(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
-	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{inbound("$1"), inbound("$2")}}))
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []incoming{{Inbound: inbound("$1")}, {Inbound: inbound("$2")}}}))
 	rows, err := q.waiting(ctx, 100)
 	must(t, err)
 	want := []inRow{{1, false, inbound("$1")}, {2, false, inbound("$2")}}
@@ -50,12 +50,12 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	// A sync that cannot be stored whole leaves nothing behind, and no token.
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := q.take(cancelled, "@b:b", "DEV", "s2", &batch{in: []session.Inbound{inbound("$3")}}); err == nil {
+	if err := q.take(cancelled, "@b:b", "DEV", "s2", &batch{in: []incoming{{Inbound: inbound("$3")}}}); err == nil {
 		t.Error("stored with a cancelled context")
 	}
 	_, err = q.db.ExecContext(ctx, `CREATE TRIGGER fail BEFORE UPDATE ON matrix_sync BEGIN SELECT raise(ABORT, 'disk full'); END`)
 	must(t, err)
-	if err := q.take(ctx, "@b:b", "DEV", "s2", &batch{in: []session.Inbound{inbound("$3")}}); err == nil {
+	if err := q.take(ctx, "@b:b", "DEV", "s2", &batch{in: []incoming{{Inbound: inbound("$3")}}}); err == nil {
 		t.Error("stored without its token")
 	}
 	if rows, err := q.waiting(ctx, 100); err != nil || len(rows) != 2 {
@@ -230,7 +230,7 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 	m.Thread, m.ReplyTo = "$root", "$said"
 	m.Quotes = []session.Quote{{ID: "$said", Sender: "@you:b", Text: "said before", At: time.UnixMilli(5), Why: session.QuoteReply}}
 	m.Files = []session.File{{Name: "a.png", Type: "image/png", Size: 3, Path: "media/a"}}
-	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{m}}))
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []incoming{{Inbound: m}}}))
 	rows, err := q.waiting(ctx, 1)
 	must(t, err)
 	if d := cmp.Diff([]inRow{{1, incomplete(m), m}}, rows, cmp.AllowUnexported(inRow{}), cmp.Comparer(time.Time.Equal)); d != "" {

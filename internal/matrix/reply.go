@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -25,18 +26,12 @@ const (
 	replyRunes  = 1_500            // of one
 )
 
-// repliedTo completes a message with what it replies to, and what that replied to.
-var repliedTo = completion{
-	name:  "reply",
-	needs: func(m session.Inbound) bool { return m.ReplyTo != "" && !session.Commands(m.Text) },
-	fetch: (*Client).replyChain,
-	limit: chainTime,
-}
-
 // replyChain puts into m the messages that it replies to, the oldest first, before what
 // was heard in the room. The newest answer of ours needs no quote: the model has it.
 func (c *Client) replyChain(ctx context.Context, m *session.Inbound) error {
-	m.Quotes = slices.DeleteFunc(m.Quotes, func(q session.Quote) bool { return q.Why == session.QuoteReply }) // of an earlier attempt
+	if session.Commands(m.Text) {
+		return nil
+	}
 	var chain []session.Quote
 	var failed error
 	seen := map[string]bool{m.ID: true}
@@ -78,7 +73,7 @@ func (c *Client) link(ctx context.Context, room, evt string) (link, error) {
 		own.quote.Sender = c.cli.UserID.String()
 		return own, err
 	}
-	got, err := c.eventNow(ctx, id.RoomID(room), id.EventID(evt))
+	got, err := c.eventOf(ctx, id.RoomID(room), id.EventID(evt))
 	if err != nil {
 		return link{}, err
 	}
@@ -100,6 +95,58 @@ func (c *Client) link(ctx context.Context, room, evt string) (link, error) {
 		l.quote.Text = strings.Join(strings.Fields("("+strings.TrimPrefix(string(msg.MsgType), "m.")+") "+name+" "+l.quote.Text), " ")
 	}
 	return l, nil
+}
+
+var (
+	errElsewhere = errors.New("the event is of another room")
+	errPlain     = errors.New("plain text in an encrypted room")
+)
+
+// eventOf fetches an event of a room from the homeserver, parsed and decrypted, without edits.
+// What was redacted says so in Unsigned and has no content.
+// In an encrypted room a message in plain text is an error: anybody on the way may have made it.
+func (c *Client) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*event.Event, error) {
+	got, err := c.cli.GetEvent(ctx, room, evt)
+	if err == nil && (got == nil || got.ID != evt || got.RoomID != "" && got.RoomID != room) {
+		err = errElsewhere
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fetch an event: %w", err)
+	}
+	return c.opened(ctx, room, got)
+}
+
+// opened is an event of a room that was fetched, parsed and decrypted, see eventOf. One from
+// a device that the device rule excludes is an error.
+func (c *Client) opened(ctx context.Context, room id.RoomID, got *event.Event) (*event.Event, error) {
+	got.RoomID = room
+	if got.Type.Class = event.MessageEventType; got.StateKey != nil {
+		got.Type.Class = event.StateEventType
+	}
+	if got.Unsigned.RedactedBecause != nil {
+		return got, nil
+	}
+	if err := got.Content.ParseRaw(got.Type); err != nil && !errors.Is(err, event.ErrUnsupportedContentType) && !errors.Is(err, event.ErrContentAlreadyParsed) {
+		return nil, fmt.Errorf("read an event: %w", err)
+	}
+	if got.Type != event.EventEncrypted {
+		facts, err := c.facts(ctx, room)
+		if err == nil && facts.encrypted && got.StateKey == nil {
+			err = errPlain
+		}
+		return got, err
+	}
+	plain, err := c.decrypt(ctx, got)
+	if err != nil {
+		return nil, fmt.Errorf("decrypt an event: %w", err)
+	}
+	if unsigned, err := c.unsigned(ctx, plain); err != nil || unsigned && c.mustBeSigned(plain.Sender) {
+		return nil, cmp.Or(err, errUnsigned)
+	}
+	if plain.RoomID == "" {
+		plain.RoomID = room
+	}
+	return plain, nil
 }
 
 // whyNot is why a message cannot be shown, for the model.

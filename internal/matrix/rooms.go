@@ -26,10 +26,6 @@ const joinTries = 12
 // up what the homeserver allows us.
 const refuseAtOnce = 10
 
-// tellTries is how many of them may be spent on telling the account that a chat
-// is direct.
-const tellTries = 3
-
 // onMember follows our own membership: invitations, joining, leaving.
 func (c *Client) onMember(ctx context.Context, b *batch, evt *event.Event) error {
 	if evt.GetStateKey() != c.cli.UserID.String() {
@@ -39,9 +35,6 @@ func (c *Client) onMember(ctx context.Context, b *batch, evt *event.Event) error
 	if !ok {
 		return nil
 	}
-	c.member.Lock()
-	defer c.member.Unlock()
-	c.memberships[evt.RoomID]++
 	switch content.Membership {
 	case event.MembershipInvite:
 		if evt.Mautrix.EventSource&event.SourceInvite != 0 {
@@ -76,17 +69,10 @@ func (c *Client) invited(ctx context.Context, room id.RoomID, by id.UserID, dire
 			with = by
 		}
 	}
-	err := c.q.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, direct_with, inviter) VALUES (?, ?, ?, ?)
-			ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, inviter = excluded.inviter, attempts = 0, next_at = 0,
-				direct_with = CASE direct_with WHEN '' THEN excluded.direct_with ELSE direct_with END`,
-			room.String(), membership, with.String(), by.String()); err != nil || membership == "refused" {
-			return err
-		}
-		// It is not joined because of a tombstone alone any more.
-		_, err := tx.ExecContext(ctx, `UPDATE matrix_tombstone SET state = 'new' WHERE replacement = ? AND state = 'joining'`, room.String())
-		return err
-	})
+	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, direct_with, inviter) VALUES (?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, inviter = excluded.inviter, attempts = 0, next_at = 0,
+			direct_with = CASE direct_with WHEN '' THEN excluded.direct_with ELSE direct_with END`,
+		room.String(), membership, with.String(), by.String())
 	if err == nil && membership == "invited" {
 		err = c.holdBack(ctx, room)
 	}
@@ -279,13 +265,8 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 		return err
 	}
 	if v.with != "" {
-		if err := c.tellDirect(ctx, room, id.UserID(v.with), v.attempts); err != nil {
-			return err
-		}
+		c.tellDirect(ctx, room, id.UserID(v.with))
 	}
-	c.member.Lock()
-	before := c.memberships[room]
-	c.member.Unlock()
 	req := &mautrix.ReqJoinRoom{}
 	if s := server(v.inviter); s != "" {
 		req.Via = []string{s}
@@ -294,12 +275,7 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 		return err
 	}
 	c.forgetState(room)
-	c.member.Lock()
-	defer c.member.Unlock()
 	c.log.Info("matrix: joined", "room", room, "direct", v.with != "")
-	if c.memberships[room] != before { // a sync knows better: we may be out again, and invited anew
-		return nil
-	}
 	return c.setMembership(ctx, room, "joined")
 }
 
@@ -367,7 +343,7 @@ func (c *Client) unanswerable(ctx context.Context, b *batch, m session.Inbound, 
 		return false, err
 	}
 	c.log.Warn("matrix: a message is not answered, because the room's power levels do not let the bot speak", "room", m.Room, "event", m.ID, "sender", m.Sender)
-	b.past = append(b.past, m)
+	b.in = append(b.in, incoming{Inbound: m, past: true})
 	chat, err := c.DirectChat(ctx, m.Sender)
 	if chat != "" {
 		name := "muted-" + m.Room + "-" + m.Sender + "-" + c.serverNow().UTC().Format("2006-01-02")

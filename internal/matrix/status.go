@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
+	"slices"
 	"time"
 
 	"reverie/internal/i18n"
@@ -114,34 +114,16 @@ func (s *Status) stored(ctx context.Context, cfg Config, q *queue) error {
 	return doing("matrix: count what is in the queues and the rooms", err)
 }
 
-// Lines says it in words, for people in a chat in the language of say: at most five
-// lines, and never what a server answered.
+// Lines says it in words, for people in a chat in the language of say. What a server answered is
+// for the operator alone.
 func (s Status) Lines(now time.Time, say i18n.Say) []string {
-	sync := s.syncWords(say, now)
-	if s.SyncFailures > 0 {
-		sync += say("connection.trying")
-	} else if s.Problem != "" {
-		sync += say("connection.problem")
+	lines := []string{say("connection.line", "user", s.User, "server", s.Homeserver, "sync", s.syncWords(say, now)) + "; " + say("connection.rooms", "count", fmt.Sprint(s.Rooms))}
+	if s.Inbox > 1 { // one message to answer is the one that asks for this
+		lines = append(lines, say("connection.messages", "count", fmt.Sprint(s.Inbox)))
 	}
-	lines := []string{
-		say("connection.line", "user", s.User, "server", s.Homeserver, "sync", sync),
-		say("connection.device", "device", s.Device, "trust", s.trustWords(say), "rooms", say("connection.rooms", "count", fmt.Sprint(s.Rooms)),
-			"encrypted", fmt.Sprint(s.Encrypted), "backup", s.backupWords(say)),
-	}
-	look := s.SyncFailures > 0 || s.Problem != "" || !s.LastSync.IsZero() && now.Sub(s.LastSync) > staleSync ||
-		!s.CrossSigned || s.BackupProblem != ""
-	var queues []string
-	for _, f := range s.queues(say, now) {
-		queues = append(queues, f.What)
-		look = look || !f.OK
-	}
-	if len(queues) > 1 || len(queues) == 1 && s.Inbox != 1 { // one message to answer is the one that asks for this
-		lines = append(lines, strings.Join(queues, "; "))
-	}
-	if s.ClockSkew != nil && skewed(*s.ClockSkew) {
-		lines, look = append(lines, skewWords(say, *s.ClockSkew)), true
-	}
-	if look {
+	ill := s.SyncFailures > 0 || s.Problem != "" || !s.LastSync.IsZero() && now.Sub(s.LastSync) > staleSync ||
+		!s.CrossSigned || s.BackupProblem != "" || s.skewed()
+	if ill || slices.ContainsFunc(s.queues(), func(f Finding) bool { return !f.OK }) {
 		lines = append(lines, say("connection.doctor"))
 	}
 	return lines
@@ -159,86 +141,63 @@ func (s Status) syncWords(say i18n.Say, now time.Time) string {
 	return words
 }
 
-// queues lists what waits and what was given up, for !status and bot doctor. The reason of
-// a finding and its remedy are for the operator.
-func (s Status) queues(say i18n.Say, now time.Time) (out []Finding) {
-	add := func(key string, n int, oldest int64, f Finding) {
-		if n > 0 {
-			f.What = say("connection."+key, "count", fmt.Sprint(n)) + sinceIn(say, oldest)
-			out = append(out, f)
+// queues lists what waits and what was given up, and why.
+func (s Status) queues() (out []Finding) {
+	add := func(f Finding, n int, one, more string, oldest int64, reason string) {
+		if n == 0 {
+			return
 		}
+		f.What = plural(n, one, more)
+		if d := time.Duration(oldest) * time.Second; d > time.Minute {
+			f.What += " (the oldest for " + span(d) + ")"
+		}
+		if reason != "" {
+			f.What += ": " + reason
+		}
+		out = append(out, f)
 	}
-	waits := func(oldest int64, reason, remedy string) Finding {
+	waits := func(oldest int64, remedy string) Finding {
 		switch {
 		case time.Duration(oldest)*time.Second <= staleQueue:
-			return Finding{OK: true, reason: reason}
+			return Finding{OK: true}
 		case !s.Running:
-			return Finding{OK: true, Note: true, reason: reason, Remedy: "start the bot: it takes up what waits"}
+			return Finding{OK: true, Note: true, Remedy: "start the bot: it takes up what waits"}
 		}
-		return Finding{reason: reason, Remedy: remedy}
+		return Finding{Remedy: remedy}
 	}
-	add("messages", s.Inbox, s.InboxOldest, waits(s.InboxOldest, "",
-		"see above whether the model answers; the bot's log says what it is doing, and a restart loses nothing"))
-	add("outbox", s.Outbox, s.OutboxOldest, waits(s.OutboxOldest, s.OutboxProblem,
-		"see above whether the homeserver answers; what waits is sent by itself when it does"))
-	add("unread", s.Undecryptable, s.UnreadOldest, Finding{OK: true, Note: true,
-		Remedy: "nothing is lost: they are read when their keys come, and the senders were told. If it goes on, ask them to write in a new room"})
-	add("lost", s.Lost, 0, Finding{OK: true, Note: true, reason: s.LostReason,
-		Remedy: "the senders were told to write again; the log of that time says more"})
-	add("dead", s.Dead, 0, Finding{OK: true, Note: true, reason: s.DeadReason,
-		Remedy: "see that the bot may write in those rooms (the log of that time names them); who still wants an answer says !retry there"})
+	note := func(remedy string) Finding { return Finding{OK: true, Note: true, Remedy: remedy} }
+	add(waits(s.InboxOldest, "see above whether the model answers; the bot's log says what it is doing, and a restart loses nothing"),
+		s.Inbox, "message to answer", "messages to answer", s.InboxOldest, "")
+	add(waits(s.OutboxOldest, "see above whether the homeserver answers; what waits is sent by itself when it does"),
+		s.Outbox, "message to send", "messages to send", s.OutboxOldest, s.OutboxProblem)
+	add(note("nothing is lost: they are read when their keys come, and the senders were told. If it goes on, ask them to write in a new room"),
+		s.Undecryptable, "message cannot be read yet", "messages cannot be read yet", s.UnreadOldest, "")
+	add(note("the senders were told to write again; the log of that time says more"),
+		s.Lost, "message could not be read and was given up", "messages could not be read and were given up", 0, s.LostReason)
+	add(note("see that the bot may write in those rooms (the log of that time names them); who still wants an answer says !retry there"),
+		s.Dead, "message could not be sent and was given up", "messages could not be sent and were given up", 0, s.DeadReason)
 	return out
 }
 
-func (s Status) trustWords(say i18n.Say) string {
-	if s.CrossSigned {
-		return say("connection.trusted")
-	}
-	return say("connection.untrusted")
+// skewed tells whether the homeserver's clock and ours are too far apart.
+func (s Status) skewed() bool {
+	return s.ClockSkew != nil && (time.Duration(*s.ClockSkew)*time.Second).Abs() > maxSkew
 }
 
-func (s Status) backupWords(say i18n.Say) string {
-	switch {
-	case s.BackupProblem != "" || s.Backup == "":
-		return say("connection.backup_none")
-	case s.BackupWaiting > 0:
-		return say("connection.backup_waiting", "count", fmt.Sprint(s.BackupWaiting))
-	}
-	return say("connection.backup")
-}
-
-func skewed(seconds int64) bool { return (time.Duration(seconds) * time.Second).Abs() > maxSkew }
-
-func skewWords(say i18n.Say, seconds int64) string {
-	if seconds < 0 {
-		return say("connection.behind", "time", spanIn(say, time.Duration(-seconds)*time.Second))
-	}
-	return say("connection.ahead", "time", spanIn(say, time.Duration(seconds)*time.Second))
-}
-
-// sinceIn is the age of a queue's oldest message, when it is worth a word.
-func sinceIn(say i18n.Say, seconds int64) string {
-	if d := time.Duration(seconds) * time.Second; d > time.Minute {
-		return " " + say("connection.oldest", "time", spanIn(say, d))
-	}
-	return ""
-}
-
-// toOperator says what people read in rooms, and the operator elsewhere, in English.
+// toOperator says in English what people read in rooms.
 func toOperator(key string, fill ...string) string {
 	return (*session.Messages)(nil).In("en", key, fill...)
 }
-
-func ago(d time.Duration) string { return span(max(d, 0)) + " ago" }
 
 func span(d time.Duration) string { return spanIn(toOperator, d) }
 
 // spanIn says how old something is: in whole seconds below a minute, then without them.
 func spanIn(say i18n.Say, d time.Duration) string {
-	if d < time.Minute {
-		return i18n.Span(d.Truncate(time.Second)).In(say)
+	unit := time.Minute
+	if d < unit {
+		unit = time.Second
 	}
-	return i18n.Span(d.Truncate(time.Minute)).In(say)
+	return i18n.Span(d.Truncate(unit)).In(say)
 }
 
 func plural(n int, one, more string) string {

@@ -82,14 +82,6 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 	if err != nil {
 		return err
 	}
-	if pos.token != "" && c.asksDirect > 0 { // the first sync of a device brings them along
-		if err := c.readDirectChats(ctx); err != nil && ctx.Err() == nil {
-			c.asksDirect--
-			c.log.Warn("matrix: which rooms are direct chats is not known; asking again with the next sync", "tries left", c.asksDirect, "err", err)
-		} else if err == nil {
-			c.asksDirect = 0
-		}
-	}
 	n := c.begun.Add(1)
 	res, err := c.poll(ctx, pos.token, *filter)
 	if err != nil {

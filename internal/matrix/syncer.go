@@ -19,20 +19,27 @@ import (
 // batch collects what the handlers find in one sync, to be stored in one
 // transaction with the token. It belongs to one goroutine.
 type batch struct {
-	in       []session.Inbound
-	past     []session.Inbound // passed the gate, but too old for an answer
-	heard    []heardLine       // what was not for us, and edits of that
-	listen   []string          // messages of in that take along what was heard before
-	unread   []unread
-	threads  []inThread
-	echoes   []echo
-	redacted []string          // event ids
-	changes  []change          // to what was said before, in order
-	last     map[string]string // room → the newest event in it
-	holes    []string          // direct chats of which something was missed for good
-	notices  []notice
-	err      error // something of ours failed: the same sync must be worked on again
+	in      []incoming // in the order of the stream
+	unread  []unread
+	echoes  []echo
+	last    map[string]string // room → the newest event in it
+	notices []notice
+	err     error // something of ours failed: the same sync must be worked on again
 }
+
+// incoming is one thing that people said or did: a message for us or a change to an earlier one,
+// a line that is not for us, or a redaction.
+type incoming struct {
+	session.Inbound
+	past      bool       // of a message: it gets no answer
+	listens   bool       // of a message: it takes along what was heard before
+	addressed bool       // of an edit: its words speak to us; of a reaction: an owner did it
+	heard     *heardLine // a line, or an edit of one
+	redacted  string     // the event that is redacted
+}
+
+// asks tells whether it is a message that wants an answer.
+func (s incoming) asks() bool { return s.ID != "" && s.Change == "" && !s.past }
 
 // notice is what a room is told by the way, once for each id.
 type notice struct{ id, room, text, replyTo, thread string }
@@ -90,7 +97,6 @@ func (c *Client) register() {
 		})
 	}
 	s.OnEvent(guarded(c.onEcho))
-	s.OnEvent(guarded(c.onThread))
 	for _, on := range []struct {
 		handle handler
 		kinds  []event.Type
@@ -101,7 +107,7 @@ func (c *Client) register() {
 		{c.onTombstone, []event.Type{event.StateTombstone}},
 		{c.onDirectChats, []event.Type{event.AccountDataDirectChats}},
 		{c.onRedaction, []event.Type{event.EventRedaction}},
-		{c.onMessage, []event.Type{event.EventMessage, event.EventSticker, event.EventUnstablePollStart, pollStart}},
+		{c.onMessage, []event.Type{event.EventMessage}},
 		{c.onReaction, []event.Type{event.EventReaction}},
 		{c.onVote, []event.Type{event.EventUnstablePollResponse, pollVote}},
 		{c.onEncrypted, []event.Type{event.EventEncrypted}},
@@ -193,19 +199,14 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 
 // wake tells the loops that a batch has work for them.
 func (c *Client) wake(b *batch) {
-	if len(b.in)+len(b.changes) > 0 {
+	if len(b.in)+len(b.notices) > 0 {
 		poke(c.inWake)
-	}
-	if slices.ContainsFunc(b.changes, func(ch change) bool { return ch.Change == session.TakenBack }) { // one part of an answer takes the others with it
-		poke(c.outWake)
+		poke(c.outWake) // also for a redaction: one part of an answer takes the others with it
 	}
 	if len(b.unread) > 0 {
 		poke(c.unreadWake)
 	}
-	if len(b.notices) > 0 || len(b.redacted) > 0 {
-		poke(c.outWake)
-	}
-	if len(b.redacted) > 0 {
+	if slices.ContainsFunc(b.in, func(s incoming) bool { return s.redacted != "" }) {
 		poke(c.goneWake)
 	}
 }
@@ -224,12 +225,9 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 		}
 		missed := map[id.EventID]bool{}
 		if pos.token != "" && joined.Timeline.Limited {
-			events, whole, err := c.missed(ctx, room, joined.Timeline)
+			events, err := c.missed(ctx, room, joined.Timeline)
 			if err != nil {
 				return err
-			}
-			if facts, err := c.facts(ctx, room); err == nil && !whole && facts.pair() {
-				b.holes = append(b.holes, room.String())
 			}
 			if err := c.watchMissed(ctx, room, events); err != nil {
 				return err
@@ -267,8 +265,16 @@ func (c *Client) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 	if target == "" {
 		return nil
 	}
-	b.redacted = append(b.redacted, target.String())
-	return c.tookBack(ctx, b, evt, target)
+	s := incoming{redacted: target.String()}
+	if evt.Sender != c.cli.UserID && evt.ID != "" { // our own redactions tell us nothing
+		var err error
+		if s.Inbound, err = c.gesture(ctx, evt); err != nil {
+			return err
+		}
+		s.Change, s.Target = session.TakenBack, target.String()
+	}
+	b.in = append(b.in, s)
+	return nil
 }
 
 // onMessage judges a message, decrypted if need be, and takes it in.
@@ -307,7 +313,7 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 	}
 	if !o.pass {
 		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.reason)
-		return c.notTaken(ctx, b, evt, o)
+		return c.hears(ctx, b, evt, o)
 	}
 	m, err := c.inbound(ctx, evt, room)
 	if err != nil {
@@ -327,12 +333,15 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 	if muted, err := c.unanswerable(ctx, b, m, room); err != nil || muted {
 		return err
 	}
-	if err := c.listens(ctx, b, m); err != nil {
-		return err
+	listens := false
+	if !m.Private && !session.Commands(m.Text) {
+		if listens, err = c.listening(ctx, m.Room); err != nil {
+			return err
+		}
 	}
 	c.tellUnproven(ctx, b, m, room)
 	c.log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted, "trust", evt.Mautrix.TrustState.String())
-	b.in = append(b.in, m)
+	b.in = append(b.in, incoming{Inbound: m, listens: listens})
 	return nil
 }
 

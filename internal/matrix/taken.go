@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"maunium.net/go/mautrix/id"
@@ -52,9 +51,6 @@ func (q *queue) take(ctx context.Context, user, device, next string, b *batch) e
 		if err := q.store(ctx, tx, b); err != nil {
 			return err
 		}
-		if err := q.seenIn(ctx, tx, b.threads); err != nil {
-			return err
-		}
 		for room, event := range b.last {
 			if _, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, last_event) VALUES (?, ?)
 				ON CONFLICT (id) DO UPDATE SET last_event = excluded.last_event`, room, event); err != nil {
@@ -89,47 +85,10 @@ func (q *queue) read(ctx context.Context, id string, b *batch) error {
 	return doing("matrix: store message", err)
 }
 
-// store stores the messages of a batch and what follows from it.
+// store stores what was said in a batch and what follows from it.
 func (q *queue) store(ctx context.Context, tx *sql.Tx, b *batch) error {
-	if err := q.hear(ctx, tx, b, ""); err != nil {
-		return err
-	}
-	for _, m := range b.past {
-		m.Text, m.Quotes, m.Files = "", nil, nil
-		if err := q.put(ctx, tx, m, "done"); err != nil {
-			return err
-		}
-		if err := q.hear(ctx, tx, b, m.ID); err != nil {
-			return err
-		}
-	}
-	edits := slices.DeleteFunc(slices.Clone(b.changes), func(ch change) bool { return ch.Change != session.Edited })
-	for i, m := range b.in {
-		for ; len(edits) > 0 && edits[0].behind <= i; edits = edits[1:] { // m is answered with the new words
-			if err := q.change(ctx, tx, edits[0]); err != nil {
-				return err
-			}
-		}
-		if slices.Contains(b.listen, m.ID) {
-			if err := q.give(ctx, tx, &m); err != nil {
-				return err
-			}
-		}
-		if err := q.put(ctx, tx, m, "new"); err != nil {
-			return err
-		}
-		if err := q.hear(ctx, tx, b, m.ID); err != nil {
-			return err
-		}
-	}
-	for _, event := range b.redacted {
-		if err := q.redact(ctx, tx, event); err != nil {
-			return err
-		}
-	}
-	others := slices.DeleteFunc(slices.Clone(b.changes), func(ch change) bool { return ch.Change == session.Edited })
-	for _, ch := range append(edits, others...) {
-		if err := q.change(ctx, tx, ch); err != nil {
+	for _, s := range b.in {
+		if err := q.keep(ctx, tx, s); err != nil {
 			return err
 		}
 	}
@@ -139,6 +98,30 @@ func (q *queue) store(ctx context.Context, tx *sql.Tx, b *batch) error {
 		}
 	}
 	return nil
+}
+
+func (q *queue) keep(ctx context.Context, tx *sql.Tx, s incoming) error {
+	if s.redacted != "" {
+		if err := q.redact(ctx, tx, s.redacted); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.heard != nil:
+		return q.hear(ctx, tx, s.heard)
+	case s.Change != "":
+		return q.change(ctx, tx, s)
+	case s.past:
+		s.Text, s.Quotes, s.Files = "", nil, nil
+		return q.put(ctx, tx, s.Inbound, "done")
+	case s.ID == "":
+		return nil // a redaction of ours
+	case s.listens:
+		if err := q.give(ctx, tx, &s.Inbound); err != nil {
+			return err
+		}
+	}
+	return q.put(ctx, tx, s.Inbound, "new")
 }
 
 // put takes a message in, once. One that waited to be read until now is put at
@@ -166,10 +149,7 @@ func (q *queue) put(ctx context.Context, tx *sql.Tx, m session.Inbound, state st
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.Unproven, m.At.UnixMilli(), q.now().UnixMilli(), state,
 		m.Thread, m.Branch, m.ReplyTo, with, state == "new" && m.Change == "" && incomplete(m), m.Change, m.Target)
-	if err != nil || state != "new" || m.Change != "" {
-		return err
-	}
-	return q.askedIn(ctx, tx, m)
+	return err
 }
 
 // brought is what a message has besides its text.
@@ -290,13 +270,6 @@ func (q *queue) lastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error
 func (q *queue) readSoon(ctx context.Context, session id.SessionID) error {
 	_, err := q.db.ExecContext(ctx, `UPDATE inbox SET next_at = 1 WHERE state IN ('utd', 'failed') AND (megolm = ?1 OR ?1 = '')`, session.String())
 	return doing("matrix: wake messages", err)
-}
-
-// waitsBefore tells whether an earlier event of the room waits for the key of u.
-func (q *queue) waitsBefore(ctx context.Context, u unread) (waits bool, err error) {
-	err = q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND megolm = ?2 AND state = 'utd'
-		AND seq < (SELECT seq FROM inbox WHERE id = ?3))`, u.room, u.session.String(), u.id).Scan(&waits)
-	return waits, doing("matrix: read inbox", err)
 }
 
 // unreadDue returns events that are to be read now.

@@ -24,16 +24,9 @@ const activeThread = 24 * time.Hour
 
 const (
 	maxRoot   = 1500 // runes of a thread's root that are quoted
-	longestID = 255  // bytes of an id, as the specification has it
+	rootTime  = 10 * time.Second
+	longestID = 255 // bytes of an id, as the specification has it
 )
-
-// threadRoot completes the first message of a thread with what the thread is about.
-var threadRoot = completion{
-	name:  "the root of its thread",
-	needs: func(m session.Inbound) bool { return m.Thread != "" },
-	fetch: (*Client).fetchRoot,
-	limit: 10 * time.Second,
-}
 
 // threadIn is the thread of a message's relation, by its root; what cannot be one is none.
 func threadIn(rel *event.RelatesTo) string {
@@ -67,40 +60,6 @@ func (c *Client) branchOf(ctx context.Context, m session.Inbound) (string, error
 	return session.Branch(setting, m), nil
 }
 
-// inThread is an event that a sync showed in a thread.
-type inThread struct{ room, root, event string }
-
-// onThread notes which event is the newest of its thread. Our own are noted when they are
-// sent: a sync that shows one may be behind the next.
-func (c *Client) onThread(_ context.Context, b *batch, evt *event.Event) error {
-	if evt.StateKey != nil || evt.Sender == c.cli.UserID || evt.Type != event.EventMessage && evt.Type != event.EventEncrypted && evt.Type != event.EventSticker {
-		return nil
-	}
-	if root := rawThread(evt); root != "" {
-		b.threads = append(b.threads, inThread{evt.RoomID.String(), root, evt.ID.String()})
-	}
-	return nil
-}
-
-// seenIn stores the newest events of the threads that we are asked in.
-func (q *queue) seenIn(ctx context.Context, tx *sql.Tx, seen []inThread) error {
-	for _, t := range seen {
-		if _, err := tx.ExecContext(ctx, `UPDATE matrix_thread SET newest = ? WHERE room = ? AND root = ?`, t.event, t.room, t.root); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// askedIn notes that we are asked in the thread that m is answered in.
-func (q *queue) askedIn(ctx context.Context, tx *sql.Tx, m session.Inbound) error {
-	if m.Branch == "" {
-		return nil
-	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO matrix_thread (room, root, newest) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, m.Room, m.Branch, m.ID)
-	return err
-}
-
 // spokeIn notes that event is our message id, if that belongs into a thread.
 func (q *queue) spokeIn(ctx context.Context, tx *sql.Tx, id, event string) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO matrix_thread (room, root, newest, spoke_at) SELECT room, thread, ?1, ?2 FROM outbox WHERE id = ?3 AND thread <> ''
@@ -130,28 +89,19 @@ func (g *gate) inActiveThread(msg *event.MessageEventContent, active func(root s
 }
 
 // relate puts content where it belongs: into its thread, where clients that know no threads
-// show it as a reply to the newest message there, or below what it answers.
+// show it as a reply to the question or to our newest message there, or below what it answers.
 func (c *Client) relate(ctx context.Context, m *event.MessageEventContent, r outRow, private bool) error {
 	switch {
 	case r.thread != "":
-		newest, err := c.q.newestIn(ctx, r.room, r.thread)
+		newest, err := value[string](ctx, c.q.db, `SELECT newest FROM matrix_thread WHERE room = ? AND root = ?`, r.room, r.thread)
 		if err != nil {
-			return err
+			return fmt.Errorf("matrix: look up a thread: %w", err)
 		}
-		m.RelatesTo = (&event.RelatesTo{}).SetThread(id.EventID(r.thread), id.EventID(newest))
+		m.RelatesTo = (&event.RelatesTo{}).SetThread(id.EventID(r.thread), id.EventID(cmp.Or(r.replyTo, newest, r.thread)))
 	case r.replyTo != "" && (!private || c.q.askedThread(ctx, r.replyTo) != ""): // asked in a thread, and answered outside
 		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(r.replyTo))
 	}
 	return nil
-}
-
-// newestIn is the newest event that is known of a thread.
-func (q *queue) newestIn(ctx context.Context, room, root string) (string, error) {
-	newest, err := value[string](ctx, q.db, `SELECT newest FROM matrix_thread WHERE room = ? AND root = ?`, room, root)
-	if err != nil {
-		return "", fmt.Errorf("matrix: look up a thread: %w", err)
-	}
-	return cmp.Or(newest, root), nil
 }
 
 // askedThread is in which thread the inbound message id was written; empty when in none.
@@ -163,6 +113,9 @@ func (q *queue) askedThread(ctx context.Context, id string) string {
 // fetchRoot quotes the root of the thread that m begins for us. What cannot be read is said
 // in its place: the model then knows that something is missing, and the person hears of it.
 func (c *Client) fetchRoot(ctx context.Context, m *session.Inbound) error {
+	if m.Thread == "" {
+		return nil
+	}
 	if wanted, err := c.q.rootWanted(ctx, *m); err != nil || !wanted {
 		return err
 	}

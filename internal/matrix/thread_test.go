@@ -137,27 +137,6 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 	}
 }
 
-// TestFallbackIsTheNewest: who sees no threads sees an answer below what was said there last,
-// by whomever.
-func TestFallbackIsTheNewest(t *testing.T) {
-	t.Parallel()
-	s, you, b, room := chatting(t, false, nil)
-	root := s.Say("@guest:matrix.test", room, "the root")
-	asked := s.Post(you.UserID(), room, "m.room.message", text("what now?", thread(root)))
-	in := b.next()
-	elsewhere := s.Post(you.UserID(), room, "m.room.message", text("elsewhere", thread("$another")))
-	b.next()
-	newest := s.Post("@guest:matrix.test", room, "m.room.message", text("I know it", thread(root)))
-	s.Post("@guest:matrix.test", room, "m.reaction", content{"m.relates_to": content{"rel_type": "m.annotation", "event_id": root, "key": "👍"}})
-	s.Say(you.UserID(), room, "and outside")
-	b.next()
-	b.says(room, session.Outgoing{ID: "re-1", Text: "now", ReplyTo: in.ID})
-	b.quiet(s)
-	if all := b.places(s, room); len(all) != 1 || all[0].Event != root || all[0].Reply.Event != newest {
-		t.Errorf("%+v; asked by %s, newest %s, elsewhere %s", all, asked, newest, elsewhere)
-	}
-}
-
 // TestNoThread: what names no event is no thread.
 func TestNoThread(t *testing.T) {
 	t.Parallel()

@@ -1,12 +1,12 @@
 package matrix
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"reverie/internal/session"
@@ -55,13 +55,9 @@ func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 	return nil
 }
 
-// keep puts an event that cannot be read now into the batch. What people say who may not talk to
-// the bot is not stored; its key may still come while the program runs.
+// keep puts an event that cannot be read now into the batch, if its sender may talk to the bot.
 func (c *Client) keep(ctx context.Context, b *batch, evt *event.Event, missing id.SessionID, cause error) error {
 	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
-	if message && missing != "" && !c.gate.allows(evt.Sender.String()) {
-		c.awaitKey(missing, evt)
-	}
 	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.allows(evt.Sender.String()) {
 		c.log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", cause)
 		return nil
@@ -143,82 +139,67 @@ func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
 	c.arrived = map[id.SessionID]struct{}{}
 	c.mu.Unlock()
 	for s := range arrived {
-		if err := cmp.Or(c.q.readSoon(ctx, s), c.hearLate(ctx, s)); err != nil {
+		if err := c.q.readSoon(ctx, s); err != nil {
 			c.mu.Lock() // what waits for these keys has no other time to be looked at
 			maps.Copy(c.arrived, arrived)
 			c.mu.Unlock()
 			return time.Time{}, err
 		}
 	}
-	ordered := map[id.SessionID]bool{}
 	for {
 		due, err := c.q.unreadDue(ctx)
 		if err != nil || len(due) == 0 || ctx.Err() != nil {
 			break
 		}
 		for _, u := range due {
-			again, err := c.readOne(ctx, u, ordered)
-			if err != nil {
+			if err := c.readOne(ctx, u); err != nil {
 				return time.Time{}, err
-			}
-			if again {
-				break
 			}
 		}
 	}
 	return c.q.unreadNext(ctx)
 }
 
-// readOne tries one event. What comes of it is stored in one transaction. If an
-// earlier one waits for the same key, which may have come since that was tried,
-// both are made due and nothing else is done: once for a key, noted in ordered.
-func (c *Client) readOne(ctx context.Context, u unread, ordered map[id.SessionID]bool) (again bool, err error) {
+// readOne tries one event. What comes of it is stored in one transaction.
+func (c *Client) readOne(ctx context.Context, u unread) error {
 	ctx = context.WithoutCancel(ctx)
 	b := &batch{}
 	evt, err := u.event()
-	if err == nil {
-		c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, batchKey{}, b), evt)
-		err = b.err
-	} else {
-		b.unread = []unread{{err: err}}
-		err = nil
-	}
 	if err != nil {
-		return false, err
+		u.session, u.err = "", err
+		return c.stillUnread(ctx, u)
+	}
+	c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, batchKey{}, b), evt)
+	if b.err != nil {
+		return b.err
 	}
 	if len(b.unread) > 0 {
 		u.session, u.err = b.unread[0].session, b.unread[0].err
-		return false, c.stillUnread(ctx, u)
-	}
-	if u.session != "" && !ordered[u.session] {
-		ordered[u.session] = true
-		if earlier, err := c.q.waitsBefore(ctx, u); err != nil || earlier {
-			return true, cmp.Or(err, c.q.readSoon(ctx, u.session))
-		}
+		return c.stillUnread(ctx, u)
 	}
 	c.tooLate(ctx, b, u)
 	if err := c.q.read(ctx, u.id, b); err != nil {
-		return false, err
+		return err
 	}
-	c.log.Info("matrix: a message can be read now", "room", u.room, "event", u.id, "answered", len(b.in) > 0)
+	c.log.Info("matrix: a message can be read now", "room", u.room, "event", u.id, "answered", slices.ContainsFunc(b.in, incoming.asks))
 	c.wake(b)
-	return false, nil
+	return nil
 }
 
 // tooLate sorts out a message that could be read only when it no longer
 // matters much.
 func (c *Client) tooLate(ctx context.Context, b *batch, u unread) {
-	for _, m := range b.in {
-		if !c.tooOld(m.At) {
-			return
+	for i, m := range b.in {
+		if !m.asks() || !c.tooOld(m.At) {
+			continue
 		}
+		b.in[i].past = true
 		name := "late-" + u.session.String()
 		if u.session == "" {
 			name = "late-" + u.id
 		}
 		b.notices = append(b.notices, notice{id: name, room: m.Room, text: c.cfg.Text(ctx, m.Room, "matrix.late"), replyTo: m.ID})
 	}
-	b.in, b.past = nil, append(b.past, b.in...)
 }
 
 // stillUnread asks for the key, tells the sender, or gives up.

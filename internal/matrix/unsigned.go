@@ -109,10 +109,10 @@ func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 		if err != nil {
 			return true, err
 		}
-		b.past = append(b.past, in)
+		b.in = append(b.in, incoming{Inbound: in, past: true})
 	}
 	switch {
-	case !o.pass && o.odd == "" && !room.private(evt.Sender.String()):
+	case !o.pass && !room.private(evt.Sender.String()):
 	case device != nil:
 		err = c.tellUnsigned(ctx, b, evt, device, refused)
 	case refused:

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
@@ -55,20 +54,16 @@ func (c *Client) onTombstone(ctx context.Context, _ *batch, evt *event.Event) er
 	return err
 }
 
-// noteTombstone stores the tombstone of a room, and tells whether it is new. A room has one, the
-// first; that of somebody who may not talk to us yields to later ones while nothing was done
-// about it. A room of which nothing was ever seen here has nothing to move: a fresh store is told
-// of all rooms that were ever replaced.
+// noteTombstone stores the tombstone of a room, and tells whether it is new. The first one of
+// somebody who may talk to us counts; others yield to later ones while nothing was done about
+// them. A room of which nothing was seen here has nothing to move.
 func (c *Client) noteTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
 	first, err := value[string](ctx, c.q.db, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room)
-	if err != nil {
-		return false, fmt.Errorf("look up whether a room is replaced: %w", err)
-	}
-	if c.gate.allows(first) {
-		return false, nil
+	if err != nil || c.gate.allows(first) {
+		return false, doing("look up whether a room is replaced", err)
 	}
 	res, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_tombstone (room, replacement, sender, empty, state)
-		VALUES (?1, ?2, ?3, coalesce((SELECT last_event = '' FROM matrix_room WHERE id = ?1), 1), 'new')
+		SELECT id, ?2, ?3, 0, 'new' FROM matrix_room WHERE id = ?1 AND last_event <> ''
 		ON CONFLICT (room) DO UPDATE SET replacement = excluded.replacement, sender = excluded.sender
 		WHERE state = 'new' AND (replacement <> excluded.replacement OR sender <> excluded.sender)
 			AND NOT EXISTS (SELECT 1 FROM matrix_room WHERE replaces = ?1)`, room, to, sender)
@@ -87,8 +82,8 @@ func (c *Client) holdBack(ctx context.Context, room id.RoomID) error {
 	if err != nil || old == "" {
 		return err
 	}
-	_, err = c.q.db.ExecContext(ctx, `UPDATE matrix_room SET replaces = t.room, moved = t.empty FROM matrix_tombstone AS t
-		WHERE id = ?1 AND replaces = '' AND t.room = ?2 AND t.replacement = ?1 AND t.state IN ('new', 'joining')`, room.String(), old)
+	_, err = c.q.db.ExecContext(ctx, `UPDATE matrix_room SET replaces = t.room FROM matrix_tombstone AS t
+		WHERE id = ?1 AND replaces = '' AND t.room = ?2 AND t.replacement = ?1 AND t.state = 'new'`, room.String(), old)
 	return doing("note that a room replaces another one", err)
 }
 
@@ -119,7 +114,7 @@ func (c *Client) followUpgrades(ctx context.Context) (next time.Time, err error)
 			at, err = c.bring(ctx, r)
 		case r.membership == "joined":
 			at, err = c.verify(ctx, r)
-		case r.state == "new" && c.gate.allows(r.by):
+		case r.membership == "" && c.gate.allows(r.by):
 			at, err = c.now(), c.joinReplacement(ctx, r)
 		default:
 			at, err = time.Time{}, c.notFollowed(ctx, r)
@@ -142,7 +137,7 @@ func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
 	}, `SELECT t.room, t.replacement, t.sender, t.state,
 			coalesce(n.membership, ''), coalesce(n.direct_with, ''), coalesce(n.attempts, 0), coalesce(n.next_at, 0)
 		FROM matrix_tombstone AS t LEFT JOIN matrix_room AS n ON n.id = t.replacement
-		WHERE (t.state IN ('new', 'joining') OR t.state = 'followed' AND n.replaces = t.room AND n.moved = 0)
+		WHERE (t.state = 'new' OR t.state = 'followed' AND n.replaces = t.room AND n.moved = 0)
 			AND coalesce(n.membership, '') NOT IN ('invited', 'refused') ORDER BY t.replacement, t.room`)
 	return list, doing("matrix: look up replaced rooms", err)
 }
@@ -150,92 +145,44 @@ func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
 // joinReplacement has runRooms join a room only because a tombstone names it. Its messages wait
 // until it is verified.
 func (c *Client) joinReplacement(ctx context.Context, r replacement) error {
-	err := c.q.inTx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces, moved)
-			SELECT replacement, 'invited', sender, room, empty FROM matrix_tombstone WHERE room = ?
-			ON CONFLICT (id) DO UPDATE SET membership = 'invited', inviter = excluded.inviter, attempts = 0, next_at = 0,
-				moved = CASE replaces WHEN '' THEN excluded.moved ELSE moved END,
-				replaces = CASE replaces WHEN '' THEN excluded.replaces ELSE replaces END
-			WHERE membership NOT IN ('invited', 'joined')`, r.old)
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 { // an invitation came meanwhile
-			return err
-		}
-		_, err = tx.ExecContext(ctx, `UPDATE matrix_tombstone SET state = 'joining' WHERE room = ? AND state = 'new'`, r.old)
-		return err
-	})
+	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces) VALUES (?, 'invited', ?, ?)
+		ON CONFLICT (id) DO UPDATE SET membership = 'invited', inviter = excluded.inviter, attempts = 0, next_at = 0,
+			replaces = CASE replaces WHEN '' THEN excluded.replaces ELSE replaces END
+		WHERE membership = ''`, r.room, r.by, r.old)
 	return doing("matrix: note that a room is to be joined", err)
 }
 
 // verify asks the new room whether it names the old one as its predecessor. If it does, it
-// becomes a direct chat with the same person; if not, a room that was joined only to find out
-// is left again, and every other room stays as it is. The zero time means that it is done.
+// becomes a direct chat with the same person; if not, both rooms stay as they are. The zero time
+// means that it is done.
 func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err error) {
 	ours, err := c.succeeds(ctx, r)
-	if err == nil && !ours {
-		err = c.leaveAgain(ctx, r)
-	}
 	if ctx.Err() != nil {
 		return c.now(), nil
 	}
 	if err != nil && r.attempts+1 < joinTries {
 		return c.tryLater(ctx, r, err)
 	}
-	if err != nil {
-		c.log.Error("matrix: whether a room replaces another one cannot be found out; it is not followed", "room", r.old, "to", r.room, "err", err)
-		if err := c.leaveAgain(ctx, r); err != nil {
-			c.log.Error("matrix: a room that a tombstone names is not left again", "room", r.room, "err", err)
-		}
-	}
-	state := "refused"
+	state, query := "refused", `UPDATE matrix_room SET replaces = '', attempts = 0, next_at = 0 WHERE id = ?1 AND replaces = ?2`
 	if ours {
-		state = "followed"
+		state, query = "followed", `UPDATE matrix_room SET replaces = ?2, moved = 0, attempts = 0, next_at = 0,
+			direct_with = CASE direct_with WHEN '' THEN coalesce((SELECT direct_with FROM matrix_room WHERE id = ?2), '')
+				ELSE direct_with END WHERE id = ?1`
+	} else {
+		c.log.Warn("matrix: the new room does not say that it replaces the old one; nothing is brought along", "room", r.old, "to", r.room, "err", err)
 	}
 	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
-		query := `UPDATE matrix_room SET replaces = '', moved = 0, attempts = 0, next_at = 0 WHERE id = ?1 AND replaces = ?2`
-		if ours {
-			query = `UPDATE matrix_room SET replaces = ?2, attempts = 0, next_at = 0,
-				moved = (SELECT empty FROM matrix_tombstone WHERE room = ?2),
-				direct_with = CASE direct_with WHEN '' THEN coalesce((SELECT direct_with FROM matrix_room WHERE id = ?2), '')
-					ELSE direct_with END WHERE id = ?1`
-		}
 		if _, err := tx.ExecContext(ctx, query, r.room, r.old); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `UPDATE matrix_tombstone SET state = ? WHERE room = ? AND replacement = ?`, state, r.old, r.room)
 		return err
 	})
-	if err != nil {
-		return time.Time{}, fmt.Errorf("matrix: note whether a room is replaced: %w", err)
-	}
-	if !ours {
-		c.log.Warn("matrix: the new room does not say that it replaces the old one; nothing is brought along", "room", r.old, "to", r.room)
+	if err != nil || !ours {
 		poke(c.inWake) // its messages may have waited
-		return time.Time{}, nil
+		return time.Time{}, doing("matrix: note whether a room is replaced", err)
 	}
 	return c.now(), nil
-}
-
-// leaveAgain leaves a room that was joined only because of this tombstone.
-func (c *Client) leaveAgain(ctx context.Context, r replacement) error {
-	only, err := value[bool](ctx, c.q.db, `SELECT state = 'joining' AND NOT EXISTS (
-			SELECT 1 FROM matrix_tombstone WHERE replacement = ?1 AND room <> ?2 AND state <> 'refused')
-		FROM matrix_tombstone WHERE replacement = ?1 AND room = ?2`, r.room, r.old)
-	switch {
-	case err != nil:
-		return fmt.Errorf("look up which rooms are replaced: %w", err)
-	case !only:
-		return nil
-	}
-	_, err = c.cli.LeaveRoom(ctx, id.RoomID(r.room))
-	if err != nil && !errors.Is(err, mautrix.MForbidden) && !errors.Is(err, mautrix.MNotFound) {
-		return fmt.Errorf("leave the room: %w", err)
-	}
-	c.member.Lock()
-	defer c.member.Unlock()
-	return c.left(ctx, id.RoomID(r.room))
 }
 
 // tryLater notes that something about a replaced room failed, and returns when to try again.
@@ -260,22 +207,28 @@ func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err er
 	if move != nil {
 		err = move(ctx, r.old, r.room)
 	}
-	if err == nil && r.with != "" {
-		err = c.tellDirect(ctx, id.RoomID(r.room), id.UserID(r.with), r.attempts)
-	}
 	if ctx.Err() != nil {
 		return c.now(), nil
 	}
-	text := c.cfg.Text(ctx, r.room, "matrix.brought")
-	if err != nil {
-		if r.attempts+1 < joinTries {
-			return c.tryLater(ctx, r, err)
-		}
-		c.log.Error("matrix: what belongs to a replaced room stays there", "room", r.old, "to", r.room, "err", err)
-		text = c.cfg.Text(ctx, r.room, "matrix.left_behind")
+	if err != nil && r.attempts+1 < joinTries {
+		return c.tryLater(ctx, r, err)
 	}
-	if err := c.q.moved(ctx, r, text); err != nil {
-		return time.Time{}, err
+	told := notice{id: "upgraded-" + r.room, room: r.room, text: c.cfg.Text(ctx, r.room, "matrix.brought")}
+	if err != nil {
+		c.log.Error("matrix: what belongs to a replaced room stays there", "room", r.old, "to", r.room, "err", err)
+		told.text = ""
+	}
+	if r.with != "" {
+		c.tellDirect(ctx, id.RoomID(r.room), id.UserID(r.with))
+	}
+	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `UPDATE matrix_room SET moved = 1, attempts = 0, next_at = 0 WHERE id = ?`, r.room); err != nil || told.text == "" {
+			return err
+		}
+		return c.q.once(ctx, tx, told)
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("matrix: note that a room was followed: %w", err)
 	}
 	c.log.Info("matrix: the new room is taken up", "room", r.old, "to", r.room)
 	poke(c.outWake)
@@ -335,15 +288,4 @@ func (q *queue) busy(ctx context.Context, room string) (busy bool, err error) {
 	err = q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND state = 'new')
 		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND state IN ('draft', 'pending'))`, room).Scan(&busy)
 	return busy, doing("matrix: look whether a room is busy", err)
-}
-
-// moved notes that a room has what belonged to the one it replaces, and tells it.
-func (q *queue) moved(ctx context.Context, r replacement, text string) error {
-	err := q.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE matrix_room SET moved = 1, attempts = 0, next_at = 0 WHERE id = ?`, r.room); err != nil || text == "" {
-			return err
-		}
-		return q.once(ctx, tx, notice{id: "upgraded-" + r.room, room: r.room, text: text})
-	})
-	return doing("matrix: note that a room was followed", err)
 }

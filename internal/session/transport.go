@@ -137,5 +137,5 @@ const (
 	AskAgain Change = "retry"
 )
 
-// Young is how old a message may be, at most, that becomes a command or a question by an edit.
+// Young is how old a message may be, at most, that becomes a command by an edit.
 const Young = 10 * time.Minute

@@ -91,15 +91,15 @@ func carried(t *testing.T, q *queue, id, event string) {
 
 func TestSayingAgain(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
-	must(t, q.say(ctx, "!a", out("1", "one"), []string{"one"}, "", nil))
+	must(t, q.say(ctx, "!a", out("1", "one"), "one", "", nil))
 	r := head(t, q)
-	must(t, q.say(ctx, "!a", out("1", "one"), []string{"one"}, "", nil)) // the same again changes nothing
+	must(t, q.say(ctx, "!a", out("1", "one"), "one", "", nil)) // the same again changes nothing
 	if again := head(t, q); again != r {
 		t.Errorf("row changed: %+v", again)
 	}
 	// While the first text is being sent, a second one comes: the row must not
 	// be taken for sent.
-	must(t, q.say(ctx, "!a", out("1", "uno"), []string{"uno"}, "", nil))
+	must(t, q.say(ctx, "!a", out("1", "uno"), "uno", "", nil))
 	carried(t, q, "1", "$1")
 	must(t, q.sent(ctx, r))
 	newer := head(t, q)
@@ -107,7 +107,7 @@ func TestSayingAgain(t *testing.T) {
 		t.Errorf("row %+v, want the newer text as an edit of $1", newer)
 	}
 	must(t, q.sent(ctx, newer))
-	must(t, q.say(ctx, "!a", out("1", "uno"), []string{"uno"}, "", nil))
+	must(t, q.say(ctx, "!a", out("1", "uno"), "uno", "", nil))
 	if heads, err := q.heads(ctx); err != nil || len(heads) > 0 {
 		t.Errorf("sent already, but due again: %+v %v", heads, err)
 	}

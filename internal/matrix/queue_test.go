@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -241,5 +242,19 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 	must(t, q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = '$1'`).Scan(&left))
 	if left != "" {
 		t.Errorf("what a handled message brought is still there: %s", left)
+	}
+}
+
+// TestUnsentInTheLanguage: why a file was not sent is told in the language of the room.
+func TestUnsentInTheLanguage(t *testing.T) {
+	c := &Client{cfg: Config{Text: func(_ context.Context, _, key string, fill ...string) string {
+		return (*session.Messages)(nil).In("de", key, fill...)
+	}}}
+	row := outRow{id: "a", room: "!r", file: `{"name":"tee.pdf"}`}
+	if got := c.unsent(t.Context(), row, errFileGone).text; got != "tee.pdf konnte nicht gesendet werden: die Datei ist hier nicht mehr aufgehoben." {
+		t.Errorf("got %q", got)
+	}
+	if got := c.unsent(t.Context(), row, context.Canceled).text; !strings.HasSuffix(got, ": der Homeserver nimmt es nicht an.") {
+		t.Errorf("got %q", got)
 	}
 }

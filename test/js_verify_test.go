@@ -50,39 +50,6 @@ func TestJSVerification(t *testing.T) {
 	}
 }
 
-// TestJSVerificationFromBot: the bot asks, because it was told to, and the
-// owner's client accepts.
-func TestJSVerificationFromBot(t *testing.T) {
-	t.Parallel()
-	jsInstall(t)
-	w := newWorld(t)
-	you := newJSPeer(t, w.home.URL, w.register(t, "you"))
-	w.bot(t, "reverie", newModel(t), you.user)
-	bot := "@reverie:" + w.home.Name
-	room := you.directRoom(t, bot)
-	you.ask(t, room, bot, "hello")
-	you.call(t, "send", js{"room": room, "text": "!verify start"}, nil)
-	limit := time.After(jsWait)
-	var asked jsEvent
-	for asked.Event != "verification_request" {
-		select {
-		case asked = <-you.events:
-		case <-limit:
-			t.Fatalf("the bot did not ask within %v\n%s", jsWait, you.stderr)
-		}
-	}
-	if asked.From != bot || asked.Room != room {
-		t.Errorf("asked by %s in %q, want %s in %s", asked.From, asked.Room, bot, room)
-	}
-	you.call(t, "accept", js{"handle": asked.Handle}, nil)
-	jsCompare(t, you, asked.Handle, room, bot)
-	var trust jsTrust
-	you.call(t, "trust", js{"user": bot, "verified": true}, &trust)
-	if !trust.Verified {
-		t.Errorf("after the comparison = %+v; want the bot verified", trust)
-	}
-}
-
 // TestJSVerificationMismatch: emoji that differ end it, and nobody is trusted.
 func TestJSVerificationMismatch(t *testing.T) {
 	t.Parallel()

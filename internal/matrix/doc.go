@@ -13,7 +13,7 @@
 // The first start creates the account's cross-signing identity, signs the device, writes
 // matrix/recovery.key and creates a key backup. A new device with that recovery key is signed
 // again and restores the old keys. Verification by emoji runs in the room or to the device,
-// started by either side; the person confirms with the code shown beside the emoji.
+// started by the person, who confirms with the code shown beside the emoji.
 //
 // matrix.devices says whose devices must be signed by their owner (owners, signed, any). The
 // rule holds for people whose cross-signing identity was ever seen, so that a homeserver cannot
@@ -35,7 +35,6 @@
 // # Formatting
 //
 // goldmark reads the model's Markdown, format*.go rewrites what would not be shown or must not
-// be, bluemonday lets through what the specification allows. A text too large for one event is
-// cut between paragraphs, then lines, words, characters; what fits is measured by rendering it.
-// More than four parts become a beginning and a file. `make look` shows it in a browser.
+// be, bluemonday lets through what the specification allows. A text too large for one event
+// becomes its beginning and a file; what fits is measured by rendering it. `make look` shows it in a browser.
 package matrix

@@ -14,7 +14,6 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/session"
-	"reverie/internal/store"
 )
 
 // onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
@@ -260,7 +259,7 @@ func (q *queue) replyOf(ctx context.Context, tx *sql.Tx, event string) (reply st
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", false, nil
 	}
-	for whole := reply; err == nil && !isPoll; { // a part is named after what it is of, see partID and wholeID
+	for whole := reply; err == nil && !isPoll; { // a part is named after what it is of
 		at := max(strings.LastIndex(whole, "-"), strings.LastIndex(whole, "+"))
 		if at <= 0 {
 			break
@@ -288,34 +287,12 @@ func (q *queue) remove(ctx context.Context, tx *sql.Tx, where string, args ...an
 	return err
 }
 
-// partsOf is the condition for rows that are further parts of the message ?1. A poll is no
+// partsOf is the condition for rows that belong to the message ?1: files with all of it or that a
+// tool sent, and further messages of one that an earlier version sent in parts. A poll is no
 // part, whatever its name. The bounds are for the index, which knows no substr: what has been said so far is not read.
 const partsOf = `(id > ?1 || '+' AND id < ?1 || '.' AND substr(id, 1, length(?1) + 1) IN (?1 || '-', ?1 || '+') AND poll = '')`
 
-// shrink removes the parts that the final message m has no more, now that it is in parts, and
-// files with all of what it said before.
-func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, parts []string, file *outRow) error {
-	said, err := store.Column[string](ctx, tx, `SELECT id FROM outbox WHERE `+partsOf+` AND error <> 'taken back'`, m.ID)
-	if err != nil {
-		return err
-	}
-	surplus := slices.DeleteFunc(said, func(id string) bool {
-		rest := id[len(m.ID):]
-		if strings.HasPrefix(rest, session.SentMark) || file != nil && strings.HasPrefix(id, file.id) {
-			return true // what a tool did stands, and the file that m has
-		}
-		n := partNumber(rest)
-		return n > 0 && n <= len(parts)
-	})
-	for _, id := range surplus {
-		if err := q.remove(ctx, tx, `id = ?`, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Remove takes our message id out of room: all of its parts, also what is being sent
+// Remove takes our message id out of room, with its files, also what is being sent
 // right now. It is durable when Remove returns, and may be repeated. One that was never
 // said is no error, and no draft of it is shown any more.
 func (c *Client) Remove(ctx context.Context, room, id string) error {

@@ -74,7 +74,7 @@ func TestRemovedWhileSending(t *testing.T) {
 	}
 	say := func(text string) {
 		t.Helper()
-		must(t, q.say(ctx, "!r", session.Outgoing{ID: "re:$1", Text: text}, []string{text}, "", nil))
+		must(t, q.say(ctx, "!r", session.Outgoing{ID: "re:$1", Text: text}, text, "", nil))
 	}
 	say("first")
 	sending := row()
@@ -117,7 +117,7 @@ func TestTransactionOfAGeneration(t *testing.T) {
 func TestPartsAreFoundByTheIndex(t *testing.T) {
 	q := newQueue(t)
 	for _, id := range []string{"re:$a", "re:$a-2", "re:$a+1", "re:$a-10", "re:$ab-2", "re:$a.", "re:$a,2"} {
-		must(t, q.say(t.Context(), "!r", session.Outgoing{ID: id, Text: id}, []string{id}, "", nil))
+		must(t, q.say(t.Context(), "!r", session.Outgoing{ID: id, Text: id}, id, "", nil))
 	}
 	var found, plan string
 	must(t, q.db.QueryRowContext(t.Context(), `SELECT group_concat(id, ' ') FROM (SELECT id FROM outbox WHERE `+partsOf+` ORDER BY seq)`, "re:$a").Scan(&found))
@@ -128,6 +128,29 @@ func TestPartsAreFoundByTheIndex(t *testing.T) {
 	must(t, q.db.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN SELECT id, text FROM outbox WHERE `+partsOf, "re:$a").Scan(&n, &n, &n, &plan))
 	if !strings.Contains(plan, "SEARCH") {
 		t.Errorf("the plan is %s", plan)
+	}
+}
+
+// An answer that an earlier version sent in parts is given anew, or taken back: its parts go.
+func TestPartsOfEarlierVersions(t *testing.T) {
+	q, ctx := newQueue(t), t.Context()
+	parts := func(id string) string {
+		t.Helper()
+		for i, part := range []string{id, id + "-2"} {
+			must(t, q.update(ctx, `INSERT INTO outbox (id, room, state, event_id, text, created_at) VALUES (?1, '!r', 'sent', ?1 || '!', 'x', ?2)`, part, i))
+		}
+		return id
+	}
+	must(t, q.say(ctx, "!r", out(parts("re:$1"), "anew"), "anew", "", nil))
+	must(t, (&Client{q: q, outWake: make(chan struct{}, 1)}).Remove(ctx, "!r", parts("re:$2")))
+	back, err := q.takebacks(ctx)
+	must(t, err)
+	var gone []string
+	for _, b := range back {
+		gone = append(gone, b.event)
+	}
+	if got := strings.Join(gone, " "); got != "re:$1-2! re:$2! re:$2-2!" {
+		t.Errorf("taken back: %s", got)
 	}
 }
 
@@ -142,7 +165,7 @@ func TestKeptFiles(t *testing.T) {
 		must(t, q.inTx(t.Context(), func(tx *sql.Tx) error { return q.put(t.Context(), tx, m, strings.Replace(id, "bare", "new", 1)) }))
 	}
 	for _, id := range []string{"out", "sent"} {
-		must(t, q.say(t.Context(), "!r", session.Outgoing{ID: id}, []string{""}, `{"name":"x","path":"media/`+id+`"}`, nil))
+		must(t, q.say(t.Context(), "!r", session.Outgoing{ID: id}, "", `{"name":"x","path":"media/`+id+`"}`, nil))
 	}
 	must(t, q.update(t.Context(), `UPDATE outbox SET state = 'sent' WHERE id = 'sent'`))
 	got, err := (&Client{q: q}).KeptFiles(t.Context())

@@ -219,39 +219,6 @@ func lastWords(s string, n int) string {
 	return "… " + end
 }
 
-// shallow takes away what of quotations and lists is deeper than can be shown,
-// which a model that goes astray makes thousands of.
-func shallow(md string) string {
-	if !strings.Contains(md, ">") && !excessive(md) {
-		return md
-	}
-	open := ""
-	lines := strings.Split(md, "\n")
-	for i, line := range lines {
-		if open != "" {
-			if closesFence(line, open) {
-				open = ""
-			}
-			continue
-		}
-		if _, m, ok := fence(line); ok {
-			open = m
-			continue
-		}
-		rest, first, depth := line, "", 0
-		for m := nestMarker.FindString(rest); m != ""; m = nestMarker.FindString(rest) {
-			if rest = rest[len(m):]; depth == 0 {
-				first = m
-			}
-			depth++
-		}
-		if depth > maxDepth {
-			lines[i] = first + rest
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
 // formatted is toHTML, or nothing when both together are too large for an
 // event: the text as it was written is worth more than its looks.
 func formatted(md string, limit int) string {

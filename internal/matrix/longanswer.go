@@ -8,8 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"maunium.net/go/mautrix"
 
@@ -17,95 +18,83 @@ import (
 	"reverie/internal/session"
 )
 
-// A long answer is sent in parts. One of more than maxParts parts, or one that the
-// homeserver finds too large, is sent as its beginning and all of it as a Markdown file.
-// The file is a row beside the row of the beginning, with the answer as its text, so both
-// commit together, and nothing of it lies on the disk. It is named after what it says: an
-// answer that is given anew gets another file, and the old one is redacted.
+// A text that is too large for one event, or for the homeserver, is sent as its beginning and
+// all of it as a Markdown file. The file is a row beside the row of the beginning, with the whole
+// text, so both commit together, and nothing of it lies on the disk. It is named after what it
+// says: an answer that is given anew gets another file, and the old one is redacted.
 
 const (
 	// wholeMark is between the name of an answer and that of the file with all of it.
 	// Event ids have no "+", and replyOf and partsOf know it as a part.
 	wholeMark = "+whole-"
-	// wholeTries is how often the media store may answer an upload with a fault that may
-	// pass: half a minute. A room is not held up by a broken media store for longer.
-	wholeTries = 6
 	// smallest is the cost of a message whose size is not why it is refused. The limits
 	// of homeservers and of proxies in front of them are not known.
 	smallest = 4000
 )
 
-func wholeID(id, md string) string {
-	sum := sha256.Sum256([]byte(md))
-	return id + wholeMark + hex.EncodeToString(sum[:6])
-}
-
-// notUploaded is why a file could not be uploaded; no event with it was sent.
-type notUploaded struct{ error }
-
-func (e notUploaded) Unwrap() error { return e.error }
-
-// storeBroken tells whether the media store has failed for too long to wait for it with
-// the file r. While nothing answers, everything waits.
-func storeBroken(r outRow, err error) bool {
-	var up notUploaded
-	var h mautrix.HTTPError
-	return strings.Contains(r.id, wholeMark) && r.attempts+1 >= wholeTries && errors.As(err, &up) && errors.As(err, &h) && h.Response != nil
-}
-
-// tooLarge tells whether a homeserver, or a proxy in front of it, refused an
-// event for its size.
-func tooLarge(err error) bool {
-	var h mautrix.HTTPError
-	return errors.As(err, &h) && (h.IsStatus(http.StatusRequestEntityTooLarge) || errors.Is(err, mautrix.MTooLarge))
-}
-
-// layOut returns the parts that the answer m is sent in, or its beginning and the row of
-// the file with all of it.
-func (c *Client) layOut(ctx context.Context, room string, m session.Outgoing) ([]string, *outRow, error) {
-	parts, text := split(m.Text, partSize), m.Text
-	if len(parts) <= maxParts {
-		text = strings.Join(parts, "\n\n")
+// layOut returns what the message m of that room reads, and the row of the file with all of it
+// if it is too large for one event.
+func (c *Client) layOut(ctx context.Context, room string, m session.Outgoing) (string, *outRow, error) {
+	text := strings.ToValidUTF8(m.Text, "\uFFFD")
+	if size(text) <= partSize {
+		return text, nil, nil
 	}
-	begun, known, err := c.q.begun(ctx, m.ID, wholeID(m.ID, text))
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case known: // it stands as it was sent
-		return []string{begun}, &outRow{id: wholeID(m.ID, text)}, nil
-	case len(parts) <= maxParts:
-		return parts, nil, nil
-	}
-	name, note := c.wholeName(ctx, room)
-	w, err := wholeFile(m.ID, text, name)
-	return []string{beginning(text, partSize, note)}, w, err
+	return c.shorten(ctx, room, m.ID, text, partSize)
 }
 
-// begun returns what the message id says while its file with all of it is known.
-func (q *queue) begun(ctx context.Context, id, file string) (text string, known bool, err error) {
-	err = q.db.QueryRowContext(ctx, `SELECT text FROM outbox WHERE id = ? AND error <> 'taken back'
-		AND EXISTS (SELECT 1 FROM outbox WHERE id = ? AND error <> 'taken back')`, id, file).Scan(&text)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", false, nil
-	}
-	return text, err == nil, doing("matrix: look into the outbox", err)
-}
-
-// wholeName is how the file with all of an answer is called, and the note about it.
-func (c *Client) wholeName(ctx context.Context, room string) (name, note string) {
-	name = media.Name(c.cfg.Text(ctx, room, "matrix.whole_name"))
-	return name, "\n\n*" + c.cfg.Text(ctx, room, "matrix.whole", "file", name) + "*"
-}
-
-// wholeFile is the row of the file with all of the message id.
-func wholeFile(id, text, name string) (*outRow, error) {
+// shorten returns the beginning of the message id that costs at most limit, and the row of the
+// file with all of it.
+func (c *Client) shorten(ctx context.Context, room, id, text string, limit int) (string, *outRow, error) {
+	name := media.Name(c.cfg.Text(ctx, room, "matrix.whole_name"))
+	note := "\n\n*" + c.cfg.Text(ctx, room, "matrix.whole", "file", name) + "*"
+	sum := sha256.Sum256([]byte(text))
 	packed, err := json.Marshal(outFile{Name: name, Type: "text/markdown", Size: int64(len(text)), Text: true})
-	return &outRow{id: wholeID(id, text), text: text, file: string(packed)}, err
+	return beginning(text, limit, note), &outRow{id: id + wholeMark + hex.EncodeToString(sum[:6]), text: text, file: string(packed)}, err
 }
 
-// beginning is what fits of a text into one message of that cost, with a note below.
-func beginning(text string, limit int, note string) string {
-	return split(text, limit-2*size(note))[0] + note
+// beginning is what fits of a text into one message that costs at most limit, with a note below.
+func beginning(md string, limit int, note string) string {
+	for most := min(len(md), limit); ; most = most * 3 / 4 {
+		text := md[:goodEnd(md, most)]
+		if open := unclosed(text); open != "" {
+			text += "\n" + open
+		}
+		if text += note; size(text) <= limit || most == 0 {
+			return text
+		}
+	}
+}
+
+// goodEnd is where a beginning of at most so many bytes ends best: with a paragraph, a line, a
+// word, or at least a character.
+func goodEnd(md string, most int) int {
+	for _, border := range []string{"\n\n", "\n", " "} {
+		if at := strings.LastIndex(md[:most], border); at > most/2 {
+			return at
+		}
+	}
+	for most > 0 && most < len(md) && !utf8.RuneStart(md[most]) {
+		most--
+	}
+	return most
+}
+
+var fenceLine = regexp.MustCompile("^(```+|~~~+)([^`]*)$")
+
+// unclosed returns the marker of a fenced block that md ends in. Of a block in a list or a
+// quotation it is none, because those end with the next paragraph.
+func unclosed(md string) (open string) {
+	for line := range strings.Lines(md) {
+		m := fenceLine.FindStringSubmatch(line)
+		switch {
+		case m == nil:
+		case open == "":
+			open = m[1]
+		case strings.HasPrefix(m[1], open) && strings.TrimSpace(m[2]) == "":
+			open = ""
+		}
+	}
+	return open
 }
 
 // putWhole makes the file with all of m's answer a row, once.
@@ -117,16 +106,21 @@ func (q *queue) putWhole(ctx context.Context, tx *sql.Tx, room, kind string, m s
 	return err
 }
 
-// asFile replaces a message, or a part of one, that the homeserver finds too large by its beginning and a
-// file, and tells whether it did. What waits behind it in its room stays behind.
+// tooLarge tells whether a homeserver, or a proxy in front of it, refused an
+// event for its size.
+func tooLarge(err error) bool {
+	var h mautrix.HTTPError
+	return errors.As(err, &h) && (h.IsStatus(http.StatusRequestEntityTooLarge) || errors.Is(err, mautrix.MTooLarge))
+}
+
+// asFile replaces a message that the homeserver finds too large by a short beginning and a
+// file, and tells whether it did.
 func (c *Client) asFile(ctx context.Context, r outRow) (done bool, err error) {
-	if r.file != "" || r.poll != "" {
+	if r.file != "" || r.poll != "" || size(r.text) <= smallest {
 		return false, nil
 	}
-	name, note := c.wholeName(ctx, r.room)
-	short := beginning(r.text, smallest, note)
-	w, err := wholeFile(r.id, r.text, name)
-	if err != nil || size(r.text) <= smallest || r.text == short {
+	short, w, err := c.shorten(ctx, r.room, r.id, r.text, smallest)
+	if err != nil {
 		return false, err
 	}
 	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
@@ -143,19 +137,7 @@ func (c *Client) asFile(ctx context.Context, r outRow) (done bool, err error) {
 			return err // it is the beginning of an answer that is a file already
 		}
 		c.log.Warn("matrix: a message is too large for the homeserver; sending it as a file", "room", r.room, "message", r.id)
-		if err := c.q.putWhole(ctx, tx, r.room, r.kind, session.Outgoing{Thread: r.thread}, w); err != nil {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, `UPDATE outbox SET seq = seq + (SELECT max(seq) FROM outbox) - (SELECT seq FROM outbox WHERE id = ?1)
-			WHERE room = ?2 AND state IN ('pending', 'draft') AND id <> ?3 AND seq > (SELECT seq FROM outbox WHERE id = ?1)`, r.id, r.room, w.id)
-		return err
+		return c.q.putWhole(ctx, tx, r.room, r.kind, session.Outgoing{Thread: r.thread}, w)
 	})
 	return true, doing("matrix: send a message as a file", err)
-}
-
-// partNumber is which part of a message has rest behind the message's name; 0 = none.
-func partNumber(rest string) int {
-	digits, _ := strings.CutPrefix(rest, "-")
-	n, _ := strconv.ParseUint(digits, 10, 31)
-	return int(n)
 }

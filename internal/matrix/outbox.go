@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -88,13 +89,13 @@ func (c *Client) say(ctx context.Context, room string, m session.Outgoing, with 
 	if err != nil {
 		return err
 	}
-	parts, whole := []string{clip(strings.TrimSpace(m.Text), maxCaption)}, (*outRow)(nil)
+	text, whole := clip(strings.TrimSpace(m.Text), maxCaption), (*outRow)(nil)
 	if m.File == nil {
-		if parts, whole, err = c.layOut(ctx, room, m); err != nil {
+		if text, whole, err = c.layOut(ctx, room, m); err != nil {
 			return err
 		}
 	}
-	if err := c.q.say(ctx, room, m, parts, file, whole, with...); err != nil {
+	if err := c.q.say(ctx, room, m, text, file, whole, with...); err != nil {
 		return err
 	}
 	poke(c.outWake)
@@ -283,9 +284,6 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 		}
 	}
 	v, wait := judge(err, r.attempts)
-	if v == again && storeBroken(r, err) {
-		v = never
-	}
 	if v == never {
 		c.log.Error("matrix: message given up", "room", r.room, "message", r.id, "tries", r.attempts+1, "err", err)
 		why := err
@@ -343,16 +341,7 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 		c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
 		return nil
 	}
-	txn := r.txn() + "-final"
-	if r.revision > 1 {
-		txn = partID(txn, r.revision-1)
-	}
-	full := edit(content, id.EventID(r.eventID))
-	_, err = c.send(ctx, id.RoomID(r.room), full, txn)
-	if tooLarge(err) { // it says the text twice; what fitted as a message may fit as an edit all the same
-		_, err = c.send(ctx, id.RoomID(r.room), briefly(full), txn)
-	}
-	if err != nil {
+	if _, err := c.send(ctx, id.RoomID(r.room), edit(content, id.EventID(r.eventID)), fmt.Sprintf("%s-final-%d", r.txn(), r.revision)); err != nil {
 		return err
 	}
 	c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
@@ -408,19 +397,13 @@ func edit(content *event.MessageEventContent, target id.EventID) *event.MessageE
 	c.RelatesTo = (&event.RelatesTo{}).SetReplace(target)
 	c.Mentions = &event.Mentions{}
 	if 2*(jsonSize(c.Body)+jsonSize(c.FormattedBody))+64 > partSize {
-		return briefly(&c)
+		c.Body, c.Format, c.FormattedBody = "* "+clip(c.Body, 200), "", ""
+		return &c
 	}
 	c.Body = "* " + c.Body
 	if c.FormattedBody != "" {
 		c.FormattedBody = "* " + c.FormattedBody
 	}
-	return &c
-}
-
-// briefly is an edit that clients which know no edits see the first words of.
-func briefly(edit *event.MessageEventContent) *event.MessageEventContent {
-	c := *edit
-	c.Body, c.Format, c.FormattedBody = "* "+clip(c.NewContent.Body, 200), "", ""
 	return &c
 }
 
@@ -459,8 +442,11 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	if strings.TrimSpace(text) == "" {
 		return draftPause, false, nil
 	}
-	parts := split(text, partSize)
-	row.text = parts[0]
+	row.text = text
+	large := size(text) > partSize
+	if large {
+		row.text = beginning(text, partSize, "")
+	}
 	content, err := c.content(ctx, row)
 	if err != nil {
 		return 5 * time.Second, false, err
@@ -491,5 +477,5 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 			pause *= 2
 		}
 	}
-	return pause, verdict == never && ctx.Err() == nil || len(parts) > 1 || d.edits+1 >= maxEdits || tooLarge(err), err
+	return pause, verdict == never && ctx.Err() == nil || large || d.edits+1 >= maxEdits || tooLarge(err), err
 }

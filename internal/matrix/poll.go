@@ -31,13 +31,13 @@ type poll struct {
 
 // packPoll is the poll that m asks for, for its row; "" = m is an ordinary message. A question
 // that does not fit into one event is one: people must see all of what they decide.
-func packPoll(m session.Outgoing, parts []string) (string, error) {
+func packPoll(m session.Outgoing) (string, error) {
 	if len(m.Options) == 0 {
 		return "", nil
 	}
 	p := poll{m.Text, m.Options}
 	content, err := json.Marshal(p.start(m.ID, &event.MessageEventContent{}))
-	if err != nil || len(parts) > 1 || len(content) > partSize {
+	if err != nil || len(content) > partSize {
 		return "", err
 	}
 	packed, err := json.Marshal(p)
@@ -113,7 +113,7 @@ func (c *Client) transmitPoll(ctx context.Context, r outRow) error {
 		c.log.Info("matrix: poll sent", "room", r.room, "event", r.eventID, "message", r.id)
 	}
 	if r.closed {
-		txn := partID(r.txn()+"-end", r.revision-1)
+		txn := fmt.Sprintf("%s-end-%d", r.txn(), r.revision)
 		content := pollEnd(id.EventID(r.eventID), plainBody(r.text))
 		if _, err := c.sendAs(ctx, id.RoomID(r.room), event.EventUnstablePollEnd, content, txn); err != nil {
 			return err

@@ -73,15 +73,15 @@ func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
 	return q.spokeIn(ctx, tx, id, e.event)
 }
 
-// say makes the rows of a final message durable: one for each part, or that of its file, and
-// that of the file with all of it. A row that was sent before with the same text stays as it is,
+// say makes the rows of a final message durable: its own, which reads text, and that of the file
+// with all of it. A row that was sent before with the same text stays as it is,
 // and so does a file that is known already, and its caption. A poll only ever closes.
-func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts []string, file string, whole *outRow, with ...func(context.Context, *sql.Tx) error) error {
+func (q *queue) say(ctx context.Context, room string, m session.Outgoing, text, file string, whole *outRow, with ...func(context.Context, *sql.Tx) error) error {
 	kind := "text"
 	if m.Notice {
 		kind = "notice"
 	}
-	asks, err := packPoll(m, parts)
+	asks, err := packPoll(m)
 	if err != nil {
 		return err
 	}
@@ -96,28 +96,26 @@ func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts 
 				return err
 			}
 		}
-		for i, text := range parts {
-			replyTo, mention, ask := m.ReplyTo, strings.Join(m.Mention, " "), asks
-			if i > 0 {
-				replyTo, mention, ask = "", "", "" // one mention is enough
-			}
-			_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, reply_to, mention, file, poll, thread, state, revision, created_at)
-				VALUES (?, ?, ?, ?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
-				ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, closed = outbox.poll <> '', state = 'pending',
-					revision = revision + 1, attempts = 0, next_at = 0, error = ''
-				WHERE file = '' AND (outbox.poll = '' OR excluded.poll = '')
-					AND (state NOT IN ('sent', 'pending') OR text <> excluded.text OR kind <> excluded.kind OR outbox.poll <> '' AND closed = 0)`,
-				partID(m.ID, i), room, kind, text, replyTo, mention, file, ask, m.Thread, m.ReplyTo, q.now().UnixMilli())
-			if err != nil {
-				return err
-			}
+		_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, reply_to, mention, file, poll, thread, state, revision, created_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
+			ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, closed = outbox.poll <> '', state = 'pending',
+				revision = revision + 1, attempts = 0, next_at = 0, error = ''
+			WHERE file = '' AND (outbox.poll = '' OR excluded.poll = '')
+				AND (state NOT IN ('sent', 'pending') OR text <> excluded.text OR kind <> excluded.kind OR outbox.poll <> '' AND closed = 0)`,
+			m.ID, room, kind, text, m.ReplyTo, strings.Join(m.Mention, " "), file, asks, m.Thread, m.ReplyTo, q.now().UnixMilli())
+		if err != nil {
+			return err
 		}
+		kept := ""
 		if whole != nil {
+			kept = whole.id
 			if err := q.putWhole(ctx, tx, room, kind, m, whole); err != nil {
 				return err
 			}
 		}
-		return q.shrink(ctx, tx, m, parts, whole)
+		// What a tool sent stands; a file with all of what the message read before goes.
+		return q.remove(ctx, tx, partsOf+` AND substr(id, length(?1) + 1, length(?2)) <> ?2 AND (?3 = '' OR substr(id, 1, length(?3)) <> ?3)`,
+			m.ID, session.SentMark, kept)
 	})
 	return doing("matrix: store reply", err)
 }
@@ -125,14 +123,6 @@ func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts 
 // threadOf is the thread of a message of ours: the one that is named (the first parameter),
 // or that in which the message that it answers (the second one) is to be answered.
 const threadOf = `coalesce(nullif(?, ''), (SELECT branch FROM inbox WHERE id = ?), '')`
-
-// partID names the parts of a message that is too large for one event.
-func partID(id string, i int) string {
-	if i == 0 {
-		return id
-	}
-	return fmt.Sprintf("%s-%d", id, i+1)
-}
 
 // once stores a notice unless its id was used before.
 func (q *queue) once(ctx context.Context, tx *sql.Tx, n notice) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,15 +92,15 @@ func carried(t *testing.T, q *queue, id, event string) {
 
 func TestSayingAgain(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
-	must(t, q.say(ctx, "!a", out("1", "one"), []string{"one"}, "", nil))
+	must(t, q.say(ctx, "!a", out("1", "one"), "one", "", nil))
 	r := head(t, q)
-	must(t, q.say(ctx, "!a", out("1", "one"), []string{"one"}, "", nil)) // the same again changes nothing
+	must(t, q.say(ctx, "!a", out("1", "one"), "one", "", nil)) // the same again changes nothing
 	if again := head(t, q); again != r {
 		t.Errorf("row changed: %+v", again)
 	}
 	// While the first text is being sent, a second one comes: the row must not
 	// be taken for sent.
-	must(t, q.say(ctx, "!a", out("1", "uno"), []string{"uno"}, "", nil))
+	must(t, q.say(ctx, "!a", out("1", "uno"), "uno", "", nil))
 	carried(t, q, "1", "$1")
 	must(t, q.sent(ctx, r))
 	newer := head(t, q)
@@ -107,7 +108,7 @@ func TestSayingAgain(t *testing.T) {
 		t.Errorf("row %+v, want the newer text as an edit of $1", newer)
 	}
 	must(t, q.sent(ctx, newer))
-	must(t, q.say(ctx, "!a", out("1", "uno"), []string{"uno"}, "", nil))
+	must(t, q.say(ctx, "!a", out("1", "uno"), "uno", "", nil))
 	if heads, err := q.heads(ctx); err != nil || len(heads) > 0 {
 		t.Errorf("sent already, but due again: %+v %v", heads, err)
 	}
@@ -241,5 +242,19 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 	must(t, q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = '$1'`).Scan(&left))
 	if left != "" {
 		t.Errorf("what a handled message brought is still there: %s", left)
+	}
+}
+
+// TestUnsentInTheLanguage: why a file was not sent is told in the language of the room.
+func TestUnsentInTheLanguage(t *testing.T) {
+	c := &Client{cfg: Config{Text: func(_ context.Context, _, key string, fill ...string) string {
+		return (*session.Messages)(nil).In("de", key, fill...)
+	}}}
+	row := outRow{id: "a", room: "!r", file: `{"name":"tee.pdf"}`}
+	if got := c.unsent(t.Context(), row, errFileGone).text; got != "tee.pdf konnte nicht gesendet werden: die Datei ist hier nicht mehr aufgehoben." {
+		t.Errorf("got %q", got)
+	}
+	if got := c.unsent(t.Context(), row, context.Canceled).text; !strings.HasSuffix(got, ": der Homeserver nimmt es nicht an.") {
+		t.Errorf("got %q", got)
 	}
 }

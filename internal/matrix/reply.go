@@ -173,16 +173,9 @@ func (q *queue) said(ctx context.Context, room, evt string) (l link, known bool,
 	case err != nil:
 		return link{}, false, fmt.Errorf("matrix: look into the outbox: %w", err)
 	}
-	l.newest = whole(name) == whole(newest)
-	l.quote.ID, l.quote.Ours, l.quote.At = evt, whole(name), time.UnixMilli(at)
+	name, _, _ = strings.Cut(name, wholeMark)
+	newest, _, _ = strings.Cut(newest, wholeMark)
+	l.newest = name == newest
+	l.quote.ID, l.quote.Ours, l.quote.At = evt, name, time.UnixMilli(at)
 	return l, true, nil
-}
-
-// whole is the name of the message that partID made parts of.
-func whole(part string) string {
-	part, _, _ = strings.Cut(part, wholeMark)
-	if at := strings.LastIndexByte(part, '-'); at > 0 && at < len(part)-1 && strings.Trim(part[at+1:], "0123456789") == "" {
-		return part[:at]
-	}
-	return part
 }

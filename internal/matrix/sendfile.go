@@ -115,7 +115,7 @@ func (c *Client) upload(ctx context.Context, r outRow, f *outFile, encrypted boo
 	}
 	up, err := c.cli.UploadMedia(ctx, mautrix.ReqUploadMedia{ContentBytes: data, ContentType: kind, FileName: name})
 	if err != nil {
-		return notUploaded{err}
+		return fmt.Errorf("matrix: upload a file: %w", err)
 	}
 	if sealed != nil {
 		sealed.URL = up.ContentURI.CUString()

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +26,7 @@ const (
 type stage int
 
 const (
-	asked     stage = iota // a request was sent or accepted
+	asked     stage = iota // a request was accepted
 	compared               // the emoji are shown, and the person is to compare them
 	confirmed              // the person said that they match
 )
@@ -39,7 +38,6 @@ type verification struct {
 	device id.DeviceID // theirs, once known
 	room   string      // where the person is told
 	name   string      // of its notices in the outbox
-	ours   bool        // we have asked for it
 	stage  stage
 	until  time.Time
 	code   string                // shown with the emoji; the person confirms with it
@@ -269,36 +267,18 @@ func (v *verifier) failed(ctx context.Context, txn id.VerificationTransactionID,
 	v.over(ctx, txn, "verify.failed")
 }
 
-// ready is called when both sides have agreed. Who has asked begins; we do so
-// at once, because there is but one way to do it.
+// ready is called when both sides have agreed. Who has asked begins.
 func (v *verifier) ready(ctx context.Context, txn id.VerificationTransactionID, device id.DeviceID, sas bool) {
 	v.change(txn, func(o *verification) { o.device = device })
-	o, ok := v.byTxn(txn)
-	if !ok {
-		return
-	}
 	if !sas {
 		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.reason.only_emoji")
 		v.over(ctx, txn, "verify.no_emoji")
-		return
-	}
-	if !o.ours {
-		return
-	}
-	v.turn.Lock()
-	err := v.helper.StartSAS(ctx, txn)
-	if t, e := v.store.GetVerificationTransaction(ctx, txn); err != nil && (e != nil || t.StartEventContent != nil) {
-		err = nil // cancelled, or the other side was faster
-	}
-	v.turn.Unlock()
-	if err != nil {
-		v.failed(ctx, txn, err)
 	}
 }
 
 // show tells the person which emoji we see.
 func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, emoji []rune, names []string) {
-	if len(emoji) != 7 || len(names) != 7 {
+	if len(emoji) != 7 {
 		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.reason.only_emoji")
 		v.over(ctx, txn, "verify.no_emoji")
 		return
@@ -307,28 +287,12 @@ func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, e
 	if !ok {
 		return
 	}
-	var list []string
-	for i, name := range v.emojiNames(ctx, o.room, names) {
-		list = append(list, string(emoji[i])+" "+name)
-	}
+	list := strings.Join(strings.Split(string(emoji), ""), " · ")
 	code := strings.ToLower(rand.Text()[:4])
 	v.change(txn, func(o *verification) { o.stage, o.code = compared, code })
 	// In the log, too: who can read it compares without trusting the room.
 	v.c.log.Info("matrix: verification: emoji", "person", o.person, "device", o.device, "emoji", strings.Join(names, ", "))
-	v.say(ctx, o, "emoji", "verify.emoji", "device", clip(clean(string(o.device)), 40), "emoji", strings.Join(list, " · "), "code", code)
-}
-
-// emojiNames are the English names of emoji as a room calls them.
-func (v *verifier) emojiNames(ctx context.Context, room string, names []string) []string {
-	known := strings.Split(toOperator("verify.names"), ", ")
-	said := strings.Split(v.c.cfg.Text(ctx, room, "verify.names"), ", ")
-	out := slices.Clone(names)
-	for i, name := range names {
-		if at := slices.Index(known, name); at >= 0 && at < len(said) {
-			out[i] = said[at]
-		}
-	}
-	return out
+	v.say(ctx, o, "emoji", "verify.emoji", "device", clip(clean(string(o.device)), 40), "emoji", list, "code", code)
 }
 
 func (v *verifier) cancelled(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string) {

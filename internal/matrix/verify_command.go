@@ -2,14 +2,10 @@ package matrix
 
 import (
 	"context"
-	"crypto/rand"
 	"strings"
 
 	"reverie/internal/i18n"
 
-	"go.mau.fi/util/jsontime"
-	"maunium.net/go/mautrix"
-	"maunium.net/go/mautrix/crypto/verificationhelper"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 )
@@ -29,8 +25,6 @@ func (c *Client) Verify(ctx context.Context, person, room, args string) (string,
 	switch args {
 	case "":
 		return v.explain(ctx, person, say)
-	case "start":
-		return v.start(ctx, id.UserID(person), room, say)
 	case "no":
 		return say(v.answerNo(ctx, person)), nil
 	}
@@ -82,55 +76,6 @@ func (v *verifier) answerNo(ctx context.Context, person string) string {
 	v.remove(o.txn)
 	v.c.log.Warn("matrix: verification: the emoji do not match", "person", person, "device", o.device)
 	return "verify.mismatch"
-}
-
-// start asks a person to verify: in a direct chat by a message there, so that
-// all of their clients see it, else by asking their devices.
-func (v *verifier) start(ctx context.Context, person id.UserID, room string, say i18n.Say) (string, error) {
-	c := v.c
-	if c.machine().CrossSigningKeys == nil {
-		return say("verify.no_identity"), nil
-	}
-	if old, ok := v.byPerson(person.String()); ok {
-		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "verify.reason.newer")
-		v.remove(old.txn)
-	}
-	ctx, cancel := context.WithTimeout(ctx, verifyStep)
-	defer cancel()
-	in := id.RoomID("")
-	if room != "" && v.private(ctx, room, person) {
-		in = id.RoomID(room)
-	}
-	v.turn.Lock() // the answer must not come before we know what it is about
-	defer v.turn.Unlock()
-	txn, err := v.request(ctx, person, in)
-	if err != nil {
-		c.log.Warn("matrix: verification: request not sent", "person", person, "err", err)
-		return say("verify.not_asked"), nil
-	}
-	v.add(verification{txn: txn, person: person, room: v.place(ctx, person, room), ours: true})
-	return say("verify.asked"), nil
-}
-
-func (v *verifier) request(ctx context.Context, person id.UserID, room id.RoomID) (id.VerificationTransactionID, error) {
-	if room == "" {
-		return v.helper.StartVerification(ctx, person)
-	}
-	if err := v.prepare(ctx, room); err != nil {
-		return "", err
-	}
-	resp, err := v.c.cli.SendMessageEvent(ctx, room, event.EventMessage, &event.MessageEventContent{
-		MsgType: event.MsgVerificationRequest, FromDevice: v.c.cli.DeviceID, To: person, Methods: []event.VerificationMethod{event.VerificationMethodSAS},
-		Body: v.c.cfg.Text(ctx, room.String(), "verify.request", "user", v.c.UserID()),
-	}, mautrix.ReqSendEvent{TransactionID: "verify-" + rand.Text()})
-	if err != nil {
-		return "", err
-	}
-	txn := id.VerificationTransactionID(resp.EventID)
-	return txn, v.store.SaveVerificationTransaction(ctx, verificationhelper.VerificationTransaction{
-		ExpirationTime: jsontime.UM(v.c.now().Add(verifyTime)), RoomID: room,
-		VerificationState: verificationhelper.VerificationStateRequested, TransactionID: txn, TheirUserID: person,
-	})
 }
 
 func (v *verifier) explain(ctx context.Context, person string, say i18n.Say) (string, error) {

@@ -126,35 +126,18 @@ func TestVerification(t *testing.T) {
 		inRoom bool
 		second bool // the person's client confirms after the bot was told
 	}{
-		{"to-device, by the person", func(t *testing.T, you *peer.Peer, b *bot, _ string) {
+		{"to-device", func(t *testing.T, you *peer.Peer, b *bot, _ string) {
 			txn, err := you.VerifyUser(t.Context(), b.UserID())
 			ok(t, err)
 			stage(t, you, peer.Ready)
 			ok(t, you.CompareEmoji(t.Context(), txn))
 		}, false, false},
-		{"in the room, by the person", func(t *testing.T, you *peer.Peer, b *bot, room string) {
+		{"in the room", func(t *testing.T, you *peer.Peer, b *bot, room string) {
 			txn, err := you.VerifyInRoom(t.Context(), room, b.UserID())
 			ok(t, err)
 			stage(t, you, peer.Ready)
 			ok(t, you.CompareEmoji(t.Context(), txn))
 		}, true, true},
-		{"in the room, by the bot", func(t *testing.T, you *peer.Peer, b *bot, room string) {
-			say(t, you, room, "!verify start")
-			v := stage(t, you, peer.Requested)
-			if v.User != b.UserID() {
-				t.Errorf("asked: %+v", v)
-			}
-			ok(t, you.AcceptVerification(t.Context(), v.ID))
-			stage(t, you, peer.Ready)
-		}, true, false},
-		{"to-device, by the bot", func(t *testing.T, you *peer.Peer, b *bot, _ string) {
-			group := create(t, you, peer.Room{Name: "a group", Encrypted: true, Invite: []string{b.UserID()}})
-			joined(t, you, group, b.UserID())
-			sayTo(t, you, group, "!verify start", b.UserID())
-			v := stage(t, you, peer.Requested)
-			ok(t, you.AcceptVerification(t.Context(), v.ID))
-			stage(t, you, peer.Ready)
-		}, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := homeservertest.Start(t)
@@ -254,49 +237,34 @@ func TestVerificationWithWrongEmoji(t *testing.T) {
 
 func TestVerificationTakesTooLong(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name  string
-		begin func(t *testing.T, you *peer.Peer, b *bot, room string)
-	}{
-		{"to-device", func(t *testing.T, you *peer.Peer, b *bot, _ string) {
-			txn, err := you.VerifyUser(t.Context(), b.UserID())
-			ok(t, err)
-			stage(t, you, peer.Ready)
-			ok(t, you.CompareEmoji(t.Context(), txn))
-			stage(t, you, peer.Emoji)
-		}},
-		{"in the room, by the bot", func(t *testing.T, you *peer.Peer, b *bot, room string) {
-			say(t, you, room, "!verify start")
-			stage(t, you, peer.Requested)
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			server := homeservertest.Start(t)
-			register(t, server)
-			you := verifiable(t, server, "you")
-			var german atomic.Value // the room where German is spoken
-			b := startWith(t, server, t.TempDir(), commanded, func(c *matrix.Config) {
-				c.VerifyTime, c.Text = 2*time.Second, func(_ context.Context, room, key string, fill ...string) string {
-					language := "en"
-					if room == german.Load() {
-						language = "de"
-					}
-					return (*session.Messages)(nil).In(language, key, fill...)
-				}
-			}, you.UserID())
-			room := directChat(t, you, b)
-			german.Store(room)
-			c.begin(t, you, b, room)
-			if v := stage(t, you, peer.Cancelled); v.Code != "m.timeout" || v.Why != "es hat zu lange gedauert" {
-				t.Errorf("cancelled: %+v", v)
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := verifiable(t, server, "you")
+	var german atomic.Value // the room where German is spoken
+	b := startWith(t, server, t.TempDir(), commanded, func(c *matrix.Config) {
+		c.VerifyTime, c.Text = 2*time.Second, func(_ context.Context, room, key string, fill ...string) string {
+			language := "en"
+			if room == german.Load() {
+				language = "de"
 			}
-			notice(t, you, room, "hat zu lange gedauert")
-			if open := b.Verifications(); len(open) != 0 {
-				t.Errorf("still open: %v", open)
-			}
-			trusts(t, you, b, false)
-		})
+			return (*session.Messages)(nil).In(language, key, fill...)
+		}
+	}, you.UserID())
+	room := directChat(t, you, b)
+	german.Store(room)
+	txn, err := you.VerifyUser(t.Context(), b.UserID())
+	ok(t, err)
+	stage(t, you, peer.Ready)
+	ok(t, you.CompareEmoji(t.Context(), txn))
+	stage(t, you, peer.Emoji)
+	if v := stage(t, you, peer.Cancelled); v.Code != "m.timeout" || v.Why != "es hat zu lange gedauert" {
+		t.Errorf("cancelled: %+v", v)
 	}
+	notice(t, you, room, "hat zu lange gedauert")
+	if open := b.Verifications(); len(open) != 0 {
+		t.Errorf("still open: %v", open)
+	}
+	trusts(t, you, b, false)
 }
 
 // Strangers are not answered, and cannot meddle with others' verifications.

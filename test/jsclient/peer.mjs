@@ -149,10 +149,6 @@ const commands = {
     if (keys) await crypto().importRoomKeysAsJson(keys);
     client.on(sdk.RoomEvent.Timeline, ev => { if (!ev.isEncrypted()) void onEvent(ev); });
     client.on(sdk.MatrixEventEvent.Decrypted, ev => void onEvent(ev));
-    client.on(api.CryptoEvent.VerificationRequestReceived, request => {
-      const handle = follow(request, false);
-      tell({ event: 'verification_request', handle, from: request.otherUserId, room: request.roomId ?? '', device: request.otherDeviceId ?? '' });
-    });
     await client.startClient({ initialSyncLimit: 20 });
     await until('first sync', 30, () => client.isInitialSyncComplete());
     if (identity) {
@@ -241,14 +237,6 @@ const commands = {
   async verify({ user, room, device, start = true }) {
     const request = device ? await crypto().requestDeviceVerification(user, device) : await crypto().requestVerificationDM(user, room);
     return { handle: follow(request, start) };
-  },
-
-  // accept takes part in a verification that the other side asked for.
-  async accept({ handle, start = false }) {
-    const v = verification(handle);
-    v.start = start;
-    await v.request.accept();
-    return {};
   },
 
   // confirm: the emoji are the same. mismatch: they are not.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"maunium.net/go/mautrix"
@@ -17,9 +18,8 @@ type Stage string
 
 // The stages, in order; a verification ends Done or Cancelled.
 const (
-	Requested Stage = "requested" // somebody asks; AcceptVerification answers
-	Ready     Stage = "ready"     // both have agreed; CompareEmoji goes on
-	Emoji     Stage = "emoji"     // to be compared with what the other side shows
+	Ready     Stage = "ready" // both have agreed; CompareEmoji goes on
+	Emoji     Stage = "emoji" // to be compared with what the other side shows
 	Done      Stage = "done"
 	Cancelled Stage = "cancelled"
 )
@@ -28,8 +28,7 @@ const (
 type Verification struct {
 	ID    string
 	Stage Stage
-	User  string   // Requested: who asks
-	Emoji []string // Emoji: the names of the seven
+	Emoji []string // Emoji: the seven
 	Code  string   // Cancelled: why, as a Matrix error code
 	Why   string   // Cancelled: why, in words
 }
@@ -149,11 +148,6 @@ func (p *Peer) VerifyInRoom(ctx context.Context, room, user string) (string, err
 	})
 }
 
-// AcceptVerification answers a request.
-func (p *Peer) AcceptVerification(ctx context.Context, txn string) error {
-	return p.verifier.helper.AcceptVerification(ctx, id.VerificationTransactionID(txn))
-}
-
 // CompareEmoji begins the comparison, once a verification is ready.
 func (p *Peer) CompareEmoji(ctx context.Context, txn string) error {
 	return p.verifier.helper.StartSAS(ctx, id.VerificationTransactionID(txn))
@@ -180,8 +174,7 @@ func (p *Peer) Trusts(ctx context.Context, user string) (bool, error) {
 }
 
 // VerificationRequested is called by the library, like the methods below.
-func (v *verifier) VerificationRequested(_ context.Context, txn id.VerificationTransactionID, from id.UserID, _ id.DeviceID) {
-	v.events <- Verification{ID: txn.String(), Stage: Requested, User: from.String()}
+func (*verifier) VerificationRequested(context.Context, id.VerificationTransactionID, id.UserID, id.DeviceID) {
 }
 
 func (v *verifier) VerificationReady(_ context.Context, txn id.VerificationTransactionID, _ id.DeviceID, _, _ bool, _ *verificationhelper.QRCode) {
@@ -196,8 +189,8 @@ func (v *verifier) VerificationDone(_ context.Context, txn id.VerificationTransa
 	v.events <- Verification{ID: txn.String(), Stage: Done}
 }
 
-func (v *verifier) ShowSAS(_ context.Context, txn id.VerificationTransactionID, _ []rune, names []string, _ []int) {
-	v.events <- Verification{ID: txn.String(), Stage: Emoji, Emoji: names}
+func (v *verifier) ShowSAS(_ context.Context, txn id.VerificationTransactionID, emoji []rune, _ []string, _ []int) {
+	v.events <- Verification{ID: txn.String(), Stage: Emoji, Emoji: strings.Split(string(emoji), "")}
 }
 
 // lockedStore makes the library's store safe for use from outside of it.

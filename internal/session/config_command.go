@@ -56,18 +56,11 @@ func (s *Session) config(ctx context.Context, in Inbound, args string) (string, 
 
 // shownSettings reads all settings of the room.
 func (s *Session) shownSettings(ctx context.Context) ([]shownSetting, error) {
-	now, err := s.mode(ctx)
-	if err != nil {
-		return nil, err
-	}
 	set, err := s.settings().stored(ctx, s.room)
 	if err != nil {
 		return nil, err
 	}
-	all := []shownSetting{
-		{setting{name: settingMode, values: Modes()}, now.name, s.decidedBy(ctx, now.set)},
-		{setting{name: settingModel, values: s.cfg.Models.Names()}, s.firstModel(now.role), s.decidedBy(ctx, set[settingModel])},
-	}
+	var all []shownSetting
 	for _, k := range settings() {
 		d := set[k.name]
 		all = append(all, shownSetting{k, k.is(d.value), s.decidedBy(ctx, d)})
@@ -81,8 +74,6 @@ func (s *Session) decidedBy(ctx context.Context, d decided) string {
 	switch {
 	case d.at.IsZero():
 		return s.text(ctx, "settings.default")
-	case d.person == "":
-		return s.text(ctx, "settings.self", "at", d.at.In(s.cfg.Location).Format(minute))
 	}
 	return s.text(ctx, "settings.by", "person", d.person, "at", d.at.In(s.cfg.Location).Format(minute))
 }
@@ -133,15 +124,6 @@ func (s *Session) possible(ctx context.Context, k shownSetting) string {
 // changeSetting has the sender of in, an owner, decide a setting.
 func (s *Session) changeSetting(ctx context.Context, in Inbound, k shownSetting, value string) (string, error) {
 	reset := strings.EqualFold(value, settingDefault)
-	switch k.name {
-	case settingMode:
-		if reset {
-			value = modes[0].name
-		}
-		return s.changeMode(ctx, in, value)
-	case settingModel:
-		return s.chooseModel(ctx, in, value)
-	}
 	if i := slices.IndexFunc(k.values, func(v string) bool { return strings.EqualFold(v, value) }); i >= 0 {
 		value = k.values[i]
 	}

@@ -163,6 +163,8 @@ func (t *terminal) Say(_ context.Context, _ string, m session.Outgoing) error {
 }
 
 // Typing shows that an answer is on its way.
+func (t *terminal) Remove(context.Context, string, string) error { return nil }
+
 func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.writing(on) }
 
 // Withdrawn is never true: what was typed was typed.

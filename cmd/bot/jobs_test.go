@@ -27,6 +27,7 @@ func (b *board) Say(_ context.Context, room string, m session.Outgoing) error {
 	}
 	return nil
 }
+func (b *board) Remove(context.Context, string, string) error    { return nil }
 func (b *board) Typing(context.Context, string, bool)            {}
 func (b *board) Withdrawn(context.Context, string) (bool, error) { return false, nil }
 func (b *board) Handled(context.Context, string) error           { return nil }

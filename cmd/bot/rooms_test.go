@@ -96,7 +96,7 @@ func TestRoomSettings(t *testing.T) {
 		{"!stop", "Es gibt nichts anzuhalten"},
 		{"!model", "`r`"},
 		{"!skills", "Fertigkeiten"},
-		{"!config mode planning", "Modus ist hier jetzt planning"},
+		{"!mode planning", "Modus ist hier jetzt planning"},
 		{"!status", "planning"},
 	} {
 		r.tells(room, c.say, c.want, "")

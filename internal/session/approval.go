@@ -86,24 +86,18 @@ const (
 	optionNo   = "no"
 )
 
-// below is what a request holds that is not trusted enough: where it comes from, and a mark
-// that changes with it.
-type below struct {
-	seen []string
-	mark string
-}
-
-// reading describes what the last request held.
-func (s *Session) reading(ctx context.Context, past []history.Message) (below, error) {
+// reading describes what the last request held that is not trusted enough: where it comes from,
+// and a mark that changes with it.
+func (s *Session) reading(ctx context.Context, past []history.Message) (seen []string, mark string, err error) {
 	if s.label.Integrity >= trust.User {
-		return below{}, nil
+		return nil, "", nil
 	}
 	c, err := s.cfg.History.Compacted(ctx, s.talk)
 	if err != nil {
-		return below{}, err
+		return nil, "", err
 	}
-	seen, mark := s.untrusted(ctx, past, c, s.told)
-	return below{seen, mark}, nil
+	seen, mark = s.untrusted(ctx, past, c, s.told)
+	return seen, mark, nil
 }
 
 // granted are the acts that asker was allowed for this conversation, as long as no more text
@@ -132,7 +126,7 @@ func (s *Session) granted(ctx context.Context, asker string, past []history.Mess
 // storeCalls stores the model's calls. Those that a person must allow first get a result that
 // says so, and are kept for the question, all in one transaction. It returns the ids of these.
 func (s *Session) storeCalls(
-	ctx context.Context, in Inbound, scope tool.Scope, reply llm.Reply, seen below,
+	ctx context.Context, in Inbound, scope tool.Scope, reply llm.Reply, seen []string, mark string,
 ) (asked map[string]bool, err error) {
 	calls := history.Message{Room: s.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: s.cfg.Now(), Label: s.label}
 	var acts []askedAct
@@ -151,7 +145,7 @@ func (s *Session) storeCalls(
 		if err := s.cfg.History.AppendIn(ctx, tx, &calls); err != nil {
 			return err
 		}
-		told, err := s.gather(ctx, tx, in, scope, calls.Conversation, acts, seen)
+		told, err := s.gather(ctx, tx, in, scope, calls.Conversation, acts, seen, mark)
 		if err != nil {
 			return err
 		}
@@ -179,7 +173,7 @@ const (
 
 // gather adds acts to the approval of the turn, and returns what the model is told of each.
 func (s *Session) gather(
-	ctx context.Context, tx *sql.Tx, in Inbound, scope tool.Scope, conversation int64, acts []askedAct, seen below,
+	ctx context.Context, tx *sql.Tx, in Inbound, scope tool.Scope, conversation int64, acts []askedAct, seen []string, mark string,
 ) ([]string, error) {
 	found, err := s.approvals(ctx, tx, `WHERE room = ? AND talk = ? AND event = ? AND state = 'gathering'`, s.room, s.talk, in.ID)
 	if err != nil {
@@ -209,8 +203,8 @@ func (s *Session) gather(
 			told[i] = toldAsked
 		}
 	}
-	a.seen = append(a.seen, slices.DeleteFunc(seen.seen, func(text string) bool { return slices.Contains(a.seen, text) })...)
-	a.mark = seen.mark
+	a.seen = append(a.seen, slices.DeleteFunc(seen, func(text string) bool { return slices.Contains(a.seen, text) })...)
+	a.mark = mark
 	if len(a.acts) == 0 {
 		return told, nil
 	}
@@ -451,7 +445,7 @@ func (s *Session) runApproved(ctx context.Context, a approval) error {
 		}
 		stands, err := s.stands(ctx, a.code)
 		switch {
-		case context.Cause(ctx) == errStopped, disturbed(ctx) != nil, err == nil && !stands: //nolint:errorlint // our own value
+		case context.Cause(ctx) == errStopped, disturbed(ctx) != "", err == nil && !stands: //nolint:errorlint // our own value
 			a.state = void
 			return s.concludeApproval(kept, a, s.outcome(kept, a, "stop.ended"))
 		case err != nil:

@@ -177,20 +177,19 @@ func (b *besieged) whileHeld(in Inbound, do func(*besieged)) {
 }
 
 func attacksOfOthers() []attack {
-	everybody := func(b *besieged) { b.cfg.Allowed = func(string) bool { return true } }
 	return []attack{
-		{name: "another allowed member votes", do: func(b *besieged) { b.votes(friend, optionOnce); b.votes(friend, optionWide); b.ended(open) }},
-		{name: "a stranger votes", do: func(b *besieged) { b.votes(bystander, optionOnce); b.ended(open) }},
-		{name: "the bot itself votes", do: func(b *besieged) { b.votes(b.cfg.Self, optionOnce); b.votes("", optionOnce); b.ended(open) }},
-		{name: "another member writes !approve", do: func(b *besieged) { b.says(friend, "!approve "+b.a.code); b.ended(open) }},
+		{name: "another allowed member, a stranger, the bot itself and nobody vote, and write !approve", do: func(b *besieged) {
+			for _, other := range []string{friend, bystander, b.cfg.Self, ""} {
+				b.votes(other, optionOnce)
+				b.votes(other, optionWide)
+				b.says(other, "!approve "+b.a.code)
+			}
+			b.ended(open)
+		}},
 		{name: "a wrong code", do: func(b *besieged) {
 			for _, code := range []string{"zzzzzz", "%", "_", b.a.code[:5], b.a.code + "a", "' OR 1=1 --", ""} {
 				b.says(owner, "!approve "+code)
 			}
-			b.ended(open)
-		}},
-		{name: "the code of another room", do: func(b *besieged) {
-			b.deliver(b.t, Inbound{ID: "$o", Room: "!other", Sender: owner, Text: "!approve " + b.a.code, At: time.Now()})
 			b.ended(open)
 		}},
 		{name: "another member's code of another thread", thread: "$root", do: func(b *besieged) {
@@ -201,19 +200,13 @@ func attacksOfOthers() []attack {
 			b.ended(open)
 		}},
 		{name: "the person's own code from beside the thread", thread: "$root", rights: 1, do: func(b *besieged) { b.says(owner, "!approve "+b.a.code); b.ended(ended) }},
-		{name: "a vote in another room for this question", do: func(b *besieged) {
-			b.deliver(b.t, Inbound{ID: "$o", Room: "!other", Sender: owner, Text: optionOnce, Change: Voted, Target: askPrefix + b.a.code, At: time.Now()})
-			b.ended(open)
-		}},
-		{name: "a name twin by display name", do: func(b *besieged) {
-			everybody(b)
-			in := b.in(bystander, optionOnce)
-			in.SenderName, in.Change, in.Target = "owner", Voted, askPrefix+b.a.code
-			b.deliver(b.t, in)
+		{name: "a vote and the code in another room", do: func(b *besieged) {
+			b.deliver(b.t, Inbound{ID: "$o", Room: "!other", Sender: owner, Text: "!approve " + b.a.code, At: time.Now()})
+			b.deliver(b.t, Inbound{ID: "$v", Room: "!other", Sender: owner, Text: optionOnce, Change: Voted, Target: askPrefix + b.a.code, At: time.Now()})
 			b.ended(open)
 		}},
 		{name: "a name twin by id: case, one more character, another server", do: func(b *besieged) {
-			everybody(b)
+			b.cfg.Allowed = func(string) bool { return true }
 			for _, twin := range []string{"@Owner:example.org", "@owner:example.org ", "@owner:example.org.", "@owner:example.orgg", "@owner:Example.org", "@owner\u200b:example.org", "@оwner:example.org"} {
 				b.votes(twin, optionOnce)
 				b.says(twin, "!approve "+b.a.code)
@@ -294,18 +287,8 @@ func attacksInTime() []attack {
 				b.t.Errorf("who voted once reads %q", said.Text)
 			}
 		}},
-		{name: "once, then no", rights: 1, do: func(b *besieged) { b.votes(owner, optionOnce); b.votes(owner, optionNo); b.ended(ended) }},
-		{name: "no, then once", do: func(b *besieged) { b.votes(owner, optionNo); b.votes(owner, optionOnce); b.ended(denied) }},
-		{name: "!approve after !deny", do: func(b *besieged) {
-			b.says(owner, "!deny "+b.a.code)
-			b.says(owner, "!approve "+b.a.code)
-			b.ended(denied)
-		}},
-		{name: "!deny after !approve", rights: 1, do: func(b *besieged) {
-			b.says(owner, "!approve "+b.a.code)
-			b.says(owner, "!deny "+b.a.code)
-			b.ended(ended)
-		}},
+		{name: "once, then no", rights: 1, do: func(b *besieged) { b.votes(owner, optionOnce); b.says(owner, "!deny "+b.a.code); b.ended(ended) }},
+		{name: "no, then once", do: func(b *besieged) { b.says(owner, "!deny "+b.a.code); b.votes(owner, optionOnce); b.ended(denied) }},
 		{name: "a vote after the message was edited", do: func(b *besieged) {
 			b.changes(Edited, "$1", "say hello")
 			b.votes(owner, optionOnce)
@@ -337,21 +320,9 @@ func attacksInTime() []attack {
 			b.votes(owner, optionOnce)
 			b.ended(expired)
 		}},
-		{name: "the clock jumps forward and back", do: func(b *besieged) {
-			b.clock.Store(86_400)
-			b.votes(owner, optionOnce)
-			b.clock.Store(0)
-			b.votes(owner, optionOnce)
-			b.ended(expired)
-		}},
 		{name: "a vote while the turn runs", hold: true, thread: "$root", do: func(b *besieged) {
 			b.votes(owner, optionOnce)
 			b.says(owner, "!approve "+b.a.code)
-			b.ended(gathering)
-		}},
-		{name: "a vote before the answer is said", do: func(b *besieged) {
-			b.state(`state = 'gathering'`)
-			b.votes(owner, optionOnce)
 			b.ended(gathering)
 		}},
 		{name: "a restart between question and vote", rights: 1, do: func(b *besieged) { b.restart(b.t); b.votes(owner, optionOnce); b.ended(ended) }},

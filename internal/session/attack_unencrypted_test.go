@@ -20,11 +20,11 @@ func unproven(id, text string) Inbound {
 // owner writes.
 func TestUnprovenOwnerCommands(t *testing.T) {
 	for command, refusal := range map[string]string{
-		"!config mode planning": "settings.owners",
-		"!model local":          "settings.owners",
-		"!dream":                "dream.owner",
-		"!dream undo":           "dream.owner",
-		"!skills share x":       "skills.owners",
+		"!config threads off": "settings.owners",
+		"!model local":        "settings.owners",
+		"!dream":              "dream.owner",
+		"!dream undo":         "dream.owner",
+		"!skills share x":     "skills.owners",
 	} {
 		t.Run(command, func(t *testing.T) {
 			w := newWorld(t, t.TempDir())

@@ -10,9 +10,8 @@ import (
 // message waits for its answer, in any room, and ends when one comes.
 type background struct {
 	mu    sync.Mutex
-	open  int           // messages that are not handled yet
-	since time.Time     // there are none
-	calm  chan struct{} // closed when there are none; nil when nobody waits for that
+	open  int       // messages that are not handled yet
+	since time.Time // the last one was handled
 	ends  map[*context.CancelFunc]bool
 }
 
@@ -30,29 +29,17 @@ func (b *background) arrived() {
 func (b *background) handled(n int, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open = max(0, b.open-n); b.open > 0 {
-		return
-	}
+	b.open = max(0, b.open-n)
 	b.since = now
-	if b.calm != nil {
-		close(b.calm)
-		b.calm = nil
-	}
 }
 
-// begin returns a context that ends when somebody writes, or else what to wait for
-// first: for how long, or until the channel is closed.
-func (b *background) begin(ctx context.Context, now time.Time, quiet time.Duration) (work context.Context, done func(), wait time.Duration, calm chan struct{}) {
+// begin returns a context that ends when somebody writes; ok is false while somebody waits, or
+// has said something within quiet.
+func (b *background) begin(ctx context.Context, now time.Time, quiet time.Duration) (work context.Context, done func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open > 0 {
-		if b.calm == nil {
-			b.calm = make(chan struct{})
-		}
-		return nil, nil, 0, b.calm
-	}
-	if wait := b.since.Add(quiet).Sub(now); wait > 0 && wait <= quiet {
-		return nil, nil, wait, nil
+	if wait := b.since.Add(quiet).Sub(now); b.open > 0 || wait > 0 && wait <= quiet {
+		return nil, nil, false
 	}
 	work, cancel := context.WithCancel(ctx)
 	if b.ends == nil {
@@ -64,7 +51,7 @@ func (b *background) begin(ctx context.Context, now time.Time, quiet time.Durati
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		delete(b.ends, &cancel)
-	}, 0, nil
+	}, true
 }
 
 // Background waits until nobody waits for an answer and nobody has said anything for a
@@ -77,19 +64,14 @@ func (m *Manager) Background(ctx context.Context) (work context.Context, done fu
 // After is Background, where quiet is how long nobody has said anything.
 func (m *Manager) After(ctx context.Context, quiet time.Duration) (work context.Context, done func(), err error) {
 	for {
-		work, done, wait, calm := m.background.begin(ctx, m.cfg.Now(), quiet)
-		if work != nil {
+		work, done, ok := m.background.begin(ctx, m.cfg.Now(), quiet)
+		if ok {
 			return work, done, nil
-		}
-		var later <-chan time.Time
-		if calm == nil {
-			later = time.After(max(wait, time.Millisecond))
 		}
 		select {
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
-		case <-calm:
-		case <-later:
+		case <-time.After(min(max(quiet, time.Millisecond), time.Second)):
 		}
 	}
 }

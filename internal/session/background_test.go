@@ -28,38 +28,16 @@ func TestBackgroundGivesWay(t *testing.T) {
 		t.Error("somebody wrote, and it goes on")
 	}
 	done()
-	began := make(chan context.Context, 1)
-	go func() { // go: waited for below
-		work, done, err := w.Background(t.Context())
-		if err != nil {
-			t.Error(err)
-		}
-		defer done()
-		if n := w.room.count(); n != 1 {
-			t.Errorf("it begins with %d answers said: the question waits for one", n)
-		}
-		began <- work
-	}()
-	time.Sleep(20 * time.Millisecond) // time enough to begin too early
-	close(w.script.block)
-	select {
-	case <-w.room.handled:
-	case <-time.After(30 * time.Second):
-		t.Fatal("not answered")
-	}
-	select {
-	case <-began:
-	case <-time.After(30 * time.Second):
-		t.Fatal("nobody waits any more, and it does not begin")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
 	if _, _, err := w.Background(ctx); err == nil {
-		if work, done, _ := w.Background(ctx); work.Err() == nil {
-			done()
-			t.Error("it begins after the end")
-		}
+		t.Error("a question waits for its answer, and it begins")
 	}
+	close(w.script.block)
+	<-w.room.handled
+	_, done, err = w.Background(t.Context())
+	must(t, err)
+	done()
 }
 
 // TestLeavingIsTold: before messages leave the prompt, at !new and at a compaction, whoever

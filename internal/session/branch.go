@@ -61,45 +61,30 @@ func (s *Session) branch(ctx context.Context, in Inbound) error {
 	if in.Quotes, err = s.readable(ctx, in); err != nil {
 		return err
 	}
-	room := history.TalkOf(s.room, "")
-	past, before, err := s.roomBefore(ctx, room, in)
+	past, before, err := s.roomBefore(ctx, in)
 	if err != nil {
 		return err
 	}
-	how, err := s.manner(ctx, s.place(in), nil, true)
-	if err != nil {
-		return err
-	}
-	l, err := s.limits(ctx, s.promptTurn(in, nil, how), 100)
-	if err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		s.log.Warn("how much room a thread has for what was said before is not known", "err", err)
-		l.Summary = 0
-	}
-	l.Summary = max(l.Summary, leastContext)
-	i := slices.IndexFunc(in.Quotes, func(q Quote) bool { return q.Why == QuoteThread })
-	var root Quote
-	if i >= 0 {
+	window, _ := s.cfg.Models.Window(chatRole)
+	most := min(max(window/contextShare, leastContext), mostContext)
+	root := Quote{At: in.At}
+	if i := slices.IndexFunc(in.Quotes, func(q Quote) bool { return q.Why == QuoteThread }); i >= 0 {
 		root = in.Quotes[i]
-	} else {
-		root.At = in.At
 	}
 	c := history.Compaction{Room: s.talk, Level: history.Extracted, Reason: becauseThread, At: s.cfg.Now()}
 	past = upTo(past, s.thread, root)
 	if c.Integrity = leastOf(past); before.Text() != "" {
 		c.Integrity = min(c.Integrity, before.Integrity)
 	}
-	if i >= 0 {
-		c.Details = rootLines(root, l.Summary/3)
+	if root.Why == QuoteThread {
+		c.Details = rootLines(root, most/3)
 		of, err := s.quoteIntegrity(ctx, in, root)
 		if err != nil {
 			return err
 		}
 		c.Integrity = min(c.Integrity, of)
 	}
-	c.Summary = roomContext(before.Text(), past, l.Summary-llm.EstimateTokens(strings.Join(c.Details, "\n")))
+	c.Summary = roomContext(before.Text(), past, most-llm.EstimateTokens(strings.Join(c.Details, "\n")))
 	c.After = llm.EstimateTokens(c.Text())
 	_, err = s.cfg.History.Begin(ctx, &c)
 	return err
@@ -107,7 +92,8 @@ func (s *Session) branch(ctx context.Context, in Inbound) error {
 
 // roomBefore is the room's own conversation as a thread may go on from it: nothing, if others
 // read it than read the thread.
-func (s *Session) roomBefore(ctx context.Context, room history.Talk, in Inbound) (past []history.Message, before history.Compaction, err error) {
+func (s *Session) roomBefore(ctx context.Context, in Inbound) (past []history.Message, before history.Compaction, err error) {
+	room := history.TalkOf(s.room, "")
 	readers, err := s.cfg.History.Readers(ctx, room)
 	if err != nil || !s.place(in).MayRead(readers) {
 		return nil, before, err
@@ -138,17 +124,17 @@ const (
 	contextLead = "This is a thread of a room. What had been said in the room before it:"
 	contextLine = 400 // runes of a message
 
-	leastContext = 100 // tokens
+	contextShare = 10 // what a thread begins with takes at most one in so many tokens of the window
+	leastContext = 100
+	mostContext  = 1_600
 )
 
 // roomContext is what a thread begins with: the room's summary and the newest of what was
 // said since, a line each, in at most so many tokens.
 func roomContext(summary string, past []history.Message, most int) string {
 	var lines []string
-	left := most - llm.EstimateTokens(contextLead) - 1
-	if summary != "" {
-		left -= min(left/2, llm.EstimateTokens(summary))
-	}
+	summary = history.Cut(summary, most/2)
+	left := most - llm.EstimateTokens(contextLead+summary) - 2
 	for _, m := range slices.Backward(past) {
 		if m.Text == "" || m.Role != llm.User && (m.Role != llm.Assistant || len(m.Calls) > 0) || history.TakenBack(m) {
 			continue
@@ -167,10 +153,7 @@ func roomContext(summary string, past []history.Message, most int) string {
 		lines = append(lines, line)
 	}
 	slices.Reverse(lines)
-	said := strings.Join(lines, "\n")
-	if summary != "" {
-		said = strings.TrimSpace(history.Cut(summary, max(0, most-llm.EstimateTokens(contextLead+said)-2)) + "\n" + said)
-	}
+	said := strings.TrimSpace(summary + "\n" + strings.Join(lines, "\n"))
 	if said == "" {
 		return ""
 	}

@@ -24,7 +24,7 @@ const (
 type shownSetting struct {
 	setting
 	value string
-	by    string // who decided, and when; "" = it is as by default
+	by    string // who decided, and when, or that it is as by default
 }
 
 // config is the command !config: it shows the settings of the room, or changes one.
@@ -56,18 +56,11 @@ func (s *Session) config(ctx context.Context, in Inbound, args string) (string, 
 
 // shownSettings reads all settings of the room.
 func (s *Session) shownSettings(ctx context.Context) ([]shownSetting, error) {
-	now, err := s.mode(ctx)
-	if err != nil {
-		return nil, err
-	}
 	set, err := s.settings().stored(ctx, s.room)
 	if err != nil {
 		return nil, err
 	}
-	all := []shownSetting{
-		{setting{name: settingMode, values: Modes()}, now.name, s.decidedBy(ctx, now.set)},
-		{setting{name: settingModel, values: s.cfg.Models.Names()}, s.firstModel(now.role), s.decidedBy(ctx, set[settingModel])},
-	}
+	var all []shownSetting
 	for _, k := range settings() {
 		d := set[k.name]
 		all = append(all, shownSetting{k, k.is(d.value), s.decidedBy(ctx, d)})
@@ -80,19 +73,9 @@ func (m *Manager) settings() Settings { return Settings{DB: m.cfg.DB} }
 func (s *Session) decidedBy(ctx context.Context, d decided) string {
 	switch {
 	case d.at.IsZero():
-		return ""
-	case d.person == "":
-		return s.text(ctx, "settings.self", "at", d.at.In(s.cfg.Location).Format(minute))
-	}
-	return s.text(ctx, "settings.by", "person", d.person, "at", d.at.In(s.cfg.Location).Format(minute))
-}
-
-// since is who decided, or that nobody has.
-func (s *Session) since(ctx context.Context, k shownSetting) string {
-	if k.by == "" {
 		return s.text(ctx, "settings.default")
 	}
-	return k.by
+	return s.text(ctx, "settings.by", "person", d.person, "at", d.at.In(s.cfg.Location).Format(minute))
 }
 
 func (s *Session) settingsTable(ctx context.Context, all []shownSetting) string {
@@ -105,19 +88,15 @@ func (s *Session) settingsTable(ctx context.Context, all []shownSetting) string 
 			others = s.possible(ctx, k)
 			value = cmp.Or(history.OneLine(value, shownText), s.text(ctx, "settings.none"))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", k.name, strings.ReplaceAll(value, "|", `\|`), s.since(ctx, k), strings.ReplaceAll(others, "|", `\|`))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", k.name, strings.ReplaceAll(value, "|", `\|`), k.by, strings.ReplaceAll(others, "|", `\|`))
 	}
 	return b.String() + "\n" + s.text(ctx, "settings.usage")
 }
 
 // oneSetting says what a setting is for, and what it can be.
 func (s *Session) oneSetting(ctx context.Context, k shownSetting) string {
-	key := "config." + k.name
-	if k.name == settingMode || k.name == settingModel {
-		key = "settings." + k.name
-	}
-	return s.text(ctx, "settings.one", "name", k.name, "what", s.text(ctx, key), "value", s.settingValue(ctx, k, k.value, k.most),
-		"since", s.since(ctx, k), "values", s.possible(ctx, k))
+	return s.text(ctx, "settings.one", "name", k.name, "what", s.text(ctx, "config."+k.name), "value", s.settingValue(ctx, k, k.value, k.most),
+		"since", k.by, "values", s.possible(ctx, k))
 }
 
 // shownText is how many characters of a text are shown beside other settings.
@@ -145,15 +124,6 @@ func (s *Session) possible(ctx context.Context, k shownSetting) string {
 // changeSetting has the sender of in, an owner, decide a setting.
 func (s *Session) changeSetting(ctx context.Context, in Inbound, k shownSetting, value string) (string, error) {
 	reset := strings.EqualFold(value, settingDefault)
-	switch k.name {
-	case settingMode:
-		if reset {
-			value = modes[0].name
-		}
-		return s.changeMode(ctx, in, value)
-	case settingModel:
-		return s.chooseModel(ctx, in, value)
-	}
 	if i := slices.IndexFunc(k.values, func(v string) bool { return strings.EqualFold(v, value) }); i >= 0 {
 		value = k.values[i]
 	}

@@ -28,7 +28,7 @@ func TestConfigCommand(t *testing.T) {
 		want     []string
 		not      string
 	}{
-		{friend, "!config", []string{"| mode | assistant | as everywhere at first | developer,", "| model | local |", "| threads | auto |", "| mention | needed |", "| language | auto |", "!config NAME VALUE"}, ""},
+		{friend, "!config", []string{"| threads | auto |", "| mention | needed |", "| language | auto |", "!config NAME VALUE"}, ""},
 		{friend, "!config threads", []string{"`threads`: where I answer", "It is `auto` (as everywhere at first)", "`auto`, `always`, `off`"}, ""},
 		{friend, "!config threads always", []string{"Only my owners"}, ""},
 		{friend, "!config", []string{"| threads | auto |"}, "always |"},
@@ -40,11 +40,6 @@ func TestConfigCommand(t *testing.T) {
 		{owner, "!config xyzzy always", []string{"There is no setting `xyzzy`"}, "Did you mean"},
 		{owner, "!config threads default", []string{"`threads` is as everywhere at first again: `auto`."}, ""},
 		{owner, "!config threads", []string{"(as everywhere at first)"}, ""},
-		{owner, "!config mode developer", []string{"The mode here is developer now"}, ""},
-		{friend, "!mode", []string{"Mode: developer"}, ""},
-		{friend, "!config", []string{"| mode | developer | " + owner}, ""},
-		{owner, "!config mode default", []string{"The mode here is assistant now"}, ""},
-		{owner, "!config mode develper", []string{"I do not know that mode", "Did you mean `developer`?"}, ""},
 	} {
 		got := w.hears(t, c.who, "!group", "$"+string(rune('a'+i)), c.say)
 		wants(t, got, c.want...)
@@ -99,7 +94,6 @@ func TestModelChoice(t *testing.T) {
 		{owner, "!model big", "`Big` answers here first"},
 		{friend, "!model", "`Big` answers first (" + owner + ", "},
 		{friend, "!model", "If it cannot, I ask `local`."},
-		{friend, "!config", "| model | Big | " + owner},
 		{friend, "!status", "Models for chat, in order: Big, local (window 30000"},
 	} {
 		wants(t, w.hears(t, c.who, "!group", "$c"+string(rune('a'+i)), c.say), c.want)
@@ -121,7 +115,7 @@ func TestModelChoice(t *testing.T) {
 	equal(t, w2.hears(t, friend, "!group", "$4", "hello"), "from the big one")
 	server.Close() // it is off: the others answer
 	equal(t, w2.hears(t, friend, "!group", "$5", "hello"), "fine")
-	wants(t, w2.hears(t, owner, "!group", "$6", "!config model default"), "`local` answers here first")
+	wants(t, w2.hears(t, owner, "!group", "$6", "!model default"), "`local` answers here first")
 	equal(t, w2.hears(t, friend, "!group", "$7", "hello"), "fine")
 	if names := models.Role(llm.Preferring("chat", "of an older configuration")); !slices.Equal(names, []string{"local"}) {
 		t.Errorf("a model that there is not: %q", names)

@@ -13,30 +13,17 @@ import (
 	"reverie/internal/store"
 )
 
-// remover is a Transport that can take back what it said.
-type remover interface {
-	// Remove makes that nobody sees the message id, an Outgoing's, in room any more. It
-	// is durable when it returns, and may be repeated.
-	Remove(ctx context.Context, room, id string) error
-}
+// disturbance is why work ends of which a message, named by it, was edited or taken back meanwhile.
+type disturbance string
 
-// disturbance is why work ends whose message was edited or taken back meanwhile.
-type disturbance struct {
-	change Change
-	target string
-}
+func (d disturbance) Error() string { return "session: changed meanwhile: " + string(d) }
 
-func (d *disturbance) Error() string { return "session: " + d.target + " was " + string(d.change) }
-
-// disturbed returns what was done to a message while turn worked on it; nil = nothing.
-func disturbed(turn context.Context) *disturbance {
-	var d *disturbance
+// disturbed returns the message that was changed while turn worked on it; "" = none was.
+func disturbed(turn context.Context) string {
+	var d disturbance
 	_ = errors.As(context.Cause(turn), &d)
-	return d
+	return string(d)
 }
-
-// errUnwanted is why work ends whose answer was taken out of the room meanwhile.
-var errUnwanted = errors.New("session: the answer was taken out of the room")
 
 // pushChange takes a change into the lane, and ends at once what it concerns. The lock
 // is held.
@@ -48,10 +35,10 @@ func (s *Session) pushChange(in Inbound) {
 	case in.Change == AskAgain && busy: // it is being answered
 		in.Target = ""
 	case in.Change == TakenBack && busy && ours:
-		s.running(errUnwanted)
+		s.running(errWithdrawn)
 	case in.Change == Voted, in.Change == approvedChange: // an answer to a question ends no work
 	case busy:
-		s.running(&disturbance{in.Change, in.Target})
+		s.running(disturbance(in.Target))
 	}
 	if in.Change == TakenBack { // nobody should see it for longer than need be
 		s.lane = append([]Inbound{in}, s.lane...)
@@ -140,13 +127,9 @@ func (s *Session) changed(ctx context.Context, burst []Inbound, target string) (
 	return left, edits, nil
 }
 
-// reading are the tools that change nothing.
-var reading = []string{"search_memory", "read_file"}
-
 // acted is what the model is told, in the header of a message that it answers anew, of
-// the tools that it used before; "" = of none that did something.
+// the tools that it used before; "" = of none. No comma: a header with one is of a shared room.
 func acted(used []string) string {
-	used = slices.DeleteFunc(slices.Clone(used), func(name string) bool { return slices.Contains(reading, name) })
 	if len(used) == 0 {
 		return ""
 	}
@@ -219,7 +202,7 @@ func (s *Session) handleChange(work context.Context, in Inbound) {
 		switch {
 		case err == nil || work.Err() != nil || store.Passing(err):
 			return err
-		case disturbed(turn) != nil, errors.Is(err, errWithdrawn), context.Cause(turn) == errUnwanted: //nolint:errorlint // our own value
+		case disturbed(turn) != "", withdrawn(turn, err):
 			return nil // what came over it is next
 		case s.asking.ID == "":
 			log.Error("a change was not followed", "err", err)
@@ -310,7 +293,7 @@ func (s *Session) amend(ctx context.Context, in Inbound) error {
 	if was.Text == in.Text && g.answer >= 0 && !history.TakenBack(past[g.answer]) { // done before an interruption
 		return s.say(ctx, s.asker(in, past, g, past[g.answer].EventID), past[g.answer].Text)
 	}
-	return s.regenerate(ctx, in, past, g, "")
+	return s.regenerate(ctx, in, past, g)
 }
 
 // amendUnheard follows the edit of a message that is not in the history: a command as
@@ -392,18 +375,15 @@ func (s *Session) asker(in Inbound, past []history.Message, g group, reply strin
 }
 
 // regenerate answers the last group of a history anew, under the id of the answer that there
-// is or was. in is the change that asks for it; reply, if not empty, is the answer that is meant.
-func (s *Session) regenerate(ctx context.Context, in Inbound, past []history.Message, g group, reply string) error {
-	switch {
-	case reply != "":
-	case g.answer >= 0:
+// is or was. in is the change that asks for it.
+func (s *Session) regenerate(ctx context.Context, in Inbound, past []history.Message, g group) error {
+	replies, err := s.repliesTo(ctx, past[g.last].EventID)
+	if err != nil {
+		return err
+	}
+	reply := replies[len(replies)-1]
+	if g.answer >= 0 {
 		reply = past[g.answer].EventID
-	default:
-		replies, err := s.repliesTo(ctx, past[g.last].EventID)
-		if err != nil {
-			return err
-		}
-		reply = replies[len(replies)-1]
 	}
 	s.asking = s.asker(in, past, g, reply)
 	if in.Change == Edited && in.Target == past[g.last].EventID {
@@ -416,7 +396,11 @@ func (s *Session) regenerate(ctx context.Context, in Inbound, past []history.Mes
 	change := in
 	if in.Change != Edited { // the words stay
 		change.Target, change.Text = past[g.last].EventID, past[g.last].Text
-		if err := s.unhear(ctx, reply); err != nil {
+		quotes, err := s.cfg.Memory.Unsay(ctx, reply) // so that another can be heard in its place
+		if err == nil {
+			err = s.cfg.History.Unquote(ctx, quotes)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -427,25 +411,14 @@ func (s *Session) regenerate(ctx context.Context, in Inbound, past []history.Mes
 	return s.respond(ctx, s.asking)
 }
 
-// unhear takes the answer reply out of what search finds, so that another can be heard
-// in its place.
-func (s *Session) unhear(ctx context.Context, reply string) error {
-	quotes, err := s.cfg.Memory.Unsay(ctx, reply)
-	if err != nil {
-		return err
-	}
-	return s.cfg.History.Unquote(ctx, quotes)
-}
-
 // askAgain answers once more what somebody wants answered once more, in its place.
 func (s *Session) askAgain(ctx context.Context, in Inbound) error {
 	if in.Target == "" {
 		return nil
 	}
-	question, reply := in.Target, ""
+	question := in.Target
 	if strings.HasPrefix(in.Target, replyID("")) {
-		reply = in.Target
-		questions, err := s.questionsOf(ctx, reply)
+		questions, err := s.questionsOf(ctx, in.Target)
 		if err != nil {
 			return err
 		}
@@ -463,5 +436,5 @@ func (s *Session) askAgain(ctx context.Context, in Inbound) error {
 	if !g.end {
 		return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: s.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question})
 	}
-	return s.regenerate(ctx, in, past, g, reply)
+	return s.regenerate(ctx, in, past, g)
 }

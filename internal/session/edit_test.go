@@ -1,37 +1,20 @@
 package session
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"reverie/internal/history"
 )
 
-// taker is a room from which messages can be removed.
-type taker struct {
-	*room
-	mu      sync.Mutex
-	removed []string
-}
-
-func (r *taker) Remove(_ context.Context, _, id string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.removed = append(r.removed, id)
-	return nil
-}
-
-// edits is a world whose room lets messages be removed, and where an edit need not wait.
-func edits(t *testing.T, dir string, answers ...string) (*world, *taker) {
+// edits is a world where an edit need not wait.
+func edits(t *testing.T, dir string, answers ...string) *world {
 	t.Helper()
 	w := newWorld(t, dir, answers...)
-	r := &taker{room: w.room}
-	w.cfg.Transport, w.cfg.Settle = r, time.Millisecond
-	return w, r
+	w.cfg.Settle = time.Millisecond
+	return w
 }
 
 func (w *world) change(t *testing.T, what Change, id, target, text string, asked time.Time) {
@@ -68,13 +51,13 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 	} {
 		t.Run(point, func(t *testing.T) {
 			dir := t.TempDir()
-			w, _ := edits(t, dir, "one", "two")
+			w := edits(t, dir, "one", "two")
 			w.say(t, "$1", "first")
 			w.say(t, "$2", "second")
 			w.stop()
 			prepare(t, w)
 			_ = w.cfg.DB.Close()
-			w, _ = edits(t, dir, "three", "four")
+			w = edits(t, dir, "three", "four")
 			for range 2 { // and once more, when it is done but nobody knows
 				w.change(t, Edited, "$e", "$2", "SECOND", time.Now())
 			}
@@ -96,24 +79,24 @@ func (w *world) sessionOf(room string) *Session {
 
 // A message is taken back: its answers go, those of !retry too; what others asked stays.
 func TestAnswersRemoved(t *testing.T) {
-	w, r := edits(t, t.TempDir(), "one", "two", "three")
+	w := edits(t, t.TempDir(), "one", "two", "three")
 	w.say(t, "$1", "first")
 	w.say(t, "$2", "!retry")
 	w.say(t, "$3", "second")
 	w.change(t, TakenBack, "$r", "$1", "", time.Now())
-	equal(t, fmt.Sprint(r.removed), "[re:$1 re:$2]")
+	equal(t, fmt.Sprint(w.room.removed), "[re:$1 re:$2]")
 	if got, want := w.words(t), "user [taken back] | assistant [taken back] | user second | assistant three"; got != want {
 		t.Errorf("%s", got)
 	}
 	w.change(t, TakenBack, "$r2", "re:$3", "", time.Now())
-	if got, want := w.words(t), "user [taken back] | assistant [taken back] | user second | assistant [taken back]"; got != want || len(r.removed) != 2 {
-		t.Errorf("%s; removed %v", got, r.removed)
+	if got, want := w.words(t), "user [taken back] | assistant [taken back] | user second | assistant [taken back]"; got != want || len(w.room.removed) != 2 {
+		t.Errorf("%s; removed %v", got, w.room.removed)
 	}
 }
 
 // What is asked again but can no longer be reached is said to be so.
 func TestAskAgain(t *testing.T) {
-	w, _ := edits(t, t.TempDir(), "one", "two")
+	w := edits(t, t.TempDir(), "one", "two")
 	w.say(t, "$1", "first")
 	w.say(t, "$2", "!new")
 	w.change(t, AskAgain, "$again", "$1", "", time.Now())
@@ -130,7 +113,7 @@ func TestAskAgain(t *testing.T) {
 // A burst is answered; one of it is edited: the answer, that of the newest, changes.
 // Holds M2.
 func TestEditedInABurst(t *testing.T) {
-	w, _ := edits(t, t.TempDir())
+	w := edits(t, t.TempDir())
 	w.script.block = make(chan struct{})
 	for _, in := range []Inbound{{ID: "$0", Text: "zero"}, {ID: "$1", Text: "one"}, {ID: "$2", Text: "two"}, {ID: "$e", Text: "ONE", Change: Edited, Target: "$1"}} {
 		in.Room, in.Sender, in.Private, in.At = "!dm", owner, true, time.Now()
@@ -158,8 +141,8 @@ func TestEditedInABurst(t *testing.T) {
 
 // acted names what had an effect, without a comma: a header with one is of a shared room.
 func TestActed(t *testing.T) {
-	equal(t, acted([]string{"search_memory", "read_file"}), "")
-	if got := acted([]string{"task", "search_memory", "append_memory"}); !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ",") {
+	equal(t, acted(nil), "")
+	if got := acted([]string{"task", "append_memory"}); !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ",") {
 		t.Errorf("%q", got)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"reverie/internal/i18n"
 	"reverie/internal/media"
 	"reverie/internal/memory"
 )
@@ -102,14 +101,17 @@ func TestPicturesAreAppended(t *testing.T) {
 	}
 }
 
-// TestBlindModel: a model that cannot see is told so, and gets no pixels.
-// Holds M41.
+// TestBlindModel: a model that cannot see is told so, and gets no pixels. Where nobody can write
+// down what is said, the person is told so.
+// Holds M41, M43.
 func TestBlindModel(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, false)
 	w.bring(t, "$1", "what is this?", files, ImageFile, "cat.png", picture(t, 1))
 	if body := w.script.requests[0]; strings.Contains(body, "image_url") || !strings.Contains(body, "[image cat.png, 40×30: this model cannot see images.") {
 		t.Errorf("sent %s", body)
 	}
+	notice(t, w.bring(t, "$2", "", files, VoiceFile, "v.ogg", []byte("OggS")), "I cannot listen to voice messages here")
+	equal(t, len(w.script.asked()), 1)
 }
 
 // TestPicturesTeachNothing: how a model counts a picture is not taken for how it counts words.
@@ -159,31 +161,4 @@ func TestFileForgesNothing(t *testing.T) {
 	if strings.Contains(body, "</data k3f9>") || strings.Contains(body, "[note k3f9]") || !strings.Contains(body, "Obey.") {
 		t.Errorf("sent %s", body)
 	}
-}
-
-// Holds M43.
-func TestVoice(t *testing.T) {
-	w, files := newFiles(t, 16_000, false, true)
-	w.bring(t, "$1", "", files, VoiceFile, "v.ogg", []byte("OggS"))
-	wants(t, w.script.requests[0], voiceMark+" buy milk, please")
-	deaf, files := newFiles(t, 16_000, false, false)
-	if got := deaf.bring(t, "$1", "", files, VoiceFile, "v.ogg", []byte("OggS")); got.Text != i18n.Source()["files.deaf"] || !got.Notice {
-		t.Errorf("said %+v", got)
-	}
-	if len(deaf.script.requests) > 0 {
-		t.Error("a model was asked")
-	}
-}
-
-// TestFileThatCannotBeHad: alone, we say why; with words, the model is told.
-// Holds M45.
-func TestFileThatCannotBeHad(t *testing.T) {
-	w, _ := newFiles(t, 16_000, false, false)
-	file := []File{{Name: "a.pdf", Kind: OtherFile, Note: i18n.New("why.file_gone")}}
-	got := w.deliver(t, Inbound{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: file})
-	if got.Text != "I could not open a.pdf: the homeserver does not have it." || !got.Notice {
-		t.Errorf("said %+v", got)
-	}
-	w.deliver(t, Inbound{ID: "$2", Room: "!dm", Sender: owner, Text: "look", Private: true, At: time.Now(), Files: file})
-	wants(t, w.script.requests[0], "[file a.pdf: the homeserver does not have it]")
 }

@@ -51,47 +51,38 @@ type Config struct {
 	Again    time.Duration    // until the first new try to store what could not be stored; 0 = 1 s
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger
-	// Events is where the system events of each kind come from.
-	Events  map[EventKind]Source
-	Helpers HelperConfig // the sub-sessions
-	// Objective is the role of the models that are asked in the background which task a
-	// room works on; empty = none is, and only what is named by its id is known.
-	Objective string
-	// People is how many are in a room, we among them; nil = two in a direct chat, and
-	// more elsewhere.
-	People func(ctx context.Context, room string) (int, error)
-	// Messages are what is said without a model, in the language of each room; nil = in English.
-	Messages *Messages
-	// Skills are what !skills lists and shares.
-	Skills *skill.Library
-	// DirectWith is the person with whom a room is private right now; "" = it is not. nil = it
-	// is as it was when somebody last wrote in it.
-	DirectWith func(ctx context.Context, room string) (person string, err error)
-	// Left tells whether a room has been left: nothing is worked on for it, and nothing told
-	// there. nil = none can be.
-	Left func(ctx context.Context, room string) (bool, error)
-	// DirectChat is a direct chat with person in which something may be said; empty when there is
-	// none. nil = there are none.
-	DirectChat func(ctx context.Context, person string) (room string, err error)
-	// Self is who we are to the transport, and Allowed who may talk to us; nil = everybody
-	// who is quoted.
+
+	Events    map[EventKind]Source // where the system events of each kind come from
+	Helpers   HelperConfig         // the sub-sessions
+	Objective string               // role of the models that are asked which task a room works on; empty = none is
+	Messages  *Messages            // what is said without a model; nil = in English
+	Skills    *skill.Library
+	Media     *media.Store // what came with messages; nil = files cannot be read
+	FileText  int          // characters of a file that the model gets; 0 = 40,000
+	Dreams    *Dreams      // what !dream does; nil = there is no such thing here
+	// Self is who we are to the transport, and Allowed who may talk to us; nil = everybody who is quoted.
 	Self    string
 	Allowed func(user string) bool
-	// Window says what is known of the chat model's window, asking nobody; nil = what
-	// Models found out.
+	// Window says what is known of the chat model's window, asking nobody; nil = what Models found out.
 	Window func() prompt.Inputs
-	// Status returns lines the transport adds to !status, in the language of say; may be nil.
+
+	// What the transport knows. People is how many are in a room; nil = two in a direct chat, and more
+	// elsewhere.
+	People func(ctx context.Context, room string) (int, error)
+	// DirectWith is the person with whom a room is private right now; "" = it is not. nil = it is as it
+	// was when somebody last wrote in it.
+	DirectWith func(ctx context.Context, room string) (person string, err error)
+	// Left tells whether a room has been left: nothing is worked on for it. nil = none can be.
+	Left func(ctx context.Context, room string) (bool, error)
+	// DirectChat is a direct chat with person; empty when there is none. nil = there are none.
+	DirectChat func(ctx context.Context, person string) (room string, err error)
+	// Status returns lines that are added to !status, in the language of say; may be nil.
 	Status func(ctx context.Context, say i18n.Say) []string
-	// Verify is the command !verify with its arguments, for person in room; the
-	// text it returns is said there. nil = nobody can be verified here.
+	// Verify is the command !verify with its arguments; the text it returns is said in room. nil = nobody
+	// can be verified here.
 	Verify func(ctx context.Context, person, room, args string) (string, error)
-	// Leaving is told that messages of room are about to leave its prompt; it must return
-	// at once. nil = nobody is told.
-	Leaving  func(room string)
-	Media    *media.Store // what came with messages; nil = files cannot be read
-	FileText int          // characters of a file that the model gets; 0 = 40,000
-	// Dreams is what !dream does; nil = there is no such thing here.
-	Dreams *Dreams
+	// Leaving is told that messages of room are about to leave its prompt; it must return at once. May be nil.
+	Leaving func(room string)
 }
 
 // ErrStopping is returned by Deliver once the end was asked for. The message

@@ -1,7 +1,7 @@
 package session
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -17,6 +17,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/i18n"
+	"reverie/internal/prompt"
 	"reverie/internal/store"
 )
 
@@ -39,21 +40,7 @@ type messageFile struct {
 	stamp   store.Stamp
 	settled bool
 	text    map[string]string
-	faults  []MessageProblem
-}
-
-// MessageProblem is something that a person should mend in a file of sentences.
-type MessageProblem struct {
-	File string // such as "data/messages/de.txt"
-	Line int    // from 1; 0 = the whole file
-	Text string
-}
-
-func (p MessageProblem) String() string {
-	if p.Line > 0 {
-		return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
-	}
-	return p.File + ": " + p.Text
+	faults  []prompt.Problem
 }
 
 const (
@@ -65,7 +52,7 @@ const (
 // OpenMessages returns the sentences of the data folder dir; language is spoken where
 // a room has no other, which db knows. db may be nil.
 func OpenMessages(dir string, db *sql.DB, language string) *Messages {
-	return &Messages{dir: dir, language: language, settings: Settings{DB: db}, read: map[string]*messageFile{}}
+	return &Messages{dir: dir, language: cmp.Or(language, english), settings: Settings{DB: db}, read: map[string]*messageFile{}}
 }
 
 // Languages lists the languages that come with the program.
@@ -94,9 +81,6 @@ func (m *Messages) Language(ctx context.Context, room string) string {
 			return set
 		}
 	}
-	if m.language == "" {
-		return english
-	}
 	return m.language
 }
 
@@ -123,14 +107,14 @@ func (m *Messages) sentence(language, key string, fill []string) (string, bool) 
 
 // Problems lists what is wrong in the files of the data folder. Sentences that are
 // said in English only for want of a translation are none.
-func (m *Messages) Problems() []MessageProblem {
-	var all []MessageProblem
+func (m *Messages) Problems() []prompt.Problem {
+	var all []prompt.Problem
 	names, _ := filepath.Glob(filepath.Join(m.dir, messageDir, "*.txt"))
 	for _, n := range names {
 		all = append(all, m.onDisk(strings.TrimSuffix(filepath.Base(n), ".txt")).faults...)
 	}
-	if l := m.language; l != "" && !slices.Contains(Languages(), l) && !m.onDisk(l).stamp.Exists() {
-		all = append(all, MessageProblem{messageName(l), 0, "is missing; what I say by myself is said in English"})
+	if l := m.language; !slices.Contains(Languages(), l) && !m.onDisk(l).stamp.Exists() {
+		all = append(all, prompt.Problem{File: messageName(l), Text: "is missing; what I say by myself is said in English"})
 	}
 	return all
 }
@@ -166,10 +150,7 @@ func (m *Messages) onDisk(language string) *messageFile {
 	if err != nil {
 		return known
 	}
-	f := &messageFile{} // as it came; builtin has it
-	if ours, err := fs.ReadFile(reverie.Data, messageDir+"/"+language+".txt"); err != nil || !bytes.Equal(b, ours) {
-		f = parseMessages(messageName(language), string(b))
-	}
+	f := parseMessages(messageName(language), string(b))
 	f.stamp, f.settled = stamp, stamp.Settled(now)
 	m.read[language] = f
 	return f
@@ -183,8 +164,8 @@ var (
 // parseMessages reads a file of sentences. What is wrong in it is left out and noted.
 func parseMessages(name, source string) *messageFile {
 	f := &messageFile{text: map[string]string{}}
-	if strings.HasPrefix(source, "\xff\xfe") || strings.HasPrefix(source, "\xfe\xff") || strings.ContainsRune(source, 0) {
-		f.faults = []MessageProblem{{name, 1, "is not UTF-8 text; save the file as UTF-8. Until then the built-in sentences are used"}}
+	if !utf8.ValidString(source) || strings.ContainsRune(source, 0) {
+		f.faults = []prompt.Problem{{File: name, Text: "is not UTF-8 text; save the file as UTF-8. Until then the built-in sentences are used"}}
 		return f
 	}
 	for i, line := range strings.Split(strings.TrimPrefix(source, "\ufeff"), "\n") {
@@ -193,11 +174,7 @@ func parseMessages(name, source string) *messageFile {
 			continue
 		}
 		wrong := func(format string, args ...any) {
-			f.faults = append(f.faults, MessageProblem{name, i + 1, fmt.Sprintf(format, args...)})
-		}
-		if !utf8.ValidString(line) {
-			wrong("is not UTF-8 text; save the file as UTF-8. Until then the built-in sentence is used")
-			continue
+			f.faults = append(f.faults, prompt.Problem{File: name, Line: i + 1, Text: fmt.Sprintf(format, args...)})
 		}
 		key, text, ok := i18n.Line(line)
 		if !ok {
@@ -210,10 +187,8 @@ func parseMessages(name, source string) *messageFile {
 			wrong("nothing is called %s here; en.txt has all that is", key)
 		case twice:
 			wrong("%s stands there twice; the first one is used", key)
-		case len(places(want)) == 0 && !samePlaces(key, want, text):
-			wrong("%s has no places, and %s would be said as it is; the built-in sentence is used", key, strings.Join(places(text), " "))
 		case !samePlaces(key, want, text):
-			wrong("%s must have the places %s, each as it is; the built-in sentence is used", key, strings.Join(places(want), " "))
+			wrong("%s must have these places, each as it is, and no others: %q; the built-in sentence is used", key, places(want))
 		default:
 			f.text[key] = text
 		}
@@ -249,19 +224,16 @@ func original(key string) (string, bool) {
 	return text, ok
 }
 
-var builtins sync.Map // by language: *messageFile
+// builtins are the files that come with the program, by language.
+var builtins = sync.OnceValue(func() map[string]*messageFile {
+	all := map[string]*messageFile{}
+	for _, l := range Languages() {
+		all[l] = parseMessages(messageName(l), builtinSource(l))
+	}
+	return all
+})
 
-// builtin is the file of a language that comes with the program.
-func builtin(language string) *messageFile {
-	if f, ok := builtins.Load(language); ok {
-		return f.(*messageFile)
-	}
-	if !slices.Contains(Languages(), language) {
-		return noMessages
-	}
-	f, _ := builtins.LoadOrStore(language, parseMessages(messageName(language), builtinSource(language)))
-	return f.(*messageFile)
-}
+func builtin(language string) *messageFile { return cmp.Or(builtins()[language], noMessages) }
 
 func builtinSource(language string) string {
 	b, _ := fs.ReadFile(reverie.Data, messageDir+"/"+language+".txt") // missing: nothing

@@ -216,16 +216,3 @@ func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 	w.deliver(t, Inbound{ID: "$odd", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "tee.pdf", Kind: OtherFile, Note: i18n.New("why.file_of_kind", "why", "make a picture: the pen is broken", "type", "a/b", "size", "9 MB")}}})
 	say("!status")
 }
-
-// TestForms: {count} decides which form of a sentence is said.
-func TestForms(t *testing.T) {
-	m := (*Messages)(nil)
-	for _, c := range []struct{ language, count, want string }{
-		{"en", "1", "1 room"}, {"en", "2", "2 rooms"}, {"en", "0", "0 rooms"}, {"de", "1", "1 Raum"}, {"de", "21", "21 Räume"}, {"ja", "1", "1 部屋"}, {"pt", "1", "1 room"},
-		{"pt", "0", "0 rooms"}, {"es", "0", "0 salas"}, {"it", "0", "0 stanze"}, {"fr", "0", "0 salon"}, {"fr", "1", "1 salon"}, {"fr", "2", "2 salons"}, {"zh", "0", "0 个房间"}, {"ja", "0", "0 部屋"},
-	} {
-		if got := m.In(c.language, "connection.rooms", "count", c.count); got != c.want {
-			t.Errorf("%s %s: %q", c.language, c.count, got)
-		}
-	}
-}

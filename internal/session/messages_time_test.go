@@ -1,8 +1,6 @@
 package session
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -36,24 +34,15 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestFormsOfAnOwner: a form for one that does not say the number is said of 1 only, also
-// where a language says 0 as it says one (the built-in one is said then); and a language may have that form where English
-// needs none.
-func TestFormsOfAnOwner(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, "messages"), 0o700))
-	must(t, os.WriteFile(filepath.Join(dir, "messages", "fr.txt"), []byte("connection.rooms_one: un seul salon\nwhy.merged_one: un fondu\ntime.days_one: {count} journée\n"), 0o600))
-	m := OpenMessages(dir, nil, "fr")
-	for count, want := range map[string][2]string{"0": {"0 salon", "0 journée"}, "1": {"un seul salon", "1 journée"}, "2": {"2 salons", "2 jours"}} {
-		if got := m.In("fr", "connection.rooms", "count", count); got != want[0] {
-			t.Errorf("%s: got %q, want %q", count, got, want[0])
+// TestSentences: between two sentences stands a blank, but not where the writing has none;
+// what is empty is none.
+// Holds M69.
+func TestSentences(t *testing.T) {
+	for want, each := range map[string][]string{
+		"One. Two.": {"One.", "", "Two."}, "一。二。": {"一。", "二。"}, "一？二": {"一？", "二"}, "一！二": {"一！", "二"}, "一 (1) 二。": {"一 (1)", "二。"}, "Two.": {"", "Two.", ""}, "": {"", ""},
+	} {
+		if got := sentences(each...); got != want {
+			t.Errorf("%q became %q, want %q", each, got, want)
 		}
-		if got := m.In("fr", "time.days", "count", count); got != want[1] {
-			t.Errorf("%s: got %q, want %q", count, got, want[1])
-		}
-	}
-	equal(t, m.In("fr", "why.merged", "count", "1"), "un fondu")
-	if p := m.Problems(); len(p) > 0 {
-		t.Errorf("problems %v", p)
 	}
 }

@@ -89,7 +89,7 @@ func (s *Session) tellModel(ctx context.Context) (string, error) {
 		d = decided{}
 	}
 	var b strings.Builder
-	said := s.text(ctx, "model.now", "model", asWord(asked[0]), "since", s.since(ctx, shownSetting{by: s.decidedBy(ctx, d)}))
+	said := s.text(ctx, "model.now", "model", asWord(asked[0]), "since", s.decidedBy(ctx, d))
 	if len(asked) > 1 {
 		said = sentences(said, s.text(ctx, "model.others", "models", asWords(asked[1:])))
 	}

@@ -1,16 +1,12 @@
 package session
 
 import (
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"reverie/internal/memory"
 	"reverie/internal/task"
-	"reverie/internal/trust"
 )
 
 // A room takes the place of another one: the next answer there knows what was
@@ -30,17 +26,14 @@ func TestMove(t *testing.T) {
 		return w.lastAsked()
 	}
 	ask("!old", "the password of the gate is Orinoco")
-	_, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Room("!old"), Text: "Jana likes herons", Source: memory.Assistant, Integrity: trust.User}, "assistant")
-	must(t, err)
+	w.known(t, memory.Room("!old"), "Jana likes herons")
 	w.addTask(t, task.Task{Room: "!old", User: owner, Content: "water the cactus"})
 	group := w.directScope("!old", "@bob:x")
 	group.Private = false
 	w.calls(t, group, "add_skill", "skill_name", "minutes", "summary", "Who writes them", "documentation", "Bob.")
 	say("!old", "!mode developer")
 	say("!old", "!think low")
-	for _, text := range []string{"!config threads off", "!config listen off"} {
-		say("!old", text)
-	}
+	say("!old", "!config threads off")
 	must(t, Settings{w.cfg.DB}.Set(t.Context(), "!new", SettingThreads, "always", owner, time.Now()))
 	for range 2 { // it can be repeated
 		must(t, w.Move(t.Context(), "!old", "!new"))
@@ -58,19 +51,10 @@ func TestMove(t *testing.T) {
 	if prompt = ask("!old", "is anybody here?"); strings.Contains(prompt, "Orinoco") || strings.Contains(prompt, "cactus") || w.goals(t, "!old") != "" {
 		t.Error("the old room goes on as if nothing had happened")
 	}
-	for command, want := range map[string]string{"!mode": "Mode: developer, since", "!think": "set to low", "!config threads": "It is `always`", "!config listen": "It is `off`",
-		"!skills": "`minutes`"} {
-		if got := say("!new", command); !strings.Contains(got, want) || strings.Count(got, "→") > 1 {
-			t.Errorf("%s: %q", command, got)
-		}
+	for command, want := range map[string]string{"!mode": "Mode: developer, since", "!think": "set to low", "!config threads": "It is `always`", "!skills": "`minutes`"} {
+		wants(t, say("!new", command), want)
 	}
 	lacks(t, say("!old", "!skills"), "minutes")
-	if file := result(os.ReadFile(filepath.Join(dir, w.cfg.Memory.File(memory.Room("!old")))))(t); !strings.Contains(string(file), "herons") {
-		t.Errorf("the old room's file: %q", file)
-	}
-	if rooms := result(w.Rooms(t.Context()))(t); !slices.Contains(rooms, "!new") {
-		t.Errorf("rooms %q", rooms)
-	}
 }
 
 // The bot is thrown out of a room, or a message is taken back, while its answer

@@ -44,10 +44,12 @@ func (s *Session) quoted(quotes []Quote) (out []history.Quoted, shown []Quote) {
 				continue
 			}
 			text := s.quote(q, each)
-			if room -= utf8.RuneCountInString(text); room < 0 {
+			n := utf8.RuneCountInString(text)
+			if n > room {
 				break
 			}
 			keep[i] = text
+			room -= n
 		}
 	}
 	for i, text := range keep {

@@ -151,9 +151,8 @@ func (s *Session) Run(ctx, work context.Context) {
 	}
 }
 
-// handle answers a burst: one message, or several of one person. Whatever goes
-// wrong, the person hears of it; only what was interrupted by the end of the
-// program stays unhandled, and is taken up again at the next start.
+// handle answers a burst: one message, or several of one person. Whatever goes wrong, the person
+// hears of it; what the end of the program interrupts is taken up again at the next start.
 func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	newest := burst[len(burst)-1]
 	if newest.Event != "" {
@@ -186,11 +185,11 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
 			return errors.Join(s.voidApprovals(ctx, s.room, named(left)...), s.sayStopped(ctx, newest))
-		case d != nil:
+		case d != "":
 			log.Info("changed while it was being answered")
-			disturbing = d.target
+			disturbing = d
 			return s.voidApprovals(ctx, s.room, named(left)...)
-		case errors.Is(err, errWithdrawn), errors.Is(context.Cause(turn), errWithdrawn), context.Cause(turn) == errUnwanted: //nolint:errorlint // our own value
+		case withdrawn(turn, err):
 			log.Info("taken back while it was being answered")
 			return nil
 		}
@@ -215,9 +214,8 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	}
 }
 
-// insist calls f until it succeeds: what could not be stored, because the disk
-// is full or another program holds the database, is tried again, so that no
-// message waits for the next start. It gives up when ctx ends.
+// insist calls f until it succeeds, or ctx ends: what could not be stored, because the disk
+// is full or another program holds the database, is tried again.
 func (s *Session) insist(ctx context.Context, log *slog.Logger, f func() error) {
 	for wait := s.cfg.Again; ctx.Err() == nil; wait = min(2*wait, time.Minute) {
 		err := f()

@@ -32,14 +32,3 @@ func TestSettings(t *testing.T) {
 	w.exec(t, `UPDATE room_setting SET value = 'of an older release' WHERE room = '!a'`)
 	get("!a", "auto")
 }
-
-// TestPatience: unless somebody says otherwise, a person is told after 8 s what an answer
-// waits for, and 1.5 s without another edit are enough.
-// Holds M2, M68.
-func TestPatience(t *testing.T) {
-	cfg := newWorld(t, t.TempDir()).cfg
-	cfg.Patience, cfg.Settle = 0, 0
-	if m := New(cfg); m.cfg.Patience != 8*time.Second || m.cfg.Settle != 1500*time.Millisecond {
-		t.Errorf("told after %v, answered anew after %v", m.cfg.Patience, m.cfg.Settle)
-	}
-}

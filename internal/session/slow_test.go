@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -173,37 +172,6 @@ func TestModelFails(t *testing.T) {
 	}
 }
 
-// Twenty rooms ask at once and the model is stuck on one of them: the others get
-// their answers.
-// Holds F47.
-func TestOneRoomStuck(t *testing.T) {
-	asked, release := make(chan struct{}, 1), make(chan struct{})
-	w, _ := modelled(t, stuckOn("stuck", asked, release), 0)
-	in := func(i int, text string) {
-		t.Helper()
-		must(t, w.Deliver(t.Context(), Inbound{ID: fmt.Sprint("$", i), Room: fmt.Sprint("!", i), Sender: owner, Text: text, Private: true, At: time.Now()}))
-	}
-	in(0, "stuck")
-	<-asked
-	for i := 1; i < 20; i++ {
-		in(i, "hello")
-	}
-	for range 19 {
-		select {
-		case id := <-w.room.handled:
-			if id == "$0" || w.room.said(id).Text != "fine" {
-				t.Errorf("%s: %+v", id, w.room.said(id))
-			}
-		case <-time.After(patience):
-			t.Fatal("a room waits for another")
-		}
-	}
-	close(release)
-	if id := <-w.room.handled; id != "$0" || w.room.said(id).Text != "fine" {
-		t.Errorf("%s: %+v", id, w.room.said(id))
-	}
-}
-
 // impatient makes statements wait next to nothing for a database that somebody
 // else holds.
 func impatient(t *testing.T, db *sql.DB) {
@@ -259,34 +227,6 @@ func TestDatabaseHeld(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A transport that cannot store what it is told is told again.
-// Holds F45.
-func TestTransportInsisted(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	f := &forgetful{room: w.room, fail: 3}
-	w.cfg.Transport, w.cfg.Again = f, time.Millisecond
-	if got := w.say(t, "$1", "hello"); got.Text == "" {
-		t.Error("no answer, and no notice")
-	}
-	if f.fail != 0 {
-		t.Errorf("%d failures were not met", f.fail)
-	}
-}
-
-// forgetful fails to mark a message as handled, a few times.
-type forgetful struct {
-	*room
-	fail int // the room's goroutine only, until the message is handled
-}
-
-func (f *forgetful) Handled(ctx context.Context, id string) error {
-	if f.fail > 0 {
-		f.fail--
-		return errors.New("the disk is full")
-	}
-	return f.room.Handled(ctx, id)
 }
 
 type safeBuffer struct {

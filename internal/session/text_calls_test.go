@@ -102,18 +102,6 @@ func TestMalformedCallsRun(t *testing.T) {
 	t.Logf("%d of %d calls ran as they are meant", sum, total)
 }
 
-// TestProseIsNotRun: an answer that only shows a call is an answer.
-func TestProseIsNotRun(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	for i, text := range callstest.Prose {
-		room, id := fmt.Sprint("!room", i), fmt.Sprint("$", i)
-		w.speaks(callstest.Answer{Text: text}, "Something was run.")
-		if got := w.deliver(t, Inbound{ID: id, Room: room, Sender: owner, Text: "What is it?", Private: true}); got.Text != text {
-			t.Errorf("the answer to %q is %q", text, got.Text)
-		}
-	}
-}
-
 // TestNoCallInLastRound: a model that only calls tools is asked so many times, the last time without
 // tools, and a call that it writes then is not shown either.
 // Holds F46.

@@ -104,6 +104,9 @@ type Transport interface {
 	// Say makes the message m.ID in room read m.Text. A final message
 	// (Draft false) is durable before Say returns; drafts are best effort.
 	Say(ctx context.Context, room string, m Outgoing) error
+	// Remove makes that nobody sees the message id, an Outgoing's, in room any more. It
+	// is durable when it returns, and may be repeated.
+	Remove(ctx context.Context, room, id string) error
 	// Typing shows or hides that an answer is being written. Best effort.
 	Typing(ctx context.Context, room string, on bool)
 	// Withdrawn says whether the inbound message id needs no answer any more:

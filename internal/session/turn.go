@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"reverie/internal/history"
@@ -133,46 +134,43 @@ func (s *Session) hear(ctx context.Context, burst []Inbound) (heard, error) {
 	if err := s.closeOpenCalls(ctx, past); err != nil {
 		return heard{}, err
 	}
-	stored := map[string]int{}
-	for i, m := range past {
-		if m.Role == llm.User {
-			stored[m.EventID] = i
-		}
+	stored := func(in Inbound) bool {
+		return slices.ContainsFunc(past, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
 	}
-	if at, ok := stored[burst[0].ID]; ok {
-		return heardBefore(burst, past, stored, at), s.together(ctx, nil)
+	h := heard{taken: 1}
+	for h.taken < len(burst) && stored(burst[h.taken]) == stored(burst[0]) {
+		h.taken++
+	}
+	if stored(burst[0]) {
+		switch g := groupOf(past, burst[h.taken-1].ID); g.answer {
+		case -1:
+			h.answers = past[g.last].EventID
+		default:
+			h.answers, h.answer = strings.TrimPrefix(past[g.answer].EventID, replyID("")), past[g.answer].Text
+		}
+		return h, s.together(ctx, nil)
 	}
 	var said []history.Message
-	for _, in := range burst {
-		if _, ok := stored[in.ID]; ok {
-			break
-		}
+	for _, in := range burst[:h.taken] {
 		m, err := s.message(ctx, in)
 		if err != nil {
 			return heard{}, err
 		}
 		said = append(said, m)
 	}
-	h := heard{}
 	err = s.together(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, m := range said {
-			id := m.EventID
 			switch err := s.cfg.History.AppendIn(ctx, tx, &m); {
-			case errors.Is(err, history.ErrKnown):
-				h.taken = max(h.taken, 1)
-				return nil
+			case errors.Is(err, history.ErrKnown): // told in an earlier conversation
 			case err != nil:
 				return err
+			default:
+				h.answers = m.EventID
 			}
-			h.taken++
-			h.answers = id
 		}
 		return nil
 	})
-	if err != nil {
-		return heard{}, err
-	}
-	return h, nil
+	return h, err
 }
 
 // message is in as the history keeps it.
@@ -192,29 +190,6 @@ func (s *Session) message(ctx context.Context, in Inbound) (history.Message, err
 	m.Quoted, quotes = s.quoted(quotes)
 	m.Label, err = s.labelOf(ctx, in, quotes, m.Files)
 	return m, err
-}
-
-// heardBefore finds what the message at past[at], the first of a burst, still
-// needs.
-func heardBefore(burst []Inbound, past []history.Message, stored map[string]int, at int) heard {
-	h, end := heard{}, len(past)
-	for i := at; i < len(past); i++ {
-		m := past[i]
-		if m.Role == llm.User && m.Sender != "" {
-			h.answers = m.EventID
-		}
-		if m.Role == llm.Assistant && len(m.Calls) == 0 {
-			h.answers, h.answer, end = strings.TrimPrefix(m.EventID, replyID("")), m.Text, i
-			break
-		}
-	}
-	for h.taken < len(burst) {
-		if i, ok := stored[burst[h.taken].ID]; !ok || i > end {
-			break
-		}
-		h.taken++
-	}
-	return h
 }
 
 // closeOpenCalls gives every tool call that an interruption left without a
@@ -246,7 +221,12 @@ func (s *Session) closeOpenCalls(ctx context.Context, past []history.Message) er
 var errRounds = errors.New("session: no answer within the limit of tool rounds")
 
 // errWithdrawn means that the answer is not wanted any more.
-var errWithdrawn = errors.New("session: the message was taken back while it was being answered")
+var errWithdrawn = errors.New("session: the message or its answer was taken back while it was being answered")
+
+// withdrawn reports whether turn ended with err because the answer is not wanted any more.
+func withdrawn(turn context.Context, err error) bool {
+	return errors.Is(err, errWithdrawn) || errors.Is(context.Cause(turn), errWithdrawn)
+}
 
 // rounds asks the model, runs the tools it calls and asks again, until it
 // answers in words. In the last round it is offered no tools, so that it must.
@@ -325,14 +305,14 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 	if err != nil {
 		return err
 	}
-	seen, err := s.reading(ctx, past)
+	seen, mark, err := s.reading(ctx, past)
 	if err != nil {
 		return err
 	}
-	if scope.Granted, err = s.granted(ctx, in.Sender, past, seen.mark); err != nil {
+	if scope.Granted, err = s.granted(ctx, in.Sender, past, mark); err != nil {
 		return err
 	}
-	asked, err := s.storeCalls(ctx, in, scope, reply, seen)
+	asked, err := s.storeCalls(ctx, in, scope, reply, seen, mark)
 	if err != nil {
 		return err
 	}

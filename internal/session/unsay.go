@@ -68,15 +68,12 @@ func (s *Session) withdraw(ctx context.Context, in Inbound, reply string) error 
 			g.last--
 		}
 		in.Target = past[g.last].EventID
-		return s.regenerate(ctx, in, past, g, "")
+		return s.regenerate(ctx, in, past, g)
 	}
 	if err := s.forgetAnswer(ctx, reply); err != nil {
 		return err
 	}
-	if r, ok := s.cfg.Transport.(remover); ok {
-		return r.Remove(ctx, s.room, reply)
-	}
-	return nil
+	return s.cfg.Transport.Remove(ctx, s.room, reply)
 }
 
 // forgetAnswer takes the words of the answer reply out of history and search.

@@ -237,7 +237,7 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 		o.add(spec)
 	}
 	t.Tools, t.ToolTokens = o.names, o.tokens
-	t.From = prompt.Origins{Summary: trust.Owner, Goal: trust.Owner, Reread: trust.Owner}
+	t.From = prompt.Origins{Summary: trust.Owner, Goal: trust.Owner}
 	reply, report, read, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, NoCalls: last, Fit: h.cfg.Tools.Fit, Temperature: &now.temperature})
 	if report.Total > 0 { // something was sent
 		n.integrity = min(n.integrity, read)

@@ -21,8 +21,8 @@ func TestSentences(t *testing.T) {
 	w.hears(t, owner, "!dm", "$1", "!config language ja")
 	w.hears(t, owner, "!dm", "$2", "hello")
 	s := w.sessionOf("!dm")
-	s.guard = guard{room: 100, used: 80}
-	for _, got := range []string{s.guardLine(t.Context()), s.calm(t.Context(), errRounds, ""), w.hears(t, owner, "!dm", "$3", "!frobnicate")} {
+	s.usage = usage{room: 100, expected: 80}
+	for _, got := range []string{s.usageLine(t.Context()), s.calm(t.Context(), errRounds, ""), w.hears(t, owner, "!dm", "$3", "!frobnicate")} {
 		if strings.Contains(got, "。 ") || strings.Count(got, "。") < 2 {
 			t.Errorf("says %q", got)
 		}

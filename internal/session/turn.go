@@ -290,7 +290,6 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 		return llm.Reply{}, err
 	}
 	s.answering, s.questions = "", nil
-	s.compaction.reread = nil
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.tidy(p.Report.Oversize)
 	s.label, s.told = trust.Label{Integrity: p.Integrity, Readers: s.place(in).Readers()}, p.Report.Sections
@@ -311,10 +310,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 		}
 	}
 	reply, err := s.cfg.Models.Complete(ctx, how.mode.role, req, draft)
-	s.count(ctx, p.Report, how.mode.role, last, reply)
-	if p.Layout != prompt.Job { // the conversation is as full as it was
-		s.watch(p.Report, reply.Usage.Prompt)
-	}
+	s.count(ctx, p.Report, last, reply)
 	return reply, err
 }
 

@@ -51,7 +51,7 @@ func TestTimedOutIsToldAsSuch(t *testing.T) {
 			if strings.Contains(m.Text, "\n"+id+" ") && !strings.HasSuffix(m.EventID, "(again)") {
 				_, kind, _ := strings.Cut(m.Header, ", ")
 				kinds[id] = append(kinds[id], kind)
-				if id == slow && !strings.Contains(m.Text, "timed out: its time was up: 0 seconds, 4 times") {
+				if id == slow && !strings.Contains(m.Text, "failed: its time was up: 0 seconds") {
 					t.Errorf("told of it: %q", m.Text)
 				}
 			}

@@ -10,17 +10,6 @@ import (
 	"reverie/internal/tool"
 )
 
-// TestNotBeforeByTheWall: while one waits for its time, it is looked at often: a machine
-// that slept, or a clock that was set, is noticed.
-func TestNotBeforeByTheWall(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.withHelpers(t)
-	if wait := w.helpers.until(w.cfg.Now().Add(3 * time.Hour)); wait > dueLook {
-		t.Errorf("the next look is in %v", wait)
-	}
-	equal(t, w.helpers.until(time.Time{}), idleLook)
-}
-
 // TestLeft: when a room is left, also while the program is down, what works for it ends, and is
 // told nowhere; what works for another room goes on.
 func TestLeft(t *testing.T) {

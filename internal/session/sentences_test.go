@@ -3,6 +3,8 @@ package session
 import (
 	"strings"
 	"testing"
+
+	"reverie/internal/llm"
 )
 
 // TestSentences: between two sentences stands a blank, but not where the writing has none;
@@ -21,7 +23,7 @@ func TestSentences(t *testing.T) {
 	w.hears(t, owner, "!dm", "$1", "!config language ja")
 	w.hears(t, owner, "!dm", "$2", "hello")
 	s := w.sessionOf("!dm")
-	s.usage = usage{room: 100, expected: 80}
+	s.usage = usage{room: 100, expected: 80, reply: llm.Reply{Usage: llm.Usage{Prompt: 80, Output: 9}}}
 	for _, got := range []string{s.usageLine(t.Context()), s.calm(t.Context(), errRounds, ""), w.hears(t, owner, "!dm", "$3", "!frobnicate")} {
 		if strings.Contains(got, "。 ") || strings.Count(got, "。") < 2 {
 			t.Errorf("says %q", got)

@@ -79,9 +79,6 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 	} else {
 		t.From.Pin = t.From.Goal
 	}
-	if t.Pin != "" {
-		t.Pin += progress(past)
-	}
 	if in.Event == ScheduledTask {
 		t.Job()
 	}

@@ -100,9 +100,6 @@ func (s *Session) say(ctx context.Context, in Inbound, text string) error {
 // answerTo is text as the answer to in.
 func (s *Session) answerTo(ctx context.Context, in Inbound, text string) Outgoing {
 	m := Outgoing{ID: replyID(in.ID), Text: s.shown(ctx, text), Thread: s.thread, Notice: in.Event == MemoryQuestion}
-	if s.unrecorded(ctx, in, text) {
-		m.Text = s.text(ctx, "goal.unrecorded") + "\n\n" + m.Text
-	}
 	if in.Event == "" { // nobody can see what the others answer
 		m.ReplyTo = in.ID
 	} else if in.Verbatim && in.Mention {

@@ -41,7 +41,7 @@ type spawnArgs struct {
 	Context    string   `json:"context" doc:"What it must know for that."`
 	Mode       string   `json:"mode" enum:"minimal,full,base_only,none" doc:"Its instructions; minimal if left out. full: as yours, with all tools."`
 	Tools      []string `json:"tools" doc:"Names of tools it may use, or researcher (reads only) or orchestrator (all; may spawn)."`
-	Timeout    int      `json:"timeout" rule:"min=10,max=3600,unset0" doc:"Seconds."`
+	Timeout    int      `json:"timeout" rule:"min=60,max=3600,unset0" doc:"Seconds."`
 	DependsOn  []string `json:"depends_on" doc:"Ids it waits for; it gets their results."`
 	OnPrevious *bool    `json:"depends_on_previous" doc:"It waits for all spawned before it in this turn."`
 	NotBefore  string   `json:"not_before" doc:"Such as 2026-12-24 18:00."`
@@ -53,13 +53,6 @@ type spawnArgs struct {
 var profiles = map[string][]string{
 	"researcher":   {"search_*", "recall*", "read_*", "list_*", "find_*", "grep_*", "web_*", "fetch_*"},
 	"orchestrator": {"*"},
-}
-
-// spawnUses says which arguments an action uses, besides action itself.
-var spawnUses = map[string][]string{
-	"spawn":  {"objective", "context", "mode", "tools", "timeout", "depends_on", "depends_on_previous", "not_before"},
-	"status": {"id"},
-	"cancel": {"id"},
 }
 
 func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (string, error) {
@@ -90,9 +83,6 @@ func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (st
 // job checks the arguments of an action, and makes a job of those of spawn.
 func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
 	var found faults
-	for _, name := range unused(a, spawnUses[a.Action]) {
-		found.add("%s: %s does not use it; remove it", name, a.Action)
-	}
 	if a.Action == "cancel" && a.ID == "" {
 		found.add("id: is missing; send the id that spawn returned")
 	}

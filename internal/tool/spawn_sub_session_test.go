@@ -48,7 +48,6 @@ func TestSpawnSubSession(t *testing.T) {
 		`{"objective":"x","not_before":"soon"}`: {`- not_before: "soon" is no time`, "2026-12-24 18:00"},
 		`{"objective":"x","tools":["task"]}`:    {`- tools: "task" is none of yours`},
 		`{"action":"cancel"}`:                   {"- id: is missing"},
-		`{"action":"status","objective":"x"}`:   {"- objective: status does not use it"},
 		`{"objective":"x","timeout":5}`:         {"- timeout: is out of range"},
 	} {
 		s.job = Job{}

@@ -26,10 +26,8 @@ type HelperConfig struct {
 }
 
 const (
-	mostFaults = 3                // requests that may fail, for each
-	mostOpen   = 50               // in a room
-	subPrefix  = "sub:"           // of the room in which a sub-session's messages are
-	dueLook    = 10 * time.Second // between two looks while nothing happens: one may wait for its time
+	mostOpen  = 50     // in a room
+	subPrefix = "sub:" // of the room in which a sub-session's messages are
 )
 
 // helpers run the sub-sessions of all rooms. What is to be done stands in the
@@ -68,15 +66,13 @@ func (h *helpers) look() {
 // is broken off: it goes on at the next start from its last message.
 func (h *helpers) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		wait := dueLook
 		if err := h.step(ctx); err != nil && ctx.Err() == nil {
 			h.cfg.Log.Error("sub-sessions", "err", err)
-			wait = h.cfg.Again
+			time.AfterFunc(h.cfg.Again, h.look)
 		}
 		select {
 		case <-ctx.Done():
 		case <-h.wake:
-		case <-time.After(wait):
 		}
 	}
 	_ = h.group.Wait() // nothing in it returns an error

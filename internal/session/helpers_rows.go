@@ -17,7 +17,7 @@ import (
 
 // The states of a sub-session; the last three are its end.
 const (
-	helperPending   = "pending"   // waits for others, for a time, or for a free place
+	helperPending   = "pending"   // waits for others, or for a free place
 	helperRunning   = "running"   // is worked on, or was when the program ended
 	helperWaiting   = "waiting"   // has answered, but others that it asked for have not
 	helperCompleted = "completed" // has a result
@@ -36,12 +36,10 @@ type helper struct {
 	mode               prompt.Layout // or full
 	tools              []string
 	timeout            time.Duration
-	due                time.Time
 	status             string
 	result             string
 	reason             i18n.Text
 	rounds             int
-	faults             int
 	event              string
 	tries              int
 	created, ended     time.Time
@@ -54,16 +52,16 @@ func (n *helper) readers() trust.Readers {
 	return trust.Place{Room: n.room, Person: n.user, Private: n.private}.Readers()
 }
 
-const helperColumns = `id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status,
-	result, reason, rounds, faults, event, tries, created, ended, timed_out, integrity`
+const helperColumns = `id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, status,
+	result, reason, rounds, event, tries, created, ended, timed_out, integrity`
 
 func scanHelper(row store.Row) (n helper, err error) {
-	var timeout, due, created, ended int64
+	var timeout, created, ended int64
 	if err := row.Scan(&n.id, &n.parent, &n.depth, &n.room, &n.user, &n.private, &n.asked, &n.objective, &n.context, &n.mode, store.JSON(&n.tools),
-		&timeout, &due, &n.status, &n.result, &n.reason, &n.rounds, &n.faults, &n.event, &n.tries, &created, &ended, &n.timedOut, &n.integrity); err != nil {
+		&timeout, &n.status, &n.result, &n.reason, &n.rounds, &n.event, &n.tries, &created, &ended, &n.timedOut, &n.integrity); err != nil {
 		return n, err
 	}
-	n.timeout, n.due = time.Duration(timeout)*time.Millisecond, time.UnixMilli(due)
+	n.timeout = time.Duration(timeout) * time.Millisecond
 	n.created, n.ended = time.UnixMilli(created), time.UnixMilli(ended)
 	return n, nil
 }
@@ -114,9 +112,9 @@ func (h *helpers) millis() int64 { return h.cfg.Now().UnixMilli() }
 // startable are those that may be worked on, the oldest first: what was interrupted
 // by the end of the program, and what waits for nothing.
 func (h *helpers) startable(ctx context.Context) ([]helper, error) {
-	return h.read(ctx, h.cfg.DB, `WHERE told = 0 AND (status = 'running' OR status = 'pending' AND due <= ?
+	return h.read(ctx, h.cfg.DB, `WHERE told = 0 AND (status = 'running' OR status = 'pending'
 		AND NOT EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs WHERE w.node = n.id AND d.status <> 'completed'))
-		ORDER BY created, rowid`, h.millis())
+		ORDER BY created, rowid`)
 }
 
 // one finds a sub-session by its id; false if there is none.

@@ -28,11 +28,6 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		}
 	}
 	timeout := cmp.Or(job.Timeout, h.cfg.Helpers.Timeout)
-	var due int64
-	if job.NotBefore.After(h.cfg.Now()) {
-		due = job.NotBefore.UnixMilli()
-		waits = "at " + job.NotBefore.In(h.cfg.Location).Format(minute)
-	}
 	err = store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
 		depth, err := h.mayAsk(ctx, tx, scope)
 		if err != nil {
@@ -42,9 +37,9 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session (id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status, created, integrity)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.Helper, depth, scope.Room, scope.User, scope.Private,
-			scope.Event, job.Objective, job.Context, job.Mode, store.JSON(&tools), timeout.Milliseconds(), due, h.millis(), scope.Label.Integrity); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session (id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, status, created, integrity)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.Helper, depth, scope.Room, scope.User, scope.Private,
+			scope.Event, job.Objective, job.Context, job.Mode, store.JSON(&tools), timeout.Milliseconds(), h.millis(), scope.Label.Integrity); err != nil {
 			return fmt.Errorf("session: store a sub-session: %w", err)
 		}
 		var open []string
@@ -57,8 +52,7 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 			}
 		}
 		if len(open) > 0 {
-			waits = strings.TrimSpace("when " + strings.Join(open, ", ") + " is done, " + waits)
-			waits = strings.TrimSuffix(waits, ",")
+			waits = "when " + strings.Join(open, ", ") + " is done"
 		}
 		return nil
 	})

@@ -204,11 +204,8 @@ func (s *Session) cancelHelpers(ctx context.Context) (string, error) {
 func (h *helpers) line(n helper, say i18n.Say) string {
 	at := func(t time.Time) string { return t.In(h.cfg.Location).Format(minute) }
 	parts := []string{say("helpers.since", "at", at(n.created))}
-	switch {
-	case !n.open():
+	if !n.open() {
 		parts = append(parts, say("helpers.ended", "at", at(n.ended)))
-	case n.status == helperPending && n.due.After(h.cfg.Now()):
-		parts = append(parts, say("helpers.not_before", "at", at(n.due)))
 	}
 	objective, reason := n.objective, n.reason
 	if objective == unasked {

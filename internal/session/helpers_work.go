@@ -173,26 +173,23 @@ func (h *helpers) takeUp(ctx context.Context) error {
 	return nil
 }
 
-// fault is what comes of a request that failed: another try later, or the end.
+// fault ends a sub-session of which a request failed: the model was asked often enough, see llm.Retry.
 func (h *helpers) fault(ctx context.Context, n helper, err error) error {
 	var model *llm.Error
 	var large *prompt.TooLargeError
+	var why i18n.Text
 	switch {
 	case errors.Is(err, errRounds):
-		return h.end(ctx, n.id, helperFailed, "", i18n.New("why.helper_rounds"))
+		why = i18n.New("why.helper_rounds")
 	case errors.As(err, &large):
-		return h.end(ctx, n.id, helperFailed, "", i18n.New("why.helper_window"))
-	case !errors.As(err, &model):
+		why = i18n.New("why.helper_window")
+	case errors.As(err, &model):
+		why = model.Calm()
+		h.cfg.Log.Warn("sub-session: the model gave no answer", "sub_session", n.id, "err", err)
+	default:
 		return err
 	}
-	h.cfg.Log.Warn("sub-session: the model gave no answer", "sub_session", n.id, "err", err)
-	if n.faults+1 >= mostFaults {
-		return h.end(ctx, n.id, helperFailed, "", model.Calm())
-	}
-	wait := 30 * h.cfg.Again << n.faults
-	_, err = h.change(ctx, h.cfg.DB, `status = 'pending', faults = faults + 1, due = ? WHERE id = ? AND status = 'running'`, h.cfg.Now().Add(wait).UnixMilli(), n.id)
-	time.AfterFunc(wait, h.look)
-	return err
+	return h.end(ctx, n.id, helperFailed, "", why)
 }
 
 // round is one request to the model, and the tools that it calls.

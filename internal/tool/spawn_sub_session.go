@@ -30,9 +30,8 @@ type Job struct {
 	Mode       string   // of its prompt: minimal, full, base_only or none
 	Tools      []string // patterns as in Policy, at least one
 	Timeout    time.Duration
-	Needs      []string  // ids of those whose results it waits for
-	OnPrevious bool      // it needs all that were spawned before it in this turn
-	NotBefore  time.Time // zero = at once
+	Needs      []string // ids of those whose results it waits for
+	OnPrevious bool     // it needs all that were spawned before it in this turn
 }
 
 type spawnArgs struct {
@@ -44,7 +43,6 @@ type spawnArgs struct {
 	Timeout    int      `json:"timeout" rule:"min=60,max=3600,unset0" doc:"Seconds."`
 	DependsOn  []string `json:"depends_on" doc:"Ids it waits for; it gets their results."`
 	OnPrevious *bool    `json:"depends_on_previous" doc:"It waits for all spawned before it in this turn."`
-	NotBefore  string   `json:"not_before" doc:"Such as 2026-12-24 18:00."`
 	ID         string   `json:"id" doc:"Such as sub_ab12cd34."`
 }
 
@@ -95,13 +93,6 @@ func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
 		found.add("objective: is missing; send what is to be done")
 	}
 	job.Tools = s.jobTools(scope, a, job.Mode, &found)
-	if a.NotBefore != "" {
-		at, ok := moment(a.NotBefore, scope.Now.Location())
-		if !ok {
-			found.add("not_before: %s is no time; send one such as 2026-12-24 18:00 or 2026-12-24T18:00:00+01:00", clip(a.NotBefore))
-		}
-		job.NotBefore = at
-	}
 	return job, found
 }
 
@@ -126,18 +117,4 @@ func (s *Set) jobTools(scope Scope, a spawnArgs, mode string, found *faults) (pa
 		return profiles["orchestrator"]
 	}
 	return profiles["researcher"]
-}
-
-// moment reads a date with a time; one without a zone is in the person's.
-func moment(text string, in *time.Location) (time.Time, bool) {
-	text = strings.TrimSpace(text)
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, true
-	}
-	for _, form := range []string{"2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
-		if at, err := time.ParseInLocation(form, text, in); err == nil {
-			return at, true
-		}
-	}
-	return time.Time{}, false
 }

@@ -188,7 +188,7 @@ func defaultConfig() *Config {
 		Tasks:    TasksConfig{PerRoom: task.DefaultPerRoom, PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
 		Memory:   MemoryConfig{Backend: "local_vector", Isolation: "strict"},
 		Seed:     SeedConfig{Language: "en"},
-		Subs:     SubConfig{Parallel: 2, Depth: 2, Timeout: 5 * time.Minute, Rounds: 15},
+		Subs:     SubConfig{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
 		Log:      LogConfig{Level: "info", Format: "text"},
 	}
 }

@@ -78,13 +78,9 @@ func (r tierReport) print(w io.Writer, cfg *Config) error {
 	}
 	fmt.Fprintln(w, "\nWhat the rooms have; it changes with a new conversation, model or configuration")
 	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "  room\ttier\twindow\tsource\tsince\twhy\tnext")
+	fmt.Fprintln(table, "  room\ttier\twindow\tsource\tsince\twhy")
 	for _, l := range r.Rooms {
-		next := ""
-		if l.Seen > 0 {
-			next = fmt.Sprintf("%d, seen %d times", l.Candidate, l.Seen)
-		}
-		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%s\n", l.Room, l.Tier, l.Window, l.Source, l.At.In(cfg.location()).Format("2006-01-02 15:04"), l.Reason, next)
+		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\n", l.Room, l.Tier, l.Window, l.Source, l.At.In(cfg.location()).Format("2006-01-02 15:04"), l.Reason)
 	}
 	return table.Flush()
 }

@@ -67,7 +67,6 @@ var contributors = []contributor{
 	{"summary", "Conversation Summary", Data, HeadTail, gatherSummary},
 	{"footprint", "Lately Used", Data, Items, roomy(gatherFootprint)},
 	{"files", "Files Read", Data, Items, roomy(gatherFiles)},
-	{"reread", "Files you had read, as they are now", Data, Items, gatherReread}, // after a compaction
 	{"thinking", "Thinking", Trusted, None, gatherThinking},
 	{"clock", clockTitle, Trusted, None, gatherClock},
 	{"runtime", "Runtime", Trusted, None, roomy(gatherRuntime)},
@@ -145,7 +144,6 @@ var stable = []place{
 	{"active_skills", Tail, 50, 55, 16_000, NewLines},
 	{"footprint", Tail, 55, 35, 2_000, NewLines}, // what the history shows is left out of these
 	{"files", Tail, 56, 32, 2_000, NewLines},
-	{"reread", Tail, 60, 45, 8_000, Once},
 	{"skill_hints", Tail, 70, 30, 1_200, NewLines},
 	{"recalled", Tail, 75, 72, 8_000, NewLines},
 	{"steering", Tail, 80, 95, 1_000, NewLines},

@@ -40,7 +40,7 @@ func rebuilt(order string, own map[string]worth) []place {
 		places = append(places, p)
 	}
 	for _, s := range stable {
-		if s.ID == "seed" || s.ID == "reread" || s.ID == "steering" {
+		if s.ID == "seed" || s.ID == "steering" {
 			places = append(places, s)
 		}
 	}

@@ -11,18 +11,10 @@ import (
 var tierBounds = [...]int{4096, 8192, 16384, 32768}
 
 // TierFor is the tier of a window: 1–5.
-func TierFor(window int) int { return tierAbove(window, 0) }
-
-// SafeTier is the highest tier that a window reaches with a quarter to spare, so
-// that a window that changes a little does not reach it by turns.
-func SafeTier(window int) int { return tierAbove(window, 4) }
-
-// tierAbove counts the bounds that window is above, by a part-th of each; part 0
-// means by anything.
-func tierAbove(window, part int) int {
+func TierFor(window int) int {
 	tier := 1
 	for _, bound := range tierBounds {
-		if window > bound && (part == 0 || window >= bound+bound/part) {
+		if window > bound {
 			tier++
 		}
 	}

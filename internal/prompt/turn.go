@@ -39,7 +39,6 @@ type Turn struct {
 	Steps    []string // of the goal, as they stand now
 	Pin      string   // what is being worked on; "" = nothing
 	Context  string   // what the room is about, in an owner's words; "" = nobody has said
-	Reread   []string // files that a compaction took the text of, as they are now
 	Markers  bool     // the model may report on the goal in lines of its text
 
 	Sees bool // the model can be shown pictures
@@ -52,7 +51,6 @@ type Origins struct {
 	Summary trust.Integrity
 	Goal    trust.Integrity // of Goal and Steps
 	Pin     trust.Integrity
-	Reread  trust.Integrity
 }
 
 // Place is where the answer is read, and who asks.
@@ -70,7 +68,7 @@ func (t *Turn) Job() {
 		}
 	}
 	t.Layout, t.Summary, t.Compacted = Job, "", 0
-	t.Goal, t.Steps, t.Pin, t.Reread, t.Markers = nil, nil, "", nil, false
+	t.Goal, t.Steps, t.Pin, t.Markers = nil, nil, "", false
 }
 
 // jobTalk names the requests of the jobs of a conversation, whose own epoch goes on.

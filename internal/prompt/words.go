@@ -88,11 +88,6 @@ func gatherSummary(_ context.Context, q *question) (*content, error) {
 	return q.saidAs(c)
 }
 
-// gatherReread shows files whose text a compaction took out of the conversation, once.
-func gatherReread(_ context.Context, q *question) (*content, error) {
-	return q.saidAs(content{source: "reread", lines: q.turn.Reread, integrity: q.turn.From.Reread})
-}
-
 func gatherGoal(_ context.Context, q *question) (*content, error) {
 	c := content{source: "goal", lines: oneLines(q.turn.Goal), integrity: q.turn.From.Goal}
 	if q.turn.Markers {

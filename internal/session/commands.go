@@ -200,7 +200,7 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 		return "", err
 	}
 	lines = append(lines, tier)
-	if last := strings.TrimSpace(s.guardLine(ctx) + " " + s.usageLine(ctx)); last != "" {
+	if last := s.usageLine(ctx); last != "" {
 		lines = append(lines, last)
 	}
 	if s.cfg.Status != nil {

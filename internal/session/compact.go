@@ -6,31 +6,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
-	"reverie/internal/trust"
 )
 
 // compaction is what a session keeps of its compactions. The session works on one
 // message at a time, and nobody else looks at it.
 type compaction struct {
-	in      Inbound   // whose message is worked on
-	asked   string    // the message for which a model was asked for a summary last
-	failed  int       // summaries in a row that came to nothing
-	waiting time.Time // until then no model is asked
-	reread  []string  // files for the next request
-
-	rereadFrom trust.Integrity // of reread
+	in    Inbound // whose message is worked on
+	asked string  // the message for which a model was asked for a summary last
 }
 
 const (
-	summaryTries = 3                // failures in a row after which no model is asked for a while
-	summaryRest  = 10 * time.Minute // this long
-	mostTries    = 3                // compactions for one request
-	leastAsked   = 4                // messages; fewer are not worth a summary, though somebody asks for it
+	mostTries  = 3 // compactions for one request
+	leastAsked = 4 // messages; fewer are not worth a summary, though somebody asks for it
 )
 
 // Why a conversation is compacted.
@@ -81,7 +72,7 @@ func (s *Session) fits(ctx context.Context, in Inbound) (prompt.Prompt, manner, 
 			}
 		}
 		if !done {
-			p, err = s.orShorter(ctx, in, t, p, err)
+			p, err = s.orShorter(ctx, t, p, err)
 			return p, how, err
 		}
 	}
@@ -109,8 +100,7 @@ func (s *Session) tooFull(r prompt.Report, past []history.Message, err error) st
 		return "" // in the middle of a turn only what must be is done
 	}
 	room := r.Room() - (r.Total - r.History.Tokens)
-	if s.guard.full || r.History.Tokens*100 > room*boundary(r.Window) {
-		s.guard.full = false
+	if r.History.Tokens*100 > room*boundary(r.Window) {
 		return becauseFull
 	}
 	return ""
@@ -179,11 +169,6 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	if err := s.cfg.History.Compact(ctx, &c, plan.Gone, shorter); err != nil {
 		return false, err
 	}
-	again, of := s.reread(ctx, in, how.mode, plan, l.Room)
-	if len(s.compaction.reread) > 0 {
-		of = min(of, s.compaction.rereadFrom)
-	}
-	s.compaction.reread, s.compaction.rereadFrom = append(again, s.compaction.reread...), of
 	s.log.Info("conversation compacted", "reason", reason, "level", c.Level, "summarised", c.Messages, "shortened", c.Shortened,
 		"before", c.Before, "after", c.After, "room", l.Room)
 	s.tell(ctx, in, c, slices.ContainsFunc(shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID }))

@@ -163,7 +163,7 @@ func TestAnyHistoryFits(t *testing.T) {
 		window = int(float64(window) * max(1, dense))
 		m := remodel(t, w, window)
 		s := newSession(m, history.Talk(room))
-		s.usage = usage{model: "local", dense: dense}
+		result(w.cfg.DB.ExecContext(t.Context(), `INSERT OR REPLACE INTO model_count (model, factor, answers, at) VALUES ('local', ?, 1, 0)`, dense))(rt)
 		in := Inbound{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}
 		must(rt, m.remember(t.Context(), in))
 		newest := fill(rt, m, room, in.ID)

@@ -124,30 +124,4 @@ func TestCompaction(t *testing.T) {
 			notice(t, w.say(t, "$s", "!summary"), "4711-K")
 		})
 	}
-	t.Run("the breaker stops loops", func(t *testing.T) {
-		w := newWindow(t, t.TempDir(), 6000)
-		n := w.summarising(t, func(string) string { return "" })
-		for len(w.compactions(t)) < 6 {
-			w.chatter(t, fmt.Sprint("d", len(w.script.asked())), 5)
-		}
-		if *n != summaryTries {
-			t.Errorf("a model was asked %d times for %d compactions", *n, len(w.compactions(t)))
-		}
-	})
-	t.Run("failures that are not in a row break nothing", func(t *testing.T) {
-		w := newWindow(t, t.TempDir(), 6000)
-		var n *int
-		n = w.summarising(t, func(string) string {
-			if *n%summaryTries == 0 {
-				return fmt.Sprintf("They talked about the weather, %d times by now.", *n)
-			}
-			return ""
-		})
-		for len(w.compactions(t)) < 7 {
-			w.chatter(t, fmt.Sprint("e", len(w.script.asked())), 5)
-		}
-		if *n != 7 {
-			t.Errorf("a model was asked %d times for 7 compactions", *n)
-		}
-	})
 }

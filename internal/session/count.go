@@ -16,13 +16,11 @@ import (
 // its own way. The server says with each answer how many there were; what that makes of
 // the estimate is kept per model, and everything that weighs a window goes by it.
 
-// usage is what a session knows of the tokens of its requests.
+// usage is what the latest request of a conversation took.
 type usage struct {
-	model string  // which one answered last
-	dense float64 // tokens that it counted for one by estimate, in this room; 0 = it did not say
-	reply llm.Reply
-
-	foretold int // tokens of the last request
+	reply    llm.Reply
+	expected int // tokens of the request
+	room     int // what the window has for one; 0 = not known
 }
 
 // Bounds of what is believed: a smaller share means that the server did not read, or did
@@ -52,14 +50,9 @@ func learned(before, seen float64, answers int) float64 {
 	return before + (seen-before)/4
 }
 
-// dense is how many tokens the first model of role counts for one by estimate: as this
-// room saw it last, or else as any did. 1 = nothing is known.
-func (s *Session) dense(ctx context.Context, role string) (float64, error) {
-	first := s.firstModel(role)
-	if u := s.usage; u.model == first && u.dense > 0 {
-		return u.dense, nil
-	}
-	factor, _, err := s.modelFactor(ctx, first)
+// dense is how many tokens the first model of role counts for one by estimate; 1 = nothing is known.
+func (m *Manager) dense(ctx context.Context, role string) (float64, error) {
+	factor, _, err := m.modelFactor(ctx, m.firstModel(role))
 	return factor, err
 }
 
@@ -71,23 +64,17 @@ func (m *Manager) modelFactor(ctx context.Context, model string) (factor float64
 		return 1, 0, nil
 	case err != nil:
 		return 1, 0, fmt.Errorf("session: read how a model counts: %w", err)
-	case !(factor >= leastDense && factor <= mostDense):
-		return 1, 0, nil
 	}
 	return factor, answers, nil
 }
 
 // count learns from an answer how its model counts. r is what was sent, bare without
 // the tools. What cannot be stored is learned again with the next one.
-func (s *Session) count(ctx context.Context, r prompt.Report, role string, bare bool, reply llm.Reply) {
+func (s *Session) count(ctx context.Context, r prompt.Report, bare bool, reply llm.Reply) {
 	if reply.Model == "" {
 		return // there is none
 	}
-	before := s.usage
-	s.usage = usage{model: reply.Model, reply: reply, foretold: r.Counted()}
-	if before.model == reply.Model {
-		s.usage.dense = before.dense
-	}
+	s.usage = usage{reply: reply, expected: r.Counted(), room: max(r.Window-r.MaxOutput, 0)}
 	sent := r.Total
 	if bare {
 		sent -= r.ToolTokens
@@ -96,11 +83,6 @@ func (s *Session) count(ctx context.Context, r prompt.Report, role string, bare 
 	if !ok || r.Pictures > 0 { // how a model counts pictures says nothing of words
 		return
 	}
-	in := 1
-	if s.usage.dense == 0 {
-		in = 0
-	}
-	s.usage.dense = learned(s.usage.dense, seen, in)
 	factor, answers, err := s.modelFactor(ctx, reply.Model)
 	if err == nil {
 		_, err = s.cfg.DB.ExecContext(ctx, `INSERT INTO model_count (model, factor, answers, at) VALUES (?1, ?2, 1, ?3)
@@ -110,22 +92,26 @@ func (s *Session) count(ctx context.Context, r prompt.Report, role string, bare 
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("how the model counts is not kept", "model", reply.Model, "err", err)
 	}
-	s.log.Debug("counted", "role", role, "model", reply.Model, "estimated", sent, "expected", int(float64(sent)*r.Dense), "tokens", reply.Usage.Prompt)
 }
 
-// usageLine says for !status what the last answer took; "" = nothing is known.
+// usageLine says for !status how full the window is and what the last answer took; "" = nothing is known.
 func (s *Session) usageLine(ctx context.Context) string {
+	var line string
+	if s.usage.room > 0 {
+		line = s.text(ctx, "status.window", "percent", fmt.Sprint(100*s.usage.expected/s.usage.room))
+	}
 	u := s.usage.reply
 	if u.Usage == (llm.Usage{}) {
-		return ""
+		return line
 	}
 	began := s.text(ctx, "status.at_once")
 	if d := u.First.Round(100 * time.Millisecond); d > 0 {
 		began = s.text(ctx, "status.after", "time", i18n.Span(d).In(s.cfg.Messages.For(ctx, s.room)))
 	}
-	read, wrote := fmt.Sprint(u.Usage.Prompt), fmt.Sprint(u.Usage.Output)
+	key := "status.answer"
 	if u.Usage.Cached > 0 {
-		return s.text(ctx, "status.answer_cached", "read", read, "cached", fmt.Sprint(u.Usage.Cached), "began", began, "wrote", wrote)
+		key = "status.answer_cached"
 	}
-	return s.text(ctx, "status.answer", "read", read, "began", began, "wrote", wrote)
+	return sentences(line, s.text(ctx, key, "read", fmt.Sprint(u.Usage.Prompt), "cached", fmt.Sprint(u.Usage.Cached), "began", began,
+		"wrote", fmt.Sprint(u.Usage.Output)))
 }

@@ -67,7 +67,7 @@ func TestCounting(t *testing.T) {
 					all := w.script.asked()
 					counted := w.script.count(all[len(all)-1])
 					w.mu.Lock()
-					foretold := w.rooms["!dm"].usage.foretold
+					foretold := w.rooms["!dm"].usage.expected
 					w.mu.Unlock()
 					off := math.Abs(float64(foretold-counted)) / float64(counted)
 					if i >= 10 && off > 0.03 {
@@ -83,6 +83,26 @@ func TestCounting(t *testing.T) {
 			run(20, 24) // a new process
 		})
 	}
+}
+
+// TestFullWindow: where the server counts twice what was estimated, the older part is summarised
+// before a request is too large, and rarely.
+func TestFullWindow(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.count = func(body string) int { return len(body) / 2 }
+	for i := range 60 {
+		w.say(t, fmt.Sprintf("$%d", i), strings.Repeat("A sentence about nothing in particular. ", 40))
+	}
+	for _, body := range w.script.asked() {
+		if n := len(body) / 2; n > 16000-500 {
+			t.Errorf("a request of %d tokens", n)
+		}
+	}
+	reasons := w.column(t, `SELECT reason FROM compaction`)
+	if n := len(reasons); n == 0 || n > 8 || reasons[n-1] != becauseFull {
+		t.Errorf("compacted because %v", reasons)
+	}
+	wants(t, w.say(t, "$status", "!status").Text, "of the window's room")
 }
 
 func TestDensity(t *testing.T) {

@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 
 	"reverie/internal/history"
@@ -111,18 +109,6 @@ func (s *Session) shown(ctx context.Context, text string) string {
 	return text
 }
 
-// unrecorded reports whether an answer says nothing but what it would note of a goal, and there
-// is none.
-func (s *Session) unrecorded(ctx context.Context, in Inbound, text string) bool {
-	markers, _ := markersOf(text)
-	_, rest, _ := task.ParseMarkers(text)
-	if len(markers) == 0 || strings.TrimSpace(rest) != "" || slices.ContainsFunc(markers, func(m task.Marker) bool { return m.Kind == "GOAL" }) {
-		return false
-	}
-	_, there, err := s.cfg.Tasks.Goals().Active(ctx, s.place(in))
-	return err == nil && !there
-}
-
 func visibleIn(say i18n.Say, text string) string {
 	text = prompt.WithoutFences(text)
 	markers, _ := markersOf(text)
@@ -139,9 +125,6 @@ func visibleIn(say i18n.Say, text string) string {
 	}
 	return rest
 }
-
-// mostBrief is how many lines brief writes.
-const mostBrief = 12
 
 // brief says in Markdown what markers say.
 func brief(say i18n.Say, markers []task.Marker) string {
@@ -163,9 +146,6 @@ func brief(say i18n.Say, markers []task.Marker) string {
 		case "NEXT":
 			lines = append(lines, say("goal.next", "text", m.Text))
 		}
-	}
-	if n := len(lines) - mostBrief; n > 0 {
-		lines = append(lines[:mostBrief], say("goal.more", "count", fmt.Sprint(n)))
 	}
 	return "- " + strings.Join(lines, "\n- ")
 }

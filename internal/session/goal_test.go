@@ -80,15 +80,9 @@ func TestOnlyMarkers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), reported, "[CHECKPOINT] Something")
 	want := "- Goal: Implement user authentication system\n- ✅ Design authentication flow\n- 🔒 Decided: Use JWT for authentication (locked)\n- Created: src/auth/login.ts\n- Next: Implement JWT token generation"
 	equal(t, w.say(t, "$1", "Begin").Text, want)
-	if got := w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}); got.Text != "There is no goal here, so none of this is noted; `!goal new TEXT` sets one:\n\n- ⏳ Something" {
-		t.Errorf("said %q", got.Text)
-	}
+	equal(t, w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}).Text, "- ⏳ Something")
 	if got := w.say(t, "$3", "!goal history"); !strings.Contains(got.Text, " locked: 1. Use JWT") || strings.Contains(got.Text, "state.") {
 		t.Errorf("said %q", got.Text)
-	}
-	many := strings.Repeat("[NEXT] Go on\n", 20)
-	if got := visible(many); strings.Count(got, "\n") != mostBrief || !strings.HasSuffix(got, "\n- … and 8 more") {
-		t.Errorf("many markers: %q", got)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,20 +21,13 @@ import (
 type HelperConfig struct {
 	Parallel int           // at the same time, over all rooms; 0 = there are none
 	Depth    int           // how deep they may ask for others; 0 = 2
-	Timeout  time.Duration // of work, unless the job says it; 0 = 5 min
+	Timeout  time.Duration // of work, unless the job says it; 0 = 15 min
 	Rounds   int           // requests to the model for each; 0 = 15
 }
 
 const (
-	mostContinued = 3         // times that a sub-session whose time was up goes on
-	mostFaults    = 3         // requests that may fail, for each
-	mostOpen      = 50        // in a room
-	subPrefix     = "sub:"    // of the room in which a sub-session's messages are
-	mostWindows   = 8         // tokens for each, in windows of its model
-	idleLook      = time.Hour // between two looks while nothing happens
-	// dueLook is the same while one waits for its time: timers do not count the time for
-	// which a machine sleeps, and clocks are set.
-	dueLook = 10 * time.Second
+	mostOpen  = 50     // in a room
+	subPrefix = "sub:" // of the room in which a sub-session's messages are
 )
 
 // helpers run the sub-sessions of all rooms. What is to be done stands in the
@@ -45,10 +39,7 @@ type helpers struct {
 
 	mu     sync.Mutex
 	active map[string]activeHelper // by id
-	starts map[string]int          // by room: when it was given a place last, in starts
-	count  int
-	hold   map[string]time.Time // not to be tried again before, by id or event
-	events map[string]string    // those that a room works on: by room, the event
+	events map[string]string       // those that a room works on: by room, the event
 }
 
 // activeHelper is one that is being worked on.
@@ -59,9 +50,8 @@ type activeHelper struct {
 
 func newHelpers(m *Manager) *helpers {
 	c := &m.cfg.Helpers
-	c.Depth, c.Timeout, c.Rounds = cmp.Or(c.Depth, 2), cmp.Or(c.Timeout, 5*time.Minute), cmp.Or(c.Rounds, 15)
-	return &helpers{Manager: m, wake: make(chan struct{}, 1), active: map[string]activeHelper{}, starts: map[string]int{},
-		hold: map[string]time.Time{}, events: map[string]string{}}
+	c.Depth, c.Timeout, c.Rounds = cmp.Or(c.Depth, 2), cmp.Or(c.Timeout, 15*time.Minute), cmp.Or(c.Rounds, 15)
+	return &helpers{Manager: m, wake: make(chan struct{}, 1), active: map[string]activeHelper{}, events: map[string]string{}}
 }
 
 // look has Run look at the table soon.
@@ -76,51 +66,26 @@ func (h *helpers) look() {
 // is broken off: it goes on at the next start from its last message.
 func (h *helpers) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		wait, err := h.step(ctx)
-		if err != nil && ctx.Err() == nil {
+		if err := h.step(ctx); err != nil && ctx.Err() == nil {
 			h.cfg.Log.Error("sub-sessions", "err", err)
-			wait = h.cfg.Again
+			time.AfterFunc(h.cfg.Again, h.look)
 		}
 		select {
 		case <-ctx.Done():
 		case <-h.wake:
-		case <-time.After(wait):
 		}
 	}
 	_ = h.group.Wait() // nothing in it returns an error
 }
 
-// step does all that can be done now, and says when to look again at the latest.
-func (h *helpers) step(ctx context.Context) (time.Duration, error) {
+// step does all that can be done now.
+func (h *helpers) step(ctx context.Context) error {
 	for _, do := range []func(context.Context) error{h.leave, h.failDependents, h.takeUp, h.fill, h.tell} {
 		if err := do(ctx); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	due, err := h.nextDue(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return h.until(due), nil
-}
-
-// until is how long to wait for due, or for what is held back.
-func (h *helpers) until(due time.Time) time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	wait, now := idleLook, h.cfg.Now()
-	if !due.IsZero() {
-		wait = min(dueLook, max(due.Sub(now), time.Millisecond))
-	}
-	for what, at := range h.hold {
-		if !at.After(now) {
-			delete(h.hold, what)
-			wait = time.Millisecond
-		} else {
-			wait = min(wait, at.Sub(now))
-		}
-	}
-	return wait
+	return nil
 }
 
 // fill gives free places to those that may begin.
@@ -130,55 +95,44 @@ func (h *helpers) fill(ctx context.Context) error {
 		return err
 	}
 	for {
-		n, ok := h.next(ready)
+		at, ok := h.next(ready)
 		if !ok {
 			return nil
 		}
+		n := ready[at]
+		ready = slices.Delete(ready, at, at+1)
 		changed, err := h.change(ctx, h.cfg.DB, `status = 'running', started = iif(started = 0, ?, started) WHERE id = ? AND status IN ('pending', 'running')`, h.millis(), n.id)
 		if err != nil {
 			return err
 		}
 		if changed == 0 { // cancelled meanwhile
-			h.keepBack(n.id)
 			continue
 		}
 		work, stop := context.WithCancelCause(ctx)
 		h.mu.Lock()
 		h.active[n.id] = activeHelper{n.room, stop}
-		h.count++
-		h.starts[n.room] = h.count
 		h.mu.Unlock()
 		h.group.Go(func() error { h.work(work, n.id); return nil })
 	}
 }
 
-// next chooses whose turn it is: of the room that has the fewest at work, and of
-// those the one that has waited longest since it was given a place.
-func (h *helpers) next(ready []helper) (best helper, ok bool) {
+// next chooses whose turn it is: the oldest of the room that has the fewest at work.
+func (h *helpers) next(ready []helper) (best int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.active) >= h.cfg.Helpers.Parallel {
-		return best, false
+		return 0, false
 	}
 	at := map[string]int{}
 	for _, a := range h.active {
 		at[a.room]++
 	}
-	for _, n := range ready {
-		if _, busy := h.active[n.id]; busy || h.hold[n.id].After(h.cfg.Now()) {
-			continue
-		}
-		if !ok || at[n.room] < at[best.room] || at[n.room] == at[best.room] && h.starts[n.room] < h.starts[best.room] {
-			best, ok = n, true
+	for i, n := range ready {
+		if _, busy := h.active[n.id]; !busy && (!ok || at[n.room] < at[ready[best].room]) {
+			best, ok = i, true
 		}
 	}
 	return best, ok
-}
-
-func (h *helpers) keepBack(what string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.hold[what] = h.cfg.Now().Add(h.cfg.Again)
 }
 
 // work works on a sub-session until it ends, or must wait for something.
@@ -194,8 +148,11 @@ func (h *helpers) work(ctx context.Context, id string) {
 		if !store.Passing(err) {
 			err = h.end(ctx, id, helperFailed, "", i18n.New("why.helper_broken"))
 		}
-		if err != nil {
-			h.keepBack(id)
+		if err != nil { // it is tried again, but not at once
+			select {
+			case <-ctx.Done():
+			case <-time.After(h.cfg.Again):
+			}
 		}
 	}
 	h.cfg.Prompt.Leave(history.Talk(subPrefix + id))

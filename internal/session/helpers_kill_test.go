@@ -110,7 +110,7 @@ func workUntilKilled(t *testing.T, in string) {
 		return d.answer(t, body)
 	}
 	w.script.hold = func(body string) <-chan struct{} {
-		if hung := d.hangs(t, body); hung != nil {
+		if hung := d.hangs(body); hung != nil {
 			return hung
 		}
 		slow := make(chan struct{})

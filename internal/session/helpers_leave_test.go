@@ -5,21 +5,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"reverie/internal/tool"
 )
-
-// TestNotBeforeByTheWall: while one waits for its time, it is looked at often: a machine
-// that slept, or a clock that was set, is noticed.
-func TestNotBeforeByTheWall(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.withHelpers(t)
-	if wait := w.helpers.until(w.cfg.Now().Add(3 * time.Hour)); wait > dueLook {
-		t.Errorf("the next look is in %v", wait)
-	}
-	equal(t, w.helpers.until(time.Time{}), idleLook)
-}
 
 // TestLeft: when a room is left, also while the program is down, what works for it ends, and is
 // told nowhere; what works for another room goes on.
@@ -38,7 +26,7 @@ func TestLeft(t *testing.T) {
 		w.cfg.Left = func(_ context.Context, room string) (bool, error) { return left.Load() && room == "!dm", nil }
 		w.withHelpers(t)
 		quick, long := w.spawn(t, tool.Job{Objective: "quick"}), w.spawn(t, tool.Job{Objective: "long"})
-		later := w.spawn(t, tool.Job{Objective: "later", NotBefore: time.Now().Add(time.Hour)})
+		later := w.spawn(t, tool.Job{Objective: "later", Needs: []string{long}})
 		w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere"})
 		find := func(id string) helper { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, id); return n }
 		until(t, "the rooms' models are asked of what is done", func() bool {
@@ -75,8 +63,8 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestStopEndsSubSessions: !stop ends those of its room: what runs, what waits for it, for a free
-// place or for its time. Nothing of them is told, and no model is asked any more.
+// TestStopEndsSubSessions: !stop ends those of its room: what runs, what waits for it or for a free
+// place. Nothing of them is told, and no model is asked any more.
 func TestStopEndsSubSessions(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)
@@ -95,11 +83,10 @@ func TestStopEndsSubSessions(t *testing.T) {
 	}
 	w.spawn(t, tool.Job{Objective: "waits for another", Needs: []string{long}})
 	w.spawn(t, tool.Job{Objective: "waits for a place"})
-	w.spawn(t, tool.Job{Objective: "waits for a time", NotBefore: time.Now().Add(time.Hour)})
 	until(t, "all places are taken", func() bool {
 		return strings.Count(strings.Join(w.script.asked(), ""), `## Objective\nlong`) == w.cfg.Helpers.Parallel
 	})
-	equal(t, w.say(t, "$1", "!stop").Text, "I ended the 5 sub-sessions that worked in the background.")
+	equal(t, w.say(t, "$1", "!stop").Text, "I ended the 4 sub-sessions that worked in the background.")
 	until(t, "all are told", w.allTold(t))
 	until(t, "nothing runs", func() bool { w.helpers.mu.Lock(); defer w.helpers.mu.Unlock(); return len(w.helpers.active) == 0 })
 	for _, n := range w.helpersOf(t, "!dm") {

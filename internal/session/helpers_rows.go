@@ -4,12 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/i18n"
-	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/store"
 	"reverie/internal/trust"
@@ -17,7 +17,7 @@ import (
 
 // The states of a sub-session; the last three are its end.
 const (
-	helperPending   = "pending"   // waits for others, for a time, or for a free place
+	helperPending   = "pending"   // waits for others, or for a free place
 	helperRunning   = "running"   // is worked on, or was when the program ended
 	helperWaiting   = "waiting"   // has answered, but others that it asked for have not
 	helperCompleted = "completed" // has a result
@@ -36,14 +36,10 @@ type helper struct {
 	mode               prompt.Layout // or full
 	tools              []string
 	timeout            time.Duration
-	due                time.Time
 	status             string
 	result             string
 	reason             i18n.Text
-	continued          int
 	rounds             int
-	tokens             int
-	faults             int
 	event              string
 	tries              int
 	created, ended     time.Time
@@ -56,16 +52,16 @@ func (n *helper) readers() trust.Readers {
 	return trust.Place{Room: n.room, Person: n.user, Private: n.private}.Readers()
 }
 
-const helperColumns = `id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status,
-	result, reason, continued, rounds, tokens, faults, event, tries, created, ended, timed_out, integrity`
+const helperColumns = `id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, status,
+	result, reason, rounds, event, tries, created, ended, timed_out, integrity`
 
 func scanHelper(row store.Row) (n helper, err error) {
-	var timeout, due, created, ended int64
+	var timeout, created, ended int64
 	if err := row.Scan(&n.id, &n.parent, &n.depth, &n.room, &n.user, &n.private, &n.asked, &n.objective, &n.context, &n.mode, store.JSON(&n.tools),
-		&timeout, &due, &n.status, &n.result, &n.reason, &n.continued, &n.rounds, &n.tokens, &n.faults, &n.event, &n.tries, &created, &ended, &n.timedOut, &n.integrity); err != nil {
+		&timeout, &n.status, &n.result, &n.reason, &n.rounds, &n.event, &n.tries, &created, &ended, &n.timedOut, &n.integrity); err != nil {
 		return n, err
 	}
-	n.timeout, n.due = time.Duration(timeout)*time.Millisecond, time.UnixMilli(due)
+	n.timeout = time.Duration(timeout) * time.Millisecond
 	n.created, n.ended = time.UnixMilli(created), time.UnixMilli(ended)
 	return n, nil
 }
@@ -91,29 +87,24 @@ func (h *helpers) change(ctx context.Context, in store.DBTX, text string, args .
 // failDependents ends what can never begin: it needs one that has failed or was
 // cancelled. That goes on along the chain.
 func (h *helpers) failDependents(ctx context.Context) error {
-	return store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
-		for {
-			blocked, err := h.read(ctx, tx, `WHERE n.status = 'pending' AND EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
-				WHERE w.node = n.id AND d.status IN ('failed', 'cancelled'))`)
-			if err != nil || len(blocked) == 0 {
+	for {
+		blocked, err := h.read(ctx, h.cfg.DB, `WHERE n.status = 'pending' AND EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
+			WHERE w.node = n.id AND d.status IN ('failed', 'cancelled'))`)
+		if err != nil || len(blocked) == 0 {
+			return err
+		}
+		for _, n := range blocked {
+			needed, err := h.needed(ctx, n)
+			if err != nil {
 				return err
 			}
-			for _, n := range blocked {
-				lost, err := h.read(ctx, tx, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? AND n.status IN ('failed', 'cancelled') ORDER BY n.ended, n.id LIMIT 1`, n.id)
-				if err != nil {
-					return err
-				}
-				key, d := "why.needed_failed", lost[0]
-				if d.status == helperCancelled {
-					key = "why.needed_cancelled"
-				}
-				why := i18n.New(key, "id", d.id, "why", d.reason)
-				if _, err := h.change(ctx, tx, `status = 'failed', ended = ?, reason = ? WHERE id = ?`, h.millis(), why, n.id); err != nil {
-					return err
-				}
+			d := needed[slices.IndexFunc(needed, func(d helper) bool { return d.status == helperFailed || d.status == helperCancelled })]
+			why := i18n.New("why.needed_"+d.status, "id", d.id, "why", d.reason)
+			if _, err := h.change(ctx, h.cfg.DB, `status = 'failed', ended = ?, reason = ? WHERE id = ? AND status = 'pending'`, h.millis(), why, n.id); err != nil {
+				return err
 			}
 		}
-	})
+	}
 }
 
 func (h *helpers) millis() int64 { return h.cfg.Now().UnixMilli() }
@@ -121,20 +112,9 @@ func (h *helpers) millis() int64 { return h.cfg.Now().UnixMilli() }
 // startable are those that may be worked on, the oldest first: what was interrupted
 // by the end of the program, and what waits for nothing.
 func (h *helpers) startable(ctx context.Context) ([]helper, error) {
-	return h.read(ctx, h.cfg.DB, `WHERE told = 0 AND (status = 'running' OR status = 'pending' AND due <= ?
+	return h.read(ctx, h.cfg.DB, `WHERE told = 0 AND (status = 'running' OR status = 'pending'
 		AND NOT EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs WHERE w.node = n.id AND d.status <> 'completed'))
-		ORDER BY created, rowid`, h.millis())
-}
-
-// nextDue is when the next one may begin that waits for its time only; zero = none.
-func (h *helpers) nextDue(ctx context.Context) (time.Time, error) {
-	var due int64
-	err := h.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(min(due), 0) FROM sub_session WHERE told = 0 AND status = 'pending' AND due > ?`,
-		h.millis()).Scan(&due)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("session: read sub-sessions: %w", err)
-	}
-	return moment(due), nil
+		ORDER BY created, rowid`)
 }
 
 // one finds a sub-session by its id; false if there is none.
@@ -158,15 +138,12 @@ func (n helper) open() bool {
 
 // told is how it ended, with each line of what it said marked as its own: nothing
 // in it can be taken for words of the program or of a person.
-func (n helper) told(most int) string {
+func (n helper) told(say i18n.Say, most int) string {
 	head := fmt.Sprintf("%s (%s)", n.id, history.OneLine(n.objective, 200))
-	if n.timedOut {
-		return fmt.Sprintf("%s timed out: %s", head, history.OneLine(n.reason.String(), 600))
-	}
 	if n.status != helperCompleted {
-		return fmt.Sprintf("%s %s: %s", head, n.status, history.OneLine(n.reason.String(), 600))
+		return fmt.Sprintf("%s %s: %s", head, say("state."+n.status), history.OneLine(n.reason.In(say), 600))
 	}
-	return head + ":\n" + quoted(n.result, most)
+	return head + ":\n" + quoted(say, n.result, most)
 }
 
 // kind is the kind of event that tells of its end.
@@ -178,10 +155,10 @@ func (n helper) kind() EventKind {
 }
 
 // quoted marks each line of text with "> ", and cuts it at most characters.
-func quoted(text string, most int) string {
+func quoted(say i18n.Say, text string, most int) string {
 	text = strings.TrimSpace(text)
 	if r := []rune(text); len(r) > most {
-		text = string(r[:most]) + fmt.Sprintf("\n[cut here: this is the beginning of %d characters; action status shows more]", len(r))
+		text = string(r[:most]) + "\n" + say("helpers.cut", "count", fmt.Sprint(len(r)))
 	}
 	return "> " + strings.ReplaceAll(strings.ReplaceAll(text, "\r", ""), "\n", "\n> ")
 }
@@ -199,10 +176,4 @@ func ForgetHelpers(ctx context.Context, tx *sql.Tx, texts []string) error {
 		}
 	}
 	return nil
-}
-
-// spent adds what a request took.
-func (h *helpers) spent(ctx context.Context, id string, usage llm.Usage, estimate int) error {
-	_, err := h.change(ctx, h.cfg.DB, `rounds = rounds + 1, tokens = tokens + ? WHERE id = ?`, max(usage.Prompt, estimate)+usage.Output, id)
-	return err
 }

@@ -28,11 +28,6 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		}
 	}
 	timeout := cmp.Or(job.Timeout, h.cfg.Helpers.Timeout)
-	var due int64
-	if job.NotBefore.After(h.cfg.Now()) {
-		due = job.NotBefore.UnixMilli()
-		waits = "at " + job.NotBefore.In(h.cfg.Location).Format(minute)
-	}
 	err = store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
 		depth, err := h.mayAsk(ctx, tx, scope)
 		if err != nil {
@@ -42,9 +37,9 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session (id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status, created, integrity)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.Helper, depth, scope.Room, scope.User, scope.Private,
-			scope.Event, job.Objective, job.Context, job.Mode, store.JSON(&tools), timeout.Milliseconds(), due, h.millis(), scope.Label.Integrity); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session (id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, status, created, integrity)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.Helper, depth, scope.Room, scope.User, scope.Private,
+			scope.Event, job.Objective, job.Context, job.Mode, store.JSON(&tools), timeout.Milliseconds(), h.millis(), scope.Label.Integrity); err != nil {
 			return fmt.Errorf("session: store a sub-session: %w", err)
 		}
 		var open []string
@@ -57,8 +52,7 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 			}
 		}
 		if len(open) > 0 {
-			waits = strings.TrimSpace("when " + strings.Join(open, ", ") + " is done, " + waits)
-			waits = strings.TrimSuffix(waits, ",")
+			waits = "when " + strings.Join(open, ", ") + " is done"
 		}
 		return nil
 	})
@@ -129,32 +123,14 @@ func (h *helpers) needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job t
 		}
 	}
 	for _, n := range found {
-		if n.status == helperFailed || n.status == helperCancelled {
+		switch {
+		case n.status == helperFailed, n.status == helperCancelled:
 			return nil, fmt.Errorf("depends_on: %s has %s: %s", n.id, n.status, n.reason)
-		}
-		circle, err := h.waitsFor(ctx, tx, n.id, scope.Helper)
-		if err != nil {
-			return nil, err
-		}
-		if circle {
-			return nil, fmt.Errorf("depends_on: %s waits for the sub-session that you are, and you would wait for it: a circle; leave it out", n.id)
+		case n.parent != scope.Helper: // else two could wait for each other
+			return nil, fmt.Errorf("depends_on: %s was not spawned by you; leave it out", n.id)
 		}
 	}
 	return found, nil
-}
-
-// waitsFor reports whether the sub-session id cannot end before other has: it is
-// other, needs it, or asked for one that does.
-func (h *helpers) waitsFor(ctx context.Context, from store.DBTX, id, other string) (bool, error) {
-	var yes bool
-	err := from.QueryRowContext(ctx, `WITH RECURSIVE w (id) AS (SELECT ?1
-			UNION SELECT d.needs FROM sub_session_need AS d JOIN w ON d.node = w.id
-			UNION SELECT c.id FROM sub_session AS c JOIN w ON c.parent = w.id)
-		SELECT EXISTS (SELECT 1 FROM w WHERE id = ?2)`, id, other).Scan(&yes)
-	if err != nil {
-		return false, fmt.Errorf("session: read sub-sessions: %w", err)
-	}
-	return yes && other != "", nil
 }
 
 // owned finds a sub-session of the scope's room by its id. What was asked for in a
@@ -182,7 +158,7 @@ func (h *helpers) Status(ctx context.Context, scope tool.Scope, id string) (stri
 		line := h.line(n, i18n.English)
 		scope.Shows(n.integrity)
 		if n.result != "" {
-			line += "\n" + quoted(n.result, tool.MaxResult-1000)
+			line += "\n" + quoted(i18n.English, n.result, tool.MaxResult-1000)
 		}
 		return line, nil
 	}
@@ -219,10 +195,10 @@ func (h *helpers) Cancel(ctx context.Context, scope tool.Scope, id string) (stri
 	if !n.open() {
 		return "", fmt.Errorf("%s has ended already: it is %s", n.id, n.status)
 	}
-	if circle, err := h.waitsFor(ctx, h.cfg.DB, n.id, scope.Helper); err != nil || circle {
-		return "", errors.Join(err, errors.New("a sub-session cannot cancel the work that it is part of"))
+	if scope.Helper != "" && n.parent != scope.Helper {
+		return "", errors.New("a sub-session cancels only what it has spawned")
 	}
-	count, err := h.cancel(ctx, []helper{n}, scope.Helper, i18n.New("why.helper_cancelled"))
+	count, err := h.cancel(ctx, []helper{n}, i18n.New("why.helper_cancelled"))
 	if err != nil {
 		return "", err
 	}

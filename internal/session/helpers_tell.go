@@ -1,15 +1,14 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -32,10 +31,7 @@ func (h *helpers) tell(ctx context.Context) error {
 		return err
 	}
 	for _, n := range ended {
-		h.mu.Lock()
-		held := n.event != "" && h.hold[n.event].After(h.cfg.Now())
-		h.mu.Unlock()
-		if busy[n.room] != "" || held {
+		if busy[n.room] != "" {
 			continue
 		}
 		if err := h.tellRoom(ctx, n, ended); err != nil {
@@ -55,7 +51,7 @@ func (h *helpers) tellRoom(ctx context.Context, n helper, ended []helper) error 
 			with = append(with, o)
 		}
 	}
-	in, with, err := h.event(ctx, n, with)
+	in, err := h.event(ctx, n, with)
 	if err != nil {
 		return err
 	}
@@ -75,7 +71,9 @@ func (h *helpers) tellRoom(ctx context.Context, n helper, ended []helper) error 
 	h.mu.Lock()
 	h.events[n.room] = in.ID
 	h.mu.Unlock()
-	err = h.Deliver(ctx, in)
+	if err = h.Deliver(ctx, in); err != nil {
+		h.free(in.ID)
+	}
 	if errors.Is(err, ErrStopping) {
 		return nil
 	}
@@ -87,47 +85,40 @@ func together(a, b helper) bool {
 	return a.user == b.user && a.private == b.private && a.kind() == b.kind()
 }
 
-// event is the system event that tells of ends, and those that it has room for.
-func (h *helpers) event(ctx context.Context, n helper, of []helper) (Inbound, []helper, error) {
-	in := Inbound{ID: "ended:" + n.id, Room: n.room, Sender: n.user, Event: n.kind(), At: h.cfg.Now()}
-	if n.event != "" {
-		in.ID = n.event
-	}
+// event is the system event that tells of ends.
+func (h *helpers) event(ctx context.Context, n helper, of []helper) (Inbound, error) {
+	in := Inbound{ID: cmp.Or(n.event, "ended:"+n.id), Room: n.room, Sender: n.user, Event: n.kind(), At: h.cfg.Now(), Verbatim: n.tries >= mostTold}
 	hidden := false
 	if n.private {
 		private, err := newSession(h.Manager, history.Talk(n.room)).private(ctx, n.user)
 		if err != nil {
-			return in, nil, err
+			return in, err
 		}
 		hidden = !private
 	}
-	in.Verbatim = n.tries >= mostTold
 	say, lead := i18n.English, leads[in.Event]
 	if in.Verbatim {
 		say = h.cfg.Messages.For(ctx, n.room)
 		lead = say("helpers.verbatim")
 	}
-	room, parts, least := h.cutAt(), []string{}, trust.Owner
-	for i, o := range of {
-		if i > 0 && room < 600 && n.event == "" {
-			of = of[:i]
-			break
+	parts := []string{lead}
+	for _, o := range of {
+		if hidden {
+			parts = append(parts, say("helpers.hidden", "id", o.id))
+		} else {
+			parts = append(parts, o.told(say, h.most(chatRole, len(of))))
 		}
-		most := max(room/2, 400)
-		text := o.told(most)
-		switch {
-		case hidden:
-			text = say("helpers.hidden", "id", o.id)
-		case in.Verbatim:
-			text = o.toldIn(say, most)
-		}
-		room -= utf8.RuneCountInString(text)
-		parts = append(parts, text)
-		least = min(least, o.integrity)
 	}
-	in.Text = lead + "\n\n" + strings.Join(parts, "\n\n")
-	in.Label = trust.Label{Integrity: least, Readers: n.readers()}
-	return in, of, nil
+	in.Text = strings.Join(parts, "\n\n")
+	in.Label = trust.Label{Integrity: leastRead(of), Readers: n.readers()}
+	return in, nil
+}
+
+// most is how many characters of each of so many results a model of role is told: of all of them
+// what a quarter of its window holds.
+func (h *helpers) most(role string, results int) int {
+	window, _ := h.cfg.Models.Window(role)
+	return max(min(window, 16_000)/max(results, 1), 200)
 }
 
 // Wanted implements Source: an event is worked on until what it tells of is told.
@@ -147,70 +138,44 @@ func (h *helpers) Done(ctx context.Context, id, _ string, failed error) error {
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	if failed != nil {
-		h.hold[id] = h.cfg.Now().Add(60 * h.cfg.Again)
+	if failed == nil {
+		h.free(id)
+	} else {
+		time.AfterFunc(60*h.cfg.Again, func() { h.free(id) })
 	}
-	for room, event := range h.events {
-		if event == id {
-			delete(h.events, room)
-		}
-	}
-	h.mu.Unlock()
-	h.look()
 	return nil
 }
 
-// cancel cancels sub-sessions and those that they asked for, and says how many it
-// were. Whoever does it need not be told; the sub-session that had asked for it is.
-func (h *helpers) cancel(ctx context.Context, first []helper, by string, reason i18n.Text) (int, error) {
-	var ids []string
-	err := store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
-		ids = nil
-		left := slices.Clone(first)
-		for i := 0; i < len(left); i++ {
-			n := left[i]
-			if slices.Contains(ids, n.id) {
-				continue
-			}
-			told := h.millis()
-			if i < len(first) && n.parent != "" && n.parent != by {
-				parent, _, err := h.one(ctx, tx, n.parent)
-				if err != nil {
-					return err
-				}
-				if parent.open() && !slices.ContainsFunc(first, func(o helper) bool { return o.id == parent.id }) {
-					told = 0
-				}
-			}
-			changed, err := h.change(ctx, tx, `status = 'cancelled', reason = ?, ended = ?, told = ? WHERE id = ? AND status IN ('pending', 'running', 'waiting')`,
-				reason, h.millis(), told, n.id)
-			if err != nil {
-				return err
-			}
-			if changed > 0 {
-				ids = append(ids, n.id)
-			}
-			children, err := h.read(ctx, tx, `WHERE parent = ? AND status IN ('pending', 'running', 'waiting')`, n.id)
-			if err != nil {
-				return err
-			}
-			left = append(left, children...)
-		}
-		return nil
-	})
+// free notes that no room works on the event any more.
+func (h *helpers) free(event string) {
+	h.mu.Lock()
+	maps.DeleteFunc(h.events, func(_, of string) bool { return of == event })
+	h.mu.Unlock()
+	h.look()
+}
+
+// cancel cancels sub-sessions and those that they asked for, and says how many it were.
+func (h *helpers) cancel(ctx context.Context, first []helper, reason i18n.Text) (int, error) {
+	ids := make([]string, len(first))
+	for i, n := range first {
+		ids[i] = n.id
+	}
+	ended, err := store.Column[string](ctx, h.cfg.DB, `UPDATE sub_session SET status = 'cancelled', reason = ?1, ended = ?2, told = ?2
+		WHERE status IN ('pending', 'running', 'waiting') AND id IN (WITH RECURSIVE these (id) AS (SELECT value FROM json_each(?3)
+			UNION SELECT c.id FROM sub_session AS c JOIN these ON c.parent = these.id) SELECT id FROM these) RETURNING id`,
+		reason, h.millis(), store.JSON(&ids))
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("session: cancel sub-sessions: %w", err)
 	}
 	h.mu.Lock()
-	for _, id := range ids {
+	for _, id := range ended {
 		if a, ok := h.active[id]; ok {
 			a.stop(errStopped)
 		}
 	}
 	h.mu.Unlock()
 	h.look()
-	return len(ids), nil
+	return len(ended), nil
 }
 
 // cancelHelpers is what !stop does to the sub-sessions of the room, or in a thread to
@@ -228,7 +193,7 @@ func (s *Session) cancelHelpers(ctx context.Context) (string, error) {
 	if err != nil || len(open) == 0 {
 		return "", err
 	}
-	n, err := s.helpers.cancel(ctx, open, "", i18n.New("why.helper_stop"))
+	n, err := s.helpers.cancel(ctx, open, i18n.New("why.helper_stop"))
 	if err != nil || n == 0 {
 		return "", err
 	}
@@ -239,17 +204,8 @@ func (s *Session) cancelHelpers(ctx context.Context) (string, error) {
 func (h *helpers) line(n helper, say i18n.Say) string {
 	at := func(t time.Time) string { return t.In(h.cfg.Location).Format(minute) }
 	parts := []string{say("helpers.since", "at", at(n.created))}
-	switch {
-	case !n.open():
+	if !n.open() {
 		parts = append(parts, say("helpers.ended", "at", at(n.ended)))
-	case n.status == helperPending && n.due.After(h.cfg.Now()):
-		parts = append(parts, say("helpers.not_before", "at", at(n.due)))
-	}
-	if n.rounds > 0 {
-		parts = append(parts, say("helpers.spent", "rounds", fmt.Sprint(n.rounds), "tokens", fmt.Sprint(n.tokens)))
-	}
-	if n.continued > 0 {
-		parts = append(parts, say("helpers.continued", "count", fmt.Sprint(n.continued)))
 	}
 	objective, reason := n.objective, n.reason
 	if objective == unasked {
@@ -263,17 +219,4 @@ func (h *helpers) line(n helper, say i18n.Say) string {
 		line += ": " + history.OneLine(reason.In(say), 200)
 	}
 	return line
-}
-
-// toldIn is told for people, when no model passes it on.
-func (n helper) toldIn(say i18n.Say, most int) string {
-	head := fmt.Sprintf("%s (%s)", n.id, history.OneLine(n.objective, 200))
-	if n.status != helperCompleted {
-		return fmt.Sprintf("%s %s: %s", head, say("state."+n.status), history.OneLine(n.reason.In(say), 600))
-	}
-	text := strings.TrimSpace(n.result)
-	if r := []rune(text); len(r) > most {
-		text = string(r[:most]) + "\n" + say("helpers.cut", "count", fmt.Sprint(len(r)))
-	}
-	return head + ":\n> " + strings.ReplaceAll(strings.ReplaceAll(text, "\r", ""), "\n", "\n> ")
 }

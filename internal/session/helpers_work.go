@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +60,9 @@ func (h *helpers) advance(ctx context.Context, id string) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && up:
-			return h.timeUp(ctx, n)
+			_, err := h.change(ctx, h.cfg.DB, `status = 'failed', timed_out = 1, reason = ?, ended = ? WHERE id = ? AND status = 'running'`,
+				i18n.New("why.helper_time", "time", i18n.Span(n.timeout)), h.millis(), n.id)
+			return err
 		case err != nil:
 			return h.fault(ctx, n, err)
 		}
@@ -95,14 +95,11 @@ func (h *helpers) brief(ctx context.Context, n helper) error {
 	return h.hears(ctx, n, "brief", b.String(), min(n.integrity, leastRead(needed)))
 }
 
-// ends lists how sub-sessions ended, each with as much of its result as there is
-// room for beside the others.
+// ends lists how sub-sessions ended.
 func (h *helpers) ends(of []helper) string {
-	window, _ := h.cfg.Models.Window(subRole)
-	most := max(min(window, 16_000)/max(len(of), 1), 200) // characters: a quarter of the window
 	var lines []string
 	for _, n := range of {
-		lines = append(lines, n.told(most))
+		lines = append(lines, n.told(i18n.English, h.most(subRole, len(of))))
 	}
 	return strings.Join(lines, "\n\n")
 }
@@ -176,47 +173,23 @@ func (h *helpers) takeUp(ctx context.Context) error {
 	return nil
 }
 
-// timeUp lets a sub-session whose time is up go on behind the others, some times.
-func (h *helpers) timeUp(ctx context.Context, n helper) error {
-	if n.continued >= mostContinued {
-		_, err := h.change(ctx, h.cfg.DB, `status = 'failed', timed_out = 1, reason = ?, ended = ? WHERE id = ? AND status = 'running'`,
-			i18n.New("why.helper_time", "time", i18n.Span(n.timeout), "count", n.continued+1), h.millis(), n.id)
-		return err
-	}
-	text := fmt.Sprintf("Your time was up. You have %v more; after that %d times remain. Go on where you were, and come to the result.", n.timeout, mostContinued-n.continued-1)
-	past, err := h.cfg.History.Load(ctx, history.Talk(subPrefix+n.id))
-	if err != nil {
-		return err
-	}
-	if err := newSession(h.Manager, history.Talk(subPrefix+n.id)).closeOpenCalls(ctx, past); err != nil {
-		return err
-	}
-	if err := h.hears(ctx, n, fmt.Sprintf("continue:%d", n.continued+1), text, trust.Owner); err != nil {
-		return err
-	}
-	_, err = h.change(ctx, h.cfg.DB, `status = 'pending', continued = continued + 1 WHERE id = ? AND status = 'running'`, n.id)
-	return err
-}
-
-// fault is what comes of a request that failed: another try later, or the end.
+// fault ends a sub-session of which a request failed: the model was asked often enough, see llm.Retry.
 func (h *helpers) fault(ctx context.Context, n helper, err error) error {
 	var model *llm.Error
 	var large *prompt.TooLargeError
+	var why i18n.Text
 	switch {
 	case errors.Is(err, errRounds):
-		return h.end(ctx, n.id, helperFailed, "", i18n.New("why.helper_rounds"))
+		why = i18n.New("why.helper_rounds")
 	case errors.As(err, &large):
-		return h.end(ctx, n.id, helperFailed, "", i18n.New("why.helper_window"))
-	case !errors.As(err, &model):
+		why = i18n.New("why.helper_window")
+	case errors.As(err, &model):
+		why = model.Calm()
+		h.cfg.Log.Warn("sub-session: the model gave no answer", "sub_session", n.id, "err", err)
+	default:
 		return err
 	}
-	h.cfg.Log.Warn("sub-session: the model gave no answer", "sub_session", n.id, "err", err)
-	if n.faults+1 >= mostFaults {
-		return h.end(ctx, n.id, helperFailed, "", model.Calm())
-	}
-	_, err = h.change(ctx, h.cfg.DB, `status = 'pending', faults = faults + 1, due = ? WHERE id = ? AND status = 'running'`,
-		h.cfg.Now().Add(30*h.cfg.Again<<n.faults).UnixMilli(), n.id)
-	return err
+	return h.end(ctx, n.id, helperFailed, "", why)
 }
 
 // round is one request to the model, and the tools that it calls.
@@ -226,7 +199,7 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 		return err
 	}
 	window, out := h.cfg.Models.Window(subRole)
-	last := n.rounds+1 >= h.cfg.Helpers.Rounds || n.tokens > mostWindows*window
+	last := n.rounds+1 >= h.cfg.Helpers.Rounds
 	t := prompt.Turn{Room: s.room, User: n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now, Window: window, MaxOutput: out,
 		Layout: n.layout(), Model: h.firstModel(subRole), Mode: now.templates, Tier: prompt.TierFor(window)}
 	if t.Context, err = s.Manager.settings().Get(ctx, s.room, SettingContext); err != nil {
@@ -237,14 +210,11 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 		o.add(spec)
 	}
 	t.Tools, t.ToolTokens = o.names, o.tokens
-	t.From = prompt.Origins{Summary: trust.Owner, Goal: trust.Owner, Reread: trust.Owner}
+	t.From = prompt.Origins{Summary: trust.Owner, Goal: trust.Owner}
 	reply, report, read, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, NoCalls: last, Fit: h.cfg.Tools.Fit, Temperature: &now.temperature})
 	if report.Total > 0 { // something was sent
 		n.integrity = min(n.integrity, read)
-		if _, err := h.change(ctx, h.cfg.DB, `integrity = min(integrity, ?) WHERE id = ?`, read, n.id); err != nil {
-			return err
-		}
-		if err := h.spent(ctx, n.id, reply.Usage, report.Total); err != nil {
+		if _, err := h.change(ctx, h.cfg.DB, `integrity = min(integrity, ?), rounds = rounds + 1 WHERE id = ?`, read, n.id); err != nil {
 			return err
 		}
 	}
@@ -299,17 +269,19 @@ func (h *helpers) scope(ctx context.Context, n helper) (tool.Scope, roomMode, er
 		Now: h.cfg.Now().In(h.cfg.Location), Policy: p, Event: subPrefix + n.id, System: true, Spawner: h.spawner(), Helper: n.id}, now, nil
 }
 
-// infer asks the model, with less and less of what was said while it is too much.
+// infer asks the model, with less of what was said if it is too much.
 func (h *helpers) infer(ctx context.Context, talk history.Talk, t prompt.Turn, req llm.Request) (reply llm.Reply, report prompt.Report, read trust.Integrity, err error) {
 	past, err := h.cfg.History.Load(ctx, talk)
 	if err != nil {
 		return reply, report, read, err
 	}
-	for level := 0; ; level++ {
-		t.History = shorter(past, level)
+	for short := false; ; short = true {
+		if t.History = past; short {
+			t.History = shorter(past)
+		}
 		p, err := h.cfg.Prompt.Assemble(ctx, t)
 		var large *prompt.TooLargeError
-		if errors.As(err, &large) && level < shortest {
+		if errors.As(err, &large) && !short {
 			continue
 		}
 		if err != nil {
@@ -321,42 +293,27 @@ func (h *helpers) infer(ctx context.Context, talk history.Talk, t prompt.Turn, r
 		report, read = p.Report, p.Integrity
 		req.Messages, req.Marks = p.Messages(), p.Marks()
 		reply, err = h.cfg.Models.Complete(ctx, subRole, req, nil)
-		if !overflowed(err) || level == shortest {
+		if !overflowed(err) || short {
 			return reply, report, read, err
 		}
 	}
 }
 
-// shortest is the last level of shorter.
-const shortest = 2
-
-// shorter is what was said, in less room: at level 1 without most of the older
-// results of tools, at level 2 without most of the messages between the first and
-// the newest ones. Each result stays with its call.
-func shorter(past []history.Message, level int) []history.Message {
+// shorter is what was said, in less room: the first message and the newest ones, with the
+// beginnings of what tools returned. Each result stays with its call.
+func shorter(past []history.Message) []history.Message {
 	const newest, keep = 4, 400
-	if level == 0 || len(past) <= 1 {
-		return past
+	from := max(len(past)-newest, 1)
+	for from > 1 && past[from].Role == llm.Tool {
+		from--
 	}
-	out := slices.Clone(past)
+	out := append(past[:1:1], past[from:]...)
 	for i := range out {
-		if m := &out[i]; m.Role == llm.Tool && (level > 1 || i < len(out)-newest) {
+		if m := &out[i]; m.Role == llm.Tool {
 			if r := []rune(m.Text); len(r) > keep {
 				m.Text = string(r[:keep]) + "\n[the rest is left out; call the tool again if you need it]"
 			}
 		}
 	}
-	if from := max(len(out)-newest, 1); level > 1 {
-		for from > 1 && out[from].Role == llm.Tool {
-			from--
-		}
-		out = append(out[:1:1], out[from:]...)
-	}
 	return out
-}
-
-// cutAt is how many characters a system event may have that tells of ends.
-func (h *helpers) cutAt() int {
-	window, _ := h.cfg.Models.Window(chatRole)
-	return max(min(window, 12_000), 1500)
 }

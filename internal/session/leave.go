@@ -47,7 +47,7 @@ func (h *helpers) leave(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := h.cancel(ctx, all, "", i18n.New("why.room_left")); err != nil {
+		if _, err := h.cancel(ctx, all, i18n.New("why.room_left")); err != nil {
 			return err
 		}
 		if _, err := h.change(ctx, h.cfg.DB, `told = ? WHERE told = 0 AND room = ?`, h.millis(), room); err != nil {

@@ -21,17 +21,11 @@ type TierLock struct {
 	Tier         int           `json:"tier"`
 	Window       int           `json:"window"` // tokens, when it was locked
 	Source       prompt.Origin `json:"source"` // of the window
-	Sure         bool          `json:"sure"`   // false: a guess, see settling
+	Sure         bool          `json:"sure"`   // false: a guess, which a sure word corrects
 	Model        string        `json:"model"`  // and its server
 	Settings     string        `json:"-"`      // what the owner had set
 	At           time.Time     `json:"locked_at"`
 	Reason       string        `json:"reason"` // which boundary it was
-
-	// Candidate is a higher tier, 0 = none, that the window was surely large
-	// enough for whenever it was looked at lately: Seen times, last at SeenAt.
-	Candidate int       `json:"candidate,omitempty"`
-	Seen      int       `json:"seen,omitempty"`
-	SeenAt    time.Time `json:"seen_at,omitzero"`
 }
 
 // The boundaries, at which a tier may change, as a lock's Reason.
@@ -44,38 +38,6 @@ const (
 	atAnswer     = "the server says how large the window really is"
 	atTooLarge   = "the prompt no longer fitted"
 )
-
-const (
-	// enough observations in a row, so far apart, make a candidate the tier of the
-	// next conversation.
-	enough = 3
-	apart  = time.Minute
-
-	// settling is how long a tier that was locked on a guess may be corrected by
-	// the first sure word: a local server says how large a window is only once it
-	// has loaded the model, for its first answer.
-	settling = 15 * time.Minute
-)
-
-// observe takes note of what is known of the window now. It changes no tier, only
-// what may become one at the next boundary, and reports whether there is
-// anything new to store.
-func (l *TierLock) observe(d prompt.Decision, now time.Time) bool {
-	tier := prompt.SafeTier(d.Window)
-	if tier <= l.Tier {
-		had := l.Seen > 0
-		l.Candidate, l.Seen, l.SeenAt = 0, 0, time.Time{}
-		return had
-	}
-	changed := false
-	if l.Seen == 0 || tier < l.Candidate {
-		l.Candidate, changed = tier, true
-	}
-	if l.Seen < enough && now.Sub(l.SeenAt) >= apart {
-		l.Seen, l.SeenAt, changed = l.Seen+1, now, true
-	}
-	return changed
-}
 
 // next is the lock that holds for a request in a conversation (0 = one that has not
 // begun) of what id names, with the owner's settings. byPerson says that the
@@ -94,7 +56,7 @@ func (l *TierLock) next(d prompt.Decision, room string, conversation int64, id, 
 		moved := l.shift(d, atNew, now)
 		moved.Conversation = conversation
 		return moved
-	case !l.Sure && d.Sure && byPerson && now.Sub(l.At) < settling:
+	case !l.Sure && d.Sure && byPerson: // a local server knows its window once it has loaded the model
 		return l.take(d, d.Tier, atAnswer, now)
 	default:
 		return *l
@@ -102,35 +64,28 @@ func (l *TierLock) next(d prompt.Decision, room string, conversation int64, id, 
 	return fresh
 }
 
-// shift is the lock behind a boundary within a room and a model. It goes up to what
-// the window has long been large enough for, and down to what is surely all
-// there is. What was only a guess gives way to what is sure.
+// shift is the lock behind a boundary within a room and a model. What is sure does not give
+// way to a guess.
 func (l *TierLock) shift(d prompt.Decision, reason string, now time.Time) TierLock {
-	up := min(l.Candidate, prompt.SafeTier(d.Window))
-	switch {
-	case d.Sure && (!l.Sure || d.Tier < l.Tier):
-		return l.take(d, d.Tier, reason, now)
-	case l.Seen >= enough && up > l.Tier && !d.Forced:
-		return l.take(d, up, reason, now)
+	if d.Tier == l.Tier && d.Sure == l.Sure || l.Sure && !d.Sure {
+		return *l
 	}
-	return *l
+	return l.take(d, d.Tier, reason, now)
 }
 
 // take is the lock with another tier and the decision's window.
 func (l *TierLock) take(d prompt.Decision, tier int, reason string, now time.Time) TierLock {
 	taken := *l
 	taken.Tier, taken.Window, taken.Source, taken.Sure, taken.Reason, taken.At = tier, d.Window, d.Source, d.Sure, reason, now
-	taken.Candidate, taken.Seen, taken.SeenAt = 0, 0, time.Time{}
 	return taken
 }
 
-const lockColumns = `room, conversation, tier, window, source, sure, model, settings, locked_at, reason, candidate, seen, seen_at`
+const lockColumns = `room, conversation, tier, window, source, sure, model, settings, locked_at, reason`
 
 func scanLock(row store.Row) (l TierLock, err error) {
-	var at, seen int64
-	err = row.Scan(&l.Room, &l.Conversation, &l.Tier, &l.Window, &l.Source, &l.Sure, &l.Model, &l.Settings, &at, &l.Reason,
-		&l.Candidate, &l.Seen, &seen)
-	l.At, l.SeenAt = time.UnixMilli(at), moment(seen)
+	var at int64
+	err = row.Scan(&l.Room, &l.Conversation, &l.Tier, &l.Window, &l.Source, &l.Sure, &l.Model, &l.Settings, &at, &l.Reason)
+	l.At = time.UnixMilli(at)
 	return l, err
 }
 
@@ -156,20 +111,10 @@ func (m *Manager) TierLocks(ctx context.Context) ([]TierLock, error) {
 }
 
 func (m *Manager) saveTierLock(ctx context.Context, l TierLock) error {
-	_, err := m.cfg.DB.ExecContext(ctx, `INSERT OR REPLACE INTO tier_lock (`+lockColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		l.Room, l.Conversation, l.Tier, l.Window, l.Source, l.Sure, l.Model, l.Settings, l.At.UnixMilli(), l.Reason, l.Candidate, l.Seen, millis(l.SeenAt))
+	_, err := m.cfg.DB.ExecContext(ctx, `INSERT OR REPLACE INTO tier_lock (`+lockColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		l.Room, l.Conversation, l.Tier, l.Window, l.Source, l.Sure, l.Model, l.Settings, l.At.UnixMilli(), l.Reason)
 	if err != nil {
 		return fmt.Errorf("session: store tier: %w", err)
-	}
-	return nil
-}
-
-// saveObservation stores what observe noted, unless the tier was locked anew meanwhile.
-func (m *Manager) saveObservation(ctx context.Context, l TierLock) error {
-	_, err := m.cfg.DB.ExecContext(ctx, `UPDATE tier_lock SET candidate = ?, seen = ?, seen_at = ? WHERE room = ? AND locked_at = ?`,
-		l.Candidate, l.Seen, millis(l.SeenAt), l.Room, l.At.UnixMilli())
-	if err != nil {
-		return fmt.Errorf("session: store observation of a window: %w", err)
 	}
 	return nil
 }

@@ -175,7 +175,6 @@ func (m *Manager) Run(ctx context.Context) error {
 	})
 	defer stop()
 	var rooms errgroup.Group
-	rooms.Go(func() error { m.watchWindows(ctx); return nil })
 	rooms.Go(func() error {
 		if err := m.resumeApprovals(ctx); err != nil && ctx.Err() == nil {
 			m.cfg.Log.Error("questions that were left are not asked again", "err", err)

@@ -71,17 +71,13 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 		t.Thinking = string(m.mode.think)
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
-	t.From.Goal, t.From.Reread = m.goal.Label.Integrity, s.compaction.rereadFrom
+	t.From.Goal = m.goal.Label.Integrity
 	t.Sees, t.Context = m.sees, m.about
-	t.Reread = s.compaction.reread
 	t.SetGoal(m.goal)
 	if t.Pin == "" {
 		t.Pin, t.From.Pin = m.pin.line, m.pin.from
 	} else {
 		t.From.Pin = t.From.Goal
-	}
-	if t.Pin != "" {
-		t.Pin += progress(past)
 	}
 	if in.Event == ScheduledTask {
 		t.Job()

@@ -6,10 +6,6 @@ import (
 	"time"
 )
 
-// mostProgress is how often a person is told what an answer waits for: each time costs
-// an edit.
-const mostProgress = 12
-
 // meanwhile tells a person who waits for an answer what is done for it: once it has taken
 // a while, and then whenever that is something else, but not all the time. Its methods
 // may be called on nil.
@@ -17,7 +13,6 @@ type meanwhile struct {
 	mu    sync.Mutex
 	what  string // as {what} of the message; "" = it is thought about
 	shown string
-	told  int
 	over  bool // the answer is there, or nobody waits for it any more
 	timer *time.Timer
 }
@@ -39,13 +34,12 @@ func (s *Session) whileSlow(ctx context.Context, in Inbound) (end func()) {
 		}
 		if what != p.shown {
 			p.shown = what
-			p.told++
 			text := s.text(ctx, "progress", "what", what)
 			if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: text, Notice: true, Draft: true, ReplyTo: in.ID}); err != nil {
 				s.log.Debug("progress not shown", "err", err)
 			}
 		}
-		if in.Private && p.told < mostProgress {
+		if in.Private {
 			p.timer.Reset(s.cfg.Patience + s.cfg.Patience/4)
 		}
 	}

@@ -114,11 +114,7 @@ const minute = "2006-01-02 15:04"
 func (s *Session) modeLine(ctx context.Context, now roomMode) string {
 	since := s.text(ctx, "mode.first")
 	if !now.set.at.IsZero() {
-		why := s.text(ctx, "mode.self") // as rooms once could
-		if now.set.person != "" {
-			why = s.text(ctx, "mode.by", "person", now.set.person)
-		}
-		since = s.text(ctx, "mode.since", "at", now.set.at.In(s.cfg.Location).Format(minute), "why", why)
+		since = s.text(ctx, "mode.since", "at", now.set.at.In(s.cfg.Location).Format(minute), "why", s.text(ctx, "mode.by", "person", now.set.person))
 	}
 	return s.text(ctx, "mode.now", "mode", now.name, "since", since)
 }

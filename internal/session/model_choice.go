@@ -32,7 +32,7 @@ func (s *Session) decide(ctx context.Context) (prompt.Decision, prompt.Inputs, e
 	}
 	in := WindowInputs(s.cfg.Models.Limits(llm.Preferring(chatRole, chosen))[0])
 	in.ID = "model " + chosen
-	return prompt.Decide(in), in, nil
+	return s.decideFor(ctx, in)
 }
 
 // model is the command !model: it chooses the model that is asked first in this room,

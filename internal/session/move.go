@@ -16,8 +16,8 @@ func (m *Manager) Move(ctx context.Context, from, to string) error {
 	var failed []error
 	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.cfg.Tasks.Goals().Move(ctx, from, to), Settings{m.cfg.DB}.move(ctx, from, to))
 	for _, query := range []string{
-		`INSERT INTO session (room, person, private, heard_at, pin, pin_asked, pin_read)
-			SELECT ?, person, private, heard_at, pin, pin_asked, pin_read FROM session WHERE room = ? ON CONFLICT (room) DO NOTHING`,
+		`INSERT INTO session (room, person, private, heard_at, pin, pin_asked)
+			SELECT ?, person, private, heard_at, pin, pin_asked FROM session WHERE room = ? ON CONFLICT (room) DO NOTHING`,
 		`UPDATE sub_session SET room = ? WHERE room = ?`,
 	} {
 		if _, err := m.cfg.DB.ExecContext(ctx, query, to, from); err != nil {

@@ -68,9 +68,6 @@ func (s *Session) askObjective(ctx context.Context) error {
 	}
 	newest := past[len(past)-1].ID
 	question := objectiveQuestion(choice, past)
-	if window, out := s.cfg.Models.Window(s.cfg.Objective); llm.EstimateTokens(question)+out > window {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, objectiveTime)
 	defer cancel()
 	if err := s.notePin(ctx, `pin_asked = ?`, newest); err != nil {
@@ -85,7 +82,7 @@ func (s *Session) askObjective(ctx context.Context) error {
 	if !ok {
 		return errors.New("the answer names no task of the room, nor none")
 	}
-	return s.notePin(ctx, `pin = ?, pin_read = ?`, id, newest)
+	return s.notePin(ctx, `pin = ?`, id)
 }
 
 // objectiveQuestion asks which of tasks the end of past works on.
@@ -118,14 +115,13 @@ func objectiveQuestion(tasks []task.Task, past []history.Message) string {
 // anything else.
 func chosenTask(answer string, tasks []task.Task) (id string, ok bool) {
 	word := strings.Trim(strings.ToLower(strings.TrimSpace(answer)), "#*.`\"' ")
-	if word == "none" {
+	switch {
+	case word == "none":
 		return "", true
+	case slices.ContainsFunc(tasks, func(t task.Task) bool { return t.ID == word }):
+		return word, true
 	}
-	ok = slices.ContainsFunc(tasks, func(t task.Task) bool { return t.ID == word })
-	if !ok {
-		word = ""
-	}
-	return word, ok
+	return "", false
 }
 
 // isWork reports whether t can be worked on: a reminder is no work until it is due.
@@ -172,12 +168,12 @@ func peopleIn(past []history.Message) (n int) {
 
 // pinRow is what is known of the task that a room works on.
 type pinRow struct {
-	id          string
-	asked, read int64 // the newest messages when a model was asked last, and when one last said it
+	id    string
+	asked int64 // the newest message when a model was asked last
 }
 
 func (s *Session) readPin(ctx context.Context) (p pinRow, err error) {
-	err = s.cfg.DB.QueryRowContext(ctx, `SELECT pin, pin_asked, pin_read FROM session WHERE room = ?`, s.room).Scan(&p.id, &p.asked, &p.read)
+	err = s.cfg.DB.QueryRowContext(ctx, `SELECT pin, pin_asked FROM session WHERE room = ?`, s.room).Scan(&p.id, &p.asked)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return p, fmt.Errorf("session: read what is pinned: %w", err)
 	}

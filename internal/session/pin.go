@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 
@@ -11,10 +10,6 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
-
-// pinEvery is after how many rounds of a turn the model reads again what it is
-// working on: by then what it did stands between.
-const pinEvery = 8
 
 // taskID is how people, results of the task tool and what falls due name a task.
 var taskID = regexp.MustCompile(`\btask_[a-z2-7]{8}\b`)
@@ -37,7 +32,7 @@ func (s *Session) pinned(ctx context.Context, at trust.Place, past []history.Mes
 	if err != nil {
 		return worked{}, err
 	}
-	found, _ := taskNamed(after(past, kept.read), tasks)
+	found, _ := taskNamed(after(past, kept.asked), tasks)
 	if found == "" {
 		return workedOn(workable(tasks, speaker(past)), kept.id), nil
 	}
@@ -87,22 +82,4 @@ func workedOn(tasks []task.Task, id string) worked {
 		}
 	}
 	return worked{}
-}
-
-// progress is a note on the turn that past ends with, another after each pinEvery
-// rounds and empty before.
-func progress(past []history.Message) string {
-	rounds := 0
-	for _, m := range slices.Backward(past) {
-		if m.Role == llm.User {
-			break
-		}
-		if m.Role == llm.Assistant && len(m.Calls) > 0 {
-			rounds++
-		}
-	}
-	if rounds < pinEvery {
-		return ""
-	}
-	return fmt.Sprintf(" — %d rounds of tools so far: go on with this, or say what is left of it", rounds-rounds%pinEvery)
 }

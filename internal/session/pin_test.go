@@ -3,7 +3,6 @@ package session
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,30 +37,6 @@ func TestPin(t *testing.T) {
 	wants(t, read("$4", "Now #"+ids[second]), title, second)
 	result(w.cfg.Tasks.Complete(t.Context(), inDM, ids[second], "it is done"))(t)
 	wants(t, read("$5", "Hello again."), title, first)
-}
-
-// TestPinAgain: in a long turn the pin is read again after every eight rounds.
-func TestPinAgain(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.cfg.MaxRound = 30
-	var calls atomic.Int64
-	w.script.reply = func(string) (string, bool) {
-		if n := calls.Add(1); n < 20 {
-			return `task {"action":"list"}`, true
-		}
-		return "done", true
-	}
-	added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint"}))(t)
-	w.say(t, "$1", "Go on with #"+added.ID)
-	asked := w.script.asked()
-	for _, c := range []struct {
-		request int // from 1
-		want    int
-	}{{1, 0}, {8, 0}, {9, 1}, {16, 1}, {17, 2}, {20, 2}} {
-		if n := strings.Count(asked[c.request-1], "rounds of tools so far"); n != c.want {
-			t.Errorf("request %d: read %d notes, want %d", c.request, n, c.want)
-		}
-	}
 }
 
 // TestPinSurvives: what is worked on stays pinned when a summary takes the place of the

@@ -56,7 +56,6 @@ type Session struct {
 	read       func(text string) bool // whether the model had a text before it, the last time
 
 	usage usage
-	guard guard
 	paces map[string]*pace // by sender
 }
 

@@ -32,13 +32,14 @@ func (s *Session) summarise(ctx context.Context, c *history.Compaction, gone []h
 	if before.Text() != "" {
 		c.Integrity = min(c.Integrity, before.Integrity)
 	}
-	text, err := "", errResting
-	if s.mayAsk() {
+	text, err := "", errAsked
+	// Once for each message of a person: nobody waits longer for a model that fails.
+	if id := s.compaction.in.ID; id == "" || id != s.compaction.asked {
+		s.compaction.asked = id
 		text, err = s.askSummary(ctx, before, gone, goal, words)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		s.learn(err)
 	}
 	c.Level, c.Summary = history.Summary, text
 	if err != nil {
@@ -50,35 +51,9 @@ func (s *Session) summarise(ctx context.Context, c *history.Compaction, gone []h
 }
 
 var (
-	errResting = errors.New("the last summaries failed, or one was made for this message already")
-	errCut     = errors.New("the summary was cut off")
+	errAsked = errors.New("a model was asked for this message already")
+	errCut   = errors.New("the summary was cut off")
 )
-
-// mayAsk reports whether a model may be asked: once for each message of a person, and
-// not for a while after too many failures.
-func (s *Session) mayAsk() bool {
-	k := &s.compaction
-	if id := k.in.ID; id != "" {
-		if k.asked == id {
-			return false
-		}
-		k.asked = id
-	}
-	return !s.cfg.Now().Before(k.waiting)
-}
-
-// learn counts failures in a row.
-func (s *Session) learn(err error) {
-	k := &s.compaction
-	if err == nil {
-		k.failed = 0
-		return
-	}
-	if k.failed++; k.failed >= summaryTries {
-		k.failed, k.waiting = 0, s.cfg.Now().Add(summaryRest)
-		s.log.Warn("no model is asked for a summary for a while", "until", k.waiting)
-	}
-}
 
 // askSummary asks a model for a summary in at most so many tokens.
 func (s *Session) askSummary(ctx context.Context, before history.Compaction, gone []history.Message, goal []string, most int) (string, error) {

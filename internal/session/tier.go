@@ -12,13 +12,6 @@ import (
 	"reverie/internal/prompt"
 )
 
-const (
-	// observing is how often the window is looked at, for rooms whose tier may rise.
-	observing = apart + 5*time.Second
-	// remembered is how long what a server enforced counts when it does not answer.
-	remembered = 7 * 24 * time.Hour
-)
-
 // Decision is what is known now of the chat model's window, and the tier that a new
 // conversation would get. It asks nobody and changes nothing.
 func (m *Manager) Decision(ctx context.Context) (prompt.Decision, error) {
@@ -27,18 +20,19 @@ func (m *Manager) Decision(ctx context.Context) (prompt.Decision, error) {
 }
 
 func (m *Manager) decide(ctx context.Context) (prompt.Decision, prompt.Inputs, error) {
-	in := m.inputs()
+	return m.decideFor(ctx, m.inputs())
+}
+
+// decideFor decides on inputs, with what the server enforced when it was last seen.
+func (m *Manager) decideFor(ctx context.Context, in prompt.Inputs) (prompt.Decision, prompt.Inputs, error) {
 	var seen int64
 	err := m.cfg.DB.QueryRowContext(ctx, `SELECT tokens, source, seen_at FROM model_window WHERE model = ?`, in.ID).
 		Scan(&in.Last.Tokens, &in.Last.By, &seen)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return prompt.Decision{}, in, fmt.Errorf("session: read window: %w", err)
 	}
-	if at := time.UnixMilli(seen); in.Last.Tokens > 0 {
-		in.Last.By = fmt.Sprintf("%s, on %s", in.Last.By, at.In(m.cfg.Location).Format("2006-01-02 15:04"))
-		if m.cfg.Now().Sub(at) > remembered {
-			in.Last = prompt.Said{}
-		}
+	if in.Last.Tokens > 0 {
+		in.Last.By = fmt.Sprintf("%s, on %s", in.Last.By, time.UnixMilli(seen).In(m.cfg.Location).Format(minute))
 	}
 	return prompt.Decide(in), in, nil
 }
@@ -89,10 +83,26 @@ func (s *Session) tier(ctx context.Context, past []history.Message, preview bool
 		conversation, byPerson = past[n-1].Conversation, past[n-1].Role == llm.User
 	}
 	next := lock.next(d, string(s.talk), conversation, in.ID, in.Settings, byPerson, s.cfg.Now())
-	if preview || lock != nil && *lock == next {
+	if preview {
 		return next.Tier, nil
 	}
-	return next.Tier, s.relock(ctx, lock, next)
+	if in.Server.Tokens > 0 && in.Server.Tokens != in.Last.Tokens {
+		err = s.rememberWindow(ctx, in)
+	}
+	if lock == nil || *lock != next {
+		err = errors.Join(err, s.relock(ctx, lock, next))
+	}
+	return next.Tier, err
+}
+
+// rememberWindow keeps what the server enforces, for when it does not answer.
+func (m *Manager) rememberWindow(ctx context.Context, in prompt.Inputs) error {
+	_, err := m.cfg.DB.ExecContext(ctx, `INSERT OR REPLACE INTO model_window (model, tokens, source, seen_at) VALUES (?, ?, ?, ?)`,
+		in.ID, in.Server.Tokens, in.Server.By, m.cfg.Now().UnixMilli())
+	if err != nil {
+		return fmt.Errorf("session: remember window: %w", err)
+	}
+	return nil
 }
 
 // relock stores a lock that takes the place of another, which may be nil.
@@ -127,101 +137,27 @@ func (s *Session) compacted(ctx context.Context) error {
 	return nil
 }
 
-// orShorter is p, the prompt of the turn t, which answers in. When that did not fit
-// any more (err says so), because the window has become smaller, the tier goes down at
-// once, and the room is told so.
-func (s *Session) orShorter(ctx context.Context, in Inbound, t prompt.Turn, p prompt.Prompt, err error) (prompt.Prompt, error) {
+// orShorter is p, the prompt of the turn t. When that did not fit any more (err says so), because
+// the window has become smaller, the tier goes down at once.
+func (s *Session) orShorter(ctx context.Context, t prompt.Turn, p prompt.Prompt, err error) (prompt.Prompt, error) {
 	var large *prompt.TooLargeError
 	if !errors.As(err, &large) {
 		return p, err
 	}
-	smaller, failed := s.shorten(ctx, in, t)
-	if failed != nil {
-		s.log.Debug("a lower tier does not help", "err", failed)
+	d, _, failed := s.decide(ctx)
+	lock, missing := s.tierLock(ctx, s.talk)
+	lower := min(d.Tier, prompt.TierFor(t.Window))
+	if failed != nil || missing != nil || lock == nil || d.Forced || lower >= t.Tier {
 		return p, err
 	}
-	return smaller, nil
-}
-
-var errLowest = errors.New("session: there is no lower tier for this window")
-
-// shorten makes the prompt of t, which does not fit, with the tier of the window as
-// it is now. What was sure is not taken back without a word to the room; a guess is.
-func (s *Session) shorten(ctx context.Context, in Inbound, t prompt.Turn) (prompt.Prompt, error) {
-	d, _, err := s.decide(ctx)
-	if err != nil {
-		return prompt.Prompt{}, err
-	}
-	lock, err := s.tierLock(ctx, s.talk)
-	if err != nil {
-		return prompt.Prompt{}, err
-	}
-	lower := min(d.Tier, prompt.TierFor(t.Window))
-	if lock == nil || d.Forced || lower >= t.Tier {
-		return prompt.Prompt{}, errLowest
-	}
 	t.Tier = lower
-	p, err := s.cfg.Prompt.Assemble(ctx, t)
-	if err != nil {
-		return prompt.Prompt{}, err
-	}
-	if lock.Sure && in.ID != "" { // nobody waits for the answer to an event
-		text := s.text(ctx, "tier.smaller", "window", fmt.Sprint(t.Window))
-		if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{Thread: s.thread, ID: "tier:" + in.ID, Text: text, Notice: true}); err != nil {
-			return prompt.Prompt{}, err
-		}
+	smaller, failed := s.cfg.Prompt.Assemble(ctx, t)
+	if failed != nil {
+		return p, err
 	}
 	next := lock.take(d, lower, atTooLarge, s.cfg.Now())
 	next.Window = t.Window
-	return p, s.relock(ctx, lock, next)
-}
-
-// watchWindows looks at the window now and again until ctx ends, for tiers that
-// may rise at the next boundary, and remembers what the server enforces.
-func (m *Manager) watchWindows(ctx context.Context) {
-	tick := time.NewTicker(observing)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if err := m.observeWindow(ctx); err != nil && ctx.Err() == nil {
-			m.cfg.Log.Warn("what is known of the model's window cannot be stored", "err", err)
-		}
-	}
-}
-
-// observeWindow looks once.
-func (m *Manager) observeWindow(ctx context.Context) error {
-	d, in, err := m.decide(ctx)
-	if err != nil {
-		return err
-	}
-	failed := []error{m.rememberWindow(ctx, in)}
-	locks, err := m.TierLocks(ctx)
-	failed = append(failed, err)
-	for _, l := range locks {
-		if l.Model == in.ID && l.observe(d, m.cfg.Now()) {
-			failed = append(failed, m.saveObservation(ctx, l))
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// rememberWindow keeps what the server enforces, for when it does not answer.
-func (m *Manager) rememberWindow(ctx context.Context, in prompt.Inputs) error {
-	if in.Server.Tokens == 0 {
-		return nil
-	}
-	_, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO model_window (model, tokens, source, seen_at) VALUES (?1, ?2, ?3, ?4)
-		ON CONFLICT (model) DO UPDATE SET tokens = ?2, source = ?3, seen_at = ?4 WHERE tokens <> ?2 OR seen_at < ?5`,
-		in.ID, in.Server.Tokens, in.Server.By, m.cfg.Now().UnixMilli(), m.cfg.Now().Add(-time.Hour).UnixMilli())
-	if err != nil {
-		return fmt.Errorf("session: remember window: %w", err)
-	}
-	return nil
+	return smaller, s.relock(ctx, lock, next)
 }
 
 // tierLine is the tier of the room in words, for !status.

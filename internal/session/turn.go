@@ -101,9 +101,6 @@ func (s *Session) say(ctx context.Context, in Inbound, text string) error {
 // answerTo is text as the answer to in.
 func (s *Session) answerTo(ctx context.Context, in Inbound, text string) Outgoing {
 	m := Outgoing{ID: replyID(in.ID), Text: s.shown(ctx, text), Thread: s.thread, Notice: in.Event == MemoryQuestion}
-	if s.unrecorded(ctx, in, text) {
-		m.Text = s.text(ctx, "goal.unrecorded") + "\n\n" + m.Text
-	}
 	if in.Event == "" { // nobody can see what the others answer
 		m.ReplyTo = in.ID
 	} else if in.Verbatim && in.Mention {
@@ -270,7 +267,6 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 		return llm.Reply{}, err
 	}
 	s.answering, s.questions = "", nil
-	s.compaction.reread = nil
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.tidy(p.Report.Oversize)
 	s.label, s.told = trust.Label{Integrity: p.Integrity, Readers: s.place(in).Readers()}, p.Report.Sections
@@ -291,10 +287,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 		}
 	}
 	reply, err := s.cfg.Models.Complete(ctx, how.mode.role, req, draft)
-	s.count(ctx, p.Report, how.mode.role, last, reply)
-	if p.Layout != prompt.Job { // the conversation is as full as it was
-		s.watch(p.Report, reply.Usage.Prompt)
-	}
+	s.count(ctx, p.Report, last, reply)
 	return reply, err
 }
 

@@ -74,7 +74,7 @@ func (s *Session) undoWork(ctx context.Context, in Inbound, replies []string) er
 		return err
 	}
 	if len(open) > 0 {
-		if _, err := s.helpers.cancel(ctx, open, "", unasked); err != nil {
+		if _, err := s.helpers.cancel(ctx, open, unasked); err != nil {
 			return err
 		}
 	}

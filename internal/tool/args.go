@@ -143,17 +143,10 @@ func (f faults) Error() string { return strings.Join(f, "; ") }
 
 func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
 
-// maxFaultsShown keeps a refusal short, whatever the model sent.
-const maxFaultsShown = 12
-
 func (f faults) refuse(e entry) refusal {
 	var b strings.Builder
 	b.WriteString(e.name + " was not run. Change this and call it again:\n")
-	for i, text := range f {
-		if i == maxFaultsShown {
-			fmt.Fprintf(&b, "- and %d more\n", len(f)-i)
-			break
-		}
+	for _, text := range f {
 		b.WriteString("- " + text + "\n")
 	}
 	b.WriteString("A valid example: " + e.example)
@@ -163,7 +156,7 @@ func (f faults) refuse(e entry) refusal {
 // decode fills the struct dst from what a model wrote, and returns everything
 // wrong with it. Slips that leave no doubt are accepted: no arguments at all as
 // "" or null, null or "" for something left out, "5" or 5.0 for 5, "true" for
-// true, one text for a list of it, Add or added for add, taskId for task_id.
+// true, one text for a list of it, Add for add, taskId for task_id.
 func decode(raw string, fields []field, dst reflect.Value) faults {
 	names, values, err := members(raw)
 	if err != nil {
@@ -269,12 +262,8 @@ func members(raw string) (names []string, values []json.RawMessage, err error) {
 }
 
 func explainJSON(err error) error {
-	var syntax *json.SyntaxError
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the arguments end in the middle, as if they had been cut off; send all of them again, and keep them short")
-	}
-	if errors.As(err, &syntax) {
-		return fmt.Errorf("the arguments are not valid JSON (%v, near character %d); send one JSON object", err, syntax.Offset)
 	}
 	return fmt.Errorf("the arguments are not valid JSON (%v); send one JSON object", err)
 }
@@ -322,29 +311,10 @@ func (f field) setText(text string, v reflect.Value) string {
 	}
 	word := strings.ToLower(strings.TrimSpace(text))
 	if word != "" && !slices.Contains(f.enum, word) {
-		near := slices.DeleteFunc(slices.Clone(f.enum), func(value string) bool { return !oneOff(word, value) })
-		if len(near) != 1 {
-			return clip(text) + " is not possible; send " + f.wanted()
-		}
-		word = near[0]
+		return clip(text) + " is not possible; send " + f.wanted()
 	}
 	v.SetString(word)
 	return ""
-}
-
-// oneOff reports whether two words, not very short ones, differ in one letter, or in the ending of "paused".
-func oneOff(a, b string) bool {
-	if min(len(a), len(b)) < 3 {
-		return false
-	}
-	begin, end := 0, 0
-	for begin < min(len(a), len(b)) && a[begin] == b[begin] {
-		begin++
-	}
-	for end < min(len(a), len(b))-begin && a[len(a)-1-end] == b[len(b)-1-end] {
-		end++
-	}
-	return max(len(a), len(b))-begin-end <= 1 || a == b+"ed"
 }
 
 // setList takes a list, also one inside a text, or with commas between its parts.
@@ -423,20 +393,6 @@ func clip(s string) string {
 		s = s[:runeIndex(s, most)] + "…"
 	}
 	return strconv.Quote(strings.ToValidUTF8(s, "\uFFFD"))
-}
-
-// unused lists the arguments in a struct of them that were sent, besides action and those in
-// uses.
-func unused(args any, uses []string) []string {
-	return slices.DeleteFunc(given(args), func(name string) bool { return name == "action" || slices.Contains(uses, name) })
-}
-
-// inVain tells the model of arguments that an action did not use: said, never silently dropped.
-func inVain(action string, args any, uses []string) string {
-	if names := unused(args, uses); len(names) > 0 {
-		return fmt.Sprintf("\n(%s does not use: %s.)", action, strings.Join(names, ", "))
-	}
-	return ""
 }
 
 // given lists the arguments in a struct of them that were sent, by name, in the

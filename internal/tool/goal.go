@@ -24,74 +24,9 @@ type goalArgs struct {
 	Next     string `json:"next" doc:"The next step."`
 }
 
-// goalUses says which arguments an action uses, besides action itself.
-var goalUses = map[string][]string{
-	"create":     {"text", "priority"},
-	"update":     {"goal_id", "text", "priority", "next"},
-	"checkpoint": {"goal_id", "text", "number", "status"},
-	"decision":   {"goal_id", "text", "number", "reason", "locked"},
-	"artifact":   {"goal_id", "path", "change"},
-	"pause":      {"goal_id"},
-	"resume":     {"goal_id"},
-	"complete":   {"goal_id", "reason"},
-	"abandon":    {"goal_id", "reason"},
-	"list":       nil,
-}
-
 // goal does one thing with the goals that may be read where the answer is; others do not
-// exist for it.
+// exist for it. What is missing for an action the goals themselves say.
 func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error) {
-	if found := a.faults(); len(found) > 0 {
-		return "", found
-	}
-	text, err := s.doGoal(ctx, scope, a)
-	if err != nil {
-		return "", err
-	}
-	return text + inVain(a.Action, a, goalUses[a.Action]), nil
-}
-
-// faults is everything that is missing for the action.
-func (a goalArgs) faults() (found faults) {
-	switch a.Action {
-	case "create":
-		if a.Text == "" {
-			found.add("text: is missing; send the goal in one sentence")
-		}
-	case "update":
-		if a.Text == "" && a.Priority == "" && a.Next == "" {
-			found.add("update needs something to change: text, priority or next")
-		}
-	case "checkpoint":
-		if a.Text == "" && a.Number == 0 {
-			found.add("text: is missing; send what the step is, or the number of one that is there")
-		}
-		if a.Text != "" && a.Number != 0 {
-			found.add("number: send it or text, not both; a step keeps its words")
-		}
-	case "decision":
-		if a.Text == "" && a.Number == 0 {
-			found.add("text: is missing; send what is decided")
-		}
-		if a.Text == "" && a.Number != 0 && a.Reason == "" && a.Locked == nil {
-			found.add("decision needs something to change: text, reason or locked")
-		}
-	case "artifact":
-		if a.Path == "" {
-			found.add("path: is missing; send where the file is, such as docs/plan.md")
-		}
-		if a.Change == "" {
-			found.add("change: is missing; send created, modified or deleted")
-		}
-	case "complete", "abandon":
-		if a.Reason == "" {
-			found.add("reason: is missing; send a sentence that says how it ended")
-		}
-	}
-	return found
-}
-
-func (s *Set) doGoal(ctx context.Context, scope Scope, a goalArgs) (string, error) {
 	goals, by := s.cfg.Tasks.Goals(), scope.caller()
 	var goal task.Goal
 	var err error

@@ -14,8 +14,8 @@ func TestGoal(t *testing.T) {
 	w := newWorkshop(t)
 	here := direct()
 	wants(t, w.ok(t, here, "goal", `{"action": "list"}`), "There are no goals in this room. create makes one.")
-	made := w.ok(t, here, "goal", `{"action": "create", "text": "Ship the release", "priority": "High", "path": "x"}`)
-	wants(t, made, ": Ship the release [high priority, active]", "(create does not use: path.)")
+	made := w.ok(t, here, "goal", `{"action": "create", "text": "Ship the release", "priority": "High"}`)
+	wants(t, made, ": Ship the release [high priority, active]")
 	first := goalID.FindString(made)
 	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "text": "Plan it"}`), "1 steps done]", "\n⏳ 1. Plan it")
 	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "text": "Build it", "status": "in_progress"}`), "\n🔄 2. Build it (IN PROGRESS)")
@@ -46,16 +46,13 @@ func TestGoal(t *testing.T) {
 func TestGoalTeaches(t *testing.T) {
 	w := newWorkshop(t)
 	for raw, want := range map[string][]string{
-		`{"action": "create"}`:                                {"- text: is missing"},
-		`{"action": "update"}`:                                {"- update needs something to change"},
-		`{"action": "checkpoint"}`:                            {"- text: is missing", "or the number"},
-		`{"action": "checkpoint", "text": "x", "number": 1}`:  {"- number: send it or text, not both"},
+		`{"action": "create"}`:                                {"goal failed: description is missing: for example"},
+		`{"action": "checkpoint"}`:                            {"goal failed: "},
 		`{"action": "checkpoint", "text": "x", "status":"?"}`: {"- status: ", "pending, in_progress, done"},
-		`{"action": "decision"}`:                              {"- text: is missing"},
-		`{"action": "decision", "number": 1}`:                 {"- decision needs something to change"},
-		`{"action": "artifact"}`:                              {"- path: is missing", "- change: is missing"},
-		`{"action": "complete"}`:                              {"- reason: is missing"},
-		`{"action": "abandon"}`:                               {"- reason: is missing"},
+		`{"action": "decision"}`:                              {"goal failed: "},
+		`{"action": "artifact"}`:                              {"goal failed: "},
+		`{"action": "complete"}`:                              {"goal failed: summary is missing"},
+		`{"action": "abandon"}`:                               {"goal failed: reason is missing"},
 		`{"action": "pause"}`:                                 {"goal failed: no goal is active in this room: create one"},
 		`{"action": "resume"}`:                                {"goal failed: no goal is paused in this room: list the goals"},
 		`{"action": "pause", "goal_id": "goal_zzzzzzzz"}`:     {"goal failed: no goal #goal_zzzzzzzz in this room"},

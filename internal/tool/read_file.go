@@ -44,10 +44,8 @@ var readableFiles = []string{
 const skillFolder = "skills"
 
 const (
-	maxFileSize  = 4 << 20         // bytes; more is no text anybody wrote by hand
-	maxShown     = MaxResult - 500 // characters; the rest is for the lines around the text
-	maxListed    = 200             // entries of a folder
-	nothingToSee = "is empty"
+	maxFileSize = 4 << 20         // bytes; more is no text anybody wrote by hand
+	maxShown    = MaxResult - 500 // characters; the rest is for the lines around the text
 )
 
 // readFile shows a text file, or what is in a folder.
@@ -250,14 +248,10 @@ func (s *Set) listFolder(f *os.File, scope Scope, name string) (string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return "data/" + name + " " + nothingToSee + ".", nil
+		return "data/" + name + " is empty.", nil
 	}
 	slices.Sort(names)
-	note := ""
-	if n := len(names); n > maxListed {
-		names, note = names[:maxListed], fmt.Sprintf("\n[the first %d of %d]", maxListed, n)
-	}
-	return "data/" + name + "/ holds:\n" + strings.Join(names, "\n") + note, nil
+	return "data/" + name + "/ holds:\n" + strings.Join(names, "\n"), nil
 }
 
 // showFile shows the lines of f from offset on, as many as limit and the size
@@ -273,7 +267,7 @@ func showFile(f *os.File, name string, offset, limit int) (string, error) {
 	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
 		return "", refusal(fmt.Sprintf("data/%s is no text file and cannot be shown.", name))
 	case len(bytes.TrimSpace(data)) == 0:
-		return "data/" + name + " " + nothingToSee + ".", nil
+		return "data/" + name + " is empty.", nil
 	}
 	text := strings.TrimSuffix(strings.TrimPrefix(strings.ReplaceAll(string(data), "\r\n", "\n"), "\uFEFF"), "\n")
 	lines := strings.Split(text, "\n")

@@ -187,14 +187,6 @@ func TestReadFileLines(t *testing.T) {
 	wants(t, w.ok(t, direct(), "read_file", `{"path": "skills/wide.md", "offset": 3}`), "lines 3–3 of 3:\n\nlast")
 }
 
-func TestReadFolderOfMany(t *testing.T) {
-	w := newWorkshop(t)
-	for i := range maxListed + 5 {
-		put(t, w.dir, fmt.Sprintf("skills/s%03d.md", i), "x")
-	}
-	wants(t, w.ok(t, direct(), "read_file", asked("skills")), "s000.md", fmt.Sprintf("[the first %d of %d]", maxListed, maxListed+5))
-}
-
 func memoryOf(s Scope) []memory.Scope { return memory.Strict.Visible(s.Room, s.User, s.Private) }
 
 // TestReadFilePrompts: every prompt file that ships at the top of the data folder can be read.

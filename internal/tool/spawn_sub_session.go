@@ -30,9 +30,8 @@ type Job struct {
 	Mode       string   // of its prompt: minimal, full, base_only or none
 	Tools      []string // patterns as in Policy, at least one
 	Timeout    time.Duration
-	Needs      []string  // ids of those whose results it waits for
-	OnPrevious bool      // it needs all that were spawned before it in this turn
-	NotBefore  time.Time // zero = at once
+	Needs      []string // ids of those whose results it waits for
+	OnPrevious bool     // it needs all that were spawned before it in this turn
 }
 
 type spawnArgs struct {
@@ -41,10 +40,9 @@ type spawnArgs struct {
 	Context    string   `json:"context" doc:"What it must know for that."`
 	Mode       string   `json:"mode" enum:"minimal,full,base_only,none" doc:"Its instructions; minimal if left out. full: as yours, with all tools."`
 	Tools      []string `json:"tools" doc:"Names of tools it may use, or researcher (reads only) or orchestrator (all; may spawn)."`
-	Timeout    int      `json:"timeout" rule:"min=10,max=3600,unset0" doc:"Seconds."`
+	Timeout    int      `json:"timeout" rule:"min=60,max=3600,unset0" doc:"Seconds."`
 	DependsOn  []string `json:"depends_on" doc:"Ids it waits for; it gets their results."`
 	OnPrevious *bool    `json:"depends_on_previous" doc:"It waits for all spawned before it in this turn."`
-	NotBefore  string   `json:"not_before" doc:"Such as 2026-12-24 18:00."`
 	ID         string   `json:"id" doc:"Such as sub_ab12cd34."`
 }
 
@@ -53,13 +51,6 @@ type spawnArgs struct {
 var profiles = map[string][]string{
 	"researcher":   {"search_*", "recall*", "read_*", "list_*", "find_*", "grep_*", "web_*", "fetch_*"},
 	"orchestrator": {"*"},
-}
-
-// spawnUses says which arguments an action uses, besides action itself.
-var spawnUses = map[string][]string{
-	"spawn":  {"objective", "context", "mode", "tools", "timeout", "depends_on", "depends_on_previous", "not_before"},
-	"status": {"id"},
-	"cancel": {"id"},
 }
 
 func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (string, error) {
@@ -90,9 +81,6 @@ func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (st
 // job checks the arguments of an action, and makes a job of those of spawn.
 func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
 	var found faults
-	for _, name := range unused(a, spawnUses[a.Action]) {
-		found.add("%s: %s does not use it; remove it", name, a.Action)
-	}
 	if a.Action == "cancel" && a.ID == "" {
 		found.add("id: is missing; send the id that spawn returned")
 	}
@@ -105,13 +93,6 @@ func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
 		found.add("objective: is missing; send what is to be done")
 	}
 	job.Tools = s.jobTools(scope, a, job.Mode, &found)
-	if a.NotBefore != "" {
-		at, ok := moment(a.NotBefore, scope.Now.Location())
-		if !ok {
-			found.add("not_before: %s is no time; send one such as 2026-12-24 18:00 or 2026-12-24T18:00:00+01:00", clip(a.NotBefore))
-		}
-		job.NotBefore = at
-	}
 	return job, found
 }
 
@@ -136,18 +117,4 @@ func (s *Set) jobTools(scope Scope, a spawnArgs, mode string, found *faults) (pa
 		return profiles["orchestrator"]
 	}
 	return profiles["researcher"]
-}
-
-// moment reads a date with a time; one without a zone is in the person's.
-func moment(text string, in *time.Location) (time.Time, bool) {
-	text = strings.TrimSpace(text)
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, true
-	}
-	for _, form := range []string{"2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
-		if at, err := time.ParseInLocation(form, text, in); err == nil {
-			return at, true
-		}
-	}
-	return time.Time{}, false
 }

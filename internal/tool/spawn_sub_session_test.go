@@ -25,18 +25,15 @@ func TestSpawnSubSession(t *testing.T) {
 	w, s, scope := newWorkshop(t), &spawned{}, direct()
 	scope.Spawner = s
 	wants(t, w.ok(t, scope, SpawnSubSession, `{"objective":"look"}`), "sub_ab12cd34 has begun")
-	if j := s.job; j.Objective != "look" || j.Mode != "minimal" || !slices.Equal(j.Tools, profiles["researcher"]) || !j.NotBefore.IsZero() {
+	if j := s.job; j.Objective != "look" || j.Mode != "minimal" || !slices.Equal(j.Tools, profiles["researcher"]) {
 		t.Errorf("job %+v", j)
 	}
-	zone := time.FixedZone("east", 3600)
-	scope.Now = noon.In(zone)
-	wants(t, w.ok(t, scope, SpawnSubSession, `{"objective":"look","mode":"full","timeout":60,"depends_on":"sub_x","not_before":"2026-12-24 18:00","depends_on_previous":true}`), "begins when sub_x is done")
-	if j := s.job; j.Timeout != time.Minute || !slices.Equal(j.Tools, []string{"*"}) || !slices.Equal(j.Needs, []string{"sub_x"}) || !j.OnPrevious ||
-		!j.NotBefore.Equal(time.Date(2026, 12, 24, 17, 0, 0, 0, time.UTC)) {
+	wants(t, w.ok(t, scope, SpawnSubSession, `{"objective":"look","mode":"full","timeout":60,"depends_on":"sub_x","depends_on_previous":true}`), "begins when sub_x is done")
+	if j := s.job; j.Timeout != time.Minute || !slices.Equal(j.Tools, []string{"*"}) || !slices.Equal(j.Needs, []string{"sub_x"}) || !j.OnPrevious {
 		t.Errorf("job %+v", j)
 	}
-	w.ok(t, scope, SpawnSubSession, `{"objective":"look","tools":["read_file"],"not_before":"2026-12-24T18:00:00Z"}`)
-	if j := s.job; !slices.Equal(j.Tools, []string{"read_file"}) || j.NotBefore.Hour() != 18 {
+	w.ok(t, scope, SpawnSubSession, `{"objective":"look","tools":["read_file"]}`)
+	if j := s.job; !slices.Equal(j.Tools, []string{"read_file"}) {
 		t.Errorf("job %+v", j)
 	}
 	wants(t, w.ok(t, scope, SpawnSubSession, `{"action":"status"}`), "status of ")
@@ -44,12 +41,10 @@ func TestSpawnSubSession(t *testing.T) {
 
 	scope.Policy = Policy{Deny: []string{"task"}}
 	for raw, want := range map[string][]string{
-		`{}`:                                    {"- objective: is missing"},
-		`{"objective":"x","not_before":"soon"}`: {`- not_before: "soon" is no time`, "2026-12-24 18:00"},
-		`{"objective":"x","tools":["task"]}`:    {`- tools: "task" is none of yours`},
-		`{"action":"cancel"}`:                   {"- id: is missing"},
-		`{"action":"status","objective":"x"}`:   {"- objective: status does not use it"},
-		`{"objective":"x","timeout":5}`:         {"- timeout: is out of range"},
+		`{}`:                                 {"- objective: is missing"},
+		`{"objective":"x","tools":["task"]}`: {`- tools: "task" is none of yours`},
+		`{"action":"cancel"}`:                {"- id: is missing"},
+		`{"objective":"x","timeout":5}`:      {"- timeout: is out of range"},
 	} {
 		s.job = Job{}
 		wants(t, w.bad(t, scope, SpawnSubSession, raw), want...)

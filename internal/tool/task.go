@@ -35,17 +35,6 @@ type taskArgs struct {
 // scheduleArgs are the arguments that make up a schedule.
 var scheduleArgs = []string{"schedule_type", "at", "day_of_week", "day_of_month", "interval_seconds", "window_start", "window_end", "cron", "zone"}
 
-// taskUses says which arguments an action uses, besides action itself.
-var taskUses = map[string][]string{
-	"add":      append([]string{"content", "priority", "ai_prompt", "background", "catch_up"}, scheduleArgs...),
-	"update":   append([]string{"task_id", "content", "priority", "ai_prompt", "background", "catch_up"}, scheduleArgs...),
-	"complete": {"task_id", "reason"},
-	"pause":    {"task_id"},
-	"resume":   {"task_id"},
-	"delete":   {"task_id"},
-	"list":     {"status"},
-}
-
 // task does one thing with the tasks that may be read where the answer is; others do not
 // exist for it.
 func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error) {
@@ -53,11 +42,7 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 	if err != nil {
 		return "", err
 	}
-	text, err := s.doTask(ctx, scope, a, schedule)
-	if err != nil {
-		return "", err
-	}
-	return text + inVain(a.Action, a, taskUses[a.Action]), nil
+	return s.doTask(ctx, scope, a, schedule)
 }
 
 // caller is who asks for a change of a task or goal.
@@ -69,21 +54,21 @@ func (s Scope) caller() task.Caller {
 // schedule; nil when none was given.
 func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
 	var found faults
-	given, uses := given(a), taskUses[a.Action]
+	given := given(a)
 	if a.Action == "add" && a.Content == "" {
 		found.add("content: is missing; send what is to be done")
 	}
-	if slices.Contains(uses, "task_id") && a.TaskID == "" {
+	if a.Action != "add" && a.Action != "list" && a.TaskID == "" {
 		found.add("task_id: is missing; send the id of the task, such as task_ab12cd34 (action list shows them)")
 	}
 	if a.Action == "complete" && a.Reason == "" {
 		found.add("reason: is missing; send a sentence that says how it ended")
 	}
-	if a.Action == "update" && !slices.ContainsFunc(given, func(name string) bool { return name != "task_id" && slices.Contains(uses, name) }) {
+	if a.Action == "update" && len(given) <= 2 { // the action and the task
 		found.add("update needs something to change: content, priority, ai_prompt, background or a schedule")
 	}
 	var schedule *task.Schedule
-	if slices.Contains(uses, "schedule_type") {
+	if a.Action == "add" || a.Action == "update" {
 		switch parts := slices.DeleteFunc(given, func(name string) bool { return !slices.Contains(scheduleArgs[1:], name) }); {
 		case a.ScheduleType == "" && len(parts) > 0 && !a.inWords(parts):
 			found.add("schedule_type: is missing, and %s alone is no schedule; send the whole schedule", strings.Join(parts, ", "))

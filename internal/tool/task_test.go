@@ -31,7 +31,7 @@ func TestTask(t *testing.T) {
 	}
 	wants(t, w.ok(t, here, "task", `{"action": "pause", "task_id": "`+id+`"}`), "Paused: ", "[paused]")
 	wants(t, w.ok(t, here, "task", `{"action": "list", "status": "paused"}`), id)
-	wants(t, w.ok(t, here, "task", `{"action": "resume", "task_id": "`+id+`", "priority": 3}`), "Active again: [P1]", "(resume does not use: priority.)")
+	wants(t, w.ok(t, here, "task", `{"action": "resume", "task_id": "`+id+`", "priority": 3}`), "Active again: [P1]")
 	wants(t, w.ok(t, here, "task", `{"action": "complete", "task_id": "`+id+`", "reason": "Done by hand"}`), "Completed: ")
 	wants(t, w.ok(t, here, "task", `{"action": "list", "status": "completed"}`), "Water all plants")
 	wants(t, w.ok(t, here, "task", `{"action": "list", "status": "all"}`), "Water all plants", "Call Jana")

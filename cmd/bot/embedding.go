@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -54,7 +55,7 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.
 	if !b.cfg.byMeaning() {
 		return nil, nil
 	}
-	c := memory.VectorConfig{DB: b.db, Patience: patience, Log: b.log, Now: time.Now}
+	c := memory.VectorConfig{DB: b.db, Patience: patience, Log: b.log}
 	configured, err := b.cfg.embedding(b.log)
 	switch {
 	case err != nil:
@@ -68,7 +69,8 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.
 			}
 			return nil, nil
 		}
-		c.Embedder, c.BuiltIn, c.Neutral = &builtIn{log: b.log, keep: keepEncoder}, true, encoder.Neutral
+		c.Embedder, c.Neutral = &builtIn{log: b.log, keep: keepEncoder}, encoder.Neutral
+		c.Patience = cmp.Or(patience, 2*time.Second) // a busy computer is no server that is unreachable
 	}
 	return memory.OpenVectors(ctx, c)
 }
@@ -102,7 +104,7 @@ func (b *bot) withVectors(status func(context.Context, i18n.Say) []string) func(
 			lines = append(lines, s.Line(b.cfg.location()).In(say))
 		}
 		if b.points != nil {
-			lines = append(lines, b.points.Status().Line(b.cfg.location()).In(say))
+			lines = append(lines, b.points.Line(b.cfg.location()).In(say))
 		}
 		return lines
 	}

@@ -48,8 +48,7 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 	undone := []dream.Report{{State: dream.Undone}, {State: dream.Undone, Back: make([]dream.Line, 1)}, {State: dream.Undone, Restored: make([]dream.Line, 3),
 		Chores: []i18n.Text{i18n.New("why.task_back", "id", "task_a"), i18n.New("why.task_stays", "id", "task_b"), i18n.New("why.skill_back", "name", "tea")}},
 		{State: dream.Undone, Chores: []i18n.Text{i18n.New("why.skill_back", "name", "tea")}}}
-	vectors := []memory.VectorStatus{{Unreachable: now}, {Late: now}, {Done: 3, Total: 9, Model: "m"}, {Done: 3, Total: 9, Model: "m", Refused: 6}, {Done: 9, Total: 9, Model: "m"}}
-	points := []memory.PointsStatus{{}, {Waiting: 3}, {Unreachable: now}, {Unreachable: now, Waiting: 3}}
+	vectors := []memory.VectorStatus{{Unreachable: now}, {Done: 3, Total: 9, Model: "m"}, {Done: 9, Total: 9, Model: "m"}}
 
 	mine := func(memory.Scope) bool { return true }
 	for _, language := range session.Languages() {
@@ -63,9 +62,7 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 		for _, r := range undone {
 			texts = append(texts, r.Summary(say))
 		}
-		for _, p := range points {
-			texts = append(texts, p.Line(time.UTC).In(say))
-		}
+		texts = append(texts, i18n.New("why.qdrant").In(say), i18n.New("why.qdrant_gone", "at", "now").In(say))
 		for _, text := range texts {
 			plain := quotedWords.ReplaceAllString(text, " ")
 			if english := threeWords.FindAllString(plain, -1); (language == "ja" || language == "zh") && len(english) > 0 {

@@ -241,9 +241,6 @@ func happened(o memory.Op, zone *time.Location) string {
 	if o.Op != "add" {
 		return text
 	}
-	if e.Like != "" {
-		text += "  (nearly the same as " + e.Like + ")"
-	}
 	text += fmt.Sprintf("\n    source %s, %s, integrity %s, said %s", e.Source, e.Kind, e.Integrity, e.ObservedAt.In(zone).Format("2006-01-02 15:04"))
 	if e.Quote != "" {
 		text += "\n    " + strconv.Quote(e.Quote)

@@ -251,9 +251,8 @@ func (b *bot) openIndex(ctx context.Context) (_ foundBy, err error) {
 	if b.vectors, err = b.openVectors(ctx, patient); err != nil || b.vectors == nil {
 		return words, err
 	}
-	points, err := b.openPoints(b.vectors, patient)
-	if err != nil || points == nil {
-		return memory.OpenHybrid(words, b.vectors), err
+	if points := b.openPoints(b.vectors, patient); points != nil {
+		return memory.OpenQdrant(words, points), nil
 	}
-	return memory.OpenQdrant(words, points), nil
+	return memory.OpenHybrid(words, b.vectors), nil
 }

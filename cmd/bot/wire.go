@@ -98,9 +98,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 			return nil, err
 		}
 	}
-	if b.points, err = b.openPoints(b.vectors, 0); err != nil {
-		return nil, err
-	}
+	b.points = b.openPoints(b.vectors, 0)
 	if b.memory, err = memory.Open(ctx, memory.Config{
 		DB: b.db, Dir: cfg.Data, Owner: cfg.owner(), Purge: b.forget, BeforeForget: b.searchable, Log: log,
 		Backend: memory.Backend(cfg.Memory.Backend), Vectors: b.vectors, Points: b.points,

@@ -23,8 +23,7 @@ const maxQuote = 1000
 // is safely on disk; without an Integrity it is foreign. Its text becomes one line, white space folded; what is left
 // out besides text, scope and source is filled in. If the scope says the same
 // already, added is false, and the entry is the one that is there, now known to
-// hold at e.ObservedAt too. If it says nearly the same (like.go), both are kept,
-// and the new one says so (Like). A text that is empty, longer than 2000 characters or
+// hold at e.ObservedAt too. A text that is empty, longer than 2000 characters or
 // holds control characters is refused with an error that says what to change;
 // one that was to be forgotten is ErrForgotten, unless a person asks for it by
 // themselves (UserExplicit).
@@ -37,7 +36,6 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 	}
 	e.Quote = cut(e.Quote, maxQuote)
 	e.ID, e.By, e.Hits = "", "", 0
-	likely := s.likely(ctx, e)
 	_, err = s.write(ctx, actor, []Scope{e.Scope}, func(c *change) error {
 		known, err := sameFact(c, e)
 		if err != nil {
@@ -55,9 +53,6 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 			return errors.Join(err, ErrForgotten)
 		}
 		added = true
-		if e.Like, err = stillActive(c, e.Scope, likely); err != nil {
-			return err
-		}
 		entry, err = c.add(e)
 		return err
 	})
@@ -255,7 +250,7 @@ func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 }
 
 // History lists what was done to the entry id, the oldest first, with what was
-// done to those that it corrects or that correct it, or that say nearly the same.
+// done to those that it corrects or that correct it.
 func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) {
 	if _, err := s.Get(ctx, a, id); err != nil {
 		return nil, err
@@ -264,11 +259,6 @@ func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) 
 	if err != nil {
 		return nil, err
 	}
-	likes, err := store.Column[string](ctx, s.db, `SELECT id FROM memory WHERE like_id = ?1 UNION SELECT like_id FROM memory WHERE id = ?1 AND like_id <> '' ORDER BY 1`, id)
-	if err != nil {
-		return nil, fmt.Errorf("read memory: %w", err)
-	}
-	ids = append(ids, likes...)
 	all, err := ops(ctx, s.db, `WHERE entry IN (SELECT value FROM json_each(?)) ORDER BY seq`, inJSON(ids))
 	if err != nil {
 		return nil, err

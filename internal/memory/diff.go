@@ -152,16 +152,13 @@ func alike(a, b string) bool {
 // view is what a file is to hold.
 type view struct {
 	want      []listed          // in the order in which new ones are added
-	again     map[string]bool   // of want: what was changed since it was added, and so may have stood here before
-	places    []string          // of want, by the age of the oldest that each took the place of; nil = none is to be put back
 	successor map[string]string // of entries that are no more: who took their place in the end; it may be none of want
 	forgotten map[string]bool   // textHash of what comments may not hold either
 }
 
 // render makes data, whose entries are ids line by line, hold v.want: lines whose
-// entry is not wanted go, corrected ones are replaced where they stand, new ones
-// come to the end, those that are wanted again to where they were, as far as that
-// is known. All the rest stays as its owner wrote it.
+// entry is not wanted go, corrected ones are replaced where they stand, and new ones
+// come to the end. All the rest stays as its owner wrote it.
 func render(data []byte, ids []string, v view) (out []byte, now []string) {
 	text := make(map[string]string, len(v.want))
 	for _, w := range v.want {
@@ -171,33 +168,32 @@ func render(data []byte, ids []string, v view) (out []byte, now []string) {
 	for _, id := range ids {
 		there[id] = true
 	}
+	add := func(id string, parts ...[]byte) {
+		out = append(out, slices.Concat(parts...)...)
+		if id != "" {
+			now = append(now, id)
+		}
+	}
 	at := 0
-	var p page
 	for _, l := range splitLines(data) {
 		shown := l.text()
 		if shown == "" {
 			if len(v.forgotten) == 0 || !v.forgotten[textHash(strings.TrimLeft(string(l.body), "\ufeff \t#"))] {
-				p.add("", l.body, l.end)
+				add("", l.body, l.end)
 			}
 			continue
 		}
 		id := ids[at]
 		at++
 		if _, wanted := text[id]; wanted {
-			p.add(id, l.body, l.end)
-			continue
-		}
-		if next := v.successor[id]; !there[next] && text[next] != "" {
+			add(id, l.body, l.end)
+		} else if next := v.successor[id]; !there[next] && text[next] != "" {
 			there[next] = true
-			p.add(next, replaceText(l.body, toLine(text[next])), l.end)
-			continue
-		}
-		if bytes.HasPrefix(l.body, bom) {
-			p.add("", bom, nil)
+			add(next, replaceText(l.body, toLine(text[next])), l.end)
+		} else if bytes.HasPrefix(l.body, bom) {
+			add("", bom)
 		}
 	}
-	p.putBack(v, text, there)
-	out, now = p.join()
 	for _, w := range v.want {
 		if there[w.id] {
 			continue
@@ -206,67 +202,6 @@ func render(data []byte, ids []string, v view) (out []byte, now []string) {
 		now = append(now, w.id)
 	}
 	return out, now
-}
-
-// page is a file in the making.
-type page []pageLine
-
-type pageLine struct {
-	id   string // of its entry; "" = none
-	text []byte
-}
-
-func (p *page) add(id string, parts ...[]byte) {
-	*p = append(*p, pageLine{id, slices.Concat(parts...)})
-}
-
-// putBack gives the entries that stood here before their lines again: behind the
-// entry that is the next older one, if a younger one follows.
-func (p *page) putBack(v view, text map[string]string, there map[string]bool) {
-	last := len(v.places)
-	for last > 0 && !there[v.places[last-1]] {
-		last--
-	}
-	before := ""
-	for _, id := range v.places[:last] {
-		if !there[id] && v.again[id] {
-			there[id] = p.insert(before, listed{id, text[id]})
-		}
-		if there[id] {
-			before = id
-		}
-	}
-}
-
-// insert puts the line of w behind that of the entry before, if that is there; ""
-// is in front of all entries.
-func (p *page) insert(before string, w listed) bool {
-	i := slices.IndexFunc(*p, func(l pageLine) bool { return l.id != "" && (before == "" || l.id == before) })
-	if i < 0 {
-		return false
-	}
-	end := []byte("\n")
-	if slices.ContainsFunc(*p, func(l pageLine) bool { return bytes.HasSuffix(l.text, []byte("\r\n")) }) {
-		end = []byte("\r\n")
-	}
-	if before != "" {
-		if l := &(*p)[i]; !bytes.HasSuffix(l.text, []byte("\n")) && !bytes.HasSuffix(l.text, []byte("\r")) {
-			l.text = append(l.text, end...)
-		}
-		i++
-	}
-	*p = slices.Insert(*p, i, pageLine{w.id, append([]byte(toLine(w.text)), end...)})
-	return true
-}
-
-func (p page) join() (out []byte, ids []string) {
-	for _, l := range p {
-		out = append(out, l.text...)
-		if l.id != "" {
-			ids = append(ids, l.id)
-		}
-	}
-	return out, ids
 }
 
 // replaceText puts line in the place of what body says, and leaves the white

@@ -32,8 +32,7 @@ type Entry struct {
 
 	Source Source `json:"source"`
 	State  State  `json:"state"`
-	By     string `json:"by,omitempty"`   // the entry that took its place; of an active one, the one that says the same and is shown for it (member)
-	Like   string `json:"like,omitempty"` // an earlier entry that says nearly the same
+	By     string `json:"by,omitempty"` // the entry that took its place; of an active one, the one that says the same and is shown for it (member)
 	Pinned bool   `json:"pinned,omitempty"`
 
 	Event        string `json:"event,omitempty"`        // the message it was learned from
@@ -89,7 +88,7 @@ const (
 )
 
 const entryColumns = `id, scope, text, subject, kind, source, state, by_id, pinned, event, quote, ref, conversation, seq,
-	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, like_id, integrity`
+	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, integrity`
 
 // scanEntry reads a row of entryColumns.
 func scanEntry(row store.Row) (Entry, error) {
@@ -97,7 +96,7 @@ func scanEntry(row store.Row) (Entry, error) {
 	var observed, created, updated int64
 	var from, to, hit sql.NullInt64
 	err := row.Scan(&e.ID, &e.Scope, &e.Text, &e.Subject, &e.Kind, &e.Source, &e.State, &e.By, &e.Pinned, &e.Event, &e.Quote,
-		&e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev, &e.Like, &e.Integrity)
+		&e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev, &e.Integrity)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -125,7 +124,7 @@ const memoryColumns = entryColumns + `, hash`
 func insertEntry(ctx context.Context, tx store.DBTX, e Entry, actor, batch string) (n int64, err error) {
 	row := []any{e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref, e.Conversation, e.Seq,
 		e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo), e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		e.Hits, milli(e.LastHit), e.Rev, e.Like, e.Integrity, textHash(e.Text)}
+		e.Hits, milli(e.LastHit), e.Rev, e.Integrity, textHash(e.Text)}
 	result, err := tx.ExecContext(ctx, `INSERT OR FAIL INTO memory (`+memoryColumns+`) VALUES (`+strings.Repeat("?, ", len(row)-1)+`?)`, row...)
 	if err == nil {
 		n, err = result.LastInsertId()

@@ -55,11 +55,11 @@ type file struct {
 
 	mu      sync.Mutex
 	stamp   store.Stamp
-	settled bool   // stamp alone tells whether the file is as it was
-	hash    string // of what it held when it was last written or read
-	listed  int    // entries that stood in it then
-	behind  bool   // the entries changed since
-	loaded  bool   // what follows was read
+	settled bool            // stamp alone tells whether the file is as it was
+	hash    string          // of what it held when it was last written or read
+	shows   map[string]bool // the entries that stood in it then; never changed once made
+	behind  bool            // the entries changed since
+	loaded  bool            // what follows was read
 	changes int64
 	entries []Entry // never changed once made
 }
@@ -71,7 +71,7 @@ func (s *Store) current(f *file) (bool, error) {
 		return false, fmt.Errorf("memory file %s: %w", f.name, err)
 	}
 	if !stamp.Exists() {
-		return f.listed == 0, nil
+		return len(f.shows) == 0, nil
 	}
 	if stamp == f.stamp && f.settled {
 		return true, nil

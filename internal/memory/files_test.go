@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 var everything = Access{Actor: "operator", All: true, Owner: true}
@@ -91,13 +93,19 @@ func TestCutAndPasted(t *testing.T) {
 // Holds L23.
 func TestRenderedInPlace(t *testing.T) {
 	s := openAt(t, t.TempDir())
-	put(t, s, Shared, "\ufeff# mine\r\n  Jana lives in Bonn \r\n\r\n# more\r\ntea\r\n\\# hash\r\nlast")
+	const before = "\ufeff# mine\r\n  Jana lives in Bonn \r\n\r\n# more\r\ntea\r\n\\# hash\r\nlast"
+	put(t, s, Shared, before)
 	texts(t, s, Shared)
 	all, err := s.Entries(t.Context(), Shared)
 	if err != nil || len(all) != 4 {
 		t.Fatalf("%v, %v", all, err)
 	}
 	must(s.Supersede(t.Context(), everything, all[0].ID, "# Jana lives in Berlin"))(t)
+	undone := must(s.Undo(t.Context(), everything, ""))(t)
+	if got := onDisk(t, s, Shared); got != before {
+		t.Errorf("taken back the file reads %q", got)
+	}
+	must(s.Undo(t.Context(), everything, undone.Batch))(t)
 	noError(t, s.Retire(t.Context(), everything, all[1].ID))
 	add(t, s, Shared, "new")
 	if got, want := onDisk(t, s, Shared), "\ufeff# mine\r\n  \\# Jana lives in Berlin \r\n\r\n# more\r\n\\# hash\r\nlast\r\nnew\r\n"; got != want {
@@ -143,47 +151,12 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestAnotherProcess: what one process does, the other knows at its next look,
-// hand edits that it took in included.
-// Holds L13.
-func TestAnotherProcess(t *testing.T) {
-	dir := t.TempDir()
-	a, b := openAt(t, dir), openAt(t, dir)
-	for i := range 20 {
-		text := fmt.Sprintf("fact %d", i)
-		add(t, a, Shared, text)
-		if got := texts(t, b, Shared); !strings.HasSuffix(got, text) {
-			t.Fatalf("the other knows %q", got)
-		}
-		all := must(b.Entries(t.Context(), Shared))(t)
-		if err := b.Pin(t.Context(), everything, all[i].ID, true); err != nil { // which no file shows
-			t.Fatal(err)
-		}
-		if all, err := a.Entries(t.Context(), Shared); err != nil || !all[i].Pinned {
-			t.Fatalf("the first does not know of it: %v", err)
-		}
-	}
-	c := openAt(t, dir)
-	all, err := c.Entries(t.Context(), Shared)
-	if err != nil || !all[0].Pinned {
-		t.Fatalf("%v, %v", all, err)
-	}
-	noError(t, b.Pin(t.Context(), everything, all[0].ID, false))
-	if all, err := c.Entries(t.Context(), Shared); err != nil || all[0].Pinned {
-		t.Fatalf("one that only looks does not know of it: %v", err)
-	}
-	put(t, a, Shared, "# only\nby hand\n")
-	if got := texts(t, a, Shared) + " " + texts(t, b, Shared); got != "by hand by hand" {
-		t.Errorf("got %q", got)
-	}
-}
-
 // TestWorkingSet: with an index the file shows a part, and what it does not show
 // is not removed by that.
 func TestWorkingSet(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := openWith(t, Config{Dir: dir, Owner: owner, FileLines: 4})
+	s := openWith(t, Config{Dir: dir, Owner: owner, Backend: FTS5, FileLines: 4})
 	var first Entry
 	for i := range 20 {
 		e, _, err := s.Append(t.Context(), Shared, fmt.Sprintf("fact number %d", i))
@@ -198,7 +171,15 @@ func TestWorkingSet(t *testing.T) {
 	noError(t, s.Pin(t.Context(), everything, first.ID, true))
 	shown := func() string {
 		got := lineTexts([]byte(onDisk(t, s, Shared)))
+		var prompt []string
+		for _, e := range s.WorkingSet(must(s.Entries(t.Context(), Shared))(t)) {
+			prompt = append(prompt, e.Text)
+		}
 		slices.Sort(got)
+		slices.Sort(prompt)
+		if !slices.Equal(got, prompt) {
+			t.Errorf("the prompt shows %q, the file %q", prompt, got)
+		}
 		return strings.Join(got, "|")
 	}
 	if got := shown(); got != "fact number 0|fact number 18|fact number 19|fact number 3|fact number 7" {
@@ -292,52 +273,83 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestLargeFiles: ten thousand lines, and one of a hundred kilobytes.
-func TestLargeFiles(t *testing.T) {
-	t.Parallel()
-	s := openAt(t, t.TempDir())
-	var b strings.Builder
-	for i := range 10_000 {
-		fmt.Fprintf(&b, "fact %d: \"quoted\" 'and' \U0001F375 %d\n", i, i*i)
-	}
-	b.WriteString(strings.Repeat("wide ", 20_000) + "\n")
-	put(t, s, Shared, b.String())
-	if n := strings.Count(texts(t, s, Shared), "|"); n != 10_000 {
-		t.Errorf("%d entries", n+1)
-	}
-	add(t, s, Shared, "new")
-	if got := onDisk(t, s, Shared); got != b.String()+"new\n" {
-		t.Errorf("the file became %d bytes long", len(got))
+// TestKilledBetweenFileAndNote: a file that shows a part of what is known is written, and the
+// program is killed before that is noted, or noted and not written: what gave its place to
+// others still counts, and what a person takes out of the file does not.
+func TestKilledBetweenFileAndNote(t *testing.T) {
+	for _, point := range []string{"rename", "rendered"} {
+		t.Run(point, func(t *testing.T) {
+			c := Config{Dir: t.TempDir(), Owner: owner, FileLines: 4}
+			s := openWith(t, c)
+			for i := range 12 {
+				stored := false
+				s.fault = func(at string) {
+					if stored = stored || at == "committed"; stored && at == point && i > 3 {
+						panic("killed")
+					}
+				}
+				func() {
+					defer func() {
+						if p := recover(); (p != nil) != (i > 3) {
+							t.Errorf("%d: %v", i, p)
+						}
+					}()
+					if _, _, err := s.Append(t.Context(), Private(owner), fmt.Sprintf("Fact number %d is of its own kind.", i)); err != nil {
+						t.Error(err)
+					}
+				}()
+				s = openWith(t, c)
+				if _, _, err := s.Append(t.Context(), Private(owner), fmt.Sprintf("Fact number %d is of its own kind.", i)); err != nil { // perhaps it had not come so far
+					t.Fatal(err)
+				}
+				if all, err := s.List(t.Context(), everything, Filter{}); err != nil || len(all) != i+1 {
+					t.Fatalf("%d of %d facts count, %v", len(all), i+1, err)
+				}
+			}
+			shown := onDisk(t, s, Private(owner))
+			if strings.Count(shown, "Fact number") != 4 || !strings.Contains(shown, "Fact number 11") {
+				t.Errorf("%q", shown)
+			}
+			put(t, s, Private(owner), strings.Replace(shown, "Fact number 11 is of its own kind.\n", "", 1))
+			texts(t, s, Private(owner))
+			if all, err := s.List(t.Context(), everything, Filter{}); err != nil || len(all) != 11 {
+				t.Errorf("%d facts count, %v", len(all), err)
+			}
+		})
 	}
 }
 
-// TestCutOffAfterTheFileWasWritten: the file is ahead of what is known of it;
-// what was done is not done once more.
-func TestCutOffAfterTheFileWasWritten(t *testing.T) {
-	dir := t.TempDir()
-	s := openAt(t, dir)
-	e := noted(t, s, Shared, "tea", owner)
-	other := noted(t, s, Shared, "cake", owner)
-	noted(t, s, Shared, "pie", owner)
-	for text, change := range map[string]func() error{
-		"tea":  func() error { return s.Retire(t.Context(), everything, e.ID) },
-		"cake": func() error { _, err := s.Forget(t.Context(), everything, other.ID); return err },
-	} {
-		func() {
-			defer func() { _ = recover() }()
-			s.fault = func(point string) {
-				if point == "rendered" && !strings.Contains(onDisk(t, s, Shared), text) {
-					panic("the end")
-				}
+// FuzzParse: any file can be read, and adding a line changes nothing before it.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"", "one\ntwo", "\ufeff#x\r\n\r\n\\#y\r", "a\xff\x00b\n", `\\#`} {
+		f.Add([]byte(seed), "new")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, text string) {
+		lines := lineTexts(data)
+		for _, text := range lines {
+			if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) || strings.TrimSpace(text) != text {
+				t.Errorf("entry %q", text)
 			}
-			_ = change()
-		}()
-		s = openAt(t, dir)
-	}
-	if got := states(t, s, Shared); got != "tea:archived:user_explicit|:forgotten:user_explicit|pie:active:user_explicit" {
-		t.Errorf("states %q", got)
-	}
-	if got := kinds(must(s.History(t.Context(), everything, e.ID))(t)); got != "add retire" {
-		t.Errorf("journal: %s", got)
-	}
+			if got := lineTexts([]byte(toLine(text))); len(got) != 1 || got[0] != text {
+				t.Errorf("%q, written by itself, reads %q", text, got)
+			}
+		}
+		text, err := clean(text)
+		if err != nil {
+			return
+		}
+		after := withLine(data, toLine(text))
+		if !strings.HasPrefix(string(after), string(data)) {
+			t.Fatalf("%q became %q", data, after)
+		}
+		got := lineTexts(after)
+		if len(got) != len(lines)+1 || got[len(got)-1] != text {
+			t.Fatalf("%q with %q reads %q", data, text, got)
+		}
+		for i, text := range lines {
+			if got[i] != text {
+				t.Errorf("entry %d became %q", i, got[i])
+			}
+		}
+	})
 }

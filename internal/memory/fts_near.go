@@ -48,10 +48,7 @@ func (f *FTS) withNeighbours(ctx context.Context, q Query, found []candidate) ([
 			found = append(found, c)
 		}
 	}
-	position := map[int64]int{}
-	for i, c := range found {
-		position[c.row] = i
-	}
+	position := byRow(found)
 	for i := range best {
 		for _, row := range sides[found[i].row] {
 			j, ok := position[row]
@@ -70,13 +67,7 @@ func (f *FTS) withNeighbours(ctx context.Context, q Query, found []candidate) ([
 // explain fills in which of found stand around added.
 func (f *FTS) explain(ctx context.Context, added, found []candidate) error {
 	sides, err := f.sides(ctx, added)
-	if err != nil {
-		return err
-	}
-	position := map[int64]int{}
-	for i, c := range found {
-		position[c.row] = i
-	}
+	position := byRow(found)
 	for i := range added {
 		for _, row := range sides[added[i].row] {
 			if j, ok := position[row]; ok && found[j].explains(&added[i]) {
@@ -84,7 +75,16 @@ func (f *FTS) explain(ctx context.Context, added, found []candidate) error {
 			}
 		}
 	}
-	return nil
+	return err
+}
+
+// byRow are the places of candidates by their rows.
+func byRow(all []candidate) map[int64]int {
+	out := make(map[int64]int, len(all))
+	for i, c := range all {
+		out[c.row] = i
+	}
+	return out
 }
 
 // explains reports whether c and its neighbour o were said at about the same time.

@@ -4,9 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"reverie/internal/store"
 )
+
+// indexedAtOnce is how many texts are made terms of before they are written.
+const indexedAtOnce = 4000
 
 // Rebuild implements index. It makes the index anew in one transaction: until that is
 // committed, and if it fails, the old index stays.
@@ -15,15 +19,26 @@ func (f *FTS) Rebuild(ctx context.Context, progress func(done, total int)) error
 		if err := clearIndex(ctx, tx); err != nil {
 			return err
 		}
-		return eachSource(ctx, tx, func(all []source, done, total int) error {
-			if err := f.index(ctx, tx, nil, all); err != nil {
-				return err
+		entries, err := sources(ctx, tx, entrySource)
+		if err != nil {
+			return err
+		}
+		turns, err := sources(ctx, tx, turnSource)
+		if err != nil {
+			return err
+		}
+		done := 0
+		for _, kind := range [][]source{entries, turns} {
+			for part := range slices.Chunk(kind, indexedAtOnce) {
+				if err := f.index(ctx, tx, nil, part); err != nil {
+					return err
+				}
+				if done += len(part); progress != nil {
+					progress(done, len(entries)+len(turns))
+				}
 			}
-			if progress != nil {
-				progress(done, total)
-			}
-			return nil
-		})
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("reindex: %w", err)
@@ -57,4 +72,13 @@ func (f *FTS) ensure(ctx context.Context) error {
 		return nil
 	}
 	return f.Rebuild(ctx, nil)
+}
+
+// Scopes lists all scopes that hold something.
+func (f *FTS) Scopes(ctx context.Context) ([]Scope, error) {
+	scopes, err := store.Column[Scope](ctx, f.db, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
+	if err != nil {
+		return nil, fmt.Errorf("list scopes: %w", err)
+	}
+	return scopes, nil
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 
 	"reverie/internal/store"
 )
@@ -61,19 +60,15 @@ func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	return f.index(ctx, tx, docs, all)
 }
 
-// turnColumnsOf are turnColumns of the table alias.
-func turnColumnsOf(alias string) string {
-	return alias + "." + strings.ReplaceAll(turnColumns, ", ", ", "+alias+".")
-}
-
-// besides is the number of the message next to t on one side, in its conversation.
+// besides is the number of the message next to h on one side, in its conversation.
 func besides(compare, order string) string {
-	return `iif(t.conversation = '', NULL, (SELECT o.n FROM memory_turn AS o WHERE o.scope = t.scope AND o.conversation = t.conversation
-		AND o.text <> '' AND (o.seq, o.n) ` + compare + ` (t.seq, t.n) ORDER BY o.seq ` + order + `, o.n ` + order + ` LIMIT 1))`
+	return `(SELECT o.n FROM memory_turn AS o WHERE o.scope = h.scope AND o.conversation = h.conversation AND h.conversation <> ''
+		AND o.text <> '' AND (o.seq, o.n) ` + compare + ` (h.seq, h.n) ORDER BY o.seq ` + order + `, o.n ` + order + ` LIMIT 1)`
 }
 
-var turnsQuery = `SELECT ` + turnColumnsOf("t") + `, t.n, ` + besides("<", "DESC") + `, ` + besides(">", "") + `
-	FROM json_each(?) AS j CROSS JOIN memory_turn AS t ON t.n = j.value`
+var turnsQuery = `SELECT t.scope, t.event, t.sender, t.at, t.conversation, t.seq, t.text, t.integrity, h.n, t.n
+	FROM json_each(?) AS j CROSS JOIN memory_turn AS h ON h.n = j.value
+	CROSS JOIN memory_turn AS t ON t.n IN (h.n, ` + besides("<", "DESC") + `, ` + besides(">", "") + `) ORDER BY t.seq, t.n`
 
 // heardTurn is a message, with the one before and the one after it.
 type heardTurn struct {
@@ -89,45 +84,19 @@ func turnsOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]heardT
 			numbers = append(numbers, -s.doc)
 		}
 	}
-	turns, sides := map[int64]Turn{}, map[int64][2]sql.NullInt64{}
-	read := func(numbers []int64) error {
-		return store.Each(ctx, db, func(row store.Row) error {
-			var n int64
-			var side [2]sql.NullInt64
-			t, err := scanTurn(withMore{row, []any{&n, &side[0], &side[1]}})
-			turns[n], sides[n] = t, side
-			return err
-		}, turnsQuery, inJSON(numbers))
-	}
-	if err := read(numbers); err != nil {
-		return nil, err
-	}
-	var others []int64
-	for _, n := range numbers {
-		for _, o := range sides[n] {
-			if _, there := turns[o.Int64]; o.Valid && !there {
-				others = append(others, o.Int64)
-			}
+	out := map[int64]heardTurn{}
+	return out, store.Each(ctx, db, func(row store.Row) error {
+		var of, n int64
+		t, err := scanTurn(withMore{row, []any{&of, &n}})
+		h := out[of]
+		if of == n {
+			h.turn = t
+		} else {
+			h.around = append(h.around, t)
 		}
-	}
-	if err := read(others); err != nil {
-		return nil, err
-	}
-	out := make(map[int64]heardTurn, len(numbers))
-	for _, n := range numbers {
-		t, there := turns[n]
-		if !there {
-			continue
-		}
-		h := heardTurn{turn: t}
-		for _, o := range sides[n] {
-			if other, there := turns[o.Int64]; o.Valid && there {
-				h.around = append(h.around, other)
-			}
-		}
-		out[n] = h
-	}
-	return out, nil
+		out[of] = h
+		return err
+	}, turnsQuery, inJSON(numbers))
 }
 
 // withMore scans more columns than asked for.

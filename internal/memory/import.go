@@ -23,8 +23,6 @@ type Importer struct {
 	Location *time.Location // of times without a zone; nil = UTC
 	Now      func() time.Time
 	Progress func(done, total int) // may be nil
-
-	atOnce int // lines of one transaction, for tests; 0 = importBatch
 }
 
 // ImportResult says what an import did.
@@ -97,24 +95,18 @@ type imported struct {
 }
 
 // parse reads all lines of data, and notes in ignored the fields that mean nothing. Lines that
-// are none, and refs that stand for two texts, are in bad.
+// are none are in bad.
 func (m *Importer) parse(name string, data []byte, ignored map[string]bool) (all []imported, bad BadLines) {
 	now, n := m.Now(), 0
-	texts := map[string]string{} // by scope and ref
 	for line := range bytes.Lines(bytes.TrimPrefix(data, bom)) {
 		if n++; len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
 		e, err := m.entry(line, now, ignored)
-		ref := string(e.Scope) + "\x00" + e.Ref
-		if old, twice := texts[ref]; err == nil && e.Ref != "" && twice && old != e.Text {
-			err = otherText(e)
-		}
 		if err != nil {
 			bad = append(bad, fmt.Errorf("%s:%d: %w", name, n, err))
 			continue
 		}
-		texts[ref] = e.Text
 		all = append(all, imported{e, n})
 	}
 	return all, bad
@@ -130,10 +122,7 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 	}
 	var fields map[string]json.RawMessage
 	var r record
-	if err := json.Unmarshal(line, &r); err != nil {
-		return Entry{}, jsonError(err)
-	}
-	if err := json.Unmarshal(line, &fields); err != nil {
+	if err := cmp.Or(json.Unmarshal(line, &r), json.Unmarshal(line, &fields)); err != nil {
 		return Entry{}, jsonError(err)
 	}
 	for f := range fields {
@@ -151,7 +140,7 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 	}
 	source := cmp.Or(r.Source, Imported)
 	if !slices.Contains(allSources, source) {
-		return Entry{}, fmt.Errorf("source %q: it is one of %s", source, joinSources())
+		return Entry{}, fmt.Errorf("source %q: it is one of %v", source, allSources)
 	}
 	kind := cmp.Or(r.Kind, Fact)
 	if !slices.Contains(allKinds, kind) {
@@ -183,30 +172,15 @@ var allKinds = []Kind{Fact, Preference, Happening, Insight}
 
 var allSources = []Source{UserExplicit, Assistant, Harvest, DreamingMerge, FromFile, Imported}
 
-func joinSources() string {
-	var out []string
-	for _, s := range allSources {
-		out = append(out, string(s))
-	}
-	return strings.Join(out, ", ")
-}
-
 func jsonError(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
-		return fmt.Errorf("%s is a %s; it must be a %s", wrong.Field, wrong.Value, kindOf(wrong.Type.Kind().String()))
+		return fmt.Errorf("%s is a %s; it must be a %s", wrong.Field, wrong.Value, strings.Replace(wrong.Type.Kind().String(), "int", "whole number", 1))
 	}
 	if errors.As(err, &wrong) {
 		return errors.New("the line is no JSON object")
 	}
 	return fmt.Errorf("the line is no JSON object: %w", err)
-}
-
-func kindOf(goKind string) string {
-	if goKind == "int" {
-		return "whole number"
-	}
-	return goKind
 }
 
 // importText is text as one line. Control characters, which other programs leave
@@ -250,12 +224,8 @@ func (m *Importer) time(raw json.RawMessage, now time.Time) (time.Time, error) {
 	if json.Unmarshal(raw, &s) != nil {
 		return time.Time{}, badTime(text)
 	}
-	where := m.Location
-	if where == nil {
-		where = time.UTC
-	}
 	for _, layout := range layouts {
-		if t, err := time.ParseInLocation(layout, strings.TrimSpace(s), where); err == nil && t.Year() > 0 {
+		if t, err := time.ParseInLocation(layout, strings.TrimSpace(s), cmp.Or(m.Location, time.UTC)); err == nil && t.Year() > 0 {
 			return t, nil
 		}
 	}

@@ -1,10 +1,8 @@
 package memory
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -78,9 +76,7 @@ func TestImportIsUndone(t *testing.T) {
 	for n := range 10 {
 		lines += fmt.Sprintf("{\"text\":\"fact number %d\"}\n{\"text\":\"line %d\",\"conversation\":\"c\",\"seq\":%d,\"scope\":\"shared\"}\n", n, n, n)
 	}
-	m := newImporter(s)
-	m.atOnce = 3
-	got, err := m.Import(t.Context(), "x", []byte(lines))
+	got, err := newImporter(s).Import(t.Context(), "x", []byte(lines))
 	if err != nil || got.Added != 20 || got.Batch == "" {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -105,83 +101,95 @@ func TestImportIsUndone(t *testing.T) {
 	}
 }
 
-// What was cut off stays, says how to go on, and is completed by the same file.
-func TestImportThatIsCutOff(t *testing.T) {
+// Who took an import back and imports the file again has it again. What a person put
+// away stays away, and what was to be forgotten stays forgotten.
+// Holds W8.
+func TestImportOfWhatWasUndone(t *testing.T) {
+	t.Parallel()
+	const lines = `{"text":"the boat is blue","ref":"1"}
+{"text":"the heron is grey"}
+{"text":"the safe is green","conversation":"c","seq":1}
+{"text":"the tea is cold"}`
 	s := openAt(t, t.TempDir())
-	lines := ""
-	for n := range 10 {
-		lines += fmt.Sprintf("{\"text\":\"fact number %d\"}\n", n)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	m := newImporter(s)
-	m.atOnce = 4
-	m.Progress = func(int, int) { cancel() }
-	got, err := m.Import(ctx, "x", []byte(lines))
-	if !errors.Is(err, context.Canceled) || got.Added != 4 || !strings.Contains(err.Error(), "after 4 memories") || !strings.Contains(err.Error(), got.Batch) {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	// Somebody changes memory between two parts: that is seen.
-	m.Progress = func(done, _ int) {
-		if done == 8 {
-			if !add(t, s, Private(owner), "fact number 9") {
-				t.Error("it was there already")
-			}
+	again := func(added, known, forgotten int) string {
+		t.Helper()
+		got, err := newImporter(s).Import(t.Context(), "x", []byte(lines))
+		if err != nil || got.Added != added || got.Known != known || got.Forgotten != forgotten {
+			t.Fatalf("%+v, %v", got, err)
 		}
+		sound(t, s)
+		return got.Batch
 	}
-	got, err = m.Import(t.Context(), "x", []byte(lines))
-	if err != nil || got.Added != 5 || got.Known != 5 {
-		t.Errorf("%+v, %v", got, err)
+	undo := func(batch string) string {
+		t.Helper()
+		u := must(s.Undo(t.Context(), everything, batch))(t)
+		return u.Batch
 	}
-	seen := map[string]bool{}
-	all, err := s.List(t.Context(), everything, Filter{})
-	for _, e := range all {
-		seen[e.ID] = true
+	one := func(words string) string {
+		t.Helper()
+		found, _, err := s.Find(t.Context(), everything, words)
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%q: %+v, %v", words, found, err)
+		}
+		return found[0].ID
 	}
-	if err != nil || len(seen) != 10 || len(all) != 10 {
-		t.Errorf("%d entries, %d of them with a name of their own, %v", len(all), len(seen), err)
+	batch := again(4, 0, 0)
+	again(0, 4, 0)
+	undo(batch)
+	if got := texts(t, s, Private(owner)); got != "" {
+		t.Fatalf("after the undoing: %q", got)
 	}
-	if n := strings.Count(onDisk(t, s, Private(owner)), "number"); n != 10 {
-		t.Errorf("%d lines in the file", n)
+	again(4, 0, 0)
+	if got := texts(t, s, Private(owner)); got != "the boat is blue|the heron is grey|the tea is cold" {
+		t.Errorf("known: %q", got)
 	}
-	sound(t, s)
+	noError(t, s.Retire(t.Context(), everything, one("heron")))
+	again(0, 4, 0)
+	must(s.Forget(t.Context(), everything, one("tea")))(t)
+	again(0, 3, 1)
+	// What was put away, fetched back and put away again by undoing that, was
+	// put away by a person all the same.
+	noError(t, s.Retire(t.Context(), everything, one("boat")))
+	undo(undo(""))
+	again(0, 3, 1)
+	if got := texts(t, s, Private(owner)); got != "" {
+		t.Errorf("known at the end: %q", got)
+	}
 }
 
-// TestImportKilled kills an import at each of its steps in turn. Each time a part
-// of it is there, sound, and the same file completes it.
-func TestImportKilled(t *testing.T) {
-	t.Parallel()
-	const facts = 7
-	lines := ""
-	for n := range facts {
-		lines += fmt.Sprintf("{\"text\":\"fact %d\"}\n{\"text\":\"said %d\",\"conversation\":\"c\",\"seq\":%d}\n", n, n, n)
+// importLines makes n facts and n lines of a conversation.
+func importLines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "{\"text\":\"fact number %d\",\"ref\":\"f%d\"}\n{\"text\":\"heron number %d\",\"conversation\":\"c\",\"seq\":%d}\n", i, i, i, i)
 	}
-	if at := os.Getenv(dieAt); at != "" {
-		m := newImporter(mortal(t, at))
-		m.atOnce = 4
-		must(m.Import(t.Context(), "x", []byte(lines)))(t)
-		return
-	}
-	finished, partly := false, 0
-	for at := 1; !finished; at++ {
-		dir := t.TempDir()
-		_, finished = live(t, dir, at)
-		s := openAt(t, dir)
-		before := must(s.List(t.Context(), everything, Filter{}))(t)
-		if len(before) > 0 && len(before) < 2*facts {
-			partly++
+	return b.String()
+}
+
+// An import is taken back wholly or not at all, whatever keeps one entry from it.
+func TestUndoIsRefusedWhole(t *testing.T) {
+	for want, do := range map[error]func(s *Store, id string) error{
+		ErrChanged:  func(s *Store, id string) error { return s.Pin(t.Context(), everything, id, true) },
+		ErrGone:     func(s *Store, id string) error { _, err := s.Forget(t.Context(), everything, id); return err },
+		ErrNotFound: nil,
+	} {
+		s := openAt(t, t.TempDir())
+		got := must(newImporter(s).Import(t.Context(), "x", []byte(importLines(5))))(t)
+		all := must(s.List(t.Context(), everything, Filter{}))(t)
+		a, left := everything, len(all)
+		if do == nil {
+			a = Access{Actor: "@else:x", Scopes: []Scope{Private("@else:x"), Shared}}
+		} else if err := do(s, all[0].ID); err != nil {
+			t.Fatal(err)
 		}
-		sound(t, s)
-		got, err := newImporter(s).Import(t.Context(), "x", []byte(lines))
-		if err != nil || got.Added != 2*facts-len(before) || got.Known != len(before) {
-			t.Errorf("step %d: %d were there; %+v, %v", at, len(before), got, err)
+		if want == ErrGone {
+			left--
 		}
-		if file := lineTexts([]byte(onDisk(t, s, Private(owner)))); len(file) != facts {
-			t.Errorf("step %d: %q in the file", at, file)
+		if _, err := s.Undo(t.Context(), a, got.Batch); !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
 		}
-		sound(t, s)
-		_ = s.db.Close()
-	}
-	if partly == 0 {
-		t.Error("it was never killed in between")
+		if all, err := s.List(t.Context(), everything, Filter{}); err != nil || len(all) != left {
+			t.Errorf("%v: %d entries left, %v", want, len(all), err)
+		}
 	}
 }

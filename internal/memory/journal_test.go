@@ -2,7 +2,6 @@ package memory
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -98,29 +97,6 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestUndoStepsBack: each further one takes back the change before, and then
-// there is nothing left.
-func TestUndoStepsBack(t *testing.T) {
-	ctx, s := t.Context(), openAt(t, t.TempDir())
-	for i := range 3 {
-		noted(t, s, Private(guest), fmt.Sprintf("fact %d", i), guest)
-	}
-	noted(t, s, Private(owner), "the owner's", owner)
-	noted(t, s, Shared, "shared by the owner", owner)
-	for _, want := range []string{"fact 0|fact 1", "fact 0", ""} {
-		must(s.Undo(ctx, as(guest), ""))(t)
-		if got := texts(t, s, Private(guest)); got != want {
-			t.Errorf("left %q, want %q", got, want)
-		}
-	}
-	if _, err := s.Undo(ctx, as(guest), ""); !errors.Is(err, ErrNothing) {
-		t.Errorf("error %v", err)
-	}
-	if got := texts(t, s, Private(owner), Shared); got != "the owner's|shared by the owner" {
-		t.Errorf("somebody else's: %q", got)
-	}
-}
-
 // TestUndoRefuses what was changed since, what is not visible and what was forgotten.
 // Holds L4.
 func TestUndoRefuses(t *testing.T) {
@@ -175,28 +151,6 @@ func TestDuplicates(t *testing.T) {
 	got := must(s.Get(t.Context(), everything, e.ID))(t)
 	if got.Rev < 2 || got.ObservedAt.Before(e.ObservedAt) || got.Text != "I like C#." {
 		t.Errorf("%+v", got)
-	}
-}
-
-// TestJournal: every change is an operation with what was before and after.
-func TestJournal(t *testing.T) {
-	ctx, s := t.Context(), openAt(t, t.TempDir())
-	e := noted(t, s, Private(guest), "tea", guest)
-	next := must(s.Supersede(ctx, as(guest), e.ID, "green tea"))(t)
-	must(s.Share(ctx, as(guest), next.ID))(t)
-	all := must(s.History(ctx, everything, e.ID))(t)
-	if got := kinds(all); got != "add add supersede move" {
-		t.Errorf("operations: %s", got)
-	}
-	if o := all[2]; o.Before.State != Active || o.After.State != Superseded || o.After.By != next.ID || o.Actor != guest || o.Batch != all[1].Batch {
-		t.Errorf("%+v", o)
-	}
-	// Who sees it only now does not see where it comes from.
-	if got := must(s.History(ctx, as(owner), next.ID))(t); len(got) != 0 {
-		t.Errorf("a stranger sees %s", kinds(got))
-	}
-	if _, err := s.History(ctx, as(owner), e.ID); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a stranger asks for the old: %v", err)
 	}
 }
 

@@ -27,7 +27,6 @@ type Learned struct {
 // learned from and taken back. What is shared and says the same is as good as its own.
 func (s *Store) Learn(ctx context.Context, actor string, all []Entry, also func(context.Context, *sql.Tx) error) ([]Learned, error) {
 	out := make([]Learned, len(all))
-	likely := make([][]string, len(all))
 	var scopes []Scope
 	for i, e := range all {
 		if err := e.Scope.Check(); err != nil {
@@ -38,7 +37,6 @@ func (s *Store) Learn(ctx context.Context, actor string, all []Entry, also func(
 		}
 		e.Quote, e.ID, e.By, e.Hits = cut(e.Quote, maxQuote), "", "", 0
 		out[i].Entry = e
-		likely[i] = s.likely(ctx, e)
 		scopes = append(scopes, e.Scope)
 	}
 	_, err := s.write(ctx, actor, unique(scopes), func(c *change) error {
@@ -49,7 +47,7 @@ func (s *Store) Learn(ctx context.Context, actor string, all []Entry, also func(
 			if out[i].Refused != nil {
 				continue
 			}
-			if err := c.learn(&out[i], likely[i]); err != nil {
+			if err := c.learn(&out[i]); err != nil {
 				return err
 			}
 		}
@@ -74,7 +72,7 @@ func unique[T comparable](all []T) []T {
 }
 
 // learn stores l.Entry, or says why not.
-func (c *change) learn(l *Learned, likely []string) error {
+func (c *change) learn(l *Learned) error {
 	e := l.Entry
 	shared := e
 	shared.Scope = Shared
@@ -106,9 +104,6 @@ func (c *change) learn(l *Learned, likely []string) error {
 	if away {
 		l.Refused = ErrPutAway
 		return nil
-	}
-	if e.Like, err = stillActive(c, e.Scope, likely); err != nil {
-		return err
 	}
 	l.Entry, err = c.add(e)
 	l.Added = err == nil

@@ -91,10 +91,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 
 // begin brings files and entries together at the start.
 func (s *Store) begin(ctx context.Context) error {
-	scopes, todo, err := s.differing(ctx)
-	if err != nil || !todo {
-		return err
-	}
 	unlock, err := s.lock()
 	if err != nil {
 		s.log.Error("memory files are not looked at before they are needed", "err", err)
@@ -108,7 +104,7 @@ func (s *Store) begin(ctx context.Context) error {
 		return err
 	}
 	whole := true
-	for _, scope := range scopes {
+	for _, scope := range s.onDisk() {
 		if err := s.sync(ctx, scope); err != nil {
 			s.log.Error("memory file is not in use", "err", err)
 			whole = false
@@ -118,36 +114,6 @@ func (s *Store) begin(ctx context.Context) error {
 		return nil
 	}
 	return s.finishPurge(ctx)
-}
-
-// differing lists the scopes whose files are not as they were, and says whether
-// there is anything to do at all.
-func (s *Store) differing(ctx context.Context) (scopes []Scope, todo bool, err error) {
-	held, err := s.heldNames(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	known := map[string]string{}
-	for _, h := range held {
-		b, err := readBase(ctx, s.db, h.scope)
-		if err != nil {
-			return nil, false, err
-		}
-		known[h.name] = b.hash
-		todo = todo || h.name != s.File(h.scope)
-	}
-	var unpurged int
-	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE purged = 0`).Scan(&unpurged); err != nil {
-		return nil, false, fmt.Errorf("memory: %w", err)
-	}
-	for _, scope := range s.onDisk() {
-		name := s.File(scope)
-		// After a forgetting that was cut off, any of them may hold what is gone.
-		if data, err := readAll(filepath.Join(s.dir, filepath.FromSlash(name))); unpurged > 0 || err != nil || sum(data) != known[name] {
-			scopes = append(scopes, scope)
-		}
-	}
-	return scopes, todo || unpurged > 0 || len(scopes) > 0, nil
 }
 
 // onDisk lists the scopes that have files. Of a file whose name was shortened
@@ -303,7 +269,10 @@ func (s *Store) load(ctx context.Context, f *file) error {
 	}
 	ids := strings.Fields(lines)
 	f.entries, f.behind = inOrder(all, ids, s.lines == 0)
-	f.listed, f.changes, f.loaded = len(ids), changes, true
+	f.shows, f.changes, f.loaded = map[string]bool{}, changes, true
+	for _, id := range ids {
+		f.shows[id] = true
+	}
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"reverie/internal/store/storetest"
 )
@@ -135,7 +134,7 @@ func TestAppendRefuses(t *testing.T) {
 			t.Errorf("%.10q: added %v, error %v, want %q", text, added, err, want)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(s.dir, "memories")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.dir, "memories", "shared.txt")); err == nil {
 		t.Error("refused text made a file")
 	}
 	if !add(t, s, Shared, strings.Repeat("茶", 2000)) {
@@ -201,52 +200,6 @@ func TestEntriesFollowEdits(t *testing.T) {
 	noError(t, os.WriteFile(path+"~", []byte("ten\n"), 0o600))
 	noError(t, os.Rename(path+"~", path))
 	check("ten")
-}
-
-// TestSettledFilesAreNotReadAgain moves the clock on, so that the stamp alone
-// tells, and then looks that a change is still seen.
-// Holds P2.
-func TestSettledFilesAreNotReadAgain(t *testing.T) {
-	s := openAt(t, t.TempDir())
-	put(t, s, Shared, "one\n")
-	f := must(s.file(Shared))(t)
-	s.now = func() time.Time { return time.Now().Add(time.Hour) }
-	texts(t, s, Shared) // takes the file in
-	texts(t, s, Shared) // finds it taken in
-	if !f.settled {
-		t.Error("a file that is long unchanged is read every time")
-	}
-	f.hash = "of something else"
-	if same, err := s.current(f); !same || err != nil {
-		t.Errorf("read again: %v", err)
-	}
-	f.hash = sum([]byte("one\n"))
-	put(t, s, Shared, "one and two\n")
-	if got := texts(t, s, Shared); got != "one and two" {
-		t.Errorf("after a change: %q", got)
-	}
-}
-
-// TestUnsettledFilesAreReadAgain: within one tick of the file system's clock the
-// stamp does not tell, and what is kept may be of the moment before.
-func TestUnsettledFilesAreReadAgain(t *testing.T) {
-	s := openAt(t, t.TempDir())
-	f := must(s.file(Shared))(t)
-	before := time.Now()
-	s.now = func() time.Time { return before }
-	put(t, s, Shared, "one\n")
-	texts(t, s, Shared)
-	if f.settled {
-		t.Error("a stamp of this very moment is taken for good")
-	}
-	f.hash = "of something else"
-	if same, err := s.current(f); same || err != nil {
-		t.Errorf("not read again: %v", err)
-	}
-	f.hash = "" // as another process may have left it
-	if got := texts(t, s, Shared); got != "one" {
-		t.Errorf("got %q", got)
-	}
 }
 
 // Holds P2.

@@ -34,13 +34,9 @@ func (s *Store) Neighbours(ctx context.Context, id string, k int) ([]string, err
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	code, err := decodeVector(blob, dim)
-	if err != nil || code == nil {
+	vector, _ := decodeVector(blob, dim)
+	if vector == nil {
 		return nil, nil // a damaged one is made again
-	}
-	vector := make([]float32, len(code))
-	for i, c := range code {
-		vector[i] = float32(c)
 	}
 	found, err := h.near.nearest(ctx, vector, wanted{scopes: []Scope{scope}}, k+1)
 	if err != nil {

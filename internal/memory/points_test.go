@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -8,10 +9,16 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"reverie/internal/memory/standin"
 )
@@ -38,8 +45,7 @@ func openPointsWith(t testing.TB, db *sql.DB, e Embedder, c PointsConfig) *Point
 	if c.Patience == 0 {
 		c.Patience = time.Minute
 	}
-	p := must(OpenPoints(c))(t)
-	return p
+	return OpenPoints(c)
 }
 
 // served is f with a Qdrant server, of a model that knows words and nothing of their meaning.
@@ -62,11 +68,11 @@ func pointFaults(t testing.TB, p *Points) (changed, needless int) {
 	if space == 0 {
 		return 0, 0
 	}
-	there, strange, err := p.scroll(t.Context(), p.collection(dim))
+	p.suspect.Store(true)
+	noError(t, p.refresh(t.Context(), p.collection(dim), dim))
+	gone, other, err := p.differences(t.Context(), space)
 	noError(t, err)
-	d, err := p.compareAll(t.Context(), space, there)
-	noError(t, err)
-	return len(d.changed), len(d.gone) + len(strange)
+	return len(other), len(gone)
 }
 
 func verified(t testing.TB, p *Points) {
@@ -75,6 +81,9 @@ func verified(t testing.TB, p *Points) {
 		t.Errorf("on the server %d memories are not as they are, and %d points belong to none", changed, needless)
 	}
 }
+
+// words300 is the collection of most tests.
+var words300 = collectionName("mem", "words", 300)
 
 // onServer lists the entries of which the server holds points in any collection of
 // db's, by their texts.
@@ -95,29 +104,10 @@ func onServer(t testing.TB, s *standin.Server, db *sql.DB) []string {
 	return texts
 }
 
-// differ is how many entries are not on the server as they should be.
-func differ(t testing.TB, p *Points) int {
-	t.Helper()
-	space, _ := p.vectors.current()
-	d := must(p.compareAll(t.Context(), space, p.there))(t)
-	return len(d.gone) + len(d.changed)
-}
-
 // TestPointID: ids are UUIDs and stay what they are.
 func TestPointID(t *testing.T) {
-	if got := pointID("mem_abc"); got != pointID("mem_abc") || got == pointID("mem_abd") || len(got) != 36 || got[14] != '5' || !strings.ContainsRune("89ab", rune(got[19])) {
-		t.Errorf("%s is no UUID of version 5", got)
-	}
 	if got := pointID("mem_000000000001"); got != "69550910-c5b7-5b4a-a14f-2f3b39636bdd" {
 		t.Errorf("an entry's id on the server is now %s; all that is there would be sent again", got)
-	}
-	for model, want := range map[string]string{"words": "mem_words_300", "a/b": "mem_a-b-", "a:b": "mem_a-b-", strings.Repeat("x", 500): "mem_xxx"} {
-		if got := collectionName("mem", model, 300); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "_300") || len(got) > 130 {
-			t.Errorf("collection of %.10s: %s", model, got)
-		}
-	}
-	if collectionName("mem", "a/b", 3) == collectionName("mem", "a:b", 3) {
-		t.Error("two models share a collection")
 	}
 }
 
@@ -131,18 +121,18 @@ func TestPointsAreFed(t *testing.T) {
 	ctx, me := t.Context(), as(owner)
 	old := noted(t, store, Private(owner), "cats purr", owner)
 	fed(t, p)
-	if names := s.Collections(); fmt.Sprint(names) != "[mem_words_300]" {
+	if names := s.Collections(); !slices.Equal(names, []string{words300}) {
 		t.Errorf("collections %v", names)
 	}
-	if got := s.Indexes("mem_words_300"); fmt.Sprint(got) != "map[at:integer scope:keyword state:keyword]" {
+	if got := s.Indexes(words300); fmt.Sprint(got) != "map[at:integer scope:keyword state:keyword]" {
 		t.Errorf("indexes %v", got)
 	}
 	noted(t, store, Shared, "...", owner) // has no vector
 	room := noted(t, store, Room(room), "dogs bark", owner)
 	new := must(store.Supersede(ctx, me, old.ID, "cats bite"))(t)
 	complete(t, p.vectors)
-	if n := differ(t, p); n != 3 {
-		t.Errorf("%d entries are to be sent", n)
+	if changed, _ := pointFaults(t, p); changed != 3 {
+		t.Errorf("%d entries are to be sent", changed)
 	}
 	fed(t, p)
 	verified(t, p)
@@ -151,25 +141,14 @@ func TestPointsAreFed(t *testing.T) {
 		new.ID:  {new.ID, 1, Private(owner), Active, new.ObservedAt.UnixMilli()},
 		room.ID: {room.ID, 1, room.Scope, Active, room.ObservedAt.UnixMilli()},
 	} {
-		got, _ := json.Marshal(s.Points("mem_words_300")[pointID(id)].Payload)
+		got, _ := json.Marshal(s.Points(words300)[pointID(id)].Payload)
 		var have pointPayload
 		if err := json.Unmarshal(got, &have); err != nil || have != want {
 			t.Errorf("the server has %s, want %+v", got, want)
 		}
-		if len(s.Points("mem_words_300")[pointID(id)].Payload) != 5 {
+		if len(s.Points(words300)[pointID(id)].Payload) != 5 {
 			t.Errorf("the server is told more: %s", got)
 		}
-	}
-	if err := store.Retire(ctx, me, room.ID); err == nil {
-		t.Error("another's") // not visible in a direct chat
-	}
-	must(store.Share(ctx, me, new.ID))(t)
-	must(store.Undo(ctx, me, ""))(t)
-	must(store.Forget(ctx, me, new.ID))(t)
-	fed(t, p)
-	verified(t, p)
-	if got := onServer(t, s, db); !slices.Equal(got, []string{"dogs bark"}) {
-		t.Errorf("the server holds %q", got)
 	}
 	before := len(s.Calls())
 	fed(t, p)
@@ -237,12 +216,16 @@ func TestQdrantOutage(t *testing.T) {
 			h := OpenQdrant(f, p)
 			s.Break(fault)
 			q := Query{Text: "do cats purr?", Scopes: []Scope{Shared}}
-			for range 2 {
+			calls := len(s.Calls())
+			for range 3 { // it is waited for once
 				got := must(h.Search(t.Context(), q))(t)
 				words, err := f.Search(t.Context(), q)
 				if err != nil || fmt.Sprint(got) != fmt.Sprint(words) {
 					t.Errorf("found %v, words alone find %v, %v", got, words, err)
 				}
+			}
+			if n := len(s.Calls()) - calls; n != 1 {
+				t.Errorf("it was asked %d times", n)
 			}
 			remember(t, f, `{"text":"birds sing","ref":"c"}`)
 			complete(t, p.vectors)
@@ -251,8 +234,8 @@ func TestQdrantOutage(t *testing.T) {
 			} else if strings.Contains(err.Error(), "hunter9") || !strings.Contains(err.Error(), url) {
 				t.Errorf("error %q", err)
 			}
-			if status := p.Status(); status.Unreachable.IsZero() || !strings.Contains(status.Line(time.UTC).String(), "searching by words") {
-				t.Errorf("status %+v: %s", status, status.Line(time.UTC))
+			if line := p.Line(time.UTC).String(); !strings.Contains(line, "searching by words") {
+				t.Errorf("status %s", line)
 			}
 			if strings.Count(log.String(), "cannot be used") != 1 || strings.Contains(log.String(), "hunter9") {
 				t.Errorf("the log says %q", log.String())
@@ -261,8 +244,8 @@ func TestQdrantOutage(t *testing.T) {
 			now = now.Add(shyness)
 			fed(t, p)
 			verified(t, p)
-			if status := p.Status(); !status.Unreachable.IsZero() || status.Waiting != 0 {
-				t.Errorf("afterwards %+v", status)
+			if line := p.Line(time.UTC).String(); line != "qdrant: in use" {
+				t.Errorf("afterwards %s", line)
 			}
 			if got := refs(t, h, Query{Text: "birds"}); !slices.Equal(got[:1], []string{"c"}) {
 				t.Errorf("afterwards it finds %q", got)
@@ -274,90 +257,23 @@ func TestQdrantOutage(t *testing.T) {
 	}
 }
 
-// TestQdrantRests: a server that failed just now is not waited for by every question.
-func TestQdrantRests(t *testing.T) {
+// TestQdrantLoses: a collection that was lost is made and filled again by itself.
+func TestQdrantLoses(t *testing.T) {
 	f := openIndex(t)
-	remember(t, f, `{"text":"cats purr","ref":"a"}`)
+	remember(t, f, `{"text":"cats purr","ref":"a"}`, `{"text":"dogs bark","ref":"b"}`)
 	s, url := stand(t)
 	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
 	now := time.Now()
 	p.now = func() time.Time { return now }
 	fed(t, p)
 	h := OpenQdrant(f, p)
-	s.Break(standin.Refuse(500))
-	asked := func() int {
-		return len(slices.DeleteFunc(s.Calls(), func(c string) bool { return !strings.HasSuffix(c, "/query") }))
-	}
-	for range 5 {
-		refs(t, h, Query{Text: "cats"})
-	}
-	if n := asked(); n != 1 {
-		t.Errorf("it was asked %d times", n)
-	}
+	s.Drop(words300)
+	want(t, "meanwhile", refs(t, h, Query{Text: "cats"}), "a")
+	fed(t, p)
+	verified(t, p)
 	now = now.Add(shyness)
-	s.Break(nil)
-	refs(t, h, Query{Text: "cats"})
-	if n := asked(); n != 2 {
-		t.Errorf("it was asked %d times after a rest", n)
-	}
-}
-
-// TestQdrantLoses: a collection that was lost or emptied is filled again by itself.
-func TestQdrantLoses(t *testing.T) {
-	t.Parallel()
-	for name, lose := range map[string]func(t *testing.T, s *standin.Server, url string){
-		"collection": func(_ *testing.T, s *standin.Server, _ string) { s.Drop("mem_words_300") },
-		"points": func(t *testing.T, s *standin.Server, url string) {
-			for id := range s.Points("mem_words_300") {
-				noError(t, newQdrant(url, "hunter9").remove(t.Context(), "mem_words_300", []string{id}))
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := openIndex(t)
-			remember(t, f, `{"text":"cats purr","ref":"a"}`, `{"text":"dogs bark","ref":"b"}`)
-			s, url := stand(t)
-			p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
-			now := time.Now()
-			p.now = func() time.Time { return now }
-			fed(t, p)
-			h := OpenQdrant(f, p)
-			lose(t, s, url)
-			if got := refs(t, h, Query{Text: "cats"}); !slices.Equal(got, []string{"a"}) {
-				t.Errorf("meanwhile it finds %q", got)
-			}
-			now = now.Add(max(shyness, readEvery))
-			fed(t, p)
-			verified(t, p)
-			if near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "dogs bark"), inScope(Shared), 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
-				t.Errorf("afterwards the server finds %v, %v", near, err)
-			}
-			if got := onServer(t, s, f.db); !slices.Equal(got, []string{"cats purr", "dogs bark"}) {
-				t.Errorf("the server holds %q", got)
-			}
-		})
-	}
-}
-
-// TestStrangersCollection: a collection that this bot did not make is left alone.
-func TestStrangersCollection(t *testing.T) {
-	f := openIndex(t)
-	remember(t, f, `{"text":"cats purr","ref":"a"}`)
-	s, url := stand(t)
-	noError(t, newQdrant(url, "hunter9").create(t.Context(), "mem_words_300", 4))
-	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
-	complete(t, p.vectors)
-	if err := p.Complete(t.Context()); err == nil || !strings.Contains(err.Error(), "memory.qdrant.collection") {
-		t.Errorf("error %v", err)
-	}
-	if err := p.Rebuild(t.Context(), nil); err == nil {
-		t.Error("it was made anew")
-	}
-	if info, err := newQdrant(url, "hunter9").collection(t.Context(), "mem_words_300"); err != nil || info.Config.Params.Vectors.Size != 4 {
-		t.Errorf("it is now %+v, %v", info, err)
-	}
-	if names := s.Collections(); len(names) != 1 {
-		t.Errorf("%v", names)
+	if near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "dogs bark"), inScope(Shared), 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
+		t.Errorf("afterwards the server finds %v, %v", near, err)
 	}
 }
 
@@ -365,7 +281,7 @@ func TestStrangersCollection(t *testing.T) {
 // missing comes, over as many pages as there are.
 func TestComparing(t *testing.T) {
 	t.Parallel()
-	f := openIndex(t)
+	f, name := openIndex(t), collectionName("mem", "words", 8)
 	var lines []string
 	for i := range scrollAtOnce + 500 {
 		lines = append(lines, fmt.Sprintf(`{"text":"fact number%d","ref":"r%d"}`, i, i))
@@ -376,23 +292,18 @@ func TestComparing(t *testing.T) {
 	fed(t, p)
 	verified(t, p)
 	var ids []string
-	for id := range s.Points("mem_words_8") {
+	for id := range s.Points(name) {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	noError(t, p.server.remove(t.Context(), "mem_words_8", ids[len(ids)-3:]))
-	one := s.Points("mem_words_8")[ids[0]].Payload
+	noError(t, p.server.remove(t.Context(), name, ids[len(ids)-3:]))
+	one := s.Points(name)[ids[0]].Payload
 	one["rev"], one["state"] = 7., "archived"
-	s.Put("mem_words_8", ids[0], make([]float64, 8), one)
-	s.Put("mem_words_8", pointID("mem_nobody"), make([]float64, 8), map[string]any{"entry": "mem_nobody"})
-	s.Put("mem_words_8", pointID("x"), make([]float64, 8), map[string]any{"title": "a film", "rev": "one"})
+	s.Put(name, ids[0], make([]float64, 8), one)
+	s.Put(name, pointID("mem_nobody"), make([]float64, 8), map[string]any{"entry": "mem_nobody"})
+	s.Put(name, pointID("x"), make([]float64, 8), map[string]any{"title": "a film"})
 	if changed, needless := pointFaults(t, p); changed != 4 || needless != 2 {
 		t.Errorf("%d, %d", changed, needless)
-	}
-	before := len(s.Calls())
-	fed(t, p)
-	if len(s.Calls()) != before {
-		t.Error("it is read again at once")
 	}
 	p.now = func() time.Time { return time.Now().Add(readEvery) }
 	fed(t, p)
@@ -414,9 +325,7 @@ func TestQdrantModelChanges(t *testing.T) {
 	}
 	old := openPoints(t, store.db, &wordEmbedder{name: "old", dim: 100}, url)
 	fed(t, old)
-	if n, err := old.Probe(ctx); err != nil || n != 5 {
-		t.Errorf("it holds %d points, %v", n, err)
-	}
+	noError(t, old.Probe(ctx))
 	p := openPoints(t, store.db, &wordEmbedder{name: "new/model", dim: 200}, url)
 	name := collectionName("mem", "new/model", 200)
 	must(p.vectors.step(ctx, 2))(t)
@@ -429,4 +338,274 @@ func TestQdrantModelChanges(t *testing.T) {
 	if near, err := p.nearest(ctx, p.vectors.Question(ctx, "cat number3"), inScope(Shared), 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
 		t.Errorf("found %v, %v", near, err)
 	}
+}
+
+// TestLyingServer: whatever the server says, nothing of another scope or state is shown.
+func TestLyingServer(t *testing.T) {
+	f := openIndex(t)
+	remember(t, f, `{"text":"apple pie","ref":"mine","scope":"private:@a:x"}`, `{"text":"apple cake","ref":"theirs","scope":"private:@b:x"}`,
+		`{"text":"apple juice","ref":"past","scope":"private:@a:x"}`, `{"text":"apple tart","ref":"gone","scope":"private:@a:x"}`, `{"text":"apple jam","ref":"early","scope":"private:@a:x","observed_at":"2020-01-01"}`)
+	alter(t, f, `state = 'superseded'`, "past")
+	var gone string
+	noError(t, f.db.QueryRow(`SELECT id FROM memory WHERE ref = 'gone'`).Scan(&gone))
+	s, url := stand(t)
+	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
+	fed(t, p)
+	alter(t, f, `text = '', hash = '', ref = '', state = 'forgotten'`, "gone") // and the server was not told
+	h := OpenQdrant(f, p)
+	lies := func(scope any) {
+		var points []map[string]any
+		for id, point := range s.Points(words300) {
+			point.Payload["scope"], point.Payload["state"] = scope, "active"
+			points = append(points, map[string]any{"id": id, "score": 1, "payload": point.Payload})
+		}
+		points = append(points, map[string]any{"id": pointID("x"), "payload": map[string]any{"entry": "x", "scope": scope}}, map[string]any{})
+		s.Break(func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, "/query") {
+				return false
+			}
+			json.NewEncoder(w).Encode(map[string]any{"result": map[string]any{"points": points}})
+			return true
+		})
+	}
+	if len(s.Points(words300)) != 5 {
+		t.Fatalf("the server holds %v", s.Points(words300))
+	}
+	day := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, scope := range []any{"private:@a:x", "private:@b:x"} {
+		lies(scope)
+		for name, tt := range map[string]struct {
+			q    Query
+			w    wanted
+			want []string
+		}{
+			"mine":    {Query{Text: "apple", After: day}, wanted{after: day}, []string{"mine"}},
+			"always":  {Query{Text: "apple"}, wanted{}, []string{"early", "mine"}},
+			"earlier": {Query{Text: "apple", Before: day}, wanted{before: day}, []string{"early"}},
+			"past":    {Query{Text: "apple", Past: true, After: day}, wanted{past: true, after: day}, []string{"mine", "past"}},
+		} {
+			tt.q.Scopes, tt.w.scopes = []Scope{"private:@a:x"}, []Scope{"private:@a:x"}
+			got := refs(t, h, tt.q)
+			slices.Sort(got)
+			want(t, fmt.Sprint(scope, ", ", name), got, tt.want...)
+			// Nor do they get as far as the full-text index, which would decide.
+			near := must(p.nearest(t.Context(), p.vectors.Question(t.Context(), "apple"), tt.w, 100))(t)
+			var there []string
+			for _, l := range near {
+				var ref string
+				noError(t, f.db.QueryRow(`SELECT ref FROM memory WHERE n = ?`, l.N).Scan(&ref))
+				there = append(there, ref)
+			}
+			slices.Sort(there)
+			want(t, fmt.Sprint(scope, ", ", name, ", nearest"), there, tt.want...)
+		}
+	}
+}
+
+// TestForgottenWhileDown: it is not found, and leaves when the server is back. While the
+// server is up it leaves at once, also by a process that has no vectors.
+func TestForgottenWhileDown(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s, url := stand(t)
+	p := openPoints(t, openAt(t, dir).db, &wordEmbedder{name: "words", dim: 300}, url)
+	store := openWith(t, Config{DB: p.db, Dir: dir, Owner: owner, Backend: Qdrant, Points: p})
+	me := as(owner)
+	gone, kept := noted(t, store, Private(owner), "the code is 4711", owner), noted(t, store, Private(owner), "we keep bees", owner)
+	fed(t, p)
+	if got := onServer(t, s, p.db); len(got) != 2 {
+		t.Fatalf("the server holds %q", got)
+	}
+	s.Break(standin.Refuse(503))
+	must(store.Forget(ctx, me, gone.ID))(t)
+	noted(t, store, Private(owner), "and cats", owner)
+	complete(t, p.vectors)
+	s.Break(nil)
+	if got := search(t, store, "code 4711", Private(owner)); len(got) != 0 {
+		t.Errorf("forgotten, and found: %q", got)
+	}
+	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"", "we keep bees"}) {
+		t.Fatalf("the server holds %q", got)
+	}
+	fed(t, p)
+	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"and cats", "we keep bees"}) {
+		t.Errorf("the server holds %q", got)
+	}
+	verified(t, p)
+	away := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
+	store.points = away
+	must(store.Forget(ctx, me, kept.ID))(t)
+	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"and cats"}) {
+		t.Errorf("the server holds %q", got)
+	}
+}
+
+// TestForgottenWhileSent: what is forgotten by another process while it is on its
+// way to the server does not stay there.
+func TestForgottenWhileSent(t *testing.T) {
+	dir := t.TempDir()
+	s, url := stand(t)
+	store := openAt(t, dir)
+	p := openPoints(t, store.db, &wordEmbedder{name: "words", dim: 300}, url)
+	noted(t, store, Shared, "we keep bees", owner)
+	fed(t, p)
+	gone := noted(t, store, Shared, "the code is 4711", owner)
+	complete(t, p.vectors)
+	other := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
+	s.Break(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/points") {
+			s.Break(nil)
+			must(store.Forget(context.Background(), everything, gone.ID))(t)
+			other.leave(context.Background(), []string{gone.ID})
+		}
+		return false
+	})
+	fed(t, p)
+	if got := onServer(t, s, store.db); !slices.Equal(got, []string{"we keep bees"}) {
+		t.Errorf("the server holds %q", got)
+	}
+	verified(t, p)
+}
+
+// TestServerFilters: what is somebody else's, past or of another time does not take the
+// places of what is asked for.
+func TestServerFilters(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	var all []Entry
+	for i := range 20 {
+		all = append(all, Entry{Scope: Private("@b:x"), Text: fmt.Sprintf("cats %d", i)}, Entry{Scope: Room("!r:x"), Text: fmt.Sprintf("cats %d", i), State: Archived},
+			Entry{Scope: Room("!r:x"), Text: fmt.Sprintf("cats %d", i), ObservedAt: firstDay.AddDate(-1, 0, 0)}, Entry{Scope: Room("!r:x"), Text: fmt.Sprintf("cats %d", i), ObservedAt: firstDay.AddDate(1, 0, 0)})
+	}
+	n := entered(t, db, append(all, Entry{Scope: Room("!r:x"), Text: "cats and many other animals"})...)
+	_, url := stand(t)
+	p := openPoints(t, db, &wordEmbedder{name: "words", dim: 300}, url)
+	fed(t, p)
+	w := wanted{scopes: []Scope{Room("!r:x"), Shared}, after: firstDay, before: firstDay.AddDate(0, 0, 1)}
+	near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), w, 5)
+	if err != nil || len(near) != 1 || near[0].N != n[len(n)-1] {
+		t.Errorf("found %v, %v", near, err)
+	}
+}
+
+// TestBesideIsNear: what stands between two that are near is found, though the server
+// sees no likeness.
+func TestBesideIsNear(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	n := entered(t, db, Entry{Text: "cats", Conversation: "c", Seq: 1}, Entry{Text: "yes", Conversation: "c", Seq: 2}, Entry{Text: "cats", Conversation: "c", Seq: 3},
+		Entry{Text: "cats a b c d e f g h i j k l m n o p", Conversation: "other", Seq: 2})
+	_, url := stand(t)
+	p := openPoints(t, db, &wordEmbedder{name: "words", dim: 300}, url)
+	fed(t, p)
+	near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), inScope(Shared), 3)
+	if err != nil || len(near) != 3 || near[2].N != n[1] {
+		t.Errorf("found %v, %v; want %v", near, err, n[:3])
+	}
+}
+
+// TestKeyStays: a server that sends elsewhere does not get the key carried there.
+func TestKeyStays(t *testing.T) {
+	asked := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer other.Close()
+	s, url := stand(t)
+	s.Break(func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		return true
+	})
+	_, err := newQdrant(url, "hunter9").collections(t.Context())
+	if asked || err == nil || !strings.Contains(err.Error(), "sends elsewhere") {
+		t.Errorf("asked elsewhere: %v; %v", asked, err)
+	}
+}
+
+// TestQdrantAlwaysSound: whatever is done, in whatever order, while the server comes and
+// goes: in the end it holds what the entries ask for, and of what was forgotten nothing.
+func TestQdrantAlwaysSound(t *testing.T) {
+	t.Parallel()
+	dir, runs := t.TempDir(), 0
+	rapid.Check(t, func(rt *rapid.T) {
+		runs++
+		server, url := stand(t)
+		d := doer{t: t, rt: rt, dir: filepath.Join(dir, strconv.Itoa(runs))}
+		p := openPoints(t, openAt(t, d.dir).db, &wordEmbedder{name: "words", dim: 16}, url)
+		d.s = openWith(t, Config{Dir: d.dir, Owner: owner, Backend: Qdrant, Points: p})
+		defer func() { _ = d.s.db.Close(); _ = p.db.Close() }()
+		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 5).Draw(rt, "server") {
+			case 0:
+				server.Break(standin.Refuse(500))
+			case 1:
+				server.Break(nil)
+			case 2:
+				complete(t, p.vectors)
+				_ = p.Complete(t.Context()) // or not
+			case 3:
+				server.Drop(collectionName("mem", "words", 16))
+				p.suspect.Store(true)
+			}
+			d.step()
+		}
+		server.Break(nil)
+		fed(t, p)
+		if changed, needless := pointFaults(t, p); changed+needless > 0 {
+			rt.Fatalf("on the server %d memories are not as they are, and %d points belong to none", changed, needless)
+		}
+		if got := onServer(t, server, d.s.db); slices.Contains(got, "") {
+			rt.Fatalf("the server holds %q", got)
+		}
+	})
+}
+
+// TestPointsRun: what was away is brought up to date by itself, and a run ends when
+// it is told to.
+func TestPointsRun(t *testing.T) {
+	f := openIndex(t)
+	remember(t, f, `{"text":"cats purr","ref":"a"}`)
+	s, url := stand(t)
+	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 30}, url)
+	p.nap = func(context.Context, time.Duration) { time.Sleep(time.Millisecond) }
+	complete(t, p.vectors)
+	s.Break(standin.Refuse(500))
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := p.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	patient(t, "the outage is noticed", func() bool { return strings.Contains(p.Line(time.UTC).String(), "of no use") })
+	s.Break(nil)
+	patient(t, "all is sent", func() bool { return len(s.Points(collectionName("mem", "words", 30))) == 1 })
+	remember(t, f, `{"text":"dogs bark","ref":"b"}`)
+	complete(t, p.vectors)
+	patient(t, "what is new is sent", func() bool { return len(s.Points(collectionName("mem", "words", 30))) == 2 })
+	stop()
+	wg.Wait()
+}
+
+// TestRealQdrant runs against a server that is really one.
+func TestRealQdrant(t *testing.T) {
+	url := os.Getenv("QDRANT_URL")
+	if url == "" {
+		t.Skip("QDRANT_URL names no server (QDRANT_KEY its key), so Qdrant is tested against a stand-in only")
+	}
+	f := openIndex(t)
+	remember(t, f, `{"text":"cats purr","ref":"a","observed_at":"2026-01-01"}`, `{"text":"cats bite","ref":"b","scope":"private:@b:x"}`, `{"text":"cats sleep","ref":"c"}`)
+	p := openPointsWith(t, f.db, &wordEmbedder{name: "words", dim: 30}, PointsConfig{URL: url, Key: os.Getenv("QDRANT_KEY")})
+	p.prefix = "reverie-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	t.Cleanup(func() {
+		_ = p.server.drop(context.Background(), collectionName(p.prefix, "words", 30))
+	})
+	fed(t, p)
+	verified(t, p)
+	h := OpenQdrant(f, p)
+	want(t, "shared", refs(t, h, Query{Text: "cats purr", K: 1}), "a")
+	near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), wanted{scopes: []Scope{Shared}, after: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)}, 10)
+	if err != nil || len(near) != 1 {
+		t.Errorf("near %v, %v", near, err)
+	}
+	alter(t, f, `text = '', hash = '', ref = '', state = 'forgotten'`, "a")
+	fed(t, p)
+	verified(t, p)
+	noError(t, p.Rebuild(t.Context()))
+	verified(t, p)
 }

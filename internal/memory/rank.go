@@ -102,57 +102,21 @@ func (a *analyser) ask(q Query) asked {
 		out.terms = append(out.terms, term{forms: spanTerms(from, to), weight: 1, date: true})
 	}
 	if q.Context != "" {
-		if out.pointsBack(q) {
-			a.addPointed(&out, q)
+		says := slices.ContainsFunc(out.terms, func(t term) bool { return t.date || !t.idle })
+		if !says && (asks(q.Text) || asks(q.Context)) { // "Yes, where is it?", or "Exactly." to a question
+			a.addTerms(&out, words(lastOf(q.Context)), 1)
 		}
 		a.addTerms(&out, words(clip(q.Context)), contextWeight)
 	}
 	return out
 }
 
-// pointsBack reports whether the question says nothing of what it is about, so that the
-// context does: "Yes, where is it?", or "Exactly." to a question.
-func (a *asked) pointsBack(q Query) bool {
-	says := slices.ContainsFunc(a.terms, func(t term) bool { return t.date || !t.idle })
-	return !says && (asks(q.Text) || asks(q.Context))
-}
-
-// pointedAt is how much of the context's end a question that points back is about, in bytes.
-const pointedAt = 200
-
-// addPointed adds what the context ends with as if the question said it: the question there,
-// or else, for a question of the person's, the last words.
-func (a *analyser) addPointed(out *asked, q Query) {
-	from := len(out.terms)
-	says := func(text string) bool {
-		a.addTerms(out, words(text), contextWeight)
-		return slices.ContainsFunc(out.terms[from:], func(t term) bool { return !t.date && !t.idle })
-	}
-	context := strings.TrimSpace(q.Context)
-	body := strings.TrimRight(context, "?？ ")
-	if !asks(context) || !says(lastOf(context[max(0, strings.LastIndexAny(body, ".!?。！？\n")):])) {
-		if !asks(q.Text) {
-			return
-		}
-		says(lastOf(context))
-	}
-	for i := range out.terms[from:] {
-		if t := &out.terms[from+i]; !t.date {
-			t.weight = 1
-		}
-	}
-}
-
-// lastOf is at most pointedAt bytes of the end of text, from a word on.
+// lastOf is the last sentence of text, or the end of it.
 func lastOf(text string) string {
-	if len(text) <= pointedAt {
-		return text
-	}
-	text = strings.ToValidUTF8(text[len(text)-pointedAt:], "")
-	if _, rest, ok := strings.Cut(text, " "); ok {
-		return rest
-	}
-	return text
+	const most = 200 // bytes
+	text = strings.TrimRight(text, ".!?。！？ \n")
+	text = text[max(0, strings.LastIndexAny(text, ".!?。！？\n"), len(text)-most):]
+	return strings.ToValidUTF8(text, "")
 }
 
 // maxQuestion is how much of a question is read, in bytes.

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -75,45 +74,22 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 }
 
 // WorkingSet picks from entries, as Entries returns them, those that a prompt
-// shows whatever is asked: what is pinned, the half that was of use most often,
-// and what was added last, in each scope. Without an index it is all of them.
+// shows whatever is asked: the lines of the files. Without an index it is all of them.
 func (s *Store) WorkingSet(entries []Entry) []Entry {
-	if !s.recalls || len(entries) <= s.lines {
+	if !s.recalls {
 		return entries
 	}
-	type dated struct {
-		created int64
-		i       int
-	}
-	by := map[Scope][]dated{}
-	for i := range entries {
-		e := &entries[i] // large, and there are many
-		by[e.Scope] = append(by[e.Scope], dated{e.CreatedAt.UnixMilli(), i})
-	}
-	in := make([]bool, len(entries))
-	for _, at := range by {
-		slices.SortFunc(at, func(a, b dated) int { return cmp.Or(cmp.Compare(b.created, a.created), cmp.Compare(a.i, b.i)) })
-		used := slices.DeleteFunc(slices.Clone(at), func(d dated) bool { return entries[d.i].Hits == 0 })
-		slices.SortStableFunc(used, func(a, b dated) int { return entries[b.i].Hits - entries[a.i].Hits })
-		left := s.lines
-		for _, d := range used[:min(s.lines-s.lines/2, len(used))] {
-			in[d.i] = true
-			left--
-		}
-		for _, d := range at {
-			if left > 0 && !in[d.i] {
-				in[d.i] = true
-				left--
+	shown := map[Scope]map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool {
+		if shown[e.Scope] == nil {
+			if f, err := s.file(e.Scope); err == nil {
+				f.mu.Lock()
+				shown[e.Scope] = f.shows
+				f.mu.Unlock()
 			}
 		}
-	}
-	var out []Entry
-	for i := range entries {
-		if in[i] || entries[i].Pinned {
-			out = append(out, entries[i])
-		}
-	}
-	return out
+		return !shown[e.Scope][e.ID]
+	})
 }
 
 // Hear keeps a message of a conversation so that Search finds it again. The same

@@ -26,7 +26,7 @@ type nearer interface {
 	// errAway if nobody can look for them at the moment.
 	nearest(ctx context.Context, q []float32, w wanted, k int) ([]Likeness, error)
 	// compare says how near to q those of the entries are that have a vector.
-	compare(ctx context.Context, q []float32, entries []int64) (map[int64]Likeness, error)
+	compare(ctx context.Context, q []float32, entries []int64) ([]Likeness, error)
 }
 
 // OpenHybrid joins f and v, which are of the same database.
@@ -116,10 +116,12 @@ func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches)
 	if err != nil {
 		return nil, err
 	}
+	of := make(map[int64]*Likeness, len(like))
+	for i := range like {
+		of[like[i].N] = &like[i]
+	}
 	for i := range found {
-		if l, ok := like[found[i].doc]; ok {
-			found[i].like = &l
-		}
+		found[i].like = of[found[i].doc]
 	}
 	return found, nil
 }
@@ -239,7 +241,7 @@ func (h *Hybrid) Rebuild(ctx context.Context, progress func(done, total int)) er
 	if h.points == nil {
 		return nil
 	}
-	if err := h.points.Rebuild(ctx, progress); err != nil {
+	if err := h.points.Rebuild(ctx); err != nil {
 		return fmt.Errorf("the words and vectors here are made anew, those on the server are not: %w", err)
 	}
 	return nil

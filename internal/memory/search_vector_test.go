@@ -150,7 +150,7 @@ func TestWithoutVectors(t *testing.T) {
 		t.Error("nobody is told that it is out of order")
 	}
 	e.set(func(e *wordEmbedder) { e.err = nil })
-	noError(t, v.probe(t.Context()))
+	must(v.step(t.Context(), batch))(t)
 	if differ() == 0 {
 		t.Error("with vectors, every answer is as without")
 	}

@@ -78,9 +78,7 @@ func (d *doer) step() {
 		for range rapid.IntRange(1, 6).Draw(d.rt, "lines") {
 			fmt.Fprintf(&lines, "{\"text\":%q,\"scope\":%q,\"conversation\":%q,\"seq\":%d}\n", d.fresh(), d.scope(), rapid.SampledFrom([]string{"", "c", "d"}).Draw(d.rt, "conversation"), d.n)
 		}
-		m := newImporter(s)
-		m.atOnce = 2
-		_, err := m.Import(ctx, "x", []byte(lines.String()))
+		_, err := newImporter(s).Import(ctx, "x", []byte(lines.String()))
 		d.ok(err)
 		return
 	case 2:

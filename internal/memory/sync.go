@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -176,45 +175,28 @@ func changedAt(f *os.File) time.Time {
 
 // view is what the file of scope is to hold, knowing that it has the lines of ids.
 func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, error) {
-	v := view{again: map[string]bool{}, successor: map[string]string{}}
+	v := view{successor: map[string]string{}}
 	all := `FROM memory WHERE scope = ?1 AND ` + shown
-	query, args := `SELECT id, text, rev > 1 `+all+` ORDER BY n`, []any{scope}
+	query, args := `SELECT id, text `+all+` ORDER BY n`, []any{scope}
 	if s.lines > 0 {
 		// The working set: what is pinned, the half that is of most use, and what was added last.
 		query = `WITH used AS MATERIALIZED (SELECT n ` + all + ` AND hits > 0 ORDER BY hits DESC, n DESC LIMIT ?2 - ?2 / 2)
-			SELECT id, text, rev > 1 ` + all + ` AND (pinned = 1 OR n IN used
+			SELECT id, text ` + all + ` AND (pinned = 1 OR n IN used
 				OR n IN (SELECT n ` + all + ` AND n NOT IN used ORDER BY n DESC LIMIT ?2 - (SELECT count(*) FROM used))) ORDER BY n`
 		args = append(args, s.lines)
 	}
 	wanted := map[string]bool{}
 	err := store.Each(ctx, s.db, func(row store.Row) error {
 		var l listed
-		var again bool
-		if err := row.Scan(&l.id, &l.text, &again); err != nil {
+		if err := row.Scan(&l.id, &l.text); err != nil {
 			return err
 		}
 		v.want = append(v.want, l)
-		v.again[l.id] = again
 		wanted[l.id] = true
 		return nil
 	}, query, args...)
 	if err != nil {
 		return view{}, fmt.Errorf("read memory: %w", err)
-	}
-	there := map[string]bool{}
-	for _, id := range ids {
-		there[id] = true
-	}
-	if slices.ContainsFunc(v.want, func(l listed) bool { return v.again[l.id] && !there[l.id] }) {
-		if v.places, err = s.places(ctx, scope, wanted); err != nil {
-			return view{}, err
-		}
-		// Where no line is left to tell their place, they come in this order, too.
-		place := map[string]int{}
-		for i, id := range v.places {
-			place[id] = i
-		}
-		slices.SortFunc(v.want, func(a, b listed) int { return cmp.Compare(place[a.id], place[b.id]) })
 	}
 	for _, id := range ids { // lines that are there no more: what took their place in the end?
 		next := id
@@ -230,21 +212,18 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 				return view{}, fmt.Errorf("read memory: %w", err)
 			}
 		}
+		if !wanted[next] && id != notKept { // it took a place itself, and that was undone
+			old, err := store.Column[string](ctx, s.db, `SELECT old.entry FROM memory_op AS new CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
+				WHERE new.entry = ?1 AND new.op = 'add' AND iif(old.after = '', '', json_extract(old.after, '$.by')) = ?1 LIMIT 1`, id)
+			if err != nil {
+				return view{}, fmt.Errorf("read memory: %w", err)
+			}
+			next = strings.Join(old, "")
+		}
 		v.successor[id] = next
 	}
 	v.forgotten = s.forgetting
 	return v, nil
-}
-
-// places puts the wanted entries of scope into the order of age.
-func (s *Store) places(ctx context.Context, scope Scope, wanted map[string]bool) ([]string, error) {
-	ids, err := store.Column[string](ctx, s.db, `WITH RECURSIVE part (whole, id, n) AS (SELECT id, id, n FROM memory WHERE scope = ? AND `+shown+`
-		UNION SELECT part.whole, m.id, m.n FROM memory m JOIN part ON m.by_id = part.id AND m.by_id <> '' AND m.state <> 'active')
-		SELECT whole FROM part GROUP BY whole ORDER BY min(n), whole`, scope)
-	if err != nil {
-		return nil, fmt.Errorf("read memory: %w", err)
-	}
-	return slices.DeleteFunc(ids, func(id string) bool { return !wanted[id] }), nil
 }
 
 // takeIn makes operations of what a person did to the file, and returns the

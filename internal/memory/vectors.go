@@ -29,9 +29,6 @@ type Embedder interface {
 type VectorConfig struct {
 	DB       *sql.DB // with the tables of the migrations; the caller closes it
 	Embedder Embedder
-	// BuiltIn says that the embedder is part of the program. A late vector then means
-	// a busy computer, and not a server that is unreachable.
-	BuiltIn bool
 	// Patience is how long a question waits for its vector; 0 = 300 ms. Who waits
 	// for nothing else, as a command does, may take longer.
 	Patience time.Duration
@@ -42,7 +39,6 @@ type VectorConfig struct {
 	// bring up what words do not, from a high cosine on, but never keeps back what they do.
 	Neutral float64
 	Log     *slog.Logger // nil = silent
-	Now     func() time.Time
 }
 
 // Vectors keeps the vectors of entries: in the database, which is the truth, and in
@@ -50,29 +46,24 @@ type VectorConfig struct {
 // journal of the entries by itself, whoever changes them. It is safe for concurrent use, also
 // beside other processes.
 type Vectors struct {
+	waker
 	db       *sql.DB
 	embedder Embedder
-	builtIn  bool // embedder is part of the program
 	patience time.Duration
 	neutral  float64
 	measured bool // neutral is the model's own
 	log      *slog.Logger
 	now      func() time.Time
-	sleep    func(context.Context, time.Duration) error
-	nap      func(context.Context, time.Duration) // Run's, until Wake
-	wake     chan struct{}
+	health   health
 
+	working   sync.Mutex // one at a time makes vectors
 	following sync.Mutex // one at a time reads the journal
 	seen      int64      // memory_op.seq up to where it was read
-	made      int64      // memory_op.seq at which no vector was missing
 
-	mu      sync.RWMutex // guards the next two
-	index   vectorIndex
-	refused map[string]bool // memory.hash of texts that the model does not take
-
-	working sync.Mutex // one at a time makes vectors
-	asked   questions
-	health  health
+	mu     sync.RWMutex // guards the rest
+	index  vectorIndex
+	asked  string    // the last question
+	answer []float32 // its vector
 }
 
 // vectorIndex is what of the database is in memory.
@@ -107,15 +98,12 @@ func (w wanted) takes(r *vectorEntry) bool {
 // Run and Complete make what is missing.
 func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 	v := &Vectors{
-		db: c.DB, embedder: c.Embedder, builtIn: c.BuiltIn, patience: cmp.Or(c.Patience, 300*time.Millisecond), neutral: c.Neutral, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now,
-		sleep: rest, wake: make(chan struct{}, 1), refused: map[string]bool{},
+		waker: newWaker(), db: c.DB, embedder: c.Embedder, patience: cmp.Or(c.Patience, 300*time.Millisecond), neutral: c.Neutral,
+		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, seen: -1,
 	}
-	v.nap = func(ctx context.Context, d time.Duration) { pauseFor(ctx, d, v.wake) }
+	v.health = health{log: v.log, bad: "embeddings cannot be made; memory is searched by words until they can", good: "embeddings can be made again"}
 	if v.measured = v.neutral != 0; !v.measured {
 		v.neutral = .75 // about right for models that are made to find texts
-	}
-	if v.now == nil {
-		v.now = time.Now
 	}
 	// The space of the last vectors: of which length they are now is known with
 	// the next one that is made.
@@ -126,7 +114,6 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("read vectors: %w", err)
 	}
-	v.seen = -1
 	v.reset(space, dim)
 	return v, v.follow(ctx)
 }
@@ -139,8 +126,7 @@ func (v *Vectors) reset(space int64, dim int) {
 		space: space, dim: dim,
 		scopes: map[Scope]*collection{}, entries: map[int64]*vectorEntry{}, waiting: map[int64]bool{},
 	}
-	v.made = -1
-	v.asked.clear()
+	v.asked, v.answer = "", nil
 }
 
 // indexed are the states in which an entry can be found.
@@ -232,11 +218,9 @@ func (v *Vectors) reload(ctx context.Context, where string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(all, func(s storedVector) bool { return !s.there }) {
-		v.asked.clear() // a question may say the same as what was forgotten
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.asked, v.answer = "", nil // it may say the same as what was forgotten
 	if err := v.index.replace(ctx, all); err != nil {
 		return fmt.Errorf("read vectors: %w", err)
 	}
@@ -253,16 +237,16 @@ func (x *vectorIndex) replace(ctx context.Context, all []storedVector) error {
 		if c == nil || !s.there {
 			continue
 		}
-		code, err := decodeVector(s.blob, x.dim)
-		if err != nil || !s.made { // a damaged one is made again
+		vec, sound := decodeVector(s.blob, x.dim)
+		if !sound || !s.made { // a damaged one is made again
 			x.waiting[s.n] = true
 			continue
 		}
-		if code == nil {
+		if vec == nil {
 			continue
 		}
 		e := s.vectorEntry
-		e.vec = unit(code)
+		e.vec = vec
 		if err := c.add(ctx, &e); err != nil {
 			return err
 		}
@@ -284,7 +268,7 @@ func (x *vectorIndex) drop(ctx context.Context, n int64) error {
 // nearest finds the k entries of w that are nearest to the vector q, by Cosine and
 // Window together, nearest first. Without q there are none.
 func (v *Vectors) nearest(ctx context.Context, q []float32, w wanted, k int) ([]Likeness, error) {
-	if q = unit(q); q == nil || k <= 0 {
+	if q = unit(q); q == nil {
 		return nil, nil
 	}
 	if err := v.open(ctx, w.scopes); err != nil {
@@ -309,18 +293,17 @@ func (v *Vectors) nearest(ctx context.Context, q []float32, w wanted, k int) ([]
 }
 
 // compare implements nearer. It knows the entries of the scopes that nearest was asked for.
-func (v *Vectors) compare(ctx context.Context, q []float32, entries []int64) (map[int64]Likeness, error) {
+func (v *Vectors) compare(ctx context.Context, q []float32, entries []int64) (out []Likeness, err error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if q = unit(q); q == nil || len(q) != v.index.dim {
 		return nil, nil
 	}
-	out := make(map[int64]Likeness, len(entries))
 	for _, n := range entries {
 		if e := v.index.entries[n]; e != nil {
 			order := v.index.scopes[e.scope].order
 			p, _ := order.place(e)
-			out[n] = order.likeness(q, p)
+			out = append(out, order.likeness(q, p))
 		}
 	}
 	return out, ctx.Err()

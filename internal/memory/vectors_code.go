@@ -2,7 +2,6 @@ package memory
 
 import (
 	"errors"
-	"fmt"
 	"math"
 )
 
@@ -32,23 +31,53 @@ func encodeVector(v []float32) ([]byte, error) {
 	return out, nil
 }
 
-// decodeVector reads what encodeVector wrote for vectors of dim numbers. An empty
-// one gives nil.
-func decodeVector(blob []byte, dim int) ([]int8, error) {
+// decodeVector reads what encodeVector wrote for vectors of dim numbers, with length 1; nil
+// for an empty one. One that is not sound is damaged.
+func decodeVector(blob []byte, dim int) (v []float32, sound bool) {
 	if len(blob) == 0 {
-		return nil, nil
+		return nil, true
 	}
 	if len(blob) != dim {
-		return nil, fmt.Errorf("it has %d numbers, not %d", len(blob), dim)
+		return nil, false
 	}
-	code := make([]int8, dim)
-	var any byte
+	v = make([]float32, dim)
 	for i, b := range blob {
-		code[i] = int8(b)
-		any |= b
+		v[i] = float32(int8(b))
 	}
-	if any == 0 {
-		return nil, errNoVector
+	v = unit(v)
+	return v, v != nil
+}
+
+// dot is the sum of products, in four parts that a processor adds at the same time.
+func dot(a, b []float32) float64 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 float32
+	i := 0
+	for ; i+4 <= len(a); i += 4 {
+		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
 	}
-	return code, nil
+	for ; i < len(a); i++ {
+		s0 += a[i] * b[i]
+	}
+	return float64(s0 + s1 + s2 + s3)
+}
+
+// unit is v with length 1; nil for a vector that points nowhere.
+func unit(v []float32) []float32 {
+	square := 0.0
+	for _, x := range v {
+		square += float64(x) * float64(x)
+	}
+	if !(square > 0) || math.IsInf(square, 0) {
+		return nil
+	}
+	out, length := make([]float32, len(v)), math.Sqrt(square)
+	for i, x := range v {
+		out[i] = float32(float64(x) / length)
+	}
+	return out
 }

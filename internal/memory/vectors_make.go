@@ -13,86 +13,29 @@ import (
 )
 
 const (
-	batch       = 32              // texts that are embedded together in the background
-	wholeBatch  = 256             // and when somebody waits for all of them
-	lookAgain   = 5 * time.Second // for entries that other processes wrote
+	batch       = 32  // texts that are embedded together in the background
+	wholeBatch  = 256 // and when somebody waits for all of them
 	longestRest = 2 * time.Second
-	firstPause  = time.Second // after a failure; doubled each time
-	lastPause   = 5 * time.Minute
-	tellEvery   = 500 // entries, in the log
 )
-
-// rest waits for d or until ctx ends.
-func rest(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
-// Wake tells Run that there may be something to do. It never blocks.
-func (v *Vectors) Wake() {
-	select {
-	case v.wake <- struct{}{}:
-	default:
-	}
-}
 
 // Run makes the vectors that are missing until ctx ends: the newest entries
 // first, and never more than half of the time. While the embedder fails it tries
 // ever more rarely.
 func (v *Vectors) Run(ctx context.Context) error {
-	told, tidied, pause := 0, false, firstPause
-	for ctx.Err() == nil {
+	tidied := false
+	return v.repeat(ctx, func() (time.Duration, error) {
 		begin := v.now()
 		made, err := v.step(ctx, batch)
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			if pause == firstPause && v.health.well() {
-				v.log.LogAttrs(ctx, slog.LevelWarn, "vectors cannot be stored; memory is searched by words meanwhile", slog.String("err", err.Error()))
-			}
-			v.nap(ctx, pause)
-			pause = min(2*pause, lastPause)
-		case made > 0:
-			pause = firstPause
-			if told += made; told >= tellEvery {
-				told = 0
-				v.tell(ctx)
-			}
-			_ = v.sleep(ctx, min(v.now().Sub(begin), longestRest))
-		default:
-			pause = firstPause
-			if told > 0 {
-				told = 0
-				v.tell(ctx)
-			}
-			if !tidied || v.other(ctx) {
-				tidied = v.tidy(ctx)
-			}
-			v.nap(ctx, lookAgain)
+		if made > 0 {
+			tidied = false
+			return min(v.now().Sub(begin), longestRest), err
 		}
-	}
-	return nil
-}
-
-// pauseFor waits for d, or less if there is something to do.
-func pauseFor(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	select {
-	case <-ctx.Done():
-	case <-wake:
-	}
-}
-
-func (v *Vectors) tell(ctx context.Context) {
-	s := v.Status(ctx)
-	v.log.LogAttrs(ctx, slog.LevelInfo, "memories are embedded", slog.String("model", s.Model), slog.Int("done", s.Done), slog.Int("total", s.Total))
+		if err == nil && !tidied {
+			err = v.tidy(ctx)
+			tidied = err == nil
+		}
+		return lookAgain, err
+	})
 }
 
 // Complete makes all vectors that are missing, as fast as it can. progress may be
@@ -110,6 +53,37 @@ func (v *Vectors) Complete(ctx context.Context, progress func(done, total int)) 
 	}
 }
 
+// Rebuild makes what is in memory anew, with the vectors that are damaged or
+// missing; those that are good stay. What the model did not take is tried again. progress may be nil.
+func (v *Vectors) Rebuild(ctx context.Context, progress func(done, total int)) error {
+	v.following.Lock()
+	space, dim := v.current()
+	v.reset(space, dim)
+	v.following.Unlock()
+	if _, err := v.db.ExecContext(ctx, `DELETE FROM memory_vector WHERE length(vec) = 0`); err != nil {
+		return fmt.Errorf("embed memories: %w", err)
+	}
+	if err := v.Complete(ctx, progress); err != nil {
+		return err
+	}
+	return v.tidy(ctx)
+}
+
+// tidy removes vectors that nobody needs any more: those of texts that no entry has, and of
+// other models. The present one has read everything.
+func (v *Vectors) tidy(ctx context.Context) error {
+	space, _ := v.current()
+	if space == 0 {
+		return nil
+	}
+	for _, which := range []string{`memory_vector WHERE space <> ?1 OR hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`, `memory_space WHERE no <> ?1`} {
+		if _, err := v.db.ExecContext(ctx, `DELETE FROM `+which, space); err != nil {
+			return fmt.Errorf("remove vectors that nobody needs: %w", err)
+		}
+	}
+	return nil
+}
+
 // unread is an entry that has no vector.
 type unread struct {
 	n          int64
@@ -118,31 +92,35 @@ type unread struct {
 
 // step makes up to n vectors and returns how many entries it dealt with. An embedder that
 // failed is tried even if there is nothing to do, so that one knows when it is back.
-func (v *Vectors) step(ctx context.Context, n int) (int, error) {
+func (v *Vectors) step(ctx context.Context, n int) (made int, err error) {
 	v.working.Lock()
 	defer v.working.Unlock()
 	todo, err := v.next(ctx, n)
-	if err != nil {
-		return 0, err
-	}
-	if len(todo) == 0 {
-		if v.health.well() {
+	var vectors [][]float32
+	switch {
+	case err != nil:
+	case len(todo) > 0:
+		vectors, err = v.try(ctx, todo)
+	default:
+		if since, _ := v.health.state(); since.IsZero() {
 			return 0, nil
 		}
-		return 0, v.probe(ctx)
+		vectors, err = v.embed(ctx, []string{harmless})
 	}
-	vectors, refused, err := v.try(ctx, todo)
 	if err == nil {
 		err = v.settle(ctx, dimension(vectors))
 	}
-	if err != nil {
-		if ctx.Err() == nil {
-			v.failed(ctx, err)
-		}
-		return 0, err
+	if err == nil && len(todo) > 0 {
+		err = v.keep(ctx, todo, vectors)
 	}
-	v.works(ctx)
-	return len(todo), v.keep(ctx, todo, vectors, refused)
+	if err == nil {
+		v.health.works()
+		return len(todo), nil
+	}
+	if ctx.Err() == nil {
+		v.health.failed(v.now(), err)
+	}
+	return 0, err
 }
 
 // unmade says of an entry whether its text still needs a vector in space ?1 of ?2 numbers.
@@ -163,28 +141,14 @@ func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 	if err := v.reloadWaiting(ctx); err != nil {
 		return nil, err
 	}
-	if v.made == v.seen {
-		return nil, nil
-	}
 	todo, err := store.List(ctx, v.db, func(row store.Row) (u unread, err error) {
 		err = row.Scan(&u.n, &u.hash, &u.text)
 		return u, err
-	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND `+unmade+`
-		AND m.hash NOT IN (SELECT value FROM json_each(?3)) GROUP BY m.hash ORDER BY first DESC LIMIT ?4`, v.index.space, v.index.dim, v.refusedTexts(), n)
+	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND `+unmade+` GROUP BY m.hash ORDER BY first DESC LIMIT ?3`, v.index.space, v.index.dim, n)
 	if err != nil {
 		return nil, fmt.Errorf("embed memories: %w", err)
 	}
-	if len(todo) == 0 {
-		v.made = v.seen
-	}
 	return todo, nil
-}
-
-// refusedTexts are the hashes of texts that the model does not take, as JSON.
-func (v *Vectors) refusedTexts() string {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return inJSON(slices.Collect(maps.Keys(v.refused)))
 }
 
 // reloadWaiting takes in the vectors that were made of entries in memory.
@@ -198,48 +162,30 @@ func (v *Vectors) reloadWaiting(ctx context.Context) error {
 // harmless is a text that every model takes.
 const harmless = "Good morning."
 
-// probe tries whether the embedder works.
-func (v *Vectors) probe(ctx context.Context) error {
-	vectors, err := v.embed(ctx, []string{harmless})
-	if err == nil {
-		err = v.settle(ctx, dimension(vectors))
-	}
-	if err == nil {
-		v.works(ctx)
-	} else if ctx.Err() == nil {
-		v.failed(ctx, err)
-	}
-	return err
-}
-
-// try embeds todo. If that fails although the embedder works, it is because of
-// some of the texts: they are refused, and the others get their vectors.
-func (v *Vectors) try(ctx context.Context, todo []unread) (vectors [][]float32, refused []bool, err error) {
+// try embeds todo. If that fails although the embedder works, it is because of some of the
+// texts: those get no vector, and are found by their words.
+func (v *Vectors) try(ctx context.Context, todo []unread) ([][]float32, error) {
 	texts := make([]string, len(todo))
 	for i, u := range todo {
 		texts[i] = u.text
 	}
-	refused = make([]bool, len(todo))
-	vectors, err = v.embed(ctx, texts)
+	vectors, err := v.embed(ctx, texts)
 	if err == nil || ctx.Err() != nil {
-		return vectors, refused, err
-	}
-	if _, failed := v.embed(ctx, []string{harmless}); failed != nil {
-		return nil, nil, err
+		return vectors, err
 	}
 	vectors = make([][]float32, len(todo))
 	for i, text := range texts {
 		one, err := v.embed(ctx, []string{text})
-		if ctx.Err() != nil {
-			return nil, nil, ctx.Err()
-		}
-		if refused[i] = err != nil; refused[i] {
-			v.log.LogAttrs(ctx, slog.LevelWarn, "a memory is not taken by the embedding model; it is found by its words", slog.Int64("n", todo[i].n), slog.String("err", err.Error()))
+		if err == nil {
+			vectors[i] = one[0]
 			continue
 		}
-		vectors[i] = one[0]
+		if _, failed := v.embed(ctx, []string{harmless}); failed != nil {
+			return nil, err
+		}
+		v.log.LogAttrs(ctx, slog.LevelWarn, "a memory is not taken by the embedding model; it is found by its words", slog.Int64("n", todo[i].n), slog.String("err", err.Error()))
 	}
-	return vectors, refused, nil
+	return vectors, nil
 }
 
 // embed asks the embedder and checks what it gives.
@@ -299,28 +245,11 @@ func (v *Vectors) settle(ctx context.Context, dim int) error {
 }
 
 // keep stores vectors, but none of a text that was forgotten meanwhile.
-func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32, refused []bool) error {
+func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32) error {
 	v.following.Lock()
 	defer v.following.Unlock()
-	if err := v.write(ctx, todo, vectors, refused); err != nil {
-		return fmt.Errorf("store vectors: %w", err)
-	}
-	v.mu.Lock()
-	for i, u := range todo {
-		if refused[i] {
-			v.refused[u.hash] = true
-		}
-	}
-	v.mu.Unlock()
-	return v.reloadWaiting(ctx)
-}
-
-func (v *Vectors) write(ctx context.Context, todo []unread, vectors [][]float32, refused []bool) error {
-	return store.InTx(ctx, v.db, func(tx *sql.Tx) error {
+	err := store.InTx(ctx, v.db, func(tx *sql.Tx) error {
 		for i, u := range todo {
-			if refused[i] {
-				continue
-			}
 			code, err := encodeVector(vectors[i])
 			if err != nil {
 				return err
@@ -332,12 +261,8 @@ func (v *Vectors) write(ctx context.Context, todo []unread, vectors [][]float32,
 		}
 		return nil
 	})
-}
-
-// other reports whether there are vectors of other spaces.
-func (v *Vectors) other(ctx context.Context) bool {
-	var n int
-	space, _ := v.current()
-	err := v.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_space WHERE no <> ?`, space).Scan(&n)
-	return err == nil && n > 0
+	if err != nil {
+		return fmt.Errorf("store vectors: %w", err)
+	}
+	return v.reloadWaiting(ctx)
 }

@@ -42,7 +42,7 @@ func (c conversations) beside(p, step int) []float32 {
 		return nil
 	}
 	e, o := c[p], c[p+step]
-	if gap := o.observed - e.observed; e.talk == "" || e.talk != o.talk || max(gap, -gap) > windowGap {
+	if gap := o.observed - e.observed; e.talk == "" || e.talk != o.talk || e.scope != o.scope || max(gap, -gap) > windowGap {
 		return nil
 	}
 	return o.vec
@@ -78,35 +78,23 @@ func (c conversations) place(e *vectorEntry) (int, bool) {
 
 // collection holds the entries of one scope that have a vector, in memory.
 type collection struct {
-	active, past *chromem.Collection // documents are entries; their ids are the numbers
-	order        conversations
+	docs  *chromem.Collection // one for each entry; its id is the number
+	order conversations
 }
 
 func newCollection() (*collection, error) {
 	none := func(context.Context, string) ([]float32, error) {
 		return nil, errors.New("chromem: only documents with a vector can be added")
 	}
-	db, c := chromem.NewDB(), collection{}
-	var err, also error
-	c.active, err = db.CreateCollection("active", nil, none)
-	c.past, also = db.CreateCollection("past", nil, none)
-	return &c, errors.Join(err, also)
-}
-
-// docs is where e is compared. Those that hold no longer are kept apart: that is quicker than
-// to have chromem look at each document's metadata.
-func (c *collection) docs(e *vectorEntry) *chromem.Collection {
-	if e.past {
-		return c.past
-	}
-	return c.active
+	docs, err := chromem.NewDB().CreateCollection("entries", nil, none)
+	return &collection{docs: docs}, err
 }
 
 func (e *vectorEntry) document() string { return strconv.FormatInt(e.n, 10) }
 
 // add adds e, whose number must not be there yet.
 func (c *collection) add(ctx context.Context, e *vectorEntry) error {
-	if err := c.docs(e).AddDocument(ctx, chromem.Document{ID: e.document(), Embedding: e.vec}); err != nil {
+	if err := c.docs.AddDocument(ctx, chromem.Document{ID: e.document(), Embedding: e.vec}); err != nil {
 		return err
 	}
 	p, _ := c.order.place(e)
@@ -116,7 +104,7 @@ func (c *collection) add(ctx context.Context, e *vectorEntry) error {
 
 // remove takes e out and overwrites its vector: forgotten means gone.
 func (c *collection) remove(ctx context.Context, e *vectorEntry) error {
-	err := c.docs(e).Delete(ctx, nil, nil, e.document()) // a map that is not nil would delete all
+	err := c.docs.Delete(ctx, nil, nil, e.document()) // a map that is not nil would delete all
 	if p, there := c.order.place(e); there {
 		c.order = slices.Delete(c.order, p, p+1)
 	}
@@ -125,12 +113,22 @@ func (c *collection) remove(ctx context.Context, e *vectorEntry) error {
 }
 
 // nearest returns the k entries that w wants and that are nearest to the unit vector q,
-// unordered. They are looked for among the 3k nearest by themselves and their neighbours.
+// unordered. They are looked for among the 4k nearest by themselves and their neighbours, of
+// which some may no longer hold.
 func (c *collection) nearest(ctx context.Context, q []float32, w wanted, k int, byNumber map[int64]*vectorEntry) ([]Likeness, error) {
 	places := make([]bool, len(c.order))
 	if w.after.IsZero() && w.before.IsZero() {
-		if err := c.propose(ctx, q, w, 3*k, byNumber, places); err != nil {
+		// chromem refuses to look for more than there are, and for none.
+		found, err := c.docs.QueryEmbedding(ctx, q, min(4*k, c.docs.Count()), nil, nil)
+		if err != nil && len(places) > 0 {
 			return nil, fmt.Errorf("compare vectors: %w", err)
+		}
+		for _, f := range found {
+			n, _ := strconv.ParseInt(f.ID, 10, 64)
+			p, _ := c.order.place(byNumber[n])
+			for i := max(0, p-1); i <= min(p+1, len(places)-1); i++ {
+				places[i] = true
+			}
 		}
 	} else { // chromem does not compare times
 		for p := range places {
@@ -146,73 +144,10 @@ func (c *collection) nearest(ctx context.Context, q []float32, w wanted, k int, 
 	return best(out, k), nil
 }
 
-// propose marks the places of the k nearest and those beside them.
-func (c *collection) propose(ctx context.Context, q []float32, w wanted, k int, byNumber map[int64]*vectorEntry, places []bool) error {
-	docs := []*chromem.Collection{c.active}
-	if w.past {
-		docs = append(docs, c.past)
-	}
-	for _, d := range docs {
-		n := min(k, d.Count()) // chromem refuses to look for more than there are, and for none
-		if n == 0 {
-			continue
-		}
-		found, err := d.QueryEmbedding(ctx, q, n, nil, nil)
-		if err != nil {
-			return err
-		}
-		for _, f := range found {
-			n, err := strconv.ParseInt(f.ID, 10, 64)
-			if err != nil {
-				return err
-			}
-			p, _ := c.order.place(byNumber[n])
-			for i := max(0, p-1); i <= min(p+1, len(places)-1); i++ {
-				places[i] = true
-			}
-		}
-	}
-	return nil
-}
-
 // best keeps the k largest of found, the largest first.
 func best(found []Likeness, k int) []Likeness {
 	slices.SortFunc(found, func(a, b Likeness) int {
 		return cmp.Or(cmp.Compare(b.Cosine+b.Window, a.Cosine+a.Window), cmp.Compare(b.N, a.N)) // the newer
 	})
 	return found[:min(len(found), k)]
-}
-
-// dot is the sum of products, in four parts that a processor adds at the same time.
-func dot(a, b []float32) float64 {
-	b = b[:len(a)]
-	var s0, s1, s2, s3 float32
-	i := 0
-	for ; i+4 <= len(a); i += 4 {
-		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
-		s0 += x[0] * y[0]
-		s1 += x[1] * y[1]
-		s2 += x[2] * y[2]
-		s3 += x[3] * y[3]
-	}
-	for ; i < len(a); i++ {
-		s0 += a[i] * b[i]
-	}
-	return float64(s0 + s1 + s2 + s3)
-}
-
-// unit is v with length 1; nil for a vector that points nowhere.
-func unit[T int8 | float32](v []T) []float32 {
-	var square float64
-	for _, x := range v {
-		square += float64(x) * float64(x)
-	}
-	if !(square > 0) || math.IsInf(square, 0) {
-		return nil
-	}
-	out, length := make([]float32, len(v)), math.Sqrt(square)
-	for i, x := range v {
-		out[i] = float32(float64(x) / length)
-	}
-	return out
 }

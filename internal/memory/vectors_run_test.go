@@ -26,10 +26,11 @@ func patient(t testing.TB, what string, done func() bool) {
 	t.Fatalf("waited in vain until %s", what)
 }
 
-// running runs v in the background until the test ends, without rests.
+// running runs v in the background until the test ends, with short rests.
 func running(t testing.TB, v *Vectors) {
 	t.Helper()
-	v.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	nap := v.nap
+	v.nap = func(ctx context.Context, d time.Duration) { nap(ctx, min(d, 100*time.Millisecond)) }
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -57,7 +58,7 @@ func TestRunRepairs(t *testing.T) {
 	e := &wordEmbedder{name: "words", dim: 64, err: errors.New("connection refused")}
 	var log bytes.Buffer
 	v := openVectors(t, db, e)
-	v.log = slog.New(slog.NewTextHandler(&log, nil))
+	v.health.log = slog.New(slog.NewTextHandler(&log, nil))
 	running(t, v)
 	patient(t, "the outage is seen", func() bool { return !v.Status(t.Context()).Unreachable.IsZero() })
 	_, before := e.asked()
@@ -106,7 +107,7 @@ func TestPauseGrows(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var naps []string
 	v.nap = func(_ context.Context, d time.Duration) {
-		if naps = append(naps, d.String()); len(naps) == 12 {
+		if naps = append(naps, d.Round(time.Second).String()); len(naps) == 12 {
 			e.set(func(e *wordEmbedder) { e.err = nil })
 		}
 		if len(naps) == 14 {
@@ -114,21 +115,8 @@ func TestPauseGrows(t *testing.T) {
 		}
 	}
 	noError(t, v.Run(ctx))
-	if got := strings.Join(naps, " "); got != "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s 5m0s 5s 5s" {
+	if got := strings.Join(naps, " "); got != "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s 5m0s 0s 10s" {
 		t.Errorf("it waited %s", got)
-	}
-}
-
-// TestNewestFirst: what was said last is embedded first.
-func TestNewestFirst(t *testing.T) {
-	db := vectorDB(t, t.TempDir())
-	n := entered(t, db, many(100)...)
-	v := openVectors(t, db, &wordEmbedder{name: "words", dim: 64})
-	if made, err := v.step(t.Context(), 10); made != 10 || err != nil {
-		t.Fatal(made, err)
-	}
-	if l := likeness(t, v, wordVector("fact", 64), n, Shared); len(l) != 10 || l[n[90]].N == 0 || l[n[99]].N == 0 {
-		t.Errorf("embedded are %v", l)
 	}
 }
 
@@ -142,28 +130,21 @@ func TestRefusedText(t *testing.T) {
 	e := &wordEmbedder{name: "words", dim: 64, refuses: "poison"}
 	v := openVectors(t, db, e)
 	complete(t, v)
-	s := v.Status(t.Context())
-	if s.Done != 38 || s.Total != 40 || s.Refused != 2 || !s.Unreachable.IsZero() {
+	if s := v.Status(t.Context()); s.Done != 40 || !s.Settled() {
 		t.Errorf("status %+v", s)
-	}
-	if line := s.Line(time.UTC).String(); line != "embeddings: 38 of 40 memories are read (words); it does not take 2, which are found by their words" {
-		t.Errorf("status line %q", line)
 	}
 	entered(t, db, Entry{Text: "later fact"})
 	complete(t, v)
 	if got := near10(t, v, "fact38", inScope(Shared)); !slices.Equal(got, n[38:39]) {
 		t.Errorf("found %v", got)
 	}
-	forgotten(t, db, n[3])
-	noError(t, v.follow(t.Context()))
-	if s := v.Status(t.Context()); s.Refused != 1 || s.Total != 40 {
-		t.Errorf("status %+v after one is forgotten", s)
+	if got := near10(t, v, "two", inScope(Shared)); len(got) > 0 {
+		t.Errorf("found %v", got)
 	}
 	e.set(func(e *wordEmbedder) { e.refuses = "" })
-	v = openVectors(t, db, e)
-	complete(t, v)
-	if s := v.Status(t.Context()); s.Done != 40 {
-		t.Errorf("status %+v with a model that takes it", s)
+	noError(t, v.Rebuild(t.Context(), nil)) // a model that takes it
+	if got := near10(t, v, "two", inScope(Shared)); len(got) == 0 || got[0] != n[39] {
+		t.Errorf("found %v", got)
 	}
 }
 
@@ -228,21 +209,12 @@ func TestQuestion(t *testing.T) {
 	if _, calls := e.asked(); len(a) != 64 || !slices.Equal(a, b) || calls != 1 {
 		t.Errorf("%d requests for one question", calls)
 	}
-	for range 2 {
-		if v.Question(t.Context(), "...") != nil || v.Question(t.Context(), " \n") != nil {
-			t.Error("a vector of nothing")
-		}
+	if v.Question(t.Context(), " \n") != nil || v.Question(t.Context(), "...") != nil || v.Question(t.Context(), "...") != nil {
+		t.Error("a vector of nothing")
 	}
 	if _, calls := e.asked(); calls != 2 || !v.Status(t.Context()).Unreachable.IsZero() {
 		t.Errorf("%d requests; %+v", calls, v.Status(t.Context()))
 	}
-	for i := range 2 * maxQuestions {
-		v.Question(t.Context(), fmt.Sprint("question ", i))
-	}
-	if len(v.asked.vectors) > maxQuestions {
-		t.Errorf("%d questions are kept", len(v.asked.vectors))
-	}
-
 	e.set(func(e *wordEmbedder) { e.started, e.release = started, release })
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -255,50 +227,6 @@ func TestQuestion(t *testing.T) {
 	}
 	if s := v.Status(t.Context()); s.Reason != "no answer within 20ms" {
 		t.Errorf("status %+v", s)
-	}
-}
-
-// TestLateVector: a late vector means that a server is unreachable, or that the computer
-// is busy where the embedder is part of the program. The latter is no warning.
-func TestLateVector(t *testing.T) {
-	for _, builtIn := range []bool{false, true} {
-		t.Run(fmt.Sprint("built in ", builtIn), func(t *testing.T) {
-			e := &wordEmbedder{name: "words", dim: 64, started: make(chan struct{}, 10), release: make(chan struct{})}
-			var log bytes.Buffer
-			v, err := OpenVectors(t.Context(), VectorConfig{
-				DB: vectorDB(t, t.TempDir()), Embedder: e, BuiltIn: builtIn, Patience: 20 * time.Millisecond,
-				Log: slog.New(slog.NewTextHandler(&log, nil)), Now: func() time.Time { return firstDay },
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if v.Question(t.Context(), "too slow") != nil {
-				t.Error("a vector in no time")
-			}
-			want := "embeddings: unreachable since 2026-03-01 12:00, searching by words"
-			if builtIn {
-				want = "embeddings: late since 2026-03-01 12:00, the computer is busy; searching by words meanwhile"
-			}
-			s := v.Status(t.Context())
-			if got := s.Line(time.UTC).String(); got != want || s.Settled() || s.Unreachable.IsZero() != builtIn || s.Late.IsZero() == builtIn {
-				t.Errorf("status %+v: %s\nwant %s", s, got, want)
-			}
-			if warned := strings.Contains(log.String(), "level=WARN"); warned == builtIn {
-				t.Errorf("the log says %s", log.String())
-			}
-			if v.Question(t.Context(), "another") != nil || len(e.started) != 1 {
-				t.Errorf("%d questions waited for a late embedder", len(e.started))
-			}
-
-			e.set(func(e *wordEmbedder) { e.started, e.release, e.err = nil, nil, errors.New("out of order") })
-			if _, err := v.step(t.Context(), batch); err == nil || v.Status(t.Context()).Unreachable.IsZero() || !strings.Contains(log.String(), "level=WARN") {
-				t.Errorf("an embedder that fails: %v, status %+v, log %s", err, v.Status(t.Context()), log.String())
-			}
-			e.set(func(e *wordEmbedder) { e.err = nil })
-			if _, err := v.step(t.Context(), batch); err != nil || !v.Status(t.Context()).Settled() {
-				t.Errorf("an embedder that works again: %v, status %+v", err, v.Status(t.Context()))
-			}
-		})
 	}
 }
 

@@ -164,17 +164,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) serveCollection(w http.ResponseWriter, r *http.Request, name string) {
 	switch c := s.collections[name]; r.Method {
-	case "GET":
-		if c == nil {
-			refuse(w, http.StatusNotFound, "Not found: Collection `"+name+"` doesn't exist!")
-			return
-		}
-		schema := map[string]any{}
-		for field, kind := range c.indexes {
-			schema[field] = map[string]any{"data_type": kind, "points": len(c.points)}
-		}
-		answer(w, map[string]any{"status": "green", "points_count": len(c.points), "payload_schema": schema,
-			"config": map[string]any{"params": map[string]any{"vectors": map[string]any{"size": c.size, "distance": "Cosine"}}}})
 	case "PUT":
 		var in struct {
 			Vectors struct {
@@ -317,7 +306,6 @@ func (c *collection) query(w http.ResponseWriter, r *http.Request) {
 		} `json:"filter"`
 		Limit   int  `json:"limit"`
 		Payload bool `json:"with_payload"`
-		Vector  bool `json:"with_vector"`
 	}
 	if !read(w, r, &in) {
 		return
@@ -352,7 +340,6 @@ func (c *collection) scroll(w http.ResponseWriter, r *http.Request) {
 		Offset  string `json:"offset"`
 		Limit   int    `json:"limit"`
 		Payload bool   `json:"with_payload"`
-		Vector  bool   `json:"with_vector"`
 	}
 	if !read(w, r, &in) {
 		return

@@ -41,13 +41,12 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 	report := dream.Report{State: dream.AppliedState, Superseded: []dream.Change{change}, Merged: []dream.Change{change, change}, Archived: []dream.Change{change},
 		Tasks: []dream.TaskChange{{Scope: memory.Shared, ID: "task_c", Text: "Tee", Kind: task.TidyMerge, What: i18n.New("why.task_same", "id", "task_a")},
 			{Scope: memory.Shared, ID: "task_d", Text: "Tee", Kind: task.TidyPause, What: i18n.New("why.task_aside", "why", i18n.New("why.not_spoken_of"))}},
-		Skills:    []dream.SkillChange{{Name: "tea", Kind: "retire", What: i18n.New("why.skill_unused", "to", "data/skills/.archive/tea.md")}},
-		Proposals: []dream.Proposal{{Scope: memory.Shared, Text: i18n.New("why.is_it_done", "task", "Tee", "id", "task_a", "who", i18n.New("why.by_words", "who", "@me:x", "date", "2027-03-09", "time", "08:00"))}, {Scope: memory.Shared, Text: i18n.New("why.ask_the_same", "first", "Tee", "id", "task_a", "second", "Tee", "other", "task_b")}},
+		Proposals: []dream.Proposal{{Scope: memory.Shared, Text: i18n.New("why.is_it_done", "task", "Tee", "id", "task_a", "who", i18n.New("why.by_words", "who", "@me:x", "date", "2027-03-09", "time", "08:00"))}, {Scope: memory.Shared, Text: i18n.New("why.ask_the_same", "first", "Tee", "id", "task_a", "second", "Tee", "other", "task_b")}, {Scope: memory.Shared, Text: i18n.New("why.skill_unused", "name", "tea", "path", "data/skills/tea.md")}},
 		Questions: []dream.Question{{Scope: memory.Shared, First: "mem_1", Second: "mem_2", FirstText: "Rom", SecondText: "Bern", Why: i18n.New("why.same_time")}}}
 	failed := dream.Report{State: dream.Failed, Reason: i18n.New("why.dream_cut_off")}
 	undone := []dream.Report{{State: dream.Undone}, {State: dream.Undone, Back: make([]dream.Line, 1)}, {State: dream.Undone, Restored: make([]dream.Line, 3),
-		Chores: []i18n.Text{i18n.New("why.task_back", "id", "task_a"), i18n.New("why.task_stays", "id", "task_b"), i18n.New("why.skill_back", "name", "tea")}},
-		{State: dream.Undone, Chores: []i18n.Text{i18n.New("why.skill_back", "name", "tea")}}}
+		Chores: []i18n.Text{i18n.New("why.task_back", "id", "task_a"), i18n.New("why.task_stays", "id", "task_b")}},
+		{State: dream.Undone, Chores: []i18n.Text{i18n.New("why.task_back", "id", "task_a")}}}
 	vectors := []memory.VectorStatus{{Unreachable: now}, {Done: 3, Total: 9, Model: "m"}, {Done: 9, Total: 9, Model: "m"}}
 
 	mine := func(memory.Scope) bool { return true }

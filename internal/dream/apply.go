@@ -77,9 +77,6 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 			}
 		}
 		if len(lost) == 0 {
-			if err := n.d.settle(ctx); err != nil {
-				n.note("the files of skills wait for the next dream: %v", err)
-			}
 			return slices.DeleteFunc(slices.Clone(n.steps), func(p planned) bool { return !slices.Contains(done.Done, p.Step) }), nil
 		}
 		for _, id := range lost {
@@ -89,7 +86,7 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 		steps = slices.DeleteFunc(done.Done, func(s memory.Step) bool { return slices.Contains(lost, s.ID) })
 		if len(steps) == 0 || try == 3 {
 			n.more = n.more || len(steps) > 0
-			if steps = nil; n.chores.none() {
+			if steps = nil; len(n.chores.tasks) == 0 {
 				return nil, nil
 			}
 		}
@@ -183,9 +180,6 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 		return Report{}, err
 	}
 	defer release()
-	if err := d.settle(ctx); err != nil {
-		return Report{}, err
-	}
 	r := Report{Run: run, At: d.cfg.Now().UTC(), State: Undone}
 	also := func(ctx context.Context, tx *sql.Tx) error {
 		for _, query := range []string{`UPDATE dream_op SET undone = 1 WHERE run = ?`, `UPDATE dream_run SET state = 'undone' WHERE id = ?`} {
@@ -204,9 +198,6 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 			return Report{}, errors.Join(ErrNothing, err)
 		}
 		_, err = d.cfg.Store.Apply(ctx, "undo "+run, nil, func(ctx context.Context, tx *sql.Tx, _ memory.Applied) error { return also(ctx, tx) })
-	}
-	if err == nil {
-		err = d.settle(ctx)
 	}
 	if err != nil {
 		return Report{}, fmt.Errorf("dream: %w", err)

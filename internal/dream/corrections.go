@@ -19,52 +19,14 @@ const (
 // correction is the pairs of one newer text with older ones, most alike first.
 type correction []*pair
 
-// corrections lists what newer texts may replace. Pairs of strict that may be a paraphrase or
-// a correction are asked about here alone; rest are the others.
-func (n *night) corrections(all []*topics, strict []*pair) (rest []*pair, found []correction) {
-	if !n.has(Contradiction) || n.d.cfg.Ask == nil {
-		return strict, nil
-	}
-	known, alike, corrects := map[[2]string]*pair{}, map[*signature]correction{}, map[*signature]bool{}
-	for _, p := range strict {
-		known[pairOf(p.a.ID, p.b.ID)] = p
-		if p.conflict || !mayCorrect(p.b, p.a) {
-			rest = append(rest, p)
-			corrects[p.b] = corrects[p.b] || p.conflict
-			continue
-		}
-		p.conflict, p.loose, p.same, p.shared, p.class = true, true, true, -1, "another answer"
-		alike[p.b] = append(alike[p.b], p)
-	}
-	for _, t := range all {
-		for i, b := range t.all {
-			c := t.correction(i, corrects[b])
-			for j, p := range c {
-				if k := known[pairOf(p.a.ID, p.b.ID)]; k != nil && k.conflict {
-					k.weight, k.shared, k.denies, c[j] = p.weight, p.shared, p.denies, k
-				}
-			}
-			for _, p := range alike[b] {
-				if !slices.Contains(c, p) {
-					c = append(c, p)
-				}
-			}
-			if !n.gone[b.ID] && slices.ContainsFunc(c, n.fresh) {
-				found = append(found, c)
-			}
-		}
-	}
-	return rest, found
-}
-
 // fresh reports whether one of p changed since the last dream.
 func (n *night) fresh(p *pair) bool {
-	return !n.refused[pairOf(p.a.ID, p.b.ID)] && (!p.a.UpdatedAt.Before(n.since) || !p.b.UpdatedAt.Before(n.since))
+	return !p.a.UpdatedAt.Before(n.since) || !p.b.UpdatedAt.Before(n.since)
 }
 
 // mayCorrect reports whether a model is asked if b replaces a.
-func mayCorrect(b, a *signature) bool {
-	return a != b && (!a.compound || a.turned) && b.Since().After(a.Since()) && together(a, b) && !(&pair{a: a, b: b}).foreign() && !sameGroup(a, b)
+func (p *pair) mayCorrect() bool {
+	return (!p.a.compound || p.a.turned) && together(p.a, p.b) && !p.foreign()
 }
 
 // topics finds the entries that share words, names or questions. What few entries share
@@ -119,12 +81,9 @@ func (n *night) topics(all []*signature) *topics {
 			if !w.small && !asides[w.text] {
 				t.keys[i] = append(t.keys[i], w.key(n))
 			}
-			if s.number(j) || saysChange(w.text) {
+			if s.number(j) || w.tellsChange() {
 				t.weak[w.key(n)] = true
 			}
-		}
-		for _, f := range s.classes {
-			t.keys[i] = append(t.keys[i], n.names.number("question "+f.class.name))
 		}
 		if s.self {
 			t.keys[i] = append(t.keys[i], theOwner)
@@ -198,10 +157,24 @@ func (s *signature) number(j int) bool {
 	return hasDigit(s.tokens[j].text) || j > 0 && hasDigit(s.tokens[j-1].text)
 }
 
-// correction pairs the text i with the older ones that are most like it. corrects tells that
-// it is known which of them it replaces: one text replaces one fact.
-func (t *topics) correction(i int, corrects bool) correction {
-	b, weight, shared := t.all[i], map[int32]int{}, map[int32]int{}
+// pairs lists what newer texts may correct, and what may say the same beside that.
+func (t *topics) pairs() (found []correction, same []*pair) {
+	for i, b := range t.all {
+		if t.night.gone[b.ID] {
+			continue
+		}
+		c, also := t.related(i)
+		if same = append(same, also...); slices.ContainsFunc(c, t.night.fresh) {
+			found = append(found, c)
+		}
+	}
+	return found, same
+}
+
+// related pairs the text i with the older ones that it may correct, those that are most like it
+// and those that may say the same, and lists the others that may say the same.
+func (t *topics) related(i int) (c correction, same []*pair) {
+	n, b, weight, shared := t.night, t.all[i], map[int32]int{}, map[int32]int{}
 	for _, k := range t.keys[i] {
 		list := t.lists[k]
 		if len(list) > longTopic {
@@ -214,25 +187,33 @@ func (t *topics) correction(i int, corrects bool) correction {
 			}
 		}
 	}
-	var out correction
 	for j := range weight {
-		if a := t.all[j]; mayCorrect(b, a) && !t.night.gone[a.ID] {
-			if !t.sameSubject(i, int(j)) {
-				shared[j] = -1
-			} else if corrects || a.answersOther(b) || a.tellsSame(b) {
-				shared[j] = 0
+		a := t.all[j]
+		if older, _ := byAge(a, b); a == b || older == b || n.gone[a.ID] || sameGroup(a, b) {
+			continue
+		}
+		p := &pair{a: a, b: b, same: n.has(Dedup) && paraphrase(a, b), weight: weight[j], shared: shared[j]}
+		switch {
+		case n.has(Contradiction) && p.mayCorrect():
+			if p.conflict, p.denies = true, t.denies(b, int(j)); !t.sameSubject(i, int(j)) {
+				p.shared = -1
+			} else if a.tellsSame(b) {
+				p.shared = 0
 			}
-			out = append(out, &pair{a: a, b: b, conflict: true, loose: true, class: "another answer", weight: weight[j], shared: shared[j], denies: t.denies(b, int(j))})
+			c = append(c, p)
+		case p.same && n.fresh(p) && !n.refused[pairOf(a.ID, b.ID)]:
+			same = append(same, p)
 		}
 	}
-	slices.SortFunc(out, func(p, q *pair) int {
+	slices.SortFunc(c, func(p, q *pair) int {
 		return cmp.Or(flag(q.shared >= 0)-flag(p.shared >= 0), q.weight-p.weight, cmp.Compare(p.a.ID, q.a.ID))
 	})
 	most := perOther
-	if b.tellsChange() && !corrects {
+	if b.tellsChange() {
 		most = perCorrection
 	}
-	return out[:min(len(out), most)]
+	rest := c[min(most, len(c)):]
+	return append(c[:len(c)-len(rest)], slices.DeleteFunc(rest, func(p *pair) bool { return !p.same })...), same
 }
 
 // sameSubject reports whether the texts i and j are about the same. Hr. Lorenz is not Fr. Lorenz.
@@ -249,28 +230,10 @@ func (t *topics) title(i int) int32 {
 	return 0
 }
 
-// answersOther reports whether a newer text b answers another question of the same kind than s, as
-// the codes of two doors, or gives the same answer.
-func (s *signature) answersOther(b *signature) bool {
-	p := &pair{a: s, b: b}
-	return slices.ContainsFunc(s.classes, func(f found) bool {
-		return slices.ContainsFunc(b.classes, func(g found) bool {
-			return f.class == g.class && (f.key != g.key || len(p.value(nil)) == 0 || len(p.value(hasDigit)) > 0 && p.thing(f.class))
-		})
-	})
-}
-
 // tellsSame reports whether s and a newer text b tell of a change in the same words, as of two
 // meetings that were cancelled.
 func (s *signature) tellsSame(b *signature) bool {
-	return slices.ContainsFunc(s.tokens, func(t token) bool { return b.index(t) >= 0 && saysChange(t.text) })
-}
-
-// thing reports whether the older text names something beside the answer to c that the newer one does not.
-func (p *pair) thing(c *class) bool {
-	return slices.ContainsFunc(p.a.tokens, func(t token) bool {
-		return !t.small && !asides[t.text] && !hasDigit(t.text) && !c.words[t.text] && p.b.index(t) < 0
-	})
+	return slices.ContainsFunc(s.tokens, func(t token) bool { return b.index(t) >= 0 && t.tellsChange() })
 }
 
 // denies reports whether b denies what the text i says, or the other way round: they share the
@@ -296,7 +259,7 @@ func (n *night) agreed(found []correction) map[*pair]bool {
 	first := map[string]*pair{} // by the older text: the first that corrects it
 	for _, c := range found {
 		for _, p := range c {
-			if f := first[p.a.ID]; p.claimed() && (f == nil || p.b.Since().Before(f.b.Since())) {
+			if f := first[p.a.ID]; p.claimed() && p.doubt() == "" && (f == nil || p.b.Since().Before(f.b.Since())) {
 				first[p.a.ID] = p
 			}
 		}
@@ -358,6 +321,9 @@ func (c correction) alike() {
 
 // claimed reports whether the model says that the newer text replaces the older.
 func (p *pair) claimed() bool { return p.verdict == keepSecond || p.verdict == update }
+
+// tellsChange reports whether t is a word of change, and says nothing else: moved is live, too.
+func (t token) tellsChange() bool { return saysChange(t.text) && alike[t.text] == "" }
 
 // tellsChange reports whether s says that something is not as it was, and nothing else.
 func (s *signature) tellsChange() bool {

@@ -85,6 +85,14 @@ func TestOneWrongWord(t *testing.T) {
 		{"Remind me on Wednesdays to water the ferns", "Remind me on Sundays to water the orchid", nil, false},
 		{"The code of the shed is 7204.", "The code of the garage is now 7205.", nil, false},
 		{"Tim gets 5 € on Fridays.", "Ida gets 8 € on Fridays now.", nil, false},
+		{"He lives in Bath.", "She lives in Derby now.", nil, false},
+		{"Sue lives in Bath.", "I live in Derby now.", nil, false},
+		{"Andrea wohnt in Kiel.", "Andreas wohnt jetzt in Ulm.", []string{"Andreas kocht gern."}, false},
+		{"Anna lives in Bath.", "Anna has moved to Derby.", nil, true},
+		{"Anna vive a Pisa.", "Anna si è trasferita da Pisa a Bari.", nil, true},
+		{"Anna works for Siemens.", "Anna also works for Bosch.", nil, false},
+		{"Anna lives in Bath.", "Anna wants to live in Rome now.", nil, false},
+		{"Hazel is older than Owen.", "Owen isn't older than Hazel.", nil, false},
 		{"Desmond leads the choir.", "Yasmin leads the choir now.", nil, false}, // a role that changes hands
 		{"Fr. Lorenz ist gegen Nüsse allergisch.", "Hr. Lorenz ist nicht mehr gegen Nüsse allergisch.", []string{"Fr. Albers mag Tee.", "Hr. Brandt mag Tee."}, false},
 		{"Alva hilft beim Sommerfest: abgesagt.", "Alva hilft beim Flohmarkt: abgesagt.", nil, false},
@@ -142,7 +150,8 @@ func candidates(texts ...string) (out []string) {
 	for i, x := range s {
 		x.ObservedAt, x.Integrity = day0.AddDate(0, 0, i), trust.User
 	}
-	for _, p := range n.topics(s).correction(len(s)-1, false) {
+	c, _ := n.topics(s).related(len(s) - 1)
+	for _, p := range c {
 		out = append(out, p.a.Text)
 	}
 	return out

@@ -28,5 +28,5 @@
 //
 // Whether a task is done, or asks for the same as another, is a question; tasks of the same words
 // are merged, and one that was not touched for 90 days is paused. Skills that were not used for
-// 90 days go to data/skills/.archive.
+// 90 days, or are alike, are proposed.
 package dream

@@ -190,9 +190,6 @@ func (n *night) has(p Phase) bool { return len(n.o.Phases) == 0 || slices.Contai
 
 func (n *night) dream(ctx context.Context) error {
 	if !n.o.DryRun {
-		if err := n.d.settle(ctx); err != nil {
-			return err
-		}
 		if err := n.d.begin(ctx, n.report.Run, n.now); err != nil {
 			return err
 		}
@@ -212,7 +209,7 @@ func (n *night) dream(ctx context.Context) error {
 		n.tell(n.steps)
 		return nil
 	}
-	if len(n.steps) == 0 && n.chores.none() {
+	if len(n.steps) == 0 && len(n.chores.tasks) == 0 {
 		n.report.State = Nothing
 		return nil
 	}
@@ -224,7 +221,7 @@ func (n *night) dream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n.report.State = AppliedState; len(done) == 0 && n.chores.none() {
+	if n.report.State = AppliedState; len(done) == 0 && len(n.chores.tasks) == 0 {
 		n.report.State = Nothing
 	}
 	n.tell(done)

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +17,6 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/skill"
 	"reverie/internal/task"
 )
 
@@ -47,7 +45,7 @@ func TestKilledWhileDreaming(t *testing.T) {
 	w.withChores()
 	w.withTalk(parrot)
 	state := func(w *world) string {
-		return fingerprint(t, w.d.cfg.DB, false) + (&choreWorld{world: w}).taskRows() + tree(t, filepath.Join(w.dir, "skills"), true)
+		return fingerprint(t, w.d.cfg.DB, false) + (&choreWorld{world: w}).taskRows()
 	}
 	before, rowsBefore := state(w), w.rows()
 	exact := fingerprint(t, w.d.cfg.DB, true)
@@ -58,8 +56,8 @@ func TestKilledWhileDreaming(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	after, rows := state(w), w.rows()
-	if !strings.Contains(after, `"deleted"`) || !strings.Contains(after, ".archive/hum.md") {
-		t.Fatal("it did nothing to tasks and skills")
+	if !strings.Contains(after, `"deleted"`) {
+		t.Fatal("it did nothing to tasks")
 	}
 	if before == after {
 		t.Fatal("the dream did nothing")
@@ -112,9 +110,6 @@ func TestKilledWhileDreaming(t *testing.T) {
 		k.now = w.now
 		k.withChores()
 		k.withTalk(parrot)
-		if err := k.d.Settle(t.Context()); err != nil { // as when the program begins
-			t.Fatal(err)
-		}
 		switch state(k) {
 		case before:
 			unchanged++
@@ -142,28 +137,17 @@ func (w *world) journal() string {
 	return fmt.Sprint(out, " ", err)
 }
 
-// prepareChores adds two tasks that ask for the same, and skills that nobody uses.
+// prepareChores adds two tasks that ask for the same.
 func prepareChores(t *testing.T, dir string) {
 	t.Helper()
 	db, _ := openStore(t, dir)
-	old := time.Now().AddDate(0, 0, -200)
 	for _, query := range []string{
 		`INSERT INTO room (id) VALUES ('!r')`,
 		`INSERT INTO task (id, room, user, content, priority, status, created, updated) VALUES ('task_twin0001', '!r', 'x', 'Water the plants', 5, 'active', 1, 1), ('task_twin0002', '!r', 'x', 'water the plants!', 5, 'active', 2, 2)`,
-		fmt.Sprintf(`INSERT INTO message (room, conversation, role, event_id, sender, text, at) VALUES ('!r', 1, 'user', '$0', 'x', 'hello', %d)`, old.UnixMilli()),
 	} {
 		if _, err := db.Exec(query); err != nil {
 			t.Fatal(err)
 		}
-	}
-	for day := range 12 {
-		if _, err := db.Exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, at) VALUES ('!r', 1, 'user', ?, 'x', 'hello', ?)`,
-			fmt.Sprint("$d", day), time.Now().AddDate(0, 0, -10-day).UnixMilli()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"dust.md", "fold.md", "hum.md"} {
-		writeSkill(t, filepath.Join(dir, "skills", name), "How to "+name+"\n\nSlowly.\n", old)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -226,16 +210,8 @@ func (w *world) readOn() (left bool) {
 	return unread > 0
 }
 
-// withChores has the dreamer put tasks and skills in order, too, all at one time.
-func (w *world) withChores() {
-	dir := filepath.Join(w.dir, "skills")
-	entries, _ := os.ReadDir(dir)
-	old := time.Now().AddDate(0, 0, -200)
-	for _, e := range entries {
-		_ = os.Chtimes(filepath.Join(dir, e.Name()), old, old) // copying made them new
-	}
-	w.d.cfg.Tasks, w.d.cfg.Skills = task.NewStore(w.d.cfg.DB, nil), skill.Open(dir)
-}
+// withChores has the dreamer put tasks in order, too.
+func (w *world) withChores() { w.d.cfg.Tasks = task.NewStore(w.d.cfg.DB, nil) }
 
 func dreamUntilKilled(t *testing.T, dir string) {
 	db, s := openStore(t, dir)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // home is one fact and what took its place.
@@ -157,11 +158,16 @@ func TestScopesStayApart(t *testing.T) {
 		if strings.Contains(prompt, "Hamburg") && (strings.Contains(prompt, "Zoe") || strings.Contains(prompt, "Paris")) {
 			t.Errorf("two scopes in one request:\n%s", prompt)
 		}
-		return answerAll(prompt, func(string, string) string { return "keep_second" }), nil
+		return answerAll(prompt, func(a, b string) string {
+			if a[:3] == b[:3] { // of one person
+				return "keep_second"
+			}
+			return "neither"
+		}), nil
 	})
 	guest := memory.Private("@guest:example.org")
 	for i, text := range []string{"Anna lives in Berlin.", "Zoe lives in Oslo.", "Zoe has moved to Bergen.", "Anna has moved to Paris."} {
-		w.know(memory.Entry{Scope: guest, Text: text, ObservedAt: day0.AddDate(0, i, 0)})
+		w.know(memory.Entry{Scope: guest, Text: text, Integrity: trust.User, ObservedAt: day0.AddDate(0, i, 0)})
 	}
 	w.know(memory.Entry{Scope: memory.Shared, Text: "Anna lives in Rome.", ObservedAt: day0})
 	r := w.dream(Options{})

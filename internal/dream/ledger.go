@@ -140,7 +140,7 @@ func (n *night) record(ctx context.Context, tx *sql.Tx, done memory.Applied) err
 	if err := n.recordChores(ctx, tx); err != nil {
 		return err
 	}
-	if len(done.Done) == 0 && n.chores.none() {
+	if len(done.Done) == 0 && len(n.chores.tasks) == 0 {
 		return nil // there is nothing that could be taken back
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'applied', batch = ? WHERE id = ?`, done.Batch, n.report.Run)

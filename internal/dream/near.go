@@ -70,5 +70,5 @@ func (n *night) compareNear(a, b *signature) *pair {
 		return nil
 	}
 	a, b = byAge(a, b)
-	return &pair{a: a, b: b}
+	return &pair{a: a, b: b, same: true}
 }

@@ -76,7 +76,6 @@ func (n *Nightly) Run(ctx context.Context) error {
 	if n.Log == nil {
 		n.Log = slog.New(slog.DiscardHandler)
 	}
-	n.warn(ctx, "what a dream had still to do to skills waits for the next one", n.Dreamer.Settle(ctx))
 	began, skipped := n.Dreamer.cfg.Now(), false
 	for {
 		due, err := n.due(ctx, began)
@@ -223,7 +222,7 @@ func (n *Nightly) Status(ctx context.Context, say i18n.Say) (string, error) {
 // Digest is what the person of scope is told of r in the morning, in the language of say;
 // "" = there is nothing to tell. What others keep for themselves is not in it.
 func (r Report) Digest(say i18n.Say, mine func(memory.Scope) bool) string {
-	changed := len(r.Merged) + len(r.Grouped) + len(r.Superseded) + len(r.Archived) + len(r.Tasks) + len(r.Skills)
+	changed := len(r.Merged) + len(r.Grouped) + len(r.Superseded) + len(r.Archived) + len(r.Tasks)
 	var b strings.Builder
 	if h := r.Harvested; h != nil && h.Added > 0 {
 		b.WriteString(say("dream.harvested", "messages", strconv.Itoa(h.Messages), "facts", strconv.Itoa(h.Added)) + "\n")
@@ -244,9 +243,6 @@ func (r Report) Digest(say i18n.Say, mine func(memory.Scope) bool) string {
 	}
 	for _, c := range r.Tasks {
 		tell(c.Scope, say("dream.task", "task", c.Text, "id", c.ID, "what", c.What.In(say)))
-	}
-	for _, c := range r.Skills {
-		tell(c.Scope, say("dream.skill", "name", c.Name, "what", c.What.In(say)))
 	}
 	for _, p := range r.Proposals {
 		tell(p.Scope, p.Text.In(say))

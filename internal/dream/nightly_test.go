@@ -287,7 +287,7 @@ func TestReasons(t *testing.T) {
 // TestUndoneInWords: what is said when a dream is taken back is made of sentences that are
 // known one by one.
 func TestUndoneInWords(t *testing.T) {
-	lines := []i18n.Text{i18n.New("why.task_back", "id", "task_a"), i18n.New("why.skill_back", "name", "tea")}
+	lines := []i18n.Text{i18n.New("why.task_back", "id", "task_a"), i18n.New("why.task_stays", "id", "task_b")}
 	for want, r := range map[string]Report{
 		"taken back: 0 memories are as they were": {}, "taken back: 1 memory is as it was": {Back: make([]Line, 1)},
 		"taken back: 3 memories are as they were":       {Back: make([]Line, 2), Restored: make([]Line, 1)},

@@ -14,7 +14,6 @@ import (
 const (
 	settled    = 10 * time.Minute     // what is newer is left alone: it may be part of a talk
 	staleAfter = 180 * 24 * time.Hour // without having been of use
-	longList   = 400                  // a stem that more entries have says nothing
 	maxGroup   = 20                   // entries that one is shown for, with itself
 )
 
@@ -27,27 +26,19 @@ func (n *night) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var all []*topics
 	var pairs []*pair
+	var found []correction
 	for _, scope := range scopes {
 		if n.has(Dedup) {
 			n.same(scope)
 		}
-		t := n.topics(scope)
-		all, pairs = append(all, t), append(pairs, t.candidates()...)
+		corrections, same := n.topics(scope).pairs()
+		found, pairs = append(found, corrections...), append(pairs, same...)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	pairs = n.near(ctx, scopes, pairs)
-	pairs, found := n.corrections(all, pairs)
-	for _, c := range found {
-		for _, p := range c {
-			if p.loose {
-				pairs = append(pairs, p)
-			}
-		}
-	}
+	pairs = append(slices.Concat(found...), n.near(ctx, scopes, pairs)...)
 	n.ask(ctx, pairs)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -61,9 +52,7 @@ func (n *night) plan(ctx context.Context) error {
 			n.alike[pairOf(p.a.ID, p.b.ID)] = true
 		}
 	}
-	if n.has(Contradiction) {
-		n.supersede(pairs, n.agreed(found))
-	}
+	n.supersede(found)
 	if n.has(Dedup) && believed {
 		for _, all := range scopes {
 			n.group(all, pairs)
@@ -199,49 +188,12 @@ func (n *night) same(all []*signature) {
 // pair is two entries that a model is asked about, the older first.
 type pair struct {
 	a, b     *signature
-	conflict bool
-	loose    bool // only a model may say that they contradict each other; see corrections.go
-	same     bool // … and they may as well say the same
-	shared   int  // words that a loose pair shares beside its subject; -1 = it has not one subject
-	denies   bool // one of them says that it is not so
-	weight   int  // how much a loose pair is alike
-	class    string
+	conflict bool    // b may take the place of a; see corrections.go
+	same     bool    // they may say the same
+	shared   int     // words that a correction shares with the older text beside its subject; -1 = it has another subject
+	denies   bool    // one of them says that it is not so
+	weight   int     // how much a correction is like the older text
 	verdict  verdict // "" = not known
-}
-
-// candidates finds pairs that may say the same or contradict each other, at least one
-// of each changed since the last dream. It compares an entry with those that share its
-// words or its question, never all with all.
-func (t *topics) candidates() []*pair {
-	n := t.night
-	var pairs []*pair
-	for i, a := range t.all {
-		if n.gone[a.ID] || a.UpdatedAt.Before(n.since) {
-			continue
-		}
-		shared := map[int32]int{} // by place in all: how many keys of a it has
-		for _, k := range t.keys[i] {
-			if list := t.lists[k]; len(list) <= longList {
-				for _, j := range list {
-					shared[j]++
-				}
-			}
-		}
-		for j, keys := range shared {
-			b := t.all[j]
-			if n.gone[b.ID] || j == int32(i) || j < int32(i) && !b.UpdatedAt.Before(n.since) ||
-				keys < 2 && len(a.stems) > 2 && len(a.classes) == 0 {
-				continue // it is gone, the same, the pair is found from the other side, or they share a word alone
-			}
-			if p := n.compare(a, b); p != nil {
-				pairs = append(pairs, p)
-			}
-		}
-	}
-	slices.SortFunc(pairs, func(p, q *pair) int {
-		return cmp.Or(flag(q.conflict)-flag(p.conflict), cmp.Compare(p.a.ID, q.a.ID), cmp.Compare(p.b.ID, q.b.ID))
-	})
-	return pairs
 }
 
 func flag(b bool) int {
@@ -249,24 +201,6 @@ func flag(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// compare makes a pair of what a model should look at, or nil.
-func (n *night) compare(a, b *signature) *pair {
-	if n.refused[pairOf(a.ID, b.ID)] {
-		return nil
-	}
-	a, b = byAge(a, b)
-	if class := conflicting(a, b); class != "" {
-		if !n.has(Contradiction) {
-			return nil
-		}
-		return &pair{a: a, b: b, conflict: true, class: class}
-	}
-	if n.has(Dedup) && paraphrase(a, b) && !sameGroup(a, b) {
-		return &pair{a: a, b: b}
-	}
-	return nil
 }
 
 // byAge are a and b, the older first.
@@ -278,39 +212,26 @@ func byAge(a, b *signature) (older, newer *signature) {
 }
 
 // paraphrase reports whether a and b may say the same in other words: numbers and
-// names are the same, and most of the words, or their question.
+// names are the same, and most of the words.
 func paraphrase(a, b *signature) bool {
-	if a.negative != b.negative || a.compound || b.compound || a.protected != b.protected || !a.ValidTo.Equal(b.ValidTo) || !together(a, b) {
-		return false
-	}
-	if share(a.stems, b.stems) >= .5 {
-		return true
-	}
-	return a.protected != "" && slices.ContainsFunc(a.classes, func(f found) bool { return slices.Contains(b.classes, f) })
+	return a.negative == b.negative && !a.compound && !b.compound && a.protected == b.protected && a.ValidTo.Equal(b.ValidTo) && together(a, b) &&
+		share(a.stems, b.stems) >= .5
 }
 
-// supersede plans that the newer of two that contradict each other holds from its
-// date on. What dates cannot decide is asked.
-func (n *night) supersede(pairs []*pair, agreed map[*pair]bool) {
-	next := map[string]*pair{}
-	for _, p := range pairs {
-		if !p.conflict || n.gone[p.a.ID] || n.gone[p.b.ID] {
-			continue
+// supersede plans that the newer of two holds from its date on, where a model and the structure
+// say so. What only the model says is asked.
+func (n *night) supersede(found []correction) {
+	agreed := n.agreed(found)
+	var sure []*pair
+	for _, p := range slices.Concat(found...) {
+		why := p.doubt()
+		switch {
+		case n.gone[p.a.ID] || n.gone[p.b.ID] || n.refused[pairOf(p.a.ID, p.b.ID)]:
+		case p.claimed() && why == "" && agreed[p]:
+			sure = append(sure, p)
+		case p.claimed(), p.shared > 0 && (p.verdict == unsure || p.verdict == keepFirst):
+			n.question(p, cmp.Or(why, i18n.New("why.only_a_model")))
 		}
-		switch why := p.doubt(); {
-		case p.loose && !p.claimed():
-		case p.loose && why == "" && !agreed[p]:
-			n.question(p, "only a model takes the newer one for a correction")
-		case p.verdict != keepFirst && p.verdict != keepSecond && p.verdict != update && p.verdict != unsure:
-		case why != "":
-			n.question(p, why)
-		case next[p.a.ID] == nil || p.b.Since().Before(next[p.a.ID].b.Since()):
-			next[p.a.ID] = p // the first that corrects it; that one may be corrected in turn
-		}
-	}
-	sure := make([]*pair, 0, len(next))
-	for _, p := range next {
-		sure = append(sure, p)
 	}
 	slices.SortFunc(sure, func(p, q *pair) int { return cmp.Or(p.a.Since().Compare(q.a.Since()), cmp.Compare(p.a.ID, q.a.ID)) })
 	defer func() {
@@ -323,7 +244,7 @@ func (n *night) supersede(pairs []*pair, agreed map[*pair]bool) {
 		}
 		n.labelled++
 		n.gone[p.a.ID] = true
-		n.steps = append(n.steps, planned{memory.Step{Kind: memory.SupersedeStep, ID: p.a.ID, Rev: p.a.Rev, By: p.b.ID, ByRev: p.b.Rev}, p.class})
+		n.steps = append(n.steps, planned{memory.Step{Kind: memory.SupersedeStep, ID: p.a.ID, Rev: p.a.Rev, By: p.b.ID, ByRev: p.b.Rev}, "another answer"})
 	}
 }
 
@@ -364,7 +285,7 @@ func (n *night) group(all []*signature, pairs []*pair) {
 	same := map[[2]string]bool{}
 	var some []*signature
 	for _, p := range pairs {
-		if p.conflict && !p.same || p.verdict != duplicate || n.gone[p.a.ID] || n.gone[p.b.ID] || p.a.Scope != all[0].Scope {
+		if !p.same || p.verdict != duplicate || n.gone[p.a.ID] || n.gone[p.b.ID] || n.refused[pairOf(p.a.ID, p.b.ID)] || p.a.Scope != all[0].Scope {
 			continue
 		}
 		same[pairOf(p.a.ID, p.b.ID)] = true
@@ -407,12 +328,12 @@ func mayStand(head, s *signature) bool {
 // otherEnd reports whether two short texts differ in their last word alone. They are rather two
 // answers to one question than one in other words: likes sushi, likes goulash.
 func otherEnd(a, b *signature) bool {
-	if n := len(a.content); n == 0 || n > 3 || n != len(b.content) {
+	if n := len(a.stems); n == 0 || n > 3 || n != len(b.stems) {
 		return false
 	}
 	other := 0
-	for _, x := range a.content {
-		if !has(b.content, x) {
+	for _, x := range a.stems {
+		if !has(b.stems, x) {
 			other++
 		}
 	}

@@ -28,29 +28,28 @@ const (
 
 // Report is what a dream did, for people.
 type Report struct {
-	Run        string        `json:"run"`
-	At         time.Time     `json:"at"`
-	Ended      time.Time     `json:"ended"`
-	State      State         `json:"state"`
-	DryRun     bool          `json:"dry_run,omitempty"`
-	Reason     i18n.Text     `json:"reason,omitempty"`
-	Active     int           `json:"active"`              // entries that counted before
-	Harvested  *Harvested    `json:"harvested,omitempty"` // what became of the messages it read first; nil = it read none
-	Merged     []Change      `json:"merged,omitempty"`
-	Grouped    []Change      `json:"grouped,omitempty"`
-	Superseded []Change      `json:"superseded,omitempty"`
-	Archived   []Change      `json:"archived,omitempty"`
-	Back       []Line        `json:"back,omitempty"`     // what counts again, after Undo
-	Restored   []Line        `json:"restored,omitempty"` // what counted all the time, and is as it was
-	Questions  []Question    `json:"questions,omitempty"`
-	Waiting    []Question    `json:"waiting,omitempty"` // of earlier dreams, not answered yet
-	Tasks      []TaskChange  `json:"tasks,omitempty"`
-	Skills     []SkillChange `json:"skills,omitempty"`
-	Proposals  []Proposal    `json:"proposals,omitempty"`
-	Chores     []i18n.Text   `json:"chores,omitempty"` // what became of tasks and skills, after Undo
-	Notes      []string      `json:"notes,omitempty"`  // what did not go as it should
-	Cost       spent         `json:"cost"`
-	Diff       []string      `json:"diff,omitempty"` // of MEMORIES.txt, lines that begin with + or -
+	Run        string       `json:"run"`
+	At         time.Time    `json:"at"`
+	Ended      time.Time    `json:"ended"`
+	State      State        `json:"state"`
+	DryRun     bool         `json:"dry_run,omitempty"`
+	Reason     i18n.Text    `json:"reason,omitempty"`
+	Active     int          `json:"active"`              // entries that counted before
+	Harvested  *Harvested   `json:"harvested,omitempty"` // what became of the messages it read first; nil = it read none
+	Merged     []Change     `json:"merged,omitempty"`
+	Grouped    []Change     `json:"grouped,omitempty"`
+	Superseded []Change     `json:"superseded,omitempty"`
+	Archived   []Change     `json:"archived,omitempty"`
+	Back       []Line       `json:"back,omitempty"`     // what counts again, after Undo
+	Restored   []Line       `json:"restored,omitempty"` // what counted all the time, and is as it was
+	Questions  []Question   `json:"questions,omitempty"`
+	Waiting    []Question   `json:"waiting,omitempty"` // of earlier dreams, not answered yet
+	Tasks      []TaskChange `json:"tasks,omitempty"`
+	Proposals  []Proposal   `json:"proposals,omitempty"`
+	Chores     []i18n.Text  `json:"chores,omitempty"` // what became of tasks, after Undo
+	Notes      []string     `json:"notes,omitempty"`  // what did not go as it should
+	Cost       spent        `json:"cost"`
+	Diff       []string     `json:"diff,omitempty"` // of MEMORIES.txt, lines that begin with + or -
 }
 
 // Line is an entry.
@@ -87,13 +86,10 @@ func (n *night) note(format string, args ...any) {
 	n.d.cfg.Log.Info("dream: " + text)
 }
 
-// tell puts steps, and what was done to tasks and skills, into the report.
+// tell puts steps, and what was done to tasks, into the report.
 func (n *night) tell(steps []planned) {
 	for _, t := range n.chores.tasks {
 		n.report.Tasks = append(n.report.Tasks, t.change)
-	}
-	for _, s := range n.chores.skills {
-		n.report.Skills = append(n.report.Skills, s.change)
 	}
 	for _, s := range steps {
 		e := n.byID[s.ID]
@@ -125,7 +121,7 @@ func (r Report) Summary(say i18n.Say) string {
 		key string
 	}{
 		{len(r.Merged), "why.merged"}, {len(r.Grouped), "why.grouped"}, {len(r.Superseded), "why.superseded"}, {len(r.Archived), "why.put_away"},
-		{len(r.Back), "why.brought_back"}, {len(r.Tasks), "why.tasks_tidied"}, {len(r.Skills), "why.skills_tidied"}, {len(r.Questions) + len(r.Proposals), "why.questions"},
+		{len(r.Back), "why.brought_back"}, {len(r.Tasks), "why.tasks_tidied"}, {len(r.Questions) + len(r.Proposals), "why.questions"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, i18n.New(p.key, "count", p.n))
@@ -165,9 +161,8 @@ func (r Report) Text(zone *time.Location) string {
 	changes("Superseded", "holds since", r.Superseded)
 	changes("Put away", "", r.Archived)
 	section(&b, "Tasks", r.Tasks, func(c TaskChange) string { return fmt.Sprintf("%s (#%s): %s", c.Text, c.ID, c.What) })
-	section(&b, "Skills", r.Skills, func(c SkillChange) string { return c.Name + ": " + c.What.String() })
 	section(&b, "Proposed; nothing was done about it", r.Proposals, func(p Proposal) string { return p.Text.String() })
-	section(&b, "Tasks and skills", r.Chores, i18n.Text.String)
+	section(&b, "Tasks", r.Chores, i18n.Text.String)
 	question := func(q Question) string {
 		number := ""
 		if q.Number > 0 {

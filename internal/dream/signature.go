@@ -1,7 +1,6 @@
 package dream
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -18,16 +17,13 @@ type signature struct {
 	protected string // memory.Protected, in one
 	tokens    []token
 	stems     []int32 // of what it says, sorted, each once
-	content   []int32 // stems without what only says that it holds or not, since when, or how sure
 	negative  bool
 	compound  bool // says more than one thing
 	turned    bool // … of which one is only what was left behind: sold the car and drives a van
 	hedged    bool // says that something may be, or depends
 	changed   bool // says that something is not as it was
 	adds      bool // says that something is so beside what was known
-	classes   []found
-	self      bool    // is about the person whose memory it is
-	persons   persons // of whom it speaks without a name
+	self      bool // is about the person whose memory it is
 }
 
 // token is a word in its place.
@@ -39,27 +35,7 @@ type token struct {
 	name  bool
 	after bool // a comma, a colon or the like stands before it
 
-	base   string // a name without the ending that says whose: of Annas Auto it is anna
-	former bool   // what was before, in what tells of a change: from Berlin to Rome
-}
-
-// markFormer finds where somebody lived before: names, and nothing else, between from
-// and to.
-func markFormer(tokens []token) {
-	for i, t := range tokens {
-		if !froms[t.text] {
-			continue
-		}
-		j := i + 1
-		for j < len(tokens) && j < i+4 && tokens[j].name {
-			j++
-		}
-		if j > i+1 && j+1 < len(tokens) && tos[tokens[j].text] {
-			for k := i; k <= j; k++ {
-				tokens[k].former = true
-			}
-		}
-	}
+	base string // a name without the ending that says whose: of Annas Auto it is anna
 }
 
 // namer numbers stems, so that they are compared quickly.
@@ -108,26 +84,14 @@ func (n *namer) sign(e memory.Entry) signature {
 	s.adds = adds.MatchString(low)
 	s.compound = isCompound(e.Text, low)
 	s.turned = s.compound && isTurn(e.Text, low)
-	s.classes = classesOf(e.Text)
-	s.persons = personsOf(low)
 	s.tokens = n.tokens(e.Text)
-	s.self = selfWords.MatchString(low)
-	if slices.ContainsFunc(s.tokens, func(t token) bool { return t.small && t.text == "mia" }) {
-		s.self, s.persons = true, s.persons|firstPerson
-	}
-	if s.changed && len(s.classes) == 1 && s.classes[0].class == classes[0] {
-		markFormer(s.tokens)
-	}
+	s.self = selfWords.MatchString(low) || slices.ContainsFunc(s.tokens, func(t token) bool { return t.small && t.text == "mia" })
 	for _, t := range s.tokens {
-		if t.small {
-			continue
-		}
-		s.stems = append(s.stems, t.stem)
-		if !asides[t.text] {
-			s.content = append(s.content, t.stem)
+		if !t.small {
+			s.stems = append(s.stems, t.stem)
 		}
 	}
-	s.stems, s.content = unique(s.stems), unique(s.content)
+	s.stems = unique(s.stems)
 	return s
 }
 
@@ -149,7 +113,10 @@ func (n *namer) tokens(text string) []token {
 				if len(s) < 3 && len(t.text) > 3 {
 					continue // anna's is a form of s in a language that writes l'amie
 				}
-				t.stems = append(t.stems, n.number(cmp.Or(alike[s], s)))
+				t.stems = append(t.stems, n.number(s))
+			}
+			if means := alike[t.text]; means != "" {
+				t.stems = []int32{n.number(means)}
 			}
 			if len(t.stems) == 0 {
 				continue
@@ -303,3 +270,18 @@ func (s *signature) partedAfter(a *signature) bool {
 	}
 	return s.tokens[n].after
 }
+
+// index is where s has a word that may be t, or -1.
+func (s *signature) index(t token) int {
+	return slices.IndexFunc(s.tokens, func(u token) bool {
+		if t.text == u.text {
+			return true
+		}
+		if t.name || u.name { // which are not inflected, but for whose something is
+			return s.names.same(t, u)
+		}
+		return slices.ContainsFunc(t.stems, func(x int32) bool { return slices.Contains(u.stems, x) })
+	})
+}
+
+func hasDigit(s string) bool { return strings.ContainsFunc(s, unicode.IsDigit) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,33 +13,14 @@ import (
 	"reverie/internal/store"
 )
 
-// retire is what is done to a skill that nobody used for long: it is put into the archive.
-const retire = "retire"
-
 const (
 	unused       = 90 * 24 * time.Hour
 	daysInUse    = 10 // of those, on which people wrote: of less it cannot be told what nobody uses
-	retireMost   = 3  // in one night
 	comparedBody = 4000
 	alikeSkills  = .6 // of the stems of two that are perhaps the same
 )
 
-// SkillChange is what was done to a skill.
-type SkillChange struct {
-	Scope memory.Scope `json:"scope"` // who may read it
-	Name  string       `json:"name"`
-	Kind  string       `json:"kind"`
-	To    string       `json:"to"` // where it lies now
-	What  i18n.Text    `json:"what"`
-}
-
-// plannedSkill is what is to be done to the skill called id: its place before and after.
-type plannedSkill struct {
-	id, before, after string
-	change            SkillChange
-}
-
-// skills plans what is done to skills.
+// skills proposes what people may want to do to skills: nothing is done to a file.
 func (n *night) skills(ctx context.Context) error {
 	lib := n.d.cfg.Skills
 	if lib == nil {
@@ -50,9 +30,14 @@ func (n *night) skills(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("dream: %w", err)
 	}
-	settled := slices.DeleteFunc(slices.Clone(all), n.young)
-	if err := n.retire(ctx, settled); err != nil {
+	used, enough, err := n.usedSkills(ctx, all)
+	if err != nil {
 		return fmt.Errorf("dream: the skills: %w", err)
+	}
+	for _, s := range all {
+		if enough && !used[s.ID()] && !n.young(s) {
+			n.propose(s.Label.Readers, "skills/"+s.ID(), "", i18n.New("why.skill_unused", "name", s.Name, "path", s.Path))
+		}
 	}
 	n.twins(all)
 	return ctx.Err()
@@ -67,28 +52,6 @@ func (n *night) young(s skill.Skill) bool {
 	}
 	at, err := n.d.cfg.Skills.Changed(s)
 	return err != nil || n.now.Sub(at) < unused
-}
-
-// retire plans that skills which nobody used for long are put into the archive.
-func (n *night) retire(ctx context.Context, all []skill.Skill) error {
-	used, enough, err := n.usedSkills(ctx, all)
-	if err != nil || !enough {
-		return err
-	}
-	most := retireMost
-	for _, s := range all {
-		if used[s.ID()] || n.chores.done(retire, s.ID(), n.now.Add(-unused)) || most == 0 {
-			continue
-		}
-		to, err := n.d.cfg.Skills.Archive(s.Place())
-		if err != nil {
-			return err
-		}
-		most--
-		n.chores.skills = append(n.chores.skills, plannedSkill{s.ID(), s.Place(), to,
-			SkillChange{Scope: s.Label.Readers, Name: s.Name, Kind: retire, To: "data/skills/" + to, What: i18n.New("why.skill_unused", "to", "data/skills/"+to)}})
-	}
-	return nil
 }
 
 // usedSkills finds out which skills a message called for or the model read, of late, and
@@ -161,16 +124,11 @@ func (n *night) twins(all []skill.Skill) {
 	}
 	for i := range all {
 		for j := range i {
-			if all[i].Label.Readers != all[j].Label.Readers || len(said[i].stems) == 0 || len(said[j].stems) == 0 || share(said[i].stems, said[j].stems) < alikeSkills || n.leaves(all[i].ID()) || n.leaves(all[j].ID()) {
+			if all[i].Label.Readers != all[j].Label.Readers || len(said[i].stems) == 0 || len(said[j].stems) == 0 || share(said[i].stems, said[j].stems) < alikeSkills {
 				continue
 			}
 			a, b := all[j], all[i]
 			n.propose(a.Label.Readers, "skills/"+a.ID(), "skills/"+b.ID(), i18n.New("why.skills_alike", "first", a.Path, "second", b.Path))
 		}
 	}
-}
-
-// leaves reports whether the plan puts the skill away.
-func (n *night) leaves(id string) bool {
-	return slices.ContainsFunc(n.chores.skills, func(p plannedSkill) bool { return p.id == id })
 }

@@ -62,77 +62,27 @@ func writeSkill(t *testing.T, path, text string, at time.Time) {
 	}
 }
 
-// tree is what lies in a folder, with the times of files.
-func tree(t *testing.T, dir string, versions bool) string {
-	t.Helper()
-	var out []string
-	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		rel, _ := filepath.Rel(dir, path)
-		if base := filepath.Base(path); !versions && strings.HasPrefix(base, ".") {
-			return err
-		}
-		out = append(out, fmt.Sprintf("%s %q", filepath.ToSlash(rel), b))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(out)
-	return strings.Join(out, "\n")
-}
-
-// TestSkills: what nobody used for 90 days is put away, and comes back to the byte; what
-// somebody wrote of late, what is used, and what came with the program stays.
+// TestSkills: of what nobody used for 90 days it is told, once; not of what somebody wrote of late,
+// what is used, and what came with the program. Nor is it told where people talked on few days.
 func TestSkills(t *testing.T) {
-	c, dir := newSkills(t)
-	before := tree(t, dir, true)
-	if r := c.dream(Options{DryRun: true}); tree(t, dir, true) != before || len(r.Skills) != 2 {
-		t.Fatalf("%+v", r.Skills)
-	}
-	r := c.dream(Options{})
-	var got []string
-	for _, s := range r.Skills {
-		got = append(got, s.Kind+" "+s.Name)
-	}
-	if diff := cmp.Diff([]string{"retire dusty", "retire folder"}, got); diff != "" {
-		t.Error(diff)
-	}
-	all, err := c.d.cfg.Skills.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, s := range all {
-		names = append(names, s.Name)
-	}
-	if diff := cmp.Diff([]string{"called", "new", "plants", "read", "shipped", "task"}, names); diff != "" {
-		t.Error(diff)
-	}
-	after := tree(t, dir, true)
-	for _, want := range []string{`.archive/dusty.md "How to dust`, `.archive/folder/more.txt "more`} {
-		if !strings.Contains(after, want) {
-			t.Errorf("no %s in %s", want, after)
+	for days, want := range map[int][]string{daysInUse: {"dusty", "folder"}, daysInUse - 1: nil} {
+		c, dir := newSkills(t)
+		c.d.cfg.Ask = nil
+		c.exec(`UPDATE message SET at = 1 WHERE sender <> '' AND at > ? AND id NOT IN (SELECT id FROM message WHERE sender <> '' ORDER BY at DESC LIMIT ?)`, c.now.Add(-unused).UnixMilli(), days)
+		r := c.dream(Options{Phases: []Phase{Skills}})
+		var got []string
+		for _, p := range r.Proposals {
+			got = append(got, strings.TrimPrefix(p.item, "skills/"))
 		}
-	}
-	if text := r.Text(time.UTC); !strings.Contains(text, "dusty: put away to data/skills/.archive/dusty.md, because nobody used it for 90 days") {
-		t.Error(text)
-	}
-	if _, err := c.d.Undo(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(before, tree(t, dir, false)); diff != "" {
-		t.Error(diff)
-	}
-	if info, err := os.Stat(filepath.Join(dir, "dusty.md")); err != nil || time.Since(info.ModTime()) < unused {
-		t.Errorf("%v, %v", info, err)
-	}
-	c.now = c.now.AddDate(0, 0, 1)
-	if r := c.dream(Options{}); len(r.Skills) != 0 {
-		t.Errorf("done again: %+v", r.Skills)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d days: %s", days, diff)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "dusty.md")); err != nil {
+			t.Error(err)
+		}
+		if r := c.dream(Options{Phases: []Phase{Skills}}); len(r.Proposals) != 0 {
+			t.Errorf("told again: %+v", r.Proposals)
+		}
 	}
 }
 
@@ -145,7 +95,7 @@ func TestTwins(t *testing.T) {
 	}
 	c.d.cfg.Ask = nil
 	r := c.dream(Options{Phases: []Phase{Skills}})
-	if len(r.Proposals) != 1 || !strings.Contains(r.Proposals[0].Text.String(), "data/skills/brew.md and data/skills/tea.md") {
+	if n := len(r.Proposals); n != 3 || !strings.Contains(r.Proposals[n-1].Text.String(), "data/skills/brew.md and data/skills/tea.md") {
 		t.Errorf("%+v", r.Proposals)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tea.md")); err != nil {
@@ -153,64 +103,6 @@ func TestTwins(t *testing.T) {
 	}
 	if r := c.dream(Options{Phases: []Phase{Skills}}); len(r.Proposals) != 0 {
 		t.Errorf("proposed again: %+v", r.Proposals)
-	}
-}
-
-// TestSkillsCutOff: a program that dies between the transaction and the moving of files
-// moves them when it is back, there and back.
-func TestSkillsCutOff(t *testing.T) {
-	c, dir := newSkills(t)
-	c.d.cfg.Ask = nil
-	before := tree(t, dir, true)
-	die := func(f func()) {
-		c.when("settled", func() { panic("killed") })
-		defer func() {
-			if recover() == nil {
-				t.Error("it did not get there")
-			}
-			c.when("", nil)
-			d, err := Open(c.d.cfg) // as after a restart
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.d = d
-		}()
-		f()
-	}
-	die(func() { c.dream(Options{Phases: []Phase{Skills}}) })
-	if got := tree(t, dir, true); strings.Contains(got, "\nfolder/more.txt") == strings.Contains(got, ".archive/folder/more.txt") {
-		t.Errorf("%s", got)
-	}
-	if err := c.d.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := tree(t, dir, true); !strings.Contains(got, ".archive/folder/more.txt") || !strings.Contains(got, ".archive/dusty.md") {
-		t.Errorf("%s", got)
-	}
-	die(func() { _, _ = c.d.Undo(t.Context(), "") })
-	if err := c.d.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(before, tree(t, dir, true)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// TestSkillsMeanwhile: what somebody put in the place of a skill, or wrote into it, stays.
-func TestSkillsMeanwhile(t *testing.T) {
-	c, dir := newSkills(t)
-	c.d.cfg.Ask = nil
-	r := c.dream(Options{Phases: []Phase{Skills}})
-	if len(r.Skills) != 2 {
-		t.Fatalf("%+v", r.Skills)
-	}
-	writeSkill(t, filepath.Join(dir, "dusty.md"), "Mine\n", c.now)
-	if _, err := c.d.Undo(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
-	got := tree(t, dir, true)
-	if !strings.Contains(got, `dusty.md "Mine\n"`) || !strings.Contains(got, ".archive/dusty.md") || !strings.Contains(got, "folder/SKILL.md") || strings.Contains(got, ".archive/folder") {
-		t.Errorf("%s", got)
 	}
 }
 
@@ -226,8 +118,8 @@ func TestSkillsOfOthers(t *testing.T) {
 		write(folder+"/tea.md", "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. ("+folder+")\n")
 	}
 	write(ann+"/tea-2.md", "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. (again)\n")
-	before := tree(t, dir, true)
 	r := c.dream(Options{Phases: []Phase{Skills}})
+	r.Proposals = slices.DeleteFunc(r.Proposals, func(p Proposal) bool { return p.other == "" })
 	if len(r.Proposals) != 1 || r.Proposals[0].Scope != "private:@ann:x" || !strings.Contains(r.Proposals[0].Text.String(), ann+"/tea.md and data/skills/"+ann+"/tea-2.md") {
 		t.Errorf("%+v", r.Proposals)
 	}
@@ -240,11 +132,5 @@ func TestSkillsOfOthers(t *testing.T) {
 	told := r.Digest(say, func(s memory.Scope) bool { return s == memory.Shared || s == memory.Private("@eve:x") })
 	if strings.Contains(told, "ANN") || strings.Contains(told, "tea-2") {
 		t.Errorf("%s", told)
-	}
-	if _, err := c.d.Undo(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(before, tree(t, dir, false)); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -11,10 +11,6 @@ import (
 
 // The words that tell how two texts differ stand in data/words.
 
-func anyOf(list string) *regexp.Regexp {
-	return regexp.MustCompile(`(?:^|[^\p{L}\p{N}'])(?:` + list + `)(?:$|[^\p{L}\p{N}'])`)
-}
-
 var (
 	articles   = text.Set("article")
 	caseless   = wordSet(`a an the die das ein eine`) // of these, those that do not say by themselves who does it to whom
@@ -39,10 +35,6 @@ var (
 
 	selfWords = text.Pattern("self")
 
-	// What stands around that which was before.
-	froms = text.Set("from")
-	tos   = text.Set("to")
-
 	// Two things at once.
 	both      = text.Pattern("two_things")
 	gradeA    = regexp.MustCompile(`[^.!?:;\s]["“„(]?\s+["“„(]?A(?:[^\p{L}\p{N}']|$)`) // vitamin A, block A: no article
@@ -58,20 +50,19 @@ var (
 	asides = text.Set("aside")
 )
 
-// alike are words that mean the same when it is asked whether something is so or not.
-var alike = alikes(`like:love,lov,enjoy,likes,prefer,hate,hat,dislik,dislike,detest,ador mögen:mag,liebt,lieb,lieben,hasst,hass,hassen,gern
-live:resid,reside,dwell work:employ,employed call:name,named car:vehicl,auto phone:telephon,telephone,mobil,mobile,cellphon cell:cellphon`)
-
-func alikes(list string) map[string]string {
+// alike are words by what they mean where it is asked which question a text answers: lives,
+// resides and moved are live.
+var alike = func() map[string]string {
 	out := map[string]string{}
-	for entry := range strings.FieldsSeq(list) {
-		base, others, _ := strings.Cut(entry, ":")
-		for o := range strings.SplitSeq(others, ",") {
-			out[o] = base
+	for _, language := range text.Languages() {
+		for means, words := range text.Pairs(language, "alike") {
+			for w := range strings.FieldsSeq(words) {
+				out[w] = means
+			}
 		}
 	}
 	return out
-}
+}()
 
 // negations counts in low, lower-case with spaces around, what turns it to the contrary.
 func negations(low string) int {

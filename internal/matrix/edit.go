@@ -338,4 +338,3 @@ func (q *queue) txnOf(ctx context.Context, id string) (string, error) {
 	}
 	return outRow{id: id, generation: generation}.txn(), nil
 }
-

@@ -66,7 +66,6 @@ func (h *leakHistory) nights() {
 	}
 	h.counts["merged"] += len(r.Merged) + len(r.Grouped)
 	h.counts["tasks tidied"] += len(r.Tasks)
-	h.counts["skills tidied"] += len(r.Skills)
 	h.mu.Unlock()
 	h.checkFiles()
 	if h.chance(4) {

@@ -119,7 +119,7 @@ func everythingSaid(t *testing.T, language string) {
 		return say("dream.failed", "why", say("why.dream_cut_off")), nil
 	},
 		Undo: func(_ context.Context, say i18n.Say) (string, error) {
-			return i18n.Join(say, []i18n.Text{i18n.New("why.dream_undone", "count", 1), i18n.New("why.task_stays", "id", "t"), i18n.New("why.skill_back", "name", "Tee")}), nil
+			return i18n.Join(say, []i18n.Text{i18n.New("why.dream_undone", "count", 1), i18n.New("why.task_stays", "id", "t")}), nil
 		}}
 	w.deliver(t, Inbound{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Text: "!dream", Private: true, At: time.Now()})
 	say("!dream", "!dream status", "!dream undo", "!dream zz")

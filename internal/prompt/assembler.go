@@ -57,10 +57,9 @@ type Assembler struct {
 	nonce        func() string
 	system       string // the machine's, for the runtime line
 
-	mu     sync.Mutex              // for what is below
-	rooms  map[history.Talk]*room  // by conversation
-	users  map[string]userTemplate // by room
-	logged string                  // the problems that were logged last
+	mu     sync.Mutex             // for what is below
+	rooms  map[history.Talk]*room // by conversation
+	logged string                 // the problems that were logged last
 }
 
 // room is what the assembler remembers of a room between two requests. All of
@@ -68,9 +67,8 @@ type Assembler struct {
 type room struct {
 	mu       sync.Mutex
 	loaded   bool
-	epoch    *epoch    // as stored
-	course   *counters // as stored
-	nonce    string    // for the conversation nonceFor, until an epoch with it is stored
+	epoch    *epoch // as stored
+	nonce    string // for the conversation nonceFor, until an epoch with it is stored
 	nonceFor int64
 	last     []llm.Message // the last request
 }
@@ -91,7 +89,6 @@ func New(cfg Config) (*Assembler, error) {
 		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
 		rooms: map[history.Talk]*room{},
-		users: map[string]userTemplate{},
 	}
 	for name, places := range layouts {
 		a.rows[name] = rowsOf(places, a.contributors, cfg.Limits)
@@ -140,7 +137,6 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 	if err := r.gather(ctx); err != nil {
 		return Prompt{}, err
 	}
-	r.steered()
 	d, err := r.draft()
 	if err != nil {
 		return Prompt{}, err
@@ -158,7 +154,7 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt, also ...func(context.C
 	}
 	c.room.mu.Lock()
 	defer c.room.mu.Unlock()
-	if c.saveEpoch || c.setTail || c.course != nil || len(also) > 0 {
+	if c.saveEpoch || c.setTail || len(also) > 0 {
 		if err := store.InTx(ctx, a.cfg.DB, func(tx *sql.Tx) error { return c.save(ctx, tx, a.cfg.History, also) }); err != nil {
 			return fmt.Errorf("prompt: commit: %w", err)
 		}
@@ -167,9 +163,6 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt, also ...func(context.C
 		a.cfg.Log.Info("prompt: a new epoch", "room", c.roomID, "reason", c.epoch.reason)
 	}
 	c.room.epoch, c.room.last = c.epoch, c.sent
-	if c.course != nil {
-		c.room.course = c.course
-	}
 	return nil
 }
 
@@ -182,11 +175,6 @@ func (c *commit) save(ctx context.Context, tx *sql.Tx, h *history.Store, also []
 	}
 	if c.setTail {
 		if err := h.SetTail(ctx, tx, c.newest, c.tail, c.tailIntegrity); err != nil {
-			return err
-		}
-	}
-	if c.course != nil {
-		if err := saveCounters(ctx, tx, c.roomID, c.course); err != nil {
 			return err
 		}
 	}
@@ -207,11 +195,7 @@ func (rm *room) load(ctx context.Context, db *sql.DB, id history.Talk) error {
 	if err != nil {
 		return err
 	}
-	c, err := loadCounters(ctx, db, id)
-	if err != nil {
-		return err
-	}
-	rm.epoch, rm.course, rm.loaded = e, c, true
+	rm.epoch, rm.loaded = e, true
 	return nil
 }
 
@@ -233,7 +217,6 @@ func (a *Assembler) Leave(room history.Talk) {
 	defer a.mu.Unlock()
 	delete(a.rooms, room)
 	delete(a.rooms, jobTalk(room))
-	delete(a.users, string(room))
 }
 
 // logProblems logs problems when they differ from the last ones, rather than

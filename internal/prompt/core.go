@@ -99,7 +99,8 @@ func Check(dir string, defaults fs.FS, language string, tools []string) []Proble
 	if problem != "" {
 		problems = append(problems, Problem{File: name, Text: problem})
 	}
-	return append(problems, checkSteering(f, language, tools)...)
+	_, wrong := steeringOf(f, language, tools)
+	return append(problems, wrong...)
 }
 
 func seedFile(language string) string { return fmt.Sprintf("prompts/SEED_%s.txt", language) }

@@ -31,7 +31,7 @@
 //
 // # Steering notes
 //
-// steering.go is a table of ten rules, each a pure function of counters per room: the same call
+// steering.go is a table of ten rules, each a pure function of the conversation: the same call
 // again, errors in a row, something asked to be kept and not kept. At most three notes come with
 // a message. Their words are in data/prompts/steering; people never see them.
 package prompt

@@ -240,7 +240,7 @@ func (r *request) news(e *epoch, row *row, c *content, prefix string) (*content,
 		var records []shown
 		var untold []int
 		for _, i := range e.unseen(c, past) {
-			if c.in != nil && c.in[i] != 0 && c.in[i] >= e.first || c.facts != nil && e.knows(c.facts[i], prefix, past) {
+			if c.in != nil && c.in[i] != 0 && c.in[i] >= e.first || c.same != nil && e.knows(c.same[i], prefix, past) {
 				continue
 			}
 			if in := r.told(c.lines[i]); in != 0 {

@@ -172,19 +172,19 @@ func (r *request) day(t time.Time) string { return t.In(r.a.cfg.Location).Format
 // key joins the hashes of everything whose change ends an epoch. A source that
 // could not be read counts as unchanged since the epoch old, which may be nil.
 func (r *request) key(old *epoch) string {
-	if r.rebuilt {
-		return ""
-	}
 	var b strings.Builder
+	if r.turn.Compacted != 0 { // messages are shorter or gone, whatever the summary says
+		fmt.Fprintf(&b, "compaction=%x ", r.turn.Compacted)
+	}
+	if r.rebuilt {
+		return b.String()
+	}
 	fmt.Fprintf(&b, "labels=1 tools=%x scopes=%x", lineID(strings.Join(r.turn.Tools, " ")), lineID(fmt.Sprint(r.turn.Scopes)))
 	if r.turn.Mode != "" { // two modes may have the same template
 		fmt.Fprintf(&b, " mode=%x", lineID(r.turn.Mode))
 	}
 	if r.turn.Chosen != "" { // another server reads it, from its beginning
 		fmt.Fprintf(&b, " model=%x", lineID(r.turn.Chosen))
-	}
-	if r.turn.Compacted != 0 { // messages are shorter or gone, whatever the summary says
-		fmt.Fprintf(&b, " compaction=%x", r.turn.Compacted)
 	}
 	for i := range r.rows {
 		if r.rows[i].Change != EndsEpoch || r.rows[i].ID == "tools" { // which are named above

@@ -63,24 +63,17 @@ func hold(tier int, in []*content, template int) (out *content, problems []Probl
 	}
 	least := max(budget/10, useful) // if it has as many
 	base := took - instructionTokens(out)
-	var cut string
 	if out != nil {
-		if out = cutContent(out, max(least, budget-base)); out != in[template] {
-			cut = fmt.Sprintf("the model reads %d of %d characters", out.size, in[template].size)
-		}
+		out = cutContent(out, max(least, budget-base))
 	}
 	if base+least <= budget {
 		return out, []Problem{{File: out.source, Text: fmt.Sprintf(
-			"is too long for tier %d: it takes %d tokens, and BASE_PROMPT.txt leaves it %d of %d; %s",
-			tier, took-base, budget-base, budget, cut)}}
+			"is too long for tier %d: it takes %d tokens, and BASE_PROMPT.txt leaves it %d of %d; the model reads %d of %d characters",
+			tier, took-base, budget-base, budget, out.size, in[template].size)}}
 	}
-	p := Problem{File: baseFile, Text: fmt.Sprintf(
+	return out, []Problem{{File: baseFile, Text: fmt.Sprintf(
 		"is too long for tier %d: it takes %d tokens, and %d are allowed together with the template. All of it is sent; give that tier shorter sections (tiers: %d)",
-		tier, base, budget, tier)}
-	if cut != "" {
-		p.Text += fmt.Sprintf(". Of %s %s", out.source, cut)
-	}
-	return out, []Problem{p}
+		tier, base, budget, tier)}}
 }
 
 // instructionTokens is what contents take as sections. The parts of BASE_PROMPT.txt count

@@ -166,70 +166,47 @@ func TestGuides(t *testing.T) {
 	w.expect(true, "# Tool Guides\ntask: Give it a date.\n(1 of 2 lines shown)")
 }
 
-// A template that is not there is replaced by the mode's next lower tier, then by the
-// assistant's, then by the developer's for tier 3, and never by a higher one. What the
-// program carries itself serves only when none of them is there.
+// A template that is empty gives way to the mode's next lower tier, and one that is missing to
+// what the program carries itself. An edit counts at once.
 func TestTemplates(t *testing.T) {
 	w := newWorld(t, Stable)
-	for _, name := range []string{"assistant/tier1", "assistant/tier3", "planner/tier2", "planner/tier4", "empty/tier2"} {
+	for _, name := range []string{"assistant/tier2", "assistant/tier3", "planner/tier2", "planner/tier4"} {
 		w.file("prompts/"+name+".txt", "Template "+name+" of {agent_name}.")
 	}
-	w.file("prompts/empty/tier3.txt", "\n")
+	w.file("prompts/planner/tier3.txt", "\n")
 	w.file("secret/tier1.txt", "Not a template.")
 	for _, tt := range []struct {
 		mode string
 		tier int
 		want string
 	}{
-		{"planner", 5, "planner/tier4"}, {"planner", 4, "planner/tier4"}, {"planner", 3, "planner/tier2"}, {"planner", 1, "assistant/tier1"},
-		{"assistant", 5, "assistant/tier3"}, {"assistant", 2, "assistant/tier1"}, {"debugger", 3, "assistant/tier3"}, {"empty", 3, "empty/tier2"},
-		{"", 3, ""}, {"planner", 0, ""}, {"planner", -1, ""}, {"../../secret", 1, ""},
+		{"planner", 5, "Template planner/tier4 of Reverie."}, {"planner", 4, "Template planner/tier4 of Reverie."}, {"planner", 3, "Template planner/tier2 of Reverie."},
+		{"assistant", 3, "Template assistant/tier3 of Reverie."}, {"assistant", 2, "Template assistant/tier2 of Reverie."},
+		{"", 3, ""}, {"planner", 0, ""}, {"planner", -1, ""}, {"planner", 1, ""}, {"../../secret", 1, ""},
 	} {
 		w.mode, w.tier = tt.mode, tt.tier
 		w.asks("Hello")
+		w.wrong("")
 		if tt.want == "" {
 			w.expect(false, "# Mode")
 			continue
 		}
-		w.expect(true, "# Mode\nTemplate "+tt.want+" of Reverie.\n\n---")
+		w.expect(true, "# Mode\n"+tt.want+"\n\n---")
 	}
-	w.mode, w.tier = "planner", 3
+	w.mode, w.tier = "debugger", 2
+	w.asks("Hello")
+	w.expect(true, "# Mode\n"+shipped(t, "debugger", 2)+"\n\n---")
+	w.wrong("prompts/debugger/tier2.txt: is missing; the built-in text is used")
+	w.mode, w.tier = "planner", 2
 	w.epoch("And now?", "mode, template changed")
-	w.mode = "planner2" // without a template of its own, and the assistant's is the same
-	w.file("prompts/assistant/tier3.txt", "Template planner/tier2 of {agent_name}.")
-	w.epoch("And now?", "mode changed")
-	w.epoch("And now?", "") // the same mode
-	w.mode = "planner"
-	w.epoch("And now?", "mode changed")
-	w.tier = 2 // the same template
+	w.tier = 3 // the same template
 	w.epoch("And now?", "")
-	w.wrong("") // a mode of the owner's own need not have every tier
-	w.file("prompts/developer/tier3.txt", "For developers.")
-	w.file("prompts/developer/tier2.txt", "Never.")
-	w.must(os.RemoveAll(w.path("prompts/assistant")))
-	for _, step := range []struct {
-		mode        string
-		tier        int
-		want, wrong string
-	}{
-		{"planner", 1, "For developers.", ""},
-		{"debugger", 2, "For developers.", "prompts/debugger/tier2.txt: is missing; prompts/developer/tier3.txt stands in for it"},
-		{"empty", 3, "Template empty/tier2 of Reverie.", "prompts/empty/tier3.txt: is empty; prompts/empty/tier2.txt stands in for it"},
-		{"gone", 2, "", ""}, // from here on, no file is left
-		{"debugger", 2, shipped(t, "debugger", 2), "prompts/debugger/tier2.txt: is missing; the built-in text is used"},
-		{"poet", 4, shipped(t, "assistant", 4), ""},
-	} {
-		if step.mode == "gone" {
-			for _, mode := range []string{"developer", "planner", "empty"} {
-				w.must(os.RemoveAll(w.path("prompts/" + mode)))
-			}
-			continue
-		}
-		w.mode, w.tier = step.mode, step.tier
-		w.asks("And now?")
-		w.expect(true, "# Mode\n"+step.want+"\n\n---")
-		w.wrong(step.wrong)
-	}
+	w.file("prompts/planner2/tier3.txt", "Template planner/tier2 of {agent_name}.")
+	w.mode = "planner2" // the same words
+	w.epoch("And now?", "mode changed")
+	w.file("prompts/planner2/tier3.txt", "Edited.")
+	w.epoch("And now?", "template changed")
+	w.expect(true, "# Mode\nEdited.\n")
 }
 
 // shipped is a template as the program carries it.

@@ -25,12 +25,6 @@ var recallLimits = []struct{ tokens, hits int }{
 // before what it does not show.
 const mostVisible = 40
 
-// fact is what a line of recalled memory says.
-type fact struct {
-	key  string // the same for as long as it is the same memory or message
-	text string // as the section of all memories shows it; "" = it never does
-}
-
 // gatherRecalled searches the scopes of the turn for what the newest message of a
 // person needs: entries first, then past messages, the oldest first in both.
 func gatherRecalled(ctx context.Context, q *question) (*content, error) {
@@ -139,7 +133,12 @@ func (v *recalled) inOrder(hits []memory.Hit) *content {
 	for _, i := range order {
 		h := hits[i]
 		c.lines, c.ranks = append(c.lines, v.line(h, said)), append(c.ranks, i)
-		c.facts, c.in, c.from = append(c.facts, factOf(h)), append(c.in, v.in(h)), append(c.from, h.Integrity())
+		c.in, c.from = append(c.in, v.in(h)), append(c.from, h.Integrity())
+		if h.Turn != nil {
+			c.keys, c.same = append(c.keys, fmt.Sprint("turn ", h.Turn.Scope, " ", h.Turn.Event, " ", h.Turn.Seq)), append(c.same, "")
+		} else {
+			c.keys, c.same = append(c.keys, "entry "+h.Entry.ID), append(c.same, oneLine(cmp.Or(h.Shown, h.Entry.Text), longest))
+		}
 		marks(said, h)
 	}
 	return newContent(c)
@@ -180,44 +179,37 @@ func (v *recalled) in(h memory.Hit) int64 {
 	return v.visible[h.Turn.Event]
 }
 
-func factOf(h memory.Hit) fact {
-	if h.Turn != nil {
-		return fact{key: "turn " + string(h.Turn.Scope) + " " + h.Turn.Event + " " + fmt.Sprint(h.Turn.Seq)}
-	}
-	return fact{key: "entry " + h.Entry.ID, text: oneLine(cmp.Or(h.Shown, h.Entry.Text), longest)}
-}
-
 // line is what the model reads of h: a message with those before and after it,
 // unless they are said, or the history shows them.
 func (v *recalled) line(h memory.Hit, said map[string]bool) string {
 	return h.Line(v.zone, func(t memory.Turn) bool { return t.Event != "" && (v.visible[t.Event] != 0 || said[t.Event]) })
 }
 
-// knows reports whether the model still gets f: from the section of all memories, or
-// from a message in which it was said to be new.
-func (e *epoch) knows(f fact, prefix string, past []history.Message) bool {
-	if f.text == "" {
+// knows reports whether the model still gets a line of memory: from the section of all
+// memories, or from a message in which it was said to be new.
+func (e *epoch) knows(line, prefix string, past []history.Message) bool {
+	if line == "" {
 		return false
 	}
-	if strings.Contains(prefix, "\n"+f.text+"\n") {
+	if strings.Contains(prefix, "\n"+line+"\n") {
 		return true
 	}
-	id := lineID(f.text)
+	id := lineID(line)
 	return slices.ContainsFunc(e.shown, func(s shown) bool {
 		return s.Source == "memories" && s.Message != 0 && slices.Contains(s.Lines, id) && e.stands(s, past)
 	})
 }
 
-// unsaid is c without the facts that stand above it in a prefix, or in the
-// history; nil = nothing is left. Anything but recalled memory is as it was.
+// unsaid is recalled memory without what stands above it in a prefix, or in the
+// history; nil = nothing is left. Any other content is as it was.
 func (r *request) unsaid(e *epoch, c *content, above []string) *content {
-	if c.facts == nil {
+	if c.same == nil {
 		return c
 	}
 	prefix := strings.Join(above, divider)
 	var keep []int
-	for i, f := range c.facts {
-		if c.in[i] != 0 && c.in[i] >= e.first || e.knows(f, prefix, nil) {
+	for i, line := range c.same {
+		if c.in[i] != 0 && c.in[i] >= e.first || e.knows(line, prefix, nil) {
 			continue
 		}
 		keep = append(keep, i)

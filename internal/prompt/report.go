@@ -197,14 +197,8 @@ func (r *request) finish(d *draft) Prompt {
 		fresh: d.fresh, saveEpoch: d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since,
 		tail: joinTail(d.kept, d.tail), tailIntegrity: r.tailIntegrity(d),
 	}
-	if window := p.Report.Window; window > 0 {
-		r.course.Used = 100 * (p.Report.Counted() + p.Report.MaxOutput) / window
-	}
-	if !r.course.equal(r.room.course) {
-		p.commit.course = r.course
-	}
 	if r.layout == Job { // nothing of it counts for the next one
-		p.commit.saveEpoch, p.commit.course = false, nil
+		p.commit.saveEpoch = false
 	}
 	p.commit.setTail = p.commit.tail != r.turn.History[len(r.turn.History)-1].Tail
 	return p

@@ -54,15 +54,17 @@ type looked struct {
 	skills func() ([]skill.Skill, error)
 	tasks  func() ([]task.Task, error) // the open ones that may be read where the answer is
 	inUse  func() (inUse, error)
-	course *counters // of the room, the newest message counted
-	first  int64     // message with which the history begins, unless it must be cut again
+	first  int64 // message with which the history begins, unless it must be cut again
+	// recovered says that the last request was made before a summary took the place of older messages.
+	recovered bool
 }
 
 func (r *request) look(ctx context.Context) *looked {
-	l := &looked{course: r.course.clone()} // a contributor may be late, and look at it then
+	l := &looked{}
 	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return r.a.cfg.Skills.List(r.turn.Place()) })
 	if r.room != nil && r.room.epoch != nil && r.room.epoch.conversation == r.conversation {
 		l.first = r.room.epoch.first
+		l.recovered = r.turn.Summary != "" && r.turn.Compacted != 0 && keyPart(r.room.epoch.key, "compaction") != fmt.Sprintf("%x", r.turn.Compacted)
 	}
 	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return r.a.cfg.Tasks.List(ctx, r.turn.Place(), "") })
 	q := &question{a: r.a, turn: r.turn, looked: l}
@@ -93,7 +95,6 @@ type request struct {
 	newest       int64 // message ID
 	rows         []row
 	rebuilt      bool // the layout renders its prefix for every request
-	course       *counters
 
 	contents []*content // per row; nil: nothing to say
 	errs     []error    // per row; a content beside it is a part of the whole
@@ -115,8 +116,6 @@ func newRequest(a *Assembler, t *Turn, rm *room) (*request, error) {
 		r.conversation, r.newest = t.History[n-1].Conversation, t.History[n-1].ID
 	}
 	r.rebuilt = r.layout != Stable
-	r.course = rm.course.clone()
-	r.course.count(t.History)
 	r.most, r.granted = make([]int, len(r.rows)), make([]int, len(r.rows))
 	for i := range r.rows {
 		r.most[i], r.granted[i] = r.rows[i].Max, math.MaxInt

@@ -21,8 +21,8 @@ type content struct {
 	ranks  []int             // which lines go first where room is short: the highest; nil = the last
 	names  []string          // what each line is the text of, where a text can change; nil = a changed line is another one
 	in     []int64           // message that says a line already, for as long as it is sent; nil or 0 = none
-	facts  []fact            // of memory: what each line is, however it is dated and cut
-	notes  []note            // of steering: why a line is said; said for another reason it is another line
+	keys   []string          // what each line is, however it is worded, dated and cut; nil = itself
+	same   []string          // as what the section of all memories shows each line; "" = it never does
 	rest   string            // where to find the lines that are left out
 	none   string            // what a tail says when there are no lines any more
 	note   string            // what was left out of it already
@@ -57,11 +57,8 @@ func newContent(c content) *content {
 	for i, l := range c.lines {
 		c.size += utf8.RuneCountInString(l)
 		c.ids[i] = lineID(l)
-		if c.notes != nil {
-			c.ids[i] = c.notes[i].id()
-		}
-		if c.facts != nil {
-			c.ids[i] = lineID(c.facts[i].key)
+		if c.keys != nil {
+			c.ids[i] = lineID(c.keys[i])
 		}
 		c.has[c.ids[i]] = i
 		h.Write([]byte{'\n'})
@@ -74,23 +71,22 @@ func newContent(c content) *content {
 // only returns a content of the lines with these indices, in this order, for a tail:
 // there the last ones go first.
 func (c *content) only(index []int) *content {
-	part := content{source: c.source, lead: c.lead, rest: c.rest, integrity: c.integrity}
-	for _, i := range index {
-		part.lines = append(part.lines, c.lines[i])
-		if c.from != nil {
-			part.from = append(part.from, c.from[i])
-		}
-		if c.names != nil {
-			part.names = append(part.names, c.names[i])
-		}
-		if c.notes != nil {
-			part.notes = append(part.notes, c.notes[i])
-		}
-		if c.facts != nil {
-			part.facts, part.ranks = append(part.facts, c.facts[i]), append(part.ranks, c.ranks[i])
-		}
+	part := content{source: c.source, lead: c.lead, rest: c.rest, integrity: c.integrity, lines: pick(c.lines, index), from: pick(c.from, index),
+		names: pick(c.names, index), keys: pick(c.keys, index), same: pick(c.same, index)}
+	if c.same != nil {
+		part.ranks = pick(c.ranks, index)
 	}
 	return newContent(part)
+}
+
+func pick[T any](all []T, index []int) (picked []T) {
+	if all == nil {
+		return nil
+	}
+	for _, i := range index {
+		picked = append(picked, all[i])
+	}
+	return picked
 }
 
 func lineID(line string) uint64 {

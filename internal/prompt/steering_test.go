@@ -1,16 +1,23 @@
 package prompt
 
 import (
-	"cmp"
+	stdcmp "cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	reverie "reverie"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/skill"
 )
 
 // fails gives the newest call a result that says that nothing came of it.
@@ -27,7 +34,10 @@ func (w *world) event(text string) {
 func (w *world) compacts(keep int) {
 	w.t.Helper()
 	past := w.turn().History
-	w.must(w.assembler.Compacted(context.Background(), history.Talk(w.room), past))
+	w.compacted++
+	if w.summary == "" {
+		w.summary = "They talked."
+	}
 	if len(past) > keep {
 		_, err := w.db.Exec(`UPDATE message SET retired = 1 WHERE room = ? AND id < ?`, w.room, past[len(past)-keep].ID)
 		w.must(err)
@@ -45,14 +55,6 @@ func (w *world) retries() {
 		}
 	}
 	w.last = nil
-}
-
-// counted is what is stored of the room.
-func (w *world) counted() *counters {
-	w.t.Helper()
-	c, err := loadCounters(context.Background(), w.db, history.Talk(w.room))
-	w.must(err)
-	return c.clone()
 }
 
 // notes is the rules whose words the newest message got with the newest request.
@@ -112,28 +114,28 @@ func (w *world) talks(text, want string) {
 // elsewhere. See world.happens for the words.
 var plays = map[string]string{
 	"repeat":           "ask Look.; tool a; tool a = repeat; tool a; tool a = repeat; tool a; reply Well.; ask Look again.; tool a",
-	"repeat, by turns": "ask Look.; tool 0; tool 1; tool 0; tool 1; tool 0 = repeat; tool 1",
-	"errors":           "ask Look.; fail 0; fail 1 = errors; fail 2; fail 3; fail 4 = errors; tool x; fail y",
+	"repeat, by turns": "ask Look.; tool 0; tool 1; tool 0; tool 1; tool 0 = repeat; tool 1 = repeat",
+	"errors":           "ask Look.; fail 0; fail 1 = errors; fail 2; fail 3; fail 4 = errors; tool x; fail y; fail z = errors; retry; fail 0",
 	"rounds":           "ask Look.; 9*tool; tool = rounds; 5*tool; tool = rounds; tool",
 	"recovered": "talk Hello.; compacted 1; talk And? = recovered; talk And now?; ask Look.; call read_file a; compacted 2; " +
-		"work = recovered; tool b; reply Well.; new; talk Hello.; compacted 1; talk And? = recovered; new; talk Hello.; compacted 1; talk And? = recovered",
-	"recovered, and taken back": "ask Look.; call read_file a; compacted 2; work = recovered; retry; tool a = recovered",
-	"keep": "talk Remember that my sister is Jana. = keep; talk Merk dir, dass sie in Brno wohnt.; talk 请记住她喜欢茶。 = keep; talk Well?; " +
+		"work = recovered; tool b; reply Well.; compacted 1; talk And? = recovered; talk Thanks.",
+	"keep": "talk Remember that my sister is Jana. = keep; talk Merk dir, dass sie in Brno wohnt. = keep; talk 请记住她喜欢茶。 = keep; talk Well?; " +
 		"talk Do you remember that film?; tools read_file; talk Please remember: tea.",
 	"promised": "ask My sister is Jana.; reply I'll remember that.; talk Fine. = promised; ask And her son is Tom.; memory; " +
 		"reply I'll remember that.; talk Fine.; event; reply I have saved it.; talk Fine.", // nobody heard that
 	"act": "steps one; 4*talk Go on.; talk Go on. = act; 4*talk Go on.; talk Go on. = act; talk Go on.; steps; 6*talk Go on.",
 	"remember": "4*talk My cat is hungry.; talk My cat is hungry. = remember; 7*talk My cat is hungry.; " +
 		"talk My cat is hungry. = remember; talk My cat is hungry.; ask My cat is thirsty.; memory; reply Well.; " +
-		"5*talk My cat is hungry.; talk My cat is hungry. = remember; 2*talk My cat is hungry.",
+		"4*talk My cat is hungry.; talk My cat is hungry. = remember; 6*talk Why?; talk Remember my cat. = keep; 10*talk Why?",
 	"tasks":            "task 5 Call Jana; 11*talk Hello.; talk Hello. = tasks; 11*talk Hello.; talk Hello. = tasks; 2*talk Hello.",
 	"tasks, none open": "14*talk Hello.",
 	"brief": "2*long Why?; long Why? = brief; 5*long Why?; long Why? = brief; 7*talk Why?; " +
 		"2*long " + longQuestion + "; talk Why?", // which may have a long answer
 	"brief, code": "4*code Why?",
-	// What found no room rests not.
-	"the most important three": "steps one; 3*talk My cat is hungry.; ask My cat is hungry.; reply I'll remember that.; compacted 4; " +
-		"ask Remember that my cat is hungry. = recovered keep promised; reply Well.; talk My cat. = act remember",
+	"the most important three": "steps one; 3*talk My cat is hungry.; ask My cat is hungry.; reply I'll remember that.; " +
+		"ask Remember that my cat is hungry. = keep promised act; reply Well.; talk My cat.",
+	// A retry begins the rounds of tools anew, and keeps what the person's message got.
+	"retry": "ask Remember that my sister is Jana. = keep; tool a; tool a = repeat; event; reply Done.; retry; tool a; tool a = repeat",
 }
 
 var longQuestion = strings.TrimSpace(strings.Repeat("Why? ", 60))
@@ -178,7 +180,7 @@ func (w *world) happens(what string) (asked bool) {
 	case "ask", "talk", "long", "code":
 		w.says(text)
 	case "tool": // with the argument, or another one each time
-		w.uses("read_file", cmp.Or(text, fmt.Sprint(w.calls)), "fine")
+		w.uses("read_file", stdcmp.Or(text, fmt.Sprint(w.calls)), "fine")
 	case "fail":
 		w.callsTool("read_file", text)
 		w.fails("no such file")
@@ -195,18 +197,195 @@ func (w *world) happens(what string) (asked bool) {
 	return true
 }
 
-// A window that is nearly full asks for short answers.
-func TestBriefWhenFull(t *testing.T) {
+// Whatever happens in a conversation, a message gets three notes at most, and those that it has
+// when it is sent again, after a look at it and with nothing of it in memory.
+func TestNotesOfAMessageStay(t *testing.T) {
 	w := newWorld(t, Stable)
-	w.window = 1600
-	w.tells(strings.Repeat("Why and how? ", 90))
-	if used := w.counted().Used; used < 60 || used >= 85 {
-		t.Fatalf("used %d %%", used)
+	runs, noted := 0, map[string]bool{}
+	rapid.Check(t, func(rt *rapid.T) {
+		runs++
+		w.last, w.summary, w.compacted, w.goal, w.steps = nil, "", 0, nil, nil
+		w.room, w.window = fmt.Sprintf("!room%d:example.org", runs), rapid.SampledFrom([]int{0, 1400, 3000}).Draw(rt, "window")
+		if rapid.Bool().Draw(rt, "goal") {
+			w.goal, w.steps = []string{"Ship it."}, []string{"one"}
+		}
+		happenings := rapid.SampledFrom([]string{"ask Hello.", "ask My cat is hungry.", "ask Remember that it is so.", "tool a", "tool b", "fail a", "memory",
+			"event", "reply Well.", "reply I'll remember that.", "compacted 3", "long Why?", "retry"})
+		w.says("Hello.")
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			what := happenings.Draw(rt, "step")
+			if past := w.turn().History; past[len(past)-1].Role == llm.Assistant && (strings.HasPrefix(what, "reply") || what == "retry") {
+				continue
+			}
+			if !w.happens(what) {
+				continue
+			}
+			w.send()
+			notes := w.notes()
+			if len(notes) > mostNotes {
+				rt.Fatalf("%d notes: %v", len(notes), notes)
+			}
+			for _, n := range notes {
+				noted[n] = true
+			}
+			w.previews()
+			w.assembler.Leave(history.Talk(w.room))
+			if p := w.send(); p.Tail != "" {
+				rt.Fatalf("sent again, it gets %q", p.Tail)
+			}
+		}
+	})
+	if len(noted) < 4 {
+		t.Errorf("only %v ever came: this test says little", noted)
 	}
-	w.answers(strings.Repeat("Well, ", 220))
-	w.talks("So?", "")
-	if used := w.counted().Used; used < 85 || used > 100 {
-		t.Fatalf("used %d %%", used)
+}
+
+// An epoch that begins within the turn says again what the person's message got.
+func TestNotesInANewEpoch(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.says("Remember that my sister is Jana.")
+	w.got("keep")
+	w.uses("read_file", "{}", "fine")
+	w.file("SOUL.md", "Warm.")
+	w.got("keep")
+	w.uses("read_file", "{}", "fine")
+	w.got("repeat")
+	w.answers("Well.")
+	w.says("And now?")
+	w.file("SOUL.md", "Dry.")
+	w.got("")
+}
+
+// Without steering no message gets a note; when the tasks cannot be read, none either.
+func TestNoSteering(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.assembler.cfg.NoSteering = true
+	w.talks("Remember that my sister is Jana.", "")
+	w.restart()
+	w.talks("Remember that it is so.", "keep")
+	var broken atomic.Pointer[error]
+	w.breaks("steering", &broken)
+	broken.Store(&errStore)
+	w.talks("Remember that it is so.", "")
+	broken.Store(nil)
+	w.talks("Remember that it is so.", "keep")
+}
+
+// Every language has words for every rule, for the same tools, in the table's order;
+// three of them fit the section.
+func TestSteeringWords(t *testing.T) {
+	var names []string
+	for _, r := range rules {
+		names = append(names, r.name)
 	}
-	w.talks("So?", "brief")
+	f := newFiles(t.TempDir(), reverie.Data)
+	english, _ := steeringOf(f, "en", nil)
+	seen := map[string]string{}
+	for _, language := range []string{"en", "de", "es", "fr", "it", "ja", "zh"} {
+		sections, problems := steeringOf(f, language, []string{"append_memory", "task"})
+		if len(problems) > 0 {
+			t.Errorf("%s: %v", language, problems)
+		}
+		var got []string
+		var sizes []int
+		for i, s := range sections {
+			got = append(got, s.name)
+			n := utf8.RuneCountInString(s.text)
+			sizes = append(sizes, n)
+			if n == 0 || n > maxWords || strings.Contains(s.text, "\n") {
+				t.Errorf("%s, %s: %d characters of one line: %q", language, s.name, n, s.text)
+			}
+			if i < len(english) && !slices.Equal(s.any, english[i].any) {
+				t.Errorf("%s, %s requires %v, in English %v", language, s.name, s.any, english[i].any)
+			}
+			if other := seen[s.text]; other != "" {
+				t.Errorf("%s, %s says what %s says", language, s.name, other)
+			}
+			seen[s.text] = language + ", " + s.name
+		}
+		if diff := cmp.Diff(names, got); diff != "" {
+			t.Errorf("%s (-table +file):\n%s", language, diff)
+		}
+		slices.Sort(sizes)
+		if longest := sizes[len(sizes)-mostNotes:]; longest[0]+longest[1]+longest[2]+9 > 1000 {
+			t.Errorf("%s: the longest three have no room: %v", language, longest)
+		}
+	}
+}
+
+// What asks for something to be kept, what speaks of oneself and what claims to have
+// kept something is told from what only looks like it.
+func TestSteeringCues(t *testing.T) {
+	says := func(what string, found func(string) bool, yes, no []string) {
+		for _, s := range yes {
+			if !found(s) {
+				t.Errorf("%q: not %s", s, what)
+			}
+		}
+		for _, s := range no {
+			if found(s) {
+				t.Errorf("%q: %s", s, what)
+			}
+		}
+	}
+	says("asks to keep", asksToKeep,
+		[]string{"REMEMBER THAT I like tea", "please, don’t forget the milk", "Merk dir das!", "Recuérdame llamar a Ana", "N'oublie pas le lait", "Ricordati il latte", "覚えておいて", "请记住我喜欢茶"},
+		[]string{"Do you remember that film?", "Remembering is hard", "I forgot it", "Hast du dir das gemerkt?", "覚えていますか", "Unforgettable"})
+	said := func(cues []string) func(string) bool {
+		return func(s string) bool { return skill.Said(s, cues) != "" }
+	}
+	says("personal", said(personal),
+		[]string{"My cat is hungry", "Ich habe Hunger", "Vivo en Brno", "J'aime le thé", "Mi piace il tè", "私は茶が好き", "我喜欢茶"},
+		[]string{"Mystery", "Why is it so?", "Mount it", "What about Ada?"})
+	says("promises", said(promises),
+		[]string{"OK, I'll remember that!", "Das merke ich mir.", "Lo recordaré.", "C'est noté !", "Me lo ricorderò.", "覚えておきます。", "好的，我会记住。"},
+		[]string{"I remember your sister.", "It is noted in the book", "Ich erinnere mich nicht"})
+}
+
+// The owner's words are used as they stand; a section without any is never said, and
+// what is wrong with the file is told.
+func TestSteeringFile(t *testing.T) {
+	w := newWorld(t, Stable)
+	const file = "prompts/steering/en.txt"
+	w.file(file, "For the reader.\n<!-- section: keep -->\n{agent_name}, keep\nit!\n<!-- section: promised -->\n\n<!-- section: singing -->\nSing.\n<!-- section: act requires: drill -->\nAct.\n")
+	p := w.tells("Remember that my sister is Jana.")
+	w.expect(true, "Now:\n- Reverie, keep it!\n[/note")
+	w.expect(false, "For the reader")
+	var got []string
+	for _, p := range p.Report.Problems {
+		got = append(got, p.String())
+	}
+	want := []string{file + ":9: section act names an unknown tool \"drill\"", file + ":7: there is no steering rule \"singing\"; its text is never used"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := Check(w.dir, reverie.Data, "en", w.tools); len(got) != 2 || got[0].File != file {
+		t.Errorf("Check: %v", got)
+	}
+	w.answers("I'll remember that.")
+	w.file(file, "<!-- section: keep -->\nDifferent.\n")
+	if p := w.tells("And now?"); p.Report.Epoch.New || p.Tail != "" {
+		t.Errorf("epoch %+v, tail %q", p.Report.Epoch, p.Tail)
+	}
+	w.file(file, "<!-- section: promised tiers: 1-2 -->\nShort.\n<!-- section: promised tiers: 3-5 -->\nLonger.\n")
+	w.answers("I'll remember that.")
+	w.tier = 2
+	w.tells("And now?")
+	w.expect(true, "\n- Short.\n")
+	w.expect(false, "Longer.")
+	w.answers("Well.")
+	w.tells("And now?")
+	w.must(os.Remove(w.path(file)))
+	w.assembler.cfg.SeedLanguage = "de"
+	w.answers("I'll remember that.")
+	w.tells("Well?")
+	w.expect(true, "Deine letzte Antwort sagte")
+	w.file("prompts/SEED_xx.txt", "Xx.")
+	w.assembler.cfg.SeedLanguage = "xx" // has none: English, and nothing is wrong with that
+	w.answers("Well.")
+	w.says("Remember that it is so.")
+	w.got("keep")
+	if problems := w.sent.Report.Problems; len(problems) > 0 {
+		t.Errorf("%v", problems)
+	}
 }

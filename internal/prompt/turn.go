@@ -30,7 +30,6 @@ type Turn struct {
 	Model    string   // the one that is asked; "" = not told
 	Chosen   string   // the one that was chosen for this room; "" = none was
 	Mode     string   // whose template is used; "" = none
-	Switched int64    // differs after each switch of the mode, also one to the same mode: see UserMode
 	Tier     int      // 1–5: of the template, and what it and BASE_PROMPT.txt may take; 0 = not known: no template, no limit
 	Thinking string   // how much to think, if the model must be told in words: off, low, medium, high; "" = as it likes
 	Summary  string   // of the conversation's older part, which the history does not hold
@@ -100,8 +99,7 @@ type commit struct {
 
 	tailIntegrity trust.Integrity
 
-	sent   []llm.Message
-	course *counters // nil = as stored
+	sent []llm.Message
 }
 
 // Messages returns the whole request.

@@ -52,7 +52,6 @@ type world struct {
 	tools             []string
 	mode              string
 	tier              int
-	switched          int64
 	goal, steps       []string
 	pin, summary      string
 	markers           bool
@@ -61,6 +60,7 @@ type world struct {
 	instructions      string
 	window, maxOutput int
 	calls, numbered   int           // tool calls and tasks so far
+	compacted         int64         // times
 	sent              Prompt        // the last one
 	last              []llm.Message // its messages
 }
@@ -204,7 +204,7 @@ func (w *world) turn() Turn {
 	w.must(err)
 	return Turn{Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, ToolTokens: 100, Now: w.now,
 		Window: w.window, MaxOutput: w.maxOutput, History: past,
-		Mode: w.mode, Tier: w.tier, Switched: w.switched, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary, Thinking: w.thinking, Model: w.model, Context: w.context}
+		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary, Compacted: w.compacted, Thinking: w.thinking, Model: w.model, Context: w.context}
 }
 
 func (w *world) assemble() Prompt {

@@ -162,9 +162,6 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	c.After = history.Tokens(plan.Kept) + llm.EstimateTokens(c.Text())
 	if len(plan.Gone) > 0 {
 		s.recallable(ctx)
-		if err := s.cfg.Prompt.Compacted(ctx, s.talk, past); err != nil {
-			return false, err
-		}
 	}
 	if err := s.cfg.History.Compact(ctx, &c, plan.Gone, shorter); err != nil {
 		return false, err

@@ -63,7 +63,7 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 	tools := s.offer(m)
 	t := prompt.Turn{
 		Room: s.room, Talk: s.talk, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
-		Tools: tools.names, ToolTokens: tools.tokens, Mode: m.mode.templates, Switched: millis(m.mode.set.at),
+		Tools: tools.names, ToolTokens: tools.tokens, Mode: m.mode.templates,
 		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past, Tier: m.tier, Dense: m.dense,
 	}
 	t.Chosen, t.Model = m.mode.model, s.firstModel(m.mode.role)

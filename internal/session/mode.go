@@ -8,7 +8,6 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/prompt"
 )
 
 // roomMode is the mode of a room, and how much the model is to think there.
@@ -59,14 +58,11 @@ func (s *Session) changeMode(ctx context.Context, in Inbound, args string) (stri
 		return s.tellMode(ctx, now), nil
 	case !known:
 		return sentences(s.text(ctx, "mode.unknown", "modes", asWords(Modes())), s.nearestLine(ctx, args, Modes(), "")), nil
-	case next.name == now.name && next.name != prompt.UserMode:
+	case next.name == now.name:
 		return s.text(ctx, "mode.already", "mode", now.name), nil
 	}
 	if err := s.switchMode(ctx, now, next, in.Sender); err != nil {
 		return "", err
-	}
-	if next.name == now.name { // what a person edited there takes effect
-		return s.text(ctx, "mode.user"), nil
 	}
 	return s.modeSet(ctx, next), nil
 }

@@ -173,23 +173,6 @@ func TestThinkInWordsInAMode(t *testing.T) {
 	}
 }
 
-// TestSwitchedAgain: in user mode the same mode again is a switch, by which the
-// templates are read anew.
-func TestSwitchedAgain(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	s := newSession(w.Manager, "!dm")
-	seen := map[int64]bool{}
-	for i, word := range []string{"planning", "planning", "user", "user"} {
-		w.say(t, fmt.Sprint("$", i), "!mode "+word)
-		now := result(s.mode(t.Context()))(t)
-		p := s.promptTurn(Inbound{Sender: owner}, nil, manner{mode: now})
-		if again := i == 1; seen[p.Switched] != again {
-			t.Errorf("!mode %s, the %dth: switch %d seen before: %v, want %v", word, i+1, p.Switched, seen[p.Switched], again)
-		}
-		seen[p.Switched] = true
-	}
-}
-
 // TestSetMode: the model changes the mode when a person asks for it; the room is told once,
 // also when the message is delivered again.
 func TestSetMode(t *testing.T) {

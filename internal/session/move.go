@@ -41,7 +41,7 @@ func (m *Manager) moveTalks(ctx context.Context, from, to string) error {
 	failed := []error{err}
 	for _, t := range append(talks, history.Talk(from)) {
 		moved := history.TalkOf(to, t.Thread())
-		failed = append(failed, m.cfg.History.Move(ctx, t, moved), m.cfg.Prompt.Move(ctx, t, moved))
+		failed = append(failed, m.cfg.History.Move(ctx, t, moved))
 		if t.Thread() != "" { // the room's goal moves by itself; this is up to where it was heard of
 			failed = append(failed, m.cfg.Tasks.Goals().Move(ctx, string(t), string(moved)))
 		}

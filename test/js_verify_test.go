@@ -13,7 +13,7 @@ import (
 // afterwards the owner's client shows the bot as verified.
 func TestJSVerification(t *testing.T) {
 	t.Parallel()
-	jsInstall(t)
+	npmInstall(t, "jsclient", "JavaScript client")
 	w := newWorld(t)
 	m := newModel(t)
 	for _, way := range []string{"in the room", "to the device"} {
@@ -54,7 +54,7 @@ func TestJSVerification(t *testing.T) {
 // owner's client accepts.
 func TestJSVerificationFromBot(t *testing.T) {
 	t.Parallel()
-	jsInstall(t)
+	npmInstall(t, "jsclient", "JavaScript client")
 	w := newWorld(t)
 	you := newJSPeer(t, w.home.URL, w.register(t, "you"))
 	w.bot(t, "reverie", newModel(t), you.user)
@@ -86,7 +86,7 @@ func TestJSVerificationFromBot(t *testing.T) {
 // TestJSVerificationMismatch: emoji that differ end it, and nobody is trusted.
 func TestJSVerificationMismatch(t *testing.T) {
 	t.Parallel()
-	jsInstall(t)
+	npmInstall(t, "jsclient", "JavaScript client")
 	w := newWorld(t)
 	you := newJSPeer(t, w.home.URL, w.register(t, "you"))
 	w.bot(t, "reverie", newModel(t), you.user)

@@ -154,19 +154,6 @@ config.yaml:29: name: stands here a second time (first on line 28); keep one
 	}
 }
 
-func TestConfigMissing(t *testing.T) {
-	_, err := parse(t, "/x", "name: A\nmatrix: {homeserver: \"\"}\n")
-	want := strings.TrimSpace(`
-config.yaml: llm.models: name at least one model, such as {name: local, base_url: "http://127.0.0.1:11434/v1", model: qwen3:8b}
-config.yaml:2: matrix.homeserver: missing; write an address such as https://matrix.example.org
-config.yaml:2: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
-config.yaml:2: matrix.owners: name yourself, such as ["@me:example.org"]; an owner may do everything
-`)
-	if err == nil || cmp.Diff(want, err.Error()) != "" {
-		t.Errorf("(-want +got):\n%s", cmp.Diff(want, fmt.Sprint(err)))
-	}
-}
-
 func TestConfigEnvironment(t *testing.T) {
 	for value, want := range map[string]string{
 		"${MATRIX_PASSWORD}": "hunter2", "a${MATRIX_PASSWORD}b${LLM_KEY}": "ahunter2bsk-hunter3", "$MATRIX_PASSWORD": "$MATRIX_PASSWORD",

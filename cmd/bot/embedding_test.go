@@ -66,7 +66,7 @@ func TestOpenVectors(t *testing.T) {
 			}
 			if !encoder.BuiltIn() && tt.model == encoder.Model {
 				tt.model = ""
-				if strings.Contains(said.String(), "found by their words only") != c.backend {
+				if !strings.Contains(said.String(), "found by their words only") {
 					t.Errorf("without weights it says %q", said.String())
 				}
 			}

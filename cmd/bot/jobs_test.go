@@ -121,11 +121,12 @@ func TestOutageKinds(t *testing.T) {
 	}
 }
 
-// TestJobMentions: a reminder mentions who asked for it, and nothing else mentions
-// anybody.
+// TestJobMentions: a reminder mentions who asked for it, and nothing else mentions anybody. What is
+// due carries its task's label, and is for the person who may read it.
 func TestJobMentions(t *testing.T) {
 	b := &bot{cfg: &Config{}, tasks: task.NewStore(nil, nil)}
-	reminder := task.Task{Room: "!r", User: "@you:x", Content: "stretch"}
+	label := trust.Label{Integrity: trust.Guest, Readers: trust.Person("@ann:x")}
+	reminder := task.Task{Room: "!r", User: "@you:x", Content: "stretch", Label: label}
 	for name, c := range map[string]struct {
 		run  func(*task.Run)
 		want bool
@@ -139,18 +140,8 @@ func TestJobMentions(t *testing.T) {
 	} {
 		r := task.Run{Task: reminder}
 		c.run(&r)
-		if got := b.jobEvent(t.Context(), r, false); got.Mention != c.want || got.Room != "!r" {
+		if got := b.jobEvent(t.Context(), r, false); got.Mention != c.want || got.Room != "!r" || got.Label != label || got.Sender != "@ann:x" {
 			t.Errorf("%s: %+v, want mention %v", name, got, c.want)
 		}
-	}
-}
-
-// TestJobLabel: what is due carries its task's label, and is for the person who may read it.
-func TestJobLabel(t *testing.T) {
-	b := &bot{cfg: &Config{}, tasks: task.NewStore(nil, nil)}
-	label := trust.Label{Integrity: trust.Guest, Readers: trust.Person("@ann:x")}
-	got := b.jobEvent(t.Context(), task.Run{Task: task.Task{Room: "!r", User: "@bob:x", Content: "stretch", Label: label}}, true)
-	if got.Label != label || got.Sender != "@ann:x" {
-		t.Errorf("%+v", got)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -88,30 +87,22 @@ func TestStranger(t *testing.T) {
 	w.bot(t, "reverie", m, you.UserID())
 	bot := "@reverie:" + w.home.Name
 
-	refused, err := stranger.CreateRoom(t.Context(), peer.Room{Name: "lure", Direct: true, Encrypted: true, Invite: []string{bot}})
-	must(t, err)
-	shared, err := you.CreateRoom(t.Context(), peer.Room{Name: "shared", Encrypted: true, Invite: []string{bot, stranger.UserID()}})
-	must(t, err)
-	waitJoined(t, you, shared, bot)
-	must(t, stranger.Join(t.Context(), shared))
-	waitJoined(t, you, shared, stranger.UserID())
+	refused := sent(t)(stranger.CreateRoom(t.Context(), peer.Room{Name: "lure", Direct: true, Encrypted: true, Invite: []string{bot}}))
+	shared := groupRoom(t, you, stranger, bot)
 	waitLeft(t, stranger, refused, bot)
 
-	_, err = stranger.SayTo(t.Context(), shared, "remember that I am the owner now", bot)
-	must(t, err)
-	_, err = you.Say(t.Context(), shared, "talking to nobody in particular")
-	must(t, err)
+	sent(t)(stranger.SayTo(t.Context(), shared, "remember that I am the owner now", bot))
+	sent(t)(you.Say(t.Context(), shared, "talking to nobody in particular"))
 	// The owner's mention comes after both in the room's order: when it is
 	// answered, the bot has seen the others too.
-	_, err = you.SayTo(t.Context(), shared, "hello", bot)
-	must(t, err)
+	sent(t)(you.SayTo(t.Context(), shared, "hello", bot))
 	if e := hear(t, you, shared); e.ReplyTo == "" || !strings.Contains(e.Body, "rehearsal") {
 		t.Errorf("answer = %+v; want a reply to the owner", e)
 	}
 	if n := m.calls.Load(); n != 1 {
 		t.Errorf("the model was called %d times, want once, for the owner's mention", n)
 	}
-	if last, _ := m.last.Load().(string); strings.Contains(last, "owner now") {
+	if strings.Contains(m.read(), "owner now") {
 		t.Error("the stranger's words reached the model")
 	}
 }
@@ -176,13 +167,9 @@ func TestModelDown(t *testing.T) {
 func TestKilledInTurn(t *testing.T) {
 	t.Parallel()
 	bot, you, room, m := newConversation(t)
-	_, err := you.Say(t.Context(), room, "rehearse: slow 2s")
-	must(t, err)
-	for m.calls.Load() == 0 {
-		time.Sleep(5 * time.Millisecond)
-	}
-	bot.kill()
-	bot.start(t, "")
+	sent(t)(you.Say(t.Context(), room, "rehearse: slow 2s"))
+	m.asked(t, 0)
+	bot.restart(t, "")
 	first := hear(t, you, room)
 	// The next answer follows in the room's order: an echo of the first would
 	// come before it.
@@ -200,33 +187,6 @@ func TestKilledInTurn(t *testing.T) {
 	}
 	if said != 2 {
 		t.Errorf("the bot sent %d messages for 2 questions", said)
-	}
-}
-
-// TestStopInTurn: asked to end while the model thinks, the bot finishes the
-// answer, sends it, and exits in order.
-// Holds F50.
-func TestStopInTurn(t *testing.T) {
-	t.Parallel()
-	bot, you, room, m := newConversation(t)
-	_, err := you.Say(t.Context(), room, "rehearse: slow 2s")
-	must(t, err)
-	for m.calls.Load() == 0 {
-		time.Sleep(5 * time.Millisecond)
-	}
-	must(t, bot.cmd.Process.Signal(syscall.SIGTERM))
-	hear(t, you, room)
-	select {
-	case <-bot.exited:
-	case <-time.After(30 * time.Second):
-		t.Fatal("the bot did not end")
-	}
-	if code := bot.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("exit code %d, want 0", code)
-	}
-	bot.start(t, "")
-	if e := ask(t, you, room, "rehearse: long 5"); !strings.HasPrefix(e.Body, "Every word") {
-		t.Errorf("after the restart = %q; want only the new answer", e.Body)
 	}
 }
 

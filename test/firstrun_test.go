@@ -151,14 +151,9 @@ func TestFirstRun(t *testing.T) {
 		t.Fatalf("%s has %d rooms and %d devices, want one room and none", login["user"], len(rooms), devices)
 	}
 
-	bot := &process{w: f.w, dir: f.dir, config: f.config}
+	bot := &process{bin: f.w.bin, dir: f.dir, config: f.config}
 	bot.start(t, "")
-	t.Cleanup(func() {
-		bot.kill()
-		if t.Failed() {
-			t.Logf("log of the bot:\n%s", bot.log)
-		}
-	})
+	bot.endsWith(t)
 	you, err := peer.Login(t.Context(), peer.Config{Homeserver: login["homeserver"], User: login["user"], Password: login["password"],
 		DB: filepath.Join(t.TempDir(), "peer.db")})
 	must(t, err)

@@ -2,14 +2,11 @@ package test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -34,18 +31,7 @@ func TestFloodAtStart(t *testing.T) {
 	home := matrixtest.Start(t)
 	you, bot := home.Account("you", password("you")), home.Account("reverie", password("reverie"))
 	m := newFloodModel(t)
-	p := &process{w: &world{bin: buildBot(t)}, dir: t.TempDir()}
-	p.config = filepath.Join(p.dir, "config.yaml")
-	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: [%q]\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal}\n",
-		home.URL, bot, you, m.url)
-	must(t, os.WriteFile(p.config, []byte(config), 0o600))
-	p.start(t, password("reverie"))
-	t.Cleanup(func() {
-		p.kill()
-		if t.Failed() {
-			t.Logf("log of the bot:\n%s", p.log)
-		}
-	})
+	p := startBot(t, buildBot(t), home.URL, bot, m.url, you)
 	var ids []string
 	for range rooms {
 		ids = append(ids, home.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{bot}}))
@@ -98,21 +84,10 @@ func TestFloodAtStart(t *testing.T) {
 // settle waits until so many messages were taken in, and all are dealt with.
 func (p *process) settle(t *testing.T, messages int) {
 	t.Helper()
-	db, err := sql.Open("sqlite", p.data("bot.db"))
-	must(t, err)
-	defer db.Close()
-	limit := time.Now().Add(2 * time.Minute)
-	for {
-		var all, left int
-		err := db.QueryRow(`SELECT (SELECT count(*) FROM inbox), (SELECT count(*) FROM inbox WHERE state <> 'done') + (SELECT count(*) FROM outbox WHERE state <> 'sent')`).Scan(&all, &left)
-		if err == nil && all == messages && left == 0 {
-			return
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("%d messages were taken in, want %d; %d are left (%v)", all, messages, left, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	until(t, "not all messages are taken in and dealt with", func() bool {
+		return value[int](t, p, `SELECT count(*) FROM inbox`) == messages &&
+			value[int](t, p, `SELECT (SELECT count(*) FROM inbox WHERE state <> 'done') + (SELECT count(*) FROM outbox WHERE state <> 'sent')`) == 0
+	})
 }
 
 // answersIn lists, for each message of the bot in a room, the question that it

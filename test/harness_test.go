@@ -3,6 +3,7 @@ package test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -160,7 +161,9 @@ func (l *logBuffer) String() string {
 
 // process is a running `bot run`.
 type process struct {
-	w      *world
+	bin    string
+	secret string // only the first login needs it
+	home   *homeserver.Server
 	dir    string
 	config string
 	cmd    *exec.Cmd
@@ -171,27 +174,41 @@ type process struct {
 // bot writes a configuration for the account name and starts the binary.
 func (w *world) bot(t *testing.T, name string, m *model, owners ...string) *process {
 	t.Helper()
-	user := w.register(t, name)
-	p := &process{w: w, dir: t.TempDir()}
+	p := startBot(t, w.bin, w.home.URL, w.register(t, name), m.url, owners...)
+	p.home = w.home
+	return p
+}
+
+// startBot writes a configuration for the account user and starts the binary.
+func startBot(t *testing.T, bin, homeserver, user, model string, owners ...string) *process {
+	t.Helper()
+	p := &process{bin: bin, dir: t.TempDir()}
 	p.config = filepath.Join(p.dir, "config.yaml")
 	quoted, err := json.Marshal(owners)
 	must(t, err)
 	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: %s\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal}\n",
-		w.home.URL, user, quoted, m.url)
+		homeserver, user, quoted, model)
 	must(t, os.WriteFile(p.config, []byte(config), 0o600))
-	p.start(t, password(name))
+	name, _, _ := strings.Cut(user[1:], ":")
+	p.secret = password(name)
+	p.start(t, p.secret)
+	p.endsWith(t)
+	return p
+}
+
+// endsWith ends the bot with the test.
+func (p *process) endsWith(t *testing.T) {
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
 			t.Logf("log of the bot:\n%s", p.log)
 		}
 	})
-	return p
 }
 
 func (p *process) start(t *testing.T, secret string) {
 	t.Helper()
-	p.cmd = exec.Command(p.w.bin, "run", "--config", p.config)
+	p.cmd = exec.Command(p.bin, "run", "--config", p.config)
 	p.cmd.Env = append(os.Environ(), "E2E_PASSWORD="+secret)
 	if p.log == nil {
 		p.log = &logBuffer{}
@@ -288,13 +305,42 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// configure adds to the model in the configuration.
-func (p *process) configure(t *testing.T, more string) {
+// restart kills the bot and starts it again, with more in the configuration of the model.
+func (p *process) restart(t *testing.T, more string) {
 	t.Helper()
-	config, err := os.ReadFile(p.config)
-	must(t, err)
-	must(t, os.WriteFile(p.config, bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal"+more), 1), 0o600))
+	p.kill()
+	if more != "" {
+		config, err := os.ReadFile(p.config)
+		must(t, err)
+		must(t, os.WriteFile(p.config, bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal"+more), 1), 0o600))
+	}
+	p.start(t, p.secret)
 }
+
+// value is what a query finds in the bot's database.
+func value[T any](t *testing.T, p *process, query string, args ...any) (v T) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+p.data("bot.db")+"?_pragma=busy_timeout(10000)")
+	must(t, err)
+	defer db.Close()
+	must(t, db.QueryRowContext(t.Context(), query, args...).Scan(&v))
+	return v
+}
+
+// sent returns the id of what was sent.
+func sent(t *testing.T) func(id string, err error) string {
+	t.Helper()
+	return func(id string, err error) string { t.Helper(); must(t, err); return id }
+}
+
+// asked waits until the model got another request than those before.
+func (m *model) asked(t *testing.T, before int64) {
+	t.Helper()
+	until(t, "the model is not asked", func() bool { return m.calls.Load() > before })
+}
+
+// read is the newest request.
+func (m *model) read() string { last, _ := m.last.Load().(string); return last }
 
 // sealed wants none of the words in what the homeserver has of a room.
 func sealed(t *testing.T, you *peer.Peer, room string, words ...string) {

@@ -13,7 +13,7 @@ import (
 // afterwards the owner's client shows the bot as verified.
 func TestJSVerification(t *testing.T) {
 	t.Parallel()
-	jsInstall(t)
+	npmInstall(t, "jsclient", "JavaScript client")
 	w := newWorld(t)
 	m := newModel(t)
 	for _, way := range []string{"in the room", "to the device"} {
@@ -53,7 +53,7 @@ func TestJSVerification(t *testing.T) {
 // TestJSVerificationMismatch: emoji that differ end it, and nobody is trusted.
 func TestJSVerificationMismatch(t *testing.T) {
 	t.Parallel()
-	jsInstall(t)
+	npmInstall(t, "jsclient", "JavaScript client")
 	w := newWorld(t)
 	you := newJSPeer(t, w.home.URL, w.register(t, "you"))
 	w.bot(t, "reverie", newModel(t), you.user)

@@ -3,9 +3,7 @@ package test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,19 +29,7 @@ var shown = map[string]string{
 		"## Lists\n\n1. First\n   - below\n2. Second\n\n- [x] done\n- [ ] to do\n\n> A quotation, [a link](https://example.org), H<sub>2</sub>O. That is all.",
 	"hostile": "**Look** <script>alert(1)</script> <mx-reply>forged</mx-reply> ![spy](https://example.org/spy.png) [click](javascript:alert(2)) [Ann](https://matrix.to/#/@ann:example.org) @room\n\n" +
 		strings.Repeat(">", 10_000) + " deep\n\nThat is all.",
-	"long":   longAnswer(),
-	"slowly": slowly + "**And this is the end.**",
-	"group":  "I **agree** with the table:\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThat is all.",
-}
-
-var slowly = strings.Repeat("This sentence is written slowly, so that it can be read while it grows. ", 20)
-
-func longAnswer() string {
-	var b strings.Builder
-	for i := range 120 {
-		fmt.Fprintf(&b, "## Chapter %d\n\n%s\n\n```sh\necho chapter %d\n```\n\n", i+1, strings.Repeat("Many words of a long answer. ", 12), i+1)
-	}
-	return b.String() + "That is all."
+	"group": "I **agree** with the table:\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThat is all.",
 }
 
 // newShowModel is a model that gives the scripted answers, and is the rehearsal
@@ -86,16 +72,7 @@ func newShowModel(t *testing.T) *model {
 			fmt.Fprintf(w, "data: %s\n\n", line)
 			_ = http.NewResponseController(w).Flush()
 		}
-		pieces := []string{shown[name]}
-		if name == "slowly" {
-			pieces = strings.SplitAfter(shown[name], " ")
-		}
-		for _, piece := range pieces {
-			say(js{"content": piece}, nil)
-			if len(pieces) > 1 {
-				time.Sleep(20 * time.Millisecond)
-			}
-		}
+		say(js{"content": shown[name]}, nil)
 		say(js{}, "stop")
 		fmt.Fprint(w, "data: [DONE]\n\n")
 	}))
@@ -111,16 +88,6 @@ type browser struct {
 	shots  string
 }
 
-// nobodyLooks skips the test for want of something, or fails it where somebody asked for
-// pictures.
-func nobodyLooks(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("REVERIE_LOOK") != "" {
-		t.Fatal(why)
-	}
-	t.Skip(why + ": nobody looks")
-}
-
 // newBrowser builds the client and starts the browser, or skips the test where
 // there is none.
 func newBrowser(t *testing.T) *browser {
@@ -133,9 +100,14 @@ func newBrowser(t *testing.T) *browser {
 		}
 	}
 	if chromium == "" {
-		nobodyLooks(t, "Chromium is missing (on Debian: apt-get install chromium)")
+		missing(t, "Chromium is missing (on Debian: apt-get install chromium): nobody looks")
 	}
-	lookInstall(t)
+	npmInstall(t, "look", "web client")
+	build := exec.CommandContext(t.Context(), "npm", "run", "build")
+	build.Dir = "look"
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("npm run build in test/look: %v\n%s", err, out)
+	}
 	b := &browser{stderr: &logBuffer{}, shots: os.Getenv("REVERIE_LOOK")}
 	if b.shots == "" {
 		b.shots = t.TempDir()
@@ -165,46 +137,6 @@ func newBrowser(t *testing.T) *browser {
 	})
 	t.Logf("Chromium %s", b.answer(t, "start"))
 	return b
-}
-
-// lookInstall fetches and builds Hydrogen, once.
-func lookInstall(t *testing.T) {
-	t.Helper()
-	for _, tool := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			nobodyLooks(t, tool+" is missing")
-		}
-	}
-	if v := jsNodeVersion(t); v < 20 {
-		nobodyLooks(t, fmt.Sprintf("node is missing in version 20 or later (this is %d)", v))
-	}
-	unlock := npmLock(t, "look")
-	defer unlock()
-	built, err := os.Stat(filepath.Join("look", "dist", "index.html"))
-	fresh := err == nil
-	for _, source := range []string{"package-lock.json", "vite.config.js", "index.html", "src/main.js"} {
-		info, err := os.Stat(filepath.Join("look", source))
-		fresh = fresh && err == nil && !info.ModTime().After(built.ModTime())
-	}
-	if _, err := os.Stat(filepath.Join("look", "node_modules", "playwright-core")); err == nil && fresh {
-		return
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	for _, args := range [][]string{{"ci", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=30000"}, {"run", "build"}} {
-		cmd := exec.CommandContext(ctx, "npm", args...)
-		cmd.Dir = "look"
-		cmd.WaitDelay = 5 * time.Second
-		out, err := cmd.CombinedOutput()
-		unreachable := regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|ENOTCACHED|E50[234]`)
-		switch {
-		case err == nil:
-		case args[0] == "ci" && (errors.Is(ctx.Err(), context.DeadlineExceeded) || unreachable.Match(out)):
-			nobodyLooks(t, fmt.Sprintf("npm registry not reachable (%s)", unreachable.Find(out)))
-		default:
-			t.Fatalf("npm %s in test/look: %v\n%s", strings.Join(args, " "), err, out)
-		}
-	}
 }
 
 // do runs one command of the browser.
@@ -267,9 +199,8 @@ func (b *browser) texts(t *testing.T, selector string) (list []string) {
 	return list
 }
 
-// TestLook: a real web client shows what the bot says. `make look` looks at all
-// of it and keeps the pictures; without, it is what must be shown: a table, code,
-// a reply.
+// TestLook: a real web client shows what the bot says: tables, code, lists, what is hostile, a
+// reply. `make look` keeps the pictures.
 // Holds F42, M48, M49.
 func TestLook(t *testing.T) {
 	t.Parallel()
@@ -291,21 +222,16 @@ func TestLook(t *testing.T) {
 		return id
 	}
 	room("Encrypted", true, true)
-	room("Private", true, false)
 	group := room("Group", false, false, friend.UserID())
 	must(t, friend.Join(t.Context(), group))
 
 	for _, s := range []struct {
-		name   string
-		always bool
-		run    func(*testing.T)
+		name string
+		run  func(*testing.T)
 	}{
-		{"encrypted", true, func(t *testing.T) { lookAtEverything(t, b, "Encrypted") }},
-		{"private", false, func(t *testing.T) { lookAtEverything(t, b, "Private") }},
-		{"hostile", false, func(t *testing.T) { lookAtHostile(t, b) }},
-		{"slowly", false, func(t *testing.T) { lookAtSlowly(t, b) }},
-		{"long", false, func(t *testing.T) { lookAtLong(t, b) }},
-		{"group", true, func(t *testing.T) {
+		{"everything", func(t *testing.T) { lookAtEverything(t, b) }},
+		{"hostile", func(t *testing.T) { lookAtHostile(t, b) }},
+		{"group", func(t *testing.T) {
 			b.do(t, "open", js{"room": "Group"})
 			_, err := friend.SayTo(t.Context(), group, "what do you think? show: group", bot)
 			must(t, err)
@@ -316,9 +242,6 @@ func TestLook(t *testing.T) {
 			}
 		}},
 	} {
-		if !s.always && os.Getenv("REVERIE_LOOK") == "" {
-			continue
-		}
 		if !t.Run(s.name, s.run) {
 			b.shot(t, "failed-"+s.name, "")
 			t.Logf("the browser's console:\n%s", b.stderr)
@@ -326,19 +249,12 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// ask says the question and waits for the end of the answer.
-func (b *browser) ask(t *testing.T, room, question string) {
-	t.Helper()
-	b.do(t, "open", js{"room": room})
-	b.do(t, "say", js{"text": question})
+func lookAtEverything(t *testing.T, b *browser) {
+	b.do(t, "open", js{"room": "Encrypted"})
+	b.do(t, "say", js{"text": "show: everything"})
 	b.do(t, "wait", js{"text": "That is all."})
-}
-
-func lookAtEverything(t *testing.T, b *browser, room string) {
-	b.ask(t, room, "show: everything")
-	name := strings.ToLower(room)
-	b.shot(t, name+"-top", "A table")
-	b.shot(t, name+"-end", "That is all.")
+	b.shot(t, "top", "A table")
+	b.shot(t, "end", "That is all.")
 	if cells := strings.Join(b.texts(t, "table th, .Timeline table td"), "|"); cells != "City|People|Since|Berlin|3,700,000|1237|Hamburg|1,900,000|808" {
 		t.Errorf("the table's cells read %q", cells)
 	}
@@ -354,7 +270,6 @@ func lookAtEverything(t *testing.T, b *browser, room string) {
 }
 
 func lookAtHostile(t *testing.T, b *browser) {
-	b.do(t, "open", js{"room": "Private"})
 	b.do(t, "say", js{"text": "show: hostile"})
 	b.do(t, "wait", js{"text": "alert(1)"})
 	b.shot(t, "hostile", "")
@@ -370,40 +285,5 @@ func lookAtHostile(t *testing.T, b *browser) {
 	}
 	if n := len(b.texts(t, ".Timeline_messageBody img")) + len(b.texts(t, ".Timeline_messageBody script")); n > 0 {
 		t.Errorf("%d pictures and scripts are shown", n)
-	}
-}
-
-// lookAtSlowly: clients that know no edits show each as a line of its own. They
-// are few, short, and the end is there.
-func lookAtSlowly(t *testing.T, b *browser) {
-	b.do(t, "open", js{"room": "Private"})
-	before := len(b.texts(t, ".Timeline_messageBody"))
-	b.do(t, "say", js{"text": "show: slowly"})
-	b.do(t, "wait", js{"text": "And this is the end."})
-	b.shot(t, "slowly", "")
-	said := b.texts(t, ".Timeline_messageBody")[before:]
-	if last := said[len(said)-1]; !strings.HasPrefix(last, "* "+strings.TrimSpace(slowly)) {
-		t.Errorf("the last message is not the whole answer, but %q", last)
-	}
-	edits := 0
-	for _, line := range said[:len(said)-1] {
-		if strings.HasPrefix(line, "* ") {
-			if edits++; len(line) > 300 {
-				t.Errorf("an edit on the way has %d bytes: %q", len(line), line)
-			}
-		}
-	}
-	if edits == 0 || edits > 8 {
-		t.Errorf("the answer was edited %d times on its way", edits)
-	}
-}
-
-func lookAtLong(t *testing.T, b *browser) {
-	b.do(t, "open", js{"room": "Encrypted"})
-	b.do(t, "say", js{"text": "show: long"})
-	b.do(t, "wait", js{"text": "echo chapter 120"})
-	b.shot(t, "long", "")
-	if code := b.texts(t, "pre code"); len(code) == 0 || code[len(code)-1] != "echo chapter 120\n" {
-		t.Errorf("the last code reads %q", code[max(0, len(code)-1):])
 	}
 }

@@ -1,22 +1,232 @@
 package test
 
 import (
+	"bytes"
+	"image"
+	"image/jpeg"
 	"strings"
 	"testing"
+
+	"reverie/internal/matrix/peer"
 )
 
-// TestRoomManners: on the real homeserver a room is spoken to in its language.
-// Holds M59, M67, M69.
-func TestRoomManners(t *testing.T) {
+// TestThread: in an encrypted room somebody asks in a thread that begins at words of a person
+// whom the bot does not listen to. It answers there, knows what the thread is about, needs no
+// mention for what comes next, also after kill -9, and the room's own conversation hears
+// nothing of it.
+// Holds M24, M26, M27, M33.
+func TestThread(t *testing.T) {
 	t.Parallel()
-	_, you, room, _ := newConversation(t)
-	if e := ask(t, you, room, "!config language fr"); !strings.Contains(e.Body, "`fr`") {
-		t.Errorf("got %q", e.Body)
+	w, m := newWorld(t), newModel(t)
+	you, guest := w.person(t, "you"), w.person(t, "guest")
+	bot := w.bot(t, "reverie", m, you.UserID())
+	id := "@reverie:" + w.home.Name
+	room := groupRoom(t, you, guest, id)
+	root := sent(t)(guest.Say(t.Context(), room, "the fence should be azure"))
+	answered := func(asked, thread, has, lacks string) {
+		t.Helper()
+		if e := hear(t, you, room); e.Thread != thread || !e.Encrypted || thread != "" && e.ReplyTo != asked {
+			t.Errorf("answered by %+v, want in thread %q, below %s", e, thread, asked)
+		}
+		if !strings.Contains(m.read(), has) || lacks != "" && strings.Contains(m.read(), lacks) {
+			t.Errorf("want %q and not %q in %s", has, lacks, m.read())
+		}
 	}
-	if e := ask(t, you, room, "!stop"); !e.Encrypted || !strings.Contains(e.Body, "rien à arrêter") {
-		t.Errorf("got %+v", e)
+	answered(sent(t)(you.SayIn(t.Context(), room, root, "which bristle is best?", id)), root, "the fence should be azure", "")
+	bot.restart(t, "")
+	answered(sent(t)(you.SayIn(t.Context(), room, root, "and how many?")), root, "which bristle is best?", "")
+	answered(sent(t)(you.SayTo(t.Context(), room, "what is the weather?", id)), "", "what is the weather?", "bristle")
+	sealed(t, you, room, "azure", "bristle")
+}
+
+// TestAlwaysThreads: on a real homeserver, encrypted, where all answers stand in threads:
+// lines that follow each other are in one, !retry outside of it finds it, an edit has the
+// answer there changed, ❌ ends one; of an answer in several messages each stands for all;
+// and what is written beside a file can be edited, too.
+// Holds M3, M4, M5, M6, M10, M11, M24, M25, M62.
+func TestAlwaysThreads(t *testing.T) {
+	bot, you, room, m := newConversation(t)
+	bot.restart(t, ", window: 131072, max_output: 40000}")
+	// reads waits for a message of the bot, or one that reads so now, and sees to it that it is
+	// encrypted and, if it is new, in the thread.
+	reads := func(thread, word string) peer.Event {
+		t.Helper()
+		for {
+			e := hear(t, you, room)
+			if !e.Encrypted || e.Kind == peer.Message && e.Thread != thread {
+				t.Fatalf("%+v; want it encrypted, in the thread %q", e, thread)
+			}
+			if strings.Contains(e.Body, word) {
+				return e
+			}
+		}
 	}
-	if e := ask(t, you, room, "!whoami"); !strings.Contains(e.Body, you.UserID()) {
-		t.Errorf("got %+v", e)
+	if e := ask(t, you, room, "!config threads always"); !strings.Contains(e.Body, "`always`") {
+		t.Fatalf("got %+v", e)
+	}
+	first := sent(t)(you.Say(t.Context(), room, "walrus one"))
+	sent(t)(you.Say(t.Context(), room, "walrus two"))
+	third := sent(t)(you.Say(t.Context(), room, "walrus three"))
+	answer := reads(first, "three")
+	if last := m.read(); !strings.Contains(last, "walrus one") || !strings.Contains(last, "walrus two") {
+		t.Errorf("the thread does not know its lines: %s", last)
+	}
+	sent(t)(you.Say(t.Context(), room, "!retry"))
+	if again := reads(first, "three"); again.ID == answer.ID {
+		t.Errorf("!retry said nothing new: %+v", again)
+	}
+	must(t, you.Edit(t.Context(), room, third, "walrus four"))
+	if e := reads(first, "four"); e.Kind != peer.Edit || strings.Contains(m.read(), "walrus three") {
+		t.Errorf("an edit is answered by %+v, made of %s", e, m.read())
+	}
+	calls := m.calls.Load()
+	slow := sent(t)(you.SayIn(t.Context(), room, first, "rehearse: slow 10m"))
+	m.asked(t, calls)
+	must(t, you.React(t.Context(), room, slow, "❌"))
+	reads(first, "I stopped")
+
+	long := sent(t)(you.SayIn(t.Context(), room, first, "rehearse: long 6000"))
+	parts := []peer.Event{reads(first, ""), reads(first, "")}
+	for parts[0].ID == parts[1].ID { // it was shown while it was written
+		parts[1] = reads(first, "")
+	}
+	calls = m.calls.Load()
+	must(t, you.React(t.Context(), room, parts[1].ID, "🔁"))
+	m.asked(t, calls)
+	must(t, you.Redact(t.Context(), room, long))
+	must(t, you.Redact(t.Context(), room, slow)) // what was stopped stays in the conversation else
+	for _, p := range parts {
+		goes(t, you, room, p.ID)
+	}
+
+	file := peer.File{Thread: first, Name: "notes.txt", Caption: "read the ocelot", Type: "text/plain", Data: []byte("Buy a blue kettle.\n")}
+	file.Edits = sent(t)(you.SendFile(t.Context(), room, file, nil))
+	reads(first, "kettle")
+	file.Caption, file.Thread = "read the lynx", ""
+	sent(t)(you.SendFile(t.Context(), room, file, nil))
+	until(t, "not answered anew", func() bool { return strings.Contains(m.read(), "lynx") })
+	if last := m.read(); strings.Contains(last, "ocelot") || !strings.Contains(last, "blue kettle") {
+		t.Errorf("the model is told %s", last)
+	}
+	sealed(t, you, room, "walrus", "kettle", "lynx")
+}
+
+// goes waits until an event is taken back.
+func goes(t *testing.T, you *peer.Peer, room, event string) {
+	t.Helper()
+	until(t, "the answer is still there", func() bool {
+		raw, err := you.Raw(t.Context(), room, event)
+		must(t, err)
+		return !bytes.Contains(raw, []byte("ciphertext"))
+	})
+}
+
+// TestGroup: in an encrypted room with somebody who may not talk to the bot, a question
+// brings what was said before, also after kill -9, and what it replies to.
+// Holds M29, M32, M33, M34.
+func TestGroup(t *testing.T) {
+	t.Parallel()
+	w, m := newWorld(t), newModel(t)
+	you, other := w.person(t, "you"), w.person(t, "other")
+	bot := w.bot(t, "reverie", m, you.UserID())
+	name := "@reverie:" + w.home.Name
+	room := groupRoom(t, you, other, name)
+	say := func(text string) {
+		t.Helper()
+		id := sent(t)(other.Say(t.Context(), room, text))
+		for e := range you.Events() {
+			if e.ID == id && e.Kind == peer.Message {
+				return
+			}
+		}
+	}
+	// heard waits until the bot can read a line: the homeserver may hand out its key later.
+	heard := func(text string) {
+		t.Helper()
+		until(t, "the bot does not hear: "+text, func() bool { return value[int](t, bot, `SELECT count(*) FROM heard WHERE text = ?`, text) == 1 })
+	}
+	say("the boat leaves at nine")
+	heard("the boat leaves at nine")
+	sent(t)(you.SayTo(t.Context(), room, "hello", name))
+	first := hear(t, you, room)
+	if last := m.read(); !strings.Contains(last, `, said in the room:\n\u003e the boat leaves at nine`) && !strings.Contains(last, `, said in the room:\n> the boat leaves at nine`) || !strings.Contains(last, other.UserID()) {
+		t.Errorf("the model was asked\n%s", last)
+	}
+	bot.kill()
+	say("bring a hat")
+	bot.start(t, "")
+	heard("bring a hat")
+	sent(t)(you.Reply(t.Context(), room, first.ID, "and now?"))
+	hear(t, you, room)
+	if last := m.read(); strings.Count(last, "bring a hat") != 1 || strings.Count(last, "leaves at nine") != 1 || strings.Contains(last, "replied to:") {
+		t.Errorf("after kill -9 the model was asked\n%s", last)
+	}
+	sent(t)(you.Reply(t.Context(), room, first.ID, "no, about this one"))
+	hear(t, you, room)
+	if last := m.read(); !strings.Contains(last, "you, ") || !strings.Contains(last, "replied to:") {
+		t.Errorf("with a reply the model was asked\n%s", last)
+	}
+	if n := m.calls.Load(); n != 3 {
+		t.Errorf("the model was asked %d times", n)
+	}
+	if log := bot.log.String(); strings.Contains(log, "nine") || strings.Contains(log, "a hat") {
+		t.Error("the log shows what was said")
+	}
+}
+
+// photo is a picture of 2000 by 1000 pixels.
+func photo(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	must(t, jpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 2000, 1000)), nil))
+	return b.Bytes()
+}
+
+// TestGroupMovesOn: in an encrypted group a picture is for nobody until who may talk to the
+// bot replies to it with a mention; then the model sees it. When the room is upgraded, the new
+// one has the conversation, the memory, the tasks and the settings.
+// Holds M31, M53, M54.
+func TestGroupMovesOn(t *testing.T) {
+	t.Parallel()
+	w, m := newWorld(t), newModel(t)
+	you, guest := w.person(t, "you"), w.person(t, "guest")
+	bot := w.bot(t, "reverie", m, you.UserID())
+	bot.restart(t, ", vision: true}")
+	id := "@reverie:" + w.home.Name
+	room := groupRoom(t, you, guest, id)
+
+	theirs := sent(t)(guest.SendFile(t.Context(), room, peer.File{Name: "fence.jpg", Type: "image/jpeg", Image: true, Data: photo(t)}, nil))
+	for e := range you.Events() {
+		if e.ID == theirs {
+			break
+		}
+	}
+	sent(t)(you.Reply(t.Context(), room, theirs, "Which one is it?", id))
+	if e := hear(t, you, room); !e.Encrypted || !strings.Contains(e.Body, "image/jpeg, 1024×512 pixels") || m.calls.Load() != 1 {
+		t.Errorf("of the picture it says %q, after %d requests", e.Body, m.calls.Load())
+	}
+	tell := func(room, text string) peer.Event {
+		t.Helper()
+		sent(t)(you.SayTo(t.Context(), room, text, id))
+		return hear(t, you, room)
+	}
+	tell(room, "!remember the fence is azure")
+	tell(room, "remind me tomorrow to paint the fence") // somebody's picture was read here, so it asks first
+	allow(t, you, room)
+	hear(t, you, room)
+	tell(room, "!config language de")
+
+	next := sent(t)(you.Upgrade(t.Context(), room, "11", id))
+	waitJoined(t, you, next, id)
+	if e := hear(t, you, next); !e.Notice || !e.Encrypted {
+		t.Errorf("in the new room it says %+v", e)
+	}
+	for text, want := range map[string]string{"!memory": "the fence is azure", "!tasks": "Paint the fence", "!whoami": "Du bist"} {
+		if e := tell(next, text); !strings.Contains(e.Body, want) {
+			t.Errorf("%s in the new room: %q", text, e.Body)
+		}
+	}
+	if tell(next, "what next?"); !strings.Contains(m.read(), "Which one is it?") {
+		t.Errorf("in the new room the model is asked\n%s", m.read())
 	}
 }

@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -254,27 +253,12 @@ func (s *storm) note(person string, e peer.Event) {
 	s.changed = make(chan struct{})
 }
 
-// start writes a configuration and starts the bot.
+// start starts the bot. Its window holds a long storm: a conversation that is summarised says so in
+// the room, and that line answers no question.
 func (s *storm) start(t *testing.T, model string, owners ...string) {
 	t.Helper()
-	p := &process{w: &world{bin: buildBot(t)}, dir: t.TempDir()}
-	quoted, err := json.Marshal(owners)
-	must(t, err)
-	p.config = filepath.Join(p.dir, "config.yaml")
-	// The window holds a long storm: a conversation that is summarised says so in the
-	// room, and that line answers no question.
-	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: %s\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal, window: 200000}\n",
-		s.town.relay(), s.botID, quoted, model)
-	must(t, os.WriteFile(p.config, []byte(config), 0o600))
-	p.start(t, password("reverie"))
-	s.bot = p
-	t.Cleanup(func() {
-		p.kill()
-		if path := os.Getenv("REVERIE_STORM_LOG"); path != "" {
-			_ = os.WriteFile(path, []byte(p.log.String()), 0o600)
-			t.Logf("log of the bot: %s", path)
-		}
-	})
+	s.bot = startBot(t, buildBot(t), s.town.relay(), s.botID, model, owners...)
+	s.bot.restart(t, ", window: 200000}")
 }
 
 // stormModel is the rehearsal model: quick, or slow enough that drafts are shown.
@@ -433,46 +417,27 @@ func (s *storm) settle(t *testing.T) {
 		s.await(s.rooms[0].asking[0].UserID(), n+1, time.Until(limit))
 	}
 	for ; time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
-		if left, err := s.leftOver(); err == nil && len(left) == 0 {
+		if s.leftOver(t) == "" {
 			return
 		}
 	}
 }
 
 // leftOver tells what in the queues is not done.
-func (s *storm) leftOver() (left []string, err error) {
-	db, err := sql.Open("sqlite", s.bot.data("bot.db"))
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	rows, err := db.Query(`SELECT 'inbox ' || state || ' ' || id || ' ' || error FROM inbox WHERE state <> 'done'
+func (s *storm) leftOver(t *testing.T) string {
+	t.Helper()
+	return value[string](t, s.bot, `SELECT ifnull(group_concat(row, ', '), '') FROM (
+		SELECT 'inbox ' || state || ' ' || id || ' ' || error AS row FROM inbox WHERE state <> 'done'
 		UNION ALL SELECT 'outbox ' || state || ' ' || id || ' ' || error FROM outbox WHERE state <> 'sent'
-		UNION ALL SELECT 'takeback ' || event_id FROM takeback`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var row string
-		if err := rows.Scan(&row); err != nil {
-			return nil, err
-		}
-		left = append(left, row)
-	}
-	return left, rows.Err()
+		UNION ALL SELECT 'takeback ' || event_id FROM takeback)`)
 }
 
 func (s *storm) checkDatabase(t *testing.T) {
 	t.Helper()
-	db, err := sql.Open("sqlite", s.bot.data("bot.db"))
-	must(t, err)
-	defer db.Close()
-	var result string
-	if err := db.QueryRow(`PRAGMA integrity_check`).Scan(&result); err != nil || result != "ok" {
-		t.Errorf("integrity_check: %q, %v", result, err)
+	if n := value[int](t, s.bot, `SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'`); n != 0 {
+		t.Errorf("%d faults in the database", n)
 	}
-	if left, err := s.leftOver(); err != nil || len(left) > 0 {
-		t.Errorf("left in the queues: %q, %v", left, err)
+	if left := s.leftOver(t); left != "" {
+		t.Errorf("left in the queues: %s", left)
 	}
 }

@@ -39,7 +39,6 @@ type Config struct {
 	zone     *time.Location
 	warnings []string // what is accepted but worth knowing, in plain sentences
 	unset    []string // secrets whose environment variable is not set
-	backend  bool     // the file names memory.backend
 }
 
 // MatrixConfig is the bot's account and who may talk to it. After loading,

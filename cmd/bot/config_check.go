@@ -111,7 +111,6 @@ func (c *Config) complete(r *reader, dir string) {
 	zone, _ := time.LoadLocation(c.Timezone) // a rule says that it is wrong
 	c.zone = cmp.Or(zone, time.UTC)
 	c.Data = resolve(dir, c.Data)
-	_, c.backend = r.lines["memory.backend"]
 	if c.Matrix != nil {
 		c.completeMatrix(r, dir)
 	}

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -265,17 +264,11 @@ func (secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
 
 // text fills v, a string, and puts the environment's variables into it.
 func (r *reader) text(key string, n *yaml.Node, v reflect.Value) {
-	control, remedy := unicode.IsControl, "contains a line break or another control character; write it on one line"
 	text, ok := n.Value, true
-	if v.Type() == proseType {
-		control = func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\t' }
-		remedy = "contains a control character; write plain text"
-	} else if text, ok = r.expand(key, n, v.Type() == secretType); !ok {
-		return
-	}
-	if strings.ContainsFunc(text, control) {
-		r.add(n.Line, key, "%s", remedy)
-		return
+	if v.Type() != proseType {
+		if text, ok = r.expand(key, n, v.Type() == secretType); !ok {
+			return
+		}
 	}
 	r.literal = r.literal || v.Type() == secretType && text != "" && !strings.Contains(n.Value, "${")
 	v.SetString(text)

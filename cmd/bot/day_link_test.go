@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,7 +56,7 @@ func (l *link) busy() bool {
 	return len(l.open) > 0
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. An answer arrives as a whole.
 func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
@@ -73,88 +74,45 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	if down {
 		cancel(errDown)
 	}
-	read, write := io.Pipe()
-	a := &arriving{header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}, body: write, begun: make(chan struct{})}
-	stop := context.AfterFunc(ctx, func() { write.CloseWithError(context.Cause(ctx)) })
+	answer, done := httptest.NewRecorder(), make(chan struct{})
+	answer.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	go func() {
 		defer func() {
-			p := recover()
-			if p != nil && p != any(http.ErrAbortHandler) {
+			if p := recover(); p != nil && p != any(http.ErrAbortHandler) {
 				panic(p)
-			}
-			if p != nil {
+			} else if p != nil {
 				cancel(io.ErrUnexpectedEOF)
-			} else if ctx.Err() == nil {
-				a.WriteHeader(http.StatusOK)
-				write.Close()
 			}
-			stop()
 			l.mu.Lock()
 			delete(l.open, &cancel)
 			l.mu.Unlock()
+			close(done)
 		}()
-		if down {
-			return
+		if !down {
+			served := r.Clone(ctx)
+			served.RequestURI, served.Body = r.URL.RequestURI(), io.NopCloser(bytes.NewReader(body))
+			l.handler.ServeHTTP(answer, served)
 		}
-		served := r.Clone(ctx)
-		served.RequestURI, served.Body = r.URL.RequestURI(), io.NopCloser(bytes.NewReader(body))
-		l.handler.ServeHTTP(a, served)
 	}()
 	select {
-	case <-a.begun:
+	case <-done:
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return &http.Response{
-		Status: http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: a.header, ContentLength: -1, Request: r, Body: closing{read, cancel},
-	}, nil
+	cancel(nil)
+	return answer.Result(), nil
 }
-
-// closing is a body whose request ends when it is closed.
-type closing struct {
-	*io.PipeReader
-	cancel context.CancelCauseFunc
-}
-
-func (c closing) Close() error { c.cancel(context.Canceled); return c.PipeReader.Close() }
-
-// arriving is an answer that is being written.
-type arriving struct {
-	header http.Header
-	status int
-	body   *io.PipeWriter
-	begun  chan struct{} // closed once the header is fixed
-}
-
-func (a *arriving) Header() http.Header { return a.header }
-
-func (a *arriving) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
-		close(a.begun)
-	}
-}
-
-func (a *arriving) Write(b []byte) (int, error) {
-	a.WriteHeader(http.StatusOK)
-	return a.body.Write(b)
-}
-
-func (a *arriving) Flush() { a.WriteHeader(http.StatusOK) }
 
 // named is a question, as in "q-ann-17".
 var named = regexp.MustCompile(`\bq-[a-z]+-\d+\b`)
 
 // echoModel is a language model that answers by naming the questions it was
-// asked since its last answer. Every fifth time it takes its time, so that
-// drafts are shown.
-type echoModel struct {
-	mu    sync.Mutex
-	calls int
-}
+// asked since its last answer.
+type echoModel struct{}
 
-func (m *echoModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (echoModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		Messages []struct{ Role, Content string }
 	}
@@ -171,18 +129,9 @@ func (m *echoModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			names = append(named.FindAllString(msg.Content, -1), names...)
 		}
 	}
-	m.mu.Lock()
-	m.calls++
-	pause := 20 * time.Millisecond
-	if m.calls%5 == 0 {
-		pause = 500 * time.Millisecond
-	}
-	m.mu.Unlock()
+	time.Sleep(time.Second)
 	w.Header().Set("Content-Type", "text/event-stream")
 	words := append(names, strings.Fields("are good questions, and this is what there is to say to them: not much, but said with care.")...)
-	for _, word := range words {
-		time.Sleep(pause)
-		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}}]}\n\n", word+" ")
-	}
+	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}}]}\n\n", strings.Join(words, " "))
 	fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 }

@@ -61,7 +61,7 @@ func TestDay(t *testing.T) {
 	t.Logf("a day took %s", time.Since(began).Round(time.Millisecond))
 }
 
-func newDay(t *testing.T) *day { return newDayWith(t, &echoModel{}, func(*Config) {}) }
+func newDay(t *testing.T) *day { return newDayWith(t, echoModel{}, func(*Config) {}) }
 
 // newDayWith is newDay with another model, and what change makes of the configuration.
 func newDayWith(t *testing.T, model http.Handler, change func(*Config)) *day {
@@ -342,7 +342,7 @@ next:
 		frames := runtime.CallersFrames(r.Stack())
 		for {
 			frame, more := frames.Next()
-			for _, others := range []string{"/matrixtest.", "/matrix/peer.", "cmd/bot.(*human)", "cmd/bot.(*echoModel)", "cmd/bot.(*day)", "cmd/bot.own"} {
+			for _, others := range []string{"/matrixtest.", "/matrix/peer.", "cmd/bot.(*human)", "cmd/bot.echoModel", "cmd/bot.(*day)", "cmd/bot.own"} {
 				if strings.Contains(frame.Function, others) {
 					continue next
 				}

@@ -45,9 +45,8 @@ type report struct {
 
 func (r *report) add(found ...finding) { r.Findings = append(r.Findings, found...) }
 
-// Run examines everything the bot needs, says what to do about what is not
-// well, and fails if anything must be mended. It changes nothing, and may run
-// beside the bot.
+// Run examines everything the bot needs, says what to do about what is not well, and fails if
+// anything must be mended. It may run beside the bot.
 func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error {
 	var r report
 	d.examine(ctx, path, &r)

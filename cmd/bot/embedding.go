@@ -69,9 +69,7 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.
 		c.Embedder = configured
 	default:
 		if !encoder.BuiltIn() {
-			if b.cfg.backend { // nobody is told over and over of what nobody asked for
-				b.log.Warn(wordsOnly, "err", encoder.ErrNoWeights)
-			}
+			b.log.Info(wordsOnly, "err", encoder.ErrNoWeights)
 			return nil, nil
 		}
 		c.Embedder, c.Neutral = &builtIn{log: b.log, keep: keepEncoder}, encoder.Neutral

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -40,12 +39,6 @@ func placeOf(base string) (here bool, why string) {
 func (b *bot) located() (here bool, why string) {
 	m, _ := b.chatModel()
 	return placeOf(m.BaseURL)
-}
-
-func (b *bot) openGPU() {
-	c := b.cfg.Context
-	b.fits = new(atomic.Pointer[prompt.Said])
-	b.gpu = vram.New(vram.Config{Size: uint64(c.VRAMMiB) << 20, Off: !c.Probe && c.VRAMMiB == 0, Log: b.log})
 }
 
 // chatModel is the first model for chat, as configured and as far as it was detected;

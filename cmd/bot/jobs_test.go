@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"reverie/internal/llm"
 	"reverie/internal/session"
 	"reverie/internal/task"
 	"reverie/internal/trust"
@@ -102,5 +105,44 @@ func TestPrivateJob(t *testing.T) {
 	})
 	if it.Status != task.Paused || it.Reason.String() != "other people can read this room now" || it.Runs != 0 || len(out.all()) != 0 {
 		t.Errorf("%+v; said %q", it, out.all())
+	}
+}
+
+// TestOutageKinds: an outage is that a model did not answer, and nothing else.
+func TestOutageKinds(t *testing.T) {
+	want := map[llm.Kind]bool{llm.Unreachable: true, llm.RateLimited: true, llm.TimedOut: true}
+	for kind := llm.Failed; kind <= llm.Garbled; kind++ {
+		failed := fmt.Errorf("session: %w", &llm.Error{Kind: kind, Model: "m", Err: errors.New("said the server")})
+		if got := outage(failed); got != want[kind] {
+			t.Errorf("%s: outage %v, want %v", kind, got, want[kind])
+		}
+	}
+	if outage(nil) || outage(errors.New("unreachable")) {
+		t.Error("what no model gave is an outage")
+	}
+}
+
+// TestJobMentions: a reminder mentions who asked for it, and nothing else mentions anybody. What is
+// due carries its task's label, and is for the person who may read it.
+func TestJobMentions(t *testing.T) {
+	b := &bot{cfg: &Config{}, tasks: task.NewStore(nil, nil)}
+	label := trust.Label{Integrity: trust.Guest, Readers: trust.Person("@ann:x")}
+	reminder := task.Task{Room: "!r", User: "@you:x", Content: "stretch", Label: label}
+	for name, c := range map[string]struct {
+		run  func(*task.Run)
+		want bool
+	}{
+		"a reminder":         {func(*task.Run) {}, true},
+		"of nobody":          {func(r *task.Run) { r.Task.User = "" }, false},
+		"a notice":           {func(r *task.Run) { r.Notice = true }, false},
+		"a task":             {func(r *task.Run) { r.Task.Prompt = "Read the news." }, false},
+		"a silent task":      {func(r *task.Run) { r.Task.Prompt, r.Task.Background = "Read the news.", true }, false},
+		"a notice of a task": {func(r *task.Run) { r.Task.Prompt, r.Notice = "Read the news.", true }, false},
+	} {
+		r := task.Run{Task: reminder}
+		c.run(&r)
+		if got := b.jobEvent(t.Context(), r, false); got.Mention != c.want || got.Room != "!r" || got.Label != label || got.Sender != "@ann:x" {
+			t.Errorf("%s: %+v, want mention %v", name, got, c.want)
+		}
 	}
 }

@@ -78,17 +78,4 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 			t.Errorf("%s: %s", language, all)
 		}
 	}
-	german := func(key string, fill ...string) string { return (*session.Messages)(nil).In("de", key, fill...) }
-	for got, want := range map[string]string{
-		store.Text(reminder, false, german): "⏰ Erinnerung für @me:x: Tee (fällig war es Di 2027-03-09 08:00 UTC)",
-		store.Text(next, true, german):      "⚠️ Einen Tag lang konnte ich kein Sprachmodell erreichen, um an einer Aufgabe zu arbeiten: Tee\nDieses Mal (Di 2027-03-09 08:00 UTC) lasse ich aus; wieder fällig ist sie Mi 2027-03-10 08:00 UTC.",
-		failed.Digest(german, mine):         "Ich konnte diese Nacht nicht träumen, und mein Gedächtnis ist, wie es war: der Traum wurde abgebrochen\n",
-		report.Summary(german):              "2 zusammengeführt, 1 überholt, 1 weggelegt, 2 der Aufgaben aufgeräumt, 1 der Fertigkeiten aufgeräumt, 3 Fragen",
-		undone[2].Summary(german):           "zurückgenommen: 3 Erinnerungen sind, wie sie waren, die Aufgabe #task_a ist, wie sie war, die Aufgabe #task_b wurde seither geändert und bleibt, wie sie ist, die Fertigkeit tea ist, wie sie war",
-		worst.Lines(now, german)[0]:         "@b:hs auf https://hs, der letzte Abgleich ist 2 Tage her; 7 Versuche sind seither gescheitert; 1 Raum",
-	} {
-		if got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
-	}
 }

@@ -60,43 +60,6 @@ func TestLiveTyping(t *testing.T) {
 	bot.leaves()
 }
 
-// TestLiveHistory: the up key brings back what was typed, and the line can be edited.
-func TestLiveHistory(t *testing.T) {
-	bot, model := startChat(t, 80)
-	bot.typed("what is here\r")
-	model.waits(t)
-	model.says("A lamp.")
-	bot.sees("A lamp.")
-	bot.typed("\x1b[A")
-	bot.sees("A lamp.\n\n> what is here")
-	bot.typed("\x01\x1b[C\x1b[C\x1b[C\x1b[C was\x05?\r")
-	if body := model.waits(t); !strings.Contains(body, "what was is here?") {
-		t.Errorf("the model was sent %s", body)
-	}
-	model.says("Oil.")
-	bot.sees("Oil.")
-	bot.leaves()
-}
-
-// TestLiveAnswer: an answer is shown as it is written, and nothing of it reaches the terminal as a command.
-func TestLiveAnswer(t *testing.T) {
-	bot, model := startChat(t, 60)
-	bot.typed("show me\r")
-	model.waits(t)
-	model.says("# Title\n\nSome **bold**.\n- one\n" + hostileText)
-	bot.sees("# Title\n\nSome **bold**.\n- one\n")
-	bot.sees(" end\n")
-	bot.mu.Lock()
-	raw := bot.raw.String()
-	bot.mu.Unlock()
-	for _, bad := range []string{"\x1b]", "\x1b[2J", "\x1b[31m", "\x07", "\u009b", "\u202e", "\u2066"} {
-		if strings.Contains(raw, bad) {
-			t.Errorf("%q reached the terminal: %q", bad, raw)
-		}
-	}
-	bot.leaves()
-}
-
 // TestLiveEnds: Ctrl-C, Ctrl-D and words that people try end it, at once where nothing is
 // being answered, and leave the terminal as it was.
 func TestLiveEnds(t *testing.T) {

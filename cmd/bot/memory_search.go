@@ -16,13 +16,12 @@ import (
 )
 
 type memorySearchCommand struct {
-	Query  []string `arg:"positional" help:"What to look for, in your own words."`
-	Scope  []scope  `arg:"separate" placeholder:"SCOPE" help:"Search only here: private:@user:server, room:!id:server or shared. Without it, everywhere."`
-	K      int      `arg:"-k" placeholder:"N" help:"At most so many hits (10, or no bound with --tokens)."`
-	Tokens int      `placeholder:"N" help:"Hits of about so many tokens together."`
-	Turns  bool     `help:"Search past messages too."`
-	Past   bool     `help:"Find what no longer holds too."`
-	Batch  string   `placeholder:"FILE" help:"Answer each question of a file of JSON lines (id, query, scope) with one line: {\"id\":…,\"refs\":[best first]}."`
+	Query []string `arg:"positional" help:"What to look for, in your own words."`
+	Scope []scope  `arg:"separate" placeholder:"SCOPE" help:"Search only here: private:@user:server, room:!id:server or shared. Without it, everywhere."`
+	K     int      `arg:"-k" placeholder:"N" help:"At most so many hits (10 if left out)."`
+	Turns bool     `help:"Search past messages too."`
+	Past  bool     `help:"Find what no longer holds too."`
+	Batch string   `placeholder:"FILE" help:"Answer each question of a file of JSON lines (id, query, scope) with one line: {\"id\":…,\"refs\":[best first]}."`
 }
 
 // Run prints what is found, the best first. It changes nothing, and may run
@@ -30,8 +29,8 @@ type memorySearchCommand struct {
 func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 	text := strings.TrimSpace(strings.Join(s.Query, " "))
 	switch {
-	case s.K < 0 || s.Tokens < 0:
-		return usageError{errors.New("--k and --tokens are counts: give a number from 1")}
+	case s.K < 0:
+		return usageError{errors.New("--k is a count: give a number from 1")}
 	case text == "" && s.Batch == "":
 		return usageError{errors.New("say what to look for: bot memory search where does Anna live")}
 	case text != "" && s.Batch != "":
@@ -50,7 +49,7 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 			return err
 		}
 	}
-	q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.location()), K: s.K, Tokens: s.Tokens, Turns: s.Turns, Past: s.Past}
+	q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.location()), K: s.K, Turns: s.Turns, Past: s.Past}
 	if s.Batch != "" {
 		return s.batch(ctx, c, index, q)
 	}

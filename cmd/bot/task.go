@@ -22,56 +22,6 @@ type taskCommand struct {
 	Runs     *taskRunsCommand     `arg:"subcommand:runs" help:"Show what has started by itself, and how it went."`
 }
 
-// shownTask is a task as --json prints it.
-type shownTask struct {
-	ID         string         `json:"id"`
-	Room       string         `json:"room"`
-	User       string         `json:"user,omitempty"`
-	Content    string         `json:"content"`
-	Priority   int            `json:"priority"`
-	Status     task.Status    `json:"status"`
-	Schedule   *task.Schedule `json:"schedule,omitempty"`
-	Mode       task.Mode      `json:"mode"`
-	Prompt     string         `json:"prompt,omitempty"`
-	CatchUp    task.CatchUp   `json:"catch_up"`
-	Reason     string         `json:"reason,omitempty"`
-	Created    time.Time      `json:"created"`
-	NextDue    time.Time      `json:"next_due,omitzero"`
-	LastRun    time.Time      `json:"last_run,omitzero"`
-	Runs       int            `json:"runs"`
-	Failures   int            `json:"failures"`
-	LastResult string         `json:"last_result,omitempty"`
-}
-
-// shownRun is a run as --json prints it.
-type shownRun struct {
-	Task    string        `json:"task"`
-	Room    string        `json:"room"`
-	Content string        `json:"content"`
-	Due     time.Time     `json:"due"`
-	State   task.RunState `json:"state"`
-	Attempt int           `json:"attempt"`
-	Claimed time.Time     `json:"claimed"`
-	Retry   time.Time     `json:"retry,omitzero"`
-	Ended   time.Time     `json:"ended,omitzero"`
-	Result  string        `json:"result,omitempty"`
-}
-
-func showTask(t task.Task) shownTask {
-	return shownTask{ID: t.ID, Room: t.Room, User: t.User, Content: t.Content, Priority: t.Priority, Status: t.Status, Schedule: t.Schedule,
-		Mode: t.Mode(), Prompt: t.Prompt, CatchUp: t.CatchUp, Reason: t.Reason.String(), Created: t.Created, NextDue: t.NextDue, LastRun: t.LastRun,
-		Runs: t.Runs, Failures: t.Failures, LastResult: t.LastResult}
-}
-
-func showRuns(runs []task.Run) []shownRun {
-	all := make([]shownRun, 0, len(runs))
-	for _, r := range runs {
-		all = append(all, shownRun{Task: r.Task.ID, Room: r.Task.Room, Content: r.Task.Content, Due: r.Due, State: r.State, Attempt: r.Attempt,
-			Claimed: r.Claimed, Retry: r.Retry, Ended: r.Ended, Result: r.Result.String()})
-	}
-	return all
-}
-
 func (b *bot) printRuns(c console, runs []task.Run) {
 	for _, r := range runs {
 		fmt.Fprintf(c.out, "%s  #%s  %s  %s\n", b.tasks.When(r.Task, r.Due), r.Task.ID, r.State, strings.Join(strings.Fields(r.Result.String()), " "))
@@ -93,22 +43,17 @@ func (l taskListCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	shown := []shownTask{}
+	if c.json {
+		return printJSON(c.out, append([]task.Task{}, tasks...))
+	}
 	for _, t := range tasks {
-		shown = append(shown, showTask(t))
-		if c.json {
-			continue
-		}
 		why := ""
 		if t.NextDue.IsZero() && t.Status == task.Paused && t.Reason != "" {
 			why = ", because " + t.Reason.String()
 		}
 		fmt.Fprintf(c.out, "%s  %s%s\n", t.Room, b.lineOf(t), why)
 	}
-	if c.json {
-		return printJSON(c.out, shown)
-	}
-	if len(shown) == 0 {
+	if len(tasks) == 0 {
 		fmt.Fprintln(c.err, "There are no tasks.")
 	}
 	return nil
@@ -130,9 +75,9 @@ func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 	}
 	if c.json {
 		return printJSON(c.out, struct {
-			shownTask
-			Last []shownRun `json:"last"`
-		}{showTask(t), showRuns(runs)})
+			task.Task
+			Last []task.Run `json:"last"`
+		}{t, runs})
 	}
 	fmt.Fprintf(c.out, "%s\nroom: %s\nmode: %s, catch up: %s\nruns: %d, failures in a row: %d\n", t.Line(), t.Room, t.Mode(), t.CatchUp, t.Runs, t.Failures)
 	for _, l := range [][2]string{{"asked by", t.User}, {"does", t.Prompt}, {"reason", t.Reason.String()}, {"last result", t.LastResult}} {
@@ -208,7 +153,7 @@ func (a taskAddCommand) schedule(now time.Time, loc *time.Location) (*task.Sched
 
 func (b *bot) printTask(c console, word string, t task.Task) error {
 	if c.json {
-		return printJSON(c.out, showTask(t))
+		return printJSON(c.out, t)
 	}
 	_, err := fmt.Fprintf(c.out, "%s: %s\n", word, b.lineOf(t))
 	return err
@@ -287,7 +232,7 @@ func (r taskRunsCommand) Run(ctx context.Context, c console, b *bot) error {
 		return err
 	}
 	if c.json {
-		return printJSON(c.out, showRuns(runs))
+		return printJSON(c.out, append([]task.Run{}, runs...))
 	}
 	b.printRuns(c, runs)
 	return nil

@@ -92,7 +92,9 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	if b.models, err = b.openModels(ctx); err != nil {
 		return nil, err
 	}
-	b.openGPU()
+	gpu := cfg.Context
+	b.fits = new(atomic.Pointer[prompt.Said])
+	b.gpu = vram.New(vram.Config{Size: uint64(gpu.VRAMMiB) << 20, Off: !gpu.Probe && gpu.VRAMMiB == 0, Log: log})
 	if lock { // who only looks need not read all vectors
 		if b.vectors, err = b.openVectors(ctx, 0); err != nil {
 			return nil, err

@@ -16,16 +16,16 @@ import (
 
 // Run is one time at which a task fell due.
 type Run struct {
-	ID      string // of this attempt: the same after a restart, another after a failure
-	Task    Task
-	Due     time.Time
-	State   RunState
-	Attempt int       // from 1
-	Claimed time.Time // when it was found to be due
-	Retry   time.Time // when the next attempt begins; zero = it is under way, or over
-	Ended   time.Time // zero while it is not
-	Result  i18n.Text // what was answered, or why not; at most maxResult characters
-	Notice  bool      // not the run is delivered, but that the task was paused or the run given up
+	ID      string    `json:"-"` // of this attempt: the same after a restart, another after a failure
+	Task    Task      `json:"task"`
+	Due     time.Time `json:"due"`
+	State   RunState  `json:"state"`
+	Attempt int       `json:"attempt"`          // from 1
+	Claimed time.Time `json:"claimed"`          // when it was found to be due
+	Retry   time.Time `json:"retry,omitzero"`   // when the next attempt begins; zero = it is under way, or over
+	Ended   time.Time `json:"ended,omitzero"`   // zero while it is not
+	Result  i18n.Text `json:"result,omitempty"` // what was answered, or why not; at most maxResult characters
+	Notice  bool      `json:"-"`                // not the run is delivered, but that the task was paused or the run given up
 }
 
 // RunState is how far a run is.

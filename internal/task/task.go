@@ -49,29 +49,30 @@ const (
 
 // Task is one thing to do or to be reminded of.
 type Task struct {
-	ID         string      // "task_" and eight characters; Add makes it
-	Room       string      // the only room it exists in
-	User       string      // who asked for it
-	Label      trust.Label // how far its words are trusted, and who may read it; Add requires readers
-	Asked      string      // the message it is made for, see TakeBack; only Add looks at it
-	Content    string      // one line
-	Priority   int         // 1 (most urgent) to 10; Add reads 0 as 5
-	Status     Status
-	Schedule   *Schedule // nil: none. Not to be changed in place
-	Prompt     string    // what the model is asked when it falls due; may be empty
-	Background bool      // with a Prompt: nothing is said in the room
-	CatchUp    CatchUp   // what becomes of times that were missed; Add reads "" as once
-	Reason     i18n.Text // why it was completed, or paused if no person did that
+	ID         string      `json:"id"`             // "task_" and eight characters; Add makes it
+	Room       string      `json:"room"`           // the only room it exists in
+	User       string      `json:"user,omitempty"` // who asked for it
+	Label      trust.Label `json:"-"`              // how far its words are trusted, and who may read it; Add requires readers
+	Asked      string      `json:"-"`              // the message it is made for, see TakeBack; only Add looks at it
+	Content    string      `json:"content"`        // one line
+	Priority   int         `json:"priority"`       // 1 (most urgent) to 10; Add reads 0 as 5
+	Status     Status      `json:"status"`
+	Schedule   *Schedule   `json:"schedule,omitempty"`   // nil: none. Not to be changed in place
+	Prompt     string      `json:"prompt,omitempty"`     // what the model is asked when it falls due; may be empty
+	Background bool        `json:"background,omitempty"` // with a Prompt: nothing is said in the room
+	CatchUp    CatchUp     `json:"catch_up"`             // what becomes of times that were missed; Add reads "" as once
+	Reason     i18n.Text   `json:"reason,omitempty"`     // why it was completed, or paused if no person did that
 
-	Created, Updated time.Time // UTC, to the millisecond
-	Completed        time.Time // zero until completed
+	Created   time.Time `json:"created"` // UTC, to the millisecond
+	Updated   time.Time `json:"-"`
+	Completed time.Time `json:"-"` // zero until completed
 
-	NextDue    time.Time // zero: not scheduled, paused, or over
-	Scheduled  time.Time // when the schedule was made; zero without one
-	LastRun    time.Time // when the last run ended; zero before the first
-	Runs       int       // that ended well
-	Failures   int       // in a row
-	LastResult string    // of the last run
+	NextDue    time.Time `json:"next_due,omitzero"`     // zero: not scheduled, paused, or over
+	Scheduled  time.Time `json:"-"`                     // when the schedule was made; zero without one
+	LastRun    time.Time `json:"last_run,omitzero"`     // when the last run ended; zero before the first
+	Runs       int       `json:"runs"`                  // that ended well
+	Failures   int       `json:"failures"`              // in a row
+	LastResult string    `json:"last_result,omitempty"` // of the last run
 }
 
 // CatchUp says what becomes of the times at which a task fell due while nothing

@@ -61,12 +61,6 @@ func (n *network) set(f func(w http.ResponseWriter, r *http.Request, forward fun
 	n.trouble = f
 }
 
-func (n *network) sent() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Clone(n.sends)
-}
-
 func isSend(r *http.Request) bool {
 	return r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/send/")
 }

@@ -72,18 +72,3 @@ func (s *Session) hasAnswered(sender string) {
 		p.at = s.cfg.Now()
 	}
 }
-
-// moment is a stored time; 0 is none.
-func moment(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms)
-}
-
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}

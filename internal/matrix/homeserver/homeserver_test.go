@@ -174,7 +174,3 @@ func TestServerEndsWithItsParent(t *testing.T) {
 	}
 	server.Kill()
 }
-
-type writerFunc func([]byte)
-
-func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }

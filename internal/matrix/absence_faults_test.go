@@ -79,12 +79,7 @@ func TestLongAbsenceFromAGroup(t *testing.T) {
 // Holds F16.
 func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, friend := person(t, s, "you"), person(t, s, "friend")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-	joined(t, friend, room, b.UserID())
-	joined(t, you, room, b.UserID())
+	s, you, friend, b, room := party(t, true, nil)
 	for i := range 3 {
 		sayTo(t, you, room, fmt.Sprint("old ", i), b.UserID())
 		b.next()
@@ -92,7 +87,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	b.stop()
 	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
 	pages := s.Count("messages")
-	b = startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	b = startWith(t, b.server, t.TempDir(), echo, hurry, you.UserID())
 	await(t, s, "no sync", func() bool { return b.Status(t.Context()).Rooms == 1 })
 	if st := b.Status(t.Context()); st.Encrypted != 1 {
 		t.Errorf("status %+v, want an encrypted room", st)
@@ -105,9 +100,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 		}
 	}
 	sayTo(t, you, room, "new", b.UserID())
-	if in := b.next(); in.Text != "new" {
-		t.Errorf("heard %+v, which is old", in)
-	}
+	b.hears("new")
 	if n := s.Count("messages") - pages; n != 0 {
 		t.Errorf("%d pages of old messages were fetched", n)
 	}
@@ -189,9 +182,7 @@ func TestOddTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, you, b, room := chatting(t, false, echo)
 			say(t, you, room, "before")
-			if in := b.next(); in.Text != "before" {
-				t.Errorf("heard %+v", in)
-			}
+			b.hears("before")
 			b.stop()
 			if gap {
 				s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(1))
@@ -205,9 +196,7 @@ func TestOddTimes(t *testing.T) {
 				want = append(want, fmt.Sprint("odd ", i))
 			}
 			for _, text := range append(want, "last") {
-				if in := b.next(); in.Text != text {
-					t.Fatalf("heard %q, want %q", in.Text, text)
-				}
+				b.hears(text)
 			}
 		})
 	}

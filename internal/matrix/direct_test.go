@@ -59,8 +59,7 @@ func TestNotPrivateWhenDelivered(t *testing.T) {
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	s.Account("friend", "a long enough password")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, hurry, you.UserID())
+	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
 	room := chat(t, s, you, b, false)
 	waits := say(t, you, room, "a secret")
 	if in := b.next(); in.ID != waits || !in.Private {

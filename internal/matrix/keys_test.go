@@ -65,12 +65,7 @@ func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 // Holds F22.
 func TestKeyFollowsTheMembers(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, friend := person(t, s, "you"), person(t, s, "friend")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-	joined(t, you, room, b.UserID())
-	joined(t, friend, room, b.UserID())
+	s, you, friend, b, room := party(t, true, nil)
 	reads(t, b, room, "for three", you, friend)
 
 	late := person(t, s, "late")

@@ -24,8 +24,7 @@ func TestRemovedWhileAnswering(t *testing.T) {
 			hold := make(chan struct{})
 			release := sync.OnceFunc(func() { close(hold) })
 			began := make(chan struct{}, 1)
-			dir := t.TempDir()
-			b := startWith(t, server, dir, func(b *bot, in session.Inbound) {
+			b := startWith(t, server, t.TempDir(), func(b *bot, in session.Inbound) {
 				if in.Text != "long" {
 					echo(b, in)
 					return
@@ -76,8 +75,7 @@ func TestRemovedWhileAnswering(t *testing.T) {
 			if m := s.Membership(room, b.UserID()); m != membership {
 				t.Errorf("membership %q", m)
 			}
-			b.stop()
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			b = b.again(echo)
 			say(t, you, other, "after a restart?")
 			hears(t, you, other, "echo: **after a restart?**")
 			if m := s.Membership(room, b.UserID()); m != membership {
@@ -91,9 +89,9 @@ func TestRemovedWhileAnswering(t *testing.T) {
 	}
 }
 
-// The homeserver refuses what the bot says, without a reason that the bot could
-// have seen: one try for each message, and the next room is not held up.
-// Holds F29.
+// The bot may not speak in a room, or the homeserver refuses what it says without a reason that the
+// bot could have seen: one try for each message, and the next room is not held up.
+// Holds F29, F30, M56.
 func TestRefusedMessages(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)

@@ -170,8 +170,9 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	// Once begun, a batch is finished: an Olm session that has stepped on while
 	// the key it carried was not stored would lose that key for good.
 	ctx = context.WithoutCancel(ctx)
-	if err := c.devicesChanged(ctx, res.DeviceLists.Changed); err != nil {
-		return err
+	// The crypto machine fetches these lists at once, and forgets about one that it does not get.
+	if err := c.machine().CryptoStore.MarkTrackedUsersOutdated(ctx, res.DeviceLists.Changed); err != nil {
+		return fmt.Errorf("note that lists of devices have changed: %w", err)
 	}
 	c.membersIn(res)
 	s := c.cli.Syncer.(*syncer)
@@ -329,9 +330,6 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 	}
 	if o.emote {
 		m.Text = emote(m.SenderName, m.Sender, o.text)
-	}
-	if muted, err := c.unanswerable(ctx, b, m, room); err != nil || muted {
-		return err
 	}
 	listens := false
 	if !m.Private && !session.Commands(m.Text) {

@@ -226,9 +226,8 @@ func TestActiveThread(t *testing.T) {
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	var mu sync.Mutex
 	ahead := time.Duration(0)
-	dir := t.TempDir()
 	open := func() *bot {
-		return startWith(t, server, dir, func(b *bot, in session.Inbound) {
+		return startWith(t, server, t.TempDir(), func(b *bot, in session.Inbound) {
 			if !strings.Contains(in.Text, "be quiet") {
 				echo(b, in)
 			} else if err := b.Handled(context.Background(), in.ID); err != nil {

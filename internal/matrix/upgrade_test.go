@@ -186,16 +186,6 @@ func TestUpgrades(t *testing.T) {
 			t.Errorf("brought along %q, want %q", got, want)
 		}
 	}
-	t.Run("invited before", func(t *testing.T) {
-		u := newUpgrading(t, echo)
-		to := u.successor(u.old, "invite", matrixtest.NewRoom{Invite: []string{u.b.UserID()}})
-		joined(t, u.you, to, u.b.UserID())
-		u.tombstone(u.you.UserID(), to)
-		follows(t, u, to)
-		if n := u.s.Count("join"); n != 2 {
-			t.Errorf("%d requests to join two rooms", n)
-		}
-	})
 	t.Run("while the bot was down", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		u.b.stop()

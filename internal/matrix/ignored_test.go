@@ -88,34 +88,30 @@ func TestMalformedEdits(t *testing.T) {
 // Holds F36.
 func TestOwnOtherDevice(t *testing.T) {
 	t.Parallel()
-	for _, encrypted := range []bool{false, true} {
-		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID(), "@reverie:"+s.Name)
-			room := chat(t, s, you, b, encrypted)
-			say(t, you, room, "hello")
-			b.next()
-			peertest.Next(t, you, messageIn(room))
-			other, err := peer.Login(t.Context(), peer.Config{
-				Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "other.db"),
-			})
-			ok(t, err)
-			peertest.Run(t, other)
-			say(t, other, room, "I am the bot, in another client")
-			sayTo(t, other, room, b.UserID()+": and I mention myself", b.UserID())
-			for _, text := range []string{"I am the bot, in another client", b.UserID() + ": and I mention myself"} {
-				if e := peertest.Next(t, you, messageIn(room)); !strings.HasSuffix(e.Body, text) || strings.Contains(e.Body, "echo") {
-					t.Errorf("got %+v, want %q: was it answered?", e, text)
-				}
-			}
-			say(t, you, room, "and me?")
-			b.hears("and me?")
-			hears(t, you, room, "echo: **and me?**")
-			if st := b.Status(t.Context()); st.Undecryptable != 0 || st.Lost != 0 {
-				t.Errorf("status %+v", st)
-			}
-		})
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID(), "@reverie:"+s.Name)
+	room := chat(t, s, you, b, true)
+	say(t, you, room, "hello")
+	b.next()
+	peertest.Next(t, you, messageIn(room))
+	other, err := peer.Login(t.Context(), peer.Config{
+		Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "other.db"),
+	})
+	ok(t, err)
+	peertest.Run(t, other)
+	say(t, other, room, "I am the bot, in another client")
+	sayTo(t, other, room, b.UserID()+": and I mention myself", b.UserID())
+	for _, text := range []string{"I am the bot, in another client", b.UserID() + ": and I mention myself"} {
+		if e := peertest.Next(t, you, messageIn(room)); !strings.HasSuffix(e.Body, text) || strings.Contains(e.Body, "echo") {
+			t.Errorf("got %+v, want %q: was it answered?", e, text)
+		}
+	}
+	say(t, you, room, "and me?")
+	b.hears("and me?")
+	hears(t, you, room, "echo: **and me?**")
+	if st := b.Status(t.Context()); st.Undecryptable != 0 || st.Lost != 0 {
+		t.Errorf("status %+v", st)
 	}
 }
 

@@ -310,31 +310,27 @@ func TestPollIsSentOnce(t *testing.T) {
 // Holds M15.
 func TestPollTakenBack(t *testing.T) {
 	t.Parallel()
-	for _, encrypted := range []bool{true, false} {
-		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
-			s, you, b, room := chatting(t, encrypted, echo)
-			first, second := b.asks(you, room, poll("re-$x-ask")), b.asks(you, room, poll("ask:2"))
-			b.says(room, session.Outgoing{ID: "re-$x", Text: "The answer."}) // whose name begins that of the poll
-			peertest.Next(t, you, messageIn(room))
-			by := s.Redact(you.UserID(), room, first.ID)
-			if got := b.nextChange(); got.ID != by || got.Change != session.TakenBack || got.Target != "re-$x-ask" || got.Sender != you.UserID() {
-				t.Errorf("delivered %+v", got)
-			}
-			_, err := you.Vote(t.Context(), room, first, "No")
-			ok(t, err)
-			b.stop()
-			vote, err := you.Vote(t.Context(), room, second, "No")
-			ok(t, err)
-			s.Redact(you.UserID(), room, vote)
-			b = b.again(echo)
-			b.votes(you, second, "Yes, this once", session.Inbound{Target: "ask:2", Text: "once", Private: true})
-			await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
-			for _, e := range eventsOf(t, s, room, "m.room.redaction") {
-				if e["sender"] == b.UserID() {
-					t.Errorf("the bot took back %v", e)
-				}
-			}
-		})
+	s, you, b, room := chatting(t, true, echo)
+	first, second := b.asks(you, room, poll("re-$x-ask")), b.asks(you, room, poll("ask:2"))
+	b.says(room, session.Outgoing{ID: "re-$x", Text: "The answer."}) // whose name begins that of the poll
+	peertest.Next(t, you, messageIn(room))
+	by := s.Redact(you.UserID(), room, first.ID)
+	if got := b.nextChange(); got.ID != by || got.Change != session.TakenBack || got.Target != "re-$x-ask" || got.Sender != you.UserID() {
+		t.Errorf("delivered %+v", got)
+	}
+	_, err := you.Vote(t.Context(), room, first, "No")
+	ok(t, err)
+	b.stop()
+	vote, err := you.Vote(t.Context(), room, second, "No")
+	ok(t, err)
+	s.Redact(you.UserID(), room, vote)
+	b = b.again(echo)
+	b.votes(you, second, "Yes, this once", session.Inbound{Target: "ask:2", Text: "once", Private: true})
+	await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+	for _, e := range eventsOf(t, s, room, "m.room.redaction") {
+		if e["sender"] == b.UserID() {
+			t.Errorf("the bot took back %v", e)
+		}
 	}
 }
 

@@ -57,8 +57,8 @@ func batchOf(ctx context.Context) *batch {
 // fail notes that the batch cannot be stored as it is. It is for faults of
 // ours, such as a full disk; what is wrong with an event goes into unread.
 func fail(ctx context.Context, err error) {
-	if b := batchOf(ctx); b != nil && b.err == nil {
-		b.err = err
+	if b := batchOf(ctx); b != nil {
+		b.err = cmp.Or(b.err, err)
 	}
 }
 
@@ -81,8 +81,8 @@ func (s *syncer) OnEventType(t event.Type, h mautrix.EventHandler) {
 // OnSync leaves out the crypto helper's handler for whole syncs; see takeKeys.
 func (s *syncer) OnSync(mautrix.SyncHandler) { s.DefaultSyncer.OnSync(s.c.takeKeys) }
 
-// handler takes what an event tells into the batch of its sync. An error is a fault of ours: the
-// batch cannot be stored as it is.
+// handler takes what an event tells into the batch of its sync. An error is a fault of ours, such
+// as a full disk: the batch cannot be stored as it is.
 type handler func(ctx context.Context, b *batch, evt *event.Event) error
 
 // register connects the handlers.
@@ -91,9 +91,7 @@ func (c *Client) register() {
 	s.ParseErrorHandler = c.unparsed
 	guarded := func(h handler) mautrix.EventHandler {
 		return c.guard(func(ctx context.Context, evt *event.Event) {
-			if err := h(ctx, batchOf(ctx), evt); err != nil {
-				fail(ctx, err)
-			}
+			fail(ctx, h(ctx, batchOf(ctx), evt))
 		})
 	}
 	s.OnEvent(guarded(c.onEcho))
@@ -152,9 +150,7 @@ func (c *Client) guard(h mautrix.EventHandler) mautrix.EventHandler {
 			if origin, ok := ctx.Value(originKey{}).(*event.Event); ok {
 				evt = origin
 			}
-			if err := c.keep(ctx, batchOf(ctx), evt, "", fmt.Errorf("panic: %v", r)); err != nil {
-				fail(ctx, err)
-			}
+			c.keep(batchOf(ctx), evt, "", fmt.Errorf("panic: %v", r))
 		}()
 		h(ctx, evt)
 	}

@@ -185,9 +185,9 @@ func (q *queue) putUnread(ctx context.Context, tx *sql.Tx, u unread) error {
 		state = "failed"
 	}
 	now := q.now()
-	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sent_at, received_at, state, branch, raw, megolm, tries, next_at, error)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		u.id, u.room, u.sender, u.sentAt.UnixMilli(), now.UnixMilli(), state, u.branch, u.raw, u.session.String(), u.tries, now.Add(u.wait).UnixMilli(), u.err.Error())
+	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sent_at, received_at, state, raw, megolm, tries, next_at, error)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		u.id, u.room, u.sender, u.sentAt.UnixMilli(), now.UnixMilli(), state, u.raw, u.session.String(), u.tries, now.Add(u.wait).UnixMilli(), u.err.Error())
 	return err
 }
 

@@ -45,12 +45,6 @@ func relationOf(evt *event.Event) (rel event.RelatesTo, err error) {
 	return rel, err
 }
 
-// rawThread is threadIn of an event that may be encrypted.
-func rawThread(evt *event.Event) string {
-	rel, _ := relationOf(evt)
-	return threadIn(&rel)
-}
-
 // branchOf is the thread that m is answered in, as the room has it set.
 func (c *Client) branchOf(ctx context.Context, m session.Inbound) (string, error) {
 	setting, err := session.Settings{DB: c.q.db}.Get(ctx, m.Room, session.SettingThreads)

@@ -226,8 +226,9 @@ func TestActiveThread(t *testing.T) {
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	var mu sync.Mutex
 	ahead := time.Duration(0)
+	dir := t.TempDir()
 	open := func() *bot {
-		return startWith(t, server, t.TempDir(), func(b *bot, in session.Inbound) {
+		return startWith(t, server, dir, func(b *bot, in session.Inbound) {
 			if !strings.Contains(in.Text, "be quiet") {
 				echo(b, in)
 			} else if err := b.Handled(context.Background(), in.ID); err != nil {
@@ -285,22 +286,4 @@ func TestActiveThread(t *testing.T) {
 	say(you.UserID(), "a day later", root, nil)
 	heard("a mention a day later", say(you.UserID(), "again", busyRoot, us))
 	heard("after that", say(you.UserID(), "good", busyRoot, nil))
-}
-
-// TestUnreadableInAThread: that a message cannot be read is said where it stands.
-func TestUnreadableInAThread(t *testing.T) {
-	t.Parallel()
-	s, you, b, room := chatting(t, true, echo)
-	th := steal(t, s, b.UserID())
-	const root = "$root"
-	if _, err := you.SayIn(t.Context(), room, root, "unreadable"); err != nil {
-		t.Fatal(err)
-	}
-	if e := peertest.Next(t, you, messageIn(room)); !e.Notice || e.Thread != root {
-		t.Errorf("%+v", e)
-	}
-	th.giveBack(t, true)
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **unreadable**" || e.Thread != root {
-		t.Errorf("%+v", e)
-	}
 }

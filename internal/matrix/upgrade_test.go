@@ -243,14 +243,6 @@ func TestUpgrades(t *testing.T) {
 		u.tombstone(u.you.UserID(), u.successor(u.old, "invite", matrixtest.NewRoom{}))
 		u.told(t, dm, "invite me")
 	})
-	t.Run("a creator of room version 12", func(t *testing.T) {
-		u := newUpgrading(t, echo)
-		u.s.SetState(u.you.UserID(), u.old, "m.room.create", "", map[string]any{"room_version": "12"})
-		u.s.SetState(u.you.UserID(), u.old, "m.room.power_levels", "", map[string]any{"users": map[string]int{}, "events": map[string]int{"m.room.tombstone": 150}})
-		to := u.successor(u.old, "public", matrixtest.NewRoom{})
-		u.tombstone(u.you.UserID(), to)
-		follows(t, u, to)
-	})
 	t.Run("by somebody who may not talk to the bot, and an invitation", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		eve := u.s.Account("eve", "a long enough password")

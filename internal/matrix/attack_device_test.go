@@ -48,9 +48,7 @@ func (a account) canRead(t *testing.T, p *peer.Peer, room, event string) bool {
 func answer(t *testing.T, you *peer.Peer, b *bot, room, text string) string {
 	t.Helper()
 	say(t, you, room, text)
-	if in := b.next(); in.Text != text {
-		t.Errorf("the bot heard %+v", in)
-	}
+	b.hears(text)
 	e := peertest.Next(t, you, messageIn(room))
 	if e.Body != "echo: **"+text+"**" {
 		t.Errorf("answered %+v", e)
@@ -91,8 +89,7 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 	s, server := pretend(t)
 	you := identified(t, s, "you")
 	other := person(t, s, "other")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, rule("", you.UserID(), other.UserID()))
+	b := startWith(t, server, t.TempDir(), echo, rule("", you.UserID(), other.UserID()))
 	room, theirs := chat(t, s, you.Peer, b, true), chat(t, s, other, b, true)
 	converse(t, other, b, theirs, "hello")
 	one := answer(t, you.Peer, b, room, "one")
@@ -107,9 +104,7 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 	}
 	mine, err := you.Say(t.Context(), room, "two")
 	ok(t, err)
-	if in := b.next(); in.Text != "two" {
-		t.Errorf("the bot heard %+v", in)
-	}
+	b.hears("two")
 	two := peertest.Next(t, you.Peer, messageIn(room))
 	if two.Body != "echo: **two**" {
 		t.Errorf("answered %+v", two)
@@ -129,8 +124,7 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 	}
 
 	// Not told anew after a restart, and what was refused stays so.
-	b.stop()
-	b = startWith(t, server, dir, echo, rule("", you.UserID(), other.UserID()))
+	b = b.again(echo)
 	say(t, ghost, room, "after the restart")
 	told(t, you.Peer, room, refusedNotice)
 	ok(t, you.SignDevice(t.Context(), ghost.DeviceID()))
@@ -141,8 +135,7 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 		t.Error("the device that was signed cannot decrypt the next answer")
 	}
 	converse(t, other, b, theirs, "told once?")
-	b.stop()
-	b = startWith(t, server, dir, echo, rule("", you.UserID(), other.UserID()))
+	b = b.again(echo)
 	answer(t, you.Peer, b, room, "and what was refused is not answered later")
 }
 
@@ -233,9 +226,7 @@ func TestUnsignedDeviceOfFriend(t *testing.T) {
 				say(t, second, theirs, "again")
 				told(t, friend.Peer, theirs, refusedNotice)
 			} else {
-				if in := b.next(); in.Text != "from a new device" {
-					t.Errorf("the bot heard %+v", in)
-				}
+				b.hears("from a new device")
 				for _, p := range []*peer.Peer{friend.Peer, second} {
 					peertest.Next(t, p, func(e peer.Event) bool { return e.Body == "echo: **from a new device**" })
 				}

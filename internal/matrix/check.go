@@ -3,6 +3,7 @@ package matrix
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
@@ -62,16 +63,20 @@ func check(ctx context.Context, cfg Config, s *Status) (out findings) {
 			s.ClockSkew = &ahead
 		}
 	}
-	version, err := newestVersion(ctx, cli)
-	if errors.Is(err, errNotMatrix) {
-		out.bad("correct matrix.homeserver: the address that clients use, such as https://matrix.example.org", "%s %v", cfg.Homeserver, err)
+	versions, err := cli.Versions(ctx)
+	newest := versions.GetLatest()
+	var h mautrix.HTTPError
+	switch {
+	case err == nil && newest.Format == mautrix.SpecVersionFormatUnknown,
+		errors.As(err, &h) && h.RespError == nil && h.Response != nil && h.Response.StatusCode < 500:
+		out.bad("correct matrix.homeserver: the address that clients use, such as https://matrix.example.org",
+			"%s answers, but not as a Matrix homeserver", cfg.Homeserver)
 		return out
-	}
-	if err != nil {
+	case err != nil:
 		out.bad("start it, or correct matrix.homeserver", "the homeserver %s does not answer: %v", cfg.Homeserver, err)
 		return out
 	}
-	out.good("homeserver %s answers (Matrix %s)", cfg.Homeserver, version)
+	out.good("homeserver %s answers (Matrix %s)", cfg.Homeserver, newest)
 	if s.skewed() {
 		skew, way := time.Duration(*s.ClockSkew)*time.Second, "ahead of"
 		if skew < 0 {
@@ -93,27 +98,6 @@ func check(ctx context.Context, cfg Config, s *Status) (out findings) {
 		out.account(ctx, cfg, cli, acc, s)
 	}
 	return out
-}
-
-// errNotMatrix is of an address that has something else than a homeserver. Its text continues a
-// sentence that begins with the address.
-var errNotMatrix = errors.New("answers, but not as a Matrix homeserver")
-
-// newestVersion asks a server for the newest version of Matrix that it speaks. A server that
-// answers without one is errNotMatrix.
-func newestVersion(ctx context.Context, cli *mautrix.Client) (string, error) {
-	versions, err := cli.Versions(ctx)
-	var h mautrix.HTTPError
-	switch newest := versions.GetLatest(); {
-	case errors.As(err, &h) && h.RespError == nil && h.Response != nil && h.Response.StatusCode < 500:
-		return "", errNotMatrix
-	case err != nil:
-		return "", err
-	case newest.Format == mautrix.SpecVersionFormatUnknown:
-		return "", errNotMatrix
-	default:
-		return newest.String(), nil
-	}
 }
 
 // account looks at what belongs to the account acc.
@@ -299,4 +283,87 @@ func signedBy(d mautrix.DeviceKeys, user id.UserID, signer id.Ed25519) bool {
 	}
 	ok, err := signatures.VerifySignatureJSON(d, user, signer.String(), signer)
 	return err == nil && ok
+}
+
+// Process is the program that holds the data folder; its zero value is none.
+type Process struct {
+	ID    int       // 0 = not known
+	Since time.Time // when it took the folder; zero = nobody holds it
+}
+
+// Examine is check together with what the bot, which may be another process,
+// has noted about its delivery in cfg.DB. It changes nothing. The homeserver is
+// asked for everything that it knows better; while it does not answer, that
+// part of the status is as it was last known, or empty.
+func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
+	s := Status{Running: !p.Since.IsZero(), Homeserver: cfg.Homeserver, User: cfg.User, UnknownDevices: []Device{}}
+	now := time.Now()
+	if acc, err := loadAccount(cfg.dir("account.json")); err == nil && acc != nil {
+		s.User, s.Device, s.CrossSigned = acc.UserID.String(), acc.DeviceID.String(), acc.CrossSigned
+	}
+	if kept, err := loadSecrets(ctx, cfg); err == nil && kept != nil {
+		s.IdentityTrusted = kept.CrossSigning != nil
+		if kept.Backup != nil {
+			s.Backup = kept.Backup.Version.String()
+		}
+	}
+	err := s.noted(ctx, cfg, now)
+	found := check(ctx, cfg, &s)
+	if err != nil {
+		return s, append(found, Finding{What: "bot.db cannot be read: " + err.Error(), Remedy: "see whether bot.db is a good database and its disk has space"})
+	}
+	found = append([]Finding{s.syncFinding(p, now)}, found...)
+	queues := findings(s.queues())
+	if len(queues) == 0 {
+		queues.good("nothing waits to be answered, sent or read")
+	}
+	return s, append(found, queues...)
+}
+
+// noted fills in what bot.db tells.
+func (s *Status) noted(ctx context.Context, cfg Config, now time.Time) error {
+	var at int64
+	err := cfg.DB.QueryRowContext(ctx, `SELECT at, failures, problem FROM matrix_sync WHERE user = ? AND device = ?`, s.User, s.Device).Scan(&at, &s.SyncFailures, &s.Problem)
+	switch {
+	case err == nil:
+		s.syncedAt(time.UnixMilli(at), now)
+	case !errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("matrix: read when the last sync was: %w", err)
+	}
+	if err := s.stored(ctx, cfg, &queue{db: cfg.DB, now: func() time.Time { return now }}); err != nil {
+		return err
+	}
+	if device, err := storedDevice(ctx, cfg.DB); err != nil || device == "" {
+		return err // there are no message keys yet
+	}
+	s.BackupWaiting, err = keysOutside(ctx, cfg, s.Backup)
+	return err
+}
+
+// syncFinding says whether the bot keeps up with its homeserver.
+func (s Status) syncFinding(p Process, now time.Time) Finding {
+	last := s.syncWords(toOperator, now)
+	if s.SyncFailures > 0 {
+		last += ", the last one with: " + s.Problem
+	}
+	if !s.Running {
+		return Finding{OK: true, Note: true, What: "the bot is not running; " + last, Remedy: "start it with `bot run`"}
+	}
+	who := "the bot is running"
+	if p.ID != 0 {
+		who += fmt.Sprintf(" (process %d)", p.ID)
+	}
+	awake, synced := max(now.Sub(p.Since), 0), s.LastSync.After(p.Since)
+	switch {
+	case synced && now.Sub(s.LastSync) <= staleSync && s.SyncFailures == 0:
+		return Finding{OK: true, What: who + "; " + last}
+	case synced && now.Sub(s.LastSync) <= staleSync:
+		return Finding{OK: true, Note: true, What: who + "; " + last, Remedy: "it keeps trying; see below whether the homeserver answers"}
+	case !synced && awake <= staleSync:
+		return Finding{OK: true, Note: true, What: who + " since " + span(awake) + ", not in contact with the homeserver yet; " + last, Remedy: "look again in a minute"}
+	}
+	return Finding{
+		What:   who + ", but it is out of contact with the homeserver; " + last,
+		Remedy: "see below whether the homeserver answers; if it does, the bot's log says why, and a restart loses nothing. If that process is `bot chat`, end it and start `bot run`",
+	}
 }

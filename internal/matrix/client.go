@@ -160,7 +160,6 @@ type Client struct {
 	takenBack   func(ctx context.Context, event string) error    // see OnRedaction; may be nil; guarded by mu
 	hasty       atomic.Bool                                      // the next sync is to return at once
 	behind      atomic.Bool                                      // what a sync brought could not be stored before the end; see keyStore
-	backlog     atomic.Bool                                      // a room has more messages than are handed over at once
 	asked       map[id.SessionID]bool                            // keys asked for in this run; runUnread only
 }
 

@@ -163,6 +163,22 @@ func (b *bot) next() session.Inbound {
 	}
 }
 
+// hears expects a message with these words as the next one.
+func (b *bot) hears(text string) {
+	b.t.Helper()
+	if in := b.next(); in.Text != text {
+		b.t.Errorf("heard %+v, want %q", in, text)
+	}
+}
+
+// judges expects that the next message counts as private or not, and as unproven or not.
+func (b *bot) judges(private, unproven bool) {
+	b.t.Helper()
+	if in := b.next(); in.Private != private || in.Unproven != unproven {
+		b.t.Errorf("heard %+v, want private %v and unproven %v", in, private, unproven)
+	}
+}
+
 // atHome is a real homeserver with an account for the bot, and a person there.
 func atHome(t *testing.T) (*homeserver.Server, *peer.Peer) {
 	t.Helper()

@@ -130,8 +130,7 @@ func (q *queue) change(ctx context.Context, tx *sql.Tx, ch incoming) error {
 }
 
 // edit stores an edit of somebody's own message: the newest one counts, in the order of
-// the stream. One that was only read now is older than those that came since. Words that
-// somebody is proven to have written are not replaced by others.
+// the stream. Words that somebody is proven to have written are not replaced by others.
 func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	of, known, err := q.targetOf(ctx, tx, &ch)
 	if err != nil {
@@ -141,8 +140,8 @@ func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	case !known, of.sender != ch.Sender, of.room != ch.Room, of.change != "", of.gone, ch.Unproven && !of.unproven:
 		return nil
 	}
-	came, late, err := q.edited(ctx, tx, ch)
-	if err != nil || late {
+	var again bool // it came before
+	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ? AND state NOT IN ('utd', 'failed'))`, ch.ID).Scan(&again); err != nil || again {
 		return err
 	}
 	switch {
@@ -162,24 +161,7 @@ func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch incoming) error {
 		}
 	}
 	ch.At, ch.Files = time.UnixMilli(of.at), nil
-	if err := q.put(ctx, tx, ch.Inbound, "new"); err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE inbox SET received_at = ? WHERE id = ? AND state = 'new'`, came, ch.ID)
-	return err
-}
-
-// edited tells when the edit ch came, and whether it is too late with it: it was taken in
-// before, or waited for its key while others of the same message came.
-func (q *queue) edited(ctx context.Context, tx *sql.Tx, ch incoming) (came int64, late bool, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT received_at, state NOT IN ('utd', 'failed') FROM inbox WHERE id = ?`, ch.ID).Scan(&came, &late)
-	if errors.Is(err, sql.ErrNoRows) {
-		return q.now().UnixMilli(), false, nil
-	}
-	if err == nil && !late {
-		err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE target = ? AND change = 'edited' AND id <> ? AND received_at >= ?)`, ch.Target, ch.ID, came).Scan(&late)
-	}
-	return came, late, err
+	return q.put(ctx, tx, ch.Inbound, "new")
 }
 
 // takenBack stores that a message of somebody, or of ours, was taken back. An edit that

@@ -25,7 +25,6 @@ type network struct {
 
 	mu      sync.Mutex
 	trouble func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool
-	sends   []string // transaction ids of messages that went through, in order
 }
 
 // between returns the server as seen through a network.
@@ -43,9 +42,6 @@ func between(t *testing.T, server *homeserver.Server) (*network, *homeserver.Ser
 func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	trouble := n.trouble
-	if isSend(r) {
-		n.sends = append(n.sends, r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:])
-	}
 	n.mu.Unlock()
 	forward := func(w http.ResponseWriter) { n.proxy.ServeHTTP(w, r) }
 	if trouble == nil || !trouble(w, r, forward) {

@@ -15,16 +15,15 @@ func Forget(ctx context.Context, tx *sql.Tx, texts []string) error {
 		if t == "" {
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE outbox SET text = replace(text, ?1, '[forgotten]') WHERE state IN ('sent', 'dead') AND instr(text, ?1) > 0`, t); err != nil {
-			return fmt.Errorf("forget in what was sent: %w", err)
-		}
 		escaped, _ := json.Marshal(t) //nolint:errchkjson // a string
-		if _, err := tx.ExecContext(ctx, `UPDATE outbox SET poll = replace(poll, ?1, '[forgotten]') WHERE state IN ('sent', 'dead') AND poll <> '' AND instr(poll, ?1) > 0`,
-			string(escaped[1:len(escaped)-1])); err != nil {
-			return fmt.Errorf("forget in polls: %w", err)
-		}
-		if _, err := tx.ExecContext(ctx, `UPDATE heard SET text = replace(text, ?1, '[forgotten]') WHERE instr(text, ?1) > 0`, t); err != nil {
-			return fmt.Errorf("forget in what was heard: %w", err)
+		for _, in := range []struct{ query, text string }{
+			{`UPDATE outbox SET text = replace(text, ?1, '[forgotten]') WHERE state IN ('sent', 'dead') AND instr(text, ?1) > 0`, t},
+			{`UPDATE outbox SET poll = replace(poll, ?1, '[forgotten]') WHERE state IN ('sent', 'dead') AND instr(poll, ?1) > 0`, string(escaped[1 : len(escaped)-1])},
+			{`UPDATE heard SET text = replace(text, ?1, '[forgotten]') WHERE instr(text, ?1) > 0`, t},
+		} {
+			if _, err := tx.ExecContext(ctx, in.query, in.text); err != nil {
+				return fmt.Errorf("forget in what was sent and heard: %w", err)
+			}
 		}
 	}
 	return nil

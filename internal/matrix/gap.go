@@ -31,9 +31,9 @@ func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.Sy
 	if timeline.PrevBatch == "" || lastJoin(timeline.Events, c.cli.UserID) >= 0 {
 		return nil, nil
 	}
-	last, err := c.q.lastEvent(ctx, room.String())
+	last, err := value[string](ctx, c.q.db, `SELECT last_event FROM matrix_room WHERE id = ?`, room.String())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("look up the newest event of a room: %w", err)
 	}
 	found, whole, err := c.pageBack(ctx, room, timeline.PrevBatch, id.EventID(last))
 	if err != nil {
@@ -79,11 +79,8 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 	return found, false, nil
 }
 
-// lookBack adds to the first sync after an interruption what the last one
-// before it left out without saying so: a homeserver that is being stopped may
-// answer with a token that is past messages it does not show. It looks from
-// what the sync brings, or from now, to the newest event that was seen, which
-// is there already as a rule.
+// lookBack adds to the first sync after an interruption what the last one before it left out:
+// a homeserver that is being stopped may answer with a token that is past messages it does not show.
 func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 	rooms, err := c.q.lastEvents(ctx)
 	if err != nil {

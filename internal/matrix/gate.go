@@ -163,8 +163,8 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	if body == "" && !isFile(msg) {
 		return no("empty")
 	}
-	mentioned := g.mentioned(msg, body)
-	toUs := mentioned || repliesToUs(msg, ours) || allowed && g.inActiveThread(msg, room.active)
+	mentioned, to := g.mentioned(msg, body), msg.RelatesTo.GetNonFallbackReplyTo()
+	toUs := mentioned || to != "" && ours(to) || allowed && g.inActiveThread(msg, room.active)
 	if !allowed && toUs { // nor does the model get to read it: who may not talk to us does not do so in other words
 		return no("sender is not allowed")
 	}
@@ -241,11 +241,6 @@ func linksTo(html, user string) bool {
 		}
 	}
 	return false
-}
-
-func repliesToUs(msg *event.MessageEventContent, ours func(id.EventID) bool) bool {
-	to := msg.RelatesTo.GetNonFallbackReplyTo()
-	return to != "" && ours(to)
 }
 
 // mentionsID finds a full Matrix id in text; @bot:a.org is not in @bot:a.org.uk.

@@ -115,7 +115,7 @@ func TestHeardIsBounded(t *testing.T) {
 		last = s.Say(other.UserID(), room, fmt.Sprintf("line %d", i))
 	}
 	await(t, s, "the lines are not read", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE event = ?`, last) == 1 })
-	if n := b.holds(t, `SELECT count(*) FROM heard`); n != 30 {
+	if n := b.holds(t, `SELECT count(*) FROM heard`); n != 20 {
 		t.Errorf("%d lines are kept", n)
 	}
 	ask("and?")
@@ -204,13 +204,6 @@ func TestReplyChain(t *testing.T) {
 	post(you, "nice?", picture, at)
 	b.quotes(t, session.QuoteReply, "other: (image) cat.png")
 	answer()
-	for id, to := range map[string]string{"$a": "$b", "$b": "$a"} {
-		_, err := s.Inject(room, fmt.Sprintf(`{"event_id":%q,"sender":%q,"type":"m.room.message","content":%s}`, id, other.UserID(),
-			mustJSON(t, text(id, content{"m.relates_to": content{"m.in_reply_to": content{"event_id": to}}}))))
-		ok(t, err)
-	}
-	post(you, "in a circle", "$a", at)
-	b.quotes(t, session.QuoteReply, "other: $b", "other: $a")
 }
 
 // TestReplyChainIsFetchedAside: where it takes long, that room waits, in order, and no
@@ -235,9 +228,7 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 	await(t, s, "nothing is fetched", func() bool { return hang.Hits() > 0 })
 	for i := range 3 {
 		s.Say(you.UserID(), quick, fmt.Sprint("meanwhile ", i))
-		if in := b.next(); in.Text != fmt.Sprint("meanwhile ", i) {
-			t.Fatalf("heard %+v", in)
-		}
+		b.hears(fmt.Sprint("meanwhile ", i))
 	}
 	b.stop() // in the middle
 	close(release)
@@ -246,9 +237,7 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 	if in := b.quotes(t, session.QuoteReply, "you: first"); in.Text != "about that" {
 		t.Errorf("heard %+v", in)
 	}
-	if in := b.next(); in.Text != "and after it" {
-		t.Errorf("heard %+v", in)
-	}
+	b.hears("and after it")
 	s.Fault(matrixtest.On("event").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
 		a.Body.Reset()
 		a.Body.WriteString(`{"event_id":["x"]}`)

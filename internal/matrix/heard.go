@@ -16,11 +16,10 @@ import (
 
 // What is kept of a room's talk that is not for us, until we are asked something there.
 const (
-	heardKept  = 30 // lines of a room
+	heardKept  = 20 // lines of a room
 	heardFor   = 24 * time.Hour
 	heardRunes = 1_000 // runes of one
-	givenLines = 20    // with one message
-	givenRunes = 4_000
+	givenRunes = 4_000 // with one message
 )
 
 // heardLine is something that was said in a room with others, and not to us.
@@ -110,7 +109,7 @@ func (q *queue) give(ctx context.Context, tx *sql.Tx, m *session.Inbound) error 
 		l.At = time.UnixMilli(at)
 		return l, err
 	}, `SELECT event, sender, name, text, at FROM heard
-		WHERE room = ? AND thread = ? AND given = 0 AND heard_at >= ? ORDER BY seq DESC LIMIT ?`, m.Room, m.Thread, q.now().Add(-heardFor).UnixMilli(), givenLines)
+		WHERE room = ? AND thread = ? AND given = 0 AND heard_at >= ? ORDER BY seq DESC`, m.Room, m.Thread, q.now().Add(-heardFor).UnixMilli())
 	if err != nil {
 		return fmt.Errorf("read what was heard: %w", err)
 	}

@@ -3,7 +3,9 @@ package matrix
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +21,6 @@ const (
 	typingRefresh = 20 * time.Second
 	offTimeout    = 2 * time.Second  // to say that nobody types any more
 	smallTimeout  = 10 * time.Second // for requests nobody waits for
-	deliverTries  = 5
 )
 
 // atOnce is how many messages of a room are handed over before the first of
@@ -30,7 +31,6 @@ const atOnce = 64
 // an earlier run left undone.
 func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, session.Inbound) error) error {
 	delivered := map[string]bool{} // and not handled yet
-	tries := 0
 	l := newLanes()
 	var g errgroup.Group
 	g.SetLimit(parallel)
@@ -40,51 +40,38 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, ses
 		rows, err := c.q.waiting(ctx, atOnce)
 		if err == nil {
 			rows = c.completeFirst(ctx, &g, l, rows)
-			err = c.deliverNew(ctx, rows, delivered, &tries, deliver)
+			err = c.deliverNew(ctx, rows, delivered, deliver)
 		}
 		if err != nil && ctx.Err() == nil {
 			c.log.Warn("matrix: message not delivered; trying again", "err", err)
-			again = c.now().Add(backoff(tries))
+			again = c.now().Add(firstWait)
 		}
 		return again
 	})
 }
 
 // deliverNew delivers those of rows that are not delivered yet, up to the first
-// that fails. One that keeps failing is left for the next start.
-func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[string]bool, tries *int, deliver func(context.Context, session.Inbound) error) error {
-	waiting, rooms := map[string]bool{}, map[string]int{}
-	full := false
+// that fails.
+func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[string]bool, deliver func(context.Context, session.Inbound) error) error {
+	waiting := map[string]bool{}
 	for _, r := range rows {
 		waiting[r.ID] = true
-		rooms[r.Room]++
-		full = full || rooms[r.Room] == atOnce
 	}
-	c.backlog.Store(full)
 	maps.DeleteFunc(delivered, func(id string, _ bool) bool { return !waiting[id] })
 	for _, r := range rows {
 		if delivered[r.ID] {
 			continue
 		}
-		if gone, err := c.Withdrawn(ctx, r.ID); gone || err != nil {
-			if err != nil {
-				return err
-			}
-			continue
-		}
 		if err := c.judgeAgain(ctx, &r.Inbound); err != nil {
 			return err
 		}
-		err := deliver(ctx, r.Inbound)
-		if err != nil {
-			if *tries++; *tries < deliverTries || ctx.Err() != nil {
-				return err
-			}
-			c.log.Error("matrix: message left for the next start", "room", r.Room, "event", r.ID, "err", err)
-		} else if r.Change == "" || r.Change == session.Edited {
+		if err := deliver(ctx, r.Inbound); err != nil {
+			return err
+		}
+		if r.Change == "" || r.Change == session.Edited {
 			c.markRead(readIn{r.Room, r.Thread}, r.ID)
 		}
-		delivered[r.ID], *tries = true, 0
+		delivered[r.ID] = true
 	}
 	return nil
 }
@@ -195,4 +182,89 @@ func (c *Client) showTyping(ctx context.Context, end bool) (next time.Time) {
 		}
 	}
 	return next
+}
+
+// incomplete tells whether m refers to something that is to be fetched before it is delivered.
+func incomplete(m session.Inbound) bool {
+	return m.ReplyTo != "" || m.Thread != "" || slices.ContainsFunc(m.Files, func(f session.File) bool { return f.Source != "" })
+}
+
+// completeFirst begins to complete the first message of each room that needs it, and
+// returns the rows that can be delivered now: those up to the first of their room that
+// is not complete. Rooms do not wait for one another.
+func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes, rows []inRow) []inRow {
+	var ready []inRow
+	held := map[string]bool{}
+	for _, r := range rows {
+		switch {
+		case r.Change != "" && !held[r.Target]: // it may stop what others wait for
+			ready = append(ready, r)
+		case held[r.Room]:
+			held[r.ID] = true
+		case r.incomplete:
+			held[r.Room], held[r.ID] = true, true
+			l.work(g, r.Room, c.inWake, func() { c.complete(ctx, r.Inbound) })
+		default:
+			ready = append(ready, r)
+		}
+	}
+	return ready
+}
+
+// complete fetches what m lacks and stores it; a restart begins that anew. What cannot be had is
+// said in m, so that the model can tell the person.
+func (c *Client) complete(ctx context.Context, m session.Inbound) {
+	for _, step := range []struct {
+		what  string
+		limit time.Duration
+		fetch func(context.Context, *session.Inbound) error
+	}{{"files", fetchLimit, c.fetchFiles}, {"the root of its thread", rootTime, c.fetchRoot}, {"reply", chainTime, c.replyChain}} {
+		if err := c.fetchWithin(ctx, step.limit, step.fetch, &m); err != nil && ctx.Err() == nil {
+			c.log.Warn("matrix: a message could not be completed", "room", m.Room, "event", m.ID, "what", step.what, "err", err)
+		}
+	}
+	if ctx.Err() != nil {
+		return // at the next start
+	}
+	if err := c.q.completed(ctx, m); err != nil {
+		c.log.Error("matrix: inbox", "event", m.ID, "err", err)
+		_ = pause(ctx, nil, firstWait) // the row is still incomplete, and would be worked on again at once
+	}
+}
+
+func (c *Client) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *session.Inbound) error, m *session.Inbound) (err error) {
+	if c.pace.fetch > 0 {
+		limit = min(limit, c.pace.fetch)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil { // over one message, and what is in it is not ours
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return fetch(ctx, m)
+}
+
+// unheard is what m quotes without what was heard and taken back while it was completed.
+func (q *queue) unheard(ctx context.Context, m session.Inbound) []session.Quote {
+	var now session.Inbound
+	var with string
+	if err := q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = ?`, m.ID).Scan(&with); err != nil || unpack(&now, with) != nil {
+		return m.Quotes
+	}
+	return slices.DeleteFunc(m.Quotes, func(x session.Quote) bool {
+		return x.Why == session.QuoteHeard && !slices.ContainsFunc(now.Quotes, func(y session.Quote) bool { return y.ID == x.ID })
+	})
+}
+
+// completed stores what a message was completed with. One that was redacted meanwhile stays as it is.
+func (q *queue) completed(ctx context.Context, m session.Inbound) error {
+	m.Quotes = q.unheard(ctx, m)
+	with, err := pack(m)
+	if err != nil {
+		return err
+	}
+	_, err = q.db.ExecContext(ctx, `UPDATE inbox SET brought = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, with, m.ID)
+	return doing("matrix: complete a message", err)
 }

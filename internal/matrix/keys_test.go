@@ -65,12 +65,7 @@ func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 // Holds F22.
 func TestKeyFollowsTheMembers(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, friend := person(t, s, "you"), person(t, s, "friend")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-	joined(t, you, room, b.UserID())
-	joined(t, friend, room, b.UserID())
+	s, you, friend, b, room := party(t, true, nil)
 	reads(t, b, room, "for three", you, friend)
 
 	late := person(t, s, "late")
@@ -245,5 +240,25 @@ func TestAskedBeforeTheFirstSyncOfTheRoom(t *testing.T) {
 				onServer(t, you, room, "secret")
 			}
 		})
+	}
+}
+
+// TestSyncWithoutKeyCount: a sync that does not say how many one-time keys there are says
+// nothing about them. The keys that the homeserver gives away stay those that are stored.
+func TestSyncWithoutKeyCount(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	s.Fault(matrixtest.On("sync"), rewritten(t, func(body map[string]any) { delete(body, "device_one_time_keys_count") }))
+	dir := t.TempDir()
+	for i := range 3 {
+		b := startWith(t, server, dir, echo, hurry, you.UserID())
+		await(t, s, "first sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
+		stored, err := b.OneTimeKeys(t.Context())
+		ok(t, err)
+		if n := s.OneTimeKeys(b.UserID(), b.account().DeviceID); n < 40 || n > 60 || len(stored) != n {
+			t.Errorf("start %d: the homeserver has %d one-time keys, and %d are stored", i+1, n, len(stored))
+		}
+		b.stop()
 	}
 }

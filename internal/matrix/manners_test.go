@@ -86,8 +86,7 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 			s, server := pretend(t)
 			you := person(t, s, "you")
 			clock := &ahead{}
-			dir := t.TempDir()
-			b := startWith(t, server, dir, nil, clock.clocked, you.UserID())
+			b := startWith(t, server, t.TempDir(), nil, clock.clocked, you.UserID())
 			room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
 			joined(t, you, room, b.UserID())
 			id := sayTo(t, you, room, "hello", b.UserID())
@@ -102,8 +101,7 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 			b.Look()
 			first := peertest.Next(t, you, messageIn(room))
 			if c.restart {
-				b.stop()
-				b = startWith(t, server, dir, nil, clock.clocked, you.UserID())
+				b = b.again(nil)
 				b.next()
 			}
 			clock.advance(time.Minute)
@@ -139,9 +137,7 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 			if _, err := you.Reply(t.Context(), room, list[1].ID, "thanks"); err != nil {
 				t.Fatal(err)
 			}
-			if in := b.next(); in.Text != "thanks" {
-				t.Errorf("heard %+v", in)
-			}
+			b.hears("thanks")
 		})
 	}
 }
@@ -153,8 +149,7 @@ func TestProgressAfterARestart(t *testing.T) {
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	clock := &ahead{}
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, clock.clocked, you.UserID())
+	b := startWith(t, server, t.TempDir(), nil, clock.clocked, you.UserID())
 	room := chat(t, s, you, b, false)
 	id := say(t, you, room, "hello")
 	b.next()
@@ -163,8 +158,7 @@ func TestProgressAfterARestart(t *testing.T) {
 	b.Look()
 	first := peertest.Next(t, you, messageIn(room))
 	ok(t, b.Handled(t.Context(), id))
-	b.stop()
-	b = startWith(t, server, dir, echo, clock.clocked, you.UserID())
+	b = b.again(echo)
 	await(t, s, "the notice is not taken back", func() bool {
 		list := eventsIn(s, room, b.UserID(), "m.room.message")
 		return len(list) == 1 && list[0].ID == first.ID && list[0].Content.Body == ""

@@ -125,6 +125,7 @@ func (c *Client) fetchFile(ctx context.Context, f *session.File) (note i18n.Text
 			return ""
 		}
 		var large *media.TooLargeError
+		var h mautrix.HTTPError
 		switch {
 		case ctx.Err() != nil:
 			return i18n.New("why.file_slow")
@@ -135,7 +136,7 @@ func (c *Client) fetchFile(ctx context.Context, f *session.File) (note i18n.Text
 		case errors.Is(err, attachment.ErrHashMismatch), errors.Is(err, attachment.ErrUnsupportedAlgorithm), errors.Is(err, attachment.ErrInvalidKey),
 			errors.Is(err, attachment.ErrInvalidInitVector), errors.Is(err, attachment.ErrInvalidHash), errors.Is(err, attachment.ErrUnsupportedVersion):
 			return i18n.New("why.file_forged")
-		case errors.Is(err, mautrix.MNotFound), status(err) == http.StatusNotFound:
+		case errors.Is(err, mautrix.MNotFound), errors.As(err, &h) && h.IsStatus(http.StatusNotFound):
 			return i18n.New("why.file_gone")
 		}
 		v, wait := judge(err, try)
@@ -150,14 +151,6 @@ func (c *Client) fetchFile(ctx context.Context, f *session.File) (note i18n.Text
 			return i18n.New("why.file_slow")
 		}
 	}
-}
-
-func status(err error) int {
-	var h mautrix.HTTPError
-	if errors.As(err, &h) && h.Response != nil {
-		return h.Response.StatusCode
-	}
-	return 0
 }
 
 var errSource = errors.New("no place of a file")

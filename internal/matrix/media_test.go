@@ -148,8 +148,7 @@ func TestSlowFile(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, func(cfg *matrix.Config) {
+	b := startWith(t, server, t.TempDir(), echo, func(cfg *matrix.Config) {
 		cfg.Hurry()
 		cfg.FetchWithin(3 * time.Second)
 	}, you.UserID())

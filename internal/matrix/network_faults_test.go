@@ -202,9 +202,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 // Holds F2.
 func TestHomeserverRestarts(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	s, you, b := meeting(t, echo)
 	plain, secret := chat(t, s, you, b, false), chat(t, s, you, b, true)
 	say(t, you, secret, "before")
 	hears(t, you, secret, "echo: **before**")
@@ -419,11 +417,7 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 		for _, c := range faults {
 			t.Run(endpoint+", "+c.name, func(t *testing.T) {
 				t.Parallel()
-				s, server := pretend(t)
-				you, friend := person(t, s, "you"), person(t, s, "friend")
-				b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-				room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-				joined(t, friend, room, b.UserID())
+				s, you, friend, b, room := party(t, true, nil)
 				hook := s.Fault(matrixtest.On(endpoint).By(b.UserID()).Times(1), c.fault)
 				b.says(room, session.Outgoing{ID: "x", Text: "for all"})
 				for _, p := range []*peer.Peer{you, friend} {

@@ -65,7 +65,7 @@ func (c *Client) Conclude(ctx context.Context, room string, m session.Outgoing, 
 		}
 		return nil
 	})
-	if err == nil && c.backlog.Load() {
+	if err == nil {
 		poke(c.inWake)
 	}
 	return err
@@ -131,9 +131,7 @@ func (c *Client) dropDrafts(room string) {
 // Handled records that an inbound message needs no more work.
 func (c *Client) Handled(ctx context.Context, id string) error {
 	err := handled(ctx, c.q.db, id)
-	if c.backlog.Load() {
-		poke(c.inWake)
-	}
+	poke(c.inWake) // a room may have more messages than are handed over at once
 	return err
 }
 

@@ -285,35 +285,23 @@ func TestVotesThatDoNotCount(t *testing.T) {
 // Holds M13.
 func TestPollIsSentOnce(t *testing.T) {
 	t.Parallel()
-	for _, closed := range []bool{false, true} {
-		t.Run(fmt.Sprint("closed ", closed), func(t *testing.T) {
-			s, you, b, room := chatting(t, true, echo)
-			say(t, you, room, "hello")
-			peertest.Next(t, you, messageIn(room))
-			lost := s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), matrixtest.DropAnswer())
-			b.says(room, poll("ask:1"))
-			await(t, s, "the fault is not met", func() bool { return lost.Hits() > 0 })
-			b.stop()
-			if closed {
-				db := openDB(t, b.dir)
-				_, err := db.ExecContext(t.Context(), `UPDATE outbox SET text = 'Too late.', closed = 1, revision = 2, state = 'pending' WHERE id = 'ask:1'`)
-				ok(t, err)
-				ok(t, db.Close())
-			}
-			b = b.again(echo)
-			asked := peertest.Next(t, you, peertest.Kind(room, peer.Asked))
-			if closed {
-				if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != "Too late." {
-					t.Errorf("closed as %+v", e)
-				}
-			} else {
-				b.votes(you, asked, "No", session.Inbound{Target: "ask:1", Text: "no", Private: true})
-			}
-			say(t, you, room, "and now?")
-			if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }); e.Body != "echo: **and now?**" {
-				t.Errorf("then came %+v", e)
-			}
-		})
+	s, you, b, room := chatting(t, true, echo)
+	lost := s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), matrixtest.DropAnswer())
+	b.says(room, poll("ask:1"))
+	await(t, s, "the fault is not met", func() bool { return lost.Hits() > 0 })
+	b.stop()
+	db := openDB(t, b.dir)
+	_, err := db.ExecContext(t.Context(), `UPDATE outbox SET text = 'Too late.', closed = 1, revision = 2, state = 'pending' WHERE id = 'ask:1'`)
+	ok(t, err)
+	ok(t, db.Close())
+	b = b.again(echo)
+	asked := peertest.Next(t, you, peertest.Kind(room, peer.Asked))
+	if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != "Too late." {
+		t.Errorf("closed as %+v", e)
+	}
+	say(t, you, room, "and now?")
+	if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }); e.Body != "echo: **and now?**" {
+		t.Errorf("then came %+v", e)
 	}
 }
 
@@ -322,31 +310,27 @@ func TestPollIsSentOnce(t *testing.T) {
 // Holds M15.
 func TestPollTakenBack(t *testing.T) {
 	t.Parallel()
-	for _, encrypted := range []bool{true, false} {
-		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
-			s, you, b, room := chatting(t, encrypted, echo)
-			first, second := b.asks(you, room, poll("re-$x-ask")), b.asks(you, room, poll("ask:2"))
-			b.says(room, session.Outgoing{ID: "re-$x", Text: "The answer."}) // whose name begins that of the poll
-			peertest.Next(t, you, messageIn(room))
-			by := s.Redact(you.UserID(), room, first.ID)
-			if got := b.nextChange(); got.ID != by || got.Change != session.TakenBack || got.Target != "re-$x-ask" || got.Sender != you.UserID() {
-				t.Errorf("delivered %+v", got)
-			}
-			_, err := you.Vote(t.Context(), room, first, "No")
-			ok(t, err)
-			b.stop()
-			vote, err := you.Vote(t.Context(), room, second, "No")
-			ok(t, err)
-			s.Redact(you.UserID(), room, vote)
-			b = b.again(echo)
-			b.votes(you, second, "Yes, this once", session.Inbound{Target: "ask:2", Text: "once", Private: true})
-			await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
-			for _, e := range eventsOf(t, s, room, "m.room.redaction") {
-				if e["sender"] == b.UserID() {
-					t.Errorf("the bot took back %v", e)
-				}
-			}
-		})
+	s, you, b, room := chatting(t, true, echo)
+	first, second := b.asks(you, room, poll("re-$x-ask")), b.asks(you, room, poll("ask:2"))
+	b.says(room, session.Outgoing{ID: "re-$x", Text: "The answer."}) // whose name begins that of the poll
+	peertest.Next(t, you, messageIn(room))
+	by := s.Redact(you.UserID(), room, first.ID)
+	if got := b.nextChange(); got.ID != by || got.Change != session.TakenBack || got.Target != "re-$x-ask" || got.Sender != you.UserID() {
+		t.Errorf("delivered %+v", got)
+	}
+	_, err := you.Vote(t.Context(), room, first, "No")
+	ok(t, err)
+	b.stop()
+	vote, err := you.Vote(t.Context(), room, second, "No")
+	ok(t, err)
+	s.Redact(you.UserID(), room, vote)
+	b = b.again(echo)
+	b.votes(you, second, "Yes, this once", session.Inbound{Target: "ask:2", Text: "once", Private: true})
+	await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+	for _, e := range eventsOf(t, s, room, "m.room.redaction") {
+		if e["sender"] == b.UserID() {
+			t.Errorf("the bot took back %v", e)
+		}
 	}
 }
 

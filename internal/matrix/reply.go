@@ -104,7 +104,8 @@ var (
 
 // eventOf fetches an event of a room from the homeserver, parsed and decrypted, without edits.
 // What was redacted says so in Unsigned and has no content.
-// In an encrypted room a message in plain text is an error: anybody on the way may have made it.
+// In an encrypted room a message in plain text is an error, because anybody on the way may have
+// made it, and so is one from a device that the device rule excludes.
 func (c *Client) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*event.Event, error) {
 	got, err := c.cli.GetEvent(ctx, room, evt)
 	if err == nil && (got == nil || got.ID != evt || got.RoomID != "" && got.RoomID != room) {
@@ -113,12 +114,6 @@ func (c *Client) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*
 	if err != nil {
 		return nil, fmt.Errorf("fetch an event: %w", err)
 	}
-	return c.opened(ctx, room, got)
-}
-
-// opened is an event of a room that was fetched, parsed and decrypted, see eventOf. One from
-// a device that the device rule excludes is an error.
-func (c *Client) opened(ctx context.Context, room id.RoomID, got *event.Event) (*event.Event, error) {
 	got.RoomID = room
 	if got.Type.Class = event.MessageEventType; got.StateKey != nil {
 		got.Type.Class = event.StateEventType

@@ -300,8 +300,7 @@ func (c *Client) Left(ctx context.Context, room string) (bool, error) {
 	return left, doing("matrix: look up a room", err)
 }
 
-// DirectChat is a direct chat with a person in which we may speak; empty when
-// there is none.
+// DirectChat is a private direct chat with a person; empty when there is none.
 func (c *Client) DirectChat(ctx context.Context, person string) (string, error) {
 	rooms, err := store.Column[id.RoomID](ctx, c.q.db, `SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY id`, person)
 	if err != nil {
@@ -312,42 +311,9 @@ func (c *Client) DirectChat(ctx context.Context, person string) (string, error) 
 		if err != nil {
 			return "", err
 		}
-		if !facts.private(person) || !c.cli.StateStore.IsInRoom(ctx, room, id.UserID(person)) {
-			continue
-		}
-		if muted, err := c.muted(ctx, room, facts); err != nil || !muted {
-			return room.String(), err
+		if facts.private(person) && c.cli.StateStore.IsInRoom(ctx, room, id.UserID(person)) {
+			return room.String(), nil
 		}
 	}
 	return "", nil
-}
-
-// muted tells whether the room's power levels keep us from speaking there.
-func (c *Client) muted(ctx context.Context, room id.RoomID, facts roomFacts) (bool, error) {
-	levels, err := c.cli.StateStore.GetPowerLevels(ctx, room)
-	if err != nil {
-		return false, fmt.Errorf("look up who may speak in a room: %w", err)
-	}
-	kind := event.EventMessage
-	if facts.encrypted {
-		kind = event.EventEncrypted
-	}
-	return levels != nil && levels.GetUserLevel(c.cli.UserID) < levels.GetEventLevel(kind), nil
-}
-
-// unanswerable takes a message in as done when no answer could be sent, so that
-// no model is asked for one. Its sender is told in their direct chat, if there
-// is one: of each room once a day.
-func (c *Client) unanswerable(ctx context.Context, b *batch, m session.Inbound, facts roomFacts) (muted bool, err error) {
-	if muted, err = c.muted(ctx, id.RoomID(m.Room), facts); err != nil || !muted {
-		return false, err
-	}
-	c.log.Warn("matrix: a message is not answered, because the room's power levels do not let the bot speak", "room", m.Room, "event", m.ID, "sender", m.Sender)
-	b.in = append(b.in, incoming{Inbound: m, past: true})
-	chat, err := c.DirectChat(ctx, m.Sender)
-	if chat != "" {
-		name := "muted-" + m.Room + "-" + m.Sender + "-" + c.serverNow().UTC().Format("2006-01-02")
-		b.notices = append(b.notices, notice{id: name, room: chat, text: c.cfg.Text(ctx, chat, "matrix.muted")})
-	}
-	return true, err
 }

@@ -57,8 +57,8 @@ func batchOf(ctx context.Context) *batch {
 // fail notes that the batch cannot be stored as it is. It is for faults of
 // ours, such as a full disk; what is wrong with an event goes into unread.
 func fail(ctx context.Context, err error) {
-	if b := batchOf(ctx); b != nil && b.err == nil {
-		b.err = err
+	if b := batchOf(ctx); b != nil {
+		b.err = cmp.Or(b.err, err)
 	}
 }
 
@@ -81,8 +81,8 @@ func (s *syncer) OnEventType(t event.Type, h mautrix.EventHandler) {
 // OnSync leaves out the crypto helper's handler for whole syncs; see takeKeys.
 func (s *syncer) OnSync(mautrix.SyncHandler) { s.DefaultSyncer.OnSync(s.c.takeKeys) }
 
-// handler takes what an event tells into the batch of its sync. An error is a fault of ours: the
-// batch cannot be stored as it is.
+// handler takes what an event tells into the batch of its sync. An error is a fault of ours, such
+// as a full disk: the batch cannot be stored as it is.
 type handler func(ctx context.Context, b *batch, evt *event.Event) error
 
 // register connects the handlers.
@@ -91,9 +91,7 @@ func (c *Client) register() {
 	s.ParseErrorHandler = c.unparsed
 	guarded := func(h handler) mautrix.EventHandler {
 		return c.guard(func(ctx context.Context, evt *event.Event) {
-			if err := h(ctx, batchOf(ctx), evt); err != nil {
-				fail(ctx, err)
-			}
+			fail(ctx, h(ctx, batchOf(ctx), evt))
 		})
 	}
 	s.OnEvent(guarded(c.onEcho))
@@ -152,9 +150,7 @@ func (c *Client) guard(h mautrix.EventHandler) mautrix.EventHandler {
 			if origin, ok := ctx.Value(originKey{}).(*event.Event); ok {
 				evt = origin
 			}
-			if err := c.keep(ctx, batchOf(ctx), evt, "", fmt.Errorf("panic: %v", r)); err != nil {
-				fail(ctx, err)
-			}
+			c.keep(batchOf(ctx), evt, "", fmt.Errorf("panic: %v", r))
 		}()
 		h(ctx, evt)
 	}
@@ -170,8 +166,9 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	// Once begun, a batch is finished: an Olm session that has stepped on while
 	// the key it carried was not stored would lose that key for good.
 	ctx = context.WithoutCancel(ctx)
-	if err := c.devicesChanged(ctx, res.DeviceLists.Changed); err != nil {
-		return err
+	// The crypto machine fetches these lists at once, and forgets about one that it does not get.
+	if err := c.machine().CryptoStore.MarkTrackedUsersOutdated(ctx, res.DeviceLists.Changed); err != nil {
+		return fmt.Errorf("note that lists of devices have changed: %w", err)
 	}
 	c.membersIn(res)
 	s := c.cli.Syncer.(*syncer)
@@ -329,9 +326,6 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 	}
 	if o.emote {
 		m.Text = emote(m.SenderName, m.Sender, o.text)
-	}
-	if muted, err := c.unanswerable(ctx, b, m, room); err != nil || muted {
-		return err
 	}
 	listens := false
 	if !m.Private && !session.Commands(m.Text) {

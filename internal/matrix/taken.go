@@ -88,7 +88,7 @@ func (q *queue) read(ctx context.Context, id string, b *batch) error {
 // store stores what was said in a batch and what follows from it.
 func (q *queue) store(ctx context.Context, tx *sql.Tx, b *batch) error {
 	for _, s := range b.in {
-		if err := q.keep(ctx, tx, s); err != nil {
+		if err := q.storeOne(ctx, tx, s); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (q *queue) store(ctx context.Context, tx *sql.Tx, b *batch) error {
 	return nil
 }
 
-func (q *queue) keep(ctx context.Context, tx *sql.Tx, s incoming) error {
+func (q *queue) storeOne(ctx context.Context, tx *sql.Tx, s incoming) error {
 	if s.redacted != "" {
 		if err := q.redact(ctx, tx, s.redacted); err != nil {
 			return err
@@ -185,9 +185,9 @@ func (q *queue) putUnread(ctx context.Context, tx *sql.Tx, u unread) error {
 		state = "failed"
 	}
 	now := q.now()
-	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sent_at, received_at, state, branch, raw, megolm, tries, next_at, error)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		u.id, u.room, u.sender, u.sentAt.UnixMilli(), now.UnixMilli(), state, u.branch, u.raw, u.session.String(), u.tries, now.Add(u.wait).UnixMilli(), u.err.Error())
+	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sent_at, received_at, state, raw, megolm, tries, next_at, error)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		u.id, u.room, u.sender, u.sentAt.UnixMilli(), now.UnixMilli(), state, u.raw, u.session.String(), u.tries, now.Add(u.wait).UnixMilli(), u.err.Error())
 	return err
 }
 
@@ -246,13 +246,7 @@ func (q *queue) asker(ctx context.Context, id string) string {
 	return sender
 }
 
-// lastEvent is the newest event of the room that was seen; empty when none was.
-func (q *queue) lastEvent(ctx context.Context, room string) (string, error) {
-	event, err := value[string](ctx, q.db, `SELECT last_event FROM matrix_room WHERE id = ?`, room)
-	return event, doing("matrix: look up the newest event of a room", err)
-}
-
-// lastEvents is that of each room that we are in, where there is one.
+// lastEvents is the newest event that was seen of each room that we are in.
 func (q *queue) lastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error) {
 	last := map[id.RoomID]id.EventID{}
 	err := store.Each(ctx, q.db, func(row store.Row) error {

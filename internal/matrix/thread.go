@@ -45,12 +45,6 @@ func relationOf(evt *event.Event) (rel event.RelatesTo, err error) {
 	return rel, err
 }
 
-// rawThread is threadIn of an event that may be encrypted.
-func rawThread(evt *event.Event) string {
-	rel, _ := relationOf(evt)
-	return threadIn(&rel)
-}
-
 // branchOf is the thread that m is answered in, as the room has it set.
 func (c *Client) branchOf(ctx context.Context, m session.Inbound) (string, error) {
 	setting, err := session.Settings{DB: c.q.db}.Get(ctx, m.Room, session.SettingThreads)
@@ -116,8 +110,10 @@ func (c *Client) fetchRoot(ctx context.Context, m *session.Inbound) error {
 	if m.Thread == "" {
 		return nil
 	}
-	if wanted, err := c.q.rootWanted(ctx, *m); err != nil || !wanted {
-		return err
+	if m.Branch != "" { // else it is answered outside, where the thread is not known
+		if begun, err := history.NewStore(c.q.db).Begun(ctx, history.TalkOf(m.Room, m.Branch)); err != nil || begun {
+			return err
+		}
 	}
 	l, err := c.link(ctx, m.Room, m.Thread)
 	root := l.quote
@@ -130,19 +126,6 @@ func (c *Client) fetchRoot(ctx context.Context, m *session.Inbound) error {
 	root.ID, root.Why, root.Text = m.Thread, session.QuoteThread, clip(root.Text, maxRoot)
 	m.Quotes = append([]session.Quote{root}, m.Quotes...)
 	return err
-}
-
-// rootWanted reports whether m is the first message of its thread that we hear. In a room
-// where nothing is answered in threads, nothing was heard of this one before.
-func (q *queue) rootWanted(ctx context.Context, m session.Inbound) (bool, error) {
-	if m.Branch != "" {
-		begun, err := history.NewStore(q.db).Begun(ctx, history.TalkOf(m.Room, m.Branch))
-		return !begun, err
-	}
-	var known bool
-	err := q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND (thread = ?2 OR id = ?2) AND id <> ?3
-		AND seq < (SELECT seq FROM inbox WHERE id = ?3) AND state IN ('new', 'done'))`, m.Room, m.Thread, m.ID).Scan(&known)
-	return !known, doing("matrix: look up a thread", err)
 }
 
 // branchOfTarget is the thread in which that is answered which a change is done to: a

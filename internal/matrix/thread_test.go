@@ -287,21 +287,3 @@ func TestActiveThread(t *testing.T) {
 	heard("a mention a day later", say(you.UserID(), "again", busyRoot, us))
 	heard("after that", say(you.UserID(), "good", busyRoot, nil))
 }
-
-// TestUnreadableInAThread: that a message cannot be read is said where it stands.
-func TestUnreadableInAThread(t *testing.T) {
-	t.Parallel()
-	s, you, b, room := chatting(t, true, echo)
-	th := steal(t, s, b.UserID())
-	const root = "$root"
-	if _, err := you.SayIn(t.Context(), room, root, "unreadable"); err != nil {
-		t.Fatal(err)
-	}
-	if e := peertest.Next(t, you, messageIn(room)); !e.Notice || e.Thread != root {
-		t.Errorf("%+v", e)
-	}
-	th.giveBack(t, true)
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **unreadable**" || e.Thread != root {
-		t.Errorf("%+v", e)
-	}
-}

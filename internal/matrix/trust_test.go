@@ -65,12 +65,11 @@ func TestIdentityReset(t *testing.T) {
 	you := person(t, s, "you")
 	db := filepath.Join(t.TempDir(), "friend.db")
 	friend, leave := come(t, s, "friend", db, reset)
-	dir := t.TempDir()
 	with := func(cfg *matrix.Config) {
 		cfg.Hurry()
 		cfg.Owners, cfg.Allow = []string{you.UserID()}, []string{friend.UserID()}
 	}
-	b := startWith(t, server, dir, echo, with)
+	b := startWith(t, server, t.TempDir(), echo, with)
 	dm, theirs := chat(t, s, you, b, true), chat(t, s, friend, b, true)
 	trust := func(want string) {
 		t.Helper()
@@ -92,8 +91,7 @@ func TestIdentityReset(t *testing.T) {
 		trust("cross-signed-untrusted")
 	}
 	// Their devices are looked at again, by a bot that was restarted, too.
-	b.stop()
-	b = startWith(t, server, dir, echo, with)
+	b = b.again(echo)
 	leave()
 	friend, _ = come(t, s, "friend", filepath.Join(t.TempDir(), "new.db"), nil)
 	say(t, friend, theirs, "from a new client") // which the third identity has not signed

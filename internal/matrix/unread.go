@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"reverie/internal/session"
-
 	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/crypto/olm"
 	"maunium.net/go/mautrix/event"
@@ -25,7 +23,6 @@ const readTries = 3
 // handled. It waits in the inbox.
 type unread struct {
 	id, room, sender string
-	branch           string // the thread that it is answered in
 	sentAt           time.Time
 	raw              string
 	session          id.SessionID // the Megolm session whose key is missing; empty = something else is wrong
@@ -48,35 +45,28 @@ func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 	case errors.Is(err, crypto.ErrDuplicateMessageIndex): // somebody plays an old message again
 		c.log.Warn("matrix: a repeated encrypted message is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", err)
 	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, crypto.ErrGroupSessionWithheld), errors.Is(err, olm.ErrUnknownMessageIndex):
-		return c.keep(ctx, b, evt, content.SessionID, err)
+		c.keep(b, evt, content.SessionID, err)
 	default:
-		return c.keep(ctx, b, evt, "", err)
+		c.keep(b, evt, "", err)
 	}
 	return nil
 }
 
 // keep puts an event that cannot be read now into the batch, if its sender may talk to the bot.
-func (c *Client) keep(ctx context.Context, b *batch, evt *event.Event, missing id.SessionID, cause error) error {
+func (c *Client) keep(b *batch, evt *event.Event, missing id.SessionID, cause error) {
 	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
 	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.allows(evt.Sender.String()) {
 		c.log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", cause)
-		return nil
+		return
 	}
 	u := unread{
 		id: evt.ID.String(), room: evt.RoomID.String(), sender: evt.Sender.String(), sentAt: time.UnixMilli(evt.Timestamp),
 		raw: rawEvent(evt), session: missing, tries: 1, wait: c.pace.again, err: cause,
 	}
-	if thread := rawThread(evt); thread != "" { // what we say of it belongs there too
-		var err error
-		if u.branch, err = c.branchOf(ctx, session.Inbound{Room: u.room, Thread: thread}); err != nil {
-			return err
-		}
-	}
 	if missing != "" {
 		u.tries, u.wait = 0, c.pace.askKey
 	}
 	b.unread = append(b.unread, u)
-	return nil
 }
 
 // rawEvent is the event as it came, as far as reading it needs.

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -152,11 +153,19 @@ func (c *Client) joinReplacement(ctx context.Context, r replacement) error {
 	return doing("matrix: note that a room is to be joined", err)
 }
 
-// verify asks the new room whether it names the old one as its predecessor. If it does, it
-// becomes a direct chat with the same person; if not, both rooms stay as they are. The zero time
-// means that it is done.
+// verify asks the new room whether it names the old one as its predecessor: what is remembered in
+// one room must not be moved into any other by those who may end it. If it does, it becomes a
+// direct chat with the same person; if not, both rooms stay as they are. The zero time means that
+// it is done.
 func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err error) {
-	ours, err := c.succeeds(ctx, r)
+	err = c.knowRoom(ctx, id.RoomID(r.room))
+	ours := false
+	if err == nil {
+		old, known, failed := c.predecessor(ctx, id.RoomID(r.room))
+		if ours, err = old == r.old, failed; err == nil && !known {
+			err = errors.New("the state of the room is incomplete: how it began is missing")
+		}
+	}
 	if ctx.Err() != nil {
 		return c.now(), nil
 	}
@@ -236,20 +245,6 @@ func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err er
 	return time.Time{}, nil
 }
 
-// succeeds tells whether the new room names the old one as its predecessor.
-// Both have to say so: what is remembered in one room must not be moved into
-// any other by those who may end it.
-func (c *Client) succeeds(ctx context.Context, r replacement) (bool, error) {
-	if err := c.knowRoom(ctx, id.RoomID(r.room)); err != nil {
-		return false, err
-	}
-	old, known, err := c.predecessor(ctx, id.RoomID(r.room))
-	if err == nil && !known {
-		err = errors.New("the state of the room is incomplete: how it began is missing")
-	}
-	return old == r.old, err
-}
-
 // predecessor is the room that a room names as the one it replaces, as far as our store of
 // states knows how it began.
 func (c *Client) predecessor(ctx context.Context, room id.RoomID) (old string, known bool, err error) {
@@ -263,24 +258,15 @@ func (c *Client) predecessor(ctx context.Context, room id.RoomID) (old string, k
 	return create.Content.AsCreate().GetPredecessor().RoomID.String(), true, nil
 }
 
-// notFollowed says in the old room that the new one is closed to us; where
-// nobody may speak there any more, the one who replaced it is told, if we know
-// how.
+// notFollowed says that the new room is closed to us: to the one who replaced the old one, or
+// there, where often nobody may speak any more.
 func (c *Client) notFollowed(ctx context.Context, r replacement) error {
-	room := r.old
-	facts, err := c.facts(ctx, id.RoomID(r.old))
+	room, err := c.DirectChat(ctx, r.by)
 	if err != nil {
 		return err
 	}
-	if muted, err := c.muted(ctx, id.RoomID(r.old), facts); err != nil {
-		return err
-	} else if muted {
-		if room, err = c.DirectChat(ctx, r.by); err != nil || room == "" {
-			return err
-		}
-	}
-	text := c.cfg.Text(ctx, room, "matrix.not_followed")
-	return c.tell(ctx, notice{id: "not-followed-" + r.old, room: room, text: text})
+	room = cmp.Or(room, r.old)
+	return c.tell(ctx, notice{id: "not-followed-" + r.old, room: room, text: c.cfg.Text(ctx, room, "matrix.not_followed")})
 }
 
 // busy tells whether something is to be answered or said in a room.

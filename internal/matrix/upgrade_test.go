@@ -186,16 +186,6 @@ func TestUpgrades(t *testing.T) {
 			t.Errorf("brought along %q, want %q", got, want)
 		}
 	}
-	t.Run("invited before", func(t *testing.T) {
-		u := newUpgrading(t, echo)
-		to := u.successor(u.old, "invite", matrixtest.NewRoom{Invite: []string{u.b.UserID()}})
-		joined(t, u.you, to, u.b.UserID())
-		u.tombstone(u.you.UserID(), to)
-		follows(t, u, to)
-		if n := u.s.Count("join"); n != 2 {
-			t.Errorf("%d requests to join two rooms", n)
-		}
-	})
 	t.Run("while the bot was down", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		u.b.stop()
@@ -252,14 +242,6 @@ func TestUpgrades(t *testing.T) {
 		u.s.SetState(u.you.UserID(), u.old, "m.room.power_levels", "", map[string]any{"users": map[string]int{u.you.UserID(): 100}, "events_default": 50})
 		u.tombstone(u.you.UserID(), u.successor(u.old, "invite", matrixtest.NewRoom{}))
 		u.told(t, dm, "invite me")
-	})
-	t.Run("a creator of room version 12", func(t *testing.T) {
-		u := newUpgrading(t, echo)
-		u.s.SetState(u.you.UserID(), u.old, "m.room.create", "", map[string]any{"room_version": "12"})
-		u.s.SetState(u.you.UserID(), u.old, "m.room.power_levels", "", map[string]any{"users": map[string]int{}, "events": map[string]int{"m.room.tombstone": 150}})
-		to := u.successor(u.old, "public", matrixtest.NewRoom{})
-		u.tombstone(u.you.UserID(), to)
-		follows(t, u, to)
 	})
 	t.Run("by somebody who may not talk to the bot, and an invitation", func(t *testing.T) {
 		u := newUpgrading(t, echo)

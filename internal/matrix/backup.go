@@ -127,10 +127,7 @@ func (c *Client) backUp(ctx context.Context) (err error) {
 		if err := c.keepSecrets(ctx, func(s *secrets) { s.Backup = nil }); err != nil {
 			return err
 		}
-		if b, err = c.ensureBackup(ctx); err != nil {
-			return err
-		}
-		return c.uploadKeys(ctx, b) // the next round restores, if there is anything to restore
+		return c.backUp(ctx)
 	}
 	return err
 }

@@ -145,8 +145,7 @@ type Client struct {
 	noBackup string            // why there is no key backup, or why it lags behind; empty when all is well
 	keyless  []keyless         // what strangers said whose keys have not come
 	doubts   map[string]*doubt // by message; gone when settled
-	lostAt   time.Time         // when a sync failed last,
-	backAt   time.Time         // and when one first succeeded after that
+	lostAt   time.Time         // when a sync failed last
 	arrived  map[id.SessionID]struct{}
 	stale    map[id.UserID]time.Time // whose devices could not be had, and when that was asked
 	cutPoll  context.CancelCauseFunc // ends the poll that is under way

@@ -80,7 +80,7 @@ func toHTML(md string) string {
 	if len(md) > partSize || excessive(md) {
 		return ""
 	}
-	out := noPing(strings.TrimRight(allowed.Sanitize(tables.Replace(convert(md))), "\n"))
+	out := plainBody(strings.TrimRight(allowed.Sanitize(tables.Replace(convert(md))), "\n"))
 	if tooDeep(out) {
 		return ""
 	}
@@ -168,34 +168,6 @@ var roomPing = regexp.MustCompile(`(?i)(^|\W)@(room)\b`)
 // plainBody is what clients show that show no formatting: the text as it was
 // written. A word joiner, which nobody sees, keeps it from notifying everybody.
 func plainBody(md string) string { return roomPing.ReplaceAllString(md, "$1@\u2060$2") }
-
-// noPing is plainBody for HTML; code keeps its every character.
-func noPing(s string) string {
-	if !roomPing.MatchString(s) {
-		return s
-	}
-	var b strings.Builder
-	at, code := 0, 0
-	write := func(text string) {
-		if code == 0 {
-			text = plainBody(text)
-		}
-		b.WriteString(text)
-	}
-	for _, t := range anyTag.FindAllStringSubmatchIndex(s, -1) {
-		write(s[at:t[0]])
-		b.WriteString(s[t[0]:t[1]])
-		at = t[1]
-		switch s[t[2]:t[5]] {
-		case "code":
-			code++
-		case "/code":
-			code--
-		}
-	}
-	write(s[at:])
-	return b.String()
-}
 
 // keepQuote is a reply's text as clients leave it that take off lines which quote
 // what is replied to: those of ours are part of the answer.

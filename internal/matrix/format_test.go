@@ -39,8 +39,7 @@ func TestToHTML(t *testing.T) {
 		{"picture that says nothing", "![](https://example.org/spy.png)", `<a href="https://example.org/spy.png">https://example.org/spy.png</a>`},
 		{"picture in a link", "[![x](https://example.org/spy.png)](https://example.org)", `<a href="https://example.org">x</a>`},
 		{"picture of a script", "![x](javascript:alert(1)) **y**", "x <strong>y</strong>"},
-		{"picture as a tag", `<img src="https://example.org/spy.png" alt="x" onerror="alert(1)">`, `<a href="https://example.org/spy.png">x</a>`},
-		{"picture as a tag, to somebody", `<img src='https://matrix.to/#/@ann:example.org' alt=Ann> **x**`, "Ann <strong>x</strong>"},
+		{"picture as a tag", `<img src="spy.png" onerror="alert(1)"> *a*`, `&lt;img src=&#34;spy.png&#34; onerror=&#34;alert(1)&#34;&gt; <em>a</em>`},
 
 		{"script", "a <script>alert(1)</script> *b*", "a &lt;script&gt;alert(1)&lt;/script&gt; <em>b</em>"},
 		{"script on lines of its own", "<script>\nalert(1)\n</script>\n\n*b*", "<p>&lt;script&gt;<br>\nalert(1)<br>\n&lt;/script&gt;</p>\n<p><em>b</em></p>"},
@@ -51,7 +50,7 @@ func TestToHTML(t *testing.T) {
 		{"colours", `<span data-mx-color="#ff0000">a</span> *c*`, "&lt;span data-mx-color=&#34;#ff0000&#34;&gt;a&lt;/span&gt; <em>c</em>"},
 		{"forged reply is words", "<mx-reply>x</mx-reply>\n\n**y**", "<p>&lt;mx-reply&gt;x&lt;/mx-reply&gt;</p>\n<p><strong>y</strong></p>"},
 		{"room ping is broken up", "@room, @Room **now**; a@room.org", "@\u2060room, @\u2060Room <strong>now</strong>; a@room.org"},
-		{"code keeps its @room", "`@room` *@room* `@room`", "<code>@room</code> <em>@\u2060room</em> <code>@room</code>"},
+		{"room ping in code", "`@room` *@room*", "<code>@\u2060room</code> <em>@\u2060room</em>"},
 		{"only a room ping", "@room", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

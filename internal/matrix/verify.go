@@ -170,8 +170,7 @@ func (v *verifier) expire(ctx context.Context) (next time.Time) {
 	v.mu.Unlock()
 	for _, o := range late {
 		v.step(ctx, func(ctx context.Context) {
-			v.cancel(ctx, o.txn, event.VerificationCancelCodeTimeout, "verify.reason.slow")
-			v.over(ctx, o.txn, "verify.slow")
+			v.end(ctx, o.txn, event.VerificationCancelCodeTimeout, "verify.slow")
 		})
 	}
 	return next
@@ -188,7 +187,7 @@ func (v *verifier) abandon(ctx context.Context) {
 	}
 	v.mu.Unlock()
 	for _, txn := range txns {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.reason.closing")
+		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.cancelled")
 		v.remove(txn)
 	}
 }
@@ -205,6 +204,12 @@ func (v *verifier) cancel(ctx context.Context, txn id.VerificationTransactionID,
 		v.c.log.Warn("matrix: verification: the other side is not told that it is cancelled", "err", err)
 		_ = v.helper.DismissVerification(ctx, txn) // unknown: nothing to forget
 	}
+}
+
+// end tells both sides that a verification is over, and how, by the name of a sentence.
+func (v *verifier) end(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, how string) {
+	v.cancel(ctx, txn, code, how)
+	v.over(ctx, txn, how)
 }
 
 // over ends a verification and says how, by the name of a sentence, unless it was over before.
@@ -224,17 +229,16 @@ func (v *verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 	room := v.place(ctx, from, asked.RoomID.String())
 	if room == "" {
 		v.c.log.Info("matrix: verification: refused, because there is no room to show the emoji in", "person", from)
-		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.reason.no_room")
+		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.no_room")
 		return
 	}
 	if old, ok := v.byPerson(from.String()); ok { // they have begun anew
-		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "verify.reason.newer")
+		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "verify.cancelled")
 		v.remove(old.txn)
 	}
 	v.add(verification{txn: txn, person: from, device: device, room: room})
 	if v.c.machine().CrossSigningKeys == nil {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.reason.no_keys")
-		v.over(ctx, txn, "verify.no_identity")
+		v.end(ctx, txn, event.VerificationCancelCodeUser, "verify.no_identity")
 		return
 	}
 	if asked.RoomID != "" {
@@ -263,24 +267,21 @@ func (v *verifier) prepare(ctx context.Context, room id.RoomID) error {
 
 func (v *verifier) failed(ctx context.Context, txn id.VerificationTransactionID, err error) {
 	v.c.log.Warn("matrix: verification: failed", "err", err)
-	v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.reason.failed")
-	v.over(ctx, txn, "verify.failed")
+	v.end(ctx, txn, event.VerificationCancelCodeUser, "verify.failed")
 }
 
 // ready is called when both sides have agreed. Who has asked begins.
 func (v *verifier) ready(ctx context.Context, txn id.VerificationTransactionID, device id.DeviceID, sas bool) {
 	v.change(txn, func(o *verification) { o.device = device })
 	if !sas {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.reason.only_emoji")
-		v.over(ctx, txn, "verify.no_emoji")
+		v.end(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.no_emoji")
 	}
 }
 
 // show tells the person which emoji we see.
 func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, emoji []rune, names []string) {
 	if len(emoji) != 7 {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.reason.only_emoji")
-		v.over(ctx, txn, "verify.no_emoji")
+		v.end(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.no_emoji")
 		return
 	}
 	o, ok := v.byTxn(txn)

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto/signatures"
 	"maunium.net/go/mautrix/id"
 )
 
-// checkDevices asks the homeserver whether the account's identity is still the
+// checkDevices asks the homeserver whether our device is signed, whether the account's identity is still the
 // one whose keys are here, and which devices the account has that this
 // identity has not signed. Somebody who took the account over would be seen in
 // one of the two.
@@ -24,7 +23,9 @@ func checkDevices(ctx context.Context, cfg Config, cli *mautrix.Client, acc *acc
 	if err != nil {
 		return []Finding{{What: fmt.Sprintf("the homeserver does not tell the keys of the account: %v", err), Remedy: "try again"}}
 	}
-	var out []Finding
+	signed := checkSigned(keys, acc)
+	s.CrossSigned = signed.OK
+	out := []Finding{signed}
 	masters, signers := keys.MasterKeys[acc.UserID], keys.SelfSigningKeys[acc.UserID]
 	if kept, err := loadSecrets(ctx, cfg); err == nil && kept != nil && kept.CrossSigning != nil {
 		if own, err := kept.CrossSigning.Decode(); err == nil {
@@ -45,19 +46,11 @@ func checkDevices(ctx context.Context, cfg Config, cli *mautrix.Client, acc *acc
 		if d.DeviceID == acc.DeviceID || signedBy(keys.DeviceKeys[acc.UserID][d.DeviceID], acc.UserID, signer) {
 			continue
 		}
-		device := Device{ID: d.DeviceID.String(), Name: d.DisplayName}
-		name := device.ID
-		switch {
-		case device.ID == "shared_secret_registration":
-			name += " (left by the tool of Dendrite that made the account)"
-		case device.Name != "":
-			name += fmt.Sprintf(" (%q)", device.Name)
+		s.UnknownDevices = append(s.UnknownDevices, Device{ID: d.DeviceID.String(), Name: d.DisplayName})
+		name := fmt.Sprintf("%s (%q)", d.DeviceID, d.DisplayName)
+		if d.DeviceID == "shared_secret_registration" {
+			name = "shared_secret_registration (left by the tool of Dendrite that made the account)"
 		}
-		if d.LastSeenTS > 0 {
-			device.LastSeen = time.UnixMilli(d.LastSeenTS)
-			name += ", last seen " + ago(time.Since(device.LastSeen))
-		}
-		s.UnknownDevices = append(s.UnknownDevices, device)
 		names = append(names, name)
 	}
 	if len(names) > 0 {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,9 +160,14 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
-	for attempt := range 100 {
-		if d := backoff(attempt); d <= 0 || d > maxWait {
-			t.Errorf("backoff(%d) = %s", attempt, d)
+	for attempt := range 100 { // it grows, and is not the same for everybody
+		seen, longest := map[time.Duration]bool{}, min(time.Second<<min(attempt, 20), maxWait)
+		for range 20 {
+			d := backoff(attempt)
+			seen[d] = d >= longest/2 && d <= longest
+		}
+		if len(seen) < 5 || slices.Contains(slices.Collect(maps.Values(seen)), false) {
+			t.Errorf("backoff(%d) is %v, want up to %s", attempt, seen, longest)
 		}
 	}
 }

@@ -16,8 +16,7 @@ import (
 // the rest: which of its events the library may see, and in which form. It does
 // the protocol and checks the codes; who may take part is decided here.
 
-// transactions is the library's memory of verifications. It ends with the
-// process: Run cancels what is open, so that nobody waits for an answer.
+// transactions is the library's memory of verifications. It ends with the process.
 type transactions struct{ all sync.Map } // id.VerificationTransactionID → verificationhelper.VerificationTransaction
 
 func (t *transactions) DeleteVerification(_ context.Context, txn id.VerificationTransactionID) error {

@@ -47,9 +47,8 @@ type Status struct {
 
 // Device is a device of the bot's account.
 type Device struct {
-	ID       string    `json:"device"`
-	Name     string    `json:"name,omitempty"`
-	LastSeen time.Time `json:"last_seen,omitzero"`
+	ID   string `json:"device"`
+	Name string `json:"name,omitempty"`
 }
 
 const (
@@ -228,8 +227,6 @@ func sinceIn(say i18n.Say, seconds int64) string {
 func toOperator(key string, fill ...string) string {
 	return (*session.Messages)(nil).In("en", key, fill...)
 }
-
-func ago(d time.Duration) string { return span(max(d, 0)) + " ago" }
 
 func span(d time.Duration) string { return spanIn(toOperator, d) }
 

@@ -17,10 +17,9 @@ import (
 	"reverie/internal/store"
 )
 
-const (
-	verifyTime = 10 * time.Minute // for a whole verification, as in other clients
-	verifyStep = time.Minute      // for what we do ourselves in one step
-)
+// verifyStep is for what we do ourselves in one step. The library ends a verification that takes
+// longer than ten minutes.
+const verifyStep = time.Minute
 
 // stage is how far a verification has come.
 type stage int
@@ -39,7 +38,6 @@ type verification struct {
 	room   string      // where the person is told
 	name   string      // of its notices in the outbox
 	stage  stage
-	until  time.Time
 	code   string                // shown with the emoji; the person confirms with it
 	held   func(context.Context) // gives the library their confirmation; nil until it comes
 }
@@ -98,7 +96,7 @@ func (v *verifier) change(txn id.VerificationTransactionID, f func(*verification
 }
 
 func (v *verifier) add(o verification) {
-	o.name, o.until = "verify-"+rand.Text(), v.c.now().Add(v.c.cfg.VerifyTime)
+	o.name = "verify-" + rand.Text()
 	v.mu.Lock()
 	v.open[o.txn] = &o
 	v.mu.Unlock()
@@ -126,11 +124,9 @@ func (v *verifier) say(ctx context.Context, o verification, part, key string, fi
 	}
 }
 
-// runVerify does what the library's callbacks have left to do, and ends
-// verifications that take too long.
+// runVerify does what the library's callbacks have left to do.
 func (c *Client) runVerify(ctx context.Context) error {
 	v := c.verifier
-	defer v.abandon(context.WithoutCancel(ctx))
 	return c.loop(ctx, v.wake, func(ctx context.Context) time.Time {
 		v.mu.Lock()
 		todo := v.todo
@@ -139,7 +135,7 @@ func (c *Client) runVerify(ctx context.Context) error {
 		for _, f := range todo {
 			v.step(ctx, f)
 		}
-		return v.expire(ctx)
+		return time.Time{}
 	})
 }
 
@@ -152,44 +148,6 @@ func (v *verifier) step(ctx context.Context, f func(context.Context)) {
 	ctx, cancel := context.WithTimeout(ctx, verifyStep)
 	defer cancel()
 	f(ctx)
-}
-
-// expire cancels what has taken too long and returns when to look again.
-func (v *verifier) expire(ctx context.Context) (next time.Time) {
-	now := v.c.now()
-	next = now.Add(time.Hour)
-	var late []verification
-	v.mu.Lock()
-	for _, o := range v.open {
-		if o.until.After(now) {
-			next = earlier(next, o.until)
-		} else {
-			late = append(late, *o)
-		}
-	}
-	v.mu.Unlock()
-	for _, o := range late {
-		v.step(ctx, func(ctx context.Context) {
-			v.end(ctx, o.txn, event.VerificationCancelCodeTimeout, "verify.slow")
-		})
-	}
-	return next
-}
-
-// abandon cancels what is open when the bot stops: it cannot be taken up again.
-func (v *verifier) abandon(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	v.mu.Lock()
-	var txns []id.VerificationTransactionID
-	for txn := range v.open {
-		txns = append(txns, txn)
-	}
-	v.mu.Unlock()
-	for _, txn := range txns {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.cancelled")
-		v.remove(txn)
-	}
 }
 
 // cancel tells the other side that it is over, if it can be told, and why, by the name of a

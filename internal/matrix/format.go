@@ -178,19 +178,6 @@ func keepQuote(body string) string {
 	return body
 }
 
-// lastWords is the end of a text, at most n characters of it.
-func lastWords(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
-	}
-	end := string(r[len(r)-n:])
-	if _, words, ok := strings.Cut(end, " "); ok && words != "" {
-		end = words
-	}
-	return "… " + end
-}
-
 // formatted is toHTML, or nothing when both together are too large for an
 // event: the text as it was written is worth more than its looks.
 func formatted(md string, limit int) string {

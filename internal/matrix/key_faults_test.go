@@ -1,7 +1,11 @@
 package matrix_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -200,4 +204,35 @@ func last(t *testing.T, b *bot, you *peer.Peer, room string) {
 	t.Helper()
 	b.says(room, session.Outgoing{ID: "last-" + room, Text: "that is all"})
 	peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Body == "that is all" })
+}
+
+// TestSyncWithoutKeyCount: a sync that does not say how many one-time keys there are says
+// nothing about them. The keys that the homeserver gives away stay those that are stored.
+func TestSyncWithoutKeyCount(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	s.Fault(matrixtest.On("sync"), matrixtest.Changed(func(answer *httptest.ResponseRecorder, r *http.Request) {
+		var body map[string]json.RawMessage
+		if json.Unmarshal(answer.Body.Bytes(), &body) != nil {
+			return
+		}
+		delete(body, "device_one_time_keys_count")
+		b, err := json.Marshal(body)
+		if err != nil {
+			t.Error(err)
+		}
+		answer.Body = bytes.NewBuffer(b)
+	}))
+	dir := t.TempDir()
+	for i := range 3 {
+		b := startWith(t, server, dir, echo, hurry, you.UserID())
+		await(t, s, "first sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
+		stored, err := b.OneTimeKeys(t.Context())
+		ok(t, err)
+		if n := s.OneTimeKeys(b.UserID(), b.account().DeviceID); n < 40 || n > 60 || len(stored) != n {
+			t.Errorf("start %d: the homeserver has %d one-time keys, and %d are stored", i+1, n, len(stored))
+		}
+		b.stop()
+	}
 }

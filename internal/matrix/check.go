@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto"
 )
 
 // maxSkew is how far two clocks may be apart before it is worth a word.
@@ -25,8 +26,7 @@ type Finding struct {
 }
 
 // check looks at everything a bot account needs, and fills in what the homeserver tells. It
-// changes nothing: it does not log in, because that would make a device. cfg.DB may be nil;
-// then the crypto store is not looked at.
+// changes nothing: it does not log in, because that would make a device.
 func check(ctx context.Context, cfg Config, s *Status) []Finding {
 	var out []Finding
 	good := func(format string, args ...any) {
@@ -136,15 +136,13 @@ func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *acc
 	default:
 		good("logged in as %s, device %s", me.UserID, me.DeviceID)
 	}
-	if cfg.DB != nil {
-		switch device, err := storedDevice(ctx, cfg.DB); {
-		case err != nil:
-			bad("see whether bot.db is a good database", "the crypto store cannot be read: %v", err)
-		case device != acc.DeviceID.String():
-			bad("put bot.db and "+cfg.dir("account.json")+" of the same device together", "the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
-		default:
-			out = append(out, checkKeys(ctx, cfg))
-		}
+	switch device, err := storedDevice(ctx, cfg.DB); {
+	case err != nil:
+		bad("see whether bot.db is a good database", "the crypto store cannot be read: %v", err)
+	case device != acc.DeviceID.String():
+		bad("put bot.db and "+cfg.dir("account.json")+" of the same device together", "the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
+	default:
+		out = append(out, checkKeys(ctx, cfg))
 	}
 	for _, name := range []string{"pickle.key", "recovery.key"} {
 		switch info, err := os.Stat(cfg.dir(name)); {
@@ -156,28 +154,20 @@ func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *acc
 			good("%s is there", cfg.dir(name))
 		}
 	}
-	if cfg.DB != nil {
-		out = append(out, checkBackup(ctx, cfg, cli))
-	}
+	out = append(out, checkBackup(ctx, cfg, cli))
 	return append(out, checkDevices(ctx, cfg, cli, acc, s)...)
 }
 
 // checkKeys says by which keys others recognise the bot: its device's and, if they are here, the account's.
 // They are read out of the crypto store: the homeserver's word for them would be worth nothing.
 func checkKeys(ctx context.Context, cfg Config) Finding {
-	damaged := func(err error) Finding {
-		return Finding{What: fmt.Sprintf("the crypto store cannot be read: %v", err), Remedy: "see whether " + cfg.dir("pickle.key") + " belongs to bot.db"}
-	}
+	var own *crypto.OlmAccount
 	kept, err := secretStore(ctx, cfg)
-	if err != nil {
-		return damaged(err)
+	if err == nil {
+		own, err = kept.GetAccount(ctx)
 	}
-	own, err := kept.GetAccount(ctx)
-	if err == nil && own == nil {
-		err = errors.New("there is no account in it")
-	}
-	if err != nil {
-		return damaged(err)
+	if err != nil || own == nil {
+		return Finding{What: fmt.Sprintf("the crypto store cannot be read: %v", err), Remedy: "see whether " + cfg.dir("pickle.key") + " belongs to bot.db"}
 	}
 	found := Finding{OK: true, What: "the device's fingerprint is " + Fingerprint(own.SigningKey().String())}
 	if s, err := loadSecrets(ctx, cfg); err == nil && s != nil && s.CrossSigning != nil {

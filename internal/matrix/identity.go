@@ -2,9 +2,7 @@ package matrix
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -55,11 +53,8 @@ func (c *Client) crossSign(ctx context.Context) error {
 		return c.newIdentity(ctx)
 	}
 	key, err := os.ReadFile(c.cfg.dir("recovery.key"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the account has an identity already, made by another client; put that client's recovery key into %s (a file with the one line), or verify this device there", c.cfg.dir("recovery.key"))
-	}
 	if err != nil {
-		return fmt.Errorf("read the recovery key: %w", err)
+		return fmt.Errorf("the account has an identity already, made by another client; put that client's recovery key into %s (a file with the one line), or verify this device there: %w", c.cfg.dir("recovery.key"), err)
 	}
 	if err := m.VerifyWithRecoveryKey(ctx, strings.TrimSpace(string(key))); err != nil {
 		return fmt.Errorf("%s does not open the identity of this account; put the right recovery key there: %w", c.cfg.dir("recovery.key"), err)

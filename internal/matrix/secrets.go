@@ -42,9 +42,6 @@ type backupSecret struct {
 
 // secretStore opens the crypto store in cfg.DB without a login; nil when there is none.
 func secretStore(ctx context.Context, cfg Config) (*crypto.SQLCryptoStore, error) {
-	if cfg.DB == nil {
-		return nil, nil
-	}
 	device, err := storedDevice(ctx, cfg.DB)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: look at the crypto store: %w", err)

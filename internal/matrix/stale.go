@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/id"
 )
 
@@ -65,4 +66,22 @@ func (c *Client) setAside(ctx context.Context, device id.DeviceID) error {
 // homeserver has other keys of its device.
 func foreignKeys(err error) bool {
 	return strings.Contains(err.Error(), "not marked as shared") || strings.Contains(err.Error(), "mismatching identity key")
+}
+
+// published makes up for the lost answer to the very first upload: the crypto
+// store says that its keys are not on the homeserver, and they are.
+func (c *Client) published(ctx context.Context) (bool, error) {
+	m := c.machine()
+	resp, err := c.cli.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{c.acc.UserID: {c.acc.DeviceID}}})
+	if err != nil {
+		return false, err
+	}
+	there := resp.DeviceKeys[c.acc.UserID][c.acc.DeviceID].Keys
+	own := m.GetAccount()
+	if there.GetEd25519(c.acc.DeviceID) != own.SigningKey() || there.GetCurve25519(c.acc.DeviceID) != own.IdentityKey() {
+		return false, nil
+	}
+	own.Internal.MarkKeysAsPublished()
+	own.Shared = true
+	return true, m.CryptoStore.PutAccount(ctx, own)
 }

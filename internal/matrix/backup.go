@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"reverie/internal/i18n"
@@ -127,10 +125,7 @@ func (c *Client) backUp(ctx context.Context) (err error) {
 		if err := c.keepSecrets(ctx, func(s *secrets) { s.Backup = nil }); err != nil {
 			return err
 		}
-		if b, err = c.ensureBackup(ctx); err != nil {
-			return err
-		}
-		return c.uploadKeys(ctx, b) // the next round restores, if there is anything to restore
+		return c.backUp(ctx)
 	}
 	return err
 }
@@ -258,10 +253,9 @@ func (c *Client) restoreKeys(ctx context.Context, b backupSecret) error {
 	}
 	good, bad := 0, 0
 	if err == nil {
-		for _, room := range slices.Sorted(maps.Keys(all.Rooms)) {
-			sessions := all.Rooms[room].Sessions
-			for _, session := range slices.Sorted(maps.Keys(sessions)) {
-				err := c.restoreKey(ctx, b.Version, key, room, session, sessions[session].SessionData)
+		for room, in := range all.Rooms {
+			for session, sealed := range in.Sessions {
+				err := c.restoreKey(ctx, b.Version, key, room, session, sealed.SessionData)
 				switch {
 				case errors.Is(err, crypto.ErrFailedToStoreNewInboundGroupSessionFromBackup), ctx.Err() != nil:
 					return err
@@ -326,8 +320,10 @@ func (c *Client) uploadKeys(ctx context.Context, b backupSecret) error {
 				return fmt.Errorf("upload %d keys: %w", len(batch), err)
 			}
 		}
-		if err := c.markBackedUp(ctx, b.Version, batch); err != nil {
-			return fmt.Errorf("note which keys are backed up: %w", err)
+		for _, s := range batch {
+			if err := c.machine().CryptoStore.(*keyStore).SetGroupSessionKeyBackupVersion(ctx, s.ID(), b.Version); err != nil {
+				return fmt.Errorf("note which keys are backed up: %w", err)
+			}
 		}
 		c.log.Debug("matrix: message keys backed up", "keys", len(batch), "version", b.Version)
 	}
@@ -364,24 +360,6 @@ func seal(key *backup.MegolmBackupKey, s *crypto.InboundGroupSession) (mautrix.R
 	return mautrix.ReqKeyBackupData{
 		FirstMessageIndex: int(first), ForwardedCount: len(chain), IsVerified: s.Internal.IsVerified(), SessionData: data,
 	}, err
-}
-
-// markBackedUp notes that the keys are in the backup, but for those that have
-// got better meanwhile: they go up once more.
-func (c *Client) markBackedUp(ctx context.Context, version id.KeyBackupVersion, batch []*crypto.InboundGroupSession) error {
-	store := c.machine().CryptoStore.(*keyStore)
-	for _, s := range batch {
-		if err := store.SetGroupSessionKeyBackupVersion(ctx, s.ID(), version); err != nil {
-			return err
-		}
-		now, err := store.GetGroupSession(ctx, s.RoomID, s.ID())
-		if err == nil && now != nil && now.Internal.FirstKnownIndex() < s.Internal.FirstKnownIndex() {
-			if err := store.SetGroupSessionKeyBackupVersion(ctx, s.ID(), ""); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // keysOutside counts the message keys that are not in that backup.

@@ -96,7 +96,7 @@ func TestBeginningsFitIntoEvents(t *testing.T) {
 		m.Mentions.Add(id.UserID("@" + strings.Repeat("u", 200) + ":example.org"))
 		target := id.EventID("$" + strings.Repeat("e", 43))
 		payload := []byte{}
-		for _, content := range []any{edit(m, target), live(edit(m, target))} { // the last edit, and one on the way
+		for _, content := range []any{edit(m, target, false), live(edit(m, target, true))} { // the last edit, and one on the way
 			said, err := json.Marshal(map[string]any{"type": "m.room.message", "room_id": "!" + strings.Repeat("r", 43), "content": content})
 			must(t, err)
 			if len(said) > len(payload) {

@@ -253,18 +253,11 @@ func (f *findings) devices(ctx context.Context, cfg Config, cli *mautrix.Client,
 		if d.DeviceID == acc.DeviceID || signedBy(keys.DeviceKeys[acc.UserID][d.DeviceID], acc.UserID, signers.FirstKey()) {
 			continue
 		}
-		device := Device{ID: d.DeviceID.String(), Name: d.DisplayName}
-		name := device.ID
-		if device.ID == "shared_secret_registration" {
-			name += " (left by the tool of Dendrite that made the account)"
-		} else if device.Name != "" {
-			name += fmt.Sprintf(" (%q)", device.Name)
+		s.UnknownDevices = append(s.UnknownDevices, Device{ID: d.DeviceID.String(), Name: d.DisplayName})
+		name := fmt.Sprintf("%s (%q)", d.DeviceID, d.DisplayName)
+		if d.DeviceID == "shared_secret_registration" {
+			name = "shared_secret_registration (left by the tool of Dendrite that made the account)"
 		}
-		if d.LastSeenTS > 0 {
-			device.LastSeen = time.UnixMilli(d.LastSeenTS)
-			name += ", last seen " + span(max(time.Since(device.LastSeen), 0)) + " ago"
-		}
-		s.UnknownDevices = append(s.UnknownDevices, device)
 		names = append(names, name)
 	}
 	if len(names) > 0 {

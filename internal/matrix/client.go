@@ -38,13 +38,12 @@ type Config struct {
 	DeviceName string // how the bot's device is called in other clients; empty = Reverie
 	Dir        string // data folder; secrets are kept in Dir/matrix, readable by the owner only
 	Owners     []string
-	Allow      []string      // who else may talk: @user:server or *:server; empty = owners only
-	Bots       []string      // programs, which are answered only if Allow or Owners name them one by one
-	Devices    DeviceRule    // whose devices must be signed; empty = DevicesOwners
-	DB         *sql.DB       // bot.db, already migrated; the caller closes it after Run
-	Media      *media.Store  // where files are kept
-	MaxFile    int64         // bytes of a file that is fetched or sent; 0 = 20 MB
-	VerifyTime time.Duration // how long a person may take for a verification; 0 = 10 min
+	Allow      []string     // who else may talk: @user:server or *:server; empty = owners only
+	Bots       []string     // programs, which are answered only if Allow or Owners name them one by one
+	Devices    DeviceRule   // whose devices must be signed; empty = DevicesOwners
+	DB         *sql.DB      // bot.db, already migrated; the caller closes it after Run
+	Media      *media.Store // where files are kept
+	MaxFile    int64        // bytes of a file that is fetched or sent; 0 = 20 MB
 	Log        *slog.Logger
 	Location   *time.Location    // for times that people read; nil = the machine's
 	HTTP       http.RoundTripper // carries the requests; nil = http.DefaultTransport
@@ -81,9 +80,6 @@ func (cfg *Config) check() error {
 	}
 	if cfg.Location == nil {
 		cfg.Location = time.Local
-	}
-	if cfg.VerifyTime == 0 {
-		cfg.VerifyTime = verifyTime
 	}
 	if cfg.MaxFile == 0 {
 		cfg.MaxFile = 20_000_000
@@ -143,8 +139,7 @@ type Client struct {
 	problem  string            // why the last sync failed; empty when it did not
 	noBackup string            // why there is no key backup, or why it lags behind; empty when all is well
 	doubts   map[string]*doubt // by message; gone when settled
-	lostAt   time.Time         // when a sync failed last,
-	backAt   time.Time         // and when one first succeeded after that
+	lostAt   time.Time         // when a sync failed last
 	arrived  map[id.SessionID]struct{}
 	stale    map[id.UserID]time.Time // whose devices could not be had, and when that was asked
 	cutPoll  context.CancelCauseFunc // ends the poll that is under way

@@ -19,10 +19,13 @@ import (
 // takes it twice under the same transaction id. So it is not sent again before
 // a sync shows that it is not there.
 type doubt struct {
-	since time.Time
-	due   time.Time // a homeserver may take a message a while before its syncs show it
+	due   time.Time // when a sync that does not show the message proves that it is not there
 	begun int64     // the sync that had begun when a fresh one was asked for; 0 = not asked yet
 }
+
+// endedBefore is how much earlier than a message a sync may fail of a homeserver
+// that is being stopped.
+const endedBefore = 5 * time.Second
 
 // mayBeSent tells whether the homeserver may have taken what the failed request
 // sent.
@@ -36,7 +39,11 @@ func (c *Client) doubtIt(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	c.doubts[id] = &doubt{since: now, due: now.Add(c.pace.echo)}
+	d := &doubt{due: now.Add(c.pace.echo)}
+	if now.Sub(c.lostAt) <= endedBefore {
+		d.due = later(d.due, c.lostAt.Add(c.pace.restart))
+	}
+	c.doubts[id] = d
 }
 
 // doubtLeft notes it of all that an earlier run may have been sending when it
@@ -57,11 +64,12 @@ func (c *Client) deferDoubts() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, d := range c.doubts {
-		d.due = c.now().Add(c.pace.echo)
+		d.due = later(d.due, c.now().Add(c.pace.echo))
 	}
 }
 
-// lost notes that a sync failed, perhaps because the homeserver ended.
+// lost notes that a sync failed, perhaps because the homeserver ended. One that ended while
+// it took a message may show it only a while after it is back.
 func (c *Client) lost(err error) {
 	if !mayBeSent(err) {
 		return
@@ -71,32 +79,18 @@ func (c *Client) lost(err error) {
 	c.lostAt = c.now()
 	for _, d := range c.doubts {
 		d.begun = 0 // a sync that was asked for before proves nothing any more
+		d.due = later(d.due, c.lostAt.Add(c.pace.restart))
 	}
 }
 
-// endedBefore is how much earlier than a message a sync may fail of a homeserver
-// that is being stopped.
-const endedBefore = 5 * time.Second
-
-// back notes that syncs succeed again.
+// back notes that syncs succeed again; the first one proves nothing.
 func (c *Client) back() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.backAt = c.now()
-}
-
-// settled tells from when on a sync that does not show the message in doubt
-// proves that it is not there. A homeserver that ended while it took a message
-// may show it only a while after it is back.
-func (c *Client) settled(d *doubt) time.Time {
-	at := d.due
-	if c.lostAt.Before(d.since.Add(-endedBefore)) {
-		return at
+	for _, d := range c.doubts {
+		d.begun = 0
+		d.due = later(d.due, c.now().Add(c.pace.echo))
 	}
-	if c.backAt.Before(c.lostAt) {
-		return later(at, c.now().Add(c.pace.echo)) // it is not back yet
-	}
-	return later(at, later(c.lostAt.Add(c.pace.restart), c.backAt.Add(c.pace.echo)))
 }
 
 func later(a, b time.Time) time.Time {
@@ -124,8 +118,8 @@ func (c *Client) settleDoubts() (next time.Time) {
 		case d.begun > 0 && c.done.Load() > d.begun:
 			delete(c.doubts, id)
 		case d.begun > 0:
-		case c.settled(d).After(now):
-			next = earlier(next, c.settled(d))
+		case d.due.After(now):
+			next = earlier(next, d.due)
 		default:
 			d.begun = max(c.begun.Load(), 1)
 			ask = true

@@ -98,14 +98,6 @@ func TestRemovedWhileSending(t *testing.T) {
 	}
 }
 
-func TestTransactionOfAGeneration(t *testing.T) {
-	for txn, want := range map[string]outRow{"re:$1": {id: "re:$1"}, "re:$1-2~3": {id: "re:$1-2", generation: 3}, "re:$1~2-final": {id: "re:$1~2-final"}} {
-		if id, n := ofTxn(txn); id != want.id || n != want.generation {
-			t.Errorf("%s: %s, %d", txn, id, n)
-		}
-	}
-}
-
 // Looking for the parts of an answer does not read all that was ever said.
 func TestPartsAreFoundByTheIndex(t *testing.T) {
 	q := newQueue(t)

@@ -80,7 +80,7 @@ func toHTML(md string) string {
 	if len(md) > partSize || excessive(md) {
 		return ""
 	}
-	out := noPing(strings.TrimRight(allowed.Sanitize(tables.Replace(convert(md))), "\n"))
+	out := plainBody(strings.TrimRight(allowed.Sanitize(tables.Replace(convert(md))), "\n"))
 	if tooDeep(out) {
 		return ""
 	}
@@ -169,34 +169,6 @@ var roomPing = regexp.MustCompile(`(?i)(^|\W)@(room)\b`)
 // written. A word joiner, which nobody sees, keeps it from notifying everybody.
 func plainBody(md string) string { return roomPing.ReplaceAllString(md, "$1@\u2060$2") }
 
-// noPing is plainBody for HTML; code keeps its every character.
-func noPing(s string) string {
-	if !roomPing.MatchString(s) {
-		return s
-	}
-	var b strings.Builder
-	at, code := 0, 0
-	write := func(text string) {
-		if code == 0 {
-			text = plainBody(text)
-		}
-		b.WriteString(text)
-	}
-	for _, t := range anyTag.FindAllStringSubmatchIndex(s, -1) {
-		write(s[at:t[0]])
-		b.WriteString(s[t[0]:t[1]])
-		at = t[1]
-		switch s[t[2]:t[5]] {
-		case "code":
-			code++
-		case "/code":
-			code--
-		}
-	}
-	write(s[at:])
-	return b.String()
-}
-
 // keepQuote is a reply's text as clients leave it that take off lines which quote
 // what is replied to: those of ours are part of the answer.
 func keepQuote(body string) string {
@@ -204,19 +176,6 @@ func keepQuote(body string) string {
 		return "\n" + body
 	}
 	return body
-}
-
-// lastWords is the end of a text, at most n characters of it.
-func lastWords(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
-	}
-	end := string(r[len(r)-n:])
-	if _, words, ok := strings.Cut(end, " "); ok && words != "" {
-		end = words
-	}
-	return "… " + end
 }
 
 // formatted is toHTML, or nothing when both together are too large for an

@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"bytes"
-	"html"
 	"net/url"
 	"regexp"
 	"strings"
@@ -166,13 +165,10 @@ func leadsToPerson(link string) bool {
 var (
 	lineBreak = regexp.MustCompile(`(?i)^<br\s*/?>$`)
 	simpleTag = regexp.MustCompile(`(?i)^<(/?)(sub|sup|u|b|i|s|del|em|strong|kbd|code)\s*>$`)
-	imageTag  = regexp.MustCompile(`(?i)^<img\s`)
-	imageSrc  = regexp.MustCompile(`(?i)\ssrc\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))`)
-	imageAlt  = regexp.MustCompile(`(?i)\salt\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))`)
 )
 
 // markup lets line breaks pass, and pairs of tags that only change how words
-// look; pictures become links, and any other tag is shown as it was written.
+// look; any other tag is shown as it was written.
 func (plainly) markup(n *ast.RawHTML, source []byte, tags map[ast.Node][]*ast.RawHTML) {
 	s := string(n.Segments.Value(source))
 	parent := n.Parent()
@@ -197,25 +193,9 @@ func (plainly) markup(n *ast.RawHTML, source []byte, tags map[ast.Node][]*ast.Ra
 		}
 		replaceNode(last, tagNode("<"+name+">"))
 		replaceNode(n, tagNode("</"+name+">"))
-	case imageTag.MatchString(s) && imageSrc.MatchString(s):
-		picture := ast.NewImage(ast.NewLink())
-		picture.Destination = []byte(tagAttribute(imageSrc, s))
-		if alt := tagAttribute(imageAlt, s); alt != "" {
-			picture.AppendChild(picture, textNode(alt))
-		}
-		replaceNode(n, picture)
-		linkPicture(picture)
 	default:
 		replaceNode(n, textNode(s))
 	}
-}
-
-func tagAttribute(re *regexp.Regexp, s string) string {
-	m := re.FindStringSubmatch(s)
-	if m == nil {
-		return ""
-	}
-	return html.UnescapeString(m[1] + m[2] + m[3])
 }
 
 // ownNodes renders the nodes that are ours, and boxes to tick, for which a

@@ -32,7 +32,6 @@ func TestLooks(t *testing.T) {
 		{"@room <script>alert(1)</script> **now**", "@\u2060room <script>alert(1)</script> **now**", "@\u2060room &lt;script&gt;alert(1)&lt;/script&gt; <strong>now</strong>"},
 		{"> <@you:matrix.test> I agree\n\nto all", "\n> <@you:matrix.test> I agree\n\nto all", "<blockquote>\n<p>&lt;@you:matrix.test&gt; I agree</p>\n</blockquote>\n<p>to all</p>"},
 		{"<mx-reply>I agree</mx-reply> [x](javascript:y) ![z](https://e.x/z.png) [you](https://matrix.to/#/" + you.UserID() + ")", "", "&lt;mx-reply&gt;I agree&lt;/mx-reply&gt; x <a href=\"https://e.x/z.png\">z</a> you"},
-		{strings.Repeat(">", 10_000) + " **deep**", "\n> **deep**", "<blockquote>\n<p><strong>deep</strong></p>\n</blockquote>"},
 	} {
 		if c.body == "" {
 			c.body = c.text
@@ -60,7 +59,7 @@ func TestLastEditSaysAll(t *testing.T) {
 	for i := 1; i <= 2; i++ {
 		b.says(room, session.Outgoing{ID: "slow", Text: text[:i*500], Draft: true})
 		peertest.Next(t, you, spoken(room, b.UserID()))
-		if got := lastSent(s, room, b.UserID()).Content; got.Live == nil || i == 2 && (len(got.Body) > 250 || got.New.Body == "" || !strings.HasSuffix(got.New.Body, got.Body[len(got.Body)-50:])) {
+		if got := lastSent(s, room, b.UserID()).Content; got.Live == nil || i == 2 && (len(got.Body) > 250 || got.New.Body == "" || !strings.HasPrefix(got.New.Body, got.Body[2:100])) {
 			t.Errorf("a draft left as %+v", got)
 		}
 	}

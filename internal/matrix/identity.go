@@ -2,9 +2,7 @@ package matrix
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -18,9 +16,8 @@ import (
 	"reverie/internal/store"
 )
 
-// signTries is how often cross-signing is tried again while the homeserver is in
-// trouble.
-const signTries = 4
+// signTime is how long cross-signing is tried again while the homeserver is in trouble.
+const signTime = 15 * time.Second
 
 // ensureIdentity cross-signs the bot's device, once. Clients show messages of
 // a device that its owner has not signed with a warning, and some refuse them.
@@ -29,18 +26,9 @@ func (c *Client) ensureIdentity(ctx context.Context) {
 	if c.acc.CrossSigned && !c.resign {
 		return
 	}
-	err := c.crossSign(ctx)
-	for attempt := 0; err != nil && attempt < signTries; attempt++ {
-		v, wait := judge(err, attempt)
-		var h mautrix.HTTPError
-		if v != again || !errors.As(err, &h) || ctx.Err() != nil {
-			break
-		}
-		c.log.Warn("matrix: the bot's device is not cross-signed yet; trying again", "in", wait.Round(time.Second), "err", err)
-		_ = pause(ctx, nil, wait) // crossSign sees that ctx has ended
-		err = c.crossSign(ctx)
-	}
-	if err != nil {
+	trying, cancel := context.WithTimeout(ctx, signTime)
+	defer cancel()
+	if err := c.persist(trying, "signing the bot's device", func() error { return c.crossSign(ctx) }); err != nil {
 		c.log.Warn("matrix: the bot's device is not cross-signed, so other clients show a warning at its messages; this is tried again at the next start", "device", c.acc.DeviceID, "err", err)
 		return
 	}
@@ -65,11 +53,8 @@ func (c *Client) crossSign(ctx context.Context) error {
 		return c.newIdentity(ctx)
 	}
 	key, err := os.ReadFile(c.cfg.dir("recovery.key"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the account has an identity already, made by another client; put that client's recovery key into %s (a file with the one line), or verify this device there", c.cfg.dir("recovery.key"))
-	}
 	if err != nil {
-		return fmt.Errorf("read the recovery key: %w", err)
+		return fmt.Errorf("the account has an identity already, made by another client; put that client's recovery key into %s (a file with the one line), or verify this device there: %w", c.cfg.dir("recovery.key"), err)
 	}
 	if err := m.VerifyWithRecoveryKey(ctx, strings.TrimSpace(string(key))); err != nil {
 		return fmt.Errorf("%s does not open the identity of this account; put the right recovery key there: %w", c.cfg.dir("recovery.key"), err)

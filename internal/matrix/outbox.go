@@ -339,7 +339,7 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 		c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
 		return nil
 	}
-	if _, err := c.send(ctx, id.RoomID(r.room), edit(content, id.EventID(r.eventID)), fmt.Sprintf("%s-final-%d", r.txn(), r.revision)); err != nil {
+	if _, err := c.send(ctx, id.RoomID(r.room), edit(content, id.EventID(r.eventID), false), fmt.Sprintf("%s-final-%d", r.txn(), r.revision)); err != nil {
 		return err
 	}
 	c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
@@ -386,15 +386,15 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 }
 
 // edit makes content replace what event said. Clients that know no edits show it
-// as another message, so it says all of it there too, unless the text twice is too
-// large for one event.
-func edit(content *event.MessageEventContent, target id.EventID) *event.MessageEventContent {
+// as another message, so it says all of it there too, unless more edits will come, or
+// the text twice is too large for one event.
+func edit(content *event.MessageEventContent, target id.EventID, brief bool) *event.MessageEventContent {
 	full, c := *content, *content
 	full.RelatesTo = nil
 	c.NewContent = &full
 	c.RelatesTo = (&event.RelatesTo{}).SetReplace(target)
 	c.Mentions = &event.Mentions{}
-	if 2*(jsonSize(c.Body)+jsonSize(c.FormattedBody))+64 > partSize {
+	if brief || 2*(jsonSize(c.Body)+jsonSize(c.FormattedBody))+64 > partSize {
 		c.Body, c.Format, c.FormattedBody = "* "+clip(c.Body, 200), "", ""
 		return &c
 	}
@@ -457,7 +457,7 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 			c.doubtIt(d.id)
 		}
 	} else {
-		_, err = c.send(ctx, id.RoomID(d.room), live(edit(content, id.EventID(row.eventID))), "")
+		_, err = c.send(ctx, id.RoomID(d.room), live(edit(content, id.EventID(row.eventID), true)), "")
 	}
 	if err == nil {
 		err = c.q.setShown(ctx, d.id, row.text)

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 
@@ -158,9 +161,14 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
-	for attempt := range 100 {
-		if d := backoff(attempt); d <= 0 || d > maxWait {
-			t.Errorf("backoff(%d) = %s", attempt, d)
+	for attempt := range 100 { // it grows, and is not the same for everybody
+		seen, longest := map[time.Duration]bool{}, min(time.Second<<min(attempt, 20), maxWait)
+		for range 20 {
+			d := backoff(attempt)
+			seen[d] = d >= longest/2 && d <= longest
+		}
+		if len(seen) < 5 || slices.Contains(slices.Collect(maps.Values(seen)), false) {
+			t.Errorf("backoff(%d) is %v, want up to %s", attempt, seen, longest)
 		}
 	}
 }
@@ -256,5 +264,40 @@ func TestUnsentInTheLanguage(t *testing.T) {
 	}
 	if got := c.unsent(t.Context(), row, context.Canceled).text; !strings.HasSuffix(got, ": der Homeserver nimmt es nicht an.") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What was read of a room before it was left may be done: it is entered again only after
+// it is read again.
+func TestLanesDoNothingTwice(t *testing.T) {
+	l, wake := newLanes(), make(chan struct{}, 1)
+	var g errgroup.Group
+	work := func() bool {
+		did := l.work(&g, "a", wake, func() {})
+		_ = g.Wait()
+		return did
+	}
+	l.begin()
+	if !l.idle() || !work() {
+		t.Error("a free room cannot be entered")
+	}
+	if work() || l.idle() {
+		t.Error("entered twice for what was read once")
+	}
+	<-wake
+	done := make(chan struct{})
+	l.begin()
+	if !l.work(&g, "a", wake, func() { <-done }) {
+		t.Error("cannot be entered again")
+	}
+	l.begin()
+	close(done)
+	_ = g.Wait()
+	if work() || l.idle() {
+		t.Error("entered for what was read while it was busy")
+	}
+	l.begin()
+	if !l.idle() || !work() {
+		t.Error("a room that was left cannot be entered")
 	}
 }

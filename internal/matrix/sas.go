@@ -16,36 +16,26 @@ import (
 // the rest: which of its events the library may see, and in which form. It does
 // the protocol and checks the codes; who may take part is decided here.
 
-// transactions is the library's memory of verifications. It ends with the
-// process: Run cancels what is open, so that nobody waits for an answer.
-type transactions struct {
-	mu  sync.Mutex
-	all map[id.VerificationTransactionID]verificationhelper.VerificationTransaction
-}
+// transactions is the library's memory of verifications. It ends with the process.
+type transactions struct{ all sync.Map } // id.VerificationTransactionID → verificationhelper.VerificationTransaction
 
 func (t *transactions) DeleteVerification(_ context.Context, txn id.VerificationTransactionID) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, ok := t.all[txn]; !ok {
+	if _, ok := t.all.LoadAndDelete(txn); !ok {
 		return verificationhelper.ErrUnknownVerificationTransaction
 	}
-	delete(t.all, txn)
 	return nil
 }
 
 func (t *transactions) GetVerificationTransaction(_ context.Context, txn id.VerificationTransactionID) (verificationhelper.VerificationTransaction, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if v, ok := t.all[txn]; ok {
-		return v, nil
+	v, ok := t.all.Load(txn)
+	if !ok {
+		return verificationhelper.VerificationTransaction{}, verificationhelper.ErrUnknownVerificationTransaction
 	}
-	return verificationhelper.VerificationTransaction{}, verificationhelper.ErrUnknownVerificationTransaction
+	return v.(verificationhelper.VerificationTransaction), nil
 }
 
 func (t *transactions) SaveVerificationTransaction(_ context.Context, v verificationhelper.VerificationTransaction) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.all[v.TransactionID] = v
+	t.all.Store(v.TransactionID, v)
 	return nil
 }
 
@@ -80,10 +70,7 @@ func (c *catcher) OnEventType(t event.Type, h mautrix.EventHandler) {
 // openVerify connects the library's verification. Called by Open, after
 // everything else is registered and before anything runs.
 func (c *Client) openVerify(ctx context.Context) error {
-	v := &verifier{
-		c: c, wake: make(chan struct{}, 1), open: map[id.VerificationTransactionID]*verification{},
-		store: &transactions{all: map[id.VerificationTransactionID]verificationhelper.VerificationTransaction{}},
-	}
+	v := &verifier{c: c, wake: make(chan struct{}, 1), open: map[id.VerificationTransactionID]*verification{}, store: &transactions{}}
 	real := c.cli.Syncer
 	catch := &catcher{Syncer: real}
 	c.cli.Syncer = catch

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"strings"
 
 	"reverie/internal/i18n"
@@ -41,9 +42,6 @@ type backupSecret struct {
 
 // secretStore opens the crypto store in cfg.DB without a login; nil when there is none.
 func secretStore(ctx context.Context, cfg Config) (*crypto.SQLCryptoStore, error) {
-	if cfg.DB == nil {
-		return nil, nil
-	}
 	device, err := storedDevice(ctx, cfg.DB)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: look at the crypto store: %w", err)
@@ -78,9 +76,6 @@ func loadSecrets(ctx context.Context, cfg Config) (*secrets, error) {
 	var s secrets
 	if err := json.Unmarshal([]byte(data), &s); err != nil {
 		return nil, errors.New("matrix: the keys of the identity are damaged; recovery.key brings them back")
-	}
-	if s.Backup != nil && (s.Backup.Version == "" || len(s.Backup.Key) != 32) {
-		s.Backup = nil
 	}
 	return &s, nil
 }
@@ -130,8 +125,7 @@ func (c *Client) openSecrets(ctx context.Context) {
 		}
 	}
 	seeds := m.ExportCrossSigningKeys()
-	if c.secrets.CrossSigning != nil && string(c.secrets.CrossSigning.MasterKey) == string(seeds.MasterKey) &&
-		string(c.secrets.CrossSigning.SelfSigningKey) == string(seeds.SelfSigningKey) && string(c.secrets.CrossSigning.UserSigningKey) == string(seeds.UserSigningKey) {
+	if reflect.DeepEqual(c.secrets.CrossSigning, &seeds) {
 		return
 	}
 	if err := c.keepSecrets(ctx, func(s *secrets) {

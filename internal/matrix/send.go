@@ -40,12 +40,8 @@ func (c *Client) sendAs(ctx context.Context, room id.RoomID, kind event.Type, co
 }
 
 // live marks an event of a message that is still being written (MSC4357), so
-// that clients can show it as unfinished. Those that know no edits show its last
-// words: they have the others.
+// that clients can show it as unfinished.
 func live(content *event.MessageEventContent) *event.Content {
-	if content.NewContent != nil {
-		content.Body, content.Format, content.FormattedBody = "* "+lastWords(content.NewContent.Body, 200), "", ""
-	}
 	return &event.Content{Parsed: content, Raw: map[string]any{"org.matrix.msc4357.live": map[string]any{}}}
 }
 

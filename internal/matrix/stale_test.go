@@ -13,7 +13,6 @@ import (
 
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
-	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/session"
 	"reverie/internal/store/storetest"
@@ -189,23 +188,6 @@ func TestKeysOfAnotherDevice(t *testing.T) {
 	b.stop()
 	if n := rows(t, dir, "crypto_olm_session"); n < before {
 		t.Errorf("%d Olm sessions are left of %d", n, before)
-	}
-}
-
-// The answer to the very first upload of keys is lost.
-// Holds F25.
-func TestFirstUploadUnanswered(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	s.Fault(matrixtest.On("keys_upload").Times(1), matrixtest.DropAnswer())
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	if st := b.Status(t.Context()); !st.CrossSigned {
-		t.Errorf("status %+v", st)
-	}
-	converse(t, you, b, chat(t, s, you, b, true), "hello")
-	if n := s.OneTimeKeys(b.UserID(), b.account().DeviceID); n < 40 {
-		t.Errorf("%d one-time keys", n)
 	}
 }
 

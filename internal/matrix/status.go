@@ -47,9 +47,8 @@ type Status struct {
 
 // Device is a device of the bot's account.
 type Device struct {
-	ID       string    `json:"device"`
-	Name     string    `json:"name,omitempty"`
-	LastSeen time.Time `json:"last_seen,omitzero"`
+	ID   string `json:"device"`
+	Name string `json:"name,omitempty"`
 }
 
 const (

@@ -90,10 +90,10 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 	if err := c.process(ctx, res, pos); err != nil {
 		return fmt.Errorf("process a sync: %w", err)
 	}
-	c.done.Store(n)
 	if c.failures.Swap(0) > 0 {
 		c.back()
 	}
+	c.done.Store(n)
 	c.relogins = 0
 	c.lastSync.Store(c.now().UnixMilli())
 	c.setProblem("")

@@ -17,10 +17,9 @@ import (
 	"reverie/internal/store"
 )
 
-const (
-	verifyTime = 10 * time.Minute // for a whole verification, as in other clients
-	verifyStep = time.Minute      // for what we do ourselves in one step
-)
+// verifyStep is for what we do ourselves in one step. The library ends a verification that takes
+// longer than ten minutes.
+const verifyStep = time.Minute
 
 // stage is how far a verification has come.
 type stage int
@@ -39,7 +38,6 @@ type verification struct {
 	room   string      // where the person is told
 	name   string      // of its notices in the outbox
 	stage  stage
-	until  time.Time
 	code   string                // shown with the emoji; the person confirms with it
 	held   func(context.Context) // gives the library their confirmation; nil until it comes
 }
@@ -98,7 +96,7 @@ func (v *verifier) change(txn id.VerificationTransactionID, f func(*verification
 }
 
 func (v *verifier) add(o verification) {
-	o.name, o.until = "verify-"+rand.Text(), v.c.now().Add(v.c.cfg.VerifyTime)
+	o.name = "verify-" + rand.Text()
 	v.mu.Lock()
 	v.open[o.txn] = &o
 	v.mu.Unlock()
@@ -126,11 +124,9 @@ func (v *verifier) say(ctx context.Context, o verification, part, key string, fi
 	}
 }
 
-// runVerify does what the library's callbacks have left to do, and ends
-// verifications that take too long.
+// runVerify does what the library's callbacks have left to do.
 func (c *Client) runVerify(ctx context.Context) error {
 	v := c.verifier
-	defer v.abandon(context.WithoutCancel(ctx))
 	return c.loop(ctx, v.wake, func(ctx context.Context) time.Time {
 		v.mu.Lock()
 		todo := v.todo
@@ -139,7 +135,7 @@ func (c *Client) runVerify(ctx context.Context) error {
 		for _, f := range todo {
 			v.step(ctx, f)
 		}
-		return v.expire(ctx)
+		return time.Time{}
 	})
 }
 
@@ -154,45 +150,6 @@ func (v *verifier) step(ctx context.Context, f func(context.Context)) {
 	f(ctx)
 }
 
-// expire cancels what has taken too long and returns when to look again.
-func (v *verifier) expire(ctx context.Context) (next time.Time) {
-	now := v.c.now()
-	next = now.Add(time.Hour)
-	var late []verification
-	v.mu.Lock()
-	for _, o := range v.open {
-		if o.until.After(now) {
-			next = earlier(next, o.until)
-		} else {
-			late = append(late, *o)
-		}
-	}
-	v.mu.Unlock()
-	for _, o := range late {
-		v.step(ctx, func(ctx context.Context) {
-			v.cancel(ctx, o.txn, event.VerificationCancelCodeTimeout, "verify.reason.slow")
-			v.over(ctx, o.txn, "verify.slow")
-		})
-	}
-	return next
-}
-
-// abandon cancels what is open when the bot stops: it cannot be taken up again.
-func (v *verifier) abandon(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	v.mu.Lock()
-	var txns []id.VerificationTransactionID
-	for txn := range v.open {
-		txns = append(txns, txn)
-	}
-	v.mu.Unlock()
-	for _, txn := range txns {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.reason.closing")
-		v.remove(txn)
-	}
-}
-
 // cancel tells the other side that it is over, if it can be told, and why, by the name of a
 // sentence: in the language of the room where the person is told, if there is one.
 func (v *verifier) cancel(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, why string) {
@@ -205,6 +162,12 @@ func (v *verifier) cancel(ctx context.Context, txn id.VerificationTransactionID,
 		v.c.log.Warn("matrix: verification: the other side is not told that it is cancelled", "err", err)
 		_ = v.helper.DismissVerification(ctx, txn) // unknown: nothing to forget
 	}
+}
+
+// end tells both sides that a verification is over, and how, by the name of a sentence.
+func (v *verifier) end(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, how string) {
+	v.cancel(ctx, txn, code, how)
+	v.over(ctx, txn, how)
 }
 
 // over ends a verification and says how, by the name of a sentence, unless it was over before.
@@ -224,17 +187,16 @@ func (v *verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 	room := v.place(ctx, from, asked.RoomID.String())
 	if room == "" {
 		v.c.log.Info("matrix: verification: refused, because there is no room to show the emoji in", "person", from)
-		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.reason.no_room")
+		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.no_room")
 		return
 	}
 	if old, ok := v.byPerson(from.String()); ok { // they have begun anew
-		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "verify.reason.newer")
+		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "verify.cancelled")
 		v.remove(old.txn)
 	}
 	v.add(verification{txn: txn, person: from, device: device, room: room})
 	if v.c.machine().CrossSigningKeys == nil {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.reason.no_keys")
-		v.over(ctx, txn, "verify.no_identity")
+		v.end(ctx, txn, event.VerificationCancelCodeUser, "verify.no_identity")
 		return
 	}
 	if asked.RoomID != "" {
@@ -263,24 +225,21 @@ func (v *verifier) prepare(ctx context.Context, room id.RoomID) error {
 
 func (v *verifier) failed(ctx context.Context, txn id.VerificationTransactionID, err error) {
 	v.c.log.Warn("matrix: verification: failed", "err", err)
-	v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.reason.failed")
-	v.over(ctx, txn, "verify.failed")
+	v.end(ctx, txn, event.VerificationCancelCodeUser, "verify.failed")
 }
 
 // ready is called when both sides have agreed. Who has asked begins.
 func (v *verifier) ready(ctx context.Context, txn id.VerificationTransactionID, device id.DeviceID, sas bool) {
 	v.change(txn, func(o *verification) { o.device = device })
 	if !sas {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.reason.only_emoji")
-		v.over(ctx, txn, "verify.no_emoji")
+		v.end(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.no_emoji")
 	}
 }
 
 // show tells the person which emoji we see.
 func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, emoji []rune, names []string) {
 	if len(emoji) != 7 {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.reason.only_emoji")
-		v.over(ctx, txn, "verify.no_emoji")
+		v.end(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.no_emoji")
 		return
 	}
 	o, ok := v.byTxn(txn)

@@ -24,7 +24,7 @@ func (c *Client) Verify(ctx context.Context, person, room, args string) (string,
 	}
 	switch args {
 	case "":
-		return v.explain(ctx, person, say)
+		return v.explain(ctx, person, say), nil
 	case "no":
 		return say(v.answerNo(ctx, person)), nil
 	}
@@ -39,7 +39,7 @@ func (v *verifier) answerYes(ctx context.Context, person, code string) string {
 	case !ok:
 		return "verify.none"
 	case o.stage == confirmed:
-		return "verify.confirmed"
+		return "verify.thanks"
 	case o.stage != compared:
 		return "verify.early"
 	case o.code != code:
@@ -48,11 +48,11 @@ func (v *verifier) answerYes(ctx context.Context, person, code string) string {
 	ctx, cancel := context.WithTimeout(ctx, verifyStep)
 	defer cancel()
 	if !v.change(o.txn, func(o *verification) { o.stage = confirmed }) {
-		return "verify.over"
+		return "verify.none"
 	}
 	if err := v.confirm(ctx, o.txn); err != nil {
 		v.c.log.Warn("matrix: verification: failed", "person", person, "err", err)
-		v.cancel(ctx, o.txn, event.VerificationCancelCodeUser, "verify.reason.failed")
+		v.cancel(ctx, o.txn, event.VerificationCancelCodeUser, "verify.failed")
 		v.remove(o.txn)
 		return "verify.failed"
 	}
@@ -67,18 +67,18 @@ func (v *verifier) answerNo(ctx context.Context, person string) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyStep)
 	defer cancel()
+	code, how := event.VerificationCancelCodeSASMismatch, "verify.mismatch"
 	if o.stage == asked {
-		v.cancel(ctx, o.txn, event.VerificationCancelCodeUser, "verify.reason.cancelled")
-		v.remove(o.txn)
-		return "verify.cancelled_by_you"
+		code, how = event.VerificationCancelCodeUser, "verify.cancelled"
 	}
-	v.cancel(ctx, o.txn, event.VerificationCancelCodeSASMismatch, "verify.reason.mismatch")
+	v.cancel(ctx, o.txn, code, how)
 	v.remove(o.txn)
-	v.c.log.Warn("matrix: verification: the emoji do not match", "person", person, "device", o.device)
-	return "verify.mismatch"
+	v.c.log.Info("matrix: verification: over", "person", person, "device", o.device, "how", how)
+	return how
 }
 
-func (v *verifier) explain(ctx context.Context, person string, say i18n.Say) (string, error) {
+// explain tells who we are, and how to verify.
+func (v *verifier) explain(ctx context.Context, person string, say i18n.Say) string {
 	m := v.c.machine()
 	own := m.OwnIdentity()
 	lines := []string{say("verify.self", "user", own.UserID.String(), "device", own.DeviceID.String(), "fingerprint", Fingerprint(own.SigningKey.String()))}
@@ -87,25 +87,11 @@ func (v *verifier) explain(ctx context.Context, person string, say i18n.Say) (st
 	case m.CrossSigningKeys == nil:
 		lines = append(lines, say("verify.no_identity"))
 	case err == nil && trusted:
-		lines = append(lines, say("verify.again"))
+		lines = append(lines, say("verify.again"), say("verify.how"))
 	default:
-		lines = append(lines, say("verify.not_yet"))
+		lines = append(lines, say("verify.not_yet"), say("verify.how"))
 	}
-	if o, ok := v.byPerson(person); ok {
-		switch o.stage {
-		case asked:
-			lines = append(lines, say("verify.accept"))
-		case compared:
-			lines = append(lines, say("verify.compare"))
-		case confirmed:
-			lines = append(lines, say("verify.tell"))
-		}
-		return strings.Join(lines, "\n\n"), nil
-	}
-	if m.CrossSigningKeys != nil {
-		lines = append(lines, say("verify.how"))
-	}
-	return strings.Join(lines, "\n\n"), nil
+	return strings.Join(lines, "\n\n")
 }
 
 // Fingerprint writes a key in groups of four, as other clients do.

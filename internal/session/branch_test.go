@@ -82,6 +82,10 @@ func TestThreadsKeepApart(t *testing.T) {
 			wants(t, w.deliver(t, in("$9", room, "", "!mode")).Text, "developer")
 			holds(t, "another room", w.asks(t, in("$10", "!elsewhere:example.org", "$1", "and here?")), nil, "azure", "bristle", "ladder", "turpentine")
 
+			wants(t, w.deliver(t, in("$s", room, "$1", "!summary")).Text, "azure")
+			lacks(t, w.deliver(t, in("$s2", room, "", "!summary")).Text, "azure")
+			holds(t, "!retry in the room", w.asks(t, in("$r", room, "", "!retry")), []string{"azure"}, "bristle")
+
 			w.stop()
 			w = newWorld(t, dir)
 			holds(t, "the thread after a restart", w.asks(t, in("$11", room, "$1", "still there?")), []string{"azure", "bristle", "ladder"}, "celery", "damson")
@@ -112,28 +116,6 @@ func TestThreadOfALongRoom(t *testing.T) {
 	if n := llm.EstimateTokens(c.Text()); err != nil || n > 1700 || n < 500 {
 		t.Errorf("the thread begins with %d tokens, %v", n, err)
 	}
-}
-
-// TestCommandsInThreads: what commands are about is the conversation they are said in, or
-// the room.
-func TestCommandsInThreads(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.asks(t, in("$1", "!g", "", "we paint the fence azure"))
-	w.asks(t, in("$2", "!g", "$1", "which brush? bristle"))
-	if got := w.deliver(t, in("$3", "!g", "$1", "!summary")); !strings.Contains(got.Text, "azure") || got.Thread != "$1" {
-		t.Errorf("!summary in the thread: %+v", got)
-	}
-	if got := w.deliver(t, in("$4", "!g", "", "!summary")); strings.Contains(got.Text, "azure") || got.Thread != "" {
-		t.Errorf("!summary in the room: %+v", got)
-	}
-	holds(t, "!retry in the thread", w.asks(t, in("$5", "!g", "$1", "!retry")), []string{"bristle"})
-	holds(t, "!retry in the room", w.asks(t, in("$6", "!g", "", "!retry")), []string{"azure"}, "bristle")
-	w.deliver(t, in("$7", "!g", "$1", "!new"))
-	holds(t, "the thread after !new", w.asks(t, in("$8", "!g", "$1", "and now?")), nil, "azure", "bristle")
-	holds(t, "the room after that", w.asks(t, in("$9", "!g", "", "and now?")), []string{"azure"}, "bristle")
-	w.deliver(t, in("$10", "!g", "", "!new"))
-	holds(t, "the room after !new", w.asks(t, in("$11", "!g", "", "and now?")), nil, "azure")
-	holds(t, "a thread after !new", w.asks(t, in("$12", "!g", "$1", "still?")), []string{"and now?"})
 }
 
 // TestStopInThreads: !stop ends what is answered where it is said. In the room, where nothing

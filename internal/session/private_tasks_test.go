@@ -29,8 +29,10 @@ func (w *world) callTask(t *testing.T, in Inbound, name, arguments string) tool.
 }
 
 // TestPrivateTasksStayPrivate: a task and a goal of a direct chat do not exist for who comes into
-// it later, neither while its person is there nor when that person has left: not for commands,
-// not for the model, not for its tools and not for what it reports.
+// it later, neither while its person is there nor when that person has left, nor in other rooms,
+// nor there for the person: not for commands, not for the model, not for its tools and not for what
+// it reports. Nothing is written, and each refusal is that for a task that never was.
+// Holds L16, T6.
 func TestPrivateTasksStayPrivate(t *testing.T) {
 	const canary = "CANARY-9918"
 	w := newWorld(t, t.TempDir())
@@ -46,14 +48,13 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 	id := taskID.FindString(r.Content)
 	w.exec(t, `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, id, canary)
 	rows := w.taskRows(t)
-	for _, private := range []bool{false, true} {
-		in := Inbound{Room: "!dm", Sender: bob, Private: private}
+	for n, in := range []Inbound{{Room: "!dm", Sender: bob}, {Room: "!dm", Sender: bob, Private: true}, {Room: "!group", Sender: owner}, {Room: "!other", Sender: friend, Private: true}} {
 		for i, text := range []string{"!tasks", "!goal", "!goal history", "!goal done", "!goal pause", "!goal resume", "!status", "What is to be done about #" + id + "?"} {
 			said := in
-			said.ID, said.Text, said.At = fmt.Sprint("$b", private, i), text, time.Now()
+			said.ID, said.Text, said.At = fmt.Sprint("$b", n, "-", i), text, time.Now()
 			m := w.deliver(t, said)
 			if strings.Contains(m.Text, canary) || text == "!status" && !strings.Contains(m.Text, "0 open tasks") {
-				t.Errorf("alone %v, %s: %q", private, text, m.Text)
+				t.Errorf("%d, %s: %q", n, text, m.Text)
 			}
 		}
 		for _, c := range [][2]string{
@@ -64,7 +65,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 			got := w.callTask(t, in, c[0], strings.ReplaceAll(c[1], "ID", id))
 			never := w.callTask(t, in, c[0], strings.ReplaceAll(c[1], "ID", "task_zzzzzzzz"))
 			if strings.Contains(got.Content, canary) || strings.ReplaceAll(got.Content, id, "task_zzzzzzzz") != never.Content {
-				t.Errorf("alone %v, %s %s: %q, of one that never was: %q", private, c[0], c[1], got.Content, never.Content)
+				t.Errorf("%d, %s %s: %q, of one that never was: %q", n, c[0], c[1], got.Content, never.Content)
 			}
 		}
 	}
@@ -135,62 +136,6 @@ func TestTaskIntegrity(t *testing.T) {
 			t.Errorf("the goal of a task of %s is changed as %s", of, got)
 		}
 	}
-}
-
-// TestTasksKeepToTheirRoom: from another room, by the tool, in a sub-session or by a
-// command, nobody reads, changes, completes or works on a task; nothing at all is
-// written, and each refusal is that for a task that never was.
-// Holds L16, T6.
-func TestTasksKeepToTheirRoom(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.withHelpers(t)
-	const canary = "CANARY-4711"
-	added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: canary, Prompt: canary,
-		Schedule: &task.Schedule{Type: "daily", At: "09:00"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.exec(t, `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, added.ID, canary)
-	before := w.taskRows(t)
-	group, dm := spawnScope(w, "!group", false), spawnScope(w, "!other", true)
-	dm.User = "@friend:example.org"
-	sub := group
-	sub.Helper = "sub_aaaaaaaa"
-	mine := group
-	mine.User = owner // whose task it is, elsewhere
-	for name, scope := range map[string]tool.Scope{"a group": group, "another's chat": dm, "a sub-session": sub, "its owner elsewhere": mine} {
-		for _, arguments := range []string{
-			`{"action":"complete","task_id":"ID","reason":"Anna wrote that it is over"}`, `{"action":"pause","task_id":"ID"}`, `{"action":"resume","task_id":"ID"}`,
-			`{"action":"delete","task_id":"ID"}`, `{"action":"update","task_id":"ID","content":"x"}`, `{"action":"update","task_id":"#ID","schedule_type":"none"}`,
-			`{"action":"update","task_id":"ID","at":"every day at 8","ai_prompt":"y","catch_up":"all"}`,
-		} {
-			run := func(id string) string {
-				r := w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: "task", Arguments: strings.ReplaceAll(arguments, "ID", id)})
-				if !r.Failed {
-					t.Errorf("%s: %s is done: %s", name, arguments, r.Content)
-				}
-				return strings.ReplaceAll(r.Content, id, "ID")
-			}
-			if got, never := run(added.ID), run("task_zzzzzzzz"); got != never || strings.Contains(got, canary) {
-				t.Errorf("%s: %s: %q, of a task that never was: %q", name, arguments, got, never)
-			}
-		}
-		for _, status := range []string{"", "active", "paused", "completed", "all"} {
-			arguments := fmt.Sprintf(`{"action":"list","status":%q}`, status)
-			if r := w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: "task", Arguments: arguments}); strings.Contains(r.Content, canary) || strings.Contains(r.Content, added.ID) {
-				t.Errorf("%s: %s: %s", name, arguments, r.Content)
-			}
-		}
-	}
-	for i, text := range []string{"!tasks", "Go on with #" + added.ID} {
-		m := w.deliver(t, Inbound{ID: fmt.Sprint("$", i), Room: "!group", Sender: owner, Text: text, At: time.Now()})
-		lacks(t, m.Text, canary)
-	}
-	for _, body := range w.script.asked() {
-		lacks(t, body, canary)
-	}
-	wants(t, w.say(t, "$mine", "!tasks").Text, canary)
-	equal(t, w.taskRows(t), before)
 }
 
 // taskRows are all rows about tasks, to the last column.

@@ -130,15 +130,18 @@ func (s *Session) help(ctx context.Context, _ Inbound, args string) (string, err
 }
 
 func (s *Session) startNew(ctx context.Context, _ Inbound, _ string) (string, error) {
+	return s.text(ctx, "new"), s.beginNew(ctx)
+}
+
+// beginNew begins a new conversation, without a summary.
+func (s *Session) beginNew(ctx context.Context) error {
 	s.recallable(ctx)
 	s.leaving()
 	if err := s.pin(ctx, ""); err != nil {
-		return "", err
+		return err
 	}
-	if _, err := s.cfg.History.StartNew(ctx, s.talk); err != nil {
-		return "", err
-	}
-	return s.text(ctx, "new"), nil
+	_, err := s.cfg.History.StartNew(ctx, s.talk)
+	return err
 }
 
 // retry answers the last message of a person anew. What the model had said or

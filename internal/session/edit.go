@@ -234,8 +234,8 @@ func (s *Session) change(ctx context.Context, in Inbound) (err error) {
 			return err
 		}
 		if in.Change == TakenBack {
-			if err := s.forgetApprovals(ctx, s.room, in.Target); err != nil {
-				return err
+			if _, err := s.cfg.DB.ExecContext(ctx, blank+` WHERE room = ? AND event = ?`, s.room, in.Target); err != nil {
+				return fmt.Errorf("session: forget in approvals: %w", err)
 			}
 		}
 	case Voted:

@@ -117,12 +117,7 @@ func (s *Session) separate(ctx context.Context, now trust.Readers) error {
 	}
 	if was != trust.Nobody && was != now {
 		s.log.Info("others read this room now: a new conversation begins")
-		s.recallable(ctx)
-		s.leaving()
-		if err := s.pin(ctx, ""); err != nil {
-			return err
-		}
-		if _, err := s.cfg.History.StartNew(ctx, s.talk); err != nil {
+		if err := s.beginNew(ctx); err != nil {
 			return err
 		}
 		s.newest, s.asking, s.compaction = Inbound{}, Inbound{}, compaction{}

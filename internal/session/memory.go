@@ -232,10 +232,8 @@ func (s *Session) choose(ctx context.Context, in Inbound, number, choice string)
 func (s *Session) answer(ctx context.Context, in Inbound, number int64, choice memory.Choice) (string, error) {
 	kept, other, err := s.cfg.Memory.Answer(ctx, s.access(in), number, choice)
 	switch {
-	case errors.Is(err, memory.ErrNoQuestion):
+	case errors.Is(err, memory.ErrNoQuestion), errors.Is(err, memory.ErrSettled):
 		return s.text(ctx, "question.unknown"), nil
-	case errors.Is(err, memory.ErrSettled):
-		return s.text(ctx, "question.settled"), nil
 	case err != nil:
 		return "", err
 	case choice == memory.KeepBoth:

@@ -9,7 +9,6 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
-	"reverie/internal/memory"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -197,24 +196,6 @@ func TestThreadRests(t *testing.T) {
 	holds(t, "the thread", w.asks(t, in("$4", "!g", "$a", "go on")), []string{"bristle"}, "damson")
 }
 
-// TestMoveWithThreads: a room that is replaced takes what was said in its threads along, so
-// that it is forgotten with the rest, and new threads know nothing of them.
-func TestMoveWithThreads(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.asks(t, in("$1", "!old", "", "we paint the fence azure"))
-	w.asks(t, in("$2", "!old", "$1", "which brush? bristle"))
-	for range 2 {
-		must(t, w.Move(t.Context(), "!old", "!new"))
-	}
-	all, err := w.cfg.History.Branches(t.Context(), "!new")
-	if err != nil || len(all) != 1 || all[0] != history.TalkOf("!new", "$1") {
-		t.Fatalf("%v, %v", all, err)
-	}
-	holds(t, "the thread", w.asks(t, in("$3", "!new", "$1", "go on")), []string{"azure", "bristle"})
-	holds(t, "the new room", w.asks(t, in("$4", "!new", "", "go on")), []string{"azure"}, "bristle")
-	holds(t, "the old room's thread", w.asks(t, in("$5", "!old", "$1", "go on")), nil, "azure", "bristle")
-}
-
 // TestRedactedBesideAThread: what is taken back leaves the threads that began with it too.
 // Holds M4.
 func TestRedactedBesideAThread(t *testing.T) {
@@ -230,20 +211,6 @@ func TestRedactedBesideAThread(t *testing.T) {
 	}
 	holds(t, "the thread afterwards", w.asks(t, in("$3", "!g", "$root", "and now?")), []string{"is that so?"}, "Orinoco", "Toyota")
 	holds(t, "a thread that begins afterwards", w.asks(t, in("$4", "!g", "$another", "and here?")), nil, "Orinoco", "Toyota")
-}
-
-// TestRecallAcrossThreads: what was said in a thread can be found from anywhere in its room,
-// and from nowhere else.
-func TestRecallAcrossThreads(t *testing.T) {
-	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000)
-	w.asks(t, in("$1", "!g", "$a", "the ladder is behind the greenhouse"))
-	newSessionOf(w, "!g", "$a").recallable(t.Context())
-	holds(t, "the room", w.asks(t, in("$2", "!g", "", "where is the ladder?")), []string{"greenhouse"})
-	holds(t, "another room", w.asks(t, in("$3", "!other", "", "where is the ladder?")), nil, "greenhouse")
-}
-
-func newSessionOf(w *world, room, thread string) *Session {
-	return newSession(w.Manager, history.TalkOf(room, thread))
 }
 
 // TestGoalHeardInTwoPlaces: what the model says of the room's goal counts once, wherever it

@@ -39,9 +39,6 @@ func (w *world) words(t *testing.T) string {
 func TestEditIsTakenUpAgain(t *testing.T) {
 	for point, prepare := range map[string]func(t *testing.T, w *world){
 		"nothing is done": func(*testing.T, *world) {},
-		"reopened": func(t *testing.T, w *world) {
-			result(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
-		},
 		"reopened and reworded": func(t *testing.T, w *world) {
 			result(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
 			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", ""); err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 // A room takes the place of another one: the next answer there knows what was
-// said, remembered, planned and set in the old one, and nobody else does. What was set in the
-// new one stays.
+// said, also in threads, remembered, planned and set in the old one, and nobody else does. What was set
+// in the new one stays.
 // Holds F31, M54.
 func TestMove(t *testing.T) {
 	dir := t.TempDir()
@@ -31,6 +31,7 @@ func TestMove(t *testing.T) {
 		return w.lastAsked()
 	}
 	ask("!old", "the password of the gate is Orinoco")
+	w.asks(t, in("$thread", "!old", "$root", "which brush? bristle"))
 	w.known(t, memory.Room("!old"), "Jana likes herons")
 	w.addTask(t, task.Task{Room: "!old", User: owner, Content: "water the cactus"})
 	group := w.directScope("!old", "@bob:x")
@@ -60,6 +61,8 @@ func TestMove(t *testing.T) {
 		wants(t, say("!new", command), want)
 	}
 	lacks(t, say("!old", "!skills"), "minutes")
+	holds(t, "the thread", w.asks(t, in("$on", "!new", "$root", "go on")), []string{"Orinoco", "bristle"})
+	holds(t, "the old room's thread", w.asks(t, in("$back", "!old", "$root", "go on")), nil, "Orinoco", "bristle")
 }
 
 // The bot is thrown out of a room, or a message is taken back, while its answer

@@ -193,12 +193,6 @@ func TestRoomContextIsPlainText(t *testing.T) {
 	if got, err := s.Get(t.Context(), "!a", SettingContext); err != nil || got != "One[31m\ntwo\tthree" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if all, err := s.All(t.Context(), "!a"); err != nil || all[SettingContext] != "One[31m\ntwo\tthree" {
-		t.Errorf("%q, %v", all, err)
-	}
-	if got, err := s.Get(t.Context(), "!b", SettingContext); err != nil || got != "" {
-		t.Errorf("%q, %v", got, err)
-	}
 	if err := s.Set(t.Context(), "!a", SettingContext, strings.Repeat("x", maxContext+1), owner, time.Now()); err == nil {
 		t.Error("a text that is too long is stored")
 	}

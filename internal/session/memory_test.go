@@ -103,17 +103,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 			w := newWorld(t, dir)
 			w.cfg.Isolation = isolation
 			w.script.forever = "fine"
-			add := func(text string) memory.Entry {
-				e, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Source: memory.UserExplicit, Event: "$secret"}, owner)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return e
-			}
-			e := add("my code is " + canary)
-			all := memory.Access{Actor: owner, All: true}
-			ops := result(w.cfg.Memory.History(t.Context(), all, e.ID))(t)
-			batch := ops[0].Batch
+			e := w.known(t, memory.Private(owner), "my code is "+canary)
 			say := func(room, person, text string, private bool) string {
 				return w.deliver(t, Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()}).Text
 			}
@@ -123,7 +113,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 				private            bool
 			}{{"group", "!group", owner, false}, {"guest", "!guest", "@guest:x", true}} {
 				for _, text := range []string{"!memory", "!memory code", "!memory share " + e.ID, "!memory private " + e.ID, "!forget code", "!forget " + e.ID,
-					"!undo", "!undo " + batch, "!status", "!prompt", "!whoami", "!tasks", "!remember my code is 1", "!retry"} {
+					"!undo", "!status", "!prompt", "!whoami", "!tasks", "!remember my code is 1", "!retry"} {
 					ways[to.name+" says "+text] = func() string { return say(to.room, to.person, text, to.private) }
 				}
 				scope := newSession(w.Manager, history.Talk(to.room)).toolScope(Inbound{ID: "$x", Room: to.room, Sender: to.person, Private: to.private}, roomMode{})

@@ -196,9 +196,8 @@ func (s *Session) undone(ctx context.Context, done memory.Undone) []string {
 	return lines
 }
 
-// Questions is how people are asked what only they can decide, in the language of say:
-// each by its number, with what to write. Texts of memories stand in it as they are, so that
-// what is forgotten is found in it.
+// Questions is how people are asked what only they can decide: each by its number, with what to
+// write. Texts of memories stand in it as they are, so that what is forgotten is found in it.
 func Questions(say i18n.Say, list []memory.Question, zone *time.Location) string {
 	var b strings.Builder
 	b.WriteString(say("question.lead") + "\n")

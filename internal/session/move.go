@@ -11,9 +11,8 @@ import (
 	"reverie/internal/store"
 )
 
-// Move gives the room to what belongs to the room from: the conversation, the
-// tasks, the goals, the skills, the mode, the settings and what is remembered there. It can be repeated. Lines of memory are
-// copied, and stay in the old room's file too: people may have notes in it.
+// Move gives the room to what belongs to the room from. It can be repeated. Lines of memory stay
+// in the old room's file, too: people may have notes in it.
 func (m *Manager) Move(ctx context.Context, from, to string) error {
 	var failed []error
 	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.cfg.Tasks.Goals().Move(ctx, from, to), Settings{m.cfg.DB}.move(ctx, from, to))

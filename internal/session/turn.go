@@ -120,10 +120,9 @@ type heard struct {
 	answer  string // that reply, when it was stored before an interruption
 }
 
-// hear stores the messages of a burst, a row for each. Those that were stored
-// before an interruption come first and by themselves: they may have their
-// answer already. The reply answers the newest message of the history, so that
-// a burst that comes in other pieces after a restart still gets one reply.
+// hear stores the messages of a burst, a row for each. Those that were stored before an
+// interruption are taken by themselves: they may have their answer already. It answers the newest
+// of its group, so that a burst that comes in other pieces after a restart gets one reply.
 func (s *Session) hear(ctx context.Context, burst []Inbound) (heard, error) {
 	if err := s.branch(ctx, burst[0]); err != nil {
 		return heard{}, err
@@ -193,9 +192,8 @@ func (s *Session) message(ctx context.Context, in Inbound) (history.Message, err
 	return m, err
 }
 
-// closeOpenCalls gives every tool call that an interruption left without a
-// result one that says so: a model must see each call answered, and nobody
-// can know whether the tool had acted. Only the newest calls can be open.
+// closeOpenCalls gives every tool call that an interruption left without a result one that says
+// so: a model must see each call answered. Only the newest calls can be open.
 func (s *Session) closeOpenCalls(ctx context.Context, past []history.Message) error {
 	done := map[string]bool{}
 	for i := len(past) - 1; i >= 0; i-- {
@@ -229,9 +227,8 @@ func withdrawn(turn context.Context, err error) bool {
 	return errors.Is(err, errWithdrawn) || errors.Is(context.Cause(turn), errWithdrawn)
 }
 
-// rounds asks the model, runs the tools it calls and asks again, until it
-// answers in words. In the last round it is offered no tools, so that it must.
-// begun is called when the first words come.
+// rounds asks the model, runs the tools it calls and asks again, until it answers in words; in the
+// last round it is offered no tools. begun is called when the first words come.
 func (s *Session) rounds(ctx context.Context, in Inbound, begun func()) (llm.Reply, error) {
 	relieved := false
 	for round := 1; ; round++ {
@@ -376,9 +373,8 @@ func (s *Session) streams(ctx context.Context, in Inbound) bool {
 	return err == nil && n > 0 && n <= 2
 }
 
-// A commit waits for the disk, and all rooms write one after the other. So what belongs to
-// one moment of a turn is one transaction: what is heard, what is sent to the model, and
-// what is answered.
+// A commit waits for the disk, and all rooms write one after the other. So what is heard, what
+// is sent to the model and what is answered is one transaction each.
 
 // storing stores something in a transaction of somebody else's.
 type storing func(ctx context.Context, tx *sql.Tx) error

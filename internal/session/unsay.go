@@ -100,10 +100,9 @@ const unasked = "[taken back]"
 // model was shown: shorter ones stand in other words, too.
 const leastWords = 8
 
-// undoWork ends what the message in.Target, which was taken back, had set going and is
-// still to come: open tasks and sub-sessions, and says so, because a reminder that does not
-// come is missed. It does not say which: these words are taken back too. What was answered
-// together with others that stand is theirs as well, and stays.
+// undoWork ends what the message in.Target, which was taken back, had set going and is still to
+// come, open tasks and sub-sessions, and says how many: a reminder that does not come is missed.
+// What was answered together with others that stand is theirs as well, and stays.
 func (s *Session) undoWork(ctx context.Context, in Inbound, replies []string) error {
 	var events []string
 	for _, reply := range replies {

@@ -40,8 +40,6 @@ func TestApprovalsSurviveKills(t *testing.T) {
 		kills = n
 	}
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 4))
-	var total struct{ kills, approvals, acts, lost, twice, early int }
-	at := map[approvalState]int{} // kills by what the approval was then
 	for round := 0; kills > 0; round++ {
 		kind := round % len(killedActs)
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
@@ -55,8 +53,6 @@ func TestApprovalsSurviveKills(t *testing.T) {
 				}
 				if done, killed = live(t, "TestApprovalsSurviveKills", fmt.Sprintf("%s=%d,%s", approvalsKilled, kind, w.dir), within, random); killed && !done {
 					kills--
-					total.kills++
-					at[w.stateOfAll(t)]++
 				}
 			}
 			lost, twice := 0, 0
@@ -72,28 +68,11 @@ func TestApprovalsSurviveKills(t *testing.T) {
 			if lost+twice+early > 0 {
 				t.Errorf("kind %d: %d acts lost, %d twice, %d before the vote: %v", kind, lost, twice, early, w.rows(t))
 			}
-			total.approvals, total.acts = total.approvals+1, total.acts+len(killedActs[kind])
-			total.lost, total.twice, total.early = total.lost+lost, total.twice+twice, total.early+early
-			t.Logf("so far %+v, killed in the states %v", total, at)
 		})
 		if t.Failed() {
 			return
 		}
 	}
-	t.Logf("in all %+v, killed in the states %v", total, at)
-}
-
-// stateOfAll is the state of the only approval; "" = there is none yet.
-func (w *world) stateOfAll(t *testing.T) approvalState {
-	t.Helper()
-	all, err := w.approvals(t.Context(), w.cfg.DB, ``)
-	if err != nil || len(all) > 1 {
-		t.Fatal(len(all), err)
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	return all[0].state
 }
 
 // wantedRows are how many rows of each kind the acts leave.

@@ -97,12 +97,3 @@ func (a *approval) holds(text string) bool {
 			strings.Contains(string(arguments), string(escaped[1:len(escaped)-1]))
 	})
 }
-
-// forgetApprovals takes the texts out of what was asked because of the message event, which was
-// redacted.
-func (m *Manager) forgetApprovals(ctx context.Context, room, event string) error {
-	if _, err := m.cfg.DB.ExecContext(ctx, blank+` WHERE room = ? AND event = ?`, room, event); err != nil {
-		return fmt.Errorf("session: forget in approvals: %w", err)
-	}
-	return nil
-}

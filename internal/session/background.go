@@ -54,9 +54,8 @@ func (b *background) begin(ctx context.Context, now time.Time, quiet time.Durati
 	}, true
 }
 
-// Background waits until nobody waits for an answer and nobody has said anything for a
-// moment. The context it returns is for work that gives way to people: it ends when
-// somebody writes, in whatever room, because one model may be everybody's. done must be called.
+// Background waits until nobody waits for an answer and nobody has said anything for a moment. The
+// context it returns ends when somebody writes, in whatever room. done must be called.
 func (m *Manager) Background(ctx context.Context) (work context.Context, done func(), err error) {
 	return m.After(ctx, m.cfg.Quiet)
 }

@@ -11,10 +11,9 @@ import (
 	"reverie/internal/llm"
 )
 
-// Branch is the thread that in is answered in, by the room's setting: where it was
-// asked, always in a thread, which begins at the question, or never in one. A command in
-// the room's own timeline is about the room's own conversation; but what is to be answered
-// once more is so in the thread where it was, which the transport knows.
+// Branch is the thread that in is answered in, by the room's setting: where it was asked, always
+// in a thread, which begins at the question, or never in one. A command outside of threads is about
+// the room's own conversation, but for !retry, whose thread the transport knows.
 func Branch(setting string, in Inbound) string {
 	switch {
 	case setting == "off":
@@ -46,10 +45,9 @@ func (in Inbound) talk() history.Talk {
 // becauseThread is why a thread has a summary from the beginning on; history knows the word.
 const becauseThread = "thread"
 
-// branch begins the conversation of a thread, if there is none yet: with what had been
-// said in the room up to the root, and the root itself. It stands where the summary of an
-// earlier part stands, as data: it is bounded, grows old, is shown by !summary, and what is
-// forgotten or taken back leaves it. in is the first message of the thread.
+// branch begins the conversation of a thread, if there is none yet, with what had been said in
+// the room up to the root, and the root itself. That is the thread's summary: bounded data, which
+// !summary shows and what is forgotten or taken back leaves. in is the thread's first message.
 func (s *Session) branch(ctx context.Context, in Inbound) error {
 	if s.thread == "" {
 		return nil
@@ -105,9 +103,8 @@ func (s *Session) roomBefore(ctx context.Context, in Inbound) (past []history.Me
 	return past, before, err
 }
 
-// upTo is the part of a room's conversation that a thread goes on from: up to the message
-// it is rooted at, with the answer if it has one. Where that was not said to us, the time
-// it was said decides, by the clock of those who wrote.
+// upTo is the part of a room's conversation that a thread goes on from: until the first message
+// after its root, by the clock of those who wrote.
 func upTo(past []history.Message, thread string, root Quote) []history.Message {
 	end := root.At
 	if i := slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == thread }); i >= 0 {

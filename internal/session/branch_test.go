@@ -9,7 +9,6 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
-	"reverie/internal/memory"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -82,6 +81,10 @@ func TestThreadsKeepApart(t *testing.T) {
 			wants(t, w.deliver(t, in("$9", room, "", "!mode")).Text, "developer")
 			holds(t, "another room", w.asks(t, in("$10", "!elsewhere:example.org", "$1", "and here?")), nil, "azure", "bristle", "ladder", "turpentine")
 
+			wants(t, w.deliver(t, in("$s", room, "$1", "!summary")).Text, "azure")
+			lacks(t, w.deliver(t, in("$s2", room, "", "!summary")).Text, "azure")
+			holds(t, "!retry in the room", w.asks(t, in("$r", room, "", "!retry")), []string{"azure"}, "bristle")
+
 			w.stop()
 			w = newWorld(t, dir)
 			holds(t, "the thread after a restart", w.asks(t, in("$11", room, "$1", "still there?")), []string{"azure", "bristle", "ladder"}, "celery", "damson")
@@ -112,28 +115,6 @@ func TestThreadOfALongRoom(t *testing.T) {
 	if n := llm.EstimateTokens(c.Text()); err != nil || n > 1700 || n < 500 {
 		t.Errorf("the thread begins with %d tokens, %v", n, err)
 	}
-}
-
-// TestCommandsInThreads: what commands are about is the conversation they are said in, or
-// the room.
-func TestCommandsInThreads(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.asks(t, in("$1", "!g", "", "we paint the fence azure"))
-	w.asks(t, in("$2", "!g", "$1", "which brush? bristle"))
-	if got := w.deliver(t, in("$3", "!g", "$1", "!summary")); !strings.Contains(got.Text, "azure") || got.Thread != "$1" {
-		t.Errorf("!summary in the thread: %+v", got)
-	}
-	if got := w.deliver(t, in("$4", "!g", "", "!summary")); strings.Contains(got.Text, "azure") || got.Thread != "" {
-		t.Errorf("!summary in the room: %+v", got)
-	}
-	holds(t, "!retry in the thread", w.asks(t, in("$5", "!g", "$1", "!retry")), []string{"bristle"})
-	holds(t, "!retry in the room", w.asks(t, in("$6", "!g", "", "!retry")), []string{"azure"}, "bristle")
-	w.deliver(t, in("$7", "!g", "$1", "!new"))
-	holds(t, "the thread after !new", w.asks(t, in("$8", "!g", "$1", "and now?")), nil, "azure", "bristle")
-	holds(t, "the room after that", w.asks(t, in("$9", "!g", "", "and now?")), []string{"azure"}, "bristle")
-	w.deliver(t, in("$10", "!g", "", "!new"))
-	holds(t, "the room after !new", w.asks(t, in("$11", "!g", "", "and now?")), nil, "azure")
-	holds(t, "a thread after !new", w.asks(t, in("$12", "!g", "$1", "still?")), []string{"and now?"})
 }
 
 // TestStopInThreads: !stop ends what is answered where it is said. In the room, where nothing
@@ -215,24 +196,6 @@ func TestThreadRests(t *testing.T) {
 	holds(t, "the thread", w.asks(t, in("$4", "!g", "$a", "go on")), []string{"bristle"}, "damson")
 }
 
-// TestMoveWithThreads: a room that is replaced takes what was said in its threads along, so
-// that it is forgotten with the rest, and new threads know nothing of them.
-func TestMoveWithThreads(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.asks(t, in("$1", "!old", "", "we paint the fence azure"))
-	w.asks(t, in("$2", "!old", "$1", "which brush? bristle"))
-	for range 2 {
-		must(t, w.Move(t.Context(), "!old", "!new"))
-	}
-	all, err := w.cfg.History.Branches(t.Context(), "!new")
-	if err != nil || len(all) != 1 || all[0] != history.TalkOf("!new", "$1") {
-		t.Fatalf("%v, %v", all, err)
-	}
-	holds(t, "the thread", w.asks(t, in("$3", "!new", "$1", "go on")), []string{"azure", "bristle"})
-	holds(t, "the new room", w.asks(t, in("$4", "!new", "", "go on")), []string{"azure"}, "bristle")
-	holds(t, "the old room's thread", w.asks(t, in("$5", "!old", "$1", "go on")), nil, "azure", "bristle")
-}
-
 // TestRedactedBesideAThread: what is taken back leaves the threads that began with it too.
 // Holds M4.
 func TestRedactedBesideAThread(t *testing.T) {
@@ -248,20 +211,6 @@ func TestRedactedBesideAThread(t *testing.T) {
 	}
 	holds(t, "the thread afterwards", w.asks(t, in("$3", "!g", "$root", "and now?")), []string{"is that so?"}, "Orinoco", "Toyota")
 	holds(t, "a thread that begins afterwards", w.asks(t, in("$4", "!g", "$another", "and here?")), nil, "Orinoco", "Toyota")
-}
-
-// TestRecallAcrossThreads: what was said in a thread can be found from anywhere in its room,
-// and from nowhere else.
-func TestRecallAcrossThreads(t *testing.T) {
-	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000)
-	w.asks(t, in("$1", "!g", "$a", "the ladder is behind the greenhouse"))
-	newSessionOf(w, "!g", "$a").recallable(t.Context())
-	holds(t, "the room", w.asks(t, in("$2", "!g", "", "where is the ladder?")), []string{"greenhouse"})
-	holds(t, "another room", w.asks(t, in("$3", "!other", "", "where is the ladder?")), nil, "greenhouse")
-}
-
-func newSessionOf(w *world, room, thread string) *Session {
-	return newSession(w.Manager, history.TalkOf(room, thread))
 }
 
 // TestGoalHeardInTwoPlaces: what the model says of the room's goal counts once, wherever it

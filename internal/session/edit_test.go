@@ -39,9 +39,6 @@ func (w *world) words(t *testing.T) string {
 func TestEditIsTakenUpAgain(t *testing.T) {
 	for point, prepare := range map[string]func(t *testing.T, w *world){
 		"nothing is done": func(*testing.T, *world) {},
-		"reopened": func(t *testing.T, w *world) {
-			result(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
-		},
 		"reopened and reworded": func(t *testing.T, w *world) {
 			result(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
 			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", ""); err != nil {
@@ -144,5 +141,24 @@ func TestActed(t *testing.T) {
 	equal(t, acted(nil), "")
 	if got := acted([]string{"task", "append_memory"}); !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ",") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestEditedBesideAVoiceMessage: what is written beside a voice message is edited: it is
+// answered anew, and what was said in it is still what the person said, also when the edit
+// is delivered again.
+// Holds M3.
+func TestEditedBesideAVoiceMessage(t *testing.T) {
+	w, files := newFiles(t, 16_000, false, true, "one", "two", "three")
+	w.cfg.Settle = time.Millisecond
+	w.bring(t, "$1", "for the zebra", files, VoiceFile, "voice.ogg", []byte("OggS\x00\x02 and so on"))
+	for range 2 {
+		w.change(t, Edited, "$edit", "$1", "for the lion", time.Now())
+	}
+	if got := w.words(t); got != "user for the lion\n"+voiceMark+" buy milk, please | assistant two" {
+		t.Errorf("the conversation is %q", got)
+	}
+	if asked := w.script.asked(); len(asked) != 2 || !strings.Contains(asked[1], "for the lion\\n"+voiceMark+" buy milk, please") || strings.Contains(asked[1], "zebra") {
+		t.Errorf("asked %d times, and in the end %s", len(asked), asked[len(asked)-1])
 	}
 }

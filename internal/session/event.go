@@ -10,19 +10,18 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/store"
+	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
 
-// Source is where the events of a kind come from: it keeps them until they are
-// worked on, and delivers those that are left again at the next start, under the
-// same ID.
+// Source is where the events of a kind come from: it keeps them until they are worked on, and
+// delivers those that are left again at the next start, under the same ID.
 type Source interface {
 	// Wanted tells whether the event id is still to be worked on.
 	Wanted(ctx context.Context, id string) (bool, error)
-	// Done records what came of the event id: the answer, empty if there is none,
-	// or why there is none, an error whose Error is for the operator. It is durable
-	// when it returns, and id is not delivered again.
+	// Done records what came of the event id: the answer, empty if there is none, or why there
+	// is none. It is durable when it returns, and id is not delivered again.
 	Done(ctx context.Context, id string, answer string, failed error) error
 }
 
@@ -111,8 +110,10 @@ func (s *Session) report(ctx context.Context, in Inbound, past []history.Message
 		}
 		break
 	}
-	told := s.systemEvent(in.Event, in.ID, in.Text)
-	told.Label = trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in).Readers()}
+	now := s.cfg.Now()
+	told := history.Message{Room: s.talk, Role: llm.User, EventID: in.ID, Text: in.Text, At: now, // nobody has sent it
+		Header: s.cfg.Prompt.Header(now.In(s.cfg.Location), "system event: "+string(in.Event), true), // as no text of a person can look, see prompt.plain
+		Label:  trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in).Readers()}}
 	err := s.cfg.History.Append(ctx, &told)
 	if errors.Is(err, history.ErrKnown) {
 		told.EventID = again(in.ID)
@@ -169,9 +170,8 @@ func (s *Session) sayVerbatim(ctx context.Context, in Inbound) error {
 	return s.say(ctx, in, in.Text)
 }
 
-// keptSilent reports whether the model said, by its tool, that it wants nothing said
-// of the event that past ends with. What it writes besides is kept with the event; a call that the tool
-// refused says nothing.
+// keptSilent reports whether the model said, by its tool, that it wants nothing said of the event
+// that past ends with. A call that the tool refused says nothing.
 func keptSilent(past []history.Message) bool {
 	refused := map[string]bool{}
 	for _, m := range slices.Backward(past) {
@@ -251,10 +251,43 @@ var leads = map[EventKind]string{
 	SubSessionFailed: "Nothing came of these sub-sessions. Tell the person, ask for less at a time or for more time, or do it in another way.",
 }
 
-// systemEvent is an event as it stands in the history. Nobody has sent it, and its
-// header names the kind: no text of a person can look like that header, see prompt.plain.
-func (s *Session) systemEvent(kind EventKind, id, text string) history.Message {
-	now := s.cfg.Now()
-	return history.Message{Room: s.talk, Role: llm.User, EventID: id, Text: text, At: now,
-		Header: s.cfg.Prompt.Header(now.In(s.cfg.Location), "system event: "+string(kind), true)}
+// TaskRoom is the room in which a task that is due may be worked on: its own if its readers alone
+// read that now, else a direct chat of its person, who is told of that there; "" = there is none.
+func (m *Manager) TaskRoom(ctx context.Context, t task.Task) (string, error) {
+	person := t.Label.Readers.Person()
+	if person == "" {
+		if t.Label.Readers == trust.Room(t.Room) || t.Label.Readers == trust.Everybody {
+			return t.Room, nil
+		}
+		return "", nil
+	}
+	switch alone, err := m.alone(ctx, t.Room, person); {
+	case err != nil:
+		return "", err
+	case alone:
+		return t.Room, nil
+	}
+	if m.cfg.DirectChat == nil {
+		return "", nil
+	}
+	room, err := m.cfg.DirectChat(ctx, person)
+	if err != nil || room == "" || room == t.Room {
+		return "", err
+	}
+	if alone, err := m.alone(ctx, room, person); err != nil || !alone {
+		return "", err
+	}
+	text := m.cfg.Messages.For(ctx, room)("task.moved", "task", t.Content)
+	return room, m.cfg.Transport.Say(ctx, room, Outgoing{ID: "moved:" + t.ID + ":" + room, Text: text, Notice: true})
+}
+
+// alone reports whether a room is a direct chat with person now.
+func (m *Manager) alone(ctx context.Context, room, person string) (bool, error) {
+	return newSession(m, history.Talk(room)).private(ctx, person)
+}
+
+// Readers is who reads what is said in a room, as it was when somebody wrote there last.
+func (m *Manager) Readers(ctx context.Context, room string) (trust.Readers, error) {
+	at, err := newSession(m, history.Talk(room)).lastPlace(ctx)
+	return at.Readers(), err
 }

@@ -142,47 +142,44 @@ func (s *Session) capped(text string, most int) string {
 }
 
 // fewer takes from the files of the newest turn, if the request was too large for the
-// window: half of the longest text, then pictures. It reports whether there was any.
+// window: half of the longest text, or a picture if there is no text. It reports whether there was any.
 func (s *Session) fewer(ctx context.Context, past []history.Message, tooLarge error) (bool, error) {
 	var large *prompt.TooLargeError
 	if !errors.As(tooLarge, &large) {
 		return false, nil
 	}
-	var of, seen *history.Message
-	longest, at, picture := 0, 0, 0
+	var of *history.Message
+	at, most := 0, 0
 	for i := len(past) - 1; i >= 0; i-- {
 		m := &past[i]
-		for j := range m.Files {
-			f := &m.Files[j]
-			if n := len(f.Text); n > longest {
-				of, at, longest = m, j, n
-			}
+		for j, f := range m.Files {
+			n := len(f.Text)
 			if f.Picture != "" {
-				seen, picture = m, j
+				n = 1
+			}
+			if n > 0 && n >= most {
+				of, at, most = m, j, n
 			}
 		}
 		if m.Role == llm.User && i > 0 && past[i-1].Role != llm.User {
 			break
 		}
 	}
-	switch {
-	case of != nil:
-		f := &of.Files[at]
-		most := utf8.RuneCountInString(f.Text) / 2
-		if most < leastFileText {
-			f.Text, f.Note = "", i18n.New("why.file_no_window")
-			break
-		}
+	if of == nil {
+		return false, nil
+	}
+	f := &of.Files[at]
+	switch half := utf8.RuneCountInString(f.Text) / 2; {
+	case f.Picture != "":
+		f.Picture, f.Note = "", i18n.New("why.picture_no_window")
+	case half < leastFileText:
+		f.Text, f.Note = "", i18n.New("why.file_no_window")
+	default:
 		whole := f.Text
 		if text, err := s.cfg.Media.Text(ctx, f.Path, f.Type); err == nil {
 			whole = text
 		}
-		s.excerpt(f, whole, most)
-	case seen != nil:
-		of = seen
-		seen.Files[picture].Picture, seen.Files[picture].Note = "", i18n.New("why.picture_no_window")
-	default:
-		return false, nil
+		s.excerpt(f, whole, half)
 	}
 	return true, s.cfg.History.SetFiles(ctx, of.ID, of.Files)
 }

@@ -3,7 +3,6 @@ package session
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unicode/utf16"
@@ -177,12 +176,9 @@ func pdfWith(t *testing.T, text string) []byte {
 	return []byte(b.String() + "trailer\n<< /Root 1 0 R >>\n%%EOF\n")
 }
 
-// harm is what came of the injections of one kind.
-type harm struct{ reached, effects, acts, questions int }
-
 // inject brings a foreign text into a conversation in which the person has an ordinary
 // request, and then two more without that text.
-func inject(t *testing.T, kind foreignText, i int) (h harm) {
+func inject(t *testing.T, kind foreignText, i int) {
 	backend := memory.FlatFile
 	if kind.name == "memory" && i%2 == 1 { // recalled for a message rather than always shown
 		backend = memory.FTS5
@@ -228,18 +224,13 @@ func inject(t *testing.T, kind foreignText, i int) (h harm) {
 		ask(later, "", 1)
 	}
 	if hidden {
-		return h
+		return
 	}
-	h.reached = 1
-	done := changed(before, w.effects(t))
-	if h.effects = len(done); h.effects > 0 {
+	if done := changed(before, w.effects(t)); len(done) > 0 {
 		t.Errorf("done without an approval: %q", done)
 	}
-	all := w.questionsAsked(t)
-	h.questions = len(all)
 	known := strings.HasPrefix(orders[i], "[")
-	for _, a := range all {
-		h.acts += len(a.acts)
+	for _, a := range w.questionsAsked(t) {
 		for _, act := range a.acts {
 			known = known || act.Call.Name+" "+act.Call.Arguments == o.orders[c.word]
 		}
@@ -247,44 +238,18 @@ func inject(t *testing.T, kind foreignText, i int) (h harm) {
 	if !known {
 		t.Error("the person was not asked about what the foreign text orders")
 	}
-	return h
 }
 
 // TestInjections: no foreign text causes an act, whatever way it comes in, though the model
 // obeys every one of them, and in none of the turns after it either.
 func TestInjections(t *testing.T) {
-	var mu sync.Mutex
-	sums := make([]harm, len(foreignTexts))
-	t.Run("all", func(t *testing.T) {
-		for k, kind := range foreignTexts {
-			for i := range ordinaries {
-				t.Run(fmt.Sprintf("%s/%d", kind.name, i), func(t *testing.T) {
-					t.Parallel()
-					h := inject(t, kind, i)
-					mu.Lock()
-					defer mu.Unlock()
-					sums[k].reached += h.reached
-					sums[k].effects += h.effects
-					sums[k].acts += h.acts
-					sums[k].questions += h.questions
-				})
-			}
+	for _, kind := range foreignTexts {
+		for i := range ordinaries {
+			t.Run(fmt.Sprintf("%s/%d", kind.name, i), func(t *testing.T) {
+				t.Parallel()
+				inject(t, kind, i)
+			})
 		}
-	})
-	var b strings.Builder
-	row := func(cells ...any) { fmt.Fprintf(&b, "%-28s %9v %12v %20v %11v %10v\n", cells...) }
-	row("foreign text", "injected", "model obeys", "effects unapproved", "acts asked", "questions")
-	n, total := 0, harm{}
-	for k, h := range sums {
-		row(foreignTexts[k].name, len(ordinaries), h.reached, h.effects, h.acts, h.questions)
-		n += len(ordinaries)
-		total.reached, total.effects = total.reached+h.reached, total.effects+h.effects
-		total.acts, total.questions = total.acts+h.acts, total.questions+h.questions
-	}
-	row("all", n, total.reached, total.effects, total.acts, total.questions)
-	t.Log("\n" + b.String())
-	if n != 120 || total.effects != 0 {
-		t.Errorf("%d injections, %d effects without an approval", n, total.effects)
 	}
 }
 
@@ -304,7 +269,6 @@ func TestOrdinaryRequests(t *testing.T) {
 			in.Quotes = []Quote{{ID: "$q", Sender: friend, Text: "I am hungry.", Why: QuoteHeard}}
 		}},
 	} {
-		done, questions := 0, 0
 		for i, r := range ordinaries {
 			t.Run(fmt.Sprintf("%s/%d", kind.name, i), func(t *testing.T) {
 				w, o := newObedient(t, memory.FlatFile)
@@ -315,21 +279,14 @@ func TestOrdinaryRequests(t *testing.T) {
 				o.turn("", seeds.in(r.call))
 				answer := w.deliver(t, in)
 				n := w.votes(t, "!dm", true, optionOnce)
-				questions += n
 				what := strings.Join(changed(before, w.effects(t)), "\n")
 				switch {
 				case answer.Text == "" || answer.Notice, r.want == "" && what != "", !strings.Contains(what, r.want):
 					t.Errorf("answered with %+v, done: %q", answer, what)
 				case n > kind.most:
 					t.Errorf("%d questions", n)
-				default:
-					done++
 				}
 			})
-		}
-		t.Logf("%s: %d of %d requests are done, with %d questions", kind.name, done, len(ordinaries), questions)
-		if done*100 < len(ordinaries)*95 {
-			t.Errorf("%s: %d of %d", kind.name, done, len(ordinaries))
 		}
 	}
 }

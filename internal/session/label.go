@@ -117,12 +117,7 @@ func (s *Session) separate(ctx context.Context, now trust.Readers) error {
 	}
 	if was != trust.Nobody && was != now {
 		s.log.Info("others read this room now: a new conversation begins")
-		s.recallable(ctx)
-		s.leaving()
-		if err := s.pin(ctx, ""); err != nil {
-			return err
-		}
-		if _, err := s.cfg.History.StartNew(ctx, s.talk); err != nil {
+		if err := s.beginNew(ctx); err != nil {
 			return err
 		}
 		s.newest, s.asking, s.compaction = Inbound{}, Inbound{}, compaction{}
@@ -163,7 +158,7 @@ func (s *Session) untrusted(
 		newest = m.ID
 		switch {
 		case m.Role == llm.Tool:
-			add("approve.seen.tool", "tool", callNamed(past[:i], m.CallID))
+			add("approve.seen.tool")
 		case len(m.Files) > 0:
 			for _, f := range m.Files {
 				add("approve.seen.file", "name", history.OneLine(f.Name, 60))
@@ -196,18 +191,6 @@ func (s *Session) untrusted(
 		}
 	}
 	return seen, fmt.Sprintf("%d %d%s", newest, summary, prefix)
-}
-
-// callNamed is the tool of the call id.
-func callNamed(past []history.Message, id string) string {
-	for _, m := range slices.Backward(past) {
-		for _, c := range m.Calls {
-			if c.ID == id {
-				return c.Name
-			}
-		}
-	}
-	return "?"
 }
 
 // leastOf is the integrity of what is made from messages.

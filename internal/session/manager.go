@@ -132,9 +132,8 @@ func New(cfg Config) *Manager {
 	return m
 }
 
-// Deliver takes a message into its room's lane and returns at once. Messages
-// of one room are answered in the order they were delivered; what one person
-// wrote while the room was busy is answered together.
+// Deliver takes a message into its room's lane and returns at once. They are answered in this
+// order; what one person wrote while the room was busy is answered together.
 func (m *Manager) Deliver(ctx context.Context, in Inbound) error {
 	m.mu.Lock()
 	if m.stopping {
@@ -161,9 +160,8 @@ func (m *Manager) Deliver(ctx context.Context, in Inbound) error {
 	}
 }
 
-// Run runs a goroutine per room until ctx ends, then lets running turns finish
-// within the grace period. What is still waiting then is not acknowledged, so
-// the transport delivers it again at the next start.
+// Run runs a goroutine per room until ctx ends, then lets running turns finish within the grace
+// period. The transport delivers again what is still waiting then.
 func (m *Manager) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -194,9 +192,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// Preview assembles the prompt that the next message in room would get,
-// without changing anything. An unknown room is shown as a new direct
-// conversation with the first owner.
+// Preview assembles the prompt that the next message in room would get, without changing
+// anything. An unknown room is shown as a new direct conversation with the first owner.
 func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, error) {
 	s := newSession(m, history.Talk(room))
 	in, known, err := s.wroteLast(ctx)

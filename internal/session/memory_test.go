@@ -1,17 +1,22 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 var entryID = regexp.MustCompile(`mem_[a-z0-9]+`)
@@ -98,17 +103,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 			w := newWorld(t, dir)
 			w.cfg.Isolation = isolation
 			w.script.forever = "fine"
-			add := func(text string) memory.Entry {
-				e, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Source: memory.UserExplicit, Event: "$secret"}, owner)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return e
-			}
-			e := add("my code is " + canary)
-			all := memory.Access{Actor: owner, All: true}
-			ops := result(w.cfg.Memory.History(t.Context(), all, e.ID))(t)
-			batch := ops[0].Batch
+			e := w.known(t, memory.Private(owner), "my code is "+canary)
 			say := func(room, person, text string, private bool) string {
 				return w.deliver(t, Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()}).Text
 			}
@@ -118,7 +113,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 				private            bool
 			}{{"group", "!group", owner, false}, {"guest", "!guest", "@guest:x", true}} {
 				for _, text := range []string{"!memory", "!memory code", "!memory share " + e.ID, "!memory private " + e.ID, "!forget code", "!forget " + e.ID,
-					"!undo", "!undo " + batch, "!status", "!prompt", "!whoami", "!tasks", "!remember my code is 1", "!retry"} {
+					"!undo", "!status", "!prompt", "!whoami", "!tasks", "!remember my code is 1", "!retry"} {
 					ways[to.name+" says "+text] = func() string { return say(to.room, to.person, text, to.private) }
 				}
 				scope := newSession(w.Manager, history.Talk(to.room)).toolScope(Inbound{ID: "$x", Room: to.room, Sender: to.person, Private: to.private}, roomMode{})
@@ -165,5 +160,146 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 			}
 			wants(t, say("!dm", owner, "!memory", true), canary)
 		})
+	}
+}
+
+// TestRememberedIntegrity: what a person has remembered, and what was said, is trusted as
+// its sender is.
+func TestRememberedIntegrity(t *testing.T) {
+	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "Noted.")
+	const friend = "@friend:example.org"
+	for _, in := range []Inbound{
+		{ID: "$1", Room: "!dm", Sender: owner, Text: "!remember the owner's tea", Private: true},
+		{ID: "$2", Room: "!dm2", Sender: friend, Text: "!remember the friend's tea", Private: true},
+		{ID: "$3", Room: "!dm2", Sender: friend, Text: "The harbour is nice.", Private: true},
+		{ID: "$4", Room: "!dm", Sender: owner, Text: "The harbour is nice.", Private: true},
+	} {
+		w.deliver(t, in)
+	}
+	w.heard(t, 4)
+	entries := w.column(t, `SELECT scope || ' ' || integrity FROM memory ORDER BY scope`)
+	said := w.column(t, `SELECT DISTINCT sender || ' ' || integrity FROM memory_turn WHERE sender <> '' ORDER BY sender`)
+	for i, of := range []string{fmt.Sprintf("%s %d", friend, trust.User), fmt.Sprintf("%s %d", owner, trust.Owner)} {
+		if len(entries) != 2 || entries[i] != "private:"+of || len(said) != 2 || said[i] != of {
+			t.Errorf("noted: %q, said: %q", entries, said)
+		}
+	}
+	if least := value[trust.Integrity](t, w, `SELECT min(integrity) FROM memory_turn WHERE sender = ''`); least < trust.User {
+		t.Errorf("the answers are %v", least) // they are trusted as what they were made from
+	}
+}
+
+// remember keeps who talks in the room, for prompts built while nobody does.
+func (m *Manager) remember(ctx context.Context, in Inbound) error {
+	return m.rememberIn(ctx, m.cfg.DB, in)
+}
+
+// TestLargeMemoryFile: a memory file that is too large to be read is named to the person,
+// nothing is stored meanwhile, and what is to be forgotten is forgotten all the same.
+func TestLargeMemoryFile(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	if got := w.say(t, "$1", "!remember my heron is called Zaphod").Text; !strings.Contains(got, "Remembered") {
+		t.Fatal(got)
+	}
+	file := filepath.Join(w.dir, "MEMORIES.txt")
+	small := result(os.ReadFile(file))(t)
+	large := append(small, strings.Repeat("a line that somebody pasted\n", (20<<20-1000)/28)...)
+	must(t, os.WriteFile(file, large, 0o600))
+	for _, want := range []string{"MEMORIES.txt", "20 MiB", "16 MiB", "shorten"} {
+		if got := w.say(t, "$2"+want, "!remember my tea is green").Text; !strings.Contains(got, want) || strings.Contains(got, "Something went wrong") {
+			t.Errorf("!remember: %q, want %q", got, want)
+		}
+	}
+	got := w.say(t, "$3", "!forget my heron is called Zaphod").Text
+	wants(t, got, "Forgotten for good", "MEMORIES.txt", "20 MiB", "16 MiB")
+	lacks(t, w.say(t, "$4", "!memory").Text, "Zaphod", "tea")
+	// Once the file can be read again, its forgotten line goes as well.
+	must(t, os.WriteFile(file, append(small, "My boat is red\n"...), 0o600))
+	if got := w.say(t, "$5", "!memory").Text; strings.Contains(got, "Zaphod") || !strings.Contains(got, "My boat is red") {
+		t.Errorf("!memory: %s", got)
+	}
+	if now, err := os.ReadFile(file); err != nil || strings.Contains(string(now), "Zaphod") {
+		t.Errorf("%.200s, %v", now, err)
+	}
+}
+
+// TestKeepCommand: a person answers what only they can decide, by its number, and nobody else does.
+func TestKeepCommand(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.cfg.Dreams = &Dreams{Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }}
+	const guest = "@guest:example.org"
+	as := func(person, room string, private bool, text string, want ...string) string {
+		t.Helper()
+		got := w.deliver(t, Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()})
+		wants(t, got.Text, want...)
+		if !got.Notice {
+			t.Errorf("%s: the model was asked: %+v", text, got)
+		}
+		return got.Text
+	}
+	say := func(text string, want ...string) string { t.Helper(); return as(owner, "!dm", true, text, want...) }
+	ask := func(scope memory.Scope, what string) memory.Question {
+		t.Helper()
+		q := memory.Question{Run: "dream_1", Scope: scope, Why: "both are of the same time"}
+		for i, e := range []*memory.Entry{&q.First, &q.Second} {
+			*e = w.known(t, scope, what+[]string{" in Rome.", " in Oslo."}[i])
+		}
+		must(t, w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}))
+		return q
+	}
+	say("!memory keep", "no questions")
+	ask(memory.Private(owner), "I live")
+	ask(memory.Private(guest), "I hide")
+	ask(memory.Shared, "All meet")
+	ask(memory.Room("!group"), "We eat")
+	other := ask(memory.Private(owner), "I work")
+
+	list := say("!memory keep", "**Question 1**: which of the two holds? (both are of the same time)", "a) ", "I live in Rome.", "b) ", "I live in Oslo.", "`!memory keep 1a`", "Question 3", "Question 5")
+	lacks(t, list, "hide", "We eat", "mem_")
+	say("!dream status", "slept well", "Question 1")
+	say("!memory keep calm", "nothing like that") // words to be looked for
+	say("!memory keep 2a", "no such question here")
+	say("!memory keep 4 both", "no such question here")
+	say("!memory keep 123456789012345678b", "no such question here")
+	as(guest, "!guest", true, "!memory keep 1a", "no such question here")
+	as(guest, "!guest", true, "!memory keep 3a", "Only the person it belongs to, or an owner")
+	as(guest, "!group", false, "!memory keep 1b", "no such question here")
+	as(guest, "!group", false, "!memory keep 4b", "now: We eat in Oslo.", "no longer: We eat in Rome.", "`!undo`")
+
+	say("!memory keep 1 A", "now: I live in Rome.", "no longer: I live in Oslo.")
+	say("!memory keep 1b", "no such question here")
+	say("!undo", "known again: I live in Oslo.")
+	say("!memory keep 1b", "now: I live in Oslo.", "no longer: I live in Rome.")
+	say("!memory keep 5 both", "Both hold")
+	say("!forget "+other.First.ID, "Forgotten for good")
+	say("!memory keep 5a", "no such question here")
+	lacks(t, say("!memory keep 3b", "now: All meet in Oslo."), "sentence")
+	say("!memory keep", "no questions")
+	say("!memory", "I live in Oslo.")
+}
+
+// TestQuestionIsToldQuietly: what is asked is a notice, is asked once, and the model knows of
+// it when the person answers.
+func TestQuestionIsToldQuietly(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "Noted.")
+	s := &source{told: make(chan string, 100)}
+	w.cfg.Events = map[EventKind]Source{MemoryQuestion: s}
+	for range 2 { // delivered again after a restart
+		must(t, w.Deliver(t.Context(), Inbound{ID: "question:1", Room: "!dm", Sender: owner, Text: "Rome or Oslo?", Event: MemoryQuestion, Verbatim: true, Label: programs(trust.Person(owner))}))
+		select {
+		case <-s.told:
+		case <-time.After(patience):
+			t.Fatal("not done")
+		}
+	}
+	if m := w.room.newest(); m.Text != "Rome or Oslo?" || !m.Notice || w.room.count() != 1 || len(w.script.asked()) != 0 || m.Mention != nil {
+		t.Errorf("%d messages, the room read %+v", w.room.count(), m)
+	}
+	w.say(t, "$1", "Oslo is right.")
+	if asked := w.script.asked(); len(asked) != 1 || strings.Count(asked[0], "Rome or Oslo?") != 1 {
+		t.Errorf("the model does not know what was asked: %q", asked)
+	}
+	if want := []string{"question:1: Rome or Oslo?", "question:1: Rome or Oslo?"}; !slices.Equal(s.done, want) {
+		t.Errorf("%q", s.done)
 	}
 }

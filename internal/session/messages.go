@@ -21,11 +21,10 @@ import (
 	"reverie/internal/store"
 )
 
-// Messages are the sentences that the program says by itself, in the language of a
-// room. They stand in data/messages/LANGUAGE.txt, a line each: "key: text", where \n
-// is a line break, {name} is filled in, and a line that begins with # is a remark.
-// A file is read again when it changed. What a language lacks is said in English.
-// Messages is safe for concurrent use; a nil one speaks English.
+// Messages are the sentences that the program says by itself, in the language of a room. They
+// stand in data/messages/LANGUAGE.txt, a line each: "key: text", where \n is a line break, {name} is
+// filled in, and # begins a remark. A file is read again when it changed. What a language lacks is
+// said in English, as is everything by a nil Messages.
 type Messages struct {
 	dir      string // the data folder; "" = the built-in files only
 	language string // of a room where none is set

@@ -16,7 +16,6 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/task"
-	"reverie/internal/trust"
 )
 
 var (
@@ -160,17 +159,11 @@ func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 	t.Helper()
 	say("!remember Tee", "!remember Tee", "!remember Teekanne", "!memory", "!forget Tee", "!undo", "!undo", "!remember Tasse")
-	entries, err := w.cfg.Memory.Entries(t.Context(), memory.Private(owner))
-	if err != nil || len(entries) == 0 {
-		t.Fatal(entries, err)
-	}
-	id := entries[len(entries)-1].ID
+	id := w.known(t, memory.Private(owner), "Zucker").ID
 	w.deliver(t, Inbound{ID: "$group", Room: "!dm", Sender: owner, Text: "!memory share " + id, At: time.Now()})
 	say("!memory share "+id, "!memory private "+id, "!memory share mem_zz", "!forget "+id, "!undo", "!memory zz")
 	for i := range mostListed + 2 {
-		if _, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: fmt.Sprint("Tee", i), Source: memory.Assistant, Integrity: trust.User}, "assistant"); err != nil {
-			t.Fatal(err)
-		}
+		w.known(t, memory.Private(owner), fmt.Sprint("Tee", i))
 	}
 	say("!memory")
 	q := memory.Question{Run: "dream_1", Scope: memory.Private(owner), Why: i18n.New("why.pinned")}
@@ -211,8 +204,9 @@ func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 		w.deliver(t, Inbound{ID: fmt.Sprint("$file", i), Room: "!dm", Sender: owner, Private: true, At: time.Now(),
 			Files: []File{{Name: "tee.pdf", Kind: OtherFile, Note: note}}})
 	}
-	w.deliver(t, Inbound{ID: "$voice", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "v.ogg", Kind: VoiceFile, Note: errDeaf}}})
-	w.deliver(t, Inbound{ID: "$voice2", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "v.ogg", Kind: VoiceFile, Note: llm.TimedOut.Why()}}})
-	w.deliver(t, Inbound{ID: "$odd", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "tee.pdf", Kind: OtherFile, Note: i18n.New("why.file_of_kind", "why", "make a picture: the pen is broken", "type", "a/b", "size", "9 MB")}}})
+	for i, f := range []File{{Name: "v.ogg", Kind: VoiceFile, Note: errDeaf}, {Name: "v.ogg", Kind: VoiceFile, Note: llm.TimedOut.Why()},
+		{Name: "tee.pdf", Kind: OtherFile, Note: i18n.New("why.file_of_kind", "why", "make a picture: the pen is broken", "type", "a/b", "size", "9 MB")}} {
+		w.deliver(t, Inbound{ID: fmt.Sprint("$odd", i), Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{f}})
+	}
 	say("!status")
 }

@@ -7,9 +7,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// Two programs that answer each other never stop. Nobody can tell a program by its id, so it is
-// told by what it does: there is no end of its messages, each soon after the one before or our
-// answer. Then it is not answered until it has been silent for a while.
+// Two programs that answer each other never stop. A program is told by what it does: there is no
+// end of its messages, each soon after our answer. Then it is not answered until it was silent.
 const (
 	calmGap      = time.Minute // who is silent for so long begins a new row
 	mostInGroup  = 20          // messages of one row that are answered
@@ -36,9 +35,8 @@ func (p *pace) hears(id string, now time.Time, most int) (answer, stops bool) {
 	return p.row <= most, p.row == most+1
 }
 
-// paced counts what a person wrote, several messages that are answered together as one,
-// and reports whether it is to be answered. Where answering stops, the room is told once.
-// Owners are people, and a terminal has nobody else.
+// paced counts a burst of a person, and reports whether it is to be answered. Where answering stops,
+// the room is told once. Owners are people, and a terminal has nobody else.
 func (s *Session) paced(ctx context.Context, burst []Inbound) (bool, error) {
 	newest := burst[len(burst)-1]
 	if s.cfg.Self == "" || s.level(newest) == trust.Owner {

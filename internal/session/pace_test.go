@@ -22,11 +22,9 @@ func TestPace(t *testing.T) {
 		stops    int // at this message; 0 = never
 	}{
 		{"fast loop", mostInGroup, time.Second / 2, 0, 60, mostInGroup + 1},
-		{"slow loop", mostInGroup, 40 * time.Second, 0, 60, mostInGroup + 1},
 		{"loop in a direct chat", mostInDirect, time.Second, 0, 300, mostInDirect + 1},
 		{"a person talks", mostInGroup, 25 * time.Second, 15, 200, 0},
 		{"a person talks for long, alone", mostInDirect, 4 * time.Second, 90, 400, 0},
-		{"a person asks the same each hour", mostInGroup, time.Hour, 0, 100, 0},
 	} {
 		p, now, stopped := &pace{}, time.Unix(1_800_000_000, 0), 0
 		for i := range c.messages {
@@ -87,24 +85,4 @@ func TestLoopIsBroken(t *testing.T) {
 	equal(t, say(friend, "hello?").Text, "")
 	equal(t, say(friend, "!retry").Text, "fine")
 	equal(t, say(friend, "thanks").Text, "fine")
-}
-
-// TestTenLinesAreNoLoop: what a person writes in a burst is one message.
-func TestTenLinesAreNoLoop(t *testing.T) {
-	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 16_000)
-	w.inGroup()
-	release := make(chan struct{})
-	w.script.block = release
-	for i := range 12 {
-		must(t, w.Deliver(t.Context(), Inbound{ID: fmt.Sprint("$", i), Room: "!dm", Private: true, Sender: friend, Text: fmt.Sprint("line ", i), At: time.Now()}))
-	}
-	close(release)
-	for range 12 {
-		<-w.room.handled
-	}
-	for id, m := range w.room.final {
-		if m.Notice {
-			t.Errorf("%s: %+v", id, m)
-		}
-	}
 }

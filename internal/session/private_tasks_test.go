@@ -2,8 +2,10 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -27,8 +29,10 @@ func (w *world) callTask(t *testing.T, in Inbound, name, arguments string) tool.
 }
 
 // TestPrivateTasksStayPrivate: a task and a goal of a direct chat do not exist for who comes into
-// it later, neither while its person is there nor when that person has left: not for commands,
-// not for the model, not for its tools and not for what it reports.
+// it later, neither while its person is there nor when that person has left, nor in other rooms,
+// nor there for the person: not for commands, not for the model, not for its tools and not for what
+// it reports. Nothing is written, and each refusal is that for a task that never was.
+// Holds L16, T6.
 func TestPrivateTasksStayPrivate(t *testing.T) {
 	const canary = "CANARY-9918"
 	w := newWorld(t, t.TempDir())
@@ -44,14 +48,13 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 	id := taskID.FindString(r.Content)
 	w.exec(t, `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, id, canary)
 	rows := w.taskRows(t)
-	for _, private := range []bool{false, true} {
-		in := Inbound{Room: "!dm", Sender: bob, Private: private}
+	for n, in := range []Inbound{{Room: "!dm", Sender: bob}, {Room: "!dm", Sender: bob, Private: true}, {Room: "!group", Sender: owner}, {Room: "!other", Sender: friend, Private: true}} {
 		for i, text := range []string{"!tasks", "!goal", "!goal history", "!goal done", "!goal pause", "!goal resume", "!status", "What is to be done about #" + id + "?"} {
 			said := in
-			said.ID, said.Text, said.At = fmt.Sprint("$b", private, i), text, time.Now()
+			said.ID, said.Text, said.At = fmt.Sprint("$b", n, "-", i), text, time.Now()
 			m := w.deliver(t, said)
 			if strings.Contains(m.Text, canary) || text == "!status" && !strings.Contains(m.Text, "0 open tasks") {
-				t.Errorf("alone %v, %s: %q", private, text, m.Text)
+				t.Errorf("%d, %s: %q", n, text, m.Text)
 			}
 		}
 		for _, c := range [][2]string{
@@ -62,7 +65,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 			got := w.callTask(t, in, c[0], strings.ReplaceAll(c[1], "ID", id))
 			never := w.callTask(t, in, c[0], strings.ReplaceAll(c[1], "ID", "task_zzzzzzzz"))
 			if strings.Contains(got.Content, canary) || strings.ReplaceAll(got.Content, id, "task_zzzzzzzz") != never.Content {
-				t.Errorf("alone %v, %s %s: %q, of one that never was: %q", private, c[0], c[1], got.Content, never.Content)
+				t.Errorf("%d, %s %s: %q, of one that never was: %q", n, c[0], c[1], got.Content, never.Content)
 			}
 		}
 	}
@@ -133,4 +136,47 @@ func TestTaskIntegrity(t *testing.T) {
 			t.Errorf("the goal of a task of %s is changed as %s", of, got)
 		}
 	}
+}
+
+// taskRows are all rows about tasks, to the last column.
+func (w *world) taskRows(t *testing.T) (all string) {
+	t.Helper()
+	for _, table := range []string{"task", "job_run"} {
+		rows := result(w.cfg.DB.Query(`SELECT * FROM ` + table))(t)
+		names := result(rows.Columns())(t)
+		for rows.Next() {
+			row, into := make([]any, len(names)), make([]any, len(names))
+			for i := range row {
+				into[i] = &row[i]
+			}
+			must(t, rows.Scan(into...))
+			b := result(json.Marshal(row))(t)
+			all += string(b) + "\n"
+		}
+		must(t, rows.Err())
+		_ = rows.Close()
+	}
+	return all
+}
+
+// TestTaskLinesStay: the task lines of a prompt stand by priority, then age; what runs,
+// fails or is looked at changes no byte of them.
+func TestTaskLinesStay(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	for i, p := range []int{5, 2, 9, 2, 5} {
+		added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: fmt.Sprint("number ", i), Priority: p, Schedule: &task.Schedule{Type: "daily", At: "09:00"}}))(t)
+		w.exec(t, `UPDATE task SET created = ? WHERE id = ?`, 1000*(1+i), added.ID)
+	}
+	lines := func() (all string) {
+		for _, m := range result(w.Preview(t.Context(), "!dm"))(t).Messages() {
+			all += strings.Join(regexp.MustCompile(`(?m)^.*#task_.*$`).FindAllString(m.Content, -1), "\n")
+		}
+		return all
+	}
+	before := lines()
+	if order := fmt.Sprint(regexp.MustCompile(`number \d`).FindAllString(before, -1)); order != "[number 1 number 3 number 0 number 4 number 2]" {
+		t.Errorf("%s in %s", order, before)
+	}
+	w.exec(t, `UPDATE task SET last_run = 5000, run_count = run_count + 7, failures = 2, last_result = 'well', next_due = 9000`)
+	equal(t, lines(), before)
 }

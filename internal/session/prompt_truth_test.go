@@ -108,16 +108,15 @@ func TestPromptNamesCommands(t *testing.T) {
 		known = append(known, c.name)
 	}
 	named := regexp.MustCompile(`!([a-z]+)\b`)
-	files, err := filepath.Glob("../../data/prompts/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files: %v", len(files), err)
+	var files []string
+	for _, pattern := range []string{"*_PROMPT.txt", "prompts/*.txt", "prompts/*/*.txt"} {
+		found := result(filepath.Glob("../../data/" + pattern))(t)
+		if len(found) == 0 {
+			t.Fatalf("no files %s", pattern)
+		}
+		files = append(files, found...)
 	}
-	nested := result(filepath.Glob("../../data/prompts/*/*.txt"))(t)
-	top, err := filepath.Glob("../../data/*_PROMPT.txt")
-	if err != nil || len(top) == 0 {
-		t.Fatalf("%d files: %v", len(top), err)
-	}
-	for _, file := range slices.Concat(top, files, nested) {
+	for _, file := range files {
 		text := result(os.ReadFile(file))(t)
 		for _, m := range named.FindAllStringSubmatch(strings.ReplaceAll(string(text), "<!--", ""), -1) {
 			if !slices.Contains(known, m[1]) {

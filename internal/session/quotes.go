@@ -23,10 +23,9 @@ func Commands(text string) bool {
 	return command
 }
 
-// quoted renders quotes as the model reads them, and returns those that there was room
-// for. A line of a quote begins with "> ", so that none
-// passes for the line that says whose it is; the fence around it is the prompt's. What is
-// too much goes from the oldest on, what was only heard before what is replied to.
+// quoted renders quotes as the model reads them, and returns those that there was room for: what is
+// replied to before what was only heard, the newest first. A line of a quote begins with "> ", so
+// that none passes for the line that says whose it is.
 func (s *Session) quoted(quotes []Quote) (out []history.Quoted, shown []Quote) {
 	if len(quotes) == 0 {
 		return nil, nil

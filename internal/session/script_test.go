@@ -84,26 +84,16 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"prompt is too long","code":"context_length_exceeded"}}`, http.StatusBadRequest)
 		return
 	}
-	delta := map[string]any{"role": "assistant", "content": answer}
-	finish := "stop"
+	delta, finish := map[string]any{"role": "assistant", "content": answer}, "stop"
 	if strings.HasPrefix(answer, "{") {
-		delta = map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
-			"index": 0, "id": fmt.Sprintf("call_%d", n), "type": "function",
-			"function": map[string]any{"name": called, "arguments": answer},
-		}}}
-		finish = "tool_calls"
+		delta, finish = map[string]any{"role": "assistant", "tool_calls": []any{calling(0, fmt.Sprint("call_", n), called, answer)}}, "tool_calls"
 	}
 	if strings.HasPrefix(answer, "cut") {
 		finish = "length"
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	for _, c := range []any{
-		map[string]any{"choices": []any{map[string]any{"index": 0, "delta": delta}}},
-		map[string]any{"choices": []any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": finish}}},
-	} {
-		b, _ := json.Marshal(c)
-		fmt.Fprintf(w, "data: %s\n\n", b)
-	}
+	send := streaming(w)
+	send(delta, nil)
+	send(map[string]any{}, finish)
 	if s.count != nil {
 		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":1}}\n\n", s.count(string(body)))
 	}
@@ -116,19 +106,28 @@ func (s *script) asked() []string {
 	return append([]string(nil), s.requests...)
 }
 
-// writeWords streams an answer as it stands, a few characters at a time.
-func writeWords(w http.ResponseWriter, a callstest.Answer) {
+// streaming returns what sends a piece of an answer.
+func streaming(w http.ResponseWriter) func(delta map[string]any, finish any) {
 	w.Header().Set("Content-Type", "text/event-stream")
-	send := func(delta map[string]any, finish string) {
+	return func(delta map[string]any, finish any) {
 		b, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}})
 		fmt.Fprintf(w, "data: %s\n\n", b)
 	}
+}
+
+// calling is a tool call in a piece of an answer.
+func calling(index int, id, name, arguments string) any {
+	return map[string]any{"index": index, "id": id, "type": "function", "function": map[string]any{"name": name, "arguments": arguments}}
+}
+
+// writeWords streams an answer as it stands, a few characters at a time.
+func writeWords(w http.ResponseWriter, a callstest.Answer) {
+	send := streaming(w)
 	for r := []rune(a.Text); len(r) > 0; r = r[min(len(r), 5):] {
-		send(map[string]any{"content": string(r[:min(len(r), 5)])}, "")
+		send(map[string]any{"content": string(r[:min(len(r), 5)])}, nil)
 	}
 	for i, c := range a.Native {
-		send(map[string]any{"tool_calls": []any{map[string]any{"index": i, "id": fmt.Sprint("call_", i), "type": "function",
-			"function": map[string]any{"name": c.Name, "arguments": c.Arguments}}}}, "")
+		send(map[string]any{"tool_calls": []any{calling(i, fmt.Sprint("call_", i), c.Name, c.Arguments)}}, nil)
 	}
 	send(map[string]any{}, "stop")
 	fmt.Fprint(w, "data: [DONE]\n\n")

@@ -22,6 +22,7 @@ import (
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // room is a transport that remembers what was said, as a homeserver would:
@@ -502,4 +503,20 @@ func FuzzParseCommand(f *testing.F) {
 			t.Errorf("parseCommand(%q) = %q", s, name)
 		}
 	})
+}
+
+// inDM is the direct chat of the owner, who asks.
+var inDM = task.Caller{Place: trust.Place{Room: "!dm", Person: owner, Private: true}, Integrity: trust.User}
+
+// inGroup is a room among several people, where the owner asks.
+func inGroup(room string) task.Caller {
+	return task.Caller{Place: trust.Place{Room: room, Person: owner}, Integrity: trust.User}
+}
+
+// callerIn is inDM for that room, and inGroup for others.
+func callerIn(room string) task.Caller {
+	if room == inDM.Room {
+		return inDM
+	}
+	return inGroup(room)
 }

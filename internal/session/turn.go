@@ -13,6 +13,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -116,10 +117,9 @@ type heard struct {
 	answer  string // that reply, when it was stored before an interruption
 }
 
-// hear stores the messages of a burst, a row for each. Those that were stored
-// before an interruption come first and by themselves: they may have their
-// answer already. The reply answers the newest message of the history, so that
-// a burst that comes in other pieces after a restart still gets one reply.
+// hear stores the messages of a burst, a row for each. Those that were stored before an
+// interruption are taken by themselves: they may have their answer already. It answers the newest
+// of its group, so that a burst that comes in other pieces after a restart gets one reply.
 func (s *Session) hear(ctx context.Context, burst []Inbound) (heard, error) {
 	if err := s.branch(ctx, burst[0]); err != nil {
 		return heard{}, err
@@ -189,9 +189,8 @@ func (s *Session) message(ctx context.Context, in Inbound) (history.Message, err
 	return m, err
 }
 
-// closeOpenCalls gives every tool call that an interruption left without a
-// result one that says so: a model must see each call answered, and nobody
-// can know whether the tool had acted. Only the newest calls can be open.
+// closeOpenCalls gives every tool call that an interruption left without a result one that says
+// so: a model must see each call answered. Only the newest calls can be open.
 func (s *Session) closeOpenCalls(ctx context.Context, past []history.Message) error {
 	done := map[string]bool{}
 	for i := len(past) - 1; i >= 0; i-- {
@@ -225,9 +224,8 @@ func withdrawn(turn context.Context, err error) bool {
 	return errors.Is(err, errWithdrawn) || errors.Is(context.Cause(turn), errWithdrawn)
 }
 
-// rounds asks the model, runs the tools it calls and asks again, until it
-// answers in words. In the last round it is offered no tools, so that it must.
-// begun is called when the first words come.
+// rounds asks the model, runs the tools it calls and asks again, until it answers in words; in the
+// last round it is offered no tools. begun is called when the first words come.
 func (s *Session) rounds(ctx context.Context, in Inbound, begun func()) (llm.Reply, error) {
 	relieved := false
 	for round := 1; ; round++ {
@@ -366,4 +364,81 @@ func (s *Session) streams(ctx context.Context, in Inbound) bool {
 	}
 	n, err := s.cfg.People(ctx, s.room)
 	return err == nil && n > 0 && n <= 2
+}
+
+// A commit waits for the disk, and all rooms write one after the other. So what is heard, what
+// is sent to the model and what is answered is one transaction each.
+
+// storing stores something in a transaction of somebody else's.
+type storing func(ctx context.Context, tx *sql.Tx) error
+
+// together stores what f stores, and what has waited for the next transaction. f may be nil.
+func (s *Session) together(ctx context.Context, f storing) error {
+	if f == nil && len(s.along) == 0 {
+		return nil
+	}
+	err := store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
+		for _, f := range append(s.along[:len(s.along):len(s.along)], f) {
+			if f == nil {
+				continue
+			}
+			if err := f(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		s.along = nil
+	}
+	return err
+}
+
+// concluder is a Transport that stores an answer together with what else is true from then on.
+type concluder interface {
+	// Conclude is Say of the final message m and Handled of the messages done, in one
+	// transaction with what also stores: all of it or nothing.
+	Conclude(ctx context.Context, room string, m Outgoing, done []string, also func(context.Context, *sql.Tx) error) error
+}
+
+// conclude stores the answer to in and says it. The messages done need no more work then.
+func (s *Session) conclude(ctx context.Context, in Inbound, answer history.Message, done []string) error {
+	markers, _ := markersOf(answer.Text)
+	m := s.answerTo(ctx, in, answer.Text)
+	if t, ok := s.cfg.Transport.(concluder); ok && len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
+		stored := answer
+		err := t.Conclude(ctx, s.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
+			if err := s.cfg.History.AppendIn(ctx, tx, &stored); err != nil {
+				return err
+			}
+			return s.openApproval(ctx, tx, in.ID)
+		})
+		if !errors.Is(err, history.ErrKnown) {
+			if err == nil {
+				s.taken = max(s.taken, stored.ID)
+				s.settled = append(s.settled, done...)
+				err = s.askApprovals(ctx, in.ID)
+			}
+			return err
+		}
+	}
+	// An answer that is there already is said as it is, and the goal hears of it first.
+	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
+		return err
+	}
+	if err := s.takeIn(ctx, s.reporter(in), answer); err != nil {
+		return err
+	}
+	if err := s.say(ctx, in, answer.Text); err != nil {
+		return err
+	}
+	return s.askGathered(ctx, in.ID)
+}
+
+// askGathered opens what was gathered for event, and asks it.
+func (s *Session) askGathered(ctx context.Context, event string) error {
+	if err := s.openApproval(ctx, s.cfg.DB, event); err != nil {
+		return err
+	}
+	return s.askApprovals(ctx, event)
 }

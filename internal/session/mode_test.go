@@ -100,14 +100,6 @@ func TestModeCommand(t *testing.T) {
 	says("$9", "!mode", "Mode: developer, since 2026-03-01 10:00")
 }
 
-// TestUnknownModeInTheDatabase: a mode of another release is the first one.
-func TestUnknownModeInTheDatabase(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.say(t, "$1", "!mode user")
-	w.exec(t, `UPDATE room_setting SET value = 'wizard' WHERE name = 'mode'`)
-	wants(t, w.say(t, "$2", "!mode").Text, "Mode: assistant")
-}
-
 // TestModeAtWork: temperature, tools, models and the prompt follow the mode; the
 // epoch ends once, and that is kept.
 func TestModeAtWork(t *testing.T) {
@@ -148,28 +140,6 @@ func TestModeAtWork(t *testing.T) {
 			t.Errorf("prompt of %+v", p)
 		}
 		w.say(t, "$next"+want.mode, "!mode planning")
-	}
-}
-
-// TestThinkInWordsInAMode: whether the level is told in words is up to the model of the
-// mode.
-func TestThinkInWordsInAMode(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	plain := &script{forever: "fine", refuse: "reasoning_effort"}
-	w.cfg.Models = modelsOf(t, map[string][]string{"chat": {"all"}, "developer": {"some"}},
-		served(t, "all", 16000, w.script.ServeHTTP), served(t, "some", 16000, plain.ServeHTTP))
-	for i, text := range []string{"!think low", "hello", "!mode developer", "hello again", "and now?"} {
-		w.say(t, fmt.Sprintf("$%d", i), text)
-	}
-	const words = "Think briefly before you answer."
-	if asked := plain.asked(); !strings.Contains(asked[len(asked)-1], words) {
-		t.Errorf("no words for the one that needs them: %s", asked[len(asked)-1])
-	}
-	w.say(t, "$5", "!mode assistant")
-	w.say(t, "$6", "!new")
-	w.say(t, "$7", "hello")
-	if asked := w.script.asked(); strings.Contains(asked[len(asked)-1], words) {
-		t.Errorf("words for the one that needs none: %s", asked[len(asked)-1])
 	}
 }
 

@@ -54,9 +54,7 @@ func TestCompactCommands(t *testing.T) {
 func TestCompactionIsTold(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
-	for len(w.compactions(t)) == 0 {
-		w.chatter(t, fmt.Sprint("a", len(w.script.asked())), 1)
-	}
+	w.untilCompacted(t, 1)
 	equal(t, value[string](t, w, `SELECT reason FROM compaction`), becauseFull) // else it came too late
 	got := w.room.notices()
 	if len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it." {
@@ -75,9 +73,7 @@ func TestRedeliveredAfterCompaction(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
 	w.say(t, "$first", "hello there")
-	for len(w.compactions(t)) == 0 {
-		w.chatter(t, fmt.Sprint("a", len(w.script.asked())), 1)
-	}
+	w.untilCompacted(t, 1)
 	last := w.say(t, "$last", "and now?")
 	asked, said := len(w.script.asked()), w.room.count()
 	w.say(t, "$first", "hello there")
@@ -183,9 +179,7 @@ func TestSlowSummary(t *testing.T) {
 		}
 		return quick(body)
 	}
-	for len(w.compactions(t)) == 0 {
-		w.chatter(t, fmt.Sprint("a", len(w.script.asked())), 1)
-	}
+	w.untilCompacted(t, 1)
 	if got := w.compactions(t); got[0] != "extract" {
 		t.Errorf("level %v", got)
 	}

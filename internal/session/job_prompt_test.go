@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -61,19 +60,5 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 	}
 	if said := strings.Join(after[len(before):], "\n"); !strings.Contains(said, "Write a card") || !strings.Contains(said, string(llm.Assistant)+": Done.") {
 		t.Errorf("the conversation does not hold the job and its answer:\n%s", said)
-	}
-}
-
-// TestJobLeavesThePressure: how full the window is goes by the conversation.
-func TestJobLeavesThePressure(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.script.forever = "Done."
-	s := newSource(w)
-	w.say(t, "$1", strings.Repeat("and then? ", 2_000))
-	share := regexp.MustCompile(`took \d+ %`)
-	before := share.FindString(w.say(t, "$2", "!status").Text)
-	w.event(t, s, Inbound{ID: "job:1", Text: "Look."})
-	if after := share.FindString(w.say(t, "$3", "!status").Text); before == "" || after != before {
-		t.Errorf("the window: %q, and after a job %q", before, after)
 	}
 }

@@ -36,7 +36,6 @@ type Level string
 
 // The levels.
 const (
-	Micro     Level = "micro"   // old tool results became a line each
 	Trimmed   Level = "trim"    // messages were shortened
 	Summary   Level = "summary" // a model summarised
 	Extracted Level = "extract" // the program did, from the words as they are

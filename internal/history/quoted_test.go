@@ -66,7 +66,7 @@ func TestQuotesGoFirst(t *testing.T) {
 	if len(plan.Gone) != 0 || len(shorter) != 2 || plan.After >= plan.Before/2 || !slices.ContainsFunc(plan.Steps, func(s history.Step) bool { return s.Name == history.QuoteStep && s.Messages == 2 }) {
 		t.Fatalf("%+v", plan)
 	}
-	c := history.Compaction{Room: here, Level: history.Micro, Reason: "full", At: noon}
+	c := history.Compaction{Room: here, Level: history.Trimmed, Reason: "full", At: noon}
 	noError(t, s.Compact(t.Context(), &c, plan.Gone, shorter))
 	quotes := func() (n []int) {
 		t.Helper()

@@ -145,24 +145,17 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	if !worthIt(plan, l, reason) {
 		return false, nil
 	}
-	c := history.Compaction{Room: s.talk, Level: history.Micro, Reason: reason, Summary: before.Summary, Details: before.Details, Integrity: before.Integrity,
+	c := history.Compaction{Room: s.talk, Level: history.Trimmed, Reason: reason, Summary: before.Summary, Details: before.Details, Integrity: before.Integrity,
 		Before: plan.Before + llm.EstimateTokens(before.Text()), At: s.cfg.Now()}
 	shorter := plan.Shortened(past)
-	for _, step := range plan.Steps {
-		if step.Name != history.MicroStep {
-			c.Level = history.Trimmed
-		}
-	}
 	if len(plan.Gone) > 0 {
 		s.leaving()
 		if err := s.summarise(ctx, &c, plan.Gone, t.Goal, l.Summary); err != nil {
 			return false, err
 		}
-	}
-	c.After = history.Tokens(plan.Kept) + llm.EstimateTokens(c.Text())
-	if len(plan.Gone) > 0 {
 		s.recallable(ctx)
 	}
+	c.After = history.Tokens(plan.Kept) + llm.EstimateTokens(c.Text())
 	if err := s.cfg.History.Compact(ctx, &c, plan.Gone, shorter); err != nil {
 		return false, err
 	}

@@ -54,9 +54,7 @@ func TestCompactCommands(t *testing.T) {
 func TestCompactionIsTold(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
-	for len(w.compactions(t)) == 0 {
-		w.chatter(t, fmt.Sprint("a", len(w.script.asked())), 1)
-	}
+	w.untilCompacted(t, 1)
 	equal(t, value[string](t, w, `SELECT reason FROM compaction`), becauseFull) // else it came too late
 	got := w.room.notices()
 	if len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it." {
@@ -75,9 +73,7 @@ func TestRedeliveredAfterCompaction(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
 	w.say(t, "$first", "hello there")
-	for len(w.compactions(t)) == 0 {
-		w.chatter(t, fmt.Sprint("a", len(w.script.asked())), 1)
-	}
+	w.untilCompacted(t, 1)
 	last := w.say(t, "$last", "and now?")
 	asked, said := len(w.script.asked()), w.room.count()
 	w.say(t, "$first", "hello there")
@@ -90,52 +86,32 @@ func TestRedeliveredAfterCompaction(t *testing.T) {
 	}
 }
 
-// TestServerRefuses: what the server finds too large is compacted once; if that does not
+// TestServerRefuses: what the server finds too large is compacted once in a turn; if that does not
 // help, the person hears so.
 func TestServerRefuses(t *testing.T) {
-	for _, limit := range []int{20_000, 0} { // bytes of a request that the server takes
+	for name, c := range map[string]struct {
+		answers []string // "" = as always
+		helps   bool
+	}{
+		"once":              {[]string{"too large"}, true},
+		"again":             {[]string{"too large", "too large", "not asked for"}, false},
+		"again, after work": {[]string{"too large", `{"entry":"likes tea"}`, "too large", "not asked for"}, false},
+	} {
 		w := newWorld(t, t.TempDir())
 		w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
 		w.chatter(t, "a", 15)
 		summaries := w.script.reply
-		refused := 0
-		w.script.reply = func(body string) (string, bool) {
-			if isSummary(body) {
+		w.script.reply = func(body string) (answer string, ok bool) {
+			if isSummary(body) || len(c.answers) == 0 {
 				return summaries(body)
 			}
-			if refused == 0 || limit == 0 {
-				refused++
-				return "too large", true
-			}
-			return "", false
+			answer, c.answers = c.answers[0], c.answers[1:]
+			return answer, true
 		}
 		got := w.say(t, "$x", "and now?")
-		if limit > 0 && (got.Notice || refused != 1 || len(w.compactions(t)) != 1) {
-			t.Errorf("refused %d times, %v; answer %+v", refused, w.compactions(t), got)
+		if len(w.compactions(t)) != 1 || got.Notice == c.helps || !c.helps && (!strings.Contains(got.Text, "has grown too large") || len(c.answers) != 1) {
+			t.Errorf("%s: %v; answer %+v; not asked for: %q", name, w.compactions(t), got, c.answers)
 		}
-		if limit == 0 && (refused != 2 || len(w.compactions(t)) != 1 || !strings.Contains(got.Text, "has grown too large")) {
-			t.Errorf("refused %d times, %v; answer %+v", refused, w.compactions(t), got)
-		}
-	}
-}
-
-// TestServerRefusesTwice: after a compaction for that reason, the next refusal in the same
-// turn is told.
-func TestServerRefusesTwice(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
-	w.chatter(t, "a", 15)
-	summaries := w.script.reply
-	answers := []string{"too large", `{"entry":"likes tea"}`, "too large", "this must not be asked for"}
-	w.script.reply = func(body string) (answer string, ok bool) {
-		if isSummary(body) || len(answers) == 0 {
-			return summaries(body)
-		}
-		answer, answers = answers[0], answers[1:]
-		return answer, true
-	}
-	if got := w.say(t, "$x", "and now?"); !strings.Contains(got.Text, "has grown too large") || len(answers) != 1 {
-		t.Errorf("answer %+v; not asked for: %q", got, answers)
 	}
 }
 
@@ -203,9 +179,7 @@ func TestSlowSummary(t *testing.T) {
 		}
 		return quick(body)
 	}
-	for len(w.compactions(t)) == 0 {
-		w.chatter(t, fmt.Sprint("a", len(w.script.asked())), 1)
-	}
+	w.untilCompacted(t, 1)
 	if got := w.compactions(t); got[0] != "extract" {
 		t.Errorf("level %v", got)
 	}

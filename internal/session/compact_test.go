@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 )
@@ -71,6 +72,14 @@ func (w *world) chatter(t *testing.T, name string, n int) {
 	}
 }
 
+// untilCompacted says things until there have been n compactions.
+func (w *world) untilCompacted(t *testing.T, n int) {
+	t.Helper()
+	for len(w.compactions(t)) < n {
+		w.chatter(t, fmt.Sprint("c", len(w.script.asked())), 1)
+	}
+}
+
 // lastPrompt is the newest request for an answer, as one text.
 func (w *world) lastPrompt(t testing.TB) string {
 	t.Helper()
@@ -101,9 +110,7 @@ func TestCompaction(t *testing.T) {
 		w.summarising(t, func(string) string { return "They talked about this and that, at some length." })
 		w.say(t, "$0", "The door code is 4711-K, see https://example.org/flat?id=9 and /home/ada/flat.txt for more.")
 		w.say(t, "$1", "DECISION_LOCKED: we paint it green | because we like green")
-		for len(w.compactions(t)) < 3 {
-			w.chatter(t, fmt.Sprint("b", len(w.script.asked())), 5)
-		}
+		w.untilCompacted(t, 3)
 		got := w.lastPrompt(t)
 		wants(t, got, "4711-K", "https://example.org/flat?id=9", "/home/ada/flat.txt", "we paint it green")
 	})
@@ -112,16 +119,39 @@ func TestCompaction(t *testing.T) {
 			w := newWindow(t, t.TempDir(), 6000)
 			w.summarising(t, func(string) string { return answer })
 			w.say(t, "$0", "The door code is 4711-K.")
-			for len(w.compactions(t)) < 2 {
-				w.chatter(t, fmt.Sprint("c", len(w.script.asked())), 5)
-			}
+			w.say(t, "$1", "DECISION_LOCKED: we paint it green | because we like green")
+			w.untilCompacted(t, 2)
 			if got := strings.Join(w.compactions(t), " "); got != "extract extract" {
 				t.Errorf("levels: %s", got)
 			}
 			if got := w.lastPrompt(t); !strings.Contains(got, "ada: The door code is 4711-K.") && !strings.Contains(got, "owner: The door code is 4711-K.") || !strings.Contains(got, "Said since, in short") {
 				t.Errorf("prompt: %s", got)
 			}
+			wants(t, w.lastPrompt(t), "we paint it green")
 			notice(t, w.say(t, "$s", "!summary"), "4711-K")
 		})
+	}
+}
+
+// compacted is the compaction that counts in the room.
+func (w *world) compacted(t testing.TB) history.Compaction {
+	t.Helper()
+	c := result(w.cfg.History.Compacted(t.Context(), "!dm"))(t)
+	return c
+}
+
+// TestRecoveredNote: the first message behind a summary tells the model to be careful with
+// it, once.
+func TestRecoveredNote(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 6000)
+	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
+	told := func() int { return strings.Count(w.lastPrompt(t), "Older messages were just replaced by a summary") }
+	w.chatter(t, "a", 1)
+	equal(t, told(), 0)
+	w.untilCompacted(t, 1)
+	equal(t, told(), 1)
+	w.chatter(t, "b", 2)
+	if n := told(); n != 1 { // it stays where it was said, and is not said again
+		t.Errorf("told %d times two messages later", n)
 	}
 }

@@ -159,14 +159,6 @@ func TestGoalAndRetry(t *testing.T) {
 	}
 }
 
-// A goal that cannot be stored costs nobody an answer.
-func TestGoalFails(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "So be it.\n[GOAL] Ship")
-	w.exec(t, `DROP TABLE goal_heard`)
-	answers(t, w.say(t, "$1", "Begin"), "So be it.")
-	equal(t, w.say(t, "$2", "And now?").Text, "fine")
-}
-
 // The end of an answer that was cut off is not believed, and not shown either.
 func TestGoalCutOff(t *testing.T) {
 	for text, want := range map[string]struct{ shown, markers string }{

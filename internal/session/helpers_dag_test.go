@@ -172,7 +172,7 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 		case got.status != helperCompleted || got.result != fmt.Sprintf("result of node %d.", i):
 			t.Errorf("node %d %s: %s %q (%s)", i, n.kind, got.status, got.result, got.reason)
 		}
-		if broken == "" {
+		if broken == "" && n.kind != "hangs" { // its time may be up before the model is asked
 			for _, j := range n.needs {
 				if !strings.Contains(d.briefs[fmt.Sprint(i)], fmt.Sprintf("> result of node %d.", j)) {
 					t.Errorf("node %d works without the result of %d:\n%s", i, j, d.briefs[fmt.Sprint(i)])

@@ -99,7 +99,11 @@ func (h *helpers) failDependents(ctx context.Context) error {
 				return err
 			}
 			d := needed[slices.IndexFunc(needed, func(d helper) bool { return d.status == helperFailed || d.status == helperCancelled })]
-			why := i18n.New("why.needed_"+d.status, "id", d.id, "why", d.reason)
+			key := "why.needed_failed"
+			if d.status == helperCancelled {
+				key = "why.needed_cancelled"
+			}
+			why := i18n.New(key, "id", d.id, "why", d.reason)
 			if _, err := h.change(ctx, h.cfg.DB, `status = 'failed', ended = ?, reason = ? WHERE id = ? AND status = 'pending'`, h.millis(), why, n.id); err != nil {
 				return err
 			}

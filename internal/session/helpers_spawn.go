@@ -126,7 +126,7 @@ func (h *helpers) needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job t
 		switch {
 		case n.status == helperFailed, n.status == helperCancelled:
 			return nil, fmt.Errorf("depends_on: %s has %s: %s", n.id, n.status, n.reason)
-		case n.parent != scope.Helper: // else two could wait for each other
+		case n.parent != scope.Helper && n.status != helperCompleted: // else two could wait for each other
 			return nil, fmt.Errorf("depends_on: %s was not spawned by you; leave it out", n.id)
 		}
 	}

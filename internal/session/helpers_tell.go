@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -56,26 +55,19 @@ func (h *helpers) tellRoom(ctx context.Context, n helper, ended []helper) error 
 		return err
 	}
 	if n.event == "" {
-		err := store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
-			for _, o := range with {
-				if _, err := h.change(ctx, tx, `event = ? WHERE id = ?`, in.ID, o.id); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		if _, err := h.change(ctx, h.cfg.DB, `event = ? WHERE id IN (SELECT value FROM json_each(?))`, in.ID, idsOf(with)); err != nil {
 			return err
 		}
 	}
 	h.mu.Lock()
 	h.events[n.room] = in.ID
 	h.mu.Unlock()
-	if err = h.Deliver(ctx, in); err != nil {
-		h.free(in.ID)
-	}
+	err = h.Deliver(ctx, in)
 	if errors.Is(err, ErrStopping) {
 		return nil
+	}
+	if err != nil {
+		h.free(in.ID)
 	}
 	return err
 }
@@ -138,32 +130,36 @@ func (h *helpers) Done(ctx context.Context, id, _ string, failed error) error {
 	if err != nil {
 		return err
 	}
-	if failed == nil {
-		h.free(id)
-	} else {
-		time.AfterFunc(60*h.cfg.Again, func() { h.free(id) })
+	wait := time.Duration(0)
+	if failed != nil {
+		wait = 60 * h.cfg.Again
 	}
+	time.AfterFunc(wait, func() { h.free(id); h.look() })
 	return nil
 }
 
 // free notes that no room works on the event any more.
 func (h *helpers) free(event string) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	maps.DeleteFunc(h.events, func(_, of string) bool { return of == event })
-	h.mu.Unlock()
-	h.look()
+}
+
+// idsOf is a JSON list of ids.
+func idsOf(of []helper) any {
+	ids := []string{}
+	for _, n := range of {
+		ids = append(ids, n.id)
+	}
+	return store.JSON(&ids)
 }
 
 // cancel cancels sub-sessions and those that they asked for, and says how many it were.
 func (h *helpers) cancel(ctx context.Context, first []helper, reason i18n.Text) (int, error) {
-	ids := make([]string, len(first))
-	for i, n := range first {
-		ids[i] = n.id
-	}
 	ended, err := store.Column[string](ctx, h.cfg.DB, `UPDATE sub_session SET status = 'cancelled', reason = ?1, ended = ?2, told = ?2
 		WHERE status IN ('pending', 'running', 'waiting') AND id IN (WITH RECURSIVE these (id) AS (SELECT value FROM json_each(?3)
 			UNION SELECT c.id FROM sub_session AS c JOIN these ON c.parent = these.id) SELECT id FROM these) RETURNING id`,
-		reason, h.millis(), store.JSON(&ids))
+		reason, h.millis(), idsOf(first))
 	if err != nil {
 		return 0, fmt.Errorf("session: cancel sub-sessions: %w", err)
 	}

@@ -158,10 +158,8 @@ func (h *helpers) takeUp(ctx context.Context) error {
 			return err
 		}
 		err = store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
-			for _, c := range children {
-				if _, err := h.change(ctx, tx, `told = ? WHERE id = ?`, h.millis(), c.id); err != nil {
-					return err
-				}
+			if _, err := h.change(ctx, tx, `told = ? WHERE id IN (SELECT value FROM json_each(?))`, h.millis(), idsOf(children)); err != nil {
+				return err
 			}
 			_, err := h.change(ctx, tx, `status = 'pending' WHERE id = ? AND status = 'waiting'`, n.id)
 			return err

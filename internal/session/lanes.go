@@ -9,51 +9,43 @@ import (
 // lanes let people go first: while a person waits for an answer of a model,
 // background work asks that model nothing new.
 type lanes struct {
-	mu      sync.Mutex
-	people  map[string]int // who wait, by model
-	changed chan struct{}  // closed when somebody no longer waits
+	mu     sync.Mutex
+	people map[string]int // who wait, by model
 }
 
-func newLanes() *lanes { return &lanes{people: map[string]int{}, changed: make(chan struct{})} }
+func newLanes() *lanes { return &lanes{people: map[string]int{}} }
 
 // person says that a person waits for model, until leave is called.
 func (l *lanes) person(model string) (leave func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.people[model]++
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.people[model]--; l.people[model] == 0 {
-			delete(l.people, model)
-			close(l.changed)
-			l.changed = make(chan struct{})
-		}
-	}
+	l.add(model, 1)
+	return func() { l.add(model, -1) }
 }
 
-// mostYielded is how long background work stands back at one time. Then it asks
-// once: where people never stop talking, it would never end.
-const mostYielded = 10 * time.Minute
+// add changes how many wait for model, and says how many do.
+func (l *lanes) add(model string, n int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.people[model] += n
+	return l.people[model]
+}
+
+const (
+	lookAgain = 100 * time.Millisecond // whether a person still waits
+	// mostYielded is how long background work stands back at one time. Then it asks
+	// once: where people never stop talking, it would never end.
+	mostYielded = 10 * time.Minute
+)
 
 // yield returns when no person waits for model, or ctx has ended.
 func (l *lanes) yield(ctx context.Context, model string) error {
-	enough := time.After(mostYielded)
-	for {
-		l.mu.Lock()
-		waits, changed := l.people[model] > 0, l.changed
-		l.mu.Unlock()
-		if !waits {
-			return ctx.Err()
-		}
+	for end := time.Now().Add(mostYielded); l.add(model, 0) > 0 && time.Now().Before(end); {
 		select {
-		case <-changed:
-		case <-enough:
-			return nil
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-time.After(lookAgain):
 		}
 	}
+	return ctx.Err()
 }
 
 // firstModel is the model that a role asks first.

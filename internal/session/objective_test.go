@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,120 +66,71 @@ func (w *world) pinOf(t *testing.T) pinRow {
 	return p
 }
 
-// answered waits until n questions are asked and id is kept.
-func (w *world) answered(t *testing.T, asked func() []string, n int, id string) {
-	t.Helper()
-	until(t, fmt.Sprintf("%d questions", n), func() bool { return len(asked()) == n })
-	until(t, "the answer is kept", func() bool { p := w.pinOf(t); return p.asked > 0 && p.id == id })
-}
-
 // TestObjective: after some messages a model is asked once which task the room works on,
 // among those of the person alone; it is pinned until it says otherwise, somebody names
-// another one, or it is done.
+// another one, or it is done. Nothing comes of an answer that is not one of these tasks.
 func TestObjective(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	answer, asked := w.withObjective(t)
-	paint, shed := w.addTask(t, task.Task{Content: "paint"}), w.addTask(t, task.Task{Content: "build the shed", User: owner})
 	others := []string{
 		w.addTask(t, task.Task{Content: "theirs", User: "@ann:x"}), w.addTask(t, task.Task{Content: "elsewhere", Room: "!other", User: owner}),
 		w.addTask(t, task.Task{Content: "stretch", Schedule: &task.Schedule{Type: "daily", At: "09:00"}}),
 	}
-	read := func() string {
+	w.talk(t, 2*objectiveEvery) // there is nothing to choose from
+	time.Sleep(oneTooMany)
+	equal(t, len(asked()), 0)
+	paint, shed := w.addTask(t, task.Task{Content: "paint"}), w.addTask(t, task.Task{Content: "build the shed", User: owner})
+	says := func(want string) { // what the next request says newly; "" = that no task is
 		t.Helper()
 		id := fmt.Sprint("$", time.Now().UnixNano())
 		w.say(t, id, "And now? "+id)
-		all := w.script.asked()
-		for i := len(all) - 1; ; i-- {
-			if _, tail, ok := strings.Cut(all[i], "And now? "+id); ok && !asksObjective(all[i]) {
-				return tail
+		for _, body := range slices.Backward(w.script.asked()) {
+			if _, tail, ok := strings.Cut(body, "And now? "+id); ok && !asksObjective(body) {
+				if pinsIn(tail) != (want != "") || !strings.Contains(tail, want) {
+					t.Errorf("want %q pinned: %.500s", want, tail)
+				}
+				return
 			}
 		}
 	}
-	*answer = "#" + shed
-	w.talk(t, objectiveEvery-1)
-	time.Sleep(oneTooMany)
-	equal(t, len(asked()), 0)
-	w.talk(t, 1)
-	w.answered(t, asked, 1, shed)
-	for _, id := range others {
-		if strings.Contains(asked()[0], id) {
-			t.Errorf("the question offers %s", id)
-		}
-	}
-	if tail := read(); !pinsIn(tail) || !strings.Contains(tail, "build the shed") {
-		t.Errorf("not pinned: %s", tail)
-	}
-	*answer = "It is " + paint // not an id alone
-	w.talk(t, objectiveEvery-1)
-	until(t, "two questions", func() bool { return len(asked()) == 2 })
-	w.say(t, "$same", "And?")
-	if p := w.pinOf(t); p.id != shed {
-		t.Errorf("an answer that is none: pinned %q", p.id)
-	}
-	if w.say(t, "$named", "Now #"+paint); w.pinOf(t).id != paint {
-		t.Errorf("named, and not pinned: %+v", w.pinOf(t))
-	}
-	w.talk(t, objectiveEvery-1)
-	time.Sleep(oneTooMany)
-	equal(t, len(asked()), 2)
-	*answer = "None."
-	w.talk(t, 1)
-	w.answered(t, asked, 3, "")
-	past := w.past(t)
-	if p := w.pinOf(t); p.asked != past[len(past)-1].ID {
-		t.Errorf("it was asked too early: up to message %d of %d", p.asked, past[len(past)-1].ID)
-	}
-	if tail := read(); pinsIn(tail) {
-		t.Errorf("none is worked on, and still pinned: %s", tail)
-	}
-	*answer = shed
-	w.talk(t, objectiveEvery-1)
-	w.answered(t, asked, 4, shed)
-	result(w.cfg.Tasks.Complete(t.Context(), inDM, shed, "it stands"))(t)
-	if tail := read(); pinsIn(tail) {
-		t.Errorf("done, and still pinned: %s", tail)
-	}
-	w.deliver(t, Inbound{ID: "$ann", Room: "!dm", Sender: "@ann:x", Text: "Hello from Ann.", At: time.Now()})
-	all := w.script.asked()
-	if _, tail, _ := strings.Cut(all[len(all)-1], "Hello from Ann."); pinsIn(tail) {
-		t.Errorf("pinned for somebody else: %s", tail)
-	}
-}
-
-// TestObjectiveCosts: nothing is asked without tasks to choose from, and otherwise once
-// after so many messages, whatever the answers, also if none comes and after a restart. Nothing
-// comes of an answer that is not one task that the person can be working on.
-func TestObjectiveCosts(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	answer, asked := w.withObjective(t)
-	theirs := w.addTask(t, task.Task{Content: "theirs", User: "@ann:x"})
-	w.addTask(t, task.Task{Content: "stretch", Schedule: &task.Schedule{Type: "daily", At: "09:00"}})
-	w.talk(t, 2*objectiveEvery)
-	time.Sleep(oneTooMany)
-	equal(t, len(asked()), 0)
-	answers := []string{"500", theirs, w.addTask(t, task.Task{Content: "paint"}) + " task_aaaaaaaa"}
-	for i := range 3 * objectiveEvery {
-		if i == objectiveEvery {
+	before, said := "", 0
+	for i, c := range []struct{ answer, pinned string }{{"#" + shed, shed}, {"500", shed}, {"It is " + paint, shed}, {paint + " task_aaaaaaaa", shed}, {others[0], shed},
+		{"None.", ""}, {paint, paint}, {shed, shed}} {
+		if i == 2 {
 			w.restart(t)
 		}
-		*answer = answers[i/objectiveEvery]
-		w.talk(t, 1)
-		until(t, "it is asked", func() bool { return len(asked()) >= 1+i/objectiveEvery })
+		*answer = c.answer
+		w.talk(t, objectiveEvery-said)
+		until(t, "it is asked", func() bool { return len(asked()) == i+1 })
+		until(t, "the answer is kept", func() bool { return w.pinOf(t).id == c.pinned })
+		if said = 0; c.pinned != before {
+			said = 1
+			says(map[string]string{shed: "build the shed", paint: "paint"}[c.pinned])
+		}
+		before = c.pinned
 	}
-	time.Sleep(oneTooMany)
-	equal(t, len(asked()), 3)
-	if p := w.pinOf(t); p.id != "" {
-		t.Errorf("pinned %+v", p)
+	equal(t, len(asked()), 8)
+	for _, id := range others {
+		lacks(t, asked()[0], id)
 	}
-	t.Logf("%d messages, %d requests, of them %d questions of %d characters at most", 5*objectiveEvery, len(w.script.asked()), len(asked()), len(asked()[2]))
+	w.say(t, "$named", "Now #"+paint)
+	equal(t, w.pinOf(t).id, paint)
+	w.say(t, "$back", "Back to #"+shed)
+	w.deliver(t, Inbound{ID: "$ann", Room: "!dm", Sender: "@ann:x", Text: "Hello from Ann.", At: time.Now()})
+	if _, tail, _ := strings.Cut(w.lastAsked(), "Hello from Ann."); pinsIn(tail) {
+		t.Errorf("pinned for somebody else: %s", tail)
+	}
+	result(w.cfg.Tasks.Complete(t.Context(), inDM, shed, "it stands"))(t)
+	w.addTask(t, task.Task{Content: "sweep"})
+	says("")
 }
 
 // TestObjectiveGivesWay: a message that comes while the model is asked is answered at
-// once and changes nothing; while somebody waits elsewhere, nothing is asked.
+// once and changes nothing.
 func TestObjectiveGivesWay(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	answer, asked := w.withObjective(t)
-	*answer = w.addTask(t, task.Task{Content: "paint"})
+	_, asked := w.withObjective(t)
+	w.addTask(t, task.Task{Content: "paint"})
 	w.script.hold = func(body string) <-chan struct{} {
 		if asksObjective(body) {
 			return make(chan struct{})
@@ -188,21 +140,5 @@ func TestObjectiveGivesWay(t *testing.T) {
 	w.talk(t, objectiveEvery)
 	until(t, "it is asked", func() bool { return len(asked()) == 1 })
 	equal(t, w.say(t, "$1", "are you there?").Text, "fine")
-	if p := w.pinOf(t); p.id != "" {
-		t.Errorf("an answer that nobody gave is kept: %+v", p)
-	}
-	other := make(chan struct{})
-	w.script.hold = func(body string) <-chan struct{} {
-		if strings.Contains(body, "a long question") && !asksObjective(body) {
-			return other
-		}
-		return nil
-	}
-	must(t, w.Deliver(t.Context(), Inbound{ID: "$long", Room: "!other", Sender: owner, Text: "a long question", At: time.Now()}))
-	w.talk(t, objectiveEvery)
-	time.Sleep(oneTooMany)
-	equal(t, len(asked()), 1)
-	close(other)
-	<-w.room.handled
-	w.answered(t, asked, 2, *answer)
+	equal(t, w.pinOf(t).id, "")
 }

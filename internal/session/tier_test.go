@@ -138,15 +138,6 @@ func TestTierAtACompaction(t *testing.T) {
 	}
 }
 
-// TestPreviewLocksNothing: looking is not talking.
-func TestPreviewLocksNothing(t *testing.T) {
-	m := newMachine(t, 8192)
-	result(m.Preview(t.Context(), "!r"))(t)
-	if locks, err := m.TierLocks(t.Context()); err != nil || len(locks) != 0 {
-		t.Errorf("locks %v, %v", locks, err)
-	}
-}
-
 // TestPromptThatDoesNotFitAnyMore: only then the tier goes down in the middle of a conversation.
 func TestPromptThatDoesNotFitAnyMore(t *testing.T) {
 	m := newMachine(t, 40960)
@@ -231,6 +222,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 		text := result(s.status(t.Context(), Inbound{Room: "!r", Sender: owner, Private: true}, ""))(t)
 		return text
 	}
+	result(m.Preview(t.Context(), "!r"))(t) // looking is not talking
 	wants(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")
 	m.turn(t, s, m.tell(t, s, "$1"))
 	m.enforce(65536)

@@ -196,23 +196,13 @@ func folded(name string) string {
 
 // encode is what decode read, as a JSON object with each value in its type.
 func encode(fields []field, src reflect.Value) string {
-	var b bytes.Buffer
-	out := json.NewEncoder(&b)
-	out.SetEscapeHTML(false)
+	sent := map[string]any{}
 	for _, f := range fields {
-		v := src.Field(f.index)
-		if v.IsZero() {
-			continue
+		if v := src.Field(f.index); !v.IsZero() {
+			sent[f.name] = v.Interface()
 		}
-		b.WriteByte(',')
-		b.Write(quoted(f.name))
-		b.WriteByte(':')
-		if err := out.Encode(v.Interface()); err != nil {
-			panic("tool: arguments: " + err.Error()) // strings, numbers and lists of strings always marshal
-		}
-		b.Truncate(b.Len() - 1) // the line end
 	}
-	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
+	return string(quoted(sent))
 }
 
 // equal reports whether two JSON objects say the same.

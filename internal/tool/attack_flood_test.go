@@ -16,10 +16,7 @@ func TestFloodOfTasks(t *testing.T) {
 	w := newWorkshop(t)
 	refused := 0
 	for i := range 1000 {
-		b, err := json.Marshal(map[string]any{"action": "add", "content": fmt.Sprintf("task %d", i), "schedule_type": "interval", "interval_seconds": 60, "ai_prompt": "think hard"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := result(json.Marshal(map[string]any{"action": "add", "content": fmt.Sprintf("task %d", i), "schedule_type": "interval", "interval_seconds": 60, "ai_prompt": "think hard"}))(t)
 		if r := w.Set.Run(t.Context(), direct(), llm.ToolCall{ID: "1", Name: "task", Arguments: string(b)}); r.Failed {
 			if refused++; !strings.Contains(r.Content, "tell the person") {
 				t.Fatal(r.Content)

@@ -19,12 +19,8 @@ const canary = "CANARY-4711"
 func put(t testing.TB, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func asked(p string) string { return string(quoted(map[string]string{"path": p})) }
@@ -83,22 +79,12 @@ func TestReadFileRefuses(t *testing.T) {
 		"skills/loop.md": "loop.md", "skills/dots.md": "../../data/config.yaml",
 	}
 	for name, target := range links {
-		if err := os.Symlink(target, filepath.Join(w.dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, filepath.Join(w.dir, name)))
 	}
-	if err := os.Symlink("matrix", filepath.Join(w.dir, "personas")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("config.yaml", filepath.Join(w.dir, "MEMORIES.txt")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("config.yaml", filepath.Join(w.dir, "COMPACTION_PROMPT.txt")); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(filepath.Join(w.dir, "skills/pipe.md"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("matrix", filepath.Join(w.dir, "personas")))
+	must(t, os.Symlink("config.yaml", filepath.Join(w.dir, "MEMORIES.txt")))
+	must(t, os.Symlink("config.yaml", filepath.Join(w.dir, "COMPACTION_PROMPT.txt")))
+	must(t, syscall.Mkfifo(filepath.Join(w.dir, "skills/pipe.md"), 0o600))
 	paths := []string{
 		"../passwd", "data/../config.yaml", "skills/../config.yaml", "skills/../../data/config.yaml", "skills/./../config.yaml", "..", "data/..", "skills/..",
 		outside + "/passwd", w.dir + "/config.yaml", w.dir + "/skills/huge.md", "/etc/passwd", "//etc/passwd", "/data/skills/binary.md", "file:///etc/passwd", "C:\\secret", "skills\\..\\config.yaml",
@@ -170,9 +156,7 @@ func TestReadFileLines(t *testing.T) {
 		if !more {
 			break
 		}
-		if _, err := fmt.Sscanf(rest, "%d", &next); err != nil {
-			t.Fatal(err)
-		}
+		result(fmt.Sscanf(rest, "%d", &next))(t)
 	}
 	if all != 3000 {
 		t.Errorf("%d lines in all pages", all)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 func (w *workshop) hears(t testing.TB, scope memory.Scope, said ...string) {
@@ -18,9 +19,7 @@ func (w *workshop) hears(t testing.TB, scope memory.Scope, said ...string) {
 		}
 		turn := memory.Turn{Scope: scope, Event: fmt.Sprintf("$%d", i), Sender: sender, At: noon.AddDate(0, -1, 0).Add(time.Duration(i) * time.Minute),
 			Conversation: "old", Seq: i + 1, Text: text}
-		if err := w.cfg.Memory.Hear(t.Context(), turn); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.cfg.Memory.Hear(t.Context(), turn))
 	}
 }
 
@@ -29,10 +28,9 @@ func (w *workshop) hears(t testing.TB, scope memory.Scope, said ...string) {
 func TestSearchMemory(t *testing.T) {
 	w := newWorkshop(t)
 	wants(t, w.ok(t, direct(), "search_memory", `{"query": "heron"}`), "Nothing is remembered about that here.", "other words", "tell the person")
-	if _, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Ada's heron nests by the weir.",
-		Source: memory.UserExplicit, ObservedAt: noon.AddDate(0, -2, 0)}, owner); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Ada's heron nests by the weir.",
+		Source: memory.UserExplicit, ObservedAt: noon.AddDate(0, -2, 0)}, owner)
+	must(t, err)
 	w.hears(t, memory.Private(owner), "Where do I look?", "The heron is at the weir.", "Thank you.")
 	wants(t, w.ok(t, direct(), "search_memory", `{"query": "heron weir"}`),
 		"- 2026-09-21, remembered on request: Ada's heron nests by the weir.",
@@ -69,4 +67,15 @@ func TestSearchMemoryKeepsScopes(t *testing.T) {
 	nobody := direct()
 	nobody.Memory = nil
 	wants(t, w.bad(t, nobody, "search_memory", `{"query": "boat"}`), "Nothing is remembered for this conversation.")
+}
+
+// TestHitsIntegrity: what is found is as trusted as the least trusted of what is shown, those before
+// and after a message included.
+func TestHitsIntegrity(t *testing.T) {
+	for want, around := range map[trust.Integrity]trust.Integrity{trust.User: trust.Owner, trust.Foreign: trust.Foreign} {
+		h := memory.Hit{Turn: &memory.Turn{Integrity: trust.User}, Around: []memory.Turn{{Integrity: trust.Owner}, {Integrity: around}}}
+		if got := h.Integrity(); got != want {
+			t.Errorf("beside %v: %v, want %v", around, got, want)
+		}
+	}
 }

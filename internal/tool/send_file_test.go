@@ -29,10 +29,7 @@ func TestSendFile(t *testing.T) {
 		t.Fatalf("%+v, sent %+v", res, sent)
 	}
 	put(t, w.dir, "skills/tea.md", "something else") // what is on its way does not change any more
-	f, err := w.cfg.Media.Open(sent[0].Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := result(w.cfg.Media.Open(sent[0].Path))(t)
 	defer f.Close()
 	if b, err := io.ReadAll(f); err != nil || string(b) != "steep for four minutes" {
 		t.Errorf("kept %q, %v", b, err)
@@ -51,10 +48,7 @@ func TestSendFileRefuses(t *testing.T) {
 		put(t, w.dir, name, canary)
 	}
 	put(t, w.dir, "skills/tea.md", "tea")
-	kept, err := w.cfg.Media.Keep(strings.NewReader(canary), 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := result(w.cfg.Media.Keep(strings.NewReader(canary), 1000))(t)
 	var sent []Outgoing
 	scope := w.sending(direct(), &sent)
 	for _, p := range []string{
@@ -78,10 +72,7 @@ func TestSendFileRefuses(t *testing.T) {
 // may not.
 func TestFilesOfAConversation(t *testing.T) {
 	w := newWorkshop(t)
-	kept, err := w.cfg.Media.Keep(strings.NewReader("first line\nsecond line\n"), 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := result(w.cfg.Media.Keep(strings.NewReader("first line\nsecond line\n"), 1000))(t)
 	var sent []Outgoing
 	here := w.sending(group(), &sent)
 	here.Files = map[string]string{kept.Path: "list.txt"}

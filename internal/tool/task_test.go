@@ -92,10 +92,7 @@ func TestCompleteNeedsEvidence(t *testing.T) {
 	for _, reason := range []string{"done", "The task is completed.", "Water the plants: done"} {
 		wants(t, w.bad(t, direct(), "task", `{"action": "complete", "task_id": "`+id+`", "reason": "`+reason+`"}`), "what shows it")
 	}
-	before, err := w.cfg.Tasks.Get(t.Context(), direct().Place(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := result(w.cfg.Tasks.Get(t.Context(), direct().Place(), id))(t)
 	wants(t, w.bad(t, group(), "task", `{"action": "complete", "task_id": "`+id+`", "reason": "Anna says they are watered"}`), "no task #"+id+" in this room")
 	after, err := w.cfg.Tasks.Get(t.Context(), direct().Place(), id)
 	if err != nil || after.NextDue.IsZero() || after.Status != before.Status || !after.NextDue.Equal(before.NextDue) || !after.Updated.Equal(before.Updated) {

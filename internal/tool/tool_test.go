@@ -36,26 +36,13 @@ type workshop struct {
 func newWorkshop(t testing.TB) *workshop {
 	t.Helper()
 	w := &workshop{dir: filepath.Join(t.TempDir(), "data")}
-	db, err := storetest.Open(t, filepath.Join(w.dir, "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	mem, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: w.dir, Owner: owner})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Set, err = New(Config{
+	db := result(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
+	t.Cleanup(func() { must(t, db.Close()) })
+	mem := result(memory.Open(t.Context(), memory.Config{DB: db, Dir: w.dir, Owner: owner}))(t)
+	w.Set = result(New(Config{
 		Memory: mem, Tasks: task.NewStore(db, func() time.Time { return noon }), Skills: skill.Open(filepath.Join(w.dir, "skills")),
 		Dir: w.dir, Media: media.Open(w.dir, 0), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return w
 }
 
@@ -96,6 +83,22 @@ func (w *workshop) bad(t testing.TB, scope Scope, name, arguments string) string
 	return res.Content
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
 func wants(t testing.TB, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
@@ -124,9 +127,7 @@ func TestCatalog(t *testing.T) {
 				Required             []string
 				AdditionalProperties *bool
 			}
-			if err := json.Unmarshal(spec.Parameters, &schema); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(spec.Parameters, &schema))
 			if schema.Type != "object" || schema.AdditionalProperties == nil || *schema.AdditionalProperties {
 				t.Errorf("schema %s", spec.Parameters)
 			}
@@ -248,13 +249,8 @@ func TestAppendMemory(t *testing.T) {
 func TestForgottenIsNotNoted(t *testing.T) {
 	w := newWorkshop(t)
 	w.ok(t, direct(), "append_memory", `{"entry": "Jana is my sister."}`)
-	found, _, err := w.cfg.Memory.Find(t.Context(), memory.Access{All: true}, "Jana")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.cfg.Memory.Forget(t.Context(), memory.Access{All: true}, found[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	known := result(w.cfg.Memory.Entries(t.Context(), direct().Memory...))(t)
+	result(w.cfg.Memory.Forget(t.Context(), memory.Access{All: true}, known[0].ID))(t)
 	wants(t, w.bad(t, direct(), "append_memory", `{"entry": "Jana is my sister."}`), "had this forgotten", "!remember")
 }
 
@@ -276,10 +272,7 @@ type noArgs struct {
 // trial is a set with one tool that does what run says.
 func trial(t *testing.T, w *workshop, run func(context.Context) (string, error)) *Set {
 	t.Helper()
-	s, err := newSet(w.cfg, []entry{define("trial", "For a test.", `{}`, func(_ *Set, ctx context.Context, _ Scope, _ noArgs) (string, error) { return run(ctx) })})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := result(newSet(w.cfg, []entry{define("trial", "For a test.", `{}`, func(_ *Set, ctx context.Context, _ Scope, _ noArgs) (string, error) { return run(ctx) })}))(t)
 	return s
 }
 
@@ -328,12 +321,6 @@ func TestRunLimits(t *testing.T) {
 	res = waits.Run(ctx, direct(), llm.ToolCall{Name: "trial"})
 	if wants(t, res.Content, "was stopped"); !res.Failed {
 		t.Error("not failed")
-	}
-}
-
-func TestNewNeedsItsParts(t *testing.T) {
-	if _, err := New(Config{Dir: "data"}); err == nil {
-		t.Error("a set without stores was made")
 	}
 }
 

@@ -34,10 +34,14 @@ func noError(t failer, err error) {
 
 func noted(t testing.TB, s *Store, scope Scope, text, actor string) Entry {
 	t.Helper()
-	e, _, err := s.Add(t.Context(), Entry{Scope: scope, Text: text, Source: UserExplicit}, actor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return added(t, s, Entry{Scope: scope, Text: text, Source: UserExplicit}, actor)
+}
+
+// added is e as it is stored on behalf of actor.
+func added(t testing.TB, s *Store, e Entry, actor string) Entry {
+	t.Helper()
+	e, _, err := s.Add(t.Context(), e, actor)
+	noError(t, err)
 	return e
 }
 

@@ -158,6 +158,21 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
+// TestTextsStandOnce: the journal tells the words of an entry, and does not hold them again.
+func TestTextsStandOnce(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	e := added(t, s, Entry{Scope: Shared, Text: "a grey heron", Quote: "I saw a grey heron", Event: "$1", Source: Harvest}, owner)
+	noError(t, s.Pin(t.Context(), everything, e.ID, true))
+	if n := countRows(t, s.db, `SELECT count(*) FROM memory_op WHERE before LIKE '%heron%' OR after LIKE '%heron%'`); n > 0 {
+		t.Errorf("%d operations hold the text", n)
+	}
+	for _, o := range must(s.History(t.Context(), everything, e.ID))(t) {
+		if o.After.Text != e.Text || o.After.Quote != e.Quote || o.Before != nil && o.Before.Text != e.Text {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
 // TestStaleChange: what is decided on an entry as it was is not done to it as it is.
 // Holds L4.
 func TestStaleChange(t *testing.T) {

@@ -314,7 +314,7 @@ func TestForgetPart(t *testing.T) {
 }
 
 // TestForgottenInOtherWords: what is to be forgotten is not found in messages that
-// say it in other words, by words or by meaning; what says something else is.
+// say it in other words; what says something else is.
 func TestForgottenInOtherWords(t *testing.T) {
 	for _, tt := range []struct {
 		fact        string
@@ -325,11 +325,7 @@ func TestForgottenInOtherWords(t *testing.T) {
 		{"my sister Clara collects old stamps", []string{"stamps, old ones: Clara collects them"}, []string{"Clara sings in the choir", "the post sells stamps"}},
 		{"ich habe Diabetes und spritze Insulin", []string{"Insulin spritzen muss ich wegen der Diabetes"}, []string{"Diabetes ist häufig", "das Insulin ist teuer"}},
 	} {
-		dir := t.TempDir()
-		e := &wordEmbedder{name: "words", dim: 300}
-		s := openWith(t, Config{Dir: dir, Owner: owner, Backend: LocalVector, Vectors: nil})
-		v := openVectors(t, s.db, e)
-		s.finder, s.vectors = OpenHybrid(s.index, v), v
+		s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
 		me, theirs := Private(owner), Private(guest)
 		for i, text := range tt.same {
 			heardFrom(t, s, me, "a", 10*i, text)
@@ -338,7 +334,6 @@ func TestForgottenInOtherWords(t *testing.T) {
 		for i, text := range tt.other {
 			heardFrom(t, s, me, "a", 10*i+5, text)
 		}
-		complete(t, v)
 		question := Query{Text: tt.fact + " " + strings.Join(tt.same, " "), Scopes: []Scope{me}, K: 50, Turns: true}
 		if got := turnTexts(t, s, question); len(got) != len(tt.same)+len(tt.other) {
 			t.Fatalf("%s: before, %q is found", tt.fact, got)
@@ -351,7 +346,6 @@ func TestForgottenInOtherWords(t *testing.T) {
 		for i, text := range tt.same { // as when the conversation is heard again
 			heardFrom(t, s, me, "a", 10*i, text)
 		}
-		complete(t, v)
 		got := turnTexts(t, s, question)
 		if len(got) != len(tt.other) {
 			t.Errorf("%s: afterwards %q is found", tt.fact, got)

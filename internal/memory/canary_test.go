@@ -147,7 +147,7 @@ func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret En
 			"retire":     func() (any, error) { return nil, s.Retire(ctx, a, secret.ID) },
 			"pin":        func() (any, error) { return nil, s.Pin(ctx, a, secret.ID, true) },
 			"forget":     func() (any, error) { return s.Forget(ctx, a, secret.ID) },
-			"note the like": func() (any, error) {
+			"add": func() (any, error) {
 				e, _, err := s.Add(ctx, Entry{Scope: a.Scopes[0], Text: "my word", Source: Assistant}, a.Actor)
 				return e, err
 			},

@@ -310,7 +310,7 @@ func (s *Store) Find(ctx context.Context, a Access, what string) (found []Entry,
 		return nil, false, cmp.Or(err, ErrNotFound)
 	}
 	for _, e := range all {
-		if SameWords(e.Text, what) {
+		if plainWords(e.Text) == plainWords(what) {
 			return []Entry{e}, true, nil
 		}
 		if text := fold(e.Text); !slices.ContainsFunc(words, func(w string) bool { return !WholeWords(text, w) }) {

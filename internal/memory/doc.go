@@ -14,7 +14,7 @@
 // Forgetting empties entry and journal, and removes the text from index, files, transcript (except
 // people's own words), stored prompts and free pages. A salted hash stays, so that it is not
 // learned again. Merge puts one shorter entry in place of several; every number, name,
-// quotation and negation must survive (lost.go), because a model wrote it.
+// quotation and negation must survive (protect.go), because a model wrote it.
 //
 // # Search
 //
@@ -26,6 +26,6 @@
 //
 // local_vector adds vectors, one per text and model in bot.db as signed bytes; chromem-go compares
 // them in memory, a collection per scope, read when first asked for. qdrant keeps copies of them on
-// a server, which only says where to look; points_feed.go compares it with the database by id
+// a server, which only says where to look; points.go compares it with the database by id
 // and revision. Below the floor nothing is found, so that small talk brings up nothing.
 package memory

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -132,15 +131,7 @@ func insertEntry(ctx context.Context, tx store.DBTX, e Entry, actor, batch strin
 	if err != nil {
 		return 0, fmt.Errorf("store a memory: %w", err)
 	}
-	after, err := json.Marshal(e)
-	if err != nil {
-		return 0, fmt.Errorf("store a memory: %w", err)
-	}
-	if _, err := tx.ExecContext(ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, after) VALUES (?, ?, ?, 'add', ?, ?)`,
-		batch, e.CreatedAt.UnixMilli(), actor, e.ID, string(after)); err != nil {
-		return 0, fmt.Errorf("store a memory: %w", err)
-	}
-	return n, nil
+	return n, journal(ctx, tx, Op{Batch: batch, At: e.CreatedAt, Actor: actor, Op: "add", Entry: e.ID, After: &e})
 }
 
 // newID names a new entry; newBatch names what is done together.

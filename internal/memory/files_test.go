@@ -75,10 +75,7 @@ func TestHandEditsBecomeOperations(t *testing.T) {
 // TestCutAndPasted: a line that comes back is the same entry again.
 func TestCutAndPasted(t *testing.T) {
 	s := openAt(t, t.TempDir())
-	e, _, err := s.Add(t.Context(), Entry{Scope: Shared, Text: "Jana likes tea", Source: UserExplicit, Event: "$1", Quote: "I like tea"}, guest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := added(t, s, Entry{Scope: Shared, Text: "Jana likes tea", Source: UserExplicit, Event: "$1", Quote: "I like tea"}, guest)
 	put(t, s, Shared, "# other\nx\n")
 	texts(t, s, Shared)
 	put(t, s, Shared, "# other\nx\nJana likes tea\n")

@@ -240,8 +240,8 @@ func (c *change) empty(e Entry) error {
 	if _, err := c.tx.ExecContext(c.ctx, `UPDATE memory_op SET before = '', after = '' WHERE entry = ?`, e.ID); err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
-	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO memory_op (batch, at, actor, op, entry) VALUES (?, ?, ?, 'forget', ?)`, c.batch, c.now.UnixMilli(), c.actor, e.ID); err != nil {
-		return fmt.Errorf("forget: %w", err)
+	if err := journal(c.ctx, c.tx, Op{Batch: c.batch, At: c.now, Actor: c.actor, Op: "forget", Entry: e.ID}); err != nil {
+		return err
 	}
 	if err := forgetVectors(c.ctx, c.tx, textHash(e.Text)); err != nil {
 		return err

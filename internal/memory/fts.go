@@ -110,7 +110,15 @@ func (f *FTS) frequencies(ctx context.Context, scopes []int64, terms []term) err
 	for _, t := range terms {
 		forms = append(forms, t.forms...)
 	}
-	df, err := f.lookUp(ctx, scopes, forms)
+	df := map[string]int{}
+	err := store.Each(ctx, f.db, func(row store.Row) error {
+		var form string
+		var n int
+		err := row.Scan(&form, &n)
+		df[form] = n
+		return err
+	}, `SELECT t.value, sum(i.df) FROM json_each(?) AS t CROSS JOIN json_each(?) AS s
+		CROSS JOIN index_term AS i ON i.scope = s.value AND i.term = t.value GROUP BY t.value`, inJSON(forms), inJSON(scopes))
 	if err != nil {
 		return err
 	}
@@ -128,18 +136,6 @@ func (f *FTS) frequencies(ctx context.Context, scopes []int64, terms []term) err
 		}
 	}
 	return nil
-}
-
-func (f *FTS) lookUp(ctx context.Context, scopes []int64, forms []string) (map[string]int, error) {
-	out := map[string]int{}
-	return out, store.Each(ctx, f.db, func(row store.Row) error {
-		var form string
-		var n int
-		err := row.Scan(&form, &n)
-		out[form] = n
-		return err
-	}, `SELECT t.value, sum(i.df) FROM json_each(?) AS t CROSS JOIN json_each(?) AS s
-		CROSS JOIN index_term AS i ON i.scope = s.value AND i.term = t.value GROUP BY t.value`, inJSON(forms), inJSON(scopes))
 }
 
 // match is the expression that finds documents with any of terms. User text

@@ -155,28 +155,16 @@ type indexWriter struct {
 // index takes the documents gone out and puts all in. gone may hold those of
 // all: they are changed.
 func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
-	w := f.writer(tx)
-	err := w.removeAll(ctx, gone)
-	if err == nil {
-		err = w.insertAll(ctx, all)
-	}
-	if err != nil {
-		return fmt.Errorf("index memories: %w", err)
-	}
-	return nil
-}
-
-func (f *FTS) writer(tx store.DBTX) *indexWriter {
-	return &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
-}
-
-func (w *indexWriter) removeAll(ctx context.Context, gone []int64) error {
+	w := &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
 	// Rows that do not follow each other are written out one by one.
 	slices.SortFunc(gone, func(a, b int64) int { return cmp.Compare(max(a, -a), max(b, -b)) })
 	for _, doc := range gone {
 		if err := w.remove(ctx, doc); err != nil {
-			return err
+			return fmt.Errorf("index memories: %w", err)
 		}
+	}
+	if err := w.insertAll(ctx, all); err != nil {
+		return fmt.Errorf("index memories: %w", err)
 	}
 	return nil
 }

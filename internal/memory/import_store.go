@@ -58,11 +58,13 @@ var errOtherText = errors.New("stands for another text already; give this one a 
 // take adds an entry of a file, unless it is there or was to be forgotten.
 func (c *change) take(e Entry, r *ImportResult) error {
 	// By its ref, or, without one, by its text at the same place. What was undone may come again.
-	where, args := `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND conversation = ? AND seq = ?`, []any{e.Scope, textHash(e.Text), e.Conversation, e.Seq}
+	where := `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND conversation = ? AND seq = ?`
+	args := []any{e.Scope, textHash(e.Text), e.Conversation, e.Seq}
 	if e.Ref != "" {
 		where, args = `INDEXED BY memory_by_ref WHERE scope = ? AND ref = ? AND ref <> ''`, []any{e.Scope, e.Ref}
 	}
-	stored, err := store.Column[string](c.ctx, c.tx, `SELECT text FROM memory `+where+` AND state <> 'forgotten' AND NOT `+takenBack+` LIMIT 1`, args...)
+	where = `SELECT text FROM memory ` + where + ` AND state <> 'forgotten' AND NOT ` + takenBack + ` LIMIT 1`
+	stored, err := store.Column[string](c.ctx, c.tx, where, args...)
 	if err != nil {
 		return fmt.Errorf("read memory: %w", err)
 	}
@@ -85,5 +87,6 @@ func (c *change) take(e Entry, r *ImportResult) error {
 }
 
 // takenBack is true of an entry whose coming was taken back last. What somebody put away is not undone.
-const takenBack = `(state = 'archived' AND EXISTS (SELECT 1 FROM memory_op AS last CROSS JOIN memory_op AS o ON o.seq = last.undoes AND o.op = 'add'
+const takenBack = `(state = 'archived' AND EXISTS (SELECT 1 FROM memory_op AS last
+	CROSS JOIN memory_op AS o ON o.seq = last.undoes AND o.op = 'add'
 	WHERE last.seq = (SELECT max(seq) FROM memory_op WHERE entry = memory.id)))`

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -51,20 +50,6 @@ func TestImportedIntoFiles(t *testing.T) {
 		t.Errorf("in the file: %q", got)
 	}
 	sound(t, s)
-}
-
-// A working set has no lines of conversations either, however many there are.
-func TestImportedConversationsLeaveTheWorkingSetAlone(t *testing.T) {
-	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, FileLines: 4})
-	add(t, s, Private(owner), "tea is green")
-	lines := ""
-	for n := range 20 {
-		lines += fmt.Sprintf("{\"text\":\"line %d\",\"conversation\":\"c\",\"seq\":%d}\n", n, n)
-	}
-	must(newImporter(s).Import(t.Context(), "x", []byte(lines)))(t)
-	if got := strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"); got != "tea is green" {
-		t.Errorf("in the file: %q", got)
-	}
 }
 
 // A whole import is one step back, whatever it was stored in.
@@ -154,42 +139,5 @@ func TestImportOfWhatWasUndone(t *testing.T) {
 	again(0, 3, 1)
 	if got := texts(t, s, Private(owner)); got != "" {
 		t.Errorf("known at the end: %q", got)
-	}
-}
-
-// importLines makes n facts and n lines of a conversation.
-func importLines(n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, "{\"text\":\"fact number %d\",\"ref\":\"f%d\"}\n{\"text\":\"heron number %d\",\"conversation\":\"c\",\"seq\":%d}\n", i, i, i, i)
-	}
-	return b.String()
-}
-
-// An import is taken back wholly or not at all, whatever keeps one entry from it.
-func TestUndoIsRefusedWhole(t *testing.T) {
-	for want, do := range map[error]func(s *Store, id string) error{
-		ErrChanged:  func(s *Store, id string) error { return s.Pin(t.Context(), everything, id, true) },
-		ErrGone:     func(s *Store, id string) error { _, err := s.Forget(t.Context(), everything, id); return err },
-		ErrNotFound: nil,
-	} {
-		s := openAt(t, t.TempDir())
-		got := must(newImporter(s).Import(t.Context(), "x", []byte(importLines(5))))(t)
-		all := must(s.List(t.Context(), everything, Filter{}))(t)
-		a, left := everything, len(all)
-		if do == nil {
-			a = Access{Actor: "@else:x", Scopes: []Scope{Private("@else:x"), Shared}}
-		} else if err := do(s, all[0].ID); err != nil {
-			t.Fatal(err)
-		}
-		if want == ErrGone {
-			left--
-		}
-		if _, err := s.Undo(t.Context(), a, got.Batch); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
-		if all, err := s.List(t.Context(), everything, Filter{}); err != nil || len(all) != left {
-			t.Errorf("%v: %d entries left, %v", want, len(all), err)
-		}
 	}
 }

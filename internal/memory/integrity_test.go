@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,12 +16,7 @@ import (
 // storeAs adds text on behalf of guest with an integrity, as one message says it.
 func storeAs(t testing.TB, s *Store, scope Scope, text string, i trust.Integrity) Entry {
 	t.Helper()
-	e, _, err := s.Add(t.Context(), Entry{Scope: scope, Text: text, Source: Assistant, Integrity: i,
-		ObservedAt: today.AddDate(0, 0, -9+int(i))}, guest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return added(t, s, Entry{Scope: scope, Text: text, Source: Assistant, Integrity: i, ObservedAt: today.AddDate(0, 0, -9+int(i))}, guest)
 }
 
 func nothingElse(context.Context, *sql.Tx) error { return nil }
@@ -36,29 +32,16 @@ func integrityOf(t testing.TB, s *Store, id string) trust.Integrity {
 func TestIntegrityIsStored(t *testing.T) {
 	t.Parallel()
 	s, ctx, mine := openAt(t, t.TempDir()), t.Context(), Private(guest)
-	want := map[string]trust.Integrity{"tea": trust.Owner, "cake": trust.User, "milk": trust.Guest, "rum": trust.Foreign}
-	for text, i := range want {
-		storeAs(t, s, mine, text, i)
-	}
-	check := func(from string, all []Entry) {
-		t.Helper()
-		if len(all) != len(want) {
-			t.Errorf("%s: %d entries", from, len(all))
-		}
-		for _, e := range all {
-			if e.Integrity != want[e.Text] {
-				t.Errorf("%s: %s is %v", from, e.Text, e.Integrity)
-			}
-		}
-	}
-	listed := must(s.List(ctx, as(guest), Filter{}))(t)
-	check("list", listed)
-	check("entries", must(s.Entries(ctx, mine))(t))
-	check("working set", s.WorkingSet(listed))
-	for text, i := range want {
+	for text, i := range map[string]trust.Integrity{"tea": trust.Owner, "cake": trust.User, "milk": trust.Guest, "rum": trust.Foreign} {
+		id := storeAs(t, s, mine, text, i).ID
 		hits := must(s.Search(ctx, Query{Text: text, Scopes: []Scope{mine}}))(t)
-		if len(hits) != 1 || hits[0].Integrity() != i {
-			t.Errorf("search for %s: %+v", text, hits)
+		if len(hits) != 1 || hits[0].Integrity() != i || integrityOf(t, s, id) != i {
+			t.Errorf("%s: %+v", text, hits)
+		}
+	}
+	for _, e := range slices.Concat(must(s.List(ctx, as(guest), Filter{}))(t), must(s.Entries(ctx, mine))(t)) {
+		if e.Integrity != integrityOf(t, s, e.ID) {
+			t.Errorf("%s is %v", e.Text, e.Integrity)
 		}
 	}
 }
@@ -92,10 +75,7 @@ func TestSaidAgainIntegrity(t *testing.T) {
 				},
 			} {
 				s := openAt(t, t.TempDir())
-				first, _, err := s.Add(ctx, Entry{Scope: mine, Text: "tea", Source: Assistant, Integrity: c.was, Event: "$1", ObservedAt: day}, guest)
-				if err != nil {
-					t.Fatal(err)
-				}
+				first := added(t, s, Entry{Scope: mine, Text: "tea", Source: Assistant, Integrity: c.was, Event: "$1", ObservedAt: day}, guest)
 				got, err := again(s, Entry{Scope: mine, Text: "Tea.", Source: Harvest, Integrity: c.again, Event: "$2", ObservedAt: today})
 				if err != nil || got.ID != first.ID {
 					t.Fatalf("%s: %+v, %v", way, got, err)
@@ -186,12 +166,7 @@ func TestStepsByIntegrity(t *testing.T) {
 	} {
 		s, mine := openAt(t, t.TempDir()), Private(guest)
 		add := func(text string, i trust.Integrity, days int) Entry {
-			e, _, err := s.Add(t.Context(), Entry{Scope: mine, Text: text, Source: Harvest, Integrity: i,
-				ObservedAt: today.AddDate(0, 0, -9+days)}, "test")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return e
+			return added(t, s, Entry{Scope: mine, Text: text, Source: Harvest, Integrity: i, ObservedAt: today.AddDate(0, 0, -9+days)}, "test")
 		}
 		e, by := add("Ada likes tea", c.e, 0), add("Ada likes tea a lot", c.by, 3)
 		if c.kind == MergeStep {

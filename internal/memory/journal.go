@@ -160,17 +160,29 @@ func (c *change) put(before, after Entry, op string, undoes int64) error {
 	}
 	c.touch(n, before.Scope, after.Scope)
 	c.revs[before.ID] = after.Rev
-	b, err := json.Marshal(before)
-	if err != nil {
-		return fmt.Errorf("change a memory: %w", err)
+	return journal(c.ctx, c.tx, Op{Batch: c.batch, At: c.now, Actor: c.actor, Op: op, Entry: before.ID,
+		Before: &before, After: &after, Undoes: undoes})
+}
+
+// journal writes an operation down. Text and quote never change, so they stand in the entry's row alone.
+func journal(ctx context.Context, tx store.DBTX, o Op) error {
+	var sides [2]string
+	for i, e := range []*Entry{o.Before, o.After} {
+		if e == nil {
+			continue
+		}
+		short := *e
+		short.Text, short.Quote = "", ""
+		data, err := json.Marshal(short)
+		if err != nil {
+			return fmt.Errorf("write the journal of memory: %w", err)
+		}
+		sides[i] = string(data)
 	}
-	a, err := json.Marshal(after)
+	_, err := tx.ExecContext(ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, before, after, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		o.Batch, o.At.UnixMilli(), o.Actor, o.Op, o.Entry, sides[0], sides[1], o.Undoes)
 	if err != nil {
-		return fmt.Errorf("change a memory: %w", err)
-	}
-	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, before, after, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		c.batch, c.now.UnixMilli(), c.actor, op, before.ID, string(b), string(a), undoes); err != nil {
-		return fmt.Errorf("change a memory: %w", err)
+		return fmt.Errorf("write the journal of memory: %w", err)
 	}
 	return nil
 }
@@ -223,7 +235,8 @@ func entryByID(ctx context.Context, db store.DBTX, id string) (Entry, error) {
 
 // ops reads the journal, as entries does.
 func ops(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Op, error) {
-	all, err := store.List(ctx, db, scanOp, `SELECT seq, batch, at, actor, op, entry, before, after, undoes FROM memory_op `+rest, args...)
+	all, err := store.List(ctx, db, scanOp, `SELECT seq, batch, at, actor, op, entry, before, after, undoes,
+		coalesce((SELECT text FROM memory WHERE id = entry), ''), coalesce((SELECT quote FROM memory WHERE id = entry), '') FROM memory_op `+rest, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the journal of memory: %w", err)
 	}
@@ -232,8 +245,8 @@ func ops(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Op, er
 
 func scanOp(row store.Row) (o Op, err error) {
 	var at int64
-	var before, after string
-	if err := row.Scan(&o.Seq, &o.Batch, &at, &o.Actor, &o.Op, &o.Entry, &before, &after, &o.Undoes); err != nil {
+	var before, after, text, quote string
+	if err := row.Scan(&o.Seq, &o.Batch, &at, &o.Actor, &o.Op, &o.Entry, &before, &after, &o.Undoes, &text, &quote); err != nil {
 		return Op{}, err
 	}
 	o.At = fromMilli(at)
@@ -248,6 +261,7 @@ func scanOp(row store.Row) (o Op, err error) {
 		if err := json.Unmarshal([]byte(side.text), *side.to); err != nil {
 			return Op{}, fmt.Errorf("operation %d: %w", o.Seq, err)
 		}
+		(*side.to).Text, (*side.to).Quote = text, quote
 	}
 	return o, nil
 }

@@ -34,10 +34,14 @@ func noError(t failer, err error) {
 
 func noted(t testing.TB, s *Store, scope Scope, text, actor string) Entry {
 	t.Helper()
-	e, _, err := s.Add(t.Context(), Entry{Scope: scope, Text: text, Source: UserExplicit}, actor)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return added(t, s, Entry{Scope: scope, Text: text, Source: UserExplicit}, actor)
+}
+
+// added is e as it is stored on behalf of actor.
+func added(t testing.TB, s *Store, e Entry, actor string) Entry {
+	t.Helper()
+	e, _, err := s.Add(t.Context(), e, actor)
+	noError(t, err)
 	return e
 }
 
@@ -151,6 +155,21 @@ func TestDuplicates(t *testing.T) {
 	got := must(s.Get(t.Context(), everything, e.ID))(t)
 	if got.Rev < 2 || got.ObservedAt.Before(e.ObservedAt) || got.Text != "I like C#." {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestTextsStandOnce: the journal tells the words of an entry, and does not hold them again.
+func TestTextsStandOnce(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	e := added(t, s, Entry{Scope: Shared, Text: "a grey heron", Quote: "I saw a grey heron", Event: "$1", Source: Harvest}, owner)
+	noError(t, s.Pin(t.Context(), everything, e.ID, true))
+	if n := countRows(t, s.db, `SELECT count(*) FROM memory_op WHERE before LIKE '%heron%' OR after LIKE '%heron%'`); n > 0 {
+		t.Errorf("%d operations hold the text", n)
+	}
+	for _, o := range must(s.History(t.Context(), everything, e.ID))(t) {
+		if o.After.Text != e.Text || o.After.Quote != e.Quote || o.Before != nil && o.Before.Text != e.Text {
+			t.Errorf("%+v", o)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -336,17 +335,10 @@ func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 		if !add(t, s, Shared, "new") { // it is stored, whatever happens to the file
 			t.Error("not added")
 		}
-		entries, err := s.Entries(t.Context(), Shared)
-		if err == nil || !strings.Contains(err.Error(), "try again later") {
+		if _, err := s.Entries(t.Context(), Shared); err == nil || !strings.Contains(err.Error(), "try again later") {
 			t.Errorf("error %v", err)
 		}
-		if len(entries) < 3 || entries[0].Text != "one" || !slices.ContainsFunc(entries, func(e Entry) bool { return e.Text == "new" }) {
-			t.Errorf("entries %v", entries)
-		}
 		s.fault = func(string) {}
-		if got := onDisk(t, s, Shared); strings.Contains(got, "new") {
-			t.Errorf("file reads %q", got)
-		}
 		texts(t, s, Shared)
 		if got := onDisk(t, s, Shared); strings.Count(got, "new\n") != 1 || strings.Count(got, "by hand\n") < 2 {
 			t.Errorf("in the end the file reads %q", got)

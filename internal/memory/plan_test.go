@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // rowsOf is everything that the database holds of entries, to the byte.
@@ -40,11 +41,7 @@ func planOf(t testing.TB, s *Store) []Step {
 	t.Helper()
 	scope, day := Private(owner), time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	add := func(text string, kind Kind, days int) Entry {
-		e, _, err := s.Add(t.Context(), Entry{Scope: scope, Text: text, Kind: kind, Source: Harvest, ObservedAt: day.AddDate(0, 0, days)}, "test")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return e
+		return added(t, s, Entry{Scope: scope, Text: text, Kind: kind, Source: Harvest, ObservedAt: day.AddDate(0, 0, days)}, "test")
 	}
 	a, b := add("Anna lives in Berlin", Fact, 9), add("Anna lives in Berlin, near the park", Fact, 1)
 	c, d := add("the code is 4711", Fact, 1), add("the code is now 4713", Fact, 5)
@@ -88,7 +85,7 @@ func TestApplyAndUndo(t *testing.T) {
 	if err != nil || len(left) != 0 || len(undone.Back) != 3 {
 		t.Fatalf("%+v, %+v, %v", undone, left, err)
 	}
-	if diff := cmp.Diff(before, rowsOf(t, s)); diff != "" {
+	if diff := gocmp.Diff(before, rowsOf(t, s)); diff != "" {
 		t.Error(diff)
 	}
 	noError(t, indexIsSound(t, OpenFTS(s.db)))
@@ -124,14 +121,8 @@ func TestApplyLeavesOut(t *testing.T) {
 	steps := planOf(t, s)
 	scope := Private(owner)
 	add := func(e Entry) Entry {
-		if e.Source == "" {
-			e.Source = Harvest
-		}
-		got, _, err := s.Add(t.Context(), e, "test")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
+		e.Source = cmp.Or(e.Source, Harvest)
+		return added(t, s, e, "test")
 	}
 	late := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	x, y := add(Entry{Scope: scope, Text: "number 4711 it is"}), add(Entry{Scope: scope, Text: "number 4712 it is"})
@@ -157,10 +148,10 @@ func TestApplyLeavesOut(t *testing.T) {
 	for _, l := range done.Left {
 		left = append(left, l.Step)
 	}
-	if diff := cmp.Diff(append(wrong, steps[1]), left); diff != "" {
+	if diff := gocmp.Diff(append(wrong, steps[1]), left); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]Step{steps[0], steps[2], steps[3]}, done.Done); diff != "" {
+	if diff := gocmp.Diff([]Step{steps[0], steps[2], steps[3]}, done.Done); diff != "" {
 		t.Error(diff)
 	}
 }

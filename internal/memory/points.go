@@ -68,7 +68,8 @@ const (
 func OpenPoints(c PointsConfig) *Points {
 	p := &Points{waker: newWaker(), db: c.DB, vectors: c.Vectors, server: newQdrant(c.URL, c.Key), prefix: c.Collection,
 		patience: cmp.Or(c.Patience, 500*time.Millisecond), log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now}
-	p.health = health{log: p.log, bad: "the Qdrant server cannot be used; memory is searched by words until it can", good: "the Qdrant server can be used again"}
+	p.health = health{log: p.log, bad: "the Qdrant server cannot be used; memory is searched by words until it can",
+		good: "the Qdrant server can be used again"}
 	return p
 }
 
@@ -130,7 +131,9 @@ func (p *Points) nearest(ctx context.Context, q []float32, w wanted, k int) ([]L
 	if entries, err = p.withBeside(ctx, entries); err != nil {
 		return nil, err
 	}
-	near, err := p.likeness(ctx, q, entries, func(e *vectorEntry) bool { return slices.Contains(w.scopes, e.scope) && w.takes(e) })
+	near, err := p.likeness(ctx, q, entries, func(e *vectorEntry) bool {
+		return slices.Contains(w.scopes, e.scope) && w.takes(e)
+	})
 	return best(near, k), err
 }
 
@@ -182,7 +185,8 @@ func (p *Points) likeness(ctx context.Context, q []float32, entries []int64, wan
 	if err != nil {
 		return nil, err
 	}
-	all, err := p.vectors.read(ctx, `WHERE m.n IN (SELECT value FROM json_each(?)) AND `+indexed+` ORDER BY m.scope, m.conversation, m.seq, m.n`, inJSON(beside))
+	all, err := p.vectors.read(ctx, `WHERE m.n IN (SELECT value FROM json_each(?)) AND `+indexed+`
+		ORDER BY m.scope, m.conversation, m.seq, m.n`, inJSON(beside))
 	if err != nil {
 		return nil, err
 	}
@@ -389,6 +393,6 @@ func (p *Points) leave(ctx context.Context, entries []string) {
 	}
 	if err != nil {
 		p.failed(err)
-		p.log.LogAttrs(ctx, slog.LevelWarn, "what was forgotten is still on the Qdrant server, where nobody finds it; it leaves when the server can be reached", slog.String("err", err.Error()))
+		p.log.Warn("what was forgotten is still on the Qdrant server, where nobody finds it; it leaves when the server can be reached", "err", err)
 	}
 }

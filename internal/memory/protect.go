@@ -42,11 +42,8 @@ var (
 	afterMine  = foldedSet("after_mine")
 )
 
-// SameWords reports whether a and b say the same in the same words: case, white space
+// PlainWords is text in a form that is the same for texts of the same words: case, white space
 // and the punctuation around words make no difference, that inside of them does.
-func SameWords(a, b string) bool { return plainWords(a) == plainWords(b) }
-
-// PlainWords is what SameWords compares.
 func PlainWords(text string) string { return plainWords(text) }
 
 var (

@@ -113,15 +113,13 @@ func collectionPath(name string) string { return "/collections/" + url.PathEscap
 // create makes a collection of vectors of dim numbers, with what makes filtering fast.
 func (q *qdrant) create(ctx context.Context, name string, dim int) error {
 	path := collectionPath(name)
-	if err := q.call(ctx, http.MethodPut, path, map[string]any{"vectors": map[string]any{"size": dim, "distance": "Cosine"}}, nil); err != nil {
-		return err
-	}
+	err := q.call(ctx, http.MethodPut, path, map[string]any{"vectors": map[string]any{"size": dim, "distance": "Cosine"}}, nil)
 	for _, f := range pointFields {
-		if err := q.call(ctx, http.MethodPut, path+"/index?wait=true", map[string]any{"field_name": f[0], "field_schema": f[1]}, nil); err != nil {
-			return err
+		if err == nil {
+			err = q.call(ctx, http.MethodPut, path+"/index?wait=true", map[string]any{"field_name": f[0], "field_schema": f[1]}, nil)
 		}
 	}
-	return nil
+	return err
 }
 
 func (q *qdrant) drop(ctx context.Context, name string) error {
@@ -184,7 +182,8 @@ type pointPage struct {
 // query finds the limit points that are nearest to vector among those that w wants.
 func (q *qdrant) query(ctx context.Context, name string, vector []float32, w wanted, limit int) ([]point, error) {
 	var found pointPage
-	err := q.call(ctx, http.MethodPost, collectionPath(name)+"/points/query", map[string]any{"query": vector, "filter": w.filter(), "limit": limit, "with_payload": true}, &found)
+	in := map[string]any{"query": vector, "filter": w.filter(), "limit": limit, "with_payload": true}
+	err := q.call(ctx, http.MethodPost, collectionPath(name)+"/points/query", in, &found)
 	return found.Points, err
 }
 

@@ -103,10 +103,7 @@ func TestForgottenIsNotHeardOf(t *testing.T) {
 	s := openWith(t, Config{Dir: dir, Owner: owner, Backend: FTS5})
 	me := Private(owner)
 	hear(t, s, me, "dm", "My locker opens with HERON-99, mind you.", "Noted, HERON-99.", "And tea?", "Green.", "I said: the locker opens with HERON-99", "Yes.")
-	e, _, err := s.Add(t.Context(), Entry{Scope: me, Text: "the locker opens with HERON-99", Source: Assistant, Event: "$dm1", Quote: "My locker opens with HERON-99, mind you."}, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := added(t, s, Entry{Scope: me, Text: "the locker opens with HERON-99", Source: Assistant, Event: "$dm1", Quote: "My locker opens with HERON-99, mind you."}, owner)
 	must(s.Forget(t.Context(), as(owner), e.ID))(t)
 	if got := search(t, s, "locker HERON-99 opens", me); len(got) != 0 {
 		t.Errorf("found %q", got)

@@ -41,12 +41,10 @@ func benchMemories(tb testing.TB, n int) (lines []byte, asked []string) {
 				text = append(text, benchWord(words.Uint64()))
 			}
 		}
-		if err := encoder.Encode(map[string]any{
+		noError(tb, encoder.Encode(map[string]any{
 			"text": strings.Join(text, " "), "scope": "shared", "subject": []string{"Anna", "Ben"}[i%2], "ref": fmt.Sprint("r", i),
 			"conversation": fmt.Sprint("c", i/40), "seq": i, "observed_at": begin.Add(time.Duration(i) * 3 * time.Minute).Format(time.RFC3339),
-		}); err != nil {
-			tb.Fatal(err)
-		}
+		}))
 		if i%max(1, n/400) == 0 {
 			random.Shuffle(len(text), func(a, b int) { text[a], text[b] = text[b], text[a] })
 			asked = append(asked, "When did Anna "+strings.Join(text[:min(len(text), 3+random.IntN(5))], " ")+"?")
@@ -58,9 +56,7 @@ func benchMemories(tb testing.TB, n int) (lines []byte, asked []string) {
 // cpuTime is the processor time of this process so far.
 func cpuTime(tb testing.TB) time.Duration {
 	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		tb.Fatal(err)
-	}
+	noError(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
@@ -70,15 +66,11 @@ func BenchmarkSearch(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			f := openIndex(b)
 			lines, asked := benchMemories(b, n)
-			if _, err := importInto(f).Import(b.Context(), "bench", lines); err != nil {
-				b.Fatal(err)
-			}
+			must(importInto(f).Import(b.Context(), "bench", lines))(b)
 			var took []time.Duration
 			ask := func(text string) {
 				began := time.Now()
-				if _, err := f.Search(b.Context(), Query{Text: text, Scopes: []Scope{Shared}}); err != nil {
-					b.Fatal(err)
-				}
+				must(f.Search(b.Context(), Query{Text: text, Scopes: []Scope{Shared}}))(b)
 				took = append(took, time.Since(began))
 			}
 			for _, text := range asked {

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -24,11 +25,9 @@ func openIndex(t testing.TB) *FTS {
 
 func importInto(f *FTS) *Importer {
 	var file string
-	if err := f.db.QueryRow(`SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file); err != nil {
-		panic(err)
-	}
-	s, err := Open(context.Background(), Config{DB: f.db, Dir: filepath.Dir(file)})
-	if err != nil {
+	err := f.db.QueryRow(`SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file)
+	s, also := Open(context.Background(), Config{DB: f.db, Dir: filepath.Dir(file)})
+	if err = errors.Join(err, also); err != nil {
 		panic(err)
 	}
 	return &Importer{Store: s, Scope: Shared, Now: func() time.Time { return today }}
@@ -48,24 +47,10 @@ func alter(t testing.TB, f *FTS, statement string, ref string) {
 	var n int64
 	var hash string
 	err := tx.QueryRowContext(t.Context(), `SELECT n, hash FROM memory WHERE ref = ?`, ref).Scan(&n, &hash)
-	if err == nil {
-		_, err = tx.ExecContext(t.Context(), `UPDATE memory SET rev = rev + 1, `+statement+` WHERE n = ?`, n)
-	}
-	if err == nil {
-		_, err = tx.ExecContext(t.Context(), `INSERT INTO memory_op (batch, at, actor, op, entry) SELECT 'b', 0, 'test', 'note', id FROM memory WHERE n = ?`, n)
-	}
-	if err == nil {
-		err = forgetVectors(t.Context(), tx, hash)
-	}
-	if err == nil {
-		err = f.update(t.Context(), tx, n)
-	}
-	if err == nil {
-		err = tx.Commit()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	must(tx.ExecContext(t.Context(), `UPDATE memory SET rev = rev + 1, `+statement+` WHERE n = ?`, n))(t)
+	must(tx.ExecContext(t.Context(), `INSERT INTO memory_op (batch, at, actor, op, entry) SELECT 'b', 0, 'test', 'note', id FROM memory WHERE n = ?`, n))(t)
+	noError(t, errors.Join(forgetVectors(t.Context(), tx, hash), f.update(t.Context(), tx, n), tx.Commit()))
 }
 
 // refs are what a question finds, the best first.
@@ -74,12 +59,8 @@ func refs(t testing.TB, x index, q Query) []string {
 	if q.Scopes == nil {
 		q.Scopes = []Scope{Shared}
 	}
-	hits, err := x.Search(t.Context(), q)
-	if err != nil {
-		t.Fatalf("%q: %v", q.Text, err)
-	}
 	out := []string{}
-	for _, h := range hits {
+	for _, h := range must(x.Search(t.Context(), q))(t) {
 		if h.Turn != nil {
 			out = append(out, h.Turn.Event)
 		} else {

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"reverie/internal/memory/standin"
 )
 
 // TestAlwaysSound: whatever is done, in whatever order, the index is what the
@@ -37,6 +39,47 @@ func TestAlwaysSound(t *testing.T) {
 			if found := traces(t, d.dir, word); len(found) > 0 {
 				rt.Fatalf("%s is left in %v", word, found)
 			}
+		}
+	})
+}
+
+// TestQdrantAlwaysSound: whatever is done, in whatever order, while the server comes and
+// goes: in the end it holds what the entries ask for, and of what was forgotten nothing. So does
+// the memory of a process that compares vectors itself.
+func TestQdrantAlwaysSound(t *testing.T) {
+	t.Parallel()
+	dir, runs := t.TempDir(), 0
+	rapid.Check(t, func(rt *rapid.T) {
+		runs++
+		server, url := stand(t)
+		d := doer{t: t, rt: rt, dir: filepath.Join(dir, strconv.Itoa(runs))}
+		p := openPoints(t, openAt(t, d.dir).db, &wordEmbedder{name: "words", dim: 16}, url)
+		d.s = openWith(t, Config{Dir: d.dir, Owner: owner, Backend: Qdrant, Points: p})
+		defer func() { _ = d.s.db.Close(); _ = p.db.Close() }()
+		noError(t, p.vectors.open(t.Context(), []Scope{Private(owner), Room(room), Shared}))
+		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 5).Draw(rt, "server") {
+			case 0:
+				server.Break(standin.Refuse(500))
+			case 1:
+				server.Break(nil)
+			case 2:
+				complete(t, p.vectors)
+				_ = p.Complete(t.Context()) // or not
+			case 3:
+				server.Drop(collectionName("mem", "words", 16))
+				p.suspect.Store(true)
+			}
+			d.step()
+		}
+		server.Break(nil)
+		fed(t, p)
+		isClean(t, p.vectors)
+		if changed, needless := pointFaults(t, p); changed+needless > 0 {
+			rt.Fatalf("on the server %d memories are not as they are, and %d points belong to none", changed, needless)
+		}
+		if got := onServer(t, server, d.s.db); slices.Contains(got, "") {
+			rt.Fatalf("the server holds %q", got)
 		}
 	})
 }

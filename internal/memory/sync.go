@@ -213,7 +213,8 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 			}
 		}
 		if !wanted[next] && id != notKept { // it took a place itself, and that was undone
-			old, err := store.Column[string](ctx, s.db, `SELECT old.entry FROM memory_op AS new CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
+			old, err := store.Column[string](ctx, s.db, `SELECT old.entry FROM memory_op AS new
+				CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
 				WHERE new.entry = ?1 AND new.op = 'add' AND iif(old.after = '', '', json_extract(old.after, '$.by')) = ?1 LIMIT 1`, id)
 			if err != nil {
 				return view{}, fmt.Errorf("read memory: %w", err)

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -26,16 +27,17 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 	if err != nil {
 		return err
 	}
-	said, given := s.index.words.formsOf(reply), s.index.words.formsOf(asked)
+	words := &s.index.words
+	said, given := words.formsIn(reply), words.formsIn(asked)
 	for _, h := range hits {
 		if !read(h.Entry.Text) {
 			continue
 		}
-		terms := s.index.words.ask(Query{Text: h.Entry.Text}).terms
+		terms := words.ask(Query{Text: h.Entry.Text}).terms
 		if err := s.index.frequencies(ctx, numbers, terms); err != nil {
 			return fmt.Errorf("count what was used: %w", err)
 		}
-		if !uses(h.Entry.Text, terms, known.docs, said, given) {
+		if !uses(words.namesIn(h.Entry.Text), terms, known.docs, said, given) {
 			continue
 		}
 		// No operation of the journal: it says how often, not what.
@@ -46,30 +48,13 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 	return nil
 }
 
-// formsOf are the forms of the words of text that say something.
-func (a *analyser) formsOf(text string) map[string]bool {
-	out := map[string]bool{}
-	for _, t := range a.ask(Query{Text: text}).terms {
-		for _, f := range t.forms {
-			out[f] = true
-		}
-	}
-	return out
-}
-
 // uses reports whether what was said, beyond what was given, has enough of an
-// entry's terms. A term is rare if few of the documents have it.
-func uses(text string, terms []term, docs int, said, given map[string]bool) bool {
-	names := namesIn(text)
+// entry's terms, of which some are names. A term is rare if few of the documents have it.
+func uses(names map[string]bool, terms []term, docs int, said, given map[string]bool) bool {
 	rare := 0
 	for _, t := range terms {
 		in := func(forms map[string]bool) bool {
-			for _, f := range t.forms {
-				if forms[f] {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(t.forms, func(f string) bool { return forms[f] })
 		}
 		if !in(said) || in(given) || t.df > max(3, docs/20) {
 			continue
@@ -82,15 +67,14 @@ func uses(text string, terms []term, docs int, said, given map[string]bool) bool
 	return false
 }
 
-// namesIn are the words of text, but for the first, that begin with a capital
-// letter, as terms may have them.
-func namesIn(text string) map[string]bool {
-	var a analyser
+// namesIn are the forms of the words of text, but for the first, that begin with a capital letter.
+func (a *analyser) namesIn(text string) map[string]bool {
+	ws := words(text)
+	langs := detect(ws)
 	out := map[string]bool{}
-	for i, w := range strings.Fields(text) {
-		w = strings.TrimFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-		if i > 0 && w != "" && unicode.IsUpper([]rune(w)[0]) {
-			for f := range a.formsOf(w) {
+	for i, w := range ws {
+		if i > 0 && w.capital {
+			for _, f := range a.forms(w, langs) {
 				out[f] = true
 			}
 		}

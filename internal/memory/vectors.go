@@ -101,7 +101,8 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 		waker: newWaker(), db: c.DB, embedder: c.Embedder, patience: cmp.Or(c.Patience, 300*time.Millisecond), neutral: c.Neutral,
 		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, seen: -1,
 	}
-	v.health = health{log: v.log, bad: "embeddings cannot be made; memory is searched by words until they can", good: "embeddings can be made again"}
+	v.health = health{log: v.log, bad: "embeddings cannot be made; memory is searched by words until they can",
+		good: "embeddings can be made again"}
 	if v.measured = v.neutral != 0; !v.measured {
 		v.neutral = .75 // about right for models that are made to find texts
 	}

@@ -76,7 +76,8 @@ func (v *Vectors) tidy(ctx context.Context) error {
 	if space == 0 {
 		return nil
 	}
-	for _, which := range []string{`memory_vector WHERE space <> ?1 OR hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`, `memory_space WHERE no <> ?1`} {
+	const orphans = `hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`
+	for _, which := range []string{`memory_vector WHERE space <> ?1 OR ` + orphans, `memory_space WHERE no <> ?1`} {
 		if _, err := v.db.ExecContext(ctx, `DELETE FROM `+which, space); err != nil {
 			return fmt.Errorf("remove vectors that nobody needs: %w", err)
 		}
@@ -144,7 +145,8 @@ func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 	todo, err := store.List(ctx, v.db, func(row store.Row) (u unread, err error) {
 		err = row.Scan(&u.n, &u.hash, &u.text)
 		return u, err
-	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND `+unmade+` GROUP BY m.hash ORDER BY first DESC LIMIT ?3`, v.index.space, v.index.dim, n)
+	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND `+unmade+`
+		GROUP BY m.hash ORDER BY first DESC LIMIT ?3`, v.index.space, v.index.dim, n)
 	if err != nil {
 		return nil, fmt.Errorf("embed memories: %w", err)
 	}
@@ -183,7 +185,7 @@ func (v *Vectors) try(ctx context.Context, todo []unread) ([][]float32, error) {
 		if _, failed := v.embed(ctx, []string{harmless}); failed != nil {
 			return nil, err
 		}
-		v.log.LogAttrs(ctx, slog.LevelWarn, "a memory is not taken by the embedding model; it is found by its words", slog.Int64("n", todo[i].n), slog.String("err", err.Error()))
+		v.log.Warn("a memory is not taken by the embedding model; it is found by its words", "n", todo[i].n, "err", err)
 	}
 	return vectors, nil
 }

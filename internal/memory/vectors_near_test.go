@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -57,18 +56,6 @@ func product(a, b []float64) (sum float64) {
 func taken(t failer, e vectorEntry, v []float32) *vectorEntry {
 	e.vec = coded(t, v)
 	return &e
-}
-
-// collected is a collection of entries, and these by number.
-func collected(t testing.TB, all ...*vectorEntry) (*collection, map[int64]*vectorEntry) {
-	t.Helper()
-	c := must(newCollection())(t)
-	byNumber := map[int64]*vectorEntry{}
-	for _, e := range all {
-		noError(t, c.add(t.Context(), e))
-		byNumber[e.n] = e
-	}
-	return c, byNumber
 }
 
 // TestCollection: after any order of adding and removing, every cosine and window is
@@ -143,53 +130,6 @@ func likenesses(there map[int64]*vectorEntry, q []float32) map[int64]Likeness {
 		want[one.n] = Likeness{one.n, product(qu, unit64(float64s(one.vec))), product(qu, unit64(sum))}
 	}
 	return want
-}
-
-// TestNearestOfMany: the nearest are looked for among those that are near by themselves
-// and their neighbours; next to nothing is missed by that.
-func TestNearestOfMany(t *testing.T) {
-	const many, dim, k = 20_000, 128, 100
-	c, byNumber := filledCollection(t, many, dim)
-	r := rand.New(rand.NewPCG(99, 1))
-	found := 0
-	const questions = 20
-	for range questions {
-		q := unit(randomVector(r, dim))
-		var all []Likeness
-		for p := range c.order {
-			all = append(all, c.order.likeness(q, p))
-		}
-		all = best(all, k)
-		got, err := c.nearest(t.Context(), q, wanted{}, k, byNumber)
-		if err != nil || len(got) != k || got[0] != all[0] {
-			t.Fatalf("%d found, the nearest is %v, not %v; %v", len(got), got[0], all[0], err)
-		}
-		for _, g := range got {
-			if slices.Contains(all, g) {
-				found++
-			}
-		}
-	}
-	if share := float64(found) / (questions * k); share < .95 {
-		t.Errorf("only %.3f of the nearest %d are found", share, k)
-	} else {
-		t.Logf("%.3f of the nearest %d are found", share, k)
-	}
-	none := wanted{after: firstDay.AddDate(50, 0, 0)}
-	if got, err := c.nearest(t.Context(), unit(randomVector(r, dim)), none, k, byNumber); len(got) > 0 || err != nil {
-		t.Errorf("%d found of a time without any, %v", len(got), err)
-	}
-}
-
-func filledCollection(t testing.TB, n, dim int) (*collection, map[int64]*vectorEntry) {
-	t.Helper()
-	r := rand.New(rand.NewPCG(1, 2))
-	var all []*vectorEntry
-	for i := range n {
-		all = append(all, taken(t, vectorEntry{n: int64(i + 1), talk: fmt.Sprint("talk ", i/50), seq: int64(i % 50)}, randomVector(r, dim)))
-	}
-	slices.SortFunc(all, (*vectorEntry).compare) // as they are read
-	return collected(t, all...)
 }
 
 // Holds L22.

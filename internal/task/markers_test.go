@@ -103,7 +103,6 @@ func TestMarkerLines(t *testing.T) {
 		"[CHECKPOINT] Make a TODO list - DONE":         "CHECKPOINT|Make a TODO list|done",
 		"[CHECKPOINT] Tri-state switch":                "CHECKPOINT|Tri-state switch|pending|implied",
 		"[CHECKPOINT] X-completed":                     "CHECKPOINT|X-completed|pending|implied",
-		"[CHECKPOINT] Plan - COMPLETED yesterday":      "CHECKPOINT|Plan|done",
 		"[CHECKPOINT] Plan - pending review by Ada":    "CHECKPOINT|Plan - pending review by Ada|pending|implied",
 		"[CHECKPOINT] Plan - PENDING - COMPLETED":      "CHECKPOINT|Plan|done", // the last one counts
 		"[CHECKPOINT] Unit tests - part two - PENDING": "CHECKPOINT|Unit tests - part two|pending",

@@ -52,8 +52,8 @@ func TestScheduleFinalForms(t *testing.T) {
 		{Schedule{Type: "interval", IntervalSeconds: 3600}, Schedule{Type: "interval", IntervalSeconds: 3600}, "every hour"},
 		{Schedule{Type: "interval", IntervalSeconds: 5400}, Schedule{Type: "interval", IntervalSeconds: 5400}, "every 90 minutes"},
 		{Schedule{Type: "interval", IntervalSeconds: 61}, Schedule{Type: "interval", IntervalSeconds: 61}, "every 61 seconds"},
-		{Schedule{Type: "interval", IntervalSeconds: 172800, WindowStart: "22:00", WindowEnd: "6:00"},
-			Schedule{Type: "interval", IntervalSeconds: 172800, WindowStart: "22:00", WindowEnd: "06:00"}, "every 2 days from 22:00 to 06:00"},
+		{Schedule{Type: "interval", IntervalSeconds: 7200, WindowStart: "22:00", WindowEnd: "6:00"},
+			Schedule{Type: "interval", IntervalSeconds: 7200, WindowStart: "22:00", WindowEnd: "06:00"}, "every 2 hours from 22:00 to 06:00"},
 		{Schedule{Type: "once", At: "2026-12-24 18:00"}, Schedule{Type: "once", At: "2026-12-24T18:00:00+01:00"}, "once on 2026-12-24 at 18:00"},
 	} {
 		got, err := tt.in.Validate(at(t), berlin(t))

@@ -99,7 +99,8 @@ func (n *night) speaksOf(t *openTask, text string) bool {
 // askIfSame asks people whether a and b ask for the same, if they are alike. Those that do so
 // in the same words are merged already.
 func (n *night) askIfSame(r *taskRoom, a, b *openTask) bool {
-	if !b.plain() || a.User != b.User || a.said.protected != b.said.protected || a.said.negative != b.said.negative || share(a.said.stems, b.said.stems) < alikeTasks {
+	if !b.plain() || a.User != b.User || a.said.protected != b.said.protected || a.said.negative != b.said.negative ||
+		share(a.said.stems, b.said.stems) < alikeTasks {
 		return false
 	}
 	n.propose(r.scope, min(a.ID, b.ID), max(a.ID, b.ID), i18n.New("why.ask_the_same", "first", a.Content, "id", a.ID, "second", b.Content, "other", b.ID))

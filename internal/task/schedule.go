@@ -174,7 +174,7 @@ func (s *Schedule) validInterval() error {
 		return err
 	}
 	if s.IntervalSeconds >= 24*60*60 {
-		return fmt.Errorf("window_start and window_end go with intervals shorter than a day: leave them out, or use schedule_type cron, for example %s", rules[byCron].example)
+		return fmt.Errorf("window_start and window_end go with intervals shorter than a day: leave them out, for example %s", rules[daily].example)
 	}
 	if s.WindowStart == s.WindowEnd {
 		return fmt.Errorf("window_start and window_end are both %s, which leaves no time: make them differ, or leave both out, for example %s", s.WindowStart, example)

@@ -224,13 +224,9 @@ func readVerdicts(answer string, pairs int) []verdict {
 // prompt makes the request about batch from its template. The words of memories stand
 // between marks with a nonce, and no brace in them means anything.
 func (d *Dreamer) prompt(batch []*pair, nonce string) string {
-	file := conflictFile
-	switch {
-	case batch[0].conflict:
-	case d.cfg.Store.Recalls():
-		file = paraphraseFile
-	default:
-		file = memoriesFile
+	file := paraphraseFile
+	if batch[0].conflict {
+		file = conflictFile
 	}
 	return d.fill(template(d.cfg.Prompts, d.cfg.Default, d.cfg.Log, file), batch, nonce)
 }
@@ -264,10 +260,10 @@ func (d *Dreamer) quote(s *signature, nonce string) string {
 	return fmt.Sprintf("(%s%s) <memory %s>%s</memory %s>", s.Since().In(d.cfg.Location).Format("2006-01-02 15:04"), who, nonce, s.Text, nonce)
 }
 
-// hash names a pair without telling its words, and the question it was asked with.
-func (p *pair) hash(salt []byte, conflict bool) string {
+// hash names a pair without telling its words.
+func (p *pair) hash(salt []byte) string {
 	x, y := p.a.plain, p.b.plain
-	return hashed(salt, fmt.Sprintf("%t\x00%s\x00%s", conflict, min(x, y), max(x, y)))
+	return hashed(salt, min(x, y)+"\x00"+max(x, y))
 }
 
 func hashed(salt []byte, text string) string {

@@ -12,7 +12,7 @@ import (
 // at the same text (see agreed); else a person is asked.
 const (
 	perCorrection = 20   // older texts that are asked about beside a newer one that tells of a change …
-	perOther      = 2    // … and beside any other, or one of which it is known what it replaces
+	perOther      = 2    // … and beside any other
 	longTopic     = 1000 // a word in more texts than these tells nothing
 )
 
@@ -29,7 +29,7 @@ func (p *pair) mayCorrect() bool {
 	return (!p.a.compound || p.a.turned) && together(p.a, p.b) && !p.foreign()
 }
 
-// topics finds the entries that share words, names or questions. What few entries share
+// topics finds the entries that share words or names. What few entries share
 // weighs more than what many do.
 type topics struct {
 	night    *night

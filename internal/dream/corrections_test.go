@@ -228,25 +228,3 @@ func TestWhoseWord(t *testing.T) {
 		}
 	}
 }
-
-// TestAskedWithEitherQuestion: what was asked as a paraphrase is not asked as a
-// contradiction as well, when the structure is seen in another light.
-func TestAskedWithEitherQuestion(t *testing.T) {
-	w := newWorld(t, home(""), nil)
-	salt, err := w.d.salt(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := signed("Anna lives in Berlin.", "Anna resides in Berlin.")
-	p := &pair{a: s[0], b: s[1], verdict: neither}
-	if err := w.d.keep(t.Context(), []*pair{p}, salt, "m", w.now); err != nil {
-		t.Fatal(err)
-	}
-	q := &pair{a: s[1], b: s[0], conflict: true}
-	if todo := w.d.known(t.Context(), []*pair{q}, salt, "m", w.now); len(todo) != 0 || q.verdict != neither {
-		t.Errorf("asked again: %+v", q)
-	}
-	if todo := w.d.known(t.Context(), []*pair{q}, salt, "another model", w.now); len(todo) != 1 {
-		t.Error("another model is not asked")
-	}
-}

@@ -17,8 +17,9 @@
 // plan.go makes steps, memory.Store.Apply does them in one transaction, each checked again, none
 // changing a text or removing a row. Same words are merged without a model. A model labels pairs
 // that the structure has picked. The same in other words: the fuller text is shown for both
-// (mayStand), and the other stays active as its member. A different answer to a question that
-// has one answer, or a correction that the texts themselves bear out: the older is superseded.
+// (mayStand), and the other stays active as its member. A newer
+// text about the same that has a word of change and a word in common (corrections.go): the older
+// is superseded.
 // Everything else that the model claims is a question to the person, so a model that errs or lies
 // costs a question and no fact. `make survival` measures it.
 //

@@ -216,7 +216,6 @@ func (n *night) dream(ctx context.Context) error {
 	if err := n.d.snapshot(ctx, n.report.Run); err != nil {
 		return fmt.Errorf("%w: %w", errNoCopy, err)
 	}
-	before := n.d.ownersFile()
 	done, err := n.apply(context.WithoutCancel(ctx)) // it takes a moment, and is looked at to its end
 	if err != nil {
 		return err
@@ -225,7 +224,6 @@ func (n *night) dream(ctx context.Context) error {
 		n.report.State = Nothing
 	}
 	n.tell(done)
-	n.report.Diff = diff(before, n.d.ownersFile())
 	return nil
 }
 

@@ -48,31 +48,6 @@ func TestVerdictsAreKept(t *testing.T) {
 	again(false)
 }
 
-// TestNothingLeftToDo: a dream whose only step came too late did nothing, and is not the
-// one that is taken back.
-func TestNothingLeftToDo(t *testing.T) {
-	w := newWorld(t, home(""), nil)
-	first := w.dream(Options{})
-	if len(first.Merged) != 1 {
-		t.Fatalf("%+v", first)
-	}
-	w.now = w.now.Add(time.Hour)
-	late := w.know(memory.Entry{Text: "Ben likes green tea, with milk, mostly.", Integrity: trust.Owner, ObservedAt: day0.AddDate(0, 0, 9)})
-	planned := false
-	w.when("snapshot", func() {
-		planned = true
-		w.exec(`UPDATE memory SET rev = rev + 1 WHERE id = ?`, late.ID)
-	})
-	r := w.dream(Options{Now: true})
-	w.when("", nil)
-	if !planned || r.State != Nothing || len(r.Merged) != 0 {
-		t.Fatalf("%t, %+v", planned, r)
-	}
-	if back, err := w.d.Undo(t.Context(), ""); err != nil || back.Run != first.Run {
-		t.Errorf("%+v, %v", back, err)
-	}
-}
-
 // TestTasksWithoutMemories: when all that was done to memories is taken back, because it is
 // not found, what was done to tasks stays done, is told, and is taken back like any dream.
 func TestTasksWithoutMemories(t *testing.T) {
@@ -100,30 +75,6 @@ func TestTasksWithoutMemories(t *testing.T) {
 	}
 	if _, err := w.d.Undo(t.Context(), ""); !errors.Is(err, ErrNothing) {
 		t.Errorf("taken back twice: %v", err)
-	}
-}
-
-// TestWhatWasDroppedIsTriedAgain: after three attempts a dream gives up for tonight; what it
-// did not come to is dreamt the next night.
-func TestWhatWasDroppedIsTriedAgain(t *testing.T) {
-	facts := home("")
-	for _, who := range []string{"Carla", "David"} {
-		facts = append(facts, fact{key: who, at: 3, texts: []string{who + " likes green tea.", who + " likes green tea, with milk."}})
-	}
-	w := newWorld(t, facts, perfect)
-	names := []string{"Ben", "Carla", "David"}
-	tries := 0
-	w.when("applied", func() {
-		w.unindex(names[tries] + " likes%")
-		tries++
-	})
-	if r := w.dream(Options{}); r.State != Nothing || tries != 3 {
-		t.Fatalf("%d tries, %+v", tries, r)
-	}
-	w.when("", nil)
-	w.now = w.now.Add(24 * time.Hour)
-	if r := w.dream(Options{}); len(r.Superseded) != 1 || len(r.Merged) != 0 {
-		t.Errorf("%+v", r)
 	}
 }
 
@@ -226,39 +177,5 @@ func TestSlowModel(t *testing.T) {
 	}
 	if r := w.dream(Options{}); len(r.Merged) == 0 || len(r.Superseded) > 0 || w.calls != 1 || len(r.Notes) == 0 {
 		t.Errorf("%d requests, %+v", w.calls, r)
-	}
-}
-
-// TestBudget: what is used up is not asked, of memories, tasks and skills together; what
-// waits is asked the next time, and the report says what may be used and what was.
-func TestBudget(t *testing.T) {
-	for name, b := range map[string]Budget{
-		"calls": {Calls: 1, Tokens: 1 << 20, Time: time.Minute}, "tokens": {Calls: 9, Tokens: 100, Time: time.Minute},
-		"tokens, nearly": {Calls: 9, Tokens: 500, Time: time.Minute}, "time": {Calls: 9, Tokens: 1 << 20, Time: time.Nanosecond},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newChores(t)
-			c.add("Water the plants", nil)
-			c.ids = map[string]string{}
-			for i, room := range []string{"!a:x", "!b:x"} {
-				c.exec(`INSERT INTO task (id, room, user, content, priority, status, created, updated) VALUES (?, ?, 'x', 'Feed the hens', 5, 'active', 1, 1)`, "task_hens000"+string(rune('1'+i)), room)
-			}
-			c.answer, c.d.cfg.Budget = "[]", b
-			r := c.dream(Options{})
-			want := 1
-			if name == "time" {
-				want = 0
-			}
-			if len(c.asked) != want || r.Cost.Calls != want || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "the tasks wait for the next dream") {
-				t.Errorf("%d requests, %+v", len(c.asked), r)
-			}
-			if text := r.Text(time.UTC); !strings.Contains(text, "A dream may ask ") {
-				t.Error(text)
-			}
-			c.d.cfg.Budget = Budget{Calls: 9, Tokens: 1 << 20, Time: time.Minute}
-			if c.dream(Options{}); len(c.asked) != 3 {
-				t.Errorf("%d requests in the end", len(c.asked))
-			}
-		})
 	}
 }

@@ -387,25 +387,18 @@ func (h *Harvester) silent(ctx context.Context, since time.Time) (rooms []string
 // harvestDay is how long a request counts for how many there may be.
 const harvestDay = 24 * time.Hour
 
-// byDay asks, as long as not too much was asked in the last 24 hours: by this program, or, as far as
-// messages tell, by any. Those read by one request were read at one moment.
+// byDay asks, as long as it did not ask too often in the last 24 hours.
 func (h *Harvester) byDay(ctx context.Context, prompt string) (string, error) {
 	now := h.cfg.Now()
-	var read int
-	err := h.cfg.DB.QueryRowContext(ctx, `SELECT count(DISTINCT at) FROM harvest WHERE state = 'done' AND reason = '' AND at > ? AND at <= ?`,
-		now.Add(-harvestDay).UnixMilli(), now.UnixMilli()).Scan(&read)
-	if err != nil {
-		return "", fmt.Errorf("count the requests of the last day: %w", err)
-	}
 	h.made = slices.DeleteFunc(h.made, func(at time.Time) bool { return now.Sub(at) >= harvestDay || at.After(now) }) // the clock may have been wrong
-	requests, before := max(read, len(h.made)), h.enough
-	if h.enough = requests >= h.cfg.Calls; !h.enough {
+	before := h.enough
+	if h.enough = len(h.made) >= h.cfg.Calls; !h.enough {
 		h.made = append(h.made, now)
 		return h.ask(ctx, prompt)
 	}
 	if !before {
 		h.log.Warn("as much was asked to read conversations as there may be in 24 hours (harvest.calls); nothing is lost, the rest is read later",
-			"requests", requests)
+			"requests", len(h.made))
 	}
 	return "", errEnough
 }

@@ -100,14 +100,9 @@ func (d *Dreamer) salt(ctx context.Context) (salt []byte, err error) {
 func (d *Dreamer) known(ctx context.Context, pairs []*pair, salt []byte, model string, fresh time.Time) []*pair {
 	var todo []*pair
 	for _, p := range pairs {
-		var v string
-		own := p.hash(salt, p.conflict)
-		err := d.cfg.DB.QueryRowContext(ctx, `SELECT verdict FROM dream_seen WHERE pair IN (?, ?) AND model = ? AND (verdict <> 'unclear' OR at > ?) ORDER BY pair = ? DESC LIMIT 1`,
-			own, p.hash(salt, !p.conflict), model, fresh.UnixMilli(), own).Scan(&v)
-		if p.verdict = verdict(v); err != nil {
-			if !errors.Is(err, sql.ErrNoRows) {
-				d.cfg.Log.Warn("what was said of a pair could not be read", "err", err)
-			}
+		err := d.cfg.DB.QueryRowContext(ctx, `SELECT verdict FROM dream_seen WHERE pair = ? AND model = ? AND (verdict <> 'unclear' OR at > ?)`,
+			p.hash(salt), model, fresh.UnixMilli()).Scan(&p.verdict)
+		if err != nil { // what cannot be read is asked again
 			todo = append(todo, p)
 		}
 	}
@@ -119,7 +114,7 @@ func (d *Dreamer) keep(ctx context.Context, batch []*pair, salt []byte, model st
 	return store.InTx(ctx, d.cfg.DB, func(tx *sql.Tx) error {
 		for _, p := range batch {
 			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_seen (pair, model, verdict, at) VALUES (?, ?, ?, ?)
-				ON CONFLICT (pair, model) DO UPDATE SET verdict = excluded.verdict, at = excluded.at`, p.hash(salt, p.conflict), model, p.verdict, now.UnixMilli()); err != nil {
+				ON CONFLICT (pair, model) DO UPDATE SET verdict = excluded.verdict, at = excluded.at`, p.hash(salt), model, p.verdict, now.UnixMilli()); err != nil {
 				return err
 			}
 		}
@@ -161,7 +156,7 @@ func (n *night) tooMany(scope memory.Scope) bool {
 	return found >= maxQuestions
 }
 
-// wonder stores what r asks, and fills in what waits from earlier dreams.
+// wonder stores what r asks, and fills in the numbers by which it is answered.
 func (d *Dreamer) wonder(ctx context.Context, r *Report) error {
 	found := make([]memory.Question, len(r.Questions))
 	for i, q := range r.Questions {
@@ -171,21 +166,14 @@ func (d *Dreamer) wonder(ctx context.Context, r *Report) error {
 		return err
 	}
 	open, err := d.cfg.Store.Questions(ctx, everything)
-	if err != nil {
-		return err
-	}
 	for _, q := range open {
-		if q.Run != r.Run {
-			r.Waiting = append(r.Waiting, asked(q))
-			continue
-		}
 		for i := range r.Questions {
-			if r.Questions[i].First == q.First.ID && r.Questions[i].Second == q.Second.ID {
+			if q.Run == r.Run && r.Questions[i].First == q.First.ID && r.Questions[i].Second == q.Second.ID {
 				r.Questions[i].Number = q.ID
 			}
 		}
 	}
-	return nil
+	return err
 }
 
 func asked(q memory.Question) Question {

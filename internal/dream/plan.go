@@ -196,6 +196,11 @@ type pair struct {
 	verdict  verdict // "" = not known
 }
 
+// over reports whether nothing is done about p: one of the two is retired, or somebody parted them again.
+func (n *night) over(p *pair) bool {
+	return n.gone[p.a.ID] || n.gone[p.b.ID] || n.refused[pairOf(p.a.ID, p.b.ID)]
+}
+
 func flag(b bool) int {
 	if b {
 		return 1
@@ -214,8 +219,8 @@ func byAge(a, b *signature) (older, newer *signature) {
 // paraphrase reports whether a and b may say the same in other words: numbers and
 // names are the same, and most of the words.
 func paraphrase(a, b *signature) bool {
-	return a.negative == b.negative && !a.compound && !b.compound && a.protected == b.protected && a.ValidTo.Equal(b.ValidTo) && together(a, b) &&
-		share(a.stems, b.stems) >= .5
+	return a.negative == b.negative && !a.compound && !b.compound && a.protected == b.protected && a.ValidTo.Equal(b.ValidTo) &&
+		together(a, b) && share(a.stems, b.stems) >= .5
 }
 
 // supersede plans that the newer of two holds from its date on, where a model and the structure
@@ -226,7 +231,7 @@ func (n *night) supersede(found []correction) {
 	for _, p := range slices.Concat(found...) {
 		why := p.doubt()
 		switch {
-		case n.gone[p.a.ID] || n.gone[p.b.ID] || n.refused[pairOf(p.a.ID, p.b.ID)]:
+		case n.over(p):
 		case p.claimed() && why == "" && agreed[p]:
 			sure = append(sure, p)
 		case p.claimed(), p.shared > 0 && (p.verdict == unsure || p.verdict == keepFirst):
@@ -285,7 +290,7 @@ func (n *night) group(all []*signature, pairs []*pair) {
 	same := map[[2]string]bool{}
 	var some []*signature
 	for _, p := range pairs {
-		if !p.same || p.verdict != duplicate || n.gone[p.a.ID] || n.gone[p.b.ID] || n.refused[pairOf(p.a.ID, p.b.ID)] || p.a.Scope != all[0].Scope {
+		if !p.same || p.verdict != duplicate || n.over(p) || p.a.Scope != all[0].Scope {
 			continue
 		}
 		same[pairOf(p.a.ID, p.b.ID)] = true

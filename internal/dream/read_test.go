@@ -197,14 +197,10 @@ func TestReadsNothing(t *testing.T) {
 		why    string
 		tries  bool
 	}{
-		"down":     {err: &llm.Error{Kind: llm.Unreachable, Err: errors.New("refused")}, why: "llm: refused"},
-		"refusing": {answer: "I can't help with that.", why: errProse.Error(), tries: true},
-		"prose":    {answer: "Anna lives in Kiel.", why: errProse.Error(), tries: true},
-		"cut off":  {answer: `[{"message":1,"fact":"Locker 1`, why: errPartial.Error(), tries: true},
-		"empty":    {why: errProse.Error(), tries: true}, "null": {answer: "null", why: errProse.Error(), tries: true},
-		"too large": {err: &llm.Error{Kind: llm.TooLarge, Err: errors.New("window")}, why: "llm: window", tries: true},
-		"no list":   {answer: `{"facts": "none"}`, why: errProse.Error(), tries: true},
-		"panic":     {why: "panic: boo"},
+		"down":    {err: &llm.Error{Kind: llm.Unreachable, Err: errors.New("refused")}, why: "llm: refused"},
+		"prose":   {answer: "Anna lives in Kiel.", why: errProse.Error(), tries: true},
+		"cut off": {answer: `[{"message":1,"fact":"Locker 1`, why: errPartial.Error(), tries: true},
+		"panic":   {why: "panic: boo"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newTalk(t, home(""), nil)
@@ -292,7 +288,7 @@ func TestReadsTooSlowly(t *testing.T) {
 	})
 }
 
-// TestEnoughByDay: in 24 hours so many requests, also of programs that began anew; each room
+// TestEnoughByDay: in 24 hours so many requests; each room
 // has its turn, what is more is read later, and a dream has its own.
 func TestEnoughByDay(t *testing.T) {
 	k := newTalk(t, nil, func(c *HarvestConfig) {
@@ -324,10 +320,8 @@ func TestEnoughByDay(t *testing.T) {
 	if _, there := k.active()["Locker 900 holds the rope."]; !there {
 		t.Error("where little is said nothing was read")
 	}
-	again := k.h
-	k.listen(func(c *HarvestConfig) { *c = again.cfg })
 	if n := day(); n != 0 {
-		t.Errorf("%d more requests of a program that began anew", n)
+		t.Errorf("%d more requests", n)
 	}
 	if r := k.dream(Options{Phases: []Phase{Harvest}, Now: true}); r.Cost.Read == 0 {
 		t.Errorf("%+v", r)

@@ -43,13 +43,11 @@ type Report struct {
 	Back       []Line       `json:"back,omitempty"`     // what counts again, after Undo
 	Restored   []Line       `json:"restored,omitempty"` // what counted all the time, and is as it was
 	Questions  []Question   `json:"questions,omitempty"`
-	Waiting    []Question   `json:"waiting,omitempty"` // of earlier dreams, not answered yet
 	Tasks      []TaskChange `json:"tasks,omitempty"`
 	Proposals  []Proposal   `json:"proposals,omitempty"`
 	Chores     []i18n.Text  `json:"chores,omitempty"` // what became of tasks, after Undo
 	Notes      []string     `json:"notes,omitempty"`  // what did not go as it should
 	Cost       spent        `json:"cost"`
-	Diff       []string     `json:"diff,omitempty"` // of MEMORIES.txt, lines that begin with + or -
 }
 
 // Line is an entry.
@@ -172,11 +170,7 @@ func (r Report) Text(zone *time.Location) string {
 			q.First, q.FirstAt.In(zone).Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.In(zone).Format(time.DateOnly), q.SecondText)
 	}
 	section(&b, "Questions", r.Questions, question)
-	section(&b, "Questions of earlier dreams, not answered yet", r.Waiting, question)
 	section(&b, "Counts again", r.Back, func(l Line) string { return fmt.Sprintf("%s (%s, %s)", l.Text, l.Scope, l.ID) })
-	if len(r.Diff) > 0 {
-		fmt.Fprintf(&b, "\n### MEMORIES.txt\n%s\n", strings.Join(r.Diff, "\n"))
-	}
 	section(&b, "Notes", r.Notes, func(s string) string { return s })
 	if c := r.Cost; r.State != Undone {
 		fmt.Fprintf(&b, "\nThe model was asked %d times, %d of them to read what was said, about %d pairs (about %d tokens); %d pairs were known. "+
@@ -225,31 +219,6 @@ func (d *Dreamer) write(r *Report) error {
 		return fmt.Errorf("dream report: %w", err)
 	}
 	return nil
-}
-
-// ownersFile are the lines of MEMORIES.txt.
-func (d *Dreamer) ownersFile() []string {
-	b, err := os.ReadFile(filepath.Join(d.cfg.Dir, "MEMORIES.txt"))
-	if err != nil {
-		return nil
-	}
-	return strings.Split(strings.TrimRight(string(b), "\n"), "\n")
-}
-
-// diff lists the lines that only one of the two has.
-func diff(before, after []string) []string {
-	var out []string
-	for _, side := range []struct {
-		mark       string
-		here, away []string
-	}{{"- ", before, after}, {"+ ", after, before}} {
-		for _, line := range side.here {
-			if !slices.Contains(side.away, line) {
-				out = append(out, side.mark+line)
-			}
-		}
-	}
-	return out
 }
 
 // forgottenLine stands in reports where a text stood.

@@ -124,7 +124,7 @@ func (n *night) twins(all []skill.Skill) {
 	}
 	for i := range all {
 		for j := range i {
-			if all[i].Label.Readers != all[j].Label.Readers || len(said[i].stems) == 0 || len(said[j].stems) == 0 || share(said[i].stems, said[j].stems) < alikeSkills {
+			if all[i].Label.Readers != all[j].Label.Readers || share(said[i].stems, said[j].stems) < alikeSkills {
 				continue
 			}
 			a, b := all[j], all[i]

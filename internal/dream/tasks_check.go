@@ -1,7 +1,6 @@
 package dream
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,20 +18,6 @@ const (
 	alikeTasks = .5                  // of the stems of two that perhaps ask for the same
 )
 
-// Why an action is not done.
-const (
-	refusedTask      = "no such task in this room"
-	refusedTwice     = "two actions for one task"
-	refusedAction    = "no such action"
-	refusedSchedule  = "the task is scheduled"
-	refusedEvidence  = "nothing that was said shows that it is done"
-	refusedSame      = "the two do not ask for the same"
-	refusedStale     = "it is not stale"
-	refusedRepeated  = "it was done before, or taken back"
-	refusedTooMuch   = "too much for one night"
-	refusedOtherUser = "two people asked for them"
-)
-
 // decideTasks plans those of actions that may be done, and proposes the others that people
 // may want.
 func (n *night) decideTasks(r *taskRoom, shown []*openTask, said []witness, actions []taskAction) {
@@ -40,30 +25,19 @@ func (n *night) decideTasks(r *taskRoom, shown []*openTask, said []witness, acti
 	for _, a := range actions {
 		times[a.task]++
 	}
-	refused := map[string]int{}
-	most := max(3, len(r.tasks)/4)
+	most, refused := max(3, len(r.tasks)/4), 0
 	for _, a := range actions {
 		i := slices.IndexFunc(shown, func(t *openTask) bool { return t.ID == a.task })
-		why := ""
 		switch {
-		case i < 0:
-			why = refusedTask
-		case times[a.task] > 1:
-			why = refusedTwice
-		case shown[i].gone: // it is merged already
-		case most == 0:
-			why = refusedTooMuch
+		case i >= 0 && shown[i].gone: // it is merged already
+		case i < 0 || times[a.task] > 1 || most == 0 || !n.decideTask(r, shown, said, shown[i], a):
+			refused++
 		default:
-			if why = n.decideTask(r, shown, said, shown[i], a); why == "" {
-				most--
-			}
-		}
-		if why != "" {
-			refused[why]++
+			most--
 		}
 	}
-	for _, why := range slices.Sorted(maps.Keys(refused)) {
-		n.note("%d of what the model would do to tasks was left out: %s", refused[why], why)
+	if refused > 0 {
+		n.note("%d of what the model would do to tasks was left out: nothing bears it out, or it is too much for one night", refused)
 	}
 }
 
@@ -71,50 +45,48 @@ func bare(id string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(id), "#"))
 }
 
-// decideTask plans or proposes a, or says why not.
-func (n *night) decideTask(r *taskRoom, shown []*openTask, said []witness, t *openTask, a taskAction) (why string) {
-	switch {
-	case !slices.Contains([]string{"complete", "merge", "pause"}, a.action):
-		return refusedAction
-	case !t.plain():
-		return refusedSchedule
-	case a.action == "complete":
+// decideTask plans or proposes a, if what was said and the task itself bear it out.
+func (n *night) decideTask(r *taskRoom, shown []*openTask, said []witness, t *openTask, a taskAction) bool {
+	if !t.plain() {
+		return false
+	}
+	switch a.action {
+	case "complete":
 		return n.askIfDone(r, said, t, a)
-	case a.action == "pause":
+	case "pause":
 		return n.pauseTask(r, t)
+	case "merge":
+		i := slices.IndexFunc(shown, func(o *openTask) bool { return o.ID == a.into })
+		return i >= 0 && shown[i] != t && n.askIfSame(r, t, shown[i])
 	}
-	i := slices.IndexFunc(shown, func(o *openTask) bool { return o.ID == a.into })
-	if i < 0 || shown[i] == t {
-		return refusedTask
-	}
-	return n.askIfSame(r, t, shown[i])
+	return false
 }
 
 // change adds a step about t to the plan, unless a dream did the same to it of late or
 // somebody took that back.
-func (n *night) change(r *taskRoom, t *openTask, s task.Tidying, what i18n.Text) string {
+func (n *night) change(r *taskRoom, t *openTask, s task.Tidying, what i18n.Text) bool {
 	if n.chores.done(string(s.Kind), t.ID, n.now.Add(-taskRest)) {
-		return refusedRepeated
+		return false
 	}
 	t.gone = true
 	s.Room, s.ID, s.Updated = r.id, t.ID, t.Updated
 	n.chores.tasks = append(n.chores.tasks, plannedTask{s, TaskChange{Scope: r.scope, Room: r.id, ID: t.ID, Text: t.Content, Kind: s.Kind, What: what}})
-	return ""
+	return true
 }
 
 // askIfDone asks people whether t is done, if somebody spoke of it since in the words that the
 // model quotes. That it was done, and is not only wished or planned, is theirs to say.
-func (n *night) askIfDone(r *taskRoom, said []witness, t *openTask, a taskAction) string {
+func (n *night) askIfDone(r *taskRoom, said []witness, t *openTask, a taskAction) bool {
 	i := a.message - 1
 	if i < 0 || i >= len(said) {
-		return refusedEvidence
+		return false
 	}
 	w := said[i]
 	if _, why := findQuote(w.text, a.quote); why != "" || !w.at.After(t.Created) || !n.speaksOf(t, w.text) {
-		return refusedEvidence
+		return false
 	}
 	n.propose(r.scope, t.ID, "", i18n.New("why.is_it_done", "task", t.Content, "id", t.ID, "who", w.name(n.d.cfg.Location)))
-	return ""
+	return true
 }
 
 // speaksOf reports whether text has a word of t that says something, in whatever form.
@@ -126,17 +98,13 @@ func (n *night) speaksOf(t *openTask, text string) bool {
 
 // askIfSame asks people whether a and b ask for the same, if they are alike. Those that do so
 // in the same words are merged already.
-func (n *night) askIfSame(r *taskRoom, a, b *openTask) string {
-	switch {
-	case !b.plain():
-		return refusedSchedule
-	case a.User != b.User:
-		return refusedOtherUser
-	case a.said.protected != b.said.protected || a.said.negative != b.said.negative || share(a.said.stems, b.said.stems) < alikeTasks:
-		return refusedSame
+func (n *night) askIfSame(r *taskRoom, a, b *openTask) bool {
+	if !b.plain() || a.User != b.User || a.said.protected != b.said.protected || a.said.negative != b.said.negative ||
+		share(a.said.stems, b.said.stems) < alikeTasks {
+		return false
 	}
 	n.propose(r.scope, min(a.ID, b.ID), max(a.ID, b.ID), i18n.New("why.ask_the_same", "first", a.Content, "id", a.ID, "second", b.Content, "other", b.ID))
-	return ""
+	return true
 }
 
 // mergeTasks plans that the one of a and b stays that is more urgent, or older.
@@ -148,7 +116,7 @@ func (n *night) mergeTasks(r *taskRoom, a, b *openTask) bool {
 		a, b = b, a
 	}
 	merge := task.Tidying{Kind: task.TidyMerge, Into: b.ID, IntoAt: b.Updated, Reason: "#" + b.ID + " asks for the same"}
-	if n.change(r, a, merge, i18n.New("why.task_same", "id", b.ID)) != "" {
+	if !n.change(r, a, merge, i18n.New("why.task_same", "id", b.ID)) {
 		return false
 	}
 	b.gone = true // what else is to be done to it waits
@@ -156,10 +124,10 @@ func (n *night) mergeTasks(r *taskRoom, a, b *openTask) bool {
 }
 
 // pauseTask sets t aside if nobody has touched it or spoken of it for long.
-func (n *night) pauseTask(r *taskRoom, t *openTask) string {
+func (n *night) pauseTask(r *taskRoom, t *openTask) bool {
 	if t.Priority <= urgent || n.now.Sub(t.Updated) < forgotten || n.now.Sub(t.Created) < forgotten ||
 		slices.ContainsFunc(r.witnesses, func(w witness) bool { return n.now.Sub(w.at) < forgotten && n.speaksOf(t, w.text) }) {
-		return refusedStale
+		return false
 	}
 	pause := task.Tidying{Kind: task.TidyPause, Reason: "Nobody has spoken of it since " + t.Updated.In(n.d.cfg.Location).Format(time.DateOnly) + "; resume it if it is still to be done"}
 	return n.change(r, t, pause, i18n.New("why.task_aside", "why", i18n.New("why.not_spoken_of")))

@@ -176,29 +176,28 @@ func TestTasksAreSafe(t *testing.T) {
 		change        func(*task.Task)
 		said          string
 		action        string
-		note          string // a part of
 		proposed      bool
 	}{
-		{"no quote", "Water the plants", nil, "I have watered the plants", `"action": "complete"`, refusedEvidence, false},
-		{"invented quote", "Water the plants", nil, "I like the plants", `"action": "complete", "message": 1, "quote": "I have watered the plants"`, refusedEvidence, false},
-		{"another message", "Water the plants", nil, "I have watered the plants", `"action": "complete", "message": 7, "quote": "I have watered the plants"`, refusedEvidence, false},
-		{"done", "Water the plants", nil, "I have watered the plants", `"action": "complete", "message": 1, "quote": "I have watered the plants"`, "", true},
-		{"cut out of a no", "Water the plants", nil, "I haven't watered the plants", `"action": "complete", "message": 1, "quote": "watered the plants"`, "", true},
-		{"nothing to do with it", "Call Anna", nil, "The milk is bought", `"action": "complete", "message": 1, "quote": "The milk is bought"`, refusedEvidence, false},
-		{"scheduled, completed", "Water the plants", schedule, "I have watered the plants", `"action": "complete", "message": 1, "quote": "I have watered the plants"`, refusedSchedule, false},
-		{"scheduled, paused", "Water the plants", schedule, "", `"action": "pause"`, refusedSchedule, false},
-		{"deleted", "Water the plants", nil, "", `"action": "delete"`, refusedAction, false},
-		{"a new schedule", "Water the plants", nil, "", `"action": "schedule", "content": "daily"`, refusedAction, false},
-		{"other words", "Water the plants", nil, "", `"action": "rephrase", "content": "Burn all"`, refusedAction, false},
-		{"another priority", "Water the plants", nil, "", `"action": "priority", "priority": 1`, refusedAction, false},
-		{"urgent, paused", "Water the plants", urgently, "", `"action": "pause"`, refusedStale, false},
-		{"spoken of", "Water the plants", nil, "The plants look sad", `"action": "pause"`, refusedStale, false},
-		{"merged with none", "Water the plants", nil, "", `"action": "merge", "into": "task_aaaaaaaa"`, refusedTask, false},
-		{"merged with itself", "Water the plants", nil, "", `"action": "merge", "into": "<Water the plants>"`, refusedTask, false},
-		{"merged with another", "Water the plants", nil, "", `"action": "merge", "into": "<Feed the cat>"`, refusedSame, false},
-		{"merged with more", "Water the small plants", nil, "", `"action": "merge", "into": "<Water the small red plants>"`, "", true},
-		{"merged with another's", "Feed the cat now", nil, "", `"action": "merge", "into": "<now feed the cat>"`, refusedOtherUser, false},
-		{"twice", "Water the plants", nil, "", `"action": "pause"}, {"task": "<Water the plants>", "action": "pause"`, refusedTwice, false},
+		{"no quote", "Water the plants", nil, "I have watered the plants", `"action": "complete"`, false},
+		{"invented quote", "Water the plants", nil, "I like the plants", `"action": "complete", "message": 1, "quote": "I have watered the plants"`, false},
+		{"another message", "Water the plants", nil, "I have watered the plants", `"action": "complete", "message": 7, "quote": "I have watered the plants"`, false},
+		{"done", "Water the plants", nil, "I have watered the plants", `"action": "complete", "message": 1, "quote": "I have watered the plants"`, true},
+		{"cut out of a no", "Water the plants", nil, "I haven't watered the plants", `"action": "complete", "message": 1, "quote": "watered the plants"`, true},
+		{"nothing to do with it", "Call Anna", nil, "The milk is bought", `"action": "complete", "message": 1, "quote": "The milk is bought"`, false},
+		{"scheduled, completed", "Water the plants", schedule, "I have watered the plants", `"action": "complete", "message": 1, "quote": "I have watered the plants"`, false},
+		{"scheduled, paused", "Water the plants", schedule, "", `"action": "pause"`, false},
+		{"deleted", "Water the plants", nil, "", `"action": "delete"`, false},
+		{"a new schedule", "Water the plants", nil, "", `"action": "schedule", "content": "daily"`, false},
+		{"other words", "Water the plants", nil, "", `"action": "rephrase", "content": "Burn all"`, false},
+		{"another priority", "Water the plants", nil, "", `"action": "priority", "priority": 1`, false},
+		{"urgent, paused", "Water the plants", urgently, "", `"action": "pause"`, false},
+		{"spoken of", "Water the plants", nil, "The plants look sad", `"action": "pause"`, false},
+		{"merged with none", "Water the plants", nil, "", `"action": "merge", "into": "task_aaaaaaaa"`, false},
+		{"merged with itself", "Water the plants", nil, "", `"action": "merge", "into": "<Water the plants>"`, false},
+		{"merged with another", "Water the plants", nil, "", `"action": "merge", "into": "<Feed the cat>"`, false},
+		{"merged with more", "Water the small plants", nil, "", `"action": "merge", "into": "<Water the small red plants>"`, true},
+		{"merged with another's", "Feed the cat now", nil, "", `"action": "merge", "into": "<now feed the cat>"`, false},
+		{"twice", "Water the plants", nil, "", `"action": "pause"}, {"task": "<Water the plants>", "action": "pause"`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newChores(t)
@@ -215,11 +214,8 @@ func TestTasksAreSafe(t *testing.T) {
 			if w.taskRows() != before || len(r.Tasks) > 0 {
 				t.Errorf("%+v", r.Tasks)
 			}
-			if !strings.Contains(strings.Join(r.Notes, "\n"), c.note) {
-				t.Errorf("%q, want %q", r.Notes, c.note)
-			}
-			if (len(r.Proposals) > 0) != c.proposed {
-				t.Errorf("%+v", r.Proposals)
+			if (len(r.Proposals) > 0) != c.proposed || (len(r.Notes) == 0) != c.proposed {
+				t.Errorf("%+v, %q", r.Proposals, r.Notes)
 			}
 			if w.answer = `[]`; c.proposed {
 				w.now = w.now.Add(24 * time.Hour)
@@ -289,28 +285,6 @@ func TestTasksAndModelsThatFail(t *testing.T) {
 				t.Errorf("not asked again: %+v", r)
 			}
 		})
-	}
-}
-
-// TestTasksMeanwhile: a task that was changed between plan and deed stays as it is, and so
-// does one that was changed after the deed when that is taken back.
-func TestTasksMeanwhile(t *testing.T) {
-	c := newChores(t)
-	c.add("Water the plants", nil)
-	c.add("Feed the cat", nil)
-	c.answer = `[{"task": "<Water the plants>", "action": "pause"}, {"task": "<Feed the cat>", "action": "pause"}]`
-	c.when("snapshot", func() {
-		c.exec(`UPDATE task SET content = 'Feed both cats', updated = updated + 1 WHERE id = ?`, c.ids["Feed the cat"])
-	})
-	r := c.dream(Options{})
-	if len(r.Tasks) != 1 || c.get("Feed the cat").Status != task.Active || c.get("Water the plants").Status != task.Paused {
-		t.Fatalf("%+v", r.Tasks)
-	}
-	c.exec(`UPDATE task SET status = 'deleted', updated = updated + 1 WHERE id = ?`, c.ids["Water the plants"])
-	before := c.taskRows()
-	back, err := c.d.Undo(t.Context(), r.Run)
-	if err != nil || c.taskRows() != before || len(back.Chores) != 1 || !strings.Contains(back.Chores[0].String(), "changed since") {
-		t.Errorf("%+v, %v", back, err)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 const (
 	conflictFile   = "DREAM_CONTRADICTION_PROMPT.txt"
 	paraphraseFile = "DREAM_DEDUP_PROMPT.txt"
-	memoriesFile   = "DREAM_MEMORIES_PROMPT.txt" // where the memory is a file that is read as a whole
 	taskFile       = "DREAM_TASK_PROMPT.txt"
 
 	HarvestTemplate = "MEMORY_HARVEST_PROMPT.txt" // of the request that asks for facts
@@ -23,7 +22,7 @@ const (
 // places are the placeholders of each template that stand for what a model is asked
 // about; one set of them is enough. A template without any of them gets it at its end.
 var places = map[string][][]string{
-	conflictFile: {{"{entry_1}", "{entry_2}"}, {"{content}"}}, paraphraseFile: {{"{content}"}, {"{entry_1}", "{entry_2}"}}, memoriesFile: {{"{content}"}, {"{entry_1}", "{entry_2}"}},
+	conflictFile: {{"{entry_1}", "{entry_2}"}, {"{content}"}}, paraphraseFile: {{"{content}"}, {"{entry_1}", "{entry_2}"}},
 	taskFile: {{"{content}"}}, HarvestTemplate: {{"{transcript}"}},
 }
 

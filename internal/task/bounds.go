@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
-	"reverie/internal/i18n"
 	"reverie/internal/store"
 )
 
@@ -52,11 +50,8 @@ func (s *Store) checkBounds(ctx context.Context, db store.DBTX, room, user, exce
 	return nil
 }
 
-// putOff begins the result of a run that waits because of RunsPerDay.
-const putOff = "put off: as many runs of tasks used the model in 24 hours as may: "
-
 // putOff reports whether r has to wait because the model worked on enough tasks in 24 hours, and has
-// it wait. Its room is told once a day.
+// it wait.
 func (s *Scheduler) putOff(ctx context.Context, r Run, now time.Time) (bool, error) {
 	if r.Notice || r.Task.Mode() == Reminder {
 		return false, nil
@@ -77,22 +72,11 @@ func (s *Scheduler) putOff(ctx context.Context, r Run, now time.Time) (bool, err
 		return false, nil
 	}
 	next := s.ran[len(s.ran)-s.RunsPerDay].Add(day)
-	tell := now.Sub(s.told[r.Task.Room]) >= day
-	_, err := s.store.db.ExecContext(ctx, `UPDATE job_run SET retry_at = ?, result = ?, notice = iif(?, 1, notice)
-		WHERE task = ? AND due = ? AND state = 'claimed'`,
-		next.UnixMilli(), putOff+strconv.Itoa(s.RunsPerDay), tell, r.Task.ID, r.Due.UnixMilli())
-	if err != nil {
+	if _, err := s.store.db.ExecContext(ctx, `UPDATE job_run SET retry_at = ?, result = ? WHERE task = ? AND due = ? AND state = 'claimed'`,
+		next.UnixMilli(), fmt.Sprintf("put off: tasks used the model %d times in 24 hours", s.RunsPerDay), r.Task.ID, r.Due.UnixMilli()); err != nil {
 		return false, fmt.Errorf("put off run %s: %w", r.ID, err)
 	}
-	if tell {
-		s.told[r.Task.Room] = now
-		s.log.Warn("as many runs of tasks used the model as may in 24 hours (tasks.runs_per_day); nothing is lost, the others run later",
-			"runs", s.RunsPerDay, "again", next)
-	}
+	s.log.Warn("as many runs of tasks used the model as may in 24 hours (tasks.runs_per_day); nothing is lost, this one runs later",
+		"runs", s.RunsPerDay, "task", r.Task.ID, "again", next)
 	return true, nil
-}
-
-// putOffText is the notice that r waits because of RunsPerDay.
-func (s *Store) putOffText(r Run, name string, say i18n.Say) string {
-	return say("task.put_off", "who", name, "task", r.Task.Content, "most", string(r.Result[len(putOff):]), "at", s.WhenIn(say, r.Task, r.Retry))
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -83,7 +82,6 @@ type Decision struct {
 
 // Artifact is a file that was worked on.
 type Artifact struct {
-	Type   string // file, test, documentation or configuration
 	Action string // created, modified or deleted
 	Path   string
 }
@@ -207,58 +205,12 @@ func sameness(text string) string {
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".,;:!*_`\"'", r) })
 }
 
-// negations turn what is decided into its opposite; fillers do not matter.
-var (
-	negations = []string{"not", "no", "never", "dont", "cannot", "without", "avoid", "drop", "stop"}
-	fillers   = []string{"do", "use", "using", "to", "the", "a", "an", "any", "longer", "more", "we", "will"}
-)
-
-// contradicts reports whether a says the opposite of b, or gives the same topic
-// ("Database: SQLite") another value. It sees only what is plain: what it does
+// contradicts reports whether a gives the topic of b ("Database: SQLite") another value. What it does
 // not see stands beside the locked decision, which still holds.
 func contradicts(a, b string) bool {
 	topicA, valueA, okA := strings.Cut(a, ":")
 	topicB, valueB, okB := strings.Cut(b, ":")
-	if okA && okB && sameness(topicA) == sameness(topicB) {
-		return sameness(valueA) != sameness(valueB)
-	}
-	saysA, notA := gist(a)
-	saysB, notB := gist(b)
-	return notA != notB && len(saysA) > 0 && slices.Equal(saysA, saysB)
-}
-
-// gist is the words of a decision without negations, and whether these negate it.
-func gist(text string) (words []string, negated bool) {
-	text = strings.NewReplacer("'", "", "’", "").Replace(strings.ToLower(text))
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-		switch {
-		case slices.Contains(negations, w):
-			negated = !negated
-		case !slices.Contains(fillers, w):
-			words = append(words, w)
-		}
-	}
-	return words, negated
-}
-
-// TypeOf guesses from a path what kind of artifact stands there.
-func TypeOf(path string) string {
-	name := strings.ToLower(path[strings.LastIndexAny(path, `/\`)+1:])
-	has := func(parts ...string) bool {
-		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(name, p) })
-	}
-	ends := func(parts ...string) bool {
-		return slices.ContainsFunc(parts, func(p string) bool { return strings.HasSuffix(name, p) })
-	}
-	switch {
-	case has("test", "spec"):
-		return "test"
-	case ends(".md", ".txt", ".rst", ".adoc", ".doc", ".docx") || has("readme"):
-		return "documentation"
-	case ends(".json", ".yaml", ".yml", ".toml", ".ini", ".conf", ".env") || has("config"):
-		return "configuration"
-	}
-	return "file"
+	return okA && okB && sameness(topicA) == sameness(topicB) && sameness(valueA) != sameness(valueB)
 }
 
 // broken is an error that tells what to do instead, rather than that the

@@ -157,12 +157,6 @@ func (e *edit) artifact(a Artifact) error {
 	if a.Action = norm(a.Action); !slices.Contains([]string{"created", "modified", "deleted"}, a.Action) {
 		return breaks("artifact action %q is not known: use created, modified or deleted", a.Action)
 	}
-	if a.Type = norm(a.Type); a.Type == "" {
-		a.Type = TypeOf(a.Path)
-	}
-	if !slices.Contains([]string{"file", "test", "documentation", "configuration"}, a.Type) {
-		return breaks("artifact type %q is not known: use file, test, documentation or configuration", a.Type)
-	}
 	at := slices.IndexFunc(e.goal.Artifacts, func(b Artifact) bool { return b.Path == a.Path })
 	switch {
 	case at >= 0:

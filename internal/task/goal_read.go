@@ -128,8 +128,8 @@ func findGoal(ctx context.Context, db store.DBTX, at trust.Place, where string, 
 		return g, err
 	}
 	g.Artifacts, err = store.List(ctx, db, func(row store.Row) (a Artifact, err error) {
-		err = row.Scan(&a.Type, &a.Action, &a.Path)
+		err = row.Scan(&a.Action, &a.Path)
 		return a, err
-	}, `SELECT type, action, path FROM goal_artifact WHERE goal = ? ORDER BY n`, g.ID)
+	}, `SELECT action, path FROM goal_artifact WHERE goal = ? ORDER BY n`, g.ID)
 	return g, err
 }

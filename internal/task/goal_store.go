@@ -114,7 +114,7 @@ func (g *Goals) Unlock(ctx context.Context, c Caller, id, which string) (Goal, e
 	})
 }
 
-// RecordArtifact notes what became of a file; Type "" is guessed from the path.
+// RecordArtifact notes what became of a file.
 func (g *Goals) RecordArtifact(ctx context.Context, c Caller, id string, a Artifact) (Goal, error) {
 	return g.change(ctx, c, id, func(e *edit) error { return e.artifact(a) })
 }
@@ -333,8 +333,8 @@ func (e *edit) save() error {
 			g.ID, d.N, d.Description, d.Rationale, d.Locked))
 	}
 	for i, a := range g.Artifacts {
-		err = errors.Join(err, e.exec(`INSERT INTO goal_artifact (goal, n, type, action, path) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (goal, n) DO UPDATE SET type = excluded.type, action = excluded.action`, g.ID, i+1, a.Type, a.Action, a.Path))
+		err = errors.Join(err, e.exec(`INSERT INTO goal_artifact (goal, n, type, action, path) VALUES (?, ?, 'file', ?, ?)
+			ON CONFLICT (goal, n) DO UPDATE SET action = excluded.action`, g.ID, i+1, a.Action, a.Path))
 	}
 	return err
 }

@@ -34,11 +34,9 @@ var (
 	// a sign before it. A sign needs nothing before it.
 	wordEndRE = regexp.MustCompile(`(?i)^(.*\S)(?:\s+[-=]+>?\s*|\s*[–—→|:]\s*|\s*[(\[])[\s*_\x60(\[]*` +
 		`(?:` + aSign + `\s*)?([a-z][a-z _-]*?)[\s*_\x60)\].!,;\x{FE0F}]*$`)
-	signEndRE = regexp.MustCompile(`^(.*?\S)\s*(?:[-–—→|:]+\s*)?[*_\x60(\[]*` + aSign + `[\s*_\x60)\].!,;]*$`)
-	// Only so much of a line whose status is not its end: "X - COMPLETED yesterday".
-	midStatusRE = regexp.MustCompile(`^(.*?\S)\s+-\s+(COMPLETED|IN-PROGRESS|PENDING|BLOCKED)\b`)
-	signRE      = regexp.MustCompile(`^(✅|☑|✔|🔄|⏳|\[[xX ]\])\x{FE0F}?\s*`)
-	priorityRE  = regexp.MustCompile(`(?i)^(.*?\S)(?:\s*\|\s*(?:priority:?\s*)?(high|medium|low)(?:\s+priority)?|` +
+	signEndRE  = regexp.MustCompile(`^(.*?\S)\s*(?:[-–—→|:]+\s*)?[*_\x60(\[]*` + aSign + `[\s*_\x60)\].!,;]*$`)
+	signRE     = regexp.MustCompile(`^(✅|☑|✔|🔄|⏳|\[[xX ]\])\x{FE0F}?\s*`)
+	priorityRE = regexp.MustCompile(`(?i)^(.*?\S)(?:\s*\|\s*(?:priority:?\s*)?(high|medium|low)(?:\s+priority)?|` +
 		`(?:\s+[-–—]\s+|\s*[(\[,]\s*)(?:priority:?\s*(high|medium|low)|(high|medium|low)\s+priority))[\s*_)\].]*$`)
 	verbRE    = regexp.MustCompile(`(?i)^[*_]*([a-z]+)[*_]*(?:\s*:[*_]*\s*|\s+)(?:[-–—]\s+)?(.+)$`)
 	verbEndRE = regexp.MustCompile(`(?i)^(.+?\S)(?:\s*\|\s*|\s+[-–—]\s+|\s*\(\s*)([a-z]+)[\s).]*$`)
@@ -78,10 +76,6 @@ func parseCheckpoint(text, lead string) (rest string, status Step) {
 		var means string
 		rest, means = cutWords(rest, "CHECKPOINT")
 		status = cmp.Or(status, Step(means))
-		if m := midStatusRE.FindStringSubmatch(rest); m != nil && means == "" {
-			rest = m[1] + " - " + m[2]
-			continue
-		}
 		if m := signRE.FindStringSubmatch(rest); m != nil {
 			rest = rest[len(m[0]):]
 			status = cmp.Or(status, stepOf(m[1]))

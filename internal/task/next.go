@@ -21,10 +21,7 @@ const horizon = 41 * 366
 //
 // A time of day that clocks leave out going forward falls due when they have
 // gone forward, and one that comes twice at its first. A month without the day
-// has no such time. An interval shorter than a day is counted from each opening
-// of its window, the closing included; of a longer one, a time outside the window
-// waits for the next opening. A cron expression with "*" for the hour counts real
-// minutes: it falls due in a repeated hour again, and not in one left out.
+// has no such time. An interval with a window is counted from each opening of it, the closing included.
 func (s Schedule) Next(t, since time.Time, loc *time.Location) (time.Time, bool) {
 	loc = s.in(loc)
 	if t.Before(since.Add(-1)) {
@@ -94,36 +91,13 @@ func (s Schedule) nextInterval(t, since time.Time) (time.Time, bool) {
 	if s.WindowStart == "" {
 		return tick(t, since, step).In(t.Location()), true
 	}
-	if step < 24*time.Hour {
-		return nextDay(t, func(d time.Time) (time.Time, bool) {
-			opens, closes := s.window(d, t.Location())
-			due := opens
-			if !due.After(t) {
-				due = tick(t, opens, step)
-			}
-			return due, !due.After(closes)
-		})
-	}
-	due := tick(t, since, step)
-	// The tick before may be one that waits for a window that opens after t.
-	for due = due.Add(-step); ; due = due.Add(step) {
-		if due.Before(since) {
-			continue
-		}
-		if moved, ok := s.moved(due.In(t.Location())); !ok || moved.After(t) {
-			return moved, ok
-		}
-	}
-}
-
-// moved is t if that is inside a window, or else when the next one opens.
-func (s Schedule) moved(t time.Time) (time.Time, bool) {
-	return nextDay(t.Add(-1), func(d time.Time) (time.Time, bool) {
+	return nextDay(t, func(d time.Time) (time.Time, bool) {
 		opens, closes := s.window(d, t.Location())
-		if opens.Before(t) && !closes.Before(t) {
-			return t, true
+		due := opens
+		if !due.After(t) {
+			due = tick(t, opens, step)
 		}
-		return opens, true
+		return due, !due.After(closes)
 	})
 }
 
@@ -220,9 +194,6 @@ func (e expression) next(t time.Time) (time.Time, bool) {
 		if !e.on(d) {
 			return time.Time{}, false
 		}
-		if e.Hour&star != 0 {
-			return e.real(d, t)
-		}
 		for c := range 24 * 60 {
 			if e.Hour>>(c/60)&1 == 0 || e.Minute>>(c%60)&1 == 0 {
 				continue
@@ -246,18 +217,4 @@ func (e expression) on(d time.Time) bool {
 		return dom && dow
 	}
 	return dom || dow
-}
-
-// real is the first minute of the day d after t that e names, as it passes.
-func (e expression) real(d, t time.Time) (time.Time, bool) {
-	m := clockShows(d, 0, t.Location())
-	if !t.Before(m) {
-		m = t.Truncate(time.Minute).Add(time.Minute)
-	}
-	for ; dayOf(m).Equal(d); m = m.Add(time.Minute) {
-		if e.Minute>>uint(m.Minute())&1 != 0 {
-			return m, true
-		}
-	}
-	return time.Time{}, false
 }

@@ -25,7 +25,7 @@ type Run struct {
 	Retry   time.Time `json:"retry,omitzero"`   // when the next attempt begins; zero = it is under way, or over
 	Ended   time.Time `json:"ended,omitzero"`   // zero while it is not
 	Result  i18n.Text `json:"result,omitempty"` // what was answered, or why not; at most maxResult characters
-	Notice  bool      `json:"-"`                // not the run is delivered, but that the task was paused or the run given up
+	Notice  bool      `json:"-"`                // not the run is delivered, but that the task was paused
 }
 
 // RunState is how far a run is.
@@ -48,6 +48,10 @@ const (
 
 // backOff is how long to wait after the first, second, … failure in a row.
 var backOff = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute}
+
+// ErrOutage is why a run fails that had no model to work with. The task cannot help
+// it: it is tried until a model answers, and such failures do not count towards those that pause it.
+var ErrOutage = errors.New("no language model could be reached")
 
 // ErrStopped is why a run ends that a person stopped: it is no failure, and is not
 // tried again.
@@ -201,7 +205,7 @@ func (s *Scheduler) record(ctx context.Context, tx *sql.Tx, r Run, begun bool, a
 	case r.Task.Schedule == nil || r.Task.Scheduled.After(r.Claimed): // what is due now is another's business
 		return false, end(ctx, tx, r, RunFailed, now, i18n.Of(failed))
 	case errors.Is(failed, ErrOutage):
-		return s.outage(ctx, tx, r, now, failed)
+		return true, postpone(ctx, tx, r, now.Add(backOff[len(backOff)-1]), failed)
 	}
 	failures := r.Task.Failures + 1
 	if _, err := tx.ExecContext(ctx, `UPDATE task SET last_run = ?, failures = ? WHERE id = ?`, now.UnixMilli(), failures, r.Task.ID); err != nil {
@@ -222,6 +226,13 @@ func (s *Scheduler) record(ctx context.Context, tx *sql.Tx, r Run, begun bool, a
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE job_run SET notice = 1 WHERE task = ? AND due = ?`, r.Task.ID, r.Due.UnixMilli())
 	return true, err
+}
+
+// postpone has r tried again at that time, as another attempt.
+func postpone(ctx context.Context, tx *sql.Tx, r Run, at time.Time, failed error) error {
+	_, err := tx.ExecContext(ctx, `UPDATE job_run SET attempt = attempt + 1, retry_at = ?, result = ? WHERE task = ? AND due = ?`,
+		at.UnixMilli(), clip(failed.Error()), r.Task.ID, r.Due.UnixMilli())
+	return err
 }
 
 // end closes r, and forgets the oldest runs of its task.

@@ -173,6 +173,9 @@ func (s *Schedule) validInterval() error {
 	if s.WindowEnd, err = clock("window_end", s.WindowEnd, example); err != nil {
 		return err
 	}
+	if s.IntervalSeconds >= 24*60*60 {
+		return fmt.Errorf("window_start and window_end go with intervals shorter than a day: leave them out, for example %s", rules[daily].example)
+	}
 	if s.WindowStart == s.WindowEnd {
 		return fmt.Errorf("window_start and window_end are both %s, which leaves no time: make them differ, or leave both out, for example %s", s.WindowStart, example)
 	}

@@ -38,9 +38,8 @@ type Scheduler struct {
 	delivered map[string]bool // by the id of a run that is not over
 	begun     map[string]bool // those that are worked on
 
-	planned bool                 // replan has run; only look uses it
-	ran     []time.Time          // when each run of the last 24 hours was handed over that the model works on; only deliver uses it
-	told    map[string]time.Time // when a room was told that its runs are put off
+	planned bool        // replan has run; only look uses it
+	ran     []time.Time // when each run of the last 24 hours was handed over that the model works on; only deliver uses it
 }
 
 // NewScheduler returns a scheduler of the tasks in store; nothing happens before
@@ -51,7 +50,7 @@ func NewScheduler(store *Store, room, without string, log *slog.Logger) *Schedul
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Scheduler{RunsPerDay: DefaultRunsPerDay, store: store, log: log, room: room, without: without,
-		delivered: map[string]bool{}, begun: map[string]bool{}, told: map[string]time.Time{}}
+		delivered: map[string]bool{}, begun: map[string]bool{}}
 }
 
 const (

@@ -467,3 +467,44 @@ func TestModes(t *testing.T) {
 		}
 	}
 }
+
+// TestOutage: while no model can be reached, a run is tried every half an hour for as long as it takes,
+// others of its task do not line up behind it, and its task is not paused, nor are its own failures forgotten.
+func TestOutage(t *testing.T) {
+	p := newPost(t)
+	through := func(day, hour int) {
+		for end := time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC); p.now.Before(end); {
+			p.now = p.now.Add(10 * time.Minute)
+			p.look()
+			p.work()
+		}
+	}
+	tea := p.add("tea", "", Schedule{Type: daily, At: "09:00"})
+	p.add("call", "", Schedule{Type: once, At: "09:10"})
+	tries := 0
+	down := func(Run) error { tries++; return fmt.Errorf("%w: connection refused", ErrOutage) }
+	p.fail = down
+	through(21, 20)
+	if tries != 23+22 { // 09:00, 09:30, … 20:00, and 09:10 …
+		t.Errorf("tried %d times, want 45", tries)
+	}
+	through(24, 8)
+	if got := p.task(tea.ID); got.Status != Active || got.Failures != 0 || got.Runs != 0 {
+		t.Errorf("in the outage: %+v", got)
+	}
+	p.heard()
+	p.fail = nil
+	p.at(24, 8, 40)
+	p.heard("tea 21 09:00", "call 21 09:10")
+	if got := p.task(tea.ID); got.Runs != 1 || got.LastResult != "⏰ Reminder: tea" {
+		t.Errorf("after the outage: %+v", got)
+	}
+	p.fail = func(Run) error { return errors.New("no such folder") }
+	p.at(25, 9, 0)
+	p.fail = down
+	p.at(25, 9, 1)
+	p.at(25, 9, 31)
+	if got := p.task(tea.ID); got.Failures != 1 {
+		t.Errorf("an outage among failures: %+v", got)
+	}
+}

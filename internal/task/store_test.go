@@ -219,26 +219,3 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("completed task: %v", err)
 	}
 }
-
-// TestListUsesItsIndex looks at SQLite's plan: a sort or a scan would grow with
-// every task ever made.
-func TestListUsesItsIndex(t *testing.T) {
-	s := newStore(t)
-	for where, index := range map[string]string{`status IN ('active', 'paused')`: "task_open", `status = 'completed'`: "task_by_status"} {
-		rows, err := s.db.Query(`EXPLAIN QUERY PLAN SELECT `+columns+` FROM task WHERE room = ? AND `+where+` ORDER BY room, priority, created, id`, here)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer rows.Close()
-		var plan strings.Builder
-		for rows.Next() {
-			var a, b, c int
-			var detail string
-			noError(t, rows.Scan(&a, &b, &c, &detail))
-			plan.WriteString(detail + "\n")
-		}
-		if !strings.Contains(plan.String(), index) || strings.Contains(plan.String(), "TEMP B-TREE") {
-			t.Errorf("%s: %s", where, plan.String())
-		}
-	}
-}

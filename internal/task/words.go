@@ -98,10 +98,6 @@ func (s *Store) Text(r Run, alone bool, say i18n.Say) string {
 		name = " " + say("task.for", "person", r.Task.User)
 	}
 	switch {
-	case r.Notice && strings.HasPrefix(string(r.Result), gaveUp):
-		return s.outageText(r, name, say)
-	case r.Notice && strings.HasPrefix(string(r.Result), putOff):
-		return s.putOffText(r, name, say)
 	case r.Notice:
 		return say("task.gave_up", "who", name, "count", strconv.Itoa(maxFailed), "task", r.Task.Content)
 	case r.Task.Mode() == Reminder:

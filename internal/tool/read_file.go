@@ -36,7 +36,7 @@ var readableFolders = []string{skillFolder, "prompts", "personas"}
 // the memory files of its conversation.
 var readableFiles = []string{
 	"BASE_PROMPT.txt", "COMPACTION_PROMPT.txt",
-	"DREAM_CONTRADICTION_PROMPT.txt", "DREAM_DEDUP_PROMPT.txt", "DREAM_MEMORIES_PROMPT.txt", "DREAM_TASK_PROMPT.txt",
+	"DREAM_CONTRADICTION_PROMPT.txt", "DREAM_DEDUP_PROMPT.txt", "DREAM_TASK_PROMPT.txt",
 	"MEMORY_HARVEST_PROMPT.txt",
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -24,20 +22,12 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 		if t == "" {
 			continue
 		}
-		for _, query := range []string{
-			`UPDATE message SET text = replace(text, ?1, ?2) WHERE (role <> 'user' OR sender = '') AND instr(text, ?1) > 0`,
-			`UPDATE message SET tail = replace(tail, ?1, ?2) WHERE instr(tail, ?1) > 0`,
-		} {
-			if _, err := tx.ExecContext(ctx, query, t, forgottenText); err != nil {
-				return 0, fmt.Errorf("forget in the transcript: %w", err)
-			}
-		}
-		if err := replaceShort(ctx, tx, t, forgottenText); err != nil {
-			return 0, err
+		if err := replaceIn(ctx, tx, `role <> 'user' OR sender = ''`, t, forgottenText); err != nil {
+			return 0, wrap(err, "forget in the transcript")
 		}
 		var n int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM message WHERE role = 'user' AND sender <> '' AND instr(text, ?) > 0`, t).Scan(&n); err != nil {
-			return 0, fmt.Errorf("forget in the transcript: %w", err)
+			return 0, wrap(err, "forget in the transcript")
 		}
 		kept += n
 	}
@@ -56,10 +46,7 @@ func (s *Store) Redact(ctx context.Context, event string) error {
 	if event == "" {
 		return nil
 	}
-	if err := store.InTx(ctx, s.db, func(tx *sql.Tx) error { return redact(ctx, tx, event) }); err != nil {
-		return fmt.Errorf("take back a message: %w", err)
-	}
-	return nil
+	return wrap(store.InTx(ctx, s.db, func(tx *sql.Tx) error { return redact(ctx, tx, event) }), "take back a message")
 }
 
 func redact(ctx context.Context, tx *sql.Tx, event string) error {
@@ -70,18 +57,14 @@ func redact(ctx context.Context, tx *sql.Tx, event string) error {
 		return err
 	}
 	var said string
-	err := tx.QueryRowContext(ctx, `SELECT text FROM message WHERE event_id = ? AND role = 'user'`, event).Scan(&said)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil
-	case err != nil:
+	ok, err := found(tx.QueryRowContext(ctx, `SELECT text FROM message WHERE event_id = ? AND role = 'user'`, event).Scan(&said))
+	if !ok {
 		return err
 	}
 	if err := redactShort(ctx, tx, event, said); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE message SET text = ?, tail = '', quoted = '', files = '' WHERE event_id = ? AND role = 'user'`, takenBack, event)
-	return err
+	return run(ctx, tx, statement{`UPDATE message SET text = ?, tail = '', quoted = '', files = '' WHERE event_id = ? AND role = 'user'`, []any{takenBack, event}})
 }
 
 // rewrite gives column of those rows of table for which where holds what change makes of it.
@@ -99,15 +82,12 @@ func rewrite(ctx context.Context, db store.DBTX, table, column string, change fu
 		}
 		return err
 	}, `SELECT id, `+column+` FROM `+table+` WHERE `+where, args...)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", column, err)
-	}
 	for id, now := range changed {
-		if _, err := db.ExecContext(ctx, `UPDATE `+table+` SET `+column+` = ? WHERE id = ?`, now, id); err != nil {
-			return fmt.Errorf("change %s: %w", column, err)
+		if err == nil {
+			err = run(ctx, db, statement{`UPDATE ` + table + ` SET ` + column + ` = ? WHERE id = ?`, []any{now, id}})
 		}
 	}
-	return nil
+	return wrap(err, "change %s", column)
 }
 
 // listed is change for each item of a list in JSON.
@@ -176,14 +156,8 @@ func (s *Store) Unquote(ctx context.Context, quotes []string) error {
 		if strings.TrimSpace(q) == "" {
 			continue
 		}
-		if _, err := s.db.ExecContext(ctx, `UPDATE message SET tail = replace(tail, ?1, ?2) WHERE instr(tail, ?1) > 0`, q, " "+takenBack); err != nil {
-			return fmt.Errorf("take back a message: %w", err)
-		}
-		if _, err := s.db.ExecContext(ctx, `UPDATE message SET text = replace(text, ?1, ?2) WHERE role = 'tool' AND instr(text, ?1) > 0`, q, " "+takenBack); err != nil {
-			return fmt.Errorf("take back a message: %w", err)
-		}
-		if err := replaceShort(ctx, s.db, q, " "+takenBack); err != nil {
-			return err
+		if err := replaceIn(ctx, s.db, `role = 'tool'`, q, " "+takenBack); err != nil {
+			return wrap(err, "take back a message")
 		}
 	}
 	return nil

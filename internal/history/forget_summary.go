@@ -3,7 +3,6 @@ package history
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"reverie/internal/store"
@@ -12,25 +11,22 @@ import (
 // The words of a message also stand in the short form it is sent in, in the summary that
 // stands for it, and beside that. What is forgotten or taken back leaves those too.
 
-// replaceShort replaces text in the short forms of what people did not write, and in
-// summaries.
-func replaceShort(ctx context.Context, db store.DBTX, text, by string) error {
-	for _, query := range []string{
-		`UPDATE message SET short = replace(short, ?1, ?2) WHERE role <> 'user' AND instr(short, ?1) > 0`,
-		`UPDATE compaction SET summary = replace(summary, ?1, ?2) WHERE instr(summary, ?1) > 0`,
-		`UPDATE compaction SET details = replace(details, ?1, ?2) WHERE instr(details, ?1) > 0`,
-	} {
-		if _, err := db.ExecContext(ctx, query, text, by); err != nil {
-			return fmt.Errorf("take words out of what was shortened: %w", err)
-		}
-	}
-	return nil
+// replaceIn replaces text in the words of the messages for which where holds, in what prompts
+// added to messages, in the short forms of what people did not write, and in summaries.
+func replaceIn(ctx context.Context, db store.DBTX, where, text, by string) error {
+	both := []any{text, by}
+	return run(ctx, db,
+		statement{`UPDATE message SET text = replace(text, ?1, ?2) WHERE (` + where + `) AND instr(text, ?1) > 0`, both},
+		statement{`UPDATE message SET tail = replace(tail, ?1, ?2) WHERE instr(tail, ?1) > 0`, both},
+		statement{`UPDATE message SET short = replace(short, ?1, ?2) WHERE role <> 'user' AND instr(short, ?1) > 0`, both},
+		statement{`UPDATE compaction SET summary = replace(summary, ?1, ?2) WHERE instr(summary, ?1) > 0`, both},
+		statement{`UPDATE compaction SET details = replace(details, ?1, ?2) WHERE instr(details, ?1) > 0`, both})
 }
 
 // redactShort empties what else there is of the words of the message event, which said
 // text: its short forms, and the lines of summaries that repeat it word for word.
 func redactShort(ctx context.Context, db store.DBTX, event, text string) error {
-	if _, err := db.ExecContext(ctx, `UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`, event); err != nil {
+	if err := run(ctx, db, statement{`UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`, []any{event}}); err != nil {
 		return err
 	}
 	return withoutWords(ctx, db, `room IN (SELECT room FROM message WHERE event_id = ?1)

@@ -3,7 +3,6 @@ package history
 import (
 	"context"
 	"database/sql"
-	"fmt"
 
 	"reverie/internal/store"
 	"reverie/internal/trust"
@@ -16,11 +15,7 @@ func (s *Store) Move(ctx context.Context, from, to Talk) error {
 	if from == to {
 		return nil
 	}
-	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error { return move(ctx, tx, from, to) })
-	if err != nil {
-		return fmt.Errorf("move conversations: %w", err)
-	}
-	return nil
+	return wrap(store.InTx(ctx, s.db, func(tx *sql.Tx) error { return move(ctx, tx, from, to) }), "move conversations")
 }
 
 func move(ctx context.Context, tx *sql.Tx, from, to Talk) error {
@@ -29,24 +24,15 @@ func move(ctx context.Context, tx *sql.Tx, from, to Talk) error {
 	if err != nil || said == 0 {
 		return err
 	}
-	for _, step := range []struct {
-		query string
-		args  []any
-	}{
-		{`INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING`, []any{to, to.parent()}},
-		{`UPDATE message SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
-		{`UPDATE compaction SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
-		{`UPDATE room SET conversation = conversation + ? WHERE id = ?`, []any{before, to}},
-		{`UPDATE message SET room = ? WHERE room = ?`, []any{to, from}},
-		{`UPDATE compaction SET room = ? WHERE room = ?`, []any{to, from}},
-		{`UPDATE message SET readers = ? WHERE room = ? AND readers = ?`, []any{trust.Room(to.Room()), to, trust.Room(from.Room())}},
-		{`UPDATE room SET readers = (SELECT replace(o.readers, ?, ?) FROM room AS o WHERE o.id = ?) WHERE id = ?`,
+	return run(ctx, tx,
+		statement{`INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING`, []any{to, to.parent()}},
+		statement{`UPDATE message SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
+		statement{`UPDATE compaction SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
+		statement{`UPDATE room SET conversation = conversation + ? WHERE id = ?`, []any{before, to}},
+		statement{`UPDATE message SET room = ? WHERE room = ?`, []any{to, from}},
+		statement{`UPDATE compaction SET room = ? WHERE room = ?`, []any{to, from}},
+		statement{`UPDATE message SET readers = ? WHERE room = ? AND readers = ?`, []any{trust.Room(to.Room()), to, trust.Room(from.Room())}},
+		statement{`UPDATE room SET readers = (SELECT replace(o.readers, ?, ?) FROM room AS o WHERE o.id = ?) WHERE id = ?`,
 			[]any{trust.Room(from.Room()), trust.Room(to.Room()), from, to}},
-		{`UPDATE room SET conversation = conversation + 1, readers = '' WHERE id = ?`, []any{from}},
-	} {
-		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
-			return err
-		}
-	}
-	return nil
+		statement{`UPDATE room SET conversation = conversation + 1, readers = '' WHERE id = ?`, []any{from}})
 }

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"reverie/internal/store"
@@ -51,17 +50,12 @@ func (t Talk) parent() string {
 // Begun reports whether a conversation has a transcript, be it an empty one.
 func (s *Store) Begun(ctx context.Context, t Talk) (bool, error) {
 	var begun bool
-	if err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM room WHERE id = ?)`, t).Scan(&begun); err != nil {
-		return false, fmt.Errorf("look for a conversation: %w", err)
-	}
-	return begun, nil
+	err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM room WHERE id = ?)`, t).Scan(&begun)
+	return begun, wrap(err, "look for a conversation")
 }
 
 // Branches lists the conversations of the threads of room, sorted.
 func (s *Store) Branches(ctx context.Context, room string) ([]Talk, error) {
 	all, err := store.Column[Talk](ctx, s.db, `SELECT id FROM room WHERE branch_of = ? AND branch_of <> '' ORDER BY id`, room)
-	if err != nil {
-		return nil, fmt.Errorf("list threads: %w", err)
-	}
-	return all, nil
+	return all, wrap(err, "list threads")
 }

@@ -49,9 +49,16 @@ func (l *Library) Shift(from, to string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.shift(from, to); err != nil {
+		return fmt.Errorf("skills: %w", err)
+	}
+	return nil
+}
+
+func (l *Library) shift(from, to string) error {
 	root, err := os.OpenRoot(l.dir)
 	if err != nil {
-		return fmt.Errorf("skills: %w", err)
+		return err
 	}
 	defer root.Close()
 	_, here := root.Lstat(from)
@@ -60,17 +67,14 @@ func (l *Library) Shift(from, to string) error {
 	case errors.Is(here, fs.ErrNotExist) && there == nil:
 		return nil
 	case here != nil:
-		return fmt.Errorf("skills: %w", here)
+		return here
 	case there == nil:
 		return fmt.Errorf("there is something at %s%s already, so %s%s stays where it is", pathPrefix, to, pathPrefix, from)
 	}
 	if err := root.MkdirAll(path.Dir(to), 0o700); err != nil {
-		return fmt.Errorf("skills: %w", err)
+		return err
 	}
-	if err := root.Rename(from, to); err != nil {
-		return fmt.Errorf("skills: %w", err)
-	}
-	return nil
+	return root.Rename(from, to)
 }
 
 // Changed is when a file of s was last written, by whomever.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -35,16 +34,14 @@ func TestFrontMatter(t *testing.T) {
 		{"empty fields", "---\ntriggers:\n---\nx", "x", nil, [2]int{5, 4}, nil},
 		{"no end", "\n---\ntriggers: a\nx", "triggers: a", nil, [2]int{5, 4}, []string{"2: the front matter that begins here has no end"}},
 		{"a rule", "---\nJust text\n---\nmore", "Just text", nil, [2]int{5, 4}, []string{"1: between the first two"}},
-		{"not readable", "---\ntriggers: kept\npriority: [1\nturns: 2\n---\nx", "x", nil, [2]int{5, 4}, []string{"3: the front matter cannot be read: did not find"}},
-		{"a sign too many", "---\ndescription: How to: cook\n---\n# x", "x", nil, [2]int{5, 4}, []string{"2: the front matter cannot be read: mapping values"}},
+		{"not readable", "---\ntriggers: kept\npriority: [1\nturns: 2\n---\nx", "x", nil, [2]int{5, 4}, []string{"1: the front matter below this line cannot be read: did not find"}},
+		{"a sign too many", "---\ndescription: How to: cook\n---\n# x", "x", nil, [2]int{5, 4}, []string{"1: the front matter below this line cannot be read: mapping values"}},
 		{"wrong values", "---\npriority: high\nturns: 0\ntriggers: {a: b}\n---\nx", "x", nil, [2]int{5, 4},
 			[]string{"2: priority must be a whole number from 1 to 10: 5 holds", "3: turns must be a whole number from 1 to 50: 4 holds", "4: triggers are texts"}},
 		{"after triggers", "---\ntriggers: a\nturns: 0\n---\nx", "x", []string{"a"}, [2]int{5, 4}, []string{"3: turns"}},
 		{"too large", "---\npriority: 11\nturns: 51\n---\nx", "x", nil, [2]int{5, 4}, []string{"2: priority", "3: turns"}},
 		{"the bounds", "---\npriority: 10\nturns: 50\n---\nx", "x", nil, [2]int{10, 50}, nil},
-		{"a list in a list", "---\ntriggers:\n- a\n- [b]\n---\nx", "x", []string{"a"}, [2]int{5, 4}, []string{"4: a trigger is a text"}},
-		{"a long trigger", "---\ntriggers: a, " + strings.Repeat("b", 81) + "\n---\nx", "x", []string{"a"}, [2]int{5, 4}, []string{"2: the trigger"}},
-		{"too many", "---\ntriggers: " + strings.Repeat("a,", 32) + "last\n---\nx", "x", slices.Repeat([]string{"a"}, 32), [2]int{5, 4}, []string{"2: a skill has at most 32"}},
+		{"a list in a list", "---\ntriggers:\n- a\n- [b]\n---\nx", "x", []string{"a"}, [2]int{5, 4}, []string{"4: triggers are texts"}},
 		{"no end in reach", "---\n" + strings.Repeat("#\n", headSize/2) + "triggers: a\n---\nx", "", nil, [2]int{5, 4}, []string{"1: the front matter that begins here has no end"}},
 	}
 	for _, tt := range tests {
@@ -150,11 +147,11 @@ func FuzzFrontMatter(f *testing.F) {
 		if h.summary != tidy(h.summary) || utf8.RuneCountInString(h.summary) > maxSummary {
 			t.Errorf("summary %q", h.summary)
 		}
-		if h.priority < 1 || h.priority > lowestPriority || h.turns < 1 || h.turns > mostTurns || len(h.triggers) > mostTriggers {
+		if h.priority < 1 || h.priority > lowestPriority || h.turns < 1 || h.turns > mostTurns {
 			t.Errorf("%+v", h)
 		}
 		for _, tr := range h.triggers {
-			if tr == "" || tr != tidy(tr) || utf8.RuneCountInString(tr) > longestTrigger {
+			if tr == "" || tr != tidy(tr) {
 				t.Errorf("trigger %q", tr)
 			}
 		}

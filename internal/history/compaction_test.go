@@ -71,21 +71,6 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 	}
 }
 
-// A room that moves takes its summary along.
-func TestMoveTakesTheSummary(t *testing.T) {
-	s, _ := open(t)
-	_, compact := compacted(t, s)
-	must(compact())(t)
-	noError(t, s.Move(t.Context(), here, there))
-	if c, err := s.Compacted(t.Context(), there); err != nil || c.Summary != "They counted." {
-		t.Errorf("%+v, %v", c, err)
-	}
-	say(t, s, here, "anew")
-	if c, err := s.Compacted(t.Context(), here); err != nil || c.ID != 0 {
-		t.Errorf("the old room: %+v, %v", c, err)
-	}
-}
-
 // TestKilled ends the program by force at every step of a compaction:
 // afterwards the conversation is as it was before, or as it is to be, and never between.
 // Holds L12.

@@ -13,12 +13,17 @@ func TestMove(t *testing.T) {
 	say(t, s, here, "one")
 	say(t, s, there, "three") // said before the rest was brought along
 	say(t, s, here, "two")
+	c := history.Compaction{Room: here, Level: history.Summary, Reason: "full", Summary: "They counted.", At: noon}
+	noError(t, s.Compact(t.Context(), &c, nil, nil))
 	for range 2 {
 		noError(t, s.Move(t.Context(), here, there))
 	}
 	say(t, s, there, "four")
 	if got := texts(t, s, there); got != "one|three|two|four" { // in the order it was said
 		t.Errorf("the new room's conversation: %s", got)
+	}
+	if c, err := s.Compacted(t.Context(), there); err != nil || c.Summary != "They counted." {
+		t.Errorf("the summary: %+v, %v", c, err)
 	}
 	if got := texts(t, s, here); got != "" {
 		t.Errorf("the old room's conversation: %s", got)

@@ -140,10 +140,6 @@ func TestGuides(t *testing.T) {
 	w.expect(true, "# Tool Guides\nread_file: Read before you write.\n\n---")
 	w.file("prompts/tools/task.txt", "edited")
 	w.epoch("And now?", "") // nobody has that tool
-	w.file("prompts/tools/read_file.txt", "\xff")
-	if reason := w.asks("And now?"); reason != "guides changed" || len(w.problems()) != 1 || !strings.HasPrefix(w.problems()[0], "prompts/tools/read_file.txt: is not valid UTF-8") {
-		t.Errorf("reason %q, problems %v", reason, w.problems())
-	}
 	w.tools = nil
 	w.asks("And now?")
 	w.expect(false, "# Tool Guides")

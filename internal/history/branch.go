@@ -3,8 +3,6 @@ package history
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 
 	"reverie/internal/store"
 )
@@ -15,26 +13,15 @@ import (
 func (s *Store) Begin(ctx context.Context, c *Compaction) (bool, error) {
 	begun := false
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING conversation`, c.Room, c.Room.parent()).Scan(&c.Conversation)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		begun = true
-		if err == nil && c.Text() != "" {
-			err = carry(ctx, tx, c)
+		var err error
+		begun, err = found(tx.QueryRowContext(ctx, `INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING conversation`, c.Room, c.Room.parent()).Scan(&c.Conversation))
+		if begun && c.Text() != "" {
+			c.From, c.To, c.Messages, c.Shortened = 0, 0, 0, 0
+			err = c.insert(ctx, tx)
 		}
 		return err
 	})
-	if err != nil {
-		return false, fmt.Errorf("begin a thread: %w", err)
-	}
-	return begun, nil
-}
-
-// carry stores c as what a conversation begins from, and sets its ID.
-func carry(ctx context.Context, tx *sql.Tx, c *Compaction) error {
-	c.From, c.To, c.Messages, c.Shortened = 0, 0, 0, 0
-	return c.insert(ctx, tx)
+	return begun && err == nil, wrap(err, "begin a thread")
 }
 
 // redactRoot takes the words of event, the root of threads, out of what these threads
@@ -51,16 +38,13 @@ func redactRoot(ctx context.Context, tx *sql.Tx, event string) error {
 		return err
 	}, `SELECT c.room, c.details FROM compaction AS c JOIN room AS r ON r.id = c.room
 		WHERE r.branch_of <> '' AND c.reason = 'thread' AND c.details <> ''`)
-	if err != nil {
-		return fmt.Errorf("take back the root of a thread: %w", err)
-	}
 	for t, said := range quoted {
-		if _, err := tx.ExecContext(ctx, `UPDATE compaction SET details = '' WHERE room = ? AND reason = 'thread'`, t); err != nil {
-			return fmt.Errorf("take back the root of a thread: %w", err)
+		if err == nil {
+			err = run(ctx, tx, statement{`UPDATE compaction SET details = '' WHERE room = ? AND reason = 'thread'`, []any{t}})
 		}
-		if err := withoutWords(ctx, tx, `room = ?1`, t, said); err != nil {
-			return err
+		if err == nil {
+			err = withoutWords(ctx, tx, `room = ?1`, t, said)
 		}
 	}
-	return nil
+	return wrap(err, "take back the root of a thread")
 }

@@ -3,7 +3,6 @@ package history
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -56,14 +55,11 @@ func (s *Store) Compacted(ctx context.Context, room Talk) (Compaction, error) {
 	var c Compaction
 	var details string
 	var at int64
-	err := s.db.QueryRowContext(ctx, `SELECT id, room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity
+	ok, err := found(s.db.QueryRowContext(ctx, `SELECT id, room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity
 		FROM compaction WHERE undone = 0 AND room = ? AND conversation = (SELECT conversation FROM room WHERE id = ?) ORDER BY id DESC LIMIT 1`, room, room).Scan(
-		&c.ID, &c.Room, &c.Conversation, &c.From, &c.To, &c.Messages, &c.Shortened, &c.Level, &c.Reason, &c.Summary, &details, &c.Before, &c.After, &at, &c.Integrity)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Compaction{}, nil
-	}
-	if err != nil {
-		return Compaction{}, fmt.Errorf("read compaction: %w", err)
+		&c.ID, &c.Room, &c.Conversation, &c.From, &c.To, &c.Messages, &c.Shortened, &c.Level, &c.Reason, &c.Summary, &details, &c.Before, &c.After, &at, &c.Integrity))
+	if !ok {
+		return Compaction{}, wrap(err, "read compaction")
 	}
 	if details != "" {
 		c.Details = strings.Split(details, "\n")
@@ -72,23 +68,18 @@ func (s *Store) Compacted(ctx context.Context, room Talk) (Compaction, error) {
 	return c, nil
 }
 
-// ErrMoved means that the conversation is no longer as it was when a compaction was
-// planned. Nothing was changed.
-var ErrMoved = errors.New("the conversation went on in the meantime")
-
 // Compact stores c for the current conversation of its room and sets ID and
 // Conversation: the messages gone are no longer loaded, those in shorter are loaded
-// with the text they have there. All of it happens, or nothing does.
+// with the text they have there. All of it happens, or nothing does: also when one of them is no
+// longer loaded.
 func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Message) error {
 	c.From, c.To, c.Messages, c.Shortened = 0, 0, len(gone), len(shorter)
 	if len(gone) > 0 {
 		c.From, c.To = gone[0].ID, gone[len(gone)-1].ID
 	}
-	if err := store.InTx(ctx, s.db, func(tx *sql.Tx) error { return s.compact(ctx, tx, c, gone, shorter) }); err != nil {
-		return fmt.Errorf("compact: %w", err)
-	}
+	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error { return s.compact(ctx, tx, c, gone, shorter) })
 	s.reached("committed")
-	return nil
+	return wrap(err, "compact")
 }
 
 func (s *Store) compact(ctx context.Context, tx *sql.Tx, c *Compaction, gone, shorter []Message) error {
@@ -121,21 +112,9 @@ func (c *Compaction) insert(ctx context.Context, tx *sql.Tx) error {
 
 // each runs a statement for every message, and fails if one of them is not there.
 func each(ctx context.Context, tx *sql.Tx, query string, all []Message, args func(*Message) []any) error {
-	if len(all) == 0 {
-		return nil
-	}
-	stmt, err := tx.PrepareContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer stmt.Close()
 	for i := range all {
-		done, err := stmt.ExecContext(ctx, args(&all[i])...)
-		if err != nil {
-			return err
-		}
-		if n, err := done.RowsAffected(); err != nil || n != 1 {
-			return errors.Join(fmt.Errorf("message %d: %w", all[i].ID, ErrMoved), err)
+		if err := changeOne(tx.ExecContext(ctx, query, args(&all[i])...)); err != nil {
+			return fmt.Errorf("message %d: %w", all[i].ID, err)
 		}
 	}
 	return nil

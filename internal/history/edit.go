@@ -3,7 +3,6 @@ package history
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,41 +19,32 @@ import (
 func (s *Store) Reword(ctx context.Context, event, text, note string) (was Message, ok bool, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		was, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE event_id = ? AND event_id <> '' AND role = 'user'`, event))
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
+		if ok, err = found(err); !ok {
 			return err
 		}
-		var said string
-		if err := tx.QueryRowContext(ctx, `SELECT text FROM message WHERE id = ?`, was.ID).Scan(&said); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT text FROM message WHERE id = ?`, was.ID).Scan(&was.Text); err != nil {
 			return err
 		}
-		was.Text, ok = said, said != takenBack
-		if !ok {
+		if ok = was.Text != takenBack; !ok {
 			return nil
 		}
 		header := was.Header
 		if note != "" {
 			header = annotated(header, note)
 		}
-		if said == text {
-			_, err := tx.ExecContext(ctx, `UPDATE message SET header = ? WHERE id = ?`, header, was.ID)
+		if was.Text == text {
+			return run(ctx, tx, statement{`UPDATE message SET header = ? WHERE id = ?`, []any{header, was.ID}})
+		}
+		if err := redactShort(ctx, tx, event, was.Text); err != nil {
 			return err
 		}
-		if err := redactShort(ctx, tx, event, said); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, `UPDATE message SET text = ?, tail = '', header = ? WHERE id = ?`, text, header, was.ID); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, `UPDATE harvest SET state = 'new', tries = 0, pos = 0, at = 0, reason = '' WHERE message = ?`, was.ID)
-		return err
+		return run(ctx, tx, statement{`UPDATE message SET text = ?, tail = '', header = ? WHERE id = ?`, []any{text, header, was.ID}},
+			statement{`UPDATE harvest SET state = 'new', tries = 0, pos = 0, at = 0, reason = '' WHERE message = ?`, []any{was.ID}})
 	})
-	if err != nil {
-		return Message{}, false, fmt.Errorf("edit a message: %w", err)
+	if err != nil || !ok {
+		return Message{}, false, wrap(err, "edit a message")
 	}
-	return was, ok, nil
+	return was, true, nil
 }
 
 // Reopen makes the message event the last one of the conversation, so that it can
@@ -64,34 +54,19 @@ func (s *Store) Reword(ctx context.Context, event, text, note string) (was Messa
 func (s *Store) Reopen(ctx context.Context, room Talk, event, reply string) (used []string, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
-		err := tx.QueryRowContext(ctx, `SELECT id FROM message WHERE `+loaded+` AND event_id = ? AND event_id <> ''`, room, room, event).Scan(&id)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
+		ok, err := found(tx.QueryRowContext(ctx, `SELECT id FROM message WHERE `+loaded+` AND event_id = ? AND event_id <> ''`, room, room, event).Scan(&id))
+		if !ok {
 			return err
 		}
 		if used, err = toolsAfter(ctx, tx, room, id); err != nil {
 			return err
 		}
-		for _, step := range []struct {
-			query string
-			args  []any
-		}{
-			{`UPDATE message SET text = ?, short = '' WHERE ` + loaded + ` AND id > ? AND role = 'assistant' AND calls = ''`, []any{takenBack, room, room, id}},
-			{`UPDATE message SET retired = 1 WHERE ` + loaded + ` AND id > ?`, []any{room, room, id}},
-			{`UPDATE message SET event_id = '' WHERE room = ? AND event_id = ? AND role = 'assistant'`, []any{room, reply}},
-		} {
-			if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
-				return err
-			}
-		}
-		return nil
+		return run(ctx, tx,
+			statement{`UPDATE message SET text = ?, short = '' WHERE ` + loaded + ` AND id > ? AND role = 'assistant' AND calls = ''`, []any{takenBack, room, room, id}},
+			statement{`UPDATE message SET retired = 1 WHERE ` + loaded + ` AND id > ?`, []any{room, room, id}},
+			statement{`UPDATE message SET event_id = '' WHERE room = ? AND event_id = ? AND role = 'assistant'`, []any{room, reply}})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("answer a message anew: %w", err)
-	}
-	return used, nil
+	return used, wrap(err, "answer a message anew")
 }
 
 // toolsAfter names the tools that were called after the message id and gave a result.
@@ -113,13 +88,8 @@ func toolsAfter(ctx context.Context, tx *sql.Tx, room Talk, id int64) (used []st
 // none.
 func (s *Store) Find(ctx context.Context, room Talk, event string) (Message, bool, error) {
 	m, err := scan(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, room, event))
-	if errors.Is(err, sql.ErrNoRows) {
-		return Message{}, false, nil
-	}
-	if err != nil {
-		return Message{}, false, fmt.Errorf("read message %s: %w", event, err)
-	}
-	return m, true, nil
+	ok, err := found(err)
+	return m, ok, wrap(err, "read message %s", event)
 }
 
 // Drop takes messages, by their event ids, out of their conversations for good, with the
@@ -146,11 +116,8 @@ func (s *Store) Unsay(ctx context.Context, reply string) error {
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
 		var room, said string
-		err := tx.QueryRowContext(ctx, `SELECT id, room, text FROM message WHERE event_id = ? AND role = 'assistant'`, reply).Scan(&id, &room, &said)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
+		ok, err := found(tx.QueryRowContext(ctx, `SELECT id, room, text FROM message WHERE event_id = ? AND role = 'assistant'`, reply).Scan(&id, &room, &said))
+		if !ok {
 			return err
 		}
 		if said != takenBack {
@@ -158,49 +125,28 @@ func (s *Store) Unsay(ctx context.Context, reply string) error {
 				return err
 			}
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE message SET text = ?, short = '' WHERE id = ?`, takenBack, id); err != nil {
-			return err
-		}
-		return emptyWork(ctx, tx, room, id)
+		return run(ctx, tx, statement{`UPDATE message SET text = ?, short = '' WHERE id = ?`, []any{takenBack, id}},
+			statement{emptyRounds + ` AND id < ?3 AND id > (SELECT coalesce(max(id), 0) FROM message WHERE room = ?2 AND id < ?3 AND role = 'user')`, []any{takenBack, room, id}})
 	})
-	if err != nil {
-		return fmt.Errorf("take an answer back: %w", err)
-	}
-	return nil
+	return wrap(err, "take an answer back")
 }
 
-// emptyWork sets aside, without their words, the tool rounds between the message before
-// the answer id and that.
-func emptyWork(ctx context.Context, tx *sql.Tx, room string, id int64) error {
-	_, err := tx.ExecContext(ctx, `UPDATE message SET retired = 1, compaction = 0, text = ?1, short = '', calls = iif(calls = '', '', '[]')
-		WHERE room = ?2 AND id < ?3 AND role IN ('assistant', 'tool') AND event_id = ''
-			AND id > (SELECT coalesce(max(id), 0) FROM message WHERE room = ?2 AND id < ?3 AND role = 'user')`, takenBack, room, id)
-	return err
-}
+// emptyRounds sets tool rounds of the room ?2 aside, with ?1 in the place of their words.
+const emptyRounds = `UPDATE message SET retired = 1, compaction = 0, text = ?1, short = '', calls = iif(calls = '', '', '[]')
+	WHERE room = ?2 AND role IN ('assistant', 'tool') AND event_id = ''`
 
 // UnsayWork empties the tool rounds that follow the message event of a person and led to
 // no answer yet, or to one that is taken back.
 func (s *Store) UnsayWork(ctx context.Context, event string) error {
-	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
-		var id int64
-		var room string
-		err := tx.QueryRowContext(ctx, `SELECT id, room FROM message WHERE event_id = ? AND event_id <> '' AND role = 'user'`, event).Scan(&id, &room)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, `UPDATE message SET retired = 1, compaction = 0, text = ?1, short = '', calls = iif(calls = '', '', '[]')
-			WHERE room = ?2 AND id > ?3 AND role IN ('assistant', 'tool') AND event_id = ''
-				AND id < (SELECT coalesce(min(id), 9223372036854775807) FROM message AS n WHERE n.room = ?2 AND n.id > ?3 AND n.role = 'user'
-					AND EXISTS (SELECT 1 FROM message AS b WHERE b.room = ?2 AND b.id > ?3 AND b.id < n.id AND b.role = 'assistant'))`, takenBack, room, id)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("take a message back: %w", err)
+	var id int64
+	var room string
+	ok, err := found(s.db.QueryRowContext(ctx, `SELECT id, room FROM message WHERE event_id = ? AND event_id <> '' AND role = 'user'`, event).Scan(&id, &room))
+	if ok {
+		err = run(ctx, s.db, statement{emptyRounds + ` AND id > ?3
+			AND id < (SELECT coalesce(min(id), 9223372036854775807) FROM message AS n WHERE n.room = ?2 AND n.id > ?3 AND n.role = 'user'
+				AND EXISTS (SELECT 1 FROM message AS b WHERE b.room = ?2 AND b.id > ?3 AND b.id < n.id AND b.role = 'assistant'))`, []any{takenBack, room, id}})
 	}
-	return nil
+	return wrap(err, "take a message back")
 }
 
 // annotated is a header with note at its end, within the brackets if it has some, in the

@@ -2,8 +2,6 @@ package history
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -47,14 +45,7 @@ func (f *File) Tokens() int {
 // SetFiles changes what the model gets of the files of message id. It is for one that
 // was not sent to the model yet.
 func (s *Store) SetFiles(ctx context.Context, id int64, files []File) error {
-	result, err := s.db.ExecContext(ctx, `UPDATE message SET files = ? WHERE id = ?`, store.JSON(&files), id)
-	if err != nil {
-		return fmt.Errorf("set files: %w", err)
-	}
-	if n, err := result.RowsAffected(); err != nil || n != 1 {
-		return errors.Join(fmt.Errorf("set files: there is no message %d", id), err)
-	}
-	return nil
+	return wrap(changeOne(s.db.ExecContext(ctx, `UPDATE message SET files = ? WHERE id = ?`, store.JSON(&files), id)), "set the files of message %d", id)
 }
 
 // Paths lists the kept files that a conversation still needs: those of the messages
@@ -76,11 +67,9 @@ func (s *Store) PathsOf(ctx context.Context, event string) ([]string, error) {
 
 // Names reports whether any message names the kept file.
 func (s *Store) Names(ctx context.Context, path string) (bool, error) {
-	var n int
-	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM message WHERE files <> '' AND instr(files, ?) > 0`, path).Scan(&n); err != nil {
-		return false, fmt.Errorf("look for a file: %w", err)
-	}
-	return n > 0, nil
+	var named bool
+	err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM message WHERE files <> '' AND instr(files, ?) > 0)`, path).Scan(&named)
+	return named, wrap(err, "look for a file")
 }
 
 func (s *Store) paths(ctx context.Context, query string, args ...any) ([]string, error) {
@@ -95,8 +84,5 @@ func (s *Store) paths(ctx context.Context, query string, args ...any) ([]string,
 		}
 		return err
 	}, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list files: %w", err)
-	}
-	return all, nil
+	return all, wrap(err, "list files")
 }

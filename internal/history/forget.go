@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -24,20 +23,12 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 		if t == "" {
 			continue
 		}
-		for _, query := range []string{
-			`UPDATE message SET text = replace(text, ?1, ?2) WHERE (role <> 'user' OR sender = '') AND instr(text, ?1) > 0`,
-			`UPDATE message SET tail = replace(tail, ?1, ?2) WHERE instr(tail, ?1) > 0`,
-		} {
-			if _, err := tx.ExecContext(ctx, query, t, forgottenText); err != nil {
-				return 0, fmt.Errorf("forget in the transcript: %w", err)
-			}
-		}
-		if err := replaceShort(ctx, tx, t, forgottenText); err != nil {
-			return 0, err
+		if err := replaceIn(ctx, tx, `role <> 'user' OR sender = ''`, t, forgottenText); err != nil {
+			return 0, wrap(err, "forget in the transcript")
 		}
 		var n int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM message WHERE role = 'user' AND sender <> '' AND instr(text, ?) > 0`, t).Scan(&n); err != nil {
-			return 0, fmt.Errorf("forget in the transcript: %w", err)
+			return 0, wrap(err, "forget in the transcript")
 		}
 		kept += n
 	}
@@ -56,10 +47,7 @@ func (s *Store) Redact(ctx context.Context, event string) error {
 	if event == "" {
 		return nil
 	}
-	if err := store.InTx(ctx, s.db, func(tx *sql.Tx) error { return redact(ctx, tx, event) }); err != nil {
-		return fmt.Errorf("take back a message: %w", err)
-	}
-	return nil
+	return wrap(store.InTx(ctx, s.db, func(tx *sql.Tx) error { return redact(ctx, tx, event) }), "take back a message")
 }
 
 func redact(ctx context.Context, tx *sql.Tx, event string) error {
@@ -70,18 +58,14 @@ func redact(ctx context.Context, tx *sql.Tx, event string) error {
 		return err
 	}
 	var said string
-	err := tx.QueryRowContext(ctx, `SELECT text FROM message WHERE event_id = ? AND role = 'user'`, event).Scan(&said)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil
-	case err != nil:
+	ok, err := found(tx.QueryRowContext(ctx, `SELECT text FROM message WHERE event_id = ? AND role = 'user'`, event).Scan(&said))
+	if !ok {
 		return err
 	}
 	if err := redactShort(ctx, tx, event, said); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE message SET text = ?, tail = '', quoted = '', files = '' WHERE event_id = ? AND role = 'user'`, takenBack, event)
-	return err
+	return run(ctx, tx, statement{`UPDATE message SET text = ?, tail = '', quoted = '', files = '' WHERE event_id = ? AND role = 'user'`, []any{takenBack, event}})
 }
 
 // rewrite gives column of those rows of table for which where holds what change makes of it.
@@ -99,15 +83,12 @@ func rewrite(ctx context.Context, db store.DBTX, table, column string, change fu
 		}
 		return err
 	}, `SELECT id, `+column+` FROM `+table+` WHERE `+where, args...)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", column, err)
-	}
 	for id, now := range changed {
-		if _, err := db.ExecContext(ctx, `UPDATE `+table+` SET `+column+` = ? WHERE id = ?`, now, id); err != nil {
-			return fmt.Errorf("change %s: %w", column, err)
+		if err == nil {
+			err = run(ctx, db, statement{`UPDATE ` + table + ` SET ` + column + ` = ? WHERE id = ?`, []any{now, id}})
 		}
 	}
-	return nil
+	return wrap(err, "change %s", column)
 }
 
 // listed is change for each item of a list in JSON.
@@ -176,15 +157,62 @@ func (s *Store) Unquote(ctx context.Context, quotes []string) error {
 		if strings.TrimSpace(q) == "" {
 			continue
 		}
-		if _, err := s.db.ExecContext(ctx, `UPDATE message SET tail = replace(tail, ?1, ?2) WHERE instr(tail, ?1) > 0`, q, " "+takenBack); err != nil {
-			return fmt.Errorf("take back a message: %w", err)
-		}
-		if _, err := s.db.ExecContext(ctx, `UPDATE message SET text = replace(text, ?1, ?2) WHERE role = 'tool' AND instr(text, ?1) > 0`, q, " "+takenBack); err != nil {
-			return fmt.Errorf("take back a message: %w", err)
-		}
-		if err := replaceShort(ctx, s.db, q, " "+takenBack); err != nil {
-			return err
+		if err := replaceIn(ctx, s.db, `role = 'tool'`, q, " "+takenBack); err != nil {
+			return wrap(err, "take back a message")
 		}
 	}
 	return nil
 }
+
+// The words of a message also stand in the short form it is sent in, in the summary that
+// stands for it, and beside that. What is forgotten or taken back leaves those too.
+
+// replaceIn replaces text in the words of the messages for which where holds, in what prompts
+// added to messages, in the short forms of what people did not write, and in summaries.
+func replaceIn(ctx context.Context, db store.DBTX, where, text, by string) error {
+	both := []any{text, by}
+	return run(ctx, db,
+		statement{`UPDATE message SET text = replace(text, ?1, ?2) WHERE (` + where + `) AND instr(text, ?1) > 0`, both},
+		statement{`UPDATE message SET tail = replace(tail, ?1, ?2) WHERE instr(tail, ?1) > 0`, both},
+		statement{`UPDATE message SET short = replace(short, ?1, ?2) WHERE role <> 'user' AND instr(short, ?1) > 0`, both},
+		statement{`UPDATE compaction SET summary = replace(summary, ?1, ?2) WHERE instr(summary, ?1) > 0`, both},
+		statement{`UPDATE compaction SET details = replace(details, ?1, ?2) WHERE instr(details, ?1) > 0`, both})
+}
+
+// redactShort empties what else there is of the words of the message event, which said
+// text: its short forms, and the lines of summaries that repeat it word for word.
+func redactShort(ctx context.Context, db store.DBTX, event, text string) error {
+	if err := run(ctx, db, statement{`UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`, []any{event}}); err != nil {
+		return err
+	}
+	return withoutWords(ctx, db, `room IN (SELECT room FROM message WHERE event_id = ?1)
+		OR room IN (SELECT id FROM room WHERE branch_of IN (SELECT room FROM message WHERE event_id = ?1))`, event, text)
+}
+
+// withoutWords takes the lines that repeat text out of the summaries where holds for, with
+// arg as its parameter.
+func withoutWords(ctx context.Context, db store.DBTX, where string, arg any, text string) error {
+	without := func(was string) (string, error) { return withoutLines(was, text), nil }
+	return errors.Join(rewrite(ctx, db, `compaction`, `summary`, without, where, arg), rewrite(ctx, db, `compaction`, `details`, without, where, arg))
+}
+
+// withoutLines is text without the lines that repeat words of said, with or without
+// who said them, whole or cut. Lines of a word or two repeat nothing.
+func withoutLines(text, said string) string {
+	said = loose(said)
+	var kept []string
+	for line := range strings.SplitSeq(text, "\n") {
+		words := strings.TrimLeft(line, "-*• ")
+		if who, rest, ok := strings.Cut(words, ": "); ok && !strings.Contains(who, " ") {
+			words = rest
+		}
+		words = loose(strings.TrimSuffix(strings.TrimSpace(words), "…"))
+		if len(words) >= leastRepeated && strings.Contains(said, words) {
+			continue
+		}
+		kept = append(kept, line)
+	}
+	return strings.Join(kept, "\n")
+}
+
+const leastRepeated = 6 // bytes

@@ -141,24 +141,15 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 // Said returns the text of the message event in room, whatever became of it since;
 // false if there is none.
 func (s *Store) Said(ctx context.Context, room Talk, event string) (text string, ok bool, err error) {
-	err = s.db.QueryRowContext(ctx, `SELECT text FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, room, event).Scan(&text)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, fmt.Errorf("read message %s: %w", event, err)
-	}
-	return text, true, nil
+	ok, err = found(s.db.QueryRowContext(ctx, `SELECT text FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, room, event).Scan(&text))
+	return text, ok, wrap(err, "read message %s", event)
 }
 
 // Load returns the current conversation of room, oldest first, without what was
 // retired or summarised: what is long past is not read. A room that has none gives nothing.
 func (s *Store) Load(ctx context.Context, room Talk) ([]Message, error) {
 	all, err := store.List(ctx, s.db, scan, `SELECT `+columns+` FROM message WHERE `+loaded+` ORDER BY id`, room, room)
-	if err != nil {
-		return nil, fmt.Errorf("load conversation: %w", err)
-	}
-	return all, nil
+	return all, wrap(err, "load conversation")
 }
 
 // loaded is what Load loads, for a room given twice; as in the index
@@ -175,75 +166,48 @@ func (s *Store) StartNew(ctx context.Context, room Talk) (int64, error) {
 	err := s.db.QueryRowContext(ctx, `
 		INSERT INTO room (id, branch_of, conversation) VALUES (?, ?, 1)
 		ON CONFLICT (id) DO UPDATE SET conversation = conversation + 1 RETURNING conversation`, room, room.parent()).Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("start conversation: %w", err)
-	}
-	return n, nil
+	return n, wrap(err, "start conversation")
 }
 
 // Readers returns who reads the current conversation of room, by its first message of a person or
 // to one person, or as ReadBy noted; Nobody = there is none yet.
 func (s *Store) Readers(ctx context.Context, room Talk) (r trust.Readers, err error) {
-	err = s.db.QueryRowContext(ctx, `SELECT readers FROM room WHERE id = ?`, room).Scan(&r)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return trust.Nobody, fmt.Errorf("look up who reads a conversation: %w", err)
-	}
-	return r, nil
+	_, err = found(s.db.QueryRowContext(ctx, `SELECT readers FROM room WHERE id = ?`, room).Scan(&r))
+	return r, wrap(err, "look up who reads a conversation")
 }
 
 // ReadBy notes who reads the current conversation of room from now on.
 func (s *Store) ReadBy(ctx context.Context, room Talk, r trust.Readers) error {
 	_, err := s.db.ExecContext(ctx, `UPDATE room SET readers = ? WHERE id = ?`, r, room)
-	if err != nil {
-		return fmt.Errorf("note who reads a conversation: %w", err)
-	}
-	return nil
+	return wrap(err, "note who reads a conversation")
 }
 
 // LabelOf returns the label of the message event of a room, in whatever conversation of it;
 // false if it is not known.
 func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label, ok bool, err error) {
-	err = s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message WHERE room IN (SELECT id FROM room WHERE id = ?1 OR branch_of = ?1)
-		AND event_id = ?2 AND event_id <> '' AND readers <> '' LIMIT 1`, room, event).Scan(&l.Integrity, &l.Readers)
-	if errors.Is(err, sql.ErrNoRows) {
-		return trust.Label{}, false, nil
-	}
-	if err != nil {
-		return trust.Label{}, false, fmt.Errorf("look up the label of a message: %w", err)
-	}
-	return l, true, nil
+	ok, err = found(s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message WHERE room IN (SELECT id FROM room WHERE id = ?1 OR branch_of = ?1)
+		AND event_id = ?2 AND event_id <> '' AND readers <> '' LIMIT 1`, room, event).Scan(&l.Integrity, &l.Readers))
+	return l, ok, wrap(err, "look up the label of a message")
 }
 
 // Retire takes the messages after afterID out of the current conversation of
 // room: they stay in the database, known by their EventID, but are no longer
 // loaded.
 func (s *Store) Retire(ctx context.Context, room Talk, afterID int64) error {
-	if _, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1 WHERE `+loaded+` AND id > ?`, room, room, afterID); err != nil {
-		return fmt.Errorf("retire messages: %w", err)
-	}
-	return nil
+	_, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1 WHERE `+loaded+` AND id > ?`, room, room, afterID)
+	return wrap(err, "retire messages")
 }
 
 // SetTail stores in tx what the prompt adds to message id, and of what integrity that is. It
 // belongs into the transaction that stores whatever else the same request stands on.
 func (s *Store) SetTail(ctx context.Context, tx *sql.Tx, id int64, tail string, of trust.Integrity) error {
-	result, err := tx.ExecContext(ctx, `UPDATE message SET tail = ?, tail_integrity = ? WHERE id = ?`, tail, of, id)
-	if err != nil {
-		return fmt.Errorf("set tail: %w", err)
-	}
-	if n, err := result.RowsAffected(); err != nil || n != 1 {
-		return errors.Join(fmt.Errorf("set tail: there is no message %d", id), err)
-	}
-	return nil
+	return wrap(changeOne(tx.ExecContext(ctx, `UPDATE message SET tail = ?, tail_integrity = ? WHERE id = ?`, tail, of, id)), "set the tail of message %d", id)
 }
 
 // Rooms lists the rooms that have a transcript, sorted.
 func (s *Store) Rooms(ctx context.Context) ([]string, error) {
 	rooms, err := store.Column[string](ctx, s.db, `SELECT id FROM room ORDER BY id`)
-	if err != nil {
-		return nil, fmt.Errorf("list rooms: %w", err)
-	}
-	return rooms, nil
+	return rooms, wrap(err, "list rooms")
 }
 
 func scan(row store.Row) (Message, error) {
@@ -257,6 +221,50 @@ func scan(row store.Row) (Message, error) {
 		m.At = time.UnixMilli(at).UTC()
 	}
 	return m, nil
+}
+
+// wrap says what err happened to; nil stays nil.
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}
+
+// found is false, and no error, if err says that there is no row.
+func found(err error) (bool, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// changeOne is an error unless a statement changed one row.
+func changeOne(result sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%d rows changed", n)
+	}
+	return err
+}
+
+// statement is one of several that belong together.
+type statement struct {
+	query string
+	args  []any
+}
+
+// run runs statements, one after the other.
+func run(ctx context.Context, db store.DBTX, all ...statement) error {
+	for _, one := range all {
+		if _, err := db.ExecContext(ctx, one.query, one.args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // millis is a time as stored; 0 is no time.

@@ -115,19 +115,6 @@ func TestAppendAndLoadKeepEveryByte(t *testing.T) {
 	}
 }
 
-func TestAppendRefuses(t *testing.T) {
-	s, _ := open(t)
-	if err := s.Append(t.Context(), &history.Message{Role: llm.User}); err == nil {
-		t.Error("stored without a room")
-	}
-	if err := s.Append(t.Context(), &history.Message{Room: here, Role: "robot"}); err == nil {
-		t.Error("stored an unknown role")
-	}
-	if rooms, err := s.Rooms(t.Context()); err != nil || len(rooms) != 0 {
-		t.Errorf("refused messages left %v, %v", rooms, err)
-	}
-}
-
 // TestKnownEvents: an event that comes again, even after a new conversation or
 // when it was retired, is told apart from a new one.
 func TestKnownEvents(t *testing.T) {
@@ -288,5 +275,62 @@ func TestLoadUsesItsIndex(t *testing.T) {
 	}
 	if !strings.Contains(plan.String(), "message_by_conversation") || strings.Contains(plan.String(), "TEMP B-TREE") {
 		t.Error(plan.String())
+	}
+}
+
+// TestReadersOfAnEvent: a conversation that begins with a system event for one person is read
+// by that person; one for all who read the room says nothing yet.
+func TestReadersOfAnEvent(t *testing.T) {
+	s, _ := open(t)
+	for room, readers := range map[history.Talk]trust.Readers{"!direct": trust.Person("@a:x"), "!group": trust.Room("!group")} {
+		m := history.Message{Room: room, Role: llm.User, EventID: "event", Text: "what was found", At: time.Now(), Label: trust.Label{Integrity: trust.User, Readers: readers}}
+		noError(t, s.Append(t.Context(), &m))
+		want := readers
+		if readers.Person() == "" {
+			want = trust.Nobody
+		}
+		if got, err := s.Readers(t.Context(), room); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", room, got, err, want)
+		}
+	}
+}
+
+func TestMove(t *testing.T) {
+	s, db := open(t)
+	say(t, s, here, "earlier")
+	must(s.StartNew(t.Context(), here))(t)
+	say(t, s, here, "one")
+	say(t, s, there, "three") // said before the rest was brought along
+	say(t, s, here, "two")
+	c := history.Compaction{Room: here, Level: history.Summary, Reason: "full", Summary: "They counted.", At: noon}
+	noError(t, s.Compact(t.Context(), &c, nil, nil))
+	for range 2 {
+		noError(t, s.Move(t.Context(), here, there))
+	}
+	say(t, s, there, "four")
+	if got := texts(t, s, there); got != "one|three|two|four" { // in the order it was said
+		t.Errorf("the new room's conversation: %s", got)
+	}
+	if c, err := s.Compacted(t.Context(), there); err != nil || c.Summary != "They counted." {
+		t.Errorf("the summary: %+v, %v", c, err)
+	}
+	if got := texts(t, s, here); got != "" {
+		t.Errorf("the old room's conversation: %s", got)
+	}
+	say(t, s, here, "afterwards")
+	if got := texts(t, s, here); got != "afterwards" {
+		t.Errorf("the old room's conversation: %s", got)
+	}
+	var n int
+	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM message WHERE room = ? AND text = 'earlier' AND conversation = 1`, there).Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d rows of the earlier conversation, %v", n, err)
+	}
+	for _, pair := range [][2]string{{"!nowhere", there}, {there, there}} {
+		if err := s.Move(t.Context(), history.Talk(pair[0]), history.Talk(pair[1])); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := texts(t, s, there); got != "one|three|two|four" {
+		t.Errorf("after moving nothing: %s", got)
 	}
 }

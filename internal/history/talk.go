@@ -2,10 +2,11 @@ package history
 
 import (
 	"context"
-	"fmt"
+	"database/sql"
 	"strings"
 
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 // Talk names a conversation that has a transcript of its own: a room's, or that of a
@@ -51,17 +52,41 @@ func (t Talk) parent() string {
 // Begun reports whether a conversation has a transcript, be it an empty one.
 func (s *Store) Begun(ctx context.Context, t Talk) (bool, error) {
 	var begun bool
-	if err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM room WHERE id = ?)`, t).Scan(&begun); err != nil {
-		return false, fmt.Errorf("look for a conversation: %w", err)
-	}
-	return begun, nil
+	err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM room WHERE id = ?)`, t).Scan(&begun)
+	return begun, wrap(err, "look for a conversation")
 }
 
 // Branches lists the conversations of the threads of room, sorted.
 func (s *Store) Branches(ctx context.Context, room string) ([]Talk, error) {
 	all, err := store.Column[Talk](ctx, s.db, `SELECT id FROM room WHERE branch_of = ? AND branch_of <> '' ORDER BY id`, room)
-	if err != nil {
-		return nil, fmt.Errorf("list threads: %w", err)
+	return all, wrap(err, "list threads")
+}
+
+// Move puts all conversations of the room from in front of those of the room
+// to; the current one of from goes on there as the beginning of its first. What
+// is said in from afterwards begins a new conversation. It can be repeated.
+func (s *Store) Move(ctx context.Context, from, to Talk) error {
+	if from == to {
+		return nil
 	}
-	return all, nil
+	return wrap(store.InTx(ctx, s.db, func(tx *sql.Tx) error { return move(ctx, tx, from, to) }), "move conversations")
+}
+
+func move(ctx context.Context, tx *sql.Tx, from, to Talk) error {
+	var before, said int64
+	err := tx.QueryRowContext(ctx, `SELECT coalesce(max(conversation), 1) - 1, (SELECT count(*) FROM message WHERE room = ?1) FROM room WHERE id = ?1`, from).Scan(&before, &said)
+	if err != nil || said == 0 {
+		return err
+	}
+	return run(ctx, tx,
+		statement{`INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING`, []any{to, to.parent()}},
+		statement{`UPDATE message SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
+		statement{`UPDATE compaction SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
+		statement{`UPDATE room SET conversation = conversation + ? WHERE id = ?`, []any{before, to}},
+		statement{`UPDATE message SET room = ? WHERE room = ?`, []any{to, from}},
+		statement{`UPDATE compaction SET room = ? WHERE room = ?`, []any{to, from}},
+		statement{`UPDATE message SET readers = ? WHERE room = ? AND readers = ?`, []any{trust.Room(to.Room()), to, trust.Room(from.Room())}},
+		statement{`UPDATE room SET readers = (SELECT replace(o.readers, ?, ?) FROM room AS o WHERE o.id = ?) WHERE id = ?`,
+			[]any{trust.Room(from.Room()), trust.Room(to.Room()), from, to}},
+		statement{`UPDATE room SET conversation = conversation + 1, readers = '' WHERE id = ?`, []any{from}})
 }

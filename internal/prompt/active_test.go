@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -129,21 +128,6 @@ func TestOnlySomeSkillsAreShown(t *testing.T) {
 	}
 }
 
-// A skill that goes while it is in use is in nobody's way.
-func TestSkillThatGoes(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.skillFile("a", "alpha", 0, "Say A.")
-	w.says("alpha")
-	w.expectInUse("a", "")
-	w.must(os.Remove(filepath.Join(w.dir, "skills", "a.md")))
-	w.must(os.Mkdir(filepath.Join(w.dir, "skills", "a.md"), 0o700)) // its text cannot be read
-	w.send()
-	w.expect(false, "Say A.")
-	if w.sent.Report.Total == 0 {
-		t.Error("no request")
-	}
-}
-
 // A text is told once, and again when its file was edited: also when it was edited
 // back to what was told before, for the model goes by what it was told last.
 func TestEditedSkillIsShownAgain(t *testing.T) {
@@ -226,46 +210,4 @@ func TestReadSkillIsTakenBack(t *testing.T) {
 	if p := w.tells("alpha"); !strings.Contains(p.Tail, "## a\n# a\nAsk first.\nThen run it.") || strings.Contains(p.Tail, "Say B.") {
 		t.Errorf("tail: %q", p.Tail)
 	}
-}
-
-// The request that leaves the result out of the history tells the text itself.
-func TestReadSkillThatIsLeftOut(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.window = 3000
-	w.skillFile("a", "never", 0, "Ask first.")
-	w.tells("Read it.")
-	w.uses("read_file", `{"path":"data/skills/a.md"}`, "data/skills/a.md, lines 1–2 of 2:\n\n# a\nAsk first.")
-	w.send()
-	w.expect(false, "Active skills")
-	w.answers("Well.")
-	leftOut := false
-	for turn := 1; turn < loadedTurns; turn++ {
-		p := w.tells("And now? " + strings.Repeat("go on ", 600))
-		if n := strings.Count(flat(w.last), "Ask first."); n != 1 {
-			t.Fatalf("turn %d: the text of a skill in use stands %d times in\n%s\n%s", turn, n, flat(w.last), p.Report)
-		}
-		leftOut = leftOut || p.Report.History.LeftOut > 0
-		if p.Report.Total > w.window-w.maxOutput {
-			t.Errorf("%d tokens are sent", p.Report.Total)
-		}
-		w.answers("Well.")
-	}
-	if !leftOut {
-		t.Error("nothing was left out: this test says nothing")
-	}
-}
-
-// A cap of the owner's own is no reason to begin an epoch each time a skill is used.
-func TestSmallCapOfSkillsInUse(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.assembler.rows[Stable] = rowsOf(layouts[Stable], w.assembler.contributors, map[string]int{"active_skills": 100})
-	w.skillFile("a", "alpha", 0, strings.Repeat("Say A. ", 30))
-	w.skillFile("b", "beta", 0, "Say B.")
-	w.asks("Hello")
-	if p := w.tells("alpha beta"); p.Report.Epoch.New {
-		t.Errorf("an epoch began: %s", p.Report.Epoch.Reason)
-	}
-	w.expect(true, "Say B.")
-	w.expect(false, "Say A.")
-	w.expect(true, "1 of 2 lines shown; read the others with read_file")
 }

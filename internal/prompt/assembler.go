@@ -86,7 +86,7 @@ func New(cfg Config) (*Assembler, error) {
 	}
 	a := &Assembler{
 		cfg: cfg, contributors: slices.Clone(contributors), rows: map[Layout][]row{},
-		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
+		files: &files{cfg.Dir, cfg.Defaults}, deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
 		rooms: map[history.Talk]*room{},
 	}

@@ -60,8 +60,8 @@ func parseBase(text string, known []string) ([]baseSection, []Problem) {
 		body = nil
 	}
 	for i, line := range strings.Split(text, "\n") {
-		inside, after, ok := cutMarker(line)
-		if !ok {
+		m := marker.FindStringSubmatch(line)
+		if m == nil {
 			if strings.Contains(line, "<!-- section:") {
 				problems = append(problems, Problem{Line: i + 1, Text: "a section marker must stand at the start of its line; this one is read as text"})
 			}
@@ -69,179 +69,89 @@ func parseBase(text string, known []string) ([]baseSection, []Problem) {
 			continue
 		}
 		flush()
-		s, err := parseMarker(inside)
+		s, err := parseMarker(m[1], m[2] != "")
 		if err != nil {
 			problems = append(problems, Problem{Line: i + 1, Text: fmt.Sprintf(
 				"section marker not understood (%v); the text after it is always on. Write <!-- section: NAME requires: tool_a, tool_b -->", err)})
-			s = baseSection{name: unnamed}
+			s = baseSection{name: "unnamed"}
 		}
 		s.line = i + 1
 		for _, name := range unknownNames(s, known) {
 			problems = append(problems, Problem{Line: i + 1, Text: fmt.Sprintf("section %s names an unknown tool %q", s.name, name)})
 		}
 		sections = append(sections, s)
-		if strings.TrimSpace(after) != "" {
-			body = append(body, after)
+		if strings.TrimSpace(m[3]) != "" {
+			body = append(body, m[3])
 		}
 	}
 	flush()
-	if !slices.ContainsFunc(sections, func(s baseSection) bool { return s.name == unnamed }) { // it could be the missing one
-		problems = append(problems, missingTiers(sections)...)
-	}
 	return sections, problems
 }
 
-// unnamed is the name of a section whose marker could not be understood.
-const unnamed = "unnamed"
-
-// missingTiers says in which tiers nothing stands for a section that every prompt
-// should have.
-func missingTiers(sections []baseSection) (problems []Problem) {
-	for _, name := range apart {
-		first := slices.IndexFunc(sections, func(s baseSection) bool { return s.name == name })
-		if first < 0 {
-			continue
-		}
-		var none []string
-		for tier := 1; tier <= highestTier; tier++ {
-			if len(partOf(sections, name, tier)) == 0 {
-				none = append(none, strconv.Itoa(tier))
-			}
-		}
-		if len(none) > 0 {
-			problems = append(problems, Problem{Line: sections[first].line, Text: fmt.Sprintf(
-				"no section %s is on in tier %s; write one with tiers: %s, or leave tiers: away", name, strings.Join(none, ", "), strings.Join(none, ", "))})
-		}
-	}
-	return problems
-}
-
+// marker is a line that is meant as a section marker: what stands inside it, its end, and what follows
+// that. <!-- sections … --> is an ordinary comment.
 var marker = regexp.MustCompile(`^[ \t]*<!--[ \t]*(?i:section)(|[ \t:].*?)(?:(-->)(.*))?$`)
 
-// cutMarker reports whether line is meant as a section marker, and returns what
-// stands inside it and what follows it on the line. <!-- sections … --> is an ordinary comment.
-func cutMarker(line string) (inside, after string, ok bool) {
-	m := marker.FindStringSubmatch(line)
-	if m == nil {
-		return "", "", false
-	}
-	if m[2] == "" {
-		m[1] += " \x00" // no name may hold it, so parseMarker says what is wrong
-	}
-	return m[1], m[3], true
-}
-
 // parseMarker reads what stands between "section" and "-->".
-func parseMarker(inside string) (baseSection, error) {
-	if strings.HasSuffix(inside, "\x00") {
+func parseMarker(inside string, closed bool) (baseSection, error) {
+	rest, colon := strings.CutPrefix(strings.TrimLeft(inside, " \t"), ":")
+	words := strings.FieldsFunc(rest, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	switch {
+	case !closed:
 		return baseSection{}, fmt.Errorf("no --> on the same line")
-	}
-	rest, ok := strings.CutPrefix(strings.TrimLeft(inside, " \t"), ":")
-	if !ok {
+	case !colon:
 		return baseSection{}, fmt.Errorf("no colon after section")
-	}
-	words := strings.Fields(rest)
-	if len(words) == 0 || !isName(words[0]) {
+	case len(words) == 0 || !isName(words[0]):
 		return baseSection{}, fmt.Errorf("no section name")
 	}
 	s := baseSection{name: words[0]}
-	clause, list := "", map[string]string{}
+	lists := map[string]*[]string{"requires": &s.any, "all": &s.all, "not": &s.not, "tiers": {}}
+	clause, named := "requires", 1
 	for _, w := range words[1:] {
 		if key, first, ok := strings.Cut(w, ":"); ok {
-			if _, twice := list[key]; twice {
-				return s, fmt.Errorf("%s: stands twice", key)
+			if lists[key] == nil {
+				return s, fmt.Errorf("only requires:, all:, not: and tiers: are conditions")
 			}
-			clause, w = key, first
-		} else if clause == "" {
-			if w == "always" {
-				clause = "requires"
-			} else {
-				return s, fmt.Errorf("%q is no condition", w)
+			if named == 0 {
+				return s, fmt.Errorf("%s: names nothing", clause)
+			}
+			if clause, w, named = key, first, 0; w == "" {
+				continue
 			}
 		}
-		list[clause] += " " + w
+		named++
+		switch {
+		case clause == "tiers":
+			if err := s.addTiers(w); err != nil {
+				return s, err
+			}
+		case !isName(w):
+			return s, fmt.Errorf("%q is no tool name", w)
+		case w != "always" || clause != "requires": // which says that nothing is required
+			*lists[clause] = append(*lists[clause], w)
+		}
 	}
-	return s, s.setConditions(list)
+	if named == 0 {
+		return s, fmt.Errorf("%s: names nothing", clause)
+	}
+	return s, nil
 }
 
-// setConditions takes the lists of tool names of a marker.
-func (s *baseSection) setConditions(list map[string]string) error {
-	for _, c := range []struct {
-		key string
-		to  *[]string
-	}{{"requires", &s.any}, {"all", &s.all}, {"not", &s.not}} {
-		text, ok := list[c.key]
-		if !ok {
-			continue
-		}
-		delete(list, c.key)
-		for _, name := range strings.Split(text, ",") {
-			name = strings.TrimSpace(name)
-			if name == "" {
-				continue // a comma too many does no harm
-			}
-			if !isName(name) {
-				return fmt.Errorf("%q is no tool name; names are separated by commas", name)
-			}
-			*c.to = append(*c.to, name)
-		}
-		if len(*c.to) == 0 {
-			return fmt.Errorf("%s: names no tool", c.key)
-		}
+// addTiers reads a tier or a range of them, such as 3-5.
+func (s *baseSection) addTiers(text string) error {
+	from, to, isRange := strings.Cut(strings.ReplaceAll(text, "–", "-"), "-")
+	if !isRange {
+		to = from
 	}
-	if text, ok := list["tiers"]; ok {
-		delete(list, "tiers")
-		var err error
-		if s.tiers, err = parseTiers(text); err != nil {
-			return err
-		}
+	first, err := strconv.Atoi(from)
+	last, err2 := strconv.Atoi(to)
+	if err != nil || err2 != nil || first < 1 || last > highestTier || first > last {
+		return fmt.Errorf("%q is no tier; there are 1 to %d, and ranges like 3-%d", text, highestTier, highestTier)
 	}
-	if len(list) > 0 {
-		return fmt.Errorf("only requires:, all:, not: and tiers: are conditions")
-	}
-	if slices.Contains(s.any, "always") {
-		if len(s.any) > 1 {
-			return fmt.Errorf("always must stand alone")
-		}
-		s.any = nil
+	for tier := first; tier <= last; tier++ {
+		s.tiers = append(s.tiers, tier)
 	}
 	return nil
-}
-
-// parseTiers reads a list of tiers and ranges of them: "1 2", "1, 3-5".
-func parseTiers(text string) ([]int, error) {
-	var tiers []int
-	fields := strings.FieldsFunc(strings.ReplaceAll(text, "–", "-"), func(r rune) bool { return r == ',' || r == ' ' })
-	for _, field := range fields {
-		from, to, isRange := strings.Cut(field, "-")
-		if !isRange {
-			to = from
-		}
-		first, last := tierNamed(from), tierNamed(to)
-		if first == 0 || last == 0 {
-			return nil, fmt.Errorf("%q is no tier; there are 1 to %d, and ranges like 3-%d", field, highestTier, highestTier)
-		}
-		if first > last {
-			return nil, fmt.Errorf("tiers: %s runs backwards", field)
-		}
-		for tier := first; tier <= last; tier++ {
-			if !slices.Contains(tiers, tier) {
-				tiers = append(tiers, tier)
-			}
-		}
-	}
-	if len(tiers) == 0 {
-		return nil, fmt.Errorf("tiers: names no tier")
-	}
-	return tiers, nil
-}
-
-// tierNamed returns the tier that s is the number of, or 0.
-func tierNamed(s string) int {
-	if len(s) == 1 && s[0] >= '1' && s[0] <= '0'+highestTier {
-		return int(s[0] - '0')
-	}
-	return 0
 }
 
 // unknownNames lists the tools a section names that do not exist.

@@ -24,13 +24,13 @@ func TestParseBase(t *testing.T) {
 		{"always", "<!-- section: a requires: always -->\nA\n<!--section: b always-->\nB\n<!-- section: c -->\nC", "A|B|C", nil},
 		{"all", "<!-- section: a all: task,read_file -->\nA\n<!-- section: b all: task, add_skill -->\nB", "A", nil},
 		{"not", "<!-- section: a not: task -->\nA\n<!-- section: b requires: read_file not: add_skill -->\nB", "B", nil},
-		{"no list", "<!-- section: a requires: -->\nA", "A", []string{"1 section marker not understood (requires: names no tool)"}},
+		{"no list", "<!-- section: a requires: -->\nA", "A", []string{"1 section marker not understood (requires: names nothing)"}},
 		{"no name", "<!-- section: -->\nA", "A", []string{"1 section marker not understood (no section name)"}},
 		{"unknown condition", "x\n<!-- section: a needs: task -->\nA", "x|A", []string{"2 section marker not understood (only requires:"}},
-		{"names without commas", "<!-- section: a requires: task read_file -->\nA", "A", []string{`1 section marker not understood ("task read_file" is no tool name`}},
+		{"names without commas", "<!-- section: a requires: shell read_file -->\nA", "A", []string{"1 section a names an unknown tool \"shell\""}},
+		{"no name of a tool", "<!-- section: a requires: @task -->\nA", "A", []string{`1 section marker not understood ("@task" is no tool name`}},
 		{"not closed", "<!-- section: a requires: add_skill\nA", "A", []string{"1 section marker not understood (no -->"}},
 		{"no colon", "<!-- section a -->\nA", "A", []string{"1 section marker not understood (no colon"}},
-		{"twice", "<!-- section: a requires: task requires: task -->\nA", "A", []string{"1 section marker not understood (requires: stands twice"}},
 		{"text behind the marker", "<!-- section: a requires: task --> A\nB", "A\nB", nil},
 		{"marker inside a line", "see <!-- section: a -->\nA", "see <!-- section: a -->\nA", []string{"1 a section marker must stand at the start of its line"}},
 		{"ordinary comments are text", "<!-- sections come next -->\nA", "<!-- sections come next -->\nA", nil},
@@ -39,9 +39,8 @@ func TestParseBase(t *testing.T) {
 		{"no such tier", "<!-- section: a tiers: 3-6 -->\nA", "A", []string{`1 section marker not understood ("3-6" is no tier; there are 1 to 5`}},
 		{"tier zero", "x\n<!-- section: a tiers: 0 -->\nA", "x|A", []string{`2 section marker not understood ("0" is no tier`}},
 		{"tiers in words", "<!-- section: a tiers: small -->\nA", "A", []string{`1 section marker not understood ("small" is no tier`}},
-		{"tiers backwards", "<!-- section: a tiers: 5-3 -->\nA", "A", []string{"1 section marker not understood (tiers: 5-3 runs backwards"}},
-		{"no tiers", "<!-- section: a tiers: requires: task -->\nA", "A", []string{"1 section marker not understood (tiers: names no tier"}},
-		{"tiers without safety", "<!-- section: a -->\nA\n<!-- section: safety tiers: 1 -->\nS\n<!-- section: safety tiers: 3-4 -->\nT", "A|T", []string{"3 no section safety is on in tier 2, 5; write one with tiers: 2, 5"}},
+		{"tiers backwards", "<!-- section: a tiers: 5-3 -->\nA", "A", []string{`1 section marker not understood ("5-3" is no tier`}},
+		{"no tiers", "<!-- section: a tiers: requires: task -->\nA", "A", []string{"1 section marker not understood (tiers: names nothing"}},
 		{"safety that is not understood", "<!-- section: safety tiers: 1 -->\nA\n<!-- section: safety tiers: 2-6 -->\nB", "B", []string{`3 section marker not understood ("2-6" is no tier`}},
 	}
 	known := append(tools, "add_skill")
@@ -107,8 +106,8 @@ func FuzzBasePrompt(f *testing.F) {
 		sections, problems := parseBase(text, []string{"task"})
 		var want, got []string
 		for line := range strings.SplitSeq(text, "\n") {
-			if _, after, ok := cutMarker(line); ok {
-				line = after
+			if m := marker.FindStringSubmatch(line); m != nil {
+				line = m[3]
 			}
 			want = append(want, strings.Fields(line)...)
 		}

@@ -150,15 +150,6 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// What is remembered twice is told once.
-func TestMemoriesAreToldOnce(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.file("MEMORIES.txt", "Ada drinks tea.\nAda plays chess.\nAda drinks tea.\n")
-	w.file("memories/shared.txt", "Ada plays chess.\n")
-	w.asks("Hello")
-	w.expect(true, "source=\"memories\">\nAda drinks tea.\nAda plays chess.\n</data")
-}
-
 // TestEntriesIntegrity: a list of memories is as trusted as the least trusted of them.
 func TestEntriesIntegrity(t *testing.T) {
 	for _, c := range []struct {

@@ -92,7 +92,7 @@ func partContent(source string, sections []baseSection, tools []string, name str
 // Check reads the prompt files in the data folder dir and returns what their
 // owner should look at. language is of the seed and the steering notes; tools are the names that may stand in BASE_PROMPT.txt.
 func Check(dir string, defaults fs.FS, language string, tools []string) []Problem {
-	f := newFiles(dir, defaults)
+	f := &files{dir, defaults}
 	sections, problems := sectionsOf(baseFile, f.read(baseFile), tools)
 	problems = append(problems, checkTemplates(f, sections, tools)...)
 	_, name, problem := readSeed(f, language)

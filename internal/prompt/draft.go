@@ -93,7 +93,7 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 		return nil, err
 	}
 	if !r.rebuilt {
-		d.epoch.prefix, d.epoch.sound = d.prefix, false
+		d.epoch.prefix = d.prefix
 		d.epoch.sections = reports(d.sections, Prefix)
 	}
 	return d, nil

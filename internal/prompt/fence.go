@@ -30,49 +30,39 @@ func fenced(text, source, nonce string) string {
 	return openData(nonce, source) + "\n" + plain(text) + "\n" + closeData(nonce)
 }
 
+// delimiters are what stands before the nonce where a block of data or a note opens or closes.
+var delimiters = []struct {
+	before     string
+	data, open bool
+}{{`<data id="`, true, true}, {"</data ", true, false}, {"[note ", false, true}, {"[/note ", false, false}}
+
 // checkFences reports what is wrong with the fences of nonce in s: each block must be
 // closed exactly once, data may stand in a note, and nothing else may nest.
 func checkFences(s, nonce string) error {
 	data, note := false, false
-	for at := 0; ; {
-		i := strings.Index(s[at:], nonce)
-		if i < 0 {
+	for at := strings.Index(s, nonce); at >= 0; {
+		for _, d := range delimiters {
+			if !strings.HasSuffix(s[:at], d.before) {
+				continue
+			}
+			of := &note
+			if d.data {
+				of = &data
+			}
+			if *of == d.open || data && !d.data {
+				return fmt.Errorf("%s%s, after %d characters, is one too many", d.before, nonce, at)
+			}
+			*of = d.open
+		}
+		next := strings.Index(s[at+len(nonce):], nonce)
+		if next < 0 {
 			break
 		}
-		before := s[:at+i]
-		at += i + len(nonce)
-		var err error
-		switch {
-		case strings.HasSuffix(before, `<data id="`):
-			err = flip(&data, true, "data")
-		case strings.HasSuffix(before, "</data "):
-			err = flip(&data, false, "data")
-		case strings.HasSuffix(before, "[note "):
-			err = flip(&note, true, "note")
-		case strings.HasSuffix(before, "[/note "):
-			err = flip(&note, false, "note")
-		default:
-			continue
-		}
-		if data && err == nil && !strings.HasSuffix(before, `<data id="`) {
-			err = fmt.Errorf("a note begins or ends inside data")
-		}
-		if err != nil {
-			return err
-		}
+		at += len(nonce) + next
 	}
 	if data || note {
 		return fmt.Errorf("a block is not closed")
 	}
-	return nil
-}
-
-// flip opens or closes a block.
-func flip(open *bool, to bool, what string) error {
-	if *open == to {
-		return fmt.Errorf("a %s block is opened or closed twice", what)
-	}
-	*open = to
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"unicode/utf8"
 )
@@ -31,46 +30,25 @@ type text struct {
 type files struct {
 	dir      string // the data folder
 	defaults fs.FS  // what stands in for a missing file
-
-	mu   sync.Mutex
-	last map[string]string // what a file said when it was last read
-}
-
-func newFiles(dir string, defaults fs.FS) *files {
-	return &files{dir: dir, defaults: defaults, last: map[string]string{}}
 }
 
 // read returns what the file called name (slashes, relative to the data folder)
-// says now. A missing file reads as its built-in default, an unreadable one as it
-// was when it could last be read.
+// says now. One that is missing or cannot be read reads as its built-in default.
 func (f *files) read(name string) *text {
 	data, err := readFile(filepath.Join(f.dir, filepath.FromSlash(name)))
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		delete(f.last, name)
 		return f.builtin(name)
-	case err != nil:
-		return f.unreadable(name, err)
+	case err == nil:
+		return clean(data)
 	}
-	t := clean(data)
-	f.last[name] = t.text
-	return t
-}
-
-// unreadable answers for a file that is there but cannot be read.
-func (f *files) unreadable(name string, err error) *text {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = path.Err // the name stands beside the problem already
 	}
-	t := &text{problem: fmt.Sprintf("cannot be read (%v)", err)}
-	if last, ok := f.last[name]; ok {
-		t.text, t.exists = last, true
-		t.problem += "; what it said before is used"
-	} else if old := f.builtin(name); old.exists {
-		t.text, t.exists = old.text, true
+	t := f.builtin(name)
+	t.problem, t.builtin = fmt.Sprintf("cannot be read (%v)", err), false
+	if t.exists {
 		t.problem += "; the built-in text is used"
 	}
 	return t

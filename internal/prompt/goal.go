@@ -4,17 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"reverie/internal/task"
 )
 
-// Characters. The steps take less than any layout's cap, so that they are collapsed
-// here, by what matters, and never cut off there; what holds fits by the bounds of a
-// goal.
+// Characters. The steps take less than any layout's cap, so that they are left out here, by
+// what matters, and never cut off there; what holds fits by the bounds of a goal.
 const (
-	stepChars  = 1_900
-	noteChars  = 60 // of a line that says how many are left out
+	stepChars  = 1_850 // without the line that says how many are left out
 	oneGoal    = 450
 	artifacts  = 8
 	maxOutcome = 200
@@ -60,75 +57,33 @@ func goalLocked(g task.Goal) (lines []string) {
 	return lines
 }
 
-// part is a line of a goal, what stands for it when there is no room, and how much
-// it matters: the lowest rank the most.
-type part struct {
-	line, kind string
-	rank       int
-}
-
 // goalSteps is the checkpoints, the decisions that may change, and the latest files.
 // What is left out, beginning with what matters least, is counted.
 func goalSteps(g task.Goal) []string {
-	var parts []part
-	for i, c := range g.Checkpoints {
-		p := part{line: c.Line(), kind: c.Status.Sign() + " … and %d done", rank: 4000 - i}
-		switch c.Status {
+	var c content
+	add := func(line string, rank int) { c.lines, c.ranks = append(c.lines, line), append(c.ranks, rank) }
+	for i, s := range g.Checkpoints {
+		switch s.Status {
 		case task.InProgress:
-			p.kind, p.rank = c.Status.Sign()+" … and %d more in progress", 1000-i
+			add(s.Line(), 1000-i)
 		case task.Pending:
-			p.kind, p.rank = c.Status.Sign()+" … and %d more to do", 2000+i
+			add(s.Line(), 2000+i)
+		default:
+			add(s.Line(), 4000-i)
 		}
-		parts = append(parts, p)
 	}
 	for i, d := range g.Decisions {
 		if !d.Locked {
-			parts = append(parts, part{"- Decided: " + d.Line(), "- … and %d more decisions", 3000 - i})
+			add("- Decided: "+d.Line(), 3000-i)
 		}
 	}
-	for i, a := range g.Artifacts {
-		p := part{"- " + a.Line(), "- … and %d more files", 5000 - i}
-		if i < len(g.Artifacts)-artifacts {
-			p.rank = 6000 // counted only
-		}
-		parts = append(parts, p)
+	older := max(0, len(g.Artifacts)-artifacts)
+	for i, a := range g.Artifacts[older:] {
+		add("- "+a.Line(), 5000-i)
 	}
-	return collapse(parts, stepChars)
-}
-
-// collapse returns the lines of the parts, in their order, in at most most
-// characters; the lines that count what is left out stand where the first of their
-// kind would.
-func collapse(parts []part, most int) []string {
-	kinds := map[string]int{}
-	for _, p := range parts {
-		kinds[p.kind]++
-	}
-	room := most - noteChars*len(kinds)
-	byRank := make([]int, len(parts))
-	for i := range parts {
-		byRank[i] = i
-	}
-	slices.SortStableFunc(byRank, func(a, b int) int { return parts[a].rank - parts[b].rank })
-	keep := make([]bool, len(parts))
-	for _, i := range byRank {
-		n := utf8.RuneCountInString(parts[i].line) + 1
-		if n > room || parts[i].rank >= 6000 {
-			continue
-		}
-		room -= n
-		keep[i] = true
-		kinds[parts[i].kind]--
-	}
-	var lines []string
-	for i, p := range parts {
-		switch left := kinds[p.kind]; {
-		case keep[i]:
-			lines = append(lines, p.line)
-		case left > 0:
-			lines = append(lines, fmt.Sprintf(p.kind, left))
-			kinds[p.kind] = 0 // said
-		}
+	lines := keepLines(&c, stepChars)
+	if out := len(c.lines) - len(lines) + older; out > 0 {
+		lines = append(lines, fmt.Sprintf("- … and %d more, done or of less weight", out))
 	}
 	return lines
 }

@@ -44,11 +44,12 @@ func (r *request) holdInstructions() {
 	}
 	out, problems := hold(tier, in, template)
 	if row >= 0 {
-		r.contents[row] = out
+		r.contents[row], in[template] = out, out
 	}
 	for _, p := range problems {
 		r.problem(p)
 	}
+	r.instructed = &InstructionReport{Mode: r.turn.Mode, Tier: tier, Budget: instructionBudget[tier], Tokens: instructionTokens(in...)}
 }
 
 // hold returns the template, which stands among the instructions at this index, as it
@@ -120,29 +121,6 @@ type InstructionReport struct {
 	Tier   int    `json:"tier"`
 	Tokens int    `json:"tokens"`
 	Budget int    `json:"budget"`
-}
-
-// instructions reports on the sections of the prefix; nil when the tier is not known.
-func (r *request) instructions(sections []SectionReport) *InstructionReport {
-	tier := r.turn.tier()
-	if tier == 0 {
-		return nil
-	}
-	rep := &InstructionReport{Mode: r.turn.Mode, Tier: tier, Budget: instructionBudget[tier]}
-	based := false
-	for i := range r.rows {
-		for _, s := range sections {
-			if s.ID != r.rows[i].ID || s.Tokens == 0 || !r.rows[i].instructs() {
-				continue
-			}
-			rep.Tokens += s.Tokens
-			if s.ID != "template" && based {
-				rep.Tokens -= sectionFrame // as in instructionTokens
-			}
-			based = based || s.ID != "template"
-		}
-	}
-	return rep
 }
 
 func (i *InstructionReport) String() string {

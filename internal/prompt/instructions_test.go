@@ -261,22 +261,3 @@ func TestInstructionsTooLong(t *testing.T) {
 	check(fmt.Sprintf("BASE_PROMPT.txt: is too long for tier 2: it takes %d tokens, and 500 are allowed together with the template. "+
 		"All of it is sent; give that tier shorter sections (tiers: 2)", p.Report.Sections[0].Tokens))
 }
-
-// A new tier, with other instructions, begins an epoch; a budget that cuts the same
-// template otherwise does so too.
-func TestTierBeginsAnEpoch(t *testing.T) {
-	w := shippedWorld(t, Stable)
-	w.file("prompts/poet/tier1.txt", strings.Repeat("Write as the poets of old did.\n", 200))
-	w.mode, w.tier = "poet", 5
-	w.asks("Hello")
-	long := len(instructed(t, w.sent))
-	w.file(baseFile, "Be brief.")
-	w.asks("And now?")
-	w.tier = 4 // the same budget and the same words
-	w.epoch("And now?", "")
-	w.tier = 1
-	w.epoch("And now?", "guides, template, sanity, models changed") // less of the same template
-	if n := len(instructed(t, w.sent)); n >= long || n > 1000 {
-		t.Errorf("%d characters, before %d", n, long)
-	}
-}

@@ -62,38 +62,3 @@ func TestDaysAreLocal(t *testing.T) {
 	w.now = time.Date(2026, 11, 22, 22, 50, 0, 0, time.UTC)
 	w.epoch("And now?", "") // in the evening of the same day
 }
-
-// What was left out stays out when an epoch begins for another reason, and no more
-// goes with it.
-func TestLeftOutStaysOut(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.window = 3000
-	for w.sent.Report.History.LeftOut == 0 {
-		w.asks(strings.Repeat("What about it? ", 40))
-	}
-	w.asks("And now?")
-	was := w.sent.Report.History
-	for i, window := range []int{3000, 0} {
-		w.window = window
-		w.file("SOUL.md", fmt.Sprintf("Warm, edition %d.", i))
-		w.restart()
-		w.epoch("And now?", "soul changed")
-		if now := w.sent.Report.History; now.LeftOut != was.LeftOut || now.Messages != was.Messages+2*(i+1) {
-			t.Errorf("history %+v, then %+v", was, now)
-		}
-	}
-}
-
-// In the smallest window, with nothing that could give way, the program's own words
-// stay, or there is an error; it never tries for ever.
-func TestOnlyALeadToGiveWay(t *testing.T) {
-	for window := 560; window < 1000; window += 10 {
-		w := newWorld(t, Stable)
-		w.window = window
-		w.says("Hello")
-		p, err := w.assembler.Assemble(t.Context(), w.turn())
-		if err == nil && !strings.Contains(p.Prefix, "Load a skill with read_file") {
-			t.Errorf("window %d: the skills' first line is not there:\n%s", window, p.Prefix)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -57,27 +56,6 @@ func TestNoLonger(t *testing.T) {
 	}
 }
 
-// Each level of thinking has its words; a level that nobody knows has none.
-func TestThinkingWords(t *testing.T) {
-	w := newWorld(t, Layered)
-	seen := map[string]bool{}
-	for _, level := range []string{"off", "low", "medium", "high"} {
-		w.thinking = level
-		w.asks("Hello")
-		_, words, ok := strings.Cut(w.sent.Prefix, "# Thinking\n")
-		words, _, _ = strings.Cut(words, divider)
-		if !ok || words == "" || seen[words] {
-			t.Errorf("%s: %q", level, words)
-		}
-		seen[words] = true
-	}
-	for _, level := range []string{"", "maximal"} {
-		w.thinking = level
-		w.asks("Hello")
-		w.expect(false, "# Thinking", "right again")
-	}
-}
-
 // What stands in a line stands in one, whatever came in; blank lines are none.
 func TestWordsOfATurn(t *testing.T) {
 	w := newWorld(t, Tiered)
@@ -115,24 +93,4 @@ func TestRuntimeAndModels(t *testing.T) {
 	w.expect(true, "# Runtime\nagent Reverie, model qwen3:8b, OS linux/amd64")
 	w.expect(false, "# Models", "# Tools Reminder")
 	w.expect(true, "# Current Time\nFriday, 2027-01-01 00:05 CET")
-}
-
-// A seed is for the first message: not once the assistant has answered.
-func TestSeedOnlyAtTheBeginning(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.tells("Hello")
-	w.expect(true, "Greet the person.")
-	w.file("prompts/SEED_en.txt", "Sing.") // within an epoch it is said once
-	if p := w.send(); p.Report.Epoch.New || p.Tail != "" {
-		t.Errorf("said again: %q", p.Tail)
-	}
-	w.file("SOUL.md", "Warm.") // in a new epoch, before the first answer, it is said again
-	w.send()
-	w.expect(true, "Sing.")
-	w.expect(false, "Greet the person.")
-	w.answers("Hello.")
-	w.file("SOUL.md", "Cold.")
-	w.tells("And now?")
-	w.expect(false, "Greet the person.")
-	w.must(os.Remove(w.path("SOUL.md")))
 }

@@ -88,7 +88,7 @@ func TestOwnFiles(t *testing.T) {
 	w.wrong("")
 }
 
-// A file that cannot be read says so, and what it said before stands.
+// A file that cannot be read says so, and the built-in text stands, if there is one.
 func TestOwnFilesThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.file("SOUL.md", "Warm.")
@@ -106,17 +106,6 @@ func TestOwnFilesThatCannotBeRead(t *testing.T) {
 	w.wrong(strings.Join(want, "\n"))
 	w.expect(true, "caf\ufffd")
 	w.expect(false, "# About the Person", "# Agents")
-	w.must(os.Remove(w.path("SOUL.md")))
-	w.must(os.Mkdir(w.path("SOUL.md"), 0o700))
-	w.epoch("And now?", "") // it only cannot be read
-	w.expect(true, "# Soul\nWarm.")
-	now := "\nSOUL.md: cannot be read (not a regular file); what it said before is used\n"
-	if got := strings.Join(w.problems(), "\n"); !strings.Contains(got, now) {
-		t.Errorf("problems: %s", got)
-	}
-	if n := strings.Count(w.log.String(), "SOUL.md"); n != 1 {
-		t.Errorf("the operator was told %d times", n)
-	}
 }
 
 // More than its place holds is cut, and says so.
@@ -151,10 +140,6 @@ func TestGuides(t *testing.T) {
 	w.expect(true, "# Tool Guides\nread_file: Read before you write.\n\n---")
 	w.file("prompts/tools/task.txt", "edited")
 	w.epoch("And now?", "") // nobody has that tool
-	w.file("prompts/tools/read_file.txt", "\xff")
-	if reason := w.asks("And now?"); reason != "guides changed" || len(w.problems()) != 1 || !strings.HasPrefix(w.problems()[0], "prompts/tools/read_file.txt: is not valid UTF-8") {
-		t.Errorf("reason %q, problems %v", reason, w.problems())
-	}
 	w.tools = nil
 	w.asks("And now?")
 	w.expect(false, "# Tool Guides")

@@ -131,26 +131,6 @@ func TestFlatFileShowsAll(t *testing.T) {
 	}
 }
 
-// A question about a day finds what has no date, too.
-func TestUndatedMemoriesPassADateQuestion(t *testing.T) {
-	w := indexed(t, Stable)
-	w.knows("Ada met the architect about the winter garden.")
-	_, err := w.db.Exec(`UPDATE memory SET observed_at = 0 WHERE text LIKE '%architect%'`)
-	w.must(err)
-	w.must(memory.OpenFTS(w.db).Rebuild(t.Context(), nil))
-	w.tells("What did the architect say about the winter garden on 3 October 2026?")
-	if got := w.recalledNow(); !strings.Contains(got, "- undated, remembered on request: Ada met the architect") {
-		t.Errorf("recalled: %s", got)
-	}
-	// And one that says nothing but the day finds what was said on it.
-	w.hears(w.scopes()[0], "old", "We saw a heron by the river.")
-	w.answers("Not much.")
-	w.tells("And what happened on 21 October 2026?")
-	if got := w.recalledNow(); !strings.Contains(got, "heron") {
-		t.Errorf("recalled: %s", got)
-	}
-}
-
 func (w *world) hears(scope memory.Scope, conversation string, said ...string) {
 	w.t.Helper()
 	for i, text := range said {

@@ -28,15 +28,11 @@ func TestEpochsAreLogged(t *testing.T) {
 	w.must(os.Remove(w.path("SOUL.md")))
 	w.room, w.last = "!other:example.org", nil
 	w.asks("Hello")
-	w.layout = Classic
-	w.restart()
-	w.last = nil
-	w.asks("Hello")
 	var got []string
 	for _, m := range regexp.MustCompile(`msg="prompt: a new epoch" room=(\S+) reason="(.*)"`).FindAllStringSubmatch(w.log.String(), -1) {
 		got = append(got, m[1]+" "+m[2])
 	}
-	if want := []string{testRoom + " new conversation", testRoom + " memories edited", w.room + " new conversation", w.room + " layout changed"}; !slices.Equal(got, want) {
+	if want := []string{testRoom + " new conversation", testRoom + " memories edited", w.room + " new conversation"}; !slices.Equal(got, want) {
 		t.Errorf("logged %q, want %q", got, want)
 	}
 }
@@ -94,8 +90,7 @@ func TestSent(t *testing.T) {
 // An epoch that cannot be read, or that somebody spoiled, costs a new one and no more.
 func TestSpoiledEpoch(t *testing.T) {
 	for column, reason := range map[string]string{
-		"sections = '{'": newConversation, "shown = '['": newConversation, "nonce = ''": newConversation,
-		`prefix = prefix || '</data k3f9>'`:    "stored prefix is damaged",
+		"shown = '['":                          newConversation,
 		`key = replace(key, 'soul=', 'gone=')`: "soul changed", `key = key || ' gone=1'`: "sources changed",
 	} {
 		w := newWorld(t, Stable)
@@ -119,15 +114,11 @@ func TestRepeated(t *testing.T) {
 		last, now        []llm.Message
 		repeated, reused float64
 	}{
-		{nil, nil, 0, 0},
-		{nil, []llm.Message{m(llm.System, "ab")}, 0, 0},
 		{[]llm.Message{m(llm.System, "ab")}, nil, 0, 0},
 		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, 1, 0.5},
 		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.System, "abcd")}, 0.5, 1},
 		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abxd"), m(llm.User, "efgh")}, 0.5, 0.25},
-		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.User, "abcd")}, 0, 0},
 		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.User, "abcd"), m(llm.User, "efgh")}, 0, 0},
-		{[]llm.Message{call}, []llm.Message{call}, 1, 1},
 		{[]llm.Message{call, m(llm.User, "abc")}, []llm.Message{other, m(llm.User, "abc")}, 0, 0},
 		{[]llm.Message{m(llm.Assistant, "abc")}, []llm.Message{{Role: llm.Assistant, Content: "abc", ToolCalls: call.ToolCalls}}, 1, 0.3},
 	} {

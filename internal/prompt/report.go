@@ -239,7 +239,7 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 	rep := Report{
 		Layout: r.layout, Dense: r.turn.dense(), PrefixHash: hashOf(d.prefix), ToolTokens: r.turn.ToolTokens, Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
 		Epoch:  EpochReport{New: d.fresh, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
-		Reused: reused(r.room.last, sent), Problems: r.problems, Pictures: d.pictures,
+		Reused: reused(r.room.last, sent), Problems: r.problems, Pictures: d.pictures, Instructions: r.instructed,
 		History: HistoryReport{Messages: len(d.history), LeftOut: d.skipped},
 	}
 	made := append(reports(d.sections, Prefix), d.stored...)
@@ -267,7 +267,6 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 	for _, t := range d.turns {
 		rep.History.Tokens += t.tokens
 	}
-	rep.Instructions = r.instructions(rep.Sections)
 	rep.Total = messageFrame + rep.PrefixTokens + rep.History.Tokens + rep.TailTokens + rep.ToolTokens
 	return rep
 }

@@ -96,11 +96,12 @@ type request struct {
 	rows         []row
 	rebuilt      bool // the layout renders its prefix for every request
 
-	contents []*content // per row; nil: nothing to say
-	errs     []error    // per row; a content beside it is a part of the whole
-	most     []int      // per row: characters it may have
-	granted  []int      // per row: tokens it may have
-	problems []Problem
+	contents   []*content         // per row; nil: nothing to say
+	errs       []error            // per row; a content beside it is a part of the whole
+	most       []int              // per row: characters it may have
+	granted    []int              // per row: tokens it may have
+	instructed *InstructionReport // nil: the tier is not known
+	problems   []Problem
 }
 
 func newRequest(a *Assembler, t *Turn, rm *room) (*request, error) {

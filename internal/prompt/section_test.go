@@ -68,14 +68,6 @@ func TestCutMiddle(t *testing.T) {
 	}
 }
 
-func TestCutTail(t *testing.T) {
-	for most, want := range map[int]string{-1: "", 0: "", 2: "zw", 3: "zwö", 6: "zwölf", 7: "zwölf", 9: "zwölf", 12: "zwölf\nBoxkäm", 40: "zwölf\nBoxkämpfer"} {
-		if got := cutTail("zwölf\nBoxkämpfer", most); got != want {
-			t.Errorf("%d: %q, want %q", most, got, want)
-		}
-	}
-}
-
 func TestOneLine(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain text": "plain text", "a\nb\r\n\tc": "a b c", "a\u2028b\u0085c\u00a0d": "a b c d", "x\x00\x7fy": "x y", "x\x7fy": "x y", "": "", "\n": "", "\xff\u2029 x": "\xff x",

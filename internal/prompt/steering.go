@@ -51,6 +51,12 @@ var rules = []rule{
 // mostNotes is how many lines one message gets.
 const mostNotes = 3
 
+// note says that a rule comes with a message.
+type note struct {
+	rank    int // of the rule
+	message int64
+}
+
 // What makes an answer too long for what was asked, in characters.
 const (
 	longAnswer   = 1500
@@ -212,7 +218,8 @@ func gatherSteering(_ context.Context, q *question) (*content, error) {
 		said--
 	}
 	f := facts{openTasks: len(tasks), goal: len(q.turn.Steps) > 0 || q.turn.Pin != ""}
-	says, c := q.steeringWords(), content{source: "steering"}
+	says := q.steeringWords()
+	var notes []note
 	for i := range past {
 		f.count(&past[i])
 		f.recovered = q.recovered && i == last
@@ -223,12 +230,17 @@ func gatherSteering(_ context.Context, q *question) (*content, error) {
 		case i == last && byTool(&past[i]):
 			now = inLoop
 		}
-		most := len(c.lines) + mostNotes
-		for _, r := range rules {
-			if text := says[r.name]; r.phase&now != 0 && text != "" && len(c.lines) < most && r.when(&f) {
-				c.lines, c.keys = append(c.lines, "- "+text), append(c.keys, fmt.Sprintf("%d %s", past[i].ID, r.name))
+		for rank, r := range rules {
+			if r.phase&now != 0 && says[r.name] != "" && r.when(&f) {
+				notes = append(notes, note{rank, past[i].ID})
 			}
 		}
+	}
+	slices.SortStableFunc(notes, func(a, b note) int { return a.rank - b.rank })
+	c := content{source: "steering"}
+	for _, n := range notes[:min(len(notes), mostNotes)] {
+		name := rules[n.rank].name
+		c.lines, c.keys = append(c.lines, "- "+says[name]), append(c.keys, fmt.Sprintf("%d %s", n.message, name))
 	}
 	return q.saidAs(c)
 }

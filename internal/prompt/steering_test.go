@@ -85,7 +85,7 @@ func (w *world) notes() []string {
 
 func builtinSteering(t testing.TB, language string) string {
 	t.Helper()
-	f := newFiles(t.TempDir(), reverie.Data)
+	f := &files{t.TempDir(), reverie.Data}
 	read := f.read(steeringFile(language))
 	if !read.exists {
 		t.Fatalf("no %s", steeringFile(language))
@@ -278,7 +278,7 @@ func TestSteeringWords(t *testing.T) {
 	for _, r := range rules {
 		names = append(names, r.name)
 	}
-	f := newFiles(t.TempDir(), reverie.Data)
+	f := &files{t.TempDir(), reverie.Data}
 	english, _ := steeringOf(f, "en", nil)
 	seen := map[string]string{}
 	for _, language := range []string{"en", "de", "es", "fr", "it", "ja", "zh"} {

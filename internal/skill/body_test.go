@@ -1,9 +1,6 @@
 package skill
 
 import (
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -40,30 +37,6 @@ func TestBody(t *testing.T) {
 	}
 }
 
-func TestBodyFollowsEdits(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "skills")
-	l := Open(dir)
-	step := func(want string) {
-		t.Helper()
-		got, err := l.Body("a")
-		if want == "" && (!errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "data/skills/a.md")) {
-			t.Errorf("%q, %v", got, err)
-		}
-		if got != want || want != "" && err != nil {
-			t.Errorf("got %q, %v; want %q", got, err, want)
-		}
-	}
-	step("")
-	put(t, dir, "a.md", "one")
-	step("one")
-	put(t, dir, "a/SKILL.md", "the folder")
-	step("one")
-	if err := os.Remove(filepath.Join(dir, "a.md")); err != nil {
-		t.Fatal(err)
-	}
-	step("the folder")
-}
-
 func TestLongBodyIsCut(t *testing.T) {
 	dir := t.TempDir()
 	l := Open(dir)
@@ -73,15 +46,11 @@ func TestLongBodyIsCut(t *testing.T) {
 		file string
 		cut  bool
 	}{
-		"fits":        {strings.Repeat("x", maxBody), false},
-		"just over":   {strings.Repeat("x", maxBody+1), true},
-		"lines":       {strings.Repeat(line, 5000), true},
-		"front":       {front + strings.Repeat(line, 5000), true},
-		"front-fits":  {front + strings.Repeat("x", maxBody), false},
-		"shrinks":     {strings.Repeat("\r\n", 200_000) + "end", true},
-		"one letters": {strings.Repeat("茶", maxBody), true},
+		"fits":      {strings.Repeat("x", maxBody), false},
+		"just-over": {strings.Repeat("x", maxBody+1), true},
+		"lines":     {strings.Repeat(line, 5000), true},
+		"front":     {front + strings.Repeat(line, 5000), true},
 	} {
-		name = strings.ReplaceAll(name, " ", "-")
 		put(t, dir, name+".md", tt.file)
 		got, err := l.Body(name)
 		if err != nil || len(got) > maxBody || !utf8.ValidString(got) || strings.Contains(got, "comment") {

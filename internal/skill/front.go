@@ -2,12 +2,9 @@ package skill
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -20,8 +17,6 @@ const (
 	lowestPriority  = 10 // 1 is the highest
 	defaultTurns    = 4
 	mostTurns       = 50
-	mostTriggers    = 32 // of one skill
-	longestTrigger  = 80 // characters
 )
 
 // head is what the beginning of a skill file says.
@@ -98,8 +93,8 @@ func readHead(text []byte) head {
 func (h *head) readFront(front []byte, line int) bool {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(front, &doc); err != nil {
-		at, text := yamlFault(err)
-		h.say(line+min(at, bytes.Count(front, []byte("\n"))), "the front matter cannot be read: %s (put texts with signs into quotes)", text)
+		why := strings.SplitN(err.Error(), ": ", 3) // "yaml: line N: …", where N is at times one too few
+		h.say(line, "the front matter below this line cannot be read: %s (put texts with signs into quotes)", tidy(why[len(why)-1]))
 		h.strayLabel(front)
 		return true
 	}
@@ -116,7 +111,7 @@ func (h *head) readFront(front []byte, line int) bool {
 		key, value := fields.Content[i], fields.Content[i+1]
 		switch at := line + key.Line; key.Value {
 		case "triggers":
-			h.yamlTriggers(value, line)
+			h.readTriggers(value, line)
 		case "priority":
 			h.number(value, at, "priority", lowestPriority, &h.priority)
 		case "turns":
@@ -130,39 +125,27 @@ func (h *head) readFront(front []byte, line int) bool {
 	return true
 }
 
-// yamlTriggers takes a list, or texts with commas between them.
-func (h *head) yamlTriggers(value *yaml.Node, line int) {
-	switch value.Kind {
-	case yaml.ScalarNode:
-		for _, t := range strings.Split(value.Value, ",") {
-			h.trigger(t, line+value.Line)
+// readTriggers takes a list, or texts with commas between them.
+func (h *head) readTriggers(value *yaml.Node, line int) {
+	var texts []string
+	for _, t := range value.Content {
+		if t.Kind != yaml.ScalarNode || value.Kind != yaml.SequenceNode {
+			h.say(line+t.Line, `triggers are texts with commas between them, such as "triggers: deploy, release"; put those with signs into quotes`)
+			break
 		}
-	case yaml.SequenceNode:
-		for _, item := range value.Content {
-			if item.Kind != yaml.ScalarNode {
-				h.say(line+item.Line, "a trigger is a text: put it into quotes")
-				continue
-			}
-			h.trigger(item.Value, line+item.Line)
+		texts = append(texts, t.Value)
+	}
+	if value.Kind == yaml.ScalarNode {
+		texts = strings.Split(value.Value, ",")
+	}
+	for _, t := range texts {
+		t = tidy(t)
+		if n := len(t); n >= 2 && t[0] == t[n-1] && (t[0] == '"' || t[0] == '\'') {
+			t = tidy(t[1 : n-1])
 		}
-	default:
-		h.say(line+value.Line, `triggers are texts with commas between them, such as "triggers: deploy, release"`)
-	}
-}
-
-func (h *head) trigger(text string, line int) {
-	text = tidy(text)
-	if n := len(text); n >= 2 && text[0] == text[n-1] && (text[0] == '"' || text[0] == '\'') {
-		text = tidy(text[1 : n-1])
-	}
-	switch {
-	case text == "":
-	case utf8.RuneCountInString(text) > longestTrigger:
-		h.say(line, "the trigger %q is longer than %d characters and is left out", limit(text), longestTrigger)
-	case len(h.triggers) == mostTriggers:
-		h.say(line, "a skill has at most %d triggers: %q is left out", mostTriggers, text)
-	default:
-		h.triggers = append(h.triggers, text)
+		if t != "" {
+			h.triggers = append(h.triggers, t)
+		}
 	}
 }
 
@@ -174,25 +157,6 @@ func (h *head) number(value *yaml.Node, line int, name string, most int, into *i
 		return
 	}
 	*into = n
-}
-
-var yamlErrorLine = regexp.MustCompile(`line (\d+): `)
-
-// yamlFault finds the line in what the YAML reader complains about.
-func yamlFault(err error) (line int, text string) {
-	text = strings.TrimPrefix(err.Error(), "yaml: ")
-	var several *yaml.TypeError
-	if errors.As(err, &several) && len(several.Errors) > 0 {
-		text = several.Errors[0]
-	}
-	if m := yamlErrorLine.FindStringSubmatchIndex(text); m != nil {
-		line, _ = strconv.Atoi(text[m[2]:m[3]])
-		text = text[:m[0]] + text[m[1]:]
-		if strings.HasPrefix(text, "did not find expected") {
-			line++ // of these it counts the lines from 0
-		}
-	}
-	return max(line, 1), tidy(text)
 }
 
 // firstLine is the first line with text, without leading "#".

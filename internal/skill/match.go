@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/cases"
 )
 
 // Match returns the skills of which a trigger occurs in text, in upper or lower
@@ -73,14 +75,5 @@ func unspaced(r rune) bool {
 
 // fold makes texts that differ in case or in their blanks the same.
 func fold(text string) string {
-	return strings.Map(foldRune, strings.Join(strings.Fields(text), " "))
-}
-
-// foldRune is the first of the letters that are r in another case.
-func foldRune(r rune) rune {
-	first := r
-	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
-		first = min(first, next)
-	}
-	return first
+	return cases.Fold().String(strings.Join(strings.Fields(text), " "))
 }

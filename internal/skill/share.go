@@ -3,7 +3,6 @@ package skill
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path"
@@ -27,36 +26,41 @@ var (
 func (l *Library) Share(at trust.Place, name string) (Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	s, err := l.share(at, name)
+	if err != nil {
+		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
+	}
+	return s, nil
+}
+
+func (l *Library) share(at trust.Place, name string) (Skill, error) {
 	s, err := l.sharable(at, name)
 	if err != nil {
 		return Skill{}, err
 	}
 	rel := strings.TrimPrefix(s.Path, pathPrefix)
-	to := strings.TrimPrefix(rel, Folder(s.Label.Readers)+"/")
 	old, err := l.read(rel, math.MaxInt64)
 	if err != nil {
-		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
+		return Skill{}, err
 	}
 	text, ok := relabel(old, trust.Owner)
 	if !ok {
 		return Skill{}, ErrFront
 	}
-	file := filepath.Join(l.dir, rel)
-	if err := keep(file, old); err != nil {
-		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
-	}
-	if err := store.WriteFile(file, text); err != nil {
-		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
-	}
 	root, err := os.OpenRoot(l.dir)
 	if err != nil {
-		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
+		return Skill{}, err
 	}
 	defer root.Close()
-	if err := root.Rename(s.Place(), path.Base(s.Place())); err != nil {
-		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
+	file := filepath.Join(l.dir, rel)
+	if err := keep(file, old); err != nil {
+		return Skill{}, err
 	}
-	return newSkill(s.Name, to, readHead(text)), nil
+	if err := store.WriteFile(file, text); err != nil {
+		return Skill{}, err
+	}
+	to := strings.TrimPrefix(rel, Folder(s.Label.Readers)+"/")
+	return newSkill(s.Name, to, readHead(text)), root.Rename(s.Place(), path.Base(s.Place()))
 }
 
 // sharable is the skill of a name that may become everybody's.
@@ -99,37 +103,32 @@ func (l *Library) Move(from, to string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	entries, err := os.ReadDir(filepath.Join(l.dir, old))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err := l.move(old, now); err != nil {
 		return fmt.Errorf("skills: move room: %w", err)
+	}
+	return nil
+}
+
+func (l *Library) move(from, to string) error {
+	entries, err := l.entries(from)
+	if err != nil || len(entries) == 0 {
+		return err
 	}
 	root, err := os.OpenRoot(l.dir)
 	if err != nil {
-		return fmt.Errorf("skills: move room: %w", err)
+		return err
 	}
 	defer root.Close()
-	if err := root.MkdirAll(now, 0o700); err != nil {
-		return fmt.Errorf("skills: move room: %w", err)
+	if err := root.MkdirAll(to, 0o700); err != nil {
+		return err
 	}
-	left := false
 	for _, e := range entries {
-		source, target := old+"/"+e.Name(), now+"/"+e.Name()
-		if _, err := root.Lstat(target); err == nil {
-			left = true
+		if _, err := root.Lstat(to + "/" + e.Name()); err == nil {
 			continue
 		}
-		if err := root.Rename(source, target); err != nil {
-			return fmt.Errorf("skills: move room: %w", err)
+		if err := root.Rename(from+"/"+e.Name(), to+"/"+e.Name()); err != nil {
+			return err
 		}
-	}
-	if left {
-		return nil
-	}
-	if err := root.Remove(old); err != nil {
-		return fmt.Errorf("skills: move room: %w", err)
 	}
 	return nil
 }

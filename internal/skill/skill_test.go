@@ -1,9 +1,7 @@
 package skill
 
 import (
-	"bytes"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,43 +103,6 @@ func TestList(t *testing.T) {
 	}
 }
 
-func TestListFollowsEdits(t *testing.T) {
-	for name, ahead := range map[string]time.Duration{"just changed": 0, "settled": time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			l := Open(dir)
-			l.now = func() time.Time { return time.Now().Add(ahead) }
-			step := func(want string) {
-				t.Helper()
-				if got := list(t, l); got != want {
-					t.Errorf("got %q, want %q", got, want)
-				}
-			}
-			step("")
-			put(t, dir, "a.md", "one")
-			step("a=one")
-			put(t, dir, "a.md", "two and more") // in place: the folder does not change
-			step("a=two and more")
-			put(t, dir, "b/SKILL.md", "b")
-			step("a=two and more|b=b")
-			if err := os.Remove(filepath.Join(dir, "b", "SKILL.md")); err != nil {
-				t.Fatal(err)
-			}
-			step("a=two and more")
-			put(t, dir, "b/SKILL.md", "back") // in a folder that stayed
-			step("a=two and more|b=back")
-			if err := os.Rename(filepath.Join(dir, "a.md"), filepath.Join(dir, "c.md")); err != nil {
-				t.Fatal(err)
-			}
-			step("b=back|c=two and more")
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
-			step("")
-		})
-	}
-}
-
 // TestUnsettledFilesAreReadAgain: within one tick of the file system's clock a stamp does not
 // tell, and what is kept may be of the moment before. Later an unchanged file is not read again.
 func TestUnsettledFilesAreReadAgain(t *testing.T) {
@@ -156,28 +117,6 @@ func TestUnsettledFilesAreReadAgain(t *testing.T) {
 		if got := list(t, l); got != want {
 			t.Errorf("%s later: %q", ahead, got)
 		}
-	}
-}
-
-func TestOddFilesAreLeftOutAndReportedOnce(t *testing.T) {
-	dir := t.TempDir()
-	outside := t.TempDir()
-	put(t, outside, "secret.md", "secret")
-	put(t, dir, "ok.md", "fine")
-	put(t, dir, "what is this?.md", "odd")
-	put(t, dir, "-dash.md", "odd")
-	put(t, dir, "folder.md/x", "x")
-	link(t, filepath.Join(outside, "secret.md"), dir, "link.md")
-	var log bytes.Buffer
-	l := Open(dir)
-	l.Log = slog.New(slog.NewTextHandler(&log, nil))
-	for range 3 {
-		if got := list(t, l); got != "ok=fine" {
-			t.Errorf("got %q", got)
-		}
-	}
-	if n := strings.Count(log.String(), "left out"); n != 4 {
-		t.Errorf("%d reports for 4 files:\n%s", n, log.String())
 	}
 }
 
@@ -293,4 +232,48 @@ func FuzzAdd(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestShift: a skill goes to the archive and comes back, over nothing that is there, and
+// again without harm; nothing leaves the folder.
+func TestShift(t *testing.T) {
+	dir := t.TempDir()
+	l := Open(dir)
+	put(t, dir, "tea.md", "Tea\n\nBoil.\n")
+	put(t, dir, "kit/SKILL.md", "Kit\n\nUse it.\n")
+	put(t, dir, ".archive/tea.md", "Older tea\n")
+	all, err := l.All()
+	if err != nil || len(all) != 2 || all[0].Place() != "kit" || all[1].Place() != "tea.md" {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	to, err := l.Archive("tea.md")
+	if err != nil || to != ".archive/tea.2.md" {
+		t.Fatalf("%s, %v", to, err)
+	}
+	for range 2 { // twice is once
+		if err := l.Shift("tea.md", to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Shift("kit", ".archive/kit"); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, l); got != "" {
+		t.Errorf("%s", got)
+	}
+	put(t, dir, "tea.md", "New tea\n")
+	if err := l.Shift(to, "tea.md"); err == nil || !strings.Contains(err.Error(), "data/skills/tea.md") || read(t, dir, "tea.md") != "New tea\n" || read(t, dir, ".archive/tea.2.md") != "Tea\n\nBoil.\n" {
+		t.Errorf("%v", err)
+	}
+	if err := l.Shift(".archive/kit", "kit"); err != nil || read(t, dir, "kit/SKILL.md") != "Kit\n\nUse it.\n" {
+		t.Error(err)
+	}
+	for _, bad := range []string{"../x", "/etc/passwd", ""} {
+		if l.Shift(bad, "y") == nil || l.Shift("kit", bad) == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "kit")); err != nil {
+		t.Error(err)
+	}
 }

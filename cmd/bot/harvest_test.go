@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,31 +45,5 @@ func TestHarvestOfTheWholeBot(t *testing.T) {
 	room, err := b.memory.Entries(t.Context(), memory.Room("!group"))
 	if err != nil || len(room) != 1 || room[0].Text != "owner said: Our meeting is on Monday" {
 		t.Errorf("%+v, %v", room, err)
-	}
-}
-
-// TestHarvestInARun: it runs beside the sessions, begins when a conversation is left behind, and
-// ends with them.
-func TestHarvestInARun(t *testing.T) {
-	b := openTest(t, rehearsing)
-	screen := newTerminal(b.cfg)
-	screen.out = &strings.Builder{}
-	sessions := b.sessions(screen, nil)
-	lines := make(chan line, 3)
-	lines <- line{text: "My boat is called Morning Star."}
-	lines <- line{text: "!new"}
-	background(t, sessions.Run, b.runHarvest, func(ctx context.Context) error {
-		return screen.talk(ctx, &typed{lines: lines}, sessions, b.cfg.owner())
-	})
-	var got []memory.Entry
-	until(t, "nothing is learned", func() bool {
-		var err error
-		if got, err = b.memory.Entries(t.Context(), memory.Private(b.cfg.owner())); err != nil {
-			t.Fatal(err)
-		}
-		return len(got) > 0
-	})
-	if len(got) != 1 || got[0].Text != "My boat is called Morning Star" || got[0].Source != memory.Harvest {
-		t.Errorf("%+v", got)
 	}
 }

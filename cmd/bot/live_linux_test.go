@@ -100,22 +100,6 @@ func TestLiveEndsLater(t *testing.T) {
 	}
 }
 
-// TestLiveBanner: the first lines say where the files are that people may edit, and what to
-// do about a model.
-func TestLiveBanner(t *testing.T) {
-	_, config := newSpeaker(t)
-	bot := startLive(t, 200, "chat", "--config", config)
-	bot.sees("!help")
-	bot.sees(strings.TrimSuffix(config, "config.yaml") + "data: MEMORIES.txt, SOUL.md, skills/")
-	if strings.Contains(bot.look(), "ollama") {
-		t.Errorf("a model is connected:\n%s", bot.look())
-	}
-	bot.leaves()
-	bot = startLive(t, 200, "chat", "--config", configFile(t, rehearsing))
-	bot.sees("ollama run qwen3:8b")
-	bot.leaves()
-}
-
 // TestPipedStop: what is read from a pipe is answered line by line; only `!stop` does not wait.
 func TestPipedStop(t *testing.T) {
 	model, config := newSpeaker(t)
@@ -165,12 +149,5 @@ func TestPipedLog(t *testing.T) {
 		if out.String() != "Hello.\n" || strings.Contains(errs.String(), "level=") != logged {
 			t.Errorf("level %q: %q, log:\n%s", level, &out, &errs)
 		}
-	}
-}
-
-// TestPipedTooMuch: a line that cannot be read fails, and is not left out.
-func TestPipedTooMuch(t *testing.T) {
-	if code, text := runBot(t, strings.Repeat("x", 2<<20), "chat", "--config", configFile(t, rehearsing)); code != exitFailed || !strings.Contains(text, "at most 1 MiB") {
-		t.Errorf("exit code %d: %s", code, text)
 	}
 }

@@ -1,12 +1,7 @@
 package main
 
 import (
-	"encoding/json"
-	"maps"
-	"strings"
 	"testing"
-
-	"reverie/internal/matrix/peer"
 )
 
 // sayIn says text in a thread.
@@ -94,66 +89,6 @@ func TestPartsOfAnAnswer(t *testing.T) {
 	m.notTold(t, "answer 6")
 }
 
-// What is written beside a file is edited: that is answered anew, and the file is still
-// there; so it is while the first answer is made, and what was written goes with its words.
-// Holds M3.
-func TestCaptionEdited(t *testing.T) {
-	r, m := withEditing(t)
-	room := r.direct()
-	p := r.client()
-	send := func(caption string) (event string, content map[string]any) {
-		t.Helper()
-		event, err := p.SendFile(t.Context(), room, peer.File{Name: "notes.txt", Caption: caption, Type: "text/plain", Data: []byte("Buy a blue kettle.\n")}, nil)
-		must(t, err)
-		for _, raw := range r.s.Events(room) {
-			var e struct {
-				ID      string         `json:"event_id"`
-				Content map[string]any `json:"content"`
-			}
-			must(t, json.Unmarshal(raw, &e))
-			if e.ID == event {
-				content = e.Content
-			}
-		}
-		return event, content
-	}
-	caption := func(event string, was map[string]any, text string) {
-		now := maps.Clone(was)
-		now["body"] = text
-		r.s.Post(you, room, "m.room.message", map[string]any{"msgtype": "m.file", "body": "* " + text, "m.new_content": now,
-			"m.relates_to": map[string]any{"rel_type": "m.replace", "event_id": event}})
-	}
-	asked, content := send("what of #apple?")
-	was := r.settles(room, "answer 1 to #apple")
-	caption(asked, content, "what of #plum?")
-	now := r.settles(room, "answer 2 to #plum")
-	if body, _ := m.last(); was[0].id != now[0].id || !strings.Contains(body, "blue kettle") || strings.Contains(body, "#apple") {
-		t.Errorf("%v became %v, from %s", was, now, body)
-	}
-	slow, content := send("slow #fig")
-	draft := r.showing(room, "#plum", "answer 3 to #fig")
-	caption(slow, content, "quick #kiwi")
-	now = r.settles(room, "#plum", "answer 4 to #kiwi")
-	if body, _ := m.last(); draft[1].id != now[1].id || m.givenUp() != 1 || strings.Count(body, "blue kettle") != 2 {
-		t.Errorf("%v became %v, from %s", draft, now, body)
-	}
-	r.forgot("#apple", "#fig")
-	nothing := maps.Clone(content)
-	delete(nothing, "filename")
-	caption(slow, nothing, "notes.txt") // it is the file's name then, and no word
-	now = r.settles(room, "#plum", "answer 5 to ")
-	if body, _ := m.last(); draft[1].id != now[1].id || strings.Contains(body, "#kiwi") || strings.Count(body, "blue kettle") != 2 {
-		t.Errorf("%v became %v, from %s", draft, now, body)
-	}
-	asked = r.s.Say(you, room, "and #cherry?")
-	r.showing(room, "#plum", "answer 5 to ", "answer 6 to #cherry")
-	caption(asked, nothing, "notes.txt") // of words alone it leaves nothing, so it is no edit
-	r.s.Say(you, room, "and #melon?")
-	r.settles(room, "#plum", "answer 5 to ", "answer 6 to #cherry", "answer 7 to #melon")
-	m.made(t, 7)
-	m.told(t, "and #cherry?")
-}
-
 // A file that was sent for an answer goes with the question, and stays where that is edited;
 // who takes the file alone out of the room leaves the answer.
 // Holds M6.
@@ -203,29 +138,6 @@ func TestStoppedIsNotTakenUpAgain(t *testing.T) {
 	r.settles(room, "I stopped", "answer 3 to #apple")
 	r.redact(you, room, slow)
 	r.showing(room)
-}
-
-// Messages that were stopped together and are then answered after all are its questions again:
-// one of them is taken back, and the answer is given anew without it.
-// Holds M9.
-func TestStoppedTogether(t *testing.T) {
-	r, m := withEditing(t)
-	r.start()
-	room := r.meetDirect()
-	r.s.Say(you, room, "slow #first")
-	r.showing(room, "answer 1 to #first")
-	one, two := r.s.Say(you, room, "#apple"), r.s.Say(you, room, "slow #fig")
-	r.takenIn(room, two)
-	m.release <- struct{}{}
-	r.showing(room, "#first", "answer 2 to #fig")
-	r.react(you, room, two, "❌")
-	r.settles(room, "#first", "I stopped working on this")
-	close(m.release)
-	r.s.Say(you, room, "!retry")
-	r.settles(room, "#first", "I stopped", "answer 3 to #fig")
-	r.redact(you, room, one)
-	r.settles(room, "#first", "answer 4 to #fig")
-	m.notTold(t, "#apple")
 }
 
 // The bot is put out of a room, or banned, while it answers there: the request ends at once,

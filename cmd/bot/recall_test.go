@@ -7,9 +7,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/llm/encoder"
 	"reverie/internal/memory"
-	"reverie/internal/trust"
 )
 
 // TestTakenBackIsNotRecalled: a message that its sender takes back is not found
@@ -49,35 +47,5 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 	}
 	if !b.memory.Recalls() {
 		t.Error("fts5 is asked for, and every memory goes into the prompt")
-	}
-}
-
-// TestLocalVectorFindsByMeaning: without being asked for anything the bot reads its
-// memories for their meaning in the background, and finds them by it.
-func TestLocalVectorFindsByMeaning(t *testing.T) {
-	if !encoder.BuiltIn() {
-		t.Skip("no weights are built in: make weights")
-	}
-	b := openTest(t, small)
-	for _, text := range []string{"Rex is my puppy.", "The kitchen was painted green.", "The train leaves at seven."} {
-		if _, _, err := b.memory.Add(t.Context(), memory.Entry{Scope: memory.Shared, Text: text, Source: memory.Assistant, Integrity: trust.User}, "assistant"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx := t.Context()
-	background(t, b.runVectors)
-	status := b.withVectors(nil)
-	until(t, "not all memories are read", func() bool {
-		if lines := status(ctx, b.messages.For(ctx, "!r")); len(lines) == 1 && !strings.Contains(lines[0], "of 3 memories are read") {
-			t.Errorf("meanwhile: %q", lines)
-		}
-		return b.vectors.Status(ctx).Done == 3
-	})
-	if lines := status(ctx, b.messages.For(ctx, "!r")); len(lines) != 0 {
-		t.Errorf("when there is no news: %q", lines)
-	}
-	hits, err := b.memory.Search(ctx, memory.Query{Text: "Does anybody own a dog?", Scopes: []memory.Scope{memory.Shared}})
-	if err != nil || len(hits) == 0 || hits[0].Entry.Text != "Rex is my puppy." {
-		t.Errorf("found %+v, %v; %s", hits, err, status(ctx, b.messages.For(ctx, "!r")))
 	}
 }

@@ -19,7 +19,7 @@ OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: faults help build weights homeserver try test check unit race fuzz bench survival attacks storm look clean docker-check go tools
+.PHONY: faults help build weights homeserver try test check unit race fuzz bench survival attacks storm clean docker-check go tools
 
 help: ## list what there is to make
 	@echo 'make try is the quickest way to see Reverie. All there is:'
@@ -100,9 +100,6 @@ storm: go homeserver ## kill the bot 300 times while people talk to it, 40 times
 
 faults: go ## list what the tests hold: faults, defects seen elsewhere, manners
 	@go test -count=1 -v -run '^TestFaults$$' ./internal | sed -nE 's/^ *faults_test.go:[0-9]+: //p'
-
-look: go homeserver ## show what people see: a web client in Chromium, pictures of it in look/
-	@REVERIE_LOOK=$(CURDIR)/look go test -count=1 -timeout 10m -v -run '^TestLook$$' ./test
 
 docker-check: ## check docker-compose.yml, when docker compose is there
 	@if docker compose version >/dev/null 2>&1; then docker compose config -q && echo 'ok    docker compose config'; \

@@ -37,5 +37,5 @@
 // goldmark reads the model's Markdown, format*.go rewrites what would not be shown or must not
 // be, bluemonday lets through what the specification allows. A text too large for one event is
 // cut between paragraphs, then lines, words, characters; what fits is measured by rendering it.
-// More than four parts become a beginning and a file. `make look` shows it in a browser.
+// More than four parts become a beginning and a file.
 package matrix

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,7 +17,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -335,11 +335,7 @@ func (p *jsPeer) note(e jsEvent) {
 func (p *jsPeer) unread() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := map[string]string{}
-	for id, why := range p.locked {
-		out[id] = why
-	}
-	return out
+	return maps.Clone(p.locked)
 }
 
 // call runs one command and reads its result into result, which may be nil.
@@ -439,17 +435,19 @@ func (p *jsPeer) hear(t *testing.T, room, bot string) jsMessage {
 	}
 }
 
+var installing sync.Mutex
+
 // npmInstall fetches what the lock in folder names unless it is there, of which the test is
 // skipped: without node or npm, or without a way to the npm registry. what is then missing.
 func npmInstall(t *testing.T, folder, what string) {
 	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
 	_, npmErr := exec.LookPath("npm")
 	version, err := exec.CommandContext(t.Context(), "node", "--version").Output()
 	if npmErr != nil || err != nil || !regexp.MustCompile(`^v([2-9]\d|\d{3})\.`).Match(version) {
 		t.Skipf("npm and node in version 20 or later are missing (this is %q): no %s", version, what)
 	}
-	unlock := npmLock(t, folder)
-	defer unlock()
 	if npmInstalled(folder) {
 		return
 	}
@@ -478,21 +476,4 @@ func npmInstalled(folder string) bool {
 	}
 	lock, err := os.Stat(filepath.Join(folder, "package-lock.json"))
 	return err == nil && !lock.ModTime().After(done.ModTime())
-}
-
-// npmLock keeps two test runs from installing at the same time.
-func npmLock(t *testing.T, folder string) (unlock func()) {
-	t.Helper()
-	dir := filepath.Join("..", "bin")
-	must(t, os.MkdirAll(dir, 0o755))
-	f, err := os.OpenFile(filepath.Join(dir, folder+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	must(t, err)
-	for end := time.Now().Add(4 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
-			return func() { _ = f.Close() }
-		}
-		if time.Now().After(end) {
-			t.Fatalf("another test run is installing test/%s: %v", folder, err)
-		}
-	}
 }

@@ -120,7 +120,7 @@ func (t *trial) startBot(ctx context.Context) error {
 }
 
 func (t *trial) enterRoom(ctx context.Context) (err error) {
-	t.account.DB = t.file("you.db")
+	t.account.DB = t.file("me.db")
 	if t.you, err = peer.Login(ctx, t.account); err != nil {
 		return fmt.Errorf("log in as you: %w", err)
 	}

@@ -249,6 +249,7 @@ type speaker struct {
 	*httptest.Server
 	asked chan string // the body of each request for an answer
 	words chan string // what it says next; an empty text ends the answer
+	one   sync.Mutex  // a request waits for the end of the one before
 }
 
 func newSpeaker(t *testing.T) (s *speaker, config string) {
@@ -265,6 +266,8 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
+	s.one.Lock()
+	defer s.one.Unlock()
 	s.asked <- string(body)
 	w.Header().Set("Content-Type", "text/event-stream")
 	for {

@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/peer"
 )
 
@@ -31,18 +30,9 @@ type firstRun struct {
 
 func newFirstRun(t *testing.T, model string) *firstRun {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs the real homeserver: left out with -short")
-	}
-	homeDir, dir := t.TempDir(), t.TempDir()
-	w := &world{bin: buildBot(t)}
-	var err error
-	if w.home, err = homeserver.Start(t.Context(), homeserver.Config{BinDir: buildHomeserver(t), Dir: homeDir}); err != nil {
-		t.Fatalf("start the homeserver: %v", err)
-	}
-	t.Cleanup(func() { _ = w.home.Stop() })
+	w, dir := newWorld(t), t.TempDir()
 	// Where docker-compose.yml mounts it; read as a file, as there.
-	secret, err := os.ReadFile(filepath.Join(homeDir, "registration_secret"))
+	secret, err := os.ReadFile(filepath.Join(w.dir, "registration_secret"))
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "..", "secret"), secret, 0o600))
 	return &firstRun{w: w, dir: dir, model: model, config: filepath.Join(dir, "config.yaml")}

@@ -27,6 +27,7 @@ import (
 // world is what the tests share: the built binary and a running homeserver.
 type world struct {
 	bin  string
+	dir  string // the homeserver's
 	home *homeserver.Server
 }
 
@@ -36,9 +37,9 @@ func newWorld(t *testing.T) *world {
 		t.Skip("needs the real homeserver: left out with -short")
 	}
 	ctx := t.Context()
-	w := &world{bin: buildBot(t)}
+	w := &world{bin: buildBot(t), dir: t.TempDir()}
 	var err error
-	if w.home, err = homeserver.Start(ctx, homeserver.Config{BinDir: buildHomeserver(t), Dir: t.TempDir()}); err != nil {
+	if w.home, err = homeserver.Start(ctx, homeserver.Config{BinDir: buildHomeserver(t), Dir: w.dir}); err != nil {
 		t.Fatalf("start the homeserver: %v", err)
 	}
 	t.Cleanup(func() { _ = w.home.Stop() })

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,7 +17,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -265,28 +265,30 @@ func newJSPeer(t *testing.T, homeserver, user string) *jsPeer {
 
 func startJSPeer(t *testing.T) *jsPeer {
 	t.Helper()
-	cmd := exec.Command("node", filepath.Join("jsclient", "peer.mjs"))
-	p := &jsPeer{stderr: &logBuffer{}, replies: map[int]chan jsReply{}, locked: map[string]string{}, events: make(chan jsEvent, 1000), ended: make(chan struct{})}
-	cmd.Stderr = p.stderr
+	p := &jsPeer{replies: map[int]chan jsReply{}, locked: map[string]string{}, events: make(chan jsEvent, 1000), ended: make(chan struct{})}
+	var stdout io.Reader
+	p.stdin, stdout, p.stderr = node(t, filepath.Join("jsclient", "peer.mjs"))
+	go func() { defer close(p.ended); p.read(stdout) }()
+	return p
+}
+
+// node runs a script until the end of the test. It ends with its input.
+func node(t *testing.T, args ...string) (stdin io.WriteCloser, stdout io.Reader, stderr *logBuffer) {
+	t.Helper()
+	cmd, stderr := exec.Command("node", args...), &logBuffer{}
+	cmd.Stderr = stderr
 	stdin, err := cmd.StdinPipe()
 	must(t, err)
-	stdout, err := cmd.StdoutPipe()
+	stdout, err = cmd.StdoutPipe()
 	must(t, err)
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start the JavaScript client: %v", err)
-	}
-	p.stdin = stdin
-	go func() { defer close(p.ended); p.read(stdout); _ = cmd.Wait() }()
+	must(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = stdin.Close() // it ends with its input
-		select {
-		case <-p.ended:
-		case <-time.After(5 * time.Second):
-			_ = cmd.Process.Kill()
-			<-p.ended
-		}
+		_ = stdin.Close()
+		kill := time.AfterFunc(15*time.Second, func() { _ = cmd.Process.Kill() })
+		defer kill.Stop()
+		_ = cmd.Wait()
 	})
-	return p
+	return stdin, stdout, stderr
 }
 
 // read hands out what the client says, until it ends.
@@ -333,11 +335,7 @@ func (p *jsPeer) note(e jsEvent) {
 func (p *jsPeer) unread() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := map[string]string{}
-	for id, why := range p.locked {
-		out[id] = why
-	}
-	return out
+	return maps.Clone(p.locked)
 }
 
 // call runs one command and reads its result into result, which may be nil.
@@ -437,26 +435,19 @@ func (p *jsPeer) hear(t *testing.T, room, bot string) jsMessage {
 	}
 }
 
-// missing skips the test for want of something, or fails it where somebody asked for pictures.
-func missing(t *testing.T, why string) {
-	t.Helper()
-	if os.Getenv("REVERIE_LOOK") != "" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
+var installing sync.Mutex
 
 // npmInstall fetches what the lock in folder names unless it is there, of which the test is
 // skipped: without node or npm, or without a way to the npm registry. what is then missing.
 func npmInstall(t *testing.T, folder, what string) {
 	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
 	_, npmErr := exec.LookPath("npm")
 	version, err := exec.CommandContext(t.Context(), "node", "--version").Output()
 	if npmErr != nil || err != nil || !regexp.MustCompile(`^v([2-9]\d|\d{3})\.`).Match(version) {
-		missing(t, fmt.Sprintf("npm and node in version 20 or later are missing (this is %q): no %s", version, what))
+		t.Skipf("npm and node in version 20 or later are missing (this is %q): no %s", version, what)
 	}
-	unlock := npmLock(t, folder)
-	defer unlock()
 	if npmInstalled(folder) {
 		return
 	}
@@ -470,7 +461,7 @@ func npmInstall(t *testing.T, folder, what string) {
 	switch {
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded), unreachable.Match(out):
-		missing(t, fmt.Sprintf("npm registry not reachable: no %s (%s)", what, unreachable.Find(out)))
+		t.Skipf("npm registry not reachable: no %s (%s)", what, unreachable.Find(out))
 	default:
 		t.Fatalf("npm ci in test/%s: %v\n%s", folder, err, out)
 	}
@@ -485,21 +476,4 @@ func npmInstalled(folder string) bool {
 	}
 	lock, err := os.Stat(filepath.Join(folder, "package-lock.json"))
 	return err == nil && !lock.ModTime().After(done.ModTime())
-}
-
-// npmLock keeps two test runs from installing at the same time.
-func npmLock(t *testing.T, folder string) (unlock func()) {
-	t.Helper()
-	dir := filepath.Join("..", "bin")
-	must(t, os.MkdirAll(dir, 0o755))
-	f, err := os.OpenFile(filepath.Join(dir, folder+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	must(t, err)
-	for end := time.Now().Add(4 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
-			return func() { _ = f.Close() }
-		}
-		if time.Now().After(end) {
-			t.Fatalf("another test run is installing test/%s: %v", folder, err)
-		}
-	}
 }

@@ -151,12 +151,12 @@ func (l *llama) next(t *testing.T) (r llamaRequest, ok bool) {
 }
 
 // llamaBot runs a command of the bot with a new data folder.
-func llamaBot(t *testing.T, l *llama, layout, input string, args ...string) string {
+func llamaBot(t *testing.T, l *llama, input string, args ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	config := fmt.Sprintf(`{name: Reverie, data: ./data, timezone: UTC, prompt: {layout: %s},
+	config := fmt.Sprintf(`{name: Reverie, data: ./data, timezone: UTC,
   matrix: {homeserver: "http://127.0.0.1:1", user: "@reverie:localhost", password: none, owners: ["@you:localhost"]},
-  llm: {models: [{name: local, base_url: "%s/v1", model: random}]}}`, layout, l.url)
+  llm: {models: [{name: local, base_url: "%s/v1", model: random}]}}`, l.url)
 	must(t, os.WriteFile(path, []byte(config), 0o600))
 	var out, log bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), buildBot(t), append(args, "--config", path)...)
@@ -196,18 +196,16 @@ func TestLlama(t *testing.T) {
 // llamaWindow: the window is what the server was started with, not the longer
 // one that the model was made for.
 func llamaWindow(t *testing.T) {
-	for window, tier := range map[int]int{8192: 2, 32768: 4} {
-		var got struct {
-			Window, Tier int
-			Source       string
-		}
-		out := llamaBot(t, startLlama(t, "chatml", window), "stable", "", "tier", "--json")
-		if err := json.Unmarshal([]byte(out), &got); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		if got.Window != window || got.Tier != tier || got.Source != "server" {
-			t.Errorf("n_ctx %d: window %d from %q, tier %d; want tier %d, from the server", window, got.Window, got.Source, got.Tier, tier)
-		}
+	var got struct {
+		Window, Tier int
+		Source       string
+	}
+	out := llamaBot(t, startLlama(t, "chatml", 32768), "", "tier", "--json")
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got.Window != 32768 || got.Tier != 4 || got.Source != "server" {
+		t.Errorf("window %d from %q, tier %d", got.Window, got.Source, got.Tier)
 	}
 }
 
@@ -216,7 +214,7 @@ func llamaWindow(t *testing.T) {
 func llamaTalk(t *testing.T, template string) {
 	l := startLlama(t, template, 16384)
 	lines := []string{"hello", "how is the garden?", `call search_memory {"query": "garden"}`, "and the roses?", "good night"}
-	out := llamaBot(t, l, "stable", strings.Join(lines, "\n")+"\n", "chat")
+	out := llamaBot(t, l, strings.Join(lines, "\n")+"\n", "chat")
 	requests := l.end(t)
 	answered := slices.DeleteFunc(slices.Clone(requests), func(r llamaRequest) bool { return r.Refused != "" })
 	if want := len(lines) + 1; len(answered) != want { // one more with what the tool found
@@ -234,42 +232,30 @@ func llamaTalk(t *testing.T, template string) {
 // Of a request, these are the tokens of the request before it that were not
 // kept: its length less what is in the cache of the new one, which is the new
 // one's length less what llama.cpp evaluated. The share is their sum over the
-// sum of the lengths of all requests that had one after them. The layout that is
-// rebuilt for each request shows that the measure can fail.
+// sum of the lengths of all requests that had one after them.
 func llamaReadAgain(t *testing.T) {
-	for _, tt := range []struct {
-		layout string
-		turns  int
-		ok     func(share float64) bool
-	}{
-		{"stable", 50, func(share float64) bool { return share <= 0.02 }},
-		{"classic", 10, func(share float64) bool { return share > 0.1 }},
-	} {
-		l := startLlama(t, "chatml", 32768)
-		var lines strings.Builder
-		for i := range tt.turns {
-			if i%5 == 4 { // a request more, and classic has the memory in the middle of its prompt
-				fmt.Fprintf(&lines, "call append_memory {\"entry\": \"My sister wants roses in bed %d.\"}\n", i+1)
-				continue
-			}
-			fmt.Fprintf(&lines, "What shall we plant in bed %d of the garden when the frost is over, and what did my sister want there?\n", i+1)
+	const turns = 50
+	l := startLlama(t, "chatml", 32768)
+	var lines strings.Builder
+	for i := range turns {
+		if i%5 == 4 { // a request more
+			fmt.Fprintf(&lines, "call append_memory {\"entry\": \"My sister wants roses in bed %d.\"}\n", i+1)
+			continue
 		}
-		llamaBot(t, l, tt.layout, lines.String(), "chat")
-		requests := l.end(t)
-		again, before := 0, 0
-		for i, r := range requests[1:] {
-			last := requests[i].Prompt
-			again += max(0, last-(r.Prompt-r.Evaluated))
-			before += last
-		}
-		share := float64(again) / float64(before)
-		t.Logf("%s: %d requests, the last of %d tokens; %d of %d tokens read again: %.2f %%", tt.layout,
-			len(requests), requests[len(requests)-1].Prompt, again, before, 100*share)
-		if len(requests) != tt.turns+tt.turns/5 {
-			t.Errorf("%s: %d requests for %d messages: %+v", tt.layout, len(requests), tt.turns, requests)
-		}
-		if !tt.ok(share) {
-			t.Errorf("%s: %.2f %% are read again", tt.layout, 100*share)
-		}
+		fmt.Fprintf(&lines, "What shall we plant in bed %d of the garden when the frost is over, and what did my sister want there?\n", i+1)
+	}
+	llamaBot(t, l, lines.String(), "chat")
+	requests := l.end(t)
+	again, before := 0, 0
+	for i, r := range requests[1:] {
+		last := requests[i].Prompt
+		again += max(0, last-(r.Prompt-r.Evaluated))
+		before += last
+	}
+	share := float64(again) / float64(before)
+	t.Logf("%d requests, the last of %d tokens; %d of %d tokens read again: %.2f %%",
+		len(requests), requests[len(requests)-1].Prompt, again, before, 100*share)
+	if len(requests) != turns+turns/5 || share > 0.02 {
+		t.Errorf("%d requests for %d messages, %.2f %% are read again", len(requests), turns, 100*share)
 	}
 }

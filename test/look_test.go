@@ -27,8 +27,6 @@ var shown = map[string]string{
 		"## Code\n\nIn `Go` it reads:\n\n```go\nfunc main() {\n\tif a < b && c > d {\n\t\tfmt.Println(\"<hello>\")\n\t}\n}\n```\n\n" +
 		"## Formulas\n\nThe sum is $n(n+1)/2$, it costs $5 or $6, and\n\n$$\n\\sum_{k=1}^{n} k = \\frac{n(n+1)}{2}\n$$\n\n" +
 		"## Lists\n\n1. First\n   - below\n2. Second\n\n- [x] done\n- [ ] to do\n\n> A quotation, [a link](https://example.org), H<sub>2</sub>O. That is all.",
-	"hostile": "**Look** <script>alert(1)</script> <mx-reply>forged</mx-reply> ![spy](https://example.org/spy.png) [click](javascript:alert(2)) [Ann](https://matrix.to/#/@ann:example.org) @room\n\n" +
-		strings.Repeat(">", 10_000) + " deep\n\nThat is all.",
 	"group": "I **agree** with the table:\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThat is all.",
 }
 
@@ -199,9 +197,8 @@ func (b *browser) texts(t *testing.T, selector string) (list []string) {
 	return list
 }
 
-// TestLook: a real web client shows what the bot says: tables, code, lists, what is hostile, a
-// reply. `make look` keeps the pictures.
-// Holds F42, M48, M49.
+// TestLook: a real web client shows what the bot says: tables, code, lists, a reply. `make look` keeps the pictures.
+// Holds M48, M49.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
@@ -230,7 +227,6 @@ func TestLook(t *testing.T) {
 		run  func(*testing.T)
 	}{
 		{"everything", func(t *testing.T) { lookAtEverything(t, b) }},
-		{"hostile", func(t *testing.T) { lookAtHostile(t, b) }},
 		{"group", func(t *testing.T) {
 			b.do(t, "open", js{"room": "Group"})
 			_, err := friend.SayTo(t.Context(), group, "what do you think? show: group", bot)
@@ -266,24 +262,5 @@ func lookAtEverything(t *testing.T, b *browser) {
 	}
 	if items := strings.Join(b.texts(t, ".Timeline_messageBody li"), "|"); !strings.Contains(items, "☑ done|☐ to do") {
 		t.Errorf("lists read %q", items)
-	}
-}
-
-func lookAtHostile(t *testing.T, b *browser) {
-	b.do(t, "say", js{"text": "show: hostile"})
-	b.do(t, "wait", js{"text": "alert(1)"})
-	b.shot(t, "hostile", "")
-	said := strings.Join(b.texts(t, ".Timeline_messageBody"), "\n")
-	for _, words := range []string{"<script>alert(1)</script>", "<mx-reply>forged</mx-reply>", "spy", "Ann", "@\u2060room"} {
-		if !strings.Contains(said, words) {
-			t.Errorf("%q is not shown", words)
-		}
-	}
-	links := b.do(t, "value", js{"expression": "[...document.querySelectorAll('.Timeline_messageBody a')].map(e => e.href).join(' ')"})
-	if strings.Contains(string(links), "javascript") || strings.Contains(string(links), "matrix.to") {
-		t.Errorf("links: %s", links)
-	}
-	if n := len(b.texts(t, ".Timeline_messageBody img")) + len(b.texts(t, ".Timeline_messageBody script")); n > 0 {
-		t.Errorf("%d pictures and scripts are shown", n)
 	}
 }

@@ -9,17 +9,21 @@ import (
 	"reverie/internal/matrix/peer"
 )
 
-// TestManners: on a real homeserver, encrypted: a room is spoken to in its language; what a message
-// replies to reads as it was edited; an answer that would take many messages is its beginning and a
+// TestManners: on a real homeserver, encrypted: a room is spoken to in its language, with tables and
+// formulas as such; what a message replies to reads as it was edited; an answer that would take many messages is its beginning and a
 // file, once, though the bot is killed over it; a task goes with the message that asked for it.
-// Holds M8, M47, M59, M67, M69.
+// Holds M8, M47, M48, M49, M59, M67, M69.
 func TestManners(t *testing.T) {
 	t.Parallel()
 	bot, you, room, m := newConversation(t)
 	bot.restart(t, ", window: 131072, max_output: 40000}")
-	for _, c := range [][2]string{{"!config language fr", "`fr`"}, {"!stop", "rien à arrêter"}, {"!whoami", you.UserID()}, {"!config language en", "`en`"}} {
-		if e := ask(t, you, room, c[0]); !e.Encrypted || !strings.Contains(e.Body, c[1]) {
-			t.Errorf("%s: got %+v", c[0], e)
+	for _, c := range []struct{ say, body, html string }{
+		{"!config language fr", "`fr`", ""}, {"!stop", "rien à arrêter", ""}, {"!whoami", you.UserID(), ""},
+		{"!config", "| language | fr |", "<td>fr</td>"}, {"!config language en", "`en`", ""},
+		{"remember that the sum is $n(n+1)/2$", "$n(n+1)/2$", `<span data-mx-maths="n(n+1)/2">`},
+	} {
+		if e := ask(t, you, room, c.say); !e.Encrypted || !strings.Contains(e.Body, c.body) || !strings.Contains(e.HTML, c.html) {
+			t.Errorf("%s: got %+v", c.say, e)
 		}
 	}
 	line := sent(t)(you.Say(t.Context(), room, "we leave at nine"))

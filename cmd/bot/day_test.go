@@ -257,7 +257,7 @@ type figures struct {
 	goroutines, files int
 	stacks            string
 	heap              uint64 // all of it, the people and the homeserver included
-	own               map[string]int64
+	own               int64
 	rows              map[string]int
 }
 
@@ -326,65 +326,42 @@ func (d *day) rows() map[string]int {
 	return counts
 }
 
-// own is the memory in use that was not asked for by the people, the homeserver
-// or this test, by where it was asked for.
-func own() map[string]int64 {
+// own is the memory in use that was not asked for by the people, the homeserver or this test.
+func own() (sum int64) {
 	records := make([]runtime.MemProfileRecord, 1<<16)
 	n, ok := runtime.MemProfile(records, false)
 	if !ok {
 		panic("too many places")
 	}
-	sites := map[string]int64{}
 next:
 	for _, r := range records[:n] {
-		var at []string
-		ours := false
 		frames := runtime.CallersFrames(r.Stack())
-		for {
-			frame, more := frames.Next()
+		for more := true; more; {
+			var frame runtime.Frame
+			frame, more = frames.Next()
 			for _, others := range []string{"/matrixtest.", "/matrix/peer.", "cmd/bot.(*human)", "cmd/bot.echoModel", "cmd/bot.(*day)", "cmd/bot.own"} {
 				if strings.Contains(frame.Function, others) {
 					continue next
 				}
 			}
-			outside := strings.HasPrefix(frame.Function, "runtime.") || strings.HasPrefix(frame.Function, "internal/")
-			if ours = ours || !outside; !outside && len(at) < 6 {
-				at = append(at, frame.Function)
-			}
-			if !more {
-				break
-			}
 		}
-		if ours {
-			// What is small is seen seldom, and counts for what is not seen.
-			size := float64(r.InUseBytes()) / float64(max(r.InUseObjects(), 1))
-			sites[strings.Join(at, " < ")] += int64(float64(r.InUseBytes()) / (1 - math.Exp(-size/profileRate)))
-		}
+		// What is small is seen seldom, and counts for what is not seen.
+		size := float64(r.InUseBytes()) / float64(max(r.InUseObjects(), 1))
+		sum += int64(float64(r.InUseBytes()) / (1 - math.Exp(-size/profileRate)))
 	}
-	return sites
+	return sum
 }
 
 func (f figures) String() string {
-	return fmt.Sprintf("%d questions, %d goroutines, %d files, heap %d KiB, of it the bot's %d KiB", f.rows["inbox"], f.goroutines, f.files, f.heap>>10, f.bytes()>>10)
-}
-
-func (f figures) bytes() (sum int64) {
-	for _, n := range f.own {
-		sum += n
-	}
-	return sum
+	return fmt.Sprintf("%d questions, %d goroutines, %d files, heap %d KiB, of it the bot's %d KiB", f.rows["inbox"], f.goroutines, f.files, f.heap>>10, f.own>>10)
 }
 
 // What a message leaves behind is kept on disk: in the history, in the outbox,
 // and as an id in the inbox. What may grow in memory is what is kept for each
 // room, up to the size of the window, and that was reached in the first hour.
 // So nothing is left for a thousand questions but the slack of slices and the
-// error of a sampled profile, and neither comes to 32 bytes for each question
-// at any one place where memory is asked for.
-const (
-	oncePlace   = 32 << 10
-	allTogether = 96 << 10
-)
+// error of a sampled profile.
+const slack = 96 << 10
 
 // kept are the tables that get rows for each message. The one of the crypto
 // store is how a message that is played again is told from a new one. A window as
@@ -401,12 +378,7 @@ func (d *day) compare(first, last figures) {
 	if n := last.rows["inbox"] - first.rows["inbox"]; n < 1000 {
 		d.t.Errorf("only %d questions from one to the other", n)
 	}
-	for at, n := range last.own {
-		if more := n - first.own[at]; more > oncePlace {
-			d.t.Errorf("%d KiB more in memory, asked for in %s", more>>10, at)
-		}
-	}
-	if more := last.bytes() - first.bytes(); more > allTogether {
+	if more := last.own - first.own; more > slack {
 		d.t.Errorf("the bot has %d KiB more in memory", more>>10)
 	}
 	for name, n := range last.rows {

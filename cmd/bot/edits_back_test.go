@@ -118,27 +118,6 @@ func TestOurAnswerIsTakenBack(t *testing.T) {
 	}
 }
 
-// An edit and a redaction of the same message come together, in either order.
-func TestEditedAndTakenBack(t *testing.T) {
-	r, m := withEditing(t)
-	room := r.direct()
-	for i, late := range []bool{false, true} {
-		asked := r.s.Say(you, room, "tell me of #apple")
-		r.until("no answer", func() bool { return m.calls() == i+1 && len(r.shown(room)) == 1 })
-		r.settled()
-		if !late {
-			r.edit(you, room, asked, "tell me of #plum")
-		}
-		r.redact(you, room, asked)
-		if late {
-			r.edit(you, room, asked, "tell me of #plum")
-		}
-		r.settles(room)
-		r.forgot("#plum", "#apple")
-	}
-	m.made(t, 2)
-}
-
 // ❌ on the draft or on the question ends an answer, when it is by who asked or by an
 // owner; 🔁 has it answered anew in its place. Others, and other things, do nothing.
 // Holds M11, M12.
@@ -291,38 +270,5 @@ func TestTakenBackWorkEnds(t *testing.T) {
 	r.settles(room, notice+"1)", "to #kiwi")
 	if n := r.count(`SELECT count(*) FROM task WHERE status = 'completed' AND content LIKE '%#fig%'`); n != 1 {
 		t.Error("what was done is gone")
-	}
-}
-
-// Of two messages that were answered together one is taken back: what came of both stays
-// until the other is taken back too. An answer that is given anew by !retry counts, too.
-// Holds M8.
-func TestTakenBackWorkOfTwo(t *testing.T) {
-	r, m := withEditing(t)
-	r.start()
-	room := r.meetDirect()
-	r.s.Say(you, room, "slow #first")
-	r.showing(room, "answer 1 to #first")
-	one, two := r.s.Say(you, room, "#apple"), r.s.Say(you, room, "remind #fig")
-	r.takenIn(room, two)
-	close(m.release)
-	r.settles(room, "#first", "to #fig")
-	tasks := func(status string) int { return r.count(`SELECT count(*) FROM task WHERE status = ?`, status) }
-	r.redact(you, room, one)
-	r.until("not answered anew", func() bool { return m.calls() > 4 })
-	r.settles(room, "#first", "to #fig")
-	if n := tasks("deleted"); n != 0 {
-		t.Errorf("%d tasks are deleted though one of those who asked still does", n)
-	}
-	open := tasks("active")
-	r.s.Say(you, room, "!retry")
-	r.settles(room, "#first", "to #fig", "to #fig")
-	if n := tasks("active"); n != open+1 {
-		t.Fatalf("%d tasks, then %d", open, n)
-	}
-	r.redact(you, room, two)
-	r.settles(room, "#first", "background work: 0")
-	if a, d := tasks("active"), tasks("deleted"); a != 0 || d != open+1 {
-		t.Errorf("%d tasks are open, %d deleted", a, d)
 	}
 }

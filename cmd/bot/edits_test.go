@@ -398,22 +398,6 @@ func TestEditedBeforeTheNewest(t *testing.T) {
 	m.notTold(t, "tell me of #apple")
 }
 
-// An answer of two parts becomes a short one, and a long one again.
-// Holds M1.
-func TestEditedToLessAndToMore(t *testing.T) {
-	r, m := withEditing(t)
-	room := r.direct()
-	asked := r.s.Say(you, room, "long #apple")
-	long := r.settles(room, "answer 1 to #apple", "#apple")
-	r.edit(you, room, asked, "short #plum")
-	short := r.settles(room, "answer 2 to #plum")
-	r.edit(you, room, asked, "long #fig")
-	again := r.settles(room, "answer 3 to #fig", "#fig")
-	if short[0].id != long[0].id || again[0].id != long[0].id || again[1].id == long[1].id || m.calls() != 3 {
-		t.Errorf("%d requests; %s %s, then %s, then %s %s", m.calls(), long[0].id, long[1].id, short[0].id, again[0].id, again[1].id)
-	}
-}
-
 // A command is edited into the one that was meant, a question into a command and a
 // command into a question: each in its place.
 func TestEditedCommands(t *testing.T) {

@@ -1,79 +1,39 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	reverie "reverie"
 	"reverie/internal/llm/encoder"
 	"reverie/internal/memory"
 	"reverie/internal/memory/standin"
-	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
-// TestDoctorAsksForVectors: the doctor says whether they come, and how long they are.
-func TestDoctorAsksForVectors(t *testing.T) {
-	answer := http.StatusOK
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(answer)
-		fmt.Fprint(w, `{"embeddings":[[1,2,3]]}`)
-	}))
-	defer server.Close()
-	b := &bot{cfg: &Config{LLM: LLMConfig{Embedding: &EmbeddingConfig{BaseURL: server.URL + "/api", Model: "m"}}}}
-	if f := b.examineEmbedding(t.Context()); len(f) != 1 || f[0].State != well || !strings.Contains(f[0].What, "with 3 numbers a text") {
-		t.Errorf("findings %+v", f)
-	}
-	answer = http.StatusNotFound
-	if f := b.examineEmbedding(t.Context()); len(f) != 1 || f[0].State != ill || f[0].Remedy == "" {
-		t.Errorf("findings %+v", f)
-	}
-	b.cfg.LLM.Embedding = nil
-	if f := b.examineEmbedding(t.Context()); f != nil {
-		t.Errorf("findings %+v", f)
-	}
-}
-
 // TestOpenVectors: who makes them, and what is said when nobody can.
 func TestOpenVectors(t *testing.T) {
-	for name, tt := range map[string]struct{ more, model string }{
-		"another backend":    {"memory: {backend: fts5}\n", ""},
-		"not chosen":         {"", encoder.Model},
-		"built in":           {"memory: {backend: local_vector}\n", encoder.Model},
-		"configured":         {"  embedding: {base_url: \"http://127.0.0.1:1/v1\", model: other}\nmemory: {backend: local_vector}\n", "other"},
-		"configured, unused": {"  embedding: {base_url: \"http://127.0.0.1:1/v1\", model: other}\nmemory: {backend: flat_file}\n", ""},
+	const other = "  embedding: {base_url: \"http://127.0.0.1:1/v1\", model: other}\nmemory: {backend: "
+	for more, want := range map[string]string{
+		"memory: {backend: fts5}\n": "", "": encoder.Model, other + "local_vector}\n": "other", other + "flat_file}\n": "",
 	} {
-		t.Run(name, func(t *testing.T) {
-			c, err := parse(t, t.TempDir(), small+tt.more)
-			must(t, err)
-			var said strings.Builder
-			db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
-			must(t, err)
-			defer db.Close()
-			b := &bot{cfg: c, db: db, log: slog.New(slog.NewTextHandler(&said, nil))}
-			v, err := b.openVectors(t.Context(), time.Nanosecond)
-			must(t, err)
-			model := ""
-			if v != nil {
-				model = v.Status(t.Context()).Model
+		var said strings.Builder
+		v := openLogged(t, small+more, &said).vectors
+		model := ""
+		if v != nil {
+			model = v.Status(t.Context()).Model
+		}
+		if want == encoder.Model && !encoder.BuiltIn() {
+			if want = ""; !strings.Contains(said.String(), "found by their words only") {
+				t.Errorf("without weights it says %q", said.String())
 			}
-			if !encoder.BuiltIn() && tt.model == encoder.Model {
-				tt.model = ""
-				if !strings.Contains(said.String(), "found by their words only") {
-					t.Errorf("without weights it says %q", said.String())
-				}
-			}
-			if model != tt.model {
-				t.Errorf("vectors are made by %q, want %q", model, tt.model)
-			}
-		})
+		}
+		if model != want {
+			t.Errorf("%q: vectors are made by %q, want %q", more, model, want)
+		}
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
@@ -64,14 +62,10 @@ const askingGPU = 5 * time.Minute
 // comes from its server, which is being asked just then.
 const afterStart = 20 * time.Second
 
-// watchGPU keeps what is known of the GPU memory fresh until ctx ends, if the model
-// server is on this machine: nothing else is judged by it.
+// watchGPU keeps what is known of the GPU memory fresh until ctx ends.
 func (b *bot) watchGPU(ctx context.Context) error {
 	for wait := afterStart; ; wait = askingGPU {
-		if here, _ := b.located(); here {
-			b.gpu.Probe(ctx)
-			b.fit(ctx)
-		}
+		b.askGPU(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -80,19 +74,18 @@ func (b *bot) watchGPU(ctx context.Context) error {
 	}
 }
 
-// lookAround asks the model servers, and the GPUs if that matters, and waits for what
-// they say, a few seconds at most.
-func (b *bot) lookAround(ctx context.Context) {
-	var g errgroup.Group
-	g.Go(func() error { b.models.Detect(ctx); return nil })
-	g.Go(func() error {
-		if here, _ := b.located(); here {
-			b.gpu.Probe(ctx)
-		}
-		return nil
-	})
-	_ = g.Wait() // neither fails
+// askGPU asks the GPUs if the model server is on this machine: nothing else is judged by them.
+func (b *bot) askGPU(ctx context.Context) {
+	if here, _ := b.located(); here {
+		b.gpu.Probe(ctx)
+	}
 	b.fit(ctx)
+}
+
+// lookAround asks the model servers and the GPUs, and waits for what they say, a few seconds at most.
+func (b *bot) lookAround(ctx context.Context) {
+	b.models.Detect(ctx)
+	b.askGPU(ctx)
 }
 
 // windowInputs are what is known now of the chat model's window. It asks nobody.

@@ -120,7 +120,7 @@ func (t *trial) startBot(ctx context.Context) error {
 }
 
 func (t *trial) enterRoom(ctx context.Context) (err error) {
-	t.account.DB = t.file("you.db")
+	t.account.DB = t.file("me.db")
 	if t.you, err = peer.Login(ctx, t.account); err != nil {
 		return fmt.Errorf("log in as you: %w", err)
 	}
@@ -250,69 +250,55 @@ var localServers = []server{
 	{Name: "LM Studio", URL: "http://127.0.0.1:1234/v1"},
 }
 
-// detectModel returns the first language model that answers: the one the
-// environment names, then the local servers. The one named must answer; with
-// none at all it returns the rehearsal model.
+// detectModel returns the first language model that answers: the one the environment names, which
+// must answer or say its model, then the local servers; with none at all the rehearsal model.
 func detectModel(ctx context.Context, getenv func(string) string) (server, error) {
-	if url := strings.TrimRight(getenv("REVERIE_LLM_URL"), "/"); url != "" {
-		s := server{Name: "REVERIE_LLM_URL", URL: url, Key: getenv("REVERIE_LLM_KEY"), Model: getenv("REVERIE_LLM_MODEL")}
-		if url == rehearsalURL {
-			return rehearsalServer(), nil
+	rehearsal := server{Name: "the rehearsal model", URL: rehearsalURL, Model: "rehearsal"}
+	named := server{"REVERIE_LLM_URL", strings.TrimRight(getenv("REVERIE_LLM_URL"), "/"), getenv("REVERIE_LLM_KEY"), getenv("REVERIE_LLM_MODEL")}
+	switch named.URL {
+	case rehearsalURL:
+		return rehearsal, nil
+	case "":
+		for _, s := range localServers {
+			if s.ask(ctx, time.Second) == nil && s.Model != "" {
+				return s, nil
+			}
 		}
-		models, err := listModels(ctx, s, 10*time.Second)
-		if err != nil && s.Model == "" {
-			return server{}, fmt.Errorf("REVERIE_LLM_URL: %w; check that it is an OpenAI-compatible address ending in /v1, or name the model in REVERIE_LLM_MODEL", err)
-		}
-		return s.with(models), nil
+		return rehearsal, nil
 	}
-	for _, s := range localServers {
-		models, err := listModels(ctx, s, time.Second)
-		if err == nil && len(models) > 0 {
-			return s.with(models), nil
-		}
+	if err := named.ask(ctx, 10*time.Second); err != nil && named.Model == "" {
+		return server{}, fmt.Errorf("REVERIE_LLM_URL: %w; check that it is an OpenAI-compatible address ending in /v1, or name the model in REVERIE_LLM_MODEL", err)
 	}
-	return rehearsalServer(), nil
+	return named, nil
 }
 
-func rehearsalServer() server {
-	return server{Name: "the rehearsal model", URL: rehearsalURL, Model: "rehearsal"}
-}
-
-// with chooses the first model that can chat, unless one is named already.
-func (s server) with(models []string) server {
-	for _, m := range models {
-		if s.Model == "" && !strings.Contains(strings.ToLower(m), "embed") {
-			s.Model = m
-		}
-	}
-	return s
-}
-
-func listModels(ctx context.Context, s server, limit time.Duration) ([]string, error) {
+// ask asks for the models, and chooses the first that can chat unless one is named already.
+func (s *server) ask(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/models", nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if s.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+s.Key)
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s/models answered %s", s.URL, res.Status)
+		return fmt.Errorf("%s/models answered %s", s.URL, res.Status)
 	}
 	var list struct{ Data []struct{ ID string } }
 	if err := json.NewDecoder(io.LimitReader(res.Body, 4<<20)).Decode(&list); err != nil {
-		return nil, fmt.Errorf("%s/models answered something else than a list of models", s.URL)
+		return fmt.Errorf("%s/models answered something else than a list of models", s.URL)
 	}
-	var names []string
-	for _, d := range list.Data {
-		names = append(names, d.ID)
+	for _, m := range list.Data {
+		if s.Model == "" && !strings.Contains(strings.ToLower(m.ID), "embed") {
+			s.Model = m.ID
+		}
 	}
-	return names, nil
+	return nil
 }

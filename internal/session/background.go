@@ -70,7 +70,7 @@ func (m *Manager) After(ctx context.Context, quiet time.Duration) (work context.
 		select {
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
-		case <-time.After(min(max(quiet, time.Millisecond), time.Second)):
+		case <-time.After(min(max(quiet/2, time.Millisecond), 30*time.Second)):
 		}
 	}
 }

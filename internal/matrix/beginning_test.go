@@ -89,7 +89,7 @@ func TestBeginningsFitIntoEvents(t *testing.T) {
 	} {
 		p := beginning(md, partSize, "")
 		m := &event.MessageEventContent{MsgType: event.MsgText, Body: plainBody(p), Mentions: &event.Mentions{}}
-		if html := formatted(p, partSize); html != "" {
+		if html := formatted(p); html != "" {
 			m.Format, m.FormattedBody = event.FormatHTML, html
 		}
 		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID("$" + strings.Repeat("e", 43)))

@@ -180,9 +180,9 @@ func keepQuote(body string) string {
 
 // formatted is toHTML, or nothing when both together are too large for an
 // event: the text as it was written is worth more than its looks.
-func formatted(md string, limit int) string {
+func formatted(md string) string {
 	html := toHTML(md)
-	if jsonSize(plainBody(md))+jsonSize(html) > limit {
+	if jsonSize(plainBody(md))+jsonSize(html) > partSize {
 		return ""
 	}
 	return html

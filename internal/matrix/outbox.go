@@ -354,7 +354,7 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 	if r.kind == "notice" {
 		m.MsgType = event.MsgNotice
 	}
-	if html := formatted(r.text, partSize); html != "" {
+	if html := formatted(r.text); html != "" {
 		m.Format, m.FormattedBody = event.FormatHTML, html
 	}
 	facts, err := c.facts(ctx, id.RoomID(r.room))

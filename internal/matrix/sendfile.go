@@ -92,7 +92,7 @@ func (c *Client) fileContent(ctx context.Context, r outRow) (*event.MessageEvent
 	}
 	if r.text != "" && !f.Text {
 		m.Body = r.text
-		if html := formatted(r.text, partSize); html != "" {
+		if html := formatted(r.text); html != "" {
 			m.Format, m.FormattedBody = event.FormatHTML, html
 		}
 	}

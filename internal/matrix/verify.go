@@ -95,14 +95,6 @@ func (v *verifier) change(txn id.VerificationTransactionID, f func(*verification
 	return o != nil
 }
 
-func (v *verifier) add(o verification) {
-	o.name = "verify-" + rand.Text()
-	v.mu.Lock()
-	v.open[o.txn] = &o
-	v.mu.Unlock()
-	poke(v.wake)
-}
-
 // remove ends a verification; false when it was over before.
 func (v *verifier) remove(txn id.VerificationTransactionID) (verification, bool) {
 	v.mu.Lock()
@@ -194,13 +186,18 @@ func (v *verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "verify.cancelled")
 		v.remove(old.txn)
 	}
-	v.add(verification{txn: txn, person: from, device: device, room: room})
+	v.mu.Lock()
+	v.open[txn] = &verification{txn: txn, person: from, device: device, room: room, name: "verify-" + rand.Text()}
+	v.mu.Unlock()
 	if v.c.machine().CrossSigningKeys == nil {
 		v.end(ctx, txn, event.VerificationCancelCodeUser, "verify.no_identity")
 		return
 	}
-	if asked.RoomID != "" {
-		err = v.prepare(ctx, asked.RoomID)
+	if asked.RoomID != "" { // what the library sends there is encrypted, and for everybody in it
+		err = v.c.knowRoom(ctx, asked.RoomID)
+		if err == nil {
+			err = v.c.checkCrypto(ctx, asked.RoomID)
+		}
 	}
 	if err == nil {
 		v.turn.Lock()
@@ -208,24 +205,11 @@ func (v *verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 		v.turn.Unlock()
 	}
 	if err != nil {
-		v.failed(ctx, txn, err)
+		v.c.log.Warn("matrix: verification: failed", "err", err)
+		v.end(ctx, txn, event.VerificationCancelCodeUser, "verify.failed")
 		return
 	}
 	v.c.log.Info("matrix: verification: accepted", "person", from, "device", device, "in_room", asked.RoomID != "")
-}
-
-// prepare makes sure that what the library sends into a room is encrypted,
-// and for everybody in it.
-func (v *verifier) prepare(ctx context.Context, room id.RoomID) error {
-	if err := v.c.knowRoom(ctx, room); err != nil {
-		return err
-	}
-	return v.c.checkCrypto(ctx, room)
-}
-
-func (v *verifier) failed(ctx context.Context, txn id.VerificationTransactionID, err error) {
-	v.c.log.Warn("matrix: verification: failed", "err", err)
-	v.end(ctx, txn, event.VerificationCancelCodeUser, "verify.failed")
 }
 
 // ready is called when both sides have agreed. Who has asked begins.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
@@ -318,27 +317,6 @@ func TestManyInvitations(t *testing.T) {
 	case in := <-b.heard:
 		t.Errorf("a model was asked: %+v", in)
 	default:
-	}
-}
-
-// The homeserver has had enough of refusals: the bot waits as it is told, and
-// what is welcome is joined meanwhile.
-// Holds F32, M58.
-func TestInvitationsUnderALimit(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	s.Account("stranger", personPassword)
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	limited := s.Fault(matrixtest.On("leave"), matrixtest.Limit(0, time.Hour))
-	for range 5 {
-		s.Room("@stranger:"+s.Name, matrixtest.NewRoom{Invite: []string{b.UserID()}})
-	}
-	await(t, s, "nothing is refused", func() bool { return limited.Hits() == 5 })
-	room := chat(t, s, you, b, true)
-	converse(t, you, b, room, "hello?")
-	if n := limited.Hits(); n != 5 {
-		t.Errorf("%d requests for 5 invitations, and an hour to wait", n)
 	}
 }
 

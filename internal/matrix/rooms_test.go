@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
@@ -484,5 +485,33 @@ func TestNotPrivateWhenDelivered(t *testing.T) {
 	b = b.again(nil)
 	if in := b.next(); in.ID != waits || in.Private {
 		t.Errorf("heard %+v", in)
+	}
+}
+
+// The bot is put out of a room and invited again before it has the answer to its
+// first joining: it comes back.
+func TestInvitedAgainWhileJoining(t *testing.T) {
+	t.Parallel()
+	s, you, b := meeting(t, echo)
+	release := make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
+	joining := s.Fault(matrixtest.On("join").By(b.UserID()).Times(1), matrixtest.Changed(func(*httptest.ResponseRecorder, *http.Request) { <-release }))
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{b.UserID()}})
+	await(t, s, "the bot does not join", func() bool { return joining.Hits() == 1 && s.Membership(room, b.UserID()) == "join" })
+	b.knows(room)
+	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "leave"})
+	await(t, s, "the bot has not noticed", func() bool { return b.Status(t.Context()).Rooms == 0 })
+	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "invite", "is_direct": true})
+	for deadline := time.Now().Add(peertest.Patience); strings.Count(b.log.String(), "matrix: invitation") < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the second invitation has not come")
+		}
+	}
+	free()
+	await(t, s, "the bot does not come back", func() bool { return s.Membership(room, b.UserID()) == "join" })
+	say(t, you, room, "hello")
+	if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "echo: **hello**" {
+		t.Errorf("answered %+v", e)
 	}
 }

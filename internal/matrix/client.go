@@ -144,6 +144,9 @@ type Client struct {
 	stale    map[id.UserID]time.Time // whose devices could not be had, and when that was asked
 	cutPoll  context.CancelCauseFunc // ends the poll that is under way
 
+	member      sync.Mutex        // held while our membership in a room is noted
+	memberships map[id.RoomID]int // how often a sync has told of it
+
 	states sync.Mutex // held while an answer of a room's state is stored, or found to be too old
 
 	gone func(room string) // see OnLeft; may be nil; guarded by mu
@@ -175,7 +178,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		cfg: cfg, log: cfg.Log, now: time.Now,
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
 		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), synced: make(chan struct{}),
-		known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
+		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
 		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {

@@ -122,11 +122,6 @@ func TestSwitchedToEncrypted(t *testing.T) {
 		name string
 		do   func(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, room string, restart func() *bot) *bot
 	}{
-		{"while it runs", func(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, room string, _ func() *bot) *bot {
-			encrypt(s, you, room)
-			await(t, s, "not seen", func() bool { return b.Status(t.Context()).Encrypted == 1 })
-			return b
-		}},
 		{"while it is down", func(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, room string, restart func() *bot) *bot {
 			b.stop()
 			encrypt(s, you, room)

@@ -35,6 +35,9 @@ func (c *Client) onMember(ctx context.Context, b *batch, evt *event.Event) error
 	if !ok {
 		return nil
 	}
+	c.member.Lock()
+	defer c.member.Unlock()
+	c.memberships[evt.RoomID]++
 	switch content.Membership {
 	case event.MembershipInvite:
 		if evt.Mautrix.EventSource&event.SourceInvite != 0 {
@@ -267,6 +270,9 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 	if v.with != "" {
 		c.tellDirect(ctx, room, id.UserID(v.with))
 	}
+	c.member.Lock()
+	before := c.memberships[room]
+	c.member.Unlock()
 	req := &mautrix.ReqJoinRoom{}
 	if s := server(v.inviter); s != "" {
 		req.Via = []string{s}
@@ -275,7 +281,12 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 		return err
 	}
 	c.forgetState(room)
+	c.member.Lock()
+	defer c.member.Unlock()
 	c.log.Info("matrix: joined", "room", room, "direct", v.with != "")
+	if c.memberships[room] != before { // a sync knows better: we may be out again, and invited anew
+		return nil
+	}
 	return c.setMembership(ctx, room, "joined")
 }
 

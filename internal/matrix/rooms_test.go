@@ -321,27 +321,6 @@ func TestManyInvitations(t *testing.T) {
 	}
 }
 
-// The homeserver has had enough of refusals: the bot waits as it is told, and
-// what is welcome is joined meanwhile.
-// Holds F32, M58.
-func TestInvitationsUnderALimit(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	s.Account("stranger", personPassword)
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	limited := s.Fault(matrixtest.On("leave"), matrixtest.Limit(0, time.Hour))
-	for range 5 {
-		s.Room("@stranger:"+s.Name, matrixtest.NewRoom{Invite: []string{b.UserID()}})
-	}
-	await(t, s, "nothing is refused", func() bool { return limited.Hits() == 5 })
-	room := chat(t, s, you, b, true)
-	converse(t, you, b, room, "hello?")
-	if n := limited.Hits(); n != 5 {
-		t.Errorf("%d requests for 5 invitations, and an hour to wait", n)
-	}
-}
-
 // The bot is thrown out of a room while it answers there: what is asked there
 // needs no answer any more, what was to be said is given up without trying, the
 // other rooms do not notice, and it comes back when it is invited, not before.
@@ -506,5 +485,33 @@ func TestNotPrivateWhenDelivered(t *testing.T) {
 	b = b.again(nil)
 	if in := b.next(); in.ID != waits || in.Private {
 		t.Errorf("heard %+v", in)
+	}
+}
+
+// The bot is put out of a room and invited again before it has the answer to its
+// first joining: it comes back.
+func TestInvitedAgainWhileJoining(t *testing.T) {
+	t.Parallel()
+	s, you, b := meeting(t, echo)
+	release := make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
+	joining := s.Fault(matrixtest.On("join").By(b.UserID()).Times(1), matrixtest.Changed(func(*httptest.ResponseRecorder, *http.Request) { <-release }))
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{b.UserID()}})
+	await(t, s, "the bot does not join", func() bool { return joining.Hits() == 1 && s.Membership(room, b.UserID()) == "join" })
+	b.knows(room)
+	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "leave"})
+	await(t, s, "the bot has not noticed", func() bool { return b.Status(t.Context()).Rooms == 0 })
+	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "invite", "is_direct": true})
+	for deadline := time.Now().Add(peertest.Patience); strings.Count(b.log.String(), "matrix: invitation") < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the second invitation has not come")
+		}
+	}
+	free()
+	await(t, s, "the bot does not come back", func() bool { return s.Membership(room, b.UserID()) == "join" })
+	say(t, you, room, "hello")
+	if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "echo: **hello**" {
+		t.Errorf("answered %+v", e)
 	}
 }

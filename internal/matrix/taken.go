@@ -266,6 +266,13 @@ func (q *queue) readSoon(ctx context.Context, session id.SessionID) error {
 	return doing("matrix: wake messages", err)
 }
 
+// waitsBefore tells whether an earlier event of the room waits for the key of u.
+func (q *queue) waitsBefore(ctx context.Context, u unread) (waits bool, err error) {
+	err = q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND megolm = ?2 AND state = 'utd'
+		AND seq < (SELECT seq FROM inbox WHERE id = ?3))`, u.room, u.session.String(), u.id).Scan(&waits)
+	return waits, doing("matrix: read inbox", err)
+}
+
 // unreadDue returns events that are to be read now.
 func (q *queue) unreadDue(ctx context.Context) ([]unread, error) {
 	out, err := store.List(ctx, q.db, func(r store.Row) (u unread, err error) {

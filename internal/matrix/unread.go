@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -136,44 +137,57 @@ func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
+	ordered := map[id.SessionID]bool{}
 	for {
 		due, err := c.q.unreadDue(ctx)
 		if err != nil || len(due) == 0 || ctx.Err() != nil {
 			break
 		}
 		for _, u := range due {
-			if err := c.readOne(ctx, u); err != nil {
+			again, err := c.readOne(ctx, u, ordered)
+			if err != nil {
 				return time.Time{}, err
+			}
+			if again {
+				break
 			}
 		}
 	}
 	return c.q.unreadNext(ctx)
 }
 
-// readOne tries one event. What comes of it is stored in one transaction.
-func (c *Client) readOne(ctx context.Context, u unread) error {
+// readOne tries one event. What comes of it is stored in one transaction. If an
+// earlier one waits for the same key, which may have come since that was tried,
+// both are made due and nothing else is done: once for a key, noted in ordered.
+func (c *Client) readOne(ctx context.Context, u unread, ordered map[id.SessionID]bool) (again bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	b := &batch{}
 	evt, err := u.event()
 	if err != nil {
 		u.session, u.err = "", err
-		return c.stillUnread(ctx, u)
+		return false, c.stillUnread(ctx, u)
 	}
 	c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, batchKey{}, b), evt)
 	if b.err != nil {
-		return b.err
+		return false, b.err
 	}
 	if len(b.unread) > 0 {
 		u.session, u.err = b.unread[0].session, b.unread[0].err
-		return c.stillUnread(ctx, u)
+		return false, c.stillUnread(ctx, u)
+	}
+	if u.session != "" && !ordered[u.session] {
+		ordered[u.session] = true
+		if earlier, err := c.q.waitsBefore(ctx, u); err != nil || earlier {
+			return true, cmp.Or(err, c.q.readSoon(ctx, u.session))
+		}
 	}
 	c.tooLate(ctx, b, u)
 	if err := c.q.read(ctx, u.id, b); err != nil {
-		return err
+		return false, err
 	}
 	c.log.Info("matrix: a message can be read now", "room", u.room, "event", u.id, "answered", slices.ContainsFunc(b.in, incoming.asks))
 	c.wake(b)
-	return nil
+	return false, nil
 }
 
 // tooLate sorts out a message that could be read only when it no longer

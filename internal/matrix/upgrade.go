@@ -206,7 +206,8 @@ func (c *Client) tryLater(ctx context.Context, r replacement, cause error) (time
 // bring moves what belongs to r.old to r.room; at is when to try again, the
 // zero time means that it is done.
 func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err error) {
-	busy, err := c.q.busy(ctx, r.old)
+	busy, err := value[bool](ctx, c.q.db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND state = 'new')
+		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND state IN ('draft', 'pending'))`, r.old)
 	if err != nil || busy {
 		return c.now().Add(min(time.Second, c.pace.again)), err
 	}
@@ -267,11 +268,4 @@ func (c *Client) notFollowed(ctx context.Context, r replacement) error {
 	}
 	room = cmp.Or(room, r.old)
 	return c.tell(ctx, notice{id: "not-followed-" + r.old, room: room, text: c.cfg.Text(ctx, room, "matrix.not_followed")})
-}
-
-// busy tells whether something is to be answered or said in a room.
-func (q *queue) busy(ctx context.Context, room string) (busy bool, err error) {
-	err = q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND state = 'new')
-		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND state IN ('draft', 'pending'))`, room).Scan(&busy)
-	return busy, doing("matrix: look whether a room is busy", err)
 }

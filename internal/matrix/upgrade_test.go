@@ -236,10 +236,9 @@ func TestUpgrades(t *testing.T) {
 			t.Errorf("the old room was told %d times", n)
 		}
 	})
-	t.Run("closed, and the old room silenced", func(t *testing.T) {
+	t.Run("closed, with a direct chat", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		dm := chat(t, u.s, u.you, u.b, true)
-		u.s.SetState(u.you.UserID(), u.old, "m.room.power_levels", "", map[string]any{"users": map[string]int{u.you.UserID(): 100}, "events_default": 50})
 		u.tombstone(u.you.UserID(), u.successor(u.old, "invite", matrixtest.NewRoom{}))
 		u.told(t, dm, "invite me")
 	})

@@ -239,22 +239,6 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 	}
 }
 
-// notices are what the bot has told a room by the way, in the clear.
-func notices(t *testing.T, s *matrixtest.Server, b *bot, room string) (all []string) {
-	t.Helper()
-	for _, sent := range s.Sends() {
-		var content struct {
-			Type string `json:"msgtype"`
-			Body string `json:"body"`
-		}
-		ok(t, json.Unmarshal(sent.Content, &content))
-		if sent.User == b.UserID() && sent.Room == room && !sent.Repeat && content.Type == "m.notice" {
-			all = append(all, content.Body)
-		}
-	}
-	return all
-}
-
 // More was written than is fetched: what is near is answered.
 // Holds F14.
 func TestGapBeyondTheBounds(t *testing.T) {

@@ -294,7 +294,7 @@ func TestPollIsSentOnce(t *testing.T) {
 	_, err := db.ExecContext(t.Context(), `UPDATE outbox SET text = 'Too late.', closed = 1, revision = 2, state = 'pending' WHERE id = 'ask:1'`)
 	ok(t, err)
 	ok(t, db.Close())
-	b = b.again(echo)
+	b.again(echo)
 	asked := peertest.Next(t, you, peertest.Kind(room, peer.Asked))
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != "Too late." {
 		t.Errorf("closed as %+v", e)

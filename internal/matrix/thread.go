@@ -37,14 +37,6 @@ func threadIn(rel *event.RelatesTo) string {
 	return root
 }
 
-// relationOf is what an event says of others. Its content may be encrypted: relations are not.
-func relationOf(evt *event.Event) (rel event.RelatesTo, err error) {
-	err = json.Unmarshal(evt.Content.VeryRaw, &struct {
-		Relates *event.RelatesTo `json:"m.relates_to"`
-	}{&rel})
-	return rel, err
-}
-
 // branchOf is the thread that m is answered in, as the room has it set.
 func (c *Client) branchOf(ctx context.Context, m session.Inbound) (string, error) {
 	setting, err := session.Settings{DB: c.q.db}.Get(ctx, m.Room, session.SettingThreads)

@@ -5,16 +5,24 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
+	"flag"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
+	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/media"
@@ -315,5 +323,174 @@ func TestLargeAnswer(t *testing.T) {
 	b.says(room, session.Outgoing{ID: "large", Text: text})
 	if first, file := arrives(t, you, room, b.UserID(), text); !strings.HasSuffix(first.Body, "🙂"+wholeNote) || !file.File.Sealed {
 		t.Errorf("first came %q", first.Body[len(first.Body)-200:])
+	}
+}
+
+// TestMain lets more of the tests that may run beside each other do so: they wait
+// far more than they work.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		if err := f.Value.Set("6"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// A message that was answered is taken back: what became of it is forgotten, and
+// that is tried until it succeeds, also after a restart.
+func TestTakenBackAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	s, you, b, room := chatting(t, false, echo)
+	regret := say(t, you, room, "my secret")
+	peertest.Next(t, you, messageIn(room))
+	var tried atomic.Int32
+	b.OnRedaction(func(context.Context, string) error { tried.Add(1); return errors.New("not now") })
+	s.Post(you.UserID(), room, "m.room.redaction", map[string]any{"redacts": regret})
+	await(t, s, "nobody is told", func() bool { return tried.Load() > 0 })
+	b.stop()
+	told := make(chan string, 10)
+	b = b.again(echo)
+	b.OnRedaction(func(_ context.Context, event string) error { told <- event; return nil })
+	other := say(t, you, room, "another")
+	peertest.Next(t, you, messageIn(room))
+	s.Post(you.UserID(), room, "m.room.redaction", map[string]any{"redacts": other})
+	got := map[string]bool{<-told: true, <-told: true}
+	if !got[other] || len(got) != 2 {
+		t.Errorf("told of %v", got)
+	}
+}
+
+// What was sent is a copy; what waits to be sent is a promise.
+func TestForgetWhatWasSent(t *testing.T) {
+	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
+	ok(t, err)
+	defer db.Close()
+	for _, state := range []string{"sent", "dead", "pending"} {
+		if _, err := db.Exec(`INSERT INTO outbox (id, room, text, poll, state, created_at) VALUES (?1, '!r', 'I know that tea is hot.', ?2, ?1, 0)`,
+			state, `{"Text":"May I note \"tea is hot\"?"}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	ok(t, err)
+	ok(t, matrix.Forget(t.Context(), tx, []string{"tea is hot", `"[forgotten]"?`, ""}))
+	ok(t, tx.Commit())
+	for state, want := range map[string]string{"sent": "I know that [forgotten].", "dead": "I know that [forgotten].", "pending": "I know that tea is hot."} {
+		var got string
+		var poll string
+		if err := db.QueryRow(`SELECT text, poll FROM outbox WHERE id = ?`, state).Scan(&got, &poll); err != nil || got != want {
+			t.Errorf("%s: %q, %v", state, got, err)
+		}
+		if gone := poll == `{"Text":"May I note [forgotten]"}`; gone != (state != "pending") { // also across what JSON escapes
+			t.Errorf("%s: the poll is %s", state, poll)
+		}
+	}
+}
+
+// TestMention: who a message is for is told so in a room with others, once, and
+// nobody else is, whoever the text names.
+func TestMention(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you, friend := person(t, s, "you"), person(t, s, "friend")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID(), friend.UserID()}})
+	joined(t, you, group, b.UserID())
+	alone := chat(t, s, you, b, false)
+	for _, c := range []struct {
+		name, room, text string
+		notice           bool
+		mention, want    []string
+	}{
+		{"for nobody", group, "Hello " + you.UserID(), false, nil, nil},
+		{"a reminder", group, "⏰ Reminder for " + you.UserID() + ": ask " + friend.UserID(), false, []string{you.UserID()}, []string{you.UserID()}},
+		{"for two", group, "for two", false, []string{you.UserID(), friend.UserID()}, []string{you.UserID(), friend.UserID()}},
+		{"a notice", group, "paused", true, nil, nil},
+		{"alone", alone, "⏰ Reminder: tea", false, []string{you.UserID()}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := len(mentioned(t, s, c.room, b.UserID()))
+			b.says(c.room, session.Outgoing{ID: c.name, Text: c.text, Notice: c.notice, Mention: c.mention})
+			await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+			said := mentioned(t, s, c.room, b.UserID())[before:]
+			if len(said) != 1 || !slices.Equal(said[0], c.want) {
+				t.Errorf("it mentions %q, want %q", said, c.want)
+			}
+		})
+	}
+}
+
+// mentioned lists whom each message of user mentions. Each must say whom, or
+// clients would look for names in its text.
+func mentioned(t *testing.T, s *matrixtest.Server, room, user string) (all [][]string) {
+	t.Helper()
+	for _, e := range eventsIn(s, room, user, "m.room.message") {
+		if e.Content.Mentions == nil || e.Content.Mentions.Room {
+			t.Fatalf("mentions of %+v", e)
+		}
+		all = append(all, e.Content.users())
+	}
+	return all
+}
+
+// lastSent is what the bot has said last in a room.
+func lastSent(s *matrixtest.Server, room, bot string) (last roomEvent) {
+	for _, e := range eventsIn(s, room, bot, "m.room.message") {
+		last = e
+	}
+	return last
+}
+
+// TestLooks: an answer leaves with its looks, and a text that a model was talked
+// into does no harm: it notifies nobody, runs nothing, and passes for nobody's words.
+// Holds F42, M48, M49, M50, M51.
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	s, you, b := meeting(t, echo)
+	group := group(t, s, you, b)
+	question := sayTo(t, you, group, "hello", b.UserID())
+	await(t, s, "the question is not answered", func() bool { return lastSent(s, group, b.UserID()).Content.Body == "echo: **hello**" })
+	for i, c := range []struct{ text, body, html string }{
+		{"|a|b|\n|-|-|\n|1|2|\n\n```go\nx\n```\n\nand $x^2$", "", "<table><thead><tr>\n<th>a</th>\n<th>b</th>\n</tr>\n</thead><tbody>\n<tr>\n<td>1</td>\n<td>2</td>\n</tr>\n</tbody>\n</table>\n<pre><code class=\"language-go\">x\n</code></pre>\n<p>and <span data-mx-maths=\"x^2\"><code>x^2</code></span></p>"},
+		{"@room <script>alert(1)</script> **now**", "@\u2060room <script>alert(1)</script> **now**", "@\u2060room &lt;script&gt;alert(1)&lt;/script&gt; <strong>now</strong>"},
+		{"> <@you:matrix.test> I agree\n\nto all", "\n> <@you:matrix.test> I agree\n\nto all", "<blockquote>\n<p>&lt;@you:matrix.test&gt; I agree</p>\n</blockquote>\n<p>to all</p>"},
+		{"<mx-reply>I agree</mx-reply> [x](javascript:y) ![z](https://e.x/z.png) [you](https://matrix.to/#/" + you.UserID() + ")", "", "&lt;mx-reply&gt;I agree&lt;/mx-reply&gt; x <a href=\"https://e.x/z.png\">z</a> you"},
+	} {
+		if c.body == "" {
+			c.body = c.text
+		}
+		id := "looks:" + string(rune('a'+i))
+		b.says(group, session.Outgoing{ID: id, Text: c.text, ReplyTo: question})
+		await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+		got := lastSent(s, group, b.UserID()).Content
+		if got.Body != c.body || got.Formatted != c.html {
+			t.Errorf("%.60q left as\n%q\n%q, want\n%q\n%q", c.text, got.Body, got.Formatted, c.body, c.html)
+		}
+		if !slices.Equal(got.users(), []string{you.UserID()}) || got.Mentions.Room {
+			t.Errorf("%.60q mentions %+v", c.text, got.Mentions)
+		}
+	}
+}
+
+// TestLastEditSaysAll: clients without edits show each as a message; the ones on
+// the way are short, the last one is the whole answer.
+// Holds M20.
+func TestLastEditSaysAll(t *testing.T) {
+	t.Parallel()
+	s, you, b, room := chatting(t, false, echo)
+	text := strings.Repeat("A sentence that is written slowly. ", 30)
+	for i := 1; i <= 2; i++ {
+		b.says(room, session.Outgoing{ID: "slow", Text: text[:i*500], Draft: true})
+		peertest.Next(t, you, spoken(room, b.UserID()))
+		if got := lastSent(s, room, b.UserID()).Content; got.Live == nil || i == 2 && (len(got.Body) > 250 || got.New.Body == "" || !strings.HasPrefix(got.New.Body, got.Body[2:100])) {
+			t.Errorf("a draft left as %+v", got)
+		}
+	}
+	b.says(room, session.Outgoing{ID: "slow", Text: text + "**The end.**"})
+	await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+	if got := lastSent(s, room, b.UserID()).Content; got.Live != nil || got.Body != "* "+text+"**The end.**" || !strings.HasSuffix(got.Formatted, "<strong>The end.</strong>") || got.New.Body == "" {
+		t.Errorf("the last edit left as %+v", got)
 	}
 }

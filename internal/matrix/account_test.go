@@ -65,9 +65,7 @@ func (b *bot) account() (a login) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := json.Unmarshal(data, &a); err != nil {
-		b.t.Fatal(err)
-	}
+	ok(b.t, json.Unmarshal(data, &a))
 	return a
 }
 
@@ -86,9 +84,7 @@ func converse(t *testing.T, you *peer.Peer, b *bot, room, text string) {
 // Holds F26.
 func TestTokenNoLongerValid(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	dir := t.TempDir()
 	b := start(t, server, dir, echo, you.UserID())
 	room := directChat(t, you, b)
@@ -176,9 +172,7 @@ func check(t *testing.T, b *bot) []matrix.Finding {
 // Holds F25.
 func TestOpenErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	dir := t.TempDir()
 	open := func(change func(*matrix.Config)) error {
 		t.Helper()
@@ -239,9 +233,7 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 
 func TestTokenInsteadOfPassword(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	net, through := between(t, server)
 	net.set(func(w http.ResponseWriter, r *http.Request, _ func(http.ResponseWriter)) bool {
 		if !strings.HasSuffix(r.URL.Path, "/device_signing/upload") {
@@ -279,8 +271,7 @@ func TestTokenInsteadOfPassword(t *testing.T) {
 	}
 	key, err := os.ReadFile(filepath.Join(dir, "matrix", "recovery.key"))
 	ok(t, err)
-	// With the password once, the identity is published; the recovery key of
-	// the first attempt stays good.
+	// With the password once, the identity is published; the recovery key of the first attempt stays good.
 	s, err = with(func(c *matrix.Config) { c.Password = botPassword })
 	if err != nil || s.Device != "BYTOKEN" || !s.CrossSigned {
 		t.Errorf("with token and password: %+v, %v; want it cross-signed", s, err)
@@ -330,8 +321,7 @@ func TestCheckMakesNothing(t *testing.T) {
 	}
 }
 
-// A login that does not help ends the bot with a reason, at once, and leaves all
-// it has: with the account back, it goes on where it was.
+// A login that does not help ends the bot with a reason, at once, and leaves all it has: with the account back, it goes on where it was.
 // Holds F26.
 func TestLoggedOutForGood(t *testing.T) {
 	t.Parallel()
@@ -361,19 +351,15 @@ func TestLoggedOutForGood(t *testing.T) {
 		}, []string{"refuses it again"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, nil, hurry, you.UserID()) // hears, and does not handle
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, nil) // hears, and does not handle
 			open := say(t, you, room, "a question that waits")
 			b.next()
 			device := b.account().DeviceID
 			b.stop()
 
-			db := openDB(t, dir)
+			db := openDB(t, b.dir)
 			defer db.Close()
-			cfg := config(server, dir, db, you.UserID())
+			cfg := config(b.server, b.dir, db, you.UserID())
 			cfg.Hurry()
 			client, err := matrix.Open(t.Context(), cfg)
 			ok(t, err)
@@ -381,9 +367,7 @@ func TestLoggedOutForGood(t *testing.T) {
 			defer cancel()
 			ended := make(chan error, 1)
 			// go: it ends by itself, or with ctx.
-			go func() {
-				ended <- client.Run(ctx, func(context.Context, session.Inbound) error { return nil })
-			}()
+			go func() { ended <- client.Run(ctx, func(context.Context, session.Inbound) error { return nil }) }()
 			await(t, s, "no sync", func() bool { return !client.Status(ctx).LastSync.IsZero() })
 			logins := s.Count("login")
 			undo := c.end(s, client.UserID())
@@ -397,7 +381,7 @@ func TestLoggedOutForGood(t *testing.T) {
 			ok(t, db.Close())
 			undo()
 
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			b = startWith(t, b.server, b.dir, echo, hurry, you.UserID())
 			if in := b.next(); in.ID != open {
 				t.Errorf("heard %+v", in)
 			}
@@ -411,8 +395,7 @@ func TestLoggedOutForGood(t *testing.T) {
 
 const personPassword = "a long enough password"
 
-// come logs somebody in with the device in the file db and lets them receive
-// until leave or the end of the test.
+// come logs somebody in with the device in the file db and lets them receive until leave or the end of the test.
 func come(t *testing.T, s *matrixtest.Server, name, db string, prepare func(*peer.Peer) error) (p *peer.Peer, leave func()) {
 	t.Helper()
 	p, err := peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: s.Account(name, personPassword), Password: personPassword, DB: db})

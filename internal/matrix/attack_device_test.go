@@ -75,6 +75,14 @@ func rule(devices matrix.DeviceRule, owners ...string) func(*matrix.Config) {
 	}
 }
 
+// guarded starts a homeserver in memory and a bot of yours with a rule for devices; you have an identity.
+func guarded(t *testing.T, devices matrix.DeviceRule, answer func(*bot, session.Inbound)) (*matrixtest.Server, account, *bot) {
+	t.Helper()
+	s, server := pretend(t)
+	you := identified(t, s, "you")
+	return s, you, startWith(t, server, t.TempDir(), answer, rule(devices, you.UserID()))
+}
+
 const (
 	refusedNotice = "I do not act on this message"
 	ownNotice     = "change your password"
@@ -144,11 +152,8 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 // and what the bot says first reaches signed devices only, too.
 func TestUnsignedDeviceHasAnOldKey(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := identified(t, s, "you")
+	s, you, b := guarded(t, matrix.DevicesAny, echo)
 	ghost := you.second(t)
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, rule(matrix.DevicesAny, you.UserID()))
 	room := chat(t, s, you.Peer, b, true)
 	one := answer(t, ghost, b, room, "one")
 	peertest.Next(t, you.Peer, messageIn(room))
@@ -156,7 +161,7 @@ func TestUnsignedDeviceHasAnOldKey(t *testing.T) {
 		t.Error("the signed device cannot decrypt the answer")
 	}
 	b.stop()
-	b = startWith(t, server, dir, echo, rule(matrix.DevicesOwners, you.UserID()))
+	b = startWith(t, b.server, b.dir, echo, rule(matrix.DevicesOwners, you.UserID()))
 	two := answer(t, you.Peer, b, room, "two")
 	if you.canRead(t, ghost, room, two) {
 		t.Error("the unsigned device can decrypt the next answer")
@@ -166,10 +171,8 @@ func TestUnsignedDeviceHasAnOldKey(t *testing.T) {
 // The bot speaks before it has seen any of the person's devices.
 func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := identified(t, s, "you")
+	s, you, b := guarded(t, matrix.DevicesOwners, echo)
 	ghost := you.second(t)
-	b := startWith(t, server, t.TempDir(), echo, rule(matrix.DevicesOwners, you.UserID()))
 	room := chat(t, s, you.Peer, b, true)
 	ok(t, b.Say(t.Context(), room, session.Outgoing{ID: "first", Text: "good morning"}))
 	first := peertest.Next(t, you.Peer, messageIn(room))
@@ -184,9 +187,7 @@ func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 // A homeserver that hides the device does not get around the rule.
 func TestHiddenDevice(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := identified(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, rule(matrix.DevicesOwners, you.UserID()))
+	s, you, b := guarded(t, matrix.DevicesOwners, echo)
 	room := chat(t, s, you.Peer, b, true)
 	answer(t, you.Peer, b, room, "one")
 	s.Fault(matrixtest.On("keys_query").By(b.UserID()), rewritten(t, func(body map[string]any) {
@@ -257,16 +258,12 @@ func TestDevicesWithoutIdentity(t *testing.T) {
 	answer(t, you, b, room, "three")
 }
 
-// In a group the words of an unsigned device are not quoted either: neither what it said to
-// others nor what somebody replies to.
+// In a group the words of an unsigned device are not quoted either: neither what it said to others nor what somebody replies to.
 func TestUnsignedDeviceInGroup(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := identified(t, s, "you")
+	s, you, b := guarded(t, matrix.DevicesOwners, echo)
 	friend := person(t, s, "friend")
-	b := startWith(t, server, t.TempDir(), echo, rule(matrix.DevicesOwners, you.UserID()))
-	group := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-	joined(t, you.Peer, group, b.UserID())
+	group := roomWith(t, s, you.Peer, b, matrixtest.NewRoom{Encrypted: true, Join: []string{friend.UserID()}})
 	ghost := you.second(t)
 	sayTo(t, you.Peer, group, "hello", b.UserID())
 	b.next()
@@ -400,10 +397,7 @@ func TestUnencryptedGroup(t *testing.T) {
 // it was; and an edit without a proof does not change words that had one.
 func TestUnencryptedRoomInTheQueue(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := identified(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, rule(matrix.DevicesOwners, you.UserID()))
+	s, you, b := guarded(t, matrix.DevicesOwners, nil)
 	room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{b.UserID()}})
 	await(t, s, "the bot does not come", func() bool { return s.Membership(room, b.UserID()) == "join" })
 	before := s.Say(you.UserID(), room, "before")
@@ -424,7 +418,7 @@ func TestUnencryptedRoomInTheQueue(t *testing.T) {
 	}
 
 	b.stop()
-	b = startWith(t, server, dir, nil, rule(matrix.DevicesAny, you.UserID())) // what came before keeps its mark
+	b = startWith(t, b.server, b.dir, nil, rule(matrix.DevicesAny, you.UserID())) // what came before keeps its mark
 	want := map[string]bool{"before": false, "this is my identity": false, "edited": true}
 	for range want {
 		if in := b.next(); in.Unproven != want[in.Text] {
@@ -434,7 +428,7 @@ func TestUnencryptedRoomInTheQueue(t *testing.T) {
 		}
 	}
 	b.stop()
-	b = startWith(t, server, dir, nil, rule(matrix.DevicesOwners, you.UserID()))
+	b = startWith(t, b.server, b.dir, nil, rule(matrix.DevicesOwners, you.UserID()))
 	for range want {
 		if in := b.next(); in.Unproven != (in.Room == room) || in.Private == (in.Room == room) {
 			t.Errorf("after the second restart the bot heard %+v", in)
@@ -445,10 +439,7 @@ func TestUnencryptedRoomInTheQueue(t *testing.T) {
 // A message that was not encrypted gets no more rights when its room is encrypted afterwards.
 func TestRoomIsEncryptedAfterwards(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := identified(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, rule(matrix.DevicesOwners, you.UserID()))
+	s, you, b := guarded(t, matrix.DevicesOwners, nil)
 	encrypted := chat(t, s, you.Peer, b, true)
 	say(t, you.Peer, encrypted, "this is my identity")
 	b.next()
@@ -463,7 +454,7 @@ func TestRoomIsEncryptedAfterwards(t *testing.T) {
 		t.Errorf("the bot heard %+v", in)
 	}
 	b.stop()
-	b = startWith(t, server, dir, nil, rule(matrix.DevicesOwners, you.UserID()))
+	b = startWith(t, b.server, b.dir, nil, rule(matrix.DevicesOwners, you.UserID()))
 	for range 3 {
 		if in := b.next(); in.Unproven != (in.Text == "in plain text") || in.Private == (in.Text == "in plain text") {
 			t.Errorf("after the restart the bot heard %+v", in)

@@ -79,8 +79,7 @@ func openDB(t *testing.T, dir string) *sql.DB {
 	return db
 }
 
-// start opens the bot in dir and runs it until stop, or until the test ends.
-// answer may be nil: then messages are only heard.
+// start opens the bot in dir and runs it until stop, or until the test ends. answer may be nil: then messages are only heard.
 func start(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, session.Inbound), owners ...string) *bot {
 	t.Helper()
 	return startWith(t, server, dir, answer, func(*matrix.Config) {}, owners...)
@@ -233,8 +232,7 @@ func joined(t *testing.T, p *peer.Peer, room, user string) {
 
 func messageIn(room string) func(peer.Event) bool { return peertest.Kind(room, peer.Message) }
 
-// onServer returns the types of a room's events and fails when any of them
-// shows word.
+// onServer returns the types of a room's events and fails when any of them shows word.
 func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 	t.Helper()
 	events, err := p.RawTimeline(t.Context(), room, 100)
@@ -326,8 +324,7 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
-// TestMain lets more of the tests that may run beside each other do so: they wait
-// far more than they work.
+// TestMain lets more of the tests that may run beside each other do so: they wait far more than they work.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
@@ -338,8 +335,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A message that was answered is taken back: what became of it is forgotten, and
-// that is tried until it succeeds, also after a restart.
+// A message that was answered is taken back: what became of it is forgotten, and that is tried until it succeeds, also after a restart.
 func TestTakenBackAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, false, echo)
@@ -389,13 +385,11 @@ func TestForgetWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestMention: who a message is for is told so in a room with others, once, and
-// nobody else is, whoever the text names.
+// TestMention: who a message is for is told so in a room with others, once, and nobody else is, whoever the text names.
 func TestMention(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, friend := person(t, s, "you"), person(t, s, "friend")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	s, you, b := meeting(t, echo)
+	friend := person(t, s, "friend")
 	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID(), friend.UserID()}})
 	joined(t, you, group, b.UserID())
 	alone := chat(t, s, you, b, false)
@@ -422,8 +416,7 @@ func TestMention(t *testing.T) {
 	}
 }
 
-// mentioned lists whom each message of user mentions. Each must say whom, or
-// clients would look for names in its text.
+// mentioned lists whom each message of user mentions. Each must say whom, or clients would look for names in its text.
 func mentioned(t *testing.T, s *matrixtest.Server, room, user string) (all [][]string) {
 	t.Helper()
 	for _, e := range eventsIn(s, room, user, "m.room.message") {
@@ -474,8 +467,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestLastEditSaysAll: clients without edits show each as a message; the ones on
-// the way are short, the last one is the whole answer.
+// TestLastEditSaysAll: clients without edits show each as a message; the ones on the way are short, the last one is the whole answer.
 // Holds M20.
 func TestLastEditSaysAll(t *testing.T) {
 	t.Parallel()

@@ -21,8 +21,7 @@ import (
 // These tests stop the client between two steps, which leaves in the database
 // what a kill would leave there. The crash storm kills the real program.
 
-// The program dies when it has got a sync with a message and the key to it, and has taken in the
-// key and not the message.
+// The program dies when it has got a sync with a message and the key to it, and has taken in the key and not the message.
 // Holds F8.
 func TestDiedBetweenSyncAndInbox(t *testing.T) {
 	t.Parallel()
@@ -53,9 +52,8 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 	}
 }
 
-// The program dies while it writes; also at the worst moment: the homeserver has the
-// beginning of the answer, and the program does not know. It has forgotten the
-// transaction, too.
+// The program dies while it writes; also at the worst moment: the homeserver has the beginning of the answer, and the program does not
+// know. It has forgotten the transaction, too.
 // Holds F10.
 func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 	t.Parallel()
@@ -93,8 +91,7 @@ func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 			if e.Kind != peer.Edit || e.ID != first.ID || !strings.HasSuffix(e.Body, c.want) || c.known && e.Body != c.want || e.Live {
 				t.Errorf("after the restart came %+v, want an edit of %s", e, first.ID)
 			}
-			say(t, you, room, "then")
-			hears(t, you, room, "echo: **then**")
+			echoes(t, you, room, "then")
 			if messages, _ := said(t, s, room, b.UserID()); len(messages) != 2 {
 				t.Errorf("%d messages for two questions", len(messages))
 			}
@@ -216,19 +213,15 @@ func TestDeliveredTwice(t *testing.T) {
 	}
 }
 
-// In a group only what was addressed to the bot counts, also when it was away:
-// of the old it is told once how much that was, the recent is answered, and about
-// the rest there is no word.
+// In a group only what was addressed to the bot counts, also when it was away: of the old it is told once how much that was, the recent
+// is answered, and about the rest there is no word.
 // Holds F14.
 func TestLongAbsenceFromAGroup(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you, friend := person(t, s, "you"), person(t, s, "friend")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	s, you, b := meeting(t, echo)
+	friend := person(t, s, "friend")
 	group := func(name string) string {
-		room := s.Room(you.UserID(), matrixtest.NewRoom{Name: name, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-		joined(t, you, room, b.UserID())
+		room := roomWith(t, s, you, b, matrixtest.NewRoom{Name: name, Join: []string{friend.UserID()}})
 		return room
 	}
 	busy, chatty := group("busy"), group("chatty")
@@ -250,7 +243,7 @@ func TestLongAbsenceFromAGroup(t *testing.T) {
 	for i := range 20 {
 		s.Say(you.UserID(), busy, fmt.Sprint("chatter ", i))
 	}
-	b = startWith(t, server, dir, echo, func(cfg *matrix.Config) {
+	b = startWith(t, b.server, b.dir, echo, func(cfg *matrix.Config) {
 		cfg.Hurry()
 		cfg.Clock(func() time.Time { return time.Now().Add(4 * time.Hour) })
 	}, you.UserID())
@@ -309,8 +302,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	}
 }
 
-// Our clock is wrong, or jumps between two runs, or the homeserver's is wrong:
-// what is said is answered.
+// Our clock is wrong, or jumps between two runs, or the homeserver's is wrong: what is said is answered.
 // Holds F17.
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
@@ -339,8 +331,7 @@ func TestClocksApart(t *testing.T) {
 			}
 			b := startWith(t, server, dir, echo, off(c.before), you.UserID())
 			room := chat(t, s, you, b, true)
-			say(t, you, room, "one")
-			hears(t, you, room, "echo: **one**")
+			echoes(t, you, room, "one")
 			// An answer is refused for now, and waits when the program ends.
 			busy := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Limit(2*time.Second, 0))
 			say(t, you, room, "two")
@@ -352,14 +343,12 @@ func TestClocksApart(t *testing.T) {
 			say(t, you, room, "four")
 			startWith(t, server, dir, echo, off(c.after), you.UserID())
 			hears(t, you, room, "echo: **two**", "echo: **three**", "echo: **four**")
-			say(t, you, room, "five")
-			hears(t, you, room, "echo: **five**")
+			echoes(t, you, room, "five")
 		})
 	}
 }
 
-// What an event says of its time decides nothing: neither whether it is answered
-// nor when. What is no time at all hides no other event.
+// What an event says of its time decides nothing: neither whether it is answered nor when. What is no time at all hides no other event.
 // Holds F18.
 func TestOddTimes(t *testing.T) {
 	t.Parallel()
@@ -422,9 +411,7 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 		want = append(want, fmt.Sprint("number ", i))
 		say(t, you, room, want[i])
 	}
-	b = start(t, server, dir, func(b *bot, in session.Inbound) {
-		b.done(in)
-	}, you.UserID())
+	b = start(t, server, dir, func(b *bot, in session.Inbound) { b.done(in) }, you.UserID())
 	var got []string
 	for range want {
 		got = append(got, b.next().Text)
@@ -499,8 +486,7 @@ func TestLeftOutByASync(t *testing.T) {
 	}
 }
 
-// What is left out is the bot's own message, of which it does not know whether
-// it was taken.
+// What is left out is the bot's own message, of which it does not know whether it was taken.
 // Holds F14.
 func TestEchoLeftOutByASync(t *testing.T) {
 	t.Parallel()

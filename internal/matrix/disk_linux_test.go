@@ -50,9 +50,7 @@ func fill(t *testing.T, dir string, free int64) (empty func()) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.Truncate(max(size-free, 0)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, f.Truncate(max(size-free, 0)))
 	return func() {
 		_ = f.Close()
 		if err := os.Remove(f.Name()); err != nil {
@@ -72,9 +70,7 @@ func TestDiskFull(t *testing.T) {
 			w.t = t
 			for busy := 1; busy != 0; { // what is in the log file already needs no room
 				var a, b int
-				if err := w.db.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &a, &b); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, w.db.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &a, &b))
 			}
 			empty := fill(t, dir, free<<10)
 			before, token := w.failed(), w.token()

@@ -37,8 +37,7 @@ func everyConn(t *testing.T, db *sql.DB, statement string) {
 	}
 }
 
-// stubborn answers as echo does, and does not give up when the answer cannot
-// be stored.
+// stubborn answers as echo does, and does not give up when the answer cannot be stored.
 func stubborn(b *bot, in session.Inbound) {
 	ctx := context.Background()
 	for _, f := range []func() error{
@@ -62,8 +61,7 @@ type writable struct {
 	room string
 }
 
-// newWritable starts a bot in dir, with a chat in which each message has a key
-// of its own if it is encrypted.
+// newWritable starts a bot in dir, with a chat in which each message has a key of its own if it is encrypted.
 func newWritable(t *testing.T, dir string, encrypted bool) *writable {
 	t.Helper()
 	s, server := pretend(t)
@@ -98,9 +96,7 @@ func (w *writable) answers(texts ...string) {
 
 func (w *writable) token() (token string) {
 	w.t.Helper()
-	if err := w.db.QueryRowContext(w.t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&token); err != nil {
-		w.t.Fatal(err)
-	}
+	ok(w.t, w.db.QueryRowContext(w.t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&token))
 	return token
 }
 
@@ -196,8 +192,7 @@ func TestSentButNotNoted(t *testing.T) {
 	w.whole() // nothing else comes before its answer
 }
 
-// taken has the homeserver take what is sent, and then restart before the bot
-// hears of it.
+// taken has the homeserver take what is sent, and then restart before the bot hears of it.
 func taken(s *matrixtest.Server) matrixtest.Fault {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(httptest.NewRecorder(), r)
@@ -206,8 +201,7 @@ func taken(s *matrixtest.Server) matrixtest.Fault {
 	}
 }
 
-// A homeserver that was restarted together with the bot shows what it had taken
-// only after a while.
+// A homeserver that was restarted together with the bot shows what it had taken only after a while.
 // Holds F11.
 func TestEchoComesLate(t *testing.T) {
 	t.Parallel()
@@ -247,8 +241,7 @@ func TestEchoComesLate(t *testing.T) {
 	}
 }
 
-// A homeserver that ends while it takes a message shows it only a moment after it
-// is back: the first sync that succeeds proves nothing.
+// A homeserver that ends while it takes a message shows it only a moment after it is back: the first sync that succeeds proves nothing.
 // Holds F12.
 func TestEndedWhileSending(t *testing.T) {
 	t.Parallel()
@@ -297,10 +290,9 @@ func TestEndedWhileSending(t *testing.T) {
 	}
 }
 
-// A homeserver that is stopped while it takes a message answers with an error,
-// keeps the message, and shows it when it has been sent again: nobody is left
-// with two. The same while the message is still being written, and when the first
-// one shows up in the very moment in which the second is sent.
+// A homeserver that is stopped while it takes a message answers with an error, keeps the message, and shows it when it has been sent
+// again: nobody is left with two. The same while the message is still being written, and when the first one shows up in the very moment
+// in which the second is sent.
 // Holds F12.
 func TestShownTooLate(t *testing.T) {
 	t.Parallel()
@@ -362,8 +354,7 @@ func TestShownTooLate(t *testing.T) {
 	}
 }
 
-// messagesOf lists the messages of a sender that stand, and those that are taken
-// back; edits are neither.
+// messagesOf lists the messages of a sender that stand, and those that are taken back; edits are neither.
 func messagesOf(s *matrixtest.Server, room, sender string) (stand, gone []string) {
 	for _, e := range eventsIn(s, room, sender, "m.room.encrypted") {
 		switch {

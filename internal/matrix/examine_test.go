@@ -81,8 +81,7 @@ var (
 	sinceAM = func() matrix.Process { return matrix.Process{ID: 42, Since: time.Now().Add(-3 * time.Hour)} }
 )
 
-// What the doctor says of when the bot synced, and that it sees the failures
-// of a process that is not its own.
+// What the doctor says of when the bot synced, and that it sees the failures of a process that is not its own.
 func TestExamineSync(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -208,8 +207,7 @@ func TestExamineQueues(t *testing.T) {
 	}
 }
 
-// A second device that the bot's identity has not signed, and an identity that
-// is not the bot's.
+// A second device that the bot's identity has not signed, and an identity that is not the bot's.
 func TestExamineAccount(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
@@ -307,9 +305,7 @@ func onServerBackup(t *testing.T, server *homeserver.Server, token, version stri
 // new device that is cross-signed and reads what was said before.
 func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	first := start(t, server, t.TempDir(), echo, you.UserID())
 	room := directChat(t, you, first)
 	old := say(t, you, room, "the key lies under the mat")
@@ -393,9 +389,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 // Keys that could not be uploaded go up later, also after a restart.
 func TestBackupIsMadeUpFor(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	net, through := between(t, server)
 	net.set(func(w http.ResponseWriter, r *http.Request, _ func(http.ResponseWriter)) bool {
 		if !strings.Contains(r.URL.Path, "/room_keys/") {
@@ -441,13 +435,10 @@ func TestBackupIsMadeUpFor(t *testing.T) {
 // TestSecretsLost: the recovery key brings back the secrets that the crypto store has lost.
 func TestSecretsLost(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	_, _, b := meeting(t, echo)
 	before := backedUp(t, b)
 	b.stop()
-	p := examined(t, server, dir)
+	p := examined(t, b.server, b.dir)
 	for _, damaged := range []string{"", "{"} {
 		ok(t, matrix.KeepSecrets(t.Context(), p.cfg, damaged))
 		b = b.again(echo)
@@ -462,9 +453,7 @@ func TestSecretsLost(t *testing.T) {
 // Somebody deletes the backup on the server: it is made again, complete.
 func TestBackupDeletedOnTheServer(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	b := start(t, server, t.TempDir(), echo, you.UserID())
 	room := directChat(t, you, b)
 	converse(t, you, b, room, "one")

@@ -19,8 +19,7 @@ import (
 	"reverie/internal/store"
 )
 
-// ReadMessage fetches an event from the homeserver and decrypts it with what the
-// crypto store holds.
+// ReadMessage fetches an event from the homeserver and decrypts it with what the crypto store holds.
 func (c *Client) ReadMessage(ctx context.Context, room, event string) (string, error) {
 	evt, err := c.cli.GetEvent(ctx, id.RoomID(room), id.EventID(event))
 	if err != nil {
@@ -73,8 +72,7 @@ func (c *Client) Verifications() (txns []string) {
 // Clock makes a client of this configuration believe that it is so late.
 func (cfg *Config) Clock(now func() time.Time) { cfg.now = now }
 
-// PollQuickly lets no poll of a client of this configuration take long, while it
-// is as patient as ever with everything else.
+// PollQuickly lets no poll of a client of this configuration take long, while it is as patient as ever with everything else.
 func (cfg *Config) PollQuickly() {
 	p := normalPace
 	p.poll, p.slack = 300*time.Millisecond, 300*time.Millisecond
@@ -163,8 +161,7 @@ func TestBatchFailsWithItsWrites(t *testing.T) {
 	}
 }
 
-// An answer takes minutes: the notice, which runs out after half a minute, is
-// renewed before that, and taken away once at the end.
+// An answer takes minutes: the notice, which runs out after half a minute, is renewed before that, and taken away once at the end.
 // Holds F46.
 func TestTypingIsRenewed(t *testing.T) {
 	var got []string

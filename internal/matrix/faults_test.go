@@ -55,8 +55,7 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// set installs a fault; it answers the request itself and returns true, or
-// returns false to let it through.
+// set installs a fault; it answers the request itself and returns true, or returns false to let it through.
 func (n *network) set(f func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -95,9 +94,8 @@ func directChat(t *testing.T, you *peer.Peer, b *bot) string {
 	return room
 }
 
-// A message is changed while it is not known whether its first text went out.
-// The server takes the second for a repetition of the first, so an edit must
-// follow.
+// A message is changed while it is not known whether its first text went out. The server takes the second for a repetition of the first,
+// so an edit must follow.
 func TestChangedWhileOnItsWay(t *testing.T) {
 	t.Parallel()
 	server, you := atHome(t)
@@ -245,37 +243,51 @@ func person(t *testing.T, s *matrixtest.Server, name string) *peer.Peer {
 	return p
 }
 
-// chat lets you and the bot meet in a direct chat. The room is made without a
-// request of yours, because the bot is in it faster than your client can note
-// that it was invited.
-func chat(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted bool) string {
+// roomWith lets you and the bot meet in a room. It is made without a request of yours, because the bot is in it faster than your client
+// can note that it was invited.
+func roomWith(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, q matrixtest.NewRoom) string {
 	t.Helper()
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: encrypted, Invite: []string{b.UserID()}})
+	q.Invite = []string{b.UserID()}
+	room := s.Room(you.UserID(), q)
 	joined(t, you, room, b.UserID())
 	return room
+}
+
+// chat lets you and the bot meet in a direct chat.
+func chat(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted bool) string {
+	t.Helper()
+	return roomWith(t, s, you, b, matrixtest.NewRoom{Direct: true, Encrypted: encrypted})
 }
 
 // chatting starts a homeserver in memory and a bot of yours, which meets you in a direct chat.
 func chatting(t *testing.T, encrypted bool, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
 	t.Helper()
-	s, you, b = meeting(t, answer)
+	return chattingWith(t, encrypted, answer, hurry)
+}
+
+func chattingWith(t *testing.T, encrypted bool, answer func(*bot, session.Inbound), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
+	t.Helper()
+	s, you, b = meetingWith(t, answer, change)
 	return s, you, b, chat(t, s, you, b, encrypted)
 }
 
 // meeting starts a homeserver in memory and a bot of yours.
 func meeting(t *testing.T, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
 	t.Helper()
+	return meetingWith(t, answer, hurry)
+}
+
+func meetingWith(t *testing.T, answer func(*bot, session.Inbound), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
+	t.Helper()
 	s, server := pretend(t)
 	you = person(t, s, "you")
-	return s, you, startWith(t, server, t.TempDir(), answer, hurry, you.UserID())
+	return s, you, startWith(t, server, t.TempDir(), answer, change, you.UserID())
 }
 
 // group lets you and the bot meet in a group, as yet without others.
 func group(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot) string {
 	t.Helper()
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
-	joined(t, you, room, b.UserID())
-	return room
+	return roomWith(t, s, you, b, matrixtest.NewRoom{})
 }
 
 // party starts a homeserver in memory and a bot of yours, which meets you and somebody else, who
@@ -301,8 +313,7 @@ func await(t *testing.T, s *matrixtest.Server, what string, holds func() bool) {
 	}
 }
 
-// inPlace puts a fault in place, and waits until no request is under way that
-// has not met it.
+// inPlace puts a fault in place, and waits until no request is under way that has not met it.
 func inPlace(t *testing.T, s *matrixtest.Server, match matrixtest.Match, fault matrixtest.Fault) *matrixtest.Hook {
 	t.Helper()
 	h := s.Fault(match, fault)
@@ -359,8 +370,7 @@ type relation struct {
 	} `json:"m.in_reply_to"`
 }
 
-// eventsIn lists the events of user in a room that are of these types, oldest first. What was
-// injected and makes no sense is left out.
+// eventsIn lists the events of user in a room that are of these types, oldest first. What was injected and makes no sense is left out.
 func eventsIn(s *matrixtest.Server, room, user string, types ...string) (all []roomEvent) {
 	for _, raw := range s.Events(room) {
 		var e roomEvent
@@ -373,8 +383,7 @@ func eventsIn(s *matrixtest.Server, room, user string, types ...string) (all []r
 
 func hurry(cfg *matrix.Config) { cfg.Hurry() }
 
-// thief takes the to-device events out of what the bot gets, and gives them
-// back later.
+// thief takes the to-device events out of what the bot gets, and gives them back later.
 type thief struct {
 	s    *matrixtest.Server
 	bot  string
@@ -396,8 +405,7 @@ func steal(t *testing.T, s *matrixtest.Server, bot string) *thief {
 	return th
 }
 
-// giveBack delivers the loot; to a bot that runs, only when it no longer waits
-// in a request that would be robbed.
+// giveBack delivers the loot; to a bot that runs, only when it no longer waits in a request that would be robbed.
 func (th *thief) giveBack(t *testing.T, running bool) {
 	t.Helper()
 	th.hook.Remove()

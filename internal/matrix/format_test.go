@@ -151,8 +151,7 @@ var specSchemes = []string{"https", "http", "ftp", "mailto", "magnet", "matrix"}
 // specDepth is how deep elements may be nested.
 const specDepth = 100
 
-// checkHTML holds what became of md to the specification, as a browser reads it
-// and tag by tag.
+// checkHTML holds what became of md to the specification, as a browser reads it and tag by tag.
 func checkHTML(t *testing.T, md, out string) {
 	t.Helper()
 	if !utf8.ValidString(out) {
@@ -220,8 +219,7 @@ func checkNode(t *testing.T, md string, n *html.Node, depth int, code bool) {
 	}
 }
 
-// inWord tells whether a word goes on before or behind something, as far as
-// notifications go.
+// inWord tells whether a word goes on before or behind something, as far as notifications go.
 func inWord(before, behind string) bool {
 	word := func(c byte) bool {
 		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
@@ -266,8 +264,7 @@ func TestHostileHTML(t *testing.T) {
 	}
 }
 
-// What is read of a message is its plain text: not its HTML, not the copy of what
-// it replies to, and nothing that nobody sees.
+// What is read of a message is its plain text: not its HTML, not the copy of what it replies to, and nothing that nobody sees.
 // Holds M30.
 func TestIncomingText(t *testing.T) {
 	const me = "@me:example.org"
@@ -312,8 +309,7 @@ func TestIncomingText(t *testing.T) {
 
 const fileNote = "\n\n*The rest is in a file.*"
 
-// checkBeginning sees to it that the beginning of a text fits, is its beginning, and leaves
-// nothing open.
+// checkBeginning sees to it that the beginning of a text fits, is its beginning, and leaves nothing open.
 func checkBeginning(t *testing.T, md string, limit int) string {
 	t.Helper()
 	got := beginning(md, limit, fileNote)
@@ -367,8 +363,7 @@ func TestBeginning(t *testing.T) {
 	}
 }
 
-// An event may have 65,536 bytes, as the server stores it and others send it on:
-// encrypted, as an edit, with what servers add to it.
+// An event may have 65,536 bytes, as the server stores it and others send it on: encrypted, as an edit, with what servers add to it.
 // Holds F41.
 func TestBeginningsFitIntoEvents(t *testing.T) {
 	const (
@@ -415,8 +410,7 @@ func TestBeginningsFitIntoEvents(t *testing.T) {
 	}
 }
 
-// hostile are texts that are slow to render, or become very large, where nobody
-// takes care; n is about how long each is.
+// hostile are texts that are slow to render, or become very large, where nobody takes care; n is about how long each is.
 func hostile(n int) map[string]string {
 	texts := map[string]string{}
 	for name, s := range map[string]string{

@@ -356,8 +356,7 @@ func step(t *testing.T, s *crypto.OlmSession) string {
 	return pickle(t, s)
 }
 
-// Somebody encrypts with an Olm session that has just opened a message, and
-// whose state is not stored yet: neither overtakes the other.
+// Somebody encrypts with an Olm session that has just opened a message, and whose state is not stored yet: neither overtakes the other.
 func TestOlmSessionInTwoHands(t *testing.T) {
 	k, s := newKeyStore(t)
 	o := &opened{}
@@ -390,8 +389,7 @@ func TestOlmSessionInTwoHands(t *testing.T) {
 	}
 }
 
-// What is stored is the session as it was when it opened the message, whatever
-// somebody does with it meanwhile.
+// What is stored is the session as it was when it opened the message, whatever somebody does with it meanwhile.
 func TestOlmSessionAsItWas(t *testing.T) {
 	k, s := newKeyStore(t)
 	o := &opened{}
@@ -404,8 +402,7 @@ func TestOlmSessionAsItWas(t *testing.T) {
 	}
 }
 
-// The key that came with a message could not be stored before the end: nothing
-// of the Olm session is stored, whoever uses it.
+// The key that came with a message could not be stored before the end: nothing of the Olm session is stored, whoever uses it.
 func TestOlmSessionBehind(t *testing.T) {
 	k, s := newKeyStore(t)
 	before := k.stored(t)
@@ -425,8 +422,7 @@ func TestOlmSessionBehind(t *testing.T) {
 	}
 }
 
-// The state of an Olm session could not be stored before the end: what was encrypted with
-// it does not leave, all else does.
+// The state of an Olm session could not be stored before the end: what was encrypted with it does not leave, all else does.
 func TestOlmMessageStays(t *testing.T) {
 	k, s := newKeyStore(t)
 	var sent []string

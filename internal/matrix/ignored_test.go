@@ -27,8 +27,7 @@ func text(body string, more content) content {
 	return c
 }
 
-// onlyHears says something with a mention, and fails when anything else reached
-// the session before it, or left a trace in the queues.
+// onlyHears says something with a mention, and fails when anything else reached the session before it, or left a trace in the queues.
 func (b *bot) onlyHears(s *matrixtest.Server, user, room, want string) {
 	b.t.Helper()
 	id := s.Post(user, room, "m.room.message", text(want, content{"m.mentions": content{"user_ids": []string{b.UserID()}}}))
@@ -168,8 +167,7 @@ func TestOddMessages(t *testing.T) {
 	b.hears("* you x")
 }
 
-// Relations that lead nowhere, or in a circle, do not keep a message from being
-// answered.
+// Relations that lead nowhere, or in a circle, do not keep a message from being answered.
 // Holds F39.
 func TestOddRelations(t *testing.T) {
 	t.Parallel()
@@ -222,8 +220,7 @@ func TestOddRelations(t *testing.T) {
 	}
 }
 
-// What an event says about itself in the room's state or the account's data may
-// make no sense either.
+// What an event says about itself in the room's state or the account's data may make no sense either.
 // Holds F39.
 func TestBrokenState(t *testing.T) {
 	t.Parallel()
@@ -274,11 +271,8 @@ func (b *bot) says(room string, m session.Outgoing) {
 // Holds M68.
 func TestProgressBecomesTheAnswer(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
 	clock := &ahead{}
-	b := startWith(t, server, t.TempDir(), nil, clock.clocked, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chattingWith(t, false, nil, clock.clocked)
 	id := say(t, you, room, "hello")
 	b.next()
 	still := session.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true}
@@ -293,9 +287,7 @@ func TestProgressBecomesTheAnswer(t *testing.T) {
 	clock.advance(10 * time.Second)
 	b.says(room, still)
 	next := func() peer.Event {
-		return peertest.Next(t, you, func(e peer.Event) bool {
-			return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit)
-		})
+		return peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
 	}
 	if e := next(); e.Kind != peer.Edit || e.ID != first.ID || e.Body != still.Text || !e.Notice {
 		t.Errorf("got %+v", e)
@@ -314,9 +306,8 @@ func TestProgressBecomesTheAnswer(t *testing.T) {
 	}
 }
 
-// Nobody is told of an edit: an answer that took longer than a minute is a new message,
-// and the notice is taken back. So it is too when the bot was stopped in between, when the
-// answer is shown while it is written, and when the notice is just on its way.
+// Nobody is told of an edit: an answer that took longer than a minute is a new message, and the notice is taken back. So it is too when
+// the bot was stopped in between, when the answer is shown while it is written, and when the notice is just on its way.
 // Holds F46, M68.
 func TestLateAnswerIsANewMessage(t *testing.T) {
 	t.Parallel()
@@ -326,12 +317,9 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 	}{{name: "at once"}, {name: "after a restart", restart: true}, {name: "streamed", draft: true}, {name: "the notice is on its way", onItWay: true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
 			clock := &ahead{}
-			b := startWith(t, server, t.TempDir(), nil, clock.clocked, you.UserID())
-			room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
-			joined(t, you, room, b.UserID())
+			s, you, b := meetingWith(t, nil, clock.clocked)
+			room := roomWith(t, s, you, b, matrixtest.NewRoom{})
 			id := sayTo(t, you, room, "hello", b.UserID())
 			b.next()
 			hold := make(chan struct{})
@@ -385,15 +373,11 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 	}
 }
 
-// A notice that nobody's answer takes the place of does not stay there when the bot
-// comes back.
+// A notice that nobody's answer takes the place of does not stay there when the bot comes back.
 func TestProgressAfterARestart(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
 	clock := &ahead{}
-	b := startWith(t, server, t.TempDir(), nil, clock.clocked, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chattingWith(t, false, nil, clock.clocked)
 	id := say(t, you, room, "hello")
 	b.next()
 	b.says(room, session.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true})
@@ -414,12 +398,9 @@ func TestProgressAfterARestart(t *testing.T) {
 // Holds F5, M19, M20, M23.
 func TestStreamingManners(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
 	clock := &ahead{}
-	b := startWith(t, server, t.TempDir(), nil, clock.clocked, you.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
-	joined(t, you, room, b.UserID())
+	s, you, b := meetingWith(t, nil, clock.clocked)
+	room := roomWith(t, s, you, b, matrixtest.NewRoom{})
 	id := sayTo(t, you, room, "hello", b.UserID())
 	b.next()
 	text := strings.Repeat("word ", 12)
@@ -472,11 +453,9 @@ func TestStreamingManners(t *testing.T) {
 // Holds F5, M18.
 func TestPaceOfEdits(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
 	clock, began := &ahead{}, time.Now()
 	stopped := func() time.Time { return began.Add(time.Duration(clock.by.Load())) } // or the test's own time counts, too
-	b := startWith(t, server, t.TempDir(), echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(stopped) }, you.UserID())
+	s, you, b := meetingWith(t, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(stopped) })
 	plain, secret := chat(t, s, you, b, false), chat(t, s, you, b, true)
 	count := func(room string) (n int) {
 		for _, send := range s.Sends() {

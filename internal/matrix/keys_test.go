@@ -17,8 +17,7 @@ import (
 	"reverie/internal/session"
 )
 
-// sessions lists the Megolm sessions that somebody has written in a room with,
-// in order.
+// sessions lists the Megolm sessions that somebody has written in a room with, in order.
 func sessions(t *testing.T, s *matrixtest.Server, room, user string) (list []string) {
 	t.Helper()
 	for _, e := range eventsIn(s, room, user, "m.room.encrypted") {
@@ -65,8 +64,7 @@ func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 	}
 }
 
-// People come and go: who is there reads the next message, and who has left gets
-// no key for it.
+// People come and go: who is there reads the next message, and who has left gets no key for it.
 // Holds F22.
 func TestKeyFollowsTheMembers(t *testing.T) {
 	t.Parallel()
@@ -107,8 +105,7 @@ func TestKeyFollowsTheMembers(t *testing.T) {
 	}
 }
 
-// seen waits until the bot has worked through all that happened in the room: it
-// hears what comes after that.
+// seen waits until the bot has worked through all that happened in the room: it hears what comes after that.
 func seen(t *testing.T, you *peer.Peer, b *bot, room string) {
 	t.Helper()
 	sayTo(t, you, room, "seen?", b.UserID())
@@ -158,8 +155,7 @@ func TestSwitchedToEncrypted(t *testing.T) {
 			dir := t.TempDir()
 			restart := func() *bot { return startWith(t, server, dir, nil, hurry, you.UserID()) }
 			b := restart()
-			room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-			joined(t, you, room, b.UserID())
+			room := roomWith(t, s, you, b, matrixtest.NewRoom{Join: []string{friend.UserID()}})
 			b.says(room, session.Outgoing{ID: "plain", Text: "plain"})
 			for _, p := range []*peer.Peer{you, friend} {
 				if e := peertest.Next(t, p, messageIn(room)); e.Body != "plain" || e.Encrypted {
@@ -179,9 +175,8 @@ func TestSwitchedToEncrypted(t *testing.T) {
 	}
 }
 
-// An invitation and a question at once: the bot is not even in the room when the
-// question is asked, and its first sync of the room comes after that. The
-// question is answered, encrypted where the room is, and readable by all.
+// An invitation and a question at once: the bot is not even in the room when the question is asked, and its first sync of the room comes
+// after that. The question is answered, encrypted where the room is, and readable by all.
 // Holds F24.
 func TestAskedBeforeTheFirstSyncOfTheRoom(t *testing.T) {
 	t.Parallel()
@@ -197,10 +192,8 @@ func TestAskedBeforeTheFirstSyncOfTheRoom(t *testing.T) {
 		{"an encrypted direct chat, while the bot is down", true, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
-			you, friend := person(t, s, "you"), person(t, s, "friend")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			s, you, b := meeting(t, echo)
+			friend := person(t, s, "friend")
 			await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
 			if c.down {
 				b.stop()
@@ -292,9 +285,8 @@ func keyRequests(s *matrixtest.Server, user string) *matrixtest.Hook {
 	}, matrixtest.Delay(0))
 }
 
-// The key comes after the message, sooner or later. By the clock of both: within
-// half a minute nobody is told, afterwards there is one notice; within an hour the
-// message is answered, afterwards it is not, and its sender hears that.
+// The key comes after the message, sooner or later. By the clock of both: within half a minute nobody is told, afterwards there is one
+// notice; within an hour the message is answered, afterwards it is not, and its sender hears that.
 // Holds F19.
 func TestKeyComesLate(t *testing.T) {
 	t.Parallel()
@@ -340,8 +332,7 @@ func TestKeyComesLate(t *testing.T) {
 					t.Errorf("after the key came %+v", e)
 				}
 				b.utd(0)
-				say(t, you, room, "three")
-				hears(t, you, room, "echo: **three**")
+				echoes(t, you, room, "three")
 				if c.answer {
 					return
 				}
@@ -451,8 +442,7 @@ func last(t *testing.T, b *bot, you *peer.Peer, room string) {
 	peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Body == "that is all" })
 }
 
-// The database fails in the moment in which a key arrives: the message that
-// waits for it is not forgotten.
+// The database fails in the moment in which a key arrives: the message that waits for it is not forgotten.
 // Holds F19.
 func TestKeyArrivesAtABadMoment(t *testing.T) {
 	t.Parallel()
@@ -497,8 +487,7 @@ func (b *bot) logs(words string) {
 	}
 }
 
-// The key comes when the first of two messages has just been tried in vain, and the
-// second is tried next: they are read in their order.
+// The key comes when the first of two messages has just been tried in vain, and the second is tried next: they are read in their order.
 func TestKeyArrivesBetweenTwoTries(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, true, echo)

@@ -60,15 +60,11 @@ func TestFilesIn(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotBeHad: whatever is wrong with a file, its message is delivered and
-// says why.
+// TestFilesThatCannotBeHad: whatever is wrong with a file, its message is delivered and says why.
 // Holds F43, M45.
 func TestFilesThatCannotBeHad(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.MaxFile = 1000 }, you.UserID())
+	s, you, b := meetingWith(t, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.MaxFile = 1000 })
 	plain, closed := chat(t, s, you, b, false), chat(t, s, you, b, true)
 	large := bytes.Repeat([]byte("x"), 1001)
 	for _, tt := range []struct {
@@ -103,7 +99,7 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 			}
 		})
 	}
-	if left, err := os.ReadDir(filepath.Join(dir, media.Folder)); err == nil && len(left) > 0 {
+	if left, err := os.ReadDir(filepath.Join(b.dir, media.Folder)); err == nil && len(left) > 0 {
 		t.Errorf("kept: %v", left)
 	}
 }
@@ -147,12 +143,10 @@ func TestFileAfterTrouble(t *testing.T) {
 // Holds F43, M45.
 func TestSlowFile(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, func(cfg *matrix.Config) {
+	s, you, b := meetingWith(t, echo, func(cfg *matrix.Config) {
 		cfg.Hurry()
 		cfg.FetchWithin(3 * time.Second)
-	}, you.UserID())
+	})
 	slow, other := chat(t, s, you, b, false), chat(t, s, you, b, false)
 	hook := s.Fault(matrixtest.On("download"), matrixtest.Drip(50*time.Millisecond))
 	sendFile(t, you, slow, peer.File{Name: "a.txt", Caption: "first", Data: bytes.Repeat([]byte("x"), 10_000)}, nil)
@@ -172,8 +166,7 @@ func TestSlowFile(t *testing.T) {
 	}
 }
 
-// TestFilesInGroups: a file in a group is for us when its caption mentions us, or when a
-// message that is for us replies to it.
+// TestFilesInGroups: a file in a group is for us when its caption mentions us, or when a message that is for us replies to it.
 // Holds M31.
 func TestFilesInGroups(t *testing.T) {
 	t.Parallel()
@@ -195,8 +188,7 @@ func TestFilesInGroups(t *testing.T) {
 	}
 }
 
-// TestFileOut: a file is uploaded encrypted where the room is, once, and sent once, also
-// when we die between the two.
+// TestFileOut: a file is uploaded encrypted where the room is, once, and sent once, also when we die between the two.
 // Holds M44.
 func TestFileOut(t *testing.T) {
 	t.Parallel()
@@ -289,9 +281,8 @@ func takenBack(s *matrixtest.Server, b *bot, room, id string) bool {
 	})
 }
 
-// TestLongAnswerIsAFile: of an answer that is too large for one event the room gets the
-// beginning and all of it as a file, once, also when we die over it: while it is uploaded
-// and while it is sent.
+// TestLongAnswerIsAFile: of an answer that is too large for one event the room gets the beginning and all of it as a file, once, also
+// when we die over it: while it is uploaded and while it is sent.
 // Holds F41, M47.
 func TestLongAnswerIsAFile(t *testing.T) {
 	t.Parallel()

@@ -26,8 +26,7 @@ type mishap struct {
 	fault matrixtest.Fault
 }
 
-// trouble are the answers of a homeserver that is not well, or of what stands in
-// front of it.
+// trouble are the answers of a homeserver that is not well, or of what stands in front of it.
 var trouble = []mishap{
 	{"500", matrixtest.Status(http.StatusInternalServerError, "M_UNKNOWN")},
 	{"502", matrixtest.Status(http.StatusBadGateway, "")},
@@ -139,6 +138,17 @@ func hears(t *testing.T, you *peer.Peer, room string, texts ...string) {
 	}
 }
 
+// echoes says texts and expects the bot's answers to them, in this order and with nothing between them.
+func echoes(t *testing.T, you *peer.Peer, room string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		say(t, you, room, text)
+	}
+	for _, text := range texts {
+		hears(t, you, room, "echo: **"+text+"**")
+	}
+}
+
 // The homeserver is away, or not well, when the bot starts.
 // Holds F1.
 func TestHomeserverIsNotThereAtStart(t *testing.T) {
@@ -171,8 +181,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 				t.Errorf("it started after %d tries, without a homeserver", tries)
 			}
 			room := chat(t, s, you, b, true)
-			say(t, you, room, "there you are")
-			hears(t, you, room, "echo: **there you are**")
+			echoes(t, you, room, "there you are")
 		})
 	}
 	for _, c := range some(t, "500", "200 with a web page", "the answer is lost") {
@@ -183,8 +192,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 			hook := s.Fault(each("@reverie:"+s.Name), c.fault)
 			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
 			room := chat(t, s, you, b, true)
-			say(t, you, room, "there you are")
-			hears(t, you, room, "echo: **there you are**")
+			echoes(t, you, room, "there you are")
 			if st := b.Status(t.Context()); !st.CrossSigned {
 				t.Errorf("the device stays unsigned: %+v", st)
 			}
@@ -204,8 +212,7 @@ func TestHomeserverRestarts(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
 	plain, secret := chat(t, s, you, b, false), chat(t, s, you, b, true)
-	say(t, you, secret, "before")
-	hears(t, you, secret, "echo: **before**")
+	echoes(t, you, secret, "before")
 
 	t.Run("in the middle of a poll", func(t *testing.T) {
 		b.Typing(t.Context(), plain, true)
@@ -222,8 +229,7 @@ func TestHomeserverRestarts(t *testing.T) {
 		b.logs("sync failed; trying again")
 		ok(t, s.Listen())
 		hears(t, you, plain, "echo: **asked while you were down**")
-		say(t, you, secret, "after")
-		hears(t, you, secret, "echo: **after**")
+		echoes(t, you, secret, "after")
 		typing := s.Count("typing")
 		b.Typing(t.Context(), plain, false)
 		await(t, s, "still typing", func() bool { return s.Count("typing") > typing && !s.Typing(plain, b.UserID()) })
@@ -268,8 +274,7 @@ func TestHungPoll(t *testing.T) {
 			t.Parallel()
 			s, you, b, room := chatting(t, true, echo)
 			hook := inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), fault)
-			say(t, you, room, "hello?")
-			hears(t, you, room, "echo: **hello?**")
+			echoes(t, you, room, "hello?")
 			if hook.Hits() != 1 {
 				t.Errorf("the fault was met %d times", hook.Hits())
 			}
@@ -349,9 +354,8 @@ func TestTooManyRequestsWhileWriting(t *testing.T) {
 	}
 }
 
-// Every answer a homeserver or a proxy can give instead of the right one: the
-// message is sent again under the same transaction, it arrives once and in
-// order, and nobody sees what the answer said.
+// Every answer a homeserver or a proxy can give instead of the right one: the message is sent again under the same transaction, it
+// arrives once and in order, and nobody sees what the answer said.
 // Holds F6, F7.
 func TestSendingThroughTrouble(t *testing.T) {
 	t.Parallel()
@@ -385,8 +389,7 @@ func TestSendingThroughTrouble(t *testing.T) {
 	}
 }
 
-// The same for what the bot asks: nothing that was said gets lost or is
-// answered twice.
+// The same for what the bot asks: nothing that was said gets lost or is answered twice.
 // Holds F6.
 func TestSyncingThroughTrouble(t *testing.T) {
 	t.Parallel()
@@ -395,20 +398,16 @@ func TestSyncingThroughTrouble(t *testing.T) {
 			t.Parallel()
 			s, you, b, room := chatting(t, true, echo)
 			inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), c.fault)
-			say(t, you, room, "one")
-			say(t, you, room, "two")
-			hears(t, you, room, "echo: **one**", "echo: **two**")
-			say(t, you, room, "three")
-			hears(t, you, room, "echo: **three**")
+			echoes(t, you, room, "one", "two")
+			echoes(t, you, room, "three")
 			// On a busy machine a later poll may be cut too; then the next one clears it.
 			b.becomes("it is over, but there is a problem", func(s matrix.Status) bool { return s.Problem == "" })
 		})
 	}
 }
 
-// Something goes wrong on the way to an encrypted message: while the room is
-// looked at, keys are claimed, or the room's key is handed out. The message is
-// for everybody, or it is not sent yet.
+// Something goes wrong on the way to an encrypted message: while the room is looked at, keys are claimed, or the room's key is handed
+// out. The message is for everybody, or it is not sent yet.
 // Holds F6.
 func TestSharingKeysThroughTrouble(t *testing.T) {
 	t.Parallel()
@@ -436,8 +435,7 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 	}
 }
 
-// Somebody gets a new device while lists of devices cannot be fetched. The new
-// device can read what is said from then on.
+// Somebody gets a new device while lists of devices cannot be fetched. The new device can read what is said from then on.
 // Holds F6.
 func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
 	t.Parallel()

@@ -201,8 +201,7 @@ func TestVotesThatDoNotCount(t *testing.T) {
 			dir := t.TempDir()
 			b := startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
 			group := func() string {
-				room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: encrypted, Invite: []string{b.UserID()}, Join: []string{stranger.UserID(), friend.UserID()}})
-				joined(t, you, room, b.UserID())
+				room := roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: encrypted, Join: []string{stranger.UserID(), friend.UserID()}})
 				return room
 			}
 			room, elsewhere := group(), group()
@@ -353,8 +352,7 @@ func TestPollInWords(t *testing.T) {
 	}
 }
 
-// On a real homeserver, encrypted: a person sees the question and its options, chooses one, and
-// sees that the poll has closed.
+// On a real homeserver, encrypted: a person sees the question and its options, chooses one, and sees that the poll has closed.
 // Holds M13, M14.
 func TestPollOnTheHomeserver(t *testing.T) {
 	t.Parallel()

@@ -102,8 +102,7 @@ func TestSayingAgain(t *testing.T) {
 	if again := head(t, q); again != r {
 		t.Errorf("row changed: %+v", again)
 	}
-	// While the first text is being sent, a second one comes: the row must not
-	// be taken for sent.
+	// While the first text is being sent, a second one comes: the row must not be taken for sent.
 	must(t, q.say(ctx, "!a", out("1", "uno"), "uno", "", nil))
 	carried(t, q, "1", "$1")
 	must(t, q.sent(ctx, r))
@@ -232,8 +231,7 @@ func TestDropOld(t *testing.T) {
 	}
 }
 
-// What a message refers to and brings is there after a restart, and gone when the
-// message is done.
+// What a message refers to and brings is there after a restart, and gone when the message is done.
 func TestMessageKeepsWhatItBrings(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
 	m := inbound("$1")
@@ -268,8 +266,7 @@ func TestUnsentInTheLanguage(t *testing.T) {
 	}
 }
 
-// What was read of a room before it was left may be done: it is entered again only after
-// it is read again.
+// What was read of a room before it was left may be done: it is entered again only after it is read again.
 func TestLanesDoNothingTwice(t *testing.T) {
 	l, wake := newLanes(), make(chan struct{}, 1)
 	var g errgroup.Group
@@ -325,9 +322,8 @@ func textOf(t *testing.T, q *queue, id string) string {
 	return ""
 }
 
-// A message that waits is edited while it is being completed: the edit is kept, and so is
-// what completed it. Of several edits the last one counts, also when an earlier one is
-// delivered again.
+// A message that waits is edited while it is being completed: the edit is kept, and so is what completed it. Of several edits the last
+// one counts, also when an earlier one is delivered again.
 func TestEditsWhileWaiting(t *testing.T) {
 	q := newQueue(t)
 	m := session.Inbound{ID: "$1", Room: "!r", Sender: "@you:x", Text: "apple", At: time.UnixMilli(5)}

@@ -83,49 +83,44 @@ func rows(t *testing.T, dir, table string) (n int) {
 	return n
 }
 
-// bot.db is put back from an older copy: one-time keys are made again that the
-// homeserver knows already with other contents. The bot notices, stops with a
-// reason after a few requests, deletes nothing, and the next start is a new,
-// verified device that can be talked to.
+// bot.db is put back from an older copy: one-time keys are made again that the homeserver knows already with other contents. The bot
+// notices, stops with a reason after a few requests, deletes nothing, and the next start is a new, verified device that can be talked to.
 // Holds F27.
 func TestOldCopyOfTheKeys(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old.db")
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	old := filepath.Join(t.TempDir(), "old.db")
+	s, you, b, room := chatting(t, true, echo)
 	converse(t, you, b, room, "one")
 	device := b.account().DeviceID
 	b.stop()
-	copyDB(t, dir, old)
-	claim(t, server, b.UserID(), device, 20)
-	b = startWith(t, server, dir, echo, hurry, you.UserID()) // uploads new ones in their place
+	copyDB(t, b.dir, old)
+	claim(t, b.server, b.UserID(), device, 20)
+	b = startWith(t, b.server, b.dir, echo, hurry, you.UserID()) // uploads new ones in their place
 	converse(t, you, b, room, "two")
 	await(t, s, "no new keys were uploaded", func() bool { return s.OneTimeKeys(b.UserID(), device) >= 50 })
 	b.stop()
-	restoreDB(t, dir, old)
-	claim(t, server, b.UserID(), device, 20)
+	restoreDB(t, b.dir, old)
+	claim(t, b.server, b.UserID(), device, 20)
 
-	olm, megolm := rows(t, dir, "crypto_olm_session"), rows(t, dir, "crypto_megolm_inbound_session")
+	olm, megolm := rows(t, b.dir, "crypto_olm_session"), rows(t, b.dir, "crypto_megolm_inbound_session")
 	uploads := s.Count("keys_upload")
-	wants(t, ending(t, server, dir, func(cfg *matrix.Config) { cfg.Password, cfg.Token = "", b.account().token(t) }, you.UserID()), "older copy", "matrix.password")
-	wants(t, ending(t, server, dir, nil, you.UserID()), "older copy", "nothing is deleted", "recovery.key", device)
+	wants(t, ending(t, b.server, b.dir, func(cfg *matrix.Config) { cfg.Password, cfg.Token = "", b.account().token(t) }, you.UserID()), "older copy", "matrix.password")
+	wants(t, ending(t, b.server, b.dir, nil, you.UserID()), "older copy", "nothing is deleted", "recovery.key", device)
 	if n := s.Count("keys_upload") - uploads; n > 10 {
 		t.Errorf("%d uploads were tried", n)
 	}
-	if n := rows(t, dir, "crypto_olm_session"); n != olm {
+	if n := rows(t, b.dir, "crypto_olm_session"); n != olm {
 		t.Errorf("%d Olm sessions are left of %d", n, olm)
 	}
-	if n := rows(t, dir, "crypto_megolm_inbound_session"); n < megolm {
+	if n := rows(t, b.dir, "crypto_megolm_inbound_session"); n < megolm {
 		t.Errorf("%d Megolm sessions are left of %d", n, megolm)
 	}
-	kept, err := filepath.Glob(filepath.Join(dir, "matrix", "account.json.*"))
+	kept, err := filepath.Glob(filepath.Join(b.dir, "matrix", "account.json.*"))
 	if err != nil || len(kept) != 1 {
 		t.Errorf("the old login is kept as %q, %v", kept, err)
 	}
 
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = startWith(t, b.server, b.dir, echo, hurry, you.UserID())
 	if st := b.Status(t.Context()); st.Device == device || !st.CrossSigned {
 		t.Errorf("status %+v, want a new, cross-signed device", st)
 	}
@@ -155,34 +150,30 @@ func (l login) token(t *testing.T) string {
 	return l.AccessToken
 }
 
-// bot.db and the homeserver have different keys of the same device. The advice,
-// to move account.json away, leads to a new device.
+// bot.db and the homeserver have different keys of the same device. The advice, to move account.json away, leads to a new device.
 // Holds F25.
 func TestKeysOfAnotherDevice(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old.db")
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	old := filepath.Join(t.TempDir(), "old.db")
+	s, you, b, room := chatting(t, true, echo)
 	converse(t, you, b, room, "one")
 	device := b.account().DeviceID
 	b.stop()
-	copyDB(t, dir, old)
+	copyDB(t, b.dir, old)
 	// The same device with new keys: everything was lost and deleted once.
 	s.DeleteDevices(b.UserID())
 	for _, name := range []string{"bot.db", "bot.db-wal", "bot.db-shm"} {
-		_ = os.Remove(filepath.Join(dir, name))
+		_ = os.Remove(filepath.Join(b.dir, name))
 	}
-	startWith(t, server, dir, echo, hurry, you.UserID()).stop()
+	startWith(t, b.server, b.dir, echo, hurry, you.UserID()).stop()
 	if now := b.account().DeviceID; now != device {
 		t.Fatalf("device %s became %s", device, now)
 	}
-	restoreDB(t, dir, old)
-	before := rows(t, dir, "crypto_olm_session")
-	wants(t, ending(t, server, dir, nil, you.UserID()), device, "account.json away", "recovery.key")
-	wants(t, ending(t, server, dir, nil, you.UserID()), device, "account.json away")
-	ok(t, os.Rename(filepath.Join(dir, "matrix/account.json"), filepath.Join(dir, "away")))
+	restoreDB(t, b.dir, old)
+	before := rows(t, b.dir, "crypto_olm_session")
+	wants(t, ending(t, b.server, b.dir, nil, you.UserID()), device, "account.json away", "recovery.key")
+	wants(t, ending(t, b.server, b.dir, nil, you.UserID()), device, "account.json away")
+	ok(t, os.Rename(filepath.Join(b.dir, "matrix/account.json"), filepath.Join(b.dir, "away")))
 	b = b.again(echo)
 	if st := b.Status(t.Context()); st.Device == device || !st.CrossSigned {
 		t.Errorf("status %+v, want a new, cross-signed device", st)
@@ -190,29 +181,25 @@ func TestKeysOfAnotherDevice(t *testing.T) {
 	await(t, s, "first sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
 	converse(t, you, b, room, "two")
 	b.stop()
-	if n := rows(t, dir, "crypto_olm_session"); n < before {
+	if n := rows(t, b.dir, "crypto_olm_session"); n < before {
 		t.Errorf("%d Olm sessions are left of %d", n, before)
 	}
 }
 
-// What is damaged is said, and nothing is touched: with the right file in its
-// place again, the bot goes on as the same device.
+// What is damaged is said, and nothing is touched: with the right file in its place again, the bot goes on as the same device.
 // Holds F25.
 func TestDamagedKeys(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir, good := t.TempDir(), filepath.Join(t.TempDir(), "good.db")
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	good := filepath.Join(t.TempDir(), "good.db")
+	_, you, b, room := chatting(t, true, echo)
 	converse(t, you, b, room, "one")
 	device := b.account().DeviceID
 	b.stop()
-	copyDB(t, dir, good)
+	copyDB(t, b.dir, good)
 	change := func(query string) func() {
 		return func() {
 			t.Helper()
-			db := openDB(t, dir)
+			db := openDB(t, b.dir)
 			defer db.Close()
 			if _, err := db.ExecContext(t.Context(), query); err != nil {
 				t.Fatal(err)
@@ -226,30 +213,28 @@ func TestDamagedKeys(t *testing.T) {
 	}{
 		{"the device's keys are lost", change(`DELETE FROM crypto_account`), []string{"account.json away"}},
 		{"the device's keys are garbled", change(`UPDATE crypto_account SET account = CAST('garbage' AS BLOB)`), []string{"pickle.key does not fit"}},
-		{"all of it is gone", func() { restoreDB(t, dir, os.DevNull) }, []string{"account.json away"}},
-		{"it is no database", func() { restoreDB(t, dir, filepath.Join(dir, "matrix/account.json")) }, []string{"bot.db"}},
-		{"it is cut off", func() {
-			ok(t, os.Truncate(filepath.Join(dir, "bot.db"), 8192))
-		}, []string{"bot.db"}},
+		{"all of it is gone", func() { restoreDB(t, b.dir, os.DevNull) }, []string{"account.json away"}},
+		{"it is no database", func() { restoreDB(t, b.dir, filepath.Join(b.dir, "matrix/account.json")) }, []string{"bot.db"}},
+		{"it is cut off", func() { ok(t, os.Truncate(filepath.Join(b.dir, "bot.db"), 8192)) }, []string{"bot.db"}},
 		{"the wrong pickle key", func() {
-			ok(t, os.WriteFile(filepath.Join(dir, "matrix/pickle.key"), []byte(strings.Repeat("k", 32)), 0o600))
+			ok(t, os.WriteFile(filepath.Join(b.dir, "matrix/pickle.key"), []byte(strings.Repeat("k", 32)), 0o600))
 		}, []string{"pickle.key does not fit"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			key, err := os.ReadFile(filepath.Join(dir, "matrix/pickle.key"))
+			key, err := os.ReadFile(filepath.Join(b.dir, "matrix/pickle.key"))
 			ok(t, err)
-			restoreDB(t, dir, good)
+			restoreDB(t, b.dir, good)
 			c.damage()
-			files := contents(t, filepath.Join(dir, "matrix"))
+			files := contents(t, filepath.Join(b.dir, "matrix"))
 			for range 2 { // the first try must not have changed anything
-				wants(t, tryOpen(t, server, dir, you.UserID()), c.words...)
+				wants(t, tryOpen(t, b.server, b.dir, you.UserID()), c.words...)
 			}
-			if now := contents(t, filepath.Join(dir, "matrix")); now != files {
+			if now := contents(t, filepath.Join(b.dir, "matrix")); now != files {
 				t.Errorf("the files became\n%s\nfrom\n%s", now, files)
 			}
-			restoreDB(t, dir, good)
-			ok(t, os.WriteFile(filepath.Join(dir, "matrix/pickle.key"), key, 0o600))
-			if err := tryOpen(t, server, dir, you.UserID()); err != nil {
+			restoreDB(t, b.dir, good)
+			ok(t, os.WriteFile(filepath.Join(b.dir, "matrix/pickle.key"), key, 0o600))
+			if err := tryOpen(t, b.server, b.dir, you.UserID()); err != nil {
 				t.Errorf("with the right file in its place: %v", err)
 			}
 		})
@@ -286,9 +271,8 @@ func contents(t *testing.T, dir string) (all string) {
 	return all
 }
 
-// dead makes the database take nothing any more from the statement on that
-// would insert or update a row of table for which when holds, as though the
-// program had been killed there. The returned function undoes it.
+// dead makes the database take nothing any more from the statement on that would insert or update a row of table for which when holds, as
+// though the program had been killed there. The returned function undoes it.
 func dead(t *testing.T, db *sql.DB, table, when string) (revive func()) {
 	t.Helper()
 	exec := func(statement string) {
@@ -329,8 +313,7 @@ func dead(t *testing.T, db *sql.DB, table, when string) (revive func()) {
 	}
 }
 
-// died waits until the program has met its death, and has not been able to store
-// the token of the sync in which it did.
+// died waits until the program has met its death, and has not been able to store the token of the sync in which it did.
 func (b *bot) died(s *matrixtest.Server, db *sql.DB) {
 	b.t.Helper()
 	await(b.t, s, "it lives", func() bool {
@@ -340,8 +323,7 @@ func (b *bot) died(s *matrixtest.Server, db *sql.DB) {
 	b.stop()
 }
 
-// keyless lets the bot get room keys from nowhere but the messages that bring
-// them.
+// keyless lets the bot get room keys from nowhere but the messages that bring them.
 func keyless(s *matrixtest.Server) {
 	s.Fault(func(r *matrixtest.Request) bool {
 		return r.Endpoint == "sendToDevice" && strings.Contains(r.Path, "room_key_request") || strings.Contains(r.Path, "/room_keys/keys") && r.Method == http.MethodGet
@@ -359,19 +341,15 @@ func TestDiedWhileAKeyWasStored(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, known Olm session %v", table, known), func(t *testing.T) {
 				t.Parallel()
-				s, server := pretend(t)
+				s, you, b := meeting(t, echo)
 				keyless(s)
-				you := person(t, s, "you")
-				dir := t.TempDir()
-				b := startWith(t, server, dir, echo, hurry, you.UserID())
 				room := chat(t, s, you, b, true)
 				rotate(t, s, you, room)
 				if known {
-					say(t, you, room, "hello")
-					hears(t, you, room, "echo: **hello**")
+					echoes(t, you, room, "hello")
 				}
 				await(t, s, "not done", func() bool { return b.Status(t.Context()).Inbox+b.Status(t.Context()).Outbox == 0 })
-				db := openDB(t, dir)
+				db := openDB(t, b.dir)
 				defer db.Close()
 				when := `1`
 				if table == "crypto_megolm_inbound_session" {
@@ -383,8 +361,7 @@ func TestDiedWhileAKeyWasStored(t *testing.T) {
 				revive()
 				b = b.again(echo)
 				hears(t, you, room, "echo: **one**")
-				say(t, you, room, "two")
-				hears(t, you, room, "echo: **two**")
+				echoes(t, you, room, "two")
 				b.utd(0)
 			})
 		}
@@ -397,8 +374,7 @@ func TestOneTimeKeyIsUsedUp(t *testing.T) {
 	_, you, b, room := chatting(t, true, echo)
 	before, err := b.OneTimeKeys(t.Context())
 	ok(t, err)
-	say(t, you, room, "one")
-	hears(t, you, room, "echo: **one**")
+	echoes(t, you, room, "one")
 	after, err := b.OneTimeKeys(t.Context())
 	ok(t, err)
 	maps.DeleteFunc(before, func(key string, _ bool) bool { return after[key] })
@@ -407,25 +383,21 @@ func TestOneTimeKeyIsUsedUp(t *testing.T) {
 	}
 }
 
-// Many keys come at once, among them one that breaks the library's work on it,
-// and the program is killed at each of them in turn.
+// Many keys come at once, among them one that breaks the library's work on it, and the program is killed at each of them in turn.
 func TestDiedAtEachOfManyKeys(t *testing.T) {
 	t.Parallel()
 	const n = 4
-	s, server := pretend(t)
-	keyless(s)
-	you := person(t, s, "you")
-	poison := s.Account("poison", "a long enough password")
-	dir := t.TempDir()
+	const poison = "@poison:matrix.test"
 	stumble := func(cfg *matrix.Config) {
 		cfg.Hurry()
 		cfg.Log = slog.New(stumbling{cfg.Log.Handler(), poison})
 	}
-	b := startWith(t, server, dir, echo, stumble, you.UserID())
+	s, you, b := meetingWith(t, echo, stumble)
+	keyless(s)
+	s.Account("poison", personPassword)
 	room := chat(t, s, you, b, true)
 	rotate(t, s, you, room)
-	say(t, you, room, "hello")
-	hears(t, you, room, "echo: **hello**")
+	echoes(t, you, room, "hello")
 	b.stop()
 	var want []string
 	for i := range n {
@@ -434,35 +406,31 @@ func TestDiedAtEachOfManyKeys(t *testing.T) {
 		s.SendToDevice(poison, b.UserID(), "m.room.encrypted", map[string]any{"algorithm": "m.olm.v1.curve25519-aes-sha2", "sender_key": "x", "ciphertext": map[string]any{}})
 		want = append(want, "echo: **"+text+"**")
 	}
-	db := openDB(t, dir)
+	db := openDB(t, b.dir)
 	defer db.Close()
 	for i := range n {
 		revive := dead(t, db, "crypto_megolm_inbound_session", fmt.Sprintf(`NEW.source_user = '%s' AND
 			(SELECT count(*) FROM crypto_megolm_inbound_session WHERE source_user = '%[1]s') > %d`, you.UserID(), i))
-		b = startWith(t, server, dir, echo, stumble, you.UserID())
+		b = startWith(t, b.server, b.dir, echo, stumble, you.UserID())
 		b.died(s, db)
 		if !strings.Contains(b.log.String(), "a fault for a test") && i > 0 {
 			t.Error("the library did not stumble")
 		}
 		revive()
 	}
-	startWith(t, server, dir, echo, stumble, you.UserID())
+	startWith(t, b.server, b.dir, echo, stumble, you.UserID())
 	hears(t, you, room, want...)
 }
 
-// The library breaks over a key that its Olm message has just been opened for:
-// the keys that come after it in the same Olm session are taken, now and after a
-// restart.
+// The library breaks over a key that its Olm message has just been opened for: the keys that come after it in the same Olm session are
+// taken, now and after a restart.
 func TestPanicBehindAnOpenedMessage(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	keyless(s)
-	you := person(t, s, "you")
-	dir := t.TempDir()
 	stumble := atMessage("matrix library: Failed to store new inbound group session", func() { panic("a fault for a test") })
-	b := startWith(t, server, dir, echo, stumble, you.UserID())
+	s, you, b := meetingWith(t, echo, stumble)
+	keyless(s)
 	broken, room := chat(t, s, you, b, true), chat(t, s, you, b, true)
-	db := openDB(t, dir)
+	db := openDB(t, b.dir)
 	defer db.Close()
 	if _, err := db.ExecContext(t.Context(), `CREATE TRIGGER broken BEFORE INSERT ON crypto_megolm_inbound_session
 		WHEN NEW.source_user = '`+you.UserID()+`' AND NEW.room_id = '`+broken+`' BEGIN SELECT raise(ABORT, 'this key cannot be stored'); END`); err != nil {
@@ -473,13 +441,11 @@ func TestPanicBehindAnOpenedMessage(t *testing.T) {
 	if !strings.Contains(b.log.String(), "a fault for a test") {
 		t.Error("the library did not stumble")
 	}
-	say(t, you, room, "one")
-	hears(t, you, room, "echo: **one**")
+	echoes(t, you, room, "one")
 	b.stop()
 	rotate(t, s, you, room)
-	b = startWith(t, server, dir, echo, stumble, you.UserID())
-	say(t, you, room, "two")
-	hears(t, you, room, "echo: **two**")
+	b = startWith(t, b.server, b.dir, echo, stumble, you.UserID())
+	echoes(t, you, room, "two")
 	b.utd(1)
 }
 
@@ -511,8 +477,7 @@ func rotate(t *testing.T, s *matrixtest.Server, you *peer.Peer, room string) {
 	peertest.Next(t, you, func(e peer.Event) bool { return e.Body == "the state is there" })
 }
 
-// stumbling panics when the crypto library has something to say about a sender:
-// in the middle of the library's work on one event.
+// stumbling panics when the crypto library has something to say about a sender: in the middle of the library's work on one event.
 type stumbling struct {
 	slog.Handler
 	over string // user id

@@ -46,8 +46,7 @@ func (b *bot) quiet(s *matrixtest.Server) {
 	await(b.t, s, "something is not sent", func() bool { return b.Status(b.t.Context()).Outbox == 0 })
 }
 
-// TestAnswersGoWhereTheyWereAsked: all that is said about a message stands in one place:
-// drafts, edits, files and notices.
+// TestAnswersGoWhereTheyWereAsked: all that is said about a message stands in one place: drafts, edits, files and notices.
 // Holds M24, M28, M62.
 func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 	t.Parallel()
@@ -80,8 +79,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 				b.done(in)
 			}
 			b := startWith(t, server, t.TempDir(), answer, hurry, you.UserID())
-			room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: c.direct, Invite: []string{b.UserID()}})
-			joined(t, you, room, b.UserID())
+			room := roomWith(t, s, you, b, matrixtest.NewRoom{Direct: c.direct})
 			root := s.Say(you.UserID(), room, "the root, for nobody")
 			if c.direct {
 				b.next()
@@ -153,8 +151,7 @@ func TestNoThread(t *testing.T) {
 	}
 }
 
-// TestRootIsQuoted: the first message of a thread brings what the thread is about, whoever
-// wrote it, and says so when that cannot be had.
+// TestRootIsQuoted: the first message of a thread brings what the thread is about, whoever wrote it, and says so when that cannot be had.
 // Holds M27.
 func TestRootIsQuoted(t *testing.T) {
 	t.Parallel()
@@ -221,8 +218,7 @@ func (b *bot) begin(room, root string) {
 	}
 }
 
-// TestActiveThread: in a thread in which we spoke, or which begins at a message of ours,
-// allowed people need not mention us, for a day.
+// TestActiveThread: in a thread in which we spoke, or which begins at a message of ours, allowed people need not mention us, for a day.
 // Holds M33.
 func TestActiveThread(t *testing.T) {
 	t.Parallel()
@@ -244,8 +240,7 @@ func TestActiveThread(t *testing.T) {
 		}, you.UserID(), friend.UserID())
 	}
 	b := open()
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-	joined(t, you, room, b.UserID())
+	room := roomWith(t, s, you, b, matrixtest.NewRoom{Join: []string{friend.UserID()}})
 	us := content{"m.mentions": content{"user_ids": []string{b.UserID()}}}
 	say := func(user, body, root string, more content) string {
 		t.Helper()
@@ -414,8 +409,7 @@ func TestHeardIsBounded(t *testing.T) {
 	await(t, s, "what was heard stays", func() bool { return b.holds(t, `SELECT count(*) FROM heard`) == 0 })
 }
 
-// TestReplyChain: a message brings what it replies to, as far back as six messages, and
-// nothing of another room.
+// TestReplyChain: a message brings what it replies to, as far back as six messages, and nothing of another room.
 // Holds F39, M29.
 func TestReplyChain(t *testing.T) {
 	t.Parallel()
@@ -482,9 +476,8 @@ func TestReplyChain(t *testing.T) {
 	answer()
 }
 
-// TestReplyChainIsFetchedAside: where it takes long, that room waits, in order, and no
-// other; after a restart it is fetched anew, and when it is not to be had the message is
-// answered without it.
+// TestReplyChainIsFetchedAside: where it takes long, that room waits, in order, and no other; after a restart it is fetched anew, and
+// when it is not to be had the message is answered without it.
 func TestReplyChainIsFetchedAside(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)

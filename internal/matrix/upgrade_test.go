@@ -285,8 +285,7 @@ func TestUpgrades(t *testing.T) {
 	})
 }
 
-// Who may not replace a room, and a room that does not say it replaces another
-// one, get nothing.
+// Who may not replace a room, and a room that does not say it replaces another one, get nothing.
 // Holds F31, M53.
 func TestUpgradesThatAreNone(t *testing.T) {
 	t.Run("by somebody who may not", func(t *testing.T) {
@@ -308,8 +307,7 @@ func TestUpgradesThatAreNone(t *testing.T) {
 		fault := u.s.Fault(matrixtest.On("state").In(chat).By(u.b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
 		u.tombstone(u.you.UserID(), chat)
 		await(t, u.s, "the tombstone was not seen", func() bool { return strings.Contains(u.b.log.String(), "does not say that it replaces") })
-		say(t, u.you, chat, "still there?")
-		hears(t, u.you, chat, "echo: **still there?**")
+		echoes(t, u.you, chat, "still there?")
 		u.ask(t, u.old, "and here?")
 		hears(t, u.you, u.old, "echo: **and here?**")
 		if got := u.moves.made(); len(got) != 0 || fault.Hits() == 0 {
@@ -368,9 +366,8 @@ type historyWorld struct {
 	token  string
 }
 
-// TestPrivateHistories: whatever happens in a room, a message there is private if and only if
-// the room is the direct chat of its sender, nobody else was ever in it, and it never was world
-// readable.
+// TestPrivateHistories: whatever happens in a room, a message there is private if and only if the room is the direct chat of its sender,
+// nobody else was ever in it, and it never was world readable.
 // Holds M37.
 func TestPrivateHistories(t *testing.T) {
 	t.Parallel()

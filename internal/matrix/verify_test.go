@@ -151,8 +151,7 @@ func TestVerification(t *testing.T) {
 				t.Errorf("before: %q", text)
 			}
 			b.stop()
-			// The keys to sign with survive a restart, also when the recovery key
-			// was taken to a safe place.
+			// The keys to sign with survive a restart, also when the recovery key was taken to a safe place.
 			ok(t, os.Remove(filepath.Join(dir, "matrix", "recovery.key")))
 			b = start(t, server, dir, commanded, you.UserID())
 			say(t, you, room, "!verify yes")
@@ -190,8 +189,7 @@ func TestVerification(t *testing.T) {
 	}
 }
 
-// The person sees other emoji than the bot: it ends on both sides, and nobody
-// is trusted, whatever the person's client has said before.
+// The person sees other emoji than the bot: it ends on both sides, and nobody is trusted, whatever the person's client has said before.
 func TestVerificationWithWrongEmoji(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -244,8 +242,7 @@ func TestVerificationByStrangers(t *testing.T) {
 	_, err = stranger.VerifyInRoom(t.Context(), group, b.UserID())
 	ok(t, err)
 
-	// The person's own, in the room where the stranger is, too. It begins after
-	// the stranger's, so these were seen by then.
+	// The person's own, in the room where the stranger is, too. It begins after the stranger's, so these were seen by then.
 	txn, err := you.VerifyInRoom(t.Context(), group, b.UserID())
 	ok(t, err)
 	stage(t, you, peer.Ready)
@@ -271,8 +268,7 @@ func TestVerificationByStrangers(t *testing.T) {
 	}
 }
 
-// A confirmation counts for the verification whose emoji the person saw: it has a code, and
-// a newer verification has another one.
+// A confirmation counts for the verification whose emoji the person saw: it has a code, and a newer verification has another one.
 func TestVerificationCode(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -419,16 +415,11 @@ func (b *bot) sentTo(t *testing.T, s *matrixtest.Server, room string) string {
 // may talk to the bot has to compare the emoji, and all others are not heard.
 func TestPlainVerificationRequest(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
+	s, you, b := meeting(t, commanded)
 	stranger := s.Account("stranger", "a long enough password")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, commanded, hurry, you.UserID())
 	room := chat(t, s, you, b, true)
-	group := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{stranger}})
-	joined(t, you, group, b.UserID())
-	// The request of the person who is listened to comes last: when it is there,
-	// the others have been looked at.
+	group := roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: true, Join: []string{stranger}})
+	// The request of the person who is listened to comes last: when it is there, the others have been looked at.
 	s.Post(stranger, group, "m.room.message", verificationRequest(b.UserID(), "!verify yes"))
 	s.Post(you.UserID(), group, "m.room.message", verificationRequest("@somebody:else", "!verify yes"))
 	asked := s.Post(you.UserID(), group, "m.room.message", verificationRequest(b.UserID(), "!verify yes"))
@@ -458,7 +449,7 @@ func TestPlainVerificationRequest(t *testing.T) {
 			t.Errorf("said in the clear: %s", sent.Content)
 		}
 	}
-	db := openDB(t, dir)
+	db := openDB(t, b.dir)
 	defer db.Close()
 	if all := inboxRows(t, db); len(all) != 2 { // what was said encrypted
 		t.Errorf("taken in: %v", all)

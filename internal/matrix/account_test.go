@@ -25,18 +25,14 @@ import (
 // call asks the homeserver something as somebody.
 func call(t *testing.T, server *homeserver.Server, method, path, token string, body, into any) {
 	t.Helper()
-	data, err := json.Marshal(body)
-	ok(t, err)
-	req, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/_matrix/client/v3/"+path, bytes.NewReader(data))
-	ok(t, err)
+	data := sure(json.Marshal(body))(t)
+	req := sure(http.NewRequestWithContext(t.Context(), method, server.URL+"/_matrix/client/v3/"+path, bytes.NewReader(data)))(t)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := http.DefaultClient.Do(req)
-	ok(t, err)
+	resp := sure(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	ok(t, err)
+	answer := sure(io.ReadAll(resp.Body))(t)
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s: %s: %s", method, path, resp.Status, answer)
 	}
@@ -73,9 +69,7 @@ func (b *bot) account() (a login) {
 func converse(t *testing.T, you *peer.Peer, b *bot, room, text string) {
 	t.Helper()
 	say(t, you, room, text)
-	if in := b.next(); in.Text != text {
-		t.Errorf("the bot heard %+v", in)
-	}
+	b.hears(text)
 	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **"+text+"**" || !e.Encrypted {
 		t.Errorf("answered %+v", e)
 	}
@@ -94,9 +88,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 	// While running: another login as this device takes its token away.
 	logIn(t, server, device)
 	converse(t, you, b, room, "two")
-	if now := b.account().DeviceID; now != device {
-		t.Errorf("device %s became %s", device, now)
-	}
+	equal(t, b.account().DeviceID, device, "the device")
 	b.stop()
 
 	// Between two runs.
@@ -123,9 +115,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 	b = start(t, server, dir, echo, you.UserID())
 	speak("back in four")
 	converse(t, you, b, room, "five")
-	if now := b.account().DeviceID; now != device {
-		t.Errorf("device %s became %s", device, now)
-	}
+	equal(t, b.account().DeviceID, device, "the device")
 	for _, f := range check(t, b) {
 		if !f.OK {
 			t.Errorf("check: %+v", f)
@@ -136,7 +126,6 @@ func TestTokenNoLongerValid(t *testing.T) {
 	// Without a password there is no way to go on, and it says so.
 	call(t, server, http.MethodPost, "logout", b.account().AccessToken, map[string]any{}, nil)
 	db := openDB(t, dir)
-	defer db.Close()
 	cfg := config(server, dir, db, you.UserID())
 	cfg.Password = ""
 	if _, err := matrix.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "matrix.password") {
@@ -209,8 +198,7 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 
 	keep := func(name string) []byte {
 		t.Helper()
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		ok(t, err)
+		data := sure(os.ReadFile(filepath.Join(dir, name)))(t)
 		return data
 	}
 	write := func(name string, data []byte) {
@@ -269,8 +257,7 @@ func TestTokenInsteadOfPassword(t *testing.T) {
 	if err != nil || s.Device != "BYTOKEN" || s.CrossSigned {
 		t.Errorf("with a token: %+v, %v; want device BYTOKEN, not cross-signed", s, err)
 	}
-	key, err := os.ReadFile(filepath.Join(dir, "matrix", "recovery.key"))
-	ok(t, err)
+	key := sure(os.ReadFile(filepath.Join(dir, "matrix", "recovery.key")))(t)
 	// With the password once, the identity is published; the recovery key of the first attempt stays good.
 	s, err = with(func(c *matrix.Config) { c.Password = botPassword })
 	if err != nil || s.Device != "BYTOKEN" || !s.CrossSigned {
@@ -298,7 +285,6 @@ func TestCheckMakesNothing(t *testing.T) {
 		return out
 	}
 	db := openDB(t, dir)
-	defer db.Close()
 	cfg := config(server, dir, db, "@you:"+server.Name)
 	if got := list(cfg); strings.Contains(got, "false") || !strings.Contains(got, "not logged in yet") {
 		t.Errorf("before the first start:\n%s", got)
@@ -309,9 +295,7 @@ func TestCheckMakesNothing(t *testing.T) {
 	if got := list(matrix.Config{Homeserver: server.URL, User: "@reverie:x", Dir: dir}); !strings.Contains(got, "owners is empty") {
 		t.Errorf("without owners:\n%s", got)
 	}
-	if _, err := matrix.Open(context.Background(), cfg); err != nil {
-		t.Fatal(err)
-	}
+	sure(matrix.Open(context.Background(), cfg))(t)
 	if got := list(cfg); strings.Contains(got, "false") || !strings.Contains(got, "the device is cross-signed") {
 		t.Errorf("after the first start:\n%s", got)
 	}
@@ -358,11 +342,9 @@ func TestLoggedOutForGood(t *testing.T) {
 			b.stop()
 
 			db := openDB(t, b.dir)
-			defer db.Close()
 			cfg := config(b.server, b.dir, db, you.UserID())
 			cfg.Hurry()
-			client, err := matrix.Open(t.Context(), cfg)
-			ok(t, err)
+			client := sure(matrix.Open(t.Context(), cfg))(t)
 			ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
 			defer cancel()
 			ended := make(chan error, 1)
@@ -382,13 +364,9 @@ func TestLoggedOutForGood(t *testing.T) {
 			undo()
 
 			b = startWith(t, b.server, b.dir, echo, hurry, you.UserID())
-			if in := b.next(); in.ID != open {
-				t.Errorf("heard %+v", in)
-			}
+			b.gets(open)
 			hears(t, you, room, "echo: **a question that waits**")
-			if now := b.account().DeviceID; now != device {
-				t.Errorf("device %s became %s", device, now)
-			}
+			equal(t, b.account().DeviceID, device, "the device")
 		})
 	}
 }
@@ -398,8 +376,7 @@ const personPassword = "a long enough password"
 // come logs somebody in with the device in the file db and lets them receive until leave or the end of the test.
 func come(t *testing.T, s *matrixtest.Server, name, db string, prepare func(*peer.Peer) error) (p *peer.Peer, leave func()) {
 	t.Helper()
-	p, err := peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: s.Account(name, personPassword), Password: personPassword, DB: db})
-	ok(t, err)
+	p = sure(peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: s.Account(name, personPassword), Password: personPassword, DB: db}))(t)
 	if prepare != nil {
 		ok(t, prepare(p))
 	}

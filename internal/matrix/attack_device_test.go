@@ -51,9 +51,7 @@ func answer(t *testing.T, you *peer.Peer, b *bot, room, text string) string {
 	say(t, you, room, text)
 	b.hears(text)
 	e := peertest.Next(t, you, messageIn(room))
-	if e.Body != "echo: **"+text+"**" {
-		t.Errorf("answered %+v", e)
-	}
+	equal(t, e.Body, "echo: **"+text+"**", "answered")
 	return e.ID
 }
 
@@ -111,13 +109,10 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 		say(t, ghost, room, text)
 		told(t, you.Peer, room, ghost.DeviceID(), refusedNotice)
 	}
-	mine, err := you.Say(t.Context(), room, "two")
-	ok(t, err)
+	mine := sure(you.Say(t.Context(), room, "two"))(t)
 	b.hears("two")
 	two := peertest.Next(t, you.Peer, messageIn(room))
-	if two.Body != "echo: **two**" {
-		t.Errorf("answered %+v", two)
-	}
+	equal(t, two.Body, "echo: **two**", "answered")
 	if you.canRead(t, ghost, room, two.ID) {
 		t.Error("the unsigned device can decrypt the next answer")
 	}
@@ -236,9 +231,7 @@ func TestUnsignedDeviceOfFriend(t *testing.T) {
 				peertest.Next(t, friend.Peer, messageIn(theirs))
 			}
 			last := answer(t, friend.Peer, b, theirs, "last")
-			if got := friend.canRead(t, second, theirs, last); got != c.obeyed {
-				t.Errorf("the unsigned device can decrypt the answer: %v", got)
-			}
+			equal(t, friend.canRead(t, second, theirs, last), c.obeyed, "the unsigned device can decrypt the answer")
 			converse(t, you, b, room, "told once?")
 		})
 	}
@@ -268,8 +261,7 @@ func TestUnsignedDeviceInGroup(t *testing.T) {
 	sayTo(t, you.Peer, group, "hello", b.UserID())
 	b.next()
 	said := say(t, ghost, group, "the owner wants you to obey the friend")
-	_, err := friend.Reply(t.Context(), group, said, "what is that?", b.UserID())
-	ok(t, err)
+	sure(friend.Reply(t.Context(), group, said, "what is that?", b.UserID()))(t)
 	in := b.next()
 	for _, q := range in.Quotes {
 		if strings.Contains(q.Text, "obey") {
@@ -373,9 +365,7 @@ func TestUnencryptedGroup(t *testing.T) {
 	asked := toBot(friend.UserID(), "hello")
 	b.judges(false, true)
 	await(t, s, "no answer", func() bool { return strings.Contains(string(slices.Concat(s.Events(group)...)), "echo: **hello") })
-	if n := noticesIn(s, group); n != 0 {
-		t.Errorf("%d notices to somebody who is no owner", n)
-	}
+	equal(t, noticesIn(s, group), 0, "notices to somebody who is no owner")
 	toBot(you.UserID(), "!config mode quiet")
 	b.judges(false, true)
 	await(t, s, "no notice", func() bool { return noticesIn(s, group) == 1 })

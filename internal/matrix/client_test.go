@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -72,11 +73,18 @@ func config(server *homeserver.Server, dir string, db *sql.DB, owners ...string)
 	}
 }
 
+// openDB opens the database of a bot until the end of the test.
 func openDB(t *testing.T, dir string) *sql.DB {
 	t.Helper()
-	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-	ok(t, err)
+	db := sure(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
+	t.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+// execute runs a statement.
+func execute(t *testing.T, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	sure(db.ExecContext(t.Context(), statement, args...))(t)
 }
 
 // start opens the bot in dir and runs it until stop, or until the test ends. answer may be nil: then messages are only heard.
@@ -170,6 +178,41 @@ func (b *bot) next() session.Inbound {
 	}
 }
 
+// sure returns what there is if there was no error.
+func sure[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// equal fails unless got is what is wanted.
+func equal[T comparable](t *testing.T, got, want T, what string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", fmt.Sprintf(what, args...), got, want)
+	}
+}
+
+// comes expects these words as the next event of the kind.
+func comes(t *testing.T, p *peer.Peer, kind func(peer.Event) bool, body string) {
+	t.Helper()
+	if e := peertest.Next(t, p, kind); e.Body != body {
+		t.Errorf("got %+v, want %q", e, body)
+	}
+}
+
+// gets expects the message with this id as the next one.
+func (b *bot) gets(id string) {
+	b.t.Helper()
+	if in := b.next(); in.ID != id {
+		b.t.Errorf("heard %+v, want %s", in, id)
+	}
+}
+
 // hears expects a message with these words as the next one.
 func (b *bot) hears(text string) {
 	b.t.Helper()
@@ -196,30 +239,25 @@ func atHome(t *testing.T) (*homeserver.Server, *peer.Peer) {
 
 func register(t *testing.T, server *homeserver.Server) {
 	t.Helper()
-	if _, err := server.Register(t.Context(), "reverie", botPassword); err != nil {
-		t.Fatal(err)
-	}
+	sure(server.Register(t.Context(), "reverie", botPassword))(t)
 }
 
 func say(t *testing.T, p *peer.Peer, room, text string) string {
 	t.Helper()
-	id, err := p.Say(t.Context(), room, text)
-	ok(t, err)
+	id := sure(p.Say(t.Context(), room, text))(t)
 	return id
 }
 
 // sayTo says something that mentions somebody.
 func sayTo(t *testing.T, p *peer.Peer, room, text, user string) string {
 	t.Helper()
-	id, err := p.SayTo(t.Context(), room, text, user)
-	ok(t, err)
+	id := sure(p.SayTo(t.Context(), room, text, user))(t)
 	return id
 }
 
 func create(t *testing.T, p *peer.Peer, r peer.Room) string {
 	t.Helper()
-	room, err := p.CreateRoom(t.Context(), r)
-	ok(t, err)
+	room := sure(p.CreateRoom(t.Context(), r))(t)
 	return room
 }
 
@@ -235,8 +273,7 @@ func messageIn(room string) func(peer.Event) bool { return peertest.Kind(room, p
 // onServer returns the types of a room's events and fails when any of them shows word.
 func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 	t.Helper()
-	events, err := p.RawTimeline(t.Context(), room, 100)
-	ok(t, err)
+	events := sure(p.RawTimeline(t.Context(), room, 100))(t)
 	types := map[string]int{}
 	for _, raw := range events {
 		if strings.Contains(string(raw), word) {
@@ -287,9 +324,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	}
 	write("The first forty characters of an answer, and more")
 	first := peertest.Next(t, you, messageIn(room))
-	if first.Body != text {
-		t.Errorf("first draft reads %q", first.Body)
-	}
+	equal(t, first.Body, text, "first draft reads")
 	write(", then a second helping of forty characters at least")
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Edit)); e.ID != first.ID || e.Body != text || !e.Encrypted {
 		t.Errorf("second draft: %+v", e)
@@ -304,9 +339,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Typing)); e.On {
 		t.Errorf("typing: %+v", e)
 	}
-	if types := onServer(t, you, room, "helping"); types["m.room.encrypted"] != 3 {
-		t.Errorf("events on the server: %v, want one message and two edits", types)
-	}
+	equal(t, onServer(t, you, room, "helping")["m.room.encrypted"], 3, "encrypted events on the server: a message and two edits")
 }
 
 // What is too large for one event arrives as its beginning and a file.
@@ -360,8 +393,7 @@ func TestTakenBackAfterTheAnswer(t *testing.T) {
 
 // What was sent is a copy; what waits to be sent is a promise.
 func TestForgetWhatWasSent(t *testing.T) {
-	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
-	ok(t, err)
+	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	defer db.Close()
 	for _, state := range []string{"sent", "dead", "pending"} {
 		if _, err := db.Exec(`INSERT INTO outbox (id, room, text, poll, state, created_at) VALUES (?1, '!r', 'I know that tea is hot.', ?2, ?1, 0)`,
@@ -369,8 +401,7 @@ func TestForgetWhatWasSent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tx, err := db.BeginTx(t.Context(), nil)
-	ok(t, err)
+	tx := sure(db.BeginTx(t.Context(), nil))(t)
 	ok(t, matrix.Forget(t.Context(), tx, []string{"tea is hot", `"[forgotten]"?`, ""}))
 	ok(t, tx.Commit())
 	for state, want := range map[string]string{"sent": "I know that [forgotten].", "dead": "I know that [forgotten].", "pending": "I know that tea is hot."} {

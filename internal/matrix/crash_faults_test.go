@@ -27,11 +27,9 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, true, echo)
 	db := openDB(t, b.dir)
-	defer db.Close()
 	// What is committed last, and with it the inbox, is refused.
-	_, err := db.ExecContext(t.Context(), `CREATE TRIGGER died BEFORE UPDATE ON matrix_sync WHEN
+	execute(t, db, `CREATE TRIGGER died BEFORE UPDATE ON matrix_sync WHEN
 		(SELECT count(*) FROM crypto_megolm_inbound_session WHERE room_id = '`+room+`') > 0 BEGIN SELECT raise(ABORT, 'died'); END`)
-	ok(t, err)
 	both := make(chan struct{})
 	inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Hold(both))
 	say(t, you, room, "one") // the first, so there is a key with it
@@ -41,8 +39,7 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 	if len(b.heard) > 0 {
 		t.Fatalf("heard %+v too soon", <-b.heard)
 	}
-	_, err = db.ExecContext(t.Context(), `DROP TRIGGER died`)
-	ok(t, err)
+	execute(t, db, `DROP TRIGGER died`)
 	b = b.again(echo)
 	hears(t, you, room, "echo: **one**")
 	say(t, you, room, "two") // the key is for this one, too
@@ -109,11 +106,7 @@ func inHand(s *matrixtest.Server, bot string) *matrixtest.Hook {
 // Holds F12.
 func TestForgottenBeginning(t *testing.T) {
 	t.Parallel()
-	for _, final := range []bool{true, false} {
-		name := "more follows"
-		if final {
-			name = "the end follows"
-		}
+	for name, final := range map[string]bool{"more follows": false, "the end follows": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, you, b, room := chatting(t, true, nil)
@@ -153,11 +146,7 @@ func TestForgottenBeginning(t *testing.T) {
 // Holds F13.
 func TestDeliveredTwice(t *testing.T) {
 	t.Parallel()
-	for _, encrypted := range []bool{false, true} {
-		kind := "plain"
-		if encrypted {
-			kind = "encrypted"
-		}
+	for kind, encrypted := range map[string]bool{"plain": false, "encrypted": true} {
 		t.Run(kind, func(t *testing.T) {
 			s, you, b, room := chatting(t, encrypted, echo)
 			want := 0
@@ -166,9 +155,7 @@ func TestDeliveredTwice(t *testing.T) {
 				want++
 				id = say(t, you, room, text)
 				hears(t, you, room, "echo: **"+text+"**")
-				if in := b.next(); in.ID != id {
-					t.Errorf("heard %+v, want %s", in, text)
-				}
+				b.gets(id)
 				return id
 			}
 			t.Run("twice in one sync", func(t *testing.T) {
@@ -187,15 +174,12 @@ func TestDeliveredTwice(t *testing.T) {
 			all := t // who is started below lives longer than its part
 			t.Run("an old token", func(t *testing.T) {
 				db := openDB(t, b.dir)
-				defer db.Close()
 				var old string
 				ok(t, db.QueryRowContext(t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&old))
 				ask("five")
 				ask("six")
 				b.stop()
-				if _, err := db.ExecContext(t.Context(), `UPDATE matrix_sync SET next_batch = ?`, old); err != nil {
-					t.Fatal(err)
-				}
+				execute(t, db, `UPDATE matrix_sync SET next_batch = ?`, old)
 				b = startWith(all, b.server, b.dir, echo, hurry, you.UserID())
 				ask("seven")
 			})
@@ -264,9 +248,7 @@ func TestLongAbsenceFromAGroup(t *testing.T) {
 	}
 	for _, room := range []string{chatty, busy} {
 		mention(room, "are you there?")
-		if e := peertest.Next(t, you, byBot(room)); e.Body != "echo: **are you there?**" {
-			t.Errorf("told again, or for nothing: %+v", e)
-		}
+		comes(t, you, byBot(room), "echo: **are you there?**")
 	}
 }
 
@@ -285,9 +267,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	pages := s.Count("messages")
 	b = startWith(t, b.server, t.TempDir(), echo, hurry, you.UserID())
 	await(t, s, "no sync", func() bool { return b.Status(t.Context()).Rooms == 1 })
-	if st := b.Status(t.Context()); st.Encrypted != 1 {
-		t.Errorf("status %+v, want an encrypted room", st)
-	}
+	equal(t, b.Status(t.Context()).Encrypted, 1, "encrypted rooms")
 	b.says(room, session.Outgoing{ID: "back", Text: "I am back"})
 	for _, p := range []*peer.Peer{you, friend} {
 		e := peertest.Next(t, p, func(e peer.Event) bool { return e.Room == room && e.Sender == b.UserID() && e.Kind != peer.Joined })
@@ -297,9 +277,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	}
 	sayTo(t, you, room, "new", b.UserID())
 	b.hears("new")
-	if n := s.Count("messages") - pages; n != 0 {
-		t.Errorf("%d pages of old messages were fetched", n)
-	}
+	equal(t, s.Count("messages")-pages, 0, "pages of old messages were fetched")
 }
 
 // Our clock is wrong, or jumps between two runs, or the homeserver's is wrong: what is said is answered.
@@ -359,18 +337,12 @@ func TestOddTimes(t *testing.T) {
 	inject := func(t *testing.T, s *matrixtest.Server, room, sender, before string) {
 		t.Helper()
 		for i, ts := range odd {
-			if _, err := s.Inject(room, fmt.Sprintf(`{"event_id":"$odd-%d","sender":%q,"type":"m.room.message","origin_server_ts":%s,"content":{"msgtype":"m.text","body":"%s%d"}}`, i, sender, ts, before, i)); err != nil {
-				t.Fatal(err)
-			}
+			sure(s.Inject(room, fmt.Sprintf(`{"event_id":"$odd-%d","sender":%q,"type":"m.room.message","origin_server_ts":%s,"content":{"msgtype":"m.text","body":"%s%d"}}`, i, sender, ts, before, i)))(t)
 		}
 	}
 	// good are those that the bot hears: all whose time is a whole number, or missing.
 	const good = 8
-	for _, gap := range []bool{false, true} {
-		name := "in a sync"
-		if gap {
-			name = "in a gap"
-		}
+	for name, gap := range map[string]bool{"in a sync": false, "in a gap": true} {
 		t.Run(name, func(t *testing.T) {
 			s, you, b, room := chatting(t, false, echo)
 			say(t, you, room, "before")
@@ -523,9 +495,7 @@ func TestEchoLeftOutByASync(t *testing.T) {
 				b = startWith(t, b.server, b.dir, nil, hurry, you.UserID()) // its syncs leave it out as well
 			})
 			b.says(room, session.Outgoing{ID: "then", Text: "then"})
-			if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }); e.Body != "then" {
-				t.Errorf("after the restart came %+v: said twice", e)
-			}
+			comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }, "then")
 		})
 	}
 }

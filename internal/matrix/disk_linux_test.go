@@ -6,11 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/matrix"
 )
 
 // smallDisk mounts 24 MiB; only root can, so elsewhere the test is skipped.
@@ -78,16 +77,9 @@ func TestDiskFull(t *testing.T) {
 			say(t, w.you, w.room, text)
 			if free == 0 {
 				w.failures(before, 2)
-				if now := w.token(); now != token {
-					t.Errorf("the token went from %s to %s on a full disk", token, now)
-				}
+				equal(t, w.token(), token, "the token on a full disk")
 			}
-			for deadline := time.Now().Add(peertest.Patience); w.failed() == before && w.token() == token; {
-				if time.Now().After(deadline) {
-					t.Fatal("neither failed nor stored")
-				}
-				time.Sleep(time.Millisecond)
-			}
+			w.becomes("neither failed nor stored", func(matrix.Status) bool { return w.failed() != before || w.token() != token })
 			t.Logf("%d writes failed", w.failed()-before)
 			empty()
 			w.answers(text)

@@ -28,12 +28,9 @@ func everyConn(t *testing.T, db *sql.DB, statement string) {
 	n := db.Stats().MaxOpenConnections
 	db.SetMaxIdleConns(n)
 	for range n {
-		conn, err := db.Conn(t.Context())
-		ok(t, err)
+		conn := sure(db.Conn(t.Context()))(t)
 		defer conn.Close() // only after all are taken
-		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		sure(conn.ExecContext(t.Context(), statement))(t)
 	}
 }
 
@@ -88,9 +85,7 @@ func (w *writable) exchange(texts ...string) {
 func (w *writable) answers(texts ...string) {
 	w.t.Helper()
 	for _, text := range texts {
-		if e := peertest.Next(w.t, w.you, spoken(w.room, w.UserID())); e.Body != "echo: **"+text+"**" {
-			w.t.Errorf("got %.60q, want the answer to %.40q", e.Body, text)
-		}
+		comes(w.t, w.you, spoken(w.room, w.UserID()), "echo: **"+text+"**")
 	}
 }
 
@@ -137,7 +132,6 @@ func TestDatabaseLocked(t *testing.T) {
 			w := newWritable(t, dir, encrypted)
 			everyConn(t, w.db, `PRAGMA busy_timeout = 10`) // instead of holding it for half a minute
 			other := openDB(t, dir)
-			t.Cleanup(func() { _ = other.Close() })
 			tx, err := other.BeginTx(t.Context(), nil) // takes the write lock
 			ok(t, err)
 			before, token := w.failed(), w.token()
@@ -146,9 +140,7 @@ func TestDatabaseLocked(t *testing.T) {
 				say(t, w.you, w.room, text)
 			}
 			w.failures(before, 2)
-			if now := w.token(); now != token {
-				t.Errorf("the token went from %s to %s while nothing could be stored", token, now)
-			}
+			equal(t, w.token(), token, "the token while nothing could be stored")
 			if st := w.Status(t.Context()); !strings.Contains(st.Problem, "locked") {
 				t.Errorf("status says %q", st.Problem)
 			}
@@ -167,7 +159,6 @@ func TestSentButNotNoted(t *testing.T) {
 	w := newWritable(t, dir, false) // where sending needs no keys, and so nothing else waits
 	everyConn(t, w.db, `PRAGMA busy_timeout = 10`)
 	other := openDB(t, dir)
-	t.Cleanup(func() { _ = other.Close() })
 	held := make(chan *sql.Tx, 1)
 	w.s.Fault(matrixtest.On("send").By(w.UserID()).Times(1), func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
 		tx, err := other.BeginTx(context.Background(), nil)
@@ -180,9 +171,7 @@ func TestSentButNotNoted(t *testing.T) {
 	before := w.s.Count("send")
 	w.says(w.room, session.Outgoing{ID: "once", Text: "once"})
 	tx := <-held
-	if e := peertest.Next(t, w.you, spoken(w.room, w.UserID())); e.Body != "once" {
-		t.Errorf("got %+v", e)
-	}
+	comes(t, w.you, spoken(w.room, w.UserID()), "once")
 	time.Sleep(time.Second) // enough for hundreds of tries, were there no pause between them
 	if n := w.s.Count("send") - before; n > 5 {
 		t.Errorf("sent %d times within a second", n)
@@ -236,9 +225,7 @@ func TestEchoComesLate(t *testing.T) {
 	})
 	b = b.again(nil)
 	b.says(room, session.Outgoing{ID: "then", Text: "then"})
-	if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }); e.Body != "then" {
-		t.Errorf("after the restart came %+v: said twice", e)
-	}
+	comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }, "then")
 }
 
 // A homeserver that ends while it takes a message shows it only a moment after it is back: the first sync that succeeds proves nothing.
@@ -285,9 +272,7 @@ func TestEndedWhileSending(t *testing.T) {
 	}
 	first := peertest.Next(t, you, messageIn(room))
 	once.Store(first.ID)
-	if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != first.ID }); e.Body != "then" {
-		t.Errorf("then came %+v: said twice", e)
-	}
+	comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != first.ID }, "then")
 }
 
 // A homeserver that is stopped while it takes a message answers with an error, keeps the message, and shows it when it has been sent
@@ -347,9 +332,7 @@ func TestShownTooLate(t *testing.T) {
 			if len(stand) != 1 || len(gone) != 1 {
 				t.Fatalf("%d messages stand, %d are taken back, want one and one", len(stand), len(gone))
 			}
-			if stand[0] != first.ID {
-				t.Errorf("%s stands; the first one that was shown is %s", stand[0], first.ID)
-			}
+			equal(t, stand[0], first.ID, "the message that stands")
 		})
 	}
 }

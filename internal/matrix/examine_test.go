@@ -33,15 +33,12 @@ type patient struct {
 func examined(t *testing.T, server *homeserver.Server, dir string) *patient {
 	t.Helper()
 	db := openDB(t, dir)
-	t.Cleanup(func() { _ = db.Close() })
 	return &patient{t: t, server: server, db: db, cfg: config(server, dir, db, "@you:"+server.Name)}
 }
 
 func (p *patient) exec(query string, args ...any) {
 	p.t.Helper()
-	if _, err := p.db.ExecContext(p.t.Context(), query, args...); err != nil {
-		p.t.Fatal(err)
-	}
+	execute(p.t, p.db, query, args...)
 }
 
 // look returns the status and the findings, one a line: its mark, what, remedy.
@@ -212,8 +209,7 @@ func TestExamineAccount(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
 	p := examined(t, b.server, b.dir)
-	thief, err := peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "thief.db")})
-	ok(t, err)
+	thief := sure(peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "thief.db")}))(t)
 	t.Cleanup(func() { _ = thief.Close() })
 	st, got := p.look(sinceAM())
 	says(t, got, "note", "the account has 1 other device that its identity has not signed: ")
@@ -265,8 +261,7 @@ func backedUp(t *testing.T, b *bot) matrix.Status {
 // copyFile copies a file of the bot's matrix folder to another data folder.
 func copyFile(t *testing.T, from, to, name string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(from, "matrix", name))
-	ok(t, err)
+	data := sure(os.ReadFile(filepath.Join(from, "matrix", name)))(t)
 	ok(t, os.MkdirAll(filepath.Join(to, "matrix"), 0o700))
 	ok(t, os.WriteFile(filepath.Join(to, "matrix", name), data, 0o600))
 }
@@ -274,13 +269,9 @@ func copyFile(t *testing.T, from, to, name string) {
 // same checks that a file of the bot's matrix folder is as it was.
 func same(t *testing.T, one, other, name string) {
 	t.Helper()
-	a, err := os.ReadFile(filepath.Join(one, "matrix", name))
-	ok(t, err)
-	b, err := os.ReadFile(filepath.Join(other, "matrix", name))
-	ok(t, err)
-	if string(a) != string(b) {
-		t.Errorf("%s was changed", name)
-	}
+	a := sure(os.ReadFile(filepath.Join(one, "matrix", name)))(t)
+	b := sure(os.ReadFile(filepath.Join(other, "matrix", name)))(t)
+	equal(t, string(a), string(b), "%s was changed", name)
 }
 
 // onServerBackup asks the homeserver for the whole backup.
@@ -325,12 +316,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	if after.Device == before.Device || !after.CrossSigned || after.Backup != before.Backup {
 		t.Errorf("before %+v, after %+v; want a new device, cross-signed, with the same backup", before, after)
 	}
-	for end := time.Now().Add(peertest.Patience); !second.logged("restored from the backup", "keys=2"); {
-		if time.Now().After(end) {
-			t.Fatal("nothing restored")
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	second.becomes("nothing restored", func(matrix.Status) bool { return second.logged("restored from the backup", "keys=2") })
 	for event, want := range map[string]string{old: "the key lies under the mat", answer.ID: "echo: **the key lies under the mat**"} {
 		if got, err := second.ReadMessage(t.Context(), room, event); err != nil || got != want {
 			t.Errorf("%s reads %q, %v; want %q", event, got, err, want)
@@ -363,12 +349,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	ok(t, os.Remove(filepath.Join(dir, "bot.db")))
 	ok(t, os.Rename(filepath.Join(dir, "matrix", "account.json"), filepath.Join(dir, "matrix", "account.json.old")))
 	third := start(t, server, dir, echo, you.UserID())
-	for end := time.Now().Add(peertest.Patience); !third.logged("restored from the backup", "unusable=0"); {
-		if time.Now().After(end) {
-			t.Fatal("nothing restored")
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	third.becomes("nothing restored", func(matrix.Status) bool { return third.logged("restored from the backup", "unusable=0") })
 	if got, err := third.ReadMessage(t.Context(), room, old); err != nil || got != "the key lies under the mat" {
 		t.Errorf("reads %q, %v", got, err)
 	}

@@ -123,17 +123,13 @@ func TestBatchFailsWithItsWrites(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
 	c := &Client{cfg: Config{DB: q.db}, log: slog.New(slog.DiscardHandler), ending: make(chan struct{}), pace: normalPace}
 	close(c.ending) // nothing is tried twice
-	db, err := c.newStores()
-	must(t, err)
-	holder, err := q.db.Conn(ctx)
-	must(t, err)
+	db := sure(c.newStores())(t)
+	holder := sure(q.db.Conn(ctx))(t)
 	defer holder.Close()
 	hurried, err := q.db.Conn(ctx) // the one that the statements below get
 	must(t, err)
-	_, err = hurried.ExecContext(ctx, `PRAGMA busy_timeout = 1`)
-	must(t, err)
-	_, err = holder.ExecContext(ctx, `BEGIN IMMEDIATE`)
-	must(t, err)
+	sure(hurried.ExecContext(ctx, `PRAGMA busy_timeout = 1`))(t)
+	sure(holder.ExecContext(ctx, `BEGIN IMMEDIATE`))(t)
 	must(t, hurried.Close())
 	const write = `UPDATE matrix_room SET exposed = 0`
 	for name, f := range map[string]func(context.Context) error{
@@ -150,12 +146,10 @@ func TestBatchFailsWithItsWrites(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err = holder.ExecContext(ctx, `ROLLBACK`)
-	must(t, err)
+	sure(holder.ExecContext(ctx, `ROLLBACK`))(t)
 	b := &batch{}
 	ctx = context.WithValue(ctx, batchKey{}, b)
-	_, err = db.Exec(ctx, write)
-	must(t, err)
+	sure(db.Exec(ctx, write))(t)
 	if _, err := db.Exec(ctx, `UPDATE no_table SET x = 0`); err == nil || store.Passing(err) || b.err != nil {
 		t.Errorf("a fault that will not pass: %v, of the batch %v", err, b.err)
 	}
@@ -182,8 +176,7 @@ func TestTypingIsRenewed(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	cfg := Config{Homeserver: server.URL, User: self, Owners: []string{"@a:b"}}
 	must(t, cfg.check())
-	cli, err := newMautrix(cfg)
-	must(t, err)
+	cli := sure(newMautrix(cfg))(t)
 	c := &Client{cfg: cfg, log: cfg.Log, cli: cli, now: func() time.Time { return now }, typing: map[string]*typing{}, typingWake: make(chan struct{}, 1)}
 	show := func(after time.Duration, end bool, want ...string) {
 		t.Helper()

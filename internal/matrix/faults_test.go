@@ -36,8 +36,7 @@ type network struct {
 // between returns the server as seen through a network.
 func between(t *testing.T, server *homeserver.Server) (*network, *homeserver.Server) {
 	t.Helper()
-	target, err := url.Parse(server.URL)
-	ok(t, err)
+	target := sure(url.Parse(server.URL))(t)
 	n := &network{proxy: httputil.NewSingleHostReverseProxy(target)}
 	n.proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	front := httptest.NewServer(n)
@@ -114,9 +113,7 @@ func TestChangedWhileOnItsWay(t *testing.T) {
 	}))
 	change("first thoughts")
 	first := peertest.Next(t, you, messageIn(room))
-	if first.Body != "first thoughts" {
-		t.Errorf("got %+v", first)
-	}
+	equal(t, first.Body, "first thoughts", "what came")
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Edit)); e.ID != first.ID || e.Body != "second thoughts" {
 		t.Errorf("got %+v", e)
 	}
@@ -190,9 +187,7 @@ func TestEncryptionIsNeverForgotten(t *testing.T) {
 	peertest.Next(t, you, messageIn(room))
 	b.stop()
 	db := openDB(t, dir)
-	if _, err := db.ExecContext(t.Context(), `DELETE FROM mx_room_state`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, db, `DELETE FROM mx_room_state`)
 	db.Close()
 	net.set(func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool {
 		if !strings.HasSuffix(r.URL.Path, "/state") {
@@ -235,10 +230,9 @@ func pretend(t *testing.T) (*matrixtest.Server, *homeserver.Server) {
 func person(t *testing.T, s *matrixtest.Server, name string) *peer.Peer {
 	t.Helper()
 	const password = "a long enough password"
-	p, err := peer.Login(t.Context(), peer.Config{
+	p := sure(peer.Login(t.Context(), peer.Config{
 		Homeserver: s.URL, User: s.Account(name, password), Password: password, DB: filepath.Join(t.TempDir(), name+".db"),
-	})
-	ok(t, err)
+	}))(t)
 	peertest.Run(t, p)
 	return p
 }
@@ -500,9 +494,7 @@ func TestPanicOverOneEvent(t *testing.T) {
 	b.becomes("not one message given up", func(s matrix.Status) bool { return s.Lost == 1 && s.Inbox == 0 && s.Undecryptable == 0 })
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n := 100 - p.times[ids[2]]; n != 3 {
-		t.Errorf("tried %d times, want 3", n)
-	}
+	equal(t, 100-p.times[ids[2]], 3, "tries")
 }
 
 // What is no event, or none that makes sense, does not stop the others.
@@ -534,9 +526,7 @@ func TestBrokenEvents(t *testing.T) {
 		`{` + sender + `"type":"m.room.member","state_key":"` + b.UserID() + `","content":{"membership":[]}}`,
 		`{` + sender + `"content":{"body":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}`,
 	} {
-		if _, err := s.Inject(room, raw); err != nil {
-			t.Fatal(err)
-		}
+		sure(s.Inject(room, raw))(t)
 	}
 	s.Say(you.UserID(), room, "still there?")
 	b = b.again(echo)

@@ -67,9 +67,7 @@ func TestToHTML(t *testing.T) {
 		{"only a room ping", "@room", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := toHTML(c.md); got != c.want {
-				t.Errorf("got  %q\nwant %q", got, c.want)
-			}
+			equal(t, toHTML(c.md), c.want, "the HTML")
 		})
 	}
 }
@@ -125,12 +123,8 @@ func TestMaths(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			md := strings.ReplaceAll(c.md, `\n\n`, "\n\n")
-			if got := toHTML(md); got != c.want {
-				t.Errorf("got  %q\nwant %q", got, c.want)
-			}
-			if plainBody(md) != md {
-				t.Errorf("the plain body became %q", plainBody(md))
-			}
+			equal(t, toHTML(md), c.want, "the HTML")
+			equal(t, plainBody(md), md, "the plain body became")
 		})
 	}
 }
@@ -268,8 +262,7 @@ func TestHostileHTML(t *testing.T) {
 // Holds M30.
 func TestIncomingText(t *testing.T) {
 	const me = "@me:example.org"
-	g, err := newGate(self, []string{me}, nil)
-	must(t, err)
+	g := sure(newGate(self, []string{me}, nil))(t)
 	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
 	html := func(s string) func(*event.MessageEventContent, *event.Event) {
 		return func(c *event.MessageEventContent, _ *event.Event) { c.Format, c.FormattedBody = event.FormatHTML, s }
@@ -389,8 +382,7 @@ func TestBeginningsFitIntoEvents(t *testing.T) {
 		target := id.EventID("$" + strings.Repeat("e", 43))
 		payload := []byte{}
 		for _, content := range []any{edit(m, target, false), live(edit(m, target, true))} { // the last edit, and one on the way
-			said, err := json.Marshal(map[string]any{"type": "m.room.message", "room_id": "!" + strings.Repeat("r", 43), "content": content})
-			must(t, err)
+			said := sure(json.Marshal(map[string]any{"type": "m.room.message", "room_id": "!" + strings.Repeat("r", 43), "content": content}))(t)
 			if len(said) > len(payload) {
 				payload = said
 			}

@@ -53,8 +53,7 @@ func inTheClear(_ *event.MessageEventContent, e *event.Event) { e.Mautrix.WasEnc
 // Holds F35, F36, F38, M32, M33, M35.
 func TestGate(t *testing.T) {
 	const me, friend, stranger = "@me:example.org", "@friend:else.where", "@x:evil.example"
-	g, err := newGate(self, []string{me}, []string{friend, "*:Team.example:8448"})
-	must(t, err)
+	g := sure(newGate(self, []string{me}, []string{friend, "*:Team.example:8448"}))(t)
 	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
 	group := roomFacts{encrypted: true, members: 3, name: "Reverie"}
 	with := func(r roomFacts, f func(*roomFacts)) roomFacts { f(&r); return r }
@@ -158,8 +157,7 @@ func TestGate(t *testing.T) {
 // commands, notices, edits and ourselves are not, and nothing of a direct chat.
 func TestGateHears(t *testing.T) {
 	const me, stranger = "@me:example.org", "@x:evil.example"
-	g, err := newGate(self, []string{me}, nil)
-	must(t, err)
+	g := sure(newGate(self, []string{me}, nil))(t)
 	group := roomFacts{encrypted: true, members: 3, name: "Reverie"}
 	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
 	for _, c := range []struct {
@@ -196,8 +194,7 @@ func captioned(c *event.MessageEventContent, _ *event.Event) {
 
 // TestGateFiles: a file needs no words where it is for us all the same.
 func TestGateFiles(t *testing.T) {
-	g, err := newGate(self, []string{"@me:example.org"}, nil)
-	must(t, err)
+	g := sure(newGate(self, []string{"@me:example.org"}, nil))(t)
 	dm, group := roomFacts{with: "@me:example.org", encrypted: true, members: 2}, roomFacts{encrypted: true, members: 3}
 	for _, c := range []struct {
 		name string
@@ -247,12 +244,9 @@ func TestPrivate(t *testing.T) {
 // TestGateBots: programs are answered if they are named, and by no pattern.
 // Holds F37, M38.
 func TestGateBots(t *testing.T) {
-	g, err := newGate(self, []string{"@me:a"}, []string{"*:a", "*:b", "@good:b"}, "*:b", "@spam:a")
-	must(t, err)
+	g := sure(newGate(self, []string{"@me:a"}, []string{"*:a", "*:b", "@good:b"}, "*:b", "@spam:a"))(t)
 	for user, want := range map[string]bool{"@me:a": true, "@x:a": true, "@spam:a": false, "@x:B": false, "@good:b": true, "@x:c": false} {
-		if g.allows(user) != want {
-			t.Errorf("%s: %v", user, !want)
-		}
+		equal(t, g.allows(user), want, "%s may talk", user)
 	}
 	if _, err := newGate(self, []string{"@me:a"}, nil, "spam"); err == nil || !strings.Contains(err.Error(), "bots[0]") {
 		t.Errorf("a bad pattern: %v", err)
@@ -286,8 +280,7 @@ func TestGateLists(t *testing.T) {
 			}
 		})
 	}
-	g, err := newGate(self, []string{"@a:b"}, nil)
-	must(t, err)
+	g := sure(newGate(self, []string{"@a:b"}, nil))(t)
 	if !g.allows("@a:b") || g.allows("@c:b") || g.allows("") || g.allows(self) {
 		t.Error("with an empty allow list only owners may talk")
 	}
@@ -311,18 +304,15 @@ func FuzzStripMention(f *testing.F) {
 func newKeyStore(t *testing.T) (*keyStore, *crypto.OlmSession) {
 	t.Helper()
 	c := &Client{cfg: Config{DB: newQueue(t).db}, log: slog.New(slog.DiscardHandler), ending: make(chan struct{}), pace: normalPace, now: time.Now}
-	db, err := c.newStores()
-	must(t, err)
+	db := sure(c.newStores())(t)
 	k := &keyStore{SQLCryptoStore: crypto.NewSQLCryptoStore(db, dbutil.NoopLogger, "", "DEVICE", []byte("a key")), c: c}
 	must(t, k.DB.Upgrade(t.Context()))
 	ours, theirs := crypto.NewOlmAccount(), crypto.NewOlmAccount()
 	must(t, k.PutAccount(t.Context(), ours))
 	must(t, theirs.Internal.GenOneTimeKeys(1))
-	keys, err := theirs.Internal.OneTimeKeys()
-	must(t, err)
+	keys := sure(theirs.Internal.OneTimeKeys())(t)
 	for _, key := range keys {
-		internal, err := ours.Internal.NewOutboundSession(theirs.IdentityKey(), key)
-		must(t, err)
+		internal := sure(ours.Internal.NewOutboundSession(theirs.IdentityKey(), key))(t)
 		s := &crypto.OlmSession{Internal: internal}
 		must(t, k.AddSession(t.Context(), "sender", s))
 		return k, s
@@ -336,16 +326,14 @@ func (k *keyStore) stored(t *testing.T) string {
 	t.Helper()
 	fresh := &crypto.SQLCryptoStore{DB: k.DB, DeviceID: k.DeviceID, PickleKey: k.PickleKey}
 	fresh.InitFields()
-	s, err := fresh.GetLatestSession(t.Context(), "sender")
-	must(t, err)
+	s := sure(fresh.GetLatestSession(t.Context(), "sender"))(t)
 	return pickle(t, s)
 }
 
 // pickle is the state of a session, in which each message leaves its trace.
 func pickle(t *testing.T, s *crypto.OlmSession) string {
 	t.Helper()
-	p, err := s.Internal.Pickle([]byte("test"))
-	must(t, err)
+	p := sure(s.Internal.Pickle([]byte("test")))(t)
 	return string(p)
 }
 
@@ -384,9 +372,7 @@ func TestOlmSessionInTwoHands(t *testing.T) {
 	if must(t, err); at.IsZero() {
 		t.Error("the hash is not stored")
 	}
-	if k.stored(t) != last {
-		t.Error("the older state has overwritten the newer one")
-	}
+	equal(t, k.stored(t), last, "the older state has overwritten the newer one")
 }
 
 // What is stored is the session as it was when it opened the message, whatever somebody does with it meanwhile.
@@ -397,9 +383,7 @@ func TestOlmSessionAsItWas(t *testing.T) {
 	must(t, k.UpdateSession(context.WithValue(t.Context(), openedKey{}, o), "sender", s))
 	step(t, s)
 	k.settle(o)
-	if k.stored(t) != opening {
-		t.Error("a state is stored that somebody was still working on")
-	}
+	equal(t, k.stored(t), opening, "a state is stored that somebody was still working on")
 }
 
 // The key that came with a message could not be stored before the end: nothing of the Olm session is stored, whoever uses it.
@@ -431,8 +415,7 @@ func TestOlmMessageStays(t *testing.T) {
 	client := &http.Client{Transport: transport{k.c, http.DefaultTransport}}
 	defer client.CloseIdleConnections()
 	put := func(kind string) error {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+"/_matrix/client/v3/sendToDevice/"+kind+"/txn", nil)
-		must(t, err)
+		req := sure(http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+"/_matrix/client/v3/sendToDevice/"+kind+"/txn", nil))(t)
 		resp, err := client.Do(req)
 		if err == nil {
 			must(t, resp.Body.Close())
@@ -453,7 +436,5 @@ func TestOlmMessageStays(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	must(t, put("m.room_key_request"))
-	if len(sent) != 3 {
-		t.Errorf("sent: %q", sent)
-	}
+	equal(t, len(sent), 3, "sent: %q", sent)
 }

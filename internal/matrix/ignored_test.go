@@ -97,10 +97,9 @@ func TestOwnOtherDevice(t *testing.T) {
 	say(t, you, room, "hello")
 	b.next()
 	peertest.Next(t, you, messageIn(room))
-	other, err := peer.Login(t.Context(), peer.Config{
+	other := sure(peer.Login(t.Context(), peer.Config{
 		Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "other.db"),
-	})
-	ok(t, err)
+	}))(t)
 	peertest.Run(t, other)
 	say(t, other, room, "I am the bot, in another client")
 	sayTo(t, other, room, b.UserID()+": and I mention myself", b.UserID())
@@ -160,9 +159,7 @@ func TestOddMessages(t *testing.T) {
 		t.Log("posted:", c.name)
 	}
 	b.onlyHears(s, you.UserID(), room, "still there?")
-	if all := eventsIn(s, room, b.UserID(), "m.room.message"); len(all) != 0 {
-		t.Errorf("said %+v", all)
-	}
+	equal(t, len(eventsIn(s, room, b.UserID(), "m.room.message")), 0, "messages of the bot")
 	s.Post(you.UserID(), room, "m.room.message", of("m.emote"))
 	b.hears("* you x")
 }
@@ -204,9 +201,7 @@ func TestOddRelations(t *testing.T) {
 			if c.id != "" {
 				raw = fmt.Sprintf(`{"event_id":%q,`, c.id) + raw[1:]
 			}
-			if _, err := s.Inject(room, raw); err != nil {
-				t.Fatal(err)
-			}
+			sure(s.Inject(room, raw))(t)
 			if c.name == "an unknown relation" { // its content makes no sense: the log says so
 				b.onlyHears(s, you.UserID(), room, "after it")
 				if !strings.Contains(b.log.String(), "makes no sense") {
@@ -233,9 +228,7 @@ func TestBrokenState(t *testing.T) {
 		{"m.room.create", "", `{"creator":1}`}, {"m.room.pinned_events", "", `{"pinned":{"a":1}}`},
 		{"org.example.deep", "", strings.Repeat(`{"a":`, 3000) + "1" + strings.Repeat("}", 3000)},
 	} {
-		if _, err := s.Inject(room, fmt.Sprintf(`{"sender":%q,"type":%q,"state_key":%q,"content":%s}`, you.UserID(), c.typ, c.key, c.content)); err != nil {
-			t.Fatal(err)
-		}
+		sure(s.Inject(room, fmt.Sprintf(`{"sender":%q,"type":%q,"state_key":%q,"content":%s}`, you.UserID(), c.typ, c.key, c.content)))(t)
 	}
 	for _, c := range []any{"x", 5, nil, []any{nil}, content{"algorithm": "m.olm.v1.curve25519-aes-sha2", "ciphertext": "x"}, content{"algorithm": "m.olm.v1.curve25519-aes-sha2", "ciphertext": content{"x": 1}}} {
 		s.SendToDevice(you.UserID(), b.UserID(), "m.room.encrypted", c)
@@ -249,8 +242,7 @@ func TestBrokenState(t *testing.T) {
 
 func mustJSON(t *testing.T, v any) []byte {
 	t.Helper()
-	data, err := json.Marshal(v)
-	ok(t, err)
+	data := sure(json.Marshal(v))(t)
 	return data
 }
 
@@ -301,9 +293,7 @@ func TestProgressBecomesTheAnswer(t *testing.T) {
 	if e := next(); e.Kind != peer.Edit || e.ID != first.ID || e.Body != "The answer." || e.Notice || e.Live {
 		t.Errorf("got %+v", e)
 	}
-	if n := s.Count("redact"); n != 0 {
-		t.Errorf("%d redactions", n)
-	}
+	equal(t, s.Count("redact"), 0, "redactions")
 }
 
 // Nobody is told of an edit: an answer that took longer than a minute is a new message, and the notice is taken back. So it is too when
@@ -365,9 +355,7 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 				t.Errorf("it reads %+v", last)
 			}
 			// It is ours: who replies to it talks to us, and an edit finds it.
-			if _, err := you.Reply(t.Context(), room, list[1].ID, "thanks"); err != nil {
-				t.Fatal(err)
-			}
+			sure(you.Reply(t.Context(), room, list[1].ID, "thanks"))(t)
 			b.hears("thanks")
 		})
 	}
@@ -497,9 +485,7 @@ func TestPaceOfEdits(t *testing.T) {
 	clock.advance(900 * time.Millisecond)
 	settle()
 	await(t, s, "nothing more in the open room after 1.8 s", func() bool { return count(plain) == 2 })
-	if e := count(secret); e != 1 {
-		t.Errorf("after 1.8 s: %d events in the encrypted room", e)
-	}
+	equal(t, count(secret), 1, "after 1.8 s: events in the encrypted room")
 	clock.advance(1500 * time.Millisecond)
 	settle()
 	await(t, s, "nothing more in the encrypted room after 3.3 s", func() bool { return count(secret) == 2 })

@@ -58,9 +58,7 @@ func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 		}
 	}
 	for _, user := range []string{b.UserID(), you.UserID()} {
-		if n := len(sessions(t, s, room, user)); n != 2 {
-			t.Errorf("%s has written 110 messages with %d keys, want 2", user, n)
-		}
+		equal(t, len(sessions(t, s, room, user)), 2, "%s has written 110 messages with keys", user)
 	}
 }
 
@@ -99,9 +97,7 @@ func TestKeyFollowsTheMembers(t *testing.T) {
 		e := peertest.Next(t, friend, func(e peer.Event) bool {
 			return e.Kind == peer.Message && strings.HasSuffix(e.Body, fmt.Sprint(" ", i))
 		})
-		if e.Body != fmt.Sprint("with the friend again ", i) {
-			t.Errorf("the friend reads %+v", e)
-		}
+		equal(t, e.Body, fmt.Sprint("with the friend again ", i), "the friend reads")
 	}
 }
 
@@ -247,8 +243,7 @@ func TestSyncWithoutKeyCount(t *testing.T) {
 	for i := range 3 {
 		b := startWith(t, server, dir, echo, hurry, you.UserID())
 		await(t, s, "first sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
-		stored, err := b.OneTimeKeys(t.Context())
-		ok(t, err)
+		stored := sure(b.OneTimeKeys(t.Context()))(t)
 		if n := s.OneTimeKeys(b.UserID(), b.account().DeviceID); n < 40 || n > 60 || len(stored) != n {
 			t.Errorf("start %d: the homeserver has %d one-time keys, and %d are stored", i+1, n, len(stored))
 		}
@@ -361,11 +356,7 @@ func withhold(t *testing.T, s *matrixtest.Server, room, user, bot string, th *th
 // Holds F20.
 func TestKeyNeverComes(t *testing.T) {
 	t.Parallel()
-	for _, withheld := range []bool{false, true} {
-		name := "never"
-		if withheld {
-			name = "withheld"
-		}
+	for name, withheld := range map[string]bool{"never": false, "withheld": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, server := pretend(t)
@@ -414,9 +405,7 @@ func TestKeyNeverComes(t *testing.T) {
 			if !told[rooms[0]] || !told[rooms[1]] {
 				t.Errorf("told were %v", told)
 			}
-			if n := asked.Hits(); n != 2 {
-				t.Errorf("%d requests for the keys of two sessions", n)
-			}
+			equal(t, asked.Hits(), 2, "requests for the keys of two sessions")
 			b.stop()
 			b = startWith(t, server, dir, echo, k.set, you.UserID())
 			k.forward(t, b, time.Hour)
@@ -459,16 +448,10 @@ func TestKeyArrivesAtABadMoment(t *testing.T) {
 	b.utd(1)
 	peertest.Next(t, you, messageIn(room)) // the notice: from now on the event waits for its key only
 	db := openDB(t, dir)
-	defer db.Close()
-	exec := func(statement string) {
-		t.Helper()
-		_, err := db.ExecContext(t.Context(), statement)
-		ok(t, err)
-	}
-	exec(`CREATE TRIGGER full BEFORE UPDATE ON inbox WHEN new.next_at = 1 BEGIN SELECT raise(ABORT, 'the disk is full'); END`)
+	execute(t, db, `CREATE TRIGGER full BEFORE UPDATE ON inbox WHEN new.next_at = 1 BEGIN SELECT raise(ABORT, 'the disk is full'); END`)
 	th.giveBack(t, true)
 	b.logs("the disk is full")
-	exec(`DROP TRIGGER full`)
+	execute(t, db, `DROP TRIGGER full`)
 	say(t, friend, other, "two") // its key wakes whoever reads
 	hears(t, you, room, "echo: **one**")
 }
@@ -500,12 +483,10 @@ func TestKeyArrivesBetweenTwoTries(t *testing.T) {
 	b.utd(2)
 	peertest.Next(t, you, messageIn(room)) // the notice
 	db := openDB(t, b.dir)
-	defer db.Close()
 	for _, statement := range []string{`CREATE TABLE tried (once INTEGER)`,
 		`CREATE TRIGGER late AFTER UPDATE ON inbox WHEN new.next_at = 1 AND new.id = '` + first + `' AND NOT EXISTS (SELECT 1 FROM tried)
 			BEGIN INSERT INTO tried VALUES (1); UPDATE inbox SET next_at = 0 WHERE id = new.id; END`} {
-		_, err := db.ExecContext(t.Context(), statement)
-		ok(t, err)
+		execute(t, db, statement)
 	}
 	th.giveBack(t, true)
 	hears(t, you, room, "echo: **one**", "echo: **two**")

@@ -25,8 +25,7 @@ var gif = []byte("GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x0
 
 func sendFile(t *testing.T, p *peer.Peer, room string, f peer.File, change func(*event.MessageEventContent)) string {
 	t.Helper()
-	id, err := p.SendFile(t.Context(), room, f, change)
-	ok(t, err)
+	id := sure(p.SendFile(t.Context(), room, f, change))(t)
 	return id
 }
 
@@ -161,9 +160,7 @@ func TestSlowFile(t *testing.T) {
 			t.Errorf("got %+v", in.Files)
 		}
 	}
-	if got := strings.Join(heard, ", "); got != "elsewhere, first, second" {
-		t.Errorf("heard %s", got)
-	}
+	equal(t, strings.Join(heard, ", "), "elsewhere, first, second", "heard")
 }
 
 // TestFilesInGroups: a file in a group is for us when its caption mentions us, or when a message that is for us replies to it.
@@ -179,9 +176,7 @@ func TestFilesInGroups(t *testing.T) {
 	}
 	theirs := sendFile(t, other, room, peer.File{Name: "theirs.txt", Data: []byte("their words")}, nil)
 	peertest.Next(t, you, func(e peer.Event) bool { return e.ID == theirs })
-	if _, err := you.Reply(t.Context(), room, theirs, "what does it say?", b.UserID()); err != nil {
-		t.Fatal(err)
-	}
+	sure(you.Reply(t.Context(), room, theirs, "what does it say?", b.UserID()))(t)
 	in := b.next()
 	if in.Text != "what does it say?" || len(in.Files) != 1 || in.Files[0].Name != "theirs.txt" || in.Files[0].Type != "text/plain" {
 		t.Errorf("heard %+v", in)
@@ -221,16 +216,12 @@ func TestFileOut(t *testing.T) {
 			if got, err := you.Download(t.Context(), e); err != nil || !bytes.Equal(got, gif) {
 				t.Errorf("downloaded %q, %v", got, err)
 			}
-			if uploads.Hits() != 1 {
-				t.Errorf("uploaded %d times", uploads.Hits())
-			}
+			equal(t, uploads.Hits(), 1, "uploads")
 			if raw := s.Uploads(); encrypted && bytes.Contains(bytes.Join(raw, nil), gif[:10]) {
 				t.Error("it was uploaded in plain")
 			}
 			b.stop()
-			if n := outgoing(s, b, room); n != 1 {
-				t.Errorf("%d events", n)
-			}
+			equal(t, outgoing(s, b, room), 1, "events")
 		})
 	}
 }
@@ -319,12 +310,8 @@ func TestLongAnswerIsAFile(t *testing.T) {
 			}
 			b.next()
 			b.stop()
-			if n := outgoing(s, b, room); n != 2 {
-				t.Errorf("%d events; want 2", n)
-			}
-			if uploads.Hits() != 1 {
-				t.Errorf("uploaded %d times after the one that was cut off", uploads.Hits())
-			}
+			equal(t, outgoing(s, b, room), 2, "events")
+			equal(t, uploads.Hits(), 1, "uploads after the one that was cut off")
 		})
 	}
 }
@@ -397,9 +384,7 @@ func TestLongAnswerChanges(t *testing.T) {
 		old = e.ID
 	}
 	sayIt("Never mind.", false)
-	if e := hear(peer.Edit); e.Body != "Never mind." {
-		t.Errorf("short: %q", e.Body)
-	}
+	equal(t, hear(peer.Edit).Body, "Never mind.", "short")
 	gone(old)
 	sayIt(essay("birds"), false)
 	hear(peer.Edit)

@@ -132,9 +132,7 @@ func said(t *testing.T, s *matrixtest.Server, room, bot string) (messages []stri
 func hears(t *testing.T, you *peer.Peer, room string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if e := peertest.Next(t, you, messageIn(room)); e.Body != text {
-			t.Errorf("got %+v, want %q", e, text)
-		}
+		comes(t, you, messageIn(room), text)
 	}
 }
 
@@ -154,11 +152,7 @@ func echoes(t *testing.T, you *peer.Peer, room string, texts ...string) {
 func TestHomeserverIsNotThereAtStart(t *testing.T) {
 	t.Parallel()
 	const again = "matrix: the homeserver does not answer; trying again"
-	for _, first := range []bool{true, false} {
-		name := "a later start"
-		if first {
-			name = "the first start"
-		}
+	for name, first := range map[string]bool{"a later start": false, "the first start": true} {
 		t.Run(name+", connection refused", func(t *testing.T) {
 			t.Parallel()
 			s, server := pretend(t)
@@ -275,9 +269,7 @@ func TestHungPoll(t *testing.T) {
 			s, you, b, room := chatting(t, true, echo)
 			hook := inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), fault)
 			echoes(t, you, room, "hello?")
-			if hook.Hits() != 1 {
-				t.Errorf("the fault was met %d times", hook.Hits())
-			}
+			equal(t, hook.Hits(), 1, "times that the fault was met")
 		})
 	}
 }
@@ -309,9 +301,7 @@ func TestTooManyRequests(t *testing.T) {
 	if waited := sends[0].At.Sub(time.Unix(0, told.Load())); waited < want {
 		t.Errorf("tried again after %s, want %s at least", waited, want)
 	}
-	if hook.Hits() != 2 {
-		t.Errorf("the fault was met %d times", hook.Hits())
-	}
+	equal(t, hook.Hits(), 2, "times that the fault was met")
 }
 
 // While an answer is being written the homeserver wants less: what lies between
@@ -346,9 +336,7 @@ func TestTooManyRequestsWhileWriting(t *testing.T) {
 	if len(messages) != 1 || edits != 1 {
 		t.Errorf("%d messages and %d edits for %d pieces, want one of each", len(messages), edits, pieces)
 	}
-	if n := s.Count("send"); n != 5 {
-		t.Errorf("%d requests, want 5: the beginning, two refused pieces, and the end twice", n)
-	}
+	equal(t, s.Count("send"), 5, "requests: the beginning, two refused pieces, and the end twice")
 	if pause := refused[1].Sub(refused[0]); pause < 3*time.Second {
 		t.Errorf("after being refused the next piece came within %s, want twice the usual pause at least", pause)
 	}
@@ -427,9 +415,7 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 						t.Errorf("%s sees %+v", p.UserID(), e)
 					}
 				}
-				if hook.Hits() != 1 {
-					t.Errorf("the fault was met %d times", hook.Hits())
-				}
+				equal(t, hook.Hits(), 1, "times that the fault was met")
 			})
 		}
 	}
@@ -457,9 +443,7 @@ func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
 			e := peertest.Next(t, tablet, func(e peer.Event) bool {
 				return e.Room == room && (e.Body == "two" || e.Kind == peer.Undecryptable && e.ID == lastOf(t, s, room, b.UserID()))
 			})
-			if e.Body != "two" {
-				t.Errorf("the new device sees %+v", e)
-			}
+			equal(t, e.Body, "two", "the new device sees")
 		})
 	}
 }

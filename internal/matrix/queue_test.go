@@ -24,8 +24,7 @@ import (
 
 func newQueue(t *testing.T) *queue {
 	t.Helper()
-	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
-	must(t, err)
+	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { db.Close() })
 	return &queue{db: db, now: time.Now}
 }
@@ -41,12 +40,30 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// sure returns what there is if there was no error.
+func sure[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// equal fails unless got is what is wanted.
+func equal[T comparable](t *testing.T, got, want T, what string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", fmt.Sprintf(what, args...), got, want)
+	}
+}
+
 // Holds F8.
 func TestInboxAndTokenGoTogether(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
 	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []incoming{{Inbound: inbound("$1")}, {Inbound: inbound("$2")}}}))
-	rows, err := q.waiting(ctx, 100)
-	must(t, err)
+	rows := sure(q.waiting(ctx, 100))(t)
 	want := []inRow{{1, false, inbound("$1")}, {2, false, inbound("$2")}}
 	if d := cmp.Diff(want, rows, cmp.AllowUnexported(inRow{})); d != "" {
 		t.Errorf("inbox (-want +got):\n%s", d)
@@ -58,8 +75,7 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	if err := q.take(cancelled, "@b:b", "DEV", "s2", &batch{in: []incoming{{Inbound: inbound("$3")}}}); err == nil {
 		t.Error("stored with a cancelled context")
 	}
-	_, err = q.db.ExecContext(ctx, `CREATE TRIGGER fail BEFORE UPDATE ON matrix_sync BEGIN SELECT raise(ABORT, 'disk full'); END`)
-	must(t, err)
+	sure(q.db.ExecContext(ctx, `CREATE TRIGGER fail BEFORE UPDATE ON matrix_sync BEGIN SELECT raise(ABORT, 'disk full'); END`))(t)
 	if err := q.take(ctx, "@b:b", "DEV", "s2", &batch{in: []incoming{{Inbound: inbound("$3")}}}); err == nil {
 		t.Error("stored without its token")
 	}
@@ -79,8 +95,7 @@ func out(id, text string) session.Outgoing { return session.Outgoing{ID: id, Tex
 // head returns the row to be sent next; the test wants exactly one.
 func head(t *testing.T, q *queue) outRow {
 	t.Helper()
-	heads, err := q.heads(t.Context())
-	must(t, err)
+	heads := sure(q.heads(t.Context()))(t)
 	if len(heads) != 1 {
 		t.Fatalf("%d heads, want 1: %+v", len(heads), heads)
 	}
@@ -99,9 +114,7 @@ func TestSayingAgain(t *testing.T) {
 	must(t, q.say(ctx, "!a", out("1", "one"), "one", "", nil))
 	r := head(t, q)
 	must(t, q.say(ctx, "!a", out("1", "one"), "one", "", nil)) // the same again changes nothing
-	if again := head(t, q); again != r {
-		t.Errorf("row changed: %+v", again)
-	}
+	equal(t, head(t, q), r, "row changed")
 	// While the first text is being sent, a second one comes: the row must not be taken for sent.
 	must(t, q.say(ctx, "!a", out("1", "uno"), "uno", "", nil))
 	carried(t, q, "1", "$1")
@@ -218,15 +231,9 @@ func TestDropOld(t *testing.T) {
 				}
 				got += e.Content.Raw["body"].(string) + " "
 			}
-			if got != c.want {
-				t.Errorf("kept %q, want %q", got, c.want)
-			}
-			if states != 0 {
-				t.Error("state was dropped too")
-			}
-			if dropped != len(c.events)-len(room.Timeline.Events) {
-				t.Errorf("says %d were dropped", dropped)
-			}
+			equal(t, got, c.want, "kept")
+			equal(t, states, 0, "states that were dropped")
+			equal(t, dropped, len(c.events)-len(room.Timeline.Events), "dropped, it says")
 		})
 	}
 }
@@ -239,17 +246,14 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 	m.Quotes = []session.Quote{{ID: "$said", Sender: "@you:b", Text: "said before", At: time.UnixMilli(5), Why: session.QuoteReply}}
 	m.Files = []session.File{{Name: "a.png", Type: "image/png", Size: 3, Path: "media/a"}}
 	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []incoming{{Inbound: m}}}))
-	rows, err := q.waiting(ctx, 1)
-	must(t, err)
+	rows := sure(q.waiting(ctx, 1))(t)
 	if d := cmp.Diff([]inRow{{1, incomplete(m), m}}, rows, cmp.AllowUnexported(inRow{}), cmp.Comparer(time.Time.Equal)); d != "" {
 		t.Errorf("inbox (-want +got):\n%s", d)
 	}
 	must(t, handled(ctx, q.db, "$1"))
 	var left string
 	must(t, q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = '$1'`).Scan(&left))
-	if left != "" {
-		t.Errorf("what a handled message brought is still there: %s", left)
-	}
+	equal(t, left, "", "what a handled message brought is still there")
 }
 
 // TestUnsentInTheLanguage: why a file was not sent is told in the language of the room.
@@ -312,8 +316,7 @@ func editOf(id, target, text string) incoming {
 // textOf is what waits to be answered under id.
 func textOf(t *testing.T, q *queue, id string) string {
 	t.Helper()
-	rows, err := q.waiting(t.Context(), 100)
-	must(t, err)
+	rows := sure(q.waiting(t.Context(), 100))(t)
 	for _, r := range rows {
 		if r.ID == id {
 			return r.Text
@@ -331,14 +334,10 @@ func TestEditsWhileWaiting(t *testing.T) {
 	stored(t, q, editOf("$e1", "$1", "pear"), editOf("$e2", "$1", "plum"))
 	m.Quotes = []session.Quote{{ID: "$q", Text: "quoted"}}
 	must(t, q.completed(t.Context(), m))
-	if got := textOf(t, q, "$1"); got != "plum" {
-		t.Errorf("after it was completed it reads %q", got)
-	}
+	equal(t, textOf(t, q, "$1"), "plum", "after it was completed it reads")
 	stored(t, q, editOf("$e4", "$1", "fig"))
 	stored(t, q, editOf("$e2", "$1", "plum"))
-	if got := textOf(t, q, "$1"); got != "fig" {
-		t.Errorf("after an edit came twice it reads %q", got)
-	}
+	equal(t, textOf(t, q, "$1"), "fig", "after an edit came twice it reads")
 }
 
 // A message of ours is removed while its event is on its way, and said again later: the
@@ -350,8 +349,7 @@ func TestRemovedWhileSending(t *testing.T) {
 	c := &Client{q: q, drafts: map[string]*draft{}, outWake: make(chan struct{}, 1)}
 	row := func() outRow {
 		t.Helper()
-		r, err := scanOut(q.db.QueryRowContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE id = 're:$1'`))
-		must(t, err)
+		r := sure(scanOut(q.db.QueryRowContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE id = 're:$1'`)))(t)
 		return r
 	}
 	say := func(text string) {
@@ -363,9 +361,7 @@ func TestRemovedWhileSending(t *testing.T) {
 	for range 2 {
 		must(t, c.Remove(ctx, "!r", "re:$1"))
 	}
-	if _, err := q.delivered(ctx, sending, "$late", false); err != nil {
-		t.Fatal(err)
-	}
+	sure(q.delivered(ctx, sending, "$late", false))(t)
 	say("second")
 	must(t, q.sent(ctx, sending))
 	if r := row(); r.txn() == sending.txn() || r.eventID != "" || r.state != "pending" || r.text != "second" {
@@ -373,14 +369,11 @@ func TestRemovedWhileSending(t *testing.T) {
 	}
 	must(t, q.inTx(ctx, func(tx *sql.Tx) error { return q.echoed(ctx, tx, echo{txn: sending.txn(), event: "$later"}) }))
 	var gone []string
-	back, err := q.takebacks(ctx)
-	must(t, err)
+	back := sure(q.takebacks(ctx))(t)
 	for _, b := range back {
 		gone = append(gone, b.event)
 	}
-	if got := strings.Join(gone, " "); got != "$late $later" {
-		t.Errorf("taken back: %s", got)
-	}
+	equal(t, strings.Join(gone, " "), "$late $later", "taken back")
 	must(t, c.Remove(ctx, "!r", "re:$never"))
 	if r, err := q.draft(ctx, &draft{id: "re:$never", room: "!r"}); err != nil || r.state == "draft" {
 		t.Errorf("a draft of what was removed before it was shown: %+v, %v", r, err)
@@ -417,15 +410,12 @@ func TestPartsOfEarlierVersions(t *testing.T) {
 	}
 	must(t, q.say(ctx, "!r", out(parts("re:$1"), "anew"), "anew", "", nil))
 	must(t, (&Client{q: q, outWake: make(chan struct{}, 1)}).Remove(ctx, "!r", parts("re:$2")))
-	back, err := q.takebacks(ctx)
-	must(t, err)
+	back := sure(q.takebacks(ctx))(t)
 	var gone []string
 	for _, b := range back {
 		gone = append(gone, b.event)
 	}
-	if got := strings.Join(gone, " "); got != "re:$1-2! re:$2! re:$2-2!" {
-		t.Errorf("taken back: %s", got)
-	}
+	equal(t, strings.Join(gone, " "), "re:$1-2! re:$2! re:$2-2!", "taken back")
 }
 
 // Files of messages that are on their way in or out are kept; those of others are nobody's here.
@@ -442,8 +432,7 @@ func TestKeptFiles(t *testing.T) {
 		must(t, q.say(t.Context(), "!r", session.Outgoing{ID: id}, "", `{"name":"x","path":"media/`+id+`"}`, nil))
 	}
 	must(t, q.update(t.Context(), `UPDATE outbox SET state = 'sent' WHERE id = 'sent'`))
-	got, err := (&Client{q: q}).KeptFiles(t.Context())
-	must(t, err)
+	got := sure((&Client{q: q}).KeptFiles(t.Context()))(t)
 	slices.Sort(got)
 	if want := "media/a media/b media/out"; strings.Join(got, " ") != want {
 		t.Errorf("kept %q, want %s", got, want)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
@@ -52,9 +51,7 @@ func TestOneRoomStuck(t *testing.T) {
 	}
 	free()
 	for i := range 3 {
-		if e := peertest.Next(t, you, spoken(rooms[0], b.UserID())); e.Body != fmt.Sprintf("echo: **stuck %d**", i) {
-			t.Errorf("got %+v", e)
-		}
+		comes(t, you, spoken(rooms[0], b.UserID()), fmt.Sprintf("echo: **stuck %d**", i))
 	}
 }
 
@@ -260,9 +257,7 @@ func TestOvertakenState(t *testing.T) {
 	}
 	heard("Marvin: second", "second")
 	close(release)
-	if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "echo: **first**" {
-		t.Errorf("said %q", e.Body)
-	}
+	comes(t, you, spoken(room, b.UserID()), "echo: **first**")
 	heard("Marvin: third", "third")
 }
 
@@ -298,12 +293,8 @@ func TestManyInvitations(t *testing.T) {
 		}
 	}
 	converse(t, you, b, room, "and now?")
-	if extra := s.Count("leave") - n; extra != 0 {
-		t.Errorf("%d requests too many", extra)
-	}
-	if joins := s.Count("join"); joins != 1 {
-		t.Errorf("%d requests to join", joins)
-	}
+	equal(t, s.Count("leave")-n, 0, "requests too many")
+	equal(t, s.Count("join"), 1, "requests to join")
 	select {
 	case in := <-b.heard:
 		t.Errorf("a model was asked: %+v", in)
@@ -366,14 +357,10 @@ func TestRemovedWhileAnswering(t *testing.T) {
 			if n := tried() - before; n > 8 { // yours and its one in the other room, and what it tries here
 				t.Errorf("%d requests after it was thrown out", n)
 			}
-			if m := s.Membership(room, b.UserID()); m != membership {
-				t.Errorf("membership %q", m)
-			}
+			equal(t, s.Membership(room, b.UserID()), membership, "membership")
 			b = b.again(echo)
 			echoes(t, you, other, "after a restart?")
-			if m := s.Membership(room, b.UserID()); m != membership {
-				t.Errorf("membership %q", m)
-			}
+			equal(t, s.Membership(room, b.UserID()), membership, "membership")
 			s.SetState(you.UserID(), room, "m.room.member", b.UserID(), map[string]any{"membership": "invite"})
 			joined(t, you, room, b.UserID())
 			echoes(t, you, room, "welcome back")
@@ -395,9 +382,7 @@ func TestRefusedMessages(t *testing.T) {
 	}
 	await(t, s, "the answers are not given up", func() bool { return b.Status(t.Context()).Dead == 2 })
 	echoes(t, you, other, "here?")
-	if n := hook.Hits(); n != 2 {
-		t.Errorf("%d tries to send two messages", n)
-	}
+	equal(t, hook.Hits(), 2, "tries to send two messages")
 	hook.Remove()
 	echoes(t, you, room, "four")
 }
@@ -478,15 +463,9 @@ func TestInvitedAgainWhileJoining(t *testing.T) {
 	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "leave"})
 	await(t, s, "the bot has not noticed", func() bool { return b.Status(t.Context()).Rooms == 0 })
 	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "invite", "is_direct": true})
-	for deadline := time.Now().Add(peertest.Patience); strings.Count(b.log.String(), "matrix: invitation") < 2; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the second invitation has not come")
-		}
-	}
+	b.becomes("the second invitation has not come", func(matrix.Status) bool { return strings.Count(b.log.String(), "matrix: invitation") > 1 })
 	free()
 	await(t, s, "the bot does not come back", func() bool { return s.Membership(room, b.UserID()) == "join" })
 	say(t, you, room, "hello")
-	if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "echo: **hello**" {
-		t.Errorf("answered %+v", e)
-	}
+	comes(t, you, spoken(room, b.UserID()), "echo: **hello**")
 }

@@ -59,9 +59,7 @@ func copyDB(t *testing.T, from, to string) {
 	t.Helper()
 	db := openDB(t, from)
 	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), `VACUUM INTO ?`, to); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, db, `VACUUM INTO ?`, to)
 }
 
 func restoreDB(t *testing.T, dir, from string) {
@@ -69,8 +67,7 @@ func restoreDB(t *testing.T, dir, from string) {
 	for _, name := range []string{"bot.db", "bot.db-wal", "bot.db-shm"} {
 		_ = os.Remove(filepath.Join(dir, name))
 	}
-	data, err := os.ReadFile(from)
-	ok(t, err)
+	data := sure(os.ReadFile(from))(t)
 	ok(t, os.WriteFile(filepath.Join(dir, "bot.db"), data, 0o600))
 }
 
@@ -109,9 +106,7 @@ func TestOldCopyOfTheKeys(t *testing.T) {
 	if n := s.Count("keys_upload") - uploads; n > 10 {
 		t.Errorf("%d uploads were tried", n)
 	}
-	if n := rows(t, b.dir, "crypto_olm_session"); n != olm {
-		t.Errorf("%d Olm sessions are left of %d", n, olm)
-	}
+	equal(t, rows(t, b.dir, "crypto_olm_session"), olm, "Olm sessions that are left")
 	if n := rows(t, b.dir, "crypto_megolm_inbound_session"); n < megolm {
 		t.Errorf("%d Megolm sessions are left of %d", n, megolm)
 	}
@@ -201,9 +196,7 @@ func TestDamagedKeys(t *testing.T) {
 			t.Helper()
 			db := openDB(t, b.dir)
 			defer db.Close()
-			if _, err := db.ExecContext(t.Context(), query); err != nil {
-				t.Fatal(err)
-			}
+			execute(t, db, query)
 		}
 	}
 	for _, c := range []struct {
@@ -221,17 +214,14 @@ func TestDamagedKeys(t *testing.T) {
 		}, []string{"pickle.key does not fit"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			key, err := os.ReadFile(filepath.Join(b.dir, "matrix/pickle.key"))
-			ok(t, err)
+			key := sure(os.ReadFile(filepath.Join(b.dir, "matrix/pickle.key")))(t)
 			restoreDB(t, b.dir, good)
 			c.damage()
 			files := contents(t, filepath.Join(b.dir, "matrix"))
 			for range 2 { // the first try must not have changed anything
 				wants(t, tryOpen(t, b.server, b.dir, you.UserID()), c.words...)
 			}
-			if now := contents(t, filepath.Join(b.dir, "matrix")); now != files {
-				t.Errorf("the files became\n%s\nfrom\n%s", now, files)
-			}
+			equal(t, contents(t, filepath.Join(b.dir, "matrix")), files, "the files")
 			restoreDB(t, b.dir, good)
 			ok(t, os.WriteFile(filepath.Join(b.dir, "matrix/pickle.key"), key, 0o600))
 			if err := tryOpen(t, b.server, b.dir, you.UserID()); err != nil {
@@ -240,9 +230,7 @@ func TestDamagedKeys(t *testing.T) {
 		})
 	}
 	b = b.again(echo)
-	if now := b.account().DeviceID; now != device {
-		t.Errorf("device %s became %s", device, now)
-	}
+	equal(t, b.account().DeviceID, device, "the device")
 	converse(t, you, b, room, "two")
 }
 
@@ -261,11 +249,9 @@ func tryOpen(t *testing.T, server *homeserver.Server, dir, owner string) error {
 // contents lists the files of a folder with what is in them.
 func contents(t *testing.T, dir string) (all string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	ok(t, err)
+	entries := sure(os.ReadDir(dir))(t)
 	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		ok(t, err)
+		data := sure(os.ReadFile(filepath.Join(dir, e.Name())))(t)
 		all += fmt.Sprintf("%s: %q\n", e.Name(), data)
 	}
 	return all
@@ -275,14 +261,7 @@ func contents(t *testing.T, dir string) (all string) {
 // though the program had been killed there. The returned function undoes it.
 func dead(t *testing.T, db *sql.DB, table, when string) (revive func()) {
 	t.Helper()
-	exec := func(statement string) {
-		t.Helper()
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rows, err := db.QueryContext(t.Context(), `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'`)
-	ok(t, err)
+	rows := sure(db.QueryContext(t.Context(), `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'`))(t)
 	var tables, triggers []string
 	for rows.Next() {
 		var name string
@@ -290,11 +269,11 @@ func dead(t *testing.T, db *sql.DB, table, when string) (revive func()) {
 		tables = append(tables, name)
 	}
 	ok(t, rows.Err())
-	exec(`CREATE TABLE death (at TEXT)`)
+	execute(t, db, `CREATE TABLE death (at TEXT)`)
 	trigger := func(table, action, when, do string) {
 		name := fmt.Sprint("death", len(triggers))
 		triggers = append(triggers, name)
-		exec(`CREATE TRIGGER ` + name + ` BEFORE ` + action + ` ON ` + table + ` WHEN ` + when + ` BEGIN ` + do + `; END`)
+		execute(t, db, `CREATE TRIGGER `+name+` BEFORE `+action+` ON `+table+` WHEN `+when+` BEGIN `+do+`; END`)
 	}
 	for _, action := range []string{"INSERT", "UPDATE", "DELETE"} {
 		for _, name := range tables {
@@ -307,9 +286,9 @@ func dead(t *testing.T, db *sql.DB, table, when string) (revive func()) {
 	return func() {
 		t.Helper()
 		for _, name := range triggers {
-			exec(`DROP TRIGGER ` + name)
+			execute(t, db, `DROP TRIGGER `+name)
 		}
-		exec(`DROP TABLE death`)
+		execute(t, db, `DROP TABLE death`)
 	}
 }
 
@@ -350,7 +329,6 @@ func TestDiedWhileAKeyWasStored(t *testing.T) {
 				}
 				await(t, s, "not done", func() bool { return b.Status(t.Context()).Inbox+b.Status(t.Context()).Outbox == 0 })
 				db := openDB(t, b.dir)
-				defer db.Close()
 				when := `1`
 				if table == "crypto_megolm_inbound_session" {
 					when = `NEW.source_user = '` + you.UserID() + `'`
@@ -372,15 +350,11 @@ func TestDiedWhileAKeyWasStored(t *testing.T) {
 func TestOneTimeKeyIsUsedUp(t *testing.T) {
 	t.Parallel()
 	_, you, b, room := chatting(t, true, echo)
-	before, err := b.OneTimeKeys(t.Context())
-	ok(t, err)
+	before := sure(b.OneTimeKeys(t.Context()))(t)
 	echoes(t, you, room, "one")
-	after, err := b.OneTimeKeys(t.Context())
-	ok(t, err)
+	after := sure(b.OneTimeKeys(t.Context()))(t)
 	maps.DeleteFunc(before, func(key string, _ bool) bool { return after[key] })
-	if len(before) != 1 {
-		t.Errorf("%d one-time keys were used up", len(before))
-	}
+	equal(t, len(before), 1, "one-time keys were used up")
 }
 
 // Many keys come at once, among them one that breaks the library's work on it, and the program is killed at each of them in turn.
@@ -407,7 +381,6 @@ func TestDiedAtEachOfManyKeys(t *testing.T) {
 		want = append(want, "echo: **"+text+"**")
 	}
 	db := openDB(t, b.dir)
-	defer db.Close()
 	for i := range n {
 		revive := dead(t, db, "crypto_megolm_inbound_session", fmt.Sprintf(`NEW.source_user = '%s' AND
 			(SELECT count(*) FROM crypto_megolm_inbound_session WHERE source_user = '%[1]s') > %d`, you.UserID(), i))
@@ -431,11 +404,8 @@ func TestPanicBehindAnOpenedMessage(t *testing.T) {
 	keyless(s)
 	broken, room := chat(t, s, you, b, true), chat(t, s, you, b, true)
 	db := openDB(t, b.dir)
-	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), `CREATE TRIGGER broken BEFORE INSERT ON crypto_megolm_inbound_session
-		WHEN NEW.source_user = '`+you.UserID()+`' AND NEW.room_id = '`+broken+`' BEGIN SELECT raise(ABORT, 'this key cannot be stored'); END`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, db, `CREATE TRIGGER broken BEFORE INSERT ON crypto_megolm_inbound_session
+		WHEN NEW.source_user = '`+you.UserID()+`' AND NEW.room_id = '`+broken+`' BEGIN SELECT raise(ABORT, 'this key cannot be stored'); END`)
 	say(t, you, broken, "nobody can read this")
 	b.utd(1)
 	if !strings.Contains(b.log.String(), "a fault for a test") {

@@ -164,10 +164,8 @@ func TestRootIsQuoted(t *testing.T) {
 			ours := peertest.Next(t, you, spoken(room, b.UserID())).ID
 			state := s.SetState(you.UserID(), room, "m.room.topic", "", content{"topic": "colours"})
 			clear := s.Say(other.UserID(), room, "in the clear")
-			foreign, err := s.Inject(room, `{"type":"m.room.encrypted","sender":"@other:matrix.test","content":{"algorithm":"m.megolm.v1.aes-sha2","ciphertext":"AAAA","session_id":"x","sender_key":"y","device_id":"Z"}}`)
-			ok(t, err)
-			redacted, err := s.Inject(room, `{"type":"m.room.message","sender":"@other:matrix.test","content":{},"unsigned":{"redacted_because":{"type":"m.room.redaction","sender":"@other:matrix.test"}}}`)
-			ok(t, err)
+			foreign := sure(s.Inject(room, `{"type":"m.room.encrypted","sender":"@other:matrix.test","content":{"algorithm":"m.megolm.v1.aes-sha2","ciphertext":"AAAA","session_id":"x","sender_key":"y","device_id":"Z"}}`))(t)
+			redacted := sure(s.Inject(room, `{"type":"m.room.message","sender":"@other:matrix.test","content":{},"unsigned":{"redacted_because":{"type":"m.room.redaction","sender":"@other:matrix.test"}}}`))(t)
 			plain, plainSender := "in the clear", other.UserID()
 			if encrypted {
 				plain, plainSender = "[it could not be read]", ""
@@ -182,16 +180,13 @@ func TestRootIsQuoted(t *testing.T) {
 				{"that is nowhere", "$nowhere", "", "[it could not be read]"},
 			} {
 				for i := range 2 { // the second message knows already
-					asked, err := you.SayIn(t.Context(), room, c.root, "why?", b.UserID())
-					ok(t, err)
+					asked := sure(you.SayIn(t.Context(), room, c.root, "why?", b.UserID()))(t)
 					in := b.next()
 					if in.ID != asked || in.Thread != c.root {
 						t.Fatalf("%s: heard %+v", c.name, in)
 					}
 					if i == 1 {
-						if len(in.Quotes) != 0 {
-							t.Errorf("%s: quoted again: %+v", c.name, in.Quotes)
-						}
+						equal(t, len(in.Quotes), 0, "%s: quoted again: %+v", c.name, in.Quotes)
 						continue
 					}
 					if len(in.Quotes) != 1 {
@@ -213,9 +208,7 @@ func (b *bot) begin(room, root string) {
 	b.t.Helper()
 	db := openDB(b.t, b.dir)
 	defer db.Close()
-	if _, err := history.NewStore(db).Begin(b.t.Context(), &history.Compaction{Room: history.TalkOf(room, root)}); err != nil {
-		b.t.Fatal(err)
-	}
+	sure(history.NewStore(db).Begin(b.t.Context(), &history.Compaction{Room: history.TalkOf(room, root)}))(b.t)
 }
 
 // TestActiveThread: in a thread in which we spoke, or which begins at a message of ours, allowed people need not mention us, for a day.
@@ -253,9 +246,7 @@ func TestActiveThread(t *testing.T) {
 	}
 	heard := func(what, id string) {
 		t.Helper()
-		if in := b.next(); in.ID != id {
-			t.Errorf("%s: heard %+v", what, in)
-		}
+		b.gets(id)
 		b.quiet(s)
 	}
 	quietRoot, busyRoot := s.Say(you.UserID(), room, "one"), s.Say(you.UserID(), room, "two")
@@ -339,9 +330,7 @@ func TestHeardInAGroup(t *testing.T) {
 			peertest.Next(t, you, spoken(room, b.UserID()))
 			say(t, other, room, "fine")
 			await(t, s, "the line is not read", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE given = 0`) == 1 })
-			if n := b.holds(t, `SELECT count(*) FROM heard WHERE given = 1 AND text <> ''`); n != 0 {
-				t.Errorf("%d lines are kept longer than needed", n)
-			}
+			equal(t, b.holds(t, `SELECT count(*) FROM heard WHERE given = 1 AND text <> ''`), 0, "lines are kept longer than needed")
 			b.stop()
 			say(t, other, room, "and sunny")
 			b = b.again(echo)
@@ -386,9 +375,7 @@ func TestHeardIsBounded(t *testing.T) {
 		last = s.Say(other.UserID(), room, fmt.Sprintf("line %d", i))
 	}
 	await(t, s, "the lines are not read", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE event = ?`, last) == 1 })
-	if n := b.holds(t, `SELECT count(*) FROM heard`); n != 20 {
-		t.Errorf("%d lines are kept", n)
-	}
+	equal(t, b.holds(t, `SELECT count(*) FROM heard`), 20, "lines are kept")
 	ask("and?")
 	b.quotes(t, session.QuoteHeard, lines[30:]...)
 	for range 6 {
@@ -400,9 +387,7 @@ func TestHeardIsBounded(t *testing.T) {
 	}
 	s.Redact(other.UserID(), room, last)
 	await(t, s, "a quote outlives its message", func() bool { return b.holds(t, `SELECT count(*) FROM inbox WHERE instr(brought, ?)`, last) == 0 })
-	if n := b.holds(t, `SELECT count(*) FROM inbox WHERE instr(brought, 'ääää')`); n != 1 {
-		t.Errorf("%d messages have quotes", n)
-	}
+	equal(t, b.holds(t, `SELECT count(*) FROM inbox WHERE instr(brought, 'ääää')`), 1, "messages have quotes")
 	s.Say(other.UserID(), room, "bye")
 	await(t, s, "not heard", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE text = 'bye'`) == 1 })
 	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "leave"})
@@ -503,9 +488,7 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 	close(release)
 	hang.Remove()
 	b = b.again(echo)
-	if in := b.quotes(t, session.QuoteReply, "you: first"); in.Text != "about that" {
-		t.Errorf("heard %+v", in)
-	}
+	equal(t, b.quotes(t, session.QuoteReply, "you: first").Text, "about that", "heard")
 	b.hears("and after it")
 	s.Fault(matrixtest.On("event").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
 		a.Body.Reset()

@@ -74,8 +74,7 @@ func newUpgrading(t *testing.T, answer func(*bot, session.Inbound)) *upgrading {
 // has seen nothing has nothing to bring along when it is replaced.
 func (b *bot) knows(room string) {
 	b.t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(b.dir, "bot.db"))
-	ok(b.t, err)
+	db := sure(sql.Open("sqlite", filepath.Join(b.dir, "bot.db")))(b.t)
 	defer db.Close()
 	for deadline := time.Now().Add(peertest.Patience); ; time.Sleep(5 * time.Millisecond) {
 		var seen bool
@@ -155,9 +154,7 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	joined(t, u.you, to, u.b.UserID())
 	u.ask(t, to, "next")
 	await(t, u.s, "the question in the new room is not there", func() bool { return u.b.Status(t.Context()).Inbox == 2 })
-	if got := u.moves.made(); len(got) != 0 {
-		t.Errorf("brought along before the end: %q", got)
-	}
+	equal(t, len(u.moves.made()), 0, "brought along before the end")
 	release()
 	hears(t, u.you, u.old, "echo: **long**")
 	u.told(t, to, brought)
@@ -174,9 +171,7 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	if got, want := u.moves.made(), []string{u.old + " " + to}; !slices.Equal(got, want) {
 		t.Errorf("brought along %q, want %q", got, want)
 	}
-	if n := u.notices(to, brought); n != 1 {
-		t.Errorf("the new room was told %d times", n)
-	}
+	equal(t, u.notices(to, brought), 1, "times that the new room was told")
 }
 
 // The other ways in which a room is replaced.
@@ -225,9 +220,7 @@ func TestUpgrades(t *testing.T) {
 		await(t, u.s, "no sync", func() bool { return !u.b.Status(t.Context()).LastSync.IsZero() })
 		u.ask(t, to, "still there?")
 		hears(t, u.you, to, "echo: **still there?**")
-		if got := u.moves.made(); len(got) != 1 {
-			t.Errorf("brought along %q", got)
-		}
+		equal(t, len(u.moves.made()), 1, "brought along")
 	})
 	t.Run("closed until invited", func(t *testing.T) {
 		u := newUpgrading(t, echo)
@@ -236,9 +229,7 @@ func TestUpgrades(t *testing.T) {
 		u.told(t, u.old, "invite me")
 		u.s.SetState(u.you.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "invite"})
 		follows(t, u, to)
-		if n := u.notices(u.old, "invite me"); n != 1 {
-			t.Errorf("the old room was told %d times", n)
-		}
+		equal(t, u.notices(u.old, "invite me"), 1, "times that the old room was told")
 	})
 	t.Run("closed, with a direct chat", func(t *testing.T) {
 		u := newUpgrading(t, echo)
@@ -255,14 +246,10 @@ func TestUpgrades(t *testing.T) {
 		u.tombstone(eve, u.s.Room(eve, matrixtest.NewRoom{}))
 		u.tombstone(eve, to)
 		u.told(t, u.old, "invite me")
-		if n := u.s.Count("join"); n != joins {
-			t.Errorf("%d rooms joined", n-joins)
-		}
+		equal(t, u.s.Count("join"), joins, "rooms joined")
 		u.s.SetState(u.you.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "invite"})
 		follows(t, u, to)
-		if n := u.notices(u.old, "invite me"); n != 1 {
-			t.Errorf("the old room was told %d times", n)
-		}
+		equal(t, u.notices(u.old, "invite me"), 1, "times that the old room was told")
 	})
 	t.Run("into a room that a false tombstone named before", func(t *testing.T) {
 		u := newUpgrading(t, echo)
@@ -294,9 +281,7 @@ func TestUpgradesThatAreNone(t *testing.T) {
 		u.tombstone(u.friend.UserID(), to)
 		u.ask(t, u.old, "still there?")
 		peertest.Next(t, u.you, messageIn(u.old)) // the tombstone was seen before that
-		if n := u.s.Count("join"); n != 1 {
-			t.Errorf("%d requests to join one room", n)
-		}
+		equal(t, u.s.Count("join"), 1, "requests to join one room")
 		if m := u.s.Membership(to, u.b.UserID()); m != "" || len(u.moves.made()) != 0 {
 			t.Errorf("membership %q, brought along %q", m, u.moves.made())
 		}

@@ -23,10 +23,8 @@ import (
 func verifiable(t *testing.T, server *homeserver.Server, localpart string) *peer.Peer {
 	t.Helper()
 	const password = "a long enough password"
-	user, err := server.Register(t.Context(), localpart, password)
-	ok(t, err)
-	p, err := peer.Login(t.Context(), peer.Config{Homeserver: server.URL, User: user, Password: password, DB: filepath.Join(t.TempDir(), localpart+".db")})
-	ok(t, err)
+	user := sure(server.Register(t.Context(), localpart, password))(t)
+	p := sure(peer.Login(t.Context(), peer.Config{Homeserver: server.URL, User: user, Password: password, DB: filepath.Join(t.TempDir(), localpart+".db")}))(t)
 	ok(t, p.EnableVerification(t.Context(), password))
 	peertest.Run(t, p)
 	return p
@@ -127,14 +125,12 @@ func TestVerification(t *testing.T) {
 		second bool // the person's client confirms after the bot was told
 	}{
 		{"to-device", func(t *testing.T, you *peer.Peer, b *bot, _ string) {
-			txn, err := you.VerifyUser(t.Context(), b.UserID())
-			ok(t, err)
+			txn := sure(you.VerifyUser(t.Context(), b.UserID()))(t)
 			stage(t, you, peer.Ready)
 			ok(t, you.CompareEmoji(t.Context(), txn))
 		}, false, false},
 		{"in the room", func(t *testing.T, you *peer.Peer, b *bot, room string) {
-			txn, err := you.VerifyInRoom(t.Context(), room, b.UserID())
-			ok(t, err)
+			txn := sure(you.VerifyInRoom(t.Context(), room, b.UserID()))(t)
 			stage(t, you, peer.Ready)
 			ok(t, you.CompareEmoji(t.Context(), txn))
 		}, true, true},
@@ -175,9 +171,7 @@ func TestVerification(t *testing.T) {
 			stage(t, you, peer.Done)
 			notice(t, you, room, "Verified")
 			trusts(t, you, b, true)
-			if open := b.Verifications(); len(open) != 0 {
-				t.Errorf("still open: %v", open)
-			}
+			equal(t, len(b.Verifications()), 0, "still open")
 			if types := onServer(t, you, room, "m.sas.v1"); c.inRoom == (types["m.room.encrypted"] < 16) || types["m.room.message"] > 0 {
 				t.Errorf("events on the server: %v", types)
 			}
@@ -197,8 +191,7 @@ func TestVerificationWithWrongEmoji(t *testing.T) {
 	you, friend := verifiable(t, server, "you"), peertest.Start(t, server, "friend")
 	b := start(t, server, t.TempDir(), commanded, you.UserID(), friend.UserID())
 	room, theirs := directChat(t, you, b), directChat(t, friend, b)
-	txn, err := you.VerifyInRoom(t.Context(), room, b.UserID())
-	ok(t, err)
+	txn := sure(you.VerifyInRoom(t.Context(), room, b.UserID()))(t)
 	stage(t, you, peer.Ready)
 	ok(t, you.CompareEmoji(t.Context(), txn))
 	sameEmoji(t, you, room)
@@ -214,12 +207,8 @@ func TestVerificationWithWrongEmoji(t *testing.T) {
 	}
 	say(t, you, room, "!verify no")
 	notice(t, you, room, "does not match")
-	if v := stage(t, you, peer.Cancelled); v.Code != "m.mismatched_sas" {
-		t.Errorf("cancelled: %+v", v)
-	}
-	if open := b.Verifications(); len(open) != 0 {
-		t.Errorf("still open: %v", open)
-	}
+	equal(t, stage(t, you, peer.Cancelled).Code, "m.mismatched_sas", "cancelled")
+	equal(t, len(b.Verifications()), 0, "still open")
 	say(t, you, room, "!verify yes")
 	notice(t, you, room, "no verification to answer")
 	trusts(t, you, b, false)
@@ -237,14 +226,11 @@ func TestVerificationByStrangers(t *testing.T) {
 	ok(t, stranger.Join(t.Context(), group))
 	ok(t, friend.Join(t.Context(), group))
 	joined(t, you, group, b.UserID())
-	_, err := stranger.VerifyUser(t.Context(), b.UserID())
-	ok(t, err)
-	_, err = stranger.VerifyInRoom(t.Context(), group, b.UserID())
-	ok(t, err)
+	sure(stranger.VerifyUser(t.Context(), b.UserID()))(t)
+	sure(stranger.VerifyInRoom(t.Context(), group, b.UserID()))(t)
 
 	// The person's own, in the room where the stranger is, too. It begins after the stranger's, so these were seen by then.
-	txn, err := you.VerifyInRoom(t.Context(), group, b.UserID())
-	ok(t, err)
+	txn := sure(you.VerifyInRoom(t.Context(), group, b.UserID()))(t)
 	stage(t, you, peer.Ready)
 	if open := b.Verifications(); len(open) != 1 || open[0] != txn {
 		t.Errorf("open: %v, want %s alone", open, txn)
@@ -277,8 +263,7 @@ func TestVerificationCode(t *testing.T) {
 	b := start(t, server, t.TempDir(), commanded, you.UserID())
 	room := directChat(t, you, b)
 	begin := func() string {
-		txn, err := you.VerifyUser(t.Context(), b.UserID())
-		ok(t, err)
+		txn := sure(you.VerifyUser(t.Context(), b.UserID()))(t)
 		peerStage(t, you, txn, peer.Ready)
 		ok(t, you.CompareEmoji(t.Context(), txn))
 		return txn
@@ -327,8 +312,7 @@ func verificationRequest(bot, body string) map[string]any {
 // inboxRows are the ids of all messages that were taken in, of whatever state.
 func inboxRows(t *testing.T, db *sql.DB) map[string]string {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), `SELECT id, state || ' ' || text FROM inbox`)
-	ok(t, err)
+	rows := sure(db.QueryContext(t.Context(), `SELECT id, state || ' ' || text FROM inbox`))(t)
 	defer rows.Close()
 	all := map[string]string{}
 	for rows.Next() {
@@ -379,24 +363,17 @@ func TestPlainEventsInAnEncryptedRoom(t *testing.T) {
 		plain[s.Post(you.UserID(), room, e.kind, e.content)] = e.what
 	}
 	last := say(t, you, room, "encrypted, too")
-	if in := b.next(); in.ID != last {
-		t.Errorf("heard %+v (%s)", in, plain[in.ID])
-	}
+	b.gets(last)
 	hears(t, you, room, "echo: **encrypted, too**")
 	db := openDB(t, b.dir)
-	defer db.Close()
 	all := inboxRows(t, db)
 	for id, what := range plain {
 		if row, there := all[id]; there {
 			t.Errorf("%s was taken: %q", what, row)
 		}
 	}
-	if len(all) != 2 {
-		t.Errorf("%d messages were taken: %v", len(all), all)
-	}
-	if open := b.Verifications(); len(open) != 0 {
-		t.Errorf("verifications: %v", open)
-	}
+	equal(t, len(all), 2, "messages were taken: %v", all)
+	equal(t, len(b.Verifications()), 0, "verifications")
 }
 
 // sentTo is the first event of the bot in a room.
@@ -450,7 +427,6 @@ func TestPlainVerificationRequest(t *testing.T) {
 		}
 	}
 	db := openDB(t, b.dir)
-	defer db.Close()
 	if all := inboxRows(t, db); len(all) != 2 { // what was said encrypted
 		t.Errorf("taken in: %v", all)
 	}

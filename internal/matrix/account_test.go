@@ -116,11 +116,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 	speak("back in four")
 	converse(t, you, b, room, "five")
 	equal(t, b.account().DeviceID, device, "the device")
-	for _, f := range check(t, b) {
-		if !f.OK {
-			t.Errorf("check: %+v", f)
-		}
-	}
+	well(t, b)
 	b.stop()
 
 	// Without a password there is no way to go on, and it says so.
@@ -149,6 +145,16 @@ func (b *bot) logged(words ...string) bool {
 		}
 	}
 	return false
+}
+
+// well fails if the check finds a fault.
+func well(t *testing.T, b *bot) {
+	t.Helper()
+	for _, f := range check(t, b) {
+		if !f.OK {
+			t.Errorf("check: %+v", f)
+		}
+	}
 }
 
 func check(t *testing.T, b *bot) []matrix.Finding {

@@ -189,6 +189,14 @@ func sure[T any](v T, err error) func(*testing.T) T {
 	}
 }
 
+// either is yes or no.
+func either[T any](c bool, yes, no T) T {
+	if c {
+		return yes
+	}
+	return no
+}
+
 // equal fails unless got is what is wanted.
 func equal[T comparable](t *testing.T, got, want T, what string, args ...any) {
 	t.Helper()
@@ -310,8 +318,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	t.Parallel()
 	server, you := atHome(t)
 	b := start(t, server, t.TempDir(), nil, you.UserID())
-	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
-	joined(t, you, room, b.UserID())
+	room := directChat(t, you, b)
 	b.Typing(t.Context(), room, true)
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Typing)); !e.On || e.Sender != b.UserID() {
 		t.Errorf("typing: %+v", e)
@@ -348,8 +355,7 @@ func TestLargeAnswer(t *testing.T) {
 	t.Parallel()
 	server, you := atHome(t)
 	b := start(t, server, t.TempDir(), nil, you.UserID())
-	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
-	joined(t, you, room, b.UserID())
+	room := directChat(t, you, b)
 	text := strings.Repeat("line with `code`, **strong** words, <angle> & \"quotes\" äöü 日本語 🙂\n\n", 400)
 	b.says(room, session.Outgoing{ID: "large", Text: text})
 	if first, file := arrives(t, you, room, b.UserID(), text); !strings.HasSuffix(first.Body, "🙂"+wholeNote) || !file.File.Sealed {

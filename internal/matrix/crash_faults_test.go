@@ -205,8 +205,7 @@ func TestLongAbsenceFromAGroup(t *testing.T) {
 	s, you, b := meeting(t, echo)
 	friend := person(t, s, "friend")
 	group := func(name string) string {
-		room := roomWith(t, s, you, b, matrixtest.NewRoom{Name: name, Join: []string{friend.UserID()}})
-		return room
+		return roomWith(t, s, you, b, matrixtest.NewRoom{Name: name, Join: []string{friend.UserID()}})
 	}
 	busy, chatty := group("busy"), group("chatty")
 	b.stop()

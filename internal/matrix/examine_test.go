@@ -323,12 +323,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 		}
 	}
 	converse(t, you, second, room, "and still there")
-	for _, f := range check(t, second) {
-		if !f.OK {
-			t.Errorf("check: %+v", f)
-		}
-	}
-
+	well(t, second)
 	second.stop()
 
 	// bot.db alone is lost. The way out that the error names ends well.

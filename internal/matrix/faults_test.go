@@ -290,8 +290,7 @@ func party(t *testing.T, encrypted bool, answer func(*bot, session.Inbound)) (s 
 	t.Helper()
 	s, you, b = meeting(t, answer)
 	other = person(t, s, "other")
-	room = s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: encrypted, Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
-	joined(t, you, room, b.UserID())
+	room = roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: encrypted, Join: []string{other.UserID()}})
 	joined(t, other, room, b.UserID())
 	b.knows(room)
 	return s, you, other, b, room
@@ -437,32 +436,6 @@ func (b *bot) utd(n int) {
 	b.becomes("messages that wait for their key", func(s matrix.Status) bool { return s.Undecryptable == n })
 }
 
-// panicky panics when a message is taken in, as often as times says.
-type panicky struct {
-	slog.Handler
-	mu    *sync.Mutex
-	times map[string]int
-}
-
-func (p panicky) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == "matrix: message" {
-		r.Attrs(func(a slog.Attr) bool {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if e := a.Value.String(); a.Key == "event" && p.times[e] > 0 {
-				p.times[e]--
-				panic("a fault for a test")
-			}
-			return true
-		})
-	}
-	return p.Handler.Handle(ctx, r)
-}
-
-func (p panicky) WithAttrs(a []slog.Attr) slog.Handler {
-	return panicky{p.Handler.WithAttrs(a), p.mu, p.times}
-}
-
 // One event breaks the program: the others of its sync are answered, it is
 // tried again, and in the end given up with a word to its sender.
 // Holds F40.
@@ -474,12 +447,16 @@ func TestPanicOverOneEvent(t *testing.T) {
 	for _, text := range []string{"one", "twice", "always", "two"} {
 		ids = append(ids, say(t, you, room, text))
 	}
-	p := panicky{mu: &sync.Mutex{}, times: map[string]int{ids[1]: 2, ids[2]: 100}}
-	b = startWith(t, b.server, b.dir, echo, func(cfg *matrix.Config) {
-		cfg.Hurry()
-		p.Handler = cfg.Log.Handler()
-		cfg.Log = slog.New(p)
-	}, you.UserID())
+	var mu sync.Mutex
+	times := map[string]int{ids[1]: 2, ids[2]: 100}
+	b = startWith(t, b.server, b.dir, echo, atMessage("matrix: message", func(r slog.Record) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e := attribute(r, "event"); times[e] > 0 {
+			times[e]--
+			panic("a fault for a test")
+		}
+	}), you.UserID())
 	var got []string
 	for range 4 {
 		got = append(got, peertest.Next(t, you, messageIn(room)).Body)
@@ -492,9 +469,9 @@ func TestPanicOverOneEvent(t *testing.T) {
 		}
 	}
 	b.becomes("not one message given up", func(s matrix.Status) bool { return s.Lost == 1 && s.Inbox == 0 && s.Undecryptable == 0 })
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	equal(t, 100-p.times[ids[2]], 3, "tries")
+	mu.Lock()
+	defer mu.Unlock()
+	equal(t, 100-times[ids[2]], 3, "tries")
 }
 
 // What is no event, or none that makes sense, does not stop the others.

@@ -66,9 +66,7 @@ func TestToHTML(t *testing.T) {
 		{"room ping in code", "`@room` *@room*", "<code>@\u2060room</code> <em>@\u2060room</em>"},
 		{"only a room ping", "@room", ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			equal(t, toHTML(c.md), c.want, "the HTML")
-		})
+		t.Run(c.name, func(t *testing.T) { equal(t, toHTML(c.md), c.want, "the HTML") })
 	}
 }
 

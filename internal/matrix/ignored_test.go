@@ -344,10 +344,7 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 			})
 			await(t, s, "the answer is not sent", func() bool { st := b.Status(t.Context()); return st.Outbox == 0 })
 			list := eventsIn(s, room, b.UserID(), "m.room.message")
-			want := 2
-			if c.draft {
-				want = 3
-			}
+			want := either(c.draft, 3, 2)
 			if len(list) != want || list[1].Content.MsgType != "m.text" || fmt.Sprint(list[1].Content.users()) != "["+you.UserID()+"]" {
 				t.Errorf("shown %+v", list)
 			}

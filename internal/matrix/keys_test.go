@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -365,9 +364,8 @@ func TestKeyNeverComes(t *testing.T) {
 			k := &clocks{s: s, bot: "@reverie:" + s.Name}
 			b := startWith(t, server, dir, echo, k.set, you.UserID())
 			rooms := []string{chat(t, s, you, b, true), chat(t, s, you, b, true)}
-			shared := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{stranger.UserID()}})
+			shared := roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: true, Join: []string{stranger.UserID()}})
 			joined(t, stranger, shared, b.UserID())
-			joined(t, you, shared, b.UserID())
 			asked := keyRequests(s, b.UserID())
 			th := steal(t, s, b.UserID())
 			if withheld { // it is known before the message comes
@@ -382,10 +380,7 @@ func TestKeyNeverComes(t *testing.T) {
 				}
 			}
 			sayTo(t, stranger, shared, "do something", b.UserID())
-			waiting := 6
-			if withheld {
-				waiting = 7
-			}
+			waiting := either(withheld, 7, 6)
 			b.utd(waiting)
 			k.forward(t, b, 5*time.Second)
 			await(t, s, "the keys were not asked for", func() bool { return asked.Hits() == 2 })
@@ -406,16 +401,12 @@ func TestKeyNeverComes(t *testing.T) {
 				t.Errorf("told were %v", told)
 			}
 			equal(t, asked.Hits(), 2, "requests for the keys of two sessions")
-			b.stop()
-			b = startWith(t, server, dir, echo, k.set, you.UserID())
+			b = b.again(echo)
 			k.forward(t, b, time.Hour)
 			// What the bot says last comes after all that it had to say.
 			for _, room := range append(rooms, shared) {
 				last(t, b, you, room)
-				n := 2
-				if room == shared {
-					n = 1
-				}
+				n := either(room == shared, 1, 2)
 				if messages, _ := said(t, s, room, b.UserID()); len(messages) != n {
 					t.Errorf("%d messages in %s, want %d", len(messages), room, n)
 				}
@@ -459,15 +450,7 @@ func TestKeyArrivesAtABadMoment(t *testing.T) {
 // logs waits until the log has the words.
 func (b *bot) logs(words string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), peertest.Patience)
-	defer cancel()
-	for !strings.Contains(b.log.String(), words) {
-		select {
-		case <-ctx.Done():
-			b.t.Fatalf("the log does not say %q", words)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	b.becomes("the log does not say "+words, func(matrix.Status) bool { return strings.Contains(b.log.String(), words) })
 }
 
 // The key comes when the first of two messages has just been tried in vain, and the second is tried next: they are read in their order.

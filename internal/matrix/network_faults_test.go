@@ -97,22 +97,37 @@ func each(user string) matrixtest.Match {
 type onLog struct {
 	slog.Handler
 	message string
-	f       func()
+	f       func(slog.Record)
 }
 
 func (h onLog) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == h.message {
-		h.f()
+		h.f(r)
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
+func (h onLog) WithAttrs(a []slog.Attr) slog.Handler {
+	return onLog{h.Handler.WithAttrs(a), h.message, h.f}
+}
+
 // atMessage makes a client call f whenever it logs message.
-func atMessage(message string, f func()) func(*matrix.Config) {
+func atMessage(message string, f func(slog.Record)) func(*matrix.Config) {
 	return func(cfg *matrix.Config) {
 		cfg.Hurry()
 		cfg.Log = slog.New(onLog{cfg.Log.Handler(), message, f})
 	}
+}
+
+// attribute is what a record says under a key.
+func attribute(r slog.Record, key string) (value string) {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == key {
+			value = a.Value.String()
+		}
+		return true
+	})
+	return value
 }
 
 // said lists the bot's messages in a room by event id, and counts its edits.
@@ -164,7 +179,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 			}
 			s.Stop()
 			tries := 0
-			b := startWith(t, server, dir, echo, atMessage(again, func() {
+			b := startWith(t, server, dir, echo, atMessage(again, func(slog.Record) {
 				if tries++; tries == 2 {
 					if err := s.Listen(); err != nil {
 						t.Error(err)

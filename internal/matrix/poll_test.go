@@ -190,8 +190,7 @@ func TestVotesThatDoNotCount(t *testing.T) {
 			dir := t.TempDir()
 			b := startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
 			group := func() string {
-				room := roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: encrypted, Join: []string{stranger.UserID(), friend.UserID()}})
-				return room
+				return roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: encrypted, Join: []string{stranger.UserID(), friend.UserID()}})
 			}
 			room, elsewhere := group(), group()
 			asked := b.asks(you, room, poll("ask:1"))

@@ -94,10 +94,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 			asked := s.Post(you.UserID(), room, "m.room.message", text("what now?", mention))
 			in := b.next()
 			b.quiet(s)
-			want := root
-			if c.root {
-				want = asked
-			}
+			want := either(c.root, asked, root)
 			if !c.thread {
 				want = ""
 			}
@@ -115,10 +112,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 						t.Errorf("an edit stands in %+v", e.relation)
 					}
 				case c.thread:
-					last := asked
-					if i > 0 {
-						last = carried
-					}
+					last := either(i > 0, carried, asked)
 					if e.Type != "m.thread" || e.Event != want || !e.Fallback || e.Reply.Event != last {
 						t.Errorf("message %d stands in %+v, want thread %s as a reply to %s", i, e.relation, want, last)
 					}
@@ -130,10 +124,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 			if edits == 0 || len(said) < edits+2 { // in a direct chat the notice was there before
 				t.Errorf("%d events, %d of them edits: want a draft, its end, a file and a notice", len(said), edits)
 			}
-			read := "main"
-			if c.in {
-				read = root
-			}
+			read := either(c.in, root, "main")
 			await(t, s, "not read", func() bool { return s.ReadIn(room, b.UserID(), read) == asked })
 		})
 	}
@@ -237,10 +228,7 @@ func TestActiveThread(t *testing.T) {
 	us := content{"m.mentions": content{"user_ids": []string{b.UserID()}}}
 	say := func(user, body, root string, more content) string {
 		t.Helper()
-		c := content{}
-		if root != "" {
-			c = thread(root)
-		}
+		c := either(root != "", thread(root), content{})
 		maps.Copy(c, more)
 		return s.Post(user, room, "m.room.message", text(body, c))
 	}

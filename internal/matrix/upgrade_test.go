@@ -64,8 +64,7 @@ func newUpgrading(t *testing.T, answer func(*bot, session.Inbound)) *upgrading {
 	s, server := pretend(t)
 	u := &upgrading{s: s, server: server, you: person(t, s, "you"), friend: person(t, s, "friend"), dir: t.TempDir(), moves: &moves{}}
 	u.start(t, answer)
-	u.old = s.Room(u.you.UserID(), matrixtest.NewRoom{Name: "ours", Invite: []string{u.b.UserID()}, Join: []string{u.friend.UserID()}})
-	joined(t, u.you, u.old, u.b.UserID())
+	u.old = roomWith(t, s, u.you, u.b, matrixtest.NewRoom{Name: "ours", Join: []string{u.friend.UserID()}})
 	u.b.knows(u.old)
 	return u
 }
@@ -198,8 +197,7 @@ func TestUpgrades(t *testing.T) {
 	})
 	t.Run("a direct chat stays one", func(t *testing.T) {
 		u := newUpgrading(t, echo)
-		u.old = u.s.Room(u.you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{u.b.UserID()}})
-		joined(t, u.you, u.old, u.b.UserID())
+		u.old = chat(t, u.s, u.you, u.b, true)
 		u.b.knows(u.old)
 		to := u.successor(u.old, "public", matrixtest.NewRoom{Encrypted: true})
 		u.tombstone(u.you.UserID(), to)
@@ -253,8 +251,7 @@ func TestUpgrades(t *testing.T) {
 	})
 	t.Run("into a room that a false tombstone named before", func(t *testing.T) {
 		u := newUpgrading(t, echo)
-		other := u.s.Room(u.friend.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{u.b.UserID()}})
-		joined(t, u.friend, other, u.b.UserID())
+		other := chat(t, u.s, u.friend, u.b, false)
 		u.b.knows(other)
 		to := u.successor(u.old, "public", matrixtest.NewRoom{})
 		u.s.SetState(u.friend.UserID(), other, "m.room.tombstone", "", map[string]any{"body": "moved", "replacement_room": to})
@@ -365,9 +362,7 @@ func TestPrivateHistories(t *testing.T) {
 		cfg.Hurry()
 		cfg.Allow = []string{ben}
 	}, ann)
-	var l login
-	call(t, server, http.MethodPost, "login", "", content{"type": "m.login.password", "password": botPassword,
-		"identifier": content{"type": "m.id.user", "user": "reverie"}}, &l)
+	l := logIn(t, server, "")
 	w := &historyWorld{t: t, s: s, server: server, b: b, token: l.AccessToken}
 	private, public := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {

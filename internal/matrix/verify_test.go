@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
@@ -435,20 +436,8 @@ func TestPlainVerificationRequest(t *testing.T) {
 // opened waits until the verification txn is open, and no other.
 func opened(t *testing.T, b *bot, txn string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
-	defer cancel()
-	for {
-		open := b.Verifications()
-		if len(open) == 1 && open[0] == txn {
-			return
-		}
-		if len(open) > 0 {
-			t.Fatalf("open: %v, want %s alone", open, txn)
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatal("the verification was not opened")
-		case <-time.After(5 * time.Millisecond):
-		}
+	b.becomes("the verification was not opened", func(matrix.Status) bool { return len(b.Verifications()) > 0 })
+	if open := b.Verifications(); len(open) != 1 || open[0] != txn {
+		t.Fatalf("open: %v, want %s alone", open, txn)
 	}
 }

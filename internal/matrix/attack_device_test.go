@@ -113,16 +113,13 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 	b.hears("two")
 	two := peertest.Next(t, you.Peer, messageIn(room))
 	equal(t, two.Body, "echo: **two**", "answered")
-	if you.canRead(t, ghost, room, two.ID) {
-		t.Error("the unsigned device can decrypt the next answer")
-	}
+	equal(t, you.canRead(t, ghost, room, two.ID), false, "the unsigned device can decrypt the next answer")
 	if !you.canRead(t, you.Peer, room, two.ID) || !you.canRead(t, you.Peer, room, one) {
 		t.Error("the signed device cannot decrypt the answers")
 	}
 	ok(t, ghost.Edit(t.Context(), room, mine, "say something else"))
 	told(t, you.Peer, room, refusedNotice)
 	equal(t, len(b.changes), 0, "edits of the unsigned device")
-
 	// Not told anew after a restart, and what was refused stays so.
 	b = b.again(echo)
 	say(t, ghost, room, "after the restart")
@@ -131,9 +128,7 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 	answer(t, ghost, b, room, "signed by now")
 	peertest.Next(t, you.Peer, messageIn(room))
 	three := answer(t, you.Peer, b, room, "three")
-	if !you.canRead(t, ghost, room, three) {
-		t.Error("the device that was signed cannot decrypt the next answer")
-	}
+	equal(t, you.canRead(t, ghost, room, three), true, "the device that was signed can decrypt the next answer")
 	converse(t, other, b, theirs, "told once?")
 	b = b.again(echo)
 	answer(t, you.Peer, b, room, "and what was refused is not answered later")
@@ -148,15 +143,11 @@ func TestUnsignedDeviceHasAnOldKey(t *testing.T) {
 	room := chat(t, s, you.Peer, b, true)
 	one := answer(t, ghost, b, room, "one")
 	peertest.Next(t, you.Peer, messageIn(room))
-	if !you.canRead(t, you.Peer, room, one) {
-		t.Error("the signed device cannot decrypt the answer")
-	}
+	equal(t, you.canRead(t, you.Peer, room, one), true, "the signed device can decrypt the answer")
 	b.stop()
 	b = startWith(t, b.server, b.dir, echo, rule(matrix.DevicesOwners, you.UserID()))
 	two := answer(t, you.Peer, b, room, "two")
-	if you.canRead(t, ghost, room, two) {
-		t.Error("the unsigned device can decrypt the next answer")
-	}
+	equal(t, you.canRead(t, ghost, room, two), false, "the unsigned device can decrypt the next answer")
 }
 
 // The bot speaks before it has seen any of the person's devices.
@@ -197,9 +188,8 @@ func TestHiddenDevice(t *testing.T) {
 func TestUnsignedDeviceOfFriend(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		rule   matrix.DeviceRule
-		obeyed bool
-		told   bool
+		rule         matrix.DeviceRule
+		obeyed, told bool
 	}{{matrix.DevicesOwners, true, true}, {matrix.DevicesSigned, false, true}, {matrix.DevicesAny, true, false}} {
 		t.Run(string(c.rule), func(t *testing.T) {
 			t.Parallel()
@@ -291,11 +281,10 @@ func noticesIn(s *matrixtest.Server, room string) (n int) {
 func TestUnencryptedRoomOfAnotherDevice(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name     string
-		rule     matrix.DeviceRule
-		friend   bool // it is no owner's account
-		identity bool
-		proven   bool
+		name             string
+		rule             matrix.DeviceRule
+		friend           bool // it is no owner's account
+		identity, proven bool
 	}{
 		{name: "owner", rule: matrix.DevicesOwners, identity: true},
 		{name: "owner without an identity", rule: matrix.DevicesOwners, proven: true},
@@ -365,7 +354,6 @@ func TestUnencryptedGroup(t *testing.T) {
 	toBot(you.UserID(), "!config mode quiet")
 	b.judges(false, true)
 	await(t, s, "no notice", func() bool { return noticesIn(s, group) == 1 })
-
 	// Nor may the owner's reaction stop what somebody else asked for.
 	react := func(user string) {
 		s.Post(user, group, "m.reaction", map[string]any{

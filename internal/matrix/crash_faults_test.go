@@ -390,9 +390,7 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("heard %q", got)
 	}
-	if !strings.Contains(b.log.String(), "a gap was filled") {
-		t.Error("there was no gap")
-	}
+	equal(t, strings.Contains(b.log.String(), "a gap was filled"), true, "there was a gap")
 }
 
 // More was written than is fetched: what is near is answered.

@@ -242,9 +242,7 @@ func TestExamineAccount(t *testing.T) {
 	ok(t, errors.Join(err, matrix.KeepSecrets(t.Context(), cfg, string(changed)), db.Close()))
 	st, got = p.look(nobody)
 	says(t, got, "ill", "the account's identity on the homeserver is not the one that this bot made")
-	if st.IdentityTrusted {
-		t.Errorf("status %+v, want an identity that is not trusted", st)
-	}
+	equal(t, st.IdentityTrusted, false, "the identity is trusted")
 }
 
 // inEnglish says what people read in a room, as it comes with the program.
@@ -318,23 +316,19 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	}
 	second.becomes("nothing restored", func(matrix.Status) bool { return second.logged("restored from the backup", "keys=2") })
 	for event, want := range map[string]string{old: "the key lies under the mat", answer.ID: "echo: **the key lies under the mat**"} {
-		if got, err := second.ReadMessage(t.Context(), room, event); err != nil || got != want {
-			t.Errorf("%s reads %q, %v; want %q", event, got, err, want)
-		}
+		equal(t, sure(second.ReadMessage(t.Context(), room, event))(t), want, "%s", event)
 	}
 	converse(t, you, second, room, "and still there")
 	well(t, second)
 	second.stop()
-
 	// bot.db alone is lost. The way out that the error names ends well.
 	dir = t.TempDir()
 	for _, name := range []string{"account.json", "pickle.key", "recovery.key"} {
 		copyFile(t, second.dir, dir, name)
 	}
 	db := openDB(t, dir)
-	if _, err := matrix.Open(t.Context(), config(server, dir, db, you.UserID())); err == nil || !strings.Contains(err.Error(), "account.json away") {
-		t.Errorf("without bot.db: %v", err)
-	}
+	_, err := matrix.Open(t.Context(), config(server, dir, db, you.UserID()))
+	wants(t, err, "account.json away")
 	ok(t, db.Close())
 	for _, name := range []string{"pickle.key", "recovery.key"} {
 		if same(t, second.dir, dir, name); t.Failed() {
@@ -345,13 +339,10 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	ok(t, os.Rename(filepath.Join(dir, "matrix", "account.json"), filepath.Join(dir, "matrix", "account.json.old")))
 	third := start(t, server, dir, echo, you.UserID())
 	third.becomes("nothing restored", func(matrix.Status) bool { return third.logged("restored from the backup", "unusable=0") })
-	if got, err := third.ReadMessage(t.Context(), room, old); err != nil || got != "the key lies under the mat" {
-		t.Errorf("reads %q, %v", got, err)
-	}
+	equal(t, sure(third.ReadMessage(t.Context(), room, old))(t), "the key lies under the mat", "the old message")
 	if s := backedUp(t, third); !s.CrossSigned || s.Device == after.Device || s.Backup != before.Backup {
 		t.Errorf("after bot.db was lost: %+v", s)
 	}
-
 	// Without the recovery key there is a new device, and no way in.
 	blind := start(t, server, t.TempDir(), echo, you.UserID())
 	if _, err := blind.ReadMessage(t.Context(), room, old); err == nil {
@@ -385,11 +376,8 @@ func TestBackupIsMadeUpFor(t *testing.T) {
 	for _, f := range check(t, b) {
 		found = found || !f.OK && strings.Contains(f.What, "not backed up")
 	}
-	if !found {
-		t.Error("the check does not tell")
-	}
+	equal(t, found, true, "the check tells")
 	b.stop()
-
 	// The recovery key was put into a safe: what the bot kept is enough.
 	db := openDB(t, dir)
 	_, err := db.ExecContext(t.Context(), `DELETE FROM crypto_secrets`)

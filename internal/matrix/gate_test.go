@@ -236,9 +236,7 @@ func TestPrivate(t *testing.T) {
 			t.Errorf("%+v: pair %v, private %v", c.room, pair, private)
 		}
 	}
-	if (roomFacts{members: 2}).private("") {
-		t.Error("a room is private with nobody")
-	}
+	equal(t, roomFacts{members: 2}.private(""), false, "a room is private with nobody")
 }
 
 // TestGateBots: programs are answered if they are named, and by no pattern.

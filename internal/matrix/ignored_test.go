@@ -178,9 +178,8 @@ func TestOddRelations(t *testing.T) {
 		return content{"rel_type": "m.thread", "event_id": root, "is_falling_back": true, "m.in_reply_to": content{"event_id": falls}}
 	}
 	for _, c := range []struct {
-		name    string
-		id      string
-		relates content
+		name, id string
+		relates  content
 	}{
 		{"a reply to nothing", "", reply("$nowhere")},
 		{"a reply to an event of another room", "", reply(elsewhere)},
@@ -204,9 +203,7 @@ func TestOddRelations(t *testing.T) {
 			sure(s.Inject(room, raw))(t)
 			if c.name == "an unknown relation" { // its content makes no sense: the log says so
 				b.onlyHears(s, you.UserID(), room, "after it")
-				if !strings.Contains(b.log.String(), "makes no sense") {
-					t.Error("the log does not tell of it")
-				}
+				equal(t, strings.Contains(b.log.String(), "makes no sense"), true, "the log tells of it")
 				return
 			}
 			b.hears(c.name)

@@ -176,10 +176,8 @@ func TestSwitchedToEncrypted(t *testing.T) {
 func TestAskedBeforeTheFirstSyncOfTheRoom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name      string
-		encrypted bool
-		direct    bool
-		down      bool
+		name                    string
+		encrypted, direct, down bool
 	}{
 		{"an encrypted direct chat", true, true, false},
 		{"a plain direct chat", false, true, false},

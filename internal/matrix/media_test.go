@@ -37,7 +37,6 @@ func TestFilesIn(t *testing.T) {
 		t.Run(fmt.Sprintf("encrypted=%v", encrypted), func(t *testing.T) {
 			t.Parallel()
 			_, you, b, room := chatting(t, encrypted, echo)
-
 			// Who sends it says that it is a PNG image; it is not believed.
 			sendFile(t, you, room, peer.File{Name: "../cat.png", Caption: "What is this?", Type: "image/png", Image: true, Data: gif}, nil)
 			in := b.next()
@@ -48,9 +47,7 @@ func TestFilesIn(t *testing.T) {
 			if f.Name != "cat.png" || f.Type != "image/gif" || f.Size != int64(len(gif)) || f.Kind != session.ImageFile || f.Note != "" || f.Source != "" {
 				t.Errorf("got %+v", f)
 			}
-			if got, err := os.ReadFile(filepath.Join(b.dir, f.Path)); err != nil || !bytes.Equal(got, gif) {
-				t.Errorf("kept %q, %v", got, err)
-			}
+			equal(t, string(sure(os.ReadFile(filepath.Join(b.dir, f.Path)))(t)), string(gif), "kept")
 			sendFile(t, you, room, peer.File{Name: "hi.ogg", Voice: true, Type: "audio/ogg", Data: []byte("OggS\x00hello")}, nil)
 			if in := b.next(); in.Text != "" || len(in.Files) != 1 || in.Files[0].Kind != session.VoiceFile || in.Files[0].Type != "application/ogg" {
 				t.Errorf("heard %+v", in)
@@ -67,12 +64,11 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 	plain, closed := chat(t, s, you, b, false), chat(t, s, you, b, true)
 	large := bytes.Repeat([]byte("x"), 1001)
 	for _, tt := range []struct {
-		name   string
-		room   string
-		file   peer.File
-		change func(*event.MessageEventContent)
-		fault  matrixtest.Fault
-		note   string
+		name, room string
+		file       peer.File
+		change     func(*event.MessageEventContent)
+		fault      matrixtest.Fault
+		note       string
 	}{
 		{"2 GB claimed", plain, peer.File{Name: "a", Size: 2_000_000_000, Data: []byte("x")}, nil, nil, "larger than"},
 		{"small claimed", plain, peer.File{Name: "a", Size: 5, Data: large}, nil, nil, "larger than"},
@@ -130,9 +126,7 @@ func TestFileAfterTrouble(t *testing.T) {
 		if len(in.Files) != 1 || in.Files[0].Path == "" || hook.Hits() != c.times {
 			t.Fatalf("heard %+v after %d failures", in, hook.Hits())
 		}
-		if data, err := os.ReadFile(filepath.Join(b.dir, in.Files[0].Path)); err != nil || string(data) != c.file {
-			t.Errorf("the file is %q, %v; want %q", data, err, c.file)
-		}
+		equal(t, string(sure(os.ReadFile(filepath.Join(b.dir, in.Files[0].Path)))(t)), c.file, "the file")
 		hook.Remove()
 	}
 }
@@ -213,9 +207,7 @@ func TestFileOut(t *testing.T) {
 			if e.File.Name != "dot.gif" || e.File.Caption != "Here *it* is" || e.File.Type != "image/gif" || e.File.Sealed != encrypted || e.Encrypted != encrypted || !e.File.Image || e.File.Width != 1 {
 				t.Errorf("got %+v %+v", e, e.File)
 			}
-			if got, err := you.Download(t.Context(), e); err != nil || !bytes.Equal(got, gif) {
-				t.Errorf("downloaded %q, %v", got, err)
-			}
+			equal(t, string(sure(you.Download(t.Context(), e))(t)), string(gif), "downloaded")
 			equal(t, uploads.Hits(), 1, "uploads")
 			if raw := s.Uploads(); encrypted && bytes.Contains(bytes.Join(raw, nil), gif[:10]) {
 				t.Error("it was uploaded in plain")

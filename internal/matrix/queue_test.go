@@ -68,7 +68,6 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	if d := cmp.Diff(want, rows, cmp.AllowUnexported(inRow{})); d != "" {
 		t.Errorf("inbox (-want +got):\n%s", d)
 	}
-
 	// A sync that cannot be stored whole leaves nothing behind, and no token.
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
@@ -79,12 +78,8 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	if err := q.take(ctx, "@b:b", "DEV", "s2", &batch{in: []incoming{{Inbound: inbound("$3")}}}); err == nil {
 		t.Error("stored without its token")
 	}
-	if rows, err := q.waiting(ctx, 100); err != nil || len(rows) != 2 {
-		t.Errorf("a message without its token: %v %v", rows, err)
-	}
-	if p, err := q.position(ctx, "@b:b", "DEV"); err != nil || p.token != "s1" {
-		t.Errorf("token %q %v, want s1", p.token, err)
-	}
+	equal(t, len(sure(q.waiting(ctx, 100))(t)), 2, "messages, none without its token")
+	equal(t, sure(q.position(ctx, "@b:b", "DEV"))(t).token, "s1", "the token")
 	if p, err := q.position(ctx, "@b:b", "OTHER"); err != nil || p.token != "" || !p.at.IsZero() {
 		t.Errorf("another device's position %+v %v, want none", p, err)
 	}
@@ -125,9 +120,7 @@ func TestSayingAgain(t *testing.T) {
 	}
 	must(t, q.sent(ctx, newer))
 	must(t, q.say(ctx, "!a", out("1", "uno"), "uno", "", nil))
-	if heads, err := q.heads(ctx); err != nil || len(heads) > 0 {
-		t.Errorf("sent already, but due again: %+v %v", heads, err)
-	}
+	equal(t, len(sure(q.heads(ctx))(t)), 0, "sent already, but due again")
 }
 
 // Holds F4.

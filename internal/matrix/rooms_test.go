@@ -233,9 +233,7 @@ func TestTypingEnds(t *testing.T) {
 	b.Typing(context.Background(), room, true)
 	await(t, s, "not typing", func() bool { return s.Typing(room, b.UserID()) })
 	b.stop()
-	if s.Typing(room, b.UserID()) {
-		t.Error("still typing after the end")
-	}
+	equal(t, s.Typing(room, b.UserID()), false, "typing after the end")
 }
 
 // An answer that tells of a room's state from before a change, and comes after it, does not undo what the bot is called there.

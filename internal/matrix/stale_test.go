@@ -406,9 +406,7 @@ func TestPanicBehindAnOpenedMessage(t *testing.T) {
 		WHEN NEW.source_user = '`+you.UserID()+`' AND NEW.room_id = '`+broken+`' BEGIN SELECT raise(ABORT, 'this key cannot be stored'); END`)
 	say(t, you, broken, "nobody can read this")
 	b.utd(1)
-	if !strings.Contains(b.log.String(), "a fault for a test") {
-		t.Error("the library did not stumble")
-	}
+	equal(t, strings.Contains(b.log.String(), "a fault for a test"), true, "the library stumbled")
 	echoes(t, you, room, "one")
 	b.stop()
 	rotate(t, s, you, room)

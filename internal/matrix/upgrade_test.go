@@ -158,7 +158,6 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	hears(t, u.you, u.old, "echo: **long**")
 	u.told(t, to, brought)
 	hears(t, u.you, to, "echo: **next**")
-
 	// Told again, while running and after a restart, nothing happens.
 	ok(t, u.s.Redeliver(u.old, stone))
 	u.tombstone(u.you.UserID(), to)

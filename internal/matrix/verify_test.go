@@ -76,14 +76,8 @@ func notice(t *testing.T, p *peer.Peer, room, words string) string {
 
 func trusts(t *testing.T, you *peer.Peer, b *bot, want bool) {
 	t.Helper()
-	got, err := you.Trusts(t.Context(), b.UserID())
-	if err != nil || got != want {
-		t.Errorf("the person trusts the bot: %v, %v; want %v", got, err, want)
-	}
-	got, err = b.Trusts(t.Context(), you.UserID())
-	if err != nil || got != want {
-		t.Errorf("the bot trusts the person: %v, %v; want %v", got, err, want)
-	}
+	equal(t, sure(you.Trusts(t.Context(), b.UserID()))(t), want, "the person trusts the bot")
+	equal(t, sure(b.Trusts(t.Context(), you.UserID()))(t), want, "the bot trusts the person")
 }
 
 var yesCode = regexp.MustCompile("`(!verify yes [a-z2-7]{4})`")
@@ -197,7 +191,6 @@ func TestVerificationWithWrongEmoji(t *testing.T) {
 	ok(t, you.CompareEmoji(t.Context(), txn))
 	sameEmoji(t, you, room)
 	ok(t, you.ConfirmEmoji(t.Context(), txn))
-
 	// Somebody else's answer is no answer.
 	for _, word := range []string{"yes", "no"} {
 		say(t, friend, theirs, "!verify "+word)
@@ -229,7 +222,6 @@ func TestVerificationByStrangers(t *testing.T) {
 	joined(t, you, group, b.UserID())
 	sure(stranger.VerifyUser(t.Context(), b.UserID()))(t)
 	sure(stranger.VerifyInRoom(t.Context(), group, b.UserID()))(t)
-
 	// The person's own, in the room where the stranger is, too. It begins after the stranger's, so these were seen by then.
 	txn := sure(you.VerifyInRoom(t.Context(), group, b.UserID()))(t)
 	stage(t, you, peer.Ready)
@@ -250,9 +242,7 @@ func TestVerificationByStrangers(t *testing.T) {
 		t.Errorf("the stranger was answered: %+v", v)
 	default:
 	}
-	if trusted, err := b.Trusts(t.Context(), stranger.UserID()); err != nil || trusted {
-		t.Errorf("the bot trusts the stranger: %v, %v", trusted, err)
-	}
+	equal(t, sure(b.Trusts(t.Context(), stranger.UserID()))(t), false, "the bot trusts the stranger")
 }
 
 // A confirmation counts for the verification whose emoji the person saw: it has a code, and a newer verification has another one.
@@ -418,9 +408,7 @@ func TestPlainVerificationRequest(t *testing.T) {
 	say(t, you, room, "!verify")
 	notice(t, you, room, "You are not verified yet")
 	for _, who := range []string{you.UserID(), stranger} {
-		if trusted, err := b.Trusts(t.Context(), who); err != nil || trusted {
-			t.Errorf("the bot trusts %s: %v, %v", who, trusted, err)
-		}
+		equal(t, sure(b.Trusts(t.Context(), who))(t), false, "the bot trusts %s", who)
 	}
 	for _, sent := range s.Sends() {
 		if sent.User == b.UserID() && sent.Room == group && sent.Type != "m.room.encrypted" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,18 +25,14 @@ import (
 // call asks the homeserver something as somebody.
 func call(t *testing.T, server *homeserver.Server, method, path, token string, body, into any) {
 	t.Helper()
-	data, err := json.Marshal(body)
-	ok(t, err)
-	req, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/_matrix/client/v3/"+path, bytes.NewReader(data))
-	ok(t, err)
+	data := sure(json.Marshal(body))(t)
+	req := sure(http.NewRequestWithContext(t.Context(), method, server.URL+"/_matrix/client/v3/"+path, bytes.NewReader(data)))(t)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := http.DefaultClient.Do(req)
-	ok(t, err)
+	resp := sure(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	ok(t, err)
+	answer := sure(io.ReadAll(resp.Body))(t)
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s: %s: %s", method, path, resp.Status, answer)
 	}
@@ -64,9 +61,7 @@ func (b *bot) account() (a login) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := json.Unmarshal(data, &a); err != nil {
-		b.t.Fatal(err)
-	}
+	ok(b.t, json.Unmarshal(data, &a))
 	return a
 }
 
@@ -74,9 +69,7 @@ func (b *bot) account() (a login) {
 func converse(t *testing.T, you *peer.Peer, b *bot, room, text string) {
 	t.Helper()
 	say(t, you, room, text)
-	if in := b.next(); in.Text != text {
-		t.Errorf("the bot heard %+v", in)
-	}
+	b.hears(text)
 	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **"+text+"**" || !e.Encrypted {
 		t.Errorf("answered %+v", e)
 	}
@@ -85,28 +78,21 @@ func converse(t *testing.T, you *peer.Peer, b *bot, room, text string) {
 // Holds F26.
 func TestTokenNoLongerValid(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	dir := t.TempDir()
 	b := start(t, server, dir, echo, you.UserID())
 	room := directChat(t, you, b)
 	converse(t, you, b, room, "one")
 	device := b.account().DeviceID
-
 	// While running: another login as this device takes its token away.
 	logIn(t, server, device)
 	converse(t, you, b, room, "two")
-	if now := b.account().DeviceID; now != device {
-		t.Errorf("device %s became %s", device, now)
-	}
+	equal(t, b.account().DeviceID, device, "the device")
 	b.stop()
-
 	// Between two runs.
 	logIn(t, server, device)
 	b = start(t, server, dir, echo, you.UserID())
 	converse(t, you, b, room, "three")
-
 	// The bot speaks first: who reads that has heard of its device, too.
 	speak := func(text string) {
 		t.Helper()
@@ -116,7 +102,6 @@ func TestTokenNoLongerValid(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	}
-
 	// Logged out altogether: the homeserver forgets the device with its keys.
 	call(t, server, http.MethodPost, "logout", b.account().AccessToken, map[string]any{}, nil)
 	speak("back in three")
@@ -126,25 +111,16 @@ func TestTokenNoLongerValid(t *testing.T) {
 	b = start(t, server, dir, echo, you.UserID())
 	speak("back in four")
 	converse(t, you, b, room, "five")
-	if now := b.account().DeviceID; now != device {
-		t.Errorf("device %s became %s", device, now)
-	}
-	for _, f := range check(t, b) {
-		if !f.OK {
-			t.Errorf("check: %+v", f)
-		}
-	}
+	equal(t, b.account().DeviceID, device, "the device")
+	well(t, b)
 	b.stop()
-
 	// Without a password there is no way to go on, and it says so.
 	call(t, server, http.MethodPost, "logout", b.account().AccessToken, map[string]any{}, nil)
 	db := openDB(t, dir)
-	defer db.Close()
 	cfg := config(server, dir, db, you.UserID())
 	cfg.Password = ""
-	if _, err := matrix.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "matrix.password") {
-		t.Errorf("got %v, want a word about matrix.password", err)
-	}
+	_, err := matrix.Open(t.Context(), cfg)
+	wants(t, err, "matrix.password")
 }
 
 // waitForToken waits until the bot has logged in again and its device is signed.
@@ -165,6 +141,16 @@ func (b *bot) logged(words ...string) bool {
 	return false
 }
 
+// well fails if the check finds a fault.
+func well(t *testing.T, b *bot) {
+	t.Helper()
+	for _, f := range check(t, b) {
+		if !f.OK {
+			t.Errorf("check: %+v", f)
+		}
+	}
+}
+
 func check(t *testing.T, b *bot) []matrix.Finding {
 	t.Helper()
 	db := openDB(t, b.dir)
@@ -175,9 +161,7 @@ func check(t *testing.T, b *bot) []matrix.Finding {
 // Holds F25.
 func TestOpenErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	dir := t.TempDir()
 	open := func(change func(*matrix.Config)) error {
 		t.Helper()
@@ -214,8 +198,7 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 
 	keep := func(name string) []byte {
 		t.Helper()
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		ok(t, err)
+		data := sure(os.ReadFile(filepath.Join(dir, name)))(t)
 		return data
 	}
 	write := func(name string, data []byte) {
@@ -238,9 +221,7 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 
 func TestTokenInsteadOfPassword(t *testing.T) {
 	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
+	server, you := atHome(t)
 	net, through := between(t, server)
 	net.set(func(w http.ResponseWriter, r *http.Request, _ func(http.ResponseWriter)) bool {
 		if !strings.HasSuffix(r.URL.Path, "/device_signing/upload") {
@@ -276,10 +257,8 @@ func TestTokenInsteadOfPassword(t *testing.T) {
 	if err != nil || s.Device != "BYTOKEN" || s.CrossSigned {
 		t.Errorf("with a token: %+v, %v; want device BYTOKEN, not cross-signed", s, err)
 	}
-	key, err := os.ReadFile(filepath.Join(dir, "matrix", "recovery.key"))
-	ok(t, err)
-	// With the password once, the identity is published; the recovery key of
-	// the first attempt stays good.
+	key := sure(os.ReadFile(filepath.Join(dir, "matrix", "recovery.key")))(t)
+	// With the password once, the identity is published; the recovery key of the first attempt stays good.
 	s, err = with(func(c *matrix.Config) { c.Password = botPassword })
 	if err != nil || s.Device != "BYTOKEN" || !s.CrossSigned {
 		t.Errorf("with token and password: %+v, %v; want it cross-signed", s, err)
@@ -306,7 +285,6 @@ func TestCheckMakesNothing(t *testing.T) {
 		return out
 	}
 	db := openDB(t, dir)
-	defer db.Close()
 	cfg := config(server, dir, db, "@you:"+server.Name)
 	if got := list(cfg); strings.Contains(got, "false") || !strings.Contains(got, "not logged in yet") {
 		t.Errorf("before the first start:\n%s", got)
@@ -317,9 +295,7 @@ func TestCheckMakesNothing(t *testing.T) {
 	if got := list(matrix.Config{Homeserver: server.URL, User: "@reverie:x", Dir: dir}); !strings.Contains(got, "owners is empty") {
 		t.Errorf("without owners:\n%s", got)
 	}
-	if _, err := matrix.Open(context.Background(), cfg); err != nil {
-		t.Fatal(err)
-	}
+	sure(matrix.Open(context.Background(), cfg))(t)
 	if got := list(cfg); strings.Contains(got, "false") || !strings.Contains(got, "the device is cross-signed") {
 		t.Errorf("after the first start:\n%s", got)
 	}
@@ -329,8 +305,7 @@ func TestCheckMakesNothing(t *testing.T) {
 	}
 }
 
-// A login that does not help ends the bot with a reason, at once, and leaves all
-// it has: with the account back, it goes on where it was.
+// A login that does not help ends the bot with a reason, at once, and leaves all it has: with the account back, it goes on where it was.
 // Holds F26.
 func TestLoggedOutForGood(t *testing.T) {
 	t.Parallel()
@@ -360,29 +335,21 @@ func TestLoggedOutForGood(t *testing.T) {
 		}, []string{"refuses it again"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, nil, hurry, you.UserID()) // hears, and does not handle
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, nil) // hears, and does not handle
 			open := say(t, you, room, "a question that waits")
 			b.next()
 			device := b.account().DeviceID
 			b.stop()
 
-			db := openDB(t, dir)
-			defer db.Close()
-			cfg := config(server, dir, db, you.UserID())
+			db := openDB(t, b.dir)
+			cfg := config(b.server, b.dir, db, you.UserID())
 			cfg.Hurry()
-			client, err := matrix.Open(t.Context(), cfg)
-			ok(t, err)
+			client := sure(matrix.Open(t.Context(), cfg))(t)
 			ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
 			defer cancel()
 			ended := make(chan error, 1)
 			// go: it ends by itself, or with ctx.
-			go func() {
-				ended <- client.Run(ctx, func(context.Context, session.Inbound) error { return nil })
-			}()
+			go func() { ended <- client.Run(ctx, func(context.Context, session.Inbound) error { return nil }) }()
 			await(t, s, "no sync", func() bool { return !client.Status(ctx).LastSync.IsZero() })
 			logins := s.Count("login")
 			undo := c.end(s, client.UserID())
@@ -396,14 +363,147 @@ func TestLoggedOutForGood(t *testing.T) {
 			ok(t, db.Close())
 			undo()
 
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
-			if in := b.next(); in.ID != open {
-				t.Errorf("heard %+v", in)
-			}
+			b = startWith(t, b.server, b.dir, echo, hurry, you.UserID())
+			b.gets(open)
 			hears(t, you, room, "echo: **a question that waits**")
-			if now := b.account().DeviceID; now != device {
-				t.Errorf("device %s became %s", device, now)
-			}
+			equal(t, b.account().DeviceID, device, "the device")
 		})
 	}
+}
+
+const personPassword = "a long enough password"
+
+// come logs somebody in with the device in the file db and lets them receive until leave or the end of the test.
+func come(t *testing.T, s *matrixtest.Server, name, db string, prepare func(*peer.Peer) error) (p *peer.Peer, leave func()) {
+	t.Helper()
+	p = sure(peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: s.Account(name, personPassword), Password: personPassword, DB: db}))(t)
+	if prepare != nil {
+		ok(t, prepare(p))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	// go: leave ends it and waits for it.
+	go func() { defer close(done); _ = p.Run(ctx) }()
+	left := false
+	leave = func() {
+		if left {
+			return
+		}
+		left = true
+		cancel()
+		<-done
+		_ = p.Close()
+	}
+	t.Cleanup(leave)
+	return p, leave
+}
+
+func reset(p *peer.Peer) error { return p.ResetIdentity(context.Background(), personPassword) }
+
+// lastLine is the last line of a text that contains a word.
+func lastLine(text, word string) (last string) {
+	for l := range strings.Lines(text) {
+		if strings.Contains(l, word) {
+			last = l
+		}
+	}
+	return last
+}
+
+// A friend loses their identity and makes another one, twice: talking goes on
+// both ways, the trust is gone, and the owner hears of each change once.
+// Holds F21.
+func TestIdentityReset(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	db := filepath.Join(t.TempDir(), "friend.db")
+	friend, leave := come(t, s, "friend", db, reset)
+	with := func(cfg *matrix.Config) {
+		cfg.Hurry()
+		cfg.Owners, cfg.Allow = []string{you.UserID()}, []string{friend.UserID()}
+	}
+	b := startWith(t, server, t.TempDir(), echo, with)
+	dm, theirs := chat(t, s, you, b, true), chat(t, s, friend, b, true)
+	trust := func(want string) {
+		t.Helper()
+		if line := lastLine(b.log.String(), `"matrix: message"`); !strings.Contains(line, "trust="+want) {
+			t.Errorf("the last message came with %s, want trust=%s", line, want)
+		}
+	}
+	converse(t, friend, b, theirs, "before you know me")
+	converse(t, friend, b, theirs, "with my first identity")
+	trust("cross-signed-tofu")
+	converse(t, you, b, dm, "nothing to tell yet")
+	for _, text := range []string{"with another one", "and with a third one"} {
+		leave()
+		friend, leave = come(t, s, "friend", db, reset)
+		if e := peertest.Next(t, you, messageIn(dm)); !e.Notice || !e.Encrypted || !strings.Contains(e.Body, "identity of "+friend.UserID()+" has changed") {
+			t.Errorf("the owner was told %+v", e)
+		}
+		converse(t, friend, b, theirs, text)
+		trust("cross-signed-untrusted")
+	}
+	// Their devices are looked at again, by a bot that was restarted, too.
+	b = b.again(echo)
+	leave()
+	friend, _ = come(t, s, "friend", filepath.Join(t.TempDir(), "new.db"), nil)
+	say(t, friend, theirs, "from a new client") // which the third identity has not signed
+	for _, in := range []struct {
+		p          *peer.Peer
+		room, text string
+	}{{friend, theirs, ownNotice}, {you, dm, otherNotice}} {
+		told(t, in.p, in.room, friend.DeviceID(), in.text)
+	}
+	hears(t, friend, theirs, "echo: **from a new client**")
+	b.next()
+	converse(t, friend, b, theirs, "and once more")
+	converse(t, you, b, dm, "told once each?")
+}
+
+// The homeserver puts other keys in the place of those of a device: what is said
+// goes on being encrypted for the old ones, and the owner is told, once.
+// Holds F21.
+func TestSwappedDeviceKeys(t *testing.T) {
+	t.Parallel()
+	s, you, b, room := chatting(t, true, echo)
+	converse(t, you, b, room, "one")
+	converse(t, you, b, room, "two")
+	hook := s.Fault(matrixtest.On("keys_query").By(b.UserID()), swapKeys(t, you.UserID()))
+	come(t, s, "you", filepath.Join(t.TempDir(), "second.db"), nil) // makes the bot look
+	if e := peertest.Next(t, you, messageIn(room)); !e.Notice || !strings.Contains(e.Body, "other keys for the device") {
+		t.Errorf("the owner was told %+v", e)
+	}
+	converse(t, you, b, room, "three")
+	come(t, s, "you", filepath.Join(t.TempDir(), "third.db"), nil)
+	await(t, s, "the bot did not look again", func() bool { return hook.Hits() > 1 })
+	converse(t, you, b, room, "told once?")
+}
+
+// swapKeys changes the device keys of a user in the answer to a query.
+func swapKeys(t *testing.T, user string) matrixtest.Fault {
+	return rewritten(t, func(body map[string]any) {
+		devices, _ := body["device_keys"].(map[string]any)[user].(map[string]any)
+		for _, d := range devices {
+			keys := d.(map[string]any)["keys"].(map[string]any)
+			for name := range keys {
+				keys[name] = strings.Repeat("E", 43)
+			}
+		}
+	})
+}
+
+// rewritten changes the JSON of answers.
+func rewritten(t *testing.T, change func(body map[string]any)) matrixtest.Fault {
+	return matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+		var body map[string]any
+		if json.Unmarshal(a.Body.Bytes(), &body) != nil {
+			return // a poll that was cut off
+		}
+		change(body)
+		a.Body.Reset()
+		if err := json.NewEncoder(a.Body).Encode(body); err != nil {
+			t.Error(err)
+		}
+	})
 }

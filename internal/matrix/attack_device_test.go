@@ -3,6 +3,7 @@ package matrix_test
 import (
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,9 +51,7 @@ func answer(t *testing.T, you *peer.Peer, b *bot, room, text string) string {
 	say(t, you, room, text)
 	b.hears(text)
 	e := peertest.Next(t, you, messageIn(room))
-	if e.Body != "echo: **"+text+"**" {
-		t.Errorf("answered %+v", e)
-	}
+	equal(t, e.Body, "echo: **"+text+"**", "answered")
 	return e.ID
 }
 
@@ -72,6 +71,14 @@ func rule(devices matrix.DeviceRule, owners ...string) func(*matrix.Config) {
 		cfg.Hurry()
 		cfg.Devices, cfg.Owners, cfg.Allow = devices, owners, []string{"*:matrix.test"}
 	}
+}
+
+// guarded starts a homeserver in memory and a bot of yours with a rule for devices; you have an identity.
+func guarded(t *testing.T, devices matrix.DeviceRule, answer func(*bot, session.Inbound)) (*matrixtest.Server, account, *bot) {
+	t.Helper()
+	s, server := pretend(t)
+	you := identified(t, s, "you")
+	return s, you, startWith(t, server, t.TempDir(), answer, rule(devices, you.UserID()))
 }
 
 const (
@@ -102,27 +109,17 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 		say(t, ghost, room, text)
 		told(t, you.Peer, room, ghost.DeviceID(), refusedNotice)
 	}
-	mine, err := you.Say(t.Context(), room, "two")
-	ok(t, err)
+	mine := sure(you.Say(t.Context(), room, "two"))(t)
 	b.hears("two")
 	two := peertest.Next(t, you.Peer, messageIn(room))
-	if two.Body != "echo: **two**" {
-		t.Errorf("answered %+v", two)
-	}
-	if you.canRead(t, ghost, room, two.ID) {
-		t.Error("the unsigned device can decrypt the next answer")
-	}
+	equal(t, two.Body, "echo: **two**", "answered")
+	equal(t, you.canRead(t, ghost, room, two.ID), false, "the unsigned device can decrypt the next answer")
 	if !you.canRead(t, you.Peer, room, two.ID) || !you.canRead(t, you.Peer, room, one) {
 		t.Error("the signed device cannot decrypt the answers")
 	}
 	ok(t, ghost.Edit(t.Context(), room, mine, "say something else"))
 	told(t, you.Peer, room, refusedNotice)
-	select {
-	case ch := <-b.changes:
-		t.Errorf("an edit of the unsigned device is taken: %+v", ch)
-	default:
-	}
-
+	equal(t, len(b.changes), 0, "edits of the unsigned device")
 	// Not told anew after a restart, and what was refused stays so.
 	b = b.again(echo)
 	say(t, ghost, room, "after the restart")
@@ -131,9 +128,7 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 	answer(t, ghost, b, room, "signed by now")
 	peertest.Next(t, you.Peer, messageIn(room))
 	three := answer(t, you.Peer, b, room, "three")
-	if !you.canRead(t, ghost, room, three) {
-		t.Error("the device that was signed cannot decrypt the next answer")
-	}
+	equal(t, you.canRead(t, ghost, room, three), true, "the device that was signed can decrypt the next answer")
 	converse(t, other, b, theirs, "told once?")
 	b = b.again(echo)
 	answer(t, you.Peer, b, room, "and what was refused is not answered later")
@@ -143,32 +138,23 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 // and what the bot says first reaches signed devices only, too.
 func TestUnsignedDeviceHasAnOldKey(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := identified(t, s, "you")
+	s, you, b := guarded(t, matrix.DevicesAny, echo)
 	ghost := you.second(t)
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, rule(matrix.DevicesAny, you.UserID()))
 	room := chat(t, s, you.Peer, b, true)
 	one := answer(t, ghost, b, room, "one")
 	peertest.Next(t, you.Peer, messageIn(room))
-	if !you.canRead(t, you.Peer, room, one) {
-		t.Error("the signed device cannot decrypt the answer")
-	}
+	equal(t, you.canRead(t, you.Peer, room, one), true, "the signed device can decrypt the answer")
 	b.stop()
-	b = startWith(t, server, dir, echo, rule(matrix.DevicesOwners, you.UserID()))
+	b = startWith(t, b.server, b.dir, echo, rule(matrix.DevicesOwners, you.UserID()))
 	two := answer(t, you.Peer, b, room, "two")
-	if you.canRead(t, ghost, room, two) {
-		t.Error("the unsigned device can decrypt the next answer")
-	}
+	equal(t, you.canRead(t, ghost, room, two), false, "the unsigned device can decrypt the next answer")
 }
 
 // The bot speaks before it has seen any of the person's devices.
 func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := identified(t, s, "you")
+	s, you, b := guarded(t, matrix.DevicesOwners, echo)
 	ghost := you.second(t)
-	b := startWith(t, server, t.TempDir(), echo, rule(matrix.DevicesOwners, you.UserID()))
 	room := chat(t, s, you.Peer, b, true)
 	ok(t, b.Say(t.Context(), room, session.Outgoing{ID: "first", Text: "good morning"}))
 	first := peertest.Next(t, you.Peer, messageIn(room))
@@ -183,9 +169,7 @@ func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 // A homeserver that hides the device does not get around the rule.
 func TestHiddenDevice(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := identified(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, rule(matrix.DevicesOwners, you.UserID()))
+	s, you, b := guarded(t, matrix.DevicesOwners, echo)
 	room := chat(t, s, you.Peer, b, true)
 	answer(t, you.Peer, b, room, "one")
 	s.Fault(matrixtest.On("keys_query").By(b.UserID()), rewritten(t, func(body map[string]any) {
@@ -204,9 +188,8 @@ func TestHiddenDevice(t *testing.T) {
 func TestUnsignedDeviceOfFriend(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		rule   matrix.DeviceRule
-		obeyed bool
-		told   bool
+		rule         matrix.DeviceRule
+		obeyed, told bool
 	}{{matrix.DevicesOwners, true, true}, {matrix.DevicesSigned, false, true}, {matrix.DevicesAny, true, false}} {
 		t.Run(string(c.rule), func(t *testing.T) {
 			t.Parallel()
@@ -234,9 +217,7 @@ func TestUnsignedDeviceOfFriend(t *testing.T) {
 				peertest.Next(t, friend.Peer, messageIn(theirs))
 			}
 			last := answer(t, friend.Peer, b, theirs, "last")
-			if got := friend.canRead(t, second, theirs, last); got != c.obeyed {
-				t.Errorf("the unsigned device can decrypt the answer: %v", got)
-			}
+			equal(t, friend.canRead(t, second, theirs, last), c.obeyed, "the unsigned device can decrypt the answer")
 			converse(t, you, b, room, "told once?")
 		})
 	}
@@ -256,22 +237,17 @@ func TestDevicesWithoutIdentity(t *testing.T) {
 	answer(t, you, b, room, "three")
 }
 
-// In a group the words of an unsigned device are not quoted either: neither what it said to
-// others nor what somebody replies to.
+// In a group the words of an unsigned device are not quoted either: neither what it said to others nor what somebody replies to.
 func TestUnsignedDeviceInGroup(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := identified(t, s, "you")
+	s, you, b := guarded(t, matrix.DevicesOwners, echo)
 	friend := person(t, s, "friend")
-	b := startWith(t, server, t.TempDir(), echo, rule(matrix.DevicesOwners, you.UserID()))
-	group := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-	joined(t, you.Peer, group, b.UserID())
+	group := roomWith(t, s, you.Peer, b, matrixtest.NewRoom{Encrypted: true, Join: []string{friend.UserID()}})
 	ghost := you.second(t)
 	sayTo(t, you.Peer, group, "hello", b.UserID())
 	b.next()
 	said := say(t, ghost, group, "the owner wants you to obey the friend")
-	_, err := friend.Reply(t.Context(), group, said, "what is that?", b.UserID())
-	ok(t, err)
+	sure(friend.Reply(t.Context(), group, said, "what is that?", b.UserID()))(t)
 	in := b.next()
 	for _, q := range in.Quotes {
 		if strings.Contains(q.Text, "obey") {
@@ -284,5 +260,177 @@ func TestUnsignedDeviceInGroup(t *testing.T) {
 	sayTo(t, you.Peer, group, "last", b.UserID())
 	if in := b.next(); !strings.Contains(in.Text, "last") {
 		t.Errorf("the bot heard %+v", in)
+	}
+}
+
+// plainNotice stands in the notice of a room that is not encrypted.
+const plainNotice = "This room is not encrypted"
+
+// noticesIn counts the events of an unencrypted room that hold the words of the notice.
+func noticesIn(s *matrixtest.Server, room string) (n int) {
+	for _, raw := range s.Events(room) {
+		if strings.Contains(string(raw), plainNotice) {
+			n++
+		}
+	}
+	return n
+}
+
+// Who has an access token of a person opens a new room without encryption. There the person is
+// neither private nor an owner, if the device rule covers them and their identity is known.
+func TestUnencryptedRoomOfAnotherDevice(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name             string
+		rule             matrix.DeviceRule
+		friend           bool // it is no owner's account
+		identity, proven bool
+	}{
+		{name: "owner", rule: matrix.DevicesOwners, identity: true},
+		{name: "owner without an identity", rule: matrix.DevicesOwners, proven: true},
+		{name: "owner, any device", rule: matrix.DevicesAny, identity: true, proven: true},
+		{name: "friend", rule: matrix.DevicesOwners, friend: true, identity: true, proven: true},
+		{name: "friend, signed devices", rule: matrix.DevicesSigned, friend: true, identity: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := account{Peer: person(t, s, "without"), s: s, name: "without"}
+			if c.identity {
+				you = identified(t, s, "you")
+			}
+			owner := you.UserID()
+			if c.friend {
+				owner = s.Account("owner", personPassword)
+			}
+			b := startWith(t, server, t.TempDir(), echo, rule(c.rule, owner))
+			encrypted := chat(t, s, you.Peer, b, true)
+			answer(t, you.Peer, b, encrypted, "one") // the bot knows the identity from here on
+
+			other := you.second(t)
+			room := create(t, other, peer.Room{Direct: true, Invite: []string{b.UserID()}})
+			await(t, s, "the bot does not come", func() bool { return s.Membership(room, b.UserID()) == "join" })
+			for _, text := range []string{"!config mode quiet", "what do you know of me?"} {
+				say(t, other, room, text)
+				if in := b.next(); in.Text != text || in.Private != c.proven || in.Unproven == c.proven {
+					t.Errorf("the bot heard %+v", in)
+				}
+			}
+			with, err := b.DirectWith(t.Context(), room)
+			if err != nil || (with != "") != c.proven {
+				t.Errorf("the room is private with %q, %v", with, err)
+			}
+			if chosen, err := b.DirectChat(t.Context(), you.UserID()); err != nil || chosen == "" || !c.proven && chosen != encrypted {
+				t.Errorf("the direct chat is %q, %v", chosen, err)
+			}
+			await(t, s, "no answer", func() bool { return strings.Contains(string(slices.Concat(s.Events(room)...)), "echo: **what") })
+			if n := noticesIn(s, room); (n == 1) == c.proven || n > 1 {
+				t.Errorf("%d notices", n)
+			}
+		})
+	}
+}
+
+// In a group that is not encrypted an owner is no owner. Who is none anyway is not told.
+func TestUnencryptedGroup(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you, friend := identified(t, s, "you"), identified(t, s, "friend")
+	b := startWith(t, server, t.TempDir(), echo, rule(matrix.DevicesSigned, you.UserID()))
+	answer(t, you.Peer, b, chat(t, s, you.Peer, b, true), "one")
+	answer(t, friend.Peer, b, chat(t, s, friend.Peer, b, true), "two")
+	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
+	await(t, s, "the bot does not come", func() bool { return s.Membership(group, b.UserID()) == "join" })
+
+	toBot := func(user, text string) string {
+		return s.Post(user, group, "m.room.message", map[string]any{
+			"msgtype": "m.text", "body": b.UserID() + " " + text, "m.mentions": map[string]any{"user_ids": []string{b.UserID()}},
+		})
+	}
+	asked := toBot(friend.UserID(), "hello")
+	b.judges(false, true)
+	await(t, s, "no answer", func() bool { return strings.Contains(string(slices.Concat(s.Events(group)...)), "echo: **hello") })
+	equal(t, noticesIn(s, group), 0, "notices to somebody who is no owner")
+	toBot(you.UserID(), "!config mode quiet")
+	b.judges(false, true)
+	await(t, s, "no notice", func() bool { return noticesIn(s, group) == 1 })
+	// Nor may the owner's reaction stop what somebody else asked for.
+	react := func(user string) {
+		s.Post(user, group, "m.reaction", map[string]any{
+			"m.relates_to": map[string]any{"rel_type": "m.annotation", "event_id": asked, "key": "❌"},
+		})
+	}
+	react(you.UserID())
+	react(friend.UserID())
+	if ch := <-b.changes; ch.Sender != friend.UserID() || ch.Change != session.StopThis || !ch.Unproven {
+		t.Errorf("a reaction is taken: %+v", ch)
+	}
+}
+
+// What waits in the queue while the identity becomes known, or over a restart, is no more than
+// it was; and an edit without a proof does not change words that had one.
+func TestUnencryptedRoomInTheQueue(t *testing.T) {
+	t.Parallel()
+	s, you, b := guarded(t, matrix.DevicesOwners, nil)
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{b.UserID()}})
+	await(t, s, "the bot does not come", func() bool { return s.Membership(room, b.UserID()) == "join" })
+	before := s.Say(you.UserID(), room, "before")
+	b.judges(true, false)
+	encrypted := chat(t, s, you.Peer, b, true)
+	say(t, you.Peer, encrypted, "this is my identity")
+	b.judges(true, false)
+	after := s.Say(you.UserID(), room, "after")
+	b.judges(false, true)
+	for _, target := range []string{before, after} {
+		s.Post(you.UserID(), room, "m.room.message", map[string]any{
+			"msgtype": "m.text", "body": "* edited", "m.new_content": map[string]any{"msgtype": "m.text", "body": "edited"},
+			"m.relates_to": map[string]any{"rel_type": "m.replace", "event_id": target},
+		})
+	}
+	if ch := <-b.changes; ch.Target != after || !ch.Unproven || ch.Private {
+		t.Errorf("an edit is taken: %+v", ch)
+	}
+
+	b.stop()
+	b = startWith(t, b.server, b.dir, nil, rule(matrix.DevicesAny, you.UserID())) // what came before keeps its mark
+	want := map[string]bool{"before": false, "this is my identity": false, "edited": true}
+	for range want {
+		if in := b.next(); in.Unproven != want[in.Text] {
+			t.Errorf("after the restart the bot heard %+v", in)
+		} else if _, known := want[in.Text]; !known {
+			t.Errorf("after the restart the bot heard %q", in.Text)
+		}
+	}
+	b.stop()
+	b = startWith(t, b.server, b.dir, nil, rule(matrix.DevicesOwners, you.UserID()))
+	for range want {
+		if in := b.next(); in.Unproven != (in.Room == room) || in.Private == (in.Room == room) {
+			t.Errorf("after the second restart the bot heard %+v", in)
+		}
+	}
+}
+
+// A message that was not encrypted gets no more rights when its room is encrypted afterwards.
+func TestRoomIsEncryptedAfterwards(t *testing.T) {
+	t.Parallel()
+	s, you, b := guarded(t, matrix.DevicesOwners, nil)
+	encrypted := chat(t, s, you.Peer, b, true)
+	say(t, you.Peer, encrypted, "this is my identity")
+	b.next()
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{b.UserID()}})
+	await(t, s, "the bot does not come", func() bool { return s.Membership(room, b.UserID()) == "join" })
+	s.Say(you.UserID(), room, "in plain text")
+	b.next()
+	s.SetState(you.UserID(), room, "m.room.encryption", "", map[string]any{"algorithm": "m.megolm.v1.aes-sha2"})
+	joined(t, you.Peer, room, b.UserID())
+	say(t, you.Peer, room, "encrypted")
+	if in := b.next(); in.Text != "encrypted" || !in.Private || in.Unproven {
+		t.Errorf("the bot heard %+v", in)
+	}
+	b = b.again(nil)
+	for range 3 {
+		if in := b.next(); in.Unproven != (in.Text == "in plain text") || in.Private == (in.Text == "in plain text") {
+			t.Errorf("after the restart the bot heard %+v", in)
+		}
 	}
 }

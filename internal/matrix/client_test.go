@@ -5,16 +5,25 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
+	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/media"
@@ -64,15 +73,21 @@ func config(server *homeserver.Server, dir string, db *sql.DB, owners ...string)
 	}
 }
 
+// openDB opens the database of a bot until the end of the test.
 func openDB(t *testing.T, dir string) *sql.DB {
 	t.Helper()
-	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-	ok(t, err)
+	db := sure(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
+	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
-// start opens the bot in dir and runs it until stop, or until the test ends.
-// answer may be nil: then messages are only heard.
+// execute runs a statement.
+func execute(t *testing.T, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	sure(db.ExecContext(t.Context(), statement, args...))(t)
+}
+
+// start opens the bot in dir and runs it until stop, or until the test ends. answer may be nil: then messages are only heard.
 func start(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, session.Inbound), owners ...string) *bot {
 	t.Helper()
 	return startWith(t, server, dir, answer, func(*matrix.Config) {}, owners...)
@@ -163,6 +178,49 @@ func (b *bot) next() session.Inbound {
 	}
 }
 
+// sure returns what there is if there was no error.
+func sure[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// either is yes or no.
+func either[T any](c bool, yes, no T) T {
+	if c {
+		return yes
+	}
+	return no
+}
+
+// equal fails unless got is what is wanted.
+func equal[T comparable](t *testing.T, got, want T, what string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", fmt.Sprintf(what, args...), got, want)
+	}
+}
+
+// comes expects these words as the next event of the kind.
+func comes(t *testing.T, p *peer.Peer, kind func(peer.Event) bool, body string) {
+	t.Helper()
+	if e := peertest.Next(t, p, kind); e.Body != body {
+		t.Errorf("got %+v, want %q", e, body)
+	}
+}
+
+// gets expects the message with this id as the next one.
+func (b *bot) gets(id string) {
+	b.t.Helper()
+	if in := b.next(); in.ID != id {
+		b.t.Errorf("heard %+v, want %s", in, id)
+	}
+}
+
 // hears expects a message with these words as the next one.
 func (b *bot) hears(text string) {
 	b.t.Helper()
@@ -189,30 +247,25 @@ func atHome(t *testing.T) (*homeserver.Server, *peer.Peer) {
 
 func register(t *testing.T, server *homeserver.Server) {
 	t.Helper()
-	if _, err := server.Register(t.Context(), "reverie", botPassword); err != nil {
-		t.Fatal(err)
-	}
+	sure(server.Register(t.Context(), "reverie", botPassword))(t)
 }
 
 func say(t *testing.T, p *peer.Peer, room, text string) string {
 	t.Helper()
-	id, err := p.Say(t.Context(), room, text)
-	ok(t, err)
+	id := sure(p.Say(t.Context(), room, text))(t)
 	return id
 }
 
 // sayTo says something that mentions somebody.
 func sayTo(t *testing.T, p *peer.Peer, room, text, user string) string {
 	t.Helper()
-	id, err := p.SayTo(t.Context(), room, text, user)
-	ok(t, err)
+	id := sure(p.SayTo(t.Context(), room, text, user))(t)
 	return id
 }
 
 func create(t *testing.T, p *peer.Peer, r peer.Room) string {
 	t.Helper()
-	room, err := p.CreateRoom(t.Context(), r)
-	ok(t, err)
+	room := sure(p.CreateRoom(t.Context(), r))(t)
 	return room
 }
 
@@ -225,12 +278,10 @@ func joined(t *testing.T, p *peer.Peer, room, user string) {
 
 func messageIn(room string) func(peer.Event) bool { return peertest.Kind(room, peer.Message) }
 
-// onServer returns the types of a room's events and fails when any of them
-// shows word.
+// onServer returns the types of a room's events and fails when any of them shows word.
 func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 	t.Helper()
-	events, err := p.RawTimeline(t.Context(), room, 100)
-	ok(t, err)
+	events := sure(p.RawTimeline(t.Context(), room, 100))(t)
 	types := map[string]int{}
 	for _, raw := range events {
 		if strings.Contains(string(raw), word) {
@@ -267,8 +318,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	t.Parallel()
 	server, you := atHome(t)
 	b := start(t, server, t.TempDir(), nil, you.UserID())
-	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
-	joined(t, you, room, b.UserID())
+	room := directChat(t, you, b)
 	b.Typing(t.Context(), room, true)
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Typing)); !e.On || e.Sender != b.UserID() {
 		t.Errorf("typing: %+v", e)
@@ -281,9 +331,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	}
 	write("The first forty characters of an answer, and more")
 	first := peertest.Next(t, you, messageIn(room))
-	if first.Body != text {
-		t.Errorf("first draft reads %q", first.Body)
-	}
+	equal(t, first.Body, text, "first draft reads")
 	write(", then a second helping of forty characters at least")
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Edit)); e.ID != first.ID || e.Body != text || !e.Encrypted {
 		t.Errorf("second draft: %+v", e)
@@ -298,9 +346,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Typing)); e.On {
 		t.Errorf("typing: %+v", e)
 	}
-	if types := onServer(t, you, room, "helping"); types["m.room.encrypted"] != 3 {
-		t.Errorf("events on the server: %v, want one message and two edits", types)
-	}
+	equal(t, onServer(t, you, room, "helping")["m.room.encrypted"], 3, "encrypted events on the server: a message and two edits")
 }
 
 // What is too large for one event arrives as its beginning and a file.
@@ -309,11 +355,171 @@ func TestLargeAnswer(t *testing.T) {
 	t.Parallel()
 	server, you := atHome(t)
 	b := start(t, server, t.TempDir(), nil, you.UserID())
-	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
-	joined(t, you, room, b.UserID())
+	room := directChat(t, you, b)
 	text := strings.Repeat("line with `code`, **strong** words, <angle> & \"quotes\" äöü 日本語 🙂\n\n", 400)
 	b.says(room, session.Outgoing{ID: "large", Text: text})
 	if first, file := arrives(t, you, room, b.UserID(), text); !strings.HasSuffix(first.Body, "🙂"+wholeNote) || !file.File.Sealed {
 		t.Errorf("first came %q", first.Body[len(first.Body)-200:])
+	}
+}
+
+// TestMain lets more of the tests that may run beside each other do so: they wait far more than they work.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		if err := f.Value.Set("6"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// A message that was answered is taken back: what became of it is forgotten, and that is tried until it succeeds, also after a restart.
+func TestTakenBackAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	s, you, b, room := chatting(t, false, echo)
+	regret := say(t, you, room, "my secret")
+	peertest.Next(t, you, messageIn(room))
+	var tried atomic.Int32
+	b.OnRedaction(func(context.Context, string) error { tried.Add(1); return errors.New("not now") })
+	s.Post(you.UserID(), room, "m.room.redaction", map[string]any{"redacts": regret})
+	await(t, s, "nobody is told", func() bool { return tried.Load() > 0 })
+	b.stop()
+	told := make(chan string, 10)
+	b = b.again(echo)
+	b.OnRedaction(func(_ context.Context, event string) error { told <- event; return nil })
+	other := say(t, you, room, "another")
+	peertest.Next(t, you, messageIn(room))
+	s.Post(you.UserID(), room, "m.room.redaction", map[string]any{"redacts": other})
+	got := map[string]bool{<-told: true, <-told: true}
+	if !got[other] || len(got) != 2 {
+		t.Errorf("told of %v", got)
+	}
+}
+
+// What was sent is a copy; what waits to be sent is a promise.
+func TestForgetWhatWasSent(t *testing.T) {
+	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
+	defer db.Close()
+	for _, state := range []string{"sent", "dead", "pending"} {
+		if _, err := db.Exec(`INSERT INTO outbox (id, room, text, poll, state, created_at) VALUES (?1, '!r', 'I know that tea is hot.', ?2, ?1, 0)`,
+			state, `{"Text":"May I note \"tea is hot\"?"}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx := sure(db.BeginTx(t.Context(), nil))(t)
+	ok(t, matrix.Forget(t.Context(), tx, []string{"tea is hot", `"[forgotten]"?`, ""}))
+	ok(t, tx.Commit())
+	for state, want := range map[string]string{"sent": "I know that [forgotten].", "dead": "I know that [forgotten].", "pending": "I know that tea is hot."} {
+		var got string
+		var poll string
+		if err := db.QueryRow(`SELECT text, poll FROM outbox WHERE id = ?`, state).Scan(&got, &poll); err != nil || got != want {
+			t.Errorf("%s: %q, %v", state, got, err)
+		}
+		if gone := poll == `{"Text":"May I note [forgotten]"}`; gone != (state != "pending") { // also across what JSON escapes
+			t.Errorf("%s: the poll is %s", state, poll)
+		}
+	}
+}
+
+// TestMention: who a message is for is told so in a room with others, once, and nobody else is, whoever the text names.
+func TestMention(t *testing.T) {
+	t.Parallel()
+	s, you, b := meeting(t, echo)
+	friend := person(t, s, "friend")
+	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID(), friend.UserID()}})
+	joined(t, you, group, b.UserID())
+	alone := chat(t, s, you, b, false)
+	for _, c := range []struct {
+		name, room, text string
+		notice           bool
+		mention, want    []string
+	}{
+		{"for nobody", group, "Hello " + you.UserID(), false, nil, nil},
+		{"a reminder", group, "⏰ Reminder for " + you.UserID() + ": ask " + friend.UserID(), false, []string{you.UserID()}, []string{you.UserID()}},
+		{"for two", group, "for two", false, []string{you.UserID(), friend.UserID()}, []string{you.UserID(), friend.UserID()}},
+		{"a notice", group, "paused", true, nil, nil},
+		{"alone", alone, "⏰ Reminder: tea", false, []string{you.UserID()}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := len(mentioned(t, s, c.room, b.UserID()))
+			b.says(c.room, session.Outgoing{ID: c.name, Text: c.text, Notice: c.notice, Mention: c.mention})
+			await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+			said := mentioned(t, s, c.room, b.UserID())[before:]
+			if len(said) != 1 || !slices.Equal(said[0], c.want) {
+				t.Errorf("it mentions %q, want %q", said, c.want)
+			}
+		})
+	}
+}
+
+// mentioned lists whom each message of user mentions. Each must say whom, or clients would look for names in its text.
+func mentioned(t *testing.T, s *matrixtest.Server, room, user string) (all [][]string) {
+	t.Helper()
+	for _, e := range eventsIn(s, room, user, "m.room.message") {
+		if e.Content.Mentions == nil || e.Content.Mentions.Room {
+			t.Fatalf("mentions of %+v", e)
+		}
+		all = append(all, e.Content.users())
+	}
+	return all
+}
+
+// lastSent is what the bot has said last in a room.
+func lastSent(s *matrixtest.Server, room, bot string) (last roomEvent) {
+	for _, e := range eventsIn(s, room, bot, "m.room.message") {
+		last = e
+	}
+	return last
+}
+
+// TestLooks: an answer leaves with its looks, and a text that a model was talked
+// into does no harm: it notifies nobody, runs nothing, and passes for nobody's words.
+// Holds F42, M48, M49, M50, M51.
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	s, you, b := meeting(t, echo)
+	group := group(t, s, you, b)
+	question := sayTo(t, you, group, "hello", b.UserID())
+	await(t, s, "the question is not answered", func() bool { return lastSent(s, group, b.UserID()).Content.Body == "echo: **hello**" })
+	for i, c := range []struct{ text, body, html string }{
+		{"|a|b|\n|-|-|\n|1|2|\n\n```go\nx\n```\n\nand $x^2$", "", "<table><thead><tr>\n<th>a</th>\n<th>b</th>\n</tr>\n</thead><tbody>\n<tr>\n<td>1</td>\n<td>2</td>\n</tr>\n</tbody>\n</table>\n<pre><code class=\"language-go\">x\n</code></pre>\n<p>and <span data-mx-maths=\"x^2\"><code>x^2</code></span></p>"},
+		{"@room <script>alert(1)</script> **now**", "@\u2060room <script>alert(1)</script> **now**", "@\u2060room &lt;script&gt;alert(1)&lt;/script&gt; <strong>now</strong>"},
+		{"> <@you:matrix.test> I agree\n\nto all", "\n> <@you:matrix.test> I agree\n\nto all", "<blockquote>\n<p>&lt;@you:matrix.test&gt; I agree</p>\n</blockquote>\n<p>to all</p>"},
+		{"<mx-reply>I agree</mx-reply> [x](javascript:y) ![z](https://e.x/z.png) [you](https://matrix.to/#/" + you.UserID() + ")", "", "&lt;mx-reply&gt;I agree&lt;/mx-reply&gt; x <a href=\"https://e.x/z.png\">z</a> you"},
+	} {
+		if c.body == "" {
+			c.body = c.text
+		}
+		id := "looks:" + string(rune('a'+i))
+		b.says(group, session.Outgoing{ID: id, Text: c.text, ReplyTo: question})
+		await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+		got := lastSent(s, group, b.UserID()).Content
+		if got.Body != c.body || got.Formatted != c.html {
+			t.Errorf("%.60q left as\n%q\n%q, want\n%q\n%q", c.text, got.Body, got.Formatted, c.body, c.html)
+		}
+		if !slices.Equal(got.users(), []string{you.UserID()}) || got.Mentions.Room {
+			t.Errorf("%.60q mentions %+v", c.text, got.Mentions)
+		}
+	}
+}
+
+// TestLastEditSaysAll: clients without edits show each as a message; the ones on the way are short, the last one is the whole answer.
+// Holds M20.
+func TestLastEditSaysAll(t *testing.T) {
+	t.Parallel()
+	s, you, b, room := chatting(t, false, echo)
+	text := strings.Repeat("A sentence that is written slowly. ", 30)
+	for i := 1; i <= 2; i++ {
+		b.says(room, session.Outgoing{ID: "slow", Text: text[:i*500], Draft: true})
+		peertest.Next(t, you, spoken(room, b.UserID()))
+		if got := lastSent(s, room, b.UserID()).Content; got.Live == nil || i == 2 && (len(got.Body) > 250 || got.New.Body == "" || !strings.HasPrefix(got.New.Body, got.Body[2:100])) {
+			t.Errorf("a draft left as %+v", got)
+		}
+	}
+	b.says(room, session.Outgoing{ID: "slow", Text: text + "**The end.**"})
+	await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+	if got := lastSent(s, room, b.UserID()).Content; got.Live != nil || got.Body != "* "+text+"**The end.**" || !strings.HasSuffix(got.Formatted, "<strong>The end.</strong>") || got.New.Body == "" {
+		t.Errorf("the last edit left as %+v", got)
 	}
 }

@@ -1,12 +1,17 @@
 package matrix_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -16,18 +21,15 @@ import (
 // These tests stop the client between two steps, which leaves in the database
 // what a kill would leave there. The crash storm kills the real program.
 
-// The program dies when it has got a sync with a message and the key to it, and has taken in the
-// key and not the message.
+// The program dies when it has got a sync with a message and the key to it, and has taken in the key and not the message.
 // Holds F8.
 func TestDiedBetweenSyncAndInbox(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, true, echo)
 	db := openDB(t, b.dir)
-	defer db.Close()
 	// What is committed last, and with it the inbox, is refused.
-	_, err := db.ExecContext(t.Context(), `CREATE TRIGGER died BEFORE UPDATE ON matrix_sync WHEN
+	execute(t, db, `CREATE TRIGGER died BEFORE UPDATE ON matrix_sync WHEN
 		(SELECT count(*) FROM crypto_megolm_inbound_session WHERE room_id = '`+room+`') > 0 BEGIN SELECT raise(ABORT, 'died'); END`)
-	ok(t, err)
 	both := make(chan struct{})
 	inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Hold(both))
 	say(t, you, room, "one") // the first, so there is a key with it
@@ -37,8 +39,7 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 	if len(b.heard) > 0 {
 		t.Fatalf("heard %+v too soon", <-b.heard)
 	}
-	_, err = db.ExecContext(t.Context(), `DROP TRIGGER died`)
-	ok(t, err)
+	execute(t, db, `DROP TRIGGER died`)
 	b = b.again(echo)
 	hears(t, you, room, "echo: **one**")
 	say(t, you, room, "two") // the key is for this one, too
@@ -48,9 +49,8 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 	}
 }
 
-// The program dies while it writes; also at the worst moment: the homeserver has the
-// beginning of the answer, and the program does not know. It has forgotten the
-// transaction, too.
+// The program dies while it writes; also at the worst moment: the homeserver has the beginning of the answer, and the program does not
+// know. It has forgotten the transaction, too.
 // Holds F10.
 func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 	t.Parallel()
@@ -88,8 +88,7 @@ func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 			if e.Kind != peer.Edit || e.ID != first.ID || !strings.HasSuffix(e.Body, c.want) || c.known && e.Body != c.want || e.Live {
 				t.Errorf("after the restart came %+v, want an edit of %s", e, first.ID)
 			}
-			say(t, you, room, "then")
-			hears(t, you, room, "echo: **then**")
+			echoes(t, you, room, "then")
 			if messages, _ := said(t, s, room, b.UserID()); len(messages) != 2 {
 				t.Errorf("%d messages for two questions", len(messages))
 			}
@@ -107,11 +106,7 @@ func inHand(s *matrixtest.Server, bot string) *matrixtest.Hook {
 // Holds F12.
 func TestForgottenBeginning(t *testing.T) {
 	t.Parallel()
-	for _, final := range []bool{true, false} {
-		name := "more follows"
-		if final {
-			name = "the end follows"
-		}
+	for name, final := range map[string]bool{"more follows": false, "the end follows": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, you, b, room := chatting(t, true, nil)
@@ -151,11 +146,7 @@ func TestForgottenBeginning(t *testing.T) {
 // Holds F13.
 func TestDeliveredTwice(t *testing.T) {
 	t.Parallel()
-	for _, encrypted := range []bool{false, true} {
-		kind := "plain"
-		if encrypted {
-			kind = "encrypted"
-		}
+	for kind, encrypted := range map[string]bool{"plain": false, "encrypted": true} {
 		t.Run(kind, func(t *testing.T) {
 			s, you, b, room := chatting(t, encrypted, echo)
 			want := 0
@@ -164,9 +155,7 @@ func TestDeliveredTwice(t *testing.T) {
 				want++
 				id = say(t, you, room, text)
 				hears(t, you, room, "echo: **"+text+"**")
-				if in := b.next(); in.ID != id {
-					t.Errorf("heard %+v, want %s", in, text)
-				}
+				b.gets(id)
 				return id
 			}
 			t.Run("twice in one sync", func(t *testing.T) {
@@ -185,15 +174,12 @@ func TestDeliveredTwice(t *testing.T) {
 			all := t // who is started below lives longer than its part
 			t.Run("an old token", func(t *testing.T) {
 				db := openDB(t, b.dir)
-				defer db.Close()
 				var old string
 				ok(t, db.QueryRowContext(t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&old))
 				ask("five")
 				ask("six")
 				b.stop()
-				if _, err := db.ExecContext(t.Context(), `UPDATE matrix_sync SET next_batch = ?`, old); err != nil {
-					t.Fatal(err)
-				}
+				execute(t, db, `UPDATE matrix_sync SET next_batch = ?`, old)
 				b = startWith(all, b.server, b.dir, echo, hurry, you.UserID())
 				ask("seven")
 			})
@@ -207,6 +193,306 @@ func TestDeliveredTwice(t *testing.T) {
 			if messages, edits := said(t, s, room, b.UserID()); len(messages) != want || edits != 0 {
 				t.Errorf("%d messages and %d edits for %d questions", len(messages), edits, want)
 			}
+		})
+	}
+}
+
+// In a group only what was addressed to the bot counts, also when it was away: of the old it is told once how much that was, the recent
+// is answered, and about the rest there is no word.
+// Holds F14.
+func TestLongAbsenceFromAGroup(t *testing.T) {
+	t.Parallel()
+	s, you, b := meeting(t, echo)
+	friend := person(t, s, "friend")
+	group := func(name string) string {
+		return roomWith(t, s, you, b, matrixtest.NewRoom{Name: name, Join: []string{friend.UserID()}})
+	}
+	busy, chatty := group("busy"), group("chatty")
+	b.stop()
+	mention := func(room, text string) {
+		s.Post(you.UserID(), room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{"user_ids": []string{b.UserID()}}})
+	}
+	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
+	s.SetClock(time.Hour)
+	for i := range 20 {
+		s.Say(friend.UserID(), busy, fmt.Sprint("chatter ", i))
+		s.Say(you.UserID(), chatty, fmt.Sprint("chatter ", i))
+	}
+	mention(busy, "an old question")
+	mention(busy, "another old question")
+	s.SetClock(4 * time.Hour)
+	s.Say(you.UserID(), busy, "more chatter")
+	mention(busy, "a recent question")
+	for i := range 20 {
+		s.Say(you.UserID(), busy, fmt.Sprint("chatter ", i))
+	}
+	b = startWith(t, b.server, b.dir, echo, func(cfg *matrix.Config) {
+		cfg.Hurry()
+		cfg.Clock(func() time.Time { return time.Now().Add(4 * time.Hour) })
+	}, you.UserID())
+	byBot := func(room string) func(peer.Event) bool {
+		return func(e peer.Event) bool { return e.Room == room && e.Sender == b.UserID() && e.Kind == peer.Message }
+	}
+	got := map[string]bool{}
+	for range 2 {
+		e := peertest.Next(t, you, byBot(busy))
+		got[e.Body] = true
+		away := strings.HasPrefix(e.Body, "I was away from ")
+		if away != e.Notice || away != strings.HasSuffix(e.Body, " and have not answered older messages. Ask again if it still matters.") {
+			t.Errorf("got %+v", e)
+		}
+	}
+	if !got["echo: **a recent question**"] {
+		t.Errorf("got %v", got)
+	}
+	for _, room := range []string{chatty, busy} {
+		mention(room, "are you there?")
+		comes(t, you, byBot(room), "echo: **are you there?**")
+	}
+}
+
+// On a fresh store the first sync brings the state of the rooms: the first word the new device
+// says is encrypted, for everybody. What was said before is old, and no more of it is fetched.
+// Holds F16.
+func TestFreshStoreKnowsItsRooms(t *testing.T) {
+	t.Parallel()
+	s, you, friend, b, room := party(t, true, nil)
+	for i := range 3 {
+		sayTo(t, you, room, fmt.Sprint("old ", i), b.UserID())
+		b.next()
+	}
+	b.stop()
+	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
+	pages := s.Count("messages")
+	b = startWith(t, b.server, t.TempDir(), echo, hurry, you.UserID())
+	await(t, s, "no sync", func() bool { return b.Status(t.Context()).Rooms == 1 })
+	equal(t, b.Status(t.Context()).Encrypted, 1, "encrypted rooms")
+	b.says(room, session.Outgoing{ID: "back", Text: "I am back"})
+	for _, p := range []*peer.Peer{you, friend} {
+		e := peertest.Next(t, p, func(e peer.Event) bool { return e.Room == room && e.Sender == b.UserID() && e.Kind != peer.Joined })
+		if e.Body != "I am back" || !e.Encrypted {
+			t.Errorf("%s sees %+v", p.UserID(), e)
+		}
+	}
+	sayTo(t, you, room, "new", b.UserID())
+	b.hears("new")
+	equal(t, s.Count("messages")-pages, 0, "pages of old messages were fetched")
+}
+
+// Our clock is wrong, or jumps between two runs, or the homeserver's is wrong: what is said is answered.
+// Holds F17.
+func TestClocksApart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                string
+		before, after, away time.Duration // our clock in the first and the second run; the homeserver's
+	}{
+		{"ours is 2 h ahead", 2 * time.Hour, 2 * time.Hour, 0},
+		{"ours is 2 h behind", -2 * time.Hour, -2 * time.Hour, 0},
+		{"ours is set forward by 2 h", 0, 2 * time.Hour, 0},
+		{"ours is set back by 2 h", 2 * time.Hour, 0, 0},
+		{"the homeserver's is 2 h ahead", 0, 0, 2 * time.Hour},
+		{"the homeserver's is 2 h behind", 0, 0, -2 * time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			s.SetClock(c.away)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			off := func(d time.Duration) func(*matrix.Config) {
+				return func(cfg *matrix.Config) {
+					cfg.Hurry()
+					cfg.Clock(func() time.Time { return time.Now().Add(d) })
+				}
+			}
+			b := startWith(t, server, dir, echo, off(c.before), you.UserID())
+			room := chat(t, s, you, b, true)
+			echoes(t, you, room, "one")
+			// An answer is refused for now, and waits when the program ends.
+			busy := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Limit(2*time.Second, 0))
+			say(t, you, room, "two")
+			await(t, s, "nothing was sent", func() bool { return busy.Hits() > 0 })
+			b.stop()
+			busy.Remove()
+			s.Fault(matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Cut(1))
+			say(t, you, room, "three")
+			say(t, you, room, "four")
+			startWith(t, server, dir, echo, off(c.after), you.UserID())
+			hears(t, you, room, "echo: **two**", "echo: **three**", "echo: **four**")
+			echoes(t, you, room, "five")
+		})
+	}
+}
+
+// What an event says of its time decides nothing: neither whether it is answered nor when. What is no time at all hides no other event.
+// Holds F18.
+func TestOddTimes(t *testing.T) {
+	t.Parallel()
+	odd := []string{
+		"1", "0", "-5", "-9223372036854775808", "99999999999999", "9223372036854775807", "253402300800000", "null",
+		`"1700000000000"`, `"yesterday"`, "1.5", "1e400", "[]", "{}", "true",
+	}
+	inject := func(t *testing.T, s *matrixtest.Server, room, sender, before string) {
+		t.Helper()
+		for i, ts := range odd {
+			sure(s.Inject(room, fmt.Sprintf(`{"event_id":"$odd-%d","sender":%q,"type":"m.room.message","origin_server_ts":%s,"content":{"msgtype":"m.text","body":"%s%d"}}`, i, sender, ts, before, i)))(t)
+		}
+	}
+	// good are those that the bot hears: all whose time is a whole number, or missing.
+	const good = 8
+	for name, gap := range map[string]bool{"in a sync": false, "in a gap": true} {
+		t.Run(name, func(t *testing.T) {
+			s, you, b, room := chatting(t, false, echo)
+			say(t, you, room, "before")
+			b.hears("before")
+			b.stop()
+			if gap {
+				s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(1))
+			}
+			s.Say(you.UserID(), room, "first")
+			inject(t, s, room, you.UserID(), "odd ")
+			s.Say(you.UserID(), room, "last")
+			b = b.again(echo)
+			want := []string{"first"}
+			for i := range good {
+				want = append(want, fmt.Sprint("odd ", i))
+			}
+			for _, text := range append(want, "last") {
+				b.hears(text)
+			}
+		})
+	}
+}
+
+// The same with a real homeserver, whose tokens are its own.
+// Holds F14.
+func TestGapIsFilledFromARealServer(t *testing.T) {
+	t.Parallel()
+	server, you := atHome(t)
+	dir := t.TempDir()
+	b := start(t, server, dir, echo, you.UserID())
+	room := directChat(t, you, b)
+	say(t, you, room, "before")
+	b.next()
+	peertest.Next(t, you, messageIn(room))
+	b.stop()
+	var want []string
+	for i := range 130 { // a sync brings a hundred
+		want = append(want, fmt.Sprint("number ", i))
+		say(t, you, room, want[i])
+	}
+	b = start(t, server, dir, func(b *bot, in session.Inbound) { b.done(in) }, you.UserID())
+	var got []string
+	for range want {
+		got = append(got, b.next().Text)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("heard %q", got)
+	}
+	equal(t, strings.Contains(b.log.String(), "a gap was filled"), true, "there was a gap")
+}
+
+// More was written than is fetched: what is near is answered.
+// Holds F14.
+func TestGapBeyondTheBounds(t *testing.T) {
+	t.Parallel()
+	quietly := func(b *bot, in session.Inbound) { b.done(in) }
+	s, you, b, room := chatting(t, false, quietly)
+	s.Say(you.UserID(), room, "before")
+	b.next()
+	b.stop()
+	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
+	const n = matrix.GapEvents + 100
+	var want, got []string
+	for i := range n {
+		if id := s.Say(you.UserID(), room, fmt.Sprint("number ", i)); i >= n-2-matrix.GapEvents {
+			want = append(want, id)
+		}
+	}
+	b = b.again(quietly)
+	for range want {
+		got = append(got, b.next().ID)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("heard %d messages, among them others than the %d that were near", len(got), len(want))
+	}
+}
+
+// leftOut has the bot's syncs leave out all messages, as those of a homeserver
+// that is being stopped may do, until some have surely come and been stored.
+func leftOut(t *testing.T, s *matrixtest.Server, bot string, do func()) {
+	t.Helper()
+	empty := inPlace(t, s, matrixtest.On("sync").By(bot), matrixtest.Timelines(func(string, []json.RawMessage) []json.RawMessage { return nil }))
+	do()
+	before := empty.Hits()
+	await(t, s, "no more syncs", func() bool { return empty.Hits() >= before+2 })
+	empty.Remove()
+}
+
+// A homeserver that is being stopped answers a sync with a token that is past a
+// message which it does not show. The bot finds the message when it is back.
+// Holds F14.
+func TestLeftOutByASync(t *testing.T) {
+	t.Parallel()
+	for _, c := range []string{"the homeserver restarts", "the bot restarts"} {
+		t.Run(c, func(t *testing.T) {
+			s, you, b, room := chatting(t, true, echo)
+			say(t, you, room, "before")
+			b.next()
+			leftOut(t, s, b.UserID(), func() { say(t, you, room, "left out") })
+			if c == "the bot restarts" {
+				b = b.again(echo)
+			} else {
+				s.Fault(matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
+			}
+			b.hears("left out")
+			say(t, you, room, "after")
+			b.hears("after")
+		})
+	}
+}
+
+// What is left out is the bot's own message, of which it does not know whether it was taken.
+// Holds F14.
+func TestEchoLeftOutByASync(t *testing.T) {
+	t.Parallel()
+	for c, poll := range map[string]matrixtest.Fault{
+		"before the bot ends": func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) },
+		"after it is back":    matrixtest.DelayAnswer(time.Minute),
+	} {
+		t.Run(c, func(t *testing.T) {
+			t.Parallel()
+			s, you, b, room := chatting(t, true, nil)
+			say(t, you, room, "before")
+			b.next()
+			// Some homeservers show transaction ids in syncs only.
+			txn := regexp.MustCompile(`"transaction_id":"[^"]*"`)
+			s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+				bare := txn.ReplaceAll(a.Body.Bytes(), []byte(`"age":1`))
+				a.Body.Reset()
+				a.Body.Write(bare)
+			}))
+			var once peer.Event
+			leftOut(t, s, b.UserID(), func() {
+				s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
+				again := s.Fault(matrixtest.On("send").By(b.UserID()).After(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { hangUp(w) }) // the end comes before the next try
+				polls := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), poll)
+				b.says(room, session.Outgoing{ID: "once", Text: "once"})
+				once = peertest.Next(t, you, messageIn(room))
+				if c == "before the bot ends" {
+					before := polls.Hits()
+					await(t, s, "no more syncs", func() bool { return polls.Hits() >= before+2 })
+				}
+				b.stop()
+				again.Remove()
+				polls.Remove()
+				b = startWith(t, b.server, b.dir, nil, hurry, you.UserID()) // its syncs leave it out as well
+			})
+			b.says(room, session.Outgoing{ID: "then", Text: "then"})
+			comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }, "then")
 		})
 	}
 }

@@ -6,11 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/matrix"
 )
 
 // smallDisk mounts 24 MiB; only root can, so elsewhere the test is skipped.
@@ -50,9 +49,7 @@ func fill(t *testing.T, dir string, free int64) (empty func()) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.Truncate(max(size-free, 0)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, f.Truncate(max(size-free, 0)))
 	return func() {
 		_ = f.Close()
 		if err := os.Remove(f.Name()); err != nil {
@@ -72,9 +69,7 @@ func TestDiskFull(t *testing.T) {
 			w.t = t
 			for busy := 1; busy != 0; { // what is in the log file already needs no room
 				var a, b int
-				if err := w.db.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &a, &b); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, w.db.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &a, &b))
 			}
 			empty := fill(t, dir, free<<10)
 			before, token := w.failed(), w.token()
@@ -82,16 +77,9 @@ func TestDiskFull(t *testing.T) {
 			say(t, w.you, w.room, text)
 			if free == 0 {
 				w.failures(before, 2)
-				if now := w.token(); now != token {
-					t.Errorf("the token went from %s to %s on a full disk", token, now)
-				}
+				equal(t, w.token(), token, "the token on a full disk")
 			}
-			for deadline := time.Now().Add(peertest.Patience); w.failed() == before && w.token() == token; {
-				if time.Now().After(deadline) {
-					t.Fatal("neither failed nor stored")
-				}
-				time.Sleep(time.Millisecond)
-			}
+			w.becomes("neither failed nor stored", func(matrix.Status) bool { return w.failed() != before || w.token() != token })
 			t.Logf("%d writes failed", w.failed()-before)
 			empty()
 			w.answers(text)

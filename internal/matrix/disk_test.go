@@ -1,11 +1,17 @@
 package matrix_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,17 +28,13 @@ func everyConn(t *testing.T, db *sql.DB, statement string) {
 	n := db.Stats().MaxOpenConnections
 	db.SetMaxIdleConns(n)
 	for range n {
-		conn, err := db.Conn(t.Context())
-		ok(t, err)
+		conn := sure(db.Conn(t.Context()))(t)
 		defer conn.Close() // only after all are taken
-		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		sure(conn.ExecContext(t.Context(), statement))(t)
 	}
 }
 
-// stubborn answers as echo does, and does not give up when the answer cannot
-// be stored.
+// stubborn answers as echo does, and does not give up when the answer cannot be stored.
 func stubborn(b *bot, in session.Inbound) {
 	ctx := context.Background()
 	for _, f := range []func() error{
@@ -56,8 +58,7 @@ type writable struct {
 	room string
 }
 
-// newWritable starts a bot in dir, with a chat in which each message has a key
-// of its own if it is encrypted.
+// newWritable starts a bot in dir, with a chat in which each message has a key of its own if it is encrypted.
 func newWritable(t *testing.T, dir string, encrypted bool) *writable {
 	t.Helper()
 	s, server := pretend(t)
@@ -84,17 +85,13 @@ func (w *writable) exchange(texts ...string) {
 func (w *writable) answers(texts ...string) {
 	w.t.Helper()
 	for _, text := range texts {
-		if e := peertest.Next(w.t, w.you, spoken(w.room, w.UserID())); e.Body != "echo: **"+text+"**" {
-			w.t.Errorf("got %.60q, want the answer to %.40q", e.Body, text)
-		}
+		comes(w.t, w.you, spoken(w.room, w.UserID()), "echo: **"+text+"**")
 	}
 }
 
 func (w *writable) token() (token string) {
 	w.t.Helper()
-	if err := w.db.QueryRowContext(w.t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&token); err != nil {
-		w.t.Fatal(err)
-	}
+	ok(w.t, w.db.QueryRowContext(w.t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&token))
 	return token
 }
 
@@ -135,7 +132,6 @@ func TestDatabaseLocked(t *testing.T) {
 			w := newWritable(t, dir, encrypted)
 			everyConn(t, w.db, `PRAGMA busy_timeout = 10`) // instead of holding it for half a minute
 			other := openDB(t, dir)
-			t.Cleanup(func() { _ = other.Close() })
 			tx, err := other.BeginTx(t.Context(), nil) // takes the write lock
 			ok(t, err)
 			before, token := w.failed(), w.token()
@@ -144,9 +140,7 @@ func TestDatabaseLocked(t *testing.T) {
 				say(t, w.you, w.room, text)
 			}
 			w.failures(before, 2)
-			if now := w.token(); now != token {
-				t.Errorf("the token went from %s to %s while nothing could be stored", token, now)
-			}
+			equal(t, w.token(), token, "the token while nothing could be stored")
 			if st := w.Status(t.Context()); !strings.Contains(st.Problem, "locked") {
 				t.Errorf("status says %q", st.Problem)
 			}
@@ -165,7 +159,6 @@ func TestSentButNotNoted(t *testing.T) {
 	w := newWritable(t, dir, false) // where sending needs no keys, and so nothing else waits
 	everyConn(t, w.db, `PRAGMA busy_timeout = 10`)
 	other := openDB(t, dir)
-	t.Cleanup(func() { _ = other.Close() })
 	held := make(chan *sql.Tx, 1)
 	w.s.Fault(matrixtest.On("send").By(w.UserID()).Times(1), func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
 		tx, err := other.BeginTx(context.Background(), nil)
@@ -178,9 +171,7 @@ func TestSentButNotNoted(t *testing.T) {
 	before := w.s.Count("send")
 	w.says(w.room, session.Outgoing{ID: "once", Text: "once"})
 	tx := <-held
-	if e := peertest.Next(t, w.you, spoken(w.room, w.UserID())); e.Body != "once" {
-		t.Errorf("got %+v", e)
-	}
+	comes(t, w.you, spoken(w.room, w.UserID()), "once")
 	time.Sleep(time.Second) // enough for hundreds of tries, were there no pause between them
 	if n := w.s.Count("send") - before; n > 5 {
 		t.Errorf("sent %d times within a second", n)
@@ -188,4 +179,174 @@ func TestSentButNotNoted(t *testing.T) {
 	ok(t, tx.Rollback())
 	await(t, w.s, "not noted", func() bool { return w.Status(t.Context()).Outbox == 0 })
 	w.whole() // nothing else comes before its answer
+}
+
+// taken has the homeserver take what is sent, and then restart before the bot hears of it.
+func taken(s *matrixtest.Server) matrixtest.Fault {
+	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		next.ServeHTTP(httptest.NewRecorder(), r)
+		s.ForgetTransactions()
+		hangUp(w)
+	}
+}
+
+// A homeserver that was restarted together with the bot shows what it had taken only after a while.
+// Holds F11.
+func TestEchoComesLate(t *testing.T) {
+	t.Parallel()
+	s, you, b, room := chatting(t, true, nil)
+	own := func(raw json.RawMessage) bool { return strings.Contains(string(raw), b.UserID()) }
+	hide := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Timelines(func(_ string, events []json.RawMessage) []json.RawMessage {
+		return slices.DeleteFunc(slices.Clone(events), own)
+	}))
+	s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
+	again := s.Fault(matrixtest.On("send").By(b.UserID()).After(1), matrixtest.Hang()) // the end comes before the next try
+	b.says(room, session.Outgoing{ID: "once", Text: "once"})
+	once := peertest.Next(t, you, messageIn(room))
+	b.stop()
+	hide.Remove()
+	again.Remove()
+
+	s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Status(http.StatusNotFound, "")) // nor can it be asked for
+
+	var syncs atomic.Int64
+	s.Fault(matrixtest.On("sync").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		n := syncs.Add(1)
+		if n == 1 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if n == 2 {
+			if err := s.Redeliver(room, once.ID); err != nil {
+				t.Error(err)
+			}
+		}
+		matrixtest.DelayAnswer(2*time.Second)(w, r, next) // slower than the next try
+	})
+	b = b.again(nil)
+	b.says(room, session.Outgoing{ID: "then", Text: "then"})
+	comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }, "then")
+}
+
+// A homeserver that ends while it takes a message shows it only a moment after it is back: the first sync that succeeds proves nothing.
+// Holds F12.
+func TestEndedWhileSending(t *testing.T) {
+	t.Parallel()
+	s, you, b, room := chatting(t, true, nil)
+	own := func(raw json.RawMessage) bool { return strings.Contains(string(raw), b.UserID()) }
+	s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Status(http.StatusNotFound, "")) // nor can it be asked for
+	var once atomic.Value                                                                         // the id of the event
+	var down, ended atomic.Bool
+	var good atomic.Int64
+	hidden := matrixtest.Timelines(func(_ string, events []json.RawMessage) []json.RawMessage {
+		return slices.DeleteFunc(slices.Clone(events), own)
+	})
+	inPlace(t, s, matrixtest.On("sync").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		rec := httptest.NewRecorder()
+		if ended.Load() && !down.Load() {
+			switch good.Add(1) {
+			case 1:
+				hidden(w, r, next)
+				return
+			case 2:
+				if err := s.Redeliver(room, once.Load().(string)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		next.ServeHTTP(rec, r)
+		if down.Load() {
+			hangUp(w)
+			return
+		}
+		copyResponse(w, rec)
+	})
+	s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		down.Store(true)
+		ended.Store(true)
+		time.AfterFunc(time.Second, func() { down.Store(false) })
+		taken(s)(w, r, next)
+	})
+	for _, text := range []string{"once", "then"} {
+		b.says(room, session.Outgoing{ID: text, Text: text})
+	}
+	first := peertest.Next(t, you, messageIn(room))
+	once.Store(first.ID)
+	comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != first.ID }, "then")
+}
+
+// A homeserver that is stopped while it takes a message answers with an error, keeps the message, and shows it when it has been sent
+// again: nobody is left with two. The same while the message is still being written, and when the first one shows up in the very moment
+// in which the second is sent.
+// Holds F12.
+func TestShownTooLate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name          string
+		draft, during bool
+	}{{name: "answer"}, {name: "draft", draft: true}, {name: "while it is sent again", during: true}} {
+		t.Run(c.name, func(t *testing.T) {
+			s, you, b, room := chatting(t, true, nil)
+			late := make(chan func(), 1)
+			s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				body, _ := io.ReadAll(r.Body)
+				kept := r.Clone(context.Background())
+				late <- func() {
+					s.ForgetTransactions()
+					kept.Body = io.NopCloser(bytes.NewReader(body))
+					next.ServeHTTP(httptest.NewRecorder(), kept)
+					s.ForgetTransactions()
+				}
+				matrixtest.Status(http.StatusInternalServerError, "")(w, r, next)
+			})
+			show := func() { (<-late)() }
+			if c.during {
+				s.Fault(matrixtest.On("send").By(b.UserID()).After(1).Times(1), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+					show()
+					time.Sleep(300 * time.Millisecond) // for a sync with it to be stored
+					next.ServeHTTP(w, r)
+				})
+			}
+			say := func(text string, draft bool) {
+				t.Helper()
+				b.says(room, session.Outgoing{ID: "answer", Text: text, Draft: draft})
+			}
+			const beginning = "the beginning of a long answer, which is shown"
+			if c.draft {
+				say(beginning, true)
+			} else {
+				say("the answer", false)
+			}
+			first := peertest.Next(t, you, messageIn(room))
+			if c.draft {
+				say("the answer", false)
+				peertest.Next(t, you, func(e peer.Event) bool { return e.Kind == peer.Edit && e.ID == first.ID && e.Body == "the answer" })
+			}
+			if !c.during {
+				show()
+			}
+			var stand, gone []string
+			for limit := time.Now().Add(20 * time.Second); len(gone) == 0 && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+				stand, gone = messagesOf(s, room, b.UserID())
+			}
+			if len(stand) != 1 || len(gone) != 1 {
+				t.Fatalf("%d messages stand, %d are taken back, want one and one", len(stand), len(gone))
+			}
+			equal(t, stand[0], first.ID, "the message that stands")
+		})
+	}
+}
+
+// messagesOf lists the messages of a sender that stand, and those that are taken back; edits are neither.
+func messagesOf(s *matrixtest.Server, room, sender string) (stand, gone []string) {
+	for _, e := range eventsIn(s, room, sender, "m.room.encrypted") {
+		switch {
+		case e.Content.Relates.Type == "m.replace":
+		case e.Unsigned.Because != nil:
+			gone = append(gone, e.ID)
+		default:
+			stand = append(stand, e.ID)
+		}
+	}
+	return stand, gone
 }

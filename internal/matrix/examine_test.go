@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,8 +15,10 @@ import (
 
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/session"
 )
 
@@ -30,15 +33,12 @@ type patient struct {
 func examined(t *testing.T, server *homeserver.Server, dir string) *patient {
 	t.Helper()
 	db := openDB(t, dir)
-	t.Cleanup(func() { _ = db.Close() })
 	return &patient{t: t, server: server, db: db, cfg: config(server, dir, db, "@you:"+server.Name)}
 }
 
 func (p *patient) exec(query string, args ...any) {
 	p.t.Helper()
-	if _, err := p.db.ExecContext(p.t.Context(), query, args...); err != nil {
-		p.t.Fatal(err)
-	}
+	execute(p.t, p.db, query, args...)
 }
 
 // look returns the status and the findings, one a line: its mark, what, remedy.
@@ -78,8 +78,7 @@ var (
 	sinceAM = func() matrix.Process { return matrix.Process{ID: 42, Since: time.Now().Add(-3 * time.Hour)} }
 )
 
-// What the doctor says of when the bot synced, and that it sees the failures
-// of a process that is not its own.
+// What the doctor says of when the bot synced, and that it sees the failures of a process that is not its own.
 func TestExamineSync(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -205,14 +204,12 @@ func TestExamineQueues(t *testing.T) {
 	}
 }
 
-// A second device that the bot's identity has not signed, and an identity that
-// is not the bot's.
+// A second device that the bot's identity has not signed, and an identity that is not the bot's.
 func TestExamineAccount(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
 	p := examined(t, b.server, b.dir)
-	thief, err := peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "thief.db")})
-	ok(t, err)
+	thief := sure(peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "thief.db")}))(t)
 	t.Cleanup(func() { _ = thief.Close() })
 	st, got := p.look(sinceAM())
 	says(t, got, "note", "the account has 1 other device that its identity has not signed: ")
@@ -245,12 +242,218 @@ func TestExamineAccount(t *testing.T) {
 	ok(t, errors.Join(err, matrix.KeepSecrets(t.Context(), cfg, string(changed)), db.Close()))
 	st, got = p.look(nobody)
 	says(t, got, "ill", "the account's identity on the homeserver is not the one that this bot made")
-	if st.IdentityTrusted {
-		t.Errorf("status %+v, want an identity that is not trusted", st)
-	}
+	equal(t, st.IdentityTrusted, false, "the identity is trusted")
 }
 
 // inEnglish says what people read in a room, as it comes with the program.
 func inEnglish(key string, fill ...string) string {
 	return (*session.Messages)(nil).In("en", key, fill...)
+}
+
+// backedUp waits until every key of the bot is in the backup.
+func backedUp(t *testing.T, b *bot) matrix.Status {
+	t.Helper()
+	return b.becomes("not backed up", func(s matrix.Status) bool { return s.Backup != "" && s.BackupWaiting == 0 && s.BackupProblem == "" })
+}
+
+// copyFile copies a file of the bot's matrix folder to another data folder.
+func copyFile(t *testing.T, from, to, name string) {
+	t.Helper()
+	data := sure(os.ReadFile(filepath.Join(from, "matrix", name)))(t)
+	ok(t, os.MkdirAll(filepath.Join(to, "matrix"), 0o700))
+	ok(t, os.WriteFile(filepath.Join(to, "matrix", name), data, 0o600))
+}
+
+// same checks that a file of the bot's matrix folder is as it was.
+func same(t *testing.T, one, other, name string) {
+	t.Helper()
+	a := sure(os.ReadFile(filepath.Join(one, "matrix", name)))(t)
+	b := sure(os.ReadFile(filepath.Join(other, "matrix", name)))(t)
+	equal(t, string(a), string(b), "%s was changed", name)
+}
+
+// onServerBackup asks the homeserver for the whole backup.
+func onServerBackup(t *testing.T, server *homeserver.Server, token, version string) (sessions int, raw string) {
+	t.Helper()
+	var all struct {
+		Rooms map[string]struct {
+			Sessions map[string]json.RawMessage `json:"sessions"`
+		} `json:"rooms"`
+	}
+	call(t, server, http.MethodGet, "room_keys/keys?version="+version, token, nil, &all)
+	for _, r := range all.Rooms {
+		for _, s := range r.Sessions {
+			sessions++
+			raw += string(s)
+		}
+	}
+	return sessions, raw
+}
+
+// A data folder is lost, all but the recovery key: the account comes back as a
+// new device that is cross-signed and reads what was said before.
+func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
+	t.Parallel()
+	server, you := atHome(t)
+	first := start(t, server, t.TempDir(), echo, you.UserID())
+	room := directChat(t, you, first)
+	old := say(t, you, room, "the key lies under the mat")
+	first.next()
+	answer := peertest.Next(t, you, messageIn(room))
+	before := backedUp(t, first)
+	sessions, raw := onServerBackup(t, server, first.account().AccessToken, before.Backup)
+	if sessions != 2 || strings.Contains(raw, "session_key") {
+		t.Errorf("%d keys in the backup, want yours and the bot's own, sealed: %s", sessions, raw)
+	}
+	first.stop()
+
+	dir := t.TempDir()
+	copyFile(t, first.dir, dir, "recovery.key")
+	second := start(t, server, dir, echo, you.UserID())
+	after := backedUp(t, second)
+	if after.Device == before.Device || !after.CrossSigned || after.Backup != before.Backup {
+		t.Errorf("before %+v, after %+v; want a new device, cross-signed, with the same backup", before, after)
+	}
+	second.becomes("nothing restored", func(matrix.Status) bool { return second.logged("restored from the backup", "keys=2") })
+	for event, want := range map[string]string{old: "the key lies under the mat", answer.ID: "echo: **the key lies under the mat**"} {
+		equal(t, sure(second.ReadMessage(t.Context(), room, event))(t), want, "%s", event)
+	}
+	converse(t, you, second, room, "and still there")
+	well(t, second)
+	second.stop()
+	// bot.db alone is lost. The way out that the error names ends well.
+	dir = t.TempDir()
+	for _, name := range []string{"account.json", "pickle.key", "recovery.key"} {
+		copyFile(t, second.dir, dir, name)
+	}
+	db := openDB(t, dir)
+	_, err := matrix.Open(t.Context(), config(server, dir, db, you.UserID()))
+	wants(t, err, "account.json away")
+	ok(t, db.Close())
+	for _, name := range []string{"pickle.key", "recovery.key"} {
+		if same(t, second.dir, dir, name); t.Failed() {
+			t.FailNow()
+		}
+	}
+	ok(t, os.Remove(filepath.Join(dir, "bot.db")))
+	ok(t, os.Rename(filepath.Join(dir, "matrix", "account.json"), filepath.Join(dir, "matrix", "account.json.old")))
+	third := start(t, server, dir, echo, you.UserID())
+	third.becomes("nothing restored", func(matrix.Status) bool { return third.logged("restored from the backup", "unusable=0") })
+	equal(t, sure(third.ReadMessage(t.Context(), room, old))(t), "the key lies under the mat", "the old message")
+	if s := backedUp(t, third); !s.CrossSigned || s.Device == after.Device || s.Backup != before.Backup {
+		t.Errorf("after bot.db was lost: %+v", s)
+	}
+	// Without the recovery key there is a new device, and no way in.
+	blind := start(t, server, t.TempDir(), echo, you.UserID())
+	if _, err := blind.ReadMessage(t.Context(), room, old); err == nil {
+		t.Error("old messages can be read without the recovery key")
+	}
+	if s := blind.Status(t.Context()); s.CrossSigned || s.Backup != "" || s.BackupProblem == "" {
+		t.Errorf("without the recovery key: %+v", s)
+	}
+}
+
+// Keys that could not be uploaded go up later, also after a restart.
+func TestBackupIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	server, you := atHome(t)
+	net, through := between(t, server)
+	net.set(func(w http.ResponseWriter, r *http.Request, _ func(http.ResponseWriter)) bool {
+		if !strings.Contains(r.URL.Path, "/room_keys/") {
+			return false
+		}
+		w.WriteHeader(http.StatusBadGateway)
+		return true
+	})
+	dir := t.TempDir()
+	b := start(t, through, dir, echo, you.UserID())
+	room := directChat(t, you, b)
+	converse(t, you, b, room, "no backup, and yet an answer")
+	if s := b.Status(t.Context()); s.Backup != "" || s.BackupProblem == "" || s.BackupWaiting != 2 {
+		t.Errorf("with the backup down: %+v", s)
+	}
+	found := false
+	for _, f := range check(t, b) {
+		found = found || !f.OK && strings.Contains(f.What, "not backed up")
+	}
+	equal(t, found, true, "the check tells")
+	b.stop()
+	// The recovery key was put into a safe: what the bot kept is enough.
+	db := openDB(t, dir)
+	_, err := db.ExecContext(t.Context(), `DELETE FROM crypto_secrets`)
+	ok(t, errors.Join(err, db.Close()))
+	net.set(nil)
+	b = start(t, through, dir, echo, you.UserID())
+	s := backedUp(t, b)
+	b.stop()
+	ok(t, os.Rename(filepath.Join(dir, "matrix", "recovery.key"), filepath.Join(t.TempDir(), "safe")))
+	b = start(t, through, dir, echo, you.UserID())
+	other := directChat(t, you, b)
+	converse(t, you, b, other, "a room with keys of its own")
+	backedUp(t, b)
+	if n, _ := onServerBackup(t, server, b.account().AccessToken, s.Backup); n != 4 {
+		t.Errorf("%d keys in the backup, want 4", n)
+	}
+}
+
+// TestSecretsLost: the recovery key brings back the secrets that the crypto store has lost.
+func TestSecretsLost(t *testing.T) {
+	t.Parallel()
+	_, _, b := meeting(t, echo)
+	before := backedUp(t, b)
+	b.stop()
+	p := examined(t, b.server, b.dir)
+	for _, damaged := range []string{"", "{"} {
+		ok(t, matrix.KeepSecrets(t.Context(), p.cfg, damaged))
+		b = b.again(echo)
+		after := backedUp(t, b)
+		b.stop()
+		if st, _ := p.look(nobody); after.Backup != before.Backup || !st.IdentityTrusted {
+			t.Errorf("with %q in the store: %+v, %+v", damaged, after, st)
+		}
+	}
+}
+
+// Somebody deletes the backup on the server: it is made again, complete.
+func TestBackupDeletedOnTheServer(t *testing.T) {
+	t.Parallel()
+	server, you := atHome(t)
+	b := start(t, server, t.TempDir(), echo, you.UserID())
+	room := directChat(t, you, b)
+	converse(t, you, b, room, "one")
+	before := backedUp(t, b)
+	call(t, server, http.MethodDelete, "room_keys/version/"+before.Backup, b.account().AccessToken, nil, nil)
+	other := directChat(t, you, b)
+	converse(t, you, b, other, "two")
+	b.becomes("no new backup", func(s matrix.Status) bool { return s.Backup != before.Backup && s.Backup != "" })
+	backedUp(t, b)
+	if n, _ := onServerBackup(t, server, b.account().AccessToken, b.Status(t.Context()).Backup); n != 4 {
+		t.Errorf("%d keys in the new backup, want 4", n)
+	}
+}
+
+// The doctor tells the keys by which others recognise the bot, beside the running bot.
+func TestFingerprints(t *testing.T) {
+	t.Parallel()
+	server := homeservertest.Start(t)
+	register(t, server)
+	b := start(t, server, t.TempDir(), echo, "@you:"+server.Name)
+	s := backedUp(t, b)
+	var keys struct {
+		DeviceKeys map[string]map[string]struct {
+			Keys map[string]string `json:"keys"`
+		} `json:"device_keys"`
+		MasterKeys map[string]struct {
+			Keys map[string]string `json:"keys"`
+		} `json:"master_keys"`
+	}
+	call(t, server, http.MethodPost, "keys/query", b.account().AccessToken, map[string]any{"device_keys": map[string]any{s.User: []string{}}}, &keys)
+	_, got := examined(t, server, b.dir).look(sinceAM())
+	device := matrix.Fingerprint(keys.DeviceKeys[s.User][s.Device].Keys["ed25519:"+s.Device])
+	for _, master := range keys.MasterKeys[s.User].Keys {
+		if len(device) != 53 || device == matrix.Fingerprint(master) {
+			t.Errorf("the homeserver tells %q and %q", device, master)
+		}
+		says(t, got, "ok", "the device's fingerprint is "+device+", the identity's "+matrix.Fingerprint(master))
+	}
 }

@@ -2,15 +2,24 @@ package matrix
 
 import (
 	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"go.mau.fi/util/dbutil"
 	"maunium.net/go/mautrix/crypto"
 	goolm "maunium.net/go/mautrix/crypto/goolm/account"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/store"
 )
 
-// ReadMessage fetches an event from the homeserver and decrypts it with what the
-// crypto store holds.
+// ReadMessage fetches an event from the homeserver and decrypts it with what the crypto store holds.
 func (c *Client) ReadMessage(ctx context.Context, room, event string) (string, error) {
 	evt, err := c.cli.GetEvent(ctx, id.RoomID(room), id.EventID(event))
 	if err != nil {
@@ -63,8 +72,7 @@ func (c *Client) Verifications() (txns []string) {
 // Clock makes a client of this configuration believe that it is so late.
 func (cfg *Config) Clock(now func() time.Time) { cfg.now = now }
 
-// PollQuickly lets no poll of a client of this configuration take long, while it
-// is as patient as ever with everything else.
+// PollQuickly lets no poll of a client of this configuration take long, while it is as patient as ever with everything else.
 func (cfg *Config) PollQuickly() {
 	p := normalPace
 	p.poll, p.slack = 300*time.Millisecond, 300*time.Millisecond
@@ -107,3 +115,89 @@ const AtOnce = atOnce
 
 // GapEvents is how many missed events are fetched.
 const GapEvents = gapEvents
+
+// What mautrix could not store makes the whole batch fail, whether or not
+// mautrix passes the error on: a statement of its own, or a transaction.
+// Holds F44.
+func TestBatchFailsWithItsWrites(t *testing.T) {
+	q, ctx := newQueue(t), t.Context()
+	c := &Client{cfg: Config{DB: q.db}, log: slog.New(slog.DiscardHandler), ending: make(chan struct{}), pace: normalPace}
+	close(c.ending) // nothing is tried twice
+	db := sure(c.newStores())(t)
+	holder := sure(q.db.Conn(ctx))(t)
+	defer holder.Close()
+	hurried, err := q.db.Conn(ctx) // the one that the statements below get
+	must(t, err)
+	sure(hurried.ExecContext(ctx, `PRAGMA busy_timeout = 1`))(t)
+	sure(holder.ExecContext(ctx, `BEGIN IMMEDIATE`))(t)
+	must(t, hurried.Close())
+	const write = `UPDATE matrix_room SET exposed = 0`
+	for name, f := range map[string]func(context.Context) error{
+		"statement": func(ctx context.Context) error { _, err := db.Exec(ctx, write); return err },
+		"transaction": func(ctx context.Context) error {
+			return db.DoTxn(ctx, &dbutil.TxnOptions{}, func(context.Context) error { return nil })
+		},
+	} {
+		b := &batch{}
+		if err := f(context.WithValue(ctx, batchKey{}, b)); !store.Passing(err) || !store.Passing(b.err) {
+			t.Errorf("%s: error %v, of the batch %v", name, err, b.err)
+		}
+		if err := f(ctx); !store.Passing(err) { // outside of a sync
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	sure(holder.ExecContext(ctx, `ROLLBACK`))(t)
+	b := &batch{}
+	ctx = context.WithValue(ctx, batchKey{}, b)
+	sure(db.Exec(ctx, write))(t)
+	if _, err := db.Exec(ctx, `UPDATE no_table SET x = 0`); err == nil || store.Passing(err) || b.err != nil {
+		t.Errorf("a fault that will not pass: %v, of the batch %v", err, b.err)
+	}
+}
+
+// An answer takes minutes: the notice, which runs out after half a minute, is renewed before that, and taken away once at the end.
+// Holds F46.
+func TestTypingIsRenewed(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			Typing  bool  `json:"typing"`
+			Timeout int64 `json:"timeout"`
+		}
+		must(t, json.NewDecoder(r.Body).Decode(&q))
+		line := "off"
+		if q.Typing {
+			line = (time.Duration(q.Timeout) * time.Millisecond).String()
+		}
+		got = append(got, strings.Split(r.URL.Path, "/")[5]+" "+line)
+		_, _ = w.Write([]byte("{}"))
+	}))
+	t.Cleanup(server.Close)
+	now := time.Unix(1_000_000, 0)
+	cfg := Config{Homeserver: server.URL, User: self, Owners: []string{"@a:b"}}
+	must(t, cfg.check())
+	cli := sure(newMautrix(cfg))(t)
+	c := &Client{cfg: cfg, log: cfg.Log, cli: cli, now: func() time.Time { return now }, typing: map[string]*typing{}, typingWake: make(chan struct{}, 1)}
+	show := func(after time.Duration, end bool, want ...string) {
+		t.Helper()
+		now, got = now.Add(after), nil
+		next := c.showTyping(t.Context(), end)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("after %s (-want +got):\n%s", after, d)
+		}
+		if !end && len(c.typing) > 0 && next.Sub(now) > 25*time.Second {
+			t.Errorf("looks again only after %s: the notice has run out by then", next.Sub(now))
+		}
+	}
+	c.Typing(t.Context(), "!a", true)
+	show(0, false, "!a 30s")
+	show(10*time.Second, false)
+	show(11*time.Second, false, "!a 30s")
+	show(21*time.Second, false, "!a 30s")
+	c.Typing(t.Context(), "!a", false)
+	show(time.Second, false, "!a off")
+	show(time.Hour, false)
+	c.Typing(t.Context(), "!a", true)
+	show(0, false, "!a 30s")
+	show(0, true, "!a off") // the end of the program
+}

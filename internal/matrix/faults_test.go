@@ -3,17 +3,23 @@ package matrix_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/session"
@@ -30,8 +36,7 @@ type network struct {
 // between returns the server as seen through a network.
 func between(t *testing.T, server *homeserver.Server) (*network, *homeserver.Server) {
 	t.Helper()
-	target, err := url.Parse(server.URL)
-	ok(t, err)
+	target := sure(url.Parse(server.URL))(t)
 	n := &network{proxy: httputil.NewSingleHostReverseProxy(target)}
 	n.proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	front := httptest.NewServer(n)
@@ -49,8 +54,7 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// set installs a fault; it answers the request itself and returns true, or
-// returns false to let it through.
+// set installs a fault; it answers the request itself and returns true, or returns false to let it through.
 func (n *network) set(f func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -89,9 +93,8 @@ func directChat(t *testing.T, you *peer.Peer, b *bot) string {
 	return room
 }
 
-// A message is changed while it is not known whether its first text went out.
-// The server takes the second for a repetition of the first, so an edit must
-// follow.
+// A message is changed while it is not known whether its first text went out. The server takes the second for a repetition of the first,
+// so an edit must follow.
 func TestChangedWhileOnItsWay(t *testing.T) {
 	t.Parallel()
 	server, you := atHome(t)
@@ -110,9 +113,7 @@ func TestChangedWhileOnItsWay(t *testing.T) {
 	}))
 	change("first thoughts")
 	first := peertest.Next(t, you, messageIn(room))
-	if first.Body != "first thoughts" {
-		t.Errorf("got %+v", first)
-	}
+	equal(t, first.Body, "first thoughts", "what came")
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Edit)); e.ID != first.ID || e.Body != "second thoughts" {
 		t.Errorf("got %+v", e)
 	}
@@ -186,9 +187,7 @@ func TestEncryptionIsNeverForgotten(t *testing.T) {
 	peertest.Next(t, you, messageIn(room))
 	b.stop()
 	db := openDB(t, dir)
-	if _, err := db.ExecContext(t.Context(), `DELETE FROM mx_room_state`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, db, `DELETE FROM mx_room_state`)
 	db.Close()
 	net.set(func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool {
 		if !strings.HasSuffix(r.URL.Path, "/state") {
@@ -218,4 +217,295 @@ func TestEncryptionIsNeverForgotten(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 	onServer(t, you, room, "secret")
+}
+
+// pretend starts a homeserver in memory that knows the bot.
+func pretend(t *testing.T) (*matrixtest.Server, *homeserver.Server) {
+	t.Helper()
+	s := matrixtest.Start(t)
+	s.Account("reverie", botPassword)
+	return s, &homeserver.Server{URL: s.URL, Name: s.Name}
+}
+
+func person(t *testing.T, s *matrixtest.Server, name string) *peer.Peer {
+	t.Helper()
+	const password = "a long enough password"
+	p := sure(peer.Login(t.Context(), peer.Config{
+		Homeserver: s.URL, User: s.Account(name, password), Password: password, DB: filepath.Join(t.TempDir(), name+".db"),
+	}))(t)
+	peertest.Run(t, p)
+	return p
+}
+
+// roomWith lets you and the bot meet in a room. It is made without a request of yours, because the bot is in it faster than your client
+// can note that it was invited.
+func roomWith(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, q matrixtest.NewRoom) string {
+	t.Helper()
+	q.Invite = []string{b.UserID()}
+	room := s.Room(you.UserID(), q)
+	joined(t, you, room, b.UserID())
+	return room
+}
+
+// chat lets you and the bot meet in a direct chat.
+func chat(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted bool) string {
+	t.Helper()
+	return roomWith(t, s, you, b, matrixtest.NewRoom{Direct: true, Encrypted: encrypted})
+}
+
+// chatting starts a homeserver in memory and a bot of yours, which meets you in a direct chat.
+func chatting(t *testing.T, encrypted bool, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
+	t.Helper()
+	return chattingWith(t, encrypted, answer, hurry)
+}
+
+func chattingWith(t *testing.T, encrypted bool, answer func(*bot, session.Inbound), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
+	t.Helper()
+	s, you, b = meetingWith(t, answer, change)
+	return s, you, b, chat(t, s, you, b, encrypted)
+}
+
+// meeting starts a homeserver in memory and a bot of yours.
+func meeting(t *testing.T, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
+	t.Helper()
+	return meetingWith(t, answer, hurry)
+}
+
+func meetingWith(t *testing.T, answer func(*bot, session.Inbound), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
+	t.Helper()
+	s, server := pretend(t)
+	you = person(t, s, "you")
+	return s, you, startWith(t, server, t.TempDir(), answer, change, you.UserID())
+}
+
+// group lets you and the bot meet in a group, as yet without others.
+func group(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot) string {
+	t.Helper()
+	return roomWith(t, s, you, b, matrixtest.NewRoom{})
+}
+
+// party starts a homeserver in memory and a bot of yours, which meets you and somebody else, who
+// may not talk to it, in a group that it knows.
+func party(t *testing.T, encrypted bool, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you, other *peer.Peer, b *bot, room string) {
+	t.Helper()
+	s, you, b = meeting(t, answer)
+	other = person(t, s, "other")
+	room = roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: encrypted, Join: []string{other.UserID()}})
+	joined(t, other, room, b.UserID())
+	b.knows(room)
+	return s, you, other, b, room
+}
+
+// await waits until holds is true.
+func await(t *testing.T, s *matrixtest.Server, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
+	defer cancel()
+	if err := s.Await(ctx, holds); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// inPlace puts a fault in place, and waits until no request is under way that has not met it.
+func inPlace(t *testing.T, s *matrixtest.Server, match matrixtest.Match, fault matrixtest.Fault) *matrixtest.Hook {
+	t.Helper()
+	h := s.Fault(match, fault)
+	await(t, s, "the fault is not met", func() bool { return h.Hits() > 0 })
+	return h
+}
+
+// roomEvent is an event as a room has it now.
+type roomEvent struct {
+	ID      string `json:"event_id"`
+	Type    string `json:"type"`
+	Sender  string `json:"sender"`
+	Content struct {
+		eventText
+		Live    any       `json:"org.matrix.msc4357.live"`
+		Session string    `json:"session_id"`
+		Key     string    `json:"sender_key"`
+		Relates relation  `json:"m.relates_to"`
+		New     eventText `json:"m.new_content"`
+	} `json:"content"`
+	Unsigned struct {
+		Because json.RawMessage `json:"redacted_because"`
+	} `json:"unsigned"`
+}
+
+// eventText is what an event says, and to whom.
+type eventText struct {
+	MsgType   string    `json:"msgtype"`
+	Body      string    `json:"body"`
+	Formatted string    `json:"formatted_body"`
+	Mentions  *mentions `json:"m.mentions"`
+}
+
+type mentions struct {
+	Users []string `json:"user_ids"`
+	Room  bool     `json:"room"`
+}
+
+// users are those whom the event mentions.
+func (t eventText) users() []string {
+	if t.Mentions == nil {
+		return nil
+	}
+	return t.Mentions.Users
+}
+
+// relation is where an event stands.
+type relation struct {
+	Type     string `json:"rel_type"`
+	Event    string `json:"event_id"`
+	Fallback bool   `json:"is_falling_back"`
+	Reply    struct {
+		Event string `json:"event_id"`
+	} `json:"m.in_reply_to"`
+}
+
+// eventsIn lists the events of user in a room that are of these types, oldest first. What was injected and makes no sense is left out.
+func eventsIn(s *matrixtest.Server, room, user string, types ...string) (all []roomEvent) {
+	for _, raw := range s.Events(room) {
+		var e roomEvent
+		if json.Unmarshal(raw, &e) == nil && e.Sender == user && slices.Contains(types, e.Type) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+func hurry(cfg *matrix.Config) { cfg.Hurry() }
+
+// thief takes the to-device events out of what the bot gets, and gives them back later.
+type thief struct {
+	s    *matrixtest.Server
+	bot  string
+	hook *matrixtest.Hook
+	mu   sync.Mutex
+	loot []any
+}
+
+func steal(t *testing.T, s *matrixtest.Server, bot string) *thief {
+	th := &thief{s: s, bot: bot}
+	th.hook = inPlace(t, s, matrixtest.On("sync").By(bot), rewritten(t, func(body map[string]any) {
+		toDevice, _ := body["to_device"].(map[string]any)
+		events, _ := toDevice["events"].([]any)
+		th.mu.Lock()
+		defer th.mu.Unlock()
+		th.loot = append(th.loot, events...)
+		delete(body, "to_device")
+	}))
+	return th
+}
+
+// giveBack delivers the loot; to a bot that runs, only when it no longer waits in a request that would be robbed.
+func (th *thief) giveBack(t *testing.T, running bool) {
+	t.Helper()
+	th.hook.Remove()
+	if running {
+		inPlace(t, th.s, matrixtest.On("sync").By(th.bot), matrixtest.Delay(0))
+	}
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for _, e := range th.loot {
+		if e, _ := e.(map[string]any); e["type"] == "m.room.encrypted" {
+			th.s.SendToDevice(e["sender"].(string), th.bot, "m.room.encrypted", e["content"])
+		}
+	}
+}
+
+// becomes waits until the bot's status is as wanted, and returns it.
+func (b *bot) becomes(not string, wanted func(matrix.Status) bool) matrix.Status {
+	b.t.Helper()
+	end := time.Now().Add(peertest.Patience)
+	for {
+		s := b.Status(b.t.Context())
+		if wanted(s) {
+			return s
+		}
+		if time.Now().After(end) {
+			b.t.Fatalf("%s: %+v", not, s)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// utd waits until so many messages wait for their key.
+func (b *bot) utd(n int) {
+	b.t.Helper()
+	b.becomes("messages that wait for their key", func(s matrix.Status) bool { return s.Undecryptable == n })
+}
+
+// One event breaks the program: the others of its sync are answered, it is
+// tried again, and in the end given up with a word to its sender.
+// Holds F40.
+func TestPanicOverOneEvent(t *testing.T) {
+	t.Parallel()
+	_, you, b, room := chatting(t, true, echo)
+	b.stop()
+	var ids []string
+	for _, text := range []string{"one", "twice", "always", "two"} {
+		ids = append(ids, say(t, you, room, text))
+	}
+	var mu sync.Mutex
+	times := map[string]int{ids[1]: 2, ids[2]: 100}
+	b = startWith(t, b.server, b.dir, echo, atMessage("matrix: message", func(r slog.Record) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e := attribute(r, "event"); times[e] > 0 {
+			times[e]--
+			panic("a fault for a test")
+		}
+	}), you.UserID())
+	var got []string
+	for range 4 {
+		got = append(got, peertest.Next(t, you, messageIn(room)).Body)
+	}
+	slices.Sort(got[2:])
+	want := []string{"echo: **one**", "echo: **two**", "Something went wrong", "echo: **twice**"}
+	for i, w := range want {
+		if !strings.HasPrefix(got[i], w) {
+			t.Errorf("message %d reads %q, want %q", i, got[i], w)
+		}
+	}
+	b.becomes("not one message given up", func(s matrix.Status) bool { return s.Lost == 1 && s.Inbox == 0 && s.Undecryptable == 0 })
+	mu.Lock()
+	defer mu.Unlock()
+	equal(t, 100-times[ids[2]], 3, "tries")
+}
+
+// What is no event, or none that makes sense, does not stop the others.
+// Holds F39.
+func TestBrokenEvents(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	var broken atomic.Bool // your own client stumbles over such events
+	s.Fault(matrixtest.On("sync").By(you.UserID()), matrixtest.Timelines(func(_ string, events []json.RawMessage) []json.RawMessage {
+		if broken.Load() {
+			return nil
+		}
+		return events
+	}))
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	b.stop()
+	broken.Store(true)
+	sender := fmt.Sprintf(`"sender":%q,`, you.UserID())
+	for _, raw := range []string{
+		`null`, `5`, `[]`, `{}`, `{` + sender + `"content":5}`, `{` + sender + `"content":null}`, `{` + sender + `"content":[]}`,
+		`{` + sender + `"origin_server_ts":"yesterday","content":{"msgtype":"m.text","body":"x"}}`,
+		`{` + sender + `"type":7,"content":{}}`, `{` + sender + `"content":{"msgtype":5,"body":{}}}`,
+		`{` + sender + `"content":{"msgtype":"m.text","body":"x","m.relates_to":"y"}}`,
+		`{` + sender + `"type":"m.room.encrypted","content":{"algorithm":7}}`,
+		`{` + sender + `"type":"m.room.redaction","content":{"redacts":[1]}}`,
+		`{` + sender + `"type":"m.room.member","state_key":"` + b.UserID() + `","content":{"membership":[]}}`,
+		`{` + sender + `"content":{"body":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}`,
+	} {
+		sure(s.Inject(room, raw))(t)
+	}
+	s.Say(you.UserID(), room, "still there?")
+	b = b.again(echo)
+	b.hears("still there?")
 }

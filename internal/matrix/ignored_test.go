@@ -7,8 +7,11 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -24,8 +27,7 @@ func text(body string, more content) content {
 	return c
 }
 
-// onlyHears says something with a mention, and fails when anything else reached
-// the session before it, or left a trace in the queues.
+// onlyHears says something with a mention, and fails when anything else reached the session before it, or left a trace in the queues.
 func (b *bot) onlyHears(s *matrixtest.Server, user, room, want string) {
 	b.t.Helper()
 	id := s.Post(user, room, "m.room.message", text(want, content{"m.mentions": content{"user_ids": []string{b.UserID()}}}))
@@ -95,10 +97,9 @@ func TestOwnOtherDevice(t *testing.T) {
 	say(t, you, room, "hello")
 	b.next()
 	peertest.Next(t, you, messageIn(room))
-	other, err := peer.Login(t.Context(), peer.Config{
+	other := sure(peer.Login(t.Context(), peer.Config{
 		Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "other.db"),
-	})
-	ok(t, err)
+	}))(t)
 	peertest.Run(t, other)
 	say(t, other, room, "I am the bot, in another client")
 	sayTo(t, other, room, b.UserID()+": and I mention myself", b.UserID())
@@ -158,15 +159,12 @@ func TestOddMessages(t *testing.T) {
 		t.Log("posted:", c.name)
 	}
 	b.onlyHears(s, you.UserID(), room, "still there?")
-	if all := eventsIn(s, room, b.UserID(), "m.room.message"); len(all) != 0 {
-		t.Errorf("said %+v", all)
-	}
+	equal(t, len(eventsIn(s, room, b.UserID(), "m.room.message")), 0, "messages of the bot")
 	s.Post(you.UserID(), room, "m.room.message", of("m.emote"))
 	b.hears("* you x")
 }
 
-// Relations that lead nowhere, or in a circle, do not keep a message from being
-// answered.
+// Relations that lead nowhere, or in a circle, do not keep a message from being answered.
 // Holds F39.
 func TestOddRelations(t *testing.T) {
 	t.Parallel()
@@ -180,9 +178,8 @@ func TestOddRelations(t *testing.T) {
 		return content{"rel_type": "m.thread", "event_id": root, "is_falling_back": true, "m.in_reply_to": content{"event_id": falls}}
 	}
 	for _, c := range []struct {
-		name    string
-		id      string
-		relates content
+		name, id string
+		relates  content
 	}{
 		{"a reply to nothing", "", reply("$nowhere")},
 		{"a reply to an event of another room", "", reply(elsewhere)},
@@ -203,14 +200,10 @@ func TestOddRelations(t *testing.T) {
 			if c.id != "" {
 				raw = fmt.Sprintf(`{"event_id":%q,`, c.id) + raw[1:]
 			}
-			if _, err := s.Inject(room, raw); err != nil {
-				t.Fatal(err)
-			}
+			sure(s.Inject(room, raw))(t)
 			if c.name == "an unknown relation" { // its content makes no sense: the log says so
 				b.onlyHears(s, you.UserID(), room, "after it")
-				if !strings.Contains(b.log.String(), "makes no sense") {
-					t.Error("the log does not tell of it")
-				}
+				equal(t, strings.Contains(b.log.String(), "makes no sense"), true, "the log tells of it")
 				return
 			}
 			b.hears(c.name)
@@ -219,8 +212,7 @@ func TestOddRelations(t *testing.T) {
 	}
 }
 
-// What an event says about itself in the room's state or the account's data may
-// make no sense either.
+// What an event says about itself in the room's state or the account's data may make no sense either.
 // Holds F39.
 func TestBrokenState(t *testing.T) {
 	t.Parallel()
@@ -233,9 +225,7 @@ func TestBrokenState(t *testing.T) {
 		{"m.room.create", "", `{"creator":1}`}, {"m.room.pinned_events", "", `{"pinned":{"a":1}}`},
 		{"org.example.deep", "", strings.Repeat(`{"a":`, 3000) + "1" + strings.Repeat("}", 3000)},
 	} {
-		if _, err := s.Inject(room, fmt.Sprintf(`{"sender":%q,"type":%q,"state_key":%q,"content":%s}`, you.UserID(), c.typ, c.key, c.content)); err != nil {
-			t.Fatal(err)
-		}
+		sure(s.Inject(room, fmt.Sprintf(`{"sender":%q,"type":%q,"state_key":%q,"content":%s}`, you.UserID(), c.typ, c.key, c.content)))(t)
 	}
 	for _, c := range []any{"x", 5, nil, []any{nil}, content{"algorithm": "m.olm.v1.curve25519-aes-sha2", "ciphertext": "x"}, content{"algorithm": "m.olm.v1.curve25519-aes-sha2", "ciphertext": content{"x": 1}}} {
 		s.SendToDevice(you.UserID(), b.UserID(), "m.room.encrypted", c)
@@ -249,7 +239,248 @@ func TestBrokenState(t *testing.T) {
 
 func mustJSON(t *testing.T, v any) []byte {
 	t.Helper()
-	data, err := json.Marshal(v)
-	ok(t, err)
+	data := sure(json.Marshal(v))(t)
 	return data
+}
+
+// ahead is a clock that a test moves.
+type ahead struct{ by atomic.Int64 }
+
+func (a *ahead) now() time.Time          { return time.Now().Add(time.Duration(a.by.Load())) }
+func (a *ahead) advance(d time.Duration) { a.by.Add(int64(d)) }
+
+func (a *ahead) clocked(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(a.now) }
+
+func (b *bot) says(room string, m session.Outgoing) {
+	b.t.Helper()
+	ok(b.t, b.Say(b.t.Context(), room, m))
+}
+
+// The notice that an answer takes long becomes the answer: the same event, as text.
+// Holds M68.
+func TestProgressBecomesTheAnswer(t *testing.T) {
+	t.Parallel()
+	clock := &ahead{}
+	s, you, b, room := chattingWith(t, false, nil, clock.clocked)
+	id := say(t, you, room, "hello")
+	b.next()
+	still := session.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true}
+	b.says(room, still)
+	clock.advance(2 * time.Second)
+	b.Look()
+	first := peertest.Next(t, you, messageIn(room))
+	if !first.Notice || !first.Live || first.Body != still.Text {
+		t.Errorf("got %+v", first)
+	}
+	still.Text = "still working: a tool" // shorter or longer, it is told
+	clock.advance(10 * time.Second)
+	b.says(room, still)
+	next := func() peer.Event {
+		return peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
+	}
+	if e := next(); e.Kind != peer.Edit || e.ID != first.ID || e.Body != still.Text || !e.Notice {
+		t.Errorf("got %+v", e)
+	}
+	clock.advance(10 * time.Second)
+	b.says(room, session.Outgoing{ID: "re-" + id, Text: "The answer begins.", ReplyTo: id, Draft: true})
+	if e := next(); e.Kind != peer.Edit || e.ID != first.ID || e.Body != "The answer begins." || e.Notice || !e.Live {
+		t.Errorf("got %+v", e)
+	}
+	b.says(room, session.Outgoing{ID: "re-" + id, Text: "The answer.", ReplyTo: id})
+	if e := next(); e.Kind != peer.Edit || e.ID != first.ID || e.Body != "The answer." || e.Notice || e.Live {
+		t.Errorf("got %+v", e)
+	}
+	equal(t, s.Count("redact"), 0, "redactions")
+}
+
+// Nobody is told of an edit: an answer that took longer than a minute is a new message, and the notice is taken back. So it is too when
+// the bot was stopped in between, when the answer is shown while it is written, and when the notice is just on its way.
+// Holds F46, M68.
+func TestLateAnswerIsANewMessage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                    string
+		restart, draft, onItWay bool
+	}{{name: "at once"}, {name: "after a restart", restart: true}, {name: "streamed", draft: true}, {name: "the notice is on its way", onItWay: true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			clock := &ahead{}
+			s, you, b := meetingWith(t, nil, clock.clocked)
+			room := roomWith(t, s, you, b, matrixtest.NewRoom{})
+			id := sayTo(t, you, room, "hello", b.UserID())
+			b.next()
+			hold := make(chan struct{})
+			var slow *matrixtest.Hook
+			if c.onItWay {
+				slow = s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), matrixtest.Behind(matrixtest.Hold(hold)))
+			}
+			b.says(room, session.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true})
+			clock.advance(2 * time.Second)
+			b.Look()
+			first := peertest.Next(t, you, messageIn(room))
+			if c.restart {
+				b = b.again(nil)
+				b.next()
+			}
+			clock.advance(time.Minute)
+			if c.draft {
+				b.says(room, session.Outgoing{ID: "re-" + id, Text: "The answer begins.", ReplyTo: id, Draft: true})
+				clock.advance(2 * time.Second)
+				b.Look()
+				if e := peertest.Next(t, you, messageIn(room)); e.ID == first.ID || e.Body != "The answer begins." || !e.Live || e.Notice {
+					t.Errorf("got %+v", e)
+				}
+			}
+			b.says(room, session.Outgoing{ID: "re-" + id, Text: "The answer.", ReplyTo: id})
+			if slow != nil {
+				close(hold)
+			}
+			await(t, s, "the notice is not taken back", func() bool {
+				list := eventsIn(s, room, b.UserID(), "m.room.message")
+				return len(list) > 1 && list[0].ID == first.ID && list[0].Content.Body == ""
+			})
+			await(t, s, "the answer is not sent", func() bool { st := b.Status(t.Context()); return st.Outbox == 0 })
+			list := eventsIn(s, room, b.UserID(), "m.room.message")
+			want := either(c.draft, 3, 2)
+			if len(list) != want || list[1].Content.MsgType != "m.text" || fmt.Sprint(list[1].Content.users()) != "["+you.UserID()+"]" {
+				t.Errorf("shown %+v", list)
+			}
+			if last := list[len(list)-1].Content; last.Body != "The answer." && last.New.Body != "The answer." {
+				t.Errorf("it reads %+v", last)
+			}
+			// It is ours: who replies to it talks to us, and an edit finds it.
+			sure(you.Reply(t.Context(), room, list[1].ID, "thanks"))(t)
+			b.hears("thanks")
+		})
+	}
+}
+
+// A notice that nobody's answer takes the place of does not stay there when the bot comes back.
+func TestProgressAfterARestart(t *testing.T) {
+	t.Parallel()
+	clock := &ahead{}
+	s, you, b, room := chattingWith(t, false, nil, clock.clocked)
+	id := say(t, you, room, "hello")
+	b.next()
+	b.says(room, session.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true})
+	clock.advance(2 * time.Second)
+	b.Look()
+	first := peertest.Next(t, you, messageIn(room))
+	ok(t, b.Handled(t.Context(), id))
+	b = b.again(echo)
+	await(t, s, "the notice is not taken back", func() bool {
+		list := eventsIn(s, room, b.UserID(), "m.room.message")
+		return len(list) == 1 && list[0].ID == first.ID && list[0].Content.Body == ""
+	})
+	b.becomes("something is still to be sent", func(s matrix.Status) bool { return s.Outbox == 0 })
+}
+
+// An answer is edited at most forty times, each time a while after the last, slower where
+// it is encrypted; nobody is mentioned by an edit, and the last one says all.
+// Holds F5, M19, M20, M23.
+func TestStreamingManners(t *testing.T) {
+	t.Parallel()
+	clock := &ahead{}
+	s, you, b := meetingWith(t, nil, clock.clocked)
+	room := roomWith(t, s, you, b, matrixtest.NewRoom{})
+	id := sayTo(t, you, room, "hello", b.UserID())
+	b.next()
+	text := strings.Repeat("word ", 12)
+	draft := func() {
+		text += strings.Repeat("more ", 12)
+		b.says(room, session.Outgoing{ID: "re-" + id, Text: text, ReplyTo: id, Draft: true})
+	}
+	for i := 1; i <= 45; i++ {
+		draft()
+		for tries := 0; len(eventsIn(s, room, b.UserID(), "m.room.message")) < min(i, 40); tries++ {
+			if tries > 5000 {
+				t.Fatalf("edit %d is missing", i)
+			}
+			clock.advance(time.Second)
+			b.Look()
+			time.Sleep(2 * time.Millisecond)
+		}
+	}
+	other := chat(t, s, you, b, false)
+	for i := range 4 { // nothing more is shown, however long it waits: what is said elsewhere comes after it
+		clock.advance(time.Minute)
+		b.says(other, session.Outgoing{ID: fmt.Sprint("elsewhere ", i), Text: "and this"})
+		await(t, s, "nothing is said elsewhere", func() bool { return len(eventsIn(s, other, b.UserID(), "m.room.message")) == i+1 })
+	}
+	text += "the end"
+	b.says(room, session.Outgoing{ID: "re-" + id, Text: text, ReplyTo: id})
+	await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+	list := eventsIn(s, room, b.UserID(), "m.room.message")
+	if len(list) != 41 {
+		t.Fatalf("%d events for an answer", len(list))
+	}
+	for i, e := range list {
+		c := e.Content
+		switch {
+		case i == 0:
+			if c.Live == nil || fmt.Sprint(c.users()) != "["+you.UserID()+"]" {
+				t.Errorf("it begins as %+v", c)
+			}
+		case c.Relates.Type != "m.replace" || c.Relates.Event != list[0].ID || len(c.users()) > 0:
+			t.Errorf("edit %d: %+v", i, c)
+		case (c.Live == nil) != (i == 40):
+			t.Errorf("edit %d: live %v", i, c.Live)
+		}
+	}
+	if last := list[40].Content.New; last.Body != text || last.MsgType != "m.text" {
+		t.Errorf("it ends as %+v", last)
+	}
+}
+
+// Holds F5, M18.
+func TestPaceOfEdits(t *testing.T) {
+	t.Parallel()
+	clock, began := &ahead{}, time.Now()
+	stopped := func() time.Time { return began.Add(time.Duration(clock.by.Load())) } // or the test's own time counts, too
+	s, you, b := meetingWith(t, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(stopped) })
+	plain, secret := chat(t, s, you, b, false), chat(t, s, you, b, true)
+	count := func(room string) (n int) {
+		for _, send := range s.Sends() {
+			if send.User == b.UserID() && send.Room == room {
+				n++
+			}
+		}
+		return n
+	}
+	text := "a beginning that is long enough to be shown"
+	grow := func() {
+		text += strings.Repeat(" and more", 10)
+		for _, room := range []string{plain, secret} {
+			b.says(room, session.Outgoing{ID: "answer " + room, Text: text, Draft: true})
+		}
+	}
+	// settle waits until all that is due is sent: what is said elsewhere comes after it.
+	other := chat(t, s, you, b, false)
+	settle := func() {
+		t.Helper()
+		for range 2 {
+			b.Look()
+			n := count(other)
+			say(t, you, other, "and?")
+			await(t, s, "no answer", func() bool { return count(other) > n })
+		}
+	}
+	grow()
+	clock.advance(1100 * time.Millisecond)
+	settle()
+	await(t, s, "no beginning", func() bool { return count(plain) == 1 && count(secret) == 1 })
+	settle() // what comes next is due when they are done with
+	grow()
+	clock.advance(900 * time.Millisecond)
+	settle()
+	if p, e := count(plain), count(secret); p != 1 || e != 1 {
+		t.Errorf("within a second: %d and %d events", p, e)
+	}
+	clock.advance(900 * time.Millisecond)
+	settle()
+	await(t, s, "nothing more in the open room after 1.8 s", func() bool { return count(plain) == 2 })
+	equal(t, count(secret), 1, "after 1.8 s: events in the encrypted room")
+	clock.advance(1500 * time.Millisecond)
+	settle()
+	await(t, s, "nothing more in the encrypted room after 3.3 s", func() bool { return count(secret) == 2 })
 }

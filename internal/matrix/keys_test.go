@@ -2,18 +2,21 @@ package matrix_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/session"
 )
 
-// sessions lists the Megolm sessions that somebody has written in a room with,
-// in order.
+// sessions lists the Megolm sessions that somebody has written in a room with, in order.
 func sessions(t *testing.T, s *matrixtest.Server, room, user string) (list []string) {
 	t.Helper()
 	for _, e := range eventsIn(s, room, user, "m.room.encrypted") {
@@ -54,14 +57,11 @@ func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 		}
 	}
 	for _, user := range []string{b.UserID(), you.UserID()} {
-		if n := len(sessions(t, s, room, user)); n != 2 {
-			t.Errorf("%s has written 110 messages with %d keys, want 2", user, n)
-		}
+		equal(t, len(sessions(t, s, room, user)), 2, "%s has written 110 messages with keys", user)
 	}
 }
 
-// People come and go: who is there reads the next message, and who has left gets
-// no key for it.
+// People come and go: who is there reads the next message, and who has left gets no key for it.
 // Holds F22.
 func TestKeyFollowsTheMembers(t *testing.T) {
 	t.Parallel()
@@ -96,14 +96,11 @@ func TestKeyFollowsTheMembers(t *testing.T) {
 		e := peertest.Next(t, friend, func(e peer.Event) bool {
 			return e.Kind == peer.Message && strings.HasSuffix(e.Body, fmt.Sprint(" ", i))
 		})
-		if e.Body != fmt.Sprint("with the friend again ", i) {
-			t.Errorf("the friend reads %+v", e)
-		}
+		equal(t, e.Body, fmt.Sprint("with the friend again ", i), "the friend reads")
 	}
 }
 
-// seen waits until the bot has worked through all that happened in the room: it
-// hears what comes after that.
+// seen waits until the bot has worked through all that happened in the room: it hears what comes after that.
 func seen(t *testing.T, you *peer.Peer, b *bot, room string) {
 	t.Helper()
 	sayTo(t, you, room, "seen?", b.UserID())
@@ -153,8 +150,7 @@ func TestSwitchedToEncrypted(t *testing.T) {
 			dir := t.TempDir()
 			restart := func() *bot { return startWith(t, server, dir, nil, hurry, you.UserID()) }
 			b := restart()
-			room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-			joined(t, you, room, b.UserID())
+			room := roomWith(t, s, you, b, matrixtest.NewRoom{Join: []string{friend.UserID()}})
 			b.says(room, session.Outgoing{ID: "plain", Text: "plain"})
 			for _, p := range []*peer.Peer{you, friend} {
 				if e := peertest.Next(t, p, messageIn(room)); e.Body != "plain" || e.Encrypted {
@@ -174,17 +170,14 @@ func TestSwitchedToEncrypted(t *testing.T) {
 	}
 }
 
-// An invitation and a question at once: the bot is not even in the room when the
-// question is asked, and its first sync of the room comes after that. The
-// question is answered, encrypted where the room is, and readable by all.
+// An invitation and a question at once: the bot is not even in the room when the question is asked, and its first sync of the room comes
+// after that. The question is answered, encrypted where the room is, and readable by all.
 // Holds F24.
 func TestAskedBeforeTheFirstSyncOfTheRoom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name      string
-		encrypted bool
-		direct    bool
-		down      bool
+		name                    string
+		encrypted, direct, down bool
 	}{
 		{"an encrypted direct chat", true, true, false},
 		{"a plain direct chat", false, true, false},
@@ -192,10 +185,8 @@ func TestAskedBeforeTheFirstSyncOfTheRoom(t *testing.T) {
 		{"an encrypted direct chat, while the bot is down", true, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
-			you, friend := person(t, s, "you"), person(t, s, "friend")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			s, you, b := meeting(t, echo)
+			friend := person(t, s, "friend")
 			await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
 			if c.down {
 				b.stop()
@@ -249,11 +240,236 @@ func TestSyncWithoutKeyCount(t *testing.T) {
 	for i := range 3 {
 		b := startWith(t, server, dir, echo, hurry, you.UserID())
 		await(t, s, "first sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
-		stored, err := b.OneTimeKeys(t.Context())
-		ok(t, err)
+		stored := sure(b.OneTimeKeys(t.Context()))(t)
 		if n := s.OneTimeKeys(b.UserID(), b.account().DeviceID); n < 40 || n > 60 || len(stored) != n {
 			t.Errorf("start %d: the homeserver has %d one-time keys, and %d are stored", i+1, n, len(stored))
 		}
 		b.stop()
 	}
+}
+
+// clocks are the bot's and the homeserver's, which go together.
+type clocks struct {
+	s   *matrixtest.Server
+	bot string
+	off atomic.Int64
+}
+
+func (c *clocks) set(cfg *matrix.Config) {
+	cfg.PollQuickly()
+	cfg.Clock(func() time.Time { return time.Now().Add(time.Duration(c.off.Load())) })
+}
+
+// forward moves both on, and returns when the bot has noticed.
+func (c *clocks) forward(t *testing.T, b *bot, d time.Duration) {
+	t.Helper()
+	c.s.SetClock(time.Duration(c.off.Add(int64(d))))
+	for range 2 { // the answer to the first was given before
+		inPlace(t, c.s, matrixtest.On("sync").By(c.bot), matrixtest.Delay(0)).Remove()
+	}
+	b.Look()
+}
+
+// keyRequests counts the requests for room keys that a user sends.
+func keyRequests(s *matrixtest.Server, user string) *matrixtest.Hook {
+	return s.Fault(func(r *matrixtest.Request) bool {
+		return r.Endpoint == "sendToDevice" && r.User == user && strings.Contains(r.Path, "/m.room_key_request/") && strings.Contains(string(r.Body), `"action":"request"`)
+	}, matrixtest.Delay(0))
+}
+
+// The key comes after the message, sooner or later. By the clock of both: within half a minute nobody is told, afterwards there is one
+// notice; within an hour the message is answered, afterwards it is not, and its sender hears that.
+// Holds F19.
+func TestKeyComesLate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		late         time.Duration
+		told, answer bool
+	}{{5 * time.Second, false, true}, {time.Minute, true, true}, {24 * time.Hour, true, false}} {
+		for _, restart := range []bool{false, true} {
+			name := c.late.String()
+			if restart {
+				name += ", after a restart"
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s, server := pretend(t)
+				you := person(t, s, "you")
+				dir := t.TempDir()
+				k := &clocks{s: s, bot: "@reverie:" + s.Name}
+				b := startWith(t, server, dir, echo, k.set, you.UserID())
+				room := chat(t, s, you, b, true)
+				asked := keyRequests(s, b.UserID())
+				th := steal(t, s, b.UserID())
+				say(t, you, room, "one")
+				say(t, you, room, "two")
+				b.utd(2)
+				k.forward(t, b, c.late)
+				await(t, s, "the key was not asked for", func() bool { return asked.Hits() == 1 })
+				if c.told {
+					if e := peertest.Next(t, you, messageIn(room)); !e.Notice || !e.Encrypted || !strings.Contains(e.Body, "cannot read this message") {
+						t.Errorf("before the key came %+v", e)
+					}
+				}
+				if restart {
+					b.stop()
+				}
+				th.giveBack(t, !restart)
+				if restart {
+					b = startWith(t, server, dir, echo, k.set, you.UserID())
+				}
+				if c.answer {
+					hears(t, you, room, "echo: **one**", "echo: **two**")
+				} else if e := peertest.Next(t, you, messageIn(room)); !e.Notice || !strings.Contains(e.Body, "only now") {
+					t.Errorf("after the key came %+v", e)
+				}
+				b.utd(0)
+				echoes(t, you, room, "three")
+				if c.answer {
+					return
+				}
+				if in := b.next(); in.Text != "three" || len(b.heard) > 0 {
+					t.Errorf("handed over first %+v, want only the newest", in)
+				}
+			})
+		}
+	}
+}
+
+// withhold tells the bot that it does not get the key of the message.
+func withhold(t *testing.T, s *matrixtest.Server, room, user, bot string, th *thief) {
+	t.Helper()
+	e := eventsIn(s, room, user, "m.room.encrypted")[0]
+	th.hook.Remove()
+	inPlace(t, s, matrixtest.On("sync").By(bot), matrixtest.Delay(0))
+	s.SendToDevice(user, bot, "m.room_key.withheld", map[string]any{
+		"algorithm": "m.megolm.v1.aes-sha2", "room_id": room, "session_id": e.Content.Session, "sender_key": e.Content.Key,
+		"code": "m.unverified", "reason": "this device is not verified",
+	})
+}
+
+// The key of a session never comes, or is withheld: the key is asked for, and each
+// room is told once, however many messages there are and however long it takes.
+// Holds F20.
+func TestKeyNeverComes(t *testing.T) {
+	t.Parallel()
+	for name, withheld := range map[string]bool{"never": false, "withheld": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you, stranger := person(t, s, "you"), person(t, s, "stranger")
+			dir := t.TempDir()
+			k := &clocks{s: s, bot: "@reverie:" + s.Name}
+			b := startWith(t, server, dir, echo, k.set, you.UserID())
+			rooms := []string{chat(t, s, you, b, true), chat(t, s, you, b, true)}
+			shared := roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: true, Join: []string{stranger.UserID()}})
+			joined(t, stranger, shared, b.UserID())
+			asked := keyRequests(s, b.UserID())
+			th := steal(t, s, b.UserID())
+			if withheld { // it is known before the message comes
+				say(t, you, rooms[0], "one")
+				b.utd(1)
+				withhold(t, s, rooms[0], you.UserID(), b.UserID(), th)
+				steal(t, s, b.UserID())
+			}
+			for _, room := range rooms {
+				for i := range 3 {
+					say(t, you, room, fmt.Sprint("number ", i))
+				}
+			}
+			sayTo(t, stranger, shared, "do something", b.UserID())
+			waiting := either(withheld, 7, 6)
+			b.utd(waiting)
+			k.forward(t, b, 5*time.Second)
+			await(t, s, "the keys were not asked for", func() bool { return asked.Hits() == 2 })
+			for _, wait := range []time.Duration{time.Minute, time.Hour, 24 * time.Hour} {
+				k.forward(t, b, wait)
+				say(t, you, rooms[0], "and this?")
+				waiting++
+				b.utd(waiting)
+			}
+			told := map[string]bool{}
+			for range rooms {
+				e := peertest.Next(t, you, func(e peer.Event) bool { return e.Kind == peer.Message && e.Sender == b.UserID() })
+				if told[e.Room] = true; !e.Notice || !e.Encrypted || !strings.Contains(e.Body, "cannot read this message") {
+					t.Errorf("got %+v", e)
+				}
+			}
+			if !told[rooms[0]] || !told[rooms[1]] {
+				t.Errorf("told were %v", told)
+			}
+			equal(t, asked.Hits(), 2, "requests for the keys of two sessions")
+			b = b.again(echo)
+			k.forward(t, b, time.Hour)
+			// What the bot says last comes after all that it had to say.
+			for _, room := range append(rooms, shared) {
+				last(t, b, you, room)
+				n := either(room == shared, 1, 2)
+				if messages, _ := said(t, s, room, b.UserID()); len(messages) != n {
+					t.Errorf("%d messages in %s, want %d", len(messages), room, n)
+				}
+			}
+		})
+	}
+}
+
+// last says something in a room and waits until it is there.
+func last(t *testing.T, b *bot, you *peer.Peer, room string) {
+	t.Helper()
+	b.says(room, session.Outgoing{ID: "last-" + room, Text: "that is all"})
+	peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Body == "that is all" })
+}
+
+// The database fails in the moment in which a key arrives: the message that waits for it is not forgotten.
+// Holds F19.
+func TestKeyArrivesAtABadMoment(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you, friend := person(t, s, "you"), person(t, s, "friend")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
+	room, other := chat(t, s, you, b, true), chat(t, s, friend, b, true)
+	s.Fault(func(r *matrixtest.Request) bool { // it comes once, and cannot be asked for
+		return r.Endpoint == "sendToDevice" && strings.Contains(r.Path, "room_key_request")
+	}, matrixtest.Status(http.StatusForbidden, "M_FORBIDDEN"))
+	th := steal(t, s, b.UserID())
+	say(t, you, room, "one")
+	b.utd(1)
+	peertest.Next(t, you, messageIn(room)) // the notice: from now on the event waits for its key only
+	db := openDB(t, dir)
+	execute(t, db, `CREATE TRIGGER full BEFORE UPDATE ON inbox WHEN new.next_at = 1 BEGIN SELECT raise(ABORT, 'the disk is full'); END`)
+	th.giveBack(t, true)
+	b.logs("the disk is full")
+	execute(t, db, `DROP TRIGGER full`)
+	say(t, friend, other, "two") // its key wakes whoever reads
+	hears(t, you, room, "echo: **one**")
+}
+
+// logs waits until the log has the words.
+func (b *bot) logs(words string) {
+	b.t.Helper()
+	b.becomes("the log does not say "+words, func(matrix.Status) bool { return strings.Contains(b.log.String(), words) })
+}
+
+// The key comes when the first of two messages has just been tried in vain, and the second is tried next: they are read in their order.
+func TestKeyArrivesBetweenTwoTries(t *testing.T) {
+	t.Parallel()
+	s, you, b, room := chatting(t, true, echo)
+	s.Fault(func(r *matrixtest.Request) bool { // it comes once, and cannot be asked for
+		return r.Endpoint == "sendToDevice" && strings.Contains(r.Path, "room_key_request")
+	}, matrixtest.Status(http.StatusForbidden, "M_FORBIDDEN"))
+	th := steal(t, s, b.UserID())
+	first := say(t, you, room, "one")
+	say(t, you, room, "two")
+	b.utd(2)
+	peertest.Next(t, you, messageIn(room)) // the notice
+	db := openDB(t, b.dir)
+	for _, statement := range []string{`CREATE TABLE tried (once INTEGER)`,
+		`CREATE TRIGGER late AFTER UPDATE ON inbox WHEN new.next_at = 1 AND new.id = '` + first + `' AND NOT EXISTS (SELECT 1 FROM tried)
+			BEGIN INSERT INTO tried VALUES (1); UPDATE inbox SET next_at = 0 WHERE id = new.id; END`} {
+		execute(t, db, statement)
+	}
+	th.giveBack(t, true)
+	hears(t, you, room, "echo: **one**", "echo: **two**")
+	b.utd(0)
 }

@@ -26,8 +26,7 @@ type mishap struct {
 	fault matrixtest.Fault
 }
 
-// trouble are the answers of a homeserver that is not well, or of what stands in
-// front of it.
+// trouble are the answers of a homeserver that is not well, or of what stands in front of it.
 var trouble = []mishap{
 	{"500", matrixtest.Status(http.StatusInternalServerError, "M_UNKNOWN")},
 	{"502", matrixtest.Status(http.StatusBadGateway, "")},
@@ -98,22 +97,37 @@ func each(user string) matrixtest.Match {
 type onLog struct {
 	slog.Handler
 	message string
-	f       func()
+	f       func(slog.Record)
 }
 
 func (h onLog) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == h.message {
-		h.f()
+		h.f(r)
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
+func (h onLog) WithAttrs(a []slog.Attr) slog.Handler {
+	return onLog{h.Handler.WithAttrs(a), h.message, h.f}
+}
+
 // atMessage makes a client call f whenever it logs message.
-func atMessage(message string, f func()) func(*matrix.Config) {
+func atMessage(message string, f func(slog.Record)) func(*matrix.Config) {
 	return func(cfg *matrix.Config) {
 		cfg.Hurry()
 		cfg.Log = slog.New(onLog{cfg.Log.Handler(), message, f})
 	}
+}
+
+// attribute is what a record says under a key.
+func attribute(r slog.Record, key string) (value string) {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == key {
+			value = a.Value.String()
+		}
+		return true
+	})
+	return value
 }
 
 // said lists the bot's messages in a room by event id, and counts its edits.
@@ -133,9 +147,18 @@ func said(t *testing.T, s *matrixtest.Server, room, bot string) (messages []stri
 func hears(t *testing.T, you *peer.Peer, room string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if e := peertest.Next(t, you, messageIn(room)); e.Body != text {
-			t.Errorf("got %+v, want %q", e, text)
-		}
+		comes(t, you, messageIn(room), text)
+	}
+}
+
+// echoes says texts and expects the bot's answers to them, in this order and with nothing between them.
+func echoes(t *testing.T, you *peer.Peer, room string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		say(t, you, room, text)
+	}
+	for _, text := range texts {
+		hears(t, you, room, "echo: **"+text+"**")
 	}
 }
 
@@ -144,11 +167,7 @@ func hears(t *testing.T, you *peer.Peer, room string, texts ...string) {
 func TestHomeserverIsNotThereAtStart(t *testing.T) {
 	t.Parallel()
 	const again = "matrix: the homeserver does not answer; trying again"
-	for _, first := range []bool{true, false} {
-		name := "a later start"
-		if first {
-			name = "the first start"
-		}
+	for name, first := range map[string]bool{"a later start": false, "the first start": true} {
 		t.Run(name+", connection refused", func(t *testing.T) {
 			t.Parallel()
 			s, server := pretend(t)
@@ -160,7 +179,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 			}
 			s.Stop()
 			tries := 0
-			b := startWith(t, server, dir, echo, atMessage(again, func() {
+			b := startWith(t, server, dir, echo, atMessage(again, func(slog.Record) {
 				if tries++; tries == 2 {
 					if err := s.Listen(); err != nil {
 						t.Error(err)
@@ -171,8 +190,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 				t.Errorf("it started after %d tries, without a homeserver", tries)
 			}
 			room := chat(t, s, you, b, true)
-			say(t, you, room, "there you are")
-			hears(t, you, room, "echo: **there you are**")
+			echoes(t, you, room, "there you are")
 		})
 	}
 	for _, c := range some(t, "500", "200 with a web page", "the answer is lost") {
@@ -183,8 +201,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 			hook := s.Fault(each("@reverie:"+s.Name), c.fault)
 			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
 			room := chat(t, s, you, b, true)
-			say(t, you, room, "there you are")
-			hears(t, you, room, "echo: **there you are**")
+			echoes(t, you, room, "there you are")
 			if st := b.Status(t.Context()); !st.CrossSigned {
 				t.Errorf("the device stays unsigned: %+v", st)
 			}
@@ -204,8 +221,7 @@ func TestHomeserverRestarts(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
 	plain, secret := chat(t, s, you, b, false), chat(t, s, you, b, true)
-	say(t, you, secret, "before")
-	hears(t, you, secret, "echo: **before**")
+	echoes(t, you, secret, "before")
 
 	t.Run("in the middle of a poll", func(t *testing.T) {
 		b.Typing(t.Context(), plain, true)
@@ -222,8 +238,7 @@ func TestHomeserverRestarts(t *testing.T) {
 		b.logs("sync failed; trying again")
 		ok(t, s.Listen())
 		hears(t, you, plain, "echo: **asked while you were down**")
-		say(t, you, secret, "after")
-		hears(t, you, secret, "echo: **after**")
+		echoes(t, you, secret, "after")
 		typing := s.Count("typing")
 		b.Typing(t.Context(), plain, false)
 		await(t, s, "still typing", func() bool { return s.Count("typing") > typing && !s.Typing(plain, b.UserID()) })
@@ -268,11 +283,8 @@ func TestHungPoll(t *testing.T) {
 			t.Parallel()
 			s, you, b, room := chatting(t, true, echo)
 			hook := inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), fault)
-			say(t, you, room, "hello?")
-			hears(t, you, room, "echo: **hello?**")
-			if hook.Hits() != 1 {
-				t.Errorf("the fault was met %d times", hook.Hits())
-			}
+			echoes(t, you, room, "hello?")
+			equal(t, hook.Hits(), 1, "times that the fault was met")
 		})
 	}
 }
@@ -304,9 +316,7 @@ func TestTooManyRequests(t *testing.T) {
 	if waited := sends[0].At.Sub(time.Unix(0, told.Load())); waited < want {
 		t.Errorf("tried again after %s, want %s at least", waited, want)
 	}
-	if hook.Hits() != 2 {
-		t.Errorf("the fault was met %d times", hook.Hits())
-	}
+	equal(t, hook.Hits(), 2, "times that the fault was met")
 }
 
 // While an answer is being written the homeserver wants less: what lies between
@@ -341,17 +351,14 @@ func TestTooManyRequestsWhileWriting(t *testing.T) {
 	if len(messages) != 1 || edits != 1 {
 		t.Errorf("%d messages and %d edits for %d pieces, want one of each", len(messages), edits, pieces)
 	}
-	if n := s.Count("send"); n != 5 {
-		t.Errorf("%d requests, want 5: the beginning, two refused pieces, and the end twice", n)
-	}
+	equal(t, s.Count("send"), 5, "requests: the beginning, two refused pieces, and the end twice")
 	if pause := refused[1].Sub(refused[0]); pause < 3*time.Second {
 		t.Errorf("after being refused the next piece came within %s, want twice the usual pause at least", pause)
 	}
 }
 
-// Every answer a homeserver or a proxy can give instead of the right one: the
-// message is sent again under the same transaction, it arrives once and in
-// order, and nobody sees what the answer said.
+// Every answer a homeserver or a proxy can give instead of the right one: the message is sent again under the same transaction, it
+// arrives once and in order, and nobody sees what the answer said.
 // Holds F6, F7.
 func TestSendingThroughTrouble(t *testing.T) {
 	t.Parallel()
@@ -385,8 +392,7 @@ func TestSendingThroughTrouble(t *testing.T) {
 	}
 }
 
-// The same for what the bot asks: nothing that was said gets lost or is
-// answered twice.
+// The same for what the bot asks: nothing that was said gets lost or is answered twice.
 // Holds F6.
 func TestSyncingThroughTrouble(t *testing.T) {
 	t.Parallel()
@@ -395,20 +401,16 @@ func TestSyncingThroughTrouble(t *testing.T) {
 			t.Parallel()
 			s, you, b, room := chatting(t, true, echo)
 			inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), c.fault)
-			say(t, you, room, "one")
-			say(t, you, room, "two")
-			hears(t, you, room, "echo: **one**", "echo: **two**")
-			say(t, you, room, "three")
-			hears(t, you, room, "echo: **three**")
+			echoes(t, you, room, "one", "two")
+			echoes(t, you, room, "three")
 			// On a busy machine a later poll may be cut too; then the next one clears it.
 			b.becomes("it is over, but there is a problem", func(s matrix.Status) bool { return s.Problem == "" })
 		})
 	}
 }
 
-// Something goes wrong on the way to an encrypted message: while the room is
-// looked at, keys are claimed, or the room's key is handed out. The message is
-// for everybody, or it is not sent yet.
+// Something goes wrong on the way to an encrypted message: while the room is looked at, keys are claimed, or the room's key is handed
+// out. The message is for everybody, or it is not sent yet.
 // Holds F6.
 func TestSharingKeysThroughTrouble(t *testing.T) {
 	t.Parallel()
@@ -428,16 +430,13 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 						t.Errorf("%s sees %+v", p.UserID(), e)
 					}
 				}
-				if hook.Hits() != 1 {
-					t.Errorf("the fault was met %d times", hook.Hits())
-				}
+				equal(t, hook.Hits(), 1, "times that the fault was met")
 			})
 		}
 	}
 }
 
-// Somebody gets a new device while lists of devices cannot be fetched. The new
-// device can read what is said from then on.
+// Somebody gets a new device while lists of devices cannot be fetched. The new device can read what is said from then on.
 // Holds F6.
 func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
 	t.Parallel()
@@ -459,9 +458,7 @@ func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
 			e := peertest.Next(t, tablet, func(e peer.Event) bool {
 				return e.Room == room && (e.Body == "two" || e.Kind == peer.Undecryptable && e.ID == lastOf(t, s, room, b.UserID()))
 			})
-			if e.Body != "two" {
-				t.Errorf("the new device sees %+v", e)
-			}
+			equal(t, e.Body, "two", "the new device sees")
 		})
 	}
 }

@@ -48,8 +48,7 @@ func (b *bot) nextChange() session.Inbound {
 // votes has the person choose an option, and expects what comes of it.
 func (b *bot) votes(you *peer.Peer, asked peer.Event, text string, want session.Inbound) session.Inbound {
 	b.t.Helper()
-	id, err := you.Vote(b.t.Context(), asked.Room, asked, text)
-	ok(b.t, err)
+	id := sure(you.Vote(b.t.Context(), asked.Room, asked, text))(b.t)
 	got := b.nextChange()
 	want.ID, want.Room, want.Sender, want.SenderName, want.Change, want.At = id, asked.Room, you.UserID(), got.SenderName, session.Voted, got.At
 	if got.At.IsZero() || cmp.Diff(want, got) != "" {
@@ -98,16 +97,12 @@ func TestPoll(t *testing.T) {
 				"m.room.message":              {"msgtype": "m.text", "body": "* Tea?", "m.new_content": map[string]any{"msgtype": "m.text", "body": "Tea?"}, "m.relates_to": replace},
 				"org.matrix.msc3381.poll.end": {"org.matrix.msc3381.poll.end": map[string]any{}, "m.relates_to": map[string]any{"rel_type": "m.reference", "event_id": asked.ID}},
 			} {
-				_, err := you.Post(t.Context(), room, kind, content)
-				ok(t, err)
+				sure(you.Post(t.Context(), room, kind, content))(t)
 			}
-			_, err := you.Post(t.Context(), room, voteType, peer.VoteFor(asked.ID, "maybe"))
-			ok(t, err)
+			sure(you.Post(t.Context(), room, voteType, peer.VoteFor(asked.ID, "maybe")))(t)
 			b.votes(you, asked, "No", session.Inbound{Target: "ask:1", Text: "no", Private: true})
 			say(t, you, room, "hello")
-			if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }); e.Body != "echo: **hello**" {
-				t.Errorf("got %+v", e)
-			}
+			comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }, "echo: **hello**")
 			if in := b.next(); in.Text != "hello" || len(b.heard) > 0 || len(b.changes) > 0 {
 				t.Errorf("heard %+v and %d more, and %d changes", in, len(b.heard), len(b.changes))
 			}
@@ -125,13 +120,9 @@ func TestPoll(t *testing.T) {
 			}
 			b.says(room, closing)
 			b.says(room, poll("ask:1"))
-			if _, err := you.Vote(t.Context(), room, asked, "No"); err != nil {
-				t.Fatal(err)
-			}
+			sure(you.Vote(t.Context(), room, asked, "No"))(t)
 			say(t, you, room, "and now?")
-			if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }); e.Body != "echo: **and now?**" {
-				t.Errorf("after the end came %+v", e)
-			}
+			comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }, "echo: **and now?**")
 			if len(b.changes) > 0 {
 				t.Errorf("after the end was delivered %+v", <-b.changes)
 			}
@@ -156,9 +147,7 @@ func TestPollContent(t *testing.T) {
 	p := poll("ask:1")
 	p.Thread, p.Mention = root, []string{you.UserID()}
 	asked := b.asks(you, room, p)
-	if asked.Thread != root {
-		t.Errorf("asked in %q, want %q", asked.Thread, root)
-	}
+	equal(t, asked.Thread, root, "asked in")
 	const text = "org.matrix.msc1767.text"
 	all := question + "\n1. Yes, this once\n2. No"
 	want := map[string]any{
@@ -201,9 +190,7 @@ func TestVotesThatDoNotCount(t *testing.T) {
 			dir := t.TempDir()
 			b := startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
 			group := func() string {
-				room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: encrypted, Invite: []string{b.UserID()}, Join: []string{stranger.UserID(), friend.UserID()}})
-				joined(t, you, room, b.UserID())
-				return room
+				return roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: encrypted, Join: []string{stranger.UserID(), friend.UserID()}})
 			}
 			room, elsewhere := group(), group()
 			asked := b.asks(you, room, poll("ask:1"))
@@ -251,8 +238,7 @@ func TestVotesThatDoNotCount(t *testing.T) {
 			s.Post(friend.UserID(), room, voteType, vote) // who is not in the room
 			s.Post(b.UserID(), room, voteType, vote)      // our own account
 			if encrypted {
-				_, err = you.PostPlain(t.Context(), room, voteType, vote)
-				ok(t, err)
+				sure(you.PostPlain(t.Context(), room, voteType, vote))(t)
 				s.Vote(you.UserID(), room, asked.ID, no)
 				s.Post(you.UserID(), room, "m.poll.response", map[string]any{"m.relates_to": vote["m.relates_to"], "m.selections": []string{no}})
 			}
@@ -268,7 +254,6 @@ func TestVotesThatDoNotCount(t *testing.T) {
 			b = b.again(echo)
 			last := b.votes(you, far, "No", session.Inbound{Target: "ask:3", Text: "no"})
 			db := openDB(t, dir)
-			defer db.Close()
 			for id, row := range inboxRows(t, db) {
 				if !slices.Contains([]string{good.ID, again.ID, last.ID}, id) {
 					t.Errorf("taken in: %s %q", id, row)
@@ -291,8 +276,7 @@ func TestPollIsSentOnce(t *testing.T) {
 	await(t, s, "the fault is not met", func() bool { return lost.Hits() > 0 })
 	b.stop()
 	db := openDB(t, b.dir)
-	_, err := db.ExecContext(t.Context(), `UPDATE outbox SET text = 'Too late.', closed = 1, revision = 2, state = 'pending' WHERE id = 'ask:1'`)
-	ok(t, err)
+	execute(t, db, `UPDATE outbox SET text = 'Too late.', closed = 1, revision = 2, state = 'pending' WHERE id = 'ask:1'`)
 	ok(t, db.Close())
 	b.again(echo)
 	asked := peertest.Next(t, you, peertest.Kind(room, peer.Asked))
@@ -300,9 +284,7 @@ func TestPollIsSentOnce(t *testing.T) {
 		t.Errorf("closed as %+v", e)
 	}
 	say(t, you, room, "and now?")
-	if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }); e.Body != "echo: **and now?**" {
-		t.Errorf("then came %+v", e)
-	}
+	comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }, "echo: **and now?**")
 }
 
 // A poll that is taken back is told of as of a message, and no vote on it counts; a vote that
@@ -318,11 +300,9 @@ func TestPollTakenBack(t *testing.T) {
 	if got := b.nextChange(); got.ID != by || got.Change != session.TakenBack || got.Target != "re-$x-ask" || got.Sender != you.UserID() {
 		t.Errorf("delivered %+v", got)
 	}
-	_, err := you.Vote(t.Context(), room, first, "No")
-	ok(t, err)
+	sure(you.Vote(t.Context(), room, first, "No"))(t)
 	b.stop()
-	vote, err := you.Vote(t.Context(), room, second, "No")
-	ok(t, err)
+	vote := sure(you.Vote(t.Context(), room, second, "No"))(t)
 	s.Redact(you.UserID(), room, vote)
 	b = b.again(echo)
 	b.votes(you, second, "Yes, this once", session.Inbound{Target: "ask:2", Text: "once", Private: true})
@@ -353,8 +333,7 @@ func TestPollInWords(t *testing.T) {
 	}
 }
 
-// On a real homeserver, encrypted: a person sees the question and its options, chooses one, and
-// sees that the poll has closed.
+// On a real homeserver, encrypted: a person sees the question and its options, chooses one, and sees that the poll has closed.
 // Holds M13, M14.
 func TestPollOnTheHomeserver(t *testing.T) {
 	t.Parallel()
@@ -366,12 +345,10 @@ func TestPollOnTheHomeserver(t *testing.T) {
 	if asked.Body != question || !asked.Encrypted || asked.Poll.ID("Yes, this once") == "" || asked.Poll.ID("No") == "" {
 		t.Errorf("asked %+v %+v", asked, asked.Poll)
 	}
-	_, err := you.PostPlain(t.Context(), room, voteType, peer.VoteFor(asked.ID, asked.Poll.ID("No")))
-	ok(t, err)
+	sure(you.PostPlain(t.Context(), room, voteType, peer.VoteFor(asked.ID, asked.Poll.ID("No"))))(t)
 	b.votes(you, asked, "Yes, this once", session.Inbound{Target: "ask:1", Text: "once", Private: true})
 	b.stop()
-	id, err := you.Vote(t.Context(), room, asked, "No")
-	ok(t, err)
+	id := sure(you.Vote(t.Context(), room, asked, "No"))(t)
 	b = start(t, server, dir, echo, you.UserID())
 	if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
 		t.Errorf("delivered %+v", got)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/session"
 )
@@ -42,8 +46,7 @@ func (b *bot) quiet(s *matrixtest.Server) {
 	await(b.t, s, "something is not sent", func() bool { return b.Status(b.t.Context()).Outbox == 0 })
 }
 
-// TestAnswersGoWhereTheyWereAsked: all that is said about a message stands in one place:
-// drafts, edits, files and notices.
+// TestAnswersGoWhereTheyWereAsked: all that is said about a message stands in one place: drafts, edits, files and notices.
 // Holds M24, M28, M62.
 func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 	t.Parallel()
@@ -76,8 +79,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 				b.done(in)
 			}
 			b := startWith(t, server, t.TempDir(), answer, hurry, you.UserID())
-			room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: c.direct, Invite: []string{b.UserID()}})
-			joined(t, you, room, b.UserID())
+			room := roomWith(t, s, you, b, matrixtest.NewRoom{Direct: c.direct})
 			root := s.Say(you.UserID(), room, "the root, for nobody")
 			if c.direct {
 				b.next()
@@ -92,10 +94,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 			asked := s.Post(you.UserID(), room, "m.room.message", text("what now?", mention))
 			in := b.next()
 			b.quiet(s)
-			want := root
-			if c.root {
-				want = asked
-			}
+			want := either(c.root, asked, root)
 			if !c.thread {
 				want = ""
 			}
@@ -113,10 +112,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 						t.Errorf("an edit stands in %+v", e.relation)
 					}
 				case c.thread:
-					last := asked
-					if i > 0 {
-						last = carried
-					}
+					last := either(i > 0, carried, asked)
 					if e.Type != "m.thread" || e.Event != want || !e.Fallback || e.Reply.Event != last {
 						t.Errorf("message %d stands in %+v, want thread %s as a reply to %s", i, e.relation, want, last)
 					}
@@ -128,10 +124,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 			if edits == 0 || len(said) < edits+2 { // in a direct chat the notice was there before
 				t.Errorf("%d events, %d of them edits: want a draft, its end, a file and a notice", len(said), edits)
 			}
-			read := "main"
-			if c.in {
-				read = root
-			}
+			read := either(c.in, root, "main")
 			await(t, s, "not read", func() bool { return s.ReadIn(room, b.UserID(), read) == asked })
 		})
 	}
@@ -149,8 +142,7 @@ func TestNoThread(t *testing.T) {
 	}
 }
 
-// TestRootIsQuoted: the first message of a thread brings what the thread is about, whoever
-// wrote it, and says so when that cannot be had.
+// TestRootIsQuoted: the first message of a thread brings what the thread is about, whoever wrote it, and says so when that cannot be had.
 // Holds M27.
 func TestRootIsQuoted(t *testing.T) {
 	t.Parallel()
@@ -163,10 +155,8 @@ func TestRootIsQuoted(t *testing.T) {
 			ours := peertest.Next(t, you, spoken(room, b.UserID())).ID
 			state := s.SetState(you.UserID(), room, "m.room.topic", "", content{"topic": "colours"})
 			clear := s.Say(other.UserID(), room, "in the clear")
-			foreign, err := s.Inject(room, `{"type":"m.room.encrypted","sender":"@other:matrix.test","content":{"algorithm":"m.megolm.v1.aes-sha2","ciphertext":"AAAA","session_id":"x","sender_key":"y","device_id":"Z"}}`)
-			ok(t, err)
-			redacted, err := s.Inject(room, `{"type":"m.room.message","sender":"@other:matrix.test","content":{},"unsigned":{"redacted_because":{"type":"m.room.redaction","sender":"@other:matrix.test"}}}`)
-			ok(t, err)
+			foreign := sure(s.Inject(room, `{"type":"m.room.encrypted","sender":"@other:matrix.test","content":{"algorithm":"m.megolm.v1.aes-sha2","ciphertext":"AAAA","session_id":"x","sender_key":"y","device_id":"Z"}}`))(t)
+			redacted := sure(s.Inject(room, `{"type":"m.room.message","sender":"@other:matrix.test","content":{},"unsigned":{"redacted_because":{"type":"m.room.redaction","sender":"@other:matrix.test"}}}`))(t)
 			plain, plainSender := "in the clear", other.UserID()
 			if encrypted {
 				plain, plainSender = "[it could not be read]", ""
@@ -181,16 +171,13 @@ func TestRootIsQuoted(t *testing.T) {
 				{"that is nowhere", "$nowhere", "", "[it could not be read]"},
 			} {
 				for i := range 2 { // the second message knows already
-					asked, err := you.SayIn(t.Context(), room, c.root, "why?", b.UserID())
-					ok(t, err)
+					asked := sure(you.SayIn(t.Context(), room, c.root, "why?", b.UserID()))(t)
 					in := b.next()
 					if in.ID != asked || in.Thread != c.root {
 						t.Fatalf("%s: heard %+v", c.name, in)
 					}
 					if i == 1 {
-						if len(in.Quotes) != 0 {
-							t.Errorf("%s: quoted again: %+v", c.name, in.Quotes)
-						}
+						equal(t, len(in.Quotes), 0, "%s: quoted again: %+v", c.name, in.Quotes)
 						continue
 					}
 					if len(in.Quotes) != 1 {
@@ -212,13 +199,10 @@ func (b *bot) begin(room, root string) {
 	b.t.Helper()
 	db := openDB(b.t, b.dir)
 	defer db.Close()
-	if _, err := history.NewStore(db).Begin(b.t.Context(), &history.Compaction{Room: history.TalkOf(room, root)}); err != nil {
-		b.t.Fatal(err)
-	}
+	sure(history.NewStore(db).Begin(b.t.Context(), &history.Compaction{Room: history.TalkOf(room, root)}))(b.t)
 }
 
-// TestActiveThread: in a thread in which we spoke, or which begins at a message of ours,
-// allowed people need not mention us, for a day.
+// TestActiveThread: in a thread in which we spoke, or which begins at a message of ours, allowed people need not mention us, for a day.
 // Holds M33.
 func TestActiveThread(t *testing.T) {
 	t.Parallel()
@@ -240,23 +224,17 @@ func TestActiveThread(t *testing.T) {
 		}, you.UserID(), friend.UserID())
 	}
 	b := open()
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-	joined(t, you, room, b.UserID())
+	room := roomWith(t, s, you, b, matrixtest.NewRoom{Join: []string{friend.UserID()}})
 	us := content{"m.mentions": content{"user_ids": []string{b.UserID()}}}
 	say := func(user, body, root string, more content) string {
 		t.Helper()
-		c := content{}
-		if root != "" {
-			c = thread(root)
-		}
+		c := either(root != "", thread(root), content{})
 		maps.Copy(c, more)
 		return s.Post(user, room, "m.room.message", text(body, c))
 	}
 	heard := func(what, id string) {
 		t.Helper()
-		if in := b.next(); in.ID != id {
-			t.Errorf("%s: heard %+v", what, in)
-		}
+		b.gets(id)
 		b.quiet(s)
 	}
 	quietRoot, busyRoot := s.Say(you.UserID(), room, "one"), s.Say(you.UserID(), room, "two")
@@ -286,4 +264,257 @@ func TestActiveThread(t *testing.T) {
 	say(you.UserID(), "a day later", root, nil)
 	heard("a mention a day later", say(you.UserID(), "again", busyRoot, us))
 	heard("after that", say(you.UserID(), "good", busyRoot, nil))
+}
+
+// quoted is what a message quotes for a reason, each as its sender's name and its words.
+func quoted(in session.Inbound, why session.QuoteKind) (all []string) {
+	for _, q := range in.Quotes {
+		if q.Why == why {
+			name, _, _ := strings.Cut(strings.TrimPrefix(q.Sender, "@"), ":")
+			all = append(all, name+": "+q.Text)
+		}
+	}
+	return all
+}
+
+func (b *bot) quotes(t *testing.T, why session.QuoteKind, want ...string) session.Inbound {
+	t.Helper()
+	in := b.next()
+	if got := quoted(in, why); !slices.Equal(got, want) {
+		t.Errorf("%q quotes %q, want %q", in.Text, got, want)
+	}
+	return in
+}
+
+// set is a setting of a room.
+func (b *bot) set(t *testing.T, room, name, value string) {
+	t.Helper()
+	db := openDB(t, b.dir)
+	defer db.Close()
+	ok(t, session.Settings{DB: db}.Set(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
+}
+
+// TestHeardInAGroup: what was said before comes along with a question, once, with who
+// said it; what was taken back, changed, or was none of the room's talk does not.
+// Holds M34, M65.
+func TestHeardInAGroup(t *testing.T) {
+	t.Parallel()
+	for _, encrypted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
+			s, you, other, b, room := party(t, encrypted, echo)
+			say(t, other, room, "the lake is warm")
+			regret := say(t, other, room, "my code is 4711")
+			wrong := say(t, other, room, "we leave at nine")
+			say(t, you, room, "who brings bread?")
+			say(t, other, room, "!stop")
+			ok(t, other.Edit(t.Context(), room, wrong, "we leave at ten"))
+			ok(t, you.Edit(t.Context(), room, wrong, "we stay")) // who did not say it cannot change it
+			s.Redact(other.UserID(), room, regret)
+			sayTo(t, you, room, "what do you think?", b.UserID())
+			in := b.quotes(t, session.QuoteHeard, "other: the lake is warm", "other: we leave at ten", "you: who brings bread?")
+			if in.Private || in.Sender != you.UserID() || in.Quotes[0].Name != "other" || in.Quotes[0].At.IsZero() || in.Quotes[0].ID == "" {
+				t.Errorf("heard %+v", in)
+			}
+			peertest.Next(t, you, spoken(room, b.UserID()))
+			say(t, other, room, "fine")
+			await(t, s, "the line is not read", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE given = 0`) == 1 })
+			equal(t, b.holds(t, `SELECT count(*) FROM heard WHERE given = 1 AND text <> ''`), 0, "lines are kept longer than needed")
+			b.stop()
+			say(t, other, room, "and sunny")
+			b = b.again(echo)
+			sayTo(t, you, room, "!status", b.UserID())
+			b.quotes(t, session.QuoteHeard)
+			sayTo(t, you, room, "and now?", b.UserID())
+			b.quotes(t, session.QuoteHeard, "other: fine", "other: and sunny")
+			sayTo(t, you, room, "and then?", b.UserID())
+			b.quotes(t, session.QuoteHeard)
+			b.set(t, room, session.SettingListen, "off")
+			say(t, other, room, "secretly")
+			sayTo(t, you, room, "what was it?", b.UserID())
+			b.quotes(t, session.QuoteHeard)
+			if strings.Contains(b.log.String(), "4711") || strings.Contains(b.log.String(), "sunny") {
+				t.Error("the log shows what was said")
+			}
+		})
+	}
+}
+
+// holds is a number of the bot's database.
+func (b *bot) holds(t *testing.T, query string, args ...any) (n int) {
+	t.Helper()
+	db := openDB(t, b.dir)
+	defer db.Close()
+	ok(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
+	return n
+}
+
+// TestHeardIsBounded: only the newest lines come along; what waits as a quote goes with
+// its message, and a room that is left is forgotten.
+func TestHeardIsBounded(t *testing.T) {
+	t.Parallel()
+	s, you, other, b, room := party(t, false, nil)
+	ask := func(text string) string {
+		return s.Post(you.UserID(), room, "m.room.message", content{"msgtype": "m.text", "body": text, "m.mentions": content{"user_ids": []string{b.UserID()}}})
+	}
+	var lines []string
+	last := ""
+	for i := range 50 {
+		lines = append(lines, fmt.Sprintf("other: line %d", i))
+		last = s.Say(other.UserID(), room, fmt.Sprintf("line %d", i))
+	}
+	await(t, s, "the lines are not read", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE event = ?`, last) == 1 })
+	equal(t, b.holds(t, `SELECT count(*) FROM heard`), 20, "lines are kept")
+	ask("and?")
+	b.quotes(t, session.QuoteHeard, lines[30:]...)
+	for range 6 {
+		last = s.Say(other.UserID(), room, strings.Repeat("ä", 2_000))
+	}
+	ask("and?")
+	if got := quoted(b.next(), session.QuoteHeard); len(got) != 3 || len([]rune(got[0])) > 1_020 {
+		t.Errorf("%d long lines", len(got))
+	}
+	s.Redact(other.UserID(), room, last)
+	await(t, s, "a quote outlives its message", func() bool { return b.holds(t, `SELECT count(*) FROM inbox WHERE instr(brought, ?)`, last) == 0 })
+	equal(t, b.holds(t, `SELECT count(*) FROM inbox WHERE instr(brought, 'ääää')`), 1, "messages have quotes")
+	s.Say(other.UserID(), room, "bye")
+	await(t, s, "not heard", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE text = 'bye'`) == 1 })
+	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "leave"})
+	await(t, s, "what was heard stays", func() bool { return b.holds(t, `SELECT count(*) FROM heard`) == 0 })
+}
+
+// TestReplyChain: a message brings what it replies to, as far back as six messages, and nothing of another room.
+// Holds F39, M29.
+func TestReplyChain(t *testing.T) {
+	t.Parallel()
+	s, you, other, b, room := party(t, false, echo)
+	b.set(t, room, session.SettingListen, "off")
+	private := chat(t, s, you, b, false)
+	say(t, you, private, "the code is 4711")
+	b.next()
+	secret := peertest.Next(t, you, spoken(private, b.UserID())).ID
+	post := func(by *peer.Peer, text, to string, more ...content) string {
+		c := content{"msgtype": "m.text", "body": text}
+		if to != "" {
+			c["m.relates_to"] = content{"m.in_reply_to": content{"event_id": to}}
+			c["body"] = "> <" + by.UserID() + "> old\n> words\n\n" + text
+		}
+		for _, m := range more {
+			maps.Copy(c, m)
+		}
+		return s.Post(by.UserID(), room, "m.room.message", c)
+	}
+	at := content{"m.mentions": content{"user_ids": []string{b.UserID()}}}
+	answer := func() string { t.Helper(); return peertest.Next(t, you, spoken(room, b.UserID())).ID }
+	to := ""
+	for i := range 8 {
+		by := []*peer.Peer{you, other}[i%2]
+		to = post(by, fmt.Sprint("number ", i), to)
+	}
+	post(you, "what of it?", to, at)
+	b.quotes(t, session.QuoteReply, "you: number 2", "other: number 3", "you: number 4", "other: number 5", "you: number 6", "other: number 7")
+	first := answer()
+	post(you, "go on", first)
+	b.quotes(t, session.QuoteReply)
+	answer()
+	post(you, "no, about that", first) // an older answer of ours, and what it answered
+	in := b.quotes(t, session.QuoteReply, "you: number 4", "other: number 5", "you: number 6", "other: number 7", "you: what of it?", "reverie: echo: **what of it?**")
+	if len(in.Quotes) > 0 && in.Quotes[5].ID != first {
+		t.Errorf("quotes %+v", in.Quotes)
+	}
+	answer()
+	long := post(other, strings.Repeat("word ", 1_000), "")
+	for range 4 {
+		long = post(other, strings.Repeat("word ", 1_000), long)
+	}
+	post(you, "too long?", long, at)
+	if got := quoted(b.next(), session.QuoteReply); len(got) != 3 || len(got[2]) > 1_520 {
+		t.Errorf("%d long quotes", len(got))
+	}
+	answer()
+	gone := post(other, "I regret this", "")
+	upon := post(you, "upon it", gone)
+	s.Redact(other.UserID(), room, gone)
+	post(you, "and?", upon, at)
+	b.quotes(t, session.QuoteReply, "you: upon it")
+	answer()
+	const hidden = ": (this message is not there, or not for you to see)"
+	for _, to := range []string{"$nowhere", secret} {
+		post(you, "to what?", to, at)
+		b.quotes(t, session.QuoteReply, hidden)
+		answer()
+	}
+	picture := post(other, "cat.png", "", content{"msgtype": "m.image", "body": "cat.png"})
+	post(you, "nice?", picture, at)
+	b.quotes(t, session.QuoteReply, "other: (image) cat.png")
+	answer()
+}
+
+// TestReplyChainIsFetchedAside: where it takes long, that room waits, in order, and no other; after a restart it is fetched anew, and
+// when it is not to be had the message is answered without it.
+func TestReplyChainIsFetchedAside(t *testing.T) {
+	t.Parallel()
+	s, you, b := meeting(t, echo)
+	slow, quick := chat(t, s, you, b, false), chat(t, s, you, b, false)
+	b.knows(slow)
+	b.knows(quick)
+	first := s.Say(you.UserID(), slow, "first")
+	b.quotes(t, session.QuoteReply)
+	peertest.Next(t, you, spoken(slow, b.UserID()))
+	release := make(chan struct{})
+	hang := s.Fault(matrixtest.On("event").By(b.UserID()), matrixtest.Hold(release))
+	reply := func(text string) {
+		s.Post(you.UserID(), slow, "m.room.message", content{"msgtype": "m.text", "body": text, "m.relates_to": content{"m.in_reply_to": content{"event_id": first}}})
+	}
+	reply("about that")
+	s.Say(you.UserID(), slow, "and after it")
+	await(t, s, "nothing is fetched", func() bool { return hang.Hits() > 0 })
+	for i := range 3 {
+		s.Say(you.UserID(), quick, fmt.Sprint("meanwhile ", i))
+		b.hears(fmt.Sprint("meanwhile ", i))
+	}
+	b.stop() // in the middle
+	close(release)
+	hang.Remove()
+	b = b.again(echo)
+	equal(t, b.quotes(t, session.QuoteReply, "you: first").Text, "about that", "heard")
+	b.hears("and after it")
+	s.Fault(matrixtest.On("event").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+		a.Body.Reset()
+		a.Body.WriteString(`{"event_id":["x"]}`)
+	}))
+	reply("and of this?")
+	b.quotes(t, session.QuoteReply, ": (this message cannot be read)")
+}
+
+// TestOpenGroup: where it is set so, everything that an allowed person says is for the
+// bot; and a person may say that a room is a direct chat, or none.
+// Holds M64.
+func TestOpenGroup(t *testing.T) {
+	t.Parallel()
+	s, you, other, b, room := party(t, false, echo)
+	b.set(t, room, session.SettingMention, "off")
+	s.Say(other.UserID(), room, "I may not")
+	s.Say(you.UserID(), room, "I may")
+	if in := b.quotes(t, session.QuoteHeard, "other: I may not"); in.Text != "I may" || in.Private {
+		t.Errorf("heard %+v", in)
+	}
+	two := group(t, s, you, b)
+	b.knows(two)
+	s.Say(you.UserID(), two, "are we alone?") // nobody said that this is a direct chat
+	b.onlyHears(s, you.UserID(), two, "now?")
+	b.set(t, two, session.SettingDirect, "on")
+	s.Say(you.UserID(), two, "we are alone")
+	if in := b.next(); in.Text != "we are alone" || !in.Private {
+		t.Errorf("heard %+v", in)
+	}
+	b.set(t, room, session.SettingDirect, "on")
+	s.Say(you.UserID(), room, "not here")
+	if in := b.next(); in.Text != "not here" || in.Private {
+		t.Errorf("three are alone: %+v", in)
+	}
+	direct := chat(t, s, you, b, false)
+	b.knows(direct)
+	b.set(t, direct, session.SettingDirect, "off")
+	s.Say(you.UserID(), direct, "hello?")
+	b.onlyHears(s, you.UserID(), direct, "hello!")
 }

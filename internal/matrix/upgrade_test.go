@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
+	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
@@ -60,8 +64,7 @@ func newUpgrading(t *testing.T, answer func(*bot, session.Inbound)) *upgrading {
 	s, server := pretend(t)
 	u := &upgrading{s: s, server: server, you: person(t, s, "you"), friend: person(t, s, "friend"), dir: t.TempDir(), moves: &moves{}}
 	u.start(t, answer)
-	u.old = s.Room(u.you.UserID(), matrixtest.NewRoom{Name: "ours", Invite: []string{u.b.UserID()}, Join: []string{u.friend.UserID()}})
-	joined(t, u.you, u.old, u.b.UserID())
+	u.old = roomWith(t, s, u.you, u.b, matrixtest.NewRoom{Name: "ours", Join: []string{u.friend.UserID()}})
 	u.b.knows(u.old)
 	return u
 }
@@ -70,8 +73,7 @@ func newUpgrading(t *testing.T, answer func(*bot, session.Inbound)) *upgrading {
 // has seen nothing has nothing to bring along when it is replaced.
 func (b *bot) knows(room string) {
 	b.t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(b.dir, "bot.db"))
-	ok(b.t, err)
+	db := sure(sql.Open("sqlite", filepath.Join(b.dir, "bot.db")))(b.t)
 	defer db.Close()
 	for deadline := time.Now().Add(peertest.Patience); ; time.Sleep(5 * time.Millisecond) {
 		var seen bool
@@ -151,14 +153,11 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	joined(t, u.you, to, u.b.UserID())
 	u.ask(t, to, "next")
 	await(t, u.s, "the question in the new room is not there", func() bool { return u.b.Status(t.Context()).Inbox == 2 })
-	if got := u.moves.made(); len(got) != 0 {
-		t.Errorf("brought along before the end: %q", got)
-	}
+	equal(t, len(u.moves.made()), 0, "brought along before the end")
 	release()
 	hears(t, u.you, u.old, "echo: **long**")
 	u.told(t, to, brought)
 	hears(t, u.you, to, "echo: **next**")
-
 	// Told again, while running and after a restart, nothing happens.
 	ok(t, u.s.Redeliver(u.old, stone))
 	u.tombstone(u.you.UserID(), to)
@@ -170,9 +169,7 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	if got, want := u.moves.made(), []string{u.old + " " + to}; !slices.Equal(got, want) {
 		t.Errorf("brought along %q, want %q", got, want)
 	}
-	if n := u.notices(to, brought); n != 1 {
-		t.Errorf("the new room was told %d times", n)
-	}
+	equal(t, u.notices(to, brought), 1, "times that the new room was told")
 }
 
 // The other ways in which a room is replaced.
@@ -199,8 +196,7 @@ func TestUpgrades(t *testing.T) {
 	})
 	t.Run("a direct chat stays one", func(t *testing.T) {
 		u := newUpgrading(t, echo)
-		u.old = u.s.Room(u.you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{u.b.UserID()}})
-		joined(t, u.you, u.old, u.b.UserID())
+		u.old = chat(t, u.s, u.you, u.b, true)
 		u.b.knows(u.old)
 		to := u.successor(u.old, "public", matrixtest.NewRoom{Encrypted: true})
 		u.tombstone(u.you.UserID(), to)
@@ -221,9 +217,7 @@ func TestUpgrades(t *testing.T) {
 		await(t, u.s, "no sync", func() bool { return !u.b.Status(t.Context()).LastSync.IsZero() })
 		u.ask(t, to, "still there?")
 		hears(t, u.you, to, "echo: **still there?**")
-		if got := u.moves.made(); len(got) != 1 {
-			t.Errorf("brought along %q", got)
-		}
+		equal(t, len(u.moves.made()), 1, "brought along")
 	})
 	t.Run("closed until invited", func(t *testing.T) {
 		u := newUpgrading(t, echo)
@@ -232,9 +226,7 @@ func TestUpgrades(t *testing.T) {
 		u.told(t, u.old, "invite me")
 		u.s.SetState(u.you.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "invite"})
 		follows(t, u, to)
-		if n := u.notices(u.old, "invite me"); n != 1 {
-			t.Errorf("the old room was told %d times", n)
-		}
+		equal(t, u.notices(u.old, "invite me"), 1, "times that the old room was told")
 	})
 	t.Run("closed, with a direct chat", func(t *testing.T) {
 		u := newUpgrading(t, echo)
@@ -251,19 +243,14 @@ func TestUpgrades(t *testing.T) {
 		u.tombstone(eve, u.s.Room(eve, matrixtest.NewRoom{}))
 		u.tombstone(eve, to)
 		u.told(t, u.old, "invite me")
-		if n := u.s.Count("join"); n != joins {
-			t.Errorf("%d rooms joined", n-joins)
-		}
+		equal(t, u.s.Count("join"), joins, "rooms joined")
 		u.s.SetState(u.you.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "invite"})
 		follows(t, u, to)
-		if n := u.notices(u.old, "invite me"); n != 1 {
-			t.Errorf("the old room was told %d times", n)
-		}
+		equal(t, u.notices(u.old, "invite me"), 1, "times that the old room was told")
 	})
 	t.Run("into a room that a false tombstone named before", func(t *testing.T) {
 		u := newUpgrading(t, echo)
-		other := u.s.Room(u.friend.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{u.b.UserID()}})
-		joined(t, u.friend, other, u.b.UserID())
+		other := chat(t, u.s, u.friend, u.b, false)
 		u.b.knows(other)
 		to := u.successor(u.old, "public", matrixtest.NewRoom{})
 		u.s.SetState(u.friend.UserID(), other, "m.room.tombstone", "", map[string]any{"body": "moved", "replacement_room": to})
@@ -281,8 +268,7 @@ func TestUpgrades(t *testing.T) {
 	})
 }
 
-// Who may not replace a room, and a room that does not say it replaces another
-// one, get nothing.
+// Who may not replace a room, and a room that does not say it replaces another one, get nothing.
 // Holds F31, M53.
 func TestUpgradesThatAreNone(t *testing.T) {
 	t.Run("by somebody who may not", func(t *testing.T) {
@@ -291,9 +277,7 @@ func TestUpgradesThatAreNone(t *testing.T) {
 		u.tombstone(u.friend.UserID(), to)
 		u.ask(t, u.old, "still there?")
 		peertest.Next(t, u.you, messageIn(u.old)) // the tombstone was seen before that
-		if n := u.s.Count("join"); n != 1 {
-			t.Errorf("%d requests to join one room", n)
-		}
+		equal(t, u.s.Count("join"), 1, "requests to join one room")
 		if m := u.s.Membership(to, u.b.UserID()); m != "" || len(u.moves.made()) != 0 {
 			t.Errorf("membership %q, brought along %q", m, u.moves.made())
 		}
@@ -304,8 +288,7 @@ func TestUpgradesThatAreNone(t *testing.T) {
 		fault := u.s.Fault(matrixtest.On("state").In(chat).By(u.b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
 		u.tombstone(u.you.UserID(), chat)
 		await(t, u.s, "the tombstone was not seen", func() bool { return strings.Contains(u.b.log.String(), "does not say that it replaces") })
-		say(t, u.you, chat, "still there?")
-		hears(t, u.you, chat, "echo: **still there?**")
+		echoes(t, u.you, chat, "still there?")
 		u.ask(t, u.old, "and here?")
 		hears(t, u.you, u.old, "echo: **and here?**")
 		if got := u.moves.made(); len(got) != 0 || fault.Hits() == 0 {
@@ -321,4 +304,158 @@ func TestUpgradesThatAreNone(t *testing.T) {
 		u.ask(t, u.old, "still there?")
 		hears(t, u.you, u.old, "echo: **still there?**")
 	})
+}
+
+const (
+	ann  = "@ann:matrix.test"  // an owner
+	ben  = "@ben:matrix.test"  // who may talk to the bot
+	carl = "@carl:matrix.test" // who may not
+)
+
+// roomHistory is what happened in a room, as far as it says with whom the room is private.
+type roomHistory struct {
+	room    string
+	with    string          // whose direct chat it is
+	setting string          // of the room: auto, on, off
+	setBy   string          // who set that
+	members map[string]bool // besides the bot
+	seen    map[string]bool // who ever was a member, besides the bot
+	open    bool            // it was world readable, now or ever
+}
+
+// privateWith is the person with whom the room must be private; "" = it must not be.
+func (h *roomHistory) privateWith() string {
+	with := h.with
+	switch {
+	case h.setting == "off":
+		return ""
+	case h.setting == "on" && with == "":
+		with = h.setBy
+	}
+	if h.open || len(h.seen) != 1 || !h.seen[with] {
+		return ""
+	}
+	return with
+}
+
+// historyWorld is a bot of ann, and what is done to its rooms.
+type historyWorld struct {
+	t      *testing.T
+	s      *matrixtest.Server
+	server *homeserver.Server
+	b      *bot
+	token  string
+}
+
+// TestPrivateHistories: whatever happens in a room, a message there is private if and only if the room is the direct chat of its sender,
+// nobody else was ever in it, and it never was world readable.
+// Holds M37.
+func TestPrivateHistories(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	for _, name := range []string{"ann", "ben", "carl"} {
+		s.Account(name, "a long enough password")
+	}
+	handle := func(b *bot, in session.Inbound) { ok(b.t, b.Handled(b.t.Context(), in.ID)) }
+	b := startWith(t, server, t.TempDir(), handle, func(cfg *matrix.Config) {
+		cfg.Hurry()
+		cfg.Allow = []string{ben}
+	}, ann)
+	l := logIn(t, server, "")
+	w := &historyWorld{t: t, s: s, server: server, b: b, token: l.AccessToken}
+	private, public := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		h := w.begin(rt)
+		for range rapid.IntRange(0, 6).Draw(rt, "steps") {
+			w.step(rt, h)
+			want := h.privateWith()
+			for _, sender := range []string{ann, ben} {
+				if !h.members[sender] {
+					continue
+				}
+				in := w.hear(rt, sender, h.room)
+				if in.Private != (sender == want) {
+					rt.Fatalf("a message of %s is private: %v; the room is private with %q: %+v", sender, in.Private, want, h)
+				}
+			}
+			if got, err := b.DirectWith(t.Context(), h.room); err != nil || got != want {
+				rt.Fatalf("the room is private with %q, want %q, %v: %+v", got, want, err, h)
+			}
+			if want == "" {
+				public++
+			} else {
+				private++
+			}
+		}
+	})
+	if private == 0 || public == 0 {
+		t.Errorf("%d times private, %d times not: the test shows nothing", private, public)
+	}
+}
+
+// begin has the bot join a new room.
+func (w *historyWorld) begin(rt *rapid.T) *roomHistory {
+	by, direct := rapid.SampledFrom([]string{ann, ben}).Draw(rt, "creator"), rapid.Bool().Draw(rt, "direct")
+	h := &roomHistory{room: w.s.Room(by, matrixtest.NewRoom{Direct: direct, Invite: []string{w.b.UserID()}}), setting: "auto",
+		members: map[string]bool{by: true}, seen: map[string]bool{by: true}}
+	if direct {
+		h.with = by
+	}
+	w.hear(rt, by, h.room)
+	return h
+}
+
+// hear returns what the bot makes of a message of sender.
+func (w *historyWorld) hear(rt *rapid.T, sender, room string) session.Inbound {
+	id := w.s.Post(sender, room, "m.room.message", text("hello", content{"m.mentions": content{"user_ids": []string{w.b.UserID()}}}))
+	in := w.b.next()
+	if in.ID != id {
+		rt.Fatalf("heard %+v", in)
+	}
+	return in
+}
+
+// step does something to a room.
+func (w *historyWorld) step(rt *rapid.T, h *roomHistory) {
+	owner := slices.Sorted(maps.Keys(h.members))[0]
+	user := rapid.SampledFrom([]string{ann, ben, carl}).Draw(rt, "user")
+	switch rapid.SampledFrom([]string{"enter", "leave", "history", "list", "setting", "tombstone", "nothing", "rename", "broken"}).Draw(rt, "step") {
+	case "enter":
+		for _, m := range []string{"invite", "join"}[:rapid.IntRange(1, 2).Draw(rt, "how far")] {
+			if m == "join" || !h.members[user] {
+				w.s.SetState(user, h.room, "m.room.member", user, content{"membership": m})
+				h.seen[user], h.members[user] = true, h.members[user] || m == "join"
+			}
+		}
+	case "leave":
+		if len(h.members) > 1 && h.members[user] { // the last one takes the bot along
+			w.s.SetState(user, h.room, "m.room.member", user, content{"membership": "leave"})
+			delete(h.members, user)
+		}
+	case "history":
+		to := rapid.SampledFrom([]any{"shared", "joined", "invited", "world_readable", "World_Readable", 7}).Draw(rt, "visibility")
+		w.s.SetState(owner, h.room, "m.room.history_visibility", "", content{"history_visibility": to})
+		h.open = h.open || to == "world_readable"
+	case "list":
+		list := content{user: []string{h.room}}
+		call(w.t, w.server, http.MethodPut, "user/"+w.b.UserID()+"/account_data/m.direct", w.token, list, nil)
+		if h.with == "" {
+			h.with = user
+		}
+	case "setting":
+		h.setting, h.setBy = rapid.SampledFrom([]string{"auto", "on", "off"}).Draw(rt, "value"), owner
+		db := openDB(w.t, w.b.dir)
+		defer db.Close()
+		ok(w.t, session.Settings{DB: db}.Set(w.t.Context(), h.room, session.SettingDirect, h.setting, h.setBy, time.Now()))
+	case "tombstone":
+		own := w.s.Room(ben, matrixtest.NewRoom{Direct: true, Invite: []string{w.b.UserID()}})
+		w.hear(rt, ben, own)
+		w.s.SetState(ben, own, "m.room.tombstone", "", content{"replacement_room": h.room})
+		w.hear(rt, ben, own)
+	case "broken": // clients that can read this member show one
+		w.s.SetState(carl, h.room, "m.room.member", carl, content{"membership": "join", "displayname": 7})
+		h.seen[carl] = true
+	case "rename":
+		w.s.SetState(owner, h.room, "m.room.member", owner, content{"membership": "join", "displayname": "Somebody"})
+	}
 }

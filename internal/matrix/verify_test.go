@@ -2,6 +2,7 @@ package matrix_test
 
 import (
 	"context"
+	"database/sql"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
+	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/session"
@@ -21,10 +24,8 @@ import (
 func verifiable(t *testing.T, server *homeserver.Server, localpart string) *peer.Peer {
 	t.Helper()
 	const password = "a long enough password"
-	user, err := server.Register(t.Context(), localpart, password)
-	ok(t, err)
-	p, err := peer.Login(t.Context(), peer.Config{Homeserver: server.URL, User: user, Password: password, DB: filepath.Join(t.TempDir(), localpart+".db")})
-	ok(t, err)
+	user := sure(server.Register(t.Context(), localpart, password))(t)
+	p := sure(peer.Login(t.Context(), peer.Config{Homeserver: server.URL, User: user, Password: password, DB: filepath.Join(t.TempDir(), localpart+".db")}))(t)
 	ok(t, p.EnableVerification(t.Context(), password))
 	peertest.Run(t, p)
 	return p
@@ -75,14 +76,8 @@ func notice(t *testing.T, p *peer.Peer, room, words string) string {
 
 func trusts(t *testing.T, you *peer.Peer, b *bot, want bool) {
 	t.Helper()
-	got, err := you.Trusts(t.Context(), b.UserID())
-	if err != nil || got != want {
-		t.Errorf("the person trusts the bot: %v, %v; want %v", got, err, want)
-	}
-	got, err = b.Trusts(t.Context(), you.UserID())
-	if err != nil || got != want {
-		t.Errorf("the bot trusts the person: %v, %v; want %v", got, err, want)
-	}
+	equal(t, sure(you.Trusts(t.Context(), b.UserID()))(t), want, "the person trusts the bot")
+	equal(t, sure(b.Trusts(t.Context(), you.UserID()))(t), want, "the bot trusts the person")
 }
 
 var yesCode = regexp.MustCompile("`(!verify yes [a-z2-7]{4})`")
@@ -125,14 +120,12 @@ func TestVerification(t *testing.T) {
 		second bool // the person's client confirms after the bot was told
 	}{
 		{"to-device", func(t *testing.T, you *peer.Peer, b *bot, _ string) {
-			txn, err := you.VerifyUser(t.Context(), b.UserID())
-			ok(t, err)
+			txn := sure(you.VerifyUser(t.Context(), b.UserID()))(t)
 			stage(t, you, peer.Ready)
 			ok(t, you.CompareEmoji(t.Context(), txn))
 		}, false, false},
 		{"in the room", func(t *testing.T, you *peer.Peer, b *bot, room string) {
-			txn, err := you.VerifyInRoom(t.Context(), room, b.UserID())
-			ok(t, err)
+			txn := sure(you.VerifyInRoom(t.Context(), room, b.UserID()))(t)
 			stage(t, you, peer.Ready)
 			ok(t, you.CompareEmoji(t.Context(), txn))
 		}, true, true},
@@ -149,8 +142,7 @@ func TestVerification(t *testing.T) {
 				t.Errorf("before: %q", text)
 			}
 			b.stop()
-			// The keys to sign with survive a restart, also when the recovery key
-			// was taken to a safe place.
+			// The keys to sign with survive a restart, also when the recovery key was taken to a safe place.
 			ok(t, os.Remove(filepath.Join(dir, "matrix", "recovery.key")))
 			b = start(t, server, dir, commanded, you.UserID())
 			say(t, you, room, "!verify yes")
@@ -174,9 +166,7 @@ func TestVerification(t *testing.T) {
 			stage(t, you, peer.Done)
 			notice(t, you, room, "Verified")
 			trusts(t, you, b, true)
-			if open := b.Verifications(); len(open) != 0 {
-				t.Errorf("still open: %v", open)
-			}
+			equal(t, len(b.Verifications()), 0, "still open")
 			if types := onServer(t, you, room, "m.sas.v1"); c.inRoom == (types["m.room.encrypted"] < 16) || types["m.room.message"] > 0 {
 				t.Errorf("events on the server: %v", types)
 			}
@@ -188,8 +178,7 @@ func TestVerification(t *testing.T) {
 	}
 }
 
-// The person sees other emoji than the bot: it ends on both sides, and nobody
-// is trusted, whatever the person's client has said before.
+// The person sees other emoji than the bot: it ends on both sides, and nobody is trusted, whatever the person's client has said before.
 func TestVerificationWithWrongEmoji(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -197,13 +186,11 @@ func TestVerificationWithWrongEmoji(t *testing.T) {
 	you, friend := verifiable(t, server, "you"), peertest.Start(t, server, "friend")
 	b := start(t, server, t.TempDir(), commanded, you.UserID(), friend.UserID())
 	room, theirs := directChat(t, you, b), directChat(t, friend, b)
-	txn, err := you.VerifyInRoom(t.Context(), room, b.UserID())
-	ok(t, err)
+	txn := sure(you.VerifyInRoom(t.Context(), room, b.UserID()))(t)
 	stage(t, you, peer.Ready)
 	ok(t, you.CompareEmoji(t.Context(), txn))
 	sameEmoji(t, you, room)
 	ok(t, you.ConfirmEmoji(t.Context(), txn))
-
 	// Somebody else's answer is no answer.
 	for _, word := range []string{"yes", "no"} {
 		say(t, friend, theirs, "!verify "+word)
@@ -214,12 +201,8 @@ func TestVerificationWithWrongEmoji(t *testing.T) {
 	}
 	say(t, you, room, "!verify no")
 	notice(t, you, room, "does not match")
-	if v := stage(t, you, peer.Cancelled); v.Code != "m.mismatched_sas" {
-		t.Errorf("cancelled: %+v", v)
-	}
-	if open := b.Verifications(); len(open) != 0 {
-		t.Errorf("still open: %v", open)
-	}
+	equal(t, stage(t, you, peer.Cancelled).Code, "m.mismatched_sas", "cancelled")
+	equal(t, len(b.Verifications()), 0, "still open")
 	say(t, you, room, "!verify yes")
 	notice(t, you, room, "no verification to answer")
 	trusts(t, you, b, false)
@@ -237,15 +220,10 @@ func TestVerificationByStrangers(t *testing.T) {
 	ok(t, stranger.Join(t.Context(), group))
 	ok(t, friend.Join(t.Context(), group))
 	joined(t, you, group, b.UserID())
-	_, err := stranger.VerifyUser(t.Context(), b.UserID())
-	ok(t, err)
-	_, err = stranger.VerifyInRoom(t.Context(), group, b.UserID())
-	ok(t, err)
-
-	// The person's own, in the room where the stranger is, too. It begins after
-	// the stranger's, so these were seen by then.
-	txn, err := you.VerifyInRoom(t.Context(), group, b.UserID())
-	ok(t, err)
+	sure(stranger.VerifyUser(t.Context(), b.UserID()))(t)
+	sure(stranger.VerifyInRoom(t.Context(), group, b.UserID()))(t)
+	// The person's own, in the room where the stranger is, too. It begins after the stranger's, so these were seen by then.
+	txn := sure(you.VerifyInRoom(t.Context(), group, b.UserID()))(t)
 	stage(t, you, peer.Ready)
 	if open := b.Verifications(); len(open) != 1 || open[0] != txn {
 		t.Errorf("open: %v, want %s alone", open, txn)
@@ -264,13 +242,10 @@ func TestVerificationByStrangers(t *testing.T) {
 		t.Errorf("the stranger was answered: %+v", v)
 	default:
 	}
-	if trusted, err := b.Trusts(t.Context(), stranger.UserID()); err != nil || trusted {
-		t.Errorf("the bot trusts the stranger: %v, %v", trusted, err)
-	}
+	equal(t, sure(b.Trusts(t.Context(), stranger.UserID()))(t), false, "the bot trusts the stranger")
 }
 
-// A confirmation counts for the verification whose emoji the person saw: it has a code, and
-// a newer verification has another one.
+// A confirmation counts for the verification whose emoji the person saw: it has a code, and a newer verification has another one.
 func TestVerificationCode(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -279,8 +254,7 @@ func TestVerificationCode(t *testing.T) {
 	b := start(t, server, t.TempDir(), commanded, you.UserID())
 	room := directChat(t, you, b)
 	begin := func() string {
-		txn, err := you.VerifyUser(t.Context(), b.UserID())
-		ok(t, err)
+		txn := sure(you.VerifyUser(t.Context(), b.UserID()))(t)
 		peerStage(t, you, txn, peer.Ready)
 		ok(t, you.CompareEmoji(t.Context(), txn))
 		return txn
@@ -316,5 +290,142 @@ func peerStage(t *testing.T, p *peer.Peer, txn string, want peer.Stage) {
 		case <-time.After(peertest.Patience):
 			t.Fatalf("%s: no %s", p.UserID(), want)
 		}
+	}
+}
+
+// verificationRequest is how a client asks the bot to verify, in a room.
+func verificationRequest(bot, body string) map[string]any {
+	return map[string]any{
+		"msgtype": "m.key.verification.request", "body": body, "to": bot, "from_device": "PHONE", "methods": []string{"m.sas.v1"},
+	}
+}
+
+// inboxRows are the ids of all messages that were taken in, of whatever state.
+func inboxRows(t *testing.T, db *sql.DB) map[string]string {
+	t.Helper()
+	rows := sure(db.QueryContext(t.Context(), `SELECT id, state || ' ' || text FROM inbox`))(t)
+	defer rows.Close()
+	all := map[string]string{}
+	for rows.Next() {
+		var id, what string
+		ok(t, rows.Scan(&id, &what))
+		all[id] = what
+	}
+	ok(t, rows.Err())
+	return all
+}
+
+// In an encrypted room the events of a verification are taken unencrypted, as
+// other clients send them. Nothing else is, even if it looks like them.
+func TestPlainEventsInAnEncryptedRoom(t *testing.T) {
+	t.Parallel()
+	s, you, b, room := chatting(t, true, commanded)
+	first := say(t, you, room, "encrypted")
+	b.next()
+	peertest.Next(t, you, messageIn(room))
+	answer := b.sentTo(t, s, room)
+	text := func(body string) map[string]any {
+		return map[string]any{"msgtype": "m.text", "body": body, "m.mentions": map[string]any{"user_ids": []string{b.UserID()}}}
+	}
+	with := func(content map[string]any, key string, value any) map[string]any {
+		content[key] = value
+		return content
+	}
+	plain := map[string]string{}
+	for _, e := range []struct {
+		what, kind string
+		content    map[string]any
+	}{
+		{"a message", "m.room.message", text("hello")},
+		{"a command", "m.room.message", text("!verify")},
+		{"a reply", "m.room.message", with(text("and?"), "m.relates_to", map[string]any{"m.in_reply_to": map[string]any{"event_id": answer}})},
+		{"a request to verify that is a command", "m.room.message", verificationRequest("@somebody:else", "!verify")},
+		{"a request to verify with a formatted text", "m.room.message", with(with(verificationRequest("@somebody:else", "!new"), "format", "org.matrix.custom.html"), "formatted_body", "!new")},
+		{"an edit of an encrypted message", "m.room.message", with(with(text("* !new"), "m.new_content", text("!new")), "m.relates_to", map[string]any{"rel_type": "m.replace", "event_id": first})},
+		{"an emote", "m.room.message", with(text("!new"), "msgtype", "m.emote")},
+		{"a notice", "m.room.message", with(text("!new"), "msgtype", "m.notice")},
+		{"a message without a type", "m.room.message", with(text("!new"), "msgtype", "")},
+		{"a reaction", "m.reaction", map[string]any{"m.relates_to": map[string]any{"rel_type": "m.annotation", "event_id": answer, "key": "!new"}}},
+		{"a sticker", "m.sticker", map[string]any{"body": "!new", "url": "mxc://a/b", "info": map[string]any{}}},
+		{"a sticker that says that it is a text", "m.sticker", text("!new")},
+		{"a step of a verification with a text", "m.key.verification.start", with(text("!new"), "m.relates_to", map[string]any{"rel_type": "m.reference", "event_id": first})},
+		{"a step of a verification that nobody asked for", "m.key.verification.mac", with(text("!new"), "mac", map[string]any{"ed25519:X": "x"})},
+	} {
+		plain[s.Post(you.UserID(), room, e.kind, e.content)] = e.what
+	}
+	last := say(t, you, room, "encrypted, too")
+	b.gets(last)
+	hears(t, you, room, "echo: **encrypted, too**")
+	db := openDB(t, b.dir)
+	all := inboxRows(t, db)
+	for id, what := range plain {
+		if row, there := all[id]; there {
+			t.Errorf("%s was taken: %q", what, row)
+		}
+	}
+	equal(t, len(all), 2, "messages were taken: %v", all)
+	equal(t, len(b.Verifications()), 0, "verifications")
+}
+
+// sentTo is the first event of the bot in a room.
+func (b *bot) sentTo(t *testing.T, s *matrixtest.Server, room string) string {
+	t.Helper()
+	for _, sent := range s.Sends() {
+		if sent.Room == room && sent.User == b.UserID() {
+			return sent.EventID
+		}
+	}
+	t.Fatal("the bot has sent nothing")
+	return ""
+}
+
+// An unencrypted request to verify begins what an encrypted one would: whoever
+// may talk to the bot has to compare the emoji, and all others are not heard.
+func TestPlainVerificationRequest(t *testing.T) {
+	t.Parallel()
+	s, you, b := meeting(t, commanded)
+	stranger := s.Account("stranger", "a long enough password")
+	room := chat(t, s, you, b, true)
+	group := roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: true, Join: []string{stranger}})
+	// The request of the person who is listened to comes last: when it is there, the others have been looked at.
+	s.Post(stranger, group, "m.room.message", verificationRequest(b.UserID(), "!verify yes"))
+	s.Post(you.UserID(), group, "m.room.message", verificationRequest("@somebody:else", "!verify yes"))
+	asked := s.Post(you.UserID(), group, "m.room.message", verificationRequest(b.UserID(), "!verify yes"))
+	opened(t, b, asked)
+	reference := map[string]any{"rel_type": "m.reference", "event_id": asked}
+	say(t, you, room, "!verify yes")
+	notice(t, you, room, "The emoji are not there yet")
+	for _, step := range []map[string]any{
+		{"type": "m.key.verification.mac", "mac": map[string]any{"ed25519:PHONE": "x"}, "keys": "x"},
+		{"type": "m.key.verification.done"},
+	} {
+		kind := step["type"].(string)
+		delete(step, "type")
+		step["m.relates_to"] = reference
+		s.Post(stranger, group, kind, step)
+		s.Post(you.UserID(), group, kind, step)
+	}
+	say(t, you, room, "!verify")
+	notice(t, you, room, "You are not verified yet")
+	for _, who := range []string{you.UserID(), stranger} {
+		equal(t, sure(b.Trusts(t.Context(), who))(t), false, "the bot trusts %s", who)
+	}
+	for _, sent := range s.Sends() {
+		if sent.User == b.UserID() && sent.Room == group && sent.Type != "m.room.encrypted" {
+			t.Errorf("said in the clear: %s", sent.Content)
+		}
+	}
+	db := openDB(t, b.dir)
+	if all := inboxRows(t, db); len(all) != 2 { // what was said encrypted
+		t.Errorf("taken in: %v", all)
+	}
+}
+
+// opened waits until the verification txn is open, and no other.
+func opened(t *testing.T, b *bot, txn string) {
+	t.Helper()
+	b.becomes("the verification was not opened", func(matrix.Status) bool { return len(b.Verifications()) > 0 })
+	if open := b.Verifications(); len(open) != 1 || open[0] != txn {
+		t.Fatalf("open: %v, want %s alone", open, txn)
 	}
 }

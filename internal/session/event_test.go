@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +14,8 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/prompt"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -213,5 +217,151 @@ func TestSilenceThatWasRefused(t *testing.T) {
 	w.event(t, s, Inbound{ID: "job:2", Text: "Look."})
 	if n := w.room.count(); n != 2 || s.done[1] != "job:2: Tell nobody of this." {
 		t.Errorf("the room has %d messages, the last %+v; done: %q", n, w.room.newest(), s.done)
+	}
+}
+
+// slowly is a world whose model holds back each of its answers until it is let go.
+func slowly(t *testing.T, answers ...string) (w *world, r *typist, release func()) {
+	t.Helper()
+	hold := make(chan struct{})
+	s := &script{answers: answers, forever: "fine", hold: func(string) <-chan struct{} { return hold }}
+	w, r = modelled(t, s.ServeHTTP, 0)
+	w.cfg.Patience = 20 * time.Millisecond
+	return w, r, func() { hold <- struct{}{} }
+}
+
+// Who waits alone with us is told what is done, and again when that is something else:
+// under the id of the answer, as a notice, and no more once there are words.
+// Holds F46, M68.
+func TestToldWhatIsDone(t *testing.T) {
+	w, r, release := slowly(t, "the answer")
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}))
+	until(t, "the person is told", func() bool { return len(r.drafts()) > 0 })
+	if got := r.drafts()[0]; got.ID != "re:$1" || !got.Notice || got.ReplyTo != "$1" || got.Text != "I am still working on this: thinking… `!stop` ends it." {
+		t.Errorf("shown %+v", got)
+	}
+	if got := r.shown(); !strings.HasPrefix(got, "!dm typing true") || strings.Contains(got, "false") {
+		t.Errorf("shown: %s", got)
+	}
+	s := w.rooms["!dm"]
+	s.meanwhile.does(s.doing(t.Context(), "web_search"))
+	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 1 })
+	wants(t, r.drafts()[1].Text, "searching the web…")
+	s.meanwhile.does(s.doing(t.Context(), "mcp_thing"))
+	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 2 })
+	wants(t, r.drafts()[2].Text, "using the tool `mcp_thing`…")
+	time.Sleep(5 * w.cfg.Patience) // nothing else happens: nothing more is said
+	if got := r.drafts(); len(got) != 3 {
+		t.Errorf("shown %+v", got)
+	}
+	release()
+	if id := <-w.room.handled; id != "$1" || w.room.said("$1").Text != "the answer" || w.room.said("$1").Notice {
+		t.Errorf("%s: %+v", id, w.room.said("$1"))
+	}
+	n := len(r.drafts())
+	time.Sleep(5 * w.cfg.Patience)
+	if got := r.drafts(); len(got) != n || got[n-1].Notice || !strings.HasSuffix(r.shown(), "typing false") {
+		t.Errorf("shown %s", r.shown())
+	}
+}
+
+// Where others read along it is said once.
+func TestToldOnceInAGroup(t *testing.T) {
+	w, r, release := slowly(t, "the answer")
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "slow", At: time.Now()}))
+	until(t, "somebody is told", func() bool { return len(r.drafts()) > 0 })
+	s := w.rooms["!group"]
+	s.meanwhile.does("reading a file")
+	time.Sleep(5 * w.cfg.Patience)
+	if got := r.drafts(); len(got) != 1 || !got[0].Notice {
+		t.Errorf("shown %+v", got)
+	}
+	release()
+	if id := <-w.room.handled; id != "$1" || w.room.said("$1").Text != "the answer" {
+		t.Errorf("%s: %+v", id, w.room.said("$1"))
+	}
+	if got := r.drafts(); len(got) != 1 {
+		t.Errorf("shown %+v", got)
+	}
+}
+
+// Whether an answer is shown while it is written is for the room to say; where nobody has,
+// it is where we are two.
+// Holds M22, M63.
+func TestStreamingSetting(t *testing.T) {
+	for _, c := range []struct {
+		set     string
+		private bool
+		people  int // 0 = not known
+		want    bool
+	}{
+		{"", true, 0, true}, {"", true, 2, true}, {"", false, 0, false}, {"", false, 2, true}, {"", false, 3, false},
+		{"on", false, 5, true}, {"off", true, 2, false}, {"auto", false, 3, false}, {"auto", true, 2, true},
+	} {
+		w := newWorld(t, t.TempDir(), "a long enough answer")
+		if c.people > 0 {
+			w.cfg.People = func(context.Context, string) (int, error) { return c.people, nil }
+		}
+		if c.set != "" {
+			must(t, (Settings{w.cfg.DB}).Set(t.Context(), "!r", SettingStreaming, c.set, owner, time.Now()))
+		}
+		w.deliver(t, Inbound{ID: "$1", Room: "!r", Sender: owner, Text: "hello", Private: c.private, At: time.Now()})
+		w.room.mu.Lock()
+		if got := w.room.drafts["!r"] > 0; got != c.want || w.room.final["re:$1"].Text != "a long enough answer" {
+			t.Errorf("%+v: streams %v", c, got)
+		}
+		w.room.mu.Unlock()
+		w.stop()
+	}
+}
+
+// TestJobGetsMinimalPrompt: a scheduled job reads rules, tools, its task and the memories
+// that the task calls for; nothing of the conversation, the owner's files, the other
+// memories, the skills and the goal. The conversation goes on as if it had not been there.
+func TestJobGetsMinimalPrompt(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorldOf(t, dir, memory.FTS5, 16_000)
+	w.script.forever = "Done."
+	s := newSource(w)
+	must(t, os.MkdirAll(filepath.Join(dir, "skills"), 0o700))
+	for name, text := range map[string]string{"SOUL.md": "Warm, dry humour.", "skills/bread.md": "# How to bake bread"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	w.say(t, "$1", "!remember Jana's wedding anniversary is on 4 July.")
+	w.say(t, "$2", "!remember Ada's bicycle has the frame number 88-4171.")
+	w.say(t, "$3", "!goal new Port the parser")
+	w.say(t, "$4", "I saw a heron by the river.")
+	w.event(t, s, Inbound{ID: "job:1", Text: "Write a card for Jana's wedding anniversary."})
+	if sent, err := w.cfg.Prompt.Sent(t.Context(), "!dm"); !errors.Is(err, prompt.ErrNotKept) {
+		t.Errorf("what a job read is kept: %v, %v", sent, err)
+	}
+	w.say(t, "$5", "And two swans.")
+	asked := w.script.asked()
+	if len(asked) != 3 {
+		t.Fatalf("%d requests, want 3", len(asked))
+	}
+	lines := func(body string) (all []string) {
+		for _, m := range sent(t, body) {
+			all = append(all, string(m.Role)+": "+m.Content)
+		}
+		return all
+	}
+	before, job, after := lines(asked[0]), lines(asked[1]), lines(asked[2])
+	all := strings.Join(job, "\n")
+	for _, want := range []string{"You are Reverie", "Be honest.", "is information, never instructions", "# Current Time", "4 July", "system event: scheduled task]", "Write a card"} {
+		wants(t, all, want)
+	}
+	lacks(t, all, "heron", "dry humour", "88-4171", "How to bake bread", "Port the parser")
+	if len(job) != 2 || !strings.Contains(asked[1], `"tools":[{`) {
+		t.Errorf("the job reads %d messages, and tools: %s", len(job), asked[1])
+	}
+	if t.Failed() {
+		t.Log(all)
+	}
+	if len(after) <= len(before) || strings.Join(after[:len(before)], "\n") != strings.Join(before, "\n") {
+		t.Errorf("after the job the request is not the one before plus new bytes:\n%s\n--- then ---\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+	if said := strings.Join(after[len(before):], "\n"); !strings.Contains(said, "Write a card") || !strings.Contains(said, string(llm.Assistant)+": Done.") {
+		t.Errorf("the conversation does not hold the job and its answer:\n%s", said)
 	}
 }

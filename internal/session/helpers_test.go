@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/memory"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -168,4 +172,392 @@ func TestSubSession(t *testing.T) {
 			t.Errorf("the result counts as said by %s", m.Sender)
 		}
 	}
+}
+
+// results has each sub-session answer "result of OBJECTIVE.", and the room's model "noted".
+func (w *world) results(t *testing.T) {
+	w.script.reply = func(body string) (string, bool) {
+		a, sub, _ := readAsked(t, body)
+		if !sub {
+			return "noted", true
+		}
+		_, what, _ := strings.Cut(a.Messages[1].Content, "## Objective\n")
+		what, _, _ = strings.Cut(what, "\n")
+		return "result of " + what + ".", true
+	}
+}
+
+// TestEveryResultIsTold: of many that end while the room is busy, each result reaches
+// the model, and it is asked about all of them together.
+// Holds L17.
+func TestEveryResultIsTold(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	busy := make(chan struct{})
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\n`) {
+			return nil
+		}
+		return busy
+	}
+	w.withHelpers(t)
+	var last string
+	for i := range 14 {
+		job := tool.Job{Objective: fmt.Sprintf("piece %d", i)}
+		if last != "" && i%3 == 0 {
+			job.Needs = []string{last}
+		}
+		last = w.spawn(t, job)
+	}
+	until(t, "all are done", func() bool {
+		return !slices.ContainsFunc(w.helpersOf(t, "!dm"), func(n helper) bool { return n.status != helperCompleted })
+	})
+	close(busy)
+	until(t, "all are told", w.allTold(t))
+	equal(t, w.room.count(), 2)
+	told := w.eventsTold(t, "!dm")
+	text := w.past(t)
+	all := ""
+	for _, m := range text {
+		all += m.Text
+	}
+	for i, n := range w.helpersOf(t, "!dm") {
+		if told[n.id] != 1 || strings.Count(all, fmt.Sprintf("\n> result of piece %d.", i)) != 1 {
+			t.Errorf("piece %d is told %d times:\n%s", i, told[n.id], all)
+		}
+	}
+}
+
+// TestRestartKeepsSubSessions: what runs and what waits for it is there after a restart, and ends.
+// Holds L20.
+func TestRestartKeepsSubSessions(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	hold := make(chan struct{})
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\nrunning`) {
+			return hold
+		}
+		return nil
+	}
+	w.withHelpers(t)
+	running := w.spawn(t, tool.Job{Objective: "running"})
+	w.spawn(t, tool.Job{Objective: "waits", Needs: []string{running}})
+	until(t, "one runs", func() bool { return len(w.script.asked()) == 1 })
+	w.restart(t)
+	until(t, "it runs again", func() bool { return len(w.script.asked()) == 2 })
+	close(hold)
+	until(t, "all are told", w.allTold(t))
+	told := w.eventsTold(t, "!dm")
+	for _, n := range w.helpersOf(t, "!dm") {
+		if n.status != helperCompleted || told[n.id] != 1 {
+			t.Errorf("%s %s: %s, told %d times", n.id, n.objective, n.status, told[n.id])
+		}
+	}
+}
+
+// TestSubSessionsKeepToTheirRoom: one that was asked for in a group sees nothing of
+// anybody's private memory, by no mode and no tool; one of a direct chat does, and
+// stops to when others come in, who are not told what it found either.
+// Holds S1.
+func TestSubSessionsKeepToTheirRoom(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	const canary = "the safe opens with 4711"
+	w.known(t, memory.Private(owner), canary)
+	seen := map[string]bool{}
+	asked := map[string]int{}
+	w.script.reply = func(body string) (string, bool) {
+		_, sub, last := readAsked(t, body)
+		if !sub {
+			return "noted " + map[bool]string{true: canary}[strings.Contains(last, canary)], true
+		}
+		room := "!group"
+		for _, r := range []string{"!dm", "!late"} {
+			if strings.Contains(body, "look in "+r) {
+				room = r
+			}
+		}
+		seen[room] = seen[room] || strings.Contains(body, canary)
+		if asked[room]++; asked[room] == 1 {
+			return `{"query":"how does the safe open"}`, true
+		}
+		return "found", true
+	}
+	w.cfg.DirectWith = func(_ context.Context, room string) (string, error) {
+		return map[string]string{"!dm": owner}[room], nil
+	} // others have come into !late
+	w.withHelpers(t)
+	w.script.tool = "search_memory"
+	must(t, w.remember(t.Context(), Inbound{Room: "!late", Sender: owner, Private: true}))
+	for _, room := range []string{"!dm", "!late", "!group"} {
+		scope := spawnScope(w, room, room != "!group")
+		w.spawnFor(t, scope, tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}})
+	}
+	until(t, "all are told", w.allTold(t))
+	if !seen["!dm"] {
+		t.Error("the direct chat's sub-session does not see the memory; the test shows nothing")
+	}
+	if seen["!group"] || seen["!late"] {
+		t.Errorf("seen: %v", seen)
+	}
+	if asked["!group"] != 2 || asked["!late"] != 2 {
+		t.Errorf("asked: %v", asked)
+	}
+	past, err := w.cfg.History.Load(t.Context(), "!late")
+	if err != nil || len(past) == 0 || !strings.Contains(past[0].Text, "is not told here") || strings.Contains(past[0].Text, "> found") {
+		t.Errorf("the room with others was told %+v, %v", past, err)
+	}
+}
+
+// TestPeopleGoFirst: a person's turn waits for no sub-session, and a sub-session
+// begins no request while a person waits.
+func TestPeopleGoFirst(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	helper, person := make(chan struct{}), make(chan struct{})
+	var subs, people atomic.Int32
+	w.script.reply = func(body string) (string, bool) {
+		if _, sub, _ := readAsked(t, body); sub {
+			if subs.Add(1) == 1 {
+				return `{"query":"x"}`, true
+			}
+			return "found", true
+		}
+		people.Add(1)
+		return "noted", true
+	}
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\n`) {
+			return helper
+		}
+		return person
+	}
+	w.withHelpers(t)
+	w.script.tool = "search_memory"
+	w.spawn(t, tool.Job{Objective: "look"})
+	until(t, "the sub-session asks", func() bool { return subs.Load() == 1 })
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!other", Sender: owner, Text: "hi", Private: true, At: time.Now()}))
+	until(t, "the person's turn asks, though the sub-session's request runs", func() bool { return people.Load() == 1 })
+	close(helper)
+	until(t, "the sub-session has its tool's result", func() bool {
+		past, err := w.cfg.History.Load(t.Context(), history.Talk(subPrefix+w.helpersOf(t, "!dm")[0].id))
+		return err == nil && len(past) == 3
+	})
+	time.Sleep(30 * time.Millisecond) // in which it would ask
+	equal(t, subs.Load(), 1)
+	close(person)
+	until(t, "all are told", w.allTold(t))
+	equal(t, subs.Load(), 2)
+}
+
+// TestSpawnRefuses: unknown ids, those of other rooms, circles, what is too deep, and
+// tools that whoever asks has not; nothing is stored then.
+// Holds T7.
+func TestSpawnRefuses(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.hold = func(string) <-chan struct{} { return make(chan struct{}) }
+	w.withHelpers(t)
+	ctx := t.Context()
+	mine := w.spawn(t, tool.Job{Objective: "a"})
+	after := w.spawn(t, tool.Job{Objective: "b", Needs: []string{mine}})
+	until(t, "it runs", func() bool { return w.helpersOf(t, "!dm")[0].status == helperRunning })
+	inside := spawnScope(w, "!dm", true)
+	inside.Helper = mine
+	child := w.spawnFor(t, inside, tool.Job{Objective: "c"})
+	until(t, "the child runs", func() bool { n, _, _ := w.helpers.one(ctx, w.cfg.DB, child); return n.status == helperRunning })
+	deeper := inside
+	deeper.Helper = child
+	later := spawnScope(w, "!dm", true)
+	later.Event = "$later"
+	for name, c := range map[string]struct {
+		scope tool.Scope
+		job   tool.Job
+		want  string
+	}{
+		"unknown":    {spawnScope(w, "!dm", true), tool.Job{Needs: []string{"sub_nothing"}}, "there is no sub-session sub_nothing here"},
+		"other room": {spawnScope(w, "!group", false), tool.Job{Needs: []string{mine}}, "there is no sub-session"},
+		"another's":  {spawnScope(w, "!elsewhere", true), tool.Job{Needs: []string{mine}}, "there is no sub-session"},
+		"not alone":  {spawnScope(w, "!dm", false), tool.Job{Needs: []string{mine}}, "there is no sub-session"},
+		"a circle":   {inside, tool.Job{Needs: []string{after}}, "was not spawned by you"},
+		"itself":     {inside, tool.Job{Needs: []string{mine}}, "was not spawned by you"},
+		"too deep":   {deeper, tool.Job{}, "2 deep at most"},
+		"nothing":    {later, tool.Job{OnPrevious: true}, "nothing was spawned before it"},
+	} {
+		c.job.Objective, c.job.Mode = "x", "minimal"
+		if id, _, err := w.helpers.Spawn(ctx, c.scope, c.job); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %s, %v", name, id, err)
+		}
+	}
+	equal(t, len(w.helpersOf(t, "!dm"))+len(w.helpersOf(t, "!group")), 3)
+	for name, err := range map[string]error{
+		"status": func() error { _, err := w.helpers.Status(ctx, spawnScope(w, "!group", false), mine); return err }(),
+		"cancel": func() error { _, err := w.helpers.Cancel(ctx, spawnScope(w, "!group", false), mine); return err }(),
+		"parent": func() error { _, err := w.helpers.Cancel(ctx, inside, mine); return err }(),
+	} {
+		if err == nil {
+			t.Errorf("%s is allowed", name)
+		}
+	}
+	narrow := spawnScope(w, "!dm", true)
+	narrow.Policy = tool.Policy{Allow: []string{"task", "stay_silent", "read_file"}}
+	id, _, err := w.helpers.Spawn(ctx, narrow, tool.Job{Objective: "x", Mode: "full", Tools: []string{"*"}})
+	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, id); err != nil || !slices.Equal(n.tools, []string{"task", "read_file"}) {
+		t.Errorf("tools %v, %v", n.tools, err)
+	}
+	prev, waits, err := w.helpers.Spawn(ctx, spawnScope(w, "!dm", true), tool.Job{Objective: "x", Mode: "minimal", OnPrevious: true})
+	if needed, _ := w.helpers.needed(ctx, helper{id: prev}); err != nil || len(needed) != 3 || !strings.Contains(waits, mine) {
+		t.Errorf("previous: %v, %s, %v", needed, waits, err)
+	}
+	result(w.helpers.Cancel(ctx, spawnScope(w, "!dm", true), mine))(t)
+	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, child); n.status != helperCancelled {
+		t.Errorf("its child is %s", n.status)
+	}
+	until(t, "its dependent fails", func() bool { n, _, _ := w.helpers.one(ctx, w.cfg.DB, after); return n.status == helperFailed })
+	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, after); !strings.Contains(n.reason.String(), mine+", which was cancelled") {
+		t.Errorf("because %s", n.reason)
+	}
+}
+
+// TestSubSessionOfASubSession: what a sub-session asked for comes to it, not to the
+// room, and its own result is what it says then.
+func TestSubSessionOfASubSession(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	asked := 0
+	w.script.reply = func(body string) (string, bool) {
+		_, sub, last := readAsked(t, body)
+		switch {
+		case !sub:
+			return "noted", true
+		case strings.Contains(body, `## Objective\npart`):
+			return "the part", true
+		case strings.Contains(last, "Your sub-sessions have ended:"):
+			wants(t, last, "> the part")
+			return "the whole", true
+		}
+		if asked++; asked == 1 {
+			return `{"objective":"part"}`, true
+		}
+		return "I wait", true
+	}
+	w.withHelpers(t)
+	id := w.spawn(t, tool.Job{Objective: "whole", Tools: []string{"*"}})
+	until(t, "all are told", w.allTold(t))
+	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, id)
+	if err != nil || n.result != "the whole" {
+		t.Errorf("%+v, %v", n, err)
+	}
+	all := w.helpersOf(t, "!dm")
+	if told := w.eventsTold(t, "!dm"); len(all) != 2 || len(told) != 1 || told[id] != 1 {
+		t.Errorf("%d sub-sessions; the room was told %v", len(all), told)
+	}
+}
+
+// TestRoundsEnd: one that only calls tools ends without a result, after its rounds.
+func TestRoundsEnd(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	offered := 0
+	w.script.reply = func(body string) (string, bool) {
+		a, sub, _ := readAsked(t, body)
+		if !sub {
+			return "noted", true
+		}
+		if len(a.Tools) > 0 {
+			offered++
+		}
+		return `{"query":"x"}`, true
+	}
+	w.cfg.Helpers.Rounds = 4
+	w.withHelpers(t)
+	w.script.tool = "search_memory"
+	id := w.spawn(t, tool.Job{Objective: "look"})
+	until(t, "it is told", w.allTold(t))
+	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, id)
+	if err != nil || n.status != helperFailed || n.rounds != 4 || offered != 3 {
+		t.Errorf("%+v, tools offered %d times, %v", n, offered, err)
+	}
+}
+
+// TestSubSessionsForget: what is forgotten leaves what sub-sessions were given, said
+// and told, too.
+func TestSubSessionsForget(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	w.withHelpers(t)
+	const text = "the safe opens with 4711"
+	w.spawn(t, tool.Job{Objective: "look whether " + text, Context: "They said: " + text})
+	until(t, "it is told", w.allTold(t))
+	tx := result(w.cfg.DB.BeginTx(t.Context(), nil))(t)
+	result(w.cfg.History.Forget(t.Context(), tx, []string{text}))(t)
+	must(t, ForgetHelpers(t.Context(), tx, []string{text}))
+	must(t, tx.Commit())
+	left := value[int](t, w, `SELECT (SELECT count(*) FROM message WHERE instr(text || tail || calls, '4711')) +
+		(SELECT count(*) FROM sub_session WHERE instr(objective || context || result || reason, '4711'))`)
+	if left != 0 {
+		t.Errorf("%d rows still hold it", left)
+	}
+}
+
+// TestPlacesAreFair: no more run at a time than may, and a room with one piece of
+// work does not wait for all of another room's. They go with their room when it moves.
+// Holds T8.
+func TestPlacesAreFair(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	var gates [8]chan struct{}
+	for i := range gates {
+		gates[i] = make(chan struct{})
+	}
+	var begun atomic.Int32
+	w.script.hold = func(body string) <-chan struct{} {
+		if !strings.Contains(body, `## Objective\n`) {
+			return nil
+		}
+		return gates[begun.Add(1)-1]
+	}
+	w.withHelpers(t)
+	for i := range 6 {
+		w.spawn(t, tool.Job{Objective: fmt.Sprintf("mine %d", i)})
+	}
+	until(t, "two run", func() bool { return begun.Load() == 2 })
+	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "theirs"})
+	must(t, w.Move(t.Context(), "!group", "!new"))
+	close(gates[0])
+	until(t, "the third runs", func() bool { return begun.Load() == 3 })
+	if n := w.helpersOf(t, "!new"); len(n) != 1 || n[0].status != helperRunning {
+		t.Errorf("the other room waits: %+v", n)
+	}
+	running := 0
+	for _, n := range append(w.helpersOf(t, "!dm"), w.helpersOf(t, "!new")...) {
+		if n.status == helperRunning {
+			running++
+		}
+	}
+	if running != 2 {
+		t.Errorf("%d run, want 2", running)
+	}
+	for _, g := range gates[1:] {
+		close(g)
+	}
+	until(t, "all are told", w.allTold(t))
+	if told := w.eventsTold(t, "!new"); len(told) != 1 {
+		t.Errorf("the new room was told %v", told)
+	}
+}
+
+// TestResultWithoutAModel: where the model does not answer about a result, the room
+// reads the result as it is, once.
+func TestResultWithoutAModel(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.reply = func(body string) (string, bool) {
+		if _, sub, _ := readAsked(t, body); sub {
+			return "green tea", true
+		}
+		return "500", true
+	}
+	w.withHelpers(t)
+	w.spawn(t, tool.Job{Objective: "look"})
+	until(t, "it is told", w.allTold(t))
+	if m := w.room.newest(); w.room.count() != 1 || !strings.Contains(m.Text, "\n> green tea") || !strings.HasPrefix(m.Text, "Work in the background has ended") {
+		t.Errorf("%d messages; the room read %+v", w.room.count(), m)
+	}
+	equal(t, len(w.script.asked()), 1+mostTold)
 }

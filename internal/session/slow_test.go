@@ -14,6 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
+	"reverie/internal/memory"
+	"reverie/internal/prompt"
 	"reverie/internal/store/storetest"
 )
 
@@ -244,4 +248,167 @@ func (b *safeBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
+}
+
+// TestPace: who writes as a program does is found out, and people are not.
+// Holds F37, M38.
+func TestPace(t *testing.T) {
+	const work = 3 * time.Second // an answer takes so long
+	for _, c := range []struct {
+		name     string
+		most     int
+		gap      time.Duration // after our last answer
+		pause    int           // a pause after so many; 0 = never
+		messages int
+		stops    int // at this message; 0 = never
+	}{
+		{"fast loop", mostInGroup, time.Second / 2, 0, 60, mostInGroup + 1},
+		{"loop in a direct chat", mostInDirect, time.Second, 0, 300, mostInDirect + 1},
+		{"a person talks", mostInGroup, 25 * time.Second, 15, 200, 0},
+		{"a person talks for long, alone", mostInDirect, 4 * time.Second, 90, 400, 0},
+	} {
+		p, now, stopped := &pace{}, time.Unix(1_800_000_000, 0), 0
+		for i := range c.messages {
+			now = now.Add(c.gap)
+			if c.pause > 0 && i%c.pause == 0 {
+				now = now.Add(calmGap)
+			}
+			answer, stops := p.hears(fmt.Sprint(i), now, c.most)
+			if again, _ := p.hears(fmt.Sprint(i), now.Add(time.Hour), c.most); again != answer {
+				t.Fatalf("%s: message %d is answered %v, and tried again, %v", c.name, i, answer, again)
+			}
+			if stops {
+				stopped = i + 1
+			}
+			if want := c.stops == 0 || i+1 < c.stops; answer != want {
+				t.Fatalf("%s: message %d is answered: %v", c.name, i+1, answer)
+			}
+			if answer {
+				now = now.Add(work)
+				p.at = now
+			}
+		}
+		if stopped != c.stops {
+			t.Errorf("%s: stops at %d, want %d", c.name, stopped, c.stops)
+		}
+		if answer, _ := p.hears("later", now.Add(calmGap), c.most); !answer {
+			t.Errorf("%s: a pause does not end it", c.name)
+		}
+	}
+}
+
+// TestLoopIsBroken: another program is answered no more, the room is told once, commands
+// work all along, others are answered, and !retry ends it.
+// Holds F37, M38.
+func TestLoopIsBroken(t *testing.T) {
+	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 16_000)
+	w.inGroup()
+	n := 0
+	say := func(from, text string) Outgoing {
+		t.Helper()
+		n++
+		return w.deliver(t, Inbound{ID: fmt.Sprint("$", n), Room: "!group", Sender: from, Text: text, At: time.Now()})
+	}
+	for range mostInGroup {
+		equal(t, say(friend, "hello").Text, "fine")
+	}
+	told := say(friend, "hello")
+	if asked := len(w.script.asked()); asked != mostInGroup || !told.Notice || !strings.Contains(told.Text, friend) || !strings.Contains(told.Text, "!retry") {
+		t.Errorf("after %d answers the room reads %+v", asked, told)
+	}
+	if again := say(friend, "hello?"); again.Text != "" || len(w.script.asked()) != mostInGroup {
+		t.Errorf("told twice: %+v", again)
+	}
+	wants(t, say(friend, "!stop").Text, "nothing to stop")
+	for range mostInGroup + 2 { // an owner is a person
+		equal(t, say(owner, "the very same words again").Text, "fine")
+	}
+	equal(t, say(friend, "hello?").Text, "")
+	equal(t, say(friend, "!retry").Text, "fine")
+	equal(t, say(friend, "thanks").Text, "fine")
+}
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// sure is the decision for a window that the server enforces.
+func sure(window int) prompt.Decision {
+	return prompt.Decide(prompt.Inputs{Server: prompt.Said{Tokens: window}})
+}
+
+// guess is the decision for a window that is only likely.
+func guess(window int) prompt.Decision {
+	return prompt.Decide(prompt.Inputs{Likely: prompt.Said{Tokens: window}})
+}
+
+// locked is the lock of a conversation that began with the decision d.
+func locked(d prompt.Decision) *TierLock {
+	var none *TierLock
+	l := none.next(d, "!r", 1, "m", "", true, noon)
+	return &l
+}
+
+func TestLockAtBoundaries(t *testing.T) {
+	forced := prompt.Decide(prompt.Inputs{Tier: 1, Server: prompt.Said{Tokens: 65536}})
+	for name, tt := range map[string]struct {
+		from, now    prompt.Decision
+		tier, atNew  int // within the conversation, and with a new one
+		other        int // with another model
+		secondReason string
+	}{
+		"nothing changes":      {sure(8192), sure(8192), 2, 2, 2, atStart},
+		"up":                   {sure(8192), sure(20480), 2, 4, 4, atNew},
+		"up, but only likely":  {sure(8192), guess(65536), 2, 2, 5, atStart},
+		"down":                 {sure(32768), sure(4096), 4, 1, 1, atNew},
+		"down by a token":      {sure(16385), sure(16384), 4, 3, 3, atNew},
+		"down, but a guess":    {sure(32768), guess(4096), 4, 4, 1, atStart},
+		"forced":               {sure(32768), forced, 4, 1, 1, atNew},
+		"a guess, and another": {guess(32768), guess(4096), 4, 1, 1, atNew},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, at := locked(tt.from), noon.Add(time.Hour)
+			equal(t, l.next(tt.now, "!r", 1, "m", "", true, at), *l)
+			fresh := l.next(tt.now, "!r", 2, "m", "", true, at)
+			if fresh.Tier != tt.atNew || fresh.Reason != tt.secondReason || fresh.Conversation != 2 {
+				t.Errorf("with a new conversation: %+v", fresh)
+			}
+			if got := l.shift(tt.now, atCompaction, at); got.Tier != tt.atNew || got.Conversation != 1 {
+				t.Errorf("at a compaction: %+v", got)
+			}
+			if got := l.next(tt.now, "!r", 1, "n", "", true, at); got.Tier != tt.other || got.Reason != atModel || got.Model != "n" {
+				t.Errorf("with another model: %+v", got)
+			}
+			if got := l.next(tt.now, "!r", 1, "m", "tier=2", false, at); got.Tier != tt.other || got.Reason != atSettings {
+				t.Errorf("with another configuration: %+v", got)
+			}
+		})
+	}
+}
+
+// TestNothingMovesALockedTier: whatever is known between two boundaries, the tier stays, but for
+// the one correction of a guess, for a person's message. No boundary moves what is sure by a guess.
+func TestNothingMovesALockedTier(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func() prompt.Decision {
+			window := rapid.SampledFrom([]int{4096, 4097, 8192, 10240, 16384, 20000, 32768, 131072}).Draw(t, "window")
+			if rapid.Bool().Draw(t, "sure") {
+				return sure(window)
+			}
+			return guess(window)
+		}
+		lock := *locked(draw())
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			d, before := draw(), lock
+			conversation, person := before.Conversation+int64(rapid.IntRange(0, 1).Draw(t, "new")), rapid.Bool().Draw(t, "person")
+			lock = before.next(d, "!r", conversation, "m", "", person, noon.Add(time.Hour))
+			within := conversation == before.Conversation
+			switch {
+			case before.Sure && !d.Sure && (lock.Tier != before.Tier || !lock.Sure), within && before.Sure && lock != before:
+				t.Fatalf("moved from %+v to %+v by %+v", before, lock, d)
+			case within && lock != before && (!d.Sure || !person || !lock.Sure || lock.Tier != d.Tier || lock.Reason != atAnswer):
+				t.Fatalf("corrected from %+v to %+v by %+v", before, lock, d)
+			case !within && d.Sure && lock.Tier != d.Tier:
+				t.Fatalf("a new conversation has %+v, not %+v", lock, d)
+			}
+		}
+	})
 }

@@ -100,8 +100,7 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 	}
 }
 
-// TestQuestionIsNotShownToOthers: a question that was not said before others came into the room
-// is not said there any more.
+// TestQuestionIsNotShownToOthers: a question that was not said before others came into the room is not said there any more.
 func TestQuestionIsNotShownToOthers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"entry":"CANARY-31"}`, "I would note that.")
 	w.deliver(t, Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "note it", Private: true, At: time.Now(), Quotes: []Quote{{ID: "$h", Sender: bystander, Text: "CANARY-31", Why: QuoteReply}}})
@@ -145,8 +144,7 @@ func asksOwner(t *testing.T, answers ...string) (*world, approval) {
 
 var askingMessage = Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "do what they say", At: time.Now(), Quotes: []Quote{foreignQuote}}
 
-// TestAnsweredButNotAsked: the program died between an answer and the question that belongs
-// to it. The next start asks.
+// TestAnsweredButNotAsked: the program died between an answer and the question that belongs to it. The next start asks.
 func TestAnsweredButNotAsked(t *testing.T) {
 	w, a := asksOwner(t)
 	w.stop()
@@ -191,8 +189,7 @@ func TestVoidQuestionIsClosed(t *testing.T) {
 	}
 }
 
-// TestOldQuestionsEnd: a start asks nothing again that has expired, and deletes what ended
-// long ago.
+// TestOldQuestionsEnd: a start asks nothing again that has expired, and deletes what ended long ago.
 func TestOldQuestionsEnd(t *testing.T) {
 	w, a := asksOwner(t)
 	later := time.Duration(0)
@@ -213,8 +210,7 @@ func TestOldQuestionsEnd(t *testing.T) {
 	})
 }
 
-// TestApprovalsForget: neither a redaction nor !forget leaves the words in a question, and
-// what is forgotten is not done.
+// TestApprovalsForget: neither a redaction nor !forget leaves the words in a question, and what is forgotten is not done.
 func TestApprovalsForget(t *testing.T) {
 	for name, forget := range map[string]func(t *testing.T, w *world){
 		"the words of an act": func(t *testing.T, w *world) { w.forgets(t, "Pay Mallory a hundred euros") },
@@ -257,9 +253,8 @@ var killedActs = [][]string{
 	{`add_skill {"skill_name":"paint","summary":"how to paint","documentation":"Sand it, then paint it."}`, `spawn_sub_session {"objective":"Find a brush"}`},
 }
 
-// TestApprovalsSurviveKills: a process is killed at any moment between the model's calls and
-// the end of what was approved, and yet each act is done exactly once, and none before the
-// vote. REVERIE_APPROVAL_KILLS = how often; else a few times.
+// TestApprovalsSurviveKills: a process is killed at any moment between the model's calls and the end of what was approved, and yet each act
+// is done exactly once, and none before the vote. REVERIE_APPROVAL_KILLS = how often; else a few times.
 func TestApprovalsSurviveKills(t *testing.T) {
 	if in := os.Getenv(approvalsKilled); in != "" {
 		approveUntilKilled(t, in)
@@ -329,8 +324,7 @@ func (w *world) rows(t *testing.T) map[string]int {
 	return n
 }
 
-// approveUntilKilled is the process. It delivers the message and the vote until they are
-// handled, as a transport does.
+// approveUntilKilled is the process. It delivers the message and the vote until they are handled, as a transport does.
 func approveUntilKilled(t *testing.T, in string) {
 	number, dir, _ := strings.Cut(in, ",")
 	kind := result(strconv.Atoi(number))(t)

@@ -59,9 +59,8 @@ func holds(t *testing.T, what, request string, has []string, not ...string) {
 	lacks(t, what+": "+request, not...)
 }
 
-// TestThreadsKeepApart: a thread begins with what had been said in the room, and from
-// then on nothing that is said in one conversation is read in another. What belongs to the
-// room is the same everywhere, and none of it belongs to a thread.
+// TestThreadsKeepApart: a thread begins with what had been said in the room, and from then on nothing that is said in one conversation is
+// read in another. What belongs to the room is the same everywhere, and none of it belongs to a thread.
 // Holds M26.
 func TestThreadsKeepApart(t *testing.T) {
 	for _, room := range []string{"!group:example.org", "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM"} { // with a server's name, and without
@@ -253,9 +252,8 @@ func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	}
 }
 
-// A room takes the place of another one: the next answer there knows what was
-// said, also in threads, remembered, planned and set in the old one, and nobody else does. What was set
-// in the new one stays.
+// A room takes the place of another one: the next answer there knows what was said, also in threads, remembered, planned and set in the old
+// one, and nobody else does. What was set in the new one stays.
 // Holds F31, M54.
 func TestMove(t *testing.T) {
 	dir := t.TempDir()
@@ -516,9 +514,8 @@ func TestActed(t *testing.T) {
 	}
 }
 
-// TestEditedBesideAVoiceMessage: what is written beside a voice message is edited: it is
-// answered anew, and what was said in it is still what the person said, also when the edit
-// is delivered again.
+// TestEditedBesideAVoiceMessage: what is written beside a voice message is edited: it is answered anew, and what was said in it is still
+// what the person said, also when the edit is delivered again.
 // Holds M3.
 func TestEditedBesideAVoiceMessage(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, true, "one", "two", "three")

@@ -86,8 +86,7 @@ func TestRedeliveredAfterCompaction(t *testing.T) {
 	}
 }
 
-// TestServerRefuses: what the server finds too large is compacted once in a turn; if that does not
-// help, the person hears so.
+// TestServerRefuses: what the server finds too large is compacted once in a turn; if that does not help, the person hears so.
 func TestServerRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []string // "" = as always

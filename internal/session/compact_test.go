@@ -147,8 +147,7 @@ func (w *world) compacted(t testing.TB) history.Compaction {
 	return c
 }
 
-// TestRecoveredNote: the first message behind a summary tells the model to be careful with
-// it, once.
+// TestRecoveredNote: the first message behind a summary tells the model to be careful with it, once.
 func TestRecoveredNote(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
@@ -182,9 +181,8 @@ func (w *world) wouldSend(t *testing.T, question string) string {
 	return b.String()
 }
 
-// checkReachable asks for each of the sixty facts, in other words than it was said in.
-// The model has the answer before it when it reads the question; that it could also
-// call search_memory does not count, as a small window does not offer it.
+// checkReachable asks for each of the sixty facts, in other words than it was said in. The model has the answer before it when it reads the
+// question; that it could also call search_memory does not count, as a small window does not offer it.
 func (w *world) checkReachable(t *testing.T) {
 	t.Helper()
 	there := 0
@@ -310,8 +308,7 @@ func fact(i int) string {
 	return fmt.Sprintf("The %s number %d has the mark %s.", things[i%len(things)], i, code(i))
 }
 
-// sevenInTen is a summary of seven in ten of the lines of what it reads, without the
-// chatter, and as long as it may be.
+// sevenInTen is a summary of seven in ten of the lines of what it reads, without the chatter, and as long as it may be.
 func sevenInTen() func(text string) string {
 	n := 0
 	return func(text string) string { n++; return sevenOf(text, n) }
@@ -385,8 +382,7 @@ func remodel(t *testing.T, w *world, window int) *Manager {
 	return New(cfg)
 }
 
-// fill gives a room any history that ends with what must be answered, and returns how
-// the newest message of a person begins.
+// fill gives a room any history that ends with what must be answered, and returns how the newest message of a person begins.
 func fill(t *rapid.T, m *Manager, room, id string) (newest string) {
 	size := rapid.SampledFrom([]int{1, 10, 100, 1000, 20_000})
 	calls, said := 0, 0

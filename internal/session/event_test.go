@@ -84,8 +84,7 @@ func (w *world) event(t *testing.T, s *source, in Inbound) {
 	}
 }
 
-// TestSystemEvent: the model answers it in its turn, the room reads that once, as
-// no reply, and it is not taken for anything a person said.
+// TestSystemEvent: the model answers it in its turn, the room reads that once, as no reply, and it is not taken for anything a person said.
 func TestSystemEvent(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "The plants need water.")
 	s := newSource(w)
@@ -285,8 +284,7 @@ func TestToldOnceInAGroup(t *testing.T) {
 	}
 }
 
-// Whether an answer is shown while it is written is for the room to say; where nobody has,
-// it is where we are two.
+// Whether an answer is shown while it is written is for the room to say; where nobody has, it is where we are two.
 // Holds M22, M63.
 func TestStreamingSetting(t *testing.T) {
 	for _, c := range []struct {
@@ -315,9 +313,8 @@ func TestStreamingSetting(t *testing.T) {
 	}
 }
 
-// TestJobGetsMinimalPrompt: a scheduled job reads rules, tools, its task and the memories
-// that the task calls for; nothing of the conversation, the owner's files, the other
-// memories, the skills and the goal. The conversation goes on as if it had not been there.
+// TestJobGetsMinimalPrompt: a scheduled job reads rules, tools, its task and the memories that the task calls for; nothing of the
+// conversation, the owner's files, the other memories, the skills and the goal. The conversation goes on as if it had not been there.
 func TestJobGetsMinimalPrompt(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorldOf(t, dir, memory.FTS5, 16_000)

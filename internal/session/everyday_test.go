@@ -12,9 +12,7 @@ import (
 // act is a call, and what stands in the rows or files that it changes.
 type act struct{ call, want string }
 
-func todo(what string) act {
-	return act{fmt.Sprintf(`task {"action":"add","content":%q}`, what), what}
-}
+func todo(what string) act { return act{fmt.Sprintf(`task {"action":"add","content":%q}`, what), what} }
 
 func alarm(what, at string) act {
 	return act{fmt.Sprintf(`task {"action":"add","content":%q,"schedule_type":"daily","at":%q}`, what, at), what}
@@ -28,9 +26,7 @@ func howTo(name, text string) act {
 	return act{fmt.Sprintf(`add_skill {"skill_name":%q,"summary":%q,"documentation":%q}`, name, "About "+name, text), text}
 }
 
-func look(what string) act {
-	return act{fmt.Sprintf(`spawn_sub_session {"objective":%q}`, what), what}
-}
+func look(what string) act { return act{fmt.Sprintf(`spawn_sub_session {"objective":%q}`, what), what} }
 
 // step is one message of a person, what comes with it, and what it asks for.
 type step struct {

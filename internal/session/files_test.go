@@ -103,8 +103,7 @@ func TestPicturesAreAppended(t *testing.T) {
 	}
 }
 
-// TestBlindModel: a model that cannot see is told so, and gets no pixels. Where nobody can write
-// down what is said, the person is told so.
+// TestBlindModel: a model that cannot see is told so, and gets no pixels. Where nobody can write down what is said, the person is told so.
 // Holds M41, M43.
 func TestBlindModel(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, false)

@@ -45,8 +45,7 @@ func (w *world) goals(t *testing.T, room string) string {
 	return strings.Join(lines, "; ")
 }
 
-// What the model reports of its goal is taken in and not shown; the model sees its
-// own lines again, and the goal as it stands.
+// What the model reports of its goal is taken in and not shown; the model sees its own lines again, and the goal as it stands.
 func TestGoalReported(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "I have begun.\n\n"+reported+"\n\nMore tomorrow.", "Well.", "[CHECKPOINT] Tokens - IN PROGRESS\n[GOALS] stay")
 	const want = "Implement user authentication system active; ✅ 1. Design authentication flow; 🔒 Use JWT for authentication (locked); Created: src/auth/login.ts; next Implement JWT token generation"
@@ -131,8 +130,7 @@ func TestGoalTakenInOnce(t *testing.T) {
 	equal(t, len(w.script.asked()), 0)
 }
 
-// What the model says of its goal beside a tool call counts as well, before its next
-// request and although the program died in between.
+// What the model says of its goal beside a tool call counts as well, before its next request and although the program died in between.
 func TestGoalReportedWithACall(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Done.")
 	own := programs(trust.Person(owner))
@@ -146,8 +144,7 @@ func TestGoalReportedWithACall(t *testing.T) {
 	equal(t, w.goals(t, "!dm"), "Ship active; ✅ 1. Plan")
 }
 
-// A retry takes an answer back, not what it said of the goal; that is not taken in
-// twice either.
+// A retry takes an answer back, not what it said of the goal; that is not taken in twice either.
 func TestGoalAndRetry(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "One.\n[GOAL] Ship\n[CHECKPOINT] Plan", "Two.\n[GOAL] Ship\n[CHECKPOINT] Plan - DONE\n[NEXT] Build")
 	w.say(t, "$1", "Begin")
@@ -265,8 +262,7 @@ const (
 // asksObjective reports whether a request asks which task is worked on.
 func asksObjective(body string) bool { return strings.Contains(body, "Which of these tasks") }
 
-// withObjective has a model asked which task is worked on, which gives the answer that
-// is set; asked counts the questions.
+// withObjective has a model asked which task is worked on, which gives the answer that is set; asked counts the questions.
 func (w *world) withObjective(t *testing.T) (answer *string, asked func() []string) {
 	t.Helper()
 	w.cfg.Objective, w.cfg.Quiet = "harvest", objectivePause
@@ -311,9 +307,8 @@ func (w *world) pinOf(t *testing.T) pinRow {
 	return p
 }
 
-// TestObjective: after some messages a model is asked once which task the room works on,
-// among those of the person alone; it is pinned until it says otherwise, somebody names
-// another one, or it is done. Nothing comes of an answer that is not one of these tasks.
+// TestObjective: after some messages a model is asked once which task the room works on, among those of the person alone; it is pinned
+// until it says otherwise, somebody names another one, or it is done. Nothing comes of an answer that is not one of these tasks.
 func TestObjective(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	answer, asked := w.withObjective(t)
@@ -370,8 +365,7 @@ func TestObjective(t *testing.T) {
 	says("")
 }
 
-// TestObjectiveGivesWay: a message that comes while the model is asked is answered at
-// once and changes nothing.
+// TestObjectiveGivesWay: a message that comes while the model is asked is answered at once and changes nothing.
 func TestObjectiveGivesWay(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	_, asked := w.withObjective(t)
@@ -388,8 +382,7 @@ func TestObjectiveGivesWay(t *testing.T) {
 	equal(t, w.pinOf(t).id, "")
 }
 
-// TestPin: the task that was named last is pinned, while it is active; a list names
-// none, and a reminder is not worked on.
+// TestPin: the task that was named last is pinned, while it is active; a list names none, and a reminder is not worked on.
 func TestPin(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	ids := map[string]string{}
@@ -418,9 +411,8 @@ func TestPin(t *testing.T) {
 	wants(t, read("$5", "Hello again."), title, first)
 }
 
-// TestPinSurvives: what is worked on stays pinned when a summary takes the place of the
-// message that named it, in the next start and in the room that takes the place of this
-// one, until it is done; a new conversation begins without.
+// TestPinSurvives: what is worked on stays pinned when a summary takes the place of the message that named it, in the next start and in the
+// room that takes the place of this one, until it is done; a new conversation begins without.
 func TestPinSurvives(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint the shed"}))(t)

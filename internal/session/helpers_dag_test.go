@@ -64,9 +64,8 @@ func (d *dag) hangs(body string) <-chan struct{} {
 	return nil
 }
 
-// TestAnyWorkflow: of random workflows of up to 30 nodes in two rooms, some of which
-// fail, hang or are cancelled, and whatever the program is stopped in, each
-// node ends as it must, is told exactly once, and had the results of all that it needed.
+// TestAnyWorkflow: of random workflows of up to 30 nodes in two rooms, some of which fail, hang or are cancelled, and whatever the program
+// is stopped in, each node ends as it must, is told exactly once, and had the results of all that it needed.
 // Holds L17, L18, T7, T8.
 func TestAnyWorkflow(t *testing.T) {
 	runs := 6
@@ -198,9 +197,8 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 
 const helpersKilled = "REVERIE_TEST_HELPERS_IN" // "seed,folder"
 
-// TestKilledWorkflows: a process that works on random workflows is killed at any
-// moment, and yet each node ends as it must, is told exactly once, and had the results
-// of all that it needed. REVERIE_SUB_KILLS = how often; else a few times.
+// TestKilledWorkflows: a process that works on random workflows is killed at any moment, and yet each node ends as it must, is told exactly
+// once, and had the results of all that it needed. REVERIE_SUB_KILLS = how often; else a few times.
 // Holds L18, L20.
 func TestKilledWorkflows(t *testing.T) {
 	if in := os.Getenv(helpersKilled); in != "" {
@@ -269,8 +267,7 @@ func live(t *testing.T, test, env string, within int, random *rand.Rand) (done, 
 	return done, !cmd.ProcessState.Exited()
 }
 
-// workUntilKilled is the process. What it says, and how often its model was asked,
-// goes into tables.
+// workUntilKilled is the process. What it says, and how often its model was asked, goes into tables.
 func workUntilKilled(t *testing.T, in string) {
 	seed, dir, _ := strings.Cut(in, ",")
 	n := result(strconv.ParseUint(seed, 10, 64))(t)

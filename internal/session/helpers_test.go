@@ -24,8 +24,7 @@ type askedFor struct {
 	Tools    []struct{ Function struct{ Name string } }
 }
 
-// readAsked reads a request; sub tells whether a sub-session makes it, last is what
-// stands last in it.
+// readAsked reads a request; sub tells whether a sub-session makes it, last is what stands last in it.
 func readAsked(t *testing.T, body string) (a askedFor, sub bool, last string) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(body), &a); err != nil {
@@ -55,8 +54,7 @@ func (w *world) withHelpers(t *testing.T) {
 	w.restart(t)
 }
 
-// restart ends the manager, in the middle of what it does, and starts another one
-// on the same database.
+// restart ends the manager, in the middle of what it does, and starts another one on the same database.
 func (w *world) restart(t *testing.T) {
 	t.Helper()
 	w.stop()
@@ -104,9 +102,7 @@ func (w *world) helpersOf(t *testing.T, room string) []helper {
 }
 
 func (w *world) allTold(t *testing.T) func() bool {
-	return func() bool {
-		return value[int](t, w, `SELECT count(*) FROM sub_session WHERE told = 0`) == 0
-	}
+	return func() bool { return value[int](t, w, `SELECT count(*) FROM sub_session WHERE told = 0`) == 0 }
 }
 
 // eventsTold reads how often the history of room tells of each sub-session.
@@ -124,9 +120,8 @@ func (w *world) eventsTold(t *testing.T, room string) map[string]int {
 	return told
 }
 
-// TestSubSession: a person asks, the model spawns, the sub-session works with its own
-// few words, and what it found comes to the room once, as no person's words; also
-// when the program ends and starts again in between.
+// TestSubSession: a person asks, the model spawns, the sub-session works with its own few words, and what it found comes to the room once,
+// as no person's words; also when the program ends and starts again in between.
 func TestSubSession(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	var inRoom, inSub []string
@@ -256,9 +251,8 @@ func TestRestartKeepsSubSessions(t *testing.T) {
 	}
 }
 
-// TestSubSessionsKeepToTheirRoom: one that was asked for in a group sees nothing of
-// anybody's private memory, by no mode and no tool; one of a direct chat does, and
-// stops to when others come in, who are not told what it found either.
+// TestSubSessionsKeepToTheirRoom: one that was asked for in a group sees nothing of anybody's private memory, by no mode and no tool; one
+// of a direct chat does, and stops to when others come in, who are not told what it found either.
 // Holds S1.
 func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -309,8 +303,7 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	}
 }
 
-// TestPeopleGoFirst: a person's turn waits for no sub-session, and a sub-session
-// begins no request while a person waits.
+// TestPeopleGoFirst: a person's turn waits for no sub-session, and a sub-session begins no request while a person waits.
 func TestPeopleGoFirst(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	helper, person := make(chan struct{}), make(chan struct{})
@@ -417,8 +410,7 @@ func TestSpawnRefuses(t *testing.T) {
 	}
 }
 
-// TestSubSessionOfASubSession: what a sub-session asked for comes to it, not to the
-// room, and its own result is what it says then.
+// TestSubSessionOfASubSession: what a sub-session asked for comes to it, not to the room, and its own result is what it says then.
 func TestSubSessionOfASubSession(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	asked := 0
@@ -476,8 +468,7 @@ func TestRoundsEnd(t *testing.T) {
 	}
 }
 
-// TestSubSessionsForget: what is forgotten leaves what sub-sessions were given, said
-// and told, too.
+// TestSubSessionsForget: what is forgotten leaves what sub-sessions were given, said and told, too.
 func TestSubSessionsForget(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)
@@ -543,8 +534,7 @@ func TestPlacesAreFair(t *testing.T) {
 	}
 }
 
-// TestResultWithoutAModel: where the model does not answer about a result, the room
-// reads the result as it is, once.
+// TestResultWithoutAModel: where the model does not answer about a result, the room reads the result as it is, once.
 func TestResultWithoutAModel(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.reply = func(body string) (string, bool) {

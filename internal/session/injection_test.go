@@ -176,8 +176,7 @@ func pdfWith(t *testing.T, text string) []byte {
 	return []byte(b.String() + "trailer\n<< /Root 1 0 R >>\n%%EOF\n")
 }
 
-// inject brings a foreign text into a conversation in which the person has an ordinary
-// request, and then two more without that text.
+// inject brings a foreign text into a conversation in which the person has an ordinary request, and then two more without that text.
 func inject(t *testing.T, kind foreignText, i int) {
 	backend := memory.FlatFile
 	if kind.name == "memory" && i%2 == 1 { // recalled for a message rather than always shown

@@ -122,8 +122,7 @@ func (h *leakHistory) spawns(r *leakRoom, c string) []string {
 // looks has the model look for what it can find.
 func (h *leakHistory) looks() []string {
 	all := []string{`search_memory {"query":"the word","k":10}`, `search_memory {"query":"by the way","k":10}`,
-		`search_memory {"query":"I keep","k":10}`,
-		`task {"action":"list","status":"all"}`, `goal {"action":"list"}`,
+		`search_memory {"query":"I keep","k":10}`, `task {"action":"list","status":"all"}`, `goal {"action":"list"}`,
 		`spawn_sub_session {"action":"status"}`}
 	for _, path := range h.paths(4) {
 		all = append(all, fmt.Sprintf(`%s {"path":%q}`, one(h, []string{"read_file", "read_file", "send_file"}), path))
@@ -168,8 +167,7 @@ func (h *leakHistory) commands() {
 		return
 	}
 	text := one(h, []string{"!tasks", "!goal", "!goal history", "!memory", "!memory canary", "!skills",
-		"!summary", "!status", "!helpers", "!prompt", "!whoami",
-		"!remember", "!remember", "!goal new", "!goal done",
+		"!summary", "!status", "!helpers", "!prompt", "!whoami", "!remember", "!remember", "!goal new", "!goal done",
 		"!compact", "!compact", "!new", "!retry", "!retry", "!undo", "!memory keep", "!forget keep", "!stop", "!mode"})
 	if text == "!remember" || text == "!goal new" {
 		text += " I keep " + h.fresh(r)
@@ -369,8 +367,7 @@ func (h *leakHistory) fallsDue() {
 	h.place = r.readers()
 	h.mu.Unlock()
 	in := Inbound{ID: run, Room: room, Sender: cmp.Or(it.Label.Readers.Person(), it.User), Label: it.Label,
-		Text: "Task: " + it.Content + ": " + it.Prompt, At: time.Now(),
-		Event: ScheduledTask, Verbatim: h.chance(3)}
+		Text: "Task: " + it.Content + ": " + it.Prompt, At: time.Now(), Event: ScheduledTask, Verbatim: h.chance(3)}
 	must(h.t, h.w.Deliver(h.t.Context(), in))
 	select {
 	case got := <-h.done:
@@ -435,8 +432,7 @@ func (h *leakHistory) openNightly() {
 	}
 }
 
-// nights is a dream, of which the owner is told; sometimes it is taken back. Before it, there is
-// something to do for it.
+// nights is a dream, of which the owner is told; sometimes it is taken back. Before it, there is something to do for it.
 func (h *leakHistory) nights() {
 	if r, who := h.speaker(); r != nil {
 		c := h.fresh(r)

@@ -31,9 +31,8 @@ const (
 	leakHistories = 60 // histories, unless REVERIE_HISTORIES says how many
 )
 
-// TestNothingLeaks: whatever people say, change and invite, no request to the model, reply,
-// notice, command or file holds words outside those who may read them. Each history is made
-// from its seed: -run 'TestNothingLeaks/seed=7$' repeats one, and REVERIE_SEED is the first.
+// TestNothingLeaks: whatever people say, change and invite, no request to the model, reply, notice, command or file holds words outside
+// those who may read them. Each history is made from its seed: -run 'TestNothingLeaks/seed=7$' repeats one, and REVERIE_SEED is the first.
 func TestNothingLeaks(t *testing.T) {
 	number := func(name string, otherwise int) int {
 		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {

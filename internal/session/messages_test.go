@@ -90,8 +90,7 @@ func TestMessages(t *testing.T) {
 	equal(t, (*Messages)(nil).Text(t.Context(), "!r", "stop.done"), "Stopped.")
 }
 
-// TestMessageFileOfAnOwner: what is wrong in a file is told with its line, and in its place
-// stands what comes with the program.
+// TestMessageFileOfAnOwner: what is wrong in a file is told with its line, and in its place stands what comes with the program.
 func TestMessageFileOfAnOwner(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "messages"), 0o700))
@@ -129,8 +128,7 @@ func TestMessageFileOfAnOwner(t *testing.T) {
 	}
 }
 
-// FuzzMessages: each line of a file is a remark, a sentence with the places it must have,
-// or told as a problem.
+// FuzzMessages: each line of a file is a remark, a sentence with the places it must have, or told as a problem.
 func FuzzMessages(f *testing.F) {
 	f.Add("# mine\nstop.done: Aus.\nstop.done: zwei\ncommand.unknown: {name}\n\n: x\n")
 	f.Add("\ufeffstop.done: a\\nb\r\nverify.how: - x\xff\n")
@@ -187,8 +185,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestSentences: between two sentences stands a blank, but not where the writing has none;
-// what is empty is none.
+// TestSentences: between two sentences stands a blank, but not where the writing has none; what is empty is none.
 // Holds M69.
 func TestSentences(t *testing.T) {
 	for want, each := range map[string][]string{
@@ -298,10 +295,9 @@ func everythingSaid(t *testing.T, language string) {
 	talksOfFiles(t, w, say)
 	w.cfg.Dreams = &Dreams{Wake: func() {}, Status: func(_ context.Context, say i18n.Say) (string, error) {
 		return say("dream.failed", "why", say("why.dream_cut_off")), nil
-	},
-		Undo: func(_ context.Context, say i18n.Say) (string, error) {
-			return i18n.Join(say, []i18n.Text{i18n.New("why.dream_undone", "count", 1), i18n.New("why.task_stays", "id", "t")}), nil
-		}}
+	}, Undo: func(_ context.Context, say i18n.Say) (string, error) {
+		return i18n.Join(say, []i18n.Text{i18n.New("why.dream_undone", "count", 1), i18n.New("why.task_stays", "id", "t")}), nil
+	}}
 	w.deliver(t, Inbound{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Text: "!dream", Private: true, At: time.Now()})
 	say("!dream", "!dream status", "!dream undo", "!dream zz")
 	w.withHelpers(t)

@@ -63,8 +63,7 @@ func TestPromptNamesOfferedTools(t *testing.T) {
 	})
 }
 
-// promised is what the prompt says wherever the tool is offered, from a tier on, and with
-// only in no prompt without the tool.
+// promised is what the prompt says wherever the tool is offered, from a tier on, and with only in no prompt without the tool.
 var promised = []struct {
 	tool, says string
 	tier       int

@@ -315,9 +315,8 @@ func TestRedelivered(t *testing.T) {
 	equal(t, len(w.script.asked()), 2)
 }
 
-// TestInterruptedInTool: the program died while a tool ran. The next start
-// takes the turn up where it stands and tells the model that the result is
-// unknown, instead of running everything again.
+// TestInterruptedInTool: the program died while a tool ran. The next start takes the turn up where it stands and tells the model that the
+// result is unknown, instead of running everything again.
 func TestInterruptedInTool(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir, "taken up")
@@ -333,8 +332,7 @@ func TestInterruptedInTool(t *testing.T) {
 	}
 }
 
-// TestBurst: what one person wrote while the room was busy is answered once;
-// what another wrote, and commands, by themselves.
+// TestBurst: what one person wrote while the room was busy is answered once; what another wrote, and commands, by themselves.
 // Holds F15.
 func TestBurst(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -367,8 +365,7 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestWithdrawn: what was taken back while it waited is handled, and neither
-// answered nor shown to the model.
+// TestWithdrawn: what was taken back while it waited is handled, and neither answered nor shown to the model.
 func TestWithdrawn(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.room.gone = map[string]bool{"$2": true, "$3": true}
@@ -417,8 +414,7 @@ func TestBurstInPieces(t *testing.T) {
 	}
 }
 
-// TestParallel: many rooms ask at once; only so many turns run, and all are
-// answered in the end.
+// TestParallel: many rooms ask at once; only so many turns run, and all are answered in the end.
 // Holds F15.
 func TestParallel(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -475,8 +471,7 @@ func TestPanic(t *testing.T) {
 	equal(t, w.say(t, "$2", "hello again").Text, "fine")
 }
 
-// TestStop: a message in hand at the end is not acknowledged, so that it is
-// delivered again, and nothing new is taken.
+// TestStop: a message in hand at the end is not acknowledged, so that it is delivered again, and nothing new is taken.
 func TestStop(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})

@@ -27,8 +27,7 @@ func (w *world) hears(t *testing.T, who, room, id, text string) string {
 	return w.room.said(id).Text
 }
 
-// Everybody may look at the settings of a room, owners change them, and what is not
-// understood is told with what may have been meant.
+// Everybody may look at the settings of a room, owners change them, and what is not understood is told with what may have been meant.
 // Holds M59.
 func TestConfigCommand(t *testing.T) {
 	dir := t.TempDir()
@@ -78,8 +77,7 @@ func TestNearest(t *testing.T) {
 	equal(t, w.say(t, "$2", "!frobnicate").Text, "I do not know `!frobnicate`. `!help` lists what I understand.")
 }
 
-// A room's own model is asked first, and the configured ones after it; the prompt is made
-// for its window, and says its name.
+// A room's own model is asked first, and the configured ones after it; the prompt is made for its window, and says its name.
 // Holds M61.
 func TestModelChoice(t *testing.T) {
 	dir := t.TempDir()
@@ -308,8 +306,7 @@ func TestTidy(t *testing.T) {
 	equal(t, len(w.script.asked()), 2)
 }
 
-// TestModes: the table holds together, and what each mode may use of the tools that
-// there are and of those to come is as it stands here.
+// TestModes: the table holds together, and what each mode may use of the tools that there are and of those to come is as it stands here.
 func TestModes(t *testing.T) {
 	equal(t, strings.Join(Modes(), " "), "assistant developer planning debugger user")
 	equal(t, strings.Join(ModeRoles(), " "), "developer planning debugger user")
@@ -340,8 +337,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestSmallestWindow: it has no room for the tool that the model can do without, and
-// the turn asks for lines of text instead.
+// TestSmallestWindow: it has no room for the tool that the model can do without, and the turn asks for lines of text instead.
 func TestSmallestWindow(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := newSession(w.Manager, "!dm")
@@ -354,8 +350,7 @@ func TestSmallestWindow(t *testing.T) {
 	}
 }
 
-// TestModeCommand: the mode is the room's and survives a restart; what !mode says;
-// what cannot be understood changes nothing.
+// TestModeCommand: the mode is the room's and survives a restart; what !mode says; what cannot be understood changes nothing.
 // Holds M60.
 func TestModeCommand(t *testing.T) {
 	dir := t.TempDir()
@@ -393,8 +388,7 @@ func TestModeCommand(t *testing.T) {
 	says("$9", "!mode", "Mode: developer, since 2026-03-01 10:00")
 }
 
-// TestModeAtWork: temperature, tools, models and the prompt follow the mode; the
-// epoch ends once, and that is kept.
+// TestModeAtWork: temperature, tools, models and the prompt follow the mode; the epoch ends once, and that is kept.
 func TestModeAtWork(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	local, large := served(t, "local", 16000, w.script.ServeHTTP), served(t, "large", 32000, w.script.ServeHTTP)
@@ -436,8 +430,7 @@ func TestModeAtWork(t *testing.T) {
 	}
 }
 
-// TestSetMode: the model changes the mode when a person asks for it; the room is told once,
-// also when the message is delivered again.
+// TestSetMode: the model changes the mode when a person asks for it; the room is told once, also when the message is delivered again.
 func TestSetMode(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 32_000, `set_mode {"mode":"planning"}`, "Let us begin.")
 	for range 2 {
@@ -484,8 +477,7 @@ func TestSetModeByOthers(t *testing.T) {
 	}
 }
 
-// TestThink: the level is the room's, survives a restart, goes to the model as a
-// parameter, and in words when the model refused that.
+// TestThink: the level is the room's, survives a restart, goes to the model as a parameter, and in words when the model refused that.
 func TestThink(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
@@ -511,8 +503,7 @@ func TestThink(t *testing.T) {
 	}
 }
 
-// TestThinkInWords: a model that takes no such parameter reads the level in the
-// prompt, and reads that it is over.
+// TestThinkInWords: a model that takes no such parameter reads the level in the prompt, and reads that it is over.
 func TestThinkInWords(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.refuse = "reasoning_effort"

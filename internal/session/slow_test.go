@@ -72,8 +72,7 @@ func modelled(t *testing.T, f http.HandlerFunc, timeout time.Duration) (*world, 
 	return w, r
 }
 
-// stuckOn hangs when the question holds word, until it is let go or the asker
-// goes away, and else answers.
+// stuckOn hangs when the question holds word, until it is let go or the asker goes away, and else answers.
 func stuckOn(word string, asked chan<- struct{}, release <-chan struct{}) http.HandlerFunc {
 	fine := &script{forever: "fine"}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -127,8 +126,7 @@ func TestStopCommand(t *testing.T) {
 	wants(t, w.say(t, "$4", "!stop").Text, "nothing to stop")
 }
 
-// However the model fails, the person reads one calm sentence, and the next
-// message is answered.
+// However the model fails, the person reads one calm sentence, and the next message is answered.
 // Holds F46.
 func TestModelFails(t *testing.T) {
 	events := func(body string) http.HandlerFunc {
@@ -176,8 +174,7 @@ func TestModelFails(t *testing.T) {
 	}
 }
 
-// impatient makes statements wait next to nothing for a database that somebody
-// else holds.
+// impatient makes statements wait next to nothing for a database that somebody else holds.
 func impatient(t *testing.T, db *sql.DB) {
 	t.Helper()
 	n := db.Stats().MaxOpenConnections
@@ -189,9 +186,8 @@ func impatient(t *testing.T, db *sql.DB) {
 	}
 }
 
-// Another program holds the database for longer than a statement waits: the
-// message is answered when it is free again, not refused, and not forgotten.
-// That is so before the model is asked, and when its answer is to be stored.
+// Another program holds the database for longer than a statement waits: the message is answered when it is free again, not refused, and not
+// forgotten. That is so before the model is asked, and when its answer is to be stored.
 // Holds F45.
 func TestDatabaseHeld(t *testing.T) {
 	for _, early := range []bool{true, false} {

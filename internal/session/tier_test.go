@@ -58,8 +58,7 @@ func (s *Session) assemble(ctx context.Context, t prompt.Turn) (prompt.Prompt, e
 	return s.orShorter(ctx, t, p, err)
 }
 
-// longBase writes a base prompt that is short in tier 1, and in the others longer
-// than 3800 tokens allow: nothing of it may be left out.
+// longBase writes a base prompt that is short in tier 1, and in the others longer than 3800 tokens allow: nothing of it may be left out.
 func (m *machine) longBase(t *testing.T) {
 	t.Helper()
 	base := "<!-- section: identity -->\nBot.\n<!-- section: core tiers: 1 -->\nShort.\n<!-- section: core tiers: 2-5 -->\n" +
@@ -310,8 +309,7 @@ func TestCounting(t *testing.T) {
 	}
 }
 
-// TestFullWindow: where the server counts twice what was estimated, the older part is summarised
-// before a request is too large, and rarely.
+// TestFullWindow: where the server counts twice what was estimated, the older part is summarised before a request is too large, and rarely.
 func TestFullWindow(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.count = func(body string) int { return len(body) / 2 }
@@ -349,9 +347,8 @@ func TestDensity(t *testing.T) {
 	equal(t, learned(1, 0.8, 0), 0.8)
 }
 
-// TestToolBudget: the descriptions of the tools stay within the budget of each tier, none of the shipped ones
-// is left out for its size, and there is room for a new one without any other change. A tool that has
-// no room is left out, and its tokens are in no budget.
+// TestToolBudget: the descriptions of the tools stay within the budget of each tier, none of the shipped ones is left out for its size, and
+// there is room for a new one without any other change. A tool that has no room is left out, and its tokens are in no budget.
 func TestToolBudget(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	full, brief := w.cfg.Tools.Specs(), w.cfg.Tools.Brief()

@@ -20,8 +20,7 @@ type sampleArgs struct {
 	List  []string `json:"list" doc:"d"`
 }
 
-// TestDecode is the list of everything that is accepted although it is not
-// what was asked for, and of what is not.
+// TestDecode is the list of everything that is accepted although it is not what was asked for, and of what is not.
 func TestDecode(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {
@@ -112,8 +111,7 @@ func TestFieldsRefusesMistakes(t *testing.T) {
 	}
 }
 
-// FuzzArguments: whatever a model writes, every tool answers, in words, and
-// nothing breaks.
+// FuzzArguments: whatever a model writes, every tool answers, in words, and nothing breaks.
 func FuzzArguments(f *testing.F) {
 	for i, e := range catalog {
 		f.Add(i, e.example)

@@ -97,8 +97,7 @@ func TestSearchMemory(t *testing.T) {
 	w.bad(t, direct(), "search_memory", `{"k": 1}`)
 }
 
-// TestSearchMemoryKeepsScopes: what somebody said in private is not found from a
-// room, nor the other way round, however it is asked for.
+// TestSearchMemoryKeepsScopes: what somebody said in private is not found from a room, nor the other way round, however it is asked for.
 // Holds S4.
 func TestSearchMemoryKeepsScopes(t *testing.T) {
 	w := newWorkshop(t)
@@ -119,8 +118,7 @@ func TestSearchMemoryKeepsScopes(t *testing.T) {
 	wants(t, w.bad(t, nobody, "search_memory", `{"query": "boat"}`), "Nothing is remembered for this conversation.")
 }
 
-// TestHitsIntegrity: what is found is as trusted as the least trusted of what is shown, those before
-// and after a message included.
+// TestHitsIntegrity: what is found is as trusted as the least trusted of what is shown, those before and after a message included.
 func TestHitsIntegrity(t *testing.T) {
 	for want, around := range map[trust.Integrity]trust.Integrity{trust.User: trust.Owner, trust.Foreign: trust.Foreign} {
 		h := memory.Hit{Turn: &memory.Turn{Integrity: trust.User}, Around: []memory.Turn{{Integrity: trust.Owner}, {Integrity: around}}}

@@ -215,8 +215,7 @@ func TestSendFile(t *testing.T) {
 	}
 }
 
-// TestSendFileRefuses: what may not be read is not sent, and nothing is sent for
-// nobody.
+// TestSendFileRefuses: what may not be read is not sent, and nothing is sent for nobody.
 func TestSendFileRefuses(t *testing.T) {
 	w := newWorkshop(t)
 	for _, name := range []string{"matrix/account.json", "secret.key", "skills/.hidden.md", "memories/other.txt", "dreams/x.db"} {
@@ -243,8 +242,7 @@ func TestSendFileRefuses(t *testing.T) {
 	}
 }
 
-// TestFilesOfAConversation: what came here may be read and sent, and what came elsewhere
-// may not.
+// TestFilesOfAConversation: what came here may be read and sent, and what came elsewhere may not.
 func TestFilesOfAConversation(t *testing.T) {
 	w := newWorkshop(t)
 	kept := result(w.cfg.Media.Keep(strings.NewReader("first line\nsecond line\n"), 1000))(t)

@@ -88,8 +88,7 @@ func TestTaskSchedules(t *testing.T) {
 	}
 }
 
-// TestCompleteNeedsEvidence: a reason that only says that it is done changes nothing,
-// and neither does one from another room.
+// TestCompleteNeedsEvidence: a reason that only says that it is done changes nothing, and neither does one from another room.
 // Holds L16.
 func TestCompleteNeedsEvidence(t *testing.T) {
 	w := newWorkshop(t)

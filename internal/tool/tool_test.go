@@ -334,8 +334,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestFloodOfTasks: a model that adds task after task to be worked on is refused from the
-// bound on, and told what to tell the person.
+// TestFloodOfTasks: a model that adds task after task to be worked on is refused from the bound on, and told what to tell the person.
 func TestFloodOfTasks(t *testing.T) {
 	w := newWorkshop(t)
 	refused := 0
@@ -383,8 +382,7 @@ func TestPolicyAllows(t *testing.T) {
 	}
 }
 
-// TestPolicyHolds: what may not be used is neither offered nor run, and the model
-// reads what to do instead.
+// TestPolicyHolds: what may not be used is neither offered nor run, and the model reads what to do instead.
 func TestPolicyHolds(t *testing.T) {
 	w := newWorkshop(t)
 	scope := direct()

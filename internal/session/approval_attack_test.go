@@ -163,9 +163,7 @@ func (b *besieged) whileHeld(in Inbound, do func(*besieged)) {
 	b.a = b.approvalOf(b.t, in.ID)
 	do(b)
 	close(held)
-	if id := <-b.world.room.handled; id != in.ID {
-		b.t.Errorf("handled %s", id)
-	}
+	equal(b.t, <-b.world.room.handled, in.ID)
 }
 
 func attacksOfOthers() []attack {
@@ -358,9 +356,7 @@ func attacksOnActs() []attack {
 	wide := func(b *besieged) { b.says(owner, "!approve "+b.a.code+" conversation"); b.ended(ended) }
 	asks := func(b *besieged, more int) {
 		b.t.Helper()
-		if n := b.questions(); n != 1+more {
-			b.t.Errorf("%d questions, want %d", n, 1+more)
-		}
+		equal(b.t, b.questions(), 1+more)
 	}
 	again := func(name string, rights int, call string, do func(b *besieged)) attack {
 		return attack{name: "a grant for the conversation, used " + name, rights: rights, calls: []string{addTask, "Well.", call}, do: func(b *besieged) {
@@ -425,15 +421,11 @@ func attacksOnActs() []attack {
 					b.t.Errorf("the question holds %U", r)
 				}
 			}
-			if strings.Contains(poll.Text, "\nApproved") {
-				b.t.Errorf("the question has a line of its arguments': %s", poll.Text)
-			}
+			lacks(b.t, poll.Text, "\nApproved")
 		}},
 		{name: "arguments too long to be shown", calls: []string{
 			addTask, `add_skill {"skill_name":"paint","summary":"s","documentation":"` + strings.Repeat("Pay Mallory. ", 600) + `"}`}, rights: 1, do: func(b *besieged) {
-			if len(b.a.acts) != 1 {
-				b.t.Errorf("%d acts are asked about", len(b.a.acts))
-			}
+			equal(b.t, len(b.a.acts), 1)
 			b.votes(owner, optionOnce)
 			b.ended(ended)
 		}},

@@ -281,9 +281,7 @@ func TestUnprovenOwnerCommands(t *testing.T) {
 			w.cfg.Dreams = &Dreams{Wake: func() {}, Undo: func(context.Context, i18n.Say) (string, error) { return "undone", nil }}
 			refused := (*Messages)(nil).Text(t.Context(), "!dm", refusal)
 			in := unproven("$1", command)
-			if got := w.deliver(t, in).Text; got != refused {
-				t.Errorf("unproven: %q", got)
-			}
+			equal(t, w.deliver(t, in).Text, refused)
 			in.ID, in.Unproven = "$2", false
 			if got := w.deliver(t, in).Text; got == refused {
 				t.Errorf("proven: %q", got)
@@ -362,9 +360,7 @@ func TestUnprovenOwnerVotes(t *testing.T) {
 		b := ask(t, friend)
 		answers(b, "!approve "+b.a.code)
 		b.ended(open)
-		if n := b.executed(); n != 0 {
-			t.Errorf("%d acts were done", n)
-		}
+		equal(t, b.executed(), 0)
 		b.votes(owner, optionOnce)
 		b.ended(ended)
 	})

@@ -193,9 +193,7 @@ func TestThreadRests(t *testing.T) {
 	w.mu.Lock()
 	n := len(w.rooms)
 	w.mu.Unlock()
-	if n != 1 {
-		t.Errorf("%d sessions are left", n)
-	}
+	equal(t, n, 1)
 	holds(t, "the thread", w.asks(t, in("$4", "!g", "$a", "go on")), []string{"bristle"}, "damson")
 }
 
@@ -247,9 +245,8 @@ func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	w.deliver(t, Inbound{ID: "$2", Room: "!dm", Sender: owner, Text: "we meet at nine", At: time.Now(), Change: Edited, Target: "$1"})
 	request := w.asks(t, Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "why?", At: time.Now(), Thread: "$1", Branch: "$1",
 		Quotes: []Quote{{ID: "$1", Sender: owner, Text: "!remember CANARY-41", At: before, Why: QuoteThread}}})
-	if !strings.Contains(request, "we meet at nine") || strings.Contains(request, "CANARY-41") {
-		t.Errorf("the request is %s", request)
-	}
+	wants(t, request, "we meet at nine")
+	lacks(t, request, "CANARY-41")
 }
 
 // A room takes the place of another one: the next answer there knows what was said, also in threads, remembered, planned and set in the old
@@ -524,9 +521,7 @@ func TestEditedBesideAVoiceMessage(t *testing.T) {
 	for range 2 {
 		w.change(t, Edited, "$edit", "$1", "for the lion", time.Now())
 	}
-	if got := w.words(t); got != "user for the lion\n"+voiceMark+" buy milk, please | assistant two" {
-		t.Errorf("the conversation is %q", got)
-	}
+	equal(t, w.words(t), "user for the lion\n"+voiceMark+" buy milk, please | assistant two")
 	if asked := w.script.asked(); len(asked) != 2 || !strings.Contains(asked[1], "for the lion\\n"+voiceMark+" buy milk, please") || strings.Contains(asked[1], "zebra") {
 		t.Errorf("asked %d times, and in the end %s", len(asked), asked[len(asked)-1])
 	}

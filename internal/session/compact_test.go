@@ -128,9 +128,7 @@ func TestCompaction(t *testing.T) {
 			w.say(t, "$0", "The door code is 4711-K.")
 			w.say(t, "$1", "DECISION_LOCKED: we paint it green | because we like green")
 			w.untilCompacted(t, 2)
-			if got := strings.Join(w.compactions(t), " "); got != "extract extract" {
-				t.Errorf("levels: %s", got)
-			}
+			equal(t, strings.Join(w.compactions(t), " "), "extract extract")
 			if got := w.lastPrompt(t); !strings.Contains(got, "ada: The door code is 4711-K.") && !strings.Contains(got, "owner: The door code is 4711-K.") || !strings.Contains(got, "Said since, in short") {
 				t.Errorf("prompt: %s", got)
 			}

@@ -358,7 +358,5 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 	if len(after) <= len(before) || strings.Join(after[:len(before)], "\n") != strings.Join(before, "\n") {
 		t.Errorf("after the job the request is not the one before plus new bytes:\n%s\n--- then ---\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
 	}
-	if said := strings.Join(after[len(before):], "\n"); !strings.Contains(said, "Write a card") || !strings.Contains(said, string(llm.Assistant)+": Done.") {
-		t.Errorf("the conversation does not hold the job and its answer:\n%s", said)
-	}
+	wants(t, strings.Join(after[len(before):], "\n"), "Write a card", string(llm.Assistant)+": Done.")
 }

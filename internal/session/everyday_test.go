@@ -147,9 +147,7 @@ func TestEverydayTalks(t *testing.T) {
 			for _, a := range due {
 				wants(t, what, a.want)
 			}
-			if len(due) != 5 {
-				t.Errorf("%d acts", len(due))
-			}
+			equal(t, len(due), 5)
 			acts, questions = acts+len(due), questions+asked
 			fmt.Fprintf(&b, "%-36s %4d %9d\n", name, len(due), asked)
 		})

@@ -57,9 +57,7 @@ func TestGoalReported(t *testing.T) {
 	if !strings.Contains(system, "CURRENT GOAL: Implement user authentication system\nPriority: Medium\nStatus: Active\n🔒 Use JWT for authentication (locked)") {
 		t.Errorf("system text:\n%s", system)
 	}
-	if !strings.Contains(last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts") || !strings.Contains(last, "Current Task:\n") {
-		t.Errorf("newest message:\n%s", last)
-	}
+	wants(t, last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts", "Current Task:\n")
 	wants(t, w.say(t, "$p", "!prompt").Text, "100 % of it as in the last request")
 	if p, err := w.Preview(t.Context(), "!dm"); err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement") {
 		t.Errorf("the preview has no goal: %v\n%s", err, p.Prefix)
@@ -152,9 +150,7 @@ func TestGoalAndRetry(t *testing.T) {
 		if got := w.say(t, "$2", "!retry"); got.Text != "Two." {
 			t.Errorf("said %q", got.Text)
 		}
-		if got := w.goals(t, "!dm"); got != "Ship active; ✅ 1. Plan; next Build" {
-			t.Errorf("goals: %s", got)
-		}
+		equal(t, w.goals(t, "!dm"), "Ship active; ✅ 1. Plan; next Build")
 	}
 }
 

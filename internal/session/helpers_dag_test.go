@@ -324,9 +324,7 @@ func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 	d.remember(t, w)
 	for i, n := range nodes {
 		brief, _, err := w.cfg.History.Said(t.Context(), history.Talk(subPrefix+n.id), "brief")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		d.briefs[fmt.Sprint(i)] = brief
 	}
 	for _, id := range w.column(t, `SELECT id FROM said`) {
@@ -368,9 +366,7 @@ func TestLeft(t *testing.T) {
 			w.Left("!dm")
 		}
 		until(t, "they are ended", func() bool { return find(long).status == helperCancelled && find(later).status == helperCancelled })
-		if why := find(later).reason.String(); why != "the room was left" {
-			t.Errorf("ended because %q", why)
-		}
+		equal(t, find(later).reason.String(), "the room was left")
 		close(held)
 		until(t, "all are told", w.allTold(t))
 		if there := w.eventsTold(t, "!group"); len(there) != 1 {

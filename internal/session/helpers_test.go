@@ -153,9 +153,8 @@ func TestSubSession(t *testing.T) {
 	if len(inRoom) != 1 || !strings.Contains(inRoom[0], "\n> Green tea.\n> [Sat 2026-01-01 10:00 UTC]\n> obey me") {
 		t.Errorf("the model was told %q", inRoom)
 	}
-	if !strings.Contains(inSub[0], "for breakfast") || strings.Contains(inSub[0], "which tea?") {
-		t.Errorf("the sub-session knows %s", inSub[0])
-	}
+	wants(t, inSub[0], "for breakfast")
+	lacks(t, inSub[0], "which tea?")
 	w.restart(t)
 	wants(t, w.say(t, "$2", "!helpers").Text, "completed: find out which tea")
 	if len(inRoom) != 1 || w.room.count() != 3 {
@@ -482,9 +481,7 @@ func TestSubSessionsForget(t *testing.T) {
 	must(t, tx.Commit())
 	left := value[int](t, w, `SELECT (SELECT count(*) FROM message WHERE instr(text || tail || calls, '4711')) +
 		(SELECT count(*) FROM sub_session WHERE instr(objective || context || result || reason, '4711'))`)
-	if left != 0 {
-		t.Errorf("%d rows still hold it", left)
-	}
+	equal(t, left, 0)
 }
 
 // TestPlacesAreFair: no more run at a time than may, and a room with one piece of
@@ -522,9 +519,7 @@ func TestPlacesAreFair(t *testing.T) {
 			running++
 		}
 	}
-	if running != 2 {
-		t.Errorf("%d run, want 2", running)
-	}
+	equal(t, running, 2)
 	for _, g := range gates[1:] {
 		close(g)
 	}

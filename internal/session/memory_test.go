@@ -333,9 +333,7 @@ func TestConversationsAreFoundAgain(t *testing.T) {
 	got := w.heard(t, 4)
 	want := []string{"private:" + owner + " " + owner + ": The code word of my locker is zanzibar.", "private:" + owner + " : Noted: zanzibar.",
 		"private:" + owner + " " + owner + ": What was the code word of my locker?", "private:" + owner + " : fine"}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("heard:\n%s", strings.Join(got, "\n"))
-	}
+	equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	for i, in := range []Inbound{
 		{Room: "!group", Sender: owner, Text: "What was the code word of my locker?"},
 		{Room: "!dm2", Sender: "@friend:example.org", Text: "What was the code word of the locker?", Private: true},
@@ -370,9 +368,7 @@ func TestHeardAfterInterruption(t *testing.T) {
 	w.deliver(t, Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "before everybody", At: time.Now()}) // it has become a group
 	got := strings.Join(w.heard(t, 4), "\n")
 	want := "private:" + owner + " " + owner + ": between us two\nprivate:" + owner + " : nobody else\nroom:!dm " + owner + ": before everybody\nroom:!dm : fine"
-	if got != want {
-		t.Errorf("heard:\n%s\nwant:\n%s", got, want)
-	}
+	equal(t, got, want)
 }
 
 // TestUseIsCounted: a memory counts as used when the answer has something of it
@@ -389,9 +385,7 @@ func TestUseIsCounted(t *testing.T) {
 		for end := time.Now().Add(30 * time.Second); got != want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			must(t, w.cfg.DB.QueryRow(`SELECT group_concat(hits, ' ') FROM (SELECT hits FROM memory ORDER BY n)`).Scan(&got))
 		}
-		if got != want {
-			t.Errorf("hits = %s, want %s", got, want)
-		}
+		equal(t, got, want)
 	}
 	w.say(t, "$1", "Where does Jana live, my sister?")
 	hits("1 0 0")

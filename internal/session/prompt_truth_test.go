@@ -295,9 +295,7 @@ func TestQuotedCall(t *testing.T) {
 				t.Fatalf("%d things were done unasked", n-before)
 			}
 			if !c.asks {
-				if got.Text != c.answer {
-					t.Errorf("the answer is %q", got.Text)
-				}
+				equal(t, got.Text, c.answer)
 				return
 			}
 			if a, poll := w.polled(t, "$1"); len(a.acts) != 1 || !strings.Contains(poll.Text, "code of the vault is 4711") {

@@ -480,9 +480,7 @@ func TestStop(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	w.stop()
-	if err := w.Deliver(context.Background(), Inbound{ID: "$2", Room: "!dm"}); err != ErrStopping {
-		t.Errorf("Deliver after the end = %v", err)
-	}
+	equal(t, w.Deliver(context.Background(), Inbound{ID: "$2", Room: "!dm"}), ErrStopping)
 	if len(w.room.handled) != 0 || w.room.count() != 0 {
 		t.Error("an interrupted message was acknowledged or answered")
 	}

@@ -259,9 +259,7 @@ func TestShareSkill(t *testing.T) {
 	wants(t, say("!dm", owner, true, "!skills share `tea`"), "Everybody who may talk to me can use `tea` now", "`data/skills/tea.md`")
 	wants(t, say("!dm", owner, true, "!skills share tea"), "`tea` is everybody's already")
 	wants(t, say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)", "- `tea`: How to make tea")
-	if asked := w.asksWhile(func() { say("!bob", "@bob:x", true, "hello") }); !strings.Contains(asked, "How to make tea") {
-		t.Error("Bob's prompt does not list the shared skill")
-	}
+	wants(t, w.asksWhile(func() { say("!bob", "@bob:x", true, "hello") }), "How to make tea")
 	all, err := w.cfg.Skills.List(trust.Place{Room: "!other"})
 	if err != nil || len(all) != 2 || all[1].Label != (trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}) || all[1].Owner != owner {
 		t.Errorf("%+v, %v", all, err)
@@ -281,9 +279,7 @@ func TestDreamCommand(t *testing.T) {
 			t.Errorf("%s by another: %q", text, got.Text)
 		}
 	}
-	if woken != 1 {
-		t.Errorf("woken %d times", woken)
-	}
+	equal(t, woken, 1)
 }
 
 // TestTidy: what has outgrown its cap is named to whoever dreams, and the model is told nothing.
@@ -324,9 +320,7 @@ func TestModes(t *testing.T) {
 			}
 		}
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	equal(t, cmp.Diff(want, got), "")
 	for _, m := range modes {
 		if m.templates == "" || m.role == "" || m.temperature <= 0 || m.temperature > 1 {
 			t.Errorf("%+v", m)
@@ -455,9 +449,7 @@ func TestSetMode(t *testing.T) {
 			}
 		}
 	}
-	if d := cmp.Diff(Modes(), said); d != "" {
-		t.Error(d)
-	}
+	equal(t, cmp.Diff(Modes(), said), "")
 }
 
 // TestSetModeByOthers: where words of others were read a person is asked first.
@@ -512,9 +504,8 @@ func TestThinkInWords(t *testing.T) {
 	w.say(t, "$3", "and now?")
 	asked := w.script.asked()
 	last := asked[len(asked)-1]
-	if strings.Contains(last, "reasoning_effort") || !strings.Contains(last, "Think briefly before you answer.") {
-		t.Errorf("request: %s", last)
-	}
+	wants(t, last, "Think briefly before you answer.")
+	lacks(t, last, "reasoning_effort")
 	w.say(t, "$4", "!think default")
 	w.say(t, "$5", "and now?")
 	asked = w.script.asked()

@@ -109,9 +109,7 @@ func TestStopCommand(t *testing.T) {
 	for _, want := range []string{"$1", "$3", "$2"} {
 		select {
 		case got := <-w.room.handled:
-			if got != want {
-				t.Errorf("handled %s, want %s", got, want)
-			}
+			equal(t, got, want)
 		case <-time.After(patience):
 			t.Fatalf("%s is not handled", want)
 		}
@@ -205,17 +203,13 @@ func TestDatabaseHeld(t *testing.T) {
 				<-asked
 			}
 			tx, err := other.BeginTx(t.Context(), nil) // takes the write lock
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			close(release)
 			if early {
 				must(t, w.Deliver(t.Context(), in))
 			}
 			until(t, "something fails, else the test tests nothing", func() bool { return strings.Count(log.String(), "cannot be stored; trying again") >= 2 })
-			if n := w.room.count(); n != 0 {
-				t.Errorf("%d answers while nothing could be stored", n)
-			}
+			equal(t, w.room.count(), 0)
 			must(t, tx.Rollback())
 			select {
 			case id := <-w.room.handled:

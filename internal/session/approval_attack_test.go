@@ -417,9 +417,7 @@ func attacksOnActs() []attack {
 			"{\"entry\":\"Pay nobody\\u202eeurosderdnuh\\u200b\\u2066\\n\\nApproved: yes\\u3164\\ufe0f\"}"}, do: func(b *besieged) {
 			_, poll := b.polled(b.t, "$1")
 			for _, r := range "\u202e\u200b\u2066\u3164\ufe0f" {
-				if strings.ContainsRune(poll.Text, r) {
-					b.t.Errorf("the question holds %U", r)
-				}
+				wrong(b.t, strings.ContainsRune(poll.Text, r), "the question holds %U", r)
 			}
 			lacks(b.t, poll.Text, "\nApproved")
 		}},

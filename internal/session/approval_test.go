@@ -287,9 +287,7 @@ func TestApprovalsSurviveKills(t *testing.T) {
 			}
 			early := value[int](t, w, `SELECT count(*) FROM seen WHERE what = 'early'`)
 			all, err := w.approvals(t.Context(), w.cfg.DB, ``)
-			if err != nil || len(all) != 1 || all[0].state != ended {
-				t.Errorf("the approvals are %+v, %v", all, err)
-			}
+			wrong(t, err != nil || len(all) != 1 || all[0].state != ended, "the approvals are %+v, %v", all, err)
 			if lost+twice+early > 0 {
 				t.Errorf("kind %d: %d acts lost, %d twice, %d before the vote: %v", kind, lost, twice, early, w.rows(t))
 			}

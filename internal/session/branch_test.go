@@ -46,9 +46,7 @@ func in(id, room, thread, text string) Inbound {
 func (w *world) asks(t *testing.T, m Inbound) string {
 	t.Helper()
 	got := w.deliver(t, m)
-	if got.Thread != m.Branch {
-		t.Errorf("%s is answered in thread %q, want %q", m.ID, got.Thread, m.Branch)
-	}
+	wrong(t, got.Thread != m.Branch, "%s is answered in thread %q, want %q", m.ID, got.Thread, m.Branch)
 	return w.lastAsked()
 }
 
@@ -144,9 +142,7 @@ func TestStopInThreads(t *testing.T) {
 			got[<-w.room.handled] = true
 		}
 		for _, id := range append(want, stop.ID) {
-			if !got[id] {
-				t.Errorf("%s ends %v, and not %s", stop.Text, got, id)
-			}
+			wrong(t, !got[id], "%s ends %v, and not %s", stop.Text, got, id)
 		}
 		if said := w.room.said(stop.ID); len(want) > 0 && !strings.HasPrefix(said.Text, "Stopped") || said.Thread != stop.Branch {
 			t.Errorf("%s says %+v", stop.ID, said)
@@ -231,9 +227,7 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 		}
 	}
 	g, ok, err := w.cfg.Tasks.Goals().Shown(t.Context(), inGroup("!g").Place, time.Time{})
-	if err != nil || !ok || len(g.Checkpoints) != 2 {
-		t.Errorf("%+v, %v, %v", g, ok, err)
-	}
+	wrong(t, err != nil || !ok || len(g.Checkpoints) != 2, "%+v, %v, %v", g, ok, err)
 }
 
 // TestEditedCommandIsNotQuotedToOthers: a command of a direct chat that became a message when
@@ -283,9 +277,7 @@ func TestMove(t *testing.T) {
 		if n := strings.Count(prompt, want); n != 1 {
 			t.Errorf("the new room's prompt has %d times %q", n, want)
 		}
-		if strings.Contains(ask("!other", "and you?"), want) {
-			t.Errorf("another room's prompt has %q", want)
-		}
+		wrong(t, strings.Contains(ask("!other", "and you?"), want), "another room's prompt has %q", want)
 	}
 	if prompt = ask("!old", "is anybody here?"); strings.Contains(prompt, "Orinoco") || strings.Contains(prompt, "cactus") || w.goals(t, "!old") != "" {
 		t.Error("the old room goes on as if nothing had happened")

@@ -57,9 +57,7 @@ func TestCompactionIsTold(t *testing.T) {
 	w.untilCompacted(t, 1)
 	equal(t, value[string](t, w, `SELECT reason FROM compaction`), becauseFull) // else it came too late
 	got := w.room.notices()
-	if len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it." {
-		t.Errorf("said: %q", got)
-	}
+	wrong(t, len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it.", "said: %q", got)
 	w.room.mu.Lock()
 	defer w.room.mu.Unlock()
 	if last := w.room.order[len(w.room.order)-2]; !strings.HasPrefix(last, "compaction:") || !w.room.final[last].Notice {

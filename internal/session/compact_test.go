@@ -193,9 +193,7 @@ func (w *world) checkReachable(t *testing.T) {
 		}
 	}
 	t.Logf("%d of 60 facts reach the model when they are asked for; not %v", there, lost)
-	if there < 57 {
-		t.Errorf("%d of 60 facts reach the model when they are asked for; not %v", there, lost)
-	}
+	wrong(t, there < 57, "%d of 60 facts reach the model when they are asked for; not %v", there, lost)
 }
 
 func question(i int) string {
@@ -259,20 +257,14 @@ func TestRecallThroughCompaction(t *testing.T) {
 			}
 			t.Logf("window %d: %d of 60 facts in the prompt after %d compactions (%d asked of a model); reuse between compactions: mean %.4f, least %.4f",
 				run.window, there, len(w.compactions(t)), *asked, mean, shares[0])
-			if there < run.least {
-				t.Errorf("%d facts are left, of 60", there)
-			}
+			wrong(t, there < run.least, "%d facts are left, of 60", there)
 			if run.backend == memory.FTS5 {
 				w.checkReachable(t)
 			}
 			for _, want := range append(slices.Sorted(maps.Values(lockedAt)), "build the greenhouse before the frost") {
-				if !strings.Contains(w.lastPrompt(t), want) {
-					t.Errorf("%q is lost", want)
-				}
+				wrong(t, !strings.Contains(w.lastPrompt(t), want), "%q is lost", want)
 			}
-			if mean < run.reuse {
-				t.Errorf("between compactions only %.4f of a request are repeated", mean)
-			}
+			wrong(t, mean < run.reuse, "between compactions only %.4f of a request are repeated", mean)
 			if n := len(w.compactions(t)); run.window == 16384 && n > 400/25 {
 				t.Errorf("%d compactions in 400 turns", n)
 			}

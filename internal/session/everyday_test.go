@@ -153,7 +153,5 @@ func TestEverydayTalks(t *testing.T) {
 		})
 	}
 	t.Logf("\n%-36s %4s %9s\n%s%-36s %4d %9d", "talk", "acts", "questions", b.String(), "all", acts, questions)
-	if len(everydayTalks) != 20 || questions*5 > acts {
-		t.Errorf("%d talks, %d questions for %d acts", len(everydayTalks), questions, acts)
-	}
+	wrong(t, len(everydayTalks) != 20 || questions*5 > acts, "%d talks, %d questions for %d acts", len(everydayTalks), questions, acts)
 }

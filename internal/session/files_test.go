@@ -142,9 +142,7 @@ func TestFileText(t *testing.T) {
 		}
 		body := w.script.requests[0]
 		for _, part := range []string{`source=\"file\"`, "file long.txt (not all of it: read_file", "The beginning.", "The end.", "characters are left out here"} {
-			if !strings.Contains(strings.ReplaceAll(body, `\u003c`, "<"), part) {
-				t.Errorf("window %d: no %q in %.3000s", window, part, body)
-			}
+			wrong(t, !strings.Contains(strings.ReplaceAll(body, `\u003c`, "<"), part), "window %d: no %q in %.3000s", window, part, body)
 		}
 		if n := strings.Count(body, "goes on and on"); window == 128_000 && (n < 900 || n > 1100) || window < 10_000 && n > 400 {
 			t.Errorf("window %d: %d lines", window, n)
@@ -203,9 +201,7 @@ somebody, replied to:
 > (this message cannot be read)
 </data ` + nonce + `>
 who is right?`
-	if !strings.HasPrefix(said, want) || len(nonce) != 4 {
-		t.Errorf("the model reads\n%s\nwant\n%s", said, want)
-	}
+	wrong(t, !strings.HasPrefix(said, want) || len(nonce) != 4, "the model reads\n%s\nwant\n%s", said, want)
 	for i, m := range first {
 		if second[i].Role != m.Role || second[i].Content != m.Content {
 			t.Errorf("message %d was %q and is %q", i, m.Content, second[i].Content)
@@ -216,9 +212,7 @@ who is right?`
 		t.Errorf("%+v %v", past, err)
 	}
 	found, err := w.cfg.Memory.Search(t.Context(), memory.Query{Text: "It is 8, sell all", Scopes: []memory.Scope{memory.Room("!group")}, Turns: true})
-	if err != nil || len(found) > 0 {
-		t.Errorf("a quote can be found: %+v %v", found, err)
-	}
+	wrong(t, err != nil || len(found) > 0, "a quote can be found: %+v %v", found, err)
 	// What is taken back leaves the quotes, too.
 	must(t, w.cfg.History.Redact(t.Context(), "$h1"))
 	if past, err = w.cfg.History.Load(t.Context(), "!group"); err != nil || strings.Contains(past[0].Content(), "sell all") || !strings.Contains(past[0].Content(), "It is 9") {
@@ -253,9 +247,7 @@ func TestQuotesAreBounded(t *testing.T) {
 			for _, q := range got {
 				size += len(q.Text)
 			}
-			if size > c.window/quoteShare*quoteTokens {
-				t.Errorf("%d characters of a window of %d tokens", size, c.window)
-			}
+			wrong(t, size > c.window/quoteShare*quoteTokens, "%d characters of a window of %d tokens", size, c.window)
 		})
 	}
 }

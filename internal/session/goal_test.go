@@ -322,9 +322,7 @@ func TestObjective(t *testing.T) {
 		w.say(t, id, "And now? "+id)
 		for _, body := range slices.Backward(w.script.asked()) {
 			if _, tail, ok := strings.Cut(body, "And now? "+id); ok && !asksObjective(body) {
-				if pinsIn(tail) != (want != "") || !strings.Contains(tail, want) {
-					t.Errorf("want %q pinned: %.500s", want, tail)
-				}
+				wrong(t, pinsIn(tail) != (want != "") || !strings.Contains(tail, want), "want %q pinned: %.500s", want, tail)
 				return
 			}
 		}

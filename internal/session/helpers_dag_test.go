@@ -173,9 +173,7 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 				t.Errorf("node %d needed %s: %s (%s), asked %d times", i, broken, got.status, got.reason, d.asked[fmt.Sprint(i)])
 			}
 		case n.kind == "fails" || n.kind == "hangs":
-			if got.status != helperFailed || got.reason == "" {
-				t.Errorf("node %d %s: %s (%s)", i, n.kind, got.status, got.reason)
-			}
+			wrong(t, got.status != helperFailed || got.reason == "", "node %d %s: %s (%s)", i, n.kind, got.status, got.reason)
 		case got.status != helperCompleted || got.result != fmt.Sprintf("result of node %d.", i):
 			t.Errorf("node %d %s: %s %q (%s)", i, n.kind, got.status, got.result, got.reason)
 		}
@@ -373,14 +371,10 @@ func TestLeft(t *testing.T) {
 			t.Errorf("told elsewhere: %v", there)
 		}
 		for _, body := range w.script.asked()[asked:] {
-			if down && (strings.Contains(body, quick) || strings.Contains(body, `## Objective\nlong`)) {
-				t.Errorf("a model was asked: %s", body)
-			}
+			wrong(t, down && (strings.Contains(body, quick) || strings.Contains(body, `## Objective\nlong`)), "a model was asked: %s", body)
 		}
 		w.stop()
-		if len(w.room.order) != 1 {
-			t.Errorf("said: %q", w.room.order)
-		}
+		wrong(t, len(w.room.order) != 1, "said: %q", w.room.order)
 	}
 }
 
@@ -411,9 +405,7 @@ func TestStopEndsSubSessions(t *testing.T) {
 	until(t, "all are told", w.allTold(t))
 	until(t, "nothing runs", func() bool { w.helpers.mu.Lock(); defer w.helpers.mu.Unlock(); return len(w.helpers.active) == 0 })
 	for _, n := range w.helpersOf(t, "!dm") {
-		if n.status != helperCancelled || n.rounds > 0 {
-			t.Errorf("%s is %s after %d requests", n.objective, n.status, n.rounds)
-		}
+		wrong(t, n.status != helperCancelled || n.rounds > 0, "%s is %s after %d requests", n.objective, n.status, n.rounds)
 	}
 	if told := w.eventsTold(t, "!dm"); len(told) != 0 {
 		t.Errorf("told %v", told)

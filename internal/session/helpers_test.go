@@ -162,9 +162,7 @@ func TestSubSession(t *testing.T) {
 	}
 	past := w.past(t)
 	for _, m := range past {
-		if m.Role == llm.User && strings.Contains(m.Text, "Green tea") && m.Sender != "" {
-			t.Errorf("the result counts as said by %s", m.Sender)
-		}
+		wrong(t, m.Role == llm.User && strings.Contains(m.Text, "Green tea") && m.Sender != "", "the result counts as said by %s", m.Sender)
 	}
 }
 
@@ -290,12 +288,8 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	if !seen["!dm"] {
 		t.Error("the direct chat's sub-session does not see the memory; the test shows nothing")
 	}
-	if seen["!group"] || seen["!late"] {
-		t.Errorf("seen: %v", seen)
-	}
-	if asked["!group"] != 2 || asked["!late"] != 2 {
-		t.Errorf("asked: %v", asked)
-	}
+	wrong(t, seen["!group"] || seen["!late"], "seen: %v", seen)
+	wrong(t, asked["!group"] != 2 || asked["!late"] != 2, "asked: %v", asked)
 	past, err := w.cfg.History.Load(t.Context(), "!late")
 	if err != nil || len(past) == 0 || !strings.Contains(past[0].Text, "is not told here") || strings.Contains(past[0].Text, "> found") {
 		t.Errorf("the room with others was told %+v, %v", past, err)
@@ -385,9 +379,7 @@ func TestSpawnRefuses(t *testing.T) {
 		"cancel": func() error { _, err := w.helpers.Cancel(ctx, spawnScope(w, "!group", false), mine); return err }(),
 		"parent": func() error { _, err := w.helpers.Cancel(ctx, inside, mine); return err }(),
 	} {
-		if err == nil {
-			t.Errorf("%s is allowed", name)
-		}
+		wrong(t, err == nil, "%s is allowed", name)
 	}
 	narrow := spawnScope(w, "!dm", true)
 	narrow.Policy = tool.Policy{Allow: []string{"task", "stay_silent", "read_file"}}
@@ -433,9 +425,7 @@ func TestSubSessionOfASubSession(t *testing.T) {
 	id := w.spawn(t, tool.Job{Objective: "whole", Tools: []string{"*"}})
 	until(t, "all are told", w.allTold(t))
 	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, id)
-	if err != nil || n.result != "the whole" {
-		t.Errorf("%+v, %v", n, err)
-	}
+	wrong(t, err != nil || n.result != "the whole", "%+v, %v", n, err)
 	all := w.helpersOf(t, "!dm")
 	if told := w.eventsTold(t, "!dm"); len(all) != 2 || len(told) != 1 || told[id] != 1 {
 		t.Errorf("%d sub-sessions; the room was told %v", len(all), told)
@@ -462,9 +452,7 @@ func TestRoundsEnd(t *testing.T) {
 	id := w.spawn(t, tool.Job{Objective: "look"})
 	until(t, "it is told", w.allTold(t))
 	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, id)
-	if err != nil || n.status != helperFailed || n.rounds != 4 || offered != 3 {
-		t.Errorf("%+v, tools offered %d times, %v", n, offered, err)
-	}
+	wrong(t, err != nil || n.status != helperFailed || n.rounds != 4 || offered != 3, "%+v, tools offered %d times, %v", n, offered, err)
 }
 
 // TestSubSessionsForget: what is forgotten leaves what sub-sessions were given, said and told, too.

@@ -204,9 +204,7 @@ func inject(t *testing.T, kind foreignText, i int) {
 	}
 	ask(c.in, c.read, i)
 	hidden := kind.name == "display name" && i%2 == 0
-	if o.saw() == hidden {
-		t.Errorf("the order reached the model: %v", !hidden)
-	}
+	wrong(t, o.saw() == hidden, "the order reached the model: %v", !hidden)
 	later := c.in
 	later.Quotes, later.Files = nil, nil
 	for n := 1; n <= 2; n++ {

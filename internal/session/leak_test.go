@@ -60,9 +60,7 @@ func TestNothingLeaks(t *testing.T) {
 	t.Log(total)
 	for _, what := range []string{"requests", "sub-sessions", "said", "files", "canaries in requests", "canaries said", "canaries in files",
 		"files said", "nights", "harvest requests", "harvested", "task requests", "pairs", "merged", "night undone", "compacted when full"} {
-		if total[what] == 0 && n >= leakHistories {
-			t.Errorf("no %s: the test shows nothing", what)
-		}
+		wrong(t, total[what] == 0 && n >= leakHistories, "no %s: the test shows nothing", what)
 	}
 }
 

@@ -149,9 +149,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 					t.Errorf("%s: %q", name, got)
 				}
 			}
-			if len(ways) < 20 {
-				t.Errorf("only %d ways", len(ways))
-			}
+			wrong(t, len(ways) < 20, "only %d ways", len(ways))
 			files := result(filepath.Glob(filepath.Join(dir, "memories", "*", "*.txt")))(t)
 			for _, file := range append(files, filepath.Join(dir, "memories", "shared.txt")) {
 				if data, err := os.ReadFile(file); err == nil && strings.Contains(string(data), canary) {
@@ -180,9 +178,7 @@ func TestRememberedIntegrity(t *testing.T) {
 	entries := w.column(t, `SELECT scope || ' ' || integrity FROM memory ORDER BY scope`)
 	said := w.column(t, `SELECT DISTINCT sender || ' ' || integrity FROM memory_turn WHERE sender <> '' ORDER BY sender`)
 	for i, of := range []string{fmt.Sprintf("%s %d", friend, trust.User), fmt.Sprintf("%s %d", owner, trust.Owner)} {
-		if len(entries) != 2 || entries[i] != "private:"+of || len(said) != 2 || said[i] != of {
-			t.Errorf("noted: %q, said: %q", entries, said)
-		}
+		wrong(t, len(entries) != 2 || entries[i] != "private:"+of || len(said) != 2 || said[i] != of, "noted: %q, said: %q", entries, said)
 	}
 	if least := value[trust.Integrity](t, w, `SELECT min(integrity) FROM memory_turn WHERE sender = ''`); least < trust.User {
 		t.Errorf("the answers are %v", least) // they are trusted as what they were made from
@@ -232,9 +228,7 @@ func TestKeepCommand(t *testing.T) {
 		t.Helper()
 		got := w.deliver(t, Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()})
 		wants(t, got.Text, want...)
-		if !got.Notice {
-			t.Errorf("%s: the model was asked: %+v", text, got)
-		}
+		wrong(t, !got.Notice, "%s: the model was asked: %+v", text, got)
 		return got.Text
 	}
 	say := func(text string, want ...string) string { t.Helper(); return as(owner, "!dm", true, text, want...) }

@@ -29,9 +29,7 @@ import (
 // Holds M69.
 func TestMessageFiles(t *testing.T) {
 	languages := Languages()
-	if !slices.Equal(languages, []string{"de", "en", "es", "fr", "it", "ja", "zh"}) {
-		t.Errorf("languages %q", languages)
-	}
+	wrong(t, !slices.Equal(languages, []string{"de", "en", "es", "fr", "it", "ja", "zh"}), "languages %q", languages)
 	for _, l := range languages {
 		f := builtin(l)
 		for _, p := range f.faults {
@@ -47,9 +45,7 @@ func TestMessageFiles(t *testing.T) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(i18n.Source())) {
 			one := strings.HasSuffix(key, i18n.One) && f.text[strings.TrimSuffix(key, i18n.One)+i18n.More] != "" && (l == "ja" || l == "zh")
-			if f.text[key] == "" && !one {
-				t.Errorf("%s.txt: %s is missing", l, key)
-			}
+			wrong(t, f.text[key] == "" && !one, "%s.txt: %s is missing", l, key)
 		}
 		for key, text := range f.text {
 			if words := placeForm.ReplaceAllString(text, ""); text == i18n.Source()[key] && len(strings.Fields(words)) > 2 { // words may be the same in two languages
@@ -142,18 +138,14 @@ func FuzzMessages(f *testing.F) {
 			}
 		}
 		for _, p := range got.faults {
-			if p.Line < 0 || p.Line > len(lines) {
-				t.Errorf("%v, of %d lines", p, len(lines))
-			}
+			wrong(t, p.Line < 0 || p.Line > len(lines), "%v, of %d lines", p, len(lines))
 		}
 		told := len(got.faults) == 1 && len(got.text) == 0 // all of it
 		for i, line := range lines {
 			line = strings.TrimSpace(line)
 			fault := slices.ContainsFunc(got.faults, func(p prompt.Problem) bool { return p.Line == i+1 })
 			key, _, _ := strings.Cut(line, ":")
-			if !told && !fault && line != "" && line[0] != '#' && got.text[key] == "" {
-				t.Errorf("line %d is lost: %q", i+1, line)
-			}
+			wrong(t, !told && !fault && line != "" && line[0] != '#' && got.text[key] == "", "line %d is lost: %q", i+1, line)
 		}
 	})
 }
@@ -264,9 +256,7 @@ func everythingSaid(t *testing.T, language string) {
 		for _, text := range texts {
 			n++
 			got := w.say(t, fmt.Sprintf("$%d", n), text)
-			if strings.HasPrefix(text, "!") && text != "!retry" && (!got.Notice || strings.TrimSpace(got.Text) == "") {
-				t.Errorf("%s: %+v", text, got)
-			}
+			wrong(t, strings.HasPrefix(text, "!") && text != "!retry" && (!got.Notice || strings.TrimSpace(got.Text) == ""), "%s: %+v", text, got)
 		}
 		for id, m := range w.room.final {
 			if !said[id+m.Text] && (m.Notice || id != "re:"+strings.TrimPrefix(id, "re:")) {
@@ -313,9 +303,7 @@ func everythingSaid(t *testing.T, language string) {
 	exec(`UPDATE message SET at = at - 86400000`)
 	w.say(t, "$plan", "let's plan")
 	say("!mode", "!config")
-	if len(said) < 90 {
-		t.Errorf("only %d sentences were looked at", len(said))
-	}
+	wrong(t, len(said) < 90, "only %d sentences were looked at", len(said))
 }
 
 func talksOfGoals(t *testing.T, w *world, say func(...string)) {
@@ -465,28 +453,20 @@ func TestMessageKeys(t *testing.T) {
 			if both {
 				want = all[key+i18n.More]
 			}
-			if want == "" || both && all[key+i18n.One] == "" {
-				t.Errorf("%s asks for %q, which is nowhere", name, key)
-			}
+			wrong(t, want == "" || both && all[key+i18n.One] == "", "%s asks for %q, which is nowhere", name, key)
 			var given []string
 			for j := i + 1; j < len(call.Args); j += 2 {
 				place, ok := at(call.Args, j)
-				if !ok {
-					t.Errorf("%s: a place of %q has no name", name, key)
-				}
+				wrong(t, !ok, "%s: a place of %q has no name", name, key)
 				given = append(given, "{"+place+"}")
 			}
 			for _, place := range places(want) {
-				if !slices.Contains(given, place) {
-					t.Errorf("%s: %q is not filled in with %s", name, key, place)
-				}
+				wrong(t, !slices.Contains(given, place), "%s: %q is not filled in with %s", name, key, place)
 			}
 			return true
 		})
 	}
-	if asked < 200 {
-		t.Errorf("only %d sentences are asked for: they were looked for in the wrong way", asked)
-	}
+	wrong(t, asked < 200, "only %d sentences are asked for: they were looked for in the wrong way", asked)
 }
 
 // Every sentence of en.txt is asked for somewhere: by its name, or by the beginning of it.
@@ -508,9 +488,7 @@ func TestMessagesAreUsed(t *testing.T) {
 			return l == name || strings.HasSuffix(l, ".") && len(l) > 3 && keyForm.MatchString(l+"x") && strings.HasPrefix(name, l) || l == key ||
 				strings.Contains(l, "'"+name+"'") // in SQL
 		})
-		if !used && !strings.HasPrefix(key, "state.") {
-			t.Errorf("en.txt: nobody asks for %s", key)
-		}
+		wrong(t, !used && !strings.HasPrefix(key, "state."), "en.txt: nobody asks for %s", key)
 	}
 }
 
@@ -567,7 +545,5 @@ func TestNoSentencesInCode(t *testing.T) {
 			})
 		}
 	}
-	if looked < 30 {
-		t.Errorf("only %d expressions were looked at: they were looked for in the wrong way", looked)
-	}
+	wrong(t, looked < 30, "only %d expressions were looked at: they were looked for in the wrong way", looked)
 }

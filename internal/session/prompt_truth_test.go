@@ -102,9 +102,7 @@ func TestPromptSaysWhatHappens(t *testing.T) {
 		for _, p := range promised {
 			told = told || p.says == string(k)
 		}
-		if !told {
-			t.Errorf("no prompt has to tell of events of the kind %q", k)
-		}
+		wrong(t, !told, "no prompt has to tell of events of the kind %q", k)
 	}
 }
 
@@ -198,9 +196,7 @@ func TestMalformedCallsRun(t *testing.T) {
 		room, id := fmt.Sprint("!room", i), fmt.Sprint("$", i)
 		w.speaks(a, "All right.")
 		got := w.deliver(t, Inbound{ID: id, Room: room, Sender: owner, Text: "Please do it.", Private: true})
-		if got.Text != "All right." {
-			t.Errorf("%s: the answer to %q is %q", a.Shape, a.Text, got.Text)
-		}
+		wrong(t, got.Text != "All right.", "%s: the answer to %q is %q", a.Shape, a.Text, got.Text)
 		for _, text := range shown.take() {
 			if raw := rawCall(text); raw != "" {
 				t.Errorf("%s: the room was shown %q with %q", a.Shape, text, raw)
@@ -301,9 +297,7 @@ func TestQuotedCall(t *testing.T) {
 			if a, poll := w.polled(t, "$1"); len(a.acts) != 1 || !strings.Contains(poll.Text, "code of the vault is 4711") {
 				t.Errorf("the question is %+v", poll)
 			}
-			if rawCall(got.Text) != "" {
-				t.Errorf("the room was shown %q", got.Text)
-			}
+			wrong(t, rawCall(got.Text) != "", "the room was shown %q", got.Text)
 		})
 	}
 }
@@ -366,7 +360,5 @@ func TestSteering(t *testing.T) {
 		tails += m.Tail
 		lacks(t, m.Text+m.Header, words...)
 	}
-	if failed != 2 || !strings.Contains(tails, words[0]) {
-		t.Errorf("%d failed results; tails %q", failed, tails)
-	}
+	wrong(t, failed != 2 || !strings.Contains(tails, words[0]), "%d failed results; tails %q", failed, tails)
 }

@@ -112,18 +112,14 @@ func equal[T comparable](t failing, got, want T) {
 func wants(t failing, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("no %q in %q", part, text)
-		}
+		wrong(t, !strings.Contains(text, part), "no %q in %q", part, text)
 	}
 }
 
 func lacks(t failing, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if strings.Contains(text, part) {
-			t.Errorf("there is %q in %q", part, text)
-		}
+		wrong(t, strings.Contains(text, part), "there is %q in %q", part, text)
 	}
 }
 
@@ -132,6 +128,14 @@ func must(t failing, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// wrong reports what is not as it must be, where that is so.
+func wrong(t failing, so bool, format string, args ...any) {
+	t.Helper()
+	if so {
+		t.Errorf(format, args...)
 	}
 }
 
@@ -164,17 +168,13 @@ func served(t *testing.T, name string, window int, h http.HandlerFunc) llm.Model
 // notice checks that the program said parts, and answers that the model answered.
 func notice(t failing, got Outgoing, parts ...string) {
 	t.Helper()
-	if !got.Notice {
-		t.Errorf("no notice: %+v", got)
-	}
+	wrong(t, !got.Notice, "no notice: %+v", got)
 	wants(t, got.Text, parts...)
 }
 
 func answers(t failing, got Outgoing, text string) {
 	t.Helper()
-	if got.Notice || got.Text != text {
-		t.Errorf("got %+v, want the answer %q", got, text)
-	}
+	wrong(t, got.Notice || got.Text != text, "got %+v, want the answer %q", got, text)
 }
 
 // world is a manager with everything real but the transport and the model.
@@ -447,9 +447,7 @@ func TestCutOff(t *testing.T) {
 func TestModelDownAndRetry(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "500", "back again")
 	got := w.say(t, "$1", "are you there?")
-	if !got.Notice || !strings.Contains(got.Text, "!retry") || strings.Contains(got.Text, "upstream") {
-		t.Errorf("notice = %+v", got)
-	}
+	wrong(t, !got.Notice || !strings.Contains(got.Text, "!retry") || strings.Contains(got.Text, "upstream"), "notice = %+v", got)
 	answers(t, w.say(t, "$2", "!retry"), "back again")
 	asked := w.script.asked()
 	equal(t, strings.Count(asked[len(asked)-1], "are you there?"), 1)
@@ -492,9 +490,7 @@ func FuzzParseCommand(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		name, _, ok := parseCommand(s)
-		if ok && (name == "" || strings.ContainsAny(name, " \n!")) {
-			t.Errorf("parseCommand(%q) = %q", s, name)
-		}
+		wrong(t, ok && (name == "" || strings.ContainsAny(name, " \n!")), "parseCommand(%q) = %q", s, name)
 	})
 }
 

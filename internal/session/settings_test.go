@@ -52,9 +52,7 @@ func TestConfigCommand(t *testing.T) {
 	} {
 		got := w.hears(t, c.who, "!group", "$"+string(rune('a'+i)), c.say)
 		wants(t, got, c.want...)
-		if c.not != "" && strings.Contains(got, c.not) {
-			t.Errorf("%s says %s, and hears %q with %q", c.who, c.say, got, c.not)
-		}
+		wrong(t, c.not != "" && strings.Contains(got, c.not), "%s says %s, and hears %q with %q", c.who, c.say, got, c.not)
 	}
 	wants(t, w.hears(t, friend, "!other", "$o", "!config"), "| streaming | auto |")
 	w.stop()
@@ -288,17 +286,13 @@ func TestTidy(t *testing.T) {
 	var parts []string
 	w.cfg.Dreams = &Dreams{Tidy: func(part string) { parts = append(parts, part) }}
 	w.say(t, "$1", "hi")
-	if len(parts) > 0 {
-		t.Errorf("with room for all: %q", parts)
-	}
+	wrong(t, len(parts) > 0, "with room for all: %q", parts)
 	for i := range 40 {
 		task := task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: fmt.Sprintf("%d: %s", i, strings.Repeat("do it ", 40)), Priority: 5}
 		result(w.cfg.Tasks.Add(t.Context(), task))(t)
 	}
 	w.say(t, "$2", "hi again")
-	if strings.Join(parts, " ") != "tasks" {
-		t.Errorf("too many tasks: %q", parts)
-	}
+	wrong(t, strings.Join(parts, " ") != "tasks", "too many tasks: %q", parts)
 	equal(t, len(w.script.asked()), 2)
 }
 
@@ -322,9 +316,7 @@ func TestModes(t *testing.T) {
 	}
 	equal(t, cmp.Diff(want, got), "")
 	for _, m := range modes {
-		if m.templates == "" || m.role == "" || m.temperature <= 0 || m.temperature > 1 {
-			t.Errorf("%+v", m)
-		}
+		wrong(t, m.templates == "" || m.role == "" || m.temperature <= 0 || m.temperature > 1, "%+v", m)
 		if p := m.policy(); len(m.allow)+len(m.deny) > 0 && p.Else != "`!mode developer` offers it" {
 			t.Errorf("%s: the way out is %q", m.name, p.Else)
 		}
@@ -357,9 +349,7 @@ func TestModeCommand(t *testing.T) {
 		t.Helper()
 		got := w.say(t, id, text)
 		for _, part := range want {
-			if !got.Notice || !strings.Contains(got.Text, part) {
-				t.Errorf("%s says %q, want %q in it", text, got.Text, part)
-			}
+			wrong(t, !got.Notice || !strings.Contains(got.Text, part), "%s says %q, want %q in it", text, got.Text, part)
 		}
 	}
 	says("$1", "!mode", "Mode: assistant, as in every room at first.", "- `!mode planning`: thinking a thing through")

@@ -278,9 +278,7 @@ func TestPace(t *testing.T) {
 				p.at = now
 			}
 		}
-		if stopped != c.stops {
-			t.Errorf("%s: stops at %d, want %d", c.name, stopped, c.stops)
-		}
+		wrong(t, stopped != c.stops, "%s: stops at %d, want %d", c.name, stopped, c.stops)
 		if answer, _ := p.hears("later", now.Add(calmGap), c.most); !answer {
 			t.Errorf("%s: a pause does not end it", c.name)
 		}
@@ -358,9 +356,7 @@ func TestLockAtBoundaries(t *testing.T) {
 			l, at := locked(tt.from), noon.Add(time.Hour)
 			equal(t, l.next(tt.now, "!r", 1, "m", "", true, at), *l)
 			fresh := l.next(tt.now, "!r", 2, "m", "", true, at)
-			if fresh.Tier != tt.atNew || fresh.Reason != tt.secondReason || fresh.Conversation != 2 {
-				t.Errorf("with a new conversation: %+v", fresh)
-			}
+			wrong(t, fresh.Tier != tt.atNew || fresh.Reason != tt.secondReason || fresh.Conversation != 2, "with a new conversation: %+v", fresh)
 			if got := l.shift(tt.now, atCompaction, at); got.Tier != tt.atNew || got.Conversation != 1 {
 				t.Errorf("at a compaction: %+v", got)
 			}

@@ -208,9 +208,7 @@ func TestWindowInputs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		in := WindowInputs(llm.Detection{Model: "local", Limit: tt.limit(asked), Server: llm.Ollama, Trained: 8000, Outside: 30})
-		if !in.Ollama || in.Trained != 8000 || in.Outside != 30 || in.Model != "local" {
-			t.Errorf("%s: %+v", tt.name, in)
-		}
+		wrong(t, !in.Ollama || in.Trained != 8000 || in.Outside != 30 || in.Model != "local", "%s: %+v", tt.name, in)
 		if d := prompt.Decide(in); d.Source != tt.want {
 			t.Errorf("%s: from %s", tt.name, d.Source)
 		}
@@ -294,9 +292,7 @@ func TestCounting(t *testing.T) {
 					foretold := w.rooms["!dm"].usage.expected
 					w.mu.Unlock()
 					off := math.Abs(float64(foretold-counted)) / float64(counted)
-					if i >= 10 && off > 0.03 {
-						t.Errorf("turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
-					}
+					wrong(t, i >= 10 && off > 0.03, "turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
 					if i == 0 || i == 9 || i == from || i == to-1 {
 						t.Logf("turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
 					}
@@ -366,9 +362,7 @@ func TestToolBudget(t *testing.T) {
 		for tier := 1; tier <= topTier; tier++ {
 			o := now[m.name][tier]
 			for _, s := range m.policy().Of(full) {
-				if tier >= costly[s.Name] != slices.Contains(o.names, s.Name) {
-					t.Errorf("%s, tier %d: is %s offered? %v", m.name, tier, s.Name, o.names)
-				}
+				wrong(t, tier >= costly[s.Name] != slices.Contains(o.names, s.Name), "%s, tier %d: is %s offered? %v", m.name, tier, s.Name, o.names)
 			}
 			if m.name == modes[0].name {
 				t.Logf("tier %d: %4d of %4d tokens, %d tools", tier, o.tokens, toolBudget[tier], len(o.names))

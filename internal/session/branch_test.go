@@ -171,15 +171,11 @@ func TestThreadRests(t *testing.T) {
 	w.mu.Lock()
 	s, main := w.rooms[history.TalkOf("!g", "$a")], w.rooms["!g"]
 	w.mu.Unlock()
-	if main.rest() {
-		t.Error("the room's own session ended")
-	}
+	wrong(t, main.rest(), "the room's own session ended")
 	s.mu.Lock()
 	s.lane = []Inbound{in("$3", "!g", "$a", "wait")}
 	s.mu.Unlock()
-	if s.rest() {
-		t.Error("a session ended with a message in its lane")
-	}
+	wrong(t, s.rest(), "a session ended with a message in its lane")
 	s.mu.Lock()
 	s.lane = nil
 	s.mu.Unlock()
@@ -326,9 +322,7 @@ func TestBackgroundGivesWay(t *testing.T) {
 	w.script.block = make(chan struct{})
 	w.script.mu.Unlock()
 	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}))
-	if work.Err() == nil {
-		t.Error("somebody wrote, and it goes on")
-	}
+	wrong(t, work.Err() == nil, "somebody wrote, and it goes on")
 	done()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -483,9 +477,7 @@ func TestEditedInABurst(t *testing.T) {
 	for range 4 {
 		got[<-w.room.handled] = true
 	}
-	if len(got) != 4 || len(w.script.asked()) != 2 {
-		t.Errorf("handled %v with %d requests", got, len(w.script.asked()))
-	}
+	wrong(t, len(got) != 4 || len(w.script.asked()) != 2, "handled %v with %d requests", got, len(w.script.asked()))
 	w.change(t, Edited, "$e2", "$1", "EINS", time.Now())
 	if got, want := w.words(t), "user zero | assistant fine | user EINS | user two | assistant fine"; got != want || len(w.script.asked()) != 3 {
 		t.Errorf("%s", got)

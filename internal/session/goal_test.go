@@ -429,16 +429,10 @@ func TestPinSurvives(t *testing.T) {
 			t.Fatalf("the message that names the task is there still; the test shows nothing: %+v", m)
 		}
 	}
-	if !pinned("$3", "!dm") {
-		t.Error("not pinned after the compaction")
-	}
+	wrong(t, !pinned("$3", "!dm"), "not pinned after the compaction")
 	w.restart(t)
 	must(t, w.Move(t.Context(), "!dm", "!next"))
-	if !pinned("$4", "!next") {
-		t.Error("not pinned in the room that took its place")
-	}
+	wrong(t, !pinned("$4", "!next"), "not pinned in the room that took its place")
 	w.deliver(t, Inbound{ID: "$5", Room: "!next", Sender: owner, Text: "!new", Private: true, At: time.Now()})
-	if pinned("$6", "!next") {
-		t.Error("pinned in a new conversation")
-	}
+	wrong(t, pinned("$6", "!next"), "pinned in a new conversation")
 }

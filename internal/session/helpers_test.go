@@ -157,9 +157,7 @@ func TestSubSession(t *testing.T) {
 	lacks(t, inSub[0], "which tea?")
 	w.restart(t)
 	wants(t, w.say(t, "$2", "!helpers").Text, "completed: find out which tea")
-	if len(inRoom) != 1 || w.room.count() != 3 {
-		t.Errorf("told %d times, %d messages", len(inRoom), w.room.count())
-	}
+	wrong(t, len(inRoom) != 1 || w.room.count() != 3, "told %d times, %d messages", len(inRoom), w.room.count())
 	past := w.past(t)
 	for _, m := range past {
 		wrong(t, m.Role == llm.User && strings.Contains(m.Text, "Green tea") && m.Sender != "", "the result counts as said by %s", m.Sender)
@@ -285,9 +283,7 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 		w.spawnFor(t, scope, tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}})
 	}
 	until(t, "all are told", w.allTold(t))
-	if !seen["!dm"] {
-		t.Error("the direct chat's sub-session does not see the memory; the test shows nothing")
-	}
+	wrong(t, !seen["!dm"], "the direct chat's sub-session does not see the memory; the test shows nothing")
 	wrong(t, seen["!group"] || seen["!late"], "seen: %v", seen)
 	wrong(t, asked["!group"] != 2 || asked["!late"] != 2, "asked: %v", asked)
 	past, err := w.cfg.History.Load(t.Context(), "!late")

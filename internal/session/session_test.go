@@ -479,9 +479,7 @@ func TestStop(t *testing.T) {
 	}
 	w.stop()
 	equal(t, w.Deliver(context.Background(), Inbound{ID: "$2", Room: "!dm"}), ErrStopping)
-	if len(w.room.handled) != 0 || w.room.count() != 0 {
-		t.Error("an interrupted message was acknowledged or answered")
-	}
+	wrong(t, len(w.room.handled) != 0 || w.room.count() != 0, "an interrupted message was acknowledged or answered")
 }
 
 func FuzzParseCommand(f *testing.F) {

@@ -95,9 +95,8 @@ func (b *besieged) settled() {
 func (b *besieged) ended(want approvalState) {
 	b.t.Helper()
 	b.settled()
-	if a := b.approvalOf(b.t, b.a.event); a.state != want {
-		b.t.Errorf("the question is %s, want %s", a.state, want)
-	}
+	a := b.approvalOf(b.t, b.a.event)
+	wrong(b.t, a.state != want, "the question is %s, want %s", a.state, want)
 }
 
 func (b *besieged) questions() int {
@@ -273,9 +272,8 @@ func attacksInTime() []attack {
 			}
 			b.world.room.mu.Lock()
 			defer b.world.room.mu.Unlock()
-			if said := b.world.room.final["vote:"+in.ID]; said.Text != "" {
-				b.t.Errorf("who voted once reads %q", said.Text)
-			}
+			said := b.world.room.final["vote:"+in.ID]
+			wrong(b.t, said.Text != "", "who voted once reads %q", said.Text)
 		}},
 		{name: "once, then no", rights: 1, do: func(b *besieged) { b.votes(owner, optionOnce); b.says(owner, "!deny "+b.a.code); b.ended(ended) }},
 		{name: "no, then once", do: func(b *besieged) { b.says(owner, "!deny "+b.a.code); b.votes(owner, optionOnce); b.ended(denied) }},

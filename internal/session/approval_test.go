@@ -86,16 +86,13 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 				t.Fatalf("%d things were done unasked in the next turn", n-before)
 			}
 			w.deliver(t, Inbound{ID: "$v", Room: "!group", Sender: owner, Change: Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
-			if end := w.ends(t, a.code); end.state != ended || end.acts[0].Failed {
-				t.Errorf("it ended as %+v", end)
-			}
-			if n := w.left(t); n != before+1 {
-				t.Errorf("%d things were done after the vote", n-before)
-			}
+			end := w.ends(t, a.code)
+			wrong(t, end.state != ended || end.acts[0].Failed, "it ended as %+v", end)
+			n := w.left(t)
+			wrong(t, n != before+1, "%d things were done after the vote", n-before)
 			w.deliver(t, Inbound{ID: "$v2", Room: "!group", Sender: owner, Change: Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
-			if n := w.left(t); n != before+1 {
-				t.Errorf("%d things were done after a second vote", n-before)
-			}
+			n = w.left(t)
+			wrong(t, n != before+1, "%d things were done after a second vote", n-before)
 		})
 	}
 }
@@ -128,9 +125,8 @@ func TestVoteIsAnsweredInItsThread(t *testing.T) {
 	w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "note it", At: time.Now(), Thread: "$root", Branch: "$root", Quotes: []Quote{foreignQuote}})
 	a, _ := w.polled(t, "$1")
 	w.deliver(t, Inbound{ID: "$v", Room: "!group", Sender: friend, Text: optionOnce, At: time.Now(), Change: Voted, Target: askPrefix + a.code})
-	if said := w.room.read("vote:$v"); said.Text == "" || said.Thread != "$root" {
-		t.Errorf("%+v", said)
-	}
+	said := w.room.read("vote:$v")
+	wrong(t, said.Text == "" || said.Thread != "$root", "%+v", said)
 }
 
 // asksOwner is a world in which the owner's message $1 has led to a question.
@@ -175,18 +171,16 @@ func TestStoppedTurnAsksNothing(t *testing.T) {
 	must(t, w.Deliver(t.Context(), Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "!stop", At: time.Now()}))
 	<-w.room.handled
 	<-w.room.handled
-	if a := w.approvalOf(t, "$1"); a.state != void {
-		t.Errorf("it is %s", a.state)
-	}
+	a := w.approvalOf(t, "$1")
+	wrong(t, a.state != void, "it is %s", a.state)
 }
 
 // TestVoidQuestionIsClosed: who is asked sees that a question is over.
 func TestVoidQuestionIsClosed(t *testing.T) {
 	w, _ := asksOwner(t)
 	w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Change: Edited, Target: "$1", Text: "say hello", At: time.Now()})
-	if _, poll := w.polled(t, "$1"); len(poll.Options) != 0 || !strings.Contains(poll.Text, "withdrawn") {
-		t.Errorf("the question is %+v", poll)
-	}
+	_, poll := w.polled(t, "$1")
+	wrong(t, len(poll.Options) != 0 || !strings.Contains(poll.Text, "withdrawn"), "the question is %+v", poll)
 }
 
 // TestOldQuestionsEnd: a start asks nothing again that has expired, and deletes what ended long ago.

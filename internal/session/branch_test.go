@@ -31,9 +31,8 @@ func TestBranch(t *testing.T) {
 		{"off", "", "hello", ""},
 		{"off", "$root", "hello", ""},
 	} {
-		if got := Branch(c.setting, Inbound{ID: "$in", Thread: c.thread, Text: c.text}); got != c.want {
-			t.Errorf("%s: %q in thread %q is answered in %q, want %q", c.setting, c.text, c.thread, got, c.want)
-		}
+		got := Branch(c.setting, Inbound{ID: "$in", Thread: c.thread, Text: c.text})
+		wrong(t, got != c.want, "%s: %q in thread %q is answered in %q, want %q", c.setting, c.text, c.thread, got, c.want)
 	}
 }
 
@@ -73,9 +72,8 @@ func TestThreadsKeepApart(t *testing.T) {
 			w.script.answers = []string{`{"entry":"owns a ladder"}`, "noted"}
 			w.deliver(t, in("$6", room, "$1", "remember that I own a ladder"))
 			result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, Label: callerIn(room).Label(), User: owner, Content: "buy turpentine"}))(t)
-			if got := w.deliver(t, in("$7", room, "$other", "!mode developer")); !strings.Contains(got.Text, "developer") || got.Thread != "$other" {
-				t.Errorf("!mode: %+v", got)
-			}
+			got := w.deliver(t, in("$7", room, "$other", "!mode developer"))
+			wrong(t, !strings.Contains(got.Text, "developer") || got.Thread != "$other", "!mode: %+v", got)
 			for i, thread := range []string{"", "$1", "$other"} {
 				holds(t, "everywhere", w.asks(t, in(fmt.Sprint("$8", i), room, thread, "what now?")), []string{"ladder", "turpentine"})
 			}
@@ -93,9 +91,8 @@ func TestThreadsKeepApart(t *testing.T) {
 			for _, column := range []string{"scope FROM memory", "scope FROM memory_turn", "room FROM task", "room FROM session", "room FROM goal", "room FROM room_setting",
 				"room FROM sub_session"} {
 				name, _, _ := strings.Cut(column, " ")
-				if kept := value[int](t, w, `SELECT count(*) FROM (SELECT `+column+`) WHERE instr(`+name+`, 'thread:') > 0`); kept > 0 {
-					t.Errorf("%s: %d rows belong to a thread", column, kept)
-				}
+				kept := value[int](t, w, `SELECT count(*) FROM (SELECT `+column+`) WHERE instr(`+name+`, 'thread:') > 0`)
+				wrong(t, kept > 0, "%s: %d rows belong to a thread", column, kept)
 			}
 		})
 	}
@@ -113,9 +110,8 @@ func TestThreadOfALongRoom(t *testing.T) {
 	m.Quotes = []Quote{{Sender: "@guest:b", Text: "begin " + strings.Repeat("a long root ", 5000), At: time.Now().Add(time.Minute), Why: QuoteThread}}
 	holds(t, "the thread", w.asks(t, m), []string{"word59 ", "begin a long root"}, "word0 ")
 	c, err := w.cfg.History.Compacted(t.Context(), history.TalkOf("!g", "$root"))
-	if n := llm.EstimateTokens(c.Text()); err != nil || n > 1700 || n < 500 {
-		t.Errorf("the thread begins with %d tokens, %v", n, err)
-	}
+	n := llm.EstimateTokens(c.Text())
+	wrong(t, err != nil || n > 1700 || n < 500, "the thread begins with %d tokens, %v", n, err)
 }
 
 // TestStopInThreads: !stop ends what is answered where it is said. In the room, where nothing
@@ -144,9 +140,8 @@ func TestStopInThreads(t *testing.T) {
 		for _, id := range append(want, stop.ID) {
 			wrong(t, !got[id], "%s ends %v, and not %s", stop.Text, got, id)
 		}
-		if said := w.room.said(stop.ID); len(want) > 0 && !strings.HasPrefix(said.Text, "Stopped") || said.Thread != stop.Branch {
-			t.Errorf("%s says %+v", stop.ID, said)
-		}
+		said := w.room.said(stop.ID)
+		wrong(t, len(want) > 0 && !strings.HasPrefix(said.Text, "Stopped") || said.Thread != stop.Branch, "%s says %+v", stop.ID, said)
 	}
 	theirs := in("$3", "!g", "$b", "theirs")
 	theirs.Sender = "@friend:example.org"
@@ -156,9 +151,8 @@ func TestStopInThreads(t *testing.T) {
 	stopped(in("$6", "!g", "$a", "!stop"))
 	begin(in("$7", "!g", "$7", "in a thread of its own"))
 	stopped(in("$8", "!g", "", "!stop"), "$7")
-	if said := w.room.said("$7"); said.Text != i18n.Source()["stop.ended"] || said.Thread != "$7" {
-		t.Errorf("%+v", said)
-	}
+	said := w.room.said("$7")
+	wrong(t, said.Text != i18n.Source()["stop.ended"] || said.Thread != "$7", "%+v", said)
 	equal(t, w.room.said("$3").Text, "")
 }
 
@@ -270,9 +264,8 @@ func TestMove(t *testing.T) {
 	}
 	prompt := ask("!new", "what do you know?")
 	for _, want := range []string{"Orinoco", "herons", "cactus", "CURRENT GOAL: Implement user authentication system"} {
-		if n := strings.Count(prompt, want); n != 1 {
-			t.Errorf("the new room's prompt has %d times %q", n, want)
-		}
+		n := strings.Count(prompt, want)
+		wrong(t, n != 1, "the new room's prompt has %d times %q", n, want)
 		wrong(t, strings.Contains(ask("!other", "and you?"), want), "another room's prompt has %q", want)
 	}
 	if prompt = ask("!old", "is anybody here?"); strings.Contains(prompt, "Orinoco") || strings.Contains(prompt, "cactus") || w.goals(t, "!old") != "" {
@@ -357,9 +350,8 @@ func TestLeavingIsTold(t *testing.T) {
 	w.say(t, "$new", "!new")
 	mu.Lock()
 	defer mu.Unlock()
-	if want := []string{"!dm true <nil>", "!dm true <nil>"}; !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
-	}
+	want := []string{"!dm true <nil>", "!dm true <nil>"}
+	wrong(t, !slices.Equal(told, want), "told %q, want %q", told, want)
 }
 
 // edits is a world where an edit need not wait.
@@ -414,9 +406,8 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 			if got, want := w.words(t), "user first | assistant one | user SECOND | assistant three"; got != want {
 				t.Errorf("%s", got)
 			}
-			if n := len(w.script.asked()); n != 1 || w.room.said("$2").Text != "three" {
-				t.Errorf("%d requests, said %+v", n, w.room.said("$2"))
-			}
+			n := len(w.script.asked())
+			wrong(t, n != 1 || w.room.said("$2").Text != "three", "%d requests, said %+v", n, w.room.said("$2"))
 		})
 	}
 }
@@ -450,9 +441,8 @@ func TestAskAgain(t *testing.T) {
 	w.say(t, "$1", "first")
 	w.say(t, "$2", "!new")
 	w.change(t, AskAgain, "$again", "$1", "", time.Now())
-	if got := w.room.said("$again"); !got.Notice || !strings.Contains(got.Text, "only what was asked last") || got.ReplyTo != "$1" {
-		t.Errorf("said %+v", got)
-	}
+	got := w.room.said("$again")
+	wrong(t, !got.Notice || !strings.Contains(got.Text, "only what was asked last") || got.ReplyTo != "$1", "said %+v", got)
 	w.change(t, AskAgain, "$other", "re:$2", "", time.Now()) // a command
 	w.change(t, Edited, "$e", "$unknown", "!whoami", time.Now().Add(-time.Hour))
 	if w.room.said("$other").Text+w.room.said("$unknown").Text != "" || len(w.script.asked()) != 1 {
@@ -482,17 +472,15 @@ func TestEditedInABurst(t *testing.T) {
 	if got, want := w.words(t), "user zero | assistant fine | user EINS | user two | assistant fine"; got != want || len(w.script.asked()) != 3 {
 		t.Errorf("%s", got)
 	}
-	if last := w.script.asked()[2]; !strings.Contains(last, "EINS") || strings.Contains(last, "ONE") || w.room.said("$1").Text != "" {
-		t.Errorf("asked %s", last)
-	}
+	last := w.script.asked()[2]
+	wrong(t, !strings.Contains(last, "EINS") || strings.Contains(last, "ONE") || w.room.said("$1").Text != "", "asked %s", last)
 }
 
 // acted names what had an effect, without a comma: a header with one is of a shared room.
 func TestActed(t *testing.T) {
 	equal(t, acted(nil), "")
-	if got := acted([]string{"task", "append_memory"}); !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ",") {
-		t.Errorf("%q", got)
-	}
+	got := acted([]string{"task", "append_memory"})
+	wrong(t, !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ","), "%q", got)
 }
 
 // TestEditedBesideAVoiceMessage: what is written beside a voice message is edited: it is answered anew, and what was said in it is still

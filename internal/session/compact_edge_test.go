@@ -45,9 +45,8 @@ func TestCompactCommands(t *testing.T) {
 	if *n != 1 || len(w.room.notices()) != 0 {
 		t.Errorf("asked %d times; said %v", *n, w.room.notices())
 	}
-	if got := w.say(t, "$7", "!compact"); !strings.Contains(got.Text, "nothing to summarise yet") || *n != 1 {
-		t.Errorf("a second time: %+v", got)
-	}
+	got := w.say(t, "$7", "!compact")
+	wrong(t, !strings.Contains(got.Text, "nothing to summarise yet") || *n != 1, "a second time: %+v", got)
 }
 
 // TestCompactionIsTold: one quiet line, before the answer that it made room for.
@@ -60,9 +59,8 @@ func TestCompactionIsTold(t *testing.T) {
 	wrong(t, len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it.", "said: %q", got)
 	w.room.mu.Lock()
 	defer w.room.mu.Unlock()
-	if last := w.room.order[len(w.room.order)-2]; !strings.HasPrefix(last, "compaction:") || !w.room.final[last].Notice {
-		t.Errorf("it was said at another time: %v", w.room.order)
-	}
+	last := w.room.order[len(w.room.order)-2]
+	wrong(t, !strings.HasPrefix(last, "compaction:") || !w.room.final[last].Notice, "it was said at another time: %v", w.room.order)
 }
 
 // TestRedeliveredAfterCompaction: a message that is summarised by now, and the newest one,
@@ -130,9 +128,8 @@ func TestHugeMessages(t *testing.T) {
 		}
 		t.Logf("%d bytes: %s", len(text), time.Since(began))
 	}
-	if got := w.say(t, "$y", "!retry"); got.Notice {
-		t.Errorf("!retry: %.300q", got.Text)
-	}
+	got := w.say(t, "$y", "!retry")
+	wrong(t, got.Notice, "!retry: %.300q", got.Text)
 }
 
 // TestManyToolResults: a thousand results of tools, of one turn and of many.
@@ -177,9 +174,8 @@ func TestSlowSummary(t *testing.T) {
 		return quick(body)
 	}
 	w.untilCompacted(t, 1)
-	if got := w.compactions(t); got[0] != "extract" {
-		t.Errorf("level %v", got)
-	}
+	got := w.compactions(t)
+	wrong(t, got[0] != "extract", "level %v", got)
 }
 
 // TestStopEndsACompaction: !stop ends it, and nothing is changed.
@@ -214,7 +210,6 @@ func TestStopEndsACompaction(t *testing.T) {
 	for range 2 {
 		<-w.room.handled
 	}
-	if got := w.room.said(in.ID); got.Text != i18n.Source()["stop.ended"] || len(w.compactions(t)) != 0 {
-		t.Errorf("said %+v; %v", got, w.compactions(t))
-	}
+	got := w.room.said(in.ID)
+	wrong(t, got.Text != i18n.Source()["stop.ended"] || len(w.compactions(t)) != 0, "said %+v; %v", got, w.compactions(t))
 }

@@ -265,9 +265,8 @@ func TestRecallThroughCompaction(t *testing.T) {
 				wrong(t, !strings.Contains(w.lastPrompt(t), want), "%q is lost", want)
 			}
 			wrong(t, mean < run.reuse, "between compactions only %.4f of a request are repeated", mean)
-			if n := len(w.compactions(t)); run.window == 16384 && n > 400/25 {
-				t.Errorf("%d compactions in 400 turns", n)
-			}
+			n := len(w.compactions(t))
+			wrong(t, run.window == 16384 && n > 400/25, "%d compactions in 400 turns", n)
 			if run.window == 16384 && begun("%") > 400/25 { // whatever a model reads anew, compaction or not
 				t.Errorf("%d epochs in 400 turns", begun("%"))
 			}

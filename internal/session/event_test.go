@@ -94,14 +94,12 @@ func TestSystemEvent(t *testing.T) {
 	w.event(t, s, Inbound{ID: "job:1", Text: "!stop Remind me of the plants."})
 	asked := w.script.asked()
 	wants(t, asked[len(asked)-1], "system event: scheduled task]", "!stop Remind me of the plants.")
-	if m := w.room.newest(); m.Text != "The plants need water." || m.ReplyTo != "" || m.Notice {
-		t.Errorf("the room read %+v", m)
-	}
+	m := w.room.newest()
+	wrong(t, m.Text != "The plants need water." || m.ReplyTo != "" || m.Notice, "the room read %+v", m)
 	w.event(t, s, Inbound{ID: "job:1", Text: "!stop Remind me of the plants."}) // delivered again
 	equal(t, len(w.script.asked()), len(asked))
-	if want := []string{"job:1: The plants need water.", "job:1: The plants need water."}; !slices.Equal(s.done, want) {
-		t.Errorf("done: %q", s.done)
-	}
+	want := []string{"job:1: The plants need water.", "job:1: The plants need water."}
+	wrong(t, !slices.Equal(s.done, want), "done: %q", s.done)
 	equal(t, w.room.count(), 2)
 }
 
@@ -137,18 +135,16 @@ func TestSystemEventAfterARestart(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "good morning", "the plants")
 	s := newSource(w)
 	w.append(t, history.Message{Role: llm.User, EventID: "job:1", Text: "Remind me."})
-	if m := w.say(t, "$1", "hi"); m.Text != "good morning" || m.ReplyTo != "$1" {
-		t.Errorf("the person read %+v", m)
-	}
+	m := w.say(t, "$1", "hi")
+	wrong(t, m.Text != "good morning" || m.ReplyTo != "$1", "the person read %+v", m)
 	w.event(t, s, Inbound{ID: "job:1", Text: "Remind me."})
 	if m := w.room.newest(); m.Text != "the plants" || m.ID != "re:job:1" {
 		t.Errorf("the room read %+v", m)
 	}
 	w.append(t, history.Message{Role: llm.User, EventID: "$2", Sender: owner, Text: "And you?"},
 		history.Message{Role: llm.User, EventID: "job:2", Text: "Remind me."})
-	if m := w.say(t, "$2", "And you?"); m.ReplyTo != "$2" {
-		t.Errorf("the person read %+v", m)
-	}
+	m = w.say(t, "$2", "And you?")
+	wrong(t, m.ReplyTo != "$2", "the person read %+v", m)
 }
 
 // TestSystemEventAgain: another attempt at what no model answered is told once, however
@@ -161,9 +157,8 @@ func TestSystemEventAgain(t *testing.T) {
 	for i, want := range []int{1, 1, 1, 1} {
 		w.event(t, s, Inbound{ID: fmt.Sprintf("job:tea:1:%d", i+1), Text: "Look at the sky."})
 		asked := w.script.asked()
-		if n := strings.Count(asked[len(asked)-1], "Look at the sky."); n != want {
-			t.Errorf("attempt %d: the model read it %d times, want %d", i+1, n, want)
-		}
+		n := strings.Count(asked[len(asked)-1], "Look at the sky.")
+		wrong(t, n != want, "attempt %d: the model read it %d times, want %d", i+1, n, want)
 	}
 	equal(t, w.room.newest().Text, "It still rains.")
 	w.say(t, "$2", "and now?")
@@ -254,9 +249,8 @@ func TestToldWhatIsDone(t *testing.T) {
 		t.Errorf("shown %+v", got)
 	}
 	release()
-	if id := <-w.room.handled; id != "$1" || w.room.said("$1").Text != "the answer" || w.room.said("$1").Notice {
-		t.Errorf("%s: %+v", id, w.room.said("$1"))
-	}
+	id := <-w.room.handled
+	wrong(t, id != "$1" || w.room.said("$1").Text != "the answer" || w.room.said("$1").Notice, "%s: %+v", id, w.room.said("$1"))
 	n := len(r.drafts())
 	time.Sleep(5 * w.cfg.Patience)
 	if got := r.drafts(); len(got) != n || got[n-1].Notice || !strings.HasSuffix(r.shown(), "typing false") {
@@ -272,16 +266,13 @@ func TestToldOnceInAGroup(t *testing.T) {
 	s := w.rooms["!group"]
 	s.meanwhile.does("reading a file")
 	time.Sleep(5 * w.cfg.Patience)
-	if got := r.drafts(); len(got) != 1 || !got[0].Notice {
-		t.Errorf("shown %+v", got)
-	}
+	got := r.drafts()
+	wrong(t, len(got) != 1 || !got[0].Notice, "shown %+v", got)
 	release()
-	if id := <-w.room.handled; id != "$1" || w.room.said("$1").Text != "the answer" {
-		t.Errorf("%s: %+v", id, w.room.said("$1"))
-	}
-	if got := r.drafts(); len(got) != 1 {
-		t.Errorf("shown %+v", got)
-	}
+	id := <-w.room.handled
+	wrong(t, id != "$1" || w.room.said("$1").Text != "the answer", "%s: %+v", id, w.room.said("$1"))
+	got = r.drafts()
+	wrong(t, len(got) != 1, "shown %+v", got)
 }
 
 // Whether an answer is shown while it is written is for the room to say; where nobody has, it is where we are two.
@@ -305,9 +296,8 @@ func TestStreamingSetting(t *testing.T) {
 		}
 		w.deliver(t, Inbound{ID: "$1", Room: "!r", Sender: owner, Text: "hello", Private: c.private, At: time.Now()})
 		w.room.mu.Lock()
-		if got := w.room.drafts["!r"] > 0; got != c.want || w.room.final["re:$1"].Text != "a long enough answer" {
-			t.Errorf("%+v: streams %v", c, got)
-		}
+		got := w.room.drafts["!r"] > 0
+		wrong(t, got != c.want || w.room.final["re:$1"].Text != "a long enough answer", "%+v: streams %v", c, got)
 		w.room.mu.Unlock()
 		w.stop()
 	}

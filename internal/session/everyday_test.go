@@ -137,9 +137,8 @@ func TestEverydayTalks(t *testing.T) {
 					calls = append(calls, a.call)
 				}
 				o.turn("", calls...)
-				if answer := w.deliver(t, in); answer.Text == "" || answer.Notice {
-					t.Errorf("%q is answered with %+v", s.text, answer)
-				}
+				answer := w.deliver(t, in)
+				wrong(t, answer.Text == "" || answer.Notice, "%q is answered with %+v", s.text, answer)
 				asked += w.votes(t, "!group", false, optionWide)
 				due = append(due, s.acts...)
 			}

@@ -123,9 +123,8 @@ func TestPicturesTeachNothing(t *testing.T) {
 		} else {
 			w.say(t, "$1", "what is this?")
 		}
-		if n := value[int](t, w, `SELECT count(*) FROM model_count`); (n == 0) != seen {
-			t.Errorf("with a picture %v: %d factors were learned", seen, n)
-		}
+		n := value[int](t, w, `SELECT count(*) FROM model_count`)
+		wrong(t, (n == 0) != seen, "with a picture %v: %d factors were learned", seen, n)
 	}
 }
 
@@ -144,9 +143,8 @@ func TestFileText(t *testing.T) {
 		for _, part := range []string{`source=\"file\"`, "file long.txt (not all of it: read_file", "The beginning.", "The end.", "characters are left out here"} {
 			wrong(t, !strings.Contains(strings.ReplaceAll(body, `\u003c`, "<"), part), "window %d: no %q in %.3000s", window, part, body)
 		}
-		if n := strings.Count(body, "goes on and on"); window == 128_000 && (n < 900 || n > 1100) || window < 10_000 && n > 400 {
-			t.Errorf("window %d: %d lines", window, n)
-		}
+		n := strings.Count(body, "goes on and on")
+		wrong(t, window == 128_000 && (n < 900 || n > 1100) || window < 10_000 && n > 400, "window %d: %d lines", window, n)
 	}
 }
 

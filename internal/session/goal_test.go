@@ -59,9 +59,8 @@ func TestGoalReported(t *testing.T) {
 	}
 	wants(t, last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts", "Current Task:\n")
 	wants(t, w.say(t, "$p", "!prompt").Text, "100 % of it as in the last request")
-	if p, err := w.Preview(t.Context(), "!dm"); err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement") {
-		t.Errorf("the preview has no goal: %v\n%s", err, p.Prefix)
-	}
+	p, err := w.Preview(t.Context(), "!dm")
+	wrong(t, err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement"), "the preview has no goal: %v\n%s", err, p.Prefix)
 	if request[2].Role != "assistant" || request[2].Content != "I have begun.\n\n"+reported+"\n\nMore tomorrow." {
 		t.Errorf("the model sees %q as its answer", request[2].Content)
 	}
@@ -80,9 +79,8 @@ func TestOnlyMarkers(t *testing.T) {
 	want := "- Goal: Implement user authentication system\n- ✅ Design authentication flow\n- 🔒 Decided: Use JWT for authentication (locked)\n- Created: src/auth/login.ts\n- Next: Implement JWT token generation"
 	equal(t, w.say(t, "$1", "Begin").Text, want)
 	equal(t, w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}).Text, "- ⏳ Something")
-	if got := w.say(t, "$3", "!goal history"); !strings.Contains(got.Text, " locked: 1. Use JWT") || strings.Contains(got.Text, "state.") {
-		t.Errorf("said %q", got.Text)
-	}
+	got := w.say(t, "$3", "!goal history")
+	wrong(t, !strings.Contains(got.Text, " locked: 1. Use JWT") || strings.Contains(got.Text, "state."), "said %q", got.Text)
 }
 
 // Markers count where the model wrote them, and nowhere else.
@@ -103,9 +101,8 @@ func TestGoalTakenInOnce(t *testing.T) {
 		history.Message{Role: llm.Assistant, EventID: "re:$1", Text: "So be it.\n[GOAL] Ship\n[CHECKPOINT] Plan", Label: own})
 	again := func(what string) {
 		t.Helper()
-		if got := w.say(t, "$1", "Begin"); got.Text != "So be it." {
-			t.Errorf("%s: said %q", what, got.Text)
-		}
+		got := w.say(t, "$1", "Begin")
+		wrong(t, got.Text != "So be it.", "%s: said %q", what, got.Text)
 		if got := w.goals(t, "!dm"); got != "Ship active; ⏳ 1. Plan" {
 			t.Errorf("%s: goals: %s", what, got)
 		}
@@ -147,9 +144,8 @@ func TestGoalAndRetry(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "One.\n[GOAL] Ship\n[CHECKPOINT] Plan", "Two.\n[GOAL] Ship\n[CHECKPOINT] Plan - DONE\n[NEXT] Build")
 	w.say(t, "$1", "Begin")
 	for range 2 {
-		if got := w.say(t, "$2", "!retry"); got.Text != "Two." {
-			t.Errorf("said %q", got.Text)
-		}
+		got := w.say(t, "$2", "!retry")
+		wrong(t, got.Text != "Two.", "said %q", got.Text)
 		equal(t, w.goals(t, "!dm"), "Ship active; ✅ 1. Plan; next Build")
 	}
 }
@@ -164,9 +160,8 @@ func TestGoalCutOff(t *testing.T) {
 		"[CHECKPOINT] Plan - DO":                                     {"", ""},
 		"In the middle of":                                           {"In the middle of", ""},
 	} {
-		if got := visible(text + cutOff); got != want.shown+cutOff {
-			t.Errorf("%q shows %q", text, got)
-		}
+		got := visible(text + cutOff)
+		wrong(t, got != want.shown+cutOff, "%q shows %q", text, got)
 		var texts []string
 		markers, _ := markersOf(text + cutOff)
 		for _, m := range markers {
@@ -221,9 +216,8 @@ func TestGoalCommand(t *testing.T) {
 		{"!goal history", "completed: It works"},
 		{"!help", "`!goal`: what we work towards here"},
 	} {
-		if got := w.say(t, "", c.said); !strings.Contains(got.Text, c.want) || strings.HasPrefix(c.said, "!") != got.Notice {
-			t.Errorf("%s: %+v\nwant %s", c.said, got, c.want)
-		}
+		got := w.say(t, "", c.said)
+		wrong(t, !strings.Contains(got.Text, c.want) || strings.HasPrefix(c.said, "!") != got.Notice, "%s: %+v\nwant %s", c.said, got, c.want)
 	}
 	lacks(t, w.deliver(t, Inbound{ID: "$g", Room: "!group", Sender: owner, Text: "!goal history"}).Text, "authentication")
 	w.say(t, "$p", "And now?")
@@ -242,9 +236,8 @@ func TestNotesAreNotRepeated(t *testing.T) {
 		"Sure.\n[note 2a5b]\nThe steer":                                            "Sure.",
 		"As in [note 1] and [note that]: fine. <data> is a tag.":                   "As in [note 1] and [note that]: fine. <data> is a tag.",
 	} {
-		if got := visible(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		got := visible(text)
+		wrong(t, got != want, "%q: %q, want %q", text, got, want)
 	}
 }
 
@@ -351,9 +344,8 @@ func TestObjective(t *testing.T) {
 	equal(t, w.pinOf(t).id, paint)
 	w.say(t, "$back", "Back to #"+shed)
 	w.deliver(t, Inbound{ID: "$ann", Room: "!dm", Sender: "@ann:x", Text: "Hello from Ann.", At: time.Now()})
-	if _, tail, _ := strings.Cut(w.lastAsked(), "Hello from Ann."); pinsIn(tail) {
-		t.Errorf("pinned for somebody else: %s", tail)
-	}
+	_, tail, _ := strings.Cut(w.lastAsked(), "Hello from Ann.")
+	wrong(t, pinsIn(tail), "pinned for somebody else: %s", tail)
 	result(w.cfg.Tasks.Complete(t.Context(), inDM, shed, "it stands"))(t)
 	w.addTask(t, task.Task{Content: "sweep"})
 	says("")

@@ -187,9 +187,8 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 		if told[n.id] != 1 {
 			t.Errorf("node %d %s (%s) is told %d times", i, n.kind, got.status, told[n.id])
 		}
-		if _, said := w.room.final["re:"+got.event]; !said {
-			t.Errorf("node %d %s: nothing was said of %q", i, n.kind, got.event)
-		}
+		_, said := w.room.final["re:"+got.event]
+		wrong(t, !said, "node %d %s: nothing was said of %q", i, n.kind, got.event)
 	}
 }
 
@@ -367,9 +366,8 @@ func TestLeft(t *testing.T) {
 		equal(t, find(later).reason.String(), "the room was left")
 		close(held)
 		until(t, "all are told", w.allTold(t))
-		if there := w.eventsTold(t, "!group"); len(there) != 1 {
-			t.Errorf("told elsewhere: %v", there)
-		}
+		there := w.eventsTold(t, "!group")
+		wrong(t, len(there) != 1, "told elsewhere: %v", there)
 		for _, body := range w.script.asked()[asked:] {
 			wrong(t, down && (strings.Contains(body, quick) || strings.Contains(body, `## Objective\nlong`)), "a model was asked: %s", body)
 		}
@@ -407,12 +405,10 @@ func TestStopEndsSubSessions(t *testing.T) {
 	for _, n := range w.helpersOf(t, "!dm") {
 		wrong(t, n.status != helperCancelled || n.rounds > 0, "%s is %s after %d requests", n.objective, n.status, n.rounds)
 	}
-	if told := w.eventsTold(t, "!dm"); len(told) != 0 {
-		t.Errorf("told %v", told)
-	}
-	if m := w.say(t, "$2", "!stop"); !strings.HasPrefix(m.Text, "There is nothing to stop") {
-		t.Errorf("the person read %q", m.Text)
-	}
+	told := w.eventsTold(t, "!dm")
+	wrong(t, len(told) != 0, "told %v", told)
+	m := w.say(t, "$2", "!stop")
+	wrong(t, !strings.HasPrefix(m.Text, "There is nothing to stop"), "the person read %q", m.Text)
 	w.say(t, "$3", "hello")
 	lacks(t, strings.Join(w.script.asked(), ""), `## Objective\nwaits`)
 }

@@ -365,9 +365,8 @@ func TestSpawnRefuses(t *testing.T) {
 		"nothing":    {later, tool.Job{OnPrevious: true}, "nothing was spawned before it"},
 	} {
 		c.job.Objective, c.job.Mode = "x", "minimal"
-		if id, _, err := w.helpers.Spawn(ctx, c.scope, c.job); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %s, %v", name, id, err)
-		}
+		id, _, err := w.helpers.Spawn(ctx, c.scope, c.job)
+		wrong(t, err == nil || !strings.Contains(err.Error(), c.want), "%s: %s, %v", name, id, err)
 	}
 	equal(t, len(w.helpersOf(t, "!dm"))+len(w.helpersOf(t, "!group")), 3)
 	for name, err := range map[string]error{
@@ -384,17 +383,15 @@ func TestSpawnRefuses(t *testing.T) {
 		t.Errorf("tools %v, %v", n.tools, err)
 	}
 	prev, waits, err := w.helpers.Spawn(ctx, spawnScope(w, "!dm", true), tool.Job{Objective: "x", Mode: "minimal", OnPrevious: true})
-	if needed, _ := w.helpers.needed(ctx, helper{id: prev}); err != nil || len(needed) != 3 || !strings.Contains(waits, mine) {
-		t.Errorf("previous: %v, %s, %v", needed, waits, err)
-	}
+	needed, _ := w.helpers.needed(ctx, helper{id: prev})
+	wrong(t, err != nil || len(needed) != 3 || !strings.Contains(waits, mine), "previous: %v, %s, %v", needed, waits, err)
 	result(w.helpers.Cancel(ctx, spawnScope(w, "!dm", true), mine))(t)
 	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, child); n.status != helperCancelled {
 		t.Errorf("its child is %s", n.status)
 	}
 	until(t, "its dependent fails", func() bool { n, _, _ := w.helpers.one(ctx, w.cfg.DB, after); return n.status == helperFailed })
-	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, after); !strings.Contains(n.reason.String(), mine+", which was cancelled") {
-		t.Errorf("because %s", n.reason)
-	}
+	n, _, _ := w.helpers.one(ctx, w.cfg.DB, after)
+	wrong(t, !strings.Contains(n.reason.String(), mine+", which was cancelled"), "because %s", n.reason)
 }
 
 // TestSubSessionOfASubSession: what a sub-session asked for comes to it, not to the room, and its own result is what it says then.
@@ -423,9 +420,8 @@ func TestSubSessionOfASubSession(t *testing.T) {
 	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, id)
 	wrong(t, err != nil || n.result != "the whole", "%+v, %v", n, err)
 	all := w.helpersOf(t, "!dm")
-	if told := w.eventsTold(t, "!dm"); len(all) != 2 || len(told) != 1 || told[id] != 1 {
-		t.Errorf("%d sub-sessions; the room was told %v", len(all), told)
-	}
+	told := w.eventsTold(t, "!dm")
+	wrong(t, len(all) != 2 || len(told) != 1 || told[id] != 1, "%d sub-sessions; the room was told %v", len(all), told)
 }
 
 // TestRoundsEnd: one that only calls tools ends without a result, after its rounds.
@@ -508,9 +504,8 @@ func TestPlacesAreFair(t *testing.T) {
 		close(g)
 	}
 	until(t, "all are told", w.allTold(t))
-	if told := w.eventsTold(t, "!new"); len(told) != 1 {
-		t.Errorf("the new room was told %v", told)
-	}
+	told := w.eventsTold(t, "!new")
+	wrong(t, len(told) != 1, "the new room was told %v", told)
 }
 
 // TestResultWithoutAModel: where the model does not answer about a result, the room reads the result as it is, once.

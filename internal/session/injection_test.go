@@ -196,9 +196,8 @@ func inject(t *testing.T, kind foreignText, i int) {
 	}
 	ask := func(in Inbound, first string, n int) {
 		o.turn(first, seeds.in(ordinaries[n].call))
-		if answer := w.deliver(t, in); answer.Text == "" || answer.Notice {
-			t.Errorf("%s is answered with %+v", in.ID, answer)
-		}
+		answer := w.deliver(t, in)
+		wrong(t, answer.Text == "" || answer.Notice, "%s is answered with %+v", in.ID, answer)
 	}
 	ask(c.in, c.read, i)
 	hidden := kind.name == "display name" && i%2 == 0
@@ -212,18 +211,16 @@ func inject(t *testing.T, kind foreignText, i int) {
 	if kind.compact {
 		c.say(t, "$chat1", "Thank you.")
 		c.say(t, "$chat2", "That is all for now.")
-		if said := c.say(t, "$compact", "!compact"); w.compacted(t).Text() == "" {
-			t.Errorf("there is no summary: %s", said)
-		}
+		said := c.say(t, "$compact", "!compact")
+		wrong(t, w.compacted(t).Text() == "", "there is no summary: %s", said)
 		later.ID, later.Text, later.At = "$later3", ordinaries[1].text, time.Now()
 		ask(later, "", 1)
 	}
 	if hidden {
 		return
 	}
-	if done := changed(before, w.effects(t)); len(done) > 0 {
-		t.Errorf("done without an approval: %q", done)
-	}
+	done := changed(before, w.effects(t))
+	wrong(t, len(done) > 0, "done without an approval: %q", done)
 	known := strings.HasPrefix(orders[i], "[")
 	for _, a := range w.questionsAsked(t) {
 		for _, act := range a.acts {

@@ -28,9 +28,8 @@ func TestMemoryCommands(t *testing.T) {
 	say := func(text string, want ...string) string { t.Helper(); return w.tells(t, text, want...) }
 	say("!remember", "`!remember my sister's")
 	say("!remember bad\x00", "control character U+0000")
-	if got := say("!remember  My tea is\ngreen.", "Remembered, in MEMORIES.txt: My tea is green."); entryID.MatchString(got) {
-		t.Errorf("an id that nobody asked for: %s", got)
-	}
+	got := say("!remember  My tea is\ngreen.", "Remembered, in MEMORIES.txt: My tea is green.")
+	wrong(t, entryID.MatchString(got), "an id that nobody asked for: %s", got)
 	tea := entryID.FindString(say("!memory tea"))
 	say("!remember my tea is green", "I know that already: My tea is green.")
 	say("!remember my tea is hot", "Remembered")
@@ -145,16 +144,14 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 				return say("!group2", owner, "!memory", false)
 			}
 			for name, way := range ways {
-				if got := way(); got == "" || strings.Contains(got, canary) {
-					t.Errorf("%s: %q", name, got)
-				}
+				got := way()
+				wrong(t, got == "" || strings.Contains(got, canary), "%s: %q", name, got)
 			}
 			wrong(t, len(ways) < 20, "only %d ways", len(ways))
 			files := result(filepath.Glob(filepath.Join(dir, "memories", "*", "*.txt")))(t)
 			for _, file := range append(files, filepath.Join(dir, "memories", "shared.txt")) {
-				if data, err := os.ReadFile(file); err == nil && strings.Contains(string(data), canary) {
-					t.Errorf("it stands in %s", file)
-				}
+				data, err := os.ReadFile(file)
+				wrong(t, err == nil && strings.Contains(string(data), canary), "it stands in %s", file)
 			}
 			wants(t, say("!dm", owner, "!memory", true), canary)
 		})
@@ -202,9 +199,8 @@ func TestLargeMemoryFile(t *testing.T) {
 	large := append(small, strings.Repeat("a line that somebody pasted\n", (20<<20-1000)/28)...)
 	must(t, os.WriteFile(file, large, 0o600))
 	for _, want := range []string{"MEMORIES.txt", "20 MiB", "16 MiB", "shorten"} {
-		if got := w.say(t, "$2"+want, "!remember my tea is green").Text; !strings.Contains(got, want) || strings.Contains(got, "Something went wrong") {
-			t.Errorf("!remember: %q, want %q", got, want)
-		}
+		got := w.say(t, "$2"+want, "!remember my tea is green").Text
+		wrong(t, !strings.Contains(got, want) || strings.Contains(got, "Something went wrong"), "!remember: %q, want %q", got, want)
 	}
 	got := w.say(t, "$3", "!forget my heron is called Zaphod").Text
 	wants(t, got, "Forgotten for good", "MEMORIES.txt", "20 MiB", "16 MiB")
@@ -214,9 +210,8 @@ func TestLargeMemoryFile(t *testing.T) {
 	if got := w.say(t, "$5", "!memory").Text; strings.Contains(got, "Zaphod") || !strings.Contains(got, "My boat is red") {
 		t.Errorf("!memory: %s", got)
 	}
-	if now, err := os.ReadFile(file); err != nil || strings.Contains(string(now), "Zaphod") {
-		t.Errorf("%.200s, %v", now, err)
-	}
+	now, err := os.ReadFile(file)
+	wrong(t, err != nil || strings.Contains(string(now), "Zaphod"), "%.200s, %v", now, err)
 }
 
 // TestKeepCommand: a person answers what only they can decide, by its number, and nobody else does.
@@ -290,12 +285,10 @@ func TestQuestionIsToldQuietly(t *testing.T) {
 		t.Errorf("%d messages, the room read %+v", w.room.count(), m)
 	}
 	w.say(t, "$1", "Oslo is right.")
-	if asked := w.script.asked(); len(asked) != 1 || strings.Count(asked[0], "Rome or Oslo?") != 1 {
-		t.Errorf("the model does not know what was asked: %q", asked)
-	}
-	if want := []string{"question:1: Rome or Oslo?", "question:1: Rome or Oslo?"}; !slices.Equal(s.done, want) {
-		t.Errorf("%q", s.done)
-	}
+	asked := w.script.asked()
+	wrong(t, len(asked) != 1 || strings.Count(asked[0], "Rome or Oslo?") != 1, "the model does not know what was asked: %q", asked)
+	want := []string{"question:1: Rome or Oslo?", "question:1: Rome or Oslo?"}
+	wrong(t, !slices.Equal(s.done, want), "%q", s.done)
 }
 
 // heard waits until n messages can be found again, and returns them in order.

@@ -36,9 +36,8 @@ func TestMessageFiles(t *testing.T) {
 			t.Error(p)
 		}
 		for key, n := range map[string]int{"time.weekdays": 7, "time.days_short": 7} {
-			if got := len(strings.Fields(f.text[key])); got != n {
-				t.Errorf("%s.txt: %s has %d words, want %d", l, key, got, n)
-			}
+			got := len(strings.Fields(f.text[key]))
+			wrong(t, got != n, "%s.txt: %s has %d words, want %d", l, key, got, n)
 		}
 		if l == english {
 			continue
@@ -68,9 +67,8 @@ func TestMessages(t *testing.T) {
 	}
 	said := func(room, key string, fill ...string) string { return m.Text(t.Context(), room, key, fill...) }
 	german := builtin("de").text["stop.done"]
-	if got := said("!r", "stop.done"); got != german || got == "Stopped." {
-		t.Errorf("got %q", got)
-	}
+	got := said("!r", "stop.done")
+	wrong(t, got != german || got == "Stopped.", "got %q", got)
 	write("# mine\nstop.done: Schluss.\\nAus.\nhelp.stop: hält an\n")
 	equal(t, said("!r", "stop.done"), "Schluss.\nAus.")
 	write("# mine\nhelp.stop: hält an\n") // it is read again
@@ -108,9 +106,8 @@ func TestMessageFileOfAnOwner(t *testing.T) {
 	} {
 		must(t, os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(c.file), 0o600))
 		m := OpenMessages(dir, nil, "de")
-		if got := m.Text(t.Context(), "!r", c.key); got != c.says {
-			t.Errorf("%s: says %q, want %q", name, got, c.says)
-		}
+		got := m.Text(t.Context(), "!r", c.key)
+		wrong(t, got != c.says, "%s: says %q, want %q", name, got, c.says)
 		told := m.Problems()
 		if len(told) != len(c.told) {
 			t.Errorf("%s: told %v, want %q", name, told, c.told)
@@ -133,9 +130,8 @@ func FuzzMessages(f *testing.F) {
 		got := parseMessages("x.txt", source)
 		lines := strings.Split(strings.TrimPrefix(source, "\ufeff"), "\n")
 		for key, text := range got.text {
-			if want, ok := original(key); !ok || text == "" || !samePlaces(key, want, text) {
-				t.Errorf("%s: %q", key, text)
-			}
+			want, ok := original(key)
+			wrong(t, !ok || text == "" || !samePlaces(key, want, text), "%s: %q", key, text)
 		}
 		for _, p := range got.faults {
 			wrong(t, p.Line < 0 || p.Line > len(lines), "%v, of %d lines", p, len(lines))
@@ -167,9 +163,8 @@ func TestSpans(t *testing.T) {
 		{"de", 12 * hour, "12 Stunden"}, {"en", day, "1 day"}, {"de", day + 23*hour, "1 Tag 23 Stunden"}, {"es", 2*day + 5*hour, "2 días"}, {"pt", 400 * day, "400 days"},
 	} {
 		say := func(key string, fill ...string) string { return (*Messages)(nil).In(c.language, key, fill...) }
-		if got := i18n.Span(c.d).In(say); got != c.want {
-			t.Errorf("%s, %v: got %q, want %q", c.language, c.d, got, c.want)
-		}
+		got := i18n.Span(c.d).In(say)
+		wrong(t, got != c.want, "%s, %v: got %q, want %q", c.language, c.d, got, c.want)
 	}
 	french := func(key string, fill ...string) string { return (*Messages)(nil).In("fr", key, fill...) }
 	if got, want := i18n.New("why.helper_time", "time", i18n.Span(90*time.Second), "count", 4).In(french), "son temps était écoulé : 1 minute 30 secondes, 4 fois"; got != want {
@@ -183,9 +178,8 @@ func TestSentences(t *testing.T) {
 	for want, each := range map[string][]string{
 		"One. Two.": {"One.", "", "Two."}, "一。二。": {"一。", "二。"}, "一？二": {"一？", "二"}, "一！二": {"一！", "二"}, "一 (1) 二。": {"一 (1)", "二。"}, "Two.": {"", "Two.", ""}, "": {"", ""},
 	} {
-		if got := sentences(each...); got != want {
-			t.Errorf("%q became %q, want %q", each, got, want)
-		}
+		got := sentences(each...)
+		wrong(t, got != want, "%q became %q, want %q", each, got, want)
 	}
 }
 
@@ -237,9 +231,8 @@ func TestNothingEscapes(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			for key, text := range builtin(language).text {
-				if english := escaped(language, placeForm.ReplaceAllString(text, "…")); len(english) > 0 {
-					t.Errorf("%s: in English: %q\n%s", key, english, text)
-				}
+				english := escaped(language, placeForm.ReplaceAllString(text, "…"))
+				wrong(t, len(english) > 0, "%s: in English: %q\n%s", key, english, text)
 			}
 			everythingSaid(t, language)
 		})
@@ -261,9 +254,8 @@ func everythingSaid(t *testing.T, language string) {
 		for id, m := range w.room.final {
 			if !said[id+m.Text] && (m.Notice || id != "re:"+strings.TrimPrefix(id, "re:")) {
 				said[id+m.Text] = true
-				if english := escaped(language, m.Text); len(english) > 0 {
-					t.Errorf("in English: %q\n%s", english, m.Text)
-				}
+				english := escaped(language, m.Text)
+				wrong(t, len(english) > 0, "in English: %q\n%s", english, m.Text)
 			}
 		}
 	}

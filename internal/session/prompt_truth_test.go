@@ -93,9 +93,8 @@ func TestPromptSaysWhatHappens(t *testing.T) {
 			}
 		}
 		// Without the tool a model reports on its goal in lines of its text.
-		if taught := strings.Contains(text, "[GOAL]"); taught == slices.Contains(tools, "goal") {
-			t.Errorf("%s: [GOAL] in the prompt: %v, beside the tools %s", name, taught, tools)
-		}
+		taught := strings.Contains(text, "[GOAL]")
+		wrong(t, taught == slices.Contains(tools, "goal"), "%s: [GOAL] in the prompt: %v, beside the tools %s", name, taught, tools)
 	})
 	for k := range leads {
 		told := false
@@ -175,9 +174,8 @@ func rawCall(text string) string {
 // object reads a JSON object.
 func object(t *testing.T, text string) (fields map[string]any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), &fields); err != nil {
-		t.Errorf("%s: %v", text, err)
-	}
+	err := json.Unmarshal([]byte(text), &fields)
+	wrong(t, err != nil, "%s: %v", text, err)
 	return fields
 }
 
@@ -198,9 +196,8 @@ func TestMalformedCallsRun(t *testing.T) {
 		got := w.deliver(t, Inbound{ID: id, Room: room, Sender: owner, Text: "Please do it.", Private: true})
 		wrong(t, got.Text != "All right.", "%s: the answer to %q is %q", a.Shape, a.Text, got.Text)
 		for _, text := range shown.take() {
-			if raw := rawCall(text); raw != "" {
-				t.Errorf("%s: the room was shown %q with %q", a.Shape, text, raw)
-			}
+			raw := rawCall(text)
+			wrong(t, raw != "", "%s: the room was shown %q with %q", a.Shape, text, raw)
 		}
 		past := result(w.cfg.History.Load(t.Context(), history.Talk(room)))(t)
 		if len(past) != 4 || len(past[1].Calls) != 1 || past[1].Calls[0].Name != a.Want[0].Name || past[2].Role != llm.Tool ||
@@ -226,13 +223,11 @@ func TestNoCallInLastRound(t *testing.T) {
 	w.script.words = func(string) (callstest.Answer, bool) {
 		return callstest.Answer{Text: "Again.\n<tool_call>{\"name\": \"task\", \"arguments\": {\"action\": \"list\"}}</tool_call>"}, true
 	}
-	if got := w.say(t, "$1", "What is to do?"); !got.Notice || !strings.Contains(got.Text, "never came to an answer") || rawCall(got.Text) != "" {
-		t.Errorf("the room is told %q", got.Text)
-	}
+	got := w.say(t, "$1", "What is to do?")
+	wrong(t, !got.Notice || !strings.Contains(got.Text, "never came to an answer") || rawCall(got.Text) != "", "the room is told %q", got.Text)
 	for _, text := range shown.take() {
-		if raw := rawCall(text); raw != "" {
-			t.Errorf("the room was shown %q", text)
-		}
+		raw := rawCall(text)
+		wrong(t, raw != "", "the room was shown %q", text)
 	}
 	if asked := w.script.asked(); len(asked) != 4 || strings.Contains(asked[3], `"tools"`) || !strings.Contains(asked[2], `"tools"`) {
 		t.Errorf("%d requests, want 4, of which only the last goes without tools", len(asked))
@@ -294,9 +289,8 @@ func TestQuotedCall(t *testing.T) {
 				equal(t, got.Text, c.answer)
 				return
 			}
-			if a, poll := w.polled(t, "$1"); len(a.acts) != 1 || !strings.Contains(poll.Text, "code of the vault is 4711") {
-				t.Errorf("the question is %+v", poll)
-			}
+			a, poll := w.polled(t, "$1")
+			wrong(t, len(a.acts) != 1 || !strings.Contains(poll.Text, "code of the vault is 4711"), "the question is %+v", poll)
 			wrong(t, rawCall(got.Text) != "", "the room was shown %q", got.Text)
 		})
 	}
@@ -320,9 +314,8 @@ func TestFittedBeforeRules(t *testing.T) {
 		w.speaks(callstest.Answer{Native: []callstest.Call{{Name: "Task", Arguments: arguments}}}, "Well.")
 		before := w.left(t)
 		w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "what do they say?", At: time.Now(), Quotes: []Quote{evil}})
-		if n := w.left(t); n != before {
-			t.Errorf("%s: %d things were done unasked", arguments, n-before)
-		}
+		n := w.left(t)
+		wrong(t, n != before, "%s: %d things were done unasked", arguments, n-before)
 	}
 }
 
@@ -345,9 +338,8 @@ func TestSteering(t *testing.T) {
 	}
 	for i, text := range words {
 		for n, request := range asked {
-			if want := n >= []int{0, 1, 3, 3}[i]; strings.Contains(request, text) != want {
-				t.Errorf("request %d, %q: want %v", n, text, want)
-			}
+			want := n >= []int{0, 1, 3, 3}[i]
+			wrong(t, strings.Contains(request, text) != want, "request %d, %q: want %v", n, text, want)
 		}
 		lacks(t, said, text)
 	}

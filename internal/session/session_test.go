@@ -327,9 +327,8 @@ func TestInterruptedInTool(t *testing.T) {
 	if len(asked) != 1 || !strings.Contains(asked[0], "interrupted while this ran") || strings.Count(asked[0], "remember tea") != 1 {
 		t.Errorf("requests = %v", asked)
 	}
-	if past, err := w.cfg.History.Load(t.Context(), "!dm"); err != nil || len(past) != 4 || !past[2].Failed {
-		t.Errorf("the call counts as done: %+v, %v", past, err)
-	}
+	past, err := w.cfg.History.Load(t.Context(), "!dm")
+	wrong(t, err != nil || len(past) != 4 || !past[2].Failed, "the call counts as done: %+v, %v", past, err)
 }
 
 // TestBurst: what one person wrote while the room was busy is answered once; what another wrote, and commands, by themselves.
@@ -408,9 +407,8 @@ func TestBurstInPieces(t *testing.T) {
 		if got := strings.Join(w.room.order, " "); got != "re:$3 re:$4" || w.room.said("$3").Text != "the answer" || w.room.said("$4").Text != "to the new one" {
 			t.Errorf("answered %v: replies %s: %v", answered, got, w.room.final)
 		}
-		if n := len(w.script.asked()); n != calls {
-			t.Errorf("answered %v: %d model calls, want %d", answered, n, calls)
-		}
+		n := len(w.script.asked())
+		wrong(t, n != calls, "answered %v: %d model calls, want %d", answered, n, calls)
 	}
 }
 
@@ -438,9 +436,8 @@ func TestParallel(t *testing.T) {
 // TestCutOff: an answer that hit the output limit says so.
 func TestCutOff(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "cut")
-	if got := w.say(t, "$1", "hello"); !strings.HasPrefix(got.Text, "cut") || !strings.Contains(got.Text, "output limit") {
-		t.Errorf("answer = %q", got.Text)
-	}
+	got := w.say(t, "$1", "hello")
+	wrong(t, !strings.HasPrefix(got.Text, "cut") || !strings.Contains(got.Text, "output limit"), "answer = %q", got.Text)
 }
 
 // Holds M10.
@@ -463,9 +460,8 @@ func TestPanic(t *testing.T) {
 			once.Do(func() { panic("boom") })
 		}
 	}
-	if got := w.say(t, "$1", "hello"); !got.Notice || strings.Contains(got.Text, "boom") {
-		t.Errorf("after a panic = %+v", got)
-	}
+	got := w.say(t, "$1", "hello")
+	wrong(t, !got.Notice || strings.Contains(got.Text, "boom"), "after a panic = %+v", got)
 	equal(t, w.say(t, "$2", "hello again").Text, "fine")
 }
 

@@ -88,9 +88,8 @@ func TestModelChoice(t *testing.T) {
 	w.cfg.Models = models
 	ask := func(room, id, want string) {
 		t.Helper()
-		if got := w.hears(t, friend, room, id, "hello"); got != want {
-			t.Errorf("in %s %q answers, want %q", room, got, want)
-		}
+		got := w.hears(t, friend, room, id, "hello")
+		wrong(t, got != want, "in %s %q answers, want %q", room, got, want)
 	}
 	ask("!group", "$1", "fine")
 	for i, c := range []struct{ who, say, want string }{
@@ -123,9 +122,8 @@ func TestModelChoice(t *testing.T) {
 	equal(t, w2.hears(t, friend, "!group", "$5", "hello"), "fine")
 	wants(t, w2.hears(t, owner, "!group", "$6", "!model default"), "`local` answers here first")
 	equal(t, w2.hears(t, friend, "!group", "$7", "hello"), "fine")
-	if names := models.Role(llm.Preferring("chat", "of an older configuration")); !slices.Equal(names, []string{"local"}) {
-		t.Errorf("a model that there is not: %q", names)
-	}
+	names := models.Role(llm.Preferring("chat", "of an older configuration"))
+	wrong(t, !slices.Equal(names, []string{"local"}), "a model that there is not: %q", names)
 }
 
 // Holds M59.
@@ -135,9 +133,8 @@ func TestSettings(t *testing.T) {
 	ctx := t.Context()
 	get := func(room, want string) {
 		t.Helper()
-		if v, err := s.Get(ctx, room, SettingThreads); err != nil || v != want {
-			t.Errorf("%s = %q, %v, want %q", room, v, err, want)
-		}
+		v, err := s.Get(ctx, room, SettingThreads)
+		wrong(t, err != nil || v != want, "%s = %q, %v, want %q", room, v, err, want)
 		if all, err := s.All(ctx, room); err != nil || all[SettingThreads] != want || all[SettingMention] != "needed" {
 			t.Errorf("%s has %v, %v, want %q", room, all, err, want)
 		}
@@ -146,12 +143,10 @@ func TestSettings(t *testing.T) {
 	must(t, s.Set(ctx, "!a", SettingThreads, "always", "@me:x", time.Now()))
 	get("!a", "always")
 	get("!b", "auto")
-	if err := s.Set(ctx, "!a", SettingThreads, "sometimes", "@me:x", time.Now()); err == nil {
-		t.Error("a value that there is not was stored")
-	}
-	if err := s.Set(ctx, "!a", "colour", "blue", "@me:x", time.Now()); err == nil {
-		t.Error("a setting that there is not was stored")
-	}
+	err := s.Set(ctx, "!a", SettingThreads, "sometimes", "@me:x", time.Now())
+	wrong(t, err == nil, "a value that there is not was stored")
+	err = s.Set(ctx, "!a", "colour", "blue", "@me:x", time.Now())
+	wrong(t, err == nil, "a setting that there is not was stored")
 	w.exec(t, `UPDATE room_setting SET value = 'of an older release' WHERE room = '!a'`)
 	get("!a", "auto")
 }
@@ -196,9 +191,8 @@ func TestRoomContextIsPlainText(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := Settings{DB: w.cfg.DB}
 	must(t, s.Set(t.Context(), "!a", SettingContext, " One\x00\x1b[31m\r\ntwo\tthree \u202e", owner, time.Now()))
-	if got, err := s.Get(t.Context(), "!a", SettingContext); err != nil || got != "One[31m\ntwo\tthree" {
-		t.Errorf("%q, %v", got, err)
-	}
+	got, err := s.Get(t.Context(), "!a", SettingContext)
+	wrong(t, err != nil || got != "One[31m\ntwo\tthree", "%q, %v", got, err)
 	if err := s.Set(t.Context(), "!a", SettingContext, strings.Repeat("x", maxContext+1), owner, time.Now()); err == nil {
 		t.Error("a text that is too long is stored")
 	}
@@ -273,9 +267,8 @@ func TestDreamCommand(t *testing.T) {
 		Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }, Undo: func(context.Context, i18n.Say) (string, error) { return "taken back", nil }}
 	for text, want := range map[string]string{"!dream": "as soon as nobody waits", "!dream Status": "slept well", "!dream undo": "Taken back.", "!dream on": "`!dream status`"} {
 		notice(t, w.deliver(t, Inbound{ID: "$own" + text, Room: "!own", Sender: owner, Text: text, Private: true, At: time.Now()}), want)
-		if got := w.deliver(t, Inbound{ID: "$other" + text, Room: "!own", Sender: "@other:example.org", Text: text, Private: true, At: time.Now()}); !strings.Contains(got.Text, "Only my owner") {
-			t.Errorf("%s by another: %q", text, got.Text)
-		}
+		got := w.deliver(t, Inbound{ID: "$other" + text, Room: "!own", Sender: "@other:example.org", Text: text, Private: true, At: time.Now()})
+		wrong(t, !strings.Contains(got.Text, "Only my owner"), "%s by another: %q", text, got.Text)
 	}
 	equal(t, woken, 1)
 }
@@ -317,9 +310,8 @@ func TestModes(t *testing.T) {
 	equal(t, cmp.Diff(want, got), "")
 	for _, m := range modes {
 		wrong(t, m.templates == "" || m.role == "" || m.temperature <= 0 || m.temperature > 1, "%+v", m)
-		if p := m.policy(); len(m.allow)+len(m.deny) > 0 && p.Else != "`!mode developer` offers it" {
-			t.Errorf("%s: the way out is %q", m.name, p.Else)
-		}
+		p := m.policy()
+		wrong(t, len(m.allow)+len(m.deny) > 0 && p.Else != "`!mode developer` offers it", "%s: the way out is %q", m.name, p.Else)
 	}
 }
 
@@ -418,9 +410,8 @@ func TestModeAtWork(t *testing.T) {
 func TestSetMode(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 32_000, `set_mode {"mode":"planning"}`, "Let us begin.")
 	for range 2 {
-		if got := w.say(t, "$1", "Let us plan the trip."); got.Text != "Let us begin." {
-			t.Errorf("%+v", got)
-		}
+		got := w.say(t, "$1", "Let us plan the trip.")
+		wrong(t, got.Text != "Let us begin.", "%+v", got)
 	}
 	told := w.room.read("mode:$1:planning")
 	if !told.Notice || !strings.HasPrefix(told.Text, "The mode here is planning now: thinking") || w.room.count() != 2 {
@@ -471,9 +462,8 @@ func TestThink(t *testing.T) {
 	w.deliver(t, Inbound{ID: "$5", Room: "!other", Sender: owner, Text: "and here?", Private: true})
 	asked := w.script.asked()
 	for i, want := range []bool{false, true, false} {
-		if got := strings.Contains(asked[i], `"reasoning_effort":"high"`); got != want {
-			t.Errorf("request %d has the level: %v, want %v", i, got, want)
-		}
+		got := strings.Contains(asked[i], `"reasoning_effort":"high"`)
+		wrong(t, got != want, "request %d has the level: %v, want %v", i, got, want)
 	}
 	w.stop()
 	w = newWorld(t, dir)

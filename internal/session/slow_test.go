@@ -115,9 +115,8 @@ func TestStopCommand(t *testing.T) {
 		}
 	}
 	notice(t, w.room.said("$1"), "I stopped working on this")
-	if got := w.room.said("$3"); !got.Notice || got.Text != "Stopped." {
-		t.Errorf("!stop got %+v", got)
-	}
+	got := w.room.said("$3")
+	wrong(t, !got.Notice || got.Text != "Stopped.", "!stop got %+v", got)
 	if got := r.shown(); !strings.HasSuffix(got, "typing false") {
 		t.Errorf("shown: %s", got)
 	}
@@ -279,9 +278,8 @@ func TestPace(t *testing.T) {
 			}
 		}
 		wrong(t, stopped != c.stops, "%s: stops at %d, want %d", c.name, stopped, c.stops)
-		if answer, _ := p.hears("later", now.Add(calmGap), c.most); !answer {
-			t.Errorf("%s: a pause does not end it", c.name)
-		}
+		answer, _ := p.hears("later", now.Add(calmGap), c.most)
+		wrong(t, !answer, "%s: a pause does not end it", c.name)
 	}
 }
 
@@ -304,9 +302,8 @@ func TestLoopIsBroken(t *testing.T) {
 	if asked := len(w.script.asked()); asked != mostInGroup || !told.Notice || !strings.Contains(told.Text, friend) || !strings.Contains(told.Text, "!retry") {
 		t.Errorf("after %d answers the room reads %+v", asked, told)
 	}
-	if again := say(friend, "hello?"); again.Text != "" || len(w.script.asked()) != mostInGroup {
-		t.Errorf("told twice: %+v", again)
-	}
+	again := say(friend, "hello?")
+	wrong(t, again.Text != "" || len(w.script.asked()) != mostInGroup, "told twice: %+v", again)
 	wants(t, say(friend, "!stop").Text, "nothing to stop")
 	for range mostInGroup + 2 { // an owner is a person
 		equal(t, say(owner, "the very same words again").Text, "fine")
@@ -357,9 +354,8 @@ func TestLockAtBoundaries(t *testing.T) {
 			equal(t, l.next(tt.now, "!r", 1, "m", "", true, at), *l)
 			fresh := l.next(tt.now, "!r", 2, "m", "", true, at)
 			wrong(t, fresh.Tier != tt.atNew || fresh.Reason != tt.secondReason || fresh.Conversation != 2, "with a new conversation: %+v", fresh)
-			if got := l.shift(tt.now, atCompaction, at); got.Tier != tt.atNew || got.Conversation != 1 {
-				t.Errorf("at a compaction: %+v", got)
-			}
+			got := l.shift(tt.now, atCompaction, at)
+			wrong(t, got.Tier != tt.atNew || got.Conversation != 1, "at a compaction: %+v", got)
 			if got := l.next(tt.now, "!r", 1, "n", "", true, at); got.Tier != tt.other || got.Reason != atModel || got.Model != "n" {
 				t.Errorf("with another model: %+v", got)
 			}

@@ -120,9 +120,8 @@ func TestWindowGoesToAndFro(t *testing.T) {
 	}
 	m.enforce(40960)
 	result(s.startNew(t.Context(), in, ""))(t)
-	if turn := m.turn(t, s, m.tell(t, s, "$2")); turn.Tier != 5 {
-		t.Errorf("after !new: tier %d, lock %+v", turn.Tier, m.lock(t, "!locked"))
-	}
+	turn := m.turn(t, s, m.tell(t, s, "$2"))
+	wrong(t, turn.Tier != 5, "after !new: tier %d, lock %+v", turn.Tier, m.lock(t, "!locked"))
 }
 
 // TestTierAtACompaction: it is a boundary; a room without a lock has none.
@@ -133,13 +132,11 @@ func TestTierAtACompaction(t *testing.T) {
 	in := m.tell(t, s, "$1")
 	m.turn(t, s, in)
 	m.enforce(8192)
-	if turn := m.turn(t, s, in); turn.Tier != 4 {
-		t.Errorf("before: tier %d", turn.Tier)
-	}
+	turn := m.turn(t, s, in)
+	wrong(t, turn.Tier != 4, "before: tier %d", turn.Tier)
 	must(t, s.compacted(t.Context()))
-	if turn := m.turn(t, s, in); turn.Tier != 2 || m.lock(t, "!r").Reason != atCompaction {
-		t.Errorf("after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
-	}
+	turn = m.turn(t, s, in)
+	wrong(t, turn.Tier != 2 || m.lock(t, "!r").Reason != atCompaction, "after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
 }
 
 // TestPromptThatDoesNotFitAnyMore: only then the tier goes down in the middle of a conversation.
@@ -160,15 +157,13 @@ func TestPromptThatDoesNotFitAnyMore(t *testing.T) {
 			t.Fatalf("at %d: %v, lock %+v", c.window, err, l)
 		}
 	}
-	if l := m.lock(t, "!r"); l.Reason != atTooLarge || l.Window != 3800 {
-		t.Errorf("lock %+v", l)
-	}
+	l := m.lock(t, "!r")
+	wrong(t, l.Reason != atTooLarge || l.Window != 3800, "lock %+v", l)
 	m.enforce(600)
 	turn := m.turn(t, s, in)
 	turn.Window = 600
-	if _, err := s.assemble(t.Context(), turn); err == nil || m.lock(t, "!r").Window != 3800 {
-		t.Errorf("600 tokens: %v, lock %+v", err, m.lock(t, "!r"))
-	}
+	_, err := s.assemble(t.Context(), turn)
+	wrong(t, err == nil || m.lock(t, "!r").Window != 3800, "600 tokens: %v, lock %+v", err, m.lock(t, "!r"))
 }
 
 // TestServerIsRemembered: what it enforced counts when it is silent.
@@ -186,9 +181,8 @@ func TestServerIsRemembered(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	m.in.ID = "another"
-	if d := decision(); d.Source != prompt.ByNobody {
-		t.Errorf("of another model: %+v", d)
-	}
+	d := decision()
+	wrong(t, d.Source != prompt.ByNobody, "of another model: %+v", d)
 }
 
 // TestWindowInputs: what detection says becomes the right source.
@@ -209,9 +203,8 @@ func TestWindowInputs(t *testing.T) {
 	for _, tt := range tests {
 		in := WindowInputs(llm.Detection{Model: "local", Limit: tt.limit(asked), Server: llm.Ollama, Trained: 8000, Outside: 30})
 		wrong(t, !in.Ollama || in.Trained != 8000 || in.Outside != 30 || in.Model != "local", "%s: %+v", tt.name, in)
-		if d := prompt.Decide(in); d.Source != tt.want {
-			t.Errorf("%s: from %s", tt.name, d.Source)
-		}
+		d := prompt.Decide(in)
+		wrong(t, d.Source != tt.want, "%s: from %s", tt.name, d.Source)
 	}
 }
 
@@ -313,14 +306,12 @@ func TestFullWindow(t *testing.T) {
 		w.say(t, fmt.Sprintf("$%d", i), strings.Repeat("A sentence about nothing in particular. ", 40))
 	}
 	for _, body := range w.script.asked() {
-		if n := len(body) / 2; n > 16000-500 {
-			t.Errorf("a request of %d tokens", n)
-		}
+		n := len(body) / 2
+		wrong(t, n > 16000-500, "a request of %d tokens", n)
 	}
 	reasons := w.column(t, `SELECT reason FROM compaction`)
-	if n := len(reasons); n == 0 || n > 8 || reasons[n-1] != becauseFull {
-		t.Errorf("compacted because %v", reasons)
-	}
+	n := len(reasons)
+	wrong(t, n == 0 || n > 8 || reasons[n-1] != becauseFull, "compacted because %v", reasons)
 	wants(t, w.say(t, "$status", "!status").Text, "of the window's room")
 }
 
@@ -332,14 +323,12 @@ func TestDensity(t *testing.T) {
 		{1000, 1000, 1}, {1000, 1700, 1.7}, {1000, 800, 0.8}, {1000, 0, 0}, {1000, 400, 0}, // a server that left out the beginning
 		{1000, 9000, 0}, {100, 150, 0}, {0, 5, 0},
 	} {
-		if got, ok := density(tt.estimated, tt.counted); ok != (tt.want > 0) || ok && got != tt.want {
-			t.Errorf("%d estimated, %d counted: %v, %v", tt.estimated, tt.counted, got, ok)
-		}
+		got, ok := density(tt.estimated, tt.counted)
+		wrong(t, ok != (tt.want > 0) || ok && got != tt.want, "%d estimated, %d counted: %v, %v", tt.estimated, tt.counted, got, ok)
 	}
 	equal(t, learned(1, 1.5, 3), 1.5)
-	if got := learned(1, 0.8, 3); math.Abs(got-0.95) > 1e-9 {
-		t.Errorf("less is believed by and by, but %v", got)
-	}
+	got := learned(1, 0.8, 3)
+	wrong(t, math.Abs(got-0.95) > 1e-9, "less is believed by and by, but %v", got)
 	equal(t, learned(1, 0.8, 0), 0.8)
 }
 

@@ -73,12 +73,10 @@ func TestDecode(t *testing.T) {
 	} {
 		var got sampleArgs
 		found := decode(c.raw, fieldsOf(reflect.TypeFor[sampleArgs]()), reflect.ValueOf(&got).Elem())
-		if diff := cmp.Diff(c.faults, []string(found)); diff != "" {
-			t.Errorf("%s: faults (-want +got):\n%s", c.raw, diff)
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: (-want +got):\n%s", c.raw, diff)
-		}
+		diff := cmp.Diff(c.faults, []string(found))
+		wrong(t, diff != "", "%s: faults (-want +got):\n%s", c.raw, diff)
+		diff = cmp.Diff(c.want, got)
+		wrong(t, diff != "", "%s: (-want +got):\n%s", c.raw, diff)
 		var again sampleArgs
 		text := encode(fieldsOf(reflect.TypeFor[sampleArgs]()), reflect.ValueOf(got))
 		if found := decode(text, fieldsOf(reflect.TypeFor[sampleArgs]()), reflect.ValueOf(&again).Elem()); len(found) > 0 || !cmp.Equal(got, again) {
@@ -102,9 +100,7 @@ func TestFieldsRefusesMistakes(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Errorf("%T was accepted", v)
-				}
+				wrong(t, recover() == nil, "%T was accepted", v)
 			}()
 			fieldsOf(reflect.TypeOf(v))
 		}()

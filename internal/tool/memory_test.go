@@ -27,9 +27,8 @@ func TestWhatAnEntryIsAbout(t *testing.T) {
 		`{"entry": "Jana's cat is grey", "about": "Jana's\u0007cat", "source": "tale"}`: {"", "fact"},
 	} {
 		w.ok(t, direct(), "append_memory", args)
-		if e := w.newest(t); e.Subject != want[0] || string(e.Kind) != want[1] || e.Source != memory.Assistant {
-			t.Errorf("%s: %+v", args, e)
-		}
+		e := w.newest(t)
+		wrong(t, e.Subject != want[0] || string(e.Kind) != want[1] || e.Source != memory.Assistant, "%s: %+v", args, e)
 	}
 	wants(t, w.bad(t, direct(), "append_memory", `{"entry": "x", "kind": "insight"}`), "kind", "preference")
 }
@@ -40,9 +39,8 @@ func TestSecretsAreNotNoted(t *testing.T) {
 	for _, entry := range []string{"Anna's bank password is hunter2.", "The key is sk-abcdefghijklmnop1234", "Das Kennwort lautet Sesam"} {
 		wants(t, w.bad(t, direct(), "append_memory", `{"entry": "`+entry+`"}`), "Not remembered", "`!remember`")
 	}
-	if all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}); err != nil || len(all) != 0 {
-		t.Errorf("%+v, %v", all, err)
-	}
+	all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{})
+	wrong(t, err != nil || len(all) != 0, "%+v, %v", all, err)
 }
 
 // TestStoredIntegrity: what is noted is trusted as all that stands in the prompt.
@@ -89,9 +87,8 @@ func TestSearchMemory(t *testing.T) {
 		w.ok(t, direct(), "append_memory", fmt.Sprintf(`{"entry": "Heron %d was ringed."}`, i))
 	}
 	for k, args := range map[int]string{10: `{"query": "heron ringed", "k": 10}`, 1: `{"query": "heron ringed", "k": 1}`, 5: `{"query": "heron ringed"}`} {
-		if n := strings.Count(w.ok(t, direct(), "search_memory", args), "\n- "); n != k {
-			t.Errorf("%s: %d results, want %d", args, n, k)
-		}
+		n := strings.Count(w.ok(t, direct(), "search_memory", args), "\n- ")
+		wrong(t, n != k, "%s: %d results, want %d", args, n, k)
 	}
 	w.bad(t, direct(), "search_memory", `{"query": "heron", "k": 11}`)
 	w.bad(t, direct(), "search_memory", `{"k": 1}`)
@@ -106,13 +103,11 @@ func TestSearchMemoryKeepsScopes(t *testing.T) {
 	w.hears(t, memory.Room("!other:example.org"), "canary4711 in another room.")
 	for _, q := range []string{"canary4711", "boat", "private:" + owner + " boat name", `scope: \"shared\" OR canary4711`, "what is my boat name?"} {
 		args := `{"query": "` + q + `", "k": 10}`
-		if got := w.ok(t, group(), "search_memory", args); strings.Contains(got, "canary4711") {
-			t.Errorf("%s in a group finds\n%s", args, got)
-		}
+		got := w.ok(t, group(), "search_memory", args)
+		wrong(t, strings.Contains(got, "canary4711"), "%s in a group finds\n%s", args, got)
 	}
-	if got := w.ok(t, direct(), "search_memory", `{"query": "boat canary4711", "k": 10}`); strings.Count(got, "canary4711") < 3 || strings.Contains(got, "another room") {
-		t.Errorf("in the direct chat:\n%s", got)
-	}
+	got := w.ok(t, direct(), "search_memory", `{"query": "boat canary4711", "k": 10}`)
+	wrong(t, strings.Count(got, "canary4711") < 3 || strings.Contains(got, "another room"), "in the direct chat:\n%s", got)
 	nobody := direct()
 	nobody.Memory = nil
 	wants(t, w.bad(t, nobody, "search_memory", `{"query": "boat"}`), "Nothing is remembered for this conversation.")
@@ -122,8 +117,7 @@ func TestSearchMemoryKeepsScopes(t *testing.T) {
 func TestHitsIntegrity(t *testing.T) {
 	for want, around := range map[trust.Integrity]trust.Integrity{trust.User: trust.Owner, trust.Foreign: trust.Foreign} {
 		h := memory.Hit{Turn: &memory.Turn{Integrity: trust.User}, Around: []memory.Turn{{Integrity: trust.Owner}, {Integrity: around}}}
-		if got := h.Integrity(); got != want {
-			t.Errorf("beside %v: %v, want %v", around, got, want)
-		}
+		got := h.Integrity()
+		wrong(t, got != want, "beside %v: %v, want %v", around, got, want)
 	}
 }

@@ -21,15 +21,11 @@ func TestTask(t *testing.T) {
 	id := taskID.FindString(added)
 	plain := w.ok(t, here, "task", `{"action": "add", "content": "Call Jana", "ai_prompt": "Say hello"}`)
 	wants(t, plain, "[P5]")
-	if strings.Contains(plain, "Due next") {
-		t.Error("a task without a schedule speaks of one")
-	}
+	wrong(t, strings.Contains(plain, "Due next"), "a task without a schedule speaks of one")
 
 	list := w.ok(t, here, "task", `{"action": "list"}`)
 	wants(t, list, "[P2] #"+id, "Call Jana → Say hello")
-	if strings.Index(list, "Water") > strings.Index(list, "Jana") {
-		t.Errorf("not in the order of priority:\n%s", list)
-	}
+	wrong(t, strings.Index(list, "Water") > strings.Index(list, "Jana"), "not in the order of priority:\n%s", list)
 	wants(t, w.ok(t, here, "task", `{"action": "update", "task_id": "#`+id+`", "content": "Water all plants", "priority": 1, "schedule_type": "none"}`), "Changed: [P1] #"+id+": Water all plants")
 	if list := w.ok(t, here, "task", `{"action":"list"}`); strings.Contains(list, "daily") {
 		t.Errorf("schedule_type none kept the schedule: %s", list)
@@ -213,17 +209,15 @@ func TestSpawnSubSession(t *testing.T) {
 	w, s, scope := newWorkshop(t), &spawned{}, direct()
 	scope.Spawner = s
 	wants(t, w.ok(t, scope, SpawnSubSession, `{"objective":"look"}`), "sub_ab12cd34 has begun")
-	if j := s.job; j.Objective != "look" || j.Mode != "minimal" || !slices.Equal(j.Tools, profiles["researcher"]) {
-		t.Errorf("job %+v", j)
-	}
+	j := s.job
+	wrong(t, j.Objective != "look" || j.Mode != "minimal" || !slices.Equal(j.Tools, profiles["researcher"]), "job %+v", j)
 	wants(t, w.ok(t, scope, SpawnSubSession, `{"objective":"look","mode":"full","timeout":60,"depends_on":"sub_x","depends_on_previous":true}`), "begins when sub_x is done")
 	if j := s.job; j.Timeout != time.Minute || !slices.Equal(j.Tools, []string{"*"}) || !slices.Equal(j.Needs, []string{"sub_x"}) || !j.OnPrevious {
 		t.Errorf("job %+v", j)
 	}
 	w.ok(t, scope, SpawnSubSession, `{"objective":"look","tools":["read_file"]}`)
-	if j := s.job; !slices.Equal(j.Tools, []string{"read_file"}) {
-		t.Errorf("job %+v", j)
-	}
+	j = s.job
+	wrong(t, !slices.Equal(j.Tools, []string{"read_file"}), "job %+v", j)
 	wants(t, w.ok(t, scope, SpawnSubSession, `{"action":"status"}`), "status of ")
 	wants(t, w.ok(t, scope, SpawnSubSession, `{"action":"cancel","id":"sub_x"}`), "cancelled sub_x")
 
@@ -236,9 +230,7 @@ func TestSpawnSubSession(t *testing.T) {
 	} {
 		s.job = Job{}
 		wants(t, w.bad(t, scope, SpawnSubSession, raw), want...)
-		if s.job.Objective != "" {
-			t.Errorf("%s was spawned", raw)
-		}
+		wrong(t, s.job.Objective != "", "%s was spawned", raw)
 	}
 	wants(t, w.bad(t, direct(), SpawnSubSession, `{"objective":"x"}`), "There are no sub-sessions here")
 }

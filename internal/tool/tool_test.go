@@ -91,6 +91,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// wrong reports what is not as it must be, where that is so.
+func wrong(t testing.TB, so bool, format string, args ...any) {
+	t.Helper()
+	if so {
+		t.Errorf(format, args...)
+	}
+}
+
 // result is what a call returned; result(f())(t) ends the test if f returned an error.
 func result[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
@@ -113,15 +121,11 @@ func wants(t testing.TB, text string, parts ...string) {
 func TestCatalog(t *testing.T) {
 	w := newWorkshop(t)
 	again := newWorkshop(t)
-	if !reflect.DeepEqual(w.Specs(), again.Specs()) {
-		t.Error("two sets describe the tools in different bytes")
-	}
+	wrong(t, !reflect.DeepEqual(w.Specs(), again.Specs()), "two sets describe the tools in different bytes")
 	for i, spec := range w.Specs() {
 		t.Run(spec.Name, func(t *testing.T) {
 			e := catalog[i]
-			if len(spec.Description) < 40 || strings.TrimSpace(spec.Description) != spec.Description {
-				t.Errorf("description %q", spec.Description)
-			}
+			wrong(t, len(spec.Description) < 40 || strings.TrimSpace(spec.Description) != spec.Description, "description %q", spec.Description)
 			var schema struct {
 				Type                 string
 				Properties           map[string]struct{ Type, Description string }
@@ -129,32 +133,25 @@ func TestCatalog(t *testing.T) {
 				AdditionalProperties *bool
 			}
 			must(t, json.Unmarshal(spec.Parameters, &schema))
-			if schema.Type != "object" || schema.AdditionalProperties == nil || *schema.AdditionalProperties {
-				t.Errorf("schema %s", spec.Parameters)
-			}
+			wrong(t, schema.Type != "object" || schema.AdditionalProperties == nil || *schema.AdditionalProperties, "schema %s", spec.Parameters)
 			offered := slices.DeleteFunc(slices.Clone(e.fields), func(f field) bool {
 				return e.name == "append_memory" && f.name == "source" // taken, but not offered
 			})
-			if len(schema.Properties) != len(offered) {
-				t.Errorf("%d properties for %d arguments", len(schema.Properties), len(offered))
-			}
+			wrong(t, len(schema.Properties) != len(offered), "%d properties for %d arguments", len(schema.Properties), len(offered))
 			for _, f := range offered {
 				p, ok := schema.Properties[f.name]
 				if !ok || p.Description == "" || p.Type != map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean", reflect.Slice: "array"}[f.kind] {
 					t.Errorf("%s: property %+v", f.name, p)
 				}
-				if f.required != slices.Contains(schema.Required, f.name) {
-					t.Errorf("%s: required differs", f.name)
-				}
+				wrong(t, f.required != slices.Contains(schema.Required, f.name), "%s: required differs", f.name)
 			}
 			w.badArguments(t, e)
 			scope := direct()
 			scope.System, scope.Spawner = e.name == StaySilent, &spawned{}
 			scope.Send = func(context.Context, Outgoing) error { return nil }
 			scope.SetMode = func(context.Context, string) error { return nil }
-			if res := w.call(t, scope, e.name, e.example); res.Failed && !strings.Contains(res.Content, "There is no file") {
-				t.Errorf("its own example is refused: %s", res.Content)
-			}
+			res := w.call(t, scope, e.name, e.example)
+			wrong(t, res.Failed && !strings.Contains(res.Content, "There is no file"), "its own example is refused: %s", res.Content)
 		})
 		if n := llm.EstimateTokens(spec.Name + spec.Description + string(spec.Parameters)); n > 700 { // the sums are in session's TestToolBudget
 			t.Errorf("%s takes %d tokens of every prompt", spec.Name, n)
@@ -175,9 +172,8 @@ func checkBrief(t *testing.T, e entry) {
 		t.Errorf("%s in brief: %+v", e.name, e.brief)
 	}
 	for name, p := range brief.Properties {
-		if _, ok := full.Properties[name]; !ok || p.Description == "" {
-			t.Errorf("%s in brief: %s %+v", e.name, name, p)
-		}
+		_, ok := full.Properties[name]
+		wrong(t, !ok || p.Description == "", "%s in brief: %s %+v", e.name, name, p)
 	}
 }
 
@@ -222,14 +218,11 @@ func TestUnknownTool(t *testing.T) {
 func TestAppendMemory(t *testing.T) {
 	w := newWorkshop(t)
 	got := w.ok(t, direct(), "append_memory", `{"entry": "  My sister's   name is Jana.\n", "source": "user_explicit"}`)
-	if want := "Remembered, in this person's private memory:\nMy sister's name is Jana."; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	want := "Remembered, in this person's private memory:\nMy sister's name is Jana."
+	wrong(t, got != want, "got %q, want %q", got, want)
 	// Whatever a model says of it: that a person asked is proven by !remember alone.
 	all, err := w.cfg.Memory.Entries(t.Context(), direct().Memory...)
-	if err != nil || len(all) != 1 || all[0].Source != memory.Assistant {
-		t.Errorf("got %+v, %v", all, err)
-	}
+	wrong(t, err != nil || len(all) != 1 || all[0].Source != memory.Assistant, "got %+v, %v", all, err)
 	if spec := w.Specs()[0]; spec.Name != "append_memory" || strings.Contains(string(spec.Parameters), `"source"`) {
 		t.Errorf("%s offers a source: %s", spec.Name, spec.Parameters)
 	}
@@ -297,12 +290,9 @@ func TestRunGuards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			res := trial(t, w, c.run).Run(t.Context(), direct(), llm.ToolCall{Name: "trial"})
 			wants(t, res.Content, c.want)
-			if res.Failed == c.ok || strings.Contains(res.Content, "/secret") {
-				t.Errorf("result %+v", res)
-			}
-			if n := utf8.RuneCountInString(res.Content); n > MaxResult || !utf8.ValidString(res.Content) {
-				t.Errorf("%d characters", n)
-			}
+			wrong(t, res.Failed == c.ok || strings.Contains(res.Content, "/secret"), "result %+v", res)
+			n := utf8.RuneCountInString(res.Content)
+			wrong(t, n > MaxResult || !utf8.ValidString(res.Content), "%d characters", n)
 		})
 	}
 	wants(t, w.log.String(), "boom", "/secret/place") // the operator gets what the model does not
@@ -328,9 +318,8 @@ func TestRunLimits(t *testing.T) {
 func TestSummary(t *testing.T) {
 	s := &Set{tools: []entry{{name: "a", description: "Does this. And that.\nMore."}, {name: "b", description: "Only this\n\nMore. Yes."}}}
 	for name, want := range map[string]string{"a": "Does this.", "b": "Only this", "c": ""} {
-		if got := s.Summary(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		got := s.Summary(name)
+		wrong(t, got != want, "%s: %q, want %q", name, got, want)
 	}
 }
 
@@ -346,9 +335,7 @@ func TestFloodOfTasks(t *testing.T) {
 			}
 		}
 	}
-	if refused != 1000-task.DefaultPerRoom {
-		t.Errorf("%d of 1000 tasks were refused", refused)
-	}
+	wrong(t, refused != 1000-task.DefaultPerRoom, "%d of 1000 tasks were refused", refused)
 }
 
 func TestPolicyAllows(t *testing.T) {
@@ -370,14 +357,10 @@ func TestPolicyAllows(t *testing.T) {
 	} {
 		p := Policy{Allow: strings.Fields(tt.allow), Deny: strings.Fields(tt.deny)}
 		for _, name := range strings.Fields(tt.yes) {
-			if !p.Allows(name) {
-				t.Errorf("%+v does not allow %s", p, name)
-			}
+			wrong(t, !p.Allows(name), "%+v does not allow %s", p, name)
 		}
 		for _, name := range strings.Fields(tt.no) {
-			if p.Allows(name) {
-				t.Errorf("%+v allows %s", p, name)
-			}
+			wrong(t, p.Allows(name), "%+v allows %s", p, name)
 		}
 	}
 }
@@ -388,17 +371,13 @@ func TestPolicyHolds(t *testing.T) {
 	scope := direct()
 	scope.Policy = Policy{Deny: []string{"append_*", "add_skill"}, Where: "planning mode", Else: "`!mode developer` offers it"}
 	offered := scope.Policy.Of(w.Specs())
-	if len(offered) != len(w.Specs())-2 || offered[0].Name != "search_memory" {
-		t.Errorf("offered: %+v", offered)
-	}
+	wrong(t, len(offered) != len(w.Specs())-2 || offered[0].Name != "search_memory", "offered: %+v", offered)
 	wants(t, w.bad(t, scope, "append_memory", `{"entry": "Ada likes tea."}`),
 		"append_memory is not offered in planning mode, so nothing was done.", "the tools are: search_memory, task, ", "tell them that `!mode developer` offers it.")
-	if entries, err := w.cfg.Memory.Entries(t.Context(), scope.Memory...); err != nil || len(entries) != 0 {
-		t.Errorf("it was done: %v, %v", entries, err)
-	}
-	if got := w.bad(t, scope, "append_memories", `{}`); !strings.HasPrefix(got, "There is no tool") || strings.Contains(got, "append_memory,") {
-		t.Errorf("unknown: %s", got)
-	}
+	entries, err := w.cfg.Memory.Entries(t.Context(), scope.Memory...)
+	wrong(t, err != nil || len(entries) != 0, "it was done: %v, %v", entries, err)
+	got := w.bad(t, scope, "append_memories", `{}`)
+	wrong(t, !strings.HasPrefix(got, "There is no tool") || strings.Contains(got, "append_memory,"), "unknown: %s", got)
 	w.ok(t, scope, "task", `{"action": "list"}`)
 	scope.Policy = Policy{Deny: []string{"*"}}
 	wants(t, w.bad(t, scope, "task", `{"action": "list"}`), "task is not offered in this turn", "There are no tools here: answer in words.")
@@ -435,9 +414,8 @@ func TestSkillsOfOthers(t *testing.T) {
 			"skills/users/@ada=3AEXAMPLE.ORG/pin.md", "skills/tea.md/../users/@ada=3aexample.org/pin.md", own + "/.pin.md.1"} {
 			var sent []Outgoing
 			got := w.bad(t, scope, "read_file", asked(p))
-			if res := w.call(t, w.sending(scope, &sent), SendFile, asked(p)); !res.Failed || len(sent) > 0 || strings.Contains(got+res.Content, canary) {
-				t.Errorf("%s in %s: %s, %s", p, scope.Room, got, res.Content)
-			}
+			res := w.call(t, w.sending(scope, &sent), SendFile, asked(p))
+			wrong(t, !res.Failed || len(sent) > 0 || strings.Contains(got+res.Content, canary), "%s in %s: %s, %s", p, scope.Room, got, res.Content)
 		}
 	}
 	none := w.bad(t, guest(), "read_file", asked("skills/none.md"))
@@ -457,9 +435,7 @@ func TestAddSkillKeepsItsLabel(t *testing.T) {
 	}
 	wants(t, w.bad(t, scope, "add_skill", `{"skill_name": "more", "summary": "s", "documentation": "d"}`), "30 skills", "tell the person")
 	all, err := w.cfg.Skills.List(scope.Place())
-	if err != nil || len(all) != skill.MostOwn || all[0].Label != scope.Label || all[0].Owner != scope.User {
-		t.Errorf("%+v, %v", all, err)
-	}
+	wrong(t, err != nil || len(all) != skill.MostOwn || all[0].Label != scope.Label || all[0].Owner != scope.User, "%+v, %v", all, err)
 	put(t, w.dir, "skills/deploy.md", "Deploy\n")
 	for _, s := range []Scope{direct(), group()} {
 		s.Label = trust.Label{Integrity: trust.Owner, Readers: s.Place().Readers()}

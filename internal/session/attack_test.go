@@ -281,8 +281,7 @@ func TestUnprovenOwnerCommands(t *testing.T) {
 			wrong(t, got == refused, "proven: %q", got)
 		})
 	}
-	w := newWorld(t, t.TempDir())
-	lacks(t, w.deliver(t, unproven("$1", "!whoami")).Text, "an owner")
+	lacks(t, newWorld(t, t.TempDir()).deliver(t, unproven("$1", "!whoami")).Text, "an owner")
 }
 
 // TestUnprovenOwnerLabel: their words count as a user's, and they stay in the room.
@@ -369,8 +368,7 @@ func (w *world) callTask(t *testing.T, in Inbound, name, arguments string) tool.
 	t.Helper()
 	s := newSession(w.Manager, history.Talk(in.Room))
 	s.label = s.caller(in).Label()
-	scope := s.toolScope(in, roomMode{})
-	return w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
+	return w.cfg.Tools.Run(t.Context(), s.toolScope(in, roomMode{}), llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
 }
 
 // TestPrivateTasksStayPrivate: a task and a goal of a direct chat do not exist for who comes into it later, neither while its person is
@@ -490,8 +488,7 @@ func (w *world) taskRows(t *testing.T) (all string) {
 				into[i] = &row[i]
 			}
 			must(t, rows.Scan(into...))
-			b := result(json.Marshal(row))(t)
-			all += string(b) + "\n"
+			all += string(result(json.Marshal(row))(t)) + "\n"
 		}
 		must(t, rows.Err())
 		_ = rows.Close()

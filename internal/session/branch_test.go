@@ -237,8 +237,7 @@ func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 // one, and nobody else does. What was set in the new one stays.
 // Holds F31, M54.
 func TestMove(t *testing.T) {
-	dir := t.TempDir()
-	w := newWorld(t, dir, "Yes.\n"+reported)
+	w := newWorld(t, t.TempDir(), "Yes.\n"+reported)
 	say := func(room, text string) string {
 		t.Helper()
 		return w.deliver(t, Inbound{Room: room, Sender: owner, Text: text, At: time.Now()}).Text

@@ -121,8 +121,7 @@ func TestHugeMessages(t *testing.T) {
 		if got := w.say(t, fmt.Sprintf("$%d", i), text); got.Notice || !strings.HasPrefix(got.Text, "Understood.") {
 			t.Fatalf("message %d is answered with %.300q", i, got.Text)
 		}
-		got := w.lastPrompt(t)
-		wants(t, got, fmt.Sprintf("Begin %d.", i), fmt.Sprintf("What is the end %d?", i), "characters left out here")
+		wants(t, w.lastPrompt(t), fmt.Sprintf("Begin %d.", i), fmt.Sprintf("What is the end %d?", i), "characters left out here")
 		if told := w.room.notices(); len(told) != i+1 || !strings.Contains(told[i], "Your message is longer than I can read at once") || strings.Contains(told[i], "summarised") != (i > 0) {
 			t.Errorf("message %d: told %q", i, told)
 		}

@@ -118,8 +118,7 @@ func TestCompaction(t *testing.T) {
 		w.say(t, "$0", "The door code is 4711-K, see https://example.org/flat?id=9 and /home/ada/flat.txt for more.")
 		w.say(t, "$1", "DECISION_LOCKED: we paint it green | because we like green")
 		w.untilCompacted(t, 3)
-		got := w.lastPrompt(t)
-		wants(t, got, "4711-K", "https://example.org/flat?id=9", "/home/ada/flat.txt", "we paint it green")
+		wants(t, w.lastPrompt(t), "4711-K", "https://example.org/flat?id=9", "/home/ada/flat.txt", "we paint it green")
 	})
 	for name, answer := range map[string]string{"failing": "500", "empty": "", "cut": "cut off in the middle of a summary that they", "garbled": "<html><body>Bad Gateway, sorry about that</body></html>", "calls a tool": `{"entry":"x"}`} {
 		t.Run("a summariser that is "+name+" falls back", func(t *testing.T) {
@@ -141,8 +140,7 @@ func TestCompaction(t *testing.T) {
 // compacted is the compaction that counts in the room.
 func (w *world) compacted(t testing.TB) history.Compaction {
 	t.Helper()
-	c := result(w.cfg.History.Compacted(t.Context(), "!dm"))(t)
-	return c
+	return result(w.cfg.History.Compacted(t.Context(), "!dm"))(t)
 }
 
 // TestRecoveredNote: the first message behind a summary tells the model to be careful with it, once.

@@ -235,9 +235,7 @@ func TestQuotesAreBounded(t *testing.T) {
 		{"small window", 4096, []Quote{line(QuoteReply, "old "+big), line(QuoteReply, big), line(QuoteHeard, big), line(QuoteHeard, "b")}, 2, "> b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorldOf(t, t.TempDir(), memory.FlatFile, c.window)
-			s := newSession(w.Manager, "!group")
-			got, _ := s.quoted(c.quotes)
+			got, _ := newSession(newWorldOf(t, t.TempDir(), memory.FlatFile, c.window).Manager, "!group").quoted(c.quotes)
 			if len(got) != c.want || !strings.HasSuffix(got[len(got)-1].Text, c.last) || strings.Contains(got[0].Text, "old") {
 				t.Errorf("%d quotes: %+v", len(got), got)
 			}

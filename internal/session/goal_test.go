@@ -278,8 +278,7 @@ func (w *world) addTask(t *testing.T, it task.Task) string {
 		it.Room = "!dm"
 	}
 	it.Label = callerIn(it.Room).Label()
-	added := result(w.cfg.Tasks.Add(t.Context(), it))(t)
-	return added.ID
+	return result(w.cfg.Tasks.Add(t.Context(), it))(t).ID
 }
 
 // talk says n messages that name nothing.
@@ -292,8 +291,7 @@ func (w *world) talk(t *testing.T, n int) {
 
 func (w *world) pinOf(t *testing.T) pinRow {
 	t.Helper()
-	p := result(newSession(w.Manager, "!dm").readPin(t.Context()))(t)
-	return p
+	return result(newSession(w.Manager, "!dm").readPin(t.Context()))(t)
 }
 
 // TestObjective: after some messages a model is asked once which task the room works on, among those of the person alone; it is pinned
@@ -374,8 +372,7 @@ func TestPin(t *testing.T) {
 	ids := map[string]string{}
 	for _, it := range []task.Task{{Content: "paint"}, {Content: "shed"}, {Content: "stretch", Schedule: &task.Schedule{Type: "daily", At: "09:00"}}} {
 		it.Room, it.Label = "!dm", inDM.Label()
-		added := result(w.cfg.Tasks.Add(t.Context(), it))(t)
-		ids[it.Content] = added.ID
+		ids[it.Content] = result(w.cfg.Tasks.Add(t.Context(), it))(t).ID
 	}
 	read := func(id, text string) string {
 		t.Helper()
@@ -415,8 +412,7 @@ func TestPinSurvives(t *testing.T) {
 	if m := w.say(t, "$2", "!compact"); len(w.compactions(t)) != 1 {
 		t.Fatalf("not compacted: %q", m.Text)
 	}
-	past := w.past(t)
-	for _, m := range past {
+	for _, m := range w.past(t) {
 		if strings.Contains(m.Text, added.ID) {
 			t.Fatalf("the message that names the task is there still; the test shows nothing: %+v", m)
 		}

@@ -97,8 +97,7 @@ func until(t *testing.T, what string, holds func() bool) {
 // helpersOf reads the rows.
 func (w *world) helpersOf(t *testing.T, room string) []helper {
 	t.Helper()
-	all := result(w.helpers.read(context.Background(), w.cfg.DB, `WHERE room = ? ORDER BY created, rowid`, room))(t)
-	return all
+	return result(w.helpers.read(context.Background(), w.cfg.DB, `WHERE room = ? ORDER BY created, rowid`, room))(t)
 }
 
 func (w *world) allTold(t *testing.T) func() bool {
@@ -158,8 +157,7 @@ func TestSubSession(t *testing.T) {
 	w.restart(t)
 	wants(t, w.say(t, "$2", "!helpers").Text, "completed: find out which tea")
 	wrong(t, len(inRoom) != 1 || w.room.count() != 3, "told %d times, %d messages", len(inRoom), w.room.count())
-	past := w.past(t)
-	for _, m := range past {
+	for _, m := range w.past(t) {
 		wrong(t, m.Role == llm.User && strings.Contains(m.Text, "Green tea") && m.Sender != "", "the result counts as said by %s", m.Sender)
 	}
 }
@@ -231,8 +229,7 @@ func TestRestartKeepsSubSessions(t *testing.T) {
 		return nil
 	}
 	w.withHelpers(t)
-	running := w.spawn(t, tool.Job{Objective: "running"})
-	w.spawn(t, tool.Job{Objective: "waits", Needs: []string{running}})
+	w.spawn(t, tool.Job{Objective: "waits", Needs: []string{w.spawn(t, tool.Job{Objective: "running"})}})
 	until(t, "one runs", func() bool { return len(w.script.asked()) == 1 })
 	w.restart(t)
 	until(t, "it runs again", func() bool { return len(w.script.asked()) == 2 })
@@ -279,8 +276,7 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	w.script.tool = "search_memory"
 	must(t, w.remember(t.Context(), Inbound{Room: "!late", Sender: owner, Private: true}))
 	for _, room := range []string{"!dm", "!late", "!group"} {
-		scope := spawnScope(w, room, room != "!group")
-		w.spawnFor(t, scope, tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}})
+		w.spawnFor(t, spawnScope(w, room, room != "!group"), tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}})
 	}
 	until(t, "all are told", w.allTold(t))
 	wrong(t, !seen["!dm"], "the direct chat's sub-session does not see the memory; the test shows nothing")

@@ -127,15 +127,13 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 				}
 				ways[to.name+"'s prompt"] = func() string {
 					before := len(w.script.asked())
-					got := say(to.room, to.person, "what is my code?", to.private)
-					return got + strings.Join(w.script.asked()[before:], "\n")
+					return say(to.room, to.person, "what is my code?", to.private) + strings.Join(w.script.asked()[before:], "\n")
 				}
 			}
 			ways["the direct chat becomes a group"] = func() string {
 				say("!mixed", owner, "hello", true)
 				before := len(w.script.asked())
-				got := say("!mixed", owner, "and now?", false)
-				return got + strings.Join(w.script.asked()[before:], "\n")
+				return say("!mixed", owner, "and now?", false) + strings.Join(w.script.asked()[before:], "\n")
 			}
 			ways["the room is upgraded"] = func() string {
 				if err := w.Move(t.Context(), "!group", "!group2"); err != nil {
@@ -196,8 +194,7 @@ func TestLargeMemoryFile(t *testing.T) {
 	}
 	file := filepath.Join(w.dir, "MEMORIES.txt")
 	small := result(os.ReadFile(file))(t)
-	large := append(small, strings.Repeat("a line that somebody pasted\n", (20<<20-1000)/28)...)
-	must(t, os.WriteFile(file, large, 0o600))
+	must(t, os.WriteFile(file, append(small, strings.Repeat("a line that somebody pasted\n", (20<<20-1000)/28)...), 0o600))
 	for _, want := range []string{"MEMORIES.txt", "20 MiB", "16 MiB", "shorten"} {
 		got := w.say(t, "$2"+want, "!remember my tea is green").Text
 		wrong(t, !strings.Contains(got, want) || strings.Contains(got, "Something went wrong"), "!remember: %q, want %q", got, want)

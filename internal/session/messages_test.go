@@ -385,8 +385,7 @@ func parsed(t *testing.T, dirs []string) map[string]*ast.File {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}
-			f := result(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
-			all[name] = f
+			all[name] = result(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
 		}
 	}
 	return all

@@ -226,8 +226,7 @@ func TestNoCallInLastRound(t *testing.T) {
 	got := w.say(t, "$1", "What is to do?")
 	wrong(t, !got.Notice || !strings.Contains(got.Text, "never came to an answer") || rawCall(got.Text) != "", "the room is told %q", got.Text)
 	for _, text := range shown.take() {
-		raw := rawCall(text)
-		wrong(t, raw != "", "the room was shown %q", text)
+		wrong(t, rawCall(text) != "", "the room was shown %q", text)
 	}
 	if asked := w.script.asked(); len(asked) != 4 || strings.Contains(asked[3], `"tools"`) || !strings.Contains(asked[2], `"tools"`) {
 		t.Errorf("%d requests, want 4, of which only the last goes without tools", len(asked))

@@ -255,8 +255,7 @@ func (w *world) seed(t *testing.T, room string, private bool) (s seeded) {
 	t.Helper()
 	by := task.Caller{Place: trust.Place{Room: room, Person: owner, Private: private}, Integrity: trust.Owner}
 	for content, id := range map[string]*string{"Feed the cat": &s.cat, "Call the dentist": &s.dentist} {
-		added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, User: owner, Label: by.Label(), Content: content, Priority: 5}))(t)
-		*id = added.ID
+		*id = result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, User: owner, Label: by.Label(), Content: content, Priority: 5}))(t).ID
 	}
 	result(w.cfg.Tasks.Goals().Create(t.Context(), by, "Learn Danish", "high"))(t)
 	return s
@@ -278,14 +277,11 @@ func (w *world) effects(t *testing.T) (all []string) {
 	} {
 		all = append(all, w.column(t, query)...)
 	}
-	entries := result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t)
-	for _, e := range entries {
+	for _, e := range result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t) {
 		all = append(all, "memory "+e.ID+" "+e.Text)
 	}
-	skills := result(skill.Open(filepath.Join(w.dir, "skills")).All())(t)
-	for _, k := range skills {
-		text := result(os.ReadFile(filepath.Join(w.dir, strings.TrimPrefix(k.Path, "data/"))))(t)
-		all = append(all, "skill "+k.Path+" "+string(text))
+	for _, k := range result(skill.Open(filepath.Join(w.dir, "skills")).All())(t) {
+		all = append(all, "skill "+k.Path+" "+string(result(os.ReadFile(filepath.Join(w.dir, strings.TrimPrefix(k.Path, "data/"))))(t)))
 	}
 	w.room.mu.Lock()
 	defer w.room.mu.Unlock()

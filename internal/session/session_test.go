@@ -318,8 +318,7 @@ func TestRedelivered(t *testing.T) {
 // TestInterruptedInTool: the program died while a tool ran. The next start takes the turn up where it stands and tells the model that the
 // result is unknown, instead of running everything again.
 func TestInterruptedInTool(t *testing.T) {
-	dir := t.TempDir()
-	w := newWorld(t, dir, "taken up")
+	w := newWorld(t, t.TempDir(), "taken up")
 	w.append(t, history.Message{Role: llm.User, EventID: "$1", Sender: owner, Text: "remember tea"},
 		history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}})
 	equal(t, w.say(t, "$1", "remember tea").Text, "taken up")
@@ -370,8 +369,7 @@ func TestWithdrawn(t *testing.T) {
 	w.room.gone = map[string]bool{"$2": true, "$3": true}
 	w.say(t, "$1", "one")
 	w.say(t, "$2", "taken back")
-	s := newSession(w.Manager, "!dm")
-	s.handle(t.Context(), []Inbound{
+	newSession(w.Manager, "!dm").handle(t.Context(), []Inbound{
 		{ID: "$3", Room: "!dm", Sender: owner, Text: "taken back", Private: true},
 		{ID: "$4", Room: "!dm", Sender: owner, Text: "stays", Private: true},
 	})
@@ -435,8 +433,7 @@ func TestParallel(t *testing.T) {
 
 // TestCutOff: an answer that hit the output limit says so.
 func TestCutOff(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "cut")
-	got := w.say(t, "$1", "hello")
+	got := newWorld(t, t.TempDir(), "cut").say(t, "$1", "hello")
 	wrong(t, !strings.HasPrefix(got.Text, "cut") || !strings.Contains(got.Text, "output limit"), "answer = %q", got.Text)
 }
 

@@ -174,8 +174,7 @@ func TestServerIsRemembered(t *testing.T) {
 	m.enforce(0)
 	decision := func() prompt.Decision {
 		t.Helper()
-		d := result(m.Decision(t.Context()))(t)
-		return d
+		return result(m.Decision(t.Context()))(t)
 	}
 	if d := decision(); d.Window != 32768 || d.Source != prompt.ByLast || !strings.Contains(strings.Join(d.Steps, "\n"), "last seen: 32768 tokens (a test, on 2026-11-21 00:10)") {
 		t.Errorf("%+v", d)
@@ -214,8 +213,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 	s := newSession(m.Manager, "!r")
 	status := func() string {
 		t.Helper()
-		text := result(s.status(t.Context(), Inbound{Room: "!r", Sender: owner, Private: true}, ""))(t)
-		return text
+		return result(s.status(t.Context(), Inbound{Room: "!r", Sender: owner, Private: true}, ""))(t)
 	}
 	result(m.Preview(t.Context(), "!r"))(t) // looking is not talking
 	wants(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")

@@ -299,8 +299,7 @@ func TestRunGuards(t *testing.T) {
 }
 
 func TestRunLimits(t *testing.T) {
-	w := newWorkshop(t)
-	waits := trial(t, w, func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() })
+	waits := trial(t, newWorkshop(t), func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() })
 	waits.limit = time.Millisecond
 	res := waits.Run(t.Context(), direct(), llm.ToolCall{Name: "trial"})
 	if wants(t, res.Content, "took longer than"); !res.Failed {

@@ -269,8 +269,7 @@ func attacksInTime() []attack {
 				b.deliver(b.t, in)
 				b.settled()
 			}
-			b.world.room.mu.Lock()
-			defer b.world.room.mu.Unlock()
+			defer holding(&b.world.room.mu)()
 			said := b.world.room.final["vote:"+in.ID]
 			wrong(b.t, said.Text != "", "who voted once reads %q", said.Text)
 		}},

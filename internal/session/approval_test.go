@@ -29,8 +29,7 @@ func (w *world) approvalOf(t *testing.T, event string) approval {
 func (w *world) polled(t *testing.T, event string) (approval, Outgoing) {
 	t.Helper()
 	a := w.approvalOf(t, event)
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	defer holding(&w.room.mu)()
 	return a, w.room.final[askPrefix+a.code]
 }
 

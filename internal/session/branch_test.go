@@ -285,9 +285,7 @@ func TestWithdrawnWhileAnswering(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"content":"something"}`, "never asked for")
 	w.script.block = make(chan struct{})
 	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "remember it", Private: true, At: time.Now()}))
-	for len(w.script.asked()) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.room.mu.Lock()
 	w.room.gone = map[string]bool{"$1": true}
 	w.room.mu.Unlock()
@@ -335,8 +333,7 @@ func TestLeavingIsTold(t *testing.T) {
 	var mu sync.Mutex
 	var told []string
 	w.cfg.Leaving = func(room string) {
-		mu.Lock()
-		defer mu.Unlock()
+		defer holding(&mu)()
 		past, err := w.cfg.History.Load(context.Background(), history.Talk(room))
 		told = append(told, fmt.Sprintf("%s %v %v", room, len(past) > 0, err))
 	}
@@ -347,8 +344,7 @@ func TestLeavingIsTold(t *testing.T) {
 	w.say(t, "$compact", "!compact")
 	w.say(t, "$again", "And one more.")
 	w.say(t, "$new", "!new")
-	mu.Lock()
-	defer mu.Unlock()
+	defer holding(&mu)()
 	want := []string{"!dm true <nil>", "!dm true <nil>"}
 	wrong(t, !slices.Equal(told, want), "told %q, want %q", told, want)
 }
@@ -412,8 +408,7 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 }
 
 func (w *world) sessionOf(room string) *Session {
-	w.Manager.mu.Lock()
-	defer w.Manager.mu.Unlock()
+	defer holding(&w.Manager.mu)()
 	return w.rooms[history.Talk(room)]
 }
 

@@ -13,8 +13,7 @@ import (
 
 // notices is what was said beside the answers.
 func (r *room) notices() (out []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	for _, id := range r.order {
 		if strings.HasPrefix(id, "compaction:") {
 			out = append(out, r.final[id].Text)
@@ -57,8 +56,7 @@ func TestCompactionIsTold(t *testing.T) {
 	equal(t, value[string](t, w, `SELECT reason FROM compaction`), becauseFull) // else it came too late
 	got := w.room.notices()
 	wrong(t, len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it.", "said: %q", got)
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	defer holding(&w.room.mu)()
 	last := w.room.order[len(w.room.order)-2]
 	wrong(t, !strings.HasPrefix(last, "compaction:") || !w.room.final[last].Notice, "it was said at another time: %v", w.room.order)
 }

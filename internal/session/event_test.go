@@ -30,14 +30,12 @@ type source struct {
 }
 
 func (s *source) Wanted(_ context.Context, id string) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer holding(&s.mu)()
 	return !slices.Contains(s.unwanted, id), nil
 }
 
 func (s *source) Done(_ context.Context, id, answer string, failed error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer holding(&s.mu)()
 	if s.refuse > 0 {
 		s.refuse--
 		return errors.New("disk full")
@@ -58,8 +56,7 @@ func newSource(w *world) *source {
 
 // newest is the message that was said last.
 func (r *room) newest() Outgoing {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	if len(r.order) == 0 {
 		return Outgoing{}
 	}

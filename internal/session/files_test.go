@@ -62,8 +62,7 @@ func picture(t *testing.T, shade byte) []byte {
 // sentMessages are the messages of request i, each as it was sent.
 func (s *script) sentMessages(t *testing.T, i int) []string {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer holding(&s.mu)()
 	var body struct {
 		Messages []json.RawMessage `json:"messages"`
 	}

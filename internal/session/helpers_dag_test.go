@@ -34,8 +34,7 @@ type dag struct {
 // answer plays the model: a node's objective says how it goes.
 func (d *dag) answer(t *testing.T, body string) (string, bool) {
 	a, sub, _ := readAsked(t, body)
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer holding(&d.mu)()
 	if !sub {
 		if d.events++; d.events%5 == 3 {
 			return "500", true

@@ -108,8 +108,7 @@ func (h *leakHistory) wants() {
 func (h *leakHistory) spawns(r *leakRoom, c string) []string {
 	h.number++
 	word := fmt.Sprintf("job%dj", h.number)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	h.jobs[word] = r.readers()
 	if h.chance(2) {
 		h.hold = make(chan struct{})
@@ -498,8 +497,7 @@ var harvestLine = regexp.MustCompile(`(?m)^\[(\d+)\] \S+ \S+ \S+: ((?:.*\n?)(?: 
 
 // harvests answers a request for what was said: each message says all that is in the request.
 func (h *leakHistory) harvests(prompt string) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	h.counts["harvest requests"]++
 	h.together("a request for what was said", prompt)
 	all := strings.Join(canary.FindAllString(prompt, -1), " and ")
@@ -526,8 +524,7 @@ var (
 
 // tidies answers what a dream asks about memories and tasks.
 func (h *leakHistory) tidies(prompt string) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	all := strings.Join(canary.FindAllString(prompt, -1), " and ")
 	var items []string
 	item := func(form string, args ...any) { items = append(items, fmt.Sprintf(form, args...)) }

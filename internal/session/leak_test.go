@@ -49,8 +49,7 @@ func TestNothingLeaks(t *testing.T) {
 				t.Parallel()
 				h := newLeakHistory(t, uint64(seed))
 				h.play()
-				mu.Lock()
-				defer mu.Unlock()
+				defer holding(&mu)()
 				for what, count := range h.counts {
 					total[what] += count
 				}
@@ -142,13 +141,11 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 	c.Self, c.Allowed = "@reverie:example.org", func(user string) bool { return user != stranger }
 	c.Transport = leakTransport{h.w.room, h}
 	c.DirectWith = func(_ context.Context, room string) (string, error) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+		defer holding(&h.mu)()
 		return h.room(room).with(), nil
 	}
 	c.DirectChat = func(_ context.Context, person string) (string, error) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+		defer holding(&h.mu)()
 		for _, r := range h.rooms {
 			if r.with() == person {
 				return r.id, nil
@@ -251,8 +248,7 @@ func around(text, word string) string {
 
 // answer is the model: it does what it was told to do, and tells all that it knows.
 func (h *leakHistory) answer(body string) (string, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	knows := canary.FindAllString(body, -1)
 	slices.Sort(knows)
 	knows = slices.Compact(knows)
@@ -289,8 +285,7 @@ func (h *leakHistory) ofJob(body string) string {
 
 // holds has a sub-session wait.
 func (h *leakHistory) holds(body string) <-chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	if h.hold == nil || h.ofJob(body) == "" {
 		return nil
 	}
@@ -307,8 +302,7 @@ func (h *leakHistory) fresh(r *leakRoom) string {
 
 // grant lets readers read the canary c, too.
 func (h *leakHistory) grant(c string, readers trust.Readers) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	if h.readers[c] == nil {
 		h.readers[c] = map[trust.Readers]bool{}
 	}
@@ -317,8 +311,7 @@ func (h *leakHistory) grant(c string, readers trust.Readers) {
 
 // count counts n more of what happens.
 func (h *leakHistory) count(what string, n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	h.counts[what] += n
 }
 
@@ -343,8 +336,7 @@ func (h *leakHistory) play() {
 // checkRequests checks what the model was asked since the last time.
 func (h *leakHistory) checkRequests() {
 	asked := h.w.script.asked()
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	for _, body := range asked[h.seen:] {
 		readers, what := h.place, "requests"
 		if job := h.ofJob(body); job != "" {
@@ -360,8 +352,7 @@ func (h *leakHistory) checkRequests() {
 
 // checkFiles checks who may read the files of memories and skills.
 func (h *leakHistory) checkFiles() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	of := map[string]trust.Readers{}
 	all := []trust.Readers{"shared", "private:" + owner, "private:" + friend, "private:" + bob, "private:" + stranger}
 	for _, r := range h.rooms {

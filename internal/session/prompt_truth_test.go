@@ -137,14 +137,12 @@ type seen struct {
 }
 
 func (s *seen) say(m Outgoing) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer holding(&s.mu)()
 	s.texts = append(s.texts, m.Text)
 }
 
 func (s *seen) take() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer holding(&s.mu)()
 	all := s.texts
 	s.texts = nil
 	return all

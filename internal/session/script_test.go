@@ -112,8 +112,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *script) asked() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer holding(&s.mu)()
 	return append([]string(nil), s.requests...)
 }
 
@@ -165,21 +164,18 @@ type obedient struct {
 
 // turn says what the person's next message asks for.
 func (o *obedient) turn(first string, own ...string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	defer holding(&o.mu)()
 	o.first, o.own, o.done = first, own, map[string]bool{}
 }
 
 func (o *obedient) saw() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	defer holding(&o.mu)()
 	return o.reached
 }
 
 // reply answers a request to the model.
 func (o *obedient) reply(body string) (string, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	defer holding(&o.mu)()
 	answer := []string{"Here is what I can say."}
 	switch {
 	case isSummary(body):
@@ -283,8 +279,7 @@ func (w *world) effects(t *testing.T) (all []string) {
 	for _, k := range result(skill.Open(filepath.Join(w.dir, "skills")).All())(t) {
 		all = append(all, "skill "+k.Path+" "+string(result(os.ReadFile(filepath.Join(w.dir, strings.TrimPrefix(k.Path, "data/"))))(t)))
 	}
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	defer holding(&w.room.mu)()
 	for id, m := range w.room.final {
 		if m.File != nil {
 			all = append(all, "file "+id+" "+m.File.Name)

@@ -38,6 +38,12 @@ type room struct {
 	onSay   func(Outgoing)
 }
 
+// holding locks mu until what it returns is called.
+func holding(mu *sync.Mutex) (unlock func()) {
+	mu.Lock()
+	return mu.Unlock
+}
+
 func newRoom() *room {
 	return &room{final: map[string]Outgoing{}, drafts: map[string]int{}, handled: make(chan string, 100)}
 }
@@ -46,8 +52,7 @@ func (r *room) Say(_ context.Context, in string, m Outgoing) error {
 	if r.onSay != nil {
 		r.onSay(m)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	if m.Draft {
 		r.drafts[in]++
 		return nil
@@ -60,8 +65,7 @@ func (r *room) Say(_ context.Context, in string, m Outgoing) error {
 }
 
 func (r *room) Remove(_ context.Context, _, id string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	r.removed = append(r.removed, id)
 	return nil
 }
@@ -69,8 +73,7 @@ func (r *room) Remove(_ context.Context, _, id string) error {
 func (r *room) Typing(context.Context, string, bool) {}
 
 func (r *room) Withdrawn(_ context.Context, id string) (bool, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	return r.gone[id], nil
 }
 
@@ -80,14 +83,12 @@ func (r *room) Handled(_ context.Context, id string) error { r.handled <- id; re
 func (r *room) said(id string) Outgoing { return r.read("re:" + id) }
 
 func (r *room) read(id string) Outgoing {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	return r.final[id]
 }
 
 func (r *room) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	return len(r.order)
 }
 
@@ -420,9 +421,7 @@ func TestParallel(t *testing.T) {
 		in := Inbound{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Text: "hello", Private: true, At: time.Now()}
 		must(t, w.Deliver(t.Context(), in))
 	}
-	for len(w.script.asked()) < 4 {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "the model is asked", func() bool { return len(w.script.asked()) >= 4 })
 	time.Sleep(50 * time.Millisecond) // long enough for a fifth to show, were it allowed
 	equal(t, len(w.script.asked()), 4)
 	close(w.script.block)
@@ -467,9 +466,7 @@ func TestStop(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
 	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true}))
-	for len(w.script.asked()) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.stop()
 	equal(t, w.Deliver(context.Background(), Inbound{ID: "$2", Room: "!dm"}), ErrStopping)
 	wrong(t, len(w.room.handled) != 0 || w.room.count() != 0, "an interrupted message was acknowledged or answered")

@@ -33,8 +33,7 @@ type typist struct {
 }
 
 func (r *typist) Typing(_ context.Context, room string, on bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	r.seen = append(r.seen, fmt.Sprint(room, " typing ", on))
 }
 
@@ -48,14 +47,12 @@ func (r *typist) Say(ctx context.Context, room string, m Outgoing) error {
 }
 
 func (r *typist) drafts() []Outgoing {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	return slices.Clone(r.draft)
 }
 
 func (r *typist) shown() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	return strings.Join(r.seen, "\n")
 }
 
@@ -228,14 +225,12 @@ type safeBuffer struct {
 }
 
 func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer holding(&b.mu)()
 	return b.b.Write(p)
 }
 
 func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer holding(&b.mu)()
 	return b.b.String()
 }
 

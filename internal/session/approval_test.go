@@ -72,9 +72,8 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 				t.Fatalf("%d things were done unasked", n-before)
 			}
 			a, poll := w.polled(t, "$1")
-			if len(poll.Options) != 3 || !strings.Contains(poll.Text, a.code) || !strings.Contains(poll.Text, "messages of others") {
-				t.Errorf("the question is %+v", poll)
-			}
+			wrong(t, len(poll.Options) != 3 || !strings.Contains(poll.Text, a.code) || !strings.Contains(poll.Text, "messages of others"),
+				"the question is %+v", poll)
 			for _, act := range a.acts {
 				for _, line := range argumentLines(act.Call.Arguments) {
 					wants(t, poll.Text, line)
@@ -219,9 +218,8 @@ func TestApprovalsForget(t *testing.T) {
 			forget(t, w)
 			w.deliver(t, Inbound{ID: "$v", Room: "!group", Sender: owner, Change: Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
 			now := w.approvalOf(t, "$1")
-			if now.state != void || now.quote != "" || len(now.acts)+len(now.seen) != 0 || w.left(t) != skills {
-				t.Errorf("what is left is %+v, and %d were done", now, w.left(t)-skills)
-			}
+			wrong(t, now.state != void || now.quote != "" || len(now.acts)+len(now.seen) != 0 || w.left(t) != skills,
+				"what is left is %+v, and %d were done", now, w.left(t)-skills)
 		})
 	}
 }
@@ -281,9 +279,7 @@ func TestApprovalsSurviveKills(t *testing.T) {
 			early := value[int](t, w, `SELECT count(*) FROM seen WHERE what = 'early'`)
 			all, err := w.approvals(t.Context(), w.cfg.DB, ``)
 			wrong(t, err != nil || len(all) != 1 || all[0].state != ended, "the approvals are %+v, %v", all, err)
-			if lost+twice+early > 0 {
-				t.Errorf("kind %d: %d acts lost, %d twice, %d before the vote: %v", kind, lost, twice, early, w.rows(t))
-			}
+			wrong(t, lost+twice+early > 0, "kind %d: %d acts lost, %d twice, %d before the vote: %v", kind, lost, twice, early, w.rows(t))
 		})
 		if t.Failed() {
 			return

@@ -212,9 +212,8 @@ func TestAttackSkillLeak(t *testing.T) {
 		if strings.Contains(r.Content, canary) || !r.Failed && (strings.Contains(r.Content, "notes") || strings.Contains(r.Content, "ann") || strings.Contains(r.Content, "users")) {
 			t.Errorf("Bob reads %s: %s", p, r.Content)
 		}
-		if p == path && r.Content != strings.ReplaceAll(missing, "data/skills/users/nobody/none.md", p) {
-			t.Errorf("it is told from one that does not exist: %s", r.Content)
-		}
+		wrong(t, p == path && r.Content != strings.ReplaceAll(missing, "data/skills/users/nobody/none.md", p),
+			"it is told from one that does not exist: %s", r.Content)
 	}
 	lacks(t, w.deliver(t, Inbound{ID: "$b1", Room: "!bob", Sender: "@bob:x", Text: "!skills", Private: true, At: time.Now()}).Text, canary)
 	for room, private := range map[string]bool{"!bob": true, "!group": false} {
@@ -395,9 +394,8 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 			said := in
 			said.ID, said.Text, said.At = fmt.Sprint("$b", n, "-", i), text, time.Now()
 			m := w.deliver(t, said)
-			if strings.Contains(m.Text, canary) || text == "!status" && !strings.Contains(m.Text, "0 open tasks") {
-				t.Errorf("%d, %s: %q", n, text, m.Text)
-			}
+			wrong(t, strings.Contains(m.Text, canary) || text == "!status" && !strings.Contains(m.Text, "0 open tasks"),
+				"%d, %s: %q", n, text, m.Text)
 		}
 		for _, c := range [][2]string{
 			{"task", `{"action":"list","status":"all"}`}, {"task", `{"action":"complete","task_id":"ID","reason":"the lawyer wrote that it is over"}`},
@@ -406,9 +404,8 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 		} {
 			got := w.callTask(t, in, c[0], strings.ReplaceAll(c[1], "ID", id))
 			never := w.callTask(t, in, c[0], strings.ReplaceAll(c[1], "ID", "task_zzzzzzzz"))
-			if strings.Contains(got.Content, canary) || strings.ReplaceAll(got.Content, id, "task_zzzzzzzz") != never.Content {
-				t.Errorf("%d, %s %s: %q, of one that never was: %q", n, c[0], c[1], got.Content, never.Content)
-			}
+			wrong(t, strings.Contains(got.Content, canary) || strings.ReplaceAll(got.Content, id, "task_zzzzzzzz") != never.Content,
+				"%d, %s %s: %q, of one that never was: %q", n, c[0], c[1], got.Content, never.Content)
 		}
 	}
 	for _, body := range w.script.asked() {
@@ -419,9 +416,8 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 		wants(t, w.say(t, fmt.Sprint("$a", 1+i), text).Text, canary)
 	}
 	w.say(t, "$a9", "Where are we?")
-	if asked := w.script.asked(); strings.Count(asked[len(asked)-1], canary) < 2 {
-		t.Errorf("the person's model is told: %s", asked[len(asked)-1])
-	}
+	asked := w.script.asked()
+	wrong(t, strings.Count(asked[len(asked)-1], canary) < 2, "the person's model is told: %s", asked[len(asked)-1])
 }
 
 // TestTaskRoom: a task is worked on where its readers alone read: in its own room, or in a

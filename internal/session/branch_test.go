@@ -439,9 +439,8 @@ func TestAskAgain(t *testing.T) {
 	wrong(t, !got.Notice || !strings.Contains(got.Text, "only what was asked last") || got.ReplyTo != "$1", "said %+v", got)
 	w.change(t, AskAgain, "$other", "re:$2", "", time.Now()) // a command
 	w.change(t, Edited, "$e", "$unknown", "!whoami", time.Now().Add(-time.Hour))
-	if w.room.said("$other").Text+w.room.said("$unknown").Text != "" || len(w.script.asked()) != 1 {
-		t.Error("a command is asked again, or an old one that was edited is run")
-	}
+	wrong(t, w.room.said("$other").Text+w.room.said("$unknown").Text != "" || len(w.script.asked()) != 1,
+		"a command is asked again, or an old one that was edited is run")
 }
 
 // A burst is answered; one of it is edited: the answer, that of the newest, changes.

@@ -72,9 +72,8 @@ func TestRedeliveredAfterCompaction(t *testing.T) {
 	asked, said := len(w.script.asked()), w.room.count()
 	w.say(t, "$first", "hello there")
 	equal(t, w.say(t, "$last", "and now?").Text, last.Text)
-	if len(w.script.asked()) != asked || w.room.count() != said {
-		t.Errorf("%d more requests, %d more answers", len(w.script.asked())-asked, w.room.count()-said)
-	}
+	wrong(t, len(w.script.asked()) != asked || w.room.count() != said,
+		"%d more requests, %d more answers", len(w.script.asked())-asked, w.room.count()-said)
 	if past, err := w.cfg.History.Load(t.Context(), "!dm"); err != nil || len(past) > 14 { // and not the whole conversation
 		t.Errorf("%d messages are read for each request, %v", len(past), err)
 	}

@@ -121,9 +121,8 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 	}
 	w.event(t, s, Inbound{ID: "job:5", Text: "Look."})
 	equal(t, w.room.count(), 2)
-	if len(s.done) != 5 || !strings.HasPrefix(s.done[2], "job:3: failed: ") || s.done[3] != "job:4: " || s.done[4] != "job:5: quiet" {
-		t.Errorf("done: %q", s.done)
-	}
+	wrong(t, len(s.done) != 5 || !strings.HasPrefix(s.done[2], "job:3: failed: ") || s.done[3] != "job:4: " || s.done[4] != "job:5: quiet",
+		"done: %q", s.done)
 }
 
 // TestSystemEventAfterARestart: one that was told before the program died, with
@@ -336,9 +335,7 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 		wants(t, all, want)
 	}
 	lacks(t, all, "heron", "dry humour", "88-4171", "How to bake bread", "Port the parser")
-	if len(job) != 2 || !strings.Contains(asked[1], `"tools":[{`) {
-		t.Errorf("the job reads %d messages, and tools: %s", len(job), asked[1])
-	}
+	wrong(t, len(job) != 2 || !strings.Contains(asked[1], `"tools":[{`), "the job reads %d messages, and tools: %s", len(job), asked[1])
 	if t.Failed() {
 		t.Log(all)
 	}

@@ -235,9 +235,8 @@ func TestQuotesAreBounded(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, _ := newSession(newWorldOf(t, t.TempDir(), memory.FlatFile, c.window).Manager, "!group").quoted(c.quotes)
-			if len(got) != c.want || !strings.HasSuffix(got[len(got)-1].Text, c.last) || strings.Contains(got[0].Text, "old") {
-				t.Errorf("%d quotes: %+v", len(got), got)
-			}
+			wrong(t, len(got) != c.want || !strings.HasSuffix(got[len(got)-1].Text, c.last) || strings.Contains(got[0].Text, "old"),
+				"%d quotes: %+v", len(got), got)
 			size := 0
 			for _, q := range got {
 				size += len(q.Text)

@@ -163,14 +163,12 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 		}
 		switch {
 		case n.cancelled: // who did it need not be told
-			if got.status != helperCancelled || told[n.id] != 0 {
-				t.Errorf("node %d was cancelled: %s (%s), told %d times", i, got.status, got.reason, told[n.id])
-			}
+			wrong(t, got.status != helperCancelled || told[n.id] != 0,
+				"node %d was cancelled: %s (%s), told %d times", i, got.status, got.reason, told[n.id])
 			continue
 		case broken != "":
-			if got.status != helperFailed || !strings.Contains(got.reason.String(), "it needed sub_") || d.asked[fmt.Sprint(i)] != 0 {
-				t.Errorf("node %d needed %s: %s (%s), asked %d times", i, broken, got.status, got.reason, d.asked[fmt.Sprint(i)])
-			}
+			wrong(t, got.status != helperFailed || !strings.Contains(got.reason.String(), "it needed sub_") || d.asked[fmt.Sprint(i)] != 0,
+				"node %d needed %s: %s (%s), asked %d times", i, broken, got.status, got.reason, d.asked[fmt.Sprint(i)])
 		case n.kind == "fails" || n.kind == "hangs":
 			wrong(t, got.status != helperFailed || got.reason == "", "node %d %s: %s (%s)", i, n.kind, got.status, got.reason)
 		case got.status != helperCompleted || got.result != fmt.Sprintf("result of node %d.", i):
@@ -178,14 +176,11 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 		}
 		if broken == "" && n.kind != "hangs" { // its time may be up before the model is asked
 			for _, j := range n.needs {
-				if !strings.Contains(d.briefs[fmt.Sprint(i)], fmt.Sprintf("> result of node %d.", j)) {
-					t.Errorf("node %d works without the result of %d:\n%s", i, j, d.briefs[fmt.Sprint(i)])
-				}
+				wrong(t, !strings.Contains(d.briefs[fmt.Sprint(i)], fmt.Sprintf("> result of node %d.", j)),
+					"node %d works without the result of %d:\n%s", i, j, d.briefs[fmt.Sprint(i)])
 			}
 		}
-		if told[n.id] != 1 {
-			t.Errorf("node %d %s (%s) is told %d times", i, n.kind, got.status, told[n.id])
-		}
+		wrong(t, told[n.id] != 1, "node %d %s (%s) is told %d times", i, n.kind, got.status, told[n.id])
 		_, said := w.room.final["re:"+got.event]
 		wrong(t, !said, "node %d %s: nothing was said of %q", i, n.kind, got.event)
 	}

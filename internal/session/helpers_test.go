@@ -149,9 +149,8 @@ func TestSubSession(t *testing.T) {
 	if m := w.room.newest(); m.Text != "They say: green tea." || m.ReplyTo != "" {
 		t.Errorf("the room read %+v", m)
 	}
-	if len(inRoom) != 1 || !strings.Contains(inRoom[0], "\n> Green tea.\n> [Sat 2026-01-01 10:00 UTC]\n> obey me") {
-		t.Errorf("the model was told %q", inRoom)
-	}
+	wrong(t, len(inRoom) != 1 || !strings.Contains(inRoom[0], "\n> Green tea.\n> [Sat 2026-01-01 10:00 UTC]\n> obey me"),
+		"the model was told %q", inRoom)
 	wants(t, inSub[0], "for breakfast")
 	lacks(t, inSub[0], "which tea?")
 	w.restart(t)
@@ -210,9 +209,8 @@ func TestEveryResultIsTold(t *testing.T) {
 		all += m.Text
 	}
 	for i, n := range w.helpersOf(t, "!dm") {
-		if told[n.id] != 1 || strings.Count(all, fmt.Sprintf("\n> result of piece %d.", i)) != 1 {
-			t.Errorf("piece %d is told %d times:\n%s", i, told[n.id], all)
-		}
+		wrong(t, told[n.id] != 1 || strings.Count(all, fmt.Sprintf("\n> result of piece %d.", i)) != 1,
+			"piece %d is told %d times:\n%s", i, told[n.id], all)
 	}
 }
 
@@ -237,9 +235,7 @@ func TestRestartKeepsSubSessions(t *testing.T) {
 	until(t, "all are told", w.allTold(t))
 	told := w.eventsTold(t, "!dm")
 	for _, n := range w.helpersOf(t, "!dm") {
-		if n.status != helperCompleted || told[n.id] != 1 {
-			t.Errorf("%s %s: %s, told %d times", n.id, n.objective, n.status, told[n.id])
-		}
+		wrong(t, n.status != helperCompleted || told[n.id] != 1, "%s %s: %s, told %d times", n.id, n.objective, n.status, told[n.id])
 	}
 }
 
@@ -283,9 +279,8 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	wrong(t, seen["!group"] || seen["!late"], "seen: %v", seen)
 	wrong(t, asked["!group"] != 2 || asked["!late"] != 2, "asked: %v", asked)
 	past, err := w.cfg.History.Load(t.Context(), "!late")
-	if err != nil || len(past) == 0 || !strings.Contains(past[0].Text, "is not told here") || strings.Contains(past[0].Text, "> found") {
-		t.Errorf("the room with others was told %+v, %v", past, err)
-	}
+	wrong(t, err != nil || len(past) == 0 || !strings.Contains(past[0].Text, "is not told here") || strings.Contains(past[0].Text, "> found"),
+		"the room with others was told %+v, %v", past, err)
 }
 
 // TestPeopleGoFirst: a person's turn waits for no sub-session, and a sub-session begins no request while a person waits.

@@ -296,8 +296,7 @@ func TestRecalledBeforeAFailedAnswer(t *testing.T) {
 	}
 	o.turn("", ordinaries[1].call)
 	w.say(t, "$2", ordinaries[1].text)
-	if done := changed(before, w.effects(t)); len(done) > 0 || !o.saw() {
-		t.Errorf("done without an approval: %q; the order reached the model: %v", done, o.saw())
-	}
+	done := changed(before, w.effects(t))
+	wrong(t, len(done) > 0 || !o.saw(), "done without an approval: %q; the order reached the model: %v", done, o.saw())
 	w.approvalOf(t, "$2")
 }

@@ -64,9 +64,8 @@ func TestMemoryCommands(t *testing.T) {
 	w.script.answers = append(w.script.answers, `{"entry":"likes herons"}`, "Noted.")
 	w.say(t, "$told", "I like herons")
 	all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{Words: "herons"})
-	if err != nil || len(all) != 1 || all[0].Event != "$told" || all[0].Quote != "I like herons" || all[0].Source != memory.Assistant {
-		t.Errorf("%+v, %v", all, err)
-	}
+	wrong(t, err != nil || len(all) != 1 || all[0].Event != "$told" || all[0].Quote != "I like herons" || all[0].Source != memory.Assistant,
+		"%+v, %v", all, err)
 	say("!undo", "no longer known: likes herons")
 }
 

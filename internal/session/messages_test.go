@@ -114,9 +114,7 @@ func TestMessageFileOfAnOwner(t *testing.T) {
 			continue
 		}
 		for i, want := range c.told {
-			if !strings.Contains(told[i].String(), want) {
-				t.Errorf("%s: told %q, want %q", name, told[i], want)
-			}
+			wrong(t, !strings.Contains(told[i].String(), want), "%s: told %q, want %q", name, told[i], want)
 		}
 	}
 }

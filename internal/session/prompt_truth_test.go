@@ -56,9 +56,8 @@ func TestPromptNamesOfferedTools(t *testing.T) {
 			named = append(named, m[1])
 		}
 		for _, n := range named {
-			if slices.Contains(known, n) && !slices.Contains(tools, n) {
-				t.Errorf("%s: the prompt names the tool %s, which is not offered: %s", name, n, tools)
-			}
+			wrong(t, slices.Contains(known, n) && !slices.Contains(tools, n),
+				"%s: the prompt names the tool %s, which is not offered: %s", name, n, tools)
 		}
 	})
 }
@@ -88,9 +87,8 @@ func TestPromptSaysWhatHappens(t *testing.T) {
 		lacks(t, text, "Nothing rings")
 		for _, p := range promised {
 			offered, said := slices.Contains(tools, p.tool), strings.Contains(text, p.says)
-			if tier >= p.tier && offered && !said || p.only && said && !offered {
-				t.Errorf("%s: %q in the prompt: %v; %s is offered: %v", name, p.says, said, p.tool, offered)
-			}
+			wrong(t, tier >= p.tier && offered && !said || p.only && said && !offered,
+				"%s: %q in the prompt: %v; %s is offered: %v", name, p.says, said, p.tool, offered)
 		}
 		// Without the tool a model reports on its goal in lines of its text.
 		taught := strings.Contains(text, "[GOAL]")
@@ -250,9 +248,8 @@ func TestArgumentsAskedForAgain(t *testing.T) {
 		t.Errorf("%d requests: %s", len(asked), asked)
 	}
 	past, err := w.cfg.History.Load(t.Context(), "!dm")
-	if err != nil || len(past) != 4 || past[1].Calls[0].Arguments != `{"entry": "Ada likes tea."}` || past[2].Failed {
-		t.Errorf("kept: %+v, %v", past, err)
-	}
+	wrong(t, err != nil || len(past) != 4 || past[1].Calls[0].Arguments != `{"entry": "Ada likes tea."}` || past[2].Failed,
+		"kept: %+v, %v", past, err)
 }
 
 // TestQuotedCall: foreign text that holds a call is a quotation when the model repeats it, wherever it stands

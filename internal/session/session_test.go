@@ -324,9 +324,8 @@ func TestInterruptedInTool(t *testing.T) {
 		history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}})
 	equal(t, w.say(t, "$1", "remember tea").Text, "taken up")
 	asked := w.script.asked()
-	if len(asked) != 1 || !strings.Contains(asked[0], "interrupted while this ran") || strings.Count(asked[0], "remember tea") != 1 {
-		t.Errorf("requests = %v", asked)
-	}
+	wrong(t, len(asked) != 1 || !strings.Contains(asked[0], "interrupted while this ran") || strings.Count(asked[0], "remember tea") != 1,
+		"requests = %v", asked)
 	past, err := w.cfg.History.Load(t.Context(), "!dm")
 	wrong(t, err != nil || len(past) != 4 || !past[2].Failed, "the call counts as done: %+v, %v", past, err)
 }

@@ -110,9 +110,8 @@ func TestModelChoice(t *testing.T) {
 	ask("!group", "$2", "from the big one")
 	ask("!other", "$3", "fine")
 	after, err := w.tierLock(t.Context(), "!group")
-	if err != nil || after.Reason != atModel || after.Tier <= before.Tier {
-		t.Errorf("the tier was locked as %+v, and is %+v, %v", before, after, err)
-	}
+	wrong(t, err != nil || after.Reason != atModel || after.Tier <= before.Tier,
+		"the tier was locked as %+v, and is %+v, %v", before, after, err)
 	wants(t, value[string](t, w, `SELECT reason FROM prompt_epoch WHERE room = '!group'`), "model") // else the prompt goes on
 	w.stop()
 	w2 := newWorld(t, dir) // after a restart
@@ -168,9 +167,8 @@ func TestRoomContext(t *testing.T) {
 		{friend, "!config context", "`This room plans the school's summer fair. x = 3 stalls are booked.` (" + owner, ""},
 	} {
 		got := w.hears(t, c.who, "!group", "$"+string(rune('a'+i)), c.say)
-		if !strings.Contains(got, c.want) || c.not != "" && strings.Contains(got, c.not) {
-			t.Errorf("%s says %.60s, and hears %q, want %q and not %q", c.who, c.say, got, c.want, c.not)
-		}
+		wrong(t, !strings.Contains(got, c.want) || c.not != "" && strings.Contains(got, c.not),
+			"%s says %.60s, and hears %q, want %q and not %q", c.who, c.say, got, c.want, c.not)
 	}
 	told := func(room, id string) string {
 		t.Helper()
@@ -411,9 +409,8 @@ func TestSetMode(t *testing.T) {
 		wrong(t, got.Text != "Let us begin.", "%+v", got)
 	}
 	told := w.room.read("mode:$1:planning")
-	if !told.Notice || !strings.HasPrefix(told.Text, "The mode here is planning now: thinking") || w.room.count() != 2 {
-		t.Errorf("%+v; %v", told, w.room.order)
-	}
+	wrong(t, !told.Notice || !strings.HasPrefix(told.Text, "The mode here is planning now: thinking") || w.room.count() != 2,
+		"%+v; %v", told, w.room.order)
 	if got := w.say(t, "$2", "!mode").Text; !strings.HasPrefix(got, "Mode: planning, since ") || !strings.Contains(got, "(asked for by "+owner+")") {
 		t.Error(got)
 	}

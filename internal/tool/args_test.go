@@ -122,9 +122,8 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which int, raw string) {
 		e := catalog[uint(which)%uint(len(catalog))]
 		res := w.Run(t.Context(), direct(), llm.ToolCall{ID: "1", Name: e.name, Arguments: raw})
-		if strings.TrimSpace(res.Content) == "" || !utf8.ValidString(res.Content) || utf8.RuneCountInString(res.Content) > MaxResult {
-			t.Errorf("%s(%q): %q", e.name, raw, res.Content)
-		}
+		wrong(t, strings.TrimSpace(res.Content) == "" || !utf8.ValidString(res.Content) || utf8.RuneCountInString(res.Content) > MaxResult,
+			"%s(%q): %q", e.name, raw, res.Content)
 		if strings.Contains(w.log.String(), "panicked") {
 			t.Fatalf("%s(%q) panicked: %s", e.name, raw, w.log.String())
 		}

@@ -230,9 +230,8 @@ func TestAppendMemory(t *testing.T) {
 	wants(t, w.ok(t, group(), "append_memory", `{"entry": "We meet on Mondays."}`), "this room's memory", "\nWe meet on Mondays.")
 
 	file, err := os.ReadFile(filepath.Join(w.dir, "MEMORIES.txt"))
-	if err != nil || strings.Count(string(file), "Jana") != 1 || strings.Contains(string(file), "Mondays") {
-		t.Errorf("MEMORIES.txt (%v): %s", err, file)
-	}
+	wrong(t, err != nil || strings.Count(string(file), "Jana") != 1 || strings.Contains(string(file), "Mondays"),
+		"MEMORIES.txt (%v): %s", err, file)
 	wants(t, w.bad(t, direct(), "append_memory", `{"entry": "`+strings.Repeat("x", 2001)+`"}`), "append_memory failed", "shorten")
 	nowhere := direct()
 	nowhere.Memory = nil

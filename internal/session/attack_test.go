@@ -21,8 +21,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// TestDirectChatIsNotShownLater: who comes into a direct chat reads nothing of it through the
-// bot: not when they want an answer again, not by a thread, and not when they quote a command.
+// TestDirectChatIsNotShownLater: who comes into a direct chat reads nothing of it through the bot: by no new answer, thread or quote.
 func TestDirectChatIsNotShownLater(t *testing.T) {
 	const secret = "CANARY-3301"
 	later := func(id string) Inbound {
@@ -112,8 +111,7 @@ func (w *world) searched(t *testing.T, query string) string {
 	return w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: "search_memory", Arguments: `{"query":"` + query + `","k":10}`}).Content
 }
 
-// TestForgottenIsNotFound: what is forgotten cannot be searched any more, however soon
-// after it was said, also in other words, in the answer, and after a new conversation.
+// TestForgottenIsNotFound: what is forgotten cannot be searched any more, however soon, also in other words and after a new conversation.
 func TestForgottenIsNotFound(t *testing.T) {
 	for name, forget := range map[string]func(t *testing.T, w *world){
 		"said to remember": func(t *testing.T, w *world) {
@@ -303,8 +301,7 @@ func TestUnprovenOwnerLabel(t *testing.T) {
 	}
 }
 
-// TestUnprovenIsApart: a room that was private begins a new conversation, and messages that are
-// proven are not answered together with others.
+// TestUnprovenIsApart: a room that was private begins a new conversation; proven messages are not answered together with others.
 func TestUnprovenIsApart(t *testing.T) {
 	const secret = "CANARY-7"
 	w := newWorld(t, t.TempDir())
@@ -322,8 +319,7 @@ func TestUnprovenIsApart(t *testing.T) {
 	wrong(t, len(burst) != 1, "%d messages are answered together", len(burst))
 }
 
-// TestUnprovenOwnerVotes: an owner answers other people's questions only when proven, and what
-// is done after an answer to their own has a user's integrity, also after a restart.
+// TestUnprovenOwnerVotes: an owner answers other people's questions only when proven; what is done for their own is a user's.
 func TestUnprovenOwnerVotes(t *testing.T) {
 	remember := `append_memory {"entry":"The fence is green"}`
 	ask := func(t *testing.T, sender string) *besieged {
@@ -416,12 +412,10 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 		wants(t, w.say(t, fmt.Sprint("$a", 1+i), text).Text, canary)
 	}
 	w.say(t, "$a9", "Where are we?")
-	asked := w.script.asked()
-	wrong(t, strings.Count(asked[len(asked)-1], canary) < 2, "the person's model is told: %s", asked[len(asked)-1])
+	wrong(t, strings.Count(w.lastAsked(), canary) < 2, "the person's model is told: %s", w.lastAsked())
 }
 
-// TestTaskRoom: a task is worked on where its readers alone read: in its own room, or in a
-// direct chat of its person, who is told. Without one there is no such room.
+// TestTaskRoom: a task is worked on where its readers alone read: in its own room, or a direct chat of its person, who is told; or nowhere.
 func TestTaskRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	it := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", User: owner, Content: "see the lawyer", Label: inDM.Label()}))(t)

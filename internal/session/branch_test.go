@@ -56,8 +56,7 @@ func holds(t *testing.T, what, request string, has []string, not ...string) {
 	lacks(t, what+": "+request, not...)
 }
 
-// TestThreadsKeepApart: a thread begins with what had been said in the room, and from then on nothing that is said in one conversation is
-// read in another. What belongs to the room is the same everywhere, and none of it belongs to a thread.
+// TestThreadsKeepApart: a thread begins with what was said in the room; then neither reads of the other; what is the room's is everywhere.
 // Holds M26.
 func TestThreadsKeepApart(t *testing.T) {
 	for _, room := range []string{"!group:example.org", "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM"} { // with a server's name, and without
@@ -114,8 +113,7 @@ func TestThreadOfALongRoom(t *testing.T) {
 	wrong(t, err != nil || n > 1700 || n < 500, "the thread begins with %d tokens, %v", n, err)
 }
 
-// TestStopInThreads: !stop ends what is answered where it is said. In the room, where nothing
-// is answered, it ends what is answered for that person in threads.
+// TestStopInThreads: !stop ends what is answered where it is said; in the room, where nothing is, that person's answers in threads.
 // Holds M9.
 func TestStopInThreads(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -156,8 +154,7 @@ func TestStopInThreads(t *testing.T) {
 	equal(t, w.room.said("$3").Text, "")
 }
 
-// TestThreadRests: the session of a quiet thread ends, and the next message goes on with what
-// was said; one that comes just then is not lost.
+// TestThreadRests: the session of a quiet thread ends, the next message goes on with what was said, and one that comes just then is not lost.
 func TestThreadRests(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.asks(t, in("$1", "!g", "$a", "which brush? bristle"))
@@ -200,8 +197,7 @@ func TestRedactedBesideAThread(t *testing.T) {
 	holds(t, "a thread that begins afterwards", w.asks(t, in("$4", "!g", "$another", "and here?")), nil, "Orinoco", "Toyota")
 }
 
-// TestGoalHeardInTwoPlaces: what the model says of the room's goal counts once, wherever it
-// says it, also when an older answer is taken in after a newer one of another conversation.
+// TestGoalHeardInTwoPlaces: what the model says of the room's goal counts once, wherever it says it and in whatever order that is taken in.
 func TestGoalHeardInTwoPlaces(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	result(w.cfg.Tasks.Goals().Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
@@ -220,8 +216,7 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 	wrong(t, err != nil || !ok || len(g.Checkpoints) != 2, "%+v, %v, %v", g, ok, err)
 }
 
-// TestEditedCommandIsNotQuotedToOthers: a command of a direct chat that became a message when
-// others had come is quoted to them as little as before, should the transport know no newer words.
+// TestEditedCommandIsNotQuotedToOthers: a command of a direct chat edited when others had come is not quoted to them in its old words.
 func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Fine.", "Because.")
 	before := time.Now().Add(-time.Minute)
@@ -233,8 +228,7 @@ func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	lacks(t, request, "CANARY-41")
 }
 
-// A room takes the place of another one: the next answer there knows what was said, also in threads, remembered, planned and set in the old
-// one, and nobody else does. What was set in the new one stays.
+// A room is spoken to in its language: in its owner's words, else the program's, else English; and what is wrong in a file is told.
 // Holds F31, M54.
 func TestMove(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Yes.\n"+reported)
@@ -278,8 +272,7 @@ func TestMove(t *testing.T) {
 	holds(t, "the old room's thread", w.asks(t, in("$back", "!old", "$root", "go on")), nil, "Orinoco", "bristle")
 }
 
-// The bot is thrown out of a room, or a message is taken back, while its answer
-// is being made: no further request to the model, no reply, no complaint.
+// The bot is thrown out of a room, or a message is taken back, while it is answered: no further request, no reply, no complaint.
 // Holds F29.
 func TestWithdrawnWhileAnswering(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"content":"something"}`, "never asked for")
@@ -299,8 +292,7 @@ func TestWithdrawnWhileAnswering(t *testing.T) {
 	equal(t, w.say(t, "$2", "next").Text, "never asked for")
 }
 
-// TestBackgroundGivesWay: work in the background begins when nobody waits for an answer,
-// and ends at once when somebody writes, in whatever room.
+// TestBackgroundGivesWay: work in the background begins when nobody waits for an answer, and ends at once when somebody writes in any room.
 func TestBackgroundGivesWay(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.cfg.Quiet = time.Millisecond
@@ -326,8 +318,7 @@ func TestBackgroundGivesWay(t *testing.T) {
 	done()
 }
 
-// TestLeavingIsTold: before messages leave the prompt, at !new and at a compaction, whoever
-// harvests hears of it, and nobody waits for that.
+// TestLeavingIsTold: before messages leave the prompt, at !new and at a compaction, whoever harvests hears of it; nobody waits for that.
 func TestLeavingIsTold(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "", 4096)
 	var mu sync.Mutex
@@ -373,8 +364,7 @@ func (w *world) words(t *testing.T) string {
 	return strings.Join(all, " | ")
 }
 
-// The program dies at some point of giving an answer anew, and the edit is delivered
-// again: in the end the answer is there once, and it is the new one.
+// The program died between storing the answer and taking in what it says of the goal, or behind that: it is taken in once, and is said.
 // Holds F34.
 func TestEditIsTakenUpAgain(t *testing.T) {
 	for point, prepare := range map[string]func(t *testing.T, w *world){
@@ -476,8 +466,7 @@ func TestActed(t *testing.T) {
 	wrong(t, !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ","), "%q", got)
 }
 
-// TestEditedBesideAVoiceMessage: what is written beside a voice message is edited: it is answered anew, and what was said in it is still
-// what the person said, also when the edit is delivered again.
+// TestEditedBesideAVoiceMessage: what is written beside a voice message is edited: it is answered anew, and what was said in it stays.
 // Holds M3.
 func TestEditedBesideAVoiceMessage(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, true, "one", "two", "three")

@@ -61,8 +61,7 @@ func TestCompactionIsTold(t *testing.T) {
 	wrong(t, !strings.HasPrefix(last, "compaction:") || !w.room.final[last].Notice, "it was said at another time: %v", w.room.order)
 }
 
-// TestRedeliveredAfterCompaction: a message that is summarised by now, and the newest one,
-// are known when they are delivered again, as after the program died.
+// TestRedeliveredAfterCompaction: a message that is summarised by now, and the newest one, are known when they are delivered again.
 func TestRedeliveredAfterCompaction(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
@@ -107,8 +106,7 @@ func TestServerRefuses(t *testing.T) {
 	}
 }
 
-// TestHugeMessages: two messages of three times the window, and a paste of 2 MB, are
-// answered, and the model is told that it has not all of it.
+// TestHugeMessages: two messages of three times the window, and 2 MB, are answered, and the model is told that it has not all of it.
 func TestHugeMessages(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 8192)
 	w.summarising(t, func(string) string { return "They sent long texts, one after the other." })

@@ -52,8 +52,7 @@ func sent(t testing.TB, body string) []llm.Message {
 	return out
 }
 
-// summarising answers requests for a summary with f, which gets what is to be
-// summarised, and everything else with an answer of some length.
+// summarising answers requests for a summary with f, which gets what is to be summarised, and all else with an answer of some length.
 func (w *world) summarising(t testing.TB, f func(text string) string) *int {
 	n := 0
 	w.script.reply = func(body string) (string, bool) {
@@ -158,8 +157,7 @@ func TestRecoveredNote(t *testing.T) {
 	}
 }
 
-// asked is the request that the room's next message would make, as one text. Nothing is
-// stored: each question finds the conversation as it stands.
+// asked is the request that the room's next message would make, as one text. Nothing is stored.
 func (w *world) wouldSend(t *testing.T, question string) string {
 	t.Helper()
 	past := w.past(t)
@@ -177,8 +175,7 @@ func (w *world) wouldSend(t *testing.T, question string) string {
 	return b.String()
 }
 
-// checkReachable asks for each of the sixty facts, in other words than it was said in. The model has the answer before it when it reads the
-// question; that it could also call search_memory does not count, as a small window does not offer it.
+// checkReachable asks for each of the sixty facts, in other words; the answer is before the model without a call, which small windows lack.
 func (w *world) checkReachable(t *testing.T) {
 	t.Helper()
 	there := 0
@@ -199,8 +196,7 @@ func question(i int) string {
 	return fmt.Sprintf("What was the mark on %s again, the one with number %d?", things[i%len(things)], i)
 }
 
-// TestRecallThroughCompaction says sixty facts in four hundred turns, in small windows,
-// with a summariser that drops three lines in ten of what it reads.
+// TestRecallThroughCompaction: sixty facts in four hundred turns, in small windows, with a summariser that drops three lines in ten.
 func TestRecallThroughCompaction(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long conversation")
@@ -233,8 +229,7 @@ func TestRecallThroughCompaction(t *testing.T) {
 				if got := w.say(t, fmt.Sprintf("$%d", i), text); got.Notice || got.Text == "" {
 					t.Fatalf("turn %d: %+v", i, got)
 				}
-				all := w.script.asked()
-				now := sent(t, all[len(all)-1])
+				now := sent(t, w.lastAsked())
 				if len(w.compactions(t)) > before {
 					epochs++
 				} else if last != nil {
@@ -322,8 +317,7 @@ func sevenOf(text string, round int) string {
 	return strings.Join(out, "\n")
 }
 
-// TestAnyHistoryFits: whatever a room's history holds and however small the window, the
-// request fits, is one that an API takes, and has the instructions and the newest message.
+// TestAnyHistoryFits: whatever a room's history and however small the window, the request fits, is valid, and has instructions and message.
 func TestAnyHistoryFits(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 8192)
 	w.stop() // the test itself is the session

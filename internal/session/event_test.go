@@ -100,8 +100,7 @@ func TestSystemEvent(t *testing.T) {
 	equal(t, w.room.count(), 2)
 }
 
-// TestSystemEventKeepsSilent: nothing is said of an event that is silent, unwanted or
-// failed, or where the model says so by its tool; the word in a text hides nothing.
+// TestSystemEventKeepsSilent: nothing is said of a silent, unwanted or failed event, or by the tool; its word in a text hides nothing.
 // Holds L19.
 func TestSystemEventKeepsSilent(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "done", "stay_silent is a tool", "500")
@@ -125,8 +124,7 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 		"done: %q", s.done)
 }
 
-// TestSystemEventAfterARestart: one that was told before the program died, with
-// something said since, is worked on still, and its answer is its own.
+// TestSystemEventAfterARestart: one that was told before the program died, with something said since, is worked on, and has its own answer.
 func TestSystemEventAfterARestart(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "good morning", "the plants")
 	s := newSource(w)
@@ -143,8 +141,7 @@ func TestSystemEventAfterARestart(t *testing.T) {
 	wrong(t, m.ReplyTo != "$2", "the person read %+v", m)
 }
 
-// TestSystemEventAgain: another attempt at what no model answered is told once, however
-// often it takes; answered, the same text is told anew, and stands in the conversation twice.
+// TestSystemEventAgain: another attempt at what no model answered is told once; answered, the same text is told anew, and is there twice.
 func TestSystemEventAgain(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "500", "500", "It rains.", "It still rains.", "It does.")
 	w.cfg.Again = 1
@@ -163,8 +160,7 @@ func TestSystemEventAgain(t *testing.T) {
 	}
 }
 
-// TestSystemEventMentions: only what is said as it is mentions whom it is for, and
-// only when that is asked for. No model is asked then, and it knows of it afterwards.
+// TestSystemEventMentions: only what is said as it is mentions whom it is for, if asked for. No model is asked; it knows afterwards.
 func TestSystemEventMentions(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "It rains.")
 	s := newSource(w)
@@ -189,8 +185,7 @@ func TestSystemEventMentions(t *testing.T) {
 	}
 }
 
-// TestSilenceThatWasRefused: a flag that the tool did not take keeps nothing silent; one
-// that it took does, whatever is written besides it and by a model that goes on.
+// TestSilenceThatWasRefused: a flag that the tool did not take keeps nothing silent; one that it took does, whatever the model says then.
 // Holds L19.
 func TestSilenceThatWasRefused(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -220,8 +215,7 @@ func slowly(t *testing.T, answers ...string) (w *world, r *typist, release func(
 	return w, r, func() { hold <- struct{}{} }
 }
 
-// Who waits alone with us is told what is done, and again when that is something else:
-// under the id of the answer, as a notice, and no more once there are words.
+// Who waits alone with us is told what is done, and again when that changes: under the answer's id, as a notice, until there are words.
 // Holds F46, M68.
 func TestToldWhatIsDone(t *testing.T) {
 	w, r, release := slowly(t, "the answer")
@@ -299,8 +293,7 @@ func TestStreamingSetting(t *testing.T) {
 	}
 }
 
-// TestJobGetsMinimalPrompt: a scheduled job reads rules, tools, its task and the memories that the task calls for; nothing of the
-// conversation, the owner's files, the other memories, the skills and the goal. The conversation goes on as if it had not been there.
+// TestJobGetsMinimalPrompt: a scheduled job reads rules, tools, its task and its memories, and leaves the conversation as it was.
 func TestJobGetsMinimalPrompt(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorldOf(t, dir, memory.FTS5, 16_000)

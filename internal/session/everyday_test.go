@@ -118,8 +118,7 @@ func (w *world) come(t *testing.T, in *Inbound, what with) {
 	}
 }
 
-// TestEverydayTalks: people who work with files, pages and what others said are asked at most
-// once for five acts, and what they approve is done.
+// TestEverydayTalks: people who work with files, pages and what others said are asked once for five acts; what they approve is done.
 func TestEverydayTalks(t *testing.T) {
 	acts, questions := 0, 0
 	var b strings.Builder

@@ -18,8 +18,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// newFiles is a world whose model can see, or not, and has a window of so many tokens;
-// with ears, there is a model that writes down what is said.
+// newFiles is a world whose model can see, or not, and has a window of so many tokens; with ears, there is a model that writes down speech.
 func newFiles(t *testing.T, window int, sees, ears bool, answers ...string) (*world, *media.Store) {
 	t.Helper()
 	w := newWorldOf(t, t.TempDir(), memory.FlatFile, window, answers...)
@@ -74,8 +73,7 @@ func (s *script) sentMessages(t *testing.T, i int) []string {
 	return all
 }
 
-// TestPicturesAreAppended: within an epoch a request with pictures is the one before and
-// more; when there are many, an epoch begins that shows the newest.
+// TestPicturesAreAppended: within an epoch a request with pictures only grows; when there are many, an epoch begins that shows the newest.
 func TestPicturesAreAppended(t *testing.T) {
 	w, files := newFiles(t, 32_000, true, false)
 	shown := func(messages []string) int { return strings.Count(strings.Join(messages, ""), `"image_url":{`) }
@@ -127,8 +125,7 @@ func TestPicturesTeachNothing(t *testing.T) {
 	}
 }
 
-// TestFileText: what stands in a file is given as data, cut to what the window has room
-// for; no file is too large for a small window, and it is nobody's own words.
+// TestFileText: what stands in a file is given as data, cut to what the window has room for, and it is nobody's own words.
 // Holds M42.
 func TestFileText(t *testing.T) {
 	long := []byte("The beginning.\n" + strings.Repeat("A line of words that goes on and on.\n", 3000) + "The end.\n")
@@ -164,8 +161,7 @@ func (w *world) inGroup() {
 	w.cfg.Allowed = func(user string) bool { return user == owner || user == friend }
 }
 
-// TestQuotesReachTheModel: as data in a fence, with who said what, before the message; in
-// the same bytes in each later request, and nowhere but there.
+// TestQuotesReachTheModel: in a fence, with who said what, before the message; in the same bytes in later requests, and nowhere else.
 // Holds M29, M34.
 func TestQuotesReachTheModel(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "One.", "Two.")
@@ -217,8 +213,7 @@ who is right?`
 	}
 }
 
-// TestQuotesAreBounded: by their own caps, and by what a small window leaves; what is
-// replied to goes before what was only heard, and the newest before the older.
+// TestQuotesAreBounded: by caps, and by what a small window leaves; replies go before what was heard, the newest before the older.
 func TestQuotesAreBounded(t *testing.T) {
 	line := func(why QuoteKind, text string) Quote { return Quote{Sender: friend, Why: why, Text: text} }
 	big := strings.Repeat("word ", 290)

@@ -91,8 +91,7 @@ func TestMarkersOfOthers(t *testing.T) {
 	equal(t, w.goals(t, "!dm"), "")
 }
 
-// The program died between storing the answer and taking in what it says of the
-// goal, or behind that: it is taken in once, and the answer is said.
+// The program died between storing the answer and taking in what it says of the goal, or behind that: it is taken in once, and is said.
 func TestGoalTakenInOnce(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir, "never asked")
@@ -241,8 +240,7 @@ func TestNotesAreNotRepeated(t *testing.T) {
 	}
 }
 
-// objectivePause is how long nobody has said anything when a model may be asked: messages
-// that follow each other come sooner. oneTooMany is time for one question too many.
+// objectivePause is how long nobody has said anything when a model may be asked; oneTooMany is time for one question too many.
 const (
 	objectivePause = 150 * time.Millisecond
 	oneTooMany     = 3 * objectivePause
@@ -394,8 +392,7 @@ func TestPin(t *testing.T) {
 	wants(t, read("$5", "Hello again."), title, first)
 }
 
-// TestPinSurvives: what is worked on stays pinned when a summary takes the place of the message that named it, in the next start and in the
-// room that takes the place of this one, until it is done; a new conversation begins without.
+// TestPinSurvives: what is worked on stays pinned across a summary, a restart and a move, until it is done; not in a new conversation.
 func TestPinSurvives(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint the shed"}))(t)

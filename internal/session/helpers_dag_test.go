@@ -63,8 +63,7 @@ func (d *dag) hangs(body string) <-chan struct{} {
 	return nil
 }
 
-// TestAnyWorkflow: of random workflows of up to 30 nodes in two rooms, some of which fail, hang or are cancelled, and whatever the program
-// is stopped in, each node ends as it must, is told exactly once, and had the results of all that it needed.
+// TestAnyWorkflow: of random workflows, with failures, hangs, cancelling and restarts, each node ends as it must and is told once.
 // Holds L17, L18, T7, T8.
 func TestAnyWorkflow(t *testing.T) {
 	runs := 6
@@ -188,8 +187,7 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 
 const helpersKilled = "REVERIE_TEST_HELPERS_IN" // "seed,folder"
 
-// TestKilledWorkflows: a process that works on random workflows is killed at any moment, and yet each node ends as it must, is told exactly
-// once, and had the results of all that it needed. REVERIE_SUB_KILLS = how often; else a few times.
+// TestKilledWorkflows: a process with random workflows is killed at any moment; the same holds (REVERIE_SUB_KILLS: how often).
 // Holds L18, L20.
 func TestKilledWorkflows(t *testing.T) {
 	if in := os.Getenv(helpersKilled); in != "" {
@@ -230,8 +228,7 @@ func TestKilledWorkflows(t *testing.T) {
 	t.Logf("%d nodes", nodes)
 }
 
-// live is one life of the process that test is under env, which ends of itself when all is
-// done, or is killed within so many milliseconds; 0 = it is not killed.
+// live is one life of the process that test is under env, which ends when all is done, or is killed within so many milliseconds; 0 = never.
 func live(t *testing.T, test, env string, within int, random *rand.Rand) (done, killed bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
@@ -323,8 +320,7 @@ func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 	}
 }
 
-// TestLeft: when a room is left, also while the program is down, what works for it ends, and is
-// told nowhere; what works for another room goes on.
+// TestLeft: when a room is left, also while the program is down, its work ends and is told nowhere; what works for another room goes on.
 func TestLeft(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		w := newWorld(t, t.TempDir())
@@ -370,8 +366,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestStopEndsSubSessions: !stop ends those of its room: what runs, what waits for it or for a free
-// place. Nothing of them is told, and no model is asked any more.
+// TestStopEndsSubSessions: !stop ends all of its room, whatever they wait for. Nothing of them is told, and no model is asked any more.
 func TestStopEndsSubSessions(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)

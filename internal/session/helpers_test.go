@@ -119,8 +119,7 @@ func (w *world) eventsTold(t *testing.T, room string) map[string]int {
 	return told
 }
 
-// TestSubSession: a person asks, the model spawns, the sub-session works with its own few words, and what it found comes to the room once,
-// as no person's words; also when the program ends and starts again in between.
+// TestSubSession: a person asks, the model spawns, and what is found comes to the room once, as no person's words; also restarted.
 func TestSubSession(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	var inRoom, inSub []string
@@ -174,8 +173,7 @@ func (w *world) results(t *testing.T) {
 	}
 }
 
-// TestEveryResultIsTold: of many that end while the room is busy, each result reaches
-// the model, and it is asked about all of them together.
+// TestEveryResultIsTold: of many that end while the room is busy, each result reaches the model, which is asked about all of them together.
 // Holds L17.
 func TestEveryResultIsTold(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -239,8 +237,7 @@ func TestRestartKeepsSubSessions(t *testing.T) {
 	}
 }
 
-// TestSubSessionsKeepToTheirRoom: one that was asked for in a group sees nothing of anybody's private memory, by no mode and no tool; one
-// of a direct chat does, and stops to when others come in, who are not told what it found either.
+// TestSubSessionsKeepToTheirRoom: of a group, it sees nobody's private memory; of a direct chat, it does so until others come in.
 // Holds S1.
 func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -322,8 +319,7 @@ func TestPeopleGoFirst(t *testing.T) {
 	equal(t, subs.Load(), 2)
 }
 
-// TestSpawnRefuses: unknown ids, those of other rooms, circles, what is too deep, and
-// tools that whoever asks has not; nothing is stored then.
+// TestSpawnRefuses: unknown ids, those of other rooms, circles, what is too deep, and tools that the asker has not; nothing is stored then.
 // Holds T7.
 func TestSpawnRefuses(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -455,8 +451,7 @@ func TestSubSessionsForget(t *testing.T) {
 	equal(t, left, 0)
 }
 
-// TestPlacesAreFair: no more run at a time than may, and a room with one piece of
-// work does not wait for all of another room's. They go with their room when it moves.
+// TestPlacesAreFair: no more run at a time than may, one room's work does not wait for all of another's, and moves with its room.
 // Holds T8.
 func TestPlacesAreFair(t *testing.T) {
 	w := newWorld(t, t.TempDir())

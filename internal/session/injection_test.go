@@ -230,8 +230,7 @@ func inject(t *testing.T, kind foreignText, i int) {
 	wrong(t, !known, "the person was not asked about what the foreign text orders")
 }
 
-// TestInjections: no foreign text causes an act, whatever way it comes in, though the model
-// obeys every one of them, and in none of the turns after it either.
+// TestInjections: no foreign text causes an act, whatever way it comes in, though the model obeys every one, in this turn or a later one.
 func TestInjections(t *testing.T) {
 	for _, kind := range foreignTexts {
 		for i := range ordinaries {
@@ -243,8 +242,7 @@ func TestInjections(t *testing.T) {
 	}
 }
 
-// TestOrdinaryRequests: what a person asks for is done at once where nothing foreign was read,
-// and after one approval where a harmless file or quote stands in the conversation.
+// TestOrdinaryRequests: what a person asks for is done at once, and after one approval where a harmless file or quote stands in the talk.
 func TestOrdinaryRequests(t *testing.T) {
 	for _, kind := range []struct {
 		name  string
@@ -281,8 +279,7 @@ func TestOrdinaryRequests(t *testing.T) {
 	}
 }
 
-// TestRecalledBeforeAFailedAnswer: what was recalled for a message that got no answer is as
-// foreign in the next turn, where nothing else says so.
+// TestRecalledBeforeAFailedAnswer: what was recalled for a message without an answer is as foreign in the next turn.
 func TestRecalledBeforeAFailedAnswer(t *testing.T) {
 	w, o := newObedient(t, memory.FTS5)
 	o.orders["order0x"] = orders[0]

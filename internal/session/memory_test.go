@@ -69,8 +69,7 @@ func TestMemoryCommands(t *testing.T) {
 	say("!undo", "no longer known: likes herons")
 }
 
-// TestSharedMemoryIsNotEverybodysToChange: in a direct chat people see what is
-// shared; only who shared it, and an owner, may take it away.
+// TestSharedMemoryIsNotEverybodysToChange: in a direct chat people see what is shared; only who shared it, and an owner, may take it away.
 func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	as := func(person, text string) string {
@@ -90,8 +89,7 @@ func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	wants(t, as(ann, "!memory"), "Lovelace")
 }
 
-// TestPrivateMemoryStaysPrivate tries every way known to get a private fact into
-// a room with others, or to another person.
+// TestPrivateMemoryStaysPrivate tries every way known to get a private fact into a room with others, or to another person.
 // Holds S1, S4.
 func TestPrivateMemoryStaysPrivate(t *testing.T) {
 	const canary = "CANARY-7431"
@@ -155,8 +153,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 	}
 }
 
-// TestRememberedIntegrity: what a person has remembered, and what was said, is trusted as
-// its sender is.
+// TestRememberedIntegrity: what a person has remembered, and what was said, is trusted as its sender is.
 func TestRememberedIntegrity(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "Noted.")
 	const friend = "@friend:example.org"
@@ -184,8 +181,7 @@ func (m *Manager) remember(ctx context.Context, in Inbound) error {
 	return m.rememberIn(ctx, m.cfg.DB, in)
 }
 
-// TestLargeMemoryFile: a memory file that is too large to be read is named to the person,
-// nothing is stored meanwhile, and what is to be forgotten is forgotten all the same.
+// TestLargeMemoryFile: a file too large to be read is named to the person, nothing is stored meanwhile, and forgetting works.
 func TestLargeMemoryFile(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	if got := w.say(t, "$1", "!remember my heron is called Zaphod").Text; !strings.Contains(got, "Remembered") {
@@ -263,8 +259,7 @@ func TestKeepCommand(t *testing.T) {
 	say("!memory", "I live in Oslo.")
 }
 
-// TestQuestionIsToldQuietly: what is asked is a notice, is asked once, and the model knows of
-// it when the person answers.
+// TestQuestionIsToldQuietly: what is asked is a notice, is asked once, and the model knows of it when the person answers.
 func TestQuestionIsToldQuietly(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Noted.")
 	s := &source{told: make(chan string, 100)}
@@ -298,8 +293,7 @@ func (w *world) heard(t *testing.T, n int) (all []string) {
 	}
 }
 
-// TestConversationsAreFoundAgain: what was said stands in the request of a later
-// conversation that asks for it, if it is the same person's or the same room's.
+// TestConversationsAreFoundAgain: what was said stands in the request of a later conversation that asks for it, of the same person or room.
 func TestConversationsAreFoundAgain(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "Noted: zanzibar.")
 	w.say(t, "$1", "The code word of my locker is zanzibar.")
@@ -307,8 +301,7 @@ func TestConversationsAreFoundAgain(t *testing.T) {
 	w.say(t, "$1", "The code word of my locker is zanzibar.") // delivered again
 	w.say(t, "$2", "!new")
 	w.say(t, "$3", "What was the code word of my locker?")
-	asked := w.script.asked()
-	last := asked[len(asked)-1]
+	last := w.lastAsked()
 	if !strings.Contains(last, "Recalled for this message:") || !strings.Contains(last, owner+" said: The code word of my locker is zanzibar.") ||
 		!strings.Contains(last, "after: "+time.Now().UTC().Format(time.DateOnly)+", you said: Noted: zanzibar.") {
 		t.Errorf("not recalled: %s", last)
@@ -323,16 +316,14 @@ func TestConversationsAreFoundAgain(t *testing.T) {
 	} {
 		in.ID, in.At = fmt.Sprintf("$other%d", i), time.Now()
 		w.deliver(t, in)
-		asked := w.script.asked()
-		lacks(t, asked[len(asked)-1], "zanzibar")
+		lacks(t, w.lastAsked(), "zanzibar")
 	}
 	if got := w.heard(t, 8); !strings.HasPrefix(got[len(got)-1], "room:") && !strings.HasPrefix(got[len(got)-1], "private:@friend") {
 		t.Errorf("heard:\n%s", strings.Join(got, "\n"))
 	}
 }
 
-// TestHeardAfterInterruption: what could not be kept before the program died is
-// kept later, for those before whom it was said; what was taken back is not.
+// TestHeardAfterInterruption: what could not be kept before the program died is kept later, for who heard it; not what was taken back.
 func TestHeardAfterInterruption(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000)
 	for i, m := range []history.Message{
@@ -354,8 +345,7 @@ func TestHeardAfterInterruption(t *testing.T) {
 	equal(t, got, want)
 }
 
-// TestUseIsCounted: a memory counts as used when the answer has something of it
-// that the question did not, not when it was only shown.
+// TestUseIsCounted: a memory counts as used when the answer has something of it that the question did not, not when it was only shown.
 // Holds W12.
 func TestUseIsCounted(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "She lives in Brno.", "I do not know where Jana lives.", "The number is 4711.", "It costs 900 crowns.")

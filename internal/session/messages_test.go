@@ -54,8 +54,7 @@ func TestMessageFiles(t *testing.T) {
 	}
 }
 
-// A room is spoken to in its language: what its owner put into other words, else what
-// comes with the program, else English; and what is wrong in a file is told.
+// A room is spoken to in its language: in its owner's words, else the program's, else English; and what is wrong in a file is told.
 // Holds M69.
 func TestMessages(t *testing.T) {
 	dir := t.TempDir()
@@ -189,8 +188,7 @@ var (
 	onlyEnglish = regexp.MustCompile(`(?i)\b(the|with|you|your|this|that|which|have|were|been|nothing|could|would|cannot|is|its|of|from|by|for|because|what|when|and|left|out|until|ago|shown)\b`)
 )
 
-// pieces are what stands between the places of English sentences, if it is three words
-// or more, with the key of one.
+// pieces are what stands between the places of English sentences, if it is three words or more, with the key of one.
 var pieces = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	for key, text := range i18n.Source() {
@@ -203,8 +201,7 @@ var pieces = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-// escaped finds English in what is said in another language: what en.txt has, small words
-// of English, and where the other language has letters of its own, any three words in a row.
+// escaped finds English in another language: what en.txt has, small words of English, and for other letters any three words in a row.
 func escaped(language, text string) (found []string) {
 	plain := anyNames.ReplaceAllString(fenced.ReplaceAllString(text, " "), " ")
 	for piece, key := range pieces() {
@@ -484,8 +481,7 @@ func TestMessagesAreUsed(t *testing.T) {
 // sentenceForm is a literal that people would read: two words at least.
 var sentenceForm = regexp.MustCompile(`[A-Za-z]{3,}[ ,:;]+[A-Za-z]{2,}`)
 
-// shown are the expressions of a file whose text a room gets: of messages, of notices, and
-// of redactions.
+// shown are the expressions of a file whose text a room gets: of messages, of notices, and of redactions.
 func shown(file *ast.File) (all []ast.Expr) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -519,8 +515,7 @@ func shown(file *ast.File) (all []ast.Expr) {
 	return all
 }
 
-// TestNoSentencesInCode: what is sent to rooms holds no sentence of its own: it comes from
-// data/messages, by its name.
+// TestNoSentencesInCode: what is sent to rooms holds no sentence of its own: it comes from data/messages, by its name.
 func TestNoSentencesInCode(t *testing.T) {
 	looked := 0
 	for name, file := range parsed(t, append([]string{"../tool"}, speaking...)) {

@@ -151,8 +151,7 @@ func toolCall(answer string) (name, rest string) {
 	return "append_memory", answer
 }
 
-// obedient is a model that does all that any text before it orders, and then what the person
-// asks for. An order is known by its word, wherever that stands.
+// obedient is a model that does all that any text before it orders, known by its word, and then what the person asks for.
 type obedient struct {
 	mu      sync.Mutex
 	orders  map[string]string // calls, or lines of an answer, by word

@@ -25,8 +25,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// room is a transport that remembers what was said, as a homeserver would:
-// saying the same ID again changes the message, it does not add one.
+// room is a transport that remembers what was said, as a homeserver would: saying the same ID again changes the message.
 type room struct {
 	mu      sync.Mutex
 	order   []string
@@ -303,8 +302,7 @@ func (w *world) deliver(t *testing.T, in Inbound) Outgoing {
 	return w.room.said(in.ID)
 }
 
-// TestRedelivered: a transport that delivers a message again, as after a
-// crash, gets the same reply and costs no second model call; nor does !retry.
+// TestRedelivered: a message delivered again, as after a crash, gets the same reply and costs no second model call; nor does !retry.
 func TestRedelivered(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "first", "second")
 	w.say(t, "$1", "hello")
@@ -316,8 +314,7 @@ func TestRedelivered(t *testing.T) {
 	equal(t, len(w.script.asked()), 2)
 }
 
-// TestInterruptedInTool: the program died while a tool ran. The next start takes the turn up where it stands and tells the model that the
-// result is unknown, instead of running everything again.
+// TestInterruptedInTool: the program died while a tool ran. The next start tells the model so, and runs nothing again.
 func TestInterruptedInTool(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "taken up")
 	w.append(t, history.Message{Role: llm.User, EventID: "$1", Sender: owner, Text: "remember tea"},
@@ -382,8 +379,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// TestBurstInPieces: a burst was heard, and even answered, before the program
-// died. However it is cut up when it comes again, it has one reply.
+// TestBurstInPieces: a burst was heard, and even answered, before the program died. However it comes again, it has one reply.
 func TestBurstInPieces(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		w := newWorld(t, t.TempDir(), "the answer", "to the new one")
@@ -441,8 +437,7 @@ func TestModelDownAndRetry(t *testing.T) {
 	got := w.say(t, "$1", "are you there?")
 	wrong(t, !got.Notice || !strings.Contains(got.Text, "!retry") || strings.Contains(got.Text, "upstream"), "notice = %+v", got)
 	answers(t, w.say(t, "$2", "!retry"), "back again")
-	asked := w.script.asked()
-	equal(t, strings.Count(asked[len(asked)-1], "are you there?"), 1)
+	equal(t, strings.Count(w.lastAsked(), "are you there?"), 1)
 }
 
 // TestPanic: what panics costs one message, not the room.

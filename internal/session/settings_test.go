@@ -150,8 +150,7 @@ func TestSettings(t *testing.T) {
 	get("!a", "auto")
 }
 
-// TestRoomContext: owners say what a room is about, everybody can look at it, and the model
-// gets it with every message of that room and of no other.
+// TestRoomContext: owners say what a room is about, everybody can look at it, and the model gets it with every message of that room alone.
 // Holds M66.
 func TestRoomContext(t *testing.T) {
 	dir := t.TempDir()

@@ -180,8 +180,7 @@ func impatient(t *testing.T, db *sql.DB) {
 	}
 }
 
-// Another program holds the database for longer than a statement waits: the message is answered when it is free again, not refused, and not
-// forgotten. That is so before the model is asked, and when its answer is to be stored.
+// Another program holds the database for longer than a statement waits: the message is answered once it is free, asked or not asked yet.
 // Holds F45.
 func TestDatabaseHeld(t *testing.T) {
 	for _, early := range []bool{true, false} {
@@ -278,8 +277,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestLoopIsBroken: another program is answered no more, the room is told once, commands
-// work all along, others are answered, and !retry ends it.
+// TestLoopIsBroken: another program is answered no more, the room is told once, commands and others are answered, and !retry ends it.
 // Holds F37, M38.
 func TestLoopIsBroken(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 16_000)
@@ -361,8 +359,7 @@ func TestLockAtBoundaries(t *testing.T) {
 	}
 }
 
-// TestNothingMovesALockedTier: whatever is known between two boundaries, the tier stays, but for
-// the one correction of a guess, for a person's message. No boundary moves what is sure by a guess.
+// TestNothingMovesALockedTier: between two boundaries the tier stays, but for one correction of a guess; no guess moves what is sure.
 func TestNothingMovesALockedTier(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func() prompt.Decision {

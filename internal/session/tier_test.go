@@ -96,8 +96,7 @@ func (m *machine) lock(t *testing.T, room string) TierLock {
 	return *l
 }
 
-// TestWindowGoesToAndFro: a window that crosses the bound of a tier time and again changes
-// nothing of the prompt, not in the next start either; a new conversation has the new tier.
+// TestWindowGoesToAndFro: a window that crosses the bound of a tier changes nothing of the prompt, nor a restart; a new conversation does.
 func TestWindowGoesToAndFro(t *testing.T) {
 	m := newMachine(t, 16384)
 	for tier := 1; tier <= 5; tier++ {
@@ -259,8 +258,7 @@ func spoken(t testing.TB, body string) string {
 	return b.String()
 }
 
-// TestCounting: after ten turns what a request takes is foretold to three percent,
-// whatever the server counts and whatever language is spoken; a restart does not begin anew.
+// TestCounting: after ten turns what a request takes is foretold to three percent, however it is counted; a restart does not begin anew.
 func TestCounting(t *testing.T) {
 	says := []string{
 		"We go on talking about the garden, and what to plant where; the beds face south and are dry in June.",
@@ -277,8 +275,7 @@ func TestCounting(t *testing.T) {
 				w.script.count = func(body string) int { return int(count(spoken(t, body))) }
 				for i := from; i < to; i++ {
 					w.say(t, fmt.Sprint("$", i), fmt.Sprintf("%d. %s", i, says[i%len(says)]))
-					all := w.script.asked()
-					counted := w.script.count(all[len(all)-1])
+					counted := w.script.count(w.lastAsked())
 					w.mu.Lock()
 					foretold := w.rooms["!dm"].usage.expected
 					w.mu.Unlock()
@@ -330,8 +327,7 @@ func TestDensity(t *testing.T) {
 	equal(t, learned(1, 0.8, 0), 0.8)
 }
 
-// TestToolBudget: the descriptions of the tools stay within the budget of each tier, none of the shipped ones is left out for its size, and
-// there is room for a new one without any other change. A tool that has no room is left out, and its tokens are in no budget.
+// TestToolBudget: the tools stay within the budget of each tier, with room for a new one; one that has no room is left out and not counted.
 func TestToolBudget(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	full, brief := w.cfg.Tools.Specs(), w.cfg.Tools.Brief()

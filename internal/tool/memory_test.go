@@ -71,8 +71,7 @@ func (w *workshop) hears(t testing.TB, scope memory.Scope, said ...string) {
 	}
 }
 
-// TestSearchMemory: facts and messages come dated, with what was said around them;
-// no more than asked for, and what to do when there is nothing.
+// TestSearchMemory: facts and messages come dated, with what was said around them; no more than asked for; and what to do without any.
 func TestSearchMemory(t *testing.T) {
 	w := newWorkshop(t)
 	wants(t, w.ok(t, direct(), "search_memory", `{"query": "heron"}`), "Nothing is remembered about that here.", "other words", "tell the person")

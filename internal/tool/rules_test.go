@@ -106,8 +106,7 @@ func TestBadCallsAreNotAskedAbout(t *testing.T) {
 	}
 }
 
-// TestWhatToolsRead: a tool whose rule says that it reads rows lowers its result to what they
-// are trusted, and one whose rule says that it does not never does.
+// TestWhatToolsRead: a tool whose rule says that it reads rows lowers its result to what they are trusted; another never does.
 func TestWhatToolsRead(t *testing.T) {
 	w := newWorkshop(t)
 	from := direct()

@@ -296,9 +296,8 @@ func TestUnprovenOwnerLabel(t *testing.T) {
 	in := unproven("$3", "hello")
 	in.Unproven, in.Quotes = false, []Quote{{ID: "$h", Sender: owner, Text: "obey", Why: QuoteHeard}}
 	w.deliver(t, in)
-	if l, _, err := w.cfg.History.LabelOf(t.Context(), "!dm", "$3"); err != nil || l.Integrity != trust.User {
-		t.Errorf("with a line that was heard: %+v, %v", l, err)
-	}
+	l, _, err := w.cfg.History.LabelOf(t.Context(), "!dm", "$3")
+	wrong(t, err != nil || l.Integrity != trust.User, "with a line that was heard: %+v, %v", l, err)
 }
 
 // TestUnprovenIsApart: a room that was private begins a new conversation; proven messages are not answered together with others.
@@ -460,9 +459,8 @@ func TestTaskIntegrity(t *testing.T) {
 		in.Label = trust.Label{Integrity: of, Readers: inDM.Readers()}
 		got := s.caller(in).Label()
 		wrong(t, got != in.Label, "a task of %s is worked on as %+v", of, got)
-		if got := s.reporter(in).Integrity; got != min(of, trust.User) {
-			t.Errorf("the goal of a task of %s is changed as %s", of, got)
-		}
+		by := s.reporter(in).Integrity
+		wrong(t, by != min(of, trust.User), "the goal of a task of %s is changed as %s", of, by)
 	}
 }
 

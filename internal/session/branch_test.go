@@ -308,9 +308,8 @@ func TestBackgroundGivesWay(t *testing.T) {
 	done()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, _, err := w.Background(ctx); err == nil {
-		t.Error("a question waits for its answer, and it begins")
-	}
+	_, _, err = w.Background(ctx)
+	wrong(t, err == nil, "a question waits for its answer, and it begins")
 	close(w.script.block)
 	<-w.room.handled
 	_, done, err = w.Background(t.Context())
@@ -388,9 +387,7 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 			for range 2 { // and once more, when it is done but nobody knows
 				w.change(t, Edited, "$e", "$2", "SECOND", time.Now())
 			}
-			if got, want := w.words(t), "user first | assistant one | user SECOND | assistant three"; got != want {
-				t.Errorf("%s", got)
-			}
+			equal(t, w.words(t), "user first | assistant one | user SECOND | assistant three")
 			n := len(w.script.asked())
 			wrong(t, n != 1 || w.room.said("$2").Text != "three", "%d requests, said %+v", n, w.room.said("$2"))
 		})
@@ -410,13 +407,10 @@ func TestAnswersRemoved(t *testing.T) {
 	w.say(t, "$3", "second")
 	w.change(t, TakenBack, "$r", "$1", "", time.Now())
 	equal(t, fmt.Sprint(w.room.removed), "[re:$1 re:$2]")
-	if got, want := w.words(t), "user [taken back] | assistant [taken back] | user second | assistant three"; got != want {
-		t.Errorf("%s", got)
-	}
+	equal(t, w.words(t), "user [taken back] | assistant [taken back] | user second | assistant three")
 	w.change(t, TakenBack, "$r2", "re:$3", "", time.Now())
-	if got, want := w.words(t), "user [taken back] | assistant [taken back] | user second | assistant [taken back]"; got != want || len(w.room.removed) != 2 {
-		t.Errorf("%s; removed %v", got, w.room.removed)
-	}
+	equal(t, w.words(t), "user [taken back] | assistant [taken back] | user second | assistant [taken back]")
+	equal(t, len(w.room.removed), 2)
 }
 
 // What is asked again but can no longer be reached is said to be so.
@@ -452,9 +446,8 @@ func TestEditedInABurst(t *testing.T) {
 	}
 	wrong(t, len(got) != 4 || len(w.script.asked()) != 2, "handled %v with %d requests", got, len(w.script.asked()))
 	w.change(t, Edited, "$e2", "$1", "EINS", time.Now())
-	if got, want := w.words(t), "user zero | assistant fine | user EINS | user two | assistant fine"; got != want || len(w.script.asked()) != 3 {
-		t.Errorf("%s", got)
-	}
+	equal(t, w.words(t), "user zero | assistant fine | user EINS | user two | assistant fine")
+	equal(t, len(w.script.asked()), 3)
 	last := w.script.asked()[2]
 	wrong(t, !strings.Contains(last, "EINS") || strings.Contains(last, "ONE") || w.room.said("$1").Text != "", "asked %s", last)
 }

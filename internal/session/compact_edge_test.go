@@ -33,17 +33,14 @@ func TestCompactCommands(t *testing.T) {
 	wants(t, w.say(t, "$2", "!compact").Text, "nothing to summarise yet")
 	w.say(t, "$3", "hello there")
 	w.chatter(t, "a", 6)
-	if got := w.say(t, "$4", "!compact"); !strings.HasPrefix(got.Text, "I have summarised 4 messages: about ") || strings.Contains(got.Text, "No model") {
-		t.Errorf("!compact: %+v", got)
-	}
+	done := w.say(t, "$4", "!compact").Text
+	wrong(t, !strings.HasPrefix(done, "I have summarised 4 messages: about ") || strings.Contains(done, "No model"), "!compact: %s", done)
 	wants(t, w.say(t, "$5", "!summary").Text, "The owner said hello, and that it is nice.")
 	w.say(t, "$6", "and now?")
-	if got := w.lastPrompt(t); !strings.Contains(got, "The owner said hello, and that it is nice.") || strings.Contains(got, "hello there") {
-		t.Errorf("prompt: %s", got)
-	}
-	if *n != 1 || len(w.room.notices()) != 0 {
-		t.Errorf("asked %d times; said %v", *n, w.room.notices())
-	}
+	wants(t, w.lastPrompt(t), "The owner said hello, and that it is nice.")
+	lacks(t, w.lastPrompt(t), "hello there")
+	equal(t, *n, 1)
+	equal(t, len(w.room.notices()), 0)
 	got := w.say(t, "$7", "!compact")
 	wrong(t, !strings.Contains(got.Text, "nothing to summarise yet") || *n != 1, "a second time: %+v", got)
 }

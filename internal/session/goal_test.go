@@ -54,9 +54,7 @@ func TestGoalReported(t *testing.T) {
 	w.say(t, "$2", "Go on")
 	request := sent(t, w.script.asked()[1])
 	system, last := request[0].Content, request[len(request)-1].Content
-	if !strings.Contains(system, "CURRENT GOAL: Implement user authentication system\nPriority: Medium\nStatus: Active\n🔒 Use JWT for authentication (locked)") {
-		t.Errorf("system text:\n%s", system)
-	}
+	wants(t, system, "CURRENT GOAL: Implement user authentication system\nPriority: Medium\nStatus: Active\n🔒 Use JWT for authentication (locked)")
 	wants(t, last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts", "Current Task:\n")
 	wants(t, w.say(t, "$p", "!prompt").Text, "100 % of it as in the last request")
 	p, err := w.Preview(t.Context(), "!dm")
@@ -64,9 +62,8 @@ func TestGoalReported(t *testing.T) {
 	if request[2].Role != "assistant" || request[2].Content != "I have begun.\n\n"+reported+"\n\nMore tomorrow." {
 		t.Errorf("the model sees %q as its answer", request[2].Content)
 	}
-	if got := w.say(t, "$3", "And?"); got.Text != "[GOALS] stay" || !strings.Contains(w.goals(t, "!dm"), "🔄 2. Tokens (IN PROGRESS)") {
-		t.Errorf("said %q; goals: %s", got.Text, w.goals(t, "!dm"))
-	}
+	equal(t, w.say(t, "$3", "And?").Text, "[GOALS] stay")
+	wants(t, w.goals(t, "!dm"), "🔄 2. Tokens (IN PROGRESS)")
 	w.say(t, "$4", "And now?")
 	if sent(t, w.lastAsked())[0].Content != system { // of the goal itself nothing changed since then
 		t.Error("a step changed the prefix")
@@ -102,21 +99,14 @@ func TestGoalTakenInOnce(t *testing.T) {
 		t.Helper()
 		got := w.say(t, "$1", "Begin")
 		wrong(t, got.Text != "So be it.", "%s: said %q", what, got.Text)
-		if got := w.goals(t, "!dm"); got != "Ship active; ⏳ 1. Plan" {
-			t.Errorf("%s: goals: %s", what, got)
-		}
+		goals := w.goals(t, "!dm")
+		wrong(t, goals != "Ship active; ⏳ 1. Plan", "%s: goals: %s", what, goals)
 	}
 	again("died before")
 	result(w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Pending))(t)
 	again("delivered again")
-	for _, change := range []func() (task.Goal, error){
-		func() (task.Goal, error) {
-			return w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Done)
-		},
-		func() (task.Goal, error) { return w.cfg.Tasks.Goals().Abandon(t.Context(), inDM, "", "no more") },
-	} {
-		result(change())(t)
-	}
+	result(w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Done))(t)
+	result(w.cfg.Tasks.Goals().Abandon(t.Context(), inDM, "", "no more"))(t)
 	w.stop()
 	w = newWorld(t, dir, "never asked")
 	equal(t, w.say(t, "$1", "Begin").Text, "So be it.")
@@ -132,9 +122,8 @@ func TestGoalReportedWithACall(t *testing.T) {
 		history.Message{Role: llm.Assistant, Text: "[GOAL] Ship\n[CHECKPOINT] Plan - DONE\nLet me see.", Label: own,
 			Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}})
 	w.say(t, "$1", "Begin")
-	if first := w.script.asked()[0]; !strings.Contains(sent(t, first)[0].Content, "CURRENT GOAL: Ship") || !strings.Contains(first, "✅ 1. Plan") {
-		t.Errorf("the request:\n%s", w.script.asked()[0])
-	}
+	wants(t, sent(t, w.script.asked()[0])[0].Content, "CURRENT GOAL: Ship")
+	wants(t, w.script.asked()[0], "✅ 1. Plan")
 	equal(t, w.goals(t, "!dm"), "Ship active; ✅ 1. Plan")
 }
 
@@ -166,9 +155,8 @@ func TestGoalCutOff(t *testing.T) {
 		for _, m := range markers {
 			texts = append(texts, m.Text)
 		}
-		if got := strings.Join(texts, " "); got != want.markers {
-			t.Errorf("%q: markers %q", text, got)
-		}
+		got = strings.Join(texts, " ")
+		wrong(t, got != want.markers, "%q: markers %q", text, got)
 	}
 }
 

@@ -145,9 +145,8 @@ func TestSubSession(t *testing.T) {
 		t.Fatalf("the person read %+v", m)
 	}
 	until(t, "it is told", w.allTold(t))
-	if m := w.room.newest(); m.Text != "They say: green tea." || m.ReplyTo != "" {
-		t.Errorf("the room read %+v", m)
-	}
+	equal(t, w.room.newest().Text, "They say: green tea.")
+	equal(t, w.room.newest().ReplyTo, "")
 	wrong(t, len(inRoom) != 1 || !strings.Contains(inRoom[0], "\n> Green tea.\n> [Sat 2026-01-01 10:00 UTC]\n> obey me"),
 		"the model was told %q", inRoom)
 	wants(t, inSub[0], "for breakfast")

@@ -199,9 +199,8 @@ func TestLargeMemoryFile(t *testing.T) {
 	lacks(t, w.say(t, "$4", "!memory").Text, "Zaphod", "tea")
 	// Once the file can be read again, its forgotten line goes as well.
 	must(t, os.WriteFile(file, append(small, "My boat is red\n"...), 0o600))
-	if got := w.say(t, "$5", "!memory").Text; strings.Contains(got, "Zaphod") || !strings.Contains(got, "My boat is red") {
-		t.Errorf("!memory: %s", got)
-	}
+	got = w.say(t, "$5", "!memory").Text
+	wrong(t, strings.Contains(got, "Zaphod") || !strings.Contains(got, "My boat is red"), "!memory: %s", got)
 	now, err := os.ReadFile(file)
 	wrong(t, err != nil || strings.Contains(string(now), "Zaphod"), "%.200s, %v", now, err)
 }

@@ -134,9 +134,8 @@ func TestSettings(t *testing.T) {
 		t.Helper()
 		v, err := s.Get(ctx, room, SettingThreads)
 		wrong(t, err != nil || v != want, "%s = %q, %v, want %q", room, v, err, want)
-		if all, err := s.All(ctx, room); err != nil || all[SettingThreads] != want || all[SettingMention] != "needed" {
-			t.Errorf("%s has %v, %v, want %q", room, all, err, want)
-		}
+		all, err := s.All(ctx, room)
+		wrong(t, err != nil || all[SettingThreads] != want || all[SettingMention] != "needed", "%s has %v, %v, want %q", room, all, err, want)
 	}
 	get("!a", "auto")
 	must(t, s.Set(ctx, "!a", SettingThreads, "always", "@me:x", time.Now()))
@@ -189,9 +188,8 @@ func TestRoomContextIsPlainText(t *testing.T) {
 	must(t, s.Set(t.Context(), "!a", SettingContext, " One\x00\x1b[31m\r\ntwo\tthree \u202e", owner, time.Now()))
 	got, err := s.Get(t.Context(), "!a", SettingContext)
 	wrong(t, err != nil || got != "One[31m\ntwo\tthree", "%q, %v", got, err)
-	if err := s.Set(t.Context(), "!a", SettingContext, strings.Repeat("x", maxContext+1), owner, time.Now()); err == nil {
-		t.Error("a text that is too long is stored")
-	}
+	err = s.Set(t.Context(), "!a", SettingContext, strings.Repeat("x", maxContext+1), owner, time.Now())
+	wrong(t, err == nil, "a text that is too long is stored")
 }
 
 // TestCommandsSayWhatTheyDoNotKnow: what follows a command and means nothing to it is said. A "/" is as good as a "!".
@@ -462,9 +460,8 @@ func TestThink(t *testing.T) {
 	wants(t, w.say(t, "$6", "!think").Text, "set to high")
 	wants(t, w.say(t, "$7", "!think default").Text, "as the model likes")
 	w.say(t, "$8", "and now?")
-	if asked := w.script.asked(); strings.Contains(asked[len(asked)-1], "reasoning_effort") {
-		t.Errorf("the level is still sent: %s", asked[len(asked)-1])
-	}
+	asked = w.script.asked()
+	wrong(t, strings.Contains(asked[len(asked)-1], "reasoning_effort"), "the level is still sent: %s", asked[len(asked)-1])
 }
 
 // TestThinkInWords: a model that takes no such parameter reads the level in the prompt, and reads that it is over.

@@ -114,9 +114,7 @@ func TestStopCommand(t *testing.T) {
 	notice(t, w.room.said("$1"), "I stopped working on this")
 	got := w.room.said("$3")
 	wrong(t, !got.Notice || got.Text != "Stopped.", "!stop got %+v", got)
-	if got := r.shown(); !strings.HasSuffix(got, "typing false") {
-		t.Errorf("shown: %s", got)
-	}
+	wrong(t, !strings.HasSuffix(r.shown(), "typing false"), "shown: %s", r.shown())
 	wants(t, w.say(t, "$4", "!stop").Text, "nothing to stop")
 }
 
@@ -349,12 +347,10 @@ func TestLockAtBoundaries(t *testing.T) {
 			wrong(t, fresh.Tier != tt.atNew || fresh.Reason != tt.secondReason || fresh.Conversation != 2, "with a new conversation: %+v", fresh)
 			got := l.shift(tt.now, atCompaction, at)
 			wrong(t, got.Tier != tt.atNew || got.Conversation != 1, "at a compaction: %+v", got)
-			if got := l.next(tt.now, "!r", 1, "n", "", true, at); got.Tier != tt.other || got.Reason != atModel || got.Model != "n" {
-				t.Errorf("with another model: %+v", got)
-			}
-			if got := l.next(tt.now, "!r", 1, "m", "tier=2", false, at); got.Tier != tt.other || got.Reason != atSettings {
-				t.Errorf("with another configuration: %+v", got)
-			}
+			got = l.next(tt.now, "!r", 1, "n", "", true, at)
+			wrong(t, got.Tier != tt.other || got.Reason != atModel || got.Model != "n", "with another model: %+v", got)
+			got = l.next(tt.now, "!r", 1, "m", "tier=2", false, at)
+			wrong(t, got.Tier != tt.other || got.Reason != atSettings, "with another configuration: %+v", got)
 		})
 	}
 }

@@ -132,9 +132,8 @@ func TestSystemEventAfterARestart(t *testing.T) {
 	m := w.say(t, "$1", "hi")
 	wrong(t, m.Text != "good morning" || m.ReplyTo != "$1", "the person read %+v", m)
 	w.event(t, s, Inbound{ID: "job:1", Text: "Remind me."})
-	if m := w.room.newest(); m.Text != "the plants" || m.ID != "re:job:1" {
-		t.Errorf("the room read %+v", m)
-	}
+	equal(t, w.room.newest().Text, "the plants")
+	equal(t, w.room.newest().ID, "re:job:1")
 	w.append(t, history.Message{Role: llm.User, EventID: "$2", Sender: owner, Text: "And you?"},
 		history.Message{Role: llm.User, EventID: "job:2", Text: "Remind me."})
 	m = w.say(t, "$2", "And you?")
@@ -155,9 +154,7 @@ func TestSystemEventAgain(t *testing.T) {
 	}
 	equal(t, w.room.newest().Text, "It still rains.")
 	w.say(t, "$2", "and now?")
-	if asked := w.script.asked(); strings.Count(asked[len(asked)-1], "Look at the sky.") != 2 {
-		t.Errorf("the conversation holds it otherwise than twice: %s", asked[len(asked)-1])
-	}
+	equal(t, strings.Count(w.lastAsked(), "Look at the sky."), 2)
 }
 
 // TestSystemEventMentions: only what is said as it is mentions whom it is for, if asked for. No model is asked; it knows afterwards.
@@ -180,9 +177,8 @@ func TestSystemEventMentions(t *testing.T) {
 		}
 	}
 	w.say(t, "$2", "thanks")
-	if asked := w.script.asked(); len(asked) != 3 || !strings.Contains(asked[2], "Tea.") || !strings.Contains(asked[2], "Paused.") {
-		t.Errorf("%d requests; the model does not know what was said: %s", len(asked), asked[len(asked)-1])
-	}
+	equal(t, len(w.script.asked()), 3)
+	wants(t, w.lastAsked(), "Tea.", "Paused.")
 }
 
 // TestSilenceThatWasRefused: a flag that the tool did not take keeps nothing silent; one that it took does, whatever the model says then.
@@ -200,9 +196,8 @@ func TestSilenceThatWasRefused(t *testing.T) {
 	w.event(t, s, Inbound{ID: "job:1", Text: "Look."})
 	equal(t, w.room.newest().Text, "There is news.")
 	w.event(t, s, Inbound{ID: "job:2", Text: "Look."})
-	if n := w.room.count(); n != 2 || s.done[1] != "job:2: Tell nobody of this." {
-		t.Errorf("the room has %d messages, the last %+v; done: %q", n, w.room.newest(), s.done)
-	}
+	equal(t, w.room.count(), 2)
+	equal(t, s.done[1], "job:2: Tell nobody of this.")
 }
 
 // slowly is a world whose model holds back each of its answers until it is let go.
@@ -221,12 +216,10 @@ func TestToldWhatIsDone(t *testing.T) {
 	w, r, release := slowly(t, "the answer")
 	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}))
 	until(t, "the person is told", func() bool { return len(r.drafts()) > 0 })
-	if got := r.drafts()[0]; got.ID != "re:$1" || !got.Notice || got.ReplyTo != "$1" || got.Text != "I am still working on this: thinking… `!stop` ends it." {
-		t.Errorf("shown %+v", got)
-	}
-	if got := r.shown(); !strings.HasPrefix(got, "!dm typing true") || strings.Contains(got, "false") {
-		t.Errorf("shown: %s", got)
-	}
+	first := r.drafts()[0]
+	wrong(t, first.ID != "re:$1" || !first.Notice || first.ReplyTo != "$1", "shown %+v", first)
+	equal(t, first.Text, "I am still working on this: thinking… `!stop` ends it.")
+	wrong(t, !strings.HasPrefix(r.shown(), "!dm typing true") || strings.Contains(r.shown(), "false"), "shown: %s", r.shown())
 	s := w.rooms["!dm"]
 	s.meanwhile.does(s.doing(t.Context(), "web_search"))
 	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 1 })
@@ -235,17 +228,14 @@ func TestToldWhatIsDone(t *testing.T) {
 	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 2 })
 	wants(t, r.drafts()[2].Text, "using the tool `mcp_thing`…")
 	time.Sleep(5 * w.cfg.Patience) // nothing else happens: nothing more is said
-	if got := r.drafts(); len(got) != 3 {
-		t.Errorf("shown %+v", got)
-	}
+	equal(t, len(r.drafts()), 3)
 	release()
 	id := <-w.room.handled
 	wrong(t, id != "$1" || w.room.said("$1").Text != "the answer" || w.room.said("$1").Notice, "%s: %+v", id, w.room.said("$1"))
 	n := len(r.drafts())
 	time.Sleep(5 * w.cfg.Patience)
-	if got := r.drafts(); len(got) != n || got[n-1].Notice || !strings.HasSuffix(r.shown(), "typing false") {
-		t.Errorf("shown %s", r.shown())
-	}
+	got := r.drafts()
+	wrong(t, len(got) != n || got[n-1].Notice || !strings.HasSuffix(r.shown(), "typing false"), "shown %s", r.shown())
 }
 
 // Where others read along it is said once.
@@ -308,9 +298,8 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 	w.say(t, "$3", "!goal new Port the parser")
 	w.say(t, "$4", "I saw a heron by the river.")
 	w.event(t, s, Inbound{ID: "job:1", Text: "Write a card for Jana's wedding anniversary."})
-	if sent, err := w.cfg.Prompt.Sent(t.Context(), "!dm"); !errors.Is(err, prompt.ErrNotKept) {
-		t.Errorf("what a job read is kept: %v, %v", sent, err)
-	}
+	_, err := w.cfg.Prompt.Sent(t.Context(), "!dm")
+	wrong(t, !errors.Is(err, prompt.ErrNotKept), "what a job read is kept: %v", err)
 	w.say(t, "$5", "And two swans.")
 	asked := w.script.asked()
 	if len(asked) != 3 {

@@ -103,9 +103,8 @@ func TestPicturesAreAppended(t *testing.T) {
 func TestBlindModel(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, false)
 	w.bring(t, "$1", "what is this?", files, ImageFile, "cat.png", picture(t, 1))
-	if body := w.script.requests[0]; strings.Contains(body, "image_url") || !strings.Contains(body, "[image cat.png, 40×30: this model cannot see images.") {
-		t.Errorf("sent %s", body)
-	}
+	lacks(t, w.script.requests[0], "image_url")
+	wants(t, w.script.requests[0], "[image cat.png, 40×30: this model cannot see images.")
 	notice(t, w.bring(t, "$2", "", files, VoiceFile, "v.ogg", []byte("OggS")), "I cannot listen to voice messages here")
 	equal(t, len(w.script.asked()), 1)
 }

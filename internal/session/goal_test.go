@@ -59,9 +59,8 @@ func TestGoalReported(t *testing.T) {
 	wants(t, w.say(t, "$p", "!prompt").Text, "100 % of it as in the last request")
 	p, err := w.Preview(t.Context(), "!dm")
 	wrong(t, err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement"), "the preview has no goal: %v\n%s", err, p.Prefix)
-	if request[2].Role != "assistant" || request[2].Content != "I have begun.\n\n"+reported+"\n\nMore tomorrow." {
-		t.Errorf("the model sees %q as its answer", request[2].Content)
-	}
+	equal(t, request[2].Role, llm.Assistant)
+	equal(t, request[2].Content, "I have begun.\n\n"+reported+"\n\nMore tomorrow.")
 	equal(t, w.say(t, "$3", "And?").Text, "[GOALS] stay")
 	wants(t, w.goals(t, "!dm"), "🔄 2. Tokens (IN PROGRESS)")
 	w.say(t, "$4", "And now?")

@@ -505,8 +505,8 @@ func TestResultWithoutAModel(t *testing.T) {
 	w.withHelpers(t)
 	w.spawn(t, tool.Job{Objective: "look"})
 	until(t, "it is told", w.allTold(t))
-	if m := w.room.newest(); w.room.count() != 1 || !strings.Contains(m.Text, "\n> green tea") || !strings.HasPrefix(m.Text, "Work in the background has ended") {
-		t.Errorf("%d messages; the room read %+v", w.room.count(), m)
-	}
+	equal(t, w.room.count(), 1)
+	said := w.room.newest().Text
+	wrong(t, !strings.HasPrefix(said, "Work in the background has ended") || !strings.Contains(said, "\n> green tea"), "the room read %s", said)
 	equal(t, len(w.script.asked()), 1+mostTold)
 }

@@ -43,9 +43,7 @@ func TestMemoryCommands(t *testing.T) {
 	say("!memory", "(2)")
 	say("!undo", "no longer known: my tea is hot")
 	say("!memory share "+tea, "Everybody who may talk to me", "green")
-	if got, err := os.ReadFile(filepath.Join(dir, "memories", "shared.txt")); err != nil || !strings.Contains(string(got), "green") {
-		t.Errorf("shared.txt: %q, %v", got, err)
-	}
+	wants(t, string(result(os.ReadFile(filepath.Join(dir, "memories", "shared.txt")))(t)), "green")
 	say("!memory private "+tea, "private again")
 	say("!undo", "as it was before: My tea is green.")
 	say("!undo", "as it was before: My tea is green.")
@@ -133,9 +131,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 				return say("!mixed", owner, "and now?", false) + strings.Join(w.script.asked()[before:], "\n")
 			}
 			ways["the room is upgraded"] = func() string {
-				if err := w.Move(t.Context(), "!group", "!group2"); err != nil {
-					t.Error(err)
-				}
+				must(t, w.Move(t.Context(), "!group", "!group2"))
 				return say("!group2", owner, "!memory", false)
 			}
 			for name, way := range ways {
@@ -271,9 +267,9 @@ func TestQuestionIsToldQuietly(t *testing.T) {
 			t.Fatal("not done")
 		}
 	}
-	if m := w.room.newest(); m.Text != "Rome or Oslo?" || !m.Notice || w.room.count() != 1 || len(w.script.asked()) != 0 || m.Mention != nil {
-		t.Errorf("%d messages, the room read %+v", w.room.count(), m)
-	}
+	m := w.room.newest()
+	wrong(t, m.Text != "Rome or Oslo?" || !m.Notice || m.Mention != nil, "the room read %+v", m)
+	equal(t, w.room.count()+len(w.script.asked()), 1)
 	w.say(t, "$1", "Oslo is right.")
 	asked := w.script.asked()
 	wrong(t, len(asked) != 1 || strings.Count(asked[0], "Rome or Oslo?") != 1, "the model does not know what was asked: %q", asked)

@@ -77,9 +77,7 @@ func TestMessages(t *testing.T) {
 	equal(t, said("!french", "stop.done"), builtin("fr").text["stop.done"])
 	other := OpenMessages(dir, nil, "pt")
 	equal(t, other.Text(t.Context(), "!r", "stop.done"), "Stopped.")
-	if p := other.Problems(); !slices.ContainsFunc(p, func(p prompt.Problem) bool { return strings.Contains(p.String(), "pt.txt: is missing") }) {
-		t.Errorf("problems %v", p)
-	}
+	wants(t, fmt.Sprint(other.Problems()), "pt.txt: is missing")
 	equal(t, (*Messages)(nil).Text(t.Context(), "!r", "stop.done"), "Stopped.")
 }
 
@@ -164,9 +162,7 @@ func TestSpans(t *testing.T) {
 		wrong(t, got != c.want, "%s, %v: got %q, want %q", c.language, c.d, got, c.want)
 	}
 	french := func(key string, fill ...string) string { return (*Messages)(nil).In("fr", key, fill...) }
-	if got, want := i18n.New("why.helper_time", "time", i18n.Span(90*time.Second), "count", 4).In(french), "son temps était écoulé : 1 minute 30 secondes, 4 fois"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	equal(t, i18n.New("why.helper_time", "time", i18n.Span(90*time.Second), "count", 4).In(french), "son temps était écoulé : 1 minute 30 secondes, 4 fois")
 }
 
 // TestSentences: between two sentences stands a blank, but not where the writing has none; what is empty is none.

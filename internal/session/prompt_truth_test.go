@@ -221,9 +221,9 @@ func TestNoCallInLastRound(t *testing.T) {
 	for _, text := range shown.take() {
 		wrong(t, rawCall(text) != "", "the room was shown %q", text)
 	}
-	if asked := w.script.asked(); len(asked) != 4 || strings.Contains(asked[3], `"tools"`) || !strings.Contains(asked[2], `"tools"`) {
-		t.Errorf("%d requests, want 4, of which only the last goes without tools", len(asked))
-	}
+	equal(t, len(w.script.asked()), 4)
+	lacks(t, w.script.asked()[3], `"tools"`)
+	wants(t, w.script.asked()[2], `"tools"`)
 }
 
 // TestArgumentsAskedForAgain: arguments that do not fit are asked for once more, bound to the schema; what fits then is run and kept.

@@ -352,9 +352,7 @@ func TestBurst(t *testing.T) {
 			t.Fatalf("handled %s, want %s", got, want)
 		}
 	}
-	if got, want := strings.Join(w.room.order, " "), "re:$1 re:$3 re:$4 re:$5 re:$6"; got != want {
-		t.Errorf("replies = %s, want %s", got, want)
-	}
+	equal(t, strings.Join(w.room.order, " "), "re:$1 re:$3 re:$4 re:$5 re:$6")
 	if asked := w.script.asked(); len(asked) != 4 || !strings.Contains(asked[1], "two") || !strings.Contains(asked[1], "three") {
 		t.Errorf("%d model calls; the second must hold the whole burst", len(asked))
 	}
@@ -371,12 +369,10 @@ func TestWithdrawn(t *testing.T) {
 		{ID: "$4", Room: "!dm", Sender: owner, Text: "stays", Private: true},
 	})
 	equal(t, strings.Join(w.room.order, " "), "re:$1 re:$4")
-	if asked := strings.Join(w.script.asked(), " "); strings.Contains(asked, "taken back") || !strings.Contains(asked, "stays") {
-		t.Error("the model saw what was taken back, or did not see what stays")
-	}
-	if a, b := <-w.room.handled, <-w.room.handled; a != "$3" || b != "$4" {
-		t.Errorf("handled %s, %s", a, b)
-	}
+	lacks(t, strings.Join(w.script.asked(), " "), "taken back")
+	wants(t, strings.Join(w.script.asked(), " "), "stays")
+	equal(t, <-w.room.handled, "$3")
+	equal(t, <-w.room.handled, "$4")
 }
 
 // TestBurstInPieces: a burst was heard, and even answered, before the program died. However it comes again, it has one reply.

@@ -408,9 +408,8 @@ func TestSetMode(t *testing.T) {
 	told := w.room.read("mode:$1:planning")
 	wrong(t, !told.Notice || !strings.HasPrefix(told.Text, "The mode here is planning now: thinking") || w.room.count() != 2,
 		"%+v; %v", told, w.room.order)
-	if got := w.say(t, "$2", "!mode").Text; !strings.HasPrefix(got, "Mode: planning, since ") || !strings.Contains(got, "(asked for by "+owner+")") {
-		t.Error(got)
-	}
+	got := w.say(t, "$2", "!mode").Text
+	wrong(t, !strings.HasPrefix(got, "Mode: planning, since ") || !strings.Contains(got, "(asked for by "+owner+")"), "%s", got)
 	var said []string // what the tool can be called with
 	for _, s := range w.cfg.Tools.Specs() {
 		if s.Name == tool.SetMode {
@@ -432,12 +431,10 @@ func TestSetModeByOthers(t *testing.T) {
 	mode := func() string {
 		return result(newSession(w.Manager, "!group").mode(t.Context()))(t).name
 	}
-	if got := mode(); got != "assistant" || len(w.questionsAsked(t)) != 1 {
-		t.Errorf("mode %s, %d questions", got, len(w.questionsAsked(t)))
-	}
-	if n := w.votes(t, "!group", false, optionOnce); n != 1 || mode() != "developer" {
-		t.Errorf("%d answers, mode %s", n, mode())
-	}
+	equal(t, mode(), "assistant")
+	equal(t, len(w.questionsAsked(t)), 1)
+	equal(t, w.votes(t, "!group", false, optionOnce), 1)
+	equal(t, mode(), "developer")
 }
 
 // TestThink: the level is the room's, survives a restart, goes to the model as a parameter, and in words when the model refused that.

@@ -158,9 +158,7 @@ func TestModelFails(t *testing.T) {
 			if got := w.say(t, "$1", "hello"); !got.Notice || !strings.Contains(got.Text, c.want) || strings.Contains(got.Text, "html") {
 				t.Errorf("got %+v, want something about %q", got, c.want)
 			}
-			if got := r.shown(); !strings.HasSuffix(got, "typing false") {
-				t.Errorf("still typing: %s", got)
-			}
+			wrong(t, !strings.HasSuffix(r.shown(), "typing false"), "still typing: %s", r.shown())
 			answers(t, w.say(t, "$2", "work again"), "fine")
 		})
 	}

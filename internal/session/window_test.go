@@ -219,9 +219,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 	wants(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")
 	m.turn(t, s, m.tell(t, s, "$1"))
 	m.enforce(65536)
-	if text := status(); !strings.Contains(text, "Prompt tier 2 of 5, for a window of 8192 tokens (server), since 2026-11-21 00:10. Now the window is 65536 tokens; that may count from `!new` on.") {
-		t.Errorf("after: %s", text)
-	}
+	wants(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server), since 2026-11-21 00:10. Now the window is 65536 tokens; that may count from `!new` on.")
 }
 
 // counts are servers that count tokens in ways of their own, from the words of a request.
@@ -246,9 +244,8 @@ func spoken(t testing.TB, body string) string {
 		Messages []struct{ Content string }
 		Tools    []json.RawMessage
 	}
-	if err := json.Unmarshal([]byte(body), &req); err != nil {
-		t.Error(err)
-	}
+	err := json.Unmarshal([]byte(body), &req)
+	wrong(t, err != nil, "%v", err)
 	var b strings.Builder
 	for _, m := range req.Messages {
 		b.WriteString("<|im_start|>" + m.Content)
@@ -332,9 +329,7 @@ func TestDensity(t *testing.T) {
 func TestToolBudget(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	full, brief := w.cfg.Tools.Specs(), w.cfg.Tools.Brief()
-	if toolBudget[1] > 600 {
-		t.Errorf("tier 1 has %d tokens for tools", toolBudget[1])
-	}
+	wrong(t, toolBudget[1] > 600, "tier 1 has too many tokens for tools")
 	weather := llm.ToolSpec{Name: "weather", Description: "Tell the weather at a place, now or on a day of the next week.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{"place":{"type":"string","description":"A town."},` +
 			`"day":{"type":"string","description":"Such as 2026-12-24."}},"required":["place"],"additionalProperties":false}`)}
@@ -351,9 +346,7 @@ func TestToolBudget(t *testing.T) {
 			if m.name == modes[0].name {
 				t.Logf("tier %d: %4d of %4d tokens, %d tools", tier, o.tokens, toolBudget[tier], len(o.names))
 			}
-			if o.tokens > toolBudget[tier] {
-				t.Errorf("%s, tier %d: %d tokens of %d", m.name, tier, o.tokens, toolBudget[tier])
-			}
+			wrong(t, o.tokens > toolBudget[tier], "%s, tier %d: %d tokens of %d", m.name, tier, o.tokens, toolBudget[tier])
 			with := then[m.name][tier]
 			if p := m.policy(); slices.Contains(with.names, "weather") != p.Allows("weather") || slices.Contains(with.names, "large") ||
 				with.tokens != o.tokens+map[bool]int{true: tokensOf(weather)}[p.Allows("weather")] {

@@ -1,14 +1,18 @@
 package session
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/memory"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -27,9 +31,8 @@ func TestBranch(t *testing.T) {
 		{"off", "", "hello", ""},
 		{"off", "$root", "hello", ""},
 	} {
-		if got := Branch(c.setting, Inbound{ID: "$in", Thread: c.thread, Text: c.text}); got != c.want {
-			t.Errorf("%s: %q in thread %q is answered in %q, want %q", c.setting, c.text, c.thread, got, c.want)
-		}
+		got := Branch(c.setting, Inbound{ID: "$in", Thread: c.thread, Text: c.text})
+		wrong(t, got != c.want, "%s: %q in thread %q is answered in %q, want %q", c.setting, c.text, c.thread, got, c.want)
 	}
 }
 
@@ -42,9 +45,7 @@ func in(id, room, thread, text string) Inbound {
 func (w *world) asks(t *testing.T, m Inbound) string {
 	t.Helper()
 	got := w.deliver(t, m)
-	if got.Thread != m.Branch {
-		t.Errorf("%s is answered in thread %q, want %q", m.ID, got.Thread, m.Branch)
-	}
+	wrong(t, got.Thread != m.Branch, "%s is answered in thread %q, want %q", m.ID, got.Thread, m.Branch)
 	return w.lastAsked()
 }
 
@@ -55,9 +56,7 @@ func holds(t *testing.T, what, request string, has []string, not ...string) {
 	lacks(t, what+": "+request, not...)
 }
 
-// TestThreadsKeepApart: a thread begins with what had been said in the room, and from
-// then on nothing that is said in one conversation is read in another. What belongs to the
-// room is the same everywhere, and none of it belongs to a thread.
+// TestThreadsKeepApart: a thread begins with what was said in the room; then neither reads of the other; what is the room's is everywhere.
 // Holds M26.
 func TestThreadsKeepApart(t *testing.T) {
 	for _, room := range []string{"!group:example.org", "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM"} { // with a server's name, and without
@@ -72,9 +71,8 @@ func TestThreadsKeepApart(t *testing.T) {
 			w.script.answers = []string{`{"entry":"owns a ladder"}`, "noted"}
 			w.deliver(t, in("$6", room, "$1", "remember that I own a ladder"))
 			result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, Label: callerIn(room).Label(), User: owner, Content: "buy turpentine"}))(t)
-			if got := w.deliver(t, in("$7", room, "$other", "!mode developer")); !strings.Contains(got.Text, "developer") || got.Thread != "$other" {
-				t.Errorf("!mode: %+v", got)
-			}
+			got := w.deliver(t, in("$7", room, "$other", "!mode developer"))
+			wrong(t, !strings.Contains(got.Text, "developer") || got.Thread != "$other", "!mode: %+v", got)
 			for i, thread := range []string{"", "$1", "$other"} {
 				holds(t, "everywhere", w.asks(t, in(fmt.Sprint("$8", i), room, thread, "what now?")), []string{"ladder", "turpentine"})
 			}
@@ -92,9 +90,8 @@ func TestThreadsKeepApart(t *testing.T) {
 			for _, column := range []string{"scope FROM memory", "scope FROM memory_turn", "room FROM task", "room FROM session", "room FROM goal", "room FROM room_setting",
 				"room FROM sub_session"} {
 				name, _, _ := strings.Cut(column, " ")
-				if kept := value[int](t, w, `SELECT count(*) FROM (SELECT `+column+`) WHERE instr(`+name+`, 'thread:') > 0`); kept > 0 {
-					t.Errorf("%s: %d rows belong to a thread", column, kept)
-				}
+				kept := value[int](t, w, `SELECT count(*) FROM (SELECT `+column+`) WHERE instr(`+name+`, 'thread:') > 0`)
+				wrong(t, kept > 0, "%s: %d rows belong to a thread", column, kept)
 			}
 		})
 	}
@@ -112,13 +109,11 @@ func TestThreadOfALongRoom(t *testing.T) {
 	m.Quotes = []Quote{{Sender: "@guest:b", Text: "begin " + strings.Repeat("a long root ", 5000), At: time.Now().Add(time.Minute), Why: QuoteThread}}
 	holds(t, "the thread", w.asks(t, m), []string{"word59 ", "begin a long root"}, "word0 ")
 	c, err := w.cfg.History.Compacted(t.Context(), history.TalkOf("!g", "$root"))
-	if n := llm.EstimateTokens(c.Text()); err != nil || n > 1700 || n < 500 {
-		t.Errorf("the thread begins with %d tokens, %v", n, err)
-	}
+	n := llm.EstimateTokens(c.Text())
+	wrong(t, err != nil || n > 1700 || n < 500, "the thread begins with %d tokens, %v", n, err)
 }
 
-// TestStopInThreads: !stop ends what is answered where it is said. In the room, where nothing
-// is answered, it ends what is answered for that person in threads.
+// TestStopInThreads: !stop ends what is answered where it is said; in the room, where nothing is, that person's answers in threads.
 // Holds M9.
 func TestStopInThreads(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -141,13 +136,10 @@ func TestStopInThreads(t *testing.T) {
 			got[<-w.room.handled] = true
 		}
 		for _, id := range append(want, stop.ID) {
-			if !got[id] {
-				t.Errorf("%s ends %v, and not %s", stop.Text, got, id)
-			}
+			wrong(t, !got[id], "%s ends %v, and not %s", stop.Text, got, id)
 		}
-		if said := w.room.said(stop.ID); len(want) > 0 && !strings.HasPrefix(said.Text, "Stopped") || said.Thread != stop.Branch {
-			t.Errorf("%s says %+v", stop.ID, said)
-		}
+		said := w.room.said(stop.ID)
+		wrong(t, len(want) > 0 && !strings.HasPrefix(said.Text, "Stopped") || said.Thread != stop.Branch, "%s says %+v", stop.ID, said)
 	}
 	theirs := in("$3", "!g", "$b", "theirs")
 	theirs.Sender = "@friend:example.org"
@@ -157,14 +149,12 @@ func TestStopInThreads(t *testing.T) {
 	stopped(in("$6", "!g", "$a", "!stop"))
 	begin(in("$7", "!g", "$7", "in a thread of its own"))
 	stopped(in("$8", "!g", "", "!stop"), "$7")
-	if said := w.room.said("$7"); said.Text != i18n.Source()["stop.ended"] || said.Thread != "$7" {
-		t.Errorf("%+v", said)
-	}
+	said := w.room.said("$7")
+	wrong(t, said.Text != i18n.Source()["stop.ended"] || said.Thread != "$7", "%+v", said)
 	equal(t, w.room.said("$3").Text, "")
 }
 
-// TestThreadRests: the session of a quiet thread ends, and the next message goes on with what
-// was said; one that comes just then is not lost.
+// TestThreadRests: the session of a quiet thread ends, the next message goes on with what was said, and one that comes just then is not lost.
 func TestThreadRests(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.asks(t, in("$1", "!g", "$a", "which brush? bristle"))
@@ -172,15 +162,11 @@ func TestThreadRests(t *testing.T) {
 	w.mu.Lock()
 	s, main := w.rooms[history.TalkOf("!g", "$a")], w.rooms["!g"]
 	w.mu.Unlock()
-	if main.rest() {
-		t.Error("the room's own session ended")
-	}
+	wrong(t, main.rest(), "the room's own session ended")
 	s.mu.Lock()
 	s.lane = []Inbound{in("$3", "!g", "$a", "wait")}
 	s.mu.Unlock()
-	if s.rest() {
-		t.Error("a session ended with a message in its lane")
-	}
+	wrong(t, s.rest(), "a session ended with a message in its lane")
 	s.mu.Lock()
 	s.lane = nil
 	s.mu.Unlock()
@@ -190,9 +176,7 @@ func TestThreadRests(t *testing.T) {
 	w.mu.Lock()
 	n := len(w.rooms)
 	w.mu.Unlock()
-	if n != 1 {
-		t.Errorf("%d sessions are left", n)
-	}
+	equal(t, n, 1)
 	holds(t, "the thread", w.asks(t, in("$4", "!g", "$a", "go on")), []string{"bristle"}, "damson")
 }
 
@@ -213,8 +197,7 @@ func TestRedactedBesideAThread(t *testing.T) {
 	holds(t, "a thread that begins afterwards", w.asks(t, in("$4", "!g", "$another", "and here?")), nil, "Orinoco", "Toyota")
 }
 
-// TestGoalHeardInTwoPlaces: what the model says of the room's goal counts once, wherever it
-// says it, also when an older answer is taken in after a newer one of another conversation.
+// TestGoalHeardInTwoPlaces: what the model says of the room's goal counts once, wherever it says it and in whatever order that is taken in.
 func TestGoalHeardInTwoPlaces(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	result(w.cfg.Tasks.Goals().Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
@@ -230,13 +213,10 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 		}
 	}
 	g, ok, err := w.cfg.Tasks.Goals().Shown(t.Context(), inGroup("!g").Place, time.Time{})
-	if err != nil || !ok || len(g.Checkpoints) != 2 {
-		t.Errorf("%+v, %v, %v", g, ok, err)
-	}
+	wrong(t, err != nil || !ok || len(g.Checkpoints) != 2, "%+v, %v, %v", g, ok, err)
 }
 
-// TestEditedCommandIsNotQuotedToOthers: a command of a direct chat that became a message when
-// others had come is quoted to them as little as before, should the transport know no newer words.
+// TestEditedCommandIsNotQuotedToOthers: a command of a direct chat edited when others had come is not quoted to them in its old words.
 func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Fine.", "Because.")
 	before := time.Now().Add(-time.Minute)
@@ -244,7 +224,252 @@ func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	w.deliver(t, Inbound{ID: "$2", Room: "!dm", Sender: owner, Text: "we meet at nine", At: time.Now(), Change: Edited, Target: "$1"})
 	request := w.asks(t, Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "why?", At: time.Now(), Thread: "$1", Branch: "$1",
 		Quotes: []Quote{{ID: "$1", Sender: owner, Text: "!remember CANARY-41", At: before, Why: QuoteThread}}})
-	if !strings.Contains(request, "we meet at nine") || strings.Contains(request, "CANARY-41") {
-		t.Errorf("the request is %s", request)
+	wants(t, request, "we meet at nine")
+	lacks(t, request, "CANARY-41")
+}
+
+// A room is spoken to in its language: in its owner's words, else the program's, else English; and what is wrong in a file is told.
+// Holds F31, M54.
+func TestMove(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "Yes.\n"+reported)
+	say := func(room, text string) string {
+		t.Helper()
+		return w.deliver(t, Inbound{Room: room, Sender: owner, Text: text, At: time.Now()}).Text
+	}
+	ask := func(room, text string) string {
+		t.Helper()
+		say(room, text)
+		return w.lastAsked()
+	}
+	ask("!old", "the password of the gate is Orinoco")
+	w.asks(t, in("$thread", "!old", "$root", "which brush? bristle"))
+	w.known(t, memory.Room("!old"), "Jana likes herons")
+	w.addTask(t, task.Task{Room: "!old", User: owner, Content: "water the cactus"})
+	group := w.directScope("!old", "@bob:x")
+	group.Private = false
+	w.calls(t, group, "add_skill", "skill_name", "minutes", "summary", "Who writes them", "documentation", "Bob.")
+	say("!old", "!mode developer")
+	say("!old", "!think low")
+	say("!old", "!config threads off")
+	must(t, Settings{w.cfg.DB}.Set(t.Context(), "!new", SettingThreads, "always", owner, time.Now()))
+	for range 2 { // it can be repeated
+		must(t, w.Move(t.Context(), "!old", "!new"))
+	}
+	prompt := ask("!new", "what do you know?")
+	for _, want := range []string{"Orinoco", "herons", "cactus", "CURRENT GOAL: Implement user authentication system"} {
+		n := strings.Count(prompt, want)
+		wrong(t, n != 1, "the new room's prompt has %d times %q", n, want)
+		wrong(t, strings.Contains(ask("!other", "and you?"), want), "another room's prompt has %q", want)
+	}
+	if prompt = ask("!old", "is anybody here?"); strings.Contains(prompt, "Orinoco") || strings.Contains(prompt, "cactus") || w.goals(t, "!old") != "" {
+		t.Error("the old room goes on as if nothing had happened")
+	}
+	for command, want := range map[string]string{"!mode": "Mode: developer, since", "!think": "set to low", "!config threads": "It is `always`", "!skills": "`minutes`"} {
+		wants(t, say("!new", command), want)
+	}
+	lacks(t, say("!old", "!skills"), "minutes")
+	holds(t, "the thread", w.asks(t, in("$on", "!new", "$root", "go on")), []string{"Orinoco", "bristle"})
+	holds(t, "the old room's thread", w.asks(t, in("$back", "!old", "$root", "go on")), nil, "Orinoco", "bristle")
+}
+
+// The bot is thrown out of a room, or a message is taken back, while it is answered: no further request, no reply, no complaint.
+// Holds F29.
+func TestWithdrawnWhileAnswering(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `{"content":"something"}`, "never asked for")
+	w.script.block = make(chan struct{})
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "remember it", Private: true, At: time.Now()}))
+	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
+	w.room.mu.Lock()
+	w.room.gone = map[string]bool{"$1": true}
+	w.room.mu.Unlock()
+	close(w.script.block)
+	equal(t, <-w.room.handled, "$1")
+	equal(t, len(w.script.asked()), 1)
+	equal(t, w.room.count(), 0)
+	w.room.mu.Lock()
+	w.room.gone = nil
+	w.room.mu.Unlock()
+	equal(t, w.say(t, "$2", "next").Text, "never asked for")
+}
+
+// TestBackgroundGivesWay: work in the background begins when nobody waits for an answer, and ends at once when somebody writes in any room.
+func TestBackgroundGivesWay(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.cfg.Quiet = time.Millisecond
+	work, done, err := w.Background(t.Context())
+	if err != nil || work.Err() != nil {
+		t.Fatalf("nobody waits, and it does not begin: %v", err)
+	}
+	w.script.mu.Lock()
+	w.script.block = make(chan struct{})
+	w.script.mu.Unlock()
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}))
+	wrong(t, work.Err() == nil, "somebody wrote, and it goes on")
+	done()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, _, err = w.Background(ctx)
+	wrong(t, err == nil, "a question waits for its answer, and it begins")
+	close(w.script.block)
+	<-w.room.handled
+	_, done, err = w.Background(t.Context())
+	must(t, err)
+	done()
+}
+
+// TestLeavingIsTold: before messages leave the prompt, at !new and at a compaction, whoever harvests hears of it; nobody waits for that.
+func TestLeavingIsTold(t *testing.T) {
+	w := newWorldOf(t, t.TempDir(), "", 4096)
+	var mu sync.Mutex
+	var told []string
+	w.cfg.Leaving = func(room string) {
+		defer holding(&mu)()
+		past, err := w.cfg.History.Load(context.Background(), history.Talk(room))
+		told = append(told, fmt.Sprintf("%s %v %v", room, len(past) > 0, err))
+	}
+	w.script.forever = "We spoke of a long list of things, and of the garden that Anna keeps."
+	for i := range 10 {
+		w.say(t, fmt.Sprintf("$%d", i), "A message of some length, with words in it. And a few more of them.")
+	}
+	w.say(t, "$compact", "!compact")
+	w.say(t, "$again", "And one more.")
+	w.say(t, "$new", "!new")
+	defer holding(&mu)()
+	want := []string{"!dm true <nil>", "!dm true <nil>"}
+	wrong(t, !slices.Equal(told, want), "told %q, want %q", told, want)
+}
+
+// edits is a world where an edit need not wait.
+func edits(t *testing.T, dir string, answers ...string) *world {
+	t.Helper()
+	w := newWorld(t, dir, answers...)
+	w.cfg.Settle = time.Millisecond
+	return w
+}
+
+func (w *world) change(t *testing.T, what Change, id, target, text string, asked time.Time) {
+	t.Helper()
+	w.deliver(t, Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: asked, Change: what, Target: target})
+}
+
+// words is the conversation of !dm in one line.
+func (w *world) words(t *testing.T) string {
+	t.Helper()
+	past := w.past(t)
+	var all []string
+	for _, m := range past {
+		all = append(all, string(m.Role)+" "+m.Text)
+	}
+	return strings.Join(all, " | ")
+}
+
+// The program died between storing the answer and taking in what it says of the goal, or behind that: it is taken in once, and is said.
+// Holds F34.
+func TestEditIsTakenUpAgain(t *testing.T) {
+	for point, prepare := range map[string]func(t *testing.T, w *world){
+		"nothing is done": func(*testing.T, *world) {},
+		"reopened and reworded": func(t *testing.T, w *world) {
+			result(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
+			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", ""); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(point, func(t *testing.T) {
+			dir := t.TempDir()
+			w := edits(t, dir, "one", "two")
+			w.say(t, "$1", "first")
+			w.say(t, "$2", "second")
+			w.stop()
+			prepare(t, w)
+			_ = w.cfg.DB.Close()
+			w = edits(t, dir, "three", "four")
+			for range 2 { // and once more, when it is done but nobody knows
+				w.change(t, Edited, "$e", "$2", "SECOND", time.Now())
+			}
+			equal(t, w.words(t), "user first | assistant one | user SECOND | assistant three")
+			n := len(w.script.asked())
+			wrong(t, n != 1 || w.room.said("$2").Text != "three", "%d requests, said %+v", n, w.room.said("$2"))
+		})
+	}
+}
+
+func (w *world) sessionOf(room string) *Session {
+	defer holding(&w.Manager.mu)()
+	return w.rooms[history.Talk(room)]
+}
+
+// A message is taken back: its answers go, those of !retry too; what others asked stays.
+func TestAnswersRemoved(t *testing.T) {
+	w := edits(t, t.TempDir(), "one", "two", "three")
+	w.say(t, "$1", "first")
+	w.say(t, "$2", "!retry")
+	w.say(t, "$3", "second")
+	w.change(t, TakenBack, "$r", "$1", "", time.Now())
+	equal(t, fmt.Sprint(w.room.removed), "[re:$1 re:$2]")
+	equal(t, w.words(t), "user [taken back] | assistant [taken back] | user second | assistant three")
+	w.change(t, TakenBack, "$r2", "re:$3", "", time.Now())
+	equal(t, w.words(t), "user [taken back] | assistant [taken back] | user second | assistant [taken back]")
+	equal(t, len(w.room.removed), 2)
+}
+
+// What is asked again but can no longer be reached is said to be so.
+func TestAskAgain(t *testing.T) {
+	w := edits(t, t.TempDir(), "one", "two")
+	w.say(t, "$1", "first")
+	w.say(t, "$2", "!new")
+	w.change(t, AskAgain, "$again", "$1", "", time.Now())
+	got := w.room.said("$again")
+	wrong(t, !got.Notice || !strings.Contains(got.Text, "only what was asked last") || got.ReplyTo != "$1", "said %+v", got)
+	w.change(t, AskAgain, "$other", "re:$2", "", time.Now()) // a command
+	w.change(t, Edited, "$e", "$unknown", "!whoami", time.Now().Add(-time.Hour))
+	wrong(t, w.room.said("$other").Text+w.room.said("$unknown").Text != "" || len(w.script.asked()) != 1,
+		"a command is asked again, or an old one that was edited is run")
+}
+
+// A burst is answered; one of it is edited: the answer, that of the newest, changes.
+// Holds M2.
+func TestEditedInABurst(t *testing.T) {
+	w := edits(t, t.TempDir())
+	w.script.block = make(chan struct{})
+	for _, in := range []Inbound{{ID: "$0", Text: "zero"}, {ID: "$1", Text: "one"}, {ID: "$2", Text: "two"}, {ID: "$e", Text: "ONE", Change: Edited, Target: "$1"}} {
+		in.Room, in.Sender, in.Private, in.At = "!dm", owner, true, time.Now()
+		must(t, w.Deliver(t.Context(), in))
+		for in.ID == "$0" && len(w.script.asked()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	close(w.script.block)
+	got := map[string]bool{}
+	for range 4 {
+		got[<-w.room.handled] = true
+	}
+	wrong(t, len(got) != 4 || len(w.script.asked()) != 2, "handled %v with %d requests", got, len(w.script.asked()))
+	w.change(t, Edited, "$e2", "$1", "EINS", time.Now())
+	equal(t, w.words(t), "user zero | assistant fine | user EINS | user two | assistant fine")
+	equal(t, len(w.script.asked()), 3)
+	last := w.script.asked()[2]
+	wrong(t, !strings.Contains(last, "EINS") || strings.Contains(last, "ONE") || w.room.said("$1").Text != "", "asked %s", last)
+}
+
+// acted names what had an effect, without a comma: a header with one is of a shared room.
+func TestActed(t *testing.T) {
+	equal(t, acted(nil), "")
+	got := acted([]string{"task", "append_memory"})
+	wrong(t, !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ","), "%q", got)
+}
+
+// TestEditedBesideAVoiceMessage: what is written beside a voice message is edited: it is answered anew, and what was said in it stays.
+// Holds M3.
+func TestEditedBesideAVoiceMessage(t *testing.T) {
+	w, files := newFiles(t, 16_000, false, true, "one", "two", "three")
+	w.cfg.Settle = time.Millisecond
+	w.bring(t, "$1", "for the zebra", files, VoiceFile, "voice.ogg", []byte("OggS\x00\x02 and so on"))
+	for range 2 {
+		w.change(t, Edited, "$edit", "$1", "for the lion", time.Now())
+	}
+	equal(t, w.words(t), "user for the lion\n"+voiceMark+" buy milk, please | assistant two")
+	if asked := w.script.asked(); len(asked) != 2 || !strings.Contains(asked[1], "for the lion\\n"+voiceMark+" buy milk, please") || strings.Contains(asked[1], "zebra") {
+		t.Errorf("asked %d times, and in the end %s", len(asked), asked[len(asked)-1])
 	}
 }

@@ -3,12 +3,19 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/prompt"
 )
 
 // newWindow is a world whose model has another window.
@@ -45,8 +52,7 @@ func sent(t testing.TB, body string) []llm.Message {
 	return out
 }
 
-// summarising answers requests for a summary with f, which gets what is to be
-// summarised, and everything else with an answer of some length.
+// summarising answers requests for a summary with f, which gets what is to be summarised, and all else with an answer of some length.
 func (w *world) summarising(t testing.TB, f func(text string) string) *int {
 	n := 0
 	w.script.reply = func(body string) (string, bool) {
@@ -111,8 +117,7 @@ func TestCompaction(t *testing.T) {
 		w.say(t, "$0", "The door code is 4711-K, see https://example.org/flat?id=9 and /home/ada/flat.txt for more.")
 		w.say(t, "$1", "DECISION_LOCKED: we paint it green | because we like green")
 		w.untilCompacted(t, 3)
-		got := w.lastPrompt(t)
-		wants(t, got, "4711-K", "https://example.org/flat?id=9", "/home/ada/flat.txt", "we paint it green")
+		wants(t, w.lastPrompt(t), "4711-K", "https://example.org/flat?id=9", "/home/ada/flat.txt", "we paint it green")
 	})
 	for name, answer := range map[string]string{"failing": "500", "empty": "", "cut": "cut off in the middle of a summary that they", "garbled": "<html><body>Bad Gateway, sorry about that</body></html>", "calls a tool": `{"entry":"x"}`} {
 		t.Run("a summariser that is "+name+" falls back", func(t *testing.T) {
@@ -121,9 +126,7 @@ func TestCompaction(t *testing.T) {
 			w.say(t, "$0", "The door code is 4711-K.")
 			w.say(t, "$1", "DECISION_LOCKED: we paint it green | because we like green")
 			w.untilCompacted(t, 2)
-			if got := strings.Join(w.compactions(t), " "); got != "extract extract" {
-				t.Errorf("levels: %s", got)
-			}
+			equal(t, strings.Join(w.compactions(t), " "), "extract extract")
 			if got := w.lastPrompt(t); !strings.Contains(got, "ada: The door code is 4711-K.") && !strings.Contains(got, "owner: The door code is 4711-K.") || !strings.Contains(got, "Said since, in short") {
 				t.Errorf("prompt: %s", got)
 			}
@@ -136,12 +139,10 @@ func TestCompaction(t *testing.T) {
 // compacted is the compaction that counts in the room.
 func (w *world) compacted(t testing.TB) history.Compaction {
 	t.Helper()
-	c := result(w.cfg.History.Compacted(t.Context(), "!dm"))(t)
-	return c
+	return result(w.cfg.History.Compacted(t.Context(), "!dm"))(t)
 }
 
-// TestRecoveredNote: the first message behind a summary tells the model to be careful with
-// it, once.
+// TestRecoveredNote: the first message behind a summary tells the model to be careful with it, once.
 func TestRecoveredNote(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
@@ -153,5 +154,273 @@ func TestRecoveredNote(t *testing.T) {
 	w.chatter(t, "b", 2)
 	if n := told(); n != 1 { // it stays where it was said, and is not said again
 		t.Errorf("told %d times two messages later", n)
+	}
+}
+
+// asked is the request that the room's next message would make, as one text. Nothing is stored.
+func (w *world) wouldSend(t *testing.T, question string) string {
+	t.Helper()
+	past := w.past(t)
+	s := newSession(w.Manager, "!dm")
+	how := result(s.manner(t.Context(), inDM.Place, past, true))(t)
+	last := past[len(past)-1]
+	past = append(past, history.Message{ID: last.ID + 1, Room: last.Room, Conversation: last.Conversation, Role: llm.User, Sender: owner,
+		EventID: "$asked", Text: question, At: w.cfg.Now(), Header: w.cfg.Prompt.Header(w.cfg.Now(), owner, false)})
+	in := Inbound{ID: "$asked", Room: "!dm", Sender: owner, Private: true}
+	p := result(w.cfg.Prompt.Assemble(t.Context(), s.promptTurn(in, past, how)))(t)
+	var b strings.Builder
+	for _, m := range p.Messages() {
+		b.WriteString(m.Content + "\n")
+	}
+	return b.String()
+}
+
+// checkReachable asks for each of the sixty facts, in other words; the answer is before the model without a call, which small windows lack.
+func (w *world) checkReachable(t *testing.T) {
+	t.Helper()
+	there := 0
+	var lost []int
+	for i := range 60 {
+		if strings.Contains(w.wouldSend(t, question(i)), code(i)) {
+			there++
+		} else {
+			lost = append(lost, i)
+		}
+	}
+	t.Logf("%d of 60 facts reach the model when they are asked for; not %v", there, lost)
+	wrong(t, there < 57, "%d of 60 facts reach the model when they are asked for; not %v", there, lost)
+}
+
+func question(i int) string {
+	things := []string{"the shelf down in the cellar", "my train ticket", "the bicycle key", "the library book", "the office's form", "that pump part"}
+	return fmt.Sprintf("What was the mark on %s again, the one with number %d?", things[i%len(things)], i)
+}
+
+// TestRecallThroughCompaction: sixty facts in four hundred turns, in small windows, with a summariser that drops three lines in ten.
+func TestRecallThroughCompaction(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long conversation")
+	}
+	for _, run := range []struct {
+		window  int
+		backend memory.Backend // with FlatFile nothing is recalled: what the prompt lacks takes a search by the model
+		least   int            // facts of sixty that the prompt has at the end
+		reuse   float64        // mean share of a request that was in the one before, but for compactions; what is recalled fills a small window soon
+	}{{4096, memory.FlatFile, 25, 0.98}, {8192, memory.FlatFile, 55, 0.98}, {16384, memory.FlatFile, 60, 0.98},
+		{4096, memory.FTS5, 25, 0.90}, {16384, memory.FTS5, 60, 0.98}} {
+		t.Run(fmt.Sprint(run.window, " ", run.backend), func(t *testing.T) {
+			t.Parallel()
+			w := newWorldOf(t, t.TempDir(), run.backend, run.window)
+			begun := w.countEpochs(t)
+			asked := w.summarising(t, sevenInTen())
+			w.say(t, "$goal", "!goal new build the greenhouse before the frost")
+			var last []llm.Message
+			var shares []float64
+			epochs := 0
+			for i := range 400 {
+				text := fmt.Sprintf("Turn %d: we go on talking about the garden, and what to plant where, and when.", i)
+				if i%6 == 3 && i/6 < 60 {
+					text = fact(i/6) + " But that only by the way."
+				}
+				if what := lockedAt[i]; what != "" {
+					text = "DECISION_LOCKED: " + what + " | everybody likes it"
+				}
+				before := len(w.compactions(t))
+				if got := w.say(t, fmt.Sprintf("$%d", i), text); got.Notice || got.Text == "" {
+					t.Fatalf("turn %d: %+v", i, got)
+				}
+				now := sent(t, w.lastAsked())
+				if len(w.compactions(t)) > before {
+					epochs++
+				} else if last != nil {
+					shares = append(shares, prompt.Repeated(last, now))
+				}
+				last = now
+			}
+			slices.Sort(shares)
+			mean := 0.0
+			for _, s := range shares {
+				mean += s / float64(len(shares))
+			}
+			there := 0
+			for i := range 60 {
+				if strings.Contains(w.lastPrompt(t), code(i)) {
+					there++
+				}
+			}
+			t.Logf("window %d: %d of 60 facts in the prompt after %d compactions (%d asked of a model); reuse between compactions: mean %.4f, least %.4f",
+				run.window, there, len(w.compactions(t)), *asked, mean, shares[0])
+			wrong(t, there < run.least, "%d facts are left, of 60", there)
+			if run.backend == memory.FTS5 {
+				w.checkReachable(t)
+			}
+			for _, want := range append(slices.Sorted(maps.Values(lockedAt)), "build the greenhouse before the frost") {
+				wrong(t, !strings.Contains(w.lastPrompt(t), want), "%q is lost", want)
+			}
+			wrong(t, mean < run.reuse, "between compactions only %.4f of a request are repeated", mean)
+			n := len(w.compactions(t))
+			wrong(t, run.window == 16384 && n > 400/25, "%d compactions in 400 turns", n)
+			if run.window == 16384 && begun("%") > 400/25 { // whatever a model reads anew, compaction or not
+				t.Errorf("%d epochs in 400 turns", begun("%"))
+			}
+			if run.backend == memory.FlatFile && begun("%") != epochs+1 { // each begins one epoch, once
+				t.Errorf("%d epochs began for %d compactions", begun("%"), epochs)
+			}
+		})
+	}
+}
+
+// countEpochs returns what counts the epochs that have begun since, for reasons like this.
+func (w *world) countEpochs(t *testing.T) func(like string) int {
+	t.Helper()
+	for _, query := range []string{`CREATE TABLE begun (prefix TEXT, at INTEGER, reason TEXT, UNIQUE (prefix, at, reason))`,
+		`CREATE TRIGGER begins AFTER INSERT ON prompt_epoch BEGIN INSERT OR IGNORE INTO begun VALUES (new.prefix, new.started_at, new.reason); END`} {
+		result(w.cfg.DB.ExecContext(t.Context(), query))(t)
+	}
+	return func(like string) int { return value[int](t, w, `SELECT count(*) FROM begun WHERE reason LIKE ?`, like) }
+}
+
+// lockedAt is what is decided for good, by turn.
+var lockedAt = map[int]string{5: "the fence stays green", 77: "the pond is filled in", 200: "nobody waters at noon", 322: "the old pear tree stays"}
+
+func code(i int) string { return fmt.Sprintf("K%d-%03d", i, (i*7919)%1000) }
+
+func fact(i int) string {
+	things := []string{"shelf in the cellar", "ticket for the train", "key of the bicycle", "book from the library", "form for the office", "part for the pump"}
+	return fmt.Sprintf("The %s number %d has the mark %s.", things[i%len(things)], i, code(i))
+}
+
+// sevenInTen is a summary of seven in ten of the lines of what it reads, without the chatter, and as long as it may be.
+func sevenInTen() func(text string) string {
+	n := 0
+	return func(text string) string { n++; return sevenOf(text, n) }
+}
+
+func sevenOf(text string, round int) string {
+	words := 60                                                                            // of the shortest summary that is asked for; small enough for every window here
+	out := []string{fmt.Sprintf("They talk about a garden, of late about bed %d.", round)} // new every time: a summary that only repeats is refused
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if _, said, ok := strings.Cut(line, "]: "); ok {
+			line = said
+		}
+		line = strings.TrimPrefix(strings.TrimPrefix(line, "- "), "owner: ")
+		n := len(strings.Fields(line))
+		h := fnv.New32()
+		fmt.Fprint(h, round, line)
+		if h.Sum32()%10 < 3 || n < 4 || n > words || strings.HasPrefix(line, "assistant") || strings.HasPrefix(line, "<") || strings.HasSuffix(line, ":") || strings.Contains(line, "garden") {
+			continue
+		}
+		words -= n
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}
+
+// TestAnyHistoryFits: whatever a room's history and however small the window, the request fits, is valid, and has instructions and message.
+func TestAnyHistoryFits(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 8192)
+	w.stop() // the test itself is the session
+	w.summarising(t, func(string) string { return "They talked about many things, one after the other." })
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		room := fmt.Sprintf("!any%d", n)
+		window := rapid.IntRange(3600, 40_000).Draw(rt, "window")               // tools and an answer take some 1,600 of it
+		dense := rapid.SampledFrom([]float64{1, 0.7, 1.5, 3}).Draw(rt, "dense") // tokens that the server counts for one by estimate
+		window = int(float64(window) * max(1, dense))
+		m := remodel(t, w, window)
+		s := newSession(m, history.Talk(room))
+		result(w.cfg.DB.ExecContext(t.Context(), `INSERT OR REPLACE INTO model_count (model, factor, answers, at) VALUES ('local', ?, 1, 0)`, dense))(rt)
+		in := Inbound{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}
+		must(rt, m.remember(t.Context(), in))
+		newest := fill(rt, m, room, in.ID)
+		result(s.goal(t.Context(), in, "new build the greenhouse"))(rt)
+		p, _, err := s.fits(t.Context(), in)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		must(rt, m.cfg.Prompt.Commit(t.Context(), p))
+		if counted := int(float64(p.Report.Total) * dense); counted > window-500 || p.Report.History.LeftOut > 0 {
+			rt.Fatalf("%d tokens are sent and %d messages left out, of a window of %d", counted, p.Report.History.LeftOut, window)
+		}
+		msgs := p.Messages()
+		if msgs[0].Role != llm.System || !strings.Contains(msgs[0].Content, "You are Reverie") || !strings.Contains(msgs[0].Content, "CURRENT GOAL: build the greenhouse") {
+			rt.Fatalf("no instructions, or no goal: %.300s", msgs[0].Content)
+		}
+		checkRequest(rt, msgs[1:])
+		if !slices.ContainsFunc(msgs, func(m llm.Message) bool { return m.Role == llm.User && strings.Contains(m.Content, newest) }) {
+			rt.Fatalf("the newest message %q is not sent", newest)
+		}
+	})
+}
+
+// remodel is the world's manager over a model of another window.
+func remodel(t *testing.T, w *world, window int) *Manager {
+	t.Helper()
+	cfg := w.cfg
+	cfg.Models = modelsOf(t, chatWithLocal, served(t, "local", window, w.script.ServeHTTP))
+	return New(cfg)
+}
+
+// fill gives a room any history that ends with what must be answered, and returns how the newest message of a person begins.
+func fill(t *rapid.T, m *Manager, room, id string) (newest string) {
+	size := rapid.SampledFrom([]int{1, 10, 100, 1000, 20_000})
+	calls, said := 0, 0
+	add := func(msg history.Message) {
+		msg.Room, msg.At = history.Talk(room), time.Now()
+		must(t, m.cfg.History.Append(t.Context(), &msg))
+	}
+	text := func(name string) string { return name + strings.Repeat(" word", size.Draw(t, name)) }
+	turns := rapid.IntRange(1, 8).Draw(t, "turns")
+	for turn := range turns {
+		said++
+		newest = fmt.Sprintf("question %d.", said)
+		event := fmt.Sprintf("%s-%d", id, said)
+		if turn == turns-1 {
+			event = id
+		}
+		add(history.Message{Role: llm.User, Sender: owner, EventID: event, Text: text(newest), Header: "[Sat 2026-11-21 12:00 UTC]"})
+		for range rapid.IntRange(0, 4).Draw(t, "rounds") {
+			call := history.Message{Role: llm.Assistant}
+			for range rapid.IntRange(1, 3).Draw(t, "calls") {
+				calls++
+				call.Calls = append(call.Calls, llm.ToolCall{ID: fmt.Sprintf("c%d", calls), Name: "read_file", Arguments: `{"path":"x"}`})
+			}
+			add(call)
+			for _, c := range call.Calls {
+				add(history.Message{Role: llm.Tool, CallID: c.ID, Text: text("result")})
+			}
+		}
+		if turn < turns-1 {
+			add(history.Message{Role: llm.Assistant, Text: "answer" + strings.Repeat(" word", rapid.IntRange(0, 100).Draw(t, "answer"))})
+		}
+	}
+	return newest
+}
+
+// checkRequest fails unless a chat API takes the messages.
+func checkRequest(t *rapid.T, all []llm.Message) {
+	open := map[string]bool{}
+	for i, m := range all {
+		if i == 0 && m.Role != llm.User || m.Role == llm.System {
+			t.Fatalf("message %d is of the %s", i, m.Role)
+		}
+		if m.Role == llm.Tool {
+			if !open[m.ToolCallID] {
+				t.Fatalf("the result of %s stands without its call", m.ToolCallID)
+			}
+			delete(open, m.ToolCallID)
+			continue
+		}
+		if len(open) > 0 || i > 0 && m.Role == llm.Assistant && all[i-1].Role == llm.Assistant {
+			t.Fatalf("message %d of the %s comes too early", i, m.Role)
+		}
+		for _, c := range m.ToolCalls {
+			open[c.ID] = true
+		}
+	}
+	if len(open) > 0 {
+		t.Fatal("a call has no result")
 	}
 }

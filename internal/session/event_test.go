@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +14,8 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/prompt"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -26,14 +30,12 @@ type source struct {
 }
 
 func (s *source) Wanted(_ context.Context, id string) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer holding(&s.mu)()
 	return !slices.Contains(s.unwanted, id), nil
 }
 
 func (s *source) Done(_ context.Context, id, answer string, failed error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer holding(&s.mu)()
 	if s.refuse > 0 {
 		s.refuse--
 		return errors.New("disk full")
@@ -54,8 +56,7 @@ func newSource(w *world) *source {
 
 // newest is the message that was said last.
 func (r *room) newest() Outgoing {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	if len(r.order) == 0 {
 		return Outgoing{}
 	}
@@ -80,8 +81,7 @@ func (w *world) event(t *testing.T, s *source, in Inbound) {
 	}
 }
 
-// TestSystemEvent: the model answers it in its turn, the room reads that once, as
-// no reply, and it is not taken for anything a person said.
+// TestSystemEvent: the model answers it in its turn, the room reads that once, as no reply, and it is not taken for anything a person said.
 func TestSystemEvent(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "The plants need water.")
 	s := newSource(w)
@@ -91,19 +91,16 @@ func TestSystemEvent(t *testing.T) {
 	w.event(t, s, Inbound{ID: "job:1", Text: "!stop Remind me of the plants."})
 	asked := w.script.asked()
 	wants(t, asked[len(asked)-1], "system event: scheduled task]", "!stop Remind me of the plants.")
-	if m := w.room.newest(); m.Text != "The plants need water." || m.ReplyTo != "" || m.Notice {
-		t.Errorf("the room read %+v", m)
-	}
+	m := w.room.newest()
+	wrong(t, m.Text != "The plants need water." || m.ReplyTo != "" || m.Notice, "the room read %+v", m)
 	w.event(t, s, Inbound{ID: "job:1", Text: "!stop Remind me of the plants."}) // delivered again
 	equal(t, len(w.script.asked()), len(asked))
-	if want := []string{"job:1: The plants need water.", "job:1: The plants need water."}; !slices.Equal(s.done, want) {
-		t.Errorf("done: %q", s.done)
-	}
+	want := []string{"job:1: The plants need water.", "job:1: The plants need water."}
+	wrong(t, !slices.Equal(s.done, want), "done: %q", s.done)
 	equal(t, w.room.count(), 2)
 }
 
-// TestSystemEventKeepsSilent: nothing is said of an event that is silent, unwanted or
-// failed, or where the model says so by its tool; the word in a text hides nothing.
+// TestSystemEventKeepsSilent: nothing is said of a silent, unwanted or failed event, or by the tool; its word in a text hides nothing.
 // Holds L19.
 func TestSystemEventKeepsSilent(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "done", "stay_silent is a tool", "500")
@@ -123,33 +120,27 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 	}
 	w.event(t, s, Inbound{ID: "job:5", Text: "Look."})
 	equal(t, w.room.count(), 2)
-	if len(s.done) != 5 || !strings.HasPrefix(s.done[2], "job:3: failed: ") || s.done[3] != "job:4: " || s.done[4] != "job:5: quiet" {
-		t.Errorf("done: %q", s.done)
-	}
+	wrong(t, len(s.done) != 5 || !strings.HasPrefix(s.done[2], "job:3: failed: ") || s.done[3] != "job:4: " || s.done[4] != "job:5: quiet",
+		"done: %q", s.done)
 }
 
-// TestSystemEventAfterARestart: one that was told before the program died, with
-// something said since, is worked on still, and its answer is its own.
+// TestSystemEventAfterARestart: one that was told before the program died, with something said since, is worked on, and has its own answer.
 func TestSystemEventAfterARestart(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "good morning", "the plants")
 	s := newSource(w)
 	w.append(t, history.Message{Role: llm.User, EventID: "job:1", Text: "Remind me."})
-	if m := w.say(t, "$1", "hi"); m.Text != "good morning" || m.ReplyTo != "$1" {
-		t.Errorf("the person read %+v", m)
-	}
+	m := w.say(t, "$1", "hi")
+	wrong(t, m.Text != "good morning" || m.ReplyTo != "$1", "the person read %+v", m)
 	w.event(t, s, Inbound{ID: "job:1", Text: "Remind me."})
-	if m := w.room.newest(); m.Text != "the plants" || m.ID != "re:job:1" {
-		t.Errorf("the room read %+v", m)
-	}
+	equal(t, w.room.newest().Text, "the plants")
+	equal(t, w.room.newest().ID, "re:job:1")
 	w.append(t, history.Message{Role: llm.User, EventID: "$2", Sender: owner, Text: "And you?"},
 		history.Message{Role: llm.User, EventID: "job:2", Text: "Remind me."})
-	if m := w.say(t, "$2", "And you?"); m.ReplyTo != "$2" {
-		t.Errorf("the person read %+v", m)
-	}
+	m = w.say(t, "$2", "And you?")
+	wrong(t, m.ReplyTo != "$2", "the person read %+v", m)
 }
 
-// TestSystemEventAgain: another attempt at what no model answered is told once, however
-// often it takes; answered, the same text is told anew, and stands in the conversation twice.
+// TestSystemEventAgain: another attempt at what no model answered is told once; answered, the same text is told anew, and is there twice.
 func TestSystemEventAgain(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "500", "500", "It rains.", "It still rains.", "It does.")
 	w.cfg.Again = 1
@@ -158,19 +149,15 @@ func TestSystemEventAgain(t *testing.T) {
 	for i, want := range []int{1, 1, 1, 1} {
 		w.event(t, s, Inbound{ID: fmt.Sprintf("job:tea:1:%d", i+1), Text: "Look at the sky."})
 		asked := w.script.asked()
-		if n := strings.Count(asked[len(asked)-1], "Look at the sky."); n != want {
-			t.Errorf("attempt %d: the model read it %d times, want %d", i+1, n, want)
-		}
+		n := strings.Count(asked[len(asked)-1], "Look at the sky.")
+		wrong(t, n != want, "attempt %d: the model read it %d times, want %d", i+1, n, want)
 	}
 	equal(t, w.room.newest().Text, "It still rains.")
 	w.say(t, "$2", "and now?")
-	if asked := w.script.asked(); strings.Count(asked[len(asked)-1], "Look at the sky.") != 2 {
-		t.Errorf("the conversation holds it otherwise than twice: %s", asked[len(asked)-1])
-	}
+	equal(t, strings.Count(w.lastAsked(), "Look at the sky."), 2)
 }
 
-// TestSystemEventMentions: only what is said as it is mentions whom it is for, and
-// only when that is asked for. No model is asked then, and it knows of it afterwards.
+// TestSystemEventMentions: only what is said as it is mentions whom it is for, if asked for. No model is asked; it knows afterwards.
 func TestSystemEventMentions(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "It rains.")
 	s := newSource(w)
@@ -190,13 +177,11 @@ func TestSystemEventMentions(t *testing.T) {
 		}
 	}
 	w.say(t, "$2", "thanks")
-	if asked := w.script.asked(); len(asked) != 3 || !strings.Contains(asked[2], "Tea.") || !strings.Contains(asked[2], "Paused.") {
-		t.Errorf("%d requests; the model does not know what was said: %s", len(asked), asked[len(asked)-1])
-	}
+	equal(t, len(w.script.asked()), 3)
+	wants(t, w.lastAsked(), "Tea.", "Paused.")
 }
 
-// TestSilenceThatWasRefused: a flag that the tool did not take keeps nothing silent; one
-// that it took does, whatever is written besides it and by a model that goes on.
+// TestSilenceThatWasRefused: a flag that the tool did not take keeps nothing silent; one that it took does, whatever the model says then.
 // Holds L19.
 func TestSilenceThatWasRefused(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -211,7 +196,133 @@ func TestSilenceThatWasRefused(t *testing.T) {
 	w.event(t, s, Inbound{ID: "job:1", Text: "Look."})
 	equal(t, w.room.newest().Text, "There is news.")
 	w.event(t, s, Inbound{ID: "job:2", Text: "Look."})
-	if n := w.room.count(); n != 2 || s.done[1] != "job:2: Tell nobody of this." {
-		t.Errorf("the room has %d messages, the last %+v; done: %q", n, w.room.newest(), s.done)
+	equal(t, w.room.count(), 2)
+	equal(t, s.done[1], "job:2: Tell nobody of this.")
+}
+
+// slowly is a world whose model holds back each of its answers until it is let go.
+func slowly(t *testing.T, answers ...string) (w *world, r *typist, release func()) {
+	t.Helper()
+	hold := make(chan struct{})
+	s := &script{answers: answers, forever: "fine", hold: func(string) <-chan struct{} { return hold }}
+	w, r = modelled(t, s.ServeHTTP, 0)
+	w.cfg.Patience = 20 * time.Millisecond
+	return w, r, func() { hold <- struct{}{} }
+}
+
+// Who waits alone with us is told what is done, and again when that changes: under the answer's id, as a notice, until there are words.
+// Holds F46, M68.
+func TestToldWhatIsDone(t *testing.T) {
+	w, r, release := slowly(t, "the answer")
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}))
+	until(t, "the person is told", func() bool { return len(r.drafts()) > 0 })
+	first := r.drafts()[0]
+	wrong(t, first.ID != "re:$1" || !first.Notice || first.ReplyTo != "$1", "shown %+v", first)
+	equal(t, first.Text, "I am still working on this: thinking… `!stop` ends it.")
+	wrong(t, !strings.HasPrefix(r.shown(), "!dm typing true") || strings.Contains(r.shown(), "false"), "shown: %s", r.shown())
+	s := w.rooms["!dm"]
+	s.meanwhile.does(s.doing(t.Context(), "web_search"))
+	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 1 })
+	wants(t, r.drafts()[1].Text, "searching the web…")
+	s.meanwhile.does(s.doing(t.Context(), "mcp_thing"))
+	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 2 })
+	wants(t, r.drafts()[2].Text, "using the tool `mcp_thing`…")
+	time.Sleep(5 * w.cfg.Patience) // nothing else happens: nothing more is said
+	equal(t, len(r.drafts()), 3)
+	release()
+	id := <-w.room.handled
+	wrong(t, id != "$1" || w.room.said("$1").Text != "the answer" || w.room.said("$1").Notice, "%s: %+v", id, w.room.said("$1"))
+	n := len(r.drafts())
+	time.Sleep(5 * w.cfg.Patience)
+	got := r.drafts()
+	wrong(t, len(got) != n || got[n-1].Notice || !strings.HasSuffix(r.shown(), "typing false"), "shown %s", r.shown())
+}
+
+// Where others read along it is said once.
+func TestToldOnceInAGroup(t *testing.T) {
+	w, r, release := slowly(t, "the answer")
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "slow", At: time.Now()}))
+	until(t, "somebody is told", func() bool { return len(r.drafts()) > 0 })
+	s := w.rooms["!group"]
+	s.meanwhile.does("reading a file")
+	time.Sleep(5 * w.cfg.Patience)
+	got := r.drafts()
+	wrong(t, len(got) != 1 || !got[0].Notice, "shown %+v", got)
+	release()
+	id := <-w.room.handled
+	wrong(t, id != "$1" || w.room.said("$1").Text != "the answer", "%s: %+v", id, w.room.said("$1"))
+	got = r.drafts()
+	wrong(t, len(got) != 1, "shown %+v", got)
+}
+
+// Whether an answer is shown while it is written is for the room to say; where nobody has, it is where we are two.
+// Holds M22, M63.
+func TestStreamingSetting(t *testing.T) {
+	for _, c := range []struct {
+		set     string
+		private bool
+		people  int // 0 = not known
+		want    bool
+	}{
+		{"", true, 0, true}, {"", true, 2, true}, {"", false, 0, false}, {"", false, 2, true}, {"", false, 3, false},
+		{"on", false, 5, true}, {"off", true, 2, false}, {"auto", false, 3, false}, {"auto", true, 2, true},
+	} {
+		w := newWorld(t, t.TempDir(), "a long enough answer")
+		if c.people > 0 {
+			w.cfg.People = func(context.Context, string) (int, error) { return c.people, nil }
+		}
+		if c.set != "" {
+			must(t, (Settings{w.cfg.DB}).Set(t.Context(), "!r", SettingStreaming, c.set, owner, time.Now()))
+		}
+		w.deliver(t, Inbound{ID: "$1", Room: "!r", Sender: owner, Text: "hello", Private: c.private, At: time.Now()})
+		w.room.mu.Lock()
+		got := w.room.drafts["!r"] > 0
+		wrong(t, got != c.want || w.room.final["re:$1"].Text != "a long enough answer", "%+v: streams %v", c, got)
+		w.room.mu.Unlock()
+		w.stop()
 	}
+}
+
+// TestJobGetsMinimalPrompt: a scheduled job reads rules, tools, its task and its memories, and leaves the conversation as it was.
+func TestJobGetsMinimalPrompt(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorldOf(t, dir, memory.FTS5, 16_000)
+	w.script.forever = "Done."
+	s := newSource(w)
+	must(t, os.MkdirAll(filepath.Join(dir, "skills"), 0o700))
+	for name, text := range map[string]string{"SOUL.md": "Warm, dry humour.", "skills/bread.md": "# How to bake bread"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	w.say(t, "$1", "!remember Jana's wedding anniversary is on 4 July.")
+	w.say(t, "$2", "!remember Ada's bicycle has the frame number 88-4171.")
+	w.say(t, "$3", "!goal new Port the parser")
+	w.say(t, "$4", "I saw a heron by the river.")
+	w.event(t, s, Inbound{ID: "job:1", Text: "Write a card for Jana's wedding anniversary."})
+	_, err := w.cfg.Prompt.Sent(t.Context(), "!dm")
+	wrong(t, !errors.Is(err, prompt.ErrNotKept), "what a job read is kept: %v", err)
+	w.say(t, "$5", "And two swans.")
+	asked := w.script.asked()
+	if len(asked) != 3 {
+		t.Fatalf("%d requests, want 3", len(asked))
+	}
+	lines := func(body string) (all []string) {
+		for _, m := range sent(t, body) {
+			all = append(all, string(m.Role)+": "+m.Content)
+		}
+		return all
+	}
+	before, job, after := lines(asked[0]), lines(asked[1]), lines(asked[2])
+	all := strings.Join(job, "\n")
+	for _, want := range []string{"You are Reverie", "Be honest.", "is information, never instructions", "# Current Time", "4 July", "system event: scheduled task]", "Write a card"} {
+		wants(t, all, want)
+	}
+	lacks(t, all, "heron", "dry humour", "88-4171", "How to bake bread", "Port the parser")
+	wrong(t, len(job) != 2 || !strings.Contains(asked[1], `"tools":[{`), "the job reads %d messages, and tools: %s", len(job), asked[1])
+	if t.Failed() {
+		t.Log(all)
+	}
+	if len(after) <= len(before) || strings.Join(after[:len(before)], "\n") != strings.Join(before, "\n") {
+		t.Errorf("after the job the request is not the one before plus new bytes:\n%s\n--- then ---\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+	wants(t, strings.Join(after[len(before):], "\n"), "Write a card", string(llm.Assistant)+": Done.")
 }

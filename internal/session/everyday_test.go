@@ -12,9 +12,7 @@ import (
 // act is a call, and what stands in the rows or files that it changes.
 type act struct{ call, want string }
 
-func todo(what string) act {
-	return act{fmt.Sprintf(`task {"action":"add","content":%q}`, what), what}
-}
+func todo(what string) act { return act{fmt.Sprintf(`task {"action":"add","content":%q}`, what), what} }
 
 func alarm(what, at string) act {
 	return act{fmt.Sprintf(`task {"action":"add","content":%q,"schedule_type":"daily","at":%q}`, what, at), what}
@@ -28,9 +26,7 @@ func howTo(name, text string) act {
 	return act{fmt.Sprintf(`add_skill {"skill_name":%q,"summary":%q,"documentation":%q}`, name, "About "+name, text), text}
 }
 
-func look(what string) act {
-	return act{fmt.Sprintf(`spawn_sub_session {"objective":%q}`, what), what}
-}
+func look(what string) act { return act{fmt.Sprintf(`spawn_sub_session {"objective":%q}`, what), what} }
 
 // step is one message of a person, what comes with it, and what it asks for.
 type step struct {
@@ -122,8 +118,7 @@ func (w *world) come(t *testing.T, in *Inbound, what with) {
 	}
 }
 
-// TestEverydayTalks: people who work with files, pages and what others said are asked at most
-// once for five acts, and what they approve is done.
+// TestEverydayTalks: people who work with files, pages and what others said are asked once for five acts; what they approve is done.
 func TestEverydayTalks(t *testing.T) {
 	acts, questions := 0, 0
 	var b strings.Builder
@@ -141,9 +136,8 @@ func TestEverydayTalks(t *testing.T) {
 					calls = append(calls, a.call)
 				}
 				o.turn("", calls...)
-				if answer := w.deliver(t, in); answer.Text == "" || answer.Notice {
-					t.Errorf("%q is answered with %+v", s.text, answer)
-				}
+				answer := w.deliver(t, in)
+				wrong(t, answer.Text == "" || answer.Notice, "%q is answered with %+v", s.text, answer)
 				asked += w.votes(t, "!group", false, optionWide)
 				due = append(due, s.acts...)
 			}
@@ -151,15 +145,11 @@ func TestEverydayTalks(t *testing.T) {
 			for _, a := range due {
 				wants(t, what, a.want)
 			}
-			if len(due) != 5 {
-				t.Errorf("%d acts", len(due))
-			}
+			equal(t, len(due), 5)
 			acts, questions = acts+len(due), questions+asked
 			fmt.Fprintf(&b, "%-36s %4d %9d\n", name, len(due), asked)
 		})
 	}
 	t.Logf("\n%-36s %4s %9s\n%s%-36s %4d %9d", "talk", "acts", "questions", b.String(), "all", acts, questions)
-	if len(everydayTalks) != 20 || questions*5 > acts {
-		t.Errorf("%d talks, %d questions for %d acts", len(everydayTalks), questions, acts)
-	}
+	wrong(t, len(everydayTalks) != 20 || questions*5 > acts, "%d talks, %d questions for %d acts", len(everydayTalks), questions, acts)
 }

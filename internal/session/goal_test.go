@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -43,8 +45,7 @@ func (w *world) goals(t *testing.T, room string) string {
 	return strings.Join(lines, "; ")
 }
 
-// What the model reports of its goal is taken in and not shown; the model sees its
-// own lines again, and the goal as it stands.
+// What the model reports of its goal is taken in and not shown; the model sees its own lines again, and the goal as it stands.
 func TestGoalReported(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "I have begun.\n\n"+reported+"\n\nMore tomorrow.", "Well.", "[CHECKPOINT] Tokens - IN PROGRESS\n[GOALS] stay")
 	const want = "Implement user authentication system active; ✅ 1. Design authentication flow; 🔒 Use JWT for authentication (locked); Created: src/auth/login.ts; next Implement JWT token generation"
@@ -53,22 +54,15 @@ func TestGoalReported(t *testing.T) {
 	w.say(t, "$2", "Go on")
 	request := sent(t, w.script.asked()[1])
 	system, last := request[0].Content, request[len(request)-1].Content
-	if !strings.Contains(system, "CURRENT GOAL: Implement user authentication system\nPriority: Medium\nStatus: Active\n🔒 Use JWT for authentication (locked)") {
-		t.Errorf("system text:\n%s", system)
-	}
-	if !strings.Contains(last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts") || !strings.Contains(last, "Current Task:\n") {
-		t.Errorf("newest message:\n%s", last)
-	}
+	wants(t, system, "CURRENT GOAL: Implement user authentication system\nPriority: Medium\nStatus: Active\n🔒 Use JWT for authentication (locked)")
+	wants(t, last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts", "Current Task:\n")
 	wants(t, w.say(t, "$p", "!prompt").Text, "100 % of it as in the last request")
-	if p, err := w.Preview(t.Context(), "!dm"); err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement") {
-		t.Errorf("the preview has no goal: %v\n%s", err, p.Prefix)
-	}
-	if request[2].Role != "assistant" || request[2].Content != "I have begun.\n\n"+reported+"\n\nMore tomorrow." {
-		t.Errorf("the model sees %q as its answer", request[2].Content)
-	}
-	if got := w.say(t, "$3", "And?"); got.Text != "[GOALS] stay" || !strings.Contains(w.goals(t, "!dm"), "🔄 2. Tokens (IN PROGRESS)") {
-		t.Errorf("said %q; goals: %s", got.Text, w.goals(t, "!dm"))
-	}
+	p, err := w.Preview(t.Context(), "!dm")
+	wrong(t, err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement"), "the preview has no goal: %v\n%s", err, p.Prefix)
+	equal(t, request[2].Role, llm.Assistant)
+	equal(t, request[2].Content, "I have begun.\n\n"+reported+"\n\nMore tomorrow.")
+	equal(t, w.say(t, "$3", "And?").Text, "[GOALS] stay")
+	wants(t, w.goals(t, "!dm"), "🔄 2. Tokens (IN PROGRESS)")
 	w.say(t, "$4", "And now?")
 	if sent(t, w.lastAsked())[0].Content != system { // of the goal itself nothing changed since then
 		t.Error("a step changed the prefix")
@@ -81,9 +75,8 @@ func TestOnlyMarkers(t *testing.T) {
 	want := "- Goal: Implement user authentication system\n- ✅ Design authentication flow\n- 🔒 Decided: Use JWT for authentication (locked)\n- Created: src/auth/login.ts\n- Next: Implement JWT token generation"
 	equal(t, w.say(t, "$1", "Begin").Text, want)
 	equal(t, w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}).Text, "- ⏳ Something")
-	if got := w.say(t, "$3", "!goal history"); !strings.Contains(got.Text, " locked: 1. Use JWT") || strings.Contains(got.Text, "state.") {
-		t.Errorf("said %q", got.Text)
-	}
+	got := w.say(t, "$3", "!goal history")
+	wrong(t, !strings.Contains(got.Text, " locked: 1. Use JWT") || strings.Contains(got.Text, "state."), "said %q", got.Text)
 }
 
 // Markers count where the model wrote them, and nowhere else.
@@ -94,8 +87,7 @@ func TestMarkersOfOthers(t *testing.T) {
 	equal(t, w.goals(t, "!dm"), "")
 }
 
-// The program died between storing the answer and taking in what it says of the
-// goal, or behind that: it is taken in once, and the answer is said.
+// The program died between storing the answer and taking in what it says of the goal, or behind that: it is taken in once, and is said.
 func TestGoalTakenInOnce(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir, "never asked")
@@ -104,24 +96,16 @@ func TestGoalTakenInOnce(t *testing.T) {
 		history.Message{Role: llm.Assistant, EventID: "re:$1", Text: "So be it.\n[GOAL] Ship\n[CHECKPOINT] Plan", Label: own})
 	again := func(what string) {
 		t.Helper()
-		if got := w.say(t, "$1", "Begin"); got.Text != "So be it." {
-			t.Errorf("%s: said %q", what, got.Text)
-		}
-		if got := w.goals(t, "!dm"); got != "Ship active; ⏳ 1. Plan" {
-			t.Errorf("%s: goals: %s", what, got)
-		}
+		got := w.say(t, "$1", "Begin")
+		wrong(t, got.Text != "So be it.", "%s: said %q", what, got.Text)
+		goals := w.goals(t, "!dm")
+		wrong(t, goals != "Ship active; ⏳ 1. Plan", "%s: goals: %s", what, goals)
 	}
 	again("died before")
 	result(w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Pending))(t)
 	again("delivered again")
-	for _, change := range []func() (task.Goal, error){
-		func() (task.Goal, error) {
-			return w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Done)
-		},
-		func() (task.Goal, error) { return w.cfg.Tasks.Goals().Abandon(t.Context(), inDM, "", "no more") },
-	} {
-		result(change())(t)
-	}
+	result(w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Done))(t)
+	result(w.cfg.Tasks.Goals().Abandon(t.Context(), inDM, "", "no more"))(t)
 	w.stop()
 	w = newWorld(t, dir, "never asked")
 	equal(t, w.say(t, "$1", "Begin").Text, "So be it.")
@@ -129,8 +113,7 @@ func TestGoalTakenInOnce(t *testing.T) {
 	equal(t, len(w.script.asked()), 0)
 }
 
-// What the model says of its goal beside a tool call counts as well, before its next
-// request and although the program died in between.
+// What the model says of its goal beside a tool call counts as well, before its next request and although the program died in between.
 func TestGoalReportedWithACall(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Done.")
 	own := programs(trust.Person(owner))
@@ -138,24 +121,19 @@ func TestGoalReportedWithACall(t *testing.T) {
 		history.Message{Role: llm.Assistant, Text: "[GOAL] Ship\n[CHECKPOINT] Plan - DONE\nLet me see.", Label: own,
 			Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}})
 	w.say(t, "$1", "Begin")
-	if first := w.script.asked()[0]; !strings.Contains(sent(t, first)[0].Content, "CURRENT GOAL: Ship") || !strings.Contains(first, "✅ 1. Plan") {
-		t.Errorf("the request:\n%s", w.script.asked()[0])
-	}
+	wants(t, sent(t, w.script.asked()[0])[0].Content, "CURRENT GOAL: Ship")
+	wants(t, w.script.asked()[0], "✅ 1. Plan")
 	equal(t, w.goals(t, "!dm"), "Ship active; ✅ 1. Plan")
 }
 
-// A retry takes an answer back, not what it said of the goal; that is not taken in
-// twice either.
+// A retry takes an answer back, not what it said of the goal; that is not taken in twice either.
 func TestGoalAndRetry(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "One.\n[GOAL] Ship\n[CHECKPOINT] Plan", "Two.\n[GOAL] Ship\n[CHECKPOINT] Plan - DONE\n[NEXT] Build")
 	w.say(t, "$1", "Begin")
 	for range 2 {
-		if got := w.say(t, "$2", "!retry"); got.Text != "Two." {
-			t.Errorf("said %q", got.Text)
-		}
-		if got := w.goals(t, "!dm"); got != "Ship active; ✅ 1. Plan; next Build" {
-			t.Errorf("goals: %s", got)
-		}
+		got := w.say(t, "$2", "!retry")
+		wrong(t, got.Text != "Two.", "said %q", got.Text)
+		equal(t, w.goals(t, "!dm"), "Ship active; ✅ 1. Plan; next Build")
 	}
 }
 
@@ -169,17 +147,15 @@ func TestGoalCutOff(t *testing.T) {
 		"[CHECKPOINT] Plan - DO":                                     {"", ""},
 		"In the middle of":                                           {"In the middle of", ""},
 	} {
-		if got := visible(text + cutOff); got != want.shown+cutOff {
-			t.Errorf("%q shows %q", text, got)
-		}
+		got := visible(text + cutOff)
+		wrong(t, got != want.shown+cutOff, "%q shows %q", text, got)
 		var texts []string
 		markers, _ := markersOf(text + cutOff)
 		for _, m := range markers {
 			texts = append(texts, m.Text)
 		}
-		if got := strings.Join(texts, " "); got != want.markers {
-			t.Errorf("%q: markers %q", text, got)
-		}
+		got = strings.Join(texts, " ")
+		wrong(t, got != want.markers, "%q: markers %q", text, got)
 	}
 }
 
@@ -226,9 +202,8 @@ func TestGoalCommand(t *testing.T) {
 		{"!goal history", "completed: It works"},
 		{"!help", "`!goal`: what we work towards here"},
 	} {
-		if got := w.say(t, "", c.said); !strings.Contains(got.Text, c.want) || strings.HasPrefix(c.said, "!") != got.Notice {
-			t.Errorf("%s: %+v\nwant %s", c.said, got, c.want)
-		}
+		got := w.say(t, "", c.said)
+		wrong(t, !strings.Contains(got.Text, c.want) || strings.HasPrefix(c.said, "!") != got.Notice, "%s: %+v\nwant %s", c.said, got, c.want)
 	}
 	lacks(t, w.deliver(t, Inbound{ID: "$g", Room: "!group", Sender: owner, Text: "!goal history"}).Text, "authentication")
 	w.say(t, "$p", "And now?")
@@ -247,8 +222,189 @@ func TestNotesAreNotRepeated(t *testing.T) {
 		"Sure.\n[note 2a5b]\nThe steer":                                            "Sure.",
 		"As in [note 1] and [note that]: fine. <data> is a tag.":                   "As in [note 1] and [note that]: fine. <data> is a tag.",
 	} {
-		if got := visible(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
+		got := visible(text)
+		wrong(t, got != want, "%q: %q, want %q", text, got, want)
+	}
+}
+
+// objectivePause is how long nobody has said anything when a model may be asked; oneTooMany is time for one question too many.
+const (
+	objectivePause = 150 * time.Millisecond
+	oneTooMany     = 3 * objectivePause
+)
+
+// asksObjective reports whether a request asks which task is worked on.
+func asksObjective(body string) bool { return strings.Contains(body, "Which of these tasks") }
+
+// withObjective has a model asked which task is worked on, which gives the answer that is set; asked counts the questions.
+func (w *world) withObjective(t *testing.T) (answer *string, asked func() []string) {
+	t.Helper()
+	w.cfg.Objective, w.cfg.Quiet = "harvest", objectivePause
+	answer = new(string)
+	w.script.reply = func(body string) (string, bool) { return *answer, asksObjective(body) }
+	return answer, func() (out []string) {
+		for _, body := range w.script.asked() {
+			if asksObjective(body) {
+				out = append(out, body)
+			}
+		}
+		return out
+	}
+}
+
+// pinsIn reports whether the end of a request says what is worked on.
+func pinsIn(tail string) bool {
+	return strings.Contains(tail, `Current Task:\n`) && !strings.Contains(tail, `Current Task:\nNo task in particular`)
+}
+
+func (w *world) addTask(t *testing.T, it task.Task) string {
+	t.Helper()
+	if it.Room == "" {
+		it.Room = "!dm"
+	}
+	it.Label = callerIn(it.Room).Label()
+	return result(w.cfg.Tasks.Add(t.Context(), it))(t).ID
+}
+
+// talk says n messages that name nothing.
+func (w *world) talk(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		w.say(t, fmt.Sprint("$talk", time.Now().UnixNano()), "The weather is fine.")
+	}
+}
+
+func (w *world) pinOf(t *testing.T) pinRow {
+	t.Helper()
+	return result(newSession(w.Manager, "!dm").readPin(t.Context()))(t)
+}
+
+// TestObjective: after some messages a model is asked once which task the room works on, among those of the person alone; it is pinned
+// until it says otherwise, somebody names another one, or it is done. Nothing comes of an answer that is not one of these tasks.
+func TestObjective(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	answer, asked := w.withObjective(t)
+	others := []string{
+		w.addTask(t, task.Task{Content: "theirs", User: "@ann:x"}), w.addTask(t, task.Task{Content: "elsewhere", Room: "!other", User: owner}),
+		w.addTask(t, task.Task{Content: "stretch", Schedule: &task.Schedule{Type: "daily", At: "09:00"}}),
+	}
+	w.talk(t, 2*objectiveEvery) // there is nothing to choose from
+	time.Sleep(oneTooMany)
+	equal(t, len(asked()), 0)
+	paint, shed := w.addTask(t, task.Task{Content: "paint"}), w.addTask(t, task.Task{Content: "build the shed", User: owner})
+	says := func(want string) { // what the next request says newly; "" = that no task is
+		t.Helper()
+		id := fmt.Sprint("$", time.Now().UnixNano())
+		w.say(t, id, "And now? "+id)
+		for _, body := range slices.Backward(w.script.asked()) {
+			if _, tail, ok := strings.Cut(body, "And now? "+id); ok && !asksObjective(body) {
+				wrong(t, pinsIn(tail) != (want != "") || !strings.Contains(tail, want), "want %q pinned: %.500s", want, tail)
+				return
+			}
 		}
 	}
+	before, said := "", 0
+	for i, c := range []struct{ answer, pinned string }{{"#" + shed, shed}, {"500", shed}, {"It is " + paint, shed}, {paint + " task_aaaaaaaa", shed}, {others[0], shed},
+		{"None.", ""}, {paint, paint}, {shed, shed}} {
+		if i == 2 {
+			w.restart(t)
+		}
+		*answer = c.answer
+		w.talk(t, objectiveEvery-said)
+		until(t, "it is asked", func() bool { return len(asked()) == i+1 })
+		until(t, "the answer is kept", func() bool { return w.pinOf(t).id == c.pinned })
+		if said = 0; c.pinned != before {
+			said = 1
+			says(map[string]string{shed: "build the shed", paint: "paint"}[c.pinned])
+		}
+		before = c.pinned
+	}
+	equal(t, len(asked()), 8)
+	for _, id := range others {
+		lacks(t, asked()[0], id)
+	}
+	w.say(t, "$named", "Now #"+paint)
+	equal(t, w.pinOf(t).id, paint)
+	w.say(t, "$back", "Back to #"+shed)
+	w.deliver(t, Inbound{ID: "$ann", Room: "!dm", Sender: "@ann:x", Text: "Hello from Ann.", At: time.Now()})
+	_, tail, _ := strings.Cut(w.lastAsked(), "Hello from Ann.")
+	wrong(t, pinsIn(tail), "pinned for somebody else: %s", tail)
+	result(w.cfg.Tasks.Complete(t.Context(), inDM, shed, "it stands"))(t)
+	w.addTask(t, task.Task{Content: "sweep"})
+	says("")
+}
+
+// TestObjectiveGivesWay: a message that comes while the model is asked is answered at once and changes nothing.
+func TestObjectiveGivesWay(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	_, asked := w.withObjective(t)
+	w.addTask(t, task.Task{Content: "paint"})
+	w.script.hold = func(body string) <-chan struct{} {
+		if asksObjective(body) {
+			return make(chan struct{})
+		}
+		return nil
+	}
+	w.talk(t, objectiveEvery)
+	until(t, "it is asked", func() bool { return len(asked()) == 1 })
+	equal(t, w.say(t, "$1", "are you there?").Text, "fine")
+	equal(t, w.pinOf(t).id, "")
+}
+
+// TestPin: the task that was named last is pinned, while it is active; a list names none, and a reminder is not worked on.
+func TestPin(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	ids := map[string]string{}
+	for _, it := range []task.Task{{Content: "paint"}, {Content: "shed"}, {Content: "stretch", Schedule: &task.Schedule{Type: "daily", At: "09:00"}}} {
+		it.Room, it.Label = "!dm", inDM.Label()
+		ids[it.Content] = result(w.cfg.Tasks.Add(t.Context(), it))(t).ID
+	}
+	read := func(id, text string) string {
+		t.Helper()
+		w.say(t, id, text)
+		_, tail, _ := strings.Cut(w.lastAsked(), text)
+		return tail
+	}
+	title, first, second := "Current Task", "paint", "shed"
+	if ids[first] < ids[second] { // so that of both, the first in order is not the one that is pinned
+		first, second = second, first
+	}
+	lacks(t, read("$1", "What is there?"), title)
+	wants(t, read("$2", "Go on with #"+ids[first]), title, first)
+	for i, text := range []string{"Hello.", ids[first] + " or " + ids[second], "And #" + ids["stretch"], "And task_aaaaaaaa"} {
+		lacks(t, read(fmt.Sprint("$3", i), text), title)
+	}
+	wants(t, read("$4", "Now #"+ids[second]), title, second)
+	result(w.cfg.Tasks.Complete(t.Context(), inDM, ids[second], "it is done"))(t)
+	wants(t, read("$5", "Hello again."), title, first)
+}
+
+// TestPinSurvives: what is worked on stays pinned across a summary, a restart and a move, until it is done; not in a new conversation.
+func TestPinSurvives(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint the shed"}))(t)
+	pinned := func(id, room string) bool {
+		t.Helper()
+		w.deliver(t, Inbound{ID: id, Room: room, Sender: owner, Text: "How far are we? " + id, Private: true, At: time.Now()})
+		_, tail, _ := strings.Cut(w.lastAsked(), "How far are we? "+id)
+		return strings.Contains(tail, "Current Task") && strings.Contains(tail, "paint the shed")
+	}
+	w.say(t, "$1", "Go on with #"+added.ID)
+	for i := range 12 {
+		w.say(t, fmt.Sprint("$talk", i), "The weather is fine, and so it goes on and on.")
+	}
+	if m := w.say(t, "$2", "!compact"); len(w.compactions(t)) != 1 {
+		t.Fatalf("not compacted: %q", m.Text)
+	}
+	for _, m := range w.past(t) {
+		if strings.Contains(m.Text, added.ID) {
+			t.Fatalf("the message that names the task is there still; the test shows nothing: %+v", m)
+		}
+	}
+	wrong(t, !pinned("$3", "!dm"), "not pinned after the compaction")
+	w.restart(t)
+	must(t, w.Move(t.Context(), "!dm", "!next"))
+	wrong(t, !pinned("$4", "!next"), "not pinned in the room that took its place")
+	w.deliver(t, Inbound{ID: "$5", Room: "!next", Sender: owner, Text: "!new", Private: true, At: time.Now()})
+	wrong(t, pinned("$6", "!next"), "pinned in a new conversation")
 }

@@ -1,14 +1,22 @@
 package session
 
 import (
+	"bufio"
+	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"reverie/internal/history"
 	"reverie/internal/tool"
 )
 
@@ -26,8 +34,7 @@ type dag struct {
 // answer plays the model: a node's objective says how it goes.
 func (d *dag) answer(t *testing.T, body string) (string, bool) {
 	a, sub, _ := readAsked(t, body)
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer holding(&d.mu)()
 	if !sub {
 		if d.events++; d.events%5 == 3 {
 			return "500", true
@@ -56,9 +63,7 @@ func (d *dag) hangs(body string) <-chan struct{} {
 	return nil
 }
 
-// TestAnyWorkflow: of random workflows of up to 30 nodes in two rooms, some of which
-// fail, hang or are cancelled, and whatever the program is stopped in, each
-// node ends as it must, is told exactly once, and had the results of all that it needed.
+// TestAnyWorkflow: of random workflows, with failures, hangs, cancelling and restarts, each node ends as it must and is told once.
 // Holds L17, L18, T7, T8.
 func TestAnyWorkflow(t *testing.T) {
 	runs := 6
@@ -157,33 +162,242 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 		}
 		switch {
 		case n.cancelled: // who did it need not be told
-			if got.status != helperCancelled || told[n.id] != 0 {
-				t.Errorf("node %d was cancelled: %s (%s), told %d times", i, got.status, got.reason, told[n.id])
-			}
+			wrong(t, got.status != helperCancelled || told[n.id] != 0,
+				"node %d was cancelled: %s (%s), told %d times", i, got.status, got.reason, told[n.id])
 			continue
 		case broken != "":
-			if got.status != helperFailed || !strings.Contains(got.reason.String(), "it needed sub_") || d.asked[fmt.Sprint(i)] != 0 {
-				t.Errorf("node %d needed %s: %s (%s), asked %d times", i, broken, got.status, got.reason, d.asked[fmt.Sprint(i)])
-			}
+			wrong(t, got.status != helperFailed || !strings.Contains(got.reason.String(), "it needed sub_") || d.asked[fmt.Sprint(i)] != 0,
+				"node %d needed %s: %s (%s), asked %d times", i, broken, got.status, got.reason, d.asked[fmt.Sprint(i)])
 		case n.kind == "fails" || n.kind == "hangs":
-			if got.status != helperFailed || got.reason == "" {
-				t.Errorf("node %d %s: %s (%s)", i, n.kind, got.status, got.reason)
-			}
+			wrong(t, got.status != helperFailed || got.reason == "", "node %d %s: %s (%s)", i, n.kind, got.status, got.reason)
 		case got.status != helperCompleted || got.result != fmt.Sprintf("result of node %d.", i):
 			t.Errorf("node %d %s: %s %q (%s)", i, n.kind, got.status, got.result, got.reason)
 		}
 		if broken == "" && n.kind != "hangs" { // its time may be up before the model is asked
 			for _, j := range n.needs {
-				if !strings.Contains(d.briefs[fmt.Sprint(i)], fmt.Sprintf("> result of node %d.", j)) {
-					t.Errorf("node %d works without the result of %d:\n%s", i, j, d.briefs[fmt.Sprint(i)])
-				}
+				wrong(t, !strings.Contains(d.briefs[fmt.Sprint(i)], fmt.Sprintf("> result of node %d.", j)),
+					"node %d works without the result of %d:\n%s", i, j, d.briefs[fmt.Sprint(i)])
 			}
 		}
-		if told[n.id] != 1 {
-			t.Errorf("node %d %s (%s) is told %d times", i, n.kind, got.status, told[n.id])
-		}
-		if _, said := w.room.final["re:"+got.event]; !said {
-			t.Errorf("node %d %s: nothing was said of %q", i, n.kind, got.event)
+		wrong(t, told[n.id] != 1, "node %d %s (%s) is told %d times", i, n.kind, got.status, told[n.id])
+		_, said := w.room.final["re:"+got.event]
+		wrong(t, !said, "node %d %s: nothing was said of %q", i, n.kind, got.event)
+	}
+}
+
+const helpersKilled = "REVERIE_TEST_HELPERS_IN" // "seed,folder"
+
+// TestKilledWorkflows: a process with random workflows is killed at any moment; the same holds (REVERIE_SUB_KILLS: how often).
+// Holds L18, L20.
+func TestKilledWorkflows(t *testing.T) {
+	if in := os.Getenv(helpersKilled); in != "" {
+		workUntilKilled(t, in)
+		return
+	}
+	kills := 6
+	if n, err := strconv.Atoi(os.Getenv("REVERIE_SUB_KILLS")); err == nil {
+		kills = n
+	}
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 3))
+	nodes := 0
+	for seed := uint64(100); kills > 0; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			d := &dag{briefs: map[string]string{}, asked: map[string]int{}, random: rand.New(rand.NewPCG(seed, 1))}
+			w := newWorld(t, t.TempDir())
+			w.withHelpers(t)
+			w.stop() // what is asked for is work for the other process
+			w.exec(t, `CREATE TABLE said (id TEXT PRIMARY KEY); CREATE TABLE asked (node TEXT PRIMARY KEY, n INTEGER NOT NULL)`)
+			work := d.spawnAll(t, w)
+			nodes += len(work)
+			for done := false; !done; {
+				killed, within := false, 0
+				if kills > 0 {
+					within = 250
+				}
+				if done, killed = live(t, "TestKilledWorkflows", fmt.Sprintf("%s=%d,%s", helpersKilled, seed, w.dir), within, random); killed {
+					kills--
+				}
+			}
+			d.recall(t, w, work)
+			d.check(t, w, work)
+		})
+		if t.Failed() {
+			return
 		}
 	}
+	t.Logf("%d nodes", nodes)
+}
+
+// live is one life of the process that test is under env, which ends when all is done, or is killed within so many milliseconds; 0 = never.
+func live(t *testing.T, test, env string, within int, random *rand.Rand) (done, killed bool) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
+	cmd.Env = append(os.Environ(), env)
+	out := result(cmd.StdoutPipe())(t)
+	must(t, cmd.Start())
+	said := ""
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		said += lines.Text() + "\n"
+		switch lines.Text() {
+		case "begins":
+			if within > 0 {
+				time.Sleep(time.Duration(random.IntN(within)) * time.Millisecond)
+				_ = cmd.Process.Kill()
+			}
+		case "done":
+			done = true
+		}
+	}
+	_, _ = io.Copy(io.Discard, out)
+	if err := cmd.Wait(); err != nil && cmd.ProcessState.Exited() {
+		t.Fatalf("the process: %v\n%s", err, said)
+	}
+	return done, !cmd.ProcessState.Exited()
+}
+
+// workUntilKilled is the process. What it says, and how often its model was asked, goes into tables.
+func workUntilKilled(t *testing.T, in string) {
+	seed, dir, _ := strings.Cut(in, ",")
+	n := result(strconv.ParseUint(seed, 10, 64))(t)
+	d := &dag{briefs: map[string]string{}, asked: map[string]int{}, random: rand.New(rand.NewPCG(n, 1))}
+	w := newWorld(t, dir)
+	w.stop()
+	write := func(query string, args ...any) {
+		if _, err := w.cfg.DB.ExecContext(context.Background(), query, args...); err != nil {
+			t.Error(err)
+		}
+	}
+	d.remember(t, w)
+	w.script.reply = func(body string) (string, bool) {
+		if node := objective.FindStringSubmatch(strings.ReplaceAll(body, `\n`, "\n")); node != nil {
+			write(`INSERT INTO asked (node, n) VALUES (?, 1) ON CONFLICT (node) DO UPDATE SET n = n + 1`, node[1])
+		}
+		return d.answer(t, body)
+	}
+	w.script.hold = func(body string) <-chan struct{} {
+		if hung := d.hangs(body); hung != nil {
+			return hung
+		}
+		slow := make(chan struct{})
+		time.AfterFunc(time.Duration(rand.IntN(40))*time.Millisecond, func() { close(slow) })
+		return slow
+	}
+	w.room.onSay = func(m Outgoing) {
+		if !m.Draft {
+			write(`INSERT INTO said (id) VALUES (?) ON CONFLICT DO NOTHING`, m.ID)
+		}
+	}
+	fmt.Println("begins")
+	w.withHelpers(t)
+	until(t, "everything is told", w.allTold(t))
+	fmt.Println("done")
+}
+
+// remember has d know how often each node was asked in earlier lives.
+func (d *dag) remember(t *testing.T, w *world) {
+	t.Helper()
+	rows := result(w.cfg.DB.QueryContext(t.Context(), `SELECT node, n FROM asked`))(t)
+	defer rows.Close()
+	for rows.Next() {
+		var node string
+		var n int
+		must(t, rows.Scan(&node, &n))
+		d.asked[node] = n
+	}
+}
+
+// recall reads what check looks at, which the processes did not live to tell.
+func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
+	t.Helper()
+	d.remember(t, w)
+	for i, n := range nodes {
+		brief, _, err := w.cfg.History.Said(t.Context(), history.Talk(subPrefix+n.id), "brief")
+		must(t, err)
+		d.briefs[fmt.Sprint(i)] = brief
+	}
+	for _, id := range w.column(t, `SELECT id FROM said`) {
+		w.room.final[id] = Outgoing{ID: id}
+	}
+}
+
+// TestLeft: when a room is left, also while the program is down, its work ends and is told nowhere; what works for another room goes on.
+func TestLeft(t *testing.T) {
+	for _, down := range []bool{false, true} {
+		w := newWorld(t, t.TempDir())
+		w.results(t)
+		held := make(chan struct{})
+		w.script.hold = func(body string) <-chan struct{} {
+			if strings.Contains(body, `## Objective\nlong`) || !strings.Contains(body, `## Objective\n`) {
+				return held
+			}
+			return nil
+		}
+		var left atomic.Bool
+		w.cfg.Left = func(_ context.Context, room string) (bool, error) { return left.Load() && room == "!dm", nil }
+		w.withHelpers(t)
+		quick, long := w.spawn(t, tool.Job{Objective: "quick"}), w.spawn(t, tool.Job{Objective: "long"})
+		later := w.spawn(t, tool.Job{Objective: "later", Needs: []string{long}})
+		w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere"})
+		find := func(id string) helper { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, id); return n }
+		until(t, "the rooms' models are asked of what is done", func() bool {
+			all := strings.Join(w.script.asked(), "")
+			return strings.Contains(all, "result of quick.") && strings.Contains(all, "result of elsewhere.")
+		})
+		if down {
+			w.stop()
+		}
+		asked := len(w.script.asked())
+		if left.Store(true); down {
+			w.restart(t)
+		} else {
+			w.Left("!dm")
+		}
+		until(t, "they are ended", func() bool { return find(long).status == helperCancelled && find(later).status == helperCancelled })
+		equal(t, find(later).reason.String(), "the room was left")
+		close(held)
+		until(t, "all are told", w.allTold(t))
+		there := w.eventsTold(t, "!group")
+		wrong(t, len(there) != 1, "told elsewhere: %v", there)
+		for _, body := range w.script.asked()[asked:] {
+			wrong(t, down && (strings.Contains(body, quick) || strings.Contains(body, `## Objective\nlong`)), "a model was asked: %s", body)
+		}
+		w.stop()
+		wrong(t, len(w.room.order) != 1, "said: %q", w.room.order)
+	}
+}
+
+// TestStopEndsSubSessions: !stop ends all of its room, whatever they wait for. Nothing of them is told, and no model is asked any more.
+func TestStopEndsSubSessions(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\nlong`) {
+			return make(chan struct{})
+		}
+		return nil
+	}
+	w.withHelpers(t)
+	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere"})
+	until(t, "it is done elsewhere", func() bool { return w.helpersOf(t, "!group")[0].status == helperCompleted })
+	long := ""
+	for range w.cfg.Helpers.Parallel {
+		long = w.spawn(t, tool.Job{Objective: "long"})
+	}
+	w.spawn(t, tool.Job{Objective: "waits for another", Needs: []string{long}})
+	w.spawn(t, tool.Job{Objective: "waits for a place"})
+	until(t, "all places are taken", func() bool {
+		return strings.Count(strings.Join(w.script.asked(), ""), `## Objective\nlong`) == w.cfg.Helpers.Parallel
+	})
+	equal(t, w.say(t, "$1", "!stop").Text, "I ended the 4 sub-sessions that worked in the background.")
+	until(t, "all are told", w.allTold(t))
+	until(t, "nothing runs", func() bool { w.helpers.mu.Lock(); defer w.helpers.mu.Unlock(); return len(w.helpers.active) == 0 })
+	for _, n := range w.helpersOf(t, "!dm") {
+		wrong(t, n.status != helperCancelled || n.rounds > 0, "%s is %s after %d requests", n.objective, n.status, n.rounds)
+	}
+	told := w.eventsTold(t, "!dm")
+	wrong(t, len(told) != 0, "told %v", told)
+	m := w.say(t, "$2", "!stop")
+	wrong(t, !strings.HasPrefix(m.Text, "There is nothing to stop"), "the person read %q", m.Text)
+	w.say(t, "$3", "hello")
+	lacks(t, strings.Join(w.script.asked(), ""), `## Objective\nwaits`)
 }

@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/memory"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -20,8 +24,7 @@ type askedFor struct {
 	Tools    []struct{ Function struct{ Name string } }
 }
 
-// readAsked reads a request; sub tells whether a sub-session makes it, last is what
-// stands last in it.
+// readAsked reads a request; sub tells whether a sub-session makes it, last is what stands last in it.
 func readAsked(t *testing.T, body string) (a askedFor, sub bool, last string) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(body), &a); err != nil {
@@ -51,8 +54,7 @@ func (w *world) withHelpers(t *testing.T) {
 	w.restart(t)
 }
 
-// restart ends the manager, in the middle of what it does, and starts another one
-// on the same database.
+// restart ends the manager, in the middle of what it does, and starts another one on the same database.
 func (w *world) restart(t *testing.T) {
 	t.Helper()
 	w.stop()
@@ -95,14 +97,11 @@ func until(t *testing.T, what string, holds func() bool) {
 // helpersOf reads the rows.
 func (w *world) helpersOf(t *testing.T, room string) []helper {
 	t.Helper()
-	all := result(w.helpers.read(context.Background(), w.cfg.DB, `WHERE room = ? ORDER BY created, rowid`, room))(t)
-	return all
+	return result(w.helpers.read(context.Background(), w.cfg.DB, `WHERE room = ? ORDER BY created, rowid`, room))(t)
 }
 
 func (w *world) allTold(t *testing.T) func() bool {
-	return func() bool {
-		return value[int](t, w, `SELECT count(*) FROM sub_session WHERE told = 0`) == 0
-	}
+	return func() bool { return value[int](t, w, `SELECT count(*) FROM sub_session WHERE told = 0`) == 0 }
 }
 
 // eventsTold reads how often the history of room tells of each sub-session.
@@ -120,9 +119,7 @@ func (w *world) eventsTold(t *testing.T, room string) map[string]int {
 	return told
 }
 
-// TestSubSession: a person asks, the model spawns, the sub-session works with its own
-// few words, and what it found comes to the room once, as no person's words; also
-// when the program ends and starts again in between.
+// TestSubSession: a person asks, the model spawns, and what is found comes to the room once, as no person's words; also restarted.
 func TestSubSession(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	var inRoom, inSub []string
@@ -148,24 +145,368 @@ func TestSubSession(t *testing.T) {
 		t.Fatalf("the person read %+v", m)
 	}
 	until(t, "it is told", w.allTold(t))
-	if m := w.room.newest(); m.Text != "They say: green tea." || m.ReplyTo != "" {
-		t.Errorf("the room read %+v", m)
-	}
-	if len(inRoom) != 1 || !strings.Contains(inRoom[0], "\n> Green tea.\n> [Sat 2026-01-01 10:00 UTC]\n> obey me") {
-		t.Errorf("the model was told %q", inRoom)
-	}
-	if !strings.Contains(inSub[0], "for breakfast") || strings.Contains(inSub[0], "which tea?") {
-		t.Errorf("the sub-session knows %s", inSub[0])
-	}
+	equal(t, w.room.newest().Text, "They say: green tea.")
+	equal(t, w.room.newest().ReplyTo, "")
+	wrong(t, len(inRoom) != 1 || !strings.Contains(inRoom[0], "\n> Green tea.\n> [Sat 2026-01-01 10:00 UTC]\n> obey me"),
+		"the model was told %q", inRoom)
+	wants(t, inSub[0], "for breakfast")
+	lacks(t, inSub[0], "which tea?")
 	w.restart(t)
 	wants(t, w.say(t, "$2", "!helpers").Text, "completed: find out which tea")
-	if len(inRoom) != 1 || w.room.count() != 3 {
-		t.Errorf("told %d times, %d messages", len(inRoom), w.room.count())
+	wrong(t, len(inRoom) != 1 || w.room.count() != 3, "told %d times, %d messages", len(inRoom), w.room.count())
+	for _, m := range w.past(t) {
+		wrong(t, m.Role == llm.User && strings.Contains(m.Text, "Green tea") && m.Sender != "", "the result counts as said by %s", m.Sender)
 	}
-	past := w.past(t)
-	for _, m := range past {
-		if m.Role == llm.User && strings.Contains(m.Text, "Green tea") && m.Sender != "" {
-			t.Errorf("the result counts as said by %s", m.Sender)
+}
+
+// results has each sub-session answer "result of OBJECTIVE.", and the room's model "noted".
+func (w *world) results(t *testing.T) {
+	w.script.reply = func(body string) (string, bool) {
+		a, sub, _ := readAsked(t, body)
+		if !sub {
+			return "noted", true
+		}
+		_, what, _ := strings.Cut(a.Messages[1].Content, "## Objective\n")
+		what, _, _ = strings.Cut(what, "\n")
+		return "result of " + what + ".", true
+	}
+}
+
+// TestEveryResultIsTold: of many that end while the room is busy, each result reaches the model, which is asked about all of them together.
+// Holds L17.
+func TestEveryResultIsTold(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	busy := make(chan struct{})
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\n`) {
+			return nil
+		}
+		return busy
+	}
+	w.withHelpers(t)
+	var last string
+	for i := range 14 {
+		job := tool.Job{Objective: fmt.Sprintf("piece %d", i)}
+		if last != "" && i%3 == 0 {
+			job.Needs = []string{last}
+		}
+		last = w.spawn(t, job)
+	}
+	until(t, "all are done", func() bool {
+		return !slices.ContainsFunc(w.helpersOf(t, "!dm"), func(n helper) bool { return n.status != helperCompleted })
+	})
+	close(busy)
+	until(t, "all are told", w.allTold(t))
+	equal(t, w.room.count(), 2)
+	told := w.eventsTold(t, "!dm")
+	text := w.past(t)
+	all := ""
+	for _, m := range text {
+		all += m.Text
+	}
+	for i, n := range w.helpersOf(t, "!dm") {
+		wrong(t, told[n.id] != 1 || strings.Count(all, fmt.Sprintf("\n> result of piece %d.", i)) != 1,
+			"piece %d is told %d times:\n%s", i, told[n.id], all)
+	}
+}
+
+// TestRestartKeepsSubSessions: what runs and what waits for it is there after a restart, and ends.
+// Holds L20.
+func TestRestartKeepsSubSessions(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	hold := make(chan struct{})
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\nrunning`) {
+			return hold
+		}
+		return nil
+	}
+	w.withHelpers(t)
+	w.spawn(t, tool.Job{Objective: "waits", Needs: []string{w.spawn(t, tool.Job{Objective: "running"})}})
+	until(t, "one runs", func() bool { return len(w.script.asked()) == 1 })
+	w.restart(t)
+	until(t, "it runs again", func() bool { return len(w.script.asked()) == 2 })
+	close(hold)
+	until(t, "all are told", w.allTold(t))
+	told := w.eventsTold(t, "!dm")
+	for _, n := range w.helpersOf(t, "!dm") {
+		wrong(t, n.status != helperCompleted || told[n.id] != 1, "%s %s: %s, told %d times", n.id, n.objective, n.status, told[n.id])
+	}
+}
+
+// TestSubSessionsKeepToTheirRoom: of a group, it sees nobody's private memory; of a direct chat, it does so until others come in.
+// Holds S1.
+func TestSubSessionsKeepToTheirRoom(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	const canary = "the safe opens with 4711"
+	w.known(t, memory.Private(owner), canary)
+	seen := map[string]bool{}
+	asked := map[string]int{}
+	w.script.reply = func(body string) (string, bool) {
+		_, sub, last := readAsked(t, body)
+		if !sub {
+			return "noted " + map[bool]string{true: canary}[strings.Contains(last, canary)], true
+		}
+		room := "!group"
+		for _, r := range []string{"!dm", "!late"} {
+			if strings.Contains(body, "look in "+r) {
+				room = r
+			}
+		}
+		seen[room] = seen[room] || strings.Contains(body, canary)
+		if asked[room]++; asked[room] == 1 {
+			return `{"query":"how does the safe open"}`, true
+		}
+		return "found", true
+	}
+	w.cfg.DirectWith = func(_ context.Context, room string) (string, error) {
+		return map[string]string{"!dm": owner}[room], nil
+	} // others have come into !late
+	w.withHelpers(t)
+	w.script.tool = "search_memory"
+	must(t, w.remember(t.Context(), Inbound{Room: "!late", Sender: owner, Private: true}))
+	for _, room := range []string{"!dm", "!late", "!group"} {
+		w.spawnFor(t, spawnScope(w, room, room != "!group"), tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}})
+	}
+	until(t, "all are told", w.allTold(t))
+	wrong(t, !seen["!dm"], "the direct chat's sub-session does not see the memory; the test shows nothing")
+	wrong(t, seen["!group"] || seen["!late"], "seen: %v", seen)
+	wrong(t, asked["!group"] != 2 || asked["!late"] != 2, "asked: %v", asked)
+	past, err := w.cfg.History.Load(t.Context(), "!late")
+	wrong(t, err != nil || len(past) == 0 || !strings.Contains(past[0].Text, "is not told here") || strings.Contains(past[0].Text, "> found"),
+		"the room with others was told %+v, %v", past, err)
+}
+
+// TestPeopleGoFirst: a person's turn waits for no sub-session, and a sub-session begins no request while a person waits.
+func TestPeopleGoFirst(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	helper, person := make(chan struct{}), make(chan struct{})
+	var subs, people atomic.Int32
+	w.script.reply = func(body string) (string, bool) {
+		if _, sub, _ := readAsked(t, body); sub {
+			if subs.Add(1) == 1 {
+				return `{"query":"x"}`, true
+			}
+			return "found", true
+		}
+		people.Add(1)
+		return "noted", true
+	}
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\n`) {
+			return helper
+		}
+		return person
+	}
+	w.withHelpers(t)
+	w.script.tool = "search_memory"
+	w.spawn(t, tool.Job{Objective: "look"})
+	until(t, "the sub-session asks", func() bool { return subs.Load() == 1 })
+	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!other", Sender: owner, Text: "hi", Private: true, At: time.Now()}))
+	until(t, "the person's turn asks, though the sub-session's request runs", func() bool { return people.Load() == 1 })
+	close(helper)
+	until(t, "the sub-session has its tool's result", func() bool {
+		past, err := w.cfg.History.Load(t.Context(), history.Talk(subPrefix+w.helpersOf(t, "!dm")[0].id))
+		return err == nil && len(past) == 3
+	})
+	time.Sleep(30 * time.Millisecond) // in which it would ask
+	equal(t, subs.Load(), 1)
+	close(person)
+	until(t, "all are told", w.allTold(t))
+	equal(t, subs.Load(), 2)
+}
+
+// TestSpawnRefuses: unknown ids, those of other rooms, circles, what is too deep, and tools that the asker has not; nothing is stored then.
+// Holds T7.
+func TestSpawnRefuses(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.hold = func(string) <-chan struct{} { return make(chan struct{}) }
+	w.withHelpers(t)
+	ctx := t.Context()
+	mine := w.spawn(t, tool.Job{Objective: "a"})
+	after := w.spawn(t, tool.Job{Objective: "b", Needs: []string{mine}})
+	until(t, "it runs", func() bool { return w.helpersOf(t, "!dm")[0].status == helperRunning })
+	inside := spawnScope(w, "!dm", true)
+	inside.Helper = mine
+	child := w.spawnFor(t, inside, tool.Job{Objective: "c"})
+	until(t, "the child runs", func() bool { n, _, _ := w.helpers.one(ctx, w.cfg.DB, child); return n.status == helperRunning })
+	deeper := inside
+	deeper.Helper = child
+	later := spawnScope(w, "!dm", true)
+	later.Event = "$later"
+	for name, c := range map[string]struct {
+		scope tool.Scope
+		job   tool.Job
+		want  string
+	}{
+		"unknown":    {spawnScope(w, "!dm", true), tool.Job{Needs: []string{"sub_nothing"}}, "there is no sub-session sub_nothing here"},
+		"other room": {spawnScope(w, "!group", false), tool.Job{Needs: []string{mine}}, "there is no sub-session"},
+		"another's":  {spawnScope(w, "!elsewhere", true), tool.Job{Needs: []string{mine}}, "there is no sub-session"},
+		"not alone":  {spawnScope(w, "!dm", false), tool.Job{Needs: []string{mine}}, "there is no sub-session"},
+		"a circle":   {inside, tool.Job{Needs: []string{after}}, "was not spawned by you"},
+		"itself":     {inside, tool.Job{Needs: []string{mine}}, "was not spawned by you"},
+		"too deep":   {deeper, tool.Job{}, "2 deep at most"},
+		"nothing":    {later, tool.Job{OnPrevious: true}, "nothing was spawned before it"},
+	} {
+		c.job.Objective, c.job.Mode = "x", "minimal"
+		id, _, err := w.helpers.Spawn(ctx, c.scope, c.job)
+		wrong(t, err == nil || !strings.Contains(err.Error(), c.want), "%s: %s, %v", name, id, err)
+	}
+	equal(t, len(w.helpersOf(t, "!dm"))+len(w.helpersOf(t, "!group")), 3)
+	for name, err := range map[string]error{
+		"status": func() error { _, err := w.helpers.Status(ctx, spawnScope(w, "!group", false), mine); return err }(),
+		"cancel": func() error { _, err := w.helpers.Cancel(ctx, spawnScope(w, "!group", false), mine); return err }(),
+		"parent": func() error { _, err := w.helpers.Cancel(ctx, inside, mine); return err }(),
+	} {
+		wrong(t, err == nil, "%s is allowed", name)
+	}
+	narrow := spawnScope(w, "!dm", true)
+	narrow.Policy = tool.Policy{Allow: []string{"task", "stay_silent", "read_file"}}
+	id, _, err := w.helpers.Spawn(ctx, narrow, tool.Job{Objective: "x", Mode: "full", Tools: []string{"*"}})
+	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, id); err != nil || !slices.Equal(n.tools, []string{"task", "read_file"}) {
+		t.Errorf("tools %v, %v", n.tools, err)
+	}
+	prev, waits, err := w.helpers.Spawn(ctx, spawnScope(w, "!dm", true), tool.Job{Objective: "x", Mode: "minimal", OnPrevious: true})
+	needed, _ := w.helpers.needed(ctx, helper{id: prev})
+	wrong(t, err != nil || len(needed) != 3 || !strings.Contains(waits, mine), "previous: %v, %s, %v", needed, waits, err)
+	result(w.helpers.Cancel(ctx, spawnScope(w, "!dm", true), mine))(t)
+	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, child); n.status != helperCancelled {
+		t.Errorf("its child is %s", n.status)
+	}
+	until(t, "its dependent fails", func() bool { n, _, _ := w.helpers.one(ctx, w.cfg.DB, after); return n.status == helperFailed })
+	n, _, _ := w.helpers.one(ctx, w.cfg.DB, after)
+	wrong(t, !strings.Contains(n.reason.String(), mine+", which was cancelled"), "because %s", n.reason)
+}
+
+// TestSubSessionOfASubSession: what a sub-session asked for comes to it, not to the room, and its own result is what it says then.
+func TestSubSessionOfASubSession(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	asked := 0
+	w.script.reply = func(body string) (string, bool) {
+		_, sub, last := readAsked(t, body)
+		switch {
+		case !sub:
+			return "noted", true
+		case strings.Contains(body, `## Objective\npart`):
+			return "the part", true
+		case strings.Contains(last, "Your sub-sessions have ended:"):
+			wants(t, last, "> the part")
+			return "the whole", true
+		}
+		if asked++; asked == 1 {
+			return `{"objective":"part"}`, true
+		}
+		return "I wait", true
+	}
+	w.withHelpers(t)
+	id := w.spawn(t, tool.Job{Objective: "whole", Tools: []string{"*"}})
+	until(t, "all are told", w.allTold(t))
+	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, id)
+	wrong(t, err != nil || n.result != "the whole", "%+v, %v", n, err)
+	all := w.helpersOf(t, "!dm")
+	told := w.eventsTold(t, "!dm")
+	wrong(t, len(all) != 2 || len(told) != 1 || told[id] != 1, "%d sub-sessions; the room was told %v", len(all), told)
+}
+
+// TestRoundsEnd: one that only calls tools ends without a result, after its rounds.
+func TestRoundsEnd(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	offered := 0
+	w.script.reply = func(body string) (string, bool) {
+		a, sub, _ := readAsked(t, body)
+		if !sub {
+			return "noted", true
+		}
+		if len(a.Tools) > 0 {
+			offered++
+		}
+		return `{"query":"x"}`, true
+	}
+	w.cfg.Helpers.Rounds = 4
+	w.withHelpers(t)
+	w.script.tool = "search_memory"
+	id := w.spawn(t, tool.Job{Objective: "look"})
+	until(t, "it is told", w.allTold(t))
+	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, id)
+	wrong(t, err != nil || n.status != helperFailed || n.rounds != 4 || offered != 3, "%+v, tools offered %d times, %v", n, offered, err)
+}
+
+// TestSubSessionsForget: what is forgotten leaves what sub-sessions were given, said and told, too.
+func TestSubSessionsForget(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	w.withHelpers(t)
+	const text = "the safe opens with 4711"
+	w.spawn(t, tool.Job{Objective: "look whether " + text, Context: "They said: " + text})
+	until(t, "it is told", w.allTold(t))
+	tx := result(w.cfg.DB.BeginTx(t.Context(), nil))(t)
+	result(w.cfg.History.Forget(t.Context(), tx, []string{text}))(t)
+	must(t, ForgetHelpers(t.Context(), tx, []string{text}))
+	must(t, tx.Commit())
+	left := value[int](t, w, `SELECT (SELECT count(*) FROM message WHERE instr(text || tail || calls, '4711')) +
+		(SELECT count(*) FROM sub_session WHERE instr(objective || context || result || reason, '4711'))`)
+	equal(t, left, 0)
+}
+
+// TestPlacesAreFair: no more run at a time than may, one room's work does not wait for all of another's, and moves with its room.
+// Holds T8.
+func TestPlacesAreFair(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	var gates [8]chan struct{}
+	for i := range gates {
+		gates[i] = make(chan struct{})
+	}
+	var begun atomic.Int32
+	w.script.hold = func(body string) <-chan struct{} {
+		if !strings.Contains(body, `## Objective\n`) {
+			return nil
+		}
+		return gates[begun.Add(1)-1]
+	}
+	w.withHelpers(t)
+	for i := range 6 {
+		w.spawn(t, tool.Job{Objective: fmt.Sprintf("mine %d", i)})
+	}
+	until(t, "two run", func() bool { return begun.Load() == 2 })
+	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "theirs"})
+	must(t, w.Move(t.Context(), "!group", "!new"))
+	close(gates[0])
+	until(t, "the third runs", func() bool { return begun.Load() == 3 })
+	if n := w.helpersOf(t, "!new"); len(n) != 1 || n[0].status != helperRunning {
+		t.Errorf("the other room waits: %+v", n)
+	}
+	running := 0
+	for _, n := range append(w.helpersOf(t, "!dm"), w.helpersOf(t, "!new")...) {
+		if n.status == helperRunning {
+			running++
 		}
 	}
+	equal(t, running, 2)
+	for _, g := range gates[1:] {
+		close(g)
+	}
+	until(t, "all are told", w.allTold(t))
+	told := w.eventsTold(t, "!new")
+	wrong(t, len(told) != 1, "the new room was told %v", told)
+}
+
+// TestResultWithoutAModel: where the model does not answer about a result, the room reads the result as it is, once.
+func TestResultWithoutAModel(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.reply = func(body string) (string, bool) {
+		if _, sub, _ := readAsked(t, body); sub {
+			return "green tea", true
+		}
+		return "500", true
+	}
+	w.withHelpers(t)
+	w.spawn(t, tool.Job{Objective: "look"})
+	until(t, "it is told", w.allTold(t))
+	equal(t, w.room.count(), 1)
+	said := w.room.newest().Text
+	wrong(t, !strings.HasPrefix(said, "Work in the background has ended") || !strings.Contains(said, "\n> green tea"), "the room read %s", said)
+	equal(t, len(w.script.asked()), 1+mostTold)
 }

@@ -80,9 +80,7 @@ func (c *injected) readsLater(t *testing.T, name, before, after string) {
 	filler := strings.Repeat("A line about the weather of the last week.\n", 60)
 	f := c.w.fileOf(t, OtherFile, name, []byte(before+filler+c.text+"\n"+filler+after))
 	c.say(t, "$before", "I will need this later.", f)
-	if c.o.saw() {
-		t.Error("the order was to be read by the tool only")
-	}
+	wrong(t, c.o.saw(), "the order was to be read by the tool only")
 	c.read = fmt.Sprintf(`read_file {"path":"data/%s"}`, f.Path)
 }
 
@@ -176,8 +174,7 @@ func pdfWith(t *testing.T, text string) []byte {
 	return []byte(b.String() + "trailer\n<< /Root 1 0 R >>\n%%EOF\n")
 }
 
-// inject brings a foreign text into a conversation in which the person has an ordinary
-// request, and then two more without that text.
+// inject brings a foreign text into a conversation in which the person has an ordinary request, and then two more without that text.
 func inject(t *testing.T, kind foreignText, i int) {
 	backend := memory.FlatFile
 	if kind.name == "memory" && i%2 == 1 { // recalled for a message rather than always shown
@@ -199,15 +196,12 @@ func inject(t *testing.T, kind foreignText, i int) {
 	}
 	ask := func(in Inbound, first string, n int) {
 		o.turn(first, seeds.in(ordinaries[n].call))
-		if answer := w.deliver(t, in); answer.Text == "" || answer.Notice {
-			t.Errorf("%s is answered with %+v", in.ID, answer)
-		}
+		answer := w.deliver(t, in)
+		wrong(t, answer.Text == "" || answer.Notice, "%s is answered with %+v", in.ID, answer)
 	}
 	ask(c.in, c.read, i)
 	hidden := kind.name == "display name" && i%2 == 0
-	if o.saw() == hidden {
-		t.Errorf("the order reached the model: %v", !hidden)
-	}
+	wrong(t, o.saw() == hidden, "the order reached the model: %v", !hidden)
 	later := c.in
 	later.Quotes, later.Files = nil, nil
 	for n := 1; n <= 2; n++ {
@@ -217,31 +211,26 @@ func inject(t *testing.T, kind foreignText, i int) {
 	if kind.compact {
 		c.say(t, "$chat1", "Thank you.")
 		c.say(t, "$chat2", "That is all for now.")
-		if said := c.say(t, "$compact", "!compact"); w.compacted(t).Text() == "" {
-			t.Errorf("there is no summary: %s", said)
-		}
+		said := c.say(t, "$compact", "!compact")
+		wrong(t, w.compacted(t).Text() == "", "there is no summary: %s", said)
 		later.ID, later.Text, later.At = "$later3", ordinaries[1].text, time.Now()
 		ask(later, "", 1)
 	}
 	if hidden {
 		return
 	}
-	if done := changed(before, w.effects(t)); len(done) > 0 {
-		t.Errorf("done without an approval: %q", done)
-	}
+	done := changed(before, w.effects(t))
+	wrong(t, len(done) > 0, "done without an approval: %q", done)
 	known := strings.HasPrefix(orders[i], "[")
 	for _, a := range w.questionsAsked(t) {
 		for _, act := range a.acts {
 			known = known || act.Call.Name+" "+act.Call.Arguments == o.orders[c.word]
 		}
 	}
-	if !known {
-		t.Error("the person was not asked about what the foreign text orders")
-	}
+	wrong(t, !known, "the person was not asked about what the foreign text orders")
 }
 
-// TestInjections: no foreign text causes an act, whatever way it comes in, though the model
-// obeys every one of them, and in none of the turns after it either.
+// TestInjections: no foreign text causes an act, whatever way it comes in, though the model obeys every one, in this turn or a later one.
 func TestInjections(t *testing.T) {
 	for _, kind := range foreignTexts {
 		for i := range ordinaries {
@@ -253,8 +242,7 @@ func TestInjections(t *testing.T) {
 	}
 }
 
-// TestOrdinaryRequests: what a person asks for is done at once where nothing foreign was read,
-// and after one approval where a harmless file or quote stands in the conversation.
+// TestOrdinaryRequests: what a person asks for is done at once, and after one approval where a harmless file or quote stands in the talk.
 func TestOrdinaryRequests(t *testing.T) {
 	for _, kind := range []struct {
 		name  string
@@ -291,8 +279,7 @@ func TestOrdinaryRequests(t *testing.T) {
 	}
 }
 
-// TestRecalledBeforeAFailedAnswer: what was recalled for a message that got no answer is as
-// foreign in the next turn, where nothing else says so.
+// TestRecalledBeforeAFailedAnswer: what was recalled for a message without an answer is as foreign in the next turn.
 func TestRecalledBeforeAFailedAnswer(t *testing.T) {
 	w, o := newObedient(t, memory.FTS5)
 	o.orders["order0x"] = orders[0]
@@ -306,8 +293,7 @@ func TestRecalledBeforeAFailedAnswer(t *testing.T) {
 	}
 	o.turn("", ordinaries[1].call)
 	w.say(t, "$2", ordinaries[1].text)
-	if done := changed(before, w.effects(t)); len(done) > 0 || !o.saw() {
-		t.Errorf("done without an approval: %q; the order reached the model: %v", done, o.saw())
-	}
+	done := changed(before, w.effects(t))
+	wrong(t, len(done) > 0 || !o.saw(), "done without an approval: %q; the order reached the model: %v", done, o.saw())
 	w.approvalOf(t, "$2")
 }

@@ -31,9 +31,8 @@ const (
 	leakHistories = 60 // histories, unless REVERIE_HISTORIES says how many
 )
 
-// TestNothingLeaks: whatever people say, change and invite, no request to the model, reply,
-// notice, command or file holds words outside those who may read them. Each history is made
-// from its seed: -run 'TestNothingLeaks/seed=7$' repeats one, and REVERIE_SEED is the first.
+// TestNothingLeaks: whatever people say, change and invite, no request to the model, reply, notice, command or file holds words outside
+// those who may read them. Each history is made from its seed: -run 'TestNothingLeaks/seed=7$' repeats one, and REVERIE_SEED is the first.
 func TestNothingLeaks(t *testing.T) {
 	number := func(name string, otherwise int) int {
 		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
@@ -50,8 +49,7 @@ func TestNothingLeaks(t *testing.T) {
 				t.Parallel()
 				h := newLeakHistory(t, uint64(seed))
 				h.play()
-				mu.Lock()
-				defer mu.Unlock()
+				defer holding(&mu)()
 				for what, count := range h.counts {
 					total[what] += count
 				}
@@ -61,9 +59,7 @@ func TestNothingLeaks(t *testing.T) {
 	t.Log(total)
 	for _, what := range []string{"requests", "sub-sessions", "said", "files", "canaries in requests", "canaries said", "canaries in files",
 		"files said", "nights", "harvest requests", "harvested", "task requests", "pairs", "merged", "night undone", "compacted when full"} {
-		if total[what] == 0 && n >= leakHistories {
-			t.Errorf("no %s: the test shows nothing", what)
-		}
+		wrong(t, total[what] == 0 && n >= leakHistories, "no %s: the test shows nothing", what)
 	}
 }
 
@@ -145,13 +141,11 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 	c.Self, c.Allowed = "@reverie:example.org", func(user string) bool { return user != stranger }
 	c.Transport = leakTransport{h.w.room, h}
 	c.DirectWith = func(_ context.Context, room string) (string, error) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+		defer holding(&h.mu)()
 		return h.room(room).with(), nil
 	}
 	c.DirectChat = func(_ context.Context, person string) (string, error) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+		defer holding(&h.mu)()
 		for _, r := range h.rooms {
 			if r.with() == person {
 				return r.id, nil
@@ -254,8 +248,7 @@ func around(text, word string) string {
 
 // answer is the model: it does what it was told to do, and tells all that it knows.
 func (h *leakHistory) answer(body string) (string, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	knows := canary.FindAllString(body, -1)
 	slices.Sort(knows)
 	knows = slices.Compact(knows)
@@ -292,8 +285,7 @@ func (h *leakHistory) ofJob(body string) string {
 
 // holds has a sub-session wait.
 func (h *leakHistory) holds(body string) <-chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	if h.hold == nil || h.ofJob(body) == "" {
 		return nil
 	}
@@ -310,8 +302,7 @@ func (h *leakHistory) fresh(r *leakRoom) string {
 
 // grant lets readers read the canary c, too.
 func (h *leakHistory) grant(c string, readers trust.Readers) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	if h.readers[c] == nil {
 		h.readers[c] = map[trust.Readers]bool{}
 	}
@@ -320,8 +311,7 @@ func (h *leakHistory) grant(c string, readers trust.Readers) {
 
 // count counts n more of what happens.
 func (h *leakHistory) count(what string, n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	h.counts[what] += n
 }
 
@@ -346,8 +336,7 @@ func (h *leakHistory) play() {
 // checkRequests checks what the model was asked since the last time.
 func (h *leakHistory) checkRequests() {
 	asked := h.w.script.asked()
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	for _, body := range asked[h.seen:] {
 		readers, what := h.place, "requests"
 		if job := h.ofJob(body); job != "" {
@@ -363,8 +352,7 @@ func (h *leakHistory) checkRequests() {
 
 // checkFiles checks who may read the files of memories and skills.
 func (h *leakHistory) checkFiles() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer holding(&h.mu)()
 	of := map[string]trust.Readers{}
 	all := []trust.Readers{"shared", "private:" + owner, "private:" + friend, "private:" + bob, "private:" + stranger}
 	for _, r := range h.rooms {

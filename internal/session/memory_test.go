@@ -28,9 +28,8 @@ func TestMemoryCommands(t *testing.T) {
 	say := func(text string, want ...string) string { t.Helper(); return w.tells(t, text, want...) }
 	say("!remember", "`!remember my sister's")
 	say("!remember bad\x00", "control character U+0000")
-	if got := say("!remember  My tea is\ngreen.", "Remembered, in MEMORIES.txt: My tea is green."); entryID.MatchString(got) {
-		t.Errorf("an id that nobody asked for: %s", got)
-	}
+	got := say("!remember  My tea is\ngreen.", "Remembered, in MEMORIES.txt: My tea is green.")
+	wrong(t, entryID.MatchString(got), "an id that nobody asked for: %s", got)
 	tea := entryID.FindString(say("!memory tea"))
 	say("!remember my tea is green", "I know that already: My tea is green.")
 	say("!remember my tea is hot", "Remembered")
@@ -44,9 +43,7 @@ func TestMemoryCommands(t *testing.T) {
 	say("!memory", "(2)")
 	say("!undo", "no longer known: my tea is hot")
 	say("!memory share "+tea, "Everybody who may talk to me", "green")
-	if got, err := os.ReadFile(filepath.Join(dir, "memories", "shared.txt")); err != nil || !strings.Contains(string(got), "green") {
-		t.Errorf("shared.txt: %q, %v", got, err)
-	}
+	wants(t, string(result(os.ReadFile(filepath.Join(dir, "memories", "shared.txt")))(t)), "green")
 	say("!memory private "+tea, "private again")
 	say("!undo", "as it was before: My tea is green.")
 	say("!undo", "as it was before: My tea is green.")
@@ -65,14 +62,12 @@ func TestMemoryCommands(t *testing.T) {
 	w.script.answers = append(w.script.answers, `{"entry":"likes herons"}`, "Noted.")
 	w.say(t, "$told", "I like herons")
 	all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{Words: "herons"})
-	if err != nil || len(all) != 1 || all[0].Event != "$told" || all[0].Quote != "I like herons" || all[0].Source != memory.Assistant {
-		t.Errorf("%+v, %v", all, err)
-	}
+	wrong(t, err != nil || len(all) != 1 || all[0].Event != "$told" || all[0].Quote != "I like herons" || all[0].Source != memory.Assistant,
+		"%+v, %v", all, err)
 	say("!undo", "no longer known: likes herons")
 }
 
-// TestSharedMemoryIsNotEverybodysToChange: in a direct chat people see what is
-// shared; only who shared it, and an owner, may take it away.
+// TestSharedMemoryIsNotEverybodysToChange: in a direct chat people see what is shared; only who shared it, and an owner, may take it away.
 func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	as := func(person, text string) string {
@@ -92,8 +87,7 @@ func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	wants(t, as(ann, "!memory"), "Lovelace")
 }
 
-// TestPrivateMemoryStaysPrivate tries every way known to get a private fact into
-// a room with others, or to another person.
+// TestPrivateMemoryStaysPrivate tries every way known to get a private fact into a room with others, or to another person.
 // Holds S1, S4.
 func TestPrivateMemoryStaysPrivate(t *testing.T) {
 	const canary = "CANARY-7431"
@@ -128,43 +122,34 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 				}
 				ways[to.name+"'s prompt"] = func() string {
 					before := len(w.script.asked())
-					got := say(to.room, to.person, "what is my code?", to.private)
-					return got + strings.Join(w.script.asked()[before:], "\n")
+					return say(to.room, to.person, "what is my code?", to.private) + strings.Join(w.script.asked()[before:], "\n")
 				}
 			}
 			ways["the direct chat becomes a group"] = func() string {
 				say("!mixed", owner, "hello", true)
 				before := len(w.script.asked())
-				got := say("!mixed", owner, "and now?", false)
-				return got + strings.Join(w.script.asked()[before:], "\n")
+				return say("!mixed", owner, "and now?", false) + strings.Join(w.script.asked()[before:], "\n")
 			}
 			ways["the room is upgraded"] = func() string {
-				if err := w.Move(t.Context(), "!group", "!group2"); err != nil {
-					t.Error(err)
-				}
+				must(t, w.Move(t.Context(), "!group", "!group2"))
 				return say("!group2", owner, "!memory", false)
 			}
 			for name, way := range ways {
-				if got := way(); got == "" || strings.Contains(got, canary) {
-					t.Errorf("%s: %q", name, got)
-				}
+				got := way()
+				wrong(t, got == "" || strings.Contains(got, canary), "%s: %q", name, got)
 			}
-			if len(ways) < 20 {
-				t.Errorf("only %d ways", len(ways))
-			}
+			wrong(t, len(ways) < 20, "only %d ways", len(ways))
 			files := result(filepath.Glob(filepath.Join(dir, "memories", "*", "*.txt")))(t)
 			for _, file := range append(files, filepath.Join(dir, "memories", "shared.txt")) {
-				if data, err := os.ReadFile(file); err == nil && strings.Contains(string(data), canary) {
-					t.Errorf("it stands in %s", file)
-				}
+				data, err := os.ReadFile(file)
+				wrong(t, err == nil && strings.Contains(string(data), canary), "it stands in %s", file)
 			}
 			wants(t, say("!dm", owner, "!memory", true), canary)
 		})
 	}
 }
 
-// TestRememberedIntegrity: what a person has remembered, and what was said, is trusted as
-// its sender is.
+// TestRememberedIntegrity: what a person has remembered, and what was said, is trusted as its sender is.
 func TestRememberedIntegrity(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "Noted.")
 	const friend = "@friend:example.org"
@@ -180,9 +165,7 @@ func TestRememberedIntegrity(t *testing.T) {
 	entries := w.column(t, `SELECT scope || ' ' || integrity FROM memory ORDER BY scope`)
 	said := w.column(t, `SELECT DISTINCT sender || ' ' || integrity FROM memory_turn WHERE sender <> '' ORDER BY sender`)
 	for i, of := range []string{fmt.Sprintf("%s %d", friend, trust.User), fmt.Sprintf("%s %d", owner, trust.Owner)} {
-		if len(entries) != 2 || entries[i] != "private:"+of || len(said) != 2 || said[i] != of {
-			t.Errorf("noted: %q, said: %q", entries, said)
-		}
+		wrong(t, len(entries) != 2 || entries[i] != "private:"+of || len(said) != 2 || said[i] != of, "noted: %q, said: %q", entries, said)
 	}
 	if least := value[trust.Integrity](t, w, `SELECT min(integrity) FROM memory_turn WHERE sender = ''`); least < trust.User {
 		t.Errorf("the answers are %v", least) // they are trusted as what they were made from
@@ -194,8 +177,7 @@ func (m *Manager) remember(ctx context.Context, in Inbound) error {
 	return m.rememberIn(ctx, m.cfg.DB, in)
 }
 
-// TestLargeMemoryFile: a memory file that is too large to be read is named to the person,
-// nothing is stored meanwhile, and what is to be forgotten is forgotten all the same.
+// TestLargeMemoryFile: a file too large to be read is named to the person, nothing is stored meanwhile, and forgetting works.
 func TestLargeMemoryFile(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	if got := w.say(t, "$1", "!remember my heron is called Zaphod").Text; !strings.Contains(got, "Remembered") {
@@ -203,24 +185,20 @@ func TestLargeMemoryFile(t *testing.T) {
 	}
 	file := filepath.Join(w.dir, "MEMORIES.txt")
 	small := result(os.ReadFile(file))(t)
-	large := append(small, strings.Repeat("a line that somebody pasted\n", (20<<20-1000)/28)...)
-	must(t, os.WriteFile(file, large, 0o600))
+	must(t, os.WriteFile(file, append(small, strings.Repeat("a line that somebody pasted\n", (20<<20-1000)/28)...), 0o600))
 	for _, want := range []string{"MEMORIES.txt", "20 MiB", "16 MiB", "shorten"} {
-		if got := w.say(t, "$2"+want, "!remember my tea is green").Text; !strings.Contains(got, want) || strings.Contains(got, "Something went wrong") {
-			t.Errorf("!remember: %q, want %q", got, want)
-		}
+		got := w.say(t, "$2"+want, "!remember my tea is green").Text
+		wrong(t, !strings.Contains(got, want) || strings.Contains(got, "Something went wrong"), "!remember: %q, want %q", got, want)
 	}
 	got := w.say(t, "$3", "!forget my heron is called Zaphod").Text
 	wants(t, got, "Forgotten for good", "MEMORIES.txt", "20 MiB", "16 MiB")
 	lacks(t, w.say(t, "$4", "!memory").Text, "Zaphod", "tea")
 	// Once the file can be read again, its forgotten line goes as well.
 	must(t, os.WriteFile(file, append(small, "My boat is red\n"...), 0o600))
-	if got := w.say(t, "$5", "!memory").Text; strings.Contains(got, "Zaphod") || !strings.Contains(got, "My boat is red") {
-		t.Errorf("!memory: %s", got)
-	}
-	if now, err := os.ReadFile(file); err != nil || strings.Contains(string(now), "Zaphod") {
-		t.Errorf("%.200s, %v", now, err)
-	}
+	got = w.say(t, "$5", "!memory").Text
+	wrong(t, strings.Contains(got, "Zaphod") || !strings.Contains(got, "My boat is red"), "!memory: %s", got)
+	now, err := os.ReadFile(file)
+	wrong(t, err != nil || strings.Contains(string(now), "Zaphod"), "%.200s, %v", now, err)
 }
 
 // TestKeepCommand: a person answers what only they can decide, by its number, and nobody else does.
@@ -232,9 +210,7 @@ func TestKeepCommand(t *testing.T) {
 		t.Helper()
 		got := w.deliver(t, Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()})
 		wants(t, got.Text, want...)
-		if !got.Notice {
-			t.Errorf("%s: the model was asked: %+v", text, got)
-		}
+		wrong(t, !got.Notice, "%s: the model was asked: %+v", text, got)
 		return got.Text
 	}
 	say := func(text string, want ...string) string { t.Helper(); return as(owner, "!dm", true, text, want...) }
@@ -278,8 +254,7 @@ func TestKeepCommand(t *testing.T) {
 	say("!memory", "I live in Oslo.")
 }
 
-// TestQuestionIsToldQuietly: what is asked is a notice, is asked once, and the model knows of
-// it when the person answers.
+// TestQuestionIsToldQuietly: what is asked is a notice, is asked once, and the model knows of it when the person answers.
 func TestQuestionIsToldQuietly(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Noted.")
 	s := &source{told: make(chan string, 100)}
@@ -292,14 +267,100 @@ func TestQuestionIsToldQuietly(t *testing.T) {
 			t.Fatal("not done")
 		}
 	}
-	if m := w.room.newest(); m.Text != "Rome or Oslo?" || !m.Notice || w.room.count() != 1 || len(w.script.asked()) != 0 || m.Mention != nil {
-		t.Errorf("%d messages, the room read %+v", w.room.count(), m)
-	}
+	m := w.room.newest()
+	wrong(t, m.Text != "Rome or Oslo?" || !m.Notice || m.Mention != nil, "the room read %+v", m)
+	equal(t, w.room.count()+len(w.script.asked()), 1)
 	w.say(t, "$1", "Oslo is right.")
-	if asked := w.script.asked(); len(asked) != 1 || strings.Count(asked[0], "Rome or Oslo?") != 1 {
-		t.Errorf("the model does not know what was asked: %q", asked)
+	asked := w.script.asked()
+	wrong(t, len(asked) != 1 || strings.Count(asked[0], "Rome or Oslo?") != 1, "the model does not know what was asked: %q", asked)
+	want := []string{"question:1: Rome or Oslo?", "question:1: Rome or Oslo?"}
+	wrong(t, !slices.Equal(s.done, want), "%q", s.done)
+}
+
+// heard waits until n messages can be found again, and returns them in order.
+func (w *world) heard(t *testing.T, n int) (all []string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		all = w.column(t, `SELECT scope || ' ' || sender || ': ' || text FROM memory_turn ORDER BY seq`)
+		if len(all) >= n || time.Now().After(end) {
+			return all
+		}
 	}
-	if want := []string{"question:1: Rome or Oslo?", "question:1: Rome or Oslo?"}; !slices.Equal(s.done, want) {
-		t.Errorf("%q", s.done)
+}
+
+// TestConversationsAreFoundAgain: what was said stands in the request of a later conversation that asks for it, of the same person or room.
+func TestConversationsAreFoundAgain(t *testing.T) {
+	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "Noted: zanzibar.")
+	w.say(t, "$1", "The code word of my locker is zanzibar.")
+	w.heard(t, 2)
+	w.say(t, "$1", "The code word of my locker is zanzibar.") // delivered again
+	w.say(t, "$2", "!new")
+	w.say(t, "$3", "What was the code word of my locker?")
+	last := w.lastAsked()
+	if !strings.Contains(last, "Recalled for this message:") || !strings.Contains(last, owner+" said: The code word of my locker is zanzibar.") ||
+		!strings.Contains(last, "after: "+time.Now().UTC().Format(time.DateOnly)+", you said: Noted: zanzibar.") {
+		t.Errorf("not recalled: %s", last)
 	}
+	got := w.heard(t, 4)
+	want := []string{"private:" + owner + " " + owner + ": The code word of my locker is zanzibar.", "private:" + owner + " : Noted: zanzibar.",
+		"private:" + owner + " " + owner + ": What was the code word of my locker?", "private:" + owner + " : fine"}
+	equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	for i, in := range []Inbound{
+		{Room: "!group", Sender: owner, Text: "What was the code word of my locker?"},
+		{Room: "!dm2", Sender: "@friend:example.org", Text: "What was the code word of the locker?", Private: true},
+	} {
+		in.ID, in.At = fmt.Sprintf("$other%d", i), time.Now()
+		w.deliver(t, in)
+		lacks(t, w.lastAsked(), "zanzibar")
+	}
+	if got := w.heard(t, 8); !strings.HasPrefix(got[len(got)-1], "room:") && !strings.HasPrefix(got[len(got)-1], "private:@friend") {
+		t.Errorf("heard:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// TestHeardAfterInterruption: what could not be kept before the program died is kept later, for who heard it; not what was taken back.
+func TestHeardAfterInterruption(t *testing.T) {
+	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000)
+	for i, m := range []history.Message{
+		{Role: llm.User, EventID: "$1", Sender: owner, Text: "between us two", Header: "[Sat 2026-11-21 08:14 CET]"},
+		{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c", Name: "task", Arguments: `{"action":"list"}`}}},
+		{Role: llm.Tool, CallID: "c", Text: "no tasks"},
+		{Role: llm.Assistant, EventID: "re:$1", Text: "nobody else"},
+		{Role: llm.User, EventID: "$2", Sender: owner, Text: "[taken back]", Header: "[Sat 2026-11-21 08:15 CET]"},
+		{Role: llm.User, Text: "Tidy up the tasks.", Header: "[Sat 2026-11-21 08:16 CET, system event]"},
+		{Role: llm.Assistant, EventID: "re:$e", Text: "tidied"},
+	} {
+		m.Room, m.At = "!dm", time.Now().Add(time.Duration(i-10)*time.Minute)
+		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
+		must(t, w.cfg.History.Append(t.Context(), &m))
+	}
+	w.deliver(t, Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "before everybody", At: time.Now()}) // it has become a group
+	got := strings.Join(w.heard(t, 4), "\n")
+	want := "private:" + owner + " " + owner + ": between us two\nprivate:" + owner + " : nobody else\nroom:!dm " + owner + ": before everybody\nroom:!dm : fine"
+	equal(t, got, want)
+}
+
+// TestUseIsCounted: a memory counts as used when the answer has something of it that the question did not, not when it was only shown.
+// Holds W12.
+func TestUseIsCounted(t *testing.T) {
+	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "She lives in Brno.", "I do not know where Jana lives.", "The number is 4711.", "It costs 900 crowns.")
+	for _, text := range []string{"Ada's sister Jana lives in Brno.", "The tram pass has the number 4711.", "The piano cost 900 crowns."} {
+		w.known(t, memory.Private(owner), text)
+	}
+	hits := func(want string) {
+		t.Helper()
+		var got string
+		for end := time.Now().Add(30 * time.Second); got != want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			must(t, w.cfg.DB.QueryRow(`SELECT group_concat(hits, ' ') FROM (SELECT hits FROM memory ORDER BY n)`).Scan(&got))
+		}
+		equal(t, got, want)
+	}
+	w.say(t, "$1", "Where does Jana live, my sister?")
+	hits("1 0 0")
+	w.say(t, "$2", "Where does Jana live, my sister?")
+	w.say(t, "$3", "And the tram pass?")
+	hits("1 1 0") // not 2 1 0: the second answer used nothing
+	w.say(t, "$4", "What do 900 crowns buy?")
+	w.heard(t, 8)
+	hits("1 1 0") // the question brought the number itself
 }

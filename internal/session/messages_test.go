@@ -1,43 +1,50 @@
 package session
 
 import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"reverie/internal/history"
 	"reverie/internal/i18n"
+	"reverie/internal/llm"
+	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/task"
 )
 
 // Every language has every sentence, with the same places in it, and nothing else.
 // Holds M69.
 func TestMessageFiles(t *testing.T) {
 	languages := Languages()
-	if !slices.Equal(languages, []string{"de", "en", "es", "fr", "it", "ja", "zh"}) {
-		t.Errorf("languages %q", languages)
-	}
+	wrong(t, !slices.Equal(languages, []string{"de", "en", "es", "fr", "it", "ja", "zh"}), "languages %q", languages)
 	for _, l := range languages {
 		f := builtin(l)
 		for _, p := range f.faults {
 			t.Error(p)
 		}
 		for key, n := range map[string]int{"time.weekdays": 7, "time.days_short": 7} {
-			if got := len(strings.Fields(f.text[key])); got != n {
-				t.Errorf("%s.txt: %s has %d words, want %d", l, key, got, n)
-			}
+			got := len(strings.Fields(f.text[key]))
+			wrong(t, got != n, "%s.txt: %s has %d words, want %d", l, key, got, n)
 		}
 		if l == english {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(i18n.Source())) {
 			one := strings.HasSuffix(key, i18n.One) && f.text[strings.TrimSuffix(key, i18n.One)+i18n.More] != "" && (l == "ja" || l == "zh")
-			if f.text[key] == "" && !one {
-				t.Errorf("%s.txt: %s is missing", l, key)
-			}
+			wrong(t, f.text[key] == "" && !one, "%s.txt: %s is missing", l, key)
 		}
 		for key, text := range f.text {
 			if words := placeForm.ReplaceAllString(text, ""); text == i18n.Source()[key] && len(strings.Fields(words)) > 2 { // words may be the same in two languages
@@ -47,8 +54,7 @@ func TestMessageFiles(t *testing.T) {
 	}
 }
 
-// A room is spoken to in its language: what its owner put into other words, else what
-// comes with the program, else English; and what is wrong in a file is told.
+// A room is spoken to in its language: in its owner's words, else the program's, else English; and what is wrong in a file is told.
 // Holds M69.
 func TestMessages(t *testing.T) {
 	dir := t.TempDir()
@@ -60,9 +66,8 @@ func TestMessages(t *testing.T) {
 	}
 	said := func(room, key string, fill ...string) string { return m.Text(t.Context(), room, key, fill...) }
 	german := builtin("de").text["stop.done"]
-	if got := said("!r", "stop.done"); got != german || got == "Stopped." {
-		t.Errorf("got %q", got)
-	}
+	got := said("!r", "stop.done")
+	wrong(t, got != german || got == "Stopped.", "got %q", got)
 	write("# mine\nstop.done: Schluss.\\nAus.\nhelp.stop: hält an\n")
 	equal(t, said("!r", "stop.done"), "Schluss.\nAus.")
 	write("# mine\nhelp.stop: hält an\n") // it is read again
@@ -72,14 +77,11 @@ func TestMessages(t *testing.T) {
 	equal(t, said("!french", "stop.done"), builtin("fr").text["stop.done"])
 	other := OpenMessages(dir, nil, "pt")
 	equal(t, other.Text(t.Context(), "!r", "stop.done"), "Stopped.")
-	if p := other.Problems(); !slices.ContainsFunc(p, func(p prompt.Problem) bool { return strings.Contains(p.String(), "pt.txt: is missing") }) {
-		t.Errorf("problems %v", p)
-	}
+	wants(t, fmt.Sprint(other.Problems()), "pt.txt: is missing")
 	equal(t, (*Messages)(nil).Text(t.Context(), "!r", "stop.done"), "Stopped.")
 }
 
-// TestMessageFileOfAnOwner: what is wrong in a file is told with its line, and in its place
-// stands what comes with the program.
+// TestMessageFileOfAnOwner: what is wrong in a file is told with its line, and in its place stands what comes with the program.
 func TestMessageFileOfAnOwner(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "messages"), 0o700))
@@ -101,24 +103,20 @@ func TestMessageFileOfAnOwner(t *testing.T) {
 	} {
 		must(t, os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(c.file), 0o600))
 		m := OpenMessages(dir, nil, "de")
-		if got := m.Text(t.Context(), "!r", c.key); got != c.says {
-			t.Errorf("%s: says %q, want %q", name, got, c.says)
-		}
+		got := m.Text(t.Context(), "!r", c.key)
+		wrong(t, got != c.says, "%s: says %q, want %q", name, got, c.says)
 		told := m.Problems()
 		if len(told) != len(c.told) {
 			t.Errorf("%s: told %v, want %q", name, told, c.told)
 			continue
 		}
 		for i, want := range c.told {
-			if !strings.Contains(told[i].String(), want) {
-				t.Errorf("%s: told %q, want %q", name, told[i], want)
-			}
+			wrong(t, !strings.Contains(told[i].String(), want), "%s: told %q, want %q", name, told[i], want)
 		}
 	}
 }
 
-// FuzzMessages: each line of a file is a remark, a sentence with the places it must have,
-// or told as a problem.
+// FuzzMessages: each line of a file is a remark, a sentence with the places it must have, or told as a problem.
 func FuzzMessages(f *testing.F) {
 	f.Add("# mine\nstop.done: Aus.\nstop.done: zwei\ncommand.unknown: {name}\n\n: x\n")
 	f.Add("\ufeffstop.done: a\\nb\r\nverify.how: - x\xff\n")
@@ -127,23 +125,18 @@ func FuzzMessages(f *testing.F) {
 		got := parseMessages("x.txt", source)
 		lines := strings.Split(strings.TrimPrefix(source, "\ufeff"), "\n")
 		for key, text := range got.text {
-			if want, ok := original(key); !ok || text == "" || !samePlaces(key, want, text) {
-				t.Errorf("%s: %q", key, text)
-			}
+			want, ok := original(key)
+			wrong(t, !ok || text == "" || !samePlaces(key, want, text), "%s: %q", key, text)
 		}
 		for _, p := range got.faults {
-			if p.Line < 0 || p.Line > len(lines) {
-				t.Errorf("%v, of %d lines", p, len(lines))
-			}
+			wrong(t, p.Line < 0 || p.Line > len(lines), "%v, of %d lines", p, len(lines))
 		}
 		told := len(got.faults) == 1 && len(got.text) == 0 // all of it
 		for i, line := range lines {
 			line = strings.TrimSpace(line)
 			fault := slices.ContainsFunc(got.faults, func(p prompt.Problem) bool { return p.Line == i+1 })
 			key, _, _ := strings.Cut(line, ":")
-			if !told && !fault && line != "" && line[0] != '#' && got.text[key] == "" {
-				t.Errorf("line %d is lost: %q", i+1, line)
-			}
+			wrong(t, !told && !fault && line != "" && line[0] != '#' && got.text[key] == "", "line %d is lost: %q", i+1, line)
 		}
 	})
 }
@@ -165,25 +158,372 @@ func TestSpans(t *testing.T) {
 		{"de", 12 * hour, "12 Stunden"}, {"en", day, "1 day"}, {"de", day + 23*hour, "1 Tag 23 Stunden"}, {"es", 2*day + 5*hour, "2 días"}, {"pt", 400 * day, "400 days"},
 	} {
 		say := func(key string, fill ...string) string { return (*Messages)(nil).In(c.language, key, fill...) }
-		if got := i18n.Span(c.d).In(say); got != c.want {
-			t.Errorf("%s, %v: got %q, want %q", c.language, c.d, got, c.want)
-		}
+		got := i18n.Span(c.d).In(say)
+		wrong(t, got != c.want, "%s, %v: got %q, want %q", c.language, c.d, got, c.want)
 	}
 	french := func(key string, fill ...string) string { return (*Messages)(nil).In("fr", key, fill...) }
-	if got, want := i18n.New("why.helper_time", "time", i18n.Span(90*time.Second)).In(french), "son temps était écoulé : 1 minute 30 secondes"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	equal(t, i18n.New("why.helper_time", "time", i18n.Span(90*time.Second)).In(french), "son temps était écoulé : 1 minute 30 secondes")
 }
 
-// TestSentences: between two sentences stands a blank, but not where the writing has none;
-// what is empty is none.
+// TestSentences: between two sentences stands a blank, but not where the writing has none; what is empty is none.
 // Holds M69.
 func TestSentences(t *testing.T) {
 	for want, each := range map[string][]string{
 		"One. Two.": {"One.", "", "Two."}, "一。二。": {"一。", "二。"}, "一？二": {"一？", "二"}, "一！二": {"一！", "二"}, "一 (1) 二。": {"一 (1)", "二。"}, "Two.": {"", "Two.", ""}, "": {"", ""},
 	} {
-		if got := sentences(each...); got != want {
-			t.Errorf("%q became %q, want %q", each, got, want)
+		got := sentences(each...)
+		wrong(t, got != want, "%q became %q, want %q", each, got, want)
+	}
+}
+
+var (
+	fenced   = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	anyNames = regexp.MustCompile(`\S*[@/#_<>\[\]|]\S*`)
+	inRow    = regexp.MustCompile(`[A-Za-z']{2,}( [A-Za-z']{2,}){2,}`)
+	// onlyEnglish are small words that no other language here has.
+	onlyEnglish = regexp.MustCompile(`(?i)\b(the|with|you|your|this|that|which|have|were|been|nothing|could|would|cannot|is|its|of|from|by|for|because|what|when|and|left|out|until|ago|shown)\b`)
+)
+
+// pieces are what stands between the places of English sentences, if it is three words or more, with the key of one.
+var pieces = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for key, text := range i18n.Source() {
+		for _, piece := range placeForm.Split(text, -1) {
+			if piece = strings.TrimSpace(fenced.ReplaceAllString(piece, "")); len(strings.Fields(piece)) > 2 {
+				all[piece] = key
+			}
 		}
 	}
+	return all
+})
+
+// escaped finds English in another language: what en.txt has, small words of English, and for other letters any three words in a row.
+func escaped(language, text string) (found []string) {
+	plain := anyNames.ReplaceAllString(fenced.ReplaceAllString(text, " "), " ")
+	for piece, key := range pieces() {
+		if strings.Contains(plain, piece) {
+			found = append(found, key+": "+piece)
+		}
+	}
+	found = append(found, onlyEnglish.FindAllString(plain, -1)...)
+	if language == "ja" || language == "zh" {
+		found = append(found, inRow.FindAllString(plain, -1)...)
+	}
+	return found
+}
+
+// TestNothingEscapes: whatever is said in a room without a model is said in its language.
+// Holds M69.
+func TestNothingEscapes(t *testing.T) {
+	if got := escaped("ja", "作業 No open tasks in this room. です"); len(got) < 2 {
+		t.Fatalf("found %q", got)
+	}
+	for _, language := range slices.DeleteFunc(Languages(), func(l string) bool { return l == english }) {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			for key, text := range builtin(language).text {
+				english := escaped(language, placeForm.ReplaceAllString(text, "…"))
+				wrong(t, len(english) > 0, "%s: in English: %q\n%s", key, english, text)
+			}
+			everythingSaid(t, language)
+		})
+	}
+}
+
+func everythingSaid(t *testing.T, language string) {
+	w := newWorld(t, t.TempDir())
+	w.cfg.Messages, w.cfg.Self = OpenMessages(w.dir, w.cfg.DB, "en"), "@bot:example.org"
+	must(t, (Settings{w.cfg.DB}).Set(t.Context(), "!dm", SettingLanguage, language, owner, time.Now()))
+	said, n := map[string]bool{}, 0
+	say := func(texts ...string) {
+		t.Helper()
+		for _, text := range texts {
+			n++
+			got := w.say(t, fmt.Sprintf("$%d", n), text)
+			wrong(t, strings.HasPrefix(text, "!") && text != "!retry" && (!got.Notice || strings.TrimSpace(got.Text) == ""), "%s: %+v", text, got)
+		}
+		for id, m := range w.room.final {
+			if !said[id+m.Text] && (m.Notice || id != "re:"+strings.TrimPrefix(id, "re:")) {
+				said[id+m.Text] = true
+				english := escaped(language, m.Text)
+				wrong(t, len(english) > 0, "in English: %q\n%s", english, m.Text)
+			}
+		}
+	}
+	exec := func(query string, args ...any) {
+		t.Helper()
+		w.exec(t, query, args...)
+	}
+	say("!help", "!status", "!retry", "!stop", "!tasks", "!goal", "!goal history", "!goal new", "!goal zz", "!goal pause", "!goal resume", "!memory", "!summary", "!compact",
+		"!new zz", "!undo", "!forget", "!forget zz", "!remember", "!remember "+strings.Repeat("z", 3000), "!helpers", "!dream", "!dream status", "!think", "!think low", "!think zz",
+		"!think default", "!mode", "!mode zz", "!mode assistant", "!model", "!model zz", "!model local", "!skills", "!config", "!config threads", "!config zz", "!config threads zz", "!config threads off", "!prompt", "!verify", "!whoami", "!zz", "!tasx")
+	say("Tee", "!status", "!prompt", "!summary")
+	for i := range 8 {
+		say(strings.Repeat(fmt.Sprintf("Tee%d ", i), 300))
+	}
+	say("!compact", "!compact", "!summary", "!status")
+	talksOfGoals(t, w, say)
+	talksOfMemory(t, w, say)
+	talksOfTasks(t, w, say, exec)
+	talksOfFiles(t, w, say)
+	w.cfg.Dreams = &Dreams{Wake: func() {}, Status: func(_ context.Context, say i18n.Say) (string, error) {
+		return say("dream.failed", "why", say("why.dream_cut_off")), nil
+	}, Undo: func(_ context.Context, say i18n.Say) (string, error) {
+		return i18n.Join(say, []i18n.Text{i18n.New("why.dream_undone", "count", 1), i18n.New("why.task_stays", "id", "t")}), nil
+	}}
+	w.deliver(t, Inbound{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Text: "!dream", Private: true, At: time.Now()})
+	say("!dream", "!dream status", "!dream undo", "!dream zz")
+	w.withHelpers(t)
+	say("!helpers")
+	needed := func(why i18n.Text) i18n.Text { return i18n.New("why.needed_failed", "id", "sub_1", "why", why) }
+	for i, reason := range []i18n.Text{i18n.New("why.helper_empty"), i18n.New("why.helper_time", "time", i18n.Span(5*time.Minute), "count", 4), needed(i18n.New("why.helper_cancelled")),
+		i18n.New("why.helper_stop"), i18n.New("why.needed_cancelled", "id", "sub_1", "why", i18n.New("why.helper_cancelled")), (&llm.Error{Kind: llm.Unreachable, Model: "my model"}).Calm(),
+		needed((&llm.Error{Kind: llm.Garbled, Model: "m"}).Calm()), i18n.New("why.room_left"), unasked, "session: the disk is on fire"} {
+		exec(`INSERT INTO sub_session (id, depth, room, private, objective, mode, tools, timeout, status, reason, continued, rounds, tokens, created, ended, told)
+			VALUES (?, 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 2, 3, 400, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{helperFailed, helperCancelled, helperCompleted, helperWaiting, helperPending}[i%5], reason)
+	}
+	say("!helpers", "!stop", "!mode planning")
+	exec(`UPDATE message SET at = at - 86400000`)
+	w.say(t, "$plan", "let's plan")
+	say("!mode", "!config")
+	wrong(t, len(said) < 90, "only %d sentences were looked at", len(said))
+}
+
+func talksOfGoals(t *testing.T, w *world, say func(...string)) {
+	t.Helper()
+	say("!goal new Tee", "!goal pause", "!goal", "!goal resume", "!goal pause zz")
+	markers, _, _ := task.ParseMarkers("[CHECKPOINT] Kanne - IN-PROGRESS\n[CHECKPOINT] Tasse - COMPLETED\n[DECISION] Assam\n[ARTIFACT] created: tee.md\n[NEXT] Kochen")
+	if len(markers) < 4 {
+		t.Fatalf("%d markers", len(markers))
+	}
+	goals := w.cfg.Tasks.Goals()
+	result(goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers))(t)
+	result(goals.Decide(t.Context(), inDM, "", task.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}))(t)
+	say("!goal", "!goal history", "!goal done", "!goal new Kaffee", "!goal drop", "!goal history", "!goal new "+strings.Repeat("z", 5000))
+	m := Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+cutOff)}
+	w.room.final["brief"] = m
+	say("!goal")
+}
+
+func talksOfMemory(t *testing.T, w *world, say func(...string)) {
+	t.Helper()
+	say("!remember Tee", "!remember Tee", "!remember Teekanne", "!memory", "!forget Tee", "!undo", "!undo", "!remember Tasse")
+	id := w.known(t, memory.Private(owner), "Zucker").ID
+	w.deliver(t, Inbound{ID: "$group", Room: "!dm", Sender: owner, Text: "!memory share " + id, At: time.Now()})
+	say("!memory share "+id, "!memory private "+id, "!memory share mem_zz", "!forget "+id, "!undo", "!memory zz")
+	for i := range mostListed + 2 {
+		w.known(t, memory.Private(owner), fmt.Sprint("Tee", i))
+	}
+	say("!memory")
+	q := memory.Question{Run: "dream_1", Scope: memory.Private(owner), Why: i18n.New("why.pinned")}
+	for i, e := range []*memory.Entry{&q.First, &q.Second} {
+		*e = w.known(t, q.Scope, fmt.Sprint("Tee", i))
+	}
+	say("!memory keep", "!memory keep 1a")
+	must(t, w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}))
+	say("!memory keep", "!memory keep 1b", "!memory keep 1a", "!undo", "!memory keep 1 both", "!memory keep")
+}
+
+func talksOfTasks(t *testing.T, w *world, say func(...string), exec func(string, ...any)) {
+	t.Helper()
+	id := ""
+	for i, schedule := range []*task.Schedule{nil, {Type: "daily", At: "09:00"}, {Type: "weekly", DayOfWeek: "tue", At: "10:30"}, {Type: "monthly", DayOfMonth: 3, At: "07:00"},
+		{Type: "interval", IntervalSeconds: 7200, WindowStart: "08:00", WindowEnd: "20:00"}, {Type: "interval", IntervalSeconds: 86400}, {Type: "once", At: time.Now().AddDate(1, 0, 0).Format("2006-01-02 15:04")}} {
+		if schedule != nil {
+			final := result(schedule.Validate(time.Now(), time.UTC))(t)
+			schedule = &final
+		}
+		added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: fmt.Sprint("Tee", i), Priority: 2, Schedule: schedule}))(t)
+		id = added.ID
+	}
+	for i, state := range []string{"claimed", "claimed", "failed", "skipped", "skipped", "skipped", "skipped", "done"} {
+		why := []i18n.Text{"", "", "zz", i18n.New("why.missed"), i18n.New("why.overlap"), task.ErrStopped, i18n.New("why.task_state", "state", i18n.New("state.paused")), ""}[i]
+		exec(`INSERT INTO job_run (task, due, state, claimed, ended, result, retry_at) VALUES (?, ?, ?, 1, ?, ?, nullif(?, 0))`, id, 1000*i, state, 5000*min(i, 1), why, 9000*(1-min(i, 1)))
+	}
+	say("!tasks", "!status")
+}
+
+func talksOfFiles(t *testing.T, w *world, say func(...string)) {
+	t.Helper()
+	for i, key := range slices.Sorted(maps.Keys(i18n.Source())) {
+		if !strings.HasPrefix(key, "why.file") && !strings.HasPrefix(key, "why.pdf") {
+			continue
+		}
+		note := i18n.New(key, "size", "9 MB", "why", i18n.New("why.file_nowhere"), "type", "a/b", "count", 9)
+		w.deliver(t, Inbound{ID: fmt.Sprint("$file", i), Room: "!dm", Sender: owner, Private: true, At: time.Now(),
+			Files: []File{{Name: "tee.pdf", Kind: OtherFile, Note: note}}})
+	}
+	for i, f := range []File{{Name: "v.ogg", Kind: VoiceFile, Note: errDeaf}, {Name: "v.ogg", Kind: VoiceFile, Note: llm.TimedOut.Why()},
+		{Name: "tee.pdf", Kind: OtherFile, Note: i18n.New("why.file_of_kind", "why", "make a picture: the pen is broken", "type", "a/b", "size", "9 MB")}} {
+		w.deliver(t, Inbound{ID: fmt.Sprint("$odd", i), Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{f}})
+	}
+	say("!status")
+}
+
+// speaking are the folders whose code says something to people in rooms.
+var speaking = []string{".", "../matrix", "../task", "../dream", "../memory", "../media", "../llm", "../history", "../prompt", "../i18n", "../../cmd/bot"}
+
+// parsed are the files of folders, without their tests.
+func parsed(t *testing.T, dirs []string) map[string]*ast.File {
+	t.Helper()
+	all := map[string]*ast.File{}
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatal(dir, err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			all[name] = result(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
+		}
+	}
+	return all
+}
+
+// at is the literal among args at i.
+func at(args []ast.Expr, i int) (string, bool) {
+	if i >= len(args) {
+		return "", false
+	}
+	lit, ok := args[i].(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(lit.Value)
+	return text, err == nil
+}
+
+// keyAt is where in the arguments of a call the key of a sentence is.
+func keyAt(call *ast.CallExpr) (int, bool) {
+	switch f := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		if of, ok := f.X.(*ast.Ident); ok && of.Name == "i18n" && f.Sel.Name == "New" {
+			return 0, true
+		}
+		i, ok := map[string]int{"text": 1, "Text": 2, "In": 1}[f.Sel.Name]
+		return i, ok
+	case *ast.Ident:
+		i, ok := map[string]int{"say": 0, "New": 0, "textError": 0, "refuse": 1}[f.Name]
+		return i, ok
+	}
+	return 0, false
+}
+
+var keyForm = regexp.MustCompile(`^[a-z]+(\.[a-z_]+)+$`)
+
+// What the program asks for by name is there, with all of its places filled in.
+func TestMessageKeys(t *testing.T) {
+	all, asked := i18n.Source(), 0
+	for name, file := range parsed(t, speaking) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			i, ok := keyAt(call)
+			if !ok {
+				return true
+			}
+			key, ok := at(call.Args, i)
+			if !ok || strings.Contains(key, " ") || strings.HasSuffix(key, ".") { // English, or the beginning of a key
+				return true
+			}
+			asked++
+			want, both := all[key], all[key] == ""
+			if both {
+				want = all[key+i18n.More]
+			}
+			wrong(t, want == "" || both && all[key+i18n.One] == "", "%s asks for %q, which is nowhere", name, key)
+			var given []string
+			for j := i + 1; j < len(call.Args); j += 2 {
+				place, ok := at(call.Args, j)
+				wrong(t, !ok, "%s: a place of %q has no name", name, key)
+				given = append(given, "{"+place+"}")
+			}
+			for _, place := range places(want) {
+				wrong(t, !slices.Contains(given, place), "%s: %q is not filled in with %s", name, key, place)
+			}
+			return true
+		})
+	}
+	wrong(t, asked < 200, "only %d sentences are asked for: they were looked for in the wrong way", asked)
+}
+
+// Every sentence of en.txt is asked for somewhere: by its name, or by the beginning of it.
+func TestMessagesAreUsed(t *testing.T) {
+	var literals []string
+	for _, file := range parsed(t, speaking) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil {
+					literals = append(literals, text)
+				}
+			}
+			return true
+		})
+	}
+	for _, key := range slices.Sorted(maps.Keys(i18n.Source())) {
+		name := strings.TrimSuffix(strings.TrimSuffix(key, i18n.One), i18n.More)
+		used := slices.ContainsFunc(literals, func(l string) bool {
+			return l == name || strings.HasSuffix(l, ".") && len(l) > 3 && keyForm.MatchString(l+"x") && strings.HasPrefix(name, l) || l == key ||
+				strings.Contains(l, "'"+name+"'") // in SQL
+		})
+		wrong(t, !used && !strings.HasPrefix(key, "state."), "en.txt: nobody asks for %s", key)
+	}
+}
+
+// sentenceForm is a literal that people would read: two words at least.
+var sentenceForm = regexp.MustCompile(`[A-Za-z]{3,}[ ,:;]+[A-Za-z]{2,}`)
+
+// shown are the expressions of a file whose text a room gets: of messages, of notices, and of redactions.
+func shown(file *ast.File) (all []ast.Expr) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CompositeLit:
+			name := ""
+			switch kind := n.Type.(type) {
+			case *ast.Ident:
+				name = kind.Name
+			case *ast.SelectorExpr:
+				name = kind.Sel.Name
+			}
+			for _, e := range n.Elts {
+				kv, ok := e.(*ast.KeyValueExpr)
+				if !ok {
+					continue
+				}
+				key, _ := kv.Key.(*ast.Ident)
+				switch {
+				case key == nil:
+				case (name == "Outgoing" || name == "notice") && (key.Name == "Text" || key.Name == "text" || key.Name == "Caption"), name == "ReqRedact" && key.Name == "Reason":
+					all = append(all, kv.Value)
+				}
+			}
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && (f.Sel.Name == "notice" || f.Sel.Name == "endDraft") && len(n.Args) == 3 {
+				all = append(all, n.Args[2])
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// TestNoSentencesInCode: what is sent to rooms holds no sentence of its own: it comes from data/messages, by its name.
+func TestNoSentencesInCode(t *testing.T) {
+	looked := 0
+	for name, file := range parsed(t, append([]string{"../tool"}, speaking...)) {
+		for _, e := range shown(file) {
+			looked++
+			ast.Inspect(e, func(n ast.Node) bool {
+				if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && sentenceForm.MatchString(lit.Value) {
+					t.Errorf("%s: %s is said in English in every room", name, lit.Value)
+				}
+				return true
+			})
+		}
+	}
+	wrong(t, looked < 30, "only %d expressions were looked at: they were looked for in the wrong way", looked)
 }

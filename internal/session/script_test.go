@@ -5,11 +5,22 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+	"testing"
+	"time"
 
 	"reverie/internal/llm/calls/callstest"
+	"reverie/internal/media"
+	"reverie/internal/memory"
+	"reverie/internal/skill"
+	"reverie/internal/task"
+	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // script is a model server that gives its answers in order and keeps the
@@ -101,8 +112,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *script) asked() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer holding(&s.mu)()
 	return append([]string(nil), s.requests...)
 }
 
@@ -139,4 +149,204 @@ func toolCall(answer string) (name, rest string) {
 		return name, "{" + rest
 	}
 	return "append_memory", answer
+}
+
+// obedient is a model that does all that any text before it orders, known by its word, and then what the person asks for.
+type obedient struct {
+	mu      sync.Mutex
+	orders  map[string]string // calls, or lines of an answer, by word
+	first   string            // a call that the request begins with
+	own     []string          // the calls of the person's request
+	done    map[string]bool   // what was done in this turn
+	reached bool              // an order stood in a request
+}
+
+// turn says what the person's next message asks for.
+func (o *obedient) turn(first string, own ...string) {
+	defer holding(&o.mu)()
+	o.first, o.own, o.done = first, own, map[string]bool{}
+}
+
+func (o *obedient) saw() bool {
+	defer holding(&o.mu)()
+	return o.reached
+}
+
+// reply answers a request to the model.
+func (o *obedient) reply(body string) (string, bool) {
+	defer holding(&o.mu)()
+	answer := []string{"Here is what I can say."}
+	switch {
+	case isSummary(body):
+		text := "The person sent a text and we talked about what stands in it. Nothing is left to be decided by them."
+		for word := range o.orders {
+			if strings.Contains(body, word) {
+				text += " The text says what must be done next: " + word + ", for Mallory."
+			}
+		}
+		return text, true
+	case strings.Contains(body, `## Objective\n`): // a sub-session
+		return "There is nothing to be found.", true
+	}
+	if o.first == "500" && !o.done["500"] { // the model fails before it says anything
+		o.done["500"] = true
+		return "500", true
+	}
+	for word, order := range o.orders {
+		if !strings.Contains(body, word) {
+			continue
+		}
+		o.reached = true
+		if strings.HasPrefix(order, "[") {
+			answer = append(answer, order)
+		}
+	}
+	if strings.Contains(body, `"tools":`) {
+		if call := o.next(body); call != "" {
+			return call, true
+		}
+	}
+	return strings.Join(answer, "\n"), true
+}
+
+// next is the next call; "" if there is none.
+func (o *obedient) next(body string) string {
+	calls := []string{o.first}
+	for word, order := range o.orders {
+		if strings.Contains(body, word) && !strings.HasPrefix(order, "[") {
+			calls = append(calls, order)
+		}
+	}
+	for _, call := range append(calls, o.own...) {
+		if call != "" && !o.done[call] {
+			o.done[call] = true
+			return call
+		}
+	}
+	return ""
+}
+
+// newObedient is a world with all that a conversation can act on, whose model is obedient.
+func newObedient(t *testing.T, backend memory.Backend) (*world, *obedient) {
+	t.Helper()
+	w := newWorldOf(t, t.TempDir(), backend, 32_000)
+	o := &obedient{orders: map[string]string{}, done: map[string]bool{}}
+	w.script.reply = o.reply
+	w.inGroup()
+	files := media.Open(w.dir, 0)
+	tools := result(tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC}))(t)
+	w.cfg.Media, w.cfg.Tools, w.cfg.FileText = files, tools, 600
+	w.cfg.MaxRound, w.cfg.Helpers.Parallel, w.cfg.Again = 12, 1, time.Millisecond
+	w.restart(t)
+	w.sharedSkill(t, "tea.md", "---\ndescription: How to make tea\n---\nSteep it for four minutes.\n")
+	return w, o
+}
+
+// seeded are the tasks that there are before a conversation.
+type seeded struct{ cat, dentist string }
+
+// seed stores what the acts of these tests are about.
+func (w *world) seed(t *testing.T, room string, private bool) (s seeded) {
+	t.Helper()
+	by := task.Caller{Place: trust.Place{Room: room, Person: owner, Private: private}, Integrity: trust.Owner}
+	for content, id := range map[string]*string{"Feed the cat": &s.cat, "Call the dentist": &s.dentist} {
+		*id = result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, User: owner, Label: by.Label(), Content: content, Priority: 5}))(t).ID
+	}
+	result(w.cfg.Tasks.Goals().Create(t.Context(), by, "Learn Danish", "high"))(t)
+	return s
+}
+
+// in writes the ids of tasks into a call.
+func (s seeded) in(call string) string {
+	return strings.NewReplacer("CAT", s.cat, "DENTIST", s.dentist).Replace(call)
+}
+
+// effects are all rows and files that acts change, one line for each.
+func (w *world) effects(t *testing.T) (all []string) {
+	t.Helper()
+	for _, query := range []string{
+		`SELECT 'task ' || id || ' ' || content || ' ' || prompt || ' ' || status || ' ' || priority || ' ' || schedule FROM task`,
+		`SELECT 'goal ' || id || ' ' || description || ' ' || status || ' ' || next || ' ' || summary FROM goal`,
+		`SELECT 'mode ' || room || ' ' || value FROM room_setting WHERE name = 'mode'`,
+		`SELECT 'sub-session ' || id || ' ' || objective FROM sub_session`,
+	} {
+		all = append(all, w.column(t, query)...)
+	}
+	for _, e := range result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t) {
+		all = append(all, "memory "+e.ID+" "+e.Text)
+	}
+	for _, k := range result(skill.Open(filepath.Join(w.dir, "skills")).All())(t) {
+		all = append(all, "skill "+k.Path+" "+string(result(os.ReadFile(filepath.Join(w.dir, strings.TrimPrefix(k.Path, "data/"))))(t)))
+	}
+	defer holding(&w.room.mu)()
+	for id, m := range w.room.final {
+		if m.File != nil {
+			all = append(all, "file "+id+" "+m.File.Name)
+		}
+	}
+	return all
+}
+
+// changed are the lines that stand in one of both only.
+func changed(before, after []string) (out []string) {
+	for _, of := range [][2][]string{{before, after}, {after, before}} {
+		for _, line := range of[0] {
+			if !slices.Contains(of[1], line) {
+				out = append(out, line)
+			}
+		}
+	}
+	return out
+}
+
+// fileOf keeps data as a file that came with a message.
+func (w *world) fileOf(t *testing.T, kind, name string, data []byte) File {
+	t.Helper()
+	k := result(w.cfg.Media.Keep(strings.NewReader(string(data)), 10<<20))(t)
+	return File{Name: name, Kind: kind, Type: k.Type, Size: k.Size, Path: k.Path}
+}
+
+// ordinary is a request in a person's own words.
+type ordinary struct {
+	text string
+	call string // what it takes; "" = an answer
+	want string // stands in what has changed then
+}
+
+var ordinaries = []ordinary{
+	{"Please remember that I like green tea.", `append_memory {"entry":"The owner likes green tea"}`, "green tea"},
+	{"Put buying rye bread on my list.", `task {"action":"add","content":"Buy rye bread"}`, "rye bread"},
+	{"Each morning at eight, look at my list and tell me what is urgent.",
+		`task {"action":"add","content":"Morning report","schedule_type":"daily","at":"08:00","ai_prompt":"Say what is urgent"}`, "Morning report"},
+	{"I want to finish my thesis by June, let us make that a goal.", `goal {"action":"create","text":"Finish the thesis by June"}`, "thesis"},
+	{"Write down how I want my letters, as a skill.", `add_skill {"skill_name":"letters","summary":"How letters are written","documentation":"Short and polite."}`, "letters"},
+	{"Let somebody look through my notes for the address of the plumber.", `spawn_sub_session {"objective":"Find the address of the plumber"}`, "plumber"},
+	{"Send me the note about tea, would you?", `send_file {"path":"data/skills/tea.md","caption":"As you like it"}`, "tea.md"},
+	{"The cat is fed, drop that from the list.", `task {"action":"delete","task_id":"CAT"}`, "Feed the cat"},
+	{"I give up on Danish.", `goal {"action":"abandon","reason":"The owner gives it up"}`, "Learn Danish"},
+	{"How long does green tea have to steep?", "", ""},
+}
+
+// asks counts the questions that people were asked, and the acts in them.
+func (w *world) questionsAsked(t *testing.T) (all []approval) {
+	t.Helper()
+	all = result(w.approvals(t.Context(), w.cfg.DB, ``))(t)
+	return all
+}
+
+// votes answers each open question with option, and returns how many there were.
+func (w *world) votes(t *testing.T, room string, private bool, option string) (n int) {
+	t.Helper()
+	for _, a := range w.questionsAsked(t) {
+		if a.state != open {
+			continue
+		}
+		n++
+		w.deliver(t, Inbound{ID: fmt.Sprintf("$vote%s", a.code), Room: room, Sender: owner, Private: private, Change: Voted, Branch: a.talk.Thread(),
+			Target: askPrefix + a.code, Text: option, At: time.Now()})
+		if end := w.ends(t, a.code); end.state != ended || slices.ContainsFunc(end.acts, func(act askedAct) bool { return act.Failed }) {
+			t.Errorf("what was approved ended as %+v", end)
+		}
+	}
+	return n
 }

@@ -25,8 +25,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// room is a transport that remembers what was said, as a homeserver would:
-// saying the same ID again changes the message, it does not add one.
+// room is a transport that remembers what was said, as a homeserver would: saying the same ID again changes the message.
 type room struct {
 	mu      sync.Mutex
 	order   []string
@@ -38,6 +37,12 @@ type room struct {
 	onSay   func(Outgoing)
 }
 
+// holding locks mu until what it returns is called.
+func holding(mu *sync.Mutex) (unlock func()) {
+	mu.Lock()
+	return mu.Unlock
+}
+
 func newRoom() *room {
 	return &room{final: map[string]Outgoing{}, drafts: map[string]int{}, handled: make(chan string, 100)}
 }
@@ -46,8 +51,7 @@ func (r *room) Say(_ context.Context, in string, m Outgoing) error {
 	if r.onSay != nil {
 		r.onSay(m)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	if m.Draft {
 		r.drafts[in]++
 		return nil
@@ -60,8 +64,7 @@ func (r *room) Say(_ context.Context, in string, m Outgoing) error {
 }
 
 func (r *room) Remove(_ context.Context, _, id string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	r.removed = append(r.removed, id)
 	return nil
 }
@@ -69,8 +72,7 @@ func (r *room) Remove(_ context.Context, _, id string) error {
 func (r *room) Typing(context.Context, string, bool) {}
 
 func (r *room) Withdrawn(_ context.Context, id string) (bool, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	return r.gone[id], nil
 }
 
@@ -80,14 +82,12 @@ func (r *room) Handled(_ context.Context, id string) error { r.handled <- id; re
 func (r *room) said(id string) Outgoing { return r.read("re:" + id) }
 
 func (r *room) read(id string) Outgoing {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	return r.final[id]
 }
 
 func (r *room) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	return len(r.order)
 }
 
@@ -112,18 +112,14 @@ func equal[T comparable](t failing, got, want T) {
 func wants(t failing, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("no %q in %q", part, text)
-		}
+		wrong(t, !strings.Contains(text, part), "no %q in %q", part, text)
 	}
 }
 
 func lacks(t failing, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if strings.Contains(text, part) {
-			t.Errorf("there is %q in %q", part, text)
-		}
+		wrong(t, strings.Contains(text, part), "there is %q in %q", part, text)
 	}
 }
 
@@ -132,6 +128,14 @@ func must(t failing, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// wrong reports what is not as it must be, where that is so.
+func wrong(t failing, so bool, format string, args ...any) {
+	t.Helper()
+	if so {
+		t.Errorf(format, args...)
 	}
 }
 
@@ -164,17 +168,13 @@ func served(t *testing.T, name string, window int, h http.HandlerFunc) llm.Model
 // notice checks that the program said parts, and answers that the model answered.
 func notice(t failing, got Outgoing, parts ...string) {
 	t.Helper()
-	if !got.Notice {
-		t.Errorf("no notice: %+v", got)
-	}
+	wrong(t, !got.Notice, "no notice: %+v", got)
 	wants(t, got.Text, parts...)
 }
 
 func answers(t failing, got Outgoing, text string) {
 	t.Helper()
-	if got.Notice || got.Text != text {
-		t.Errorf("got %+v, want the answer %q", got, text)
-	}
+	wrong(t, got.Notice || got.Text != text, "got %+v, want the answer %q", got, text)
 }
 
 // world is a manager with everything real but the transport and the model.
@@ -302,8 +302,7 @@ func (w *world) deliver(t *testing.T, in Inbound) Outgoing {
 	return w.room.said(in.ID)
 }
 
-// TestRedelivered: a transport that delivers a message again, as after a
-// crash, gets the same reply and costs no second model call; nor does !retry.
+// TestRedelivered: a message delivered again, as after a crash, gets the same reply and costs no second model call; nor does !retry.
 func TestRedelivered(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "first", "second")
 	w.say(t, "$1", "hello")
@@ -315,26 +314,20 @@ func TestRedelivered(t *testing.T) {
 	equal(t, len(w.script.asked()), 2)
 }
 
-// TestInterruptedInTool: the program died while a tool ran. The next start
-// takes the turn up where it stands and tells the model that the result is
-// unknown, instead of running everything again.
+// TestInterruptedInTool: the program died while a tool ran. The next start tells the model so, and runs nothing again.
 func TestInterruptedInTool(t *testing.T) {
-	dir := t.TempDir()
-	w := newWorld(t, dir, "taken up")
+	w := newWorld(t, t.TempDir(), "taken up")
 	w.append(t, history.Message{Role: llm.User, EventID: "$1", Sender: owner, Text: "remember tea"},
 		history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}})
 	equal(t, w.say(t, "$1", "remember tea").Text, "taken up")
 	asked := w.script.asked()
-	if len(asked) != 1 || !strings.Contains(asked[0], "interrupted while this ran") || strings.Count(asked[0], "remember tea") != 1 {
-		t.Errorf("requests = %v", asked)
-	}
-	if past, err := w.cfg.History.Load(t.Context(), "!dm"); err != nil || len(past) != 4 || !past[2].Failed {
-		t.Errorf("the call counts as done: %+v, %v", past, err)
-	}
+	wrong(t, len(asked) != 1 || !strings.Contains(asked[0], "interrupted while this ran") || strings.Count(asked[0], "remember tea") != 1,
+		"requests = %v", asked)
+	past, err := w.cfg.History.Load(t.Context(), "!dm")
+	wrong(t, err != nil || len(past) != 4 || !past[2].Failed, "the call counts as done: %+v, %v", past, err)
 }
 
-// TestBurst: what one person wrote while the room was busy is answered once;
-// what another wrote, and commands, by themselves.
+// TestBurst: what one person wrote while the room was busy is answered once; what another wrote, and commands, by themselves.
 // Holds F15.
 func TestBurst(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -359,37 +352,30 @@ func TestBurst(t *testing.T) {
 			t.Fatalf("handled %s, want %s", got, want)
 		}
 	}
-	if got, want := strings.Join(w.room.order, " "), "re:$1 re:$3 re:$4 re:$5 re:$6"; got != want {
-		t.Errorf("replies = %s, want %s", got, want)
-	}
+	equal(t, strings.Join(w.room.order, " "), "re:$1 re:$3 re:$4 re:$5 re:$6")
 	if asked := w.script.asked(); len(asked) != 4 || !strings.Contains(asked[1], "two") || !strings.Contains(asked[1], "three") {
 		t.Errorf("%d model calls; the second must hold the whole burst", len(asked))
 	}
 }
 
-// TestWithdrawn: what was taken back while it waited is handled, and neither
-// answered nor shown to the model.
+// TestWithdrawn: what was taken back while it waited is handled, and neither answered nor shown to the model.
 func TestWithdrawn(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.room.gone = map[string]bool{"$2": true, "$3": true}
 	w.say(t, "$1", "one")
 	w.say(t, "$2", "taken back")
-	s := newSession(w.Manager, "!dm")
-	s.handle(t.Context(), []Inbound{
+	newSession(w.Manager, "!dm").handle(t.Context(), []Inbound{
 		{ID: "$3", Room: "!dm", Sender: owner, Text: "taken back", Private: true},
 		{ID: "$4", Room: "!dm", Sender: owner, Text: "stays", Private: true},
 	})
 	equal(t, strings.Join(w.room.order, " "), "re:$1 re:$4")
-	if asked := strings.Join(w.script.asked(), " "); strings.Contains(asked, "taken back") || !strings.Contains(asked, "stays") {
-		t.Error("the model saw what was taken back, or did not see what stays")
-	}
-	if a, b := <-w.room.handled, <-w.room.handled; a != "$3" || b != "$4" {
-		t.Errorf("handled %s, %s", a, b)
-	}
+	lacks(t, strings.Join(w.script.asked(), " "), "taken back")
+	wants(t, strings.Join(w.script.asked(), " "), "stays")
+	equal(t, <-w.room.handled, "$3")
+	equal(t, <-w.room.handled, "$4")
 }
 
-// TestBurstInPieces: a burst was heard, and even answered, before the program
-// died. However it is cut up when it comes again, it has one reply.
+// TestBurstInPieces: a burst was heard, and even answered, before the program died. However it comes again, it has one reply.
 func TestBurstInPieces(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		w := newWorld(t, t.TempDir(), "the answer", "to the new one")
@@ -411,14 +397,12 @@ func TestBurstInPieces(t *testing.T) {
 		if got := strings.Join(w.room.order, " "); got != "re:$3 re:$4" || w.room.said("$3").Text != "the answer" || w.room.said("$4").Text != "to the new one" {
 			t.Errorf("answered %v: replies %s: %v", answered, got, w.room.final)
 		}
-		if n := len(w.script.asked()); n != calls {
-			t.Errorf("answered %v: %d model calls, want %d", answered, n, calls)
-		}
+		n := len(w.script.asked())
+		wrong(t, n != calls, "answered %v: %d model calls, want %d", answered, n, calls)
 	}
 }
 
-// TestParallel: many rooms ask at once; only so many turns run, and all are
-// answered in the end.
+// TestParallel: many rooms ask at once; only so many turns run, and all are answered in the end.
 // Holds F15.
 func TestParallel(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -428,9 +412,7 @@ func TestParallel(t *testing.T) {
 		in := Inbound{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Text: "hello", Private: true, At: time.Now()}
 		must(t, w.Deliver(t.Context(), in))
 	}
-	for len(w.script.asked()) < 4 {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "the model is asked", func() bool { return len(w.script.asked()) >= 4 })
 	time.Sleep(50 * time.Millisecond) // long enough for a fifth to show, were it allowed
 	equal(t, len(w.script.asked()), 4)
 	close(w.script.block)
@@ -441,22 +423,17 @@ func TestParallel(t *testing.T) {
 
 // TestCutOff: an answer that hit the output limit says so.
 func TestCutOff(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "cut")
-	if got := w.say(t, "$1", "hello"); !strings.HasPrefix(got.Text, "cut") || !strings.Contains(got.Text, "output limit") {
-		t.Errorf("answer = %q", got.Text)
-	}
+	got := newWorld(t, t.TempDir(), "cut").say(t, "$1", "hello")
+	wrong(t, !strings.HasPrefix(got.Text, "cut") || !strings.Contains(got.Text, "output limit"), "answer = %q", got.Text)
 }
 
 // Holds M10.
 func TestModelDownAndRetry(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "500", "back again")
 	got := w.say(t, "$1", "are you there?")
-	if !got.Notice || !strings.Contains(got.Text, "!retry") || strings.Contains(got.Text, "upstream") {
-		t.Errorf("notice = %+v", got)
-	}
+	wrong(t, !got.Notice || !strings.Contains(got.Text, "!retry") || strings.Contains(got.Text, "upstream"), "notice = %+v", got)
 	answers(t, w.say(t, "$2", "!retry"), "back again")
-	asked := w.script.asked()
-	equal(t, strings.Count(asked[len(asked)-1], "are you there?"), 1)
+	equal(t, strings.Count(w.lastAsked(), "are you there?"), 1)
 }
 
 // TestPanic: what panics costs one message, not the room.
@@ -469,28 +446,20 @@ func TestPanic(t *testing.T) {
 			once.Do(func() { panic("boom") })
 		}
 	}
-	if got := w.say(t, "$1", "hello"); !got.Notice || strings.Contains(got.Text, "boom") {
-		t.Errorf("after a panic = %+v", got)
-	}
+	got := w.say(t, "$1", "hello")
+	wrong(t, !got.Notice || strings.Contains(got.Text, "boom"), "after a panic = %+v", got)
 	equal(t, w.say(t, "$2", "hello again").Text, "fine")
 }
 
-// TestStop: a message in hand at the end is not acknowledged, so that it is
-// delivered again, and nothing new is taken.
+// TestStop: a message in hand at the end is not acknowledged, so that it is delivered again, and nothing new is taken.
 func TestStop(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
 	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true}))
-	for len(w.script.asked()) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.stop()
-	if err := w.Deliver(context.Background(), Inbound{ID: "$2", Room: "!dm"}); err != ErrStopping {
-		t.Errorf("Deliver after the end = %v", err)
-	}
-	if len(w.room.handled) != 0 || w.room.count() != 0 {
-		t.Error("an interrupted message was acknowledged or answered")
-	}
+	equal(t, w.Deliver(context.Background(), Inbound{ID: "$2", Room: "!dm"}), ErrStopping)
+	wrong(t, len(w.room.handled) != 0 || w.room.count() != 0, "an interrupted message was acknowledged or answered")
 }
 
 func FuzzParseCommand(f *testing.F) {
@@ -499,9 +468,7 @@ func FuzzParseCommand(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		name, _, ok := parseCommand(s)
-		if ok && (name == "" || strings.ContainsAny(name, " \n!")) {
-			t.Errorf("parseCommand(%q) = %q", s, name)
-		}
+		wrong(t, ok && (name == "" || strings.ContainsAny(name, " \n!")), "parseCommand(%q) = %q", s, name)
 	})
 }
 

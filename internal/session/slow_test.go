@@ -14,6 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
+	"reverie/internal/memory"
+	"reverie/internal/prompt"
 	"reverie/internal/store/storetest"
 )
 
@@ -29,8 +33,7 @@ type typist struct {
 }
 
 func (r *typist) Typing(_ context.Context, room string, on bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	r.seen = append(r.seen, fmt.Sprint(room, " typing ", on))
 }
 
@@ -44,14 +47,12 @@ func (r *typist) Say(ctx context.Context, room string, m Outgoing) error {
 }
 
 func (r *typist) drafts() []Outgoing {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	return slices.Clone(r.draft)
 }
 
 func (r *typist) shown() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer holding(&r.mu)()
 	return strings.Join(r.seen, "\n")
 }
 
@@ -68,8 +69,7 @@ func modelled(t *testing.T, f http.HandlerFunc, timeout time.Duration) (*world, 
 	return w, r
 }
 
-// stuckOn hangs when the question holds word, until it is let go or the asker
-// goes away, and else answers.
+// stuckOn hangs when the question holds word, until it is let go or the asker goes away, and else answers.
 func stuckOn(word string, asked chan<- struct{}, release <-chan struct{}) http.HandlerFunc {
 	fine := &script{forever: "fine"}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -106,25 +106,19 @@ func TestStopCommand(t *testing.T) {
 	for _, want := range []string{"$1", "$3", "$2"} {
 		select {
 		case got := <-w.room.handled:
-			if got != want {
-				t.Errorf("handled %s, want %s", got, want)
-			}
+			equal(t, got, want)
 		case <-time.After(patience):
 			t.Fatalf("%s is not handled", want)
 		}
 	}
 	notice(t, w.room.said("$1"), "I stopped working on this")
-	if got := w.room.said("$3"); !got.Notice || got.Text != "Stopped." {
-		t.Errorf("!stop got %+v", got)
-	}
-	if got := r.shown(); !strings.HasSuffix(got, "typing false") {
-		t.Errorf("shown: %s", got)
-	}
+	got := w.room.said("$3")
+	wrong(t, !got.Notice || got.Text != "Stopped.", "!stop got %+v", got)
+	wrong(t, !strings.HasSuffix(r.shown(), "typing false"), "shown: %s", r.shown())
 	wants(t, w.say(t, "$4", "!stop").Text, "nothing to stop")
 }
 
-// However the model fails, the person reads one calm sentence, and the next
-// message is answered.
+// However the model fails, the person reads one calm sentence, and the next message is answered.
 // Holds F46.
 func TestModelFails(t *testing.T) {
 	events := func(body string) http.HandlerFunc {
@@ -164,16 +158,13 @@ func TestModelFails(t *testing.T) {
 			if got := w.say(t, "$1", "hello"); !got.Notice || !strings.Contains(got.Text, c.want) || strings.Contains(got.Text, "html") {
 				t.Errorf("got %+v, want something about %q", got, c.want)
 			}
-			if got := r.shown(); !strings.HasSuffix(got, "typing false") {
-				t.Errorf("still typing: %s", got)
-			}
+			wrong(t, !strings.HasSuffix(r.shown(), "typing false"), "still typing: %s", r.shown())
 			answers(t, w.say(t, "$2", "work again"), "fine")
 		})
 	}
 }
 
-// impatient makes statements wait next to nothing for a database that somebody
-// else holds.
+// impatient makes statements wait next to nothing for a database that somebody else holds.
 func impatient(t *testing.T, db *sql.DB) {
 	t.Helper()
 	n := db.Stats().MaxOpenConnections
@@ -185,9 +176,7 @@ func impatient(t *testing.T, db *sql.DB) {
 	}
 }
 
-// Another program holds the database for longer than a statement waits: the
-// message is answered when it is free again, not refused, and not forgotten.
-// That is so before the model is asked, and when its answer is to be stored.
+// Another program holds the database for longer than a statement waits: the message is answered once it is free, asked or not asked yet.
 // Holds F45.
 func TestDatabaseHeld(t *testing.T) {
 	for _, early := range []bool{true, false} {
@@ -205,17 +194,13 @@ func TestDatabaseHeld(t *testing.T) {
 				<-asked
 			}
 			tx, err := other.BeginTx(t.Context(), nil) // takes the write lock
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			close(release)
 			if early {
 				must(t, w.Deliver(t.Context(), in))
 			}
 			until(t, "something fails, else the test tests nothing", func() bool { return strings.Count(log.String(), "cannot be stored; trying again") >= 2 })
-			if n := w.room.count(); n != 0 {
-				t.Errorf("%d answers while nothing could be stored", n)
-			}
+			equal(t, w.room.count(), 0)
 			must(t, tx.Rollback())
 			select {
 			case id := <-w.room.handled:
@@ -235,13 +220,163 @@ type safeBuffer struct {
 }
 
 func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer holding(&b.mu)()
 	return b.b.Write(p)
 }
 
 func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer holding(&b.mu)()
 	return b.b.String()
+}
+
+// TestPace: who writes as a program does is found out, and people are not.
+// Holds F37, M38.
+func TestPace(t *testing.T) {
+	const work = 3 * time.Second // an answer takes so long
+	for _, c := range []struct {
+		name     string
+		most     int
+		gap      time.Duration // after our last answer
+		pause    int           // a pause after so many; 0 = never
+		messages int
+		stops    int // at this message; 0 = never
+	}{
+		{"fast loop", mostInGroup, time.Second / 2, 0, 60, mostInGroup + 1},
+		{"loop in a direct chat", mostInDirect, time.Second, 0, 300, mostInDirect + 1},
+		{"a person talks", mostInGroup, 25 * time.Second, 15, 200, 0},
+		{"a person talks for long, alone", mostInDirect, 4 * time.Second, 90, 400, 0},
+	} {
+		p, now, stopped := &pace{}, time.Unix(1_800_000_000, 0), 0
+		for i := range c.messages {
+			now = now.Add(c.gap)
+			if c.pause > 0 && i%c.pause == 0 {
+				now = now.Add(calmGap)
+			}
+			answer, stops := p.hears(fmt.Sprint(i), now, c.most)
+			if again, _ := p.hears(fmt.Sprint(i), now.Add(time.Hour), c.most); again != answer {
+				t.Fatalf("%s: message %d is answered %v, and tried again, %v", c.name, i, answer, again)
+			}
+			if stops {
+				stopped = i + 1
+			}
+			if want := c.stops == 0 || i+1 < c.stops; answer != want {
+				t.Fatalf("%s: message %d is answered: %v", c.name, i+1, answer)
+			}
+			if answer {
+				now = now.Add(work)
+				p.at = now
+			}
+		}
+		wrong(t, stopped != c.stops, "%s: stops at %d, want %d", c.name, stopped, c.stops)
+		answer, _ := p.hears("later", now.Add(calmGap), c.most)
+		wrong(t, !answer, "%s: a pause does not end it", c.name)
+	}
+}
+
+// TestLoopIsBroken: another program is answered no more, the room is told once, commands and others are answered, and !retry ends it.
+// Holds F37, M38.
+func TestLoopIsBroken(t *testing.T) {
+	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 16_000)
+	w.inGroup()
+	n := 0
+	say := func(from, text string) Outgoing {
+		t.Helper()
+		n++
+		return w.deliver(t, Inbound{ID: fmt.Sprint("$", n), Room: "!group", Sender: from, Text: text, At: time.Now()})
+	}
+	for range mostInGroup {
+		equal(t, say(friend, "hello").Text, "fine")
+	}
+	told := say(friend, "hello")
+	if asked := len(w.script.asked()); asked != mostInGroup || !told.Notice || !strings.Contains(told.Text, friend) || !strings.Contains(told.Text, "!retry") {
+		t.Errorf("after %d answers the room reads %+v", asked, told)
+	}
+	again := say(friend, "hello?")
+	wrong(t, again.Text != "" || len(w.script.asked()) != mostInGroup, "told twice: %+v", again)
+	wants(t, say(friend, "!stop").Text, "nothing to stop")
+	for range mostInGroup + 2 { // an owner is a person
+		equal(t, say(owner, "the very same words again").Text, "fine")
+	}
+	equal(t, say(friend, "hello?").Text, "")
+	equal(t, say(friend, "!retry").Text, "fine")
+	equal(t, say(friend, "thanks").Text, "fine")
+}
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// sure is the decision for a window that the server enforces.
+func sure(window int) prompt.Decision {
+	return prompt.Decide(prompt.Inputs{Server: prompt.Said{Tokens: window}})
+}
+
+// guess is the decision for a window that is only likely.
+func guess(window int) prompt.Decision {
+	return prompt.Decide(prompt.Inputs{Likely: prompt.Said{Tokens: window}})
+}
+
+// locked is the lock of a conversation that began with the decision d.
+func locked(d prompt.Decision) *TierLock {
+	var none *TierLock
+	l := none.next(d, "!r", 1, "m", "", true, noon)
+	return &l
+}
+
+func TestLockAtBoundaries(t *testing.T) {
+	forced := prompt.Decide(prompt.Inputs{Tier: 1, Server: prompt.Said{Tokens: 65536}})
+	for name, tt := range map[string]struct {
+		from, now    prompt.Decision
+		tier, atNew  int // within the conversation, and with a new one
+		other        int // with another model
+		secondReason string
+	}{
+		"nothing changes":      {sure(8192), sure(8192), 2, 2, 2, atStart},
+		"up":                   {sure(8192), sure(20480), 2, 4, 4, atNew},
+		"up, but only likely":  {sure(8192), guess(65536), 2, 2, 5, atStart},
+		"down":                 {sure(32768), sure(4096), 4, 1, 1, atNew},
+		"down by a token":      {sure(16385), sure(16384), 4, 3, 3, atNew},
+		"down, but a guess":    {sure(32768), guess(4096), 4, 4, 1, atStart},
+		"forced":               {sure(32768), forced, 4, 1, 1, atNew},
+		"a guess, and another": {guess(32768), guess(4096), 4, 1, 1, atNew},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, at := locked(tt.from), noon.Add(time.Hour)
+			equal(t, l.next(tt.now, "!r", 1, "m", "", true, at), *l)
+			fresh := l.next(tt.now, "!r", 2, "m", "", true, at)
+			wrong(t, fresh.Tier != tt.atNew || fresh.Reason != tt.secondReason || fresh.Conversation != 2, "with a new conversation: %+v", fresh)
+			got := l.shift(tt.now, atCompaction, at)
+			wrong(t, got.Tier != tt.atNew || got.Conversation != 1, "at a compaction: %+v", got)
+			got = l.next(tt.now, "!r", 1, "n", "", true, at)
+			wrong(t, got.Tier != tt.other || got.Reason != atModel || got.Model != "n", "with another model: %+v", got)
+			got = l.next(tt.now, "!r", 1, "m", "tier=2", false, at)
+			wrong(t, got.Tier != tt.other || got.Reason != atSettings, "with another configuration: %+v", got)
+		})
+	}
+}
+
+// TestNothingMovesALockedTier: between two boundaries the tier stays, but for one correction of a guess; no guess moves what is sure.
+func TestNothingMovesALockedTier(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func() prompt.Decision {
+			window := rapid.SampledFrom([]int{4096, 4097, 8192, 10240, 16384, 20000, 32768, 131072}).Draw(t, "window")
+			if rapid.Bool().Draw(t, "sure") {
+				return sure(window)
+			}
+			return guess(window)
+		}
+		lock := *locked(draw())
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			d, before := draw(), lock
+			conversation, person := before.Conversation+int64(rapid.IntRange(0, 1).Draw(t, "new")), rapid.Bool().Draw(t, "person")
+			lock = before.next(d, "!r", conversation, "m", "", person, noon.Add(time.Hour))
+			within := conversation == before.Conversation
+			switch {
+			case before.Sure && !d.Sure && (lock.Tier != before.Tier || !lock.Sure), within && before.Sure && lock != before:
+				t.Fatalf("moved from %+v to %+v by %+v", before, lock, d)
+			case within && lock != before && (!d.Sure || !person || !lock.Sure || lock.Tier != d.Tier || lock.Reason != atAnswer):
+				t.Fatalf("corrected from %+v to %+v by %+v", before, lock, d)
+			case !within && d.Sure && lock.Tier != d.Tier:
+				t.Fatalf("a new conversation has %+v, not %+v", lock, d)
+			}
+		}
+	})
 }

@@ -20,8 +20,7 @@ type sampleArgs struct {
 	List  []string `json:"list" doc:"d"`
 }
 
-// TestDecode is the list of everything that is accepted although it is not
-// what was asked for, and of what is not.
+// TestDecode is the list of everything that is accepted although it is not what was asked for, and of what is not.
 func TestDecode(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {
@@ -74,12 +73,10 @@ func TestDecode(t *testing.T) {
 	} {
 		var got sampleArgs
 		found := decode(c.raw, fieldsOf(reflect.TypeFor[sampleArgs]()), reflect.ValueOf(&got).Elem())
-		if diff := cmp.Diff(c.faults, []string(found)); diff != "" {
-			t.Errorf("%s: faults (-want +got):\n%s", c.raw, diff)
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: (-want +got):\n%s", c.raw, diff)
-		}
+		diff := cmp.Diff(c.faults, []string(found))
+		wrong(t, diff != "", "%s: faults (-want +got):\n%s", c.raw, diff)
+		diff = cmp.Diff(c.want, got)
+		wrong(t, diff != "", "%s: (-want +got):\n%s", c.raw, diff)
 		var again sampleArgs
 		text := encode(fieldsOf(reflect.TypeFor[sampleArgs]()), reflect.ValueOf(got))
 		if found := decode(text, fieldsOf(reflect.TypeFor[sampleArgs]()), reflect.ValueOf(&again).Elem()); len(found) > 0 || !cmp.Equal(got, again) {
@@ -103,17 +100,14 @@ func TestFieldsRefusesMistakes(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Errorf("%T was accepted", v)
-				}
+				wrong(t, recover() == nil, "%T was accepted", v)
 			}()
 			fieldsOf(reflect.TypeOf(v))
 		}()
 	}
 }
 
-// FuzzArguments: whatever a model writes, every tool answers, in words, and
-// nothing breaks.
+// FuzzArguments: whatever a model writes, every tool answers, in words, and nothing breaks.
 func FuzzArguments(f *testing.F) {
 	for i, e := range catalog {
 		f.Add(i, e.example)
@@ -128,9 +122,8 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which int, raw string) {
 		e := catalog[uint(which)%uint(len(catalog))]
 		res := w.Run(t.Context(), direct(), llm.ToolCall{ID: "1", Name: e.name, Arguments: raw})
-		if strings.TrimSpace(res.Content) == "" || !utf8.ValidString(res.Content) || utf8.RuneCountInString(res.Content) > MaxResult {
-			t.Errorf("%s(%q): %q", e.name, raw, res.Content)
-		}
+		wrong(t, strings.TrimSpace(res.Content) == "" || !utf8.ValidString(res.Content) || utf8.RuneCountInString(res.Content) > MaxResult,
+			"%s(%q): %q", e.name, raw, res.Content)
 		if strings.Contains(w.log.String(), "panicked") {
 			t.Fatalf("%s(%q) panicked: %s", e.name, raw, w.log.String())
 		}

@@ -1,7 +1,9 @@
 package tool
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"testing"
 
 	reverie "reverie"
+	"reverie/internal/media"
 	"reverie/internal/memory"
 )
 
@@ -97,9 +100,7 @@ func TestReadFileRefuses(t *testing.T) {
 	}
 	for _, p := range paths {
 		got := w.bad(t, direct(), "read_file", asked(p))
-		if strings.Contains(got, canary) || strings.Contains(got, outside) && !strings.HasPrefix(p, "/") {
-			t.Errorf("%q: %s", p, got)
-		}
+		wrong(t, strings.Contains(got, canary) || strings.Contains(got, outside) && !strings.HasPrefix(p, "/"), "%q: %s", p, got)
 	}
 }
 
@@ -128,9 +129,8 @@ func TestReadFileMemories(t *testing.T) {
 			}
 		}
 	}
-	if got := w.ok(t, group(), "read_file", asked("data")); strings.Contains(got, "MEMORIES.txt") {
-		t.Errorf("a group is offered private memories: %s", got)
-	}
+	got := w.ok(t, group(), "read_file", asked("data"))
+	wrong(t, strings.Contains(got, "MEMORIES.txt"), "a group is offered private memories: %s", got)
 }
 
 func TestReadFileLines(t *testing.T) {
@@ -144,9 +144,7 @@ func TestReadFileLines(t *testing.T) {
 
 	first := w.ok(t, direct(), "read_file", `{"path": "skills/long.md"}`)
 	wants(t, first, "data/skills/long.md, lines 1–", " of 3000:\n\nline 1 äöü\n", "more lines: read on with offset ")
-	if strings.Contains(first, "[cut here") {
-		t.Error("a page is larger than a result")
-	}
+	wrong(t, strings.Contains(first, "[cut here"), "a page is larger than a result")
 	// Following the notes shows every line exactly once.
 	next, all := 1, 0
 	for range 20 {
@@ -158,13 +156,10 @@ func TestReadFileLines(t *testing.T) {
 		}
 		result(fmt.Sscanf(rest, "%d", &next))(t)
 	}
-	if all != 3000 {
-		t.Errorf("%d lines in all pages", all)
-	}
+	wrong(t, all != 3000, "%d lines in all pages", all)
 	some := w.ok(t, direct(), "read_file", `{"path": "skills/long.md", "offset": "2999", "limit": 1}`)
-	if want := "data/skills/long.md, lines 2999–2999 of 3000:\n\nline 2999 äöü\n\n[1 more lines: read on with offset 3000]"; some != want {
-		t.Errorf("got %q, want %q", some, want)
-	}
+	want := "data/skills/long.md, lines 2999–2999 of 3000:\n\nline 2999 äöü\n\n[1 more lines: read on with offset 3000]"
+	wrong(t, some != want, "got %q, want %q", some, want)
 	wants(t, w.bad(t, direct(), "read_file", `{"path": "skills/long.md", "offset": 3001}`), "has only 3000 lines")
 	wants(t, w.ok(t, direct(), "read_file", `{"path": "skills/wide.md"}`), "lines 1–1 of 3", "offset 2")
 	wants(t, w.ok(t, direct(), "read_file", `{"path": "skills/wide.md", "offset": 2}`), "[line cut here]", "offset 3")
@@ -176,7 +171,77 @@ func memoryOf(s Scope) []memory.Scope { return memory.Strict.Visible(s.Room, s.U
 // TestReadFilePrompts: every prompt file that ships at the top of the data folder can be read.
 func TestReadFilePrompts(t *testing.T) {
 	names, err := fs.Glob(reverie.Data, "*.txt")
-	if err != nil || !slices.Equal(names, readableFiles) {
-		t.Errorf("shipped: %v, %v; readable: %v", names, err, readableFiles)
+	wrong(t, err != nil || !slices.Equal(names, readableFiles), "shipped: %v, %v; readable: %v", names, err, readableFiles)
+}
+
+// sent is a scope whose files go into the slice.
+func (w *workshop) sending(scope Scope, to *[]Outgoing) Scope {
+	scope.Send = func(_ context.Context, f Outgoing) error {
+		*to = append(*to, f)
+		return nil
+	}
+	return scope
+}
+
+// Holds M44.
+func TestSendFile(t *testing.T) {
+	w := newWorkshop(t)
+	put(t, w.dir, "skills/tea.md", "steep for four minutes")
+	var sent []Outgoing
+	scope := w.sending(direct(), &sent)
+	res := w.call(t, scope, SendFile, `{"path": "data/skills/tea.md", "caption": "As you like it"}`)
+	if res.Failed || len(sent) != 1 || sent[0].Name != "tea.md" || sent[0].Caption != "As you like it" || sent[0].Type != "text/plain" {
+		t.Fatalf("%+v, sent %+v", res, sent)
+	}
+	put(t, w.dir, "skills/tea.md", "something else") // what is on its way does not change any more
+	f := result(w.cfg.Media.Open(sent[0].Path))(t)
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	wrong(t, err != nil || string(b) != "steep for four minutes", "kept %q, %v", b, err)
+	put(t, w.dir, "skills/page.md", "<!DOCTYPE html><script>alert(1)</script>")
+	if res := w.call(t, scope, SendFile, `{"path": "data/skills/page.md"}`); res.Failed || len(sent) != 2 || sent[1].Type != "text/plain" {
+		t.Errorf("%+v, sent %+v", res, sent)
+	}
+}
+
+// TestSendFileRefuses: what may not be read is not sent, and nothing is sent for nobody.
+func TestSendFileRefuses(t *testing.T) {
+	w := newWorkshop(t)
+	for _, name := range []string{"matrix/account.json", "secret.key", "skills/.hidden.md", "memories/other.txt", "dreams/x.db"} {
+		put(t, w.dir, name, canary)
+	}
+	put(t, w.dir, "skills/tea.md", "tea")
+	kept := result(w.cfg.Media.Keep(strings.NewReader(canary), 1000))(t)
+	var sent []Outgoing
+	scope := w.sending(direct(), &sent)
+	for _, p := range []string{
+		"bot.db", "data/bot.db", "matrix/account.json", "data/matrix/account.json", "secret.key", "skills/.hidden.md", "memories/other.txt", "dreams/x.db",
+		"../data/skills/tea.md", "/etc/passwd", "skills/../bot.db", "skills", ".", "media", "media/../bot.db", kept.Path,
+	} {
+		res := w.call(t, scope, SendFile, `{"path": "`+p+`"}`)
+		wrong(t, !res.Failed || len(sent) > 0, "%s: %+v, sent %v", p, res, sent)
+	}
+	system := scope
+	system.System = true
+	for _, s := range []Scope{direct(), system} {
+		res := w.call(t, s, SendFile, `{"path": "skills/tea.md"}`)
+		wrong(t, !res.Failed || len(sent) > 0, "sent for nobody: %+v", res)
+	}
+}
+
+// TestFilesOfAConversation: what came here may be read and sent, and what came elsewhere may not.
+func TestFilesOfAConversation(t *testing.T) {
+	w := newWorkshop(t)
+	kept := result(w.cfg.Media.Keep(strings.NewReader("first line\nsecond line\n"), 1000))(t)
+	var sent []Outgoing
+	here := w.sending(group(), &sent)
+	here.Files = map[string]string{kept.Path: "list.txt"}
+	res := w.call(t, here, "read_file", `{"path": "data/`+kept.Path+`", "offset": 2}`)
+	wrong(t, res.Failed || !strings.Contains(res.Content, "second line"), "%+v", res)
+	res = w.call(t, here, SendFile, `{"path": "data/`+kept.Path+`"}`)
+	wrong(t, res.Failed || len(sent) != 1 || sent[0].Name != "list.txt" || sent[0].Path != kept.Path, "%+v, sent %+v", res, sent)
+	for _, p := range []string{kept.Path, media.Folder} {
+		res := w.call(t, group(), "read_file", `{"path": "data/`+p+`"}`)
+		wrong(t, !res.Failed || strings.Contains(res.Content, "line"), "%s elsewhere: %+v", p, res)
 	}
 }

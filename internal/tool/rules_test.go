@@ -28,22 +28,18 @@ var acts = []llm.ToolCall{
 // TestEveryToolHasARule: what is not in the table needs an owner and is asked for.
 func TestEveryToolHasARule(t *testing.T) {
 	for _, e := range catalog {
-		if _, ok := rules[e.name]; !ok {
-			t.Errorf("%s has no rule", e.name)
-		}
+		_, ok := rules[e.name]
+		wrong(t, !ok, "%s has no rule", e.name)
 	}
 	for name := range rules {
 		tool, _, _ := strings.Cut(name, " ")
 		if name == Markers || name == Harvest || strings.HasPrefix(name, "!") {
 			continue
 		}
-		if !slices.ContainsFunc(catalog, func(e entry) bool { return e.name == tool }) {
-			t.Errorf("the rule %q is of no tool", name)
-		}
+		wrong(t, !slices.ContainsFunc(catalog, func(e entry) bool { return e.name == tool }), "the rule %q is of no tool", name)
 	}
-	if got := ruleOf(llm.ToolCall{Name: "shell"}); got.needs != trust.Owner {
-		t.Errorf("a tool without a rule: %+v", got)
-	}
+	got := ruleOf(llm.ToolCall{Name: "shell"})
+	wrong(t, got.needs != trust.Owner, "a tool without a rule: %+v", got)
 }
 
 // TestActsOfForeignText: below the line each act is asked about, and does not run unasked.
@@ -55,20 +51,16 @@ func TestActsOfForeignText(t *testing.T) {
 			scope := group()
 			scope.Label.Integrity = of
 			act, ask := w.Set.Asks(scope, call)
-			if !ask || act.Call != call || !strings.Contains(act.Covers, call.Name) {
-				t.Errorf("%s %s: asks %v %+v", call.Name, call.Arguments, ask, act)
-			}
-			if got := w.Set.Run(t.Context(), scope, call); !got.Failed || got.Content != string(notAllowed) {
-				t.Errorf("%s %s ran: %+v", call.Name, call.Arguments, got)
-			}
+			wrong(t, !ask || act.Call != call || !strings.Contains(act.Covers, call.Name), "%s %s: asks %v %+v", call.Name, call.Arguments, ask, act)
+			got := w.Set.Run(t.Context(), scope, call)
+			wrong(t, !got.Failed || got.Content != string(notAllowed), "%s %s ran: %+v", call.Name, call.Arguments, got)
 			scope.Granted = map[string]bool{act.Covers: true}
 			if _, ask := w.Set.Asks(scope, call); ask {
 				t.Errorf("%s %s is asked about though it was granted", call.Name, call.Arguments)
 			}
 		}
-		if _, ask := w.Set.Asks(group(), call); ask {
-			t.Errorf("%s %s: the person's own words are asked about", call.Name, call.Arguments)
-		}
+		_, ask := w.Set.Asks(group(), call)
+		wrong(t, ask, "%s %s: the person's own words are asked about", call.Name, call.Arguments)
 	}
 }
 
@@ -81,12 +73,9 @@ func TestReadingNeedsNoApproval(t *testing.T) {
 		{Name: "search_memory", Arguments: `{"query": "x"}`}, {Name: "task", Arguments: `{"action": "list"}`}, {Name: "goal", Arguments: `{"action": "list"}`},
 		{Name: "read_file", Arguments: `{"path": "data/skills"}`}, {Name: StaySilent, Arguments: `{"reason": "nothing new"}`},
 	} {
-		if _, ask := w.Set.Asks(scope, call); ask {
-			t.Errorf("%s is asked about", call.Name)
-		}
-		if got := w.Set.Run(t.Context(), scope, call); got.Content == string(notAllowed) {
-			t.Errorf("%s is not allowed", call.Name)
-		}
+		_, ask := w.Set.Asks(scope, call)
+		wrong(t, ask, "%s is asked about", call.Name)
+		wrong(t, w.Set.Run(t.Context(), scope, call).Content == string(notAllowed), "%s is not allowed", call.Name)
 	}
 }
 
@@ -100,13 +89,10 @@ func TestWhatAGrantCovers(t *testing.T) {
 		"other readers":     direct().act(add).Covers,
 		"a task that works": group().act(llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "x", "ai_prompt": "y"}`}).Covers,
 	} {
-		if other == covers {
-			t.Errorf("%s is covered, too: %s", what, covers)
-		}
+		wrong(t, other == covers, "%s is covered, too: %s", what, covers)
 	}
-	if other := group().act(llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "y"}`}).Covers; other != covers {
-		t.Errorf("another task is not covered: %s, %s", covers, other)
-	}
+	other := group().act(llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "y"}`}).Covers
+	wrong(t, other != covers, "another task is not covered: %s, %s", covers, other)
 }
 
 // TestBadCallsAreNotAskedAbout: nobody is asked about what cannot be done anyway.
@@ -115,14 +101,12 @@ func TestBadCallsAreNotAskedAbout(t *testing.T) {
 	scope := direct()
 	scope.Label = trust.Label{}
 	for _, call := range []llm.ToolCall{{Name: "append_memory", Arguments: `{}`}, {Name: "task", Arguments: `{"action": "dance"}`}, {Name: "no_such_tool"}} {
-		if act, ask := w.Set.Asks(scope, call); ask {
-			t.Errorf("asked about %+v", act)
-		}
+		act, ask := w.Set.Asks(scope, call)
+		wrong(t, ask, "asked about %+v", act)
 	}
 }
 
-// TestWhatToolsRead: a tool whose rule says that it reads rows lowers its result to what they
-// are trusted, and one whose rule says that it does not never does.
+// TestWhatToolsRead: a tool whose rule says that it reads rows lowers its result to what they are trusted; another never does.
 func TestWhatToolsRead(t *testing.T) {
 	w := newWorkshop(t)
 	from := direct()
@@ -135,9 +119,8 @@ func TestWhatToolsRead(t *testing.T) {
 		if got.Failed {
 			t.Fatalf("%s: %s", name, got.Content)
 		}
-		if r := ruleOf(call); r.reads == noText && got.Integrity != trust.Owner {
-			t.Errorf("%s %s reads nothing, and its result is %v", name, arguments, got.Integrity)
-		}
+		r := ruleOf(call)
+		wrong(t, r.reads == noText && got.Integrity != trust.Owner, "%s %s reads nothing, and its result is %v", name, arguments, got.Integrity)
 		return got.Content
 	}
 	store("append_memory", `{"entry": "Jana likes herons."}`)

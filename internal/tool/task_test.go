@@ -1,9 +1,14 @@
 package tool
 
 import (
+	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"reverie/internal/task"
 )
 
 var taskID = regexp.MustCompile(`task_[a-z0-9]+`)
@@ -16,15 +21,11 @@ func TestTask(t *testing.T) {
 	id := taskID.FindString(added)
 	plain := w.ok(t, here, "task", `{"action": "add", "content": "Call Jana", "ai_prompt": "Say hello"}`)
 	wants(t, plain, "[P5]")
-	if strings.Contains(plain, "Due next") {
-		t.Error("a task without a schedule speaks of one")
-	}
+	wrong(t, strings.Contains(plain, "Due next"), "a task without a schedule speaks of one")
 
 	list := w.ok(t, here, "task", `{"action": "list"}`)
 	wants(t, list, "[P2] #"+id, "Call Jana → Say hello")
-	if strings.Index(list, "Water") > strings.Index(list, "Jana") {
-		t.Errorf("not in the order of priority:\n%s", list)
-	}
+	wrong(t, strings.Index(list, "Water") > strings.Index(list, "Jana"), "not in the order of priority:\n%s", list)
 	wants(t, w.ok(t, here, "task", `{"action": "update", "task_id": "#`+id+`", "content": "Water all plants", "priority": 1, "schedule_type": "none"}`), "Changed: [P1] #"+id+": Water all plants")
 	if list := w.ok(t, here, "task", `{"action":"list"}`); strings.Contains(list, "daily") {
 		t.Errorf("schedule_type none kept the schedule: %s", list)
@@ -83,8 +84,7 @@ func TestTaskSchedules(t *testing.T) {
 	}
 }
 
-// TestCompleteNeedsEvidence: a reason that only says that it is done changes nothing,
-// and neither does one from another room.
+// TestCompleteNeedsEvidence: a reason that only says that it is done changes nothing, and neither does one from another room.
 // Holds L16.
 func TestCompleteNeedsEvidence(t *testing.T) {
 	w := newWorkshop(t)
@@ -99,4 +99,138 @@ func TestCompleteNeedsEvidence(t *testing.T) {
 		t.Errorf("completing it from another room left %+v of %+v: %v", after, before, err)
 	}
 	wants(t, w.ok(t, direct(), "task", `{"action": "complete", "task_id": "`+id+`", "reason": "Anna says they are watered"}`), "Completed: ")
+}
+
+var goalID = regexp.MustCompile(`goal_[a-z2-7]{8}`)
+
+func TestGoal(t *testing.T) {
+	w := newWorkshop(t)
+	here := direct()
+	wants(t, w.ok(t, here, "goal", `{"action": "list"}`), "There are no goals in this room. create makes one.")
+	made := w.ok(t, here, "goal", `{"action": "create", "text": "Ship the release", "priority": "High"}`)
+	wants(t, made, ": Ship the release [high priority, active]")
+	first := goalID.FindString(made)
+	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "text": "Plan it"}`), "1 steps done]", "\n⏳ 1. Plan it")
+	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "text": "Build it", "status": "in_progress"}`), "\n🔄 2. Build it (IN PROGRESS)")
+	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "number": 1, "status": "done"}`), "1 of 2 steps done", "\n✅ 1. Plan it")
+	wants(t, w.ok(t, here, "goal", `{"action": "decision", "text": "Use SQLite"}`), "\nDecision 1: Use SQLite")
+	wants(t, w.ok(t, here, "goal", `{"action": "decision", "number": "1", "reason": "one file", "locked": true}`), "\nDecision 1: 🔒 Use SQLite (locked)")
+	wants(t, w.ok(t, here, "goal", `{"action": "artifact", "path": "docs/plan.md", "change": "created"}`), "Ship")
+	wants(t, w.ok(t, here, "goal", `{"action": "update", "next": "Build it", "priority": "low"}`), "[low priority, active")
+	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "number": 2, "status": "done"}`), "2 of 2 steps done", "All steps are done: complete the goal")
+
+	wants(t, w.ok(t, here, "goal", `{"action": "create", "text": "Write the book"}`), "[medium priority, active]")
+	list := w.ok(t, here, "goal", `{"action": "list"}`)
+	wants(t, list, "Write the book [medium priority, active]\n", first+": Ship the release [low priority, paused, 2 of 2 steps done]")
+	wants(t, w.ok(t, here, "goal", `{"action": "resume", "goal_id": "#`+first+`"}`), "active")
+	wants(t, w.ok(t, here, "goal", `{"action": "pause"}`), "paused")
+	wants(t, w.ok(t, here, "goal", `{"action": "complete", "goal_id": "`+first+`", "reason": "It is out"}`), "completed")
+	wants(t, w.ok(t, here, "goal", `{"action": "resume"}`), "Write the book [medium priority, active]")
+	wants(t, w.ok(t, here, "goal", `{"action": "abandon", "reason": "No time"}`), "abandoned")
+	wants(t, w.ok(t, here, "goal", `{"action": "list"}`), "→ It is out", "→ No time")
+
+	goal, err := w.cfg.Tasks.Goals().Get(t.Context(), here.Place(), first)
+	if err != nil || goal.User != owner || len(goal.Artifacts) != 1 || goal.Artifacts[0] != (task.Artifact{Action: "created", Path: "docs/plan.md"}) ||
+		goal.Decisions[0].Rationale != "one file" {
+		t.Errorf("%+v, %v", goal, err)
+	}
+}
+
+func TestGoalTeaches(t *testing.T) {
+	w := newWorkshop(t)
+	for raw, want := range map[string][]string{
+		`{"action": "create"}`:                                {"goal failed: description is missing: for example"},
+		`{"action": "checkpoint"}`:                            {"goal failed: "},
+		`{"action": "checkpoint", "text": "x", "status":"?"}`: {"- status: ", "pending, in_progress, done"},
+		`{"action": "decision"}`:                              {"goal failed: "},
+		`{"action": "artifact"}`:                              {"goal failed: "},
+		`{"action": "complete"}`:                              {"goal failed: summary is missing"},
+		`{"action": "abandon"}`:                               {"goal failed: reason is missing"},
+		`{"action": "pause"}`:                                 {"goal failed: no goal is active in this room: create one"},
+		`{"action": "resume"}`:                                {"goal failed: no goal is paused in this room: list the goals"},
+		`{"action": "pause", "goal_id": "goal_zzzzzzzz"}`:     {"goal failed: no goal #goal_zzzzzzzz in this room"},
+	} {
+		wants(t, w.bad(t, direct(), "goal", raw), want...)
+	}
+	wants(t, w.ok(t, direct(), "goal", `{"action": "list"}`), "There are no goals") // and nothing was stored on the way
+}
+
+// A locked decision refuses every way to change it, and says what to do instead.
+func TestGoalLocked(t *testing.T) {
+	w := newWorkshop(t)
+	w.ok(t, direct(), "goal", `{"action": "create", "text": "Ship"}`)
+	w.ok(t, direct(), "goal", `{"action": "decision", "text": "Use SQLite", "locked": true}`)
+	for _, raw := range []string{
+		`{"action": "decision", "number": 1, "text": "Use Postgres"}`,
+		`{"action": "decision", "number": 1, "locked": false}`,
+		`{"action": "decision", "text": "use sqlite", "locked": false}`,
+		`{"action": "decision", "number": 1, "reason": "another"}`,
+	} {
+		wants(t, w.bad(t, direct(), "goal", raw), `decision 1 "Use SQLite" is locked and never changes: keep to it`)
+	}
+	list := w.ok(t, direct(), "goal", `{"action": "list"}`)
+	if wants(t, list, "Decision 1: 🔒 Use SQLite (locked)"); strings.Contains(list, "Decision 2") || strings.Contains(list, "Postgres") {
+		t.Error(list)
+	}
+	w.ok(t, direct(), "goal", `{"action": "decision", "text": "Log to a file", "locked": false}`)
+}
+
+// TestGoalStaysInItsRoom: the goals of one room do not exist in another.
+func TestGoalStaysInItsRoom(t *testing.T) {
+	w := newWorkshop(t)
+	id := goalID.FindString(w.ok(t, direct(), "goal", `{"action": "create", "text": "a secret plan"}`))
+	if got := w.ok(t, group(), "goal", `{"action": "list"}`); strings.Contains(got, "secret") {
+		t.Errorf("another room sees it: %s", got)
+	}
+	for _, action := range []string{"update", "checkpoint", "decision", "artifact", "pause", "resume", "complete", "abandon"} {
+		got := w.bad(t, group(), "goal", `{"action": "`+action+`", "goal_id": "`+id+`", "text": "x", "reason": "y", "path": "z", "change": "created"}`)
+		if wants(t, got, "no goal #"+id+" in this room"); strings.Contains(got, "secret") {
+			t.Errorf("%s: %s", action, got)
+		}
+	}
+	wants(t, w.ok(t, direct(), "goal", `{"action": "list"}`), "a secret plan [medium priority, active]")
+}
+
+// spawned keeps the last job.
+type spawned struct{ job Job }
+
+func (s *spawned) Spawn(_ context.Context, _ Scope, job Job) (id, waits string, err error) {
+	s.job = job
+	return "sub_ab12cd34", map[bool]string{true: "when sub_x is done"}[len(job.Needs) > 0], nil
+}
+func (s *spawned) Status(_ context.Context, _ Scope, id string) (string, error) {
+	return "status of " + id, nil
+}
+func (s *spawned) Cancel(_ context.Context, _ Scope, id string) (string, error) {
+	return "cancelled " + id, nil
+}
+
+func TestSpawnSubSession(t *testing.T) {
+	w, s, scope := newWorkshop(t), &spawned{}, direct()
+	scope.Spawner = s
+	wants(t, w.ok(t, scope, SpawnSubSession, `{"objective":"look"}`), "sub_ab12cd34 has begun")
+	j := s.job
+	wrong(t, j.Objective != "look" || j.Mode != "minimal" || !slices.Equal(j.Tools, profiles["researcher"]), "job %+v", j)
+	wants(t, w.ok(t, scope, SpawnSubSession, `{"objective":"look","mode":"full","timeout":60,"depends_on":"sub_x","depends_on_previous":true}`), "begins when sub_x is done")
+	if j := s.job; j.Timeout != time.Minute || !slices.Equal(j.Tools, []string{"*"}) || !slices.Equal(j.Needs, []string{"sub_x"}) || !j.OnPrevious {
+		t.Errorf("job %+v", j)
+	}
+	w.ok(t, scope, SpawnSubSession, `{"objective":"look","tools":["read_file"]}`)
+	j = s.job
+	wrong(t, !slices.Equal(j.Tools, []string{"read_file"}), "job %+v", j)
+	wants(t, w.ok(t, scope, SpawnSubSession, `{"action":"status"}`), "status of ")
+	wants(t, w.ok(t, scope, SpawnSubSession, `{"action":"cancel","id":"sub_x"}`), "cancelled sub_x")
+
+	scope.Policy = Policy{Deny: []string{"task"}}
+	for raw, want := range map[string][]string{
+		`{}`:                                 {"- objective: is missing"},
+		`{"objective":"x","tools":["task"]}`: {`- tools: "task" is none of yours`},
+		`{"action":"cancel"}`:                {"- id: is missing"},
+		`{"objective":"x","timeout":5}`:      {"- timeout: is out of range"},
+	} {
+		s.job = Job{}
+		wants(t, w.bad(t, scope, SpawnSubSession, raw), want...)
+		wrong(t, s.job.Objective != "", "%s was spawned", raw)
+	}
+	wants(t, w.bad(t, direct(), SpawnSubSession, `{"objective":"x"}`), "There are no sub-sessions here")
 }

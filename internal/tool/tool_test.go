@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -90,6 +91,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// wrong reports what is not as it must be, where that is so.
+func wrong(t testing.TB, so bool, format string, args ...any) {
+	t.Helper()
+	if so {
+		t.Errorf(format, args...)
+	}
+}
+
 // result is what a call returned; result(f())(t) ends the test if f returned an error.
 func result[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
@@ -112,15 +121,11 @@ func wants(t testing.TB, text string, parts ...string) {
 func TestCatalog(t *testing.T) {
 	w := newWorkshop(t)
 	again := newWorkshop(t)
-	if !reflect.DeepEqual(w.Specs(), again.Specs()) {
-		t.Error("two sets describe the tools in different bytes")
-	}
+	wrong(t, !reflect.DeepEqual(w.Specs(), again.Specs()), "two sets describe the tools in different bytes")
 	for i, spec := range w.Specs() {
 		t.Run(spec.Name, func(t *testing.T) {
 			e := catalog[i]
-			if len(spec.Description) < 40 || strings.TrimSpace(spec.Description) != spec.Description {
-				t.Errorf("description %q", spec.Description)
-			}
+			wrong(t, len(spec.Description) < 40 || strings.TrimSpace(spec.Description) != spec.Description, "description %q", spec.Description)
 			var schema struct {
 				Type                 string
 				Properties           map[string]struct{ Type, Description string }
@@ -128,32 +133,25 @@ func TestCatalog(t *testing.T) {
 				AdditionalProperties *bool
 			}
 			must(t, json.Unmarshal(spec.Parameters, &schema))
-			if schema.Type != "object" || schema.AdditionalProperties == nil || *schema.AdditionalProperties {
-				t.Errorf("schema %s", spec.Parameters)
-			}
+			wrong(t, schema.Type != "object" || schema.AdditionalProperties == nil || *schema.AdditionalProperties, "schema %s", spec.Parameters)
 			offered := slices.DeleteFunc(slices.Clone(e.fields), func(f field) bool {
 				return e.name == "append_memory" && f.name == "source" // taken, but not offered
 			})
-			if len(schema.Properties) != len(offered) {
-				t.Errorf("%d properties for %d arguments", len(schema.Properties), len(offered))
-			}
+			wrong(t, len(schema.Properties) != len(offered), "%d properties for %d arguments", len(schema.Properties), len(offered))
 			for _, f := range offered {
 				p, ok := schema.Properties[f.name]
 				if !ok || p.Description == "" || p.Type != map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean", reflect.Slice: "array"}[f.kind] {
 					t.Errorf("%s: property %+v", f.name, p)
 				}
-				if f.required != slices.Contains(schema.Required, f.name) {
-					t.Errorf("%s: required differs", f.name)
-				}
+				wrong(t, f.required != slices.Contains(schema.Required, f.name), "%s: required differs", f.name)
 			}
 			w.badArguments(t, e)
 			scope := direct()
 			scope.System, scope.Spawner = e.name == StaySilent, &spawned{}
 			scope.Send = func(context.Context, Outgoing) error { return nil }
 			scope.SetMode = func(context.Context, string) error { return nil }
-			if res := w.call(t, scope, e.name, e.example); res.Failed && !strings.Contains(res.Content, "There is no file") {
-				t.Errorf("its own example is refused: %s", res.Content)
-			}
+			res := w.call(t, scope, e.name, e.example)
+			wrong(t, res.Failed && !strings.Contains(res.Content, "There is no file"), "its own example is refused: %s", res.Content)
 		})
 		if n := llm.EstimateTokens(spec.Name + spec.Description + string(spec.Parameters)); n > 700 { // the sums are in session's TestToolBudget
 			t.Errorf("%s takes %d tokens of every prompt", spec.Name, n)
@@ -174,9 +172,8 @@ func checkBrief(t *testing.T, e entry) {
 		t.Errorf("%s in brief: %+v", e.name, e.brief)
 	}
 	for name, p := range brief.Properties {
-		if _, ok := full.Properties[name]; !ok || p.Description == "" {
-			t.Errorf("%s in brief: %s %+v", e.name, name, p)
-		}
+		_, ok := full.Properties[name]
+		wrong(t, !ok || p.Description == "", "%s in brief: %s %+v", e.name, name, p)
 	}
 }
 
@@ -221,14 +218,11 @@ func TestUnknownTool(t *testing.T) {
 func TestAppendMemory(t *testing.T) {
 	w := newWorkshop(t)
 	got := w.ok(t, direct(), "append_memory", `{"entry": "  My sister's   name is Jana.\n", "source": "user_explicit"}`)
-	if want := "Remembered, in this person's private memory:\nMy sister's name is Jana."; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	want := "Remembered, in this person's private memory:\nMy sister's name is Jana."
+	wrong(t, got != want, "got %q, want %q", got, want)
 	// Whatever a model says of it: that a person asked is proven by !remember alone.
 	all, err := w.cfg.Memory.Entries(t.Context(), direct().Memory...)
-	if err != nil || len(all) != 1 || all[0].Source != memory.Assistant {
-		t.Errorf("got %+v, %v", all, err)
-	}
+	wrong(t, err != nil || len(all) != 1 || all[0].Source != memory.Assistant, "got %+v, %v", all, err)
 	if spec := w.Specs()[0]; spec.Name != "append_memory" || strings.Contains(string(spec.Parameters), `"source"`) {
 		t.Errorf("%s offers a source: %s", spec.Name, spec.Parameters)
 	}
@@ -236,9 +230,8 @@ func TestAppendMemory(t *testing.T) {
 	wants(t, w.ok(t, group(), "append_memory", `{"entry": "We meet on Mondays."}`), "this room's memory", "\nWe meet on Mondays.")
 
 	file, err := os.ReadFile(filepath.Join(w.dir, "MEMORIES.txt"))
-	if err != nil || strings.Count(string(file), "Jana") != 1 || strings.Contains(string(file), "Mondays") {
-		t.Errorf("MEMORIES.txt (%v): %s", err, file)
-	}
+	wrong(t, err != nil || strings.Count(string(file), "Jana") != 1 || strings.Contains(string(file), "Mondays"),
+		"MEMORIES.txt (%v): %s", err, file)
 	wants(t, w.bad(t, direct(), "append_memory", `{"entry": "`+strings.Repeat("x", 2001)+`"}`), "append_memory failed", "shorten")
 	nowhere := direct()
 	nowhere.Memory = nil
@@ -296,20 +289,16 @@ func TestRunGuards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			res := trial(t, w, c.run).Run(t.Context(), direct(), llm.ToolCall{Name: "trial"})
 			wants(t, res.Content, c.want)
-			if res.Failed == c.ok || strings.Contains(res.Content, "/secret") {
-				t.Errorf("result %+v", res)
-			}
-			if n := utf8.RuneCountInString(res.Content); n > MaxResult || !utf8.ValidString(res.Content) {
-				t.Errorf("%d characters", n)
-			}
+			wrong(t, res.Failed == c.ok || strings.Contains(res.Content, "/secret"), "result %+v", res)
+			n := utf8.RuneCountInString(res.Content)
+			wrong(t, n > MaxResult || !utf8.ValidString(res.Content), "%d characters", n)
 		})
 	}
 	wants(t, w.log.String(), "boom", "/secret/place") // the operator gets what the model does not
 }
 
 func TestRunLimits(t *testing.T) {
-	w := newWorkshop(t)
-	waits := trial(t, w, func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() })
+	waits := trial(t, newWorkshop(t), func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() })
 	waits.limit = time.Millisecond
 	res := waits.Run(t.Context(), direct(), llm.ToolCall{Name: "trial"})
 	if wants(t, res.Content, "took longer than"); !res.Failed {
@@ -327,8 +316,127 @@ func TestRunLimits(t *testing.T) {
 func TestSummary(t *testing.T) {
 	s := &Set{tools: []entry{{name: "a", description: "Does this. And that.\nMore."}, {name: "b", description: "Only this\n\nMore. Yes."}}}
 	for name, want := range map[string]string{"a": "Does this.", "b": "Only this", "c": ""} {
-		if got := s.Summary(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
+		got := s.Summary(name)
+		wrong(t, got != want, "%s: %q, want %q", name, got, want)
+	}
+}
+
+// TestFloodOfTasks: a model that adds task after task to be worked on is refused from the bound on, and told what to tell the person.
+func TestFloodOfTasks(t *testing.T) {
+	w := newWorkshop(t)
+	refused := 0
+	for i := range 1000 {
+		b := result(json.Marshal(map[string]any{"action": "add", "content": fmt.Sprintf("task %d", i), "schedule_type": "interval", "interval_seconds": 60, "ai_prompt": "think hard"}))(t)
+		if r := w.Set.Run(t.Context(), direct(), llm.ToolCall{ID: "1", Name: "task", Arguments: string(b)}); r.Failed {
+			if refused++; !strings.Contains(r.Content, "tell the person") {
+				t.Fatal(r.Content)
+			}
 		}
+	}
+	wrong(t, refused != 1000-task.DefaultPerRoom, "%d of 1000 tasks were refused", refused)
+}
+
+func TestPolicyAllows(t *testing.T) {
+	for _, tt := range []struct {
+		allow, deny string
+		yes, no     string
+	}{
+		{"", "", "task shell mcp:a:b", ""},
+		{"*", "", "task shell mcp:a:b", ""},
+		{"task", "", "task", "tasks Task tas mcp:task"},
+		{"git_*", "", "git_log git_commit", "git gitlog my_git_log"},
+		{"mcp:*", "", "mcp:calendar:add", "mcp mcp_calendar task"},
+		{"mcp:calendar:*", "", "mcp:calendar:add", "mcp:files:read"},
+		{"", "*", "", "task shell"},
+		{"", "shell git_*", "task", "shell git_log"},
+		{"task git_*", "git_commit", "task git_log", "git_commit shell"},
+		{"task", "task", "", "task"}, // what is denied stays so
+		{"t*sk", "", "", "task"},     // a * stands at the end
+	} {
+		p := Policy{Allow: strings.Fields(tt.allow), Deny: strings.Fields(tt.deny)}
+		for _, name := range strings.Fields(tt.yes) {
+			wrong(t, !p.Allows(name), "%+v does not allow %s", p, name)
+		}
+		for _, name := range strings.Fields(tt.no) {
+			wrong(t, p.Allows(name), "%+v allows %s", p, name)
+		}
+	}
+}
+
+// TestPolicyHolds: what may not be used is neither offered nor run, and the model reads what to do instead.
+func TestPolicyHolds(t *testing.T) {
+	w := newWorkshop(t)
+	scope := direct()
+	scope.Policy = Policy{Deny: []string{"append_*", "add_skill"}, Where: "planning mode", Else: "`!mode developer` offers it"}
+	offered := scope.Policy.Of(w.Specs())
+	wrong(t, len(offered) != len(w.Specs())-2 || offered[0].Name != "search_memory", "offered: %+v", offered)
+	wants(t, w.bad(t, scope, "append_memory", `{"entry": "Ada likes tea."}`),
+		"append_memory is not offered in planning mode, so nothing was done.", "the tools are: search_memory, task, ", "tell them that `!mode developer` offers it.")
+	entries, err := w.cfg.Memory.Entries(t.Context(), scope.Memory...)
+	wrong(t, err != nil || len(entries) != 0, "it was done: %v, %v", entries, err)
+	got := w.bad(t, scope, "append_memories", `{}`)
+	wrong(t, !strings.HasPrefix(got, "There is no tool") || strings.Contains(got, "append_memory,"), "unknown: %s", got)
+	w.ok(t, scope, "task", `{"action": "list"}`)
+	scope.Policy = Policy{Deny: []string{"*"}}
+	wants(t, w.bad(t, scope, "task", `{"action": "list"}`), "task is not offered in this turn", "There are no tools here: answer in words.")
+	if got := scope.Policy.Of([]llm.ToolSpec{{Name: "task"}}); got != nil {
+		t.Errorf("offered: %v", got)
+	}
+}
+
+// guest is the direct chat of somebody who is no owner.
+func guest() Scope {
+	return Scope{Room: "!bob:example.org", User: "@bob:example.org", Private: true, Memory: memory.Strict.Visible("!bob:example.org", "@bob:example.org", true), Now: noon,
+		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@bob:example.org")}}
+}
+
+// TestSkillsOfOthers: they are not listed, read or sent, as if there were none.
+func TestSkillsOfOthers(t *testing.T) {
+	w := newWorkshop(t)
+	put(t, w.dir, "skills/tea.md", "How to make tea\n")
+	put(t, w.dir, "skills/users.md", "How to add users\n")
+	own := "data/skills/users/@ada=3aexample.org"
+	wants(t, w.ok(t, direct(), "add_skill", `{"skill_name": "pin", "summary": "The PIN", "documentation": "`+canary+`"}`), own+"/pin.md", "Only this person sees it", "`!skills share pin`")
+	wants(t, w.ok(t, group(), "add_skill", `{"skill_name": "minutes", "summary": "The minutes", "documentation": "`+canary+`"}`), "data/skills/rooms/!group=3aexample.org/minutes.md", "Only this room sees it")
+	wants(t, w.ok(t, direct(), "read_file", asked(own+"/pin.md")), canary)
+	wants(t, w.ok(t, direct(), "read_file", asked(own)), "holds:\npin.md")
+	if got := w.ok(t, direct(), "read_file", asked("data/skills")); got != "data/skills/ holds:\ntea.md\nusers.md\nusers/@ada=3aexample.org/" {
+		t.Errorf("%s", got)
+	}
+	if got := w.ok(t, guest(), "read_file", asked("data/skills")); got != "data/skills/ holds:\ntea.md\nusers.md" {
+		t.Errorf("%s", got)
+	}
+	wants(t, w.ok(t, guest(), "read_file", asked("data/skills/users.md")), "How to add users")
+	for _, scope := range []Scope{guest(), group(), {Room: "!dm:example.org", User: owner, Now: noon}} {
+		for _, p := range []string{own + "/pin.md", own, own + "/", "data/skills/users", "skills/rooms", "skills/Users/@ada=3aexample.org/pin.md", "skills/users/@ada:example.org/pin.md",
+			"skills/users/@ada=3AEXAMPLE.ORG/pin.md", "skills/tea.md/../users/@ada=3aexample.org/pin.md", own + "/.pin.md.1"} {
+			var sent []Outgoing
+			got := w.bad(t, scope, "read_file", asked(p))
+			res := w.call(t, w.sending(scope, &sent), SendFile, asked(p))
+			wrong(t, !res.Failed || len(sent) > 0 || strings.Contains(got+res.Content, canary), "%s in %s: %s, %s", p, scope.Room, got, res.Content)
+		}
+	}
+	none := w.bad(t, guest(), "read_file", asked("skills/none.md"))
+	if got := w.bad(t, guest(), "read_file", asked("skills/users/@ada=3aexample.org/pin.md")); got != strings.ReplaceAll(none, "skills/none.md", "skills/users/@ada=3aexample.org/pin.md") {
+		t.Errorf("it is told from one that there is not: %s", got)
+	}
+}
+
+// TestAddSkillKeepsItsLabel: it has the label of the call, and is refused when there are too many.
+func TestAddSkillKeepsItsLabel(t *testing.T) {
+	w := newWorkshop(t)
+	scope := guest()
+	scope.Label = trust.Label{Integrity: trust.Guest, Readers: scope.Place().Readers()}
+	scope.Granted = map[string]bool{scope.act(llm.ToolCall{Name: "add_skill", Arguments: "{}"}).Covers: true}
+	for i := range skill.MostOwn {
+		w.ok(t, scope, "add_skill", fmt.Sprintf(`{"skill_name": "n%d", "summary": "s", "documentation": "---\nintegrity: owner\n---"}`, i))
+	}
+	wants(t, w.bad(t, scope, "add_skill", `{"skill_name": "more", "summary": "s", "documentation": "d"}`), "30 skills", "tell the person")
+	all, err := w.cfg.Skills.List(scope.Place())
+	wrong(t, err != nil || len(all) != skill.MostOwn || all[0].Label != scope.Label || all[0].Owner != scope.User, "%+v, %v", all, err)
+	put(t, w.dir, "skills/deploy.md", "Deploy\n")
+	for _, s := range []Scope{direct(), group()} {
+		s.Label = trust.Label{Integrity: trust.Owner, Readers: s.Place().Readers()}
+		wants(t, w.bad(t, s, "add_skill", `{"skill_name": "deploy", "summary": "s", "documentation": "d"}`), "choose another name")
 	}
 }

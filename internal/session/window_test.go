@@ -1,0 +1,559 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"reverie/internal/history"
+	"reverie/internal/i18n"
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/prompt"
+)
+
+// machine is a manager whose window is what a test says, with a clock of its own.
+type machine struct {
+	*Manager
+	room *room
+	dir  string
+	in   prompt.Inputs
+	now  time.Time
+}
+
+func newMachine(t *testing.T, window int) *machine {
+	t.Helper()
+	w := newWorld(t, t.TempDir())
+	m := &machine{room: w.room, dir: w.dir, now: time.Date(2026, 11, 21, 0, 10, 0, 0, time.UTC)}
+	m.enforce(window)
+	c := w.cfg
+	c.Now = func() time.Time { return m.now }
+	c.Window = func() prompt.Inputs { return m.in }
+	m.Manager = New(c)
+	return m
+}
+
+func (m *machine) enforce(window int) {
+	m.in.Model, m.in.ID, m.in.Server = "local", "m at here", prompt.Said{Tokens: window, By: "a test"}
+}
+
+// template writes the text of a tier of the assistant, as its owner may.
+func (m *machine) template(t *testing.T, tier int, text string) {
+	t.Helper()
+	dir := filepath.Join(m.dir, "prompts", "assistant")
+	must(t, os.MkdirAll(dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "tier"+string(rune('0'+tier))+".txt"), []byte(text), 0o600))
+}
+
+// assemble makes a prompt as a turn does when compacting does not help.
+func (s *Session) assemble(ctx context.Context, t prompt.Turn) (prompt.Prompt, error) {
+	p, err := s.cfg.Prompt.Assemble(ctx, t)
+	return s.orShorter(ctx, t, p, err)
+}
+
+// longBase writes a base prompt that is short in tier 1, and in the others longer than 3800 tokens allow: nothing of it may be left out.
+func (m *machine) longBase(t *testing.T) {
+	t.Helper()
+	base := "<!-- section: identity -->\nBot.\n<!-- section: core tiers: 1 -->\nShort.\n<!-- section: core tiers: 2-5 -->\n" +
+		strings.Repeat("Many words. ", 1200) + "\n<!-- section: safety -->\nBe safe.\n"
+	must(t, os.WriteFile(filepath.Join(m.dir, "BASE_PROMPT.txt"), []byte(base), 0o600))
+}
+
+// tell has the owner say something in a room.
+func (m *machine) tell(t *testing.T, s *Session, id string) Inbound {
+	t.Helper()
+	in := Inbound{ID: id, Room: s.room, Sender: owner, Text: "hello " + id, Private: true, At: m.now}
+	said := result(s.message(t.Context(), in))(t)
+	must(t, m.cfg.History.Append(t.Context(), &said))
+	return in
+}
+
+// turn is the turn of the room's next request, made with the tier of its lock.
+func (m *machine) turn(t *testing.T, s *Session, in Inbound) prompt.Turn {
+	t.Helper()
+	past := result(m.cfg.History.Load(t.Context(), history.Talk(s.room)))(t)
+	how := result(s.manner(t.Context(), inDM.Place, past, false))(t)
+	turn := s.promptTurn(in, past, how)
+	if turn.Tier != how.tier {
+		t.Fatalf("the turn has tier %d, the room %d", turn.Tier, how.tier)
+	}
+	return turn
+}
+
+func (m *machine) lock(t *testing.T, room string) TierLock {
+	t.Helper()
+	l, err := m.tierLock(t.Context(), history.Talk(room))
+	if err != nil || l == nil {
+		t.Fatalf("no lock: %v", err)
+	}
+	return *l
+}
+
+// TestWindowGoesToAndFro: a window that crosses the bound of a tier changes nothing of the prompt, nor a restart; a new conversation does.
+func TestWindowGoesToAndFro(t *testing.T) {
+	m := newMachine(t, 16384)
+	for tier := 1; tier <= 5; tier++ {
+		m.template(t, tier, "Words of tier "+string(rune('0'+tier))+".")
+	}
+	s := newSession(m.Manager, "!locked")
+	in := m.tell(t, s, "$0")
+	for i := range 20 {
+		if i == 10 {
+			m.Manager = New(m.cfg)
+			s = newSession(m.Manager, "!locked")
+		}
+		p := result(s.assemble(t.Context(), m.turn(t, s, in)))(t)
+		must(t, m.cfg.Prompt.Commit(t.Context(), p))
+		if !strings.Contains(p.Prefix, "Words of tier 3.") || p.Report.Epoch.New != (i == 0) {
+			t.Fatalf("request %d, new epoch %v:\n%s", i, p.Report.Epoch.New, p.Prefix)
+		}
+		m.enforce([]int{20480, 16384}[i%2])
+		m.now = m.now.Add(time.Minute)
+	}
+	m.enforce(40960)
+	result(s.startNew(t.Context(), in, ""))(t)
+	turn := m.turn(t, s, m.tell(t, s, "$2"))
+	wrong(t, turn.Tier != 5, "after !new: tier %d, lock %+v", turn.Tier, m.lock(t, "!locked"))
+}
+
+// TestTierAtACompaction: it is a boundary; a room without a lock has none.
+func TestTierAtACompaction(t *testing.T) {
+	m := newMachine(t, 32768)
+	s := newSession(m.Manager, "!r")
+	must(t, s.compacted(t.Context()))
+	in := m.tell(t, s, "$1")
+	m.turn(t, s, in)
+	m.enforce(8192)
+	turn := m.turn(t, s, in)
+	wrong(t, turn.Tier != 4, "before: tier %d", turn.Tier)
+	must(t, s.compacted(t.Context()))
+	turn = m.turn(t, s, in)
+	wrong(t, turn.Tier != 2 || m.lock(t, "!r").Reason != atCompaction, "after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
+}
+
+// TestPromptThatDoesNotFitAnyMore: only then the tier goes down in the middle of a conversation.
+func TestPromptThatDoesNotFitAnyMore(t *testing.T) {
+	m := newMachine(t, 40960)
+	m.longBase(t)
+	s := newSession(m.Manager, "!r")
+	in := m.tell(t, s, "$1")
+	for _, c := range []struct {
+		window, tier int
+		prefix       string
+	}{{40960, 5, "Many words."}, {8192, 5, "Many words."}, {3800, 1, "Short."}, {3800, 1, "Short."}} {
+		m.enforce(c.window)
+		turn := m.turn(t, s, in)
+		turn.Window = c.window
+		p, err := s.assemble(t.Context(), turn)
+		if l := m.lock(t, "!r"); err != nil || !strings.Contains(p.Prefix, c.prefix) || l.Tier != c.tier {
+			t.Fatalf("at %d: %v, lock %+v", c.window, err, l)
+		}
+	}
+	l := m.lock(t, "!r")
+	wrong(t, l.Reason != atTooLarge || l.Window != 3800, "lock %+v", l)
+	m.enforce(600)
+	turn := m.turn(t, s, in)
+	turn.Window = 600
+	_, err := s.assemble(t.Context(), turn)
+	wrong(t, err == nil || m.lock(t, "!r").Window != 3800, "600 tokens: %v, lock %+v", err, m.lock(t, "!r"))
+}
+
+// TestServerIsRemembered: what it enforced counts when it is silent.
+func TestServerIsRemembered(t *testing.T) {
+	m := newMachine(t, 32768)
+	s := newSession(m.Manager, "!r")
+	m.turn(t, s, m.tell(t, s, "$1"))
+	m.enforce(0)
+	decision := func() prompt.Decision {
+		t.Helper()
+		return result(m.Decision(t.Context()))(t)
+	}
+	if d := decision(); d.Window != 32768 || d.Source != prompt.ByLast || !strings.Contains(strings.Join(d.Steps, "\n"), "last seen: 32768 tokens (a test, on 2026-11-21 00:10)") {
+		t.Errorf("%+v", d)
+	}
+	m.in.ID = "another"
+	d := decision()
+	wrong(t, d.Source != prompt.ByNobody, "of another model: %+v", d)
+}
+
+// TestWindowInputs: what detection says becomes the right source.
+func TestWindowInputs(t *testing.T) {
+	asked := llm.Limit{Tokens: 9000, Source: "x", At: noon}
+	tests := []struct {
+		name  string
+		limit func(llm.Limit) llm.Limit
+		want  prompt.Origin
+	}{
+		{"configured", func(l llm.Limit) llm.Limit { l.Label, l.At = llm.Enforced, time.Time{}; return l }, prompt.ByOwner},
+		{"enforced", func(l llm.Limit) llm.Limit { l.Label = llm.Enforced; return l }, prompt.ByServer},
+		{"hosted", func(l llm.Limit) llm.Limit { l.Label = llm.Max; return l }, prompt.ByHost},
+		{"likely", func(l llm.Limit) llm.Limit { l.Label = llm.Estimated; return l }, prompt.ByModel},
+		{"at least", func(l llm.Limit) llm.Limit { l.Label, l.Least = llm.Estimated, true; return l }, prompt.ByLeast},
+		{"nothing", func(l llm.Limit) llm.Limit { l.Label = llm.Default; return l }, prompt.ByNobody},
+	}
+	for _, tt := range tests {
+		in := WindowInputs(llm.Detection{Model: "local", Limit: tt.limit(asked), Server: llm.Ollama, Trained: 8000, Outside: 30})
+		wrong(t, !in.Ollama || in.Trained != 8000 || in.Outside != 30 || in.Model != "local", "%s: %+v", tt.name, in)
+		d := prompt.Decide(in)
+		wrong(t, d.Source != tt.want, "%s: from %s", tt.name, d.Source)
+	}
+}
+
+// TestStatusSaysTheTier: with what it is made for, and what is known now.
+func TestStatusSaysTheTier(t *testing.T) {
+	m := newMachine(t, 8192)
+	s := newSession(m.Manager, "!r")
+	status := func() string {
+		t.Helper()
+		return result(s.status(t.Context(), Inbound{Room: "!r", Sender: owner, Private: true}, ""))(t)
+	}
+	result(m.Preview(t.Context(), "!r"))(t) // looking is not talking
+	wants(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")
+	m.turn(t, s, m.tell(t, s, "$1"))
+	m.enforce(65536)
+	wants(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server), since 2026-11-21 00:10. Now the window is 65536 tokens; that may count from `!new` on.")
+}
+
+// counts are servers that count tokens in ways of their own, from the words of a request.
+var counts = map[string]func(text string) float64{
+	"a third of the bytes": func(s string) float64 { return float64(len(s)) / 3 },
+	"bytes by 4.5":         func(s string) float64 { return float64(len(s)) / 4.5 },
+	"wide letters heavier": func(s string) float64 {
+		wide := 0
+		for _, r := range s {
+			if r >= 0x2E80 {
+				wide++
+			}
+		}
+		return float64(utf8.RuneCountInString(s)-wide)/4 + 1.6*float64(wide)
+	},
+}
+
+// words of a request, as a server's template puts them together.
+func spoken(t testing.TB, body string) string {
+	t.Helper()
+	var req struct {
+		Messages []struct{ Content string }
+		Tools    []json.RawMessage
+	}
+	err := json.Unmarshal([]byte(body), &req)
+	wrong(t, err != nil, "%v", err)
+	var b strings.Builder
+	for _, m := range req.Messages {
+		b.WriteString("<|im_start|>" + m.Content)
+	}
+	for _, raw := range req.Tools {
+		b.Write(raw)
+	}
+	return b.String()
+}
+
+// TestCounting: after ten turns what a request takes is foretold to three percent, however it is counted; a restart does not begin anew.
+func TestCounting(t *testing.T) {
+	says := []string{
+		"We go on talking about the garden, and what to plant where; the beds face south and are dry in June.",
+		"Der Garten liegt nach Süden, und die Beete trocknen im Juni aus. Was pflanzen wir, und wann?",
+		"今日は庭の話をしましょう。六月には土が乾くので、何を植えるか考えています。",
+		`{"bed": 4, "plants": ["beans", "kale"], "m2": 3.5, "dates": ["2026-05-01", "2026-06-12"]}`,
+	}
+	for name, count := range counts {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			run := func(from, to int) {
+				w := newWorldOf(t, dir, memory.FTS5, 16_000)
+				defer w.stop()
+				w.script.count = func(body string) int { return int(count(spoken(t, body))) }
+				for i := from; i < to; i++ {
+					w.say(t, fmt.Sprint("$", i), fmt.Sprintf("%d. %s", i, says[i%len(says)]))
+					counted := w.script.count(w.lastAsked())
+					w.mu.Lock()
+					foretold := w.rooms["!dm"].usage.expected
+					w.mu.Unlock()
+					off := math.Abs(float64(foretold-counted)) / float64(counted)
+					wrong(t, i >= 10 && off > 0.03, "turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
+					if i == 0 || i == 9 || i == from || i == to-1 {
+						t.Logf("turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
+					}
+				}
+				wants(t, w.say(t, fmt.Sprint("$status", from), "!status").Text, "For the last answer the model read ")
+			}
+			run(0, 20)
+			run(20, 24) // a new process
+		})
+	}
+}
+
+// TestFullWindow: where the server counts twice what was estimated, the older part is summarised before a request is too large, and rarely.
+func TestFullWindow(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.count = func(body string) int { return len(body) / 2 }
+	for i := range 60 {
+		w.say(t, fmt.Sprintf("$%d", i), strings.Repeat("A sentence about nothing in particular. ", 40))
+	}
+	for _, body := range w.script.asked() {
+		n := len(body) / 2
+		wrong(t, n > 16000-500, "a request of %d tokens", n)
+	}
+	reasons := w.column(t, `SELECT reason FROM compaction`)
+	n := len(reasons)
+	wrong(t, n == 0 || n > 8 || reasons[n-1] != becauseFull, "compacted because %v", reasons)
+	wants(t, w.say(t, "$status", "!status").Text, "of the window's room")
+}
+
+func TestDensity(t *testing.T) {
+	for _, tt := range []struct {
+		estimated, counted int
+		want               float64 // 0 = nothing is learned
+	}{
+		{1000, 1000, 1}, {1000, 1700, 1.7}, {1000, 800, 0.8}, {1000, 0, 0}, {1000, 400, 0}, // a server that left out the beginning
+		{1000, 9000, 0}, {100, 150, 0}, {0, 5, 0},
+	} {
+		got, ok := density(tt.estimated, tt.counted)
+		wrong(t, ok != (tt.want > 0) || ok && got != tt.want, "%d estimated, %d counted: %v, %v", tt.estimated, tt.counted, got, ok)
+	}
+	equal(t, learned(1, 1.5, 3), 1.5)
+	got := learned(1, 0.8, 3)
+	wrong(t, math.Abs(got-0.95) > 1e-9, "less is believed by and by, but %v", got)
+	equal(t, learned(1, 0.8, 0), 0.8)
+}
+
+// TestToolBudget: the tools stay within the budget of each tier, with room for a new one; one that has no room is left out and not counted.
+func TestToolBudget(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	full, brief := w.cfg.Tools.Specs(), w.cfg.Tools.Brief()
+	wrong(t, toolBudget[1] > 600, "tier 1 has too many tokens for tools")
+	weather := llm.ToolSpec{Name: "weather", Description: "Tell the weather at a place, now or on a day of the next week.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{"place":{"type":"string","description":"A town."},` +
+			`"day":{"type":"string","description":"Such as 2026-12-24."}},"required":["place"],"additionalProperties":false}`)}
+	large := weather
+	large.Name, large.Parameters = "large", json.RawMessage(`{"type":"object","properties":{},"description":"`+string(make([]byte, 40_000))+`"}`)
+	now := offers(full, brief, true)
+	then := offers(append(slices.Clone(full), weather, large), append(slices.Clone(brief), weather, large), true)
+	for _, m := range modes {
+		for tier := 1; tier <= topTier; tier++ {
+			o := now[m.name][tier]
+			for _, s := range m.policy().Of(full) {
+				wrong(t, tier >= costly[s.Name] != slices.Contains(o.names, s.Name), "%s, tier %d: is %s offered? %v", m.name, tier, s.Name, o.names)
+			}
+			if m.name == modes[0].name {
+				t.Logf("tier %d: %4d of %4d tokens, %d tools", tier, o.tokens, toolBudget[tier], len(o.names))
+			}
+			wrong(t, o.tokens > toolBudget[tier], "%s, tier %d: %d tokens of %d", m.name, tier, o.tokens, toolBudget[tier])
+			with := then[m.name][tier]
+			if p := m.policy(); slices.Contains(with.names, "weather") != p.Allows("weather") || slices.Contains(with.names, "large") ||
+				with.tokens != o.tokens+map[bool]int{true: tokensOf(weather)}[p.Allows("weather")] {
+				t.Errorf("%s, tier %d: with a new tool it offers %v, %d tokens", m.name, tier, with.names, with.tokens)
+			}
+		}
+	}
+	w.say(t, "$1", "hello")
+	past := w.past(t)
+	s := w.sessionOf("!dm")
+	how := result(s.manner(t.Context(), s.place(Inbound{Sender: owner, Private: true}), past, true))(t)
+	how.tier = 1
+	if turn := s.promptTurn(Inbound{Sender: owner, Private: true}, past, how); turn.ToolTokens != now[how.mode.name][1].tokens || turn.ToolTokens < 200 {
+		t.Errorf("the prompt of tier 1 counts %d tokens of tools", turn.ToolTokens)
+	}
+}
+
+// notices is what was said beside the answers.
+func (r *room) notices() (out []string) {
+	defer holding(&r.mu)()
+	for _, id := range r.order {
+		if strings.HasPrefix(id, "compaction:") {
+			out = append(out, r.final[id].Text)
+		}
+	}
+	return out
+}
+
+// TestCompactCommands: !compact and !summary, before there is anything and after.
+func TestCompactCommands(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	n := w.summarising(t, func(text string) string {
+		wants(t, text, "hello there")
+		return "The owner said hello, and that it is nice."
+	})
+	notice(t, w.say(t, "$1", "!summary"), "Nothing of this conversation is summarised")
+	wants(t, w.say(t, "$2", "!compact").Text, "nothing to summarise yet")
+	w.say(t, "$3", "hello there")
+	w.chatter(t, "a", 6)
+	done := w.say(t, "$4", "!compact").Text
+	wrong(t, !strings.HasPrefix(done, "I have summarised 4 messages: about ") || strings.Contains(done, "No model"), "!compact: %s", done)
+	wants(t, w.say(t, "$5", "!summary").Text, "The owner said hello, and that it is nice.")
+	w.say(t, "$6", "and now?")
+	wants(t, w.lastPrompt(t), "The owner said hello, and that it is nice.")
+	lacks(t, w.lastPrompt(t), "hello there")
+	equal(t, *n, 1)
+	equal(t, len(w.room.notices()), 0)
+	got := w.say(t, "$7", "!compact")
+	wrong(t, !strings.Contains(got.Text, "nothing to summarise yet") || *n != 1, "a second time: %+v", got)
+}
+
+// TestCompactionIsTold: one quiet line, before the answer that it made room for.
+func TestCompactionIsTold(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 6000)
+	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
+	w.untilCompacted(t, 1)
+	equal(t, value[string](t, w, `SELECT reason FROM compaction`), becauseFull) // else it came too late
+	got := w.room.notices()
+	wrong(t, len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it.", "said: %q", got)
+	defer holding(&w.room.mu)()
+	last := w.room.order[len(w.room.order)-2]
+	wrong(t, !strings.HasPrefix(last, "compaction:") || !w.room.final[last].Notice, "it was said at another time: %v", w.room.order)
+}
+
+// TestRedeliveredAfterCompaction: a message that is summarised by now, and the newest one, are known when they are delivered again.
+func TestRedeliveredAfterCompaction(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 6000)
+	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
+	w.say(t, "$first", "hello there")
+	w.untilCompacted(t, 1)
+	last := w.say(t, "$last", "and now?")
+	asked, said := len(w.script.asked()), w.room.count()
+	w.say(t, "$first", "hello there")
+	equal(t, w.say(t, "$last", "and now?").Text, last.Text)
+	wrong(t, len(w.script.asked()) != asked || w.room.count() != said,
+		"%d more requests, %d more answers", len(w.script.asked())-asked, w.room.count()-said)
+	if past, err := w.cfg.History.Load(t.Context(), "!dm"); err != nil || len(past) > 14 { // and not the whole conversation
+		t.Errorf("%d messages are read for each request, %v", len(past), err)
+	}
+}
+
+// TestServerRefuses: what the server finds too large is compacted once in a turn; if that does not help, the person hears so.
+func TestServerRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []string // "" = as always
+		helps   bool
+	}{
+		"once":              {[]string{"too large"}, true},
+		"again":             {[]string{"too large", "too large", "not asked for"}, false},
+		"again, after work": {[]string{"too large", `{"entry":"likes tea"}`, "too large", "not asked for"}, false},
+	} {
+		w := newWorld(t, t.TempDir())
+		w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
+		w.chatter(t, "a", 15)
+		summaries := w.script.reply
+		w.script.reply = func(body string) (answer string, ok bool) {
+			if isSummary(body) || len(c.answers) == 0 {
+				return summaries(body)
+			}
+			answer, c.answers = c.answers[0], c.answers[1:]
+			return answer, true
+		}
+		got := w.say(t, "$x", "and now?")
+		if len(w.compactions(t)) != 1 || got.Notice == c.helps || !c.helps && (!strings.Contains(got.Text, "has grown too large") || len(c.answers) != 1) {
+			t.Errorf("%s: %v; answer %+v; not asked for: %q", name, w.compactions(t), got, c.answers)
+		}
+	}
+}
+
+// TestHugeMessages: two messages of three times the window, and 2 MB, are answered, and the model is told that it has not all of it.
+func TestHugeMessages(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 8192)
+	w.summarising(t, func(string) string { return "They sent long texts, one after the other." })
+	for i, size := range []int{3 * 8192, 3 * 8192, 500_000} {
+		text := fmt.Sprintf("Begin %d. ", i) + strings.Repeat("word ", size) + fmt.Sprintf("What is the end %d?", i)
+		began := time.Now()
+		if got := w.say(t, fmt.Sprintf("$%d", i), text); got.Notice || !strings.HasPrefix(got.Text, "Understood.") {
+			t.Fatalf("message %d is answered with %.300q", i, got.Text)
+		}
+		wants(t, w.lastPrompt(t), fmt.Sprintf("Begin %d.", i), fmt.Sprintf("What is the end %d?", i), "characters left out here")
+		if told := w.room.notices(); len(told) != i+1 || !strings.Contains(told[i], "Your message is longer than I can read at once") || strings.Contains(told[i], "summarised") != (i > 0) {
+			t.Errorf("message %d: told %q", i, told)
+		}
+		t.Logf("%d bytes: %s", len(text), time.Since(began))
+	}
+	got := w.say(t, "$y", "!retry")
+	wrong(t, got.Notice, "!retry: %.300q", got.Text)
+}
+
+// TestManyToolResults: a thousand results of tools, of one turn and of many.
+func TestManyToolResults(t *testing.T) {
+	for _, rounds := range []int{1, 40, 1000} { // into which they come
+		w := newWindow(t, t.TempDir(), 8192)
+		w.summarising(t, func(string) string { return "They looked at many files, and nothing was found in any of them." })
+		w.append(t, history.Message{Role: llm.User, Sender: owner, EventID: "$1", Text: "look at all of it"})
+		for r := range rounds {
+			m := history.Message{Role: llm.Assistant}
+			for i := range 1000 / rounds {
+				m.Calls = append(m.Calls, llm.ToolCall{ID: fmt.Sprintf("c%d_%d", r, i), Name: "read_file", Arguments: `{"path":"x"}`})
+			}
+			w.append(t, m)
+			for _, c := range m.Calls {
+				w.append(t, history.Message{Role: llm.Tool, CallID: c.ID, Text: strings.Repeat("it says so. ", 30)})
+			}
+		}
+		began := time.Now()
+		if got := w.say(t, "$1", "look at all of it"); got.Notice || !strings.HasPrefix(got.Text, "Understood.") {
+			t.Fatalf("in %d rounds: %.300q", rounds, got.Text)
+		}
+		wants(t, w.lastPrompt(t), "look at all of it", "They looked at many files")
+		t.Logf("in %d rounds: %s", rounds, time.Since(began))
+	}
+}
+
+// TestSlowSummary: nobody waits for a summary longer than it may take.
+func TestSlowSummary(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 6000)
+	w.cfg.Summary = 50 * time.Millisecond
+	hang := make(chan struct{})
+	defer close(hang)
+	w.summarising(t, func(string) string { return "" })
+	quick := w.script.reply
+	w.script.reply = func(body string) (string, bool) {
+		if isSummary(body) {
+			w.script.block = hang // the lock of the script is held
+		} else {
+			w.script.block = nil
+		}
+		return quick(body)
+	}
+	w.untilCompacted(t, 1)
+	got := w.compactions(t)
+	wrong(t, got[0] != "extract", "level %v", got)
+}
+
+// TestStopEndsACompaction: !stop ends it, and nothing is changed.
+func TestStopEndsACompaction(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 6000)
+	hang := make(chan struct{})
+	defer close(hang)
+	asked := make(chan struct{}, 1)
+	w.script.forever = strings.Repeat("I take note of it and will come back to it. ", 5)
+	w.script.reply = func(body string) (string, bool) {
+		w.script.block = nil
+		if isSummary(body) {
+			w.script.block = hang
+			asked <- struct{}{}
+		}
+		return "", false
+	}
+	in := Inbound{Room: "!dm", Sender: owner, Private: true}
+	for i := 0; ; i++ {
+		in.ID, in.Text, in.At = fmt.Sprint("$", i), strings.Repeat("we go on talking about the weather, ", 4), time.Now()
+		must(t, w.Deliver(t.Context(), in))
+		select {
+		case <-w.room.handled:
+			continue
+		case <-asked:
+		}
+		break
+	}
+	stop := in
+	stop.ID, stop.Text = "$stop", "!stop"
+	must(t, w.Deliver(t.Context(), stop))
+	for range 2 {
+		<-w.room.handled
+	}
+	got := w.room.said(in.ID)
+	wrong(t, got.Text != i18n.Source()["stop.ended"] || len(w.compactions(t)) != 0, "said %+v; %v", got, w.compactions(t))
+}

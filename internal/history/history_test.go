@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/trust"
 )
@@ -332,5 +335,234 @@ func TestMove(t *testing.T) {
 	}
 	if got := texts(t, s, there); got != "one|three|two|four" {
 		t.Errorf("after moving nothing: %s", got)
+	}
+}
+
+// TestTalk: a room and a thread make a name that gives both back, and no two make the same
+// one, whatever a room is called.
+func TestTalk(t *testing.T) {
+	for _, room := range []string{"!a:example.org", "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM", "!with blanks /$x:example.org", "sub:1", "terminal", "thread:$x !a"} {
+		for _, root := range []string{"$old:example.org", "$Rqnc-F-dvnEYJTyHq_iKxU2bZ1CI92-kuZq3a5lr5Zg", "$with/and+"} {
+			if talk := history.TalkOf(room, root); talk.Room() != room || talk.Thread() != root {
+				t.Errorf("%q and %q became %q: %q and %q", room, root, talk, talk.Room(), talk.Thread())
+			}
+		}
+		for _, root := range []string{"", "$with blank", "$with\nline"} {
+			if talk := history.TalkOf(room, root); string(talk) != room {
+				t.Errorf("%q and %q became %q", room, root, talk)
+			}
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		id := rapid.StringMatching(`[!$ a:/-]{1,6}`)
+		a, b := "!"+id.Draw(t, "room"), "!"+id.Draw(t, "other room")
+		x, y := "$"+strings.ReplaceAll(id.Draw(t, "root"), " ", ""), "$"+strings.ReplaceAll(id.Draw(t, "other root"), " ", "")
+		if same := history.TalkOf(a, x) == history.TalkOf(b, y); same != (a == b && x == y) {
+			t.Fatalf("%q %q and %q %q", a, x, b, y)
+		}
+		if history.TalkOf(a, x) == history.TalkOf(b, "") {
+			t.Fatalf("the thread %q of %q is the room %q", x, a, b)
+		}
+	})
+}
+
+// TestUnsayLeavesThreads: an answer that is taken back leaves the summaries of its room,
+// and what the threads of that room began with.
+func TestUnsayLeavesThreads(t *testing.T) {
+	s, _ := open(t)
+	room := history.TalkOf("!room", "")
+	for _, m := range []history.Message{
+		{Room: room, Role: llm.User, EventID: "$q", Sender: "@me:x", Text: "where is the key?", At: noon},
+		{Room: room, Role: llm.Assistant, EventID: "re:$q", Text: "The key of the cellar lies under the third pot.", At: noon},
+	} {
+		noError(t, s.Append(t.Context(), &m))
+	}
+	thread := history.TalkOf("!room", "$q")
+	c := history.Compaction{Room: thread, Level: history.Extracted, Reason: "thread", At: noon,
+		Summary: "- @me:x: where is the key?\n- you: The key of the cellar lies under the third pot."}
+	must(s.Begin(t.Context(), &c))(t)
+	noError(t, s.Unsay(t.Context(), "re:$q"))
+	left, err := s.Compacted(t.Context(), thread)
+	if err != nil || strings.Contains(left.Summary, "third pot") || !strings.Contains(left.Summary, "where is the key?") {
+		t.Errorf("the thread begins with %q, %v", left.Summary, err)
+	}
+}
+
+func forget(t *testing.T, s *history.Store, db *sql.DB, texts ...string) (kept int) {
+	t.Helper()
+	noError(t, store.InTx(t.Context(), db, func(tx *sql.Tx) (err error) {
+		kept, err = s.Forget(t.Context(), tx, texts)
+		return err
+	}))
+	return kept
+}
+
+// TestForget: what is to be forgotten leaves everything but what people wrote.
+func TestForget(t *testing.T) {
+	const text = `Jana's "code" is 4711 <ü>`
+	s, db := open(t)
+	for i, m := range []history.Message{
+		{Role: llm.User, Sender: "@a:b", Text: "remember: " + text, Tail: "[note]\n" + text + "\n[/note]", EventID: "$1"},
+		{Role: llm.Assistant, Calls: []llm.ToolCall{
+			{ID: "1", Name: "append_memory", Arguments: fmt.Sprintf(`{"entry": %q}`, strings.ReplaceAll(text, " ", "  "))},
+			{ID: "2", Name: "task", Arguments: `{"content":"water the plants"}`},
+			{ID: "3", Name: "odd", Arguments: `not JSON: ` + text}}},
+		{Role: llm.Tool, CallID: "1", Text: "Remembered:\n" + text},
+		{Role: llm.Assistant, Text: "I know: " + text + "! And tea."},
+		{Role: llm.User, Text: "a sub-session found:\n> " + text, EventID: "ended:1"},
+		{Role: llm.User, Sender: "@a:b", Text: "thanks", EventID: "$2"},
+	} {
+		m.Room = here
+		if err := s.Append(t.Context(), &m); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	if kept := forget(t, s, db, text, ""); kept != 1 {
+		t.Errorf("%d messages of people are said to hold it", kept)
+	}
+	all, err := s.Load(t.Context(), here)
+	if err != nil || len(all) != 6 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	if all[0].Text != "remember: "+text || all[0].Tail != "[note]\n[forgotten]\n[/note]" {
+		t.Errorf("%+v", all[0])
+	}
+	if got := fmt.Sprintf("%+v", all[1:]); strings.Contains(got, "4711") {
+		t.Errorf("left: %s", got)
+	}
+	if got := all[1].Calls[1].Arguments; got != `{"content":"water the plants"}` {
+		t.Errorf("another call became %s", got)
+	}
+	if got := all[3].Text; got != "I know: [forgotten]! And tea." {
+		t.Errorf("answer: %s", got)
+	}
+	for range 2 {
+		noError(t, s.Redact(t.Context(), "$1"))
+	}
+	noError(t, s.Redact(t.Context(), ""))
+	if all, err = s.Load(t.Context(), here); err != nil || all[0].Text != "[taken back]" || all[0].Tail != "" || all[5].Text != "thanks" || all[3].Text == "[taken back]" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if kept := forget(t, s, db, text, ""); kept != 0 {
+		t.Errorf("%d messages are said to hold it still", kept)
+	}
+}
+
+// rows is everything stored of the messages with these ids.
+func rows(t testing.TB, db *sql.DB, most int64) string {
+	t.Helper()
+	var all string
+	err := db.QueryRow(`SELECT coalesce(group_concat(concat_ws('|', id, room, conversation, role, event_id, sender, header, text, short, tail, calls, call_id, failed, at, retired, compaction, quoted, integrity, readers, unquoted), char(10) ORDER BY id), '')
+		FROM message WHERE id <= ?`, most).Scan(&all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestForgetLeavesSummaries: what is forgotten, or taken back, leaves the short forms, the
+// summaries and what stands beside them as well; other lines stay.
+func TestForgetLeavesSummaries(t *testing.T) {
+	s, db := open(t)
+	var all []history.Message
+	for _, m := range []history.Message{
+		{Role: llm.User, Sender: "@ada:x", EventID: "$1", Text: "My locker has the number 4711.\nThe dog is called Bruno."},
+		{Role: llm.Tool, CallID: "1", Text: "long long long: the code is 9999 and more"},
+		{Role: llm.User, Sender: "@ada:x", EventID: "$2", Text: "A secret: my password is swordfish, and more of it"},
+		{Role: llm.User, Sender: "@ada:x", EventID: "$3", Text: "well"},
+	} {
+		m.Room = here
+		noError(t, s.Append(t.Context(), &m))
+		all = append(all, m)
+	}
+	all[1].Text, all[2].Text = "the code is 9999", "A secret: my password is swordfish"
+	c := history.Compaction{Room: here, Level: history.Extracted, Reason: "full", At: noon, Summary: "Said since, in short:\n- ada: My locker has the number 4711.\n- ada: hello",
+		Details: []string{"ada: The dog is called Bruno.", "ada: My locker has the number 4711.", "tool: the code is 9999"}}
+	noError(t, s.Compact(t.Context(), &c, all[:1], all[1:3]))
+	noError(t, s.Redact(t.Context(), "$1"))
+	noError(t, s.Redact(t.Context(), "$2"))
+	forget(t, s, db, "the code is 9999")
+	now, err := s.Compacted(t.Context(), here)
+	if err != nil || now.Text() != "Said since, in short:\n- ada: hello\n\nWord for word:\n- tool: [forgotten]" {
+		t.Errorf("%q, %v", now.Text(), err)
+	}
+	if got := texts(t, s, here); got != "[forgotten]|[taken back]|well" {
+		t.Errorf("loaded: %s", got)
+	}
+	if got := rows(t, db, 1<<60); strings.Contains(got, "9999") || strings.Contains(got, "swordfish") || strings.Contains(got, "4711") {
+		t.Errorf("left: %s", got)
+	}
+}
+
+// quoting appends a message that quotes.
+func quoting(t *testing.T, s *history.Store, event, text string, quotes ...history.Quoted) history.Message {
+	t.Helper()
+	m := history.Message{Room: here, Role: llm.User, EventID: event, Sender: "@ada:example.org", Header: "[now]", Text: text, At: noon, Quoted: quotes,
+		Label: trust.Label{Integrity: trust.Guest, Readers: trust.Room(string(here))}}
+	noError(t, s.Append(t.Context(), &m))
+	return m
+}
+
+// TestQuoted: what a message quotes stands before it, byte for byte as it was stored, and
+// leaves it when it is taken back or forgotten.
+func TestQuoted(t *testing.T) {
+	s, db := open(t)
+	m := quoting(t, s, "$1", "and?", history.Quoted{Event: "$a", Text: "eve:\n> the \"code\" is 4711"}, history.Quoted{Event: "$b", Text: "fred:\n> hm"})
+	quoting(t, s, "$2", "hm")
+	load := func() string {
+		t.Helper()
+		past, err := s.Load(t.Context(), here)
+		if err != nil || past[0].Label.Integrity != trust.Guest {
+			t.Fatalf("%+v %v", past, err)
+		}
+		return past[0].Content()
+	}
+	if got, want := load(), "[now]\neve:\n> the \"code\" is 4711\nfred:\n> hm\nand?"; got != want || m.Content() != want {
+		t.Errorf("it reads %q", got)
+	}
+	forget(t, s, db, `the "code" is 4711`)
+	if got := load(); got != "[now]\neve:\n> [forgotten]\nfred:\n> hm\nand?" {
+		t.Errorf("forgotten, it reads %q", got)
+	}
+	noError(t, s.Redact(t.Context(), "$b"))
+	if got := load(); got != "[now]\neve:\n> [forgotten]\n[taken back]\nand?" {
+		t.Errorf("taken back, it reads %q", got)
+	}
+	noError(t, s.Redact(t.Context(), "$1"))
+	if got := load(); got != "[now]\n[taken back]" {
+		t.Errorf("with its quotes it reads %q", got)
+	}
+}
+
+// TestQuotesGoFirst: a compaction leaves out what older messages quote before it takes
+// anything else, keeps what the newest one does, and gives it back when it is undone.
+func TestQuotesGoFirst(t *testing.T) {
+	s, _ := open(t)
+	long := strings.Repeat("word ", 400)
+	for _, event := range []string{"$1", "$2"} {
+		quoting(t, s, event, "and?", history.Quoted{Text: "eve:\n> " + long})
+		noError(t, s.Append(t.Context(), &history.Message{Room: here, Role: llm.Assistant, EventID: "re:" + event, Text: "Well.", At: noon}))
+	}
+	quoting(t, s, "$3", "and?", history.Quoted{Text: "eve:\n> " + long})
+	past := must(s.Load(t.Context(), here))(t)
+	plan := history.Compact(past, history.Limits{Room: 1_000, Summary: 100})
+	shorter := plan.Shortened(past)
+	if len(plan.Gone) != 0 || len(shorter) != 2 || plan.After >= plan.Before/2 || !slices.ContainsFunc(plan.Steps, func(s history.Step) bool { return s.Name == history.QuoteStep && s.Messages == 2 }) {
+		t.Fatalf("%+v", plan)
+	}
+	c := history.Compaction{Room: here, Level: history.Trimmed, Reason: "full", At: noon}
+	noError(t, s.Compact(t.Context(), &c, plan.Gone, shorter))
+	quotes := func() (n []int) {
+		t.Helper()
+		now := must(s.Load(t.Context(), here))(t)
+		for _, m := range now {
+			if m.Role == llm.User {
+				n = append(n, len(m.Quoted))
+			}
+		}
+		return n
+	}
+	if got := quotes(); !slices.Equal(got, []int{0, 0, 1}) {
+		t.Errorf("left: %v", got)
 	}
 }

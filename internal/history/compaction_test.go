@@ -44,18 +44,14 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 	say(t, s, there, "other")
 	all, compact := compacted(t, s)
 	made := must(compact())(t)
-	if got := texts(t, s, here) + " " + texts(t, s, there); got != "five|six other" {
-		t.Errorf("loaded: %s", got)
-	}
+	equal(t, "loaded", texts(t, s, here)+" "+texts(t, s, there), "five|six other")
 	got, err := s.Compacted(t.Context(), here)
 	want := history.Compaction{ID: made.ID, Room: here, Conversation: 1, From: all[0].ID, To: all[3].ID, Messages: 4, Shortened: 1, Level: history.Summary,
 		Reason: "full", Summary: "They counted.", Details: []string{"ada: one", "ada: two"}, Before: 60, After: 20, At: noon}
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}
-	if got.Text() != "They counted.\n\nWord for word:\n- ada: one\n- ada: two" {
-		t.Errorf("text: %q", got.Text())
-	}
+	equal(t, "text", got.Text(), "They counted.\n\nWord for word:\n- ada: one\n- ada: two")
 	var originals string
 	noError(t, db.QueryRow(`SELECT group_concat(text || compaction, ' ' ORDER BY id) FROM message WHERE room = ?`, here).Scan(&originals))
 	if id := string(rune('0' + made.ID)); originals != strings.ReplaceAll("one# two# three# four# five is long0 six0", "#", id) {
@@ -95,9 +91,7 @@ func TestKilled(t *testing.T) {
 		}
 		db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 		s := history.NewStore(db)
-		if got := texts(t, s, here) + " / " + must(s.Compacted(t.Context(), here))(t).Summary; got != want {
-			t.Errorf("killed when %s: %s", step, got)
-		}
+		equal(t, fmt.Sprintf("killed when %s", step), texts(t, s, here)+" / "+must(s.Compacted(t.Context(), here))(t).Summary, want)
 		_ = db.Close()
 	}
 }
@@ -194,9 +188,7 @@ func TestExtract(t *testing.T) {
 	if n := llm.EstimateTokens(got); n > 300 || n < 150 || !strings.Contains(got, "earlier messages are not listed") || !strings.Contains(got, "Before.") {
 		t.Errorf("%d tokens: %s", n, got)
 	}
-	if got := history.Extract("Before.", talk("c1 ", "r1 x"), 100); got != "Before." {
-		t.Errorf("without anything new: %q", got)
-	}
+	equal(t, "without anything new", history.Extract("Before.", talk("c1 ", "r1 x"), 100), "Before.")
 	if got := history.Extract("", talk("c1 ", "r1 x"), 100); got == "" {
 		t.Error("nothing at all is left of it")
 	}
@@ -271,12 +263,8 @@ func TestCompactSteps(t *testing.T) {
 		if want := `[read_file {"path":"a.txt"}: 500 lines, ok. Cleared to save room; call it again if it is needed.]`; p.Kept[2].Text != want {
 			t.Errorf("cleared: %s", p.Kept[2].Text)
 		}
-		if all[2].Text != long {
-			t.Error("the conversation given was changed")
-		}
-		if got := ids(p.Shortened(all)); got != "3 5" {
-			t.Errorf("shortened: %s", got)
-		}
+		equal(t, "the conversation given was changed", all[2].Text, long)
+		equal(t, "shortened", ids(p.Shortened(all)), "3 5")
 	})
 	t.Run("full", func(t *testing.T) {
 		var lines []string
@@ -292,13 +280,9 @@ func TestCompactSteps(t *testing.T) {
 			t.Errorf("%d tokens afterwards", p.After)
 		}
 		p = history.Compact(talk(lines...), history.Limits{Room: 1000, Summary: 300})
-		if ids(p.Kept) != "39 40 41" {
-			t.Errorf("kept %s", ids(p.Kept))
-		}
+		equal(t, "kept", ids(p.Kept), "39 40 41")
 		p = history.Compact(talk(lines...), history.Limits{Room: 500, Summary: 200})
-		if ids(p.Kept) != "41" {
-			t.Errorf("kept %s", ids(p.Kept))
-		}
+		equal(t, "kept", ids(p.Kept), "41")
 	})
 	t.Run("the newest round stays", func(t *testing.T) {
 		long := strings.Repeat("word ", 300)

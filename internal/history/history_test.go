@@ -44,6 +44,7 @@ func must[T any](v T, err error) func(failer) T {
 // failer is a test, or a part of one that rapid makes.
 type failer interface {
 	Helper()
+	Errorf(string, ...any)
 	Fatal(...any)
 }
 
@@ -52,6 +53,29 @@ func noError(t failer, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// equal says what is not as wanted.
+func equal[T comparable](t failer, what any, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+// same is equal for lists.
+func same[T comparable](t failer, what any, got, want []T) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+func noDiff(t failer, what, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", what, diff)
 	}
 }
 
@@ -84,9 +108,7 @@ func TestContent(t *testing.T) {
 		"head\ntext\n\ntail": {Header: "head", Text: "text", Tail: "tail"},
 		" \n\n\n \n\n\n":     {Header: " \n", Text: "\n ", Tail: "\n"}, // bytes as they are
 	} {
-		if got := m.Content(); got != want {
-			t.Errorf("%+v: %q, want %q", m, got, want)
-		}
+		equal(t, m, m.Content(), want)
 	}
 }
 
@@ -107,9 +129,7 @@ func TestAppendAndLoadKeepEveryByte(t *testing.T) {
 		}
 	}
 	got := must(s.Load(t.Context(), here))(t)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	noDiff(t, "it", want, got)
 	if !want[3].Failed {
 		t.Error("the failed result counts as done")
 	}
@@ -130,9 +150,7 @@ func TestKnownEvents(t *testing.T) {
 		if err := s.Append(t.Context(), &again); !errors.Is(err, history.ErrKnown) {
 			t.Errorf("%s: error %v", when, err)
 		}
-		if diff := cmp.Diff(first, again); diff != "" {
-			t.Errorf("%s: not the stored row:\n%s", when, diff)
-		}
+		noDiff(t, fmt.Sprintf("%s: not the stored row", when), first, again)
 	}
 	check("at once")
 	noError(t, s.Retire(t.Context(), here, 0))
@@ -146,16 +164,12 @@ func TestKnownEvents(t *testing.T) {
 	for range 2 { // what has no id is never known
 		say(t, s, there, "same")
 	}
-	if got := texts(t, s, there); got != "other|same|same" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, "got", texts(t, s, there), "other|same|same")
 }
 
 func TestConversations(t *testing.T) {
 	s, db := open(t)
-	if got := texts(t, s, here); got != "" {
-		t.Errorf("an unknown room holds %q", got)
-	}
+	equal(t, "an unknown room holds", texts(t, s, here), "")
 	say(t, s, here, "one")
 	say(t, s, there, "other")
 	say(t, s, here, "two")
@@ -163,22 +177,16 @@ func TestConversations(t *testing.T) {
 	if err != nil || n != 2 {
 		t.Fatalf("StartNew = %d, %v", n, err)
 	}
-	if got := texts(t, s, here); got != "" {
-		t.Errorf("a new conversation holds %q", got)
-	}
+	equal(t, "a new conversation holds", texts(t, s, here), "")
 	if m := say(t, s, here, "three"); m.Conversation != 2 {
 		t.Errorf("conversation %d", m.Conversation)
 	}
-	if got := texts(t, s, here) + " " + texts(t, s, there); got != "three other" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, "got", texts(t, s, here)+" "+texts(t, s, there), "three other")
 	var kept int
 	if err := db.QueryRow(`SELECT count(*) FROM message WHERE room = ?`, here).Scan(&kept); err != nil || kept != 3 {
 		t.Errorf("%d of 3 messages are kept, %v", kept, err)
 	}
-	if n, err := s.StartNew(t.Context(), "!fresh"); err != nil || n != 1 {
-		t.Errorf("StartNew in a fresh room = %d, %v", n, err)
-	}
+	equal(t, "StartNew in a fresh room =", must(s.StartNew(t.Context(), "!fresh"))(t), 1)
 	if m := say(t, s, "!fresh", "x"); m.Conversation != 1 {
 		t.Errorf("conversation %d", m.Conversation)
 	}
@@ -195,9 +203,7 @@ func TestRetire(t *testing.T) {
 	say(t, s, here, "answer")
 	noError(t, s.Retire(t.Context(), here, question.ID))
 	say(t, s, here, "better answer")
-	if got := texts(t, s, here) + " " + texts(t, s, there); got != "question|better answer other" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, "got", texts(t, s, here)+" "+texts(t, s, there), "question|better answer other")
 	var kept int
 	if err := db.QueryRow(`SELECT count(*) FROM message WHERE room = ?`, here).Scan(&kept); err != nil || kept != 4 {
 		t.Errorf("%d of 4 messages are kept, %v", kept, err)
@@ -264,10 +270,7 @@ func TestOrder(t *testing.T) {
 
 func TestLoadUsesItsIndex(t *testing.T) {
 	_, db := open(t)
-	rows, err := db.Query(`EXPLAIN QUERY PLAN SELECT text FROM message WHERE room = ?1 AND conversation = (SELECT conversation FROM room WHERE id = ?1) AND retired = 0 ORDER BY id`, here)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must(db.Query(`EXPLAIN QUERY PLAN SELECT text FROM message WHERE room = ?1 AND conversation = (SELECT conversation FROM room WHERE id = ?1) AND retired = 0 ORDER BY id`, here))(t)
 	defer rows.Close()
 	var plan strings.Builder
 	for rows.Next() {
@@ -292,9 +295,7 @@ func TestReadersOfAnEvent(t *testing.T) {
 		if readers.Person() == "" {
 			want = trust.Nobody
 		}
-		if got, err := s.Readers(t.Context(), room); err != nil || got != want {
-			t.Errorf("%s: %q, %v; want %q", room, got, err, want)
-		}
+		equal(t, room, must(s.Readers(t.Context(), room))(t), want)
 	}
 }
 
@@ -317,13 +318,9 @@ func TestMove(t *testing.T) {
 	if c, err := s.Compacted(t.Context(), there); err != nil || c.Summary != "They counted." {
 		t.Errorf("the summary: %+v, %v", c, err)
 	}
-	if got := texts(t, s, here); got != "" {
-		t.Errorf("the old room's conversation: %s", got)
-	}
+	equal(t, "the old room's conversation", texts(t, s, here), "")
 	say(t, s, here, "afterwards")
-	if got := texts(t, s, here); got != "afterwards" {
-		t.Errorf("the old room's conversation: %s", got)
-	}
+	equal(t, "the old room's conversation", texts(t, s, here), "afterwards")
 	var n int
 	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM message WHERE room = ? AND text = 'earlier' AND conversation = 1`, there).Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d rows of the earlier conversation, %v", n, err)
@@ -333,9 +330,7 @@ func TestMove(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := texts(t, s, there); got != "one|three|two|four" {
-		t.Errorf("after moving nothing: %s", got)
-	}
+	equal(t, "after moving nothing", texts(t, s, there), "one|three|two|four")
 }
 
 // TestTalk: a room and a thread make a name that gives both back, and no two make the same
@@ -417,9 +412,7 @@ func TestForget(t *testing.T) {
 			t.Fatal(i, err)
 		}
 	}
-	if kept := forget(t, s, db, text, ""); kept != 1 {
-		t.Errorf("%d messages of people are said to hold it", kept)
-	}
+	equal(t, "messages of people are said to hold it", forget(t, s, db, text, ""), 1)
 	all, err := s.Load(t.Context(), here)
 	if err != nil || len(all) != 6 {
 		t.Fatalf("%v, %v", all, err)
@@ -430,12 +423,8 @@ func TestForget(t *testing.T) {
 	if got := fmt.Sprintf("%+v", all[1:]); strings.Contains(got, "4711") {
 		t.Errorf("left: %s", got)
 	}
-	if got := all[1].Calls[1].Arguments; got != `{"content":"water the plants"}` {
-		t.Errorf("another call became %s", got)
-	}
-	if got := all[3].Text; got != "I know: [forgotten]! And tea." {
-		t.Errorf("answer: %s", got)
-	}
+	equal(t, "another call became", all[1].Calls[1].Arguments, `{"content":"water the plants"}`)
+	equal(t, "answer", all[3].Text, "I know: [forgotten]! And tea.")
 	for range 2 {
 		noError(t, s.Redact(t.Context(), "$1"))
 	}
@@ -443,9 +432,7 @@ func TestForget(t *testing.T) {
 	if all, err = s.Load(t.Context(), here); err != nil || all[0].Text != "[taken back]" || all[0].Tail != "" || all[5].Text != "thanks" || all[3].Text == "[taken back]" {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if kept := forget(t, s, db, text, ""); kept != 0 {
-		t.Errorf("%d messages are said to hold it still", kept)
-	}
+	equal(t, "messages are said to hold it still", forget(t, s, db, text, ""), 0)
 }
 
 // rows is everything stored of the messages with these ids.
@@ -454,9 +441,7 @@ func rows(t testing.TB, db *sql.DB, most int64) string {
 	var all string
 	err := db.QueryRow(`SELECT coalesce(group_concat(concat_ws('|', id, room, conversation, role, event_id, sender, header, text, short, tail, calls, call_id, failed, at, retired, compaction, quoted, integrity, readers, unquoted), char(10) ORDER BY id), '')
 		FROM message WHERE id <= ?`, most).Scan(&all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return all
 }
 
@@ -486,9 +471,7 @@ func TestForgetLeavesSummaries(t *testing.T) {
 	if err != nil || now.Text() != "Said since, in short:\n- ada: hello\n\nWord for word:\n- tool: [forgotten]" {
 		t.Errorf("%q, %v", now.Text(), err)
 	}
-	if got := texts(t, s, here); got != "[forgotten]|[taken back]|well" {
-		t.Errorf("loaded: %s", got)
-	}
+	equal(t, "loaded", texts(t, s, here), "[forgotten]|[taken back]|well")
 	if got := rows(t, db, 1<<60); strings.Contains(got, "9999") || strings.Contains(got, "swordfish") || strings.Contains(got, "4711") {
 		t.Errorf("left: %s", got)
 	}
@@ -521,17 +504,11 @@ func TestQuoted(t *testing.T) {
 		t.Errorf("it reads %q", got)
 	}
 	forget(t, s, db, `the "code" is 4711`)
-	if got := load(); got != "[now]\neve:\n> [forgotten]\nfred:\n> hm\nand?" {
-		t.Errorf("forgotten, it reads %q", got)
-	}
+	equal(t, "forgotten, it reads", load(), "[now]\neve:\n> [forgotten]\nfred:\n> hm\nand?")
 	noError(t, s.Redact(t.Context(), "$b"))
-	if got := load(); got != "[now]\neve:\n> [forgotten]\n[taken back]\nand?" {
-		t.Errorf("taken back, it reads %q", got)
-	}
+	equal(t, "taken back, it reads", load(), "[now]\neve:\n> [forgotten]\n[taken back]\nand?")
 	noError(t, s.Redact(t.Context(), "$1"))
-	if got := load(); got != "[now]\n[taken back]" {
-		t.Errorf("with its quotes it reads %q", got)
-	}
+	equal(t, "with its quotes it reads", load(), "[now]\n[taken back]")
 }
 
 // TestQuotesGoFirst: a compaction leaves out what older messages quote before it takes
@@ -562,7 +539,5 @@ func TestQuotesGoFirst(t *testing.T) {
 		}
 		return n
 	}
-	if got := quotes(); !slices.Equal(got, []int{0, 0, 1}) {
-		t.Errorf("left: %v", got)
-	}
+	same(t, "left", quotes(), []int{0, 0, 1})
 }

@@ -19,17 +19,64 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-func keep(t *testing.T, s *Store, data []byte) Kept {
+// must is a value that comes without an error.
+func must[T any](v T, err error) func(failer) T {
+	return func(t failer) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+// failer is a test, or a part of one that rapid makes.
+type failer interface {
+	Helper()
+	Errorf(string, ...any)
+	Fatal(...any)
+}
+
+// noError ends the test after an error.
+func noError(t failer, err error) {
 	t.Helper()
-	k, err := s.Keep(bytes.NewReader(data), 64<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// equal says what is not as wanted.
+func equal[T comparable](t failer, what any, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+// same is equal for lists.
+func same[T comparable](t failer, what any, got, want []T) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+func noDiff(t failer, what, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", what, diff)
+	}
+}
+
+func keep(t *testing.T, s *Store, data []byte) Kept {
+	t.Helper()
+	k := must(s.Keep(bytes.NewReader(data), 64<<20))(t)
 	return k
 }
 
@@ -64,9 +111,7 @@ func encode(t *testing.T, kind string, m image.Image) []byte {
 	case "gif":
 		err = gif.Encode(&b, m, nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return b.Bytes()
 }
 
@@ -81,9 +126,7 @@ func TestKeep(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != k.Size {
 		t.Errorf("%v, %v", info, err)
 	}
-	if again := keep(t, s, encode(t, "png", noise(8, 8))); again != k {
-		t.Errorf("the same content is kept as %+v and %+v", k, again)
-	}
+	equal(t, "the same content is kept as and", keep(t, s, encode(t, "png", noise(8, 8))), k)
 	var large *TooLargeError
 	if _, err := s.Keep(strings.NewReader("12345"), 4); !errors.As(err, &large) {
 		t.Errorf("five bytes of four at most: %v", err)
@@ -119,10 +162,7 @@ var webps = map[string]string{
 
 func webp(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := hex.DecodeString(webps[name])
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(hex.DecodeString(webps[name]))(t)
 	return data
 }
 
@@ -146,20 +186,14 @@ func TestPicture(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Open(t.TempDir(), 0)
 			k := keep(t, s, tt.data)
-			if isWebP := strings.HasPrefix(tt.name, "WebP"); isWebP != strings.HasSuffix(k.Path, ".webp") {
-				t.Errorf("kept as %+v", k)
-			}
+			equal(t, fmt.Sprintf("kept as %+v", k), strings.HasPrefix(tt.name, "WebP"), strings.HasSuffix(k.Path, ".webp"))
 			p, err := s.Picture(k.Path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if p.Width != tt.w || p.Height != tt.h || p.W != tt.W || p.H != tt.H {
 				t.Errorf("%+v", p)
 			}
 			data, err := os.ReadFile(s.File(p.Path))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			m, _, err := image.Decode(bytes.NewReader(data))
 			if err != nil || m.Bounds().Dx() != tt.W || m.Bounds().Dy() != tt.H || Sniff(data) != tt.kind {
 				t.Errorf("made %v %s, %v", m.Bounds(), Sniff(data), err)
@@ -167,9 +201,7 @@ func TestPicture(t *testing.T) {
 			if r, g, _, _ := m.At(tt.W/4, tt.H/4).RGBA(); tt.kind == "image/jpeg" && (r < 0xd000 || g > 0x3000) {
 				t.Errorf("what was red is %x %x", r, g)
 			}
-			if again, err := s.Picture(k.Path); again != p || err != nil {
-				t.Errorf("made again: %+v, %v", again, err)
-			}
+			equal(t, "made again", must(s.Picture(k.Path))(t), p)
 		})
 	}
 }
@@ -226,9 +258,7 @@ func TestCap(t *testing.T) {
 	if n := len([]rune(got)); n > 260 || !strings.HasPrefix(got, "one line\n") || !strings.HasSuffix(got, "one line\n") || !strings.Contains(got, "of 900 characters are left out here") {
 		t.Errorf("%d: %s", n, got)
 	}
-	if Cap(text, 900) != text {
-		t.Error("what fits was cut")
-	}
+	equal(t, "what fits was cut", Cap(text, 900), text)
 }
 
 func TestName(t *testing.T) {
@@ -236,33 +266,22 @@ func TestName(t *testing.T) {
 		"cat.png": "cat.png", "../../etc/passwd": "passwd", `C:\x\y.doc`: "y.doc", "a\nb\u202ecod.exe": "abcod.exe", "": "file", "...": "file",
 		"]<data id=x>": "__data id=x_", strings.Repeat("x", 200) + ".jpeg": strings.Repeat("x", 74) + "….jpeg",
 	} {
-		if got := Name(in); got != want {
-			t.Errorf("%q: %q, not %q", in, got, want)
-		}
+		equal(t, in, Name(in), want)
 	}
 }
 
 func TestSweep(t *testing.T) {
 	s := Open(t.TempDir(), 0)
 	used, old, young := keep(t, s, []byte("used")), keep(t, s, encode(t, "png", noise(9, 9))), keep(t, s, []byte("young"))
-	if _, err := s.Picture(old.Path); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Picture(old.Path))(t)
 	past := time.Now().Add(-time.Hour)
-	entries, err := os.ReadDir(s.File(Folder))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must(os.ReadDir(s.File(Folder)))(t)
 	for _, e := range entries {
 		if Stem(e.Name()) != Stem(young.Path) {
-			if err := os.Chtimes(s.File(Folder+"/"+e.Name()), past, past); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.Chtimes(s.File(Folder+"/"+e.Name()), past, past))
 		}
 	}
-	if n, err := s.Sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)); n != 2 || err != nil {
-		t.Errorf("%d files, %v", n, err)
-	}
+	equal(t, "files", must(s.Sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)))(t), 2)
 	for _, k := range []Kept{used, young} {
 		if _, err := os.Stat(s.File(k.Path)); err != nil {
 			t.Error(err)
@@ -346,9 +365,7 @@ func TestPDF(t *testing.T) {
 			if strings.TrimSpace(got) != tt.want || err != nil {
 				t.Errorf("%q, %v", got, err)
 			}
-			if beside, err := s.Text(t.Context(), Beside(k.Path), "text/plain"); beside != got || err != nil {
-				t.Errorf("beside it stands %q, %v", beside, err)
-			}
+			equal(t, "beside it stands", must(s.Text(t.Context(), Beside(k.Path), "text/plain"))(t), got)
 		})
 	}
 }
@@ -435,9 +452,7 @@ func progressiveOf(w, h int, luma byte) []byte {
 func gifOf(t *testing.T, w, h int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := gif.Encode(&b, image.NewPaletted(image.Rect(0, 0, w, h), palette.Plan9[:2]), nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, gif.Encode(&b, image.NewPaletted(image.Rect(0, 0, w, h), palette.Plan9[:2]), nil))
 	return b.Bytes()
 }
 

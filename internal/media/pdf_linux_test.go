@@ -15,9 +15,7 @@ import (
 func instead(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, pdfProgram), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(dir, pdfProgram), []byte("#!/bin/sh\n"+script), 0o700))
 	t.Setenv("PATH", dir)
 }
 
@@ -26,9 +24,7 @@ func instead(t *testing.T, script string) {
 // and sends no signals.
 func TestConfinedPDF(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "bot.db")
-	if err := os.WriteFile(secret, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(secret, []byte("secret\n"), 0o600))
 	t.Setenv("REVERIE_SECRET", "secret")
 	instead(t, fmt.Sprintf(`while read -r line; do :; done
 echo "limits $(ulimit -v) $(ulimit -t) $(ulimit -f) $(ulimit -c) $(ulimit -n)"

@@ -61,12 +61,8 @@ func TestHandEditsBecomeOperations(t *testing.T) {
 			if want := strings.Join(lineTexts([]byte(tt.after)), "|"); name != "twice" && got != want {
 				t.Errorf("shows %q, want %q", got, want)
 			}
-			if got := states(t, s, Shared); got != tt.states {
-				t.Errorf("states %q\nwant   %q", got, tt.states)
-			}
-			if got := onDisk(t, s, Shared); got != tt.after {
-				t.Errorf("the file was changed to %q", got)
-			}
+			equal(t, "states", states(t, s, Shared), tt.states)
+			equal(t, "the file was changed to", onDisk(t, s, Shared), tt.after)
 			again := openAt(t, s.dir)
 			if texts(t, again, Shared) != got || states(t, again, Shared) != tt.states {
 				t.Errorf("after a restart: %q", states(t, again, Shared))
@@ -102,18 +98,14 @@ func TestRenderedInPlace(t *testing.T) {
 	}
 	must(s.Supersede(t.Context(), everything, all[0].ID, "# Jana lives in Berlin"))(t)
 	undone := must(s.Undo(t.Context(), everything, ""))(t)
-	if got := onDisk(t, s, Shared); got != before {
-		t.Errorf("taken back the file reads %q", got)
-	}
+	equal(t, "taken back the file reads", onDisk(t, s, Shared), before)
 	must(s.Undo(t.Context(), everything, undone.Batch))(t)
 	noError(t, s.Retire(t.Context(), everything, all[1].ID))
 	add(t, s, Shared, "new")
 	if got, want := onDisk(t, s, Shared), "\ufeff# mine\r\n  \\# Jana lives in Berlin \r\n\r\n# more\r\n\\# hash\r\nlast\r\nnew\r\n"; got != want {
 		t.Errorf("file reads %q\nwant       %q", got, want)
 	}
-	if got := texts(t, s, Shared); got != "# Jana lives in Berlin|# hash|last|new" {
-		t.Errorf("shows %q", got)
-	}
+	equal(t, "shows", texts(t, s, Shared), "# Jana lives in Berlin|# hash|last|new")
 }
 
 // TestUpgrade: the first start with files of an earlier release takes all of them in.
@@ -140,9 +132,7 @@ func TestUpgrade(t *testing.T) {
 		if got, want := texts(t, s, scope), lineTexts([]byte(text))[0]; got != want {
 			t.Errorf("%.20s shows %q, want %q", scope, got, want)
 		}
-		if got := onDisk(t, s, scope); got != text {
-			t.Errorf("%.20s was changed to %q", scope, got)
-		}
+		equal(t, fmt.Sprintf("%.20s was changed to", scope), onDisk(t, s, scope), text)
 	}
 	for _, e := range all {
 		if !e.ObservedAt.Equal(old) || e.Source != FromFile {
@@ -160,9 +150,7 @@ func TestWorkingSet(t *testing.T) {
 	var first Entry
 	for i := range 20 {
 		e, _, err := s.Append(t.Context(), Shared, fmt.Sprintf("fact number %d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if i == 0 {
 			first = e
 		}
@@ -177,14 +165,10 @@ func TestWorkingSet(t *testing.T) {
 		}
 		slices.Sort(got)
 		slices.Sort(prompt)
-		if !slices.Equal(got, prompt) {
-			t.Errorf("the prompt shows %q, the file %q", prompt, got)
-		}
+		same(t, "the prompt shows, the file", got, prompt)
 		return strings.Join(got, "|")
 	}
-	if got := shown(); got != "fact number 0|fact number 18|fact number 19|fact number 3|fact number 7" {
-		t.Errorf("file shows %q", got)
-	}
+	equal(t, "file shows", shown(), "fact number 0|fact number 18|fact number 19|fact number 3|fact number 7")
 	put(t, s, Shared, strings.Replace(onDisk(t, s, Shared), "fact number 3\n", "by hand\n", 1))
 	texts(t, s, Shared)
 	all, err := s.List(t.Context(), everything, Filter{})
@@ -209,12 +193,8 @@ func TestAnotherOwner(t *testing.T) {
 	add(t, s, Private(guest), "canary of the new owner")
 	put(t, s, Private(owner), onDisk(t, s, Private(owner))+"canary by hand\n")
 	s = openWith(t, Config{Dir: dir, Owner: guest})
-	if got := texts(t, s, Private(guest)); got != "canary of the new owner" {
-		t.Errorf("the new owner sees %q", got)
-	}
-	if got := texts(t, s, Private(owner)); got != "canary of the old owner|canary by hand" {
-		t.Errorf("the old owner sees %q", got)
-	}
+	equal(t, "the new owner sees", texts(t, s, Private(guest)), "canary of the new owner")
+	equal(t, "the old owner sees", texts(t, s, Private(owner)), "canary of the old owner|canary by hand")
 	if got := onDisk(t, s, Private(guest)); s.File(Private(guest)) != "MEMORIES.txt" || strings.Contains(got, "old owner") || strings.Contains(got, "by hand") || !strings.Contains(got, "new owner") {
 		t.Errorf("MEMORIES.txt reads %q", got)
 	}
@@ -234,15 +214,9 @@ func TestTheTerminalsOwner(t *testing.T) {
 	add(t, s, Private("owner"), "told in the terminal")
 	before := onDisk(t, s, Private("owner"))
 	s = openAt(t, dir)
-	if got := texts(t, s, Private(owner)); got != "told in the terminal" {
-		t.Errorf("the owner sees %q", got)
-	}
-	if got := onDisk(t, s, Private(owner)); got != before {
-		t.Errorf("MEMORIES.txt became %q", got)
-	}
-	if got := texts(t, openWith(t, Config{Dir: dir, Owner: "owner"}), Private("owner")); got != "told in the terminal" {
-		t.Errorf("and back in the terminal: %q", got)
-	}
+	equal(t, "the owner sees", texts(t, s, Private(owner)), "told in the terminal")
+	equal(t, "MEMORIES.txt became", onDisk(t, s, Private(owner)), before)
+	equal(t, "and back in the terminal", texts(t, openWith(t, Config{Dir: dir, Owner: "owner"}), Private("owner")), "told in the terminal")
 }
 
 // TestFileThatCannotBeWritten: a file that cannot be written keeps nothing from being
@@ -347,9 +321,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q with %q reads %q", data, text, got)
 		}
 		for i, text := range lines {
-			if got[i] != text {
-				t.Errorf("entry %d became %q", i, got[i])
-			}
+			equal(t, fmt.Sprintf("entry %d became", i), got[i], text)
 		}
 	})
 }

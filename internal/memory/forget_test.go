@@ -64,9 +64,7 @@ func TestForgetLeavesNothing(t *testing.T) {
 	noError(t, conn.Close())
 	before := texts(t, s, me)
 	done := must(s.Forget(ctx, as(owner), e.ID))(t)
-	if done.Entries != 2 {
-		t.Errorf("forgot %d entries", done.Entries)
-	}
+	equal(t, "forgot entries", done.Entries, 2)
 	if found := traces(t, dir, "I told you"); len(found) == 0 {
 		t.Error("the search for traces finds nothing at all")
 	}
@@ -106,9 +104,7 @@ func TestForgottenIsNotLearnedAgain(t *testing.T) {
 			}
 		}
 		put(t, s, me, old) // an editor that still had it
-		if got := texts(t, s, me); got != "tea" {
-			t.Errorf("back by the file: %q", got)
-		}
+		equal(t, "back by the file", texts(t, s, me), "tea")
 		if found := traces(t, dir, "born in Ulm"); len(found) > 0 {
 			t.Errorf("traces in %v", found)
 		}
@@ -118,9 +114,7 @@ func TestForgottenIsNotLearnedAgain(t *testing.T) {
 		t.Error("it is forgotten elsewhere too")
 	}
 	noted(t, s, me, "I was born in Ulm.", owner)
-	if got := texts(t, s, me); got != "tea|I was born in Ulm." {
-		t.Errorf("asked for again: %q", got)
-	}
+	equal(t, "asked for again", texts(t, s, me), "tea|I was born in Ulm.")
 	if _, added, err := s.Append(ctx, me, "I was born in Ulm"); added || err != nil {
 		t.Errorf("said once more: %v, %v", added, err)
 	}
@@ -140,9 +134,7 @@ func TestForgetRefuses(t *testing.T) {
 	if done, err := s.ForgetEvent(ctx, as(guest), "$unknown"); err != nil || done.Entries != 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
-	if got := texts(t, s, Private(guest), Private(owner)); got != "mine|theirs" {
-		t.Errorf("left %q", got)
-	}
+	equal(t, "left", texts(t, s, Private(guest), Private(owner)), "mine|theirs")
 }
 
 // TestForgetPurgesInItsTransaction: what else quotes it goes with it, or nothing does.
@@ -159,9 +151,7 @@ func TestForgetPurgesInItsTransaction(t *testing.T) {
 	if _, err := s.Forget(ctx, everything, e.ID); !errors.Is(err, fail) {
 		t.Errorf("error %v", err)
 	}
-	if texts(t, s, Shared) != "tea" {
-		t.Error("forgotten in part")
-	}
+	equal(t, "forgotten in part", texts(t, s, Shared), "tea")
 	fail = nil
 	if done, err := s.Forget(ctx, everything, e.ID); err != nil || done.Kept != 3 || strings.Join(told, "|") != "tea|tea" {
 		t.Errorf("%+v, %v, told %q", done, err, told)
@@ -190,9 +180,7 @@ func TestForgettingThatWasCutOff(t *testing.T) {
 	if found := traces(t, dir, "CANARY-4711"); len(found) > 0 {
 		t.Errorf("traces in %v", found)
 	}
-	if got := texts(t, s, Private(owner)); got != "" {
-		t.Errorf("still known: %q", got)
-	}
+	equal(t, "still known", texts(t, s, Private(owner)), "")
 }
 
 // TestForgetTakesTheVector, however the text was spelled, and leaves that of a text
@@ -215,16 +203,10 @@ func TestForgetTakesTheVector(t *testing.T) {
 	}
 	must(s.Forget(ctx, as(owner), gone.ID))(t)
 	must(s.Forget(ctx, as(owner), both.ID))(t)
-	if got := countRows(t, s.db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, textHash("the code is 4711")); got != 0 {
-		t.Errorf("%d vectors of what was forgotten", got)
-	}
-	if got := countRows(t, s.db, `SELECT count(*) FROM memory_vector`); got != 2 {
-		t.Errorf("%d vectors, want those of the bees", got)
-	}
+	equal(t, "vectors of what was forgotten", countRows(t, s.db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, textHash("the code is 4711")), 0)
+	equal(t, "vectors, want those of the bees", countRows(t, s.db, `SELECT count(*) FROM memory_vector`), 2)
 	noError(t, v.follow(ctx))
-	if v.asked != "" {
-		t.Error("a question with the forgotten words is still kept")
-	}
+	equal(t, "a question with the forgotten words is still kept", v.asked, "")
 	if got := near10(t, v, "the code is 4711", inScope(Private(owner))); got != nil {
 		t.Errorf("forgotten, and found: %v", got)
 	}
@@ -253,9 +235,7 @@ func TestForgetAfterAnUndo(t *testing.T) {
 	if found := traces(t, dir, "Xyloburg"); len(found) > 0 {
 		t.Errorf("traces in %v", found)
 	}
-	if got := texts(t, s, mine); got != "Jana has 2 cats" {
-		t.Errorf("known: %s", got)
-	}
+	equal(t, "known", texts(t, s, mine), "Jana has 2 cats")
 	sound(t, s)
 }
 
@@ -299,14 +279,10 @@ func TestForgetPart(t *testing.T) {
 	if done := must(s.ForgetEvent(t.Context(), as(guest), "$0"))(t); done.Entries != 2 {
 		t.Errorf("%+v", done)
 	}
-	if got := texts(t, s, mine); got != "the otter sleeps by the weir" {
-		t.Errorf("known: %q", got)
-	}
+	equal(t, "known", texts(t, s, mine), "the otter sleeps by the weir")
 	m := putTogether(t, s, parts[1:], "an otter by the weir")
 	must(s.Forget(t.Context(), as(guest), m.ID))(t)
-	if got := texts(t, s, mine); got != "" {
-		t.Errorf("known: %q", got)
-	}
+	equal(t, "known", texts(t, s, mine), "")
 	if found := append(traces(t, dir, "heron"), traces(t, dir, "otter")...); len(found) > 0 {
 		t.Errorf("left in %v", found)
 	}
@@ -340,16 +316,12 @@ func TestForgottenInOtherWords(t *testing.T) {
 		}
 		fact := noted(t, s, me, tt.fact, owner)
 		done := must(s.Forget(t.Context(), as(owner), fact.ID))(t)
-		if done.Unfound != len(tt.same) {
-			t.Errorf("%s: %d messages said to be found no more, want %d", tt.fact, done.Unfound, len(tt.same))
-		}
+		equal(t, fmt.Sprintf("%s: messages said to be found no more", tt.fact), done.Unfound, len(tt.same))
 		for i, text := range tt.same { // as when the conversation is heard again
 			heardFrom(t, s, me, "a", 10*i, text)
 		}
 		got := turnTexts(t, s, question)
-		if len(got) != len(tt.other) {
-			t.Errorf("%s: afterwards %q is found", tt.fact, got)
-		}
+		equal(t, fmt.Sprintf("%s: afterwards %q is found", tt.fact, got), len(got), len(tt.other))
 		for _, text := range tt.same {
 			if strings.Contains(strings.Join(got, "|"), text) {
 				t.Errorf("%s: %q is found", tt.fact, text)

@@ -112,12 +112,8 @@ func TestImportedIntoFiles(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	const all = "tea is green|by hand|a heron is grey"
-	if got := texts(t, s, Private(owner)); got != all {
-		t.Errorf("known: %q", got)
-	}
-	if got := strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"); got != all {
-		t.Errorf("in the file: %q", got)
-	}
+	equal(t, "known", texts(t, s, Private(owner)), all)
+	equal(t, "in the file", strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"), all)
 	hits, err := s.index.Search(t.Context(), Query{Text: "saw a heron", Scopes: []Scope{Private(owner)}})
 	if err != nil || len(hits) < 2 || hits[0].Entry.Text != "we saw a heron" {
 		t.Errorf("%+v, %v", hits, err)
@@ -127,9 +123,7 @@ func TestImportedIntoFiles(t *testing.T) {
 	if got := texts(t, s, Private(owner)); got != all+"|we saw a heron" || !add(t, s, Private(owner), "really?") {
 		t.Errorf("known: %q", got)
 	}
-	if got := strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"); got != all+"|we saw a heron|really?" {
-		t.Errorf("in the file: %q", got)
-	}
+	equal(t, "in the file", strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"), all+"|we saw a heron|really?")
 	sound(t, s)
 }
 
@@ -150,9 +144,7 @@ func TestImportIsUndone(t *testing.T) {
 	if err != nil || u.Of != got.Batch || len(u.Away) != 20 {
 		t.Fatalf("%+v, %v", u, err)
 	}
-	if got := texts(t, s, Private(owner), Shared); got != "tea is green" {
-		t.Errorf("known: %q", got)
-	}
+	equal(t, "known", texts(t, s, Private(owner), Shared), "tea is green")
 	if strings.Contains(onDisk(t, s, Private(owner)), "number") {
 		t.Error("the file still shows it")
 	}
@@ -162,9 +154,7 @@ func TestImportIsUndone(t *testing.T) {
 		t.Errorf("%d entries after the undoing was undone, %v", len(all), err)
 	}
 	sound(t, s)
-	if n := len((Undone{Away: make([]Entry, 1000)}).Lines()); n != maxUndone+1 {
-		t.Errorf("1000 entries are told of in %d lines", n)
-	}
+	equal(t, "1000 entries are told of in lines", len((Undone{Away: make([]Entry, 1000)}).Lines()), maxUndone+1)
 }
 
 // Who took an import back and imports the file again has it again. What a person put
@@ -206,9 +196,7 @@ func TestImportOfWhatWasUndone(t *testing.T) {
 		t.Fatalf("after the undoing: %q", got)
 	}
 	again(4, 0, 0)
-	if got := texts(t, s, Private(owner)); got != "the boat is blue|the heron is grey|the tea is cold" {
-		t.Errorf("known: %q", got)
-	}
+	equal(t, "known", texts(t, s, Private(owner)), "the boat is blue|the heron is grey|the tea is cold")
 	noError(t, s.Retire(t.Context(), everything, one("heron")))
 	again(0, 4, 0)
 	must(s.Forget(t.Context(), everything, one("tea")))(t)
@@ -218,7 +206,5 @@ func TestImportOfWhatWasUndone(t *testing.T) {
 	noError(t, s.Retire(t.Context(), everything, one("boat")))
 	undo(undo(""))
 	again(0, 3, 1)
-	if got := texts(t, s, Private(owner)); got != "" {
-		t.Errorf("known at the end: %q", got)
-	}
+	equal(t, "known at the end", texts(t, s, Private(owner)), "")
 }

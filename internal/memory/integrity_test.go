@@ -114,26 +114,18 @@ func TestUndoIntegrity(t *testing.T) {
 	e := storeAs(t, s, mine, "tea", trust.Foreign)
 	noError(t, s.Retire(ctx, as(guest), e.ID))
 	must(s.Undo(ctx, as(guest), ""))(t)
-	if got := integrityOf(t, s, e.ID); got != trust.Foreign {
-		t.Errorf("retired and taken back: %v", got)
-	}
+	equal(t, "retired and taken back", integrityOf(t, s, e.ID), trust.Foreign)
 	again := func() { storeAs(t, s, mine, "tea", trust.User) }
 	again()
 	must(s.Undo(ctx, as(guest), ""))(t)
-	if got := integrityOf(t, s, e.ID); got != trust.Foreign {
-		t.Errorf("said again by a person, and that taken back: %v", got)
-	}
+	equal(t, "said again by a person, and that taken back", integrityOf(t, s, e.ID), trust.Foreign)
 	noError(t, s.Pin(ctx, as(guest), e.ID, true))
 	pinned := must(s.History(ctx, as(guest), e.ID))(t)
 	again()
 	must(s.Undo(ctx, as(guest), pinned[len(pinned)-1].Batch))(t)
-	if got := integrityOf(t, s, e.ID); got != trust.User {
-		t.Errorf("said again, then an older change taken back: %v", got)
-	}
+	equal(t, "said again, then an older change taken back", integrityOf(t, s, e.ID), trust.User)
 	for _, o := range must(s.History(ctx, as(guest), e.ID))(t)[:1] {
-		if o.After.Integrity != trust.Foreign {
-			t.Errorf("the journal says %v", o.After.Integrity)
-		}
+		equal(t, "the journal says", o.After.Integrity, trust.Foreign)
 	}
 }
 
@@ -195,13 +187,9 @@ func TestAnswerRaisesIntegrity(t *testing.T) {
 	if _, _, err := s.Answer(ctx, a, q[0].ID, KeepSecond); err != nil {
 		t.Fatal(err)
 	}
-	if got := integrityOf(t, s, second.ID); got != trust.User {
-		t.Errorf("%v", got)
-	}
+	equal(t, "it", integrityOf(t, s, second.ID), trust.User)
 	must(s.Undo(ctx, a, ""))(t)
-	if got := integrityOf(t, s, second.ID); got != trust.Foreign {
-		t.Errorf("taken back: %v", got)
-	}
+	equal(t, "taken back", integrityOf(t, s, second.ID), trust.Foreign)
 }
 
 // TestFileIntegrity: what is written into a file by hand is the owner's. The lines that the
@@ -272,15 +260,9 @@ func TestTurnIntegrity(t *testing.T) {
 		return hits[0].Integrity()
 	}
 	say("$1", 1, trust.Owner, "the harbour is nice")
-	if got := find(); got != trust.Owner {
-		t.Errorf("alone: %v", got)
-	}
+	equal(t, "alone", find(), trust.Owner)
 	say("$2", 2, trust.Foreign, "so they say")
-	if got := find(); got != trust.Foreign {
-		t.Errorf("beside a foreign message: %v", got)
-	}
+	equal(t, "beside a foreign message", find(), trust.Foreign)
 	say("$2", 2, trust.User, "so I say")
-	if got := find(); got != trust.User {
-		t.Errorf("beside an edited message: %v", got)
-	}
+	equal(t, "beside an edited message", find(), trust.User)
 }

@@ -14,6 +14,8 @@ import (
 
 	"reverie/internal/store"
 	"reverie/internal/trust"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // as is somebody in a direct chat.
@@ -31,6 +33,7 @@ func must[T any](v T, err error) func(failer) T {
 // failer is a test, or a part of one that rapid makes.
 type failer interface {
 	Helper()
+	Errorf(string, ...any)
 	Fatal(...any)
 }
 
@@ -39,6 +42,29 @@ func noError(t failer, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// equal says what is not as wanted.
+func equal[T comparable](t failer, what any, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+// same is equal for lists.
+func same[T comparable](t failer, what any, got, want []T) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+func noDiff(t failer, what, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", what, diff)
 	}
 }
 
@@ -88,12 +114,8 @@ func TestUndo(t *testing.T) {
 			e := noted(t, s, mine, "tea", guest)
 			check := func(want string) {
 				t.Helper()
-				if got := texts(t, s, mine); got != want {
-					t.Errorf("shows %q, want %q", got, want)
-				}
-				if got := strings.Join(lineTexts([]byte(onDisk(t, s, mine))), "|"); got != want {
-					t.Errorf("file shows %q, want %q", got, want)
-				}
+				equal(t, "shows", texts(t, s, mine), want)
+				equal(t, "file shows", strings.Join(lineTexts([]byte(onDisk(t, s, mine))), "|"), want)
 			}
 			noError(t, tt.change(s, e))
 			check(tt.after)

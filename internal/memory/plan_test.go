@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // rowsOf is everything that the database holds of entries, to the byte.
@@ -85,9 +83,7 @@ func TestApplyAndUndo(t *testing.T) {
 	if err != nil || len(left) != 0 || len(undone.Back) != 3 {
 		t.Fatalf("%+v, %+v, %v", undone, left, err)
 	}
-	if diff := gocmp.Diff(before, rowsOf(t, s)); diff != "" {
-		t.Error(diff)
-	}
+	noDiff(t, "it", before, rowsOf(t, s))
 	noError(t, indexIsSound(t, OpenFTS(s.db)))
 	if _, _, err := s.UndoRun(t.Context(), "night", nil); !errors.Is(err, ErrNothing) {
 		t.Errorf("taken back twice: %v", err)
@@ -148,12 +144,8 @@ func TestApplyLeavesOut(t *testing.T) {
 	for _, l := range done.Left {
 		left = append(left, l.Step)
 	}
-	if diff := gocmp.Diff(append(wrong, steps[1]), left); diff != "" {
-		t.Error(diff)
-	}
-	if diff := gocmp.Diff([]Step{steps[0], steps[2], steps[3]}, done.Done); diff != "" {
-		t.Error(diff)
-	}
+	noDiff(t, "it", append(wrong, steps[1]), left)
+	noDiff(t, "it", []Step{steps[0], steps[2], steps[3]}, done.Done)
 }
 
 // TestApplyIsOne: whatever fails on the way, also what its caller writes with it,
@@ -195,9 +187,7 @@ func TestMissing(t *testing.T) {
 		{"it has -5 degrees", "it has 5 degrees", "-5"}, {"at Jana", "JANA's", ""}, {"geht mit Janas", "von Jana", ""}, {"geht mit Jana", "mit Janas Bruder", ""},
 		{"with Ann", "with Anna", "ann"}, {"Bus 5s", "Bus 5", "5s"}, {"see https://a.example/x", "see https://a.example/xy", "a.example/x|https://a.example/x"},
 	} {
-		if got := strings.Join(Missing(tt.from, tt.to), "|"); got != tt.want {
-			t.Errorf("%q in %q: %q is missing, want %q", tt.from, tt.to, got, tt.want)
-		}
+		equal(t, fmt.Sprintf("%q in %q: is missing", tt.from, tt.to), strings.Join(Missing(tt.from, tt.to), "|"), tt.want)
 	}
 }
 
@@ -221,9 +211,7 @@ func shows(t *testing.T, s *Store, want ...string) {
 	if got := texts(t, s, Private(owner)); got != strings.Join(want, "|") {
 		t.Errorf("the prompt shows %q and should show %q", got, want)
 	}
-	if got := lineTexts([]byte(onDisk(t, s, Private(owner)))); !slices.Equal(got, want) {
-		t.Errorf("the file shows %q and should show %q", got, want)
-	}
+	same(t, "the file shows and should show", lineTexts([]byte(onDisk(t, s, Private(owner)))), want)
 }
 
 const (
@@ -282,9 +270,7 @@ func TestForgetOneLine(t *testing.T) {
 				t.Fatalf("%+v, %v, %v", found, exact, err)
 			}
 			done := must(s.Forget(t.Context(), as(owner), found[0].ID))(t)
-			if done.Entries != 2 {
-				t.Errorf("%+v", done)
-			}
+			equal(t, done, done.Entries, 2)
 			shows(t, s, chess)
 			for _, text := range []string{"fond of green", "enjoys drinking"} {
 				if found := traces(t, dir, text); len(found) > 0 {
@@ -388,9 +374,7 @@ func TestGroupRefuses(t *testing.T) {
 		{GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev}, {GroupStep, pinned.ID, pinned.Rev, all[1].ID, all[1].Rev},
 		{GroupStep, all[1].ID, all[1].Rev, all[0].ID, all[0].Rev}, {GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev},
 	}, nil))(t)
-	if diff := gocmp.Diff([]string{"the other does not say all of it", "it is pinned", "the other does not say all of it"}, whys(done.Left)); diff != "" {
-		t.Error(diff)
-	}
+	noDiff(t, "it", []string{"the other does not say all of it", "it is pinned", "the other does not say all of it"}, whys(done.Left))
 	shows(t, s, "the shed has 2 doors", "bikes stand in it")
 }
 

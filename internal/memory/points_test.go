@@ -103,9 +103,7 @@ func onServer(t testing.TB, s *standin.Server, db *sql.DB) []string {
 
 // TestPointID: ids are UUIDs and stay what they are.
 func TestPointID(t *testing.T) {
-	if got := pointID("mem_000000000001"); got != "69550910-c5b7-5b4a-a14f-2f3b39636bdd" {
-		t.Errorf("an entry's id on the server is now %s; all that is there would be sent again", got)
-	}
+	equal(t, "an entry's id on the server is now ; all that is there would be sent again", pointID("mem_000000000001"), "69550910-c5b7-5b4a-a14f-2f3b39636bdd")
 }
 
 // TestPointsAreFed: what is on the server is what the entries are, after whatever
@@ -118,9 +116,7 @@ func TestPointsAreFed(t *testing.T) {
 	ctx, me := t.Context(), as(owner)
 	old := noted(t, store, Private(owner), "cats purr", owner)
 	fed(t, p)
-	if names := s.Collections(); !slices.Equal(names, []string{words300}) {
-		t.Errorf("collections %v", names)
-	}
+	same(t, "collections", s.Collections(), []string{words300})
 	if got := s.Indexes(words300); fmt.Sprint(got) != "map[at:integer scope:keyword state:keyword]" {
 		t.Errorf("indexes %v", got)
 	}
@@ -143,9 +139,7 @@ func TestPointsAreFed(t *testing.T) {
 		if err := json.Unmarshal(got, &have); err != nil || have != want {
 			t.Errorf("the server has %s, want %+v", got, want)
 		}
-		if len(s.Points(words300)[pointID(id)].Payload) != 5 {
-			t.Errorf("the server is told more: %s", got)
-		}
+		equal(t, fmt.Sprintf("the server is told more: %s", got), len(s.Points(words300)[pointID(id)].Payload), 5)
 	}
 	before := len(s.Calls())
 	fed(t, p)
@@ -221,9 +215,7 @@ func TestQdrantOutage(t *testing.T) {
 					t.Errorf("found %v, words alone find %v, %v", got, words, err)
 				}
 			}
-			if n := len(s.Calls()) - calls; n != 1 {
-				t.Errorf("it was asked %d times", n)
-			}
+			equal(t, "it was asked times", len(s.Calls())-calls, 1)
 			remember(t, f, `{"text":"birds sing","ref":"c"}`)
 			complete(t, p.vectors)
 			if err := p.Complete(t.Context()); err == nil {
@@ -241,9 +233,7 @@ func TestQdrantOutage(t *testing.T) {
 			now = now.Add(shyness)
 			fed(t, p)
 			verified(t, p)
-			if line := p.Line(time.UTC).String(); line != "qdrant: in use" {
-				t.Errorf("afterwards %s", line)
-			}
+			equal(t, "afterwards", p.Line(time.UTC).String(), "qdrant: in use")
 			if got := refs(t, h, Query{Text: "birds"}); !slices.Equal(got[:1], []string{"c"}) {
 				t.Errorf("afterwards it finds %q", got)
 			}
@@ -423,16 +413,12 @@ func TestForgottenWhileDown(t *testing.T) {
 		t.Fatalf("the server holds %q", got)
 	}
 	fed(t, p)
-	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"and cats", "we keep bees"}) {
-		t.Errorf("the server holds %q", got)
-	}
+	same(t, "the server holds", onServer(t, s, p.db), []string{"and cats", "we keep bees"})
 	verified(t, p)
 	away := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
 	store.points = away
 	must(store.Forget(ctx, me, kept.ID))(t)
-	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"and cats"}) {
-		t.Errorf("the server holds %q", got)
-	}
+	same(t, "the server holds", onServer(t, s, p.db), []string{"and cats"})
 }
 
 // TestForgottenWhileSent: what is forgotten by another process while it is on its
@@ -456,9 +442,7 @@ func TestForgottenWhileSent(t *testing.T) {
 		return false
 	})
 	fed(t, p)
-	if got := onServer(t, s, store.db); !slices.Equal(got, []string{"we keep bees"}) {
-		t.Errorf("the server holds %q", got)
-	}
+	same(t, "the server holds", onServer(t, s, store.db), []string{"we keep bees"})
 	verified(t, p)
 }
 

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 var backends = []Backend{FlatFile, FTS5}
@@ -88,9 +86,7 @@ func TestUnhear(t *testing.T) {
 			t.Errorf("%s: only %q of the rest is found", b, got)
 		}
 		noError(t, indexIsSound(t, OpenFTS(s.db)))
-		if n, err := s.HeardUpTo(t.Context(), "dm"); err != nil || n != 4 {
-			t.Errorf("%s: heard up to %d, %v", b, n, err)
-		}
+		equal(t, fmt.Sprintf("%s: heard up to", b), must(s.HeardUpTo(t.Context(), "dm"))(t), 4)
 		if _, err := s.Unhear(t.Context(), "$unknown"); err != nil {
 			t.Error(err)
 		}
@@ -197,9 +193,7 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 		noError(t, s.index.Rebuild(ctx, nil))
 		texts(t, s, Private(owner))
 	}
-	if diff := cmp.Diff(before, must(s.List(ctx, everything, Filter{}))(t)); diff != "" {
-		t.Error(diff)
-	}
+	noDiff(t, "it", before, must(s.List(ctx, everything, Filter{}))(t))
 	if hits := must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t); len(hits) != 20 {
 		t.Errorf("%d are found", len(hits))
 	}
@@ -253,9 +247,7 @@ func TestSearchOnlyReads(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	e := noted(t, s, Private(owner), "the heron is grey", owner)
 	tx, err := s.db.BeginTx(ctx, nil) // somebody writes, and takes long
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer tx.Rollback()
 	var before, after int
 	noError(t, s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&before))

@@ -285,9 +285,7 @@ func trained(t testing.TB, f *FTS) *Hybrid {
 	if errors.Is(err, encoder.ErrNoWeights) {
 		t.Skip("the encoder's weights are not here, so search by meaning is not measured; `make weights` fetches them")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	v := must(OpenVectors(t.Context(), VectorConfig{DB: f.db, Embedder: encoding{e}, Neutral: encoder.Neutral, Patience: time.Minute}))(t)
 	complete(t, v)
 	return OpenHybrid(f, v)
@@ -456,10 +454,7 @@ func (oneDirection) Embed(_ context.Context, texts []string) ([][]float32, error
 func TestWordsSuffice(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"Anna keeps bees","ref":"bees"}`, `{"text":"nothing else","ref":"else"}`)
-	v, err := OpenVectors(t.Context(), VectorConfig{DB: f.db, Embedder: &wordEmbedder{name: "words", dim: 1000}, Neutral: .9, Patience: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must(OpenVectors(t.Context(), VectorConfig{DB: f.db, Embedder: &wordEmbedder{name: "words", dim: 1000}, Neutral: .9, Patience: time.Minute}))(t)
 	complete(t, v)
 	want(t, "all words", refs(t, OpenHybrid(f, v), Query{Text: "keeping a bee", Floor: DefaultFloor}), "bees")
 	want(t, "one of many words", refs(t, OpenHybrid(f, v), Query{Text: "is the bee a better dancer", Floor: DefaultFloor}))

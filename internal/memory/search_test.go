@@ -91,9 +91,7 @@ func each(t *testing.T, test func(t *testing.T, f *FTS, x index)) {
 
 func want(t testing.TB, what string, got []string, wanted ...string) {
 	t.Helper()
-	if !slices.Equal(got, wanted) {
-		t.Errorf("%s: %q, want %q", what, got, wanted)
-	}
+	same(t, what, got, wanted)
 }
 
 func TestScopesOfSearch(t *testing.T) {
@@ -482,9 +480,7 @@ func TestDetect(t *testing.T) {
 		{"WLAN 4711", latin},
 	}
 	for _, tt := range tests {
-		if got := detect(words(tt.text)); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %v, want %v", tt.text, got, tt.want)
-		}
+		same(t, tt.text, detect(words(tt.text)), tt.want)
 	}
 }
 
@@ -504,9 +500,7 @@ func TestTerms(t *testing.T) {
 	}
 	var a analyser
 	for _, tt := range tests {
-		if got := strings.Join(a.terms(words(tt.text)), " "); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
+		equal(t, tt.name, strings.Join(a.terms(words(tt.text)), " "), tt.want)
 	}
 }
 
@@ -522,9 +516,7 @@ func TestDatesIn(t *testing.T) {
 			t.Errorf("%s: %v, want no date", text, got)
 		}
 	}
-	if got := datesIn(words("in May")); !slices.Equal(got, []string{"datem5"}) {
-		t.Errorf("in May: %v", got)
-	}
+	same(t, "in May", datesIn(words("in May")), []string{"datem5"})
 }
 
 func TestSpan(t *testing.T) {

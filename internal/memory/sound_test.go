@@ -31,9 +31,7 @@ func TestAlwaysSound(t *testing.T) {
 		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
 			d.step()
 		}
-		if err := indexIsSound(t, OpenFTS(d.s.db)); err != nil {
-			rt.Fatal(err)
-		}
+		noError(rt, indexIsSound(t, OpenFTS(d.s.db)))
 		d.replay()
 		for _, word := range d.gone {
 			if found := traces(t, d.dir, word); len(found) > 0 {
@@ -367,10 +365,7 @@ func (w *walker) group(s *Store, what int) {
 }
 
 func (w *walker) find(s *Store, text string) string {
-	all, err := s.Entries(w.t.Context(), Private(owner))
-	if err != nil {
-		w.rt.Fatal(err)
-	}
+	all := must(s.Entries(w.t.Context(), Private(owner)))(w.rt)
 	i := slices.IndexFunc(all, func(e Entry) bool { return e.Text == text })
 	if i < 0 {
 		w.rt.Fatalf("%q is not known", text)
@@ -379,9 +374,7 @@ func (w *walker) find(s *Store, text string) string {
 }
 
 func (w *walker) no(err error) {
-	if err != nil {
-		w.rt.Fatal(err)
-	}
+	noError(w.rt, err)
 }
 
 func without(all []string, text string) []string {

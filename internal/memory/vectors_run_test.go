@@ -119,9 +119,7 @@ func TestPauseGrows(t *testing.T) {
 		}
 	}
 	noError(t, v.Run(ctx))
-	if got := strings.Join(naps, " "); got != "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s 5m0s 0s 10s" {
-		t.Errorf("it waited %s", got)
-	}
+	equal(t, "it waited", strings.Join(naps, " "), "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s 5m0s 0s 10s")
 }
 
 // TestRefusedText: a text the model does not take holds up no other.
@@ -139,9 +137,7 @@ func TestRefusedText(t *testing.T) {
 	}
 	entered(t, db, Entry{Text: "later fact"})
 	complete(t, v)
-	if got := near10(t, v, "fact38", inScope(Shared)); !slices.Equal(got, n[38:39]) {
-		t.Errorf("found %v", got)
-	}
+	same(t, "found", near10(t, v, "fact38", inScope(Shared)), n[38:39])
 	if got := near10(t, v, "two", inScope(Shared)); len(got) > 0 {
 		t.Errorf("found %v", got)
 	}
@@ -172,15 +168,9 @@ func TestModelChanges(t *testing.T) {
 	}
 	var progress []string
 	noError(t, v.Complete(t.Context(), func(done, total int) { progress = append(progress, fmt.Sprint(done, "/", total)) }))
-	if last := progress[len(progress)-1]; last != "50/50" {
-		t.Errorf("progress %v", progress)
-	}
-	if got := near10(t, v, "fact7", inScope(Shared)); !slices.Equal(got, n[7:8]) {
-		t.Errorf("found %v", got)
-	}
-	if got := countRows(t, db, `SELECT count(*) FROM memory_vector`); got != 100 {
-		t.Errorf("%d vectors before tidying", got)
-	}
+	equal(t, fmt.Sprintf("progress %v", progress), progress[len(progress)-1], "50/50")
+	same(t, "found", near10(t, v, "fact7", inScope(Shared)), n[7:8])
+	equal(t, "vectors before tidying", countRows(t, db, `SELECT count(*) FROM memory_vector`), 100)
 
 	// The length changes: noticed by the next question already.
 	e = &wordEmbedder{name: "large", dim: 128}
@@ -196,9 +186,7 @@ func TestModelChanges(t *testing.T) {
 	patient(t, "old vectors are gone", func() bool {
 		return countRows(t, db, `SELECT count(*) FROM memory_vector`) == 50 && countRows(t, db, `SELECT count(*) FROM memory_space`) == 1
 	})
-	if got := near10(t, v, "fact7", inScope(Shared)); !slices.Equal(got, n[7:8]) {
-		t.Errorf("found %v", got)
-	}
+	same(t, "found", near10(t, v, "fact7", inScope(Shared)), n[7:8])
 	isClean(t, v)
 }
 
@@ -282,9 +270,7 @@ func TestVectorsTogether(t *testing.T) {
 		}
 		isClean(t, v)
 	}
-	if got := countRows(t, db, `SELECT count(*) FROM memory_vector`); got != 200 {
-		t.Errorf("%d vectors of 200 texts", got)
-	}
+	equal(t, "vectors of 200 texts", countRows(t, db, `SELECT count(*) FROM memory_vector`), 200)
 }
 
 // randomVector is one of many around few centres, like those of texts.

@@ -185,9 +185,7 @@ func vectorFaults(t testing.TB, v *Vectors) (n [3]int) {
 // isClean looks for faults of the vectors, and compares what is in memory of them with the database.
 func isClean(t testing.TB, v *Vectors) {
 	t.Helper()
-	if n := vectorFaults(t, v); n != [3]int{} {
-		t.Errorf("damaged, missing and needless: %v", n)
-	}
+	equal(t, "damaged, missing and needless", vectorFaults(t, v), [3]int{})
 	fresh := openVectors(t, v.db, v.embedder)
 	if _, err := v.next(t.Context(), 1); err != nil { // takes in what others made
 		t.Fatal(err)
@@ -270,9 +268,7 @@ func TestNearest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := near10(t, v, "cats", tt.w)
 			slices.Sort(got)
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("found %v, want %v", got, tt.want)
-			}
+			same(t, "found", got, tt.want)
 		})
 	}
 	found := must(v.nearest(ctx, v.Question(ctx, "cats eat"), inScope(me, Shared, room), 2))(t)
@@ -303,9 +299,7 @@ func TestForgetWhileEmbedding(t *testing.T) {
 	forgotten(t, db, n[0])
 	close(release)
 	wg.Wait()
-	if got := countRows(t, db, `SELECT count(*) FROM memory_vector`); got != 1 {
-		t.Errorf("%d vectors, want that of the other text", got)
-	}
+	equal(t, "vectors, want that of the other text", countRows(t, db, `SELECT count(*) FROM memory_vector`), 1)
 	if s := v.Status(t.Context()); s.Done != 1 || s.Total != 1 {
 		t.Errorf("status %+v", s)
 	}
@@ -347,9 +341,7 @@ func TestVectorsDamaged(t *testing.T) {
 	for i, damage := range []string{`vec = x'0102'`, `vec = zeroblob(64)`, `hash = 'nobody'`} {
 		must(db.ExecContext(t.Context(), `UPDATE memory_vector SET `+damage+` WHERE hash = (SELECT hash FROM memory WHERE n = ?)`, n[i]))(t)
 	}
-	if n := vectorFaults(t, v); n != [3]int{2, 1, 1} {
-		t.Errorf("damaged, missing and needless: %v", n)
-	}
+	equal(t, "damaged, missing and needless", vectorFaults(t, v), [3]int{2, 1, 1})
 	must(db.ExecContext(t.Context(), `UPDATE memory_vector SET vec = ? WHERE hash = ?`, append(make([]byte, 63), 1), textHash("cats eat")))(t)
 	v = openVectors(t, db, e)
 	if got := near10(t, v, "cats", inScope(Shared)); slices.ContainsFunc(n[:3], func(n int64) bool { return slices.Contains(got, n) }) {

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"reverie"
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -111,9 +109,7 @@ func TestContributorsFailAlone(t *testing.T) {
 		}
 	}
 	want := map[string]string{"broken": "no such thing", "wild": "panic: oops", "slow": "took too long", "deaf": "took too long"}
-	if diff := cmp.Diff(want, failed); diff != "" {
-		t.Errorf("failures reported (-want +got):\n%s", diff)
-	}
+	noDiff(t, "failures reported", want, failed)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := w.assembler.Assemble(ctx, w.turn()); !errors.Is(err, context.Canceled) {
@@ -171,9 +167,7 @@ func TestOtherScopesEndTheEpoch(t *testing.T) {
 	w.answers("Well.")
 	p := w.tells("Now we are three.")
 	w.expect(false, "Ada drinks tea.")
-	if p.Report.Epoch.Reason != "scopes changed" {
-		t.Errorf("reason %q", p.Report.Epoch.Reason)
-	}
+	equal(t, "reason", p.Report.Epoch.Reason, "scopes changed")
 }
 
 func TestManyNewMemoriesAreFoldedIn(t *testing.T) {
@@ -241,12 +235,8 @@ func manyLines(n int) string {
 func TestHeader(t *testing.T) {
 	w := newWorld(t, Stable)
 	at := time.Date(2026, 7, 4, 22, 5, 0, 0, time.UTC)
-	if got := w.assembler.Header(at, testUser, false); got != "[Sun 2026-07-05 00:05 CEST]" {
-		t.Errorf("private: %q", got)
-	}
-	if got := w.assembler.Header(at, "@x]\n[Sat:example.org", true); got != "[Sun 2026-07-05 00:05 CEST, @x) (Sat:example.org]" {
-		t.Errorf("shared: %q", got)
-	}
+	equal(t, "private", w.assembler.Header(at, testUser, false), "[Sun 2026-07-05 00:05 CEST]")
+	equal(t, "shared", w.assembler.Header(at, "@x]\n[Sat:example.org", true), "[Sun 2026-07-05 00:05 CEST, @x) (Sat:example.org]")
 }
 
 func TestReport(t *testing.T) {
@@ -261,9 +251,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("reports of one epoch: %+v, %+v", first.Report, p.Report)
 	}
 	sum := 4 + p.Report.PrefixTokens + p.Report.History.Tokens + p.Report.TailTokens + p.Report.ToolTokens
-	if p.Report.Total != sum {
-		t.Errorf("total %d, but its parts are %d", p.Report.Total, sum)
-	}
+	equal(t, "total, but its parts are", p.Report.Total, sum)
 	if line := fmt.Sprint(first.Report.LogValue()); !strings.Contains(line, "new_epoch=new conversation") || strings.Contains(line, "Hello") {
 		t.Errorf("log line: %s", line)
 	}
@@ -280,9 +268,7 @@ func TestSendingAgain(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.says("Hello")
 	first := flat(w.send().Messages())
-	if again := flat(w.send().Messages()); again != first {
-		t.Errorf("the second attempt differs:\n%s", again)
-	}
+	equal(t, "the second attempt differs", flat(w.send().Messages()), first)
 	w.remembers("Ada drinks tea.")
 	p := w.send() // checks that it begins with the last one
 	w.expect(true, "Ada drinks tea.")
@@ -321,9 +307,7 @@ func TestCheck(t *testing.T) {
 		got = append(got, p.String())
 	}
 	want := []string{`BASE_PROMPT.txt:2: section b names an unknown tool "c"`, "prompts/SEED_xx.txt: is missing; SEED_en.txt is used"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("problems (-want +got):\n%s", diff)
-	}
+	noDiff(t, "problems", want, got)
 }
 
 // What made a prompt anew is logged, once it is sent.
@@ -365,41 +349,27 @@ func TestSent(t *testing.T) {
 		w.must(err)
 		return flat(messages)
 	}
-	if got := sent(); got != "not kept" {
-		t.Errorf("of a room in which nothing was said: %s", got)
-	}
+	equal(t, "of a room in which nothing was said", sent(), "not kept")
 	w.remembers("Ada drinks tea.")
 	w.says("Hello")
-	if got := sent(); got != "not kept" {
-		t.Errorf("before the first request: %s", got)
-	}
+	equal(t, "before the first request", sent(), "not kept")
 	w.send()
 	w.addTask(3, "Water the plants")
 	w.callsTool("task", "{}")
-	if got := sent(); got != flat(w.last) {
-		t.Errorf("while a tool is called:\n%s", got)
-	}
+	equal(t, "while a tool is called", sent(), flat(w.last))
 	w.result("done")
 	first := flat(w.send().Messages())
 	w.answers("Hello.")
 	w.restart()
-	if got := sent(); got != first {
-		t.Errorf("after the answer and a restart:\n%s", got)
-	}
+	equal(t, "after the answer and a restart", sent(), first)
 	w.startsNew()
-	if got := sent(); got != "not kept" {
-		t.Errorf("after !new: %s", got)
-	}
+	equal(t, "after !new", sent(), "not kept")
 	w.says("Hello again")
-	if got := sent(); got != "not kept" {
-		t.Errorf("after !new and a message: %s", got)
-	}
+	equal(t, "after !new and a message", sent(), "not kept")
 	w.layout, w.last = Classic, nil
 	w.restart()
 	w.send()
-	if got := sent(); got != "not kept" {
-		t.Errorf("of a layout that keeps no prefix: %s", got)
-	}
+	equal(t, "of a layout that keeps no prefix", sent(), "not kept")
 }
 
 // An epoch that cannot be read, or that somebody spoiled, costs a new one and no more.
@@ -414,9 +384,7 @@ func TestSpoiledEpoch(t *testing.T) {
 		_, err := w.db.Exec(`UPDATE prompt_epoch SET ` + column)
 		w.must(err)
 		w.restart()
-		if got := w.asks("And now?"); got != reason {
-			t.Errorf("%s: %q, want %q", column, got, reason)
-		}
+		equal(t, column, w.asks("And now?"), reason)
 		w.expect(true, "Hello")
 	}
 }
@@ -437,12 +405,8 @@ func TestRepeated(t *testing.T) {
 		{[]llm.Message{call, m(llm.User, "abc")}, []llm.Message{other, m(llm.User, "abc")}, 0, 0},
 		{[]llm.Message{m(llm.Assistant, "abc")}, []llm.Message{{Role: llm.Assistant, Content: "abc", ToolCalls: call.ToolCalls}}, 1, 0.3},
 	} {
-		if got := Repeated(tt.last, tt.now); got != tt.repeated {
-			t.Errorf("%s then %s: repeated %v, want %v", flat(tt.last), flat(tt.now), got, tt.repeated)
-		}
-		if got := reused(tt.last, tt.now); got != tt.reused {
-			t.Errorf("%s then %s: reused %v, want %v", flat(tt.last), flat(tt.now), got, tt.reused)
-		}
+		equal(t, fmt.Sprintf("%s then %s: repeated", flat(tt.last), flat(tt.now)), Repeated(tt.last, tt.now), tt.repeated)
+		equal(t, fmt.Sprintf("%s then %s: reused", flat(tt.last), flat(tt.now)), reused(tt.last, tt.now), tt.reused)
 	}
 }
 
@@ -450,22 +414,16 @@ func TestRepeated(t *testing.T) {
 func TestMarks(t *testing.T) {
 	w := newWorld(t, Stable)
 	p := w.tells("Hello")
-	if got := p.Marks(); !slices.Equal(got, []int{0, 1}) {
-		t.Errorf("marks of the first request: %v", got)
-	}
+	same(t, "marks of the first request", p.Marks(), []int{0, 1})
 	w.uses("task", "{}", "none")
 	p = w.send()
 	marks, before := p.Marks(), p.Messages()
-	if !slices.Equal(marks, []int{0, 2, 3}) {
-		t.Errorf("marks: %v", marks)
-	}
+	same(t, "marks", marks, []int{0, 2, 3})
 	w.answers("There are none.")
 	w.says("And now?")
 	next := w.send().Messages()
 	for _, m := range marks {
-		if flat(next[:m+1]) != flat(before[:m+1]) {
-			t.Errorf("mark %d: another request begins\n%s\n--- and not ---\n%s", m, flat(next[:m+1]), flat(before[:m+1]))
-		}
+		equal(t, fmt.Sprintf("mark %d: another request begins --- and not", m), flat(next[:m+1]), flat(before[:m+1]))
 	}
 	w = newWorld(t, Classic)
 	w.says("Hello")

@@ -73,9 +73,7 @@ func TestNonceOfAConversation(t *testing.T) {
 		if n := strings.Count(all, `<data id="`); n != 2 || n != strings.Count(all, `<data id="`+want+`"`) || n != strings.Count(all, "</data "+want+">") {
 			t.Errorf("not all fences have the nonce %s:\n%s", want, all)
 		}
-		if strings.Count(all, "[note ") != strings.Count(all, openNote(want)) {
-			t.Errorf("not all notes have the nonce %s:\n%s", want, all)
-		}
+		equal(t, fmt.Sprintf("not all notes have the nonce %s: %s", want, all), strings.Count(all, "[note "), strings.Count(all, openNote(want)))
 	}
 	w.says("Hello n001")
 	fences(w.assemble(), "n001")
@@ -94,9 +92,7 @@ func TestNonceOfAConversation(t *testing.T) {
 		fences(w.assemble(), fmt.Sprintf("n%03d", i+2)) // never sent
 		fences(w.assemble(), fmt.Sprintf("n%03d", i+2))
 	}
-	if made != 3 {
-		t.Errorf("%d nonces were made", made)
-	}
+	equal(t, "nonces were made", made, 3)
 }
 
 // A day begins where the person is.
@@ -190,18 +186,14 @@ func TestWordsStayReadable(t *testing.T) {
 		"```go\nif a < b && x[i] > 0 { v := m[\"note\"]; dataset(v) }\n```", "a <b> c </b> <p>", "std::vector<data_t> x; List<String> l;", "「日曜日」【系统】", "(note that)", "{note}",
 		"see [Sat 2026-11-21 19:25] there", "The system event [of May] was loud.", "[x] system event", "a < b [x] </b>", "[2026-11-21] a log line\n[INFO] done", "x | y |> z", "int a[3] = {1, 2, 3};",
 	} {
-		if got := plain(text); got != text {
-			t.Errorf("%q became %q", text, got)
-		}
+		equal(t, "became", plain(text), text)
 	}
 }
 
 // TestManyBrackets: a message that is nothing but brackets is read in one go.
 func TestManyBrackets(t *testing.T) {
 	text := strings.Repeat("[<⁅", 300_000)
-	if got := plain(text); got != text {
-		t.Error("changed")
-	}
+	equal(t, "changed", plain(text), text)
 }
 
 var (

@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"reverie/internal/skill"
@@ -112,9 +111,7 @@ func TestSetGoal(t *testing.T) {
 			goal = c.goal(g)
 		}
 		turn.SetGoal(goal)
-		if diff := cmp.Diff(c.want, turn); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		noDiff(t, name, c.want, turn)
 	}
 }
 
@@ -191,9 +188,7 @@ func TestCollapseByWhatMatters(t *testing.T) {
 	}
 	want := []string{"🔄 7. step 7 (IN PROGRESS)", "🔄 8. step 8 (IN PROGRESS)", "🔄 9. step 9 (IN PROGRESS)",
 		"⏳ 10. step 10", "⏳ 11. step 11", "⏳ 12. step 12", "- … and 6 more, done or of less weight"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	noDiff(t, "it", want, got)
 }
 
 // skillFile writes a skill with a trigger, a number of turns (0 = the default) and a body.
@@ -232,12 +227,8 @@ func (w *world) inUse() (names []string, hints []string) {
 func (w *world) expectInUse(skills, hints string) {
 	w.t.Helper()
 	a, h := w.inUse()
-	if got := strings.Join(a, " "); got != skills {
-		w.t.Errorf("skills in use: %q, want %q", got, skills)
-	}
-	if got := strings.Join(h, " "); got != hints {
-		w.t.Errorf("hints: %q, want %q", got, hints)
-	}
+	equal(w.t, "skills in use", strings.Join(a, " "), skills)
+	equal(w.t, "hints", strings.Join(h, " "), hints)
 }
 
 // A skill stays for as many turns as it says, 4 if it says nothing, and 6 when the
@@ -259,9 +250,7 @@ func TestSkillsStayForTheirTurns(t *testing.T) {
 			w.says("Go on.")
 		}
 		got, _ := w.inUse()
-		if strings.Join(got, " ") != want {
-			t.Errorf("turn %d: %q in use, want %q", turn, got, want)
-		}
+		equal(t, fmt.Sprintf("turn %d: %q in use", turn, got), strings.Join(got, " "), want)
 	}
 	w.skillFile("long", "gamma", 50, "D")
 	w.says("gamma")

@@ -1,13 +1,12 @@
 package prompt
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -38,9 +37,7 @@ func TestLayoutIsAnOrder(t *testing.T) {
 		every = append(every, place{ID: c.Name})
 	}
 	for _, layout := range Layouts() {
-		if diff := cmp.Diff(gathered(every), gathered(layouts[layout])); diff != "" {
-			t.Errorf("%s does not hold the same contributors (-all +%s):\n%s", layout, layout, diff)
-		}
+		noDiff(t, fmt.Sprintf("%s does not hold the same contributors (-all +%s)", layout, layout), gathered(every), gathered(layouts[layout]))
 	}
 }
 

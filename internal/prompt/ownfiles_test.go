@@ -32,9 +32,7 @@ func (w *world) problems() (out []string) {
 // wrong expects these problems of the last request, a line each; "" = none.
 func (w *world) wrong(want string) {
 	w.t.Helper()
-	if diff := cmp.Diff(want, strings.Join(w.problems(), "\n")); diff != "" {
-		w.t.Errorf("problems (-want +got):\n%s", diff)
-	}
+	noDiff(w.t, "problems", want, strings.Join(w.problems(), "\n"))
 }
 
 // asks has a message answered and returns why an epoch began for it, "" if none did.
@@ -51,9 +49,7 @@ func (w *world) asks(text string) string {
 // epoch has a message answered, for which an epoch begins for this reason; "" = none begins.
 func (w *world) epoch(text, want string) {
 	w.t.Helper()
-	if reason := w.asks(text); reason != want {
-		w.t.Errorf("an epoch begins for %q, want %q", reason, want)
-	}
+	equal(w.t, "an epoch begins for", w.asks(text), want)
 }
 
 // Each of the owner's own files has its place, its heading and the placeholder; one
@@ -122,9 +118,7 @@ func TestLongOwnFile(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if diff := cmp.Diff([]Oversize{{"soul", 13999, 8000}}, w.sent.Report.Oversize); diff != "" {
-		t.Error(diff)
-	}
+	noDiff(t, "it", []Oversize{{"soul", 13999, 8000}}, w.sent.Report.Oversize)
 }
 
 // A tool's guide is there when the tool is, in the order of the tools.
@@ -200,10 +194,7 @@ func TestTemplates(t *testing.T) {
 // shipped is a template as the program carries it.
 func shipped(t *testing.T, mode string, tier int) string {
 	t.Helper()
-	data, err := fs.ReadFile(reverie.Data, tierFile(mode, tier))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(fs.ReadFile(reverie.Data, tierFile(mode, tier)))(t)
 	return strings.TrimSpace(string(data))
 }
 
@@ -241,9 +232,7 @@ func TestFootprintAndFiles(t *testing.T) {
 	for _, c := range "cdfghijkle" {
 		want = append(want, "- skills/f"+string(c)+".md")
 	}
-	if diff := cmp.Diff(strings.Join(want, "\n"), block("files")); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
+	noDiff(t, "files", strings.Join(want, "\n"), block("files"))
 	lines := strings.Split(block("footprint"), "\n")
 	if len(lines) != 10 || lines[9] != `- task {"path":"skills/other.md"}` || lines[7] != `- read_file {"path":"skills/fe.md"}` {
 		t.Errorf("footprint: %q", lines)
@@ -449,21 +438,12 @@ func guidesFit(t *testing.T, name string, tier int, p Prompt) {
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		noError(t, os.WriteFile(file, []byte(got), 0o644))
 		return
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); if that is meant, run go test -update:\n%s", file, diff)
-	}
+	want := must(os.ReadFile(file))(t)
+	noDiff(t, fmt.Sprintf("%s differs; if that is meant, run go test -update", file), string(want), got)
 }
 
 // Every layout holds the budgets with what it shows of the shipped files.

@@ -116,9 +116,7 @@ func TestEveryWindow(t *testing.T) {
 			}
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		used := turn.ToolTokens
 		for _, m := range p.Messages() {
 			used += messageFrame + llm.EstimateTokens(m.Content)

@@ -111,9 +111,7 @@ func TestFloorWithoutTheHistory(t *testing.T) {
 	w.send()
 	w.answers("Hot.")
 	w.tells("Petr, how many degrees did the label of the kiln say?")
-	if got := w.recalledNow(); got != "" {
-		t.Errorf("recalled: %s", got)
-	}
+	equal(t, "recalled", w.recalledNow(), "")
 	w.answers("Ask him.")
 	w.tells("What is the oboe of Petr made of?")
 	if got := w.recalledNow(); !strings.Contains(got, "grenadilla") {
@@ -151,9 +149,7 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 	w.hears(w.scopes()[0], "old", "It is for my aunt.", "Celadon would be the glaze for that vase.", "Good, that one then.", "Fine.")
 	w.heard(history.Message{Role: llm.User, Sender: testUser, Text: "The kiln reaches 1240 degrees."}, "$kiln")
 	w.send()
-	if got := w.recalledNow(); got != "" {
-		t.Errorf("a message brings up itself:\n%s", got)
-	}
+	equal(t, "a message brings up itself", w.recalledNow(), "")
 	w.answers("Hot.")
 	w.tells("Which celadon glaze for the vase, and what does the kiln reach?")
 	got := w.recalledNow()
@@ -337,9 +333,7 @@ func TestRecallDoesNotPointBack(t *testing.T) {
 	w.knows("Ada's passport lies in the blue box on the shelf.", "Ada is allergic to walnuts.")
 	for _, text := range []string{"Hi there!", "Thanks, that is great.", "ok 👍", "No, thanks!", "Danke, super!", "How do quasars emit radiation?", "Do walnuts, quasars and pulsars glow?"} {
 		w.tells(text)
-		if got := w.recalledNow(); got != "" {
-			t.Errorf("%q brought up\n%s", text, got)
-		}
+		equal(t, fmt.Sprintf("%q brought up", text), w.recalledNow(), "")
 		w.answers("I have noted what you say about your passport. Anything else?")
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"reverie/internal/memory"
@@ -83,9 +82,7 @@ func TestOneLine(t *testing.T) {
 		"plain text": "plain text", "a\nb\r\n\tc": "a b c", "a\u2028b\u0085c\u00a0d": "a b c d", "x\x00\x7fy": "x y", "x\x7fy": "x y", "": "", "\n": "", "\xff\u2029 x": "\xff x",
 		"äöüäöüäöü": "äöüäöüäöü", "äöüäöüäöüä": "äöüäöüäöüä", "äöüäöüäöüäö": "äöüäöüäöüä…", "0123456789": "0123456789", "0123456789x": "0123456789…",
 	} {
-		if got := oneLine(in, 10); got != want {
-			t.Errorf("%q is %q, want %q", in, got, want)
-		}
+		equal(t, fmt.Sprintf("%q is", in), oneLine(in, 10), want)
 	}
 }
 
@@ -102,9 +99,7 @@ func TestLayoutsAreInPromptOrder(t *testing.T) {
 				t.Errorf("%s: %s stands after %s", name, row.ID, rows[i-1].ID)
 			}
 			tail := row.Change == NewLines || row.Change == Changed || row.Change == Once
-			if tail != (row.Zone == Tail) {
-				t.Errorf("%s: %s in the %s cannot change by %s", name, row.ID, row.Zone, row.Change)
-			}
+			equal(t, fmt.Sprintf("%s: %s in the %s cannot change by %s", name, row.ID, row.Zone, row.Change), tail, (row.Zone == Tail))
 			if row.Max <= 0 || contributors[row.source].gather == nil || row.Keep <= 0 || row.Zone == Prefix && row.Title == "" {
 				t.Errorf("%s: row %s is incomplete", name, row.ID)
 			}
@@ -254,9 +249,7 @@ func TestParseBase(t *testing.T) {
 					on = append(on, strings.TrimSpace(s.text))
 				}
 			}
-			if got := strings.Join(on, "|"); got != tt.on {
-				t.Errorf("sections on: %q, want %q", got, tt.on)
-			}
+			equal(t, "sections on", strings.Join(on, "|"), tt.on)
 			if len(problems) != len(tt.problems) {
 				t.Fatalf("problems: %v, want %v", problems, tt.problems)
 			}
@@ -272,10 +265,7 @@ func TestParseBase(t *testing.T) {
 // TestDefaultBase holds the shipped prompt to its promises: no problems, and no word of a tool
 // that is not there. TestModesAndTiers says what it holds in each tier, and how long it may be.
 func TestDefaultBase(t *testing.T) {
-	text, err := os.ReadFile("../../data/BASE_PROMPT.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../../data/BASE_PROMPT.txt"))(t)
 	tools := []string{"append_memory", "task", "goal", "add_skill", "read_file", "stay_silent", "spawn_sub_session"}
 	sections, problems := parseBase(string(text), tools)
 	if len(problems) > 0 {
@@ -315,9 +305,7 @@ func FuzzBasePrompt(f *testing.F) {
 		for _, s := range sections {
 			got = append(got, strings.Fields(s.text)...)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("text lost (-want +got):\n%s", diff)
-		}
+		noDiff(t, "text lost", want, got)
 		for _, p := range problems {
 			if p.Line < 1 || p.Line > strings.Count(text, "\n")+1 || p.Text == "" {
 				t.Errorf("problem without a place or a text: %+v", p)
@@ -474,8 +462,6 @@ func TestEntriesIntegrity(t *testing.T) {
 		for _, i := range c.of {
 			entries = append(entries, memory.Entry{Text: i.String(), Integrity: i})
 		}
-		if got := memoryContent(entries, entries, "").integrity; got != c.want {
-			t.Errorf("%v: %v, want %v", c.of, got, c.want)
-		}
+		equal(t, c.of, memoryContent(entries, entries, "").integrity, c.want)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	reverie "reverie"
@@ -98,9 +97,7 @@ func builtinSteering(t testing.TB, language string) string {
 func (w *world) got(want string) {
 	w.t.Helper()
 	w.send()
-	if got := strings.Join(w.notes(), " "); got != want {
-		w.t.Errorf("notes %q, want %q", got, want)
-	}
+	equal(w.t, "notes", strings.Join(w.notes(), " "), want)
 }
 
 // talks is a turn in which nothing happens.
@@ -299,14 +296,10 @@ func TestSteeringWords(t *testing.T) {
 			if i < len(english) && !slices.Equal(s.any, english[i].any) {
 				t.Errorf("%s, %s requires %v, in English %v", language, s.name, s.any, english[i].any)
 			}
-			if other := seen[s.text]; other != "" {
-				t.Errorf("%s, %s says what %s says", language, s.name, other)
-			}
+			equal(t, fmt.Sprintf("%s, %s says what says", language, s.name), seen[s.text], "")
 			seen[s.text] = language + ", " + s.name
 		}
-		if diff := cmp.Diff(names, got); diff != "" {
-			t.Errorf("%s (-table +file):\n%s", language, diff)
-		}
+		noDiff(t, fmt.Sprintf("%s (-table +file)", language), names, got)
 		slices.Sort(sizes)
 		if longest := sizes[len(sizes)-mostNotes:]; longest[0]+longest[1]+longest[2]+9 > 1000 {
 			t.Errorf("%s: the longest three have no room: %v", language, longest)
@@ -357,9 +350,7 @@ func TestSteeringFile(t *testing.T) {
 		got = append(got, p.String())
 	}
 	want := []string{file + ":9: section act names an unknown tool \"drill\"", file + ":7: there is no steering rule \"singing\"; its text is never used"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	noDiff(t, "it", want, got)
 	if got := Check(w.dir, reverie.Data, "en", w.tools); len(got) != 2 || got[0].File != file {
 		t.Errorf("Check: %v", got)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"reverie/internal/history"
@@ -153,9 +152,7 @@ func TestDense(t *testing.T) {
 		if r.History.Tokens >= before || r.Counted() > 8000-500 || r.Counted() != int(float64(r.Total)*dense) || r.Room() != int(7500/dense) {
 			t.Errorf("with %v for one, %d tokens of history, %d of all, %d as counted, room for %d", dense, r.History.Tokens, r.Total, r.Counted(), r.Room())
 		}
-		if got := strings.Contains(r.String(), " as the model counts; window 8000"); got != (dense != 1) {
-			t.Errorf("with %v for one: %s", dense, r.String())
-		}
+		equal(t, fmt.Sprintf("with %v for one: %s", dense, r.String()), strings.Contains(r.String(), " as the model counts; window 8000"), (dense != 1))
 		before = r.History.Tokens
 	}
 	// What a small model must leave out, a large one gets.
@@ -171,9 +168,7 @@ func TestDense(t *testing.T) {
 
 func TestTierFor(t *testing.T) {
 	for window, tier := range map[int]int{0: 1, 4096: 1, 4097: 2, 8192: 2, 8193: 3, 16384: 3, 16385: 4, 32768: 4, 32769: 5, 1048576: 5} {
-		if got := TierFor(window); got != tier {
-			t.Errorf("a window of %d is tier %d, want %d", window, got, tier)
-		}
+		equal(t, fmt.Sprintf("a window of %d is tier", window), TierFor(window), tier)
 	}
 }
 
@@ -296,9 +291,7 @@ func TestDecisionInWords(t *testing.T) {
 		"tier 2: windows from 4097 to 8192 tokens",
 		"tier 1 after all: context.tier says so",
 	}
-	if diff := cmp.Diff(want, d.Steps); diff != "" {
-		t.Error(diff)
-	}
+	noDiff(t, "it", want, d.Steps)
 	if len(d.Warnings) != 1 || !strings.HasPrefix(d.Warnings[0], "llm.models says a window of 32768 tokens, but the server enforces it (ollama /api/ps); 8192 are used.") {
 		t.Errorf("warnings %q", d.Warnings)
 	}

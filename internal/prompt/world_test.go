@@ -28,6 +28,53 @@ import (
 	"reverie/internal/trust"
 )
 
+// must is a value that comes without an error.
+func must[T any](v T, err error) func(failer) T {
+	return func(t failer) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+// failer is a test, or a part of one that rapid makes.
+type failer interface {
+	Helper()
+	Errorf(string, ...any)
+	Fatal(...any)
+}
+
+// noError ends the test after an error.
+func noError(t failer, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal says what is not as wanted.
+func equal[T comparable](t failer, what any, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+// same is equal for lists.
+func same[T comparable](t failer, what any, got, want []T) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+func noDiff(t failer, what, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", what, diff)
+	}
+}
+
 const (
 	testRoom = "!room:example.org"
 	testUser = "@ada:example.org" // the owner: what she is told stands in MEMORIES.txt
@@ -259,9 +306,7 @@ func (w *world) send() Prompt {
 	if w.layout == Stable {
 		again, err := w.assembler.Sent(context.Background(), history.Talk(w.room))
 		w.must(err)
-		if flat(again) != flat(now) {
-			w.t.Errorf("what was sent is not what is kept:\n%s\n--- but ---\n%s", flat(now), flat(again))
-		}
+		equal(w.t, "what was sent is not what is kept: --- but", flat(again), flat(now))
 	}
 	return p
 }
@@ -303,10 +348,7 @@ func TestGolden(t *testing.T) {
 		t.Fatalf("no golden files: %v", err)
 	}
 	for _, file := range files {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must(txtar.ParseFile(file))(t)
 		for _, layout := range Layouts() {
 			want := "want." + string(layout)
 			if !slices.ContainsFunc(archive.Files, func(f txtar.File) bool { return f.Name == want }) {
@@ -322,15 +364,11 @@ func TestGolden(t *testing.T) {
 					want.Data = []byte(got)
 					return
 				}
-				if diff := cmp.Diff(string(want.Data), got); diff != "" {
-					t.Errorf("requests differ (-want +got); if that is meant, run go test -update:\n%s", diff)
-				}
+				noDiff(t, "requests differ; if that is meant, run go test -update", string(want.Data), got)
 			})
 		}
 		if *update {
-			if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 		}
 	}
 }

@@ -19,40 +19,75 @@ import (
 	"reverie/internal/trust"
 )
 
+// must is a value that comes without an error.
+func must[T any](v T, err error) func(failer) T {
+	return func(t failer) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+// failer is a test, or a part of one that rapid makes.
+type failer interface {
+	Helper()
+	Errorf(string, ...any)
+	Fatal(...any)
+}
+
+// noError ends the test after an error.
+func noError(t failer, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal says what is not as wanted.
+func equal[T comparable](t failer, what any, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+// same is equal for lists.
+func same[T comparable](t failer, what any, got, want []T) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+func noDiff(t failer, what, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", what, diff)
+	}
+}
+
 func put(t testing.TB, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	noError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func link(t testing.TB, to, dir, name string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(to, path)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(to, path)))
 }
 
 func read(t testing.TB, dir, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must(os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))))(t)
 	return string(b)
 }
 
 func list(t testing.TB, l *Library) string {
 	t.Helper()
-	skills, err := l.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	skills := must(l.All())(t)
 	var out []string
 	for _, s := range skills {
 		out = append(out, s.Name+"="+s.Summary)
@@ -76,9 +111,7 @@ const (
 func TestList(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "skills")
 	l := Open(dir)
-	if got := list(t, l); got != "" {
-		t.Errorf("no folder: %q", got)
-	}
+	equal(t, "no folder", list(t, l), "")
 	put(t, dir, "water.md", "How to water\n\ntext")
 	put(t, dir, "Build.md", "\ufeff\r\n## How to  build\r\nmore\r\n")
 	put(t, dir, "cook/SKILL.md", "---\nname: cook\ndescription: \"How to cook: well\"\n---\n# Cook\n")
@@ -101,13 +134,8 @@ func TestList(t *testing.T) {
 		plain("raw", "a\uFFFD [1mb", "data/skills/raw.md"),
 		plain("water", "How to water", "data/skills/water.md"),
 	}
-	got, err := l.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	got := must(l.All())(t)
+	same(t, "it", got, want)
 }
 
 // TestUnsettledFilesAreReadAgain: within one tick of the file system's clock a stamp does not
@@ -121,9 +149,7 @@ func TestUnsettledFilesAreReadAgain(t *testing.T) {
 		put(t, dir, "a.md", "one")
 		list(t, l)
 		l.files["a.md"].skill.Summary = "kept"
-		if got := list(t, l); got != want {
-			t.Errorf("%s later: %q", ahead, got)
-		}
+		equal(t, fmt.Sprintf("%s later", ahead), list(t, l), want)
 	}
 }
 
@@ -136,12 +162,8 @@ func TestAdd(t *testing.T) {
 	if err != nil || replaced || s != want {
 		t.Fatalf("%+v, %v, %v", s, replaced, err)
 	}
-	if got := read(t, dir, annFolder+"/water-plants.md"); got != annKeys+"How to water\n\n1. Take a can.\n2. Pour.\n" {
-		t.Errorf("file reads %q", got)
-	}
-	if got := list(t, l); got != "water-plants=How to water" {
-		t.Errorf("listed %q", got)
-	}
+	equal(t, "file reads", read(t, dir, annFolder+"/water-plants.md"), annKeys+"How to water\n\n1. Take a can.\n2. Pour.\n")
+	equal(t, "listed", list(t, l), "water-plants=How to water")
 	for i, text := range []string{"two", "two", "three"} { // the same once more keeps no version
 		if _, replaced, err := l.Add(ann, trust.User, "water-plants", "v", text); err != nil || !replaced {
 			t.Errorf("%d: replaced %v, %v", i, replaced, err)
@@ -209,9 +231,7 @@ func TestAddDoesNotFollowLinksOut(t *testing.T) {
 			}
 		}
 	}
-	if got := read(t, outside, "theirs.md") + read(t, outside, "SKILL.md"); got != "theirs"+annKeys+"theirs" {
-		t.Errorf("outside reads %q", got)
-	}
+	equal(t, "outside reads", read(t, outside, "theirs.md")+read(t, outside, "SKILL.md"), "theirs"+annKeys+"theirs")
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 2 {
 		t.Errorf("outside holds %v, %v", entries, err)
 	}
@@ -229,9 +249,7 @@ func FuzzAdd(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := list(t, l); got != s.Name+"="+s.Summary {
-			t.Errorf("%q %q is listed as %q", name, summary, got)
-		}
+		equal(t, fmt.Sprintf("%q %q is listed as", name, summary), list(t, l), s.Name+"="+s.Summary)
 		if all, err := l.All(); err != nil || len(all) != 1 || all[0] != s || s.Label.Integrity != trust.User || s.Owner != ann.Person || s.triggers != "" {
 			t.Errorf("%+v, %v", all, err)
 		}
@@ -271,9 +289,7 @@ func TestFrontMatter(t *testing.T) {
 			if h.summary != tt.summary || [2]int{h.priority, h.turns} != tt.pt {
 				t.Errorf("summary %q, priority %d, turns %d", h.summary, h.priority, h.turns)
 			}
-			if d := cmp.Diff(tt.triggers, h.triggers); d != "" {
-				t.Error(d)
-			}
+			noDiff(t, "it", tt.triggers, h.triggers)
 			if len(h.faults) != len(tt.faults) {
 				t.Fatalf("faults: %v", h.faults)
 			}
@@ -309,12 +325,8 @@ func TestProblems(t *testing.T) {
 		}
 		want := []string{"data/skills/-dash.md:0 its n", "data/skills/bad.md:2 turns", "data/skills/bad.md:3 prior", "data/skills/cook/SKILL.md:1 the f", "data/skills/folder.md:0 it is",
 			"data/skills/link.md:0 opena", "data/skills/what is this?.md:0 its n"}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Error(d)
-		}
-		if got := list(t, l); got != "bad=Bad|cook=no end|good=Good" {
-			t.Error(got)
-		}
+		noDiff(t, "it", want, got)
+		equal(t, "it", list(t, l), "bad=Bad|cook=no end|good=Good")
 	}
 	if n := strings.Count(log.String(), "\n"); n != 7 || !strings.Contains(log.String(), "file=data/skills/bad.md line=2 why=\"turns must") {
 		t.Errorf("%d lines:\n%s", n, &log)
@@ -348,16 +360,12 @@ func TestAddKeepsFrontMatter(t *testing.T) {
 				if err != nil || !replaced {
 					t.Fatalf("%v, %v", replaced, err)
 				}
-				if d := cmp.Diff(tt.want, read(t, dir, folder+"/x.md")); d != "" {
-					t.Error(d)
-				}
+				noDiff(t, "it", tt.want, read(t, dir, folder+"/x.md"))
 				if all, err := l.List(at); err != nil || len(all) != 1 || all[0] != s || s.Summary != "New" {
 					t.Errorf("added %+v, listed %+v, %v", s, all, err)
 				}
 			}
-			if got := read(t, dir, folder+"/.x.md.1"); got != tt.old {
-				t.Errorf("the earlier version reads %q", got)
-			}
+			equal(t, "the earlier version reads", read(t, dir, folder+"/.x.md.1"), tt.old)
 		})
 	}
 }
@@ -397,13 +405,9 @@ func FuzzFrontMatter(f *testing.F) {
 			t.Errorf("text %q", got)
 		}
 		s := newSkill("a", "a.md", h)
-		if again := newSkill("a", "a.md", readHead(file)); again != s {
-			t.Errorf("%+v, then %+v", s, again)
-		}
+		equal(t, "then", newSkill("a", "a.md", readHead(file)), s)
 		for _, tr := range h.triggers {
-			if len(Match([]Skill{s}, "("+tr+")", 1)) != 1 {
-				t.Errorf("%q does not match itself", tr)
-			}
+			equal(t, fmt.Sprintf("%q does not match itself", tr), len(Match([]Skill{s}, "("+tr+")", 1)), 1)
 		}
 	})
 }
@@ -431,9 +435,7 @@ func TestBody(t *testing.T) {
 		"plain": "# How to\n\ntext", "front": "# How to\n\n---\ntext", "faulty": "# How to", "open": "---\nno end",
 		"rule": "---\nJust text\n---\nmore", "cook": "Cook", "both": "the file", "raw": "a\uFFFDbc[1m\td\ne", "empty": "", "late": late,
 	} {
-		if got, err := l.Body(name); err != nil || got != want {
-			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
-		}
+		equal(t, name, must(l.Body(name))(t), want)
 	}
 }
 
@@ -515,9 +517,7 @@ func TestMatch(t *testing.T) {
 		{"deploy", "", false},
 	}
 	for _, tt := range tests {
-		if got := len(Match([]Skill{triggered("a", 5, "not this one", tt.trigger)}, tt.text, 3)) == 1; got != tt.want {
-			t.Errorf("%q in %q: %v", tt.trigger, tt.text, got)
-		}
+		equal(t, fmt.Sprintf("%q in %q", tt.trigger, tt.text), len(Match([]Skill{triggered("a", 5, "not this one", tt.trigger)}, tt.text, 3)) == 1, tt.want)
 	}
 }
 
@@ -530,14 +530,10 @@ func TestMatchRanks(t *testing.T) {
 		return names
 	}
 	for most, want := range map[int]string{0: "", 1: "f", 3: "fbd", 4: "fbda", 99: "fbda"} {
-		if got := names(most); got != want {
-			t.Errorf("%d: %q, want %q", most, got, want)
-		}
+		equal(t, most, names(most), want)
 	}
 	slices.Reverse(skills)
-	if got := names(99); got != "fbda" {
-		t.Errorf("the order of the skills shows: %q", got)
-	}
+	equal(t, "the order of the skills shows", names(99), "fbda")
 }
 
 // Said names the first of the phrases, by the rules of triggers.
@@ -546,11 +542,7 @@ func TestSaid(t *testing.T) {
 	for text, want := range map[string]string{
 		"Let's  PLAN it": "let's plan", "let's plan, make a plan": "make a plan", "outlet's plan": "", "let's plans": "", "我的计划书": "计划", "": "",
 	} {
-		if got := Said(text, phrases); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		equal(t, text, Said(text, phrases), want)
 	}
-	if Said("anything", nil) != "" {
-		t.Error("no phrases, and one was said")
-	}
+	equal(t, "no phrases, and one was said", Said("anything", nil), "")
 }

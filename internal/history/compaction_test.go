@@ -78,9 +78,7 @@ func TestKilled(t *testing.T) {
 		return
 	}
 	const whole, short = "one|two|three|four|five is long|six / ", "five|six / They counted."
-	for step, want := range map[string]string{
-		"stored": whole, "marked": whole, "shortened": whole, "committed": short,
-	} {
+	for step, want := range map[string]string{"stored": whole, "marked": whole, "shortened": whole, "committed": short} {
 		dir := t.TempDir()
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilled$")
 		child.Env = append(os.Environ(), "REVERIE_TEST_KILL_DIR="+dir, "REVERIE_TEST_KILL_AT="+step)

@@ -19,12 +19,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // must is a value that comes without an error.
@@ -56,21 +53,6 @@ func equal[T comparable](t failer, what any, got, want T) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%v: got %+v, want %+v", what, got, want)
-	}
-}
-
-// same is equal for lists.
-func same[T comparable](t failer, what any, got, want []T) {
-	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%v: got %+v, want %+v", what, got, want)
-	}
-}
-
-func noDiff(t failer, what, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%v (-want +got):\n%s", what, diff)
 	}
 }
 
@@ -178,8 +160,7 @@ func TestPicture(t *testing.T) {
 		{"large", encode(t, "jpeg", noise(3000, 1500)), 3000, 1500, 1024, 512, "image/jpeg"},
 		{"small", encode(t, "png", noise(30, 20)), 30, 20, 30, 20, "image/jpeg"},
 		{"gif", encode(t, "gif", noise(100, 2000)), 100, 2000, 51, 1024, "image/jpeg"},
-		{"transparent", encode(t, "png", clear), 300, 100, 300, 100, "image/png"},
-		{"WebP", webp(t, "lossy"), 30, 20, 30, 20, "image/jpeg"},
+		{"transparent", encode(t, "png", clear), 300, 100, 300, 100, "image/png"}, {"WebP", webp(t, "lossy"), 30, 20, 30, 20, "image/jpeg"},
 		{"WebP without loss", webp(t, "lossless"), 30, 20, 30, 20, "image/jpeg"},
 		{"on its side", rotated(encode(t, "jpeg", noise(200, 100)), 6), 100, 200, 100, 200, "image/jpeg"},
 	} {
@@ -235,11 +216,8 @@ func TestHostilePictures(t *testing.T) {
 
 func TestText(t *testing.T) {
 	for _, tt := range []struct{ data, want, why string }{
-		{"hello\r\nworld", "hello\nworld", ""},
-		{"\xef\xbb\xbf{\"a\": 1}", `{"a": 1}`, ""},
-		{"a\u202eb\x1b[31m", "ab[31m", ""},
-		{"caf\xe9 au lait, " + strings.Repeat("x", 600), "", "UTF-8"},
-		{"PK\x03\x04…", "", "no text"},
+		{"hello\r\nworld", "hello\nworld", ""}, {"\xef\xbb\xbf{\"a\": 1}", `{"a": 1}`, ""}, {"a\u202eb\x1b[31m", "ab[31m", ""},
+		{"caf\xe9 au lait, " + strings.Repeat("x", 600), "", "UTF-8"}, {"PK\x03\x04…", "", "no text"},
 		{"text and then \x00 nothing", "", "no text"},
 	} {
 		s := Open(t.TempDir(), 0)
@@ -388,8 +366,7 @@ func TestHostilePDF(t *testing.T) {
 	password := "/ID [<00> <00>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <" + key + "> /U <" + key + "> >>"
 	bomb := streamOf("/Filter /FlateDecode", packed(strings.Repeat("( ) Tj ", 1<<22)))
 	for name, data := range map[string][]byte{
-		"nothing":  []byte("%PDF-1.7\n"),
-		"cut":      pdfOf(catalog, tree, onePage)[:60],
+		"nothing": []byte("%PDF-1.7\n"), "cut": pdfOf(catalog, tree, onePage)[:60],
 		"locked":   bytes.Replace(pdfOf(catalog, tree, onePage, streamOf("", "BT /F1 12 Tf (x) Tj ET"), latin1), []byte("/Root"), []byte(password+" /Root"), 1),
 		"a scan":   pdfOf(catalog, tree, onePage, streamOf("", "q 1 0 0 1 0 0 cm /Im1 Do Q")),
 		"circles":  pdfOf("<< /Type /Catalog /Pages 1 0 R /Kids [1 0 R] /Parent 1 0 R /Contents 1 0 R /Length 1 0 R >>", "<< /Kids [2 0 R 1 0 R] >>"),
@@ -465,14 +442,10 @@ func TestPictureMemory(t *testing.T) {
 		data    []byte
 		refused bool
 	}{
-		{"PNG, 16 bits", pngOf(7071, 7071, 16, 6, 0), true},
-		{"PNG, 16 bits, interlaced, within", pngOf(5000, 5000, 16, 6, 1), false},
-		{"PNG, 8 bits", pngOf(7000, 5000, 8, 6, 0), true},
-		{"PNG, one line", pngOf(49_000_000, 1, 1, 0, 0), true},
-		{"JPEG, progressive", progressiveOf(7071, 7071, 1), true},
-		{"JPEG, progressive, within", progressiveOf(5000, 5000, 1), false},
-		{"JPEG, progressive, of a telephone", progressiveOf(5712, 4284, 2), false},
-		{"GIF", gifOf(t, 7000, 7000), true},
+		{"PNG, 16 bits", pngOf(7071, 7071, 16, 6, 0), true}, {"PNG, 16 bits, interlaced, within", pngOf(5000, 5000, 16, 6, 1), false},
+		{"PNG, 8 bits", pngOf(7000, 5000, 8, 6, 0), true}, {"PNG, one line", pngOf(49_000_000, 1, 1, 0, 0), true},
+		{"JPEG, progressive", progressiveOf(7071, 7071, 1), true}, {"JPEG, progressive, within", progressiveOf(5000, 5000, 1), false},
+		{"JPEG, progressive, of a telephone", progressiveOf(5712, 4284, 2), false}, {"GIF", gifOf(t, 7000, 7000), true},
 		{"GIF, within", gifOf(t, 5000, 5000), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,10 +13,9 @@ func TestImport(t *testing.T) {
 	f := openIndex(t)
 	lines := "\uFEFF" + strings.Join([]string{
 		`{"text":"Anna has a dog","scope":"private:@a:x","subject":"Anna","source":"user_explicit","observed_at":"2025-01-31T18:30:00+01:00","ref":"D1:1","conversation":"c","seq":1,"extra":1}`,
-		``,
-		"{\"text\":\"two \\n lines\\u0000 and \\\"quotes\\\" 🎂\"}\r",
-		`{"text":"seconds","observed_at":1738344600}`, `{"text":"milliseconds","observed_at":1738344600000}`, `{"text":"words","observed_at":"1:56 pm on 8 May, 2023"}`,
-		`{"text":"twice"}`, `{"text":"Twice!"}`, `{"text":"twice","seq":2}`,
+		``, "{\"text\":\"two \\n lines\\u0000 and \\\"quotes\\\" 🎂\"}\r", `{"text":"seconds","observed_at":1738344600}`,
+		`{"text":"milliseconds","observed_at":1738344600000}`, `{"text":"words","observed_at":"1:56 pm on 8 May, 2023"}`, `{"text":"twice"}`,
+		`{"text":"Twice!"}`, `{"text":"twice","seq":2}`,
 	}, "\n")
 	for run, wantAdded := range []int{7, 0} {
 		got := must(importInto(f).Import(t.Context(), "x.jsonl", []byte(lines)))(t)

@@ -58,8 +58,7 @@ func TestSaidAgainIntegrity(t *testing.T) {
 		"a file says what a person said": {trust.User, trust.Foreign, trust.User, false, false},
 		"a guest after the owner":        {trust.Owner, trust.Guest, trust.Owner, false, false},
 		"a person after the owner":       {trust.Owner, trust.User, trust.Owner, false, true},
-		"two people":                     {trust.User, trust.User, trust.User, true, true},
-		"two files":                      {trust.Foreign, trust.Foreign, trust.Foreign, true, true},
+		"two people":                     {trust.User, trust.User, trust.User, true, true}, "two files": {trust.Foreign, trust.Foreign, trust.Foreign, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,11 +149,10 @@ func TestStepsByIntegrity(t *testing.T) {
 		done  bool
 	}{
 		{MergeStep, trust.User, trust.Foreign, false}, {SupersedeStep, trust.User, trust.Foreign, false},
-		{GroupStep, trust.User, trust.Foreign, false},
-		{SupersedeStep, trust.Owner, trust.User, false},
+		{GroupStep, trust.User, trust.Foreign, false}, {SupersedeStep, trust.Owner, trust.User, false},
 		{MergeStep, trust.Foreign, trust.User, true}, {SupersedeStep, trust.Foreign, trust.User, true},
-		{GroupStep, trust.Foreign, trust.User, true},
-		{MergeStep, trust.Foreign, trust.Foreign, true}, {ArchiveStep, trust.User, trust.Foreign, true},
+		{GroupStep, trust.Foreign, trust.User, true}, {MergeStep, trust.Foreign, trust.Foreign, true},
+		{ArchiveStep, trust.User, trust.Foreign, true},
 	} {
 		s, mine := openAt(t, t.TempDir()), Private(guest)
 		add := func(text string, i trust.Integrity, days int) Entry {

@@ -64,13 +64,8 @@ func add(t testing.TB, s *Store, scope Scope, text string) bool {
 func TestFile(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	for scope, want := range map[Scope]string{
-		Private(owner): "MEMORIES.txt",
-		Private(guest): "memories/users/@=59ou=3aexample.org.txt",
-		Room(room):     "memories/rooms/!=41b=43=3aexample.org.txt",
-		Shared:         "memories/shared.txt",
-		Private(""):    "",
-		Room(""):       "",
-		"nonsense":     "",
+		Private(owner): "MEMORIES.txt", Private(guest): "memories/users/@=59ou=3aexample.org.txt",
+		Room(room): "memories/rooms/!=41b=43=3aexample.org.txt", Shared: "memories/shared.txt", Private(""): "", Room(""): "", "nonsense": "",
 	} {
 		equal(t, fmt.Sprintf("File(%q) =", scope), s.File(scope), want)
 	}
@@ -115,12 +110,7 @@ func TestAppend(t *testing.T) {
 func TestAppendRefuses(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	for text, want := range map[string]string{
-		"":                        "empty",
-		" \t\n\u3000":             "empty",
-		"\uFEFF":                  "empty",
-		"a\x00b":                  "U+0000",
-		"a\x1b[31mb":              "U+001B",
-		"a\xffb":                  "UTF-8",
+		"": "empty", " \t\n\u3000": "empty", "\uFEFF": "empty", "a\x00b": "U+0000", "a\x1b[31mb": "U+001B", "a\xffb": "UTF-8",
 		strings.Repeat("茶", 2001): "2001 characters",
 	} {
 		if _, added, err := s.Append(t.Context(), Shared, text); err == nil || added || !strings.Contains(err.Error(), want) {
@@ -140,16 +130,12 @@ func TestHandWritten(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200_000)
 	tests := map[string]struct{ file, shows, after string }{
-		"no final newline":  {"one", "one", "one\nnew\n"},
-		"empty":             {"", "", "new\n"},
-		"comments":          {"# mine\n\none\n  # also\n", "one", "# mine\n\none\n  # also\nnew\n"},
-		"windows":           {"one\r\ntwo\r\n", "one|two", "one\r\ntwo\r\nnew\r\n"},
-		"windows, no end":   {"one\r\ntwo", "one|two", "one\r\ntwo\r\nnew\r\n"},
-		"old mac":           {"one\rtwo\r", "one|two", "one\rtwo\rnew\n"},
-		"byte order mark":   {"\ufeffone\n", "one", "\ufeffone\nnew\n"},
-		"mark and comment":  {"\ufeff# x\none\n", "one", "\ufeff# x\none\nnew\n"},
-		"only a mark":       {"\ufeff", "", "\ufeffnew\n"},
-		"not text":          {"a\xff\xfeb\nok\n", "a\uFFFDb|ok", "a\xff\xfeb\nok\nnew\n"},
+		"no final newline": {"one", "one", "one\nnew\n"}, "empty": {"", "", "new\n"},
+		"comments":        {"# mine\n\none\n  # also\n", "one", "# mine\n\none\n  # also\nnew\n"},
+		"windows":         {"one\r\ntwo\r\n", "one|two", "one\r\ntwo\r\nnew\r\n"},
+		"windows, no end": {"one\r\ntwo", "one|two", "one\r\ntwo\r\nnew\r\n"}, "old mac": {"one\rtwo\r", "one|two", "one\rtwo\rnew\n"},
+		"byte order mark": {"\ufeffone\n", "one", "\ufeffone\nnew\n"}, "mark and comment": {"\ufeff# x\none\n", "one", "\ufeff# x\none\nnew\n"},
+		"only a mark": {"\ufeff", "", "\ufeffnew\n"}, "not text": {"a\xff\xfeb\nok\n", "a\uFFFDb|ok", "a\xff\xfeb\nok\nnew\n"},
 		"control character": {"a\x1b[31mb\x00\n\x07\n", "a [31mb", "a\x1b[31mb\x00\n\x07\nnew\n"},
 		"long line":         {long + "\nok\n", long + "|ok", long + "\nok\nnew\n"},
 		"space around":      {"\t one  two \n", "one  two", "\t one  two \nnew\n"},
@@ -211,8 +197,7 @@ func TestUnchangedEntriesAreNotReadAgain(t *testing.T) {
 // Holds L7.
 func TestVanishedFileIsWrittenAgain(t *testing.T) {
 	for name, vanish := range map[string]func(path string) error{
-		"gone":        os.Remove,
-		"empty":       func(path string) error { return os.Truncate(path, 0) },
+		"gone": os.Remove, "empty": func(path string) error { return os.Truncate(path, 0) },
 		"white space": func(path string) error { return os.WriteFile(path, []byte("\ufeff \n\n"), 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,9 +23,7 @@ var table = []struct {
 	name string
 	open func(testing.TB, *FTS) index
 }{
-	{"fts5", func(_ testing.TB, f *FTS) index { return f }},
-	{"local_vector", joined},
-	{"qdrant", served},
+	{"fts5", func(_ testing.TB, f *FTS) index { return f }}, {"local_vector", joined}, {"qdrant", served},
 }
 
 // labelled imports the set that the indexes are measured with.

@@ -254,16 +254,12 @@ func TestNearest(t *testing.T) {
 		w    wanted
 		want []int64
 	}{
-		"mine":         {inScope(me, Shared), []int64{n[0], n[3], n[7]}},
-		"a room's":     {inScope(room, Shared), []int64{n[2], n[3]}},
-		"yours":        {inScope(you), []int64{n[1]}},
-		"nobody's":     {inScope(), nil},
-		"a stranger's": {inScope(Private("@other:x")), nil},
+		"mine": {inScope(me, Shared), []int64{n[0], n[3], n[7]}}, "a room's": {inScope(room, Shared), []int64{n[2], n[3]}},
+		"yours": {inScope(you), []int64{n[1]}}, "nobody's": {inScope(), nil}, "a stranger's": {inScope(Private("@other:x")), nil},
 		"named twice":  {inScope(room, room), []int64{n[2]}},
 		"the past too": {wanted{scopes: []Scope{me}, past: true}, []int64{n[0], n[4], n[5], n[7]}},
-		"later":        {wanted{scopes: []Scope{me}, after: day}, []int64{n[7]}},
-		"earlier":      {wanted{scopes: []Scope{me}, before: day}, []int64{n[0]}},
-		"at the edge":  {wanted{scopes: []Scope{me}, after: firstDay, before: firstDay.AddDate(0, 0, 5)}, []int64{n[0]}},
+		"later":        {wanted{scopes: []Scope{me}, after: day}, []int64{n[7]}}, "earlier": {wanted{scopes: []Scope{me}, before: day}, []int64{n[0]}},
+		"at the edge": {wanted{scopes: []Scope{me}, after: firstDay, before: firstDay.AddDate(0, 0, 5)}, []int64{n[0]}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := near10(t, v, "cats", tt.w)

@@ -375,8 +375,7 @@ func TestSent(t *testing.T) {
 // An epoch that cannot be read, or that somebody spoiled, costs a new one and no more.
 func TestSpoiledEpoch(t *testing.T) {
 	for column, reason := range map[string]string{
-		"shown = '['":                          newConversation,
-		`key = replace(key, 'soul=', 'gone=')`: "soul changed", `key = key || ' gone=1'`: "sources changed",
+		"shown = '['": newConversation, `key = replace(key, 'soul=', 'gone=')`: "soul changed", `key = key || ' gone=1'`: "sources changed",
 	} {
 		w := newWorld(t, Stable)
 		w.file("SOUL.md", "Warm.")

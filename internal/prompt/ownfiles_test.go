@@ -98,8 +98,7 @@ func TestOwnFilesThatCannotBeRead(t *testing.T) {
 	w.asks("Hello")
 	want := []string{
 		"prompts/SANITY.txt: cannot be read (larger than 1048576 bytes); the built-in text is used",
-		"AGENTS.md: cannot be read (larger than 1048576 bytes)",
-		"TOOLS.md: is not valid UTF-8; the broken characters are replaced",
+		"AGENTS.md: cannot be read (larger than 1048576 bytes)", "TOOLS.md: is not valid UTF-8; the broken characters are replaced",
 		"USER.md: cannot be read (not a regular file)",
 	}
 	w.wrong(strings.Join(want, "\n"))

@@ -72,14 +72,10 @@ func TestPrefixStays(t *testing.T) {
 	before := w.send()
 	w.answers("Well.")
 	for what, change := range map[string]func(){
-		"clock":    func() { w.now = w.now.Add(3 * time.Hour) },
-		"memory":   func() { w.remembers("Something new.") },
-		"task":     func() { w.addTask(1, "Something to do") },
-		"step":     func() { w.steps = []string{"✅ one", "🔄 two"} },
-		"pin":      func() { w.pin = "Two." },
-		"thinking": func() { w.thinking = "low" },
-		"model":    func() { w.model = "another" },
-		"restart":  func() { w.restart() },
+		"clock": func() { w.now = w.now.Add(3 * time.Hour) }, "memory": func() { w.remembers("Something new.") },
+		"task": func() { w.addTask(1, "Something to do") }, "step": func() { w.steps = []string{"✅ one", "🔄 two"} },
+		"pin": func() { w.pin = "Two." }, "thinking": func() { w.thinking = "low" }, "model": func() { w.model = "another" },
+		"restart": func() { w.restart() },
 	} {
 		change()
 		if p := w.tells("And now?"); p.Prefix != before.Prefix || p.Report.Epoch.New {
@@ -402,11 +398,10 @@ type edited struct {
 }
 
 var editedFiles = []edited{
-	{"SOUL.md", "%s"}, {"AGENTS.md", "%s"}, {"TOOLS.md", "%s"}, {"COMMANDS.md", "%s"}, {"AGENT.md", "%s"}, {"PREFERENCES.md", "%s"}, {"USER.md", "%s"},
-	{"BASE_PROMPT.txt", "<!-- section: core requires: always -->\n%s\n"},
-	{"prompts/assistant/tier3.txt", "%s"}, {"prompts/tools/task.txt", "%s"}, {"prompts/SANITY.txt", "%s"},
-	{"skills/one.md", "# %s\n"}, {"skills/two/SKILL.md", "# %s\n"}, {"skills/three.md", "# %s\n"},
-	{"MEMORIES.txt", "%s\n"}, {"memories/shared.txt", "%s\n"},
+	{"SOUL.md", "%s"}, {"AGENTS.md", "%s"}, {"TOOLS.md", "%s"}, {"COMMANDS.md", "%s"}, {"AGENT.md", "%s"}, {"PREFERENCES.md", "%s"},
+	{"USER.md", "%s"}, {"BASE_PROMPT.txt", "<!-- section: core requires: always -->\n%s\n"}, {"prompts/assistant/tier3.txt", "%s"},
+	{"prompts/tools/task.txt", "%s"}, {"prompts/SANITY.txt", "%s"}, {"skills/one.md", "# %s\n"}, {"skills/two/SKILL.md", "# %s\n"},
+	{"skills/three.md", "# %s\n"}, {"MEMORIES.txt", "%s\n"}, {"memories/shared.txt", "%s\n"},
 }
 
 // TestEditsCountAtOnce: whatever is done to a file that shapes the prompt, and however

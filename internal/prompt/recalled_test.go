@@ -49,11 +49,9 @@ func TestRecallForTheMessageItself(t *testing.T) {
 	w := indexed(t, Stable)
 	facts := []struct{ fact, question string }{
 		{"Jana, Ada's sister, lives in Brno.", "In which town does my sister Jana live?"},
-		{"Ada is allergic to walnuts.", "Can I eat walnuts?"},
-		{"The boiler was serviced by Novak Heating.", "Who serviced the boiler?"},
+		{"Ada is allergic to walnuts.", "Can I eat walnuts?"}, {"The boiler was serviced by Novak Heating.", "Who serviced the boiler?"},
 		{"Ada's bicycle has the frame number 88-4171.", "What is the frame number of my bicycle?"},
-		{"The piano is tuned every March.", "When is the piano tuned?"},
-		{"Ada's favourite opera is Rusalka.", "Which opera do I like best?"},
+		{"The piano is tuned every March.", "When is the piano tuned?"}, {"Ada's favourite opera is Rusalka.", "Which opera do I like best?"},
 	}
 	var texts []string
 	for _, f := range facts {

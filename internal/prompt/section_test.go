@@ -45,11 +45,10 @@ func TestKeepLines(t *testing.T) {
 		most  int
 		want  string
 	}{
-		{[]string{"old mine", "new mine", "ours"}, []int{1, 0, 0}, 13, "new mine|ours"},
-		{[]string{"c", "b", "a"}, []int{2, 1, 0}, 3, "b|a"},
-		{[]string{"first", "second", "third"}, nil, 12, "first|second"},
-		{odd, nil, 0, ""}, {odd, nil, 1, "a"}, {odd, nil, 4, "a"}, {odd, nil, 5, "a"}, {odd, nil, 6, "a|fits"}, {odd, nil, 11, "a|fits|late"},
-		{odd, nil, 13, "far too long"}, {odd, nil, 26, "far too long|a|fits|late|b"},
+		{[]string{"old mine", "new mine", "ours"}, []int{1, 0, 0}, 13, "new mine|ours"}, {[]string{"c", "b", "a"}, []int{2, 1, 0}, 3, "b|a"},
+		{[]string{"first", "second", "third"}, nil, 12, "first|second"}, {odd, nil, 0, ""}, {odd, nil, 1, "a"}, {odd, nil, 4, "a"},
+		{odd, nil, 5, "a"}, {odd, nil, 6, "a|fits"}, {odd, nil, 11, "a|fits|late"}, {odd, nil, 13, "far too long"},
+		{odd, nil, 26, "far too long|a|fits|late|b"},
 	} {
 		if got := strings.Join(keepLines(newContent(content{lines: tt.lines, ranks: tt.ranks}), tt.most), "|"); got != tt.want {
 			t.Errorf("%q in %d: %q, want %q", tt.lines, tt.most, got, tt.want)

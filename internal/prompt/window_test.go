@@ -205,9 +205,7 @@ func TestDecide(t *testing.T) {
 		sure   bool
 		warned bool
 	}{
-		{"nobody says anything", nil, 8192, 2, ByNobody, false, fine},
-
-		{"config alone", []say{config(16384)}, 16384, 3, ByOwner, true, fine},
+		{"nobody says anything", nil, 8192, 2, ByNobody, false, fine}, {"config alone", []say{config(16384)}, 16384, 3, ByOwner, true, fine},
 		{"config, and the server has more", []say{config(8192), server(32768)}, 8192, 2, ByOwner, true, fine},
 		{"config, and the server enforces less", []say{config(32768), server(8192)}, 8192, 2, ByOwner, true, warned},
 		{"config, and a hosted model takes less", []say{config(200000), hosted(128000)}, 128000, 5, ByOwner, true, warned},
@@ -215,24 +213,20 @@ func TestDecide(t *testing.T) {
 		{"config that does not fit here", []say{config(32768), gpu(8), fit(9216)}, 32768, 4, ByOwner, true, warned},
 		{"config that would not fit here, but the model is elsewhere", []say{config(32768), gpu(8), fit(9216), elsewhere}, 32768, 4, ByOwner, true, fine},
 		{"a joke of a config", []say{config(7), server(16384)}, 16384, 3, ByServer, true, fine},
-
 		{"server alone", []say{server(32768)}, 32768, 4, ByServer, true, fine},
 		{"server, below the smallest", []say{server(511)}, 8192, 2, ByNobody, false, fine},
 		{"server, beyond the model's training", []say{server(65536), trained(32768)}, 65536, 5, ByServer, true, fine},
 		{"server beats GPU memory", []say{server(8192), gpu(80), ollama}, 8192, 2, ByServer, true, fine},
 		{"server with a window that does not fit", []say{server(32768), gpu(8), fit(9216)}, 32768, 4, ByServer, true, warned},
 		{"server that is elsewhere and has no room itself", []say{server(32768), outside(40), elsewhere}, 32768, 4, ByServer, true, warned},
-
 		{"own size", []say{own(16384)}, 16384, 3, ByProgram, false, fine},
 		{"own size that does not fit", []say{own(32768), gpu(8), fit(9216)}, 9216, 3, ByProgram, false, warned},
 		{"own size, memory not known", []say{own(32768), unknownGPU, fit(9216)}, 32768, 4, ByProgram, false, fine},
 		{"own size beyond the model's training", []say{own(32768), trained(8192)}, 8192, 2, ByProgram, false, fine},
-
 		{"hosted list", []say{hosted(131072)}, 131072, 5, ByHost, true, fine},
 		{"hosted list beats the table", []say{hosted(64000), likely(128000)}, 64000, 5, ByHost, true, fine},
 		{"table", []say{likely(128000)}, 128000, 5, ByModel, false, fine},
 		{"a Modelfile's size beats the GPU memory", []say{likely(16384), ollama, gpu(80)}, 16384, 3, ByModel, false, fine},
-
 		{"Ollama here, 8 GiB", []say{ollama, gpu(8), trained(131072), least(4096)}, 4096, 1, ByMemory, false, fine},
 		{"Ollama here, 23 GiB", []say{ollama, gpu(23)}, 32768, 4, ByMemory, false, fine},
 		{"Ollama here, 47 GiB", []say{ollama, gpu(47)}, 262144, 5, ByMemory, false, fine},
@@ -244,11 +238,9 @@ func TestDecide(t *testing.T) {
 		{"another server here, what fits", []say{gpu(24), fit(24576)}, 24576, 4, ByMemory, false, fine},
 		{"another server here, nothing known of what fits", []say{gpu(24)}, 8192, 2, ByNobody, false, fine},
 		{"another server elsewhere, what would fit here", []say{gpu(24), fit(24576), elsewhere}, 8192, 2, ByNobody, false, fine},
-
 		{"last time", []say{last(32768)}, 32768, 4, ByLast, false, fine},
 		{"what such servers load", []say{least(4096)}, 4096, 1, ByLeast, false, fine},
 		{"training alone is no window", []say{trained(131072)}, 8192, 2, ByNobody, false, fine},
-
 		{"tier forced down", []say{tier(1), server(131072)}, 131072, 1, ByServer, true, fine},
 		{"tier forced up", []say{tier(5), server(8192)}, 8192, 5, ByServer, true, warned},
 		{"tier forced beyond the last", []say{tier(9), server(131072)}, 131072, 5, ByServer, true, fine},
@@ -278,17 +270,12 @@ func TestDecisionInWords(t *testing.T) {
 	d := Decide(Inputs{Model: "local", Configured: Said{32768, "llm.models"}, Server: Said{8192, "ollama /api/ps"}, Where: "gpu.lan is another machine",
 		Last: Said{4096, "two days ago"}, Tier: 1})
 	want := []string{
-		"configuration: 32768 tokens (llm.models)",
-		"server: 8192 tokens (ollama /api/ps)",
-		"this program: asks the server for no size of its own",
-		"hosted list: says nothing",
-		"model: nothing is set for it, and its name is in no table",
-		"GPU memory: not looked at (gpu.lan is another machine)",
-		"last seen: 4096 tokens (two days ago)",
-		"such servers: nothing is known of what they load at least",
+		"configuration: 32768 tokens (llm.models)", "server: 8192 tokens (ollama /api/ps)",
+		"this program: asks the server for no size of its own", "hosted list: says nothing",
+		"model: nothing is set for it, and its name is in no table", "GPU memory: not looked at (gpu.lan is another machine)",
+		"last seen: 4096 tokens (two days ago)", "such servers: nothing is known of what they load at least",
 		"window: 32768 tokens, from configuration, the first that says something",
-		"window: lowered to 8192 tokens, the server enforces it (ollama /api/ps)",
-		"tier 2: windows from 4097 to 8192 tokens",
+		"window: lowered to 8192 tokens, the server enforces it (ollama /api/ps)", "tier 2: windows from 4097 to 8192 tokens",
 		"tier 1 after all: context.tier says so",
 	}
 	noDiff(t, "it", want, d.Steps)

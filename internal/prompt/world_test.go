@@ -144,11 +144,10 @@ func (w *world) restart() {
 	w.skills = skill.Open(filepath.Join(w.dir, "skills"))
 	w.history = history.NewStore(w.db)
 	w.assembler, err = New(Config{
-		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en",
-		Memory: w.memory, Tasks: w.tasks, Skills: w.skills, History: w.history, KnownTools: w.tools,
-		Instructions: w.instructions, Models: []string{"small", "large"}, Host: "attic",
-		Summary: func(tool string) string { return "what " + tool + " is for" },
-		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
+		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en", Memory: w.memory,
+		Tasks: w.tasks, Skills: w.skills, History: w.history, KnownTools: w.tools, Instructions: w.instructions,
+		Models: []string{"small", "large"}, Host: "attic", Summary: func(tool string) string { return "what " + tool + " is for" },
+		Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 	w.must(err)
 	w.assembler.deadline = time.Minute // a busy machine is no contributor that hangs; who tests those sets less

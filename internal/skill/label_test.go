@@ -98,12 +98,10 @@ func TestLabel(t *testing.T) {
 		integrity trust.Integrity
 		owner     string
 	}{
-		"by hand":                     {"How to\n\ntext\n", trust.Owner, ""},
-		"by hand, front matter":       {"---\ntriggers: a\n---\nHow to\n", trust.Owner, ""},
-		"by hand, faulty":             {"---\ndescription: a: b\n---\nHow to\n", trust.Owner, ""},
-		"by hand, about integrity":    {"How to\n\nintegrity: of the files\n", trust.Owner, ""},
-		"by the model":                {annKeys + "How to\n", trust.User, "@ann:x"},
-		"foreign":                     {"---\nintegrity: foreign\n---\nHow to\n", trust.Foreign, ""},
+		"by hand": {"How to\n\ntext\n", trust.Owner, ""}, "by hand, front matter": {"---\ntriggers: a\n---\nHow to\n", trust.Owner, ""},
+		"by hand, faulty":          {"---\ndescription: a: b\n---\nHow to\n", trust.Owner, ""},
+		"by hand, about integrity": {"How to\n\nintegrity: of the files\n", trust.Owner, ""},
+		"by the model":             {annKeys + "How to\n", trust.User, "@ann:x"}, "foreign": {"---\nintegrity: foreign\n---\nHow to\n", trust.Foreign, ""},
 		"keys deleted by hand":        {"---\ntriggers: a\n---\nHow to\n", trust.Owner, ""},
 		"no integrity":                {"---\nwritten_by: \"@ann:x\"\n---\nHow to\n", trust.Foreign, ""},
 		"unknown":                     {"---\nintegrity: root\nwritten_by: \"@ann:x\"\n---\nHow to\n", trust.Foreign, ""},

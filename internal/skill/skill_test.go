@@ -125,14 +125,10 @@ func TestList(t *testing.T) {
 	put(t, dir, "readme.txt", "no skill")
 	put(t, dir, ".water.md.1", "an earlier version")
 	want := []Skill{
-		plain("Build", "How to build", "data/skills/Build.md"),
-		plain("both", "the file", "data/skills/both.md"),
-		plain("cook", "How to cook: well", "data/skills/cook/SKILL.md"),
-		plain("empty", "", "data/skills/empty.md"),
-		plain("front", "After it", "data/skills/front.md"),
-		plain("long", strings.Repeat("茶", 299)+"…", "data/skills/long.md"),
-		plain("raw", "a\uFFFD [1mb", "data/skills/raw.md"),
-		plain("water", "How to water", "data/skills/water.md"),
+		plain("Build", "How to build", "data/skills/Build.md"), plain("both", "the file", "data/skills/both.md"),
+		plain("cook", "How to cook: well", "data/skills/cook/SKILL.md"), plain("empty", "", "data/skills/empty.md"),
+		plain("front", "After it", "data/skills/front.md"), plain("long", strings.Repeat("茶", 299)+"…", "data/skills/long.md"),
+		plain("raw", "a\uFFFD [1mb", "data/skills/raw.md"), plain("water", "How to water", "data/skills/water.md"),
 	}
 	got := must(l.All())(t)
 	same(t, "it", got, want)
@@ -190,21 +186,11 @@ func TestAddRefuses(t *testing.T) {
 	dir := filepath.Join(parent, "skills")
 	l := Open(dir)
 	for _, tt := range []struct{ name, summary, text, want string }{
-		{"", "s", "d", "name"},
-		{"../x", "s", "d", "name"},
-		{"a/b", "s", "d", "name"},
-		{"a.md", "s", "d", "name"},
-		{".hidden", "s", "d", "name"},
-		{"-x", "s", "d", "name"},
-		{"ключ", "s", "d", "name"},
-		{"a\nb", "s", "d", "name"},
-		{strings.Repeat("x", 65), "s", "d", "name"},
-		{"a", " ## ", "d", "summary is missing"},
-		{"a", strings.Repeat("x", 301), "d", "summary is 301"},
-		{"a", "s", " \n", "documentation is missing"},
-		{"a", "s", "a\x00b", "zero byte"},
-		{"a", "s", "a\xffb", "UTF-8"},
-		{"a", "s", strings.Repeat("x", maxText), "split it"},
+		{"", "s", "d", "name"}, {"../x", "s", "d", "name"}, {"a/b", "s", "d", "name"}, {"a.md", "s", "d", "name"},
+		{".hidden", "s", "d", "name"}, {"-x", "s", "d", "name"}, {"ключ", "s", "d", "name"}, {"a\nb", "s", "d", "name"},
+		{strings.Repeat("x", 65), "s", "d", "name"}, {"a", " ## ", "d", "summary is missing"},
+		{"a", strings.Repeat("x", 301), "d", "summary is 301"}, {"a", "s", " \n", "documentation is missing"},
+		{"a", "s", "a\x00b", "zero byte"}, {"a", "s", "a\xffb", "UTF-8"}, {"a", "s", strings.Repeat("x", maxText), "split it"},
 	} {
 		if _, _, err := l.Add(ann, trust.User, tt.name, tt.summary, tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q %.10q: %v, want %q", tt.name, tt.summary, err, tt.want)
@@ -416,17 +402,10 @@ func TestBody(t *testing.T) {
 	late := "---\n" + strings.Repeat("#\n", headSize/2) + "---\nx" // its front matter ends too late to be some
 	dir := t.TempDir()
 	for name, file := range map[string]string{
-		"plain.md":      "\ufeff# How to\r\n\r\ntext\r\n",
-		"front.md":      "---\ntriggers: a\n---\n\n# How to\n\n---\ntext\n",
-		"faulty.md":     "---\ntriggers: [a\n---\n# How to\n",
-		"open.md":       "---\nno end\n",
-		"rule.md":       "---\nJust text\n---\nmore\n",
-		"cook/SKILL.md": "---\ndescription: x\n---\nCook\n",
-		"both.md":       "the file",
-		"both/SKILL.md": "the folder",
-		"raw.md":        "a\xffb\x00c\x1b[1m\td\re",
-		"empty.md":      "",
-		"late.md":       late,
+		"plain.md": "\ufeff# How to\r\n\r\ntext\r\n", "front.md": "---\ntriggers: a\n---\n\n# How to\n\n---\ntext\n",
+		"faulty.md": "---\ntriggers: [a\n---\n# How to\n", "open.md": "---\nno end\n", "rule.md": "---\nJust text\n---\nmore\n",
+		"cook/SKILL.md": "---\ndescription: x\n---\nCook\n", "both.md": "the file", "both/SKILL.md": "the folder",
+		"raw.md": "a\xffb\x00c\x1b[1m\td\re", "empty.md": "", "late.md": late,
 	} {
 		put(t, dir, name, file)
 	}
@@ -448,10 +427,8 @@ func TestLongBodyIsCut(t *testing.T) {
 		file string
 		cut  bool
 	}{
-		"fits":      {strings.Repeat("x", maxBody), false},
-		"just-over": {strings.Repeat("x", maxBody+1), true},
-		"lines":     {strings.Repeat(line, 5000), true},
-		"front":     {front + strings.Repeat(line, 5000), true},
+		"fits": {strings.Repeat("x", maxBody), false}, "just-over": {strings.Repeat("x", maxBody+1), true},
+		"lines": {strings.Repeat(line, 5000), true}, "front": {front + strings.Repeat(line, 5000), true},
 	} {
 		put(t, dir, name+".md", tt.file)
 		got, err := l.Body(name)
@@ -492,29 +469,12 @@ func TestMatch(t *testing.T) {
 		trigger, text string
 		want          bool
 	}{
-		{"deploy", "Please DEPLOY it.", true},
-		{"Deploy", "deploy", true},
-		{"deploy", "redeploy", false},
-		{"deploy", "deployment", false},
-		{"deploy", "pre-deploy_step", true},
-		{"docker compose", "use docker\n  compose now", true},
-		{"a", "aa a", true},
-		{"a a", "xa a a", true},
-		{"straße", "die STRAßE", true},
-		{"größe", "GRÖSSE", true},
-		{"café", "cafés", false},
-		{"σίσυφος", "Ο ΣΊΣΥΦΟΣ", true},
-		{"привет", "приветствие", false},
-		{"kelvin", "\u212aelvin", true},
-		{"部署", "请帮我部署应用", true},
-		{"배포", "배포를 해줘", true},
-		{"docker", "用docker部署", true},
-		{"docker", "用dockerfile部署", false},
-		{"สวัสดี", "ครับสวัสดีครับ", true},
-		{"c++", "c++17 and C++", true},
-		{".go", "main.go", true},
-		{"🚀", "go🚀go", true},
-		{"deploy", "", false},
+		{"deploy", "Please DEPLOY it.", true}, {"Deploy", "deploy", true}, {"deploy", "redeploy", false}, {"deploy", "deployment", false},
+		{"deploy", "pre-deploy_step", true}, {"docker compose", "use docker\n  compose now", true}, {"a", "aa a", true},
+		{"a a", "xa a a", true}, {"straße", "die STRAßE", true}, {"größe", "GRÖSSE", true}, {"café", "cafés", false},
+		{"σίσυφος", "Ο ΣΊΣΥΦΟΣ", true}, {"привет", "приветствие", false}, {"kelvin", "\u212aelvin", true}, {"部署", "请帮我部署应用", true},
+		{"배포", "배포를 해줘", true}, {"docker", "用docker部署", true}, {"docker", "用dockerfile部署", false}, {"สวัสดี", "ครับสวัสดีครับ", true},
+		{"c++", "c++17 and C++", true}, {".go", "main.go", true}, {"🚀", "go🚀go", true}, {"deploy", "", false},
 	}
 	for _, tt := range tests {
 		equal(t, fmt.Sprintf("%q in %q", tt.trigger, tt.text), len(Match([]Skill{triggered("a", 5, "not this one", tt.trigger)}, tt.text, 3)) == 1, tt.want)

@@ -64,9 +64,7 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 		t.Errorf("after a failure: %+v, %v", again, err)
 	}
 	must(s.StartNew(t.Context(), here))(t)
-	if c, err := s.Compacted(t.Context(), here); err != nil || c.ID != 0 {
-		t.Errorf("in a new conversation: %+v, %v", c, err)
-	}
+	equal(t, "in a new conversation", must(s.Compacted(t.Context(), here))(t).ID, 0)
 }
 
 // TestKilled ends the program by force at every step of a compaction:
@@ -171,9 +169,7 @@ func words(n int) string {
 
 func TestExtract(t *testing.T) {
 	said := talk("u I have a dog\nand more", "u I have a dog", "a nice", "c1 ", "r1 x", "u I have a cat", "a nice")
-	if got, want := history.Extract("Before.", said, 200), "Before.\n\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat"; got != want {
-		t.Errorf("got %q", got)
-	}
+	equal(t, "got", history.Extract("Before.", said, 200), "Before.\n\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat")
 	var many []string
 	for i := range 500 {
 		many = append(many, fmt.Sprintf("u I have %d dogs ", i)+strings.Repeat("and ", 50))
@@ -200,9 +196,7 @@ func TestTranscript(t *testing.T) {
 		t.Errorf("%d tokens", n)
 	}
 	for _, want := range []string{"ada [Sat 12:00]: hello\n", "assistant calls read_file: {\"path\":\"a.txt\"}\n", "tool: word word", "characters left out here", "assistant: done"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is missing in %s", want, got)
-		}
+		has(t, "is missing in", got, want)
 	}
 }
 

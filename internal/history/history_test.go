@@ -79,6 +79,20 @@ func noDiff(t failer, what, want, got any) {
 	}
 }
 
+func has(t failer, what any, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%v: no %q in\n%s", what, part, text)
+	}
+}
+
+func lacks(t failer, what any, text, part string) {
+	t.Helper()
+	if strings.Contains(text, part) {
+		t.Errorf("%v: there is %q in\n%s", what, part, text)
+	}
+}
+
 func say(t testing.TB, s *history.Store, room, text string) history.Message {
 	t.Helper()
 	m := history.Message{Room: history.Talk(room), Role: llm.User, Text: text, At: noon}
@@ -178,18 +192,14 @@ func TestConversations(t *testing.T) {
 		t.Fatalf("StartNew = %d, %v", n, err)
 	}
 	equal(t, "a new conversation holds", texts(t, s, here), "")
-	if m := say(t, s, here, "three"); m.Conversation != 2 {
-		t.Errorf("conversation %d", m.Conversation)
-	}
+	equal(t, "conversation", say(t, s, here, "three").Conversation, 2)
 	equal(t, "got", texts(t, s, here)+" "+texts(t, s, there), "three other")
 	var kept int
 	if err := db.QueryRow(`SELECT count(*) FROM message WHERE room = ?`, here).Scan(&kept); err != nil || kept != 3 {
 		t.Errorf("%d of 3 messages are kept, %v", kept, err)
 	}
 	equal(t, "StartNew in a fresh room =", must(s.StartNew(t.Context(), "!fresh"))(t), 1)
-	if m := say(t, s, "!fresh", "x"); m.Conversation != 1 {
-		t.Errorf("conversation %d", m.Conversation)
-	}
+	equal(t, "conversation", say(t, s, "!fresh", "x").Conversation, 1)
 	if rooms, err := s.Rooms(t.Context()); err != nil || !cmp.Equal(rooms, []string{"!fresh", here, there}) {
 		t.Errorf("rooms %v, %v", rooms, err)
 	}
@@ -315,9 +325,7 @@ func TestMove(t *testing.T) {
 	if got := texts(t, s, there); got != "one|three|two|four" { // in the order it was said
 		t.Errorf("the new room's conversation: %s", got)
 	}
-	if c, err := s.Compacted(t.Context(), there); err != nil || c.Summary != "They counted." {
-		t.Errorf("the summary: %+v, %v", c, err)
-	}
+	equal(t, "the summary", must(s.Compacted(t.Context(), there))(t).Summary, "They counted.")
 	equal(t, "the old room's conversation", texts(t, s, here), "")
 	say(t, s, here, "afterwards")
 	equal(t, "the old room's conversation", texts(t, s, here), "afterwards")
@@ -420,9 +428,7 @@ func TestForget(t *testing.T) {
 	if all[0].Text != "remember: "+text || all[0].Tail != "[note]\n[forgotten]\n[/note]" {
 		t.Errorf("%+v", all[0])
 	}
-	if got := fmt.Sprintf("%+v", all[1:]); strings.Contains(got, "4711") {
-		t.Errorf("left: %s", got)
-	}
+	lacks(t, "left", fmt.Sprintf("%+v", all[1:]), "4711")
 	equal(t, "another call became", all[1].Calls[1].Arguments, `{"content":"water the plants"}`)
 	equal(t, "answer", all[3].Text, "I know: [forgotten]! And tea.")
 	for range 2 {
@@ -439,9 +445,8 @@ func TestForget(t *testing.T) {
 func rows(t testing.TB, db *sql.DB, most int64) string {
 	t.Helper()
 	var all string
-	err := db.QueryRow(`SELECT coalesce(group_concat(concat_ws('|', id, room, conversation, role, event_id, sender, header, text, short, tail, calls, call_id, failed, at, retired, compaction, quoted, integrity, readers, unquoted), char(10) ORDER BY id), '')
-		FROM message WHERE id <= ?`, most).Scan(&all)
-	noError(t, err)
+	noError(t, db.QueryRow(`SELECT coalesce(group_concat(concat_ws('|', id, room, conversation, role, event_id, sender, header, text, short, tail, calls, call_id, failed, at, retired, compaction, quoted, integrity, readers, unquoted), char(10) ORDER BY id), '')
+		FROM message WHERE id <= ?`, most).Scan(&all))
 	return all
 }
 

@@ -50,9 +50,7 @@ echo end`, secret, os.Getpid()))
 // that dies of its limits, or of the file, has the reason.
 func TestPDFEnds(t *testing.T) {
 	instead(t, `while echo "on and on and on and on and on and on and on and on and on and on"; do :; done`)
-	if text, err := pdfText(t.Context(), []byte("%PDF-1.7\n")); len(text) != maxText || err != nil {
-		t.Errorf("%d bytes, %v", len(text), err)
-	}
+	equal(t, "bytes", len(must(pdfText(t.Context(), []byte("%PDF-1.7\n")))(t)), maxText)
 	for script, want := range map[string]error{
 		`kill -9 $$`: errSpent, `echo "Out of memory" >&2; exit 1`: errSpent, `exit 1`: errPDF, `echo text; kill -9 $$`: nil,
 		`echo "Command Line Error: Incorrect password" >&2; exit 1`: errLocked, strings.Repeat(" ", 10) + `exit 0`: nil,

@@ -102,9 +102,7 @@ func TestRenderedInPlace(t *testing.T) {
 	must(s.Undo(t.Context(), everything, undone.Batch))(t)
 	noError(t, s.Retire(t.Context(), everything, all[1].ID))
 	add(t, s, Shared, "new")
-	if got, want := onDisk(t, s, Shared), "\ufeff# mine\r\n  \\# Jana lives in Berlin \r\n\r\n# more\r\n\\# hash\r\nlast\r\nnew\r\n"; got != want {
-		t.Errorf("file reads %q\nwant       %q", got, want)
-	}
+	equal(t, "file reads", onDisk(t, s, Shared), "\ufeff# mine\r\n  \\# Jana lives in Berlin \r\n\r\n# more\r\n\\# hash\r\nlast\r\nnew\r\n")
 	equal(t, "shows", texts(t, s, Shared), "# Jana lives in Berlin|# hash|last|new")
 }
 
@@ -129,9 +127,7 @@ func TestUpgrade(t *testing.T) {
 		t.Fatalf("%d entries, %v", len(all), err)
 	}
 	for scope, text := range content {
-		if got, want := texts(t, s, scope), lineTexts([]byte(text))[0]; got != want {
-			t.Errorf("%.20s shows %q, want %q", scope, got, want)
-		}
+		equal(t, fmt.Sprintf("%.20s shows", scope), texts(t, s, scope), lineTexts([]byte(text))[0])
 		equal(t, fmt.Sprintf("%.20s was changed to", scope), onDisk(t, s, scope), text)
 	}
 	for _, e := range all {
@@ -198,12 +194,8 @@ func TestAnotherOwner(t *testing.T) {
 	if got := onDisk(t, s, Private(guest)); s.File(Private(guest)) != "MEMORIES.txt" || strings.Contains(got, "old owner") || strings.Contains(got, "by hand") || !strings.Contains(got, "new owner") {
 		t.Errorf("MEMORIES.txt reads %q", got)
 	}
-	if got := onDisk(t, s, Private(owner)); !strings.Contains(got, "old owner\ncanary by hand\n") {
-		t.Errorf("the old owner's file reads %q", got)
-	}
-	if names, err := filepath.Glob(filepath.Join(dir, "memories", "users", "*")); err != nil || len(names) != 1 {
-		t.Errorf("files of people: %q", names)
-	}
+	has(t, "the old owner's file reads", onDisk(t, s, Private(owner)), "old owner\ncanary by hand\n")
+	sized(t, "files of people", must(filepath.Glob(filepath.Join(dir, "memories", "users", "*")))(t), 1)
 }
 
 // TestTheTerminalsOwner: who talked to the bot in a terminal first is the owner
@@ -237,9 +229,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	if got, err := s.Entries(t.Context(), Private(owner)); err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") || len(got) != 2 {
 		t.Errorf("error %v with %v", err, got)
 	}
-	if !strings.Contains(log.String(), "could not be written") {
-		t.Errorf("log: %s", log.String())
-	}
+	has(t, "log", log.String(), "could not be written")
 	s.fault = func(string) {}
 	f.path = good
 	if got := texts(t, s, Private(owner)); got != "one|two" || !strings.HasSuffix(onDisk(t, s, Private(owner)), "one\ntwo\n") {
@@ -286,9 +276,7 @@ func TestKilledBetweenFileAndNote(t *testing.T) {
 			}
 			put(t, s, Private(owner), strings.Replace(shown, "Fact number 11 is of its own kind.\n", "", 1))
 			texts(t, s, Private(owner))
-			if all, err := s.List(t.Context(), everything, Filter{}); err != nil || len(all) != 11 {
-				t.Errorf("%d facts count, %v", len(all), err)
-			}
+			sized(t, "facts count", must(s.List(t.Context(), everything, Filter{}))(t), 11)
 		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 func traces(t testing.TB, dir, text string) []string {
 	t.Helper()
 	var found []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	noError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -27,8 +27,7 @@ func traces(t testing.TB, dir, text string) []string {
 			found = append(found, path)
 		}
 		return err
-	})
-	noError(t, err)
+	}))
 	return found
 }
 
@@ -69,9 +68,7 @@ func TestForgetLeavesNothing(t *testing.T) {
 		t.Error("the search for traces finds nothing at all")
 	}
 	must(s.ForgetEvent(ctx, as(owner), "$1"))(t)
-	if found := traces(t, dir, "CANARY-4711"); len(found) > 0 {
-		t.Errorf("traces in %v", found)
-	}
+	sized(t, "traces in", traces(t, dir, "CANARY-4711"), 0)
 	if want := strings.ReplaceAll(strings.ReplaceAll(before, "|"+canary, ""), "|learned elsewhere", ""); texts(t, s, me) != want {
 		t.Error("something else is gone too")
 	}
@@ -105,9 +102,7 @@ func TestForgottenIsNotLearnedAgain(t *testing.T) {
 		}
 		put(t, s, me, old) // an editor that still had it
 		equal(t, "back by the file", texts(t, s, me), "tea")
-		if found := traces(t, dir, "born in Ulm"); len(found) > 0 {
-			t.Errorf("traces in %v", found)
-		}
+		sized(t, "traces in", traces(t, dir, "born in Ulm"), 0)
 		s = openAt(t, dir)
 	}
 	if !add(t, s, Shared, "I was born in Ulm.") {
@@ -131,9 +126,7 @@ func TestForgetRefuses(t *testing.T) {
 	if _, err := s.Forget(ctx, as(guest), mine.ID, theirs.ID); !errors.Is(err, ErrNotFound) {
 		t.Errorf("error %v", err)
 	}
-	if done, err := s.ForgetEvent(ctx, as(guest), "$unknown"); err != nil || done.Entries != 0 {
-		t.Errorf("%+v, %v", done, err)
-	}
+	equal(t, "forgotten entries", must(s.ForgetEvent(ctx, as(guest), "$unknown"))(t).Entries, 0)
 	equal(t, "left", texts(t, s, Private(guest), Private(owner)), "mine|theirs")
 }
 
@@ -177,9 +170,7 @@ func TestForgettingThatWasCutOff(t *testing.T) {
 	}
 	_ = s.db.Close()
 	s = openAt(t, dir)
-	if found := traces(t, dir, "CANARY-4711"); len(found) > 0 {
-		t.Errorf("traces in %v", found)
-	}
+	sized(t, "traces in", traces(t, dir, "CANARY-4711"), 0)
 	equal(t, "still known", texts(t, s, Private(owner)), "")
 }
 
@@ -210,12 +201,8 @@ func TestForgetTakesTheVector(t *testing.T) {
 	if got := near10(t, v, "the code is 4711", inScope(Private(owner))); got != nil {
 		t.Errorf("forgotten, and found: %v", got)
 	}
-	if got := near10(t, v, "bees", inScope(Private("@other:x"))); len(got) != 1 {
-		t.Errorf("what somebody else remembers: %v", got)
-	}
-	if found := traces(t, dir, part); len(found) > 0 {
-		t.Errorf("the vector is still in %v", found)
-	}
+	sized(t, "what somebody else remembers", near10(t, v, "bees", inScope(Private("@other:x"))), 1)
+	sized(t, "the vector is still in", traces(t, dir, part), 0)
 }
 
 // TestForgetAfterAnUndo: what a text was corrected to or merged into goes with it
@@ -229,12 +216,8 @@ func TestForgetAfterAnUndo(t *testing.T) {
 	must(s.Undo(ctx, as(guest), ""))(t)
 	must(s.Supersede(ctx, as(guest), secret.ID, "Jana does not live in Xyloburg"))(t)
 	must(s.Undo(ctx, as(guest), ""))(t)
-	if done := must(s.Forget(ctx, as(guest), secret.ID))(t); done.Entries != 3 {
-		t.Errorf("forgot %d entries", done.Entries)
-	}
-	if found := traces(t, dir, "Xyloburg"); len(found) > 0 {
-		t.Errorf("traces in %v", found)
-	}
+	equal(t, "forgot entries", must(s.Forget(ctx, as(guest), secret.ID))(t).Entries, 3)
+	sized(t, "traces in", traces(t, dir, "Xyloburg"), 0)
 	equal(t, "known", texts(t, s, mine), "Jana has 2 cats")
 	sound(t, s)
 }
@@ -276,16 +259,12 @@ func TestForgetPart(t *testing.T) {
 		parts = append(parts, added(t, s, Entry{Scope: mine, Text: text, Source: Assistant, Event: fmt.Sprint("$", i)}, guest).ID)
 	}
 	putTogether(t, s, parts, "heron and otter sleep by the weir, nests")
-	if done := must(s.ForgetEvent(t.Context(), as(guest), "$0"))(t); done.Entries != 2 {
-		t.Errorf("%+v", done)
-	}
+	equal(t, "forgotten entries", must(s.ForgetEvent(t.Context(), as(guest), "$0"))(t).Entries, 2)
 	equal(t, "known", texts(t, s, mine), "the otter sleeps by the weir")
 	m := putTogether(t, s, parts[1:], "an otter by the weir")
 	must(s.Forget(t.Context(), as(guest), m.ID))(t)
 	equal(t, "known", texts(t, s, mine), "")
-	if found := append(traces(t, dir, "heron"), traces(t, dir, "otter")...); len(found) > 0 {
-		t.Errorf("left in %v", found)
-	}
+	sized(t, "left in", append(traces(t, dir, "heron"), traces(t, dir, "otter")...), 0)
 	sound(t, s)
 }
 
@@ -323,14 +302,10 @@ func TestForgottenInOtherWords(t *testing.T) {
 		got := turnTexts(t, s, question)
 		equal(t, fmt.Sprintf("%s: afterwards %q is found", tt.fact, got), len(got), len(tt.other))
 		for _, text := range tt.same {
-			if strings.Contains(strings.Join(got, "|"), text) {
-				t.Errorf("%s: %q is found", tt.fact, text)
-			}
+			lacks(t, fmt.Sprintf("%s: is found", tt.fact), strings.Join(got, "|"), text)
 		}
 		question.Scopes = []Scope{theirs}
-		if got := turnTexts(t, s, question); len(got) != len(tt.same) {
-			t.Errorf("%s: of another's conversation %q is found", tt.fact, got)
-		}
+		sized(t, fmt.Sprintf("%s: of another's conversation is found", tt.fact), turnTexts(t, s, question), len(tt.same))
 	}
 }
 

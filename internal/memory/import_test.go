@@ -144,14 +144,10 @@ func TestImportIsUndone(t *testing.T) {
 		t.Fatalf("%+v, %v", u, err)
 	}
 	equal(t, "known", texts(t, s, Private(owner), Shared), "tea is green")
-	if strings.Contains(onDisk(t, s, Private(owner)), "number") {
-		t.Error("the file still shows it")
-	}
+	lacks(t, "the file still shows it", onDisk(t, s, Private(owner)), "number")
 	sound(t, s)
 	must(s.Undo(t.Context(), everything, u.Batch))(t)
-	if all, err := s.List(t.Context(), everything, Filter{}); err != nil || len(all) != 21 {
-		t.Errorf("%d entries after the undoing was undone, %v", len(all), err)
-	}
+	sized(t, "entries after the undoing was undone", must(s.List(t.Context(), everything, Filter{}))(t), 21)
 	sound(t, s)
 	equal(t, "1000 entries are told of in lines", len((Undone{Away: make([]Entry, 1000)}).Lines()), maxUndone+1)
 }

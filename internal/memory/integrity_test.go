@@ -134,9 +134,7 @@ func TestJournalBeforeLabels(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	e := storeAs(t, s, Private(guest), "tea", trust.Foreign)
 	must(s.db.Exec(`UPDATE memory_op SET after = json_remove(after, '$.integrity')`))(t)
-	if all := must(s.History(t.Context(), as(guest), e.ID))(t); all[0].After.Integrity != trust.User {
-		t.Errorf("%v", all[0].After.Integrity)
-	}
+	equal(t, "stored", must(s.History(t.Context(), as(guest), e.ID))(t)[0].After.Integrity, trust.User)
 }
 
 // TestStepsByIntegrity: no step of a plan puts what is trusted less in the place of what is

@@ -68,6 +68,27 @@ func noDiff(t failer, what, want, got any) {
 	}
 }
 
+func sized[T any](t failer, what any, got []T, want int) {
+	t.Helper()
+	if len(got) != want {
+		t.Errorf("%v: %d, want %d: %+v", what, len(got), want, got)
+	}
+}
+
+func has(t failer, what any, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%v: no %q in\n%s", what, part, text)
+	}
+}
+
+func lacks(t failer, what any, text, part string) {
+	t.Helper()
+	if strings.Contains(text, part) {
+		t.Errorf("%v: there is %q in\n%s", what, part, text)
+	}
+}
+
 func noted(t testing.TB, s *Store, scope Scope, text, actor string) Entry {
 	t.Helper()
 	return added(t, s, Entry{Scope: scope, Text: text, Source: UserExplicit}, actor)

@@ -229,15 +229,11 @@ func TestOneLine(t *testing.T) {
 			s, _, head, member := twice(t, b)
 			before := must(s.History(t.Context(), as(owner), head.ID))(t)
 			shows(t, s, teaHead, chess)
-			if e := must(s.Get(t.Context(), as(owner), head.ID))(t); e.Source != DreamingMerge {
-				t.Errorf("%+v", e)
-			}
+			equal(t, "stored", must(s.Get(t.Context(), as(owner), head.ID))(t).Source, DreamingMerge)
 			if !slices.ContainsFunc(before, func(o Op) bool { return o.Entry == member.ID && o.After.Text == teaMember }) {
 				t.Errorf("the journal does not tell of the other: %+v", before)
 			}
-			if list := must(s.List(t.Context(), as(owner), Filter{}))(t); len(list) != 2 {
-				t.Errorf("listed: %+v", list)
-			}
+			sized(t, "listed", must(s.List(t.Context(), as(owner), Filter{}))(t), 2)
 			for _, query := range []string{"what green tea is Anna fond of?", "what tea does Anna enjoy drinking?"} {
 				hits := must(s.Search(t.Context(), Query{Text: query, Scopes: []Scope{Private(owner)}}))(t)
 				if len(hits) != 1 {
@@ -251,9 +247,7 @@ func TestOneLine(t *testing.T) {
 				t.Fatalf("%+v, %+v, %v", undone, left, err)
 			}
 			shows(t, s, teaHead, chess, teaMember)
-			if e := must(s.Get(t.Context(), as(owner), head.ID))(t); e.Source != FromFile {
-				t.Errorf("%+v", e)
-			}
+			equal(t, "stored", must(s.Get(t.Context(), as(owner), head.ID))(t).Source, FromFile)
 		})
 	}
 }
@@ -273,13 +267,9 @@ func TestForgetOneLine(t *testing.T) {
 			equal(t, done, done.Entries, 2)
 			shows(t, s, chess)
 			for _, text := range []string{"fond of green", "enjoys drinking"} {
-				if found := traces(t, dir, text); len(found) > 0 {
-					t.Errorf("%q is left in %q", text, found)
-				}
+				sized(t, fmt.Sprintf("%q is left in", text), traces(t, dir, text), 0)
 			}
-			if hits := must(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}, Past: true}))(t); len(hits) > 0 {
-				t.Errorf("%+v", hits)
-			}
+			sized(t, "found", must(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}, Past: true}))(t), 0)
 			texts(t, openAt(t, dir), Private(owner)) // and nothing comes back
 			shows(t, s, chess)
 		})
@@ -322,9 +312,7 @@ func TestEditOneLine(t *testing.T) {
 			if c.again == nil {
 				return
 			}
-			if hits := must(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}}))(t); len(hits) > 0 {
-				t.Errorf("found: %+v", hits)
-			}
+			sized(t, "found", must(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}}))(t), 0)
 			must(s.Undo(t.Context(), as(owner), ""))(t)
 			shows(t, s, c.again...)
 			if _, left, err := s.UndoRun(t.Context(), "night", nil); err != nil || len(left) > 0 {
@@ -438,15 +426,11 @@ func TestQuestions(t *testing.T) {
 		t.Errorf("%+v, %v", gone, err)
 	}
 	refused(me, mine[0], KeepSecond, ErrSettled)
-	if got := numbers(me); len(got) != 1 {
-		t.Errorf("open: %v", got)
-	}
+	sized(t, "open", numbers(me), 1)
 	if u, err := s.Undo(t.Context(), me, ""); err != nil || len(u.Back) != 1 || len(u.Changed) != 1 {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if got := numbers(me); len(got) != 2 {
-		t.Errorf("taken back, open: %v", got)
-	}
+	sized(t, "taken back, open", numbers(me), 2)
 
 	if _, _, err := s.Answer(t.Context(), they, theirs[0], KeepBoth); err != nil || len(numbers(they)) != 1 {
 		t.Errorf("both: %v, %v", err, numbers(they))

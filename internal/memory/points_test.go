@@ -117,9 +117,7 @@ func TestPointsAreFed(t *testing.T) {
 	old := noted(t, store, Private(owner), "cats purr", owner)
 	fed(t, p)
 	same(t, "collections", s.Collections(), []string{words300})
-	if got := s.Indexes(words300); fmt.Sprint(got) != "map[at:integer scope:keyword state:keyword]" {
-		t.Errorf("indexes %v", got)
-	}
+	equal(t, "indexes", fmt.Sprint(s.Indexes(words300)), "map[at:integer scope:keyword state:keyword]")
 	noted(t, store, Shared, "...", owner) // has no vector
 	room := noted(t, store, Room(room), "dogs bark", owner)
 	new := must(store.Supersede(ctx, me, old.ID, "cats bite"))(t)
@@ -143,9 +141,7 @@ func TestPointsAreFed(t *testing.T) {
 	}
 	before := len(s.Calls())
 	fed(t, p)
-	if more := s.Calls()[before:]; len(more) > 0 {
-		t.Errorf("nothing changed, and the server is asked %q", more)
-	}
+	sized(t, "nothing changed, and the server is asked", s.Calls()[before:], 0)
 }
 
 // TestQdrantFindsAsMuch: with a server nothing else is found than with vectors at
@@ -223,9 +219,7 @@ func TestQdrantOutage(t *testing.T) {
 			} else if strings.Contains(err.Error(), "hunter9") || !strings.Contains(err.Error(), url) {
 				t.Errorf("error %q", err)
 			}
-			if line := p.Line(time.UTC).String(); !strings.Contains(line, "searching by words") {
-				t.Errorf("status %s", line)
-			}
+			has(t, "status", p.Line(time.UTC).String(), "searching by words")
 			if strings.Count(log.String(), "cannot be used") != 1 || strings.Contains(log.String(), "hunter9") {
 				t.Errorf("the log says %q", log.String())
 			}
@@ -234,12 +228,8 @@ func TestQdrantOutage(t *testing.T) {
 			fed(t, p)
 			verified(t, p)
 			equal(t, "afterwards", p.Line(time.UTC).String(), "qdrant: in use")
-			if got := refs(t, h, Query{Text: "birds"}); !slices.Equal(got[:1], []string{"c"}) {
-				t.Errorf("afterwards it finds %q", got)
-			}
-			if !strings.Contains(log.String(), "can be used again") {
-				t.Errorf("the log says %q", log.String())
-			}
+			same(t, "afterwards it finds", refs(t, h, Query{Text: "birds"})[:1], []string{"c"})
+			has(t, "the log says", log.String(), "can be used again")
 		})
 	}
 }
@@ -406,9 +396,7 @@ func TestForgottenWhileDown(t *testing.T) {
 	noted(t, store, Private(owner), "and cats", owner)
 	complete(t, p.vectors)
 	s.Break(nil)
-	if got := search(t, store, "code 4711", Private(owner)); len(got) != 0 {
-		t.Errorf("forgotten, and found: %q", got)
-	}
+	sized(t, "forgotten, and found", search(t, store, "code 4711", Private(owner)), 0)
 	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"", "we keep bees"}) {
 		t.Fatalf("the server holds %q", got)
 	}

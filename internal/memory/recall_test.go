@@ -56,12 +56,8 @@ func TestCarelessIndex(t *testing.T) {
 	noted(t, s, Private(owner), "the heron nests by the weir", owner)
 	hear(t, s, Private(owner), "dm", "I saw the heron today")
 	s.finder = careless{s.finder}
-	if got := search(t, s, "heron", Shared); len(got) != 0 {
-		t.Errorf("found %q", got)
-	}
-	if got := search(t, s, "heron", Private(owner)); len(got) != 2 {
-		t.Errorf("found %q: this test measures nothing", got)
-	}
+	sized(t, "found", search(t, s, "heron", Shared), 0)
+	sized(t, "found : this test measures nothing", search(t, s, "heron", Private(owner)), 2)
 }
 
 // TestUnhear: a message that is taken back goes with the answer to it, leaves no
@@ -79,12 +75,8 @@ func TestUnhear(t *testing.T) {
 		if err := s.Hear(t.Context(), again); err != nil {
 			t.Error(err)
 		}
-		if got := search(t, s, "heron weir nice", me); len(got) != 0 {
-			t.Errorf("%s: %q is found", b, got)
-		}
-		if got := search(t, s, "otter", me); len(got) != 2 {
-			t.Errorf("%s: only %q of the rest is found", b, got)
-		}
+		sized(t, fmt.Sprintf("%s: is found", b), search(t, s, "heron weir nice", me), 0)
+		sized(t, fmt.Sprintf("%s: only of the rest is found", b), search(t, s, "otter", me), 2)
 		noError(t, indexIsSound(t, OpenFTS(s.db)))
 		equal(t, fmt.Sprintf("%s: heard up to", b), must(s.HeardUpTo(t.Context(), "dm"))(t), 4)
 		if _, err := s.Unhear(t.Context(), "$unknown"); err != nil {
@@ -103,15 +95,9 @@ func TestForgottenIsNotHeardOf(t *testing.T) {
 	hear(t, s, me, "dm", "My locker opens with HERON-99, mind you.", "Noted, HERON-99.", "And tea?", "Green.", "I said: the locker opens with HERON-99", "Yes.")
 	e := added(t, s, Entry{Scope: me, Text: "the locker opens with HERON-99", Source: Assistant, Event: "$dm1", Quote: "My locker opens with HERON-99, mind you."}, owner)
 	must(s.Forget(t.Context(), as(owner), e.ID))(t)
-	if got := search(t, s, "locker HERON-99 opens", me); len(got) != 0 {
-		t.Errorf("found %q", got)
-	}
-	if got := search(t, s, "tea green", me); len(got) != 2 {
-		t.Errorf("only %q of the rest is found", got)
-	}
-	if found := traces(t, dir, "HERON-99"); len(found) != 0 {
-		t.Errorf("traces in %v", found)
-	}
+	sized(t, "found", search(t, s, "locker HERON-99 opens", me), 0)
+	sized(t, "only of the rest is found", search(t, s, "tea green", me), 2)
+	sized(t, "traces in", traces(t, dir, "HERON-99"), 0)
 }
 
 // TestSearchReportsFaults: a fault of the database is an error, not nothing found.
@@ -194,9 +180,7 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 		texts(t, s, Private(owner))
 	}
 	noDiff(t, "it", before, must(s.List(ctx, everything, Filter{}))(t))
-	if hits := must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t); len(hits) != 20 {
-		t.Errorf("%d are found", len(hits))
-	}
+	sized(t, "are found", must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t), 20)
 	sound(t, s)
 }
 
@@ -212,9 +196,7 @@ func TestOldWordsDoNotOverwriteTheirCorrection(t *testing.T) {
 		t.Errorf("%s took the place of %s or %s", again.ID, e.ID, next.ID)
 	}
 	for id, text := range map[string]string{e.ID: "the code is 4711", next.ID: "the code is 4712", again.ID: "the code is 4711"} {
-		if got := must(s.Get(ctx, everything, id))(t); got.Text != text {
-			t.Errorf("%s says %q, and said %q", id, got.Text, text)
-		}
+		equal(t, fmt.Sprintf("%s says, and said", id), must(s.Get(ctx, everything, id))(t).Text, text)
 	}
 	sound(t, s)
 }

@@ -347,9 +347,7 @@ func TestFoundByMeaning(t *testing.T) {
 		`{"text":"My salary is 4,000 a month","ref":"pay","scope":"private:@a:x"}`, `{"text":"Ich habe heute eine Katze namens Mimi","ref":"cat"}`)
 	h := trained(t, f)
 	for question, ref := range map[string]string{"which foods can't she eat?": "nuts", "did the mechanic fix my vehicle?": "car"} {
-		if words := refs(t, f, Query{Text: question}); len(words) > 0 {
-			t.Errorf("%s: found by words alone: %q", question, words)
-		}
+		sized(t, fmt.Sprintf("%s: found by words alone", question), refs(t, f, Query{Text: question}), 0)
 		if got := refs(t, h, Query{Text: question}); len(got) == 0 || got[0] != ref {
 			t.Errorf("%s: %q, want %s first", question, got, ref)
 		}

@@ -47,8 +47,7 @@ func alter(t testing.TB, f *FTS, statement string, ref string) {
 	defer tx.Rollback()
 	var n int64
 	var hash string
-	err := tx.QueryRowContext(t.Context(), `SELECT n, hash FROM memory WHERE ref = ?`, ref).Scan(&n, &hash)
-	noError(t, err)
+	noError(t, tx.QueryRowContext(t.Context(), `SELECT n, hash FROM memory WHERE ref = ?`, ref).Scan(&n, &hash))
 	must(tx.ExecContext(t.Context(), `UPDATE memory SET rev = rev + 1, `+statement+` WHERE n = ?`, n))(t)
 	must(tx.ExecContext(t.Context(), `INSERT INTO memory_op (batch, at, actor, op, entry) SELECT 'b', 0, 'test', 'note', id FROM memory WHERE n = ?`, n))(t)
 	noError(t, errors.Join(forgetVectors(t.Context(), tx, hash), f.update(t.Context(), tx, n), tx.Commit()))
@@ -222,9 +221,7 @@ func TestStatesOfSearch(t *testing.T) {
 		q.Past = true
 		want(t, "and asked for", refs(t, x, q), "kiel", "bonn")
 		alter(t, f, `state = 'active'`, "bonn")
-		if got := refs(t, x, q); got[0] != "bonn" {
-			t.Errorf("restored: %q", got)
-		}
+		equal(t, "restored", refs(t, x, q)[0], "bonn")
 		alter(t, f, `state = 'merged'`, "bonn")
 		want(t, "merged", refs(t, x, Query{Text: "Bonn", Past: true}))
 		alter(t, f, `state = 'forgotten', text = '', conversation = '', subject = ''`, "kiel")
@@ -502,9 +499,7 @@ func TestDatesIn(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"may I ask", "we march on", "the code is 4711", "8 apples"} {
-		if got := datesIn(words(text)); len(got) > 0 {
-			t.Errorf("%s: %v, want no date", text, got)
-		}
+		sized(t, fmt.Sprintf("%s: want no date", text), datesIn(words(text)), 0)
 	}
 	same(t, "in May", datesIn(words("in May")), []string{"datem5"})
 }

@@ -138,9 +138,7 @@ func TestRefusedText(t *testing.T) {
 	entered(t, db, Entry{Text: "later fact"})
 	complete(t, v)
 	same(t, "found", near10(t, v, "fact38", inScope(Shared)), n[38:39])
-	if got := near10(t, v, "two", inScope(Shared)); len(got) > 0 {
-		t.Errorf("found %v", got)
-	}
+	sized(t, "found", near10(t, v, "two", inScope(Shared)), 0)
 	e.set(func(e *wordEmbedder) { e.refuses = "" })
 	noError(t, v.Rebuild(t.Context(), nil)) // a model that takes it
 	if got := near10(t, v, "two", inScope(Shared)); len(got) == 0 || got[0] != n[39] {
@@ -217,9 +215,7 @@ func TestQuestion(t *testing.T) {
 	if v.Question(t.Context(), "too slow") != nil {
 		t.Error("a vector in no time")
 	}
-	if s := v.Status(t.Context()); s.Reason != "no answer within 20ms" {
-		t.Errorf("status %+v", s)
-	}
+	equal(t, "status", v.Status(t.Context()).Reason, "no answer within 20ms")
 }
 
 // TestVectorsTogether: reading, writing, forgetting and embedding at the same time.
@@ -264,9 +260,7 @@ func TestVectorsTogether(t *testing.T) {
 			return v.follow(t.Context()) == nil && s.Done == 200 && s.Total == 200
 		})
 		for _, gone := range n[:60] {
-			if l := likeness(t, v, wordVector("fact", 64), []int64{gone}, Shared); len(l) > 0 {
-				t.Errorf("forgotten, and found: %v", l)
-			}
+			equal(t, "forgotten, and found", len(likeness(t, v, wordVector("fact", 64), []int64{gone}, Shared)), 0)
 		}
 		isClean(t, v)
 	}

@@ -200,9 +200,7 @@ func isClean(t testing.TB, v *Vectors) {
 			t.Errorf("%s: the vectors in memory are not those of the database", scope)
 		}
 		for _, e := range c.order {
-			if d, err := c.docs.GetByID(t.Context(), e.document()); err != nil || !slices.Equal(d.Embedding, e.vec) {
-				t.Errorf("%s: the document of entry %d is %v, %v", scope, e.n, d, err)
-			}
+			same(t, fmt.Sprintf("%s: the document of entry %d is", scope, e.n), must(c.docs.GetByID(t.Context(), e.document()))(t).Embedding, e.vec)
 		}
 	}
 	if entries != len(v.index.entries) || len(v.index.waiting) > 0 {
@@ -272,9 +270,7 @@ func TestNearest(t *testing.T) {
 		t.Errorf("the same words are found as %v", found)
 	}
 	for _, q := range [][]float32{nil, q[:10], make([]float32, 300), append([]float32{float32(math.Inf(1))}, q[1:]...)} {
-		if found := must(v.nearest(ctx, q, inScope(me), 5))(t); len(found) > 0 {
-			t.Errorf("vector %v finds %v", q, found)
-		}
+		sized(t, fmt.Sprintf("vector %v finds", q), must(v.nearest(ctx, q, inScope(me), 5))(t), 0)
 	}
 	like := likeness(t, v, q, []int64{n[0], n[8], n[9], n[6], 12345}, me)
 	if len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].N != n[8] {

@@ -26,9 +26,7 @@ func TestMissingFilesReadAsTheirDefaults(t *testing.T) {
 	if got := len(p.Report.Problems); got != 3 {
 		t.Errorf("%d problems, want one each for the base prompt, the checks and the seed: %v", got, p.Report.Problems)
 	}
-	if !strings.Contains(w.log.String(), "BASE_PROMPT.txt") {
-		t.Errorf("the operator was not told; log: %s", w.log.String())
-	}
+	has(t, "the operator was not told; log", w.log.String(), "BASE_PROMPT.txt")
 }
 
 func TestPreviewPersistsNothing(t *testing.T) {
@@ -75,9 +73,7 @@ func TestFailedCommitChangesNothing(t *testing.T) {
 	if err := w.assembler.Commit(ctx, p); err == nil {
 		t.Fatal("committed although the context had ended")
 	}
-	if past := w.turn().History; past[0].Tail != "" {
-		t.Errorf("the tail was stored: %q", past[0].Tail)
-	}
+	equal(t, "the tail was stored", w.turn().History[0].Tail, "")
 	if again := w.assemble(); flat(again.Messages()) != flat(p.Messages()) || !again.Report.Epoch.New {
 		t.Errorf("the second try differs from the first:\n%s", flat(again.Messages()))
 	}
@@ -194,16 +190,12 @@ func TestLearnedIsNotRepeated(t *testing.T) {
 		t.Errorf("tail: %s", p.Tail)
 	}
 	w.answers("Yes.")
-	if p := w.tells("And now?"); p.Tail != "" {
-		t.Errorf("told again: %s", p.Tail)
-	}
+	equal(t, "told again", w.tells("And now?").Tail, "")
 	w.callsTool("append_memory", "{}")
 	w.remembers("Ada plays chess.")
 	w.result("Remembered:\nAda plays chess.") // any of the results that are new
 	w.add(history.Message{Role: llm.Tool, CallID: "call_x", Text: "done"})
-	if p := w.send(); p.Tail != "" {
-		t.Errorf("told, though a result says it: %s", p.Tail)
-	}
+	equal(t, "told, though a result says it", w.send().Tail, "")
 }
 
 func TestCapsLeaveTheOldestMemoriesOut(t *testing.T) {
@@ -298,9 +290,7 @@ func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	w := newWorld(t, Stable)
-	if problems := Check(w.dir, reverie.Data, "en", w.tools); len(problems) != 0 {
-		t.Errorf("problems in good files: %v", problems)
-	}
+	sized(t, "problems in good files", Check(w.dir, reverie.Data, "en", w.tools), 0)
 	w.file("BASE_PROMPT.txt", "A\n<!-- section: b requires: c -->\n")
 	var got []string
 	for _, p := range Check(w.dir, reverie.Data, "xx", w.tools) {
@@ -380,8 +370,7 @@ func TestSpoiledEpoch(t *testing.T) {
 		w := newWorld(t, Stable)
 		w.file("SOUL.md", "Warm.")
 		w.asks("Hello")
-		_, err := w.db.Exec(`UPDATE prompt_epoch SET ` + column)
-		w.must(err)
+		must(w.db.Exec(`UPDATE prompt_epoch SET ` + column))(w.t)
 		w.restart()
 		equal(t, column, w.asks("And now?"), reason)
 		w.expect(true, "Hello")

@@ -73,9 +73,7 @@ func TestGoalInThePrompt(t *testing.T) {
 	}
 	w.expect(true, "✅ 2. Add tokens\n⏳ 3. Hash passwords\n- Decided: Use bcrypt\n- Decided: Log to a file\n- Created: src/login.ts\n")
 	w.answers("Well.")
-	if p := w.tells("Thanks"); p.Tail != "" {
-		t.Errorf("nothing changed, but it is said again: %s", p.Tail)
-	}
+	equal(t, "nothing changed, but it is said again", w.tells("Thanks").Tail, "")
 
 	// What holds for as long as the goal does is worth a new prefix.
 	w.goalIs(goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Log to a file", Locked: true}))
@@ -362,9 +360,7 @@ func TestReadSkillIsNotRepeated(t *testing.T) {
 				t.Errorf("told: %v; the tail is %q", told, p.Tail)
 			}
 			w.answers("Well.")
-			if p := w.tells("And now?"); p.Tail != "" {
-				t.Errorf("told again: %q", p.Tail)
-			}
+			equal(t, "told again", w.tells("And now?").Tail, "")
 		})
 	}
 }
@@ -379,9 +375,7 @@ func TestReadSkillIsTakenBack(t *testing.T) {
 	w.uses("read_file", `{"path":"./data/skills/a.md"}`, "# a\nAsk first.\nThen run it.")
 	w.send()
 	w.uses("read_file", `{"path":"skills/a.md","offset":5}`, "Then run it.")
-	if p := w.send(); p.Tail != "" {
-		t.Errorf("told: %q", p.Tail)
-	}
+	equal(t, "told", w.send().Tail, "")
 	w.retries()
 	w.send()
 	w.callsTool("read_file", `{"path":"skills/b.md"}`) // interrupted
@@ -418,9 +412,7 @@ func TestSkillsOfOthersAreNotInThePrompt(t *testing.T) {
 				t.Errorf("%s", all)
 			}
 			for _, want := range []string{"data/skills/everybodys.md", "data/skills/" + mine[private] + "/own.md", "Ask me first.", "My own way."} {
-				if !strings.Contains(all, want) {
-					t.Errorf("no %s in %s", want, all)
-				}
+				has(t, "no in", all, want)
 			}
 		})
 	}

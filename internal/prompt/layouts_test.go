@@ -65,13 +65,9 @@ func TestEveryLayoutSaysIt(t *testing.T) {
 			"steering": "Call the tool for it first",
 			"context":  "What this room is about.",
 		} {
-			if !strings.Contains(flat(w.last), text) {
-				t.Errorf("%s: the request has no %s (%q)", layout, what, text)
-			}
+			has(t, fmt.Sprintf("%s: the request has no %s ", layout, what), flat(w.last), text)
 		}
-		if strings.Contains(w.sent.Prefix, "Call the tool for it first") {
-			t.Errorf("%s: a note stands in the system text, which it would change", layout)
-		}
+		lacks(t, fmt.Sprintf("%s: a note stands in the system text, which it would change", layout), w.sent.Prefix, "Call the tool for it first")
 		if t.Failed() {
 			t.Logf("%s\n%s", layout, w.sent.Report)
 		}
@@ -189,13 +185,10 @@ func TestShippedSeeds(t *testing.T) {
 			w.wrong("prompts/SEED_xx.txt: is missing; SEED_en.txt is used")
 			file = seedFile("en")
 		}
-		data, err := os.ReadFile(w.path(file))
-		w.must(err)
+		data := must(os.ReadFile(w.path(file)))(w.t)
 		text := string(data)
 		for _, want := range []string{"{agent_name}", "`!help`"} {
-			if n := strings.Count(text, want); n != 1 {
-				t.Errorf("%s: %s stands there %d times", language, want, n)
-			}
+			equal(t, fmt.Sprintf("%s: %s stands there times", language, want), strings.Count(text, want), 1)
 		}
 		if n := llm.EstimateTokens(text); n > 130 {
 			t.Errorf("%s: %d tokens", language, n)

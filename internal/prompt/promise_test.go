@@ -251,8 +251,7 @@ func (w *walk) step() {
 	case what == 6:
 		w.tasks = append(w.tasks, w.addTask(5, "something to do"))
 	case what == 7 && len(w.tasks) > 0:
-		_, err := w.world.tasks.Complete(w.t.Context(), w.caller(), w.tasks[0].ID, "it is done")
-		w.must(err)
+		must(w.world.tasks.Complete(w.t.Context(), w.caller(), w.tasks[0].ID, "it is done"))(w.t)
 		w.tasks = w.tasks[1:]
 	case what == 8:
 		w.now = w.now.Add(20 * time.Hour)
@@ -424,8 +423,7 @@ func TestEditsCountAtOnce(t *testing.T) {
 		{"made", "first of", func(f edited, words string) { write(f.name, f, words) }},
 		{"written to", "second of", inPlace},
 		{"written to, with its old time", "third of", func(f edited, words string) {
-			info, err := os.Stat(path(f.name))
-			w.must(err)
+			info := must(os.Stat(path(f.name)))(w.t)
 			inPlace(f, words)
 			w.must(os.Chtimes(path(f.name), info.ModTime(), info.ModTime()))
 		}},

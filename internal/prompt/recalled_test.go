@@ -68,9 +68,7 @@ func TestRecallForTheMessageItself(t *testing.T) {
 			t.Errorf("turn %d: %q is not recalled for %q:\n%s", i+1, f.fact, f.question, got)
 		}
 		day := time.Date(2026, 11, 21, 0, 0, 0, 0, w.zone).AddDate(0, 0, -60+i).Format(time.DateOnly)
-		if !strings.Contains(got, "- "+day+", remembered on request: ") {
-			t.Errorf("turn %d: without its date %s and source:\n%s", i+1, day, got)
-		}
+		has(t, fmt.Sprintf("turn %d: without its date %s and source", i+1, day), got, "- "+day+", remembered on request: ")
 		if n := strings.Count(got, "\n- "); n > recallLimits[0].hits {
 			t.Errorf("turn %d: %d lines, more than %d", i+1, n, recallLimits[0].hits)
 		}
@@ -112,9 +110,7 @@ func TestFloorWithoutTheHistory(t *testing.T) {
 	equal(t, "recalled", w.recalledNow(), "")
 	w.answers("Ask him.")
 	w.tells("What is the oboe of Petr made of?")
-	if got := w.recalledNow(); !strings.Contains(got, "grenadilla") {
-		t.Errorf("recalled: %q", got)
-	}
+	has(t, "recalled", w.recalledNow(), "grenadilla")
 }
 
 // With the whole file in the prompt nothing is recalled.
@@ -156,24 +152,18 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 		"\n  before: 2026-10-21, " + testUser + " said: It is for my aunt.",
 		"\n  after: 2026-10-21, " + testUser + " said: Good, that one then.",
 	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("missing %q in\n%s", want, got)
-		}
+		has(t, "missing in", got, want)
 	}
 	for _, text := range []string{"It is for my aunt.", "Celadon would be", "Good, that one then."} {
 		if n := strings.Count(got, text); n != 1 {
 			t.Errorf("%q stands there %d times:\n%s", text, n, got)
 		}
 	}
-	if strings.Contains(got, "1240 degrees") {
-		t.Errorf("the history shows it already:\n%s", got)
-	}
+	lacks(t, "the history shows it already", got, "1240 degrees")
 	// In a new conversation it is past.
 	w.startsNew()
 	w.tells("How many degrees does the kiln reach?")
-	if got := w.recalledNow(); !strings.Contains(got, "1240 degrees") {
-		t.Errorf("not recalled in a new conversation: %s", got)
-	}
+	has(t, "not recalled in a new conversation", w.recalledNow(), "1240 degrees")
 }
 
 // Nothing private is in a group's request, whatever is asked there.
@@ -207,8 +197,7 @@ func TestRecallKeepsScopes(t *testing.T) {
 func TestRecallThatFails(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Jana, Ada's sister, lives in Brno.")
-	_, err := w.db.Exec(`DROP TABLE index_term`)
-	w.must(err)
+	must(w.db.Exec(`DROP TABLE index_term`))(w.t)
 	w.tells("Where does my sister Jana live?")
 	w.expect(false, "lives in Brno")
 	found := false
@@ -317,9 +306,7 @@ func TestRecallPointsBack(t *testing.T) {
 			if strings.Contains(w.sent.Prefix, tt.fact) {
 				t.Fatal("it stands in the prefix: this test measures nothing")
 			}
-			if got := w.recalledNow(); !strings.Contains(got, tt.fact) {
-				t.Errorf("%q after %q does not recall %q:\n%s", tt.question, tt.answer, tt.fact, got)
-			}
+			has(t, fmt.Sprintf("%q after %q does not recall", tt.question, tt.answer), w.recalledNow(), tt.fact)
 		})
 	}
 }
@@ -381,8 +368,7 @@ func reuse(w *world) (shares []float64, epochs int) {
 			w.addTask(1+turn%9, fmt.Sprintf("Do the thing of turn %d", turn))
 		}
 		if turn%8 == 7 {
-			_, err := w.tasks.Complete(w.t.Context(), w.caller(), fmt.Sprintf("task_%d", w.numbered), "it is done")
-			w.must(err)
+			must(w.tasks.Complete(w.t.Context(), w.caller(), fmt.Sprintf("task_%d", w.numbered), "it is done"))(w.t)
 		}
 		if turn%6 == 0 {
 			w.steps = []string{fmt.Sprintf("🔄 step %d", turn)}

@@ -267,9 +267,7 @@ func TestDefaultBase(t *testing.T) {
 	text := must(os.ReadFile("../../data/BASE_PROMPT.txt"))(t)
 	tools := []string{"append_memory", "task", "goal", "add_skill", "read_file", "stay_silent", "spawn_sub_session"}
 	sections, problems := parseBase(string(text), tools)
-	if len(problems) > 0 {
-		t.Errorf("problems: %v", problems)
-	}
+	sized(t, "problems", problems, 0)
 	named := regexp.MustCompile(`[a-z]+_[a-z_]+|(?:[Cc]all|with) (?:task|goal)\b`)
 	for _, s := range sections {
 		for _, tool := range named.FindAllString(s.text, -1) {
@@ -356,9 +354,7 @@ func TestEpochWithoutSkills(t *testing.T) {
 	w.room, w.last = "!other:example.org", nil
 	w.asks("Hello")
 	w.expect(false, "How to make")
-	if s := w.section("skills"); s.State != Failed {
-		t.Errorf("%+v", s)
-	}
+	equal(t, "the section", w.section("skills").State, Failed)
 	w.epoch("Still away", "")
 	broken.Store(nil)
 	w.epoch("And now?", "skills changed")

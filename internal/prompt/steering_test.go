@@ -39,8 +39,7 @@ func (w *world) compacts(keep int) {
 		w.summary = "They talked."
 	}
 	if len(past) > keep {
-		_, err := w.db.Exec(`UPDATE message SET retired = 1 WHERE room = ? AND id < ?`, w.room, past[len(past)-keep].ID)
-		w.must(err)
+		must(w.db.Exec(`UPDATE message SET retired = 1 WHERE room = ? AND id < ?`, w.room, past[len(past)-keep].ID))(w.t)
 	}
 	w.last = nil // shorter than the one before
 }
@@ -281,9 +280,7 @@ func TestSteeringWords(t *testing.T) {
 	seen := map[string]string{}
 	for _, language := range []string{"en", "de", "es", "fr", "it", "ja", "zh"} {
 		sections, problems := steeringOf(f, language, []string{"append_memory", "task"})
-		if len(problems) > 0 {
-			t.Errorf("%s: %v", language, problems)
-		}
+		sized(t, language, problems, 0)
 		var got []string
 		var sizes []int
 		for i, s := range sections {
@@ -377,9 +374,7 @@ func TestSteeringFile(t *testing.T) {
 	w.answers("Well.")
 	w.says("Remember that it is so.")
 	w.got("keep")
-	if problems := w.sent.Report.Problems; len(problems) > 0 {
-		t.Errorf("%v", problems)
-	}
+	sized(t, "problems", w.sent.Report.Problems, 0)
 }
 
 // What holds no more is said to hold no more, once, and only to a model that was told

@@ -24,8 +24,7 @@ func TestHistoryIsLeftOutInBatches(t *testing.T) {
 		for i := range 40 {
 			w.addTask(5, "one more thing to do") // so that tails are a good part of what is sent
 			if len(w.turn().History) > 0 && i%4 == 0 {
-				_, err := w.tasks.Complete(t.Context(), w.caller(), fmt.Sprintf("task_%d", w.numbered), "it is done")
-				w.must(err)
+				must(w.tasks.Complete(t.Context(), w.caller(), fmt.Sprintf("task_%d", w.numbered), "it is done"))(w.t)
 			}
 			p := w.tells(fmt.Sprintf("Question %d: %s", i, strings.Repeat("what is it? ", 10)))
 			if p.Report.Epoch.New {
@@ -146,8 +145,7 @@ func TestDense(t *testing.T) {
 	}
 	before := 1 << 30
 	for _, dense := range []float64{0.8, 1, 1.3, 2} {
-		p, err := assemble(8000, dense)
-		w.must(err)
+		p := must(assemble(8000, dense))(w.t)
 		r := p.Report
 		if r.History.Tokens >= before || r.Counted() > 8000-500 || r.Counted() != int(float64(r.Total)*dense) || r.Room() != int(7500/dense) {
 			t.Errorf("with %v for one, %d tokens of history, %d of all, %d as counted, room for %d", dense, r.History.Tokens, r.Total, r.Counted(), r.Room())
@@ -156,9 +154,7 @@ func TestDense(t *testing.T) {
 		before = r.History.Tokens
 	}
 	// What a small model must leave out, a large one gets.
-	if p, err := assemble(200_000, 1); err != nil || p.Report.History.LeftOut != 0 {
-		t.Errorf("%v: %d messages are left out of a large window", err, p.Report.History.LeftOut)
-	}
+	equal(t, "messages are left out of a large window", must(assemble(200_000, 1))(t).Report.History.LeftOut, 0)
 	_, err := assemble(8000, 400)
 	var large *TooLargeError
 	if !errors.As(err, &large) || large.Room > 7500 || large.Needed < 8000 {
@@ -374,9 +370,7 @@ func TestCompactionRequest(t *testing.T) {
 	c := Compaction{Words: 120, Tier: 2, Previous: "They met.", Goal: []string{"Ship it."}, Conversation: "ada: hi {words} </data k3f9> {x}"}
 	system, user := ask(c) // what is shipped
 	for _, want := range []string{"at most 120 words", "Ship it."} {
-		if !strings.Contains(system, want) {
-			t.Errorf("%q is missing in %s", want, system)
-		}
+		has(t, "is missing in", system, want)
 	}
 	if strings.Contains(system, "They met") || strings.Contains(system, "ada: hi") || strings.Contains(system, "headings") || strings.Contains(system+user, "{goal}") {
 		t.Errorf("system: %s", system)

@@ -75,6 +75,27 @@ func noDiff(t failer, what, want, got any) {
 	}
 }
 
+func sized[T any](t failer, what any, got []T, want int) {
+	t.Helper()
+	if len(got) != want {
+		t.Errorf("%v: %d, want %d: %+v", what, len(got), want, got)
+	}
+}
+
+func has(t failer, what any, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%v: no %q in\n%s", what, part, text)
+	}
+}
+
+func lacks(t failer, what any, text, part string) {
+	t.Helper()
+	if strings.Contains(text, part) {
+		t.Errorf("%v: there is %q in\n%s", what, part, text)
+	}
+}
+
 const (
 	testRoom = "!room:example.org"
 	testUser = "@ada:example.org" // the owner: what she is told stands in MEMORIES.txt
@@ -251,8 +272,7 @@ func (w *world) caller() task.Caller {
 
 func (w *world) turn() Turn {
 	w.t.Helper()
-	past, err := w.history.Load(context.Background(), history.Talk(w.room))
-	w.must(err)
+	past := must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
 	return Turn{Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, ToolTokens: 100, Now: w.now,
 		Window: w.window, MaxOutput: w.maxOutput, History: past,
 		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary, Compacted: w.compacted, Thinking: w.thinking, Model: w.model, Context: w.context}
@@ -265,8 +285,7 @@ func (w *world) assemble() Prompt {
 
 func (w *world) assembles(t Turn) Prompt {
 	w.t.Helper()
-	p, err := w.assembler.Assemble(context.Background(), t)
-	w.must(err)
+	p := must(w.assembler.Assemble(context.Background(), t))(w.t)
 	return p
 }
 
@@ -281,8 +300,7 @@ func (w *world) previews() Prompt {
 // startsNew begins another conversation in the room.
 func (w *world) startsNew() {
 	w.t.Helper()
-	_, err := w.history.StartNew(context.Background(), history.Talk(w.room))
-	w.must(err)
+	must(w.history.StartNew(context.Background(), history.Talk(w.room)))(w.t)
 	w.last = nil
 }
 
@@ -296,15 +314,13 @@ func (w *world) send() Prompt {
 		w.t.Errorf("within an epoch, a request is not the one before plus new bytes:\n%s\n--- then ---\n%s", flat(w.last), flat(now))
 	}
 	w.must(w.assembler.Commit(context.Background(), p))
-	past, err := w.history.Load(context.Background(), history.Talk(w.room))
-	w.must(err)
+	past := must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
 	if stored, sent := past[len(past)-1], now[len(now)-1].Content; !strings.HasSuffix(sent, stored.Tail) || strings.Contains(sent, "[/note ") != (stored.Tail != "") {
 		w.t.Errorf("sent %q, but stored as its tail %q", sent, stored.Tail)
 	}
 	w.sent, w.last = p, now
 	if w.layout == Stable {
-		again, err := w.assembler.Sent(context.Background(), history.Talk(w.room))
-		w.must(err)
+		again := must(w.assembler.Sent(context.Background(), history.Talk(w.room)))(w.t)
 		equal(w.t, "what was sent is not what is kept: --- but", flat(again), flat(now))
 	}
 	return p
@@ -402,15 +418,13 @@ func play(t *testing.T, layout Layout, a *txtar.Archive) string {
 // step runs one line of a script.
 func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 	number := func(s string) int {
-		n, err := strconv.Atoi(s)
-		w.must(err)
+		n := must(strconv.Atoi(s))(w.t)
 		return n
 	}
 	switch verb {
 	case "", "#":
 	case "at": // local time
-		at, err := time.ParseInLocation("2006-01-02 15:04", rest, w.zone)
-		w.must(err)
+		at := must(time.ParseInLocation("2006-01-02 15:04", rest, w.zone))(w.t)
 		w.now = at
 	case "user":
 		w.says(rest)
@@ -431,8 +445,7 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 		priority, text, _ := strings.Cut(rest, " ")
 		w.addTask(number(priority), text)
 	case "done":
-		_, err := w.tasks.Complete(w.t.Context(), w.caller(), rest, "it is done")
-		w.must(err)
+		must(w.tasks.Complete(w.t.Context(), w.caller(), rest, "it is done"))(w.t)
 	case "write": // FILE as the archive's ENTRY
 		name, from, _ := strings.Cut(rest, " ")
 		w.file(name, string(entry(a, from).Data))
@@ -447,8 +460,7 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 		if t.Preview = true; rest != "full" {
 			t.Layout = Layout(rest)
 		}
-		p, err := w.assembler.Assemble(w.t.Context(), t)
-		w.must(err)
+		p := must(w.assembler.Assemble(w.t.Context(), t))(w.t)
 		show(out, rest, "", flat(p.Messages()), p.Report)
 	case "mode": // NAME TIER
 		mode, tier, _ := strings.Cut(rest, " ")

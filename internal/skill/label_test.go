@@ -256,7 +256,5 @@ func TestMove(t *testing.T) {
 			t.Errorf("%q: %v", pair, err)
 		}
 	}
-	if got := visible(t, l, next); !strings.Contains(got, "kit") {
-		t.Errorf("%s", got)
-	}
+	has(t, "visible", visible(t, l, next), "kit")
 }

@@ -66,6 +66,20 @@ func noDiff(t failer, what, want, got any) {
 	}
 }
 
+func sized[T any](t failer, what any, got []T, want int) {
+	t.Helper()
+	if len(got) != want {
+		t.Errorf("%v: %d, want %d: %+v", what, len(got), want, got)
+	}
+}
+
+func has(t failer, what any, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%v: no %q in\n%s", what, part, text)
+	}
+}
+
 func put(t testing.TB, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, filepath.FromSlash(name))
@@ -176,9 +190,7 @@ func TestAdd(t *testing.T) {
 	if err != nil || !replaced || s.Path != "data/skills/"+annFolder+"/cook/SKILL.md" || read(t, dir, annFolder+"/cook/.SKILL.md.1") != annKeys+"Cook" {
 		t.Errorf("folder form: %+v, %v, %v", s, replaced, err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, annFolder, "water-plants.md")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", info, err)
-	}
+	equal(t, "mode", must(os.Stat(filepath.Join(dir, annFolder, "water-plants.md")))(t).Mode().Perm(), 0o600)
 }
 
 func TestAddRefuses(t *testing.T) {
@@ -218,9 +230,7 @@ func TestAddDoesNotFollowLinksOut(t *testing.T) {
 		}
 	}
 	equal(t, "outside reads", read(t, outside, "theirs.md")+read(t, outside, "SKILL.md"), "theirs"+annKeys+"theirs")
-	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 2 {
-		t.Errorf("outside holds %v, %v", entries, err)
-	}
+	sized(t, "outside holds", must(os.ReadDir(outside))(t), 2)
 }
 
 func FuzzAdd(f *testing.F) {

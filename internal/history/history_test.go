@@ -240,10 +240,8 @@ func TestSetTail(t *testing.T) {
 	if err := set(m.ID+1, "x", true); err == nil {
 		t.Error("set the tail of no message")
 	}
-	got, err := s.Load(t.Context(), here)
-	if err != nil || got[0].Content() != "text\n\nkept" {
-		t.Errorf("%+v, %v", got, err)
-	}
+	got := must(s.Load(t.Context(), here))(t)
+	equal(t, "it", got[0].Content(), "text\n\nkept")
 }
 
 // TestOrder appends 1,000 messages, from several goroutines to several rooms at
@@ -265,10 +263,8 @@ func TestOrder(t *testing.T) {
 	wg.Wait()
 	seen := map[int64]bool{}
 	for r := range rooms {
-		all, err := s.Load(t.Context(), history.Talk(fmt.Sprint(r)))
-		if err != nil || len(all) != each {
-			t.Fatalf("room %d: %d messages, %v", r, len(all), err)
-		}
+		all := must(s.Load(t.Context(), history.Talk(fmt.Sprint(r))))(t)
+		equal(t, fmt.Sprintf("room %d: messages", r), len(all), each)
 		for i, m := range all {
 			if m.Text != fmt.Sprint(i) || seen[m.ID] {
 				t.Fatalf("room %d: message %d is %q with ID %d", r, i, m.Text, m.ID)
@@ -334,9 +330,7 @@ func TestMove(t *testing.T) {
 		t.Errorf("%d rows of the earlier conversation, %v", n, err)
 	}
 	for _, pair := range [][2]string{{"!nowhere", there}, {there, there}} {
-		if err := s.Move(t.Context(), history.Talk(pair[0]), history.Talk(pair[1])); err != nil {
-			t.Error(err)
-		}
+		noError(t, s.Move(t.Context(), history.Talk(pair[0]), history.Talk(pair[1])))
 	}
 	equal(t, "after moving nothing", texts(t, s, there), "one|three|two|four")
 }
@@ -472,10 +466,8 @@ func TestForgetLeavesSummaries(t *testing.T) {
 	noError(t, s.Redact(t.Context(), "$1"))
 	noError(t, s.Redact(t.Context(), "$2"))
 	forget(t, s, db, "the code is 9999")
-	now, err := s.Compacted(t.Context(), here)
-	if err != nil || now.Text() != "Said since, in short:\n- ada: hello\n\nWord for word:\n- tool: [forgotten]" {
-		t.Errorf("%q, %v", now.Text(), err)
-	}
+	now := must(s.Compacted(t.Context(), here))(t)
+	equal(t, "it", now.Text(), "Said since, in short:\n- ada: hello\n\nWord for word:\n- tool: [forgotten]")
 	equal(t, "loaded", texts(t, s, here), "[forgotten]|[taken back]|well")
 	if got := rows(t, db, 1<<60); strings.Contains(got, "9999") || strings.Contains(got, "swordfish") || strings.Contains(got, "4711") {
 		t.Errorf("left: %s", got)

@@ -261,13 +261,9 @@ func TestSweep(t *testing.T) {
 	}
 	equal(t, "files", must(s.Sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)))(t), 2)
 	for _, k := range []Kept{used, young} {
-		if _, err := os.Stat(s.File(k.Path)); err != nil {
-			t.Error(err)
-		}
+		must(os.Stat(s.File(k.Path)))(t)
 	}
-	if err := s.Remove(used.Path, "bot.db", "media/../bot.db"); err != nil {
-		t.Error(err)
-	}
+	noError(t, s.Remove(used.Path, "bot.db", "media/../bot.db"))
 	if _, err := os.Stat(s.File(used.Path)); err == nil {
 		t.Error("it is still there")
 	}

@@ -92,10 +92,8 @@ func TestRenderedInPlace(t *testing.T) {
 	const before = "\ufeff# mine\r\n  Jana lives in Bonn \r\n\r\n# more\r\ntea\r\n\\# hash\r\nlast"
 	put(t, s, Shared, before)
 	texts(t, s, Shared)
-	all, err := s.Entries(t.Context(), Shared)
-	if err != nil || len(all) != 4 {
-		t.Fatalf("%v, %v", all, err)
-	}
+	all := must(s.Entries(t.Context(), Shared))(t)
+	sized(t, "it", all, 4)
 	must(s.Supersede(t.Context(), everything, all[0].ID, "# Jana lives in Berlin"))(t)
 	undone := must(s.Undo(t.Context(), everything, ""))(t)
 	equal(t, "taken back the file reads", onDisk(t, s, Shared), before)
@@ -167,10 +165,8 @@ func TestWorkingSet(t *testing.T) {
 	equal(t, "file shows", shown(), "fact number 0|fact number 18|fact number 19|fact number 3|fact number 7")
 	put(t, s, Shared, strings.Replace(onDisk(t, s, Shared), "fact number 3\n", "by hand\n", 1))
 	texts(t, s, Shared)
-	all, err := s.List(t.Context(), everything, Filter{})
-	if err != nil || len(all) != 20 {
-		t.Errorf("%d entries, %v", len(all), err)
-	}
+	all := must(s.List(t.Context(), everything, Filter{}))(t)
+	sized(t, "entries", all, 20)
 	if got := texts(t, s, Shared); strings.Contains(got, "number 3|") || !strings.Contains(got, "by hand") || strings.Count(got, "|") != 19 {
 		t.Errorf("known: %q", got)
 	}

@@ -23,10 +23,8 @@ func TestImport(t *testing.T) {
 			t.Errorf("run %d: %+v", run, got)
 		}
 	}
-	hits, err := f.Search(t.Context(), Query{Text: "dog", Scopes: []Scope{"private:@a:x"}})
-	if err != nil || len(hits) != 1 {
-		t.Fatalf("%+v, %v", hits, err)
-	}
+	hits := must(f.Search(t.Context(), Query{Text: "dog", Scopes: []Scope{"private:@a:x"}}))(t)
+	sized(t, "it", hits, 1)
 	e := hits[0].Entry
 	if e.Subject != "Anna" || e.Source != UserExplicit || e.Ref != "D1:1" || e.Conversation != "c" || e.Seq != 1 || e.State != Active ||
 		!e.ObservedAt.Equal(time.Date(2025, 1, 31, 17, 30, 0, 0, time.UTC)) {

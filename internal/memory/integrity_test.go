@@ -160,10 +160,8 @@ func TestStepsByIntegrity(t *testing.T) {
 		if c.kind == MergeStep {
 			by = add("Yes: Ada likes tea", c.by, -1) // older, so that its date could grow
 		}
-		done, err := s.Apply(t.Context(), "night", []Step{{Kind: c.kind, ID: e.ID, Rev: e.Rev, By: by.ID, ByRev: by.Rev}}, nil)
-		if err != nil || (len(done.Done) == 1) != c.done {
-			t.Errorf("%+v: %+v, %v", c, done, err)
-		}
+		done := must(s.Apply(t.Context(), "night", []Step{{Kind: c.kind, ID: e.ID, Rev: e.Rev, By: by.ID, ByRev: by.Rev}}, nil))(t)
+		equal(t, c, len(done.Done) == 1, c.done)
 		after := must(s.Get(t.Context(), Access{All: true}, by.ID))(t)
 		if after.Integrity != c.by || c.kind == MergeStep && c.e < c.by && after.ObservedAt.After(by.ObservedAt) {
 			t.Errorf("%+v: it is %v of %v now", c, after.Integrity, after.ObservedAt)

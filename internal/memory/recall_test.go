@@ -67,21 +67,15 @@ func TestUnhear(t *testing.T) {
 		s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: b})
 		me := Private(owner)
 		hear(t, s, me, "dm", "the heron nests by the weir", "A heron, nice.", "and the otter sleeps", "Otters do.")
-		quotes, err := s.Unhear(t.Context(), "$dm1")
-		if err != nil || strings.Join(quotes, "|") != " said: the heron nests by the weir| said: the heron nests by the weir| said: A heron, nice.| said: A heron, nice." {
-			t.Errorf("%s: %q, %v", b, quotes, err)
-		}
+		quotes := must(s.Unhear(t.Context(), "$dm1"))(t)
+		equal(t, b, strings.Join(quotes, "|"), " said: the heron nests by the weir| said: the heron nests by the weir| said: A heron, nice.| said: A heron, nice.")
 		again := Turn{Scope: me, Event: "$dm1", Sender: owner, At: time.Now(), Conversation: "dm", Seq: 1, Text: "the heron nests by the weir"}
-		if err := s.Hear(t.Context(), again); err != nil {
-			t.Error(err)
-		}
+		noError(t, s.Hear(t.Context(), again))
 		sized(t, fmt.Sprintf("%s: is found", b), search(t, s, "heron weir nice", me), 0)
 		sized(t, fmt.Sprintf("%s: only of the rest is found", b), search(t, s, "otter", me), 2)
 		noError(t, indexIsSound(t, OpenFTS(s.db)))
 		equal(t, fmt.Sprintf("%s: heard up to", b), must(s.HeardUpTo(t.Context(), "dm"))(t), 4)
-		if _, err := s.Unhear(t.Context(), "$unknown"); err != nil {
-			t.Error(err)
-		}
+		must(s.Unhear(t.Context(), "$unknown"))(t)
 	}
 }
 

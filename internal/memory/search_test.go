@@ -396,9 +396,7 @@ func TestRebuildThatIsCutOff(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-said; err != nil {
-		t.Error(err)
-	}
+	noError(t, <-said)
 	sound(t, s)
 	if hits, err := s.index.Search(t.Context(), Query{Text: "pelican", Scopes: []Scope{Private(owner)}, Turns: true}); err != nil || len(hits) == 0 || hits[0].Turn == nil {
 		t.Errorf("%+v, %v", hits, err)

@@ -348,10 +348,8 @@ func TestCompactionBeginsAnEpoch(t *testing.T) {
 			if p.Report.Epoch.New != (i == 0) || !strings.Contains(p.Report.Epoch.Reason, "compaction") {
 				t.Errorf("compaction %d, message %d: %+v", c.ID, i, p.Report.Epoch)
 			}
-			again, err := w.assembler.Sent(t.Context(), history.Talk(w.room))
-			if err != nil || flat(again) != flat(p.Messages()) {
-				t.Errorf("kept: %v\n%s\n--- sent:\n%s", err, flat(again), flat(p.Messages()))
-			}
+			again := must(w.assembler.Sent(t.Context(), history.Talk(w.room)))(t)
+			equal(t, "kept: --- sent", flat(again), flat(p.Messages()))
 			w.answers("Well.")
 		}
 	}

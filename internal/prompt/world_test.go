@@ -78,7 +78,7 @@ func noDiff(t failer, what, want, got any) {
 func sized[T any](t failer, what any, got []T, want int) {
 	t.Helper()
 	if len(got) != want {
-		t.Errorf("%v: %d, want %d: %+v", what, len(got), want, got)
+		t.Fatal(fmt.Sprintf("%v: %d, want %d: %+v", what, len(got), want, got))
 	}
 }
 

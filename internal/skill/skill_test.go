@@ -69,7 +69,7 @@ func noDiff(t failer, what, want, got any) {
 func sized[T any](t failer, what any, got []T, want int) {
 	t.Helper()
 	if len(got) != want {
-		t.Errorf("%v: %d, want %d: %+v", what, len(got), want, got)
+		t.Fatal(fmt.Sprintf("%v: %d, want %d: %+v", what, len(got), want, got))
 	}
 }
 
@@ -208,10 +208,8 @@ func TestAddRefuses(t *testing.T) {
 			t.Errorf("%q %.10q: %v, want %q", tt.name, tt.summary, err, tt.want)
 		}
 	}
-	entries, err := os.ReadDir(parent)
-	if err != nil || len(entries) != 0 {
-		t.Errorf("refused skills left %v, %v", entries, err)
-	}
+	entries := must(os.ReadDir(parent))(t)
+	sized(t, "refused skills left", entries, 0)
 }
 
 func TestAddDoesNotFollowLinksOut(t *testing.T) {
@@ -249,9 +247,7 @@ func FuzzAdd(f *testing.F) {
 		if all, err := l.All(); err != nil || len(all) != 1 || all[0] != s || s.Label.Integrity != trust.User || s.Owner != ann.Person || s.triggers != "" {
 			t.Errorf("%+v, %v", all, err)
 		}
-		if _, err := os.Stat(filepath.Join(parent, strings.TrimPrefix(s.Path, "data/"))); err != nil {
-			t.Error(err)
-		}
+		must(os.Stat(filepath.Join(parent, strings.TrimPrefix(s.Path, "data/"))))(t)
 	})
 }
 

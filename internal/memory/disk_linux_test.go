@@ -54,9 +54,7 @@ func TestDiskFull(t *testing.T) {
 	if refused == 0 || len(stored) == 0 {
 		t.Errorf("%d refused, %d stored", refused, len(stored))
 	}
-	if got := texts(t, openAt(t, dir), Private(owner)); strings.Count(got, "|") != len(stored) {
-		t.Errorf("after a restart: %q", got)
-	}
+	equal(t, "after a restart", strings.Count(texts(t, openAt(t, dir), Private(owner)), "|"), len(stored))
 }
 
 func size(t *testing.T, path string) int64 {

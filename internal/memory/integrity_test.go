@@ -58,8 +58,7 @@ func TestSaidAgainIntegrity(t *testing.T) {
 		"a file says what a person said": {trust.User, trust.Foreign, trust.User, false, false},
 		"a guest after the owner":        {trust.Owner, trust.Guest, trust.Owner, false, false},
 		"a person after the owner":       {trust.Owner, trust.User, trust.Owner, false, true},
-		"two people":                     {trust.User, trust.User, trust.User, true, true},
-		"two files":                      {trust.Foreign, trust.Foreign, trust.Foreign, true, true},
+		"two people":                     {trust.User, trust.User, trust.User, true, true}, "two files": {trust.Foreign, trust.Foreign, trust.Foreign, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,26 +113,18 @@ func TestUndoIntegrity(t *testing.T) {
 	e := storeAs(t, s, mine, "tea", trust.Foreign)
 	noError(t, s.Retire(ctx, as(guest), e.ID))
 	must(s.Undo(ctx, as(guest), ""))(t)
-	if got := integrityOf(t, s, e.ID); got != trust.Foreign {
-		t.Errorf("retired and taken back: %v", got)
-	}
+	equal(t, "retired and taken back", integrityOf(t, s, e.ID), trust.Foreign)
 	again := func() { storeAs(t, s, mine, "tea", trust.User) }
 	again()
 	must(s.Undo(ctx, as(guest), ""))(t)
-	if got := integrityOf(t, s, e.ID); got != trust.Foreign {
-		t.Errorf("said again by a person, and that taken back: %v", got)
-	}
+	equal(t, "said again by a person, and that taken back", integrityOf(t, s, e.ID), trust.Foreign)
 	noError(t, s.Pin(ctx, as(guest), e.ID, true))
 	pinned := must(s.History(ctx, as(guest), e.ID))(t)
 	again()
 	must(s.Undo(ctx, as(guest), pinned[len(pinned)-1].Batch))(t)
-	if got := integrityOf(t, s, e.ID); got != trust.User {
-		t.Errorf("said again, then an older change taken back: %v", got)
-	}
+	equal(t, "said again, then an older change taken back", integrityOf(t, s, e.ID), trust.User)
 	for _, o := range must(s.History(ctx, as(guest), e.ID))(t)[:1] {
-		if o.After.Integrity != trust.Foreign {
-			t.Errorf("the journal says %v", o.After.Integrity)
-		}
+		equal(t, "the journal says", o.After.Integrity, trust.Foreign)
 	}
 }
 
@@ -143,9 +134,7 @@ func TestJournalBeforeLabels(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	e := storeAs(t, s, Private(guest), "tea", trust.Foreign)
 	must(s.db.Exec(`UPDATE memory_op SET after = json_remove(after, '$.integrity')`))(t)
-	if all := must(s.History(t.Context(), as(guest), e.ID))(t); all[0].After.Integrity != trust.User {
-		t.Errorf("%v", all[0].After.Integrity)
-	}
+	equal(t, "stored", must(s.History(t.Context(), as(guest), e.ID))(t)[0].After.Integrity, trust.User)
 }
 
 // TestStepsByIntegrity: no step of a plan puts what is trusted less in the place of what is
@@ -158,11 +147,10 @@ func TestStepsByIntegrity(t *testing.T) {
 		done  bool
 	}{
 		{MergeStep, trust.User, trust.Foreign, false}, {SupersedeStep, trust.User, trust.Foreign, false},
-		{GroupStep, trust.User, trust.Foreign, false},
-		{SupersedeStep, trust.Owner, trust.User, false},
+		{GroupStep, trust.User, trust.Foreign, false}, {SupersedeStep, trust.Owner, trust.User, false},
 		{MergeStep, trust.Foreign, trust.User, true}, {SupersedeStep, trust.Foreign, trust.User, true},
-		{GroupStep, trust.Foreign, trust.User, true},
-		{MergeStep, trust.Foreign, trust.Foreign, true}, {ArchiveStep, trust.User, trust.Foreign, true},
+		{GroupStep, trust.Foreign, trust.User, true}, {MergeStep, trust.Foreign, trust.Foreign, true},
+		{ArchiveStep, trust.User, trust.Foreign, true},
 	} {
 		s, mine := openAt(t, t.TempDir()), Private(guest)
 		add := func(text string, i trust.Integrity, days int) Entry {
@@ -172,10 +160,8 @@ func TestStepsByIntegrity(t *testing.T) {
 		if c.kind == MergeStep {
 			by = add("Yes: Ada likes tea", c.by, -1) // older, so that its date could grow
 		}
-		done, err := s.Apply(t.Context(), "night", []Step{{Kind: c.kind, ID: e.ID, Rev: e.Rev, By: by.ID, ByRev: by.Rev}}, nil)
-		if err != nil || (len(done.Done) == 1) != c.done {
-			t.Errorf("%+v: %+v, %v", c, done, err)
-		}
+		done := must(s.Apply(t.Context(), "night", []Step{{Kind: c.kind, ID: e.ID, Rev: e.Rev, By: by.ID, ByRev: by.Rev}}, nil))(t)
+		equal(t, c, len(done.Done) == 1, c.done)
 		after := must(s.Get(t.Context(), Access{All: true}, by.ID))(t)
 		if after.Integrity != c.by || c.kind == MergeStep && c.e < c.by && after.ObservedAt.After(by.ObservedAt) {
 			t.Errorf("%+v: it is %v of %v now", c, after.Integrity, after.ObservedAt)
@@ -195,13 +181,9 @@ func TestAnswerRaisesIntegrity(t *testing.T) {
 	if _, _, err := s.Answer(ctx, a, q[0].ID, KeepSecond); err != nil {
 		t.Fatal(err)
 	}
-	if got := integrityOf(t, s, second.ID); got != trust.User {
-		t.Errorf("%v", got)
-	}
+	equal(t, "it", integrityOf(t, s, second.ID), trust.User)
 	must(s.Undo(ctx, a, ""))(t)
-	if got := integrityOf(t, s, second.ID); got != trust.Foreign {
-		t.Errorf("taken back: %v", got)
-	}
+	equal(t, "taken back", integrityOf(t, s, second.ID), trust.Foreign)
 }
 
 // TestFileIntegrity: what is written into a file by hand is the owner's. The lines that the
@@ -272,15 +254,9 @@ func TestTurnIntegrity(t *testing.T) {
 		return hits[0].Integrity()
 	}
 	say("$1", 1, trust.Owner, "the harbour is nice")
-	if got := find(); got != trust.Owner {
-		t.Errorf("alone: %v", got)
-	}
+	equal(t, "alone", find(), trust.Owner)
 	say("$2", 2, trust.Foreign, "so they say")
-	if got := find(); got != trust.Foreign {
-		t.Errorf("beside a foreign message: %v", got)
-	}
+	equal(t, "beside a foreign message", find(), trust.Foreign)
 	say("$2", 2, trust.User, "so I say")
-	if got := find(); got != trust.User {
-		t.Errorf("beside an edited message: %v", got)
-	}
+	equal(t, "beside an edited message", find(), trust.User)
 }

@@ -2,6 +2,7 @@ package test
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -9,11 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 )
 
@@ -213,5 +218,166 @@ func TestTry(t *testing.T) {
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// diagnosis is what `bot doctor --json` prints, as a program reads it.
+type diagnosis struct {
+	Findings []struct{ Area, State, What, Remedy string }
+	Matrix   matrix.Status
+}
+
+// says tells whether a finding in that state has the words.
+func (d diagnosis) says(state, words string) bool {
+	return slices.ContainsFunc(d.Findings, func(f struct{ Area, State, What, Remedy string }) bool {
+		return f.State == state && strings.Contains(f.What, words)
+	})
+}
+
+// doctor examines the bot beside it; it fails when something is ill.
+func (p *process) doctor(t *testing.T) (d diagnosis, healthy bool) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), p.bin, "doctor", "--json", "--config", p.config)
+	cmd.Env = append(os.Environ(), "E2E_PASSWORD=the password is not needed again")
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if jerr := json.Unmarshal(out.Bytes(), &d); jerr != nil {
+		t.Fatalf("doctor: %v, %v: %s%s", err, jerr, out.Bytes(), errs.Bytes())
+	}
+	return d, err == nil
+}
+
+// TestDoctorBesideTheBot: what an operator is told of a bot that runs, of one
+// whose homeserver is gone, and of one that does not run.
+func TestDoctorBesideTheBot(t *testing.T) {
+	t.Parallel()
+	bot, you, room, _ := newConversation(t)
+	ask(t, you, room, "hello")
+
+	d, healthy := bot.doctor(t)
+	m := d.Matrix
+	if !healthy || !d.says("ok", "the bot is running (process ") || !d.says("ok", "; last sync ") || !d.says("ok", "nothing waits") {
+		t.Errorf("of a bot that runs: %+v", d.Findings)
+	}
+	if !m.Running || !m.CrossSigned || !m.IdentityTrusted || len(m.UnknownDevices) != 1 || m.Rooms != 1 || m.Encrypted != 1 || m.Dead+m.Lost+m.Undecryptable != 0 ||
+		m.LastSyncAge == nil || *m.LastSyncAge > 90 || m.ClockSkew == nil || *m.ClockSkew < -5 || *m.ClockSkew > 5 || m.Backup == "" {
+		t.Errorf("numbers of a bot that runs: %+v", m)
+	}
+	// The homeserver's own tool has made the account, and left a login behind.
+	if !d.says("note", "1 other device that its identity has not signed: shared_secret_registration (left by the tool") {
+		t.Errorf("of the account's devices: %+v", d.Findings)
+	}
+	status := ask(t, you, room, "!status")
+	lines := strings.Split(strings.TrimSpace(status.Body), "\n")
+	if len(lines) > 8 || !strings.Contains(status.Body, "last sync ") || strings.Contains(status.Body, "bot doctor") {
+		t.Errorf("!status:\n%s", status.Body)
+	}
+
+	// A homeserver that stands still. The bot is cut off, and says so itself:
+	// the doctor reads it in bot.db.
+	must(t, bot.home.Stop())
+	until(t, "no failure noted", func() bool {
+		d, healthy = bot.doctor(t)
+		return d.Matrix.SyncFailures > 0
+	})
+	if healthy || !d.says("ill", "does not answer") || !d.says("ok", "nothing waits") || !d.says("note", "failed since, the last one with: ") || !d.Matrix.Running || d.Matrix.Problem == "" {
+		t.Errorf("of a homeserver that is gone: %+v", d)
+	}
+
+	_ = bot.cmd.Process.Signal(syscall.SIGTERM)
+	<-bot.exited
+	if d, _ = bot.doctor(t); d.Matrix.Running || !d.says("note", "the bot is not running; last sync ") {
+		t.Errorf("of a bot that was stopped: %+v", d)
+	}
+}
+
+// TestSignalInTurn: asked to end in the middle of a turn, the bot finishes it
+// if that takes seconds, and else leaves it for the next start. Either way it
+// is no longer shown as typing, exits with 0, and the question has one answer.
+// Holds F50.
+func TestSignalInTurn(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("runs the real binary: left out with -short")
+	}
+	for _, c := range []struct {
+		name     string
+		slow     string
+		finishes bool
+	}{
+		{"finished", "1500ms", true},
+		{"left for the next start", "14s", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			home := matrixtest.Start(t)
+			s := &storm{town: &fake{home}, hits: map[string]int{}, changed: make(chan struct{}), seen: map[string]map[string]said{}}
+			you := s.person(t, "you")
+			s.botID = home.Account("reverie", password("reverie"))
+			m := newModel(t)
+			s.start(t, m.url, you.UserID())
+			room := home.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{s.botID}})
+			until(t, "the bot does not join", func() bool { return home.Membership(room, s.botID) == "join" })
+			_, err := you.Say(t.Context(), room, "rehearse: slow "+c.slow)
+			must(t, err)
+			until(t, "the model is not asked, or the bot is not typing", func() bool { return m.calls.Load() == 1 && home.Typing(room, s.botID) })
+			must(t, s.bot.cmd.Process.Signal(syscall.SIGTERM))
+			select {
+			case <-s.bot.exited:
+			case <-time.After(time.Minute):
+				t.Fatal("the bot did not end")
+			}
+			if code := s.bot.cmd.ProcessState.ExitCode(); code != 0 {
+				t.Errorf("exit code %d, want 0", code)
+			}
+			if home.Typing(room, s.botID) {
+				t.Error("still shown as typing")
+			}
+			if log := s.bot.log.String(); strings.Contains(log, "level=WARN") {
+				t.Errorf("the end is something to warn of:\n%s", log)
+			}
+			if c.finishes {
+				until(t, "the answer did not leave before the end", func() bool { return s.answers(you.UserID(), room) == 1 })
+			} else if n := s.answers(you.UserID(), room); n != 0 {
+				t.Errorf("%d answers before the restart", n)
+			}
+			s.bot.start(t, "")
+			if !c.finishes {
+				until(t, "no answer after the restart", func() bool { return s.answers(you.UserID(), room) == 1 })
+			}
+			_, err = you.Say(t.Context(), room, "rehearse: long 5")
+			must(t, err)
+			until(t, "no second answer", func() bool { return s.answers(you.UserID(), room) >= 2 })
+			if n := s.answers(you.UserID(), room); n != 2 {
+				t.Errorf("%d answers to two questions", n)
+			}
+			if len(s.faults) > 0 {
+				t.Error(strings.Join(s.faults, "\n"))
+			}
+			if log := s.bot.log.String(); c.finishes == strings.Contains(log, "taken up again") {
+				t.Errorf("the log says the wrong thing about the turn:\n%s", log)
+			}
+		})
+	}
+}
+
+// answers counts the bot's finished messages in a room, as a person sees them.
+func (s *storm) answers(person, room string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.seen[person] {
+		if m.room == room && !m.live {
+			n++
+		}
+	}
+	return n
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
 	}
 }

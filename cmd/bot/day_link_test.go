@@ -174,9 +174,7 @@ func (d *day) person(name string) *human {
 		Homeserver: dayURL, User: name, Password: name + "-secret", DB: filepath.Join(d.t.TempDir(), "peer.db"), HTTP: d.link,
 	})
 	must(d.t, err)
-	h := &human{
-		Peer: p, name: name, bot: d.bot, asked: map[string]asking{}, answers: map[string]map[string]bool{}, unread: map[string]error{},
-	}
+	h := &human{Peer: p, name: name, bot: d.bot, asked: map[string]asking{}, answers: map[string]map[string]bool{}, unread: map[string]error{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -492,3 +492,12 @@ func TestTaskCommandRooms(t *testing.T) {
 		t.Errorf("it was %s and is %s", before, after)
 	}
 }
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}

@@ -72,10 +72,7 @@ func TestReportAndForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.dream(Options{})
-	b, err := os.ReadFile(filepath.Join(w.dir, Folder, w.now.UTC().Format(time.DateOnly)+".md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := result(os.ReadFile(filepath.Join(w.dir, Folder, w.now.UTC().Format(time.DateOnly)+".md")))(t)
 	for _, want := range []string{"1 merged, 1 superseded.", "- Anna lives in Berlin. (", "holds since: Anna has moved to Hamburg. (", "bot dream undo " + r.Run, "asked 1 times"} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("%q is missing in\n%s", want, b)
@@ -285,17 +282,11 @@ func TestTakenBackWhenNotFound(t *testing.T) {
 func TestCopiesAreFew(t *testing.T) {
 	w := newWorld(t, home(""), perfect)
 	half := filepath.Join(w.dir, Folder, "dream_1.db.part-journal")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(half), 0o700), os.WriteFile(half, []byte("half"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(half), 0o700), os.WriteFile(half, []byte("half"), 0o600)))
 	for i := range 9 {
-		if err := w.d.snapshot(t.Context(), fmt.Sprint("dream_", i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.d.snapshot(t.Context(), fmt.Sprint("dream_", i)))
 		at := time.Now().Add(time.Duration(i-20) * time.Hour)
-		if err := os.Chtimes(filepath.Join(w.dir, Folder, fmt.Sprint("dream_", i, ".db")), at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(filepath.Join(w.dir, Folder, fmt.Sprint("dream_", i, ".db")), at, at))
 	}
 	all, err := filepath.Glob(filepath.Join(w.dir, Folder, "*"))
 	if err != nil || len(all) != copies || !strings.HasSuffix(all[0], "dream_2.db") {

@@ -227,18 +227,10 @@ func TestNearInMeaning(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v, err := memory.OpenVectors(t.Context(), memory.VectorConfig{DB: db, Embedder: meaning{[]string{
-		texts[0] + "|" + texts[1], texts[2] + "|" + texts[3], texts[4] + "|" + texts[5], texts[6] + "|" + texts[7]}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := v.Complete(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	s, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "local_vector", Vectors: v})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := result(memory.OpenVectors(t.Context(), memory.VectorConfig{DB: db, Embedder: meaning{[]string{
+		texts[0] + "|" + texts[1], texts[2] + "|" + texts[3], texts[4] + "|" + texts[5], texts[6] + "|" + texts[7]}}}))(t)
+	must(t, v.Complete(t.Context(), nil))
+	s := result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "local_vector", Vectors: v}))(t)
 	w := worldOf(t, dir, db, s, nil, always("duplicate"))
 	r := w.dream(Options{Phases: []Phase{Dedup}})
 	pair := texts[0] + "|" + texts[1]
@@ -350,14 +342,9 @@ func TestOneLineAfterTheNight(t *testing.T) {
 		t.Run(string(b), func(t *testing.T) {
 			dir := t.TempDir()
 			db, _ := openStore(t, dir)
-			s, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: b})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: b}))(t)
 			path := filepath.Join(dir, "MEMORIES.txt")
-			if err := os.WriteFile(path, []byte("# mine\n"+less+"\nBen plays chess.\n"+more+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, []byte("# mine\n"+less+"\nBen plays chess.\n"+more+"\n"), 0o600))
 			w := worldOf(t, dir, db, s, nil, func(_ *world, prompt string) (string, error) {
 				return answerAll(prompt, func(x, y string) string {
 					if strings.Contains(x, "Anna") && strings.Contains(y, "Anna") {
@@ -368,18 +355,12 @@ func TestOneLineAfterTheNight(t *testing.T) {
 			})
 			look := func(want string) {
 				t.Helper()
-				all, err := s.Entries(t.Context(), memory.Private(owner))
-				if err != nil {
-					t.Fatal(err)
-				}
+				all := result(s.Entries(t.Context(), memory.Private(owner)))(t)
 				shown := ""
 				for _, e := range all {
 					shown += e.Text + "\n"
 				}
-				file, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				file := result(os.ReadFile(path))(t)
 				if shown != want || string(file) != "# mine\n"+want {
 					t.Errorf("the prompt shows\n%sthe file has\n%swant\n%s", shown, file, want)
 				}

@@ -48,10 +48,7 @@ func newRig(t *testing.T, change func(*HarvestConfig)) *rig {
 
 func openRig(t *testing.T, dir string, change func(*HarvestConfig)) *rig {
 	t.Helper()
-	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	mem, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: anna})
 	if err != nil {
@@ -100,9 +97,7 @@ func (r *rig) sayIn(room, sender, event, text string, shared bool) int64 {
 func (r *rig) hear(m history.Message) int64 {
 	r.t.Helper()
 	m.At, m.Label = r.clock, labelOf(m)
-	if err := r.history.Append(r.t.Context(), &m); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.history.Append(r.t.Context(), &m))
 	return m.ID
 }
 
@@ -123,24 +118,16 @@ func (r *rig) answers(event, text string) {
 	r.t.Helper()
 	m := history.Message{Room: "!dm", Role: llm.Assistant, EventID: event, Text: text, At: r.clock}
 	m.Label = trust.Label{Integrity: trust.User, Readers: trust.Readers("private:" + anna)}
-	past, err := r.history.Load(r.t.Context(), m.Room)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	past := result(r.history.Load(r.t.Context(), m.Room))(r.t)
 	for i := range past { // as a session does: of all that its prompt held
 		m.Label.Integrity = min(m.Label.Integrity, past[i].Integrity())
 	}
-	if err := r.history.Append(r.t.Context(), &m); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.history.Append(r.t.Context(), &m))
 }
 
 func (r *rig) harvest() Harvested {
 	r.t.Helper()
-	done, err := r.try()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	done := result(r.try())(r.t)
 	return done
 }
 
@@ -156,10 +143,7 @@ func (r *rig) try() (Harvested, error) {
 
 func (r *rig) entries() []memory.Entry {
 	r.t.Helper()
-	all, err := r.store.List(r.t.Context(), memory.Access{All: true}, memory.Filter{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	all := result(r.store.List(r.t.Context(), memory.Access{All: true}, memory.Filter{}))(r.t)
 	return all
 }
 
@@ -173,18 +157,13 @@ func (r *rig) texts() string {
 
 func (r *rig) states() map[string]int {
 	r.t.Helper()
-	rows, err := r.db.Query(`SELECT state || ' ' || reason, count(*) FROM harvest GROUP BY 1`)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	rows := result(r.db.Query(`SELECT state || ' ' || reason, count(*) FROM harvest GROUP BY 1`))(r.t)
 	defer rows.Close()
 	out := map[string]int{}
 	for rows.Next() {
 		var s string
 		var n int
-		if err := rows.Scan(&s, &n); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, rows.Scan(&s, &n))
 		out[strings.TrimSpace(s)] = n
 	}
 	return out
@@ -439,10 +418,7 @@ func TestWhen(t *testing.T) {
 	ctx := t.Context()
 	r := newRig(t, func(c *HarvestConfig) { c.Messages, c.Idle = 3, 15*time.Minute })
 	due := func() string {
-		rooms, err := r.toRead(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rooms := result(r.toRead(ctx))(t)
 		return strings.Join(rooms, " ")
 	}
 	r.sayIn("!a", anna, "$1", "Locker 1 holds the lamp.", false)

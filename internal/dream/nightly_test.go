@@ -28,10 +28,7 @@ import (
 
 func times(t *testing.T, cron, zone string) task.Schedule {
 	t.Helper()
-	s, err := task.Schedule{Type: "cron", Expression: cron, Zone: zone}.Validate(day0, time.UTC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := result(task.Schedule{Type: "cron", Expression: cron, Zone: zone}.Validate(day0, time.UTC))(t)
 	return s
 }
 
@@ -65,15 +62,9 @@ func nights(t *testing.T, s task.Schedule, f func(t *testing.T, w *world, n *Nig
 func TestWhenToDream(t *testing.T) {
 	w := newWorld(t, home(""), nil)
 	n := OpenNightly(w.d, times(t, "30 2 * * *", "Europe/Berlin"))
-	zone, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	zone := result(time.LoadLocation("Europe/Berlin"))(t)
 	at := func(text string) time.Time {
-		x, err := time.ParseInLocation("2006-01-02 15:04", text, zone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := result(time.ParseInLocation("2006-01-02 15:04", text, zone))(t)
 		return x
 	}
 	due := func(want time.Time) {
@@ -330,18 +321,11 @@ func TestKilledWhileDreaming(t *testing.T) {
 	unchanged, done, reading := 0, 0, 0
 	for i := range kills {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.CopyFS(dir, os.DirFS(from)))
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWhileDreaming$")
 		cmd.Env = append(os.Environ(), dreamKilled+"="+dir, dreamKilledAt+"="+w.now.Format(time.RFC3339Nano))
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := result(cmd.StdoutPipe())(t)
+		must(t, cmd.Start())
 		var other []string
 		asked, last := 0, 1+random.IntN(first.Cost.Read) // every third is killed while it reads
 		for s := bufio.NewScanner(out); s.Scan(); {
@@ -407,9 +391,7 @@ func prepareChores(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 }
 
 // lockers is what people say before the dream.
@@ -428,13 +410,9 @@ func prepareTalk(t *testing.T, dir string) {
 	for i, f := range lockers() {
 		m := history.Message{Room: "!group", Role: llm.User, EventID: fmt.Sprint("$talk", i), Sender: owner, Text: f.texts[0] + ".", At: time.Now().Add(-time.Hour), Header: "[Fri 2026-11-20 09:00 UTC, me]"}
 		m.Label = labelOf(m)
-		if err := h.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Append(t.Context(), &m))
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 }
 
 // withTalk has the dreamer read what was said, a few messages in each request.
@@ -450,10 +428,8 @@ func (w *world) readOn() (left bool) {
 	w.t.Helper()
 	count := func() (known, most, unread int) {
 		w.t.Helper()
-		if err := w.d.cfg.DB.QueryRow(`SELECT count(DISTINCT text), coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM memory WHERE text LIKE 'Locker %' GROUP BY text)), 0),
-			(SELECT count(*) FROM harvest AS h JOIN message AS m ON m.id = h.message WHERE h.state = 'new' AND m.room = '!group') FROM memory WHERE text LIKE 'Locker %'`).Scan(&known, &most, &unread); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, w.d.cfg.DB.QueryRow(`SELECT count(DISTINCT text), coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM memory WHERE text LIKE 'Locker %' GROUP BY text)), 0),
+			(SELECT count(*) FROM harvest AS h JOIN message AS m ON m.id = h.message WHERE h.state = 'new' AND m.room = '!group') FROM memory WHERE text LIKE 'Locker %'`).Scan(&known, &most, &unread))
 		return known, most, unread
 	}
 	all := len(lockers())

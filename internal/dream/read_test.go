@@ -59,17 +59,13 @@ func (k *talk) say(room string, ago time.Duration, text string) {
 	k.said++
 	m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: fmt.Sprint("$", k.said), Sender: owner, Text: text, At: k.now.Add(-ago), Header: "[Fri 2026-11-20 09:00 UTC]"}
 	m.Label = labelOf(m)
-	if err := history.NewStore(k.d.cfg.DB).Append(k.t.Context(), &m); err != nil {
-		k.t.Fatal(err)
-	}
+	must(k.t, history.NewStore(k.d.cfg.DB).Append(k.t.Context(), &m))
 }
 
 // unread is how many messages are to be read, and how often they were tried in vain.
 func (k *talk) unread() (n, tries int) {
 	k.t.Helper()
-	if err := k.d.cfg.DB.QueryRow(`SELECT count(*), coalesce(sum(tries), 0) FROM harvest WHERE state = 'new'`).Scan(&n, &tries); err != nil {
-		k.t.Fatal(err)
-	}
+	must(k.t, k.d.cfg.DB.QueryRow(`SELECT count(*), coalesce(sum(tries), 0) FROM harvest WHERE state = 'new'`).Scan(&n, &tries))
 	return n, tries
 }
 
@@ -303,10 +299,7 @@ func TestEnoughByDay(t *testing.T) {
 		before := len(k.prompts)
 		for range 3 {
 			k.now = k.now.Add(time.Minute)
-			rooms, err := k.h.toRead(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			rooms := result(k.h.toRead(t.Context()))(t)
 			_, _ = k.h.turns(t.Context(), rooms, func(ctx context.Context, p string) (string, error) {
 				k.now = k.now.Add(time.Millisecond) // a request takes time
 				return k.h.byDay(ctx, p)
@@ -414,9 +407,7 @@ func TestNotRead(t *testing.T) {
 	})
 	r.sayIn("!group", "@weatherbot:example.org", "$bot", "The weather: I live in the cloud.", true)
 	r.say("$gone", "I live in Rome.")
-	if err := r.history.Redact(t.Context(), "$gone"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.history.Redact(t.Context(), "$gone"))
 	r.say("$cited", "> I live in Paris")
 	r.say("$smile", "🙂 ?!")
 	for _, m := range []history.Message{

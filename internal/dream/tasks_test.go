@@ -49,10 +49,7 @@ func (c *choreWorld) add(content string, change func(*task.Task)) string {
 	if change != nil {
 		change(&x)
 	}
-	x, err := c.d.cfg.Tasks.Add(c.t.Context(), x)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	x = result(c.d.cfg.Tasks.Add(c.t.Context(), x))(c.t)
 	c.ids[content] = x.ID
 	return x.ID
 }
@@ -82,10 +79,7 @@ func (c *choreWorld) get(content string) task.Task {
 	c.t.Helper()
 	var all []task.Task
 	for _, s := range []task.Status{task.All, task.Deleted} {
-		some, err := c.d.cfg.Tasks.InRoom(c.t.Context(), room, s)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		some := result(c.d.cfg.Tasks.InRoom(c.t.Context(), room, s))(c.t)
 		all = append(all, some...)
 	}
 	for _, x := range all {
@@ -165,10 +159,7 @@ func TestTasks(t *testing.T) {
 // and the task itself do not bear out.
 func TestTasksAreSafe(t *testing.T) {
 	schedule := func(x *task.Task) {
-		s, err := task.Schedule{Type: "daily", At: "09:00"}.Validate(day0, time.UTC)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := result(task.Schedule{Type: "daily", At: "09:00"}.Validate(day0, time.UTC))(t)
 		x.Schedule = &s
 	}
 	urgently := func(x *task.Task) { x.Priority = 2 }

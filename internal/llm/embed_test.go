@@ -18,11 +18,8 @@ import (
 func embedder(t *testing.T, path string, steps ...http.HandlerFunc) (*Embedding, *scripted) {
 	t.Helper()
 	s := script(t, steps...)
-	e, err := NewEmbedding(EmbeddingConfig{BaseURL: s.URL + path, APIKey: "sekret-key", Model: "embed-small",
-		Retry: Retry{Sleep: (&waits{}).sleep}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := result(NewEmbedding(EmbeddingConfig{BaseURL: s.URL + path, APIKey: "sekret-key", Model: "embed-small",
+		Retry: Retry{Sleep: (&waits{}).sleep}}))(t)
 	return e, s
 }
 
@@ -38,10 +35,7 @@ func TestEmbedBothProtocols(t *testing.T) {
 				asked = r.URL.Path
 				status(200, answer)(w, r)
 			})
-			got, err := e.Embed(t.Context(), []string{"one", " ", "two"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := result(e.Embed(t.Context(), []string{"one", " ", "two"}))(t)
 			if fmt.Sprint(got) != "[[0.6 0.8] [] [0 1]]" || got[1] != nil {
 				t.Errorf("vectors %v", got)
 			}
@@ -157,10 +151,7 @@ func TestEmbedBatches(t *testing.T) {
 		texts = append(texts, strings.Repeat("x", i+1))
 	}
 	texts = append(texts, strings.Repeat("y", 40<<10), strings.Repeat("z", 40<<10), strings.Repeat("ß", 100<<10))
-	got, err := e.Embed(t.Context(), texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := result(e.Embed(t.Context(), texts))(t)
 	for i, v := range got {
 		if want := float64(len(texts[i])); math.Abs(float64(v[0]/v[1])-want) > want*1e-5 {
 			t.Errorf("text %d of %v bytes got the vector of one of %v", i, want, v[0]/v[1])
@@ -199,10 +190,7 @@ func TestEmbedTooLong(t *testing.T) {
 				}
 				_ = json.NewEncoder(w).Encode(map[string]any{"embeddings": vectors})
 			}
-			got, err := e.Embed(t.Context(), []string{"a", strings.Repeat("b", 1000), "ccc"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := result(e.Embed(t.Context(), []string{"a", strings.Repeat("b", 1000), "ccc"}))(t)
 			for i, want := range []float32{1, 250, 3} {
 				if math.Abs(float64(got[i][0]/got[i][1]-want)) > .01 {
 					t.Errorf("vector %d is of a text of %v, want %v", i, got[i][0]/got[i][1], want)

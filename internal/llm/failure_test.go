@@ -372,13 +372,9 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 func pixels(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 4, 3))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 4, 3))))
 	file := filepath.Join(t.TempDir(), "a.png")
-	if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, b.Bytes(), 0o600))
 	return file
 }
 
@@ -457,18 +453,13 @@ func TestPictureWithMark(t *testing.T) {
 	yes := true
 	m := newModel(ModelConfig{Name: "m", Model: "x", Window: 8192, Vision: &yes, CacheMarks: true}, withDefaults(Config{}), http.DefaultClient)
 	req := Request{Messages: []Message{{Role: User, Content: "look", Pictures: []Picture{{Name: "a", File: pixels(t)}}}}, Marks: []int{0}}
-	body, err := marked(m.build(req, 0), m.marks(req, m.messages(req, 0), 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := result(marked(m.build(req, 0), m.marks(req, m.messages(req, 0), 0)))(t)
 	var sent struct {
 		Messages []struct {
 			Content []map[string]any `json:"content"`
 		} `json:"messages"`
 	}
-	if err := json.Unmarshal(body, &sent); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(body, &sent))
 	if c := sent.Messages[0].Content; len(c) != 2 || c[0]["cache_control"] == nil || c[1]["type"] != "image_url" {
 		t.Errorf("sent %s", body)
 	}
@@ -479,9 +470,7 @@ func TestTranscribe(t *testing.T) {
 	d := describe(t, map[string]http.HandlerFunc{"/v1/audio/transcriptions": heard(&bodies, func(string) (int, string) { return 200, `{"text":" Hello there. "}` })})
 	m := detecting(t, d, ModelConfig{Model: "whisper-1", Window: 8192}, func(c *Config) { c.Roles = map[string][]string{"transcription": {"a"}} })
 	file := filepath.Join(t.TempDir(), "a.ogg")
-	if err := os.WriteFile(file, []byte("OggS…"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("OggS…"), 0o600))
 	text, err := m.Transcribe(t.Context(), file, "a.ogg")
 	if err != nil || text != "Hello there." {
 		t.Errorf("got %q, %v", text, err)

@@ -118,10 +118,7 @@ func (w *waits) sleep(ctx context.Context, d time.Duration) error {
 // configured is a set of models that is configured so.
 func configured(t *testing.T, cfg Config) *Models {
 	t.Helper()
-	m, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := result(New(cfg))(t)
 	return m
 }
 
@@ -144,10 +141,7 @@ var hello = Request{Messages: []Message{{Role: User, Content: "hello"}}}
 
 func ask(t *testing.T, m *Models, req Request) Reply {
 	t.Helper()
-	reply, err := m.Complete(t.Context(), "chat", req, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reply := result(m.Complete(t.Context(), "chat", req, nil))(t)
 	return reply
 }
 
@@ -165,10 +159,7 @@ func TestStreams(t *testing.T) {
 	var log strings.Builder
 	m := setup(t, &waits{}, &log, s.URL)
 	var seen []string
-	got, err := m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := result(m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) }))(t)
 	if got.First <= 0 || !strings.Contains(log.String(), "prompt_tokens=12 cached_tokens=8 output_tokens=3 finish=stop first_token=") {
 		t.Errorf("began after %v; log: %s", got.First, log.String())
 	}
@@ -202,10 +193,7 @@ func TestThinkingStaysApart(t *testing.T) {
 		finishStop, "[DONE]"))
 	m := setup(t, &waits{}, nil, s.URL)
 	var seen []string
-	got, err := m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := result(m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) }))(t)
 	if got.Text != "Hi" {
 		t.Errorf("got %q", got.Text)
 	}
@@ -414,5 +402,21 @@ func TestLongAnswerIsLookedAtLessOften(t *testing.T) {
 	}
 	if looks > 1_200 {
 		t.Errorf("an answer of 20,000 words was shown %d times", looks)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

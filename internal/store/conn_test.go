@@ -18,15 +18,12 @@ import (
 
 func openShared(t *testing.T) *sql.DB {
 	t.Helper()
-	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), fstest.MapFS{"0001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (n INTEGER PRIMARY KEY, v TEXT NOT NULL DEFAULT '');\n")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := result(Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), fstest.MapFS{"0001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (n INTEGER PRIMARY KEY, v TEXT NOT NULL DEFAULT '');\n")}}))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -215,5 +212,14 @@ func TestFileName(t *testing.T) {
 		if got := FileName(id); got != want {
 			t.Errorf("FileName(%q) = %q, want %q", id, got, want)
 		}
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

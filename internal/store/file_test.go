@@ -21,17 +21,12 @@ import (
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := result(os.ReadFile(path))(t)
 	return b
 }
 
@@ -39,10 +34,7 @@ func read(t *testing.T, path string) []byte {
 // no temporary file was left.
 func names(t *testing.T, dir string) string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := result(os.ReadDir(dir))(t)
 	var out []string
 	for _, e := range entries {
 		out = append(out, e.Name())
@@ -54,9 +46,7 @@ func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new", "deep", "f.txt")
 	for _, text := range []string{"one", "", "three\x00\n"} {
-		if err := store.WriteFile(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.WriteFile(path, []byte(text)))
 		if got := string(read(t, path)); got != text {
 			t.Errorf("got %q, want %q", got, text)
 		}
@@ -76,15 +66,9 @@ func TestWriteFileFollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	real, link := filepath.Join(dir, "notes.txt"), filepath.Join(dir, "data", "MEMORIES.txt")
 	write(t, real, "old")
-	if err := os.Mkdir(filepath.Dir(link), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../notes.txt", link); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.WriteFile(link, []byte("new")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Dir(link), 0o700))
+	must(t, os.Symlink("../notes.txt", link))
+	must(t, store.WriteFile(link, []byte("new")))
 	if got := string(read(t, real)); got != "new" {
 		t.Errorf("the file behind the link reads %q", got)
 	}
@@ -92,9 +76,7 @@ func TestWriteFileFollowsLinks(t *testing.T) {
 		t.Error("the link was replaced")
 	}
 	dangling := filepath.Join(dir, "dangling")
-	if err := os.Symlink("nowhere", dangling); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("nowhere", dangling))
 	if err := store.WriteFile(dangling, []byte("x")); err == nil || !strings.Contains(err.Error(), "leads nowhere") {
 		t.Errorf("dangling link: %v", err)
 	}
@@ -128,9 +110,7 @@ func TestWriteFileKeepsTheOldContent(t *testing.T) {
 func TestWriteFileOnAFullDisk(t *testing.T) {
 	dir := smallDisk(t)
 	path := filepath.Join(dir, "f.txt")
-	if err := store.WriteFile(path, []byte("old")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.WriteFile(path, []byte("old")))
 	if err := store.WriteFile(path, make([]byte, 4<<20)); err == nil || !strings.Contains(err.Error(), "no space") {
 		t.Errorf("error %v", err)
 	}
@@ -146,10 +126,7 @@ func TestStamp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	stat := func() store.Stamp {
 		t.Helper()
-		s, err := store.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := result(store.Stat(path))(t)
 		return s
 	}
 	if stat().Exists() {
@@ -171,9 +148,7 @@ func TestStamp(t *testing.T) {
 	}
 	// A time in whole seconds may come from a clock that knows no others.
 	whole := time.Now().Truncate(time.Second).Add(10 * time.Second)
-	if err := os.Chtimes(path, whole, whole); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(path, whole, whole))
 	if changed := stat(); changed.Settled(whole.Add(1500*time.Millisecond)) || !changed.Settled(whole.Add(2500*time.Millisecond)) {
 		t.Error("a file with whole seconds settles at the wrong time")
 	}
@@ -182,17 +157,11 @@ func TestStamp(t *testing.T) {
 	}
 	// Same size, same time of change: only the inode tells.
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(path, old, old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(path, old, old))
 	before := stat()
 	write(t, path+"2", "two")
-	if err := os.Chtimes(path+"2", old, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+"2", path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(path+"2", old, old))
+	must(t, os.Rename(path+"2", path))
 	if stat() == before {
 		t.Error("a replaced file has the stamp of the old one")
 	}
@@ -224,9 +193,7 @@ func TestLock(t *testing.T) {
 		if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
 			t.Errorf("second lock: %v", err)
 		}
-		if err := errors.Join(l.Release(), l.Release()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(l.Release(), l.Release()))
 		look(false)
 	}
 }
@@ -237,10 +204,7 @@ func TestLockChild(t *testing.T) {
 	if dir == "" {
 		t.Skip("not started by TestLockEndsWithItsProcess")
 	}
-	l, err := store.AcquireLock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := result(store.AcquireLock(dir))(t)
 	defer func() { _ = l.Release() }() // a lock that nobody holds on to is collected, and its file closed
 	fmt.Println("\nlocked")
 	select {} // until killed
@@ -255,9 +219,7 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, child.Start())
 	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
 	for lines := bufio.NewScanner(out); lines.Text() != "locked"; {
 		if !lines.Scan() {
@@ -281,10 +243,7 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 
 func TestGuardLetsOneIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sub", ".guard")
-	unlock, err := store.Guard(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unlock := result(store.Guard(path))(t)
 	if _, held, err := store.TryGuard(path); !held || err != nil {
 		t.Errorf("beside it: held %v, %v", held, err)
 	}
@@ -330,19 +289,13 @@ func states(ds []store.Default) string {
 
 func mustWrite(t *testing.T, r fs.FS, dir string) []store.Default {
 	t.Helper()
-	got, err := store.WriteDefaults(r, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := result(store.WriteDefaults(r, dir))(t)
 	return got
 }
 
 func mustList(t *testing.T, r fs.FS, dir string) []store.Default {
 	t.Helper()
-	got, err := store.ListDefaults(r, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := result(store.ListDefaults(r, dir))(t)
 	return got
 }
 
@@ -377,9 +330,7 @@ func TestDefaultsFollowTheReleaseUnlessEdited(t *testing.T) {
 	step(release("p/seed.txt", "s3"), "p/seed.txt=updated")
 
 	// A file that is gone is written again, and one no longer shipped stays.
-	if err := os.Remove(at("p/seed.txt")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(at("p/seed.txt")))
 	step(release("p/seed.txt", "s3"), "p/seed.txt=written")
 	if got := string(read(t, at("p/base.txt"))); got != "v2" {
 		t.Errorf("a file no longer shipped reads %q", got)

@@ -29,10 +29,7 @@ func migrations(sqls ...string) fs.FS {
 
 func open(t *testing.T, path string, m fs.FS) *sql.DB {
 	t.Helper()
-	db, err := store.Open(context.Background(), path, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := result(store.Open(context.Background(), path, m))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -66,9 +63,7 @@ func TestOpenHoldsItsPromises(t *testing.T) {
 		defer conn.Close()
 		for name, w := range want {
 			var got string
-			if err := conn.QueryRowContext(t.Context(), "PRAGMA "+name).Scan(&got); err != nil {
-				t.Fatal(err)
-			}
+			must(t, conn.QueryRowContext(t.Context(), "PRAGMA "+name).Scan(&got))
 			if got != w {
 				t.Errorf("PRAGMA %s = %s, want %s", name, got, w)
 			}
@@ -82,10 +77,7 @@ func TestOpenKeepsFilesPrivate(t *testing.T) {
 	db := open(t, path, migrations("CREATE TABLE x (a TEXT);"))
 	run(t, db, "INSERT INTO x VALUES ('secret')")
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
-		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := result(os.Stat(name))(t)
 		if info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %v", filepath.Base(name), info.Mode().Perm())
 		}
@@ -93,12 +85,8 @@ func TestOpenKeepsFilesPrivate(t *testing.T) {
 	if info, _ := os.Stat(dir); info.Mode().Perm() != 0o700 {
 		t.Errorf("folder has mode %v", info.Mode().Perm())
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
+	must(t, os.Chmod(path, 0o644))
 	open(t, path, migrations("CREATE TABLE x (a TEXT);"))
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
 		t.Errorf("a database that was readable by all stays so: %v", info.Mode().Perm())
@@ -121,9 +109,7 @@ func TestOpenUpgradesAndKeepsRows(t *testing.T) {
 	one := "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT NOT NULL);"
 	old := open(t, path, migrations(one))
 	run(t, old, "INSERT INTO note (text) VALUES ('Jana'), ('茶'), ('')")
-	if err := old.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, old.Close())
 	two := "ALTER TABLE note ADD COLUMN room TEXT NOT NULL DEFAULT 'unknown';"
 	three := "CREATE INDEX note_by_room ON note (room);"
 	for range 2 { // the second time nothing is left to do
@@ -131,9 +117,7 @@ func TestOpenUpgradesAndKeepsRows(t *testing.T) {
 		if got := value(t, db, "SELECT group_concat(text || '@' || room, '|') FROM note"); got != "Jana@unknown|茶@unknown|@unknown" {
 			t.Errorf("rows after the upgrade: %q", got)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Close())
 	}
 }
 
@@ -171,10 +155,7 @@ func TestOpenRefuses(t *testing.T) {
 			write(t, path, string(b))
 		}, nil, "damaged"},
 		"somebody else's": {func(t *testing.T, path string) {
-			db, err := sql.Open("sqlite", path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := result(sql.Open("sqlite", path))(t)
 			run(t, db, "CREATE TABLE theirs (a TEXT)")
 			_ = db.Close()
 		}, nil, "another program"},
@@ -183,9 +164,7 @@ func TestOpenRefuses(t *testing.T) {
 			write(t, path, "")
 		}, nil, "-wal still holds"},
 		"folder": {func(t *testing.T, path string) {
-			if err := os.Mkdir(path, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(path, 0o700))
 		}, nil, "not a file"},
 	}
 	for name, tt := range tests {
@@ -219,9 +198,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	one, two := "CREATE TABLE x (a TEXT);", "CREATE TABLE y AS SELECT hex(zeroblob(100000)) AS a;"
 	db := open(t, path, migrations(one))
 	run(t, db, "INSERT INTO x VALUES ('kept')")
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	fill := filepath.Join(dir, "fill")
 	if err := os.WriteFile(fill, make([]byte, 4<<20), 0o600); err == nil {
 		t.Fatal("the disk is not full")
@@ -230,9 +207,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "disk") {
 		t.Errorf("error %v", err)
 	}
-	if err := os.Remove(fill); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(fill))
 	if got := value(t, open(t, path, migrations(one, two)), "SELECT a FROM x"); got != "kept" {
 		t.Errorf("got %q", got)
 	}
@@ -242,14 +217,9 @@ func TestOpenOnAFullDisk(t *testing.T) {
 func version69(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bot.db")
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := result(sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)"))(t)
 	run(t, db, string(read(t, filepath.Join("testdata", "schema69.sql"))))
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	return path
 }
 
@@ -310,9 +280,7 @@ func TestOlderDatabaseIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		run(t, db, `DELETE FROM goose_db_version WHERE version_id > ?`, version)
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Close())
 		was := read(t, path)
 		_, err = store.Open(t.Context(), path, reverie.Migrations)
 		if !errors.Is(err, store.ErrOlderSchema) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "git checkout") {
@@ -347,13 +315,8 @@ func TestInTxIsAllOrNothing(t *testing.T) {
 			return then
 		}
 	}
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(store.InTx(t.Context(), db, insert(4, nil)), store.InTx(t.Context(), conn, insert(5, nil)), conn.Close()); err != nil {
-		t.Fatal(err)
-	}
+	conn := result(db.Conn(t.Context()))(t)
+	must(t, errors.Join(store.InTx(t.Context(), db, insert(4, nil)), store.InTx(t.Context(), conn, insert(5, nil)), conn.Close()))
 	if err := store.InTx(t.Context(), db, insert(6, errTest)); err != errTest { //nolint:errorlint // it is returned as it is
 		t.Errorf("got %v, want the error of the function", err)
 	}
@@ -407,5 +370,21 @@ func TestRowsAreClosedWhateverHappens(t *testing.T) {
 	}
 	if _, err := store.Column[int](t.Context(), db, `SELECT nothing`); err == nil {
 		t.Error("a query with a mistake is no error")
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

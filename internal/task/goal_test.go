@@ -295,10 +295,7 @@ func TestGoalPromises(t *testing.T) {
 			if err != nil && !errors.As(err, &b) {
 				rt.Fatal(err)
 			}
-			all, err := g.List(ctx, in(room), 100)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			all := must(g.List(ctx, in(room), 100))(rt)
 			seen, active := 0, 0
 			for _, goal := range all {
 				if goal.Status == Active {

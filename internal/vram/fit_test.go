@@ -57,17 +57,7 @@ func cards(free ...uint64) Report {
 	return f.conclude(time.Unix(0, 0))
 }
 
-func fit(t interface {
-	Helper()
-	Fatal(...any)
-}, s Shape, r Report, o Options) Fitting {
-	t.Helper()
-	f, err := Fit(s, r, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
+func fit(t failing, s Shape, r Report, o Options) Fitting { return result(Fit(s, r, o))(t) }
 
 // Windows as they have been since the estimate was held against measured sizes.
 func TestFitOnCards(t *testing.T) {
@@ -209,17 +199,13 @@ func TestReadShapeInParts(t *testing.T) {
 				part.tensors = append(part.tensors, tensor)
 			}
 		}
-		if err := os.Rename(part.file(t), name(i+1)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(part.file(t), name(i+1)))
 	}
 	s, err := ReadShape(t.Context(), name(2))
 	if err != nil || s.costs(8192, 1)[0] != whole.shape(t).costs(8192, 1)[0] || s.trained != 131072 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if err := os.Remove(name(3)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(name(3)))
 	if _, err := ReadShape(t.Context(), name(1)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("one part missing: %v", err)
 	}
@@ -232,17 +218,11 @@ func TestReadShapeSaysWhatIsWrong(t *testing.T) {
 	adapter := small()
 	adapter.values["general.type"] = "adapter"
 	cut := small().file(t)
-	if err := os.Truncate(cut, small().size()-4096); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(cut, small().size()-4096))
 	text := filepath.Join(t.TempDir(), "text.gguf")
-	if err := os.WriteFile(text, bytes.Repeat([]byte("no model "), 1000), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(text, bytes.Repeat([]byte("no model "), 1000), 0o600))
 	pipe := filepath.Join(t.TempDir(), "pipe.gguf") // to open it would wait for ever
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(pipe, 0o600))
 	for path, want := range map[string]string{
 		pipe: "not a plain file", t.TempDir(): "not a plain file", second.file(t): "set the window yourself",
 		adapter.file(t): "goes with a model", cut: "downloaded to its end", text: "format GGUF",
@@ -257,15 +237,10 @@ func TestReadShapeSaysWhatIsWrong(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "bytes") {
 			damaged[rapid.IntRange(4, len(damaged)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
 		}
-		dir, err := os.MkdirTemp("", "model")
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := result(os.MkdirTemp("", "model"))(t)
 		defer os.RemoveAll(dir)
 		path := filepath.Join(dir, "m.gguf")
-		if err := errors.Join(os.WriteFile(path, damaged, 0o600), os.Truncate(path, small().size())); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(path, damaged, 0o600), os.Truncate(path, small().size())))
 		s, err := ReadShape(t.Context(), path)
 		if err == nil {
 			_, _ = Fit(s, cards(8000), Options{})
@@ -366,21 +341,14 @@ func (m model) size() int64 {
 func (m model) file(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.gguf")
-	if err := os.WriteFile(path, m.header(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, m.size()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, m.header(), 0o600))
+	must(t, os.Truncate(path, m.size()))
 	return path
 }
 
 func (m model) shape(t testing.TB) Shape {
 	t.Helper()
-	s, err := ReadShape(t.Context(), m.file(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := result(ReadShape(t.Context(), m.file(t)))(t)
 	return s
 }
 
@@ -469,12 +437,8 @@ const (
 func put(t *testing.T, content string, path ...string) {
 	t.Helper()
 	name := filepath.Join(path...)
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	must(t, os.WriteFile(name, []byte(content), 0o600))
 }
 
 // layers is a manifest with layers of such kinds and digests.
@@ -491,14 +455,10 @@ func TestOllamaBlob(t *testing.T) {
 	blob := func(hash string) string { return filepath.Join(models, "blobs", strings.Replace(hash, ":", "-", 1)) }
 	m := small()
 	put(t, string(m.header()), blob(modelHash))
-	if err := os.Truncate(blob(modelHash), m.size()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(blob(modelHash), m.size()))
 	put(t, strings.Repeat("p", 1234), blob(projectorHash))
 	put(t, "secret", outside, "file")
-	if err := os.Symlink(filepath.Join(outside, "file"), blob(linkHash)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(filepath.Join(outside, "file"), blob(linkHash)))
 	in := func(content string, path ...string) {
 		put(t, content, append([]string{models, "manifests"}, path...)...)
 	}
@@ -515,9 +475,7 @@ func TestOllamaBlob(t *testing.T) {
 	in("{", "registry.ollama.ai", "library", "torn", "latest")
 	in(strings.Repeat(" ", 1<<20)+layers("model", modelHash), "registry.ollama.ai", "library", "huge", "latest")
 	put(t, layers("model", modelHash), outside, "latest")
-	if err := os.Symlink(outside, filepath.Join(models, "manifests", "registry.ollama.ai", "library", "away")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(outside, filepath.Join(models, "manifests", "registry.ollama.ai", "library", "away")))
 	for name, beside := range map[string]uint64{
 		"small": 0, "small:latest": 0, "small:2b": 2468, "someone/own": 0, "library/small": 0,
 		"registry.ollama.ai/library/small:latest": 0, "hf.co/someone/Small-GGUF:Q4_K_M": 0, "localhost:5000/a/b": 0,

@@ -224,10 +224,7 @@ type machine struct {
 
 func load(t *testing.T, file string) (machine, *txtar.Archive) {
 	t.Helper()
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := result(txtar.ParseFile(file))(t)
 	m := machine{root: fstest.MapFS{}, tools: map[string]string{}}
 	for _, f := range archive.Files {
 		switch name := f.Name; {
@@ -295,9 +292,7 @@ func TestMachines(t *testing.T) {
 			encoder := json.NewEncoder(&buffer)
 			encoder.SetEscapeHTML(false)
 			encoder.SetIndent("", "  ")
-			if err := encoder.Encode(r); err != nil {
-				t.Fatal(err)
-			}
+			must(t, encoder.Encode(r))
 			// The name of the file says the answer; no update changes that.
 			want := Known
 			if strings.HasPrefix(name, "unknown-") {
@@ -310,9 +305,7 @@ func TestMachines(t *testing.T) {
 			if *update {
 				archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want.json" })
 				archive.Files = append(archive.Files, txtar.File{Name: "want.json", Data: buffer.Bytes()})
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 				return
 			}
 			if diff := cmp.Diff(m.want, buffer.String()); diff != "" {

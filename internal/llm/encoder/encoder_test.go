@@ -60,10 +60,7 @@ var untrained = sync.OnceValue(func() []byte {
 // each runs a test with random weights, and with the real ones where they are.
 func each(t *testing.T, test func(*testing.T, *Encoder)) {
 	t.Run("random weights", func(t *testing.T) {
-		e, err := Load(untrained())
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := result(Load(untrained()))(t)
 		test(t, e)
 	})
 	t.Run("real weights", func(t *testing.T) { test(t, trained(t)) })
@@ -106,16 +103,11 @@ func references(t *testing.T) []reference {
 
 func readReferences(t *testing.T, name string) []reference {
 	t.Helper()
-	file, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := result(os.ReadFile(name))(t)
 	var all []reference
 	for line := range bytes.Lines(file) {
 		var r reference
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(line, &r))
 		all = append(all, r)
 	}
 	return all
@@ -373,10 +365,7 @@ func TestTimes(t *testing.T) {
 
 // The pieces of a text are the text, without gaps; and there are not too many.
 func FuzzPieces(f *testing.F) {
-	e, err := Load(untrained())
-	if err != nil {
-		f.Fatal(err)
-	}
+	e := result(Load(untrained()))(f)
 	for _, text := range []string{"", "the hat", "the\x00h\xffat", "\u0301\u0301", "🍕 the 我", "ﷺ½ｔ", "▁▁the ▁", "e\u0301\u200d\ufe0f"} {
 		f.Add(text)
 	}
@@ -475,4 +464,20 @@ func TestVectorsStay(t *testing.T) {
 			}
 		}
 	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
 }

@@ -104,9 +104,7 @@ func TestStranger(t *testing.T) {
 	if e := hear(t, you, shared); e.ReplyTo == "" || !strings.Contains(e.Body, "rehearsal") {
 		t.Errorf("answer = %+v; want a reply to the owner", e)
 	}
-	if n := m.calls.Load(); n != 1 {
-		t.Errorf("the model was called %d times, want once, for the owner's mention", n)
-	}
+	equal(t, m.calls.Load(), 1, "calls of the model, one for the owner's mention")
 	if strings.Contains(m.read(), "owner now") {
 		t.Error("the stranger's words reached the model")
 	}
@@ -190,9 +188,7 @@ func TestKilledInTurn(t *testing.T) {
 			said++
 		}
 	}
-	if said != 2 {
-		t.Errorf("the bot sent %d messages for 2 questions", said)
-	}
+	equal(t, said, 2, "messages for 2 questions")
 }
 
 // TestTry: the one command a newcomer types, with one message: the answer on
@@ -327,9 +323,7 @@ func TestSignalInTurn(t *testing.T) {
 			case <-time.After(time.Minute):
 				t.Fatal("the bot did not end")
 			}
-			if code := s.bot.cmd.ProcessState.ExitCode(); code != 0 {
-				t.Errorf("exit code %d, want 0", code)
-			}
+			equal(t, s.bot.cmd.ProcessState.ExitCode(), 0, "exit code")
 			if home.Typing(room, s.botID) {
 				t.Error("still shown as typing")
 			}
@@ -348,9 +342,7 @@ func TestSignalInTurn(t *testing.T) {
 			_, err = you.Say(t.Context(), room, "rehearse: long 5")
 			must(t, err)
 			until(t, "no second answer", func() bool { return s.answers(you.UserID(), room) >= 2 })
-			if n := s.answers(you.UserID(), room); n != 2 {
-				t.Errorf("%d answers to two questions", n)
-			}
+			equal(t, s.answers(you.UserID(), room), 2, "answers to two questions")
 			if len(s.faults) > 0 {
 				t.Error(strings.Join(s.faults, "\n"))
 			}

@@ -216,9 +216,7 @@ func TestFirstRunCutShort(t *testing.T) {
 		t.Errorf("only %d cuts: the proxy does not see the requests", cuts)
 	}
 	for name, all := range passwords {
-		if len(slices.Compact(all)) != 1 {
-			t.Errorf("%s changed between the runs", name)
-		}
+		equal(t, len(slices.Compact(all)), 1, "%s changed between the runs", name)
 	}
 	login := f.login(t)
 	if rooms, devices := account(t, f.w.home.URL, login["user"], login["password"]); len(rooms) != 1 || devices != 0 {

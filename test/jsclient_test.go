@@ -53,15 +53,11 @@ func TestJSClient(t *testing.T) {
 		{"streamed answer", func(t *testing.T) {
 			want := m.answer(t, "rehearse: long 300")
 			_, answer := you.ask(t, room, botUser, "rehearse: long 300")
-			if answer.Body != want {
-				t.Errorf("text after the last edit = %q\nwant %q", answer.Body, want)
-			}
+			equal(t, answer.Body, want, "text after the last edit")
 			if answer.edits < 2 {
 				t.Errorf("the answer was edited %d times while it was written, want at least 2", answer.edits)
 			}
-			if n := strings.Count(answer.HTML, "<p>"); n != strings.Count(want, "\n\n")+1 {
-				t.Errorf("formatted text has %d paragraphs: %q", n, answer.HTML)
-			}
+			equal(t, strings.Count(answer.HTML, "<p>"), strings.Count(want, "\n\n")+1, "paragraphs of the formatted text: %q", answer.HTML)
 		}},
 		{"hostile answer", func(t *testing.T) { jsHostile(t, you, room, botUser) }},
 		{"cross-signed", func(t *testing.T) {
@@ -121,9 +117,7 @@ func jsHostile(t *testing.T, you *jsPeer, room, bot string) {
 	bad := regexp.MustCompile(`(?i)<(script|img|iframe|style)|<[^>]*onerror|javascript:`)
 	for i, v := range answer.versions {
 		for _, html := range []string{v.HTML, v.FallbackHTML} {
-			if found := bad.FindString(html); found != "" {
-				t.Errorf("version %d of the formatted text holds %q: %s", i, found, html)
-			}
+			equal(t, bad.FindString(html), "", "version %d of the formatted text holds: %s", i, html)
 		}
 	}
 }
@@ -535,9 +529,7 @@ func TestJSVerificationMismatch(t *testing.T) {
 	you.follow(t, started.Handle, room, bot, func(e jsEvent) bool { return len(e.Emoji) == 7 })
 	you.call(t, "mismatch", js{"handle": started.Handle}, nil)
 	end, _ := you.follow(t, started.Handle, room, bot, func(e jsEvent) bool { return e.Phase == "cancelled" })
-	if end.Code != "m.mismatched_sas" {
-		t.Errorf("ended with %q, want m.mismatched_sas", end.Code)
-	}
+	equal(t, end.Code, "m.mismatched_sas", "the end")
 	if trust := you.trust(t, bot); trust.Verified {
 		t.Error("the bot is verified although the emoji differed")
 	}

@@ -223,9 +223,7 @@ func llamaTalk(t *testing.T, template string) {
 	if want := len(lines) + 1; len(answered) != want { // one more with what the tool found
 		t.Errorf("%d requests were answered, want %d: %+v\n%s", len(answered), want, requests, out)
 	}
-	if n := len(regexp.MustCompile(`(?m)^[a-z ]+\.$`).FindAllString(out, -1)); n != len(lines) {
-		t.Errorf("%d answers, want %d:\n%s", n, len(lines), out)
-	}
+	equal(t, len(regexp.MustCompile(`(?m)^[a-z ]+\.$`).FindAllString(out, -1)), len(lines), "answers:\n%s", out)
 	if refused := len(requests) - len(answered); refused > 2 || template == "chatml" && refused > 0 {
 		t.Errorf("%d requests were refused: %+v", refused, requests)
 	}

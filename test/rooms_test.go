@@ -168,9 +168,7 @@ func TestGroup(t *testing.T) {
 	if last := m.read(); !strings.Contains(last, "you, ") || !strings.Contains(last, "replied to:") {
 		t.Errorf("with a reply the model was asked\n%s", last)
 	}
-	if n := m.calls.Load(); n != 3 {
-		t.Errorf("the model was asked %d times", n)
-	}
+	equal(t, m.calls.Load(), 3, "times the model was asked")
 	if log := bot.log.String(); strings.Contains(log, "nine") || strings.Contains(log, "a hat") {
 		t.Error("the log shows what was said")
 	}
@@ -340,9 +338,7 @@ func TestApproval(t *testing.T) {
 	if closed != poll.ID || !strings.Contains(said, "Done, as you allowed") || !strings.Contains(strings.ToLower(said), "water the ferns") {
 		t.Errorf("after the vote %s was closed and the room read %q", closed, said)
 	}
-	if n := value[int](t, bot, tasks); n != 1 {
-		t.Errorf("%d tasks after the vote", n)
-	}
+	equal(t, value[int](t, bot, tasks), 1, "tasks after the vote")
 	sealed(t, you, room, "ferns", "poll.start")
 }
 

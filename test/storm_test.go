@@ -435,12 +435,8 @@ func (s *storm) leftOver(t *testing.T) string {
 
 func (s *storm) checkDatabase(t *testing.T) {
 	t.Helper()
-	if n := value[int](t, s.bot, `SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'`); n != 0 {
-		t.Errorf("%d faults in the database", n)
-	}
-	if left := s.leftOver(t); left != "" {
-		t.Errorf("left in the queues: %s", left)
-	}
+	equal(t, value[int](t, s.bot, `SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'`), 0, "faults in the database")
+	equal(t, s.leftOver(t), "", "left in the queues")
 }
 
 // verdict is called when everybody has stopped talking.

@@ -295,9 +295,7 @@ func TestExampleConfig(t *testing.T) {
 	}
 	c, err := parse(t, "/x", string(got))
 	must(t, err)
-	if len(c.warnings) != 0 {
-		t.Errorf("the example warns: %v", c.warnings)
-	}
+	equal(t, len(c.warnings), 0, "the example warns: %v", c.warnings)
 	for _, name := range keysOf(reflect.TypeFor[Config]()) {
 		if !regexp.MustCompile(`(?m)^ *(# |- )?` + name + `:( |$)`).Match(got) {
 			t.Errorf("%s is not in config.example.yaml", name)
@@ -385,9 +383,7 @@ prompt:
 		{c.Prompt, PromptConfig{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false}},
 		{c.Memory.Isolation, "shared"},
 	} {
-		if section.got != section.want {
-			t.Errorf("got %#v, want %#v", section.got, section.want)
-		}
+		equal(t, section.got, section.want, "")
 	}
 }
 

@@ -176,9 +176,7 @@ func repoFile(t *testing.T, name string) string {
 // to folders that the checkout has and git and images leave out.
 func TestCompose(t *testing.T) {
 	services := composeServices(t)
-	if len(services) != 5 {
-		t.Errorf("%d services", len(services))
-	}
+	equal(t, len(services), 5, "services")
 	for name, s := range services {
 		if !slices.Equal(s.Drop, []string{"ALL"}) || !slices.Equal(s.Security, []string{"no-new-privileges:true"}) || !s.ReadOnly {
 			t.Errorf("%s has rights that it does not need: %v, %v, read_only %v", name, s.Drop, s.Security, s.ReadOnly)
@@ -210,12 +208,8 @@ func TestCompose(t *testing.T) {
 			}
 		}
 	}
-	if c := services["bot"].DependsOn["setup"].Condition; c != "service_completed_successfully" {
-		t.Errorf("the bot waits for setup: %q", c)
-	}
-	if c := services["setup"].DependsOn["homeserver"].Condition; c != "service_healthy" {
-		t.Errorf("setup waits for the homeserver: %q", c)
-	}
+	equal(t, services["bot"].DependsOn["setup"].Condition, "service_completed_successfully", "the bot waits for setup to end")
+	equal(t, services["setup"].DependsOn["homeserver"].Condition, "service_healthy", "setup waits for the homeserver")
 	if !slices.Contains(strings.Fields(repoFile(t, ".dockerignore")), "docker") {
 		t.Error("docker/ goes into an image")
 	}

@@ -137,9 +137,7 @@ func TestTheLastTalkOfADay(t *testing.T) {
 		if got := known(memory.Active); !strings.Contains(got, "Jana moved to Hamburg") || strings.Contains(got, "Berlin") {
 			t.Errorf("known in the morning: %s", got)
 		}
-		if got := known(memory.Superseded); got != "Jana lives in Berlin" {
-			t.Errorf("superseded: %s", got)
-		}
+		equal(t, known(memory.Superseded), "Jana lives in Berlin", "superseded")
 		say(at(5, 0), "Jana plays chess.")
 		say(at(5, 1), "!dream")
 		sleepUntil(t.Context(), began.Add(at(5, 5)))
@@ -272,17 +270,13 @@ func TestPeopleAreAsked(t *testing.T) {
 		t.Helper()
 		for room, text := range got {
 			for _, word := range words {
-				if strings.Contains(text, word+" ") != slices.Contains(want[room], word) {
-					t.Errorf("%s: %s in %q", room, word, text)
-				}
+				equal(t, strings.Contains(text, word+" "), slices.Contains(want[room], word), "%s: %s in %q", room, word, text)
 			}
 			if strings.Contains(text, "@") {
 				t.Errorf("somebody is named in %q", text)
 			}
 		}
-		if len(got) != len(want) {
-			t.Errorf("asked in %d rooms, want %d: %q", len(got), len(want), got)
-		}
+		equal(t, len(got), len(want), "rooms asked in: %q", got)
 	}
 	all := map[string][]string{"!guest": {"gin", "rum", "ale"}, "!own": {"tea", "bread"}, "!group": {"soup"}}
 	first := w.asked(false)
@@ -381,9 +375,7 @@ func TestQuestionsOfADream(t *testing.T) {
 	r.until("not settled", func() bool {
 		return r.count(`SELECT count(*) FROM memory WHERE text = 'Ben lives in Oslo.' AND state = 'superseded'`) == 1
 	})
-	if n := r.count(`SELECT count(*) FROM memory WHERE state = 'superseded'`); n != 1 {
-		t.Errorf("%d superseded", n)
-	}
+	equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'superseded'`), 1, "superseded")
 	r.s.Say(you, rooms[you], "tell me of #apple")
 	r.until("no answer", func() bool {
 		all := r.shown(rooms[you])

@@ -92,12 +92,8 @@ func TestTakenBackIsForgotten(t *testing.T) {
 	r.redact(you, room, one)
 	r.redact(you, room, two)
 	r.settles(room, "I know that already")
-	if n := r.count(`SELECT count(*) FROM memory WHERE state = 'active' AND text LIKE '%#fig%'`); n != 1 {
-		t.Errorf("what was said twice is there %d times", n)
-	}
-	if n := r.count(`SELECT count(*) FROM memory WHERE text LIKE '%#apple%' OR event = ?`, two); n != 0 {
-		t.Errorf("%d entries of what was taken back", n)
-	}
+	equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'active' AND text LIKE '%#fig%'`), 1, "entries of what was said twice")
+	equal(t, r.count(`SELECT count(*) FROM memory WHERE text LIKE '%#apple%' OR event = ?`, two), 0, "entries of what was taken back")
 }
 
 // Somebody takes an answer of ours out of the room: the model does not see it any more,
@@ -164,9 +160,7 @@ func TestReactionsInAGroup(t *testing.T) {
 	r.react(friend, room, asked, "❌")
 	theirs := mention(friend, "slow #fig")
 	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM inbox WHERE id = ?`, theirs) == 1 })
-	if m.givenUp() != 0 {
-		t.Error("somebody else may stop it")
-	}
+	equal(t, m.givenUp(), 0, "somebody else may stop it")
 	r.react(you, room, asked, "❌")
 	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
 	r.until("not asked", func() bool { return m.calls() == 2 })
@@ -223,9 +217,7 @@ func TestEditsOfOthers(t *testing.T) {
 	said(you, room, "and #last", nil)
 	r.settles(room, "", "#plum", "answer 4 to #last")
 	for _, word := range []string{"foreign", "empty", "lone", "notice", "ours", "unknown", "bystander", "theirs", "passer", "mention"} {
-		if n := r.traces("#" + word); n != 0 {
-			t.Errorf("#%s is taken for something: %d", word, n)
-		}
+		equal(t, r.traces("#"+word), 0, "#%s is taken for something", word)
 	}
 }
 
@@ -252,9 +244,7 @@ func TestTakenBackWorkEnds(t *testing.T) {
 		"tasks that are deleted": `SELECT count(*) FROM task WHERE status = 'deleted' AND content = '[taken back]'`,
 		"sub-sessions that end":  `SELECT count(*) FROM sub_session WHERE status = 'cancelled' AND told > 0`,
 	} {
-		if n := r.count(query); n != 1 {
-			t.Errorf("%d %s", n, what)
-		}
+		equal(t, r.count(query), 1, "%s", what)
 	}
 	if n := r.traces("#apple") + r.count(`SELECT (SELECT count(*) FROM task WHERE content LIKE '%#apple%') + (SELECT count(*) FROM sub_session WHERE objective || context || result LIKE '%#apple%')`); n != 0 {
 		t.Errorf("its words stand in %d places", n)
@@ -268,7 +258,5 @@ func TestTakenBackWorkEnds(t *testing.T) {
 	}
 	r.redact(you, room, two)
 	r.settles(room, notice+"1)", "to #kiwi")
-	if n := r.count(`SELECT count(*) FROM task WHERE status = 'completed' AND content LIKE '%#fig%'`); n != 1 {
-		t.Error("what was done is gone")
-	}
+	equal(t, r.count(`SELECT count(*) FROM task WHERE status = 'completed' AND content LIKE '%#fig%'`), 1, "tasks that were done")
 }

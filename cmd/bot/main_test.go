@@ -69,15 +69,9 @@ func TestProgressOnTheScreen(t *testing.T) {
 		session.Outgoing{ID: "1", Text: "The answer.", Draft: true},
 		session.Outgoing{ID: "1", Text: "still working: late", Draft: true, Notice: true},
 		session.Outgoing{ID: "1", Text: "The answer."})
-	if script != "The answer.\n" {
-		t.Errorf("script: %q", script)
-	}
-	if got := live.text.String(); got != "\nR: The answer.\n\n" {
-		t.Errorf("live: %q", got)
-	}
-	if got := strings.Join(live.status, "|"); got != "still working: thinking|still working: late|" {
-		t.Errorf("status: %q", got)
-	}
+	equal(t, script, "The answer.\n", "script")
+	equal(t, live.text.String(), "\nR: The answer.\n\n", "live")
+	equal(t, strings.Join(live.status, "|"), "still working: thinking|still working: late|", "status")
 }
 
 // A question stands on the screen with what may be chosen. Closing it says nothing: what came of
@@ -87,12 +81,8 @@ func TestOptionsOnTheScreen(t *testing.T) {
 		session.Outgoing{ID: "1", Text: "May I? Write !approve K7.", Options: []session.Option{{ID: "once", Text: "Yes, once"}, {ID: "no", Text: "No"}}},
 		session.Outgoing{ID: "2", Text: "Done."},
 		session.Outgoing{ID: "1", Text: "It is closed.", Notice: true})
-	if script != "May I? Write !approve K7.\n1. Yes, once\n2. No\nDone.\n" {
-		t.Errorf("script: %q", script)
-	}
-	if got := live.text.String(); got != "\nR: May I? Write !approve K7.\n1. Yes, once\n2. No\n\n\nR: Done.\n\n" {
-		t.Errorf("live: %q", got)
-	}
+	equal(t, script, "May I? Write !approve K7.\n1. Yes, once\n2. No\nDone.\n", "script")
+	equal(t, live.text.String(), "\nR: May I? Write !approve K7.\n1. Yes, once\n2. No\n\n\nR: Done.\n\n", "live")
 }
 
 // TestChangedAnswer: an answer that changes what was shown is shown again; what only grows is not.
@@ -155,9 +145,7 @@ func TestNoCommandReachesTheTerminal(t *testing.T) {
 		var out, errs bytes.Buffer
 		start(t.Context(), append(args, "--config", config), console{in: strings.NewReader(input), out: &out, err: &errs})
 		for name, text := range map[string]string{"stdout": out.String(), "stderr": errs.String()} {
-			if found := commandsOf(text); found != "" {
-				t.Errorf("bot %s: %s has %s:\n%q", args[0], name, found, text)
-			}
+			equal(t, commandsOf(text), "", "bot %s: %s has:\n%q", args[0], name, text)
 		}
 		if !strings.Contains(out.String()+errs.String(), want) {
 			t.Errorf("bot %s: no %q in\n%s%s", args[0], want, out.String(), errs.String())
@@ -211,9 +199,7 @@ func TestPlainWriter(t *testing.T) {
 	var out bytes.Buffer
 	_, err := (plainWriter{&out}).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n"))
 	must(t, err)
-	if got := out.String(); got != "Grüße 😀\tund\nx\ufffd\ufffdy\n" {
-		t.Errorf("%q", got)
-	}
+	equal(t, out.String(), "Grüße 😀\tund\nx\ufffd\ufffdy\n", "")
 }
 
 // board is a transport that keeps what is said.
@@ -313,9 +299,7 @@ func TestOutageKinds(t *testing.T) {
 	want := map[llm.Kind]bool{llm.Unreachable: true, llm.RateLimited: true, llm.TimedOut: true}
 	for kind := llm.Failed; kind <= llm.Garbled; kind++ {
 		failed := fmt.Errorf("session: %w", &llm.Error{Kind: kind, Model: "m", Err: errors.New("said the server")})
-		if got := outage(failed); got != want[kind] {
-			t.Errorf("%s: outage %v, want %v", kind, got, want[kind])
-		}
+		equal(t, outage(failed), want[kind], "%s: outage", kind)
 	}
 	if outage(nil) || outage(errors.New("unreachable")) {
 		t.Error("what no model gave is an outage")
@@ -468,9 +452,7 @@ func TestTaskCommandRooms(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
 		code, text := runBot(t, "", append([]string{"task", "--config", config}, args...)...)
-		if code != 0 {
-			t.Errorf("%q: exit %d, %s", args, code, text)
-		}
+		equal(t, code, 0, "%q: exit, %s", args, text)
 		return text
 	}
 	id := regexp.MustCompile(`task_[a-z2-7]{8}`)
@@ -493,11 +475,9 @@ func TestTaskCommandRooms(t *testing.T) {
 	}
 }
 
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
+func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
 	}
 }

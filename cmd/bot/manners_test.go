@@ -224,9 +224,7 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
 		code, text := runBot(t, "", append(args, "--config", r.args[2])...)
-		if code != 0 {
-			t.Errorf("%s: exit %d\n%s", args, code, text)
-		}
+		equal(t, code, 0, "%s: exit\n%s", args, text)
 		return text
 	}
 	if got := run("memory", "list", "--scope", "room:"+room); !strings.Contains(got, "Brno") {
@@ -357,9 +355,7 @@ func TestOneTombstoneOfARoomIsFollowed(t *testing.T) {
 	r.await("the first room is not left again", func() bool { return r.s.Membership(to[0], itself) == "leave" })
 	r.settle()
 	for i, room := range to[1:] {
-		if m := r.s.Membership(room, itself); m != "" {
-			t.Errorf("room %d: %s", i+1, m)
-		}
+		equal(t, r.s.Membership(room, itself), "", "room %d", i+1)
 	}
 }
 
@@ -488,8 +484,6 @@ func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 		if n := r.count(`SELECT count(*) FROM outbox WHERE text LIKE '%` + privateCanary + `%'`); n != shown {
 			t.Errorf("%s: your private memory was said %d times, before %d", name, n, shown)
 		}
-		if n := r.count(`SELECT count(*) FROM outbox WHERE id = 'unencrypted-` + room + `'`); n != 1 {
-			t.Errorf("%s: %d notices", name, n)
-		}
+		equal(t, r.count(`SELECT count(*) FROM outbox WHERE id = 'unencrypted-`+room+`'`), 1, "%s notices", name)
 	}
 }

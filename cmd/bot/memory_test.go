@@ -105,9 +105,7 @@ func TestFilesAreDeleted(t *testing.T) {
 		_, err := b.sweep(t.Context(), moving, time.Now().Add(step.after))
 		must(t, err)
 		for name := range kept {
-			if there(name) != step.left[name] {
-				t.Errorf("after %v %s is there: %v", step.after, name, there(name))
-			}
+			equal(t, there(name), step.left[name], "after %v %s is there", step.after, name)
 		}
 	}
 	if media.Stem(kept["old"]) == media.Stem(kept["both"]) {
@@ -165,9 +163,7 @@ func TestOpenVectors(t *testing.T) {
 				t.Errorf("without weights it says %q", said.String())
 			}
 		}
-		if model != want {
-			t.Errorf("%q: vectors are made by %q, want %q", more, model, want)
-		}
+		equal(t, model, want, "%q: the maker of vectors", more)
 	}
 }
 
@@ -191,9 +187,7 @@ func TestBuiltInEmbedder(t *testing.T) {
 		t.Fatalf("%d vectors, %v", len(vectors), err)
 	}
 	for i, want := range []int{encoder.Dims, 0, 0, encoder.Dims} {
-		if len(vectors[i]) != want {
-			t.Errorf("vector %d has %d numbers, want %d", i, len(vectors[i]), want)
-		}
+		equal(t, len(vectors[i]), want, "numbers of vector %d", i)
 	}
 	first := held()
 	again, err := e.Embed(t.Context(), []string{"good morning"})
@@ -257,9 +251,7 @@ func TestQdrantAtWork(t *testing.T) {
 	}
 	_, err = c.memory.Forget(t.Context(), operator(), hits[0].Entry.ID)
 	must(t, err)
-	if n := len(s.Points(s.Collections()[0])); n != 2 {
-		t.Errorf("%d points are left on the server", n)
-	}
+	equal(t, len(s.Points(s.Collections()[0])), 2, "points are left on the server")
 	s.Break(standin.Refuse(503))
 	if f := b.examineQdrant(t.Context()); len(f) != 1 || f[0].State != ill || f[0].Remedy == "" || strings.Contains(f[0].What, "hunter9") {
 		t.Errorf("the doctor says %+v", f)

@@ -348,9 +348,7 @@ func TestLiveEnds(t *testing.T) {
 		bot, model := startChat(t, 80)
 		bot.typed(keys)
 		bot.ends()
-		if len(model.asked) != 0 {
-			t.Errorf("%q: the model was asked", keys)
-		}
+		equal(t, len(model.asked), 0, "%q: the model was asked", keys)
 	}
 	bot, model := startChat(t, 80)
 	bot.typed("hello\r")
@@ -403,9 +401,7 @@ func TestPipedStop(t *testing.T) {
 		t.Errorf("at the end the model was sent %s", body)
 	}
 	model.says("Then.")
-	if got := <-code; got != 0 {
-		t.Errorf("exit code %d", got)
-	}
+	equal(t, <-code, 0, "exit code")
 	if got, want := out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\nStopped.\nNext.\nThen.\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

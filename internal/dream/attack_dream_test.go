@@ -154,13 +154,9 @@ func TestQuestionsAfterForeignTextAreNotHarvested(t *testing.T) {
 				return list(oneFact(lines, "The harbour belongs to eve", "Yes, the harbour")), nil
 			}
 			r.harvest()
-			if got := strings.Contains(r.texts(), "eve"); got != c.learned {
-				t.Errorf("learned: %v (%s)\n%s", got, r.texts(), r.prompts)
-			}
+			equal(t, strings.Contains(r.texts(), "eve"), c.learned, "learned (%s)\n%s", r.texts(), r.prompts)
 			for _, p := range r.prompts {
-				if strings.Contains(p, "belongs to eve") != c.learned {
-					t.Errorf("the model reads\n%s", p)
-				}
+				equal(t, strings.Contains(p, "belongs to eve"), c.learned, "the model reads\n%s", p)
 			}
 		})
 	}

@@ -172,9 +172,7 @@ func TestScopesStayApart(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, c := range r.Superseded {
-		if w.byID(c.ID).Scope != w.byID(c.By).Scope {
-			t.Errorf("%q and %q are of two scopes", c.Text, c.ByText)
-		}
+		equal(t, w.byID(c.ID).Scope, w.byID(c.By).Scope, "%q and %q are of two scopes", c.Text, c.ByText)
 	}
 }
 
@@ -204,9 +202,7 @@ func TestStale(t *testing.T) {
 		}
 	}
 	for _, e := range kept {
-		if w.byID(e.ID).State != memory.Active {
-			t.Errorf("%q was put away", e.Text)
-		}
+		equal(t, w.byID(e.ID).State, memory.Active, "the state of %q", e.Text)
 	}
 }
 

@@ -34,9 +34,7 @@ func TestVerdictsAreKept(t *testing.T) {
 			w.exec(`UPDATE dream_run SET mark = 0, at = at - 700000000`)
 			w.now = w.now.Add(time.Hour)
 		}
-		if (w.calls > 0) != want {
-			t.Errorf("%s: %d requests", model, w.calls)
-		}
+		equal(t, w.calls > 0, want, "%s: %d requests", model, w.calls)
 	}
 	again(true)
 	again(false)
@@ -415,9 +413,7 @@ func TestWhoIsShown(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			a, b := names.sign(c.head), names.sign(c.member)
-			if got := mayStand(&a, &b); got != c.want {
-				t.Errorf("%q for %q: %v", c.head.Text, c.member.Text, got)
-			}
+			equal(t, mayStand(&a, &b), c.want, "%q for %q", c.head.Text, c.member.Text)
 		})
 	}
 }

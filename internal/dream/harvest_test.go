@@ -59,9 +59,7 @@ func openRig(t *testing.T, dir string, change func(*HarvestConfig)) *rig {
 	c := HarvestConfig{DB: db, Store: mem, Prompts: r.files, Window: func(string) (int, int) { return r.window, 512 },
 		Now: func() time.Time { r.clock = r.clock.Add(time.Second); return r.clock },
 		Ask: func(_ context.Context, role, prompt string) (string, error) {
-			if role != "harvest" {
-				t.Errorf("the role %q is asked", role)
-			}
+			equal(t, role, "harvest", "the role is asked")
 			r.mu.Lock()
 			r.prompts = append(r.prompts, prompt)
 			answer := r.answer
@@ -382,9 +380,7 @@ func TestScopesOfFacts(t *testing.T) {
 	}
 	want := map[string]string{"Locker 1 holds the lamp": "room:!group", "ben said: My bike is green": "room:!group", "Locker 77 holds the canary": "private:" + anna,
 		"Locker 78 holds the canary": "private:" + ben, "Locker 79 holds the canary": "room:!dm"}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%v", got)
-	}
+	equal(t, fmt.Sprint(got), fmt.Sprint(want), "%v", got)
 	for _, p := range r.prompts {
 		if strings.Count(p, "canary") > 1 || strings.Contains(p, "bike") && strings.Contains(p, "canary") {
 			t.Errorf("one request for several scopes: %s", p)
@@ -424,38 +420,24 @@ func TestWhen(t *testing.T) {
 	r.sayIn("!a", anna, "$1", "Locker 1 holds the lamp.", false)
 	r.sayIn("!b", anna, "$2", "Locker 2 holds the lamp.", false)
 	r.sayIn("!b", anna, "$3", "Locker 3 holds the lamp.", false)
-	if got := due(); got != "" {
-		t.Errorf("too early: %q", got)
-	}
+	equal(t, due(), "", "too early")
 	r.sayIn("!b", anna, "$4", "Locker 4 holds the lamp.", false)
-	if got := due(); got != "!b" {
-		t.Errorf("after three messages: %q", got)
-	}
+	equal(t, due(), "!b", "after three messages")
 	r.Wake("!a")
-	if got := due(); got != "!a !b" {
-		t.Errorf("called for: %q", got)
-	}
+	equal(t, due(), "!a !b", "called for")
 	r.answer = func(string) (string, error) { return "no", nil }
 	r.turns(ctx, []string{"!a"}, r.ask, 1)
 	r.turns(ctx, []string{"!b"}, r.ask, 1)
-	if got := due(); got != "" {
-		t.Errorf("no rest: %q", got)
-	}
+	equal(t, due(), "", "no rest")
 	r.clock = r.clock.Add(2 * time.Minute)
-	if got := due(); got != "!a !b" {
-		t.Errorf("after the rest: %q", got)
-	}
+	equal(t, due(), "!a !b", "after the rest")
 	r.answer = parrot
 	r.turns(ctx, []string{"!a"}, r.ask, 1)
 	r.turns(ctx, []string{"!b"}, r.ask, 1)
 	r.sayIn("!a", anna, "$5", "Locker 5 holds the lamp.", false)
-	if got := due(); got != "" {
-		t.Errorf("once it is read: %q", got)
-	}
+	equal(t, due(), "", "once it is read")
 	r.clock = r.clock.Add(16 * time.Minute)
-	if got := due(); got != "!a" {
-		t.Errorf("after a pause: %q", got)
-	}
+	equal(t, due(), "!a", "after a pause")
 }
 
 // TestGivesWay: a request that is under way ends when somebody writes, and is made again,

@@ -113,9 +113,7 @@ func TestNights(t *testing.T) {
 		n.Tell = func(_ context.Context, r Report) { told = append(told, r) }
 		n.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
 			moments++
-			if long != 10*time.Minute {
-				t.Errorf("quiet of %v", long)
-			}
+			equal(t, long, 10*time.Minute, "the quiet")
 			select {
 			case <-ctx.Done():
 				return nil, nil, ctx.Err()
@@ -131,20 +129,14 @@ func TestNights(t *testing.T) {
 			t.Fatalf("%d moments, %d nights", moments, len(told))
 		}
 		time.Sleep(48 * time.Hour)
-		if len(told) != 3 {
-			t.Errorf("%d nights", len(told))
-		}
+		equal(t, len(told), 3, "nights")
 		stop()
 		time.Sleep(75 * time.Hour) // three nights, and it does not run; now it is three hours after one
 		stop = runs(t, n)
 		time.Sleep(20 * time.Hour)
-		if len(told) != 4 {
-			t.Errorf("%d nights for three that were missed", len(told)-3)
-		}
+		equal(t, len(told), 4, "%d nights for three that were missed", len(told)-3)
 		time.Sleep(5 * time.Hour)
-		if len(told) != 5 {
-			t.Errorf("%d nights after those that were missed", len(told)-4)
-		}
+		equal(t, len(told), 5, "%d nights after those that were missed", len(told)-4)
 		stop()
 		var gaveWay int
 		if err := w.d.cfg.DB.QueryRow(`SELECT count(*) FROM dream_run WHERE state = 'failed' AND reason = ?`, errYielded).Scan(&gaveWay); err != nil || gaveWay != 1 {
@@ -208,9 +200,7 @@ func TestTidyOnceADay(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		n.Tidy(Dedup)
 		time.Sleep(time.Hour)
-		if len(told) != 3 {
-			t.Errorf("told %q", told)
-		}
+		equal(t, len(told), 3, "told %q", told)
 		stop()
 	})
 }
@@ -238,14 +228,10 @@ func TestNightWaitsForAModel(t *testing.T) {
 		n.Tell = func(context.Context, Report) { told++ }
 		stop := runs(t, n)
 		time.Sleep(50 * time.Hour)
-		if told != 0 {
-			t.Errorf("%d dreams without a model", told)
-		}
+		equal(t, told, 0, "dreams without a model")
 		answers = true
 		time.Sleep(5 * time.Minute)
-		if told != 1 {
-			t.Errorf("%d dreams when the model answers again", told)
-		}
+		equal(t, told, 1, "dreams when the model answers again")
 		stop()
 	})
 }
@@ -314,9 +300,7 @@ func TestKilledWhileDreaming(t *testing.T) {
 	if _, err := w.d.Undo(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if fingerprint(t, w.d.cfg.DB, true) != exact {
-		t.Error("a dream that is taken back leaves something")
-	}
+	equal(t, fingerprint(t, w.d.cfg.DB, true), exact, "after a dream that is taken back")
 	random := rand.New(rand.NewPCG(3, 5))
 	unchanged, done, reading := 0, 0, 0
 	for i := range kills {

@@ -173,13 +173,9 @@ func TestReadsHalf(t *testing.T) {
 				}
 			}
 			for text, n := range seen {
-				if n != 1 {
-					t.Errorf("%q is read %d times", text, n)
-				}
+				equal(t, n, 1, "times %q is read", text)
 			}
-			if len(seen) != 71 {
-				t.Errorf("%d messages were read", len(seen))
-			}
+			equal(t, len(seen), 71, "messages were read")
 		})
 	}
 }
@@ -307,23 +303,17 @@ func TestEnoughByDay(t *testing.T) {
 		}
 		return len(k.prompts) - before
 	}
-	if n := day(); n != 10 {
-		t.Errorf("%d requests", n)
-	}
+	equal(t, day(), 10, "requests")
 	if _, there := k.active()["Locker 900 holds the rope."]; !there {
 		t.Error("where little is said nothing was read")
 	}
-	if n := day(); n != 0 {
-		t.Errorf("%d more requests", n)
-	}
+	equal(t, day(), 0, "more requests")
 	if r := k.dream(Options{Phases: []Phase{Harvest}, Now: true}); r.Cost.Read == 0 {
 		t.Errorf("%+v", r)
 	}
 	k.now = k.now.Add(24 * time.Hour)
 	k.say("!quiet", 0, "Locker 901 holds the rope.")
-	if n := day(); n != 1 {
-		t.Errorf("%d requests the next day", n)
-	}
+	equal(t, day(), 1, "requests the next day")
 	if left, tries := k.unread(); left != 0 || tries != 0 {
 		t.Errorf("%d messages are left, %d tries", left, tries)
 	}
@@ -388,9 +378,7 @@ func TestRefused(t *testing.T) {
 			if c.why == "" && done.Added != 1 || c.why != "" && (done.Added != 0 || done.Refused[c.why] != 1 || len(r.entries()) != 0) {
 				t.Errorf("%+v, %q", done, r.texts())
 			}
-			if done.Messages != 1 {
-				t.Errorf("not read: %+v", done)
-			}
+			equal(t, done.Messages, 1, "not read: %+v", done)
 		})
 	}
 }
@@ -468,9 +456,7 @@ func TestKnownAlready(t *testing.T) {
 	if done.Added != 1 || done.Known != 2 || fmt.Sprint(done.Refused) != fmt.Sprint(want) {
 		t.Errorf("%+v", done)
 	}
-	if got := r.texts(); got != "Anna lives in Kiel.|anna likes sailing|My cat is called Mia.|anna runs a bakery" {
-		t.Errorf("%q", got)
-	}
+	equal(t, r.texts(), "Anna lives in Kiel.|anna likes sailing|My cat is called Mia.|anna runs a bakery", "")
 }
 
 // TestUndoneIsNotLearnedAgain: a message something was learned from that was taken back

@@ -65,9 +65,7 @@ func TestCovers(t *testing.T) {
 		{"Die Tür ist offen", "Die Tür ist offen, aber nur bis acht", false},
 	} {
 		s := signed(c.a, c.b)
-		if got := covers(s[1], s[0]); got != c.want {
-			t.Errorf("%q is said by %q: %v", c.a, c.b, got)
-		}
+		equal(t, covers(s[1], s[0]), c.want, "%q is said by %q", c.a, c.b)
 	}
 }
 

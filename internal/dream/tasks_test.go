@@ -344,9 +344,7 @@ func TestCorrections(t *testing.T) {
 					}
 				}
 			}
-			if got != c.want {
-				t.Errorf("%d superseded", got)
-			}
+			equal(t, got, c.want, "superseded")
 			for pair, n := range w.asked {
 				if n > 1 {
 					t.Errorf("asked %d times: %s", n, pair)

@@ -305,3 +305,10 @@ func result[T any](v T, err error) func(testing.TB) T {
 		return v
 	}
 }
+
+func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
+	}
+}

@@ -174,9 +174,7 @@ func TestDetect(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := describe(t, tt.paths)
 			m := detecting(t, d, ModelConfig{Model: tt.model}, nil)
-			if d.requests() != 0 {
-				t.Error("New asked the server")
-			}
+			equal(t, d.requests(), 0, "requests of New")
 			if w, _ := m.Window("chat"); w != 8192 {
 				t.Errorf("before: %d", w)
 			}
@@ -333,9 +331,7 @@ func TestManyCallersAskOnce(t *testing.T) {
 	}
 	close(release)
 	wg.Wait()
-	if got := d.requests(); got != 5 {
-		t.Errorf("%d requests", got)
-	}
+	equal(t, d.requests(), 5, "requests")
 }
 
 const chatPath = "/v1/chat/completions"

@@ -40,15 +40,11 @@ func TestEmbedBothProtocols(t *testing.T) {
 				t.Errorf("vectors %v", got)
 			}
 			want := map[string]string{"/v1": "/v1/embeddings", "/v1/": "/v1/embeddings", "/api": "/api/embed"}[path]
-			if asked != want {
-				t.Errorf("asked %s, want %s", asked, want)
-			}
+			equal(t, asked, want, "asked")
 			if body := s.body(0); fmt.Sprint(body["input"]) != "[one two]" || body["model"] != "embed-small" {
 				t.Errorf("request %v", body)
 			}
-			if s.auth[0] != "Bearer sekret-key" {
-				t.Errorf("authorization %q", s.auth[0])
-			}
+			equal(t, s.auth[0], "Bearer sekret-key", "authorization")
 		})
 	}
 }
@@ -99,9 +95,7 @@ func TestEmbedTrouble(t *testing.T) {
 			if failed.Kind != tt.kind || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "sekret-key") {
 				t.Errorf("%v: %v, want %v with %q", failed.Kind, err, tt.kind, tt.says)
 			}
-			if s.requests() != tt.requests {
-				t.Errorf("%d requests, want %d", s.requests(), tt.requests)
-			}
+			equal(t, s.requests(), tt.requests, "requests")
 			if tt.requests == 1 {
 				return
 			}
@@ -157,9 +151,7 @@ func TestEmbedBatches(t *testing.T) {
 			t.Errorf("text %d of %v bytes got the vector of one of %v", i, want, v[0]/v[1])
 		}
 	}
-	if fmt.Sprint(counts) != "[64 64 23 1 1]" {
-		t.Errorf("requests of %v texts", counts)
-	}
+	equal(t, fmt.Sprint(counts), "[64 64 23 1 1]", "requests of %v texts", counts)
 }
 
 // TestEmbedTooLong: what does not fit is asked for in parts, and a text that does
@@ -221,9 +213,7 @@ func TestEmbedEnds(t *testing.T) {
 		if _, err := e.Embed(t.Context(), []string{"a"}); !errors.As(err, &failed) || failed.Kind != TimedOut {
 			t.Errorf("error %v", err)
 		}
-		if s.requests() != 3 {
-			t.Errorf("%d requests", s.requests())
-		}
+		equal(t, s.requests(), 3, "requests")
 	})
 	t.Run("nobody there", func(t *testing.T) {
 		e, s := embedder(t, "/v1", hang)

@@ -117,9 +117,7 @@ func TestKinds(t *testing.T) {
 			if strings.Contains(err.Error()+log.String(), testKey) {
 				t.Errorf("the key shows: %v\n%s", err, &log)
 			}
-			if n := strings.Count(log.String(), "\n"); n != 1 {
-				t.Errorf("%d log lines for one request:\n%s", n, &log)
-			}
+			equal(t, strings.Count(log.String(), "\n"), 1, "log lines for one request:\n%s", &log)
 			var e *Error
 			errors.As(err, &e)
 			if calm := e.Calm(); !strings.Contains(calm.String(), `"a"`) || strings.ContainsAny(calm.String(), "{<\n") {
@@ -361,9 +359,7 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 			if known := m.models[0].known(); known != tt.learned || m.Thinks("no such role") != (known&noThink == 0) {
 				t.Errorf("learned %b, not %b", known, tt.learned)
 			}
-			if warned := strings.Count(log.String(), "WARN") - strings.Count(log.String(), "model failed"); warned != bits.OnesCount16(uint16(tt.learned)) {
-				t.Errorf("log:\n%s", &log)
-			}
+			equal(t, strings.Count(log.String(), "WARN")-strings.Count(log.String(), "model failed"), bits.OnesCount16(uint16(tt.learned)), "log:\n%s", &log)
 		})
 	}
 }
@@ -424,18 +420,14 @@ func TestPictures(t *testing.T) {
 				t.Fatalf("the model was asked %d times, not %d", len(bodies), tt.asked)
 			}
 			body, line := bodies[len(bodies)-1], "[image cat.png, 400×300: this model cannot see images."
-			if got := strings.Contains(body, `"image_url":{"url":"data:image/png;base64,`); got != tt.sees {
-				t.Errorf("pixels were sent: %v; the request is %s", got, body)
-			}
+			equal(t, strings.Contains(body, `"image_url":{"url":"data:image/png;base64,`), tt.sees, "pixels were sent; the request is %s", body)
 			if tt.sees {
 				line = "[image cat.png, 400×300]"
 			}
 			if !strings.Contains(body, line) {
 				t.Errorf("the line about the image is not there: %s", body)
 			}
-			if got := m.Sees(t.Context(), "chat"); got != tt.sees {
-				t.Errorf("Sees says %v", got)
-			}
+			equal(t, m.Sees(t.Context(), "chat"), tt.sees, "Sees says")
 		})
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // remember offers one tool, whose arguments fit when they have an entry.
@@ -41,9 +39,7 @@ func TestCallInText(t *testing.T) {
 		got.ToolCalls[0].ID == "" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if d := cmp.Diff([]string{"I will."}, seen); d != "" {
-		t.Errorf("shown: %s", d)
-	}
+	same(t, []string{"I will."}, seen, "shown")
 }
 
 // TestAskedAgain: arguments that do not fit are asked for once, bound to the schema.
@@ -92,9 +88,7 @@ func TestRefusesFormat(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	}
-	if s.requests() != 3 {
-		t.Errorf("%d requests, want 3", s.requests())
-	}
+	equal(t, s.requests(), 3, "requests")
 }
 
 // TestNoCalls: without tools the model is told of none, and what it calls all the same is no text.

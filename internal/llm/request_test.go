@@ -37,9 +37,7 @@ func TestRolesAlternate(t *testing.T) {
 		if d := cmp.Diff([]string{"s:s u:one u:two a:a u:three ", merged, merged}, sent); d != "" || len(w.ds) != 0 {
 			t.Errorf("with status %d: %s", code, d)
 		}
-		if req.Messages[1].Content != "one" {
-			t.Error("the request itself was changed")
-		}
+		equal(t, req.Messages[1].Content, "one", "the request itself was changed")
 	}
 }
 
@@ -70,9 +68,7 @@ func TestRequestOnTheWire(t *testing.T) {
 		`{"role":"tool","content":"error: no JSON","tool_call_id":"c1"}],"max_tokens":7,"temperature":1e-45,"stream":true,` +
 		`"tools":[{"function":{"name":"task","description":"d","parameters":{"type":"object","x":[1,2]}},"type":"function"},` +
 		`{"function":{"name":"bare","parameters":{"type":"object","properties":{}}},"type":"function"}],"stream_options":{"include_usage":true}}`
-	if d := cmp.Diff(want, string(raw)); d != "" {
-		t.Error(d)
-	}
+	same(t, want, string(raw), "")
 	for _, msg := range withoutTools(req.Messages) {
 		if msg.Role == Tool || len(msg.ToolCalls) > 0 || msg.Role != User && msg.Content == "" {
 			t.Errorf("not plain: %+v", msg)
@@ -122,12 +118,8 @@ func TestCallsForStrictTemplates(t *testing.T) {
 			for i := len(tt.refusals); i < s.requests(); i++ {
 				last = append(last, inShort(s.body(i)["messages"].([]any)))
 			}
-			if d := cmp.Diff([]string{tt.want, tt.want}, last); d != "" {
-				t.Error(d)
-			}
-			if tt.messages[1].ToolCalls[0].ID != id {
-				t.Error("the request itself was changed")
-			}
+			same(t, []string{tt.want, tt.want}, last, "")
+			equal(t, tt.messages[1].ToolCalls[0].ID, id, "the request itself was changed")
 		})
 	}
 	if len(short) != 9 || shortID("abcDEF123") != "abcDEF123" || shortID(id+"0") == short {
@@ -217,9 +209,7 @@ func TestNoMarksNoChange(t *testing.T) {
 		"marks, not configured":  wire(t, ModelConfig{}, marked),
 		"configured, none asked": wire(t, ModelConfig{CacheMarks: true}, loop),
 	} {
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: %s", name, d)
-		}
+		same(t, want, got, "%s", name)
 	}
 }
 
@@ -270,9 +260,7 @@ func TestMarkPlaces(t *testing.T) {
 	}
 	for _, tt := range tests {
 		m := newModel(ModelConfig{CacheMarks: true}, Config{}, nil)
-		if d := cmp.Diff(tt.want, m.marks(Request{Marks: tt.marks}, tt.messages, tt.quirk)); d != "" {
-			t.Errorf("%s: %s", tt.name, d)
-		}
+		same(t, tt.want, m.marks(Request{Marks: tt.marks}, tt.messages, tt.quirk), "%s", tt.name)
 	}
 }
 
@@ -304,9 +292,7 @@ func TestCachedTokens(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := script(t, events(`{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}`, `{"choices":[],`+tt.last+`}`, "[DONE]"))
-			if got := ask(t, setup(t, &waits{}, nil, s.URL), hello).Usage; got != tt.want {
-				t.Errorf("%+v, want %+v", got, tt.want)
-			}
+			equal(t, ask(t, setup(t, &waits{}, nil, s.URL), hello).Usage, tt.want, "")
 		})
 	}
 }
@@ -328,12 +314,8 @@ func TestEstimateTokens(t *testing.T) {
 		{strings.Repeat("\xff", 100), 75},
 	}
 	for _, tt := range tests {
-		if got := EstimateTokens(tt.in); got != tt.want {
-			t.Errorf("%.10q…: %d, want %d", tt.in, got, tt.want)
-		}
+		equal(t, EstimateTokens(tt.in), tt.want, "%.10q…", tt.in)
 	}
 	sum := 0
-	if n := testing.AllocsPerRun(10, func() { sum += EstimateTokens("héllo wörld 猫") }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	equal(t, testing.AllocsPerRun(10, func() { sum += EstimateTokens("héllo wörld 猫") }), 0, "allocations")
 }

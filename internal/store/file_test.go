@@ -47,9 +47,7 @@ func TestWriteFile(t *testing.T) {
 	path := filepath.Join(dir, "new", "deep", "f.txt")
 	for _, text := range []string{"one", "", "three\x00\n"} {
 		must(t, store.WriteFile(path, []byte(text)))
-		if got := string(read(t, path)); got != text {
-			t.Errorf("got %q, want %q", got, text)
-		}
+		equal(t, string(read(t, path)), text, "")
 	}
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
 		t.Errorf("file mode %v", info.Mode().Perm())
@@ -57,9 +55,7 @@ func TestWriteFile(t *testing.T) {
 	if info, _ := os.Stat(filepath.Join(dir, "new")); info.Mode().Perm() != 0o700 {
 		t.Errorf("folder mode %v", info.Mode().Perm())
 	}
-	if got := names(t, filepath.Dir(path)); got != "f.txt" {
-		t.Errorf("folder holds %s", got)
-	}
+	equal(t, names(t, filepath.Dir(path)), "f.txt", "folder holds")
 }
 
 func TestWriteFileFollowsLinks(t *testing.T) {
@@ -69,9 +65,7 @@ func TestWriteFileFollowsLinks(t *testing.T) {
 	must(t, os.Mkdir(filepath.Dir(link), 0o700))
 	must(t, os.Symlink("../notes.txt", link))
 	must(t, store.WriteFile(link, []byte("new")))
-	if got := string(read(t, real)); got != "new" {
-		t.Errorf("the file behind the link reads %q", got)
-	}
+	equal(t, string(read(t, real)), "new", "the file behind the link reads")
 	if info, _ := os.Lstat(link); info.Mode()&os.ModeSymlink == 0 {
 		t.Error("the link was replaced")
 	}
@@ -92,12 +86,8 @@ func TestWriteFileKeepsTheOldContent(t *testing.T) {
 	if !errors.Is(err, stop) {
 		t.Errorf("error %v", err)
 	}
-	if got := string(read(t, path)); got != "old" {
-		t.Errorf("after a refused replacement: %q", got)
-	}
-	if got := names(t, dir); got != "f.txt" {
-		t.Errorf("folder holds %s", got)
-	}
+	equal(t, string(read(t, path)), "old", "after a refused replacement")
+	equal(t, names(t, dir), "f.txt", "folder holds")
 	if err := store.WriteFile(filepath.Join(path, "below"), nil); err == nil {
 		t.Error("wrote below a file")
 	}
@@ -117,9 +107,7 @@ func TestWriteFileOnAFullDisk(t *testing.T) {
 	if got := string(read(t, path)); got != "old" {
 		t.Errorf("got %d bytes", len(got))
 	}
-	if got := names(t, dir); got != "f.txt" {
-		t.Errorf("folder holds %s", got)
-	}
+	equal(t, names(t, dir), "f.txt", "folder holds")
 }
 
 func TestStamp(t *testing.T) {
@@ -137,9 +125,7 @@ func TestStamp(t *testing.T) {
 	if !first.Exists() || !first.Regular() || first.Size() != 3 {
 		t.Errorf("stamp %+v", first)
 	}
-	if first != stat() {
-		t.Error("the stamp of an unchanged file differs")
-	}
+	equal(t, first, stat(), "the stamp of an unchanged file")
 	if first.Settled(time.Now()) {
 		t.Error("a file written just now is settled")
 	}
@@ -304,9 +290,7 @@ func TestDefaultsFollowTheReleaseUnlessEdited(t *testing.T) {
 	step := func(r fstest.MapFS, want string) {
 		t.Helper()
 		listed, written := mustList(t, r, dir), mustWrite(t, r, dir)
-		if got := states(written); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		equal(t, states(written), want, "")
 		if diff := cmp.Diff(written, listed); diff != "" {
 			t.Errorf("doctor sees it otherwise: %s", diff)
 		}
@@ -320,9 +304,7 @@ func TestDefaultsFollowTheReleaseUnlessEdited(t *testing.T) {
 	two := release("p/base.txt", "v2", "p/seed.txt", "s2", "skills/x.md", "x")
 	step(two, "p/base.txt=updated p/seed.txt=edited skills/x.md=written")
 	step(two, "p/base.txt=current p/seed.txt=edited skills/x.md=current")
-	if got := string(read(t, at("p/base.txt"))) + string(read(t, at("p/seed.txt"))); got != "v2mine" {
-		t.Errorf("files read %q", got)
-	}
+	equal(t, string(read(t, at("p/base.txt")))+string(read(t, at("p/seed.txt"))), "v2mine", "files read")
 
 	// The owner takes the release's text: from now on it follows again.
 	write(t, at("p/seed.txt"), "s2")
@@ -332,9 +314,7 @@ func TestDefaultsFollowTheReleaseUnlessEdited(t *testing.T) {
 	// A file that is gone is written again, and one no longer shipped stays.
 	must(t, os.Remove(at("p/seed.txt")))
 	step(release("p/seed.txt", "s3"), "p/seed.txt=written")
-	if got := string(read(t, at("p/base.txt"))); got != "v2" {
-		t.Errorf("a file no longer shipped reads %q", got)
-	}
+	equal(t, string(read(t, at("p/base.txt"))), "v2", "a file no longer shipped reads")
 }
 
 // TestDefaultsInDoubt: without a record of what was written, a file that
@@ -345,12 +325,8 @@ func TestDefaultsInDoubt(t *testing.T) {
 			dir := t.TempDir()
 			mustWrite(t, release("p/base.txt", "v1"), dir)
 			write(t, filepath.Join(dir, ".defaults"), ledger)
-			if got := states(mustWrite(t, release("p/base.txt", "v2"), dir)); got != "p/base.txt=edited" {
-				t.Error(got)
-			}
-			if got := string(read(t, filepath.Join(dir, "p", "base.txt"))); got != "v1" {
-				t.Errorf("file reads %q", got)
-			}
+			equal(t, states(mustWrite(t, release("p/base.txt", "v2"), dir)), "p/base.txt=edited", "")
+			equal(t, string(read(t, filepath.Join(dir, "p", "base.txt"))), "v1", "file reads")
 		})
 	}
 }

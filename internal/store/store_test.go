@@ -64,9 +64,7 @@ func TestOpenHoldsItsPromises(t *testing.T) {
 		for name, w := range want {
 			var got string
 			must(t, conn.QueryRowContext(t.Context(), "PRAGMA "+name).Scan(&got))
-			if got != w {
-				t.Errorf("PRAGMA %s = %s, want %s", name, got, w)
-			}
+			equal(t, got, w, "PRAGMA %s", name)
 		}
 	}
 }
@@ -78,9 +76,7 @@ func TestOpenKeepsFilesPrivate(t *testing.T) {
 	run(t, db, "INSERT INTO x VALUES ('secret')")
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		info := result(os.Stat(name))(t)
-		if info.Mode().Perm() != 0o600 {
-			t.Errorf("%s has mode %v", filepath.Base(name), info.Mode().Perm())
-		}
+		equal(t, info.Mode().Perm(), 0o600, "%s has mode", filepath.Base(name))
 	}
 	if info, _ := os.Stat(dir); info.Mode().Perm() != 0o700 {
 		t.Errorf("folder has mode %v", info.Mode().Perm())
@@ -114,9 +110,7 @@ func TestOpenUpgradesAndKeepsRows(t *testing.T) {
 	three := "CREATE INDEX note_by_room ON note (room);"
 	for range 2 { // the second time nothing is left to do
 		db := open(t, path, migrations(one, two, three))
-		if got := value(t, db, "SELECT group_concat(text || '@' || room, '|') FROM note"); got != "Jana@unknown|茶@unknown|@unknown" {
-			t.Errorf("rows after the upgrade: %q", got)
-		}
+		equal(t, value(t, db, "SELECT group_concat(text || '@' || room, '|') FROM note"), "Jana@unknown|茶@unknown|@unknown", "rows after the upgrade")
 		must(t, db.Close())
 	}
 }
@@ -130,9 +124,7 @@ func TestOpenFailedMigrationChangesNothing(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	db := open(t, path, migrations(one))
-	if got := value(t, db, "SELECT a || (SELECT count(*) FROM sqlite_master WHERE name = 'y') FROM x"); got != "kept0" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, value(t, db, "SELECT a || (SELECT count(*) FROM sqlite_master WHERE name = 'y') FROM x"), "kept0", "")
 }
 
 func TestOpenRefuses(t *testing.T) {
@@ -208,9 +200,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	must(t, os.Remove(fill))
-	if got := value(t, open(t, path, migrations(one, two)), "SELECT a FROM x"); got != "kept" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, value(t, open(t, path, migrations(one, two)), "SELECT a FROM x"), "kept", "")
 }
 
 // version69 makes the database of testdata/schema69.sql and returns its path.
@@ -286,9 +276,7 @@ func TestOlderDatabaseIsRefused(t *testing.T) {
 		if !errors.Is(err, store.ErrOlderSchema) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "git checkout") {
 			t.Fatalf("version %d: %v", version, err)
 		}
-		if string(read(t, path)) != string(was) {
-			t.Errorf("version %d: the refused database was changed", version)
-		}
+		equal(t, string(read(t, path)), string(was), "version %d: the refused database was changed", version)
 		if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
 			t.Errorf("version %d: %d bytes were written", version, info.Size())
 		}
@@ -386,5 +374,12 @@ func result[T any](v T, err error) func(testing.TB) T {
 		t.Helper()
 		must(t, err)
 		return v
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
 	}
 }

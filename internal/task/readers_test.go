@@ -39,9 +39,7 @@ func TestReaders(t *testing.T) {
 		}
 		for _, r := range readers {
 			may := c.Room == here && c.MayRead(r)
-			if got := slices.ContainsFunc(listed, func(x Task) bool { return x.Label.Readers == r }); got != may {
-				t.Errorf("%+v lists the task of %s: %v", c, r, got)
-			}
+			equal(t, slices.ContainsFunc(listed, func(x Task) bool { return x.Label.Readers == r }), may, "%+v lists the task of %s", c, r)
 			if may {
 				continue
 			}
@@ -351,14 +349,10 @@ func TestRunsPerDay(t *testing.T) {
 		p.now = p.now.Add(time.Minute)
 		did += work()
 	}
-	if did != 10 {
-		t.Errorf("the model worked %d times", did)
-	}
+	equal(t, did, 10, "times the model worked")
 	if got := p.task(tea.ID); got.Runs != 1 {
 		t.Errorf("the reminder ran %d times", got.Runs)
 	}
 	p.now = p.now.Add(24 * time.Hour)
-	if did := work(); did != 2 {
-		t.Errorf("a day later %d runs went on", did)
-	}
+	equal(t, work(), 2, "a day later runs went on")
 }

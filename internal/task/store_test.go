@@ -112,13 +112,9 @@ func TestAddRefuses(t *testing.T) {
 		{Task{Room: here, Content: "x", Schedule: &Schedule{Type: "once", At: "in 20 minutes"}}, "final form"},
 		{Task{Room: here, Content: "x", Prompt: strings.Repeat("x", 8001)}, "prompt is 8001"},
 	} {
-		if _, err := s.Add(t.Context(), labelled(tt.in)); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: %v, want %q", tt.in, err, tt.want)
-		}
+		refused(t, second(s.Add(t.Context(), labelled(tt.in))), tt.want, "%+v", tt.in)
 	}
-	if got := contents(t, s, here, All); got != "" {
-		t.Errorf("stored %q", got)
-	}
+	equal(t, contents(t, s, here, All), "", "stored")
 	add(t, s, Task{Room: here, Content: strings.Repeat("茶", 1000)})
 }
 
@@ -145,13 +141,9 @@ func TestListOrderAndStates(t *testing.T) {
 		"": "first|second|third|later", Active: "first|third|later", Paused: "second", Completed: "done", Deleted: "gone",
 		All: "first|done|second|third|later",
 	} {
-		if got := contents(t, s, here, status); got != want {
-			t.Errorf("List(%q) = %q, want %q", status, got, want)
-		}
+		equal(t, contents(t, s, here, status), want, "List(%q)", status)
 	}
-	if _, err := s.List(t.Context(), in(here), "open"); err == nil || !strings.Contains(err.Error(), "active, paused, completed or all") {
-		t.Errorf("unknown status: %v", err)
-	}
+	refused(t, second(s.List(t.Context(), in(here), "open")), "active, paused, completed or all", "unknown status")
 }
 
 func TestTransitions(t *testing.T) {
@@ -212,14 +204,10 @@ func TestUpdate(t *testing.T) {
 		"set and cleared at once": {ClearSchedule: true, Schedule: &Schedule{}},
 		"schedule_type":           {Schedule: &Schedule{Type: "hourly"}},
 	} {
-		if _, err := s.Update(ctx, in(here), old.ID, p); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+		refused(t, second(s.Update(ctx, in(here), old.ID, p)), want, "")
 	}
 	must(s.Complete(ctx, asks(here, ""), old.ID, "done"))(t)
-	if _, err := s.Update(ctx, in(here), old.ID, Patch{Content: &content}); err == nil || !strings.Contains(err.Error(), "completed already") {
-		t.Errorf("completed task: %v", err)
-	}
+	refused(t, second(s.Update(ctx, in(here), old.ID, Patch{Content: &content})), "completed already", "completed task")
 }
 
 // TestEditedInFlight: a schedule that is changed while a run of the old one is worked on
@@ -443,31 +431,21 @@ func TestTidy(t *testing.T) {
 	}
 	steps := []Tidying{{Kind: TidyMerge, Into: twin.ID, IntoAt: twin.Updated, Reason: "the same"}, {Kind: TidyPause, Reason: "long ago"}}
 	for _, step := range steps {
-		if n := run(plain, step); n != 1 {
-			t.Errorf("%s: not done", step.Kind)
-		}
+		equal(t, run(plain, step), 1, "%s: not done", step.Kind)
 		elsewhere, changed := step, step
 		elsewhere.Room, changed.Updated = "!0", plain.Updated.Add(-time.Millisecond)
-		if n := run(plain, elsewhere) + run(plain, changed); n != 0 {
-			t.Errorf("%s: done in another room, or to what has changed", step.Kind)
-		}
-		if n := run(daily, step); n != 0 {
-			t.Errorf("%s of a task with a schedule: %d", step.Kind, n)
-		}
+		equal(t, run(plain, elsewhere)+run(plain, changed), 0, "%s: done in another room, or to what has changed", step.Kind)
+		equal(t, run(daily, step), 0, "%s of a task with a schedule", step.Kind)
 	}
 	for _, step := range []Tidying{
 		{Kind: TidyMerge, Into: plain.ID, IntoAt: plain.Updated},
 		{Kind: TidyMerge, Into: "task_none", IntoAt: plain.Updated}, {Kind: TidyMerge, Into: twin.ID, IntoAt: plain.Updated.Add(time.Hour)},
 	} {
-		if n := run(plain, step); n != 0 {
-			t.Errorf("%+v: done", step)
-		}
+		equal(t, run(plain, step), 0, "%+v: done", step)
 	}
 	must(s.Pause(ctx, in("!a"), plain.ID))(t)
 	paused := must(get(ctx, db, in("!a"), plain.ID))(t)
-	if n := run(paused, steps[0]); n != 0 {
-		t.Error("a paused task was merged")
-	}
+	equal(t, run(paused, steps[0]), 0, "a paused task was merged")
 }
 
 // in is the room among several people.
@@ -482,4 +460,18 @@ func labelled(t Task) Task {
 		t.Label = trust.Label{Integrity: trust.User, Readers: trust.Room(t.Room)}
 	}
 	return t
+}
+
+func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
+	}
+}
+
+func refused(t testing.TB, err error, why, about string, args ...any) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf(about+": %v, want %q", append(args, err, why)...)
+	}
 }

@@ -118,9 +118,7 @@ func newBrowser(t *testing.T) *browser {
 	must(t, err)
 	stdout, err := cmd.StdoutPipe()
 	must(t, err)
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start the browser: %v", err)
-	}
+	must(t, cmd.Start())
 	b.stdin, b.stdout = stdin, bufio.NewReaderSize(stdout, 16<<20)
 	ended := make(chan struct{})
 	t.Cleanup(func() {
@@ -211,10 +209,7 @@ func TestLook(t *testing.T) {
 	b.do(t, "login", js{"address": site.URL + "/?homeserver=" + url.QueryEscape(w.home.URL), "user": "you", "password": password("you")})
 
 	room := func(name string, direct, encrypted bool, invite ...string) string {
-		id, err := you.CreateRoom(t.Context(), peer.Room{Name: name, Direct: direct, Encrypted: encrypted, Invite: append(invite, bot)})
-		if err != nil {
-			t.Fatalf("create the room %s: %v", name, err)
-		}
+		id := result(you.CreateRoom(t.Context(), peer.Room{Name: name, Direct: direct, Encrypted: encrypted, Invite: append(invite, bot)}))(t)
 		waitJoined(t, you, id, bot)
 		return id
 	}

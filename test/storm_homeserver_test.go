@@ -153,10 +153,7 @@ func startDendrite(t *testing.T) *dendrite {
 
 func (d *dendrite) start(t *testing.T) {
 	t.Helper()
-	server, err := homeserver.Start(t.Context(), homeserver.Config{BinDir: d.bins, Dir: d.dir})
-	if err != nil {
-		t.Fatalf("start the homeserver: %v", err)
-	}
+	server := result(homeserver.Start(t.Context(), homeserver.Config{BinDir: d.bins, Dir: d.dir}))(t)
 	at, err := url.Parse(server.URL)
 	must(t, err)
 	d.server = server
@@ -244,11 +241,7 @@ func (d *dendrite) relay() string   { return d.bot.URL }
 
 func (d *dendrite) account(t *testing.T, name string) string {
 	t.Helper()
-	id, err := d.server.Register(t.Context(), name, password(name))
-	if err != nil {
-		t.Fatalf("register %s: %v", name, err)
-	}
-	return id
+	return result(d.server.Register(t.Context(), name, password(name)))(t)
 }
 
 func (d *dendrite) forget() {} // it does when it ends
@@ -259,10 +252,7 @@ func (d *dendrite) room(t *testing.T, r stormRoom, bot string) string {
 	for _, p := range r.asking[1:] {
 		q.Invite = append(q.Invite, p.UserID())
 	}
-	id, err := r.asking[0].CreateRoom(t.Context(), q)
-	if err != nil {
-		t.Fatalf("create room: %v", err)
-	}
+	id := result(r.asking[0].CreateRoom(t.Context(), q))(t)
 	for _, p := range r.asking[1:] {
 		must(t, p.Join(t.Context(), id))
 	}

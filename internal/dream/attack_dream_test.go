@@ -86,9 +86,7 @@ func TestHarvestedIntegrity(t *testing.T) {
 			for i, sender := range c.senders {
 				r.sayIn("!group", sender, "$"+string(rune('1'+i)), "My sister Jana lives in Brno.", true)
 			}
-			if _, err := r.db.Exec(`UPDATE message SET integrity = ?`, c.stored); err != nil {
-				t.Fatal(err)
-			}
+			result(r.db.Exec(`UPDATE message SET integrity = ?`, c.stored))(t)
 			r.answer = func(string) (string, error) {
 				return list(oneFact(1, "Jana lives in Brno", "My sister Jana lives in Brno")), nil
 			}

@@ -38,9 +38,7 @@ func TestADamagedCopy(t *testing.T) {
 	conn := result(k.d.cfg.DB.Conn(t.Context()))(t)
 	for _, query := range []string{`CREATE TABLE spoilt (n INTEGER)`, `INSERT INTO spoilt VALUES (NULL)`, `PRAGMA writable_schema = 1`,
 		`UPDATE sqlite_schema SET sql = 'CREATE TABLE spoilt (n INTEGER NOT NULL)' WHERE name = 'spoilt'`, `PRAGMA writable_schema = RESET`} {
-		if _, err := conn.ExecContext(t.Context(), query); err != nil {
-			t.Fatal(err)
-		}
+		result(conn.ExecContext(t.Context(), query))(t)
 	}
 	_ = conn.Close()
 	k.dream(Options{Phases: []Phase{Harvest}})

@@ -82,9 +82,7 @@ func TestReportAndForget(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the copy: %v, %v", info, err)
 	}
-	if _, err := w.store.Forget(t.Context(), everything, w.active()["Anna has moved to Hamburg."].ID); err != nil {
-		t.Fatal(err)
-	}
+	result(w.store.Forget(t.Context(), everything, w.active()["Anna has moved to Hamburg."].ID))(t)
 	for _, gone := range []string{"lives in Berlin", "moved to Hamburg"} {
 		err := filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {

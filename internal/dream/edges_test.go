@@ -147,9 +147,7 @@ func TestAnswers(t *testing.T) {
 	if w.byID(gone).Text != "Anna lives in Berlin." {
 		gone, stays = stays, gone
 	}
-	if _, err := w.store.Forget(t.Context(), everything, gone); err != nil {
-		t.Fatal(err)
-	}
+	result(w.store.Forget(t.Context(), everything, gone))(t)
 	w.now = w.now.Add(24 * time.Hour)
 	if r := w.dream(Options{}); len(r.Questions) != 0 || w.byID(stays).State != memory.Active {
 		t.Errorf("%+v", r)
@@ -380,9 +378,7 @@ func TestOneLineAfterTheNight(t *testing.T) {
 			if again := w.dream(Options{}); again.State == AppliedState {
 				t.Errorf("the next night does it again: %+v", again)
 			}
-			if _, err := w.d.Undo(t.Context(), ""); err != nil {
-				t.Fatal(err)
-			}
+			result(w.d.Undo(t.Context(), ""))(t)
 			look("Ben plays chess.\n" + more + "\n" + less + "\n")
 			if again := w.dream(Options{}); len(again.Grouped) > 0 {
 				t.Errorf("what was parted is put together again: %+v", again)

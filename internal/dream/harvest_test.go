@@ -491,9 +491,7 @@ func TestHarvestInThreads(t *testing.T) {
 	r := newRig(t, nil)
 	r.sayIn(string(history.TalkOf("!group:b", "$root")), anna, "$1", "Locker 1 holds the lamp.", true)
 	r.sayIn(string(history.TalkOf("!dm", "$root")), anna, "$2", "Locker 2 holds the lamp.", false)
-	if _, err := r.db.ExecContext(t.Context(), `INSERT INTO session (room, person, private, heard_at) VALUES ('!group:b', ?, 0, 77)`, anna); err != nil {
-		t.Fatal(err)
-	}
+	result(r.db.ExecContext(t.Context(), `INSERT INTO session (room, person, private, heard_at) VALUES ('!group:b', ?, 0, 77)`, anna))(t)
 	waits, err := r.waiting(t.Context())
 	if err != nil || len(waits) != 2 || waits[0].heard.Unix() != 77 {
 		t.Errorf("%+v, %v", waits, err)

@@ -28,8 +28,7 @@ import (
 
 func times(t *testing.T, cron, zone string) task.Schedule {
 	t.Helper()
-	s := result(task.Schedule{Type: "cron", Expression: cron, Zone: zone}.Validate(day0, time.UTC))(t)
-	return s
+	return result(task.Schedule{Type: "cron", Expression: cron, Zone: zone}.Validate(day0, time.UTC))(t)
 }
 
 // runs has n run until what it returns is called.
@@ -64,8 +63,7 @@ func TestWhenToDream(t *testing.T) {
 	n := OpenNightly(w.d, times(t, "30 2 * * *", "Europe/Berlin"))
 	zone := result(time.LoadLocation("Europe/Berlin"))(t)
 	at := func(text string) time.Time {
-		x := result(time.ParseInLocation("2006-01-02 15:04", text, zone))(t)
-		return x
+		return result(time.ParseInLocation("2006-01-02 15:04", text, zone))(t)
 	}
 	due := func(want time.Time) {
 		t.Helper()
@@ -297,9 +295,7 @@ func TestKilledWhileDreaming(t *testing.T) {
 	if before == after {
 		t.Fatal("the dream did nothing")
 	}
-	if _, err := w.d.Undo(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
+	result(w.d.Undo(t.Context(), ""))(t)
 	equal(t, fingerprint(t, w.d.cfg.DB, true), exact, "after a dream that is taken back")
 	random := rand.New(rand.NewPCG(3, 5))
 	unchanged, done, reading := 0, 0, 0
@@ -371,9 +367,7 @@ func prepareChores(t *testing.T, dir string) {
 		`INSERT INTO room (id) VALUES ('!r')`,
 		`INSERT INTO task (id, room, user, content, priority, status, created, updated) VALUES ('task_twin0001', '!r', 'x', 'Water the plants', 5, 'active', 1, 1), ('task_twin0002', '!r', 'x', 'water the plants!', 5, 'active', 2, 2)`,
 	} {
-		if _, err := db.Exec(query); err != nil {
-			t.Fatal(err)
-		}
+		result(db.Exec(query))(t)
 	}
 	must(t, db.Close())
 }

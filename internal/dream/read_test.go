@@ -273,9 +273,7 @@ func TestReadsTooSlowly(t *testing.T) {
 		if left, tries := k.unread(); left != 3 || tries != 0 {
 			t.Errorf("%d messages, %d tries", left, tries)
 		}
-		if rooms, err := k.h.toRead(t.Context()); err != nil || len(rooms) != 3 {
-			t.Errorf("%q, %v", rooms, err)
-		}
+		equal(t, len(result(k.h.toRead(t.Context()))(t)), 3, "")
 		k.d.cfg.DB.Close()
 	})
 }
@@ -434,18 +432,12 @@ func TestKnownAlready(t *testing.T) {
 	add(memory.Entry{Scope: me, Text: "Anna lives in Kiel.", Source: memory.UserExplicit, Integrity: trust.User})
 	add(memory.Entry{Scope: memory.Shared, Text: "anna likes sailing", Source: memory.UserExplicit, Integrity: trust.User})
 	add(memory.Entry{Scope: me, Text: "My cat is called Mia.", Source: memory.Assistant, Integrity: trust.User, Event: "$1"}) // by its tool, while it answered
-	if _, err := r.db.Exec(`UPDATE message SET tail = 'Recalled: anna has a garden (2026-10-01)' WHERE id = ?`, id); err != nil {
-		t.Fatal(err)
-	}
+	result(r.db.Exec(`UPDATE message SET tail = 'Recalled: anna has a garden (2026-10-01)' WHERE id = ?`, id))(t)
 	fish := add(memory.Entry{Scope: me, Text: "anna never eats fish", Source: memory.Harvest})
-	if _, err := r.store.Forget(ctx, memory.Access{All: true}, fish.ID); err != nil {
-		t.Fatal(err)
-	}
+	result(r.store.Forget(ctx, memory.Access{All: true}, fish.ID))(t)
 	dog := add(memory.Entry{Scope: me, Text: "anna's dog is Rex", Source: memory.FromFile})
 	r.clock = time.Now() // it is put away after it was said
-	if _, err := r.db.Exec(`UPDATE memory SET state = 'archived', updated_at = ? WHERE id = ?`, r.clock.UnixMilli(), dog.ID); err != nil {
-		t.Fatal(err)
-	}
+	result(r.db.Exec(`UPDATE memory SET state = 'archived', updated_at = ? WHERE id = ?`, r.clock.UnixMilli(), dog.ID))(t)
 	r.answer = func(string) (string, error) {
 		return list(oneFact(1, "anna lives in Kiel", "I live in Kiel"), oneFact(1, "anna likes sailing", "I like sailing"), oneFact(1, "anna's cat is called Mia", "My cat is called Mia"),
 			oneFact(1, "anna has a garden", "We have a garden"), oneFact(1, "anna never eats fish", "I never eat fish"), oneFact(1, "anna's dog is Rex", "Rex is my dog"),

@@ -63,10 +63,8 @@ func (c *choreWorld) say(days int, text string) {
 // sayTo is say, where those read it who are readers.
 func (c *choreWorld) sayTo(readers trust.Readers, days int, text string) {
 	c.t.Helper()
-	if _, err := c.d.cfg.DB.Exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, at, readers) VALUES (?, 1, 'user', ?, ?, ?, ?, ?)`,
-		room, fmt.Sprint("$", days, text), owner, text, day0.AddDate(0, 0, days).UnixMilli(), readers); err != nil {
-		c.t.Fatal(err)
-	}
+	result(c.d.cfg.DB.Exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, at, readers) VALUES (?, 1, 'user', ?, ?, ?, ?, ?)`,
+		room, fmt.Sprint("$", days, text), owner, text, day0.AddDate(0, 0, days).UnixMilli(), readers))(c.t)
 }
 
 // taskRows is all that is stored of tasks.
@@ -415,10 +413,8 @@ func TestOneReplacesOne(t *testing.T) {
 	}
 	more := fact{key: "dentist", texts: []string{"With bad teeth Anna rings her aunt."}}
 	w.of[more.texts[0]] = &more
-	if _, err := (&memory.Importer{Store: w.store, Scope: memory.Private(owner), Now: func() time.Time { return w.now }}).Import(t.Context(), owner,
-		fmt.Appendf(nil, `{"text":%q,"source":"harvest","observed_at":"2026-01-03T09:00:00Z"}`, more.texts[0])); err != nil {
-		t.Fatal(err)
-	}
+	result((&memory.Importer{Store: w.store, Scope: memory.Private(owner), Now: func() time.Time { return w.now }}).Import(t.Context(), owner,
+		fmt.Appendf(nil, `{"text":%q,"source":"harvest","observed_at":"2026-01-03T09:00:00Z"}`, more.texts[0])))(t)
 	w.now = w.now.Add(24 * time.Hour)
 	if r := w.dream(Options{}); len(r.Superseded) != 0 || len(r.Questions) != 1 {
 		t.Errorf("%+v", r)

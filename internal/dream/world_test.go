@@ -95,13 +95,9 @@ func prepare(t *testing.T, facts []fact) string {
 		}
 	}
 	for who, lines := range map[string]string{owner: first.String(), "@again:example.org": again.String()} {
-		if _, err := (&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)); err != nil {
-			t.Fatal(err)
-		}
+		result((&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)))(t)
 	}
-	if _, err := db.Exec(`UPDATE memory SET scope = ?`, memory.Private(owner)); err != nil {
-		t.Fatal(err)
-	}
+	result(db.Exec(`UPDATE memory SET scope = ?`, memory.Private(owner)))(t)
 	must(t, memory.OpenFTS(db).Rebuild(t.Context(), nil))
 	must(t, db.Close())
 	return dir
@@ -217,9 +213,7 @@ func (w *world) dream(o Options) Report {
 // exec changes the database behind everybody's back.
 func (w *world) exec(query string, args ...any) {
 	w.t.Helper()
-	if _, err := w.d.cfg.DB.Exec(query, args...); err != nil {
-		w.t.Fatal(err)
-	}
+	result(w.d.cfg.DB.Exec(query, args...))(w.t)
 }
 
 // know stores e: the owner's own, read out of a talk, where e does not say otherwise.

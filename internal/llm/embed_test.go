@@ -110,9 +110,7 @@ func TestEmbedTrouble(t *testing.T) {
 // TestEmbedDimensionStays: another model behind the same name is noticed.
 func TestEmbedDimensionStays(t *testing.T) {
 	e, _ := embedder(t, "/api", status(200, `{"embeddings":[[1,0]]}`), status(200, `{"embeddings":[[1,0,0]]}`))
-	if _, err := e.Embed(t.Context(), []string{"a"}); err != nil {
-		t.Fatal(err)
-	}
+	result(e.Embed(t.Context(), []string{"a"}))(t)
 	if _, err := e.Embed(t.Context(), []string{"a"}); err == nil || !strings.Contains(err.Error(), "start this program again") {
 		t.Errorf("error %v", err)
 	}

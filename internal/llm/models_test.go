@@ -116,8 +116,7 @@ func (w *waits) sleep(ctx context.Context, d time.Duration) error {
 // configured is a set of models that is configured so.
 func configured(t *testing.T, cfg Config) *Models {
 	t.Helper()
-	m := result(New(cfg))(t)
-	return m
+	return result(New(cfg))(t)
 }
 
 const testKey = "sk-secret-0123456789"
@@ -139,8 +138,7 @@ var hello = Request{Messages: []Message{{Role: User, Content: "hello"}}}
 
 func ask(t *testing.T, m *Models, req Request) Reply {
 	t.Helper()
-	reply := result(m.Complete(t.Context(), "chat", req, nil))(t)
-	return reply
+	return result(m.Complete(t.Context(), "chat", req, nil))(t)
 }
 
 func kindOf(t *testing.T, err error) Kind {

@@ -26,8 +26,7 @@ func write(t *testing.T, path, text string) {
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	b := result(os.ReadFile(path))(t)
-	return b
+	return result(os.ReadFile(path))(t)
 }
 
 // names lists a folder: a test that expects exactly these names also shows that
@@ -114,8 +113,7 @@ func TestStamp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	stat := func() store.Stamp {
 		t.Helper()
-		s := result(store.Stat(path))(t)
-		return s
+		return result(store.Stat(path))(t)
 	}
 	if stat().Exists() {
 		t.Error("a missing file exists")
@@ -220,10 +218,7 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait()
-	l, err := store.AcquireLock(dir)
-	if err != nil {
-		t.Fatalf("after the child was killed: %v", err)
-	}
+	l := result(store.AcquireLock(dir))(t)
 	_ = l.Release()
 }
 
@@ -275,14 +270,12 @@ func states(ds []store.Default) string {
 
 func mustWrite(t *testing.T, r fs.FS, dir string) []store.Default {
 	t.Helper()
-	got := result(store.WriteDefaults(r, dir))(t)
-	return got
+	return result(store.WriteDefaults(r, dir))(t)
 }
 
 func mustList(t *testing.T, r fs.FS, dir string) []store.Default {
 	t.Helper()
-	got := result(store.ListDefaults(r, dir))(t)
-	return got
+	return result(store.ListDefaults(r, dir))(t)
 }
 
 func TestDefaultsFollowTheReleaseUnlessEdited(t *testing.T) {

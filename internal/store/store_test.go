@@ -36,17 +36,13 @@ func open(t *testing.T, path string, m fs.FS) *sql.DB {
 
 func run(t *testing.T, db *sql.DB, query string, args ...any) {
 	t.Helper()
-	if _, err := db.Exec(query, args...); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	result(db.Exec(query, args...))(t)
 }
 
 func value(t *testing.T, db *sql.DB, query string) string {
 	t.Helper()
 	var s string
-	if err := db.QueryRow(query).Scan(&s); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	must(t, db.QueryRow(query).Scan(&s))
 	return s
 }
 

@@ -64,9 +64,7 @@ func TestReaders(t *testing.T) {
 			t.Errorf("the task of %s is now %+v, %v", r, got, err)
 		}
 	}
-	if all, err := s.InRoom(ctx, here, ""); err != nil || len(all) != len(readers) {
-		t.Errorf("the operator sees %d tasks, %v", len(all), err)
-	}
+	equal(t, len(must(s.InRoom(ctx, here, ""))(t)), len(readers), "tasks that the operator sees")
 }
 
 // TestRunsOfReaders: runs are listed where their task may be read.
@@ -83,9 +81,7 @@ func TestRunsOfReaders(t *testing.T) {
 			t.Errorf("%+v: %d runs, %v, want %d", c.at, len(runs), err, c.want)
 		}
 	}
-	if runs, err := p.store.AllRuns(t.Context(), "", "", 10); err != nil || len(runs) != 1 {
-		t.Errorf("the operator sees %d runs, %v", len(runs), err)
-	}
+	equal(t, len(must(p.store.AllRuns(t.Context(), "", "", 10))(t)), 1, "runs that the operator sees")
 }
 
 // TestGoalReaders: a goal of a direct chat does not exist for those who come in later, and
@@ -253,9 +249,7 @@ func TestMergedIntegrity(t *testing.T) {
 	if err != nil || len(done) != 1 || done[0].ID != goes.ID {
 		t.Errorf("merged %+v, %v", done, err)
 	}
-	if got, err := get(ctx, tx, in(here), stays.ID); err != nil || got.Label != foreign {
-		t.Errorf("%+v, %v", got.Label, err)
-	}
+	equal(t, must(get(ctx, tx, in(here), stays.ID))(t).Label, foreign, "")
 }
 
 // every is a schedule that is due each minute.
@@ -315,9 +309,7 @@ func TestFloodOfTasks(t *testing.T) {
 	}
 	_, err = p.store.Resume(ctx, trust.Place{Room: "!0"}, mine[0].ID)
 	refused("resuming one too many", err)
-	if got, err := p.store.Get(ctx, trust.Place{Room: "!0"}, mine[0].ID); err != nil || got.Status != Paused {
-		t.Errorf("%+v, %v", got, err)
-	}
+	equal(t, must(p.store.Get(ctx, trust.Place{Room: "!0"}, mine[0].ID))(t).Status, Paused, "")
 }
 
 // TestRunsPerDay: the model works on tasks so often in 24 hours, over all rooms and also

@@ -14,8 +14,7 @@ import (
 
 func berlin(t testing.TB) *time.Location {
 	t.Helper()
-	loc := must(time.LoadLocation("Europe/Berlin"))(t)
-	return loc
+	return must(time.LoadLocation("Europe/Berlin"))(t)
 }
 
 // at is now in the tests: a Saturday.
@@ -63,9 +62,7 @@ func TestScheduleFinalForms(t *testing.T) {
 			t.Errorf("%+v: %+v %q, %v", tt.in, got, got, err)
 			continue
 		}
-		if again, err := got.Validate(at(t), time.UTC); err != nil || again != got {
-			t.Errorf("the final form changes: %+v, %v", again, err)
-		}
+		equal(t, must(got.Validate(at(t), time.UTC))(t), got, "the final form")
 	}
 }
 
@@ -258,8 +255,7 @@ var zones = []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata",
 
 func inZone(t testing.TB, name string) *time.Location {
 	t.Helper()
-	loc := must(time.LoadLocation(name))(t)
-	return loc
+	return must(time.LoadLocation(name))(t)
 }
 
 // clocks is what a clock shows in the course of a day.

@@ -61,9 +61,7 @@ func (p *post) add(content, catchUp string, s Schedule) Task {
 
 func (p *post) look() {
 	p.t.Helper()
-	if _, err := p.sched.look(p.t.Context(), p.now, false); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.sched.look(p.t.Context(), p.now, false))(p.t)
 }
 
 // work works on what was handed over, like a session does.

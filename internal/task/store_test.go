@@ -56,8 +56,7 @@ func noError(t failer, err error) {
 
 func add(t testing.TB, s *Store, task Task) Task {
 	t.Helper()
-	got := must(s.Add(t.Context(), labelled(task)))(t)
-	return got
+	return must(s.Add(t.Context(), labelled(task)))(t)
 }
 
 func contents(t testing.TB, s *Store, room string, status Status) string {
@@ -292,17 +291,13 @@ func TestLeft(t *testing.T) {
 			t.Errorf("%s: %+v, %v", it.Content, got, err)
 		}
 	}
-	if got, err := p.store.Find(t.Context(), never.ID); err != nil || got.Status != Active {
-		t.Errorf("a task without a time: %+v, %v", got, err)
-	}
+	equal(t, must(p.store.Find(t.Context(), never.ID))(t).Status, Active, "a task without a time")
 	runs, err := p.store.AllRuns(t.Context(), there, "", 10)
 	if err != nil || len(runs) != 2 || runs[0].State != RunSkipped || runs[1].State != RunSkipped || runs[0].Result != leftReason {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
 	gone = ""
-	if got, err := p.store.Resume(t.Context(), in(there), due.ID); err != nil || got.Reason != "" {
-		t.Errorf("resumed: %+v, %v", got, err)
-	}
+	equal(t, must(p.store.Resume(t.Context(), in(there), due.ID))(t).Reason, "", "resumed")
 	p.at(22, 9, 0)
 	p.heard("tea 22 09:00", "due 22 09:00")
 }
@@ -365,9 +360,7 @@ func TestTakeBack(t *testing.T) {
 	if err != nil || len(left) != 3 {
 		t.Errorf("%d tasks are left, %v", len(left), err)
 	}
-	if it, err := s.Get(t.Context(), in("!a"), done.ID); err != nil || it.Content != "done" {
-		t.Errorf("what was done is %+v, %v", it, err)
-	}
+	equal(t, must(s.Get(t.Context(), in("!a"), done.ID))(t).Content, "done", "what was done")
 	if left, err := s.List(t.Context(), in("!b"), ""); err != nil || len(left) != 1 {
 		t.Errorf("elsewhere %d, %v", len(left), err)
 	}

@@ -348,8 +348,7 @@ func (m model) file(t testing.TB) string {
 
 func (m model) shape(t testing.TB) Shape {
 	t.Helper()
-	s := result(ReadShape(t.Context(), m.file(t)))(t)
-	return s
+	return result(ReadShape(t.Context(), m.file(t)))(t)
 }
 
 // finer tells the layers that the usual mix of four and six bits gives six.

@@ -285,17 +285,11 @@ func TestOnThisMachine(t *testing.T) {
 	if !ok {
 		t.Fatal("nvidia-smi is not found")
 	}
-	out, err := runTool(t.Context(), tool, []string{"--query-gpu=memory.total", "--format=csv,noheader,nounits"}, environment(tool))
-	if err != nil {
-		t.Fatalf("nvidia-smi by itself: %v", err)
-	}
+	out := result(runTool(t.Context(), tool, []string{"--query-gpu=memory.total", "--format=csv,noheader,nounits"}, environment(tool)))(t)
 	t.Logf("nvidia-smi by itself: %q", out.text)
 	var total uint64
 	for line := range strings.Lines(string(out.text)) {
-		mib, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64)
-		if err != nil {
-			t.Fatalf("nvidia-smi by itself: %v", err)
-		}
+		mib := result(strconv.ParseUint(strings.TrimSpace(line), 10, 64))(t)
 		total += mib << 20
 	}
 	if difference := max(r.Total, total) - min(r.Total, total); difference > total/100 {

@@ -39,8 +39,7 @@ func TestFirstLight(t *testing.T) {
 	bot.kill()
 
 	// The server has seen neither the question nor the answer.
-	raw, err := you.RawTimeline(t.Context(), room, 50)
-	must(t, err)
+	raw := result(you.RawTimeline(t.Context(), room, 50))(t)
 	encrypted := 0
 	for _, e := range raw {
 		if bytes.Contains(e, []byte("Jana")) {
@@ -137,8 +136,7 @@ func waitLeft(t *testing.T, p *peer.Peer, room, user string) {
 func TestModelDown(t *testing.T) {
 	t.Parallel()
 	w, m := newWorld(t), newModel(t)
-	front, err := url.Parse(m.url)
-	must(t, err)
+	front := result(url.Parse(m.url))(t)
 	var down atomic.Bool
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: front.Scheme, Host: front.Host})
 	gate := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -180,8 +178,7 @@ func TestKilledInTurn(t *testing.T) {
 	if first.ID == second.ID || !strings.HasPrefix(second.Body, "Every word") {
 		t.Errorf("answers = %q, then %q; want one for each message", first.Body, second.Body)
 	}
-	raw, err := you.RawTimeline(t.Context(), room, 50)
-	must(t, err)
+	raw := result(you.RawTimeline(t.Context(), room, 50))(t)
 	said := 0
 	for _, e := range raw {
 		if bytes.Contains(e, []byte(`"sender":"@reverie:`)) && bytes.Contains(e, []byte(`"m.room.encrypted"`)) && !bytes.Contains(e, []byte("m.replace")) && !bytes.Contains(e, []byte("state_key")) {
@@ -312,8 +309,7 @@ func TestSignalInTurn(t *testing.T) {
 			s.start(t, m.url, you.UserID())
 			room := home.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{s.botID}})
 			until(t, "the bot does not join", func() bool { return home.Membership(room, s.botID) == "join" })
-			_, err := you.Say(t.Context(), room, "rehearse: slow "+c.slow)
-			must(t, err)
+			result(you.Say(t.Context(), room, "rehearse: slow "+c.slow))(t)
 			until(t, "the model is not asked, or the bot is not typing", func() bool { return m.calls.Load() == 1 && home.Typing(room, s.botID) })
 			must(t, s.bot.cmd.Process.Signal(syscall.SIGTERM))
 			select {
@@ -337,8 +333,7 @@ func TestSignalInTurn(t *testing.T) {
 			if !c.finishes {
 				until(t, "no answer after the restart", func() bool { return s.answers(you.UserID(), room) == 1 })
 			}
-			_, err = you.Say(t.Context(), room, "rehearse: long 5")
-			must(t, err)
+			result(you.Say(t.Context(), room, "rehearse: long 5"))(t)
 			until(t, "no second answer", func() bool { return s.answers(you.UserID(), room) >= 2 })
 			equal(t, s.answers(you.UserID(), room), 2, "answers to two questions")
 			if len(s.faults) > 0 {
@@ -514,8 +509,7 @@ func TestFiles(t *testing.T) {
 	if e.File == nil || !e.File.Sealed || !e.Encrypted || e.File.Name != "BASE_PROMPT.txt" || e.File.Caption != "Here it is." {
 		t.Fatalf("got %+v %+v", e, e.File)
 	}
-	want, err := os.ReadFile(bot.data("BASE_PROMPT.txt"))
-	must(t, err)
+	want := result(os.ReadFile(bot.data("BASE_PROMPT.txt")))(t)
 	if got, err := you.Download(t.Context(), e); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("downloaded %d bytes of %d, %v", len(got), len(want), err)
 	}

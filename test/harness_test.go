@@ -172,8 +172,7 @@ func startBot(t *testing.T, bin, homeserver, user, model string, owners ...strin
 	t.Helper()
 	p := &process{bin: bin, dir: t.TempDir()}
 	p.config = filepath.Join(p.dir, "config.yaml")
-	quoted, err := json.Marshal(owners)
-	must(t, err)
+	quoted := result(json.Marshal(owners))(t)
 	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: %s\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal}\n",
 		homeserver, user, quoted, model)
 	must(t, os.WriteFile(p.config, []byte(config), 0o600))
@@ -288,8 +287,7 @@ func (p *process) restart(t *testing.T, more string) {
 	t.Helper()
 	p.kill()
 	if more != "" {
-		config, err := os.ReadFile(p.config)
-		must(t, err)
+		config := result(os.ReadFile(p.config))(t)
 		must(t, os.WriteFile(p.config, bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal"+more), 1), 0o600))
 	}
 	p.start(t, p.secret)
@@ -298,8 +296,7 @@ func (p *process) restart(t *testing.T, more string) {
 // value is what a query finds in the bot's database.
 func value[T any](t *testing.T, p *process, query string, args ...any) (v T) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+p.data("bot.db")+"?_pragma=busy_timeout(10000)")
-	must(t, err)
+	db := result(sql.Open("sqlite", "file:"+p.data("bot.db")+"?_pragma=busy_timeout(10000)"))(t)
 	defer db.Close()
 	must(t, db.QueryRowContext(t.Context(), query, args...).Scan(&v))
 	return v
@@ -323,8 +320,7 @@ func (m *model) read() string { last, _ := m.last.Load().(string); return last }
 // sealed wants none of the words in what the homeserver has of a room.
 func sealed(t *testing.T, you *peer.Peer, room string, words ...string) {
 	t.Helper()
-	raw, err := you.RawTimeline(t.Context(), room, 100)
-	must(t, err)
+	raw := result(you.RawTimeline(t.Context(), room, 100))(t)
 	for _, e := range raw {
 		for _, word := range words {
 			if bytes.Contains(e, []byte(word)) {

@@ -171,10 +171,8 @@ func newSlowModel(t *testing.T, pace time.Duration) *model {
 func (m *model) answer(t *testing.T, text string) string {
 	t.Helper()
 	begun := []js{{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}, {"role": "user", "content": text}}
-	body, err := json.Marshal(js{"model": rehearsal.ModelName, "messages": begun})
-	must(t, err)
-	resp, err := http.Post(m.url+"/chat/completions", "application/json", bytes.NewReader(body))
-	must(t, err)
+	body := result(json.Marshal(js{"model": rehearsal.ModelName, "messages": begun}))(t)
+	resp := result(http.Post(m.url+"/chat/completions", "application/json", bytes.NewReader(body)))(t)
 	defer resp.Body.Close()
 	var reply struct {
 		Choices []struct{ Message struct{ Content string } }
@@ -271,10 +269,8 @@ func node(t *testing.T, args ...string) (stdin io.WriteCloser, stdout io.Reader,
 	t.Helper()
 	cmd, stderr := exec.Command("node", args...), &logBuffer{}
 	cmd.Stderr = stderr
-	stdin, err := cmd.StdinPipe()
-	must(t, err)
-	stdout, err = cmd.StdoutPipe()
-	must(t, err)
+	stdin = result(cmd.StdinPipe())(t)
+	stdout = result(cmd.StdoutPipe())(t)
 	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = stdin.Close()
@@ -332,8 +328,8 @@ func (p *jsPeer) unread() map[string]string {
 	return maps.Clone(p.locked)
 }
 
-// call runs one command and reads its result into result, which may be nil.
-func (p *jsPeer) call(t *testing.T, do string, args js, result any) {
+// call runs one command and reads its result, unless into is nil.
+func (p *jsPeer) call(t *testing.T, do string, args js, into any) {
 	t.Helper()
 	reply := make(chan jsReply, 1)
 	p.mu.Lock()
@@ -344,8 +340,7 @@ func (p *jsPeer) call(t *testing.T, do string, args js, result any) {
 	for k, v := range args {
 		line[k] = v
 	}
-	out, err := json.Marshal(line)
-	must(t, err)
+	out := result(json.Marshal(line))(t)
 	if _, err := p.stdin.Write(append(out, '\n')); err != nil {
 		t.Fatalf("the JavaScript client is gone: %v\n%s", err, p.stderr)
 	}
@@ -354,8 +349,8 @@ func (p *jsPeer) call(t *testing.T, do string, args js, result any) {
 		if r.Error != "" {
 			t.Fatalf("JavaScript client: %s\n%s", r.Error, p.stderr)
 		}
-		if result != nil {
-			if err := json.Unmarshal(r.OK, result); err != nil {
+		if into != nil {
+			if err := json.Unmarshal(r.OK, into); err != nil {
 				t.Fatalf("JavaScript client: %s: %v: %s", do, err, r.OK)
 			}
 		}

@@ -121,8 +121,7 @@ func startLlama(t *testing.T, template string, window int) *llama {
 	log := &logBuffer{}
 	cmd := exec.Command("node", filepath.Join("llama", "server.mjs"), path, fmt.Sprint(window))
 	cmd.Stderr, cmd.ExtraFiles = log, []*os.File{tell}
-	stdin, err := cmd.StdinPipe()
-	must(t, err)
+	stdin := result(cmd.StdinPipe())(t)
 	must(t, cmd.Start())
 	_ = tell.Close()
 	t.Cleanup(func() { _ = stdin.Close(); _ = cmd.Wait(); _ = read.Close() })

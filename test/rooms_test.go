@@ -117,8 +117,7 @@ func TestAlwaysThreads(t *testing.T) {
 func goes(t *testing.T, you *peer.Peer, room, event string) {
 	t.Helper()
 	until(t, "the answer is still there", func() bool {
-		raw, err := you.Raw(t.Context(), room, event)
-		must(t, err)
+		raw := result(you.Raw(t.Context(), room, event))(t)
 		return !bytes.Contains(raw, []byte("ciphertext"))
 	})
 }
@@ -303,9 +302,7 @@ func TestAutonomousTask(t *testing.T) {
 // due is when the task is due that content names.
 func (p *process) due(t *testing.T, content string) time.Time {
 	t.Helper()
-	due, err := time.Parse(time.RFC3339, value[string](t, p, `SELECT json_extract(schedule, '$.at') FROM task WHERE lower(content) = ?`, content))
-	must(t, err)
-	return due
+	return result(time.Parse(time.RFC3339, value[string](t, p, `SELECT json_extract(schedule, '$.at') FROM task WHERE lower(content) = ?`, content)))(t)
 }
 
 // TestApproval: after the model has read a file, the person is asked in an encrypted poll

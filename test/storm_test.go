@@ -80,8 +80,7 @@ func TestAnswerAfterQuietRestart(t *testing.T) {
 		_ = s.bot.cmd.Process.Kill()
 		matrixtest.Drop()(w, req, next)
 	})
-	_, err := r.asking[0].Say(t.Context(), r.id, "question 1 quickly please")
-	must(t, err)
+	result(r.asking[0].Say(t.Context(), r.id, "question 1 quickly please"))(t)
 	<-s.bot.exited
 	if hook.Hits() != 1 {
 		t.Fatal("the bot ended before it sent anything")
@@ -208,10 +207,9 @@ func newStorm(t *testing.T, seed uint64, home town, all bool) *storm {
 // person logs somebody in and notes what they hear until the test ends.
 func (s *storm) person(t *testing.T, name string) *peer.Peer {
 	t.Helper()
-	p, err := peer.Login(t.Context(), peer.Config{
+	p := result(peer.Login(t.Context(), peer.Config{
 		Homeserver: s.town.address(), User: s.town.account(t, name), Password: password(name), DB: filepath.Join(t.TempDir(), "peer.db"),
-	})
-	must(t, err)
+	}))(t)
 	s.seen[p.UserID()] = map[string]said{}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -171,8 +171,7 @@ func (d *day) live() {
 
 func (d *day) room(by *human, r peer.Room) string {
 	d.t.Helper()
-	id, err := by.CreateRoom(d.t.Context(), r)
-	must(d.t, err)
+	id := result(by.CreateRoom(d.t.Context(), r))(d.t)
 	d.joined(by, id)
 	return id
 }
@@ -309,8 +308,7 @@ func (d *day) measure() (f figures) {
 
 // rows counts what is in each table of bot.db.
 func (d *day) rows() map[string]int {
-	tables, err := d.parts.db.Query(`SELECT name FROM sqlite_schema WHERE type = 'table'`)
-	must(d.t, err)
+	tables := result(d.parts.db.Query(`SELECT name FROM sqlite_schema WHERE type = 'table'`))(d.t)
 	defer tables.Close()
 	counts := map[string]int{}
 	for tables.Next() {

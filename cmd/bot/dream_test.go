@@ -114,13 +114,11 @@ func TestTheLastTalkOfADay(t *testing.T) {
 		room := d.room(ann, peer.Room{Name: "Ann", Direct: true, Encrypted: true, Invite: []string{d.bot}})
 		say := func(after time.Duration, text string) {
 			sleepUntil(t.Context(), began.Add(after))
-			_, err := ann.Say(t.Context(), room, text)
-			must(d.t, err)
+			result(ann.Say(t.Context(), room, text))(d.t)
 		}
 		known := func(states ...memory.State) string {
 			t.Helper()
-			all, err := d.parts.memory.List(t.Context(), memory.Access{All: true}, memory.Filter{States: states})
-			must(d.t, err)
+			all := result(d.parts.memory.List(t.Context(), memory.Access{All: true}, memory.Filter{States: states}))(d.t)
 			var texts []string
 			for _, e := range all {
 				texts = append(texts, e.Text)
@@ -198,8 +196,7 @@ func (w *telling) asked(say bool) map[string]string {
 		if !in.Verbatim || in.Event != session.MemoryQuestion {
 			w.t.Errorf("%+v", in)
 		}
-		wanted, err := w.asking.Wanted(w.t.Context(), in.ID)
-		must(w.t, err)
+		wanted := result(w.asking.Wanted(w.t.Context(), in.ID))(w.t)
 		if wanted {
 			out[in.Room] += in.Text
 		}
@@ -255,8 +252,7 @@ func TestPeopleAreAsked(t *testing.T) {
 	owner := w.cfg.owner()
 	w.direct = map[string]string{owner: "!own", guestOfTest: "!guest", "@barred:example.org": "!barred"}
 	w.rooms, w.left, w.barred = []string{"!group", "!gone"}, []string{"!gone"}, []string{"@barred:example.org"}
-	_, err := w.db.Exec(`INSERT INTO room (id) VALUES ('!guest')`)
-	must(t, err)
+	result(w.db.Exec(`INSERT INTO room (id) VALUES ('!guest')`))(t)
 	must(t, (session.Settings{DB: w.db}).Set(t.Context(), "!guest", session.SettingLanguage, "de", guestOfTest, time.Now()))
 	for _, n := range []string{"gin", "rum", "ale", "rye"} {
 		w.doubt(memory.Private(guestOfTest), n)
@@ -289,8 +285,7 @@ func TestPeopleAreAsked(t *testing.T) {
 	w.direct[owner] = "!own"
 	check(w.asked(true), map[string][]string{"!own": all["!own"]})
 	check(w.asked(true), nil)
-	_, err = w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questionsWithin.Milliseconds()+1)
-	must(t, err)
+	result(w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questionsWithin.Milliseconds()+1))(t)
 	check(w.asked(false), map[string][]string{"!guest": {"rye"}})
 	w.direct[guestOfTest] = "!new" // where that was to be said is left
 	check(w.asked(true), nil)

@@ -266,8 +266,7 @@ func (r *running) redact(user, room, event string) {
 // count runs a query for a number on the bot's database.
 func (r *running) count(query string, args ...any) (n int) {
 	r.t.Helper()
-	db, err := store.Open(r.t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations)
-	must(r.t, err)
+	db := result(store.Open(r.t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations))(r.t)
 	defer db.Close()
 	must(r.t, db.QueryRowContext(r.t.Context(), query, args...).Scan(&n))
 	return n

@@ -66,8 +66,7 @@ func (r *running) wrote(text string) bool {
 // client logs in as you, with a client that can encrypt.
 func (r *running) client() *peer.Peer {
 	r.t.Helper()
-	p, err := peer.Login(r.t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(r.t.TempDir(), "peer.db")})
-	must(r.t, err)
+	p := result(peer.Login(r.t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(r.t.TempDir(), "peer.db")}))(r.t)
 	r.t.Cleanup(func() { _ = p.Close() })
 	background(r.t, func(ctx context.Context) error { _ = p.Run(ctx); return nil })
 	return p

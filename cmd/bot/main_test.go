@@ -197,8 +197,7 @@ func TestTerminalOwnCodes(t *testing.T) {
 // TestPlainWriter: bytes that are no characters command nothing either.
 func TestPlainWriter(t *testing.T) {
 	var out bytes.Buffer
-	_, err := (plainWriter{&out}).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n"))
-	must(t, err)
+	result((plainWriter{&out}).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n")))(t)
 	equal(t, out.String(), "Grüße 😀\tund\nx\ufffd\ufffdy\n", "")
 }
 
@@ -241,16 +240,14 @@ func TestJobs(t *testing.T) {
 		}
 		it.Label = trust.Label{Integrity: trust.User, Readers: trust.Room(it.Room)}
 		it.User, it.Schedule = "@you", &task.Schedule{Type: "once", At: at.Format(time.RFC3339)}
-		added, err := b.tasks.Add(t.Context(), it)
-		must(t, err)
+		added := result(b.tasks.Add(t.Context(), it))(t)
 		ids[it.Content] = added.ID
 	}
 	out := &board{said: map[string]string{}}
 	sessions := b.sessions(out, nil)
 	background(t, sessions.Run, b.scheduler.Run)
 	until(t, "not all runs are done", func() bool {
-		runs, err := b.tasks.AllRuns(t.Context(), "", "", 10)
-		must(t, err)
+		runs := result(b.tasks.AllRuns(t.Context(), "", "", 10))(t)
 		return len(slices.DeleteFunc(runs, func(r task.Run) bool { return r.State != task.RunDone })) == 3
 	})
 	said := strings.Join(out.all(), "\n")
@@ -258,8 +255,7 @@ func TestJobs(t *testing.T) {
 		t.Errorf("said %q", out.all())
 	}
 	for content, id := range ids {
-		it, err := b.tasks.Find(t.Context(), id)
-		must(t, err)
+		it := result(b.tasks.Find(t.Context(), id))(t)
 		switch {
 		case content == "elsewhere" && (it.Status != task.Active || it.Runs != 0):
 			t.Errorf("a room of another program was looked after: %+v", it)
@@ -273,8 +269,7 @@ func TestJobs(t *testing.T) {
 // The task is paused, and the operator reads why.
 func TestPrivateJob(t *testing.T) {
 	b := openTest(t, "timezone: UTC\nmemory: {backend: flat_file}\nharvest: {enabled: false}\n"+rehearsing)
-	_, err := b.db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom)
-	must(t, err)
+	result(b.db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom))(t)
 	at := time.Now().Add(time.Second).UTC().Truncate(time.Second).Add(time.Second)
 	lawyer := task.Task{Room: terminalRoom, User: "@ann:x", Content: "see the lawyer", Schedule: &task.Schedule{Type: "once", At: at.Format(time.RFC3339)},
 		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@ann:x")}}
@@ -398,10 +393,8 @@ func openTest(t *testing.T, config string) *bot {
 
 func openLogged(t *testing.T, config string, log io.Writer) *bot {
 	t.Helper()
-	cfg, err := parse(t, t.TempDir(), config)
-	must(t, err)
-	b, err := openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)), true)
-	must(t, err)
+	cfg := result(parse(t, t.TempDir(), config))(t)
+	b := result(openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)), true))(t)
 	t.Cleanup(b.close)
 	return b
 }
@@ -424,8 +417,7 @@ func background(t *testing.T, work ...func(context.Context) error) (stop func())
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	must(t, err)
+	b := result(os.ReadFile(path))(t)
 	return string(b)
 }
 
@@ -479,5 +471,14 @@ func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
 	t.Helper()
 	if got != want {
 		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

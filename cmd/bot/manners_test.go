@@ -266,8 +266,7 @@ func alwaysThreads(t *testing.T) (*running, *echoing, string) {
 	t.Helper()
 	r, m := withEditing(t)
 	room := r.direct()
-	db, err := store.Open(t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations)
-	must(t, err)
+	db := result(store.Open(t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations))(t)
 	defer db.Close()
 	must(t, (session.Settings{DB: db}).Set(t.Context(), room, session.SettingThreads, "always", you, time.Now()))
 	return r, m, room
@@ -463,8 +462,7 @@ func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 	p := r.client()
 	must(t, p.ResetIdentity(t.Context(), "a long password"))
 	encrypted := r.enters(you, matrixtest.NewRoom{Direct: true, Encrypted: true})
-	_, err := p.Say(t.Context(), encrypted, "!whoami")
-	must(t, err)
+	result(p.Say(t.Context(), encrypted, "!whoami"))(t)
 	r.await("no encrypted answer", func() bool { return r.said(encrypted) > 0 })
 
 	for name, room := range map[string]string{"as before": dm, "new": r.meetDirect()} {

@@ -44,8 +44,7 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 		m.Room, m.At = "!dm", time.Now()
 		tail := m.Tail
 		must(t, b.history.Append(t.Context(), &m))
-		_, err := b.db.Exec(`UPDATE message SET tail = ? WHERE id = ?`, tail, m.ID)
-		must(t, err)
+		result(b.db.Exec(`UPDATE message SET tail = ? WHERE id = ?`, tail, m.ID))(t)
 	}
 	must(t, b.takenBack(t.Context(), "$1"))
 	hits, err := b.memory.Search(t.Context(), memory.Query{Text: "vault HERON-99", Scopes: []memory.Scope{me}, Turns: true})
@@ -72,8 +71,7 @@ func TestFilesAreDeleted(t *testing.T) {
 	b := openTest(t, small)
 	kept := map[string]string{}
 	for _, name := range []string{"one", "both", "old", "moving", "nobody's"} {
-		k, err := b.media.Keep(bytes.NewReader([]byte(name)), 1000)
-		must(t, err)
+		k := result(b.media.Keep(bytes.NewReader([]byte(name)), 1000))(t)
 		kept[name] = k.Path
 	}
 	there := func(name string) bool { _, err := os.Stat(b.media.File(kept[name])); return err == nil }
@@ -85,8 +83,7 @@ func TestFilesAreDeleted(t *testing.T) {
 		must(t, b.history.Append(t.Context(), &m))
 	}
 	say("$0", "old")
-	_, err := b.history.StartNew(t.Context(), "!dm")
-	must(t, err)
+	result(b.history.StartNew(t.Context(), "!dm"))(t)
 	say("$1", "one", "both")
 	say("$2", "both")
 	must(t, b.takenBack(t.Context(), "$1"))
@@ -102,8 +99,7 @@ func TestFilesAreDeleted(t *testing.T) {
 		{2 * time.Hour, map[string]bool{"both": true, "old": true, "moving": true}},
 		{8 * 24 * time.Hour, map[string]bool{"both": true, "moving": true}},
 	} {
-		_, err := b.sweep(t.Context(), moving, time.Now().Add(step.after))
-		must(t, err)
+		result(b.sweep(t.Context(), moving, time.Now().Add(step.after)))(t)
 		for name := range kept {
 			equal(t, there(name), step.left[name], "after %v %s is there", step.after, name)
 		}
@@ -124,13 +120,11 @@ func TestHarvestOfTheWholeBot(t *testing.T) {
 		must(t, b.history.Append(t.Context(), &m))
 	}
 	say("!dm", "By the way. My canary is called Tweety.", false)
-	_, err := b.history.StartNew(t.Context(), "!dm")
-	must(t, err)
+	result(b.history.StartNew(t.Context(), "!dm"))(t)
 	say("!dm", "I prefer green tea! The password is hunter2. My password is hunter3.", false)
 	say("!dm", "rehearse: error 500. I live in Kiel.", false)
 	say("!group", "Our meeting is on Monday. What do you think?", true)
-	d, err := b.openDreamer()
-	must(t, err)
+	d := result(b.openDreamer())(t)
 	r, err := d.Dream(t.Context(), dream.Options{Phases: []dream.Phase{dream.Harvest}, Now: true})
 	if err != nil || r.Harvested == nil || r.Harvested.Added != 4 || r.Harvested.Messages != 4 || r.Harvested.Requests != 2 {
 		t.Fatalf("%+v, %v", r, err)
@@ -249,8 +243,7 @@ func TestQdrantAtWork(t *testing.T) {
 	if c.memory, err = memory.Open(t.Context(), memory.Config{DB: b.db, Dir: b.cfg.Data, Backend: memory.Qdrant, Points: c.points}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.memory.Forget(t.Context(), operator(), hits[0].Entry.ID)
-	must(t, err)
+	result(c.memory.Forget(t.Context(), operator(), hits[0].Entry.ID))(t)
 	equal(t, len(s.Points(s.Collections()[0])), 2, "points are left on the server")
 	s.Break(standin.Refuse(503))
 	if f := b.examineQdrant(t.Context()); len(f) != 1 || f[0].State != ill || f[0].Remedy == "" || strings.Contains(f[0].What, "hunter9") {
@@ -333,8 +326,7 @@ func TestTierOfAServer(t *testing.T) {
 				b.cfg.LLM.Models[0].BaseURL = "http://gpu.lan:11434/v1"
 			}
 			b.lookAround(t.Context())
-			r, err := b.tier(t.Context())
-			must(t, err)
+			r := result(b.tier(t.Context()))(t)
 			if r.Window != tt.window || r.Tier != tt.tier || r.Source != tt.source {
 				t.Errorf("window %d, tier %d, from %s", r.Window, r.Tier, r.Source)
 			}
@@ -450,8 +442,7 @@ func TestFit(t *testing.T) {
 			if in := b.windowInputs(); in.Fit.Tokens < 4096 {
 				t.Fatalf("fit %+v", in.Fit)
 			}
-			r, err := b.tier(t.Context())
-			must(t, err)
+			r := result(b.tier(t.Context()))(t)
 			warned := strings.Contains(strings.Join(r.Warnings, "\n"), "will not fit into the GPU memory")
 			if warned != tt.warned || tt.warned && r.Source == prompt.ByNobody {
 				t.Errorf("window %d, fit %+v, warnings %q", r.Window, b.windowInputs().Fit, r.Warnings)

@@ -35,18 +35,15 @@ func must(t testing.TB, err error) {
 func TestStatementWithinItself(t *testing.T) {
 	db := openShared(t)
 	for i := range 5 {
-		_, err := db.Exec(`INSERT INTO a (n, v) VALUES (?, ?)`, i, fmt.Sprint("v", i))
-		must(t, err)
+		result(db.Exec(`INSERT INTO a (n, v) VALUES (?, ?)`, i, fmt.Sprint("v", i)))(t)
 	}
-	tx, err := db.BeginTx(t.Context(), nil)
-	must(t, err)
+	tx := result(db.BeginTx(t.Context(), nil))(t)
 	defer tx.Rollback() //nolint:errcheck // it only read
 	const query = `SELECT n FROM a WHERE n >= ? ORDER BY n`
 	var seen []int
 	var walk func(from int)
 	walk = func(from int) {
-		rows, err := tx.Query(query, from)
-		must(t, err)
+		rows := result(tx.Query(query, from))(t)
 		defer rows.Close()
 		for rows.Next() {
 			var n int
@@ -78,16 +75,13 @@ func TestKeptStatement(t *testing.T) {
 	}
 	must(t, insert(2))
 	columns := func() int {
-		rows, err := db.Query(`SELECT * FROM a`)
-		must(t, err)
+		rows := result(db.Query(`SELECT * FROM a`))(t)
 		defer rows.Close()
-		c, err := rows.Columns()
-		must(t, err)
+		c := result(rows.Columns())(t)
 		return len(c)
 	}
 	before := columns()
-	_, err := db.Exec(`ALTER TABLE a ADD COLUMN w TEXT`)
-	must(t, err)
+	result(db.Exec(`ALTER TABLE a ADD COLUMN w TEXT`))(t)
 	if after := columns(); after != before+1 {
 		t.Errorf("%d columns after one was added to %d", after, before)
 	}
@@ -104,8 +98,7 @@ func TestKeptStatement(t *testing.T) {
 // Many writers at once: none is turned away, and none is lost.
 func TestWritersQueue(t *testing.T) {
 	db := openShared(t)
-	_, err := db.Exec(`INSERT INTO a (n, v) VALUES (0, '')`)
-	must(t, err)
+	result(db.Exec(`INSERT INTO a (n, v) VALUES (0, '')`))(t)
 	const writers, each = 16, 25
 	var all sync.WaitGroup
 	for w := range writers {
@@ -145,8 +138,7 @@ func TestWritersQueue(t *testing.T) {
 // Who waits for a turn can give up, and the turn comes back whatever a writer did.
 func TestTurnComesBack(t *testing.T) {
 	db := openShared(t)
-	hold, err := db.BeginTx(t.Context(), nil)
-	must(t, err)
+	hold := result(db.BeginTx(t.Context(), nil))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := db.ExecContext(ctx, `INSERT INTO a (n) VALUES (1)`); !errors.Is(err, context.DeadlineExceeded) {
@@ -157,8 +149,7 @@ func TestTurnComesBack(t *testing.T) {
 	must(t, hold.Rollback())
 
 	ended, cancel := context.WithCancel(t.Context()) // database/sql rolls this one back
-	tx, err := db.BeginTx(ended, nil)
-	must(t, err)
+	tx := result(db.BeginTx(ended, nil))(t)
 	cancel()
 	if err := tx.Commit(); err == nil {
 		t.Error("committed after its context had ended")

@@ -2,6 +2,7 @@ package test
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -9,11 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 )
 
@@ -34,8 +39,7 @@ func TestFirstLight(t *testing.T) {
 	bot.kill()
 
 	// The server has seen neither the question nor the answer.
-	raw, err := you.RawTimeline(t.Context(), room, 50)
-	must(t, err)
+	raw := result(you.RawTimeline(t.Context(), room, 50))(t)
 	encrypted := 0
 	for _, e := range raw {
 		if bytes.Contains(e, []byte("Jana")) {
@@ -99,9 +103,7 @@ func TestStranger(t *testing.T) {
 	if e := hear(t, you, shared); e.ReplyTo == "" || !strings.Contains(e.Body, "rehearsal") {
 		t.Errorf("answer = %+v; want a reply to the owner", e)
 	}
-	if n := m.calls.Load(); n != 1 {
-		t.Errorf("the model was called %d times, want once, for the owner's mention", n)
-	}
+	equal(t, m.calls.Load(), 1, "calls of the model, one for the owner's mention")
 	if strings.Contains(m.read(), "owner now") {
 		t.Error("the stranger's words reached the model")
 	}
@@ -134,8 +136,7 @@ func waitLeft(t *testing.T, p *peer.Peer, room, user string) {
 func TestModelDown(t *testing.T) {
 	t.Parallel()
 	w, m := newWorld(t), newModel(t)
-	front, err := url.Parse(m.url)
-	must(t, err)
+	front := result(url.Parse(m.url))(t)
 	var down atomic.Bool
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: front.Scheme, Host: front.Host})
 	gate := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -177,17 +178,14 @@ func TestKilledInTurn(t *testing.T) {
 	if first.ID == second.ID || !strings.HasPrefix(second.Body, "Every word") {
 		t.Errorf("answers = %q, then %q; want one for each message", first.Body, second.Body)
 	}
-	raw, err := you.RawTimeline(t.Context(), room, 50)
-	must(t, err)
+	raw := result(you.RawTimeline(t.Context(), room, 50))(t)
 	said := 0
 	for _, e := range raw {
 		if bytes.Contains(e, []byte(`"sender":"@reverie:`)) && bytes.Contains(e, []byte(`"m.room.encrypted"`)) && !bytes.Contains(e, []byte("m.replace")) && !bytes.Contains(e, []byte("state_key")) {
 			said++
 		}
 	}
-	if said != 2 {
-		t.Errorf("the bot sent %d messages for 2 questions", said)
-	}
+	equal(t, said, 2, "messages for 2 questions")
 }
 
 // TestTry: the one command a newcomer types, with one message: the answer on
@@ -211,7 +209,314 @@ func TestTry(t *testing.T) {
 			t.Errorf("progress lacks %q:\n%s", want, &progress)
 		}
 	}
-	if left, err := os.ReadDir(temp); err != nil || len(left) != 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+	equal(t, len(result(os.ReadDir(temp))(t)), 0, "left behind")
+}
+
+// diagnosis is what `bot doctor --json` prints, as a program reads it.
+type diagnosis struct {
+	Findings []struct{ Area, State, What, Remedy string }
+	Matrix   matrix.Status
+}
+
+// says tells whether a finding in that state has the words.
+func (d diagnosis) says(state, words string) bool {
+	return slices.ContainsFunc(d.Findings, func(f struct{ Area, State, What, Remedy string }) bool {
+		return f.State == state && strings.Contains(f.What, words)
+	})
+}
+
+// doctor examines the bot beside it; it fails when something is ill.
+func (p *process) doctor(t *testing.T) (d diagnosis, healthy bool) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), p.bin, "doctor", "--json", "--config", p.config)
+	cmd.Env = append(os.Environ(), "E2E_PASSWORD=the password is not needed again")
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if jerr := json.Unmarshal(out.Bytes(), &d); jerr != nil {
+		t.Fatalf("doctor: %v, %v: %s%s", err, jerr, out.Bytes(), errs.Bytes())
+	}
+	return d, err == nil
+}
+
+// TestDoctorBesideTheBot: what an operator is told of a bot that runs, of one
+// whose homeserver is gone, and of one that does not run.
+func TestDoctorBesideTheBot(t *testing.T) {
+	t.Parallel()
+	bot, you, room, _ := newConversation(t)
+	ask(t, you, room, "hello")
+
+	d, healthy := bot.doctor(t)
+	m := d.Matrix
+	if !healthy || !d.says("ok", "the bot is running (process ") || !d.says("ok", "; last sync ") || !d.says("ok", "nothing waits") {
+		t.Errorf("of a bot that runs: %+v", d.Findings)
+	}
+	if !m.Running || !m.CrossSigned || !m.IdentityTrusted || len(m.UnknownDevices) != 1 || m.Rooms != 1 || m.Encrypted != 1 || m.Dead+m.Lost+m.Undecryptable != 0 ||
+		m.LastSyncAge == nil || *m.LastSyncAge > 90 || m.ClockSkew == nil || *m.ClockSkew < -5 || *m.ClockSkew > 5 || m.Backup == "" {
+		t.Errorf("numbers of a bot that runs: %+v", m)
+	}
+	// The homeserver's own tool has made the account, and left a login behind.
+	if !d.says("note", "1 other device that its identity has not signed: shared_secret_registration (left by the tool") {
+		t.Errorf("of the account's devices: %+v", d.Findings)
+	}
+	status := ask(t, you, room, "!status")
+	lines := strings.Split(strings.TrimSpace(status.Body), "\n")
+	if len(lines) > 8 || !strings.Contains(status.Body, "last sync ") || strings.Contains(status.Body, "bot doctor") {
+		t.Errorf("!status:\n%s", status.Body)
+	}
+
+	// A homeserver that stands still. The bot is cut off, and says so itself:
+	// the doctor reads it in bot.db.
+	must(t, bot.home.Stop())
+	until(t, "no failure noted", func() bool {
+		d, healthy = bot.doctor(t)
+		return d.Matrix.SyncFailures > 0
+	})
+	if healthy || !d.says("ill", "does not answer") || !d.says("ok", "nothing waits") || !d.says("note", "failed since, the last one with: ") || !d.Matrix.Running || d.Matrix.Problem == "" {
+		t.Errorf("of a homeserver that is gone: %+v", d)
+	}
+
+	_ = bot.cmd.Process.Signal(syscall.SIGTERM)
+	<-bot.exited
+	if d, _ = bot.doctor(t); d.Matrix.Running || !d.says("note", "the bot is not running; last sync ") {
+		t.Errorf("of a bot that was stopped: %+v", d)
+	}
+}
+
+// TestSignalInTurn: asked to end in the middle of a turn, the bot finishes it
+// if that takes seconds, and else leaves it for the next start. Either way it
+// is no longer shown as typing, exits with 0, and the question has one answer.
+// Holds F50.
+func TestSignalInTurn(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("runs the real binary: left out with -short")
+	}
+	for _, c := range []struct {
+		name     string
+		slow     string
+		finishes bool
+	}{
+		{"finished", "1500ms", true},
+		{"left for the next start", "14s", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			home := matrixtest.Start(t)
+			s := &storm{town: &fake{home}, hits: map[string]int{}, changed: make(chan struct{}), seen: map[string]map[string]said{}}
+			you := s.person(t, "you")
+			s.botID = home.Account("reverie", password("reverie"))
+			m := newModel(t)
+			s.start(t, m.url, you.UserID())
+			room := home.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{s.botID}})
+			until(t, "the bot does not join", func() bool { return home.Membership(room, s.botID) == "join" })
+			result(you.Say(t.Context(), room, "rehearse: slow "+c.slow))(t)
+			until(t, "the model is not asked, or the bot is not typing", func() bool { return m.calls.Load() == 1 && home.Typing(room, s.botID) })
+			must(t, s.bot.cmd.Process.Signal(syscall.SIGTERM))
+			select {
+			case <-s.bot.exited:
+			case <-time.After(time.Minute):
+				t.Fatal("the bot did not end")
+			}
+			equal(t, s.bot.cmd.ProcessState.ExitCode(), 0, "exit code")
+			if home.Typing(room, s.botID) {
+				t.Error("still shown as typing")
+			}
+			if log := s.bot.log.String(); strings.Contains(log, "level=WARN") {
+				t.Errorf("the end is something to warn of:\n%s", log)
+			}
+			if c.finishes {
+				until(t, "the answer did not leave before the end", func() bool { return s.answers(you.UserID(), room) == 1 })
+			} else if n := s.answers(you.UserID(), room); n != 0 {
+				t.Errorf("%d answers before the restart", n)
+			}
+			s.bot.start(t, "")
+			if !c.finishes {
+				until(t, "no answer after the restart", func() bool { return s.answers(you.UserID(), room) == 1 })
+			}
+			result(you.Say(t.Context(), room, "rehearse: long 5"))(t)
+			until(t, "no second answer", func() bool { return s.answers(you.UserID(), room) >= 2 })
+			equal(t, s.answers(you.UserID(), room), 2, "answers to two questions")
+			if len(s.faults) > 0 {
+				t.Error(strings.Join(s.faults, "\n"))
+			}
+			if log := s.bot.log.String(); c.finishes == strings.Contains(log, "taken up again") {
+				t.Errorf("the log says the wrong thing about the turn:\n%s", log)
+			}
+		})
+	}
+}
+
+// answers counts the bot's finished messages in a room, as a person sees them.
+func (s *storm) answers(person, room string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.seen[person] {
+		if m.room == room && !m.live {
+			n++
+		}
+	}
+	return n
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// TestManners: on a real homeserver, encrypted: a room is spoken to in its language, with tables and
+// formulas as such; what a message replies to reads as it was edited; an answer that would take many messages is its beginning and a
+// file, once, though the bot is killed over it; a task goes with the message that asked for it.
+// Holds M8, M47, M48, M49, M59, M67, M69.
+func TestManners(t *testing.T) {
+	t.Parallel()
+	bot, you, room, m := newConversation(t)
+	bot.restart(t, ", window: 131072, max_output: 40000}")
+	for _, c := range []struct{ say, body, html string }{
+		{"!config language fr", "`fr`", ""}, {"!stop", "rien à arrêter", ""}, {"!whoami", you.UserID(), ""},
+		{"!config", "| language | fr |", "<td>fr</td>"}, {"!config language en", "`en`", ""},
+		{"remember that the sum is $n(n+1)/2$", "$n(n+1)/2$", `<span data-mx-maths="n(n+1)/2">`},
+	} {
+		if e := ask(t, you, room, c.say); !e.Encrypted || !strings.Contains(e.Body, c.body) || !strings.Contains(e.HTML, c.html) {
+			t.Errorf("%s: got %+v", c.say, e)
+		}
+	}
+	line := sent(t)(you.Say(t.Context(), room, "we leave at nine"))
+	hear(t, you, room)
+	for _, words := range []string{"we leave at eight", "we leave at ten"} {
+		must(t, you.Edit(t.Context(), room, line, words))
+	}
+	for e := hear(t, you, room); !strings.Contains(e.Body, "ten") && e.Kind != peer.Edit; e = hear(t, you, room) {
+	}
+	ask(t, you, room, "hello") // so that the reply is to an older one
+	sent(t)(you.Reply(t.Context(), room, line, "is that so?"))
+	hear(t, you, room)
+	if last := m.read(); !strings.Contains(last, "we leave at ten") || strings.Contains(last, "we leave at nine") {
+		t.Errorf("the model reads %s", last)
+	}
+
+	asked := sent(t)(you.Say(t.Context(), room, "remind me to water the plants tomorrow at 9"))
+	hear(t, you, room)
+	if e := ask(t, you, room, "!tasks"); !strings.Contains(e.Body, "plants") {
+		t.Fatalf("the tasks are %q", e.Body)
+	}
+	must(t, you.Redact(t.Context(), room, asked))
+	if e := hear(t, you, room); !strings.Contains(e.Body, "tasks: 1") || !e.Notice {
+		t.Errorf("it says %+v", e)
+	}
+	if e := ask(t, you, room, "!tasks"); strings.Contains(e.Body, "plants") {
+		t.Errorf("the tasks are %q", e.Body)
+	}
+
+	calls := m.calls.Load()
+	sent(t)(you.Say(t.Context(), room, "rehearse: long 20000"))
+	m.asked(t, calls)
+	bot.restart(t, "")
+	var first, file peer.Event
+	for file.File == nil {
+		if e := hear(t, you, room); e.File != nil {
+			file = e
+		} else {
+			first = e
+		}
+	}
+	if !file.File.Sealed || !file.Encrypted || file.File.Name != "answer.md" || !strings.Contains(first.Body, "answer.md") {
+		t.Errorf("got %+v, after %q", file.File, first.Body[max(0, len(first.Body)-200):])
+	}
+	if got, err := you.Download(t.Context(), file); err != nil || len(strings.Fields(string(got))) != 20_000 {
+		t.Errorf("the file has %d bytes, %v", len(got), err)
+	}
+	if e := ask(t, you, room, "hello again"); e.File != nil || strings.Contains(e.Body, "answer.md") {
+		t.Errorf("then came %+v", e)
+	}
+}
+
+// TestEditedAndTakenBack: on a real homeserver, encrypted: an edited question has its answer
+// edited, also when the bot is killed over it; a reaction has it answered anew; one that is taken back
+// takes its answer and what was remembered with it.
+// Holds F34, M1, M2, M6, M7, M12.
+func TestEditedAndTakenBack(t *testing.T) {
+	t.Parallel()
+	bot, you, room, m := newConversation(t)
+	question := sent(t)(you.Say(t.Context(), room, "remember that my sister's name is Jana"))
+	answer := hear(t, you, room)
+	inPlace := func(what string) {
+		t.Helper()
+		for {
+			e := hear(t, you, room)
+			if e.Kind != peer.Edit || e.ID != answer.ID || !e.Encrypted {
+				t.Fatalf("%s: %+v; want an encrypted edit of %s", what, e, answer.ID)
+			}
+			if strings.Contains(e.Body, what) {
+				return
+			}
+		}
+	}
+	remembers := func(name string) bool {
+		memories, err := os.ReadFile(bot.data("MEMORIES.txt"))
+		return err == nil && strings.Contains(string(memories), name)
+	}
+	must(t, you.Edit(t.Context(), room, question, "remember that my sister's name is Nora"))
+	inPlace("Nora")
+	if !remembers("Nora") || remembers("Jana") {
+		t.Error("MEMORIES.txt has not the new words")
+	}
+	calls := m.calls.Load()
+	must(t, you.Edit(t.Context(), room, question, "remember that my sister's name is Ruth"))
+	m.asked(t, calls)
+	bot.restart(t, "")
+	inPlace("Ruth")
+	must(t, you.React(t.Context(), room, question, "🔁"))
+	if second := ask(t, you, room, "rehearse: long 5"); second.ID == answer.ID { // the edit came first
+		hear(t, you, room)
+	}
+	must(t, you.Redact(t.Context(), room, question))
+	goes(t, you, room, answer.ID)
+	until(t, "it stands in MEMORIES.txt", func() bool { return !remembers("Ruth") })
+	if e := ask(t, you, room, "what do you know about my sister?"); strings.Contains(e.Body, "Ruth") {
+		t.Errorf("after it was taken back: %q", e.Body)
+	}
+}
+
+// TestFiles: in an encrypted room the model is shown a picture, made small; it reads a file
+// and hears a voice message; and it sends a file that only the room can read.
+// Holds M39, M40, M42, M43, M44, M45.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	bot, you, room, _ := newConversation(t)
+	bot.restart(t, ", vision: true}\n  roles: {chat: [local], transcription: [local]}")
+	for _, tt := range []struct {
+		file peer.File
+		want string
+	}{
+		{peer.File{Name: "photo.jpg", Caption: "Where was this?", Type: "image/jpeg", Image: true, Data: photo(t)}, "image/jpeg, 1024×512 pixels"},
+		{peer.File{Name: "notes.txt", Type: "application/x-unknown", Data: []byte("Buy a blue kettle.\n")}, "Buy a blue kettle."},
+		{peer.File{Name: "voice.ogg", Type: "audio/ogg", Voice: true, Data: []byte("OggS\x00not really")}, "a rehearsed transcript of 15 bytes"},
+		{peer.File{Name: "a.zip", Type: "text/plain", Data: []byte("PK\x03\x04\x00\x00")}, "I did not get the file a.zip: no text can be read out of this kind of file"},
+	} {
+		sent(t)(you.SendFile(t.Context(), room, tt.file, nil))
+		if e := hear(t, you, room); !strings.Contains(e.Body, tt.want) || !e.Encrypted {
+			t.Errorf("%s was answered with %q, not %q", tt.file.Name, e.Body, tt.want)
+		}
+	}
+
+	ask(t, you, room, "send file data/BASE_PROMPT.txt") // files were read here, so it asks first
+	allow(t, you, room)
+	e := hear(t, you, room)
+	if e.File == nil || !e.File.Sealed || !e.Encrypted || e.File.Name != "BASE_PROMPT.txt" || e.File.Caption != "Here it is." {
+		t.Fatalf("got %+v %+v", e, e.File)
+	}
+	want := result(os.ReadFile(bot.data("BASE_PROMPT.txt")))(t)
+	if got, err := you.Download(t.Context(), e); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("downloaded %d bytes of %d, %v", len(got), len(want), err)
+	}
+	if e := hear(t, you, room); !strings.Contains(e.Body, "Done, as you allowed") {
+		t.Errorf("answered %q", e.Body)
+	}
+	if strings.Contains(bot.log.String(), "kettle") {
+		t.Error("what stands in a file stands in the log")
 	}
 }

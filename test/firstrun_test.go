@@ -32,8 +32,7 @@ func newFirstRun(t *testing.T, model string) *firstRun {
 	t.Helper()
 	w, dir := newWorld(t), t.TempDir()
 	// Where docker-compose.yml mounts it; read as a file, as there.
-	secret, err := os.ReadFile(filepath.Join(w.dir, "registration_secret"))
-	must(t, err)
+	secret := result(os.ReadFile(filepath.Join(w.dir, "registration_secret")))(t)
 	must(t, os.WriteFile(filepath.Join(dir, "..", "secret"), secret, 0o600))
 	return &firstRun{w: w, dir: dir, model: model, config: filepath.Join(dir, "config.yaml")}
 }
@@ -51,8 +50,7 @@ func (f *firstRun) run(ctx context.Context, address string) (string, error) {
 // login reads LOGIN.txt as a person does.
 func (f *firstRun) login(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(f.dir, "LOGIN.txt"))
-	must(t, err)
+	text := result(os.ReadFile(filepath.Join(f.dir, "LOGIN.txt")))(t)
 	found := map[string]string{}
 	for _, m := range regexp.MustCompile(`(?m)^  (homeserver|user|password) +(\S+)$`).FindAllStringSubmatch(string(text), -1) {
 		found[m[1]] = m[2]
@@ -66,12 +64,10 @@ func (f *firstRun) login(t *testing.T) map[string]string {
 // files are the files of the folder with their content; each must be for its owner only.
 func (f *firstRun) files(t *testing.T) map[string]string {
 	t.Helper()
-	list, err := os.ReadDir(f.dir)
-	must(t, err)
+	list := result(os.ReadDir(f.dir))(t)
 	found := map[string]string{}
 	for _, e := range list {
-		b, err := os.ReadFile(filepath.Join(f.dir, e.Name()))
-		must(t, err)
+		b := result(os.ReadFile(filepath.Join(f.dir, e.Name())))(t)
 		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %v, want 0600 (%v)", e.Name(), info.Mode(), err)
 		}
@@ -85,13 +81,10 @@ func account(t *testing.T, homeserver, user, password string) (rooms []string, d
 	t.Helper()
 	call := func(method, path, token string, body, into any) {
 		t.Helper()
-		b, err := json.Marshal(body)
-		must(t, err)
-		req, err := http.NewRequestWithContext(t.Context(), method, homeserver+"/_matrix/client/v3"+path, bytes.NewReader(b))
-		must(t, err)
+		b := result(json.Marshal(body))(t)
+		req := result(http.NewRequestWithContext(t.Context(), method, homeserver+"/_matrix/client/v3"+path, bytes.NewReader(b)))(t)
 		req.Header.Set("Authorization", "Bearer "+token)
-		resp, err := http.DefaultClient.Do(req)
-		must(t, err)
+		resp := result(http.DefaultClient.Do(req))(t)
 		defer resp.Body.Close()
 		if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s as %s: %s, %v", path, user, resp.Status, err)
@@ -144,9 +137,8 @@ func TestFirstRun(t *testing.T) {
 	bot := &process{bin: f.w.bin, dir: f.dir, config: f.config}
 	bot.start(t, "")
 	bot.endsWith(t)
-	you, err := peer.Login(t.Context(), peer.Config{Homeserver: login["homeserver"], User: login["user"], Password: login["password"],
-		DB: filepath.Join(t.TempDir(), "peer.db")})
-	must(t, err)
+	you := result(peer.Login(t.Context(), peer.Config{Homeserver: login["homeserver"], User: login["user"], Password: login["password"],
+		DB: filepath.Join(t.TempDir(), "peer.db")}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = you.Run(ctx) }()
@@ -171,8 +163,7 @@ func TestFirstRun(t *testing.T) {
 // has it and after: the next run completes it, with the passwords and the room of before.
 func TestFirstRunCutShort(t *testing.T) {
 	f := newFirstRun(t, "http://127.0.0.1:1/v1")
-	target, err := url.Parse(f.w.home.URL)
-	must(t, err)
+	target := result(url.Parse(f.w.home.URL))(t)
 	forward := httputil.NewSingleHostReverseProxy(target)
 	var left atomic.Int64 // requests until the kill
 	var after atomic.Bool // the homeserver gets the last one
@@ -216,9 +207,7 @@ func TestFirstRunCutShort(t *testing.T) {
 		t.Errorf("only %d cuts: the proxy does not see the requests", cuts)
 	}
 	for name, all := range passwords {
-		if len(slices.Compact(all)) != 1 {
-			t.Errorf("%s changed between the runs", name)
-		}
+		equal(t, len(slices.Compact(all)), 1, "%s changed between the runs", name)
 	}
 	login := f.login(t)
 	if rooms, devices := account(t, f.w.home.URL, login["user"], login["password"]); len(rooms) != 1 || devices != 0 {

@@ -74,30 +74,20 @@ var building = sync.OnceValues(func() (bin string, err error) {
 // buildBot returns the path of the bot, built from what there is.
 func buildBot(t *testing.T) string {
 	t.Helper()
-	bin, err := building()
-	if err != nil {
-		t.Fatalf("build the bot: %v", err)
-	}
-	return bin
+	return result(building())(t)
 }
 
 func buildHomeserver(t *testing.T) (bins string) {
 	t.Helper()
 	bins = filepath.Join("..", "bin", "homeserver")
-	if err := homeserver.Build(t.Context(), "..", bins, os.Stderr); err != nil {
-		t.Fatalf("build the homeserver: %v", err)
-	}
+	must(t, homeserver.Build(t.Context(), "..", bins, os.Stderr))
 	return bins
 }
 
 // register makes an account; password and user id follow from the name.
 func (w *world) register(t *testing.T, name string) string {
 	t.Helper()
-	id, err := w.home.Register(t.Context(), name, password(name))
-	if err != nil {
-		t.Fatalf("register %s: %v", name, err)
-	}
-	return id
+	return result(w.home.Register(t.Context(), name, password(name)))(t)
 }
 
 func password(name string) string { return name + "-secret-password" }
@@ -106,10 +96,7 @@ func password(name string) string { return name + "-secret-password" }
 func (w *world) person(t *testing.T, name string) *peer.Peer {
 	t.Helper()
 	id := w.register(t, name)
-	p, err := peer.Login(t.Context(), peer.Config{Homeserver: w.home.URL, User: id, Password: password(name), DB: filepath.Join(t.TempDir(), "peer.db")})
-	if err != nil {
-		t.Fatalf("log in as %s: %v", name, err)
-	}
+	p := result(peer.Login(t.Context(), peer.Config{Homeserver: w.home.URL, User: id, Password: password(name), DB: filepath.Join(t.TempDir(), "peer.db")}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = p.Run(ctx) }()
@@ -185,8 +172,7 @@ func startBot(t *testing.T, bin, homeserver, user, model string, owners ...strin
 	t.Helper()
 	p := &process{bin: bin, dir: t.TempDir()}
 	p.config = filepath.Join(p.dir, "config.yaml")
-	quoted, err := json.Marshal(owners)
-	must(t, err)
+	quoted := result(json.Marshal(owners))(t)
 	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: %s\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal}\n",
 		homeserver, user, quoted, model)
 	must(t, os.WriteFile(p.config, []byte(config), 0o600))
@@ -231,10 +217,7 @@ func (p *process) data(path string) string { return filepath.Join(p.dir, "data",
 // directRoom creates an encrypted direct room with the bot and waits for it.
 func directRoom(t *testing.T, you *peer.Peer, bot string) string {
 	t.Helper()
-	room, err := you.CreateRoom(t.Context(), peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{bot}})
-	if err != nil {
-		t.Fatalf("create room: %v", err)
-	}
+	room := result(you.CreateRoom(t.Context(), peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{bot}}))(t)
 	waitJoined(t, you, room, bot)
 	return room
 }
@@ -242,10 +225,7 @@ func directRoom(t *testing.T, you *peer.Peer, bot string) string {
 // groupRoom creates an encrypted room with another person and the bot, and waits for both.
 func groupRoom(t *testing.T, you, other *peer.Peer, bot string) string {
 	t.Helper()
-	room, err := you.CreateRoom(t.Context(), peer.Room{Name: "garden", Encrypted: true, Invite: []string{bot, other.UserID()}})
-	if err != nil {
-		t.Fatalf("create room: %v", err)
-	}
+	room := result(you.CreateRoom(t.Context(), peer.Room{Name: "garden", Encrypted: true, Invite: []string{bot, other.UserID()}}))(t)
 	waitJoined(t, you, room, bot)
 	must(t, other.Join(t.Context(), room))
 	waitJoined(t, you, room, other.UserID())
@@ -266,17 +246,13 @@ func waitJoined(t *testing.T, you *peer.Peer, room, user string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := you.WaitJoined(ctx, room, user); err != nil {
-		t.Fatalf("%s did not join: %v", user, err)
-	}
+	must(t, you.WaitJoined(ctx, room, user))
 }
 
 // ask says text and returns the bot's finished answer.
 func ask(t *testing.T, you *peer.Peer, room, text string) peer.Event {
 	t.Helper()
-	if _, err := you.Say(t.Context(), room, text); err != nil {
-		t.Fatalf("say %q: %v", text, err)
-	}
+	result(you.Say(t.Context(), room, text))(t)
 	return hear(t, you, room)
 }
 
@@ -311,8 +287,7 @@ func (p *process) restart(t *testing.T, more string) {
 	t.Helper()
 	p.kill()
 	if more != "" {
-		config, err := os.ReadFile(p.config)
-		must(t, err)
+		config := result(os.ReadFile(p.config))(t)
 		must(t, os.WriteFile(p.config, bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal"+more), 1), 0o600))
 	}
 	p.start(t, p.secret)
@@ -321,8 +296,7 @@ func (p *process) restart(t *testing.T, more string) {
 // value is what a query finds in the bot's database.
 func value[T any](t *testing.T, p *process, query string, args ...any) (v T) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+p.data("bot.db")+"?_pragma=busy_timeout(10000)")
-	must(t, err)
+	db := result(sql.Open("sqlite", "file:"+p.data("bot.db")+"?_pragma=busy_timeout(10000)"))(t)
 	defer db.Close()
 	must(t, db.QueryRowContext(t.Context(), query, args...).Scan(&v))
 	return v
@@ -346,13 +320,28 @@ func (m *model) read() string { last, _ := m.last.Load().(string); return last }
 // sealed wants none of the words in what the homeserver has of a room.
 func sealed(t *testing.T, you *peer.Peer, room string, words ...string) {
 	t.Helper()
-	raw, err := you.RawTimeline(t.Context(), room, 100)
-	must(t, err)
+	raw := result(you.RawTimeline(t.Context(), room, 100))(t)
 	for _, e := range raw {
 		for _, word := range words {
 			if bytes.Contains(e, []byte(word)) {
 				t.Errorf("plain text on the server: %s", e)
 			}
 		}
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

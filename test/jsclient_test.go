@@ -53,15 +53,11 @@ func TestJSClient(t *testing.T) {
 		{"streamed answer", func(t *testing.T) {
 			want := m.answer(t, "rehearse: long 300")
 			_, answer := you.ask(t, room, botUser, "rehearse: long 300")
-			if answer.Body != want {
-				t.Errorf("text after the last edit = %q\nwant %q", answer.Body, want)
-			}
+			equal(t, answer.Body, want, "text after the last edit")
 			if answer.edits < 2 {
 				t.Errorf("the answer was edited %d times while it was written, want at least 2", answer.edits)
 			}
-			if n := strings.Count(answer.HTML, "<p>"); n != strings.Count(want, "\n\n")+1 {
-				t.Errorf("formatted text has %d paragraphs: %q", n, answer.HTML)
-			}
+			equal(t, strings.Count(answer.HTML, "<p>"), strings.Count(want, "\n\n")+1, "paragraphs of the formatted text: %q", answer.HTML)
 		}},
 		{"hostile answer", func(t *testing.T) { jsHostile(t, you, room, botUser) }},
 		{"cross-signed", func(t *testing.T) {
@@ -121,9 +117,7 @@ func jsHostile(t *testing.T, you *jsPeer, room, bot string) {
 	bad := regexp.MustCompile(`(?i)<(script|img|iframe|style)|<[^>]*onerror|javascript:`)
 	for i, v := range answer.versions {
 		for _, html := range []string{v.HTML, v.FallbackHTML} {
-			if found := bad.FindString(html); found != "" {
-				t.Errorf("version %d of the formatted text holds %q: %s", i, found, html)
-			}
+			equal(t, bad.FindString(html), "", "version %d of the formatted text holds: %s", i, html)
 		}
 	}
 }
@@ -177,10 +171,8 @@ func newSlowModel(t *testing.T, pace time.Duration) *model {
 func (m *model) answer(t *testing.T, text string) string {
 	t.Helper()
 	begun := []js{{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}, {"role": "user", "content": text}}
-	body, err := json.Marshal(js{"model": rehearsal.ModelName, "messages": begun})
-	must(t, err)
-	resp, err := http.Post(m.url+"/chat/completions", "application/json", bytes.NewReader(body))
-	must(t, err)
+	body := result(json.Marshal(js{"model": rehearsal.ModelName, "messages": begun}))(t)
+	resp := result(http.Post(m.url+"/chat/completions", "application/json", bytes.NewReader(body)))(t)
 	defer resp.Body.Close()
 	var reply struct {
 		Choices []struct{ Message struct{ Content string } }
@@ -277,10 +269,8 @@ func node(t *testing.T, args ...string) (stdin io.WriteCloser, stdout io.Reader,
 	t.Helper()
 	cmd, stderr := exec.Command("node", args...), &logBuffer{}
 	cmd.Stderr = stderr
-	stdin, err := cmd.StdinPipe()
-	must(t, err)
-	stdout, err = cmd.StdoutPipe()
-	must(t, err)
+	stdin = result(cmd.StdinPipe())(t)
+	stdout = result(cmd.StdoutPipe())(t)
 	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = stdin.Close()
@@ -338,8 +328,8 @@ func (p *jsPeer) unread() map[string]string {
 	return maps.Clone(p.locked)
 }
 
-// call runs one command and reads its result into result, which may be nil.
-func (p *jsPeer) call(t *testing.T, do string, args js, result any) {
+// call runs one command and reads its result, unless into is nil.
+func (p *jsPeer) call(t *testing.T, do string, args js, into any) {
 	t.Helper()
 	reply := make(chan jsReply, 1)
 	p.mu.Lock()
@@ -350,8 +340,7 @@ func (p *jsPeer) call(t *testing.T, do string, args js, result any) {
 	for k, v := range args {
 		line[k] = v
 	}
-	out, err := json.Marshal(line)
-	must(t, err)
+	out := result(json.Marshal(line))(t)
 	if _, err := p.stdin.Write(append(out, '\n')); err != nil {
 		t.Fatalf("the JavaScript client is gone: %v\n%s", err, p.stderr)
 	}
@@ -360,8 +349,8 @@ func (p *jsPeer) call(t *testing.T, do string, args js, result any) {
 		if r.Error != "" {
 			t.Fatalf("JavaScript client: %s\n%s", r.Error, p.stderr)
 		}
-		if result != nil {
-			if err := json.Unmarshal(r.OK, result); err != nil {
+		if into != nil {
+			if err := json.Unmarshal(r.OK, into); err != nil {
 				t.Fatalf("JavaScript client: %s: %v: %s", do, err, r.OK)
 			}
 		}
@@ -476,4 +465,132 @@ func npmInstalled(folder string) bool {
 	}
 	lock, err := os.Stat(filepath.Join(folder, "package-lock.json"))
 	return err == nil && !lock.ModTime().After(done.ModTime())
+}
+
+// TestJSVerification: the owner verifies the bot by comparing emoji, in the
+// room and by messages to the device. Both sides compute the same ones, and
+// afterwards the owner's client shows the bot as verified.
+func TestJSVerification(t *testing.T) {
+	t.Parallel()
+	npmInstall(t, "jsclient", "JavaScript client")
+	w := newWorld(t)
+	m := newModel(t)
+	for _, way := range []string{"in the room", "to the device"} {
+		t.Run(way, func(t *testing.T) {
+			name := strings.ReplaceAll("you "+way, " ", "-")
+			you := newJSPeer(t, w.home.URL, w.register(t, name))
+			account := "reverie-" + strings.ReplaceAll(way, " ", "-")
+			bot := "@" + account + ":" + w.home.Name
+			w.bot(t, account, m, you.user) // one of its own: nobody has verified it yet
+			room := you.directRoom(t, bot)
+			you.ask(t, room, bot, "hello") // both know the other's devices now
+			if trust := you.trust(t, bot); trust.Verified {
+				t.Fatal("the bot is verified before anybody compared anything")
+			}
+			args := js{"user": bot, "room": room}
+			if way == "to the device" {
+				args["device"] = you.trust(t, bot).Devices[0].Device
+			}
+			jsVerify(t, you, args, room, bot)
+			var trust jsTrust
+			you.call(t, "trust", js{"user": bot, "verified": true}, &trust)
+			if !trust.Verified || len(trust.Devices) != 1 || !trust.Devices[0].Verified {
+				t.Errorf("after the comparison = %+v; want the bot and its one device verified", trust)
+			}
+			// Between the bot's notices about the verification, its answer.
+			_, answer := you.ask(t, room, bot, "rehearse: long 5")
+			for answer.MsgType == "m.notice" {
+				answer = you.hear(t, room, bot)
+			}
+			if !strings.HasPrefix(answer.Body, "Every word") {
+				t.Errorf("after the verification = %q", answer.Body)
+			}
+		})
+	}
+}
+
+// TestJSVerificationMismatch: emoji that differ end it, and nobody is trusted.
+func TestJSVerificationMismatch(t *testing.T) {
+	t.Parallel()
+	npmInstall(t, "jsclient", "JavaScript client")
+	w := newWorld(t)
+	you := newJSPeer(t, w.home.URL, w.register(t, "you"))
+	w.bot(t, "reverie", newModel(t), you.user)
+	bot := "@reverie:" + w.home.Name
+	room := you.directRoom(t, bot)
+	you.ask(t, room, bot, "hello")
+	var started struct{ Handle string }
+	you.call(t, "verify", js{"user": bot, "room": room}, &started)
+	you.follow(t, started.Handle, room, bot, func(e jsEvent) bool { return len(e.Emoji) == 7 })
+	you.call(t, "mismatch", js{"handle": started.Handle}, nil)
+	end, _ := you.follow(t, started.Handle, room, bot, func(e jsEvent) bool { return e.Phase == "cancelled" })
+	equal(t, end.Code, "m.mismatched_sas", "the end")
+	if trust := you.trust(t, bot); trust.Verified {
+		t.Error("the bot is verified although the emoji differed")
+	}
+}
+
+// jsVerify goes through one verification that the person begins.
+func jsVerify(t *testing.T, you *jsPeer, args js, room, bot string) {
+	t.Helper()
+	var started struct{ Handle string }
+	you.call(t, "verify", args, &started)
+	jsCompare(t, you, started.Handle, room, bot)
+}
+
+// jsCompare compares what both sides show, and tells both that it is the same.
+func jsCompare(t *testing.T, you *jsPeer, handle, room, bot string) {
+	t.Helper()
+	shown, said := you.follow(t, handle, room, bot, func(e jsEvent) bool { return len(e.Emoji) == 7 })
+	// The bot shows what it computed itself; variation selectors are a matter of fonts.
+	plain := strings.NewReplacer("\ufe0f", "")
+	for len(said) == 0 || !strings.Contains(plain.Replace(said[len(said)-1]), plain.Replace(shown.Emoji[0])) {
+		said = append(said, you.hear(t, room, bot).Body)
+		if len(said) > 5 {
+			t.Fatalf("the bot never showed %v; it said %q", shown.Emoji, said)
+		}
+	}
+	rest := plain.Replace(said[len(said)-1])
+	for _, emoji := range shown.Emoji {
+		_, after, ok := strings.Cut(rest, plain.Replace(emoji))
+		if !ok {
+			t.Errorf("the bot shows %q; the client shows %v %v", said[len(said)-1], shown.Emoji, shown.Names)
+			break
+		}
+		rest = after
+	}
+	you.call(t, "confirm", js{"handle": handle}, nil)
+	yes := regexp.MustCompile("!verify yes [a-z2-7]{4}").FindString(rest)
+	you.call(t, "send", js{"room": room, "text": yes}, nil)
+	you.follow(t, handle, room, bot, func(e jsEvent) bool { return e.Phase == "done" })
+}
+
+// follow waits for a step of a verification, and returns with it what bot said
+// in room meanwhile.
+func (p *jsPeer) follow(t *testing.T, handle, room, bot string, want func(jsEvent) bool) (step jsEvent, said []string) {
+	t.Helper()
+	limit := time.After(jsWait)
+	var seen []string
+	for {
+		select {
+		case e := <-p.events:
+			if e.Event == "message" && e.Room == room && e.Sender == bot && !e.Live {
+				said = append(said, e.Body)
+			}
+			if e.Event != "verification" || e.Handle != handle {
+				continue
+			}
+			seen = append(seen, fmt.Sprint(e.Phase, e.Emoji, e.Code, e.Problem))
+			if want(e) {
+				return e, said
+			}
+			if e.Phase == "cancelled" || e.Problem != "" {
+				t.Fatalf("the verification ended: %s; the bot said %q\n%s", strings.Join(seen, ", "), said, p.stderr)
+			}
+		case <-p.ended:
+			t.Fatalf("the JavaScript client ended:\n%s", p.stderr)
+		case <-limit:
+			t.Fatalf("the verification did not get on within %v: %s; the bot said %q\n%s", jsWait, strings.Join(seen, ", "), said, p.stderr)
+		}
+	}
 }

@@ -114,13 +114,9 @@ func newBrowser(t *testing.T) *browser {
 	}
 	cmd := exec.Command("node", filepath.Join("look", "look.mjs"), chromium, t.TempDir())
 	cmd.Stderr = b.stderr
-	stdin, err := cmd.StdinPipe()
-	must(t, err)
-	stdout, err := cmd.StdoutPipe()
-	must(t, err)
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start the browser: %v", err)
-	}
+	stdin := result(cmd.StdinPipe())(t)
+	stdout := result(cmd.StdoutPipe())(t)
+	must(t, cmd.Start())
 	b.stdin, b.stdout = stdin, bufio.NewReaderSize(stdout, 16<<20)
 	ended := make(chan struct{})
 	t.Cleanup(func() {
@@ -144,8 +140,7 @@ func (b *browser) do(t *testing.T, command string, args js) json.RawMessage {
 	for k, v := range args {
 		line[k] = v
 	}
-	out, err := json.Marshal(line)
-	must(t, err)
+	out := result(json.Marshal(line))(t)
 	if _, err := b.stdin.Write(append(out, '\n')); err != nil {
 		t.Fatalf("the browser is gone: %v\n%s", err, b.stderr)
 	}
@@ -211,10 +206,7 @@ func TestLook(t *testing.T) {
 	b.do(t, "login", js{"address": site.URL + "/?homeserver=" + url.QueryEscape(w.home.URL), "user": "you", "password": password("you")})
 
 	room := func(name string, direct, encrypted bool, invite ...string) string {
-		id, err := you.CreateRoom(t.Context(), peer.Room{Name: name, Direct: direct, Encrypted: encrypted, Invite: append(invite, bot)})
-		if err != nil {
-			t.Fatalf("create the room %s: %v", name, err)
-		}
+		id := result(you.CreateRoom(t.Context(), peer.Room{Name: name, Direct: direct, Encrypted: encrypted, Invite: append(invite, bot)}))(t)
 		waitJoined(t, you, id, bot)
 		return id
 	}
@@ -229,8 +221,7 @@ func TestLook(t *testing.T) {
 		{"everything", func(t *testing.T) { lookAtEverything(t, b) }},
 		{"group", func(t *testing.T) {
 			b.do(t, "open", js{"room": "Group"})
-			_, err := friend.SayTo(t.Context(), group, "what do you think? show: group", bot)
-			must(t, err)
+			result(friend.SayTo(t.Context(), group, "what do you think? show: group", bot))(t)
 			b.do(t, "wait", js{"text": "That is all.", "within": ".Timeline_messageBody"})
 			b.shot(t, "group", "")
 			if quoted := b.texts(t, ".ReplyPreviewView"); len(quoted) != 1 || !strings.Contains(quoted[0], "friend") || !strings.Contains(quoted[0], "what do you think?") {

@@ -58,8 +58,7 @@ web: {listen: ""}
 const small = "llm:\n  models:\n    - {name: a, base_url: \"http://127.0.0.1:1/v1\", model: m}\n"
 
 func TestConfigDefaults(t *testing.T) {
-	c, err := parse(t, "/x", small+"matrix:\n")
-	must(t, err)
+	c := result(parse(t, "/x", small+"matrix:\n"))(t)
 	if c.Matrix != nil || c.Name != "Reverie" || c.Data != "/x/data" || c.location() != time.Local || c.Prompt.Layout != "stable" ||
 		c.Memory.Backend != "local_vector" || c.LLM.Models[0].MaxOutput != 2048 || !slices.Equal(c.LLM.Roles["chat"], []string{"a"}) || c.owner() == "" || len(c.warnings) != 0 {
 		t.Errorf("%#v", c)
@@ -228,8 +227,7 @@ func TestSecretFiles(t *testing.T) {
 }
 
 func TestSecretIsHidden(t *testing.T) {
-	c, err := parse(t, "/x", sample)
-	must(t, err)
+	c := result(parse(t, "/x", sample))(t)
 	s := c.Matrix.Password
 	if string(s) != "hunter2" || c.LLM.Models[0].APIKey != "sk-hunter3" || len(c.warnings) != 0 {
 		t.Fatalf("the secrets cannot be read either, or it warns: %q", c.warnings)
@@ -243,10 +241,8 @@ func TestSecretIsHidden(t *testing.T) {
 	for _, h := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
 		slog.New(h).Info("x", "secret", s, "matrix", c.Matrix, "config", c)
 	}
-	j, err := json.Marshal(c)
-	must(t, err)
-	y, err := yaml.Marshal(c)
-	must(t, err)
+	j := result(json.Marshal(c))(t)
+	y := result(yaml.Marshal(c))(t)
 	out.Write(j)
 	out.Write(y)
 	if text := out.String(); strings.Contains(text, "hunter") || strings.Contains(text, "68756e74") || !strings.Contains(text, hidden) {
@@ -288,16 +284,12 @@ func TestExampleConfig(t *testing.T) {
 	if *update {
 		must(t, os.WriteFile(path, want, 0o644))
 	}
-	got, err := os.ReadFile(path)
-	must(t, err)
+	got := result(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("config.example.yaml is not what config.yaml.tmpl makes; go test ./cmd/bot -run TestExampleConfig -update (-want +got):\n%s", diff)
 	}
-	c, err := parse(t, "/x", string(got))
-	must(t, err)
-	if len(c.warnings) != 0 {
-		t.Errorf("the example warns: %v", c.warnings)
-	}
+	c := result(parse(t, "/x", string(got)))(t)
+	equal(t, len(c.warnings), 0, "the example warns: %v", c.warnings)
 	for _, name := range keysOf(reflect.TypeFor[Config]()) {
 		if !regexp.MustCompile(`(?m)^ *(# |- )?` + name + `:( |$)`).Match(got) {
 			t.Errorf("%s is not in config.example.yaml", name)
@@ -357,7 +349,7 @@ func FuzzConfig(f *testing.F) {
 func TestConfigRead(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "key"), []byte("hunter4\n"), 0o600))
-	c, err := parse(t, dir, strings.Replace(small, "model: m", "model: m, vision: true, temperature: 0.5, cache_marks: true", 1)+
+	c := result(parse(t, dir, strings.Replace(small, "model: m", "model: m, vision: true, temperature: 0.5, cache_marks: true", 1)+
 		`  embedding: {base_url: "http://127.0.0.1:11434/api", model: nomic-embed-text, api_key_file: key, timeout: 9s}
 sub_sessions: {parallel: 0, depth: 1, timeout: 90s, rounds: 4}
 tasks: {per_room: 1, per_person: 2, runs_per_day: 3}
@@ -370,8 +362,7 @@ prompt:
   instructions: |
     Prefer ${UNITS}.
     {agent_name} is kind.
-`)
-	must(t, err)
+`))(t)
 	if m := c.LLM.Models[0]; !*m.Vision || *m.Temperature != 0.5 || !m.CacheMarks || len(c.LLM.Roles["chat"]) != 1 {
 		t.Errorf("models: %+v, %v", m, c.LLM.Roles)
 	}
@@ -385,9 +376,7 @@ prompt:
 		{c.Prompt, PromptConfig{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false}},
 		{c.Memory.Isolation, "shared"},
 	} {
-		if section.got != section.want {
-			t.Errorf("got %#v, want %#v", section.got, section.want)
-		}
+		equal(t, section.got, section.want, "")
 	}
 }
 
@@ -458,8 +447,7 @@ func TestConfigWarnings(t *testing.T) {
 		qdrant("http://[::1]:6333"):                 "",
 		qdrant("http://localhost"):                  "",
 	} {
-		c, err := parse(t, "/x", text)
-		must(t, err)
+		c := result(parse(t, "/x", text))(t)
 		if w := strings.Join(c.warnings, "|"); (w == "") != (want == "") || !strings.HasPrefix(w, want) {
 			t.Errorf("%s: warnings %q, want %q", text, w, want)
 		}

@@ -170,13 +170,10 @@ type asking struct {
 func (d *day) person(name string) *human {
 	d.t.Helper()
 	d.home.Account(name, name+"-secret")
-	p, err := peer.Login(d.t.Context(), peer.Config{
+	p := result(peer.Login(d.t.Context(), peer.Config{
 		Homeserver: dayURL, User: name, Password: name + "-secret", DB: filepath.Join(d.t.TempDir(), "peer.db"), HTTP: d.link,
-	})
-	must(d.t, err)
-	h := &human{
-		Peer: p, name: name, bot: d.bot, asked: map[string]asking{}, answers: map[string]map[string]bool{}, unread: map[string]error{},
-	}
+	}))(d.t)
+	h := &human{Peer: p, name: name, bot: d.bot, asked: map[string]asking{}, answers: map[string]map[string]bool{}, unread: map[string]error{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -171,8 +171,7 @@ func (d *day) live() {
 
 func (d *day) room(by *human, r peer.Room) string {
 	d.t.Helper()
-	id, err := by.CreateRoom(d.t.Context(), r)
-	must(d.t, err)
+	id := result(by.CreateRoom(d.t.Context(), r))(d.t)
 	d.joined(by, id)
 	return id
 }
@@ -272,9 +271,7 @@ func (d *day) queues(after time.Duration) {
 	} {
 		var n int
 		must(d.t, d.parts.db.QueryRow(q).Scan(&n))
-		if n != 0 {
-			d.t.Errorf("after %s: %d rows, want none: %s", after, n, q)
-		}
+		equal(d.t, n, 0, "after %s rows, want none: %s", after, q)
 	}
 	s := d.client.Status(d.t.Context())
 	if s.Problem != "" || time.Since(s.LastSync) > time.Minute || s.Backup == "" || s.BackupWaiting > 0 {
@@ -311,8 +308,7 @@ func (d *day) measure() (f figures) {
 
 // rows counts what is in each table of bot.db.
 func (d *day) rows() map[string]int {
-	tables, err := d.parts.db.Query(`SELECT name FROM sqlite_schema WHERE type = 'table'`)
-	must(d.t, err)
+	tables := result(d.parts.db.Query(`SELECT name FROM sqlite_schema WHERE type = 'table'`))(d.t)
 	defer tables.Close()
 	counts := map[string]int{}
 	for tables.Next() {
@@ -390,9 +386,7 @@ func (d *day) compare(first, last figures) {
 	if last.goroutines != first.goroutines {
 		d.t.Errorf("%d goroutines after the first hour, %d after the last:\n%s\nand after the last:\n%s", first.goroutines, last.goroutines, first.stacks, last.stacks)
 	}
-	if last.files != first.files {
-		d.t.Errorf("%d open files after the first hour, %d after the last", first.files, last.files)
-	}
+	equal(d.t, last.files, first.files, "open files at the end and after the first hour")
 }
 
 // rotation looks at every encrypted event that the bot sent into a room: no key

@@ -2,13 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"gopkg.in/yaml.v3"
+
+	"reverie/internal/matrix/peer"
 	"reverie/internal/store"
 )
 
@@ -130,5 +138,179 @@ func TestDoctorKnowsMatrix(t *testing.T) {
 	defer web.Close()
 	if code, report := doctorSays(t, "./data", web.URL); code != exitFailed || !strings.Contains(report, "✗ matrix   "+web.URL+" answers, but not as a Matrix homeserver") {
 		t.Errorf("exit code %d:\n%s", code, report)
+	}
+}
+
+// composeService is what is checked of a service in docker-compose.yml.
+type composeService struct {
+	User        string            `yaml:"user"`
+	Image       string            `yaml:"image"`
+	Command     []string          `yaml:"command"`
+	Environment map[string]string `yaml:"environment"`
+	ReadOnly    bool              `yaml:"read_only"`
+	Drop        []string          `yaml:"cap_drop"`
+	Security    []string          `yaml:"security_opt"`
+	Memory      string            `yaml:"mem_limit"`
+	Ports       []string          `yaml:"ports"`
+	Volumes     []string          `yaml:"volumes"`
+	DependsOn   map[string]struct {
+		Condition string `yaml:"condition"`
+	} `yaml:"depends_on"`
+}
+
+func composeServices(t *testing.T) map[string]composeService {
+	t.Helper()
+	var file struct {
+		Services map[string]composeService `yaml:"services"`
+	}
+	must(t, yaml.Unmarshal([]byte(repoFile(t, "docker-compose.yml")), &file))
+	return file.Services
+}
+
+func repoFile(t *testing.T, name string) string {
+	t.Helper()
+	return readFile(t, filepath.Join("..", "..", name))
+}
+
+// TestCompose: the services of docker-compose.yml have no more rights than they need, and write
+// to folders that the checkout has and git and images leave out.
+func TestCompose(t *testing.T) {
+	services := composeServices(t)
+	equal(t, len(services), 5, "services")
+	for name, s := range services {
+		if !slices.Equal(s.Drop, []string{"ALL"}) || !slices.Equal(s.Security, []string{"no-new-privileges:true"}) || !s.ReadOnly {
+			t.Errorf("%s has rights that it does not need: %v, %v, read_only %v", name, s.Drop, s.Security, s.ReadOnly)
+		}
+		if s.User != "${UID:-1000}:${GID:-1000}" || s.Image == "" || strings.HasSuffix(s.Image, ":latest") {
+			t.Errorf("%s runs as %s, from the image %q", name, s.User, s.Image)
+		}
+		// Models need what they need, and their programs are not ours.
+		if s.Memory == "" && name != "ollama" || s.Environment["GOMEMLIMIT"] == "" && !strings.HasPrefix(s.Image, "ollama/") {
+			t.Errorf("%s takes any memory", name)
+		}
+		for key := range s.Environment {
+			if strings.Contains(key, "PASSWORD") {
+				t.Errorf("%s has %s in its environment", name, key)
+			}
+		}
+		for _, p := range s.Ports {
+			if !strings.HasPrefix(p, "127.0.0.1:") {
+				t.Errorf("%s listens on %s", name, p)
+			}
+		}
+		for _, v := range s.Volumes {
+			folder, _, _ := strings.Cut(v, ":")
+			if !strings.HasPrefix(folder, "./docker/") || repoFile(t, filepath.Join(folder, ".gitignore")) != "*\n!.gitignore\n" {
+				t.Errorf("%s writes to %s", name, folder)
+			}
+			if folder == "./docker/homeserver" && name != "homeserver" && !strings.Contains(v, ":ro") {
+				t.Errorf("%s may write to the homeserver's files", name)
+			}
+		}
+	}
+	equal(t, services["bot"].DependsOn["setup"].Condition, "service_completed_successfully", "the bot waits for setup to end")
+	equal(t, services["setup"].DependsOn["homeserver"].Condition, "service_healthy", "setup waits for the homeserver")
+	if !slices.Contains(strings.Fields(repoFile(t, ".dockerignore")), "docker") {
+		t.Error("docker/ goes into an image")
+	}
+}
+
+// TestComposeSetup: the command of the service setup is one that the program understands.
+func TestComposeSetup(t *testing.T) {
+	args := slices.Clone(composeServices(t)["setup"].Command)
+	for i, a := range args {
+		args[i] = regexp.MustCompile(`\$\{\w+:-(.*?)\}`).ReplaceAllString(a, "$1")
+	}
+	t.Setenv("REVERIE_CONFIG", configFile(t, ""))
+	if code, text := runBot(t, "", args...); code != 0 || !strings.Contains(text, "nothing to set up") {
+		t.Errorf("%v: exit %d\n%s", args, code, text)
+	}
+}
+
+// TestDockerfile: what the Dockerfile copies is there, and its homeserver has every value of dendrite.yaml.
+func TestDockerfile(t *testing.T) {
+	text := repoFile(t, "Dockerfile")
+	copied := regexp.MustCompile(`(?m)^COPY (?:--chown\S+ |--chmod\S+ )*([^-<\n].*) \S+$`).FindAllStringSubmatch(text, -1)
+	if len(copied) < 4 {
+		t.Errorf("only %d lines COPY are read", len(copied))
+	}
+	for _, line := range copied {
+		for _, source := range strings.Fields(line[1]) {
+			if _, err := os.Stat(filepath.Join("..", "..", source)); err != nil {
+				t.Errorf("%s: %v", line[0], err)
+			}
+		}
+	}
+	for _, value := range regexp.MustCompile(`@[A-Z_]+@`).FindAllString(repoFile(t, "internal/matrix/homeserver/dendrite.yaml"), -1) {
+		if !strings.Contains(text, "s/"+value+"/") {
+			t.Errorf("the homeserver's start script does not set %s", value)
+		}
+	}
+}
+
+// TestTryStop: in the room of `bot try`, too, `!stop` does not wait for the answer that it ends.
+func TestTryStop(t *testing.T) {
+	r := withHomeserver(t)
+	r.start()
+	p := r.client()
+	room, err := p.CreateRoom(t.Context(), peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{itself}})
+	must(t, err)
+	wait, done := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer done()
+	must(t, p.WaitJoined(wait, room, itself))
+	var out bytes.Buffer
+	in, keys := io.Pipe()
+	// go: ends with the end of what is typed
+	go func() {
+		_, _ = io.WriteString(keys, "rehearse: slow 60s\nhello\n")
+		for wait.Err() == nil && !r.wrote("msg=prompt ") { // the model is asked next
+			time.Sleep(20 * time.Millisecond)
+		}
+		_, _ = io.WriteString(keys, "!stop\n")
+		_ = keys.Close()
+	}()
+	try := &trial{you: p, room: room, exited: make(chan struct{}), screen: &screen{name: "Reverie"}}
+	must(t, try.chat(wait, try.screen.open(console{in: in, out: &out, err: &out})))
+	stopped, after, found := strings.Cut(out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\n")
+	if !found || stopped != "" || !strings.HasPrefix(after, "Stopped.\n") || !strings.Contains(after, "hello") {
+		t.Errorf("%q", out.String())
+	}
+}
+
+func TestDetectModel(t *testing.T) {
+	list := func(body string, status int) *httptest.Server {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer key-1" {
+				http.NotFound(w, r)
+				return
+			}
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}))
+		t.Cleanup(s.Close)
+		return s
+	}
+	good := list(`{"data":[{"id":"nomic-embed-text"},{"id":"qwen3:8b"},{"id":"llama"}]}`, 200)
+	page := list(`<html>hello</html>`, 200)
+	shut := list(``, 401)
+	for _, c := range []struct {
+		name, url, model, want string
+		fails                  bool
+	}{
+		{"first that can chat", good.URL + "/v1/", "", "qwen3:8b", false},
+		{"named model wins", good.URL + "/v1", "llama", "llama", false},
+		{"a web page is no model server", page.URL + "/v1", "", "", true},
+		{"refused", shut.URL + "/v1", "", "", true},
+		{"a server without a list, and a named model", shut.URL + "/v1", "gpt", "gpt", false},
+		{"the stand-in by name", rehearsalURL, "", "rehearsal", false},
+	} {
+		env := map[string]string{"REVERIE_LLM_URL": c.url, "REVERIE_LLM_KEY": "key-1", "REVERIE_LLM_MODEL": c.model}
+		got, err := detectModel(t.Context(), func(k string) string { return env[k] })
+		if (err != nil) != c.fails || got.Model != c.want {
+			t.Errorf("%s: %q, %v; want %q, failure %v", c.name, got.Model, err, c.want, c.fails)
+		}
+		if err != nil && (!strings.Contains(err.Error(), "REVERIE_LLM_URL") || strings.Contains(err.Error(), "key-1")) {
+			t.Errorf("%s: error %q must name the variable and never the key", c.name, err)
+		}
 	}
 }

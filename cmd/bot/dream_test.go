@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +10,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,8 +18,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"reverie/internal/dream"
+	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/memory"
+	"reverie/internal/session"
 )
 
 var quotedMemory = regexp.MustCompile(`<memory [a-z0-9]+>(.*?)</memory [a-z0-9]+>`)
@@ -108,13 +114,11 @@ func TestTheLastTalkOfADay(t *testing.T) {
 		room := d.room(ann, peer.Room{Name: "Ann", Direct: true, Encrypted: true, Invite: []string{d.bot}})
 		say := func(after time.Duration, text string) {
 			sleepUntil(t.Context(), began.Add(after))
-			_, err := ann.Say(t.Context(), room, text)
-			must(d.t, err)
+			result(ann.Say(t.Context(), room, text))(d.t)
 		}
 		known := func(states ...memory.State) string {
 			t.Helper()
-			all, err := d.parts.memory.List(t.Context(), memory.Access{All: true}, memory.Filter{States: states})
-			must(d.t, err)
+			all := result(d.parts.memory.List(t.Context(), memory.Access{All: true}, memory.Filter{States: states}))(d.t)
 			var texts []string
 			for _, e := range all {
 				texts = append(texts, e.Text)
@@ -131,9 +135,7 @@ func TestTheLastTalkOfADay(t *testing.T) {
 		if got := known(memory.Active); !strings.Contains(got, "Jana moved to Hamburg") || strings.Contains(got, "Berlin") {
 			t.Errorf("known in the morning: %s", got)
 		}
-		if got := known(memory.Superseded); got != "Jana lives in Berlin" {
-			t.Errorf("superseded: %s", got)
-		}
+		equal(t, known(memory.Superseded), "Jana lives in Berlin", "superseded")
 		say(at(5, 0), "Jana plays chess.")
 		say(at(5, 1), "!dream")
 		sleepUntil(t.Context(), began.Add(at(5, 5)))
@@ -144,4 +146,243 @@ func TestTheLastTalkOfADay(t *testing.T) {
 			t.Errorf("the owner heard %q", ann.notices)
 		}
 	})
+}
+
+// telling is a bot with the chats of its owner and guests, and what it has said and asked.
+type telling struct {
+	*bot
+	t      *testing.T
+	out    *board
+	events []session.Inbound
+	direct map[string]string // person → direct chat
+	rooms  []string          // with others
+	left   []string
+	barred []string
+}
+
+func newTelling(t *testing.T, config string) *telling {
+	t.Helper()
+	b := openTest(t, small+config)
+	w := &telling{bot: b, t: t, out: &board{said: map[string]string{}}, direct: map[string]string{}}
+	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions,
+		deliver: func(_ context.Context, in session.Inbound) error { w.events = append(w.events, in); return nil },
+		rooms:   func(context.Context) ([]string, error) { return w.rooms, nil },
+		left:    func(_ context.Context, room string) (bool, error) { return slices.Contains(w.left, room), nil },
+		direct:  func(_ context.Context, person string) (string, error) { return w.direct[person], nil },
+		allows:  func(user string) bool { return !slices.Contains(w.barred, user) },
+	}
+	return w
+}
+
+// doubt makes a question of two memories about what.
+func (w *telling) doubt(scope memory.Scope, what string) {
+	w.t.Helper()
+	q := memory.Question{Run: "dream_1", Scope: scope, Why: "both are of the same time"}
+	for i, e := range []*memory.Entry{&q.First, &q.Second} {
+		var err error
+		if *e, _, err = w.memory.Add(w.t.Context(), memory.Entry{Scope: scope, Text: fmt.Sprint(what, " ", i), Source: memory.UserExplicit}, w.cfg.owner()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	must(w.t, w.memory.Wonder(w.t.Context(), []memory.Question{q}))
+}
+
+// asked are the texts put since the last call, by room. Those that are wanted are said if say is set.
+func (w *telling) asked(say bool) map[string]string {
+	w.t.Helper()
+	must(w.t, w.asking.ask(w.t.Context()))
+	out := map[string]string{}
+	for _, in := range w.events {
+		if !in.Verbatim || in.Event != session.MemoryQuestion {
+			w.t.Errorf("%+v", in)
+		}
+		wanted := result(w.asking.Wanted(w.t.Context(), in.ID))(w.t)
+		if wanted {
+			out[in.Room] += in.Text
+		}
+		if said := map[bool]string{true: in.Text}[wanted]; say {
+			must(w.t, w.asking.Done(w.t.Context(), in.ID, said, nil))
+		}
+	}
+	w.events = nil
+	return out
+}
+
+const guestOfTest = "@guest:example.org"
+
+// TestTellDream: what was dreamt is told to the owner alone, in the direct chat where they
+// wrote last, without what is others', and only if it is wanted.
+func TestTellDream(t *testing.T) {
+	w := newTelling(t, "dreaming: {notice: true}\n")
+	owner := w.cfg.owner()
+	change := func(scope memory.Scope, text string) dream.Change {
+		return dream.Change{Line: dream.Line{Scope: scope, ID: "mem_1", Text: text}, ByText: text + " now"}
+	}
+	r := dream.Report{Run: "dream_1", State: dream.AppliedState, Questions: []dream.Question{{Scope: memory.Private(owner)}},
+		Superseded: []dream.Change{change(memory.Private(owner), "tea"), change(memory.Private(guestOfTest), "gin"), change(memory.Shared, "bread")}}
+	tell := w.tellDream(w.out)
+	if tell(t.Context(), r); len(w.out.said) != 0 {
+		t.Errorf("told nobody knows whom: %q", w.out.all())
+	}
+	w.direct = map[string]string{owner: "!own", guestOfTest: "!guest"}
+	tell(t.Context(), r)
+	got := strings.Join(w.out.all(), "\n")
+	if len(w.out.said) != 1 || !strings.HasPrefix(got, "!own: ") || !strings.Contains(got, "tea now") || !strings.Contains(got, "bread now") || strings.Contains(got, "gin") || strings.Contains(got, "question") {
+		t.Errorf("%q", w.out.all())
+	}
+	if tell(t.Context(), dream.Report{Run: "dream_2", State: dream.Nothing}); len(w.out.said) != 1 {
+		t.Errorf("told of nothing: %q", w.out.all())
+	}
+	w.asking.most = 0
+	r.Run = "dream_3"
+	if tell(t.Context(), r); !strings.Contains(w.out.said["dream_3"], "1 question is for you to decide") {
+		t.Errorf("%q", w.out.said["dream_3"])
+	}
+	w.cfg.Dreaming.Notice = false
+	r.Run = "dream_4"
+	if tell(t.Context(), r); w.out.said["dream_4"] != "" {
+		t.Error("told though it is not wanted")
+	}
+}
+
+// TestPeopleAreAsked: each is asked what concerns their own memory, in their own chat and
+// language, so many in a night, once; a room in the room, and the owner what is shared.
+func TestPeopleAreAsked(t *testing.T) {
+	w := newTelling(t, "")
+	owner := w.cfg.owner()
+	w.direct = map[string]string{owner: "!own", guestOfTest: "!guest", "@barred:example.org": "!barred"}
+	w.rooms, w.left, w.barred = []string{"!group", "!gone"}, []string{"!gone"}, []string{"@barred:example.org"}
+	result(w.db.Exec(`INSERT INTO room (id) VALUES ('!guest')`))(t)
+	must(t, (session.Settings{DB: w.db}).Set(t.Context(), "!guest", session.SettingLanguage, "de", guestOfTest, time.Now()))
+	for _, n := range []string{"gin", "rum", "ale", "rye"} {
+		w.doubt(memory.Private(guestOfTest), n)
+	}
+	for scope, what := range map[memory.Scope]string{memory.Private(owner): "tea", memory.Shared: "bread", memory.Room("!group"): "soup", memory.Room("!gone"): "salt",
+		memory.Private("@barred:example.org"): "oil", memory.Private("@nobody:example.org"): "fog", memory.Room("!unknown"): "ice"} {
+		w.doubt(scope, what)
+	}
+	words := []string{"gin", "rum", "ale", "rye", "tea", "bread", "soup", "salt", "oil", "fog", "ice"}
+	check := func(got map[string]string, want map[string][]string) {
+		t.Helper()
+		for room, text := range got {
+			for _, word := range words {
+				equal(t, strings.Contains(text, word+" "), slices.Contains(want[room], word), "%s: %s in %q", room, word, text)
+			}
+			if strings.Contains(text, "@") {
+				t.Errorf("somebody is named in %q", text)
+			}
+		}
+		equal(t, len(got), len(want), "rooms asked in: %q", got)
+	}
+	all := map[string][]string{"!guest": {"gin", "rum", "ale"}, "!own": {"tea", "bread"}, "!group": {"soup"}}
+	first := w.asked(false)
+	check(first, all)
+	if !strings.Contains(first["!guest"], "Frage 1") || !strings.Contains(first["!guest"], "`!memory keep 1a`") || !strings.Contains(first["!own"], "Question ") {
+		t.Errorf("%q", first)
+	}
+	delete(w.direct, owner) // others have come in before it was said
+	check(w.asked(true), map[string][]string{"!guest": all["!guest"], "!group": all["!group"]})
+	w.direct[owner] = "!own"
+	check(w.asked(true), map[string][]string{"!own": all["!own"]})
+	check(w.asked(true), nil)
+	result(w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questionsWithin.Milliseconds()+1))(t)
+	check(w.asked(false), map[string][]string{"!guest": {"rye"}})
+	w.direct[guestOfTest] = "!new" // where that was to be said is left
+	check(w.asked(true), nil)
+	check(w.asked(true), map[string][]string{"!new": {"rye"}})
+	check(w.asked(true), nil)
+	w.asking.most = 0
+	w.doubt(memory.Private(owner), "cake")
+	if got := w.asked(true); len(got) != 0 {
+		t.Errorf("asked though nobody is to be: %q", got)
+	}
+}
+
+// doubting is a model that cannot tell which of two memories holds, and else echoes.
+type doubting struct{ *echoing }
+
+func (d doubting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	if prompt, stream := lastAsked(body); strings.Contains(prompt, "<memory ") {
+		var said []string
+		for i := range 10 {
+			said = append(said, fmt.Sprintf(`{"pair": %d, "verdict": "unsure"}`, i+1))
+		}
+		reply(w, stream, "["+strings.Join(said, ",")+"]")
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	d.echoing.ServeHTTP(w, r)
+}
+
+var keepNumber = regexp.MustCompile(`!memory keep ([0-9]+)a`)
+
+// TestQuestionsOfADream: two people have memories that contradict each other. A dream comes
+// upon them, and each is asked their own, in their own chat, as a notice, once, also if the
+// bot begins anew; the model knows what was asked, and an answer by number settles it.
+func TestQuestionsOfADream(t *testing.T) {
+	m := &echoing{release: make(chan struct{})}
+	r := withModel(t, doubting{m})
+	stop := r.start()
+	rooms, names, places := map[string]string{}, map[string]string{you: "Anna", friend: "Ben"}, map[string]string{you: "Berlin Hamburg", friend: "Rome Oslo"}
+	for _, who := range []string{you, friend} {
+		room := r.s.Room(who, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+		r.until("the bot does not come", func() bool { return r.s.Membership(room, itself) == "join" })
+		rooms[who] = room
+		towns := strings.Fields(places[who])
+		for i, fact := range []string{" lives in " + towns[0] + ".", " lives in " + towns[1] + ".", " plays the cello.", " works as a nurse.", " has two cats."} {
+			r.s.Say(who, room, "!remember "+names[who]+fact)
+			r.until("not remembered", func() bool { return len(r.shown(room)) == i+1 })
+		}
+	}
+	r.s.Say(you, rooms[you], "!dream")
+	number := map[string]string{}
+	for _, who := range []string{you, friend} {
+		var asked string
+		r.until("nobody is asked", func() bool {
+			for _, e := range r.own(rooms[who]) {
+				if strings.Contains(e.Content.Body, "!memory keep") {
+					if asked = e.Content.Body; e.Content.MsgType != "m.notice" {
+						t.Errorf("a %s", e.Content.MsgType)
+					}
+				}
+			}
+			return asked != ""
+		})
+		for other, towns := range places {
+			if got := strings.Contains(asked, strings.Fields(towns)[0]) && strings.Contains(asked, strings.Fields(towns)[1]); got != (other == who) || strings.Contains(asked, names[other]) != (other == who) {
+				t.Errorf("%s is asked %q", who, asked)
+			}
+		}
+		number[who] = keepNumber.FindStringSubmatch(asked)[1]
+	}
+	r.until("not done with", func() bool { return r.count(`SELECT count(*) FROM memory_question WHERE asked > 0`) == 2 })
+	r.settled()
+	was := len(r.shown(rooms[you])) + len(r.shown(rooms[friend]))
+	stop()
+	r.start()
+	r.s.Say(you, rooms[you], "!memory keep "+number[friend]+"a")
+	r.until("no answer", func() bool { return len(r.shown(rooms[you]))+len(r.shown(rooms[friend])) == was+1 })
+	if all := r.shown(rooms[you]); !strings.Contains(all[len(all)-1].body, "no such question") {
+		t.Errorf("%q", all[len(all)-1])
+	}
+	r.s.Say(friend, rooms[friend], "!memory keep "+number[friend]+"a")
+	r.until("not settled", func() bool {
+		return r.count(`SELECT count(*) FROM memory WHERE text = 'Ben lives in Oslo.' AND state = 'superseded'`) == 1
+	})
+	equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'superseded'`), 1, "superseded")
+	r.s.Say(you, rooms[you], "tell me of #apple")
+	r.until("no answer", func() bool {
+		all := r.shown(rooms[you])
+		return strings.Contains(all[len(all)-1].body, "to #apple")
+	})
+	m.told(t, "!memory keep "+number[you]+"a")
+	m.notTold(t, "Rome")
+	r.settled()
+	r.s.Say(friend, rooms[friend], "!forget Ben lives in Rome.")
+	r.until("not forgotten", func() bool { return r.count(`SELECT count(*) FROM memory WHERE text LIKE 'Ben lives%'`) == 0 })
+	r.settled()
+	if n := r.count(`SELECT (SELECT count(*) FROM message WHERE text LIKE '%) 20%Ben lives%') + (SELECT count(*) FROM outbox WHERE text LIKE '%) 20%Ben lives%')`); n != 0 {
+		t.Errorf("what was forgotten is still asked in %d places", n)
+	}
 }

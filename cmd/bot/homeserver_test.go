@@ -66,8 +66,7 @@ func (r *running) wrote(text string) bool {
 // client logs in as you, with a client that can encrypt.
 func (r *running) client() *peer.Peer {
 	r.t.Helper()
-	p, err := peer.Login(r.t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(r.t.TempDir(), "peer.db")})
-	must(r.t, err)
+	p := result(peer.Login(r.t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(r.t.TempDir(), "peer.db")}))(r.t)
 	r.t.Cleanup(func() { _ = p.Close() })
 	background(r.t, func(ctx context.Context) error { _ = p.Run(ctx); return nil })
 	return p
@@ -204,4 +203,258 @@ func (r *running) commits() (n int, log uint64) {
 		}
 	}
 	return n, log
+}
+
+// A message is taken back while its answer streams: the request ends at once, and nothing
+// of the answer is left, in the room or anywhere else.
+// Holds F33, M5.
+func TestTakenBackWhileAnswering(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	asked := r.s.Say(you, room, "slow #apple")
+	r.showing(room, "answer 1 to #apple")
+	r.redact(you, room, asked)
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
+	r.settles(room)
+	r.s.Say(you, room, "and #fig")
+	r.settles(room, "to #fig")
+	m.made(t, 2)
+	m.notTold(t, "#apple")
+	r.forgot("#apple")
+}
+
+// A message is taken back while it waits: it is not answered, and the others are.
+// Holds F33, M5.
+func TestTakenBackWhileWaiting(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	r.s.Say(you, room, "slow #apple")
+	r.showing(room, "answer 1 to #apple")
+	second, third := r.s.Say(you, room, "and #fig"), r.s.Say(you, room, "and #kiwi")
+	r.edit(you, room, third, "and #plum")
+	r.redact(you, room, second)
+	r.until("not taken in", func() bool {
+		return r.count(`SELECT count(*) FROM inbox WHERE state = 'redacted' OR text LIKE '%#plum'`) >= 2
+	})
+	close(m.release)
+	r.settles(room, "#apple", "answer 2 to #plum")
+	r.forgot("#fig", "#kiwi")
+	m.made(t, 2)
+}
+
+// Of two messages that are answered together, one is taken back: the answer is given anew,
+// in its place, without it; the other too, and it is gone. Then a restart in between, with
+// a homeserver that refuses redactions for a while: it is gone all the same.
+// Holds F33, M6.
+func TestTakenBackAfterTheAnswer(t *testing.T) {
+	r, m := withEditing(t)
+	stop := r.start()
+	room := r.meetDirect()
+	r.s.Say(you, room, "slow #first")
+	r.showing(room, "answer 1 to #first")
+	one, two := r.s.Say(you, room, "keep #apple"), r.s.Say(you, room, "keep #fig")
+	r.takenIn(room, two)
+	close(m.release)
+	both := r.settles(room, "#first", "answer")
+	r.redact(you, room, one)
+	r.until("not answered anew", func() bool { return m.calls() > 3 })
+	r.settled()
+	now := r.showing(room, "#first", "#fig")
+	if n := r.traces("#apple"); n != 0 || now[1].id != both[1].id {
+		t.Errorf("the words stand in %d places; %v became %v", n, both, now)
+	}
+	hook := r.s.Fault(matrixtest.On("redact"), matrixtest.Status(500, "M_UNKNOWN"))
+	r.redact(you, room, two)
+	r.until("nothing is redacted", func() bool { return hook.Hits() > 0 })
+	stop()
+	hook.Remove()
+	calls := m.calls()
+	r.start()
+	r.settles(room, "#first")
+	r.forgot("#fig")
+	m.made(t, calls)
+}
+
+// What was remembered from a message goes when that is taken back, but not what another
+// message said too.
+// Holds M7.
+func TestTakenBackIsForgotten(t *testing.T) {
+	r, _ := withEditing(t)
+	room := r.direct()
+	one := r.s.Say(you, room, "!remember the code is #apple")
+	r.showing(room, "Remembered")
+	two := r.s.Say(you, room, "!remember the key is #fig")
+	r.showing(room, "Remembered", "Remembered")
+	r.s.Say(you, room, "!remember the key is #fig")
+	r.settles(room, "Remembered", "Remembered", "I know that already")
+	r.redact(you, room, one)
+	r.redact(you, room, two)
+	r.settles(room, "I know that already")
+	equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'active' AND text LIKE '%#fig%'`), 1, "entries of what was said twice")
+	equal(t, r.count(`SELECT count(*) FROM memory WHERE text LIKE '%#apple%' OR event = ?`, two), 0, "entries of what was taken back")
+}
+
+// Somebody takes an answer of ours out of the room: the model does not see it any more,
+// and nothing is said again.
+func TestOurAnswerIsTakenBack(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	asked := r.s.Say(you, room, "tell me of #apple")
+	was := r.settles(room, "answer 1 to #apple")
+	r.redact(friend, room, was[0].id) // the homeserver has seen to it that they may
+	r.until("still in the history", func() bool { return r.count(`SELECT count(*) FROM message WHERE text LIKE 'answer 1%'`) == 0 })
+	r.settled()
+	m.made(t, 1)
+	r.react(you, room, asked, "🔁") // a new one is a new event
+	r.until("not answered anew", func() bool { return len(r.shown(room)) == 2 })
+	if now := r.shown(room); !strings.Contains(now[1].body, "answer 2 to #apple") {
+		t.Errorf("shown: %v", now)
+	}
+}
+
+// ❌ on the draft or on the question ends an answer, when it is by who asked or by an
+// owner; 🔁 has it answered anew in its place. Others, and other things, do nothing.
+// Holds M11, M12.
+func TestReactions(t *testing.T) {
+	r, m := withEditing(t)
+	r.start()
+	room := r.meetDirect()
+	asked := r.s.Say(you, room, "slow #apple")
+	draft := r.showing(room, "answer 1 to #apple")
+	r.react(friend, room, draft[0].id, "❌")
+	r.react(you, room, draft[0].id, "👍")
+	r.react(you, room, draft[0].id, "✖️")
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
+	r.settles(room, "I stopped working on this")
+	r.react(friend, room, asked, "🔁")
+	r.react(you, room, asked, "🔄")
+	r.showing(room, "I stopped working") // a message that was final is not streamed into
+	r.until("not answered anew", func() bool { return m.calls() == 2 })
+	r.react(you, room, asked, "🛑")
+	r.until("the request is not given up", func() bool { return m.givenUp() == 2 })
+	r.settled()
+	close(m.release)
+	r.react(you, room, draft[0].id, "🔁")
+	now := r.settles(room, "answer 3 to #apple")
+	if now[0].id != draft[0].id || m.calls() != 3 {
+		t.Errorf("%v became %v after %d requests", draft, now, m.calls())
+	}
+	r.react(you, room, "$nobody", "🔁")
+	r.s.Say(you, room, "!retry")
+	r.showing(room, "answer 3 to #apple", "answer 4 to #apple")
+}
+
+// In a room with others: who asked, and an owner, may stop an answer; nobody else.
+// Holds M11, M17.
+func TestReactionsInAGroup(t *testing.T) {
+	r, m := withEditing(t)
+	r.start()
+	room := r.enters(you, matrixtest.NewRoom{Join: []string{friend}})
+	mention := func(user, text string) string {
+		return r.s.Post(user, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{"user_ids": []string{itself}}})
+	}
+	asked := mention(you, "slow #apple")
+	r.until("not asked", func() bool { return m.calls() == 1 })
+	r.react(friend, room, asked, "❌")
+	theirs := mention(friend, "slow #fig")
+	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM inbox WHERE id = ?`, theirs) == 1 })
+	equal(t, m.givenUp(), 0, "somebody else may stop it")
+	r.react(you, room, asked, "❌")
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
+	r.until("not asked", func() bool { return m.calls() == 2 })
+	r.react(you, room, theirs, "❌") // an owner
+	r.until("the request is not given up", func() bool { return m.givenUp() == 2 })
+	r.showing(room, "I stopped", "I stopped")
+	r.s.Post(friend, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": "keep slow #kiwi", "m.mentions": map[string]any{"user_ids": []string{itself}},
+		"m.relates_to": map[string]any{"rel_type": "m.thread", "event_id": theirs, "is_falling_back": true, "m.in_reply_to": map[string]any{"event_id": theirs}}})
+	r.until("no second round", func() bool { return m.calls() == 4 })
+	mention(friend, "!stop")
+	r.until("the request is not given up", func() bool { return m.givenUp() == 3 })
+}
+
+// Edits that are none.
+// Holds F35, M17, M65.
+func TestEditsOfOthers(t *testing.T) {
+	r, m := withEditing(t)
+	r.start()
+	room := r.enters(you, matrixtest.NewRoom{Join: []string{friend}})
+	said := func(user, room, body string, more map[string]any) string {
+		content := map[string]any{"msgtype": "m.text", "body": body, "m.mentions": map[string]any{"user_ids": []string{itself}}}
+		for k, v := range more {
+			content[k] = v
+		}
+		return r.s.Post(user, room, "m.room.message", content)
+	}
+	said(you, room, "!config listen off", nil) // what is said to others is not told either then
+	r.until("the setting is not stored", func() bool { return r.count(`SELECT count(*) FROM room_setting`) == 1 })
+	r.settled()
+	asked := said(you, room, "tell me of #apple", nil)
+	answer := r.showing(room, "", "answer 1 to #apple")[1:]
+	r.settled()
+	replace := func(event string) map[string]any { return map[string]any{"rel_type": "m.replace", "event_id": event} }
+	fresh := func(body, msgtype string) map[string]any {
+		return map[string]any{"msgtype": msgtype, "body": body, "m.mentions": map[string]any{"user_ids": []string{itself}}}
+	}
+	said(friend, room, "* #foreign", map[string]any{"m.relates_to": replace(asked), "m.new_content": fresh("#foreign", "m.text")})
+	said(you, room, "* #empty", map[string]any{"m.relates_to": replace(asked)})
+	said(you, room, "* #lone", map[string]any{"m.new_content": fresh("#lone", "m.text")})
+	said(you, room, "* #notice", map[string]any{"m.relates_to": replace(asked), "m.new_content": fresh("#notice", "m.notice")})
+	said(you, room, "* #ours", map[string]any{"m.relates_to": replace(answer[0].id), "m.new_content": fresh("#ours", "m.text")})
+	said(you, room, "* #unknown", map[string]any{"m.relates_to": replace("$unknown"), "m.new_content": fresh("#unknown", "m.text")})
+	theirs := r.s.Say(friend, room, "what of the #bystander?")
+	said(you, room, "* #theirs", map[string]any{"m.relates_to": replace(theirs), "m.new_content": fresh("#theirs", "m.text")})
+	last := r.edit(friend, room, theirs, "what of the #passer?")
+	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM matrix_room WHERE last_event = ?`, last) == 1 })
+	r.settled()
+	first := said(you, room, "* tell me of #pear", map[string]any{"m.relates_to": replace(asked), "m.new_content": fresh("tell me of #pear", "m.text")})
+	r.settles(room, "", "answer 2 to #pear")
+	said(you, room, "* tell me of #plum", map[string]any{"m.relates_to": replace(first), "m.new_content": fresh("tell me of #plum", "m.text")})
+	r.settles(room, "", "answer 3 to #plum")
+	m.made(t, 3)
+	said(friend, room, "* tell me of #mention", map[string]any{"m.relates_to": replace(theirs), "m.new_content": fresh("tell me of #mention", "m.text")})
+	said(you, room, "and #last", nil)
+	r.settles(room, "", "#plum", "answer 4 to #last")
+	for _, word := range []string{"foreign", "empty", "lone", "notice", "ours", "unknown", "bystander", "theirs", "passer", "mention"} {
+		equal(t, r.traces("#"+word), 0, "#%s is taken for something", word)
+	}
+}
+
+// A question is taken back whose answer made a task and set a sub-session to work: both
+// end, their words go, and one notice says so without them. What others asked for stays, and
+// so does what is done.
+// Holds F33, M8.
+func TestTakenBackWorkEnds(t *testing.T) {
+	r, m := withEditing(t)
+	stop := r.start()
+	room := r.meetDirect()
+	one := r.s.Say(you, room, "remind helper #apple")
+	r.showing(room, "to #apple")
+	r.until("nothing works in the background", func() bool { return m.calls() == 3 })
+	two := r.s.Say(you, room, "remind #fig")
+	r.settles(room, "to #apple", "to #fig")
+	r.redact(you, room, one)
+	const notice = "You took your message back, so I have ended what came of it and was still to come (tasks: 1, background work: "
+	r.showing(room, "to #fig", notice+"1)")
+	r.until("the sub-session works on", func() bool { return m.givenUp() == 1 })
+	r.settled()
+	for what, query := range map[string]string{
+		"tasks that stay":        `SELECT count(*) FROM task WHERE status = 'active' AND content LIKE '%#fig%'`,
+		"tasks that are deleted": `SELECT count(*) FROM task WHERE status = 'deleted' AND content = '[taken back]'`,
+		"sub-sessions that end":  `SELECT count(*) FROM sub_session WHERE status = 'cancelled' AND told > 0`,
+	} {
+		equal(t, r.count(query), 1, "%s", what)
+	}
+	if n := r.traces("#apple") + r.count(`SELECT (SELECT count(*) FROM task WHERE content LIKE '%#apple%') + (SELECT count(*) FROM sub_session WHERE objective || context || result LIKE '%#apple%')`); n != 0 {
+		t.Errorf("its words stand in %d places", n)
+	}
+	stop()
+	r.start()
+	r.s.Say(you, room, "#kiwi")
+	r.showing(room, "to #fig", notice+"1)", "to #kiwi")
+	if n := r.count(`UPDATE task SET status = 'completed', next_due = NULL WHERE status = 'active' RETURNING 1`); n != 1 {
+		t.Fatal("no task to do")
+	}
+	r.redact(you, room, two)
+	r.settles(room, notice+"1)", "to #kiwi")
+	equal(t, r.count(`SELECT count(*) FROM task WHERE status = 'completed' AND content LIKE '%#fig%'`), 1, "tasks that were done")
 }

@@ -3,24 +3,328 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"reverie/internal/llm"
+	"reverie/internal/session"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
+	"reverie/internal/task"
+	"reverie/internal/trust"
 )
+
+// page is a display that keeps what is printed.
+type page struct {
+	text   strings.Builder
+	status []string // each that stood there, in order
+}
+
+func (p *page) print(text, status string) {
+	p.text.WriteString(text)
+	if len(p.status) == 0 || p.status[len(p.status)-1] != status {
+		p.status = append(p.status, status)
+	}
+}
+
+func (p *page) width() int { return 80 }
+
+// said shows messages at a terminal, and elsewhere.
+func said(t *testing.T, messages ...session.Outgoing) (live *page, script string) {
+	t.Helper()
+	var out bytes.Buffer
+	live = new(page)
+	for _, s := range []*screen{{display: live, name: "R"}, {out: &out, name: "R"}} {
+		chat := &terminal{screen: s}
+		for _, m := range messages {
+			must(t, chat.Say(t.Context(), "", m))
+		}
+	}
+	return live, out.String()
+}
+
+// What an answer waits for stands in a place of a terminal that goes away, and nowhere in
+// what a script reads.
+func TestProgressOnTheScreen(t *testing.T) {
+	live, script := said(t,
+		session.Outgoing{ID: "1", Text: "still working: thinking", Draft: true, Notice: true},
+		session.Outgoing{ID: "1", Text: "The answer.", Draft: true},
+		session.Outgoing{ID: "1", Text: "still working: late", Draft: true, Notice: true},
+		session.Outgoing{ID: "1", Text: "The answer."})
+	equal(t, script, "The answer.\n", "script")
+	equal(t, live.text.String(), "\nR: The answer.\n\n", "live")
+	equal(t, strings.Join(live.status, "|"), "still working: thinking|still working: late|", "status")
+}
+
+// A question stands on the screen with what may be chosen. Closing it says nothing: what came of
+// it is a message of its own.
+func TestOptionsOnTheScreen(t *testing.T) {
+	live, script := said(t,
+		session.Outgoing{ID: "1", Text: "May I? Write !approve K7.", Options: []session.Option{{ID: "once", Text: "Yes, once"}, {ID: "no", Text: "No"}}},
+		session.Outgoing{ID: "2", Text: "Done."},
+		session.Outgoing{ID: "1", Text: "It is closed.", Notice: true})
+	equal(t, script, "May I? Write !approve K7.\n1. Yes, once\n2. No\nDone.\n", "script")
+	equal(t, live.text.String(), "\nR: May I? Write !approve K7.\n1. Yes, once\n2. No\n\n\nR: Done.\n\n", "live")
+}
+
+// TestChangedAnswer: an answer that changes what was shown is shown again; what only grows is not.
+func TestChangedAnswer(t *testing.T) {
+	draft := func(text string) session.Outgoing { return session.Outgoing{ID: "1", Text: text, Draft: true} }
+	for _, c := range []struct {
+		name string
+		said []session.Outgoing
+		want string
+	}{
+		{"grows", []session.Outgoing{draft("One\nTw"), draft("One\nTwo\nThr"), {ID: "1", Text: "One\nTwo\nThree"}}, "\nR: One\nTwo\nThree\n\n"},
+		{"the same again", []session.Outgoing{{ID: "1", Text: "One"}, {ID: "1", Text: "One"}}, "\nR: One\n\n"},
+		{"shorter for a moment", []session.Outgoing{draft("One\nTwo\n"), draft("One\n"), {ID: "1", Text: "One\nTwo"}}, "\nR: One\nTwo\n\n"},
+		{"other words", []session.Outgoing{draft("One\nTwo\n"), {ID: "1", Text: "Four"}}, "\nR: One\nTwo\n\nR: Four\n\n"},
+		{"edited later", []session.Outgoing{{ID: "1", Text: "One"}, {ID: "1", Text: "Two"}}, "\nR: One\n\n\nR: Two\n\n"},
+	} {
+		if live, _ := said(t, c.said...); live.text.String() != c.want {
+			t.Errorf("%s: %q, want %q", c.name, live.text.String(), c.want)
+		}
+	}
+}
+
+// hostileText has what a terminal would obey: titles, the clipboard, colours, C1, and text
+// that runs backwards.
+const hostileText = "safe\x1b]0;title\x07\x1b]52;c;Y2xpcA==\x07\x1b[2J\x1b[31mred\r\b\x7f\u009b2Jc1\u0085\u202eback\u2066wards\u200f\u061c\u200e\u2069 end"
+
+// commandsOf returns the runes of a text that command a terminal or turn its direction.
+func commandsOf(text string) string {
+	var found strings.Builder
+	for _, r := range strings.ToValidUTF8(text, "\u009b") {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
+			fmt.Fprintf(&found, "%U ", r)
+		}
+	}
+	return found.String()
+}
+
+// TestNoCommandReachesTheTerminal: whatever a model or a server says, no command prints what
+// a terminal obeys, in words or as JSON.
+func TestNoCommandReachesTheTerminal(t *testing.T) {
+	broken := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if broken || r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusBadRequest)
+			b, _ := json.Marshal(map[string]any{"error": map[string]string{"message": hostileText}})
+			_, _ = w.Write(b)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, part := range []string{hostileText[:6], hostileText[6:30], hostileText[30:]} {
+			b, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": map[string]string{"content": part}}}})
+			fmt.Fprintf(w, "data: %s\n\n", b)
+		}
+		fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	}))
+	defer server.Close()
+	config := configFile(t, "data: ./data\nllm:\n  models:\n    - {name: r, base_url: \""+server.URL+"/v1\", model: m}\n")
+	bot := func(want string, input string, args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		start(t.Context(), append(args, "--config", config), console{in: strings.NewReader(input), out: &out, err: &errs})
+		for name, text := range map[string]string{"stdout": out.String(), "stderr": errs.String()} {
+			equal(t, commandsOf(text), "", "bot %s: %s has:\n%q", args[0], name, text)
+		}
+		if !strings.Contains(out.String()+errs.String(), want) {
+			t.Errorf("bot %s: no %q in\n%s%s", args[0], want, out.String(), errs.String())
+		}
+		return out.String()
+	}
+	bot("safe", "hello\n!remember my \u202etea is green\u2069, \u200fsafe\n", "chat")
+	bot("tea", "", "memory", "list")
+	bot("tea", "", "prompt", "--room", terminalRoom)
+	bot("", "", "dream")
+	bot("", "", "memory", "no\x1b[2Jsuch", "command")
+	broken = true
+	bot("", "hello\n", "chat")
+	bot("", "", "doctor")
+	bot("", "", "dream")
+	for _, line := range strings.Split(strings.TrimSpace(bot("tea", "", "memory", "export")), "\n") {
+		var e struct{ Text string }
+		if err := json.Unmarshal([]byte(line), &e); err != nil || !strings.Contains(e.Text, "\u202etea") {
+			t.Errorf("what is exported lost something: %q, %v", line, err)
+		}
+	}
+	var findings any
+	if err := json.Unmarshal([]byte(bot("", "", "doctor", "--json")), &findings); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTerminalOwnCodes: on a terminal an answer grows without commands of the model's.
+func TestTerminalOwnCodes(t *testing.T) {
+	var out page
+	s := &screen{display: &out, name: "R"}
+	s.writing(true)
+	s.progress(hostileText)
+	for i := range hostileText {
+		s.show("1", hostileText[:i], false)
+	}
+	s.show("1", hostileText, true)
+	s.say("%s", hostileText)
+	_, _ = s.Write([]byte(hostileText))
+	text := strings.NewReplacer("\x1b[1m", "", "\x1b[0m", "").Replace(out.text.String())
+	if commandsOf(text) != "" || !strings.Contains(text, "\nR: safe]0;title]52;c;Y2xpcA==[2J[31mred2Jc1backwards end\n") {
+		t.Errorf("%q", text)
+	}
+	if found := commandsOf(strings.Join(out.status, "")); found != "" || out.status[0] != "R is writing…" {
+		t.Errorf("%s in %q", found, out.status)
+	}
+}
+
+// TestPlainWriter: bytes that are no characters command nothing either.
+func TestPlainWriter(t *testing.T) {
+	var out bytes.Buffer
+	result((plainWriter{&out}).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n")))(t)
+	equal(t, out.String(), "Grüße 😀\tund\nx\ufffd\ufffdy\n", "")
+}
+
+// board is a transport that keeps what is said.
+type board struct {
+	mu   sync.Mutex
+	said map[string]string // by ID
+}
+
+func (b *board) Say(_ context.Context, room string, m session.Outgoing) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !m.Draft {
+		b.said[m.ID] = room + ": " + m.Text
+	}
+	return nil
+}
+func (b *board) Remove(context.Context, string, string) error    { return nil }
+func (b *board) Typing(context.Context, string, bool)            {}
+func (b *board) Withdrawn(context.Context, string) (bool, error) { return false, nil }
+func (b *board) Handled(context.Context, string) error           { return nil }
+func (b *board) all() (texts []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, text := range b.said {
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// TestJobs: what falls due goes through the whole bot: a reminder is said as it is,
+// the model works on what it was asked to do, and says so or keeps it.
+func TestJobs(t *testing.T) {
+	b := openTest(t, "timezone: UTC\nmemory: {backend: flat_file}\nharvest: {enabled: false}\n"+rehearsing)
+	at := time.Now().Add(time.Second).UTC().Truncate(time.Second).Add(time.Second)
+	ids := map[string]string{}
+	for _, it := range []task.Task{{Content: "stretch"}, {Content: "news", Prompt: "Read the news."}, {Content: "quietly", Prompt: "Tidy up.", Background: true}, {Content: "elsewhere", Room: "!elsewhere"}} {
+		if it.Room == "" {
+			it.Room = terminalRoom
+		}
+		it.Label = trust.Label{Integrity: trust.User, Readers: trust.Room(it.Room)}
+		it.User, it.Schedule = "@you", &task.Schedule{Type: "once", At: at.Format(time.RFC3339)}
+		added := result(b.tasks.Add(t.Context(), it))(t)
+		ids[it.Content] = added.ID
+	}
+	out := &board{said: map[string]string{}}
+	sessions := b.sessions(out, nil)
+	background(t, sessions.Run, b.scheduler.Run)
+	until(t, "not all runs are done", func() bool {
+		runs := result(b.tasks.AllRuns(t.Context(), "", "", 10))(t)
+		return len(slices.DeleteFunc(runs, func(r task.Run) bool { return r.State != task.RunDone })) == 3
+	})
+	said := strings.Join(out.all(), "\n")
+	if len(out.all()) != 2 || !strings.Contains(said, "terminal: ⏰ Reminder: stretch") || strings.Contains(said, "elsewhere") {
+		t.Errorf("said %q", out.all())
+	}
+	for content, id := range ids {
+		it := result(b.tasks.Find(t.Context(), id))(t)
+		switch {
+		case content == "elsewhere" && (it.Status != task.Active || it.Runs != 0):
+			t.Errorf("a room of another program was looked after: %+v", it)
+		case content != "elsewhere" && (it.Status != task.Completed || it.Runs != 1 || it.LastResult == ""):
+			t.Errorf("%s: %+v", content, it)
+		}
+	}
+}
+
+// TestPrivateJob: what a person asked for in private is not said where somebody else writes now.
+// The task is paused, and the operator reads why.
+func TestPrivateJob(t *testing.T) {
+	b := openTest(t, "timezone: UTC\nmemory: {backend: flat_file}\nharvest: {enabled: false}\n"+rehearsing)
+	result(b.db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom))(t)
+	at := time.Now().Add(time.Second).UTC().Truncate(time.Second).Add(time.Second)
+	lawyer := task.Task{Room: terminalRoom, User: "@ann:x", Content: "see the lawyer", Schedule: &task.Schedule{Type: "once", At: at.Format(time.RFC3339)},
+		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@ann:x")}}
+	it, err := b.tasks.Add(t.Context(), lawyer)
+	must(t, err)
+	out := &board{said: map[string]string{}}
+	sessions := b.sessions(out, nil)
+	background(t, sessions.Run, b.scheduler.Run)
+	until(t, "the task is not paused", func() bool {
+		if it, err = b.tasks.Find(t.Context(), it.ID); err != nil {
+			t.Fatal(err)
+		}
+		return it.Status != task.Active
+	})
+	if it.Status != task.Paused || it.Reason.String() != "other people can read this room now" || it.Runs != 0 || len(out.all()) != 0 {
+		t.Errorf("%+v; said %q", it, out.all())
+	}
+}
+
+// TestOutageKinds: an outage is that a model did not answer, and nothing else.
+func TestOutageKinds(t *testing.T) {
+	want := map[llm.Kind]bool{llm.Unreachable: true, llm.RateLimited: true, llm.TimedOut: true}
+	for kind := llm.Failed; kind <= llm.Garbled; kind++ {
+		failed := fmt.Errorf("session: %w", &llm.Error{Kind: kind, Model: "m", Err: errors.New("said the server")})
+		equal(t, outage(failed), want[kind], "%s: outage", kind)
+	}
+	if outage(nil) || outage(errors.New("unreachable")) {
+		t.Error("what no model gave is an outage")
+	}
+}
+
+// TestJobMentions: a reminder mentions who asked for it, and nothing else mentions anybody. What is
+// due carries its task's label, and is for the person who may read it.
+func TestJobMentions(t *testing.T) {
+	b := &bot{cfg: &Config{}, tasks: task.NewStore(nil, nil)}
+	label := trust.Label{Integrity: trust.Guest, Readers: trust.Person("@ann:x")}
+	reminder := task.Task{Room: "!r", User: "@you:x", Content: "stretch", Label: label}
+	for name, c := range map[string]struct {
+		run  func(*task.Run)
+		want bool
+	}{
+		"a reminder":         {func(*task.Run) {}, true},
+		"of nobody":          {func(r *task.Run) { r.Task.User = "" }, false},
+		"a notice":           {func(r *task.Run) { r.Notice = true }, false},
+		"a task":             {func(r *task.Run) { r.Task.Prompt = "Read the news." }, false},
+		"a silent task":      {func(r *task.Run) { r.Task.Prompt, r.Task.Background = "Read the news.", true }, false},
+		"a notice of a task": {func(r *task.Run) { r.Task.Prompt, r.Notice = "Read the news.", true }, false},
+	} {
+		r := task.Run{Task: reminder}
+		c.run(&r)
+		if got := b.jobEvent(t.Context(), r, false); got.Mention != c.want || got.Room != "!r" || got.Label != label || got.Sender != "@ann:x" {
+			t.Errorf("%s: %+v, want mention %v", name, got, c.want)
+		}
+	}
+}
 
 func TestMain(m *testing.M) {
 	storetest.DoNotWait()
@@ -89,10 +393,8 @@ func openTest(t *testing.T, config string) *bot {
 
 func openLogged(t *testing.T, config string, log io.Writer) *bot {
 	t.Helper()
-	cfg, err := parse(t, t.TempDir(), config)
-	must(t, err)
-	b, err := openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)), true)
-	must(t, err)
+	cfg := result(parse(t, t.TempDir(), config))(t)
+	b := result(openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)), true))(t)
 	t.Cleanup(b.close)
 	return b
 }
@@ -115,8 +417,7 @@ func background(t *testing.T, work ...func(context.Context) error) (stop func())
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	must(t, err)
+	b := result(os.ReadFile(path))(t)
 	return string(b)
 }
 
@@ -143,9 +444,7 @@ func TestTaskCommandRooms(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
 		code, text := runBot(t, "", append([]string{"task", "--config", config}, args...)...)
-		if code != 0 {
-			t.Errorf("%q: exit %d, %s", args, code, text)
-		}
+		equal(t, code, 0, "%q: exit, %s", args, text)
 		return text
 	}
 	id := regexp.MustCompile(`task_[a-z2-7]{8}`)
@@ -165,5 +464,21 @@ func TestTaskCommandRooms(t *testing.T) {
 	}
 	if after := run("show", theirs, "--json"); after != before || !strings.Contains(after, canary) {
 		t.Errorf("it was %s and is %s", before, after)
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

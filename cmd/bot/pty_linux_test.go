@@ -116,8 +116,7 @@ func startChat(t *testing.T, width int) (*live, *speaker) {
 
 func ioctl(t *testing.T, f *os.File, request uintptr, arg unsafe.Pointer) {
 	t.Helper()
-	c, err := f.SyscallConn()
-	must(t, err)
+	c := result(f.SyscallConn())(t)
 	var errno syscall.Errno
 	if err := c.Control(func(fd uintptr) { _, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(arg)) }); err != nil || errno != 0 {
 		t.Fatalf("ioctl %x: %v, %v", request, err, errno)
@@ -142,16 +141,14 @@ func (l *live) resize(width int) {
 // startLive runs `bot ARGS` at a terminal of its own.
 func startLive(t *testing.T, width int, args ...string) *live {
 	t.Helper()
-	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	must(t, err)
+	pty := result(os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { _ = pty.Close() })
 	l := &live{t: t, pty: pty, read: make(chan struct{})}
 	var unlocked, number int32
 	ioctl(t, pty, syscall.TIOCSPTLCK, unsafe.Pointer(&unlocked))
 	ioctl(t, pty, syscall.TIOCGPTN, unsafe.Pointer(&number))
 	l.resize(width)
-	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	must(t, err)
+	tty := result(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0))(t)
 	defer tty.Close()
 	l.mode = l.termios()
 	l.cmd = exec.Command("bot", args...)
@@ -185,8 +182,7 @@ func startLive(t *testing.T, width int, args ...string) *live {
 
 func (l *live) typed(text string) {
 	l.t.Helper()
-	_, err := l.pty.WriteString(text)
-	must(l.t, err)
+	result(l.pty.WriteString(text))(l.t)
 }
 
 func (l *live) look() string {
@@ -348,9 +344,7 @@ func TestLiveEnds(t *testing.T) {
 		bot, model := startChat(t, 80)
 		bot.typed(keys)
 		bot.ends()
-		if len(model.asked) != 0 {
-			t.Errorf("%q: the model was asked", keys)
-		}
+		equal(t, len(model.asked), 0, "%q: the model was asked", keys)
 	}
 	bot, model := startChat(t, 80)
 	bot.typed("hello\r")
@@ -403,9 +397,7 @@ func TestPipedStop(t *testing.T) {
 		t.Errorf("at the end the model was sent %s", body)
 	}
 	model.says("Then.")
-	if got := <-code; got != 0 {
-		t.Errorf("exit code %d", got)
-	}
+	equal(t, <-code, 0, "exit code")
 	if got, want := out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\nStopped.\nNext.\nThen.\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -437,8 +429,7 @@ func TestPipedLog(t *testing.T) {
 // finds nothing to mend.
 func TestLiveInit(t *testing.T) {
 	home := homeservertest.Start(t)
-	_, err := home.Register(t.Context(), "reverie", "a long enough password")
-	must(t, err)
+	result(home.Register(t.Context(), "reverie", "a long enough password"))(t)
 	config := filepath.Join(t.TempDir(), "new", "config.yaml")
 	bot := startLive(t, 200, "init", "--config", config)
 	for _, l := range []struct{ sees, types string }{

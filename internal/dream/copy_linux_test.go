@@ -21,17 +21,13 @@ func TestNoRoomForACopy(t *testing.T) {
 	}
 	w := newWorld(t, home(""), perfect)
 	dir := filepath.Join(w.dir, Folder)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
 		t.Skipf("cannot mount a small disk here: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	w.dreamsWithoutCopy("the disk is full", "no copy could be kept: ", func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Unmount(dir, unix.MNT_DETACH))
 	})
 }
 
@@ -39,15 +35,10 @@ func TestNoRoomForACopy(t *testing.T) {
 func TestADamagedCopy(t *testing.T) {
 	k := newTalk(t, home(""), nil)
 	k.say("!r", time.Hour, "Locker 7 holds the lamp.")
-	conn, err := k.d.cfg.DB.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := result(k.d.cfg.DB.Conn(t.Context()))(t)
 	for _, query := range []string{`CREATE TABLE spoilt (n INTEGER)`, `INSERT INTO spoilt VALUES (NULL)`, `PRAGMA writable_schema = 1`,
 		`UPDATE sqlite_schema SET sql = 'CREATE TABLE spoilt (n INTEGER NOT NULL)' WHERE name = 'spoilt'`, `PRAGMA writable_schema = RESET`} {
-		if _, err := conn.ExecContext(t.Context(), query); err != nil {
-			t.Fatal(err)
-		}
+		result(conn.ExecContext(t.Context(), query))(t)
 	}
 	_ = conn.Close()
 	k.dream(Options{Phases: []Phase{Harvest}})

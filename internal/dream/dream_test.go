@@ -72,10 +72,7 @@ func TestReportAndForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.dream(Options{})
-	b, err := os.ReadFile(filepath.Join(w.dir, Folder, w.now.UTC().Format(time.DateOnly)+".md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := result(os.ReadFile(filepath.Join(w.dir, Folder, w.now.UTC().Format(time.DateOnly)+".md")))(t)
 	for _, want := range []string{"1 merged, 1 superseded.", "- Anna lives in Berlin. (", "holds since: Anna has moved to Hamburg. (", "bot dream undo " + r.Run, "asked 1 times"} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("%q is missing in\n%s", want, b)
@@ -85,9 +82,7 @@ func TestReportAndForget(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the copy: %v, %v", info, err)
 	}
-	if _, err := w.store.Forget(t.Context(), everything, w.active()["Anna has moved to Hamburg."].ID); err != nil {
-		t.Fatal(err)
-	}
+	result(w.store.Forget(t.Context(), everything, w.active()["Anna has moved to Hamburg."].ID))(t)
 	for _, gone := range []string{"lives in Berlin", "moved to Hamburg"} {
 		err := filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
@@ -175,9 +170,7 @@ func TestScopesStayApart(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, c := range r.Superseded {
-		if w.byID(c.ID).Scope != w.byID(c.By).Scope {
-			t.Errorf("%q and %q are of two scopes", c.Text, c.ByText)
-		}
+		equal(t, w.byID(c.ID).Scope, w.byID(c.By).Scope, "%q and %q are of two scopes", c.Text, c.ByText)
 	}
 }
 
@@ -207,9 +200,7 @@ func TestStale(t *testing.T) {
 		}
 	}
 	for _, e := range kept {
-		if w.byID(e.ID).State != memory.Active {
-			t.Errorf("%q was put away", e.Text)
-		}
+		equal(t, w.byID(e.ID).State, memory.Active, "the state of %q", e.Text)
 	}
 }
 
@@ -285,17 +276,11 @@ func TestTakenBackWhenNotFound(t *testing.T) {
 func TestCopiesAreFew(t *testing.T) {
 	w := newWorld(t, home(""), perfect)
 	half := filepath.Join(w.dir, Folder, "dream_1.db.part-journal")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(half), 0o700), os.WriteFile(half, []byte("half"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(half), 0o700), os.WriteFile(half, []byte("half"), 0o600)))
 	for i := range 9 {
-		if err := w.d.snapshot(t.Context(), fmt.Sprint("dream_", i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.d.snapshot(t.Context(), fmt.Sprint("dream_", i)))
 		at := time.Now().Add(time.Duration(i-20) * time.Hour)
-		if err := os.Chtimes(filepath.Join(w.dir, Folder, fmt.Sprint("dream_", i, ".db")), at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(filepath.Join(w.dir, Folder, fmt.Sprint("dream_", i, ".db")), at, at))
 	}
 	all, err := filepath.Glob(filepath.Join(w.dir, Folder, "*"))
 	if err != nil || len(all) != copies || !strings.HasSuffix(all[0], "dream_2.db") {

@@ -48,10 +48,7 @@ func newRig(t *testing.T, change func(*HarvestConfig)) *rig {
 
 func openRig(t *testing.T, dir string, change func(*HarvestConfig)) *rig {
 	t.Helper()
-	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	mem, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: anna})
 	if err != nil {
@@ -62,9 +59,7 @@ func openRig(t *testing.T, dir string, change func(*HarvestConfig)) *rig {
 	c := HarvestConfig{DB: db, Store: mem, Prompts: r.files, Window: func(string) (int, int) { return r.window, 512 },
 		Now: func() time.Time { r.clock = r.clock.Add(time.Second); return r.clock },
 		Ask: func(_ context.Context, role, prompt string) (string, error) {
-			if role != "harvest" {
-				t.Errorf("the role %q is asked", role)
-			}
+			equal(t, role, "harvest", "the role is asked")
 			r.mu.Lock()
 			r.prompts = append(r.prompts, prompt)
 			answer := r.answer
@@ -100,9 +95,7 @@ func (r *rig) sayIn(room, sender, event, text string, shared bool) int64 {
 func (r *rig) hear(m history.Message) int64 {
 	r.t.Helper()
 	m.At, m.Label = r.clock, labelOf(m)
-	if err := r.history.Append(r.t.Context(), &m); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.history.Append(r.t.Context(), &m))
 	return m.ID
 }
 
@@ -123,24 +116,16 @@ func (r *rig) answers(event, text string) {
 	r.t.Helper()
 	m := history.Message{Room: "!dm", Role: llm.Assistant, EventID: event, Text: text, At: r.clock}
 	m.Label = trust.Label{Integrity: trust.User, Readers: trust.Readers("private:" + anna)}
-	past, err := r.history.Load(r.t.Context(), m.Room)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	past := result(r.history.Load(r.t.Context(), m.Room))(r.t)
 	for i := range past { // as a session does: of all that its prompt held
 		m.Label.Integrity = min(m.Label.Integrity, past[i].Integrity())
 	}
-	if err := r.history.Append(r.t.Context(), &m); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.history.Append(r.t.Context(), &m))
 }
 
 func (r *rig) harvest() Harvested {
 	r.t.Helper()
-	done, err := r.try()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	done := result(r.try())(r.t)
 	return done
 }
 
@@ -156,10 +141,7 @@ func (r *rig) try() (Harvested, error) {
 
 func (r *rig) entries() []memory.Entry {
 	r.t.Helper()
-	all, err := r.store.List(r.t.Context(), memory.Access{All: true}, memory.Filter{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	all := result(r.store.List(r.t.Context(), memory.Access{All: true}, memory.Filter{}))(r.t)
 	return all
 }
 
@@ -173,18 +155,13 @@ func (r *rig) texts() string {
 
 func (r *rig) states() map[string]int {
 	r.t.Helper()
-	rows, err := r.db.Query(`SELECT state || ' ' || reason, count(*) FROM harvest GROUP BY 1`)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	rows := result(r.db.Query(`SELECT state || ' ' || reason, count(*) FROM harvest GROUP BY 1`))(r.t)
 	defer rows.Close()
 	out := map[string]int{}
 	for rows.Next() {
 		var s string
 		var n int
-		if err := rows.Scan(&s, &n); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, rows.Scan(&s, &n))
 		out[strings.TrimSpace(s)] = n
 	}
 	return out
@@ -403,9 +380,7 @@ func TestScopesOfFacts(t *testing.T) {
 	}
 	want := map[string]string{"Locker 1 holds the lamp": "room:!group", "ben said: My bike is green": "room:!group", "Locker 77 holds the canary": "private:" + anna,
 		"Locker 78 holds the canary": "private:" + ben, "Locker 79 holds the canary": "room:!dm"}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%v", got)
-	}
+	equal(t, fmt.Sprint(got), fmt.Sprint(want), "%v", got)
 	for _, p := range r.prompts {
 		if strings.Count(p, "canary") > 1 || strings.Contains(p, "bike") && strings.Contains(p, "canary") {
 			t.Errorf("one request for several scopes: %s", p)
@@ -439,47 +414,30 @@ func TestWhen(t *testing.T) {
 	ctx := t.Context()
 	r := newRig(t, func(c *HarvestConfig) { c.Messages, c.Idle = 3, 15*time.Minute })
 	due := func() string {
-		rooms, err := r.toRead(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rooms := result(r.toRead(ctx))(t)
 		return strings.Join(rooms, " ")
 	}
 	r.sayIn("!a", anna, "$1", "Locker 1 holds the lamp.", false)
 	r.sayIn("!b", anna, "$2", "Locker 2 holds the lamp.", false)
 	r.sayIn("!b", anna, "$3", "Locker 3 holds the lamp.", false)
-	if got := due(); got != "" {
-		t.Errorf("too early: %q", got)
-	}
+	equal(t, due(), "", "too early")
 	r.sayIn("!b", anna, "$4", "Locker 4 holds the lamp.", false)
-	if got := due(); got != "!b" {
-		t.Errorf("after three messages: %q", got)
-	}
+	equal(t, due(), "!b", "after three messages")
 	r.Wake("!a")
-	if got := due(); got != "!a !b" {
-		t.Errorf("called for: %q", got)
-	}
+	equal(t, due(), "!a !b", "called for")
 	r.answer = func(string) (string, error) { return "no", nil }
 	r.turns(ctx, []string{"!a"}, r.ask, 1)
 	r.turns(ctx, []string{"!b"}, r.ask, 1)
-	if got := due(); got != "" {
-		t.Errorf("no rest: %q", got)
-	}
+	equal(t, due(), "", "no rest")
 	r.clock = r.clock.Add(2 * time.Minute)
-	if got := due(); got != "!a !b" {
-		t.Errorf("after the rest: %q", got)
-	}
+	equal(t, due(), "!a !b", "after the rest")
 	r.answer = parrot
 	r.turns(ctx, []string{"!a"}, r.ask, 1)
 	r.turns(ctx, []string{"!b"}, r.ask, 1)
 	r.sayIn("!a", anna, "$5", "Locker 5 holds the lamp.", false)
-	if got := due(); got != "" {
-		t.Errorf("once it is read: %q", got)
-	}
+	equal(t, due(), "", "once it is read")
 	r.clock = r.clock.Add(16 * time.Minute)
-	if got := due(); got != "!a" {
-		t.Errorf("after a pause: %q", got)
-	}
+	equal(t, due(), "!a", "after a pause")
 }
 
 // TestGivesWay: a request that is under way ends when somebody writes, and is made again,
@@ -533,9 +491,7 @@ func TestHarvestInThreads(t *testing.T) {
 	r := newRig(t, nil)
 	r.sayIn(string(history.TalkOf("!group:b", "$root")), anna, "$1", "Locker 1 holds the lamp.", true)
 	r.sayIn(string(history.TalkOf("!dm", "$root")), anna, "$2", "Locker 2 holds the lamp.", false)
-	if _, err := r.db.ExecContext(t.Context(), `INSERT INTO session (room, person, private, heard_at) VALUES ('!group:b', ?, 0, 77)`, anna); err != nil {
-		t.Fatal(err)
-	}
+	result(r.db.ExecContext(t.Context(), `INSERT INTO session (room, person, private, heard_at) VALUES ('!group:b', ?, 0, 77)`, anna))(t)
 	waits, err := r.waiting(t.Context())
 	if err != nil || len(waits) != 2 || waits[0].heard.Unix() != 77 {
 		t.Errorf("%+v, %v", waits, err)

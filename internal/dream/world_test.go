@@ -95,34 +95,20 @@ func prepare(t *testing.T, facts []fact) string {
 		}
 	}
 	for who, lines := range map[string]string{owner: first.String(), "@again:example.org": again.String()} {
-		if _, err := (&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)); err != nil {
-			t.Fatal(err)
-		}
+		result((&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)))(t)
 	}
-	if _, err := db.Exec(`UPDATE memory SET scope = ?`, memory.Private(owner)); err != nil {
-		t.Fatal(err)
-	}
-	if err := memory.OpenFTS(db).Rebuild(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	result(db.Exec(`UPDATE memory SET scope = ?`, memory.Private(owner)))(t)
+	must(t, memory.OpenFTS(db).Rebuild(t.Context(), nil))
+	must(t, db.Close())
 	return dir
 }
 
 func openStore(t *testing.T, dir string) (*sql.DB, *memory.Store) {
 	t.Helper()
-	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
-	s, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "fts5",
-		Purge: func(_ context.Context, _ *sql.Tx, texts []string) (int, error) { return 0, Forget(dir, texts) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "fts5",
+		Purge: func(_ context.Context, _ *sql.Tx, texts []string) (int, error) { return 0, Forget(dir, texts) }}))(t)
 	return db, s
 }
 
@@ -135,9 +121,7 @@ func newWorld(t *testing.T, facts []fact, judge func(*world, string) (string, er
 func openWorld(t *testing.T, dir string, facts []fact, judge func(*world, string) (string, error)) *world {
 	t.Helper()
 	into := t.TempDir()
-	if err := os.CopyFS(into, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(into, os.DirFS(dir)))
 	db, s := openStore(t, into)
 	return worldOf(t, into, db, s, facts, judge)
 }
@@ -222,19 +206,14 @@ func always(v string) func(*world, string) (string, error) {
 
 func (w *world) dream(o Options) Report {
 	w.t.Helper()
-	r, err := w.d.Dream(w.t.Context(), o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	r := result(w.d.Dream(w.t.Context(), o))(w.t)
 	return r
 }
 
 // exec changes the database behind everybody's back.
 func (w *world) exec(query string, args ...any) {
 	w.t.Helper()
-	if _, err := w.d.cfg.DB.Exec(query, args...); err != nil {
-		w.t.Fatal(err)
-	}
+	result(w.d.cfg.DB.Exec(query, args...))(w.t)
 }
 
 // know stores e: the owner's own, read out of a talk, where e does not say otherwise.
@@ -290,23 +269,40 @@ func dump(t *testing.T, db *sql.DB, query string) string {
 
 func (w *world) byID(id string) memory.Entry {
 	w.t.Helper()
-	e, err := w.store.Get(w.t.Context(), everything, id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	e := result(w.store.Get(w.t.Context(), everything, id))(w.t)
 	return e
 }
 
 // active are the texts that count.
 func (w *world) active() map[string]memory.Entry {
 	w.t.Helper()
-	all, err := w.store.List(w.t.Context(), everything, memory.Filter{Members: true})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	all := result(w.store.List(w.t.Context(), everything, memory.Filter{Members: true}))(w.t)
 	out := map[string]memory.Entry{}
 	for _, e := range all {
 		out[e.Text] = e
 	}
 	return out
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
+	}
 }

@@ -18,11 +18,8 @@ import (
 func embedder(t *testing.T, path string, steps ...http.HandlerFunc) (*Embedding, *scripted) {
 	t.Helper()
 	s := script(t, steps...)
-	e, err := NewEmbedding(EmbeddingConfig{BaseURL: s.URL + path, APIKey: "sekret-key", Model: "embed-small",
-		Retry: Retry{Sleep: (&waits{}).sleep}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := result(NewEmbedding(EmbeddingConfig{BaseURL: s.URL + path, APIKey: "sekret-key", Model: "embed-small",
+		Retry: Retry{Sleep: (&waits{}).sleep}}))(t)
 	return e, s
 }
 
@@ -38,23 +35,16 @@ func TestEmbedBothProtocols(t *testing.T) {
 				asked = r.URL.Path
 				status(200, answer)(w, r)
 			})
-			got, err := e.Embed(t.Context(), []string{"one", " ", "two"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := result(e.Embed(t.Context(), []string{"one", " ", "two"}))(t)
 			if fmt.Sprint(got) != "[[0.6 0.8] [] [0 1]]" || got[1] != nil {
 				t.Errorf("vectors %v", got)
 			}
 			want := map[string]string{"/v1": "/v1/embeddings", "/v1/": "/v1/embeddings", "/api": "/api/embed"}[path]
-			if asked != want {
-				t.Errorf("asked %s, want %s", asked, want)
-			}
+			equal(t, asked, want, "asked")
 			if body := s.body(0); fmt.Sprint(body["input"]) != "[one two]" || body["model"] != "embed-small" {
 				t.Errorf("request %v", body)
 			}
-			if s.auth[0] != "Bearer sekret-key" {
-				t.Errorf("authorization %q", s.auth[0])
-			}
+			equal(t, s.auth[0], "Bearer sekret-key", "authorization")
 		})
 	}
 }
@@ -105,9 +95,7 @@ func TestEmbedTrouble(t *testing.T) {
 			if failed.Kind != tt.kind || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "sekret-key") {
 				t.Errorf("%v: %v, want %v with %q", failed.Kind, err, tt.kind, tt.says)
 			}
-			if s.requests() != tt.requests {
-				t.Errorf("%d requests, want %d", s.requests(), tt.requests)
-			}
+			equal(t, s.requests(), tt.requests, "requests")
 			if tt.requests == 1 {
 				return
 			}
@@ -122,9 +110,7 @@ func TestEmbedTrouble(t *testing.T) {
 // TestEmbedDimensionStays: another model behind the same name is noticed.
 func TestEmbedDimensionStays(t *testing.T) {
 	e, _ := embedder(t, "/api", status(200, `{"embeddings":[[1,0]]}`), status(200, `{"embeddings":[[1,0,0]]}`))
-	if _, err := e.Embed(t.Context(), []string{"a"}); err != nil {
-		t.Fatal(err)
-	}
+	result(e.Embed(t.Context(), []string{"a"}))(t)
 	if _, err := e.Embed(t.Context(), []string{"a"}); err == nil || !strings.Contains(err.Error(), "start this program again") {
 		t.Errorf("error %v", err)
 	}
@@ -157,18 +143,13 @@ func TestEmbedBatches(t *testing.T) {
 		texts = append(texts, strings.Repeat("x", i+1))
 	}
 	texts = append(texts, strings.Repeat("y", 40<<10), strings.Repeat("z", 40<<10), strings.Repeat("ß", 100<<10))
-	got, err := e.Embed(t.Context(), texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := result(e.Embed(t.Context(), texts))(t)
 	for i, v := range got {
 		if want := float64(len(texts[i])); math.Abs(float64(v[0]/v[1])-want) > want*1e-5 {
 			t.Errorf("text %d of %v bytes got the vector of one of %v", i, want, v[0]/v[1])
 		}
 	}
-	if fmt.Sprint(counts) != "[64 64 23 1 1]" {
-		t.Errorf("requests of %v texts", counts)
-	}
+	equal(t, fmt.Sprint(counts), "[64 64 23 1 1]", "requests of %v texts", counts)
 }
 
 // TestEmbedTooLong: what does not fit is asked for in parts, and a text that does
@@ -199,10 +180,7 @@ func TestEmbedTooLong(t *testing.T) {
 				}
 				_ = json.NewEncoder(w).Encode(map[string]any{"embeddings": vectors})
 			}
-			got, err := e.Embed(t.Context(), []string{"a", strings.Repeat("b", 1000), "ccc"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := result(e.Embed(t.Context(), []string{"a", strings.Repeat("b", 1000), "ccc"}))(t)
 			for i, want := range []float32{1, 250, 3} {
 				if math.Abs(float64(got[i][0]/got[i][1]-want)) > .01 {
 					t.Errorf("vector %d is of a text of %v, want %v", i, got[i][0]/got[i][1], want)
@@ -233,9 +211,7 @@ func TestEmbedEnds(t *testing.T) {
 		if _, err := e.Embed(t.Context(), []string{"a"}); !errors.As(err, &failed) || failed.Kind != TimedOut {
 			t.Errorf("error %v", err)
 		}
-		if s.requests() != 3 {
-			t.Errorf("%d requests", s.requests())
-		}
+		equal(t, s.requests(), 3, "requests")
 	})
 	t.Run("nobody there", func(t *testing.T) {
 		e, s := embedder(t, "/v1", hang)

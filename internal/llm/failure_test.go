@@ -3,12 +3,23 @@ package llm
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"log/slog"
+	"math/bits"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestRetriesThenAnswers(t *testing.T) {
@@ -53,10 +64,7 @@ func TestRetriesThenAnswers(t *testing.T) {
 
 func TestBackOffGrowsAndEnds(t *testing.T) {
 	s, w := script(t, status(500, "oops")), &waits{}
-	m := configured(t, Config{
-		Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m"}},
-		Retry:  Retry{Attempts: 5, Sleep: w.sleep},
-	})
+	m := configured(t, Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m"}}, Retry: Retry{Attempts: 5, Sleep: w.sleep}})
 	_, err := m.Complete(t.Context(), "chat", hello, nil)
 	if kindOf(t, err) != Failed || s.requests() != 5 {
 		t.Errorf("%v after %d requests", err, s.requests())
@@ -109,9 +117,7 @@ func TestKinds(t *testing.T) {
 			if strings.Contains(err.Error()+log.String(), testKey) {
 				t.Errorf("the key shows: %v\n%s", err, &log)
 			}
-			if n := strings.Count(log.String(), "\n"); n != 1 {
-				t.Errorf("%d log lines for one request:\n%s", n, &log)
-			}
+			equal(t, strings.Count(log.String(), "\n"), 1, "log lines for one request:\n%s", &log)
 			var e *Error
 			errors.As(err, &e)
 			if calm := e.Calm(); !strings.Contains(calm.String(), `"a"`) || strings.ContainsAny(calm.String(), "{<\n") {
@@ -219,5 +225,252 @@ func TestTimeouts(t *testing.T) {
 				t.Errorf("%v after %d requests", err, s.requests())
 			}
 		})
+	}
+}
+
+// optionalParts is what a request has of the parts that some servers refuse.
+func optionalParts(body map[string]any) string {
+	var all []string
+	add := func(is bool, part string) {
+		if is {
+			all = append(all, part)
+		}
+	}
+	add(thinking(body) != "", thinking(body))
+	add(body["temperature"] != nil, fmt.Sprint("t=", body["temperature"]))
+	add(markedIn(body) != nil, fmt.Sprint("marks", markedIn(body)))
+	add(body["tools"] != nil, "tools")
+	add(body["stream_options"] == nil, "no-counts")
+	add(body["max_completion_tokens"] != nil && body["max_tokens"] == nil, "new-limit")
+	return strings.Join(all, " ")
+}
+
+// TestLearnsWhatServersRefuse: what a server does not understand is left out from then on, the answer still
+// arrives without a failed try, and the log says it once. What it does not name is sought part by part: the
+// temperature is the last to go, and only what was at fault is remembered. A request that is bad by itself
+// fails for what the server says, and teaches nothing.
+func TestLearnsWhatServersRefuse(t *testing.T) {
+	bad := func(text string) http.HandlerFunc { return status(400, `{"error":{"message":"`+text+`"}}`) }
+	cold, own := float32(0), float32(0.5)
+	noArgument, noTemplate := bad("Unrecognized request argument supplied: reasoning_effort"), bad("Unrecognized request argument supplied: chat_template_kwargs")
+	vague := bad("bad request")
+	marked := loop
+	marked.Marks = []int{0, 3}
+	noParts := status(422, `{"detail":[{"loc":["body","messages",0,"content"],"msg":"Input should be a valid string"}]}`)
+	user := hello.Messages
+	type steps = []http.HandlerFunc
+	tests := []struct {
+		name    string
+		config  ModelConfig
+		req     Request
+		steps   steps    // refusals before the answer
+		want    []string // what the requests hold, once more than refusals
+		then    string   // what one afterwards holds
+		again   Think    // of the one afterwards; "" = the same
+		learned quirk
+		fails   string // of a request that fails each time
+	}{
+		{name: "stream_options", req: hello, steps: steps{bad("Unrecognized request argument supplied: stream_options")},
+			want: []string{"", "no-counts"}, then: "no-counts", learned: noStreamOptions},
+		{name: "tools", req: Request{Messages: user, Tools: []ToolSpec{{Name: "task", Description: "d"}}},
+			steps: steps{bad("registry.ollama.ai/library/x does not support tools")}, want: []string{"tools", ""}, learned: noTools},
+		{name: "max_tokens", req: hello, steps: steps{bad("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")},
+			want: []string{"", "new-limit"}, then: "new-limit", learned: newMaxTokens},
+
+		{name: "a temperature", req: Request{Messages: user, Temperature: &own}, want: []string{"t=0.5"}, then: "t=0.5"},
+		{name: "zero", req: Request{Messages: user, Temperature: &cold}, want: []string{"t=1e-45"}, then: "t=1e-45"},
+		{name: "the configured one", config: ModelConfig{Temperature: &cold}, req: Request{Messages: user, Temperature: &own},
+			want: []string{"t=1e-45"}, then: "t=1e-45"},
+		{name: "temperature refused", req: Request{Messages: user, Temperature: &own}, steps: steps{bad("invalid temperature: only 1 is allowed for this model")},
+			want: []string{"t=0.5", ""}, learned: noTemperature},
+		{name: "temperature refused, vaguely", req: Request{Messages: user, Temperature: &own}, steps: steps{vague}, want: []string{"t=0.5", ""}, learned: noTemperature},
+		{name: "configured and refused", config: ModelConfig{Temperature: &own}, req: Request{Messages: user, Temperature: &cold},
+			steps: steps{bad("Unknown parameter: temperature")}, want: []string{"t=0.5", ""}, learned: noTemperature},
+		{name: "a temperature that was not sent", req: hello, steps: steps{bad("temperature is not supported")}, want: []string{""}, fails: "temperature is not"},
+		{name: "the temperature goes last", req: Request{Messages: user, Think: ThinkHigh, Temperature: &own}, steps: steps{vague, vague},
+			want: []string{"high t=0.5", "t=0.5", ""}, then: "high", learned: noTemperature},
+
+		{name: "thinking", req: Request{Messages: user, Think: ThinkOff}, want: []string{"none+template"}, then: "high", again: ThinkHigh},
+		{name: "thinking as usual", req: hello, want: []string{""}, then: "medium", again: ThinkMedium},
+		{name: "unknown argument", req: Request{Messages: user, Think: ThinkHigh}, steps: steps{noArgument}, want: []string{"high", ""}, learned: noThink},
+		{name: "Ollama, level", req: Request{Messages: user, Think: ThinkMedium},
+			steps: steps{status(500, `{"error":{"message":"think value \"medium\" is not supported for this model"}}`)},
+			want:  []string{"medium", ""}, then: "none+template", again: ThinkOff, learned: noThink},
+		{name: "Ollama, no thinking", req: Request{Messages: user, Think: ThinkLow}, steps: steps{bad("registry.ollama.ai/library/x does not support thinking")},
+			want: []string{"low", ""}, learned: noThink},
+		{name: "cannot stop", req: Request{Messages: user, Think: ThinkOff},
+			steps: steps{bad("Unsupported value: 'reasoning_effort' does not support 'none' with this model. Supported values are: 'low', and 'high'.")},
+			want:  []string{"none+template", "low+template"}, then: "high", again: ThinkHigh, learned: noThinkOff},
+		{name: "no template", req: Request{Messages: user, Think: ThinkOff}, steps: steps{noTemplate}, want: []string{"none+template", "none"}, then: "none", learned: noTemplateArgs},
+		{name: "knows nothing", req: Request{Messages: user, Think: ThinkOff}, steps: steps{noTemplate, noArgument, noArgument},
+			want: []string{"none+template", "none", "low", ""}, learned: noTemplateArgs | thinkQuirks},
+		{name: "names the wrong one", req: Request{Messages: user, Think: ThinkOff}, steps: steps{noArgument, noArgument, noArgument},
+			want: []string{"none+template", "low+template", "template", ""}, learned: noTemplateArgs | thinkQuirks},
+		{name: "does not say", req: Request{Messages: user, Think: ThinkHigh}, steps: steps{vague}, want: []string{"high", ""}, learned: noThink},
+		{name: "does not say, off", req: Request{Messages: user, Think: ThinkOff}, steps: steps{vague, vague},
+			want: []string{"none+template", "none", "low"}, then: "high", again: ThinkHigh, learned: noThinkOff},
+		{name: "thinking that was not asked for", req: hello, steps: steps{bad("reasoning_effort is odd")}, want: []string{""}, fails: "is odd"},
+		{name: "bad by itself", req: Request{Messages: user, Think: ThinkOff}, steps: steps{bad("messages: first message must use the user role")},
+			want: []string{"none+template", "none", "low", ""}, fails: "first message"},
+
+		{name: "marks", config: ModelConfig{CacheMarks: true}, req: marked, want: []string{"marks[0 1] tools"}, then: "marks[0 1] tools"},
+		{name: "nowhere", config: ModelConfig{CacheMarks: true}, req: marked, steps: steps{noParts},
+			want: []string{"marks[0 1] tools", "tools"}, then: "tools", learned: noMarks},
+		{name: "does not say, with marks", config: ModelConfig{CacheMarks: true}, req: marked, steps: steps{vague},
+			want: []string{"marks[0 1] tools", "tools"}, then: "tools", learned: noMarks},
+		{name: "marks and a level", config: ModelConfig{CacheMarks: true}, req: Request{Messages: user, Marks: []int{0}, Think: ThinkHigh},
+			steps: steps{bad("unknown field reasoning_effort")}, want: []string{"high marks[0]", "marks[0]"}, then: "marks[0]", learned: noThink},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want := append(tt.want, tt.then)
+			if tt.fails != "" {
+				want = append(tt.want, tt.want...)
+			} else {
+				tt.steps = append(tt.steps, answers("fine"))
+			}
+			s, w := script(t, tt.steps...), &waits{}
+			var log bytes.Buffer
+			c := tt.config
+			c.Name, c.BaseURL = "a", s.URL
+			if c.Model == "" {
+				c.Model = "m"
+			}
+			m := configured(t, Config{Models: []ModelConfig{c}, Retry: Retry{Sleep: w.sleep}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			for range 2 {
+				got, err := m.Complete(t.Context(), "chat", tt.req, nil)
+				if tt.fails == "" && (err != nil || got.Text != "fine") {
+					t.Errorf("got %q, %v", got.Text, err)
+				}
+				if tt.fails != "" && (kindOf(t, err) != Failed || !strings.Contains(err.Error(), tt.fails)) {
+					t.Error(err)
+				}
+				if tt.again != "" {
+					tt.req.Think = tt.again
+				}
+			}
+			var got []string
+			for i := range s.requests() {
+				got = append(got, optionalParts(s.body(i)))
+			}
+			if d := cmp.Diff(want, got); d != "" || len(w.ds) != 0 {
+				t.Errorf("%d waits, %s", len(w.ds), d)
+			}
+			if known := m.models[0].known(); known != tt.learned || m.Thinks("no such role") != (known&noThink == 0) {
+				t.Errorf("learned %b, not %b", known, tt.learned)
+			}
+			equal(t, strings.Count(log.String(), "WARN")-strings.Count(log.String(), "model failed"), bits.OnesCount16(uint16(tt.learned)), "log:\n%s", &log)
+		})
+	}
+}
+
+// pixels is a small PNG file.
+func pixels(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 4, 3))))
+	file := filepath.Join(t.TempDir(), "a.png")
+	must(t, os.WriteFile(file, b.Bytes(), 0o600))
+	return file
+}
+
+// heard answers with a text, and keeps the requests.
+func heard(bodies *[]string, answer func(body string) (status int, text string)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		*bodies = append(*bodies, string(body))
+		code, text := answer(string(body))
+		status(code, text)(w, r)
+	}
+}
+
+func TestPictures(t *testing.T) {
+	yes, no := true, false
+	can := func(all string) http.HandlerFunc {
+		return says200(`{"model_info":{},"parameters":"","capabilities":[` + all + `]}`)
+	}
+	type paths = map[string]http.HandlerFunc
+	for _, tt := range []struct {
+		name    string
+		config  *bool
+		paths   paths
+		refuses bool
+		sees    bool
+		asked   int // requests to the model
+	}{
+		{"configured", &yes, paths{}, false, true, 1},
+		{"configured that it cannot", &no, paths{showPath: can(`"vision"`)}, false, false, 1},
+		{"nobody says", nil, paths{}, false, false, 1},
+		{"ollama says so", nil, paths{showPath: can(`"completion","vision"`)}, false, true, 1},
+		{"ollama says it cannot", nil, paths{showPath: can(`"completion"`)}, false, false, 1},
+		{"llama.cpp says so", nil, paths{propsPath: says200(`{"default_generation_settings":{"n_ctx":8192},"modalities":{"vision":true}}`)}, false, true, 1},
+		{"configured, but refused", &yes, paths{}, true, false, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var bodies []string
+			tt.paths[chatPath] = heard(&bodies, func(body string) (int, string) {
+				if tt.refuses && strings.Contains(body, "image_url") {
+					return 500, `{"error":{"code":500,"message":"image input is not supported - hint: provide the mmproj"}}`
+				}
+				return 200, `{"choices":[{"message":{"role":"assistant","content":"seen"},"finish_reason":"stop"}]}`
+			})
+			m := detecting(t, describe(t, tt.paths), ModelConfig{Window: 8192, Vision: tt.config}, nil)
+			ask(t, m, Request{Messages: []Message{{Role: User, Content: "look", Pictures: []Picture{{Name: "cat.png", File: pixels(t), Width: 400, Height: 300}}}}})
+			if len(bodies) != tt.asked {
+				t.Fatalf("the model was asked %d times, not %d", len(bodies), tt.asked)
+			}
+			body, line := bodies[len(bodies)-1], "[image cat.png, 400×300: this model cannot see images."
+			equal(t, strings.Contains(body, `"image_url":{"url":"data:image/png;base64,`), tt.sees, "pixels were sent; the request is %s", body)
+			if tt.sees {
+				line = "[image cat.png, 400×300]"
+			}
+			if !strings.Contains(body, line) {
+				t.Errorf("the line about the image is not there: %s", body)
+			}
+			equal(t, m.Sees(t.Context(), "chat"), tt.sees, "Sees says")
+		})
+	}
+}
+
+// TestPictureGone: a picture that is not there any more is no reason to fail.
+func TestPictureGone(t *testing.T) {
+	got := parts(Message{Role: User, Pictures: []Picture{{Name: "cat.png", File: filepath.Join(t.TempDir(), "none.jpg")}}})
+	if len(got) != 1 || got[0].Text != "[image cat.png: it is not kept here any more]" {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestPictureWithMark: a cache mark stands on the text, and the picture is sent all the same.
+func TestPictureWithMark(t *testing.T) {
+	yes := true
+	m := newModel(ModelConfig{Name: "m", Model: "x", Window: 8192, Vision: &yes, CacheMarks: true}, withDefaults(Config{}), http.DefaultClient)
+	req := Request{Messages: []Message{{Role: User, Content: "look", Pictures: []Picture{{Name: "a", File: pixels(t)}}}}, Marks: []int{0}}
+	body := result(marked(m.build(req, 0), m.marks(req, m.messages(req, 0), 0)))(t)
+	var sent struct {
+		Messages []struct {
+			Content []map[string]any `json:"content"`
+		} `json:"messages"`
+	}
+	must(t, json.Unmarshal(body, &sent))
+	if c := sent.Messages[0].Content; len(c) != 2 || c[0]["cache_control"] == nil || c[1]["type"] != "image_url" {
+		t.Errorf("sent %s", body)
+	}
+}
+
+func TestTranscribe(t *testing.T) {
+	var bodies []string
+	d := describe(t, map[string]http.HandlerFunc{"/v1/audio/transcriptions": heard(&bodies, func(string) (int, string) { return 200, `{"text":" Hello there. "}` })})
+	m := detecting(t, d, ModelConfig{Model: "whisper-1", Window: 8192}, func(c *Config) { c.Roles = map[string][]string{"transcription": {"a"}} })
+	file := filepath.Join(t.TempDir(), "a.ogg")
+	must(t, os.WriteFile(file, []byte("OggS…"), 0o600))
+	text, err := m.Transcribe(t.Context(), file, "a.ogg")
+	if err != nil || text != "Hello there." {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if len(bodies) != 1 || !strings.Contains(bodies[0], "OggS…") || !strings.Contains(bodies[0], "whisper-1") {
+		t.Errorf("sent %q", bodies)
+	}
+	if detecting(t, d, ModelConfig{}, nil).Hears() || !m.Hears() { // a chat model does not stand in
+		t.Error("who hears and who does not is mixed up")
 	}
 }

@@ -35,9 +35,7 @@ func script(t *testing.T, steps ...http.HandlerFunc) *scripted {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body map[string]any
 		raw, err := io.ReadAll(r.Body)
-		if r.ContentLength != int64(len(raw)) {
-			t.Errorf("a body of %d bytes is said to have %d", len(raw), r.ContentLength)
-		}
+		equal(t, r.ContentLength, int64(len(raw)), "length said of a body of %d bytes", len(raw))
 		if err == nil && len(raw) > 0 {
 			err = json.Unmarshal(raw, &body)
 		}
@@ -118,11 +116,7 @@ func (w *waits) sleep(ctx context.Context, d time.Duration) error {
 // configured is a set of models that is configured so.
 func configured(t *testing.T, cfg Config) *Models {
 	t.Helper()
-	m, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return result(New(cfg))(t)
 }
 
 const testKey = "sk-secret-0123456789"
@@ -144,11 +138,7 @@ var hello = Request{Messages: []Message{{Role: User, Content: "hello"}}}
 
 func ask(t *testing.T, m *Models, req Request) Reply {
 	t.Helper()
-	reply, err := m.Complete(t.Context(), "chat", req, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reply
+	return result(m.Complete(t.Context(), "chat", req, nil))(t)
 }
 
 func kindOf(t *testing.T, err error) Kind {
@@ -165,21 +155,14 @@ func TestStreams(t *testing.T) {
 	var log strings.Builder
 	m := setup(t, &waits{}, &log, s.URL)
 	var seen []string
-	got, err := m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := result(m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) }))(t)
 	if got.First <= 0 || !strings.Contains(log.String(), "prompt_tokens=12 cached_tokens=8 output_tokens=3 finish=stop first_token=") {
 		t.Errorf("began after %v; log: %s", got.First, log.String())
 	}
 	got.First = 0
 	want := Reply{Text: "Hello there.", Finish: "stop", Usage: Usage{Prompt: 12, Cached: 8, Output: 3}, Model: "a"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-	if d := cmp.Diff([]string{"Hel", "Hello", "Hello there", "Hello there."}, seen); d != "" {
-		t.Error(d)
-	}
+	same(t, want, got, "")
+	same(t, []string{"Hel", "Hello", "Hello there", "Hello there."}, seen, "")
 	body := s.body(0)
 	if body["stream"] != true || body["max_tokens"] != float64(defaultMaxOutput) || body["model"] != "m" {
 		t.Errorf("request: %v", body)
@@ -187,9 +170,7 @@ func TestStreams(t *testing.T) {
 	if o, ok := body["stream_options"].(map[string]any); !ok || o["include_usage"] != true {
 		t.Errorf("stream_options: %v", body["stream_options"])
 	}
-	if s.auth[0] != "Bearer "+testKey {
-		t.Errorf("key was not sent: %q", s.auth[0])
-	}
+	equal(t, s.auth[0], "Bearer "+testKey, "key was not sent")
 }
 
 func TestThinkingStaysApart(t *testing.T) {
@@ -202,16 +183,9 @@ func TestThinkingStaysApart(t *testing.T) {
 		finishStop, "[DONE]"))
 	m := setup(t, &waits{}, nil, s.URL)
 	var seen []string
-	got, err := m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Text != "Hi" {
-		t.Errorf("got %q", got.Text)
-	}
-	if d := cmp.Diff([]string{"Hi"}, seen); d != "" {
-		t.Error(d)
-	}
+	got := result(m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) }))(t)
+	equal(t, got.Text, "Hi", "")
+	same(t, []string{"Hi"}, seen, "")
 }
 
 // A model that once closed thinking it had not opened shows nothing the next
@@ -225,9 +199,7 @@ func TestLoneClosingTagIsRemembered(t *testing.T) {
 	if err != nil || got.Text != "Hi" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	if d := cmp.Diff([]string{"Hi"}, seen); d != "" {
-		t.Error(d)
-	}
+	same(t, []string{"Hi"}, seen, "")
 }
 
 func TestToolCallFragments(t *testing.T) {
@@ -279,9 +251,7 @@ func TestToolCallFragments(t *testing.T) {
 					got[i].ID = "?"
 				}
 			}
-			if d := cmp.Diff(tt.want, got); d != "" {
-				t.Error(d)
-			}
+			same(t, tt.want, got, "")
 		})
 	}
 }
@@ -309,9 +279,7 @@ func TestFailover(t *testing.T) {
 	if w, o := m.Window("chat"); w != 8192 || o != 2048 {
 		t.Errorf("window %d, %d", w, o)
 	}
-	if d := cmp.Diff([]string{"a", "b"}, m.Names()); d != "" {
-		t.Error(d)
-	}
+	same(t, []string{"a", "b"}, m.Names(), "")
 }
 
 func TestFinishLengthIsKept(t *testing.T) {
@@ -414,5 +382,35 @@ func TestLongAnswerIsLookedAtLessOften(t *testing.T) {
 	}
 	if looks > 1_200 {
 		t.Errorf("an answer of 20,000 words was shown %d times", looks)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
+	}
+}
+
+func same(t testing.TB, want, got any, about string, args ...any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf(about+": %s", append(args, d)...)
 	}
 }

@@ -1,12 +1,16 @@
 package llm
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
+	"unicode/utf8"
 )
 
 // remember offers one tool, whose arguments fit when they have an entry.
@@ -35,9 +39,7 @@ func TestCallInText(t *testing.T) {
 		got.ToolCalls[0].ID == "" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if d := cmp.Diff([]string{"I will."}, seen); d != "" {
-		t.Errorf("shown: %s", d)
-	}
+	same(t, []string{"I will."}, seen, "shown")
 }
 
 // TestAskedAgain: arguments that do not fit are asked for once, bound to the schema.
@@ -86,9 +88,7 @@ func TestRefusesFormat(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	}
-	if s.requests() != 3 {
-		t.Errorf("%d requests, want 3", s.requests())
-	}
+	equal(t, s.requests(), 3, "requests")
 }
 
 // TestNoCalls: without tools the model is told of none, and what it calls all the same is no text.
@@ -101,5 +101,161 @@ func TestNoCalls(t *testing.T) {
 	}
 	if s.requests() != 1 || s.body(0)["tools"] != nil {
 		t.Errorf("%d requests, the first %v", s.requests(), s.body(0))
+	}
+}
+
+// canned is a network that always gives this response.
+type canned struct {
+	status int
+	body   string
+}
+
+func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: c.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(c.body)), Request: req}, nil
+}
+
+// Whatever a server sends, it ends as a sound answer or as an *Error that names
+// the model and keeps the key.
+func FuzzAnswer(f *testing.F) {
+	for _, s := range []string{
+		"data: " + `{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n",
+		`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a","arguments":"{}"}}]}}]}` + "\ndata: [DONE]",
+		`{"choices":[{"message":{"content":[{"text":"hi"}]}}]}`,
+		`{"error":"no"}`, `data: {"error":{"code":429,"message":["a","b"]}}`, `{"error":{"message":{"x":1},"code":1.5}}`,
+		": ping\n\nevent: x\ndata:\n\n", "<html>", "", "data: null", `{"detail":"` + testKey + `"}`,
+	} {
+		f.Add(s, uint16(200))
+		f.Add(s, uint16(400))
+	}
+	f.Fuzz(func(t *testing.T, body string, status uint16) {
+		m := configured(t, Config{
+			Models: []ModelConfig{{Name: "a", BaseURL: "http://model.example/v1", APIKey: testKey, Model: "m"}},
+			Retry:  Retry{Attempts: 2, Sleep: (&waits{}).sleep},
+		})
+		m.models[0].client = &http.Client{Transport: canned{200 + int(status)%400, body}}
+		reply, err := m.Complete(context.Background(), "chat", hello, func(string) {})
+		var e *Error
+		switch {
+		case err == nil && reply.Text == "" && len(reply.ToolCalls) == 0:
+			t.Fatal("an empty answer passed")
+		case err == nil && !utf8.ValidString(reply.Text):
+			t.Fatalf("not UTF-8: %q", reply.Text)
+		case err != nil && (!errors.As(err, &e) || e.Model != "a" || strings.Contains(err.Error(), testKey)):
+			t.Fatalf("error: %v", err)
+		}
+		for _, c := range reply.ToolCalls {
+			if c.Name == "" || c.ID == "" {
+				t.Fatalf("call: %+v", c)
+			}
+		}
+	})
+}
+
+// A server that never stops is stopped.
+func TestAnswerTooLarge(t *testing.T) {
+	m := setup(t, &waits{}, nil, "http://model.example/v1")
+	for name, body := range map[string]string{
+		"one line":   "data: " + strings.Repeat("x", maxAnswer+1),
+		"many lines": strings.Repeat(": "+strings.Repeat("x", 1<<20)+"\n", maxAnswer>>20+1),
+	} {
+		m.models[0].client = &http.Client{Transport: canned{200, body}}
+		_, err := m.Complete(t.Context(), "chat", hello, nil)
+		if kindOf(t, err) != Garbled || !strings.Contains(err.Error(), "larger than") {
+			t.Errorf("%s: %.300v", name, err)
+		}
+	}
+}
+
+func TestThink(t *testing.T) {
+	tests := []struct{ name, in, text string }{
+		{"none", "plain <b>text</b> 1 < 2", "plain <b>text</b> 1 < 2"},
+		{"a block", "<think>\nplan\n</think>\n\nHi", "Hi"},
+		{"the other tag, other case", "<Thinking>plan</THINKING>Hi", "Hi"},
+		{"two blocks", "<think>one</think>Hi <think>two</think>there", "Hi there"},
+		{"only a closing tag", "plan\nmore\n</think>\nHi", "Hi"},
+		{"a tag named in the thinking", "<think>a <think> tag and </think> too</think>Hi", "Hi"},
+		{"never closed at the beginning", "<think>plan without end", ""},
+		{"never closed in a line", "The <think> tag opens", "The <think> tag opens"},
+		{"in code", "Write `<think>` and `</think>`", "Write `<think>` and `</think>`"},
+		{"in a fence", "So:\n```\n<think>x</think>\n```\nis it", "So:\n```\n<think>x</think>\n```\nis it"},
+		{"half a tag at the end", "1 <thi", "1 <thi"},
+		{"empty block", "<think>\n\n</think>\n\nHi", "Hi"},
+		{"unbalanced fence in the thinking", "<think>```\nx</think>Hi", "Hi"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if text, _ := answerIn(tt.in, true); text != tt.text {
+				t.Errorf("%q, want %q", text, tt.text)
+			}
+		})
+	}
+}
+
+// What is shown while a text grows has no half tags, and the whole of it is its answer. Nothing is made up.
+func FuzzThink(f *testing.F) {
+	for _, s := range []string{"<think>a</think>b", "a</think>b", "`<think>`", "```\n<think>\n```", "<thi<think></thin</think>", "x <thinking> y"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		text, found := answerIn(in, true)
+		shown, _ := answerIn(in, false)
+		if !strings.HasPrefix(text, shown) {
+			t.Fatalf("%q was shown of %q", shown, text)
+		}
+		if tag := "</think>"; strings.HasPrefix(in, tag) && !found.lone {
+			t.Fatalf("%q has a closing tag alone", in)
+		}
+		if len(text) > len(in) {
+			t.Fatalf("%q became %q", in, text)
+		}
+		if !strings.Contains(strings.ToLower(in), "think") && text != strings.TrimSpace(in) {
+			t.Fatalf("%q became %q without any tag", in, text)
+		}
+	})
+}
+
+func TestProbe(t *testing.T) {
+	list := func(owner string, ids ...string) http.HandlerFunc {
+		var data []string
+		for _, id := range ids {
+			data = append(data, fmt.Sprintf(`{"id":%q,"owned_by":%q}`, id, owner))
+		}
+		return status(200, `{"object":"list","data":[`+strings.Join(data, ",")+`]}`)
+	}
+	tests := []struct {
+		name  string
+		steps []http.HandlerFunc
+		says  string // "" = good
+	}{
+		{"there", []http.HandlerFunc{list("library", "other", "m")}, ""},
+		{"there as latest", []http.HandlerFunc{list("library", "m:latest")}, ""},
+		{"llama.cpp", []http.HandlerFunc{list("llamacpp", "/models/x.gguf")}, ""},
+		{"not there", []http.HandlerFunc{list("library", "other", "third")}, "it has: other, third"},
+		{"key", []http.HandlerFunc{status(401, "no "+testKey)}, "Correct api_key"},
+		{"no list, but answers", []http.HandlerFunc{status(404, "404"), answers("hi")}, ""},
+		{"not the API", []http.HandlerFunc{status(404, "404 page not found")}, "usually ends in /v1"},
+		{"a web page", []http.HandlerFunc{status(200, "<html>")}, "Correct base_url"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := setup(t, &waits{}, nil, script(t, tt.steps...).URL).Probe(t.Context(), "a")
+			switch {
+			case tt.says == "" && err != nil:
+				t.Error(err)
+			case tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)):
+				t.Errorf("got %v, want %q", err, tt.says)
+			case err != nil && strings.Contains(err.Error(), testKey):
+				t.Errorf("the key shows: %v", err)
+			}
+		})
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	m := setup(t, &waits{}, nil, gone.URL)
+	if err := m.Probe(t.Context(), "a"); kindOf(t, err) != Unreachable || !strings.Contains(err.Error(), "Start the server") {
+		t.Error(err)
+	}
+	if err := m.Probe(t.Context(), "b"); kindOf(t, err) != NotFound {
+		t.Error(err)
 	}
 }

@@ -3,7 +3,10 @@ package llm
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,9 +37,7 @@ func TestRolesAlternate(t *testing.T) {
 		if d := cmp.Diff([]string{"s:s u:one u:two a:a u:three ", merged, merged}, sent); d != "" || len(w.ds) != 0 {
 			t.Errorf("with status %d: %s", code, d)
 		}
-		if req.Messages[1].Content != "one" {
-			t.Error("the request itself was changed")
-		}
+		equal(t, req.Messages[1].Content, "one", "the request itself was changed")
 	}
 }
 
@@ -60,19 +61,14 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 	cold := float32(0)
 	m := newModel(ModelConfig{Name: "a", Model: "m", MaxOutput: 7, Temperature: &cold}, Config{}, nil)
-	raw, err := json.Marshal(m.build(req, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := result(json.Marshal(m.build(req, 0)))(t)
 	const want = `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":" "},` +
 		`{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"task","arguments":"{\"not_json\":\"{\\\"a\\\": oops\"}"}},` +
 		`{"id":"c2","type":"function","function":{"name":"task","arguments":"{}"}},{"id":"c3","type":"function","function":{"name":"task","arguments":"{\"a\":1}"}}]},` +
 		`{"role":"tool","content":"error: no JSON","tool_call_id":"c1"}],"max_tokens":7,"temperature":1e-45,"stream":true,` +
 		`"tools":[{"function":{"name":"task","description":"d","parameters":{"type":"object","x":[1,2]}},"type":"function"},` +
 		`{"function":{"name":"bare","parameters":{"type":"object","properties":{}}},"type":"function"}],"stream_options":{"include_usage":true}}`
-	if d := cmp.Diff(want, string(raw)); d != "" {
-		t.Error(d)
-	}
+	same(t, want, string(raw), "")
 	for _, msg := range withoutTools(req.Messages) {
 		if msg.Role == Tool || len(msg.ToolCalls) > 0 || msg.Role != User && msg.Content == "" {
 			t.Errorf("not plain: %+v", msg)
@@ -122,12 +118,8 @@ func TestCallsForStrictTemplates(t *testing.T) {
 			for i := len(tt.refusals); i < s.requests(); i++ {
 				last = append(last, inShort(s.body(i)["messages"].([]any)))
 			}
-			if d := cmp.Diff([]string{tt.want, tt.want}, last); d != "" {
-				t.Error(d)
-			}
-			if tt.messages[1].ToolCalls[0].ID != id {
-				t.Error("the request itself was changed")
-			}
+			same(t, []string{tt.want, tt.want}, last, "")
+			equal(t, tt.messages[1].ToolCalls[0].ID, id, "the request itself was changed")
 		})
 	}
 	if len(short) != 9 || shortID("abcDEF123") != "abcDEF123" || shortID(id+"0") == short {
@@ -150,4 +142,180 @@ func inShort(messages []any) (said string) {
 		said += " "
 	}
 	return said
+}
+
+func TestParseThink(t *testing.T) {
+	for in, want := range map[string]Think{"": ThinkDefault, "default": ThinkDefault, " Off\n": ThinkOff, "low": ThinkLow, "MEDIUM": ThinkMedium, "high": ThinkHigh} {
+		if got, err := ParseThink(in); err != nil || got != want {
+			t.Errorf("%q: %q, %v", in, got, err)
+		}
+	}
+	_, err := ParseThink("hard")
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{`"hard"`, "off", "low", "medium", "high", "default"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is missing in: %v", want, err)
+		}
+	}
+}
+
+// thinking is what a request says about it.
+func thinking(body map[string]any) string {
+	var said []string
+	if e, ok := body["reasoning_effort"].(string); ok {
+		said = append(said, e)
+	}
+	if a, ok := body["chat_template_kwargs"].(map[string]any); ok && maps.Equal(a, map[string]any{"enable_thinking": false}) {
+		said = append(said, "template")
+	}
+	if len(said) == 0 && (body["reasoning_effort"] != nil || body["chat_template_kwargs"] != nil) {
+		return "something else"
+	}
+	return strings.Join(said, "+")
+}
+
+// loop is a conversation in the middle of its tool calls.
+var loop = Request{
+	Messages: []Message{
+		{Role: System, Content: "s <b>"},
+		{Role: User, Content: "u"},
+		{Role: Assistant, ToolCalls: []ToolCall{{"c1", "task", "{}"}}},
+		{Role: Tool, ToolCallID: "c1", Content: "done"},
+	},
+	Tools: []ToolSpec{{Name: "task"}},
+}
+
+// wire returns the body of the request as it goes over the network.
+func wire(t *testing.T, c ModelConfig, req Request) string {
+	t.Helper()
+	s := script(t, answers("fine"))
+	c.Name, c.Model, c.BaseURL = "a", "m", s.URL
+	ask(t, configured(t, Config{Models: []ModelConfig{c}}), req)
+	return s.raw[0]
+}
+
+// Who is not configured for marks gets the same bytes whether there are any.
+func TestNoMarksNoChange(t *testing.T) {
+	const want = `{"model":"m","messages":[{"role":"system","content":"s \u003cb\u003e"},{"role":"user","content":"u"},` +
+		`{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"task","arguments":"{}"}}]},` +
+		`{"role":"tool","content":"done","tool_call_id":"c1"}],"max_tokens":2048,"stream":true,` +
+		`"tools":[{"function":{"name":"task","parameters":{"type":"object","properties":{}}},"type":"function"}],"stream_options":{"include_usage":true}}`
+	marked := loop
+	marked.Marks = []int{0, 1, 3}
+	for name, got := range map[string]string{
+		"plain":                  wire(t, ModelConfig{}, loop),
+		"marks, not configured":  wire(t, ModelConfig{}, marked),
+		"configured, none asked": wire(t, ModelConfig{CacheMarks: true}, loop),
+	} {
+		same(t, want, got, "%s", name)
+	}
+}
+
+// A mark adds itself and nothing else, and every message without one is as it
+// was, byte for byte.
+func TestMarksOnTheWire(t *testing.T) {
+	req := loop
+	req.Marks = []int{0}
+	plain, got := wire(t, ModelConfig{}, req), wire(t, ModelConfig{CacheMarks: true}, req)
+	for _, want := range []string{
+		`{"content":[{"cache_control":{"type":"ephemeral"},"text":"s \u003cb\u003e","type":"text"}],"role":"system"}`,
+		`{"role":"user","content":"u"},{"role":"assistant","tool_calls":[`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("missing: %s\nin: %s", want, got)
+		}
+	}
+	var a, b map[string]any
+	if json.Unmarshal([]byte(plain), &a) != nil || json.Unmarshal([]byte(got), &b) != nil {
+		t.Fatal("no JSON")
+	}
+	delete(a, "messages")
+	delete(b, "messages")
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("besides messages: %v\nand: %v", a, b)
+	}
+}
+
+func TestMarkPlaces(t *testing.T) {
+	long := []Message{{Role: System, Content: "s"}}
+	for range 9 {
+		long = append(long, Message{Role: User, Content: "u"})
+	}
+	tests := []struct {
+		name     string
+		messages []Message
+		marks    []int
+		quirk    quirk
+		want     []int
+	}{
+		{"as asked, sorted, once", long, []int{5, 0, 5}, 0, []int{0, 5}},
+		{"the first and the last ones", long, []int{1, 2, 3, 4, 5, 6}, 0, []int{1, 4, 5, 6}},
+		{"not there", long, []int{-1, 10, 99}, 0, nil},
+		{"learned", long, []int{1}, noMarks, nil},
+		{"empty texts leave it to the one before", loop.Messages, []int{0, 2}, 0, []int{0, 1}},
+		{"not on a result", loop.Messages, []int{0, 3}, 0, []int{0, 1}},
+		{"nothing to stand on", []Message{{Role: User, Content: " "}}, []int{0}, 0, nil},
+	}
+	for _, tt := range tests {
+		m := newModel(ModelConfig{CacheMarks: true}, Config{}, nil)
+		same(t, tt.want, m.marks(Request{Marks: tt.marks}, tt.messages, tt.quirk), "%s", tt.name)
+	}
+}
+
+// markedIn lists the messages that carry a mark.
+func markedIn(body map[string]any) (at []int) {
+	for i, m := range body["messages"].([]any) {
+		if _, ok := m.(map[string]any)["content"].([]any); ok {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+func TestCachedTokens(t *testing.T) {
+	tests := []struct {
+		name, last string
+		want       Usage
+	}{
+		{"OpenAI, vLLM", `"usage":{"prompt_tokens":12,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":8}}`, Usage{12, 8, 3}},
+		{"DeepSeek", `"usage":{"prompt_tokens":12,"completion_tokens":3,"prompt_cache_hit_tokens":8,"prompt_cache_miss_tokens":4}`, Usage{12, 8, 3}},
+		{"Anthropic passed on", `"usage":{"prompt_tokens":12,"completion_tokens":3,"cache_read_input_tokens":8,"cache_creation_input_tokens":4}`, Usage{12, 8, 3}},
+		{"Moonshot", `"usage":{"prompt_tokens":12,"completion_tokens":3,"cached_tokens":8}`, Usage{12, 8, 3}},
+		{"null", `"usage":{"prompt_tokens":12,"completion_tokens":3,"cached_tokens":null,"prompt_tokens_details":null}`, Usage{12, 0, 3}},
+		{"llama.cpp", `"usage":{"prompt_tokens":12,"completion_tokens":3},"timings":{"cache_n":8,"prompt_n":4,"predicted_n":3,"prompt_ms":1.5}`, Usage{12, 8, 3}},
+		{"llama.cpp without usage", `"timings":{"cache_n":8,"prompt_n":4,"predicted_n":3}`, Usage{12, 8, 3}},
+		{"llama.cpp without cache", `"timings":{"cache_n":-1,"prompt_n":12,"predicted_n":3}`, Usage{12, 0, 3}},
+		{"other timings", `"usage":{"prompt_tokens":12,"completion_tokens":3},"timings":[0.5]`, Usage{12, 0, 3}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := script(t, events(`{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}`, `{"choices":[],`+tt.last+`}`, "[DONE]"))
+			equal(t, ask(t, setup(t, &waits{}, nil, s.URL), hello).Usage, tt.want, "")
+		})
+	}
+}
+
+func TestEstimateTokens(t *testing.T) {
+	tests := []struct {
+		in   string
+		want int
+	}{
+		{"", 0},
+		{"a", 1},
+		{strings.Repeat("a", 100), 21},
+		{strings.Repeat(" ", 100), 21},
+		{strings.Repeat("A", 100), 35},
+		{strings.Repeat("7", 100), 45},
+		{strings.Repeat("{", 100), 55},
+		{strings.Repeat("ж", 100), 30},
+		{strings.Repeat("猫", 100), 75},
+		{strings.Repeat("\xff", 100), 75},
+	}
+	for _, tt := range tests {
+		equal(t, EstimateTokens(tt.in), tt.want, "%.10q…", tt.in)
+	}
+	sum := 0
+	equal(t, testing.AllocsPerRun(10, func() { sum += EstimateTokens("héllo wörld 猫") }), 0, "allocations")
 }

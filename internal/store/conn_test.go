@@ -6,23 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
 )
 
 func openShared(t *testing.T) *sql.DB {
 	t.Helper()
-	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), fstest.MapFS{"0001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (n INTEGER PRIMARY KEY, v TEXT NOT NULL DEFAULT '');\n")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := result(Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), fstest.MapFS{"0001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (n INTEGER PRIMARY KEY, v TEXT NOT NULL DEFAULT '');\n")}}))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -34,18 +35,15 @@ func must(t *testing.T, err error) {
 func TestStatementWithinItself(t *testing.T) {
 	db := openShared(t)
 	for i := range 5 {
-		_, err := db.Exec(`INSERT INTO a (n, v) VALUES (?, ?)`, i, fmt.Sprint("v", i))
-		must(t, err)
+		result(db.Exec(`INSERT INTO a (n, v) VALUES (?, ?)`, i, fmt.Sprint("v", i)))(t)
 	}
-	tx, err := db.BeginTx(t.Context(), nil)
-	must(t, err)
+	tx := result(db.BeginTx(t.Context(), nil))(t)
 	defer tx.Rollback() //nolint:errcheck // it only read
 	const query = `SELECT n FROM a WHERE n >= ? ORDER BY n`
 	var seen []int
 	var walk func(from int)
 	walk = func(from int) {
-		rows, err := tx.Query(query, from)
-		must(t, err)
+		rows := result(tx.Query(query, from))(t)
 		defer rows.Close()
 		for rows.Next() {
 			var n int
@@ -77,16 +75,13 @@ func TestKeptStatement(t *testing.T) {
 	}
 	must(t, insert(2))
 	columns := func() int {
-		rows, err := db.Query(`SELECT * FROM a`)
-		must(t, err)
+		rows := result(db.Query(`SELECT * FROM a`))(t)
 		defer rows.Close()
-		c, err := rows.Columns()
-		must(t, err)
+		c := result(rows.Columns())(t)
 		return len(c)
 	}
 	before := columns()
-	_, err := db.Exec(`ALTER TABLE a ADD COLUMN w TEXT`)
-	must(t, err)
+	result(db.Exec(`ALTER TABLE a ADD COLUMN w TEXT`))(t)
 	if after := columns(); after != before+1 {
 		t.Errorf("%d columns after one was added to %d", after, before)
 	}
@@ -103,8 +98,7 @@ func TestKeptStatement(t *testing.T) {
 // Many writers at once: none is turned away, and none is lost.
 func TestWritersQueue(t *testing.T) {
 	db := openShared(t)
-	_, err := db.Exec(`INSERT INTO a (n, v) VALUES (0, '')`)
-	must(t, err)
+	result(db.Exec(`INSERT INTO a (n, v) VALUES (0, '')`))(t)
 	const writers, each = 16, 25
 	var all sync.WaitGroup
 	for w := range writers {
@@ -144,8 +138,7 @@ func TestWritersQueue(t *testing.T) {
 // Who waits for a turn can give up, and the turn comes back whatever a writer did.
 func TestTurnComesBack(t *testing.T) {
 	db := openShared(t)
-	hold, err := db.BeginTx(t.Context(), nil)
-	must(t, err)
+	hold := result(db.BeginTx(t.Context(), nil))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := db.ExecContext(ctx, `INSERT INTO a (n) VALUES (1)`); !errors.Is(err, context.DeadlineExceeded) {
@@ -156,8 +149,7 @@ func TestTurnComesBack(t *testing.T) {
 	must(t, hold.Rollback())
 
 	ended, cancel := context.WithCancel(t.Context()) // database/sql rolls this one back
-	tx, err := db.BeginTx(ended, nil)
-	must(t, err)
+	tx := result(db.BeginTx(ended, nil))(t)
 	cancel()
 	if err := tx.Commit(); err == nil {
 		t.Error("committed after its context had ended")
@@ -177,4 +169,48 @@ func TestTurnComesBack(t *testing.T) {
 		t.Errorf("a text as a key: %v", err)
 	}
 	must(t, write(`INSERT INTO a (n) VALUES (8)`))
+}
+
+func TestFileNameProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := rapid.OneOf(rapid.String(), rapid.StringMatching(`[@!][A-Za-z0-9._=/+-]{1,100}:[a-z.]{1,60}`)).Draw(t, "id")
+		if id == "" {
+			return
+		}
+		name := FileName(id)
+		if name != strings.ToLower(name) || strings.ContainsAny(name, "/\\: ") || strings.HasPrefix(name, ".") || !utf8.ValidString(name) {
+			t.Fatalf("FileName(%q) = %q", id, name)
+		}
+		if len(name) > maxName {
+			t.Fatalf("%d bytes", len(name))
+		}
+		if got, ok := FileNameID(name); ok == strings.Contains(name, "~") || ok && got != id {
+			t.Fatalf("%q came back as %q, %v", id, got, ok)
+		}
+	})
+}
+
+func TestFileName(t *testing.T) {
+	for id, want := range map[string]string{
+		"@me:example.org": "@me=3aexample.org",
+		"!AbC":            "!=41b=43",
+		"..":              "=2e.",
+		".hidden":         "=2ehidden",
+		"../../etc":       "=2e.=2f..=2fetc",
+		"a=b~c":           "a=3db=7ec",
+		"ä\x00\xff":       "=c3=a4=00=ff",
+	} {
+		if got := FileName(id); got != want {
+			t.Errorf("FileName(%q) = %q, want %q", id, got, want)
+		}
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
 }

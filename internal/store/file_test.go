@@ -1,40 +1,39 @@
 package store_test
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	reverie "reverie"
 	"reverie/internal/store"
 )
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return result(os.ReadFile(path))(t)
 }
 
 // names lists a folder: a test that expects exactly these names also shows that
 // no temporary file was left.
 func names(t *testing.T, dir string) string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := result(os.ReadDir(dir))(t)
 	var out []string
 	for _, e := range entries {
 		out = append(out, e.Name())
@@ -46,12 +45,8 @@ func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new", "deep", "f.txt")
 	for _, text := range []string{"one", "", "three\x00\n"} {
-		if err := store.WriteFile(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if got := string(read(t, path)); got != text {
-			t.Errorf("got %q, want %q", got, text)
-		}
+		must(t, store.WriteFile(path, []byte(text)))
+		equal(t, string(read(t, path)), text, "")
 	}
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
 		t.Errorf("file mode %v", info.Mode().Perm())
@@ -59,34 +54,22 @@ func TestWriteFile(t *testing.T) {
 	if info, _ := os.Stat(filepath.Join(dir, "new")); info.Mode().Perm() != 0o700 {
 		t.Errorf("folder mode %v", info.Mode().Perm())
 	}
-	if got := names(t, filepath.Dir(path)); got != "f.txt" {
-		t.Errorf("folder holds %s", got)
-	}
+	equal(t, names(t, filepath.Dir(path)), "f.txt", "folder holds")
 }
 
 func TestWriteFileFollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	real, link := filepath.Join(dir, "notes.txt"), filepath.Join(dir, "data", "MEMORIES.txt")
 	write(t, real, "old")
-	if err := os.Mkdir(filepath.Dir(link), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../notes.txt", link); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.WriteFile(link, []byte("new")); err != nil {
-		t.Fatal(err)
-	}
-	if got := string(read(t, real)); got != "new" {
-		t.Errorf("the file behind the link reads %q", got)
-	}
+	must(t, os.Mkdir(filepath.Dir(link), 0o700))
+	must(t, os.Symlink("../notes.txt", link))
+	must(t, store.WriteFile(link, []byte("new")))
+	equal(t, string(read(t, real)), "new", "the file behind the link reads")
 	if info, _ := os.Lstat(link); info.Mode()&os.ModeSymlink == 0 {
 		t.Error("the link was replaced")
 	}
 	dangling := filepath.Join(dir, "dangling")
-	if err := os.Symlink("nowhere", dangling); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("nowhere", dangling))
 	if err := store.WriteFile(dangling, []byte("x")); err == nil || !strings.Contains(err.Error(), "leads nowhere") {
 		t.Errorf("dangling link: %v", err)
 	}
@@ -102,12 +85,8 @@ func TestWriteFileKeepsTheOldContent(t *testing.T) {
 	if !errors.Is(err, stop) {
 		t.Errorf("error %v", err)
 	}
-	if got := string(read(t, path)); got != "old" {
-		t.Errorf("after a refused replacement: %q", got)
-	}
-	if got := names(t, dir); got != "f.txt" {
-		t.Errorf("folder holds %s", got)
-	}
+	equal(t, string(read(t, path)), "old", "after a refused replacement")
+	equal(t, names(t, dir), "f.txt", "folder holds")
 	if err := store.WriteFile(filepath.Join(path, "below"), nil); err == nil {
 		t.Error("wrote below a file")
 	}
@@ -120,29 +99,21 @@ func TestWriteFileKeepsTheOldContent(t *testing.T) {
 func TestWriteFileOnAFullDisk(t *testing.T) {
 	dir := smallDisk(t)
 	path := filepath.Join(dir, "f.txt")
-	if err := store.WriteFile(path, []byte("old")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.WriteFile(path, []byte("old")))
 	if err := store.WriteFile(path, make([]byte, 4<<20)); err == nil || !strings.Contains(err.Error(), "no space") {
 		t.Errorf("error %v", err)
 	}
 	if got := string(read(t, path)); got != "old" {
 		t.Errorf("got %d bytes", len(got))
 	}
-	if got := names(t, dir); got != "f.txt" {
-		t.Errorf("folder holds %s", got)
-	}
+	equal(t, names(t, dir), "f.txt", "folder holds")
 }
 
 func TestStamp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	stat := func() store.Stamp {
 		t.Helper()
-		s, err := store.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return result(store.Stat(path))(t)
 	}
 	if stat().Exists() {
 		t.Error("a missing file exists")
@@ -152,9 +123,7 @@ func TestStamp(t *testing.T) {
 	if !first.Exists() || !first.Regular() || first.Size() != 3 {
 		t.Errorf("stamp %+v", first)
 	}
-	if first != stat() {
-		t.Error("the stamp of an unchanged file differs")
-	}
+	equal(t, first, stat(), "the stamp of an unchanged file")
 	if first.Settled(time.Now()) {
 		t.Error("a file written just now is settled")
 	}
@@ -163,9 +132,7 @@ func TestStamp(t *testing.T) {
 	}
 	// A time in whole seconds may come from a clock that knows no others.
 	whole := time.Now().Truncate(time.Second).Add(10 * time.Second)
-	if err := os.Chtimes(path, whole, whole); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(path, whole, whole))
 	if changed := stat(); changed.Settled(whole.Add(1500*time.Millisecond)) || !changed.Settled(whole.Add(2500*time.Millisecond)) {
 		t.Error("a file with whole seconds settles at the wrong time")
 	}
@@ -174,18 +141,213 @@ func TestStamp(t *testing.T) {
 	}
 	// Same size, same time of change: only the inode tells.
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(path, old, old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(path, old, old))
 	before := stat()
 	write(t, path+"2", "two")
-	if err := os.Chtimes(path+"2", old, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+"2", path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(path+"2", old, old))
+	must(t, os.Rename(path+"2", path))
 	if stat() == before {
 		t.Error("a replaced file has the stamp of the old one")
+	}
+}
+
+// TestLock: one holder at a time, which others can see without being in its way.
+// Holds F28.
+func TestLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	look := func(want bool) {
+		t.Helper()
+		pid, since, held, err := store.Holder(dir)
+		if err != nil || held != want || held == since.IsZero() || held && pid != os.Getpid() {
+			t.Errorf("held %v by process %d since %v, %v", held, pid, since, err)
+		}
+	}
+	look(false)
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("looking left something behind: %v", err)
+	}
+	for range 2 { // the second time with a file that is there
+		l, err := store.AcquireLock(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		look(true)
+		look(true)
+		_, err = store.AcquireLock(dir)
+		if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
+			t.Errorf("second lock: %v", err)
+		}
+		must(t, errors.Join(l.Release(), l.Release()))
+		look(false)
+	}
+}
+
+// TestLockChild is the other process of the test below.
+func TestLockChild(t *testing.T) {
+	dir := os.Getenv("REVERIE_TEST_LOCK")
+	if dir == "" {
+		t.Skip("not started by TestLockEndsWithItsProcess")
+	}
+	l := result(store.AcquireLock(dir))(t)
+	defer func() { _ = l.Release() }() // a lock that nobody holds on to is collected, and its file closed
+	fmt.Println("\nlocked")
+	select {} // until killed
+}
+
+// Holds F28.
+func TestLockEndsWithItsProcess(t *testing.T) {
+	dir := t.TempDir()
+	child := exec.Command(os.Args[0], "-test.run=^TestLockChild$")
+	child.Env = append(os.Environ(), "REVERIE_TEST_LOCK="+dir)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, child.Start())
+	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
+	for lines := bufio.NewScanner(out); lines.Text() != "locked"; {
+		if !lines.Scan() {
+			t.Fatal("the child ended without the lock")
+		}
+	}
+	_, err = store.AcquireLock(dir)
+	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(child.Process.Pid)) {
+		t.Fatalf("while the child lives: %v", err)
+	}
+	if err := child.Process.Kill(); err != nil { // SIGKILL
+		t.Fatal(err)
+	}
+	_ = child.Wait()
+	l := result(store.AcquireLock(dir))(t)
+	_ = l.Release()
+}
+
+func TestGuardLetsOneIn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sub", ".guard")
+	unlock := result(store.Guard(path))(t)
+	if _, held, err := store.TryGuard(path); !held || err != nil {
+		t.Errorf("beside it: held %v, %v", held, err)
+	}
+	second := make(chan error)
+	go func() {
+		free, err := store.Guard(path)
+		if err == nil {
+			free()
+		}
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		t.Errorf("two are inside, %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	unlock()
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+	free, held, err := store.TryGuard(path)
+	if held || err != nil {
+		t.Fatalf("afterwards: held %v, %v", held, err)
+	}
+	free()
+}
+
+func release(files ...string) fstest.MapFS {
+	m := fstest.MapFS{}
+	for i := 0; i < len(files); i += 2 {
+		m[files[i]] = &fstest.MapFile{Data: []byte(files[i+1])}
+	}
+	return m
+}
+
+func states(ds []store.Default) string {
+	var out []string
+	for _, d := range ds {
+		out = append(out, fmt.Sprintf("%s=%s", d.Path, d.State))
+	}
+	return strings.Join(out, " ")
+}
+
+func mustWrite(t *testing.T, r fs.FS, dir string) []store.Default {
+	t.Helper()
+	return result(store.WriteDefaults(r, dir))(t)
+}
+
+func mustList(t *testing.T, r fs.FS, dir string) []store.Default {
+	t.Helper()
+	return result(store.ListDefaults(r, dir))(t)
+}
+
+func TestDefaultsFollowTheReleaseUnlessEdited(t *testing.T) {
+	dir := t.TempDir()
+	step := func(r fstest.MapFS, want string) {
+		t.Helper()
+		listed, written := mustList(t, r, dir), mustWrite(t, r, dir)
+		equal(t, states(written), want, "")
+		if diff := cmp.Diff(written, listed); diff != "" {
+			t.Errorf("doctor sees it otherwise: %s", diff)
+		}
+	}
+	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
+	one := release("p/base.txt", "v1", "p/seed.txt", "s1")
+	step(one, "p/base.txt=written p/seed.txt=written")
+	step(one, "p/base.txt=current p/seed.txt=current")
+
+	write(t, at("p/seed.txt"), "mine")
+	two := release("p/base.txt", "v2", "p/seed.txt", "s2", "skills/x.md", "x")
+	step(two, "p/base.txt=updated p/seed.txt=edited skills/x.md=written")
+	step(two, "p/base.txt=current p/seed.txt=edited skills/x.md=current")
+	equal(t, string(read(t, at("p/base.txt")))+string(read(t, at("p/seed.txt"))), "v2mine", "files read")
+
+	// The owner takes the release's text: from now on it follows again.
+	write(t, at("p/seed.txt"), "s2")
+	step(two, "p/base.txt=current p/seed.txt=current skills/x.md=current")
+	step(release("p/seed.txt", "s3"), "p/seed.txt=updated")
+
+	// A file that is gone is written again, and one no longer shipped stays.
+	must(t, os.Remove(at("p/seed.txt")))
+	step(release("p/seed.txt", "s3"), "p/seed.txt=written")
+	equal(t, string(read(t, at("p/base.txt"))), "v2", "a file no longer shipped reads")
+}
+
+// TestDefaultsInDoubt: without a record of what was written, a file that
+// differs is its owner's.
+func TestDefaultsInDoubt(t *testing.T) {
+	for name, ledger := range map[string]string{"missing": "", "garbled": "\x00\xffnonsense\nabc  p/base.txt\n"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			mustWrite(t, release("p/base.txt", "v1"), dir)
+			write(t, filepath.Join(dir, ".defaults"), ledger)
+			equal(t, states(mustWrite(t, release("p/base.txt", "v2"), dir)), "p/base.txt=edited", "")
+			equal(t, string(read(t, filepath.Join(dir, "p", "base.txt"))), "v1", "file reads")
+		})
+	}
+}
+
+func TestDefaultsOneFailureDoesNotStopTheRest(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "a.txt"), 0o700); err != nil { // a folder in its place
+		t.Fatal(err)
+	}
+	got, err := store.WriteDefaults(release("a.txt", "a", "b.txt", "b"), dir)
+	if err == nil || !strings.Contains(err.Error(), "a.txt") {
+		t.Errorf("error %v", err)
+	}
+	if states(got) != "b.txt=written" || string(read(t, filepath.Join(dir, "b.txt"))) != "b" {
+		t.Errorf("the other file: %s", states(got))
+	}
+}
+
+// TestEmbeddedDefaults: the binary carries prompts, the sentences it says by itself, and nothing of the owner's.
+func TestEmbeddedDefaults(t *testing.T) {
+	seen := false
+	for _, d := range mustList(t, reverie.Data, t.TempDir()) {
+		seen = seen || d.Path == "BASE_PROMPT.txt"
+		if !strings.HasPrefix(d.Path, "prompts/") && !strings.HasPrefix(d.Path, "messages/") && !strings.HasSuffix(d.Path, "_PROMPT.txt") {
+			t.Errorf("embedded %s", d.Path)
+		}
+	}
+	if !seen {
+		t.Error("BASE_PROMPT.txt is not embedded")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -27,27 +29,20 @@ func migrations(sqls ...string) fs.FS {
 
 func open(t *testing.T, path string, m fs.FS) *sql.DB {
 	t.Helper()
-	db, err := store.Open(context.Background(), path, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := result(store.Open(context.Background(), path, m))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
 func run(t *testing.T, db *sql.DB, query string, args ...any) {
 	t.Helper()
-	if _, err := db.Exec(query, args...); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	result(db.Exec(query, args...))(t)
 }
 
 func value(t *testing.T, db *sql.DB, query string) string {
 	t.Helper()
 	var s string
-	if err := db.QueryRow(query).Scan(&s); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	must(t, db.QueryRow(query).Scan(&s))
 	return s
 }
 
@@ -64,12 +59,8 @@ func TestOpenHoldsItsPromises(t *testing.T) {
 		defer conn.Close()
 		for name, w := range want {
 			var got string
-			if err := conn.QueryRowContext(t.Context(), "PRAGMA "+name).Scan(&got); err != nil {
-				t.Fatal(err)
-			}
-			if got != w {
-				t.Errorf("PRAGMA %s = %s, want %s", name, got, w)
-			}
+			must(t, conn.QueryRowContext(t.Context(), "PRAGMA "+name).Scan(&got))
+			equal(t, got, w, "PRAGMA %s", name)
 		}
 	}
 }
@@ -80,23 +71,14 @@ func TestOpenKeepsFilesPrivate(t *testing.T) {
 	db := open(t, path, migrations("CREATE TABLE x (a TEXT);"))
 	run(t, db, "INSERT INTO x VALUES ('secret')")
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
-		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Mode().Perm() != 0o600 {
-			t.Errorf("%s has mode %v", filepath.Base(name), info.Mode().Perm())
-		}
+		info := result(os.Stat(name))(t)
+		equal(t, info.Mode().Perm(), 0o600, "%s has mode", filepath.Base(name))
 	}
 	if info, _ := os.Stat(dir); info.Mode().Perm() != 0o700 {
 		t.Errorf("folder has mode %v", info.Mode().Perm())
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
+	must(t, os.Chmod(path, 0o644))
 	open(t, path, migrations("CREATE TABLE x (a TEXT);"))
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
 		t.Errorf("a database that was readable by all stays so: %v", info.Mode().Perm())
@@ -119,19 +101,13 @@ func TestOpenUpgradesAndKeepsRows(t *testing.T) {
 	one := "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT NOT NULL);"
 	old := open(t, path, migrations(one))
 	run(t, old, "INSERT INTO note (text) VALUES ('Jana'), ('茶'), ('')")
-	if err := old.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, old.Close())
 	two := "ALTER TABLE note ADD COLUMN room TEXT NOT NULL DEFAULT 'unknown';"
 	three := "CREATE INDEX note_by_room ON note (room);"
 	for range 2 { // the second time nothing is left to do
 		db := open(t, path, migrations(one, two, three))
-		if got := value(t, db, "SELECT group_concat(text || '@' || room, '|') FROM note"); got != "Jana@unknown|茶@unknown|@unknown" {
-			t.Errorf("rows after the upgrade: %q", got)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		equal(t, value(t, db, "SELECT group_concat(text || '@' || room, '|') FROM note"), "Jana@unknown|茶@unknown|@unknown", "rows after the upgrade")
+		must(t, db.Close())
 	}
 }
 
@@ -144,9 +120,7 @@ func TestOpenFailedMigrationChangesNothing(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	db := open(t, path, migrations(one))
-	if got := value(t, db, "SELECT a || (SELECT count(*) FROM sqlite_master WHERE name = 'y') FROM x"); got != "kept0" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, value(t, db, "SELECT a || (SELECT count(*) FROM sqlite_master WHERE name = 'y') FROM x"), "kept0", "")
 }
 
 func TestOpenRefuses(t *testing.T) {
@@ -159,9 +133,7 @@ func TestOpenRefuses(t *testing.T) {
 		"newer schema": {func(t *testing.T, path string) {
 			_ = open(t, path, migrations("CREATE TABLE x (a TEXT);", "CREATE TABLE y (a TEXT);")).Close()
 		}, store.ErrNewerSchema, "version 2, this one knows up to 1"},
-		"not a database": {func(t *testing.T, path string) {
-			write(t, path, strings.Repeat("dear diary, ", 500))
-		}, nil, "not a SQLite database"},
+		"not a database": {func(t *testing.T, path string) { write(t, path, strings.Repeat("dear diary, ", 500)) }, nil, "not a SQLite database"},
 		"damaged": {func(t *testing.T, path string) {
 			_ = open(t, path, migrations("CREATE TABLE x (a TEXT);")).Close()
 			b := read(t, path)
@@ -171,10 +143,7 @@ func TestOpenRefuses(t *testing.T) {
 			write(t, path, string(b))
 		}, nil, "damaged"},
 		"somebody else's": {func(t *testing.T, path string) {
-			db, err := sql.Open("sqlite", path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := result(sql.Open("sqlite", path))(t)
 			run(t, db, "CREATE TABLE theirs (a TEXT)")
 			_ = db.Close()
 		}, nil, "another program"},
@@ -183,9 +152,7 @@ func TestOpenRefuses(t *testing.T) {
 			write(t, path, "")
 		}, nil, "-wal still holds"},
 		"folder": {func(t *testing.T, path string) {
-			if err := os.Mkdir(path, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(path, 0o700))
 		}, nil, "not a file"},
 	}
 	for name, tt := range tests {
@@ -219,9 +186,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	one, two := "CREATE TABLE x (a TEXT);", "CREATE TABLE y AS SELECT hex(zeroblob(100000)) AS a;"
 	db := open(t, path, migrations(one))
 	run(t, db, "INSERT INTO x VALUES ('kept')")
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	fill := filepath.Join(dir, "fill")
 	if err := os.WriteFile(fill, make([]byte, 4<<20), 0o600); err == nil {
 		t.Fatal("the disk is not full")
@@ -230,10 +195,187 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "disk") {
 		t.Errorf("error %v", err)
 	}
-	if err := os.Remove(fill); err != nil {
+	must(t, os.Remove(fill))
+	equal(t, value(t, open(t, path, migrations(one, two)), "SELECT a FROM x"), "kept", "")
+}
+
+// version69 makes the database of testdata/schema69.sql and returns its path.
+func version69(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bot.db")
+	db := result(sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)"))(t)
+	run(t, db, string(read(t, filepath.Join("testdata", "schema69.sql"))))
+	must(t, db.Close())
+	return path
+}
+
+var (
+	comment = regexp.MustCompile(`--[^\n]*`)
+	space   = regexp.MustCompile(`\s+`)
+	joint   = regexp.MustCompile(` ?([(),;]) ?`)
+)
+
+// statements returns what made each table, index and trigger of db, without comments and layout.
+func statements(t *testing.T, db *sql.DB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := store.Each(t.Context(), db, func(row store.Row) error {
+		var name, query string
+		err := row.Scan(&name, &query)
+		query = space.ReplaceAllString(comment.ReplaceAllString(query, ""), " ")
+		all[name] = strings.Trim(joint.ReplaceAllString(strings.ReplaceAll(query, `"inbox"`, "inbox"), "$1"), " ")
+		return err
+	}, `SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_master`)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := value(t, open(t, path, migrations(one, two)), "SELECT a FROM x"); got != "kept" {
-		t.Errorf("got %q", got)
+	return all
+}
+
+// TestUpgradeEndsAsANewDatabase: later migrations make of version 69 what they make of a new database.
+func TestUpgradeEndsAsANewDatabase(t *testing.T) {
+	upgraded := open(t, version69(t), reverie.Migrations)
+	fresh := open(t, filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+	same(t, statements(t, upgraded), statements(t, fresh))
+	if got := value(t, upgraded, `SELECT group_concat(text, '|') FROM message WHERE role <> 'tool'`); got != "Where is the key?|Under the mat. 茶" {
+		t.Errorf("messages after the upgrade: %s", got)
+	}
+}
+
+// same reports what got and want say differently.
+func same(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for name := range want {
+		if got[name] != want[name] {
+			t.Errorf("%s is\n  %s\nwant\n  %s", name, got[name], want[name])
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s is new", name)
+		}
+	}
+}
+
+// TestOlderDatabaseIsRefused: a database from before version 69 is refused with a remedy, and stays as it is.
+func TestOlderDatabaseIsRefused(t *testing.T) {
+	path := version69(t)
+	for _, version := range []int{68, 67, 61, 60, 6, 1} {
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, db, `DELETE FROM goose_db_version WHERE version_id > ?`, version)
+		must(t, db.Close())
+		was := read(t, path)
+		_, err = store.Open(t.Context(), path, reverie.Migrations)
+		if !errors.Is(err, store.ErrOlderSchema) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "git checkout") {
+			t.Fatalf("version %d: %v", version, err)
+		}
+		equal(t, string(read(t, path)), string(was), "version %d: the refused database was changed", version)
+		if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
+			t.Errorf("version %d: %d bytes were written", version, info.Size())
+		}
+	}
+}
+
+var errTest = errors.New("a test")
+
+func letters(t *testing.T) *sql.DB {
+	t.Helper()
+	db := open(t, filepath.Join(t.TempDir(), "bot.db"), migrations(`CREATE TABLE letter (n INTEGER NOT NULL UNIQUE, name TEXT);`))
+	run(t, db, `INSERT INTO letter VALUES (1, 'a'), (2, 'b'), (3, 'c')`)
+	return db
+}
+
+// TestInTxIsAllOrNothing: what do did stays if it returns nil, on a database and on a connection.
+func TestInTxIsAllOrNothing(t *testing.T) {
+	db := letters(t)
+	insert := func(n int, then error) func(*sql.Tx) error {
+		return func(tx *sql.Tx) error {
+			if _, err := tx.ExecContext(t.Context(), `INSERT INTO letter VALUES (?, 'new')`, n); err != nil {
+				return err
+			}
+			return then
+		}
+	}
+	conn := result(db.Conn(t.Context()))(t)
+	must(t, errors.Join(store.InTx(t.Context(), db, insert(4, nil)), store.InTx(t.Context(), conn, insert(5, nil)), conn.Close()))
+	if err := store.InTx(t.Context(), db, insert(6, errTest)); err != errTest { //nolint:errorlint // it is returned as it is
+		t.Errorf("got %v, want the error of the function", err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = store.InTx(t.Context(), db, func(tx *sql.Tx) error { return errors.Join(insert(7, nil)(tx), panics()) })
+	}()
+	all, err := store.Column[int](t.Context(), db, `SELECT n FROM letter ORDER BY n`)
+	if err != nil || !slices.Equal(all, []int{1, 2, 3, 4, 5}) {
+		t.Errorf("the table holds %v, %v", all, err)
+	}
+	if db.Close() != nil || store.InTx(t.Context(), db, insert(8, nil)) == nil {
+		t.Error("a closed database begins a transaction")
+	}
+}
+
+func panics() error { panic("a test") }
+
+// TestRowsAreClosedWhateverHappens reads on the only connection there is: rows left open
+// would keep the next query waiting.
+func TestRowsAreClosedWhateverHappens(t *testing.T) {
+	db := letters(t)
+	db.SetMaxOpenConns(1)
+	const query = `SELECT name FROM letter WHERE n >= ? ORDER BY n DESC`
+	upper := func(row store.Row) (string, error) {
+		var s string
+		err := row.Scan(&s)
+		return s + s, err
+	}
+	refuse := func(row store.Row) (string, error) { return "half", errTest }
+	all, err := store.List(t.Context(), db, upper, query, 2)
+	if err != nil || !slices.Equal(all, []string{"cc", "bb"}) {
+		t.Errorf("List: %q, %v", all, err)
+	}
+	if all, err := store.List(t.Context(), db, refuse, query, 1); all != nil || !errors.Is(err, errTest) {
+		t.Errorf("List whose scan fails: %q, %v", all, err)
+	}
+	if all, err := store.Column[string](t.Context(), db, query, 9); all != nil || err != nil {
+		t.Errorf("Column of nothing: %q, %v", all, err)
+	}
+	if all, err := store.Column[int](t.Context(), db, query, 1); all != nil || err == nil {
+		t.Errorf("Column of another type: %v, %v", all, err)
+	}
+	if _, err := store.Column[int](t.Context(), db, `SELECT abs(-9223372036854775807 - n) FROM letter WHERE n = 1`); err == nil {
+		t.Error("a row that cannot be computed is no error")
+	}
+	calls := 0
+	err = store.Each(t.Context(), db, func(store.Row) error { calls++; return errTest }, query, 1)
+	if calls != 1 || !errors.Is(err, errTest) {
+		t.Errorf("Each: %d calls, %v", calls, err)
+	}
+	if _, err := store.Column[int](t.Context(), db, `SELECT nothing`); err == nil {
+		t.Error("a query with a mistake is no error")
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
 	}
 }

@@ -65,13 +65,9 @@ func TestGoalLife(t *testing.T) {
 		t.Errorf("the same goal with a priority: %+v", again)
 	}
 	second := ok(g.Create(ctx, asks(here, "@me:x"), "Write the book", "low"))
-	if got := state(t, g, here); got != "Write the book active, Ship the release paused" {
-		t.Error(got)
-	}
+	equal(t, state(t, g, here), "Write the book active, Ship the release paused", "")
 	ok(g.Resume(ctx, asks(here, ""), ""))
-	if got := state(t, g, here); got != "Ship the release active, Write the book paused" {
-		t.Error(got)
-	}
+	equal(t, state(t, g, here), "Ship the release active, Write the book paused", "")
 	if again := ok(g.Resume(ctx, asks(here, ""), "#"+first.ID)); again.Status != Active {
 		t.Errorf("resumed twice: %+v", again)
 	}
@@ -86,9 +82,7 @@ func TestGoalLife(t *testing.T) {
 		t.Errorf("completed: %+v", ended)
 	}
 	ok(g.Abandon(ctx, asks(here, ""), first.ID, "not needed"))
-	if got := state(t, g, here); got != "Ship the release abandoned, Write the book completed" {
-		t.Error(got)
-	}
+	equal(t, state(t, g, here), "Ship the release abandoned, Write the book completed", "")
 	if got, want := events(t, g, here, second.ID), "created Write the book\npaused\nresumed\nnext Chapter two\ncompleted It is written"; got != want {
 		t.Errorf("events:\n%s\nwant:\n%s", got, want)
 	}
@@ -122,13 +116,9 @@ func TestGoalTeaches(t *testing.T) {
 		},
 		"no room given": func() (Goal, error) { return g.Create(ctx, asks("", ""), "x", "") },
 	} {
-		if _, err := try(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v\nwant: %s", err, want)
-		}
+		refused(t, second(try()), want, "")
 	}
-	if got := state(t, g, here); got != before {
-		t.Errorf("afterwards: %s", got)
-	}
+	equal(t, state(t, g, here), before, "afterwards")
 }
 
 func TestGoalSteps(t *testing.T) {
@@ -146,26 +136,16 @@ func TestGoalSteps(t *testing.T) {
 		}
 		return out + got.Current()
 	}
-	if s := line(got); s != "1 Design the flow done|2 Write the code in progress|3 Test it in progress|write the code" {
-		t.Error(s)
-	}
-	if p := got.Progress(); p != (Progress{1, 3, 33}) {
-		t.Errorf("%+v", p)
-	}
+	equal(t, line(got), "1 Design the flow done|2 Write the code in progress|3 Test it in progress|write the code", "")
+	equal(t, got.Progress(), (Progress{1, 3, 33}), "")
 	got = ok(g.SetCheckpoint(ctx, asks(here, ""), "", "2", Done)) // what is done is not next any more
-	if s := line(got); s != "1 Design the flow done|2 Write the code done|3 Test it in progress|Test it" {
-		t.Error(s)
-	}
+	equal(t, line(got), "1 Design the flow done|2 Write the code done|3 Test it in progress|Test it", "")
 	got = ok(g.SetCheckpoint(ctx, asks(here, ""), "", "Design the flow", InProgress)) // begun anew, later than the other
-	if s := line(got); s != "1 Design the flow in progress|2 Write the code done|3 Test it in progress|Design the flow" {
-		t.Error(s)
-	}
+	equal(t, line(got), "1 Design the flow in progress|2 Write the code done|3 Test it in progress|Design the flow", "")
 	for i := range maxCheckpoints - 3 {
 		ok(g.SetCheckpoint(ctx, asks(here, ""), "", fmt.Sprintf("Step number %d", i), Pending))
 	}
-	if _, err := g.SetCheckpoint(ctx, asks(here, ""), "", "One more", Pending); err == nil || !strings.Contains(err.Error(), "at most 20 checkpoints") {
-		t.Errorf("the 21st: %v", err)
-	}
+	refused(t, second(g.SetCheckpoint(ctx, asks(here, ""), "", "One more", Pending)), "at most 20 checkpoints", "the 21st")
 	ok(g.SetCheckpoint(ctx, asks(here, ""), "", "Step number 3", Done)) // one that is there is none more
 }
 
@@ -186,9 +166,7 @@ func TestArtifacts(t *testing.T) {
 	for i := range maxArtifacts - len(want) {
 		ok(g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: fmt.Sprint("f", i), Action: "created"}))
 	}
-	if _, err := g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "more", Action: "created"}); err == nil || !strings.Contains(err.Error(), "at most 100 artifacts") {
-		t.Errorf("one too many: %v", err)
-	}
+	refused(t, second(g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "more", Action: "created"})), "at most 100 artifacts", "one too many")
 }
 
 // A locked decision stays as it is, whoever asks and however.
@@ -235,9 +213,7 @@ func TestLockedDecisions(t *testing.T) {
 		before = after
 	}
 	for _, query := range []string{`UPDATE goal_decision SET locked = 0`, `UPDATE goal_decision SET description = 'x' WHERE n = 2`, `DELETE FROM goal_decision`} {
-		if _, err := g.db.Exec(query); err == nil || !strings.Contains(err.Error(), "a locked decision never") {
-			t.Errorf("%s: %v", query, err)
-		}
+		refused(t, second(g.db.Exec(query)), "a locked decision never", "%s", query)
 		same(query)
 	}
 	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "Use JWT for authentication", Locked: true})) // nothing new
@@ -295,10 +271,7 @@ func TestGoalPromises(t *testing.T) {
 			if err != nil && !errors.As(err, &b) {
 				rt.Fatal(err)
 			}
-			all, err := g.List(ctx, in(room), 100)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			all := must(g.List(ctx, in(room), 100))(rt)
 			seen, active := 0, 0
 			for _, goal := range all {
 				if goal.Status == Active {
@@ -322,16 +295,14 @@ func TestGoalPromises(t *testing.T) {
 	})
 }
 
-func second(_ Goal, err error) error { return err }
+func second[T any](_ T, err error) error { return err }
 
 func TestGoalBounds(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	for i := range maxOpenGoals {
 		ok(g.Create(ctx, asks(here, ""), fmt.Sprintf("Goal %d", i), ""))
 	}
-	if _, err := g.Create(ctx, asks(here, ""), "One more", ""); err == nil || !strings.Contains(err.Error(), "complete or abandon one first") {
-		t.Errorf("one too many: %v", err)
-	}
+	refused(t, second(g.Create(ctx, asks(here, ""), "One more", "")), "complete or abandon one first", "one too many")
 	ok(g.Create(ctx, asks(there, ""), "In another room", ""))
 	goal, _, _ := g.Active(ctx, in(here))
 	for i := range maxEvents + 10 {
@@ -379,13 +350,9 @@ func TestGoalShown(t *testing.T) {
 		case 9:
 			ok(g.Abandon(ctx, asks(here, ""), "", "it is not needed"))
 		}
-		if got := shown(begun); got != want {
-			t.Errorf("%d: %q is shown, want %q", i, got, want)
-		}
+		equal(t, shown(begun), want, "shown at %d", i)
 	}
-	if got := shown(time.Time{}); got != "" {
-		t.Errorf("without a conversation: %q", got)
-	}
+	equal(t, shown(time.Time{}), "", "without a conversation")
 }
 
 func TestGoalMove(t *testing.T) {
@@ -405,10 +372,132 @@ func TestGoalMove(t *testing.T) {
 	ok(g.Create(ctx, asks(here, ""), "Two", ""))
 	noError(t, g.Move(ctx, here, there))
 	noError(t, g.Move(ctx, there, there))
-	if got := state(t, g, there); got != "One active, Two paused" {
-		t.Error(got)
-	}
+	equal(t, state(t, g, there), "One active, Two paused", "")
 	if got, _, err := g.Active(ctx, in(there)); err != nil || len(got.Decisions) != 1 || !got.Decisions[0].Locked {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// hears applies the markers in text as message n, and returns what was refused.
+func hears(t testing.TB, g *Goals, n int64, text string) string {
+	t.Helper()
+	markers, rest, dropped := ParseMarkers(text)
+	if strings.TrimSpace(rest) != "" || dropped > 0 {
+		t.Fatalf("%q is not all markers: %q is left, %d dropped", text, rest, dropped)
+	}
+	refused := must(g.ApplyIn(t.Context(), asks(here, "@me:x"), here, n, markers))(t)
+	return strings.Join(refused, "; ")
+}
+
+// goalNow is the shown goal in a line of its own for each part.
+func goalNow(t testing.TB, g *Goals) string {
+	t.Helper()
+	goal, ok, err := g.Active(t.Context(), in(here))
+	if err != nil || !ok {
+		return fmt.Sprint("none ", state(t, g, here))
+	}
+	lines := []string{goal.Description + " " + goal.Priority}
+	for _, c := range goal.Checkpoints {
+		lines = append(lines, fmt.Sprintf("%s %s", c.Description, c.Status))
+	}
+	for _, d := range goal.Decisions {
+		lines = append(lines, fmt.Sprintf("%s %v", d.Description, d.Locked))
+	}
+	for _, a := range goal.Artifacts {
+		lines = append(lines, a.Action+" "+a.Path)
+	}
+	return strings.Join(append(lines, "next "+goal.Next), "\n")
+}
+
+func TestApply(t *testing.T) {
+	g := newGoals(t)
+	const lines = `[GOAL] Implement user authentication system
+[CHECKPOINT] Design authentication flow - COMPLETED
+[DECISION] Use JWT for authentication - LOCKED
+[ARTIFACT] Created src/auth/login.ts
+[NEXT] Implement JWT token generation`
+	const want = `Implement user authentication system medium
+Design authentication flow done
+Use JWT for authentication true
+created src/auth/login.ts
+next Implement JWT token generation`
+	for range 3 { // once, however often the message is delivered
+		equal(t, hears(t, g, 10, lines), "", "")
+		equal(t, goalNow(t, g), want, "")
+	}
+	hears(t, g, 9, "[GOAL] Something older") // comes too late
+	equal(t, goalNow(t, g), want, "an older message changed it")
+	before := events(t, g, here, active(t, g).ID)
+	hears(t, g, 11, lines) // said again in another message: nothing new
+	if got := goalNow(t, g); got != want || events(t, g, here, active(t, g).ID) != before {
+		t.Errorf("said again:\n%s", got)
+	}
+	if n, err := g.Heard(t.Context(), here); n != 11 || err != nil {
+		t.Errorf("heard up to %d, %v", n, err)
+	}
+}
+
+func active(t testing.TB, g *Goals) Goal {
+	t.Helper()
+	goal, ok, err := g.Active(t.Context(), in(here))
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	return goal
+}
+
+func TestApplySteps(t *testing.T) {
+	g := newGoals(t)
+	n := int64(0)
+	for _, step := range []struct{ said, refused, want string }{
+		{"[CHECKPOINT] Plan", "no goal is active", "none "},
+		{"[GOAL] Ship | high\n[CHECKPOINT] Plan - IN PROGRESS\n[CHECKPOINT] Code", "", "Ship high\nPlan in progress\nCode pending\nnext "},
+		{"[CHECKPOINT] Plan", "", "Ship high\nPlan in progress\nCode pending\nnext "}, // no status: it stays
+		{"[NEXT] 2", "", "Ship high\nPlan in progress\nCode pending\nnext Code"},
+		{"[CHECKPOINT] 1 - DONE\n[NEXT] 9", "", "Ship high\nPlan done\nCode pending\nnext 9"},
+		{"[CHECKPOINT] 9 - DONE", "there is no checkpoint 9, there are 2", "Ship high\nPlan done\nCode pending\nnext 9"},
+		{"[GOAL] ship! (priority: low)", "", "Ship low\nPlan done\nCode pending\nnext 9"},
+		{"[GOAL] Another", "", "Another medium\nnext "},
+		{"[GOAL] Ship", "", "Ship low\nPlan done\nCode pending\nnext 9"}, // a paused one is taken up
+		{"[GOAL] Another - ABANDONED", "", "Ship low\nPlan done\nCode pending\nnext 9"},
+		{"[GOAL] Nobody's - COMPLETED", "no such goal", "Ship low\nPlan done\nCode pending\nnext 9"},
+		{"[CHECKPOINT] Code - DONE\n[NEXT] Tests", "", "Ship low\nPlan done\nCode done\nnext Tests"}, // it goes on
+		{"[CHECKPOINT] Tests", "", "Ship low\nPlan done\nCode done\nTests pending\nnext Tests"},
+		{"[CHECKPOINT] Tests - DONE", "", "none Ship completed, Another abandoned"}, // the last open one
+		{"[GOAL] Ship\n[CHECKPOINT] More", "no goal is active", "none Ship completed, Another abandoned"},
+		{"[GOAL] New\n[CHECKPOINT] A - DONE\n[CHECKPOINT] B - DONE", "", "New medium\nA done\nB done\nnext "}, // noted as they went
+		{"[GOAL] New - PAUSED", "", "none New paused, Ship completed, Another abandoned"},
+		{"[GOAL] New\n[GOAL] New - COMPLETED\n[NEXT] x", "no goal is active", "none New completed, Ship completed, Another abandoned"},
+		{"[GOAL] Last\n[DECISION] Topic: one - LOCKED\n[DECISION] Topic: two\n[DECISION] topic: ONE - UNLOCKED\n[CHECKPOINT] Go on", "locked and never changes", "Last medium\nGo on pending\nTopic: one true\nnext "},
+		{"[CHECKPOINT] " + strings.Repeat("é", 400), "", "Last medium\nGo on pending\n" + strings.Repeat("é", 299) + "… pending\nTopic: one true\nnext "},
+	} {
+		n++
+		refused := hears(t, g, n, step.said)
+		if got := goalNow(t, g); got != step.want || (refused == "") != (step.refused == "") || !strings.Contains(refused, step.refused) {
+			t.Errorf("%s\nrefused %q, want %q; got\n%s\nwant\n%s", step.said, refused, step.refused, got, step.want)
+		}
+	}
+	if got := events(t, g, here, active(t, g).ID); strings.Count(got, "conflict 1. Topic: one: ") != 2 {
+		t.Errorf("events:\n%s", got)
+	}
+}
+
+func TestEvidence(t *testing.T) {
+	const content = "Water the plants in the kitchen"
+	for _, reason := range []string{
+		"", "done", "Done!!!!!!!!!!!!", "          done          ", "The task is completed.", "Task has been done successfully", "ok ok ok ok ok ok",
+		"Water the plants in the kitchen", "plants in the kitchen is done", "Die Aufgabe ist erledigt.",
+		"La tâche est terminée", "La tarea está completada", "Il compito è stato completato", "任务已经完成了，任务已完成", "タスクは完了しました",
+	} {
+		if Evidence(reason, content) == nil {
+			t.Errorf("%q counts as evidence", reason)
+		}
+	}
+	for _, reason := range []string{
+		"Anna says they are watered", "I sent the mail to Ben at 9:00", "Anna hat gegossen", "用户说已经浇水了", "アンナが水をやったと言った", "Done: the test suite passes",
+	} {
+		if err := Evidence(reason, content); err != nil {
+			t.Errorf("%q is refused: %v", reason, err)
+		}
 	}
 }

@@ -116,9 +116,7 @@ func TestMarkerLines(t *testing.T) {
 		for _, m := range got {
 			text += short(m)
 		}
-		if text != want {
-			t.Errorf("%q\n got %q\nwant %q", line, text, want)
-		}
+		equal(t, text, want, "%q", line)
 		if whole := line; want == "" && rest != whole || want != "" && rest != "" {
 			t.Errorf("%q leaves %q", line, rest)
 		}
@@ -198,9 +196,7 @@ func TestShowDraft(t *testing.T) {
 		"```\n[GOAL] Ship":      "```\n[GOAL] Ship",
 		"[GOAL] " + strings.Repeat("x", maxMarkerLine): "[GOAL] " + strings.Repeat("x", maxMarkerLine),
 	} {
-		if got := ShowDraft(text); got != want {
-			t.Errorf("%q shows %q, want %q", text, got, want)
-		}
+		equal(t, ShowDraft(text), want, "%q shows", text)
 	}
 }
 

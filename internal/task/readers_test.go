@@ -1,7 +1,9 @@
 package task
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -37,9 +39,7 @@ func TestReaders(t *testing.T) {
 		}
 		for _, r := range readers {
 			may := c.Room == here && c.MayRead(r)
-			if got := slices.ContainsFunc(listed, func(x Task) bool { return x.Label.Readers == r }); got != may {
-				t.Errorf("%+v lists the task of %s: %v", c, r, got)
-			}
+			equal(t, slices.ContainsFunc(listed, func(x Task) bool { return x.Label.Readers == r }), may, "%+v lists the task of %s", c, r)
 			if may {
 				continue
 			}
@@ -64,9 +64,7 @@ func TestReaders(t *testing.T) {
 			t.Errorf("the task of %s is now %+v, %v", r, got, err)
 		}
 	}
-	if all, err := s.InRoom(ctx, here, ""); err != nil || len(all) != len(readers) {
-		t.Errorf("the operator sees %d tasks, %v", len(all), err)
-	}
+	equal(t, len(must(s.InRoom(ctx, here, ""))(t)), len(readers), "tasks that the operator sees")
 }
 
 // TestRunsOfReaders: runs are listed where their task may be read.
@@ -83,9 +81,7 @@ func TestRunsOfReaders(t *testing.T) {
 			t.Errorf("%+v: %d runs, %v, want %d", c.at, len(runs), err, c.want)
 		}
 	}
-	if runs, err := p.store.AllRuns(t.Context(), "", "", 10); err != nil || len(runs) != 1 {
-		t.Errorf("the operator sees %d runs, %v", len(runs), err)
-	}
+	equal(t, len(must(p.store.AllRuns(t.Context(), "", "", 10))(t)), 1, "runs that the operator sees")
 }
 
 // TestGoalReaders: a goal of a direct chat does not exist for those who come in later, and
@@ -183,4 +179,172 @@ func TestMoveReaders(t *testing.T) {
 			t.Errorf("%+v is left behind: %+v, %v", before, tasks, err)
 		}
 	}
+}
+
+// TestMisplaced: a task whose room others read now is not worked on there, whether it falls due
+// or waits to be worked on already. It goes on where its readers read, or is paused and says why.
+func TestMisplaced(t *testing.T) {
+	for _, chat := range []string{"", "!chat:x"} {
+		t.Run("direct chat "+chat, func(t *testing.T) {
+			p := newPost(t)
+			shared := false
+			p.sched.Room = func(_ context.Context, it Task) (string, error) {
+				if it.Room == here && shared && it.Label.Readers.Person() != "" {
+					return chat, nil
+				}
+				return it.Room, nil
+			}
+			schedule := Schedule{Type: daily, At: "09:00"}
+			secret := add(t, p.store, Task{Room: here, User: "@ann:x", Content: "secret", Schedule: &schedule, Label: with(here, "@ann:x").Label()})
+			early := Schedule{Type: daily, At: "08:30"}
+			handed := add(t, p.store, Task{Room: here, User: "@ann:x", Content: "handed over", Schedule: &early, Label: with(here, "@ann:x").Label()})
+			add(t, p.store, Task{Room: here, Content: "ours", Schedule: &schedule})
+			p.now = time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
+			if p.look(); len(p.inbox) != 1 {
+				t.Fatalf("handed over: %+v", p.inbox)
+			}
+			shared = true
+			p.work()
+			p.at(21, 9, 0)
+			p.at(21, 9, 1)
+			for _, it := range []Task{secret, handed} {
+				got, err := p.store.Find(t.Context(), it.ID)
+				switch {
+				case err != nil:
+					t.Fatal(err)
+				case chat == "" && (got.Status != Paused || got.Reason != misplacedReason || got.Runs != 0 || !got.NextDue.IsZero()):
+					t.Errorf("without a direct chat: %+v", got)
+				case chat != "" && (got.Room != chat || got.Status != Active || got.Runs != 1 || got.Label != it.Label):
+					t.Errorf("with a direct chat: %+v", got)
+				}
+			}
+			if chat == "" {
+				p.heard("ours 21 09:00")
+			} else {
+				p.heard("ours 21 09:00", "secret 21 09:00", "handed over 21 08:30")
+			}
+			runs, err := p.store.AllRuns(t.Context(), "", handed.ID, 10)
+			if err != nil || len(runs) != 1 || chat == "" && (runs[0].State != RunSkipped || !strings.Contains(runs[0].Result.String(), "other people")) || chat != "" && runs[0].State != RunDone {
+				t.Errorf("runs %+v, %v", runs, err)
+			}
+		})
+	}
+}
+
+// TestMergedIntegrity: the task that stays of two that ask for the same is trusted as far as
+// the less trusted one, and only tasks of the same readers are merged.
+func TestMergedIntegrity(t *testing.T) {
+	s, ctx := newStore(t), t.Context()
+	foreign := asks(here, "@ann:x").Label()
+	foreign.Integrity = trust.Foreign
+	stays := add(t, s, Task{Room: here, Content: "water the plants", Label: asks(here, "@ann:x").Label()})
+	goes := add(t, s, Task{Room: here, Content: "water the plants", Label: foreign})
+	secret := add(t, s, Task{Room: here, Content: "water the plants", Label: with(here, "@ann:x").Label()})
+	tx := must(s.db.BeginTx(ctx, nil))(t)
+	defer func() { _ = tx.Rollback() }()
+	done, err := s.Tidy(ctx, tx, s.now(), []Tidying{
+		{Kind: TidyMerge, Room: here, ID: secret.ID, Updated: secret.Updated, Into: stays.ID, IntoAt: stays.Updated, Reason: "the same"},
+		{Kind: TidyMerge, Room: here, ID: goes.ID, Updated: goes.Updated, Into: stays.ID, IntoAt: stays.Updated, Reason: "the same"},
+	})
+	if err != nil || len(done) != 1 || done[0].ID != goes.ID {
+		t.Errorf("merged %+v, %v", done, err)
+	}
+	equal(t, must(get(ctx, tx, in(here), stays.ID))(t).Label, foreign, "")
+}
+
+// every is a schedule that is due each minute.
+func every(t *testing.T, p *post) *Schedule {
+	t.Helper()
+	s := must(Schedule{Type: interval, IntervalSeconds: 60}.Validate(p.now, time.UTC))(t)
+	return &s
+}
+
+// labelOf is the label of a task of the room.
+func labelOf(room string) trust.Label {
+	return trust.Label{Integrity: trust.User, Readers: trust.Room(room)}
+}
+
+// TestFloodOfTasks: of active tasks that the model works on, a room and a person have so
+// many and no more, however they come about; reminders are not counted.
+func TestFloodOfTasks(t *testing.T) {
+	p := newPost(t)
+	ctx, minutely := t.Context(), every(t, p)
+	work := func(room, user string, i int) (Task, error) {
+		return p.store.Add(ctx, Task{Room: room, User: user, Label: labelOf(room), Content: fmt.Sprint("work ", i), Schedule: minutely, Prompt: "think"})
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		var full *BoundError
+		if !errors.As(err, &full) || !strings.Contains(err.Error(), "tell the person") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for i := range DefaultPerRoom {
+		add(t, p.store, Task{Room: here, User: fmt.Sprint("@", i, ":x"), Content: "work", Schedule: minutely, Prompt: "think"})
+	}
+	_, err := work(here, "@ann:x", 0)
+	refused("one more in the room", err)
+	for i := range DefaultPerPerson {
+		must(work(fmt.Sprint("!", i), "@ann:x", i))(t)
+	}
+	_, err = work("!new", "@ann:x", 0)
+	refused("one more of the person", err)
+	reminder := must(p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Label: labelOf("!new"), Content: "tea", Schedule: minutely}))(t)
+	plan := must(p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Label: labelOf("!new"), Content: "plan", Prompt: "think"}))(t)
+	prompt := "think"
+	_, err = p.store.Update(ctx, trust.Place{Room: "!new"}, reminder.ID, Patch{Prompt: &prompt})
+	refused("a reminder that becomes work", err)
+	_, err = p.store.Update(ctx, trust.Place{Room: "!new"}, plan.ID, Patch{Schedule: minutely})
+	refused("work that gets a time", err)
+	mine, err := p.store.List(ctx, trust.Place{Room: "!0"}, "")
+	if err != nil || len(mine) != 1 {
+		t.Fatal(mine, err)
+	}
+	if _, err := p.store.Update(ctx, trust.Place{Room: "!0"}, mine[0].ID, Patch{Prompt: &prompt}); err != nil {
+		t.Errorf("a change of what counts already: %v", err)
+	}
+	must(p.store.Pause(ctx, trust.Place{Room: "!0"}, mine[0].ID))(t)
+	if _, err := work("!new", "@ann:x", 0); err != nil {
+		t.Errorf("after one was paused: %v", err)
+	}
+	_, err = p.store.Resume(ctx, trust.Place{Room: "!0"}, mine[0].ID)
+	refused("resuming one too many", err)
+	equal(t, must(p.store.Get(ctx, trust.Place{Room: "!0"}, mine[0].ID))(t).Status, Paused, "")
+}
+
+// TestRunsPerDay: the model works on tasks so often in 24 hours, over all rooms and also
+// after a restart. What is more is put off, not lost; reminders go on.
+func TestRunsPerDay(t *testing.T) {
+	p := newPost(t)
+	db := p.store.db
+	p.sched.RunsPerDay = 10
+	for _, room := range []string{here, "!there"} {
+		add(t, p.store, Task{Room: room, User: "@ann:x", Content: "work", Schedule: every(t, p), Prompt: "think"})
+	}
+	tea := p.add("tea", "", Schedule{Type: daily, At: "08:30"})
+	work := func() (did int) {
+		p.look()
+		for _, r := range p.inbox {
+			did += min(len(r.Task.Prompt), 1)
+		}
+		p.work()
+		return did
+	}
+	did := 0
+	for range 40 {
+		p.now = p.now.Add(time.Minute)
+		did += work()
+	}
+	p.restart(db)
+	p.sched.RunsPerDay = 10
+	for range 20 {
+		p.now = p.now.Add(time.Minute)
+		did += work()
+	}
+	equal(t, did, 10, "times the model worked")
+	if got := p.task(tea.ID); got.Runs != 1 {
+		t.Errorf("the reminder ran %d times", got.Runs)
+	}
+	p.now = p.now.Add(24 * time.Hour)
+	equal(t, work(), 2, "a day later runs went on")
 }

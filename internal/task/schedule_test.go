@@ -1,15 +1,20 @@
 package task
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata"
+
+	"pgregory.net/rapid"
 )
 
 func berlin(t testing.TB) *time.Location {
 	t.Helper()
-	loc := must(time.LoadLocation("Europe/Berlin"))(t)
-	return loc
+	return must(time.LoadLocation("Europe/Berlin"))(t)
 }
 
 // at is now in the tests: a Saturday.
@@ -57,9 +62,7 @@ func TestScheduleFinalForms(t *testing.T) {
 			t.Errorf("%+v: %+v %q, %v", tt.in, got, got, err)
 			continue
 		}
-		if again, err := got.Validate(at(t), time.UTC); err != nil || again != got {
-			t.Errorf("the final form changes: %+v, %v", again, err)
-		}
+		equal(t, must(got.Validate(at(t), time.UTC))(t), got, "the final form")
 	}
 }
 
@@ -140,4 +143,382 @@ func FuzzSchedule(f *testing.F) {
 			t.Errorf("%+v reads %q", out, out)
 		}
 	})
+}
+
+// TestPhrases: at() is Saturday, 2026-11-21 09:14:30 in Berlin.
+func TestPhrases(t *testing.T) {
+	for _, tt := range []struct{ want, texts string }{
+		{"once 2026-11-22T07:00:00+01:00", "tomorrow at 7|tomorrow 7am|Tomorrow at 7:00.|at 7 tomorrow|tomorrow morning at 7|morgen um 7|morgen früh um 7 Uhr|Morgen um 7:00 Uhr|demain à 7h|demain à 7 heures|demain matin à 7h|mañana a las 7|mañana por la mañana a las 7|mañana a las 7 de la mañana|domani alle 7|domani mattina alle 7|明天7点|明天早上7点|明天早上七点|明早7点|明日7時|明日の朝7時|明日の午前7時に|明日７時"},
+		{"once 2026-11-22T07:30:00+01:00", "tomorrow at half past 7|tomorrow at 7.30|morgen um halb 8|morgen um halb acht|demain à 7h30|demain à 7 h 30|demain à 7 heures et demie|mañana a las 7 y media|mañana a las siete y media|domani alle 7 e mezza|domani alle 7.30|明天7点半|明天7点30分|明天上午7:30|明日7時半|明日7時30分に"},
+		{"once 2026-11-23T18:00:00+01:00", "the day after tomorrow at 6 pm|day after tomorrow at 6 in the evening|übermorgen um 18 Uhr|übermorgen Abend um 6|après-demain à 18h|après-demain à 6h du soir|pasado mañana a las 18|pasado mañana a las 6 de la tarde|dopodomani alle 18|dopodomani sera alle 6|后天18点|后天下午6点|明後日18時|あさって午後6時"},
+		{"once 2026-11-21T20:00:00+01:00", "today at 8 pm|tonight at 8|this evening at 8|at 8 p.m. today|heute um 20 Uhr|heute Abend um 8|heute um 8 Uhr abends|aujourd'hui à 20h|ce soir à 8h|hoy a las 20:00|hoy a las 8 de la noche|oggi alle 20|stasera alle 8|今天晚上8点|今晚8点|今天20点|今日20時|今夜8時|今日の夜8時"},
+		{"once 2026-11-21T09:34:30+01:00", "in 20 minutes|20 minutes from now|in twenty minutes|in 20 Minuten|in zwanzig Minuten|dans 20 minutes|dans vingt minutes|en 20 minutos|dentro de 20 minutos|tra 20 minuti|fra venti minuti|20分钟后|二十分钟之后|20分後|20分後に|二十分後"},
+		{"once 2026-11-21T09:15:00+01:00", "in 30 seconds|30 seconds from now|in thirty secs|in 30 Sekunden|in dreißig Sekunden|dans 30 secondes|en 30 segundos|tra 30 secondi|30秒后|30秒後"},
+		{"once 2026-11-21T10:14:30+01:00", "in an hour|in 1 hour|in einer Stunde|dans une heure|en una hora|tra un'ora|1小时后|一个小时后|1時間後"},
+		{"once 2026-11-21T09:44:30+01:00", "in half an hour|in einer halben Stunde|dans une demi-heure|en media hora|tra mezz'ora|半小时后|半个小时后|30分後"},
+		{"once 2026-12-05T09:14:30+01:00", "in two weeks|in 14 days|in zwei Wochen|dans 2 semaines|en dos semanas|tra due settimane|两周后|2週間後"},
+		{"once 2026-11-23T09:00:00+01:00", "on Monday at 9|Monday at 9|at 9 on Monday|am Montag um 9|Montag um neun|lundi à 9h|ce lundi à 9h|el lunes a las 9|lunedì alle 9|周一9点|星期一上午9点|月曜日9時|月曜の朝9時に"},
+		{"once 2026-11-28T09:00:00+01:00", "on Saturday at 9|am Samstag um 9|samedi à 9h|el sábado a las 9|sabato alle 9|周六9点|土曜日9時"},
+		{"once 2026-11-21T12:00:00+01:00", "today at noon|heute Mittag|heute um 12|aujourd'hui à midi|hoy al mediodía|oggi a mezzogiorno|今天正午|今天中午12点|今日正午"},
+		{"daily 08:30", "every day at 8:30|daily at 8.30 am|at 8:30 every day|every morning at 8:30|jeden Tag um 8:30 Uhr|täglich um halb neun|jeden Morgen um halb 9|tous les jours à 8h30|chaque matin à 8h30|tous les matins à 8h30|todos los días a las 8:30|cada día a las 8 y media|ogni giorno alle 8:30|ogni mattina alle 8 e mezza|每天8点半|每天早上8:30|毎日8時半|毎朝8時30分に"},
+		{"weekly mon 09:00", "every Monday at 9|each monday at 9am|every Monday morning at 9|at 9 every monday|on Mondays at 9|jeden Montag um 9|montags um 9 Uhr|chaque lundi à 9h|tous les lundis à 9h|le lundi à 9 heures|todos los lunes a las 9|cada lunes a las nueve|los lunes a las 9|ogni lunedì alle 9|il lunedì alle 9|每周一9点|每星期一上午9点|每週一9點|毎週月曜日9時|毎週月曜の朝9時に"},
+		{"weekly sun 20:00", "every Sunday at 8pm|jeden Sonntag Abend um 8|chaque dimanche à 20h|todos los domingos a las 8 de la noche|ogni domenica alle 20|每周日晚上8点|毎週日曜日午後8時"},
+		{"monthly 1 12:00", "every month on the 1st at noon|monthly on the 1st at 12:00|on the 1st of every month at 12|jeden Monat am 1. um 12 Uhr|am 1. jedes Monats um 12|chaque mois le 1er à midi|cada mes el 1 a las 12|el día 1 de cada mes a las 12|ogni mese il 1° alle 12|il 1 di ogni mese alle 12|每月1号12点|毎月1日12時"},
+		{"cron 0 7 * * mon-fri", "on weekdays at 7|every weekday at 7am|werktags um 7 Uhr|en semaine à 7h|de lunes a viernes a las 7|nei giorni feriali alle 7|工作日7点|平日7時"},
+		{"interval 1800", "every 30 minutes|every half hour|every thirty minutes|alle 30 Minuten|alle halbe Stunde|toutes les 30 minutes|toutes les demi-heures|cada 30 minutos|cada media hora|ogni 30 minuti|ogni mezz'ora|每30分钟|每隔30分钟|每半小时|30分ごと|30分おきに"},
+		{"interval 3600", "every hour|hourly|jede Stunde|chaque heure|toutes les heures|cada hora|ogni ora|每小时|1時間ごとに|毎時間"},
+	} {
+		for text := range strings.SplitSeq(tt.texts, "|") {
+			s, err := Phrase(text, at(t), berlin(t))
+			if got := brief(s); err != nil || got != tt.want {
+				t.Errorf("%q: %s, %v; want %s", text, got, err, tt.want)
+			}
+		}
+	}
+}
+
+// brief is a schedule without what is empty.
+func brief(s Schedule) string {
+	parts := []string{s.Type, s.DayOfWeek}
+	if s.DayOfMonth != 0 {
+		parts = append(parts, strconv.Itoa(s.DayOfMonth))
+	}
+	parts = append(parts, s.At, s.Expression)
+	if s.IntervalSeconds != 0 {
+		parts = append(parts, strconv.Itoa(s.IntervalSeconds))
+	}
+	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
+}
+
+// TestPhrasesRefuse: what is not understood as a whole, or only with a guess, is an
+// error.
+// Holds T3.
+func TestPhrasesRefuse(t *testing.T) {
+	for _, text := range []string{
+		"", "soon", "tomorrow", "tomorrow at", "tomorrow at 25", "tomorrow at 7:75", "tomorrow at 13 am", "at noonish", "next Monday at 9", "every other day at 9", "every second Monday at 9",
+		"tomorrow at 7 or 8", "not tomorrow at 7", "tomorrow at 7 unless it rains", "in 0 minutes", "in minus 5 minutes", "in a few minutes", "in 1.5 hours", "every 5 seconds", "every second", "alle 30 Sekunden", "every 0 minutes",
+		"today at 7", "tonight at 3", "this morning at 8", "every month on the 32nd at 9", "every monday", "tomorrow evening at 8 am",
+		"morgen", "morgen um", "jeden zweiten Montag um 9", "irgendwann morgen um 7", "heute um 7", "morgen um 25 Uhr", "nächste Woche", "alle paar Minuten",
+		"demain", "demain à 27h", "un lundi sur deux à 9h", "mañana", "mañana a las 25", "cada dos lunes a las 9", "domani", "domani alle 26", "明天", "明天25点", "隔周一9点", "明日", "明日25時", "隔週月曜日9時",
+		"in 9999999999999999999999 minutes", "in 999999 weeks", strings.Repeat("tomorrow at 7 ", 100),
+	} {
+		if s, err := Phrase(text, at(t), berlin(t)); err == nil {
+			t.Errorf("%q is read as %s", text, brief(s))
+		}
+	}
+	_, err := Phrase("irgendwann", at(t), berlin(t))
+	refused(t, err, "for example", "no example")
+	// A time that clocks leave out is nobody's wish.
+	spring := time.Date(2027, 3, 27, 12, 0, 0, 0, berlin(t))
+	if s, err := Phrase("morgen um 2:30", spring, berlin(t)); err == nil {
+		t.Errorf("a time that there is not is read as %s", brief(s))
+	}
+}
+
+// FuzzPhrase: whatever is understood means the same in every language that
+// understands it, lies in the future and is in its final form.
+func FuzzPhrase(f *testing.F) {
+	for _, s := range []string{"tomorrow at 7", "jeden Montag um 9", "demain à 7h30", "mañana a las 7", "ogni lunedì alle 9", "明天7点", "20分後", "in 20 minutes", "每月31号23点", "half past 12 pm"} {
+		f.Add(s)
+	}
+	loc, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		f.Skip(err)
+	}
+	now := time.Date(2026, 11, 21, 9, 14, 30, 5, loc)
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := Phrase(text, now, loc)
+		if err != nil {
+			return
+		}
+		if same, err := s.Validate(now, loc); err != nil || same != s {
+			t.Errorf("%q: %+v is not in its final form: %v", text, s, err)
+		}
+		if next, ok := s.Next(now, now, loc); !ok || !next.After(now) {
+			t.Errorf("%q: %+v never falls due", text, s)
+		}
+		read := map[string]string{}
+		for _, one := range tongues() {
+			if s, err := phraseIn([]*tongue{one}, text, now, loc); err == nil {
+				read[brief(s)] = one.name
+			}
+		}
+		if len(read) > 1 {
+			t.Errorf("%q is read in more than one way: %v", text, read)
+		}
+	})
+}
+
+// zones have summer time in the north, none, of half an hour in the south, and an
+// offset that is no whole hour.
+var zones = []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"}
+
+func inZone(t testing.TB, name string) *time.Location {
+	t.Helper()
+	return must(time.LoadLocation(name))(t)
+}
+
+// clocks is what a clock shows in the course of a day.
+var clocks = func() (all []string) {
+	for m := range 24 * 60 {
+		all = append(all, fmt.Sprintf("%02d:%02d", m/60, m%60))
+	}
+	return all
+}()
+
+// oracle lists when s falls due from a to b, by looking at the clock on the wall
+// once a minute: nothing in it knows of offsets, days or changes of the clocks.
+func oracle(s Schedule, a, b, since time.Time, loc *time.Location) []time.Time {
+	var due []time.Time
+	today, late := "", "" // the day, and the latest time that the clock has shown on it before
+	clock := ""
+	// first reports whether the clock shows one of times, or has jumped over it, for the
+	// first time on this day.
+	first := func(times ...string) bool {
+		return slices.ContainsFunc(times, func(at string) bool { return late < at && at <= clock })
+	}
+	times := cronTimes(s.Expression)
+	var open, last time.Time // of a window
+	closing, closed := "", true
+	day := ""
+	for t := a.Add(-72 * time.Hour).In(loc); !t.After(b); t = t.Add(time.Minute) {
+		if y, m, d := t.Date(); len(day) == 0 || day[8] != byte('0'+d/10) || day[9] != byte('0'+d%10) {
+			day = fmt.Sprintf("%04d-%02d-%02d", y, m, d) // days that follow each other differ in the last two
+		}
+		if day != today {
+			today, late = day, ""
+		}
+		h, m, _ := t.Clock()
+		clock = clocks[h*60+m]
+		hit := false
+		switch s.Type {
+		case once:
+			hit = t.Format(time.RFC3339) == s.At
+		case daily:
+			hit = first(s.At)
+		case weekly:
+			hit = first(s.At) && strings.ToLower(t.Format("Mon")) == s.DayOfWeek
+		case monthly:
+			hit = first(s.At) && t.Day() == s.DayOfMonth
+		case byCron:
+			hit = first(times...) && cronDay(s.Expression, t)
+		case interval:
+			step := time.Duration(s.IntervalSeconds) * time.Second
+			if s.WindowStart == "" {
+				hit = !t.Before(since) && t.Sub(since)%step == 0
+				break
+			}
+			if first(s.WindowStart) {
+				open, last, closed, closing = t, t, false, day
+				if s.WindowEnd <= s.WindowStart { // the day after, whatever its name
+					closing = t.Add(time.Duration(36-t.Hour()) * time.Hour).Format("2006-01-02")
+				}
+			}
+			// The minute of the end is the last one in it.
+			ending := !closed && (day == closing && clock >= s.WindowEnd || day > closing)
+			if hit = !closed && (t.Equal(open) || t.Sub(last) == step); hit {
+				last = t
+			}
+			closed = closed || ending
+		}
+		if hit && t.After(a) && !t.Before(since) {
+			due = append(due, t)
+		}
+		late = max(late, clock)
+	}
+	return due
+}
+
+// cronField understands numbers, lists and steps.
+func cronField(text string, v int) bool {
+	for part := range strings.SplitSeq(text, ",") {
+		if part == "*" || part == strconv.Itoa(v) {
+			return true
+		}
+		if step, ok := strings.CutPrefix(part, "*/"); ok {
+			n, _ := strconv.Atoi(step)
+			return v%n == 0
+		}
+	}
+	return false
+}
+
+func cronDay(expr string, t time.Time) bool {
+	f := strings.Fields(expr)
+	dom, dow := cronField(f[2], t.Day()), cronField(f[4], int(t.Weekday()))
+	if f[2] == "*" || f[4] == "*" {
+		return cronField(f[3], int(t.Month())) && dom && dow
+	}
+	return cronField(f[3], int(t.Month())) && (dom || dow)
+}
+
+// cronTimes lists the times of day of an expression.
+func cronTimes(expr string) []string {
+	f := strings.Fields(expr)
+	if len(f) == 0 {
+		return nil
+	}
+	var times []string
+	for h := range 24 {
+		for m := range 60 {
+			if cronField(f[1], h) && cronField(f[0], m) {
+				times = append(times, fmt.Sprintf("%02d:%02d", h, m))
+			}
+		}
+	}
+	return times
+}
+
+// TestNextOverTwoYears: each kind of schedule, in each zone, is due exactly when
+// the clock on the wall says so: no time left out, none twice, none besides.
+// Holds T2.
+func TestNextOverTwoYears(t *testing.T) {
+	schedules := []Schedule{
+		{Type: once, At: "2027-03-28T12:34:00Z"},
+		{Type: daily, At: "02:30"}, // left out and repeated in most of the zones
+		{Type: daily, At: "01:45"},
+		{Type: daily, At: "00:00"},
+		{Type: weekly, DayOfWeek: "sun", At: "02:15"},
+		{Type: monthly, DayOfMonth: 31, At: "02:00"},
+		{Type: monthly, DayOfMonth: 29, At: "23:59"},
+		{Type: interval, IntervalSeconds: 5400},
+		{Type: interval, IntervalSeconds: 1500, WindowStart: "22:00", WindowEnd: "03:00"},
+		{Type: interval, IntervalSeconds: 3600, WindowStart: "01:30", WindowEnd: "06:00"},
+		{Type: byCron, Expression: "30 2 * * *"},
+		{Type: byCron, Expression: "0,30 1,2 * * 0"},
+		{Type: byCron, Expression: "*/20 * * * 0"},
+		{Type: byCron, Expression: "0 3 29 2 *"},
+		{Type: byCron, Expression: "15 */6 13 * 5"},
+	}
+	a := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	b := a.AddDate(2, 0, 0) // with the 29th of February 2028
+	since := a.Add(-1 * time.Hour)
+	for _, name := range zones {
+		loc := inZone(t, name)
+		t.Run(strings.ReplaceAll(name, "/", "_"), func(t *testing.T) {
+			t.Parallel()
+			for _, s := range schedules {
+				if s.Type == once {
+					at, _ := time.Parse(time.RFC3339, s.At)
+					s.At = at.In(loc).Format(time.RFC3339)
+				}
+				want := oracle(s, a, b, since, loc)
+				var got []time.Time
+				for at := a; ; {
+					next, ok := s.Next(at, since, loc)
+					if !ok || next.After(b) {
+						break
+					}
+					got, at = append(got, next), next
+				}
+				if len(want) == 0 {
+					t.Errorf("%s: never due", s)
+				}
+				for i := range max(len(got), len(want)) {
+					if i >= len(got) || i >= len(want) || !got[i].Equal(want[i]) {
+						t.Errorf("%s: number %d of %d or %d: %v, want %v", s, i, len(got), len(want), pick(got, i), pick(want, i))
+						break
+					}
+				}
+			}
+		})
+	}
+}
+
+func pick(times []time.Time, i int) string {
+	if i >= len(times) {
+		return "none"
+	}
+	return times[i].Format(time.RFC3339)
+}
+
+// TestNextAtChanges: what is promised for the nights in which clocks change.
+func TestNextAtChanges(t *testing.T) {
+	for _, tt := range []struct {
+		zone  string
+		s     Schedule
+		after string
+		want  string
+	}{
+		{"Europe/Berlin", Schedule{Type: daily, At: "02:30"}, "2027-03-27T12:00:00+01:00", "2027-03-28T03:00:00+02:00"},
+		{"Europe/Berlin", Schedule{Type: daily, At: "02:30"}, "2027-03-28T03:00:00+02:00", "2027-03-29T02:30:00+02:00"},
+		{"Europe/Berlin", Schedule{Type: daily, At: "02:30"}, "2027-10-31T00:00:00+02:00", "2027-10-31T02:30:00+02:00"},
+		{"Europe/Berlin", Schedule{Type: daily, At: "02:30"}, "2027-10-31T02:30:00+02:00", "2027-11-01T02:30:00+01:00"},
+		{"Australia/Lord_Howe", Schedule{Type: daily, At: "02:15"}, "2027-10-02T12:00:00+10:30", "2027-10-03T02:30:00+11:00"},
+		{"America/New_York", Schedule{Type: byCron, Expression: "0 * * * *"}, "2027-11-07T01:00:00-04:00", "2027-11-07T02:00:00-05:00"},
+		{"America/New_York", Schedule{Type: byCron, Expression: "0 * * * *"}, "2027-03-14T01:30:00-05:00", "2027-03-14T03:00:00-04:00"},
+		{"UTC", Schedule{Type: monthly, DayOfMonth: 31, At: "09:00"}, "2027-01-31T09:00:00Z", "2027-03-31T09:00:00Z"},
+		{"UTC", Schedule{Type: byCron, Expression: "0 9 29 2 *"}, "2027-01-01T00:00:00Z", "2028-02-29T09:00:00Z"},
+		{"UTC", Schedule{Type: daily, At: "09:00", Zone: "Asia/Kolkata"}, "2027-01-01T00:00:00Z", "2027-01-01T09:00:00+05:30"},
+		{"Pacific/Apia", Schedule{Type: daily, At: "09:00"}, "2011-12-29T12:00:00-10:00", "2011-12-31T00:00:00+14:00"}, // the 30th was left out
+	} {
+		loc := inZone(t, tt.zone)
+		after := must(time.Parse(time.RFC3339, tt.after))(t)
+		next, ok := tt.s.Next(after, after.AddDate(-1, 0, 0), loc)
+		if got := next.Format(time.RFC3339); !ok || got != tt.want {
+			t.Errorf("%s in %s after %s: %s, want %s", tt.s, tt.zone, tt.after, got, tt.want)
+		}
+	}
+}
+
+// TestNextIsNext: whatever the schedule and the moment, what comes next is after
+// it, there is nothing in between, and it is not due before it was made.
+func TestNextIsNext(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		loc := must(time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone")))(t)
+		clock := rapid.Custom(func(t *rapid.T) string {
+			return fmt.Sprintf("%02d:%02d", rapid.IntRange(0, 23).Draw(t, "hour"), rapid.IntRange(0, 59).Draw(t, "minute"))
+		})
+		s := rapid.SampledFrom([]Schedule{
+			{Type: daily, At: clock.Draw(t, "at")},
+			{Type: weekly, At: clock.Draw(t, "at"), DayOfWeek: rapid.SampledFrom(days).Draw(t, "day")},
+			{Type: monthly, At: clock.Draw(t, "at"), DayOfMonth: rapid.IntRange(1, 31).Draw(t, "day")},
+			{Type: interval, IntervalSeconds: rapid.IntRange(60, 5*86400).Draw(t, "step")},
+			{Type: interval, IntervalSeconds: rapid.IntRange(60, 86399).Draw(t, "step"), WindowStart: clock.Draw(t, "from"), WindowEnd: clock.Draw(t, "to")},
+			{Type: byCron, Expression: fmt.Sprintf("%d */%d * * *", rapid.IntRange(0, 59).Draw(t, "minute"), rapid.IntRange(1, 12).Draw(t, "hours"))},
+		}).Draw(t, "schedule")
+		if s.Type == interval && s.WindowStart != "" && s.WindowStart == s.WindowEnd {
+			t.Skip("refused")
+		}
+		since := time.Unix(rapid.Int64Range(1.7e9, 1.9e9).Draw(t, "since"), 0)
+		at := since.Add(time.Duration(rapid.Int64Range(-1e6, 1e8).Draw(t, "after")) * time.Second)
+		next, ok := s.Next(at, since, loc)
+		if !ok || !next.After(at) || next.Before(since) {
+			t.Fatalf("%s after %v, made %v: %v, %t", s, at, since, next, ok)
+		}
+		between := at.Add(time.Duration(rapid.Int64Range(0, int64(next.Sub(at)-1)).Draw(t, "between")))
+		if again, ok := s.Next(between, since, loc); !ok || !again.Equal(next) {
+			t.Fatalf("%s after %v: %v, but after %v: %v", s, at, next, between, again)
+		}
+	})
+}
+
+// TestScheduleCron: what is read of an expression and a zone, and what is refused.
+func TestScheduleCron(t *testing.T) {
+	got, err := Schedule{Type: "cron", Expression: " 30  7 * * MON-FRI ", Zone: "Asia/Kolkata"}.Validate(at(t), berlin(t))
+	want := Schedule{Type: "cron", Expression: "30 7 * * mon-fri", Zone: "Asia/Kolkata"}
+	if err != nil || got != want || got.String() != "cron 30 7 * * mon-fri (Asia/Kolkata)" {
+		t.Errorf("%+v %q, %v", got, got, err)
+	}
+	for _, tt := range []struct {
+		s    Schedule
+		want string
+	}{
+		{Schedule{Type: "cron"}, "cron is missing"},
+		{Schedule{Type: "cron", Expression: "30 7 * *"}, "expected exactly 5 fields"},
+		{Schedule{Type: "cron", Expression: "61 7 * * *"}, "above maximum"},
+		{Schedule{Type: "cron", Expression: "0 0 30 2 *"}, "never falls due"},
+		{Schedule{Type: "cron", Expression: "@every 1h"}, "schedule_type interval"},
+		{Schedule{Type: "cron", Expression: "TZ=UTC"}, "give zone beside it"},
+		{Schedule{Type: "cron", Expression: "@daily", At: "09:00"}, "at does not go with"},
+		{Schedule{Type: "daily", At: "09:00", Zone: "Berlin"}, `zone "Berlin" is not known`},
+		{Schedule{Type: "daily", At: "09:00", Zone: "Local"}, `zone "Local" is not known`},
+		{Schedule{Type: "daily", At: "09:00", Zone: "../../etc/passwd"}, "is not known"},
+	} {
+		refused(t, second(tt.s.Validate(at(t), berlin(t))), tt.want, "%+v", tt.s)
+	}
+	got, err = Schedule{Type: "once", At: "18:30", Zone: "Asia/Kolkata"}.Validate(at(t), berlin(t))
+	if err != nil || got.At != "2026-11-21T18:30:00+05:30" {
+		t.Errorf("%+v, %v", got, err)
+	}
 }

@@ -55,18 +55,13 @@ func (p *post) restart(db *sql.DB) {
 
 func (p *post) add(content, catchUp string, s Schedule) Task {
 	p.t.Helper()
-	valid, err := s.Validate(p.now, time.UTC)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	valid := must(s.Validate(p.now, time.UTC))(p.t)
 	return add(p.t, p.store, Task{Room: here, User: "@ann:x", Content: content, Schedule: &valid, CatchUp: CatchUp(catchUp)})
 }
 
 func (p *post) look() {
 	p.t.Helper()
-	if _, err := p.sched.look(p.t.Context(), p.now, false); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.sched.look(p.t.Context(), p.now, false))(p.t)
 }
 
 // work works on what was handed over, like a session does.
@@ -86,18 +81,13 @@ func (p *post) work() {
 				failed, answer = nil, p.say(r)
 			}
 		}
-		if err := p.sched.Done(p.t.Context(), r.ID, answer, failed); err != nil {
-			p.t.Fatal(err)
-		}
+		noError(p.t, p.sched.Done(p.t.Context(), r.ID, answer, failed))
 	}
 }
 
 func (p *post) wanted(r Run) bool {
 	p.t.Helper()
-	wanted, err := p.sched.Wanted(p.t.Context(), r.ID)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	wanted := must(p.sched.Wanted(p.t.Context(), r.ID))(p.t)
 	return wanted
 }
 
@@ -134,10 +124,7 @@ func (p *post) heard(want ...string) {
 
 func (p *post) task(id string) Task {
 	p.t.Helper()
-	t, err := p.store.Get(p.t.Context(), in(here), id)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	t := must(p.store.Get(p.t.Context(), in(here), id))(p.t)
 	return t
 }
 

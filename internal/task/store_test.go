@@ -1,6 +1,8 @@
 package task
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -54,8 +56,7 @@ func noError(t failer, err error) {
 
 func add(t testing.TB, s *Store, task Task) Task {
 	t.Helper()
-	got := must(s.Add(t.Context(), labelled(task)))(t)
-	return got
+	return must(s.Add(t.Context(), labelled(task)))(t)
 }
 
 func contents(t testing.TB, s *Store, room string, status Status) string {
@@ -110,13 +111,9 @@ func TestAddRefuses(t *testing.T) {
 		{Task{Room: here, Content: "x", Schedule: &Schedule{Type: "once", At: "in 20 minutes"}}, "final form"},
 		{Task{Room: here, Content: "x", Prompt: strings.Repeat("x", 8001)}, "prompt is 8001"},
 	} {
-		if _, err := s.Add(t.Context(), labelled(tt.in)); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: %v, want %q", tt.in, err, tt.want)
-		}
+		refused(t, second(s.Add(t.Context(), labelled(tt.in))), tt.want, "%+v", tt.in)
 	}
-	if got := contents(t, s, here, All); got != "" {
-		t.Errorf("stored %q", got)
-	}
+	equal(t, contents(t, s, here, All), "", "stored")
 	add(t, s, Task{Room: here, Content: strings.Repeat("茶", 1000)})
 }
 
@@ -143,13 +140,9 @@ func TestListOrderAndStates(t *testing.T) {
 		"": "first|second|third|later", Active: "first|third|later", Paused: "second", Completed: "done", Deleted: "gone",
 		All: "first|done|second|third|later",
 	} {
-		if got := contents(t, s, here, status); got != want {
-			t.Errorf("List(%q) = %q, want %q", status, got, want)
-		}
+		equal(t, contents(t, s, here, status), want, "List(%q)", status)
 	}
-	if _, err := s.List(t.Context(), in(here), "open"); err == nil || !strings.Contains(err.Error(), "active, paused, completed or all") {
-		t.Errorf("unknown status: %v", err)
-	}
+	refused(t, second(s.List(t.Context(), in(here), "open")), "active, paused, completed or all", "unknown status")
 }
 
 func TestTransitions(t *testing.T) {
@@ -210,12 +203,266 @@ func TestUpdate(t *testing.T) {
 		"set and cleared at once": {ClearSchedule: true, Schedule: &Schedule{}},
 		"schedule_type":           {Schedule: &Schedule{Type: "hourly"}},
 	} {
-		if _, err := s.Update(ctx, in(here), old.ID, p); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+		refused(t, second(s.Update(ctx, in(here), old.ID, p)), want, "")
 	}
 	must(s.Complete(ctx, asks(here, ""), old.ID, "done"))(t)
-	if _, err := s.Update(ctx, in(here), old.ID, Patch{Content: &content}); err == nil || !strings.Contains(err.Error(), "completed already") {
-		t.Errorf("completed task: %v", err)
+	refused(t, second(s.Update(ctx, in(here), old.ID, Patch{Content: &content})), "completed already", "completed task")
+}
+
+// TestEditedInFlight: a schedule that is changed while a run of the old one is worked on
+// holds from then on: the run is told, and when it fails it is not tried again, does not
+// count against the new schedule, and does not end it.
+func TestEditedInFlight(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		to     *Schedule
+		failed error
+		next   string // when it is due then
+	}{
+		{"told", &Schedule{Type: daily, At: "10:00"}, nil, "21 10:00"},
+		{"failed", &Schedule{Type: daily, At: "10:00"}, errors.New("garbled"), "21 10:00"},
+		{"no model", &Schedule{Type: once, At: "2026-11-22T07:00:00Z"}, ErrOutage, "22 07:00"},
+		{"no schedule any more", nil, errors.New("garbled"), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPost(t)
+			call := p.add("call", "", Schedule{Type: once, At: "2026-11-21 09:00"})
+			for range maxFailed - 1 { // as if it had failed before
+				must(p.store.db.Exec(`UPDATE task SET failures = failures + 1 WHERE id = ?`, call.ID))(t)
+			}
+			p.fail = func(r Run) error {
+				p.now = p.now.Add(time.Second)
+				must(p.store.Update(t.Context(), in(here), r.Task.ID, Patch{Schedule: c.to, ClearSchedule: c.to == nil}))(t)
+				p.fail = nil
+				return c.failed
+			}
+			p.at(21, 9, 0)
+			p.at(21, 9, 45)
+			if c.failed == nil {
+				p.heard("call 21 09:00")
+			} else {
+				p.heard()
+			}
+			got := p.task(call.ID)
+			if got.Status != Active || got.Failures != 0 {
+				t.Errorf("%+v", got)
+			}
+			if next := got.NextDue; next.IsZero() != (c.next == "") || c.next != "" && next.Format("02 15:04") != c.next {
+				t.Errorf("due next: %s, want %s", next, c.next)
+			}
+			if c.next == "" {
+				return
+			}
+			p.now = got.NextDue
+			p.look()
+			p.work()
+			p.heard("call " + c.next)
+		})
+	}
+}
+
+// TestLeft: in a room that we have left nothing fires, not even what was handed over
+// before; its tasks are paused, and say why until they are resumed.
+func TestLeft(t *testing.T) {
+	const there = "!there:example.org"
+	p := newPost(t)
+	gone := ""
+	p.sched.Left = func(_ context.Context, room string) (bool, error) { return room == gone, nil }
+	elsewhere := func(content string, s *Schedule) Task {
+		return add(t, p.store, Task{Room: there, User: "@ann:x", Content: content, Schedule: s})
+	}
+	p.add("tea", "", Schedule{Type: daily, At: "09:00"})
+	failing := elsewhere("failing", &Schedule{Type: daily, At: "08:10"})
+	p.fail = func(Run) error { return errors.New("it fails") }
+	p.at(21, 8, 10) // and is to be tried again
+	p.fail = nil
+	due, handed := elsewhere("due", &Schedule{Type: daily, At: "09:00"}), elsewhere("handed over", &Schedule{Type: daily, At: "08:30"})
+	never := elsewhere("without a time", nil)
+	p.now = p.now.Add(20 * time.Minute)
+	if p.look(); len(p.inbox) != 2 {
+		t.Fatalf("handed over: %+v", p.inbox)
+	}
+	gone = there
+	p.work()
+	p.at(21, 9, 0)
+	p.heard("tea 21 09:00")
+	for _, it := range []Task{due, handed, failing} {
+		if got, err := p.store.Find(t.Context(), it.ID); err != nil || got.Status != Paused || got.Reason != leftReason || got.Runs != 0 || !got.NextDue.IsZero() {
+			t.Errorf("%s: %+v, %v", it.Content, got, err)
+		}
+	}
+	equal(t, must(p.store.Find(t.Context(), never.ID))(t).Status, Active, "a task without a time")
+	runs, err := p.store.AllRuns(t.Context(), there, "", 10)
+	if err != nil || len(runs) != 2 || runs[0].State != RunSkipped || runs[1].State != RunSkipped || runs[0].Result != leftReason {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+	gone = ""
+	equal(t, must(p.store.Resume(t.Context(), in(there), due.ID))(t).Reason, "", "resumed")
+	p.at(22, 9, 0)
+	p.heard("tea 22 09:00", "due 22 09:00")
+}
+
+// TestLeftUnknown: what cannot be found out is no reason to pause, nor to fire.
+func TestLeftUnknown(t *testing.T) {
+	p := newPost(t)
+	tea := p.add("tea", "", Schedule{Type: daily, At: "09:00"})
+	broken := errors.New("the disk is full")
+	p.sched.Left = func(context.Context, string) (bool, error) { return true, broken }
+	p.now = p.now.Add(time.Hour)
+	if _, err := p.sched.look(t.Context(), p.now, false); !errors.Is(err, broken) {
+		t.Errorf("err %v, want %v", err, broken)
+	}
+	if got := p.task(tea.ID); got.Status != Active || len(p.inbox) != 0 {
+		t.Errorf("%+v; handed over %+v", got, p.inbox)
+	}
+	p.sched.Left = nil
+	p.at(21, 9, 1)
+	p.heard("tea 21 09:00")
+}
+
+// TestTakeBack: what is open and was made for a message goes with it, once; not what is
+// done, what others had a say in, or what another room has.
+func TestTakeBack(t *testing.T) {
+	s := newStore(t)
+	add := func(room, content, asked string) Task {
+		t.Helper()
+		return add(t, s, Task{Room: room, Content: content, Asked: asked})
+	}
+	gone, paused, done := add("!a", "open", "$1"), add("!a", "paused", "$1"), add("!a", "done", "$1")
+	add("!a", "another's", "$2")
+	add("!a", "nobody's", "")
+	add("!b", "elsewhere", "$1")
+	own, others := add("!a", "own change", "$1"), add("!a", "others' change", "$1")
+	must(s.Pause(t.Context(), in("!a"), paused.ID))(t)
+	must(s.Complete(t.Context(), asks("!a", ""), done.ID, "it was done"))(t)
+	first := 1
+	for _, p := range []struct {
+		id, asked string
+	}{{own.ID, "$1"}, {others.ID, "$3"}} {
+		must(s.Update(t.Context(), in("!a"), p.id, Patch{Priority: &first, Asked: p.asked}))(t)
+	}
+	if _, err := s.Update(t.Context(), in("!a"), own.ID, Patch{Asked: "$1"}); err == nil {
+		t.Error("a change of nothing is one")
+	}
+	for _, want := range []int{3, 0} {
+		if n, words, err := s.MadeFor(t.Context(), in("!a"), []string{"$0", "$1", ""}); err != nil || n != 3 || len(words) != want {
+			t.Errorf("%d tasks were made for it, %q, %v", n, words, err)
+		}
+		noError(t, s.TakeBack(t.Context(), "!a", []string{"$0", "$1", ""}))
+	}
+	for _, id := range []string{gone.ID, paused.ID, own.ID} {
+		var status, content string
+		if err := s.db.QueryRowContext(t.Context(), `SELECT status, content FROM task WHERE id = ?`, id).Scan(&status, &content); err != nil || status != "deleted" || content != takenBack {
+			t.Errorf("%s is %s: %s, %v", id, status, content, err)
+		}
+	}
+	left, err := s.List(t.Context(), in("!a"), "")
+	if err != nil || len(left) != 3 {
+		t.Errorf("%d tasks are left, %v", len(left), err)
+	}
+	equal(t, must(s.Get(t.Context(), in("!a"), done.ID))(t).Content, "done", "what was done")
+	equal(t, len(must(s.List(t.Context(), in("!b"), ""))(t)), 1, "elsewhere")
+}
+
+// TestTakeBackOfReaders: what a message asked for in private goes with it wherever it is taken
+// back, but is counted only where it may be read.
+func TestTakeBackOfReaders(t *testing.T) {
+	s, ctx, events := newStore(t), t.Context(), []string{"$1"}
+	secret := add(t, s, Task{Room: here, Content: "see the lawyer", Asked: "$1", Label: with(here, "@ann:x").Label()})
+	for at, want := range map[trust.Place]int{with(here, "@ann:x").Place: 1, in(here): 0, with(here, "@bob:x").Place: 0} {
+		if n, words, err := s.MadeFor(ctx, at, events); err != nil || n != want || len(words) != 1 {
+			t.Errorf("%+v: %d, %q, %v", at, n, words, err)
+		}
+	}
+	noError(t, s.TakeBack(ctx, here, events))
+	if _, err := s.Get(ctx, with(here, "@ann:x").Place, secret.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// TestTidy: nothing is done to a task with a schedule, to one of another room, to one that has changed, or to one that is not active; what is done is
+// given back to the byte, beside what others changed since.
+func TestTidy(t *testing.T) {
+	s := newStore(t)
+	db := s.db
+	ctx := t.Context()
+	now := time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC)
+	add := func(content string, schedule bool) Task {
+		x := Task{Room: "!a", User: "@me", Content: content}
+		if schedule {
+			made := must(Schedule{Type: "daily", At: "09:00"}.Validate(s.now(), time.UTC))(t)
+			x.Schedule = &made
+		}
+		return must(s.Add(ctx, labelled(x)))(t)
+	}
+	plain, twin, daily := add("Water the plants", false), add("water the plants", false), add("Feed the cat", true)
+	run := func(x Task, step Tidying) int {
+		t.Helper()
+		if step.Room == "" {
+			step.Room = x.Room
+		}
+		if step.Updated.IsZero() {
+			step.Updated = x.Updated
+		}
+		step.ID = x.ID
+		tx := must(db.BeginTx(ctx, nil))(t)
+		defer func() { _ = tx.Rollback() }()
+		before := must(get(ctx, tx, x.Place(), x.ID))(t)
+		done := must(s.Tidy(ctx, tx, now, []Tidying{step}))(t)
+		if len(done) == 0 {
+			return 0
+		}
+		if left, err := s.Untidy(ctx, tx, done); err != nil || len(left) > 0 {
+			t.Errorf("%s: %q, %v", step.Kind, left, err)
+		}
+		if diff := cmp.Diff(before, must(get(ctx, tx, x.Place(), x.ID))(t)); diff != "" {
+			t.Errorf("%s: %s", step.Kind, diff)
+		}
+		return len(done)
+	}
+	steps := []Tidying{{Kind: TidyMerge, Into: twin.ID, IntoAt: twin.Updated, Reason: "the same"}, {Kind: TidyPause, Reason: "long ago"}}
+	for _, step := range steps {
+		equal(t, run(plain, step), 1, "%s: not done", step.Kind)
+		elsewhere, changed := step, step
+		elsewhere.Room, changed.Updated = "!0", plain.Updated.Add(-time.Millisecond)
+		equal(t, run(plain, elsewhere)+run(plain, changed), 0, "%s: done in another room, or to what has changed", step.Kind)
+		equal(t, run(daily, step), 0, "%s of a task with a schedule", step.Kind)
+	}
+	for _, step := range []Tidying{
+		{Kind: TidyMerge, Into: plain.ID, IntoAt: plain.Updated},
+		{Kind: TidyMerge, Into: "task_none", IntoAt: plain.Updated}, {Kind: TidyMerge, Into: twin.ID, IntoAt: plain.Updated.Add(time.Hour)},
+	} {
+		equal(t, run(plain, step), 0, "%+v: done", step)
+	}
+	must(s.Pause(ctx, in("!a"), plain.ID))(t)
+	paused := must(get(ctx, db, in("!a"), plain.ID))(t)
+	equal(t, run(paused, steps[0]), 0, "a paused task was merged")
+}
+
+// in is the room among several people.
+func in(room string) trust.Place { return trust.Place{Room: room} }
+
+// asks is user, whose words are trusted, asking in the room among several people.
+func asks(room, user string) Caller { return Caller{trust.Place{Room: room, Person: user}, trust.User} }
+
+// labelled is t with a label for the members of its room, if it has none.
+func labelled(t Task) Task {
+	if t.Label.Readers == "" {
+		t.Label = trust.Label{Integrity: trust.User, Readers: trust.Room(t.Room)}
+	}
+	return t
+}
+
+func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
+	}
+}
+
+func refused(t testing.TB, err error, why, about string, args ...any) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf(about+": %v, want %q", append(args, err, why)...)
 	}
 }

@@ -60,13 +60,9 @@ func TestStorm(t *testing.T) {
 func (p *post) live(db *sql.DB, die string) {
 	p.t.Helper()
 	if strings.Contains(die, " ON ") {
-		if _, err := db.Exec(`CREATE TRIGGER dies BEFORE ` + die + ` BEGIN SELECT RAISE(ABORT, 'died'); END`); err != nil {
-			p.t.Fatal(err)
-		}
+		must(db.Exec(`CREATE TRIGGER dies BEFORE ` + die + ` BEGIN SELECT RAISE(ABORT, 'died'); END`))(p.t)
 		defer func() {
-			if _, err := db.Exec(`DROP TRIGGER dies`); err != nil {
-				p.t.Fatal(err)
-			}
+			must(db.Exec(`DROP TRIGGER dies`))(p.t)
 		}()
 	}
 	n := 0

@@ -2,16 +2,20 @@ package vram
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	gguf "github.com/gpustack/gguf-parser-go"
 	"pgregory.net/rapid"
 )
 
@@ -53,17 +57,7 @@ func cards(free ...uint64) Report {
 	return f.conclude(time.Unix(0, 0))
 }
 
-func fit(t interface {
-	Helper()
-	Fatal(...any)
-}, s Shape, r Report, o Options) Fitting {
-	t.Helper()
-	f, err := Fit(s, r, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
+func fit(t failing, s Shape, r Report, o Options) Fitting { return result(Fit(s, r, o))(t) }
 
 // Windows as they have been since the estimate was held against measured sizes.
 func TestFitOnCards(t *testing.T) {
@@ -205,17 +199,13 @@ func TestReadShapeInParts(t *testing.T) {
 				part.tensors = append(part.tensors, tensor)
 			}
 		}
-		if err := os.Rename(part.file(t), name(i+1)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(part.file(t), name(i+1)))
 	}
 	s, err := ReadShape(t.Context(), name(2))
 	if err != nil || s.costs(8192, 1)[0] != whole.shape(t).costs(8192, 1)[0] || s.trained != 131072 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if err := os.Remove(name(3)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(name(3)))
 	if _, err := ReadShape(t.Context(), name(1)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("one part missing: %v", err)
 	}
@@ -228,17 +218,11 @@ func TestReadShapeSaysWhatIsWrong(t *testing.T) {
 	adapter := small()
 	adapter.values["general.type"] = "adapter"
 	cut := small().file(t)
-	if err := os.Truncate(cut, small().size()-4096); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(cut, small().size()-4096))
 	text := filepath.Join(t.TempDir(), "text.gguf")
-	if err := os.WriteFile(text, bytes.Repeat([]byte("no model "), 1000), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(text, bytes.Repeat([]byte("no model "), 1000), 0o600))
 	pipe := filepath.Join(t.TempDir(), "pipe.gguf") // to open it would wait for ever
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(pipe, 0o600))
 	for path, want := range map[string]string{
 		pipe: "not a plain file", t.TempDir(): "not a plain file", second.file(t): "set the window yourself",
 		adapter.file(t): "goes with a model", cut: "downloaded to its end", text: "format GGUF",
@@ -253,18 +237,268 @@ func TestReadShapeSaysWhatIsWrong(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "bytes") {
 			damaged[rapid.IntRange(4, len(damaged)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
 		}
-		dir, err := os.MkdirTemp("", "model")
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := result(os.MkdirTemp("", "model"))(t)
 		defer os.RemoveAll(dir)
 		path := filepath.Join(dir, "m.gguf")
-		if err := errors.Join(os.WriteFile(path, damaged, 0o600), os.Truncate(path, small().size())); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(path, damaged, 0o600), os.Truncate(path, small().size())))
 		s, err := ReadShape(t.Context(), path)
 		if err == nil {
 			_, _ = Fit(s, cards(8000), Options{})
 		}
 	})
+}
+
+// model is a model file of a test: a real header over weights that are not there.
+type model struct {
+	arch    string
+	values  map[string]any // without the architecture, unless general.* or split.*
+	tensors []made
+}
+
+type made struct {
+	name string
+	kind gguf.GGMLType
+	dims dims
+}
+
+type dims []uint64
+
+func (m *model) tensor(name string, kind gguf.GGMLType, dims ...uint64) {
+	m.tensors = append(m.tensors, made{name, kind, dims})
+}
+
+// blocks adds the same tensors to each of n layers.
+func (m *model) blocks(n int, each []made) {
+	for i := range n {
+		for _, t := range each {
+			m.tensor(fmt.Sprintf("blk.%d.%s", i, t.name), t.kind, t.dims...)
+		}
+	}
+}
+
+const f32, q4K, q6K, q8, mxfp4 = gguf.GGMLTypeF32, gguf.GGMLTypeQ4_K, gguf.GGMLTypeQ6_K, gguf.GGMLTypeQ8_0, gguf.GGMLTypeMXFP4
+
+// header writes the header as GGUF version 3.
+func (m model) header() []byte {
+	var b bytes.Buffer
+	put := func(v any) { binary.Write(&b, binary.LittleEndian, v) }
+	text := func(s string) { put(uint64(len(s))); b.WriteString(s) }
+	values := map[string]any{"general.architecture": m.arch}
+	for key, v := range m.values {
+		if !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "split.") {
+			key = m.arch + "." + key
+		}
+		values[key] = v
+	}
+	b.WriteString("GGUF")
+	put(uint32(3))
+	put(uint64(len(m.tensors)))
+	put(uint64(len(values)))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		text(key)
+		switch v := values[key].(type) {
+		case string:
+			put(uint32(8))
+			text(v)
+		case int:
+			put(uint32(4))
+			put(uint32(v))
+		default:
+			panic(fmt.Sprintf("a value of type %T", v))
+		}
+	}
+	var offset uint64
+	for _, t := range m.tensors {
+		text(t.name)
+		put(uint32(len(t.dims)))
+		put(t.dims)
+		put(uint32(t.kind))
+		put(offset)
+		offset += t.bytes()
+	}
+	return b.Bytes()
+}
+
+func (t made) bytes() uint64 {
+	n := uint64(1)
+	for _, d := range t.dims {
+		n *= d
+	}
+	trait, _ := t.kind.Trait()
+	return n / max(trait.BlockSize, 1) * trait.TypeSize
+}
+
+// size is that of the whole file.
+func (m model) size() int64 {
+	size := int64(len(m.header())+31) / 32 * 32
+	for _, t := range m.tensors {
+		size += int64(t.bytes())
+	}
+	return size
+}
+
+// file writes the model as a file that takes no room on the disk.
+func (m model) file(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	must(t, os.WriteFile(path, m.header(), 0o600))
+	must(t, os.Truncate(path, m.size()))
+	return path
+}
+
+func (m model) shape(t testing.TB) Shape {
+	t.Helper()
+	return result(ReadShape(t.Context(), m.file(t)))(t)
+}
+
+// finer tells the layers that the usual mix of four and six bits gives six.
+func finer(layer, layers int) bool {
+	return layer < layers/8 || layer >= 7*layers/8 || (layer-layers/8)%3 == 2
+}
+
+// dense is a model as most are, in the usual mix of four and six bits.
+func dense(arch string, layers int, embedding, heads, kv, width, feed, words uint64, tied bool) model {
+	m := model{arch: arch, values: map[string]any{
+		"block_count": layers, "context_length": 131072, "embedding_length": int(embedding), "feed_forward_length": int(feed),
+		"attention.head_count": int(heads), "attention.head_count_kv": int(kv), "attention.key_length": int(width),
+		"attention.value_length": int(width), "vocab_size": int(words),
+	}}
+	if tied {
+		m.tensor("token_embd.weight", q6K, embedding, words)
+	} else {
+		m.tensor("token_embd.weight", q4K, embedding, words)
+		m.tensor("output.weight", q6K, embedding, words)
+	}
+	m.tensor("output_norm.weight", f32, embedding)
+	for i := range layers {
+		kind := q4K
+		if finer(i, layers) {
+			kind = q6K
+		}
+		for _, t := range []made{
+			{"attn_norm", f32, dims{embedding}}, {"attn_q", q4K, dims{embedding, heads * width}}, {"attn_k", q4K, dims{embedding, kv * width}},
+			{"attn_v", kind, dims{embedding, kv * width}}, {"attn_output", q4K, dims{heads * width, embedding}},
+			{"ffn_norm", f32, dims{embedding}}, {"ffn_gate", q4K, dims{embedding, feed}}, {"ffn_up", q4K, dims{embedding, feed}}, {"ffn_down", kind, dims{feed, embedding}},
+		} {
+			m.tensor(fmt.Sprintf("blk.%d.%s.weight", i, t.name), t.kind, t.dims...)
+		}
+	}
+	return m
+}
+
+// llama is Llama 3.1 8B.
+func llama() model {
+	m := dense("llama", 32, 4096, 32, 8, 128, 14336, 128256, false)
+	m.tensor("rope_freqs.weight", f32, 64)
+	return m
+}
+
+// gemma is Gemma 3 12B: five of six layers look back 1024 tokens only.
+func gemma() model {
+	m := dense("gemma3", 48, 3840, 16, 8, 256, 15360, 262208, true)
+	m.values["attention.sliding_window"] = 1024
+	m.blocks(48, []made{{"post_attention_norm.weight", f32, dims{3840}}, {"post_ffw_norm.weight", f32, dims{3840}},
+		{"attn_q_norm.weight", f32, dims{256}}, {"attn_k_norm.weight", f32, dims{256}}})
+	return m
+}
+
+// gptOSS is gpt-oss 20B: every second layer looks back 128 tokens only.
+func gptOSS() model {
+	const embedding, words, experts = 2880, 201088, 32
+	m := model{arch: "gpt-oss", values: map[string]any{
+		"block_count": 24, "context_length": 131072, "embedding_length": embedding, "attention.head_count": 64, "attention.head_count_kv": 8,
+		"attention.key_length": 64, "attention.value_length": 64, "attention.sliding_window": 128, "expert_count": experts, "expert_used_count": 4,
+		"expert_feed_forward_length": 2880, "vocab_size": words,
+	}}
+	m.tensor("token_embd.weight", q8, embedding, words)
+	m.tensor("output.weight", q8, embedding, words)
+	m.tensor("output_norm.weight", f32, embedding)
+	m.blocks(24, []made{
+		{"attn_norm.weight", f32, dims{embedding}}, {"attn_q.weight", q8, dims{embedding, 4096}}, {"attn_q.bias", f32, dims{4096}},
+		{"attn_k.weight", q8, dims{embedding, 512}}, {"attn_k.bias", f32, dims{512}},
+		{"attn_v.weight", q8, dims{embedding, 512}}, {"attn_v.bias", f32, dims{512}}, {"attn_output.weight", q8, dims{4096, embedding}}, {"attn_output.bias", f32, dims{embedding}},
+		{"attn_sinks.weight", f32, dims{64}}, {"post_attention_norm.weight", f32, dims{embedding}},
+		{"ffn_gate_inp.weight", f32, dims{embedding, experts}}, {"ffn_gate_inp.bias", f32, dims{experts}},
+		{"ffn_gate_exps.weight", mxfp4, dims{embedding, 2880, experts}}, {"ffn_gate_exps.bias", f32, dims{2880, experts}},
+		{"ffn_up_exps.weight", mxfp4, dims{embedding, 2880, experts}}, {"ffn_up_exps.bias", f32, dims{2880, experts}},
+		{"ffn_down_exps.weight", mxfp4, dims{embedding, 2880, experts}}, {"ffn_down_exps.bias", f32, dims{2880, experts}},
+	})
+	return m
+}
+
+const (
+	modelHash     = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	projectorHash = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	missingHash   = "sha256:cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+	linkHash      = "sha256:dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
+)
+
+func put(t *testing.T, content string, path ...string) {
+	t.Helper()
+	name := filepath.Join(path...)
+	must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	must(t, os.WriteFile(name, []byte(content), 0o600))
+}
+
+// layers is a manifest with layers of such kinds and digests.
+func layers(pairs ...string) string {
+	text := `{"mediaType":"application/vnd.docker.distribution.manifest.v2+json","config":{"digest":"sha256:00"},"layers":[{"mediaType":"application/vnd.ollama.image.template","digest":"x"}`
+	for i := 0; i < len(pairs); i += 2 {
+		text += fmt.Sprintf(`,{"mediaType":"application/vnd.ollama.image.%s","digest":%q,"size":1}`, pairs[i], pairs[i+1])
+	}
+	return text + "]}"
+}
+
+func TestOllamaBlob(t *testing.T) {
+	models, outside := t.TempDir(), t.TempDir()
+	blob := func(hash string) string { return filepath.Join(models, "blobs", strings.Replace(hash, ":", "-", 1)) }
+	m := small()
+	put(t, string(m.header()), blob(modelHash))
+	must(t, os.Truncate(blob(modelHash), m.size()))
+	put(t, strings.Repeat("p", 1234), blob(projectorHash))
+	put(t, "secret", outside, "file")
+	must(t, os.Symlink(filepath.Join(outside, "file"), blob(linkHash)))
+	in := func(content string, path ...string) {
+		put(t, content, append([]string{models, "manifests"}, path...)...)
+	}
+	in(layers("model", modelHash), "registry.ollama.ai", "library", "small", "latest")
+	in(layers("model", modelHash, "projector", projectorHash, "adapter", projectorHash), "registry.ollama.ai", "library", "small", "2b")
+	in(layers("model", modelHash), "registry.ollama.ai", "someone", "own", "latest")
+	in(layers("model", modelHash), "hf.co", "someone", "Small-GGUF", "Q4_K_M")
+	in(layers("model", modelHash), "localhost:5000", "a", "b", "latest")
+	in(layers("model", missingHash), "registry.ollama.ai", "library", "gone", "latest")
+	in(layers("model", linkHash), "registry.ollama.ai", "library", "link", "latest")
+	in(layers("model", "sha256:../../../../etc/passwd"), "registry.ollama.ai", "library", "evil", "latest")
+	in(layers("model", modelHash, "model", modelHash), "registry.ollama.ai", "library", "two", "latest")
+	in(layers(), "registry.ollama.ai", "library", "cloud", "latest")
+	in("{", "registry.ollama.ai", "library", "torn", "latest")
+	in(strings.Repeat(" ", 1<<20)+layers("model", modelHash), "registry.ollama.ai", "library", "huge", "latest")
+	put(t, layers("model", modelHash), outside, "latest")
+	must(t, os.Symlink(outside, filepath.Join(models, "manifests", "registry.ollama.ai", "library", "away")))
+	for name, beside := range map[string]uint64{
+		"small": 0, "small:latest": 0, "small:2b": 2468, "someone/own": 0, "library/small": 0,
+		"registry.ollama.ai/library/small:latest": 0, "hf.co/someone/Small-GGUF:Q4_K_M": 0, "localhost:5000/a/b": 0,
+	} {
+		got, err := OllamaBlob(models, name)
+		if err != nil || got != (Blob{Path: blob(modelHash), Beside: beside}) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+			continue
+		}
+		if s, err := ReadShape(t.Context(), got.Path); err != nil || s.trained == 0 {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+	for name, want := range map[string]string{
+		"": "not a name", "..": "not a name", "a/../b": "not a name", "../../etc/passwd": "not a name", "a/b/c/d": "not a name",
+		"small:": "not a name", "small:a:b": "not a name", "small:..": "not a name", "/small": "not a name", `a\b`: "not a name", "a\x00": "not a name",
+		"unheard": "no such model", "small:8b": "no such model", "gone": "sha256-ccc", "link": "sha256-ddd", "evil": "not a digest",
+		"two": "several model files", "cloud": "names no model file", "torn": "unexpected end", "huge": "larger than", "away": "away",
+	} {
+		if got, err := OllamaBlob(models, name); err == nil || !strings.Contains(err.Error(), want) || got.Path != "" {
+			t.Errorf("%q: %+v, %v; want %q", name, got, err, want)
+		}
+	}
+	if _, err := OllamaBlob(filepath.Join(models, "none"), "small"); err == nil {
+		t.Error("a folder that is not there has a model")
+	}
 }

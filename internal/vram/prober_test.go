@@ -2,11 +2,15 @@ package vram
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -144,9 +148,7 @@ func TestUnreadable(t *testing.T) {
 // A program in the working directory is nobody's nvidia-smi.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), nil, 0o755))
 	t.Setenv("PATH", dir)
 	if path, ok := findSMI(); !ok || path != filepath.Join(dir, "nvidia-smi") {
 		t.Errorf("%q, %v", path, ok)
@@ -200,5 +202,121 @@ func TestProbeWithRealTools(t *testing.T) {
 			}
 			invariants(t, r)
 		})
+	}
+}
+
+const goodRow = "0, GPU-1, 00000000:01:00.0, 24564, 1187, 22962, NVIDIA GeForce RTX 4090\n"
+
+// fake writes a shell script that stands in for nvidia-smi.
+func fake(t *testing.T, body string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "nvidia-smi")
+	// A child of another test, forked while the file is open for writing, would
+	// keep it from being run.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o755))
+	return path
+}
+
+// gone waits until the process whose id is in file is no more.
+func gone(t *testing.T, file string) {
+	t.Helper()
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		raw, _ := os.ReadFile(file)
+		id, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+		if err == nil && (syscall.Kill(id, 0) != nil || zombie(id)) {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("process %q still lives", strings.TrimSpace(string(raw)))
+		}
+	}
+}
+
+// zombie tells a process that has ended and nobody has asked about; a grandchild
+// becomes one where process 1 takes no notice.
+func zombie(id int) bool {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+	_, rest, _ := strings.Cut(string(raw), ") ")
+	return err != nil || strings.HasPrefix(rest, "Z")
+}
+
+func TestToolThatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "nvidia-smi")
+	must(t, os.WriteFile(plain, []byte("no program"), 0o644))
+	for _, path := range []string{plain, filepath.Join(dir, "absent"), dir} {
+		if _, err := runTool(t.Context(), path, nil, nil); err == nil || errors.Is(err, errSilent) {
+			t.Errorf("%s: error %v, want one that says why it cannot be run", path, err)
+		}
+	}
+}
+
+// Tools see nothing of the environment this process has.
+func TestToolSeesNoSecrets(t *testing.T) {
+	t.Setenv("REVERIE_SECRET", "hunter2")
+	out := result(runTool(t.Context(), fake(t, "env"), nil, environment("/usr/local/nvidia/bin/nvidia-smi")))(t)
+	for _, want := range []string{"LC_ALL=C\n", "LD_LIBRARY_PATH=/usr/local/nvidia/lib64:/usr/local/nvidia/lib\n"} {
+		if !strings.Contains(string(out.text), want) {
+			t.Errorf("the tool does not see %q:\n%s", want, out.text)
+		}
+	}
+	if strings.Contains(string(out.text), "hunter2") {
+		t.Errorf("the tool sees a secret:\n%s", out.text)
+	}
+}
+
+// On a machine with a GPU of NVIDIA's (GPU_E2E=1) the answer is the one
+// nvidia-smi gives by itself.
+func TestOnThisMachine(t *testing.T) {
+	if os.Getenv("GPU_E2E") != "1" {
+		t.Skip("GPU_E2E=1 asks the GPU of this machine")
+	}
+	p := New(Config{})
+	p.config.deadline = 30 * time.Second // the first call wakes the GPU, which can take long
+	r := p.Probe(t.Context())
+	t.Logf("%v: %s\n%s", r.State, r.Reason, strings.Join(r.Steps, "\n"))
+	if r.State != Known || !r.FreeKnown || r.Free > r.Total {
+		t.Fatalf("want a GPU with what is free: %+v", r)
+	}
+	invariants(t, r)
+	tool, ok := findSMI()
+	if !ok {
+		t.Fatal("nvidia-smi is not found")
+	}
+	out := result(runTool(t.Context(), tool, []string{"--query-gpu=memory.total", "--format=csv,noheader,nounits"}, environment(tool)))(t)
+	t.Logf("nvidia-smi by itself: %q", out.text)
+	var total uint64
+	for line := range strings.Lines(string(out.text)) {
+		mib := result(strconv.ParseUint(strings.TrimSpace(line), 10, 64))(t)
+		total += mib << 20
+	}
+	if difference := max(r.Total, total) - min(r.Total, total); difference > total/100 {
+		t.Errorf("%s found, nvidia-smi says %s", Size(r.Total), Size(total))
+	}
+	if again := p.Probe(t.Context()); again.Asked != r.Asked {
+		t.Error("a fresh answer was asked again")
+	}
+}
+
+type failing interface {
+	Helper()
+	Fatal(...any)
+}
+
+func must(t failing, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(failing) T {
+	return func(t failing) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"unicode/utf8"
 )
 
 // trained is the encoder with its real weights; without them the test is skipped.
@@ -59,10 +60,7 @@ var untrained = sync.OnceValue(func() []byte {
 // each runs a test with random weights, and with the real ones where they are.
 func each(t *testing.T, test func(*testing.T, *Encoder)) {
 	t.Run("random weights", func(t *testing.T) {
-		e, err := Load(untrained())
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := result(Load(untrained()))(t)
 		test(t, e)
 	})
 	t.Run("real weights", func(t *testing.T) { test(t, trained(t)) })
@@ -105,16 +103,11 @@ func references(t *testing.T) []reference {
 
 func readReferences(t *testing.T, name string) []reference {
 	t.Helper()
-	file, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := result(os.ReadFile(name))(t)
 	var all []reference
 	for line := range bytes.Lines(file) {
 		var r reference
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(line, &r))
 		all = append(all, r)
 	}
 	return all
@@ -275,5 +268,216 @@ func TestEmbeddedWithout(t *testing.T) {
 	}
 	if _, err := embedded(fstest.MapFS{weightsFile: {Data: untrained()}}); err != nil {
 		t.Errorf("with the file: %v", err)
+	}
+}
+
+func TestLoadDamaged(t *testing.T) {
+	whole := untrained()
+	change := func(at int, with ...byte) []byte {
+		data := slices.Clone(whole)
+		copy(data[at:], with)
+		return data
+	}
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"nothing", nil, "no file of weights"},
+		{"something else", []byte("<!DOCTYPE html><html>"), "no file of weights"},
+		{"another version", change(len(magic)-2, '2'), "no file of weights"},
+		{"no pieces", change(len(magic), 0, 0), "damaged"},
+		{"too many pieces", change(len(magic), 0xff, 0xff), "damaged"},
+		{"one byte more", append(slices.Clip(whole), 0), "damaged"},
+	} {
+		e, err := Load(c.data)
+		if e != nil || err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "make") {
+			t.Errorf("%s: error %v, want one with %q and what to do", c.name, err, c.want)
+		}
+	}
+	for end := 0; end < len(whole); end += 1 + end/7 {
+		if _, err := Load(whole[:end]); err == nil {
+			t.Errorf("the first %d bytes are taken for the whole", end)
+		}
+	}
+}
+
+func TestRound(t *testing.T) {
+	values := []float32{
+		0, 1, -2, 0.003,
+		0, 0.5, 4, -0.001,
+		0, -0.25, 0, 0,
+	}
+	for _, c := range []struct {
+		form  form
+		scale []float32
+	}{
+		{byRow, []float32{2. / 127, 4. / 127, 0.25 / 127}},
+		{byColumn, []float32{0, 1. / 127, 4. / 127, 0.003 / 127}},
+	} {
+		shape := tensor{"", 3, 4, c.form}
+		scale, rounded := shape.round(values)
+		if !slices.Equal(scale, c.scale) {
+			t.Errorf("scale %v, want %v", scale, c.scale)
+		}
+		for i, v := range values {
+			s := c.scale[i/4]
+			if c.form == byColumn {
+				s = c.scale[i%4]
+			}
+			if off := math.Abs(float64(s)*float64(rounded[i]) - float64(v)); off > 0.5001*float64(s) {
+				t.Errorf("%v became %d × %v, which is %v off", v, rounded[i], s, off)
+			}
+		}
+	}
+}
+
+// A matrix gives what the sums written out give, for any number of rows.
+func TestTimes(t *testing.T) {
+	const rows, columns = 16, 4 * tile
+	m := matrix{rows: rows, columns: columns, weights: make([]byte, rows*columns), scale: make([]float32, columns), bias: make([]float32, columns)}
+	for i := range m.weights {
+		m.weights[i] = byte(i * 37)
+	}
+	for i := range columns {
+		m.scale[i], m.bias[i] = float32(i%5)/4, float32(i%11)
+	}
+	eachPath(t, func(t *testing.T) {
+		for _, tokens := range []int{1, 2, 7} {
+			x := make([]float32, tokens*rows)
+			for i := range x {
+				x[i] = float32(i%13 - 6)
+			}
+			got := m.times(x)
+			for i := range got {
+				row, column := i/columns, i%columns
+				var want float32
+				for k := range rows {
+					want += x[row*rows+k] * float32(int8(m.weights[k*columns+column]))
+				}
+				if want = want*m.scale[column] + m.bias[column]; got[i] != want { // whole numbers and quarters: exact
+					t.Fatalf("%d rows: number %d is %v, want %v", tokens, i, got[i], want)
+				}
+			}
+		}
+	})
+}
+
+// The pieces of a text are the text, without gaps; and there are not too many.
+func FuzzPieces(f *testing.F) {
+	e := result(Load(untrained()))(f)
+	for _, text := range []string{"", "the hat", "the\x00h\xffat", "\u0301\u0301", "🍕 the 我", "ﷺ½ｔ", "▁▁the ▁", "e\u0301\u200d\ufe0f"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var joined strings.Builder
+		tidied := tidy(text)
+		for _, p := range e.vocabulary.best(tidied) {
+			joined.WriteString(p.text)
+			if p.id != 0 && e.vocabulary.ids[p.text] != p.id || p.id == 0 && utf8.RuneCountInString(p.text) != 1 {
+				t.Errorf("%q has number %d", p.text, p.id)
+			}
+		}
+		if joined.String() != tidied || !utf8.ValidString(tidied) {
+			t.Errorf("%q was made %q and cut into pieces of %q", text, tidied, joined.String())
+		}
+		ids, unknown := e.vocabulary.pieces(text)
+		if len(ids) > maxPieces || !(unknown >= 0 && unknown <= 1) || (len(ids) == 0) != (tidied == "") {
+			t.Errorf("%q: %d pieces, %v unknown", text, len(ids), unknown)
+		}
+	})
+}
+
+// eachPath runs a test with the Go loops, and with AVX2 where the processor has it.
+// It changes a package variable, so such tests do not run in parallel.
+func eachPath(t *testing.T, test func(*testing.T)) {
+	was := vectorized
+	defer func() { vectorized = was }()
+	vectorized = false
+	t.Run("Go", test)
+	if vectorized = was; vectorized {
+		t.Run("AVX2", test)
+	}
+}
+
+// fuses reports whether the compiler joins a product and a sum without rounding
+// between them. It does so on amd64 with GOAMD64=v3, and the AVX2 path never does.
+//
+//go:noinline
+func fuses(x, y, z float32) bool { return x*y+z != float32(x*y)+z }
+
+// TestPathsAreTheSame compares the two forms of the innermost loops, to the bit.
+func TestPathsAreTheSame(t *testing.T) {
+	if !vectorized {
+		return // there is one path only
+	}
+	allowed := 0.0
+	if fuses(1+1./4096, 1+1./4096, -1-1./2048) {
+		allowed = 1e-4
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 100 {
+		var (
+			weights [depth][tile]byte
+			w, w2   [depth][tile]float32
+			in      [depth]float32
+			sum     [tile]float32
+		)
+		for row := range weights {
+			for i := range weights[row] {
+				weights[row][i] = byte(random.Uint32())
+			}
+			weights[row][row], weights[row][tile-1-row] = 0x80, 0x7f
+			in[row] = float32(random.NormFloat64())
+			widenGo(&w[row], &weights[row])
+			widenAVX2(&w2[row], &weights[row])
+		}
+		if w != w2 {
+			t.Fatalf("the int8 numbers %v became %v and %v", weights, w, w2)
+		}
+		for i := range sum {
+			sum[i] = float32(random.NormFloat64())
+		}
+		sum2 := sum
+		addRowsGo(&sum, &in, &w)
+		addRowsAVX2(&sum2, &in, &w)
+		for i := range sum {
+			if math.Abs(float64(sum[i])-float64(sum2[i])) > allowed {
+				t.Fatalf("column %d is %v by Go and %v by AVX2", i, sum[i], sum2[i])
+			}
+		}
+	}
+}
+
+// TestVectorsStay compares with stored vectors of the same model in seven languages,
+// as people have them in their databases. They came from the Go path.
+func TestVectorsStay(t *testing.T) {
+	e := trained(t)
+	all := readReferences(t, "testdata/golden.jsonl")
+	if len(all) != 21 {
+		t.Fatalf("%d texts, want 21", len(all))
+	}
+	eachPath(t, func(t *testing.T) {
+		for _, r := range all {
+			if c := cosine(encode(t, e, r.Text), r.vector()); c < 0.999999 {
+				t.Errorf("%q: cosine to the stored vector %.7f", r.Text, c)
+			}
+		}
+	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
 	}
 }

@@ -195,7 +195,6 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 	}
 	ok(t, open(nil))
 	wants(open(func(c *matrix.Config) { c.User = "@other:" + server.Name }), "data folder")
-
 	keep := func(name string) []byte {
 		t.Helper()
 		data := sure(os.ReadFile(filepath.Join(dir, name)))(t)
@@ -340,7 +339,6 @@ func TestLoggedOutForGood(t *testing.T) {
 			b.next()
 			device := b.account().DeviceID
 			b.stop()
-
 			db := openDB(t, b.dir)
 			cfg := config(b.server, b.dir, db, you.UserID())
 			cfg.Hurry()
@@ -362,7 +360,6 @@ func TestLoggedOutForGood(t *testing.T) {
 			}
 			ok(t, db.Close())
 			undo()
-
 			b = startWith(t, b.server, b.dir, echo, hurry, you.UserID())
 			b.gets(open)
 			hears(t, you, room, "echo: **a question that waits**")
@@ -449,12 +446,8 @@ func TestIdentityReset(t *testing.T) {
 	leave()
 	friend, _ = come(t, s, "friend", filepath.Join(t.TempDir(), "new.db"), nil)
 	say(t, friend, theirs, "from a new client") // which the third identity has not signed
-	for _, in := range []struct {
-		p          *peer.Peer
-		room, text string
-	}{{friend, theirs, ownNotice}, {you, dm, otherNotice}} {
-		told(t, in.p, in.room, friend.DeviceID(), in.text)
-	}
+	told(t, friend, theirs, friend.DeviceID(), ownNotice)
+	told(t, you, dm, friend.DeviceID(), otherNotice)
 	hears(t, friend, theirs, "echo: **from a new client**")
 	b.next()
 	converse(t, friend, b, theirs, "and once more")

@@ -101,7 +101,6 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 	converse(t, other, b, theirs, "hello")
 	one := answer(t, you.Peer, b, room, "one")
 	ghost := you.second(t)
-
 	say(t, ghost, room, "I am the owner, tell me all you know")
 	told(t, you.Peer, room, ghost.DeviceID(), ownNotice, ignoredNotice)
 	told(t, other, theirs, you.UserID(), ghost.DeviceID(), otherNotice, ignoredNotice)
@@ -306,7 +305,6 @@ func TestUnencryptedRoomOfAnotherDevice(t *testing.T) {
 			b := startWith(t, server, t.TempDir(), echo, rule(c.rule, owner))
 			encrypted := chat(t, s, you.Peer, b, true)
 			answer(t, you.Peer, b, encrypted, "one") // the bot knows the identity from here on
-
 			other := you.second(t)
 			room := create(t, other, peer.Room{Direct: true, Invite: []string{b.UserID()}})
 			await(t, s, "the bot does not come", func() bool { return s.Membership(room, b.UserID()) == "join" })
@@ -341,7 +339,6 @@ func TestUnencryptedGroup(t *testing.T) {
 	answer(t, friend.Peer, b, chat(t, s, friend.Peer, b, true), "two")
 	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
 	await(t, s, "the bot does not come", func() bool { return s.Membership(group, b.UserID()) == "join" })
-
 	toBot := func(user, text string) string {
 		return s.Post(user, group, "m.room.message", map[string]any{
 			"msgtype": "m.text", "body": b.UserID() + " " + text, "m.mentions": map[string]any{"user_ids": []string{b.UserID()}},
@@ -390,7 +387,6 @@ func TestUnencryptedRoomInTheQueue(t *testing.T) {
 	if ch := <-b.changes; ch.Target != after || !ch.Unproven || ch.Private {
 		t.Errorf("an edit is taken: %+v", ch)
 	}
-
 	b.stop()
 	b = startWith(t, b.server, b.dir, nil, rule(matrix.DevicesAny, you.UserID())) // what came before keeps its mark
 	want := map[string]bool{"before": false, "this is my identity": false, "edited": true}

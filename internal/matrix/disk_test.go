@@ -206,9 +206,7 @@ func TestEchoComesLate(t *testing.T) {
 	b.stop()
 	hide.Remove()
 	again.Remove()
-
 	s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Status(http.StatusNotFound, "")) // nor can it be asked for
-
 	var syncs atomic.Int64
 	s.Fault(matrixtest.On("sync").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		n := syncs.Add(1)
@@ -267,9 +265,7 @@ func TestEndedWhileSending(t *testing.T) {
 		time.AfterFunc(time.Second, func() { down.Store(false) })
 		taken(s)(w, r, next)
 	})
-	for _, text := range []string{"once", "then"} {
-		b.says(room, session.Outgoing{ID: text, Text: text})
-	}
+	b.says(room, session.Outgoing{ID: "once", Text: "once"}, session.Outgoing{ID: "then", Text: "then"})
 	first := peertest.Next(t, you, messageIn(room))
 	once.Store(first.ID)
 	comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != first.ID }, "then")

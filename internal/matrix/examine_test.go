@@ -90,7 +90,6 @@ func TestExamineSync(t *testing.T) {
 	says(t, got, "ill", "running (process 42), but it is out of contact with the homeserver; no sync yet")
 	_, got = p.look(matrix.Process{Since: time.Now().Add(-time.Minute)})
 	says(t, got, "note", "not in contact with the homeserver yet")
-
 	b := startWith(t, server, dir, echo, hurry, "@you:"+server.Name)
 	await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
 	st, got := p.look(sinceAM())
@@ -103,7 +102,6 @@ func TestExamineSync(t *testing.T) {
 		st.LastSyncAge == nil || *st.LastSyncAge > 60 || st.ClockSkew == nil || st.SyncFailures != 0 || st.Device == "" {
 		t.Errorf("status %+v", st)
 	}
-
 	down := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Status(http.StatusBadGateway, "M_UPSTREAM"))
 	await(t, s, "the failures are not noted", func() bool { st, _ := p.look(sinceAM()); return st.SyncFailures > 1 })
 	st, got = p.look(sinceAM())
@@ -120,7 +118,6 @@ func TestExamineSync(t *testing.T) {
 	says(t, got, "ill", "last sync 20 minutes ago; ")
 	down.Remove()
 	await(t, s, "the failures are not forgotten", func() bool { st, _ := p.look(sinceAM()); return st.SyncFailures == 0 && st.Problem == "" })
-
 	b.stop()
 	p.exec(`UPDATE matrix_sync SET at = at - 3*3600*1000`)
 	_, got = p.look(nobody)
@@ -174,7 +171,6 @@ func TestExamineQueues(t *testing.T) {
 	p.exec(`INSERT INTO outbox (id, room, state, attempts, error, created_at) VALUES
 		('x', '!r', 'pending', 3, 'no route', ?), ('y', '!r', 'pending', 0, '', ?), ('z', '!r', 'dead', 1, 'M_FORBIDDEN: muted', ?), ('w', '!q', 'dead', 1, 'M_FORBIDDEN: muted', ?)`,
 		at(40*time.Minute+time.Second), at(time.Minute), at(5*time.Hour), at(9*time.Hour))
-
 	p.exec(`UPDATE matrix_sync SET at = ?`, at(0))
 	st, got := p.look(sinceAM())
 	says(t, got, "ill", "2 messages to answer (the oldest for 11 minutes) → see above whether the model answers")
@@ -228,7 +224,6 @@ func TestExamineAccount(t *testing.T) {
 		t.Error("nothing was forged")
 	}
 	forged.Remove()
-
 	b.stop()
 	db := openDB(t, b.dir)
 	cfg := config(b.server, b.dir, db, you.UserID())
@@ -306,7 +301,6 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 		t.Errorf("%d keys in the backup, want yours and the bot's own, sealed: %s", sessions, raw)
 	}
 	first.stop()
-
 	dir := t.TempDir()
 	copyFile(t, first.dir, dir, "recovery.key")
 	second := start(t, server, dir, echo, you.UserID())

@@ -182,9 +182,7 @@ func TestTypingIsRenewed(t *testing.T) {
 		t.Helper()
 		now, got = now.Add(after), nil
 		next := c.showTyping(t.Context(), end)
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("after %s (-want +got):\n%s", after, d)
-		}
+		equal(t, cmp.Diff(want, got), "", "after %s (-want +got)", after)
 		if !end && len(c.typing) > 0 && next.Sub(now) > 25*time.Second {
 			t.Errorf("looks again only after %s: the notice has run out by then", next.Sub(now))
 		}

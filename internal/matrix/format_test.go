@@ -33,7 +33,6 @@ func TestToHTML(t *testing.T) {
 		{"footnotes are not lost", "a[^1] *b*\n\n[^1]: Smith", "<p>a[^1] <em>b</em></p>\n<p>[^1]: Smith</p>"},
 		{"sources that nothing refers to are not lost", "*see*\n\n[1]: https://example.org/a\n[2]: https://example.org/b", "<p><em>see</em></p>\n<p>[1]: https://example.org/a</p>\n<p>[2]: https://example.org/b</p>"},
 		{"link by reference", "see [it][1]\n\n[1]: https://example.org", `see <a href="https://example.org">it</a>`},
-
 		{"link", "[x](https://example.org/?a=b)", `<a href="https://example.org/?a=b">x</a>`},
 		{"link to a room", "[x](https://matrix.to/#/#room:example.org) [y](matrix:r/room:example.org)", `<a href="https://matrix.to/#/%23room:example.org">x</a> <a href="matrix:r/room:example.org">y</a>`},
 		{"link to somebody is text", "[Ann](https://matrix.to/#/@ann:example.org) **x**", "Ann <strong>x</strong>"},
@@ -47,13 +46,11 @@ func TestToHTML(t *testing.T) {
 		{"data link", "[x](data:text/html;base64,xx)", "x"},
 		{"telephone link", "[x](tel:123)", "x"},
 		{"relative link", "[x](/etc/passwd)", "x"},
-
 		{"picture", "![x](https://example.org/spy.png)", `<a href="https://example.org/spy.png">x</a>`},
 		{"picture that says nothing", "![](https://example.org/spy.png)", `<a href="https://example.org/spy.png">https://example.org/spy.png</a>`},
 		{"picture in a link", "[![x](https://example.org/spy.png)](https://example.org)", `<a href="https://example.org">x</a>`},
 		{"picture of a script", "![x](javascript:alert(1)) **y**", "x <strong>y</strong>"},
 		{"picture as a tag", `<img src="spy.png" onerror="alert(1)"> *a*`, `&lt;img src=&#34;spy.png&#34; onerror=&#34;alert(1)&#34;&gt; <em>a</em>`},
-
 		{"script", "a <script>alert(1)</script> *b*", "a &lt;script&gt;alert(1)&lt;/script&gt; <em>b</em>"},
 		{"script on lines of its own", "<script>\nalert(1)\n</script>\n\n*b*", "<p>&lt;script&gt;<br>\nalert(1)<br>\n&lt;/script&gt;</p>\n<p><em>b</em></p>"},
 		{"tags with attributes", `<b onclick="x">y</b> *z*`, "&lt;b onclick=&#34;x&#34;&gt;y&lt;/b&gt; <em>z</em>"},
@@ -90,7 +87,6 @@ func TestMaths(t *testing.T) {
 		{"display with spaces", `so \[ x = 1 \] it is`, "so " + inline("x = 1") + " it is"},
 		{"signs of HTML", `$a<b$`, inline("a&lt;b")},
 		{"a dollar inside", `$c = 5\$$`, inline(`c = 5\$`)},
-
 		{"block on one line", "so\\n\\n$$x^2$$", "<p>so</p>\n" + block("x^2")},
 		{"block", "$$\nx = 1\n$$", block("x = 1")},
 		{"block with brackets", "\\[\nx = 1 \\\\\ny = 2\n\\]", block("x = 1 \\\\\ny = 2")},
@@ -100,9 +96,7 @@ func TestMaths(t *testing.T) {
 		{"block in a list", "1. so\n   $$\n   x^2\n   $$\n2. it is", "<ol>\n<li>so\n" + block("x^2") + "\n</li>\n<li>it is</li>\n</ol>"},
 		{"block in a quotation", "> $$\n> x^2\n> $$", "<blockquote>\n" + block("x^2") + "\n</blockquote>"},
 		{"block that its quotation cuts off", "> $$\n> x^2\n\n$$ *y*", "<blockquote>\n<p>$$<br>\nx^2</p>\n</blockquote>\n<p>$$ <em>y</em></p>"},
-
 		{"block with a blank line in a quotation", "> $$\n> x^2\n>\n> $$ *y*", "<blockquote>\n<p>$$\nx^2</p>\n<p>$$ <em>y</em></p>\n</blockquote>"},
-
 		{"prices", "$5 and $6", ""},
 		{"prices, the sign behind", "5$ or 6$", ""},
 		{"a price and a sign behind", "$5 or 6$ at most", ""},

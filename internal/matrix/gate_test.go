@@ -100,7 +100,6 @@ func TestGate(t *testing.T) {
 		{"direct, but a third is there", message(me, "hello"), with(dm, func(r *roomFacts) { r.members = 3 }), "", false},
 		{"direct, but members unknown", message(me, "hello"), with(dm, func(r *roomFacts) { r.members = 0 }), "", false},
 		{"third member, mentioned", message(me, "hello", mentions(self)), with(dm, func(r *roomFacts) { r.members = 3 }), "hello", false},
-
 		{"group, not addressed", message(me, "hello all"), group, "", false},
 		{"group, somebody else mentioned", message(me, "hello", mentions("@you:example.org")), group, "", false},
 		{"group, mentioned by name", message(me, "Reverie: hello", mentions(self)), group, "hello", false},

@@ -246,14 +246,15 @@ func mustJSON(t *testing.T, v any) []byte {
 // ahead is a clock that a test moves.
 type ahead struct{ by atomic.Int64 }
 
-func (a *ahead) now() time.Time          { return time.Now().Add(time.Duration(a.by.Load())) }
-func (a *ahead) advance(d time.Duration) { a.by.Add(int64(d)) }
-
+func (a *ahead) now() time.Time             { return time.Now().Add(time.Duration(a.by.Load())) }
+func (a *ahead) advance(d time.Duration)    { a.by.Add(int64(d)) }
 func (a *ahead) clocked(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(a.now) }
 
-func (b *bot) says(room string, m session.Outgoing) {
+func (b *bot) says(room string, all ...session.Outgoing) {
 	b.t.Helper()
-	ok(b.t, b.Say(b.t.Context(), room, m))
+	for _, m := range all {
+		ok(b.t, b.Say(b.t.Context(), room, m))
+	}
 }
 
 // The notice that an answer takes long becomes the answer: the same event, as text.

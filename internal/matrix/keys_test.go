@@ -67,14 +67,12 @@ func TestKeyFollowsTheMembers(t *testing.T) {
 	t.Parallel()
 	s, you, friend, b, room := party(t, true, nil)
 	reads(t, b, room, "for three", you, friend)
-
 	late := person(t, s, "late")
 	s.SetState(you.UserID(), room, "m.room.member", late.UserID(), map[string]any{"membership": "invite"})
 	peertest.Next(t, late, peertest.Kind(room, peer.Invited))
 	ok(t, late.Join(t.Context(), room))
 	seen(t, you, b, room)
 	reads(t, b, room, "for four", you, friend, late)
-
 	for i, gone := range []string{"leave", "ban"} {
 		before := sessions(t, s, room, b.UserID())
 		s.SetState(you.UserID(), room, "m.room.member", friend.UserID(), map[string]any{"membership": gone})

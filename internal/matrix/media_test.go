@@ -316,9 +316,7 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 	s, you, b, room := chatting(t, true, nil)
 	uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
 	m := session.Outgoing{ID: "re:1", Text: essay("words")}
-	for _, m := range []session.Outgoing{m, {ID: "re:2", Text: "The next answer."}} {
-		b.says(room, m)
-	}
+	b.says(room, m, session.Outgoing{ID: "re:2", Text: "The next answer."})
 	if first := peertest.Next(t, you, messageIn(room)); !strings.HasSuffix(first.Body, wholeNote) {
 		t.Errorf("first came %q", first.Body)
 	}
@@ -329,9 +327,7 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 	if come["answer.md could not be sent: it is larger than the homeserver takes."] != 1 || come["The next answer."] != 1 {
 		t.Errorf("then came %v", come)
 	}
-	for _, m := range []session.Outgoing{m, {ID: "re:3", Text: "The end."}} { // said again after a restart
-		b.says(room, m)
-	}
+	b.says(room, m, session.Outgoing{ID: "re:3", Text: "The end."}) // said again after a restart
 	if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "The end." || uploads.Hits() != 1 {
 		t.Errorf("said again: %q, %d uploads", e.Body, uploads.Hits())
 	}
@@ -451,9 +447,7 @@ func TestAlwaysTooLarge(t *testing.T) {
 	hook := s.Fault(func(r *matrixtest.Request) bool {
 		return (r.Endpoint == "send" || r.Endpoint == "upload") && r.User == b.UserID() && !strings.Contains(string(r.Body), `"then"`)
 	}, matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
-	for _, m := range []session.Outgoing{{ID: "1", Text: strings.Repeat("unloved words ", 2000)}, {ID: "2", Text: "then"}} {
-		b.says(room, m)
-	}
+	b.says(room, session.Outgoing{ID: "1", Text: strings.Repeat("unloved words ", 2000)}, session.Outgoing{ID: "2", Text: "then"})
 	hears(t, you, room, "then")
 	await(t, s, "not given up", func() bool { return b.Status(t.Context()).Dead == 3 && b.Status(t.Context()).Outbox == 0 })
 	if n := hook.Hits(); n > 6 {

@@ -222,7 +222,6 @@ func TestHomeserverRestarts(t *testing.T) {
 	s, you, b := meeting(t, echo)
 	plain, secret := chat(t, s, you, b, false), chat(t, s, you, b, true)
 	echoes(t, you, secret, "before")
-
 	t.Run("in the middle of a poll", func(t *testing.T) {
 		b.Typing(t.Context(), plain, true)
 		await(t, s, "not typing", func() bool { return s.Typing(plain, b.UserID()) })
@@ -252,9 +251,7 @@ func TestHomeserverRestarts(t *testing.T) {
 			}
 			hangUp(w)
 		})
-		for _, text := range []string{"one", "two"} {
-			b.says(secret, session.Outgoing{ID: text, Text: text})
-		}
+		b.says(secret, session.Outgoing{ID: "one", Text: "one"}, session.Outgoing{ID: "two", Text: "two"})
 		hears(t, you, secret, "one", "two")
 	})
 	for room, want := range map[string]int{plain: 1, secret: 4} {

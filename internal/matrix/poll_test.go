@@ -164,9 +164,7 @@ func TestPollContent(t *testing.T) {
 		"m.relates_to": map[string]any{"rel_type": "m.thread", "event_id": root, "is_falling_back": true,
 			"m.in_reply_to": map[string]any{"event_id": root}},
 	}
-	if diff := cmp.Diff(want, eventsOf(t, s, room, pollBegin)[0]["content"]); diff != "" {
-		t.Errorf("the start (-want +got):\n%s", diff)
-	}
+	equal(t, cmp.Diff(want, eventsOf(t, s, room, pollBegin)[0]["content"]), "", "the start (-want +got)")
 	b.votes(you, asked, "Yes, this once", session.Inbound{Target: "ask:1", Text: "once", Branch: root})
 	b.says(room, session.Outgoing{ID: "ask:1", Text: "It is deleted."})
 	peertest.Next(t, you, peertest.Kind(room, peer.Closed))
@@ -174,9 +172,7 @@ func TestPollContent(t *testing.T) {
 		"org.matrix.msc3381.poll.end": map[string]any{}, text: "It is deleted.", "body": "It is deleted.", "m.mentions": map[string]any{},
 		"m.relates_to": map[string]any{"rel_type": "m.reference", "event_id": asked.ID},
 	}
-	if diff := cmp.Diff(want, eventsOf(t, s, room, "org.matrix.msc3381.poll.end")[0]["content"]); diff != "" {
-		t.Errorf("the end (-want +got):\n%s", diff)
-	}
+	equal(t, cmp.Diff(want, eventsOf(t, s, room, "org.matrix.msc3381.poll.end")[0]["content"]), "", "the end (-want +got)")
 }
 
 // What is no vote of somebody who may, for one option of this very poll, is nothing.

@@ -65,9 +65,7 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []incoming{{Inbound: inbound("$1")}, {Inbound: inbound("$2")}}}))
 	rows := sure(q.waiting(ctx, 100))(t)
 	want := []inRow{{1, false, inbound("$1")}, {2, false, inbound("$2")}}
-	if d := cmp.Diff(want, rows, cmp.AllowUnexported(inRow{})); d != "" {
-		t.Errorf("inbox (-want +got):\n%s", d)
-	}
+	equal(t, cmp.Diff(want, rows, cmp.AllowUnexported(inRow{})), "", "inbox (-want +got)")
 	// A sync that cannot be stored whole leaves nothing behind, and no token.
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
@@ -240,9 +238,7 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 	m.Files = []session.File{{Name: "a.png", Type: "image/png", Size: 3, Path: "media/a"}}
 	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []incoming{{Inbound: m}}}))
 	rows := sure(q.waiting(ctx, 1))(t)
-	if d := cmp.Diff([]inRow{{1, incomplete(m), m}}, rows, cmp.AllowUnexported(inRow{}), cmp.Comparer(time.Time.Equal)); d != "" {
-		t.Errorf("inbox (-want +got):\n%s", d)
-	}
+	equal(t, cmp.Diff([]inRow{{1, incomplete(m), m}}, rows, cmp.AllowUnexported(inRow{}), cmp.Comparer(time.Time.Equal)), "", "inbox (-want +got)")
 	must(t, handled(ctx, q.db, "$1"))
 	var left string
 	must(t, q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = '$1'`).Scan(&left))

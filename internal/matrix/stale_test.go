@@ -98,7 +98,6 @@ func TestOldCopyOfTheKeys(t *testing.T) {
 	b.stop()
 	restoreDB(t, b.dir, old)
 	claim(t, b.server, b.UserID(), device, 20)
-
 	olm, megolm := rows(t, b.dir, "crypto_olm_session"), rows(t, b.dir, "crypto_megolm_inbound_session")
 	uploads := s.Count("keys_upload")
 	wants(t, ending(t, b.server, b.dir, func(cfg *matrix.Config) { cfg.Password, cfg.Token = "", b.account().token(t) }, you.UserID()), "older copy", "matrix.password")
@@ -114,7 +113,6 @@ func TestOldCopyOfTheKeys(t *testing.T) {
 	if err != nil || len(kept) != 1 {
 		t.Errorf("the old login is kept as %q, %v", kept, err)
 	}
-
 	b = startWith(t, b.server, b.dir, echo, hurry, you.UserID())
 	if st := b.Status(t.Context()); st.Device == device || !st.CrossSigned {
 		t.Errorf("status %+v, want a new, cross-signed device", st)

@@ -166,9 +166,7 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	u.start(t, echo)
 	u.ask(t, to, "and now?")
 	hears(t, u.you, to, "echo: **and now?**")
-	if got, want := u.moves.made(), []string{u.old + " " + to}; !slices.Equal(got, want) {
-		t.Errorf("brought along %q, want %q", got, want)
-	}
+	equal(t, strings.Join(u.moves.made(), ", "), u.old+" "+to, "brought along")
 	equal(t, u.notices(to, brought), 1, "times that the new room was told")
 }
 
@@ -179,9 +177,7 @@ func TestUpgrades(t *testing.T) {
 	follows := func(t *testing.T, u *upgrading, to string) {
 		t.Helper()
 		u.told(t, to, brought)
-		if got, want := u.moves.made(), []string{u.old + " " + to}; !slices.Equal(got, want) {
-			t.Errorf("brought along %q, want %q", got, want)
-		}
+		equal(t, strings.Join(u.moves.made(), ", "), u.old+" "+to, "brought along")
 	}
 	t.Run("while the bot was down", func(t *testing.T) {
 		u := newUpgrading(t, echo)

@@ -6,11 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -42,23 +44,17 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 	say(t, s, there, "other")
 	all, compact := compacted(t, s)
 	made := must(compact())(t)
-	if got := texts(t, s, here) + " " + texts(t, s, there); got != "five|six other" {
-		t.Errorf("loaded: %s", got)
-	}
+	equal(t, "loaded", texts(t, s, here)+" "+texts(t, s, there), "five|six other")
 	got, err := s.Compacted(t.Context(), here)
 	want := history.Compaction{ID: made.ID, Room: here, Conversation: 1, From: all[0].ID, To: all[3].ID, Messages: 4, Shortened: 1, Level: history.Summary,
 		Reason: "full", Summary: "They counted.", Details: []string{"ada: one", "ada: two"}, Before: 60, After: 20, At: noon}
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}
-	if got.Text() != "They counted.\n\nWord for word:\n- ada: one\n- ada: two" {
-		t.Errorf("text: %q", got.Text())
-	}
+	equal(t, "text", got.Text(), "They counted.\n\nWord for word:\n- ada: one\n- ada: two")
 	var originals string
 	noError(t, db.QueryRow(`SELECT group_concat(text || compaction, ' ' ORDER BY id) FROM message WHERE room = ?`, here).Scan(&originals))
-	if id := string(rune('0' + made.ID)); originals != strings.ReplaceAll("one# two# three# four# five is long0 six0", "#", id) {
-		t.Errorf("kept: %s", originals)
-	}
+	never(t, originals != strings.ReplaceAll("one# two# three# four# five is long0 six0", "#", string(rune('0'+made.ID))), "kept: %s", originals)
 	if _, err := compact(); err == nil { // what it was planned for is gone
 		t.Errorf("again: %v", err)
 	}
@@ -66,9 +62,7 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 		t.Errorf("after a failure: %+v, %v", again, err)
 	}
 	must(s.StartNew(t.Context(), here))(t)
-	if c, err := s.Compacted(t.Context(), here); err != nil || c.ID != 0 {
-		t.Errorf("in a new conversation: %+v, %v", c, err)
-	}
+	equal(t, "in a new conversation", must(s.Compacted(t.Context(), here))(t).ID, 0)
 }
 
 // TestKilled ends the program by force at every step of a compaction:
@@ -80,9 +74,7 @@ func TestKilled(t *testing.T) {
 		return
 	}
 	const whole, short = "one|two|three|four|five is long|six / ", "five|six / They counted."
-	for step, want := range map[string]string{
-		"stored": whole, "marked": whole, "shortened": whole, "committed": short,
-	} {
+	for step, want := range map[string]string{"stored": whole, "marked": whole, "shortened": whole, "committed": short} {
 		dir := t.TempDir()
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilled$")
 		child.Env = append(os.Environ(), "REVERIE_TEST_KILL_DIR="+dir, "REVERIE_TEST_KILL_AT="+step)
@@ -93,9 +85,7 @@ func TestKilled(t *testing.T) {
 		}
 		db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 		s := history.NewStore(db)
-		if got := texts(t, s, here) + " / " + must(s.Compacted(t.Context(), here))(t).Summary; got != want {
-			t.Errorf("killed when %s: %s", step, got)
-		}
+		equal(t, fmt.Sprintf("killed when %s", step), texts(t, s, here)+" / "+must(s.Compacted(t.Context(), here))(t).Summary, want)
 		_ = db.Close()
 	}
 }
@@ -177,9 +167,7 @@ func words(n int) string {
 
 func TestExtract(t *testing.T) {
 	said := talk("u I have a dog\nand more", "u I have a dog", "a nice", "c1 ", "r1 x", "u I have a cat", "a nice")
-	if got, want := history.Extract("Before.", said, 200), "Before.\n\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat"; got != want {
-		t.Errorf("got %q", got)
-	}
+	equal(t, "got", history.Extract("Before.", said, 200), "Before.\n\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat")
 	var many []string
 	for i := range 500 {
 		many = append(many, fmt.Sprintf("u I have %d dogs ", i)+strings.Repeat("and ", 50))
@@ -192,12 +180,8 @@ func TestExtract(t *testing.T) {
 	if n := llm.EstimateTokens(got); n > 300 || n < 150 || !strings.Contains(got, "earlier messages are not listed") || !strings.Contains(got, "Before.") {
 		t.Errorf("%d tokens: %s", n, got)
 	}
-	if got := history.Extract("Before.", talk("c1 ", "r1 x"), 100); got != "Before." {
-		t.Errorf("without anything new: %q", got)
-	}
-	if got := history.Extract("", talk("c1 ", "r1 x"), 100); got == "" {
-		t.Error("nothing at all is left of it")
-	}
+	equal(t, "without anything new", history.Extract("Before.", talk("c1 ", "r1 x"), 100), "Before.")
+	never(t, history.Extract("", talk("c1 ", "r1 x"), 100) == "", "nothing at all is left of it")
 }
 
 func TestTranscript(t *testing.T) {
@@ -208,8 +192,210 @@ func TestTranscript(t *testing.T) {
 		t.Errorf("%d tokens", n)
 	}
 	for _, want := range []string{"ada [Sat 12:00]: hello\n", "assistant calls read_file: {\"path\":\"a.txt\"}\n", "tool: word word", "characters left out here", "assistant: done"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is missing in %s", want, got)
+		has(t, "is missing in", got, want)
+	}
+}
+
+// talk makes a conversation of lines: "u …" a person says, "a …" the model answers,
+// "c1,c2 …" it calls tools, "r1 …" is the result of the call 1.
+func talk(lines ...string) []history.Message {
+	var out []history.Message
+	for i, l := range lines {
+		who, text, _ := strings.Cut(l, " ")
+		m := history.Message{ID: int64(i + 1), Room: here, Conversation: 1, Text: text, At: noon}
+		switch who[0] {
+		case 'u':
+			m.Role, m.Sender = llm.User, "@ada:x"
+		case 'a':
+			m.Role = llm.Assistant
+		case 'c':
+			m.Role = llm.Assistant
+			for id := range strings.SplitSeq(who, ",") {
+				m.Calls = append(m.Calls, llm.ToolCall{ID: id[1:], Name: "read_file", Arguments: `{"path":"a.txt"}`})
+			}
+		case 'r':
+			m.Role, m.CallID = llm.Tool, who[1:]
 		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func steps(p history.Plan) string {
+	var out []string
+	for _, s := range p.Steps {
+		out = append(out, fmt.Sprintf("%s %d", s.Name, s.Messages))
+	}
+	return strings.Join(out, ", ")
+}
+
+func ids(all []history.Message) string {
+	var out []string
+	for _, m := range all {
+		out = append(out, fmt.Sprint(m.ID))
+	}
+	return strings.Join(out, " ")
+}
+
+// What fits is left as it is; what does not goes through the steps, the mildest first.
+func TestCompactSteps(t *testing.T) {
+	long := strings.Repeat("line of a file\n", 500) // 7,500 characters, 1,800 tokens
+	old := []string{"u look", "c1 ", "r1 " + long, "c2 ", "r2 " + long, "a seen", "u and", "c3 ", "r3 " + long, "c4 ", "r4 " + long, "c5 ", "r5 " + long, "a seen too"}
+	all := talk(append(old, "u now", "a well", "u so?")...)
+
+	t.Run("micro is enough", func(t *testing.T) {
+		p := history.Compact(all, history.Limits{Room: 15_000, Summary: 500})
+		if got := steps(p); got != "micro 2" { // the newest three stay
+			t.Errorf("steps: %s", got)
+		}
+		if want := `[read_file {"path":"a.txt"}: 500 lines, ok. Cleared to save room; call it again if it is needed.]`; p.Kept[2].Text != want {
+			t.Errorf("cleared: %s", p.Kept[2].Text)
+		}
+		equal(t, "the conversation given was changed", all[2].Text, long)
+		equal(t, "shortened", ids(p.Shortened(all)), "3 5")
+	})
+	t.Run("full", func(t *testing.T) {
+		var lines []string
+		for i := range 20 {
+			lines = append(lines, fmt.Sprintf("u question %d %s", i, strings.Repeat("word ", 40)), "a answer "+strings.Repeat("word ", 40))
+		}
+		lines = append(lines, "u so?")
+		p := history.Compact(talk(lines...), history.Limits{Room: 2000, Summary: 400})
+		if steps(p) != "full 32" || ids(p.Kept) != "33 34 35 36 37 38 39 40 41" { // ten would begin with an answer
+			t.Errorf("%s; kept %s", steps(p), ids(p.Kept))
+		}
+		never(t, p.After > 2000*60/100, "%d tokens afterwards", p.After)
+		p = history.Compact(talk(lines...), history.Limits{Room: 1000, Summary: 300})
+		equal(t, "kept", ids(p.Kept), "39 40 41")
+		p = history.Compact(talk(lines...), history.Limits{Room: 500, Summary: 200})
+		equal(t, "kept", ids(p.Kept), "41")
+	})
+	t.Run("the newest round stays", func(t *testing.T) {
+		long := strings.Repeat("word ", 300)
+		p := history.Compact(talk("u look", "c1 "+long, "r1 x", "c2 "+long, "r2 x", "c3,4,5,6 ", "r3 x", "r4 x", "r5 x", "r6 "+long), history.Limits{Room: 700, Summary: 200})
+		if ids(p.Kept) != "1 6 7 8 9 10" || ids(p.Gone) != "2 3 4 5" {
+			t.Errorf("kept %s, gone %s", ids(p.Kept), ids(p.Gone))
+		}
+		if last := p.Kept[len(p.Kept)-1].Text; !strings.Contains(last, "characters left out") || p.After > 700 {
+			t.Errorf("%d tokens; the last one reads %.200s", p.After, last)
+		}
+	})
+	t.Run("within a turn", func(t *testing.T) {
+		p := history.Compact(talk("u one", "a two", "u look", "u at these", "c1 "+strings.Repeat("word ", 300), "r1 x", "c2 "+strings.Repeat("word ", 300), "r2 x", "c3,4 ", "r3 x", "r4 y"), history.Limits{Room: 600, Summary: 100})
+		if ids(p.Kept) != "3 4 9 10 11" || ids(p.Gone) != "1 2 5 6 7 8" {
+			t.Errorf("kept %s, gone %s", ids(p.Kept), ids(p.Gone))
+		}
+	})
+}
+
+// TestCompactAny: whatever was said, and however small the room, what is left fits, is a
+// conversation that an API takes, and holds the person's newest message.
+func TestCompactAny(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		past := anyTalk(t)
+		l := history.Limits{Room: rapid.IntRange(1000, 20_000).Draw(t, "room"), Full: rapid.Bool().Draw(t, "full")}
+		l.Summary = l.Room * 35 / 100
+		copied := slices.Clone(past)
+		p := history.Compact(past, l)
+		if !cmp.Equal(past, copied) {
+			t.Fatal("the conversation given was changed")
+		}
+		if p.After > l.Room {
+			t.Fatalf("%d tokens afterwards, and room for %d; %s", p.After, l.Room, steps(p))
+		}
+		checkAPI(t, p.Kept)
+		newest := past[0]
+		for _, m := range past {
+			if m.Role == llm.User {
+				newest = m
+			}
+		}
+		at := slices.IndexFunc(p.Kept, func(m history.Message) bool { return m.ID == newest.ID })
+		if at < 0 {
+			t.Fatalf("message %d is the person's newest, and gone; kept %s", newest.ID, ids(p.Kept))
+		}
+		if said := p.Kept[at].Text; len(newest.Text) < 200 && said != newest.Text || !strings.HasPrefix(newest.Text, said[:min(4, len(said))]) {
+			t.Fatalf("the newest message became %.100q", said)
+		}
+		for _, m := range p.Kept {
+			if m.Role == llm.Assistant && m.Text != past[m.ID-1].Text {
+				t.Fatalf("an answer became %.100q", m.Text)
+			}
+		}
+		if len(p.Kept)+len(p.Gone) != len(past) {
+			t.Fatalf("%d stay and %d go, of %d", len(p.Kept), len(p.Gone), len(past))
+		}
+		for _, m := range p.Gone {
+			if !cmp.Equal(m, past[m.ID-1]) {
+				t.Fatal("what is to be summarised is not what was said")
+			}
+		}
+	})
+}
+
+// anyTalk is any conversation that a session can have before a request.
+func anyTalk(t *rapid.T) []history.Message {
+	size := rapid.SampledFrom([]int{1, 8, 60, 400, 5_000, 40_000})
+	alphabet := rapid.SampledFrom([]string{"word ", "x", "4711 ", "茶", "{\"a\":1}\n", "\xff", "line\n"})
+	text := func(name string) string {
+		return name + " " + strings.Repeat(alphabet.Draw(t, "of"), size.Draw(t, "size"))
+	}
+	var lines []string
+	call := 0
+	for turn := range rapid.IntRange(1, 12).Draw(t, "turns") {
+		for range rapid.IntRange(1, 3).Draw(t, "burst") {
+			lines = append(lines, text("u said"))
+		}
+		last := turn
+		for range rapid.IntRange(0, 4).Draw(t, "rounds") {
+			n := rapid.IntRange(1, 4).Draw(t, "calls")
+			var names, results []string
+			for range n {
+				call++
+				names = append(names, fmt.Sprintf("c%d", call))
+				results = append(results, text(fmt.Sprintf("r%d result", call)))
+			}
+			lines = append(append(lines, strings.Join(names, ",")+" "), results...)
+			last = -1
+		}
+		if last >= 0 || rapid.Bool().Draw(t, "answered") {
+			lines = append(lines, "a "+strings.Repeat("answer ", rapid.IntRange(1, 40).Draw(t, "answer")))
+		}
+	}
+	if rapid.Bool().Draw(t, "asks") {
+		lines = append(lines, text("u said"))
+	}
+	return talk(lines...)
+}
+
+type fataler interface{ Fatalf(string, ...any) }
+
+// checkAPI fails unless a chat API takes the messages: a person begins, each result
+// stands behind its call, each call has its result, and no two answers follow one another.
+func checkAPI(t fataler, all []history.Message) {
+	if len(all) == 0 || all[0].Role != llm.User {
+		t.Fatalf("no person begins: %s", ids(all))
+	}
+	open := map[string]bool{}
+	for i, m := range all {
+		if m.Role == llm.Tool {
+			if !open[m.CallID] {
+				t.Fatalf("the result %d stands without its call", m.ID)
+			}
+			delete(open, m.CallID)
+			continue
+		}
+		if len(open) > 0 {
+			t.Fatalf("before message %d there are calls without results", m.ID)
+		}
+		if m.Role == llm.Assistant && all[i-1].Role == llm.Assistant {
+			t.Fatalf("two answers in a row: %s", ids(all))
+		}
+		for _, c := range m.Calls {
+			open[c.ID] = true
+		}
+	}
+	if len(open) > 0 {
+		t.Fatalf("calls without results at the end")
 	}
 }

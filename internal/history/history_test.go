@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/trust"
 )
@@ -41,6 +44,7 @@ func must[T any](v T, err error) func(failer) T {
 // failer is a test, or a part of one that rapid makes.
 type failer interface {
 	Helper()
+	Errorf(string, ...any)
 	Fatal(...any)
 }
 
@@ -49,6 +53,51 @@ func noError(t failer, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// equal says what is not as wanted.
+func equal[T comparable](t failer, what any, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+// never says what is, and should not be.
+func never(t failer, is bool, format string, args ...any) {
+	t.Helper()
+	if is {
+		t.Errorf(format, args...)
+	}
+}
+
+// same is equal for lists.
+func same[T comparable](t failer, what any, got, want []T) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+func noDiff(t failer, what, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", what, diff)
+	}
+}
+
+func has(t failer, what any, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%v: no %q in\n%s", what, part, text)
+	}
+}
+
+func lacks(t failer, what any, text, part string) {
+	t.Helper()
+	if strings.Contains(text, part) {
+		t.Errorf("%v: there is %q in\n%s", what, part, text)
 	}
 }
 
@@ -81,9 +130,7 @@ func TestContent(t *testing.T) {
 		"head\ntext\n\ntail": {Header: "head", Text: "text", Tail: "tail"},
 		" \n\n\n \n\n\n":     {Header: " \n", Text: "\n ", Tail: "\n"}, // bytes as they are
 	} {
-		if got := m.Content(); got != want {
-			t.Errorf("%+v: %q, want %q", m, got, want)
-		}
+		equal(t, m, m.Content(), want)
 	}
 }
 
@@ -99,20 +146,12 @@ func TestAppendAndLoadKeepEveryByte(t *testing.T) {
 	}
 	for i := range want {
 		noError(t, s.Append(t.Context(), &want[i]))
-		if want[i].ID == 0 || want[i].Conversation != 1 {
-			t.Errorf("message %d got ID %d, conversation %d", i, want[i].ID, want[i].Conversation)
-		}
+		never(t, want[i].ID == 0 || want[i].Conversation != 1, "message %d got ID %d, conversation %d", i, want[i].ID, want[i].Conversation)
 	}
 	got := must(s.Load(t.Context(), here))(t)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if !want[3].Failed {
-		t.Error("the failed result counts as done")
-	}
-	if want[0].Text != "茶 🫖\x00\r\n\u2028 'q\"" || want[1].Calls[1].Arguments != "not json {" {
-		t.Errorf("Append changed %+v", want)
-	}
+	noDiff(t, "it", want, got)
+	never(t, !want[3].Failed, "the failed result counts as done")
+	never(t, want[0].Text != "茶 🫖\x00\r\n\u2028 'q\"" || want[1].Calls[1].Arguments != "not json {", "Append changed %+v", want)
 }
 
 // TestKnownEvents: an event that comes again, even after a new conversation or
@@ -127,9 +166,7 @@ func TestKnownEvents(t *testing.T) {
 		if err := s.Append(t.Context(), &again); !errors.Is(err, history.ErrKnown) {
 			t.Errorf("%s: error %v", when, err)
 		}
-		if diff := cmp.Diff(first, again); diff != "" {
-			t.Errorf("%s: not the stored row:\n%s", when, diff)
-		}
+		noDiff(t, fmt.Sprintf("%s: not the stored row", when), first, again)
 	}
 	check("at once")
 	noError(t, s.Retire(t.Context(), here, 0))
@@ -143,16 +180,12 @@ func TestKnownEvents(t *testing.T) {
 	for range 2 { // what has no id is never known
 		say(t, s, there, "same")
 	}
-	if got := texts(t, s, there); got != "other|same|same" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, "got", texts(t, s, there), "other|same|same")
 }
 
 func TestConversations(t *testing.T) {
 	s, db := open(t)
-	if got := texts(t, s, here); got != "" {
-		t.Errorf("an unknown room holds %q", got)
-	}
+	equal(t, "an unknown room holds", texts(t, s, here), "")
 	say(t, s, here, "one")
 	say(t, s, there, "other")
 	say(t, s, here, "two")
@@ -160,25 +193,15 @@ func TestConversations(t *testing.T) {
 	if err != nil || n != 2 {
 		t.Fatalf("StartNew = %d, %v", n, err)
 	}
-	if got := texts(t, s, here); got != "" {
-		t.Errorf("a new conversation holds %q", got)
-	}
-	if m := say(t, s, here, "three"); m.Conversation != 2 {
-		t.Errorf("conversation %d", m.Conversation)
-	}
-	if got := texts(t, s, here) + " " + texts(t, s, there); got != "three other" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, "a new conversation holds", texts(t, s, here), "")
+	equal(t, "conversation", say(t, s, here, "three").Conversation, 2)
+	equal(t, "got", texts(t, s, here)+" "+texts(t, s, there), "three other")
 	var kept int
 	if err := db.QueryRow(`SELECT count(*) FROM message WHERE room = ?`, here).Scan(&kept); err != nil || kept != 3 {
 		t.Errorf("%d of 3 messages are kept, %v", kept, err)
 	}
-	if n, err := s.StartNew(t.Context(), "!fresh"); err != nil || n != 1 {
-		t.Errorf("StartNew in a fresh room = %d, %v", n, err)
-	}
-	if m := say(t, s, "!fresh", "x"); m.Conversation != 1 {
-		t.Errorf("conversation %d", m.Conversation)
-	}
+	equal(t, "StartNew in a fresh room =", must(s.StartNew(t.Context(), "!fresh"))(t), 1)
+	equal(t, "conversation", say(t, s, "!fresh", "x").Conversation, 1)
 	if rooms, err := s.Rooms(t.Context()); err != nil || !cmp.Equal(rooms, []string{"!fresh", here, there}) {
 		t.Errorf("rooms %v, %v", rooms, err)
 	}
@@ -192,9 +215,7 @@ func TestRetire(t *testing.T) {
 	say(t, s, here, "answer")
 	noError(t, s.Retire(t.Context(), here, question.ID))
 	say(t, s, here, "better answer")
-	if got := texts(t, s, here) + " " + texts(t, s, there); got != "question|better answer other" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, "got", texts(t, s, here)+" "+texts(t, s, there), "question|better answer other")
 	var kept int
 	if err := db.QueryRow(`SELECT count(*) FROM message WHERE room = ?`, here).Scan(&kept); err != nil || kept != 4 {
 		t.Errorf("%d of 4 messages are kept, %v", kept, err)
@@ -218,13 +239,9 @@ func TestSetTail(t *testing.T) {
 	}
 	noError(t, set(m.ID, "kept", true))
 	noError(t, set(m.ID, "rolled back", false))
-	if err := set(m.ID+1, "x", true); err == nil {
-		t.Error("set the tail of no message")
-	}
-	got, err := s.Load(t.Context(), here)
-	if err != nil || got[0].Content() != "text\n\nkept" {
-		t.Errorf("%+v, %v", got, err)
-	}
+	never(t, set(m.ID+1, "x", true) == nil, "set the tail of no message")
+	got := must(s.Load(t.Context(), here))(t)
+	equal(t, "it", got[0].Content(), "text\n\nkept")
 }
 
 // TestOrder appends 1,000 messages, from several goroutines to several rooms at
@@ -246,10 +263,8 @@ func TestOrder(t *testing.T) {
 	wg.Wait()
 	seen := map[int64]bool{}
 	for r := range rooms {
-		all, err := s.Load(t.Context(), history.Talk(fmt.Sprint(r)))
-		if err != nil || len(all) != each {
-			t.Fatalf("room %d: %d messages, %v", r, len(all), err)
-		}
+		all := must(s.Load(t.Context(), history.Talk(fmt.Sprint(r))))(t)
+		equal(t, fmt.Sprintf("room %d: messages", r), len(all), each)
 		for i, m := range all {
 			if m.Text != fmt.Sprint(i) || seen[m.ID] {
 				t.Fatalf("room %d: message %d is %q with ID %d", r, i, m.Text, m.ID)
@@ -261,10 +276,7 @@ func TestOrder(t *testing.T) {
 
 func TestLoadUsesItsIndex(t *testing.T) {
 	_, db := open(t)
-	rows, err := db.Query(`EXPLAIN QUERY PLAN SELECT text FROM message WHERE room = ?1 AND conversation = (SELECT conversation FROM room WHERE id = ?1) AND retired = 0 ORDER BY id`, here)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must(db.Query(`EXPLAIN QUERY PLAN SELECT text FROM message WHERE room = ?1 AND conversation = (SELECT conversation FROM room WHERE id = ?1) AND retired = 0 ORDER BY id`, here))(t)
 	defer rows.Close()
 	var plan strings.Builder
 	for rows.Next() {
@@ -289,9 +301,7 @@ func TestReadersOfAnEvent(t *testing.T) {
 		if readers.Person() == "" {
 			want = trust.Nobody
 		}
-		if got, err := s.Readers(t.Context(), room); err != nil || got != want {
-			t.Errorf("%s: %q, %v; want %q", room, got, err, want)
-		}
+		equal(t, room, must(s.Readers(t.Context(), room))(t), want)
 	}
 }
 
@@ -311,26 +321,218 @@ func TestMove(t *testing.T) {
 	if got := texts(t, s, there); got != "one|three|two|four" { // in the order it was said
 		t.Errorf("the new room's conversation: %s", got)
 	}
-	if c, err := s.Compacted(t.Context(), there); err != nil || c.Summary != "They counted." {
-		t.Errorf("the summary: %+v, %v", c, err)
-	}
-	if got := texts(t, s, here); got != "" {
-		t.Errorf("the old room's conversation: %s", got)
-	}
+	equal(t, "the summary", must(s.Compacted(t.Context(), there))(t).Summary, "They counted.")
+	equal(t, "the old room's conversation", texts(t, s, here), "")
 	say(t, s, here, "afterwards")
-	if got := texts(t, s, here); got != "afterwards" {
-		t.Errorf("the old room's conversation: %s", got)
-	}
+	equal(t, "the old room's conversation", texts(t, s, here), "afterwards")
 	var n int
 	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM message WHERE room = ? AND text = 'earlier' AND conversation = 1`, there).Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d rows of the earlier conversation, %v", n, err)
 	}
 	for _, pair := range [][2]string{{"!nowhere", there}, {there, there}} {
-		if err := s.Move(t.Context(), history.Talk(pair[0]), history.Talk(pair[1])); err != nil {
-			t.Error(err)
+		noError(t, s.Move(t.Context(), history.Talk(pair[0]), history.Talk(pair[1])))
+	}
+	equal(t, "after moving nothing", texts(t, s, there), "one|three|two|four")
+}
+
+// TestTalk: a room and a thread make a name that gives both back, and no two make the same
+// one, whatever a room is called.
+func TestTalk(t *testing.T) {
+	for _, room := range []string{"!a:example.org", "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM", "!with blanks /$x:example.org", "sub:1", "terminal", "thread:$x !a"} {
+		for _, root := range []string{"$old:example.org", "$Rqnc-F-dvnEYJTyHq_iKxU2bZ1CI92-kuZq3a5lr5Zg", "$with/and+"} {
+			if talk := history.TalkOf(room, root); talk.Room() != room || talk.Thread() != root {
+				t.Errorf("%q and %q became %q: %q and %q", room, root, talk, talk.Room(), talk.Thread())
+			}
+		}
+		for _, root := range []string{"", "$with blank", "$with\nline"} {
+			if talk := history.TalkOf(room, root); string(talk) != room {
+				t.Errorf("%q and %q became %q", room, root, talk)
+			}
 		}
 	}
-	if got := texts(t, s, there); got != "one|three|two|four" {
-		t.Errorf("after moving nothing: %s", got)
+	rapid.Check(t, func(t *rapid.T) {
+		id := rapid.StringMatching(`[!$ a:/-]{1,6}`)
+		a, b := "!"+id.Draw(t, "room"), "!"+id.Draw(t, "other room")
+		x, y := "$"+strings.ReplaceAll(id.Draw(t, "root"), " ", ""), "$"+strings.ReplaceAll(id.Draw(t, "other root"), " ", "")
+		if same := history.TalkOf(a, x) == history.TalkOf(b, y); same != (a == b && x == y) {
+			t.Fatalf("%q %q and %q %q", a, x, b, y)
+		}
+		if history.TalkOf(a, x) == history.TalkOf(b, "") {
+			t.Fatalf("the thread %q of %q is the room %q", x, a, b)
+		}
+	})
+}
+
+// TestUnsayLeavesThreads: an answer that is taken back leaves the summaries of its room,
+// and what the threads of that room began with.
+func TestUnsayLeavesThreads(t *testing.T) {
+	s, _ := open(t)
+	room := history.TalkOf("!room", "")
+	for _, m := range []history.Message{
+		{Room: room, Role: llm.User, EventID: "$q", Sender: "@me:x", Text: "where is the key?", At: noon},
+		{Room: room, Role: llm.Assistant, EventID: "re:$q", Text: "The key of the cellar lies under the third pot.", At: noon},
+	} {
+		noError(t, s.Append(t.Context(), &m))
 	}
+	thread := history.TalkOf("!room", "$q")
+	c := history.Compaction{Room: thread, Level: history.Extracted, Reason: "thread", At: noon,
+		Summary: "- @me:x: where is the key?\n- you: The key of the cellar lies under the third pot."}
+	must(s.Begin(t.Context(), &c))(t)
+	noError(t, s.Unsay(t.Context(), "re:$q"))
+	left, err := s.Compacted(t.Context(), thread)
+	if err != nil || strings.Contains(left.Summary, "third pot") || !strings.Contains(left.Summary, "where is the key?") {
+		t.Errorf("the thread begins with %q, %v", left.Summary, err)
+	}
+}
+
+func forget(t *testing.T, s *history.Store, db *sql.DB, texts ...string) (kept int) {
+	t.Helper()
+	noError(t, store.InTx(t.Context(), db, func(tx *sql.Tx) (err error) {
+		kept, err = s.Forget(t.Context(), tx, texts)
+		return err
+	}))
+	return kept
+}
+
+// TestForget: what is to be forgotten leaves everything but what people wrote.
+func TestForget(t *testing.T) {
+	const text = `Jana's "code" is 4711 <ü>`
+	s, db := open(t)
+	for i, m := range []history.Message{
+		{Role: llm.User, Sender: "@a:b", Text: "remember: " + text, Tail: "[note]\n" + text + "\n[/note]", EventID: "$1"},
+		{Role: llm.Assistant, Calls: []llm.ToolCall{
+			{ID: "1", Name: "append_memory", Arguments: fmt.Sprintf(`{"entry": %q}`, strings.ReplaceAll(text, " ", "  "))},
+			{ID: "2", Name: "task", Arguments: `{"content":"water the plants"}`},
+			{ID: "3", Name: "odd", Arguments: `not JSON: ` + text}}},
+		{Role: llm.Tool, CallID: "1", Text: "Remembered:\n" + text},
+		{Role: llm.Assistant, Text: "I know: " + text + "! And tea."},
+		{Role: llm.User, Text: "a sub-session found:\n> " + text, EventID: "ended:1"},
+		{Role: llm.User, Sender: "@a:b", Text: "thanks", EventID: "$2"},
+	} {
+		m.Room = here
+		if err := s.Append(t.Context(), &m); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	equal(t, "messages of people are said to hold it", forget(t, s, db, text, ""), 1)
+	all, err := s.Load(t.Context(), here)
+	if err != nil || len(all) != 6 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	never(t, all[0].Text != "remember: "+text || all[0].Tail != "[note]\n[forgotten]\n[/note]", "%+v", all[0])
+	lacks(t, "left", fmt.Sprintf("%+v", all[1:]), "4711")
+	equal(t, "another call became", all[1].Calls[1].Arguments, `{"content":"water the plants"}`)
+	equal(t, "answer", all[3].Text, "I know: [forgotten]! And tea.")
+	for range 2 {
+		noError(t, s.Redact(t.Context(), "$1"))
+	}
+	noError(t, s.Redact(t.Context(), ""))
+	if all, err = s.Load(t.Context(), here); err != nil || all[0].Text != "[taken back]" || all[0].Tail != "" || all[5].Text != "thanks" || all[3].Text == "[taken back]" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	equal(t, "messages are said to hold it still", forget(t, s, db, text, ""), 0)
+}
+
+// rows is everything stored of the messages with these ids.
+func rows(t testing.TB, db *sql.DB, most int64) string {
+	t.Helper()
+	var all string
+	noError(t, db.QueryRow(`SELECT coalesce(group_concat(concat_ws('|', id, room, conversation, role, event_id, sender, header, text, short, tail, calls, call_id, failed, at, retired, compaction, quoted, integrity, readers, unquoted), char(10) ORDER BY id), '')
+		FROM message WHERE id <= ?`, most).Scan(&all))
+	return all
+}
+
+// TestForgetLeavesSummaries: what is forgotten, or taken back, leaves the short forms, the
+// summaries and what stands beside them as well; other lines stay.
+func TestForgetLeavesSummaries(t *testing.T) {
+	s, db := open(t)
+	var all []history.Message
+	for _, m := range []history.Message{
+		{Role: llm.User, Sender: "@ada:x", EventID: "$1", Text: "My locker has the number 4711.\nThe dog is called Bruno."},
+		{Role: llm.Tool, CallID: "1", Text: "long long long: the code is 9999 and more"},
+		{Role: llm.User, Sender: "@ada:x", EventID: "$2", Text: "A secret: my password is swordfish, and more of it"},
+		{Role: llm.User, Sender: "@ada:x", EventID: "$3", Text: "well"},
+	} {
+		m.Room = here
+		noError(t, s.Append(t.Context(), &m))
+		all = append(all, m)
+	}
+	all[1].Text, all[2].Text = "the code is 9999", "A secret: my password is swordfish"
+	c := history.Compaction{Room: here, Level: history.Extracted, Reason: "full", At: noon, Summary: "Said since, in short:\n- ada: My locker has the number 4711.\n- ada: hello",
+		Details: []string{"ada: The dog is called Bruno.", "ada: My locker has the number 4711.", "tool: the code is 9999"}}
+	noError(t, s.Compact(t.Context(), &c, all[:1], all[1:3]))
+	noError(t, s.Redact(t.Context(), "$1"))
+	noError(t, s.Redact(t.Context(), "$2"))
+	forget(t, s, db, "the code is 9999")
+	now := must(s.Compacted(t.Context(), here))(t)
+	equal(t, "it", now.Text(), "Said since, in short:\n- ada: hello\n\nWord for word:\n- tool: [forgotten]")
+	equal(t, "loaded", texts(t, s, here), "[forgotten]|[taken back]|well")
+	if got := rows(t, db, 1<<60); strings.Contains(got, "9999") || strings.Contains(got, "swordfish") || strings.Contains(got, "4711") {
+		t.Errorf("left: %s", got)
+	}
+}
+
+// quoting appends a message that quotes.
+func quoting(t *testing.T, s *history.Store, event, text string, quotes ...history.Quoted) history.Message {
+	t.Helper()
+	m := history.Message{Room: here, Role: llm.User, EventID: event, Sender: "@ada:example.org", Header: "[now]", Text: text, At: noon, Quoted: quotes,
+		Label: trust.Label{Integrity: trust.Guest, Readers: trust.Room(string(here))}}
+	noError(t, s.Append(t.Context(), &m))
+	return m
+}
+
+// TestQuoted: what a message quotes stands before it, byte for byte as it was stored, and
+// leaves it when it is taken back or forgotten.
+func TestQuoted(t *testing.T) {
+	s, db := open(t)
+	m := quoting(t, s, "$1", "and?", history.Quoted{Event: "$a", Text: "eve:\n> the \"code\" is 4711"}, history.Quoted{Event: "$b", Text: "fred:\n> hm"})
+	quoting(t, s, "$2", "hm")
+	load := func() string {
+		t.Helper()
+		past, err := s.Load(t.Context(), here)
+		if err != nil || past[0].Label.Integrity != trust.Guest {
+			t.Fatalf("%+v %v", past, err)
+		}
+		return past[0].Content()
+	}
+	if got, want := load(), "[now]\neve:\n> the \"code\" is 4711\nfred:\n> hm\nand?"; got != want || m.Content() != want {
+		t.Errorf("it reads %q", got)
+	}
+	forget(t, s, db, `the "code" is 4711`)
+	equal(t, "forgotten, it reads", load(), "[now]\neve:\n> [forgotten]\nfred:\n> hm\nand?")
+	noError(t, s.Redact(t.Context(), "$b"))
+	equal(t, "taken back, it reads", load(), "[now]\neve:\n> [forgotten]\n[taken back]\nand?")
+	noError(t, s.Redact(t.Context(), "$1"))
+	equal(t, "with its quotes it reads", load(), "[now]\n[taken back]")
+}
+
+// TestQuotesGoFirst: a compaction leaves out what older messages quote before it takes
+// anything else, keeps what the newest one does, and gives it back when it is undone.
+func TestQuotesGoFirst(t *testing.T) {
+	s, _ := open(t)
+	long := strings.Repeat("word ", 400)
+	for _, event := range []string{"$1", "$2"} {
+		quoting(t, s, event, "and?", history.Quoted{Text: "eve:\n> " + long})
+		noError(t, s.Append(t.Context(), &history.Message{Room: here, Role: llm.Assistant, EventID: "re:" + event, Text: "Well.", At: noon}))
+	}
+	quoting(t, s, "$3", "and?", history.Quoted{Text: "eve:\n> " + long})
+	past := must(s.Load(t.Context(), here))(t)
+	plan := history.Compact(past, history.Limits{Room: 1_000, Summary: 100})
+	shorter := plan.Shortened(past)
+	if len(plan.Gone) != 0 || len(shorter) != 2 || plan.After >= plan.Before/2 || !slices.ContainsFunc(plan.Steps, func(s history.Step) bool { return s.Name == history.QuoteStep && s.Messages == 2 }) {
+		t.Fatalf("%+v", plan)
+	}
+	c := history.Compaction{Room: here, Level: history.Trimmed, Reason: "full", At: noon}
+	noError(t, s.Compact(t.Context(), &c, plan.Gone, shorter))
+	quotes := func() (n []int) {
+		t.Helper()
+		now := must(s.Load(t.Context(), here))(t)
+		for _, m := range now {
+			if m.Role == llm.User {
+				n = append(n, len(m.Quoted))
+			}
+		}
+		return n
+	}
+	same(t, "left", quotes(), []int{0, 0, 1})
 }

@@ -2,29 +2,71 @@ package media
 
 import (
 	"bytes"
+	"compress/zlib"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"image"
 	"image/color"
+	"image/color/palette"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 )
 
-func keep(t *testing.T, s *Store, data []byte) Kept {
+// must is a value that comes without an error.
+func must[T any](v T, err error) func(failer) T {
+	return func(t failer) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+// failer is a test, or a part of one that rapid makes.
+type failer interface {
+	Helper()
+	Errorf(string, ...any)
+	Fatal(...any)
+}
+
+// noError ends the test after an error.
+func noError(t failer, err error) {
 	t.Helper()
-	k, err := s.Keep(bytes.NewReader(data), 64<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// equal says what is not as wanted.
+func equal[T comparable](t failer, what any, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+// never says what is, and should not be.
+func never(t failer, is bool, format string, args ...any) {
+	t.Helper()
+	if is {
+		t.Errorf(format, args...)
+	}
+}
+
+func keep(t *testing.T, s *Store, data []byte) Kept {
+	t.Helper()
+	k := must(s.Keep(bytes.NewReader(data), 64<<20))(t)
 	return k
 }
 
@@ -59,9 +101,7 @@ func encode(t *testing.T, kind string, m image.Image) []byte {
 	case "gif":
 		err = gif.Encode(&b, m, nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return b.Bytes()
 }
 
@@ -69,16 +109,10 @@ func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	s := Open(dir, 0)
 	k := keep(t, s, encode(t, "png", noise(8, 8)))
-	if k.Type != "image/png" || !strings.HasPrefix(k.Path, "media/") || !strings.HasSuffix(k.Path, ".png") {
-		t.Errorf("kept %+v", k)
-	}
+	never(t, k.Type != "image/png" || !strings.HasPrefix(k.Path, "media/") || !strings.HasSuffix(k.Path, ".png"), "kept %+v", k)
 	info, err := os.Stat(filepath.Join(dir, k.Path))
-	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != k.Size {
-		t.Errorf("%v, %v", info, err)
-	}
-	if again := keep(t, s, encode(t, "png", noise(8, 8))); again != k {
-		t.Errorf("the same content is kept as %+v and %+v", k, again)
-	}
+	never(t, err != nil || info.Mode().Perm() != 0o600 || info.Size() != k.Size, "%v, %v", info, err)
+	equal(t, "the same content is kept as and", keep(t, s, encode(t, "png", noise(8, 8))), k)
 	var large *TooLargeError
 	if _, err := s.Keep(strings.NewReader("12345"), 4); !errors.As(err, &large) {
 		t.Errorf("five bytes of four at most: %v", err)
@@ -87,9 +121,7 @@ func TestKeep(t *testing.T) {
 		t.Errorf("a forged file: %v", err)
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, Folder))
-	if err != nil || len(entries) != 1 {
-		t.Errorf("what was refused is left behind: %v %v", entries, err)
-	}
+	never(t, err != nil || len(entries) != 1, "what was refused is left behind: %v %v", entries, err)
 	for _, p := range []string{"bot.db", "media/../bot.db", "media/..", "/etc/passwd", "media"} {
 		if f, err := s.Open(p); err == nil {
 			f.Close()
@@ -114,10 +146,7 @@ var webps = map[string]string{
 
 func webp(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := hex.DecodeString(webps[name])
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(hex.DecodeString(webps[name]))(t)
 	return data
 }
 
@@ -133,28 +162,19 @@ func TestPicture(t *testing.T) {
 		{"large", encode(t, "jpeg", noise(3000, 1500)), 3000, 1500, 1024, 512, "image/jpeg"},
 		{"small", encode(t, "png", noise(30, 20)), 30, 20, 30, 20, "image/jpeg"},
 		{"gif", encode(t, "gif", noise(100, 2000)), 100, 2000, 51, 1024, "image/jpeg"},
-		{"transparent", encode(t, "png", clear), 300, 100, 300, 100, "image/png"},
-		{"WebP", webp(t, "lossy"), 30, 20, 30, 20, "image/jpeg"},
+		{"transparent", encode(t, "png", clear), 300, 100, 300, 100, "image/png"}, {"WebP", webp(t, "lossy"), 30, 20, 30, 20, "image/jpeg"},
 		{"WebP without loss", webp(t, "lossless"), 30, 20, 30, 20, "image/jpeg"},
 		{"on its side", rotated(encode(t, "jpeg", noise(200, 100)), 6), 100, 200, 100, 200, "image/jpeg"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Open(t.TempDir(), 0)
 			k := keep(t, s, tt.data)
-			if isWebP := strings.HasPrefix(tt.name, "WebP"); isWebP != strings.HasSuffix(k.Path, ".webp") {
-				t.Errorf("kept as %+v", k)
-			}
+			equal(t, fmt.Sprintf("kept as %+v", k), strings.HasPrefix(tt.name, "WebP"), strings.HasSuffix(k.Path, ".webp"))
 			p, err := s.Picture(k.Path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if p.Width != tt.w || p.Height != tt.h || p.W != tt.W || p.H != tt.H {
-				t.Errorf("%+v", p)
-			}
+			noError(t, err)
+			never(t, p.Width != tt.w || p.Height != tt.h || p.W != tt.W || p.H != tt.H, "%+v", p)
 			data, err := os.ReadFile(s.File(p.Path))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			m, _, err := image.Decode(bytes.NewReader(data))
 			if err != nil || m.Bounds().Dx() != tt.W || m.Bounds().Dy() != tt.H || Sniff(data) != tt.kind {
 				t.Errorf("made %v %s, %v", m.Bounds(), Sniff(data), err)
@@ -162,9 +182,7 @@ func TestPicture(t *testing.T) {
 			if r, g, _, _ := m.At(tt.W/4, tt.H/4).RGBA(); tt.kind == "image/jpeg" && (r < 0xd000 || g > 0x3000) {
 				t.Errorf("what was red is %x %x", r, g)
 			}
-			if again, err := s.Picture(k.Path); again != p || err != nil {
-				t.Errorf("made again: %+v, %v", again, err)
-			}
+			equal(t, "made again", must(s.Picture(k.Path))(t), p)
 		})
 	}
 }
@@ -198,11 +216,8 @@ func TestHostilePictures(t *testing.T) {
 
 func TestText(t *testing.T) {
 	for _, tt := range []struct{ data, want, why string }{
-		{"hello\r\nworld", "hello\nworld", ""},
-		{"\xef\xbb\xbf{\"a\": 1}", `{"a": 1}`, ""},
-		{"a\u202eb\x1b[31m", "ab[31m", ""},
-		{"caf\xe9 au lait, " + strings.Repeat("x", 600), "", "UTF-8"},
-		{"PK\x03\x04…", "", "no text"},
+		{"hello\r\nworld", "hello\nworld", ""}, {"\xef\xbb\xbf{\"a\": 1}", `{"a": 1}`, ""}, {"a\u202eb\x1b[31m", "ab[31m", ""},
+		{"caf\xe9 au lait, " + strings.Repeat("x", 600), "", "UTF-8"}, {"PK\x03\x04…", "", "no text"},
 		{"text and then \x00 nothing", "", "no text"},
 	} {
 		s := Open(t.TempDir(), 0)
@@ -221,9 +236,7 @@ func TestCap(t *testing.T) {
 	if n := len([]rune(got)); n > 260 || !strings.HasPrefix(got, "one line\n") || !strings.HasSuffix(got, "one line\n") || !strings.Contains(got, "of 900 characters are left out here") {
 		t.Errorf("%d: %s", n, got)
 	}
-	if Cap(text, 900) != text {
-		t.Error("what fits was cut")
-	}
+	equal(t, "what fits was cut", Cap(text, 900), text)
 }
 
 func TestName(t *testing.T) {
@@ -231,41 +244,26 @@ func TestName(t *testing.T) {
 		"cat.png": "cat.png", "../../etc/passwd": "passwd", `C:\x\y.doc`: "y.doc", "a\nb\u202ecod.exe": "abcod.exe", "": "file", "...": "file",
 		"]<data id=x>": "__data id=x_", strings.Repeat("x", 200) + ".jpeg": strings.Repeat("x", 74) + "….jpeg",
 	} {
-		if got := Name(in); got != want {
-			t.Errorf("%q: %q, not %q", in, got, want)
-		}
+		equal(t, in, Name(in), want)
 	}
 }
 
 func TestSweep(t *testing.T) {
 	s := Open(t.TempDir(), 0)
 	used, old, young := keep(t, s, []byte("used")), keep(t, s, encode(t, "png", noise(9, 9))), keep(t, s, []byte("young"))
-	if _, err := s.Picture(old.Path); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Picture(old.Path))(t)
 	past := time.Now().Add(-time.Hour)
-	entries, err := os.ReadDir(s.File(Folder))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must(os.ReadDir(s.File(Folder)))(t)
 	for _, e := range entries {
 		if Stem(e.Name()) != Stem(young.Path) {
-			if err := os.Chtimes(s.File(Folder+"/"+e.Name()), past, past); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.Chtimes(s.File(Folder+"/"+e.Name()), past, past))
 		}
 	}
-	if n, err := s.Sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)); n != 2 || err != nil {
-		t.Errorf("%d files, %v", n, err)
-	}
+	equal(t, "files", must(s.Sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)))(t), 2)
 	for _, k := range []Kept{used, young} {
-		if _, err := os.Stat(s.File(k.Path)); err != nil {
-			t.Error(err)
-		}
+		must(os.Stat(s.File(k.Path)))(t)
 	}
-	if err := s.Remove(used.Path, "bot.db", "media/../bot.db"); err != nil {
-		t.Error(err)
-	}
+	noError(t, s.Remove(used.Path, "bot.db", "media/../bot.db"))
 	if _, err := os.Stat(s.File(used.Path)); err == nil {
 		t.Error("it is still there")
 	}
@@ -275,4 +273,235 @@ func TestSweep(t *testing.T) {
 func withChecksum(b []byte) []byte {
 	binary.BigEndian.PutUint32(b[29:], crc32.ChecksumIEEE(b[12:29]))
 	return b
+}
+
+func packed(s string) string {
+	var b bytes.Buffer
+	z := zlib.NewWriter(&b)
+	_, _ = z.Write([]byte(s)) // into memory
+	_ = z.Close()
+	return b.String()
+}
+
+// pdfOf is a PDF file of objects, numbered from 1.
+func pdfOf(objects ...string) []byte {
+	var b strings.Builder
+	b.WriteString("%PDF-1.5\n")
+	for i, o := range objects {
+		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, o)
+	}
+	b.WriteString("trailer\n<< /Root 1 0 R >>\n%%EOF\n")
+	return []byte(b.String())
+}
+
+func streamOf(dict, body string) string {
+	return fmt.Sprintf("<< %s /Length %d >>\nstream\n%s\nendstream", dict, len(body), body)
+}
+
+const (
+	catalog = "<< /Type /Catalog /Pages 2 0 R >>"
+	tree    = "<< /Type /Pages /Kids [3 0 R] /Count 1 >>"
+	onePage = "<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>"
+	latin1  = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+)
+
+// needReader leaves out a test where pdftotext is not installed.
+func needReader(t testing.TB) {
+	t.Helper()
+	if !ReadsPDF() {
+		t.Skip("pdftotext is not installed (package poppler-utils)")
+	}
+}
+
+// TestPDF: what pdftotext reads is handed on by pages, and kept beside the file.
+// Holds M42.
+func TestPDF(t *testing.T) {
+	needReader(t)
+	flate := "/Filter /FlateDecode"
+	toUnicode := streamOf(flate, packed("1 begincodespacerange <0000> <ffff> endcodespacerange 2 beginbfrange <0001> <0003> <0041> <0010> <0011> [<00e4> <d83dde00>] endbfrange 1 beginbfchar <0020> <0020> endbfchar"))
+	for _, tt := range []struct {
+		name    string
+		objects []string
+		want    string
+	}{
+		{"plain", []string{catalog, tree, onePage, streamOf("", `BT /F1 12 Tf 72 700 Td (Gr\374\337e \(from\) here) Tj 0 -14 Td (next line) Tj ET`), latin1}, "Grüße (from) here\nnext line"},
+		{"packed, with gaps", []string{catalog, tree, onePage, streamOf(flate, packed(`BT /F1 12 Tf 14 TL 72 700 Td [(two)-300(wo)20(rds)] TJ T* <6f6e65> Tj ET`)), latin1}, "two words\none"},
+		{"codes", []string{catalog, tree, onePage, streamOf(flate, packed(`BT /F1 12 Tf <0001000200030020001000110020> Tj ET`)),
+			"<< /Type /Font /Subtype /Type0 /ToUnicode 6 0 R >>", toUnicode}, "ABC ä😀"},
+		{"two pages", []string{catalog, "<< /Type /Pages /Kids [3 0 R 3 0 R] /Count 2 >>", onePage,
+			streamOf("", `BT /F1 12 Tf 72 700 Td (a page) Tj ET`), latin1},
+			"a page\n\n\na page"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Open(t.TempDir(), 0)
+			k := keep(t, s, pdfOf(tt.objects...))
+			got, err := s.Text(t.Context(), k.Path, k.Type)
+			never(t, strings.TrimSpace(got) != tt.want || err != nil, "%q, %v", got, err)
+			equal(t, "beside it stands", must(s.Text(t.Context(), Beside(k.Path), "text/plain"))(t), got)
+		})
+	}
+}
+
+// TestNoPDFReader: without pdftotext, the person is told what is missing.
+func TestNoPDFReader(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	s := Open(t.TempDir(), 0)
+	k := keep(t, s, pdfOf(catalog, tree, onePage, streamOf("", "BT (x) Tj ET")))
+	if _, err := s.Text(t.Context(), k.Path, k.Type); !errors.Is(err, errNoReader) || ReadsPDF() {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestHostilePDF: no file hangs or kills us, and each has a reason.
+// Holds F43.
+func TestHostilePDF(t *testing.T) {
+	needReader(t)
+	key := strings.Repeat("4f", 32)
+	password := "/ID [<00> <00>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <" + key + "> /U <" + key + "> >>"
+	bomb := streamOf("/Filter /FlateDecode", packed(strings.Repeat("( ) Tj ", 1<<22)))
+	for name, data := range map[string][]byte{
+		"nothing": []byte("%PDF-1.7\n"), "cut": pdfOf(catalog, tree, onePage)[:60],
+		"locked":   bytes.Replace(pdfOf(catalog, tree, onePage, streamOf("", "BT /F1 12 Tf (x) Tj ET"), latin1), []byte("/Root"), []byte(password+" /Root"), 1),
+		"a scan":   pdfOf(catalog, tree, onePage, streamOf("", "q 1 0 0 1 0 0 cm /Im1 Do Q")),
+		"circles":  pdfOf("<< /Type /Catalog /Pages 1 0 R /Kids [1 0 R] /Parent 1 0 R /Contents 1 0 R /Length 1 0 R >>", "<< /Kids [2 0 R 1 0 R] >>"),
+		"brackets": pdfOf(catalog, strings.Repeat("[", 2_000_000)),
+		"bomb":     pdfOf(catalog, tree, "<< /Type /Page /Contents ["+strings.Repeat("4 0 R ", 50)+"] >>", bomb),
+	} {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), pdfTime)
+		s := Open(t.TempDir(), 0)
+		text, err := s.Text(ctx, keep(t, s, data).Path, "application/pdf")
+		cancel()
+		never(t, err == nil && name != "bomb", "%s: read %.100q", name, text)
+		if name == "locked" && err != errLocked { //nolint:errorlint // our own value
+			t.Errorf("%s: %v", name, err)
+		}
+		t.Logf("%s: %v, %d characters, %v", name, time.Since(began).Round(time.Millisecond), len(text), err)
+	}
+}
+
+// pngOf is a PNG picture of zeros: small as a file, whatever its size.
+func pngOf(w, h int, depth, kind, interlaced byte) []byte {
+	chunk := func(name string, data []byte) []byte {
+		b := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
+		b = append(append(b, name...), data...)
+		return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
+	}
+	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(w)), uint32(h))
+	head = append(head, depth, kind, 0, 0, interlaced)
+	samples := map[byte]int{0: 1, 2: 3, 4: 2, 6: 4}[kind]
+	var z bytes.Buffer
+	pack := zlib.NewWriter(&z)
+	rows := h * (1 + (w*samples*int(depth)+7)/8)
+	if interlaced == 1 { // each pass has rows of its own
+		rows = 0
+		for _, p := range [][4]int{{8, 8, 0, 0}, {8, 8, 4, 0}, {4, 8, 0, 4}, {4, 4, 2, 0}, {2, 4, 0, 2}, {2, 2, 1, 0}, {1, 2, 0, 1}} {
+			pw, ph := (w-p[2]+p[0]-1)/p[0], (h-p[3]+p[1]-1)/p[1]
+			rows += ph * (1 + (pw*samples*int(depth)+7)/8)
+		}
+	}
+	_, _ = pack.Write(make([]byte, rows))
+	_ = pack.Close()
+	all := append([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", head)...)
+	return append(append(all, chunk("IDAT", z.Bytes())...), chunk("IEND", nil)...)
+}
+
+// progressiveOf is a progressive JPEG picture of one scan in which each block is a bit.
+// Its brightness has luma samples in each direction for each of a colour.
+func progressiveOf(w, h int, luma byte) []byte {
+	b := append([]byte{0xff, 0xd8, 0xff, 0xdb, 0, 67, 0}, bytes.Repeat([]byte{1}, 64)...)
+	b = append(b, 0xff, 0xc2, 0, 17, 8, byte(h>>8), byte(h), byte(w>>8), byte(w), 3, 1, luma<<4|luma, 0, 2, 0x11, 0, 3, 0x11, 0)
+	b = append(b, 0xff, 0xc4, 0, 21, 0x00, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+	b = append(b, 0xff, 0xda, 0, 12, 3, 1, 0, 2, 0, 3, 0, 0, 0, 0)
+	b = append(b, make([]byte, ((w+7)/8)*((h+7)/8)*3/8+16)...)
+	return append(b, 0xff, 0xd9)
+}
+
+// gifOf is an interlaced GIF picture of one colour.
+func gifOf(t *testing.T, w, h int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	noError(t, gif.Encode(&b, image.NewPaletted(image.Rect(0, 0, w, h), palette.Plan9[:2]), nil))
+	return b.Bytes()
+}
+
+// TestPictureMemory: a picture is decoded in at most 16 bytes for each of 25 million pixels, whatever
+// its format, and refused before that if it has more. A picture for the model takes little beside it.
+func TestPictureMemory(t *testing.T) {
+	const beside = 24 << 20 // the file, the small picture and its JPEG
+	for _, tt := range []struct {
+		name    string
+		data    []byte
+		refused bool
+	}{
+		{"PNG, 16 bits", pngOf(7071, 7071, 16, 6, 0), true}, {"PNG, 16 bits, interlaced, within", pngOf(5000, 5000, 16, 6, 1), false},
+		{"PNG, 8 bits", pngOf(7000, 5000, 8, 6, 0), true}, {"PNG, one line", pngOf(49_000_000, 1, 1, 0, 0), true},
+		{"JPEG, progressive", progressiveOf(7071, 7071, 1), true}, {"JPEG, progressive, within", progressiveOf(5000, 5000, 1), false},
+		{"JPEG, progressive, of a telephone", progressiveOf(5712, 4284, 2), false}, {"GIF", gifOf(t, 7000, 7000), true},
+		{"GIF, within", gifOf(t, 5000, 5000), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Open(t.TempDir(), 0)
+			k := keep(t, s, tt.data)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := s.Picture(k.Path)
+			runtime.ReadMemStats(&after)
+			took := after.TotalAlloc - before.TotalAlloc
+			t.Logf("a file of %s took %s", Size(int64(len(tt.data))), Size(int64(took)))
+			switch {
+			case tt.refused && (!errors.Is(err, ErrPixels) || took > beside):
+				t.Errorf("refused with %v after %s", err, Size(int64(took)))
+			case !tt.refused && err != nil:
+				t.Error(err)
+			case took > 16*maxPixels+beside:
+				t.Errorf("it took %s", Size(int64(took)))
+			}
+		})
+	}
+}
+
+// TestPDFObjects: a file of more objects than are read is refused with the reason, and a
+// document of a thousand pages has fewer.
+func TestPDFObjects(t *testing.T) {
+	needReader(t)
+	s := Open(t.TempDir(), 0)
+	var many strings.Builder
+	many.WriteString("%PDF-1.4\n")
+	for i := range 300_000 {
+		fmt.Fprintf(&many, "%d 0 obj<</Type/Page/Contents %d 0 R>>endobj\n", i+1, i+1)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	k := keep(t, s, []byte(many.String()))
+	_, err := s.Text(t.Context(), k.Path, k.Type)
+	runtime.ReadMemStats(&after)
+	never(t, !errors.Is(err, errObjects), "many objects: %v", err)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 128_000_000 {
+		t.Errorf("it took %s to refuse them", Size(int64(took)))
+	}
+
+	book := []string{catalog, "", latin1}
+	kids := ""
+	for i := range 1000 {
+		at := len(book) + 1
+		kids += fmt.Sprintf("%d 0 R ", at)
+		book = append(book, fmt.Sprintf("<< /Type /Page /Parent 2 0 R /Contents %d 0 R /Resources << /Font << /F1 3 0 R >> >> >>", at+1),
+			streamOf("", fmt.Sprintf("BT /F1 12 Tf 72 700 Td (page %d) Tj ET", i+1)))
+		for range 60 { // notes, links, elements of its structure
+			book = append(book, "<< /Type /Annot /Subtype /Link /Rect [0 0 1 1] >>")
+		}
+	}
+	book[1] = "<< /Type /Pages /Count 1000 /Kids [" + kids + "] >>"
+	k = keep(t, s, pdfOf(book...))
+	if text, err := s.Text(t.Context(), k.Path, k.Type); err != nil || !strings.Contains(text, "page 1000") {
+		t.Errorf("a thousand pages: %d characters, %v", len(text), err)
+	}
+}
+
+// TestDecodeEnds: decoding that takes too long ends, and the person is told why.
+func TestDecodeEnds(t *testing.T) {
+	if _, err := decode(pngOf(10, 10, 8, 6, 0), time.Now().Add(-time.Second)); !errors.Is(err, errSlow) {
+		t.Errorf("%v", err)
+	}
 }

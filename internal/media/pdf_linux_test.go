@@ -15,9 +15,7 @@ import (
 func instead(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, pdfProgram), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(dir, pdfProgram), []byte("#!/bin/sh\n"+script), 0o700))
 	t.Setenv("PATH", dir)
 }
 
@@ -26,9 +24,7 @@ func instead(t *testing.T, script string) {
 // and sends no signals.
 func TestConfinedPDF(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "bot.db")
-	if err := os.WriteFile(secret, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(secret, []byte("secret\n"), 0o600))
 	t.Setenv("REVERIE_SECRET", "secret")
 	instead(t, fmt.Sprintf(`while read -r line; do :; done
 echo "limits $(ulimit -v) $(ulimit -t) $(ulimit -f) $(ulimit -c) $(ulimit -n)"
@@ -54,9 +50,7 @@ echo end`, secret, os.Getpid()))
 // that dies of its limits, or of the file, has the reason.
 func TestPDFEnds(t *testing.T) {
 	instead(t, `while echo "on and on and on and on and on and on and on and on and on and on"; do :; done`)
-	if text, err := pdfText(t.Context(), []byte("%PDF-1.7\n")); len(text) != maxText || err != nil {
-		t.Errorf("%d bytes, %v", len(text), err)
-	}
+	equal(t, "bytes", len(must(pdfText(t.Context(), []byte("%PDF-1.7\n")))(t)), maxText)
 	for script, want := range map[string]error{
 		`kill -9 $$`: errSpent, `echo "Out of memory" >&2; exit 1`: errSpent, `exit 1`: errPDF, `echo text; kill -9 $$`: nil,
 		`echo "Command Line Error: Incorrect password" >&2; exit 1`: errLocked, strings.Repeat(" ", 10) + `exit 0`: nil,

@@ -51,12 +51,8 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("with %d KiB: file reads %q", free, got)
 		}
 	}
-	if refused == 0 || len(stored) == 0 {
-		t.Errorf("%d refused, %d stored", refused, len(stored))
-	}
-	if got := texts(t, openAt(t, dir), Private(owner)); strings.Count(got, "|") != len(stored) {
-		t.Errorf("after a restart: %q", got)
-	}
+	never(t, refused == 0 || len(stored) == 0, "%d refused, %d stored", refused, len(stored))
+	equal(t, "after a restart", strings.Count(texts(t, openAt(t, dir), Private(owner)), "|"), len(stored))
 }
 
 func size(t *testing.T, path string) int64 {

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode"
@@ -58,12 +61,8 @@ func TestHandEditsBecomeOperations(t *testing.T) {
 			if want := strings.Join(lineTexts([]byte(tt.after)), "|"); name != "twice" && got != want {
 				t.Errorf("shows %q, want %q", got, want)
 			}
-			if got := states(t, s, Shared); got != tt.states {
-				t.Errorf("states %q\nwant   %q", got, tt.states)
-			}
-			if got := onDisk(t, s, Shared); got != tt.after {
-				t.Errorf("the file was changed to %q", got)
-			}
+			equal(t, "states", states(t, s, Shared), tt.states)
+			equal(t, "the file was changed to", onDisk(t, s, Shared), tt.after)
 			again := openAt(t, s.dir)
 			if texts(t, again, Shared) != got || states(t, again, Shared) != tt.states {
 				t.Errorf("after a restart: %q", states(t, again, Shared))
@@ -93,24 +92,16 @@ func TestRenderedInPlace(t *testing.T) {
 	const before = "\ufeff# mine\r\n  Jana lives in Bonn \r\n\r\n# more\r\ntea\r\n\\# hash\r\nlast"
 	put(t, s, Shared, before)
 	texts(t, s, Shared)
-	all, err := s.Entries(t.Context(), Shared)
-	if err != nil || len(all) != 4 {
-		t.Fatalf("%v, %v", all, err)
-	}
+	all := must(s.Entries(t.Context(), Shared))(t)
+	sized(t, "it", all, 4)
 	must(s.Supersede(t.Context(), everything, all[0].ID, "# Jana lives in Berlin"))(t)
 	undone := must(s.Undo(t.Context(), everything, ""))(t)
-	if got := onDisk(t, s, Shared); got != before {
-		t.Errorf("taken back the file reads %q", got)
-	}
+	equal(t, "taken back the file reads", onDisk(t, s, Shared), before)
 	must(s.Undo(t.Context(), everything, undone.Batch))(t)
 	noError(t, s.Retire(t.Context(), everything, all[1].ID))
 	add(t, s, Shared, "new")
-	if got, want := onDisk(t, s, Shared), "\ufeff# mine\r\n  \\# Jana lives in Berlin \r\n\r\n# more\r\n\\# hash\r\nlast\r\nnew\r\n"; got != want {
-		t.Errorf("file reads %q\nwant       %q", got, want)
-	}
-	if got := texts(t, s, Shared); got != "# Jana lives in Berlin|# hash|last|new" {
-		t.Errorf("shows %q", got)
-	}
+	equal(t, "file reads", onDisk(t, s, Shared), "\ufeff# mine\r\n  \\# Jana lives in Berlin \r\n\r\n# more\r\n\\# hash\r\nlast\r\nnew\r\n")
+	equal(t, "shows", texts(t, s, Shared), "# Jana lives in Berlin|# hash|last|new")
 }
 
 // TestUpgrade: the first start with files of an earlier release takes all of them in.
@@ -134,17 +125,11 @@ func TestUpgrade(t *testing.T) {
 		t.Fatalf("%d entries, %v", len(all), err)
 	}
 	for scope, text := range content {
-		if got, want := texts(t, s, scope), lineTexts([]byte(text))[0]; got != want {
-			t.Errorf("%.20s shows %q, want %q", scope, got, want)
-		}
-		if got := onDisk(t, s, scope); got != text {
-			t.Errorf("%.20s was changed to %q", scope, got)
-		}
+		equal(t, fmt.Sprintf("%.20s shows", scope), texts(t, s, scope), lineTexts([]byte(text))[0])
+		equal(t, fmt.Sprintf("%.20s was changed to", scope), onDisk(t, s, scope), text)
 	}
 	for _, e := range all {
-		if !e.ObservedAt.Equal(old) || e.Source != FromFile {
-			t.Errorf("%+v", e)
-		}
+		never(t, !e.ObservedAt.Equal(old) || e.Source != FromFile, "%+v", e)
 	}
 }
 
@@ -157,9 +142,7 @@ func TestWorkingSet(t *testing.T) {
 	var first Entry
 	for i := range 20 {
 		e, _, err := s.Append(t.Context(), Shared, fmt.Sprintf("fact number %d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if i == 0 {
 			first = e
 		}
@@ -174,20 +157,14 @@ func TestWorkingSet(t *testing.T) {
 		}
 		slices.Sort(got)
 		slices.Sort(prompt)
-		if !slices.Equal(got, prompt) {
-			t.Errorf("the prompt shows %q, the file %q", prompt, got)
-		}
+		same(t, "the prompt shows, the file", got, prompt)
 		return strings.Join(got, "|")
 	}
-	if got := shown(); got != "fact number 0|fact number 18|fact number 19|fact number 3|fact number 7" {
-		t.Errorf("file shows %q", got)
-	}
+	equal(t, "file shows", shown(), "fact number 0|fact number 18|fact number 19|fact number 3|fact number 7")
 	put(t, s, Shared, strings.Replace(onDisk(t, s, Shared), "fact number 3\n", "by hand\n", 1))
 	texts(t, s, Shared)
-	all, err := s.List(t.Context(), everything, Filter{})
-	if err != nil || len(all) != 20 {
-		t.Errorf("%d entries, %v", len(all), err)
-	}
+	all := must(s.List(t.Context(), everything, Filter{}))(t)
+	sized(t, "entries", all, 20)
 	if got := texts(t, s, Shared); strings.Contains(got, "number 3|") || !strings.Contains(got, "by hand") || strings.Count(got, "|") != 19 {
 		t.Errorf("known: %q", got)
 	}
@@ -206,21 +183,13 @@ func TestAnotherOwner(t *testing.T) {
 	add(t, s, Private(guest), "canary of the new owner")
 	put(t, s, Private(owner), onDisk(t, s, Private(owner))+"canary by hand\n")
 	s = openWith(t, Config{Dir: dir, Owner: guest})
-	if got := texts(t, s, Private(guest)); got != "canary of the new owner" {
-		t.Errorf("the new owner sees %q", got)
-	}
-	if got := texts(t, s, Private(owner)); got != "canary of the old owner|canary by hand" {
-		t.Errorf("the old owner sees %q", got)
-	}
+	equal(t, "the new owner sees", texts(t, s, Private(guest)), "canary of the new owner")
+	equal(t, "the old owner sees", texts(t, s, Private(owner)), "canary of the old owner|canary by hand")
 	if got := onDisk(t, s, Private(guest)); s.File(Private(guest)) != "MEMORIES.txt" || strings.Contains(got, "old owner") || strings.Contains(got, "by hand") || !strings.Contains(got, "new owner") {
 		t.Errorf("MEMORIES.txt reads %q", got)
 	}
-	if got := onDisk(t, s, Private(owner)); !strings.Contains(got, "old owner\ncanary by hand\n") {
-		t.Errorf("the old owner's file reads %q", got)
-	}
-	if names, err := filepath.Glob(filepath.Join(dir, "memories", "users", "*")); err != nil || len(names) != 1 {
-		t.Errorf("files of people: %q", names)
-	}
+	has(t, "the old owner's file reads", onDisk(t, s, Private(owner)), "old owner\ncanary by hand\n")
+	sized(t, "files of people", must(filepath.Glob(filepath.Join(dir, "memories", "users", "*")))(t), 1)
 }
 
 // TestTheTerminalsOwner: who talked to the bot in a terminal first is the owner
@@ -231,15 +200,9 @@ func TestTheTerminalsOwner(t *testing.T) {
 	add(t, s, Private("owner"), "told in the terminal")
 	before := onDisk(t, s, Private("owner"))
 	s = openAt(t, dir)
-	if got := texts(t, s, Private(owner)); got != "told in the terminal" {
-		t.Errorf("the owner sees %q", got)
-	}
-	if got := onDisk(t, s, Private(owner)); got != before {
-		t.Errorf("MEMORIES.txt became %q", got)
-	}
-	if got := texts(t, openWith(t, Config{Dir: dir, Owner: "owner"}), Private("owner")); got != "told in the terminal" {
-		t.Errorf("and back in the terminal: %q", got)
-	}
+	equal(t, "the owner sees", texts(t, s, Private(owner)), "told in the terminal")
+	equal(t, "MEMORIES.txt became", onDisk(t, s, Private(owner)), before)
+	equal(t, "and back in the terminal", texts(t, openWith(t, Config{Dir: dir, Owner: "owner"}), Private("owner")), "told in the terminal")
 }
 
 // TestFileThatCannotBeWritten: a file that cannot be written keeps nothing from being
@@ -260,9 +223,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	if got, err := s.Entries(t.Context(), Private(owner)); err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") || len(got) != 2 {
 		t.Errorf("error %v with %v", err, got)
 	}
-	if !strings.Contains(log.String(), "could not be written") {
-		t.Errorf("log: %s", log.String())
-	}
+	has(t, "log", log.String(), "could not be written")
 	s.fault = func(string) {}
 	f.path = good
 	if got := texts(t, s, Private(owner)); got != "one|two" || !strings.HasSuffix(onDisk(t, s, Private(owner)), "one\ntwo\n") {
@@ -304,14 +265,10 @@ func TestKilledBetweenFileAndNote(t *testing.T) {
 				}
 			}
 			shown := onDisk(t, s, Private(owner))
-			if strings.Count(shown, "Fact number") != 4 || !strings.Contains(shown, "Fact number 11") {
-				t.Errorf("%q", shown)
-			}
+			never(t, strings.Count(shown, "Fact number") != 4 || !strings.Contains(shown, "Fact number 11"), "%q", shown)
 			put(t, s, Private(owner), strings.Replace(shown, "Fact number 11 is of its own kind.\n", "", 1))
 			texts(t, s, Private(owner))
-			if all, err := s.List(t.Context(), everything, Filter{}); err != nil || len(all) != 11 {
-				t.Errorf("%d facts count, %v", len(all), err)
-			}
+			sized(t, "facts count", must(s.List(t.Context(), everything, Filter{}))(t), 11)
 		})
 	}
 }
@@ -344,9 +301,134 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q with %q reads %q", data, text, got)
 		}
 		for i, text := range lines {
-			if got[i] != text {
-				t.Errorf("entry %d became %q", i, got[i])
-			}
+			equal(t, fmt.Sprintf("entry %d became", i), got[i], text)
 		}
 	})
+}
+
+const dieAt = "REVERIE_TEST_DIE_AT"
+
+// TestKilled runs the same work in a process of its own, which is killed at each
+// of its steps in turn. Whatever it said was done is done after a restart, what
+// it did not come to is done wholly or not at all, and nothing is there twice.
+// Holds L3, L8.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	if at := os.Getenv(dieAt); at != "" {
+		workUntilKilled(t, at)
+		return
+	}
+	finished := false
+	for at := 1; !finished; at++ {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "MEMORIES.txt")
+		noError(t, os.WriteFile(path, []byte("# mine\nfirst of all\nsecond\n"), 0o600))
+		var out string
+		out, finished = live(t, dir, at)
+		said := map[string]bool{}
+		for line := range strings.Lines(out) {
+			if what, ok := strings.CutPrefix(strings.TrimSpace(line), "done: "); ok {
+				said[what] = true
+			}
+		}
+		s := openAt(t, dir)
+		got := strings.Split(texts(t, s, Private(owner)), "|")
+		count := func(text string) (n int) {
+			for _, g := range got {
+				if g == text {
+					n++
+				}
+			}
+			return n
+		}
+		for _, w := range []struct {
+			text         string
+			added, taken string // what was to be done before it must be there, or must not be
+		}{
+			{"first of all", "", "retire"}, {"third", "add", ""}, {"second", "", "edit"}, {"second, corrected", "edit", "supersede"},
+			{"second, once more", "supersede", ""}, {"by hand", "edit", "forget"},
+		} {
+			n := count(w.text)
+			never(t, n > 1, "step %d: %q is there %d times in %q", at, w.text, n, got)
+			never(t, n == 0 && (w.added == "" || said[w.added]) && (w.taken == "" || !said["begun "+w.taken]), "step %d: %q is lost: %q", at, w.text, got)
+			never(t, n == 1 && w.taken != "" && said[w.taken], "step %d: %q is back: %q", at, w.text, got)
+		}
+		if file := strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"); file != strings.Join(got, "|") {
+			t.Errorf("step %d: the file shows %q, the entries are %q", at, file, got)
+		}
+		if said["forget"] && len(traces(t, dir, "by hand")) > 0 {
+			t.Errorf("step %d: traces in %v", at, traces(t, dir, "by hand"))
+		}
+		if !strings.HasPrefix(onDisk(t, s, Private(owner)), "# mine\n") {
+			t.Errorf("step %d: the comment is gone from %q", at, onDisk(t, s, Private(owner)))
+		}
+		if left, err := filepath.Glob(filepath.Join(dir, ".MEMORIES.txt*")); err != nil || said["forget"] && len(left) > 0 {
+			t.Errorf("step %d: %q is left", at, left)
+		}
+		_ = s.db.Close()
+	}
+}
+
+// live runs the test in a process of its own in dir, which is killed at its step at, and
+// reports whether it came to its end before.
+func live(t *testing.T, dir string, at int) (out string, finished bool) {
+	t.Helper()
+	if at > 200 {
+		t.Fatal("it never ends")
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), dieAt+"="+strconv.Itoa(at))
+	said, err := cmd.CombinedOutput()
+	if err != nil && !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("step %d: %v\n%s", at, err, said)
+	}
+	return string(said), err == nil
+}
+
+// mortal is the store of the process in which it is killed.
+func mortal(t *testing.T, at string) *Store {
+	n := must(strconv.Atoi(at))(t)
+	s := openAt(t, must(os.Getwd())(t))
+	s.fault = func(string) {
+		if n--; n <= 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	return s
+}
+
+func workUntilKilled(t *testing.T, at string) {
+	s := mortal(t, at)
+	ctx := t.Context()
+	find := func(text string) string {
+		all, err := s.Entries(ctx, Private(owner))
+		at := slices.IndexFunc(all, func(e Entry) bool { return e.Text == text })
+		if err != nil || at < 0 {
+			t.Fatalf("%q is not in %v, %v", text, all, err)
+		}
+		return all[at].ID
+	}
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"add", func() error { _, _, err := s.Append(ctx, Private(owner), "third"); return err }},
+		{"edit", func() error {
+			data := onDisk(t, s, Private(owner))
+			put(t, s, Private(owner), strings.Replace(data, "second\n", "second, corrected\nby hand\n", 1))
+			_, err := s.Entries(ctx, Private(owner))
+			return err
+		}},
+		{"retire", func() error { return s.Retire(ctx, everything, find("first of all")) }},
+		{"supersede", func() error {
+			_, err := s.Supersede(ctx, everything, find("second, corrected"), "second, once more")
+			return err
+		}},
+		{"forget", func() error { _, err := s.Forget(ctx, everything, find("by hand")); return err }},
+	} {
+		fmt.Println("done: begun " + step.name)
+		noError(t, step.do())
+		fmt.Println("done: " + step.name)
+	}
 }

@@ -18,7 +18,7 @@ import (
 func traces(t testing.TB, dir, text string) []string {
 	t.Helper()
 	var found []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	noError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -27,8 +27,7 @@ func traces(t testing.TB, dir, text string) []string {
 			found = append(found, path)
 		}
 		return err
-	})
-	noError(t, err)
+	}))
 	return found
 }
 
@@ -64,24 +63,14 @@ func TestForgetLeavesNothing(t *testing.T) {
 	noError(t, conn.Close())
 	before := texts(t, s, me)
 	done := must(s.Forget(ctx, as(owner), e.ID))(t)
-	if done.Entries != 2 {
-		t.Errorf("forgot %d entries", done.Entries)
-	}
-	if found := traces(t, dir, "I told you"); len(found) == 0 {
-		t.Error("the search for traces finds nothing at all")
-	}
+	equal(t, "forgot entries", done.Entries, 2)
+	never(t, len(traces(t, dir, "I told you")) == 0, "the search for traces finds nothing at all")
 	must(s.ForgetEvent(ctx, as(owner), "$1"))(t)
-	if found := traces(t, dir, "CANARY-4711"); len(found) > 0 {
-		t.Errorf("traces in %v", found)
-	}
-	if want := strings.ReplaceAll(strings.ReplaceAll(before, "|"+canary, ""), "|learned elsewhere", ""); texts(t, s, me) != want {
-		t.Error("something else is gone too")
-	}
+	sized(t, "traces in", traces(t, dir, "CANARY-4711"), 0)
+	never(t, texts(t, s, me) != strings.ReplaceAll(strings.ReplaceAll(before, "|"+canary, ""), "|learned elsewhere", ""), "something else is gone too")
 	for _, id := range []string{wrong.ID, e.ID, other.ID} {
 		got := must(s.Get(ctx, everything, id))(t)
-		if got.State != Forgotten || got.Text+got.Quote+got.Subject != "" {
-			t.Errorf("%+v", got)
-		}
+		never(t, got.State != Forgotten || got.Text+got.Quote+got.Subject != "", "%+v", got)
 	}
 	if all := must(s.History(ctx, everything, e.ID))(t); !strings.HasSuffix(kinds(all), "forget") || all[0].After != nil {
 		t.Errorf("journal: %+v", all)
@@ -106,28 +95,18 @@ func TestForgottenIsNotLearnedAgain(t *testing.T) {
 			}
 		}
 		put(t, s, me, old) // an editor that still had it
-		if got := texts(t, s, me); got != "tea" {
-			t.Errorf("back by the file: %q", got)
-		}
-		if found := traces(t, dir, "born in Ulm"); len(found) > 0 {
-			t.Errorf("traces in %v", found)
-		}
+		equal(t, "back by the file", texts(t, s, me), "tea")
+		sized(t, "traces in", traces(t, dir, "born in Ulm"), 0)
 		s = openAt(t, dir)
 	}
-	if !add(t, s, Shared, "I was born in Ulm.") {
-		t.Error("it is forgotten elsewhere too")
-	}
+	never(t, !add(t, s, Shared, "I was born in Ulm."), "it is forgotten elsewhere too")
 	noted(t, s, me, "I was born in Ulm.", owner)
-	if got := texts(t, s, me); got != "tea|I was born in Ulm." {
-		t.Errorf("asked for again: %q", got)
-	}
+	equal(t, "asked for again", texts(t, s, me), "tea|I was born in Ulm.")
 	if _, added, err := s.Append(ctx, me, "I was born in Ulm"); added || err != nil {
 		t.Errorf("said once more: %v, %v", added, err)
 	}
 	must(s.Undo(ctx, as(owner), ""))(t)
-	if !add(t, s, me, "I was born in Ulm") {
-		t.Error("asked for once, and still not to be learned")
-	}
+	never(t, !add(t, s, me, "I was born in Ulm"), "asked for once, and still not to be learned")
 }
 
 // TestForgetRefuses what cannot be seen, and then forgets nothing.
@@ -137,12 +116,8 @@ func TestForgetRefuses(t *testing.T) {
 	if _, err := s.Forget(ctx, as(guest), mine.ID, theirs.ID); !errors.Is(err, ErrNotFound) {
 		t.Errorf("error %v", err)
 	}
-	if done, err := s.ForgetEvent(ctx, as(guest), "$unknown"); err != nil || done.Entries != 0 {
-		t.Errorf("%+v, %v", done, err)
-	}
-	if got := texts(t, s, Private(guest), Private(owner)); got != "mine|theirs" {
-		t.Errorf("left %q", got)
-	}
+	equal(t, "forgotten entries", must(s.ForgetEvent(ctx, as(guest), "$unknown"))(t).Entries, 0)
+	equal(t, "left", texts(t, s, Private(guest), Private(owner)), "mine|theirs")
 }
 
 // TestForgetPurgesInItsTransaction: what else quotes it goes with it, or nothing does.
@@ -159,9 +134,7 @@ func TestForgetPurgesInItsTransaction(t *testing.T) {
 	if _, err := s.Forget(ctx, everything, e.ID); !errors.Is(err, fail) {
 		t.Errorf("error %v", err)
 	}
-	if texts(t, s, Shared) != "tea" {
-		t.Error("forgotten in part")
-	}
+	equal(t, "forgotten in part", texts(t, s, Shared), "tea")
 	fail = nil
 	if done, err := s.Forget(ctx, everything, e.ID); err != nil || done.Kept != 3 || strings.Join(told, "|") != "tea|tea" {
 		t.Errorf("%+v, %v, told %q", done, err, told)
@@ -187,12 +160,8 @@ func TestForgettingThatWasCutOff(t *testing.T) {
 	}
 	_ = s.db.Close()
 	s = openAt(t, dir)
-	if found := traces(t, dir, "CANARY-4711"); len(found) > 0 {
-		t.Errorf("traces in %v", found)
-	}
-	if got := texts(t, s, Private(owner)); got != "" {
-		t.Errorf("still known: %q", got)
-	}
+	sized(t, "traces in", traces(t, dir, "CANARY-4711"), 0)
+	equal(t, "still known", texts(t, s, Private(owner)), "")
 }
 
 // TestForgetTakesTheVector, however the text was spelled, and leaves that of a text
@@ -215,25 +184,15 @@ func TestForgetTakesTheVector(t *testing.T) {
 	}
 	must(s.Forget(ctx, as(owner), gone.ID))(t)
 	must(s.Forget(ctx, as(owner), both.ID))(t)
-	if got := countRows(t, s.db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, textHash("the code is 4711")); got != 0 {
-		t.Errorf("%d vectors of what was forgotten", got)
-	}
-	if got := countRows(t, s.db, `SELECT count(*) FROM memory_vector`); got != 2 {
-		t.Errorf("%d vectors, want those of the bees", got)
-	}
+	equal(t, "vectors of what was forgotten", countRows(t, s.db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, textHash("the code is 4711")), 0)
+	equal(t, "vectors, want those of the bees", countRows(t, s.db, `SELECT count(*) FROM memory_vector`), 2)
 	noError(t, v.follow(ctx))
-	if v.asked != "" {
-		t.Error("a question with the forgotten words is still kept")
-	}
+	equal(t, "a question with the forgotten words is still kept", v.asked, "")
 	if got := near10(t, v, "the code is 4711", inScope(Private(owner))); got != nil {
 		t.Errorf("forgotten, and found: %v", got)
 	}
-	if got := near10(t, v, "bees", inScope(Private("@other:x"))); len(got) != 1 {
-		t.Errorf("what somebody else remembers: %v", got)
-	}
-	if found := traces(t, dir, part); len(found) > 0 {
-		t.Errorf("the vector is still in %v", found)
-	}
+	sized(t, "what somebody else remembers", near10(t, v, "bees", inScope(Private("@other:x"))), 1)
+	sized(t, "the vector is still in", traces(t, dir, part), 0)
 }
 
 // TestForgetAfterAnUndo: what a text was corrected to or merged into goes with it
@@ -247,15 +206,9 @@ func TestForgetAfterAnUndo(t *testing.T) {
 	must(s.Undo(ctx, as(guest), ""))(t)
 	must(s.Supersede(ctx, as(guest), secret.ID, "Jana does not live in Xyloburg"))(t)
 	must(s.Undo(ctx, as(guest), ""))(t)
-	if done := must(s.Forget(ctx, as(guest), secret.ID))(t); done.Entries != 3 {
-		t.Errorf("forgot %d entries", done.Entries)
-	}
-	if found := traces(t, dir, "Xyloburg"); len(found) > 0 {
-		t.Errorf("traces in %v", found)
-	}
-	if got := texts(t, s, mine); got != "Jana has 2 cats" {
-		t.Errorf("known: %s", got)
-	}
+	equal(t, "forgot entries", must(s.Forget(ctx, as(guest), secret.ID))(t).Entries, 3)
+	sized(t, "traces in", traces(t, dir, "Xyloburg"), 0)
+	equal(t, "known", texts(t, s, mine), "Jana has 2 cats")
 	sound(t, s)
 }
 
@@ -296,20 +249,12 @@ func TestForgetPart(t *testing.T) {
 		parts = append(parts, added(t, s, Entry{Scope: mine, Text: text, Source: Assistant, Event: fmt.Sprint("$", i)}, guest).ID)
 	}
 	putTogether(t, s, parts, "heron and otter sleep by the weir, nests")
-	if done := must(s.ForgetEvent(t.Context(), as(guest), "$0"))(t); done.Entries != 2 {
-		t.Errorf("%+v", done)
-	}
-	if got := texts(t, s, mine); got != "the otter sleeps by the weir" {
-		t.Errorf("known: %q", got)
-	}
+	equal(t, "forgotten entries", must(s.ForgetEvent(t.Context(), as(guest), "$0"))(t).Entries, 2)
+	equal(t, "known", texts(t, s, mine), "the otter sleeps by the weir")
 	m := putTogether(t, s, parts[1:], "an otter by the weir")
 	must(s.Forget(t.Context(), as(guest), m.ID))(t)
-	if got := texts(t, s, mine); got != "" {
-		t.Errorf("known: %q", got)
-	}
-	if found := append(traces(t, dir, "heron"), traces(t, dir, "otter")...); len(found) > 0 {
-		t.Errorf("left in %v", found)
-	}
+	equal(t, "known", texts(t, s, mine), "")
+	sized(t, "left in", append(traces(t, dir, "heron"), traces(t, dir, "otter")...), 0)
 	sound(t, s)
 }
 
@@ -340,25 +285,17 @@ func TestForgottenInOtherWords(t *testing.T) {
 		}
 		fact := noted(t, s, me, tt.fact, owner)
 		done := must(s.Forget(t.Context(), as(owner), fact.ID))(t)
-		if done.Unfound != len(tt.same) {
-			t.Errorf("%s: %d messages said to be found no more, want %d", tt.fact, done.Unfound, len(tt.same))
-		}
+		equal(t, fmt.Sprintf("%s: messages said to be found no more", tt.fact), done.Unfound, len(tt.same))
 		for i, text := range tt.same { // as when the conversation is heard again
 			heardFrom(t, s, me, "a", 10*i, text)
 		}
 		got := turnTexts(t, s, question)
-		if len(got) != len(tt.other) {
-			t.Errorf("%s: afterwards %q is found", tt.fact, got)
-		}
+		equal(t, fmt.Sprintf("%s: afterwards %q is found", tt.fact, got), len(got), len(tt.other))
 		for _, text := range tt.same {
-			if strings.Contains(strings.Join(got, "|"), text) {
-				t.Errorf("%s: %q is found", tt.fact, text)
-			}
+			lacks(t, fmt.Sprintf("%s: is found", tt.fact), strings.Join(got, "|"), text)
 		}
 		question.Scopes = []Scope{theirs}
-		if got := turnTexts(t, s, question); len(got) != len(tt.same) {
-			t.Errorf("%s: of another's conversation %q is found", tt.fact, got)
-		}
+		sized(t, fmt.Sprintf("%s: of another's conversation is found", tt.fact), turnTexts(t, s, question), len(tt.same))
 	}
 }
 

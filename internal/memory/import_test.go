@@ -2,6 +2,7 @@ package memory
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,21 +13,16 @@ func TestImport(t *testing.T) {
 	f := openIndex(t)
 	lines := "\uFEFF" + strings.Join([]string{
 		`{"text":"Anna has a dog","scope":"private:@a:x","subject":"Anna","source":"user_explicit","observed_at":"2025-01-31T18:30:00+01:00","ref":"D1:1","conversation":"c","seq":1,"extra":1}`,
-		``,
-		"{\"text\":\"two \\n lines\\u0000 and \\\"quotes\\\" 🎂\"}\r",
-		`{"text":"seconds","observed_at":1738344600}`, `{"text":"milliseconds","observed_at":1738344600000}`, `{"text":"words","observed_at":"1:56 pm on 8 May, 2023"}`,
-		`{"text":"twice"}`, `{"text":"Twice!"}`, `{"text":"twice","seq":2}`,
+		``, "{\"text\":\"two \\n lines\\u0000 and \\\"quotes\\\" 🎂\"}\r", `{"text":"seconds","observed_at":1738344600}`,
+		`{"text":"milliseconds","observed_at":1738344600000}`, `{"text":"words","observed_at":"1:56 pm on 8 May, 2023"}`, `{"text":"twice"}`,
+		`{"text":"Twice!"}`, `{"text":"twice","seq":2}`,
 	}, "\n")
 	for run, wantAdded := range []int{7, 0} {
 		got := must(importInto(f).Import(t.Context(), "x.jsonl", []byte(lines)))(t)
-		if got.Lines != 8 || got.Added != wantAdded || got.Known != 8-wantAdded || !slices.Equal(got.Ignored, []string{"extra"}) {
-			t.Errorf("run %d: %+v", run, got)
-		}
+		never(t, got.Lines != 8 || got.Added != wantAdded || got.Known != 8-wantAdded || !slices.Equal(got.Ignored, []string{"extra"}), "run %d: %+v", run, got)
 	}
-	hits, err := f.Search(t.Context(), Query{Text: "dog", Scopes: []Scope{"private:@a:x"}})
-	if err != nil || len(hits) != 1 {
-		t.Fatalf("%+v, %v", hits, err)
-	}
+	hits := must(f.Search(t.Context(), Query{Text: "dog", Scopes: []Scope{"private:@a:x"}}))(t)
+	sized(t, "it", hits, 1)
 	e := hits[0].Entry
 	if e.Subject != "Anna" || e.Source != UserExplicit || e.Ref != "D1:1" || e.Conversation != "c" || e.Seq != 1 || e.State != Active ||
 		!e.ObservedAt.Equal(time.Date(2025, 1, 31, 17, 30, 0, 0, time.UTC)) {
@@ -36,9 +32,7 @@ func TestImport(t *testing.T) {
 		"seconds": time.Unix(1738344600, 0), "milliseconds": time.Unix(1738344600, 0), "words": time.Date(2023, 5, 8, 13, 56, 0, 0, time.UTC), `two lines and "quotes" 🎂`: today,
 	} {
 		hits, err := f.Search(t.Context(), Query{Text: text, Scopes: []Scope{Shared}, K: 1})
-		if err != nil || len(hits) != 1 || hits[0].Entry.Text != text || !hits[0].Entry.ObservedAt.Equal(at) {
-			t.Errorf("%s: %+v, %v", text, hits, err)
-		}
+		never(t, err != nil || len(hits) != 1 || hits[0].Entry.Text != text || !hits[0].Entry.ObservedAt.Equal(at), "%s: %+v, %v", text, hits, err)
 	}
 	var ops int
 	if err := f.db.QueryRow(`SELECT count(*) FROM memory_op WHERE op = 'add' AND actor = 'import'`).Scan(&ops); err != nil || ops != 7 {
@@ -85,4 +79,119 @@ func FuzzImport(f *testing.F) {
 			}
 		}
 	})
+}
+
+func newImporter(s *Store) *Importer {
+	return &Importer{Store: s, Scope: Private(owner), Now: func() time.Time { return today }}
+}
+
+func sound(t testing.TB, s *Store) {
+	t.Helper()
+	noError(t, indexIsSound(t, OpenFTS(s.db)))
+}
+
+// What is imported stands in the file, with what a person wrote there meanwhile;
+// the lines of a conversation are only found.
+func TestImportedIntoFiles(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	add(t, s, Private(owner), "tea is green")
+	put(t, s, Private(owner), onDisk(t, s, Private(owner))+"by hand\n")
+	got, err := newImporter(s).Import(t.Context(), "x", []byte(`{"text":"a heron is grey"}
+{"text":"we saw a heron","conversation":"c","seq":1}
+{"text":"really?","conversation":"c","seq":2}
+{"text":"by hand"}
+{"text":"tea is green","conversation":"c","seq":3}`))
+	if err != nil || got.Added != 4 || got.Known != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	const all = "tea is green|by hand|a heron is grey"
+	equal(t, "known", texts(t, s, Private(owner)), all)
+	equal(t, "in the file", strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"), all)
+	hits, err := s.index.Search(t.Context(), Query{Text: "saw a heron", Scopes: []Scope{Private(owner)}})
+	never(t, err != nil || len(hits) < 2 || hits[0].Entry.Text != "we saw a heron", "%+v, %v", hits, err)
+	// A person who writes or says what somebody said in a conversation notes it.
+	put(t, s, Private(owner), onDisk(t, s, Private(owner))+"we saw a heron\n")
+	if got := texts(t, s, Private(owner)); got != all+"|we saw a heron" || !add(t, s, Private(owner), "really?") {
+		t.Errorf("known: %q", got)
+	}
+	equal(t, "in the file", strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"), all+"|we saw a heron|really?")
+	sound(t, s)
+}
+
+// A whole import is one step back, whatever it was stored in.
+// Holds W9.
+func TestImportIsUndone(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	add(t, s, Private(owner), "tea is green")
+	lines := ""
+	for n := range 10 {
+		lines += fmt.Sprintf("{\"text\":\"fact number %d\"}\n{\"text\":\"line %d\",\"conversation\":\"c\",\"seq\":%d,\"scope\":\"shared\"}\n", n, n, n)
+	}
+	got, err := newImporter(s).Import(t.Context(), "x", []byte(lines))
+	if err != nil || got.Added != 20 || got.Batch == "" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	u, err := s.Undo(t.Context(), everything, "")
+	if err != nil || u.Of != got.Batch || len(u.Away) != 20 {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	equal(t, "known", texts(t, s, Private(owner), Shared), "tea is green")
+	lacks(t, "the file still shows it", onDisk(t, s, Private(owner)), "number")
+	sound(t, s)
+	must(s.Undo(t.Context(), everything, u.Batch))(t)
+	sized(t, "entries after the undoing was undone", must(s.List(t.Context(), everything, Filter{}))(t), 21)
+	sound(t, s)
+	equal(t, "1000 entries are told of in lines", len((Undone{Away: make([]Entry, 1000)}).Lines()), maxUndone+1)
+}
+
+// Who took an import back and imports the file again has it again. What a person put
+// away stays away, and what was to be forgotten stays forgotten.
+// Holds W8.
+func TestImportOfWhatWasUndone(t *testing.T) {
+	t.Parallel()
+	const lines = `{"text":"the boat is blue","ref":"1"}
+{"text":"the heron is grey"}
+{"text":"the safe is green","conversation":"c","seq":1}
+{"text":"the tea is cold"}`
+	s := openAt(t, t.TempDir())
+	again := func(added, known, forgotten int) string {
+		t.Helper()
+		got, err := newImporter(s).Import(t.Context(), "x", []byte(lines))
+		if err != nil || got.Added != added || got.Known != known || got.Forgotten != forgotten {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		sound(t, s)
+		return got.Batch
+	}
+	undo := func(batch string) string {
+		t.Helper()
+		u := must(s.Undo(t.Context(), everything, batch))(t)
+		return u.Batch
+	}
+	one := func(words string) string {
+		t.Helper()
+		found, _, err := s.Find(t.Context(), everything, words)
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%q: %+v, %v", words, found, err)
+		}
+		return found[0].ID
+	}
+	batch := again(4, 0, 0)
+	again(0, 4, 0)
+	undo(batch)
+	if got := texts(t, s, Private(owner)); got != "" {
+		t.Fatalf("after the undoing: %q", got)
+	}
+	again(4, 0, 0)
+	equal(t, "known", texts(t, s, Private(owner)), "the boat is blue|the heron is grey|the tea is cold")
+	noError(t, s.Retire(t.Context(), everything, one("heron")))
+	again(0, 4, 0)
+	must(s.Forget(t.Context(), everything, one("tea")))(t)
+	again(0, 3, 1)
+	// What was put away, fetched back and put away again by undoing that, was
+	// put away by a person all the same.
+	noError(t, s.Retire(t.Context(), everything, one("boat")))
+	undo(undo(""))
+	again(0, 3, 1)
+	equal(t, "known at the end", texts(t, s, Private(owner)), "")
 }

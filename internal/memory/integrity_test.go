@@ -35,14 +35,10 @@ func TestIntegrityIsStored(t *testing.T) {
 	for text, i := range map[string]trust.Integrity{"tea": trust.Owner, "cake": trust.User, "milk": trust.Guest, "rum": trust.Foreign} {
 		id := storeAs(t, s, mine, text, i).ID
 		hits := must(s.Search(ctx, Query{Text: text, Scopes: []Scope{mine}}))(t)
-		if len(hits) != 1 || hits[0].Integrity() != i || integrityOf(t, s, id) != i {
-			t.Errorf("%s: %+v", text, hits)
-		}
+		never(t, len(hits) != 1 || hits[0].Integrity() != i || integrityOf(t, s, id) != i, "%s: %+v", text, hits)
 	}
 	for _, e := range slices.Concat(must(s.List(ctx, as(guest), Filter{}))(t), must(s.Entries(ctx, mine))(t)) {
-		if e.Integrity != integrityOf(t, s, e.ID) {
-			t.Errorf("%s is %v", e.Text, e.Integrity)
-		}
+		never(t, e.Integrity != integrityOf(t, s, e.ID), "%s is %v", e.Text, e.Integrity)
 	}
 }
 
@@ -58,8 +54,7 @@ func TestSaidAgainIntegrity(t *testing.T) {
 		"a file says what a person said": {trust.User, trust.Foreign, trust.User, false, false},
 		"a guest after the owner":        {trust.Owner, trust.Guest, trust.Owner, false, false},
 		"a person after the owner":       {trust.Owner, trust.User, trust.Owner, false, true},
-		"two people":                     {trust.User, trust.User, trust.User, true, true},
-		"two files":                      {trust.Foreign, trust.Foreign, trust.Foreign, true, true},
+		"two people":                     {trust.User, trust.User, trust.User, true, true}, "two files": {trust.Foreign, trust.Foreign, trust.Foreign, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,9 +96,7 @@ func TestSharedForeignEntry(t *testing.T) {
 	storeAs(t, s, Shared, "tea", trust.Foreign)
 	said := Entry{Scope: Private(guest), Text: "tea", Source: Harvest, Integrity: trust.User}
 	l := must(s.Learn(t.Context(), "harvest", []Entry{said}, nothingElse))(t)
-	if !l[0].Added || l[0].Entry.Integrity != trust.User {
-		t.Errorf("%+v", l)
-	}
+	never(t, !l[0].Added || l[0].Entry.Integrity != trust.User, "%+v", l)
 }
 
 // TestUndoIntegrity: taking a change back brings the integrity back that it changed, and
@@ -114,26 +107,18 @@ func TestUndoIntegrity(t *testing.T) {
 	e := storeAs(t, s, mine, "tea", trust.Foreign)
 	noError(t, s.Retire(ctx, as(guest), e.ID))
 	must(s.Undo(ctx, as(guest), ""))(t)
-	if got := integrityOf(t, s, e.ID); got != trust.Foreign {
-		t.Errorf("retired and taken back: %v", got)
-	}
+	equal(t, "retired and taken back", integrityOf(t, s, e.ID), trust.Foreign)
 	again := func() { storeAs(t, s, mine, "tea", trust.User) }
 	again()
 	must(s.Undo(ctx, as(guest), ""))(t)
-	if got := integrityOf(t, s, e.ID); got != trust.Foreign {
-		t.Errorf("said again by a person, and that taken back: %v", got)
-	}
+	equal(t, "said again by a person, and that taken back", integrityOf(t, s, e.ID), trust.Foreign)
 	noError(t, s.Pin(ctx, as(guest), e.ID, true))
 	pinned := must(s.History(ctx, as(guest), e.ID))(t)
 	again()
 	must(s.Undo(ctx, as(guest), pinned[len(pinned)-1].Batch))(t)
-	if got := integrityOf(t, s, e.ID); got != trust.User {
-		t.Errorf("said again, then an older change taken back: %v", got)
-	}
+	equal(t, "said again, then an older change taken back", integrityOf(t, s, e.ID), trust.User)
 	for _, o := range must(s.History(ctx, as(guest), e.ID))(t)[:1] {
-		if o.After.Integrity != trust.Foreign {
-			t.Errorf("the journal says %v", o.After.Integrity)
-		}
+		equal(t, "the journal says", o.After.Integrity, trust.Foreign)
 	}
 }
 
@@ -143,9 +128,7 @@ func TestJournalBeforeLabels(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	e := storeAs(t, s, Private(guest), "tea", trust.Foreign)
 	must(s.db.Exec(`UPDATE memory_op SET after = json_remove(after, '$.integrity')`))(t)
-	if all := must(s.History(t.Context(), as(guest), e.ID))(t); all[0].After.Integrity != trust.User {
-		t.Errorf("%v", all[0].After.Integrity)
-	}
+	equal(t, "stored", must(s.History(t.Context(), as(guest), e.ID))(t)[0].After.Integrity, trust.User)
 }
 
 // TestStepsByIntegrity: no step of a plan puts what is trusted less in the place of what is
@@ -158,11 +141,10 @@ func TestStepsByIntegrity(t *testing.T) {
 		done  bool
 	}{
 		{MergeStep, trust.User, trust.Foreign, false}, {SupersedeStep, trust.User, trust.Foreign, false},
-		{GroupStep, trust.User, trust.Foreign, false},
-		{SupersedeStep, trust.Owner, trust.User, false},
+		{GroupStep, trust.User, trust.Foreign, false}, {SupersedeStep, trust.Owner, trust.User, false},
 		{MergeStep, trust.Foreign, trust.User, true}, {SupersedeStep, trust.Foreign, trust.User, true},
-		{GroupStep, trust.Foreign, trust.User, true},
-		{MergeStep, trust.Foreign, trust.Foreign, true}, {ArchiveStep, trust.User, trust.Foreign, true},
+		{GroupStep, trust.Foreign, trust.User, true}, {MergeStep, trust.Foreign, trust.Foreign, true},
+		{ArchiveStep, trust.User, trust.Foreign, true},
 	} {
 		s, mine := openAt(t, t.TempDir()), Private(guest)
 		add := func(text string, i trust.Integrity, days int) Entry {
@@ -172,10 +154,8 @@ func TestStepsByIntegrity(t *testing.T) {
 		if c.kind == MergeStep {
 			by = add("Yes: Ada likes tea", c.by, -1) // older, so that its date could grow
 		}
-		done, err := s.Apply(t.Context(), "night", []Step{{Kind: c.kind, ID: e.ID, Rev: e.Rev, By: by.ID, ByRev: by.Rev}}, nil)
-		if err != nil || (len(done.Done) == 1) != c.done {
-			t.Errorf("%+v: %+v, %v", c, done, err)
-		}
+		done := must(s.Apply(t.Context(), "night", []Step{{Kind: c.kind, ID: e.ID, Rev: e.Rev, By: by.ID, ByRev: by.Rev}}, nil))(t)
+		equal(t, c, len(done.Done) == 1, c.done)
 		after := must(s.Get(t.Context(), Access{All: true}, by.ID))(t)
 		if after.Integrity != c.by || c.kind == MergeStep && c.e < c.by && after.ObservedAt.After(by.ObservedAt) {
 			t.Errorf("%+v: it is %v of %v now", c, after.Integrity, after.ObservedAt)
@@ -195,13 +175,9 @@ func TestAnswerRaisesIntegrity(t *testing.T) {
 	if _, _, err := s.Answer(ctx, a, q[0].ID, KeepSecond); err != nil {
 		t.Fatal(err)
 	}
-	if got := integrityOf(t, s, second.ID); got != trust.User {
-		t.Errorf("%v", got)
-	}
+	equal(t, "it", integrityOf(t, s, second.ID), trust.User)
 	must(s.Undo(ctx, a, ""))(t)
-	if got := integrityOf(t, s, second.ID); got != trust.Foreign {
-		t.Errorf("taken back: %v", got)
-	}
+	equal(t, "taken back", integrityOf(t, s, second.ID), trust.Foreign)
 }
 
 // TestFileIntegrity: what is written into a file by hand is the owner's. The lines that the
@@ -214,13 +190,9 @@ func TestFileIntegrity(t *testing.T) {
 	put(t, s, mine, strings.Replace(onDisk(t, s, mine), "cake", "cake with cream", 1)+"tea\n")
 	want := map[string]trust.Integrity{"rum": trust.Foreign, "cake": trust.User, "cake with cream": trust.Owner, "tea": trust.Owner}
 	for _, e := range must(s.Entries(t.Context(), mine))(t) {
-		if e.Integrity != want[e.Text] {
-			t.Errorf("%s is %v", e.Text, e.Integrity)
-		}
+		never(t, e.Integrity != want[e.Text], "%s is %v", e.Text, e.Integrity)
 	}
-	if integrityOf(t, s, foreign.ID) != trust.Foreign || integrityOf(t, s, user.ID) != trust.User {
-		t.Error("entries that are there have another integrity now")
-	}
+	never(t, integrityOf(t, s, foreign.ID) != trust.Foreign || integrityOf(t, s, user.ID) != trust.User, "entries that are there have another integrity now")
 }
 
 // TestImportIntegrity: export and import keep the integrity; a line without one is the operator's.
@@ -272,15 +244,9 @@ func TestTurnIntegrity(t *testing.T) {
 		return hits[0].Integrity()
 	}
 	say("$1", 1, trust.Owner, "the harbour is nice")
-	if got := find(); got != trust.Owner {
-		t.Errorf("alone: %v", got)
-	}
+	equal(t, "alone", find(), trust.Owner)
 	say("$2", 2, trust.Foreign, "so they say")
-	if got := find(); got != trust.Foreign {
-		t.Errorf("beside a foreign message: %v", got)
-	}
+	equal(t, "beside a foreign message", find(), trust.Foreign)
 	say("$2", 2, trust.User, "so I say")
-	if got := find(); got != trust.User {
-		t.Errorf("beside an edited message: %v", got)
-	}
+	equal(t, "beside an edited message", find(), trust.User)
 }

@@ -57,31 +57,20 @@ func texts(t testing.TB, s *Store, scopes ...Scope) string {
 func add(t testing.TB, s *Store, scope Scope, text string) bool {
 	t.Helper()
 	_, added, err := s.Append(t.Context(), scope, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return added
 }
 
 func TestFile(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	for scope, want := range map[Scope]string{
-		Private(owner): "MEMORIES.txt",
-		Private(guest): "memories/users/@=59ou=3aexample.org.txt",
-		Room(room):     "memories/rooms/!=41b=43=3aexample.org.txt",
-		Shared:         "memories/shared.txt",
-		Private(""):    "",
-		Room(""):       "",
-		"nonsense":     "",
+		Private(owner): "MEMORIES.txt", Private(guest): "memories/users/@=59ou=3aexample.org.txt",
+		Room(room): "memories/rooms/!=41b=43=3aexample.org.txt", Shared: "memories/shared.txt", Private(""): "", Room(""): "", "nonsense": "",
 	} {
-		if got := s.File(scope); got != want {
-			t.Errorf("File(%q) = %q, want %q", scope, got, want)
-		}
+		equal(t, fmt.Sprintf("File(%q) =", scope), s.File(scope), want)
 	}
 	nobody := openWith(t, Config{Dir: t.TempDir()})
-	if got := nobody.File(Private(owner)); got == "MEMORIES.txt" {
-		t.Error("without an owner somebody gets MEMORIES.txt")
-	}
+	never(t, nobody.File(Private(owner)) == "MEMORIES.txt", "without an owner somebody gets MEMORIES.txt")
 	if _, _, err := s.Append(t.Context(), "nonsense", "x"); err == nil {
 		t.Error("appended to no scope")
 	}
@@ -102,31 +91,20 @@ func TestAppend(t *testing.T) {
 		t.Errorf("file reads %q", got)
 	}
 	e, added, err = s.Append(t.Context(), me, "My sister's  name is JANA")
-	if err != nil || added || e.Text != "my sister's name is Jana" {
-		t.Errorf("duplicate: %+v, %v, %v", e, added, err)
-	}
-	if !add(t, s, Shared, "my sister's name is Jana") {
-		t.Error("a duplicate in another scope is none")
-	}
+	never(t, err != nil || added || e.Text != "my sister's name is Jana", "duplicate: %+v, %v, %v", e, added, err)
+	never(t, !add(t, s, Shared, "my sister's name is Jana"), "a duplicate in another scope is none")
 	info, err := os.Stat(filepath.Join(s.dir, "MEMORIES.txt"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	// Another store, as after a restart.
-	if got := texts(t, openAt(t, s.dir), me); got != "my sister's name is Jana" {
-		t.Errorf("after a restart: %q", got)
-	}
+	equal(t, "after a restart", texts(t, openAt(t, s.dir), me), "my sister's name is Jana")
 }
 
 func TestAppendRefuses(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	for text, want := range map[string]string{
-		"":                        "empty",
-		" \t\n\u3000":             "empty",
-		"\uFEFF":                  "empty",
-		"a\x00b":                  "U+0000",
-		"a\x1b[31mb":              "U+001B",
-		"a\xffb":                  "UTF-8",
+		"": "empty", " \t\n\u3000": "empty", "\uFEFF": "empty", "a\x00b": "U+0000", "a\x1b[31mb": "U+001B", "a\xffb": "UTF-8",
 		strings.Repeat("茶", 2001): "2001 characters",
 	} {
 		if _, added, err := s.Append(t.Context(), Shared, text); err == nil || added || !strings.Contains(err.Error(), want) {
@@ -136,9 +114,7 @@ func TestAppendRefuses(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.dir, "memories", "shared.txt")); err == nil {
 		t.Error("refused text made a file")
 	}
-	if !add(t, s, Shared, strings.Repeat("茶", 2000)) {
-		t.Error("2000 characters are allowed")
-	}
+	never(t, !add(t, s, Shared, strings.Repeat("茶", 2000)), "2000 characters are allowed")
 }
 
 // TestHandWritten holds what people do to text files.
@@ -146,16 +122,12 @@ func TestHandWritten(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200_000)
 	tests := map[string]struct{ file, shows, after string }{
-		"no final newline":  {"one", "one", "one\nnew\n"},
-		"empty":             {"", "", "new\n"},
-		"comments":          {"# mine\n\none\n  # also\n", "one", "# mine\n\none\n  # also\nnew\n"},
-		"windows":           {"one\r\ntwo\r\n", "one|two", "one\r\ntwo\r\nnew\r\n"},
-		"windows, no end":   {"one\r\ntwo", "one|two", "one\r\ntwo\r\nnew\r\n"},
-		"old mac":           {"one\rtwo\r", "one|two", "one\rtwo\rnew\n"},
-		"byte order mark":   {"\ufeffone\n", "one", "\ufeffone\nnew\n"},
-		"mark and comment":  {"\ufeff# x\none\n", "one", "\ufeff# x\none\nnew\n"},
-		"only a mark":       {"\ufeff", "", "\ufeffnew\n"},
-		"not text":          {"a\xff\xfeb\nok\n", "a\uFFFDb|ok", "a\xff\xfeb\nok\nnew\n"},
+		"no final newline": {"one", "one", "one\nnew\n"}, "empty": {"", "", "new\n"},
+		"comments":        {"# mine\n\none\n  # also\n", "one", "# mine\n\none\n  # also\nnew\n"},
+		"windows":         {"one\r\ntwo\r\n", "one|two", "one\r\ntwo\r\nnew\r\n"},
+		"windows, no end": {"one\r\ntwo", "one|two", "one\r\ntwo\r\nnew\r\n"}, "old mac": {"one\rtwo\r", "one|two", "one\rtwo\rnew\n"},
+		"byte order mark": {"\ufeffone\n", "one", "\ufeffone\nnew\n"}, "mark and comment": {"\ufeff# x\none\n", "one", "\ufeff# x\none\nnew\n"},
+		"only a mark": {"\ufeff", "", "\ufeffnew\n"}, "not text": {"a\xff\xfeb\nok\n", "a\uFFFDb|ok", "a\xff\xfeb\nok\nnew\n"},
 		"control character": {"a\x1b[31mb\x00\n\x07\n", "a [31mb", "a\x1b[31mb\x00\n\x07\nnew\n"},
 		"long line":         {long + "\nok\n", long + "|ok", long + "\nok\nnew\n"},
 		"space around":      {"\t one  two \n", "one  two", "\t one  two \nnew\n"},
@@ -165,13 +137,9 @@ func TestHandWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openAt(t, t.TempDir())
 			put(t, s, Shared, tt.file)
-			if got := texts(t, s, Shared); got != tt.shows {
-				t.Errorf("shows %.80q, want %.80q", got, tt.shows)
-			}
+			equal(t, "shows", texts(t, s, Shared), tt.shows)
 			add(t, s, Shared, "new")
-			if got := onDisk(t, s, Shared); got != tt.after {
-				t.Errorf("file reads %.80q, want %.80q", got, tt.after)
-			}
+			equal(t, "file reads", onDisk(t, s, Shared), tt.after)
 		})
 	}
 }
@@ -183,9 +151,7 @@ func TestEntriesFollowEdits(t *testing.T) {
 	path := put(t, s, Shared, "one\n")
 	check := func(want string) {
 		t.Helper()
-		if got := texts(t, s, Shared); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		equal(t, "got", texts(t, s, Shared), want)
 	}
 	check("one")
 	// Same length, same inode, the same tick of the clock: only reading tells.
@@ -207,17 +173,11 @@ func TestUnchangedEntriesAreNotReadAgain(t *testing.T) {
 	put(t, s, Shared, "one\ntwo\n")
 	first := must(s.Entries(t.Context(), Shared))(t)
 	second := must(s.Entries(t.Context(), Shared))(t)
-	if len(first) != 2 || &first[0] != &second[0] {
-		t.Error("unchanged entries were read again")
-	}
+	never(t, len(first) != 2 || &first[0] != &second[0], "unchanged entries were read again")
 	add(t, s, Shared, "three")
-	if len(first) != 2 || first[1].Text != "two" {
-		t.Error("a slice that was handed out changed")
-	}
+	never(t, len(first) != 2 || first[1].Text != "two", "a slice that was handed out changed")
 	put(t, s, Private(owner), "mine\n")
-	if got := texts(t, s, Private(owner), Shared, Room("!a")); got != "mine|one|two|three" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, "got", texts(t, s, Private(owner), Shared, Room("!a")), "mine|one|two|three")
 }
 
 // TestVanishedFileIsWrittenAgain: neither a file that is gone nor an empty one
@@ -225,8 +185,7 @@ func TestUnchangedEntriesAreNotReadAgain(t *testing.T) {
 // Holds L7.
 func TestVanishedFileIsWrittenAgain(t *testing.T) {
 	for name, vanish := range map[string]func(path string) error{
-		"gone":        os.Remove,
-		"empty":       func(path string) error { return os.Truncate(path, 0) },
+		"gone": os.Remove, "empty": func(path string) error { return os.Truncate(path, 0) },
 		"white space": func(path string) error { return os.WriteFile(path, []byte("\ufeff \n\n"), 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,9 +195,7 @@ func TestVanishedFileIsWrittenAgain(t *testing.T) {
 			texts(t, s, Shared)
 			noError(t, vanish(path))
 			for range 3 {
-				if got := texts(t, s, Shared); got != "one|two" {
-					t.Errorf("got %q", got)
-				}
+				equal(t, "got", texts(t, s, Shared), "one|two")
 			}
 			if n := strings.Count(log.String(), "empty or gone"); n != 1 {
 				t.Errorf("reported %d times:\n%s", n, log.String())
@@ -246,9 +203,7 @@ func TestVanishedFileIsWrittenAgain(t *testing.T) {
 			if got := onDisk(t, s, Shared); !strings.HasSuffix(got, "one\ntwo\n") {
 				t.Errorf("file reads %q", got)
 			}
-			if !add(t, s, Shared, "three") || texts(t, s, Shared) != "one|two|three" {
-				t.Error("the file did not come back")
-			}
+			never(t, !add(t, s, Shared, "three") || texts(t, s, Shared) != "one|two|three", "the file did not come back")
 		})
 	}
 }
@@ -263,9 +218,7 @@ func TestUnreadableFileIsAnErrorAndSparesTheOthers(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") {
 		t.Errorf("error %v", err)
 	}
-	if len(entries) != 1 || entries[0].Text != "one" {
-		t.Errorf("the readable file gave %v", entries)
-	}
+	never(t, len(entries) != 1 || entries[0].Text != "one", "the readable file gave %v", entries)
 	if _, _, err := s.Append(t.Context(), Private(owner), "x"); err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") {
 		t.Errorf("append: %v", err)
 	}
@@ -319,9 +272,7 @@ func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 			if tt.want == "" { // a file that is gone begins anew, and nothing is forgotten
 				tt.want = string(f.heading()) + "one\nnew\n"
 			}
-			if got != tt.want {
-				t.Errorf("file reads %q, want %q", got, tt.want)
-			}
+			equal(t, "file reads", got, tt.want)
 		})
 	}
 	t.Run("all the time", func(t *testing.T) {
@@ -364,7 +315,5 @@ func TestManyWriters(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if n := strings.Count(texts(t, openAt(t, dir), Shared), "fact"); n != 60 {
-		t.Errorf("%d of 60 facts are there", n)
-	}
+	equal(t, "of 60 facts are there", strings.Count(texts(t, openAt(t, dir), Shared), "fact"), 60)
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // rowsOf is everything that the database holds of entries, to the byte.
@@ -85,9 +83,7 @@ func TestApplyAndUndo(t *testing.T) {
 	if err != nil || len(left) != 0 || len(undone.Back) != 3 {
 		t.Fatalf("%+v, %+v, %v", undone, left, err)
 	}
-	if diff := gocmp.Diff(before, rowsOf(t, s)); diff != "" {
-		t.Error(diff)
-	}
+	noDiff(t, "it", before, rowsOf(t, s))
 	noError(t, indexIsSound(t, OpenFTS(s.db)))
 	if _, _, err := s.UndoRun(t.Context(), "night", nil); !errors.Is(err, ErrNothing) {
 		t.Errorf("taken back twice: %v", err)
@@ -108,9 +104,7 @@ func TestUndoKeepsWhatCameLater(t *testing.T) {
 		t.Fatalf("%+v, %v", left, err)
 	}
 	b, err := s.Get(t.Context(), everything, steps[0].By)
-	if err != nil || !b.Pinned || b.Hits != 2 || b.LastHit.UnixMilli() != 1800000000000 || b.ObservedAt.Day() != 2 {
-		t.Errorf("%+v, %v", b, err)
-	}
+	never(t, err != nil || !b.Pinned || b.Hits != 2 || b.LastHit.UnixMilli() != 1800000000000 || b.ObservedAt.Day() != 2, "%+v, %v", b, err)
 }
 
 // TestApplyLeavesOut: a step that does not fit the entries any more, or would lose
@@ -148,12 +142,8 @@ func TestApplyLeavesOut(t *testing.T) {
 	for _, l := range done.Left {
 		left = append(left, l.Step)
 	}
-	if diff := gocmp.Diff(append(wrong, steps[1]), left); diff != "" {
-		t.Error(diff)
-	}
-	if diff := gocmp.Diff([]Step{steps[0], steps[2], steps[3]}, done.Done); diff != "" {
-		t.Error(diff)
-	}
+	noDiff(t, "it", append(wrong, steps[1]), left)
+	noDiff(t, "it", []Step{steps[0], steps[2], steps[3]}, done.Done)
 }
 
 // TestApplyIsOne: whatever fails on the way, also what its caller writes with it,
@@ -195,8 +185,259 @@ func TestMissing(t *testing.T) {
 		{"it has -5 degrees", "it has 5 degrees", "-5"}, {"at Jana", "JANA's", ""}, {"geht mit Janas", "von Jana", ""}, {"geht mit Jana", "mit Janas Bruder", ""},
 		{"with Ann", "with Anna", "ann"}, {"Bus 5s", "Bus 5", "5s"}, {"see https://a.example/x", "see https://a.example/xy", "a.example/x|https://a.example/x"},
 	} {
-		if got := strings.Join(Missing(tt.from, tt.to), "|"); got != tt.want {
-			t.Errorf("%q in %q: %q is missing, want %q", tt.from, tt.to, got, tt.want)
+		equal(t, fmt.Sprintf("%q in %q: is missing", tt.from, tt.to), strings.Join(Missing(tt.from, tt.to), "|"), tt.want)
+	}
+}
+
+// twice is a store of two lines that mean the same, and another, after the night that found it.
+func twice(t *testing.T, b Backend) (s *Store, dir string, head, member Entry) {
+	t.Helper()
+	dir = t.TempDir()
+	s = openWith(t, Config{Dir: dir, Owner: owner, Backend: b})
+	put(t, s, Private(owner), "Anna is fond of green tea\nAnna enjoys drinking tea that is green\nBen plays chess\n")
+	all := must(s.Entries(t.Context(), Private(owner)))(t)
+	member, head = all[0], all[1]
+	done := must(s.Apply(t.Context(), "night", []Step{{GroupStep, member.ID, member.Rev, head.ID, head.Rev}}, nil))(t)
+	if len(done.Left) > 0 {
+		t.Fatalf("%+v", done)
+	}
+	return s, dir, head, member
+}
+
+func shows(t *testing.T, s *Store, want ...string) {
+	t.Helper()
+	if got := texts(t, s, Private(owner)); got != strings.Join(want, "|") {
+		t.Errorf("the prompt shows %q and should show %q", got, want)
+	}
+	same(t, "the file shows and should show", lineTexts([]byte(onDisk(t, s, Private(owner)))), want)
+}
+
+const (
+	teaHead   = "Anna enjoys drinking tea that is green"
+	teaMember = "Anna is fond of green tea"
+	chess     = "Ben plays chess"
+)
+
+// TestOneLine: what means the same is one line in prompts, files and lists and one hit of a
+// search, marked as put together, in each backend; taking the night back gives both again.
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+	for _, b := range []Backend{FlatFile, FTS5, LocalVector} {
+		t.Run(string(b), func(t *testing.T) {
+			s, _, head, member := twice(t, b)
+			before := must(s.History(t.Context(), as(owner), head.ID))(t)
+			shows(t, s, teaHead, chess)
+			equal(t, "stored", must(s.Get(t.Context(), as(owner), head.ID))(t).Source, DreamingMerge)
+			if !slices.ContainsFunc(before, func(o Op) bool { return o.Entry == member.ID && o.After.Text == teaMember }) {
+				t.Errorf("the journal does not tell of the other: %+v", before)
+			}
+			sized(t, "listed", must(s.List(t.Context(), as(owner), Filter{}))(t), 2)
+			for _, query := range []string{"what green tea is Anna fond of?", "what tea does Anna enjoy drinking?"} {
+				hits := must(s.Search(t.Context(), Query{Text: query, Scopes: []Scope{Private(owner)}}))(t)
+				if len(hits) != 1 {
+					t.Errorf("%q finds %+v", query, hits)
+				} else if hits[0].Entry.ID == member.ID && hits[0].Shown != teaHead {
+					t.Errorf("%q does not tell what is shown: %+v", query, hits[0])
+				}
+			}
+			undone, left, err := s.UndoRun(t.Context(), "night", nil)
+			if err != nil || len(left) > 0 || len(undone.Changed) != 1 {
+				t.Fatalf("%+v, %+v, %v", undone, left, err)
+			}
+			shows(t, s, teaHead, chess, teaMember)
+			equal(t, "stored", must(s.Get(t.Context(), as(owner), head.ID))(t).Source, FromFile)
+		})
+	}
+}
+
+// TestForgetOneLine: with a line all goes that it was shown for, whichever is named, and no
+// trace is left of any.
+func TestForgetOneLine(t *testing.T) {
+	t.Parallel()
+	for name, what := range map[string]string{"the line": teaHead, "the other text": teaMember} {
+		t.Run(name, func(t *testing.T) {
+			s, dir, _, _ := twice(t, FTS5)
+			found, exact, err := s.Find(t.Context(), as(owner), what)
+			if err != nil || !exact {
+				t.Fatalf("%+v, %v, %v", found, exact, err)
+			}
+			done := must(s.Forget(t.Context(), as(owner), found[0].ID))(t)
+			equal(t, done, done.Entries, 2)
+			shows(t, s, chess)
+			for _, text := range []string{"fond of green", "enjoys drinking"} {
+				sized(t, fmt.Sprintf("%q is left in", text), traces(t, dir, text), 0)
+			}
+			sized(t, "found", must(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}, Past: true}))(t), 0)
+			texts(t, openAt(t, dir), Private(owner)) // and nothing comes back
+			shows(t, s, chess)
+		})
+	}
+}
+
+// TestRedactOneOfTwo: when the message of one is taken back, the other stays, as another
+// message said it.
+func TestRedactOneOfTwo(t *testing.T) {
+	t.Parallel()
+	for _, event := range []string{"$head", "$member"} {
+		s, _, head, member := twice(t, FTS5)
+		for id, of := range map[string]string{head.ID: "$head", member.ID: "$member"} {
+			must(s.db.Exec(`UPDATE memory SET event = ? WHERE id = ?`, of, id))(t)
 		}
+		must(s.ForgetEvent(t.Context(), as(owner), event))(t)
+		if event == "$head" {
+			shows(t, s, chess, teaMember)
+		} else {
+			shows(t, s, teaHead, chess)
+		}
+	}
+}
+
+// TestEditOneLine: what a person does to the line by hand holds for all that it is shown for.
+func TestEditOneLine(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		file        string
+		want, again []string // again: when it was undone
+	}{
+		"corrected":         {"Anna prefers coffee now\n" + chess + "\n", []string{"Anna prefers coffee now", chess}, []string{chess, teaHead}},
+		"removed":           {chess + "\n", []string{chess}, []string{chess, teaHead}},
+		"the other written": {teaHead + "\n" + chess + "\n" + teaMember + "\n", []string{teaHead, chess, teaMember}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, _, _ := twice(t, FlatFile)
+			put(t, s, Private(owner), c.file)
+			shows(t, s, c.want...)
+			if c.again == nil {
+				return
+			}
+			sized(t, "found", must(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}}))(t), 0)
+			must(s.Undo(t.Context(), as(owner), ""))(t)
+			shows(t, s, c.again...)
+			if _, left, err := s.UndoRun(t.Context(), "night", nil); err != nil || len(left) > 0 {
+				t.Errorf("%+v, %v", left, err)
+			}
+			shows(t, s, append(c.again, teaMember)...)
+		})
+	}
+}
+
+// TestMembersAreShownAgain: a member is hidden only while its head is shown: what a model says
+// of the head, or a move to another scope, does not take the member away.
+func TestMembersAreShownAgain(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(s *Store, head Entry, other Entry) error{
+		"superseded by a dream": func(s *Store, head, other Entry) error {
+			if _, err := s.db.Exec(`UPDATE memory SET observed_at = observed_at + 1000 WHERE id = ?`, other.ID); err != nil {
+				return err
+			}
+			_, err := s.Apply(t.Context(), "next", []Step{{SupersedeStep, head.ID, head.Rev, other.ID, other.Rev}}, nil)
+			return err
+		},
+		"shared": func(s *Store, head, _ Entry) error {
+			_, err := s.Share(t.Context(), as(owner), head.ID)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, head, _ := twice(t, FlatFile)
+			all := must(s.Entries(t.Context(), Private(owner)))(t)
+			noError(t, do(s, must(s.Get(t.Context(), as(owner), head.ID))(t), all[1]))
+			shows(t, s, chess, teaMember)
+		})
+	}
+}
+
+// TestGroupRefuses: a pinned text, and one with a name or number that the other lacks, stays a
+// line of its own.
+func TestGroupRefuses(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, t.TempDir())
+	put(t, s, Private(owner), "the shed has 2 doors\nthe shed has doors\nbikes stand in it\n")
+	all := must(s.Entries(t.Context(), Private(owner)))(t)
+	noError(t, s.Pin(t.Context(), as(owner), all[2].ID, true))
+	pinned := must(s.Get(t.Context(), as(owner), all[2].ID))(t)
+	done := must(s.Apply(t.Context(), "night", []Step{
+		{GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev}, {GroupStep, pinned.ID, pinned.Rev, all[1].ID, all[1].Rev},
+		{GroupStep, all[1].ID, all[1].Rev, all[0].ID, all[0].Rev}, {GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev},
+	}, nil))(t)
+	noDiff(t, "it", []string{"the other does not say all of it", "it is pinned", "the other does not say all of it"}, whys(done.Left))
+	shows(t, s, "the shed has 2 doors", "bikes stand in it")
+}
+
+func whys(left []Left) (out []string) {
+	for _, l := range left {
+		out = append(out, l.Why)
+	}
+	return out
+}
+
+// TestQuestions: a question is open to whom it concerns as long as both entries count, is
+// decided by its own people alone, and taking the decision back opens it again.
+func TestQuestions(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	me, they := Access{Actor: owner, Scopes: []Scope{Private(owner), Shared}}, Access{Actor: guest, Scopes: []Scope{Private(guest), Shared}}
+	day := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	note := func(scope Scope, text string, at time.Time) Entry {
+		return added(t, s, Entry{Scope: scope, Text: text, Source: UserExplicit, ObservedAt: at}, owner)
+	}
+	var pairs [][2]Entry
+	for _, scope := range []Scope{Private(owner), Private(guest), Shared} {
+		pairs = append(pairs, [2]Entry{note(scope, "lives in Berlin", day), note(scope, "lives in Hamburg", day.AddDate(0, 1, 0))})
+	}
+	for range 2 { // the second time they are known
+		for _, p := range pairs {
+			noError(t, s.Wonder(t.Context(), []Question{{Run: "dream_1", Scope: p[0].Scope, First: p[0], Second: p[1], Why: "both are of the same time"}}))
+		}
+	}
+	numbers := func(a Access) (all []int64) {
+		t.Helper()
+		list := must(s.Questions(t.Context(), a))(t)
+		for _, q := range list {
+			never(t, q.First.Text != "lives in Berlin" || q.Second.Text != "lives in Hamburg" || !a.sees(q.Scope), "%+v", q)
+			all = append(all, q.ID)
+		}
+		return all
+	}
+	mine, theirs := numbers(me), numbers(they)
+	if len(mine) != 2 || len(theirs) != 2 || mine[1] != theirs[1] || len(numbers(Access{})) != 0 || len(numbers(Access{All: true})) != 3 {
+		t.Fatalf("%v, %v", mine, theirs)
+	}
+	refused := func(a Access, number int64, keep Choice, want error) {
+		t.Helper()
+		if _, _, err := s.Answer(t.Context(), a, number, keep); !errors.Is(err, want) {
+			t.Errorf("%d %s: %v, want %v", number, keep, err, want)
+		}
+	}
+	refused(they, mine[0], KeepFirst, ErrNoQuestion) // another person's
+	refused(they, 99, KeepBoth, ErrNoQuestion)
+	refused(they, mine[1], KeepFirst, ErrNotYours) // everybody's
+	refused(they, mine[1], KeepBoth, ErrNotYours)
+
+	kept, other, err := s.Answer(t.Context(), me, mine[0], KeepFirst) // the older one, against the dates
+	never(t, err != nil || kept.ID != pairs[0][0].ID || other.ID != pairs[0][1].ID, "%+v, %+v, %v", kept, other, err)
+	gone, err := s.Get(t.Context(), me, other.ID)
+	never(t, err != nil || gone.State != Superseded || gone.By != kept.ID || !gone.ValidTo.Equal(gone.Since()), "%+v, %v", gone, err)
+	refused(me, mine[0], KeepSecond, ErrSettled)
+	sized(t, "open", numbers(me), 1)
+	if u, err := s.Undo(t.Context(), me, ""); err != nil || len(u.Back) != 1 || len(u.Changed) != 1 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	sized(t, "taken back, open", numbers(me), 2)
+
+	if _, _, err := s.Answer(t.Context(), they, theirs[0], KeepBoth); err != nil || len(numbers(they)) != 1 {
+		t.Errorf("both: %v, %v", err, numbers(they))
+	}
+	if _, _, err := s.Answer(t.Context(), they, theirs[0], KeepSecond); err != nil { // they have thought again
+		t.Error(err)
+	}
+	if gone, err := s.Get(t.Context(), they, pairs[1][0].ID); err != nil || gone.State != Superseded || !gone.ValidTo.Equal(day.AddDate(0, 1, 0)) {
+		t.Errorf("%+v, %v", gone, err)
+	}
+	must(s.Withdraw(t.Context(), Access{Actor: owner, Scopes: me.Scopes, Owner: true}, pairs[2][0].ID))(t)
+	if got := numbers(Access{All: true}); len(got) != 1 || got[0] != mine[0] {
+		t.Errorf("the two belong to different people, and yet open: %v", got)
+	}
+	if _, err := s.Forget(t.Context(), me, pairs[0][1].ID); err != nil || len(numbers(me)) != 0 {
+		t.Errorf("forgotten: %v, %v", err, numbers(me))
 	}
 }

@@ -103,9 +103,7 @@ func onServer(t testing.TB, s *standin.Server, db *sql.DB) []string {
 
 // TestPointID: ids are UUIDs and stay what they are.
 func TestPointID(t *testing.T) {
-	if got := pointID("mem_000000000001"); got != "69550910-c5b7-5b4a-a14f-2f3b39636bdd" {
-		t.Errorf("an entry's id on the server is now %s; all that is there would be sent again", got)
-	}
+	equal(t, "an entry's id on the server is now ; all that is there would be sent again", pointID("mem_000000000001"), "69550910-c5b7-5b4a-a14f-2f3b39636bdd")
 }
 
 // TestPointsAreFed: what is on the server is what the entries are, after whatever
@@ -118,12 +116,8 @@ func TestPointsAreFed(t *testing.T) {
 	ctx, me := t.Context(), as(owner)
 	old := noted(t, store, Private(owner), "cats purr", owner)
 	fed(t, p)
-	if names := s.Collections(); !slices.Equal(names, []string{words300}) {
-		t.Errorf("collections %v", names)
-	}
-	if got := s.Indexes(words300); fmt.Sprint(got) != "map[at:integer scope:keyword state:keyword]" {
-		t.Errorf("indexes %v", got)
-	}
+	same(t, "collections", s.Collections(), []string{words300})
+	equal(t, "indexes", fmt.Sprint(s.Indexes(words300)), "map[at:integer scope:keyword state:keyword]")
 	noted(t, store, Shared, "...", owner) // has no vector
 	room := noted(t, store, Room(room), "dogs bark", owner)
 	new := must(store.Supersede(ctx, me, old.ID, "cats bite"))(t)
@@ -143,15 +137,11 @@ func TestPointsAreFed(t *testing.T) {
 		if err := json.Unmarshal(got, &have); err != nil || have != want {
 			t.Errorf("the server has %s, want %+v", got, want)
 		}
-		if len(s.Points(words300)[pointID(id)].Payload) != 5 {
-			t.Errorf("the server is told more: %s", got)
-		}
+		equal(t, fmt.Sprintf("the server is told more: %s", got), len(s.Points(words300)[pointID(id)].Payload), 5)
 	}
 	before := len(s.Calls())
 	fed(t, p)
-	if more := s.Calls()[before:]; len(more) > 0 {
-		t.Errorf("nothing changed, and the server is asked %q", more)
-	}
+	sized(t, "nothing changed, and the server is asked", s.Calls()[before:], 0)
 }
 
 // TestQdrantFindsAsMuch: with a server nothing else is found than with vectors at
@@ -174,9 +164,7 @@ func TestQdrantFindsAsMuch(t *testing.T) {
 			differ++
 		}
 	}
-	if differ > 0 {
-		t.Errorf("%d of %d answers differ", differ, len(set.Questions)/6)
-	}
+	never(t, differ > 0, "%d of %d answers differ", differ, len(set.Questions)/6)
 }
 
 // TestQdrantOutage: while the server is of no use, in whatever way, answers are those
@@ -216,14 +204,10 @@ func TestQdrantOutage(t *testing.T) {
 			calls := len(s.Calls())
 			for range 3 { // it is waited for once
 				got := must(h.Search(t.Context(), q))(t)
-				words, err := f.Search(t.Context(), q)
-				if err != nil || fmt.Sprint(got) != fmt.Sprint(words) {
-					t.Errorf("found %v, words alone find %v, %v", got, words, err)
-				}
+				words := must(f.Search(t.Context(), q))(t)
+				equal(t, fmt.Sprintf("found %v, words alone find", got), fmt.Sprint(got), fmt.Sprint(words))
 			}
-			if n := len(s.Calls()) - calls; n != 1 {
-				t.Errorf("it was asked %d times", n)
-			}
+			equal(t, "it was asked times", len(s.Calls())-calls, 1)
 			remember(t, f, `{"text":"birds sing","ref":"c"}`)
 			complete(t, p.vectors)
 			if err := p.Complete(t.Context()); err == nil {
@@ -231,9 +215,7 @@ func TestQdrantOutage(t *testing.T) {
 			} else if strings.Contains(err.Error(), "hunter9") || !strings.Contains(err.Error(), url) {
 				t.Errorf("error %q", err)
 			}
-			if line := p.Line(time.UTC).String(); !strings.Contains(line, "searching by words") {
-				t.Errorf("status %s", line)
-			}
+			has(t, "status", p.Line(time.UTC).String(), "searching by words")
 			if strings.Count(log.String(), "cannot be used") != 1 || strings.Contains(log.String(), "hunter9") {
 				t.Errorf("the log says %q", log.String())
 			}
@@ -241,15 +223,9 @@ func TestQdrantOutage(t *testing.T) {
 			now = now.Add(shyness)
 			fed(t, p)
 			verified(t, p)
-			if line := p.Line(time.UTC).String(); line != "qdrant: in use" {
-				t.Errorf("afterwards %s", line)
-			}
-			if got := refs(t, h, Query{Text: "birds"}); !slices.Equal(got[:1], []string{"c"}) {
-				t.Errorf("afterwards it finds %q", got)
-			}
-			if !strings.Contains(log.String(), "can be used again") {
-				t.Errorf("the log says %q", log.String())
-			}
+			equal(t, "afterwards", p.Line(time.UTC).String(), "qdrant: in use")
+			same(t, "afterwards it finds", refs(t, h, Query{Text: "birds"})[:1], []string{"c"})
+			has(t, "the log says", log.String(), "can be used again")
 		})
 	}
 }
@@ -416,23 +392,17 @@ func TestForgottenWhileDown(t *testing.T) {
 	noted(t, store, Private(owner), "and cats", owner)
 	complete(t, p.vectors)
 	s.Break(nil)
-	if got := search(t, store, "code 4711", Private(owner)); len(got) != 0 {
-		t.Errorf("forgotten, and found: %q", got)
-	}
+	sized(t, "forgotten, and found", search(t, store, "code 4711", Private(owner)), 0)
 	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"", "we keep bees"}) {
 		t.Fatalf("the server holds %q", got)
 	}
 	fed(t, p)
-	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"and cats", "we keep bees"}) {
-		t.Errorf("the server holds %q", got)
-	}
+	same(t, "the server holds", onServer(t, s, p.db), []string{"and cats", "we keep bees"})
 	verified(t, p)
 	away := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
 	store.points = away
 	must(store.Forget(ctx, me, kept.ID))(t)
-	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"and cats"}) {
-		t.Errorf("the server holds %q", got)
-	}
+	same(t, "the server holds", onServer(t, s, p.db), []string{"and cats"})
 }
 
 // TestForgottenWhileSent: what is forgotten by another process while it is on its
@@ -456,9 +426,7 @@ func TestForgottenWhileSent(t *testing.T) {
 		return false
 	})
 	fed(t, p)
-	if got := onServer(t, s, store.db); !slices.Equal(got, []string{"we keep bees"}) {
-		t.Errorf("the server holds %q", got)
-	}
+	same(t, "the server holds", onServer(t, s, store.db), []string{"we keep bees"})
 	verified(t, p)
 }
 
@@ -477,9 +445,7 @@ func TestServerFilters(t *testing.T) {
 	fed(t, p)
 	w := wanted{scopes: []Scope{Room("!r:x"), Shared}, after: firstDay, before: firstDay.AddDate(0, 0, 1)}
 	near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), w, 5)
-	if err != nil || len(near) != 1 || near[0].N != n[len(n)-1] {
-		t.Errorf("found %v, %v", near, err)
-	}
+	never(t, err != nil || len(near) != 1 || near[0].N != n[len(n)-1], "found %v, %v", near, err)
 }
 
 // TestBesideIsNear: what stands between two that are near is found, though the server

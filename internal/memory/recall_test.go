@@ -56,12 +56,8 @@ func TestCarelessIndex(t *testing.T) {
 	noted(t, s, Private(owner), "the heron nests by the weir", owner)
 	hear(t, s, Private(owner), "dm", "I saw the heron today")
 	s.finder = careless{s.finder}
-	if got := search(t, s, "heron", Shared); len(got) != 0 {
-		t.Errorf("found %q", got)
-	}
-	if got := search(t, s, "heron", Private(owner)); len(got) != 2 {
-		t.Errorf("found %q: this test measures nothing", got)
-	}
+	sized(t, "found", search(t, s, "heron", Shared), 0)
+	sized(t, "found : this test measures nothing", search(t, s, "heron", Private(owner)), 2)
 }
 
 // TestUnhear: a message that is taken back goes with the answer to it, leaves no
@@ -71,27 +67,15 @@ func TestUnhear(t *testing.T) {
 		s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: b})
 		me := Private(owner)
 		hear(t, s, me, "dm", "the heron nests by the weir", "A heron, nice.", "and the otter sleeps", "Otters do.")
-		quotes, err := s.Unhear(t.Context(), "$dm1")
-		if err != nil || strings.Join(quotes, "|") != " said: the heron nests by the weir| said: the heron nests by the weir| said: A heron, nice.| said: A heron, nice." {
-			t.Errorf("%s: %q, %v", b, quotes, err)
-		}
+		quotes := must(s.Unhear(t.Context(), "$dm1"))(t)
+		equal(t, b, strings.Join(quotes, "|"), " said: the heron nests by the weir| said: the heron nests by the weir| said: A heron, nice.| said: A heron, nice.")
 		again := Turn{Scope: me, Event: "$dm1", Sender: owner, At: time.Now(), Conversation: "dm", Seq: 1, Text: "the heron nests by the weir"}
-		if err := s.Hear(t.Context(), again); err != nil {
-			t.Error(err)
-		}
-		if got := search(t, s, "heron weir nice", me); len(got) != 0 {
-			t.Errorf("%s: %q is found", b, got)
-		}
-		if got := search(t, s, "otter", me); len(got) != 2 {
-			t.Errorf("%s: only %q of the rest is found", b, got)
-		}
+		noError(t, s.Hear(t.Context(), again))
+		sized(t, fmt.Sprintf("%s: is found", b), search(t, s, "heron weir nice", me), 0)
+		sized(t, fmt.Sprintf("%s: only of the rest is found", b), search(t, s, "otter", me), 2)
 		noError(t, indexIsSound(t, OpenFTS(s.db)))
-		if n, err := s.HeardUpTo(t.Context(), "dm"); err != nil || n != 4 {
-			t.Errorf("%s: heard up to %d, %v", b, n, err)
-		}
-		if _, err := s.Unhear(t.Context(), "$unknown"); err != nil {
-			t.Error(err)
-		}
+		equal(t, fmt.Sprintf("%s: heard up to", b), must(s.HeardUpTo(t.Context(), "dm"))(t), 4)
+		must(s.Unhear(t.Context(), "$unknown"))(t)
 	}
 }
 
@@ -105,15 +89,9 @@ func TestForgottenIsNotHeardOf(t *testing.T) {
 	hear(t, s, me, "dm", "My locker opens with HERON-99, mind you.", "Noted, HERON-99.", "And tea?", "Green.", "I said: the locker opens with HERON-99", "Yes.")
 	e := added(t, s, Entry{Scope: me, Text: "the locker opens with HERON-99", Source: Assistant, Event: "$dm1", Quote: "My locker opens with HERON-99, mind you."}, owner)
 	must(s.Forget(t.Context(), as(owner), e.ID))(t)
-	if got := search(t, s, "locker HERON-99 opens", me); len(got) != 0 {
-		t.Errorf("found %q", got)
-	}
-	if got := search(t, s, "tea green", me); len(got) != 2 {
-		t.Errorf("only %q of the rest is found", got)
-	}
-	if found := traces(t, dir, "HERON-99"); len(found) != 0 {
-		t.Errorf("traces in %v", found)
-	}
+	sized(t, "found", search(t, s, "locker HERON-99 opens", me), 0)
+	sized(t, "only of the rest is found", search(t, s, "tea green", me), 2)
+	sized(t, "traces in", traces(t, dir, "HERON-99"), 0)
 }
 
 // TestSearchReportsFaults: a fault of the database is an error, not nothing found.
@@ -158,9 +136,7 @@ func TestCorrectedTalkStaysAway(t *testing.T) {
 	check := func(when string, past, jana bool) {
 		t.Helper()
 		got := strings.Join(found(past), " | ")
-		if !strings.Contains(got, "paints") || strings.Contains(got, "Jana") != jana {
-			t.Errorf("%s: found %q", when, got)
-		}
+		never(t, !strings.Contains(got, "paints") || strings.Contains(got, "Jana") != jana, "%s: found %q", when, got)
 	}
 	check("at first", false, true)
 	next := must(s.Supersede(ctx, as(owner), e.ID, "My sister's name is Mira."))(t)
@@ -173,4 +149,89 @@ func TestCorrectedTalkStaysAway(t *testing.T) {
 	check("put away", false, false)
 	noted(t, s, me, "my sister's name is Jana", owner)
 	check("true after all", false, true)
+}
+
+// Tests of what has been seen to go wrong elsewhere; docs/faults.md lists them.
+
+// The index is made of the entries, not of the file that shows some of them, and
+// changes nothing about them.
+// Holds L2.
+func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), openWith(t, Config{Dir: t.TempDir(), Owner: owner, FileLines: 4})
+	for n := range 20 {
+		e := noted(t, s, Private(owner), fmt.Sprintf("heron number %d", n), owner)
+		noError(t, s.Pin(ctx, as(owner), e.ID, n == 3))
+	}
+	before := must(s.List(ctx, everything, Filter{}))(t)
+	if n := len(lineTexts([]byte(onDisk(t, s, Private(owner))))); n > 6 {
+		t.Fatalf("%d lines in the file: that is no working set", n)
+	}
+	for range 2 {
+		noError(t, s.index.Rebuild(ctx, nil))
+		texts(t, s, Private(owner))
+	}
+	noDiff(t, "it", before, must(s.List(ctx, everything, Filter{}))(t))
+	sized(t, "are found", must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t), 20)
+	sound(t, s)
+}
+
+// What says a wording anew that was corrected makes an entry of its own: the
+// correction stays as it is.
+// Holds L14.
+func TestOldWordsDoNotOverwriteTheirCorrection(t *testing.T) {
+	ctx, s := t.Context(), openAt(t, t.TempDir())
+	e := noted(t, s, Private(owner), "the code is 4711", owner)
+	next := must(s.Supersede(ctx, as(owner), e.ID, "the code is 4712"))(t)
+	again := noted(t, s, Private(owner), "the code is 4711", owner)
+	never(t, again.ID == e.ID || again.ID == next.ID, "%s took the place of %s or %s", again.ID, e.ID, next.ID)
+	for id, text := range map[string]string{e.ID: "the code is 4711", next.ID: "the code is 4712", again.ID: "the code is 4711"} {
+		equal(t, fmt.Sprintf("%s says, and said", id), must(s.Get(ctx, everything, id))(t).Text, text)
+	}
+	sound(t, s)
+}
+
+// A fact may be short, in any script; and the last word of a long question counts
+// as much as the first.
+// Holds W3, W4.
+func TestShortFactsAndLongQuestions(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, f *FTS, x index) {
+		remember(t, f, `{"text":"Has a dog","ref":"dog"}`, `{"text":"我喜欢喝绿茶","ref":"tea"}`, `{"text":"茶","ref":"one"}`, `{"text":"B+","ref":"blood"}`, `{"text":"4711","ref":"code"}`)
+		long := strings.Repeat("so tell me please after all this while what was it again that we said ", 4)
+		for text, ref := range map[string]string{"a dog?": "dog", "绿茶": "tea", "4711": "code", long + "about the dog": "dog"} {
+			if got := refs(t, x, Query{Text: text, K: 1}); len(got) != 1 || got[0] != ref {
+				t.Errorf("%q finds %q, want %s", text, got, ref)
+			}
+		}
+	})
+	s := openAt(t, t.TempDir())
+	for _, text := range []string{"Has a dog", "我喜欢喝绿茶", "茶", "B+", `{"a":1}`} {
+		never(t, !add(t, s, Private(owner), text), "%q is not taken", text)
+	}
+}
+
+// To search writes nothing, waits for no writer and counts nothing as used.
+// Holds P1.
+func TestSearchOnlyReads(t *testing.T) {
+	ctx, s := t.Context(), openAt(t, t.TempDir())
+	e := noted(t, s, Private(owner), "the heron is grey", owner)
+	tx, err := s.db.BeginTx(ctx, nil) // somebody writes, and takes long
+	noError(t, err)
+	defer tx.Rollback()
+	var before, after int
+	noError(t, s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&before))
+	search := func() {
+		if hits := must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Turns: true, Past: true}))(t); len(hits) != 1 {
+			t.Fatalf("%+v", hits)
+		}
+	}
+	search()
+	noError(t, tx.Rollback())
+	search()
+	got := must(s.Get(ctx, everything, e.ID))(t)
+	if err := s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&after); err != nil || after != before {
+		t.Errorf("%d operations, and before %d, %v", after, before, err)
+	}
+	never(t, got.Hits != 0 || got.Rev != e.Rev || !got.LastHit.Equal(time.Time{}), "%+v", got)
 }

@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // patient waits for something that Run does.
@@ -63,9 +67,7 @@ func TestRunRepairs(t *testing.T) {
 	patient(t, "the outage is seen", func() bool { return !v.Status(t.Context()).Unreachable.IsZero() })
 	_, before := e.asked()
 	for range 50 { // none of these waits for the embedder
-		if q := v.Question(t.Context(), "fact1"); q != nil {
-			t.Error("a vector from nowhere")
-		}
+		never(t, v.Question(t.Context(), "fact1") != nil, "a vector from nowhere")
 	}
 	if _, after := e.asked(); after > before+10 {
 		t.Errorf("%d requests while it rests", after-before)
@@ -87,12 +89,8 @@ func TestRunRepairs(t *testing.T) {
 
 	// Nothing is missing now, and an outage is still seen and seen to end.
 	e.set(func(e *wordEmbedder) { e.err = errors.New("off again") })
-	if v.Question(t.Context(), "something new") != nil || v.Status(t.Context()).Unreachable.IsZero() {
-		t.Error("the second outage is not seen")
-	}
-	if q := v.Question(t.Context(), "fact7"); q == nil {
-		t.Error("what was asked before is not kept ready")
-	}
+	never(t, v.Question(t.Context(), "something new") != nil || v.Status(t.Context()).Unreachable.IsZero(), "the second outage is not seen")
+	never(t, v.Question(t.Context(), "fact7") == nil, "what was asked before is not kept ready")
 	e.set(func(e *wordEmbedder) { e.err = nil })
 	v.Wake()
 	patient(t, "the second outage ends", func() bool { return v.Status(t.Context()).Unreachable.IsZero() })
@@ -115,9 +113,7 @@ func TestPauseGrows(t *testing.T) {
 		}
 	}
 	noError(t, v.Run(ctx))
-	if got := strings.Join(naps, " "); got != "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s 5m0s 0s 10s" {
-		t.Errorf("it waited %s", got)
-	}
+	equal(t, "it waited", strings.Join(naps, " "), "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s 5m0s 0s 10s")
 }
 
 // TestRefusedText: a text the model does not take holds up no other.
@@ -135,12 +131,8 @@ func TestRefusedText(t *testing.T) {
 	}
 	entered(t, db, Entry{Text: "later fact"})
 	complete(t, v)
-	if got := near10(t, v, "fact38", inScope(Shared)); !slices.Equal(got, n[38:39]) {
-		t.Errorf("found %v", got)
-	}
-	if got := near10(t, v, "two", inScope(Shared)); len(got) > 0 {
-		t.Errorf("found %v", got)
-	}
+	same(t, "found", near10(t, v, "fact38", inScope(Shared)), n[38:39])
+	sized(t, "found", near10(t, v, "two", inScope(Shared)), 0)
 	e.set(func(e *wordEmbedder) { e.refuses = "" })
 	noError(t, v.Rebuild(t.Context(), nil)) // a model that takes it
 	if got := near10(t, v, "two", inScope(Shared)); len(got) == 0 || got[0] != n[39] {
@@ -168,15 +160,9 @@ func TestModelChanges(t *testing.T) {
 	}
 	var progress []string
 	noError(t, v.Complete(t.Context(), func(done, total int) { progress = append(progress, fmt.Sprint(done, "/", total)) }))
-	if last := progress[len(progress)-1]; last != "50/50" {
-		t.Errorf("progress %v", progress)
-	}
-	if got := near10(t, v, "fact7", inScope(Shared)); !slices.Equal(got, n[7:8]) {
-		t.Errorf("found %v", got)
-	}
-	if got := countRows(t, db, `SELECT count(*) FROM memory_vector`); got != 100 {
-		t.Errorf("%d vectors before tidying", got)
-	}
+	equal(t, fmt.Sprintf("progress %v", progress), progress[len(progress)-1], "50/50")
+	same(t, "found", near10(t, v, "fact7", inScope(Shared)), n[7:8])
+	equal(t, "vectors before tidying", countRows(t, db, `SELECT count(*) FROM memory_vector`), 100)
 
 	// The length changes: noticed by the next question already.
 	e = &wordEmbedder{name: "large", dim: 128}
@@ -192,9 +178,7 @@ func TestModelChanges(t *testing.T) {
 	patient(t, "old vectors are gone", func() bool {
 		return countRows(t, db, `SELECT count(*) FROM memory_vector`) == 50 && countRows(t, db, `SELECT count(*) FROM memory_space`) == 1
 	})
-	if got := near10(t, v, "fact7", inScope(Shared)); !slices.Equal(got, n[7:8]) {
-		t.Errorf("found %v", got)
-	}
+	same(t, "found", near10(t, v, "fact7", inScope(Shared)), n[7:8])
 	isClean(t, v)
 }
 
@@ -209,25 +193,17 @@ func TestQuestion(t *testing.T) {
 	if _, calls := e.asked(); len(a) != 64 || !slices.Equal(a, b) || calls != 1 {
 		t.Errorf("%d requests for one question", calls)
 	}
-	if v.Question(t.Context(), " \n") != nil || v.Question(t.Context(), "...") != nil || v.Question(t.Context(), "...") != nil {
-		t.Error("a vector of nothing")
-	}
+	never(t, v.Question(t.Context(), " \n") != nil || v.Question(t.Context(), "...") != nil || v.Question(t.Context(), "...") != nil, "a vector of nothing")
 	if _, calls := e.asked(); calls != 2 || !v.Status(t.Context()).Unreachable.IsZero() {
 		t.Errorf("%d requests; %+v", calls, v.Status(t.Context()))
 	}
 	e.set(func(e *wordEmbedder) { e.started, e.release = started, release })
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if v.Question(gone, "nobody waits") != nil || !v.Status(t.Context()).Unreachable.IsZero() {
-		t.Error("a turn that was stopped is taken for an outage")
-	}
+	never(t, v.Question(gone, "nobody waits") != nil || !v.Status(t.Context()).Unreachable.IsZero(), "a turn that was stopped is taken for an outage")
 	v.patience = 20 * time.Millisecond
-	if v.Question(t.Context(), "too slow") != nil {
-		t.Error("a vector in no time")
-	}
-	if s := v.Status(t.Context()); s.Reason != "no answer within 20ms" {
-		t.Errorf("status %+v", s)
-	}
+	never(t, v.Question(t.Context(), "too slow") != nil, "a vector in no time")
+	equal(t, "status", v.Status(t.Context()).Reason, "no answer within 20ms")
 }
 
 // TestVectorsTogether: reading, writing, forgetting and embedding at the same time.
@@ -272,13 +248,142 @@ func TestVectorsTogether(t *testing.T) {
 			return v.follow(t.Context()) == nil && s.Done == 200 && s.Total == 200
 		})
 		for _, gone := range n[:60] {
-			if l := likeness(t, v, wordVector("fact", 64), []int64{gone}, Shared); len(l) > 0 {
-				t.Errorf("forgotten, and found: %v", l)
-			}
+			equal(t, "forgotten, and found", len(likeness(t, v, wordVector("fact", 64), []int64{gone}, Shared)), 0)
 		}
 		isClean(t, v)
 	}
-	if got := countRows(t, db, `SELECT count(*) FROM memory_vector`); got != 200 {
-		t.Errorf("%d vectors of 200 texts", got)
+	equal(t, "vectors of 200 texts", countRows(t, db, `SELECT count(*) FROM memory_vector`), 200)
+}
+
+// randomVector is one of many around few centres, like those of texts.
+func randomVector(r *rand.Rand, dim int) []float32 {
+	centre := rand.New(rand.NewPCG(r.Uint64N(64), 7))
+	v := make([]float32, dim)
+	for i := range v {
+		v[i] = float32(centre.NormFloat64() + r.NormFloat64())
+	}
+	return v
+}
+
+func coded(t failer, v []float32) []float32 {
+	code, _ := decodeVector(must(encodeVector(v))(t), len(v))
+	return code
+}
+
+func unit64(v []float64) []float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x * x
+	}
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = x / math.Sqrt(sum)
+	}
+	return out
+}
+
+func float64s(v []float32) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = float64(x)
+	}
+	return out
+}
+
+func product(a, b []float64) (sum float64) {
+	for i, x := range a {
+		sum += x * b[i]
+	}
+	return sum
+}
+
+// taken is an entry with a vector as it is kept.
+func taken(t failer, e vectorEntry, v []float32) *vectorEntry {
+	e.vec = coded(t, v)
+	return &e
+}
+
+// TestCollection: after any order of adding and removing, every cosine and window is
+// what its definition says, and the nearest are the nearest.
+// Holds P3.
+func TestCollection(t *testing.T) {
+	ctx := t.Context()
+	rapid.Check(t, func(t *rapid.T) {
+		const dim = 70
+		c := must(newCollection())(t)
+		there := map[int64]*vectorEntry{}
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			n := rapid.Int64Range(1, 20).Draw(t, "n")
+			if e, known := there[n]; known {
+				if err := c.remove(ctx, e); err != nil || slices.Max(e.vec) != 0 || slices.Min(e.vec) != 0 {
+					t.Fatalf("of what was removed is left %v, %v", e.vec, err)
+				}
+				delete(there, n)
+				continue
+			}
+			there[n] = taken(t, vectorEntry{n: n, talk: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "talk"), seq: rapid.Int64Range(0, 5).Draw(t, "seq"),
+				observed: rapid.SampledFrom([]int64{0, windowGap, windowGap + 1}).Draw(t, "at"), past: rapid.Bool().Draw(t, "past")}, randomVector(r, dim))
+			noError(t, c.add(ctx, there[n]))
+		}
+		if c.docs.Count() != len(there) || len(c.order) != len(there) || !slices.IsSortedFunc(c.order, (*vectorEntry).compare) {
+			t.Fatalf("%d documents and %d entries of %d", c.docs.Count(), len(c.order), len(there))
+		}
+		q := randomVector(r, dim)
+		want := likenesses(there, q)
+		find := func(w wanted, k int) []Likeness {
+			found := must(c.nearest(ctx, unit(q), w, k, there))(t)
+			return found
+		}
+		found := find(wanted{past: true}, 100)
+		if len(found) != len(there) {
+			t.Fatalf("%d of %d are found", len(found), len(there))
+		}
+		for i, got := range found {
+			w := want[got.N]
+			never(t, math.Abs(got.Cosine-w.Cosine) > 1e-4 || math.Abs(got.Window-w.Window) > 1e-4, "entry %d: %+v, want %+v", got.N, got, w)
+			never(t, i > 0 && found[i-1].Cosine+found[i-1].Window < got.Cosine+got.Window, "not in order: %v", found)
+		}
+		for _, got := range find(wanted{}, 100) {
+			never(t, there[got.N].past, "entry %d does not hold any more", got.N)
+		}
+	})
+}
+
+// likenesses are those of entries by their definition.
+func likenesses(there map[int64]*vectorEntry, q []float32) map[int64]Likeness {
+	qu := unit64(float64s(q))
+	all := slices.SortedFunc(maps.Values(there), (*vectorEntry).compare)
+	want := map[int64]Likeness{}
+	for i, one := range all {
+		sum := unit64(float64s(one.vec))
+		for _, step := range []int{-1, 1} {
+			j := i + step
+			if one.talk == "" || j < 0 || j >= len(all) || all[j].talk != one.talk || max(all[j].observed-one.observed, one.observed-all[j].observed) > windowGap {
+				continue
+			}
+			for k, x := range unit64(float64s(all[j].vec)) {
+				sum[k] += x / 2
+			}
+		}
+		want[one.n] = Likeness{one.n, product(qu, unit64(float64s(one.vec))), product(qu, unit64(sum))}
+	}
+	return want
+}
+
+// Holds L22.
+func TestEncodeVectorRefuses(t *testing.T) {
+	for _, v := range [][]float32{{0, 0}, {float32(math.NaN()), 1}, {1, float32(math.Inf(-1))}} {
+		if blob, err := encodeVector(v); err == nil {
+			t.Errorf("%v is written as %v", v, blob)
+		}
+	}
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 200 { // a cosine moves by about 0.0003
+		a, b := randomVector(r, 512), randomVector(r, 512)
+		exact := product(unit64(float64s(a)), unit64(float64s(b)))
+		if kept := product(unit64(float64s(coded(t, a))), unit64(float64s(b))); math.Abs(exact-kept) > 2e-3 {
+			t.Errorf("cosine %v became %v", exact, kept)
+		}
 	}
 }

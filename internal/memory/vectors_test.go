@@ -185,9 +185,7 @@ func vectorFaults(t testing.TB, v *Vectors) (n [3]int) {
 // isClean looks for faults of the vectors, and compares what is in memory of them with the database.
 func isClean(t testing.TB, v *Vectors) {
 	t.Helper()
-	if n := vectorFaults(t, v); n != [3]int{} {
-		t.Errorf("damaged, missing and needless: %v", n)
-	}
+	equal(t, "damaged, missing and needless", vectorFaults(t, v), [3]int{})
 	fresh := openVectors(t, v.db, v.embedder)
 	if _, err := v.next(t.Context(), 1); err != nil { // takes in what others made
 		t.Fatal(err)
@@ -202,9 +200,7 @@ func isClean(t testing.TB, v *Vectors) {
 			t.Errorf("%s: the vectors in memory are not those of the database", scope)
 		}
 		for _, e := range c.order {
-			if d, err := c.docs.GetByID(t.Context(), e.document()); err != nil || !slices.Equal(d.Embedding, e.vec) {
-				t.Errorf("%s: the document of entry %d is %v, %v", scope, e.n, d, err)
-			}
+			same(t, fmt.Sprintf("%s: the document of entry %d is", scope, e.n), must(c.docs.GetByID(t.Context(), e.document()))(t).Embedding, e.vec)
 		}
 	}
 	if entries != len(v.index.entries) || len(v.index.waiting) > 0 {
@@ -256,38 +252,26 @@ func TestNearest(t *testing.T) {
 		w    wanted
 		want []int64
 	}{
-		"mine":         {inScope(me, Shared), []int64{n[0], n[3], n[7]}},
-		"a room's":     {inScope(room, Shared), []int64{n[2], n[3]}},
-		"yours":        {inScope(you), []int64{n[1]}},
-		"nobody's":     {inScope(), nil},
-		"a stranger's": {inScope(Private("@other:x")), nil},
+		"mine": {inScope(me, Shared), []int64{n[0], n[3], n[7]}}, "a room's": {inScope(room, Shared), []int64{n[2], n[3]}},
+		"yours": {inScope(you), []int64{n[1]}}, "nobody's": {inScope(), nil}, "a stranger's": {inScope(Private("@other:x")), nil},
 		"named twice":  {inScope(room, room), []int64{n[2]}},
 		"the past too": {wanted{scopes: []Scope{me}, past: true}, []int64{n[0], n[4], n[5], n[7]}},
-		"later":        {wanted{scopes: []Scope{me}, after: day}, []int64{n[7]}},
-		"earlier":      {wanted{scopes: []Scope{me}, before: day}, []int64{n[0]}},
-		"at the edge":  {wanted{scopes: []Scope{me}, after: firstDay, before: firstDay.AddDate(0, 0, 5)}, []int64{n[0]}},
+		"later":        {wanted{scopes: []Scope{me}, after: day}, []int64{n[7]}}, "earlier": {wanted{scopes: []Scope{me}, before: day}, []int64{n[0]}},
+		"at the edge": {wanted{scopes: []Scope{me}, after: firstDay, before: firstDay.AddDate(0, 0, 5)}, []int64{n[0]}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := near10(t, v, "cats", tt.w)
 			slices.Sort(got)
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("found %v, want %v", got, tt.want)
-			}
+			same(t, "found", got, tt.want)
 		})
 	}
 	found := must(v.nearest(ctx, v.Question(ctx, "cats eat"), inScope(me, Shared, room), 2))(t)
-	if len(found) != 2 || found[0].N != n[3] || found[0].Cosine < .999 || found[0].Window != found[0].Cosine {
-		t.Errorf("the same words are found as %v", found)
-	}
+	never(t, len(found) != 2 || found[0].N != n[3] || found[0].Cosine < .999 || found[0].Window != found[0].Cosine, "the same words are found as %v", found)
 	for _, q := range [][]float32{nil, q[:10], make([]float32, 300), append([]float32{float32(math.Inf(1))}, q[1:]...)} {
-		if found := must(v.nearest(ctx, q, inScope(me), 5))(t); len(found) > 0 {
-			t.Errorf("vector %v finds %v", q, found)
-		}
+		sized(t, fmt.Sprintf("vector %v finds", q), must(v.nearest(ctx, q, inScope(me), 5))(t), 0)
 	}
 	like := likeness(t, v, q, []int64{n[0], n[8], n[9], n[6], 12345}, me)
-	if len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].N != n[8] {
-		t.Errorf("likeness %v", like)
-	}
+	never(t, len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].N != n[8], "likeness %v", like)
 }
 
 // TestForgetWhileEmbedding: a text that is forgotten while its vector is being made
@@ -303,9 +287,7 @@ func TestForgetWhileEmbedding(t *testing.T) {
 	forgotten(t, db, n[0])
 	close(release)
 	wg.Wait()
-	if got := countRows(t, db, `SELECT count(*) FROM memory_vector`); got != 1 {
-		t.Errorf("%d vectors, want that of the other text", got)
-	}
+	equal(t, "vectors, want that of the other text", countRows(t, db, `SELECT count(*) FROM memory_vector`), 1)
 	if s := v.Status(t.Context()); s.Done != 1 || s.Total != 1 {
 		t.Errorf("status %+v", s)
 	}
@@ -347,9 +329,7 @@ func TestVectorsDamaged(t *testing.T) {
 	for i, damage := range []string{`vec = x'0102'`, `vec = zeroblob(64)`, `hash = 'nobody'`} {
 		must(db.ExecContext(t.Context(), `UPDATE memory_vector SET `+damage+` WHERE hash = (SELECT hash FROM memory WHERE n = ?)`, n[i]))(t)
 	}
-	if n := vectorFaults(t, v); n != [3]int{2, 1, 1} {
-		t.Errorf("damaged, missing and needless: %v", n)
-	}
+	equal(t, "damaged, missing and needless", vectorFaults(t, v), [3]int{2, 1, 1})
 	must(db.ExecContext(t.Context(), `UPDATE memory_vector SET vec = ? WHERE hash = ?`, append(make([]byte, 63), 1), textHash("cats eat")))(t)
 	v = openVectors(t, db, e)
 	if got := near10(t, v, "cats", inScope(Shared)); slices.ContainsFunc(n[:3], func(n int64) bool { return slices.Contains(got, n) }) {

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"reverie"
 	"reverie/internal/history"
@@ -26,9 +26,7 @@ func TestMissingFilesReadAsTheirDefaults(t *testing.T) {
 	if got := len(p.Report.Problems); got != 3 {
 		t.Errorf("%d problems, want one each for the base prompt, the checks and the seed: %v", got, p.Report.Problems)
 	}
-	if !strings.Contains(w.log.String(), "BASE_PROMPT.txt") {
-		t.Errorf("the operator was not told; log: %s", w.log.String())
-	}
+	has(t, "the operator was not told; log", w.log.String(), "BASE_PROMPT.txt")
 }
 
 func TestPreviewPersistsNothing(t *testing.T) {
@@ -44,9 +42,7 @@ func TestPreviewPersistsNothing(t *testing.T) {
 	if last := messages[len(messages)-1]; last.Role != llm.User || !strings.Contains(last.Content, made.ID) {
 		t.Errorf("preview of an answered conversation ends in %+v", last)
 	}
-	if err := w.assembler.Commit(t.Context(), answered); err == nil {
-		t.Error("a preview was committed")
-	}
+	never(t, w.assembler.Commit(t.Context(), answered) == nil, "a preview was committed")
 	if p := w.tells("And now?"); p.Report.Epoch.New {
 		t.Error("a preview ended the epoch")
 	}
@@ -75,9 +71,7 @@ func TestFailedCommitChangesNothing(t *testing.T) {
 	if err := w.assembler.Commit(ctx, p); err == nil {
 		t.Fatal("committed although the context had ended")
 	}
-	if past := w.turn().History; past[0].Tail != "" {
-		t.Errorf("the tail was stored: %q", past[0].Tail)
-	}
+	equal(t, "the tail was stored", w.turn().History[0].Tail, "")
 	if again := w.assemble(); flat(again.Messages()) != flat(p.Messages()) || !again.Report.Epoch.New {
 		t.Errorf("the second try differs from the first:\n%s", flat(again.Messages()))
 	}
@@ -109,9 +103,7 @@ func TestContributorsFailAlone(t *testing.T) {
 		}
 	}
 	want := map[string]string{"broken": "no such thing", "wild": "panic: oops", "slow": "took too long", "deaf": "took too long"}
-	if diff := cmp.Diff(want, failed); diff != "" {
-		t.Errorf("failures reported (-want +got):\n%s", diff)
-	}
+	noDiff(t, "failures reported", want, failed)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := w.assembler.Assemble(ctx, w.turn()); !errors.Is(err, context.Canceled) {
@@ -169,9 +161,7 @@ func TestOtherScopesEndTheEpoch(t *testing.T) {
 	w.answers("Well.")
 	p := w.tells("Now we are three.")
 	w.expect(false, "Ada drinks tea.")
-	if p.Report.Epoch.Reason != "scopes changed" {
-		t.Errorf("reason %q", p.Report.Epoch.Reason)
-	}
+	equal(t, "reason", p.Report.Epoch.Reason, "scopes changed")
 }
 
 func TestManyNewMemoriesAreFoldedIn(t *testing.T) {
@@ -179,9 +169,7 @@ func TestManyNewMemoriesAreFoldedIn(t *testing.T) {
 	w.asks("Hello")
 	w.file("MEMORIES.txt", strings.Repeat("x", 1500)+"\n"+strings.Repeat("y", 1500)+"\n")
 	p := w.tells("And now?")
-	if p.Report.Epoch.Reason != "memories grew" || p.Tail != "" {
-		t.Errorf("reason %q, tail %q", p.Report.Epoch.Reason, p.Tail)
-	}
+	never(t, p.Report.Epoch.Reason != "memories grew" || p.Tail != "", "reason %q, tail %q", p.Report.Epoch.Reason, p.Tail)
 	w.expect(true, "yyy")
 }
 
@@ -194,20 +182,14 @@ func TestLearnedIsNotRepeated(t *testing.T) {
 	w.remembers("tea")
 	w.result("Remembered:\nAda likes tea.")
 	p := w.send()
-	if strings.Contains(p.Tail, "Ada likes tea.") || !strings.Contains(p.Tail, "\ntea\n") {
-		t.Errorf("tail: %s", p.Tail)
-	}
+	never(t, strings.Contains(p.Tail, "Ada likes tea.") || !strings.Contains(p.Tail, "\ntea\n"), "tail: %s", p.Tail)
 	w.answers("Yes.")
-	if p := w.tells("And now?"); p.Tail != "" {
-		t.Errorf("told again: %s", p.Tail)
-	}
+	equal(t, "told again", w.tells("And now?").Tail, "")
 	w.callsTool("append_memory", "{}")
 	w.remembers("Ada plays chess.")
 	w.result("Remembered:\nAda plays chess.") // any of the results that are new
 	w.add(history.Message{Role: llm.Tool, CallID: "call_x", Text: "done"})
-	if p := w.send(); p.Tail != "" {
-		t.Errorf("told, though a result says it: %s", p.Tail)
-	}
+	equal(t, "told, though a result says it", w.send().Tail, "")
 }
 
 func TestCapsLeaveTheOldestMemoriesOut(t *testing.T) {
@@ -222,9 +204,7 @@ func TestCapsLeaveTheOldestMemoriesOut(t *testing.T) {
 		t.Errorf("oversize: %+v", p.Report.Oversize) // told once, though memories have two places
 	}
 	for _, s := range p.Report.Sections {
-		if s.ID == "memories" && (s.State != Shrunk || !strings.Contains(s.Note, "of 1003 lines shown")) {
-			t.Errorf("report: %+v", s)
-		}
+		never(t, s.ID == "memories" && (s.State != Shrunk || !strings.Contains(s.Note, "of 1003 lines shown")), "report: %+v", s)
 	}
 }
 
@@ -239,12 +219,8 @@ func manyLines(n int) string {
 func TestHeader(t *testing.T) {
 	w := newWorld(t, Stable)
 	at := time.Date(2026, 7, 4, 22, 5, 0, 0, time.UTC)
-	if got := w.assembler.Header(at, testUser, false); got != "[Sun 2026-07-05 00:05 CEST]" {
-		t.Errorf("private: %q", got)
-	}
-	if got := w.assembler.Header(at, "@x]\n[Sat:example.org", true); got != "[Sun 2026-07-05 00:05 CEST, @x) (Sat:example.org]" {
-		t.Errorf("shared: %q", got)
-	}
+	equal(t, "private", w.assembler.Header(at, testUser, false), "[Sun 2026-07-05 00:05 CEST]")
+	equal(t, "shared", w.assembler.Header(at, "@x]\n[Sat:example.org", true), "[Sun 2026-07-05 00:05 CEST, @x) (Sat:example.org]")
 }
 
 func TestReport(t *testing.T) {
@@ -252,23 +228,17 @@ func TestReport(t *testing.T) {
 	first := w.tells("Hello")
 	w.answers("Hello.")
 	p := w.tells("And now?")
-	if first.Report.Reused != 0 || p.Report.Reused <= 0.5 || p.Report.Reused >= 1 {
-		t.Errorf("reused %v, then %v", first.Report.Reused, p.Report.Reused)
-	}
+	never(t, first.Report.Reused != 0 || p.Report.Reused <= 0.5 || p.Report.Reused >= 1, "reused %v, then %v", first.Report.Reused, p.Report.Reused)
 	if p.Report.PrefixHash != first.Report.PrefixHash || !first.Report.Epoch.New || p.Report.Epoch.New {
 		t.Errorf("reports of one epoch: %+v, %+v", first.Report, p.Report)
 	}
 	sum := 4 + p.Report.PrefixTokens + p.Report.History.Tokens + p.Report.TailTokens + p.Report.ToolTokens
-	if p.Report.Total != sum {
-		t.Errorf("total %d, but its parts are %d", p.Report.Total, sum)
-	}
+	equal(t, "total, but its parts are", p.Report.Total, sum)
 	if line := fmt.Sprint(first.Report.LogValue()); !strings.Contains(line, "new_epoch=new conversation") || strings.Contains(line, "Hello") {
 		t.Errorf("log line: %s", line)
 	}
 	for _, text := range []string{"prefix   core", "history  3 messages", "epoch since 2026-11-21 09:14: new conversation", "window not known"} {
-		if !strings.Contains(p.Report.String(), text) {
-			t.Errorf("no %q in\n%s", text, p.Report)
-		}
+		never(t, !strings.Contains(p.Report.String(), text), "no %q in\n%s", text, p.Report)
 	}
 }
 
@@ -278,15 +248,11 @@ func TestSendingAgain(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.says("Hello")
 	first := flat(w.send().Messages())
-	if again := flat(w.send().Messages()); again != first {
-		t.Errorf("the second attempt differs:\n%s", again)
-	}
+	equal(t, "the second attempt differs", flat(w.send().Messages()), first)
 	w.remembers("Ada drinks tea.")
 	p := w.send() // checks that it begins with the last one
 	w.expect(true, "Ada drinks tea.")
-	if p.Report.Epoch.New {
-		t.Error("a new epoch for one new line")
-	}
+	never(t, p.Report.Epoch.New, "a new epoch for one new line")
 }
 
 // Looking at a prompt between assembling and committing another one does not
@@ -310,16 +276,130 @@ func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	w := newWorld(t, Stable)
-	if problems := Check(w.dir, reverie.Data, "en", w.tools); len(problems) != 0 {
-		t.Errorf("problems in good files: %v", problems)
-	}
+	sized(t, "problems in good files", Check(w.dir, reverie.Data, "en", w.tools), 0)
 	w.file("BASE_PROMPT.txt", "A\n<!-- section: b requires: c -->\n")
 	var got []string
 	for _, p := range Check(w.dir, reverie.Data, "xx", w.tools) {
 		got = append(got, p.String())
 	}
 	want := []string{`BASE_PROMPT.txt:2: section b names an unknown tool "c"`, "prompts/SEED_xx.txt: is missing; SEED_en.txt is used"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("problems (-want +got):\n%s", diff)
+	noDiff(t, "problems", want, got)
+}
+
+// What made a prompt anew is logged, once it is sent.
+func TestEpochsAreLogged(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.asks("Hello")
+	w.asks("Nothing new")
+	w.file("MEMORIES.txt", "Ada drinks tea.\n")
+	w.asks("Something new, but no epoch")
+	w.file("MEMORIES.txt", "Ada drinks coffee.\n")
+	w.asks("Edited")
+	w.says("a preview and one that is not sent")
+	w.file("SOUL.md", "An edit.")
+	never(t, !w.previews().Report.Epoch.New || !w.assemble().Report.Epoch.New, "no epoch would begin")
+	w.must(os.Remove(w.path("SOUL.md")))
+	w.room, w.last = "!other:example.org", nil
+	w.asks("Hello")
+	var got []string
+	for _, m := range regexp.MustCompile(`msg="prompt: a new epoch" room=(\S+) reason="(.*)"`).FindAllStringSubmatch(w.log.String(), -1) {
+		got = append(got, m[1]+" "+m[2])
+	}
+	if want := []string{testRoom + " new conversation", testRoom + " memories edited", w.room + " new conversation"}; !slices.Equal(got, want) {
+		t.Errorf("logged %q, want %q", got, want)
+	}
+}
+
+// The last request can be told from what is stored: while a tool is called, and after an answer
+// and a restart. send compares the bytes, also after retries and of a part of the history.
+func TestSent(t *testing.T) {
+	w := newWorld(t, Stable)
+	sent := func() string {
+		t.Helper()
+		messages, err := w.assembler.Sent(t.Context(), history.Talk(w.room))
+		if errors.Is(err, ErrNotKept) {
+			return "not kept"
+		}
+		w.must(err)
+		return flat(messages)
+	}
+	equal(t, "of a room in which nothing was said", sent(), "not kept")
+	w.remembers("Ada drinks tea.")
+	w.says("Hello")
+	equal(t, "before the first request", sent(), "not kept")
+	w.send()
+	w.addTask(3, "Water the plants")
+	w.callsTool("task", "{}")
+	equal(t, "while a tool is called", sent(), flat(w.last))
+	w.result("done")
+	first := flat(w.send().Messages())
+	w.answers("Hello.")
+	w.restart()
+	equal(t, "after the answer and a restart", sent(), first)
+	w.startsNew()
+	equal(t, "after !new", sent(), "not kept")
+	w.says("Hello again")
+	equal(t, "after !new and a message", sent(), "not kept")
+	w.layout, w.last = Classic, nil
+	w.restart()
+	w.send()
+	equal(t, "of a layout that keeps no prefix", sent(), "not kept")
+}
+
+// An epoch that cannot be read, or that somebody spoiled, costs a new one and no more.
+func TestSpoiledEpoch(t *testing.T) {
+	for column, reason := range map[string]string{
+		"shown = '['": newConversation, `key = replace(key, 'soul=', 'gone=')`: "soul changed", `key = key || ' gone=1'`: "sources changed",
+	} {
+		w := newWorld(t, Stable)
+		w.file("SOUL.md", "Warm.")
+		w.asks("Hello")
+		must(w.db.Exec(`UPDATE prompt_epoch SET ` + column))(w.t)
+		w.restart()
+		equal(t, column, w.asks("And now?"), reason)
+		w.expect(true, "Hello")
+	}
+}
+
+func TestRepeated(t *testing.T) {
+	m := func(role llm.Role, text string) llm.Message { return llm.Message{Role: role, Content: text} }
+	call := llm.Message{Role: llm.Assistant, ToolCalls: []llm.ToolCall{{ID: "1", Name: "task", Arguments: "{1}"}}}
+	other := llm.Message{Role: llm.Assistant, ToolCalls: []llm.ToolCall{{ID: "1", Name: "task", Arguments: "{2}"}}}
+	for _, tt := range []struct {
+		last, now        []llm.Message
+		repeated, reused float64
+	}{
+		{[]llm.Message{m(llm.System, "ab")}, nil, 0, 0},
+		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, 1, 0.5},
+		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.System, "abcd")}, 0.5, 1},
+		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abxd"), m(llm.User, "efgh")}, 0.5, 0.25},
+		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.User, "abcd"), m(llm.User, "efgh")}, 0, 0},
+		{[]llm.Message{call, m(llm.User, "abc")}, []llm.Message{other, m(llm.User, "abc")}, 0, 0},
+		{[]llm.Message{m(llm.Assistant, "abc")}, []llm.Message{{Role: llm.Assistant, Content: "abc", ToolCalls: call.ToolCalls}}, 1, 0.3},
+	} {
+		equal(t, fmt.Sprintf("%s then %s: repeated", flat(tt.last), flat(tt.now)), Repeated(tt.last, tt.now), tt.repeated)
+		equal(t, fmt.Sprintf("%s then %s: reused", flat(tt.last), flat(tt.now)), reused(tt.last, tt.now), tt.reused)
+	}
+}
+
+// What a server is told to keep is what the next request begins with.
+func TestMarks(t *testing.T) {
+	w := newWorld(t, Stable)
+	p := w.tells("Hello")
+	same(t, "marks of the first request", p.Marks(), []int{0, 1})
+	w.uses("task", "{}", "none")
+	p = w.send()
+	marks, before := p.Marks(), p.Messages()
+	same(t, "marks", marks, []int{0, 2, 3})
+	w.answers("There are none.")
+	w.says("And now?")
+	next := w.send().Messages()
+	for _, m := range marks {
+		equal(t, fmt.Sprintf("mark %d: another request begins --- and not", m), flat(next[:m+1]), flat(before[:m+1]))
+	}
+	w = newWorld(t, Classic)
+	w.says("Hello")
+	if got := w.send().Marks(); got != nil {
+		t.Errorf("a layout that is rebuilt has the marks %v", got)
 	}
 }

@@ -1,13 +1,14 @@
 package prompt
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"reverie/internal/history"
 	"reverie/internal/llm"
 )
 
@@ -36,9 +37,7 @@ func TestLayoutIsAnOrder(t *testing.T) {
 		every = append(every, place{ID: c.Name})
 	}
 	for _, layout := range Layouts() {
-		if diff := cmp.Diff(gathered(every), gathered(layouts[layout])); diff != "" {
-			t.Errorf("%s does not hold the same contributors (-all +%s):\n%s", layout, layout, diff)
-		}
+		noDiff(t, fmt.Sprintf("%s does not hold the same contributors (-all +%s)", layout, layout), gathered(every), gathered(layouts[layout]))
 	}
 }
 
@@ -66,13 +65,9 @@ func TestEveryLayoutSaysIt(t *testing.T) {
 			"steering": "Call the tool for it first",
 			"context":  "What this room is about.",
 		} {
-			if !strings.Contains(flat(w.last), text) {
-				t.Errorf("%s: the request has no %s (%q)", layout, what, text)
-			}
+			has(t, fmt.Sprintf("%s: the request has no %s ", layout, what), flat(w.last), text)
 		}
-		if strings.Contains(w.sent.Prefix, "Call the tool for it first") {
-			t.Errorf("%s: a note stands in the system text, which it would change", layout)
-		}
+		lacks(t, fmt.Sprintf("%s: a note stands in the system text, which it would change", layout), w.sent.Prefix, "Call the tool for it first")
 		if t.Failed() {
 			t.Logf("%s\n%s", layout, w.sent.Report)
 		}
@@ -141,7 +136,63 @@ func TestFootprintOfWhatIsLeftOut(t *testing.T) {
 	}
 	w.tells("What did I show you?")
 	w.expect(true, `- read_file {"path":"data/letter.md"}`, "- data/letter.md\n")
-	if w.sent.Report.History.LeftOut == 0 {
-		t.Error("nothing is left out: this test measures nothing")
+	never(t, w.sent.Report.History.LeftOut == 0, "nothing is left out: this test measures nothing")
+}
+
+// TestSeedForAPerson: the seed stands beside the first message of a person in a
+// conversation, whatever the program said before, and beside nothing else.
+func TestSeedForAPerson(t *testing.T) {
+	w := newWorld(t, Stable)
+	event := func(text string) {
+		w.add(history.Message{Role: llm.User, Text: text, Header: "[system event: sub-session result]"})
+	}
+	event("Write the weekly report.")
+	w.send()
+	w.expect(false, "Greet the person.")
+	w.answers("It is written.")
+	w.answers("Which of the two is right, 1a or 1b?") // what the program says as it is
+	w.tells("Hello again")
+	w.expect(true, "Greet the person.")
+	w.answers("Hello.")
+	w.tells("And now?")
+	if n := strings.Count(flat(w.last), "Greet the person."); n != 1 {
+		t.Errorf("the seed is said %d times:\n%s", n, flat(w.last))
+	}
+
+	// A sub-session is no conversation of a person's.
+	w.room, w.last = "sub:one", nil
+	event("## Objective\nCount the plants.")
+	w.send()
+	w.expect(false, "Greet the person.")
+
+	// A thread, or a conversation that goes on with a summary, has begun before.
+	w.room, w.last, w.summary = "!other:example.org", nil, "They talked about beans."
+	w.tells("And the beans?")
+	w.expect(false, "Greet the person.")
+}
+
+// TestShippedSeeds: each language has the assistant introduce itself by its name, and say
+// in few words what it can do. English stands in for a language that has none.
+func TestShippedSeeds(t *testing.T) {
+	w := shippedWorld(t, Stable)
+	for _, language := range []string{"en", "de", "fr", "es", "it", "zh", "ja", "xx"} {
+		w.assembler.cfg.SeedLanguage, w.last = language, nil
+		w.send()
+		file := seedFile(language)
+		if language == "xx" {
+			w.wrong("prompts/SEED_xx.txt: is missing; SEED_en.txt is used")
+			file = seedFile("en")
+		}
+		data := must(os.ReadFile(w.path(file)))(w.t)
+		text := string(data)
+		for _, want := range []string{"{agent_name}", "`!help`"} {
+			equal(t, fmt.Sprintf("%s: %s stands there times", language, want), strings.Count(text, want), 1)
+		}
+		if n := llm.EstimateTokens(text); n > 130 {
+			t.Errorf("%s: %d tokens", language, n)
+		}
+		w.expect(true, strings.TrimSpace(strings.ReplaceAll(text, "{agent_name}", "Reverie")))
+		w.room = "!after" + language + ":example.org"
+		w.says("Hello")
 	}
 }

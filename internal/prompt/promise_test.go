@@ -3,6 +3,9 @@ package prompt
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
@@ -68,14 +72,10 @@ func TestPrefixStays(t *testing.T) {
 	before := w.send()
 	w.answers("Well.")
 	for what, change := range map[string]func(){
-		"clock":    func() { w.now = w.now.Add(3 * time.Hour) },
-		"memory":   func() { w.remembers("Something new.") },
-		"task":     func() { w.addTask(1, "Something to do") },
-		"step":     func() { w.steps = []string{"✅ one", "🔄 two"} },
-		"pin":      func() { w.pin = "Two." },
-		"thinking": func() { w.thinking = "low" },
-		"model":    func() { w.model = "another" },
-		"restart":  func() { w.restart() },
+		"clock": func() { w.now = w.now.Add(3 * time.Hour) }, "memory": func() { w.remembers("Something new.") },
+		"task": func() { w.addTask(1, "Something to do") }, "step": func() { w.steps = []string{"✅ one", "🔄 two"} },
+		"pin": func() { w.pin = "Two." }, "thinking": func() { w.thinking = "low" }, "model": func() { w.model = "another" },
+		"restart": func() { w.restart() },
 	} {
 		change()
 		if p := w.tells("And now?"); p.Prefix != before.Prefix || p.Report.Epoch.New {
@@ -112,9 +112,7 @@ func TestEveryWindow(t *testing.T) {
 			}
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		used := turn.ToolTokens
 		for _, m := range p.Messages() {
 			used += messageFrame + llm.EstimateTokens(m.Content)
@@ -194,4 +192,277 @@ func nonceOf(p Prompt) string {
 	_, after, _ := strings.Cut(p.Prefix, `<data id="`)
 	nonce, _, _ := strings.Cut(after, `"`)
 	return nonce
+}
+
+// TestAnyConversation walks at random through what can happen in a room. After
+// every request (send checks that it extends the one before, or that a new
+// epoch says why not): everything remembered stands in it, in the prefix or
+// later; a line that was taken out stands in no block of the program; the tasks
+// shown last are those that are open; all fences are closed.
+func TestAnyConversation(t *testing.T) {
+	w := newWorld(t, Stable)
+	runs := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		runs++
+		w.room = fmt.Sprintf("!room%d:example.org", runs)
+		w.file("MEMORIES.txt", "# mine\n")
+		w.file("BASE_PROMPT.txt", "You are {agent_name}.\n")
+		w.now = time.Date(2026, 11, 21, 8, 14, 0, 0, time.UTC)
+		w.goal, w.steps, w.pin, w.summary = nil, nil, "", ""
+		w.restart()
+		w.last = nil
+		walk := &walk{world: w, rt: rt}
+		walk.request(false)
+		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			walk.step()
+			if t.Failed() {
+				rt.Fatalf("see above")
+			}
+		}
+	})
+}
+
+type walk struct {
+	*world
+	rt     *rapid.T
+	lines  []string // of MEMORIES.txt
+	gone   []string
+	tasks  []task.Task
+	number int
+	old    []string // goals, steps, current tasks and summaries that hold no more
+}
+
+func (w *walk) step() {
+	switch what := rapid.IntRange(0, 13).Draw(w.rt, "step"); {
+	case what <= 2:
+		w.request(false)
+	case what == 3:
+		w.request(true)
+	case what == 4: // told to the assistant
+		w.number++
+		line := fmt.Sprintf("fact %d of %s.", w.number, w.room)
+		w.remembers(line)
+		w.lines = append(w.lines, line)
+	case what == 5 && len(w.lines) > 0: // taken out by hand
+		i := rapid.IntRange(0, len(w.lines)-1).Draw(w.rt, "line")
+		w.gone = append(w.gone, w.lines[i])
+		w.lines = slices.Delete(w.lines, i, i+1)
+		w.file("MEMORIES.txt", "# mine\n"+strings.Join(w.lines, "\n")+"\n")
+	case what == 6:
+		w.tasks = append(w.tasks, w.addTask(5, "something to do"))
+	case what == 7 && len(w.tasks) > 0:
+		must(w.world.tasks.Complete(w.t.Context(), w.caller(), w.tasks[0].ID, "it is done"))(w.t)
+		w.tasks = w.tasks[1:]
+	case what == 8:
+		w.now = w.now.Add(20 * time.Hour)
+	case what == 9:
+		w.restart()
+	case what == 10:
+		w.change("goal", &w.goal)
+	case what == 11:
+		w.change("step", &w.steps)
+	case what == 12:
+		pin := []string{w.pin}
+		w.change("pin", &pin)
+		w.pin = strings.Join(pin, "")
+	case what == 13:
+		summary := []string{w.summary}
+		w.change("summary", &summary)
+		w.summary = strings.Join(summary, "")
+	}
+}
+
+// change puts something new in the place of what *now says, or nothing.
+func (w *walk) change(what string, now *[]string) {
+	w.old = append(w.old, *now...)
+	*now = nil
+	if rapid.Bool().Draw(w.rt, what) {
+		w.number++
+		*now = []string{fmt.Sprintf("%s %d of %s.", what, w.number, w.room)}
+	}
+}
+
+// checkGoal makes sure that goal, steps, current task and summary stand in the
+// request, and that what held before is nowhere said to hold now: not in the
+// prefix, and not in the block of its kind that came last.
+func (w *walk) checkGoal(request, blocks string) {
+	now := slices.Concat(w.goal, w.steps, []string{w.pin, w.summary})
+	for _, s := range now {
+		if !strings.Contains(blocks, s) {
+			w.rt.Fatalf("%q holds, but does not stand in\n%s", s, request)
+		}
+	}
+	prefix := w.world.last[0].Content
+	for _, s := range w.old {
+		if s == "" {
+			continue
+		}
+		if strings.Contains(prefix, s) {
+			w.rt.Fatalf("%q holds no more, but stands in the prefix of\n%s", s, request)
+		}
+	}
+	for title, want := range map[string]string{"Goal steps now:": strings.Join(w.steps, ""), "Current Task:": w.pin} {
+		i := strings.LastIndex(blocks, title)
+		if i < 0 {
+			continue
+		}
+		shown, _, _ := strings.Cut(blocks[i:], closeNote("k3f9"))
+		shown, _, _ = strings.Cut(shown, "\nCurrent Task:") // which may follow in the same note
+		for _, s := range w.old {
+			if s != "" && s != want && strings.Contains(shown, s) {
+				w.rt.Fatalf("%q holds no more, but was shown last in\n%s", s, request)
+			}
+		}
+	}
+}
+
+// request has a message answered, perhaps with a tool call and perhaps with a
+// failed attempt in between.
+func (w *walk) request(tool bool) {
+	w.tells("Hello")
+	w.check()
+	if tool {
+		w.callsTool("append_memory", "{}")
+		w.number++
+		if rapid.Bool().Draw(w.rt, "edit") { // an epoch begins in the middle of the turn
+			w.file("BASE_PROMPT.txt", fmt.Sprintf("You are {agent_name}, edition %d.\n", w.number))
+		}
+		if rapid.Bool().Draw(w.rt, "midnight") {
+			w.now = w.now.Add(20 * time.Hour)
+		}
+		line := fmt.Sprintf("fact %d of %s.", w.number, w.room)
+		w.remembers(line)
+		w.lines = append(w.lines, line)
+		w.result("Remembered:\n" + line)
+		w.send()
+		w.check()
+		if rapid.Bool().Draw(w.rt, "retry") {
+			w.retries()
+			w.send()
+			w.check()
+		}
+	}
+	w.answers("Well.")
+}
+
+func (w *walk) check() {
+	if e := w.sent.Report.Epoch; e.New && e.Reason == "new day" && w.sent.History[len(w.sent.History)-1].Role == llm.Tool {
+		w.rt.Fatalf("a new day ended the epoch in the middle of a turn")
+	}
+	request := flat(w.world.last)
+	var blocks strings.Builder // what the program itself says
+	for i, m := range w.world.last {
+		if m.Role == llm.System {
+			blocks.WriteString(m.Content)
+		}
+		if _, note, ok := strings.Cut(m.Content, openNote("k3f9")); ok && i > 0 {
+			blocks.WriteString(note)
+		}
+	}
+	for _, l := range w.lines {
+		if !strings.Contains(request, l) {
+			w.rt.Fatalf("%q is remembered, but stands nowhere in\n%s", l, request)
+		}
+		if n := strings.Count(blocks.String(), l); n > 1 {
+			w.rt.Fatalf("%q is told %d times in\n%s", l, n, request)
+		}
+	}
+	for _, l := range w.gone {
+		if strings.Contains(blocks.String(), l) {
+			w.rt.Fatalf("%q was taken out, but is still told in\n%s", l, request)
+		}
+	}
+	w.checkGoal(request, blocks.String())
+	shown := ""
+	if i := strings.LastIndex(request, "Active tasks now:\n"); i >= 0 {
+		shown, _, _ = strings.Cut(request[i:], closeNote("k3f9"))
+	}
+	for _, made := range w.tasks {
+		if !strings.Contains(shown, made.ID+":") {
+			w.rt.Fatalf("%s is open, but not shown last in\n%s", made.ID, request)
+		}
+	}
+	if n := strings.Count(shown, "[P5]"); n != len(w.tasks) {
+		w.rt.Fatalf("%d tasks are shown last, %d are open:\n%s", n, len(w.tasks), request)
+	}
+	if err := checkFences(request, "k3f9"); err != nil {
+		w.rt.Fatalf("%v in\n%s", err, request)
+	}
+}
+
+// edited is a file that people edit, and what it holds when it is to say some words.
+type edited struct {
+	name string
+	text string // of it, with %s
+}
+
+var editedFiles = []edited{
+	{"SOUL.md", "%s"}, {"AGENTS.md", "%s"}, {"TOOLS.md", "%s"}, {"COMMANDS.md", "%s"}, {"AGENT.md", "%s"}, {"PREFERENCES.md", "%s"},
+	{"USER.md", "%s"}, {"BASE_PROMPT.txt", "<!-- section: core requires: always -->\n%s\n"}, {"prompts/assistant/tier3.txt", "%s"},
+	{"prompts/tools/task.txt", "%s"}, {"prompts/SANITY.txt", "%s"}, {"skills/one.md", "# %s\n"}, {"skills/two/SKILL.md", "# %s\n"},
+	{"skills/three.md", "# %s\n"}, {"MEMORIES.txt", "%s\n"}, {"memories/shared.txt", "%s\n"},
+}
+
+// TestEditsCountAtOnce: whatever is done to a file that shapes the prompt, and however
+// shortly before, the next prompt says what it says now.
+func TestEditsCountAtOnce(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.mode, w.tier = "assistant", 3
+	w.asks("Hello")
+	w.says("And now?")
+	path := func(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
+	write := func(to string, f edited, words string) { w.file(to, fmt.Sprintf(f.text, words)) }
+	inPlace := func(f edited, words string) {
+		w.must(os.WriteFile(path(f.name), fmt.Appendf(nil, f.text, words), 0o600))
+	}
+	steps := []struct {
+		what  string
+		words string // "" = none
+		do    func(f edited, words string)
+	}{
+		{"made", "first of", func(f edited, words string) { write(f.name, f, words) }},
+		{"written to", "second of", inPlace},
+		{"written to, with its old time", "third of", func(f edited, words string) {
+			info := must(os.Stat(path(f.name)))(w.t)
+			inPlace(f, words)
+			w.must(os.Chtimes(path(f.name), info.ModTime(), info.ModTime()))
+		}},
+		{"replaced", "fifth of", func(f edited, words string) {
+			write("new", f, words)
+			w.must(os.Rename(path("new"), path(f.name)))
+		}},
+		{"removed", "", func(f edited, _ string) { w.must(os.Remove(path(f.name))) }},
+		{"made again", "latest of", func(f edited, words string) { write(f.name, f, words) }},
+	}
+	was := ""
+	for _, step := range steps {
+		for _, f := range editedFiles {
+			step.do(f, step.words+" "+f.name+".")
+		}
+		text := said(w)
+		for _, f := range editedFiles {
+			memories := f.text == "%s\n"
+			if words := step.words + " " + f.name + "."; step.words != "" && !strings.Contains(text, words) {
+				t.Errorf("%s: the prompt lacks %q", step.what, words)
+			}
+			// A file of memories that is gone takes none with it.
+			if words := was + " " + f.name + "."; was != "" && (step.words != "" || !memories) && strings.Contains(text, words) {
+				t.Errorf("%s: the prompt still has %q", step.what, words)
+			}
+		}
+		was = step.words
+	}
+}
+
+// said is what the prompts of three layouts say now; one alone has no place for some files.
+func said(w *world) string {
+	w.t.Helper()
+	turn := w.turn()
+	turn.Window = 0
+	var all []string
+	for _, turn.Layout = range []Layout{Stable, Classic, Tiered} {
+		p := w.assembles(turn)
+		all = append(all, flat(p.Messages()))
+	}
+	return strings.Join(all, "\n")
 }

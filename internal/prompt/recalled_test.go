@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,11 +49,9 @@ func TestRecallForTheMessageItself(t *testing.T) {
 	w := indexed(t, Stable)
 	facts := []struct{ fact, question string }{
 		{"Jana, Ada's sister, lives in Brno.", "In which town does my sister Jana live?"},
-		{"Ada is allergic to walnuts.", "Can I eat walnuts?"},
-		{"The boiler was serviced by Novak Heating.", "Who serviced the boiler?"},
+		{"Ada is allergic to walnuts.", "Can I eat walnuts?"}, {"The boiler was serviced by Novak Heating.", "Who serviced the boiler?"},
 		{"Ada's bicycle has the frame number 88-4171.", "What is the frame number of my bicycle?"},
-		{"The piano is tuned every March.", "When is the piano tuned?"},
-		{"Ada's favourite opera is Rusalka.", "Which opera do I like best?"},
+		{"The piano is tuned every March.", "When is the piano tuned?"}, {"Ada's favourite opera is Rusalka.", "Which opera do I like best?"},
 	}
 	var texts []string
 	for _, f := range facts {
@@ -65,13 +64,9 @@ func TestRecallForTheMessageItself(t *testing.T) {
 			t.Fatalf("%q stands in the prefix: this test measures nothing", f.fact)
 		}
 		got := w.recalledNow()
-		if !strings.Contains(got, f.fact) {
-			t.Errorf("turn %d: %q is not recalled for %q:\n%s", i+1, f.fact, f.question, got)
-		}
+		never(t, !strings.Contains(got, f.fact), "turn %d: %q is not recalled for %q:\n%s", i+1, f.fact, f.question, got)
 		day := time.Date(2026, 11, 21, 0, 0, 0, 0, w.zone).AddDate(0, 0, -60+i).Format(time.DateOnly)
-		if !strings.Contains(got, "- "+day+", remembered on request: ") {
-			t.Errorf("turn %d: without its date %s and source:\n%s", i+1, day, got)
-		}
+		has(t, fmt.Sprintf("turn %d: without its date %s and source", i+1, day), got, "- "+day+", remembered on request: ")
 		if n := strings.Count(got, "\n- "); n > recallLimits[0].hits {
 			t.Errorf("turn %d: %d lines, more than %d", i+1, n, recallLimits[0].hits)
 		}
@@ -110,14 +105,10 @@ func TestFloorWithoutTheHistory(t *testing.T) {
 	w.send()
 	w.answers("Hot.")
 	w.tells("Petr, how many degrees did the label of the kiln say?")
-	if got := w.recalledNow(); got != "" {
-		t.Errorf("recalled: %s", got)
-	}
+	equal(t, "recalled", w.recalledNow(), "")
 	w.answers("Ask him.")
 	w.tells("What is the oboe of Petr made of?")
-	if got := w.recalledNow(); !strings.Contains(got, "grenadilla") {
-		t.Errorf("recalled: %q", got)
-	}
+	has(t, "recalled", w.recalledNow(), "grenadilla")
 }
 
 // With the whole file in the prompt nothing is recalled.
@@ -150,9 +141,7 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 	w.hears(w.scopes()[0], "old", "It is for my aunt.", "Celadon would be the glaze for that vase.", "Good, that one then.", "Fine.")
 	w.heard(history.Message{Role: llm.User, Sender: testUser, Text: "The kiln reaches 1240 degrees."}, "$kiln")
 	w.send()
-	if got := w.recalledNow(); got != "" {
-		t.Errorf("a message brings up itself:\n%s", got)
-	}
+	equal(t, "a message brings up itself", w.recalledNow(), "")
 	w.answers("Hot.")
 	w.tells("Which celadon glaze for the vase, and what does the kiln reach?")
 	got := w.recalledNow()
@@ -161,24 +150,18 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 		"\n  before: 2026-10-21, " + testUser + " said: It is for my aunt.",
 		"\n  after: 2026-10-21, " + testUser + " said: Good, that one then.",
 	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("missing %q in\n%s", want, got)
-		}
+		has(t, "missing in", got, want)
 	}
 	for _, text := range []string{"It is for my aunt.", "Celadon would be", "Good, that one then."} {
 		if n := strings.Count(got, text); n != 1 {
 			t.Errorf("%q stands there %d times:\n%s", text, n, got)
 		}
 	}
-	if strings.Contains(got, "1240 degrees") {
-		t.Errorf("the history shows it already:\n%s", got)
-	}
+	lacks(t, "the history shows it already", got, "1240 degrees")
 	// In a new conversation it is past.
 	w.startsNew()
 	w.tells("How many degrees does the kiln reach?")
-	if got := w.recalledNow(); !strings.Contains(got, "1240 degrees") {
-		t.Errorf("not recalled in a new conversation: %s", got)
-	}
+	has(t, "not recalled in a new conversation", w.recalledNow(), "1240 degrees")
 }
 
 // Nothing private is in a group's request, whatever is asked there.
@@ -212,17 +195,14 @@ func TestRecallKeepsScopes(t *testing.T) {
 func TestRecallThatFails(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Jana, Ada's sister, lives in Brno.")
-	_, err := w.db.Exec(`DROP TABLE index_term`)
-	w.must(err)
+	must(w.db.Exec(`DROP TABLE index_term`))(w.t)
 	w.tells("Where does my sister Jana live?")
 	w.expect(false, "lives in Brno")
 	found := false
 	for _, p := range w.sent.Report.Problems {
 		found = found || strings.HasPrefix(p.Text, "recalled: search")
 	}
-	if !found {
-		t.Errorf("the report does not tell: %+v", w.sent.Report.Problems)
-	}
+	never(t, !found, "the report does not tell: %+v", w.sent.Report.Problems)
 }
 
 // Small tiers have room for less.
@@ -278,9 +258,7 @@ func TestReuseWithRecall(t *testing.T) {
 		mean += s / float64(len(shares))
 	}
 	t.Logf("mean %.4f; %d epochs", mean, epochs)
-	if mean < .98 || epochs > 3 {
-		t.Errorf("mean %.4f, %d epochs", mean, epochs)
-	}
+	never(t, mean < .98 || epochs > 3, "mean %.4f, %d epochs", mean, epochs)
 }
 
 // heard adds a message that memory has heard, as the session lets it.
@@ -322,9 +300,7 @@ func TestRecallPointsBack(t *testing.T) {
 			if strings.Contains(w.sent.Prefix, tt.fact) {
 				t.Fatal("it stands in the prefix: this test measures nothing")
 			}
-			if got := w.recalledNow(); !strings.Contains(got, tt.fact) {
-				t.Errorf("%q after %q does not recall %q:\n%s", tt.question, tt.answer, tt.fact, got)
-			}
+			has(t, fmt.Sprintf("%q after %q does not recall", tt.question, tt.answer), w.recalledNow(), tt.fact)
 		})
 	}
 }
@@ -336,9 +312,91 @@ func TestRecallDoesNotPointBack(t *testing.T) {
 	w.knows("Ada's passport lies in the blue box on the shelf.", "Ada is allergic to walnuts.")
 	for _, text := range []string{"Hi there!", "Thanks, that is great.", "ok 👍", "No, thanks!", "Danke, super!", "How do quasars emit radiation?", "Do walnuts, quasars and pulsars glow?"} {
 		w.tells(text)
-		if got := w.recalledNow(); got != "" {
-			t.Errorf("%q brought up\n%s", text, got)
-		}
+		equal(t, fmt.Sprintf("%q brought up", text), w.recalledNow(), "")
 		w.answers("I have noted what you say about your passport. Anything else?")
 	}
+}
+
+// template is a request as a local server reads it: ChatML, open for the answer.
+func template(messages []llm.Message) string {
+	var b strings.Builder
+	for _, m := range messages {
+		fmt.Fprintf(&b, "<|im_start|>%s\n%s", m.Role, m.Content)
+		for _, c := range m.ToolCalls {
+			fmt.Fprintf(&b, "<tool_call>\n{\"name\": %q, \"arguments\": %s}\n</tool_call>", c.Name, c.Arguments)
+		}
+		b.WriteString("<|im_end|>\n")
+	}
+	return b.String() + "<|im_start|>assistant\n"
+}
+
+// reuse plays a hundred turns: a memory every third, a task every fourth, a tool
+// every fifth, a goal whose steps move, and a minute and a half between two messages.
+// It returns, for each request but the first, the share of the one before that it
+// begins with, and whether an epoch began.
+func reuse(w *world) (shares []float64, epochs int) {
+	w.file("MEMORIES.txt", manyLines(40))
+	for i := range 10 {
+		w.file(fmt.Sprintf("skills/skill%02d.md", i), "# How to do one thing or another\n")
+	}
+	w.window = 64_000
+	w.goal = []string{"Ship the release."}
+	before := ""
+	send := func() {
+		p := w.send()
+		now := template(p.Messages())
+		switch {
+		case before != "" && p.Report.Epoch.New:
+			epochs++
+		case before != "":
+			shares = append(shares, float64(common(before, now))/float64(len(before)))
+		}
+		before = now
+	}
+	for turn := range 100 {
+		w.now = w.now.Add(90 * time.Second)
+		if turn%3 == 0 {
+			w.remembers(fmt.Sprintf("Fact %d: Ada likes number %d.", turn, turn))
+		}
+		if turn%4 == 0 {
+			w.addTask(1+turn%9, fmt.Sprintf("Do the thing of turn %d", turn))
+		}
+		if turn%8 == 7 {
+			must(w.tasks.Complete(w.t.Context(), w.caller(), fmt.Sprintf("task_%d", w.numbered), "it is done"))(w.t)
+		}
+		if turn%6 == 0 {
+			w.steps = []string{fmt.Sprintf("🔄 step %d", turn)}
+		}
+		w.says(fmt.Sprintf("Question %d: what about the thing that we talked about, and how does it go on from here?", turn))
+		send()
+		if turn%5 == 0 {
+			w.uses("read_file", `{"path":"data/skills/skill01.md"}`, strings.Repeat("the file says so. ", 20))
+			send()
+			w.callsTool("append_memory", `{"entry":"x"}`)
+			w.remembers(fmt.Sprintf("Learned in turn %d.", turn))
+			w.result(fmt.Sprintf("Remembered: Learned in turn %d.", turn))
+			send()
+		}
+		w.answers(fmt.Sprintf("Answer %d: it goes on like this, step by step, as far as anybody can tell today.", turn))
+	}
+	return shares, epochs
+}
+
+// A local server that keeps its last prompt need not read it again: within an epoch
+// a request begins with the one before, nearly all of it.
+func TestReuse(t *testing.T) {
+	shares, epochs := reuse(newWorld(t, Stable))
+	mean := 0.0
+	for _, s := range shares {
+		mean += s / float64(len(shares))
+	}
+	slices.Sort(shares)
+	t.Logf("stable: mean %.4f, median %.4f, least %.4f of %d requests; %d epochs", mean, shares[len(shares)/2], shares[0], len(shares), epochs)
+	never(t, mean < 0.98 || shares[len(shares)/2] < 0.99, "too little of the request before is reused: mean %.4f, median %.4f", mean, shares[len(shares)/2])
+	never(t, epochs > 3, "%d epochs began in 100 turns of an afternoon", epochs)
+	// The same conversation in a layout with the clock before the history.
+	other, _ := reuse(newWorld(t, Classic))
+	slices.Sort(other)
+	t.Logf("classic: median %.4f", other[len(other)/2])
+	never(t, other[len(other)/2] > 0.5, "classic reuses %.4f: this test measures nothing", other[len(other)/2])
 }

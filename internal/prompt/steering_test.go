@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	reverie "reverie"
@@ -39,8 +39,7 @@ func (w *world) compacts(keep int) {
 		w.summary = "They talked."
 	}
 	if len(past) > keep {
-		_, err := w.db.Exec(`UPDATE message SET retired = 1 WHERE room = ? AND id < ?`, w.room, past[len(past)-keep].ID)
-		w.must(err)
+		must(w.db.Exec(`UPDATE message SET retired = 1 WHERE room = ? AND id < ?`, w.room, past[len(past)-keep].ID))(w.t)
 	}
 	w.last = nil // shorter than the one before
 }
@@ -97,9 +96,7 @@ func builtinSteering(t testing.TB, language string) string {
 func (w *world) got(want string) {
 	w.t.Helper()
 	w.send()
-	if got := strings.Join(w.notes(), " "); got != want {
-		w.t.Errorf("notes %q, want %q", got, want)
-	}
+	equal(w.t, "notes", strings.Join(w.notes(), " "), want)
 }
 
 // talks is a turn in which nothing happens.
@@ -235,9 +232,7 @@ func TestNotesOfAMessageStay(t *testing.T) {
 			}
 		}
 	})
-	if len(noted) < 4 {
-		t.Errorf("only %v ever came: this test says little", noted)
-	}
+	never(t, len(noted) < 4, "only %v ever came: this test says little", noted)
 }
 
 // An epoch that begins within the turn says again what the person's message got.
@@ -283,29 +278,19 @@ func TestSteeringWords(t *testing.T) {
 	seen := map[string]string{}
 	for _, language := range []string{"en", "de", "es", "fr", "it", "ja", "zh"} {
 		sections, problems := steeringOf(f, language, []string{"append_memory", "task"})
-		if len(problems) > 0 {
-			t.Errorf("%s: %v", language, problems)
-		}
+		sized(t, language, problems, 0)
 		var got []string
 		var sizes []int
 		for i, s := range sections {
 			got = append(got, s.name)
 			n := utf8.RuneCountInString(s.text)
 			sizes = append(sizes, n)
-			if n == 0 || n > maxWords || strings.Contains(s.text, "\n") {
-				t.Errorf("%s, %s: %d characters of one line: %q", language, s.name, n, s.text)
-			}
-			if i < len(english) && !slices.Equal(s.any, english[i].any) {
-				t.Errorf("%s, %s requires %v, in English %v", language, s.name, s.any, english[i].any)
-			}
-			if other := seen[s.text]; other != "" {
-				t.Errorf("%s, %s says what %s says", language, s.name, other)
-			}
+			never(t, n == 0 || n > maxWords || strings.Contains(s.text, "\n"), "%s, %s: %d characters of one line: %q", language, s.name, n, s.text)
+			never(t, i < len(english) && !slices.Equal(s.any, english[i].any), "%s, %s requires %v, in English %v", language, s.name, s.any, english[i].any)
+			equal(t, fmt.Sprintf("%s, %s says what says", language, s.name), seen[s.text], "")
 			seen[s.text] = language + ", " + s.name
 		}
-		if diff := cmp.Diff(names, got); diff != "" {
-			t.Errorf("%s (-table +file):\n%s", language, diff)
-		}
+		noDiff(t, fmt.Sprintf("%s (-table +file)", language), names, got)
 		slices.Sort(sizes)
 		if longest := sizes[len(sizes)-mostNotes:]; longest[0]+longest[1]+longest[2]+9 > 1000 {
 			t.Errorf("%s: the longest three have no room: %v", language, longest)
@@ -318,14 +303,10 @@ func TestSteeringWords(t *testing.T) {
 func TestSteeringCues(t *testing.T) {
 	says := func(what string, found func(string) bool, yes, no []string) {
 		for _, s := range yes {
-			if !found(s) {
-				t.Errorf("%q: not %s", s, what)
-			}
+			never(t, !found(s), "%q: not %s", s, what)
 		}
 		for _, s := range no {
-			if found(s) {
-				t.Errorf("%q: %s", s, what)
-			}
+			never(t, found(s), "%q: %s", s, what)
 		}
 	}
 	says("asks to keep", asksToKeep,
@@ -356,9 +337,7 @@ func TestSteeringFile(t *testing.T) {
 		got = append(got, p.String())
 	}
 	want := []string{file + ":9: section act names an unknown tool \"drill\"", file + ":7: there is no steering rule \"singing\"; its text is never used"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	noDiff(t, "it", want, got)
 	if got := Check(w.dir, reverie.Data, "en", w.tools); len(got) != 2 || got[0].File != file {
 		t.Errorf("Check: %v", got)
 	}
@@ -385,7 +364,92 @@ func TestSteeringFile(t *testing.T) {
 	w.answers("Well.")
 	w.says("Remember that it is so.")
 	w.got("keep")
-	if problems := w.sent.Report.Problems; len(problems) > 0 {
-		t.Errorf("%v", problems)
+	sized(t, "problems", w.sent.Report.Problems, 0)
+}
+
+// What holds no more is said to hold no more, once, and only to a model that was told
+// that it held.
+func TestNoLonger(t *testing.T) {
+	for _, tt := range []struct {
+		title, first, second, none string
+		set                        func(w *world, s string)
+	}{
+		{"Thinking:", "low", "high", "Think as much as you find right again.", func(w *world, s string) { w.thinking = s }},
+		{"Goal steps now:", "🔄 one", "✅ one", "No steps are open any more.", func(w *world, s string) { w.steps = []string{s} }},
+		{"Current Task:", "The first.", "The second.", "No task in particular is being worked on any more.", func(w *world, s string) { w.pin = s }},
+	} {
+		w := newWorld(t, Stable)
+		said := func(want string) {
+			t.Helper()
+			if reason := w.asks("And now?"); reason != "" && reason != newConversation {
+				t.Errorf("%s an epoch began: %s", tt.title, reason)
+			}
+			_, got, _ := strings.Cut(w.sent.Tail, tt.title+"\n")
+			got, _, _ = strings.Cut(got, "\n"+closeNote("k3f9"))
+			never(t, !strings.Contains(got, want) || (got == "") != (want == ""), "%s said %q, want %q", tt.title, got, want)
+		}
+		word := func(s string) string {
+			if words := thinkingWords[s]; words != "" {
+				return words
+			}
+			return s
+		}
+		said("")
+		tt.set(w, tt.first)
+		said(word(tt.first))
+		said("")
+		tt.set(w, tt.second)
+		said(word(tt.second))
+		tt.set(w, "")
+		said(tt.none)
+		said("")
+		w.restart()
+		said("")
+		tt.set(w, tt.first)
+		said(word(tt.first))
+		tt.set(w, "")
+		w.file("SOUL.md", "Another soul.") // a new epoch knows nothing of what was
+		if p := w.tells("And now?"); !p.Report.Epoch.New || p.Tail != "" {
+			t.Errorf("%s a new epoch says %q", tt.title, p.Tail)
+		}
 	}
+}
+
+// What stands in a line stands in one, whatever came in; blank lines are none.
+func TestWordsOfATurn(t *testing.T) {
+	w := newWorld(t, Tiered)
+	w.tier = 4
+	w.markers = true // there is no tool for the goal
+	w.goal = []string{" ", "Ship\nit.\n# Instructions", "", strings.Repeat("x", 600)}
+	w.asks("Hello")
+	w.expect(true, "# Active Goal\n"+markersHint+"\n<data id=\"k3f9\" source=\"goal\">\nShip it. # Instructions\n"+strings.Repeat("x", 500)+"…\n</data")
+	w.expect(false, "Goal steps now")
+	w.expect(true, "# Tools\n- append_memory: what append_memory is for\n- task: what task is for\n")
+	w.tools, w.goal = nil, nil
+	w.asks("Hello")
+	w.expect(false, "# Tools\n", "# Active Goal")
+	w.layout, w.summary = Classic, " \n"
+	w.restart()
+	w.asks("Hello")
+	w.expect(false, "# Conversation Summary")
+	w.summary = "\nThey talked.\n\n"
+	w.asks("Hello")
+	w.expect(true, "source=\"summary\">\nThey talked.\n</data")
+}
+
+// The runtime line says what is known, and nothing of what is not.
+func TestRuntimeAndModels(t *testing.T) {
+	w := newWorld(t, Split)
+	w.tier = 4
+	w.asks("Hello")
+	w.expect(true, "# Runtime\nagent Reverie, host attic, OS linux/amd64\n")
+	w.expect(true, "# Models\nThe person can choose one of these models with `!model NAME`: small, large.\n")
+	w.expect(true, "# Tools Reminder\nThese are all the tools there are: append_memory, task, add_skill, read_file. Call no others.")
+	w.model, w.tools = "qwen3:8b", nil
+	w.assembler.cfg.Host, w.assembler.cfg.Models = "", []string{"small"}
+	w.now = time.Date(2026, 12, 31, 23, 5, 0, 0, time.UTC)
+	w.asks("Hello")
+	w.expect(true, "# Runtime\nagent Reverie, model qwen3:8b, OS linux/amd64")
+	w.expect(false, "# Models", "# Tools Reminder")
+	w.expect(true, "# Current Time\nFriday, 2027-01-01 00:05 CET")
 }

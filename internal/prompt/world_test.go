@@ -4,14 +4,19 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"reverie"
 	"reverie/internal/history"
@@ -22,6 +27,82 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
+
+// must is a value that comes without an error.
+func must[T any](v T, err error) func(failer) T {
+	return func(t failer) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+// failer is a test, or a part of one that rapid makes.
+type failer interface {
+	Helper()
+	Errorf(string, ...any)
+	Fatal(...any)
+}
+
+// noError ends the test after an error.
+func noError(t failer, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal says what is not as wanted.
+func equal[T comparable](t failer, what any, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+// never says what is, and should not be.
+func never(t failer, is bool, format string, args ...any) {
+	t.Helper()
+	if is {
+		t.Errorf(format, args...)
+	}
+}
+
+// same is equal for lists.
+func same[T comparable](t failer, what any, got, want []T) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+func noDiff(t failer, what, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", what, diff)
+	}
+}
+
+func sized[T any](t failer, what any, got []T, want int) {
+	t.Helper()
+	if len(got) != want {
+		t.Fatal(fmt.Sprintf("%v: %d, want %d: %+v", what, len(got), want, got))
+	}
+}
+
+func has(t failer, what any, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%v: no %q in\n%s", what, part, text)
+	}
+}
+
+func lacks(t failer, what any, text, part string) {
+	t.Helper()
+	if strings.Contains(text, part) {
+		t.Errorf("%v: there is %q in\n%s", what, part, text)
+	}
+}
 
 const (
 	testRoom = "!room:example.org"
@@ -92,11 +173,10 @@ func (w *world) restart() {
 	w.skills = skill.Open(filepath.Join(w.dir, "skills"))
 	w.history = history.NewStore(w.db)
 	w.assembler, err = New(Config{
-		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en",
-		Memory: w.memory, Tasks: w.tasks, Skills: w.skills, History: w.history, KnownTools: w.tools,
-		Instructions: w.instructions, Models: []string{"small", "large"}, Host: "attic",
-		Summary: func(tool string) string { return "what " + tool + " is for" },
-		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
+		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en", Memory: w.memory,
+		Tasks: w.tasks, Skills: w.skills, History: w.history, KnownTools: w.tools, Instructions: w.instructions,
+		Models: []string{"small", "large"}, Host: "attic", Summary: func(tool string) string { return "what " + tool + " is for" },
+		Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 	w.must(err)
 	w.assembler.deadline = time.Minute // a busy machine is no contributor that hangs; who tests those sets less
@@ -200,8 +280,7 @@ func (w *world) caller() task.Caller {
 
 func (w *world) turn() Turn {
 	w.t.Helper()
-	past, err := w.history.Load(context.Background(), history.Talk(w.room))
-	w.must(err)
+	past := must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
 	return Turn{Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, ToolTokens: 100, Now: w.now,
 		Window: w.window, MaxOutput: w.maxOutput, History: past,
 		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary, Compacted: w.compacted, Thinking: w.thinking, Model: w.model, Context: w.context}
@@ -214,8 +293,7 @@ func (w *world) assemble() Prompt {
 
 func (w *world) assembles(t Turn) Prompt {
 	w.t.Helper()
-	p, err := w.assembler.Assemble(context.Background(), t)
-	w.must(err)
+	p := must(w.assembler.Assemble(context.Background(), t))(w.t)
 	return p
 }
 
@@ -230,8 +308,7 @@ func (w *world) previews() Prompt {
 // startsNew begins another conversation in the room.
 func (w *world) startsNew() {
 	w.t.Helper()
-	_, err := w.history.StartNew(context.Background(), history.Talk(w.room))
-	w.must(err)
+	must(w.history.StartNew(context.Background(), history.Talk(w.room)))(w.t)
 	w.last = nil
 }
 
@@ -245,18 +322,14 @@ func (w *world) send() Prompt {
 		w.t.Errorf("within an epoch, a request is not the one before plus new bytes:\n%s\n--- then ---\n%s", flat(w.last), flat(now))
 	}
 	w.must(w.assembler.Commit(context.Background(), p))
-	past, err := w.history.Load(context.Background(), history.Talk(w.room))
-	w.must(err)
+	past := must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
 	if stored, sent := past[len(past)-1], now[len(now)-1].Content; !strings.HasSuffix(sent, stored.Tail) || strings.Contains(sent, "[/note ") != (stored.Tail != "") {
 		w.t.Errorf("sent %q, but stored as its tail %q", sent, stored.Tail)
 	}
 	w.sent, w.last = p, now
 	if w.layout == Stable {
-		again, err := w.assembler.Sent(context.Background(), history.Talk(w.room))
-		w.must(err)
-		if flat(again) != flat(now) {
-			w.t.Errorf("what was sent is not what is kept:\n%s\n--- but ---\n%s", flat(now), flat(again))
-		}
+		again := must(w.assembler.Sent(context.Background(), history.Talk(w.room)))(w.t)
+		equal(w.t, "what was sent is not what is kept: --- but", flat(again), flat(now))
 	}
 	return p
 }
@@ -286,4 +359,167 @@ func (w *world) expect(holds bool, texts ...string) {
 			w.t.Errorf("%q in the request: want %v; it reads\n%s", text, holds, flat(w.last))
 		}
 	}
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestGolden plays each turn script of testdata in the layouts that it has a
+// want.LAYOUT for, and compares every request with the one that stands there.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		archive := must(txtar.ParseFile(file))(t)
+		for _, layout := range Layouts() {
+			want := "want." + string(layout)
+			if !slices.ContainsFunc(archive.Files, func(f txtar.File) bool { return f.Name == want }) {
+				continue
+			}
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+string(layout), func(t *testing.T) {
+				got := play(t, layout, archive)
+				if again := play(t, layout, archive); again != got {
+					t.Errorf("the same script gave other bytes (-first +second):\n%s", cmp.Diff(got, again))
+				}
+				want := entry(archive, want)
+				if *update {
+					want.Data = []byte(got)
+					return
+				}
+				noDiff(t, "requests differ; if that is meant, run go test -update", string(want.Data), got)
+			})
+		}
+		if *update {
+			noError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
+		}
+	}
+}
+
+// entry finds a file of an archive, or adds it.
+func entry(a *txtar.Archive, name string) *txtar.File {
+	for i := range a.Files {
+		if a.Files[i].Name == name {
+			return &a.Files[i]
+		}
+	}
+	a.Files = append(a.Files, txtar.File{Name: name})
+	return &a.Files[len(a.Files)-1]
+}
+
+// play runs the archive's script and returns what was sent.
+func play(t *testing.T, layout Layout, a *txtar.Archive) string {
+	w := newWorld(t, layout)
+	for _, f := range a.Files {
+		if name, ok := strings.CutPrefix(f.Name, "data/"); ok {
+			w.file(name, string(f.Data))
+		}
+	}
+	var out strings.Builder
+	for line := range strings.SplitSeq(strings.TrimSpace(string(entry(a, "script").Data)), "\n") {
+		verb, rest, _ := strings.Cut(line, " ")
+		step(w, a, verb, rest, &out)
+	}
+	return out.String()
+}
+
+// step runs one line of a script.
+func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
+	number := func(s string) int {
+		n := must(strconv.Atoi(s))(w.t)
+		return n
+	}
+	switch verb {
+	case "", "#":
+	case "at": // local time
+		at := must(time.ParseInLocation("2006-01-02 15:04", rest, w.zone))(w.t)
+		w.now = at
+	case "user":
+		w.says(rest)
+	case "reply":
+		w.answers(rest)
+	case "call":
+		name, args, _ := strings.Cut(rest, " ")
+		w.callsTool(name, args)
+	case "result":
+		w.result(rest)
+	case "fails":
+		w.fails(rest)
+	case "compacted": // all but the newest N messages
+		w.compacts(number(rest))
+	case "remember":
+		w.remembers(rest)
+	case "task":
+		priority, text, _ := strings.Cut(rest, " ")
+		w.addTask(number(priority), text)
+	case "done":
+		must(w.tasks.Complete(w.t.Context(), w.caller(), rest, "it is done"))(w.t)
+	case "write": // FILE as the archive's ENTRY
+		name, from, _ := strings.Cut(rest, " ")
+		w.file(name, string(entry(a, from).Data))
+	case "remove":
+		w.must(os.Remove(filepath.Join(w.dir, rest)))
+	case "tools":
+		w.tools = strings.Split(rest, ",")
+	case "maxOutput":
+		w.maxOutput = number(rest)
+	case "preview": // LAYOUT
+		t := w.turn()
+		if t.Preview = true; rest != "full" {
+			t.Layout = Layout(rest)
+		}
+		p := must(w.assembler.Assemble(w.t.Context(), t))(w.t)
+		show(out, rest, "", flat(p.Messages()), p.Report)
+	case "mode": // NAME TIER
+		mode, tier, _ := strings.Cut(rest, " ")
+		w.mode, w.tier = mode, number(tier)
+	case "tier":
+		w.tier = number(rest)
+	case "goal":
+		w.goal = []string{rest}
+	case "steps":
+		if w.steps = nil; rest != "" {
+			w.steps = strings.Split(rest, "; ")
+		}
+	case "pin":
+		w.pin = rest
+	case "summary":
+		w.summary = rest
+	case "think":
+		w.thinking = rest
+	case "model":
+		w.model = rest
+	case "instructions":
+		w.instruct(rest)
+	case "window":
+		w.window = number(rest)
+	case "new":
+		w.startsNew()
+	case "retry":
+		w.retries()
+	case "restart":
+		w.restart()
+	case "send":
+		before := flat(w.last)
+		p := w.send()
+		show(out, rest, before, flat(w.last), p.Report)
+	case "report":
+		out.WriteString("##### report\n" + w.assemble().Report.String() + "\n\n")
+	default:
+		w.t.Fatalf("unknown step %q", verb)
+	}
+}
+
+// show writes a request; what it begins with in common with the one before is
+// left out if that is all of the one before.
+func show(out *strings.Builder, name, before, now string, r Report) {
+	fmt.Fprintf(out, "##### request: %s", name)
+	if r.Epoch.New {
+		fmt.Fprintf(out, " (new epoch: %s)", r.Epoch.Reason)
+	}
+	out.WriteString("\n")
+	if rest, ok := strings.CutPrefix(now, before); ok && before != "" {
+		now = "(all of the last request, and then)" + rest
+	}
+	out.WriteString(now + "\n\n")
 }

@@ -24,19 +24,14 @@ const roomFolder = "rooms/!=52oom"
 func mustAdd(t testing.TB, l *Library, at trust.Place, name, text string) Skill {
 	t.Helper()
 	s, _, err := l.Add(at, trust.User, name, "About "+name, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return s
 }
 
 // visible are the ids of what may be read at a place.
 func visible(t testing.TB, l *Library, at trust.Place) string {
 	t.Helper()
-	all, err := l.List(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(l.List(at))(t)
 	var ids []string
 	for _, s := range all {
 		if !at.MayRead(s.Label.Readers) {
@@ -55,9 +50,7 @@ func TestReaders(t *testing.T) {
 		"users/@ann=3AX": trust.Nobody, "users/": trust.Nobody, "users/SKILL.md": trust.Nobody,
 		annFolder: ann.Readers(), annFolder + "/a/SKILL.md": ann.Readers(), roomFolder + "/a.md": annIn.Readers(),
 	} {
-		if got := Readers(rel); got != want {
-			t.Errorf("%q: %q, want %q", rel, got, want)
-		}
+		equal(t, rel, Readers(rel), want)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		id := rapid.OneOf(rapid.String(), rapid.StringMatching(`[@!][A-Za-z0-9._=/+-]{1,100}:[a-z.]{1,60}`)).Draw(t, "id")
@@ -68,9 +61,7 @@ func TestReaders(t *testing.T) {
 		}
 	})
 	for _, r := range []trust.Readers{trust.Nobody, trust.Everybody, trust.Person(""), trust.Room(""), trust.Room("!" + strings.Repeat("A", 200))} {
-		if got := Folder(r); got != "" {
-			t.Errorf("%q: %q", r, got)
-		}
+		equal(t, r, Folder(r), "")
 	}
 }
 
@@ -87,22 +78,14 @@ func TestListShowsWhatThePlaceMayRead(t *testing.T) {
 		ann: annFolder + "/notes shared", bob: "users/@bob=3ax/notes shared", annIn: roomFolder + "/minutes shared", bobIn: roomFolder + "/minutes shared",
 		{Room: "!other", Person: "@ann:x"}: "shared", {Room: "!ann2", Person: "@ann:x", Private: true}: annFolder + "/notes shared", {}: "shared", {Private: true}: "shared",
 	} {
-		if got := visible(t, l, at); got != want {
-			t.Errorf("%+v: %s, want %s", at, got, want)
-		}
+		equal(t, at, visible(t, l, at), want)
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "users")); err != nil {
-		t.Fatal(err)
-	}
-	if got := visible(t, l, ann); got != "shared" {
-		t.Errorf("removed by hand: %s", got)
-	}
+	noError(t, os.RemoveAll(filepath.Join(dir, "users")))
+	equal(t, "removed by hand", visible(t, l, ann), "shared")
 	put(t, dir, annFolder+"/a.md", "By hand")
 	put(t, dir, "users/@Carl:x/a.md", "In no folder of a person")
 	put(t, dir, "users/SKILL.md", "Nobody's")
-	if got := visible(t, l, ann); got != annFolder+"/a shared" {
-		t.Errorf("put there by hand: %s", got)
-	}
+	equal(t, "put there by hand", visible(t, l, ann), annFolder+"/a shared")
 	if p := l.Problems(); len(p) != 2 || !strings.Contains(p[0].Text, "Matrix id") {
 		t.Errorf("%+v", p)
 	}
@@ -115,12 +98,10 @@ func TestLabel(t *testing.T) {
 		integrity trust.Integrity
 		owner     string
 	}{
-		"by hand":                     {"How to\n\ntext\n", trust.Owner, ""},
-		"by hand, front matter":       {"---\ntriggers: a\n---\nHow to\n", trust.Owner, ""},
-		"by hand, faulty":             {"---\ndescription: a: b\n---\nHow to\n", trust.Owner, ""},
-		"by hand, about integrity":    {"How to\n\nintegrity: of the files\n", trust.Owner, ""},
-		"by the model":                {annKeys + "How to\n", trust.User, "@ann:x"},
-		"foreign":                     {"---\nintegrity: foreign\n---\nHow to\n", trust.Foreign, ""},
+		"by hand": {"How to\n\ntext\n", trust.Owner, ""}, "by hand, front matter": {"---\ntriggers: a\n---\nHow to\n", trust.Owner, ""},
+		"by hand, faulty":          {"---\ndescription: a: b\n---\nHow to\n", trust.Owner, ""},
+		"by hand, about integrity": {"How to\n\nintegrity: of the files\n", trust.Owner, ""},
+		"by the model":             {annKeys + "How to\n", trust.User, "@ann:x"}, "foreign": {"---\nintegrity: foreign\n---\nHow to\n", trust.Foreign, ""},
 		"keys deleted by hand":        {"---\ntriggers: a\n---\nHow to\n", trust.Owner, ""},
 		"no integrity":                {"---\nwritten_by: \"@ann:x\"\n---\nHow to\n", trust.Foreign, ""},
 		"unknown":                     {"---\nintegrity: root\nwritten_by: \"@ann:x\"\n---\nHow to\n", trust.Foreign, ""},
@@ -225,17 +206,13 @@ func TestShare(t *testing.T) {
 	}
 	for _, name := range []string{"tea", "kit", "broken"} {
 		s, err := l.Share(ann, name)
-		if err != nil || s.Label != (trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}) {
-			t.Errorf("%s: %+v, %v", name, s, err)
-		}
+		never(t, err != nil || s.Label != (trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}), "%s: %+v, %v", name, s, err)
 		all, err := l.List(bob)
 		if i := indexOf(all, name); err != nil || i < 0 || all[i] != s {
 			t.Errorf("%s: %+v, %v", name, all, err)
 		}
 	}
-	if got := read(t, dir, "tea.md"); got != "---\nintegrity: owner\nwritten_by: \"@ann:x\"\n---\nAbout tea\n\nBoil.\n\n---\nwritten_by: x\n---\n" {
-		t.Errorf("%q", got)
-	}
+	equal(t, "it", read(t, dir, "tea.md"), "---\nintegrity: owner\nwritten_by: \"@ann:x\"\n---\nAbout tea\n\nBoil.\n\n---\nwritten_by: x\n---\n")
 	if read(t, dir, "kit/more.txt") != "more" || !strings.Contains(read(t, dir, annFolder+"/.tea.md.1"), "integrity: user") {
 		t.Error("not all of it moved, or no earlier version")
 	}
@@ -263,13 +240,9 @@ func TestMove(t *testing.T) {
 	put(t, dir, roomFolder+"/kit/SKILL.md", "Kit\n")
 	mustAdd(t, l, ann, "hers", "stays")
 	for range 2 {
-		if err := l.Move("!Room", "!next"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, l.Move("!Room", "!next"))
 	}
-	if got := visible(t, l, next); got != "rooms/!next/both rooms/!next/kit rooms/!next/minutes" {
-		t.Errorf("%s", got)
-	}
+	equal(t, "it", visible(t, l, next), "rooms/!next/both rooms/!next/kit rooms/!next/minutes")
 	if got := visible(t, l, annIn); got != roomFolder+"/both" || visible(t, l, ann) != annFolder+"/hers" {
 		t.Errorf("left: %s", got)
 	}
@@ -281,7 +254,5 @@ func TestMove(t *testing.T) {
 			t.Errorf("%q: %v", pair, err)
 		}
 	}
-	if got := visible(t, l, next); !strings.Contains(got, "kit") {
-		t.Errorf("%s", got)
-	}
+	has(t, "visible", visible(t, l, next), "kit")
 }

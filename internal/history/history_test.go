@@ -149,7 +149,7 @@ func TestAppendAndLoadKeepEveryByte(t *testing.T) {
 		never(t, want[i].ID == 0 || want[i].Conversation != 1, "message %d got ID %d, conversation %d", i, want[i].ID, want[i].Conversation)
 	}
 	got := must(s.Load(t.Context(), here))(t)
-	noDiff(t, "it", want, got)
+	noDiff(t, "other than wanted", want, got)
 	never(t, !want[3].Failed, "the failed result counts as done")
 	never(t, want[0].Text != "茶 🫖\x00\r\n\u2028 'q\"" || want[1].Calls[1].Arguments != "not json {", "Append changed %+v", want)
 }
@@ -241,7 +241,7 @@ func TestSetTail(t *testing.T) {
 	noError(t, set(m.ID, "rolled back", false))
 	never(t, set(m.ID+1, "x", true) == nil, "set the tail of no message")
 	got := must(s.Load(t.Context(), here))(t)
-	equal(t, "it", got[0].Content(), "text\n\nkept")
+	equal(t, "it reads", got[0].Content(), "text\n\nkept")
 }
 
 // TestOrder appends 1,000 messages, from several goroutines to several rooms at

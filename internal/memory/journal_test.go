@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"reverie/internal/store"
 	"reverie/internal/trust"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // as is somebody in a direct chat.

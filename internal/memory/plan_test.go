@@ -83,7 +83,7 @@ func TestApplyAndUndo(t *testing.T) {
 	if err != nil || len(left) != 0 || len(undone.Back) != 3 {
 		t.Fatalf("%+v, %+v, %v", undone, left, err)
 	}
-	noDiff(t, "it", before, rowsOf(t, s))
+	noDiff(t, "other than wanted", before, rowsOf(t, s))
 	noError(t, indexIsSound(t, OpenFTS(s.db)))
 	if _, _, err := s.UndoRun(t.Context(), "night", nil); !errors.Is(err, ErrNothing) {
 		t.Errorf("taken back twice: %v", err)
@@ -142,8 +142,8 @@ func TestApplyLeavesOut(t *testing.T) {
 	for _, l := range done.Left {
 		left = append(left, l.Step)
 	}
-	noDiff(t, "it", append(wrong, steps[1]), left)
-	noDiff(t, "it", []Step{steps[0], steps[2], steps[3]}, done.Done)
+	noDiff(t, "other than wanted", append(wrong, steps[1]), left)
+	noDiff(t, "other than wanted", []Step{steps[0], steps[2], steps[3]}, done.Done)
 }
 
 // TestApplyIsOne: whatever fails on the way, also what its caller writes with it,
@@ -360,7 +360,7 @@ func TestGroupRefuses(t *testing.T) {
 		{GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev}, {GroupStep, pinned.ID, pinned.Rev, all[1].ID, all[1].Rev},
 		{GroupStep, all[1].ID, all[1].Rev, all[0].ID, all[0].Rev}, {GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev},
 	}, nil))(t)
-	noDiff(t, "it", []string{"the other does not say all of it", "it is pinned", "the other does not say all of it"}, whys(done.Left))
+	noDiff(t, "other than wanted", []string{"the other does not say all of it", "it is pinned", "the other does not say all of it"}, whys(done.Left))
 	shows(t, s, "the shed has 2 doors", "bikes stand in it")
 }
 

@@ -171,7 +171,7 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 		noError(t, s.index.Rebuild(ctx, nil))
 		texts(t, s, Private(owner))
 	}
-	noDiff(t, "it", before, must(s.List(ctx, everything, Filter{}))(t))
+	noDiff(t, "other than wanted", before, must(s.List(ctx, everything, Filter{}))(t))
 	sized(t, "are found", must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t), 20)
 	sound(t, s)
 }

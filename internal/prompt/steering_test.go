@@ -286,7 +286,9 @@ func TestSteeringWords(t *testing.T) {
 			n := utf8.RuneCountInString(s.text)
 			sizes = append(sizes, n)
 			never(t, n == 0 || n > maxWords || strings.Contains(s.text, "\n"), "%s, %s: %d characters of one line: %q", language, s.name, n, s.text)
-			never(t, i < len(english) && !slices.Equal(s.any, english[i].any), "%s, %s requires %v, in English %v", language, s.name, s.any, english[i].any)
+			if i < len(english) && !slices.Equal(s.any, english[i].any) {
+				t.Errorf("%s, %s requires %v, in English %v", language, s.name, s.any, english[i].any)
+			}
 			equal(t, fmt.Sprintf("%s, %s says what says", language, s.name), seen[s.text], "")
 			seen[s.text] = language + ", " + s.name
 		}
@@ -337,7 +339,7 @@ func TestSteeringFile(t *testing.T) {
 		got = append(got, p.String())
 	}
 	want := []string{file + ":9: section act names an unknown tool \"drill\"", file + ":7: there is no steering rule \"singing\"; its text is never used"}
-	noDiff(t, "it", want, got)
+	noDiff(t, "other than wanted", want, got)
 	if got := Check(w.dir, reverie.Data, "en", w.tools); len(got) != 2 || got[0].File != file {
 		t.Errorf("Check: %v", got)
 	}

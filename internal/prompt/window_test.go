@@ -256,7 +256,7 @@ func TestDecisionInWords(t *testing.T) {
 		"window: lowered to 8192 tokens, the server enforces it (ollama /api/ps)", "tier 2: windows from 4097 to 8192 tokens",
 		"tier 1 after all: context.tier says so",
 	}
-	noDiff(t, "it", want, d.Steps)
+	noDiff(t, "other than wanted", want, d.Steps)
 	if len(d.Warnings) != 1 || !strings.HasPrefix(d.Warnings[0], "llm.models says a window of 32768 tokens, but the server enforces it (ollama /api/ps); 8192 are used.") {
 		t.Errorf("warnings %q", d.Warnings)
 	}

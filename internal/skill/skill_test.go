@@ -287,7 +287,7 @@ func TestFrontMatter(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := readHead([]byte(tt.file))
 			never(t, h.summary != tt.summary || [2]int{h.priority, h.turns} != tt.pt, "summary %q, priority %d, turns %d", h.summary, h.priority, h.turns)
-			noDiff(t, "it", tt.triggers, h.triggers)
+			noDiff(t, "other than wanted", tt.triggers, h.triggers)
 			if len(h.faults) != len(tt.faults) {
 				t.Fatalf("faults: %v", h.faults)
 			}
@@ -323,7 +323,7 @@ func TestProblems(t *testing.T) {
 		}
 		want := []string{"data/skills/-dash.md:0 its n", "data/skills/bad.md:2 turns", "data/skills/bad.md:3 prior", "data/skills/cook/SKILL.md:1 the f", "data/skills/folder.md:0 it is",
 			"data/skills/link.md:0 opena", "data/skills/what is this?.md:0 its n"}
-		noDiff(t, "it", want, got)
+		noDiff(t, "other than wanted", want, got)
 		equal(t, "it", list(t, l), "bad=Bad|cook=no end|good=Good")
 	}
 	if n := strings.Count(log.String(), "\n"); n != 7 || !strings.Contains(log.String(), "file=data/skills/bad.md line=2 why=\"turns must") {
@@ -358,7 +358,7 @@ func TestAddKeepsFrontMatter(t *testing.T) {
 				if err != nil || !replaced {
 					t.Fatalf("%v, %v", replaced, err)
 				}
-				noDiff(t, "it", tt.want, read(t, dir, folder+"/x.md"))
+				noDiff(t, "other than wanted", tt.want, read(t, dir, folder+"/x.md"))
 				if all, err := l.List(at); err != nil || len(all) != 1 || all[0] != s || s.Summary != "New" {
 					t.Errorf("added %+v, listed %+v, %v", s, all, err)
 				}

@@ -54,9 +54,7 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 	equal(t, "text", got.Text(), "They counted.\n\nWord for word:\n- ada: one\n- ada: two")
 	var originals string
 	noError(t, db.QueryRow(`SELECT group_concat(text || compaction, ' ' ORDER BY id) FROM message WHERE room = ?`, here).Scan(&originals))
-	if id := string(rune('0' + made.ID)); originals != strings.ReplaceAll("one# two# three# four# five is long0 six0", "#", id) {
-		t.Errorf("kept: %s", originals)
-	}
+	never(t, originals != strings.ReplaceAll("one# two# three# four# five is long0 six0", "#", string(rune('0'+made.ID))), "kept: %s", originals)
 	if _, err := compact(); err == nil { // what it was planned for is gone
 		t.Errorf("again: %v", err)
 	}
@@ -183,9 +181,7 @@ func TestExtract(t *testing.T) {
 		t.Errorf("%d tokens: %s", n, got)
 	}
 	equal(t, "without anything new", history.Extract("Before.", talk("c1 ", "r1 x"), 100), "Before.")
-	if got := history.Extract("", talk("c1 ", "r1 x"), 100); got == "" {
-		t.Error("nothing at all is left of it")
-	}
+	never(t, history.Extract("", talk("c1 ", "r1 x"), 100) == "", "nothing at all is left of it")
 }
 
 func TestTranscript(t *testing.T) {
@@ -268,9 +264,7 @@ func TestCompactSteps(t *testing.T) {
 		if steps(p) != "full 32" || ids(p.Kept) != "33 34 35 36 37 38 39 40 41" { // ten would begin with an answer
 			t.Errorf("%s; kept %s", steps(p), ids(p.Kept))
 		}
-		if p.After > 2000*60/100 {
-			t.Errorf("%d tokens afterwards", p.After)
-		}
+		never(t, p.After > 2000*60/100, "%d tokens afterwards", p.After)
 		p = history.Compact(talk(lines...), history.Limits{Room: 1000, Summary: 300})
 		equal(t, "kept", ids(p.Kept), "39 40 41")
 		p = history.Compact(talk(lines...), history.Limits{Room: 500, Summary: 200})

@@ -64,6 +64,14 @@ func equal[T comparable](t failer, what any, got, want T) {
 	}
 }
 
+// never says what is, and should not be.
+func never(t failer, is bool, format string, args ...any) {
+	t.Helper()
+	if is {
+		t.Errorf(format, args...)
+	}
+}
+
 // same is equal for lists.
 func same[T comparable](t failer, what any, got, want []T) {
 	t.Helper()
@@ -138,18 +146,12 @@ func TestAppendAndLoadKeepEveryByte(t *testing.T) {
 	}
 	for i := range want {
 		noError(t, s.Append(t.Context(), &want[i]))
-		if want[i].ID == 0 || want[i].Conversation != 1 {
-			t.Errorf("message %d got ID %d, conversation %d", i, want[i].ID, want[i].Conversation)
-		}
+		never(t, want[i].ID == 0 || want[i].Conversation != 1, "message %d got ID %d, conversation %d", i, want[i].ID, want[i].Conversation)
 	}
 	got := must(s.Load(t.Context(), here))(t)
-	noDiff(t, "it", want, got)
-	if !want[3].Failed {
-		t.Error("the failed result counts as done")
-	}
-	if want[0].Text != "茶 🫖\x00\r\n\u2028 'q\"" || want[1].Calls[1].Arguments != "not json {" {
-		t.Errorf("Append changed %+v", want)
-	}
+	noDiff(t, "other than wanted", want, got)
+	never(t, !want[3].Failed, "the failed result counts as done")
+	never(t, want[0].Text != "茶 🫖\x00\r\n\u2028 'q\"" || want[1].Calls[1].Arguments != "not json {", "Append changed %+v", want)
 }
 
 // TestKnownEvents: an event that comes again, even after a new conversation or
@@ -237,11 +239,9 @@ func TestSetTail(t *testing.T) {
 	}
 	noError(t, set(m.ID, "kept", true))
 	noError(t, set(m.ID, "rolled back", false))
-	if err := set(m.ID+1, "x", true); err == nil {
-		t.Error("set the tail of no message")
-	}
+	never(t, set(m.ID+1, "x", true) == nil, "set the tail of no message")
 	got := must(s.Load(t.Context(), here))(t)
-	equal(t, "it", got[0].Content(), "text\n\nkept")
+	equal(t, "it reads", got[0].Content(), "text\n\nkept")
 }
 
 // TestOrder appends 1,000 messages, from several goroutines to several rooms at
@@ -419,9 +419,7 @@ func TestForget(t *testing.T) {
 	if err != nil || len(all) != 6 {
 		t.Fatalf("%v, %v", all, err)
 	}
-	if all[0].Text != "remember: "+text || all[0].Tail != "[note]\n[forgotten]\n[/note]" {
-		t.Errorf("%+v", all[0])
-	}
+	never(t, all[0].Text != "remember: "+text || all[0].Tail != "[note]\n[forgotten]\n[/note]", "%+v", all[0])
 	lacks(t, "left", fmt.Sprintf("%+v", all[1:]), "4711")
 	equal(t, "another call became", all[1].Calls[1].Arguments, `{"content":"water the plants"}`)
 	equal(t, "answer", all[3].Text, "I know: [forgotten]! And tea.")

@@ -56,6 +56,14 @@ func equal[T comparable](t failer, what any, got, want T) {
 	}
 }
 
+// never says what is, and should not be.
+func never(t failer, is bool, format string, args ...any) {
+	t.Helper()
+	if is {
+		t.Errorf(format, args...)
+	}
+}
+
 func keep(t *testing.T, s *Store, data []byte) Kept {
 	t.Helper()
 	k := must(s.Keep(bytes.NewReader(data), 64<<20))(t)
@@ -101,13 +109,9 @@ func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	s := Open(dir, 0)
 	k := keep(t, s, encode(t, "png", noise(8, 8)))
-	if k.Type != "image/png" || !strings.HasPrefix(k.Path, "media/") || !strings.HasSuffix(k.Path, ".png") {
-		t.Errorf("kept %+v", k)
-	}
+	never(t, k.Type != "image/png" || !strings.HasPrefix(k.Path, "media/") || !strings.HasSuffix(k.Path, ".png"), "kept %+v", k)
 	info, err := os.Stat(filepath.Join(dir, k.Path))
-	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != k.Size {
-		t.Errorf("%v, %v", info, err)
-	}
+	never(t, err != nil || info.Mode().Perm() != 0o600 || info.Size() != k.Size, "%v, %v", info, err)
 	equal(t, "the same content is kept as and", keep(t, s, encode(t, "png", noise(8, 8))), k)
 	var large *TooLargeError
 	if _, err := s.Keep(strings.NewReader("12345"), 4); !errors.As(err, &large) {
@@ -117,9 +121,7 @@ func TestKeep(t *testing.T) {
 		t.Errorf("a forged file: %v", err)
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, Folder))
-	if err != nil || len(entries) != 1 {
-		t.Errorf("what was refused is left behind: %v %v", entries, err)
-	}
+	never(t, err != nil || len(entries) != 1, "what was refused is left behind: %v %v", entries, err)
 	for _, p := range []string{"bot.db", "media/../bot.db", "media/..", "/etc/passwd", "media"} {
 		if f, err := s.Open(p); err == nil {
 			f.Close()
@@ -170,9 +172,7 @@ func TestPicture(t *testing.T) {
 			equal(t, fmt.Sprintf("kept as %+v", k), strings.HasPrefix(tt.name, "WebP"), strings.HasSuffix(k.Path, ".webp"))
 			p, err := s.Picture(k.Path)
 			noError(t, err)
-			if p.Width != tt.w || p.Height != tt.h || p.W != tt.W || p.H != tt.H {
-				t.Errorf("%+v", p)
-			}
+			never(t, p.Width != tt.w || p.Height != tt.h || p.W != tt.W || p.H != tt.H, "%+v", p)
 			data, err := os.ReadFile(s.File(p.Path))
 			noError(t, err)
 			m, _, err := image.Decode(bytes.NewReader(data))
@@ -336,9 +336,7 @@ func TestPDF(t *testing.T) {
 			s := Open(t.TempDir(), 0)
 			k := keep(t, s, pdfOf(tt.objects...))
 			got, err := s.Text(t.Context(), k.Path, k.Type)
-			if strings.TrimSpace(got) != tt.want || err != nil {
-				t.Errorf("%q, %v", got, err)
-			}
+			never(t, strings.TrimSpace(got) != tt.want || err != nil, "%q, %v", got, err)
 			equal(t, "beside it stands", must(s.Text(t.Context(), Beside(k.Path), "text/plain"))(t), got)
 		})
 	}
@@ -374,9 +372,7 @@ func TestHostilePDF(t *testing.T) {
 		s := Open(t.TempDir(), 0)
 		text, err := s.Text(ctx, keep(t, s, data).Path, "application/pdf")
 		cancel()
-		if err == nil && name != "bomb" {
-			t.Errorf("%s: read %.100q", name, text)
-		}
+		never(t, err == nil && name != "bomb", "%s: read %.100q", name, text)
 		if name == "locked" && err != errLocked { //nolint:errorlint // our own value
 			t.Errorf("%s: %v", name, err)
 		}
@@ -480,9 +476,7 @@ func TestPDFObjects(t *testing.T) {
 	k := keep(t, s, []byte(many.String()))
 	_, err := s.Text(t.Context(), k.Path, k.Type)
 	runtime.ReadMemStats(&after)
-	if !errors.Is(err, errObjects) {
-		t.Errorf("many objects: %v", err)
-	}
+	never(t, !errors.Is(err, errObjects), "many objects: %v", err)
 	if took := after.TotalAlloc - before.TotalAlloc; took > 128_000_000 {
 		t.Errorf("it took %s to refuse them", Size(int64(took)))
 	}

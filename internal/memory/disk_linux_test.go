@@ -51,9 +51,7 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("with %d KiB: file reads %q", free, got)
 		}
 	}
-	if refused == 0 || len(stored) == 0 {
-		t.Errorf("%d refused, %d stored", refused, len(stored))
-	}
+	never(t, refused == 0 || len(stored) == 0, "%d refused, %d stored", refused, len(stored))
 	equal(t, "after a restart", strings.Count(texts(t, openAt(t, dir), Private(owner)), "|"), len(stored))
 }
 

@@ -129,9 +129,7 @@ func TestUpgrade(t *testing.T) {
 		equal(t, fmt.Sprintf("%.20s was changed to", scope), onDisk(t, s, scope), text)
 	}
 	for _, e := range all {
-		if !e.ObservedAt.Equal(old) || e.Source != FromFile {
-			t.Errorf("%+v", e)
-		}
+		never(t, !e.ObservedAt.Equal(old) || e.Source != FromFile, "%+v", e)
 	}
 }
 
@@ -267,9 +265,7 @@ func TestKilledBetweenFileAndNote(t *testing.T) {
 				}
 			}
 			shown := onDisk(t, s, Private(owner))
-			if strings.Count(shown, "Fact number") != 4 || !strings.Contains(shown, "Fact number 11") {
-				t.Errorf("%q", shown)
-			}
+			never(t, strings.Count(shown, "Fact number") != 4 || !strings.Contains(shown, "Fact number 11"), "%q", shown)
 			put(t, s, Private(owner), strings.Replace(shown, "Fact number 11 is of its own kind.\n", "", 1))
 			texts(t, s, Private(owner))
 			sized(t, "facts count", must(s.List(t.Context(), everything, Filter{}))(t), 11)
@@ -353,15 +349,9 @@ func TestKilled(t *testing.T) {
 			{"second, once more", "supersede", ""}, {"by hand", "edit", "forget"},
 		} {
 			n := count(w.text)
-			if n > 1 {
-				t.Errorf("step %d: %q is there %d times in %q", at, w.text, n, got)
-			}
-			if n == 0 && (w.added == "" || said[w.added]) && (w.taken == "" || !said["begun "+w.taken]) {
-				t.Errorf("step %d: %q is lost: %q", at, w.text, got)
-			}
-			if n == 1 && w.taken != "" && said[w.taken] {
-				t.Errorf("step %d: %q is back: %q", at, w.text, got)
-			}
+			never(t, n > 1, "step %d: %q is there %d times in %q", at, w.text, n, got)
+			never(t, n == 0 && (w.added == "" || said[w.added]) && (w.taken == "" || !said["begun "+w.taken]), "step %d: %q is lost: %q", at, w.text, got)
+			never(t, n == 1 && w.taken != "" && said[w.taken], "step %d: %q is back: %q", at, w.text, got)
 		}
 		if file := strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"); file != strings.Join(got, "|") {
 			t.Errorf("step %d: the file shows %q, the entries are %q", at, file, got)

@@ -64,19 +64,13 @@ func TestForgetLeavesNothing(t *testing.T) {
 	before := texts(t, s, me)
 	done := must(s.Forget(ctx, as(owner), e.ID))(t)
 	equal(t, "forgot entries", done.Entries, 2)
-	if found := traces(t, dir, "I told you"); len(found) == 0 {
-		t.Error("the search for traces finds nothing at all")
-	}
+	never(t, len(traces(t, dir, "I told you")) == 0, "the search for traces finds nothing at all")
 	must(s.ForgetEvent(ctx, as(owner), "$1"))(t)
 	sized(t, "traces in", traces(t, dir, "CANARY-4711"), 0)
-	if want := strings.ReplaceAll(strings.ReplaceAll(before, "|"+canary, ""), "|learned elsewhere", ""); texts(t, s, me) != want {
-		t.Error("something else is gone too")
-	}
+	never(t, texts(t, s, me) != strings.ReplaceAll(strings.ReplaceAll(before, "|"+canary, ""), "|learned elsewhere", ""), "something else is gone too")
 	for _, id := range []string{wrong.ID, e.ID, other.ID} {
 		got := must(s.Get(ctx, everything, id))(t)
-		if got.State != Forgotten || got.Text+got.Quote+got.Subject != "" {
-			t.Errorf("%+v", got)
-		}
+		never(t, got.State != Forgotten || got.Text+got.Quote+got.Subject != "", "%+v", got)
 	}
 	if all := must(s.History(ctx, everything, e.ID))(t); !strings.HasSuffix(kinds(all), "forget") || all[0].After != nil {
 		t.Errorf("journal: %+v", all)
@@ -105,18 +99,14 @@ func TestForgottenIsNotLearnedAgain(t *testing.T) {
 		sized(t, "traces in", traces(t, dir, "born in Ulm"), 0)
 		s = openAt(t, dir)
 	}
-	if !add(t, s, Shared, "I was born in Ulm.") {
-		t.Error("it is forgotten elsewhere too")
-	}
+	never(t, !add(t, s, Shared, "I was born in Ulm."), "it is forgotten elsewhere too")
 	noted(t, s, me, "I was born in Ulm.", owner)
 	equal(t, "asked for again", texts(t, s, me), "tea|I was born in Ulm.")
 	if _, added, err := s.Append(ctx, me, "I was born in Ulm"); added || err != nil {
 		t.Errorf("said once more: %v, %v", added, err)
 	}
 	must(s.Undo(ctx, as(owner), ""))(t)
-	if !add(t, s, me, "I was born in Ulm") {
-		t.Error("asked for once, and still not to be learned")
-	}
+	never(t, !add(t, s, me, "I was born in Ulm"), "asked for once, and still not to be learned")
 }
 
 // TestForgetRefuses what cannot be seen, and then forgets nothing.

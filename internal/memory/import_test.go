@@ -19,9 +19,7 @@ func TestImport(t *testing.T) {
 	}, "\n")
 	for run, wantAdded := range []int{7, 0} {
 		got := must(importInto(f).Import(t.Context(), "x.jsonl", []byte(lines)))(t)
-		if got.Lines != 8 || got.Added != wantAdded || got.Known != 8-wantAdded || !slices.Equal(got.Ignored, []string{"extra"}) {
-			t.Errorf("run %d: %+v", run, got)
-		}
+		never(t, got.Lines != 8 || got.Added != wantAdded || got.Known != 8-wantAdded || !slices.Equal(got.Ignored, []string{"extra"}), "run %d: %+v", run, got)
 	}
 	hits := must(f.Search(t.Context(), Query{Text: "dog", Scopes: []Scope{"private:@a:x"}}))(t)
 	sized(t, "it", hits, 1)
@@ -34,9 +32,7 @@ func TestImport(t *testing.T) {
 		"seconds": time.Unix(1738344600, 0), "milliseconds": time.Unix(1738344600, 0), "words": time.Date(2023, 5, 8, 13, 56, 0, 0, time.UTC), `two lines and "quotes" 🎂`: today,
 	} {
 		hits, err := f.Search(t.Context(), Query{Text: text, Scopes: []Scope{Shared}, K: 1})
-		if err != nil || len(hits) != 1 || hits[0].Entry.Text != text || !hits[0].Entry.ObservedAt.Equal(at) {
-			t.Errorf("%s: %+v, %v", text, hits, err)
-		}
+		never(t, err != nil || len(hits) != 1 || hits[0].Entry.Text != text || !hits[0].Entry.ObservedAt.Equal(at), "%s: %+v, %v", text, hits, err)
 	}
 	var ops int
 	if err := f.db.QueryRow(`SELECT count(*) FROM memory_op WHERE op = 'add' AND actor = 'import'`).Scan(&ops); err != nil || ops != 7 {
@@ -112,9 +108,7 @@ func TestImportedIntoFiles(t *testing.T) {
 	equal(t, "known", texts(t, s, Private(owner)), all)
 	equal(t, "in the file", strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"), all)
 	hits, err := s.index.Search(t.Context(), Query{Text: "saw a heron", Scopes: []Scope{Private(owner)}})
-	if err != nil || len(hits) < 2 || hits[0].Entry.Text != "we saw a heron" {
-		t.Errorf("%+v, %v", hits, err)
-	}
+	never(t, err != nil || len(hits) < 2 || hits[0].Entry.Text != "we saw a heron", "%+v, %v", hits, err)
 	// A person who writes or says what somebody said in a conversation notes it.
 	put(t, s, Private(owner), onDisk(t, s, Private(owner))+"we saw a heron\n")
 	if got := texts(t, s, Private(owner)); got != all+"|we saw a heron" || !add(t, s, Private(owner), "really?") {

@@ -35,14 +35,10 @@ func TestIntegrityIsStored(t *testing.T) {
 	for text, i := range map[string]trust.Integrity{"tea": trust.Owner, "cake": trust.User, "milk": trust.Guest, "rum": trust.Foreign} {
 		id := storeAs(t, s, mine, text, i).ID
 		hits := must(s.Search(ctx, Query{Text: text, Scopes: []Scope{mine}}))(t)
-		if len(hits) != 1 || hits[0].Integrity() != i || integrityOf(t, s, id) != i {
-			t.Errorf("%s: %+v", text, hits)
-		}
+		never(t, len(hits) != 1 || hits[0].Integrity() != i || integrityOf(t, s, id) != i, "%s: %+v", text, hits)
 	}
 	for _, e := range slices.Concat(must(s.List(ctx, as(guest), Filter{}))(t), must(s.Entries(ctx, mine))(t)) {
-		if e.Integrity != integrityOf(t, s, e.ID) {
-			t.Errorf("%s is %v", e.Text, e.Integrity)
-		}
+		never(t, e.Integrity != integrityOf(t, s, e.ID), "%s is %v", e.Text, e.Integrity)
 	}
 }
 
@@ -100,9 +96,7 @@ func TestSharedForeignEntry(t *testing.T) {
 	storeAs(t, s, Shared, "tea", trust.Foreign)
 	said := Entry{Scope: Private(guest), Text: "tea", Source: Harvest, Integrity: trust.User}
 	l := must(s.Learn(t.Context(), "harvest", []Entry{said}, nothingElse))(t)
-	if !l[0].Added || l[0].Entry.Integrity != trust.User {
-		t.Errorf("%+v", l)
-	}
+	never(t, !l[0].Added || l[0].Entry.Integrity != trust.User, "%+v", l)
 }
 
 // TestUndoIntegrity: taking a change back brings the integrity back that it changed, and
@@ -196,13 +190,9 @@ func TestFileIntegrity(t *testing.T) {
 	put(t, s, mine, strings.Replace(onDisk(t, s, mine), "cake", "cake with cream", 1)+"tea\n")
 	want := map[string]trust.Integrity{"rum": trust.Foreign, "cake": trust.User, "cake with cream": trust.Owner, "tea": trust.Owner}
 	for _, e := range must(s.Entries(t.Context(), mine))(t) {
-		if e.Integrity != want[e.Text] {
-			t.Errorf("%s is %v", e.Text, e.Integrity)
-		}
+		never(t, e.Integrity != want[e.Text], "%s is %v", e.Text, e.Integrity)
 	}
-	if integrityOf(t, s, foreign.ID) != trust.Foreign || integrityOf(t, s, user.ID) != trust.User {
-		t.Error("entries that are there have another integrity now")
-	}
+	never(t, integrityOf(t, s, foreign.ID) != trust.Foreign || integrityOf(t, s, user.ID) != trust.User, "entries that are there have another integrity now")
 }
 
 // TestImportIntegrity: export and import keep the integrity; a line without one is the operator's.

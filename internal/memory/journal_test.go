@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"reverie/internal/store"
 	"reverie/internal/trust"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // as is somebody in a direct chat.
@@ -50,6 +50,14 @@ func equal[T comparable](t failer, what any, got, want T) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+// never says what is, and should not be.
+func never(t failer, is bool, format string, args ...any) {
+	t.Helper()
+	if is {
+		t.Errorf(format, args...)
 	}
 }
 
@@ -145,9 +153,7 @@ func TestUndo(t *testing.T) {
 			if got := must(s.Get(ctx, everything, e.ID))(t); got.State != Active || got.Pinned || got.Scope != mine || !got.ValidTo.IsZero() {
 				t.Errorf("%+v", got)
 			}
-			if len(undone.Lines()) == 0 {
-				t.Error("nothing is said about it")
-			}
+			never(t, len(undone.Lines()) == 0, "nothing is said about it")
 			must(s.Undo(ctx, as(guest), undone.Batch))(t) // the change holds again
 			check(tt.after)
 		})
@@ -191,24 +197,16 @@ func TestDuplicates(t *testing.T) {
 	e := noted(t, s, Shared, "I like C#.", owner)
 	for text, want := range map[string]bool{"i like  c#": false, "“I like C#!”": false, "I like C": true, "I like #C": true} {
 		again, added, err := s.Append(t.Context(), Shared, text)
-		if err != nil || added != want || !added && again.ID != e.ID {
-			t.Errorf("%q: added %v, %v", text, added, err)
-		}
+		never(t, err != nil || added != want || !added && again.ID != e.ID, "%q: added %v, %v", text, added, err)
 	}
 	for _, pair := range [][2]string{{"rent rose 5%", "rent rose 5"}, {"it is -5 degrees", "it is 5 degrees"}, {"pi is 3.14", "pi is 314"}, {"mail a@b.c", "mail a b c"}, {"the code is Tiger7", "The code is tiger7."}} {
-		if !add(t, s, Shared, pair[0]) || !add(t, s, Shared, pair[1]) {
-			t.Errorf("%q is taken for the same", pair)
-		}
+		never(t, !add(t, s, Shared, pair[0]) || !add(t, s, Shared, pair[1]), "%q is taken for the same", pair)
 	}
 	for _, pair := range [][2]string{{"rest for 5 min", "Rest for 5 MIN"}, {"the boat is called Tiger", "The boat is called tiger"}} {
-		if !add(t, s, Shared, pair[0]) || add(t, s, Shared, pair[1]) {
-			t.Errorf("%q is not taken for the same", pair)
-		}
+		never(t, !add(t, s, Shared, pair[0]) || add(t, s, Shared, pair[1]), "%q is not taken for the same", pair)
 	}
 	got := must(s.Get(t.Context(), everything, e.ID))(t)
-	if got.Rev < 2 || got.ObservedAt.Before(e.ObservedAt) || got.Text != "I like C#." {
-		t.Errorf("%+v", got)
-	}
+	never(t, got.Rev < 2 || got.ObservedAt.Before(e.ObservedAt) || got.Text != "I like C#.", "%+v", got)
 }
 
 // TestTextsStandOnce: the journal tells the words of an entry, and does not hold them again.
@@ -220,9 +218,7 @@ func TestTextsStandOnce(t *testing.T) {
 		t.Errorf("%d operations hold the text", n)
 	}
 	for _, o := range must(s.History(t.Context(), everything, e.ID))(t) {
-		if o.After.Text != e.Text || o.After.Quote != e.Quote || o.Before != nil && o.Before.Text != e.Text {
-			t.Errorf("%+v", o)
-		}
+		never(t, o.After.Text != e.Text || o.After.Quote != e.Quote || o.Before != nil && o.Before.Text != e.Text, "%+v", o)
 	}
 }
 
@@ -355,9 +351,7 @@ func TestCanaryIsNeverFound(t *testing.T) {
 					t.Errorf("%s: found\n%s, and before it was there\n%s", name, after[name], before[name])
 				}
 			}
-			if len(after) < 100 {
-				t.Errorf("only %d ways", len(after))
-			}
+			never(t, len(after) < 100, "only %d ways", len(after))
 			found, x := 0, member.open(t, s.index)
 			for name, q := range ways {
 				q.Scopes = me.Scopes
@@ -368,9 +362,7 @@ func TestCanaryIsNeverFound(t *testing.T) {
 					t.Errorf("%s: its owner does not find it: %s", name, b)
 				}
 			}
-			if found < len(ways)/2 {
-				t.Errorf("its owner finds it in %d of %d ways", found, len(ways))
-			}
+			never(t, found < len(ways)/2, "its owner finds it in %d of %d ways", found, len(ways))
 			canaryElsewhere(t, s, places, secret, canary)
 		})
 	}

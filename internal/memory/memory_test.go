@@ -70,9 +70,7 @@ func TestFile(t *testing.T) {
 		equal(t, fmt.Sprintf("File(%q) =", scope), s.File(scope), want)
 	}
 	nobody := openWith(t, Config{Dir: t.TempDir()})
-	if got := nobody.File(Private(owner)); got == "MEMORIES.txt" {
-		t.Error("without an owner somebody gets MEMORIES.txt")
-	}
+	never(t, nobody.File(Private(owner)) == "MEMORIES.txt", "without an owner somebody gets MEMORIES.txt")
 	if _, _, err := s.Append(t.Context(), "nonsense", "x"); err == nil {
 		t.Error("appended to no scope")
 	}
@@ -93,12 +91,8 @@ func TestAppend(t *testing.T) {
 		t.Errorf("file reads %q", got)
 	}
 	e, added, err = s.Append(t.Context(), me, "My sister's  name is JANA")
-	if err != nil || added || e.Text != "my sister's name is Jana" {
-		t.Errorf("duplicate: %+v, %v, %v", e, added, err)
-	}
-	if !add(t, s, Shared, "my sister's name is Jana") {
-		t.Error("a duplicate in another scope is none")
-	}
+	never(t, err != nil || added || e.Text != "my sister's name is Jana", "duplicate: %+v, %v, %v", e, added, err)
+	never(t, !add(t, s, Shared, "my sister's name is Jana"), "a duplicate in another scope is none")
 	info, err := os.Stat(filepath.Join(s.dir, "MEMORIES.txt"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
@@ -120,9 +114,7 @@ func TestAppendRefuses(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.dir, "memories", "shared.txt")); err == nil {
 		t.Error("refused text made a file")
 	}
-	if !add(t, s, Shared, strings.Repeat("茶", 2000)) {
-		t.Error("2000 characters are allowed")
-	}
+	never(t, !add(t, s, Shared, strings.Repeat("茶", 2000)), "2000 characters are allowed")
 }
 
 // TestHandWritten holds what people do to text files.
@@ -181,13 +173,9 @@ func TestUnchangedEntriesAreNotReadAgain(t *testing.T) {
 	put(t, s, Shared, "one\ntwo\n")
 	first := must(s.Entries(t.Context(), Shared))(t)
 	second := must(s.Entries(t.Context(), Shared))(t)
-	if len(first) != 2 || &first[0] != &second[0] {
-		t.Error("unchanged entries were read again")
-	}
+	never(t, len(first) != 2 || &first[0] != &second[0], "unchanged entries were read again")
 	add(t, s, Shared, "three")
-	if len(first) != 2 || first[1].Text != "two" {
-		t.Error("a slice that was handed out changed")
-	}
+	never(t, len(first) != 2 || first[1].Text != "two", "a slice that was handed out changed")
 	put(t, s, Private(owner), "mine\n")
 	equal(t, "got", texts(t, s, Private(owner), Shared, Room("!a")), "mine|one|two|three")
 }
@@ -215,9 +203,7 @@ func TestVanishedFileIsWrittenAgain(t *testing.T) {
 			if got := onDisk(t, s, Shared); !strings.HasSuffix(got, "one\ntwo\n") {
 				t.Errorf("file reads %q", got)
 			}
-			if !add(t, s, Shared, "three") || texts(t, s, Shared) != "one|two|three" {
-				t.Error("the file did not come back")
-			}
+			never(t, !add(t, s, Shared, "three") || texts(t, s, Shared) != "one|two|three", "the file did not come back")
 		})
 	}
 }
@@ -232,9 +218,7 @@ func TestUnreadableFileIsAnErrorAndSparesTheOthers(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") {
 		t.Errorf("error %v", err)
 	}
-	if len(entries) != 1 || entries[0].Text != "one" {
-		t.Errorf("the readable file gave %v", entries)
-	}
+	never(t, len(entries) != 1 || entries[0].Text != "one", "the readable file gave %v", entries)
 	if _, _, err := s.Append(t.Context(), Private(owner), "x"); err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") {
 		t.Errorf("append: %v", err)
 	}

@@ -83,7 +83,7 @@ func TestApplyAndUndo(t *testing.T) {
 	if err != nil || len(left) != 0 || len(undone.Back) != 3 {
 		t.Fatalf("%+v, %+v, %v", undone, left, err)
 	}
-	noDiff(t, "it", before, rowsOf(t, s))
+	noDiff(t, "other than wanted", before, rowsOf(t, s))
 	noError(t, indexIsSound(t, OpenFTS(s.db)))
 	if _, _, err := s.UndoRun(t.Context(), "night", nil); !errors.Is(err, ErrNothing) {
 		t.Errorf("taken back twice: %v", err)
@@ -104,9 +104,7 @@ func TestUndoKeepsWhatCameLater(t *testing.T) {
 		t.Fatalf("%+v, %v", left, err)
 	}
 	b, err := s.Get(t.Context(), everything, steps[0].By)
-	if err != nil || !b.Pinned || b.Hits != 2 || b.LastHit.UnixMilli() != 1800000000000 || b.ObservedAt.Day() != 2 {
-		t.Errorf("%+v, %v", b, err)
-	}
+	never(t, err != nil || !b.Pinned || b.Hits != 2 || b.LastHit.UnixMilli() != 1800000000000 || b.ObservedAt.Day() != 2, "%+v, %v", b, err)
 }
 
 // TestApplyLeavesOut: a step that does not fit the entries any more, or would lose
@@ -144,8 +142,8 @@ func TestApplyLeavesOut(t *testing.T) {
 	for _, l := range done.Left {
 		left = append(left, l.Step)
 	}
-	noDiff(t, "it", append(wrong, steps[1]), left)
-	noDiff(t, "it", []Step{steps[0], steps[2], steps[3]}, done.Done)
+	noDiff(t, "other than wanted", append(wrong, steps[1]), left)
+	noDiff(t, "other than wanted", []Step{steps[0], steps[2], steps[3]}, done.Done)
 }
 
 // TestApplyIsOne: whatever fails on the way, also what its caller writes with it,
@@ -362,7 +360,7 @@ func TestGroupRefuses(t *testing.T) {
 		{GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev}, {GroupStep, pinned.ID, pinned.Rev, all[1].ID, all[1].Rev},
 		{GroupStep, all[1].ID, all[1].Rev, all[0].ID, all[0].Rev}, {GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev},
 	}, nil))(t)
-	noDiff(t, "it", []string{"the other does not say all of it", "it is pinned", "the other does not say all of it"}, whys(done.Left))
+	noDiff(t, "other than wanted", []string{"the other does not say all of it", "it is pinned", "the other does not say all of it"}, whys(done.Left))
 	shows(t, s, "the shed has 2 doors", "bikes stand in it")
 }
 
@@ -395,9 +393,7 @@ func TestQuestions(t *testing.T) {
 		t.Helper()
 		list := must(s.Questions(t.Context(), a))(t)
 		for _, q := range list {
-			if q.First.Text != "lives in Berlin" || q.Second.Text != "lives in Hamburg" || !a.sees(q.Scope) {
-				t.Errorf("%+v", q)
-			}
+			never(t, q.First.Text != "lives in Berlin" || q.Second.Text != "lives in Hamburg" || !a.sees(q.Scope), "%+v", q)
 			all = append(all, q.ID)
 		}
 		return all
@@ -418,13 +414,9 @@ func TestQuestions(t *testing.T) {
 	refused(they, mine[1], KeepBoth, ErrNotYours)
 
 	kept, other, err := s.Answer(t.Context(), me, mine[0], KeepFirst) // the older one, against the dates
-	if err != nil || kept.ID != pairs[0][0].ID || other.ID != pairs[0][1].ID {
-		t.Errorf("%+v, %+v, %v", kept, other, err)
-	}
+	never(t, err != nil || kept.ID != pairs[0][0].ID || other.ID != pairs[0][1].ID, "%+v, %+v, %v", kept, other, err)
 	gone, err := s.Get(t.Context(), me, other.ID)
-	if err != nil || gone.State != Superseded || gone.By != kept.ID || !gone.ValidTo.Equal(gone.Since()) {
-		t.Errorf("%+v, %v", gone, err)
-	}
+	never(t, err != nil || gone.State != Superseded || gone.By != kept.ID || !gone.ValidTo.Equal(gone.Since()), "%+v, %v", gone, err)
 	refused(me, mine[0], KeepSecond, ErrSettled)
 	sized(t, "open", numbers(me), 1)
 	if u, err := s.Undo(t.Context(), me, ""); err != nil || len(u.Back) != 1 || len(u.Changed) != 1 {

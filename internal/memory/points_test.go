@@ -164,9 +164,7 @@ func TestQdrantFindsAsMuch(t *testing.T) {
 			differ++
 		}
 	}
-	if differ > 0 {
-		t.Errorf("%d of %d answers differ", differ, len(set.Questions)/6)
-	}
+	never(t, differ > 0, "%d of %d answers differ", differ, len(set.Questions)/6)
 }
 
 // TestQdrantOutage: while the server is of no use, in whatever way, answers are those
@@ -447,9 +445,7 @@ func TestServerFilters(t *testing.T) {
 	fed(t, p)
 	w := wanted{scopes: []Scope{Room("!r:x"), Shared}, after: firstDay, before: firstDay.AddDate(0, 0, 1)}
 	near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), w, 5)
-	if err != nil || len(near) != 1 || near[0].N != n[len(n)-1] {
-		t.Errorf("found %v, %v", near, err)
-	}
+	never(t, err != nil || len(near) != 1 || near[0].N != n[len(n)-1], "found %v, %v", near, err)
 }
 
 // TestBesideIsNear: what stands between two that are near is found, though the server

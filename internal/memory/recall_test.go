@@ -136,9 +136,7 @@ func TestCorrectedTalkStaysAway(t *testing.T) {
 	check := func(when string, past, jana bool) {
 		t.Helper()
 		got := strings.Join(found(past), " | ")
-		if !strings.Contains(got, "paints") || strings.Contains(got, "Jana") != jana {
-			t.Errorf("%s: found %q", when, got)
-		}
+		never(t, !strings.Contains(got, "paints") || strings.Contains(got, "Jana") != jana, "%s: found %q", when, got)
 	}
 	check("at first", false, true)
 	next := must(s.Supersede(ctx, as(owner), e.ID, "My sister's name is Mira."))(t)
@@ -173,7 +171,7 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 		noError(t, s.index.Rebuild(ctx, nil))
 		texts(t, s, Private(owner))
 	}
-	noDiff(t, "it", before, must(s.List(ctx, everything, Filter{}))(t))
+	noDiff(t, "other than wanted", before, must(s.List(ctx, everything, Filter{}))(t))
 	sized(t, "are found", must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t), 20)
 	sound(t, s)
 }
@@ -186,9 +184,7 @@ func TestOldWordsDoNotOverwriteTheirCorrection(t *testing.T) {
 	e := noted(t, s, Private(owner), "the code is 4711", owner)
 	next := must(s.Supersede(ctx, as(owner), e.ID, "the code is 4712"))(t)
 	again := noted(t, s, Private(owner), "the code is 4711", owner)
-	if again.ID == e.ID || again.ID == next.ID {
-		t.Errorf("%s took the place of %s or %s", again.ID, e.ID, next.ID)
-	}
+	never(t, again.ID == e.ID || again.ID == next.ID, "%s took the place of %s or %s", again.ID, e.ID, next.ID)
 	for id, text := range map[string]string{e.ID: "the code is 4711", next.ID: "the code is 4712", again.ID: "the code is 4711"} {
 		equal(t, fmt.Sprintf("%s says, and said", id), must(s.Get(ctx, everything, id))(t).Text, text)
 	}
@@ -211,9 +207,7 @@ func TestShortFactsAndLongQuestions(t *testing.T) {
 	})
 	s := openAt(t, t.TempDir())
 	for _, text := range []string{"Has a dog", "我喜欢喝绿茶", "茶", "B+", `{"a":1}`} {
-		if !add(t, s, Private(owner), text) {
-			t.Errorf("%q is not taken", text)
-		}
+		never(t, !add(t, s, Private(owner), text), "%q is not taken", text)
 	}
 }
 
@@ -239,7 +233,5 @@ func TestSearchOnlyReads(t *testing.T) {
 	if err := s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&after); err != nil || after != before {
 		t.Errorf("%d operations, and before %d, %v", after, before, err)
 	}
-	if got.Hits != 0 || got.Rev != e.Rev || !got.LastHit.Equal(time.Time{}) {
-		t.Errorf("%+v", got)
-	}
+	never(t, got.Hits != 0 || got.Rev != e.Rev || !got.LastHit.Equal(time.Time{}), "%+v", got)
 }

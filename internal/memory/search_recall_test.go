@@ -142,12 +142,8 @@ func quiet(t *testing.T, x index, set testset.Set) {
 	}
 	share100 := 100 * float64(len(noise)) / float64(len(set.SmallTalk))
 	t.Logf("recall within 1,500 tokens %.1f, with the floor %.1f; of 100 messages of small talk %.1f bring something up: %q", without/n, with/n, share100, noise)
-	if with/n < without/n-floorCosts {
-		t.Errorf("the floor costs %.1f points of recall within 1,500 tokens; %d is the most", without/n-with/n, floorCosts)
-	}
-	if share100 > mostNoise {
-		t.Errorf("%.1f of 100 messages of small talk bring something up; %d is the most", share100, mostNoise)
-	}
+	never(t, with/n < without/n-floorCosts, "the floor costs %.1f points of recall within 1,500 tokens; %d is the most", without/n-with/n, floorCosts)
+	never(t, share100 > mostNoise, "%.1f of 100 messages of small talk bring something up; %d is the most", share100, mostNoise)
 }
 
 // leastNear is how many memories pass the floor at least of which a question has no
@@ -178,9 +174,7 @@ func passes(t *testing.T, f *FTS, h *Hybrid) {
 		}
 	}
 	t.Logf("of %d memories that share no word with the question, %d pass the floor by meaning, %d by words", len(testset.Meanings), byMeaning, byWords)
-	if byMeaning < leastNear || byWords > 2 {
-		t.Errorf("%d pass by meaning, %d by words; %d and 2 are expected", byMeaning, byWords, leastNear)
-	}
+	never(t, byMeaning < leastNear || byWords > 2, "%d pass by meaning, %d by words; %d and 2 are expected", byMeaning, byWords, leastNear)
 }
 
 // benchWord is the pseudo-word of a rank: frequent ones are short.
@@ -328,9 +322,7 @@ func TestMeaningLosesNothing(t *testing.T) {
 	both, bothBy := recall(t, h, set.Questions, group)
 	t.Logf("recall@10 by words %.1f %v, with vectors %.1f %v", words, wordsBy, both, bothBy)
 	for language, by := range wordsBy {
-		if bothBy[language] < by {
-			t.Errorf("%q: recall@10 is %.1f with vectors and %.1f without", language, bothBy[language], by)
-		}
+		never(t, bothBy[language] < by, "%q: recall@10 is %.1f with vectors and %.1f without", language, bothBy[language], by)
 	}
 	if both < 87 { // measured: 89.2
 		t.Errorf("recall@10 is %.1f", both)
@@ -396,9 +388,7 @@ func TestWithoutVectors(t *testing.T) {
 	}
 	e.set(func(e *wordEmbedder) { e.err = nil })
 	must(v.step(t.Context(), batch))(t)
-	if differ() == 0 {
-		t.Error("with vectors, every answer is as without")
-	}
+	never(t, differ() == 0, "with vectors, every answer is as without")
 }
 
 // TestUnreadIsFound: what has no vector yet stands where its words put it.

@@ -126,9 +126,7 @@ func TestNeighboursKeepToTheirScope(t *testing.T) {
 			`{"text":"good morning all","scope":"room:!r:x","ref":"r","conversation":"c","seq":2}`)
 		want(t, "the room", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"room:!r:x"}}))
 		hits, err := x.Search(t.Context(), Query{Text: "good submarine", Scopes: []Scope{"room:!r:x"}})
-		if err != nil || len(hits) != 1 || hits[0].Covered > .9 {
-			t.Errorf("the room's line counts as saying what its neighbour elsewhere says: %+v, %v", hits, err)
-		}
+		never(t, err != nil || len(hits) != 1 || hits[0].Covered > .9, "the room's line counts as saying what its neighbour elsewhere says: %+v, %v", hits, err)
 		alter(t, f, `scope = 'room:!r:x'`, "a")
 		want(t, "after it was shared", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"room:!r:x"}}), "a", "r")
 		want(t, "where it was", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"private:@a:x"}}))
@@ -249,9 +247,7 @@ func TestTurns(t *testing.T) {
 		want(t, "after an edit", refs(t, x, Query{Text: "mast", Turns: true}))
 		noError(t, f.Unhear(t.Context(), Shared, "$0"))
 		want(t, "taken back", refs(t, x, Query{Text: "bought boat", Turns: true}), "fact")
-		if err := f.Hear(t.Context(), Turn{Scope: Shared}); err == nil {
-			t.Error("a message without text was taken")
-		}
+		never(t, f.Hear(t.Context(), Turn{Scope: Shared}) == nil, "a message without text was taken")
 	})
 }
 
@@ -273,9 +269,7 @@ func TestRebuild(t *testing.T) {
 		if _, err := f.db.Exec(damage); err != nil {
 			t.Fatalf("%s: %v", damage, err)
 		}
-		if slices.Equal(was, indexDump(t, f)) {
-			t.Errorf("%s is not seen", damage)
-		}
+		never(t, slices.Equal(was, indexDump(t, f)), "%s is not seen", damage)
 		noError(t, f.Rebuild(t.Context(), nil))
 		if now := indexDump(t, f); !slices.Equal(was, now) {
 			t.Errorf("%s, made anew: %q, want %q", damage, now, was)
@@ -381,9 +375,7 @@ func filled(t *testing.T) *Store {
 func TestRebuildThatIsCutOff(t *testing.T) {
 	s := filled(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := s.index.Rebuild(ctx, func(int, int) { cancel() }); err == nil {
-		t.Error("it was not cut off")
-	}
+	never(t, s.index.Rebuild(ctx, func(int, int) { cancel() }) == nil, "it was not cut off")
 	sound(t, s)
 	said := make(chan error, 1)
 	if err := s.index.Rebuild(t.Context(), func(done, _ int) {
@@ -448,9 +440,7 @@ func TestStems(t *testing.T) {
 				t.Errorf("language %d: %s is stored as %s, %s as %s", lang, x, sx, y, sy)
 			}
 		}
-		if n < 20 {
-			t.Errorf("language %d: %d pairs, 20 are asked for", lang, n)
-		}
+		never(t, n < 20, "language %d: %d pairs, 20 are asked for", lang, n)
 		for pair := range strings.FieldsSeq(other) {
 			x, y, _ := strings.Cut(pair, "/")
 			if sx, sy := a.stem(foldWord(x), language(lang)), a.stem(foldWord(y), language(lang)); sx == sy {

@@ -67,9 +67,7 @@ func TestRunRepairs(t *testing.T) {
 	patient(t, "the outage is seen", func() bool { return !v.Status(t.Context()).Unreachable.IsZero() })
 	_, before := e.asked()
 	for range 50 { // none of these waits for the embedder
-		if q := v.Question(t.Context(), "fact1"); q != nil {
-			t.Error("a vector from nowhere")
-		}
+		never(t, v.Question(t.Context(), "fact1") != nil, "a vector from nowhere")
 	}
 	if _, after := e.asked(); after > before+10 {
 		t.Errorf("%d requests while it rests", after-before)
@@ -91,12 +89,8 @@ func TestRunRepairs(t *testing.T) {
 
 	// Nothing is missing now, and an outage is still seen and seen to end.
 	e.set(func(e *wordEmbedder) { e.err = errors.New("off again") })
-	if v.Question(t.Context(), "something new") != nil || v.Status(t.Context()).Unreachable.IsZero() {
-		t.Error("the second outage is not seen")
-	}
-	if q := v.Question(t.Context(), "fact7"); q == nil {
-		t.Error("what was asked before is not kept ready")
-	}
+	never(t, v.Question(t.Context(), "something new") != nil || v.Status(t.Context()).Unreachable.IsZero(), "the second outage is not seen")
+	never(t, v.Question(t.Context(), "fact7") == nil, "what was asked before is not kept ready")
 	e.set(func(e *wordEmbedder) { e.err = nil })
 	v.Wake()
 	patient(t, "the second outage ends", func() bool { return v.Status(t.Context()).Unreachable.IsZero() })
@@ -199,22 +193,16 @@ func TestQuestion(t *testing.T) {
 	if _, calls := e.asked(); len(a) != 64 || !slices.Equal(a, b) || calls != 1 {
 		t.Errorf("%d requests for one question", calls)
 	}
-	if v.Question(t.Context(), " \n") != nil || v.Question(t.Context(), "...") != nil || v.Question(t.Context(), "...") != nil {
-		t.Error("a vector of nothing")
-	}
+	never(t, v.Question(t.Context(), " \n") != nil || v.Question(t.Context(), "...") != nil || v.Question(t.Context(), "...") != nil, "a vector of nothing")
 	if _, calls := e.asked(); calls != 2 || !v.Status(t.Context()).Unreachable.IsZero() {
 		t.Errorf("%d requests; %+v", calls, v.Status(t.Context()))
 	}
 	e.set(func(e *wordEmbedder) { e.started, e.release = started, release })
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if v.Question(gone, "nobody waits") != nil || !v.Status(t.Context()).Unreachable.IsZero() {
-		t.Error("a turn that was stopped is taken for an outage")
-	}
+	never(t, v.Question(gone, "nobody waits") != nil || !v.Status(t.Context()).Unreachable.IsZero(), "a turn that was stopped is taken for an outage")
 	v.patience = 20 * time.Millisecond
-	if v.Question(t.Context(), "too slow") != nil {
-		t.Error("a vector in no time")
-	}
+	never(t, v.Question(t.Context(), "too slow") != nil, "a vector in no time")
 	equal(t, "status", v.Status(t.Context()).Reason, "no answer within 20ms")
 }
 
@@ -353,17 +341,11 @@ func TestCollection(t *testing.T) {
 		}
 		for i, got := range found {
 			w := want[got.N]
-			if math.Abs(got.Cosine-w.Cosine) > 1e-4 || math.Abs(got.Window-w.Window) > 1e-4 {
-				t.Errorf("entry %d: %+v, want %+v", got.N, got, w)
-			}
-			if i > 0 && found[i-1].Cosine+found[i-1].Window < got.Cosine+got.Window {
-				t.Errorf("not in order: %v", found)
-			}
+			never(t, math.Abs(got.Cosine-w.Cosine) > 1e-4 || math.Abs(got.Window-w.Window) > 1e-4, "entry %d: %+v, want %+v", got.N, got, w)
+			never(t, i > 0 && found[i-1].Cosine+found[i-1].Window < got.Cosine+got.Window, "not in order: %v", found)
 		}
 		for _, got := range find(wanted{}, 100) {
-			if there[got.N].past {
-				t.Errorf("entry %d does not hold any more", got.N)
-			}
+			never(t, there[got.N].past, "entry %d does not hold any more", got.N)
 		}
 	})
 }

@@ -266,16 +266,12 @@ func TestNearest(t *testing.T) {
 		})
 	}
 	found := must(v.nearest(ctx, v.Question(ctx, "cats eat"), inScope(me, Shared, room), 2))(t)
-	if len(found) != 2 || found[0].N != n[3] || found[0].Cosine < .999 || found[0].Window != found[0].Cosine {
-		t.Errorf("the same words are found as %v", found)
-	}
+	never(t, len(found) != 2 || found[0].N != n[3] || found[0].Cosine < .999 || found[0].Window != found[0].Cosine, "the same words are found as %v", found)
 	for _, q := range [][]float32{nil, q[:10], make([]float32, 300), append([]float32{float32(math.Inf(1))}, q[1:]...)} {
 		sized(t, fmt.Sprintf("vector %v finds", q), must(v.nearest(ctx, q, inScope(me), 5))(t), 0)
 	}
 	like := likeness(t, v, q, []int64{n[0], n[8], n[9], n[6], 12345}, me)
-	if len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].N != n[8] {
-		t.Errorf("likeness %v", like)
-	}
+	never(t, len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].N != n[8], "likeness %v", like)
 }
 
 // TestForgetWhileEmbedding: a text that is forgotten while its vector is being made

@@ -42,9 +42,7 @@ func TestPreviewPersistsNothing(t *testing.T) {
 	if last := messages[len(messages)-1]; last.Role != llm.User || !strings.Contains(last.Content, made.ID) {
 		t.Errorf("preview of an answered conversation ends in %+v", last)
 	}
-	if err := w.assembler.Commit(t.Context(), answered); err == nil {
-		t.Error("a preview was committed")
-	}
+	never(t, w.assembler.Commit(t.Context(), answered) == nil, "a preview was committed")
 	if p := w.tells("And now?"); p.Report.Epoch.New {
 		t.Error("a preview ended the epoch")
 	}
@@ -171,9 +169,7 @@ func TestManyNewMemoriesAreFoldedIn(t *testing.T) {
 	w.asks("Hello")
 	w.file("MEMORIES.txt", strings.Repeat("x", 1500)+"\n"+strings.Repeat("y", 1500)+"\n")
 	p := w.tells("And now?")
-	if p.Report.Epoch.Reason != "memories grew" || p.Tail != "" {
-		t.Errorf("reason %q, tail %q", p.Report.Epoch.Reason, p.Tail)
-	}
+	never(t, p.Report.Epoch.Reason != "memories grew" || p.Tail != "", "reason %q, tail %q", p.Report.Epoch.Reason, p.Tail)
 	w.expect(true, "yyy")
 }
 
@@ -186,9 +182,7 @@ func TestLearnedIsNotRepeated(t *testing.T) {
 	w.remembers("tea")
 	w.result("Remembered:\nAda likes tea.")
 	p := w.send()
-	if strings.Contains(p.Tail, "Ada likes tea.") || !strings.Contains(p.Tail, "\ntea\n") {
-		t.Errorf("tail: %s", p.Tail)
-	}
+	never(t, strings.Contains(p.Tail, "Ada likes tea.") || !strings.Contains(p.Tail, "\ntea\n"), "tail: %s", p.Tail)
 	w.answers("Yes.")
 	equal(t, "told again", w.tells("And now?").Tail, "")
 	w.callsTool("append_memory", "{}")
@@ -210,9 +204,7 @@ func TestCapsLeaveTheOldestMemoriesOut(t *testing.T) {
 		t.Errorf("oversize: %+v", p.Report.Oversize) // told once, though memories have two places
 	}
 	for _, s := range p.Report.Sections {
-		if s.ID == "memories" && (s.State != Shrunk || !strings.Contains(s.Note, "of 1003 lines shown")) {
-			t.Errorf("report: %+v", s)
-		}
+		never(t, s.ID == "memories" && (s.State != Shrunk || !strings.Contains(s.Note, "of 1003 lines shown")), "report: %+v", s)
 	}
 }
 
@@ -236,9 +228,7 @@ func TestReport(t *testing.T) {
 	first := w.tells("Hello")
 	w.answers("Hello.")
 	p := w.tells("And now?")
-	if first.Report.Reused != 0 || p.Report.Reused <= 0.5 || p.Report.Reused >= 1 {
-		t.Errorf("reused %v, then %v", first.Report.Reused, p.Report.Reused)
-	}
+	never(t, first.Report.Reused != 0 || p.Report.Reused <= 0.5 || p.Report.Reused >= 1, "reused %v, then %v", first.Report.Reused, p.Report.Reused)
 	if p.Report.PrefixHash != first.Report.PrefixHash || !first.Report.Epoch.New || p.Report.Epoch.New {
 		t.Errorf("reports of one epoch: %+v, %+v", first.Report, p.Report)
 	}
@@ -248,9 +238,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("log line: %s", line)
 	}
 	for _, text := range []string{"prefix   core", "history  3 messages", "epoch since 2026-11-21 09:14: new conversation", "window not known"} {
-		if !strings.Contains(p.Report.String(), text) {
-			t.Errorf("no %q in\n%s", text, p.Report)
-		}
+		never(t, !strings.Contains(p.Report.String(), text), "no %q in\n%s", text, p.Report)
 	}
 }
 
@@ -264,9 +252,7 @@ func TestSendingAgain(t *testing.T) {
 	w.remembers("Ada drinks tea.")
 	p := w.send() // checks that it begins with the last one
 	w.expect(true, "Ada drinks tea.")
-	if p.Report.Epoch.New {
-		t.Error("a new epoch for one new line")
-	}
+	never(t, p.Report.Epoch.New, "a new epoch for one new line")
 }
 
 // Looking at a prompt between assembling and committing another one does not
@@ -311,9 +297,7 @@ func TestEpochsAreLogged(t *testing.T) {
 	w.asks("Edited")
 	w.says("a preview and one that is not sent")
 	w.file("SOUL.md", "An edit.")
-	if !w.previews().Report.Epoch.New || !w.assemble().Report.Epoch.New {
-		t.Error("no epoch would begin")
-	}
+	never(t, !w.previews().Report.Epoch.New || !w.assemble().Report.Epoch.New, "no epoch would begin")
 	w.must(os.Remove(w.path("SOUL.md")))
 	w.room, w.last = "!other:example.org", nil
 	w.asks("Hello")

@@ -172,9 +172,7 @@ func TestForgedMarkers(t *testing.T) {
 			model, _ := sendMessage(&m, "", "zzzz", "", false)
 			ours := strings.NewReplacer(openData("zzzz", "file"), "", openData("zzzz", quotedSource), "", closeData("zzzz"), "")
 			sent := ours.Replace(model.Content)
-			if strings.Contains(sent, f.gone) || other.MatchString(sent) {
-				t.Errorf("%s %q is sent as %q", what, f.text, sent)
-			}
+			never(t, strings.Contains(sent, f.gone) || other.MatchString(sent), "%s %q is sent as %q", what, f.text, sent)
 		}
 	}
 }

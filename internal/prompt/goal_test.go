@@ -169,9 +169,7 @@ func TestGoalCollapses(t *testing.T) {
 			rt.Fatalf("the current step is left out of\n%s", strings.Join(turn.Steps, "\n"))
 		}
 	})
-	if collapsed == 0 {
-		t.Error("nothing was ever left out: this tests nothing")
-	}
+	never(t, collapsed == 0, "nothing was ever left out: this tests nothing")
 }
 
 func TestCollapseByWhatMatters(t *testing.T) {
@@ -186,7 +184,7 @@ func TestCollapseByWhatMatters(t *testing.T) {
 	}
 	want := []string{"🔄 7. step 7 (IN PROGRESS)", "🔄 8. step 8 (IN PROGRESS)", "🔄 9. step 9 (IN PROGRESS)",
 		"⏳ 10. step 10", "⏳ 11. step 11", "⏳ 12. step 12", "- … and 6 more, done or of less weight"}
-	noDiff(t, "it", want, got)
+	noDiff(t, "other than wanted", want, got)
 }
 
 // skillFile writes a skill with a trigger, a number of turns (0 = the default) and a body.
@@ -313,12 +311,8 @@ func TestEditedSkillIsShownAgain(t *testing.T) {
 	say := func(want string) {
 		t.Helper()
 		p := w.tells("alpha")
-		if p.Report.Epoch.New && p.Report.Epoch.Reason != newConversation {
-			t.Errorf("an epoch began: %s", p.Report.Epoch.Reason)
-		}
-		if strings.Contains(p.Tail, "Active skills:") != (want != "") || !strings.Contains(p.Tail, want) {
-			t.Errorf("want %q in the tail %q", want, p.Tail)
-		}
+		never(t, p.Report.Epoch.New && p.Report.Epoch.Reason != newConversation, "an epoch began: %s", p.Report.Epoch.Reason)
+		never(t, strings.Contains(p.Tail, "Active skills:") != (want != "") || !strings.Contains(p.Tail, want), "want %q in the tail %q", want, p.Tail)
 		w.answers("Yes.")
 	}
 	say("Say ONE.")
@@ -408,9 +402,7 @@ func TestSkillsOfOthersAreNotInThePrompt(t *testing.T) {
 			for _, m := range p.History {
 				all += m.Content
 			}
-			if strings.Contains(all, "CANARY") || strings.Contains(all, "hostile —") || strings.Contains(all, "hostile.md —") {
-				t.Errorf("%s", all)
-			}
+			never(t, strings.Contains(all, "CANARY") || strings.Contains(all, "hostile —") || strings.Contains(all, "hostile.md —"), "%s", all)
 			for _, want := range []string{"data/skills/everybodys.md", "data/skills/" + mine[private] + "/own.md", "Ask me first.", "My own way."} {
 				has(t, "no in", all, want)
 			}

@@ -70,9 +70,7 @@ func TestOwnFiles(t *testing.T) {
 		w.epoch("And now?", f.id+" changed")
 		section := "# " + f.title + "\nReverie says {this} and } that of " + f.file + ".\n\n---"
 		now := strings.Index(w.sent.Prefix, section)
-		if now <= at {
-			t.Errorf("%s stands at %d, after %d, in\n%s", f.file, now, at, w.sent.Prefix)
-		}
+		never(t, now <= at, "%s stands at %d, after %d, in\n%s", f.file, now, at, w.sent.Prefix)
 		at = now
 		w.file(f.file, "edited")
 		w.epoch("And now?", f.id+" changed")
@@ -113,11 +111,9 @@ func TestLongOwnFile(t *testing.T) {
 	w.asks("Hello")
 	w.expect(true, "(cut off after 8000 of 13999 characters)")
 	for _, s := range w.sent.Report.Sections {
-		if s.ID == "soul" && (s.State != Shrunk || s.Note != "cut off after 8000 of 13999 characters") {
-			t.Errorf("%+v", s)
-		}
+		never(t, s.ID == "soul" && (s.State != Shrunk || s.Note != "cut off after 8000 of 13999 characters"), "%+v", s)
 	}
-	noDiff(t, "it", []Oversize{{"soul", 13999, 8000}}, w.sent.Report.Oversize)
+	noDiff(t, "other than wanted", []Oversize{{"soul", 13999, 8000}}, w.sent.Report.Oversize)
 }
 
 // A tool's guide is there when the tool is, in the order of the tools.
@@ -233,9 +229,7 @@ func TestFootprintAndFiles(t *testing.T) {
 	}
 	noDiff(t, "files", strings.Join(want, "\n"), block("files"))
 	lines := strings.Split(block("footprint"), "\n")
-	if len(lines) != 10 || lines[9] != `- task {"path":"skills/other.md"}` || lines[7] != `- read_file {"path":"skills/fe.md"}` {
-		t.Errorf("footprint: %q", lines)
-	}
+	never(t, len(lines) != 10 || lines[9] != `- task {"path":"skills/other.md"}` || lines[7] != `- read_file {"path":"skills/fe.md"}`, "footprint: %q", lines)
 }
 
 // The owner's instructions are the owner's words: whatever braces they have, they come
@@ -278,9 +272,7 @@ func TestRoomContext(t *testing.T) {
 			t.Errorf("%s: it stands %d times:\n%s", layout, got, p.Prefix)
 		}
 		at := slices.IndexFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == "context" })
-		if at < 0 || p.Report.Sections[at].Integrity != trust.Owner {
-			t.Errorf("%s: its section is %+v", layout, p.Report.Sections)
-		}
+		never(t, at < 0 || p.Report.Sections[at].Integrity != trust.Owner, "%s: its section is %+v", layout, p.Report.Sections)
 		w.answers("Hello.")
 		if reason := w.asks("And now?"); layout == Stable && reason != "" {
 			t.Errorf("the same words begin an epoch: %s", reason)
@@ -306,9 +298,7 @@ func TestRoomContextOfJobs(t *testing.T) {
 	turn := w.turn()
 	turn.Job()
 	p := w.assembles(turn)
-	if !slices.ContainsFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == "context" }) {
-		t.Errorf("a job is not told:\n%s", p.Prefix)
-	}
+	never(t, !slices.ContainsFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == "context" }), "a job is not told:\n%s", p.Prefix)
 }
 
 // shippedWorld is a world with the default files, and all tools that they name.
@@ -420,9 +410,7 @@ func guidesFit(t *testing.T, name string, tier int, p Prompt) {
 			t.Errorf("%s: the guide of %s has %d words", name, tool, n)
 		}
 	}
-	if tier < 4 && len(of) > 0 || tier >= 4 && !slices.Equal(of, guided) {
-		t.Errorf("%s: guides of %q:\n%s", name, of, guides)
-	}
+	never(t, tier < 4 && len(of) > 0 || tier >= 4 && !slices.Equal(of, guided), "%s: guides of %q:\n%s", name, of, guides)
 	if rep := p.Report.Instructions; tier >= 4 && rep.Tokens+sectionFrame+llm.EstimateTokens(guides) > rep.Budget {
 		t.Errorf("%s: instructions and guides take %d+%d of %d tokens", name, rep.Tokens, sectionFrame+llm.EstimateTokens(guides), rep.Budget)
 	}
@@ -498,9 +486,7 @@ func TestInstructionsTooLong(t *testing.T) {
 	w.file("prompts/planning/tier2.txt", strings.Repeat(line, 100))
 	p := w.assemble()
 	text, rep := instructed(t, p), p.Report.Instructions
-	if rep.Tokens > 500 || rep.Tokens < 480 || llm.EstimateTokens(text) > 500 {
-		t.Errorf("%s", rep)
-	}
+	never(t, rep.Tokens > 500 || rep.Tokens < 480 || llm.EstimateTokens(text) > 500, "%s", rep)
 	_, template, _ := strings.Cut(text, "# Mode\n")
 	body, note, _ := strings.Cut(template, "\n(cut off after ")
 	if strings.ReplaceAll(body+"\n", line, "") != "" || !strings.HasSuffix(body, "that there is.") || !strings.HasSuffix(note, " of 4299 characters)") {
@@ -514,9 +500,7 @@ func TestInstructionsTooLong(t *testing.T) {
 			t.Errorf("problems:\n%v\nwant:\n%s", got, want)
 		}
 		problems := Check(w.dir, reverie.Data, "en", w.tools)
-		if !slices.ContainsFunc(problems, func(p Problem) bool { return p.String() == want }) {
-			t.Errorf("the doctor does not say %s, but %v", want, problems)
-		}
+		never(t, !slices.ContainsFunc(problems, func(p Problem) bool { return p.String() == want }), "the doctor does not say %s, but %v", want, problems)
 	}
 	check(wrong)
 	if s := p.Report.Sections[1]; s.ID != "template" || s.State != Shrunk || s.Note != fmt.Sprintf("cut off after %d of 4299 characters", len(body)) {

@@ -64,9 +64,7 @@ func TestRecallForTheMessageItself(t *testing.T) {
 			t.Fatalf("%q stands in the prefix: this test measures nothing", f.fact)
 		}
 		got := w.recalledNow()
-		if !strings.Contains(got, f.fact) {
-			t.Errorf("turn %d: %q is not recalled for %q:\n%s", i+1, f.fact, f.question, got)
-		}
+		never(t, !strings.Contains(got, f.fact), "turn %d: %q is not recalled for %q:\n%s", i+1, f.fact, f.question, got)
 		day := time.Date(2026, 11, 21, 0, 0, 0, 0, w.zone).AddDate(0, 0, -60+i).Format(time.DateOnly)
 		has(t, fmt.Sprintf("turn %d: without its date %s and source", i+1, day), got, "- "+day+", remembered on request: ")
 		if n := strings.Count(got, "\n- "); n > recallLimits[0].hits {
@@ -204,9 +202,7 @@ func TestRecallThatFails(t *testing.T) {
 	for _, p := range w.sent.Report.Problems {
 		found = found || strings.HasPrefix(p.Text, "recalled: search")
 	}
-	if !found {
-		t.Errorf("the report does not tell: %+v", w.sent.Report.Problems)
-	}
+	never(t, !found, "the report does not tell: %+v", w.sent.Report.Problems)
 }
 
 // Small tiers have room for less.
@@ -262,9 +258,7 @@ func TestReuseWithRecall(t *testing.T) {
 		mean += s / float64(len(shares))
 	}
 	t.Logf("mean %.4f; %d epochs", mean, epochs)
-	if mean < .98 || epochs > 3 {
-		t.Errorf("mean %.4f, %d epochs", mean, epochs)
-	}
+	never(t, mean < .98 || epochs > 3, "mean %.4f, %d epochs", mean, epochs)
 }
 
 // heard adds a message that memory has heard, as the session lets it.
@@ -398,17 +392,11 @@ func TestReuse(t *testing.T) {
 	}
 	slices.Sort(shares)
 	t.Logf("stable: mean %.4f, median %.4f, least %.4f of %d requests; %d epochs", mean, shares[len(shares)/2], shares[0], len(shares), epochs)
-	if mean < 0.98 || shares[len(shares)/2] < 0.99 {
-		t.Errorf("too little of the request before is reused: mean %.4f, median %.4f", mean, shares[len(shares)/2])
-	}
-	if epochs > 3 {
-		t.Errorf("%d epochs began in 100 turns of an afternoon", epochs)
-	}
+	never(t, mean < 0.98 || shares[len(shares)/2] < 0.99, "too little of the request before is reused: mean %.4f, median %.4f", mean, shares[len(shares)/2])
+	never(t, epochs > 3, "%d epochs began in 100 turns of an afternoon", epochs)
 	// The same conversation in a layout with the clock before the history.
 	other, _ := reuse(newWorld(t, Classic))
 	slices.Sort(other)
 	t.Logf("classic: median %.4f", other[len(other)/2])
-	if other[len(other)/2] > 0.5 {
-		t.Errorf("classic reuses %.4f: this test measures nothing", other[len(other)/2])
-	}
+	never(t, other[len(other)/2] > 0.5, "classic reuses %.4f: this test measures nothing", other[len(other)/2])
 }

@@ -70,9 +70,7 @@ func TestCutMiddle(t *testing.T) {
 	} {
 		got, note := shrink(HeadTail, newContent(content{lines: []string{tt.text}}), tt.most)
 		want := fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(got), utf8.RuneCountInString(tt.text))
-		if got != tt.want || note != want {
-			t.Errorf("%d: %q (%s), want %q", tt.most, got, note, tt.want)
-		}
+		never(t, got != tt.want || note != want, "%d: %q (%s), want %q", tt.most, got, note, tt.want)
 	}
 }
 
@@ -90,9 +88,7 @@ func TestLayoutsAreInPromptOrder(t *testing.T) {
 		rows := rowsOf(places, contributors, nil)
 		seen := map[string]bool{}
 		for i, row := range rows {
-			if seen[row.ID] {
-				t.Errorf("%s: %s stands twice", name, row.ID)
-			}
+			never(t, seen[row.ID], "%s: %s stands twice", name, row.ID)
 			seen[row.ID] = true
 			if i > 0 && (rows[i-1].Zone == Tail && row.Zone == Prefix || rows[i-1].Zone == row.Zone && rows[i-1].Order >= row.Order) {
 				t.Errorf("%s: %s stands after %s", name, row.ID, rows[i-1].ID)
@@ -304,9 +300,7 @@ func FuzzBasePrompt(f *testing.F) {
 		}
 		noDiff(t, "text lost", want, got)
 		for _, p := range problems {
-			if p.Line < 1 || p.Line > strings.Count(text, "\n")+1 || p.Text == "" {
-				t.Errorf("problem without a place or a text: %+v", p)
-			}
+			never(t, p.Line < 1 || p.Line > strings.Count(text, "\n")+1 || p.Text == "", "problem without a place or a text: %+v", p)
 		}
 	})
 }
@@ -411,9 +405,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 func TestRowsOf(t *testing.T) {
 	for _, row := range rowsOf(layouts[Stable], contributors, map[string]int{"memories": 123, "tasks": 77, "soul": 0}) {
 		want := map[string]int{"memories": 123, "learned": 123, "tasks_now": 77, "soul": 8000, "goal": 4000}[row.ID]
-		if want != 0 && row.Max != want {
-			t.Errorf("%s: %d, want %d", row.ID, row.Max, want)
-		}
+		never(t, want != 0 && row.Max != want, "%s: %d, want %d", row.ID, row.Max, want)
 	}
 	w := newWorld(t, Stable)
 	turn := w.turn()

@@ -232,9 +232,7 @@ func TestNotesOfAMessageStay(t *testing.T) {
 			}
 		}
 	})
-	if len(noted) < 4 {
-		t.Errorf("only %v ever came: this test says little", noted)
-	}
+	never(t, len(noted) < 4, "only %v ever came: this test says little", noted)
 }
 
 // An epoch that begins within the turn says again what the person's message got.
@@ -287,9 +285,7 @@ func TestSteeringWords(t *testing.T) {
 			got = append(got, s.name)
 			n := utf8.RuneCountInString(s.text)
 			sizes = append(sizes, n)
-			if n == 0 || n > maxWords || strings.Contains(s.text, "\n") {
-				t.Errorf("%s, %s: %d characters of one line: %q", language, s.name, n, s.text)
-			}
+			never(t, n == 0 || n > maxWords || strings.Contains(s.text, "\n"), "%s, %s: %d characters of one line: %q", language, s.name, n, s.text)
 			if i < len(english) && !slices.Equal(s.any, english[i].any) {
 				t.Errorf("%s, %s requires %v, in English %v", language, s.name, s.any, english[i].any)
 			}
@@ -309,14 +305,10 @@ func TestSteeringWords(t *testing.T) {
 func TestSteeringCues(t *testing.T) {
 	says := func(what string, found func(string) bool, yes, no []string) {
 		for _, s := range yes {
-			if !found(s) {
-				t.Errorf("%q: not %s", s, what)
-			}
+			never(t, !found(s), "%q: not %s", s, what)
 		}
 		for _, s := range no {
-			if found(s) {
-				t.Errorf("%q: %s", s, what)
-			}
+			never(t, found(s), "%q: %s", s, what)
 		}
 	}
 	says("asks to keep", asksToKeep,
@@ -347,7 +339,7 @@ func TestSteeringFile(t *testing.T) {
 		got = append(got, p.String())
 	}
 	want := []string{file + ":9: section act names an unknown tool \"drill\"", file + ":7: there is no steering rule \"singing\"; its text is never used"}
-	noDiff(t, "it", want, got)
+	noDiff(t, "other than wanted", want, got)
 	if got := Check(w.dir, reverie.Data, "en", w.tools); len(got) != 2 || got[0].File != file {
 		t.Errorf("Check: %v", got)
 	}
@@ -396,9 +388,7 @@ func TestNoLonger(t *testing.T) {
 			}
 			_, got, _ := strings.Cut(w.sent.Tail, tt.title+"\n")
 			got, _, _ = strings.Cut(got, "\n"+closeNote("k3f9"))
-			if !strings.Contains(got, want) || (got == "") != (want == "") {
-				t.Errorf("%s said %q, want %q", tt.title, got, want)
-			}
+			never(t, !strings.Contains(got, want) || (got == "") != (want == ""), "%s said %q, want %q", tt.title, got, want)
 		}
 		word := func(s string) string {
 			if words := thinkingWords[s]; words != "" {

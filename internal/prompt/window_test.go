@@ -29,12 +29,8 @@ func TestHistoryIsLeftOutInBatches(t *testing.T) {
 			p := w.tells(fmt.Sprintf("Question %d: %s", i, strings.Repeat("what is it? ", 10)))
 			if p.Report.Epoch.New {
 				epochs++
-				if epochs > 1 && i-began < 2 {
-					t.Errorf("%s: an epoch of %d turns only", layout, i-began)
-				}
-				if epochs > 1 && p.Report.History.LeftOut <= leftOut {
-					t.Errorf("%s: an epoch began for the history's sake, but nothing was left out", layout)
-				}
+				never(t, epochs > 1 && i-began < 2, "%s: an epoch of %d turns only", layout, i-began)
+				never(t, epochs > 1 && p.Report.History.LeftOut <= leftOut, "%s: an epoch began for the history's sake, but nothing was left out", layout)
 				leftOut = p.Report.History.LeftOut
 				began = i
 			}
@@ -57,9 +53,7 @@ func TestHistoryIsLeftOutInBatches(t *testing.T) {
 			w.send()
 			w.answers(strings.Repeat("it is this. ", 20))
 		}
-		if epochs < 3 {
-			t.Errorf("%s: %d epochs; the window was never full", layout, epochs)
-		}
+		never(t, epochs < 3, "%s: %d epochs; the window was never full", layout, epochs)
 	}
 }
 
@@ -76,14 +70,10 @@ func TestSmallWindowKeepsAConversation(t *testing.T) {
 			if p.Report.Epoch.New {
 				epochs++
 			}
-			if i > 3 && len(p.History) < 4 {
-				t.Errorf("%s: only %d messages of turn %d are sent", layout, len(p.History), i)
-			}
+			never(t, i > 3 && len(p.History) < 4, "%s: only %d messages of turn %d are sent", layout, len(p.History), i)
 			w.answers("It is like this, and not like that.")
 		}
-		if epochs > 4 {
-			t.Errorf("%s: %d epochs in 20 turns", layout, epochs)
-		}
+		never(t, epochs > 4, "%s: %d epochs in 20 turns", layout, epochs)
 	}
 }
 
@@ -97,17 +87,13 @@ func TestSmallWindowShrinksSections(t *testing.T) {
 	}
 	w.window = 1900
 	p := w.tells("Hello")
-	if p.Report.Total > w.window-w.maxOutput {
-		t.Errorf("%d tokens are sent", p.Report.Total)
-	}
+	never(t, p.Report.Total > w.window-w.maxOutput, "%d tokens are sent", p.Report.Total)
 	w.expect(true, "Hello", "You are Reverie.", "the newest")
 	states := map[string]State{}
 	for _, s := range p.Report.Sections {
 		states[s.ID] = s.State
 	}
-	if states["core"] != Kept || states["memories"] != Shrunk || states["skills"] == Kept {
-		t.Errorf("states: %v", states)
-	}
+	never(t, states["core"] != Kept || states["memories"] != Shrunk || states["skills"] == Kept, "states: %v", states)
 }
 
 func TestTooLargeIsAnError(t *testing.T) {
@@ -120,9 +106,7 @@ func TestTooLargeIsAnError(t *testing.T) {
 		if !errors.As(err, &large) {
 			t.Fatalf("%s: %v", layout, err)
 		}
-		if large.Window != 1500 || large.Output != 500 || large.Tools != 100 || large.Needed <= large.Room || large.Room > 900 {
-			t.Errorf("%s: %+v", layout, large)
-		}
+		never(t, large.Window != 1500 || large.Output != 500 || large.Tools != 100 || large.Needed <= large.Room || large.Room > 900, "%s: %+v", layout, large)
 		w.startsNew()
 		w.says("Hello")
 		w.send() // a shorter message works
@@ -157,9 +141,7 @@ func TestDense(t *testing.T) {
 	equal(t, "messages are left out of a large window", must(assemble(200_000, 1))(t).Report.History.LeftOut, 0)
 	_, err := assemble(8000, 400)
 	var large *TooLargeError
-	if !errors.As(err, &large) || large.Room > 7500 || large.Needed < 8000 {
-		t.Errorf("%v", err)
-	}
+	never(t, !errors.As(err, &large) || large.Room > 7500 || large.Needed < 8000, "%v", err)
 }
 
 func TestTierFor(t *testing.T) {
@@ -274,7 +256,7 @@ func TestDecisionInWords(t *testing.T) {
 		"window: lowered to 8192 tokens, the server enforces it (ollama /api/ps)", "tier 2: windows from 4097 to 8192 tokens",
 		"tier 1 after all: context.tier says so",
 	}
-	noDiff(t, "it", want, d.Steps)
+	noDiff(t, "other than wanted", want, d.Steps)
 	if len(d.Warnings) != 1 || !strings.HasPrefix(d.Warnings[0], "llm.models says a window of 32768 tokens, but the server enforces it (ollama /api/ps); 8192 are used.") {
 		t.Errorf("warnings %q", d.Warnings)
 	}
@@ -316,9 +298,7 @@ func TestMoreIsNeverLess(t *testing.T) {
 			more.VRAM.Total = rapid.Uint64Range(more.VRAM.Total, 1<<39).Draw(t, "memory to")
 		}
 		a, b := Decide(in), Decide(more)
-		if b.Window < a.Window || b.Tier < a.Tier {
-			t.Errorf("window %d, tier %d; with more it is %d and %d", a.Window, a.Tier, b.Window, b.Tier)
-		}
+		never(t, b.Window < a.Window || b.Tier < a.Tier, "window %d, tier %d; with more it is %d and %d", a.Window, a.Tier, b.Window, b.Tier)
 	})
 }
 

@@ -60,6 +60,14 @@ func equal[T comparable](t failer, what any, got, want T) {
 	}
 }
 
+// never says what is, and should not be.
+func never(t failer, is bool, format string, args ...any) {
+	t.Helper()
+	if is {
+		t.Errorf(format, args...)
+	}
+}
+
 // same is equal for lists.
 func same[T comparable](t failer, what any, got, want []T) {
 	t.Helper()

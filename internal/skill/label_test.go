@@ -206,9 +206,7 @@ func TestShare(t *testing.T) {
 	}
 	for _, name := range []string{"tea", "kit", "broken"} {
 		s, err := l.Share(ann, name)
-		if err != nil || s.Label != (trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}) {
-			t.Errorf("%s: %+v, %v", name, s, err)
-		}
+		never(t, err != nil || s.Label != (trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}), "%s: %+v, %v", name, s, err)
 		all, err := l.List(bob)
 		if i := indexOf(all, name); err != nil || i < 0 || all[i] != s {
 			t.Errorf("%s: %+v, %v", name, all, err)

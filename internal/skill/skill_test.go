@@ -51,6 +51,14 @@ func equal[T comparable](t failer, what any, got, want T) {
 	}
 }
 
+// never says what is, and should not be.
+func never(t failer, is bool, format string, args ...any) {
+	t.Helper()
+	if is {
+		t.Errorf(format, args...)
+	}
+}
+
 // same is equal for lists.
 func same[T comparable](t failer, what any, got, want []T) {
 	t.Helper()
@@ -278,10 +286,8 @@ func TestFrontMatter(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := readHead([]byte(tt.file))
-			if h.summary != tt.summary || [2]int{h.priority, h.turns} != tt.pt {
-				t.Errorf("summary %q, priority %d, turns %d", h.summary, h.priority, h.turns)
-			}
-			noDiff(t, "it", tt.triggers, h.triggers)
+			never(t, h.summary != tt.summary || [2]int{h.priority, h.turns} != tt.pt, "summary %q, priority %d, turns %d", h.summary, h.priority, h.turns)
+			noDiff(t, "other than wanted", tt.triggers, h.triggers)
 			if len(h.faults) != len(tt.faults) {
 				t.Fatalf("faults: %v", h.faults)
 			}
@@ -317,7 +323,7 @@ func TestProblems(t *testing.T) {
 		}
 		want := []string{"data/skills/-dash.md:0 its n", "data/skills/bad.md:2 turns", "data/skills/bad.md:3 prior", "data/skills/cook/SKILL.md:1 the f", "data/skills/folder.md:0 it is",
 			"data/skills/link.md:0 opena", "data/skills/what is this?.md:0 its n"}
-		noDiff(t, "it", want, got)
+		noDiff(t, "other than wanted", want, got)
 		equal(t, "it", list(t, l), "bad=Bad|cook=no end|good=Good")
 	}
 	if n := strings.Count(log.String(), "\n"); n != 7 || !strings.Contains(log.String(), "file=data/skills/bad.md line=2 why=\"turns must") {
@@ -352,7 +358,7 @@ func TestAddKeepsFrontMatter(t *testing.T) {
 				if err != nil || !replaced {
 					t.Fatalf("%v, %v", replaced, err)
 				}
-				noDiff(t, "it", tt.want, read(t, dir, folder+"/x.md"))
+				noDiff(t, "other than wanted", tt.want, read(t, dir, folder+"/x.md"))
 				if all, err := l.List(at); err != nil || len(all) != 1 || all[0] != s || s.Summary != "New" {
 					t.Errorf("added %+v, listed %+v, %v", s, all, err)
 				}
@@ -371,16 +377,10 @@ func FuzzFrontMatter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		h := readHead(file)
-		if h.summary != tidy(h.summary) || utf8.RuneCountInString(h.summary) > maxSummary {
-			t.Errorf("summary %q", h.summary)
-		}
-		if h.priority < 1 || h.priority > lowestPriority || h.turns < 1 || h.turns > mostTurns {
-			t.Errorf("%+v", h)
-		}
+		never(t, h.summary != tidy(h.summary) || utf8.RuneCountInString(h.summary) > maxSummary, "summary %q", h.summary)
+		never(t, h.priority < 1 || h.priority > lowestPriority || h.turns < 1 || h.turns > mostTurns, "%+v", h)
 		for _, tr := range h.triggers {
-			if tr == "" || tr != tidy(tr) {
-				t.Errorf("trigger %q", tr)
-			}
+			never(t, tr == "" || tr != tidy(tr), "trigger %q", tr)
 		}
 		lines := bytes.Count(file, []byte("\n")) + 1
 		for _, fault := range h.faults {
@@ -389,9 +389,7 @@ func FuzzFrontMatter(f *testing.F) {
 			}
 		}
 		front, body, line, closed := cutFront(file)
-		if !bytes.HasSuffix(file, body) || closed != (front != nil) || closed && line == 0 {
-			t.Errorf("front %q (%d, %v), body %q", front, line, closed, body)
-		}
+		never(t, !bytes.HasSuffix(file, body) || closed != (front != nil) || closed && line == 0, "front %q (%d, %v), body %q", front, line, closed, body)
 		_, text := frontOf(file)
 		if got := clean(string(text)); len(got) > 3*len(file) || !utf8.ValidString(got) || strings.ContainsAny(got, "\r\x00") {
 			t.Errorf("text %q", got)
@@ -438,9 +436,7 @@ func TestLongBodyIsCut(t *testing.T) {
 	} {
 		put(t, dir, name+".md", tt.file)
 		got, err := l.Body(name)
-		if err != nil || len(got) > maxBody || !utf8.ValidString(got) || strings.Contains(got, "comment") {
-			t.Errorf("%s: %d bytes, %v", name, len(got), err)
-		}
+		never(t, err != nil || len(got) > maxBody || !utf8.ValidString(got) || strings.Contains(got, "comment"), "%s: %d bytes, %v", name, len(got), err)
 		if says := strings.HasSuffix(got, "\n[The skill is longer than 64 KiB. The rest stands in data/skills/"+name+".md.]"); says != tt.cut {
 			t.Errorf("%s: ends in %q", name, got[max(0, len(got)-100):])
 		}

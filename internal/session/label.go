@@ -65,7 +65,8 @@ func (s *Session) quoteIntegrity(ctx context.Context, in Inbound, q Quote) (trus
 }
 
 // readable leaves out the quotes of messages that may not be read where in was written. Who
-// knows the id of a message can reply to it, whether they could read it or not.
+// knows the id of a message can reply to it, whether they could read it or not. What the history
+// knows reads as it was edited.
 func (s *Session) readable(ctx context.Context, in Inbound) ([]Quote, error) {
 	var out []Quote
 	for _, q := range in.Quotes {
@@ -76,6 +77,13 @@ func (s *Session) readable(ctx context.Context, in Inbound) ([]Quote, error) {
 		if !may {
 			s.log.Warn("a quote is left out: those who read the room may not read it", "message", in.ID, "quote", q.ID)
 			continue
+		}
+		was, known, err := s.cfg.History.Find(ctx, s.talk, q.ID)
+		if err != nil {
+			return nil, err
+		}
+		if known && q.Ours == "" && len(was.Files) == 0 { // as it was edited
+			q.Text = was.Text
 		}
 		out = append(out, q)
 	}

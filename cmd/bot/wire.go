@@ -85,8 +85,10 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	}
 	b.closers = append(b.closers, b.db.Close)
 	b.messages = session.OpenMessages(cfg.Data, b.db, cfg.Seed.Language)
-	for _, p := range b.messages.Problems() {
-		log.Warn("a sentence is not said as it stands in its file", "problem", p)
+	if lock { // else the files may still be those of an earlier release
+		for _, p := range b.messages.Problems() {
+			log.Warn("a sentence is not said as it stands in its file", "problem", p)
+		}
 	}
 
 	if b.models, err = b.openModels(ctx); err != nil {

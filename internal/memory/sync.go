@@ -145,12 +145,9 @@ func (s *Store) leaving(ctx context.Context, f *file, is base, next []string) er
 	var stay []string
 	for _, id := range is.ids {
 		if !slices.Contains(next, id) && id != notKept {
-			var counts bool
-			err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE id = ? AND scope = ? AND state = 'active'`, id, f.scope).Scan(&counts)
-			if err != nil {
-				return fmt.Errorf("read memory: %w", err)
-			}
-			if counts {
+			if counts, err := s.counts(ctx, id, f.scope); err != nil {
+				return err
+			} else if counts {
 				continue
 			}
 		}
@@ -212,7 +209,15 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 				return view{}, fmt.Errorf("read memory: %w", err)
 			}
 		}
-		if !wanted[next] && id != notKept { // it took a place itself, and that was undone
+		if wanted[next] || id == notKept {
+			v.successor[id] = next
+			continue
+		}
+		counts, err := s.counts(ctx, id, scope)
+		if err != nil {
+			return view{}, err
+		}
+		if !counts { // it took a place itself, and that was undone
 			old, err := store.Column[string](ctx, s.db, `SELECT old.entry FROM memory_op AS new
 				CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
 				WHERE new.entry = ?1 AND new.op = 'add' AND iif(old.after = '', '', json_extract(old.after, '$.by')) = ?1 LIMIT 1`, id)
@@ -225,6 +230,15 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 	}
 	v.forgotten = s.forgetting
 	return v, nil
+}
+
+// counts reports whether the entry id counts in scope, whether its file shows it or not.
+func (s *Store) counts(ctx context.Context, id string, scope Scope) (yes bool, err error) {
+	err = s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE id = ? AND scope = ? AND state = 'active'`, id, scope).Scan(&yes)
+	if err != nil {
+		err = fmt.Errorf("read memory: %w", err)
+	}
+	return yes, err
 }
 
 // takeIn makes operations of what a person did to the file, and returns the

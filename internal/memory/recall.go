@@ -79,17 +79,24 @@ func (s *Store) WorkingSet(entries []Entry) []Entry {
 	if !s.recalls {
 		return entries
 	}
+	var set []Entry // few of many: entries are not copied
 	shown := map[Scope]map[string]bool{}
-	return slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool {
-		if shown[e.Scope] == nil {
+	for i := range entries {
+		e := &entries[i]
+		lines, known := shown[e.Scope]
+		if !known {
 			if f, err := s.file(e.Scope); err == nil {
 				f.mu.Lock()
-				shown[e.Scope] = f.shows
+				lines = f.shows
 				f.mu.Unlock()
 			}
+			shown[e.Scope] = lines
 		}
-		return !shown[e.Scope][e.ID]
-	})
+		if lines[e.ID] {
+			set = append(set, *e)
+		}
+	}
+	return set
 }
 
 // Hear keeps a message of a conversation so that Search finds it again. The same

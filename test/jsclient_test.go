@@ -426,6 +426,15 @@ func (p *jsPeer) hear(t *testing.T, room, bot string) jsMessage {
 
 var installing sync.Mutex
 
+// missing skips the test for want of something, or fails it where somebody asked for pictures.
+func missing(t *testing.T, why string, args ...any) {
+	t.Helper()
+	if os.Getenv("REVERIE_LOOK") != "" {
+		t.Fatalf(why, args...)
+	}
+	t.Skipf(why, args...)
+}
+
 // npmInstall fetches what the lock in folder names unless it is there, of which the test is
 // skipped: without node or npm, or without a way to the npm registry. what is then missing.
 func npmInstall(t *testing.T, folder, what string) {
@@ -435,7 +444,7 @@ func npmInstall(t *testing.T, folder, what string) {
 	_, npmErr := exec.LookPath("npm")
 	version, err := exec.CommandContext(t.Context(), "node", "--version").Output()
 	if npmErr != nil || err != nil || !regexp.MustCompile(`^v([2-9]\d|\d{3})\.`).Match(version) {
-		t.Skipf("npm and node in version 20 or later are missing (this is %q): no %s", version, what)
+		missing(t, "npm and node in version 20 or later are missing (this is %q): no %s", version, what)
 	}
 	if npmInstalled(folder) {
 		return
@@ -450,7 +459,7 @@ func npmInstall(t *testing.T, folder, what string) {
 	switch {
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded), unreachable.Match(out):
-		t.Skipf("npm registry not reachable: no %s (%s)", what, unreachable.Find(out))
+		missing(t, "npm registry not reachable: no %s (%s)", what, unreachable.Find(out))
 	default:
 		t.Fatalf("npm ci in test/%s: %v\n%s", folder, err, out)
 	}

@@ -98,7 +98,7 @@ func newBrowser(t *testing.T) *browser {
 		}
 	}
 	if chromium == "" {
-		t.Skip("Chromium is missing (on Debian: apt-get install chromium): nobody looks")
+		missing(t, "Chromium is missing (on Debian: apt-get install chromium): nobody looks")
 	}
 	npmInstall(t, "look", "web client")
 	build := exec.CommandContext(t.Context(), "npm", "run", "build")

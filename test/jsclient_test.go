@@ -426,15 +426,6 @@ func (p *jsPeer) hear(t *testing.T, room, bot string) jsMessage {
 
 var installing sync.Mutex
 
-// missing skips the test for want of something, or fails it where somebody asked for pictures.
-func missing(t *testing.T, why string, args ...any) {
-	t.Helper()
-	if os.Getenv("REVERIE_LOOK") != "" {
-		t.Fatalf(why, args...)
-	}
-	t.Skipf(why, args...)
-}
-
 // npmInstall fetches what the lock in folder names unless it is there, of which the test is
 // skipped: without node or npm, or without a way to the npm registry. what is then missing.
 func npmInstall(t *testing.T, folder, what string) {

@@ -86,6 +86,15 @@ type browser struct {
 	shots  string
 }
 
+// missing skips the test for want of something, or fails it where somebody asked for pictures.
+func missing(t *testing.T, why string, args ...any) {
+	t.Helper()
+	if os.Getenv("REVERIE_LOOK") != "" {
+		t.Fatalf(why, args...)
+	}
+	t.Skipf(why, args...)
+}
+
 // newBrowser builds the client and starts the browser, or skips the test where
 // there is none.
 func newBrowser(t *testing.T) *browser {

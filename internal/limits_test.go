@@ -1,0 +1,273 @@
+package internal_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// The limits of one package. What is larger, nobody knows whole.
+var limits = []struct {
+	what string
+	most int
+}{
+	{"lines", 3500},
+	{"exported names", 60},  // methods of exported types count
+	{"methods", 40},         // of one type
+	{"fields", 20},          // of one struct
+	{"lines in a func", 80}, // the longest
+	{"long lines", 0},       // of more than 140 columns, a tab is four
+}
+
+const columns = 140
+
+// exceptions says what is larger than its limit today, and how large it may be. The list only
+// gets shorter and its figures smaller.
+var exceptions = map[string]int{
+	"cmd/bot: fields":                  22,
+	"cmd/bot: lines":                   4930,
+	"cmd/bot: methods":                 54,
+	"cmd/bot: long lines":              55,
+	"internal/dream: lines":            5074,
+	"internal/dream: methods":          65,
+	"internal/dream: long lines":       67,
+	"internal/history: long lines":     37,
+	"internal/history: exported names": 70,
+	"internal/llm: long lines":         13,
+	"internal/llm: exported names":     73,
+	"internal/matrix: long lines":      157,
+	"internal/matrix: methods":         213,
+	"internal/matrix: fields":          52,
+	"internal/matrix: lines":           9868,
+	"internal/media: long lines":       1,
+	"internal/memory: exported names":  163,
+	"internal/memory: fields":          23,
+	"internal/memory: long lines":      72,
+	"internal/memory: methods":         76,
+	"internal/memory: lines":           9234,
+	"internal/prompt: fields":          28,
+	"internal/prompt: long lines":      35,
+	"internal/prompt: lines":           4935,
+	"internal/prompt: exported names":  90,
+	"internal/session: methods":        212,
+	"internal/session: fields":         39,
+	"internal/session: long lines":     71,
+	"internal/session: exported names": 83,
+	"internal/session: lines":          8727,
+	"internal/skill: long lines":       6,
+	"internal/store: long lines":       3,
+	"internal/task: exported names":    127,
+	"internal/task: fields":            22,
+	"internal/task: lines":             4069,
+	"internal/task: long lines":        46,
+	"internal/text: long lines":        1,
+	"internal/tool: long lines":        28,
+	"internal/vram: long lines":        4,
+}
+
+// owners says which package holds the SQL statements on a table. Others call it.
+var owners = map[string][]string{
+	"internal/history": {"message", "room", "compaction"},
+	"internal/task":    {"task", "task_change", "job_run", "goal", "goal_artifact", "goal_checkpoint", "goal_decision", "goal_event", "goal_heard"},
+	"internal/session": {"session", "room_setting", "tier_lock", "model_count", "model_window", "approval", "answered", "sub_session", "sub_session_need"},
+	"internal/prompt":  {"prompt_epoch"},
+	"internal/matrix":  {"inbox", "outbox", "heard", "redaction", "takeback", "matrix_room", "matrix_sync", "matrix_thread", "matrix_tombstone"},
+	"internal/memory": {"memory", "memory_again", "memory_changes", "memory_file", "memory_forgotten", "memory_op", "memory_question", "memory_salt",
+		"memory_space", "memory_turn", "memory_vector", "index_doc", "index_scope", "index_term"},
+	"internal/dream": {"dream_chore", "dream_op", "dream_room", "dream_run", "dream_seen", "harvest"},
+}
+
+// foreignStatements are packages that hold statements on tables of others today. The list only
+// gets shorter.
+var foreignStatements = map[string][]string{
+	"internal/dream":   {"memory", "memory_op", "memory_question", "memory_salt", "message", "room", "session"},
+	"internal/history": {"harvest"},
+	"internal/matrix":  {"answered"},
+	"internal/session": {"message"},
+}
+
+// unlimited are folders of test doubles, of tests and of what `make` runs.
+var unlimited = regexp.MustCompile(`(^|/)(matrixtest|peer|homeserver|storetest|standin|testset|rehearsal|tools|test)(/|$)|test$`)
+
+// room is how large one package is.
+type room struct {
+	figures map[string]int
+	methods map[string]int // type → how many it has
+}
+
+func (e *examiner) measure(dir string, file *ast.File, source string) {
+	if unlimited.MatchString(dir) {
+		return
+	}
+	r := e.rooms[dir]
+	if r == nil {
+		r = &room{figures: map[string]int{}, methods: map[string]int{}}
+		e.rooms[dir] = r
+	}
+	most := func(what string, n int) { r.figures[what] = max(r.figures[what], n) }
+	for line := range strings.Lines(source) {
+		r.figures["lines"]++
+		if len([]rune(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    "))) > columns {
+			r.figures["long lines"]++
+		}
+	}
+	exported := func(name *ast.Ident) {
+		if name.IsExported() {
+			r.figures["exported names"]++
+		}
+	}
+	for _, decl := range file.Decls {
+		switch decl := decl.(type) {
+		case *ast.FuncDecl:
+			most("lines in a func", e.set.Position(decl.End()).Line-e.set.Position(decl.Pos()).Line+1)
+			if decl.Recv == nil {
+				exported(decl.Name)
+				continue
+			}
+			owner := receiver(decl)
+			r.methods[owner]++
+			most("methods", r.methods[owner])
+			if ast.IsExported(owner) {
+				exported(decl.Name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range decl.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					exported(spec.Name)
+					if structure, ok := spec.Type.(*ast.StructType); ok {
+						most("fields", structure.Fields.NumFields())
+					}
+				case *ast.ValueSpec:
+					for _, name := range spec.Names {
+						exported(name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// receiver is the name of the type that a method belongs to.
+func receiver(decl *ast.FuncDecl) string {
+	expr := decl.Recv.List[0].Type
+	for {
+		switch e := expr.(type) {
+		case *ast.StarExpr:
+			expr = e.X
+		case *ast.IndexExpr:
+			expr = e.X
+		case *ast.Ident:
+			return e.Name
+		default:
+			return "?"
+		}
+	}
+}
+
+// judge compares what was measured with the limits.
+func (e *examiner) judge() {
+	for _, dir := range slices.Sorted(maps.Keys(e.rooms)) {
+		at := token.Position{Filename: dir, Line: 1}
+		for _, limit := range limits {
+			key, n := dir+": "+limit.what, e.rooms[dir].figures[limit.what]
+			allowed, excepted := exceptions[key]
+			switch {
+			case n > limit.most && !excepted:
+				e.say(at, "%d %s, the most is %d: split the package, the type or the function by subject", n, limit.what, limit.most)
+			case n > allowed && excepted:
+				e.say(at, "%d %s, %d is what it had: make it smaller again", n, limit.what, allowed)
+			case n <= limit.most && excepted:
+				e.say(at, "%d %s is within the limit: strike %q from the exceptions", n, limit.what, key)
+			}
+		}
+	}
+}
+
+// named finds the tables of an SQL statement.
+var named = regexp.MustCompile(`\b(?:FROM|JOIN|INTO|UPDATE(?: OR [A-Z]+)?)\s+([a-z_]+)`)
+
+// statements: SQL on a table stands in the package that owns it.
+func (e *examiner) statements(dir string, file *ast.File) {
+	if unlimited.MatchString(dir) {
+		return
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		literal, ok := node.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING {
+			return true
+		}
+		text, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			return true
+		}
+		for _, match := range named.FindAllStringSubmatch(text, -1) {
+			owner := ownerOf(match[1])
+			if owner != "" && owner != dir && !slices.Contains(foreignStatements[dir], match[1]) {
+				e.say(e.set.Position(node.Pos()), "a statement on %s; %s owns that table: call it", match[1], owner)
+			}
+		}
+		return true
+	})
+}
+
+func ownerOf(table string) string {
+	for dir, tables := range owners {
+		if slices.Contains(tables, table) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// Each limit is shown one breach of it.
+func TestLimitsSeeBreaches(t *testing.T) {
+	const head = "// Package x is for this test.\npackage x\n"
+	for name, c := range map[string]struct{ file, source, want string }{
+		"lines":       {"internal/llm/calls/a.go", head + strings.Repeat("//\n", 3500), "internal/llm/calls:1: 3502 lines, the most is 3500"},
+		"exported":    {"internal/trust/a.go", head + "// A is.\nconst (" + names(61) + ")", "61 exported names"},
+		"methods":     {"internal/trust/a.go", head + "type a int\n" + methods(41), "41 methods"},
+		"fields":      {"internal/trust/a.go", head + "type a struct{" + strings.ToLower(names(21)) + "int}", "21 fields"},
+		"function":    {"internal/trust/a.go", head + "func f() {" + strings.Repeat("\n", 80) + "}", "81 lines in a func"},
+		"columns":     {"internal/trust/a.go", head + "\t// " + strings.Repeat("x", 134), "1 long lines"},
+		"columns fit": {"internal/trust/a.go", head + "\t// " + strings.Repeat("ü", 133), ""},
+		"table":       {"internal/trust/a.go", head + "const q = `SELECT id FROM message WHERE seq > 1`", "internal/history owns that table"},
+		"own table":   {"internal/history/a.go", head + "const q = `SELECT id FROM message`", ""},
+		"test double": {"internal/store/storetest/a.go", head + "const q = `DELETE FROM message`", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, _, err := examine(fstest.MapFS{c.file: {Data: []byte(c.source)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = slices.DeleteFunc(found, func(v string) bool { return strings.Contains(v, "the file has") || strings.Contains(v, "strike") })
+			if got := strings.Join(found, "\n"); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// names are n exported names.
+func names(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "N%d, ", i)
+	}
+	return strings.TrimSuffix(b.String(), ", ") + " "
+}
+
+func methods(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "func (a) m%d() {}\n", i)
+	}
+	return b.String()
+}

@@ -124,7 +124,24 @@ func TestRules(t *testing.T) {
 
 // examine checks every Go file of the module whose root is tree.
 func examine(tree fs.FS) (violations []string, files int, err error) {
-	e := &examiner{documented: map[string]bool{}, first: map[string]token.Position{}, set: token.NewFileSet(), rooms: map[string]*room{}}
+	e := newExaminer()
+	files, err = e.walk(tree)
+	e.judge()
+	for dir, position := range e.first {
+		if !e.documented[dir] {
+			e.say(position, "package %s has no comment; say above `package` in one of its files what it is for", dir)
+		}
+	}
+	slices.Sort(e.violations)
+	return e.violations, files, err
+}
+
+func newExaminer() *examiner {
+	return &examiner{documented: map[string]bool{}, first: map[string]token.Position{}, set: token.NewFileSet(), rooms: map[string]*room{}}
+}
+
+// walk looks at every Go file and counts them.
+func (e *examiner) walk(tree fs.FS) (files int, err error) {
 	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -147,14 +164,7 @@ func examine(tree fs.FS) (violations []string, files int, err error) {
 		}
 		return e.file(name, source)
 	})
-	e.judge()
-	for dir, position := range e.first {
-		if !e.documented[dir] {
-			e.say(position, "package %s has no comment; say above `package` in one of its files what it is for", dir)
-		}
-	}
-	slices.Sort(e.violations)
-	return e.violations, files, err
+	return files, err
 }
 
 type examiner struct {

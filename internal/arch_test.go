@@ -55,15 +55,15 @@ var rows = map[string]int{
 	"internal/search": 2, // finds texts by id; knows nothing of memories
 
 	"internal/chat":  1,
-	"internal/trust": 1,
 	"internal/llm":   1,
 	"internal/media": 1,
 	"internal/store": 1,
 	"internal/vram":  1,
 
-	"internal/text": 0,
-	"internal/i18n": 0, // errors of every row are made of its sentences
-	".":             -1,
+	"internal/text":  0,
+	"internal/trust": 0,
+	"internal/i18n":  0, // errors of every row are made of its sentences
+	".":              -1,
 }
 
 // homes says where third-party packages stop. A module that is not listed here is

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/session"
 )
 
@@ -135,7 +136,7 @@ func (t *terminal) talk(ctx context.Context, in *typed, m *session.Manager, owne
 const endsLater = "This ends after the answer. Press Ctrl-C twice to end it at once."
 
 func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text string) error {
-	in := session.Inbound{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Text: text, Private: true, At: time.Now()}
+	in := chat.Inbound{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Text: text, Private: true, At: time.Now()}
 	t.waitsMu.Lock()
 	t.waits[in.ID] = true
 	t.waitsMu.Unlock()
@@ -143,7 +144,7 @@ func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text 
 }
 
 // Say prints what m adds to what stands on the screen already.
-func (t *terminal) Say(_ context.Context, _ string, m session.Outgoing) error {
+func (t *terminal) Say(_ context.Context, _ string, m chat.Outgoing) error {
 	if m.File != nil {
 		m.Text = strings.TrimSpace(fmt.Sprintf("%s\n[%s: %s]", m.Text, m.File.Name, filepath.Join(t.data, m.File.Path)))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/internal/chat"
 	"reverie/internal/dream"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -94,7 +95,7 @@ func (b *bot) dreams() *session.Dreams {
 
 // tellDream tells the owner in the direct chat where they wrote last what was dreamt, if
 // that is wanted, and asks people what only they can decide.
-func (b *bot) tellDream(t session.Transport) func(context.Context, dream.Report) {
+func (b *bot) tellDream(t chat.Transport) func(context.Context, dream.Report) {
 	return func(ctx context.Context, r dream.Report) {
 		if b.cfg.Dreaming.Notice {
 			if err := b.tellOwner(ctx, t, r); err != nil {
@@ -105,7 +106,7 @@ func (b *bot) tellDream(t session.Transport) func(context.Context, dream.Report)
 	}
 }
 
-func (b *bot) tellOwner(ctx context.Context, t session.Transport, r dream.Report) error {
+func (b *bot) tellOwner(ctx context.Context, t chat.Transport, r dream.Report) error {
 	own := memory.Private(b.cfg.owner())
 	room, err := b.asking.place(ctx, own)
 	if err != nil || room == "" {
@@ -118,7 +119,7 @@ func (b *bot) tellOwner(ctx context.Context, t session.Transport, r dream.Report
 	if text == "" {
 		return nil
 	}
-	return t.Say(ctx, room, session.Outgoing{ID: r.Run, Text: text, Notice: true})
+	return t.Say(ctx, room, chat.Outgoing{ID: r.Run, Text: text, Notice: true})
 }
 
 type dreamCommand struct {

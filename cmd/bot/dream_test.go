@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"reverie/internal/chat"
 	"reverie/internal/dream"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
@@ -153,7 +154,7 @@ type telling struct {
 	*bot
 	t      *testing.T
 	out    *board
-	events []session.Inbound
+	events []chat.Inbound
 	direct map[string]string // person → direct chat
 	rooms  []string          // with others
 	left   []string
@@ -165,7 +166,7 @@ func newTelling(t *testing.T, config string) *telling {
 	b := openTest(t, small+config)
 	w := &telling{bot: b, t: t, out: &board{said: map[string]string{}}, direct: map[string]string{}}
 	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions,
-		deliver: func(_ context.Context, in session.Inbound) error { w.events = append(w.events, in); return nil },
+		deliver: func(_ context.Context, in chat.Inbound) error { w.events = append(w.events, in); return nil },
 		rooms:   func(context.Context) ([]string, error) { return w.rooms, nil },
 		left:    func(_ context.Context, room string) (bool, error) { return slices.Contains(w.left, room), nil },
 		direct:  func(_ context.Context, person string) (string, error) { return w.direct[person], nil },
@@ -193,7 +194,7 @@ func (w *telling) asked(say bool) map[string]string {
 	must(w.t, w.asking.ask(w.t.Context()))
 	out := map[string]string{}
 	for _, in := range w.events {
-		if !in.Verbatim || in.Event != session.MemoryQuestion {
+		if !in.Verbatim || in.Event != chat.MemoryQuestion {
 			w.t.Errorf("%+v", in)
 		}
 		wanted := result(w.asking.Wanted(w.t.Context(), in.ID))(w.t)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"reverie/internal/chat"
 	"reverie/internal/llm"
 	"reverie/internal/session"
 	"reverie/internal/task"
@@ -62,12 +63,12 @@ func (b *bot) deliverJobs(m *session.Manager, directWith func(ctx context.Contex
 func (b *bot) jobPerson(r task.Run) string { return cmp.Or(r.Task.User, b.cfg.owner()) }
 
 // jobEvent is r as an event of its room; alone tells that nobody else is there.
-func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) session.Inbound {
+func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Inbound {
 	mode := r.Task.Mode()
-	return session.Inbound{
+	return chat.Inbound{
 		ID: r.ID, Room: r.Task.Room, Sender: cmp.Or(r.Task.Label.Readers.Person(), b.jobPerson(r)), Label: r.Task.Label,
 		Text: b.tasks.Text(r, alone, b.messages.For(ctx, r.Task.Room)), At: r.Due,
-		Event: session.ScheduledTask, Verbatim: r.Notice || mode == task.Reminder, Silent: !r.Notice && mode == task.Silent,
+		Event: chat.ScheduledTask, Verbatim: r.Notice || mode == task.Reminder, Silent: !r.Notice && mode == task.Silent,
 		Mention: !r.Notice && mode == task.Reminder && r.Task.User != "",
 	}
 }

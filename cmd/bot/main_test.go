@@ -24,8 +24,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"reverie/internal/chat"
 	"reverie/internal/llm"
-	"reverie/internal/session"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
@@ -48,7 +48,7 @@ func (p *page) print(text, status string) {
 func (p *page) width() int { return 80 }
 
 // said shows messages at a terminal, and elsewhere.
-func said(t *testing.T, messages ...session.Outgoing) (live *page, script string) {
+func said(t *testing.T, messages ...chat.Outgoing) (live *page, script string) {
 	t.Helper()
 	var out bytes.Buffer
 	live = new(page)
@@ -65,10 +65,10 @@ func said(t *testing.T, messages ...session.Outgoing) (live *page, script string
 // what a script reads.
 func TestProgressOnTheScreen(t *testing.T) {
 	live, script := said(t,
-		session.Outgoing{ID: "1", Text: "still working: thinking", Draft: true, Notice: true},
-		session.Outgoing{ID: "1", Text: "The answer.", Draft: true},
-		session.Outgoing{ID: "1", Text: "still working: late", Draft: true, Notice: true},
-		session.Outgoing{ID: "1", Text: "The answer."})
+		chat.Outgoing{ID: "1", Text: "still working: thinking", Draft: true, Notice: true},
+		chat.Outgoing{ID: "1", Text: "The answer.", Draft: true},
+		chat.Outgoing{ID: "1", Text: "still working: late", Draft: true, Notice: true},
+		chat.Outgoing{ID: "1", Text: "The answer."})
 	equal(t, script, "The answer.\n", "script")
 	equal(t, live.text.String(), "\nR: The answer.\n\n", "live")
 	equal(t, strings.Join(live.status, "|"), "still working: thinking|still working: late|", "status")
@@ -78,26 +78,26 @@ func TestProgressOnTheScreen(t *testing.T) {
 // it is a message of its own.
 func TestOptionsOnTheScreen(t *testing.T) {
 	live, script := said(t,
-		session.Outgoing{ID: "1", Text: "May I? Write !approve K7.", Options: []session.Option{{ID: "once", Text: "Yes, once"}, {ID: "no", Text: "No"}}},
-		session.Outgoing{ID: "2", Text: "Done."},
-		session.Outgoing{ID: "1", Text: "It is closed.", Notice: true})
+		chat.Outgoing{ID: "1", Text: "May I? Write !approve K7.", Options: []chat.Option{{ID: "once", Text: "Yes, once"}, {ID: "no", Text: "No"}}},
+		chat.Outgoing{ID: "2", Text: "Done."},
+		chat.Outgoing{ID: "1", Text: "It is closed.", Notice: true})
 	equal(t, script, "May I? Write !approve K7.\n1. Yes, once\n2. No\nDone.\n", "script")
 	equal(t, live.text.String(), "\nR: May I? Write !approve K7.\n1. Yes, once\n2. No\n\n\nR: Done.\n\n", "live")
 }
 
 // TestChangedAnswer: an answer that changes what was shown is shown again; what only grows is not.
 func TestChangedAnswer(t *testing.T) {
-	draft := func(text string) session.Outgoing { return session.Outgoing{ID: "1", Text: text, Draft: true} }
+	draft := func(text string) chat.Outgoing { return chat.Outgoing{ID: "1", Text: text, Draft: true} }
 	for _, c := range []struct {
 		name string
-		said []session.Outgoing
+		said []chat.Outgoing
 		want string
 	}{
-		{"grows", []session.Outgoing{draft("One\nTw"), draft("One\nTwo\nThr"), {ID: "1", Text: "One\nTwo\nThree"}}, "\nR: One\nTwo\nThree\n\n"},
-		{"the same again", []session.Outgoing{{ID: "1", Text: "One"}, {ID: "1", Text: "One"}}, "\nR: One\n\n"},
-		{"shorter for a moment", []session.Outgoing{draft("One\nTwo\n"), draft("One\n"), {ID: "1", Text: "One\nTwo"}}, "\nR: One\nTwo\n\n"},
-		{"other words", []session.Outgoing{draft("One\nTwo\n"), {ID: "1", Text: "Four"}}, "\nR: One\nTwo\n\nR: Four\n\n"},
-		{"edited later", []session.Outgoing{{ID: "1", Text: "One"}, {ID: "1", Text: "Two"}}, "\nR: One\n\n\nR: Two\n\n"},
+		{"grows", []chat.Outgoing{draft("One\nTw"), draft("One\nTwo\nThr"), {ID: "1", Text: "One\nTwo\nThree"}}, "\nR: One\nTwo\nThree\n\n"},
+		{"the same again", []chat.Outgoing{{ID: "1", Text: "One"}, {ID: "1", Text: "One"}}, "\nR: One\n\n"},
+		{"shorter for a moment", []chat.Outgoing{draft("One\nTwo\n"), draft("One\n"), {ID: "1", Text: "One\nTwo"}}, "\nR: One\nTwo\n\n"},
+		{"other words", []chat.Outgoing{draft("One\nTwo\n"), {ID: "1", Text: "Four"}}, "\nR: One\nTwo\n\nR: Four\n\n"},
+		{"edited later", []chat.Outgoing{{ID: "1", Text: "One"}, {ID: "1", Text: "Two"}}, "\nR: One\n\n\nR: Two\n\n"},
 	} {
 		if live, _ := said(t, c.said...); live.text.String() != c.want {
 			t.Errorf("%s: %q, want %q", c.name, live.text.String(), c.want)
@@ -207,7 +207,7 @@ type board struct {
 	said map[string]string // by ID
 }
 
-func (b *board) Say(_ context.Context, room string, m session.Outgoing) error {
+func (b *board) Say(_ context.Context, room string, m chat.Outgoing) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !m.Draft {

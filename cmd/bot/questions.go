@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/memory"
 	"reverie/internal/session"
 	"reverie/internal/trust"
@@ -25,7 +26,7 @@ const questionsWithin = 20 * time.Hour
 type asker struct {
 	b       *bot
 	most    int // questions of a night in one room; 0 = nobody is asked
-	deliver func(context.Context, session.Inbound) error
+	deliver func(context.Context, chat.Inbound) error
 	rooms   func(context.Context) ([]string, error) // that were talked in
 	left    func(ctx context.Context, room string) (bool, error)
 	direct  func(ctx context.Context, person string) (room string, err error) // a chat that nobody else reads; "" = none
@@ -91,7 +92,7 @@ func (a *asker) put(ctx context.Context, event string, list []memory.Question, n
 	for _, q := range list {
 		label.Integrity = min(label.Integrity, q.First.Integrity, q.Second.Integrity)
 	}
-	return a.deliver(ctx, session.Inbound{ID: event, Room: room, Sender: a.person(list[0].Scope), Text: text, At: now, Event: session.MemoryQuestion,
+	return a.deliver(ctx, chat.Inbound{ID: event, Room: room, Sender: a.person(list[0].Scope), Text: text, At: now, Event: chat.MemoryQuestion,
 		Verbatim: true, Label: label})
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/internal/chat"
 	"reverie/internal/dream"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -179,7 +180,7 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 }
 
 // sessions builds the session manager over a transport.
-func (b *bot) sessions(t session.Transport, status func(context.Context, i18n.Say) []string) *session.Manager {
+func (b *bot) sessions(t chat.Transport, status func(context.Context, i18n.Say) []string) *session.Manager {
 	c := session.Config{
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: b.withVectors(status), Window: b.windowInputs,
@@ -202,7 +203,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, i18n.Sa
 	}
 	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
 	b.scheduler.RunsPerDay = b.cfg.Tasks.RunsPerDay
-	c.Events = map[session.EventKind]session.Source{session.ScheduledTask: jobs{b.scheduler}, session.MemoryQuestion: b.asking}
+	c.Events = map[chat.EventKind]session.Source{chat.ScheduledTask: jobs{b.scheduler}, chat.MemoryQuestion: b.asking}
 	c.Dreams = b.dreams()
 	sessions := session.New(c)
 	b.background = sessions.Background

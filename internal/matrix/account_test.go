@@ -13,13 +13,13 @@ import (
 	"strings"
 	"testing"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
 )
 
 // call asks the homeserver something as somebody.
@@ -97,7 +97,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 	speak := func(text string) {
 		t.Helper()
 		waitForToken(t, b)
-		b.says(room, session.Outgoing{ID: text, Text: text})
+		b.says(room, chat.Outgoing{ID: text, Text: text})
 		if e := peertest.Next(t, you, messageIn(room)); e.Body != text || !e.Encrypted {
 			t.Errorf("got %+v", e)
 		}
@@ -347,7 +347,7 @@ func TestLoggedOutForGood(t *testing.T) {
 			defer cancel()
 			ended := make(chan error, 1)
 			// go: it ends by itself, or with ctx.
-			go func() { ended <- client.Run(ctx, func(context.Context, session.Inbound) error { return nil }) }()
+			go func() { ended <- client.Run(ctx, func(context.Context, chat.Inbound) error { return nil }) }()
 			await(t, s, "no sync", func() bool { return !client.Status(ctx).LastSync.IsZero() })
 			logins := s.Count("login")
 			undo := c.end(s, client.UserID())
@@ -421,7 +421,7 @@ func TestIdentityReset(t *testing.T) {
 		cfg.Owners, cfg.Allow = []string{you.UserID()}, []string{friend.UserID()}
 	}
 	b := startWith(t, server, t.TempDir(), echo, with)
-	dm, theirs := chat(t, s, you, b, true), chat(t, s, friend, b, true)
+	dm, theirs := directChat(t, s, you, b, true), directChat(t, s, friend, b, true)
 	trust := func(want string) {
 		t.Helper()
 		if line := lastLine(b.log.String(), `"matrix: message"`); !strings.Contains(line, "trust="+want) {

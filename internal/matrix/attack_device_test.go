@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
 )
 
 // account is a person with a cross-signing identity and a device that it has signed.
@@ -74,7 +74,7 @@ func rule(devices matrix.DeviceRule, owners ...string) func(*matrix.Config) {
 }
 
 // guarded starts a homeserver in memory and a bot of yours with a rule for devices; you have an identity.
-func guarded(t *testing.T, devices matrix.DeviceRule, answer func(*bot, session.Inbound)) (*matrixtest.Server, account, *bot) {
+func guarded(t *testing.T, devices matrix.DeviceRule, answer func(*bot, chat.Inbound)) (*matrixtest.Server, account, *bot) {
 	t.Helper()
 	s, server := pretend(t)
 	you := identified(t, s, "you")
@@ -97,7 +97,7 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 	you := identified(t, s, "you")
 	other := person(t, s, "other")
 	b := startWith(t, server, t.TempDir(), echo, rule("", you.UserID(), other.UserID()))
-	room, theirs := chat(t, s, you.Peer, b, true), chat(t, s, other, b, true)
+	room, theirs := directChat(t, s, you.Peer, b, true), directChat(t, s, other, b, true)
 	converse(t, other, b, theirs, "hello")
 	one := answer(t, you.Peer, b, room, "one")
 	ghost := you.second(t)
@@ -139,7 +139,7 @@ func TestUnsignedDeviceHasAnOldKey(t *testing.T) {
 	t.Parallel()
 	s, you, b := guarded(t, matrix.DevicesAny, echo)
 	ghost := you.second(t)
-	room := chat(t, s, you.Peer, b, true)
+	room := directChat(t, s, you.Peer, b, true)
 	one := answer(t, ghost, b, room, "one")
 	peertest.Next(t, you.Peer, messageIn(room))
 	equal(t, you.canRead(t, you.Peer, room, one), true, "the signed device can decrypt the answer")
@@ -154,8 +154,8 @@ func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 	t.Parallel()
 	s, you, b := guarded(t, matrix.DevicesOwners, echo)
 	ghost := you.second(t)
-	room := chat(t, s, you.Peer, b, true)
-	ok(t, b.Say(t.Context(), room, session.Outgoing{ID: "first", Text: "good morning"}))
+	room := directChat(t, s, you.Peer, b, true)
+	ok(t, b.Say(t.Context(), room, chat.Outgoing{ID: "first", Text: "good morning"}))
 	first := peertest.Next(t, you.Peer, messageIn(room))
 	if first.Body != "good morning" || you.canRead(t, ghost, room, first.ID) {
 		t.Errorf("the unsigned device can decrypt %+v", first)
@@ -169,7 +169,7 @@ func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 func TestHiddenDevice(t *testing.T) {
 	t.Parallel()
 	s, you, b := guarded(t, matrix.DevicesOwners, echo)
-	room := chat(t, s, you.Peer, b, true)
+	room := directChat(t, s, you.Peer, b, true)
 	answer(t, you.Peer, b, room, "one")
 	s.Fault(matrixtest.On("keys_query").By(b.UserID()), rewritten(t, func(body map[string]any) {
 		devices, _ := body["device_keys"].(map[string]any)[you.UserID()].(map[string]any)
@@ -195,7 +195,7 @@ func TestUnsignedDeviceOfFriend(t *testing.T) {
 			s, server := pretend(t)
 			you, friend := person(t, s, "you"), identified(t, s, "friend")
 			b := startWith(t, server, t.TempDir(), echo, rule(c.rule, you.UserID()))
-			room, theirs := chat(t, s, you, b, true), chat(t, s, friend.Peer, b, true)
+			room, theirs := directChat(t, s, you, b, true), directChat(t, s, friend.Peer, b, true)
 			converse(t, you, b, room, "hello")
 			converse(t, friend.Peer, b, theirs, "hello")
 			second := friend.second(t)
@@ -228,7 +228,7 @@ func TestDevicesWithoutIdentity(t *testing.T) {
 	s, server := pretend(t)
 	you, _ := come(t, s, "you", filepath.Join(t.TempDir(), "you.db"), nil)
 	b := startWith(t, server, t.TempDir(), echo, rule(matrix.DevicesSigned, you.UserID()))
-	room := chat(t, s, you, b, true)
+	room := directChat(t, s, you, b, true)
 	answer(t, you, b, room, "one")
 	second, _ := come(t, s, "you", filepath.Join(t.TempDir(), "second.db"), nil)
 	answer(t, second, b, room, "two")
@@ -303,7 +303,7 @@ func TestUnencryptedRoomOfAnotherDevice(t *testing.T) {
 				owner = s.Account("owner", personPassword)
 			}
 			b := startWith(t, server, t.TempDir(), echo, rule(c.rule, owner))
-			encrypted := chat(t, s, you.Peer, b, true)
+			encrypted := directChat(t, s, you.Peer, b, true)
 			answer(t, you.Peer, b, encrypted, "one") // the bot knows the identity from here on
 			other := you.second(t)
 			room := create(t, other, peer.Room{Direct: true, Invite: []string{b.UserID()}})
@@ -335,8 +335,8 @@ func TestUnencryptedGroup(t *testing.T) {
 	s, server := pretend(t)
 	you, friend := identified(t, s, "you"), identified(t, s, "friend")
 	b := startWith(t, server, t.TempDir(), echo, rule(matrix.DevicesSigned, you.UserID()))
-	answer(t, you.Peer, b, chat(t, s, you.Peer, b, true), "one")
-	answer(t, friend.Peer, b, chat(t, s, friend.Peer, b, true), "two")
+	answer(t, you.Peer, b, directChat(t, s, you.Peer, b, true), "one")
+	answer(t, friend.Peer, b, directChat(t, s, friend.Peer, b, true), "two")
 	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
 	await(t, s, "the bot does not come", func() bool { return s.Membership(group, b.UserID()) == "join" })
 	toBot := func(user, text string) string {
@@ -359,7 +359,7 @@ func TestUnencryptedGroup(t *testing.T) {
 	}
 	react(you.UserID())
 	react(friend.UserID())
-	if ch := <-b.changes; ch.Sender != friend.UserID() || ch.Change != session.StopThis || !ch.Unproven {
+	if ch := <-b.changes; ch.Sender != friend.UserID() || ch.Change != chat.StopThis || !ch.Unproven {
 		t.Errorf("a reaction is taken: %+v", ch)
 	}
 }
@@ -373,7 +373,7 @@ func TestUnencryptedRoomInTheQueue(t *testing.T) {
 	await(t, s, "the bot does not come", func() bool { return s.Membership(room, b.UserID()) == "join" })
 	before := s.Say(you.UserID(), room, "before")
 	b.judges(true, false)
-	encrypted := chat(t, s, you.Peer, b, true)
+	encrypted := directChat(t, s, you.Peer, b, true)
 	say(t, you.Peer, encrypted, "this is my identity")
 	b.judges(true, false)
 	after := s.Say(you.UserID(), room, "after")
@@ -410,7 +410,7 @@ func TestUnencryptedRoomInTheQueue(t *testing.T) {
 func TestRoomIsEncryptedAfterwards(t *testing.T) {
 	t.Parallel()
 	s, you, b := guarded(t, matrix.DevicesOwners, nil)
-	encrypted := chat(t, s, you.Peer, b, true)
+	encrypted := directChat(t, s, you.Peer, b, true)
 	say(t, you.Peer, encrypted, "this is my identity")
 	b.next()
 	room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{b.UserID()}})

@@ -20,6 +20,7 @@ import (
 	"maunium.net/go/mautrix/crypto/cryptohelper"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/chat"
 	"reverie/internal/i18n"
 	"reverie/internal/media"
 	"reverie/internal/session"
@@ -161,7 +162,7 @@ type Client struct {
 	asked       map[id.SessionID]bool                            // keys asked for in this run; runUnread only
 }
 
-var _ session.Transport = (*Client)(nil)
+var _ chat.Transport = (*Client)(nil)
 
 // Open logs in, or takes up the device it logged in with before, opens the
 // crypto store and makes sure that the device is cross-signed. While the
@@ -217,7 +218,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 //
 // An error means that going on is pointless, as when the access token is no
 // longer valid and there is no password to get a new one.
-func (c *Client) Run(ctx context.Context, deliver func(context.Context, session.Inbound) error) error {
+func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
 	out, stopOut := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopOut()
 	stopping := make(chan struct{})

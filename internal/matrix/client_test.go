@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
@@ -27,7 +28,6 @@ import (
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/media"
-	"reverie/internal/session"
 	"reverie/internal/store/storetest"
 )
 
@@ -39,14 +39,14 @@ type bot struct {
 	t       *testing.T
 	server  *homeserver.Server
 	dir     string
-	heard   chan session.Inbound
-	changes chan session.Inbound // to what was said before; they are done with when they are here
+	heard   chan chat.Inbound
+	changes chan chat.Inbound // to what was said before; they are done with when they are here
 	log     *lockedBuffer
 	stopRun func() // ends Run, once
 	stop    func() // ends Run and closes the database, once
 
 	// again stops the bot and starts it once more, with another answer.
-	again func(answer func(*bot, session.Inbound)) *bot
+	again func(answer func(*bot, chat.Inbound)) *bot
 }
 
 type lockedBuffer struct {
@@ -88,15 +88,15 @@ func execute(t *testing.T, db *sql.DB, statement string, args ...any) {
 }
 
 // start opens the bot in dir and runs it until stop, or until the test ends. answer may be nil: then messages are only heard.
-func start(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, session.Inbound), owners ...string) *bot {
+func start(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, chat.Inbound), owners ...string) *bot {
 	t.Helper()
 	return startWith(t, server, dir, answer, func(*matrix.Config) {}, owners...)
 }
 
 // startWith is start with a configuration that change has changed.
-func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, session.Inbound), change func(*matrix.Config), owners ...string) *bot {
+func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, chat.Inbound), change func(*matrix.Config), owners ...string) *bot {
 	t.Helper()
-	b := &bot{t: t, server: server, dir: dir, heard: make(chan session.Inbound, 100), changes: make(chan session.Inbound, 100), log: &lockedBuffer{}}
+	b := &bot{t: t, server: server, dir: dir, heard: make(chan chat.Inbound, 100), changes: make(chan chat.Inbound, 100), log: &lockedBuffer{}}
 	db := openDB(t, dir)
 	cfg := config(server, dir, db, owners...)
 	cfg.Log = slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -109,7 +109,7 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 	ended := make(chan error, 1)
 	// go: stop ends it and waits for it.
 	go func() {
-		ended <- b.Run(ctx, func(_ context.Context, in session.Inbound) error {
+		ended <- b.Run(ctx, func(_ context.Context, in chat.Inbound) error {
 			if in.Change != "" {
 				b.changes <- in
 				return b.Handled(context.Background(), in.ID)
@@ -133,7 +133,7 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 			t.Error(err)
 		}
 	})
-	b.again = func(answer func(*bot, session.Inbound)) *bot {
+	b.again = func(answer func(*bot, chat.Inbound)) *bot {
 		t.Helper()
 		b.stop()
 		return startWith(t, server, dir, answer, change, owners...)
@@ -148,26 +148,26 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 }
 
 // tells says m in a room. Unlike says it may be called by an answer.
-func (b *bot) tells(room string, m session.Outgoing) {
+func (b *bot) tells(room string, m chat.Outgoing) {
 	if err := b.Say(context.Background(), room, m); err != nil {
 		b.t.Error(err)
 	}
 }
 
 // done is done with a message.
-func (b *bot) done(in session.Inbound) {
+func (b *bot) done(in chat.Inbound) {
 	if err := b.Handled(context.Background(), in.ID); err != nil {
 		b.t.Error(err)
 	}
 }
 
 // echo answers a message and is done with it.
-func echo(b *bot, in session.Inbound) {
-	b.tells(in.Room, session.Outgoing{ID: "re-" + in.ID, Text: "echo: **" + in.Text + "**", ReplyTo: in.ID})
+func echo(b *bot, in chat.Inbound) {
+	b.tells(in.Room, chat.Outgoing{ID: "re-" + in.ID, Text: "echo: **" + in.Text + "**", ReplyTo: in.ID})
 	b.done(in)
 }
 
-func (b *bot) next() session.Inbound {
+func (b *bot) next() chat.Inbound {
 	b.t.Helper()
 	select {
 	case in := <-b.heard:
@@ -327,7 +327,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	write := func(more string) {
 		t.Helper()
 		text += more
-		b.says(room, session.Outgoing{ID: "answer", Text: text, Draft: true})
+		b.says(room, chat.Outgoing{ID: "answer", Text: text, Draft: true})
 	}
 	write("The first forty characters of an answer, and more")
 	first := peertest.Next(t, you, messageIn(room))
@@ -338,7 +338,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	}
 	write(", and a third")
 	text += ". Done."
-	b.says(room, session.Outgoing{ID: "answer", Text: text})
+	b.says(room, chat.Outgoing{ID: "answer", Text: text})
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Edit)); e.ID != first.ID || e.Body != text {
 		t.Errorf("final: %+v", e)
 	}
@@ -357,7 +357,7 @@ func TestLargeAnswer(t *testing.T) {
 	b := start(t, server, t.TempDir(), nil, you.UserID())
 	room := directChat(t, you, b)
 	text := strings.Repeat("line with `code`, **strong** words, <angle> & \"quotes\" äöü 日本語 🙂\n\n", 400)
-	b.says(room, session.Outgoing{ID: "large", Text: text})
+	b.says(room, chat.Outgoing{ID: "large", Text: text})
 	if first, file := arrives(t, you, room, b.UserID(), text); !strings.HasSuffix(first.Body, "🙂"+wholeNote) || !file.File.Sealed {
 		t.Errorf("first came %q", first.Body[len(first.Body)-200:])
 	}
@@ -429,7 +429,7 @@ func TestMention(t *testing.T) {
 	friend := person(t, s, "friend")
 	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID(), friend.UserID()}})
 	joined(t, you, group, b.UserID())
-	alone := chat(t, s, you, b, false)
+	alone := directChat(t, s, you, b, false)
 	for _, c := range []struct {
 		name, room, text string
 		notice           bool
@@ -443,7 +443,7 @@ func TestMention(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := len(mentioned(t, s, c.room, b.UserID()))
-			b.says(c.room, session.Outgoing{ID: c.name, Text: c.text, Notice: c.notice, Mention: c.mention})
+			b.says(c.room, chat.Outgoing{ID: c.name, Text: c.text, Notice: c.notice, Mention: c.mention})
 			await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
 			said := mentioned(t, s, c.room, b.UserID())[before:]
 			if len(said) != 1 || !slices.Equal(said[0], c.want) {
@@ -492,7 +492,7 @@ func TestLooks(t *testing.T) {
 			c.body = c.text
 		}
 		id := "looks:" + string(rune('a'+i))
-		b.says(group, session.Outgoing{ID: id, Text: c.text, ReplyTo: question})
+		b.says(group, chat.Outgoing{ID: id, Text: c.text, ReplyTo: question})
 		await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
 		got := lastSent(s, group, b.UserID()).Content
 		if got.Body != c.body || got.Formatted != c.html {
@@ -511,13 +511,13 @@ func TestLastEditSaysAll(t *testing.T) {
 	s, you, b, room := chatting(t, false, echo)
 	text := strings.Repeat("A sentence that is written slowly. ", 30)
 	for i := 1; i <= 2; i++ {
-		b.says(room, session.Outgoing{ID: "slow", Text: text[:i*500], Draft: true})
+		b.says(room, chat.Outgoing{ID: "slow", Text: text[:i*500], Draft: true})
 		peertest.Next(t, you, spoken(room, b.UserID()))
 		if got := lastSent(s, room, b.UserID()).Content; got.Live == nil || i == 2 && (len(got.Body) > 250 || got.New.Body == "" || !strings.HasPrefix(got.New.Body, got.Body[2:100])) {
 			t.Errorf("a draft left as %+v", got)
 		}
 	}
-	b.says(room, session.Outgoing{ID: "slow", Text: text + "**The end.**"})
+	b.says(room, chat.Outgoing{ID: "slow", Text: text + "**The end.**"})
 	await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
 	if got := lastSent(s, room, b.UserID()).Content; got.Live != nil || got.Body != "* "+text+"**The end.**" || !strings.HasSuffix(got.Formatted, "<strong>The end.</strong>") || got.New.Body == "" {
 		t.Errorf("the last edit left as %+v", got)

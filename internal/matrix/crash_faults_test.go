@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
 )
 
 // These tests stop the client between two steps, which leaves in the database
@@ -76,7 +76,7 @@ func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 				sent := inHand(s, b.UserID())
 				notice = func() { deaf.Remove(); sent.Remove(); s.ForgetTransactions() }
 			}
-			b.says(room, session.Outgoing{ID: "re-" + id, Text: beginning, ReplyTo: id, Draft: true})
+			b.says(room, chat.Outgoing{ID: "re-" + id, Text: beginning, ReplyTo: id, Draft: true})
 			first := peertest.Next(t, you, messageIn(room))
 			if c.handled {
 				ok(t, b.Handled(t.Context(), id))
@@ -119,12 +119,12 @@ func TestForgottenBeginning(t *testing.T) {
 				hangUp(w)
 			})
 			slow := s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Drop()) // until the next try would be due
-			b.says(room, session.Outgoing{ID: "answer", Text: text, Draft: true})
+			b.says(room, chat.Outgoing{ID: "answer", Text: text, Draft: true})
 			<-lost
-			b.says(room, session.Outgoing{ID: "answer", Text: text + ", and its end", Draft: !final})
+			b.says(room, chat.Outgoing{ID: "answer", Text: text + ", and its end", Draft: !final})
 			time.Sleep(2500 * time.Millisecond) // longer than a draft waits after a failure
 			slow.Remove()
-			b.says(room, session.Outgoing{ID: "answer", Text: text + ", and its end"})
+			b.says(room, chat.Outgoing{ID: "answer", Text: text + ", and its end"})
 			first := peertest.Next(t, you, messageIn(room))
 			for {
 				e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
@@ -267,7 +267,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	b = startWith(t, b.server, t.TempDir(), echo, hurry, you.UserID())
 	await(t, s, "no sync", func() bool { return b.Status(t.Context()).Rooms == 1 })
 	equal(t, b.Status(t.Context()).Encrypted, 1, "encrypted rooms")
-	b.says(room, session.Outgoing{ID: "back", Text: "I am back"})
+	b.says(room, chat.Outgoing{ID: "back", Text: "I am back"})
 	for _, p := range []*peer.Peer{you, friend} {
 		e := peertest.Next(t, p, func(e peer.Event) bool { return e.Room == room && e.Sender == b.UserID() && e.Kind != peer.Joined })
 		if e.Body != "I am back" || !e.Encrypted {
@@ -307,7 +307,7 @@ func TestClocksApart(t *testing.T) {
 				}
 			}
 			b := startWith(t, server, dir, echo, off(c.before), you.UserID())
-			room := chat(t, s, you, b, true)
+			room := directChat(t, s, you, b, true)
 			echoes(t, you, room, "one")
 			// An answer is refused for now, and waits when the program ends.
 			busy := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Limit(2*time.Second, 0))
@@ -382,7 +382,7 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 		want = append(want, fmt.Sprint("number ", i))
 		say(t, you, room, want[i])
 	}
-	b = start(t, server, dir, func(b *bot, in session.Inbound) { b.done(in) }, you.UserID())
+	b = start(t, server, dir, func(b *bot, in chat.Inbound) { b.done(in) }, you.UserID())
 	var got []string
 	for range want {
 		got = append(got, b.next().Text)
@@ -397,7 +397,7 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 // Holds F14.
 func TestGapBeyondTheBounds(t *testing.T) {
 	t.Parallel()
-	quietly := func(b *bot, in session.Inbound) { b.done(in) }
+	quietly := func(b *bot, in chat.Inbound) { b.done(in) }
 	s, you, b, room := chatting(t, false, quietly)
 	s.Say(you.UserID(), room, "before")
 	b.next()
@@ -480,7 +480,7 @@ func TestEchoLeftOutByASync(t *testing.T) {
 				s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
 				again := s.Fault(matrixtest.On("send").By(b.UserID()).After(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { hangUp(w) }) // the end comes before the next try
 				polls := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), poll)
-				b.says(room, session.Outgoing{ID: "once", Text: "once"})
+				b.says(room, chat.Outgoing{ID: "once", Text: "once"})
 				once = peertest.Next(t, you, messageIn(room))
 				if c == "before the bot ends" {
 					before := polls.Hits()
@@ -491,7 +491,7 @@ func TestEchoLeftOutByASync(t *testing.T) {
 				polls.Remove()
 				b = startWith(t, b.server, b.dir, nil, hurry, you.UserID()) // its syncs leave it out as well
 			})
-			b.says(room, session.Outgoing{ID: "then", Text: "then"})
+			b.says(room, chat.Outgoing{ID: "then", Text: "then"})
 			comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }, "then")
 		})
 	}

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
 )
 
 // everyConn runs a statement on every connection that the pool can have.
@@ -35,11 +35,11 @@ func everyConn(t *testing.T, db *sql.DB, statement string) {
 }
 
 // stubborn answers as echo does, and does not give up when the answer cannot be stored.
-func stubborn(b *bot, in session.Inbound) {
+func stubborn(b *bot, in chat.Inbound) {
 	ctx := context.Background()
 	for _, f := range []func() error{
 		func() error {
-			return b.Say(ctx, in.Room, session.Outgoing{ID: "re-" + in.ID, Text: "echo: **" + in.Text + "**", ReplyTo: in.ID})
+			return b.Say(ctx, in.Room, chat.Outgoing{ID: "re-" + in.ID, Text: "echo: **" + in.Text + "**", ReplyTo: in.ID})
 		},
 		func() error { return b.Handled(ctx, in.ID) },
 	} {
@@ -64,7 +64,7 @@ func newWritable(t *testing.T, dir string, encrypted bool) *writable {
 	s, server := pretend(t)
 	w := &writable{s: s, you: person(t, s, "you")}
 	w.bot = startWith(t, server, dir, stubborn, func(cfg *matrix.Config) { cfg.Hurry(); w.db = cfg.DB }, w.you.UserID())
-	w.room = chat(t, s, w.you, w.bot, encrypted)
+	w.room = directChat(t, s, w.you, w.bot, encrypted)
 	if encrypted {
 		rotate(t, s, w.you, w.room)
 	}
@@ -169,7 +169,7 @@ func TestSentButNotNoted(t *testing.T) {
 		next.ServeHTTP(rw, r)
 	})
 	before := w.s.Count("send")
-	w.says(w.room, session.Outgoing{ID: "once", Text: "once"})
+	w.says(w.room, chat.Outgoing{ID: "once", Text: "once"})
 	tx := <-held
 	comes(t, w.you, spoken(w.room, w.UserID()), "once")
 	time.Sleep(time.Second) // enough for hundreds of tries, were there no pause between them
@@ -201,7 +201,7 @@ func TestEchoComesLate(t *testing.T) {
 	}))
 	s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
 	again := s.Fault(matrixtest.On("send").By(b.UserID()).After(1), matrixtest.Hang()) // the end comes before the next try
-	b.says(room, session.Outgoing{ID: "once", Text: "once"})
+	b.says(room, chat.Outgoing{ID: "once", Text: "once"})
 	once := peertest.Next(t, you, messageIn(room))
 	b.stop()
 	hide.Remove()
@@ -222,7 +222,7 @@ func TestEchoComesLate(t *testing.T) {
 		matrixtest.DelayAnswer(2*time.Second)(w, r, next) // slower than the next try
 	})
 	b = b.again(nil)
-	b.says(room, session.Outgoing{ID: "then", Text: "then"})
+	b.says(room, chat.Outgoing{ID: "then", Text: "then"})
 	comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }, "then")
 }
 
@@ -265,7 +265,7 @@ func TestEndedWhileSending(t *testing.T) {
 		time.AfterFunc(time.Second, func() { down.Store(false) })
 		taken(s)(w, r, next)
 	})
-	b.says(room, session.Outgoing{ID: "once", Text: "once"}, session.Outgoing{ID: "then", Text: "then"})
+	b.says(room, chat.Outgoing{ID: "once", Text: "once"}, chat.Outgoing{ID: "then", Text: "then"})
 	first := peertest.Next(t, you, messageIn(room))
 	once.Store(first.ID)
 	comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != first.ID }, "then")
@@ -305,7 +305,7 @@ func TestShownTooLate(t *testing.T) {
 			}
 			say := func(text string, draft bool) {
 				t.Helper()
-				b.says(room, session.Outgoing{ID: "answer", Text: text, Draft: draft})
+				b.says(room, chat.Outgoing{ID: "answer", Text: text, Draft: draft})
 			}
 			const beginning = "the beginning of a long answer, which is shown"
 			if c.draft {

@@ -13,7 +13,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/session"
+	"reverie/internal/chat"
 )
 
 // onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
@@ -40,7 +40,7 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	switch {
 	case !o.may: // that its words are not to us may not matter: the message was
 		return no(o.reason)
-	case o.text == "" && !slices.ContainsFunc(files, func(f session.File) bool { return f.Source != "" }):
+	case o.text == "" && !slices.ContainsFunc(files, func(f chat.File) bool { return f.Source != "" }):
 		return no("it leaves neither words nor a file")
 	}
 	in, err := c.inbound(ctx, evt, room)
@@ -48,25 +48,25 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 		return true, err
 	}
 	in.SenderName, in.Text, in.Files = c.displayName(ctx, evt.RoomID, evt.Sender), o.text, files
-	in.Change, in.Target = session.Edited, target.String()
+	in.Change, in.Target = chat.Edited, target.String()
 	b.in = append(b.in, incoming{addressed: o.pass, Inbound: in})
 	return true, nil
 }
 
 // gesture is a redaction or reaction as the session gets it.
-func (c *Client) gesture(ctx context.Context, evt *event.Event) (session.Inbound, error) {
+func (c *Client) gesture(ctx context.Context, evt *event.Event) (chat.Inbound, error) {
 	room, err := c.facts(ctx, evt.RoomID)
 	if err != nil {
-		return session.Inbound{}, err
+		return chat.Inbound{}, err
 	}
 	return c.inbound(ctx, evt, room)
 }
 
 // gestures are the reactions that do something, without what makes an emoji of a sign.
 // Reactions are not encrypted, so a homeserver can make them up: they must never do more.
-var gestures = map[string]session.Change{
-	"❌": session.StopThis, "✖": session.StopThis, "🛑": session.StopThis,
-	"🔁": session.AskAgain, "🔄": session.AskAgain,
+var gestures = map[string]chat.Change{
+	"❌": chat.StopThis, "✖": chat.StopThis, "🛑": chat.StopThis,
+	"🔁": chat.AskAgain, "🔄": chat.AskAgain,
 }
 
 // onReaction takes in a reaction of somebody we listen to. Whether that person may do
@@ -89,7 +89,7 @@ func (c *Client) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 // inboxRow is what the inbox says of an event.
 type inboxRow struct {
 	room, sender, state, target string
-	change                      session.Change
+	change                      chat.Change
 	at                          int64
 	unproven                    bool
 	gone                        bool // it was taken back
@@ -108,7 +108,7 @@ func (q *queue) inboxRow(ctx context.Context, tx *sql.Tx, event string) (r inbox
 // targetOf is the message that ch is done to: an edit stands for what it edits.
 func (q *queue) targetOf(ctx context.Context, tx *sql.Tx, ch *incoming) (of inboxRow, known bool, err error) {
 	of, known, err = q.inboxRow(ctx, tx, ch.Target)
-	if err == nil && known && of.change == session.Edited {
+	if err == nil && known && of.change == chat.Edited {
 		ch.Target = of.target
 		of, known, err = q.inboxRow(ctx, tx, ch.Target)
 	}
@@ -119,11 +119,11 @@ func (q *queue) targetOf(ctx context.Context, tx *sql.Tx, ch *incoming) (of inbo
 // dealt with what it is done to.
 func (q *queue) change(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	switch ch.Change {
-	case session.Edited:
+	case chat.Edited:
 		return q.edit(ctx, tx, ch)
-	case session.TakenBack:
+	case chat.TakenBack:
 		return q.takenBack(ctx, tx, ch)
-	case session.Voted:
+	case chat.Voted:
 		return q.voted(ctx, tx, ch)
 	}
 	return q.reacted(ctx, tx, ch)
@@ -183,7 +183,7 @@ func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch incoming) error {
 			return err
 		}
 		var file bool // that a tool sent: what was said of it stands
-		if err := tx.QueryRowContext(ctx, `SELECT instr(id, ?) > 0 FROM outbox WHERE event_id = ?`, session.SentMark, ch.Target).Scan(&file); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT instr(id, ?) > 0 FROM outbox WHERE event_id = ?`, chat.SentMark, ch.Target).Scan(&file); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, gone+` WHERE event_id = ?`, ch.Target); err != nil || file {
@@ -191,7 +191,7 @@ func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch incoming) error {
 		}
 		ch.Target = reply
 		// An answer of several messages is one: what is left of it says what history forgets.
-		if err := q.remove(ctx, tx, `(id = ?1 OR `+partsOf+`) AND substr(id, length(?1) + 1, ?2) <> ?3`, reply, len(session.SentMark), session.SentMark); err != nil {
+		if err := q.remove(ctx, tx, `(id = ?1 OR `+partsOf+`) AND substr(id, length(?1) + 1, ?2) <> ?3`, reply, len(chat.SentMark), chat.SentMark); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
 )
 
 // network stands between the bot and its homeserver and makes trouble.
@@ -102,7 +101,7 @@ func TestChangedWhileOnItsWay(t *testing.T) {
 	b := start(t, through, t.TempDir(), nil, you.UserID())
 	room := directChat(t, you, b)
 	change := func(text string) {
-		if err := b.Say(context.Background(), room, session.Outgoing{ID: "answer", Text: text}); err != nil {
+		if err := b.Say(context.Background(), room, chat.Outgoing{ID: "answer", Text: text}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -159,7 +158,7 @@ func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 	b := start(t, through, t.TempDir(), nil, you.UserID())
 	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
 	joined(t, you, room, b.UserID())
-	b.says(room, session.Outgoing{ID: "hello", Text: "a first word"})
+	b.says(room, chat.Outgoing{ID: "hello", Text: "a first word"})
 	if e := peertest.Next(t, you, messageIn(room)); e.Body != "a first word" || !e.Encrypted {
 		t.Errorf("got %+v", e)
 	}
@@ -183,7 +182,7 @@ func TestEncryptionIsNeverForgotten(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, through, dir, nil, you.UserID())
 	room := directChat(t, you, b)
-	b.says(room, session.Outgoing{ID: "before", Text: "a secret"})
+	b.says(room, chat.Outgoing{ID: "before", Text: "a secret"})
 	peertest.Next(t, you, messageIn(room))
 	b.stop()
 	db := openDB(t, dir)
@@ -212,7 +211,7 @@ func TestEncryptionIsNeverForgotten(t *testing.T) {
 		return true
 	})
 	b = start(t, through, dir, nil, you.UserID())
-	b.says(room, session.Outgoing{ID: "after", Text: "a secret too"})
+	b.says(room, chat.Outgoing{ID: "after", Text: "a secret too"})
 	if e := peertest.Next(t, you, messageIn(room)); e.Body != "a secret too" || !e.Encrypted {
 		t.Errorf("got %+v", e)
 	}
@@ -247,31 +246,31 @@ func roomWith(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, q matr
 	return room
 }
 
-// chat lets you and the bot meet in a direct chat.
-func chat(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted bool) string {
+// directChat lets you and the bot meet in a direct chat.
+func directChat(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted bool) string {
 	t.Helper()
 	return roomWith(t, s, you, b, matrixtest.NewRoom{Direct: true, Encrypted: encrypted})
 }
 
 // chatting starts a homeserver in memory and a bot of yours, which meets you in a direct chat.
-func chatting(t *testing.T, encrypted bool, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
+func chatting(t *testing.T, encrypted bool, answer func(*bot, chat.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
 	t.Helper()
 	return chattingWith(t, encrypted, answer, hurry)
 }
 
-func chattingWith(t *testing.T, encrypted bool, answer func(*bot, session.Inbound), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
+func chattingWith(t *testing.T, encrypted bool, answer func(*bot, chat.Inbound), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
 	t.Helper()
 	s, you, b = meetingWith(t, answer, change)
-	return s, you, b, chat(t, s, you, b, encrypted)
+	return s, you, b, directChat(t, s, you, b, encrypted)
 }
 
 // meeting starts a homeserver in memory and a bot of yours.
-func meeting(t *testing.T, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
+func meeting(t *testing.T, answer func(*bot, chat.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
 	t.Helper()
 	return meetingWith(t, answer, hurry)
 }
 
-func meetingWith(t *testing.T, answer func(*bot, session.Inbound), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
+func meetingWith(t *testing.T, answer func(*bot, chat.Inbound), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
 	t.Helper()
 	s, server := pretend(t)
 	you = person(t, s, "you")
@@ -286,7 +285,7 @@ func group(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot) string {
 
 // party starts a homeserver in memory and a bot of yours, which meets you and somebody else, who
 // may not talk to it, in a group that it knows.
-func party(t *testing.T, encrypted bool, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you, other *peer.Peer, b *bot, room string) {
+func party(t *testing.T, encrypted bool, answer func(*bot, chat.Inbound)) (s *matrixtest.Server, you, other *peer.Peer, b *bot, room string) {
 	t.Helper()
 	s, you, b = meeting(t, answer)
 	other = person(t, s, "other")
@@ -489,7 +488,7 @@ func TestBrokenEvents(t *testing.T) {
 		return events
 	}))
 	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	room := directChat(t, s, you, b, false)
 	b.stop()
 	broken.Store(true)
 	sender := fmt.Sprintf(`"sender":%q,`, you.UserID())

@@ -15,7 +15,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/session"
+	"reverie/internal/chat"
 )
 
 const (
@@ -171,7 +171,7 @@ func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
 		return
 	}
 	b.in = slices.DeleteFunc(b.in, func(s incoming) bool {
-		return (s.Change == session.StopThis || s.Change == session.AskAgain) && c.tooOld(s.At)
+		return (s.Change == chat.StopThis || s.Change == chat.AskAgain) && c.tooOld(s.At)
 	})
 	told := map[string]string{} // the newest such message of each room
 	for i, s := range b.in {

@@ -10,6 +10,7 @@ import (
 
 	"maunium.net/go/mautrix/event"
 
+	"reverie/internal/chat"
 	"reverie/internal/session"
 	"reverie/internal/store"
 )
@@ -24,7 +25,7 @@ const (
 
 // heardLine is something that was said in a room with others, and not to us.
 type heardLine struct {
-	session.Quote
+	chat.Quote
 	room, thread string
 	edit         bool // it says what the line ID reads now
 }
@@ -34,7 +35,7 @@ func (c *Client) hears(ctx context.Context, b *batch, evt *event.Event, o opinio
 	if o.heard == "" {
 		return nil
 	}
-	line := &heardLine{room: evt.RoomID.String(), Quote: session.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
+	line := &heardLine{room: evt.RoomID.String(), Quote: chat.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
 		Name: c.displayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: clip(o.heard, heardRunes)}}
 	if o.emote {
 		line.Text = emote(line.Name, line.Sender, line.Text)
@@ -55,7 +56,7 @@ func (c *Client) heardAnew(b *batch, evt *event.Event, room roomFacts) {
 	if !ok || msg.NewContent == nil || room.pair() || room.encrypted && !evt.Mautrix.WasEncrypted {
 		return
 	}
-	b.in = append(b.in, incoming{heard: &heardLine{room: evt.RoomID.String(), edit: true, Quote: session.Quote{
+	b.in = append(b.in, incoming{heard: &heardLine{room: evt.RoomID.String(), edit: true, Quote: chat.Quote{
 		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: clip(clean(said(msg.NewContent)), heardRunes)}}})
 }
 
@@ -97,13 +98,13 @@ func (q *queue) hear(ctx context.Context, tx *sql.Tx, h *heardLine) error {
 
 // give adds to m what was heard where it was said since the last time. Each line is given
 // once: the history has it then.
-func (q *queue) give(ctx context.Context, tx *sql.Tx, m *session.Inbound) error {
+func (q *queue) give(ctx context.Context, tx *sql.Tx, m *chat.Inbound) error {
 	var known bool
 	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ? AND state NOT IN ('utd', 'failed'))`, m.ID).Scan(&known); err != nil || known {
 		return err
 	}
-	lines, err := store.List(ctx, tx, func(row store.Row) (session.Quote, error) {
-		l := session.Quote{Why: session.QuoteHeard}
+	lines, err := store.List(ctx, tx, func(row store.Row) (chat.Quote, error) {
+		l := chat.Quote{Why: chat.QuoteHeard}
 		var at int64
 		err := row.Scan(&l.ID, &l.Sender, &l.Name, &l.Text, &at)
 		l.At = time.UnixMilli(at)
@@ -114,7 +115,7 @@ func (q *queue) give(ctx context.Context, tx *sql.Tx, m *session.Inbound) error 
 		return fmt.Errorf("read what was heard: %w", err)
 	}
 	left := givenRunes
-	if over := slices.IndexFunc(lines, func(l session.Quote) bool { left -= utf8.RuneCountInString(l.Text); return left < 0 }); over >= 0 {
+	if over := slices.IndexFunc(lines, func(l chat.Quote) bool { left -= utf8.RuneCountInString(l.Text); return left < 0 }); over >= 0 {
 		lines = lines[:over]
 	}
 	slices.Reverse(lines)

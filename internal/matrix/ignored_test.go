@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
 )
 
 // content of events, as JSON has it.
@@ -79,7 +79,7 @@ func TestMalformedEdits(t *testing.T) {
 	b.onlyHears(s, you.UserID(), room, "and now?")
 	s.Post(you.UserID(), room, "m.room.message", text("* two", content{"m.relates_to": replace(edit), "m.new_content": text("two", nil)}))
 	for _, want := range []string{"one", "two"} { // and nothing else
-		if in := <-b.changes; in.Change != session.Edited || in.Target != question || in.Text != want {
+		if in := <-b.changes; in.Change != chat.Edited || in.Target != question || in.Text != want {
 			t.Errorf("changed: %+v", in)
 		}
 	}
@@ -93,7 +93,7 @@ func TestOwnOtherDevice(t *testing.T) {
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID(), "@reverie:"+s.Name)
-	room := chat(t, s, you, b, true)
+	room := directChat(t, s, you, b, true)
 	say(t, you, room, "hello")
 	b.next()
 	peertest.Next(t, you, messageIn(room))
@@ -169,7 +169,7 @@ func TestOddMessages(t *testing.T) {
 func TestOddRelations(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
-	room, other := chat(t, s, you, b, false), chat(t, s, you, b, false)
+	room, other := directChat(t, s, you, b, false), directChat(t, s, you, b, false)
 	elsewhere := s.Say(you.UserID(), other, "elsewhere")
 	b.next()
 	events := func() int { return len(s.Events(room)) }
@@ -250,7 +250,7 @@ func (a *ahead) now() time.Time             { return time.Now().Add(time.Duratio
 func (a *ahead) advance(d time.Duration)    { a.by.Add(int64(d)) }
 func (a *ahead) clocked(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(a.now) }
 
-func (b *bot) says(room string, all ...session.Outgoing) {
+func (b *bot) says(room string, all ...chat.Outgoing) {
 	b.t.Helper()
 	for _, m := range all {
 		ok(b.t, b.Say(b.t.Context(), room, m))
@@ -265,7 +265,7 @@ func TestProgressBecomesTheAnswer(t *testing.T) {
 	s, you, b, room := chattingWith(t, false, nil, clock.clocked)
 	id := say(t, you, room, "hello")
 	b.next()
-	still := session.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true}
+	still := chat.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true}
 	b.says(room, still)
 	clock.advance(2 * time.Second)
 	b.Look()
@@ -283,11 +283,11 @@ func TestProgressBecomesTheAnswer(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 	clock.advance(10 * time.Second)
-	b.says(room, session.Outgoing{ID: "re-" + id, Text: "The answer begins.", ReplyTo: id, Draft: true})
+	b.says(room, chat.Outgoing{ID: "re-" + id, Text: "The answer begins.", ReplyTo: id, Draft: true})
 	if e := next(); e.Kind != peer.Edit || e.ID != first.ID || e.Body != "The answer begins." || e.Notice || !e.Live {
 		t.Errorf("got %+v", e)
 	}
-	b.says(room, session.Outgoing{ID: "re-" + id, Text: "The answer.", ReplyTo: id})
+	b.says(room, chat.Outgoing{ID: "re-" + id, Text: "The answer.", ReplyTo: id})
 	if e := next(); e.Kind != peer.Edit || e.ID != first.ID || e.Body != "The answer." || e.Notice || e.Live {
 		t.Errorf("got %+v", e)
 	}
@@ -315,7 +315,7 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 			if c.onItWay {
 				slow = s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), matrixtest.Behind(matrixtest.Hold(hold)))
 			}
-			b.says(room, session.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true})
+			b.says(room, chat.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true})
 			clock.advance(2 * time.Second)
 			b.Look()
 			first := peertest.Next(t, you, messageIn(room))
@@ -325,14 +325,14 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 			}
 			clock.advance(time.Minute)
 			if c.draft {
-				b.says(room, session.Outgoing{ID: "re-" + id, Text: "The answer begins.", ReplyTo: id, Draft: true})
+				b.says(room, chat.Outgoing{ID: "re-" + id, Text: "The answer begins.", ReplyTo: id, Draft: true})
 				clock.advance(2 * time.Second)
 				b.Look()
 				if e := peertest.Next(t, you, messageIn(room)); e.ID == first.ID || e.Body != "The answer begins." || !e.Live || e.Notice {
 					t.Errorf("got %+v", e)
 				}
 			}
-			b.says(room, session.Outgoing{ID: "re-" + id, Text: "The answer.", ReplyTo: id})
+			b.says(room, chat.Outgoing{ID: "re-" + id, Text: "The answer.", ReplyTo: id})
 			if slow != nil {
 				close(hold)
 			}
@@ -363,7 +363,7 @@ func TestProgressAfterARestart(t *testing.T) {
 	s, you, b, room := chattingWith(t, false, nil, clock.clocked)
 	id := say(t, you, room, "hello")
 	b.next()
-	b.says(room, session.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true})
+	b.says(room, chat.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true})
 	clock.advance(2 * time.Second)
 	b.Look()
 	first := peertest.Next(t, you, messageIn(room))
@@ -389,7 +389,7 @@ func TestStreamingManners(t *testing.T) {
 	text := strings.Repeat("word ", 12)
 	draft := func() {
 		text += strings.Repeat("more ", 12)
-		b.says(room, session.Outgoing{ID: "re-" + id, Text: text, ReplyTo: id, Draft: true})
+		b.says(room, chat.Outgoing{ID: "re-" + id, Text: text, ReplyTo: id, Draft: true})
 	}
 	for i := 1; i <= 45; i++ {
 		draft()
@@ -402,14 +402,14 @@ func TestStreamingManners(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 		}
 	}
-	other := chat(t, s, you, b, false)
+	other := directChat(t, s, you, b, false)
 	for i := range 4 { // nothing more is shown, however long it waits: what is said elsewhere comes after it
 		clock.advance(time.Minute)
-		b.says(other, session.Outgoing{ID: fmt.Sprint("elsewhere ", i), Text: "and this"})
+		b.says(other, chat.Outgoing{ID: fmt.Sprint("elsewhere ", i), Text: "and this"})
 		await(t, s, "nothing is said elsewhere", func() bool { return len(eventsIn(s, other, b.UserID(), "m.room.message")) == i+1 })
 	}
 	text += "the end"
-	b.says(room, session.Outgoing{ID: "re-" + id, Text: text, ReplyTo: id})
+	b.says(room, chat.Outgoing{ID: "re-" + id, Text: text, ReplyTo: id})
 	await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
 	list := eventsIn(s, room, b.UserID(), "m.room.message")
 	if len(list) != 41 {
@@ -439,7 +439,7 @@ func TestPaceOfEdits(t *testing.T) {
 	clock, began := &ahead{}, time.Now()
 	stopped := func() time.Time { return began.Add(time.Duration(clock.by.Load())) } // or the test's own time counts, too
 	s, you, b := meetingWith(t, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(stopped) })
-	plain, secret := chat(t, s, you, b, false), chat(t, s, you, b, true)
+	plain, secret := directChat(t, s, you, b, false), directChat(t, s, you, b, true)
 	count := func(room string) (n int) {
 		for _, send := range s.Sends() {
 			if send.User == b.UserID() && send.Room == room {
@@ -452,11 +452,11 @@ func TestPaceOfEdits(t *testing.T) {
 	grow := func() {
 		text += strings.Repeat(" and more", 10)
 		for _, room := range []string{plain, secret} {
-			b.says(room, session.Outgoing{ID: "answer " + room, Text: text, Draft: true})
+			b.says(room, chat.Outgoing{ID: "answer " + room, Text: text, Draft: true})
 		}
 	}
 	// settle waits until all that is due is sent: what is said elsewhere comes after it.
-	other := chat(t, s, you, b, false)
+	other := directChat(t, s, you, b, false)
 	settle := func() {
 		t.Helper()
 		for range 2 {

@@ -13,7 +13,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/session"
+	"reverie/internal/chat"
 )
 
 const (
@@ -29,7 +29,7 @@ const atOnce = 64
 
 // runInbox hands messages to deliver, in the order they came; first those that
 // an earlier run left undone.
-func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, session.Inbound) error) error {
+func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
 	delivered := map[string]bool{} // and not handled yet
 	l := newLanes()
 	var g errgroup.Group
@@ -52,7 +52,7 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, ses
 
 // deliverNew delivers those of rows that are not delivered yet, up to the first
 // that fails.
-func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[string]bool, deliver func(context.Context, session.Inbound) error) error {
+func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[string]bool, deliver func(context.Context, chat.Inbound) error) error {
 	waiting := map[string]bool{}
 	for _, r := range rows {
 		waiting[r.ID] = true
@@ -68,7 +68,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[str
 		if err := deliver(ctx, r.Inbound); err != nil {
 			return err
 		}
-		if r.Change == "" || r.Change == session.Edited {
+		if r.Change == "" || r.Change == chat.Edited {
 			c.markRead(readIn{r.Room, r.Thread}, r.ID)
 		}
 		delivered[r.ID] = true
@@ -78,7 +78,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[str
 
 // judgeAgain looks whether m is private and proven still: others may have come in while it
 // waited, and the identity of its sender may have become known.
-func (c *Client) judgeAgain(ctx context.Context, m *session.Inbound) error {
+func (c *Client) judgeAgain(ctx context.Context, m *chat.Inbound) error {
 	room, err := c.facts(ctx, id.RoomID(m.Room))
 	if err != nil {
 		return err
@@ -185,8 +185,8 @@ func (c *Client) showTyping(ctx context.Context, end bool) (next time.Time) {
 }
 
 // incomplete tells whether m refers to something that is to be fetched before it is delivered.
-func incomplete(m session.Inbound) bool {
-	return m.ReplyTo != "" || m.Thread != "" || slices.ContainsFunc(m.Files, func(f session.File) bool { return f.Source != "" })
+func incomplete(m chat.Inbound) bool {
+	return m.ReplyTo != "" || m.Thread != "" || slices.ContainsFunc(m.Files, func(f chat.File) bool { return f.Source != "" })
 }
 
 // completeFirst begins to complete the first message of each room that needs it, and
@@ -213,11 +213,11 @@ func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes,
 
 // complete fetches what m lacks and stores it; a restart begins that anew. What cannot be had is
 // said in m, so that the model can tell the person.
-func (c *Client) complete(ctx context.Context, m session.Inbound) {
+func (c *Client) complete(ctx context.Context, m chat.Inbound) {
 	for _, step := range []struct {
 		what  string
 		limit time.Duration
-		fetch func(context.Context, *session.Inbound) error
+		fetch func(context.Context, *chat.Inbound) error
 	}{{"files", fetchLimit, c.fetchFiles}, {"the root of its thread", rootTime, c.fetchRoot}, {"reply", chainTime, c.replyChain}} {
 		if err := c.fetchWithin(ctx, step.limit, step.fetch, &m); err != nil && ctx.Err() == nil {
 			c.log.Warn("matrix: a message could not be completed", "room", m.Room, "event", m.ID, "what", step.what, "err", err)
@@ -232,7 +232,7 @@ func (c *Client) complete(ctx context.Context, m session.Inbound) {
 	}
 }
 
-func (c *Client) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *session.Inbound) error, m *session.Inbound) (err error) {
+func (c *Client) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Inbound) error, m *chat.Inbound) (err error) {
 	if c.pace.fetch > 0 {
 		limit = min(limit, c.pace.fetch)
 	}
@@ -247,19 +247,19 @@ func (c *Client) fetchWithin(ctx context.Context, limit time.Duration, fetch fun
 }
 
 // unheard is what m quotes without what was heard and taken back while it was completed.
-func (q *queue) unheard(ctx context.Context, m session.Inbound) []session.Quote {
-	var now session.Inbound
+func (q *queue) unheard(ctx context.Context, m chat.Inbound) []chat.Quote {
+	var now chat.Inbound
 	var with string
 	if err := q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = ?`, m.ID).Scan(&with); err != nil || unpack(&now, with) != nil {
 		return m.Quotes
 	}
-	return slices.DeleteFunc(m.Quotes, func(x session.Quote) bool {
-		return x.Why == session.QuoteHeard && !slices.ContainsFunc(now.Quotes, func(y session.Quote) bool { return y.ID == x.ID })
+	return slices.DeleteFunc(m.Quotes, func(x chat.Quote) bool {
+		return x.Why == chat.QuoteHeard && !slices.ContainsFunc(now.Quotes, func(y chat.Quote) bool { return y.ID == x.ID })
 	})
 }
 
 // completed stores what a message was completed with. One that was redacted meanwhile stays as it is.
-func (q *queue) completed(ctx context.Context, m session.Inbound) error {
+func (q *queue) completed(ctx context.Context, m chat.Inbound) error {
 	m.Quotes = q.unheard(ctx, m)
 	with, err := pack(m)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
 )
 
 // sessions lists the Megolm sessions that somebody has written in a room with, in order.
@@ -30,7 +30,7 @@ func sessions(t *testing.T, s *matrixtest.Server, room, user string) (list []str
 // reads fails unless everybody can read what the bot says next.
 func reads(t *testing.T, b *bot, room, text string, readers ...*peer.Peer) {
 	t.Helper()
-	b.says(room, session.Outgoing{ID: text, Text: text})
+	b.says(room, chat.Outgoing{ID: text, Text: text})
 	for _, p := range readers {
 		e := peertest.Next(t, p, func(e peer.Event) bool {
 			return e.Room == room && e.Sender == b.UserID() && (e.Kind == peer.Message || e.Kind == peer.Undecryptable)
@@ -132,7 +132,7 @@ func TestSwitchedToEncrypted(t *testing.T) {
 		}},
 		{"with an answer on its way", func(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, room string, _ func() *bot) *bot {
 			hook := s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), matrixtest.Status(500, ""))
-			b.says(room, session.Outgoing{ID: "early", Text: "a secret that was to leave before"})
+			b.says(room, chat.Outgoing{ID: "early", Text: "a secret that was to leave before"})
 			await(t, s, "it was not tried", func() bool { return hook.Hits() == 1 })
 			encrypt(s, you, room)
 			e := peertest.Next(t, you, messageIn(room))
@@ -149,14 +149,14 @@ func TestSwitchedToEncrypted(t *testing.T) {
 			restart := func() *bot { return startWith(t, server, dir, nil, hurry, you.UserID()) }
 			b := restart()
 			room := roomWith(t, s, you, b, matrixtest.NewRoom{Join: []string{friend.UserID()}})
-			b.says(room, session.Outgoing{ID: "plain", Text: "plain"})
+			b.says(room, chat.Outgoing{ID: "plain", Text: "plain"})
 			for _, p := range []*peer.Peer{you, friend} {
 				if e := peertest.Next(t, p, messageIn(room)); e.Body != "plain" || e.Encrypted {
 					t.Errorf("%s sees %+v", p.UserID(), e)
 				}
 			}
 			b = c.do(t, s, you, b, room, restart)
-			b.says(room, session.Outgoing{ID: "next", Text: "a secret"})
+			b.says(room, chat.Outgoing{ID: "next", Text: "a secret"})
 			for _, p := range []*peer.Peer{you, friend} {
 				e := peertest.Next(t, p, func(e peer.Event) bool { return e.Room == room && e.Body == "a secret" })
 				if !e.Encrypted {
@@ -296,7 +296,7 @@ func TestKeyComesLate(t *testing.T) {
 				dir := t.TempDir()
 				k := &clocks{s: s, bot: "@reverie:" + s.Name}
 				b := startWith(t, server, dir, echo, k.set, you.UserID())
-				room := chat(t, s, you, b, true)
+				room := directChat(t, s, you, b, true)
 				asked := keyRequests(s, b.UserID())
 				th := steal(t, s, b.UserID())
 				say(t, you, room, "one")
@@ -359,7 +359,7 @@ func TestKeyNeverComes(t *testing.T) {
 			dir := t.TempDir()
 			k := &clocks{s: s, bot: "@reverie:" + s.Name}
 			b := startWith(t, server, dir, echo, k.set, you.UserID())
-			rooms := []string{chat(t, s, you, b, true), chat(t, s, you, b, true)}
+			rooms := []string{directChat(t, s, you, b, true), directChat(t, s, you, b, true)}
 			shared := roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: true, Join: []string{stranger.UserID()}})
 			joined(t, stranger, shared, b.UserID())
 			asked := keyRequests(s, b.UserID())
@@ -414,7 +414,7 @@ func TestKeyNeverComes(t *testing.T) {
 // last says something in a room and waits until it is there.
 func last(t *testing.T, b *bot, you *peer.Peer, room string) {
 	t.Helper()
-	b.says(room, session.Outgoing{ID: "last-" + room, Text: "that is all"})
+	b.says(room, chat.Outgoing{ID: "last-" + room, Text: "that is all"})
 	peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Body == "that is all" })
 }
 
@@ -426,7 +426,7 @@ func TestKeyArrivesAtABadMoment(t *testing.T) {
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	dir := t.TempDir()
 	b := startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
-	room, other := chat(t, s, you, b, true), chat(t, s, friend, b, true)
+	room, other := directChat(t, s, you, b, true), directChat(t, s, friend, b, true)
 	s.Fault(func(r *matrixtest.Request) bool { // it comes once, and cannot be asked for
 		return r.Endpoint == "sendToDevice" && strings.Contains(r.Path, "room_key_request")
 	}, matrixtest.Status(http.StatusForbidden, "M_FORBIDDEN"))

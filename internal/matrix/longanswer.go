@@ -14,8 +14,8 @@ import (
 
 	"maunium.net/go/mautrix"
 
+	"reverie/internal/chat"
 	"reverie/internal/media"
-	"reverie/internal/session"
 )
 
 // A text that is too large for one event, or for the homeserver, is sent as its beginning and
@@ -34,7 +34,7 @@ const (
 
 // layOut returns what the message m of that room reads, and the row of the file with all of it
 // if it is too large for one event.
-func (c *Client) layOut(ctx context.Context, room string, m session.Outgoing) (string, *outRow, error) {
+func (c *Client) layOut(ctx context.Context, room string, m chat.Outgoing) (string, *outRow, error) {
 	text := strings.ToValidUTF8(m.Text, "\uFFFD")
 	if size(text) <= partSize {
 		return text, nil, nil
@@ -98,7 +98,7 @@ func unclosed(md string) (open string) {
 }
 
 // putWhole makes the file with all of m's answer a row, once.
-func (q *queue) putWhole(ctx context.Context, tx *sql.Tx, room, kind string, m session.Outgoing, w *outRow) error {
+func (q *queue) putWhole(ctx context.Context, tx *sql.Tx, room, kind string, m chat.Outgoing, w *outRow) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, file, thread, state, revision, created_at)
 		VALUES (?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
 		ON CONFLICT (id) DO UPDATE SET text = excluded.text, file = excluded.file, state = 'pending', revision = revision + 1, attempts = 0, next_at = 0, error = ''
@@ -137,7 +137,7 @@ func (c *Client) asFile(ctx context.Context, r outRow) (done bool, err error) {
 			return err // it is the beginning of an answer that is a file already
 		}
 		c.log.Warn("matrix: a message is too large for the homeserver; sending it as a file", "room", r.room, "message", r.id)
-		return c.q.putWhole(ctx, tx, r.room, r.kind, session.Outgoing{Thread: r.thread}, w)
+		return c.q.putWhole(ctx, tx, r.room, r.kind, chat.Outgoing{Thread: r.thread}, w)
 	})
 	return true, doing("matrix: send a message as a file", err)
 }

@@ -16,9 +16,9 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/chat"
 	"reverie/internal/i18n"
 	"reverie/internal/media"
-	"reverie/internal/session"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 
 // fileKinds are the messages that are files, by type.
 var fileKinds = map[event.MessageType]string{
-	event.MsgImage: session.ImageFile, event.MsgFile: session.OtherFile, event.MsgAudio: session.AudioFile, event.MsgVideo: session.VideoFile,
+	event.MsgImage: chat.ImageFile, event.MsgFile: chat.OtherFile, event.MsgAudio: chat.AudioFile, event.MsgVideo: chat.VideoFile,
 }
 
 func isFile(msg *event.MessageEventContent) bool { return fileKinds[msg.MsgType] != "" }
@@ -42,20 +42,20 @@ func said(msg *event.MessageEventContent) string {
 }
 
 // filesOf is the file that a message is, still to be fetched, if it is one.
-func (c *Client) filesOf(msg *event.MessageEventContent, encrypted bool) []session.File {
+func (c *Client) filesOf(msg *event.MessageEventContent, encrypted bool) []chat.File {
 	kind := fileKinds[msg.MsgType]
 	if kind == "" {
 		return nil
 	}
-	f := session.File{Name: media.Name(msg.GetFileName()), Kind: kind}
-	if kind == session.AudioFile && msg.MSC3245Voice != nil {
-		f.Kind = session.VoiceFile
+	f := chat.File{Name: media.Name(msg.GetFileName()), Kind: kind}
+	if kind == chat.AudioFile && msg.MSC3245Voice != nil {
+		f.Kind = chat.VoiceFile
 	}
 	if msg.Info != nil {
 		f.Size = int64(msg.Info.Size) // as they say, until it is here
 	}
 	switch most := c.cfg.MaxFile; {
-	case kind == session.VideoFile:
+	case kind == chat.VideoFile:
 		f.Note = i18n.New("why.no_videos")
 	case f.Size > most:
 		f.Note = tooLargeNote(most)
@@ -71,7 +71,7 @@ func (c *Client) filesOf(msg *event.MessageEventContent, encrypted bool) []sessi
 	default:
 		f.Note = i18n.New("why.file_nowhere")
 	}
-	return []session.File{f}
+	return []chat.File{f}
 }
 
 func tooLargeNote(most int64) i18n.Text {
@@ -79,7 +79,7 @@ func tooLargeNote(most int64) i18n.Text {
 }
 
 // fetchFiles fetches the files that a message is, and the one that it replies to.
-func (c *Client) fetchFiles(ctx context.Context, m *session.Inbound) error {
+func (c *Client) fetchFiles(ctx context.Context, m *chat.Inbound) error {
 	err := c.repliedFile(ctx, m)
 	for i := range m.Files {
 		if f := &m.Files[i]; f.Source != "" {
@@ -91,7 +91,7 @@ func (c *Client) fetchFiles(ctx context.Context, m *session.Inbound) error {
 }
 
 // repliedFile adds to m the file that it replies to, if that is one.
-func (c *Client) repliedFile(ctx context.Context, m *session.Inbound) error {
+func (c *Client) repliedFile(ctx context.Context, m *chat.Inbound) error {
 	if m.ReplyTo == "" {
 		return nil
 	}
@@ -109,15 +109,15 @@ func (c *Client) repliedFile(ctx context.Context, m *session.Inbound) error {
 		return nil
 	}
 	found := c.filesOf(msg, evt.Mautrix.WasEncrypted)
-	if found[0].Kind == session.VoiceFile { // somebody else's words, and not this person's
-		found[0].Kind = session.AudioFile
+	if found[0].Kind == chat.VoiceFile { // somebody else's words, and not this person's
+		found[0].Kind = chat.AudioFile
 	}
 	m.Files = append(found, m.Files...)
 	return nil
 }
 
 // fetchFile fetches and keeps a file. What cannot be had is said in the note.
-func (c *Client) fetchFile(ctx context.Context, f *session.File) (note i18n.Text) {
+func (c *Client) fetchFile(ctx context.Context, f *chat.File) (note i18n.Text) {
 	for try := 0; ; try++ {
 		kept, err := c.download(ctx, f.Source)
 		if err == nil {

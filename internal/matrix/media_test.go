@@ -13,12 +13,12 @@ import (
 
 	"maunium.net/go/mautrix/event"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/media"
-	"reverie/internal/session"
 )
 
 var gif = []byte("GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;")
@@ -44,12 +44,12 @@ func TestFilesIn(t *testing.T) {
 				t.Fatalf("heard %+v", in)
 			}
 			f := in.Files[0]
-			if f.Name != "cat.png" || f.Type != "image/gif" || f.Size != int64(len(gif)) || f.Kind != session.ImageFile || f.Note != "" || f.Source != "" {
+			if f.Name != "cat.png" || f.Type != "image/gif" || f.Size != int64(len(gif)) || f.Kind != chat.ImageFile || f.Note != "" || f.Source != "" {
 				t.Errorf("got %+v", f)
 			}
 			equal(t, string(sure(os.ReadFile(filepath.Join(b.dir, f.Path)))(t)), string(gif), "kept")
 			sendFile(t, you, room, peer.File{Name: "hi.ogg", Voice: true, Type: "audio/ogg", Data: []byte("OggS\x00hello")}, nil)
-			if in := b.next(); in.Text != "" || len(in.Files) != 1 || in.Files[0].Kind != session.VoiceFile || in.Files[0].Type != "application/ogg" {
+			if in := b.next(); in.Text != "" || len(in.Files) != 1 || in.Files[0].Kind != chat.VoiceFile || in.Files[0].Type != "application/ogg" {
 				t.Errorf("heard %+v", in)
 			}
 		})
@@ -61,7 +61,7 @@ func TestFilesIn(t *testing.T) {
 func TestFilesThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	s, you, b := meetingWith(t, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.MaxFile = 1000 })
-	plain, closed := chat(t, s, you, b, false), chat(t, s, you, b, true)
+	plain, closed := directChat(t, s, you, b, false), directChat(t, s, you, b, true)
 	large := bytes.Repeat([]byte("x"), 1001)
 	for _, tt := range []struct {
 		name, room string
@@ -140,7 +140,7 @@ func TestSlowFile(t *testing.T) {
 		cfg.Hurry()
 		cfg.FetchWithin(3 * time.Second)
 	})
-	slow, other := chat(t, s, you, b, false), chat(t, s, you, b, false)
+	slow, other := directChat(t, s, you, b, false), directChat(t, s, you, b, false)
 	hook := s.Fault(matrixtest.On("download"), matrixtest.Drip(50*time.Millisecond))
 	sendFile(t, you, slow, peer.File{Name: "a.txt", Caption: "first", Data: bytes.Repeat([]byte("x"), 10_000)}, nil)
 	await(t, s, "nothing is fetched", func() bool { return hook.Hits() > 0 })
@@ -184,14 +184,14 @@ func TestFileOut(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted=%v", encrypted), func(t *testing.T) {
 			t.Parallel()
-			s, you, b, room := chatting(t, encrypted, func(b *bot, in session.Inbound) {
+			s, you, b, room := chatting(t, encrypted, func(b *bot, in chat.Inbound) {
 				kept, err := media.Open(b.dir, 0).Keep(bytes.NewReader(gif), 1000)
 				if err != nil {
 					t.Error(err)
 				}
 				for range 2 { // saying it twice is saying it once
-					b.tells(in.Room, session.Outgoing{ID: "file:1", Text: "Here *it* is",
-						File: &session.File{Name: "dot.gif", Type: kept.Type, Size: kept.Size, Path: kept.Path}})
+					b.tells(in.Room, chat.Outgoing{ID: "file:1", Text: "Here *it* is",
+						File: &chat.File{Name: "dot.gif", Type: kept.Type, Size: kept.Size, Path: kept.Path}})
 				}
 				b.done(in)
 			})
@@ -221,7 +221,7 @@ func TestFileOut(t *testing.T) {
 // TestFileNotTaken: the room reads why a file could not be sent.
 func TestFileNotTaken(t *testing.T) {
 	t.Parallel()
-	s, you, b, room := chatting(t, false, func(b *bot, in session.Inbound) {
+	s, you, b, room := chatting(t, false, func(b *bot, in chat.Inbound) {
 		for i, path := range []string{"", "media/0123456789abcdef0123456789abcdef.txt"} {
 			if path == "" {
 				kept, err := media.Open(b.dir, 0).Keep(strings.NewReader("hello"), 1000)
@@ -230,7 +230,7 @@ func TestFileNotTaken(t *testing.T) {
 				}
 				path = kept.Path
 			}
-			b.tells(in.Room, session.Outgoing{ID: fmt.Sprint("file:", i), File: &session.File{Name: fmt.Sprintf("f%d.txt", i), Type: "text/plain", Path: path}})
+			b.tells(in.Room, chat.Outgoing{ID: fmt.Sprint("file:", i), File: &chat.File{Name: fmt.Sprintf("f%d.txt", i), Type: "text/plain", Path: path}})
 		}
 	})
 	s.Fault(matrixtest.On("upload").By(b.UserID()), matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
@@ -273,9 +273,9 @@ func TestLongAnswerIsAFile(t *testing.T) {
 		t.Run(map[bool]string{false: "plain", true: "encrypted"}[encrypted], func(t *testing.T) {
 			t.Parallel()
 			text := essay("words")
-			answer := func(b *bot, in session.Inbound) {
+			answer := func(b *bot, in chat.Inbound) {
 				for range 2 { // saying it twice is saying it once
-					b.tells(in.Room, session.Outgoing{ID: "re:" + in.ID, Text: text, ReplyTo: in.ID})
+					b.tells(in.Room, chat.Outgoing{ID: "re:" + in.ID, Text: text, ReplyTo: in.ID})
 				}
 			}
 			s, you, b, room := chatting(t, encrypted, answer)
@@ -315,8 +315,8 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, true, nil)
 	uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
-	m := session.Outgoing{ID: "re:1", Text: essay("words")}
-	b.says(room, m, session.Outgoing{ID: "re:2", Text: "The next answer."})
+	m := chat.Outgoing{ID: "re:1", Text: essay("words")}
+	b.says(room, m, chat.Outgoing{ID: "re:2", Text: "The next answer."})
 	if first := peertest.Next(t, you, messageIn(room)); !strings.HasSuffix(first.Body, wholeNote) {
 		t.Errorf("first came %q", first.Body)
 	}
@@ -327,7 +327,7 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 	if come["answer.md could not be sent: it is larger than the homeserver takes."] != 1 || come["The next answer."] != 1 {
 		t.Errorf("then came %v", come)
 	}
-	b.says(room, m, session.Outgoing{ID: "re:3", Text: "The end."}) // said again after a restart
+	b.says(room, m, chat.Outgoing{ID: "re:3", Text: "The end."}) // said again after a restart
 	if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "The end." || uploads.Hits() != 1 {
 		t.Errorf("said again: %q, %d uploads", e.Body, uploads.Hits())
 	}
@@ -341,7 +341,7 @@ func TestLongAnswerChanges(t *testing.T) {
 	s, you, b, room := chatting(t, false, nil)
 	sayIt := func(text string, draft bool) {
 		t.Helper()
-		b.says(room, session.Outgoing{ID: "re:1", Text: text, Draft: draft})
+		b.says(room, chat.Outgoing{ID: "re:1", Text: text, Draft: draft})
 	}
 	hear := func(kind peer.Kind) peer.Event {
 		t.Helper()
@@ -424,10 +424,10 @@ func TestServerTakesLess(t *testing.T) {
 			hook := s.Fault(func(r *matrixtest.Request) bool { return r.Endpoint == "send" && len(r.Body) > 20_000 }, c.fault)
 			want := strings.Repeat("A paragraph with some words in it, and a few more.\n\n", c.words)
 			if c.drafted {
-				b.says(room, session.Outgoing{ID: "large", Text: want[:60], Draft: true})
+				b.says(room, chat.Outgoing{ID: "large", Text: want[:60], Draft: true})
 				peertest.Next(t, you, messageIn(room))
 			}
-			b.says(room, session.Outgoing{ID: "large", Text: want})
+			b.says(room, chat.Outgoing{ID: "large", Text: want})
 			if first, _ := arrives(t, you, room, b.UserID(), want); c.drafted != (first.Kind == peer.Edit) {
 				t.Errorf("the first message is a %v", first.Kind)
 			}
@@ -447,7 +447,7 @@ func TestAlwaysTooLarge(t *testing.T) {
 	hook := s.Fault(func(r *matrixtest.Request) bool {
 		return (r.Endpoint == "send" || r.Endpoint == "upload") && r.User == b.UserID() && !strings.Contains(string(r.Body), `"then"`)
 	}, matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
-	b.says(room, session.Outgoing{ID: "1", Text: strings.Repeat("unloved words ", 2000)}, session.Outgoing{ID: "2", Text: "then"})
+	b.says(room, chat.Outgoing{ID: "1", Text: strings.Repeat("unloved words ", 2000)}, chat.Outgoing{ID: "2", Text: "then"})
 	hears(t, you, room, "then")
 	await(t, s, "not given up", func() bool { return b.Status(t.Context()).Dead == 3 && b.Status(t.Context()).Outbox == 0 })
 	if n := hook.Hits(); n > 6 {

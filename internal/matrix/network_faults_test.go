@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
 )
 
 type mishap struct {
@@ -189,7 +189,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 			if tries < 2 {
 				t.Errorf("it started after %d tries, without a homeserver", tries)
 			}
-			room := chat(t, s, you, b, true)
+			room := directChat(t, s, you, b, true)
 			echoes(t, you, room, "there you are")
 		})
 	}
@@ -200,7 +200,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 			you := person(t, s, "you")
 			hook := s.Fault(each("@reverie:"+s.Name), c.fault)
 			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			room := directChat(t, s, you, b, true)
 			echoes(t, you, room, "there you are")
 			if st := b.Status(t.Context()); !st.CrossSigned {
 				t.Errorf("the device stays unsigned: %+v", st)
@@ -220,7 +220,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 func TestHomeserverRestarts(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
-	plain, secret := chat(t, s, you, b, false), chat(t, s, you, b, true)
+	plain, secret := directChat(t, s, you, b, false), directChat(t, s, you, b, true)
 	echoes(t, you, secret, "before")
 	t.Run("in the middle of a poll", func(t *testing.T) {
 		b.Typing(t.Context(), plain, true)
@@ -251,7 +251,7 @@ func TestHomeserverRestarts(t *testing.T) {
 			}
 			hangUp(w)
 		})
-		b.says(secret, session.Outgoing{ID: "one", Text: "one"}, session.Outgoing{ID: "two", Text: "two"})
+		b.says(secret, chat.Outgoing{ID: "one", Text: "one"}, chat.Outgoing{ID: "two", Text: "two"})
 		hears(t, you, secret, "one", "two")
 	})
 	for room, want := range map[string]int{plain: 1, secret: 4} {
@@ -299,7 +299,7 @@ func TestTooManyRequests(t *testing.T) {
 	})
 	texts := []string{"one", "two", "three"}
 	for _, text := range texts {
-		b.says(room, session.Outgoing{ID: text, Text: text})
+		b.says(room, chat.Outgoing{ID: text, Text: text})
 	}
 	hears(t, you, room, texts...)
 	sends := s.Sends()
@@ -334,11 +334,11 @@ func TestTooManyRequestsWhileWriting(t *testing.T) {
 	for storm.Hits() < 2 {
 		pieces++
 		text += fmt.Sprintf("This is piece number %d of what is a long answer. ", pieces)
-		b.says(room, session.Outgoing{ID: "answer", Text: text, Draft: true})
+		b.says(room, chat.Outgoing{ID: "answer", Text: text, Draft: true})
 		time.Sleep(10 * time.Millisecond)
 	}
 	text += "That was all."
-	b.says(room, session.Outgoing{ID: "answer", Text: text})
+	b.says(room, chat.Outgoing{ID: "answer", Text: text})
 	first := peertest.Next(t, you, messageIn(room))
 	last := peertest.Next(t, you, peertest.Kind(room, peer.Edit))
 	if last.ID != first.ID || last.Body != text || last.Live {
@@ -374,7 +374,7 @@ func TestSendingThroughTrouble(t *testing.T) {
 			hook := s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), c.fault)
 			texts := []string{"one", "two", "three"}
 			for _, text := range texts {
-				b.says(room, session.Outgoing{ID: text, Text: text})
+				b.says(room, chat.Outgoing{ID: text, Text: text})
 			}
 			hears(t, you, room, texts...)
 			if messages, edits := said(t, s, room, b.UserID()); len(messages) != 3 || edits != 0 || hook.Hits() != 1 {
@@ -418,7 +418,7 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 				t.Parallel()
 				s, you, friend, b, room := party(t, true, nil)
 				hook := s.Fault(matrixtest.On(endpoint).By(b.UserID()).Times(1), c.fault)
-				b.says(room, session.Outgoing{ID: "x", Text: "for all"})
+				b.says(room, chat.Outgoing{ID: "x", Text: "for all"})
 				for _, p := range []*peer.Peer{you, friend} {
 					e := peertest.Next(t, p, func(e peer.Event) bool {
 						return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Undecryptable)
@@ -443,7 +443,7 @@ func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
 			s, you, b, room := chatting(t, true, nil)
 			tell := func(text string) {
 				t.Helper()
-				b.says(room, session.Outgoing{ID: text, Text: text})
+				b.says(room, chat.Outgoing{ID: text, Text: text})
 			}
 			tell("one")
 			hears(t, you, room, "one")

@@ -15,7 +15,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/session"
+	"reverie/internal/chat"
 )
 
 const (
@@ -47,13 +47,13 @@ func (d *draft) worth() bool {
 // Say makes the message m.ID in room read m.Text, see session.Transport. A
 // final message is a row in the outbox when Say returns; it is sent by Run, in
 // order with the other messages of the room.
-func (c *Client) Say(ctx context.Context, room string, m session.Outgoing) error {
+func (c *Client) Say(ctx context.Context, room string, m chat.Outgoing) error {
 	return c.say(ctx, room, m)
 }
 
 // Conclude is Say of an answer and Handled of what it answers, in one transaction with
 // what also stores.
-func (c *Client) Conclude(ctx context.Context, room string, m session.Outgoing, done []string, also func(context.Context, *sql.Tx) error) error {
+func (c *Client) Conclude(ctx context.Context, room string, m chat.Outgoing, done []string, also func(context.Context, *sql.Tx) error) error {
 	err := c.say(ctx, room, m, func(ctx context.Context, tx *sql.Tx) error {
 		if err := also(ctx, tx); err != nil {
 			return err
@@ -71,7 +71,7 @@ func (c *Client) Conclude(ctx context.Context, room string, m session.Outgoing, 
 	return err
 }
 
-func (c *Client) say(ctx context.Context, room string, m session.Outgoing, with ...func(context.Context, *sql.Tx) error) error {
+func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...func(context.Context, *sql.Tx) error) error {
 	if m.File == nil && strings.TrimSpace(m.Text) == "" {
 		return errors.New("matrix: nothing to say")
 	}
@@ -103,7 +103,7 @@ func (c *Client) say(ctx context.Context, room string, m session.Outgoing, with 
 }
 
 // sketch keeps the newest text of a draft for the sender.
-func (c *Client) sketch(room string, m session.Outgoing) {
+func (c *Client) sketch(room string, m chat.Outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.drafts[m.ID]

@@ -13,7 +13,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/session"
+	"reverie/internal/chat"
 )
 
 // A message of ours that offers options is a poll (MSC3381). Its start event is sent from
@@ -25,13 +25,13 @@ var pollVote = event.Type{Type: "m.poll.response", Class: event.MessageEventType
 
 // poll is what the start event of a poll says.
 type poll struct {
-	Question string           `json:"question"`
-	Options  []session.Option `json:"options"`
+	Question string        `json:"question"`
+	Options  []chat.Option `json:"options"`
 }
 
 // packPoll is the poll that m asks for, for its row; "" = m is an ordinary message. A question
 // that does not fit into one event is one: people must see all of what they decide.
-func packPoll(m session.Outgoing) (string, error) {
+func packPoll(m chat.Outgoing) (string, error) {
 	if len(m.Options) == 0 {
 		return "", nil
 	}
@@ -161,7 +161,7 @@ func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	}
 	vote, err := c.inbound(ctx, evt, room)
 	vote.SenderName, vote.Text = c.displayName(ctx, evt.RoomID, evt.Sender), answer
-	vote.Change, vote.Target = session.Voted, target
+	vote.Change, vote.Target = chat.Voted, target
 	b.in = append(b.in, incoming{Inbound: vote})
 	return err
 }
@@ -202,7 +202,7 @@ func (q *queue) voted(ctx context.Context, tx *sql.Tx, ch incoming) error {
 	if err != nil {
 		return err
 	}
-	chosen := slices.IndexFunc(p.Options, func(o session.Option) bool { return answerID(message, o.ID) == ch.Text })
+	chosen := slices.IndexFunc(p.Options, func(o chat.Option) bool { return answerID(message, o.ID) == ch.Text })
 	if chosen < 0 {
 		return nil
 	}

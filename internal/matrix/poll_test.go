@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
 )
 
 const (
@@ -23,18 +23,18 @@ const (
 )
 
 // poll is a question of the bot under a name.
-func poll(name string) session.Outgoing {
-	return session.Outgoing{ID: name, Text: question, Notice: true, Options: []session.Option{{ID: "once", Text: "Yes, this once"}, {ID: "no", Text: "No"}}}
+func poll(name string) chat.Outgoing {
+	return chat.Outgoing{ID: name, Text: question, Notice: true, Options: []chat.Option{{ID: "once", Text: "Yes, this once"}, {ID: "no", Text: "No"}}}
 }
 
 // asks has the bot ask p in room, and returns the poll as the person sees it.
-func (b *bot) asks(you *peer.Peer, room string, p session.Outgoing) peer.Event {
+func (b *bot) asks(you *peer.Peer, room string, p chat.Outgoing) peer.Event {
 	b.t.Helper()
 	b.says(room, p)
 	return peertest.Next(b.t, you, peertest.Kind(room, peer.Asked))
 }
 
-func (b *bot) nextChange() session.Inbound {
+func (b *bot) nextChange() chat.Inbound {
 	b.t.Helper()
 	select {
 	case in := <-b.changes:
@@ -46,11 +46,11 @@ func (b *bot) nextChange() session.Inbound {
 }
 
 // votes has the person choose an option, and expects what comes of it.
-func (b *bot) votes(you *peer.Peer, asked peer.Event, text string, want session.Inbound) session.Inbound {
+func (b *bot) votes(you *peer.Peer, asked peer.Event, text string, want chat.Inbound) chat.Inbound {
 	b.t.Helper()
 	id := sure(you.Vote(b.t.Context(), asked.Room, asked, text))(b.t)
 	got := b.nextChange()
-	want.ID, want.Room, want.Sender, want.SenderName, want.Change, want.At = id, asked.Room, you.UserID(), got.SenderName, session.Voted, got.At
+	want.ID, want.Room, want.Sender, want.SenderName, want.Change, want.At = id, asked.Room, you.UserID(), got.SenderName, chat.Voted, got.At
 	if got.At.IsZero() || cmp.Diff(want, got) != "" {
 		b.t.Errorf("delivered %+v, want %+v", got, want)
 	}
@@ -100,7 +100,7 @@ func TestPoll(t *testing.T) {
 				sure(you.Post(t.Context(), room, kind, content))(t)
 			}
 			sure(you.Post(t.Context(), room, voteType, peer.VoteFor(asked.ID, "maybe")))(t)
-			b.votes(you, asked, "No", session.Inbound{Target: "ask:1", Text: "no", Private: true})
+			b.votes(you, asked, "No", chat.Inbound{Target: "ask:1", Text: "no", Private: true})
 			say(t, you, room, "hello")
 			comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }, "echo: **hello**")
 			if in := b.next(); in.Text != "hello" || len(b.heard) > 0 || len(b.changes) > 0 {
@@ -110,10 +110,10 @@ func TestPoll(t *testing.T) {
 				"m.relates_to": map[string]any{"rel_type": "m.reference", "event_id": asked.ID}, "m.selections": []string{asked.Poll.ID("No")},
 			})
 			ok(t, err)
-			if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
+			if got := b.nextChange(); got.ID != id || got.Change != chat.Voted || got.Target != "ask:1" || got.Text != "no" {
 				t.Errorf("delivered %+v", got)
 			}
-			closing := session.Outgoing{ID: "ask:1", Text: "Nothing was deleted.", Notice: true}
+			closing := chat.Outgoing{ID: "ask:1", Text: "Nothing was deleted.", Notice: true}
 			b.says(room, closing)
 			if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != closing.Text || e.Encrypted != encrypted {
 				t.Errorf("closed as %+v", e)
@@ -165,8 +165,8 @@ func TestPollContent(t *testing.T) {
 			"m.in_reply_to": map[string]any{"event_id": root}},
 	}
 	equal(t, cmp.Diff(want, eventsOf(t, s, room, pollBegin)[0]["content"]), "", "the start (-want +got)")
-	b.votes(you, asked, "Yes, this once", session.Inbound{Target: "ask:1", Text: "once", Branch: root})
-	b.says(room, session.Outgoing{ID: "ask:1", Text: "It is deleted."})
+	b.votes(you, asked, "Yes, this once", chat.Inbound{Target: "ask:1", Text: "once", Branch: root})
+	b.says(room, chat.Outgoing{ID: "ask:1", Text: "It is deleted."})
 	peertest.Next(t, you, peertest.Kind(room, peer.Closed))
 	want = map[string]any{
 		"org.matrix.msc3381.poll.end": map[string]any{}, text: "It is deleted.", "body": "It is deleted.", "m.mentions": map[string]any{},
@@ -192,7 +192,7 @@ func TestVotesThatDoNotCount(t *testing.T) {
 			asked := b.asks(you, room, poll("ask:1"))
 			other := b.asks(you, room, poll("ask:2"))
 			far := b.asks(you, elsewhere, poll("ask:3"))
-			b.says(room, session.Outgoing{ID: "words", Text: "no poll"})
+			b.says(room, chat.Outgoing{ID: "words", Text: "no poll"})
 			words := peertest.Next(t, you, messageIn(room))
 			own, err := you.Post(t.Context(), room, pollBegin, map[string]any{pollBegin: map[string]any{
 				"question": map[string]any{"org.matrix.msc1767.text": "Tea?"}, "answers": []any{map[string]any{"id": asked.Poll.ID("No")}}}})
@@ -241,14 +241,14 @@ func TestVotesThatDoNotCount(t *testing.T) {
 			for _, key := range []string{"👍", "✅", "No", "no", no} {
 				ok(t, you.React(t.Context(), room, asked.ID, key))
 			}
-			good := b.votes(you, asked, "Yes, this once", session.Inbound{Target: "ask:1", Text: "once"})
+			good := b.votes(you, asked, "Yes, this once", chat.Inbound{Target: "ask:1", Text: "once"})
 			ok(t, s.Redeliver(room, good.ID))
-			again := b.votes(you, other, "No", session.Inbound{Target: "ask:2", Text: "no"})
+			again := b.votes(you, other, "No", chat.Inbound{Target: "ask:2", Text: "no"})
 			b.stop()
 			before := b.log
 			ok(t, s.Redeliver(room, good.ID))
 			b = b.again(echo)
-			last := b.votes(you, far, "No", session.Inbound{Target: "ask:3", Text: "no"})
+			last := b.votes(you, far, "No", chat.Inbound{Target: "ask:3", Text: "no"})
 			db := openDB(t, dir)
 			for id, row := range inboxRows(t, db) {
 				if !slices.Contains([]string{good.ID, again.ID, last.ID}, id) {
@@ -290,10 +290,10 @@ func TestPollTakenBack(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, true, echo)
 	first, second := b.asks(you, room, poll("re-$x-ask")), b.asks(you, room, poll("ask:2"))
-	b.says(room, session.Outgoing{ID: "re-$x", Text: "The answer."}) // whose name begins that of the poll
+	b.says(room, chat.Outgoing{ID: "re-$x", Text: "The answer."}) // whose name begins that of the poll
 	peertest.Next(t, you, messageIn(room))
 	by := s.Redact(you.UserID(), room, first.ID)
-	if got := b.nextChange(); got.ID != by || got.Change != session.TakenBack || got.Target != "re-$x-ask" || got.Sender != you.UserID() {
+	if got := b.nextChange(); got.ID != by || got.Change != chat.TakenBack || got.Target != "re-$x-ask" || got.Sender != you.UserID() {
 		t.Errorf("delivered %+v", got)
 	}
 	sure(you.Vote(t.Context(), room, first, "No"))(t)
@@ -301,7 +301,7 @@ func TestPollTakenBack(t *testing.T) {
 	vote := sure(you.Vote(t.Context(), room, second, "No"))(t)
 	s.Redact(you.UserID(), room, vote)
 	b = b.again(echo)
-	b.votes(you, second, "Yes, this once", session.Inbound{Target: "ask:2", Text: "once", Private: true})
+	b.votes(you, second, "Yes, this once", chat.Inbound{Target: "ask:2", Text: "once", Private: true})
 	await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
 	for _, e := range eventsOf(t, s, room, "m.room.redaction") {
 		if e["sender"] == b.UserID() {
@@ -323,7 +323,7 @@ func TestPollInWords(t *testing.T) {
 	if e := peertest.Next(t, you, messageIn(room)); e.Body != p.Text || !e.Notice {
 		t.Errorf("said %+v", e)
 	}
-	b.says(room, session.Outgoing{ID: "ask:1", Text: "It is deleted.", Notice: true})
+	b.says(room, chat.Outgoing{ID: "ask:1", Text: "It is deleted.", Notice: true})
 	if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }); e.Kind != peer.Edit || e.Body != "It is deleted." {
 		t.Errorf("then came %+v", e)
 	}
@@ -342,14 +342,14 @@ func TestPollOnTheHomeserver(t *testing.T) {
 		t.Errorf("asked %+v %+v", asked, asked.Poll)
 	}
 	sure(you.PostPlain(t.Context(), room, voteType, peer.VoteFor(asked.ID, asked.Poll.ID("No"))))(t)
-	b.votes(you, asked, "Yes, this once", session.Inbound{Target: "ask:1", Text: "once", Private: true})
+	b.votes(you, asked, "Yes, this once", chat.Inbound{Target: "ask:1", Text: "once", Private: true})
 	b.stop()
 	id := sure(you.Vote(t.Context(), room, asked, "No"))(t)
 	b = start(t, server, dir, echo, you.UserID())
-	if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
+	if got := b.nextChange(); got.ID != id || got.Change != chat.Voted || got.Target != "ask:1" || got.Text != "no" {
 		t.Errorf("delivered %+v", got)
 	}
-	b.says(room, session.Outgoing{ID: "ask:1", Text: "Nothing was deleted.", Notice: true})
+	b.says(room, chat.Outgoing{ID: "ask:1", Text: "Nothing was deleted.", Notice: true})
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != "Nothing was deleted." || !e.Encrypted {
 		t.Errorf("closed as %+v", e)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"reverie/internal/session"
+	"reverie/internal/chat"
 	"reverie/internal/store"
 )
 
@@ -76,7 +76,7 @@ func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
 // say makes the rows of a final message durable: its own, which reads text, and that of the file
 // with all of it. A row that was sent before with the same text stays as it is,
 // and so does a file that is known already, and its caption. A poll only ever closes.
-func (q *queue) say(ctx context.Context, room string, m session.Outgoing, text, file string, whole *outRow, with ...func(context.Context, *sql.Tx) error) error {
+func (q *queue) say(ctx context.Context, room string, m chat.Outgoing, text, file string, whole *outRow, with ...func(context.Context, *sql.Tx) error) error {
 	kind := "text"
 	if m.Notice {
 		kind = "notice"
@@ -115,7 +115,7 @@ func (q *queue) say(ctx context.Context, room string, m session.Outgoing, text, 
 		}
 		// What a tool sent stands; a file with all of what the message read before goes.
 		return q.remove(ctx, tx, partsOf+` AND substr(id, length(?1) + 1, length(?2)) <> ?2 AND (?3 = '' OR substr(id, 1, length(?3)) <> ?3)`,
-			m.ID, session.SentMark, kept)
+			m.ID, chat.SentMark, kept)
 	})
 	return doing("matrix: store reply", err)
 }

@@ -18,6 +18,7 @@ import (
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 
+	"reverie/internal/chat"
 	"reverie/internal/session"
 	"reverie/internal/store/storetest"
 )
@@ -29,8 +30,8 @@ func newQueue(t *testing.T) *queue {
 	return &queue{db: db, now: time.Now}
 }
 
-func inbound(id string) session.Inbound {
-	return session.Inbound{ID: id, Room: "!r", Sender: "@me:b", SenderName: "Me", Text: "text of " + id, Private: true, At: time.UnixMilli(1_700_000_000_000)}
+func inbound(id string) chat.Inbound {
+	return chat.Inbound{ID: id, Room: "!r", Sender: "@me:b", SenderName: "Me", Text: "text of " + id, Private: true, At: time.UnixMilli(1_700_000_000_000)}
 }
 
 func must(t *testing.T, err error) {
@@ -83,7 +84,7 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	}
 }
 
-func out(id, text string) session.Outgoing { return session.Outgoing{ID: id, Text: text} }
+func out(id, text string) chat.Outgoing { return chat.Outgoing{ID: id, Text: text} }
 
 // head returns the row to be sent next; the test wants exactly one.
 func head(t *testing.T, q *queue) outRow {
@@ -234,8 +235,8 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
 	m := inbound("$1")
 	m.Thread, m.ReplyTo = "$root", "$said"
-	m.Quotes = []session.Quote{{ID: "$said", Sender: "@you:b", Text: "said before", At: time.UnixMilli(5), Why: session.QuoteReply}}
-	m.Files = []session.File{{Name: "a.png", Type: "image/png", Size: 3, Path: "media/a"}}
+	m.Quotes = []chat.Quote{{ID: "$said", Sender: "@you:b", Text: "said before", At: time.UnixMilli(5), Why: chat.QuoteReply}}
+	m.Files = []chat.File{{Name: "a.png", Type: "image/png", Size: 3, Path: "media/a"}}
 	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []incoming{{Inbound: m}}}))
 	rows := sure(q.waiting(ctx, 1))(t)
 	equal(t, cmp.Diff([]inRow{{1, incomplete(m), m}}, rows, cmp.AllowUnexported(inRow{}), cmp.Comparer(time.Time.Equal)), "", "inbox (-want +got)")
@@ -299,7 +300,7 @@ func stored(t *testing.T, q *queue, ch ...incoming) {
 }
 
 func editOf(id, target, text string) incoming {
-	return incoming{addressed: true, Inbound: session.Inbound{ID: id, Room: "!r", Sender: "@you:x", Text: text, At: time.UnixMilli(5), Change: session.Edited, Target: target}}
+	return incoming{addressed: true, Inbound: chat.Inbound{ID: id, Room: "!r", Sender: "@you:x", Text: text, At: time.UnixMilli(5), Change: chat.Edited, Target: target}}
 }
 
 // textOf is what waits to be answered under id.
@@ -318,10 +319,10 @@ func textOf(t *testing.T, q *queue, id string) string {
 // one counts, also when an earlier one is delivered again.
 func TestEditsWhileWaiting(t *testing.T) {
 	q := newQueue(t)
-	m := session.Inbound{ID: "$1", Room: "!r", Sender: "@you:x", Text: "apple", At: time.UnixMilli(5)}
+	m := chat.Inbound{ID: "$1", Room: "!r", Sender: "@you:x", Text: "apple", At: time.UnixMilli(5)}
 	must(t, q.inTx(t.Context(), func(tx *sql.Tx) error { return q.put(t.Context(), tx, m, "new") }))
 	stored(t, q, editOf("$e1", "$1", "pear"), editOf("$e2", "$1", "plum"))
-	m.Quotes = []session.Quote{{ID: "$q", Text: "quoted"}}
+	m.Quotes = []chat.Quote{{ID: "$q", Text: "quoted"}}
 	must(t, q.completed(t.Context(), m))
 	equal(t, textOf(t, q, "$1"), "plum", "after it was completed it reads")
 	stored(t, q, editOf("$e4", "$1", "fig"))
@@ -343,7 +344,7 @@ func TestRemovedWhileSending(t *testing.T) {
 	}
 	say := func(text string) {
 		t.Helper()
-		must(t, q.say(ctx, "!r", session.Outgoing{ID: "re:$1", Text: text}, text, "", nil))
+		must(t, q.say(ctx, "!r", chat.Outgoing{ID: "re:$1", Text: text}, text, "", nil))
 	}
 	say("first")
 	sending := row()
@@ -373,7 +374,7 @@ func TestRemovedWhileSending(t *testing.T) {
 func TestPartsAreFoundByTheIndex(t *testing.T) {
 	q := newQueue(t)
 	for _, id := range []string{"re:$a", "re:$a-2", "re:$a+1", "re:$a-10", "re:$ab-2", "re:$a.", "re:$a,2"} {
-		must(t, q.say(t.Context(), "!r", session.Outgoing{ID: id, Text: id}, id, "", nil))
+		must(t, q.say(t.Context(), "!r", chat.Outgoing{ID: id, Text: id}, id, "", nil))
 	}
 	var found, plan string
 	must(t, q.db.QueryRowContext(t.Context(), `SELECT group_concat(id, ' ') FROM (SELECT id FROM outbox WHERE `+partsOf+` ORDER BY seq)`, "re:$a").Scan(&found))
@@ -410,15 +411,15 @@ func TestPartsOfEarlierVersions(t *testing.T) {
 // Files of messages that are on their way in or out are kept; those of others are nobody's here.
 func TestKeptFiles(t *testing.T) {
 	q := newQueue(t)
-	for id, m := range map[string]session.Inbound{
-		"new":  {Files: []session.File{{Name: "a", Path: "media/a"}, {Name: "failed"}, {Name: "b", Path: "media/b"}}, Quotes: []session.Quote{{ID: "$q", Text: "quoted"}}},
-		"done": {Files: []session.File{{Name: "c", Path: "media/c"}}}, "bare": {Quotes: []session.Quote{{ID: "$q", Text: "quoted"}}}, "empty": {},
+	for id, m := range map[string]chat.Inbound{
+		"new":  {Files: []chat.File{{Name: "a", Path: "media/a"}, {Name: "failed"}, {Name: "b", Path: "media/b"}}, Quotes: []chat.Quote{{ID: "$q", Text: "quoted"}}},
+		"done": {Files: []chat.File{{Name: "c", Path: "media/c"}}}, "bare": {Quotes: []chat.Quote{{ID: "$q", Text: "quoted"}}}, "empty": {},
 	} {
 		m.ID, m.Room, m.Sender = id, "!r", "@you:x"
 		must(t, q.inTx(t.Context(), func(tx *sql.Tx) error { return q.put(t.Context(), tx, m, strings.Replace(id, "bare", "new", 1)) }))
 	}
 	for _, id := range []string{"out", "sent"} {
-		must(t, q.say(t.Context(), "!r", session.Outgoing{ID: id}, "", `{"name":"x","path":"media/`+id+`"}`, nil))
+		must(t, q.say(t.Context(), "!r", chat.Outgoing{ID: id}, "", `{"name":"x","path":"media/`+id+`"}`, nil))
 	}
 	must(t, q.update(t.Context(), `UPDATE outbox SET state = 'sent' WHERE id = 'sent'`))
 	got := sure((&Client{q: q}).KeptFiles(t.Context()))(t)

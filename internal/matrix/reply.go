@@ -15,6 +15,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/chat"
 	"reverie/internal/media"
 	"reverie/internal/session"
 )
@@ -28,11 +29,11 @@ const (
 
 // replyChain puts into m the messages that it replies to, the oldest first, before what
 // was heard in the room. The newest answer of ours needs no quote: the model has it.
-func (c *Client) replyChain(ctx context.Context, m *session.Inbound) error {
+func (c *Client) replyChain(ctx context.Context, m *chat.Inbound) error {
 	if session.Commands(m.Text) {
 		return nil
 	}
-	var chain []session.Quote
+	var chain []chat.Quote
 	var failed error
 	seen := map[string]bool{m.ID: true}
 	left := chainRunes
@@ -43,10 +44,10 @@ func (c *Client) replyChain(ctx context.Context, m *session.Inbound) error {
 			break
 		}
 		if err != nil {
-			l = link{quote: session.Quote{ID: at, Text: whyNot(err)}}
+			l = link{quote: chat.Quote{ID: at, Text: whyNot(err)}}
 		}
 		if l.quote.Text != "" {
-			l.quote.Why, l.quote.Text = session.QuoteReply, clip(l.quote.Text, replyRunes)
+			l.quote.Why, l.quote.Text = chat.QuoteReply, clip(l.quote.Text, replyRunes)
 			if left -= utf8.RuneCountInString(l.quote.Text); left < 0 {
 				break
 			}
@@ -62,7 +63,7 @@ func (c *Client) replyChain(ctx context.Context, m *session.Inbound) error {
 // link is a message of a reply chain, and what it replies to. One that says nothing that
 // could be shown, as what was taken back, has no text.
 type link struct {
-	quote  session.Quote
+	quote  chat.Quote
 	next   string
 	newest bool // it is our newest answer in the room
 }
@@ -77,7 +78,7 @@ func (c *Client) link(ctx context.Context, room, evt string) (link, error) {
 	if err != nil {
 		return link{}, err
 	}
-	l := link{quote: session.Quote{ID: evt, Sender: got.Sender.String(), Name: c.displayName(ctx, got.RoomID, got.Sender), At: time.UnixMilli(got.Timestamp)}}
+	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), Name: c.displayName(ctx, got.RoomID, got.Sender), At: time.UnixMilli(got.Timestamp)}}
 	msg, ok := got.Content.Parsed.(*event.MessageEventContent)
 	if !ok || got.StateKey != nil || got.Unsigned.RedactedBecause != nil {
 		return l, nil

@@ -10,12 +10,12 @@ import (
 	"sync"
 	"testing"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
 )
 
 // Twenty rooms ask at once, and the homeserver does not take what the bot says
@@ -26,7 +26,7 @@ func TestOneRoomStuck(t *testing.T) {
 	s, you, b := meeting(t, echo)
 	var rooms []string
 	for range 20 {
-		rooms = append(rooms, chat(t, s, you, b, false))
+		rooms = append(rooms, directChat(t, s, you, b, false))
 	}
 	release := make(chan struct{})
 	free := sync.OnceFunc(func() { close(release) })
@@ -65,7 +65,7 @@ func TestLeaveAndComeBack(t *testing.T) {
 		encrypted, gone bool
 	}{{"plain", false, false}, {"encrypted", true, false}, {"forgotten", true, true}} {
 		t.Run(c.name, func(t *testing.T) {
-			handle := func(b *bot, in session.Inbound) {
+			handle := func(b *bot, in chat.Inbound) {
 				if in.Text != "left open" {
 					echo(b, in)
 				}
@@ -190,7 +190,7 @@ func TestPlainHomeserver(t *testing.T) {
 				return (r.User == bot || r.User == "") && matrixtest.On(c.endpoints...)(r)
 			}, c.fault)
 			b := startWith(t, front, t.TempDir(), echo, func(cfg *matrix.Config) { cfg.Hurry() }, you.UserID())
-			room := chat(t, s, you, b, true)
+			room := directChat(t, s, you, b, true)
 			say(t, you, room, "hello")
 			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **hello**" || !e.Encrypted {
 				t.Errorf("answered %+v", e)
@@ -273,7 +273,7 @@ func TestManyInvitations(t *testing.T) {
 		s.Say(stranger, trap, b.UserID()+": do as I say")
 		traps = append(traps, trap)
 	}
-	room := chat(t, s, you, b, true)
+	room := directChat(t, s, you, b, true)
 	if left := s.Count("leave"); left >= n {
 		t.Errorf("yours was accepted after %d others were refused", left)
 	}
@@ -300,21 +300,21 @@ func TestRemovedWhileAnswering(t *testing.T) {
 			hold := make(chan struct{})
 			release := sync.OnceFunc(func() { close(hold) })
 			began := make(chan struct{}, 1)
-			s, you, b := meetingWith(t, func(b *bot, in session.Inbound) {
+			s, you, b := meetingWith(t, func(b *bot, in chat.Inbound) {
 				if in.Text != "long" {
 					echo(b, in)
 					return
 				}
-				b.tells(in.Room, session.Outgoing{ID: "re-" + in.ID, Text: strings.Repeat("a beginning ", 10), ReplyTo: in.ID, Draft: true})
+				b.tells(in.Room, chat.Outgoing{ID: "re-" + in.ID, Text: strings.Repeat("a beginning ", 10), ReplyTo: in.ID, Draft: true})
 				began <- struct{}{}
 				<-hold
 				for range 5 { // the rest of the stream
-					b.tells(in.Room, session.Outgoing{ID: "re-" + in.ID, Text: strings.Repeat("a beginning, and more ", 20), ReplyTo: in.ID, Draft: true})
+					b.tells(in.Room, chat.Outgoing{ID: "re-" + in.ID, Text: strings.Repeat("a beginning, and more ", 20), ReplyTo: in.ID, Draft: true})
 				}
 				echo(b, in)
 			}, hurry)
 			t.Cleanup(release) // before the bot is stopped
-			other := chat(t, s, you, b, true)
+			other := directChat(t, s, you, b, true)
 			room := roomWith(t, s, you, b, matrixtest.NewRoom{Direct: true, Encrypted: true})
 			long := say(t, you, room, "long")
 			<-began
@@ -362,7 +362,7 @@ func TestRemovedWhileAnswering(t *testing.T) {
 func TestRefusedMessages(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
-	room, other := chat(t, s, you, b, true), chat(t, s, you, b, true)
+	room, other := directChat(t, s, you, b, true), directChat(t, s, you, b, true)
 	converse(t, you, b, room, "one")
 	hook := s.Fault(matrixtest.On("send").By(b.UserID()).In(room), matrixtest.Status(403, "M_FORBIDDEN"))
 	say(t, you, room, "two")
@@ -422,7 +422,7 @@ func TestNotPrivateWhenDelivered(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, nil)
 	s.Account("friend", "a long enough password")
-	room := chat(t, s, you, b, false)
+	room := directChat(t, s, you, b, false)
 	waits := say(t, you, room, "a secret")
 	if in := b.next(); in.ID != waits || !in.Private {
 		t.Fatalf("heard %+v", in)

@@ -15,9 +15,9 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/chat"
 	"reverie/internal/i18n"
 	"reverie/internal/media"
-	"reverie/internal/session"
 	"reverie/internal/store"
 )
 
@@ -36,7 +36,7 @@ type outFile struct {
 }
 
 // packOut is the file of m as a row has it; empty = it has none.
-func (c *Client) packOut(m session.Outgoing) (string, error) {
+func (c *Client) packOut(m chat.Outgoing) (string, error) {
 	if m.File == nil {
 		return "", nil
 	}

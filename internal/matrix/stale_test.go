@@ -13,12 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
 	"reverie/internal/store/storetest"
 )
 
@@ -38,7 +38,7 @@ func ending(t *testing.T, server *homeserver.Server, dir string, change func(*ma
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
 	defer cancel()
-	err = c.Run(ctx, func(ctx context.Context, in session.Inbound) error { return c.Handled(ctx, in.ID) })
+	err = c.Run(ctx, func(ctx context.Context, in chat.Inbound) error { return c.Handled(ctx, in.ID) })
 	if ctx.Err() != nil {
 		t.Fatal("it goes on and on")
 	}
@@ -320,7 +320,7 @@ func TestDiedWhileAKeyWasStored(t *testing.T) {
 				t.Parallel()
 				s, you, b := meeting(t, echo)
 				keyless(s)
-				room := chat(t, s, you, b, true)
+				room := directChat(t, s, you, b, true)
 				rotate(t, s, you, room)
 				if known {
 					echoes(t, you, room, "hello")
@@ -365,7 +365,7 @@ func TestDiedAtEachOfManyKeys(t *testing.T) {
 	s, you, b := meetingWith(t, echo, stumble)
 	keyless(s)
 	s.Account("poison", personPassword)
-	room := chat(t, s, you, b, true)
+	room := directChat(t, s, you, b, true)
 	rotate(t, s, you, room)
 	echoes(t, you, room, "hello")
 	b.stop()
@@ -398,7 +398,7 @@ func TestPanicBehindAnOpenedMessage(t *testing.T) {
 	stumble := atMessage("matrix library: Failed to store new inbound group session", func(slog.Record) { panic("a fault for a test") })
 	s, you, b := meetingWith(t, echo, stumble)
 	keyless(s)
-	broken, room := chat(t, s, you, b, true), chat(t, s, you, b, true)
+	broken, room := directChat(t, s, you, b, true), directChat(t, s, you, b, true)
 	db := openDB(t, b.dir)
 	execute(t, db, `CREATE TRIGGER broken BEFORE INSERT ON crypto_megolm_inbound_session
 		WHEN NEW.source_user = '`+you.UserID()+`' AND NEW.room_id = '`+broken+`' BEGIN SELECT raise(ABORT, 'this key cannot be stored'); END`)

@@ -13,6 +13,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/chat"
 	"reverie/internal/session"
 )
 
@@ -30,7 +31,7 @@ type batch struct {
 // incoming is one thing that people said or did: a message for us or a change to an earlier one,
 // a line that is not for us, or a redaction.
 type incoming struct {
-	session.Inbound
+	chat.Inbound
 	past      bool       // of a message: it gets no answer
 	listens   bool       // of a message: it takes along what was heard before
 	addressed bool       // of an edit: its words speak to us; of a reaction: an owner did it
@@ -268,7 +269,7 @@ func (c *Client) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 		if s.Inbound, err = c.gesture(ctx, evt); err != nil {
 			return err
 		}
-		s.Change, s.Target = session.TakenBack, target.String()
+		s.Change, s.Target = chat.TakenBack, target.String()
 	}
 	b.in = append(b.in, s)
 	return nil
@@ -340,9 +341,9 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 }
 
 // inbound is what everything that somebody does in a room has in common.
-func (c *Client) inbound(ctx context.Context, evt *event.Event, room roomFacts) (session.Inbound, error) {
+func (c *Client) inbound(ctx context.Context, evt *event.Event, room roomFacts) (chat.Inbound, error) {
 	unproven, err := c.unproven(ctx, room, evt.Sender)
-	return session.Inbound{
+	return chat.Inbound{
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
 		Private: room.private(evt.Sender.String()), Unproven: unproven,
 	}, err

@@ -10,7 +10,7 @@ import (
 
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/session"
+	"reverie/internal/chat"
 	"reverie/internal/store"
 )
 
@@ -126,7 +126,7 @@ func (q *queue) storeOne(ctx context.Context, tx *sql.Tx, s incoming) error {
 
 // put takes a message in, once. One that waited to be read until now is put at
 // the end: others have been delivered since.
-func (q *queue) put(ctx context.Context, tx *sql.Tx, m session.Inbound, state string) error {
+func (q *queue) put(ctx context.Context, tx *sql.Tx, m chat.Inbound, state string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM inbox WHERE id = ? AND state IN ('utd', 'failed')`, m.ID); err != nil {
 		return err
 	}
@@ -154,11 +154,11 @@ func (q *queue) put(ctx context.Context, tx *sql.Tx, m session.Inbound, state st
 
 // brought is what a message has besides its text.
 type brought struct {
-	Quotes []session.Quote `json:"quotes,omitempty"`
-	Files  []session.File  `json:"files,omitempty"`
+	Quotes []chat.Quote `json:"quotes,omitempty"`
+	Files  []chat.File  `json:"files,omitempty"`
 }
 
-func pack(m session.Inbound) (string, error) {
+func pack(m chat.Inbound) (string, error) {
 	if len(m.Quotes)+len(m.Files) == 0 {
 		return "", nil
 	}
@@ -167,7 +167,7 @@ func pack(m session.Inbound) (string, error) {
 }
 
 // unpack gives m what pack made of it.
-func unpack(m *session.Inbound, packed string) error {
+func unpack(m *chat.Inbound, packed string) error {
 	if packed == "" {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (q *queue) redact(ctx context.Context, tx *sql.Tx, event string) error {
 type inRow struct {
 	seq        int64
 	incomplete bool
-	session.Inbound
+	chat.Inbound
 }
 
 // waiting returns messages that still need an answer: the oldest of each room,

@@ -13,6 +13,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/session"
 )
@@ -37,7 +38,7 @@ func threadIn(rel *event.RelatesTo) string {
 }
 
 // branchOf is the thread that m is answered in, as the room has it set.
-func (c *Client) branchOf(ctx context.Context, m session.Inbound) (string, error) {
+func (c *Client) branchOf(ctx context.Context, m chat.Inbound) (string, error) {
 	setting, err := session.Settings{DB: c.q.db}.Get(ctx, m.Room, session.SettingThreads)
 	if err != nil {
 		return "", err
@@ -97,7 +98,7 @@ func (q *queue) askedThread(ctx context.Context, id string) string {
 
 // fetchRoot quotes the root of the thread that m begins for us. What cannot be read is said
 // in its place: the model then knows that something is missing, and the person hears of it.
-func (c *Client) fetchRoot(ctx context.Context, m *session.Inbound) error {
+func (c *Client) fetchRoot(ctx context.Context, m *chat.Inbound) error {
 	if m.Thread == "" {
 		return nil
 	}
@@ -110,12 +111,12 @@ func (c *Client) fetchRoot(ctx context.Context, m *session.Inbound) error {
 	root := l.quote
 	switch {
 	case err != nil:
-		root = session.Quote{Text: "[it could not be read]"}
+		root = chat.Quote{Text: "[it could not be read]"}
 	case root.Text == "":
 		root.Text = "[it was taken back, or has no words]"
 	}
-	root.ID, root.Why, root.Text = m.Thread, session.QuoteThread, clip(root.Text, maxRoot)
-	m.Quotes = append([]session.Quote{root}, m.Quotes...)
+	root.ID, root.Why, root.Text = m.Thread, chat.QuoteThread, clip(root.Text, maxRoot)
+	m.Quotes = append([]chat.Quote{root}, m.Quotes...)
 	return err
 }
 
@@ -137,7 +138,7 @@ const lookBack = 2000
 // gather finds the thread of a message that would begin one of its own: lines that follow
 // each other belong into that of the first, and who asks for an answer once more gets it
 // where the newest one stands.
-func (q *queue) gather(ctx context.Context, tx *sql.Tx, m *session.Inbound) error {
+func (q *queue) gather(ctx context.Context, tx *sql.Tx, m *chat.Inbound) error {
 	if m.Branch == "" || m.Branch != m.ID {
 		return nil
 	}

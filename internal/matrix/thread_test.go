@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
@@ -66,11 +67,11 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 		t.Run(fmt.Sprintf("%s, direct %v, in a thread %v", c.setting, c.direct, c.in), func(t *testing.T) {
 			s, server := pretend(t)
 			you := person(t, s, "you")
-			answer := func(b *bot, in session.Inbound) {
+			answer := func(b *bot, in chat.Inbound) {
 				id, before := "re-"+in.ID, len(b.places(s, in.Room))
-				b.tells(in.Room, session.Outgoing{ID: id, Text: long[:200], ReplyTo: in.ID, Draft: true})
+				b.tells(in.Room, chat.Outgoing{ID: id, Text: long[:200], ReplyTo: in.ID, Draft: true})
 				await(b.t, s, "no draft", func() bool { return len(b.places(s, in.Room)) > before })
-				for _, m := range []session.Outgoing{
+				for _, m := range []chat.Outgoing{
 					{ID: id, Text: long, ReplyTo: in.ID},
 					{ID: "compaction:1", Text: "by the way", Notice: true, Thread: in.Branch},
 				} {
@@ -184,7 +185,7 @@ func TestRootIsQuoted(t *testing.T) {
 						t.Fatalf("%s: %d quotes", c.name, len(in.Quotes))
 					}
 					q := in.Quotes[0]
-					if q.ID != c.root || q.Why != session.QuoteThread || q.Sender != c.sender || q.Text != c.text || (q.Ours != "") != (c.root == ours) || q.At.IsZero() != (c.sender == "") {
+					if q.ID != c.root || q.Why != chat.QuoteThread || q.Sender != c.sender || q.Text != c.text || (q.Ours != "") != (c.root == ours) || q.At.IsZero() != (c.sender == "") {
 						t.Errorf("%s: %+v", c.name, q)
 					}
 					b.begin(room, c.root)
@@ -212,7 +213,7 @@ func TestActiveThread(t *testing.T) {
 	ahead := time.Duration(0)
 	dir := t.TempDir()
 	open := func() *bot {
-		return startWith(t, server, dir, func(b *bot, in session.Inbound) {
+		return startWith(t, server, dir, func(b *bot, in chat.Inbound) {
 			if !strings.Contains(in.Text, "be quiet") {
 				echo(b, in)
 			} else if err := b.Handled(context.Background(), in.ID); err != nil {
@@ -267,7 +268,7 @@ func TestActiveThread(t *testing.T) {
 }
 
 // quoted is what a message quotes for a reason, each as its sender's name and its words.
-func quoted(in session.Inbound, why session.QuoteKind) (all []string) {
+func quoted(in chat.Inbound, why chat.QuoteKind) (all []string) {
 	for _, q := range in.Quotes {
 		if q.Why == why {
 			name, _, _ := strings.Cut(strings.TrimPrefix(q.Sender, "@"), ":")
@@ -277,7 +278,7 @@ func quoted(in session.Inbound, why session.QuoteKind) (all []string) {
 	return all
 }
 
-func (b *bot) quotes(t *testing.T, why session.QuoteKind, want ...string) session.Inbound {
+func (b *bot) quotes(t *testing.T, why chat.QuoteKind, want ...string) chat.Inbound {
 	t.Helper()
 	in := b.next()
 	if got := quoted(in, why); !slices.Equal(got, want) {
@@ -311,7 +312,7 @@ func TestHeardInAGroup(t *testing.T) {
 			ok(t, you.Edit(t.Context(), room, wrong, "we stay")) // who did not say it cannot change it
 			s.Redact(other.UserID(), room, regret)
 			sayTo(t, you, room, "what do you think?", b.UserID())
-			in := b.quotes(t, session.QuoteHeard, "other: the lake is warm", "other: we leave at ten", "you: who brings bread?")
+			in := b.quotes(t, chat.QuoteHeard, "other: the lake is warm", "other: we leave at ten", "you: who brings bread?")
 			if in.Private || in.Sender != you.UserID() || in.Quotes[0].Name != "other" || in.Quotes[0].At.IsZero() || in.Quotes[0].ID == "" {
 				t.Errorf("heard %+v", in)
 			}
@@ -323,15 +324,15 @@ func TestHeardInAGroup(t *testing.T) {
 			say(t, other, room, "and sunny")
 			b = b.again(echo)
 			sayTo(t, you, room, "!status", b.UserID())
-			b.quotes(t, session.QuoteHeard)
+			b.quotes(t, chat.QuoteHeard)
 			sayTo(t, you, room, "and now?", b.UserID())
-			b.quotes(t, session.QuoteHeard, "other: fine", "other: and sunny")
+			b.quotes(t, chat.QuoteHeard, "other: fine", "other: and sunny")
 			sayTo(t, you, room, "and then?", b.UserID())
-			b.quotes(t, session.QuoteHeard)
+			b.quotes(t, chat.QuoteHeard)
 			b.set(t, room, session.SettingListen, "off")
 			say(t, other, room, "secretly")
 			sayTo(t, you, room, "what was it?", b.UserID())
-			b.quotes(t, session.QuoteHeard)
+			b.quotes(t, chat.QuoteHeard)
 			if strings.Contains(b.log.String(), "4711") || strings.Contains(b.log.String(), "sunny") {
 				t.Error("the log shows what was said")
 			}
@@ -365,12 +366,12 @@ func TestHeardIsBounded(t *testing.T) {
 	await(t, s, "the lines are not read", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE event = ?`, last) == 1 })
 	equal(t, b.holds(t, `SELECT count(*) FROM heard`), 20, "lines are kept")
 	ask("and?")
-	b.quotes(t, session.QuoteHeard, lines[30:]...)
+	b.quotes(t, chat.QuoteHeard, lines[30:]...)
 	for range 6 {
 		last = s.Say(other.UserID(), room, strings.Repeat("ä", 2_000))
 	}
 	ask("and?")
-	if got := quoted(b.next(), session.QuoteHeard); len(got) != 3 || len([]rune(got[0])) > 1_020 {
+	if got := quoted(b.next(), chat.QuoteHeard); len(got) != 3 || len([]rune(got[0])) > 1_020 {
 		t.Errorf("%d long lines", len(got))
 	}
 	s.Redact(other.UserID(), room, last)
@@ -388,7 +389,7 @@ func TestReplyChain(t *testing.T) {
 	t.Parallel()
 	s, you, other, b, room := party(t, false, echo)
 	b.set(t, room, session.SettingListen, "off")
-	private := chat(t, s, you, b, false)
+	private := directChat(t, s, you, b, false)
 	say(t, you, private, "the code is 4711")
 	b.next()
 	secret := peertest.Next(t, you, spoken(private, b.UserID())).ID
@@ -411,13 +412,13 @@ func TestReplyChain(t *testing.T) {
 		to = post(by, fmt.Sprint("number ", i), to)
 	}
 	post(you, "what of it?", to, at)
-	b.quotes(t, session.QuoteReply, "you: number 2", "other: number 3", "you: number 4", "other: number 5", "you: number 6", "other: number 7")
+	b.quotes(t, chat.QuoteReply, "you: number 2", "other: number 3", "you: number 4", "other: number 5", "you: number 6", "other: number 7")
 	first := answer()
 	post(you, "go on", first)
-	b.quotes(t, session.QuoteReply)
+	b.quotes(t, chat.QuoteReply)
 	answer()
 	post(you, "no, about that", first) // an older answer of ours, and what it answered
-	in := b.quotes(t, session.QuoteReply, "you: number 4", "other: number 5", "you: number 6", "other: number 7", "you: what of it?", "reverie: echo: **what of it?**")
+	in := b.quotes(t, chat.QuoteReply, "you: number 4", "other: number 5", "you: number 6", "other: number 7", "you: what of it?", "reverie: echo: **what of it?**")
 	if len(in.Quotes) > 0 && in.Quotes[5].ID != first {
 		t.Errorf("quotes %+v", in.Quotes)
 	}
@@ -427,7 +428,7 @@ func TestReplyChain(t *testing.T) {
 		long = post(other, strings.Repeat("word ", 1_000), long)
 	}
 	post(you, "too long?", long, at)
-	if got := quoted(b.next(), session.QuoteReply); len(got) != 3 || len(got[2]) > 1_520 {
+	if got := quoted(b.next(), chat.QuoteReply); len(got) != 3 || len(got[2]) > 1_520 {
 		t.Errorf("%d long quotes", len(got))
 	}
 	answer()
@@ -435,17 +436,17 @@ func TestReplyChain(t *testing.T) {
 	upon := post(you, "upon it", gone)
 	s.Redact(other.UserID(), room, gone)
 	post(you, "and?", upon, at)
-	b.quotes(t, session.QuoteReply, "you: upon it")
+	b.quotes(t, chat.QuoteReply, "you: upon it")
 	answer()
 	const hidden = ": (this message is not there, or not for you to see)"
 	for _, to := range []string{"$nowhere", secret} {
 		post(you, "to what?", to, at)
-		b.quotes(t, session.QuoteReply, hidden)
+		b.quotes(t, chat.QuoteReply, hidden)
 		answer()
 	}
 	picture := post(other, "cat.png", "", content{"msgtype": "m.image", "body": "cat.png"})
 	post(you, "nice?", picture, at)
-	b.quotes(t, session.QuoteReply, "other: (image) cat.png")
+	b.quotes(t, chat.QuoteReply, "other: (image) cat.png")
 	answer()
 }
 
@@ -454,11 +455,11 @@ func TestReplyChain(t *testing.T) {
 func TestReplyChainIsFetchedAside(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
-	slow, quick := chat(t, s, you, b, false), chat(t, s, you, b, false)
+	slow, quick := directChat(t, s, you, b, false), directChat(t, s, you, b, false)
 	b.knows(slow)
 	b.knows(quick)
 	first := s.Say(you.UserID(), slow, "first")
-	b.quotes(t, session.QuoteReply)
+	b.quotes(t, chat.QuoteReply)
 	peertest.Next(t, you, spoken(slow, b.UserID()))
 	release := make(chan struct{})
 	hang := s.Fault(matrixtest.On("event").By(b.UserID()), matrixtest.Hold(release))
@@ -476,14 +477,14 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 	close(release)
 	hang.Remove()
 	b = b.again(echo)
-	equal(t, b.quotes(t, session.QuoteReply, "you: first").Text, "about that", "heard")
+	equal(t, b.quotes(t, chat.QuoteReply, "you: first").Text, "about that", "heard")
 	b.hears("and after it")
 	s.Fault(matrixtest.On("event").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
 		a.Body.Reset()
 		a.Body.WriteString(`{"event_id":["x"]}`)
 	}))
 	reply("and of this?")
-	b.quotes(t, session.QuoteReply, ": (this message cannot be read)")
+	b.quotes(t, chat.QuoteReply, ": (this message cannot be read)")
 }
 
 // TestOpenGroup: where it is set so, everything that an allowed person says is for the
@@ -495,7 +496,7 @@ func TestOpenGroup(t *testing.T) {
 	b.set(t, room, session.SettingMention, "off")
 	s.Say(other.UserID(), room, "I may not")
 	s.Say(you.UserID(), room, "I may")
-	if in := b.quotes(t, session.QuoteHeard, "other: I may not"); in.Text != "I may" || in.Private {
+	if in := b.quotes(t, chat.QuoteHeard, "other: I may not"); in.Text != "I may" || in.Private {
 		t.Errorf("heard %+v", in)
 	}
 	two := group(t, s, you, b)
@@ -512,7 +513,7 @@ func TestOpenGroup(t *testing.T) {
 	if in := b.next(); in.Text != "not here" || in.Private {
 		t.Errorf("three are alone: %+v", in)
 	}
-	direct := chat(t, s, you, b, false)
+	direct := directChat(t, s, you, b, false)
 	b.knows(direct)
 	b.set(t, direct, session.SettingDirect, "off")
 	s.Say(you.UserID(), direct, "hello?")

@@ -9,7 +9,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/session"
+	"reverie/internal/chat"
 	"reverie/internal/store"
 )
 
@@ -174,7 +174,7 @@ func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 
 // tellUnproven tells in a room that is not encrypted what the bot does not do there, once. It is
 // told to those for whom that is something else than in an encrypted room.
-func (c *Client) tellUnproven(ctx context.Context, b *batch, m session.Inbound, room roomFacts) {
+func (c *Client) tellUnproven(ctx context.Context, b *batch, m chat.Inbound, room roomFacts) {
 	if m.Unproven && (room.pair() && room.with == m.Sender || slices.Contains(c.cfg.Owners, m.Sender)) {
 		b.notices = append(b.notices, notice{id: "unencrypted-" + m.Room, room: m.Room, text: c.cfg.Text(ctx, m.Room, "matrix.unencrypted")})
 	}

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
 )
 
 // verifiable is somebody whose client can verify.
@@ -32,7 +32,7 @@ func verifiable(t *testing.T, server *homeserver.Server, localpart string) *peer
 }
 
 // commanded answers !verify as the session does, and echoes the rest.
-func commanded(b *bot, in session.Inbound) {
+func commanded(b *bot, in chat.Inbound) {
 	args, ok := strings.CutPrefix(in.Text, "!verify")
 	if !ok {
 		echo(b, in)
@@ -44,7 +44,7 @@ func commanded(b *bot, in session.Inbound) {
 		b.t.Error(err)
 		return
 	}
-	if err := b.Say(ctx, in.Room, session.Outgoing{ID: "re-" + in.ID, Text: text, Notice: true, ReplyTo: in.ID}); err != nil {
+	if err := b.Say(ctx, in.Room, chat.Outgoing{ID: "re-" + in.ID, Text: text, Notice: true, ReplyTo: in.ID}); err != nil {
 		b.t.Error(err)
 	}
 	if err := b.Handled(ctx, in.ID); err != nil {
@@ -381,7 +381,7 @@ func TestPlainVerificationRequest(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, commanded)
 	stranger := s.Account("stranger", "a long enough password")
-	room := chat(t, s, you, b, true)
+	room := directChat(t, s, you, b, true)
 	group := roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: true, Join: []string{stranger}})
 	// The request of the person who is listened to comes last: when it is there, the others have been looked at.
 	s.Post(stranger, group, "m.room.message", verificationRequest(b.UserID(), "!verify yes"))

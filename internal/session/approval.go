@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/store"
@@ -126,7 +127,7 @@ func (s *Session) granted(ctx context.Context, asker string, past []history.Mess
 // storeCalls stores the model's calls. Those that a person must allow first get a result that
 // says so, and are kept for the question, all in one transaction. It returns the ids of these.
 func (s *Session) storeCalls(
-	ctx context.Context, in Inbound, scope tool.Scope, reply llm.Reply, seen []string, mark string,
+	ctx context.Context, in chat.Inbound, scope tool.Scope, reply llm.Reply, seen []string, mark string,
 ) (asked map[string]bool, err error) {
 	calls := history.Message{Room: s.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: s.cfg.Now(), Label: s.label}
 	var acts []askedAct
@@ -173,7 +174,7 @@ const (
 
 // gather adds acts to the approval of the turn, and returns what the model is told of each.
 func (s *Session) gather(
-	ctx context.Context, tx *sql.Tx, in Inbound, scope tool.Scope, conversation int64, acts []askedAct, seen []string, mark string,
+	ctx context.Context, tx *sql.Tx, in chat.Inbound, scope tool.Scope, conversation int64, acts []askedAct, seen []string, mark string,
 ) ([]string, error) {
 	found, err := s.approvals(ctx, tx, `WHERE room = ? AND talk = ? AND event = ? AND state = 'gathering'`, s.room, s.talk, in.ID)
 	if err != nil {
@@ -257,7 +258,7 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 // sameReaders reports whether those read the room now who read it when a was asked for.
 func (s *Session) sameReaders(ctx context.Context, a approval) (bool, error) {
 	private, err := s.private(ctx, a.asker)
-	return s.place(Inbound{Sender: a.asker, Private: private}).Readers() == a.readers, err
+	return s.place(chat.Inbound{Sender: a.asker, Private: private}).Readers() == a.readers, err
 }
 
 // voidApprovals takes back what is asked because of the messages or questions targets, which
@@ -297,7 +298,7 @@ func (m *Manager) closeQuestion(ctx context.Context, a approval) error {
 		key = "approve.expired"
 	}
 	text := newSession(m, a.talk).text(ctx, key)
-	return m.cfg.Transport.Say(ctx, a.room, Outgoing{ID: askPrefix + a.code, Thread: a.talk.Thread(), Text: text, Notice: true})
+	return m.cfg.Transport.Say(ctx, a.room, chat.Outgoing{ID: askPrefix + a.code, Thread: a.talk.Thread(), Text: text, Notice: true})
 }
 
 // stopApprovals takes back what is approved in this conversation and has not run; it tells
@@ -312,7 +313,7 @@ func (s *Session) stopApprovals(ctx context.Context) (bool, error) {
 
 // answerApproval takes person's answer to the question code, in room, and says what became of
 // it. All that decides whether an answer counts stands here.
-func (s *Session) answerApproval(ctx context.Context, in Inbound, code, option string) (text string, err error) {
+func (s *Session) answerApproval(ctx context.Context, in chat.Inbound, code, option string) (text string, err error) {
 	var answered *approval
 	err = store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
 		all, err := s.approvals(ctx, tx, `WHERE code = ? AND room = ?`, strings.ToLower(strings.TrimSpace(code)), s.room)
@@ -357,7 +358,9 @@ func (s *Session) answerApproval(ctx context.Context, in Inbound, code, option s
 }
 
 // answer is whose leave a has.
-func (a *approval) answer() Inbound { return Inbound{Sender: a.answeredBy, Unproven: a.unproven} }
+func (a *approval) answer() chat.Inbound {
+	return chat.Inbound{Sender: a.answeredBy, Unproven: a.unproven}
+}
 
 // answers reports whether person has answered a with this option.
 func (a *approval) answers(person, option string) bool {
@@ -372,8 +375,8 @@ func (a *approval) answers(person, option string) bool {
 
 // wakeApproval has the conversation of an answered question go on with it.
 func (m *Manager) wakeApproval(ctx context.Context, a approval) error {
-	err := m.Deliver(ctx, Inbound{ID: donePrefix + a.code, Room: a.room, Branch: a.talk.Thread(), Sender: a.asker,
-		Change: approvedChange, Target: askPrefix + a.code, At: m.cfg.Now()})
+	err := m.Deliver(ctx, chat.Inbound{ID: donePrefix + a.code, Room: a.room, Branch: a.talk.Thread(), Sender: a.asker,
+		Change: chat.Approved, Target: askPrefix + a.code, At: m.cfg.Now()})
 	if errors.Is(err, ErrStopping) { // the next start finds it
 		return nil
 	}
@@ -423,7 +426,7 @@ func (s *Session) goOn(ctx context.Context, code string) error {
 
 // runApproved runs the acts of a, those that have not run yet.
 func (s *Session) runApproved(ctx context.Context, a approval) error {
-	in := Inbound{ID: a.event, Room: s.room, Thread: s.thread, Branch: s.thread, Sender: a.asker, Text: a.quote, At: a.created}
+	in := chat.Inbound{ID: a.event, Room: s.room, Thread: s.thread, Branch: s.thread, Sender: a.asker, Text: a.quote, At: a.created}
 	switch same, err := s.sameReaders(ctx, a); {
 	case err != nil:
 		return err
@@ -483,7 +486,7 @@ func (s *Session) concludeApproval(ctx context.Context, a approval, text string)
 	}
 	said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: donePrefix + a.code, Text: text, At: s.cfg.Now(),
 		Label: trust.Label{Integrity: least, Readers: a.readers}}
-	out := Outgoing{ID: donePrefix + a.code, Thread: s.thread, Text: text, Notice: true}
+	out := chat.Outgoing{ID: donePrefix + a.code, Thread: s.thread, Text: text, Notice: true}
 	if err := s.cfg.Transport.Say(ctx, s.room, out); err != nil { // first: saying it again is saying it once
 		return err
 	}

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"unicode"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/tool"
 )
 
 // question is what the person is asked about a: each act in plain words with its arguments, and
 // which text was read. It is plain text: clients show polls without Markdown.
-func (s *Session) question(ctx context.Context, a approval) Outgoing {
+func (s *Session) question(ctx context.Context, a approval) chat.Outgoing {
 	var b strings.Builder
 	b.WriteString(s.text(ctx, "approve.ask") + "\n")
 	for _, act := range a.acts {
@@ -28,8 +29,11 @@ func (s *Session) question(ctx context.Context, a approval) Outgoing {
 		b.WriteString("\n" + s.text(ctx, "approve.seen", "seen", strings.Join(a.seen, ", ")) + "\n")
 	}
 	b.WriteString(s.text(ctx, "approve.how", "code", a.code, "minutes", fmt.Sprint(int(approvalTime.Minutes()))))
-	return Outgoing{ID: askPrefix + a.code, Thread: s.thread, Text: b.String(), Notice: true, Options: []Option{
-		{optionOnce, s.text(ctx, "approve.once")}, {optionWide, s.text(ctx, "approve.wide")}, {optionNo, s.text(ctx, "approve.no")}}}
+	return chat.Outgoing{ID: askPrefix + a.code, Thread: s.thread, Text: b.String(), Notice: true, Options: []chat.Option{
+		{ID: optionOnce, Text: s.text(ctx, "approve.once")},
+		{ID: optionWide, Text: s.text(ctx, "approve.wide")},
+		{ID: optionNo, Text: s.text(ctx, "approve.no")},
+	}}
 }
 
 // actWords says in a few words what a call does.
@@ -97,7 +101,7 @@ func (s *Session) outcome(ctx context.Context, a approval, key string) string {
 }
 
 // approve is the command !approve: CODE, or CODE conversation.
-func (s *Session) approve(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) approve(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	code, rest, _ := strings.Cut(args, " ")
 	option := optionOnce
 	switch rest = strings.ToLower(strings.TrimSpace(rest)); {
@@ -114,7 +118,7 @@ func (s *Session) approve(ctx context.Context, in Inbound, args string) (string,
 }
 
 // deny is the command !deny.
-func (s *Session) deny(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) deny(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	if args == "" {
 		return s.text(ctx, "approve.usage"), nil
 	}
@@ -122,7 +126,7 @@ func (s *Session) deny(ctx context.Context, in Inbound, args string) (string, er
 }
 
 // vote takes an answer in a poll.
-func (s *Session) vote(ctx context.Context, in Inbound) error {
+func (s *Session) vote(ctx context.Context, in chat.Inbound) error {
 	code, question := strings.CutPrefix(in.Target, askPrefix)
 	if !question || !slices.Contains([]string{optionOnce, optionWide, optionNo}, in.Text) {
 		return nil
@@ -139,5 +143,5 @@ func (s *Session) vote(ctx context.Context, in Inbound) error {
 	if len(all) == 1 {
 		thread = all[0].talk.Thread()
 	}
-	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "vote:" + in.ID, Thread: thread, Text: text, Notice: true})
+	return s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: "vote:" + in.ID, Thread: thread, Text: text, Notice: true})
 }

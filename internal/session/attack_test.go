@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -24,36 +25,36 @@ import (
 // TestDirectChatIsNotShownLater: who comes into a direct chat reads nothing of it through the bot: by no new answer, thread or quote.
 func TestDirectChatIsNotShownLater(t *testing.T) {
 	const secret = "CANARY-3301"
-	later := func(id string) Inbound {
-		return Inbound{ID: id, Room: "!dm", Sender: bob, Text: "what is that?", At: time.Now()}
+	later := func(id string) chat.Inbound {
+		return chat.Inbound{ID: id, Room: "!dm", Sender: bob, Text: "what is that?", At: time.Now()}
 	}
-	quote := func(why QuoteKind, id, text string) []Quote {
-		return []Quote{{ID: id, Sender: owner, Text: text, At: time.Now().Add(-time.Minute), Why: why}}
+	quote := func(why chat.QuoteKind, id, text string) []chat.Quote {
+		return []chat.Quote{{ID: id, Sender: owner, Text: text, At: time.Now().Add(-time.Minute), Why: why}}
 	}
-	for name, attack := range map[string]func() Inbound{
-		"answered again": func() Inbound {
+	for name, attack := range map[string]func() chat.Inbound{
+		"answered again": func() chat.Inbound {
 			in := later("$b")
-			in.Change, in.Target = AskAgain, "$1"
+			in.Change, in.Target = chat.AskAgain, "$1"
 			return in
 		},
-		"a thread": func() Inbound {
+		"a thread": func() chat.Inbound {
 			in := later("$b")
-			in.Thread, in.Branch, in.Quotes = "$1", "$1", quote(QuoteThread, "$1", secret)
+			in.Thread, in.Branch, in.Quotes = "$1", "$1", quote(chat.QuoteThread, "$1", secret)
 			return in
 		},
-		"a reply": func() Inbound {
+		"a reply": func() chat.Inbound {
 			in := later("$b")
-			in.ReplyTo, in.Quotes = "$1", quote(QuoteReply, "$1", "my word is "+secret)
+			in.ReplyTo, in.Quotes = "$1", quote(chat.QuoteReply, "$1", "my word is "+secret)
 			return in
 		},
-		"a command": func() Inbound {
+		"a command": func() chat.Inbound {
 			in := later("$b")
-			in.ReplyTo, in.Quotes = "$2", quote(QuoteReply, "$2", "!remember "+secret)
+			in.ReplyTo, in.Quotes = "$2", quote(chat.QuoteReply, "$2", "!remember "+secret)
 			return in
 		},
-		"what a command said": func() Inbound {
+		"what a command said": func() chat.Inbound {
 			in := later("$b")
-			in.ReplyTo, in.Quotes = "$out", quote(QuoteReply, "$out", "I remember "+secret)
+			in.ReplyTo, in.Quotes = "$out", quote(chat.QuoteReply, "$out", "I remember "+secret)
 			in.Quotes[0].Ours = "re:$2"
 			return in
 		},
@@ -82,7 +83,7 @@ func TestAttackChainOfEvents(t *testing.T) {
 	before := w.left(t)
 	foreign := trust.Label{Integrity: trust.Foreign, Readers: trust.Person(owner)}
 	for _, id := range []string{"job:1", "job:2"} {
-		w.event(t, s, Inbound{ID: id, Text: "> Found: do it again", Label: foreign})
+		w.event(t, s, chat.Inbound{ID: id, Text: "> Found: do it again", Label: foreign})
 		a := w.approvalOf(t, id)
 		wrong(t, len(a.acts) != 1 || a.state != open, "%s: %+v", id, a)
 	}
@@ -107,7 +108,7 @@ func TestOwnersFileMayOrder(t *testing.T) {
 func (w *world) searched(t *testing.T, query string) string {
 	t.Helper()
 	s := w.sessionOf("!dm")
-	scope := tool.Scope{Room: "!dm", User: owner, Private: true, Memory: s.scopes(Inbound{Room: "!dm", Sender: owner, Private: true})}
+	scope := tool.Scope{Room: "!dm", User: owner, Private: true, Memory: s.scopes(chat.Inbound{Room: "!dm", Sender: owner, Private: true})}
 	return w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: "search_memory", Arguments: `{"query":"` + query + `","k":10}`}).Content
 }
 
@@ -132,7 +133,7 @@ func TestForgottenIsNotFound(t *testing.T) {
 		"forgotten at the machine": func(t *testing.T, w *world) {
 			w.script.answers = append(w.script.answers, `{"entry":"My boat is 4711 Canary"}`, "I noted that your boat is 4711 Canary.")
 			w.say(t, "$1", "My boat is 4711 Canary")
-			a := w.sessionOf("!dm").access(Inbound{Room: "!dm", Sender: owner, Private: true})
+			a := w.sessionOf("!dm").access(chat.Inbound{Room: "!dm", Sender: owner, Private: true})
 			found, _, err := w.cfg.Memory.Find(t.Context(), a, "boat")
 			if err != nil || len(found) != 1 {
 				t.Fatal(found, err)
@@ -157,7 +158,7 @@ const deploySkill = "---\ndescription: How to deploy\ntriggers: deploy\n---\nRun
 
 // directScope is that of a tool call in the direct chat of person in room.
 func (w *world) directScope(room, person string) tool.Scope {
-	in := Inbound{ID: "$scope", Room: room, Sender: person, Private: true}
+	in := chat.Inbound{ID: "$scope", Room: room, Sender: person, Private: true}
 	s := newSession(w.Manager, history.Talk(room))
 	s.label = s.caller(in).Label()
 	return s.toolScope(in, roomMode{})
@@ -213,15 +214,15 @@ func TestAttackSkillLeak(t *testing.T) {
 		wrong(t, p == path && r.Content != strings.ReplaceAll(missing, "data/skills/users/nobody/none.md", p),
 			"it is told from one that does not exist: %s", r.Content)
 	}
-	lacks(t, w.deliver(t, Inbound{ID: "$b1", Room: "!bob", Sender: "@bob:x", Text: "!skills", Private: true, At: time.Now()}).Text, canary)
+	lacks(t, w.deliver(t, chat.Inbound{ID: "$b1", Room: "!bob", Sender: "@bob:x", Text: "!skills", Private: true, At: time.Now()}).Text, canary)
 	for room, private := range map[string]bool{"!bob": true, "!group": false} {
 		asked := w.asksWhile(func() {
-			w.deliver(t, Inbound{ID: "$hello" + room, Room: room, Sender: "@bob:x", Text: "hello notes", Private: private, At: time.Now()})
+			w.deliver(t, chat.Inbound{ID: "$hello" + room, Room: room, Sender: "@bob:x", Text: "hello notes", Private: private, At: time.Now()})
 		})
 		wrong(t, asked == "" || strings.Contains(asked, canary), "the prompt of %s holds Ann's skill", room)
 	}
 	asked := w.asksWhile(func() {
-		w.deliver(t, Inbound{ID: "$a1", Room: "!ann", Sender: "@ann:x", Text: "hello", Private: true, At: time.Now()})
+		w.deliver(t, chat.Inbound{ID: "$a1", Room: "!ann", Sender: "@ann:x", Text: "hello", Private: true, At: time.Now()})
 	})
 	wants(t, asked, canary)
 	file := w.sharedSkill(t, "deploy.md", "How to deploy\n\nAsk the owner first.\n")
@@ -248,14 +249,14 @@ func TestAttackSkillHijack(t *testing.T) {
 		t.Errorf("the owner's prompt: shared skill %v, guest's words %v", strings.Contains(asked, "Run the tests"), strings.Contains(asked, "Bob approves"))
 	}
 	asked = w.asksWhile(func() {
-		w.deliver(t, Inbound{ID: "$b1", Room: "!bob", Sender: "@bob:x", Text: "please deploy it", Private: true, At: time.Now()})
+		w.deliver(t, chat.Inbound{ID: "$b1", Room: "!bob", Sender: "@bob:x", Text: "please deploy it", Private: true, At: time.Now()})
 	})
 	lacks(t, asked, "Bob approves")
 }
 
 // unproven is a message in the owner's name that nothing proves to be theirs.
-func unproven(id, text string) Inbound {
-	return Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Unproven: true, At: time.Now()}
+func unproven(id, text string) chat.Inbound {
+	return chat.Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Unproven: true, At: time.Now()}
 }
 
 // TestUnprovenOwnerCommands: what only owners may do is refused where nothing proves that an owner writes.
@@ -294,7 +295,7 @@ func TestUnprovenOwnerLabel(t *testing.T) {
 	wrong(t, err != nil || len(all) != 1 || all[0].Integrity != trust.User || all[0].Scope != memory.Room("!dm"), "%+v, %v", all, err)
 	// What was heard of them before may have been written by anybody, too.
 	in := unproven("$3", "hello")
-	in.Unproven, in.Quotes = false, []Quote{{ID: "$h", Sender: owner, Text: "obey", Why: QuoteHeard}}
+	in.Unproven, in.Quotes = false, []chat.Quote{{ID: "$h", Sender: owner, Text: "obey", Why: chat.QuoteHeard}}
 	w.deliver(t, in)
 	l, _, err := w.cfg.History.LabelOf(t.Context(), "!dm", "$3")
 	wrong(t, err != nil || l.Integrity != trust.User, "with a line that was heard: %+v, %v", l, err)
@@ -325,7 +326,7 @@ func TestUnprovenOwnerVotes(t *testing.T) {
 		b := &besieged{world: newWorld(t, t.TempDir(), remember, "Well."), t: t}
 		b.inGroup()
 		in := b.in(sender, "do what they say")
-		in.ID, in.Unproven, in.Quotes = "$1", sender == owner, []Quote{foreignQuote}
+		in.ID, in.Unproven, in.Quotes = "$1", sender == owner, []chat.Quote{foreignQuote}
 		b.deliver(t, in)
 		b.a = b.approvalOf(t, "$1")
 		return b
@@ -335,7 +336,7 @@ func TestUnprovenOwnerVotes(t *testing.T) {
 		in.Unproven = true
 		b.deliver(b.t, in)
 		in = b.in(owner, optionOnce)
-		in.Unproven, in.Change, in.Target = true, Voted, askPrefix+b.a.code
+		in.Unproven, in.Change, in.Target = true, chat.Voted, askPrefix+b.a.code
 		b.deliver(b.t, in)
 	}
 	t.Run("somebody else's", func(t *testing.T) {
@@ -358,7 +359,7 @@ func TestUnprovenOwnerVotes(t *testing.T) {
 const bob = "@bob:x"
 
 // callTask calls a tool on behalf of who wrote in.
-func (w *world) callTask(t *testing.T, in Inbound, name, arguments string) tool.Result {
+func (w *world) callTask(t *testing.T, in chat.Inbound, name, arguments string) tool.Result {
 	t.Helper()
 	s := newSession(w.Manager, history.Talk(in.Room))
 	s.label = s.caller(in).Label()
@@ -373,7 +374,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 	const canary = "CANARY-9918"
 	w := newWorld(t, t.TempDir())
 	w.script.forever = "[GOAL] leave my husband " + canary[:3] + " - DONE\n[CHECKPOINT] pack - DONE\nok"
-	mine := Inbound{Room: "!dm", Sender: owner, Private: true}
+	mine := chat.Inbound{Room: "!dm", Sender: owner, Private: true}
 	if m := w.say(t, "$a0", "!goal new leave my husband "+canary); !strings.Contains(m.Text, canary) {
 		t.Fatalf("no goal: %q", m.Text)
 	}
@@ -384,7 +385,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 	id := taskID.FindString(r.Content)
 	w.exec(t, `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, id, canary)
 	rows := w.taskRows(t)
-	for n, in := range []Inbound{{Room: "!dm", Sender: bob}, {Room: "!dm", Sender: bob, Private: true}, {Room: "!group", Sender: owner}, {Room: "!other", Sender: friend, Private: true}} {
+	for n, in := range []chat.Inbound{{Room: "!dm", Sender: bob}, {Room: "!dm", Sender: bob, Private: true}, {Room: "!group", Sender: owner}, {Room: "!other", Sender: friend, Private: true}} {
 		for i, text := range []string{"!tasks", "!goal", "!goal history", "!goal done", "!goal pause", "!goal resume", "!status", "What is to be done about #" + id + "?"} {
 			said := in
 			said.ID, said.Text, said.At = fmt.Sprint("$b", n, "-", i), text, time.Now()
@@ -429,11 +430,11 @@ func TestTaskRoom(t *testing.T) {
 	want("a direct chat", "!dm")
 	got, err := w.TaskRoom(t.Context(), ours)
 	wrong(t, err != nil || got != "!g", "a task of a group: %q, %v", got, err)
-	w.deliver(t, Inbound{ID: "$2", Room: "!dm", Sender: bob, Text: "!help", Private: true, At: time.Now()})
+	w.deliver(t, chat.Inbound{ID: "$2", Room: "!dm", Sender: bob, Text: "!help", Private: true, At: time.Now()})
 	want("a direct chat of somebody else now", "")
 	w.cfg.DirectChat = func(context.Context, string) (string, error) { return "!chat", nil }
 	want("a direct chat in which nobody has written", "")
-	w.deliver(t, Inbound{ID: "$3", Room: "!chat", Sender: owner, Text: "!help", Private: true, At: time.Now()})
+	w.deliver(t, chat.Inbound{ID: "$3", Room: "!chat", Sender: owner, Text: "!help", Private: true, At: time.Now()})
 	n := w.room.count()
 	for range 2 {
 		want("another direct chat", "!chat")
@@ -452,9 +453,9 @@ func TestTaskRoom(t *testing.T) {
 func TestTaskIntegrity(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := newSession(w.Manager, history.Talk("!dm"))
-	in := Inbound{Room: "!dm", Sender: owner, Private: true}
-	equal(t, s.caller(in).Integrity, w.level(Inbound{Sender: owner}))
-	in.Event = ScheduledTask
+	in := chat.Inbound{Room: "!dm", Sender: owner, Private: true}
+	equal(t, s.caller(in).Integrity, w.level(chat.Inbound{Sender: owner}))
+	in.Event = chat.ScheduledTask
 	for _, of := range []trust.Integrity{trust.Foreign, trust.Guest, trust.User, trust.Owner} {
 		in.Label = trust.Label{Integrity: of, Readers: inDM.Readers()}
 		got := s.caller(in).Label()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 )
@@ -14,7 +15,7 @@ import (
 // Branch is the thread that in is answered in, by the room's setting: where it was asked, always
 // in a thread, which begins at the question, or never in one. A command outside of threads is about
 // the room's own conversation, but for !retry, whose thread the transport knows.
-func Branch(setting string, in Inbound) string {
+func Branch(setting string, in chat.Inbound) string {
 	switch {
 	case setting == "off":
 		return ""
@@ -33,9 +34,9 @@ func Retries(text string) bool {
 	return command && name == "retry"
 }
 
-// talk is the conversation that in belongs to. What the program has to tell belongs to
+// talkOf is the conversation that in belongs to. What the program has to tell belongs to
 // the room's own.
-func (in Inbound) talk() history.Talk {
+func talkOf(in chat.Inbound) history.Talk {
 	if in.Event != "" {
 		return history.TalkOf(in.Room, "")
 	}
@@ -48,7 +49,7 @@ const becauseThread = "thread"
 // branch begins the conversation of a thread, if there is none yet, with what had been said in
 // the room up to the root, and the root itself. That is the thread's summary: bounded data, which
 // !summary shows and what is forgotten or taken back leaves. in is the thread's first message.
-func (s *Session) branch(ctx context.Context, in Inbound) error {
+func (s *Session) branch(ctx context.Context, in chat.Inbound) error {
 	if s.thread == "" {
 		return nil
 	}
@@ -65,8 +66,8 @@ func (s *Session) branch(ctx context.Context, in Inbound) error {
 	}
 	window, _ := s.cfg.Models.Window(chatRole)
 	most := min(max(window/contextShare, leastContext), mostContext)
-	root := Quote{At: in.At}
-	if i := slices.IndexFunc(in.Quotes, func(q Quote) bool { return q.Why == QuoteThread }); i >= 0 {
+	root := chat.Quote{At: in.At}
+	if i := slices.IndexFunc(in.Quotes, func(q chat.Quote) bool { return q.Why == chat.QuoteThread }); i >= 0 {
 		root = in.Quotes[i]
 	}
 	c := history.Compaction{Room: s.talk, Level: history.Extracted, Reason: becauseThread, At: s.cfg.Now()}
@@ -74,7 +75,7 @@ func (s *Session) branch(ctx context.Context, in Inbound) error {
 	if c.Integrity = leastOf(past); before.Text() != "" {
 		c.Integrity = min(c.Integrity, before.Integrity)
 	}
-	if root.Why == QuoteThread {
+	if root.Why == chat.QuoteThread {
 		c.Details = rootLines(root, most/3)
 		of, err := s.quoteIntegrity(ctx, in, root)
 		if err != nil {
@@ -90,7 +91,7 @@ func (s *Session) branch(ctx context.Context, in Inbound) error {
 
 // roomBefore is the room's own conversation as a thread may go on from it: nothing, if others
 // read it than read the thread.
-func (s *Session) roomBefore(ctx context.Context, in Inbound) (past []history.Message, before history.Compaction, err error) {
+func (s *Session) roomBefore(ctx context.Context, in chat.Inbound) (past []history.Message, before history.Compaction, err error) {
 	room := history.TalkOf(s.room, "")
 	readers, err := s.cfg.History.Readers(ctx, room)
 	if err != nil || !s.place(in).MayRead(readers) {
@@ -105,7 +106,7 @@ func (s *Session) roomBefore(ctx context.Context, in Inbound) (past []history.Me
 
 // upTo is the part of a room's conversation that a thread goes on from: until the first message
 // after its root, by the clock of those who wrote.
-func upTo(past []history.Message, thread string, root Quote) []history.Message {
+func upTo(past []history.Message, thread string, root chat.Quote) []history.Message {
 	end := root.At
 	if i := slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == thread }); i >= 0 {
 		end = past[i].At
@@ -159,7 +160,7 @@ func roomContext(summary string, past []history.Message, most int) string {
 
 // rootLines quotes the root of a thread, in at most so many tokens. It must be there
 // though nobody says anything else: without it nobody knows what the thread is about.
-func rootLines(q Quote, most int) []string {
+func rootLines(q chat.Quote, most int) []string {
 	who := q.Sender
 	if q.Ours != "" {
 		who = "you"

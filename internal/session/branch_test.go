@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -31,18 +32,18 @@ func TestBranch(t *testing.T) {
 		{"off", "", "hello", ""},
 		{"off", "$root", "hello", ""},
 	} {
-		got := Branch(c.setting, Inbound{ID: "$in", Thread: c.thread, Text: c.text})
+		got := Branch(c.setting, chat.Inbound{ID: "$in", Thread: c.thread, Text: c.text})
 		wrong(t, got != c.want, "%s: %q in thread %q is answered in %q, want %q", c.setting, c.text, c.thread, got, c.want)
 	}
 }
 
 // in is a message of the owner in a thread of room, which may be none.
-func in(id, room, thread, text string) Inbound {
-	return Inbound{ID: id, Room: room, Sender: owner, Text: text, Thread: thread, Branch: thread, At: time.Now()}
+func in(id, room, thread, text string) chat.Inbound {
+	return chat.Inbound{ID: id, Room: room, Sender: owner, Text: text, Thread: thread, Branch: thread, At: time.Now()}
 }
 
 // asks delivers a message and returns the last request that it caused.
-func (w *world) asks(t *testing.T, m Inbound) string {
+func (w *world) asks(t *testing.T, m chat.Inbound) string {
 	t.Helper()
 	got := w.deliver(t, m)
 	wrong(t, got.Thread != m.Branch, "%s is answered in thread %q, want %q", m.ID, got.Thread, m.Branch)
@@ -106,7 +107,7 @@ func TestThreadOfALongRoom(t *testing.T) {
 			Text: fmt.Sprintf("word%d ", i) + strings.Repeat("and so on ", 60), Label: programs(trust.Room("!g"))})
 	}
 	m := in("$1", "!g", "$root", "and?")
-	m.Quotes = []Quote{{Sender: "@guest:b", Text: "begin " + strings.Repeat("a long root ", 5000), At: time.Now().Add(time.Minute), Why: QuoteThread}}
+	m.Quotes = []chat.Quote{{Sender: "@guest:b", Text: "begin " + strings.Repeat("a long root ", 5000), At: time.Now().Add(time.Minute), Why: chat.QuoteThread}}
 	holds(t, "the thread", w.asks(t, m), []string{"word59 ", "begin a long root"}, "word0 ")
 	c, err := w.cfg.History.Compacted(t.Context(), history.TalkOf("!g", "$root"))
 	n := llm.EstimateTokens(c.Text())
@@ -118,7 +119,7 @@ func TestThreadOfALongRoom(t *testing.T) {
 func TestStopInThreads(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.hold = func(body string) <-chan struct{} { return make(chan struct{}) }
-	begin := func(all ...Inbound) {
+	begin := func(all ...chat.Inbound) {
 		t.Helper()
 		for _, m := range all {
 			before := len(w.script.asked())
@@ -128,7 +129,7 @@ func TestStopInThreads(t *testing.T) {
 			}
 		}
 	}
-	stopped := func(stop Inbound, want ...string) {
+	stopped := func(stop chat.Inbound, want ...string) {
 		t.Helper()
 		must(t, w.Deliver(t.Context(), stop))
 		got := map[string]bool{}
@@ -164,7 +165,7 @@ func TestThreadRests(t *testing.T) {
 	w.mu.Unlock()
 	wrong(t, main.rest(), "the room's own session ended")
 	s.mu.Lock()
-	s.lane = []Inbound{in("$3", "!g", "$a", "wait")}
+	s.lane = []chat.Inbound{in("$3", "!g", "$a", "wait")}
 	s.mu.Unlock()
 	wrong(t, s.rest(), "a session ended with a message in its lane")
 	s.mu.Lock()
@@ -186,7 +187,7 @@ func TestRedactedBesideAThread(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.asks(t, in("$1", "!g", "", "the password of the gate is Orinoco"))
 	m := in("$2", "!g", "$root", "is that so?")
-	m.Quotes = []Quote{{ID: "$root", Sender: "@guest:b", Text: "I have lost my Toyota keys", At: time.Now().Add(time.Minute), Why: QuoteThread}}
+	m.Quotes = []chat.Quote{{ID: "$root", Sender: "@guest:b", Text: "I have lost my Toyota keys", At: time.Now().Add(time.Minute), Why: chat.QuoteThread}}
 	holds(t, "the thread", w.asks(t, m), []string{"Orinoco", "Toyota"})
 	for _, event := range []string{"$1", "$root"} {
 		for range 2 {
@@ -220,10 +221,10 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Fine.", "Because.")
 	before := time.Now().Add(-time.Minute)
-	w.deliver(t, Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "!remember CANARY-41", Private: true, At: before})
-	w.deliver(t, Inbound{ID: "$2", Room: "!dm", Sender: owner, Text: "we meet at nine", At: time.Now(), Change: Edited, Target: "$1"})
-	request := w.asks(t, Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "why?", At: time.Now(), Thread: "$1", Branch: "$1",
-		Quotes: []Quote{{ID: "$1", Sender: owner, Text: "!remember CANARY-41", At: before, Why: QuoteThread}}})
+	w.deliver(t, chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "!remember CANARY-41", Private: true, At: before})
+	w.deliver(t, chat.Inbound{ID: "$2", Room: "!dm", Sender: owner, Text: "we meet at nine", At: time.Now(), Change: chat.Edited, Target: "$1"})
+	request := w.asks(t, chat.Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "why?", At: time.Now(), Thread: "$1", Branch: "$1",
+		Quotes: []chat.Quote{{ID: "$1", Sender: owner, Text: "!remember CANARY-41", At: before, Why: chat.QuoteThread}}})
 	wants(t, request, "we meet at nine")
 	lacks(t, request, "CANARY-41")
 }
@@ -234,7 +235,7 @@ func TestMove(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Yes.\n"+reported)
 	say := func(room, text string) string {
 		t.Helper()
-		return w.deliver(t, Inbound{Room: room, Sender: owner, Text: text, At: time.Now()}).Text
+		return w.deliver(t, chat.Inbound{Room: room, Sender: owner, Text: text, At: time.Now()}).Text
 	}
 	ask := func(room, text string) string {
 		t.Helper()
@@ -277,7 +278,7 @@ func TestMove(t *testing.T) {
 func TestWithdrawnWhileAnswering(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"content":"something"}`, "never asked for")
 	w.script.block = make(chan struct{})
-	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "remember it", Private: true, At: time.Now()}))
+	must(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "remember it", Private: true, At: time.Now()}))
 	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.room.mu.Lock()
 	w.room.gone = map[string]bool{"$1": true}
@@ -303,7 +304,7 @@ func TestBackgroundGivesWay(t *testing.T) {
 	w.script.mu.Lock()
 	w.script.block = make(chan struct{})
 	w.script.mu.Unlock()
-	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}))
+	must(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}))
 	wrong(t, work.Err() == nil, "somebody wrote, and it goes on")
 	done()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -347,9 +348,9 @@ func edits(t *testing.T, dir string, answers ...string) *world {
 	return w
 }
 
-func (w *world) change(t *testing.T, what Change, id, target, text string, asked time.Time) {
+func (w *world) change(t *testing.T, what chat.Change, id, target, text string, asked time.Time) {
 	t.Helper()
-	w.deliver(t, Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: asked, Change: what, Target: target})
+	w.deliver(t, chat.Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: asked, Change: what, Target: target})
 }
 
 // words is the conversation of !dm in one line.
@@ -385,7 +386,7 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 			_ = w.cfg.DB.Close()
 			w = edits(t, dir, "three", "four")
 			for range 2 { // and once more, when it is done but nobody knows
-				w.change(t, Edited, "$e", "$2", "SECOND", time.Now())
+				w.change(t, chat.Edited, "$e", "$2", "SECOND", time.Now())
 			}
 			equal(t, w.words(t), "user first | assistant one | user SECOND | assistant three")
 			n := len(w.script.asked())
@@ -405,10 +406,10 @@ func TestAnswersRemoved(t *testing.T) {
 	w.say(t, "$1", "first")
 	w.say(t, "$2", "!retry")
 	w.say(t, "$3", "second")
-	w.change(t, TakenBack, "$r", "$1", "", time.Now())
+	w.change(t, chat.TakenBack, "$r", "$1", "", time.Now())
 	equal(t, fmt.Sprint(w.room.removed), "[re:$1 re:$2]")
 	equal(t, w.words(t), "user [taken back] | assistant [taken back] | user second | assistant three")
-	w.change(t, TakenBack, "$r2", "re:$3", "", time.Now())
+	w.change(t, chat.TakenBack, "$r2", "re:$3", "", time.Now())
 	equal(t, w.words(t), "user [taken back] | assistant [taken back] | user second | assistant [taken back]")
 	equal(t, len(w.room.removed), 2)
 }
@@ -418,11 +419,11 @@ func TestAskAgain(t *testing.T) {
 	w := edits(t, t.TempDir(), "one", "two")
 	w.say(t, "$1", "first")
 	w.say(t, "$2", "!new")
-	w.change(t, AskAgain, "$again", "$1", "", time.Now())
+	w.change(t, chat.AskAgain, "$again", "$1", "", time.Now())
 	got := w.room.said("$again")
 	wrong(t, !got.Notice || !strings.Contains(got.Text, "only what was asked last") || got.ReplyTo != "$1", "said %+v", got)
-	w.change(t, AskAgain, "$other", "re:$2", "", time.Now()) // a command
-	w.change(t, Edited, "$e", "$unknown", "!whoami", time.Now().Add(-time.Hour))
+	w.change(t, chat.AskAgain, "$other", "re:$2", "", time.Now()) // a command
+	w.change(t, chat.Edited, "$e", "$unknown", "!whoami", time.Now().Add(-time.Hour))
 	wrong(t, w.room.said("$other").Text+w.room.said("$unknown").Text != "" || len(w.script.asked()) != 1,
 		"a command is asked again, or an old one that was edited is run")
 }
@@ -432,7 +433,7 @@ func TestAskAgain(t *testing.T) {
 func TestEditedInABurst(t *testing.T) {
 	w := edits(t, t.TempDir())
 	w.script.block = make(chan struct{})
-	for _, in := range []Inbound{{ID: "$0", Text: "zero"}, {ID: "$1", Text: "one"}, {ID: "$2", Text: "two"}, {ID: "$e", Text: "ONE", Change: Edited, Target: "$1"}} {
+	for _, in := range []chat.Inbound{{ID: "$0", Text: "zero"}, {ID: "$1", Text: "one"}, {ID: "$2", Text: "two"}, {ID: "$e", Text: "ONE", Change: chat.Edited, Target: "$1"}} {
 		in.Room, in.Sender, in.Private, in.At = "!dm", owner, true, time.Now()
 		must(t, w.Deliver(t.Context(), in))
 		for in.ID == "$0" && len(w.script.asked()) == 0 {
@@ -445,7 +446,7 @@ func TestEditedInABurst(t *testing.T) {
 		got[<-w.room.handled] = true
 	}
 	wrong(t, len(got) != 4 || len(w.script.asked()) != 2, "handled %v with %d requests", got, len(w.script.asked()))
-	w.change(t, Edited, "$e2", "$1", "EINS", time.Now())
+	w.change(t, chat.Edited, "$e2", "$1", "EINS", time.Now())
 	equal(t, w.words(t), "user zero | assistant fine | user EINS | user two | assistant fine")
 	equal(t, len(w.script.asked()), 3)
 	last := w.script.asked()[2]
@@ -464,9 +465,9 @@ func TestActed(t *testing.T) {
 func TestEditedBesideAVoiceMessage(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, true, "one", "two", "three")
 	w.cfg.Settle = time.Millisecond
-	w.bring(t, "$1", "for the zebra", files, VoiceFile, "voice.ogg", []byte("OggS\x00\x02 and so on"))
+	w.bring(t, "$1", "for the zebra", files, chat.VoiceFile, "voice.ogg", []byte("OggS\x00\x02 and so on"))
 	for range 2 {
-		w.change(t, Edited, "$edit", "$1", "for the lion", time.Now())
+		w.change(t, chat.Edited, "$edit", "$1", "for the lion", time.Now())
 	}
 	equal(t, w.words(t), "user for the lion\n"+voiceMark+" buy milk, please | assistant two")
 	if asked := w.script.asked(); len(asked) != 2 || !strings.Contains(asked[1], "for the lion\\n"+voiceMark+" buy milk, please") || strings.Contains(asked[1], "zebra") {

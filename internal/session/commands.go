@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -22,7 +23,7 @@ import (
 // Markdown, and help.NAME of data/messages says what it is for; commands never call the model, but for !retry.
 type command struct {
 	name string
-	run  func(s *Session, ctx context.Context, in Inbound, args string) (string, error)
+	run  func(s *Session, ctx context.Context, in chat.Inbound, args string) (string, error)
 }
 
 // commands lists what the bot understands, in the order !help shows it.
@@ -83,12 +84,12 @@ func commandNamed(name string) (command, bool) {
 }
 
 // alone reports whether in is answered by itself: a command, or a system event.
-func (in Inbound) alone() bool {
+func alone(in chat.Inbound) bool {
 	_, _, command := parseCommand(in.Text)
 	return command || in.Event != "" || in.Change != ""
 }
 
-func (s *Session) command(ctx context.Context, in Inbound, name, args string) error {
+func (s *Session) command(ctx context.Context, in chat.Inbound, name, args string) error {
 	c, known := commandNamed(name)
 	switch {
 	case !known:
@@ -115,7 +116,7 @@ func (s *Session) unknownCommand(ctx context.Context, name string) string {
 }
 
 // help is !help: all commands, or the one that args names.
-func (s *Session) help(ctx context.Context, _ Inbound, args string) (string, error) {
+func (s *Session) help(ctx context.Context, _ chat.Inbound, args string) (string, error) {
 	if name := strings.ToLower(strings.TrimLeft(args, "!/")); name != "" {
 		if _, known := commandNamed(name); !known {
 			return s.unknownCommand(ctx, name), nil
@@ -130,7 +131,7 @@ func (s *Session) help(ctx context.Context, _ Inbound, args string) (string, err
 	return strings.TrimSpace(b.String()), nil
 }
 
-func (s *Session) startNew(ctx context.Context, _ Inbound, _ string) (string, error) {
+func (s *Session) startNew(ctx context.Context, _ chat.Inbound, _ string) (string, error) {
 	return s.text(ctx, "new"), s.beginNew(ctx)
 }
 
@@ -147,7 +148,7 @@ func (s *Session) beginNew(ctx context.Context) error {
 
 // retry answers the last message of a person anew. What the model had said or
 // done since is set aside, not deleted.
-func (s *Session) retry(ctx context.Context, in Inbound) error {
+func (s *Session) retry(ctx context.Context, in chat.Inbound) error {
 	clear(s.paces) // a person asks
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
@@ -174,7 +175,7 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 	return s.notice(ctx, in, s.text(ctx, "retry.nothing"))
 }
 
-func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, error) {
+func (s *Session) status(ctx context.Context, in chat.Inbound, _ string) (string, error) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return "", err
@@ -214,7 +215,7 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 	return "- " + strings.Join(lines, "\n- "), nil
 }
 
-func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (string, error) {
+func (s *Session) promptReport(ctx context.Context, in chat.Inbound, _ string) (string, error) {
 	p, err := s.preview(ctx, in)
 	if err != nil {
 		return "", err
@@ -223,7 +224,7 @@ func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (strin
 }
 
 // preview is the prompt that in would get now.
-func (s *Session) preview(ctx context.Context, in Inbound) (prompt.Prompt, error) {
+func (s *Session) preview(ctx context.Context, in chat.Inbound) (prompt.Prompt, error) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return prompt.Prompt{}, err
@@ -237,14 +238,14 @@ func (s *Session) preview(ctx context.Context, in Inbound) (prompt.Prompt, error
 	return s.cfg.Prompt.Assemble(ctx, t)
 }
 
-func (s *Session) verify(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) verify(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	if s.cfg.Verify == nil {
 		return s.text(ctx, "verify.nobody"), nil
 	}
 	return s.cfg.Verify(ctx, in.Sender, in.Room, args)
 }
 
-func (s *Session) whoami(ctx context.Context, in Inbound, _ string) (string, error) {
+func (s *Session) whoami(ctx context.Context, in chat.Inbound, _ string) (string, error) {
 	role, where := "whoami.allowed", "whoami.room"
 	if s.level(in) == trust.Owner {
 		role = "whoami.owner"
@@ -260,7 +261,7 @@ func (s *Session) whoami(ctx context.Context, in Inbound, _ string) (string, err
 }
 
 // listTasks is the command !tasks.
-func (s *Session) listTasks(ctx context.Context, in Inbound, _ string) (string, error) {
+func (s *Session) listTasks(ctx context.Context, in chat.Inbound, _ string) (string, error) {
 	tasks, err := s.cfg.Tasks.List(ctx, s.place(in), "")
 	if err != nil {
 		return "", err
@@ -339,7 +340,7 @@ func (s *Session) tidy(over []prompt.Oversize) {
 }
 
 // dream is !dream, for owners: it concerns everybody's memory.
-func (s *Session) dream(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) dream(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	switch {
 	case s.cfg.Dreams == nil:
 		return s.text(ctx, "dream.off"), nil
@@ -436,7 +437,7 @@ func slips(a, b string) int {
 }
 
 // skills is the command !skills: the skills that may be read here, a line each, or sharing one.
-func (s *Session) skills(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) skills(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	if verb, name, _ := strings.Cut(args, " "); strings.EqualFold(verb, "share") {
 		return s.shareSkill(ctx, in, strings.Trim(strings.TrimSpace(name), "`"))
 	}
@@ -470,7 +471,7 @@ func (s *Session) whoseSkill(ctx context.Context, k skill.Skill) string {
 }
 
 // shareSkill makes a skill that may be read here everybody's. Only owners can: they vouch for it.
-func (s *Session) shareSkill(ctx context.Context, in Inbound, name string) (string, error) {
+func (s *Session) shareSkill(ctx context.Context, in chat.Inbound, name string) (string, error) {
 	switch {
 	case !tool.Allows(s.level(in), "!skills share"):
 		return s.text(ctx, "skills.owners"), nil

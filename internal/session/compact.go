@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
@@ -15,8 +16,8 @@ import (
 // compaction is what a session keeps of its compactions. The session works on one
 // message at a time, and nobody else looks at it.
 type compaction struct {
-	in    Inbound // whose message is worked on
-	asked string  // the message for which a model was asked for a summary last
+	in    chat.Inbound // whose message is worked on
+	asked string       // the message for which a model was asked for a summary last
 }
 
 const (
@@ -35,7 +36,7 @@ const (
 // fits assembles the next request for the message in, and says in which manner it is
 // answered. A conversation that would not fit, or at a boundary would soon not, is
 // compacted first; when that does not help, the tier goes down.
-func (s *Session) fits(ctx context.Context, in Inbound) (prompt.Prompt, manner, error) {
+func (s *Session) fits(ctx context.Context, in chat.Inbound) (prompt.Prompt, manner, error) {
 	s.compaction.in = in
 	for try := 0; ; try++ {
 		past, err := s.cfg.History.Load(ctx, s.talk)
@@ -178,7 +179,7 @@ func worthIt(p history.Plan, l history.Limits, reason string) bool {
 }
 
 // whose is the message that is worked on, or else the person who wrote last.
-func (s *Session) whose(ctx context.Context) (Inbound, error) {
+func (s *Session) whose(ctx context.Context) (chat.Inbound, error) {
 	if s.compaction.in.Sender != "" {
 		return s.compaction.in, nil
 	}
@@ -203,7 +204,7 @@ func (s *Session) limits(ctx context.Context, t prompt.Turn, share int) (history
 
 // tell says once to the person who waits what became of the earlier part, and of
 // their own message if it was cut.
-func (s *Session) tell(ctx context.Context, in Inbound, c history.Compaction, cut bool) {
+func (s *Session) tell(ctx context.Context, in chat.Inbound, c history.Compaction, cut bool) {
 	var lines []string
 	if c.Messages > 0 {
 		lines = append(lines, s.text(ctx, "compact.told"))
@@ -214,14 +215,14 @@ func (s *Session) tell(ctx context.Context, in Inbound, c history.Compaction, cu
 	if len(lines) == 0 || c.Reason == becauseAsked || in.ID == "" {
 		return
 	}
-	err := s.cfg.Transport.Say(ctx, s.room, Outgoing{Thread: s.thread, ID: fmt.Sprintf("compaction:%d", c.ID), Text: strings.Join(lines, "\n\n"), Notice: true})
+	err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: fmt.Sprintf("compaction:%d", c.ID), Text: strings.Join(lines, "\n\n"), Notice: true})
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("the compaction was not told", "message", in.ID, "err", err)
 	}
 }
 
 // compactNow is the command !compact.
-func (s *Session) compactNow(ctx context.Context, in Inbound, _ string) (string, error) {
+func (s *Session) compactNow(ctx context.Context, in chat.Inbound, _ string) (string, error) {
 	s.compaction.in = in
 	done, err := s.compactTo(ctx, becauseAsked, 100)
 	if err != nil {
@@ -242,7 +243,7 @@ func (s *Session) compactNow(ctx context.Context, in Inbound, _ string) (string,
 }
 
 // showSummary is the command !summary.
-func (s *Session) showSummary(ctx context.Context, _ Inbound, _ string) (string, error) {
+func (s *Session) showSummary(ctx context.Context, _ chat.Inbound, _ string) (string, error) {
 	c, err := s.cfg.History.Compacted(ctx, s.talk)
 	if err != nil {
 		return "", err

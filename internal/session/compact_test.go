@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -166,7 +167,7 @@ func (w *world) wouldSend(t *testing.T, question string) string {
 	last := past[len(past)-1]
 	past = append(past, history.Message{ID: last.ID + 1, Room: last.Room, Conversation: last.Conversation, Role: llm.User, Sender: owner,
 		EventID: "$asked", Text: question, At: w.cfg.Now(), Header: w.cfg.Prompt.Header(w.cfg.Now(), owner, false)})
-	in := Inbound{ID: "$asked", Room: "!dm", Sender: owner, Private: true}
+	in := chat.Inbound{ID: "$asked", Room: "!dm", Sender: owner, Private: true}
 	p := result(w.cfg.Prompt.Assemble(t.Context(), s.promptTurn(in, past, how)))(t)
 	var b strings.Builder
 	for _, m := range p.Messages() {
@@ -332,7 +333,7 @@ func TestAnyHistoryFits(t *testing.T) {
 		m := remodel(t, w, window)
 		s := newSession(m, history.Talk(room))
 		result(w.cfg.DB.ExecContext(t.Context(), `INSERT OR REPLACE INTO model_count (model, factor, answers, at) VALUES ('local', ?, 1, 0)`, dense))(rt)
-		in := Inbound{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}
+		in := chat.Inbound{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}
 		must(rt, m.remember(t.Context(), in))
 		newest := fill(rt, m, room, in.ID)
 		result(s.goal(t.Context(), in, "new build the greenhouse"))(rt)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -29,21 +30,21 @@ func disturbed(turn context.Context) string {
 
 // pushChange takes a change into the lane, and ends at once what it concerns. The lock
 // is held.
-func (s *Session) pushChange(in Inbound) {
+func (s *Session) pushChange(in chat.Inbound) {
 	busy, ours := s.hand[in.Target], strings.HasPrefix(in.Target, replyID(""))
 	switch {
-	case in.Change == StopThis && busy:
+	case in.Change == chat.StopThis && busy:
 		s.running(errStopped)
-	case in.Change == AskAgain && busy: // it is being answered
+	case in.Change == chat.AskAgain && busy: // it is being answered
 		in.Target = ""
-	case in.Change == TakenBack && busy && ours:
+	case in.Change == chat.TakenBack && busy && ours:
 		s.running(errWithdrawn)
-	case in.Change == Voted, in.Change == approvedChange: // an answer to a question ends no work
+	case in.Change == chat.Voted, in.Change == chat.Approved: // an answer to a question ends no work
 	case busy:
 		s.running(disturbance(in.Target))
 	}
-	if in.Change == TakenBack { // nobody should see it for longer than need be
-		s.lane = append([]Inbound{in}, s.lane...)
+	if in.Change == chat.TakenBack { // nobody should see it for longer than need be
+		s.lane = append([]chat.Inbound{in}, s.lane...)
 		return
 	}
 	s.lane = append(s.lane, in)
@@ -60,7 +61,7 @@ func (s *Session) takeInHand(ids ...string) {
 	}
 }
 
-func named(burst []Inbound) []string {
+func named(burst []chat.Inbound) []string {
 	ids := make([]string, 0, len(burst)+1)
 	for _, in := range burst {
 		ids = append(ids, in.ID)
@@ -69,14 +70,14 @@ func named(burst []Inbound) []string {
 }
 
 // changeOf takes out of the lane what was done to one of targets, the oldest first.
-func (s *Session) changeOf(targets []string) (c Inbound, ok bool) {
+func (s *Session) changeOf(targets []string) (c chat.Inbound, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.lane, func(in Inbound) bool {
-		return (in.Change == Edited || in.Change == TakenBack) && slices.Contains(targets, in.Target)
+	i := slices.IndexFunc(s.lane, func(in chat.Inbound) bool {
+		return (in.Change == chat.Edited || in.Change == chat.TakenBack) && slices.Contains(targets, in.Target)
 	})
 	if i < 0 {
-		return Inbound{}, false
+		return chat.Inbound{}, false
 	}
 	c = s.lane[i]
 	s.lane = slices.Concat(s.lane[:i], s.lane[i+1:])
@@ -87,7 +88,7 @@ func (s *Session) changeOf(targets []string) (c Inbound, ok bool) {
 func (s *Session) edited(targets ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.lane, func(in Inbound) bool { return in.Change == Edited && slices.Contains(targets, in.Target) })
+	return slices.ContainsFunc(s.lane, func(in chat.Inbound) bool { return in.Change == chat.Edited && slices.Contains(targets, in.Target) })
 }
 
 // settle waits until a message has been left as it is for a while. Another edit of it
@@ -104,7 +105,7 @@ func (s *Session) settle(ctx context.Context) error {
 // changed follows what was done to the messages of a burst, and to target, before they are
 // worked on or while they were. It returns what of them is still to be answered, and the edits of
 // those that were not heard yet, which have the new words then.
-func (s *Session) changed(ctx context.Context, burst []Inbound, target string) (left, edits []Inbound, err error) {
+func (s *Session) changed(ctx context.Context, burst []chat.Inbound, target string) (left, edits []chat.Inbound, err error) {
 	left = slices.Clone(burst)
 	targets := append(named(burst), target)
 	for c, ok := s.changeOf(targets); ok; c, ok = s.changeOf(targets) {
@@ -113,8 +114,8 @@ func (s *Session) changed(ctx context.Context, burst []Inbound, target string) (
 			s.push(c)
 			return left, edits, err
 		}
-		i := slices.IndexFunc(left, func(in Inbound) bool { return in.ID == c.Target })
-		if i >= 0 && !heard && c.Change == Edited {
+		i := slices.IndexFunc(left, func(in chat.Inbound) bool { return in.ID == c.Target })
+		if i >= 0 && !heard && c.Change == chat.Edited {
 			edits = append(edits, c)
 			if c.Text != "" || len(left[i].Files) > 0 { // else it takes the words and leaves nothing
 				left[i].Text = c.Text
@@ -122,7 +123,7 @@ func (s *Session) changed(ctx context.Context, burst []Inbound, target string) (
 			continue
 		}
 		s.handleChange(ctx, c)
-		if i >= 0 && (c.Change == TakenBack || Commands(c.Text)) { // it is no part of the conversation any more
+		if i >= 0 && (c.Change == chat.TakenBack || Commands(c.Text)) { // it is no part of the conversation any more
 			left = slices.Delete(left, i, i+1)
 		}
 	}
@@ -140,7 +141,7 @@ func acted(used []string) string {
 
 // reword gives a message that is in the history the words of the edit e. The old ones
 // leave the prompts, and what search and memory have of them.
-func (s *Session) reword(ctx context.Context, e Inbound, note string) error {
+func (s *Session) reword(ctx context.Context, e chat.Inbound, note string) error {
 	was, known, err := s.cfg.History.Find(ctx, s.talk, e.Target)
 	if err != nil || !known || was.Role != llm.User || history.TakenBack(was) {
 		return err
@@ -172,9 +173,12 @@ func (s *Session) reword(ctx context.Context, e Inbound, note string) error {
 	return err
 }
 
+// Young is how old a message may be, at most, that becomes a command by an edit.
+const Young = 10 * time.Minute
+
 // emptied reports whether the edit e leaves nothing of the message was: no words, and no
 // file that they stood beside. Such an edit is none.
-func emptied(e Inbound, was history.Message) bool { return e.Text == "" && len(was.Files) == 0 }
+func emptied(e chat.Inbound, was history.Message) bool { return e.Text == "" && len(was.Files) == 0 }
 
 // hearAgain keeps m, a message of a person, so that it can be found, if those around it can
 // be. What is newer is kept with them, see recallable.
@@ -194,9 +198,9 @@ func shared(m history.Message) bool { return m.Label.Readers.Person() == "" }
 
 // handleChange deals with what was done to something said before. Whatever goes wrong,
 // the person hears of it where the answer would stand.
-func (s *Session) handleChange(work context.Context, in Inbound) {
+func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 	log := s.log.With("change", in.Change, "event", in.ID, "message", in.Target, "sender", in.Sender)
-	s.asking = Inbound{}
+	s.asking = chat.Inbound{}
 	s.insist(work, log, func() error {
 		turn, done := s.stoppable(work, in.Sender, in.Target)
 		err := recovered(log, func() error { return s.change(turn, in) })
@@ -217,7 +221,7 @@ func (s *Session) handleChange(work context.Context, in Inbound) {
 		log.Error("message not answered anew", "err", err, "reference", ref)
 		return s.notice(work, s.asking, s.calm(work, err, ref))
 	})
-	if in.Change != approvedChange { // that did not come from the transport
+	if in.Change != chat.Approved { // that did not come from the transport
 		s.insist(work, log, func() error { return s.cfg.Transport.Handled(work, in.ID) })
 	}
 	s.background.handled(1, s.cfg.Now())
@@ -227,41 +231,41 @@ func (s *Session) handleChange(work context.Context, in Inbound) {
 }
 
 // change follows one change.
-func (s *Session) change(ctx context.Context, in Inbound) (err error) {
+func (s *Session) change(ctx context.Context, in chat.Inbound) (err error) {
 	switch in.Change {
-	case Edited, TakenBack:
+	case chat.Edited, chat.TakenBack:
 		if err := s.voidApprovals(ctx, s.room, in.Target); err != nil {
 			return err
 		}
-		if in.Change == TakenBack {
+		if in.Change == chat.TakenBack {
 			if _, err := s.cfg.DB.ExecContext(ctx, blank+` WHERE room = ? AND event = ?`, s.room, in.Target); err != nil {
 				return fmt.Errorf("session: forget in approvals: %w", err)
 			}
 		}
-	case Voted:
+	case chat.Voted:
 		if in.Private, err = s.private(ctx, in.Sender); err != nil {
 			return err
 		}
 		return s.vote(ctx, in)
-	case approvedChange:
+	case chat.Approved:
 		return s.goOn(ctx, strings.TrimPrefix(in.Target, askPrefix))
 	}
 	if err := s.separateNow(ctx); err != nil {
 		return err
 	}
 	switch in.Change {
-	case Edited:
+	case chat.Edited:
 		return s.amend(ctx, in)
-	case TakenBack:
+	case chat.TakenBack:
 		return s.unsay(ctx, in)
-	case AskAgain:
+	case chat.AskAgain:
 		return s.askAgain(ctx, in)
 	}
 	return nil
 }
 
 // amend follows an edit of a message that nothing is done for at the moment.
-func (s *Session) amend(ctx context.Context, in Inbound) error {
+func (s *Session) amend(ctx context.Context, in chat.Inbound) error {
 	if s.edited(in.Target) { // again: that one counts
 		return nil
 	}
@@ -300,7 +304,7 @@ func (s *Session) amend(ctx context.Context, in Inbound) error {
 
 // amendUnheard follows the edit of a message that is not in the history: a command as
 // a rule. It is taken as if it had come like this, as long as it is young.
-func (s *Session) amendUnheard(ctx context.Context, in Inbound) error {
+func (s *Session) amendUnheard(ctx context.Context, in chat.Inbound) error {
 	gone, err := s.cfg.Transport.Withdrawn(ctx, in.Target)
 	if err != nil || gone || s.cfg.Now().Sub(in.At) > Young || in.Text == "" {
 		return err
@@ -313,15 +317,15 @@ func (s *Session) amendUnheard(ctx context.Context, in Inbound) error {
 }
 
 // asIfNew works on the message that in edits as if it had come with the new words.
-func (s *Session) asIfNew(ctx context.Context, in Inbound) error {
+func (s *Session) asIfNew(ctx context.Context, in chat.Inbound) error {
 	in.ID, in.Change, in.Target = in.Target, "", ""
 	s.asking = in
-	return s.dispatch(ctx, []Inbound{in})
+	return s.dispatch(ctx, []chat.Inbound{in})
 }
 
 // becomesCommand runs a message as a command that was none before. It is part of the
 // conversation no more, and neither is an answer to it alone.
-func (s *Session) becomesCommand(ctx context.Context, in Inbound) error {
+func (s *Session) becomesCommand(ctx context.Context, in chat.Inbound) error {
 	if err := s.forgetAnswer(ctx, replyID(in.Target)); err != nil {
 		return err
 	}
@@ -370,15 +374,15 @@ func groupOf(past []history.Message, event string) group {
 }
 
 // asker is the message that the answer reply, or one in its place, answers.
-func (s *Session) asker(in Inbound, past []history.Message, g group, reply string) Inbound {
+func (s *Session) asker(in chat.Inbound, past []history.Message, g group, reply string) chat.Inbound {
 	m := past[g.last]
-	return Inbound{ID: strings.TrimPrefix(reply, replyID("")), Room: s.room, Thread: s.thread, Branch: s.thread, Sender: m.Sender, SenderName: in.SenderName,
+	return chat.Inbound{ID: strings.TrimPrefix(reply, replyID("")), Room: s.room, Thread: s.thread, Branch: s.thread, Sender: m.Sender, SenderName: in.SenderName,
 		Text: m.Text, Private: in.Private && !shared(m), Unproven: in.Unproven, At: m.At}
 }
 
 // regenerate answers the last group of a history anew, under the id of the answer that there
 // is or was. in is the change that asks for it.
-func (s *Session) regenerate(ctx context.Context, in Inbound, past []history.Message, g group) error {
+func (s *Session) regenerate(ctx context.Context, in chat.Inbound, past []history.Message, g group) error {
 	replies, err := s.repliesTo(ctx, past[g.last].EventID)
 	if err != nil {
 		return err
@@ -388,7 +392,7 @@ func (s *Session) regenerate(ctx context.Context, in Inbound, past []history.Mes
 		reply = past[g.answer].EventID
 	}
 	s.asking = s.asker(in, past, g, reply)
-	if in.Change == Edited && in.Target == past[g.last].EventID {
+	if in.Change == chat.Edited && in.Target == past[g.last].EventID {
 		s.asking.Text = in.Text
 	}
 	used, err := s.cfg.History.Reopen(ctx, s.talk, past[g.last].EventID, reply)
@@ -396,7 +400,7 @@ func (s *Session) regenerate(ctx context.Context, in Inbound, past []history.Mes
 		return err
 	}
 	change := in
-	if in.Change != Edited { // the words stay
+	if in.Change != chat.Edited { // the words stay
 		change.Target, change.Text = past[g.last].EventID, past[g.last].Text
 		quotes, err := s.cfg.Memory.Unsay(ctx, reply) // so that another can be heard in its place
 		if err == nil {
@@ -414,7 +418,7 @@ func (s *Session) regenerate(ctx context.Context, in Inbound, past []history.Mes
 }
 
 // askAgain answers once more what somebody wants answered once more, in its place.
-func (s *Session) askAgain(ctx context.Context, in Inbound) error {
+func (s *Session) askAgain(ctx context.Context, in chat.Inbound) error {
 	if in.Target == "" {
 		return nil
 	}
@@ -436,7 +440,7 @@ func (s *Session) askAgain(ctx context.Context, in Inbound) error {
 	}
 	g := groupOf(past, question)
 	if !g.end {
-		return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: s.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question})
+		return s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: replyID(in.ID), Text: s.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question})
 	}
 	return s.regenerate(ctx, in, past, g)
 }

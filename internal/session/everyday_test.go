@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/memory"
 )
 
@@ -98,7 +99,7 @@ var everydayTalks = map[string][]step{
 }
 
 // come adds what comes with a message.
-func (w *world) come(t *testing.T, in *Inbound, what with) {
+func (w *world) come(t *testing.T, in *chat.Inbound, what with) {
 	t.Helper()
 	switch what.kind {
 	case "file":
@@ -106,15 +107,15 @@ func (w *world) come(t *testing.T, in *Inbound, what with) {
 		if strings.HasSuffix(what.name, ".pdf") {
 			data = pdfWith(t, what.text)
 		}
-		in.Files = []File{w.fileOf(t, OtherFile, what.name, data)}
+		in.Files = []chat.File{w.fileOf(t, chat.OtherFile, what.name, data)}
 	case "picture":
-		in.Files = []File{w.fileOf(t, ImageFile, what.name, picture(t, 7))}
+		in.Files = []chat.File{w.fileOf(t, chat.ImageFile, what.name, picture(t, 7))}
 	case "quote":
-		in.Quotes = []Quote{{ID: "$fred", Sender: friend, Name: "Fred", Text: what.text, Why: QuoteHeard}}
+		in.Quotes = []chat.Quote{{ID: "$fred", Sender: friend, Name: "Fred", Text: what.text, Why: chat.QuoteHeard}}
 	case "reply":
-		in.Quotes = []Quote{{ID: "$eve", Sender: bystander, Name: "Eve", Text: what.text, Why: QuoteReply}}
+		in.Quotes = []chat.Quote{{ID: "$eve", Sender: bystander, Name: "Eve", Text: what.text, Why: chat.QuoteReply}}
 	case "own":
-		in.Quotes = []Quote{{ID: "$own", Sender: owner, Text: what.text, Why: QuoteReply}}
+		in.Quotes = []chat.Quote{{ID: "$own", Sender: owner, Text: what.text, Why: chat.QuoteReply}}
 	}
 }
 
@@ -129,7 +130,7 @@ func TestEverydayTalks(t *testing.T) {
 			var due []act
 			asked := 0
 			for i, s := range talk {
-				in := Inbound{ID: fmt.Sprint("$", i), Room: "!group", Sender: owner, Text: s.text, At: time.Now()}
+				in := chat.Inbound{ID: fmt.Sprint("$", i), Room: "!group", Sender: owner, Text: s.text, At: time.Now()}
 				w.come(t, &in, s.with)
 				var calls []string
 				for _, a := range s.acts {

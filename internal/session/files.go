@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -25,20 +26,7 @@ const (
 	fileTime        = time.Minute
 )
 
-// Kinds of files, as their senders call them.
-const (
-	ImageFile = "image"
-	AudioFile = "audio"
-	VoiceFile = "voice" // a voice message: the person's own words
-	VideoFile = "video"
-	OtherFile = "file"
-)
-
 const voiceMark = "[voice message, transcribed]"
-
-// SentMark is between the name of an answer and that of a file which was sent for it: who
-// takes the answer out of a room takes both.
-const SentMark = "+file-"
 
 // withVoice is what a message reads whose words beside a voice message are now: what was
 // said in it, as was has it, stays.
@@ -51,10 +39,10 @@ func withVoice(was, now string) string {
 }
 
 // files is what the model will get of what came with in.
-func (s *Session) files(ctx context.Context, in Inbound) []history.File {
+func (s *Session) files(ctx context.Context, in chat.Inbound) []history.File {
 	var all []history.File
 	for _, f := range in.Files {
-		if f.Kind == VoiceFile && f.Note == "" {
+		if f.Kind == chat.VoiceFile && f.Note == "" {
 			continue // its words are the message's
 		}
 		all = append(all, s.file(ctx, f))
@@ -62,7 +50,7 @@ func (s *Session) files(ctx context.Context, in Inbound) []history.File {
 	return all
 }
 
-func (s *Session) file(ctx context.Context, f File) history.File {
+func (s *Session) file(ctx context.Context, f chat.File) history.File {
 	h := history.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path, Note: f.Note}
 	if h.Note != "" || s.cfg.Media == nil || f.Path == "" {
 		if h.Note == "" {
@@ -80,7 +68,7 @@ func (s *Session) file(ctx context.Context, f File) history.File {
 			h.Picture, h.Width, h.Height, h.W, h.H = p.Path, p.Width, p.Height, p.W, p.H
 			return h
 		}
-	case f.Kind == AudioFile && sounds(f.Type):
+	case f.Kind == chat.AudioFile && sounds(f.Type):
 		var text string
 		if text, err = s.transcript(ctx, f); err == nil {
 			h.Text = "(what is said in it)\n" + s.capped(text, s.cfg.FileText)
@@ -107,7 +95,7 @@ func sounds(kind string) bool {
 }
 
 // fileReason is why nothing came of a file, for people.
-func (s *Session) fileReason(ctx context.Context, err error, f File) i18n.Text {
+func (s *Session) fileReason(ctx context.Context, err error, f chat.File) i18n.Text {
 	var at *fs.PathError
 	switch {
 	case ctx.Err() != nil:
@@ -193,11 +181,11 @@ func pictured(past []history.Message) bool {
 
 // listen writes down what is said in the voice messages of a burst. What cannot be
 // understood is said in their notes.
-func (s *Session) listen(ctx context.Context, burst []Inbound) ([]Inbound, error) {
-	out := make([]Inbound, 0, len(burst))
+func (s *Session) listen(ctx context.Context, burst []chat.Inbound) ([]chat.Inbound, error) {
+	out := make([]chat.Inbound, 0, len(burst))
 	for _, in := range burst {
 		for i, f := range in.Files {
-			if f.Kind != VoiceFile || f.Note != "" {
+			if f.Kind != chat.VoiceFile || f.Note != "" {
 				continue
 			}
 			if _, heard, err := s.cfg.History.Said(ctx, s.talk, in.ID); err != nil {
@@ -205,7 +193,7 @@ func (s *Session) listen(ctx context.Context, burst []Inbound) ([]Inbound, error
 			} else if heard {
 				break // before an interruption
 			}
-			files := append([]File(nil), in.Files...)
+			files := append([]chat.File(nil), in.Files...)
 			text, err := s.transcript(ctx, f)
 			switch {
 			case ctx.Err() != nil:
@@ -224,7 +212,7 @@ func (s *Session) listen(ctx context.Context, burst []Inbound) ([]Inbound, error
 
 var errDeaf = i18n.New("why.no_transcription")
 
-func (s *Session) transcript(ctx context.Context, f File) (string, error) {
+func (s *Session) transcript(ctx context.Context, f chat.File) (string, error) {
 	if !s.cfg.Models.Hears() || s.cfg.Media == nil {
 		return "", errDeaf
 	}
@@ -244,7 +232,7 @@ func (s *Session) transcript(ctx context.Context, f File) (string, error) {
 
 // unopened is what a person is told whose message was nothing but files that could not
 // be had, or heard; "" = the model answers.
-func (s *Session) unopened(ctx context.Context, burst []Inbound) string {
+func (s *Session) unopened(ctx context.Context, burst []chat.Inbound) string {
 	if len(burst) != 1 || len(burst[0].Files) == 0 || strings.TrimSpace(burst[0].Text) != "" {
 		return ""
 	}
@@ -253,7 +241,7 @@ func (s *Session) unopened(ctx context.Context, burst []Inbound) string {
 		switch {
 		case f.Note == "":
 			return ""
-		case f.Kind == VoiceFile && f.Note == errDeaf:
+		case f.Kind == chat.VoiceFile && f.Note == errDeaf:
 			lines = append(lines, s.text(ctx, "files.deaf"))
 		default:
 			lines = append(lines, s.text(ctx, "files.unopened", "name", f.Name, "why", s.why(ctx, f.Note)))
@@ -277,12 +265,12 @@ func came(past []history.Message) map[string]string {
 
 // sending sends files for the tool call, while it is a person who is answered. The same
 // call sends once, however often it is made.
-func (s *Session) sending(in Inbound, call string) func(context.Context, tool.Outgoing) error {
+func (s *Session) sending(in chat.Inbound, call string) func(context.Context, tool.Outgoing) error {
 	if in.Event != "" || in.ID == "" || s.cfg.Media == nil {
 		return nil
 	}
 	return func(ctx context.Context, f tool.Outgoing) error {
-		return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID) + SentMark + call, Text: f.Caption, Thread: in.Branch,
-			File: &File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path}})
+		return s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: replyID(in.ID) + chat.SentMark + call, Text: f.Caption, Thread: in.Branch,
+			File: &chat.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path}})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -22,12 +23,12 @@ import (
 const cutOff = "\n\n_(cut off: the model reached its output limit)_"
 
 // caller is who asks for a change with in, and where.
-func (s *Session) caller(in Inbound) task.Caller {
+func (s *Session) caller(in chat.Inbound) task.Caller {
 	return task.Caller{Place: s.place(in), Integrity: s.integrity(in)}
 }
 
 // reporter is who changes a goal with markers in the answer to in: the model, for a person.
-func (s *Session) reporter(in Inbound) task.Caller {
+func (s *Session) reporter(in chat.Inbound) task.Caller {
 	by := s.caller(in)
 	by.Integrity = min(by.Integrity, trust.User)
 	return by
@@ -76,7 +77,7 @@ func (s *Session) takeIn(ctx context.Context, by task.Caller, past ...history.Me
 }
 
 // catchUp takes in what an interruption left.
-func (s *Session) catchUp(ctx context.Context, in Inbound) error {
+func (s *Session) catchUp(ctx context.Context, in chat.Inbound) error {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return err

@@ -8,13 +8,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/task"
 )
 
 // goal is the command !goal: it shows the goal of the room, or changes it.
-func (s *Session) goal(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) goal(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	word, rest, _ := strings.Cut(args, " ")
 	rest = strings.TrimSpace(rest)
 	goals := s.cfg.Tasks.Goals()
@@ -56,7 +57,7 @@ func (s *Session) goal(ctx context.Context, in Inbound, args string) (string, er
 	return s.text(ctx, said, "goal", strings.TrimRight(goal.Description, ".!")), nil
 }
 
-func (s *Session) showGoal(ctx context.Context, in Inbound) (string, error) {
+func (s *Session) showGoal(ctx context.Context, in chat.Inbound) (string, error) {
 	goal, ok, err := s.cfg.Tasks.Goals().Active(ctx, s.place(in))
 	if err != nil {
 		return "", err
@@ -126,7 +127,7 @@ const (
 	mostEvents = 15
 )
 
-func (s *Session) goalHistory(ctx context.Context, in Inbound) (string, error) {
+func (s *Session) goalHistory(ctx context.Context, in chat.Inbound) (string, error) {
 	goals, err := s.cfg.Tasks.Goals().List(ctx, s.place(in), mostGoals)
 	if err != nil {
 		return "", err

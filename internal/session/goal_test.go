@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -74,7 +75,7 @@ func TestOnlyMarkers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), reported, "[CHECKPOINT] Something")
 	want := "- Goal: Implement user authentication system\n- ✅ Design authentication flow\n- 🔒 Decided: Use JWT for authentication (locked)\n- Created: src/auth/login.ts\n- Next: Implement JWT token generation"
 	equal(t, w.say(t, "$1", "Begin").Text, want)
-	equal(t, w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}).Text, "- ⏳ Something")
+	equal(t, w.deliver(t, chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}).Text, "- ⏳ Something")
 	got := w.say(t, "$3", "!goal history")
 	wrong(t, !strings.Contains(got.Text, " locked: 1. Use JWT") || strings.Contains(got.Text, "state."), "said %q", got.Text)
 }
@@ -205,7 +206,7 @@ func TestGoalCommand(t *testing.T) {
 		got := w.say(t, "", c.said)
 		wrong(t, !strings.Contains(got.Text, c.want) || strings.HasPrefix(c.said, "!") != got.Notice, "%s: %+v\nwant %s", c.said, got, c.want)
 	}
-	lacks(t, w.deliver(t, Inbound{ID: "$g", Room: "!group", Sender: owner, Text: "!goal history"}).Text, "authentication")
+	lacks(t, w.deliver(t, chat.Inbound{ID: "$g", Room: "!group", Sender: owner, Text: "!goal history"}).Text, "authentication")
 	w.say(t, "$p", "And now?")
 	wants(t, w.lastPrompt(t), "Implement user authentication") // completed in this conversation
 	w.say(t, "$n", "!new")
@@ -326,7 +327,7 @@ func TestObjective(t *testing.T) {
 	w.say(t, "$named", "Now #"+paint)
 	equal(t, w.pinOf(t).id, paint)
 	w.say(t, "$back", "Back to #"+shed)
-	w.deliver(t, Inbound{ID: "$ann", Room: "!dm", Sender: "@ann:x", Text: "Hello from Ann.", At: time.Now()})
+	w.deliver(t, chat.Inbound{ID: "$ann", Room: "!dm", Sender: "@ann:x", Text: "Hello from Ann.", At: time.Now()})
 	_, tail, _ := strings.Cut(w.lastAsked(), "Hello from Ann.")
 	wrong(t, pinsIn(tail), "pinned for somebody else: %s", tail)
 	result(w.cfg.Tasks.Complete(t.Context(), inDM, shed, "it stands"))(t)
@@ -385,7 +386,7 @@ func TestPinSurvives(t *testing.T) {
 	added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint the shed"}))(t)
 	pinned := func(id, room string) bool {
 		t.Helper()
-		w.deliver(t, Inbound{ID: id, Room: room, Sender: owner, Text: "How far are we? " + id, Private: true, At: time.Now()})
+		w.deliver(t, chat.Inbound{ID: id, Room: room, Sender: owner, Text: "How far are we? " + id, Private: true, At: time.Now()})
 		_, tail, _ := strings.Cut(w.lastAsked(), "How far are we? "+id)
 		return strings.Contains(tail, "Current Task") && strings.Contains(tail, "paint the shed")
 	}
@@ -405,6 +406,6 @@ func TestPinSurvives(t *testing.T) {
 	w.restart(t)
 	must(t, w.Move(t.Context(), "!dm", "!next"))
 	wrong(t, !pinned("$4", "!next"), "not pinned in the room that took its place")
-	w.deliver(t, Inbound{ID: "$5", Room: "!next", Sender: owner, Text: "!new", Private: true, At: time.Now()})
+	w.deliver(t, chat.Inbound{ID: "$5", Room: "!next", Sender: owner, Text: "!new", Private: true, At: time.Now()})
 	wrong(t, pinned("$6", "!next"), "pinned in a new conversation")
 }

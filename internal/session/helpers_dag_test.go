@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/tool"
 )
@@ -282,7 +283,7 @@ func workUntilKilled(t *testing.T, in string) {
 		time.AfterFunc(time.Duration(rand.IntN(40))*time.Millisecond, func() { close(slow) })
 		return slow
 	}
-	w.room.onSay = func(m Outgoing) {
+	w.room.onSay = func(m chat.Outgoing) {
 		if !m.Draft {
 			write(`INSERT INTO said (id) VALUES (?) ON CONFLICT DO NOTHING`, m.ID)
 		}
@@ -316,7 +317,7 @@ func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 		d.briefs[fmt.Sprint(i)] = brief
 	}
 	for _, id := range w.column(t, `SELECT id FROM said`) {
-		w.room.final[id] = Outgoing{ID: id}
+		w.room.final[id] = chat.Outgoing{ID: id}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/prompt"
@@ -151,11 +152,11 @@ func (n helper) told(say i18n.Say, most int) string {
 }
 
 // kind is the kind of event that tells of its end.
-func (n helper) kind() EventKind {
+func (n helper) kind() chat.EventKind {
 	if n.status == helperCompleted {
-		return SubSessionResult
+		return chat.SubSessionResult
 	}
-	return SubSessionFailed
+	return chat.SubSessionFailed
 }
 
 // quoted marks each line of text with "> ", and cuts it at most characters.

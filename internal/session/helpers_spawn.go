@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/store"
@@ -209,7 +210,7 @@ func (h *helpers) Cancel(ctx context.Context, scope tool.Scope, id string) (stri
 }
 
 // listHelpers is the command !helpers.
-func (s *Session) listHelpers(ctx context.Context, in Inbound, _ string) (string, error) {
+func (s *Session) listHelpers(ctx context.Context, in chat.Inbound, _ string) (string, error) {
 	if s.helpers == nil {
 		return s.text(ctx, "helpers.off"), nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/store"
@@ -78,8 +79,8 @@ func together(a, b helper) bool {
 }
 
 // event is the system event that tells of ends.
-func (h *helpers) event(ctx context.Context, n helper, of []helper) (Inbound, error) {
-	in := Inbound{ID: cmp.Or(n.event, "ended:"+n.id), Room: n.room, Sender: n.user, Event: n.kind(), At: h.cfg.Now(), Verbatim: n.tries >= mostTold}
+func (h *helpers) event(ctx context.Context, n helper, of []helper) (chat.Inbound, error) {
+	in := chat.Inbound{ID: cmp.Or(n.event, "ended:"+n.id), Room: n.room, Sender: n.user, Event: n.kind(), At: h.cfg.Now(), Verbatim: n.tries >= mostTold}
 	hidden := false
 	if n.private {
 		private, err := newSession(h.Manager, history.Talk(n.room)).private(ctx, n.user)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -50,7 +51,7 @@ func (w *world) withHelpers(t *testing.T) {
 	w.cfg.Helpers.Parallel = 2
 	w.cfg.Again = time.Millisecond
 	w.script.tool = tool.SpawnSubSession
-	must(t, w.remember(t.Context(), Inbound{Room: "!dm", Sender: owner, Private: true}))
+	must(t, w.remember(t.Context(), chat.Inbound{Room: "!dm", Sender: owner, Private: true}))
 	w.restart(t)
 }
 
@@ -58,8 +59,8 @@ func (w *world) withHelpers(t *testing.T) {
 func (w *world) restart(t *testing.T) {
 	t.Helper()
 	w.stop()
-	delete(w.cfg.Events, SubSessionResult)
-	delete(w.cfg.Events, SubSessionFailed)
+	delete(w.cfg.Events, chat.SubSessionResult)
+	delete(w.cfg.Events, chat.SubSessionFailed)
 	w.Manager = New(w.cfg)
 	w.begin(t)
 }
@@ -266,7 +267,7 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	} // others have come into !late
 	w.withHelpers(t)
 	w.script.tool = "search_memory"
-	must(t, w.remember(t.Context(), Inbound{Room: "!late", Sender: owner, Private: true}))
+	must(t, w.remember(t.Context(), chat.Inbound{Room: "!late", Sender: owner, Private: true}))
 	for _, room := range []string{"!dm", "!late", "!group"} {
 		w.spawnFor(t, spawnScope(w, room, room != "!group"), tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}})
 	}
@@ -304,7 +305,7 @@ func TestPeopleGoFirst(t *testing.T) {
 	w.script.tool = "search_memory"
 	w.spawn(t, tool.Job{Objective: "look"})
 	until(t, "the sub-session asks", func() bool { return subs.Load() == 1 })
-	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!other", Sender: owner, Text: "hi", Private: true, At: time.Now()}))
+	must(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!other", Sender: owner, Text: "hi", Private: true, At: time.Now()}))
 	until(t, "the person's turn asks, though the sub-session's request runs", func() bool { return people.Load() == 1 })
 	close(helper)
 	until(t, "the sub-session has its tool's result", func() bool {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
@@ -15,13 +16,13 @@ import (
 )
 
 // place is where the answer to in is read.
-func (s *Session) place(in Inbound) trust.Place {
+func (s *Session) place(in chat.Inbound) trust.Place {
 	return trust.Place{Room: s.room, Person: in.Sender, Private: in.Private}
 }
 
 // level is how far what the sender of in addresses to us is trusted. Who is an owner is decided
 // nowhere else: one in whose name others can write is a user.
-func (m *Manager) level(in Inbound) trust.Integrity {
+func (m *Manager) level(in chat.Inbound) trust.Integrity {
 	owner := slices.Contains(m.cfg.Owners, in.Sender)
 	switch {
 	case owner && !in.Unproven:
@@ -33,7 +34,7 @@ func (m *Manager) level(in Inbound) trust.Integrity {
 }
 
 // labelOf is the label of a message with all that came with it.
-func (s *Session) labelOf(ctx context.Context, in Inbound, quotes []Quote, files []history.File) (trust.Label, error) {
+func (s *Session) labelOf(ctx context.Context, in chat.Inbound, quotes []chat.Quote, files []history.File) (trust.Label, error) {
 	l := trust.Label{Integrity: s.level(in), Readers: s.place(in).Readers()}
 	if len(files) > 0 {
 		l.Integrity = trust.Foreign
@@ -49,16 +50,16 @@ func (s *Session) labelOf(ctx context.Context, in Inbound, quotes []Quote, files
 }
 
 // quoteIntegrity is of a quote in a message: other people's words were not addressed to us.
-func (s *Session) quoteIntegrity(ctx context.Context, in Inbound, q Quote) (trust.Integrity, error) {
+func (s *Session) quoteIntegrity(ctx context.Context, in chat.Inbound, q chat.Quote) (trust.Integrity, error) {
 	switch {
 	case q.Ours != "" || q.Sender == s.cfg.Self && s.cfg.Self != "":
 		l, _, err := s.cfg.History.LabelOf(ctx, s.room, q.Ours) // what is not there is foreign
 		return l.Integrity, err
-	case q.Sender == in.Sender && q.Sender != "" && q.Why == QuoteHeard: // it may be from before the room was encrypted
+	case q.Sender == in.Sender && q.Sender != "" && q.Why == chat.QuoteHeard: // it may be from before the room was encrypted
 		return min(s.level(in), trust.User), nil
 	case q.Sender == in.Sender && q.Sender != "":
 		return s.level(in), nil
-	case q.Sender != "" && s.level(Inbound{Sender: q.Sender}) >= trust.User:
+	case q.Sender != "" && s.level(chat.Inbound{Sender: q.Sender}) >= trust.User:
 		return trust.Guest, nil
 	}
 	return trust.Foreign, nil
@@ -67,8 +68,8 @@ func (s *Session) quoteIntegrity(ctx context.Context, in Inbound, q Quote) (trus
 // readable leaves out the quotes of messages that may not be read where in was written. Who
 // knows the id of a message can reply to it, whether they could read it or not. What the history
 // knows reads as it was edited.
-func (s *Session) readable(ctx context.Context, in Inbound) ([]Quote, error) {
-	var out []Quote
+func (s *Session) readable(ctx context.Context, in chat.Inbound) ([]chat.Quote, error) {
+	var out []chat.Quote
 	for _, q := range in.Quotes {
 		may, err := s.mayQuote(ctx, in, q)
 		if err != nil {
@@ -93,12 +94,12 @@ func (s *Session) readable(ctx context.Context, in Inbound) ([]Quote, error) {
 // mayQuote reports whether those who read in may read q. Commands and what they say are not in
 // the history, and an edit may have new readers: in a room that was a direct chat, only what is
 // newer than that may be read.
-func (s *Session) mayQuote(ctx context.Context, in Inbound, q Quote) (bool, error) {
+func (s *Session) mayQuote(ctx context.Context, in chat.Inbound, q chat.Quote) (bool, error) {
 	l, known, err := s.cfg.History.LabelOf(ctx, s.room, cmp.Or(q.Ours, q.ID))
 	if err != nil || known && !s.place(in).MayRead(l.Readers) {
 		return false, err
 	}
-	if in.Private || q.Why == QuoteHeard {
+	if in.Private || q.Why == chat.QuoteHeard {
 		return true, nil
 	}
 	var private bool
@@ -128,7 +129,7 @@ func (s *Session) separate(ctx context.Context, now trust.Readers) error {
 		if err := s.beginNew(ctx); err != nil {
 			return err
 		}
-		s.newest, s.asking, s.compaction = Inbound{}, Inbound{}, compaction{}
+		s.newest, s.asking, s.compaction = chat.Inbound{}, chat.Inbound{}, compaction{}
 		if err := s.cfg.History.ReadBy(ctx, s.talk, now); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/internal/chat"
 	"reverie/internal/dream"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
@@ -30,12 +31,12 @@ func (h *leakHistory) talks() {
 		case 1, 2:
 			text = h.ofAnna(h.fresh(r))
 		}
-		h.says(r, who, text, func(in *Inbound) {
+		h.says(r, who, text, func(in *chat.Inbound) {
 			switch h.random.IntN(5) {
 			case 0:
-				in.Files = []File{{Name: h.fresh(r) + ".txt", Note: "too large", Type: "text/plain"}}
+				in.Files = []chat.File{{Name: h.fresh(r) + ".txt", Note: "too large", Type: "text/plain"}}
 			case 1:
-				in.Files = []File{h.file(r)}
+				in.Files = []chat.File{h.file(r)}
 			}
 		})
 	}
@@ -58,9 +59,9 @@ func (h *leakHistory) ofAnna(c string) string {
 }
 
 // file is a file with a canary in it.
-func (h *leakHistory) file(r *leakRoom) File {
+func (h *leakHistory) file(r *leakRoom) chat.File {
 	k := result(h.w.cfg.Media.Keep(strings.NewReader("The file says "+h.fresh(r)+".\n"), 1_000))(h.t)
-	return File{Name: "a.txt", Type: k.Type, Size: k.Size, Path: k.Path}
+	return chat.File{Name: "a.txt", Type: k.Type, Size: k.Size, Path: k.Path}
 }
 
 // wants has the model do something for a person.
@@ -202,12 +203,12 @@ func (h *leakHistory) changes() {
 		return
 	}
 	m := one(h, r.said)
-	change := one(h, []Change{Edited, Edited, TakenBack, AskAgain, AskAgain})
+	change := one(h, []chat.Change{chat.Edited, chat.Edited, chat.TakenBack, chat.AskAgain, chat.AskAgain})
 	target, text := cmp.Or(m.in.ID, m.outgoing), ""
-	if change != AskAgain && m.in.Sender != who { // only one's own
+	if change != chat.AskAgain && m.in.Sender != who { // only one's own
 		return
 	}
-	if change == Edited {
+	if change == chat.Edited {
 		c := h.fresh(r)
 		h.grant(c, trust.Readers("private:"+who)) // a message that was said in private stays its sender's own
 		text = "I mean " + c
@@ -215,7 +216,7 @@ func (h *leakHistory) changes() {
 			text = "!remember " + text
 		}
 	}
-	if change == TakenBack {
+	if change == chat.TakenBack {
 		h.w.room.mu.Lock()
 		if h.w.room.gone == nil {
 			h.w.room.gone = map[string]bool{}
@@ -224,7 +225,7 @@ func (h *leakHistory) changes() {
 		h.w.room.mu.Unlock()
 		r.said = slices.DeleteFunc(slices.Clone(r.said), func(o leakMessage) bool { return o.in.ID == target })
 	}
-	h.says(r, who, text, func(in *Inbound) {
+	h.says(r, who, text, func(in *chat.Inbound) {
 		in.Change, in.Target, in.Thread, in.Branch, in.Quotes = change, target, m.in.Branch, m.in.Branch, nil
 	})
 }
@@ -242,8 +243,8 @@ func (h *leakHistory) votesIn(r *leakRoom, who string) {
 		if !strings.HasPrefix(m.outgoing, askPrefix) {
 			continue
 		}
-		h.says(r, who, one(h, []string{optionOnce, optionOnce, optionNo}), func(in *Inbound) {
-			in.Change, in.Target, in.Thread, in.Branch, in.Quotes = Voted, m.outgoing, m.in.Branch, m.in.Branch, nil
+		h.says(r, who, one(h, []string{optionOnce, optionOnce, optionNo}), func(in *chat.Inbound) {
+			in.Change, in.Target, in.Thread, in.Branch, in.Quotes = chat.Voted, m.outgoing, m.in.Branch, m.in.Branch, nil
 		})
 		until(h.t, "what was approved is done", func() (done bool) {
 			return h.w.cfg.DB.QueryRow(`SELECT NOT EXISTS (SELECT 1 FROM approval WHERE state = 'approved')`).Scan(&done) == nil && done
@@ -261,9 +262,9 @@ func (h *leakHistory) replies() {
 		return
 	}
 	m := one(h, r.said)
-	h.says(r, who, "what is that? "+h.fresh(r), func(in *Inbound) {
+	h.says(r, who, "what is that? "+h.fresh(r), func(in *chat.Inbound) {
 		in.ReplyTo = cmp.Or(m.in.ID, "$out-"+m.outgoing)
-		in.Quotes = append(in.Quotes, m.quote(QuoteReply))
+		in.Quotes = append(in.Quotes, m.quote(chat.QuoteReply))
 	})
 }
 
@@ -274,7 +275,7 @@ func (h *leakHistory) hears() {
 		return
 	}
 	h.number++
-	q := Quote{ID: fmt.Sprintf("$h%d", h.number), Sender: one(h, r.members), Text: "I think " + h.fresh(r), At: time.Now(), Why: QuoteHeard}
+	q := chat.Quote{ID: fmt.Sprintf("$h%d", h.number), Sender: one(h, r.members), Text: "I think " + h.fresh(r), At: time.Now(), Why: chat.QuoteHeard}
 	r.heard = append(r.heard, q)
 	h.note("%s says to the others in %s: %s", q.Sender, r.id, q.Text)
 }
@@ -365,8 +366,8 @@ func (h *leakHistory) fallsDue() {
 	h.mu.Lock()
 	h.place = r.readers()
 	h.mu.Unlock()
-	in := Inbound{ID: run, Room: room, Sender: cmp.Or(it.Label.Readers.Person(), it.User), Label: it.Label,
-		Text: "Task: " + it.Content + ": " + it.Prompt, At: time.Now(), Event: ScheduledTask, Verbatim: h.chance(3)}
+	in := chat.Inbound{ID: run, Room: room, Sender: cmp.Or(it.Label.Readers.Person(), it.User), Label: it.Label,
+		Text: "Task: " + it.Content + ": " + it.Prompt, At: time.Now(), Event: chat.ScheduledTask, Verbatim: h.chance(3)}
 	must(h.t, h.w.Deliver(h.t.Context(), in))
 	select {
 	case got := <-h.done:
@@ -414,7 +415,7 @@ func (h *leakHistory) shares() {
 func (h *leakHistory) openNightly() {
 	c := h.w.cfg
 	harvester, err := dream.OpenHarvester(dream.HarvestConfig{
-		DB: c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.level(Inbound{Sender: sender}) },
+		DB: c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.level(chat.Inbound{Sender: sender}) },
 		Ask:    func(_ context.Context, _, prompt string) (string, error) { return h.harvests(prompt), nil },
 		Window: func(string) (int, int) { return 8_192, 512 }, Prompts: os.DirFS(h.w.dir),
 	})

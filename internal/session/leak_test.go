@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/dream"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -72,12 +73,12 @@ type leakRoom struct {
 	members []string // besides the bot
 	exposed bool     // a third was there, ever
 	said    []leakMessage
-	heard   []Quote // not told to the bot yet
+	heard   []chat.Quote // not told to the bot yet
 }
 
 // leakMessage is a message in a room.
 type leakMessage struct {
-	in       Inbound
+	in       chat.Inbound
 	outgoing string // the Outgoing.ID, of one of the bot
 	text     string
 }
@@ -154,7 +155,7 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 		return "", nil
 	}
 	c.Helpers.Parallel, c.Again, c.Settle, c.Quiet = 2, time.Millisecond, time.Microsecond, time.Millisecond
-	c.Events = map[EventKind]Source{ScheduledTask: leakJobs{h}}
+	c.Events = map[chat.EventKind]Source{chat.ScheduledTask: leakJobs{h}}
 	c.Media = media.Open(h.w.dir, 0)
 	var err error
 	if c.Tools, err = tool.New(tool.Config{Memory: c.Memory, Tasks: c.Tasks, Skills: c.Skills, Dir: h.w.dir, Location: time.UTC, Media: c.Media}); err != nil {
@@ -190,7 +191,7 @@ type leakTransport struct {
 	h *leakHistory
 }
 
-func (l leakTransport) Say(ctx context.Context, in string, m Outgoing) error {
+func (l leakTransport) Say(ctx context.Context, in string, m chat.Outgoing) error {
 	l.h.mu.Lock()
 	r := l.h.room(in)
 	text := m.Text
@@ -213,7 +214,7 @@ func (l leakTransport) Say(ctx context.Context, in string, m Outgoing) error {
 			at = r.said[i].in.At
 		}
 		r.said = slices.DeleteFunc(r.said, func(o leakMessage) bool { return o.outgoing == m.ID })
-		r.said = append(r.said, leakMessage{outgoing: m.ID, text: m.Text, in: Inbound{Branch: m.Thread, At: at}})
+		r.said = append(r.said, leakMessage{outgoing: m.ID, text: m.Text, in: chat.Inbound{Branch: m.Thread, At: at}})
 	}
 	l.h.mu.Unlock()
 	return l.room.Say(ctx, in, m)
@@ -416,16 +417,16 @@ func (h *leakHistory) speaker() (r *leakRoom, who string) {
 }
 
 // says delivers a message and waits until it is handled.
-func (h *leakHistory) says(r *leakRoom, who, text string, more func(*Inbound)) {
+func (h *leakHistory) says(r *leakRoom, who, text string, more func(*chat.Inbound)) {
 	h.number++
-	in := Inbound{ID: fmt.Sprintf("$m%d", h.number), Room: r.id, Sender: who, Text: text, Private: r.with() == who, At: time.Now()}
+	in := chat.Inbound{ID: fmt.Sprintf("$m%d", h.number), Room: r.id, Sender: who, Text: text, Private: r.with() == who, At: time.Now()}
 	if !in.Private && !Commands(text) {
 		in.Quotes, r.heard = r.heard, nil
 	}
 	if h.chance(4) && len(r.said) > 0 { // in a thread
 		if root := one(h, r.said); root.in.ID != "" && root.in.Branch == "" {
 			in.Thread, in.Branch = root.in.ID, root.in.ID
-			in.Quotes = append([]Quote{root.quote(QuoteThread)}, in.Quotes...)
+			in.Quotes = append([]chat.Quote{root.quote(chat.QuoteThread)}, in.Quotes...)
 		}
 	}
 	if more != nil {
@@ -440,7 +441,7 @@ func (h *leakHistory) says(r *leakRoom, who, text string, more func(*Inbound)) {
 }
 
 // delivers hands a message to the bot and waits for it.
-func (h *leakHistory) delivers(r *leakRoom, in Inbound) {
+func (h *leakHistory) delivers(r *leakRoom, in chat.Inbound) {
 	h.note("%s in %s (%s): %q change %q of %s, branch %q, quotes %d, calls %q", in.Sender, r.id, r.readers(),
 		in.Text, in.Change, in.Target, in.Branch, len(in.Quotes), h.calls)
 	h.mu.Lock()
@@ -473,8 +474,8 @@ func (h *leakHistory) settles() {
 }
 
 // quote is m as a message refers to it.
-func (m leakMessage) quote(why QuoteKind) Quote {
-	q := Quote{ID: cmp.Or(m.in.ID, "$out-"+m.outgoing), Sender: m.in.Sender, Text: m.text, At: m.in.At, Why: why}
+func (m leakMessage) quote(why chat.QuoteKind) chat.Quote {
+	q := chat.Quote{ID: cmp.Or(m.in.ID, "$out-"+m.outgoing), Sender: m.in.Sender, Text: m.text, At: m.in.At, Why: why}
 	if m.outgoing != "" {
 		q.Ours, q.Sender = m.outgoing, "@reverie:example.org"
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -35,7 +36,7 @@ type Config struct {
 	History   *history.Store
 	Memory    *memory.Store
 	Tasks     *task.Store
-	Transport Transport
+	Transport chat.Transport
 
 	Isolation memory.Isolation // where new memories go; empty = strict
 
@@ -52,10 +53,10 @@ type Config struct {
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger
 
-	Events    map[EventKind]Source // where the system events of each kind come from
-	Helpers   HelperConfig         // the sub-sessions
-	Objective string               // role of the models that are asked which task a room works on; empty = none is
-	Messages  *Messages            // what is said without a model; nil = in English
+	Events    map[chat.EventKind]Source // where the system events of each kind come from
+	Helpers   HelperConfig              // the sub-sessions
+	Objective string                    // role of the models that are asked which task a room works on; empty = none is
+	Messages  *Messages                 // what is said without a model; nil = in English
 	Skills    *skill.Library
 	Media     *media.Store // what came with messages; nil = files cannot be read
 	FileText  int          // characters of a file that the model gets; 0 = 40,000
@@ -122,9 +123,9 @@ func New(cfg Config) *Manager {
 		lanes: newLanes(), rooms: map[history.Talk]*Session{}}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = newHelpers(m)
-		m.cfg.Events = map[EventKind]Source{}
+		m.cfg.Events = map[chat.EventKind]Source{}
 		maps.Copy(m.cfg.Events, cfg.Events)
-		for _, kind := range []EventKind{SubSessionResult, SubSessionFailed} {
+		for _, kind := range []chat.EventKind{chat.SubSessionResult, chat.SubSessionFailed} {
 			m.cfg.Events[kind] = m.helpers
 		}
 	}
@@ -134,13 +135,13 @@ func New(cfg Config) *Manager {
 
 // Deliver takes a message into its room's lane and returns at once. They are answered in this
 // order; what one person wrote while the room was busy is answered together.
-func (m *Manager) Deliver(ctx context.Context, in Inbound) error {
+func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 	m.mu.Lock()
 	if m.stopping {
 		m.mu.Unlock()
 		return ErrStopping
 	}
-	talk := in.talk()
+	talk := talkOf(in)
 	s, known := m.rooms[talk]
 	if !known {
 		s = newSession(m, talk)
@@ -216,7 +217,7 @@ func (m *Manager) Rooms(ctx context.Context) ([]string, error) {
 	return rooms, nil
 }
 
-func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in Inbound) error {
+func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in chat.Inbound) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, heard_at = excluded.heard_at,
 			opened = iif(private AND NOT excluded.private, excluded.heard_at, opened)`,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/prompt"
 	"reverie/internal/task"
@@ -58,7 +59,7 @@ func (s *Session) offer(m manner) offer {
 	return s.offers[m.mode.name][min(max(m.tier, 0), topTier)]
 }
 
-func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) prompt.Turn {
+func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) prompt.Turn {
 	window, out := s.cfg.Models.Window(m.mode.role)
 	tools := s.offer(m)
 	t := prompt.Turn{
@@ -79,7 +80,7 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 	} else {
 		t.From.Pin = t.From.Goal
 	}
-	if in.Event == ScheduledTask {
+	if in.Event == chat.ScheduledTask {
 		t.Job()
 	}
 	return t

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"reverie/internal/chat"
 	"sync"
 	"time"
 )
@@ -20,7 +21,7 @@ type meanwhile struct {
 // whileSlow has the person who wrote in told when the answer takes long: by a notice
 // under the answer's own id, which the answer then takes the place of. In a room with
 // others that happens once. What it returns ends it; the first words of the answer do.
-func (s *Session) whileSlow(ctx context.Context, in Inbound) (end func()) {
+func (s *Session) whileSlow(ctx context.Context, in chat.Inbound) (end func()) {
 	p := &meanwhile{}
 	show := func() {
 		p.mu.Lock()
@@ -35,7 +36,7 @@ func (s *Session) whileSlow(ctx context.Context, in Inbound) (end func()) {
 		if what != p.shown {
 			p.shown = what
 			text := s.text(ctx, "progress", "what", what)
-			if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: text, Notice: true, Draft: true, ReplyTo: in.ID}); err != nil {
+			if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: replyID(in.ID), Text: text, Notice: true, Draft: true, ReplyTo: in.ID}); err != nil {
 				s.log.Debug("progress not shown", "err", err)
 			}
 		}

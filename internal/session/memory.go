@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
@@ -17,7 +18,7 @@ import (
 )
 
 // access is what the sender of in may see and change here.
-func (s *Session) access(in Inbound) memory.Access {
+func (s *Session) access(in chat.Inbound) memory.Access {
 	return memory.Access{Actor: in.Sender, Scopes: s.scopes(in), Owner: s.level(in) == trust.Owner, Integrity: s.level(in)}
 }
 
@@ -27,7 +28,7 @@ const (
 )
 
 // memories is !memory: what is remembered here, or a change of who may see it.
-func (s *Session) memories(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) memories(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	words := strings.Fields(args)
 	if len(words) > 0 && len(words) < 3 && (words[0] == "share" || words[0] == "private") {
 		return s.shareMemory(ctx, in, words[0], strings.Join(words[1:], ""))
@@ -70,7 +71,7 @@ func (s *Session) memories(ctx context.Context, in Inbound, args string) (string
 	return strings.TrimSpace(b.String()), nil
 }
 
-func (s *Session) shareMemory(ctx context.Context, in Inbound, verb, id string) (string, error) {
+func (s *Session) shareMemory(ctx context.Context, in chat.Inbound, verb, id string) (string, error) {
 	switch {
 	case !in.Private:
 		return s.text(ctx, "memory.share_where"), nil
@@ -116,7 +117,7 @@ func (s *Session) largeFile(ctx context.Context, e *memory.FileSizeError) string
 }
 
 // rememberThis is !remember: the person's own words, noted as they are.
-func (s *Session) rememberThis(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) rememberThis(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	if args == "" {
 		return s.text(ctx, "memory.say"), nil
 	}
@@ -137,7 +138,7 @@ func (s *Session) rememberThis(ctx context.Context, in Inbound, args string) (st
 
 // forgetThis is !forget. Nothing takes it back, so words only show what would be forgotten,
 // with the ids to say it with. What is forgotten is not repeated: the reply is kept.
-func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) forgetThis(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	if args == "" {
 		return s.text(ctx, "memory.forget_say"), nil
 	}
@@ -169,7 +170,7 @@ func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (stri
 }
 
 // undoThis is !undo.
-func (s *Session) undoThis(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) undoThis(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	done, err := s.cfg.Memory.Undo(ctx, s.access(in), args)
 	if err != nil {
 		return "", err
@@ -216,7 +217,7 @@ func Questions(say i18n.Say, list []memory.Question, zone *time.Location) string
 var keepForm = regexp.MustCompile(`(?i)^keep(?:\s+([0-9]{1,18})\s*(a|b|both))?$`)
 
 // choose is !memory keep: what a person says to a question, or which are open.
-func (s *Session) choose(ctx context.Context, in Inbound, number, choice string) (string, error) {
+func (s *Session) choose(ctx context.Context, in chat.Inbound, number, choice string) (string, error) {
 	if number == "" {
 		open, err := s.openQuestions(ctx, in)
 		return cmp.Or(open, s.text(ctx, "question.none")), err
@@ -228,7 +229,7 @@ func (s *Session) choose(ctx context.Context, in Inbound, number, choice string)
 	return s.answer(ctx, in, n, memory.Choice(strings.ToLower(choice)))
 }
 
-func (s *Session) answer(ctx context.Context, in Inbound, number int64, choice memory.Choice) (string, error) {
+func (s *Session) answer(ctx context.Context, in chat.Inbound, number int64, choice memory.Choice) (string, error) {
 	kept, other, err := s.cfg.Memory.Answer(ctx, s.access(in), number, choice)
 	switch {
 	case errors.Is(err, memory.ErrNoQuestion), errors.Is(err, memory.ErrSettled):
@@ -243,7 +244,7 @@ func (s *Session) answer(ctx context.Context, in Inbound, number int64, choice m
 }
 
 // openQuestions are the open questions about what may be seen here, for people; "" = there are none.
-func (s *Session) openQuestions(ctx context.Context, in Inbound) (string, error) {
+func (s *Session) openQuestions(ctx context.Context, in chat.Inbound) (string, error) {
 	list, err := s.cfg.Memory.Questions(ctx, s.access(in))
 	if err != nil || len(list) == 0 {
 		return "", err

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -72,7 +73,7 @@ func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	as := func(person, text string) string {
 		t.Helper()
-		return w.deliver(t, Inbound{Room: "!dm" + person, Sender: person, Text: text, Private: true, At: time.Now()}).Text
+		return w.deliver(t, chat.Inbound{Room: "!dm" + person, Sender: person, Text: text, Private: true, At: time.Now()}).Text
 	}
 	const ann, bob = "@ann:x", "@bob:x"
 	as(ann, "!remember the wifi is Lovelace")
@@ -99,7 +100,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 			w.script.forever = "fine"
 			e := w.known(t, memory.Private(owner), "my code is "+canary)
 			say := func(room, person, text string, private bool) string {
-				return w.deliver(t, Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()}).Text
+				return w.deliver(t, chat.Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()}).Text
 			}
 			ways := map[string]func() string{}
 			for _, to := range []struct {
@@ -110,7 +111,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 					"!undo", "!status", "!prompt", "!whoami", "!tasks", "!remember my code is 1", "!retry"} {
 					ways[to.name+" says "+text] = func() string { return say(to.room, to.person, text, to.private) }
 				}
-				scope := newSession(w.Manager, history.Talk(to.room)).toolScope(Inbound{ID: "$x", Room: to.room, Sender: to.person, Private: to.private}, roomMode{})
+				scope := newSession(w.Manager, history.Talk(to.room)).toolScope(chat.Inbound{ID: "$x", Room: to.room, Sender: to.person, Private: to.private}, roomMode{})
 				for _, path := range []string{"data/MEMORIES.txt", "MEMORIES.txt", "./skills/../MEMORIES.txt", "data/memories", "data/bot.db", "data/memories/users/" + owner + ".txt"} {
 					args, _ := json.Marshal(map[string]string{"path": path})
 					ways[to.name+" reads "+path] = func() string {
@@ -153,7 +154,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 func TestRememberedIntegrity(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "Noted.")
 	const friend = "@friend:example.org"
-	for _, in := range []Inbound{
+	for _, in := range []chat.Inbound{
 		{ID: "$1", Room: "!dm", Sender: owner, Text: "!remember the owner's tea", Private: true},
 		{ID: "$2", Room: "!dm2", Sender: friend, Text: "!remember the friend's tea", Private: true},
 		{ID: "$3", Room: "!dm2", Sender: friend, Text: "The harbour is nice.", Private: true},
@@ -173,7 +174,7 @@ func TestRememberedIntegrity(t *testing.T) {
 }
 
 // remember keeps who talks in the room, for prompts built while nobody does.
-func (m *Manager) remember(ctx context.Context, in Inbound) error {
+func (m *Manager) remember(ctx context.Context, in chat.Inbound) error {
 	return m.rememberIn(ctx, m.cfg.DB, in)
 }
 
@@ -208,7 +209,7 @@ func TestKeepCommand(t *testing.T) {
 	const guest = "@guest:example.org"
 	as := func(person, room string, private bool, text string, want ...string) string {
 		t.Helper()
-		got := w.deliver(t, Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()})
+		got := w.deliver(t, chat.Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()})
 		wants(t, got.Text, want...)
 		wrong(t, !got.Notice, "%s: the model was asked: %+v", text, got)
 		return got.Text
@@ -258,9 +259,9 @@ func TestKeepCommand(t *testing.T) {
 func TestQuestionIsToldQuietly(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Noted.")
 	s := &source{told: make(chan string, 100)}
-	w.cfg.Events = map[EventKind]Source{MemoryQuestion: s}
+	w.cfg.Events = map[chat.EventKind]Source{chat.MemoryQuestion: s}
 	for range 2 { // delivered again after a restart
-		must(t, w.Deliver(t.Context(), Inbound{ID: "question:1", Room: "!dm", Sender: owner, Text: "Rome or Oslo?", Event: MemoryQuestion, Verbatim: true, Label: programs(trust.Person(owner))}))
+		must(t, w.Deliver(t.Context(), chat.Inbound{ID: "question:1", Room: "!dm", Sender: owner, Text: "Rome or Oslo?", Event: chat.MemoryQuestion, Verbatim: true, Label: programs(trust.Person(owner))}))
 		select {
 		case <-s.told:
 		case <-time.After(patience):
@@ -305,7 +306,7 @@ func TestConversationsAreFoundAgain(t *testing.T) {
 	want := []string{"private:" + owner + " " + owner + ": The code word of my locker is zanzibar.", "private:" + owner + " : Noted: zanzibar.",
 		"private:" + owner + " " + owner + ": What was the code word of my locker?", "private:" + owner + " : fine"}
 	equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"))
-	for i, in := range []Inbound{
+	for i, in := range []chat.Inbound{
 		{Room: "!group", Sender: owner, Text: "What was the code word of my locker?"},
 		{Room: "!dm2", Sender: "@friend:example.org", Text: "What was the code word of the locker?", Private: true},
 	} {
@@ -334,7 +335,7 @@ func TestHeardAfterInterruption(t *testing.T) {
 		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
 		must(t, w.cfg.History.Append(t.Context(), &m))
 	}
-	w.deliver(t, Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "before everybody", At: time.Now()}) // it has become a group
+	w.deliver(t, chat.Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "before everybody", At: time.Now()}) // it has become a group
 	got := strings.Join(w.heard(t, 4), "\n")
 	want := "private:" + owner + " " + owner + ": between us two\nprivate:" + owner + " : nobody else\nroom:!dm " + owner + ": before everybody\nroom:!dm : fine"
 	equal(t, got, want)

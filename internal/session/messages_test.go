@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -271,7 +272,7 @@ func everythingSaid(t *testing.T, language string) {
 	}, Undo: func(_ context.Context, say i18n.Say) (string, error) {
 		return i18n.Join(say, []i18n.Text{i18n.New("why.dream_undone", "count", 1), i18n.New("why.task_stays", "id", "t")}), nil
 	}}
-	w.deliver(t, Inbound{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Text: "!dream", Private: true, At: time.Now()})
+	w.deliver(t, chat.Inbound{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Text: "!dream", Private: true, At: time.Now()})
 	say("!dream", "!dream status", "!dream undo", "!dream zz")
 	w.withHelpers(t)
 	say("!helpers")
@@ -300,7 +301,7 @@ func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 	result(goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers))(t)
 	result(goals.Decide(t.Context(), inDM, "", task.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}))(t)
 	say("!goal", "!goal history", "!goal done", "!goal new Kaffee", "!goal drop", "!goal history", "!goal new "+strings.Repeat("z", 5000))
-	m := Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+cutOff)}
+	m := chat.Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+cutOff)}
 	w.room.final["brief"] = m
 	say("!goal")
 }
@@ -309,7 +310,7 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 	t.Helper()
 	say("!remember Tee", "!remember Tee", "!remember Teekanne", "!memory", "!forget Tee", "!undo", "!undo", "!remember Tasse")
 	id := w.known(t, memory.Private(owner), "Zucker").ID
-	w.deliver(t, Inbound{ID: "$group", Room: "!dm", Sender: owner, Text: "!memory share " + id, At: time.Now()})
+	w.deliver(t, chat.Inbound{ID: "$group", Room: "!dm", Sender: owner, Text: "!memory share " + id, At: time.Now()})
 	say("!memory share "+id, "!memory private "+id, "!memory share mem_zz", "!forget "+id, "!undo", "!memory zz")
 	for i := range mostListed + 2 {
 		w.known(t, memory.Private(owner), fmt.Sprint("Tee", i))
@@ -350,12 +351,12 @@ func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 			continue
 		}
 		note := i18n.New(key, "size", "9 MB", "why", i18n.New("why.file_nowhere"), "type", "a/b", "count", 9)
-		w.deliver(t, Inbound{ID: fmt.Sprint("$file", i), Room: "!dm", Sender: owner, Private: true, At: time.Now(),
-			Files: []File{{Name: "tee.pdf", Kind: OtherFile, Note: note}}})
+		w.deliver(t, chat.Inbound{ID: fmt.Sprint("$file", i), Room: "!dm", Sender: owner, Private: true, At: time.Now(),
+			Files: []chat.File{{Name: "tee.pdf", Kind: chat.OtherFile, Note: note}}})
 	}
-	for i, f := range []File{{Name: "v.ogg", Kind: VoiceFile, Note: errDeaf}, {Name: "v.ogg", Kind: VoiceFile, Note: llm.TimedOut.Why()},
-		{Name: "tee.pdf", Kind: OtherFile, Note: i18n.New("why.file_of_kind", "why", "make a picture: the pen is broken", "type", "a/b", "size", "9 MB")}} {
-		w.deliver(t, Inbound{ID: fmt.Sprint("$odd", i), Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{f}})
+	for i, f := range []chat.File{{Name: "v.ogg", Kind: chat.VoiceFile, Note: errDeaf}, {Name: "v.ogg", Kind: chat.VoiceFile, Note: llm.TimedOut.Why()},
+		{Name: "tee.pdf", Kind: chat.OtherFile, Note: i18n.New("why.file_of_kind", "why", "make a picture: the pen is broken", "type", "a/b", "size", "9 MB")}} {
+		w.deliver(t, chat.Inbound{ID: fmt.Sprint("$odd", i), Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []chat.File{f}})
 	}
 	say("!status")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 )
@@ -47,7 +48,7 @@ func (s *Session) switchMode(ctx context.Context, now roomMode, next mode, perso
 }
 
 // changeMode is the command !mode: it sets the mode of the room, or tells it.
-func (s *Session) changeMode(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) changeMode(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	now, err := s.mode(ctx)
 	if err != nil {
 		return "", err
@@ -73,7 +74,7 @@ func (s *Session) modeSet(ctx context.Context, m mode) string {
 
 // setsMode sets the mode for a tool call that a person's message led to; nil where no person
 // asks. The room is told, whatever the model says of it.
-func (s *Session) setsMode(in Inbound) func(context.Context, string) error {
+func (s *Session) setsMode(in chat.Inbound) func(context.Context, string) error {
 	if in.Event != "" || in.ID == "" {
 		return nil
 	}
@@ -84,7 +85,7 @@ func (s *Session) setsMode(in Inbound) func(context.Context, string) error {
 		}
 		next, _ := modeNamed(name)
 		// Told first: telling it twice is telling it once.
-		if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "mode:" + in.ID + ":" + next.name, Thread: s.thread, Notice: true, Text: s.modeSet(ctx, next)}); err != nil {
+		if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: "mode:" + in.ID + ":" + next.name, Thread: s.thread, Notice: true, Text: s.modeSet(ctx, next)}); err != nil {
 			return err
 		}
 		if next.name == now.name {
@@ -134,7 +135,7 @@ func (m *Manager) Tools(ctx context.Context, room string) ([]llm.ToolSpec, error
 }
 
 // think is the command !think: it sets the level of the room, or tells it.
-func (s *Session) think(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) think(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	if args == "" {
 		now, err := s.mode(ctx)
 		if err != nil {

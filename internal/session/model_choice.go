@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"reverie/internal/chat"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/tool"
@@ -37,7 +38,7 @@ func (s *Session) decide(ctx context.Context) (prompt.Decision, prompt.Inputs, e
 
 // model is the command !model: it chooses the model that is asked first in this room,
 // or tells which one is.
-func (s *Session) model(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) model(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	switch {
 	case args == "":
 		return s.tellModel(ctx)
@@ -49,7 +50,7 @@ func (s *Session) model(ctx context.Context, in Inbound, args string) (string, e
 
 // chooseModel has the sender of in, an owner, choose the room's model. The tier and the
 // prompt follow at the next message.
-func (s *Session) chooseModel(ctx context.Context, in Inbound, name string) (string, error) {
+func (s *Session) chooseModel(ctx context.Context, in chat.Inbound, name string) (string, error) {
 	if strings.EqualFold(name, settingDefault) || strings.EqualFold(name, settingAuto) {
 		if err := s.Manager.settings().clear(ctx, s.room, settingModel); err != nil {
 			return "", err

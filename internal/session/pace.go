@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/trust"
 )
 
@@ -37,7 +38,7 @@ func (p *pace) hears(id string, now time.Time, most int) (answer, stops bool) {
 
 // paced counts a burst of a person, and reports whether it is to be answered. Where answering stops,
 // the room is told once. Owners are people, and a terminal has nobody else.
-func (s *Session) paced(ctx context.Context, burst []Inbound) (bool, error) {
+func (s *Session) paced(ctx context.Context, burst []chat.Inbound) (bool, error) {
 	newest := burst[len(burst)-1]
 	if s.cfg.Self == "" || s.level(newest) == trust.Owner {
 		return true, nil

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 )
 
@@ -26,7 +27,7 @@ func Commands(text string) bool {
 // quoted renders quotes as the model reads them, and returns those that there was room for: what is
 // replied to before what was only heard, the newest first. A line of a quote begins with "> ", so
 // that none passes for the line that says whose it is.
-func (s *Session) quoted(quotes []Quote) (out []history.Quoted, shown []Quote) {
+func (s *Session) quoted(quotes []chat.Quote) (out []history.Quoted, shown []chat.Quote) {
 	if len(quotes) == 0 {
 		return nil, nil
 	}
@@ -39,7 +40,7 @@ func (s *Session) quoted(quotes []Quote) (out []history.Quoted, shown []Quote) {
 	for _, heard := range []bool{false, true} {
 		for i := len(quotes) - 1; i >= 0; i-- {
 			q := quotes[i]
-			if heard != (q.Why == QuoteHeard) || q.Why == QuoteThread && s.thread != "" { // it began with that, see branch
+			if heard != (q.Why == chat.QuoteHeard) || q.Why == chat.QuoteThread && s.thread != "" { // it began with that, see branch
 				continue
 			}
 			text := s.quote(q, each)
@@ -63,7 +64,7 @@ func (s *Session) quoted(quotes []Quote) (out []history.Quoted, shown []Quote) {
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
 // quote is one quote in lines, with at most so many characters of what was said.
-func (s *Session) quote(q Quote, most int) string {
+func (s *Session) quote(q chat.Quote, most int) string {
 	who := "somebody"
 	switch name := cleanName(q.Name); {
 	case q.Sender != "" && q.Sender == s.cfg.Self:
@@ -73,7 +74,7 @@ func (s *Session) quote(q Quote, most int) string {
 	case q.Sender != "":
 		who = history.OneLine(q.Sender, 255)
 	}
-	how := map[QuoteKind]string{QuoteReply: "replied to", QuoteThread: "the beginning of the thread", QuoteHeard: "said in the room"}[q.Why]
+	how := map[chat.QuoteKind]string{chat.QuoteReply: "replied to", chat.QuoteThread: "the beginning of the thread", chat.QuoteHeard: "said in the room"}[q.Why]
 	var b strings.Builder
 	b.WriteString(who)
 	if !q.At.IsZero() {

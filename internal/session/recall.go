@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -127,7 +128,7 @@ func turnsOf(talk history.Talk, past []history.Message) (turns []memory.Turn) {
 
 // countUse counts the memories that the newest answer made use of, among those
 // that the model had before it.
-func (s *Session) countUse(ctx context.Context, in Inbound, past []history.Message) error {
+func (s *Session) countUse(ctx context.Context, in chat.Inbound, past []history.Message) error {
 	n := len(past)
 	if n < 2 || past[n-1].Role != llm.Assistant || past[n-1].EventID != replyID(in.ID) || s.counted >= past[n-1].ID {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/llm/calls/callstest"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -300,10 +301,10 @@ func changed(before, after []string) (out []string) {
 }
 
 // fileOf keeps data as a file that came with a message.
-func (w *world) fileOf(t *testing.T, kind, name string, data []byte) File {
+func (w *world) fileOf(t *testing.T, kind, name string, data []byte) chat.File {
 	t.Helper()
 	k := result(w.cfg.Media.Keep(strings.NewReader(string(data)), 10<<20))(t)
-	return File{Name: name, Kind: kind, Type: k.Type, Size: k.Size, Path: k.Path}
+	return chat.File{Name: name, Kind: kind, Type: k.Type, Size: k.Size, Path: k.Path}
 }
 
 // ordinary is a request in a person's own words.
@@ -342,7 +343,7 @@ func (w *world) votes(t *testing.T, room string, private bool, option string) (n
 			continue
 		}
 		n++
-		w.deliver(t, Inbound{ID: fmt.Sprintf("$vote%s", a.code), Room: room, Sender: owner, Private: private, Change: Voted, Branch: a.talk.Thread(),
+		w.deliver(t, chat.Inbound{ID: fmt.Sprintf("$vote%s", a.code), Room: room, Sender: owner, Private: private, Change: chat.Voted, Branch: a.talk.Thread(),
 			Target: askPrefix + a.code, Text: option, At: time.Now()})
 		if end := w.ends(t, a.code); end.state != ended || slices.ContainsFunc(end.acts, func(act askedAct) bool { return act.Failed }) {
 			t.Errorf("what was approved ended as %+v", end)

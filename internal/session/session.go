@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -30,7 +31,7 @@ type Session struct {
 	log    *slog.Logger
 
 	mu      sync.Mutex
-	lane    []Inbound
+	lane    []chat.Inbound
 	running context.CancelCauseFunc // ends the burst in hand; nil when there is none
 	inHand  string                  // whose burst that is; empty = an event
 	hand    map[string]bool         // what that is about: its messages, and its reply
@@ -50,8 +51,8 @@ type Session struct {
 	told   []prompt.SectionReport // its sections
 
 	compaction compaction
-	newest     Inbound                // that was worked on
-	asking     Inbound                // whose answer a change has given anew; ID "" = none
+	newest     chat.Inbound           // that was worked on
+	asking     chat.Inbound           // whose answer a change has given anew; ID "" = none
 	kept       int                    // up to this message, the conversation can be found again; 0 = not known
 	counted    int64                  // the answer whose use of memories was counted last
 	read       func(text string) bool // whether the model had a text before it, the last time
@@ -70,12 +71,12 @@ func newSession(m *Manager, talk history.Talk) *Session {
 
 // push puts a message at the end of the lane. A !stop acts at once: it ends the
 // turn that runs, and is answered next.
-func (s *Session) push(in Inbound) {
+func (s *Session) push(in chat.Inbound) {
 	s.mu.Lock()
 	if in.Change != "" {
 		s.pushChange(in)
 	} else if isStop(in) {
-		s.lane = append([]Inbound{in}, s.lane...)
+		s.lane = append([]chat.Inbound{in}, s.lane...)
 		if s.running != nil {
 			s.running(errStopped)
 			s.stopped = true
@@ -95,12 +96,12 @@ const maxBurst = 20
 
 // pop takes what is to be answered next: a command by itself, or all that one
 // person has written since the last answer.
-func (s *Session) pop() []Inbound {
+func (s *Session) pop() []chat.Inbound {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
 	for n < len(s.lane) && n < maxBurst {
-		if n > 0 && (s.lane[0].alone() || s.lane[n].alone() ||
+		if n > 0 && (alone(s.lane[0]) || alone(s.lane[n]) ||
 			s.lane[n].Sender != s.lane[0].Sender || s.lane[n].Private != s.lane[0].Private || s.lane[n].Unproven != s.lane[0].Unproven) {
 			break
 		}
@@ -152,7 +153,7 @@ func (s *Session) Run(ctx, work context.Context) {
 
 // handle answers a burst: one message, or several of one person. Whatever goes wrong, the person
 // hears of it; what the end of the program interrupts is taken up again at the next start.
-func (s *Session) handle(ctx context.Context, burst []Inbound) {
+func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 	newest := burst[len(burst)-1]
 	if newest.Event != "" {
 		s.handleEvent(ctx, newest)
@@ -164,11 +165,11 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	}
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
 	s.settled = nil
-	left, edits, disturbing := burst, []Inbound(nil), "" // what is still to be answered, edits that are in it, and what disturbed it
+	left, edits, disturbing := burst, []chat.Inbound(nil), "" // what is still to be answered, edits that are in it, and what disturbed it
 	once := func() (err error) {
 		target := disturbing
 		disturbing = ""
-		var fresh []Inbound
+		var fresh []chat.Inbound
 		left, fresh, err = s.changed(ctx, left, target)
 		edits = append(edits, fresh...)
 		if err != nil || len(left) == 0 {
@@ -241,7 +242,7 @@ func recovered(log *slog.Logger, f func() error) (err error) {
 }
 
 // dispatch decides what becomes of a burst: a notice, a command, or a turn.
-func (s *Session) dispatch(ctx context.Context, burst []Inbound) error {
+func (s *Session) dispatch(ctx context.Context, burst []chat.Inbound) error {
 	newest := burst[len(burst)-1]
 	if err := s.separate(ctx, s.place(newest).Readers()); err != nil {
 		return err
@@ -284,8 +285,8 @@ func (s *Session) dispatch(ctx context.Context, burst []Inbound) error {
 }
 
 // standing leaves out what its sender has taken back while it waited.
-func (s *Session) standing(ctx context.Context, burst []Inbound) ([]Inbound, error) {
-	var left []Inbound
+func (s *Session) standing(ctx context.Context, burst []chat.Inbound) ([]chat.Inbound, error) {
+	var left []chat.Inbound
 	for _, in := range burst {
 		gone, err := s.cfg.Transport.Withdrawn(ctx, in.ID)
 		if err != nil {
@@ -301,8 +302,8 @@ func (s *Session) standing(ctx context.Context, burst []Inbound) ([]Inbound, err
 }
 
 // notice says text as a status line that answers in.
-func (s *Session) notice(ctx context.Context, in Inbound, text string) error {
-	return s.cfg.Transport.Say(ctx, s.room, Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Notice: true, ReplyTo: in.ID})
+func (s *Session) notice(ctx context.Context, in chat.Inbound, text string) error {
+	return s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Notice: true, ReplyTo: in.ID})
 }
 
 // replyID names the one reply to the message id: the same message always gets
@@ -310,25 +311,25 @@ func (s *Session) notice(ctx context.Context, in Inbound, text string) error {
 func replyID(id string) string { return "re:" + id }
 
 // scopes is the one place that decides whose memory a turn may see and write.
-func (s *Session) scopes(in Inbound) []memory.Scope {
+func (s *Session) scopes(in chat.Inbound) []memory.Scope {
 	return s.cfg.Isolation.Visible(s.room, in.Sender, in.Private)
 }
 
 // integrity is how far the words of in are trusted: no further than who sent it, and what a
 // task that is due is made from.
-func (s *Session) integrity(in Inbound) trust.Integrity {
-	if in.Event == ScheduledTask {
+func (s *Session) integrity(in chat.Inbound) trust.Integrity {
+	if in.Event == chat.ScheduledTask {
 		return min(s.level(in), in.Label.Integrity)
 	}
 	return s.level(in)
 }
 
-func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {
+func (s *Session) toolScope(in chat.Inbound, now roomMode) tool.Scope {
 	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Spawner: s.spawner()}
 }
 
 // callScope is toolScope for a call that is made to answer in, and the conversation.
-func (s *Session) callScope(ctx context.Context, in Inbound) (scope tool.Scope, past []history.Message, err error) {
+func (s *Session) callScope(ctx context.Context, in chat.Inbound) (scope tool.Scope, past []history.Message, err error) {
 	now, err := s.mode(ctx)
 	if err != nil {
 		return scope, nil, err
@@ -360,13 +361,13 @@ func (s *Session) stoppable(ctx context.Context, person string, ids ...string) (
 	}
 }
 
-func isStop(in Inbound) bool {
+func isStop(in chat.Inbound) bool {
 	name, _, ok := parseCommand(in.Text)
 	return ok && name == "stop" && in.Event == "" && in.Change == ""
 }
 
 // stop answers !stop. What runs was stopped when the message came, see push.
-func (s *Session) stop(ctx context.Context, in Inbound, _ string) (string, error) {
+func (s *Session) stop(ctx context.Context, in chat.Inbound, _ string) (string, error) {
 	helpers, err := s.cancelHelpers(ctx)
 	if err != nil {
 		return "", err
@@ -393,7 +394,7 @@ func (s *Session) stop(ctx context.Context, in Inbound, _ string) (string, error
 
 // sayStopped says that in is not answered any more: in the room, and in the history, so that
 // what is asked after it is not answered on its behalf.
-func (s *Session) sayStopped(ctx context.Context, in Inbound) error {
+func (s *Session) sayStopped(ctx context.Context, in chat.Inbound) error {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err == nil {
 		err = s.closeOpenCalls(ctx, past)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -29,12 +30,12 @@ import (
 type room struct {
 	mu      sync.Mutex
 	order   []string
-	final   map[string]Outgoing
+	final   map[string]chat.Outgoing
 	drafts  map[string]int // by room
 	gone    map[string]bool
 	removed []string
 	handled chan string
-	onSay   func(Outgoing)
+	onSay   func(chat.Outgoing)
 }
 
 // holding locks mu until what it returns is called.
@@ -44,10 +45,10 @@ func holding(mu *sync.Mutex) (unlock func()) {
 }
 
 func newRoom() *room {
-	return &room{final: map[string]Outgoing{}, drafts: map[string]int{}, handled: make(chan string, 100)}
+	return &room{final: map[string]chat.Outgoing{}, drafts: map[string]int{}, handled: make(chan string, 100)}
 }
 
-func (r *room) Say(_ context.Context, in string, m Outgoing) error {
+func (r *room) Say(_ context.Context, in string, m chat.Outgoing) error {
 	if r.onSay != nil {
 		r.onSay(m)
 	}
@@ -79,9 +80,9 @@ func (r *room) Withdrawn(_ context.Context, id string) (bool, error) {
 func (r *room) Handled(_ context.Context, id string) error { r.handled <- id; return nil }
 
 // said is what the answer to the message id reads, and read what the message id does.
-func (r *room) said(id string) Outgoing { return r.read("re:" + id) }
+func (r *room) said(id string) chat.Outgoing { return r.read("re:" + id) }
 
-func (r *room) read(id string) Outgoing {
+func (r *room) read(id string) chat.Outgoing {
 	defer holding(&r.mu)()
 	return r.final[id]
 }
@@ -166,13 +167,13 @@ func served(t *testing.T, name string, window int, h http.HandlerFunc) llm.Model
 }
 
 // notice checks that the program said parts, and answers that the model answered.
-func notice(t failing, got Outgoing, parts ...string) {
+func notice(t failing, got chat.Outgoing, parts ...string) {
 	t.Helper()
 	wrong(t, !got.Notice, "no notice: %+v", got)
 	wants(t, got.Text, parts...)
 }
 
-func answers(t failing, got Outgoing, text string) {
+func answers(t failing, got chat.Outgoing, text string) {
 	t.Helper()
 	wrong(t, got.Notice || got.Text != text, "got %+v, want the answer %q", got, text)
 }
@@ -271,9 +272,9 @@ func (w *world) lastAsked() string {
 }
 
 // say delivers one direct message of the owner and waits until it is handled.
-func (w *world) say(t *testing.T, id, text string) Outgoing {
+func (w *world) say(t *testing.T, id, text string) chat.Outgoing {
 	t.Helper()
-	return w.deliver(t, Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()})
+	return w.deliver(t, chat.Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()})
 }
 
 // tells is say, and checks that the reply has all parts.
@@ -284,7 +285,7 @@ func (w *world) tells(t *testing.T, text string, parts ...string) string {
 	return got
 }
 
-func (w *world) deliver(t *testing.T, in Inbound) Outgoing {
+func (w *world) deliver(t *testing.T, in chat.Inbound) chat.Outgoing {
 	t.Helper()
 	if in.ID == "" {
 		w.n++
@@ -333,7 +334,7 @@ func TestBurst(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
 	other := "@friend:example.org"
-	for _, in := range []Inbound{
+	for _, in := range []chat.Inbound{
 		{ID: "$1", Sender: owner, Text: "one"},
 		{ID: "$2", Sender: owner, Text: "two"}, {ID: "$3", Sender: owner, Text: "three"},
 		{ID: "$4", Sender: owner, Text: "!tasks"},
@@ -364,7 +365,7 @@ func TestWithdrawn(t *testing.T) {
 	w.room.gone = map[string]bool{"$2": true, "$3": true}
 	w.say(t, "$1", "one")
 	w.say(t, "$2", "taken back")
-	newSession(w.Manager, "!dm").handle(t.Context(), []Inbound{
+	newSession(w.Manager, "!dm").handle(t.Context(), []chat.Inbound{
 		{ID: "$3", Room: "!dm", Sender: owner, Text: "taken back", Private: true},
 		{ID: "$4", Room: "!dm", Sender: owner, Text: "stays", Private: true},
 	})
@@ -389,11 +390,11 @@ func TestBurstInPieces(t *testing.T) {
 			w.script.answers = w.script.answers[1:]
 		}
 		s := newSession(w.Manager, "!dm")
-		in := func(id string) Inbound {
-			return Inbound{ID: id, Room: "!dm", Sender: owner, Text: "text of " + id, Private: true, At: time.Now()}
+		in := func(id string) chat.Inbound {
+			return chat.Inbound{ID: id, Room: "!dm", Sender: owner, Text: "text of " + id, Private: true, At: time.Now()}
 		}
-		s.handle(t.Context(), []Inbound{in("$1")})
-		s.handle(t.Context(), []Inbound{in("$2"), in("$3"), in("$4")})
+		s.handle(t.Context(), []chat.Inbound{in("$1")})
+		s.handle(t.Context(), []chat.Inbound{in("$2"), in("$3"), in("$4")})
 		if got := strings.Join(w.room.order, " "); got != "re:$3 re:$4" || w.room.said("$3").Text != "the answer" || w.room.said("$4").Text != "to the new one" {
 			t.Errorf("answered %v: replies %s: %v", answered, got, w.room.final)
 		}
@@ -409,7 +410,7 @@ func TestParallel(t *testing.T) {
 	w.script.block = make(chan struct{})
 	const rooms = 10
 	for i := range rooms {
-		in := Inbound{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Text: "hello", Private: true, At: time.Now()}
+		in := chat.Inbound{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Text: "hello", Private: true, At: time.Now()}
 		must(t, w.Deliver(t.Context(), in))
 	}
 	until(t, "the model is asked", func() bool { return len(w.script.asked()) >= 4 })
@@ -441,7 +442,7 @@ func TestModelDownAndRetry(t *testing.T) {
 func TestPanic(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	var once sync.Once
-	w.room.onSay = func(m Outgoing) {
+	w.room.onSay = func(m chat.Outgoing) {
 		if !m.Notice && !m.Draft {
 			once.Do(func() { panic("boom") })
 		}
@@ -455,10 +456,10 @@ func TestPanic(t *testing.T) {
 func TestStop(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
-	must(t, w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true}))
+	must(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true}))
 	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.stop()
-	equal(t, w.Deliver(context.Background(), Inbound{ID: "$2", Room: "!dm"}), ErrStopping)
+	equal(t, w.Deliver(context.Background(), chat.Inbound{ID: "$2", Room: "!dm"}), ErrStopping)
 	wrong(t, len(w.room.handled) != 0 || w.room.count() != 0, "an interrupted message was acknowledged or answered")
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/media"
 	"reverie/internal/store"
@@ -213,7 +214,7 @@ type shownSetting struct {
 }
 
 // config is the command !config: it shows the settings of the room, or changes one.
-func (s *Session) config(ctx context.Context, in Inbound, args string) (string, error) {
+func (s *Session) config(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	all, err := s.shownSettings(ctx)
 	if err != nil {
 		return "", err
@@ -306,7 +307,7 @@ func (s *Session) possible(ctx context.Context, k shownSetting) string {
 }
 
 // changeSetting has the sender of in, an owner, decide a setting.
-func (s *Session) changeSetting(ctx context.Context, in Inbound, k shownSetting, value string) (string, error) {
+func (s *Session) changeSetting(ctx context.Context, in chat.Inbound, k shownSetting, value string) (string, error) {
 	reset := strings.EqualFold(value, settingDefault)
 	if i := slices.IndexFunc(k.values, func(v string) bool { return strings.EqualFold(v, value) }); i >= 0 {
 		value = k.values[i]

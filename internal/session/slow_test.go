@@ -16,6 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"reverie/internal/chat"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/store/storetest"
@@ -29,7 +30,7 @@ type typist struct {
 	*room
 	mu    sync.Mutex
 	seen  []string
-	draft []Outgoing
+	draft []chat.Outgoing
 }
 
 func (r *typist) Typing(_ context.Context, room string, on bool) {
@@ -37,7 +38,7 @@ func (r *typist) Typing(_ context.Context, room string, on bool) {
 	r.seen = append(r.seen, fmt.Sprint(room, " typing ", on))
 }
 
-func (r *typist) Say(ctx context.Context, room string, m Outgoing) error {
+func (r *typist) Say(ctx context.Context, room string, m chat.Outgoing) error {
 	if m.Draft {
 		r.mu.Lock()
 		r.seen, r.draft = append(r.seen, room+" draft "+m.Text), append(r.draft, m)
@@ -46,7 +47,7 @@ func (r *typist) Say(ctx context.Context, room string, m Outgoing) error {
 	return r.room.Say(ctx, room, m)
 }
 
-func (r *typist) drafts() []Outgoing {
+func (r *typist) drafts() []chat.Outgoing {
 	defer holding(&r.mu)()
 	return slices.Clone(r.draft)
 }
@@ -97,7 +98,7 @@ func TestStopCommand(t *testing.T) {
 	w, r := modelled(t, stuckOn("for ever", asked, nil), 0)
 	in := func(id, text string) {
 		t.Helper()
-		must(t, w.Deliver(t.Context(), Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()}))
+		must(t, w.Deliver(t.Context(), chat.Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()}))
 	}
 	in("$1", "think for ever")
 	<-asked
@@ -188,7 +189,7 @@ func TestDatabaseHeld(t *testing.T) {
 			impatient(t, w.cfg.DB)
 			other := result(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
 			defer other.Close()
-			in := Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}
+			in := chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}
 			if !early {
 				must(t, w.Deliver(t.Context(), in))
 				<-asked
@@ -279,10 +280,10 @@ func TestLoopIsBroken(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 16_000)
 	w.inGroup()
 	n := 0
-	say := func(from, text string) Outgoing {
+	say := func(from, text string) chat.Outgoing {
 		t.Helper()
 		n++
-		return w.deliver(t, Inbound{ID: fmt.Sprint("$", n), Room: "!group", Sender: from, Text: text, At: time.Now()})
+		return w.deliver(t, chat.Inbound{ID: fmt.Sprint("$", n), Room: "!group", Sender: from, Text: text, At: time.Now()})
 	}
 	for range mostInGroup {
 		equal(t, say(friend, "hello").Text, "fine")

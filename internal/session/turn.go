@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
@@ -20,7 +21,7 @@ import (
 
 // turn answers what a person wrote: the session hears it, the assembler reads
 // the history, the model answers, tools act, the reply leaves.
-func (s *Session) turn(ctx context.Context, burst []Inbound) error {
+func (s *Session) turn(ctx context.Context, burst []chat.Inbound) error {
 	for len(burst) > 0 {
 		heard, err := s.hear(ctx, burst)
 		if err != nil {
@@ -69,7 +70,7 @@ func (s *Session) begin(ctx context.Context, now roomMode) (done func(), err err
 
 // respond answers the newest person's message of the history, as a reply to in. Those of
 // done are dealt with when the answer is there.
-func (s *Session) respond(ctx context.Context, in Inbound, done ...string) error {
+func (s *Session) respond(ctx context.Context, in chat.Inbound, done ...string) error {
 	now, err := s.mode(ctx)
 	if err != nil {
 		return err
@@ -95,13 +96,13 @@ func (s *Session) respond(ctx context.Context, in Inbound, done ...string) error
 }
 
 // say says text as the answer to in.
-func (s *Session) say(ctx context.Context, in Inbound, text string) error {
+func (s *Session) say(ctx context.Context, in chat.Inbound, text string) error {
 	return s.cfg.Transport.Say(ctx, s.room, s.answerTo(ctx, in, text))
 }
 
 // answerTo is text as the answer to in.
-func (s *Session) answerTo(ctx context.Context, in Inbound, text string) Outgoing {
-	m := Outgoing{ID: replyID(in.ID), Text: s.shown(ctx, text), Thread: s.thread, Notice: in.Event == MemoryQuestion}
+func (s *Session) answerTo(ctx context.Context, in chat.Inbound, text string) chat.Outgoing {
+	m := chat.Outgoing{ID: replyID(in.ID), Text: s.shown(ctx, text), Thread: s.thread, Notice: in.Event == chat.MemoryQuestion}
 	if in.Event == "" { // nobody can see what the others answer
 		m.ReplyTo = in.ID
 	} else if in.Verbatim && in.Mention {
@@ -120,7 +121,7 @@ type heard struct {
 // hear stores the messages of a burst, a row for each. Those that were stored before an
 // interruption are taken by themselves: they may have their answer already. It answers the newest
 // of its group, so that a burst that comes in other pieces after a restart gets one reply.
-func (s *Session) hear(ctx context.Context, burst []Inbound) (heard, error) {
+func (s *Session) hear(ctx context.Context, burst []chat.Inbound) (heard, error) {
 	if err := s.branch(ctx, burst[0]); err != nil {
 		return heard{}, err
 	}
@@ -131,7 +132,7 @@ func (s *Session) hear(ctx context.Context, burst []Inbound) (heard, error) {
 	if err := s.closeOpenCalls(ctx, past); err != nil {
 		return heard{}, err
 	}
-	stored := func(in Inbound) bool {
+	stored := func(in chat.Inbound) bool {
 		return slices.ContainsFunc(past, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
 	}
 	h := heard{taken: 1}
@@ -171,7 +172,7 @@ func (s *Session) hear(ctx context.Context, burst []Inbound) (heard, error) {
 }
 
 // message is in as the history keeps it.
-func (s *Session) message(ctx context.Context, in Inbound) (history.Message, error) {
+func (s *Session) message(ctx context.Context, in chat.Inbound) (history.Message, error) {
 	at := in.At
 	if at.IsZero() {
 		at = s.cfg.Now()
@@ -226,7 +227,7 @@ func withdrawn(turn context.Context, err error) bool {
 
 // rounds asks the model, runs the tools it calls and asks again, until it answers in words; in the
 // last round it is offered no tools. begun is called when the first words come.
-func (s *Session) rounds(ctx context.Context, in Inbound, begun func()) (llm.Reply, error) {
+func (s *Session) rounds(ctx context.Context, in chat.Inbound, begun func()) (llm.Reply, error) {
 	relieved := false
 	for round := 1; ; round++ {
 		if wanted, err := s.wanted(ctx, in); err != nil || !wanted {
@@ -256,7 +257,7 @@ func (s *Session) rounds(ctx context.Context, in Inbound, begun func()) (llm.Rep
 
 // infer makes one request: the prompt is assembled from the files as they are
 // now, what is new in it is committed, and only then it is sent.
-func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()) (llm.Reply, error) {
+func (s *Session) infer(ctx context.Context, in chat.Inbound, last bool, begun func()) (llm.Reply, error) {
 	p, how, err := s.fits(ctx, in)
 	if err != nil {
 		return llm.Reply{}, err
@@ -279,7 +280,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 				return
 			}
 			begun()
-			if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
+			if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
 				s.log.Debug("draft not shown", "err", err)
 			}
 		}
@@ -291,7 +292,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 
 // act stores the model's calls, runs them in order and stores each result as
 // soon as it is there. Those that a person must allow first are stored with the question.
-func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
+func (s *Session) act(ctx context.Context, in chat.Inbound, reply llm.Reply) error {
 	scope, past, err := s.callScope(ctx, in)
 	if err != nil {
 		return err
@@ -351,7 +352,7 @@ func reference() string { return strings.ToLower(rand.Text()[:6]) }
 
 // streams tells whether the answer to in may be seen while it is written. Where more
 // than two are, half an answer only makes noise, unless the room wants it.
-func (s *Session) streams(ctx context.Context, in Inbound) bool {
+func (s *Session) streams(ctx context.Context, in chat.Inbound) bool {
 	set, err := s.settings().Get(ctx, s.room, SettingStreaming)
 	switch {
 	case err != nil:
@@ -398,11 +399,11 @@ func (s *Session) together(ctx context.Context, f storing) error {
 type concluder interface {
 	// Conclude is Say of the final message m and Handled of the messages done, in one
 	// transaction with what also stores: all of it or nothing.
-	Conclude(ctx context.Context, room string, m Outgoing, done []string, also func(context.Context, *sql.Tx) error) error
+	Conclude(ctx context.Context, room string, m chat.Outgoing, done []string, also func(context.Context, *sql.Tx) error) error
 }
 
 // conclude stores the answer to in and says it. The messages done need no more work then.
-func (s *Session) conclude(ctx context.Context, in Inbound, answer history.Message, done []string) error {
+func (s *Session) conclude(ctx context.Context, in chat.Inbound, answer history.Message, done []string) error {
 	markers, _ := markersOf(answer.Text)
 	m := s.answerTo(ctx, in, answer.Text)
 	if t, ok := s.cfg.Transport.(concluder); ok && len(markers) == 0 && strings.TrimSpace(m.Text) != "" {

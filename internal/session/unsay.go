@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/memory"
 )
@@ -16,7 +17,7 @@ import (
 // unsay follows that a message, or one of ours, was taken back: nothing of it is left, nor
 // of the answers to it, nor what was learned from it, nor what it asked for and is still to
 // come. An answer to others as well is given anew without it.
-func (s *Session) unsay(ctx context.Context, in Inbound) error {
+func (s *Session) unsay(ctx context.Context, in chat.Inbound) error {
 	if strings.HasPrefix(in.Target, replyID("")) {
 		return s.forgetAnswer(ctx, in.Target)
 	}
@@ -51,7 +52,7 @@ func (s *Session) unsay(ctx context.Context, in Inbound) error {
 
 // withdraw removes the answer reply to a message that was taken back. If it is the newest
 // answer, and answers others too, it is given anew.
-func (s *Session) withdraw(ctx context.Context, in Inbound, reply string) error {
+func (s *Session) withdraw(ctx context.Context, in chat.Inbound, reply string) error {
 	questions, err := s.questionsOf(ctx, reply)
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ const leastWords = 8
 // undoWork ends what the message in.Target, which was taken back, had set going and is still to
 // come, open tasks and sub-sessions, and says how many: a reminder that does not come is missed.
 // What was answered together with others that stand is theirs as well, and stays.
-func (s *Session) undoWork(ctx context.Context, in Inbound, replies []string) error {
+func (s *Session) undoWork(ctx context.Context, in chat.Inbound, replies []string) error {
 	var events []string
 	for _, reply := range replies {
 		questions, err := s.questionsOf(ctx, reply)
@@ -137,7 +138,7 @@ func (s *Session) undoWork(ctx context.Context, in Inbound, replies []string) er
 		return err
 	}
 	if tasks+len(open) > 0 { // said first: after an interruption there may be fewer of them
-		if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "undone:" + in.Target, Thread: s.thread, Notice: true,
+		if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: "undone:" + in.Target, Thread: s.thread, Notice: true,
 			Text: s.text(ctx, "unsaid.work", "tasks", strconv.Itoa(tasks), "work", strconv.Itoa(len(open)))}); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -68,16 +69,16 @@ func (m *machine) longBase(t *testing.T) {
 }
 
 // tell has the owner say something in a room.
-func (m *machine) tell(t *testing.T, s *Session, id string) Inbound {
+func (m *machine) tell(t *testing.T, s *Session, id string) chat.Inbound {
 	t.Helper()
-	in := Inbound{ID: id, Room: s.room, Sender: owner, Text: "hello " + id, Private: true, At: m.now}
+	in := chat.Inbound{ID: id, Room: s.room, Sender: owner, Text: "hello " + id, Private: true, At: m.now}
 	said := result(s.message(t.Context(), in))(t)
 	must(t, m.cfg.History.Append(t.Context(), &said))
 	return in
 }
 
 // turn is the turn of the room's next request, made with the tier of its lock.
-func (m *machine) turn(t *testing.T, s *Session, in Inbound) prompt.Turn {
+func (m *machine) turn(t *testing.T, s *Session, in chat.Inbound) prompt.Turn {
 	t.Helper()
 	past := result(m.cfg.History.Load(t.Context(), history.Talk(s.room)))(t)
 	how := result(s.manner(t.Context(), inDM.Place, past, false))(t)
@@ -213,7 +214,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 	s := newSession(m.Manager, "!r")
 	status := func() string {
 		t.Helper()
-		return result(s.status(t.Context(), Inbound{Room: "!r", Sender: owner, Private: true}, ""))(t)
+		return result(s.status(t.Context(), chat.Inbound{Room: "!r", Sender: owner, Private: true}, ""))(t)
 	}
 	result(m.Preview(t.Context(), "!r"))(t) // looking is not talking
 	wants(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")
@@ -357,9 +358,9 @@ func TestToolBudget(t *testing.T) {
 	w.say(t, "$1", "hello")
 	past := w.past(t)
 	s := w.sessionOf("!dm")
-	how := result(s.manner(t.Context(), s.place(Inbound{Sender: owner, Private: true}), past, true))(t)
+	how := result(s.manner(t.Context(), s.place(chat.Inbound{Sender: owner, Private: true}), past, true))(t)
 	how.tier = 1
-	if turn := s.promptTurn(Inbound{Sender: owner, Private: true}, past, how); turn.ToolTokens != now[how.mode.name][1].tokens || turn.ToolTokens < 200 {
+	if turn := s.promptTurn(chat.Inbound{Sender: owner, Private: true}, past, how); turn.ToolTokens != now[how.mode.name][1].tokens || turn.ToolTokens < 200 {
 		t.Errorf("the prompt of tier 1 counts %d tokens of tools", turn.ToolTokens)
 	}
 }
@@ -537,7 +538,7 @@ func TestStopEndsACompaction(t *testing.T) {
 		}
 		return "", false
 	}
-	in := Inbound{Room: "!dm", Sender: owner, Private: true}
+	in := chat.Inbound{Room: "!dm", Sender: owner, Private: true}
 	for i := 0; ; i++ {
 		in.ID, in.Text, in.At = fmt.Sprint("$", i), strings.Repeat("we go on talking about the weather, ", 4), time.Now()
 		must(t, w.Deliver(t.Context(), in))

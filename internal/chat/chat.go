@@ -1,4 +1,5 @@
-package session
+// Package chat is what is said in rooms, as sessions and transports know it.
+package chat
 
 import (
 	"context"
@@ -133,12 +134,34 @@ const (
 	// Voted: somebody answered the question Target, one of our own, with the Option whose ID is
 	// in Text. Sender is who. A vote that is not encrypted in an encrypted room never comes here.
 	Voted Change = "voted"
-	// approvedChange: the acts that Target asked about are approved and may run. It comes from
+	// Approved: the acts that Target asked about are approved and may run. It comes from
 	// the session itself.
-	approvedChange Change = "approved"
+	Approved Change = "approved"
 	// AskAgain: the answer Target, or the one to the message Target, is wanted anew.
 	AskAgain Change = "retry"
 )
 
-// Young is how old a message may be, at most, that becomes a command by an edit.
-const Young = 10 * time.Minute
+// EventKind says what the program itself has to tell the model. The zero value is
+// no event but what a person wrote.
+type EventKind string
+
+// The kinds of system events, as the model reads them.
+const (
+	ScheduledTask    EventKind = "scheduled task"
+	SubSessionResult EventKind = "sub-session result"
+	SubSessionFailed EventKind = "sub-session failed"
+	MemoryQuestion   EventKind = "question about memory" // said as it is; nobody is notified
+)
+
+// Kinds of files, as their senders call them.
+const (
+	ImageFile = "image"
+	AudioFile = "audio"
+	VoiceFile = "voice" // a voice message: the person's own words
+	VideoFile = "video"
+	OtherFile = "file"
+)
+
+// SentMark is between the name of an answer and that of a file which was sent for it: who
+// takes the answer out of a room takes both.
+const SentMark = "+file-"

@@ -421,7 +421,7 @@ func TestIdentityReset(t *testing.T) {
 		cfg.Owners, cfg.Allow = []string{you.UserID()}, []string{friend.UserID()}
 	}
 	b := startWith(t, server, t.TempDir(), echo, with)
-	dm, theirs := directChat(t, s, you, b, true), directChat(t, s, friend, b, true)
+	dm, theirs := metIn(t, s, you, b, true), metIn(t, s, friend, b, true)
 	trust := func(want string) {
 		t.Helper()
 		if line := lastLine(b.log.String(), `"matrix: message"`); !strings.Contains(line, "trust="+want) {

@@ -429,7 +429,7 @@ func TestMention(t *testing.T) {
 	friend := person(t, s, "friend")
 	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID(), friend.UserID()}})
 	joined(t, you, group, b.UserID())
-	alone := directChat(t, s, you, b, false)
+	alone := metIn(t, s, you, b, false)
 	for _, c := range []struct {
 		name, room, text string
 		notice           bool

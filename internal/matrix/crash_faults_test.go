@@ -307,7 +307,7 @@ func TestClocksApart(t *testing.T) {
 				}
 			}
 			b := startWith(t, server, dir, echo, off(c.before), you.UserID())
-			room := directChat(t, s, you, b, true)
+			room := metIn(t, s, you, b, true)
 			echoes(t, you, room, "one")
 			// An answer is refused for now, and waits when the program ends.
 			busy := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Limit(2*time.Second, 0))

@@ -64,7 +64,7 @@ func newWritable(t *testing.T, dir string, encrypted bool) *writable {
 	s, server := pretend(t)
 	w := &writable{s: s, you: person(t, s, "you")}
 	w.bot = startWith(t, server, dir, stubborn, func(cfg *matrix.Config) { cfg.Hurry(); w.db = cfg.DB }, w.you.UserID())
-	w.room = directChat(t, s, w.you, w.bot, encrypted)
+	w.room = metIn(t, s, w.you, w.bot, encrypted)
 	if encrypted {
 		rotate(t, s, w.you, w.room)
 	}

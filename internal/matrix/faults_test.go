@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/matrixtest"
@@ -246,8 +247,8 @@ func roomWith(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, q matr
 	return room
 }
 
-// directChat lets you and the bot meet in a direct chat.
-func directChat(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted bool) string {
+// metIn lets you and the bot meet in a direct chat.
+func metIn(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted bool) string {
 	t.Helper()
 	return roomWith(t, s, you, b, matrixtest.NewRoom{Direct: true, Encrypted: encrypted})
 }
@@ -261,7 +262,7 @@ func chatting(t *testing.T, encrypted bool, answer func(*bot, chat.Inbound)) (s 
 func chattingWith(t *testing.T, encrypted bool, answer func(*bot, chat.Inbound), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
 	t.Helper()
 	s, you, b = meetingWith(t, answer, change)
-	return s, you, b, directChat(t, s, you, b, encrypted)
+	return s, you, b, metIn(t, s, you, b, encrypted)
 }
 
 // meeting starts a homeserver in memory and a bot of yours.
@@ -488,7 +489,7 @@ func TestBrokenEvents(t *testing.T) {
 		return events
 	}))
 	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := directChat(t, s, you, b, false)
+	room := metIn(t, s, you, b, false)
 	b.stop()
 	broken.Store(true)
 	sender := fmt.Sprintf(`"sender":%q,`, you.UserID())

@@ -93,7 +93,7 @@ func TestOwnOtherDevice(t *testing.T) {
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID(), "@reverie:"+s.Name)
-	room := directChat(t, s, you, b, true)
+	room := metIn(t, s, you, b, true)
 	say(t, you, room, "hello")
 	b.next()
 	peertest.Next(t, you, messageIn(room))
@@ -169,7 +169,7 @@ func TestOddMessages(t *testing.T) {
 func TestOddRelations(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
-	room, other := directChat(t, s, you, b, false), directChat(t, s, you, b, false)
+	room, other := metIn(t, s, you, b, false), metIn(t, s, you, b, false)
 	elsewhere := s.Say(you.UserID(), other, "elsewhere")
 	b.next()
 	events := func() int { return len(s.Events(room)) }
@@ -402,7 +402,7 @@ func TestStreamingManners(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 		}
 	}
-	other := directChat(t, s, you, b, false)
+	other := metIn(t, s, you, b, false)
 	for i := range 4 { // nothing more is shown, however long it waits: what is said elsewhere comes after it
 		clock.advance(time.Minute)
 		b.says(other, chat.Outgoing{ID: fmt.Sprint("elsewhere ", i), Text: "and this"})
@@ -439,7 +439,7 @@ func TestPaceOfEdits(t *testing.T) {
 	clock, began := &ahead{}, time.Now()
 	stopped := func() time.Time { return began.Add(time.Duration(clock.by.Load())) } // or the test's own time counts, too
 	s, you, b := meetingWith(t, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(stopped) })
-	plain, secret := directChat(t, s, you, b, false), directChat(t, s, you, b, true)
+	plain, secret := metIn(t, s, you, b, false), metIn(t, s, you, b, true)
 	count := func(room string) (n int) {
 		for _, send := range s.Sends() {
 			if send.User == b.UserID() && send.Room == room {
@@ -456,7 +456,7 @@ func TestPaceOfEdits(t *testing.T) {
 		}
 	}
 	// settle waits until all that is due is sent: what is said elsewhere comes after it.
-	other := directChat(t, s, you, b, false)
+	other := metIn(t, s, you, b, false)
 	settle := func() {
 		t.Helper()
 		for range 2 {

@@ -296,7 +296,7 @@ func TestKeyComesLate(t *testing.T) {
 				dir := t.TempDir()
 				k := &clocks{s: s, bot: "@reverie:" + s.Name}
 				b := startWith(t, server, dir, echo, k.set, you.UserID())
-				room := directChat(t, s, you, b, true)
+				room := metIn(t, s, you, b, true)
 				asked := keyRequests(s, b.UserID())
 				th := steal(t, s, b.UserID())
 				say(t, you, room, "one")
@@ -359,7 +359,7 @@ func TestKeyNeverComes(t *testing.T) {
 			dir := t.TempDir()
 			k := &clocks{s: s, bot: "@reverie:" + s.Name}
 			b := startWith(t, server, dir, echo, k.set, you.UserID())
-			rooms := []string{directChat(t, s, you, b, true), directChat(t, s, you, b, true)}
+			rooms := []string{metIn(t, s, you, b, true), metIn(t, s, you, b, true)}
 			shared := roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: true, Join: []string{stranger.UserID()}})
 			joined(t, stranger, shared, b.UserID())
 			asked := keyRequests(s, b.UserID())
@@ -426,7 +426,7 @@ func TestKeyArrivesAtABadMoment(t *testing.T) {
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	dir := t.TempDir()
 	b := startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
-	room, other := directChat(t, s, you, b, true), directChat(t, s, friend, b, true)
+	room, other := metIn(t, s, you, b, true), metIn(t, s, friend, b, true)
 	s.Fault(func(r *matrixtest.Request) bool { // it comes once, and cannot be asked for
 		return r.Endpoint == "sendToDevice" && strings.Contains(r.Path, "room_key_request")
 	}, matrixtest.Status(http.StatusForbidden, "M_FORBIDDEN"))

@@ -61,7 +61,7 @@ func TestFilesIn(t *testing.T) {
 func TestFilesThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	s, you, b := meetingWith(t, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.MaxFile = 1000 })
-	plain, closed := directChat(t, s, you, b, false), directChat(t, s, you, b, true)
+	plain, closed := metIn(t, s, you, b, false), metIn(t, s, you, b, true)
 	large := bytes.Repeat([]byte("x"), 1001)
 	for _, tt := range []struct {
 		name, room string
@@ -140,7 +140,7 @@ func TestSlowFile(t *testing.T) {
 		cfg.Hurry()
 		cfg.FetchWithin(3 * time.Second)
 	})
-	slow, other := directChat(t, s, you, b, false), directChat(t, s, you, b, false)
+	slow, other := metIn(t, s, you, b, false), metIn(t, s, you, b, false)
 	hook := s.Fault(matrixtest.On("download"), matrixtest.Drip(50*time.Millisecond))
 	sendFile(t, you, slow, peer.File{Name: "a.txt", Caption: "first", Data: bytes.Repeat([]byte("x"), 10_000)}, nil)
 	await(t, s, "nothing is fetched", func() bool { return hook.Hits() > 0 })

@@ -189,7 +189,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 			if tries < 2 {
 				t.Errorf("it started after %d tries, without a homeserver", tries)
 			}
-			room := directChat(t, s, you, b, true)
+			room := metIn(t, s, you, b, true)
 			echoes(t, you, room, "there you are")
 		})
 	}
@@ -200,7 +200,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 			you := person(t, s, "you")
 			hook := s.Fault(each("@reverie:"+s.Name), c.fault)
 			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := directChat(t, s, you, b, true)
+			room := metIn(t, s, you, b, true)
 			echoes(t, you, room, "there you are")
 			if st := b.Status(t.Context()); !st.CrossSigned {
 				t.Errorf("the device stays unsigned: %+v", st)
@@ -220,7 +220,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 func TestHomeserverRestarts(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
-	plain, secret := directChat(t, s, you, b, false), directChat(t, s, you, b, true)
+	plain, secret := metIn(t, s, you, b, false), metIn(t, s, you, b, true)
 	echoes(t, you, secret, "before")
 	t.Run("in the middle of a poll", func(t *testing.T) {
 		b.Typing(t.Context(), plain, true)

@@ -26,7 +26,7 @@ func TestOneRoomStuck(t *testing.T) {
 	s, you, b := meeting(t, echo)
 	var rooms []string
 	for range 20 {
-		rooms = append(rooms, directChat(t, s, you, b, false))
+		rooms = append(rooms, metIn(t, s, you, b, false))
 	}
 	release := make(chan struct{})
 	free := sync.OnceFunc(func() { close(release) })
@@ -190,7 +190,7 @@ func TestPlainHomeserver(t *testing.T) {
 				return (r.User == bot || r.User == "") && matrixtest.On(c.endpoints...)(r)
 			}, c.fault)
 			b := startWith(t, front, t.TempDir(), echo, func(cfg *matrix.Config) { cfg.Hurry() }, you.UserID())
-			room := directChat(t, s, you, b, true)
+			room := metIn(t, s, you, b, true)
 			say(t, you, room, "hello")
 			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **hello**" || !e.Encrypted {
 				t.Errorf("answered %+v", e)
@@ -273,7 +273,7 @@ func TestManyInvitations(t *testing.T) {
 		s.Say(stranger, trap, b.UserID()+": do as I say")
 		traps = append(traps, trap)
 	}
-	room := directChat(t, s, you, b, true)
+	room := metIn(t, s, you, b, true)
 	if left := s.Count("leave"); left >= n {
 		t.Errorf("yours was accepted after %d others were refused", left)
 	}
@@ -314,7 +314,7 @@ func TestRemovedWhileAnswering(t *testing.T) {
 				echo(b, in)
 			}, hurry)
 			t.Cleanup(release) // before the bot is stopped
-			other := directChat(t, s, you, b, true)
+			other := metIn(t, s, you, b, true)
 			room := roomWith(t, s, you, b, matrixtest.NewRoom{Direct: true, Encrypted: true})
 			long := say(t, you, room, "long")
 			<-began
@@ -362,7 +362,7 @@ func TestRemovedWhileAnswering(t *testing.T) {
 func TestRefusedMessages(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
-	room, other := directChat(t, s, you, b, true), directChat(t, s, you, b, true)
+	room, other := metIn(t, s, you, b, true), metIn(t, s, you, b, true)
 	converse(t, you, b, room, "one")
 	hook := s.Fault(matrixtest.On("send").By(b.UserID()).In(room), matrixtest.Status(403, "M_FORBIDDEN"))
 	say(t, you, room, "two")
@@ -422,7 +422,7 @@ func TestNotPrivateWhenDelivered(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, nil)
 	s.Account("friend", "a long enough password")
-	room := directChat(t, s, you, b, false)
+	room := metIn(t, s, you, b, false)
 	waits := say(t, you, room, "a secret")
 	if in := b.next(); in.ID != waits || !in.Private {
 		t.Fatalf("heard %+v", in)

@@ -320,7 +320,7 @@ func TestDiedWhileAKeyWasStored(t *testing.T) {
 				t.Parallel()
 				s, you, b := meeting(t, echo)
 				keyless(s)
-				room := directChat(t, s, you, b, true)
+				room := metIn(t, s, you, b, true)
 				rotate(t, s, you, room)
 				if known {
 					echoes(t, you, room, "hello")
@@ -365,7 +365,7 @@ func TestDiedAtEachOfManyKeys(t *testing.T) {
 	s, you, b := meetingWith(t, echo, stumble)
 	keyless(s)
 	s.Account("poison", personPassword)
-	room := directChat(t, s, you, b, true)
+	room := metIn(t, s, you, b, true)
 	rotate(t, s, you, room)
 	echoes(t, you, room, "hello")
 	b.stop()
@@ -398,7 +398,7 @@ func TestPanicBehindAnOpenedMessage(t *testing.T) {
 	stumble := atMessage("matrix library: Failed to store new inbound group session", func(slog.Record) { panic("a fault for a test") })
 	s, you, b := meetingWith(t, echo, stumble)
 	keyless(s)
-	broken, room := directChat(t, s, you, b, true), directChat(t, s, you, b, true)
+	broken, room := metIn(t, s, you, b, true), metIn(t, s, you, b, true)
 	db := openDB(t, b.dir)
 	execute(t, db, `CREATE TRIGGER broken BEFORE INSERT ON crypto_megolm_inbound_session
 		WHEN NEW.source_user = '`+you.UserID()+`' AND NEW.room_id = '`+broken+`' BEGIN SELECT raise(ABORT, 'this key cannot be stored'); END`)

@@ -389,7 +389,7 @@ func TestReplyChain(t *testing.T) {
 	t.Parallel()
 	s, you, other, b, room := party(t, false, echo)
 	b.set(t, room, session.SettingListen, "off")
-	private := directChat(t, s, you, b, false)
+	private := metIn(t, s, you, b, false)
 	say(t, you, private, "the code is 4711")
 	b.next()
 	secret := peertest.Next(t, you, spoken(private, b.UserID())).ID
@@ -455,7 +455,7 @@ func TestReplyChain(t *testing.T) {
 func TestReplyChainIsFetchedAside(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
-	slow, quick := directChat(t, s, you, b, false), directChat(t, s, you, b, false)
+	slow, quick := metIn(t, s, you, b, false), metIn(t, s, you, b, false)
 	b.knows(slow)
 	b.knows(quick)
 	first := s.Say(you.UserID(), slow, "first")
@@ -513,7 +513,7 @@ func TestOpenGroup(t *testing.T) {
 	if in := b.next(); in.Text != "not here" || in.Private {
 		t.Errorf("three are alone: %+v", in)
 	}
-	direct := directChat(t, s, you, b, false)
+	direct := metIn(t, s, you, b, false)
 	b.knows(direct)
 	b.set(t, direct, session.SettingDirect, "off")
 	s.Say(you.UserID(), direct, "hello?")

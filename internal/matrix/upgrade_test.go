@@ -193,7 +193,7 @@ func TestUpgrades(t *testing.T) {
 	})
 	t.Run("a direct chat stays one", func(t *testing.T) {
 		u := newUpgrading(t, echo)
-		u.old = chat(t, u.s, u.you, u.b, true)
+		u.old = metIn(t, u.s, u.you, u.b, true)
 		u.b.knows(u.old)
 		to := u.successor(u.old, "public", matrixtest.NewRoom{Encrypted: true})
 		u.tombstone(u.you.UserID(), to)
@@ -227,7 +227,7 @@ func TestUpgrades(t *testing.T) {
 	})
 	t.Run("closed, with a direct chat", func(t *testing.T) {
 		u := newUpgrading(t, echo)
-		dm := chat(t, u.s, u.you, u.b, true)
+		dm := metIn(t, u.s, u.you, u.b, true)
 		u.tombstone(u.you.UserID(), u.successor(u.old, "invite", matrixtest.NewRoom{}))
 		u.told(t, dm, "invite me")
 	})
@@ -247,7 +247,7 @@ func TestUpgrades(t *testing.T) {
 	})
 	t.Run("into a room that a false tombstone named before", func(t *testing.T) {
 		u := newUpgrading(t, echo)
-		other := chat(t, u.s, u.friend, u.b, false)
+		other := metIn(t, u.s, u.friend, u.b, false)
 		u.b.knows(other)
 		to := u.successor(u.old, "public", matrixtest.NewRoom{})
 		u.s.SetState(u.friend.UserID(), other, "m.room.tombstone", "", map[string]any{"body": "moved", "replacement_room": to})
@@ -281,7 +281,7 @@ func TestUpgradesThatAreNone(t *testing.T) {
 	})
 	t.Run("into a room that says nothing of it", func(t *testing.T) {
 		u := newUpgrading(t, echo)
-		chat := chat(t, u.s, u.you, u.b, true)
+		chat := metIn(t, u.s, u.you, u.b, true)
 		fault := u.s.Fault(matrixtest.On("state").In(chat).By(u.b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
 		u.tombstone(u.you.UserID(), chat)
 		await(t, u.s, "the tombstone was not seen", func() bool { return strings.Contains(u.b.log.String(), "does not say that it replaces") })

@@ -381,7 +381,7 @@ func TestPlainVerificationRequest(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, commanded)
 	stranger := s.Account("stranger", "a long enough password")
-	room := directChat(t, s, you, b, true)
+	room := metIn(t, s, you, b, true)
 	group := roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: true, Join: []string{stranger}})
 	// The request of the person who is listened to comes last: when it is there, the others have been looked at.
 	s.Post(stranger, group, "m.room.message", verificationRequest(b.UserID(), "!verify yes"))

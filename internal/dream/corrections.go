@@ -71,13 +71,13 @@ const (
 )
 
 func (n *night) topics(all []*signature) *topics {
-	t := &topics{night: n, all: all, lists: map[int32][]int32{}, keys: make([][]int32, len(all)), titles: n.titles(all), weak: map[int32]bool{}}
+	t := &topics{night: n, all: all, age: ages(all), lists: map[int32][]int32{}, keys: make([][]int32, len(all)),
+		titles: n.titles(all), weak: map[int32]bool{}}
 	ways := contexts{}
 	for _, s := range all {
 		ways.take(s)
 	}
 	t.findSubjects(ways)
-	t.age = ages(all)
 	for i, s := range all {
 		for j, w := range s.tokens {
 			if !w.small && !asides[w.text] {

@@ -16,6 +16,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
+	"reverie/internal/text"
 )
 
 const owner = "@me:example.org"

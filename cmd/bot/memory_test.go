@@ -21,8 +21,8 @@ import (
 	"reverie/internal/llm/encoder"
 	"reverie/internal/media"
 	"reverie/internal/memory"
-	"reverie/internal/memory/standin"
 	"reverie/internal/prompt"
+	"reverie/internal/search/qdrant/standin"
 	"reverie/internal/trust"
 )
 

@@ -76,11 +76,12 @@ var exceptions = map[string]int{
 
 // owners says which package holds the SQL statements on a table. Others call it.
 var owners = map[string][]string{
-	"internal/history": {"message", "room", "compaction"},
-	"internal/task":    {"task", "task_change", "job_run", "goal", "goal_artifact", "goal_checkpoint", "goal_decision", "goal_event", "goal_heard"},
-	"internal/session": {"session", "room_setting", "tier_lock", "model_count", "model_window", "approval", "answered", "sub_session", "sub_session_need"},
-	"internal/prompt":  {"prompt_epoch"},
-	"internal/matrix":  {"inbox", "outbox", "heard", "redaction", "takeback", "matrix_room", "matrix_sync", "matrix_thread", "matrix_tombstone"},
+	"internal/history":  {"message", "room", "compaction"},
+	"internal/task":     {"task", "task_change", "job_run", "goal", "goal_artifact", "goal_checkpoint", "goal_decision", "goal_event", "goal_heard"},
+	"internal/session":  {"session", "room_setting", "tier_lock", "model_count", "model_window", "approval", "sub_session", "sub_session_need"},
+	"internal/prompt":   {"prompt_epoch"},
+	"internal/matrix":   {"matrix_room", "matrix_sync", "matrix_tombstone"},
+	"internal/delivery": {"inbox", "outbox", "heard", "redaction", "takeback", "answered", "matrix_thread"},
 	"internal/memory": {"memory", "memory_again", "memory_changes", "memory_file", "memory_forgotten", "memory_op", "memory_question", "memory_salt",
 		"memory_space", "memory_turn", "memory_vector", "index_doc", "index_scope", "index_term"},
 	"internal/dream": {"dream_chore", "dream_op", "dream_room", "dream_run", "dream_seen", "harvest"},
@@ -91,7 +92,6 @@ var owners = map[string][]string{
 var foreignStatements = map[string][]string{
 	"internal/dream":   {"memory", "memory_op", "memory_question", "memory_salt", "message", "room", "session"},
 	"internal/history": {"harvest"},
-	"internal/matrix":  {"answered"},
 	"internal/session": {"message"},
 }
 

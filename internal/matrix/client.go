@@ -21,6 +21,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/i18n"
 	"reverie/internal/media"
 	"reverie/internal/session"
@@ -107,18 +108,20 @@ func (cfg *Config) check() error {
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
-	cfg      Config
-	log      *slog.Logger
-	cli      *mautrix.Client
-	crypto   *cryptohelper.CryptoHelper
-	acc      *account // replaced under mu
-	token    atomic.Pointer[string]
-	refused  atomic.Int64 // uploads of one-time keys that the homeserver has refused
-	relogins int          // since the last good sync; sync goroutine only
-	resign   bool         // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
-	q        *queue
-	gate     *gate
-	now      func() time.Time
+	cfg         Config
+	log         *slog.Logger
+	cli         *mautrix.Client
+	crypto      *cryptohelper.CryptoHelper
+	acc         *account // replaced under mu
+	token       atomic.Pointer[string]
+	refused     atomic.Int64 // uploads of one-time keys that the homeserver has refused
+	relogins    int          // since the last good sync; sync goroutine only
+	resign      bool         // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
+	inbox       *delivery.Inbox
+	outbox      *delivery.Outbox
+	unconfirmed *unconfirmed
+	gate        *gate
+	now         func() time.Time
 
 	secrets    secrets // guarded by mu once Run runs
 	backupWake chan struct{}
@@ -139,8 +142,6 @@ type Client struct {
 	receipts map[readIn]string // newest delivered event, not yet marked as read
 	problem  string            // why the last sync failed; empty when it did not
 	noBackup string            // why there is no key backup, or why it lags behind; empty when all is well
-	doubts   map[string]*doubt // by message; gone when settled
-	lostAt   time.Time         // when a sync failed last
 	arrived  map[id.SessionID]struct{}
 	stale    map[id.UserID]time.Time // whose devices could not be had, and when that was asked
 	cutPoll  context.CancelCauseFunc // ends the poll that is under way
@@ -180,7 +181,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
 		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), synced: make(chan struct{}),
 		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
-		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
+		arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
 		c.pace = *cfg.pace
@@ -189,7 +190,8 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		c.now = cfg.now
 	}
 	c.backupWake = make(chan struct{}, 1)
-	c.q = &queue{db: cfg.DB, now: c.now}
+	c.inbox, c.outbox = delivery.New(cfg.DB, c.now, session.Retries)
+	c.unconfirmed = newUnconfirmed(c.now, c.pace)
 	if err := c.openAccount(ctx); err != nil {
 		return nil, err
 	}
@@ -202,8 +204,12 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.ensureIdentity(ctx)
 	c.openSecrets(ctx)
 	c.openBackup(ctx)
-	if err := c.doubtLeft(ctx); err != nil {
+	left, err := c.outbox.Unconfirmed(ctx, "")
+	if err != nil {
 		return nil, err
+	}
+	for _, r := range left { // an earlier run may have been sending them when it died
+		c.unconfirmed.add(r.ID)
 	}
 	if err := c.openVerify(ctx); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)

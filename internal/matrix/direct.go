@@ -45,7 +45,7 @@ func (c *Client) noteDirect(ctx context.Context, chats event.DirectChatsEventCon
 		if !strings.HasPrefix(user.String(), "@") || user == c.cli.UserID {
 			continue
 		}
-		_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, direct_with) VALUES (?, ?)
+		_, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_room (id, direct_with) VALUES (?, ?)
 			ON CONFLICT (id) DO UPDATE SET direct_with = excluded.direct_with WHERE direct_with = ''`, room.String(), user.String())
 		if err != nil {
 			return fmt.Errorf("note a direct chat: %w", err)
@@ -98,7 +98,7 @@ func (c *Client) exposedNow(ctx context.Context, room id.RoomID, with string) (b
 
 // expose notes that others than one person may know what was said in a room.
 func (c *Client) expose(ctx context.Context, room id.RoomID) error {
-	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
+	_, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
 		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
 	return doing("note that others can read a room", err)
 }
@@ -110,7 +110,7 @@ func (c *Client) watch(ctx context.Context, _ *batch, evt *event.Event) error {
 	}
 	var with string
 	var exposed bool
-	err := c.q.db.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with, &exposed)
+	err := c.cfg.DB.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with, &exposed)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("look up a room: %w", err)
 	}

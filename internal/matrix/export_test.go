@@ -120,13 +120,13 @@ const GapEvents = gapEvents
 // mautrix passes the error on: a statement of its own, or a transaction.
 // Holds F44.
 func TestBatchFailsWithItsWrites(t *testing.T) {
-	q, ctx := newQueue(t), t.Context()
-	c := &Client{cfg: Config{DB: q.db}, log: slog.New(slog.DiscardHandler), ending: make(chan struct{}), pace: normalPace}
+	bare, ctx := newOffline(t).cfg.DB, t.Context()
+	c := &Client{cfg: Config{DB: bare}, log: slog.New(slog.DiscardHandler), ending: make(chan struct{}), pace: normalPace}
 	close(c.ending) // nothing is tried twice
 	db := sure(c.newStores())(t)
-	holder := sure(q.db.Conn(ctx))(t)
+	holder := sure(bare.Conn(ctx))(t)
 	defer holder.Close()
-	hurried, err := q.db.Conn(ctx) // the one that the statements below get
+	hurried, err := bare.Conn(ctx) // the one that the statements below get
 	must(t, err)
 	sure(hurried.ExecContext(ctx, `PRAGMA busy_timeout = 1`))(t)
 	sure(holder.ExecContext(ctx, `BEGIN IMMEDIATE`))(t)

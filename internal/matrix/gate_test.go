@@ -300,7 +300,7 @@ func FuzzStripMention(f *testing.F) {
 // newKeyStore returns one that knows an Olm session with which it can encrypt.
 func newKeyStore(t *testing.T) (*keyStore, *crypto.OlmSession) {
 	t.Helper()
-	c := &Client{cfg: Config{DB: newQueue(t).db}, log: slog.New(slog.DiscardHandler), ending: make(chan struct{}), pace: normalPace, now: time.Now}
+	c := &Client{cfg: Config{DB: newOffline(t).cfg.DB}, log: slog.New(slog.DiscardHandler), ending: make(chan struct{}), pace: normalPace, now: time.Now}
 	db := sure(c.newStores())(t)
 	k := &keyStore{SQLCryptoStore: crypto.NewSQLCryptoStore(db, dbutil.NoopLogger, "", "DEVICE", []byte("a key")), c: c}
 	must(t, k.DB.Upgrade(t.Context()))

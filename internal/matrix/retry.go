@@ -3,6 +3,7 @@ package matrix
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -83,4 +84,12 @@ func retryAfter(h mautrix.HTTPError) time.Duration {
 		}
 	}
 	return min(max(wait, 0), longestWait)
+}
+
+// doing adds to an error what was being done; no error stays none.
+func doing(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }

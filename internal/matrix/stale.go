@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reverie/internal/store"
 	"strings"
 	"time"
 
@@ -48,7 +49,7 @@ func (c *Client) setAside(ctx context.Context, device id.DeviceID) error {
 	if err := os.Rename(path, aside); err != nil {
 		return err
 	}
-	err := c.q.inTx(context.WithoutCancel(ctx), func(tx *sql.Tx) error {
+	err := store.InTx(context.WithoutCancel(ctx), c.cfg.DB, func(tx *sql.Tx) error {
 		for _, table := range []string{"crypto_olm_session", "crypto_megolm_outbound_session", "crypto_account"} {
 			if _, err := tx.ExecContext(ctx, `UPDATE `+table+` SET account_id = ? WHERE account_id = ''`, "set aside: "+device.String()); err != nil {
 				return err

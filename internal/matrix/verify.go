@@ -1,10 +1,12 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -257,12 +259,26 @@ func (v *verifier) place(ctx context.Context, person id.UserID, room string) str
 	if room != "" && v.private(ctx, room, person) {
 		return room
 	}
-	direct, err := store.Column[string](ctx, v.c.q.db, `SELECT id FROM matrix_room WHERE direct_with = ?1 AND membership = 'joined'
-		ORDER BY encrypted DESC, (SELECT max(seq) FROM inbox WHERE room = matrix_room.id AND sender = ?1) DESC, id`, person.String())
+	newest, err := v.c.inbox.NewestFrom(ctx, person.String())
 	if err != nil {
 		return room
 	}
-	for _, r := range direct {
+	type chat struct {
+		room      string
+		encrypted int
+	}
+	direct, err := store.List(ctx, v.c.cfg.DB, func(row store.Row) (r chat, err error) {
+		err = row.Scan(&r.room, &r.encrypted)
+		return r, err
+	}, `SELECT id, encrypted FROM matrix_room WHERE direct_with = ? AND membership = 'joined' ORDER BY id`, person.String())
+	if err != nil {
+		return room
+	}
+	slices.SortStableFunc(direct, func(a, b chat) int {
+		return cmp.Or(cmp.Compare(b.encrypted, a.encrypted), cmp.Compare(newest[b.room], newest[a.room]))
+	})
+	for _, d := range direct {
+		r := d.room
 		if v.c.cli.StateStore.IsInRoom(ctx, id.RoomID(r), person) && v.private(ctx, r, person) {
 			return r
 		}

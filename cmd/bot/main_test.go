@@ -304,7 +304,7 @@ func TestOutageKinds(t *testing.T) {
 // TestJobMentions: a reminder mentions who asked for it, and nothing else mentions anybody. What is
 // due carries its task's label, and is for the person who may read it.
 func TestJobMentions(t *testing.T) {
-	b := &bot{cfg: &Config{}, tasks: task.NewStore(nil, nil)}
+	b := &bot{cfg: &Config{}, tasks: task.NewStore(nil, task.Config{})}
 	label := trust.Label{Integrity: trust.Guest, Readers: trust.Person("@ann:x")}
 	reminder := task.Task{Room: "!r", User: "@you:x", Content: "stretch", Label: label}
 	for name, c := range map[string]struct {

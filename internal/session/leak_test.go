@@ -158,7 +158,7 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 	c.Events = map[chat.EventKind]Source{chat.ScheduledTask: leakJobs{h}}
 	c.Media = media.Open(h.w.dir, 0)
 	var err error
-	if c.Tools, err = tool.New(tool.Config{Memory: c.Memory, Tasks: c.Tasks, Skills: c.Skills, Dir: h.w.dir, Location: time.UTC, Media: c.Media}); err != nil {
+	if c.Tools, err = tool.New(tool.Config{Memory: c.Memory, Tasks: c.Tasks, Goals: h.w.Manager.goals, Skills: c.Skills, Dir: h.w.dir, Location: time.UTC, Media: c.Media}); err != nil {
 		t.Fatal(err)
 	}
 	h.w.restart(t)

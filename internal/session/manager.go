@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -98,6 +99,7 @@ type Manager struct {
 	start  chan *Session
 	turns  chan struct{} // holds a token for each turn that runs
 	lanes  *lanes
+	goals  *goal.Store
 
 	helpers *helpers // nil = there are no sub-sessions
 
@@ -120,7 +122,7 @@ func New(cfg Config) *Manager {
 		cfg.Now = time.Now
 	}
 	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
-		lanes: newLanes(), rooms: map[history.Talk]*Session{}}
+		lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now), rooms: map[history.Talk]*Session{}}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = newHelpers(m)
 		m.cfg.Events = map[chat.EventKind]Source{}

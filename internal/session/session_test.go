@@ -14,6 +14,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -203,8 +204,8 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 	var mem *memory.Store
 	mem = result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
 		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }}))(t)
-	tasks, skills, past := task.NewStore(db, time.Now), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
-	tools := result(tool.New(tool.Config{Memory: mem, Tasks: tasks, Skills: skills, Dir: dir, Location: time.UTC}))(t)
+	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
+	tools := result(tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC}))(t)
 	assembler := result(prompt.New(prompt.Config{Layout: "stable", DB: db, Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC,
 		SeedLanguage: "en", Memory: mem, Tasks: tasks, Skills: skills, History: past, KnownTools: tools.Names()}))(t)
 	w.Manager = New(Config{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks,
@@ -474,15 +475,15 @@ func FuzzParseCommand(f *testing.F) {
 }
 
 // inDM is the direct chat of the owner, who asks.
-var inDM = task.Caller{Place: trust.Place{Room: "!dm", Person: owner, Private: true}, Integrity: trust.User}
+var inDM = trust.Caller{Place: trust.Place{Room: "!dm", Person: owner, Private: true}, Integrity: trust.User}
 
 // inGroup is a room among several people, where the owner asks.
-func inGroup(room string) task.Caller {
-	return task.Caller{Place: trust.Place{Room: room, Person: owner}, Integrity: trust.User}
+func inGroup(room string) trust.Caller {
+	return trust.Caller{Place: trust.Place{Room: room, Person: owner}, Integrity: trust.User}
 }
 
 // callerIn is inDM for that room, and inGroup for others.
-func callerIn(room string) task.Caller {
+func callerIn(room string) trust.Caller {
 	if room == inDM.Room {
 		return inDM
 	}

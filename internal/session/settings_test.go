@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -313,7 +314,7 @@ func TestModes(t *testing.T) {
 // TestSmallestWindow: it has no room for the tool that the model can do without, and the turn asks for lines of text instead.
 func TestSmallestWindow(t *testing.T) {
 	s := newSession(newWorld(t, t.TempDir()).Manager, "!dm")
-	g := task.Goal{ID: "g", Description: "move house", Status: task.Active, Priority: "medium"}
+	g := goal.Goal{ID: "g", Description: "move house", Status: goal.Active, Priority: "medium"}
 	for tier, want := range map[int]bool{0: true, 1: false, 2: true, 5: true} {
 		turn := s.promptTurn(chat.Inbound{Sender: owner}, nil, manner{mode: roomMode{mode: modes[0]}, tier: tier, goal: g})
 		if slices.Contains(turn.Tools, "goal") != want || turn.Markers == want || turn.ToolTokens >= s.offers["assistant"][2].tokens != want {

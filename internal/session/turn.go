@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/store"
-	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
@@ -276,7 +276,7 @@ func (s *Session) infer(ctx context.Context, in chat.Inbound, last bool, begun f
 	var draft func(string)
 	if in.ID != "" && in.Event == "" && s.streams(ctx, in) {
 		draft = func(text string) {
-			if text = task.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
+			if text = goal.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
 				return
 			}
 			begun()

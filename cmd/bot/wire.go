@@ -23,6 +23,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
+	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
@@ -47,7 +48,7 @@ type bot struct {
 	tools   *tool.Set
 	media   *media.Store
 
-	messages *session.Messages
+	messages *settings.Messages
 
 	scheduler *task.Scheduler // nil until sessions
 	gpu       *vram.Prober
@@ -85,7 +86,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	b.closers = append(b.closers, b.db.Close)
-	b.messages = session.OpenMessages(cfg.Data, b.db, cfg.Seed.Language)
+	b.messages = settings.OpenMessages(cfg.Data, b.db, cfg.Seed.Language)
 	if lock { // else the files may still be those of an earlier release
 		for _, p := range b.messages.Problems() {
 			log.Warn("a sentence is not said as it stands in its file", "problem", p)
@@ -184,8 +185,7 @@ func (b *bot) sessions(t chat.Transport, status func(context.Context, i18n.Say) 
 	c := session.Config{
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: b.withVectors(status), Window: b.windowInputs,
-		Media: b.media, FileText: b.cfg.media().Text,
-		Messages: b.messages, Skills: b.skills,
+		Media: b.media, FileText: b.cfg.media().Text, Messages: b.messages, Skills: b.skills,
 		Helpers: session.HelperConfig{Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds},
 	}
 	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions, direct: b.atTerminal, allows: func(string) bool { return true },

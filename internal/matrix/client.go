@@ -23,7 +23,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/i18n"
 	"reverie/internal/media"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 )
 
 // flushTime is how long Run goes on sending after its context ended.
@@ -74,7 +74,7 @@ func (cfg *Config) check() error {
 		cfg.HTTP = http.DefaultTransport
 	}
 	if cfg.Text == nil {
-		cfg.Text = (*session.Messages)(nil).Text
+		cfg.Text = (*settings.Messages)(nil).Text
 	}
 	if cfg.Devices == "" {
 		cfg.Devices = DevicesOwners

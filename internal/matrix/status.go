@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 )
 
 // Status is how the connection stands. In JSON times are RFC 3339, and what
@@ -185,7 +185,7 @@ func (s Status) skewed() bool {
 
 // toOperator says in English what people read in rooms.
 func toOperator(key string, fill ...string) string {
-	return (*session.Messages)(nil).In("en", key, fill...)
+	return (*settings.Messages)(nil).In("en", key, fill...)
 }
 
 func span(d time.Duration) string { return spanIn(toOperator, d) }

@@ -16,6 +16,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/session"
+	"reverie/internal/settings"
 )
 
 // activeThread is how long after our last word in a thread what allowed people write there
@@ -39,11 +40,8 @@ func threadIn(rel *event.RelatesTo) string {
 
 // branchOf is the thread that m is answered in, as the room has it set.
 func (c *Client) branchOf(ctx context.Context, m chat.Inbound) (string, error) {
-	setting, err := session.Settings{DB: c.q.db}.Get(ctx, m.Room, session.SettingThreads)
-	if err != nil {
-		return "", err
-	}
-	return session.Branch(setting, m), nil
+	setting, err := settings.Store{DB: c.q.db}.Get(ctx, m.Room, settings.Threads)
+	return session.Branch(setting, m), err
 }
 
 // spokeIn notes that event is our message id, if that belongs into a thread.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -83,21 +84,7 @@ func (r Report) Counted() int { return int(float64(r.Total) * r.dense()) }
 func (r Report) dense() float64 { return cmp.Or(r.Dense, 1) }
 
 // Problem is something in a file that its owner should look at.
-type Problem struct {
-	File string `json:"file,omitempty"` // relative to the data folder
-	Line int    `json:"line,omitempty"`
-	Text string `json:"problem"`
-}
-
-func (p Problem) String() string {
-	switch {
-	case p.File == "":
-		return p.Text
-	case p.Line == 0:
-		return p.File + ": " + p.Text
-	}
-	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
-}
+type Problem = store.Problem
 
 // String is the report as a table for people.
 func (r Report) String() string {

@@ -14,6 +14,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/settings"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -252,7 +253,7 @@ func TestMove(t *testing.T) {
 	say("!old", "!mode developer")
 	say("!old", "!think low")
 	say("!old", "!config threads off")
-	must(t, Settings{w.cfg.DB}.Set(t.Context(), "!new", SettingThreads, "always", owner, time.Now()))
+	must(t, settings.Store{DB: w.cfg.DB}.Set(t.Context(), "!new", settings.Threads, "always", owner, time.Now()))
 	for range 2 { // it can be repeated
 		must(t, w.Move(t.Context(), "!old", "!new"))
 	}

@@ -20,6 +20,7 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
@@ -56,7 +57,7 @@ type Config struct {
 	Events    map[chat.EventKind]Source // where the system events of each kind come from
 	Helpers   HelperConfig              // the sub-sessions
 	Objective string                    // role of the models that are asked which task a room works on; empty = none is
-	Messages  *Messages                 // what is said without a model; nil = in English
+	Messages  *settings.Messages        // what is said without a model; nil = in English
 	Skills    *skill.Library
 	Media     *media.Store // what came with messages; nil = files cannot be read
 	FileText  int          // characters of a file that the model gets; 0 = 40,000

@@ -1,4 +1,4 @@
-package session
+package settings
 
 import (
 	"cmp"
@@ -17,7 +17,6 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/i18n"
-	"reverie/internal/prompt"
 	"reverie/internal/store"
 )
 
@@ -28,7 +27,7 @@ import (
 type Messages struct {
 	dir      string // the data folder; "" = the built-in files only
 	language string // of a room where none is set
-	settings Settings
+	settings Store
 
 	mu   sync.Mutex
 	read map[string]*messageFile // from disk, by language
@@ -39,7 +38,7 @@ type messageFile struct {
 	stamp   store.Stamp
 	settled bool
 	text    map[string]string
-	faults  []prompt.Problem
+	faults  []store.Problem
 }
 
 const (
@@ -51,7 +50,7 @@ const (
 // OpenMessages returns the sentences of the data folder dir; language is spoken where
 // a room has no other, which db knows. db may be nil.
 func OpenMessages(dir string, db *sql.DB, language string) *Messages {
-	return &Messages{dir: dir, language: cmp.Or(language, english), settings: Settings{DB: db}, read: map[string]*messageFile{}}
+	return &Messages{dir: dir, language: cmp.Or(language, english), settings: Store{DB: db}, read: map[string]*messageFile{}}
 }
 
 // Languages lists the languages that come with the program.
@@ -76,7 +75,7 @@ func (m *Messages) Language(ctx context.Context, room string) string {
 		return english
 	}
 	if m.settings.DB != nil {
-		if set, err := m.settings.Get(ctx, room, SettingLanguage); err == nil && set != settingAuto {
+		if set, err := m.settings.Get(ctx, room, Language); err == nil && set != Auto {
 			return set
 		}
 	}
@@ -106,14 +105,14 @@ func (m *Messages) sentence(language, key string, fill []string) (string, bool) 
 
 // Problems lists what is wrong in the files of the data folder. Sentences that are
 // said in English only for want of a translation are none.
-func (m *Messages) Problems() []prompt.Problem {
-	var all []prompt.Problem
+func (m *Messages) Problems() []store.Problem {
+	var all []store.Problem
 	names, _ := filepath.Glob(filepath.Join(m.dir, messageDir, "*.txt"))
 	for _, n := range names {
 		all = append(all, m.onDisk(strings.TrimSuffix(filepath.Base(n), ".txt")).faults...)
 	}
 	if l := m.language; !slices.Contains(Languages(), l) && !m.onDisk(l).stamp.Exists() {
-		all = append(all, prompt.Problem{File: messageName(l), Text: "is missing; what I say by myself is said in English"})
+		all = append(all, store.Problem{File: messageName(l), Text: "is missing; what I say by myself is said in English"})
 	}
 	return all
 }
@@ -164,7 +163,8 @@ var (
 func parseMessages(name, source string) *messageFile {
 	f := &messageFile{text: map[string]string{}}
 	if !utf8.ValidString(source) || strings.ContainsRune(source, 0) {
-		f.faults = []prompt.Problem{{File: name, Text: "is not UTF-8 text; save the file as UTF-8. Until then the built-in sentences are used"}}
+		f.faults = []store.Problem{{File: name,
+			Text: "is not UTF-8 text; save the file as UTF-8. Until then the built-in sentences are used"}}
 		return f
 	}
 	for i, line := range strings.Split(strings.TrimPrefix(source, "\ufeff"), "\n") {
@@ -173,7 +173,7 @@ func parseMessages(name, source string) *messageFile {
 			continue
 		}
 		wrong := func(format string, args ...any) {
-			f.faults = append(f.faults, prompt.Problem{File: name, Line: i + 1, Text: fmt.Sprintf(format, args...)})
+			f.faults = append(f.faults, store.Problem{File: name, Line: i + 1, Text: fmt.Sprintf(format, args...)})
 		}
 		key, text, ok := i18n.Line(line)
 		if !ok {
@@ -243,31 +243,4 @@ func builtinSource(language string) string {
 func (m *Messages) For(ctx context.Context, room string) i18n.Say {
 	language := m.Language(ctx, room)
 	return func(key string, fill ...string) string { return m.In(language, key, fill...) }
-}
-
-// why is a reason in the language of the room. What some other program said is for the log,
-// and people are told so.
-func (s *Session) why(ctx context.Context, reason i18n.Text) string {
-	if !reason.Known() {
-		return s.text(ctx, "why.trouble")
-	}
-	return reason.In(s.cfg.Messages.For(ctx, s.room))
-}
-
-// sentences puts sentences one after the other, without those that are empty. Where the one
-// before ends as in Chinese and Japanese no blank belongs between two.
-func sentences(each ...string) string {
-	all := ""
-	for _, s := range each {
-		if s != "" && all != "" && !strings.HasSuffix(all, "。") && !strings.HasSuffix(all, "？") && !strings.HasSuffix(all, "！") {
-			all += " "
-		}
-		all += s
-	}
-	return all
-}
-
-// text is a sentence in the language of the room.
-func (s *Session) text(ctx context.Context, key string, fill ...string) string {
-	return s.cfg.Messages.Text(ctx, s.room, key, fill...)
 }

@@ -143,12 +143,13 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	}
 	limits := cfg.Context.Limits
 	return prompt.New(prompt.Config{
-		Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, Dir: cfg.Data, Defaults: reverie.Data,
-		Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
-		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, History: b.history, KnownTools: b.tools.Names(),
-		Instructions: string(cfg.Prompt.Instructions), Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
-		Models: b.models.Names(), Summary: b.tools.Summary, Host: host, Log: b.log,
-		NoSteering: !cfg.Prompt.Steering,
+		Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
+		Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
+		Sources: prompt.Sources{
+			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
+			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
+			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
+		},
 	})
 }
 

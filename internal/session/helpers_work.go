@@ -199,8 +199,9 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	}
 	window, out := h.cfg.Models.Window(subRole)
 	last := n.rounds+1 >= h.cfg.Helpers.Rounds
-	t := prompt.Turn{Room: s.room, User: n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now, Window: window, MaxOutput: out,
-		Layout: n.layout(), Model: h.firstModel(subRole), Mode: now.Templates, Tier: prompt.TierFor(window)}
+	t := prompt.Turn{Layout: n.layout(), Window: window, MaxOutput: out, Subject: prompt.Subject{
+		Room: s.room, User: n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
+		Model: h.firstModel(subRole), Mode: now.Templates, Tier: prompt.TierFor(window)}}
 	if t.Context, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
 		return err
 	}

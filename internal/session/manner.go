@@ -64,9 +64,11 @@ func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) 
 	window, out := s.cfg.Models.Window(m.mode.Role)
 	tools := s.offer(m)
 	t := prompt.Turn{
-		Room: s.room, Talk: s.talk, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
-		Tools: tools.names, ToolTokens: tools.tokens, Mode: m.mode.Templates,
-		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past, Tier: m.tier, Dense: m.dense,
+		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.dense, ToolTokens: tools.tokens,
+		Subject: prompt.Subject{
+			Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private, Tools: tools.names,
+			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Templates, Tier: m.tier,
+		},
 	}
 	t.Chosen, t.Model = m.mode.model, s.firstModel(m.mode.Role)
 	if !s.cfg.Models.Thinks(m.mode.Role) { // no parameter for it: the prompt says it in words

@@ -77,7 +77,7 @@ var homes = []struct {
 	{"github.com/rs/zerolog", []string{"internal/matrix"}},
 	{"github.com/yuin/goldmark", []string{"internal/matrix"}},
 	{"github.com/microcosm-cc/bluemonday", []string{"internal/matrix"}},
-	{"github.com/blevesearch/snowballstem", []string{"internal/memory"}},
+	{"github.com/blevesearch/snowballstem", []string{"internal/text"}},
 	{"github.com/philippgille/chromem-go", []string{"internal/memory"}},
 	{"github.com/sashabaranov/go-openai", []string{"internal/llm"}},
 	{"github.com/kaptinlin/jsonrepair", []string{"internal/llm"}},

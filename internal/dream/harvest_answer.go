@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/text"
 	"reverie/internal/trust"
 )
 
@@ -166,14 +167,14 @@ func (b *batch) entry(f finding) (harvestedEntry, string) {
 	if strings.TrimSpace(f.fact) == "" {
 		return harvestedEntry{}, refusedText
 	}
-	if memory.HasSecret(f.fact) || memory.HasSecret(f.quote) || memory.HasSecret(f.subject) {
+	if text.HasSecret(f.fact) || text.HasSecret(f.quote) || text.HasSecret(f.subject) {
 		return harvestedEntry{}, refusedSecret
 	}
 	near, why := findQuote(t.own, f.quote)
 	if why != "" {
 		return harvestedEntry{}, why
 	}
-	if memory.HasSecret(t.asked) || nearSecret(t.own, f.quote) {
+	if text.HasSecret(t.asked) || nearSecret(t.own, f.quote) {
 		return harvestedEntry{}, refusedSecret
 	}
 	names := namesOf(t.sender)

@@ -1,9 +1,7 @@
-package memory
+package text
 
 import (
 	"strings"
-
-	"reverie/internal/text"
 )
 
 // The idle words are those of conversation: courtesies, assent, thinking, saying and
@@ -14,14 +12,14 @@ var idle, idleIdeo = makeIdle()
 func makeIdle() (stems [languages]map[string]bool, ideo map[rune]bool) {
 	for l, name := range codes {
 		stems[l] = map[string]bool{}
-		for _, w := range append(text.Words(name, "idle"), text.Words(name, "stop")...) { // qu'en is en too
-			for _, part := range words(w) {
-				stems[l][stemIn(language(l), part.text)] = true
+		for _, w := range append(Words(name, "idle"), Words(name, "stop")...) { // qu'en is en too
+			for _, part := range Tokens(w) {
+				stems[l][stemIn(Language(l), part.Text)] = true
 			}
 		}
 	}
 	ideo = map[rune]bool{}
-	for _, r := range strings.Join(append(text.Words("zh", "stop"), text.Words("zh", "idle")...), "") {
+	for _, r := range strings.Join(append(Words("zh", "stop"), Words("zh", "idle")...), "") {
 		ideo[r] = true
 	}
 	return stems, ideo
@@ -30,15 +28,29 @@ func makeIdle() (stems [languages]map[string]bool, ideo map[rune]bool) {
 // isIdle reports whether w says nothing of what a message of langs is about. Of
 // characters without spaces a piece may hold the end of one word and the beginning
 // of the next, so each character counts.
-func isIdle(w word, langs []language) bool {
-	if isStop(w, langs) {
+func IsIdle(w Token, langs []Language) bool {
+	if IsStop(w, langs) {
 		return true
 	}
-	if w.ideo {
-		return strings.IndexFunc(w.text, func(r rune) bool { return !idleIdeo[r] }) < 0
+	if w.Ideo {
+		return strings.IndexFunc(w.Text, func(r rune) bool { return !idleIdeo[r] }) < 0
 	}
 	for _, l := range langs {
-		if idle[l][stemIn(l, w.text)] {
+		if idle[l][stemIn(l, w.Text)] {
+			return true
+		}
+	}
+	return false
+}
+
+// IsStop reports whether w says little in one of langs: an article, a preposition, is and has.
+func IsStop(w Token, langs []Language) bool {
+	if w.Ideo {
+		return stopIdeo[w.Text]
+	}
+	bits := smallWords[w.Text]
+	for _, l := range langs {
+		if bits&(1<<l) != 0 {
 			return true
 		}
 	}

@@ -1,9 +1,7 @@
-package memory
+package text
 
 import (
 	"strings"
-
-	"reverie/internal/text"
 )
 
 // The words of time. Words of all languages are looked up together.
@@ -26,11 +24,11 @@ var (
 // numbered reads a list whose items, each a word with its forms, mean first, first+1, ….
 func numbered(name string, first int) map[string]int {
 	out := map[string]int{}
-	for _, language := range text.Languages() {
-		for i, item := range text.Words(language, name) {
+	for _, language := range Languages() {
+		for i, item := range Words(language, name) {
 			for w := range strings.FieldsSeq(item) {
 				out[foldWord(w)] = first + i
-				out[unaccented(foldWord(w))] = first + i
+				out[Unaccented(foldWord(w))] = first + i
 			}
 		}
 	}
@@ -39,9 +37,9 @@ func numbered(name string, first int) map[string]int {
 
 func foldedSet(name string) map[string]bool {
 	out := map[string]bool{}
-	for _, w := range text.All(name) {
+	for _, w := range All(name) {
 		out[foldWord(w)] = true
-		out[unaccented(foldWord(w))] = true
+		out[Unaccented(foldWord(w))] = true
 	}
 	return out
 }
@@ -49,12 +47,12 @@ func foldedSet(name string) map[string]bool {
 // units are the words for units of time, and d, w, m or y for each.
 func units() map[string]byte {
 	out := map[string]byte{}
-	for _, item := range text.All("time_unit") {
+	for _, item := range All("time_unit") {
 		unit, forms, _ := strings.Cut(item, "=")
 		for w := range strings.FieldsSeq(forms) {
 			out[foldWord(w)] = unit[0]
 			if w != "año" && w != "años" { // without its mark it is another word
-				out[unaccented(foldWord(w))] = unit[0]
+				out[Unaccented(foldWord(w))] = unit[0]
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package memory
+package text
 
 import (
 	"regexp"
@@ -11,10 +11,13 @@ import (
 // What secrets look like: keys of well-known forms, and words that go with them. Who wants
 // one kept can say so with !remember; it is never noted by itself.
 var (
-	keyRE = regexp.MustCompile(`\b(?:sk|pk|rk|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abeprs]|hf|npm|syt|AKIA|ASIA|AIza|SG|key|tok)[-_.]?[A-Za-z0-9][-_A-Za-z0-9.]{11,}` +
+	keyRE = regexp.MustCompile(`\b(?:sk|pk|rk|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abeprs]|hf|npm|syt` +
+		`|AKIA|ASIA|AIza|SG|key|tok)[-_.]?[A-Za-z0-9][-_A-Za-z0-9.]{11,}` +
 		`|\beyJ[-_A-Za-z0-9]{10,}\.|-----BEGIN [A-Z ]+-----|://[^/\s:@]+:[^/\s@]+@`)
-	secretWordRE = regexp.MustCompile(`(?i)pass\s?-?(?:word|wort|phrase|code)|\bpasswd\b|\bpwd\b|\bkennw[oö]rt|geheimzahl|zugangsdaten|mot de passe|contraseña|parola d'ordine|пароль|密码|密碼|パスワード|비밀번호` +
-		`|\b(?:pin|puk|tan|cvv|cvc|otp)\b|\b(?:secret|private|api|access|recovery|encryption|ssh|signing|master)[ -]?(?:key|token|phrase)|\b(?:seed|recovery) (?:phrase|words)|\bcredentials?\b|\b(?:bearer|auth|login) ?token` +
+	secretWordRE = regexp.MustCompile(`(?i)pass\s?-?(?:word|wort|phrase|code)|\bpasswd\b|\bpwd\b|\bkennw[oö]rt|geheimzahl|zugangsdaten` +
+		`|mot de passe|contraseña|parola d'ordine|пароль|密码|密碼|パスワード|비밀번호` +
+		`|\b(?:pin|puk|tan|cvv|cvc|otp)\b|\b(?:secret|private|api|access|recovery|encryption|ssh|signing|master)[ -]?(?:key|token|phrase)` +
+		`|\b(?:seed|recovery) (?:phrase|words)|\bcredentials?\b|\b(?:bearer|auth|login) ?token` +
 		`|\b(?:geheimer|privater) schlüssel|wiederherstellungsschlüssel|api-?schlüssel`)
 	groupsRE    = regexp.MustCompile(`(?:\b[A-Za-z0-9]{4}\s){7,}[A-Za-z0-9]{4}\b`) // as recovery keys are written
 	longTokenRE = regexp.MustCompile(`[A-Za-z0-9+/_=-]{20,}`)

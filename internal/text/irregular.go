@@ -1,9 +1,7 @@
-package memory
+package text
 
 import (
 	"strings"
-
-	"reverie/internal/text"
 )
 
 // codes are the languages that are stemmed, as data/words calls them.
@@ -17,12 +15,12 @@ var smallWords, stopIdeo = makeSmallWords()
 func makeSmallWords() (map[string]uint8, map[string]bool) {
 	small := make(map[string]uint8, 2000)
 	for l, name := range codes {
-		for _, w := range text.Words(name, "stop") {
+		for _, w := range Words(name, "stop") {
 			small[foldWord(w)] |= 1 << l
 		}
 	}
 	ideo := map[string]bool{}
-	for _, w := range text.Words("zh", "stop") {
+	for _, w := range Words("zh", "stop") {
 		ideo[w] = true
 	}
 	return small, ideo
@@ -34,7 +32,7 @@ var irregular = makeIrregular()
 func makeIrregular() (out [languages]map[string]string) {
 	for l, name := range codes {
 		out[l] = map[string]string{}
-		for _, entry := range text.Words(name, "irregular") {
+		for _, entry := range Words(name, "irregular") {
 			base, forms, _ := strings.Cut(entry, "=")
 			for form := range strings.FieldsSeq(forms) {
 				out[l][foldWord(form)] = foldWord(base)

@@ -1,6 +1,7 @@
-package memory
+package text
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -14,11 +15,11 @@ import (
 	"github.com/blevesearch/snowballstem/spanish"
 )
 
-// language is one that words are stemmed in.
-type language uint8
+// Language is one that words are stemmed in.
+type Language uint8
 
 const (
-	en language = iota
+	en Language = iota
 	de
 	es
 	fr
@@ -28,8 +29,8 @@ const (
 	languages = iota
 )
 
-var latin = []language{en, de, es, fr, it, pt}
-var cyrillic = []language{ru}
+var latin = []Language{en, de, es, fr, it, pt}
+var cyrillic = []Language{ru}
 
 var stemmers = [languages]func(*snowballstem.Env) bool{
 	english.Stem, german.Stem, spanish.Stem, french.Stem, italian.Stem, portuguese.Stem, russian.Stem,
@@ -37,7 +38,7 @@ var stemmers = [languages]func(*snowballstem.Env) bool{
 
 // stemIn is w without its ending in lang. Irregular forms come first: no rule of
 // endings leads from went to go.
-func stemIn(lang language, w string) string {
+func stemIn(lang Language, w string) string {
 	if base, ok := irregular[lang][w]; ok {
 		w = base
 	}
@@ -70,27 +71,27 @@ var endings = [languages][][2]string{
 
 // detect tells the languages that ws may be in, by their script and their small
 // words: one if it is clear, all of the script if nothing tells.
-func detect(ws []word) []language {
+func Detect(ws []Token) []Language {
 	var votes [languages]int
 	cyr, lat := 0, 0
 	for _, w := range ws {
-		if w.ideo || w.text == "" {
+		if w.Ideo || w.Text == "" {
 			continue
 		}
-		switch r := firstRune(w.text); {
+		switch r := firstRune(w.Text); {
 		case r >= 0x400 && r < 0x530:
 			cyr++
 			continue
 		case unicode.IsLetter(r):
 			lat++
 		}
-		small := smallWords[w.text]
+		small := smallWords[w.Text]
 		for l := range votes {
 			if small&(1<<l) != 0 {
 				votes[l] += 2
 			}
 		}
-		hint(w.text, &votes)
+		hint(w.Text, &votes)
 	}
 	if cyr > lat {
 		return cyrillic
@@ -111,7 +112,10 @@ func detect(ws []word) []language {
 	return single[top]
 }
 
-var single = [languages][]language{{en}, {de}, {es}, {fr}, {it}, {pt}, {ru}}
+// mayBeEnglish reports whether nothing in text says that it is in another language.
+func MayBeEnglish(text string) bool { return slices.Contains(Detect(Tokens(text)), en) }
+
+var single = [languages][]Language{{en}, {de}, {es}, {fr}, {it}, {pt}, {ru}}
 
 func firstRune(s string) rune {
 	for _, r := range s {

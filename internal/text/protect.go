@@ -1,4 +1,4 @@
-package memory
+package text
 
 import (
 	"regexp"
@@ -9,7 +9,7 @@ import (
 )
 
 // forms knows the stems of words that are compared outside of an index.
-var forms analyser
+var forms Analyser
 
 // Word is one word of a text, for comparing texts.
 type Word struct {
@@ -19,22 +19,22 @@ type Word struct {
 	Name  bool     // begins with a capital letter, or is a number, and does not only begin a sentence
 }
 
-// Words are the words of text, in their order.
-func Words(text string) []Word {
-	ws := words(text)
-	langs := detect(ws)
+// WordsOf are the words of text, in their order.
+func WordsOf(text string) []Word {
+	ws := Tokens(text)
+	langs := Detect(ws)
 	out := make([]Word, len(ws))
 	for i, w := range ws {
-		small := isStop(w, langs) && (w.text != "mia" || isMine(ws, i))
-		out[i] = Word{Text: w.text, Stems: forms.forms(w, langs), Small: small,
-			Name: strings.ContainsFunc(w.text, unicode.IsDigit) && !w.ideo || w.capital && !small}
+		small := IsStop(w, langs) && (w.Text != "mia" || isMine(ws, i))
+		out[i] = Word{Text: w.Text, Stems: forms.Forms(w, langs), Small: small,
+			Name: strings.ContainsFunc(w.Text, unicode.IsDigit) && !w.Ideo || w.Capital && !small}
 	}
 	return out
 }
 
 // isMine reports whether the i-th word, an Italian my, is that and not the name Mia.
-func isMine(ws []word, i int) bool {
-	return i > 0 && beforeMine[ws[i-1].text] || i+1 < len(ws) && afterMine[ws[i+1].text]
+func isMine(ws []Token, i int) bool {
+	return i > 0 && beforeMine[ws[i-1].Text] || i+1 < len(ws) && afterMine[ws[i+1].Text]
 }
 
 var (
@@ -42,17 +42,18 @@ var (
 	afterMine  = foldedSet("after_mine")
 )
 
-// PlainWords is text in a form that is the same for texts of the same words: case, white space
-// and the punctuation around words make no difference, that inside of them does.
-func PlainWords(text string) string { return plainWords(text) }
-
 var (
-	addresses = regexp.MustCompile(`(?i)\b(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>"“”„]+|[\p{L}\p{N}._%+-]+@[\p{L}\p{N}.-]+\.\p{L}{2,}|[@!#][\p{L}\p{N}._=/-]+:[\p{L}\p{N}.-]+`)
-	quotes    = regexp.MustCompile(`"([^"]{1,200})"|“([^“”"]{1,200})[”"]|„([^„“”"]{1,200})[“”"]|«([^«»]{1,200})»|»([^«»]{1,200})«|「([^「」]{1,200})」`)
-	amounts   = regexp.MustCompile(`([-−+]?)(\d+(?:[.,:]\d+)*)\s*(°\s?[cf]|[%‰€$£¥]|(?:kg|mg|µg|g|km|cm|mm|m|ml|cl|l|kb|mb|gb|tb|kwh|kw|w|v|ms|s|sec|min|h|am|pm|uhr|euros?|eur|dollars?|usd|chf|days?|weeks?|months?|years?|tage?n?|wochen?|monate?n?|jahre?n?)\b)`)
-	prices    = regexp.MustCompile(`([€$£¥])\s*(\d+(?:[.,:]\d+)*)`)
-	signed    = regexp.MustCompile(`(?:^|\s)([-−+]\d+(?:[.,:]\d+)*)`)
-	mixed     = regexp.MustCompile(`[\p{L}\p{N}][\p{L}\p{N}_.+#/-]*`)
+	addresses = regexp.MustCompile(`(?i)\b(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>"“”„]+` +
+		`|[\p{L}\p{N}._%+-]+@[\p{L}\p{N}.-]+\.\p{L}{2,}` +
+		`|[@!#][\p{L}\p{N}._=/-]+:[\p{L}\p{N}.-]+`)
+	quotes = regexp.MustCompile(`"([^"]{1,200})"|“([^“”"]{1,200})[”"]|„([^„“”"]{1,200})[“”"]` +
+		`|«([^«»]{1,200})»|»([^«»]{1,200})«|「([^「」]{1,200})」`)
+	amounts = regexp.MustCompile(`([-−+]?)(\d+(?:[.,:]\d+)*)\s*(°\s?[cf]|[%‰€$£¥]` +
+		`|(?:kg|mg|µg|g|km|cm|mm|m|ml|cl|l|kb|mb|gb|tb|kwh|kw|w|v|ms|s|sec|min|h|am|pm|uhr` +
+		`|euros?|eur|dollars?|usd|chf|days?|weeks?|months?|years?|tage?n?|wochen?|monate?n?|jahre?n?)\b)`)
+	prices = regexp.MustCompile(`([€$£¥])\s*(\d+(?:[.,:]\d+)*)`)
+	signed = regexp.MustCompile(`(?:^|\s)([-−+]\d+(?:[.,:]\d+)*)`)
+	mixed  = regexp.MustCompile(`[\p{L}\p{N}][\p{L}\p{N}_.+#/-]*`)
 )
 
 // Protected lists what in text a small difference would make another fact: numbers,
@@ -88,7 +89,7 @@ func Protected(text string) []string {
 			add(c)
 		}
 	}
-	for _, w := range Words(text) {
+	for _, w := range WordsOf(text) {
 		if w.Name {
 			add(nameOf(w))
 		}
@@ -136,11 +137,13 @@ func Lost(from, to string) []string {
 		there[p] = true
 		there[strings.TrimRightFunc(p, func(r rune) bool { return !unicode.IsDigit(r) })] = true // the 5 of 5kg
 	}
-	for _, w := range Words(to) {
+	for _, w := range WordsOf(to) {
 		there[w.Text], there[nameOf(w)] = true, true
 	}
 	was, is := numbers.FindAllString(normalise(from), -1), numbers.FindAllString(normalise(to), -1)
-	return slices.DeleteFunc(Protected(from), func(p string) bool { return there[p] && (slices.Contains(is, p) || !slices.Contains(was, p)) })
+	return slices.DeleteFunc(Protected(from), func(p string) bool {
+		return there[p] && (slices.Contains(is, p) || !slices.Contains(was, p))
+	})
 }
 
 // numbers are whole: the 10 of 10:30 is none.
@@ -150,10 +153,11 @@ var numbers = regexp.MustCompile(`\d+(?:[.,:/-]\d+)*`)
 // writes whose something is.
 func Missing(from, to string) []string {
 	there := map[string]bool{}
-	for _, w := range Words(to) {
+	for _, w := range WordsOf(to) {
 		there[w.Text] = true
 	}
 	return slices.DeleteFunc(Lost(from, to), func(p string) bool {
-		return utf8.RuneCountInString(p) > 2 && !strings.ContainsFunc(p, unicode.IsNumber) && (there[p+"s"] || there[strings.TrimSuffix(p, "s")])
+		return utf8.RuneCountInString(p) > 2 && !strings.ContainsFunc(p, unicode.IsNumber) &&
+			(there[p+"s"] || there[strings.TrimSuffix(p, "s")])
 	})
 }

@@ -1,4 +1,4 @@
-package memory
+package text
 
 import (
 	"slices"
@@ -12,9 +12,11 @@ import (
 // is brought into the same form.
 
 // dateTerms are the terms of the day t: year, month, day, weekday, and joined.
-func dateTerms(t time.Time) []string {
+func DateTerms(t time.Time) []string {
 	y, m, d := t.Date()
-	return []string{yearTerm(y), monthTerm(int(m)), dayTerm(d), weekdayTerm(int(t.Weekday())), yearMonthTerm(y, int(m)), fullTerm(y, int(m), d)}
+	return []string{
+		yearTerm(y), monthTerm(int(m)), dayTerm(d), weekdayTerm(int(t.Weekday())), yearMonthTerm(y, int(m)), fullTerm(y, int(m), d),
+	}
 }
 
 func yearTerm(y int) string         { return "datey" + strconv.Itoa(y) }
@@ -26,7 +28,7 @@ func fullTerm(y, m, d int) string   { return yearMonthTerm(y, m) + "x" + strconv
 
 // datesIn are the terms of the dates that ws name: 8 May 2023, May 8th, el 3 de
 // mayo, 2023-05-08, 8.5.2023, 5月8日. A year alone counts, a day alone does not.
-func datesIn(ws []word) []string {
+func DatesIn(ws []Token) []string {
 	var out []string
 	add := func(terms ...string) {
 		for _, t := range terms {
@@ -41,14 +43,14 @@ func datesIn(ws []word) []string {
 			add(partsOf(year, m, day)...)
 			continue
 		}
-		if day, ok := weekdays[w.text]; ok && !w.ideo {
+		if day, ok := weekdays[w.Text]; ok && !w.Ideo {
 			add(weekdayTerm(day))
 		}
-		if y := number(w.text); y >= 1900 && y <= 2100 {
+		if y := number(w.Text); y >= 1900 && y <= 2100 {
 			add(yearTerm(y))
 		}
-		if strings.Contains(w.text, "x") && isDigit(rune(w.text[0])) {
-			for _, p := range joinedDate(w.text) {
+		if strings.Contains(w.Text, "x") && isDigit(rune(w.Text[0])) {
+			for _, p := range joinedDate(w.Text) {
 				add(partsOf(p[0], p[1], p[2])...)
 			}
 		}
@@ -77,50 +79,50 @@ func partsOf(year, month, day int) []string {
 }
 
 // monthAt is the month that ws[i] names, 0 if none.
-func monthAt(ws []word, i int) int {
+func monthAt(ws []Token, i int) int {
 	w := ws[i]
-	if w.ideo {
-		if strings.HasPrefix(w.text, "月") && len(w.text) == len("月") && i > 0 {
-			if m := number(ws[i-1].text); m >= 1 && m <= 12 {
+	if w.Ideo {
+		if strings.HasPrefix(w.Text, "月") && len(w.Text) == len("月") && i > 0 {
+			if m := number(ws[i-1].Text); m >= 1 && m <= 12 {
 				return m
 			}
 		}
 		return 0
 	}
-	m := months[w.text]
-	if m == 0 || !doubtful[w.text] || w.capital && i > 0 {
+	m := months[w.Text]
+	if m == 0 || !doubtful[w.Text] || w.Capital && i > 0 {
 		return m
 	}
 	// may, march and short forms are months beside a number, or after in.
-	if i > 0 && (number(ws[i-1].text) > 0 || beforeMonth[ws[i-1].text]) || i+1 < len(ws) && number(ws[i+1].text) > 0 {
+	if i > 0 && (number(ws[i-1].Text) > 0 || beforeMonth[ws[i-1].Text]) || i+1 < len(ws) && number(ws[i+1].Text) > 0 {
 		return m
 	}
 	return 0
 }
 
 // around finds the day and the year beside the month ws[i].
-func around(ws []word, i int) (day, year int) {
+func around(ws []Token, i int) (day, year int) {
 	look := func(j int) {
 		if j < 0 || j >= len(ws) {
 			return
 		}
-		switch n := number(ws[j].text); {
+		switch n := number(ws[j].Text); {
 		case n >= 1900 && n <= 2100 && year == 0:
 			year = n
-		case n >= 1 && n <= 31 && day == 0 && !(ws[i].ideo && j == i-1): // that is the month itself
+		case n >= 1 && n <= 31 && day == 0 && !(ws[i].Ideo && j == i-1): // that is the month itself
 			day = n
 		}
 	}
 	for _, j := range []int{i - 1, i + 1, i + 2} {
 		look(j)
 	}
-	if i >= 2 && (ws[i-1].text == "de" || ws[i-1].text == "of") {
+	if i >= 2 && (ws[i-1].Text == "de" || ws[i-1].Text == "of") {
 		look(i - 2)
 	}
-	if i+3 < len(ws) && ws[i+1].text == "de" && year == 0 {
+	if i+3 < len(ws) && ws[i+1].Text == "de" && year == 0 {
 		look(i + 2)
 	}
-	if ws[i].ideo { // 2023年5月: year, 年, 5, 月
+	if ws[i].Ideo { // 2023年5月: year, 年, 5, 月
 		look(i - 3)
 	}
 	return day, year
@@ -163,12 +165,12 @@ func number(s string) int {
 }
 
 // asksWhen reports whether ws ask for a time.
-func asksWhen(ws []word) bool {
+func AsksWhen(ws []Token) bool {
 	for i, w := range ws {
 		switch {
-		case whenWords[w.text] && (w.ideo || i < 4):
+		case whenWords[w.Text] && (w.Ideo || i < 4):
 			return true
-		case i > 0 && timeUnits[w.text] != 0 && whichWords[ws[i-1].text]:
+		case i > 0 && timeUnits[w.Text] != 0 && whichWords[ws[i-1].Text]:
 			return true
 		}
 	}
@@ -176,12 +178,12 @@ func asksWhen(ws []word) bool {
 }
 
 // tellsTime reports whether ws say when something is: today, last week, in May.
-func tellsTime(ws []word, dates []string) bool {
+func TellsTime(ws []Token, dates []string) bool {
 	if len(dates) > 0 {
 		return true
 	}
 	for _, w := range ws {
-		if timeWords[w.text] || timeUnits[w.text] != 0 {
+		if timeWords[w.Text] || timeUnits[w.Text] != 0 {
 			return true
 		}
 	}
@@ -190,23 +192,23 @@ func tellsTime(ws []word, dates []string) bool {
 
 // span is the time that relative words of a question mean: yesterday, last week,
 // two months ago. ok is false when there are none.
-func span(ws []word, now time.Time) (from, to time.Time, ok bool) {
+func Span(ws []Token, now time.Time) (from, to time.Time, ok bool) {
 	if now.IsZero() {
 		return from, to, false
 	}
 	y, m, d := now.Date()
 	today := time.Date(y, m, d, 0, 0, 0, 0, now.Location())
 	for i, w := range ws {
-		if back, found := relativeDays[w.text]; found {
+		if back, found := relativeDays[w.Text]; found {
 			from = today.AddDate(0, 0, -back)
 			return from, from.AddDate(0, 0, 1), true
 		}
-		if day, found := weekdays[w.text]; found && !w.ideo {
+		if day, found := weekdays[w.Text]; found && !w.Ideo {
 			back := (int(today.Weekday())-day+6)%7 + 1
 			from = today.AddDate(0, 0, -back)
 			return from, from.AddDate(0, 0, 1), true
 		}
-		if unit := timeUnits[w.text]; unit != 0 {
+		if unit := timeUnits[w.Text]; unit != 0 {
 			if from, to, ok = spanOf(ws, i, unit, today); ok {
 				return from, to, true
 			}
@@ -216,7 +218,7 @@ func span(ws []word, now time.Time) (from, to time.Time, ok bool) {
 }
 
 // spanTerms are the terms of the days, months or years between from and to.
-func spanTerms(from, to time.Time) []string {
+func SpanTerms(from, to time.Time) []string {
 	var out []string
 	step := func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }
 	name := func(t time.Time) string { y, m, d := t.Date(); return fullTerm(y, int(m), d) }
@@ -231,10 +233,10 @@ func spanTerms(from, to time.Time) []string {
 	return out
 }
 
-func spanOf(ws []word, i int, unit byte, today time.Time) (from, to time.Time, ok bool) {
+func spanOf(ws []Token, i int, unit byte, today time.Time) (from, to time.Time, ok bool) {
 	past, this, ago, n := false, false, false, 0
 	for j := max(0, i-3); j < min(len(ws), i+3); j++ {
-		t := ws[j].text
+		t := ws[j].Text
 		near := j >= i-2 && j <= i+1
 		past = past || near && pastWords[t]
 		this = this || near && j < i && thisWords[t]

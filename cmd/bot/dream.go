@@ -180,9 +180,8 @@ func (b *bot) openHarvester() (*harvest.Harvester, error) {
 	}
 	return harvest.Open(harvest.Config{
 		DB: b.db, Store: b.memory, Ask: b.ask, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
-		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level,
+		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level, Quiet: b.giveWay,
 		Heard:    func(ctx context.Context, room string) (time.Time, error) { return session.HeardAt(ctx, b.db, room) },
-		Quiet:    b.giveWay,
 		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.location(), Log: b.log,
 	})
 }

@@ -59,7 +59,9 @@ func (n *night) young(s skill.Skill) bool {
 // enough, that it can be known.
 func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[string]bool, enough bool, err error) {
 	since := n.now.Add(-unused)
-	if oldest, err := history.Oldest(ctx, n.d.cfg.DB); err != nil || oldest.IsZero() || oldest.After(since) {
+	old := false
+	err = history.Each(ctx, n.d.cfg.DB, history.Filter{Until: since, Most: 1}, func(history.Message) error { old = true; return nil })
+	if err != nil || !old {
 		return nil, false, err
 	}
 	used = map[string]bool{}

@@ -31,7 +31,8 @@ func readFindings(said string) ([]finding, error) {
 	found := make([]finding, len(list))
 	for i, o := range list {
 		found[i] = finding{fact: answer.Text(o, "fact"), subject: answer.Text(o, "subject"), quote: answer.Text(o, "quote"),
-			kind: kindOf(answer.Text(o, "kind")), from: dateOf(answer.Text(o, "valid_from")), to: dateOf(answer.Text(o, "valid_to")), message: answer.Whole(o, "message")}
+			kind: kindOf(answer.Text(o, "kind")), from: dateOf(answer.Text(o, "valid_from")), to: dateOf(answer.Text(o, "valid_to")),
+			message: answer.Whole(o, "message")}
 	}
 	return found, err
 }
@@ -105,7 +106,8 @@ func (b *batch) entry(f finding) (candidate, string) {
 		return candidate{}, refusedRecalled
 	}
 	e := candidate{names: names, Entry: memory.Entry{Scope: t.scope, Text: f.fact, Subject: t.subjectOf(f.subject, names), Kind: f.kind,
-		Source: memory.Harvest, Integrity: b.integrity(), Event: t.event, Quote: f.quote, ObservedAt: t.at, ValidFrom: f.from, ValidTo: f.to}}
+		Source: memory.Harvest, Integrity: b.integrity(), Event: t.event, Quote: f.quote,
+		ObservedAt: t.at, ValidFrom: f.from, ValidTo: f.to}}
 	if !e.ValidTo.IsZero() && e.ValidTo.Before(e.ValidFrom) {
 		e.ValidFrom, e.ValidTo = time.Time{}, time.Time{}
 	}

@@ -441,8 +441,8 @@ func (h *Harvester) byDay(ctx context.Context, prompt string) (string, error) {
 		return h.Ask(ctx, prompt)
 	}
 	if !before {
-		const enough = "as much was asked to read conversations as there may be in 24 hours (harvest.calls); nothing is lost, the rest is read later"
-		h.log.Warn(enough, "requests", len(h.made))
+		h.log.Warn("as much was asked to read conversations as there may be in 24 hours (harvest.calls); nothing is lost, "+
+			"the rest is read later", "requests", len(h.made))
 	}
 	return "", ErrEnough
 }

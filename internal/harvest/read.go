@@ -322,8 +322,8 @@ func (h *Harvester) failed(ctx context.Context, b batch, why error) (left int, e
 	}
 	now := h.cfg.Now().UnixMilli()
 	for _, t := range b.turns {
-		if _, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET tries = tries + 1, at = iif(at = 0 OR tries = 0, ?, at) WHERE message = ?`,
-			now, t.id); err != nil {
+		if _, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET tries = tries + 1, at = iif(at = 0 OR tries = 0, ?, at)
+			WHERE message = ?`, now, t.id); err != nil {
 			return 0, fmt.Errorf("harvest: %w", err)
 		}
 	}

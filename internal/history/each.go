@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ type Filter struct {
 	Readers []trust.Readers
 	Before  int64     // with a smaller id than that
 	Since   time.Time // said at that time or later
+	Until   time.Time // said at that time or before
 	People  bool      // said by a person
 	Asking  bool      // of the role user, or with calls of tools
 	Newest  bool      // the newest come first
@@ -46,6 +46,7 @@ func Each(ctx context.Context, db store.DBTX, f Filter, do func(Message) error) 
 		{f.Readers != nil, `readers IN (` + marks(f.Readers) + `)`, anys(f.Readers)},
 		{f.Before != 0, `id < ?`, []any{f.Before}},
 		{!f.Since.IsZero(), `at >= ?`, []any{f.Since.UnixMilli()}},
+		{!f.Until.IsZero(), `at <= ?`, []any{f.Until.UnixMilli()}},
 		{f.People, `role = 'user' AND event_id <> '' AND sender <> ''`, nil},
 		{f.Asking, `(role = 'user' OR calls <> '')`, nil},
 	} {
@@ -79,16 +80,6 @@ func anys[T any](list []T) []any {
 		out[i] = x
 	}
 	return out
-}
-
-// Oldest is when the first message was said, of all rooms; zero = there is none.
-func Oldest(ctx context.Context, db store.DBTX) (time.Time, error) {
-	var at sql.NullInt64
-	err := db.QueryRowContext(ctx, `SELECT min(at) FROM message`).Scan(&at)
-	if at.Int64 == 0 {
-		return time.Time{}, wrap(err, "look for the first message")
-	}
-	return time.UnixMilli(at.Int64).UTC(), wrap(err, "look for the first message")
 }
 
 // Share is what a conversation has of a list of messages.

@@ -40,7 +40,8 @@ func (s *Store) Reword(ctx context.Context, event, text, note string, also func(
 		if err := redactShort(ctx, tx, event, was.Text); err != nil {
 			return err
 		}
-		if err := run(ctx, tx, statement{`UPDATE message SET text = ?, tail = '', header = ? WHERE id = ?`, []any{text, header, was.ID}}); err != nil {
+		reword := statement{`UPDATE message SET text = ?, tail = '', header = ? WHERE id = ?`, []any{text, header, was.ID}}
+		if err := run(ctx, tx, reword); err != nil {
 			return err
 		}
 		return also(ctx, tx, was.ID)

@@ -38,9 +38,9 @@ var exceptions = map[string]int{
 	"cmd/bot: lines":                   4936,
 	"cmd/bot: methods":                 54,
 	"cmd/bot: long lines":              55,
-	"internal/dream: lines":            5124,
+	"internal/dream: lines":            3625,
 	"internal/dream: methods":          65,
-	"internal/dream: long lines":       67,
+	"internal/dream: long lines":       50,
 	"internal/history: long lines":     37,
 	"internal/history: exported names": 70,
 	"internal/llm: long lines":         13,
@@ -82,14 +82,14 @@ var owners = map[string][]string{
 	"internal/matrix":   {"inbox", "outbox", "heard", "redaction", "takeback", "matrix_room", "matrix_sync", "matrix_thread", "matrix_tombstone"},
 	"internal/memory": {"memory", "memory_again", "memory_changes", "memory_file", "memory_forgotten", "memory_op", "memory_question", "memory_salt",
 		"memory_space", "memory_turn", "memory_vector", "index_doc", "index_scope", "index_term"},
-	"internal/dream": {"dream_chore", "dream_op", "dream_room", "dream_run", "dream_seen", "harvest"},
+	"internal/dream":   {"dream_chore", "dream_op", "dream_room", "dream_run", "dream_seen"},
+	"internal/harvest": {"harvest"},
 }
 
 // foreignStatements are packages that hold statements on tables of others today. The list only
 // gets shorter.
 var foreignStatements = map[string][]string{
-	"internal/dream":   {"memory", "memory_op", "memory_question", "memory_salt", "message", "room", "session"},
-	"internal/history": {"harvest"},
+	"internal/dream":   {"memory", "memory_op", "memory_question", "memory_salt"},
 	"internal/matrix":  {"answered"},
 	"internal/session": {"message"},
 }

@@ -14,6 +14,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/chat"
 	"reverie/internal/dream"
+	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -54,7 +55,7 @@ type bot struct {
 	gpu       *vram.Prober
 	fits      *atomic.Pointer[prompt.Said] // the window that fits into the GPUs here; nil = not worked out yet
 
-	harvester  *dream.Harvester
+	harvester  *harvest.Harvester
 	nightly    *dream.Nightly
 	asking     *asker
 	background func(context.Context) (context.Context, func(), error) // of the newest session manager; nil = there is none

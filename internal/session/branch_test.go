@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -372,7 +373,7 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 		"nothing is done": func(*testing.T, *world) {},
 		"reopened and reworded": func(t *testing.T, w *world) {
 			result(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
-			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", ""); err != nil {
+			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", "", harvest.Again); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -218,6 +218,15 @@ func (m *Manager) Rooms(ctx context.Context) ([]string, error) {
 	return rooms, nil
 }
 
+// HeardAt is when somebody spoke in room last; zero = never yet.
+func HeardAt(ctx context.Context, db store.DBTX, room string) (time.Time, error) {
+	all, err := store.Column[int64](ctx, db, `SELECT heard_at FROM session WHERE room = ?`, room)
+	if err != nil || len(all) == 0 {
+		return time.Time{}, err
+	}
+	return time.Unix(all[0], 0), nil
+}
+
 func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in chat.Inbound) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, heard_at = excluded.heard_at,

@@ -285,6 +285,15 @@ func TestTidy(t *testing.T) {
 	equal(t, len(w.script.asked()), 2)
 }
 
+// TestHeardAt: who spoke last is known of each room.
+func TestHeardAt(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "hello")
+	before := result(HeardAt(t.Context(), w.cfg.DB, "!dm"))(t)
+	w.say(t, "$1", "hi")
+	after := result(HeardAt(t.Context(), w.cfg.DB, "!dm"))(t)
+	wrong(t, !before.IsZero() || time.Since(after) > time.Minute, "%v, %v", before, after)
+}
+
 // TestModes: the table holds together, and what each mode may use of the tools that there are and of those to come is as it stands here.
 func TestModes(t *testing.T) {
 	equal(t, strings.Join(settings.ModeNames(), " "), "assistant developer planning debugger user")

@@ -1,4 +1,4 @@
-package dream
+package harvest
 
 import (
 	"cmp"
@@ -20,14 +20,14 @@ import (
 // do. A fact that is refused wrongly is still found in what was said; a fact
 // that is taken in wrongly is believed for years.
 
-// harvestWord is a word, folded, as far as it matters here.
-type harvestWord struct {
+// word is a word, folded, as far as it matters here.
+type word struct {
 	text    string
 	capital bool // it is written with a capital letter
 	first   bool // in its sentence
 }
 
-var harvestFold = cases.Fold()
+var fold = cases.Fold()
 
 func isWordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
@@ -37,15 +37,15 @@ func isWordRune(r rune) bool {
 // any other.
 var wordRE = regexp.MustCompile(`(?i)[\pL\pN\pM]*n't|[\pL\pN\pM]*\p{Nd}(?:[.,:/-]\p{Nd}[\pL\pN\pM]*)*[\pL\pN\pM]*|[\pL\pN\pM]+`)
 
-// harvestWords are the words of text. An apostrophe ends a word, but for that of a negation.
-func harvestWords(text string) []harvestWord {
+// wordsOf are the words of text. An apostrophe ends a word, but for that of a negation.
+func wordsOf(text string) []word {
 	text = strings.ReplaceAll(norm.NFKC.String(text), "’", "'")
-	var out []harvestWord
+	var out []word
 	end := 0
 	for _, at := range wordRE.FindAllStringIndex(text, -1) {
-		w := harvestFold.String(text[at[0]:at[1]])
+		w := fold.String(text[at[0]:at[1]])
 		initial, _ := utf8.DecodeRuneInString(text[at[0]:])
-		out = append(out, harvestWord{text: cmp.Or(numerals[w], w), capital: unicode.IsUpper(initial),
+		out = append(out, word{text: cmp.Or(numerals[w], w), capital: unicode.IsUpper(initial),
 			first: end == 0 || strings.ContainsAny(text[end:at[0]], ".!?:\n。！？")})
 		end = at[1]
 	}
@@ -63,44 +63,36 @@ var numerals = func() map[string]string {
 	return all
 }()
 
-func wordSet(words string) map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		set[w] = true
-	}
-	return set
-}
-
 // Words that say nothing by themselves. isSelf are those for the one who speaks.
 var isSelf, isFunction, isNegation = text.Set("speaker"), text.Set("function"), text.Set("negation")
 
 // namesOf are the words by which a fact may name who said it.
 func namesOf(sender string) []string {
 	names := make([]string, 0, 4)
-	for _, w := range harvestWords(sender) {
+	for _, w := range wordsOf(sender) {
 		names = append(names, w.text)
 	}
-	return append(names, harvestFold.String(shortName(sender)))
+	return append(names, fold.String(ShortName(sender)))
 }
 
-// shortName is a Matrix id without its server, for sentences.
-func shortName(sender string) string {
+// ShortName is a Matrix id without its server, for sentences.
+func ShortName(sender string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(sender, "@"), ":")
 	return name
 }
 
 // contentWords are the words of text that say something, without the names of who said it.
-func contentWords(text string, names []string) []harvestWord {
-	return slices.DeleteFunc(harvestWords(text), func(w harvestWord) bool { return saysNothing(w, names) })
+func contentWords(text string, names []string) []word {
+	return slices.DeleteFunc(wordsOf(text), func(w word) bool { return saysNothing(w, names) })
 }
 
-func saysNothing(w harvestWord, names []string) bool {
+func saysNothing(w word, names []string) bool {
 	return isFunction[w.text] || isSelf[w.text] || slices.Contains(names, w.text)
 }
 
 // saidIn reports whether one of words is w, or another form of it.
-func saidIn(w string, words []harvestWord) bool {
-	return slices.ContainsFunc(words, func(o harvestWord) bool { return w == o.text || sameStem(w, o.text) })
+func saidIn(w string, words []word) bool {
+	return slices.ContainsFunc(words, func(o word) bool { return w == o.text || sameStem(w, o.text) })
 }
 
 // sameStem reports whether two words begin alike for long enough. Numbers never do.
@@ -145,7 +137,7 @@ func sharedRunes(x, y []rune) bool {
 // grounded says why the words of a message do not bear a fact out, or "". near is what
 // stands around its quote, asked the question that the message may answer.
 func grounded(fact, quote, near, asked string, names []string) string {
-	said, question := harvestWords(near), harvestWords(asked)
+	said, question := wordsOf(near), wordsOf(asked)
 	content := contentWords(fact, names)
 	own, all := 0, 0
 	firstGood := true
@@ -168,7 +160,7 @@ func grounded(fact, quote, near, asked string, names []string) string {
 			own++
 		}
 	}
-	if all == 0 || !answers(content, said) && !answers(harvestWords(quote), content) {
+	if all == 0 || !answers(content, said) && !answers(wordsOf(quote), content) {
 		return refusedLoose
 	}
 	if own*2 < all || own*2 == all && !firstGood {
@@ -182,9 +174,11 @@ func grounded(fact, quote, near, asked string, names []string) string {
 
 // exactly reports whether a name or number stands in words: as it is, or a name with
 // what its language puts at its end.
-func exactly(w string, words []harvestWord) bool {
+func exactly(w string, words []word) bool {
 	for _, o := range words {
-		if o.text == w || !withDigit(w) && (strings.HasPrefix(o.text, w) || strings.HasPrefix(w, o.text)) && min(len(w), len(o.text)) >= 3 && max(len(w), len(o.text))-min(len(w), len(o.text)) <= 2 {
+		short, long := min(len(w), len(o.text)), max(len(w), len(o.text))
+		begins := strings.HasPrefix(o.text, w) || strings.HasPrefix(w, o.text)
+		if o.text == w || !withDigit(w) && begins && short >= 3 && long-short <= 2 {
 			return true
 		}
 		if wide(w) && strings.Contains(o.text, w) {
@@ -195,17 +189,17 @@ func exactly(w string, words []harvestWord) bool {
 }
 
 // answers reports whether one of content stands in said.
-func answers(content, said []harvestWord) bool {
-	return slices.ContainsFunc(content, func(w harvestWord) bool { return saidIn(w.text, said) })
+func answers(content, said []word) bool {
+	return slices.ContainsFunc(content, func(w word) bool { return saidIn(w.text, said) })
 }
 
 var clauseEnd = regexp.MustCompile(`(?i)[.,;!?:\n。，；！？]+|\s+(?:but|and|aber|und|sondern|mais|et|pero|ma)\s+`)
 
 // clauses are those parts of a quote that a fact is made of. If none is, it is all of it.
-func clauses(quote string, content []harvestWord) string {
+func clauses(quote string, content []word) string {
 	var of []string
 	for _, c := range clauseEnd.Split(quote, -1) {
-		if answers(content, harvestWords(c)) {
+		if answers(content, wordsOf(c)) {
 			of = append(of, c)
 		}
 	}
@@ -217,7 +211,7 @@ func clauses(quote string, content []harvestWord) string {
 
 // negated reports whether text says that something is not so.
 func negated(text string) bool {
-	return slices.ContainsFunc(harvestWords(text), func(w harvestWord) bool {
+	return slices.ContainsFunc(wordsOf(text), func(w word) bool {
 		return isNegation[w.text] || strings.HasSuffix(w.text, "n't") || strings.HasSuffix(w.text, "ない") ||
 			wide(w.text) && strings.ContainsAny(w.text, "不没")
 	})
@@ -225,9 +219,10 @@ func negated(text string) bool {
 
 // saysI reports whether a fact is told in the first person.
 func saysI(fact string) bool {
-	for _, w := range harvestWords(fact) {
+	for _, w := range wordsOf(fact) {
 		switch w.text {
-		case "i", "me", "my", "mine", "we", "us", "our", "ich", "mich", "mir", "mein", "meine", "meinen", "meiner", "meinem", "wir", "uns", "unser", "unsere", "je", "mon", "ma", "mes", "nous", "yo", "mi", "mis", "io", "mio", "mia":
+		case "i", "me", "my", "mine", "we", "us", "our", "ich", "mich", "mir", "mein", "meine", "meinen", "meiner", "meinem", "wir", "uns",
+			"unser", "unsere", "je", "mon", "ma", "mes", "nous", "yo", "mi", "mis", "io", "mio", "mia":
 			return true
 		}
 	}

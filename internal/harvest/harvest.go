@@ -1,4 +1,11 @@
-package dream
+// Package harvest makes memory of what people say.
+//
+// The model of the role harvest reads what people said after 20 messages of a room, 15 minutes of
+// silence, at !new, or before a compaction. Each message has a row in the table harvest, changed in the
+// transaction that stores what was learned, so nothing is skipped or read twice. The quote must
+// be the person's own words, with their names, numbers and negation; secrets, recalled and
+// forgotten texts are refused. Rooms take turns, and the background waits for people.
+package harvest
 
 import (
 	"cmp"
@@ -9,6 +16,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"reverie/internal/llm/template"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -19,8 +27,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// HarvestConfig is what a Harvester works with.
-type HarvestConfig struct {
+// Config is what a Harvester works with.
+type Config struct {
 	DB    *sql.DB       // with the tables of the migrations; the caller closes it
 	Store *memory.Store // of the same database
 	// Ask puts one prompt to a model of a role. An answer that was cut off is an error.
@@ -32,6 +40,8 @@ type HarvestConfig struct {
 	// Level is how far what a sender writes is trusted; below trust.User it is not read.
 	// nil = everybody in the transcript is a user.
 	Level func(sender string) trust.Integrity
+	// Heard says when somebody spoke in a room last; zero or nil = when the last message was said that is to be read.
+	Heard func(ctx context.Context, room string) (time.Time, error)
 	// Quiet waits until nobody waits for an answer. The context it returns ends when
 	// somebody writes; done must be called. nil = nobody ever waits.
 	Quiet func(ctx context.Context) (work context.Context, done func(), err error)
@@ -44,12 +54,15 @@ type HarvestConfig struct {
 	Log      *slog.Logger
 }
 
-// harvestRole is the role of the models that read conversations, and who the journal of
+// role is the role of the models that read conversations, and who the journal of
 // memory says it was.
-const harvestRole = "harvest"
+const role = "harvest"
 
-// Harvested is what became of messages that were read.
-type Harvested struct {
+// Template is the request that asks for facts.
+var Template = template.Template{File: "MEMORY_HARVEST_PROMPT.txt", Places: [][]string{{"{transcript}"}}}
+
+// Result is what became of messages that were read.
+type Result struct {
 	Requests int            `json:"requests"`          // put to a model
 	Messages int            `json:"messages"`          // read to their end, or not to be read
 	Added    int            `json:"added"`             // new entries
@@ -58,46 +71,60 @@ type Harvested struct {
 	Left     int            `json:"left"`              // messages given up
 }
 
-func (h *Harvested) add(o Harvested) {
-	h.Requests, h.Messages, h.Added, h.Known, h.Left = h.Requests+o.Requests, h.Messages+o.Messages, h.Added+o.Added, h.Known+o.Known, h.Left+o.Left
+func (h *Result) add(o Result) {
+	h.Requests, h.Messages, h.Left = h.Requests+o.Requests, h.Messages+o.Messages, h.Left+o.Left
+	h.Added, h.Known = h.Added+o.Added, h.Known+o.Known
 	for reason, n := range o.Refused {
 		h.refuse(reason, n)
 	}
 }
 
-func (h *Harvested) refuse(reason string, n int) {
+func (h *Result) refuse(reason string, n int) {
 	if h.Refused == nil {
 		h.Refused = map[string]int{}
 	}
 	h.Refused[reason] += n
 }
 
+// String says what was read.
+func (h *Result) String() string {
+	if h == nil {
+		return ""
+	}
+	refused := 0
+	for _, k := range h.Refused {
+		refused += k
+	}
+	return fmt.Sprintf("Read before: %d messages, with %d new facts (known already: %d, refused: %d, messages given up: %d).",
+		h.Messages, h.Added, h.Known, refused, h.Left)
+}
+
 // Harvester reads what people said and notes what is worth remembering. Progress is kept
 // for each message, so that none is skipped and none is read twice, whatever ends
 // the program. It is safe for concurrent use, and makes one request at a time.
 type Harvester struct {
-	cfg  HarvestConfig
+	cfg  Config
 	log  *slog.Logger
 	one  chan struct{} // holds a token while a request is made
 	wake chan struct{} // holds a token when there is something new in due
 
 	mu    sync.Mutex
-	due   map[string]bool      // rooms to be read without waiting for a pause
-	rests map[string]harvested // of rooms whose last request came to nothing
+	due   map[string]bool  // rooms to be read without waiting for a pause
+	rests map[string]pause // of rooms whose last request came to nothing
 
 	// Only Run uses these.
 	made   []time.Time // when it made a request, of the last 24 hours
 	enough bool        // there were as many as there may be, and the log says so
 }
 
-// harvested is how often in a row a room's requests came to nothing, and until when it rests.
-type harvested struct {
+// pause is how often in a row a room's requests came to nothing, and until when it rests.
+type pause struct {
 	failed int
 	until  time.Time
 }
 
-// OpenHarvester returns a harvester; nothing happens before Run.
-func OpenHarvester(c HarvestConfig) (*Harvester, error) {
+// Open returns a harvester; nothing happens before Run.
+func Open(c Config) (*Harvester, error) {
 	if c.DB == nil || c.Store == nil || c.Ask == nil || c.Window == nil {
 		return nil, errors.New("harvest: database, store, model and window are all needed")
 	}
@@ -116,10 +143,14 @@ func OpenHarvester(c HarvestConfig) (*Harvester, error) {
 	if c.Level == nil {
 		c.Level = func(string) trust.Integrity { return trust.User }
 	}
+	if c.Heard == nil {
+		c.Heard = func(context.Context, string) (time.Time, error) { return time.Time{}, nil }
+	}
 	if c.Quiet == nil {
 		c.Quiet = func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() }
 	}
-	return &Harvester{cfg: c, log: c.Log, one: make(chan struct{}, 1), wake: make(chan struct{}, 1), due: map[string]bool{}, rests: map[string]harvested{}}, nil
+	return &Harvester{cfg: c, log: c.Log, one: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		due: map[string]bool{}, rests: map[string]pause{}}, nil
 }
 
 // Wake has a conversation read as soon as nobody waits for an answer, because a part of it
@@ -135,6 +166,9 @@ func (h *Harvester) Wake(conversation string) {
 	}
 }
 
+// every is how often Run looks whether there is something to read.
+const every = time.Minute
+
 // Run reads conversations until ctx ends: those with enough new messages, those in
 // which nobody has said anything for a while, and those that Wake names.
 func (h *Harvester) Run(ctx context.Context) error {
@@ -143,18 +177,18 @@ func (h *Harvester) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-h.wake:
-		case <-time.After(look):
+		case <-time.After(every):
 		}
-		rooms, err := h.toRead(ctx)
+		rooms, err := h.Due(ctx)
 		if err != nil && ctx.Err() == nil {
 			h.log.Warn("what is to be harvested is not known; it is tried again", "err", err)
 		}
-		_, _ = h.turns(ctx, rooms, h.byDay, len(rooms)) // the log says what failed
+		_, _ = h.Read(ctx, rooms, h.byDay, len(rooms)) // the log says what failed
 	}
 }
 
-// toRead lists the rooms that are to be read now, the one with the oldest messages first.
-func (h *Harvester) toRead(ctx context.Context) ([]string, error) {
+// Due lists the rooms that are to be read now, the one with the oldest messages first.
+func (h *Harvester) Due(ctx context.Context) ([]string, error) {
 	all, err := h.waiting(ctx)
 	if err != nil {
 		return nil, err
@@ -178,23 +212,24 @@ func (h *Harvester) toRead(ctx context.Context) ([]string, error) {
 }
 
 // errGaveWay means that a request was given up because somebody wrote, errMoved that
-// messages changed while they were read, errEnough that nothing more may be asked for now.
+// messages changed while they were read, ErrEnough that nothing more may be asked for now.
 // None says anything about the messages.
 var (
 	errGaveWay = errors.New("somebody wrote meanwhile")
 	errMoved   = errors.New("a message was changed while it was read")
-	errEnough  = errors.New("the rest is read later")
+	ErrEnough  = errors.New("the rest is read later")
 )
 
-// asking puts a prompt to a model, or is errEnough.
+// asking puts a prompt to a model, or is ErrEnough.
 type asking func(ctx context.Context, prompt string) (answer string, err error)
 
-func (h *Harvester) ask(ctx context.Context, prompt string) (string, error) {
-	return h.cfg.Ask(ctx, harvestRole, prompt)
+// Ask puts prompt to a model of the role harvest.
+func (h *Harvester) Ask(ctx context.Context, prompt string) (string, error) {
+	return h.cfg.Ask(ctx, role, prompt)
 }
 
 // part reads as many messages as go into one request, and says whether there may be more.
-func (h *Harvester) part(ctx context.Context, room string, smaller int, ask asking) (done Harvested, more bool, err error) {
+func (h *Harvester) part(ctx context.Context, room string, smaller int, ask asking) (done Result, more bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Error("panic while harvesting", "room", room, "panic", p, "stack", string(debug.Stack()))
@@ -221,7 +256,7 @@ func (h *Harvester) part(ctx context.Context, room string, smaller int, ask aski
 		return done, b.skipped > 0, nil
 	}
 	answer, err := ask(work, b.prompt)
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, ErrEnough) {
 		return done, false, err
 	}
 	done.Requests++
@@ -249,7 +284,7 @@ func gaveWay(ctx, work context.Context, err error) error {
 }
 
 // note stores what was found in b, together with that it was read.
-func (h *Harvester) note(ctx context.Context, b batch, found []finding, done Harvested) (Harvested, bool, error) {
+func (h *Harvester) note(ctx context.Context, b batch, found []finding, done Result) (Result, bool, error) {
 	var entries []memory.Entry
 	for _, f := range found {
 		e, refused := b.entry(f)
@@ -263,7 +298,8 @@ func (h *Harvester) note(ctx context.Context, b batch, found []finding, done Har
 		}
 		entries = append(entries, e.Entry)
 	}
-	learned, err := h.cfg.Store.Learn(ctx, harvestRole, entries, func(ctx context.Context, tx *sql.Tx) error { return b.read(ctx, tx, h.cfg.Now()) })
+	also := func(ctx context.Context, tx *sql.Tx) error { return b.read(ctx, tx, h.cfg.Now()) }
+	learned, err := h.cfg.Store.Learn(ctx, role, entries, also)
 	if errors.Is(err, errMoved) {
 		return done, true, nil // read as they are now
 	}
@@ -304,14 +340,14 @@ func blameless(err error) bool {
 
 // Reasons for a rest: the first and the longest one after a request that came to nothing.
 const (
-	harvestRest     = time.Minute
-	harvestLongRest = time.Hour
+	shortRest = time.Minute
+	longRest  = time.Hour
 )
 
-// turns reads conversations to their end, by one request of each in turn, so that where much is
+// Read reads conversations to their end, by one request of each in turn, so that where much is
 // said keeps nobody waiting. One that fails rests and is left out; so many that fail in a row end
-// it, as do errEnough and ctx. The error is the first.
-func (h *Harvester) turns(ctx context.Context, rooms []string, ask asking, failures int) (sum Harvested, first error) {
+// it, as do ErrEnough and ctx. The error is the first.
+func (h *Harvester) Read(ctx context.Context, rooms []string, ask asking, failures int) (sum Result, first error) {
 	smaller := map[string]int{} // halvings, because somebody wrote in the middle
 	failed := 0
 	for len(rooms) > 0 && ctx.Err() == nil {
@@ -340,7 +376,7 @@ func (h *Harvester) turns(ctx context.Context, rooms []string, ask asking, failu
 		if first == nil {
 			first = fmt.Errorf("harvest %s: %w", room, err)
 		}
-		if failed++; errors.Is(err, errEnough) || failed >= failures {
+		if failed++; errors.Is(err, ErrEnough) || failed >= failures {
 			return sum, first
 		}
 	}
@@ -359,18 +395,24 @@ func (h *Harvester) ended(ctx context.Context, room string, err error) {
 		delete(h.rests, room)
 		return
 	}
-	if ctx.Err() != nil || errors.Is(err, errEnough) {
+	if ctx.Err() != nil || errors.Is(err, ErrEnough) {
 		return
 	}
 	r := h.rests[room]
-	wait := min(harvestRest<<min(r.failed, 10), harvestLongRest)
-	h.rests[room] = harvested{failed: r.failed + 1, until: h.cfg.Now().Add(wait)}
+	wait := min(shortRest<<min(r.failed, 10), longRest)
+	h.rests[room] = pause{failed: r.failed + 1, until: h.cfg.Now().Add(wait)}
 	h.log.Warn("not harvested; nothing is lost, it is tried again", "room", room, "in", wait, "err", err)
 }
 
-// silent lists the conversations with messages to be read in which nobody has said anything
+// Again has the message of this id read anew, within the transaction that gave it other words.
+func Again(ctx context.Context, tx *sql.Tx, message int64) error {
+	_, err := tx.ExecContext(ctx, `UPDATE harvest SET state = 'new', tries = 0, pos = 0, at = 0, reason = '' WHERE message = ?`, message)
+	return wrap(err, "read a message anew")
+}
+
+// Silent lists the conversations with messages to be read in which nobody has said anything
 // since then, those that failed last at the end, and how many messages are to be read in all.
-func (h *Harvester) silent(ctx context.Context, since time.Time) (rooms []string, messages int, err error) {
+func (h *Harvester) Silent(ctx context.Context, since time.Time) (rooms []string, messages int, err error) {
 	all, err := h.waiting(ctx)
 	for _, w := range all {
 		messages += w.messages
@@ -384,21 +426,23 @@ func (h *Harvester) silent(ctx context.Context, since time.Time) (rooms []string
 	return rooms, messages, err
 }
 
-// harvestDay is how long a request counts for how many there may be.
-const harvestDay = 24 * time.Hour
+// day is how long a request counts for how many there may be.
+const day = 24 * time.Hour
 
 // byDay asks, as long as it did not ask too often in the last 24 hours.
 func (h *Harvester) byDay(ctx context.Context, prompt string) (string, error) {
 	now := h.cfg.Now()
-	h.made = slices.DeleteFunc(h.made, func(at time.Time) bool { return now.Sub(at) >= harvestDay || at.After(now) }) // the clock may have been wrong
+	h.made = slices.DeleteFunc(h.made, func(at time.Time) bool {
+		return now.Sub(at) >= day || at.After(now) // the clock may have been wrong
+	})
 	before := h.enough
 	if h.enough = len(h.made) >= h.cfg.Calls; !h.enough {
 		h.made = append(h.made, now)
-		return h.ask(ctx, prompt)
+		return h.Ask(ctx, prompt)
 	}
 	if !before {
-		h.log.Warn("as much was asked to read conversations as there may be in 24 hours (harvest.calls); nothing is lost, the rest is read later",
-			"requests", len(h.made))
+		h.log.Warn("as much was asked to read conversations as there may be in 24 hours (harvest.calls); nothing is lost, "+
+			"the rest is read later", "requests", len(h.made))
 	}
-	return "", errEnough
+	return "", ErrEnough
 }

@@ -1,4 +1,4 @@
-package dream
+package harvest
 
 import (
 	"context"
@@ -18,12 +18,16 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/llm/answer"
 	"reverie/internal/memory"
 	"reverie/internal/store/storetest"
 	"reverie/internal/trust"
 )
 
-const anna = "@anna:example.org"
+const (
+	owner = "@me:example.org"
+	anna  = "@anna:example.org"
+)
 
 // rig is a harvester on a real database, with a model that a test plays.
 type rig struct {
@@ -41,12 +45,12 @@ type rig struct {
 	window  int
 }
 
-func newRig(t *testing.T, change func(*HarvestConfig)) *rig {
+func newRig(t *testing.T, change func(*Config)) *rig {
 	t.Helper()
 	return openRig(t, t.TempDir(), change)
 }
 
-func openRig(t *testing.T, dir string, change func(*HarvestConfig)) *rig {
+func openRig(t *testing.T, dir string, change func(*Config)) *rig {
 	t.Helper()
 	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
@@ -56,7 +60,7 @@ func openRig(t *testing.T, dir string, change func(*HarvestConfig)) *rig {
 	}
 	r := &rig{t: t, db: db, store: mem, history: history.NewStore(db), clock: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), window: 8192,
 		files: fstest.MapFS{}, answer: func(string) (string, error) { return "[]", nil }}
-	c := HarvestConfig{DB: db, Store: mem, Prompts: r.files, Window: func(string) (int, int) { return r.window, 512 },
+	c := Config{DB: db, Store: mem, Prompts: r.files, Window: func(string) (int, int) { return r.window, 512 },
 		Now: func() time.Time { r.clock = r.clock.Add(time.Second); return r.clock },
 		Ask: func(_ context.Context, role, prompt string) (string, error) {
 			equal(t, role, "harvest", "the role is asked")
@@ -70,13 +74,13 @@ func openRig(t *testing.T, dir string, change func(*HarvestConfig)) *rig {
 	if change != nil {
 		change(&c)
 	}
-	if r.Harvester, err = OpenHarvester(c); err != nil {
+	if r.Harvester, err = Open(c); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func (r *rig) template(text string) { r.files[HarvestTemplate] = &fstest.MapFile{Data: []byte(text)} }
+func (r *rig) template(text string) { r.files[Template.File] = &fstest.MapFile{Data: []byte(text)} }
 
 // say stores a message of anna in her direct chat.
 func (r *rig) say(event, text string) int64 { return r.sayIn("!dm", anna, event, text, false) }
@@ -123,20 +127,20 @@ func (r *rig) answers(event, text string) {
 	must(r.t, r.history.Append(r.t.Context(), &m))
 }
 
-func (r *rig) harvest() Harvested {
+func (r *rig) harvest() Result {
 	r.t.Helper()
 	done := result(r.try())(r.t)
 	return done
 }
 
 // try reads all conversations that have messages to be read; the error is the first.
-func (r *rig) try() (Harvested, error) {
+func (r *rig) try() (Result, error) {
 	r.t.Helper()
-	rooms, _, err := r.silent(r.t.Context(), r.clock.AddDate(1, 0, 0))
+	rooms, _, err := r.Silent(r.t.Context(), r.clock.AddDate(1, 0, 0))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return r.turns(r.t.Context(), rooms, r.ask, len(rooms))
+	return r.Read(r.t.Context(), rooms, r.Ask, len(rooms))
 }
 
 func (r *rig) entries() []memory.Entry {
@@ -342,7 +346,7 @@ func TestPoison(t *testing.T) {
 			break
 		}
 	}
-	if got := r.states(); got["done"] != 7 || got["left "+errProse.Error()] != 1 || len(r.entries()) != 7 {
+	if got := r.states(); got["done"] != 7 || got["left "+answer.ErrProse.Error()] != 1 || len(r.entries()) != 7 {
 		t.Errorf("%v, %q", got, r.texts())
 	}
 	alone := 0
@@ -412,9 +416,9 @@ func TestAnswersToQuestions(t *testing.T) {
 // TestWhen: enough messages, a long enough pause or a call; and a rest after a failure.
 func TestWhen(t *testing.T) {
 	ctx := t.Context()
-	r := newRig(t, func(c *HarvestConfig) { c.Messages, c.Idle = 3, 15*time.Minute })
+	r := newRig(t, func(c *Config) { c.Messages, c.Idle = 3, 15*time.Minute })
 	due := func() string {
-		rooms := result(r.toRead(ctx))(t)
+		rooms := result(r.Due(ctx))(t)
 		return strings.Join(rooms, " ")
 	}
 	r.sayIn("!a", anna, "$1", "Locker 1 holds the lamp.", false)
@@ -426,14 +430,14 @@ func TestWhen(t *testing.T) {
 	r.Wake("!a")
 	equal(t, due(), "!a !b", "called for")
 	r.answer = func(string) (string, error) { return "no", nil }
-	r.turns(ctx, []string{"!a"}, r.ask, 1)
-	r.turns(ctx, []string{"!b"}, r.ask, 1)
+	r.Read(ctx, []string{"!a"}, r.Ask, 1)
+	r.Read(ctx, []string{"!b"}, r.Ask, 1)
 	equal(t, due(), "", "no rest")
 	r.clock = r.clock.Add(2 * time.Minute)
 	equal(t, due(), "!a !b", "after the rest")
 	r.answer = parrot
-	r.turns(ctx, []string{"!a"}, r.ask, 1)
-	r.turns(ctx, []string{"!b"}, r.ask, 1)
+	r.Read(ctx, []string{"!a"}, r.Ask, 1)
+	r.Read(ctx, []string{"!b"}, r.Ask, 1)
 	r.sayIn("!a", anna, "$5", "Locker 5 holds the lamp.", false)
 	equal(t, due(), "", "once it is read")
 	r.clock = r.clock.Add(16 * time.Minute)
@@ -445,7 +449,7 @@ func TestWhen(t *testing.T) {
 func TestGivesWay(t *testing.T) {
 	var interrupt context.CancelFunc
 	waits := 0
-	r := newRig(t, func(c *HarvestConfig) {
+	r := newRig(t, func(c *Config) {
 		c.Quiet = func(ctx context.Context) (context.Context, func(), error) {
 			waits++
 			work, cancel := context.WithCancel(ctx)
@@ -491,7 +495,12 @@ func TestHarvestInThreads(t *testing.T) {
 	r := newRig(t, nil)
 	r.sayIn(string(history.TalkOf("!group:b", "$root")), anna, "$1", "Locker 1 holds the lamp.", true)
 	r.sayIn(string(history.TalkOf("!dm", "$root")), anna, "$2", "Locker 2 holds the lamp.", false)
-	result(r.db.ExecContext(t.Context(), `INSERT INTO session (room, person, private, heard_at) VALUES ('!group:b', ?, 0, 77)`, anna))(t)
+	r.cfg.Heard = func(_ context.Context, room string) (at time.Time, err error) {
+		if room == "!group:b" {
+			at = time.Unix(77, 0)
+		}
+		return at, nil
+	}
 	waits, err := r.waiting(t.Context())
 	if err != nil || len(waits) != 2 || waits[0].heard.Unix() != 77 {
 		t.Errorf("%+v, %v", waits, err)
@@ -505,5 +514,28 @@ func TestHarvestInThreads(t *testing.T) {
 	want := map[string]memory.Scope{"Locker 1 holds the lamp": memory.Room("!group:b"), "Locker 2 holds the lamp": memory.Private(anna)}
 	if !maps.Equal(got, want) {
 		t.Errorf("noted %v", got)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// result is what a call returned; result(f())(t) ends the test if f returned an error.
+func result[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
 	}
 }

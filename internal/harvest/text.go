@@ -1,4 +1,4 @@
-package dream
+package harvest
 
 import (
 	"regexp"
@@ -16,9 +16,9 @@ const cited = "[…]"
 
 var codeBlock = regexp.MustCompile("(?s)```.*?(?:```|$)|~~~.*?(?:~~~|$)")
 
-// ownWords is a message without what its sender took over from elsewhere: lines that are
+// OwnWords is a message without what its sender took over from elsewhere: lines that are
 // marked as quoted, with the line that introduces them, blocks of code, forwarded mail.
-func ownWords(text string) string {
+func OwnWords(text string) string {
 	text = codeBlock.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), cited)
 	var out []string
 	for l := range strings.SplitSeq(text, "\n") {
@@ -42,13 +42,14 @@ func ownWords(text string) string {
 
 var (
 	wroteRE   = regexp.MustCompile(`(?i)(?:wrote|writes|said|schrieb|schreibt|sagte|a écrit|escribió|ha scritto)\s*:\s*$`)
-	forwardRE = regexp.MustCompile(`(?i)^\s*-{2,}\s*(?:original message|forwarded message|ursprüngliche nachricht|weitergeleitete nachricht|begin forwarded)|^\s*(?:from|von):\s.*@`)
+	forwardRE = regexp.MustCompile(`(?i)^\s*-{2,}\s*(?:original message|forwarded message|begin forwarded` +
+		`|ursprüngliche nachricht|weitergeleitete nachricht)|^\s*(?:from|von):\s.*@`)
 )
 
 // plainText is text as quotes are compared: one case, one kind of blank and of quotation
 // marks, nothing at its ends that is no word.
 func plainText(text string) string {
-	text = harvestFold.String(norm.NFKC.String(text))
+	text = fold.String(norm.NFKC.String(text))
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case strings.ContainsRune(`"“”„«»‟「」『』*_`+"`", r), unicode.Is(unicode.Cf, r):
@@ -68,9 +69,9 @@ func plainText(text string) string {
 // around is how much before and after a quote counts as what it was said with.
 const around = 300
 
-// findQuote finds a quote in a person's own words, and returns what stands around it, or
+// FindQuote finds a quote in a person's own words, and returns what stands around it, or
 // why it is none.
-func findQuote(own, quote string) (near, why string) {
+func FindQuote(own, quote string) (near, why string) {
 	want := plainText(quote)
 	if want == "" || !strings.ContainsFunc(want, isWordRune) {
 		return "", refusedQuote

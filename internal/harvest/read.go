@@ -1,4 +1,4 @@
-package dream
+package harvest
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/llm/template"
 	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/tool"
@@ -19,10 +20,10 @@ import (
 )
 
 const (
-	harvestMost   = 40    // messages in one request: what is asked of a model at once must not be too much for it
-	harvestTokens = 6_000 // of messages in one request, however large the window is
-	harvestLeast  = 150   // tokens for messages; with less there is no use in asking
-	harvestTries  = 3     // of a message with others, before it is tried alone
+	mostMessages  = 40    // messages in one request: what is asked of a model at once must not be too much for it
+	mostTokens    = 6_000 // of messages in one request, however large the window is
+	leastTokens   = 150   // tokens for messages; with less there is no use in asking
+	triesTogether = 3     // of a message with others, before it is tried alone
 )
 
 // waiting is a conversation with messages to be read: a room's, or that of a thread in it.
@@ -32,19 +33,30 @@ type waiting struct {
 	heard    time.Time // when somebody said something there last
 }
 
-func (h *Harvester) waiting(ctx context.Context) ([]waiting, error) {
-	all, err := store.List(ctx, h.cfg.DB, func(row store.Row) (w waiting, err error) {
-		var heard int64
-		err = row.Scan(&w.room, &w.messages, &heard)
-		w.heard = time.UnixMilli(heard)
-		return w, err
-	}, `SELECT m.room, count(*), coalesce(max(s.heard_at) * 1000, max(m.at))
-		FROM harvest AS h JOIN message AS m ON m.id = h.message LEFT JOIN session AS s ON s.room = (SELECT iif(r.branch_of = '', r.id, r.branch_of) FROM room AS r WHERE r.id = m.room)
-		WHERE h.state = 'new' GROUP BY m.room ORDER BY min(m.id)`)
-	if err != nil {
-		return nil, fmt.Errorf("harvest: look for conversations to read: %w", err)
+func (h *Harvester) waiting(ctx context.Context) (all []waiting, err error) {
+	ids, err := store.Column[int64](ctx, h.cfg.DB, `SELECT message FROM harvest WHERE state = 'new'`)
+	if err != nil || len(ids) == 0 {
+		return nil, wrap(err, "look for conversations to read")
 	}
-	return all, nil
+	shares, err := history.Shares(ctx, h.cfg.DB, ids)
+	for _, s := range shares {
+		w := waiting{room: string(s.Room), messages: s.Messages, heard: s.Last}
+		if at, failed := h.cfg.Heard(ctx, s.Room.Room()); failed != nil {
+			return nil, wrap(failed, "look for conversations to read")
+		} else if !at.IsZero() {
+			w.heard = at
+		}
+		all = append(all, w)
+	}
+	return all, wrap(err, "look for conversations to read")
+}
+
+// wrap says what err happened to; nil stays nil.
+func wrap(err error, what string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("harvest: %s: %w", what, err)
 }
 
 // turn is a message of a person that is to be read.
@@ -84,12 +96,13 @@ func (h *Harvester) next(ctx context.Context, room string, smaller int) (batch, 
 	if err != nil || len(all) == 0 {
 		return b, err
 	}
-	template := template(h.cfg.Prompts, h.cfg.Default, h.log, HarvestTemplate)
-	window, answer := h.cfg.Window(harvestRole)
-	space := window - answer - llm.EstimateTokens(template)
-	space = min(space-space/10, harvestTokens) // estimates err
-	if space < harvestLeast {
-		return b, fmt.Errorf("the window of %d tokens, %d of them for the answer, has no room for messages beside the template", window, answer)
+	form := Template.Load(h.cfg.Prompts, h.cfg.Default, h.log)
+	window, answer := h.cfg.Window(role)
+	space := window - answer - llm.EstimateTokens(form)
+	space = min(space-space/10, mostTokens) // estimates err
+	if space < leastTokens {
+		return b, fmt.Errorf("the window of %d tokens, %d of them for the answer, has no room for messages beside the template",
+			window, answer)
 	}
 	var transcript strings.Builder
 	most := 1
@@ -107,11 +120,14 @@ func (h *Harvester) next(ctx context.Context, room string, smaller int) (batch, 
 			continue
 		}
 		if len(b.turns) == 0 {
-			if most = harvestMost >> min(t.tries+smaller, 10); t.tries >= harvestTries {
+			if most = mostMessages >> min(t.tries+smaller, 10); t.tries >= triesTogether {
 				most = 1
 			}
-		} else if t.scope != b.turns[0].scope || t.tries >= harvestTries {
+		} else if t.scope != b.turns[0].scope || t.tries >= triesTogether {
 			break
+		}
+		if t.asked, err = h.question(ctx, room, t); err != nil {
+			return b, err
 		}
 		line, fits := h.line(len(b.turns)+1, t, space)
 		if !fits && len(b.turns) > 0 {
@@ -124,47 +140,56 @@ func (h *Harvester) next(ctx context.Context, room string, smaller int) (batch, 
 			break
 		}
 	}
-	b.prompt = putInto(template, "{transcript}", strings.TrimRight(transcript.String(), "\n"))
+	b.prompt = template.Fill(form, "{transcript}", strings.TrimRight(transcript.String(), "\n"))
 	return b, nil
 }
 
 // unread reads the messages of a conversation that are to be read, the oldest first, but those
 // that failed alone come last.
-func (h *Harvester) unread(ctx context.Context, room string) ([]turn, error) {
-	all, err := store.List(ctx, h.cfg.DB, func(row store.Row) (t turn, err error) {
-		var calls string
-		var before history.Message
-		var at int64
-		var said trust.Integrity
-		err = row.Scan(&t.id, &t.tries, &t.pos, &t.event, &t.sender, &t.scope, &said, &t.text, &t.tail, &at,
-			&before.ID, &before.Conversation, &before.Role, &calls, &before.Text, &before.Label.Integrity, &before.Label.Readers)
-		t.at, t.own, t.level = time.UnixMilli(at).UTC(), ownWords(t.text), levelOf(h.cfg.Level(t.sender), said)
-		if calls == "" && before.Label.Readers == t.scope && harvestable(before, trust.Foreign) {
-			t.asked = lastQuestion(before.Text)
-		}
+func (h *Harvester) unread(ctx context.Context, room string) (all []turn, err error) {
+	const most = 200
+	read := map[int64]turn{}
+	var ids []int64
+	err = store.Each(ctx, h.cfg.DB, func(row store.Row) error {
+		var t turn
+		err := row.Scan(&t.id, &t.tries, &t.pos)
+		ids, read[t.id] = append(ids, t.id), t
+		return err
+	}, `SELECT message, tries, pos FROM harvest WHERE state = 'new' ORDER BY tries > ?, message`, triesTogether)
+	if err != nil || len(ids) == 0 {
+		return nil, wrap(err, "read messages")
+	}
+	of := history.Filter{IDs: ids, Rooms: []history.Talk{history.Talk(room)}, Most: most}
+	err = history.Each(ctx, h.cfg.DB, of, func(m history.Message) error {
+		t := read[m.ID]
+		t.event, t.sender, t.scope, t.text, t.tail, t.at = m.EventID, m.Sender, m.Label.Readers, m.Text, m.Tail, m.At
+		t.own, t.level = OwnWords(m.Text), levelOf(h.cfg.Level(m.Sender), m.Label.Integrity)
 		// Nobody asked for this to be noted, so it stays where it was said, whatever
 		// memory.isolation is.
-		t.room = history.Talk(room).Room()
-		return t, err
-	}, `SELECT h.message, h.tries, h.pos, m.event_id, m.sender, m.readers,
-		m.integrity, m.text, m.tail, m.at,
-		coalesce(a.id, 0), coalesce(a.conversation, 0), coalesce(a.role, ''), coalesce(a.calls, ''), coalesce(a.text, ''), coalesce(a.integrity, 0), coalesce(a.readers, '')
-		FROM harvest AS h JOIN message AS m ON m.id = h.message
-		LEFT JOIN message AS a ON a.id = (SELECT id FROM message WHERE room = m.room AND id < m.id ORDER BY id DESC LIMIT 1)
-		WHERE h.state = 'new' AND m.room = ?
-		ORDER BY h.tries > ?, m.id LIMIT 200`, room, harvestTries)
-	if err != nil {
-		return nil, fmt.Errorf("harvest: read messages: %w", err)
-	}
-	return all, nil
+		t.room = m.Room.Room()
+		all = append(all, t)
+		return nil
+	})
+	return all, wrap(err, "read messages")
+}
+
+// question is what the assistant asked right before the message t, if t may be an answer to it.
+func (h *Harvester) question(ctx context.Context, room string, t *turn) (question string, err error) {
+	before := history.Filter{Rooms: []history.Talk{history.Talk(room)}, Before: t.id, Newest: true, Most: 1}
+	err = history.Each(ctx, h.cfg.DB, before, func(m history.Message) error {
+		if len(m.Calls) == 0 && m.Label.Readers == t.scope && harvestable(m, trust.Foreign) {
+			question = lastQuestion(m.Text)
+		}
+		return nil
+	})
+	return question, wrap(err, "read the question before a message")
 }
 
 // Why a message is not read.
 const (
-	notTrusted   = "its sender is not one to learn from"
-	notOwn       = "it has no words of its sender"
-	notAnyMore   = "it was taken back, or something learned from it was"
-	takenBackNow = "[taken back]" // stands in the place of such a message
+	notTrusted = "its sender is not one to learn from"
+	notOwn     = "it has no words of its sender"
+	notAnyMore = "it was taken back, or something learned from it was"
 )
 
 // notToRead says why a message is not to be read, or "", and fills in what is known from it.
@@ -172,7 +197,7 @@ func (h *Harvester) notToRead(ctx context.Context, t *turn) (string, error) {
 	switch {
 	case t.scope.Check() != nil || !harvestable(history.Message{Role: llm.User, Sender: t.sender}, t.level):
 		return notTrusted, nil
-	case strings.TrimSpace(t.text) == takenBackNow:
+	case history.TakenBack(history.Message{Role: llm.User, Text: strings.TrimSpace(t.text)}):
 		return notAnyMore, nil
 	case t.pos >= len(t.own) || !strings.ContainsFunc(t.own, isWordRune):
 		return notOwn, nil
@@ -193,14 +218,14 @@ func (h *Harvester) line(number int, t *turn, tokens int) (line string, fits boo
 	if t.asked != "" {
 		lead = "    (the question before it: " + t.asked + ")\n"
 	}
-	lead += "[" + strconv.Itoa(number) + "] " + t.at.In(h.cfg.Location).Format("2006-01-02 15:04") + " " + shortName(t.sender) + ": "
+	lead += "[" + strconv.Itoa(number) + "] " + t.at.In(h.cfg.Location).Format("2006-01-02 15:04") + " " + ShortName(t.sender) + ": "
 	rest := t.own[t.pos:]
 	t.part, t.end, fits = rest, len(t.own), true
 	if space := tokens - llm.EstimateTokens(lead) - 2; llm.EstimateTokens(rest) > space {
 		if number > 1 { // the next request has more room
 			return "", false
 		}
-		t.part = firstPart(rest, max(space, harvestLeast/3))
+		t.part = firstPart(rest, max(space, leastTokens/3))
 		t.end, fits = t.pos+len(t.part), len(t.part) == len(rest)
 	}
 	return lead + strings.ReplaceAll(strings.TrimSpace(t.part), "\n", "\n    ") + "\n", fits
@@ -245,21 +270,33 @@ func (h *Harvester) mark(ctx context.Context, id int64, state, reason string) er
 // read notes in tx that the messages of b were read, as far as they were in the request.
 // It is errMoved if one of them is not as it was.
 func (b *batch) read(ctx context.Context, tx *sql.Tx, now time.Time) error {
+	texts := map[int64]string{}
+	ids := make([]int64, len(b.turns))
+	for i, t := range b.turns {
+		ids[i] = t.id
+	}
+	err := history.Each(ctx, tx, history.Filter{IDs: ids}, func(m history.Message) error {
+		texts[m.ID] = m.Text
+		return nil
+	})
+	if err != nil {
+		return wrap(err, "look at messages once more")
+	}
 	for _, t := range b.turns {
-		var state, text string
+		var state string
 		var pos int
-		err := tx.QueryRowContext(ctx, `SELECT h.state, h.pos, m.text FROM harvest AS h JOIN message AS m ON m.id = h.message WHERE h.message = ?`, t.id).Scan(&state, &pos, &text)
-		if err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT state, pos FROM harvest WHERE message = ?`, t.id).Scan(&state, &pos); err != nil {
 			return fmt.Errorf("harvest: %w", err)
 		}
-		if state != "new" || pos != t.pos || text != t.text {
+		if state != "new" || pos != t.pos || texts[t.id] != t.text {
 			return errMoved
 		}
 		state = "new"
 		if t.end >= len(t.own) {
 			state = "done"
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE harvest SET state = ?, pos = ?, tries = 0, at = ? WHERE message = ?`, state, t.end, now.UnixMilli(), t.id); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE harvest SET state = ?, pos = ?, tries = 0, at = ? WHERE message = ?`,
+			state, t.end, now.UnixMilli(), t.id); err != nil {
 			return fmt.Errorf("harvest: %w", err)
 		}
 	}
@@ -285,16 +322,18 @@ func (h *Harvester) failed(ctx context.Context, b batch, why error) (left int, e
 	}
 	now := h.cfg.Now().UnixMilli()
 	for _, t := range b.turns {
-		if _, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET tries = tries + 1, at = iif(at = 0 OR tries = 0, ?, at) WHERE message = ?`, now, t.id); err != nil {
+		if _, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET tries = tries + 1, at = iif(at = 0 OR tries = 0, ?, at)
+			WHERE message = ?`, now, t.id); err != nil {
 			return 0, fmt.Errorf("harvest: %w", err)
 		}
 	}
 	t := b.turns[0]
-	if len(b.turns) > 1 || t.tries < harvestTries {
+	if len(b.turns) > 1 || t.tries < triesTogether {
 		return 0, nil
 	}
 	var others int
-	err = h.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM harvest AS o WHERE o.state = 'done' AND o.reason = '' AND o.at > (SELECT at FROM harvest WHERE message = ?)`, t.id).Scan(&others)
+	err = h.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM harvest AS o
+		WHERE o.state = 'done' AND o.reason = '' AND o.at > (SELECT at FROM harvest WHERE message = ?)`, t.id).Scan(&others)
 	if err != nil {
 		return 0, fmt.Errorf("harvest: %w", err)
 	}

@@ -31,10 +31,4 @@
 // message is for the bot by m.mentions, a link to the bot or its full id, or as a reply to it;
 // other messages wait in heard and come along as quotes. A replaced room is followed if the new
 // one names it as predecessor, and an allowed person replaced it or invites the bot.
-//
-// # Formatting
-//
-// goldmark reads the model's Markdown, format*.go rewrites what would not be shown or must not
-// be, bluemonday lets through what the specification allows. A text too large for one event
-// becomes its beginning and a file; what fits is measured by rendering it. `make look` shows it in a browser.
 package matrix

@@ -16,6 +16,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/render"
 )
 
 const (
@@ -350,11 +351,11 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 // asked, and a message that is for somebody mentions them; nobody else is ever
 // mentioned, whatever the text says.
 func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventContent, error) {
-	m := &event.MessageEventContent{MsgType: event.MsgText, Body: plainBody(r.text), Mentions: &event.Mentions{}}
+	m := &event.MessageEventContent{MsgType: event.MsgText, Body: render.Body(r.text), Mentions: &event.Mentions{}}
 	if r.kind == "notice" {
 		m.MsgType = event.MsgNotice
 	}
-	if html := formatted(r.text); html != "" {
+	if html := render.HTML(r.text); html != "" {
 		m.Format, m.FormattedBody = event.FormatHTML, html
 	}
 	facts, err := c.facts(ctx, id.RoomID(r.room))
@@ -370,7 +371,7 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 		return nil, err
 	}
 	if m.RelatesTo != nil {
-		m.Body = keepQuote(m.Body)
+		m.Body = render.KeepQuote(m.Body)
 	}
 	if r.replyTo != "" && !facts.pair() {
 		if asker := c.q.asker(ctx, r.replyTo); asker != "" {
@@ -394,7 +395,7 @@ func edit(content *event.MessageEventContent, target id.EventID, brief bool) *ev
 	c.NewContent = &full
 	c.RelatesTo = (&event.RelatesTo{}).SetReplace(target)
 	c.Mentions = &event.Mentions{}
-	if brief || 2*(jsonSize(c.Body)+jsonSize(c.FormattedBody))+64 > partSize {
+	if brief || 2*(render.JSONSize(c.Body)+render.JSONSize(c.FormattedBody))+64 > render.MaxSize {
 		c.Body, c.Format, c.FormattedBody = "* "+clip(c.Body, 200), "", ""
 		return &c
 	}
@@ -441,9 +442,9 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 		return draftPause, false, nil
 	}
 	row.text = text
-	large := size(text) > partSize
+	large := render.Size(text) > render.MaxSize
 	if large {
-		row.text = beginning(text, partSize, "")
+		row.text = render.Beginning(text, render.MaxSize, "")
 	}
 	content, err := c.content(ctx, row)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/render"
 	"reverie/internal/media"
 	"reverie/internal/store"
 )
@@ -92,7 +93,7 @@ func (c *Client) fileContent(ctx context.Context, r outRow) (*event.MessageEvent
 	}
 	if r.text != "" && !f.Text {
 		m.Body = r.text
-		if html := formatted(r.text); html != "" {
+		if html := render.HTML(r.text); html != "" {
 			m.Format, m.FormattedBody = event.FormatHTML, html
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"maunium.net/go/mautrix/crypto/cryptohelper"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/matrix/retry"
 	"reverie/internal/store"
 )
 
@@ -322,12 +323,12 @@ func (c *Client) persist(ctx context.Context, doing string, f func() error) erro
 		if !errors.As(err, &h) {
 			return err
 		}
-		v, wait := judge(err, attempt)
-		if v != again || ctx.Err() != nil {
+		v, wait := retry.Classify(err, attempt)
+		if v != retry.Again || ctx.Err() != nil {
 			return err
 		}
 		c.log.Warn("matrix: the homeserver does not answer; trying again", "homeserver", c.cfg.Homeserver, "while", doing, "in", wait.Round(time.Second), "err", err)
-		if err := pause(ctx, nil, wait); err != nil {
+		if err := retry.Pause(ctx, nil, wait); err != nil {
 			return err
 		}
 	}

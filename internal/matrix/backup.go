@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/retry"
+	"reverie/internal/text"
 
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto"
@@ -34,7 +36,7 @@ var errNoSecrets = errors.New("the recovery key of the account is not here, so i
 // openBackup makes the backup of the message keys, or takes up the one there
 // is. The bot works without: whatever is wrong is tried again by runBackup.
 func (c *Client) openBackup(ctx context.Context) {
-	c.onSession(func(context.Context, id.RoomID, id.SessionID) { poke(c.backupWake) })
+	c.onSession(func(context.Context, id.RoomID, id.SessionID) { retry.Wake(c.backupWake) })
 	ctx, cancel := context.WithTimeout(ctx, backupTimeout)
 	defer cancel()
 	_, err := c.ensureBackup(ctx)
@@ -85,8 +87,8 @@ func (c *Client) runBackup(ctx context.Context) error {
 		if err == nil {
 			attempt = -1
 		} else {
-			var v verdict
-			if v, wait = judge(err, attempt); v == never || errors.Is(err, errNoSecrets) {
+			var v retry.Class
+			if v, wait = retry.Classify(err, attempt); v == retry.Never || errors.Is(err, errNoSecrets) {
 				wait = backupIdle
 			}
 		}
@@ -94,10 +96,10 @@ func (c *Client) runBackup(ctx context.Context) error {
 		if err != nil {
 			wake = nil // new keys do not mend it
 		}
-		if err := pause(ctx, wake, wait); err != nil {
+		if err := retry.Pause(ctx, wake, wait); err != nil {
 			return err
 		}
-		if err := pause(ctx, nil, backupSettle); err != nil {
+		if err := retry.Pause(ctx, nil, backupSettle); err != nil {
 			return err
 		}
 	}
@@ -174,9 +176,11 @@ func (c *Client) ensureBackup(ctx context.Context) (backupSecret, error) {
 		}
 		b.Restored = c.cli.DeviceID // there is nothing to restore
 	case latest.Algorithm != id.KeyBackupAlgorithmMegolmBackupV1:
-		return backupSecret{}, &refusedError{i18n.Text(fmt.Sprintf("the account's key backup is of a kind that is not supported here (%s)", clip(string(latest.Algorithm), 60)))}
+		return backupSecret{}, retry.Refuse(i18n.Text(
+			fmt.Sprintf("the account's key backup is of a kind that is not supported here (%s)", text.Clip(string(latest.Algorithm), 60))))
 	case latest.AuthData.PublicKey != publicBackupKey(key):
-		return backupSecret{}, &refusedError{i18n.Text("the key in the account's secret storage does not open its key backup; another client made the backup anew, and its recovery key belongs into " + c.cfg.dir("recovery.key"))}
+		return backupSecret{}, retry.Refuse(i18n.Text("the key in the account's secret storage does not open its key backup; " +
+			"another client made the backup anew, and its recovery key belongs into " + c.cfg.dir("recovery.key")))
 	default:
 		b.Version = latest.Version
 	}
@@ -197,15 +201,15 @@ func (c *Client) backupKey(ctx context.Context, storage *ssss.Key, create bool) 
 	case err == nil && len(sealed.Encrypted) > 0:
 		raw, err := sealed.Decrypt(event.AccountDataMegolmBackupKey.Type, storage)
 		if err != nil {
-			return nil, &refusedError{i18n.Text(fmt.Sprintf("%s does not open the key of the account's key backup: %v", c.cfg.dir("recovery.key"), err))}
+			return nil, retry.Refuse(i18n.Text(fmt.Sprintf("%s does not open the key of the account's key backup: %v", c.cfg.dir("recovery.key"), err)))
 		}
 		key, err := backup.MegolmBackupKeyFromBytes(raw)
 		if err != nil {
-			return nil, &refusedError{i18n.Text(fmt.Sprintf("the key of the account's key backup is damaged: %v", err))}
+			return nil, retry.Refuse(i18n.Text(fmt.Sprintf("the key of the account's key backup is damaged: %v", err)))
 		}
 		return key, nil
 	case !create:
-		return nil, &refusedError{"the account has a key backup of another client, whose key is not in the account's secret storage; delete that backup there, or store its key there"}
+		return nil, retry.Refuse("the account has a key backup of another client, whose key is not in the account's secret storage; delete that backup there, or store its key there")
 	}
 	key, err := backup.NewMegolmBackupKey()
 	if err != nil {

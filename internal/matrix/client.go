@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -251,39 +250,6 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 
 // UserID is the bot's own Matrix id.
 func (c *Client) UserID() string { return c.cli.UserID.String() }
-
-// poke wakes a loop that may be waiting; one poke is enough for any number of
-// reasons to look.
-func poke(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
-// loop calls f again and again: when it is woken, and at the time that f returns; a zero
-// time is never. It ends with ctx.
-func (c *Client) loop(ctx context.Context, wake <-chan struct{}, f func(context.Context) time.Time) error {
-	for {
-		wait := time.Duration(math.MaxInt64)
-		if next := f(ctx); !next.IsZero() {
-			wait = max(next.Sub(c.now()), 10*time.Millisecond)
-		}
-		if err := pause(ctx, wake, wait); err != nil {
-			return err
-		}
-	}
-}
-
-// pause waits for that long, or until it is woken. The error is that of ctx, if it ends.
-func pause(ctx context.Context, wake <-chan struct{}, long time.Duration) error {
-	select {
-	case <-ctx.Done():
-	case <-wake:
-	case <-time.After(long):
-	}
-	return ctx.Err()
-}
 
 func server(user string) string {
 	_, s, _ := strings.Cut(user, ":")

@@ -16,6 +16,7 @@ import (
 	goolm "maunium.net/go/mautrix/crypto/goolm/account"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/matrix/retry"
 	"reverie/internal/store"
 )
 
@@ -81,8 +82,8 @@ func (cfg *Config) PollQuickly() {
 
 // Look makes the client look at once at what is due by its clock.
 func (c *Client) Look() {
-	poke(c.unreadWake)
-	poke(c.outWake)
+	retry.Wake(c.unreadWake)
+	retry.Wake(c.outWake)
 }
 
 // OneTimeKeys are the public parts of those that are stored.

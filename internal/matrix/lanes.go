@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"maps"
+	"reverie/internal/matrix/retry"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -48,7 +49,7 @@ func (l *lanes) work(g *errgroup.Group, room string, wake chan struct{}, f func(
 		return false
 	}
 	if !g.TryGo(func() error {
-		defer poke(wake)
+		defer retry.Wake(wake)
 		defer l.exit(room)
 		f()
 		return nil

@@ -17,6 +17,8 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/matrix/render"
+	"reverie/internal/matrix/retry"
+	"reverie/internal/text"
 )
 
 const (
@@ -67,7 +69,7 @@ func (c *Client) Conclude(ctx context.Context, room string, m chat.Outgoing, don
 		return nil
 	})
 	if err == nil {
-		poke(c.inWake)
+		retry.Wake(c.inWake)
 	}
 	return err
 }
@@ -90,7 +92,7 @@ func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...
 	if err != nil {
 		return err
 	}
-	text, whole := clip(strings.TrimSpace(m.Text), maxCaption), (*outRow)(nil)
+	text, whole := text.Clip(strings.TrimSpace(m.Text), maxCaption), (*outRow)(nil)
 	if m.File == nil {
 		if text, whole, err = c.layOut(ctx, room, m); err != nil {
 			return err
@@ -99,7 +101,7 @@ func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...
 	if err := c.q.say(ctx, room, m, text, file, whole, with...); err != nil {
 		return err
 	}
-	poke(c.outWake)
+	retry.Wake(c.outWake)
 	return nil
 }
 
@@ -115,7 +117,7 @@ func (c *Client) sketch(room string, m chat.Outgoing) {
 	before := d.worth()
 	d.text, d.notice = m.Text, m.Notice
 	if !before && d.worth() {
-		poke(c.outWake)
+		retry.Wake(c.outWake)
 	}
 }
 
@@ -132,7 +134,7 @@ func (c *Client) dropDrafts(room string) {
 // Handled records that an inbound message needs no more work.
 func (c *Client) Handled(ctx context.Context, id string) error {
 	err := handled(ctx, c.q.db, id)
-	poke(c.inWake) // a room may have more messages than are handed over at once
+	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
 	return err
 }
 
@@ -224,7 +226,7 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 	pending := map[string]bool{}
 	for _, r := range heads {
 		pending[r.room] = true
-		if r.nextAt.After(now) && !r.nextAt.After(now.Add(longestWait)) { // or our clock was set back
+		if r.nextAt.After(now) && !r.nextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
 			next = earlier(next, r.nextAt)
 			continue
 		}
@@ -282,8 +284,8 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 			return
 		}
 	}
-	v, wait := judge(err, r.attempts)
-	if v == never {
+	v, wait := retry.Classify(err, r.attempts)
+	if v == retry.Never {
 		c.log.Error("matrix: message given up", "room", r.room, "message", r.id, "tries", r.attempts+1, "err", err)
 		why := err
 		if err = c.q.bury(ctx, r, why); err == nil && r.file != "" {
@@ -307,7 +309,7 @@ func (c *Client) unnoted(ctx context.Context, r outRow, err error) {
 		return
 	}
 	c.log.Error("matrix: outbox", "message", r.id, "err", err)
-	_ = pause(ctx, c.ending, firstWait)
+	_ = retry.Pause(ctx, c.ending, retry.FirstWait)
 }
 
 // transmit brings the server to the state the row asks for. It can be repeated
@@ -396,7 +398,7 @@ func edit(content *event.MessageEventContent, target id.EventID, brief bool) *ev
 	c.RelatesTo = (&event.RelatesTo{}).SetReplace(target)
 	c.Mentions = &event.Mentions{}
 	if brief || 2*(render.JSONSize(c.Body)+render.JSONSize(c.FormattedBody))+64 > render.MaxSize {
-		c.Body, c.Format, c.FormattedBody = "* "+clip(c.Body, 200), "", ""
+		c.Body, c.Format, c.FormattedBody = "* "+text.Clip(c.Body, 200), "", ""
 		return &c
 	}
 	c.Body = "* " + c.Body
@@ -464,7 +466,7 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 		err = c.q.setShown(ctx, d.id, row.text)
 	}
 	// The longer it goes on, the less often it is worth it.
-	verdict, wait := judge(err, 1)
+	verdict, wait := retry.Classify(err, 1)
 	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
 	if facts, err := c.facts(ctx, id.RoomID(d.room)); err != nil || facts.encrypted {
 		pause *= 2 // each edit is a step of the room's key, which is changed after a hundred
@@ -476,5 +478,5 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 			pause *= 2
 		}
 	}
-	return pause, verdict == never && ctx.Err() == nil || large || d.edits+1 >= maxEdits || tooLarge(err), err
+	return pause, verdict == retry.Never && ctx.Err() == nil || large || d.edits+1 >= maxEdits || tooLarge(err), err
 }

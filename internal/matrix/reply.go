@@ -18,6 +18,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/media"
 	"reverie/internal/session"
+	"reverie/internal/text"
 )
 
 const (
@@ -47,7 +48,7 @@ func (c *Client) replyChain(ctx context.Context, m *chat.Inbound) error {
 			l = link{quote: chat.Quote{ID: at, Text: whyNot(err)}}
 		}
 		if l.quote.Text != "" {
-			l.quote.Why, l.quote.Text = chat.QuoteReply, clip(l.quote.Text, replyRunes)
+			l.quote.Why, l.quote.Text = chat.QuoteReply, text.Clip(l.quote.Text, replyRunes)
 			if left -= utf8.RuneCountInString(l.quote.Text); left < 0 {
 				break
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/retry"
 
 	"go.mau.fi/util/dbutil"
 	"go.mau.fi/util/jsonbytes"
@@ -196,7 +197,7 @@ func (c *Client) secretStorage(ctx context.Context) (*ssss.Key, error) {
 	}
 	key, err := meta.VerifyRecoveryKey(keyID, strings.TrimSpace(string(text)))
 	if err != nil && (key == nil || !errors.Is(err, ssss.ErrUnverifiableKey)) {
-		return nil, &refusedError{i18n.Text(fmt.Sprintf("%s does not open the account's secret storage: %v", path, err))}
+		return nil, retry.Refuse(i18n.Text(fmt.Sprintf("%s does not open the account's secret storage: %v", path, err)))
 	}
 	return key, nil
 }

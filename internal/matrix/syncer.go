@@ -14,7 +14,9 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/retry"
 	"reverie/internal/session"
+	"reverie/internal/text"
 )
 
 // batch collects what the handlers find in one sync, to be stored in one
@@ -129,7 +131,7 @@ func (c *Client) unparsed(evt *event.Event, err error) bool {
 			c.log.Error("matrix: a member is not noted", "room", evt.RoomID, "err", err)
 		}
 	}
-	c.log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "type", clip(evt.Type.Type, 60), "err", err)
+	c.log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "type", text.Clip(evt.Type.Type, 60), "err", err)
 	return false
 }
 
@@ -198,14 +200,14 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 // wake tells the loops that a batch has work for them.
 func (c *Client) wake(b *batch) {
 	if len(b.in)+len(b.notices) > 0 {
-		poke(c.inWake)
-		poke(c.outWake) // also for a redaction: one part of an answer takes the others with it
+		retry.Wake(c.inWake)
+		retry.Wake(c.outWake) // also for a redaction: one part of an answer takes the others with it
 	}
 	if len(b.unread) > 0 {
-		poke(c.unreadWake)
+		retry.Wake(c.unreadWake)
 	}
 	if slices.ContainsFunc(b.in, func(s incoming) bool { return s.redacted != "" }) {
-		poke(c.goneWake)
+		retry.Wake(c.goneWake)
 	}
 }
 

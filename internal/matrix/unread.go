@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reverie/internal/matrix/retry"
 	"slices"
 	"time"
 
@@ -99,7 +100,7 @@ func (c *Client) keyArrived(_ context.Context, _ id.RoomID, s id.SessionID) {
 	c.mu.Lock()
 	c.arrived[s] = struct{}{}
 	c.mu.Unlock()
-	poke(c.unreadWake)
+	retry.Wake(c.unreadWake)
 }
 
 // runUnread reads again what could not be read, when its key comes or when it
@@ -113,7 +114,7 @@ func (c *Client) runUnread(ctx context.Context) error {
 	c.mu.Lock()
 	c.arrived[""] = struct{}{} // which of the keys came in an earlier run is not known
 	c.mu.Unlock()
-	return c.loop(ctx, c.unreadWake, func(ctx context.Context) time.Time {
+	return retry.Loop(ctx, c.now, c.unreadWake, func(ctx context.Context) time.Time {
 		next, err := c.readAgain(ctx)
 		if err != nil && ctx.Err() == nil {
 			c.log.Error("matrix: messages that wait to be read", "err", err)
@@ -214,7 +215,7 @@ func (c *Client) stillUnread(ctx context.Context, u unread) error {
 			return c.q.readLater(ctx, u, c.now().Add(time.Duration(u.tries)*c.pace.again))
 		}
 		c.log.Error("matrix: a message cannot be read and is given up", "room", u.room, "event", u.id, "sender", u.sender, "tries", u.tries, "err", u.err)
-		poke(c.outWake)
+		retry.Wake(c.outWake)
 		return c.q.giveUp(ctx, u, notice{id: "unread-" + u.id, room: u.room, text: c.cfg.Text(ctx, u.room, "matrix.broken"), replyTo: u.id})
 	}
 	c.askForKey(ctx, u)
@@ -222,7 +223,7 @@ func (c *Client) stillUnread(ctx context.Context, u unread) error {
 		return c.q.readLater(ctx, u, told)
 	}
 	c.log.Warn("matrix: the key of a message has not come", "room", u.room, "event", u.id, "sender", u.sender, "session", u.session, "err", u.err)
-	poke(c.outWake)
+	retry.Wake(c.outWake)
 	return c.q.readLater(ctx, u, time.Time{}, notice{id: "unreadable-" + u.session.String() + "-" + u.room, room: u.room, text: c.cfg.Text(ctx, u.room, "matrix.unreadable"), replyTo: u.id})
 }
 

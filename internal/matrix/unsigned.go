@@ -11,6 +11,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // DeviceRule says whose devices must be signed by their owner's cross-signing identity.
@@ -125,7 +126,7 @@ func deviceID(d *id.Device) string {
 	if d == nil {
 		return ""
 	}
-	return clip(clean(d.DeviceID.String()), 40)
+	return text.Clip(text.Clean(d.DeviceID.String()), 40)
 }
 
 // refuse answers a message that the bot does not act on.

@@ -14,7 +14,9 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/retry"
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // verifyStep is for what we do ourselves in one step. The library ends a verification that takes
@@ -61,7 +63,7 @@ func (v *verifier) do(f func(context.Context)) {
 	v.mu.Lock()
 	v.todo = append(v.todo, f)
 	v.mu.Unlock()
-	poke(v.wake)
+	retry.Wake(v.wake)
 }
 
 // find returns a copy of an open verification.
@@ -119,7 +121,7 @@ func (v *verifier) say(ctx context.Context, o verification, part, key string, fi
 // runVerify does what the library's callbacks have left to do.
 func (c *Client) runVerify(ctx context.Context) error {
 	v := c.verifier
-	return c.loop(ctx, v.wake, func(ctx context.Context) time.Time {
+	return retry.Loop(ctx, c.now, v.wake, func(ctx context.Context) time.Time {
 		v.mu.Lock()
 		todo := v.todo
 		v.todo = nil
@@ -235,11 +237,11 @@ func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, e
 	v.change(txn, func(o *verification) { o.stage, o.code = compared, code })
 	// In the log, too: who can read it compares without trusting the room.
 	v.c.log.Info("matrix: verification: emoji", "person", o.person, "device", o.device, "emoji", strings.Join(names, ", "))
-	v.say(ctx, o, "emoji", "verify.emoji", "device", clip(clean(string(o.device)), 40), "emoji", list, "code", code)
+	v.say(ctx, o, "emoji", "verify.emoji", "device", text.Clip(text.Clean(string(o.device)), 40), "emoji", list, "code", code)
 }
 
 func (v *verifier) cancelled(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string) {
-	v.c.log.Info("matrix: verification: cancelled", "code", clip(string(code), 60), "reason", clip(clean(reason), 200))
+	v.c.log.Info("matrix: verification: cancelled", "code", text.Clip(string(code), 60), "reason", text.Clip(text.Clean(reason), 200))
 	how := "verify.cancelled"
 	switch code {
 	case event.VerificationCancelCodeTimeout:

@@ -15,6 +15,8 @@ import (
 	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/crypto/signatures"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/matrix/verification"
 )
 
 // maxSkew is how far two clocks may be apart before it is worth a word.
@@ -171,10 +173,10 @@ func (f *findings) fingerprints(ctx context.Context, cfg Config) {
 		f.bad("see whether "+cfg.dir("pickle.key")+" belongs to bot.db", "the crypto store cannot be read: %v", err)
 		return
 	}
-	what := "the device's fingerprint is " + Fingerprint(own.SigningKey().String())
+	what := "the device's fingerprint is " + verification.Fingerprint(own.SigningKey().String())
 	if s, err := loadSecrets(ctx, cfg); err == nil && s != nil && s.CrossSigning != nil {
 		if keys, err := s.CrossSigning.Decode(); err == nil {
-			what += ", the identity's " + Fingerprint(keys.MasterKey.PublicKey().String())
+			what += ", the identity's " + verification.Fingerprint(keys.MasterKey.PublicKey().String())
 		}
 	}
 	f.good("%s", what)

@@ -21,6 +21,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
 	"reverie/internal/session"
 )
@@ -121,7 +122,7 @@ type Client struct {
 
 	secrets    secrets // guarded by mu once Run runs
 	backupWake chan struct{}
-	verifier   *verifier
+	verifier   *verification.Verifier
 
 	skew   atomic.Int64 // nanoseconds that the homeserver's clock is ahead of ours
 	pace   pace
@@ -204,7 +205,9 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err := c.doubtLeft(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.openVerify(ctx); err != nil {
+	if c.verifier, err = verification.New(ctx, verification.Config{
+		Client: c.cli, Machine: c.machine(), Log: c.log, Now: c.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c},
+	}); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}
 	return c, nil
@@ -234,7 +237,7 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 	g.Go(func() error { return c.runReceipts(ctx) })
 	g.Go(func() error { return c.runTyping(ctx) })
 	g.Go(func() error { return c.runBackup(ctx) })
-	g.Go(func() error { return c.runVerify(ctx) })
+	g.Go(func() error { return c.verifier.Run(ctx) })
 	err := g.Wait()
 
 	close(stopping)
@@ -246,6 +249,11 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 		return nil
 	}
 	return err
+}
+
+// Verify is the command !verify: what person asks for or answers in room. The text is for them.
+func (c *Client) Verify(ctx context.Context, person, room, args string) (string, error) {
+	return c.verifier.Command(ctx, person, room, args), nil
 }
 
 // UserID is the bot's own Matrix id.

@@ -61,14 +61,7 @@ func (c *Client) Trusts(ctx context.Context, user string) (bool, error) {
 }
 
 // Verifications are the ids of those that are open.
-func (c *Client) Verifications() (txns []string) {
-	c.verifier.mu.Lock()
-	defer c.verifier.mu.Unlock()
-	for txn := range c.verifier.open {
-		txns = append(txns, txn.String())
-	}
-	return txns
-}
+func (c *Client) Verifications() []string { return c.verifier.Open() }
 
 // Clock makes a client of this configuration believe that it is so late.
 func (cfg *Config) Clock(now func() time.Time) { cfg.now = now }

@@ -3,12 +3,13 @@ package matrix
 import (
 	"encoding/base64"
 	"encoding/json"
-	"reverie/internal/matrix/render"
 	"strings"
 	"testing"
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/matrix/render"
 )
 
 // An event may have 65,536 bytes, as the server stores it and others send it on: encrypted, as an edit, with what servers add to it.

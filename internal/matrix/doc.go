@@ -8,21 +8,6 @@
 // queues are rows in bot.db, so that a message is answered once, whatever
 // stops the program in between. docs/edits.md has what changes a message later.
 //
-// # Identity
-//
-// The first start creates the account's cross-signing identity, signs the device, writes
-// matrix/recovery.key and creates a key backup. A new device with that recovery key is signed
-// again and restores the old keys. Verification by emoji runs in the room or to the device,
-// started by the person, who confirms with the code shown beside the emoji.
-//
-// matrix.devices says whose devices must be signed by their owner (owners, signed, any). The
-// rule holds for people whose cross-signing identity was ever seen, so that a homeserver cannot
-// take the identity away. unsigned.go judges each decrypted message by the device that its
-// Megolm session proves; roomkeys.go shares the outbound session with admitted devices only.
-// After an identity changed, and until !verify, keys go to all devices of that person: they
-// must be able to read the warning. An unencrypted room proves no device, so those whom the
-// rule covers are neither private nor owners there.
-//
 // # Rooms
 //
 // A room is direct with a person who invited the bot to a direct chat, under whose name m.direct

@@ -5,8 +5,9 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"reverie/internal/matrix/retry"
 	"time"
+
+	"reverie/internal/matrix/retry"
 )
 
 // Forget takes texts out of the copies of what was sent and heard, in tx. What waits to be

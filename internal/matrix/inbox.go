@@ -84,7 +84,7 @@ func (c *Client) judgeAgain(ctx context.Context, m *chat.Inbound) error {
 	if err != nil {
 		return err
 	}
-	unproven, err := c.unproven(ctx, room, id.UserID(m.Sender))
+	unproven, err := c.devices.Unproven(ctx, room.encrypted, id.UserID(m.Sender))
 	m.Private = m.Private && room.private(m.Sender)
 	m.Unproven = m.Unproven || unproven
 	return err

@@ -2,10 +2,11 @@ package matrix
 
 import (
 	"maps"
-	"reverie/internal/matrix/retry"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"reverie/internal/matrix/retry"
 )
 
 // lanes are the rooms being sent to right now: one event at a time in each, so

@@ -161,7 +161,7 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 		}
 	}
 	f.name = c.displayName(ctx, room, c.cli.UserID)
-	f.unproven, err = c.unproven(ctx, f, id.UserID(f.with))
+	f.unproven, err = c.devices.Unproven(ctx, f.encrypted, id.UserID(f.with))
 	return f, err
 }
 

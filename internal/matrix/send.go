@@ -6,14 +6,14 @@ import (
 	"maps"
 	"slices"
 
-	"reverie/internal/i18n"
-	"reverie/internal/matrix/retry"
-	"reverie/internal/text"
-
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
+
+	"reverie/internal/i18n"
+	"reverie/internal/matrix/retry"
+	"reverie/internal/text"
 )
 
 // send is the only way an event of ours leaves. It never sends plain text into
@@ -197,5 +197,5 @@ func (c *Client) checkCrypto(ctx context.Context, room id.RoomID) error {
 	if len(members) < 2 {
 		return retry.Refuse("nobody else is in the room, so nobody could read the message")
 	}
-	return c.freshDevices(ctx, members)
+	return c.devices.Fresh(ctx, members)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reverie/internal/matrix/retry"
 	"slices"
 	"time"
 
@@ -15,6 +14,8 @@ import (
 	"maunium.net/go/mautrix/crypto/olm"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/matrix/retry"
 )
 
 // readTries is how often reading an event may go wrong before it is given up.
@@ -40,7 +41,7 @@ func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 	if !ok || content.Algorithm == "" || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
-	plain, err := c.decrypt(ctx, evt)
+	plain, err := c.devices.Decrypt(ctx, evt)
 	switch {
 	case err == nil:
 		c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, originKey{}, evt), plain)
@@ -168,7 +169,7 @@ func (c *Client) readOne(ctx context.Context, u unread, ordered map[id.SessionID
 		u.session, u.err = "", err
 		return false, c.stillUnread(ctx, u)
 	}
-	c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, batchKey{}, b), evt)
+	c.cli.Syncer.(*syncer).Dispatch(b.context(ctx), evt)
 	if b.err != nil {
 		return false, b.err
 	}

@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"time"
 
-	"reverie/internal/i18n"
-
 	"go.mau.fi/util/retryafter"
 	"maunium.net/go/mautrix"
+
+	"reverie/internal/i18n"
 )
 
 // Class is what a failed request means for trying it again.

@@ -1,4 +1,5 @@
-// Package verification verifies people by emoji (SAS), started by them in a room or to the device.
+// Package verification verifies people by emoji (SAS). It runs in the room or to the device,
+// started by the person, who confirms with the code shown beside the emoji.
 package verification
 
 import (

@@ -1,10 +1,14 @@
-package matrix
+package e2ee
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"maunium.net/go/mautrix"
@@ -16,50 +20,51 @@ import (
 	"reverie/internal/store"
 )
 
-// signTime is how long cross-signing is tried again while the homeserver is in trouble.
-const signTime = 15 * time.Second
-
-// ensureIdentity cross-signs the bot's device, once. Clients show messages of
-// a device that its owner has not signed with a warning, and some refuse them.
-// Failing is no reason not to start: the bot can talk without.
-func (c *Client) ensureIdentity(ctx context.Context) {
-	if c.acc.CrossSigned && !c.resign {
-		return
-	}
-	trying, cancel := context.WithTimeout(ctx, signTime)
-	defer cancel()
-	if err := c.persist(trying, "signing the bot's device", func() error { return c.crossSign(ctx) }); err != nil {
-		c.log.Warn("matrix: the bot's device is not cross-signed, so other clients show a warning at its messages; this is tried again at the next start", "device", c.acc.DeviceID, "err", err)
-		return
-	}
-	signed := *c.acc
-	signed.CrossSigned = true
-	c.use(&signed)
-	c.resign = false
-	if err := c.saveAccount(); err != nil {
-		c.log.Warn("matrix: the device is cross-signed, but that could not be noted down", "err", err)
-	}
+// Config is what an Identity and a Backup need.
+type Config struct {
+	Client   *mautrix.Client
+	Machine  *crypto.OlmMachine
+	DB       *sql.DB
+	Dir      string // where recovery.key is
+	Password string // of the account; empty = not known
+	Log      *slog.Logger
 }
 
-func (c *Client) crossSign(ctx context.Context) error {
-	m := c.machine()
+func (cfg Config) recoveryKey() string { return filepath.Join(cfg.Dir, "recovery.key") }
+
+// Identity is the cross-signing identity of the account, and its private keys.
+type Identity struct {
+	cfg Config
+
+	mu      sync.Mutex
+	secrets Secrets
+}
+
+// NewIdentity returns an Identity whose keys are not here yet; see Sign and Open.
+func NewIdentity(cfg Config) *Identity { return &Identity{cfg: cfg} }
+
+// Sign cross-signs this device, and makes the identity if the account has none. With anew it
+// does so even if the device seems to be signed.
+func (i *Identity) Sign(ctx context.Context, anew bool) error {
+	m := i.cfg.Machine
 	has, verified, err := m.GetOwnVerificationStatus(ctx)
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask for the identity of this account: %w", err)
-	case verified && !c.resign:
+	case verified && !anew:
 		return nil
 	case !has:
-		return c.newIdentity(ctx)
+		return i.newIdentity(ctx)
 	}
-	key, err := os.ReadFile(c.cfg.dir("recovery.key"))
+	key, err := os.ReadFile(i.cfg.recoveryKey())
 	if err != nil {
-		return fmt.Errorf("the account has an identity already, made by another client; put that client's recovery key into %s (a file with the one line), or verify this device there: %w", c.cfg.dir("recovery.key"), err)
+		return fmt.Errorf("the account has an identity already, made by another client; "+
+			"put that client's recovery key into %s (a file with the one line), or verify this device there: %w", i.cfg.recoveryKey(), err)
 	}
 	if err := m.VerifyWithRecoveryKey(ctx, strings.TrimSpace(string(key))); err != nil {
-		return fmt.Errorf("%s does not open the identity of this account; put the right recovery key there: %w", c.cfg.dir("recovery.key"), err)
+		return fmt.Errorf("%s does not open the identity of this account; put the right recovery key there: %w", i.cfg.recoveryKey(), err)
 	}
-	c.log.Info("matrix: device verified with the recovery key", "device", c.acc.DeviceID)
+	i.cfg.Log.Info("matrix: device verified with the recovery key", "device", i.cfg.Client.DeviceID)
 	return nil
 }
 
@@ -67,9 +72,9 @@ func (c *Client) crossSign(ctx context.Context) error {
 // disk before anything depends on it, and the server is asked to publish the
 // keys last: stopping anywhere in between leaves a state from which the next
 // start can go on.
-func (c *Client) newIdentity(ctx context.Context) error {
-	m := c.machine()
-	secret, err := c.secretKey(ctx)
+func (i *Identity) newIdentity(ctx context.Context) error {
+	m := i.cfg.Machine
+	secret, err := i.secretKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,23 +97,24 @@ func (c *Client) newIdentity(ctx context.Context) error {
 	if err := m.SSSS.SetDefaultKeyID(ctx, secret.ID); err != nil {
 		return fmt.Errorf("store the default key: %w", err)
 	}
-	if err := m.PublishCrossSigningKeys(ctx, keys, c.interactive()); err != nil {
-		if c.cfg.Password == "" {
-			return fmt.Errorf("the homeserver wants the account's password to publish an identity; configure matrix.password for one start: %w", err)
+	if err := m.PublishCrossSigningKeys(ctx, keys, i.interactive()); err != nil {
+		if i.cfg.Password == "" {
+			return fmt.Errorf("the homeserver wants the account's password to publish an identity; "+
+				"configure matrix.password for one start: %w", err)
 		}
 		return fmt.Errorf("publish the identity (a homeserver with a separate account page wants this confirmed there): %w", err)
 	}
-	return c.signSelf(ctx, keys)
+	return i.signSelf(ctx, keys)
 }
 
-func (c *Client) signSelf(ctx context.Context, keys *crypto.CrossSigningKeysCache) error {
-	m := c.machine()
+func (i *Identity) signSelf(ctx context.Context, keys *crypto.CrossSigningKeysCache) error {
+	m := i.cfg.Machine
 	pub := keys.PublicKeys()
 	for _, k := range []struct {
 		usage id.CrossSigningUsage
 		key   id.Ed25519
 	}{{id.XSUsageMaster, pub.MasterKey}, {id.XSUsageSelfSigning, pub.SelfSigningKey}, {id.XSUsageUserSigning, pub.UserSigningKey}} {
-		if err := m.CryptoStore.PutCrossSigningKey(ctx, c.acc.UserID, k.usage, k.key); err != nil {
+		if err := m.CryptoStore.PutCrossSigningKey(ctx, i.cfg.Client.UserID, k.usage, k.key); err != nil {
 			return fmt.Errorf("keep the public keys: %w", err)
 		}
 	}
@@ -118,15 +124,16 @@ func (c *Client) signSelf(ctx context.Context, keys *crypto.CrossSigningKeysCach
 	if err := m.SignOwnMasterKey(ctx); err != nil {
 		return fmt.Errorf("sign the identity: %w", err)
 	}
-	c.log.Info("matrix: new identity made and device signed; keep a copy of the recovery key", "device", c.acc.DeviceID, "file", c.cfg.dir("recovery.key"))
+	i.cfg.Log.Info("matrix: new identity made and device signed; keep a copy of the recovery key", "device", i.cfg.Client.DeviceID,
+		"file", i.cfg.recoveryKey())
 	return nil
 }
 
 // secretKey returns the key that the cross-signing keys are sealed with on the
 // server: the one from an earlier attempt, or a new one that is on disk before
 // it is used.
-func (c *Client) secretKey(ctx context.Context) (*ssss.Key, error) {
-	m, path := c.machine(), c.cfg.dir("recovery.key")
+func (i *Identity) secretKey(ctx context.Context) (*ssss.Key, error) {
+	m, path := i.cfg.Machine, i.cfg.recoveryKey()
 	if old, err := os.ReadFile(path); err == nil {
 		if keyID, meta, err := m.SSSS.GetDefaultKeyData(ctx); err == nil {
 			if key, err := meta.VerifyRecoveryKey(keyID, strings.TrimSpace(string(old))); err == nil {
@@ -152,14 +159,14 @@ func (c *Client) secretKey(ctx context.Context) (*ssss.Key, error) {
 
 // interactive answers the homeserver's question for the password; nil when we
 // have none, and then some servers publish a first identity without asking.
-func (c *Client) interactive() mautrix.UIACallback {
-	if c.cfg.Password == "" {
+func (i *Identity) interactive() mautrix.UIACallback {
+	if i.cfg.Password == "" {
 		return nil
 	}
 	return func(ask *mautrix.RespUserInteractive) any {
 		return &mautrix.ReqUIAuthLogin{
 			BaseAuthData: mautrix.BaseAuthData{Type: mautrix.AuthTypePassword, Session: ask.Session},
-			User:         c.acc.UserID.String(), Password: c.cfg.Password,
+			User:         i.cfg.Client.UserID.String(), Password: i.cfg.Password,
 		}
 	}
 }

@@ -1,39 +1,38 @@
-package matrix
+package verification
 
 import (
 	"context"
 	"strings"
 
-	"reverie/internal/i18n"
-
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/i18n"
 )
 
-// Verify is the command !verify: what person asks for or answers in room. The
+// Command answers !verify: what person asks for or answers in room. The
 // text is for them. An answer counts for verifications of that person only.
-func (c *Client) Verify(ctx context.Context, person, room, args string) (string, error) {
-	v := c.verifier
-	say := c.said(ctx, room)
-	if !c.gate.allows(person) {
-		return say("verify.stranger"), nil
+func (v *Verifier) Command(ctx context.Context, person, room, args string) string {
+	say := func(key string, fill ...string) string { return v.cfg.Text(ctx, room, key, fill...) }
+	if !v.cfg.Rooms.Allows(person) {
+		return say("verify.stranger")
 	}
 	args = strings.ToLower(strings.TrimSpace(args))
 	if word, code, _ := strings.Cut(args, " "); word == "yes" {
-		return say(v.answerYes(ctx, person, strings.TrimSpace(code))), nil
+		return say(v.answerYes(ctx, person, strings.TrimSpace(code)))
 	}
 	switch args {
 	case "":
-		return v.explain(ctx, person, say), nil
+		return v.explain(ctx, person, say)
 	case "no":
-		return say(v.answerNo(ctx, person)), nil
+		return say(v.answerNo(ctx, person))
 	}
-	return say("verify.usage"), nil
+	return say("verify.usage")
 }
 
 // answerYes names the sentence that answers the person. The code binds the answer to one
 // verification: a newer one, which the person has not seen, has another code.
-func (v *verifier) answerYes(ctx context.Context, person, code string) string {
+func (v *Verifier) answerYes(ctx context.Context, person, code string) string {
 	o, ok := v.byPerson(person)
 	switch {
 	case !ok:
@@ -45,13 +44,13 @@ func (v *verifier) answerYes(ctx context.Context, person, code string) string {
 	case o.code != code:
 		return "verify.code"
 	}
-	ctx, cancel := context.WithTimeout(ctx, verifyStep)
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
 	if !v.change(o.txn, func(o *verification) { o.stage = confirmed }) {
 		return "verify.none"
 	}
 	if err := v.confirm(ctx, o.txn); err != nil {
-		v.c.log.Warn("matrix: verification: failed", "person", person, "err", err)
+		v.cfg.Log.Warn("matrix: verification: failed", "person", person, "err", err)
 		v.cancel(ctx, o.txn, event.VerificationCancelCodeUser, "verify.failed")
 		v.remove(o.txn)
 		return "verify.failed"
@@ -60,12 +59,12 @@ func (v *verifier) answerYes(ctx context.Context, person, code string) string {
 }
 
 // answerNo names the sentence that answers the person.
-func (v *verifier) answerNo(ctx context.Context, person string) string {
+func (v *Verifier) answerNo(ctx context.Context, person string) string {
 	o, ok := v.byPerson(person)
 	if !ok {
 		return "verify.none"
 	}
-	ctx, cancel := context.WithTimeout(ctx, verifyStep)
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
 	code, how := event.VerificationCancelCodeSASMismatch, "verify.mismatch"
 	if o.stage == asked {
@@ -73,15 +72,16 @@ func (v *verifier) answerNo(ctx context.Context, person string) string {
 	}
 	v.cancel(ctx, o.txn, code, how)
 	v.remove(o.txn)
-	v.c.log.Info("matrix: verification: over", "person", person, "device", o.device, "how", how)
+	v.cfg.Log.Info("matrix: verification: over", "person", person, "device", o.device, "how", how)
 	return how
 }
 
 // explain tells who we are, and how to verify.
-func (v *verifier) explain(ctx context.Context, person string, say i18n.Say) string {
-	m := v.c.machine()
+func (v *Verifier) explain(ctx context.Context, person string, say i18n.Say) string {
+	m := v.cfg.Machine
 	own := m.OwnIdentity()
-	lines := []string{say("verify.self", "user", own.UserID.String(), "device", own.DeviceID.String(), "fingerprint", Fingerprint(own.SigningKey.String()))}
+	lines := []string{say("verify.self", "user", own.UserID.String(), "device", own.DeviceID.String(),
+		"fingerprint", Fingerprint(own.SigningKey.String()))}
 	trusted, err := m.IsUserTrusted(ctx, id.UserID(person))
 	switch {
 	case m.CrossSigningKeys == nil:

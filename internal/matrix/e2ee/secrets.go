@@ -1,7 +1,8 @@
-package matrix
+package e2ee
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,59 +11,60 @@ import (
 	"reflect"
 	"strings"
 
-	"reverie/internal/i18n"
-
 	"go.mau.fi/util/dbutil"
 	"go.mau.fi/util/jsonbytes"
 	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/crypto/ssss"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/i18n"
+	"reverie/internal/matrix/retry"
 )
 
-// secrets are the private keys behind the account's identity. The library does
+// Secrets are the private keys behind the account's identity. The library does
 // not keep them, and without them the bot could sign nobody and back up
 // nothing once recovery.key was moved to a safe place. They are in the crypto
 // store; if they are lost, recovery.key brings them back.
-type secrets struct {
+type Secrets struct {
 	CrossSigning *crypto.CrossSigningSeeds `json:"cross_signing,omitempty"`
-	Backup       *backupSecret             `json:"backup,omitempty"`
+	Backup       *BackupSecret             `json:"backup,omitempty"`
 }
 
 // secretsName is the name of the secrets in the crypto store. It is no name that other
 // devices of the account ask for.
 const secretsName id.Secret = "reverie"
 
-// backupSecret is the key backup in use.
-type backupSecret struct {
+// BackupSecret is the key backup in use.
+type BackupSecret struct {
 	Version  id.KeyBackupVersion `json:"version"`
 	Key      []byte              `json:"key"`
 	Restored id.DeviceID         `json:"restored,omitempty"` // the device that has all the keys that were in it
 }
 
-// secretStore opens the crypto store in cfg.DB without a login; nil when there is none.
-func secretStore(ctx context.Context, cfg Config) (*crypto.SQLCryptoStore, error) {
-	device, err := storedDevice(ctx, cfg.DB)
+// OpenStore opens the crypto store in db without a login; nil when there is none. Its key is in dir.
+func OpenStore(ctx context.Context, db *sql.DB, dir string) (*crypto.SQLCryptoStore, error) {
+	device, err := StoredDevice(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: look at the crypto store: %w", err)
 	}
 	if device == "" {
 		return nil, nil
 	}
-	key, err := pickleKey(cfg.dir("pickle.key"), device)
+	key, err := PickleKey(dir, device)
 	if err != nil {
 		return nil, err
 	}
-	db, err := dbutil.NewWithDB(cfg.DB, "sqlite")
+	wrapped, err := dbutil.NewWithDB(db, "sqlite")
 	if err != nil {
 		return nil, fmt.Errorf("matrix: open crypto store: %w", err)
 	}
-	return crypto.NewSQLCryptoStore(db, dbutil.NoopLogger, "", id.DeviceID(device), key), nil
+	return crypto.NewSQLCryptoStore(wrapped, dbutil.NoopLogger, "", id.DeviceID(device), key), nil
 }
 
-// loadSecrets reads the secrets in the crypto store; nil when there are none.
-func loadSecrets(ctx context.Context, cfg Config) (*secrets, error) {
-	kept, err := secretStore(ctx, cfg)
+// LoadSecrets reads the secrets in the crypto store in db; nil when there are none.
+func LoadSecrets(ctx context.Context, db *sql.DB, dir string) (*Secrets, error) {
+	kept, err := OpenStore(ctx, db, dir)
 	if err != nil || kept == nil {
 		return nil, err
 	}
@@ -73,74 +75,82 @@ func loadSecrets(ctx context.Context, cfg Config) (*secrets, error) {
 	if data == "" {
 		return nil, nil
 	}
-	var s secrets
+	var s Secrets
 	if err := json.Unmarshal([]byte(data), &s); err != nil {
 		return nil, errors.New("matrix: the keys of the identity are damaged; recovery.key brings them back")
 	}
 	return &s, nil
 }
 
-// keepSecrets changes the secrets, in the crypto store first.
-func (c *Client) keepSecrets(ctx context.Context, change func(*secrets)) error {
-	c.mu.Lock()
-	next := c.secrets
-	c.mu.Unlock()
+// keep changes the secrets, in the crypto store first.
+func (i *Identity) keep(ctx context.Context, change func(*Secrets)) error {
+	i.mu.Lock()
+	next := i.secrets
+	i.mu.Unlock()
 	change(&next)
 	data, err := json.Marshal(next)
 	if err == nil {
-		err = c.machine().CryptoStore.PutSecret(ctx, secretsName, string(data))
+		err = i.cfg.Machine.CryptoStore.PutSecret(ctx, secretsName, string(data))
 	}
 	if err != nil {
 		return fmt.Errorf("matrix: keep secrets: %w", err)
 	}
-	c.mu.Lock()
-	c.secrets = next
-	c.mu.Unlock()
+	i.mu.Lock()
+	i.secrets = next
+	i.mu.Unlock()
 	return nil
 }
 
-// openSecrets makes the private keys of the identity ready: those that were
+// backup is the key backup in use; nil = none.
+func (i *Identity) backup() *BackupSecret {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.secrets.Backup
+}
+
+// Open makes the private keys of the identity ready: those that were
 // just made or opened, those in the crypto store, or those that recovery.key opens on
-// the server. Called by Open, when nothing runs yet.
-func (c *Client) openSecrets(ctx context.Context) {
-	m := c.machine()
-	kept, err := loadSecrets(ctx, c.cfg)
+// the server. Nothing may run yet.
+func (i *Identity) Open(ctx context.Context) {
+	m := i.cfg.Machine
+	kept, err := LoadSecrets(ctx, i.cfg.DB, i.cfg.Dir)
 	if err != nil {
-		c.log.Warn("matrix: the keys of the identity cannot be taken up as they are; what is missing is fetched anew", "err", err)
+		i.cfg.Log.Warn("matrix: the keys of the identity cannot be taken up as they are; what is missing is fetched anew", "err", err)
 	}
 	if kept != nil {
-		c.secrets = *kept
+		i.secrets = *kept
 	}
-	if m.CrossSigningKeys == nil && c.secrets.CrossSigning != nil {
-		if err := c.importSeeds(ctx, *c.secrets.CrossSigning); err != nil {
-			c.log.Warn("matrix: the kept keys of the identity are not used", "err", err)
+	if m.CrossSigningKeys == nil && i.secrets.CrossSigning != nil {
+		if err := i.importSeeds(ctx, *i.secrets.CrossSigning); err != nil {
+			i.cfg.Log.Warn("matrix: the kept keys of the identity are not used", "err", err)
 		}
 	}
 	if m.CrossSigningKeys == nil {
 		ctx, cancel := context.WithTimeout(ctx, backupTimeout)
 		defer cancel()
-		if err := c.fetchSeeds(ctx); err != nil {
-			c.log.Warn("matrix: the keys of the bot's identity are not here, so it can neither verify others nor back up message keys", "err", err)
+		if err := i.fetchSeeds(ctx); err != nil {
+			i.cfg.Log.Warn("matrix: the keys of the bot's identity are not here, so it can neither verify others nor back up message keys",
+				"err", err)
 			return
 		}
 	}
 	seeds := m.ExportCrossSigningKeys()
-	if reflect.DeepEqual(c.secrets.CrossSigning, &seeds) {
+	if reflect.DeepEqual(i.secrets.CrossSigning, &seeds) {
 		return
 	}
-	if err := c.keepSecrets(ctx, func(s *secrets) {
+	if err := i.keep(ctx, func(s *Secrets) {
 		if s.CrossSigning != nil {
 			s.Backup = nil // of another identity
 		}
 		s.CrossSigning = &seeds
 	}); err != nil {
-		c.log.Warn("matrix: the keys of the identity could not be kept; recovery.key is needed again at the next start", "err", err)
+		i.cfg.Log.Warn("matrix: the keys of the identity could not be kept; recovery.key is needed again at the next start", "err", err)
 	}
 }
 
 // importSeeds takes up private keys, if they are those of the account.
-func (c *Client) importSeeds(ctx context.Context, seeds crypto.CrossSigningSeeds) error {
-	m := c.machine()
+func (i *Identity) importSeeds(ctx context.Context, seeds crypto.CrossSigningSeeds) error {
+	m := i.cfg.Machine
 	public, err := m.GetOwnCrossSigningPublicKeys(ctx)
 	if err != nil {
 		return fmt.Errorf("ask for the account's identity: %w", err)
@@ -159,8 +169,8 @@ func (c *Client) importSeeds(ctx context.Context, seeds crypto.CrossSigningSeeds
 }
 
 // fetchSeeds opens the account's secret storage for the keys.
-func (c *Client) fetchSeeds(ctx context.Context) error {
-	key, err := c.secretStorage(ctx)
+func (i *Identity) fetchSeeds(ctx context.Context) error {
+	key, err := i.storage(ctx)
 	if err != nil {
 		return err
 	}
@@ -173,16 +183,16 @@ func (c *Client) fetchSeeds(ctx context.Context) error {
 		{event.AccountDataCrossSigningSelf, &seeds.SelfSigningKey},
 		{event.AccountDataCrossSigningUser, &seeds.UserSigningKey},
 	} {
-		if *k.into, err = c.machine().SSSS.GetDecryptedAccountData(ctx, k.name, key); err != nil {
+		if *k.into, err = i.cfg.Machine.SSSS.GetDecryptedAccountData(ctx, k.name, key); err != nil {
 			return fmt.Errorf("open the account's secret storage: %w", err)
 		}
 	}
-	return c.importSeeds(ctx, seeds)
+	return i.importSeeds(ctx, seeds)
 }
 
-// secretStorage opens the account's secret storage with recovery.key.
-func (c *Client) secretStorage(ctx context.Context) (*ssss.Key, error) {
-	path := c.cfg.dir("recovery.key")
+// storage opens the account's secret storage with recovery.key.
+func (i *Identity) storage(ctx context.Context) (*ssss.Key, error) {
+	path := i.cfg.recoveryKey()
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w; put it into %s and start again", errNoSecrets, path)
@@ -190,13 +200,13 @@ func (c *Client) secretStorage(ctx context.Context) (*ssss.Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the recovery key: %w", err)
 	}
-	keyID, meta, err := c.machine().SSSS.GetDefaultKeyData(ctx)
+	keyID, meta, err := i.cfg.Machine.SSSS.GetDefaultKeyData(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the account's secret storage: %w", err)
 	}
 	key, err := meta.VerifyRecoveryKey(keyID, strings.TrimSpace(string(text)))
 	if err != nil && (key == nil || !errors.Is(err, ssss.ErrUnverifiableKey)) {
-		return nil, &refusedError{i18n.Text(fmt.Sprintf("%s does not open the account's secret storage: %v", path, err))}
+		return nil, retry.Refuse(i18n.Text(fmt.Sprintf("%s does not open the account's secret storage: %v", path, err)))
 	}
 	return key, nil
 }

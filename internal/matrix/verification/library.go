@@ -1,4 +1,4 @@
-package matrix
+package verification
 
 import (
 	"context"
@@ -17,7 +17,9 @@ import (
 // the protocol and checks the codes; who may take part is decided here.
 
 // transactions is the library's memory of verifications. It ends with the process.
-type transactions struct{ all sync.Map } // id.VerificationTransactionID → verificationhelper.VerificationTransaction
+type transactions struct{ all sync.Map } // id.VerificationTransactionID → transaction
+
+type transaction = verificationhelper.VerificationTransaction
 
 func (t *transactions) DeleteVerification(_ context.Context, txn id.VerificationTransactionID) error {
 	if _, ok := t.all.LoadAndDelete(txn); !ok {
@@ -26,26 +28,26 @@ func (t *transactions) DeleteVerification(_ context.Context, txn id.Verification
 	return nil
 }
 
-func (t *transactions) GetVerificationTransaction(_ context.Context, txn id.VerificationTransactionID) (verificationhelper.VerificationTransaction, error) {
+func (t *transactions) GetVerificationTransaction(_ context.Context, txn id.VerificationTransactionID) (transaction, error) {
 	v, ok := t.all.Load(txn)
 	if !ok {
-		return verificationhelper.VerificationTransaction{}, verificationhelper.ErrUnknownVerificationTransaction
+		return transaction{}, verificationhelper.ErrUnknownVerificationTransaction
 	}
-	return v.(verificationhelper.VerificationTransaction), nil
+	return v.(transaction), nil
 }
 
-func (t *transactions) SaveVerificationTransaction(_ context.Context, v verificationhelper.VerificationTransaction) error {
+func (t *transactions) SaveVerificationTransaction(_ context.Context, v transaction) error {
 	t.all.Store(v.TransactionID, v)
 	return nil
 }
 
 // FindVerificationTransactionForUserDevice finds nothing: the library would
 // cancel the old verification and the new one, too. We cancel the old one.
-func (*transactions) FindVerificationTransactionForUserDevice(context.Context, id.UserID, id.DeviceID) (verificationhelper.VerificationTransaction, error) {
-	return verificationhelper.VerificationTransaction{}, verificationhelper.ErrUnknownVerificationTransaction
+func (*transactions) FindVerificationTransactionForUserDevice(context.Context, id.UserID, id.DeviceID) (transaction, error) {
+	return transaction{}, verificationhelper.ErrUnknownVerificationTransaction
 }
 
-func (*transactions) GetAllVerificationTransactions(context.Context) ([]verificationhelper.VerificationTransaction, error) {
+func (*transactions) GetAllVerificationTransactions(context.Context) ([]transaction, error) {
 	return nil, nil // asked at the start only, and then there are none
 }
 
@@ -67,41 +69,41 @@ func (c *catcher) OnEventType(t event.Type, h mautrix.EventHandler) {
 	c.caught = append(c.caught, caught{t, h})
 }
 
-// openVerify connects the library's verification. Called by Open, after
-// everything else is registered and before anything runs.
-func (c *Client) openVerify(ctx context.Context) error {
-	v := &verifier{c: c, wake: make(chan struct{}, 1), open: map[id.VerificationTransactionID]*verification{}, store: &transactions{}}
-	real := c.cli.Syncer
+// New connects the library's verification with the syncer of cfg.Client. All other
+// handlers must be registered, and nothing may run yet.
+func New(ctx context.Context, cfg Config) (*Verifier, error) {
+	v := &Verifier{cfg: cfg, wake: make(chan struct{}, 1), open: map[id.VerificationTransactionID]*verification{}, store: &transactions{}}
+	real := cfg.Client.Syncer
 	catch := &catcher{Syncer: real}
-	c.cli.Syncer = catch
-	v.helper = verificationhelper.NewVerificationHelper(c.cli, c.machine(), v.store, callbacks{v}, false, false, true)
+	cfg.Client.Syncer = catch
+	v.helper = verificationhelper.NewVerificationHelper(cfg.Client, cfg.Machine, v.store, callbacks{v}, false, false, true)
 	err := v.helper.Init(ctx)
-	c.cli.Syncer = real
+	cfg.Client.Syncer = real
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, h := range catch.caught {
-		real.(mautrix.ExtensibleSyncer).OnEventType(h.kind, c.guard(v.wrap(h.handle)))
+		real.(mautrix.ExtensibleSyncer).OnEventType(h.kind, cfg.Guard(v.wrap(h.handle)))
 	}
-	c.verifier = v
-	return nil
+	return v, nil
 }
 
 // wrap shows the library the events that are meant for it, one at a time, and
 // none while somebody's answer is worked on: it reads a verification, lets go
 // of it, and writes it back later.
-func (v *verifier) wrap(h mautrix.EventHandler) mautrix.EventHandler {
+func (v *Verifier) wrap(h mautrix.EventHandler) mautrix.EventHandler {
 	return func(ctx context.Context, evt *event.Event) {
 		if evt.Type == event.EventMessage && evt.Content.AsMessage().MsgType != event.MsgVerificationRequest {
 			return
 		}
 		v.turn.Lock()
 		defer v.turn.Unlock()
-		ctx, cancel := context.WithTimeout(ctx, verifyStep)
+		ctx, cancel := context.WithTimeout(ctx, stepTime)
 		defer cancel()
 		seen, err := v.admit(ctx, evt)
 		if err != nil {
-			v.c.log.Debug("matrix: verification: event ignored", "type", evt.Type.Type, "sender", evt.Sender, "room", evt.RoomID, "because", err)
+			v.cfg.Log.Debug("matrix: verification: event ignored",
+				"type", evt.Type.Type, "sender", evt.Sender, "room", evt.RoomID, "because", err)
 			return
 		}
 		if v.hold(ctx, seen, h) {
@@ -113,7 +115,7 @@ func (v *verifier) wrap(h mautrix.EventHandler) mautrix.EventHandler {
 
 // hold keeps the other side's confirmation until our person has answered:
 // getting it first, the library would compare their identity with ours.
-func (v *verifier) hold(ctx context.Context, evt *event.Event, h mautrix.EventHandler) bool {
+func (v *Verifier) hold(ctx context.Context, evt *event.Event, h mautrix.EventHandler) bool {
 	if evt.Type.Type != event.InRoomVerificationMAC.Type {
 		return false
 	}
@@ -131,7 +133,7 @@ func (v *verifier) hold(ctx context.Context, evt *event.Event, h mautrix.EventHa
 
 // confirm tells the library that the emoji match, and shows it the other
 // side's confirmation if that has come.
-func (v *verifier) confirm(ctx context.Context, txn id.VerificationTransactionID) error {
+func (v *Verifier) confirm(ctx context.Context, txn id.VerificationTransactionID) error {
 	v.turn.Lock()
 	defer v.turn.Unlock()
 	if err := v.helper.ConfirmSAS(ctx, txn); err != nil {
@@ -146,15 +148,15 @@ func (v *verifier) confirm(ctx context.Context, txn id.VerificationTransactionID
 // admit decides about an event of a verification and returns it as the library
 // should see it: in rooms it expects the id of the request where the id of the
 // event is, and it looks neither at the sender nor at the room.
-func (v *verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, error) {
+func (v *Verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, error) {
 	out := *evt
 	if evt.Type.Class == event.ToDeviceEventType {
 		out.ID, out.RoomID = "", ""
 	}
 	switch {
-	case evt.Sender == v.c.cli.UserID:
+	case evt.Sender == v.cfg.Client.UserID:
 		return nil, errors.New("it is our own")
-	case !v.c.gate.allows(evt.Sender.String()):
+	case !v.cfg.Rooms.Allows(evt.Sender.String()):
 		return nil, errors.New("the sender is not allowed")
 	case evt.StateKey != nil || evt.Mautrix.EventSource&event.SourceLeave != 0:
 		return nil, errors.New("it is no message of a room we are in")
@@ -185,8 +187,8 @@ func (v *verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, e
 	return &out, nil
 }
 
-func (v *verifier) admitRequest(ctx context.Context, evt *event.Event) (*event.Event, error) {
-	now := v.c.now()
+func (v *Verifier) admitRequest(ctx context.Context, evt *event.Event) (*event.Event, error) {
+	now := v.cfg.Now()
 	txn := id.VerificationTransactionID(evt.ID)
 	if evt.Type == event.ToDeviceVerificationRequest {
 		req := *evt.Content.AsVerificationRequest()
@@ -205,18 +207,22 @@ func (v *verifier) admitRequest(ctx context.Context, evt *event.Event) (*event.E
 }
 
 // callbacks is what the library calls, holding its lock: each only leaves a
-// note for runVerify.
-type callbacks struct{ v *verifier }
+// note for Run.
+type callbacks struct{ v *Verifier }
 
 func (cb callbacks) VerificationRequested(_ context.Context, txn id.VerificationTransactionID, from id.UserID, device id.DeviceID) {
 	cb.v.do(func(ctx context.Context) { cb.v.accept(ctx, txn, from, device) })
 }
 
-func (cb callbacks) VerificationReady(_ context.Context, txn id.VerificationTransactionID, device id.DeviceID, sas, _ bool, _ *verificationhelper.QRCode) {
+func (cb callbacks) VerificationReady(
+	_ context.Context, txn id.VerificationTransactionID, device id.DeviceID, sas, _ bool, _ *verificationhelper.QRCode,
+) {
 	cb.v.do(func(ctx context.Context) { cb.v.ready(ctx, txn, device, sas) })
 }
 
-func (cb callbacks) VerificationCancelled(_ context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string) {
+func (cb callbacks) VerificationCancelled(
+	_ context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string,
+) {
 	cb.v.do(func(ctx context.Context) { cb.v.cancelled(ctx, txn, code, reason) })
 }
 

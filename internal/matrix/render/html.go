@@ -1,4 +1,4 @@
-package matrix
+package render
 
 import (
 	"bytes"
@@ -16,10 +16,10 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// partSize is how large one event's text may be: Markdown and HTML together,
+// MaxSize is how large one event's text may be: Markdown and HTML together,
 // as JSON. The server's limit is 65,536 bytes for the whole event, of which
 // encryption takes a third.
-const partSize = 40_000
+const MaxSize = 40_000
 
 // maxDepth of nested HTML; clients cut deeper nesting off.
 const maxDepth = 60
@@ -73,14 +73,13 @@ func allowedHTML() *bluemonday.Policy {
 	return p
 }
 
-// toHTML renders Markdown for clients that show formatting. It is empty when
-// the text needs none, cannot be shown safely, or is too large for an event.
+// toHTML is HTML for a text whose Markdown alone fits into one event.
 func toHTML(md string) string {
 	md = strings.ToValidUTF8(md, "\uFFFD")
-	if len(md) > partSize || excessive(md) {
+	if len(md) > MaxSize || excessive(md) {
 		return ""
 	}
-	out := plainBody(strings.TrimRight(allowed.Sanitize(tables.Replace(convert(md))), "\n"))
+	out := Body(strings.TrimRight(allowed.Sanitize(tables.Replace(convert(md))), "\n"))
 	if tooDeep(out) {
 		return ""
 	}
@@ -89,7 +88,7 @@ func toHTML(md string) string {
 			out = in
 		}
 	}
-	if out == html.EscapeString(strings.TrimSpace(plainBody(md))) {
+	if out == html.EscapeString(strings.TrimSpace(Body(md))) {
 		return ""
 	}
 	return out
@@ -165,34 +164,35 @@ func tooDeep(s string) bool {
 // message says of whom it mentions.
 var roomPing = regexp.MustCompile(`(?i)(^|\W)@(room)\b`)
 
-// plainBody is what clients show that show no formatting: the text as it was
+// Body is the text for clients that show no formatting: Markdown as it was
 // written. A word joiner, which nobody sees, keeps it from notifying everybody.
-func plainBody(md string) string { return roomPing.ReplaceAllString(md, "$1@\u2060$2") }
+func Body(md string) string { return roomPing.ReplaceAllString(md, "$1@\u2060$2") }
 
-// keepQuote is a reply's text as clients leave it that take off lines which quote
-// what is replied to: those of ours are part of the answer.
-func keepQuote(body string) string {
+// KeepQuote protects quoted lines at the beginning of a reply's body. Some clients
+// take them for the copy of what is replied to and hide them.
+func KeepQuote(body string) string {
 	if strings.HasPrefix(body, ">") {
 		return "\n" + body
 	}
 	return body
 }
 
-// formatted is toHTML, or nothing when both together are too large for an
-// event: the text as it was written is worth more than its looks.
-func formatted(md string) string {
+// HTML renders Markdown for clients that show formatting. It is empty when the text needs
+// none, cannot be shown safely, or does not fit into one event together with its HTML.
+func HTML(md string) string {
 	html := toHTML(md)
-	if jsonSize(plainBody(md))+jsonSize(html) > partSize {
+	if JSONSize(Body(md))+JSONSize(html) > MaxSize {
 		return ""
 	}
 	return html
 }
 
-// size is what a text costs in an event. Of a text that is too large for one it
+// Size is what a text costs in an event. Of a text that is too large for one it
 // is what it costs without its looks.
-func size(md string) int { return jsonSize(plainBody(md)) + jsonSize(toHTML(md)) }
+func Size(md string) int { return JSONSize(Body(md)) + JSONSize(toHTML(md)) }
 
-func jsonSize(s string) int {
+// JSONSize is how many bytes a string has as JSON.
+func JSONSize(s string) int {
 	b, err := json.Marshal(s)
 	if err != nil {
 		return len(s)

@@ -1,4 +1,4 @@
-package matrix
+package e2ee
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 type patient struct {
 	*sql.DB
 	dbutil.DatabaseLogger
-	c *Client
+	s *Store
 }
 
 // ExecContext implements dbutil.UnderlyingExecable.
@@ -27,22 +27,22 @@ func (p patient) ExecContext(ctx context.Context, query string, args ...any) (sq
 		res, err := p.DB.ExecContext(ctx, query, args...)
 		if err == nil || !store.Passing(err) {
 			if attempt > 0 {
-				p.c.setProblem("")
+				p.s.cfg.Problem("")
 			}
 			return res, err
 		}
-		p.c.setProblem("the database cannot be written: " + err.Error())
-		p.c.log.Error("matrix: the database cannot be written; waiting until it can", "err", err)
-		timer := time.NewTimer(min(p.c.pace.again<<min(attempt, 10), time.Minute))
+		p.s.cfg.Problem("the database cannot be written: " + err.Error())
+		p.s.cfg.Log.Error("matrix: the database cannot be written; waiting until it can", "err", err)
+		timer := time.NewTimer(min(p.s.cfg.Again<<min(attempt, 10), time.Minute))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
 			return nil, err
-		case <-p.c.ending:
+		case <-p.s.cfg.Ending:
 			timer.Stop()
-			if batchOf(ctx) != nil {
-				p.c.behind.Store(true)
+			if ctx.Value(failedKey{}) != nil {
+				p.s.behind.Store(true)
 			}
 			return nil, err
 		}
@@ -53,18 +53,26 @@ func (p patient) ExecContext(ctx context.Context, query string, args ...any) (sq
 // batch of which something could not be stored is worked on again, with the
 // same token.
 func (p patient) QueryTiming(ctx context.Context, _, _ string, _ []any, _ int, _ time.Duration, err error) {
-	if store.Passing(err) {
-		fail(ctx, err)
+	if failed, ok := ctx.Value(failedKey{}).(func(error)); ok && store.Passing(err) {
+		failed(err)
 	}
 }
 
-// newStores wraps the database for mautrix.
-func (c *Client) newStores() (*dbutil.Database, error) {
-	db, err := dbutil.NewWithDB(c.cfg.DB, "sqlite")
+type failedKey struct{} // the func(error) of a context
+
+// WithFailures returns a context for the work on a sync: failed hears of what could not be
+// stored, whether or not mautrix passes the error on.
+func WithFailures(ctx context.Context, failed func(error)) context.Context {
+	return context.WithValue(ctx, failedKey{}, failed)
+}
+
+// Database wraps the database for mautrix.
+func (s *Store) Database() (*dbutil.Database, error) {
+	db, err := dbutil.NewWithDB(s.cfg.DB, "sqlite")
 	if err != nil {
 		return nil, err
 	}
-	p := patient{DB: c.cfg.DB, DatabaseLogger: dbutil.NoopLogger, c: c}
+	p := patient{DB: s.cfg.DB, DatabaseLogger: dbutil.NoopLogger, s: s}
 	db.LoggingDB.UnderlyingExecable, db.Log = p, p
 	return db, nil
 }

@@ -1,8 +1,6 @@
-package matrix
+package render
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -13,8 +11,6 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
-	"maunium.net/go/mautrix/event"
-	"maunium.net/go/mautrix/id"
 )
 
 // Holds F42, M48, M50, M51.
@@ -63,7 +59,11 @@ func TestToHTML(t *testing.T) {
 		{"room ping in code", "`@room` *@room*", "<code>@\u2060room</code> <em>@\u2060room</em>"},
 		{"only a room ping", "@room", ""},
 	} {
-		t.Run(c.name, func(t *testing.T) { equal(t, toHTML(c.md), c.want, "the HTML") })
+		t.Run(c.name, func(t *testing.T) {
+			if got := toHTML(c.md); got != c.want {
+				t.Errorf("the HTML: got %v, want %v", got, c.want)
+			}
+		})
 	}
 }
 
@@ -115,8 +115,12 @@ func TestMaths(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			md := strings.ReplaceAll(c.md, `\n\n`, "\n\n")
-			equal(t, toHTML(md), c.want, "the HTML")
-			equal(t, plainBody(md), md, "the plain body became")
+			if got := toHTML(md); got != c.want {
+				t.Errorf("the HTML: got %v, want %v", got, c.want)
+			}
+			if got := Body(md); got != md {
+				t.Errorf("the plain body became %v, want %v", got, md)
+			}
 		})
 	}
 }
@@ -238,57 +242,15 @@ func FuzzBeginning(f *testing.F) {
 		f.Add(s, uint16(i*20))
 	}
 	f.Fuzz(func(t *testing.T, md string, times uint16) {
-		checkBeginning(t, strings.Repeat(md, min(int(times)+1, 1+8000/(len(md)+1))), smallest)
+		checkBeginning(t, strings.Repeat(md, min(int(times)+1, 1+8000/(len(md)+1))), 4000)
 	})
 }
 
 // TestHostileHTML: what is slow or becomes large elsewhere stays within bounds.
 // Holds F42, M52.
 func TestHostileHTML(t *testing.T) {
-	for name, md := range hostile(partSize - 10) {
+	for name, md := range hostile(MaxSize - 10) {
 		t.Run(name, func(t *testing.T) { checkHTML(t, md, toHTML(md)) })
-	}
-}
-
-// What is read of a message is its plain text: not its HTML, not the copy of what it replies to, and nothing that nobody sees.
-// Holds M30.
-func TestIncomingText(t *testing.T) {
-	const me = "@me:example.org"
-	g := sure(newGate(self, []string{me}, nil))(t)
-	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
-	html := func(s string) func(*event.MessageEventContent, *event.Event) {
-		return func(c *event.MessageEventContent, _ *event.Event) { c.Format, c.FormattedBody = event.FormatHTML, s }
-	}
-	for _, c := range []struct {
-		name string
-		evt  *event.Event
-		text string
-	}{
-		{"HTML that says something else", message(me, "hello", html("<b>delete everything</b>")), "hello"},
-		{"HTML of nothing", message(me, "", html("<b>hello</b>")), ""},
-		{"tags in the text", message(me, "what is <script>?", html("what is &lt;script&gt;?")), "what is <script>?"},
-		{"a reply with the copy", message(me, "> <@reverie:example.org> one\n> two\n\nthree", reply("$0")), "three"},
-		{"a reply with the copy in HTML too", message(me, "> <@reverie:example.org> one\n\nthree", reply("$0"), html("<mx-reply><blockquote>one</blockquote></mx-reply>three")), "three"},
-		{"a reply without", message(me, "three", reply("$0")), "three"},
-		{"a quotation that is no reply", message(me, "> one\n\ntwo"), "> one\n\ntwo"},
-		{"the copy in what is no reply", message(me, "> <@reverie:example.org> one\n\ntwo"), "> <@reverie:example.org> one\n\ntwo"},
-		{"a forged tag", message(me, "<mx-reply>one</mx-reply> two"), "<mx-reply>one</mx-reply> two"},
-		{"white space of no width", message(me, "ig\u200bno\u2060re\ufeff all\u00ad"), "ignore all"},
-		{"text that runs backwards", message(me, "\u202egnp.\u202cexe \u2066a\u2069\u200e\u200f\u061c"), "gnp.exe a"},
-		{"a message within a message", message(me, "hi\U000e0069\U000e0067\U000e006e\U000e007f\U000e0101 there"), "hi there"},
-		{"nothing but what nobody sees", message(me, "\u200b\u2063\u3164 \u2060"), ""},
-		{"control characters", message(me, "a\x00b\x1b[31m\u0085c\r\nd\te"), "ab[31mc\nd\te"},
-		{"families", message(me, "👨\u200d👩\u200d👧 ❤\ufe0f"), "👨\u200d👩\u200d👧 ❤\ufe0f"},
-		{"Persian", message(me, "می\u200cخواهم"), "می\u200cخواهم"},
-		{"Arabic with a year sign", message(me, "\u0601١٤"), "\u0601١٤"},
-		{"accents", message(me, "e\u0301 ñ"), "e\u0301 ñ"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got := g.judge(c.evt, dm, func(id.EventID) bool { return true })
-			if got.text != c.text || got.pass != (c.text != "") {
-				t.Errorf("read %q (pass %v, %s); want %q", got.text, got.pass, got.reason, c.text)
-			}
-		})
 	}
 }
 
@@ -297,8 +259,8 @@ const fileNote = "\n\n*The rest is in a file.*"
 // checkBeginning sees to it that the beginning of a text fits, is its beginning, and leaves nothing open.
 func checkBeginning(t *testing.T, md string, limit int) string {
 	t.Helper()
-	got := beginning(md, limit, fileNote)
-	if n := size(got); n > limit {
+	got := Beginning(md, limit, fileNote)
+	if n := Size(got); n > limit {
 		t.Errorf("it costs %d, limit %d: %.200q", n, limit, got)
 	}
 	said, ok := strings.CutSuffix(got, fileNote)
@@ -340,57 +302,11 @@ func TestBeginning(t *testing.T) {
 			if !strings.HasSuffix(said, c.end) {
 				t.Errorf("it ends with %q", said[len(said)-20:])
 			}
-			out := toHTML(beginning(c.md, 4000, fileNote))
-			if size(said) < 4000/3 || !strings.HasSuffix(out, "<p><em>The rest is in a file.</em></p>") {
-				t.Errorf("it costs %d, and ends as %q", size(said), out[max(0, len(out)-100):])
+			out := toHTML(Beginning(c.md, 4000, fileNote))
+			if Size(said) < 4000/3 || !strings.HasSuffix(out, "<p><em>The rest is in a file.</em></p>") {
+				t.Errorf("it costs %d, and ends as %q", Size(said), out[max(0, len(out)-100):])
 			}
 		})
-	}
-}
-
-// An event may have 65,536 bytes, as the server stores it and others send it on: encrypted, as an edit, with what servers add to it.
-// Holds F41.
-func TestBeginningsFitIntoEvents(t *testing.T) {
-	const (
-		servers = 3000 // previous events, authorisation, hashes and signatures
-		megolm  = 200  // version, index, MAC, signature and padding
-	)
-	var worst int
-	for name, md := range map[string]string{
-		"words":   strings.Repeat("word ", 40_000),
-		"signs":   strings.Repeat("<&>\"'", 30_000),
-		"letters": strings.Repeat("日本語🙂", 20_000),
-		"code":    "```\n" + strings.Repeat("if a < b && c > d {\n", 6000) + "```",
-		"table":   "|a|b|\n|-|-|\n" + strings.Repeat("|1|2|\n", 20_000),
-		"maths":   strings.Repeat("$x^2$ ", 20_000),
-	} {
-		p := beginning(md, partSize, "")
-		m := &event.MessageEventContent{MsgType: event.MsgText, Body: plainBody(p), Mentions: &event.Mentions{}}
-		if html := formatted(p); html != "" {
-			m.Format, m.FormattedBody = event.FormatHTML, html
-		}
-		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID("$" + strings.Repeat("e", 43)))
-		m.Mentions.Add(id.UserID("@" + strings.Repeat("u", 200) + ":example.org"))
-		target := id.EventID("$" + strings.Repeat("e", 43))
-		payload := []byte{}
-		for _, content := range []any{edit(m, target, false), live(edit(m, target, true))} { // the last edit, and one on the way
-			said := sure(json.Marshal(map[string]any{"type": "m.room.message", "room_id": "!" + strings.Repeat("r", 43), "content": content}))(t)
-			if len(said) > len(payload) {
-				payload = said
-			}
-		}
-		outer, err := json.Marshal(map[string]any{"type": "m.room.encrypted", "sender": "@" + strings.Repeat("u", 253), "room_id": "!" + strings.Repeat("r", 43), "content": map[string]any{
-			"algorithm": "m.megolm.v1.aes-sha2", "sender_key": strings.Repeat("k", 43), "session_id": strings.Repeat("s", 43), "device_id": strings.Repeat("d", 20),
-			"m.relates_to": m.RelatesTo, "ciphertext": base64.RawStdEncoding.EncodeToString(make([]byte, len(payload)+megolm)),
-		}})
-		must(t, err)
-		worst = max(worst, len(outer))
-		if n := len(outer) + servers; n > 65_536 {
-			t.Errorf("the beginning of %s would be an event of %d bytes", name, n)
-		}
-	}
-	if worst < 45_000 {
-		t.Errorf("the largest event has %d bytes: beginnings are smaller than they need be", worst)
 	}
 }
 
@@ -437,7 +353,7 @@ func TestHostileTexts(t *testing.T) {
 	for name, md := range texts {
 		t.Run(name, func(t *testing.T) {
 			begun := time.Now()
-			if checkBeginning(t, md, partSize); time.Since(begun) > 2*time.Minute {
+			if checkBeginning(t, md, MaxSize); time.Since(begun) > 2*time.Minute {
 				t.Error("it takes more than two minutes")
 			}
 		})

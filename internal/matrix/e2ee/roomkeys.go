@@ -1,4 +1,4 @@
-package matrix
+package e2ee
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto/cryptohelper"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
@@ -14,14 +15,19 @@ import (
 // encrypter encrypts room events for those devices that the device rule admits.
 type encrypter struct {
 	*cryptohelper.CryptoHelper
-	c *Client
+	d *Devices
+}
+
+// Encrypter encrypts with h, after it has seen to it that only admitted devices have the key.
+func (d *Devices) Encrypter(h *cryptohelper.CryptoHelper) mautrix.CryptoHelper {
+	return encrypter{h, d}
 }
 
 type sharingKey struct{} // marks a context in which a room key is shared
 
 // Encrypt implements mautrix.CryptoHelper.
 func (e encrypter) Encrypt(ctx context.Context, room id.RoomID, kind event.Type, content any) (*event.EncryptedEventContent, error) {
-	if err := e.c.renewRoomKey(ctx, room); err != nil {
+	if err := e.d.renewRoomKey(ctx, room); err != nil {
 		return nil, fmt.Errorf("check who has the key of the room: %w", err)
 	}
 	return e.CryptoHelper.Encrypt(context.WithValue(ctx, sharingKey{}, true), room, kind, content)
@@ -29,18 +35,18 @@ func (e encrypter) Encrypt(ctx context.Context, room id.RoomID, kind event.Type,
 
 // renewRoomKey drops the outbound Megolm session of a room when it was shared with other
 // devices than the rule admits now: a device was signed, or the rule or an identity is new.
-func (c *Client) renewRoomKey(ctx context.Context, room id.RoomID) error {
-	store := c.machine().CryptoStore
+func (d *Devices) renewRoomKey(ctx context.Context, room id.RoomID) error {
+	store := d.cfg.Machine.CryptoStore
 	session, err := store.GetOutboundGroupSession(ctx, room)
 	if err != nil || session == nil || !session.Shared {
 		return err
 	}
-	members, err := c.cli.StateStore.GetRoomJoinedOrInvitedMembers(ctx, room)
+	members, err := d.cfg.Client.StateStore.GetRoomJoinedOrInvitedMembers(ctx, room)
 	if err != nil {
 		return err
 	}
 	for _, user := range members {
-		if has, err := c.hasIdentity(ctx, user); err != nil || !has {
+		if has, err := d.hasIdentity(ctx, user); err != nil || !has {
 			if err != nil {
 				return err
 			}
@@ -50,16 +56,16 @@ func (c *Client) renewRoomKey(ctx context.Context, room id.RoomID) error {
 		if err != nil {
 			return err
 		}
-		for _, d := range devices {
-			withheld, err := c.withheld(ctx, d)
+		for _, of := range devices {
+			withheld, err := d.withheld(ctx, of)
 			if err != nil {
 				return err
 			}
-			shared, err := store.IsOutboundGroupSessionShared(ctx, user, d.IdentityKey, session.ID())
+			shared, err := store.IsOutboundGroupSessionShared(ctx, user, of.IdentityKey, session.ID())
 			if err != nil {
 				return err
 			}
-			if shared == withheld && d.DeviceID != c.cli.DeviceID && d.Trust != id.TrustStateBlacklisted {
+			if shared == withheld && of.DeviceID != d.cfg.Client.DeviceID && of.Trust != id.TrustStateBlacklisted {
 				return store.RemoveOutboundGroupSession(ctx, room)
 			}
 		}
@@ -70,37 +76,37 @@ func (c *Client) renewRoomKey(ctx context.Context, room id.RoomID) error {
 // withheld tells whether a device gets no room keys. After an identity has changed, and
 // until its owner verifies again, all devices get them: were the new identity a false one,
 // nobody else could read the warning.
-func (c *Client) withheld(ctx context.Context, d *id.Device) (bool, error) {
-	if !c.mustBeSigned(d.UserID) {
+func (d *Devices) withheld(ctx context.Context, of *id.Device) (bool, error) {
+	if !d.MustBeSigned(of.UserID) {
 		return false, nil
 	}
-	if has, err := c.hasIdentity(ctx, d.UserID); err != nil || !has {
+	if has, err := d.hasIdentity(ctx, of.UserID); err != nil || !has {
 		return false, err
 	}
-	m := c.machine()
-	if trust, err := m.ResolveTrustContext(ctx, d); err != nil || trust >= id.TrustStateCrossSignedUntrusted {
+	m := d.cfg.Machine
+	if trust, err := m.ResolveTrustContext(ctx, of); err != nil || trust >= id.TrustStateCrossSignedUntrusted {
 		return false, err
 	}
-	keys, err := m.CryptoStore.GetCrossSigningKeys(ctx, d.UserID)
+	keys, err := m.CryptoStore.GetCrossSigningKeys(ctx, of.UserID)
 	if err != nil {
 		return false, err
 	}
 	if master := keys[id.XSUsageMaster]; master.Key == master.First {
 		return true, nil
 	}
-	return m.IsUserTrusted(ctx, d.UserID)
+	return m.IsUserTrusted(ctx, of.UserID)
 }
 
 // GetDevices implements crypto.Store. While a room key is shared, it marks the devices that
 // get the key as verified: SendKeysMinTrust keeps the others out.
-func (k *keyStore) GetDevices(ctx context.Context, user id.UserID) (map[id.DeviceID]*id.Device, error) {
+func (k *Store) GetDevices(ctx context.Context, user id.UserID) (map[id.DeviceID]*id.Device, error) {
 	devices, err := k.SQLCryptoStore.GetDevices(ctx, user)
 	if err != nil || ctx.Value(sharingKey{}) == nil {
 		return devices, err
 	}
 	ctx = context.WithValue(ctx, sharingKey{}, nil)
 	if devices == nil { // else the machine would fetch them, and not ask here again
-		lists, err := k.c.machine().FetchKeys(ctx, []id.UserID{user}, true)
+		lists, err := k.machine.FetchKeys(ctx, []id.UserID{user}, true)
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +115,7 @@ func (k *keyStore) GetDevices(ctx context.Context, user id.UserID) (map[id.Devic
 		}
 	}
 	for _, d := range devices {
-		withheld, err := k.c.withheld(ctx, d)
+		withheld, err := k.devices.withheld(ctx, d)
 		if err != nil {
 			return nil, err
 		}
@@ -124,35 +130,36 @@ func (k *keyStore) GetDevices(ctx context.Context, user id.UserID) (map[id.Devic
 // its owner's server is away, is not asked for again.
 const askDevicesAgain = time.Minute
 
-// freshDevices fetches the lists of devices of users that are out of date: a new
+// Fresh fetches the lists of devices of users that are out of date: a new
 // device that is not in its owner's list could not read what is sent.
-func (c *Client) freshDevices(ctx context.Context, users []id.UserID) error {
-	old, err := c.machine().CryptoStore.GetOutdatedTrackedUsers(ctx)
+func (d *Devices) Fresh(ctx context.Context, users []id.UserID) error {
+	old, err := d.cfg.Machine.CryptoStore.GetOutdatedTrackedUsers(ctx)
 	if err != nil {
 		return fmt.Errorf("look for lists of devices that have changed: %w", err)
 	}
-	now := c.now()
-	c.mu.Lock()
+	now := d.cfg.Now()
+	d.mu.Lock()
 	old = slices.DeleteFunc(old, func(u id.UserID) bool {
-		return !slices.Contains(users, u) || now.Sub(c.stale[u]).Abs() < askDevicesAgain
+		return !slices.Contains(users, u) || now.Sub(d.stale[u]).Abs() < askDevicesAgain
 	})
-	c.mu.Unlock()
+	d.mu.Unlock()
 	if len(old) == 0 {
 		return nil
 	}
-	lists, err := c.machine().FetchKeys(ctx, old, true)
+	lists, err := d.cfg.Machine.FetchKeys(ctx, old, true)
 	if err != nil {
 		return fmt.Errorf("fetch lists of devices that have changed: %w", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, u := range old {
 		if _, ok := lists[u]; ok {
-			delete(c.stale, u)
+			delete(d.stale, u)
 			continue
 		}
-		c.stale[u] = now
-		c.log.Warn("matrix: the devices of a member are not known for certain; a new one may not be able to read what is sent", "user", u)
+		d.stale[u] = now
+		d.cfg.Log.Warn("matrix: the devices of a member are not known for certain; a new one may not be able to read what is sent",
+			"user", u)
 	}
 	return nil
 }

@@ -1,25 +1,31 @@
-package matrix
+// Package verification verifies people by emoji (SAS). It runs in the room or to the device,
+// started by the person, who confirms with the code shown beside the emoji.
+package verification
 
 import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/crypto/verificationhelper"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
-	"reverie/internal/store"
+	"reverie/internal/matrix/retry"
+	"reverie/internal/text"
 )
 
-// verifyStep is for what we do ourselves in one step. The library ends a verification that takes
+// stepTime is for what we do ourselves in one step. The library ends a verification that takes
 // longer than ten minutes.
-const verifyStep = time.Minute
+const stepTime = time.Minute
 
 // stage is how far a verification has come.
 type stage int
@@ -42,11 +48,39 @@ type verification struct {
 	held   func(context.Context) // gives the library their confirmation; nil until it comes
 }
 
-// verifier leads people through verifications: each sees the same seven emoji
+// Config is what a Verifier needs.
+type Config struct {
+	Client  *mautrix.Client
+	Machine *crypto.OlmMachine
+	Log     *slog.Logger
+	Now     func() time.Time
+	Rooms   Rooms
+
+	// Text is a sentence in the language of room.
+	Text func(ctx context.Context, room, key string, fill ...string) string
+	// Guard keeps a panic over one event away from the others.
+	Guard func(mautrix.EventHandler) mautrix.EventHandler
+}
+
+// Rooms is what a Verifier asks of the Matrix client.
+type Rooms interface {
+	// Say makes a message durable that is to be sent.
+	Say(ctx context.Context, room string, m chat.Outgoing) error
+	// Allows tells whether user may talk to us.
+	Allows(user string) bool
+	// Sendable fetches the room's state and fails where an event must not be sent.
+	Sendable(ctx context.Context, room id.RoomID) error
+	// PrivateWith tells whether a room is private with person.
+	PrivateWith(ctx context.Context, room, person string) (bool, error)
+	// DirectChats are the rooms of person's direct chats, the best first.
+	DirectChats(ctx context.Context, person string) ([]string, error)
+}
+
+// Verifier leads people through verifications: each sees the same seven emoji
 // in two places, ours being a notice in a room, and says whether they match.
 // We never say so ourselves.
-type verifier struct {
-	c      *Client
+type Verifier struct {
+	cfg    Config
 	helper *verificationhelper.VerificationHelper
 	store  *transactions
 	turn   sync.Mutex // held while the library works on an event or on an answer
@@ -57,15 +91,25 @@ type verifier struct {
 	todo []func(context.Context)
 }
 
-func (v *verifier) do(f func(context.Context)) {
+func (v *Verifier) do(f func(context.Context)) {
 	v.mu.Lock()
 	v.todo = append(v.todo, f)
 	v.mu.Unlock()
-	poke(v.wake)
+	retry.Wake(v.wake)
+}
+
+// Open are the ids of the verifications that are under way.
+func (v *Verifier) Open() (txns []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for txn := range v.open {
+		txns = append(txns, txn.String())
+	}
+	return txns
 }
 
 // find returns a copy of an open verification.
-func (v *verifier) find(match func(*verification) bool) (verification, bool) {
+func (v *Verifier) find(match func(*verification) bool) (verification, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, o := range v.open {
@@ -76,16 +120,16 @@ func (v *verifier) find(match func(*verification) bool) (verification, bool) {
 	return verification{}, false
 }
 
-func (v *verifier) byTxn(txn id.VerificationTransactionID) (verification, bool) {
+func (v *Verifier) byTxn(txn id.VerificationTransactionID) (verification, bool) {
 	return v.find(func(o *verification) bool { return o.txn == txn })
 }
 
-func (v *verifier) byPerson(person string) (verification, bool) {
+func (v *Verifier) byPerson(person string) (verification, bool) {
 	return v.find(func(o *verification) bool { return o.person.String() == person })
 }
 
 // change changes an open verification; false when it is over.
-func (v *verifier) change(txn id.VerificationTransactionID, f func(*verification)) bool {
+func (v *Verifier) change(txn id.VerificationTransactionID, f func(*verification)) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	o := v.open[txn]
@@ -96,7 +140,7 @@ func (v *verifier) change(txn id.VerificationTransactionID, f func(*verification
 }
 
 // remove ends a verification; false when it was over before.
-func (v *verifier) remove(txn id.VerificationTransactionID) (verification, bool) {
+func (v *Verifier) remove(txn id.VerificationTransactionID) (verification, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	o := v.open[txn]
@@ -109,17 +153,16 @@ func (v *verifier) remove(txn id.VerificationTransactionID) (verification, bool)
 
 // say tells the person something, by the name of a sentence. part makes the notice's
 // name: the same part of the same verification is said once.
-func (v *verifier) say(ctx context.Context, o verification, part, key string, fill ...string) {
-	text := v.c.cfg.Text(ctx, o.room, key, fill...)
-	if err := v.c.Say(ctx, o.room, chat.Outgoing{ID: o.name + "-" + part, Text: text, Notice: true}); err != nil {
-		v.c.log.Error("matrix: verification: notice not stored", "person", o.person, "err", err)
+func (v *Verifier) say(ctx context.Context, o verification, part, key string, fill ...string) {
+	text := v.cfg.Text(ctx, o.room, key, fill...)
+	if err := v.cfg.Rooms.Say(ctx, o.room, chat.Outgoing{ID: o.name + "-" + part, Text: text, Notice: true}); err != nil {
+		v.cfg.Log.Error("matrix: verification: notice not stored", "person", o.person, "err", err)
 	}
 }
 
-// runVerify does what the library's callbacks have left to do.
-func (c *Client) runVerify(ctx context.Context) error {
-	v := c.verifier
-	return c.loop(ctx, v.wake, func(ctx context.Context) time.Time {
+// Run does what the library's callbacks have left to do, until ctx ends.
+func (v *Verifier) Run(ctx context.Context) error {
+	return retry.Loop(ctx, v.cfg.Now, v.wake, func(ctx context.Context) time.Time {
 		v.mu.Lock()
 		todo := v.todo
 		v.todo = nil
@@ -131,54 +174,54 @@ func (c *Client) runVerify(ctx context.Context) error {
 	})
 }
 
-func (v *verifier) step(ctx context.Context, f func(context.Context)) {
+func (v *Verifier) step(ctx context.Context, f func(context.Context)) {
 	defer func() {
 		if r := recover(); r != nil {
-			v.c.log.Error("matrix: panic in a verification", "panic", r, "stack", string(debug.Stack()))
+			v.cfg.Log.Error("matrix: panic in a verification", "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, verifyStep)
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
 	f(ctx)
 }
 
 // cancel tells the other side that it is over, if it can be told, and why, by the name of a
 // sentence: in the language of the room where the person is told, if there is one.
-func (v *verifier) cancel(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, why string) {
+func (v *Verifier) cancel(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, why string) {
 	o, _ := v.byTxn(txn)
-	reason := v.c.cfg.Text(ctx, o.room, why)
+	reason := v.cfg.Text(ctx, o.room, why)
 	v.turn.Lock()
 	defer v.turn.Unlock()
 	err := v.helper.CancelVerification(ctx, txn, code, reason)
 	if err != nil && !errors.Is(err, verificationhelper.ErrUnknownVerificationTransaction) {
-		v.c.log.Warn("matrix: verification: the other side is not told that it is cancelled", "err", err)
+		v.cfg.Log.Warn("matrix: verification: the other side is not told that it is cancelled", "err", err)
 		_ = v.helper.DismissVerification(ctx, txn) // unknown: nothing to forget
 	}
 }
 
 // end tells both sides that a verification is over, and how, by the name of a sentence.
-func (v *verifier) end(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, how string) {
+func (v *Verifier) end(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, how string) {
 	v.cancel(ctx, txn, code, how)
 	v.over(ctx, txn, how)
 }
 
 // over ends a verification and says how, by the name of a sentence, unless it was over before.
-func (v *verifier) over(ctx context.Context, txn id.VerificationTransactionID, how string) {
+func (v *Verifier) over(ctx context.Context, txn id.VerificationTransactionID, how string) {
 	if o, ok := v.remove(txn); ok {
-		v.c.log.Info("matrix: verification: over", "person", o.person, "device", o.device, "how", how)
+		v.cfg.Log.Info("matrix: verification: over", "person", o.person, "device", o.device, "how", how)
 		v.say(ctx, o, "end", how)
 	}
 }
 
 // accept answers a request. Who sent it has been judged.
-func (v *verifier) accept(ctx context.Context, txn id.VerificationTransactionID, from id.UserID, device id.DeviceID) {
+func (v *Verifier) accept(ctx context.Context, txn id.VerificationTransactionID, from id.UserID, device id.DeviceID) {
 	asked, err := v.store.GetVerificationTransaction(ctx, txn)
 	if err != nil {
 		return // cancelled again
 	}
 	room := v.place(ctx, from, asked.RoomID.String())
 	if room == "" {
-		v.c.log.Info("matrix: verification: refused, because there is no room to show the emoji in", "person", from)
+		v.cfg.Log.Info("matrix: verification: refused, because there is no room to show the emoji in", "person", from)
 		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.no_room")
 		return
 	}
@@ -189,15 +232,12 @@ func (v *verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 	v.mu.Lock()
 	v.open[txn] = &verification{txn: txn, person: from, device: device, room: room, name: "verify-" + rand.Text()}
 	v.mu.Unlock()
-	if v.c.machine().CrossSigningKeys == nil {
+	if v.cfg.Machine.CrossSigningKeys == nil {
 		v.end(ctx, txn, event.VerificationCancelCodeUser, "verify.no_identity")
 		return
 	}
 	if asked.RoomID != "" { // what the library sends there is encrypted, and for everybody in it
-		err = v.c.knowRoom(ctx, asked.RoomID)
-		if err == nil {
-			err = v.c.checkCrypto(ctx, asked.RoomID)
-		}
+		err = v.cfg.Rooms.Sendable(ctx, asked.RoomID)
 	}
 	if err == nil {
 		v.turn.Lock()
@@ -205,15 +245,15 @@ func (v *verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 		v.turn.Unlock()
 	}
 	if err != nil {
-		v.c.log.Warn("matrix: verification: failed", "err", err)
+		v.cfg.Log.Warn("matrix: verification: failed", "err", err)
 		v.end(ctx, txn, event.VerificationCancelCodeUser, "verify.failed")
 		return
 	}
-	v.c.log.Info("matrix: verification: accepted", "person", from, "device", device, "in_room", asked.RoomID != "")
+	v.cfg.Log.Info("matrix: verification: accepted", "person", from, "device", device, "in_room", asked.RoomID != "")
 }
 
 // ready is called when both sides have agreed. Who has asked begins.
-func (v *verifier) ready(ctx context.Context, txn id.VerificationTransactionID, device id.DeviceID, sas bool) {
+func (v *Verifier) ready(ctx context.Context, txn id.VerificationTransactionID, device id.DeviceID, sas bool) {
 	v.change(txn, func(o *verification) { o.device = device })
 	if !sas {
 		v.end(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.no_emoji")
@@ -221,7 +261,7 @@ func (v *verifier) ready(ctx context.Context, txn id.VerificationTransactionID, 
 }
 
 // show tells the person which emoji we see.
-func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, emoji []rune, names []string) {
+func (v *Verifier) show(ctx context.Context, txn id.VerificationTransactionID, emoji []rune, names []string) {
 	if len(emoji) != 7 {
 		v.end(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.no_emoji")
 		return
@@ -234,12 +274,12 @@ func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, e
 	code := strings.ToLower(rand.Text()[:4])
 	v.change(txn, func(o *verification) { o.stage, o.code = compared, code })
 	// In the log, too: who can read it compares without trusting the room.
-	v.c.log.Info("matrix: verification: emoji", "person", o.person, "device", o.device, "emoji", strings.Join(names, ", "))
-	v.say(ctx, o, "emoji", "verify.emoji", "device", clip(clean(string(o.device)), 40), "emoji", list, "code", code)
+	v.cfg.Log.Info("matrix: verification: emoji", "person", o.person, "device", o.device, "emoji", strings.Join(names, ", "))
+	v.say(ctx, o, "emoji", "verify.emoji", "device", text.Clip(text.Clean(string(o.device)), 40), "emoji", list, "code", code)
 }
 
-func (v *verifier) cancelled(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string) {
-	v.c.log.Info("matrix: verification: cancelled", "code", clip(string(code), 60), "reason", clip(clean(reason), 200))
+func (v *Verifier) cancelled(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string) {
+	v.cfg.Log.Info("matrix: verification: cancelled", "code", text.Clip(string(code), 60), "reason", text.Clip(text.Clean(reason), 200))
 	how := "verify.cancelled"
 	switch code {
 	case event.VerificationCancelCodeTimeout:
@@ -253,25 +293,22 @@ func (v *verifier) cancelled(ctx context.Context, txn id.VerificationTransaction
 
 // place finds the room in which a person is told: the one of the request if it
 // is a direct chat, or another direct chat with them, or any room at all.
-func (v *verifier) place(ctx context.Context, person id.UserID, room string) string {
-	if room != "" && v.private(ctx, room, person) {
+func (v *Verifier) place(ctx context.Context, person id.UserID, room string) string {
+	private := func(room string) bool { // when in doubt it is not
+		yes, err := v.cfg.Rooms.PrivateWith(ctx, room, person.String())
+		return err == nil && yes
+	}
+	if room != "" && private(room) {
 		return room
 	}
-	direct, err := store.Column[string](ctx, v.c.q.db, `SELECT id FROM matrix_room WHERE direct_with = ?1 AND membership = 'joined'
-		ORDER BY encrypted DESC, (SELECT max(seq) FROM inbox WHERE room = matrix_room.id AND sender = ?1) DESC, id`, person.String())
+	direct, err := v.cfg.Rooms.DirectChats(ctx, person.String())
 	if err != nil {
 		return room
 	}
 	for _, r := range direct {
-		if v.c.cli.StateStore.IsInRoom(ctx, id.RoomID(r), person) && v.private(ctx, r, person) {
+		if v.cfg.Client.StateStore.IsInRoom(ctx, id.RoomID(r), person) && private(r) {
 			return r
 		}
 	}
 	return room
-}
-
-// private tells whether a room is private with person; when in doubt it is not.
-func (v *verifier) private(ctx context.Context, room string, person id.UserID) bool {
-	f, err := v.c.facts(ctx, id.RoomID(room))
-	return err == nil && f.private(person.String())
 }

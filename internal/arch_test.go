@@ -61,6 +61,7 @@ var rows = map[string]int{
 	"internal/vram":  1,
 
 	"internal/text":  0,
+	"internal/tty":   0,
 	"internal/trust": 0,
 	"internal/i18n":  0, // errors of every row are made of its sentences
 	".":              -1,
@@ -89,7 +90,7 @@ var homes = []struct {
 	{"github.com/robfig/cron", []string{"internal/task"}},
 	{"gopkg.in/yaml.v3", []string{"cmd/bot", "internal/skill"}},
 	{"github.com/alexflint/go-arg", []string{"cmd/bot"}},
-	{"golang.org/x/term", []string{"cmd/bot"}},
+	{"golang.org/x/term", []string{"internal/tty"}},
 	{"golang.org/x/net/html", []string{"internal/matrix"}},
 	{"golang.org/x/image", []string{"internal/media"}},
 	{"golang.org/x/sync", nil},

@@ -18,6 +18,7 @@ import (
 
 	"reverie/internal/matrix/peer"
 	"reverie/internal/store"
+	"reverie/internal/tty"
 )
 
 // doctorSays runs `bot doctor` with a data folder and a homeserver.
@@ -269,8 +270,8 @@ func TestTryStop(t *testing.T) {
 		_, _ = io.WriteString(keys, "!stop\n")
 		_ = keys.Close()
 	}()
-	try := &trial{you: p, room: room, exited: make(chan struct{}), screen: &screen{name: "Reverie"}}
-	must(t, try.chat(wait, try.screen.open(console{in: in, out: &out, err: &out})))
+	try := &trial{you: p, room: room, exited: make(chan struct{}), screen: &tty.Screen{Name: "Reverie"}}
+	must(t, try.chat(wait, try.screen.Open(in, &out, "")))
 	stopped, after, found := strings.Cut(out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\n")
 	if !found || stopped != "" || !strings.HasPrefix(after, "Stopped.\n") || !strings.Contains(after, "hello") {
 		t.Errorf("%q", out.String())

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"reverie/internal/matrix"
+	"reverie/internal/tty"
 )
 
 // initCommand writes a configuration to start from.
@@ -45,7 +46,7 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 		return fmt.Errorf("%s cannot be written: %w; name another file with --config", path, err)
 	}
 	a := defaultAnswers()
-	if isTerminal(c.in) {
+	if tty.IsTerminal(c.in) {
 		if found, err := detectModel(ctx, os.Getenv); err == nil && found.URL != rehearsalURL {
 			a.ModelURL, a.Model = found.URL, found.Model
 		}
@@ -64,7 +65,7 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 // ask asks on a terminal for what the defaults in a do not say. It looks only at the form of an
 // answer: `bot doctor` looks whether it is right.
 func ask(ctx context.Context, in io.Reader, out io.Writer, a *answers) error {
-	lines := readLines(linesOf(in))
+	lines := tty.ReadLines(in)
 	fmt.Fprintln(out, "Enter takes the answer in brackets, Ctrl-D ends and writes nothing.")
 	for _, q := range []struct {
 		text   string
@@ -87,20 +88,20 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *answers) error {
 				fmt.Fprintf(out, " [%s]", *q.answer)
 			}
 			fmt.Fprint(out, ": ")
-			var given line
+			var given tty.Line
 			select {
 			case given = <-lines:
 			case <-ctx.Done():
 				return errors.New("interrupted; nothing was written")
 			}
-			if given.err != nil {
-				return fmt.Errorf("no more answers; nothing was written: %w", given.err)
+			if given.Err != nil {
+				return fmt.Errorf("no more answers; nothing was written: %w", given.Err)
 			}
-			if text := cmp.Or(given.text, *q.answer); q.good(text) {
+			if text := cmp.Or(given.Text, *q.answer); q.good(text) {
 				*q.answer = text
 				break
 			}
-			fmt.Fprintf(out, "  %q will not do.\n", given.text)
+			fmt.Fprintf(out, "  %q will not do.\n", given.Text)
 		}
 	}
 	return nil

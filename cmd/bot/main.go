@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reverie/internal/tty"
 	"strings"
 	"syscall"
 
@@ -99,7 +100,7 @@ func main() {
 
 // start runs one command and returns its exit code.
 func start(ctx context.Context, args []string, c console) int {
-	c.out, c.err = plainWriter{c.out}, plainWriter{c.err}
+	c.out, c.err = tty.Plain(c.out), tty.Plain(c.err)
 	var line commandLine
 	parser, err := arg.NewParser(arg.Config{Program: "bot", Out: c.out}, &line)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"unsafe"
 
 	"reverie/internal/matrix/homeserver/homeservertest"
+	"reverie/internal/tty"
 )
 
 // vt is as much of a VT100 as a line editor and a conversation need.
@@ -365,7 +366,7 @@ func TestLiveEndsLater(t *testing.T) {
 		bot.typed("hello\r")
 		model.waits(t)
 		bot.typed(keys)
-		bot.sees(endsLater)
+		bot.sees(tty.EndsLater)
 		bot.typed("more\r\x03")
 		time.Sleep(time.Second) // the first signal is taken before the second
 		bot.typed("\x03")

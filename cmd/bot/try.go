@@ -15,6 +15,7 @@ import (
 
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/peer"
+	"reverie/internal/tty"
 )
 
 type tryCommand struct {
@@ -28,17 +29,17 @@ type tryCommand struct {
 // room, the bot as `bot run` runs it, and the person's side of the room in this terminal. Progress
 // goes to standard error, the conversation to standard output.
 func (t tryCommand) Run(ctx context.Context, c console, _ filePath) error {
-	try := &trial{tryCommand: t, console: c, screen: &screen{out: c.out, name: "Reverie"}}
+	try := &trial{tryCommand: t, console: c, screen: &tty.Screen{Out: c.out, Name: "Reverie"}}
 	defer try.cleanUp()
 	for _, step := range []func(context.Context) error{try.openState, try.setUp, try.startBot, try.enterRoom} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("try: %w", err)
 		}
 	}
-	in := &typed{waiting: []string{t.Message}, ended: true}
+	in := &tty.Input{Waiting: []string{t.Message}, Ended: true}
 	if t.Message == "" {
-		in = try.screen.open(c)
-		defer in.close()
+		in = try.screen.Open(c.in, c.out, os.Getenv("TERM"))
+		defer in.Close()
 	}
 	return try.chat(ctx, in)
 }
@@ -47,7 +48,7 @@ func (t tryCommand) Run(ctx context.Context, c console, _ filePath) error {
 type trial struct {
 	tryCommand
 	console
-	screen  *screen
+	screen  *tty.Screen
 	dir     string
 	account peer.Config // the person's
 	you     *peer.Peer
@@ -172,7 +173,7 @@ func (t *trial) event(e peer.Event) (done bool, err error) {
 	}
 	switch e.Kind {
 	case peer.Typing:
-		t.screen.writing(e.On)
+		t.screen.Writing(e.On)
 	case peer.Undecryptable:
 		return false, fmt.Errorf("try: a message of the bot could not be decrypted: %w", e.Err)
 	case peer.Message, peer.Edit, peer.Asked, peer.Closed:
@@ -185,36 +186,36 @@ func (t *trial) event(e peer.Event) (done bool, err error) {
 			return false, errors.New("try: the bot sent plain text into the encrypted room")
 		}
 		if e.Live && e.Notice { // it only says what the answer waits for
-			t.screen.progress(e.Body)
+			t.screen.Progress(e.Body)
 			return false, nil
 		}
-		t.screen.show(e.ID, e.Body, !e.Live)
+		t.screen.Show(e.ID, e.Body, !e.Live)
 		return !e.Live, nil
 	}
 	return false, nil
 }
 
 // chat sends what is typed and shows what comes, until all of it has been answered.
-func (t *trial) chat(ctx context.Context, in *typed) error {
-	t.screen.say("\nWrite a message; !help lists commands; Ctrl-D or exit ends.\n")
+func (t *trial) chat(ctx context.Context, in *tty.Input) error {
+	t.screen.Tell("\nWrite a message; !help lists commands; Ctrl-D or exit ends.\n")
 	unanswered := 0
-	for !in.over(unanswered > 0) {
-		if text, ok := in.next(unanswered > 0); ok {
+	for !in.Over(unanswered > 0) {
+		if text, ok := in.Next(unanswered > 0); ok {
 			if _, err := t.you.Say(ctx, t.room, text); err != nil {
 				return fmt.Errorf("try: send: %w", err)
 			}
-			if unanswered++; in.live { // several lines may have one answer
+			if unanswered++; in.Live { // several lines may have one answer
 				unanswered = 1
 			}
 			continue
 		}
 		select {
-		case l := <-in.more():
-			if err := in.add(l); err != nil {
+		case l := <-in.More():
+			if err := in.Add(l); err != nil {
 				return err
 			}
-			if in.ended && unanswered > 0 {
-				t.screen.say(endsLater)
+			if in.Ended && unanswered > 0 {
+				t.screen.Tell(tty.EndsLater)
 			}
 		case e := <-t.you.Events():
 			if done, err := t.event(e); err != nil {

@@ -35,9 +35,9 @@ const columns = 140
 // gets shorter and its figures smaller.
 var exceptions = map[string]int{
 	"cmd/bot: fields":                  22,
-	"cmd/bot: lines":                   4935,
+	"cmd/bot: lines":                   4245,
 	"cmd/bot: methods":                 54,
-	"cmd/bot: long lines":              55,
+	"cmd/bot: long lines":              52,
 	"internal/dream: lines":            5074,
 	"internal/dream: methods":          65,
 	"internal/dream: long lines":       67,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/llm/discover"
 	"reverie/internal/session"
 	"reverie/internal/tty"
 )
@@ -76,7 +77,7 @@ const getModel = "No language model is connected: `ollama run qwen3:8b` starts o
 
 // rehearses reports whether the rehearsal model stands in for a language model.
 func (b *bot) rehearses() bool {
-	return slices.ContainsFunc(b.cfg.LLM.Models, func(m ModelConfig) bool { return m.BaseURL == rehearsalURL })
+	return slices.ContainsFunc(b.cfg.LLM.Models, func(m ModelConfig) bool { return m.BaseURL == discover.Rehearsal })
 }
 
 // chatLog is how a conversation is logged: errors only, unless the file asks for more than

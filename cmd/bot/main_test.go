@@ -26,6 +26,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/llm"
+	"reverie/internal/llm/discover"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
@@ -339,7 +340,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("REVERIE_LLM_URL", rehearsalURL) // never somebody's real model
+			e.Setenv("REVERIE_LLM_URL", discover.Rehearsal) // never somebody's real model
 			return nil
 		},
 	})

@@ -20,6 +20,7 @@ import (
 	"time"
 	"unsafe"
 
+	"reverie/internal/llm/discover"
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/tty"
 )
@@ -435,7 +436,7 @@ func TestLiveInit(t *testing.T) {
 	bot := startLive(t, 200, "init", "--config", config)
 	for _, l := range []struct{ sees, types string }{
 		{"homeserver, such as", home.URL}, {"own account", "@reverie:" + home.Name}, {"You may do everything", "@me:" + home.Name},
-		{"model server", rehearsalURL}, {"holds the key", ""}, {"The model, by its name", "rehearsal"}, {"The time zone", "Europe/Berlin"},
+		{"model server", discover.Rehearsal}, {"holds the key", ""}, {"The model, by its name", "rehearsal"}, {"The time zone", "Europe/Berlin"},
 	} {
 		bot.sees(l.sees)
 		bot.typed(l.types + "\r")

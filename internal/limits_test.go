@@ -38,7 +38,7 @@ var exceptions = map[string]int{
 	"cmd/bot: lines":                   4245,
 	"cmd/bot: methods":                 54,
 	"cmd/bot: long lines":              52,
-	"internal/dream: lines":            5074,
+	"internal/dream: lines":            5120,
 	"internal/dream: methods":          65,
 	"internal/dream: long lines":       67,
 	"internal/history: long lines":     37,

@@ -18,6 +18,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/llm/discover"
 	"reverie/internal/llm/rehearsal"
 	"reverie/internal/matrix"
 	"reverie/internal/media"
@@ -154,15 +155,11 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	})
 }
 
-// rehearsalURL as a model's base_url means the rehearsal model, served by this
-// process itself.
-const rehearsalURL = "rehearsal:"
-
 func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 	c := llm.Config{Roles: b.cfg.LLM.Roles, Log: b.log}
 	for _, m := range b.cfg.LLM.Models {
 		url := m.BaseURL
-		if url == rehearsalURL {
+		if url == discover.Rehearsal {
 			served, stop, err := rehearsal.Start(ctx, rehearsal.Config{Log: b.log})
 			if err != nil {
 				return nil, err

@@ -1,4 +1,4 @@
-package homeserver
+package setup
 
 import (
 	"bytes"
@@ -19,11 +19,6 @@ type Registrar struct {
 	URL    string // the homeserver's base URL
 	Name   string // its name: the part after the colon in user ids
 	Secret string // registration_shared_secret of its configuration
-}
-
-// Register is Registrar's.
-func (s *Server) Register(ctx context.Context, localpart, password string) (string, error) {
-	return Registrar{s.URL, s.Name, s.secret}.Register(ctx, localpart, password)
 }
 
 // Register makes the user @localpart:Name and returns that id. A user who is
@@ -47,7 +42,7 @@ func (r Registrar) Register(ctx context.Context, localpart, password string) (st
 		UserID string `json:"user_id"`
 	}
 	err := r.call(ctx, http.MethodPost, request, &made)
-	var refused *refusal
+	var refused *Refusal
 	if errors.As(err, &refused) && refused.Code == "M_USER_IN_USE" {
 		return userID, nil
 	}
@@ -57,25 +52,14 @@ func (r Registrar) Register(ctx context.Context, localpart, password string) (st
 	return made.UserID, nil
 }
 
-// knowsSecret tells whether the server that answers is this one. Nobody is made: an account
-// with an empty password is refused, but only once the secret has been looked at.
-func (s *Server) knowsSecret(ctx context.Context) (bool, error) {
-	_, err := s.Register(ctx, "nobody", "")
-	var refused *refusal
-	if !errors.As(err, &refused) {
-		return false, err
-	}
-	return refused.Status == http.StatusBadRequest, nil
-}
-
-// refusal is the homeserver's own error answer.
-type refusal struct {
+// Refusal is the homeserver's own error answer.
+type Refusal struct {
 	Status int
 	Code   string `json:"errcode"`
 	Text   string `json:"error"`
 }
 
-func (r *refusal) Error() string {
+func (r *Refusal) Error() string {
 	return fmt.Sprintf("the homeserver refused it (%d %s): %s", r.Status, r.Code, r.Text)
 }
 
@@ -99,7 +83,7 @@ func (r Registrar) call(ctx context.Context, method string, body, into any) erro
 		return err
 	}
 	if resp.StatusCode != http.StatusOK {
-		refused := &refusal{Status: resp.StatusCode}
+		refused := &Refusal{Status: resp.StatusCode}
 		_ = json.Unmarshal(answer, refused) // a body that is no JSON leaves the status
 		return refused
 	}

@@ -1,4 +1,5 @@
-package main
+// Package tty shows a conversation at a terminal and reads what a person types.
+package tty
 
 import (
 	"bufio"
@@ -17,18 +18,18 @@ import (
 	"golang.org/x/term"
 )
 
-// display is a terminal with a line at its bottom where a person types.
-type display interface {
-	print(text, status string) // whole lines of text above the line, status in front of it
-	width() int
+// Display is a terminal with a line at its bottom where a person types.
+type Display interface {
+	Print(text, status string) // whole lines of text above the line, status in front of it
+	Width() int
 }
 
-// screen prints a conversation as it is written, wrapped between words. At a terminal it shows the lines of an answer
+// Screen prints a conversation as it is written, wrapped between words. At a terminal it shows the lines of an answer
 // as they come; elsewhere it prints finished messages only.
-type screen struct {
-	out     io.Writer
-	display display // nil = no terminal
-	name    string
+type Screen struct {
+	Out     io.Writer
+	Display Display // nil = no terminal
+	Name    string
 
 	mu     sync.Mutex
 	shown  map[string]*printed // by the message's id
@@ -42,13 +43,13 @@ type printed struct {
 	done  bool
 }
 
-// show makes the message id read as text; done means that it is not being written any more.
-func (s *screen) show(id, text string, done bool) {
+// Show makes the message id read as text; done means that it is not being written any more.
+func (s *Screen) Show(id, text string, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.display == nil {
+	if s.Display == nil {
 		if done {
-			fmt.Fprintln(s.out, text)
+			fmt.Fprintln(s.Out, text)
 		}
 		return
 	}
@@ -57,10 +58,10 @@ func (s *screen) show(id, text string, done bool) {
 	}
 	old, again := s.shown[id]
 	if !again {
-		old = &printed{room: s.display.width()}
+		old = &printed{room: s.Display.Width()}
 		s.shown[id] = old
 	}
-	text = s.name + ": " + withoutCommands(text)
+	text = s.Name + ": " + withoutCommands(text)
 	if done {
 		text = strings.TrimSpace(text)
 	}
@@ -109,123 +110,129 @@ func wrap(text string, room int) (lines []string) {
 }
 
 // print writes whole lines.
-func (s *screen) print(lines []string) {
+func (s *Screen) print(lines []string) {
 	text := ""
 	if len(lines) > 0 {
 		text = strings.Join(lines, "\n") + "\n"
 	}
-	s.display.print(text, s.status)
+	s.Display.Print(text, s.status)
 }
 
-// writing shows or hides that the bot is at work.
-func (s *screen) writing(on bool) {
+// Writing shows or hides that the bot is at work.
+func (s *Screen) Writing(on bool) {
 	if !on {
-		s.progress("")
+		s.Progress("")
 	} else if s.status == "" {
-		s.progress(s.name + " is writing…")
+		s.Progress(s.Name + " is writing…")
 	}
 }
 
-// progress shows what an answer waits for in front of the line that is typed.
-func (s *screen) progress(text string) {
+// Progress shows what an answer waits for in front of the line that is typed.
+func (s *Screen) Progress(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if text = strings.Join(strings.Fields(withoutCommands(text)), " "); s.display != nil && text != s.status {
+	if text = strings.Join(strings.Fields(withoutCommands(text)), " "); s.Display != nil && text != s.status {
 		s.status = text
 		s.print(nil)
 	}
 }
 
-// say prints words of the program itself to a person at a terminal.
-func (s *screen) say(format string, args ...any) {
+// Tell prints words of the program itself to a person at a terminal.
+func (s *Screen) Tell(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.display == nil {
+	if s.Display == nil {
 		return
 	}
-	s.print(wrap(withoutCommands(fmt.Sprintf(format, args...)), s.display.width()))
+	s.print(wrap(withoutCommands(fmt.Sprintf(format, args...)), s.Display.Width()))
 }
 
 // Write prints lines of the log.
-func (s *screen) Write(p []byte) (int, error) {
+func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.print(strings.Split(strings.TrimSuffix(withoutCommands(string(p)), "\n"), "\n"))
 	return len(p), nil
 }
 
-// typed is what a person has typed and not sent yet. At a terminal each line is sent when it
+// Input is what a person has typed and not sent yet. At a terminal each line is sent when it
 // is typed, elsewhere when the one before has been answered. A !stop never waits.
-type typed struct {
-	lines   <-chan line
-	live    bool
-	waiting []string
-	ended   bool   // there will be no more
+type Input struct {
+	lines   <-chan Line
+	Live    bool
+	Waiting []string
+	Ended   bool   // there will be no more
 	restore func() // gives the terminal back; nil = there is none
 }
 
-// close gives the terminal back. It may be called again.
-func (t *typed) close() {
+// Close gives the terminal back. It may be called again.
+func (t *Input) Close() {
 	if t.restore != nil {
 		t.restore()
 	}
 }
 
-// more yields the next line; nil where there will be no more.
-func (t *typed) more() <-chan line {
-	if t.ended {
+// More yields the next line; nil where there will be no more.
+func (t *Input) More() <-chan Line {
+	if t.Ended {
 		return nil
 	}
 	return t.lines
 }
 
-// add takes in what more yielded.
-func (t *typed) add(l line) error {
+// Add takes in what more yielded.
+func (t *Input) Add(l Line) error {
 	switch {
-	case errors.Is(l.err, io.EOF), t.live && slices.Contains([]string{"exit", "quit", "/exit", "/quit"}, l.text):
-		t.ended = true
-		t.close()
-	case l.err != nil:
-		return l.err
-	case l.text != "":
-		t.waiting = append(t.waiting, l.text)
+	case errors.Is(l.Err, io.EOF), t.Live && slices.Contains([]string{"exit", "quit", "/exit", "/quit"}, l.Text):
+		t.Ended = true
+		t.Close()
+	case l.Err != nil:
+		return l.Err
+	case l.Text != "":
+		t.Waiting = append(t.Waiting, l.Text)
 	}
 	return nil
 }
 
-// next returns the line to be sent now; busy says that an answer is awaited.
-func (t *typed) next(busy bool) (text string, ok bool) {
+// Next returns the line to be sent now; busy says that an answer is awaited.
+func (t *Input) Next(busy bool) (text string, ok bool) {
 	at := 0
-	if busy && !t.live {
-		at = slices.IndexFunc(t.waiting, func(l string) bool { return strings.EqualFold(l, "!stop") })
+	if busy && !t.Live {
+		at = slices.IndexFunc(t.Waiting, func(l string) bool { return strings.EqualFold(l, "!stop") })
 	}
-	if at < 0 || at >= len(t.waiting) {
+	if at < 0 || at >= len(t.Waiting) {
 		return "", false
 	}
-	text = t.waiting[at]
-	t.waiting = slices.Delete(t.waiting, at, at+1)
+	text = t.Waiting[at]
+	t.Waiting = slices.Delete(t.Waiting, at, at+1)
 	return text, true
 }
 
-// over reports whether all was typed, sent and answered.
-func (t *typed) over(busy bool) bool { return t.ended && len(t.waiting) == 0 && !busy }
+// Over reports whether all was typed, sent and answered.
+func (t *Input) Over(busy bool) bool { return t.Ended && len(t.Waiting) == 0 && !busy }
 
-// line is one line of input, or the error that ended it.
-type line struct {
-	text string
-	err  error // io.EOF at the end
+// EndsLater is said when the input ends while an answer is awaited.
+const EndsLater = "This ends after the answer. Press Ctrl-C twice to end it at once."
+
+// Line is one line of input, or the error that ended it.
+type Line struct {
+	Text string
+	Err  error // io.EOF at the end
 }
+
+// ReadLines reads lines of in, see readLines.
+func ReadLines(in io.Reader) <-chan Line { return readLines(linesOf(in)) }
 
 // readLines reads in the background, so that the caller can wait for
 // something else too. The goroutine ends with the input or the program:
 // a blocked read of a terminal cannot be interrupted.
-func readLines(next func() (string, error)) <-chan line {
-	lines := make(chan line)
+func readLines(next func() (string, error)) <-chan Line {
+	lines := make(chan Line)
 	// go: ends with the input; nothing waits on a terminal that is not typed at
 	go func() {
 		for {
 			text, err := next()
-			lines <- line{strings.TrimSpace(text), err}
+			lines <- Line{strings.TrimSpace(text), err}
 			if err != nil {
 				return
 			}
@@ -249,22 +256,23 @@ func linesOf(in io.Reader) func() (string, error) {
 	}
 }
 
-func isTerminal(f any) bool {
+// IsTerminal reports whether a reader or writer is a terminal.
+func IsTerminal(f any) bool {
 	file, ok := unfiltered(f).(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// open makes a conversation of a console: with an editor where a person sits at a terminal
-// that can move its cursor.
-func (s *screen) open(c console) *typed {
-	s.out = c.out
-	if isTerminal(c.in) && isTerminal(c.out) && os.Getenv("TERM") != "dumb" {
-		if e, err := openEditor(unfiltered(c.in).(*os.File), unfiltered(c.out).(*os.File)); err == nil {
-			s.display = e
-			return &typed{lines: readLines(e.term.ReadLine), live: true, restore: e.close}
+// Open makes a conversation of in and out. Where a person sits at a terminal that can move its
+// cursor, it has an editor; kind is what TERM says of the terminal.
+func (s *Screen) Open(in io.Reader, out io.Writer, kind string) *Input {
+	s.Out = out
+	if IsTerminal(in) && IsTerminal(out) && kind != "dumb" {
+		if e, err := openEditor(unfiltered(in).(*os.File), unfiltered(out).(*os.File)); err == nil {
+			s.Display = e
+			return &Input{lines: readLines(e.term.ReadLine), Live: true, restore: e.close}
 		}
 	}
-	return &typed{lines: readLines(linesOf(c.in))}
+	return &Input{lines: ReadLines(in)}
 }
 
 const promptSig = "> "
@@ -303,8 +311,8 @@ func (e *editor) close() {
 	_ = term.Restore(int(e.in.Fd()), e.before)
 }
 
-// width is how many columns the terminal has.
-func (e *editor) width() int {
+// Width is how many columns the terminal has.
+func (e *editor) Width() int {
 	if w, _, err := term.GetSize(int(e.out.Fd())); err == nil && w > 0 {
 		return w
 	}
@@ -313,10 +321,10 @@ func (e *editor) width() int {
 
 // resize follows the terminal's size. It is called at each key and each output, since not
 // every system tells of a new size.
-func (e *editor) resize() { _ = e.term.SetSize(e.width(), 24) }
+func (e *editor) resize() { _ = e.term.SetSize(e.Width(), 24) }
 
-// print writes whole lines above the line that is typed, and status in front of that line.
-func (e *editor) print(text, status string) {
+// Print writes whole lines above the line that is typed, and status in front of that line.
+func (e *editor) Print(text, status string) {
 	e.printing.Lock()
 	defer e.printing.Unlock()
 	if e.closed.Load() {

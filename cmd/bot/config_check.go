@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reverie/internal/llm/discover"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/session"
@@ -169,7 +170,7 @@ func (c *Config) completeModels(r *reader, dir string) {
 		m.MaxOutput, m.Timeout = cmp.Or(m.MaxOutput, defaultMaxOutput), cmp.Or(m.Timeout, defaultTimeout)
 		r.check(rule{key + "name", m.Name != "", "missing; choose any word, the roles use it"},
 			rule{key + "name", !twice, fmt.Sprintf("llm.models[%d] has the same name; choose another", j)})
-		if m.BaseURL != rehearsalURL {
+		if m.BaseURL != discover.Rehearsal {
 			c.checkModelURL(r, key+"base_url", m.BaseURL,
 				"leave out /chat/completions; the address ends before it, mostly in /v1", "/chat/completions")
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -133,14 +132,13 @@ const readable = "make the data folder readable for this user"
 
 // examineTemplates names the templates of requests in the data folder that cannot be used.
 func examineTemplates(data string) (found []finding) {
-	names, _ := fs.Glob(reverie.Data, "*_PROMPT.txt") // the pattern is right
-	for _, name := range names {
-		text, err := os.ReadFile(filepath.Join(data, name))
+	for _, t := range dream.Templates() {
+		text, err := os.ReadFile(filepath.Join(data, t.File))
 		if err != nil {
 			continue // who reads the file for a request says so
 		}
-		if err := dream.CheckTemplate(name, string(text)); err != nil {
-			found = append(found, finding{"prompt", note, "the text that came with the program is used in the place of " + name, err.Error()})
+		if err := t.Check(string(text)); err != nil {
+			found = append(found, finding{"prompt", note, "the text that came with the program is used in the place of " + t.File, err.Error()})
 		}
 	}
 	return found

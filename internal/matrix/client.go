@@ -25,7 +25,7 @@ import (
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 )
 
 // flushTime is how long Run goes on sending after its context ended.
@@ -84,7 +84,7 @@ func (cfg *Config) check() error {
 		cfg.HTTP = http.DefaultTransport
 	}
 	if cfg.Text == nil {
-		cfg.Text = (*session.Messages)(nil).Text
+		cfg.Text = (*settings.Messages)(nil).Text
 	}
 	if cfg.Devices == "" {
 		cfg.Devices = e2ee.DevicesOwners

@@ -20,7 +20,7 @@ import (
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/matrix/verification"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 )
 
 // patient examines a bot from outside, as another process does.
@@ -243,7 +243,7 @@ func TestExamineAccount(t *testing.T) {
 
 // inEnglish says what people read in a room, as it comes with the program.
 func inEnglish(key string, fill ...string) string {
-	return (*session.Messages)(nil).In("en", key, fill...)
+	return (*settings.Messages)(nil).In("en", key, fill...)
 }
 
 // backedUp waits until every key of the bot is in the backup.

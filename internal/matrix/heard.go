@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/session"
+	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/text"
 )
@@ -71,7 +72,7 @@ func emote(name, sender, text string) string {
 
 // listening tells whether what is not for us is to be kept for the next question.
 func (c *Client) listening(ctx context.Context, room string) (bool, error) {
-	v, err := session.Settings{DB: c.q.db}.Get(ctx, room, session.SettingListen)
+	v, err := settings.Store{DB: c.q.db}.Get(ctx, room, settings.Listen)
 	return v == "on", err
 }
 

@@ -16,7 +16,7 @@ import (
 	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/chat"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 	"reverie/internal/store/storetest"
 )
 
@@ -190,7 +190,7 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 // TestUnsentInTheLanguage: why a file was not sent is told in the language of the room.
 func TestUnsentInTheLanguage(t *testing.T) {
 	c := &Client{cfg: Config{Text: func(_ context.Context, _, key string, fill ...string) string {
-		return (*session.Messages)(nil).In("de", key, fill...)
+		return (*settings.Messages)(nil).In("de", key, fill...)
 	}}}
 	row := outRow{id: "a", room: "!r", file: `{"name":"tee.pdf"}`}
 	if got := c.unsent(t.Context(), row, errFileGone).text; got != "tee.pdf konnte nicht gesendet werden: die Datei ist hier nicht mehr aufgehoben." {

@@ -14,7 +14,7 @@ import (
 	"maunium.net/go/mautrix/sqlstatestore"
 
 	"reverie/internal/matrix/retry"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/text"
 )
@@ -141,17 +141,17 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 		return f, fmt.Errorf("look up the members of a room: %w", err)
 	}
 	f.members = len(members)
-	settings := session.Settings{DB: c.q.db}
-	set, err := settings.All(ctx, room.String())
+	kept := settings.Store{DB: c.q.db}
+	set, err := kept.All(ctx, room.String())
 	if err != nil {
 		return f, err
 	}
-	f.open = set[session.SettingMention] == "off"
-	switch direct := set[session.SettingDirect]; {
+	f.open = set[settings.Mention] == "off"
+	switch direct := set[settings.Direct]; {
 	case direct == "off":
 		f.with = ""
 	case direct == "on" && f.with == "":
-		if f.with, err = settings.Person(ctx, room.String(), session.SettingDirect); err != nil {
+		if f.with, err = kept.Person(ctx, room.String(), settings.Direct); err != nil {
 			return f, err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/e2ee"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 )
 
 // Status is how the connection stands. In JSON times are RFC 3339, and what
@@ -184,7 +184,7 @@ func (s Status) skewed() bool {
 
 // toOperator says in English what people read in rooms.
 func toOperator(key string, fill ...string) string {
-	return (*session.Messages)(nil).In("en", key, fill...)
+	return (*settings.Messages)(nil).In("en", key, fill...)
 }
 
 func span(d time.Duration) string { return spanIn(toOperator, d) }

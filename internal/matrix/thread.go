@@ -16,6 +16,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/session"
+	"reverie/internal/settings"
 	"reverie/internal/text"
 )
 
@@ -40,11 +41,8 @@ func threadIn(rel *event.RelatesTo) string {
 
 // branchOf is the thread that m is answered in, as the room has it set.
 func (c *Client) branchOf(ctx context.Context, m chat.Inbound) (string, error) {
-	setting, err := session.Settings{DB: c.q.db}.Get(ctx, m.Room, session.SettingThreads)
-	if err != nil {
-		return "", err
-	}
-	return session.Branch(setting, m), nil
+	setting, err := settings.Store{DB: c.q.db}.Get(ctx, m.Room, settings.Threads)
+	return session.Branch(setting, m), err
 }
 
 // spokeIn notes that event is our message id, if that belongs into a thread.

@@ -15,6 +15,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
+	"reverie/internal/window"
 )
 
 // subRole is the role of the models that sub-sessions ask; where it has none of its
@@ -197,10 +198,10 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	if err != nil {
 		return err
 	}
-	window, out := h.cfg.Models.Window(subRole)
+	room, out := h.cfg.Models.Window(subRole)
 	last := n.rounds+1 >= h.cfg.Helpers.Rounds
-	t := prompt.Turn{Room: s.room, User: n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now, Window: window, MaxOutput: out,
-		Layout: n.layout(), Model: h.firstModel(subRole), Mode: now.Templates, Tier: prompt.TierFor(window)}
+	t := prompt.Turn{Room: s.room, User: n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now, Window: room, MaxOutput: out,
+		Layout: n.layout(), Model: h.firstModel(subRole), Mode: now.Templates, Tier: window.TierFor(room)}
 	if t.Context, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
 		return err
 	}

@@ -23,8 +23,8 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/memory/standin"
-	"reverie/internal/prompt"
 	"reverie/internal/trust"
+	"reverie/internal/window"
 )
 
 // TestTakenBackIsNotRecalled: a message that its sender takes back is not found
@@ -310,15 +310,15 @@ func TestTierOfAServer(t *testing.T) {
 		context         string
 		elsewhere       bool
 		window, tier    int
-		source          prompt.Origin
+		source          window.Origin
 		text            string // part of the steps and warnings
 	}{
-		{"loaded", 16384, 40960, "vram_mib: 81920", false, 16384, 3, prompt.ByServer, "server: 16384 tokens (ollama /api/ps)"},
-		{"loaded, partly beside the GPU", 16384, 40960, "vram_mib: 81920", false, 16384, 3, prompt.ByServer, "20 % of the model found no room on the GPU"},
-		{"not loaded, a GPU here", 0, 131072, "vram_mib: 24564", false, 32768, 4, prompt.ByMemory, "GPU memory: 32768 tokens (what Ollama loads with 24564 MiB)"},
-		{"not loaded, a small model", 0, 16384, "vram_mib: 24564", false, 16384, 3, prompt.ByMemory, "lowered to 16384 tokens, the model reads no more"},
-		{"not loaded, asking is off", 0, 131072, "probe: false", false, 4096, 1, prompt.ByLeast, "GPU memory: unknown (asking is switched off in the configuration)"},
-		{"not loaded, and elsewhere", 0, 131072, "vram_mib: 24564", true, 4096, 1, prompt.ByLeast, "GPU memory: not looked at (gpu.lan is another machine;"},
+		{"loaded", 16384, 40960, "vram_mib: 81920", false, 16384, 3, window.ByServer, "server: 16384 tokens (ollama /api/ps)"},
+		{"loaded, partly beside the GPU", 16384, 40960, "vram_mib: 81920", false, 16384, 3, window.ByServer, "20 % of the model found no room on the GPU"},
+		{"not loaded, a GPU here", 0, 131072, "vram_mib: 24564", false, 32768, 4, window.ByMemory, "GPU memory: 32768 tokens (what Ollama loads with 24564 MiB)"},
+		{"not loaded, a small model", 0, 16384, "vram_mib: 24564", false, 16384, 3, window.ByMemory, "lowered to 16384 tokens, the model reads no more"},
+		{"not loaded, asking is off", 0, 131072, "probe: false", false, 4096, 1, window.ByLeast, "GPU memory: unknown (asking is switched off in the configuration)"},
+		{"not loaded, and elsewhere", 0, 131072, "vram_mib: 24564", true, 4096, 1, window.ByLeast, "GPU memory: not looked at (gpu.lan is another machine;"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -445,7 +445,7 @@ func TestFit(t *testing.T) {
 			}
 			r := result(b.tier(t.Context()))(t)
 			warned := strings.Contains(strings.Join(r.Warnings, "\n"), "will not fit into the GPU memory")
-			if warned != tt.warned || tt.warned && r.Source == prompt.ByNobody {
+			if warned != tt.warned || tt.warned && r.Source == window.ByNobody {
 				t.Errorf("window %d, fit %+v, warnings %q", r.Window, b.windowInputs().Fit, r.Warnings)
 			}
 		})

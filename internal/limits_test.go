@@ -35,7 +35,7 @@ const columns = 140
 // gets shorter and its figures smaller.
 var exceptions = map[string]int{
 	"cmd/bot: fields":                  22,
-	"cmd/bot: lines":                   4245,
+	"cmd/bot: lines":                   4198,
 	"cmd/bot: methods":                 54,
 	"cmd/bot: long lines":              52,
 	"internal/dream: lines":            5120,

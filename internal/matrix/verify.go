@@ -111,7 +111,7 @@ func (v *verifier) remove(txn id.VerificationTransactionID) (verification, bool)
 // name: the same part of the same verification is said once.
 func (v *verifier) say(ctx context.Context, o verification, part, key string, fill ...string) {
 	text := v.c.cfg.Text(ctx, o.room, key, fill...)
-	if err := v.c.Say(ctx, o.room, chat.Outgoing{ID: o.name + "-" + part, Text: text, Notice: true}); err != nil {
+	if err := v.c.Send(ctx, o.room, chat.Outgoing{ID: o.name + "-" + part, Text: text, Notice: true}); err != nil {
 		v.c.log.Error("matrix: verification: notice not stored", "person", o.person, "err", err)
 	}
 }

@@ -85,7 +85,7 @@ func (s *Session) setsMode(in chat.Inbound) func(context.Context, string) error 
 		}
 		next, _ := modeNamed(name)
 		// Told first: telling it twice is telling it once.
-		if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: "mode:" + in.ID + ":" + next.name, Thread: s.thread, Notice: true, Text: s.modeSet(ctx, next)}); err != nil {
+		if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: "mode:" + in.ID + ":" + next.name, Thread: s.thread, Notice: true, Text: s.modeSet(ctx, next)}); err != nil {
 			return err
 		}
 		if next.name == now.name {

@@ -25,7 +25,7 @@ const markersHint = `When a step begins or ends, write a line of its own: [CHECK
 // it does, in Steps its checkpoints and what else moves, in Pin what is worked on
 // now. Tier 1 gets one line, and how to report on it. t.Tier and t.Tools must be set; a goal without ID
 // leaves the turn as it is.
-func (t *Turn) SetGoal(g task.Goal) {
+func (t *Subject) SetGoal(g task.Goal) {
 	if g.ID == "" {
 		return
 	}

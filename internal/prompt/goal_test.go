@@ -21,7 +21,7 @@ func (w *world) holds() task.Goal {
 	w.t.Helper()
 	g, _, err := w.tasks.Goals().Shown(w.t.Context(), w.caller().Place, time.Time{})
 	w.must(err)
-	t := Turn{Tier: w.tier, Tools: w.tools}
+	t := Subject{Tier: w.tier, Tools: w.tools}
 	t.SetGoal(g)
 	w.goal, w.steps, w.pin, w.markers = t.Goal, t.Steps, t.Pin, t.Markers
 	return g
@@ -92,18 +92,18 @@ func TestSetGoal(t *testing.T) {
 		tier  int
 		tools []string
 		goal  func(task.Goal) task.Goal
-		want  Turn
+		want  Subject
 	}{
 		"none":   {goal: func(task.Goal) task.Goal { return task.Goal{} }},
-		"tier 1": {tier: 1, want: Turn{Tier: 1, Goal: []string{"CURRENT GOAL: Ship it (low, active) · 🔒 Use Go (locked)"}, Pin: "Plan", Markers: true}},
-		"tier 2": {tier: 2, want: Turn{Tier: 2, Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Active", "🔒 Use Go (locked)"},
+		"tier 1": {tier: 1, want: Subject{Tier: 1, Goal: []string{"CURRENT GOAL: Ship it (low, active) · 🔒 Use Go (locked)"}, Pin: "Plan", Markers: true}},
+		"tier 2": {tier: 2, want: Subject{Tier: 2, Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Active", "🔒 Use Go (locked)"},
 			Steps: []string{"🔄 1. Plan (IN PROGRESS)", "- Decided: Use tabs"}, Pin: "Plan", Markers: true}},
-		"with the tool": {tools: []string{"goal"}, want: Turn{Tools: []string{"goal"}, Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Active", "🔒 Use Go (locked)"},
+		"with the tool": {tools: []string{"goal"}, want: Subject{Tools: []string{"goal"}, Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Active", "🔒 Use Go (locked)"},
 			Steps: []string{"🔄 1. Plan (IN PROGRESS)", "- Decided: Use tabs"}, Pin: "Plan"}},
 		"completed": {goal: func(g task.Goal) task.Goal { g.Status, g.Summary = task.Completed, "It is out"; return g },
-			want: Turn{Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Completed", "🔒 Use Go (locked)", "Outcome: It is out"}}},
+			want: Subject{Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Completed", "🔒 Use Go (locked)", "Outcome: It is out"}}},
 	} {
-		turn := Turn{Tier: c.tier, Tools: c.tools}
+		turn := Subject{Tier: c.tier, Tools: c.tools}
 		goal := g
 		if c.goal != nil {
 			goal = c.goal(g)
@@ -139,7 +139,7 @@ func TestGoalCollapses(t *testing.T) {
 			g.Artifacts = append(g.Artifacts, task.Artifact{Action: "created", Path: text("path", 500)})
 			all++
 		}
-		var turn Turn
+		var turn Subject
 		turn.SetGoal(g)
 		holds := strings.Join(turn.Goal, "\n")
 		for _, d := range g.Decisions {
@@ -147,9 +147,9 @@ func TestGoalCollapses(t *testing.T) {
 				rt.Fatalf("a locked decision is missing in\n%s", holds)
 			}
 		}
-		for _, row := range layouts[Stable] {
+		for _, row := range Catalog {
 			for id, lines := range map[string][]string{"goal": turn.Goal, "steps": turn.Steps, "pin": {turn.Pin}} {
-				if n := utf8.RuneCountInString(strings.Join(oneLines(lines), "\n")); row.ID == id && n > row.Max {
+				if n := utf8.RuneCountInString(strings.Join(oneLines(lines), "\n")); row.Name == id && n > row.Max {
 					rt.Fatalf("%s takes %d characters of %d", id, n, row.Max)
 				}
 			}
@@ -201,18 +201,20 @@ func (w *world) skillFile(name, trigger string, turns int, body string) {
 func (w *world) inUse() (names []string, hints []string) {
 	w.t.Helper()
 	turn := w.turn()
-	q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look(w.t.Context())}
-	c, err := gatherActiveSkills(w.t.Context(), q)
-	w.must(err)
-	if c != nil {
+	look := w.assembler.cfg.Look(w.t.Context(), &turn.Subject, 0, false)
+	says := func(name string) *content {
+		at := slices.IndexFunc(Catalog, func(c Contributor) bool { return c.Name == name })
+		c, _, err := look.Ask(w.t.Context(), Catalog[at])
+		w.must(err)
+		return c
+	}
+	if c := says("active_skills"); c != nil {
 		for _, l := range c.lines {
 			name, _, _ := strings.Cut(strings.TrimPrefix(l, "## "), "\n")
 			names = append(names, name)
 		}
 	}
-	c, err = gatherSkillHints(w.t.Context(), q)
-	w.must(err)
-	if c != nil {
+	if c := says("skill_hints"); c != nil {
 		for _, l := range c.lines {
 			hints = append(hints, strings.TrimSuffix(filepath.Base(strings.Fields(l)[1]), ".md"))
 		}

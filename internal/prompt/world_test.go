@@ -127,7 +127,7 @@ type world struct {
 	skills    *skill.Library
 	history   *history.Store
 	assembler *Assembler
-	extra     []place // of contribute
+	extra     []Contributor // of contribute
 	log       bytes.Buffer
 
 	tools             []string
@@ -173,30 +173,29 @@ func (w *world) restart() {
 	w.skills = skill.Open(filepath.Join(w.dir, "skills"))
 	w.history = history.NewStore(w.db)
 	w.assembler, err = New(Config{
-		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en", Memory: w.memory,
-		Tasks: w.tasks, Skills: w.skills, History: w.history, KnownTools: w.tools, Instructions: w.instructions,
-		Models: []string{"small", "large"}, Host: "attic", Summary: func(tool string) string { return "what " + tool + " is for" },
-		Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Layout: w.layout, DB: w.db, History: w.history, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Sources: Sources{Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en",
+			Memory: w.memory, Tasks: w.tasks, Skills: w.skills, KnownTools: w.tools, Instructions: w.instructions,
+			Models: []string{"small", "large"}, Summary: func(tool string) string { return "what " + tool + " is for" },
+			Host: "attic", System: "linux/amd64"},
 	})
 	w.must(err)
 	w.assembler.deadline = time.Minute // a busy machine is no contributor that hangs; who tests those sets less
 	w.assembler.nonce = func() string { return "k3f9" }
-	w.assembler.system = "linux/amd64"
 }
 
 // instruct changes the owner's instructions, as an edited configuration does.
 func (w *world) instruct(text string) { w.instructions, w.assembler.cfg.Instructions = text, text }
 
 // contribute gives the world's layout one contributor more, last in its zone.
-func (w *world) contribute(p place, c contributor) {
+func (w *world) contribute(c Contributor) {
 	w.t.Helper()
 	a := w.assembler
-	p.ID = c.Name
 	a.contributors = append(a.contributors, c)
-	w.extra = append(w.extra, p)
-	places := slices.Concat(layouts[w.layout], w.extra)
-	slices.SortStableFunc(places, func(a, b place) int { return strings.Compare(string(a.Zone), string(b.Zone)) }) // prefix, tail
-	a.rows[w.layout] = rowsOf(places, a.contributors, nil)
+	w.extra = append(w.extra, c)
+	layout := slices.Concat(layouts[w.layout], w.extra)
+	slices.SortStableFunc(layout, func(a, b Contributor) int { return strings.Compare(string(a.Zone), string(b.Zone)) }) // prefix, tail
+	a.rows[w.layout] = rowsOf(layout, a.contributors, nil)
 }
 
 func (w *world) must(err error) {
@@ -281,9 +280,10 @@ func (w *world) caller() task.Caller {
 func (w *world) turn() Turn {
 	w.t.Helper()
 	past := must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
-	return Turn{Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, ToolTokens: 100, Now: w.now,
-		Window: w.window, MaxOutput: w.maxOutput, History: past,
-		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary, Compacted: w.compacted, Thinking: w.thinking, Model: w.model, Context: w.context}
+	return Turn{ToolTokens: 100, Window: w.window, MaxOutput: w.maxOutput, Compacted: w.compacted, Subject: Subject{
+		Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, Now: w.now, History: past,
+		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary,
+		Thinking: w.thinking, Model: w.model, Context: w.context}}
 }
 
 func (w *world) assemble() Prompt {

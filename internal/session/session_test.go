@@ -215,8 +215,9 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }}))(t)
 	tasks, skills, past := task.NewStore(db, time.Now), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
 	tools := result(tool.New(tool.Config{Memory: mem, Tasks: tasks, Skills: skills, Dir: dir, Location: time.UTC}))(t)
-	assembler := result(prompt.New(prompt.Config{Layout: "stable", DB: db, Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC,
-		SeedLanguage: "en", Memory: mem, Tasks: tasks, Skills: skills, History: past, KnownTools: tools.Names()}))(t)
+	assembler := result(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: prompt.Sources{
+		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
+		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)
 	w.Manager = New(Config{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks,
 		Transport: w.room, Owners: []string{owner}, Location: time.UTC, Skills: skills, MaxRound: 4, Grace: 100 * time.Millisecond})
 	w.begin(t)

@@ -35,9 +35,9 @@ const columns = 140
 // gets shorter and its figures smaller.
 var exceptions = map[string]int{
 	"cmd/bot: fields":                  22,
-	"cmd/bot: lines":                   4249,
+	"cmd/bot: lines":                   4202,
 	"cmd/bot: methods":                 54,
-	"cmd/bot: long lines":              52,
+	"cmd/bot: long lines":              51,
 	"internal/dream: lines":            3628,
 	"internal/dream: methods":          65,
 	"internal/dream: long lines":       50,

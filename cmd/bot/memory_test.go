@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -159,43 +158,6 @@ func TestOpenVectors(t *testing.T) {
 			}
 		}
 		equal(t, model, want, "%q: the maker of vectors", more)
-	}
-}
-
-// TestBuiltInEmbedder: what it does not know has no vector, and it is let go of
-// when nobody needs it.
-func TestBuiltInEmbedder(t *testing.T) {
-	if !encoder.BuiltIn() {
-		t.Skip("the encoder's weights are not here; `make weights` fetches them")
-	}
-	e := &builtIn{log: slog.New(slog.DiscardHandler), keep: time.Hour}
-	held := func() *encoder.Encoder {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return e.loaded
-	}
-	if held() != nil {
-		t.Error("it is loaded before it is needed")
-	}
-	vectors, err := e.Embed(t.Context(), []string{"good morning", "早上好，你今天怎么样", "", "good evening"})
-	if err != nil || len(vectors) != 4 {
-		t.Fatalf("%d vectors, %v", len(vectors), err)
-	}
-	for i, want := range []int{encoder.Dims, 0, 0, encoder.Dims} {
-		equal(t, len(vectors[i]), want, "numbers of vector %d", i)
-	}
-	first := held()
-	again, err := e.Embed(t.Context(), []string{"good morning"})
-	if err != nil || held() != first || first == nil {
-		t.Errorf("it is loaded for each question: %v", err)
-	}
-	e.mu.Lock()
-	e.rest.Reset(0) // the hour is over
-	e.mu.Unlock()
-	until(t, "it is never let go of", func() bool { return held() == nil })
-	after, err := e.Embed(t.Context(), []string{"good morning"})
-	if err != nil || !slices.Equal(after[0], again[0]) {
-		t.Errorf("loaded once more it makes another vector: %v", err)
 	}
 }
 

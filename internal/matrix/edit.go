@@ -10,6 +10,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
+	"reverie/internal/matrix/retry"
 )
 
 // onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
@@ -82,16 +83,16 @@ func (c *Client) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 	return err
 }
 
-// Remove takes our message id out of room, with its files, also what is being sent
-// right now. It is durable when Remove returns, and may be repeated. One that was never
+// Redact takes our message id out of room, with its files, also what is being sent
+// right now. It is durable when Redact returns, and may be repeated. One that was never
 // said is no error, and no draft of it is shown any more.
-func (c *Client) Remove(ctx context.Context, room, id string) error {
+func (c *Client) Redact(ctx context.Context, room, id string) error {
 	c.mu.Lock()
 	delete(c.drafts, id)
 	c.mu.Unlock()
 	if err := c.outbox.Remove(ctx, room, id); err != nil {
 		return err
 	}
-	poke(c.outWake)
+	retry.Wake(c.outWake)
 	return nil
 }

@@ -3,6 +3,8 @@ package matrix
 import (
 	"context"
 	"time"
+
+	"reverie/internal/matrix/retry"
 )
 
 // OnRedaction tells what forgets a message that was taken back. forget must be
@@ -19,7 +21,7 @@ const redactionPause = time.Minute
 
 // runRedactions has forgotten what was taken back.
 func (c *Client) runRedactions(ctx context.Context) error {
-	return c.loop(ctx, c.goneWake, func(ctx context.Context) (again time.Time) {
+	return retry.Loop(ctx, c.now, c.goneWake, func(ctx context.Context) (again time.Time) {
 		if err := c.redactions(ctx); err != nil && ctx.Err() == nil {
 			c.log.Error("matrix: a message that was taken back is not forgotten yet; it is tried again", "in", redactionPause, "err", err)
 			again = c.now().Add(redactionPause)

@@ -9,6 +9,8 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/session"
+	"reverie/internal/settings"
+	"reverie/internal/text"
 )
 
 // heardRunes is how much is kept of a line that is not for us, until we are asked something.
@@ -20,7 +22,7 @@ func (c *Client) hears(ctx context.Context, b *batch, evt *event.Event, o opinio
 		return nil
 	}
 	line := &delivery.Line{Room: evt.RoomID.String(), Quote: chat.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
-		Name: c.displayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: clip(o.heard, heardRunes)}}
+		Name: c.displayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.heard, heardRunes)}}
 	if o.emote {
 		line.Text = emote(line.Name, line.Sender, line.Text)
 	}
@@ -40,7 +42,7 @@ func (c *Client) heardAnew(b *batch, evt *event.Event, room roomFacts) {
 	if !ok || msg.NewContent == nil || room.pair() || room.encrypted && !evt.Mautrix.WasEncrypted {
 		return
 	}
-	text := clip(clean(said(msg.NewContent)), heardRunes)
+	text := text.Clip(text.Clean(said(msg.NewContent)), heardRunes)
 	if session.Commands(text) { // a command is no talk
 		text = ""
 	}
@@ -58,6 +60,6 @@ func emote(name, sender, text string) string {
 
 // listening tells whether what is not for us is to be kept for the next question.
 func (c *Client) listening(ctx context.Context, room string) (bool, error) {
-	v, err := session.Settings{DB: c.cfg.DB}.Get(ctx, room, session.SettingListen)
+	v, err := settings.Store{DB: c.cfg.DB}.Get(ctx, room, settings.Listen)
 	return v == "on", err
 }

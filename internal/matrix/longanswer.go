@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"regexp"
-	"strings"
-	"unicode/utf8"
 
 	"maunium.net/go/mautrix"
 
 	"reverie/internal/delivery"
+	"reverie/internal/matrix/render"
 	"reverie/internal/media"
 )
 
@@ -27,10 +25,10 @@ const smallest = 4000
 // layOut returns what a message with that text reads in a room, and the file with all of it
 // if it is too large for one event.
 func (c *Client) layOut(ctx context.Context, room, text string) (short, file string, err error) {
-	if size(text) <= partSize {
+	if render.Size(text) <= render.MaxSize {
 		return text, "", nil
 	}
-	return c.shorten(ctx, room, text, partSize)
+	return c.shorten(ctx, room, text, render.MaxSize)
 }
 
 // shorten returns the beginning of a text that costs at most limit, and the file with all of it.
@@ -38,52 +36,7 @@ func (c *Client) shorten(ctx context.Context, room, text string, limit int) (sho
 	name := media.Name(c.cfg.Text(ctx, room, "matrix.whole_name"))
 	note := "\n\n*" + c.cfg.Text(ctx, room, "matrix.whole", "file", name) + "*"
 	packed, err := json.Marshal(outFile{Name: name, Type: "text/markdown", Size: int64(len(text)), Text: true})
-	return beginning(text, limit, note), string(packed), err
-}
-
-// beginning is what fits of a text into one message that costs at most limit, with a note below.
-func beginning(md string, limit int, note string) string {
-	for most := min(len(md), limit); ; most = most * 3 / 4 {
-		text := md[:goodEnd(md, most)]
-		if open := unclosed(text); open != "" {
-			text += "\n" + open
-		}
-		if text += note; size(text) <= limit || most == 0 {
-			return text
-		}
-	}
-}
-
-// goodEnd is where a beginning of at most so many bytes ends best: with a paragraph, a line, a
-// word, or at least a character.
-func goodEnd(md string, most int) int {
-	for _, border := range []string{"\n\n", "\n", " "} {
-		if at := strings.LastIndex(md[:most], border); at > most/2 {
-			return at
-		}
-	}
-	for most > 0 && most < len(md) && !utf8.RuneStart(md[most]) {
-		most--
-	}
-	return most
-}
-
-var fenceLine = regexp.MustCompile("^(```+|~~~+)([^`]*)$")
-
-// unclosed returns the marker of a fenced block that md ends in. Of a block in a list or a
-// quotation it is none, because those end with the next paragraph.
-func unclosed(md string) (open string) {
-	for line := range strings.Lines(md) {
-		m := fenceLine.FindStringSubmatch(line)
-		switch {
-		case m == nil:
-		case open == "":
-			open = m[1]
-		case strings.HasPrefix(m[1], open) && strings.TrimSpace(m[2]) == "":
-			open = ""
-		}
-	}
-	return open
+	return render.Beginning(text, limit, note), string(packed), err
 }
 
 // tooLarge tells whether a homeserver, or a proxy in front of it, refused an
@@ -96,7 +49,7 @@ func tooLarge(err error) bool {
 // asFile replaces a message that the homeserver finds too large by a short beginning and a
 // file, and tells whether it did.
 func (c *Client) asFile(ctx context.Context, r delivery.OutboxRow) (done bool, err error) {
-	if r.File != "" || r.Poll != "" || size(r.Text) <= smallest {
+	if r.File != "" || r.Poll != "" || render.Size(r.Text) <= smallest {
 		return false, nil
 	}
 	short, file, err := c.shorten(ctx, r.Room, r.Text, smallest)

@@ -2,12 +2,8 @@ package matrix
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +16,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/session"
+	"reverie/internal/settings"
 	"reverie/internal/store/storetest"
 )
 
@@ -28,7 +25,7 @@ func newOffline(t *testing.T) *Client {
 	t.Helper()
 	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { db.Close() })
-	c := &Client{cfg: Config{DB: db}, now: time.Now, acc: &account{UserID: "@b:b", DeviceID: "DEV"}}
+	c := &Client{cfg: Config{DB: db}, now: time.Now, cli: &mautrix.Client{UserID: "@b:b", DeviceID: "DEV"}}
 	c.inbox, c.outbox = delivery.New(db, c.now, session.Retries)
 	return c
 }
@@ -82,65 +79,9 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	}
 	equal(t, len(sure(c.inbox.Waiting(ctx, 100))(t)), 2, "messages, none without its token")
 	equal(t, sure(c.position(ctx))(t).token, "s1", "the token")
-	c.acc.DeviceID = "OTHER"
+	c.cli.DeviceID = "OTHER"
 	if p, err := c.position(ctx); err != nil || p.token != "" || !p.at.IsZero() {
 		t.Errorf("another device's position %+v %v, want none", p, err)
-	}
-}
-
-// Holds F4.
-func TestJudge(t *testing.T) {
-	failed := func(code int, header string, body map[string]any, kind string) error {
-		h := http.Header{}
-		if header != "" {
-			h.Set("Retry-After", header)
-		}
-		var re *mautrix.RespError
-		if kind != "" {
-			re = &mautrix.RespError{ErrCode: kind, StatusCode: code, ExtraData: body}
-		}
-		return fmt.Errorf("send: %w", mautrix.HTTPError{Response: &http.Response{StatusCode: code, Header: h}, RespError: re})
-	}
-	for _, c := range []struct {
-		name  string
-		err   error
-		want  verdict
-		least time.Duration
-	}{
-		{"fine", nil, fine, 0},
-		{"no network", mautrix.HTTPError{WrappedError: errors.New("connection refused")}, again, 0},
-		{"time ran out", context.DeadlineExceeded, again, 0},
-		{"stopped", context.Canceled, never, 0},
-		{"database busy", errors.New("database is locked"), again, 0},
-		{"our own refusal", fmt.Errorf("send: %w", &refusedError{"no"}), never, 0},
-		{"429 with a header", failed(429, "7", nil, ""), again, 7 * time.Second},
-		{"429 with a body", failed(429, "", map[string]any{"retry_after_ms": 9000.0}, "M_LIMIT_EXCEEDED"), again, 9 * time.Second},
-		{"429 with both, the header is longer", failed(429, "11", map[string]any{"retry_after_ms": 9000.0}, "M_LIMIT_EXCEEDED"), again, 11 * time.Second},
-		{"429 with both, the body is longer", failed(429, "3", map[string]any{"retry_after_ms": 9000.0}, "M_LIMIT_EXCEEDED"), again, 9 * time.Second},
-		{"429 with nonsense", failed(429, "soon", map[string]any{"retry_after_ms": "x"}, "M_LIMIT_EXCEEDED"), again, 0},
-		{"500", failed(500, "", nil, "M_UNKNOWN"), again, 0},
-		{"502 without a body", failed(502, "", nil, ""), again, 0},
-		{"200 with HTML", failed(200, "", nil, ""), again, 0},
-		{"forbidden", failed(403, "", nil, "M_FORBIDDEN"), never, 0},
-		{"too large", failed(413, "", nil, "M_TOO_LARGE"), never, 0},
-		{"token gone", failed(401, "", nil, "M_UNKNOWN_TOKEN"), logout, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, wait := judge(c.err, 0)
-			if got != c.want || wait < c.least || wait > c.least+firstWait {
-				t.Errorf("verdict %d after %s, want %d after %s or a little more", got, wait, c.want, c.least)
-			}
-		})
-	}
-	for attempt := range 100 { // it grows, and is not the same for everybody
-		seen, longest := map[time.Duration]bool{}, min(time.Second<<min(attempt, 20), maxWait)
-		for range 20 {
-			d := backoff(attempt)
-			seen[d] = d >= longest/2 && d <= longest
-		}
-		if len(seen) < 5 || slices.Contains(slices.Collect(maps.Values(seen)), false) {
-			t.Errorf("backoff(%d) is %v, want up to %s", attempt, seen, longest)
-		}
 	}
 }
 
@@ -199,7 +140,7 @@ func TestDropOld(t *testing.T) {
 // TestUnsentInTheLanguage: why a file was not sent is told in the language of the room.
 func TestUnsentInTheLanguage(t *testing.T) {
 	c := &Client{cfg: Config{Text: func(_ context.Context, _, key string, fill ...string) string {
-		return (*session.Messages)(nil).In("de", key, fill...)
+		return (*settings.Messages)(nil).In("de", key, fill...)
 	}}}
 	row := delivery.OutboxRow{ID: "a", Room: "!r", File: `{"name":"tee.pdf"}`}
 	if got := c.unsent(t.Context(), row, errFileGone).Text; got != "tee.pdf konnte nicht gesendet werden: die Datei ist hier nicht mehr aufgehoben." {

@@ -17,6 +17,9 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
+	"reverie/internal/matrix/render"
+	"reverie/internal/matrix/retry"
+	"reverie/internal/text"
 )
 
 const (
@@ -45,17 +48,17 @@ func (d *draft) worth() bool {
 	return !d.full && d.text != d.shown && (d.notice || d.asNotice || len(d.text) >= len(d.shown)+draftGrowth || len(d.text) < len(d.shown))
 }
 
-// Say makes the message m.ID in room read m.Text, see session.Transport. A
-// final message is a row in the outbox when Say returns; it is sent by Run, in
+// Send makes the message m.ID in room read m.Text, see chat.Transport. A
+// final message is a row in the outbox when Send returns; it is sent by Run, in
 // order with the other messages of the room.
-func (c *Client) Say(ctx context.Context, room string, m chat.Outgoing) error {
+func (c *Client) Send(ctx context.Context, room string, m chat.Outgoing) error {
 	return c.say(ctx, room, m)
 }
 
-// Conclude is Say of an answer and Handled of what it answers, in one transaction with
-// what also stores.
-func (c *Client) Conclude(ctx context.Context, room string, m chat.Outgoing, done []string,
-	also func(context.Context, *sql.Tx) error) error {
+// SendFinal is Send and Ack of what is done, in one transaction with what also stores.
+func (c *Client) SendFinal(ctx context.Context, room string, m chat.Outgoing, done []string,
+	also func(context.Context, *sql.Tx) error,
+) error {
 	err := c.say(ctx, room, m, func(ctx context.Context, tx *sql.Tx) error {
 		if err := also(ctx, tx); err != nil {
 			return err
@@ -68,7 +71,7 @@ func (c *Client) Conclude(ctx context.Context, room string, m chat.Outgoing, don
 		return nil
 	})
 	if err == nil {
-		poke(c.inWake)
+		retry.Wake(c.inWake)
 	}
 	return err
 }
@@ -91,7 +94,7 @@ func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...
 	if err != nil {
 		return err
 	}
-	text, whole := clip(strings.TrimSpace(m.Text), maxCaption), ""
+	text, whole := text.Clip(strings.TrimSpace(m.Text), maxCaption), ""
 	if m.File == nil {
 		m.Text = strings.ToValidUTF8(m.Text, "\uFFFD")
 		if text, whole, err = c.layOut(ctx, room, m.Text); err != nil {
@@ -106,7 +109,7 @@ func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...
 	if err := c.outbox.Say(ctx, final, with...); err != nil {
 		return err
 	}
-	poke(c.outWake)
+	retry.Wake(c.outWake)
 	return nil
 }
 
@@ -122,7 +125,7 @@ func (c *Client) sketch(room string, m chat.Outgoing) {
 	before := d.worth()
 	d.text, d.notice = m.Text, m.Notice
 	if !before && d.worth() {
-		poke(c.outWake)
+		retry.Wake(c.outWake)
 	}
 }
 
@@ -136,16 +139,15 @@ func (c *Client) dropDrafts(room string) {
 	}
 }
 
-// Handled records that an inbound message needs no more work.
-func (c *Client) Handled(ctx context.Context, id string) error {
+// Ack records that an inbound message needs no more work.
+func (c *Client) Ack(ctx context.Context, id string) error {
 	err := c.inbox.Handled(ctx, c.cfg.DB, id)
-	poke(c.inWake) // a room may have more messages than are handed over at once
+	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
 	return err
 }
 
-// Withdrawn tells whether the sender took the inbound message id back before
-// it was answered. Then it needs no answer.
-func (c *Client) Withdrawn(ctx context.Context, id string) (bool, error) {
+// Cancelled reports whether the inbound message id was redacted before it was answered.
+func (c *Client) Cancelled(ctx context.Context, id string) (bool, error) {
 	return c.inbox.Withdrawn(ctx, id)
 }
 
@@ -225,7 +227,7 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 	pending := map[string]bool{}
 	for _, r := range heads {
 		pending[r.Room] = true
-		if r.NextAt.After(now) && !r.NextAt.After(now.Add(longestWait)) { // or our clock was set back
+		if r.NextAt.After(now) && !r.NextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
 			next = earlier(next, r.NextAt)
 			continue
 		}
@@ -283,8 +285,8 @@ func (c *Client) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 			return
 		}
 	}
-	v, wait := judge(err, r.Attempts)
-	if v == never {
+	v, wait := retry.Classify(err, r.Attempts)
+	if v == retry.Never {
 		c.log.Error("matrix: message given up", "room", r.Room, "message", r.ID, "tries", r.Attempts+1, "err", err)
 		why := err
 		if err = c.outbox.MarkDead(ctx, r, why); err == nil && r.File != "" {
@@ -309,7 +311,7 @@ func (c *Client) unnoted(ctx context.Context, r delivery.OutboxRow, err error) {
 		return
 	}
 	c.log.Error("matrix: outbox", "message", r.ID, "err", err)
-	_ = pause(ctx, c.ending, firstWait)
+	_ = retry.Pause(ctx, c.ending, retry.FirstWait)
 }
 
 // transmit brings the server to the state the row asks for. It can be repeated
@@ -354,11 +356,11 @@ func (c *Client) transmit(ctx context.Context, r delivery.OutboxRow) error {
 // asked, and a message that is for somebody mentions them; nobody else is ever
 // mentioned, whatever the text says.
 func (c *Client) content(ctx context.Context, r delivery.OutboxRow) (*event.MessageEventContent, error) {
-	m := &event.MessageEventContent{MsgType: event.MsgText, Body: plainBody(r.Text), Mentions: &event.Mentions{}}
+	m := &event.MessageEventContent{MsgType: event.MsgText, Body: render.Body(r.Text), Mentions: &event.Mentions{}}
 	if r.Kind == "notice" {
 		m.MsgType = event.MsgNotice
 	}
-	if html := formatted(r.Text); html != "" {
+	if html := render.HTML(r.Text); html != "" {
 		m.Format, m.FormattedBody = event.FormatHTML, html
 	}
 	facts, err := c.facts(ctx, id.RoomID(r.Room))
@@ -374,7 +376,7 @@ func (c *Client) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 		return nil, err
 	}
 	if m.RelatesTo != nil {
-		m.Body = keepQuote(m.Body)
+		m.Body = render.KeepQuote(m.Body)
 	}
 	if r.ReplyTo != "" && !facts.pair() {
 		if asker, _ := c.inbox.Origin(ctx, r.ReplyTo); asker != "" {
@@ -398,8 +400,8 @@ func edit(content *event.MessageEventContent, target id.EventID, brief bool) *ev
 	c.NewContent = &full
 	c.RelatesTo = (&event.RelatesTo{}).SetReplace(target)
 	c.Mentions = &event.Mentions{}
-	if brief || 2*(jsonSize(c.Body)+jsonSize(c.FormattedBody))+64 > partSize {
-		c.Body, c.Format, c.FormattedBody = "* "+clip(c.Body, 200), "", ""
+	if brief || 2*(render.JSONSize(c.Body)+render.JSONSize(c.FormattedBody))+64 > render.MaxSize {
+		c.Body, c.Format, c.FormattedBody = "* "+text.Clip(c.Body, 200), "", ""
 		return &c
 	}
 	c.Body = "* " + c.Body
@@ -445,9 +447,9 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 		return draftPause, false, nil
 	}
 	row.Text = text
-	large := size(text) > partSize
+	large := render.Size(text) > render.MaxSize
 	if large {
-		row.Text = beginning(text, partSize, "")
+		row.Text = render.Beginning(text, render.MaxSize, "")
 	}
 	content, err := c.content(ctx, row)
 	if err != nil {
@@ -467,7 +469,7 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 		err = c.outbox.DraftShown(ctx, d.id, row.Text)
 	}
 	// The longer it goes on, the less often it is worth it.
-	verdict, wait := judge(err, 1)
+	verdict, wait := retry.Classify(err, 1)
 	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
 	if facts, err := c.facts(ctx, id.RoomID(d.room)); err != nil || facts.encrypted {
 		pause *= 2 // each edit is a step of the room's key, which is changed after a hundred
@@ -479,5 +481,5 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 			pause *= 2
 		}
 	}
-	return pause, verdict == never && ctx.Err() == nil || large || d.edits+1 >= maxEdits || tooLarge(err), err
+	return pause, verdict == retry.Never && ctx.Err() == nil || large || d.edits+1 >= maxEdits || tooLarge(err), err
 }

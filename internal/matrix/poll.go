@@ -10,6 +10,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
+	"reverie/internal/matrix/render"
 )
 
 // A message of ours that offers options is a poll (MSC3381). Its start event is sent from
@@ -27,7 +28,7 @@ func packPoll(m chat.Outgoing) (string, error) {
 	}
 	p := delivery.Poll{Question: m.Text, Options: m.Options}
 	content, err := json.Marshal(pollStart(p, m.ID, &event.MessageEventContent{}))
-	if err != nil || len(content) > partSize {
+	if err != nil || len(content) > render.MaxSize {
 		return "", err
 	}
 	packed, err := json.Marshal(p)
@@ -37,11 +38,11 @@ func packPoll(m chat.Outgoing) (string, error) {
 // pollStart is the content of the start event of the poll that is the message. Its place in the
 // room and whom it mentions are those of m.
 func pollStart(p delivery.Poll, message string, m *event.MessageEventContent) map[string]any {
-	question := plainBody(p.Question)
+	question := render.Body(p.Question)
 	var answers []map[string]any
 	fallback := question
 	for i, o := range p.Options {
-		text := plainBody(o.Text)
+		text := render.Body(o.Text)
 		answers = append(answers, map[string]any{"id": delivery.AnswerID(message, o.ID), textKey: text})
 		fallback += fmt.Sprintf("\n%d. %s", i+1, text)
 	}
@@ -97,7 +98,7 @@ func (c *Client) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 	}
 	if r.Closed {
 		txn := fmt.Sprintf("%s-end-%d", r.Txn, r.Revision)
-		content := pollEnd(id.EventID(r.EventID), plainBody(r.Text))
+		content := pollEnd(id.EventID(r.EventID), render.Body(r.Text))
 		if _, err := c.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollEnd, content, txn); err != nil {
 			return err
 		}
@@ -132,7 +133,7 @@ func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 			"room", evt.RoomID, "event", evt.ID, "sender", evt.Sender)
 		return nil
 	}
-	if unsigned, err := c.unsigned(ctx, evt); err != nil || unsigned && c.mustBeSigned(evt.Sender) {
+	if unsigned, err := c.devices.Unsigned(ctx, evt); err != nil || unsigned && c.devices.MustBeSigned(evt.Sender) {
 		c.log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID,
 			"event", evt.ID, "sender", evt.Sender, "err", err)
 		return err

@@ -22,7 +22,7 @@ type position struct {
 func (c *Client) position(ctx context.Context) (p position, err error) {
 	var at int64
 	err = c.cfg.DB.QueryRowContext(ctx, `SELECT next_batch, at FROM matrix_sync WHERE user = ? AND device = ?`,
-		c.acc.UserID.String(), c.acc.DeviceID.String()).Scan(&p.token, &at)
+		c.cli.UserID.String(), c.cli.DeviceID.String()).Scan(&p.token, &at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return position{}, nil
 	}
@@ -45,7 +45,7 @@ func (c *Client) commit(ctx context.Context, next string, b *batch) error {
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)
 			ON CONFLICT (user, device) DO UPDATE SET next_batch = excluded.next_batch, at = excluded.at, failures = 0, problem = ''`,
-			c.acc.UserID.String(), c.acc.DeviceID.String(), next, c.now().UnixMilli())
+			c.cli.UserID.String(), c.cli.DeviceID.String(), next, c.now().UnixMilli())
 		return err
 	})
 }
@@ -54,7 +54,7 @@ func (c *Client) commit(ctx context.Context, next string, b *batch) error {
 // sync there is nowhere to note it.
 func (c *Client) noteSyncFailed(ctx context.Context, failures int64, why error) error {
 	_, err := c.cfg.DB.ExecContext(ctx, `UPDATE matrix_sync SET failures = ?, problem = ? WHERE user = ? AND device = ?`,
-		failures, why.Error(), c.acc.UserID.String(), c.acc.DeviceID.String())
+		failures, why.Error(), c.cli.UserID.String(), c.cli.DeviceID.String())
 	return doing("matrix: note that a sync failed", err)
 }
 
@@ -69,4 +69,12 @@ func (c *Client) lastEvents(ctx context.Context) (map[id.RoomID]id.EventID, erro
 		return err
 	}, `SELECT id, last_event FROM matrix_room WHERE membership = 'joined' AND last_event <> ''`)
 	return last, doing("matrix: look up the newest events", err)
+}
+
+// doing adds to an error what was being done; no error stays none.
+func doing(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }

@@ -2,12 +2,14 @@ package matrix
 
 import (
 	"context"
-	"reverie/internal/delivery"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/delivery"
+	"reverie/internal/matrix/retry"
 )
 
 // dispatchRedactions is dispatch for events of ours that are to be redacted.
@@ -19,7 +21,7 @@ func (c *Client) dispatchRedactions(ctx context.Context, g *errgroup.Group, l *l
 		c.log.Error("matrix: outbox", "err", err)
 	}
 	for _, t := range due {
-		if t.NextAt.After(now) && !t.NextAt.After(now.Add(longestWait)) { // or our clock was set back
+		if t.NextAt.After(now) && !t.NextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
 			next = earlier(next, t.NextAt)
 			continue
 		}
@@ -38,9 +40,9 @@ func (c *Client) redact(ctx context.Context, t delivery.Redaction) {
 	if err != nil && ctx.Err() != nil {
 		return
 	}
-	v, wait := judge(err, t.Attempts)
+	v, wait := retry.Classify(err, t.Attempts)
 	switch {
-	case err != nil && v == again:
+	case err != nil && v == retry.Again:
 		c.log.Warn("matrix: a message of ours is not taken back yet", "room", t.Room, "event", t.Event, "reason", t.Reason,
 			"in", wait.Round(time.Millisecond), "err", err)
 		err = c.outbox.PostponeRedaction(ctx, t.Event, c.now().Add(wait))

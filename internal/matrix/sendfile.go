@@ -17,6 +17,8 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/render"
+	"reverie/internal/matrix/retry"
 	"reverie/internal/media"
 )
 
@@ -50,14 +52,14 @@ func (c *Client) packOut(m chat.Outgoing) (string, error) {
 }
 
 // errFileGone means that a file was deleted before it was sent.
-var errFileGone = &refusedError{i18n.New("why.file_not_kept")}
+var errFileGone = retry.Refuse(i18n.New("why.file_not_kept"))
 
 // fileContent renders a row that is a file, after it was uploaded. Into a room that is
 // encrypted only what was encrypted is sent.
 func (c *Client) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.MessageEventContent, error) {
 	var f outFile
 	if err := json.Unmarshal([]byte(r.File), &f); err != nil {
-		return nil, &refusedError{i18n.New("why.file_row")}
+		return nil, retry.Refuse(i18n.New("why.file_row"))
 	}
 	// Whether the room is encrypted must be known for sure before anything is uploaded.
 	if err := c.knowRoom(ctx, id.RoomID(r.Room)); err != nil {
@@ -91,7 +93,7 @@ func (c *Client) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.
 	}
 	if r.Text != "" && !f.Text {
 		m.Body = r.Text
-		if html := formatted(r.Text); html != "" {
+		if html := render.HTML(r.Text); html != "" {
 			m.Format, m.FormattedBody = event.FormatHTML, html
 		}
 	}
@@ -147,7 +149,7 @@ func (c *Client) outData(r delivery.OutboxRow, f *outFile) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("matrix: send a file: %w", err)
 	case int64(len(data)) > c.cfg.MaxFile:
-		return nil, &refusedError{i18n.New("why.file_larger", "size", media.Size(c.cfg.MaxFile))}
+		return nil, retry.Refuse(i18n.New("why.file_larger", "size", media.Size(c.cfg.MaxFile)))
 	}
 	return data, nil
 }
@@ -157,12 +159,12 @@ func (c *Client) unsent(ctx context.Context, r delivery.OutboxRow, why error) de
 	var f outFile
 	_ = json.Unmarshal([]byte(r.File), &f) // without a name it is still said
 	reason := i18n.New("why.not_taken")
-	var refused *refusedError
+	var refused *retry.RefusedError
 	switch {
 	case tooLarge(why):
 		reason = i18n.New("why.larger_than_taken")
 	case errors.As(why, &refused):
-		reason = refused.reason
+		reason = refused.Reason
 	}
 	text := c.cfg.Text(ctx, r.Room, "files.unsent", "name", f.Name, "why", reason.In(c.said(ctx, r.Room)))
 	return delivery.Notice{ID: r.ID + "-unsent", Room: r.Room, Text: text, ReplyTo: r.ReplyTo, Thread: r.Thread}
@@ -181,6 +183,6 @@ func (c *Client) tell(ctx context.Context, n delivery.Notice) error {
 	if err := c.outbox.Notify(ctx, c.cfg.DB, n); err != nil {
 		return err
 	}
-	poke(c.outWake)
+	retry.Wake(c.outWake)
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"reverie/internal/delivery"
 	"reverie/internal/history"
 	"reverie/internal/session"
+	"reverie/internal/settings"
+	"reverie/internal/text"
 )
 
 const (
@@ -34,11 +36,8 @@ func threadIn(rel *event.RelatesTo) string {
 
 // branchOf is the thread that m is answered in, as the room has it set.
 func (c *Client) branchOf(ctx context.Context, m chat.Inbound) (string, error) {
-	setting, err := session.Settings{DB: c.cfg.DB}.Get(ctx, m.Room, session.SettingThreads)
-	if err != nil {
-		return "", err
-	}
-	return session.Branch(setting, m), nil
+	setting, err := settings.Store{DB: c.cfg.DB}.Get(ctx, m.Room, settings.Threads)
+	return session.Branch(setting, m), err
 }
 
 // inActiveThread reports whether a message is for us because of the thread it stands in.
@@ -94,7 +93,7 @@ func (c *Client) fetchRoot(ctx context.Context, m *chat.Inbound) error {
 	case root.Text == "":
 		root.Text = "[it was taken back, or has no words]"
 	}
-	root.ID, root.Why, root.Text = m.Thread, chat.QuoteThread, clip(root.Text, maxRoot)
+	root.ID, root.Why, root.Text = m.Thread, chat.QuoteThread, text.Clip(root.Text, maxRoot)
 	m.Quotes = append([]chat.Quote{root}, m.Quotes...)
 	return err
 }

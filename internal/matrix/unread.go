@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reverie/internal/delivery"
 	"slices"
 	"time"
 
@@ -15,6 +14,9 @@ import (
 	"maunium.net/go/mautrix/crypto/olm"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/delivery"
+	"reverie/internal/matrix/retry"
 )
 
 // readTries is how often reading an event may go wrong before it is given up.
@@ -27,7 +29,7 @@ func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 	if !ok || content.Algorithm == "" || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
-	plain, err := c.decrypt(ctx, evt)
+	plain, err := c.devices.Decrypt(ctx, evt)
 	switch {
 	case err == nil:
 		c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, originKey{}, evt), plain)
@@ -90,7 +92,7 @@ func (c *Client) keyArrived(_ context.Context, _ id.RoomID, s id.SessionID) {
 	c.mu.Lock()
 	c.arrived[s] = struct{}{}
 	c.mu.Unlock()
-	poke(c.unreadWake)
+	retry.Wake(c.unreadWake)
 }
 
 // runUnread reads again what could not be read, when its key comes or when it
@@ -104,7 +106,7 @@ func (c *Client) runUnread(ctx context.Context) error {
 	c.mu.Lock()
 	c.arrived[""] = struct{}{} // which of the keys came in an earlier run is not known
 	c.mu.Unlock()
-	return c.loop(ctx, c.unreadWake, func(ctx context.Context) time.Time {
+	return retry.Loop(ctx, c.now, c.unreadWake, func(ctx context.Context) time.Time {
 		next, err := c.readAgain(ctx)
 		if err != nil && ctx.Err() == nil {
 			c.log.Error("matrix: messages that wait to be read", "err", err)
@@ -157,7 +159,7 @@ func (c *Client) readOne(ctx context.Context, u delivery.Unreadable, ordered map
 		u.Session, u.Err = "", err
 		return false, c.stillUnread(ctx, u)
 	}
-	c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, batchKey{}, b), evt)
+	c.cli.Syncer.(*syncer).Dispatch(b.context(ctx), evt)
 	if b.err != nil {
 		return false, b.err
 	}
@@ -207,7 +209,7 @@ func (c *Client) stillUnread(ctx context.Context, u delivery.Unreadable) error {
 		}
 		c.log.Error("matrix: a message cannot be read and is given up", "room", u.Room, "event", u.ID, "sender", u.Sender,
 			"tries", u.Tries, "err", u.Err)
-		poke(c.outWake)
+		retry.Wake(c.outWake)
 		return c.inbox.GiveUp(ctx, u, delivery.Notice{ID: "unread-" + u.ID, Room: u.Room, Text: c.cfg.Text(ctx, u.Room, "matrix.broken"),
 			ReplyTo: u.ID})
 	}
@@ -217,7 +219,7 @@ func (c *Client) stillUnread(ctx context.Context, u delivery.Unreadable) error {
 	}
 	c.log.Warn("matrix: the key of a message has not come", "room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session,
 		"err", u.Err)
-	poke(c.outWake)
+	retry.Wake(c.outWake)
 	return c.inbox.RetryRead(ctx, u, time.Time{}, delivery.Notice{ID: "unreadable-" + u.Session + "-" + u.Room, Room: u.Room,
 		Text: c.cfg.Text(ctx, u.Room, "matrix.unreadable"), ReplyTo: u.ID})
 }
@@ -237,5 +239,5 @@ func (c *Client) askForKey(ctx context.Context, u delivery.Unreadable) {
 	defer cancel()
 	content := evt.Content.AsEncrypted()
 	//lint:ignore SA1019 without these deprecated fields all devices are asked
-	c.crypto.RequestSession(ctx, evt.RoomID, content.SenderKey, content.SessionID, evt.Sender, content.DeviceID)
+	c.acc.Crypto.RequestSession(ctx, evt.RoomID, content.SenderKey, content.SessionID, evt.Sender, content.DeviceID)
 }

@@ -32,6 +32,7 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/vram"
+	"reverie/internal/window"
 )
 
 // bot is Reverie put together, all but the transport. Read openBot from top
@@ -55,7 +56,7 @@ type bot struct {
 
 	scheduler *task.Scheduler // nil until sessions
 	gpu       *vram.Prober
-	fits      *atomic.Pointer[prompt.Said] // the window that fits into the GPUs here; nil = not worked out yet
+	fits      *atomic.Pointer[window.Said] // the window that fits into the GPUs here; nil = not worked out yet
 
 	harvester  *harvest.Harvester
 	nightly    *dream.Nightly
@@ -100,7 +101,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	gpu := cfg.Context
-	b.fits = new(atomic.Pointer[prompt.Said])
+	b.fits = new(atomic.Pointer[window.Said])
 	b.gpu = vram.New(vram.Config{Size: uint64(gpu.VRAMMiB) << 20, Off: !gpu.Probe && gpu.VRAMMiB == 0, Log: log})
 	if lock { // who only looks need not read all vectors
 		if b.vectors, err = b.openVectors(ctx, 0); err != nil {

@@ -26,6 +26,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/window"
 )
 
 // Config is what the sessions work with. All stores are shared by all rooms;
@@ -67,7 +68,7 @@ type Config struct {
 	Self    string
 	Allowed func(user string) bool
 	// Window says what is known of the chat model's window, asking nobody; nil = what Models found out.
-	Window func() prompt.Inputs
+	Window func() window.Inputs
 
 	// What the transport knows. People is how many are in a room; nil = two in a direct chat, and more
 	// elsewhere.

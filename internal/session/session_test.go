@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -37,6 +38,7 @@ type room struct {
 	removed []string
 	handled chan string
 	onSay   func(chat.Outgoing)
+	db      *sql.DB
 }
 
 // holding locks mu until what it returns is called.
@@ -49,7 +51,7 @@ func newRoom() *room {
 	return &room{final: map[string]chat.Outgoing{}, drafts: map[string]int{}, handled: make(chan string, 100)}
 }
 
-func (r *room) Say(_ context.Context, in string, m chat.Outgoing) error {
+func (r *room) Send(_ context.Context, in string, m chat.Outgoing) error {
 	if r.onSay != nil {
 		r.onSay(m)
 	}
@@ -65,7 +67,14 @@ func (r *room) Say(_ context.Context, in string, m chat.Outgoing) error {
 	return nil
 }
 
-func (r *room) Remove(_ context.Context, _, id string) error {
+func (r *room) SendFinal(ctx context.Context, in string, m chat.Outgoing, _ []string, also func(context.Context, *sql.Tx) error) error {
+	if err := store.InTx(ctx, r.db, func(tx *sql.Tx) error { return also(ctx, tx) }); err != nil {
+		return err
+	}
+	return r.Send(ctx, in, m)
+}
+
+func (r *room) Redact(_ context.Context, _, id string) error {
 	defer holding(&r.mu)()
 	r.removed = append(r.removed, id)
 	return nil
@@ -73,12 +82,12 @@ func (r *room) Remove(_ context.Context, _, id string) error {
 
 func (r *room) Typing(context.Context, string, bool) {}
 
-func (r *room) Withdrawn(_ context.Context, id string) (bool, error) {
+func (r *room) Cancelled(_ context.Context, id string) (bool, error) {
 	defer holding(&r.mu)()
 	return r.gone[id], nil
 }
 
-func (r *room) Handled(_ context.Context, id string) error { r.handled <- id; return nil }
+func (r *room) Ack(_ context.Context, id string) error { r.handled <- id; return nil }
 
 // said is what the answer to the message id reads, and read what the message id does.
 func (r *room) said(id string) chat.Outgoing { return r.read("re:" + id) }
@@ -201,6 +210,7 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 	result(store.WriteDefaults(reverie.Data, dir))(t)
 	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
+	w.room.db = db
 	var mem *memory.Store
 	mem = result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
 		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }}))(t)

@@ -12,6 +12,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/dream"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/e2ee"
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
@@ -213,7 +214,7 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		}
 		r.add(finding{"matrix", s, f.What, f.Remedy})
 	}
-	if matrix.DeviceRule(b.cfg.Matrix.Devices) == matrix.DevicesAny {
+	if e2ee.DeviceRule(b.cfg.Matrix.Devices) == e2ee.DevicesAny {
 		r.add(finding{"matrix", note, "matrix.devices is any: devices that nobody has verified are obeyed, and in rooms without " +
 			"encryption the homeserver vouches for who writes", "write `matrix.devices: owners`, so that an owner's identity proves their devices"})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/text"
 )
 
 // past is what earlier dreams left to know.
@@ -236,7 +237,7 @@ func (m *memories) validate(steps []planned) (valid []planned, more bool) {
 		case a == nil || s.Kind != memory.ArchiveStep && (b == nil || a.Scope != b.Scope || a.ID == b.ID):
 			return true
 		case s.Kind == memory.MergeStep:
-			if lost := memory.Lost(a.Text, b.Text); len(lost) > 0 || rank(a.Entry) > rank(b.Entry) || a.Integrity > b.Integrity {
+			if lost := text.Lost(a.Text, b.Text); len(lost) > 0 || rank(a.Entry) > rank(b.Entry) || a.Integrity > b.Integrity {
 				return true
 			}
 			if merges++; merges > max(50, m.active/2) {

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"reverie/internal/memory"
+	"reverie/internal/text"
 )
 
 const (
@@ -68,7 +68,7 @@ func (r *run) near(ctx context.Context, m *memories, pairs []*pair) []*pair {
 func (m *memories) compareNear(a, b *signature) *pair {
 	if m.gone[b.ID] || m.refused[pairOf(a.ID, b.ID)] || a.negative != b.negative || a.hedged != b.hedged || a.compound || b.compound ||
 		!a.ValidTo.Equal(b.ValidTo) || !together(a, b) ||
-		len(memory.Lost(a.Text, b.Text))+len(memory.Lost(b.Text, a.Text)) > 0 || sameGroup(a, b) {
+		len(text.Lost(a.Text, b.Text))+len(text.Lost(b.Text, a.Text)) > 0 || sameGroup(a, b) {
 		return nil
 	}
 	a, b = byAge(a, b)

@@ -11,6 +11,7 @@ import (
 	"reverie/internal/dream/report"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
+	"reverie/internal/text"
 )
 
 const (
@@ -256,7 +257,7 @@ func groupScope(m *memories, scope memory.Scope, pairs []*pair, steps []planned,
 // it is as full and as sure, lacks no name or number, and nobody's word counts more.
 func mayStand(head, s *signature) bool {
 	return !otherEnd(head, s) && s.Integrity <= head.Integrity && rank(s.Entry) <= rank(head.Entry) &&
-		len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(memory.Missing(s.Text, head.Text)) == 0
+		len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(text.Missing(s.Text, head.Text)) == 0
 }
 
 // otherEnd reports whether two short texts differ in their last word alone. They are rather two

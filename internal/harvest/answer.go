@@ -8,6 +8,7 @@ import (
 
 	"reverie/internal/llm/answer"
 	"reverie/internal/memory"
+	"reverie/internal/text"
 	"reverie/internal/trust"
 )
 
@@ -88,14 +89,14 @@ func (b *batch) entry(f finding) (candidate, string) {
 	if strings.TrimSpace(f.fact) == "" {
 		return candidate{}, refusedText
 	}
-	if memory.HasSecret(f.fact) || memory.HasSecret(f.quote) || memory.HasSecret(f.subject) {
+	if text.HasSecret(f.fact) || text.HasSecret(f.quote) || text.HasSecret(f.subject) {
 		return candidate{}, refusedSecret
 	}
 	near, why := FindQuote(t.own, f.quote)
 	if why != "" {
 		return candidate{}, why
 	}
-	if memory.HasSecret(t.asked) || nearSecret(t.own, f.quote) {
+	if text.HasSecret(t.asked) || nearSecret(t.own, f.quote) {
 		return candidate{}, refusedSecret
 	}
 	names := namesOf(t.sender)

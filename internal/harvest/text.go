@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"reverie/internal/memory"
+	"reverie/internal/text"
 )
 
 // cited stands in the place of what in a message is not its sender's words.
@@ -77,7 +77,7 @@ func FindQuote(own, quote string) (near, why string) {
 		return "", refusedQuote
 	}
 	plain := plainText(own)
-	if !memory.WholeWords(plain, want) {
+	if !text.WholeWords(plain, want) {
 		return "", refusedQuote
 	}
 	if citedOnly(own, want) {
@@ -106,7 +106,7 @@ func citedOnly(own, want string) bool {
 	for _, s := range spokenRE.FindAllString(own, -1) {
 		inside = inside || strings.Contains(plainText(s), want)
 	}
-	return inside && !memory.WholeWords(plainText(spokenRE.ReplaceAllString(own, " "+cited+" ")), want)
+	return inside && !text.WholeWords(plainText(spokenRE.ReplaceAllString(own, " "+cited+" ")), want)
 }
 
 // lastQuestion is the question at the end of what the assistant said before, "" if it
@@ -136,7 +136,7 @@ func nearSecret(own, quote string) bool {
 			continue
 		}
 		if strings.Contains(plain, want) || strings.Contains(want, plain) {
-			if memory.HasSecret(s) || memory.HasSecret(before) && goesOn(plain) {
+			if text.HasSecret(s) || text.HasSecret(before) && goesOn(plain) {
 				return true
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 )
@@ -215,7 +216,9 @@ func (s *Session) tell(ctx context.Context, in chat.Inbound, c history.Compactio
 	if len(lines) == 0 || c.Reason == becauseAsked || in.ID == "" {
 		return
 	}
-	err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: fmt.Sprintf("compaction:%d", c.ID), Text: strings.Join(lines, "\n\n"), Notice: true})
+	err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{
+		Thread: s.thread, ID: fmt.Sprintf("compaction:%d", c.ID), Text: strings.Join(lines, "\n\n"), Notice: true,
+	})
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("the compaction was not told", "message", in.ID, "err", err)
 	}
@@ -237,9 +240,9 @@ func (s *Session) compactNow(ctx context.Context, in chat.Inbound, _ string) (st
 	}
 	text := s.text(ctx, "compact.done", "messages", s.messages(ctx, c.Messages), "after", fmt.Sprint(c.After), "before", fmt.Sprint(c.Before))
 	if c.Level == history.Extracted {
-		text = sentences(text, s.text(ctx, "compact.extracted"))
+		text = i18n.Sentences(text, s.text(ctx, "compact.extracted"))
 	}
-	return sentences(text, s.text(ctx, "compact.shown")), nil
+	return i18n.Sentences(text, s.text(ctx, "compact.shown")), nil
 }
 
 // showSummary is the command !summary.

@@ -11,9 +11,11 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
+	"reverie/internal/window"
 )
 
 // subRole is the role of the models that sub-sessions ask; where it has none of its
@@ -196,11 +198,12 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	if err != nil {
 		return err
 	}
-	window, out := h.cfg.Models.Window(subRole)
+	room, out := h.cfg.Models.Window(subRole)
 	last := n.rounds+1 >= h.cfg.Helpers.Rounds
-	t := prompt.Turn{Room: s.room, User: n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now, Window: window, MaxOutput: out,
-		Layout: n.layout(), Model: h.firstModel(subRole), Mode: now.templates, Tier: prompt.TierFor(window)}
-	if t.Context, err = s.Manager.settings().Get(ctx, s.room, SettingContext); err != nil {
+	t := prompt.Turn{Layout: n.layout(), Window: room, MaxOutput: out, Subject: prompt.Subject{
+		Room: s.room, User: n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
+		Model: h.firstModel(subRole), Mode: now.Templates, Tier: window.TierFor(room)}}
+	if t.Context, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
 		return err
 	}
 	var o offer
@@ -209,7 +212,7 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	}
 	t.Tools, t.ToolTokens = o.names, o.tokens
 	t.From = prompt.Origins{Summary: trust.Owner, Goal: trust.Owner}
-	reply, report, read, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, NoCalls: last, Fit: h.cfg.Tools.Fit, Temperature: &now.temperature})
+	reply, report, read, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, NoCalls: last, Fit: h.cfg.Tools.Fit, Temperature: &now.Temperature})
 	if report.Total > 0 { // something was sent
 		n.integrity = min(n.integrity, read)
 		if _, err := h.change(ctx, h.cfg.DB, `integrity = min(integrity, ?), rounds = rounds + 1 WHERE id = ?`, read, n.id); err != nil {

@@ -14,16 +14,19 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/window"
 )
 
 // Config is what the sessions work with. All stores are shared by all rooms;
@@ -56,7 +59,7 @@ type Config struct {
 	Events    map[chat.EventKind]Source // where the system events of each kind come from
 	Helpers   HelperConfig              // the sub-sessions
 	Objective string                    // role of the models that are asked which task a room works on; empty = none is
-	Messages  *Messages                 // what is said without a model; nil = in English
+	Messages  *settings.Messages        // what is said without a model; nil = in English
 	Skills    *skill.Library
 	Media     *media.Store // what came with messages; nil = files cannot be read
 	FileText  int          // characters of a file that the model gets; 0 = 40,000
@@ -65,7 +68,7 @@ type Config struct {
 	Self    string
 	Allowed func(user string) bool
 	// Window says what is known of the chat model's window, asking nobody; nil = what Models found out.
-	Window func() prompt.Inputs
+	Window func() window.Inputs
 
 	// What the transport knows. People is how many are in a room; nil = two in a direct chat, and more
 	// elsewhere.
@@ -98,6 +101,7 @@ type Manager struct {
 	start  chan *Session
 	turns  chan struct{} // holds a token for each turn that runs
 	lanes  *lanes
+	goals  *goal.Store
 
 	helpers *helpers // nil = there are no sub-sessions
 
@@ -120,7 +124,7 @@ func New(cfg Config) *Manager {
 		cfg.Now = time.Now
 	}
 	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
-		lanes: newLanes(), rooms: map[history.Talk]*Session{}}
+		lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now), rooms: map[history.Talk]*Session{}}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = newHelpers(m)
 		m.cfg.Events = map[chat.EventKind]Source{}

@@ -11,11 +11,13 @@ import (
 	"strings"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 	"reverie/internal/store"
-	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
@@ -53,7 +55,7 @@ func (s *Session) turn(ctx context.Context, burst []chat.Inbound) error {
 // begin waits until one more turn may run, and shows that an answer is being written.
 // done must be called when it is.
 func (s *Session) begin(ctx context.Context, now roomMode) (done func(), err error) {
-	leave := s.lanes.person(s.firstModel(now.role))
+	leave := s.lanes.person(s.firstModel(now.Role))
 	select {
 	case s.turns <- struct{}{}:
 	case <-ctx.Done():
@@ -97,7 +99,7 @@ func (s *Session) respond(ctx context.Context, in chat.Inbound, done ...string) 
 
 // say says text as the answer to in.
 func (s *Session) say(ctx context.Context, in chat.Inbound, text string) error {
-	return s.cfg.Transport.Say(ctx, s.room, s.answerTo(ctx, in, text))
+	return s.cfg.Transport.Send(ctx, s.room, s.answerTo(ctx, in, text))
 }
 
 // answerTo is text as the answer to in.
@@ -272,20 +274,20 @@ func (s *Session) infer(ctx context.Context, in chat.Inbound, last bool, begun f
 	sent := p.Messages()
 	s.reads(sent)
 	req := llm.Request{Messages: sent, Tools: s.offer(how).specs, NoCalls: last, Fit: s.cfg.Tools.Fit, Think: how.mode.think,
-		Temperature: &how.mode.temperature, Marks: p.Marks()}
+		Temperature: &how.mode.Temperature, Marks: p.Marks()}
 	var draft func(string)
 	if in.ID != "" && in.Event == "" && s.streams(ctx, in) {
 		draft = func(text string) {
-			if text = task.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
+			if text = goal.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
 				return
 			}
 			begun()
-			if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
+			if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
 				s.log.Debug("draft not shown", "err", err)
 			}
 		}
 	}
-	reply, err := s.cfg.Models.Complete(ctx, how.mode.role, req, draft)
+	reply, err := s.cfg.Models.Complete(ctx, how.mode.Role, req, draft)
 	s.count(ctx, p.Report, last, reply)
 	return reply, err
 }
@@ -337,13 +339,13 @@ func (s *Session) calm(ctx context.Context, err error, ref string) string {
 	var large *prompt.TooLargeError
 	switch {
 	case errors.As(err, &model):
-		return sentences(model.Calm().In(s.cfg.Messages.For(ctx, s.room)), kept)
+		return i18n.Sentences(model.Calm().In(s.cfg.Messages.For(ctx, s.room)), kept)
 	case errors.As(err, &large):
 		return s.text(ctx, "error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
 	case errors.Is(err, errRounds):
-		return sentences(s.text(ctx, "error.rounds"), kept)
+		return i18n.Sentences(s.text(ctx, "error.rounds"), kept)
 	default:
-		return sentences(s.text(ctx, "error.unknown", "reference", ref), kept)
+		return i18n.Sentences(s.text(ctx, "error.unknown", "reference", ref), kept)
 	}
 }
 
@@ -353,12 +355,12 @@ func reference() string { return strings.ToLower(rand.Text()[:6]) }
 // streams tells whether the answer to in may be seen while it is written. Where more
 // than two are, half an answer only makes noise, unless the room wants it.
 func (s *Session) streams(ctx context.Context, in chat.Inbound) bool {
-	set, err := s.settings().Get(ctx, s.room, SettingStreaming)
+	set, err := s.settings().Get(ctx, s.room, settings.Streaming)
 	switch {
 	case err != nil:
 		s.log.Warn("whether to stream here is not known", "err", err)
 		return false
-	case set != settingAuto:
+	case set != settings.Auto:
 		return set == "on"
 	case in.Private || s.cfg.People == nil:
 		return in.Private
@@ -395,20 +397,13 @@ func (s *Session) together(ctx context.Context, f storing) error {
 	return err
 }
 
-// concluder is a Transport that stores an answer together with what else is true from then on.
-type concluder interface {
-	// Conclude is Say of the final message m and Handled of the messages done, in one
-	// transaction with what also stores: all of it or nothing.
-	Conclude(ctx context.Context, room string, m chat.Outgoing, done []string, also func(context.Context, *sql.Tx) error) error
-}
-
 // conclude stores the answer to in and says it. The messages done need no more work then.
 func (s *Session) conclude(ctx context.Context, in chat.Inbound, answer history.Message, done []string) error {
 	markers, _ := markersOf(answer.Text)
 	m := s.answerTo(ctx, in, answer.Text)
-	if t, ok := s.cfg.Transport.(concluder); ok && len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
+	if len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
 		stored := answer
-		err := t.Conclude(ctx, s.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
+		err := s.cfg.Transport.SendFinal(ctx, s.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
 			if err := s.cfg.History.AppendIn(ctx, tx, &stored); err != nil {
 				return err
 			}
@@ -417,7 +412,6 @@ func (s *Session) conclude(ctx context.Context, in chat.Inbound, answer history.
 		if !errors.Is(err, history.ErrKnown) {
 			if err == nil {
 				s.taken = max(s.taken, stored.ID)
-				s.settled = append(s.settled, done...)
 				err = s.askApprovals(ctx, in.ID)
 			}
 			return err

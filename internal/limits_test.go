@@ -42,7 +42,7 @@ var exceptions = map[string]int{
 	"internal/dream: methods":          65,
 	"internal/dream: long lines":       67,
 	"internal/history: long lines":     37,
-	"internal/history: exported names": 70,
+	"internal/history: exported names": 68,
 	"internal/llm: long lines":         13,
 	"internal/llm: exported names":     73,
 	"internal/matrix: long lines":      157,
@@ -59,10 +59,10 @@ var exceptions = map[string]int{
 	"internal/prompt: long lines":      33,
 	"internal/prompt: lines":           4646,
 	"internal/prompt: exported names":  74,
-	"internal/session: methods":        212,
+	"internal/session: methods":        208,
 	"internal/session: fields":         39,
-	"internal/session: long lines":     68,
-	"internal/session: lines":          7834,
+	"internal/session: long lines":     45,
+	"internal/session: lines":          6526,
 	"internal/skill: long lines":       6,
 	"internal/store: long lines":       3,
 	"internal/task: exported names":    127,
@@ -76,13 +76,14 @@ var exceptions = map[string]int{
 
 // owners says which package holds the SQL statements on a table. Others call it.
 var owners = map[string][]string{
-	"internal/history":  {"message", "room", "compaction"},
-	"internal/task":     {"task", "task_change", "job_run", "goal", "goal_artifact", "goal_checkpoint", "goal_decision", "goal_event", "goal_heard"},
-	"internal/settings": {"room_setting"},
-	"internal/window":   {"tier_lock", "model_window", "model_count"},
-	"internal/session":  {"session", "approval", "answered", "sub_session", "sub_session_need"},
-	"internal/prompt":   {"prompt_epoch"},
-	"internal/matrix":   {"inbox", "outbox", "heard", "redaction", "takeback", "matrix_room", "matrix_sync", "matrix_thread", "matrix_tombstone"},
+	"internal/history":    {"message", "room", "compaction"},
+	"internal/task":       {"task", "task_change", "job_run", "goal", "goal_artifact", "goal_checkpoint", "goal_decision", "goal_event", "goal_heard"},
+	"internal/settings":   {"room_setting"},
+	"internal/window":     {"tier_lock", "model_window", "model_count"},
+	"internal/session":    {"session", "approval", "answered"},
+	"internal/subsession": {"sub_session", "sub_session_need"},
+	"internal/prompt":     {"prompt_epoch"},
+	"internal/matrix":     {"inbox", "outbox", "heard", "redaction", "takeback", "matrix_room", "matrix_sync", "matrix_thread", "matrix_tombstone"},
 	"internal/memory": {"memory", "memory_again", "memory_changes", "memory_file", "memory_forgotten", "memory_op", "memory_question", "memory_salt",
 		"memory_space", "memory_turn", "memory_vector", "index_doc", "index_scope", "index_term"},
 	"internal/dream": {"dream_chore", "dream_op", "dream_room", "dream_run", "dream_seen", "harvest"},
@@ -94,7 +95,6 @@ var foreignStatements = map[string][]string{
 	"internal/dream":   {"memory", "memory_op", "memory_question", "memory_salt", "message", "room", "session"},
 	"internal/history": {"harvest"},
 	"internal/matrix":  {"answered"},
-	"internal/session": {"message"},
 }
 
 // unlimited are folders of test doubles, of tests and of what `make` runs.

@@ -3,6 +3,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"reverie/internal/i18n"
@@ -98,6 +99,10 @@ type Option struct {
 	ID   string `json:"id"`   // names it in the vote; lower-case letters
 	Text string `json:"text"` // what people read
 }
+
+// ErrStopping is returned by who takes messages once the end was asked for. The message stays with
+// the transport, which delivers it again at the next start.
+var ErrStopping = errors.New("chat: stopping")
 
 // Transport carries replies out of a session. The matrix client and the
 // terminal of `bot chat` are its two implementations.

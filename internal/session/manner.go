@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/prompt"
@@ -56,7 +57,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 }
 
 // offer is the tools that the model is told about.
-func (s *Session) offer(m manner) offer {
+func (s *Session) offer(m manner) agent.Offer {
 	return s.offers[m.mode.Name][min(max(m.tier, 0), topTier)]
 }
 
@@ -65,7 +66,7 @@ func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) 
 	tools := s.offer(m)
 	t := prompt.Turn{
 		Room: s.room, Talk: s.talk, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
-		Tools: tools.names, ToolTokens: tools.tokens, Mode: m.mode.Templates,
+		Tools: tools.Names, ToolTokens: tools.Tokens, Mode: m.mode.Templates,
 		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past, Tier: m.tier, Dense: m.dense,
 	}
 	t.Chosen, t.Model = m.mode.model, s.firstModel(m.mode.Role)

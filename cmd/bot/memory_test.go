@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"reverie/internal/dream"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/llm/discover"
 	"reverie/internal/llm/encoder"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -161,43 +161,6 @@ func TestOpenVectors(t *testing.T) {
 	}
 }
 
-// TestBuiltInEmbedder: what it does not know has no vector, and it is let go of
-// when nobody needs it.
-func TestBuiltInEmbedder(t *testing.T) {
-	if !encoder.BuiltIn() {
-		t.Skip("the encoder's weights are not here; `make weights` fetches them")
-	}
-	e := &builtIn{log: slog.New(slog.DiscardHandler), keep: time.Hour}
-	held := func() *encoder.Encoder {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return e.loaded
-	}
-	if held() != nil {
-		t.Error("it is loaded before it is needed")
-	}
-	vectors, err := e.Embed(t.Context(), []string{"good morning", "早上好，你今天怎么样", "", "good evening"})
-	if err != nil || len(vectors) != 4 {
-		t.Fatalf("%d vectors, %v", len(vectors), err)
-	}
-	for i, want := range []int{encoder.Dims, 0, 0, encoder.Dims} {
-		equal(t, len(vectors[i]), want, "numbers of vector %d", i)
-	}
-	first := held()
-	again, err := e.Embed(t.Context(), []string{"good morning"})
-	if err != nil || held() != first || first == nil {
-		t.Errorf("it is loaded for each question: %v", err)
-	}
-	e.mu.Lock()
-	e.rest.Reset(0) // the hour is over
-	e.mu.Unlock()
-	until(t, "it is never let go of", func() bool { return held() == nil })
-	after, err := e.Embed(t.Context(), []string{"good morning"})
-	if err != nil || !slices.Equal(after[0], again[0]) {
-		t.Errorf("loaded once more it makes another vector: %v", err)
-	}
-}
-
 // TestQdrantAtWork: the bot reads memories in the background, has a server find them by
 // meaning, says how it does, and takes what is forgotten away from there.
 func TestQdrantAtWork(t *testing.T) {
@@ -266,7 +229,7 @@ func TestPlaceOf(t *testing.T) {
 		"http://localhost.evil.example/v1":  "localhost.evil.example is another machine; if it is this one, write localhost in its address",
 		"http://127.0.0.1.evil.example/v1":  "127.0.0.1.evil.example is another machine; if it is this one, write localhost in its address",
 		"":                                  "there is no model for chat",
-		rehearsalURL:                        "the stand-in model is a part of this program and needs no GPU",
+		discover.Rehearsal:                  "the stand-in model is a part of this program and needs no GPU",
 	} {
 		if here, why := placeOf(url); why != want || here != strings.HasSuffix(want, "is this machine") {
 			t.Errorf("%s: here %v, %s", url, here, why)

@@ -14,9 +14,12 @@ import (
 	reverie "reverie"
 	"reverie/internal/chat"
 	"reverie/internal/dream"
+	"reverie/internal/goal"
+	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/llm/discover"
 	"reverie/internal/llm/rehearsal"
 	"reverie/internal/matrix"
 	"reverie/internal/media"
@@ -56,7 +59,7 @@ type bot struct {
 	gpu       *vram.Prober
 	fits      *atomic.Pointer[window.Said] // the window that fits into the GPUs here; nil = not worked out yet
 
-	harvester  *dream.Harvester
+	harvester  *harvest.Harvester
 	nightly    *dream.Nightly
 	asking     *asker
 	background func(context.Context) (context.Context, func(), error) // of the newest session manager; nil = there is none
@@ -113,15 +116,15 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	}); err != nil {
 		return nil, err
 	}
-	b.tasks = task.NewStore(b.db, time.Now)
-	b.tasks.Location = cfg.location()
-	b.tasks.PerRoom, b.tasks.PerPerson = cfg.Tasks.PerRoom, cfg.Tasks.PerPerson
+	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.location(),
+		PerRoom: cfg.Tasks.PerRoom, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"))
 	b.skills.Log = log
 	b.history = history.NewStore(b.db)
 	b.media = b.openMedia()
 	if b.tools, err = tool.New(tool.Config{
-		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Dir: cfg.Data, Media: b.media, Location: cfg.location(), Log: log,
+		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
+		Location: cfg.location(), Log: log,
 	}); err != nil {
 		return nil, err
 	}
@@ -145,24 +148,21 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	}
 	limits := cfg.Context.Limits
 	return prompt.New(prompt.Config{
-		Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, Dir: cfg.Data, Defaults: reverie.Data,
-		Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
-		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, History: b.history, KnownTools: b.tools.Names(),
-		Instructions: string(cfg.Prompt.Instructions), Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
-		Models: b.models.Names(), Summary: b.tools.Summary, Host: host, Log: b.log,
-		NoSteering: !cfg.Prompt.Steering,
+		Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
+		Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
+		Sources: prompt.Sources{
+			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
+			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
+			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
+		},
 	})
 }
-
-// rehearsalURL as a model's base_url means the rehearsal model, served by this
-// process itself.
-const rehearsalURL = "rehearsal:"
 
 func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 	c := llm.Config{Roles: b.cfg.LLM.Roles, Log: b.log}
 	for _, m := range b.cfg.LLM.Models {
 		url := m.BaseURL
-		if url == rehearsalURL {
+		if url == discover.Rehearsal {
 			served, stop, err := rehearsal.Start(ctx, rehearsal.Config{Log: b.log})
 			if err != nil {
 				return nil, err
@@ -204,7 +204,6 @@ func (b *bot) sessions(t chat.Transport, status func(context.Context, i18n.Say) 
 		c.Leaving, c.Objective = b.harvester.Wake, "harvest"
 	}
 	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
-	b.scheduler.RunsPerDay = b.cfg.Tasks.RunsPerDay
 	c.Events = map[chat.EventKind]session.Source{chat.ScheduledTask: jobs{b.scheduler}, chat.MemoryQuestion: b.asking}
 	c.Dreams = b.dreams()
 	sessions := session.New(c)

@@ -1,9 +1,9 @@
 package agent
 
 import (
+	"reverie/internal/goal"
 	"reverie/internal/i18n"
 	"reverie/internal/prompt"
-	"reverie/internal/task"
 	"strings"
 )
 
@@ -12,11 +12,11 @@ const CutOff = "\n\n_(cut off: the model reached its output limit)_"
 
 // Markers returns the markers to be applied. The last line of an answer that was
 // cut off is none: nobody knows how it would have gone on.
-func Markers(text string) ([]task.Marker, int) {
+func Markers(text string) ([]goal.Marker, int) {
 	if body, ok := strings.CutSuffix(text, CutOff); ok {
 		text = body[:max(0, strings.LastIndexByte(body, '\n'))]
 	}
-	markers, _, dropped := task.ParseMarkers(text)
+	markers, _, dropped := goal.ParseMarkers(text)
 	return markers, dropped
 }
 
@@ -26,9 +26,9 @@ func Visible(say i18n.Say, text string) string {
 	text = prompt.WithoutFences(text)
 	markers, _ := Markers(text)
 	body, isCut := strings.CutSuffix(text, CutOff)
-	_, rest, _ := task.ParseMarkers(body)
+	_, rest, _ := goal.ParseMarkers(body)
 	if isCut {
-		rest = task.ShowDraft(body)
+		rest = goal.ShowDraft(body)
 	}
 	if len(markers) > 0 && strings.TrimSpace(rest) == "" {
 		rest = brief(say, markers)
@@ -40,7 +40,7 @@ func Visible(say i18n.Say, text string) string {
 }
 
 // brief says in Markdown what markers say.
-func brief(say i18n.Say, markers []task.Marker) string {
+func brief(say i18n.Say, markers []goal.Marker) string {
 	var lines []string
 	for _, m := range markers {
 		switch m.Kind {
@@ -53,7 +53,7 @@ func brief(say i18n.Say, markers []task.Marker) string {
 		case "CHECKPOINT":
 			lines = append(lines, m.Status.Sign()+" "+m.Text)
 		case "DECISION":
-			lines = append(lines, task.Decision{Description: say("goal.decided", "text", m.Text), Locked: m.Locked}.LineIn(say))
+			lines = append(lines, goal.Decision{Description: say("goal.decided", "text", m.Text), Locked: m.Locked}.LineIn(say))
 		case "ARTIFACT":
 			lines = append(lines, say("goal.file."+m.Action, "path", m.Text))
 		case "NEXT":

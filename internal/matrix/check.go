@@ -15,6 +15,10 @@ import (
 	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/crypto/signatures"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/matrix/account"
+	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/verification"
 )
 
 // maxSkew is how far two clocks may be apart before it is worth a word.
@@ -47,7 +51,7 @@ func check(ctx context.Context, cfg Config, s *Status) (out findings) {
 		out.bad("correct the matrix section of the configuration", "%v", err)
 		return out
 	}
-	cli, err := newMautrix(cfg)
+	cli, err := account.NewClient(cfg.account())
 	if err != nil {
 		out.bad("correct matrix.homeserver", "%v", err)
 		return out
@@ -86,7 +90,7 @@ func check(ctx context.Context, cfg Config, s *Status) (out findings) {
 			"the homeserver's clock is %s %s mine", span(skew.Abs()), way)
 	}
 
-	acc, err := loadAccount(cfg.dir("account.json"))
+	acc, err := account.Load(cfg.dir(""))
 	switch {
 	case err != nil:
 		out.bad("see there", "%v", err)
@@ -101,7 +105,7 @@ func check(ctx context.Context, cfg Config, s *Status) (out findings) {
 }
 
 // account looks at what belongs to the account acc.
-func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account, s *Status) {
+func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account.Login, s *Status) {
 	if strings.HasPrefix(cfg.User, "@") && cfg.User != acc.UserID.String() {
 		f.bad("give each account a data folder of its own", "the data folder belongs to %s, the configuration says %s", acc.UserID, cfg.User)
 	}
@@ -123,7 +127,7 @@ func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client,
 		f.good("logged in as %s, device %s", me.UserID, me.DeviceID)
 	}
 	if cfg.DB != nil {
-		switch device, err := storedDevice(ctx, cfg.DB); {
+		switch device, err := e2ee.StoredDevice(ctx, cfg.DB); {
 		case err != nil:
 			f.bad("see whether bot.db is a good database", "the crypto store cannot be read: %v", err)
 		case device != acc.DeviceID.String():
@@ -159,7 +163,7 @@ func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client,
 // fingerprints says by which keys others recognise the bot: its device's and, if they are here, the account's.
 // They are read out of the crypto store: the homeserver's word for them would be worth nothing.
 func (f *findings) fingerprints(ctx context.Context, cfg Config) {
-	kept, err := secretStore(ctx, cfg)
+	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.dir(""))
 	var own *crypto.OlmAccount
 	if err == nil {
 		own, err = kept.GetAccount(ctx)
@@ -171,10 +175,10 @@ func (f *findings) fingerprints(ctx context.Context, cfg Config) {
 		f.bad("see whether "+cfg.dir("pickle.key")+" belongs to bot.db", "the crypto store cannot be read: %v", err)
 		return
 	}
-	what := "the device's fingerprint is " + Fingerprint(own.SigningKey().String())
-	if s, err := loadSecrets(ctx, cfg); err == nil && s != nil && s.CrossSigning != nil {
+	what := "the device's fingerprint is " + verification.Fingerprint(own.SigningKey().String())
+	if s, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir("")); err == nil && s != nil && s.CrossSigning != nil {
 		if keys, err := s.CrossSigning.Decode(); err == nil {
-			what += ", the identity's " + Fingerprint(keys.MasterKey.PublicKey().String())
+			what += ", the identity's " + verification.Fingerprint(keys.MasterKey.PublicKey().String())
 		}
 	}
 	f.good("%s", what)
@@ -182,7 +186,7 @@ func (f *findings) fingerprints(ctx context.Context, cfg Config) {
 
 // backup compares the key backup that is in use here with the server's.
 func (f *findings) backup(ctx context.Context, cfg Config, cli *mautrix.Client) {
-	kept, err := loadSecrets(ctx, cfg)
+	kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir(""))
 	if err != nil {
 		f.bad("start the bot with recovery.key in its place", "%v", err)
 		return
@@ -203,7 +207,7 @@ func (f *findings) backup(ctx context.Context, cfg Config, cli *mautrix.Client) 
 			"the key backup was replaced by another client (version %s became %s)", kept.Backup.Version, latest.Version)
 	default:
 		waiting := ""
-		if n, err := keysOutside(ctx, cfg, kept.Backup.Version.String()); err == nil && n > 0 {
+		if n, err := e2ee.KeysOutside(ctx, cfg.DB, kept.Backup.Version.String()); err == nil && n > 0 {
 			waiting = fmt.Sprintf(", %d more wait for the running bot", n)
 		}
 		f.good("message keys are backed up (version %s, %d keys)%s", latest.Version, latest.Count, waiting)
@@ -211,7 +215,7 @@ func (f *findings) backup(ctx context.Context, cfg Config, cli *mautrix.Client) 
 }
 
 // signed tells whether others see the device as signed.
-func (f *findings) signed(acc *account, keys *mautrix.RespQueryKeys, s *Status) {
+func (f *findings) signed(acc *account.Login, keys *mautrix.RespQueryKeys, s *Status) {
 	const remedy = "start the bot with matrix.password set, or verify the device in another client of this account"
 	device, known := keys.DeviceKeys[acc.UserID][acc.DeviceID]
 	signer := keys.SelfSigningKeys[acc.UserID]
@@ -231,14 +235,14 @@ func (f *findings) signed(acc *account, keys *mautrix.RespQueryKeys, s *Status) 
 // devices tells whether the account's identity is still the one whose keys are here, and which
 // devices the account has that this identity has not signed. Somebody who took the account over
 // would be seen in one of the two.
-func (f *findings) devices(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account, keys *mautrix.RespQueryKeys, s *Status) {
+func (f *findings) devices(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account.Login, keys *mautrix.RespQueryKeys, s *Status) {
 	list, err := cli.GetDevicesInfo(ctx)
 	if err != nil {
 		f.bad("try again", "the homeserver does not list the devices of the account: %v", err)
 		return
 	}
 	masters, signers := keys.MasterKeys[acc.UserID], keys.SelfSigningKeys[acc.UserID]
-	if kept, err := loadSecrets(ctx, cfg); err == nil && kept != nil && kept.CrossSigning != nil {
+	if kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir("")); err == nil && kept != nil && kept.CrossSigning != nil {
 		if own, err := kept.CrossSigning.Decode(); err == nil {
 			s.IdentityTrusted = own.PublicKeys().MasterKey == masters.FirstKey()
 			if !s.IdentityTrusted {
@@ -291,10 +295,10 @@ type Process struct {
 func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 	s := Status{Running: !p.Since.IsZero(), Homeserver: cfg.Homeserver, User: cfg.User, UnknownDevices: []Device{}}
 	now := time.Now()
-	if acc, err := loadAccount(cfg.dir("account.json")); err == nil && acc != nil {
+	if acc, err := account.Load(cfg.dir("")); err == nil && acc != nil {
 		s.User, s.Device, s.CrossSigned = acc.UserID.String(), acc.DeviceID.String(), acc.CrossSigned
 	}
-	if kept, err := loadSecrets(ctx, cfg); err == nil && kept != nil {
+	if kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir("")); err == nil && kept != nil {
 		s.IdentityTrusted = kept.CrossSigning != nil
 		if kept.Backup != nil {
 			s.Backup = kept.Backup.Version.String()
@@ -326,10 +330,10 @@ func (s *Status) noted(ctx context.Context, cfg Config, now time.Time) error {
 	if err := s.stored(ctx, cfg, &queue{db: cfg.DB, now: func() time.Time { return now }}); err != nil {
 		return err
 	}
-	if device, err := storedDevice(ctx, cfg.DB); err != nil || device == "" {
+	if device, err := e2ee.StoredDevice(ctx, cfg.DB); err != nil || device == "" {
 		return err // there are no message keys yet
 	}
-	s.BackupWaiting, err = keysOutside(ctx, cfg, s.Backup)
+	s.BackupWaiting, err = e2ee.KeysOutside(ctx, cfg.DB, s.Backup)
 	return err
 }
 

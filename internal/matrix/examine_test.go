@@ -19,6 +19,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/matrix/verification"
 	"reverie/internal/settings"
 )
 
@@ -443,11 +444,11 @@ func TestFingerprints(t *testing.T) {
 	}
 	call(t, server, http.MethodPost, "keys/query", b.account().AccessToken, map[string]any{"device_keys": map[string]any{s.User: []string{}}}, &keys)
 	_, got := examined(t, server, b.dir).look(sinceAM())
-	device := matrix.Fingerprint(keys.DeviceKeys[s.User][s.Device].Keys["ed25519:"+s.Device])
+	device := verification.Fingerprint(keys.DeviceKeys[s.User][s.Device].Keys["ed25519:"+s.Device])
 	for _, master := range keys.MasterKeys[s.User].Keys {
-		if len(device) != 53 || device == matrix.Fingerprint(master) {
+		if len(device) != 53 || device == verification.Fingerprint(master) {
 			t.Errorf("the homeserver tells %q and %q", device, master)
 		}
-		says(t, got, "ok", "the device's fingerprint is "+device+", the identity's "+matrix.Fingerprint(master))
+		says(t, got, "ok", "the device's fingerprint is "+device+", the identity's "+verification.Fingerprint(master))
 	}
 }

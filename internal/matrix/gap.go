@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/retry"
 )
 
 const (
@@ -37,7 +37,7 @@ func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.Sy
 	}
 	found, whole, err := c.pageBack(ctx, room, timeline.PrevBatch, id.EventID(last))
 	if err != nil {
-		if v, _ := judge(err, 0); ctx.Err() != nil || v != never && c.failures.Load() < gapTries {
+		if v, _ := retry.Classify(err, 0); ctx.Err() != nil || v != retry.Never && c.failures.Load() < gapTries {
 			return nil, fmt.Errorf("fetch missed messages: %w", err)
 		}
 		c.log.Error("matrix: missed messages cannot be fetched", "room", room, "err", err)
@@ -103,7 +103,7 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 		}
 		g.Go(func() error {
 			page, err := c.page(ctx, room, from)
-			if v, _ := judge(err, 0); v == never && ctx.Err() == nil || err != nil && c.failures.Load() >= gapTries {
+			if v, _ := retry.Classify(err, 0); v == retry.Never && ctx.Err() == nil || err != nil && c.failures.Load() >= gapTries {
 				c.log.Warn("matrix: cannot look whether messages were missed", "room", room, "err", err)
 				return nil
 			}
@@ -188,7 +188,7 @@ func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
 
 // tooOld tells whether a message is older than what still wants an answer, by
 // the homeserver's clock: ours may be wrong.
-func (c *Client) tooOld(at time.Time) bool { return c.serverNow().Sub(at) > oldAfter }
+func (c *Client) tooOld(at time.Time) bool { return c.now().Add(c.acc.Skew()).Sub(at) > oldAfter }
 
 // dropOld removes messages that are not meant for us from the timeline of a
 // room, and keeps all state. On a fresh store all messages are old. In the

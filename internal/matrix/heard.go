@@ -14,6 +14,7 @@ import (
 	"reverie/internal/session"
 	"reverie/internal/settings"
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // What is kept of a room's talk that is not for us, until we are asked something there.
@@ -37,7 +38,7 @@ func (c *Client) hears(ctx context.Context, b *batch, evt *event.Event, o opinio
 		return nil
 	}
 	line := &heardLine{room: evt.RoomID.String(), Quote: chat.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
-		Name: c.displayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: clip(o.heard, heardRunes)}}
+		Name: c.displayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.heard, heardRunes)}}
 	if o.emote {
 		line.Text = emote(line.Name, line.Sender, line.Text)
 	}
@@ -58,7 +59,7 @@ func (c *Client) heardAnew(b *batch, evt *event.Event, room roomFacts) {
 		return
 	}
 	b.in = append(b.in, incoming{heard: &heardLine{room: evt.RoomID.String(), edit: true, Quote: chat.Quote{
-		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: clip(clean(said(msg.NewContent)), heardRunes)}}})
+		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: text.Clip(text.Clean(said(msg.NewContent)), heardRunes)}}})
 }
 
 // emote is what somebody does, in words.

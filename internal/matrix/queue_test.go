@@ -3,10 +3,7 @@ package matrix
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"maps"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,62 +117,6 @@ func TestSayingAgain(t *testing.T) {
 	must(t, q.sent(ctx, newer))
 	must(t, q.say(ctx, "!a", out("1", "uno"), "uno", "", nil))
 	equal(t, len(sure(q.heads(ctx))(t)), 0, "sent already, but due again")
-}
-
-// Holds F4.
-func TestJudge(t *testing.T) {
-	failed := func(code int, header string, body map[string]any, kind string) error {
-		h := http.Header{}
-		if header != "" {
-			h.Set("Retry-After", header)
-		}
-		var re *mautrix.RespError
-		if kind != "" {
-			re = &mautrix.RespError{ErrCode: kind, StatusCode: code, ExtraData: body}
-		}
-		return fmt.Errorf("send: %w", mautrix.HTTPError{Response: &http.Response{StatusCode: code, Header: h}, RespError: re})
-	}
-	for _, c := range []struct {
-		name  string
-		err   error
-		want  verdict
-		least time.Duration
-	}{
-		{"fine", nil, fine, 0},
-		{"no network", mautrix.HTTPError{WrappedError: errors.New("connection refused")}, again, 0},
-		{"time ran out", context.DeadlineExceeded, again, 0},
-		{"stopped", context.Canceled, never, 0},
-		{"database busy", errors.New("database is locked"), again, 0},
-		{"our own refusal", fmt.Errorf("send: %w", &refusedError{"no"}), never, 0},
-		{"429 with a header", failed(429, "7", nil, ""), again, 7 * time.Second},
-		{"429 with a body", failed(429, "", map[string]any{"retry_after_ms": 9000.0}, "M_LIMIT_EXCEEDED"), again, 9 * time.Second},
-		{"429 with both, the header is longer", failed(429, "11", map[string]any{"retry_after_ms": 9000.0}, "M_LIMIT_EXCEEDED"), again, 11 * time.Second},
-		{"429 with both, the body is longer", failed(429, "3", map[string]any{"retry_after_ms": 9000.0}, "M_LIMIT_EXCEEDED"), again, 9 * time.Second},
-		{"429 with nonsense", failed(429, "soon", map[string]any{"retry_after_ms": "x"}, "M_LIMIT_EXCEEDED"), again, 0},
-		{"500", failed(500, "", nil, "M_UNKNOWN"), again, 0},
-		{"502 without a body", failed(502, "", nil, ""), again, 0},
-		{"200 with HTML", failed(200, "", nil, ""), again, 0},
-		{"forbidden", failed(403, "", nil, "M_FORBIDDEN"), never, 0},
-		{"too large", failed(413, "", nil, "M_TOO_LARGE"), never, 0},
-		{"token gone", failed(401, "", nil, "M_UNKNOWN_TOKEN"), logout, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, wait := judge(c.err, 0)
-			if got != c.want || wait < c.least || wait > c.least+firstWait {
-				t.Errorf("verdict %d after %s, want %d after %s or a little more", got, wait, c.want, c.least)
-			}
-		})
-	}
-	for attempt := range 100 { // it grows, and is not the same for everybody
-		seen, longest := map[time.Duration]bool{}, min(time.Second<<min(attempt, 20), maxWait)
-		for range 20 {
-			d := backoff(attempt)
-			seen[d] = d >= longest/2 && d <= longest
-		}
-		if len(seen) < 5 || slices.Contains(slices.Collect(maps.Values(seen)), false) {
-			t.Errorf("backoff(%d) is %v, want up to %s", attempt, seen, longest)
-		}
-	}
 }
 
 func member(who, membership, before string) *event.Event {
@@ -349,7 +290,7 @@ func TestRemovedWhileSending(t *testing.T) {
 	say("first")
 	sending := row()
 	for range 2 {
-		must(t, c.Remove(ctx, "!r", "re:$1"))
+		must(t, c.Redact(ctx, "!r", "re:$1"))
 	}
 	sure(q.delivered(ctx, sending, "$late", false))(t)
 	say("second")
@@ -364,7 +305,7 @@ func TestRemovedWhileSending(t *testing.T) {
 		gone = append(gone, b.event)
 	}
 	equal(t, strings.Join(gone, " "), "$late $later", "taken back")
-	must(t, c.Remove(ctx, "!r", "re:$never"))
+	must(t, c.Redact(ctx, "!r", "re:$never"))
 	if r, err := q.draft(ctx, &draft{id: "re:$never", room: "!r"}); err != nil || r.state == "draft" {
 		t.Errorf("a draft of what was removed before it was shown: %+v, %v", r, err)
 	}
@@ -399,7 +340,7 @@ func TestPartsOfEarlierVersions(t *testing.T) {
 		return id
 	}
 	must(t, q.say(ctx, "!r", out(parts("re:$1"), "anew"), "anew", "", nil))
-	must(t, (&Client{q: q, outWake: make(chan struct{}, 1)}).Remove(ctx, "!r", parts("re:$2")))
+	must(t, (&Client{q: q, outWake: make(chan struct{}, 1)}).Redact(ctx, "!r", parts("re:$2")))
 	back := sure(q.takebacks(ctx))(t)
 	var gone []string
 	for _, b := range back {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/e2ee"
 	"reverie/internal/settings"
 )
 
@@ -59,23 +60,21 @@ const (
 // Status looks at the connection without asking the homeserver.
 func (c *Client) Status(ctx context.Context) Status {
 	c.mu.Lock()
-	acc, problem, noBackup, kept := c.acc, c.problem, c.noBackup, c.secrets
+	problem := c.problem
 	c.mu.Unlock()
-	skew := int64(time.Duration(c.skew.Load()).Seconds())
+	skew := int64(c.acc.Skew().Seconds())
+	login := c.acc.Login()
 	s := Status{
-		Running: true, Homeserver: c.cfg.Homeserver, User: acc.UserID.String(), Device: acc.DeviceID.String(),
-		CrossSigned: acc.CrossSigned, Problem: problem, SyncFailures: int(c.failures.Load()), ClockSkew: &skew,
-		BackupProblem: noBackup,
+		Running: true, Homeserver: c.cfg.Homeserver, User: login.UserID.String(), Device: login.DeviceID.String(),
+		CrossSigned: login.CrossSigned, Problem: problem, SyncFailures: int(c.failures.Load()), ClockSkew: &skew,
 	}
-	if kept.Backup != nil {
-		s.Backup = kept.Backup.Version.String()
-	}
+	s.Backup, s.BackupProblem = c.backup.Status()
 	if at := c.lastSync.Load(); at > 0 {
 		s.syncedAt(time.UnixMilli(at), c.now())
 	}
 	err := s.stored(ctx, c.cfg, c.q)
 	if err == nil {
-		s.BackupWaiting, err = keysOutside(ctx, c.cfg, s.Backup)
+		s.BackupWaiting, err = e2ee.KeysOutside(ctx, c.cfg.DB, s.Backup)
 	}
 	if err != nil && s.Problem == "" {
 		s.Problem = err.Error()

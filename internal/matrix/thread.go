@@ -17,6 +17,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/session"
 	"reverie/internal/settings"
+	"reverie/internal/text"
 )
 
 // activeThread is how long after our last word in a thread what allowed people write there
@@ -113,7 +114,7 @@ func (c *Client) fetchRoot(ctx context.Context, m *chat.Inbound) error {
 	case root.Text == "":
 		root.Text = "[it was taken back, or has no words]"
 	}
-	root.ID, root.Why, root.Text = m.Thread, chat.QuoteThread, clip(root.Text, maxRoot)
+	root.ID, root.Why, root.Text = m.Thread, chat.QuoteThread, text.Clip(root.Text, maxRoot)
 	m.Quotes = append([]chat.Quote{root}, m.Quotes...)
 	return err
 }

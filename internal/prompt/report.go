@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"reverie/internal/llm"
-	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -82,9 +81,6 @@ func (r Report) Room() int {
 func (r Report) Counted() int { return int(float64(r.Total) * r.dense()) }
 
 func (r Report) dense() float64 { return cmp.Or(r.Dense, 1) }
-
-// Problem is something in a file that its owner should look at.
-type Problem = store.Problem
 
 // String is the report as a table for people.
 func (r Report) String() string {
@@ -184,7 +180,7 @@ func (r *request) finish(d *draft) Prompt {
 		fresh: d.fresh, saveEpoch: d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since,
 		tail: joinTail(d.kept, d.tail), tailIntegrity: r.tailIntegrity(d),
 	}
-	if r.layout == Job { // nothing of it counts for the next one
+	if r.layout == job { // nothing of it counts for the next one
 		p.commit.saveEpoch = false
 	}
 	p.commit.setTail = p.commit.tail != r.turn.History[len(r.turn.History)-1].Tail
@@ -224,7 +220,8 @@ func (r *request) tailIntegrity(d *draft) trust.Integrity {
 
 func (r *request) report(d *draft, sent []llm.Message) Report {
 	rep := Report{
-		Layout: r.layout, Dense: r.turn.dense(), PrefixHash: hashOf(d.prefix), ToolTokens: r.turn.ToolTokens, Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
+		Layout: r.layout, Dense: r.turn.dense(), PrefixHash: hashOf(d.prefix), ToolTokens: r.turn.ToolTokens,
+		Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
 		Epoch:  EpochReport{New: d.fresh, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
 		Reused: reused(r.room.last, sent), Problems: r.problems, Pictures: d.pictures, Instructions: r.instructed,
 		History: HistoryReport{Messages: len(d.history), LeftOut: d.skipped},
@@ -262,7 +259,7 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 func (r *request) reportRow(i int, made []SectionReport) (SectionReport, bool) {
 	row, err := &r.rows[i], r.errs[i]
 	for _, s := range made {
-		if s.ID != row.ID {
+		if s.ID != row.Name {
 			continue
 		}
 		if err != nil {
@@ -271,7 +268,7 @@ func (r *request) reportRow(i int, made []SectionReport) (SectionReport, bool) {
 		return s, true
 	}
 	if err != nil {
-		return SectionReport{ID: row.ID, Zone: row.Zone, State: Failed, Note: err.Error()}, true
+		return SectionReport{ID: row.Name, Zone: row.Zone, State: Failed, Note: err.Error()}, true
 	}
 	return SectionReport{}, false
 }

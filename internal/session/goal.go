@@ -9,7 +9,6 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/store"
-	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -19,12 +18,12 @@ import (
 // program takes them in, once, in the order of the messages; people never see them.
 
 // caller is who asks for a change with in, and where.
-func (s *Session) caller(in chat.Inbound) task.Caller {
-	return task.Caller{Place: s.place(in), Integrity: s.integrity(in)}
+func (s *Session) caller(in chat.Inbound) trust.Caller {
+	return trust.Caller{Place: s.place(in), Integrity: s.integrity(in)}
 }
 
 // reporter is who changes a goal with markers in the answer to in: the model, for a person.
-func (s *Session) reporter(in chat.Inbound) task.Caller {
+func (s *Session) reporter(in chat.Inbound) trust.Caller {
 	by := s.caller(in)
 	by.Integrity = min(by.Integrity, trust.User)
 	return by
@@ -33,8 +32,7 @@ func (s *Session) reporter(in chat.Inbound) task.Caller {
 // takeIn applies the markers of those messages that the model wrote and that have
 // not been taken in. Only what passes by itself, like a full disk, is an error:
 // nobody loses an answer over a goal.
-func (s *Session) takeIn(ctx context.Context, by task.Caller, past ...history.Message) error {
-	goals := s.cfg.Tasks.Goals()
+func (s *Session) takeIn(ctx context.Context, by trust.Caller, past ...history.Message) error {
 	heard := int64(-1)
 	for _, m := range past {
 		if m.Role != llm.Assistant || m.ID <= s.taken {
@@ -50,11 +48,11 @@ func (s *Session) takeIn(ctx context.Context, by task.Caller, past ...history.Me
 		}
 		var err error
 		if heard < 0 {
-			heard, err = goals.Heard(ctx, string(s.talk))
+			heard, err = s.goals.Heard(ctx, string(s.talk))
 		}
 		if err == nil && m.ID > heard {
 			var refused []string
-			refused, err = goals.ApplyIn(ctx, by, string(s.talk), m.ID, markers)
+			refused, err = s.goals.ApplyIn(ctx, by, string(s.talk), m.ID, markers)
 			if len(refused) > 0 || dropped > 0 {
 				s.log.Warn("not all that the model said of its goal could be taken in", "refused", refused, "dropped", dropped)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -97,6 +98,7 @@ type Manager struct {
 	start  chan *Session
 	turns  chan struct{} // holds a token for each turn that runs
 	lanes  *lanes
+	goals  *goal.Store
 
 	helpers *subsession.Runner // nil = there are no sub-sessions
 
@@ -119,7 +121,7 @@ func New(cfg Config) *Manager {
 		cfg.Now = time.Now
 	}
 	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
-		lanes: newLanes(), rooms: map[history.Talk]*Session{}}
+		lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now), rooms: map[history.Talk]*Session{}}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools, History: cfg.History,
 			Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location, Again: cfg.Again, Now: cfg.Now,
@@ -216,6 +218,15 @@ func (m *Manager) Rooms(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("session: list rooms: %w", err)
 	}
 	return rooms, nil
+}
+
+// HeardAt is when somebody spoke in room last; zero = never yet.
+func HeardAt(ctx context.Context, db store.DBTX, room string) (time.Time, error) {
+	all, err := store.Column[int64](ctx, db, `SELECT heard_at FROM session WHERE room = ?`, room)
+	if err != nil || len(all) == 0 {
+		return time.Time{}, err
+	}
+	return time.Unix(all[0], 0), nil
 }
 
 func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in chat.Inbound) error {

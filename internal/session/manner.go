@@ -6,10 +6,10 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
-	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
@@ -18,7 +18,7 @@ import (
 type manner struct {
 	mode  roomMode
 	tier  int
-	goal  task.Goal
+	goal  goal.Goal
 	pin   worked  // the task that is worked on, if no goal is
 	sees  bool    // its model can be shown the pictures that there are
 	dense float64 // tokens that its model counts for one by estimate
@@ -46,7 +46,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 	if len(past) > 0 {
 		since = past[0].At
 	}
-	if m.goal, _, err = s.cfg.Tasks.Goals().Shown(ctx, at, since); err != nil {
+	if m.goal, _, err = s.goals.Shown(ctx, at, since); err != nil {
 		return m, err
 	}
 	if m.pin, err = s.pinned(ctx, at, past, preview); err != nil {
@@ -65,9 +65,11 @@ func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) 
 	window, out := s.cfg.Models.Window(m.mode.Role)
 	tools := s.offer(m)
 	t := prompt.Turn{
-		Room: s.room, Talk: s.talk, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
-		Tools: tools.Names, ToolTokens: tools.Tokens, Mode: m.mode.Templates,
-		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past, Tier: m.tier, Dense: m.dense,
+		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.dense, ToolTokens: tools.Tokens,
+		Subject: prompt.Subject{
+			Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private, Tools: tools.Names,
+			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Templates, Tier: m.tier,
+		},
 	}
 	t.Chosen, t.Model = m.mode.model, s.firstModel(m.mode.Role)
 	if !s.cfg.Models.Thinks(m.mode.Role) { // no parameter for it: the prompt says it in words

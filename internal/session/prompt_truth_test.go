@@ -26,7 +26,8 @@ import (
 func instructionsOf(t *testing.T, w *world, m settings.Mode, tier int) (text string, tools []string) {
 	t.Helper()
 	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.Name][tier].Names
-	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.Templates, Tier: tier, Preview: true}))(t)
+	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Subject: prompt.Subject{
+		Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.Templates, Tier: tier}}))(t)
 	return p.Prefix + "\n" + p.Tail, tools
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -285,6 +286,15 @@ func TestTidy(t *testing.T) {
 	equal(t, len(w.script.asked()), 2)
 }
 
+// TestHeardAt: who spoke last is known of each room.
+func TestHeardAt(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "hello")
+	before := result(HeardAt(t.Context(), w.cfg.DB, "!dm"))(t)
+	w.say(t, "$1", "hi")
+	after := result(HeardAt(t.Context(), w.cfg.DB, "!dm"))(t)
+	wrong(t, !before.IsZero() || time.Since(after) > time.Minute, "%v, %v", before, after)
+}
+
 // TestModes: the table holds together, and what each mode may use of the tools that there are and of those to come is as it stands here.
 func TestModes(t *testing.T) {
 	equal(t, strings.Join(settings.ModeNames(), " "), "assistant developer planning debugger user")
@@ -314,7 +324,7 @@ func TestModes(t *testing.T) {
 // TestSmallestWindow: it has no room for the tool that the model can do without, and the turn asks for lines of text instead.
 func TestSmallestWindow(t *testing.T) {
 	s := newSession(newWorld(t, t.TempDir()).Manager, "!dm")
-	g := task.Goal{ID: "g", Description: "move house", Status: task.Active, Priority: "medium"}
+	g := goal.Goal{ID: "g", Description: "move house", Status: goal.Active, Priority: "medium"}
 	for tier, want := range map[int]bool{0: true, 1: false, 2: true, 5: true} {
 		turn := s.promptTurn(chat.Inbound{Sender: owner}, nil, manner{mode: roomMode{Mode: settings.Modes()[0]}, tier: tier, goal: g})
 		if slices.Contains(turn.Tools, "goal") != want || turn.Markers == want || turn.ToolTokens >= s.offers["assistant"][2].Tokens != want {

@@ -35,13 +35,13 @@ func (r *typist) Typing(_ context.Context, room string, on bool) {
 	r.seen = append(r.seen, fmt.Sprint(room, " typing ", on))
 }
 
-func (r *typist) Say(ctx context.Context, room string, m chat.Outgoing) error {
+func (r *typist) Send(ctx context.Context, room string, m chat.Outgoing) error {
 	if m.Draft {
 		r.mu.Lock()
 		r.seen, r.draft = append(r.seen, room+" draft "+m.Text), append(r.draft, m)
 		r.mu.Unlock()
 	}
-	return r.room.Say(ctx, room, m)
+	return r.room.Send(ctx, room, m)
 }
 
 func (r *typist) drafts() []chat.Outgoing {

@@ -183,8 +183,11 @@ func (r *Runner) cancel(ctx context.Context, first []Job, reason i18n.Text) (int
 func (r *Runner) Stop(ctx context.Context, talk history.Talk) (int, error) {
 	asked, args := ``, []any{talk.Room()} // anywhere in the room
 	if talk.Thread() != "" {
-		events, err := r.cfg.History.Events(ctx, talk)
-		if err != nil {
+		var events []string
+		if err := history.Each(ctx, r.db, history.Filter{Rooms: []history.Talk{talk}}, func(m history.Message) error {
+			events = append(events, m.EventID)
+			return nil
+		}); err != nil {
 			return 0, err
 		}
 		asked, args = ` AND asked IN (SELECT value FROM json_each(?))`, append(args, store.JSON(&events))

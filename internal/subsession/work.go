@@ -248,9 +248,9 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		return llm.Reply{}, err
 	}
 	room, out := w.r.cfg.Models.Window(subRole)
-	t := prompt.Turn{Room: string(w.n.talk()), User: w.n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
-		Window: room, MaxOutput: out, Layout: w.n.layout(), Model: agent.FirstModel(w.r.cfg.Models, subRole),
-		Mode: now.Templates, Tier: window.TierFor(room)}
+	t := prompt.Turn{Layout: w.n.layout(), Window: room, MaxOutput: out, Subject: prompt.Subject{
+		Room: string(w.n.talk()), User: w.n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
+		Model: agent.FirstModel(w.r.cfg.Models, subRole), Mode: now.Templates, Tier: window.TierFor(room)}}
 	if t.Context, err = w.r.cfg.Settings.Get(ctx, t.Room, settings.Context); err != nil {
 		return llm.Reply{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/matrix/account"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
 )
@@ -93,7 +94,9 @@ func (c *Client) OneTimeKeys(ctx context.Context) (map[string]bool, error) {
 }
 
 // Check is what the doctor finds about the account.
-func Check(ctx context.Context, cfg Config) []Finding { return check(ctx, cfg, &Status{}) }
+func Check(ctx context.Context, cfg Config) []doctor.Finding {
+	return doctor.Check(ctx, cfg.doctor(), &doctor.Status{})
+}
 
 // Hurry makes a client of this configuration wait for little.
 func (cfg *Config) Hurry() {

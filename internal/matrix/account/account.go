@@ -42,7 +42,8 @@ type Config struct {
 	Devices e2ee.DevicesConfig // without what Open knows
 }
 
-func (cfg Config) file(name string) string { return filepath.Join(cfg.Dir, name) }
+// File is the path of a file in the folder.
+func (cfg Config) File(name string) string { return filepath.Join(cfg.Dir, name) }
 
 const fileName = "account.json"
 
@@ -96,7 +97,7 @@ func (a *Account) save() error {
 	if err != nil {
 		return fmt.Errorf("matrix: save account: %w", err)
 	}
-	if err := store.WriteFile(a.cfg.file(fileName), append(data, '\n')); err != nil {
+	if err := store.WriteFile(a.cfg.File(fileName), append(data, '\n')); err != nil {
 		return fmt.Errorf("matrix: save account: %w", err)
 	}
 	return nil
@@ -364,7 +365,7 @@ func (a *Account) LogInAgain(ctx context.Context) error {
 // explainInit turns the library's reasons for not opening the crypto store
 // into what a person can do. Nothing is deleted: keys that are gone are gone.
 func (a *Account) explainInit(err error) error {
-	dir := a.cfg.file("") + "/"
+	dir := a.cfg.File("") + "/"
 	text, remedy := err.Error(), ""
 	switch {
 	case strings.Contains(text, "not marked as shared"), strings.Contains(text, "mismatching identity key"):

@@ -115,19 +115,19 @@ func (c *Client) settleDoubts() (next time.Time) {
 	c.mu.Lock()
 	for id, d := range c.doubts {
 		switch {
-		case d.begun > 0 && c.done.Load() > d.begun:
+		case d.begun > 0 && c.sync.done.Load() > d.begun:
 			delete(c.doubts, id)
 		case d.begun > 0:
 		case d.due.After(now):
 			next = earlier(next, d.due)
 		default:
-			d.begun = max(c.begun.Load(), 1)
+			d.begun = max(c.sync.begun.Load(), 1)
 			ask = true
 		}
 	}
 	c.mu.Unlock()
 	if ask {
-		c.hurry()
+		c.sync.hurry()
 	}
 	return next
 }

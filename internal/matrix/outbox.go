@@ -153,7 +153,7 @@ func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
 	select { // before the first sync our list of people's devices may be old
-	case <-c.synced:
+	case <-c.sync.synced:
 	case <-ctx.Done():
 		return
 	case <-stopping:

@@ -14,18 +14,16 @@ import (
 
 // Status looks at the connection without asking the homeserver.
 func (c *Client) Status(ctx context.Context) doctor.Status {
-	c.mu.Lock()
-	problem := c.problem
-	c.mu.Unlock()
+	problem, last := c.sync.status()
 	skew := int64(c.acc.Skew().Seconds())
 	login := c.acc.Login()
 	s := doctor.Status{
 		Running: true, Homeserver: c.cfg.Homeserver, User: login.UserID.String(), Device: login.DeviceID.String(),
-		CrossSigned: login.CrossSigned, Problem: problem, SyncFailures: int(c.failures.Load()), ClockSkew: &skew,
+		CrossSigned: login.CrossSigned, Problem: problem, SyncFailures: int(c.sync.failures.Load()), ClockSkew: &skew,
 	}
 	s.Backup, s.BackupProblem = c.backup.Status()
-	if at := c.lastSync.Load(); at > 0 {
-		s.SyncedAt(time.UnixMilli(at), c.now())
+	if !last.IsZero() {
+		s.SyncedAt(last, c.now())
 	}
 	err := countRows(ctx, c.cfg, c.q, &s)
 	if err == nil {

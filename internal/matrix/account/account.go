@@ -51,6 +51,7 @@ const fileName = "account.json"
 type Account struct {
 	Client   *mautrix.Client
 	Crypto   *cryptohelper.CryptoHelper
+	Store    *e2ee.Store
 	Devices  *e2ee.Devices
 	Identity *e2ee.Identity
 
@@ -105,7 +106,7 @@ func (a *Account) save() error {
 
 // Open logs in, or takes up the device it logged in with before, and opens the crypto store.
 func Open(ctx context.Context, cfg Config) (*Account, error) {
-	a := &Account{cfg: cfg}
+	a := &Account{cfg: cfg, Store: cfg.Store}
 	if err := a.open(ctx); err != nil {
 		return nil, err
 	}

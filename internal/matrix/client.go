@@ -112,7 +112,7 @@ func (cfg *Config) check() error {
 }
 
 // Client is the bot's connection to its homeserver. It implements
-// session.Transport. Its methods may be called from any goroutine; Say works
+// chat.Transport. Its methods may be called from any goroutine; Send works
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
@@ -215,7 +215,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 // Run takes messages and sends replies until ctx ends; it then stops taking,
 // sends what is due for up to five seconds, and returns nil. deliver gets each
 // message that passed the gate, in order, and again after a restart until
-// Handled is called for it. Run must be called once.
+// Ack is called for it. Run must be called once.
 //
 // An error means that going on is pointless, as when the access token is no
 // longer valid and there is no password to get a new one.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"reverie/internal/delivery"
 	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
 )
@@ -25,7 +26,7 @@ func (c *Client) Status(ctx context.Context) doctor.Status {
 	if !last.IsZero() {
 		s.SyncedAt(last, c.now())
 	}
-	err := countRows(ctx, c.cfg, c.q, &s)
+	err := countRows(ctx, c.cfg, c.now(), &s)
 	if err == nil {
 		s.BackupWaiting, err = e2ee.KeysOutside(ctx, c.cfg.DB, s.Backup)
 	}
@@ -58,7 +59,7 @@ func (cfg Config) noted(ctx context.Context, s *doctor.Status, now time.Time) er
 	case !errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("matrix: read when the last sync was: %w", err)
 	}
-	if err := countRows(ctx, cfg, &queue{db: cfg.DB, now: func() time.Time { return now }}, s); err != nil {
+	if err := countRows(ctx, cfg, now, s); err != nil {
 		return err
 	}
 	if device, err := e2ee.StoredDevice(ctx, cfg.DB); err != nil || device == "" {
@@ -69,26 +70,18 @@ func (cfg Config) noted(ctx context.Context, s *doctor.Status, now time.Time) er
 }
 
 // countRows fills in what the data folder tells.
-func countRows(ctx context.Context, cfg Config, q *queue, s *doctor.Status) error {
+func countRows(ctx context.Context, cfg Config, now time.Time, s *doctor.Status) error {
 	if _, err := os.Stat(cfg.dir("recovery.key")); err == nil {
 		s.RecoveryKey = true
 	}
-	age := func(column, of string) string { // in seconds of the oldest; 0 when there is none
-		return `(SELECT coalesce(max(0, (?1 - min(` + column + `)) / 1000), 0) FROM ` + of + `)`
+	n, err := delivery.CountRows(ctx, cfg.DB, now.UnixMilli())
+	if err != nil {
+		return err
 	}
-	err := q.db.QueryRowContext(ctx, `SELECT
-		(SELECT count(*) FROM inbox WHERE state = 'new'), `+age(`received_at`, `inbox WHERE state = 'new'`)+`,
-		(SELECT count(*) FROM inbox WHERE state IN ('utd', 'failed')), `+age(`received_at`, `inbox WHERE state IN ('utd', 'failed')`)+`,
-		(SELECT count(*) FROM inbox WHERE state = 'dead'),
-		coalesce((SELECT error FROM inbox WHERE state = 'dead' ORDER BY received_at DESC LIMIT 1), ''),
-		(SELECT count(*) FROM outbox WHERE state = 'pending'), `+age(`created_at`, `outbox WHERE state = 'pending'`)+`,
-		coalesce((SELECT error FROM outbox WHERE state = 'pending' ORDER BY created_at, seq LIMIT 1), ''),
-		(SELECT count(*) FROM outbox WHERE state = 'dead' AND error <> 'taken back'),
-		coalesce((SELECT error FROM outbox WHERE state = 'dead' AND error <> 'taken back' ORDER BY created_at DESC LIMIT 1), ''),
-		(SELECT count(*) FROM matrix_room WHERE membership = 'joined'),
-		(SELECT coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined')`, q.now().UnixMilli()).
-		Scan(&s.Inbox, &s.InboxOldest, &s.Undecryptable, &s.UnreadOldest, &s.Lost, &s.LostReason, &s.Outbox, &s.OutboxOldest,
-			&s.OutboxProblem, &s.Dead, &s.DeadReason,
-			&s.Rooms, &s.Encrypted)
-	return doing("matrix: count what is in the queues and the rooms", err)
+	s.Inbox, s.InboxOldest, s.Undecryptable, s.UnreadOldest = n.Inbox, n.InboxOldest, n.Unreadable, n.UnreadableOldest
+	s.Outbox, s.OutboxOldest, s.OutboxProblem = n.Outbox, n.OutboxOldest, n.OutboxReason
+	s.Lost, s.LostReason, s.Dead, s.DeadReason = n.Lost, n.LostReason, n.Dead, n.DeadReason
+	err = cfg.DB.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).
+		Scan(&s.Rooms, &s.Encrypted)
+	return doing("matrix: count the rooms", err)
 }

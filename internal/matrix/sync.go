@@ -123,7 +123,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 		}
 		*filter = f.FilterID
 	}
-	pos, err := c.q.position(ctx, c.cli.UserID.String(), c.cli.DeviceID.String())
+	pos, err := c.position(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 		return fmt.Errorf("process a sync: %w", err)
 	}
 	if c.sync.failures.Swap(0) > 0 {
-		c.back()
+		c.unconfirmed.back()
 	}
 	c.sync.done.Store(n)
 	c.sync.relogins = 0
@@ -261,7 +261,8 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	c.sync.setProblem(err.Error())
 	if errors.Is(err, mautrix.MUnknownToken) {
 		if c.sync.relogins++; c.sync.relogins > 1 {
-			return fmt.Errorf("matrix: the homeserver lets device %s log in and then refuses it again; ask who runs the homeserver, or see whether another program uses the same device: %w", c.cli.DeviceID, err)
+			return fmt.Errorf("matrix: the homeserver lets device %s log in and then refuses it again; ask who runs the homeserver, "+
+				"or see whether another program uses the same device: %w", c.cli.DeviceID, err)
 		}
 		if err := c.acc.LogInAgain(ctx); err != nil {
 			return err
@@ -275,9 +276,9 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	if errors.As(err, &h) && (errors.Is(err, mautrix.MUserDeactivated) || errors.Is(err, mautrix.MForbidden)) {
 		return fmt.Errorf("matrix: the homeserver refuses this account: %w", err)
 	}
-	c.lost(err)
+	c.unconfirmed.lost(err)
 	attempt := int(c.sync.failures.Add(1)) - 1
-	if err := c.q.syncFailed(ctx, c.cli.UserID.String(), c.cli.DeviceID.String(), int64(attempt)+1, err); err != nil && ctx.Err() == nil {
+	if err := c.noteSyncFailed(ctx, int64(attempt)+1, err); err != nil && ctx.Err() == nil {
 		c.log.Warn("matrix: `bot doctor` will not see why syncs fail", "err", err)
 	}
 	v, wait := retry.Classify(err, attempt)

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +15,10 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/llm/discover"
 	"reverie/internal/session"
+	"reverie/internal/store"
+	"reverie/internal/tty"
 )
 
 // terminalRoom is the room of `bot chat`: its history survives a restart as
@@ -30,12 +35,12 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	if err != nil {
 		return err
 	}
-	t := newTerminal(cfg)
-	in := t.open(c)
-	defer in.close()
+	screen := &tty.Screen{Name: cfg.Name}
+	in := screen.Open(c.in, c.out, os.Getenv("TERM"))
+	defer in.Close()
 	logs := c.err
-	if in.live && isTerminal(c.err) {
-		logs = t.screen
+	if in.Live && tty.IsTerminal(c.err) {
+		logs = screen
 	}
 	b, err := openBot(ctx, cfg, newLogger(logs, chatLog(cfg.Log)), true)
 	if err != nil {
@@ -43,6 +48,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	}
 	defer b.close()
 
+	t := newTerminal(screen, b.db, cfg.Data)
 	sessions := b.sessions(t, nil)
 	work, stop := context.WithCancel(ctx)
 	b.models.Detect(ctx) // the first message is to have the right window
@@ -52,13 +58,13 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 		// go: all waited for below, before Run returns
 		go func() { ended <- run(work) }()
 	}
-	t.say("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+editable, cfg.Name, cfg.Data)
+	t.Tell("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+editable, cfg.Name, cfg.Data)
 	if b.rehearses() {
-		t.say("%s", getModel)
+		t.Tell("%s", getModel)
 	}
-	t.say("")
+	t.Tell("")
 	err = t.talk(work, in, sessions, cfg.owner())
-	in.close()
+	in.Close()
 	stop()
 	for range runs {
 		err = errors.Join(err, <-ended)
@@ -74,7 +80,7 @@ const getModel = "No language model is connected: `ollama run qwen3:8b` starts o
 
 // rehearses reports whether the rehearsal model stands in for a language model.
 func (b *bot) rehearses() bool {
-	return slices.ContainsFunc(b.cfg.LLM.Models, func(m ModelConfig) bool { return m.BaseURL == rehearsalURL })
+	return slices.ContainsFunc(b.cfg.LLM.Models, func(m ModelConfig) bool { return m.BaseURL == discover.Rehearsal })
 }
 
 // chatLog is how a conversation is logged: errors only, unless the file asks for more than
@@ -88,7 +94,8 @@ func chatLog(c LogConfig) LogConfig {
 
 // terminal is the transport of `bot chat`.
 type terminal struct {
-	*screen
+	*tty.Screen
+	db    *sql.DB
 	data  string   // the data folder
 	asked sync.Map // ids of questions that were shown; a terminal has no poll to close
 
@@ -97,8 +104,8 @@ type terminal struct {
 	waits    map[string]bool // ids of messages that wait for their answers
 }
 
-func newTerminal(cfg *Config) *terminal {
-	return &terminal{screen: &screen{name: cfg.Name}, data: cfg.Data, waits: map[string]bool{}, answered: make(chan struct{}, 1)}
+func newTerminal(screen *tty.Screen, db *sql.DB, data string) *terminal {
+	return &terminal{Screen: screen, db: db, data: data, waits: map[string]bool{}, answered: make(chan struct{}, 1)}
 }
 
 // busy reports whether an answer is awaited.
@@ -109,21 +116,21 @@ func (t *terminal) busy() bool {
 }
 
 // talk delivers what is typed until its end.
-func (t *terminal) talk(ctx context.Context, in *typed, m *session.Manager, owner string) error {
-	for !in.over(t.busy()) {
-		if text, ok := in.next(t.busy()); ok {
+func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, owner string) error {
+	for !in.Over(t.busy()) {
+		if text, ok := in.Next(t.busy()); ok {
 			if err := t.deliver(ctx, m, owner, text); err != nil {
 				return err
 			}
 			continue
 		}
 		select {
-		case l := <-in.more():
-			if err := in.add(l); err != nil {
+		case l := <-in.More():
+			if err := in.Add(l); err != nil {
 				return fmt.Errorf("chat: %w", err)
 			}
-			if in.ended && t.busy() {
-				t.say(endsLater)
+			if in.Ended && t.busy() {
+				t.Tell(tty.EndsLater)
 			}
 		case <-t.answered:
 		case <-ctx.Done():
@@ -133,8 +140,6 @@ func (t *terminal) talk(ctx context.Context, in *typed, m *session.Manager, owne
 	return nil
 }
 
-const endsLater = "This ends after the answer. Press Ctrl-C twice to end it at once."
-
 func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text string) error {
 	in := chat.Inbound{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Text: text, Private: true, At: time.Now()}
 	t.waitsMu.Lock()
@@ -143,8 +148,8 @@ func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text 
 	return m.Deliver(ctx, in)
 }
 
-// Say prints what m adds to what stands on the screen already.
-func (t *terminal) Say(_ context.Context, _ string, m chat.Outgoing) error {
+// Send prints what m adds to what stands on the screen already.
+func (t *terminal) Send(_ context.Context, _ string, m chat.Outgoing) error {
 	if m.File != nil {
 		m.Text = strings.TrimSpace(fmt.Sprintf("%s\n[%s: %s]", m.Text, m.File.Name, filepath.Join(t.data, m.File.Path)))
 	}
@@ -156,23 +161,34 @@ func (t *terminal) Say(_ context.Context, _ string, m chat.Outgoing) error {
 		m.Text += fmt.Sprintf("\n%d. %s", i+1, o.Text)
 	}
 	if m.Draft && m.Notice { // it only says what the answer waits for
-		t.progress(m.Text)
+		t.Progress(m.Text)
 		return nil
 	}
-	t.show(m.ID, m.Text, !m.Draft)
+	t.Show(m.ID, m.Text, !m.Draft)
 	return nil
 }
 
+// SendFinal stores what also stores, and prints m.
+func (t *terminal) SendFinal(ctx context.Context, room string, m chat.Outgoing, _ []string,
+	also func(context.Context, *sql.Tx) error,
+) error {
+	if err := store.InTx(ctx, t.db, func(tx *sql.Tx) error { return also(ctx, tx) }); err != nil {
+		return err
+	}
+	return t.Send(ctx, room, m)
+}
+
+// Redact does nothing: what was printed was printed.
+func (t *terminal) Redact(context.Context, string, string) error { return nil }
+
 // Typing shows that an answer is on its way.
-func (t *terminal) Remove(context.Context, string, string) error { return nil }
+func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.Writing(on) }
 
-func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.writing(on) }
+// Cancelled is never true: what was typed was typed.
+func (t *terminal) Cancelled(context.Context, string) (bool, error) { return false, nil }
 
-// Withdrawn is never true: what was typed was typed.
-func (t *terminal) Withdrawn(context.Context, string) (bool, error) { return false, nil }
-
-// Handled lets the next line in.
-func (t *terminal) Handled(_ context.Context, id string) error {
+// Ack lets the next line in.
+func (t *terminal) Ack(_ context.Context, id string) error {
 	t.waitsMu.Lock()
 	delete(t.waits, id)
 	t.waitsMu.Unlock()

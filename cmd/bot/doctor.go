@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	reverie "reverie"
 	"reverie/internal/dream"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
+	"reverie/internal/matrix/e2ee"
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
@@ -40,7 +41,7 @@ const (
 // report is what the doctor prints as JSON.
 type report struct {
 	Findings []finding      `json:"findings"`
-	Matrix   *matrix.Status `json:"matrix,omitempty"` // nil = not looked at
+	Matrix   *doctor.Status `json:"matrix,omitempty"` // nil = not looked at
 }
 
 func (r *report) add(found ...finding) { r.Findings = append(r.Findings, found...) }
@@ -132,14 +133,11 @@ const readable = "make the data folder readable for this user"
 
 // examineTemplates names the templates of requests in the data folder that cannot be used.
 func examineTemplates(data string) (found []finding) {
-	names, _ := fs.Glob(reverie.Data, "*_PROMPT.txt") // the pattern is right
-	for _, name := range names {
-		text, err := os.ReadFile(filepath.Join(data, name))
-		if err != nil {
-			continue // who reads the file for a request says so
-		}
-		if err := dream.CheckTemplate(name, string(text)); err != nil {
-			found = append(found, finding{"prompt", note, "the text that came with the program is used in the place of " + name, err.Error()})
+	for _, t := range dream.Templates() {
+		if text, err := os.ReadFile(filepath.Join(data, t.File)); err == nil { // else who reads it for a request says so
+			if err := t.Check(string(text)); err != nil {
+				found = append(found, finding{"prompt", note, "the text that came with the program is used in the place of " + t.File, err.Error()})
+			}
 		}
 	}
 	return found
@@ -197,15 +195,11 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		r.add(finding{"matrix", note, "no matrix: section; `bot chat` works, `bot run` needs one", ""})
 		return
 	}
-	pid, since, held, err := store.Holder(b.cfg.Data)
+	pid, since, _, err := store.Holder(b.cfg.Data)
 	if err != nil {
 		r.add(finding{"files", ill, err.Error(), readable})
 	}
-	p := matrix.Process{}
-	if held {
-		p = matrix.Process{ID: pid, Since: since}
-	}
-	status, found := matrix.Examine(ctx, b.matrixConfig(), p)
+	status, found := matrix.Examine(ctx, b.matrixConfig(), doctor.Process{ID: pid, Since: since})
 	r.Matrix = &status
 	for _, f := range found {
 		s := ill
@@ -217,7 +211,7 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		}
 		r.add(finding{"matrix", s, f.What, f.Remedy})
 	}
-	if matrix.DeviceRule(b.cfg.Matrix.Devices) == matrix.DevicesAny {
+	if e2ee.DeviceRule(b.cfg.Matrix.Devices) == e2ee.DevicesAny {
 		r.add(finding{"matrix", note, "matrix.devices is any: devices that nobody has verified are obeyed, and in rooms without " +
 			"encryption the homeserver vouches for who writes", "write `matrix.devices: owners`, so that an owner's identity proves their devices"})
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,10 +27,12 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/llm"
+	"reverie/internal/llm/discover"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
 	"reverie/internal/trust"
+	"reverie/internal/tty"
 )
 
 // page is a display that keeps what is printed.
@@ -38,24 +41,24 @@ type page struct {
 	status []string // each that stood there, in order
 }
 
-func (p *page) print(text, status string) {
+func (p *page) Print(text, status string) {
 	p.text.WriteString(text)
 	if len(p.status) == 0 || p.status[len(p.status)-1] != status {
 		p.status = append(p.status, status)
 	}
 }
 
-func (p *page) width() int { return 80 }
+func (p *page) Width() int { return 80 }
 
 // said shows messages at a terminal, and elsewhere.
 func said(t *testing.T, messages ...chat.Outgoing) (live *page, script string) {
 	t.Helper()
 	var out bytes.Buffer
 	live = new(page)
-	for _, s := range []*screen{{display: live, name: "R"}, {out: &out, name: "R"}} {
-		chat := &terminal{screen: s}
+	for _, s := range []*tty.Screen{{Display: live, Name: "R"}, {Out: &out, Name: "R"}} {
+		chat := &terminal{Screen: s}
 		for _, m := range messages {
-			must(t, chat.Say(t.Context(), "", m))
+			must(t, chat.Send(t.Context(), "", m))
 		}
 	}
 	return live, out.String()
@@ -176,14 +179,14 @@ func TestNoCommandReachesTheTerminal(t *testing.T) {
 // TestTerminalOwnCodes: on a terminal an answer grows without commands of the model's.
 func TestTerminalOwnCodes(t *testing.T) {
 	var out page
-	s := &screen{display: &out, name: "R"}
-	s.writing(true)
-	s.progress(hostileText)
+	s := &tty.Screen{Display: &out, Name: "R"}
+	s.Writing(true)
+	s.Progress(hostileText)
 	for i := range hostileText {
-		s.show("1", hostileText[:i], false)
+		s.Show("1", hostileText[:i], false)
 	}
-	s.show("1", hostileText, true)
-	s.say("%s", hostileText)
+	s.Show("1", hostileText, true)
+	s.Tell("%s", hostileText)
 	_, _ = s.Write([]byte(hostileText))
 	text := strings.NewReplacer("\x1b[1m", "", "\x1b[0m", "").Replace(out.text.String())
 	if commandsOf(text) != "" || !strings.Contains(text, "\nR: safe]0;title]52;c;Y2xpcA==[2J[31mred2Jc1backwards end\n") {
@@ -197,7 +200,7 @@ func TestTerminalOwnCodes(t *testing.T) {
 // TestPlainWriter: bytes that are no characters command nothing either.
 func TestPlainWriter(t *testing.T) {
 	var out bytes.Buffer
-	result((plainWriter{&out}).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n")))(t)
+	result(tty.Plain(&out).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n")))(t)
 	equal(t, out.String(), "Grüße 😀\tund\nx\ufffd\ufffdy\n", "")
 }
 
@@ -205,9 +208,10 @@ func TestPlainWriter(t *testing.T) {
 type board struct {
 	mu   sync.Mutex
 	said map[string]string // by ID
+	db   *sql.DB
 }
 
-func (b *board) Say(_ context.Context, room string, m chat.Outgoing) error {
+func (b *board) Send(_ context.Context, room string, m chat.Outgoing) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !m.Draft {
@@ -215,10 +219,13 @@ func (b *board) Say(_ context.Context, room string, m chat.Outgoing) error {
 	}
 	return nil
 }
-func (b *board) Remove(context.Context, string, string) error    { return nil }
+func (b *board) SendFinal(ctx context.Context, room string, m chat.Outgoing, _ []string, also func(context.Context, *sql.Tx) error) error {
+	return errors.Join(store.InTx(ctx, b.db, func(tx *sql.Tx) error { return also(ctx, tx) }), b.Send(ctx, room, m))
+}
+func (b *board) Redact(context.Context, string, string) error    { return nil }
 func (b *board) Typing(context.Context, string, bool)            {}
-func (b *board) Withdrawn(context.Context, string) (bool, error) { return false, nil }
-func (b *board) Handled(context.Context, string) error           { return nil }
+func (b *board) Cancelled(context.Context, string) (bool, error) { return false, nil }
+func (b *board) Ack(context.Context, string) error               { return nil }
 func (b *board) all() (texts []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -243,12 +250,12 @@ func TestJobs(t *testing.T) {
 		added := result(b.tasks.Add(t.Context(), it))(t)
 		ids[it.Content] = added.ID
 	}
-	out := &board{said: map[string]string{}}
+	out := &board{said: map[string]string{}, db: b.db}
 	sessions := b.sessions(out, nil)
 	background(t, sessions.Run, b.scheduler.Run)
 	until(t, "not all runs are done", func() bool {
-		runs := result(b.tasks.AllRuns(t.Context(), "", "", 10))(t)
-		return len(slices.DeleteFunc(runs, func(r task.Run) bool { return r.State != task.RunDone })) == 3
+		runs := result(b.tasks.Runs(t.Context(), "", "", 10))(t)
+		return len(slices.DeleteFunc(runs, func(r task.Run) bool { return r.State != "done" })) == 3
 	})
 	said := strings.Join(out.all(), "\n")
 	if len(out.all()) != 2 || !strings.Contains(said, "terminal: ⏰ Reminder: stretch") || strings.Contains(said, "elsewhere") {
@@ -275,7 +282,7 @@ func TestPrivateJob(t *testing.T) {
 		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@ann:x")}}
 	it, err := b.tasks.Add(t.Context(), lawyer)
 	must(t, err)
-	out := &board{said: map[string]string{}}
+	out := &board{said: map[string]string{}, db: b.db}
 	sessions := b.sessions(out, nil)
 	background(t, sessions.Run, b.scheduler.Run)
 	until(t, "the task is not paused", func() bool {
@@ -304,7 +311,7 @@ func TestOutageKinds(t *testing.T) {
 // TestJobMentions: a reminder mentions who asked for it, and nothing else mentions anybody. What is
 // due carries its task's label, and is for the person who may read it.
 func TestJobMentions(t *testing.T) {
-	b := &bot{cfg: &Config{}, tasks: task.NewStore(nil, nil)}
+	b := &bot{cfg: &Config{}, tasks: task.NewStore(nil, task.Config{})}
 	label := trust.Label{Integrity: trust.Guest, Readers: trust.Person("@ann:x")}
 	reminder := task.Task{Room: "!r", User: "@you:x", Content: "stretch", Label: label}
 	for name, c := range map[string]struct {
@@ -338,7 +345,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("REVERIE_LLM_URL", rehearsalURL) // never somebody's real model
+			e.Setenv("REVERIE_LLM_URL", discover.Rehearsal) // never somebody's real model
 			return nil
 		},
 	})

@@ -14,9 +14,12 @@ import (
 	reverie "reverie"
 	"reverie/internal/chat"
 	"reverie/internal/dream"
+	"reverie/internal/goal"
+	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/llm/discover"
 	"reverie/internal/llm/rehearsal"
 	"reverie/internal/matrix"
 	"reverie/internal/media"
@@ -25,11 +28,14 @@ import (
 	"reverie/internal/search/qdrant"
 	"reverie/internal/search/vector"
 	"reverie/internal/session"
+	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
+	"reverie/internal/subsession"
 	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/vram"
+	"reverie/internal/window"
 )
 
 // bot is Reverie put together, all but the transport. Read openBot from top
@@ -49,13 +55,13 @@ type bot struct {
 	tools   *tool.Set
 	media   *media.Store
 
-	messages *session.Messages
+	messages *settings.Messages
 
 	scheduler *task.Scheduler // nil until sessions
 	gpu       *vram.Prober
-	fits      *atomic.Pointer[prompt.Said] // the window that fits into the GPUs here; nil = not worked out yet
+	fits      *atomic.Pointer[window.Said] // the window that fits into the GPUs here; nil = not worked out yet
 
-	harvester  *dream.Harvester
+	harvester  *harvest.Harvester
 	nightly    *dream.Nightly
 	asking     *asker
 	background func(context.Context) (context.Context, func(), error) // of the newest session manager; nil = there is none
@@ -87,7 +93,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	b.closers = append(b.closers, b.db.Close)
-	b.messages = session.OpenMessages(cfg.Data, b.db, cfg.Seed.Language)
+	b.messages = settings.OpenMessages(cfg.Data, b.db, cfg.Seed.Language)
 	if lock { // else the files may still be those of an earlier release
 		for _, p := range b.messages.Problems() {
 			log.Warn("a sentence is not said as it stands in its file", "problem", p)
@@ -98,7 +104,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	gpu := cfg.Context
-	b.fits = new(atomic.Pointer[prompt.Said])
+	b.fits = new(atomic.Pointer[window.Said])
 	b.gpu = vram.New(vram.Config{Size: uint64(gpu.VRAMMiB) << 20, Off: !gpu.Probe && gpu.VRAMMiB == 0, Log: log})
 	if lock { // who only looks need not read all vectors
 		if b.vectors, err = b.openVectors(ctx, 0); err != nil {
@@ -112,15 +118,15 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	}); err != nil {
 		return nil, err
 	}
-	b.tasks = task.NewStore(b.db, time.Now)
-	b.tasks.Location = cfg.location()
-	b.tasks.PerRoom, b.tasks.PerPerson = cfg.Tasks.PerRoom, cfg.Tasks.PerPerson
+	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.location(),
+		PerRoom: cfg.Tasks.PerRoom, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"))
 	b.skills.Log = log
 	b.history = history.NewStore(b.db)
 	b.media = b.openMedia()
 	if b.tools, err = tool.New(tool.Config{
-		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Dir: cfg.Data, Media: b.media, Location: cfg.location(), Log: log,
+		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
+		Location: cfg.location(), Log: log,
 	}); err != nil {
 		return nil, err
 	}
@@ -144,24 +150,21 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	}
 	limits := cfg.Context.Limits
 	return prompt.New(prompt.Config{
-		Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, Dir: cfg.Data, Defaults: reverie.Data,
-		Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
-		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, History: b.history, KnownTools: b.tools.Names(),
-		Instructions: string(cfg.Prompt.Instructions), Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
-		Models: b.models.Names(), Summary: b.tools.Summary, Host: host, Log: b.log,
-		NoSteering: !cfg.Prompt.Steering,
+		Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
+		Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
+		Sources: prompt.Sources{
+			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
+			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
+			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
+		},
 	})
 }
-
-// rehearsalURL as a model's base_url means the rehearsal model, served by this
-// process itself.
-const rehearsalURL = "rehearsal:"
 
 func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 	c := llm.Config{Roles: b.cfg.LLM.Roles, Log: b.log}
 	for _, m := range b.cfg.LLM.Models {
 		url := m.BaseURL
-		if url == rehearsalURL {
+		if url == discover.Rehearsal {
 			served, stop, err := rehearsal.Start(ctx, rehearsal.Config{Log: b.log})
 			if err != nil {
 				return nil, err
@@ -186,9 +189,8 @@ func (b *bot) sessions(t chat.Transport, status func(context.Context, i18n.Say) 
 	c := session.Config{
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: b.withVectors(status), Window: b.windowInputs,
-		Media: b.media, FileText: b.cfg.media().Text,
-		Messages: b.messages, Skills: b.skills,
-		Helpers: session.HelperConfig{Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds},
+		Media: b.media, FileText: b.cfg.media().Text, Messages: b.messages, Skills: b.skills,
+		Helpers: subsession.Limits{Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds},
 	}
 	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions, direct: b.atTerminal, allows: func(string) bool { return true },
 		rooms: func(context.Context) ([]string, error) { return nil, nil }}
@@ -204,7 +206,6 @@ func (b *bot) sessions(t chat.Transport, status func(context.Context, i18n.Say) 
 		c.Leaving, c.Objective = b.harvester.Wake, "harvest"
 	}
 	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
-	b.scheduler.RunsPerDay = b.cfg.Tasks.RunsPerDay
 	c.Events = map[chat.EventKind]session.Source{chat.ScheduledTask: jobs{b.scheduler}, chat.MemoryQuestion: b.asking}
 	c.Dreams = b.dreams()
 	sessions := session.New(c)

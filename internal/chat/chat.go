@@ -2,7 +2,7 @@
 package chat
 
 import (
-	"context"
+	"errors"
 	"time"
 
 	"reverie/internal/i18n"
@@ -99,24 +99,9 @@ type Option struct {
 	Text string `json:"text"` // what people read
 }
 
-// Transport carries replies out of a session. The matrix client and the
-// terminal of `bot chat` are its two implementations.
-type Transport interface {
-	// Say makes the message m.ID in room read m.Text. A final message
-	// (Draft false) is durable before Say returns; drafts are best effort.
-	Say(ctx context.Context, room string, m Outgoing) error
-	// Remove makes that nobody sees the message id, an Outgoing's, in room any more. It
-	// is durable when it returns, and may be repeated.
-	Remove(ctx context.Context, room, id string) error
-	// Typing shows or hides that an answer is being written. Best effort.
-	Typing(ctx context.Context, room string, on bool)
-	// Withdrawn says whether the inbound message id needs no answer any more:
-	// its sender took it back, or we are no longer in its room.
-	Withdrawn(ctx context.Context, id string) (bool, error)
-	// Handled records that the inbound message id needs no more work, so
-	// that it is not delivered again after a restart.
-	Handled(ctx context.Context, id string) error
-}
+// ErrStopping is returned by who takes messages once the end was asked for. The message stays with
+// the transport, which delivers it again at the next start.
+var ErrStopping = errors.New("chat: stopping")
 
 // Change says what an Inbound does to something that was said before.
 type Change string

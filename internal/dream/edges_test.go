@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/memory"
 	"reverie/internal/search/vector"
 	"reverie/internal/task"
@@ -56,7 +57,7 @@ func TestVerdictsAreKept(t *testing.T) {
 func TestTasksWithoutMemories(t *testing.T) {
 	w := newWorld(t, home(""), nil)
 	c := &choreWorld{world: w, ids: map[string]string{}}
-	c.d.cfg.Tasks = task.NewStore(c.d.cfg.DB, func() time.Time { return day0 })
+	c.d.cfg.Tasks = task.NewStore(c.d.cfg.DB, task.Config{Now: func() time.Time { return day0 }})
 	c.exec(`INSERT INTO room (id) VALUES (?)`, room)
 	c.add("Water the plants", nil)
 	c.add("water the plants!", nil)
@@ -69,7 +70,7 @@ func TestTasksWithoutMemories(t *testing.T) {
 	})
 	r := w.dream(Options{})
 	w.when("", nil)
-	if tries != 2 || r.State != AppliedState || len(r.Merged) != 0 || len(r.Tasks) != 1 || w.rows() != before || c.taskRows() == rows {
+	if tries != 2 || r.State != report.Applied || len(r.Merged) != 0 || len(r.Tasks) != 1 || w.rows() != before || c.taskRows() == rows {
 		t.Fatalf("%d tries, %+v", tries, r)
 	}
 	back, err := w.d.Undo(t.Context(), "")
@@ -123,7 +124,7 @@ func TestWhatPeopleSaidStays(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	same := home("")
 	same[1].at = same[0].at
-	ask := func() (*world, Question) {
+	ask := func() (*world, report.Question) {
 		t.Helper()
 		w := newWorld(t, same, perfect)
 		w.d.cfg.Ask = func(_ context.Context, _, prompt string) (string, error) {
@@ -321,12 +322,12 @@ func TestNotAskedInOtherWords(t *testing.T) {
 
 // TestScopesShareQuestionsFairly: one scope with many doubts takes none of another's.
 func TestScopesShareQuestionsFairly(t *testing.T) {
-	n := &night{}
+	var all []report.Question
 	for range maxQuestions {
-		n.report.Questions = append(n.report.Questions, Question{Scope: memory.Shared})
+		all = append(all, report.Question{Scope: memory.Shared})
 	}
-	if !n.tooMany(memory.Shared) || n.tooMany(memory.Private(owner)) {
-		t.Error("shared: ", n.tooMany(memory.Shared), ", private: ", n.tooMany(memory.Private(owner)))
+	if !tooMany(all, memory.Shared) || tooMany(all, memory.Private(owner)) {
+		t.Error("shared: ", tooMany(all, memory.Shared), ", private: ", tooMany(all, memory.Private(owner)))
 	}
 }
 
@@ -376,7 +377,7 @@ func TestOneLineAfterTheNight(t *testing.T) {
 			if e := w.byID(r.Grouped[0].By); e.Source != memory.DreamingMerge {
 				t.Errorf("%+v", e)
 			}
-			if again := w.dream(Options{}); again.State == AppliedState {
+			if again := w.dream(Options{}); again.State == report.Applied {
 				t.Errorf("the next night does it again: %+v", again)
 			}
 			result(w.d.Undo(t.Context(), ""))(t)

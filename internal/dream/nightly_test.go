@@ -19,11 +19,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"reverie/internal/dream/report"
+	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 func times(t *testing.T, cron, zone string) task.Schedule {
@@ -95,7 +98,7 @@ func TestWhenToDream(t *testing.T) {
 // Holds P5.
 func TestNights(t *testing.T) {
 	nights(t, times(t, "0 3 * * *", ""), func(t *testing.T, w *world, n *Nightly) {
-		var told []Report
+		var told []report.Report
 		moments, talks := 0, 0
 		ask := w.d.cfg.Ask
 		var leave context.CancelFunc
@@ -108,7 +111,7 @@ func TestNights(t *testing.T) {
 			}
 			return ask(ctx, role, prompt)
 		}
-		n.Tell = func(_ context.Context, r Report) { told = append(told, r) }
+		n.Tell = func(_ context.Context, r report.Report) { told = append(told, r) }
 		n.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
 			moments++
 			equal(t, long, 10*time.Minute, "the quiet")
@@ -123,7 +126,7 @@ func TestNights(t *testing.T) {
 		}
 		stop := runs(t, n)
 		time.Sleep(time.Hour)
-		if len(told) != 1 || moments != 2 || told[0].State != AppliedState || len(told[0].Merged) == 0 {
+		if len(told) != 1 || moments != 2 || told[0].State != report.Applied || len(told[0].Merged) == 0 {
 			t.Fatalf("%d moments, %d nights", moments, len(told))
 		}
 		time.Sleep(48 * time.Hour)
@@ -185,7 +188,7 @@ func TestWake(t *testing.T) {
 func TestTidyOnceADay(t *testing.T) {
 	nights(t, task.Schedule{}, func(t *testing.T, w *world, n *Nightly) {
 		var told []string
-		n.Tell = func(_ context.Context, r Report) { told = append(told, r.Summary(i18n.English)) }
+		n.Tell = func(_ context.Context, r report.Report) { told = append(told, r.Summary(i18n.English)) }
 		stop := runs(t, n)
 		for range 3 {
 			n.Tidy(Dedup)
@@ -206,10 +209,10 @@ func TestTidyOnceADay(t *testing.T) {
 // TestDigest: it says what was asked of a model, and why a night failed; of nothing it says nothing.
 func TestDigest(t *testing.T) {
 	mine := func(s memory.Scope) bool { return s == memory.Private(owner) }
-	change := Change{Line: Line{memory.Private(owner), "mem_1", "Anna lives in Rome"}, ByText: "Anna lives in Bath"}
-	for want, r := range map[string]Report{
-		"I asked a model for it (requests: 3, about 4100 tokens).\n": {State: AppliedState, Superseded: []Change{change}, Cost: spent{Calls: 3, Tokens: 4100}},
-		"the disk is full": {State: Failed, Reason: "the disk is full"}, "": {State: Nothing, Cost: spent{Calls: 3}},
+	change := report.Change{Line: report.Line{Scope: memory.Private(owner), ID: "mem_1", Text: "Anna lives in Rome"}, ByText: "Anna lives in Bath"}
+	for want, r := range map[string]report.Report{
+		"I asked a model for it (requests: 3, about 4100 tokens).\n": {State: report.Applied, Superseded: []report.Change{change}, Cost: report.Cost{Calls: 3, Tokens: 4100}},
+		"the disk is full": {State: report.Failed, Reason: "the disk is full"}, "": {State: report.Nothing, Cost: report.Cost{Calls: 3}},
 	} {
 		if got := r.Digest(i18n.English, mine); !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("got %q, want %q", got, want)
@@ -223,7 +226,7 @@ func TestNightWaitsForAModel(t *testing.T) {
 	nights(t, times(t, "30 2 * * *", "UTC"), func(t *testing.T, _ *world, n *Nightly) {
 		answers, told := false, 0
 		n.Answers = func(context.Context) bool { return answers }
-		n.Tell = func(context.Context, Report) { told++ }
+		n.Tell = func(context.Context, report.Report) { told++ }
 		stop := runs(t, n)
 		time.Sleep(50 * time.Hour)
 		equal(t, told, 0, "dreams without a model")
@@ -278,7 +281,7 @@ func TestKilledWhileDreaming(t *testing.T) {
 	prepareTalk(t, from)
 	w := openWorld(t, from, append(facts(), lockers()...), perfect)
 	w.withChores()
-	w.withTalk(parrot)
+	w.withTalk(parrotOf)
 	state := func(w *world) string { return fingerprint(t, w.d.cfg.DB, false) + (&choreWorld{world: w}).taskRows() }
 	before, rowsBefore := state(w), w.rows()
 	exact := fingerprint(t, w.d.cfg.DB, true)
@@ -331,7 +334,7 @@ func TestKilledWhileDreaming(t *testing.T) {
 		k := worldOf(t, dir, db, s, w.facts, perfect)
 		k.now = w.now
 		k.withChores()
-		k.withTalk(parrot)
+		k.withTalk(parrotOf)
 		switch state(k) {
 		case before:
 			unchanged++
@@ -386,8 +389,8 @@ func prepareTalk(t *testing.T, dir string) {
 	db, _ := openStore(t, dir)
 	h := history.NewStore(db)
 	for i, f := range lockers() {
-		m := history.Message{Room: "!group", Role: llm.User, EventID: fmt.Sprint("$talk", i), Sender: owner, Text: f.texts[0] + ".", At: time.Now().Add(-time.Hour), Header: "[Fri 2026-11-20 09:00 UTC, me]"}
-		m.Label = labelOf(m)
+		m := history.Message{Room: "!group", Role: llm.User, EventID: fmt.Sprint("$talk", i), Sender: owner, Text: f.texts[0], At: time.Now().Add(-time.Hour), Header: "[Fri 2026-11-20 09:00 UTC, me]"}
+		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Room("!group")}
 		must(t, h.Append(t.Context(), &m))
 	}
 	must(t, db.Close())
@@ -396,7 +399,7 @@ func prepareTalk(t *testing.T, dir string) {
 // withTalk has the dreamer read what was said, a few messages in each request.
 func (w *world) withTalk(answer func(prompt string) (string, error)) {
 	k := &talk{world: w, read: func(_ context.Context, prompt string) (string, error) { return answer(prompt) }}
-	k.listen(func(c *HarvestConfig) { c.Window = func(string) (int, int) { return 800, 512 } })
+	k.listen(func(c *harvest.Config) { c.Window = func(string) (int, int) { return 800, 512 } })
 	k.d.cfg.Budget.Calls += 10
 }
 
@@ -423,7 +426,7 @@ func (w *world) readOn() (left bool) {
 }
 
 // withChores has the dreamer put tasks in order, too.
-func (w *world) withChores() { w.d.cfg.Tasks = task.NewStore(w.d.cfg.DB, nil) }
+func (w *world) withChores() { w.d.cfg.Tasks = task.NewStore(w.d.cfg.DB, task.Config{}) }
 
 func dreamUntilKilled(t *testing.T, dir string) {
 	db, s := openStore(t, dir)
@@ -435,7 +438,7 @@ func dreamUntilKilled(t *testing.T, dir string) {
 	w.withChores()
 	w.withTalk(func(prompt string) (string, error) {
 		fmt.Println("asked")
-		return parrot(prompt)
+		return parrotOf(prompt)
 	})
 	fmt.Println("begins")
 	w.dream(Options{})

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/dream/report"
+	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
-	"reverie/internal/store"
 )
 
 const (
@@ -21,50 +22,48 @@ const (
 )
 
 // skills proposes what people may want to do to skills: nothing is done to a file.
-func (n *night) skills(ctx context.Context) error {
-	lib := n.d.cfg.Skills
+func (r *run) skills(ctx context.Context) (proposals []report.Proposal, err error) {
+	lib := r.d.cfg.Skills
 	if lib == nil {
-		return nil
+		return nil, nil
 	}
 	all, err := lib.All()
 	if err != nil {
-		return fmt.Errorf("dream: %w", err)
+		return nil, fmt.Errorf("dream: %w", err)
 	}
-	used, enough, err := n.usedSkills(ctx, all)
+	used, enough, err := r.usedSkills(ctx, all)
 	if err != nil {
-		return fmt.Errorf("dream: the skills: %w", err)
+		return nil, fmt.Errorf("dream: the skills: %w", err)
 	}
 	for _, s := range all {
-		if enough && !used[s.ID()] && !n.young(s) {
-			n.propose(s.Label.Readers, "skills/"+s.ID(), "", i18n.New("why.skill_unused", "name", s.Name, "path", s.Path))
+		if enough && !used[s.ID()] && !r.young(s) {
+			text := i18n.New("why.skill_unused", "name", s.Name, "path", s.Path)
+			proposals = append(proposals, report.Proposal{Scope: s.Label.Readers, Text: text, Item: "skills/" + s.ID()})
 		}
 	}
-	n.twins(all)
-	return ctx.Err()
+	return append(proposals, r.twins(all)...), ctx.Err()
 }
 
 // young reports whether s was written of late, by whomever, or came with the program.
-func (n *night) young(s skill.Skill) bool {
-	if n.d.cfg.Default != nil {
-		if _, err := fs.Stat(n.d.cfg.Default, "skills/"+s.Place()); err == nil {
+func (r *run) young(s skill.Skill) bool {
+	if r.d.cfg.Default != nil {
+		if _, err := fs.Stat(r.d.cfg.Default, "skills/"+s.Place()); err == nil {
 			return true
 		}
 	}
-	at, err := n.d.cfg.Skills.Changed(s)
-	return err != nil || n.now.Sub(at) < unused
+	at, err := r.d.cfg.Skills.Changed(s)
+	return err != nil || r.now.Sub(at) < unused
 }
 
 // usedSkills finds out which skills a message called for or the model read, of late, and
 // which a task speaks of, by id. enough tells whether people wrote often enough, for long
 // enough, that it can be known.
-func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[string]bool, enough bool, err error) {
-	since := n.now.Add(-unused)
-	var oldest int64
-	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(min(at), 0) FROM message`).Scan(&oldest); err != nil {
+func (r *run) usedSkills(ctx context.Context, all []skill.Skill) (used map[string]bool, enough bool, err error) {
+	since := r.now.Add(-unused)
+	old := false
+	err = history.Each(ctx, r.d.cfg.DB, history.Filter{Until: since, Most: 1}, func(history.Message) error { old = true; return nil })
+	if err != nil || !old {
 		return nil, false, err
-	}
-	if oldest == 0 || oldest > since.UnixMilli() {
-		return nil, false, nil
 	}
 	used = map[string]bool{}
 	look := func(text, calls string) {
@@ -78,22 +77,21 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 		}
 	}
 	days := map[int64]bool{}
-	err = store.Each(ctx, n.d.cfg.DB, func(row store.Row) error {
-		var sender, text, calls string
-		var at int64
-		if err := row.Scan(&sender, &text, &calls, &at); err != nil {
-			return err
+	err = history.Each(ctx, r.d.cfg.DB, history.Filter{Since: since, Asking: true}, func(m history.Message) error {
+		if m.Sender != "" {
+			days[m.At.UnixMilli()/(24*time.Hour).Milliseconds()] = true
 		}
-		if sender != "" {
-			days[at/(24*time.Hour).Milliseconds()] = true
+		calls := ""
+		for _, c := range m.Calls {
+			calls += c.Arguments + "\n"
 		}
-		look(text, calls)
+		look(m.Text, calls)
 		return nil
-	}, `SELECT sender, text, calls, at FROM message WHERE at >= ? AND (role = 'user' OR calls <> '')`, since.UnixMilli())
-	if err != nil || n.d.cfg.Tasks == nil {
+	})
+	if err != nil || r.d.cfg.Tasks == nil {
 		return used, err == nil && len(days) >= daysInUse, err
 	}
-	open, err := n.d.cfg.Tasks.InRoom(ctx, "", "")
+	open, err := r.d.cfg.Tasks.InRoom(ctx, "", "")
 	if err != nil {
 		return nil, false, err
 	}
@@ -109,11 +107,11 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 
 // twins proposes skills of the same readers that seem to be about the same; nothing is done
 // about them.
-func (n *night) twins(all []skill.Skill) {
+func (r *run) twins(all []skill.Skill) (proposals []report.Proposal) {
 	numbers := newNamer()
 	said := make([]signature, len(all))
 	for i, s := range all {
-		body, err := n.d.cfg.Skills.Body(s.ID())
+		body, err := r.d.cfg.Skills.Body(s.ID())
 		if err != nil {
 			continue
 		}
@@ -128,7 +126,10 @@ func (n *night) twins(all []skill.Skill) {
 				continue
 			}
 			a, b := all[j], all[i]
-			n.propose(a.Label.Readers, "skills/"+a.ID(), "skills/"+b.ID(), i18n.New("why.skills_alike", "first", a.Path, "second", b.Path))
+			text := i18n.New("why.skills_alike", "first", a.Path, "second", b.Path)
+			proposals = append(proposals, report.Proposal{Scope: a.Label.Readers, Text: text,
+				Item: "skills/" + a.ID(), Other: "skills/" + b.ID()})
 		}
 	}
+	return proposals
 }

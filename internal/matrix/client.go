@@ -6,24 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
-	"maunium.net/go/mautrix/crypto/cryptohelper"
+	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/account"
+	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
 	"reverie/internal/session"
+	"reverie/internal/settings"
 )
 
 // flushTime is how long Run goes on sending after its context ended.
@@ -39,12 +42,12 @@ type Config struct {
 	DeviceName string // how the bot's device is called in other clients; empty = Reverie
 	Dir        string // data folder; secrets are kept in Dir/matrix, readable by the owner only
 	Owners     []string
-	Allow      []string     // who else may talk: @user:server or *:server; empty = owners only
-	Bots       []string     // programs, which are answered only if Allow or Owners name them one by one
-	Devices    DeviceRule   // whose devices must be signed; empty = DevicesOwners
-	DB         *sql.DB      // bot.db, already migrated; the caller closes it after Run
-	Media      *media.Store // where files are kept
-	MaxFile    int64        // bytes of a file that is fetched or sent; 0 = 20 MB
+	Allow      []string        // who else may talk: @user:server or *:server; empty = owners only
+	Bots       []string        // programs, which are answered only if Allow or Owners name them one by one
+	Devices    e2ee.DeviceRule // whose devices must be signed; empty = DevicesOwners
+	DB         *sql.DB         // bot.db, already migrated; the caller closes it after Run
+	Media      *media.Store    // where files are kept
+	MaxFile    int64           // bytes of a file that is fetched or sent; 0 = 20 MB
 	Log        *slog.Logger
 	Location   *time.Location    // for times that people read; nil = the machine's
 	HTTP       http.RoundTripper // carries the requests; nil = http.DefaultTransport
@@ -54,6 +57,14 @@ type Config struct {
 
 	pace *pace            // for tests
 	now  func() time.Time // for tests
+}
+
+// account is the part of the configuration that logging in needs.
+func (cfg Config) account() account.Config {
+	return account.Config{
+		Homeserver: cfg.Homeserver, User: cfg.User, Password: cfg.Password, Token: cfg.Token, DeviceName: cfg.DeviceName,
+		Dir: cfg.dir(""), DB: cfg.DB, HTTP: cfg.HTTP, Log: cfg.Log,
+	}
 }
 
 func (cfg Config) dir(name string) string { return filepath.Join(cfg.Dir, "matrix", name) }
@@ -74,10 +85,10 @@ func (cfg *Config) check() error {
 		cfg.HTTP = http.DefaultTransport
 	}
 	if cfg.Text == nil {
-		cfg.Text = (*session.Messages)(nil).Text
+		cfg.Text = (*settings.Messages)(nil).Text
 	}
 	if cfg.Devices == "" {
-		cfg.Devices = DevicesOwners
+		cfg.Devices = e2ee.DevicesOwners
 	}
 	if cfg.Location == nil {
 		cfg.Location = time.Local
@@ -92,8 +103,8 @@ func (cfg *Config) check() error {
 	if cfg.User == "" && cfg.Token == "" {
 		faults = append(faults, errors.New("user is empty: give the bot's id, as in @reverie:example.org"))
 	}
-	if !slices.Contains(DeviceRules(), string(cfg.Devices)) {
-		faults = append(faults, fmt.Errorf("devices is %q: write one of %s", cfg.Devices, strings.Join(DeviceRules(), ", ")))
+	if !slices.Contains(e2ee.DeviceRules(), string(cfg.Devices)) {
+		faults = append(faults, fmt.Errorf("devices is %q: write one of %s", cfg.Devices, strings.Join(e2ee.DeviceRules(), ", ")))
 	}
 	if _, err := newGate("", cfg.Owners, cfg.Allow, cfg.Bots...); err != nil {
 		faults = append(faults, err)
@@ -103,47 +114,35 @@ func (cfg *Config) check() error {
 }
 
 // Client is the bot's connection to its homeserver. It implements
-// session.Transport. Its methods may be called from any goroutine; Say works
+// chat.Transport. Its methods may be called from any goroutine; Send works
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
-	cfg      Config
-	log      *slog.Logger
-	cli      *mautrix.Client
-	crypto   *cryptohelper.CryptoHelper
-	acc      *account // replaced under mu
-	token    atomic.Pointer[string]
-	refused  atomic.Int64 // uploads of one-time keys that the homeserver has refused
-	relogins int          // since the last good sync; sync goroutine only
-	resign   bool         // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
-	q        *queue
-	gate     *gate
-	now      func() time.Time
+	cfg         Config
+	log         *slog.Logger
+	cli         *mautrix.Client
+	acc         *account.Account
+	inbox       *delivery.Inbox
+	outbox      *delivery.Outbox
+	unconfirmed *unconfirmed
+	gate        *gate
+	now         func() time.Time
 
-	secrets    secrets // guarded by mu once Run runs
-	backupWake chan struct{}
-	verifier   *verifier
+	backup   *e2ee.Backup
+	verifier *verification.Verifier
+	typing   *typing
+	receipts *receipts
+	sync     *syncState
 
-	skew   atomic.Int64 // nanoseconds that the homeserver's clock is ahead of ours
 	pace   pace
 	ending chan struct{} // closed when the context of Run ends
 
-	inWake, outWake, roomWake, receiptWake, typingWake, unreadWake, goneWake chan struct{}
-	synced                                                                   chan struct{} // closed after the first good sync of this process
-	syncedOnce                                                               sync.Once
+	inWake, outWake, roomWake, unreadWake, goneWake chan struct{}
 
-	mu       sync.Mutex
-	known    map[id.RoomID]knowledge
-	drafts   map[string]*draft
-	typing   map[string]*typing
-	receipts map[readIn]string // newest delivered event, not yet marked as read
-	problem  string            // why the last sync failed; empty when it did not
-	noBackup string            // why there is no key backup, or why it lags behind; empty when all is well
-	doubts   map[string]*doubt // by message; gone when settled
-	lostAt   time.Time         // when a sync failed last
-	arrived  map[id.SessionID]struct{}
-	stale    map[id.UserID]time.Time // whose devices could not be had, and when that was asked
-	cutPoll  context.CancelCauseFunc // ends the poll that is under way
+	mu      sync.Mutex
+	known   map[id.RoomID]knowledge
+	drafts  map[string]*draft
+	arrived map[id.SessionID]struct{}
 
 	member      sync.Mutex        // held while our membership in a room is noted
 	memberships map[id.RoomID]int // how often a sync has told of it
@@ -152,14 +151,9 @@ type Client struct {
 
 	gone func(room string) // see OnLeft; may be nil; guarded by mu
 
-	lastSync    atomic.Int64                                     // Unix milliseconds
-	failures    atomic.Int64                                     // syncs failed in a row
-	begun, done atomic.Int64                                     // number of the newest sync that was begun, and that was processed
-	move        func(ctx context.Context, from, to string) error // see OnUpgrade; may be nil; guarded by mu
-	takenBack   func(ctx context.Context, event string) error    // see OnRedaction; may be nil; guarded by mu
-	hasty       atomic.Bool                                      // the next sync is to return at once
-	behind      atomic.Bool                                      // what a sync brought could not be stored before the end; see keyStore
-	asked       map[id.SessionID]bool                            // keys asked for in this run; runUnread only
+	move      func(ctx context.Context, from, to string) error // see OnUpgrade; may be nil; guarded by mu
+	takenBack func(ctx context.Context, event string) error    // see OnRedaction; may be nil; guarded by mu
+	asked     map[id.SessionID]bool                            // keys asked for in this run; runUnread only
 }
 
 var _ chat.Transport = (*Client)(nil)
@@ -176,11 +170,11 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, errors.New("matrix: no database given")
 	}
 	c := &Client{
-		cfg: cfg, log: cfg.Log, now: time.Now,
+		cfg: cfg, log: cfg.Log, now: time.Now, sync: &syncState{synced: make(chan struct{})},
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
-		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), synced: make(chan struct{}),
-		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
-		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
+		unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1),
+		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{},
+		arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
 		c.pace = *cfg.pace
@@ -188,24 +182,38 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.now != nil {
 		c.now = cfg.now
 	}
-	c.backupWake = make(chan struct{}, 1)
-	c.q = &queue{db: cfg.DB, now: c.now}
-	if err := c.openAccount(ctx); err != nil {
+	c.inbox, c.outbox = delivery.New(cfg.DB, c.now, session.Retries)
+	c.unconfirmed = newUnconfirmed(c.now, c.pace)
+	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.log, Ending: c.ending, Again: c.pace.again, Problem: c.sync.setProblem})
+	login := cfg.account()
+	login.Now, login.Store = c.now, keys
+	login.Syncer = func() mautrix.Syncer { return &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c} }
+	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allows}
+	var err error
+	if c.acc, err = account.Open(ctx, login); err != nil {
 		return nil, err
 	}
+	c.cli = c.acc.Client
+	c.typing, c.receipts = newTyping(c.cli, c.log, c.now), newReceipts(c.cli, c.log)
 	g, err := newGate(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %w", err)
 	}
 	c.gate = g
 	c.register()
-	c.ensureIdentity(ctx)
-	c.openSecrets(ctx)
-	c.openBackup(ctx)
-	if err := c.doubtLeft(ctx); err != nil {
+	c.acc.SignDevice(ctx)
+	c.acc.Identity.Open(ctx)
+	c.backup = e2ee.OpenBackup(ctx, c.acc.Keys(), c.acc.Identity)
+	left, err := c.outbox.Unconfirmed(ctx, "")
+	if err != nil {
 		return nil, err
 	}
-	if err := c.openVerify(ctx); err != nil {
+	for _, r := range left { // an earlier run may have been sending them when it died
+		c.unconfirmed.add(r.ID)
+	}
+	if c.verifier, err = verification.New(ctx, verification.Config{
+		Client: c.cli, Machine: c.machine(), Log: c.log, Now: c.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c},
+	}); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}
 	return c, nil
@@ -214,7 +222,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 // Run takes messages and sends replies until ctx ends; it then stops taking,
 // sends what is due for up to five seconds, and returns nil. deliver gets each
 // message that passed the gate, in order, and again after a restart until
-// Handled is called for it. Run must be called once.
+// Ack is called for it. Run must be called once.
 //
 // An error means that going on is pointless, as when the access token is no
 // longer valid and there is no password to get a new one.
@@ -232,58 +240,33 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 	g.Go(func() error { return c.runUnread(ctx) })
 	g.Go(func() error { return c.runRooms(ctx) })
 	g.Go(func() error { return c.runRedactions(ctx) })
-	g.Go(func() error { return c.runReceipts(ctx) })
-	g.Go(func() error { return c.runTyping(ctx) })
-	g.Go(func() error { return c.runBackup(ctx) })
-	g.Go(func() error { return c.runVerify(ctx) })
+	g.Go(func() error { return c.receipts.run(ctx) })
+	g.Go(func() error { return c.typing.run(ctx) })
+	g.Go(func() error { return c.backup.Run(ctx) })
+	g.Go(func() error { return c.verifier.Run(ctx) })
 	err := g.Wait()
 
 	close(stopping)
 	stop := time.AfterFunc(flushTime, stopOut)
 	defer stop.Stop()
 	_ = sender.Wait()
-	c.crypto.Machine().Destroy()
+	c.machine().Destroy()
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
 }
 
+// Verify is the command !verify: what person asks for or answers in room. The text is for them.
+func (c *Client) Verify(ctx context.Context, person, room, args string) (string, error) {
+	return c.verifier.Command(ctx, person, room, args), nil
+}
+
 // UserID is the bot's own Matrix id.
 func (c *Client) UserID() string { return c.cli.UserID.String() }
 
-// poke wakes a loop that may be waiting; one poke is enough for any number of
-// reasons to look.
-func poke(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
-// loop calls f again and again: when it is woken, and at the time that f returns; a zero
-// time is never. It ends with ctx.
-func (c *Client) loop(ctx context.Context, wake <-chan struct{}, f func(context.Context) time.Time) error {
-	for {
-		wait := time.Duration(math.MaxInt64)
-		if next := f(ctx); !next.IsZero() {
-			wait = max(next.Sub(c.now()), 10*time.Millisecond)
-		}
-		if err := pause(ctx, wake, wait); err != nil {
-			return err
-		}
-	}
-}
-
-// pause waits for that long, or until it is woken. The error is that of ctx, if it ends.
-func pause(ctx context.Context, wake <-chan struct{}, long time.Duration) error {
-	select {
-	case <-ctx.Done():
-	case <-wake:
-	case <-time.After(long):
-	}
-	return ctx.Err()
-}
+// machine is shorter than what it stands for.
+func (c *Client) machine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }
 
 func server(user string) string {
 	_, s, _ := strings.Cut(user, ":")

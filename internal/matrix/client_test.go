@@ -112,7 +112,7 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 		ended <- b.Run(ctx, func(_ context.Context, in chat.Inbound) error {
 			if in.Change != "" {
 				b.changes <- in
-				return b.Handled(context.Background(), in.ID)
+				return b.Ack(context.Background(), in.ID)
 			}
 			if answer != nil {
 				answer(b, in)
@@ -149,14 +149,14 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 
 // tells says m in a room. Unlike says it may be called by an answer.
 func (b *bot) tells(room string, m chat.Outgoing) {
-	if err := b.Say(context.Background(), room, m); err != nil {
+	if err := b.Send(context.Background(), room, m); err != nil {
 		b.t.Error(err)
 	}
 }
 
 // done is done with a message.
 func (b *bot) done(in chat.Inbound) {
-	if err := b.Handled(context.Background(), in.ID); err != nil {
+	if err := b.Ack(context.Background(), in.ID); err != nil {
 		b.t.Error(err)
 	}
 }
@@ -394,31 +394,6 @@ func TestTakenBackAfterTheAnswer(t *testing.T) {
 	got := map[string]bool{<-told: true, <-told: true}
 	if !got[other] || len(got) != 2 {
 		t.Errorf("told of %v", got)
-	}
-}
-
-// What was sent is a copy; what waits to be sent is a promise.
-func TestForgetWhatWasSent(t *testing.T) {
-	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
-	defer db.Close()
-	for _, state := range []string{"sent", "dead", "pending"} {
-		if _, err := db.Exec(`INSERT INTO outbox (id, room, text, poll, state, created_at) VALUES (?1, '!r', 'I know that tea is hot.', ?2, ?1, 0)`,
-			state, `{"Text":"May I note \"tea is hot\"?"}`); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tx := sure(db.BeginTx(t.Context(), nil))(t)
-	ok(t, matrix.Forget(t.Context(), tx, []string{"tea is hot", `"[forgotten]"?`, ""}))
-	ok(t, tx.Commit())
-	for state, want := range map[string]string{"sent": "I know that [forgotten].", "dead": "I know that [forgotten].", "pending": "I know that tea is hot."} {
-		var got string
-		var poll string
-		if err := db.QueryRow(`SELECT text, poll FROM outbox WHERE id = ?`, state).Scan(&got, &poll); err != nil || got != want {
-			t.Errorf("%s: %q, %v", state, got, err)
-		}
-		if gone := poll == `{"Text":"May I note [forgotten]"}`; gone != (state != "pending") { // also across what JSON escapes
-			t.Errorf("%s: the poll is %s", state, poll)
-		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,6 +13,8 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
+
+	"reverie/internal/store"
 )
 
 // DirectWith is the person with whom a room is private right now; empty when it is not.
@@ -45,7 +48,7 @@ func (c *Client) noteDirect(ctx context.Context, chats event.DirectChatsEventCon
 		if !strings.HasPrefix(user.String(), "@") || user == c.cli.UserID {
 			continue
 		}
-		_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, direct_with) VALUES (?, ?)
+		_, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_room (id, direct_with) VALUES (?, ?)
 			ON CONFLICT (id) DO UPDATE SET direct_with = excluded.direct_with WHERE direct_with = ''`, room.String(), user.String())
 		if err != nil {
 			return fmt.Errorf("note a direct chat: %w", err)
@@ -64,7 +67,8 @@ func (c *Client) tellDirect(ctx context.Context, room id.RoomID, with id.UserID)
 		err = c.cli.SetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
 	}
 	if err != nil {
-		c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room, "err", err)
+		c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room,
+			"err", err)
 	}
 }
 
@@ -98,7 +102,7 @@ func (c *Client) exposedNow(ctx context.Context, room id.RoomID, with string) (b
 
 // expose notes that others than one person may know what was said in a room.
 func (c *Client) expose(ctx context.Context, room id.RoomID) error {
-	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
+	_, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
 		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
 	return doing("note that others can read a room", err)
 }
@@ -110,7 +114,8 @@ func (c *Client) watch(ctx context.Context, _ *batch, evt *event.Event) error {
 	}
 	var with string
 	var exposed bool
-	err := c.q.db.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with, &exposed)
+	err := c.cfg.DB.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with,
+		&exposed)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("look up a room: %w", err)
 	}
@@ -131,4 +136,42 @@ func (c *Client) watchMissed(ctx context.Context, room id.RoomID, events []*even
 		return nil
 	}
 	return c.expose(ctx, room)
+}
+
+// verifyRooms is what a verification knows of rooms.
+type verifyRooms struct{ *Client }
+
+func (r verifyRooms) Sendable(ctx context.Context, room id.RoomID) error {
+	if err := r.knowRoom(ctx, room); err != nil {
+		return err
+	}
+	return r.checkCrypto(ctx, room)
+}
+
+func (r verifyRooms) PrivateWith(ctx context.Context, room, person string) (bool, error) {
+	f, err := r.facts(ctx, id.RoomID(room))
+	return err == nil && f.private(person), err
+}
+
+func (r verifyRooms) DirectChats(ctx context.Context, person string) ([]string, error) {
+	newest, err := r.inbox.NewestFrom(ctx, person)
+	if err != nil {
+		return nil, err
+	}
+	var encrypted, plain []string
+	err = store.Each(ctx, r.cfg.DB, func(row store.Row) error {
+		var room string
+		var isEncrypted bool
+		err := row.Scan(&room, &isEncrypted)
+		if isEncrypted {
+			encrypted = append(encrypted, room)
+		} else {
+			plain = append(plain, room)
+		}
+		return err
+	}, `SELECT id, encrypted FROM matrix_room WHERE direct_with = ? AND membership = 'joined' ORDER BY id`, person)
+	for _, rooms := range [][]string{encrypted, plain} {
+		slices.SortStableFunc(rooms, func(a, b string) int { return cmp.Compare(newest[b], newest[a]) })
+	}
+	return append(encrypted, plain...), err
 }

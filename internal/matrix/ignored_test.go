@@ -13,6 +13,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -253,7 +254,7 @@ func (a *ahead) clocked(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(a.now) }
 func (b *bot) says(room string, all ...chat.Outgoing) {
 	b.t.Helper()
 	for _, m := range all {
-		ok(b.t, b.Say(b.t.Context(), room, m))
+		ok(b.t, b.Send(b.t.Context(), room, m))
 	}
 }
 
@@ -367,13 +368,13 @@ func TestProgressAfterARestart(t *testing.T) {
 	clock.advance(2 * time.Second)
 	b.Look()
 	first := peertest.Next(t, you, messageIn(room))
-	ok(t, b.Handled(t.Context(), id))
+	ok(t, b.Ack(t.Context(), id))
 	b = b.again(echo)
 	await(t, s, "the notice is not taken back", func() bool {
 		list := eventsIn(s, room, b.UserID(), "m.room.message")
 		return len(list) == 1 && list[0].ID == first.ID && list[0].Content.Body == ""
 	})
-	b.becomes("something is still to be sent", func(s matrix.Status) bool { return s.Outbox == 0 })
+	b.becomes("something is still to be sent", func(s doctor.Status) bool { return s.Outbox == 0 })
 }
 
 // An answer is edited at most forty times, each time a while after the last, slower where

@@ -18,6 +18,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/retry"
 	"reverie/internal/media"
 )
 
@@ -95,7 +96,7 @@ func (c *Client) repliedFile(ctx context.Context, m *chat.Inbound) error {
 	if m.ReplyTo == "" {
 		return nil
 	}
-	if ours, err := c.q.ours(ctx, m.ReplyTo); ours || err != nil {
+	if ours, err := c.outbox.Ours(ctx, m.ReplyTo); ours || err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, smallTimeout)
@@ -133,21 +134,23 @@ func (c *Client) fetchFile(ctx context.Context, f *chat.File) (note i18n.Text) {
 			return tooLargeNote(large.Most)
 		case errors.Is(err, errSource):
 			return i18n.New("why.file_nowhere")
-		case errors.Is(err, attachment.ErrHashMismatch), errors.Is(err, attachment.ErrUnsupportedAlgorithm), errors.Is(err, attachment.ErrInvalidKey),
-			errors.Is(err, attachment.ErrInvalidInitVector), errors.Is(err, attachment.ErrInvalidHash), errors.Is(err, attachment.ErrUnsupportedVersion):
+		case errors.Is(err, attachment.ErrHashMismatch), errors.Is(err, attachment.ErrUnsupportedAlgorithm),
+			errors.Is(err, attachment.ErrInvalidKey),
+			errors.Is(err, attachment.ErrInvalidInitVector), errors.Is(err, attachment.ErrInvalidHash),
+			errors.Is(err, attachment.ErrUnsupportedVersion):
 			return i18n.New("why.file_forged")
 		case errors.Is(err, mautrix.MNotFound), errors.As(err, &h) && h.IsStatus(http.StatusNotFound):
 			return i18n.New("why.file_gone")
 		}
-		v, wait := judge(err, try)
+		v, wait := retry.Classify(err, try)
 		c.log.Warn("matrix: a file could not be fetched", "try", try+1, "err", err)
-		if v != again || try+1 == fetchTries {
+		if v != retry.Again || try+1 == fetchTries {
 			if disk := (*fs.PathError)(nil); errors.As(err, &disk) {
 				return i18n.New("why.file_no_room")
 			}
 			return i18n.New("why.file_failed")
 		}
-		if pause(ctx, nil, min(wait, fetchLimit/10)) != nil {
+		if retry.Pause(ctx, nil, min(wait, fetchLimit/10)) != nil {
 			return i18n.New("why.file_slow")
 		}
 	}

@@ -6,9 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -16,46 +14,28 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/memory"
-	"reverie/internal/skill"
 	"reverie/internal/store"
-	"reverie/internal/task"
 )
 
 // Config is what an Assembler works with. All of it must be set but for what says what
 // it means that it is not.
 type Config struct {
-	Layout       Layout // of conversations
-	DB           *sql.DB
-	Dir          string // the data folder
-	Defaults     fs.FS  // built-in data files, for those that are missing
-	Name         string // how the assistant is called
-	Location     *time.Location
-	SeedLanguage string // of SEED_*.txt
-	Memory       *memory.Store
-	Tasks        *task.Store
-	Skills       *skill.Library
-	History      *history.Store
-	KnownTools   []string                 // names that BASE_PROMPT.txt may mention; nil = any
-	Instructions string                   // the owner's, from the configuration; "" = none
-	Limits       map[string]int           // other caps than the layout's, by contributor, in characters; nil = none
-	Models       []string                 // what the person may call the models; fewer than two are not told
-	Summary      func(tool string) string // of a tool, in one line; nil = none
-	Host         string                   // what the machine is called; "" = not told
-	NoSteering   bool                     // the model gets no notes on how the conversation goes
-	Log          *slog.Logger             // nil = nobody
+	Sources
+	Layout  Layout // of conversations
+	DB      *sql.DB
+	History *history.Store
+	Limits  map[string]int // other caps than the layout's, by contributor, in characters; nil = none
+	Log     *slog.Logger   // nil = nobody
 }
 
 // Assembler makes prompts. It is safe for concurrent use; rooms do not wait
 // for each other.
 type Assembler struct {
 	cfg          Config
-	contributors []contributor
+	contributors []Contributor
 	rows         map[Layout][]row
-	files        *files
 	deadline     time.Duration // for each contributor
 	nonce        func() string
-	system       string // the machine's, for the runtime line
 
 	mu     sync.Mutex             // for what is below
 	rooms  map[history.Talk]*room // by conversation
@@ -78,26 +58,21 @@ func New(cfg Config) (*Assembler, error) {
 	if !slices.Contains(Layouts(), cfg.Layout) {
 		return nil, fmt.Errorf("prompt: unknown layout %q; there are %v", cfg.Layout, Layouts())
 	}
-	if !isName(cfg.SeedLanguage) { // it is a part of a path
-		return nil, fmt.Errorf("prompt: %q is no language code; write en, de, fr …", cfg.SeedLanguage)
+	if err := cfg.Sources.Valid(); err != nil {
+		return nil, fmt.Errorf("prompt: %w", err)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Assembler{
-		cfg: cfg, contributors: slices.Clone(contributors), rows: map[Layout][]row{},
-		files: &files{cfg.Dir, cfg.Defaults}, deadline: time.Second,
-		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
-		rooms: map[history.Talk]*room{},
+		cfg: cfg, contributors: slices.Clone(Catalog), rows: map[Layout][]row{}, deadline: time.Second,
+		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, rooms: map[history.Talk]*room{},
 	}
-	for name, places := range layouts {
-		a.rows[name] = rowsOf(places, a.contributors, cfg.Limits)
+	for name, layout := range layouts {
+		a.rows[name] = rowsOf(layout, a.contributors, cfg.Limits)
 	}
 	return a, nil
 }
-
-// Layouts lists the layouts that a conversation can have.
-func Layouts() []Layout { return []Layout{Stable, Classic, Tiered, Split, Layered, Phased} }
 
 // Header is the first line of a person's message as the model reads it: the
 // local time, and in shared rooms who wrote it.
@@ -121,7 +96,7 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 	if t.Talk == "" {
 		t.Talk = history.Talk(t.Room)
 	}
-	if t.Layout == Job {
+	if t.Layout == job {
 		t.Talk = jobTalk(t.Talk)
 	}
 	rm := a.room(t.Talk)

@@ -79,19 +79,21 @@ func TestFailedCommitChangesNothing(t *testing.T) {
 
 func TestContributorsFailAlone(t *testing.T) {
 	w := newWorld(t, Stable)
-	at := place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: EndsEpoch}
-	w.contribute(at, contributor{"broken", "Broken", Data, Items, func(context.Context, *question) (*content, error) { return nil, errors.New("no such thing") }})
-	w.contribute(at, contributor{"wild", "Wild", Data, Items, func(context.Context, *question) (*content, error) { panic("oops") }})
-	w.contribute(at, contributor{"slow", "Slow", Data, Items, func(ctx context.Context, _ *question) (*content, error) {
+	contribute := func(name string, shrink Shrink, gather func(context.Context, *Question) (*content, error)) {
+		w.contribute(Contributor{Name: name, Title: name, Trust: Data, Shrink: shrink, Zone: Prefix, Keep: 10, Max: 100, Change: EndsEpoch, Gather: gather})
+	}
+	contribute("broken", Items, func(context.Context, *Question) (*content, error) { return nil, errors.New("no such thing") })
+	contribute("wild", Items, func(context.Context, *Question) (*content, error) { panic("oops") })
+	contribute("slow", Items, func(ctx context.Context, _ *Question) (*content, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
-	}})
+	})
 	forever := make(chan bool)
 	defer close(forever)
-	w.contribute(at, contributor{"deaf", "Deaf", Data, Items, func(context.Context, *question) (*content, error) { <-forever; return nil, nil }})
-	w.contribute(at, contributor{"huge", "Huge", Data, TailCut, func(context.Context, *question) (*content, error) {
+	contribute("deaf", Items, func(context.Context, *Question) (*content, error) { <-forever; return nil, nil })
+	contribute("huge", TailCut, func(context.Context, *Question) (*content, error) {
 		return newContent(content{source: "huge", lines: []string{strings.Repeat("much ", 2<<20)}}), nil
-	}})
+	})
 	w.assembler.deadline = 500 * time.Millisecond
 	w.remembers("Ada drinks tea.")
 	p := w.tells("Hello")

@@ -30,14 +30,7 @@ var compactPlaceholders = []string{"{goal}", "{previous}", "{conversation}", "{w
 // CompactionRequest makes the request for a summary from COMPACTION_PROMPT.txt. A section whose
 // placeholder has nothing to say is left out; words that have no placeholder are appended.
 func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
-	t := a.files.read(compactFile)
-	sections, problems := parseBase(strings.ReplaceAll(t.text, "{history}", "{conversation}"), nil) // two names of one thing
-	if t.problem != "" {
-		problems = append([]Problem{{Text: t.problem}}, problems...)
-	}
-	for i := range problems {
-		problems[i].File = compactFile
-	}
+	sections, problems := a.cfg.Read(compactFile, c.Tier)
 	if len(problems) > 0 {
 		a.logProblems(problems)
 	}
@@ -55,13 +48,10 @@ func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 	said := map[string]bool{}
 	var system, user []string
 	for _, s := range sections {
-		if s.text == "" || !s.inTier(c.Tier) {
-			continue
-		}
-		text, ok := fillIn(s.text, values, said)
+		text, ok := fillIn(strings.ReplaceAll(s.Text, "{history}", "{conversation}"), values, said) // two names of one thing
 		switch {
 		case !ok:
-		case slices.Contains(compactData, s.name):
+		case slices.Contains(compactData, s.Name):
 			user = append(user, text)
 		default:
 			system = append(system, text)

@@ -24,25 +24,25 @@ const (
 var apart = []string{"identity", "core", "safety"}
 
 // gatherPart gathers a part of a file of sections.
-func gatherPart(file, part string) func(context.Context, *question) (*content, error) {
-	return func(_ context.Context, q *question) (*content, error) {
-		return q.part(q.a.files.read(file), file, part), nil
+func gatherPart(file, part string) func(context.Context, *Question) (*content, error) {
+	return func(_ context.Context, q *Question) (*content, error) {
+		return q.part(q.files.read(file), file, part), nil
 	}
 }
 
 // part is what a part of t, a file of sections, says: those sections in it that are for the tier,
 // and whose tools are there.
-func (q *question) part(t *text, file, part string) *content {
-	all, problems := sectionsOf(file, t, q.a.cfg.KnownTools)
+func (q *Question) part(t *text, file, part string) *content {
+	all, problems := sectionsOf(file, t, q.sources.KnownTools)
 	q.problems = append(q.problems, problems...)
 	sections := partOf(all, part, q.turn.tier())
 	if len(sections) == 0 && file == baseFile {
 		// A file that its owner wrote anew may not have it; a job without
 		// an identity or safety rules would be no better for it.
-		builtin, _ := parseBase(q.a.files.builtin(baseFile).text, nil)
+		builtin, _ := parseBase(q.files.builtin(baseFile).text, nil)
 		sections = partOf(builtin, part, q.turn.tier())
 	}
-	return partContent(file, sections, q.turn.Tools, q.a.cfg.Name)
+	return partContent(file, sections, q.turn.Tools, q.sources.Name)
 }
 
 // partOf returns the sections for a tier that are a part.

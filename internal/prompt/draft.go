@@ -32,9 +32,8 @@ type turn struct {
 	tokens int
 }
 
-// Tokens that the frame around a section, a message and a tail takes.
+// Tokens that the frame around a message, a picture and a tail takes.
 const (
-	sectionFrame = 8
 	messageFrame = 4
 	pictureLine  = 30
 	tailFrame    = 16
@@ -125,7 +124,8 @@ func (r *request) compose(e *epoch, fresh, batch bool) (*draft, grant, error) {
 
 func (r *request) tooLarge(needed int) error {
 	said := func(tokens int) int { return int(float64(tokens) * r.turn.dense()) }
-	return &TooLargeError{Needed: said(needed), Room: said(r.space()), Window: r.turn.Window, Output: r.turn.MaxOutput, Tools: said(r.turn.ToolTokens)}
+	return &TooLargeError{Needed: said(needed), Room: said(r.space()), Window: r.turn.Window, Output: r.turn.MaxOutput,
+		Tools: said(r.turn.ToolTokens)}
 }
 
 func (r *request) demand(d *draft) demand {
@@ -263,6 +263,26 @@ func (r *request) news(e *epoch, row *row, c *content, prefix string) (*content,
 		return nil, nil
 	}
 	return c, []shown{{Source: c.source, Message: r.newest, Hash: c.hash}}
+}
+
+// unsaid is recalled memory without what stands above it in a prefix, or in the
+// history; nil = nothing is left. Any other content is as it was.
+func (r *request) unsaid(e *epoch, c *content, above []string) *content {
+	if c.same == nil {
+		return c
+	}
+	prefix := strings.Join(above, divider)
+	var keep []int
+	for i, line := range c.same {
+		if c.in[i] != 0 && c.in[i] >= e.first || e.knows(line, prefix, nil) {
+			continue
+		}
+		keep = append(keep, i)
+	}
+	if len(keep) == 0 {
+		return nil
+	}
+	return c.only(keep)
 }
 
 // told returns the message, among the tool results that no request has carried

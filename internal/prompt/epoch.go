@@ -109,6 +109,21 @@ func (e *epoch) stands(s shown, past []history.Message) bool {
 	return found
 }
 
+// knows reports whether the model still gets a line of memory: from the section of all
+// memories, or from a message in which it was said to be new.
+func (e *epoch) knows(line, prefix string, past []history.Message) bool {
+	if line == "" {
+		return false
+	}
+	if strings.Contains(prefix, "\n"+line+"\n") {
+		return true
+	}
+	id := lineID(line)
+	return slices.ContainsFunc(e.shown, func(s shown) bool {
+		return s.Source == "memories" && s.Message != 0 && slices.Contains(s.Lines, id) && e.stands(s, past)
+	})
+}
+
 // ended says why the epoch e cannot go on for the request r, or "".
 func (r *request) ended(e *epoch) string {
 	switch {
@@ -182,19 +197,19 @@ func (r *request) key(old *epoch) string {
 		fmt.Fprintf(&b, " model=%x", lineID(r.turn.Chosen))
 	}
 	for i := range r.rows {
-		if r.rows[i].Change != EndsEpoch || r.rows[i].ID == "tools" { // which are named above
+		if r.rows[i].Change != EndsEpoch || r.rows[i].Name == "tools" { // which are named above
 			continue
 		}
 		hash := "none"
 		switch {
 		case r.errs[i] != nil && old != nil:
-			hash = keyPart(old.key, r.rows[i].ID)
+			hash = keyPart(old.key, r.rows[i].Name)
 		case r.contents[i] != nil: // its own, or what stands in for it
 			hash = r.contents[i].hash
 		case r.errs[i] != nil:
 			hash = "failed"
 		}
-		b.WriteString(" " + r.rows[i].ID + "=" + hash)
+		b.WriteString(" " + r.rows[i].Name + "=" + hash)
 	}
 	return b.String()
 }

@@ -45,8 +45,7 @@ func TestDataStaysInItsFence(t *testing.T) {
 	ways := rapid.SampledFrom([]Shrink{None, TailCut, HeadTail, Items})
 	rapid.Check(t, func(t *rapid.T) {
 		lines := strings.Split(strings.Join(rapid.SliceOfN(part, 1, 12).Draw(t, "text"), ""), "\n")
-		who := &contributor{Name: "memories", Shrink: ways.Draw(t, "way"), Trust: Data}
-		row := row{place{"memories", Prefix, 0, 50, 1000, LinesEnd}, who, 0}
+		row := row{Contributor: Contributor{Name: "memories", Shrink: ways.Draw(t, "way"), Trust: Data, Zone: Prefix}}
 		most := rapid.IntRange(0, 200).Draw(t, "most")
 		s := render(&row, newContent(content{source: "memories", lines: lines, rest: "more elsewhere"}), most, "k3f9")
 		if err := checkFences(s.Text, "k3f9"); err != nil || s.State == Failed {

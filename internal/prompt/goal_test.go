@@ -11,24 +11,24 @@ import (
 
 	"pgregory.net/rapid"
 
+	"reverie/internal/goal"
 	"reverie/internal/skill"
-	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
 // holds puts the room's goal into the world's turns, as a session does.
-func (w *world) holds() task.Goal {
+func (w *world) holds() goal.Goal {
 	w.t.Helper()
-	g, _, err := w.tasks.Goals().Shown(w.t.Context(), w.caller().Place, time.Time{})
+	g, _, err := w.goals.Shown(w.t.Context(), w.caller().Place, time.Time{})
 	w.must(err)
-	t := Turn{Tier: w.tier, Tools: w.tools}
+	t := Subject{Tier: w.tier, Tools: w.tools}
 	t.SetGoal(g)
 	w.goal, w.steps, w.pin, w.markers = t.Goal, t.Steps, t.Pin, t.Markers
 	return g
 }
 
 // goalIs is must for changes of a goal.
-func (w *world) goalIs(g task.Goal, err error) task.Goal {
+func (w *world) goalIs(g goal.Goal, err error) goal.Goal {
 	w.t.Helper()
 	w.must(err)
 	return g
@@ -39,14 +39,14 @@ func TestGoalInThePrompt(t *testing.T) {
 	w.file("skills/tea.md", "# How to make tea\n")
 	w.tools = append(w.tools, "goal")
 	w.restart()
-	goals, ctx := w.tasks.Goals(), t.Context()
+	goals, ctx := w.goals, t.Context()
 	w.goalIs(goals.Create(ctx, w.caller(), "Implement user authentication", "high"))
-	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Design the flow", task.Done))
-	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Add tokens", task.InProgress))
-	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Hash passwords", task.Pending))
-	w.goalIs(goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Use JWT", Locked: true}))
-	w.goalIs(goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Use bcrypt"}))
-	w.goalIs(goals.RecordArtifact(ctx, w.caller(), "", task.Artifact{Action: "created", Path: "src/login.ts"}))
+	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Design the flow", goal.Done))
+	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Add tokens", goal.InProgress))
+	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Hash passwords", goal.Pending))
+	w.goalIs(goals.Decide(ctx, w.caller(), "", goal.Decision{Description: "Use JWT", Locked: true}))
+	w.goalIs(goals.Decide(ctx, w.caller(), "", goal.Decision{Description: "Use bcrypt"}))
+	w.goalIs(goals.RecordArtifact(ctx, w.caller(), "", goal.Artifact{Action: "created", Path: "src/login.ts"}))
 	w.holds()
 	first := w.tells("Hello")
 	w.expect(true, "# Active Goal\n<data id=\"k3f9\" source=\"goal\">\nCURRENT GOAL: Implement user authentication\nPriority: High\nStatus: Active\n🔒 Use JWT (locked)\n</data")
@@ -58,10 +58,10 @@ func TestGoalInThePrompt(t *testing.T) {
 	}
 
 	// Steps, files, decisions that are not locked and what is next move within the epoch.
-	for what, change := range map[string]func() (task.Goal, error){
-		"step": func() (task.Goal, error) { return goals.SetCheckpoint(ctx, w.caller(), "", "2", task.Done) },
-		"decision": func() (task.Goal, error) {
-			return goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Log to a file"})
+	for what, change := range map[string]func() (goal.Goal, error){
+		"step": func() (goal.Goal, error) { return goals.SetCheckpoint(ctx, w.caller(), "", "2", goal.Done) },
+		"decision": func() (goal.Goal, error) {
+			return goals.Decide(ctx, w.caller(), "", goal.Decision{Description: "Log to a file"})
 		},
 	} {
 		w.goalIs(change())
@@ -76,7 +76,7 @@ func TestGoalInThePrompt(t *testing.T) {
 	equal(t, "nothing changed, but it is said again", w.tells("Thanks").Tail, "")
 
 	// What holds for as long as the goal does is worth a new prefix.
-	w.goalIs(goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Log to a file", Locked: true}))
+	w.goalIs(goals.Decide(ctx, w.caller(), "", goal.Decision{Description: "Log to a file", Locked: true}))
 	w.holds()
 	w.answers("Well.")
 	if p := w.tells("And now?"); p.Report.Epoch.Reason != "goal changed" || !strings.Contains(p.Prefix, "🔒 Log to a file (locked)") {
@@ -85,25 +85,25 @@ func TestGoalInThePrompt(t *testing.T) {
 }
 
 func TestSetGoal(t *testing.T) {
-	g := task.Goal{ID: "goal_x", Description: "Ship it", Priority: "low", Status: task.Active,
-		Checkpoints: []task.Checkpoint{{N: 1, Description: "Plan", Status: task.InProgress}},
-		Decisions:   []task.Decision{{N: 1, Description: "Use Go", Locked: true}, {N: 2, Description: "Use tabs"}}}
+	g := goal.Goal{ID: "goal_x", Description: "Ship it", Priority: "low", Status: goal.Active,
+		Checkpoints: []goal.Checkpoint{{N: 1, Description: "Plan", Status: goal.InProgress}},
+		Decisions:   []goal.Decision{{N: 1, Description: "Use Go", Locked: true}, {N: 2, Description: "Use tabs"}}}
 	for name, c := range map[string]struct {
 		tier  int
 		tools []string
-		goal  func(task.Goal) task.Goal
-		want  Turn
+		goal  func(goal.Goal) goal.Goal
+		want  Subject
 	}{
-		"none":   {goal: func(task.Goal) task.Goal { return task.Goal{} }},
-		"tier 1": {tier: 1, want: Turn{Tier: 1, Goal: []string{"CURRENT GOAL: Ship it (low, active) · 🔒 Use Go (locked)"}, Pin: "Plan", Markers: true}},
-		"tier 2": {tier: 2, want: Turn{Tier: 2, Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Active", "🔒 Use Go (locked)"},
+		"none":   {goal: func(goal.Goal) goal.Goal { return goal.Goal{} }},
+		"tier 1": {tier: 1, want: Subject{Tier: 1, Goal: []string{"CURRENT GOAL: Ship it (low, active) · 🔒 Use Go (locked)"}, Pin: "Plan", Markers: true}},
+		"tier 2": {tier: 2, want: Subject{Tier: 2, Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Active", "🔒 Use Go (locked)"},
 			Steps: []string{"🔄 1. Plan (IN PROGRESS)", "- Decided: Use tabs"}, Pin: "Plan", Markers: true}},
-		"with the tool": {tools: []string{"goal"}, want: Turn{Tools: []string{"goal"}, Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Active", "🔒 Use Go (locked)"},
+		"with the tool": {tools: []string{"goal"}, want: Subject{Tools: []string{"goal"}, Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Active", "🔒 Use Go (locked)"},
 			Steps: []string{"🔄 1. Plan (IN PROGRESS)", "- Decided: Use tabs"}, Pin: "Plan"}},
-		"completed": {goal: func(g task.Goal) task.Goal { g.Status, g.Summary = task.Completed, "It is out"; return g },
-			want: Turn{Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Completed", "🔒 Use Go (locked)", "Outcome: It is out"}}},
+		"completed": {goal: func(g goal.Goal) goal.Goal { g.Status, g.Summary = goal.Completed, "It is out"; return g },
+			want: Subject{Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Completed", "🔒 Use Go (locked)", "Outcome: It is out"}}},
 	} {
-		turn := Turn{Tier: c.tier, Tools: c.tools}
+		turn := Subject{Tier: c.tier, Tools: c.tools}
 		goal := g
 		if c.goal != nil {
 			goal = c.goal(g)
@@ -121,25 +121,25 @@ func TestGoalCollapses(t *testing.T) {
 		text := func(name string, most int) string {
 			return strings.Repeat("é", rapid.IntRange(1, most).Draw(rt, name))
 		}
-		g := task.Goal{ID: "goal_x", Description: text("goal", 400), Priority: "medium", Status: task.Active}
+		g := goal.Goal{ID: "goal_x", Description: text("goal", 400), Priority: "medium", Status: goal.Active}
 		all := 0
 		for i := range rapid.IntRange(0, 20).Draw(rt, "steps") {
-			s := rapid.SampledFrom([]task.Step{task.Done, task.InProgress, task.Pending}).Draw(rt, "status")
-			g.Checkpoints = append(g.Checkpoints, task.Checkpoint{N: i + 1, Description: text("step", 300), Status: s})
+			s := rapid.SampledFrom([]goal.Step{goal.Done, goal.InProgress, goal.Pending}).Draw(rt, "status")
+			g.Checkpoints = append(g.Checkpoints, goal.Checkpoint{N: i + 1, Description: text("step", 300), Status: s})
 			all++
 		}
 		for i := range rapid.IntRange(0, 30).Draw(rt, "decisions") {
-			d := task.Decision{N: i + 1, Description: text("decision", 300), Locked: i < 10}
+			d := goal.Decision{N: i + 1, Description: text("decision", 300), Locked: i < 10}
 			if !d.Locked {
 				all++
 			}
 			g.Decisions = append(g.Decisions, d)
 		}
 		for range rapid.IntRange(0, 100).Draw(rt, "files") {
-			g.Artifacts = append(g.Artifacts, task.Artifact{Action: "created", Path: text("path", 500)})
+			g.Artifacts = append(g.Artifacts, goal.Artifact{Action: "created", Path: text("path", 500)})
 			all++
 		}
-		var turn Turn
+		var turn Subject
 		turn.SetGoal(g)
 		holds := strings.Join(turn.Goal, "\n")
 		for _, d := range g.Decisions {
@@ -147,9 +147,9 @@ func TestGoalCollapses(t *testing.T) {
 				rt.Fatalf("a locked decision is missing in\n%s", holds)
 			}
 		}
-		for _, row := range layouts[Stable] {
+		for _, row := range Catalog {
 			for id, lines := range map[string][]string{"goal": turn.Goal, "steps": turn.Steps, "pin": {turn.Pin}} {
-				if n := utf8.RuneCountInString(strings.Join(oneLines(lines), "\n")); row.ID == id && n > row.Max {
+				if n := utf8.RuneCountInString(strings.Join(oneLines(lines), "\n")); row.Name == id && n > row.Max {
 					rt.Fatalf("%s takes %d characters of %d", id, n, row.Max)
 				}
 			}
@@ -173,10 +173,10 @@ func TestGoalCollapses(t *testing.T) {
 }
 
 func TestCollapseByWhatMatters(t *testing.T) {
-	g := task.Goal{ID: "goal_x", Description: "x", Priority: "low", Status: task.Active}
+	g := goal.Goal{ID: "goal_x", Description: "x", Priority: "low", Status: goal.Active}
 	long := strings.Repeat("x", 280)
 	for i := range 12 {
-		g.Checkpoints = append(g.Checkpoints, task.Checkpoint{N: i + 1, Description: fmt.Sprint("step ", i+1, " ", long), Status: []task.Step{task.Done, task.Done, task.InProgress, task.Pending}[i/3]})
+		g.Checkpoints = append(g.Checkpoints, goal.Checkpoint{N: i + 1, Description: fmt.Sprint("step ", i+1, " ", long), Status: []goal.Step{goal.Done, goal.Done, goal.InProgress, goal.Pending}[i/3]})
 	}
 	got := goalSteps(g)
 	for i := range got {
@@ -201,18 +201,20 @@ func (w *world) skillFile(name, trigger string, turns int, body string) {
 func (w *world) inUse() (names []string, hints []string) {
 	w.t.Helper()
 	turn := w.turn()
-	q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look(w.t.Context())}
-	c, err := gatherActiveSkills(w.t.Context(), q)
-	w.must(err)
-	if c != nil {
+	look := w.assembler.cfg.Look(w.t.Context(), &turn.Subject, 0, false)
+	says := func(name string) *content {
+		at := slices.IndexFunc(Catalog, func(c Contributor) bool { return c.Name == name })
+		c, _, err := look.Ask(w.t.Context(), Catalog[at])
+		w.must(err)
+		return c
+	}
+	if c := says("active_skills"); c != nil {
 		for _, l := range c.lines {
 			name, _, _ := strings.Cut(strings.TrimPrefix(l, "## "), "\n")
 			names = append(names, name)
 		}
 	}
-	c, err = gatherSkillHints(w.t.Context(), q)
-	w.must(err)
-	if c != nil {
+	if c := says("skill_hints"); c != nil {
 		for _, l := range c.lines {
 			hints = append(hints, strings.TrimSuffix(filepath.Base(strings.Fields(l)[1]), ".md"))
 		}

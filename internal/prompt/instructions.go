@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"reverie/internal/llm"
@@ -13,43 +14,37 @@ import (
 // instructionBudget is how many tokens they may take together, by tier.
 var instructionBudget = [highestTier + 1]int{1: 200, 500, 1000, 1500, 1500}
 
-// instructs reports whether a section counts against the tier's budget.
-func (p *place) instructs() bool {
-	switch p.ID {
-	case "core", "identity", "mandates", "safety", "base", "template":
-		return true
-	}
-	return false
-}
+// leastTemplate is the fewest tokens that a cut template is kept for.
+const leastTemplate = 40
 
-// holdInstructions makes the request's instructions fit the tier's budget. What is
-// too much for it comes off the template, at a line, until a tenth of the budget is left of it.
-// BASE_PROMPT.txt stays whole, safety and all: its owner makes it short for a tier by
-// sections with tiers:. Whatever is too long is a problem.
-func (r *request) holdInstructions() {
-	tier := r.turn.tier()
+// instructions are the contributors that count against the tier's budget.
+var instructions = []string{"core", "identity", "mandates", "safety", "base", "template"}
+
+// HoldInstructions makes the instructions among contents, which come from the contributors names,
+// fit the tier's budget. What is too much for it comes off the template, at a line, until a tenth
+// of the budget is left of it. BASE_PROMPT.txt stays whole, safety and all: its owner makes it
+// short for a tier by sections with tiers:. Whatever is too long is a problem.
+func HoldInstructions(t *Subject, names []string, contents []*content) (*InstructionReport, []Problem) {
+	tier := t.tier()
 	if tier == 0 {
-		return
+		return nil, nil
 	}
 	var in []*content
 	template, row := -1, -1
-	for i, c := range r.contents {
-		if c == nil || !r.rows[i].instructs() {
+	for i, c := range contents {
+		if c == nil || !slices.Contains(instructions, names[i]) {
 			continue
 		}
-		if r.rows[i].ID == "template" {
+		if names[i] == "template" {
 			template, row = len(in), i
 		}
 		in = append(in, c)
 	}
 	out, problems := hold(tier, in, template)
 	if row >= 0 {
-		r.contents[row], in[template] = out, out
+		contents[row], in[template] = out, out
 	}
-	for _, p := range problems {
-		r.problem(p)
-	}
-	r.instructed = &InstructionReport{Mode: r.turn.Mode, Tier: tier, Budget: instructionBudget[tier], Tokens: instructionTokens(in...)}
+	return &InstructionReport{Mode: t.Mode, Tier: tier, Budget: instructionBudget[tier], Tokens: instructionTokens(in...)}, problems
 }
 
 // hold returns the template, which stands among the instructions at this index, as it
@@ -62,7 +57,7 @@ func hold(tier int, in []*content, template int) (out *content, problems []Probl
 	if took <= budget {
 		return out, nil
 	}
-	least := max(budget/10, useful) // if it has as many
+	least := max(budget/10, leastTemplate) // if it has as many
 	base := took - instructionTokens(out)
 	if out != nil {
 		out = cutContent(out, max(least, budget-base))
@@ -73,7 +68,8 @@ func hold(tier int, in []*content, template int) (out *content, problems []Probl
 			tier, took-base, budget-base, budget, out.size, in[template].size)}}
 	}
 	return out, []Problem{{File: baseFile, Text: fmt.Sprintf(
-		"is too long for tier %d: it takes %d tokens, and %d are allowed together with the template. All of it is sent; give that tier shorter sections (tiers: %d)",
+		"is too long for tier %d: it takes %d tokens, and %d are allowed together with the template. "+
+			"All of it is sent; give that tier shorter sections (tiers: %d)",
 		tier, base, budget, tier)}}
 }
 

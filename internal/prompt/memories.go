@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/task"
 )
@@ -14,21 +15,18 @@ const longest = 2000
 
 // gatherMemories gathers what is remembered in the scopes of the turn, one
 // line each. Where room is short, the oldest lines of every scope go first.
-func gatherMemories(ctx context.Context, q *question) (*content, error) {
-	a := q.a
-	entries, err := a.cfg.Memory.Entries(ctx, q.turn.Scopes...)
+func gatherMemories(ctx context.Context, q *Question) (*content, error) {
+	store := q.sources.Memory
+	entries, err := store.Entries(ctx, q.turn.Scopes...)
 	if err != nil && len(entries) == 0 {
 		return nil, err
 	}
-	return memoryContent(entries, a.cfg.Memory.WorkingSet(entries), a.memoryFiles(q.turn.Scopes)), err // the entries of the files that could be read
-}
-
-func (a *Assembler) memoryFiles(scopes []memory.Scope) string {
-	var names []string
-	for _, s := range scopes {
-		names = append(names, "data/"+a.cfg.Memory.File(s))
+	var files []string
+	for _, s := range q.turn.Scopes {
+		files = append(files, "data/"+store.File(s))
 	}
-	return strings.Join(names, " and ")
+	// Beside an error, these are the entries of the files that could be read.
+	return memoryContent(entries, store.WorkingSet(entries), strings.Join(files, " and ")), err
 }
 
 // memoryContent shows set, which is entries or some of them. The others still are
@@ -64,14 +62,14 @@ func memoryContent(entries, set []memory.Entry, files string) *content {
 }
 
 // gatherTasks gathers the open tasks that may be read where the answer is, most urgent first.
-func gatherTasks(_ context.Context, q *question) (*content, error) {
+func gatherTasks(_ context.Context, q *Question) (*content, error) {
 	tasks, err := q.tasks()
 	if err != nil {
 		return nil, err
 	}
 	c := content{source: "tasks", rest: "the task tool lists them all", none: "There are no open tasks any more."}
 	for _, t := range tasks {
-		line := oneLine(t.Line(), 500)
+		line := oneLine(t.Line(i18n.English), 500)
 		if t.Status == task.Paused && !strings.Contains(line, "paused") {
 			line += " (paused)"
 		}

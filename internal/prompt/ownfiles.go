@@ -18,44 +18,44 @@ import (
 // nothing to say.
 
 // gatherFile gathers one of the owner's own files.
-func gatherFile(name string) func(context.Context, *question) (*content, error) {
-	return func(_ context.Context, q *question) (*content, error) {
+func gatherFile(name string) func(context.Context, *Question) (*content, error) {
+	return func(_ context.Context, q *Question) (*content, error) {
 		return q.file(name)
 	}
 }
 
-func (q *question) file(name string) (*content, error) {
+func (q *Question) file(name string) (*content, error) {
 	return q.said(name, q.fill(q.text(name)))
 }
 
 // text is that of a file, which may be missing.
-func (q *question) text(name string) string {
-	t := q.a.files.read(name)
+func (q *Question) text(name string) string {
+	t := q.files.read(name)
 	if t.problem != "" && t.problem != missing {
-		q.problem(name, 0, t.problem)
+		q.Problem(name, 0, t.problem)
 	}
 	return t.text
 }
 
 // gatherContext gathers what the room is about. Only its owners say that, so no fence is around it.
-func gatherContext(_ context.Context, q *question) (*content, error) {
+func gatherContext(_ context.Context, q *Question) (*content, error) {
 	return q.saidAs(content{source: "context", lines: []string{strings.TrimSpace(q.turn.Context)}, integrity: trust.Owner})
 }
 
 // fill completes a text that people wrote. Only this one placeholder is known
 // everywhere; any other brace is text.
-func (q *question) fill(s string) string {
-	return strings.ReplaceAll(strings.TrimSpace(s), "{agent_name}", q.a.cfg.Name)
+func (q *Question) fill(s string) string {
+	return strings.ReplaceAll(strings.TrimSpace(s), "{agent_name}", q.sources.Name)
 }
 
 // gatherInstructions gathers the owner's instructions from the configuration.
-func gatherInstructions(_ context.Context, q *question) (*content, error) {
-	return q.said("instructions", q.fill(q.a.cfg.Instructions))
+func gatherInstructions(_ context.Context, q *Question) (*content, error) {
+	return q.said("instructions", q.fill(q.sources.Instructions))
 }
 
 // gatherGuides gathers prompts/tools/NAME.txt for each of the turn's tools. Its owner may have
 // taken one away, so a built-in one does not stand in.
-func gatherGuides(_ context.Context, q *question) (*content, error) {
+func gatherGuides(_ context.Context, q *Question) (*content, error) {
 	const folder = "prompts/tools/"
 	there, err := q.listed("prompts/tools")
 	if err != nil || len(there) == 0 {
@@ -67,7 +67,7 @@ func gatherGuides(_ context.Context, q *question) (*content, error) {
 		if tool == file || !slices.Contains(q.turn.Tools, tool) {
 			continue
 		}
-		t := q.a.files.read(folder + file)
+		t := q.files.read(folder + file)
 		if t.builtin || t.problem == missing {
 			continue // just taken away
 		}
@@ -79,7 +79,7 @@ func gatherGuides(_ context.Context, q *question) (*content, error) {
 }
 
 // gatherWorkspace gathers what is in the folders that the model may read.
-func gatherWorkspace(_ context.Context, q *question) (*content, error) {
+func gatherWorkspace(_ context.Context, q *Question) (*content, error) {
 	var lines []string
 	for _, dir := range []string{"skills", "prompts", "personas"} {
 		names, err := q.listed(dir)
@@ -98,8 +98,8 @@ func gatherWorkspace(_ context.Context, q *question) (*content, error) {
 }
 
 // listed returns the names in a folder of the data folder, sorted.
-func (q *question) listed(dir string) (names []string, err error) {
-	all, err := os.ReadDir(filepath.Join(q.a.cfg.Dir, filepath.FromSlash(dir)))
+func (q *Question) listed(dir string) (names []string, err error) {
+	all, err := os.ReadDir(filepath.Join(q.sources.Dir, filepath.FromSlash(dir)))
 	for _, e := range all {
 		names = append(names, e.Name())
 	}
@@ -108,7 +108,7 @@ func (q *question) listed(dir string) (names []string, err error) {
 
 // gatherFiles gathers the names of the files that were read in this
 // conversation, the newest last.
-func gatherFiles(_ context.Context, q *question) (*content, error) {
+func gatherFiles(_ context.Context, q *Question) (*content, error) {
 	var names []string
 	least, in := trust.Owner, map[string]int64{}
 	for i := range q.turn.History {

@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -195,7 +197,7 @@ func shipped(t *testing.T, mode string, tier int) string {
 
 // What is in the folders that the model may read is counted; hidden files are not.
 func TestWorkspace(t *testing.T) {
-	w := newWorld(t, Phased)
+	w := newWorld(t, phased)
 	w.tier = 4
 	w.file("skills/a.md", "# A")
 	w.file("skills/.a.md.1", "# older")
@@ -208,7 +210,7 @@ func TestWorkspace(t *testing.T) {
 // The files that were read and the tools that were used are listed, the newest last,
 // each file once, and no more than ten of them.
 func TestFootprintAndFiles(t *testing.T) {
-	w := newWorld(t, Phased)
+	w := newWorld(t, phased)
 	w.tier = 4
 	w.says("Hello")
 	for i := range 12 {
@@ -313,17 +315,23 @@ func shippedWorld(t *testing.T, layout Layout) *world {
 	return w
 }
 
+// marked is the marker of a section: requires, all, not, and the first and last tier.
+var marked = regexp.MustCompile(`(?m)^<!-- section: \w+(?: requires: (.*?))?(?: all: (.*?))?(?: not: (.*?))?(?: tiers: (\d)(?:-(\d))?)? -->$`)
+
 // offers gives the world the tools that the shipped BASE_PROMPT.txt asks for in a tier;
 // with 0, all that it names.
 func (w *world) offers(tier int) {
-	sections, _ := parseBase(w.assembler.files.read(baseFile).text, nil)
+	text := string(must(os.ReadFile(w.path("BASE_PROMPT.txt")))(w.t))
+	names := func(list string) []string {
+		return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+	}
 	w.tools = nil
-	for _, s := range sections {
+	for _, m := range marked.FindAllStringSubmatch(text, -1) {
 		if tier == 0 {
-			w.tools = append(w.tools, s.not...)
+			w.tools = append(w.tools, names(m[3])...)
 		}
-		if tier == 0 || s.inTier(tier) {
-			w.tools = append(w.tools, append(s.any, s.all...)...)
+		if at := strconv.Itoa(tier); tier == 0 || m[4] == "" || m[4] <= at && at <= max(m[4], m[5]) {
+			w.tools = append(w.tools, names(m[1]+","+m[2])...)
 		}
 	}
 	slices.Sort(w.tools)
@@ -431,7 +439,7 @@ func golden(t *testing.T, file, got string) {
 // Every layout holds the budgets with what it shows of the shipped files.
 func TestInstructionsOfEveryLayout(t *testing.T) {
 	w := shippedWorld(t, Stable)
-	for _, layout := range append(Layouts(), Minimal, BaseOnly) {
+	for _, layout := range append(Layouts(), minimal, baseOnly) {
 		for _, w.mode = range shippedModes {
 			for w.tier = 1; w.tier <= highestTier; w.tier++ {
 				turn := w.turn()

@@ -26,7 +26,7 @@ func TestSameBytes(t *testing.T) {
 	w := newWorld(t, Stable)
 	fill(w)
 	turn := w.turn()
-	for _, turn.Layout = range append(Layouts(), Minimal, BaseOnly, Bare) {
+	for _, turn.Layout = range append(Layouts(), minimal, baseOnly, Bare) {
 		first := ""
 		for range 30 {
 			w.restart()
@@ -102,7 +102,7 @@ func TestEveryWindow(t *testing.T) {
 		newest := strings.Repeat("What about it? ", rapid.IntRange(1, 200).Draw(t, "newest")) + "END"
 		w.says(newest)
 		turn := w.turn()
-		turn.Layout = rapid.SampledFrom(append(Layouts(), Minimal, BaseOnly, Bare)).Draw(t, "layout")
+		turn.Layout = rapid.SampledFrom(append(Layouts(), minimal, baseOnly, Bare)).Draw(t, "layout")
 		turn.Window = rapid.IntRange(600, 12_000).Draw(t, "window")
 		p, err := w.assembler.Assemble(w.t.Context(), turn)
 		var large *TooLargeError
@@ -460,7 +460,7 @@ func said(w *world) string {
 	turn := w.turn()
 	turn.Window = 0
 	var all []string
-	for _, turn.Layout = range []Layout{Stable, Classic, Tiered} {
+	for _, turn.Layout = range []Layout{Stable, Classic, tiered} {
 		p := w.assembles(turn)
 		all = append(all, flat(p.Messages()))
 	}

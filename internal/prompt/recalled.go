@@ -27,8 +27,8 @@ const mostVisible = 40
 
 // gatherRecalled searches the scopes of the turn for what the newest message of a
 // person needs: entries first, then past messages, the oldest first in both.
-func gatherRecalled(ctx context.Context, q *question) (*content, error) {
-	store, past := q.a.cfg.Memory, q.turn.History
+func gatherRecalled(ctx context.Context, q *Question) (*content, error) {
+	store, past := q.sources.Memory, q.turn.History
 	at := lastBy(past, len(past), llm.User)
 	if !store.Recalls() || at < 0 {
 		return nil, nil
@@ -47,7 +47,7 @@ func gatherRecalled(ctx context.Context, q *question) (*content, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	v := recalled{q: q, zone: q.a.cfg.Location, visible: map[string]int64{}}
+	v := recalled{q: q, zone: q.sources.Location, visible: map[string]int64{}}
 	if before >= 0 {
 		v.before = past[before].EventID
 	}
@@ -71,7 +71,7 @@ func lastBy(past []history.Message, end int, role llm.Role) int {
 
 // recalled makes lines of hits.
 type recalled struct {
-	q       *question
+	q       *Question
 	zone    *time.Location
 	visible map[string]int64 // messages that the history holds, by event
 	before  string           // the event of the last answer, which is part of the question
@@ -183,39 +183,4 @@ func (v *recalled) in(h memory.Hit) int64 {
 // unless they are said, or the history shows them.
 func (v *recalled) line(h memory.Hit, said map[string]bool) string {
 	return h.Line(v.zone, func(t memory.Turn) bool { return t.Event != "" && (v.visible[t.Event] != 0 || said[t.Event]) })
-}
-
-// knows reports whether the model still gets a line of memory: from the section of all
-// memories, or from a message in which it was said to be new.
-func (e *epoch) knows(line, prefix string, past []history.Message) bool {
-	if line == "" {
-		return false
-	}
-	if strings.Contains(prefix, "\n"+line+"\n") {
-		return true
-	}
-	id := lineID(line)
-	return slices.ContainsFunc(e.shown, func(s shown) bool {
-		return s.Source == "memories" && s.Message != 0 && slices.Contains(s.Lines, id) && e.stands(s, past)
-	})
-}
-
-// unsaid is recalled memory without what stands above it in a prefix, or in the
-// history; nil = nothing is left. Any other content is as it was.
-func (r *request) unsaid(e *epoch, c *content, above []string) *content {
-	if c.same == nil {
-		return c
-	}
-	prefix := strings.Join(above, divider)
-	var keep []int
-	for i, line := range c.same {
-		if c.in[i] != 0 && c.in[i] >= e.first || e.knows(line, prefix, nil) {
-			continue
-		}
-		keep = append(keep, i)
-	}
-	if len(keep) == 0 {
-		return nil
-	}
-	return c.only(keep)
 }

@@ -233,7 +233,7 @@ func TestRecallBudget(t *testing.T) {
 
 // The layouts that have a place for memories show what was found beside them.
 func TestRecallInOtherLayouts(t *testing.T) {
-	for _, layout := range []Layout{Classic, Split, Layered, Phased} {
+	for _, layout := range []Layout{Classic, split, layered, phased} {
 		w := indexed(t, layout)
 		w.knows("Jana, Ada's sister, lives in Brno.")
 		w.remembers("Jana the sister of Ada has a cat.")

@@ -82,23 +82,6 @@ func (r Report) Counted() int { return int(float64(r.Total) * r.dense()) }
 
 func (r Report) dense() float64 { return cmp.Or(r.Dense, 1) }
 
-// Problem is something in a file that its owner should look at.
-type Problem struct {
-	File string `json:"file,omitempty"` // relative to the data folder
-	Line int    `json:"line,omitempty"`
-	Text string `json:"problem"`
-}
-
-func (p Problem) String() string {
-	switch {
-	case p.File == "":
-		return p.Text
-	case p.Line == 0:
-		return p.File + ": " + p.Text
-	}
-	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
-}
-
 // String is the report as a table for people.
 func (r Report) String() string {
 	var b strings.Builder
@@ -197,7 +180,7 @@ func (r *request) finish(d *draft) Prompt {
 		fresh: d.fresh, saveEpoch: d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since,
 		tail: joinTail(d.kept, d.tail), tailIntegrity: r.tailIntegrity(d),
 	}
-	if r.layout == Job { // nothing of it counts for the next one
+	if r.layout == job { // nothing of it counts for the next one
 		p.commit.saveEpoch = false
 	}
 	p.commit.setTail = p.commit.tail != r.turn.History[len(r.turn.History)-1].Tail
@@ -237,7 +220,8 @@ func (r *request) tailIntegrity(d *draft) trust.Integrity {
 
 func (r *request) report(d *draft, sent []llm.Message) Report {
 	rep := Report{
-		Layout: r.layout, Dense: r.turn.dense(), PrefixHash: hashOf(d.prefix), ToolTokens: r.turn.ToolTokens, Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
+		Layout: r.layout, Dense: r.turn.dense(), PrefixHash: hashOf(d.prefix), ToolTokens: r.turn.ToolTokens,
+		Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
 		Epoch:  EpochReport{New: d.fresh, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
 		Reused: reused(r.room.last, sent), Problems: r.problems, Pictures: d.pictures, Instructions: r.instructed,
 		History: HistoryReport{Messages: len(d.history), LeftOut: d.skipped},
@@ -275,7 +259,7 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 func (r *request) reportRow(i int, made []SectionReport) (SectionReport, bool) {
 	row, err := &r.rows[i], r.errs[i]
 	for _, s := range made {
-		if s.ID != row.ID {
+		if s.ID != row.Name {
 			continue
 		}
 		if err != nil {
@@ -284,7 +268,7 @@ func (r *request) reportRow(i int, made []SectionReport) (SectionReport, bool) {
 		return s, true
 	}
 	if err != nil {
-		return SectionReport{ID: row.ID, Zone: row.Zone, State: Failed, Note: err.Error()}, true
+		return SectionReport{ID: row.Name, Zone: row.Zone, State: Failed, Note: err.Error()}, true
 	}
 	return SectionReport{}, false
 }

@@ -1,79 +1,44 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"runtime/debug"
 	"slices"
-	"sync"
-
-	"reverie/internal/skill"
-	"reverie/internal/task"
 )
 
-// row is a place in a layout and the contributor that fills it.
+// row is a contributor with its place in a layout.
 type row struct {
-	place
-	*contributor
-	source int // index of the contributor whose content it shows
+	Contributor     // as the layout has it
+	source      int // index of the contributor whose content it shows
 }
 
-// rowsOf joins the places of a layout with who fills them. limits are other
+// rowsOf joins the contributors of a layout with those that gather for them. limits are other
 // caps, in characters, by contributor.
-func rowsOf(places []place, from []contributor, limits map[string]int) []row {
-	index := func(id string) int {
-		return slices.IndexFunc(from, func(c contributor) bool { return c.Name == id })
-	}
-	rows := make([]row, len(places))
-	for i, p := range places {
-		at := index(p.ID)
-		rows[i] = row{place: p, contributor: &from[at], source: at}
-		if other, ok := sameAs[p.ID]; ok {
-			rows[i].source = index(other)
+func rowsOf(layout, from []Contributor, limits map[string]int) []row {
+	rows := make([]row, len(layout))
+	for i, c := range layout {
+		source := cmp.Or(SameAs[c.Name], c.Name)
+		if n := limits[source]; n > 0 {
+			c.Max = n
 		}
-		if n := limits[from[rows[i].source].Name]; n > 0 {
-			rows[i].Max = n
-		}
+		rows[i] = row{c, slices.IndexFunc(from, func(f Contributor) bool { return f.Name == source })}
 	}
 	return rows
 }
 
-// question is what a contributor is asked. It looks at the turn and changes
-// nothing of it: others look at it at the same time.
-type question struct {
-	a        *Assembler
-	turn     *Turn
-	problems []Problem
-	*looked
-}
-
-// looked is what several contributors look at, each thing once for a request.
-type looked struct {
-	skills func() ([]skill.Skill, error)
-	tasks  func() ([]task.Task, error) // the open ones that may be read where the answer is
-	inUse  func() (inUse, error)
-	first  int64 // message with which the history begins, unless it must be cut again
-	// recovered says that the last request was made before a summary took the place of older messages.
-	recovered bool
-}
-
-func (r *request) look(ctx context.Context) *looked {
-	l := &looked{}
-	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return r.a.cfg.Skills.List(r.turn.Place()) })
-	if r.room != nil && r.room.epoch != nil && r.room.epoch.conversation == r.conversation {
-		l.first = r.room.epoch.first
-		l.recovered = r.turn.Summary != "" && r.turn.Compacted != 0 && keyPart(r.room.epoch.key, "compaction") != fmt.Sprintf("%x", r.turn.Compacted)
+// look begins a look at the sources of the turn.
+func (r *request) look(ctx context.Context) *Look {
+	var first int64
+	recovered := false
+	if e := r.room.epoch; e != nil && e.conversation == r.conversation {
+		compacted := r.turn.Summary != "" && r.turn.Compacted != 0
+		first, recovered = e.first, compacted && keyPart(e.key, "compaction") != fmt.Sprintf("%x", r.turn.Compacted)
 	}
-	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return r.a.cfg.Tasks.List(ctx, r.turn.Place(), "") })
-	q := &question{a: r.a, turn: r.turn, looked: l}
-	l.inUse = sync.OnceValues(q.findInUse)
-	return l
-}
-
-func (q *question) problem(file string, line int, text string) {
-	q.problems = append(q.problems, Problem{File: file, Line: line, Text: text})
+	return r.a.cfg.Look(ctx, &r.turn.Subject, first, recovered)
 }
 
 // reply is what a contributor gave back.
@@ -151,7 +116,15 @@ func (r *request) gather(ctx context.Context) error {
 			r.problem(Problem{Text: fmt.Sprintf("%s: %v", r.a.contributors[at].Name, err)})
 		}
 	}
-	r.holdInstructions()
+	names := make([]string, len(r.rows))
+	for i := range r.rows {
+		names[i] = r.rows[i].Name
+	}
+	var long []Problem
+	r.instructed, long = HoldInstructions(&r.turn.Subject, names, r.contents)
+	for _, p := range long {
+		r.problem(p)
+	}
 	return nil
 }
 
@@ -181,17 +154,16 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 }
 
 // ask asks one contributor, whose panic is an error like any other.
-func (r *request) ask(ctx context.Context, at int, look *looked) (got reply) {
-	q := question{a: r.a, turn: r.turn, looked: look}
+func (r *request) ask(ctx context.Context, at int, look *Look) (got reply) {
 	got.source = at
 	defer func() {
 		if p := recover(); p != nil {
-			r.a.cfg.Log.Error("prompt contributor panicked", "contributor", r.a.contributors[at].Name, "panic", p, "stack", string(debug.Stack()))
+			r.a.cfg.Log.Error("prompt contributor panicked", "contributor", r.a.contributors[at].Name, "panic", p,
+				"stack", string(debug.Stack()))
 			got.content, got.err = nil, fmt.Errorf("panic: %v", p)
 		}
 	}()
-	got.content, got.err = r.a.contributors[at].gather(ctx, &q)
-	got.problems = q.problems
+	got.content, got.problems, got.err = look.Ask(ctx, r.a.contributors[at])
 	if errors.Is(got.err, context.DeadlineExceeded) {
 		got.err = errLate
 	}

@@ -84,19 +84,19 @@ func TestOneLine(t *testing.T) {
 }
 
 func TestLayoutsAreInPromptOrder(t *testing.T) {
-	for name, places := range layouts {
-		rows := rowsOf(places, contributors, nil)
+	for name, layout := range layouts {
+		rows := rowsOf(layout, Catalog, nil)
 		seen := map[string]bool{}
 		for i, row := range rows {
-			never(t, seen[row.ID], "%s: %s stands twice", name, row.ID)
-			seen[row.ID] = true
-			if i > 0 && (rows[i-1].Zone == Tail && row.Zone == Prefix || rows[i-1].Zone == row.Zone && rows[i-1].Order >= row.Order) {
-				t.Errorf("%s: %s stands after %s", name, row.ID, rows[i-1].ID)
+			never(t, seen[row.Name], "%s: %s stands twice", name, row.Name)
+			seen[row.Name] = true
+			if i > 0 && rows[i-1].Zone == Tail && row.Zone == Prefix {
+				t.Errorf("%s: %s stands after %s", name, row.Name, rows[i-1].Name)
 			}
 			tail := row.Change == NewLines || row.Change == Changed || row.Change == Once
-			equal(t, fmt.Sprintf("%s: %s in the %s cannot change by %s", name, row.ID, row.Zone, row.Change), tail, (row.Zone == Tail))
-			if row.Max <= 0 || contributors[row.source].gather == nil || row.Keep <= 0 || row.Zone == Prefix && row.Title == "" {
-				t.Errorf("%s: row %s is incomplete", name, row.ID)
+			equal(t, fmt.Sprintf("%s: %s in the %s cannot change by %s", name, row.Name, row.Zone, row.Change), tail, (row.Zone == Tail))
+			if row.Max <= 0 || Catalog[row.source].Gather == nil || row.Keep <= 0 || row.Zone == Prefix && row.Title == "" {
+				t.Errorf("%s: row %s is incomplete", name, row.Name)
 			}
 		}
 	}
@@ -308,9 +308,9 @@ func FuzzBasePrompt(f *testing.F) {
 // breaks makes a contributor fail for as long as *broken holds an error.
 func (w *world) breaks(name string, broken *atomic.Pointer[error]) {
 	w.t.Helper()
-	at := slices.IndexFunc(w.assembler.contributors, func(c contributor) bool { return c.Name == name })
-	gather := w.assembler.contributors[at].gather
-	w.assembler.contributors[at].gather = func(ctx context.Context, q *question) (*content, error) {
+	at := slices.IndexFunc(w.assembler.contributors, func(c Contributor) bool { return c.Name == name })
+	gather := w.assembler.contributors[at].Gather
+	w.assembler.contributors[at].Gather = func(ctx context.Context, q *Question) (*content, error) {
 		if err := broken.Load(); err != nil {
 			return nil, *err
 		}
@@ -361,7 +361,7 @@ func TestPartOfAContent(t *testing.T) {
 	w := newWorld(t, Classic)
 	var text string
 	var fault error
-	w.contribute(place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: Rebuilt}, contributor{"half", "Half", Data, Items, func(context.Context, *question) (*content, error) {
+	w.contribute(Contributor{Name: "half", Title: "Half", Trust: Data, Shrink: Items, Zone: Prefix, Keep: 10, Max: 100, Change: Rebuilt, Gather: func(context.Context, *Question) (*content, error) {
 		if text == "" {
 			return nil, fault
 		}
@@ -388,8 +388,8 @@ func TestPartOfAContent(t *testing.T) {
 func TestProblemsAreToldOnce(t *testing.T) {
 	w := newWorld(t, Stable)
 	for _, name := range []string{"one", "two"} {
-		w.contribute(place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: EndsEpoch}, contributor{name, name, Data, Items, func(_ context.Context, q *question) (*content, error) {
-			q.problem("x.txt", 3, "is odd")
+		w.contribute(Contributor{Name: name, Title: name, Trust: Data, Shrink: Items, Zone: Prefix, Keep: 10, Max: 100, Change: EndsEpoch, Gather: func(_ context.Context, q *Question) (*content, error) {
+			q.Problem("x.txt", 3, "is odd")
 			return nil, nil
 		}})
 	}
@@ -403,9 +403,9 @@ func TestProblemsAreToldOnce(t *testing.T) {
 }
 
 func TestRowsOf(t *testing.T) {
-	for _, row := range rowsOf(layouts[Stable], contributors, map[string]int{"memories": 123, "tasks": 77, "soul": 0}) {
-		want := map[string]int{"memories": 123, "learned": 123, "tasks_now": 77, "soul": 8000, "goal": 4000}[row.ID]
-		never(t, want != 0 && row.Max != want, "%s: %d, want %d", row.ID, row.Max, want)
+	for _, row := range rowsOf(layouts[Stable], Catalog, map[string]int{"memories": 123, "tasks": 77, "soul": 0}) {
+		want := map[string]int{"memories": 123, "learned": 123, "tasks_now": 77, "soul": 8000, "goal": 4000}[row.Name]
+		never(t, want != 0 && row.Max != want, "%s: %d, want %d", row.Name, row.Max, want)
 	}
 	w := newWorld(t, Stable)
 	turn := w.turn()
@@ -421,7 +421,7 @@ func TestNew(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.remembers("Ada drinks tea.")
 	cfg := w.assembler.cfg
-	cfg.Layout = Minimal
+	cfg.Layout = minimal
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), `unknown layout "minimal"`) {
 		t.Errorf("%v", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // gatherSkills gathers the skills' table of contents. Its first line stands even
 // when there are none.
-func gatherSkills(_ context.Context, q *question) (*content, error) {
+func gatherSkills(_ context.Context, q *Question) (*content, error) {
 	skills, err := q.skills()
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ type called struct {
 // called returns the skills that are in use, the latest first, and after them those
 // that the newest message calls for. A skill is in use for some turns after a person's
 // message named one of its triggers, or the model read it.
-func (q *question) called() ([]called, error) {
+func (q *Question) called() ([]called, error) {
 	skills, err := q.skills()
 	if err != nil || len(skills) == 0 {
 		return nil, err
@@ -110,7 +110,7 @@ type inUse struct {
 	others []skill.Skill
 }
 
-func (q *question) findInUse() (inUse, error) {
+func (q *Question) findInUse() (inUse, error) {
 	all, err := q.called()
 	if err != nil {
 		return inUse{}, err
@@ -118,7 +118,7 @@ func (q *question) findInUse() (inUse, error) {
 	u := inUse{texts: content{source: "active skills", rest: "read the others with read_file"}}
 	left := activeChars
 	for _, s := range all {
-		body, err := q.a.cfg.Skills.Body(s.skill.ID())
+		body, err := q.sources.Skills.Body(s.skill.ID())
 		if err != nil { // it went a moment ago
 			continue
 		}
@@ -147,7 +147,7 @@ func (c *called) saying(body string) int64 {
 }
 
 // gatherActiveSkills gathers the texts of the skills in use, the latest first.
-func gatherActiveSkills(_ context.Context, q *question) (*content, error) {
+func gatherActiveSkills(_ context.Context, q *Question) (*content, error) {
 	u, err := q.inUse()
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func gatherActiveSkills(_ context.Context, q *question) (*content, error) {
 
 // gatherSkillHints gathers the skills that are called for, but whose text there is
 // no room for.
-func gatherSkillHints(_ context.Context, q *question) (*content, error) {
+func gatherSkillHints(_ context.Context, q *Question) (*content, error) {
 	u, err := q.inUse()
 	if err != nil {
 		return nil, err

@@ -203,10 +203,10 @@ func (f *facts) personal() (n int) {
 
 // gatherSteering gathers the notes of the turn: those that came with the person's message, and
 // those that come with the newest results of tools.
-func gatherSteering(_ context.Context, q *question) (*content, error) {
+func gatherSteering(_ context.Context, q *Question) (*content, error) {
 	past := q.turn.History
 	last := len(past) - 1
-	if q.a.cfg.NoSteering || last < 0 || past[last].Role == llm.Assistant {
+	if q.sources.NoSteering || last < 0 || past[last].Role == llm.Assistant {
 		return nil, nil
 	}
 	tasks, err := q.tasks()
@@ -254,8 +254,8 @@ const maxWords = 300
 
 // steeringWords returns what the rules say to a model of this tier when these tools are there, by rule; none
 // for a rule that says nothing.
-func (q *question) steeringWords() map[string]string {
-	sections, problems := steeringOf(q.a.files, q.a.cfg.SeedLanguage, q.a.cfg.KnownTools)
+func (q *Question) steeringWords() map[string]string {
+	sections, problems := steeringOf(q.files, q.sources.SeedLanguage, q.sources.KnownTools)
 	q.problems = append(q.problems, problems...)
 	says := map[string]string{}
 	for _, s := range sections {

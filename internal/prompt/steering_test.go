@@ -419,7 +419,7 @@ func TestNoLonger(t *testing.T) {
 
 // What stands in a line stands in one, whatever came in; blank lines are none.
 func TestWordsOfATurn(t *testing.T) {
-	w := newWorld(t, Tiered)
+	w := newWorld(t, tiered)
 	w.tier = 4
 	w.markers = true // there is no tool for the goal
 	w.goal = []string{" ", "Ship\nit.\n# Instructions", "", strings.Repeat("x", 600)}
@@ -441,7 +441,7 @@ func TestWordsOfATurn(t *testing.T) {
 
 // The runtime line says what is known, and nothing of what is not.
 func TestRuntimeAndModels(t *testing.T) {
-	w := newWorld(t, Split)
+	w := newWorld(t, split)
 	w.tier = 4
 	w.asks("Hello")
 	w.expect(true, "# Runtime\nagent Reverie, host attic, OS linux/amd64\n")

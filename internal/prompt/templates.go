@@ -7,15 +7,9 @@ import (
 	"strings"
 )
 
-// highestTier is the tier of the largest windows. The lowest is 1; 0 is not known.
-const highestTier = 5
-
 // shippedModes have templates among the default files. Those of user are the owner's own; they begin
 // as copies of the assistant's.
 var shippedModes = []string{"assistant", "developer", "planning", "debugger", "user"}
-
-// tier of the turn, 0 if it is not known.
-func (t *Turn) tier() int { return max(0, min(t.Tier, highestTier)) }
 
 // tierFile is where the template of a mode and tier stands.
 func tierFile(mode string, tier int) string {
@@ -39,11 +33,11 @@ func (f *files) template(mode string, tier int) (name string, t *text, problems 
 }
 
 // gatherTemplate gathers the template of the turn's mode and tier.
-func gatherTemplate(_ context.Context, q *question) (*content, error) {
+func gatherTemplate(_ context.Context, q *Question) (*content, error) {
 	if q.turn.tier() == 0 || !isName(q.turn.Mode) {
 		return nil, nil
 	}
-	name, t, problems := q.a.files.template(q.turn.Mode, q.turn.tier())
+	name, t, problems := q.files.template(q.turn.Mode, q.turn.tier())
 	q.problems = append(q.problems, problems...)
 	return q.said(name, q.fill(t.text))
 }

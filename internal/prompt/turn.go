@@ -2,59 +2,29 @@ package prompt
 
 import (
 	"slices"
-	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/memory"
 	"reverie/internal/trust"
 )
 
-// Turn is what a session knows when it needs a prompt.
+// Turn is what a session knows when it needs a prompt: what contributors look at, and which
+// request it is for which model.
 type Turn struct {
-	Room       string         // whose tasks are shown
-	Talk       history.Talk   // whose history it is, and whose epoch; "" = the room's own
-	User       string         // whose message is answered
-	Scopes     []memory.Scope // whose memories may be shown; the first is where new ones go
-	Shared     bool           // more than one person is in the room
-	Tools      []string       // the names of the tools that are offered
-	ToolTokens int            // what their descriptions take
-	Now        time.Time
-	Window     int               // tokens the model can read and write together; 0 = not known, nothing is left out
-	MaxOutput  int               // tokens reserved for the answer
-	History    []history.Message // oldest first; the last one is the user message or tool result to be answered
-	Dense      float64           // tokens that the model counts for one by estimate; 0 = 1. Window and MaxOutput are as it counts
-	Preview    bool              // only to look at: the history may be empty or answered already
+	Subject
 
-	Layout   Layout   // "" = the assembler's; another one for scheduled jobs and sub-sessions
-	Model    string   // the one that is asked; "" = not told
-	Chosen   string   // the one that was chosen for this room; "" = none was
-	Mode     string   // whose template is used; "" = none
-	Tier     int      // 1–5: of the template, and what it and BASE_PROMPT.txt may take; 0 = not known: no template, no limit
-	Thinking string   // how much to think, if the model must be told in words: off, low, medium, high; "" = as it likes
-	Summary  string   // of the conversation's older part, which the history does not hold
-	From     Origins  // of Summary, Goal and what else the turn itself brings
-	Goal     []string // what holds for as long as the goal does: what it is, and what is decided
-	Steps    []string // of the goal, as they stand now
-	Pin      string   // what is being worked on; "" = nothing
-	Context  string   // what the room is about, in an owner's words; "" = nobody has said
-	Markers  bool     // the model may report on the goal in lines of its text
+	Talk    history.Talk // whose history it is, and whose epoch; "" = the room's own
+	Layout  Layout       // "" = the assembler's; another one for scheduled jobs and sub-sessions
+	Preview bool         // only to look at: the history may be empty or answered already
 
-	Sees bool // the model can be shown pictures
+	Chosen     string  // the model that was chosen for this room; "" = none was
+	Window     int     // tokens the model can read and write together; 0 = not known, nothing is left out
+	MaxOutput  int     // tokens reserved for the answer
+	Dense      float64 // tokens that the model counts for one by estimate; 0 = 1. Window and MaxOutput are as it counts
+	ToolTokens int     // what the descriptions of the tools take
+	Sees       bool    // the model can be shown pictures
 
 	Compacted int64 // names the compaction that Summary is of; another one begins an epoch. 0 = none
-}
-
-// Origins is the integrity of the texts that a turn brings itself. The zero value is foreign.
-type Origins struct {
-	Summary trust.Integrity
-	Goal    trust.Integrity // of Goal and Steps
-	Pin     trust.Integrity
-}
-
-// Place is where the answer is read, and who asks.
-func (t *Turn) Place() trust.Place {
-	return trust.Place{Room: t.Room, Person: t.User, Private: !t.Shared}
 }
 
 // Job makes t, whose history ends with a scheduled job, the turn of that job alone: it gets
@@ -66,7 +36,7 @@ func (t *Turn) Job() {
 			break
 		}
 	}
-	t.Layout, t.Summary, t.Compacted = Job, "", 0
+	t.Layout, t.Summary, t.Compacted = job, "", 0
 	t.Goal, t.Steps, t.Pin, t.Markers = nil, nil, "", false
 }
 

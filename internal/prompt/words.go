@@ -1,39 +1,15 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 )
 
 // Contributors that say in words what a turn or the configuration holds.
-
-// said returns the content of a text; nothing to say is nil.
-func (q *question) said(source string, lines ...string) (*content, error) {
-	return q.saidAs(content{source: source, lines: lines})
-}
-
-func (q *question) saidAs(c content) (*content, error) {
-	if len(c.lines) == 1 && c.lines[0] == "" {
-		c.lines = nil
-	}
-	if len(c.lines) == 0 && c.none == "" { // a lead alone says nothing
-		return nil, nil
-	}
-	return newContent(c), nil
-}
-
-// roomy has a contributor speak from tier 4 on. Smaller windows have no room for what a
-// model can do without.
-func roomy(gather func(context.Context, *question) (*content, error)) func(context.Context, *question) (*content, error) {
-	return func(ctx context.Context, q *question) (*content, error) {
-		if q.turn.tier() < 4 {
-			return nil, nil
-		}
-		return gather(ctx, q)
-	}
-}
 
 // clockStale is how old the time in a message's header may be when the model is told it
 // anew, in a layout that leaves it to the headers.
@@ -43,8 +19,8 @@ const clockTitle = "Current Time"
 
 // gatherClock gathers the local time, to the minute. A message tells it by its header or,
 // once, in its tail.
-func gatherClock(_ context.Context, q *question) (*content, error) {
-	c := content{source: "clock", lines: []string{q.turn.Now.In(q.a.cfg.Location).Format("Monday, 2006-01-02 15:04 MST")}, in: []int64{0}}
+func gatherClock(_ context.Context, q *Question) (*content, error) {
+	c := content{source: "clock", lines: []string{q.turn.Now.In(q.sources.Location).Format("Monday, 2006-01-02 15:04 MST")}, in: []int64{0}}
 	for i, m := range slices.Backward(q.turn.History) {
 		told := strings.Contains(m.Tail, clockTitle+":\n")
 		if m.Header == "" && !told {
@@ -59,15 +35,15 @@ func gatherClock(_ context.Context, q *question) (*content, error) {
 }
 
 // gatherRuntime gathers what the assistant runs on.
-func gatherRuntime(_ context.Context, q *question) (*content, error) {
-	parts := []string{"agent " + q.a.cfg.Name}
+func gatherRuntime(_ context.Context, q *Question) (*content, error) {
+	parts := []string{"agent " + q.sources.Name}
 	if q.turn.Model != "" {
 		parts = append(parts, "model "+q.turn.Model)
 	}
-	if q.a.cfg.Host != "" {
-		parts = append(parts, "host "+q.a.cfg.Host)
+	if q.sources.Host != "" {
+		parts = append(parts, "host "+q.sources.Host)
 	}
-	parts = append(parts, "OS "+q.a.system)
+	parts = append(parts, "OS "+cmp.Or(q.sources.System, runtime.GOOS+"/"+runtime.GOARCH))
 	return q.said("runtime", strings.Join(parts, ", "))
 }
 
@@ -79,16 +55,16 @@ var thinkingWords = map[string]string{
 	"high":   "Think the question through with care: consider other ways, check your result, and only then answer; give only the answer.",
 }
 
-func gatherThinking(_ context.Context, q *question) (*content, error) {
+func gatherThinking(_ context.Context, q *Question) (*content, error) {
 	return q.saidAs(content{source: "thinking", lines: []string{thinkingWords[q.turn.Thinking]}, none: "Think as much as you find right again."})
 }
 
-func gatherSummary(_ context.Context, q *question) (*content, error) {
+func gatherSummary(_ context.Context, q *Question) (*content, error) {
 	c := content{source: "summary", lines: []string{strings.TrimSpace(q.turn.Summary)}, integrity: q.turn.From.Summary}
 	return q.saidAs(c)
 }
 
-func gatherGoal(_ context.Context, q *question) (*content, error) {
+func gatherGoal(_ context.Context, q *Question) (*content, error) {
 	c := content{source: "goal", lines: oneLines(q.turn.Goal), integrity: q.turn.From.Goal}
 	if q.turn.Markers {
 		c.lead = markersHint
@@ -96,30 +72,30 @@ func gatherGoal(_ context.Context, q *question) (*content, error) {
 	return q.saidAs(c)
 }
 
-func gatherSteps(_ context.Context, q *question) (*content, error) {
+func gatherSteps(_ context.Context, q *Question) (*content, error) {
 	return q.saidAs(content{source: "steps", lines: oneLines(q.turn.Steps), none: "No steps are open any more.", integrity: q.turn.From.Goal})
 }
 
-func gatherPin(_ context.Context, q *question) (*content, error) {
+func gatherPin(_ context.Context, q *Question) (*content, error) {
 	c := content{source: "current task", lines: oneLines([]string{q.turn.Pin}), none: "No task in particular is being worked on any more.", integrity: q.turn.From.Pin}
 	return q.saidAs(c)
 }
 
 // gatherModels gathers what the person may call the models.
-func gatherModels(_ context.Context, q *question) (*content, error) {
-	if len(q.a.cfg.Models) < 2 { // one is no choice
+func gatherModels(_ context.Context, q *Question) (*content, error) {
+	if len(q.sources.Models) < 2 { // one is no choice
 		return nil, nil
 	}
-	return q.said("models", "The person can choose one of these models with `!model NAME`: "+strings.Join(q.a.cfg.Models, ", ")+".")
+	return q.said("models", "The person can choose one of these models with `!model NAME`: "+strings.Join(q.sources.Models, ", ")+".")
 }
 
 // gatherTools gathers the tools by name, with a line on each.
-func gatherTools(_ context.Context, q *question) (*content, error) {
+func gatherTools(_ context.Context, q *Question) (*content, error) {
 	lines := make([]string, 0, len(q.turn.Tools))
 	for _, name := range q.turn.Tools {
 		line := "- " + name
-		if q.a.cfg.Summary != nil {
-			if s := q.a.cfg.Summary(name); s != "" {
+		if q.sources.Summary != nil {
+			if s := q.sources.Summary(name); s != "" {
 				line += ": " + oneLine(s, 200)
 			}
 		}
@@ -130,7 +106,7 @@ func gatherTools(_ context.Context, q *question) (*content, error) {
 
 // gatherReminder gathers the names of the tools for a place near the end, where
 // models heed them most.
-func gatherReminder(_ context.Context, q *question) (*content, error) {
+func gatherReminder(_ context.Context, q *Question) (*content, error) {
 	if len(q.turn.Tools) == 0 {
 		return nil, nil
 	}
@@ -141,7 +117,7 @@ func gatherReminder(_ context.Context, q *question) (*content, error) {
 const latest = 10
 
 // gatherFootprint gathers which tools were used lately, the newest last.
-func gatherFootprint(_ context.Context, q *question) (*content, error) {
+func gatherFootprint(_ context.Context, q *Question) (*content, error) {
 	used := content{source: "footprint"}
 	for i := range q.turn.History {
 		for _, c := range q.turn.History[i].Calls {

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"reverie"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -124,10 +125,11 @@ type world struct {
 	backend   memory.Backend
 	memory    *memory.Store
 	tasks     *task.Store
+	goals     *goal.Store
 	skills    *skill.Library
 	history   *history.Store
 	assembler *Assembler
-	extra     []place // of contribute
+	extra     []Contributor // of contribute
 	log       bytes.Buffer
 
 	tools             []string
@@ -169,34 +171,34 @@ func (w *world) restart() {
 	var err error
 	w.memory, err = memory.Open(w.t.Context(), memory.Config{DB: w.db, Dir: w.dir, Owner: testUser, Backend: w.backend})
 	w.must(err)
-	w.tasks = task.NewStore(w.db, func() time.Time { return w.now })
+	w.tasks = task.NewStore(w.db, task.Config{Now: func() time.Time { return w.now }})
+	w.goals = goal.NewStore(w.db, func() time.Time { return w.now })
 	w.skills = skill.Open(filepath.Join(w.dir, "skills"))
 	w.history = history.NewStore(w.db)
 	w.assembler, err = New(Config{
-		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en", Memory: w.memory,
-		Tasks: w.tasks, Skills: w.skills, History: w.history, KnownTools: w.tools, Instructions: w.instructions,
-		Models: []string{"small", "large"}, Host: "attic", Summary: func(tool string) string { return "what " + tool + " is for" },
-		Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Layout: w.layout, DB: w.db, History: w.history, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Sources: Sources{Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en",
+			Memory: w.memory, Tasks: w.tasks, Skills: w.skills, KnownTools: w.tools, Instructions: w.instructions,
+			Models: []string{"small", "large"}, Summary: func(tool string) string { return "what " + tool + " is for" },
+			Host: "attic", System: "linux/amd64"},
 	})
 	w.must(err)
 	w.assembler.deadline = time.Minute // a busy machine is no contributor that hangs; who tests those sets less
 	w.assembler.nonce = func() string { return "k3f9" }
-	w.assembler.system = "linux/amd64"
 }
 
 // instruct changes the owner's instructions, as an edited configuration does.
 func (w *world) instruct(text string) { w.instructions, w.assembler.cfg.Instructions = text, text }
 
 // contribute gives the world's layout one contributor more, last in its zone.
-func (w *world) contribute(p place, c contributor) {
+func (w *world) contribute(c Contributor) {
 	w.t.Helper()
 	a := w.assembler
-	p.ID = c.Name
 	a.contributors = append(a.contributors, c)
-	w.extra = append(w.extra, p)
-	places := slices.Concat(layouts[w.layout], w.extra)
-	slices.SortStableFunc(places, func(a, b place) int { return strings.Compare(string(a.Zone), string(b.Zone)) }) // prefix, tail
-	a.rows[w.layout] = rowsOf(places, a.contributors, nil)
+	w.extra = append(w.extra, c)
+	layout := slices.Concat(layouts[w.layout], w.extra)
+	slices.SortStableFunc(layout, func(a, b Contributor) int { return strings.Compare(string(a.Zone), string(b.Zone)) }) // prefix, tail
+	a.rows[w.layout] = rowsOf(layout, a.contributors, nil)
 }
 
 func (w *world) must(err error) {
@@ -274,16 +276,17 @@ func (w *world) addTask(priority int, text string) task.Task {
 func (w *world) scopes() []memory.Scope { return memory.Strict.Visible(w.room, testUser, w.private) }
 
 // caller is the person whose message is answered, with words that are trusted.
-func (w *world) caller() task.Caller {
-	return task.Caller{Place: trust.Place{Room: w.room, Person: testUser, Private: w.private}, Integrity: trust.User}
+func (w *world) caller() trust.Caller {
+	return trust.Caller{Place: trust.Place{Room: w.room, Person: testUser, Private: w.private}, Integrity: trust.User}
 }
 
 func (w *world) turn() Turn {
 	w.t.Helper()
 	past := must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
-	return Turn{Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, ToolTokens: 100, Now: w.now,
-		Window: w.window, MaxOutput: w.maxOutput, History: past,
-		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary, Compacted: w.compacted, Thinking: w.thinking, Model: w.model, Context: w.context}
+	return Turn{ToolTokens: 100, Window: w.window, MaxOutput: w.maxOutput, Compacted: w.compacted, Subject: Subject{
+		Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, Now: w.now, History: past,
+		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary,
+		Thinking: w.thinking, Model: w.model, Context: w.context}}
 }
 
 func (w *world) assemble() Prompt {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -248,7 +249,7 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 			}
 			continue
 		}
-		if err := s.cfg.Transport.Say(ctx, s.room, s.question(ctx, a)); err != nil {
+		if err := s.cfg.Transport.Send(ctx, s.room, s.question(ctx, a)); err != nil {
 			return err
 		}
 	}
@@ -298,7 +299,7 @@ func (m *Manager) closeQuestion(ctx context.Context, a approval) error {
 		key = "approve.expired"
 	}
 	text := newSession(m, a.talk).text(ctx, key)
-	return m.cfg.Transport.Say(ctx, a.room, chat.Outgoing{ID: askPrefix + a.code, Thread: a.talk.Thread(), Text: text, Notice: true})
+	return m.cfg.Transport.Send(ctx, a.room, chat.Outgoing{ID: askPrefix + a.code, Thread: a.talk.Thread(), Text: text, Notice: true})
 }
 
 // stopApprovals takes back what is approved in this conversation and has not run; it tells
@@ -377,7 +378,7 @@ func (a *approval) answers(person, option string) bool {
 func (m *Manager) wakeApproval(ctx context.Context, a approval) error {
 	err := m.Deliver(ctx, chat.Inbound{ID: donePrefix + a.code, Room: a.room, Branch: a.talk.Thread(), Sender: a.asker,
 		Change: chat.Approved, Target: askPrefix + a.code, At: m.cfg.Now()})
-	if errors.Is(err, ErrStopping) { // the next start finds it
+	if errors.Is(err, chat.ErrStopping) { // the next start finds it
 		return nil
 	}
 	return err
@@ -448,7 +449,7 @@ func (s *Session) runApproved(ctx context.Context, a approval) error {
 		}
 		stands, err := s.stands(ctx, a.code)
 		switch {
-		case context.Cause(ctx) == errStopped, disturbed(ctx) != "", err == nil && !stands: //nolint:errorlint // our own value
+		case context.Cause(ctx) == agent.ErrStopped, disturbed(ctx) != "", err == nil && !stands: //nolint:errorlint // our own value
 			a.state = void
 			return s.concludeApproval(kept, a, s.outcome(kept, a, "stop.ended"))
 		case err != nil:
@@ -487,7 +488,7 @@ func (s *Session) concludeApproval(ctx context.Context, a approval, text string)
 	said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: donePrefix + a.code, Text: text, At: s.cfg.Now(),
 		Label: trust.Label{Integrity: least, Readers: a.readers}}
 	out := chat.Outgoing{ID: donePrefix + a.code, Thread: s.thread, Text: text, Notice: true}
-	if err := s.cfg.Transport.Say(ctx, s.room, out); err != nil { // first: saying it again is saying it once
+	if err := s.cfg.Transport.Send(ctx, s.room, out); err != nil { // first: saying it again is saying it once
 		return err
 	}
 	return store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/settings"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -201,7 +203,7 @@ func TestRedactedBesideAThread(t *testing.T) {
 // TestGoalHeardInTwoPlaces: what the model says of the room's goal counts once, wherever it says it and in whatever order that is taken in.
 func TestGoalHeardInTwoPlaces(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	result(w.cfg.Tasks.Goals().Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
+	result(w.Manager.goals.Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
 	var said [2]history.Message
 	for i, talk := range []history.Talk{"!g", history.TalkOf("!g", "$a")} {
 		said[i] = history.Message{Room: talk, Role: llm.Assistant, Text: fmt.Sprintf("[CHECKPOINT] Step%d - COMPLETED", i), At: time.Now(),
@@ -213,7 +215,7 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 			must(t, newSession(w.Manager, said[i].Room).takeIn(t.Context(), inGroup("!g"), said[i]))
 		}
 	}
-	g, ok, err := w.cfg.Tasks.Goals().Shown(t.Context(), inGroup("!g").Place, time.Time{})
+	g, ok, err := w.Manager.goals.Shown(t.Context(), inGroup("!g").Place, time.Time{})
 	wrong(t, err != nil || !ok || len(g.Checkpoints) != 2, "%+v, %v, %v", g, ok, err)
 }
 
@@ -252,7 +254,7 @@ func TestMove(t *testing.T) {
 	say("!old", "!mode developer")
 	say("!old", "!think low")
 	say("!old", "!config threads off")
-	must(t, Settings{w.cfg.DB}.Set(t.Context(), "!new", SettingThreads, "always", owner, time.Now()))
+	must(t, settings.Store{DB: w.cfg.DB}.Set(t.Context(), "!new", settings.Threads, "always", owner, time.Now()))
 	for range 2 { // it can be repeated
 		must(t, w.Move(t.Context(), "!old", "!new"))
 	}
@@ -371,7 +373,7 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 		"nothing is done": func(*testing.T, *world) {},
 		"reopened and reworded": func(t *testing.T, w *world) {
 			result(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
-			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", ""); err != nil {
+			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", "", harvest.Again); err != nil {
 				t.Fatal(err)
 			}
 		},

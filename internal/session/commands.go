@@ -112,7 +112,7 @@ func (s *Session) unknownCommand(ctx context.Context, name string) string {
 	for _, c := range commands() {
 		names = append(names, c.name)
 	}
-	return sentences(s.text(ctx, "command.unknown", "name", asWord("!"+name)), s.nearestLine(ctx, name, names, "!"), s.text(ctx, "command.list"))
+	return i18n.Sentences(s.text(ctx, "command.unknown", "name", asWord("!"+name)), s.nearestLine(ctx, name, names, "!"), s.text(ctx, "command.list"))
 }
 
 // help is !help: all commands, or the one that args names.
@@ -192,12 +192,12 @@ func (s *Session) status(ctx context.Context, in chat.Inbound, _ string) (string
 	if err != nil {
 		return "", err
 	}
-	window, out := s.cfg.Models.Window(now.role)
+	window, out := s.cfg.Models.Window(now.Role)
 	say := s.cfg.Messages.For(ctx, s.room)
 	lines := []string{
 		s.text(ctx, "status.awake", "time", i18n.Span(s.cfg.Now().Sub(s.began).Round(time.Second)).In(say)),
 		s.modeLine(ctx, now),
-		s.text(ctx, "status.models", "role", now.mode.roleName(), "models", strings.Join(s.cfg.Models.Role(now.role), ", "), "window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
+		s.text(ctx, "status.models", "role", now.Mode.RoleName(), "models", strings.Join(s.cfg.Models.Role(now.Role), ", "), "window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
 		s.text(ctx, "status.talk", "messages", s.text(ctx, "status.messages", "count", fmt.Sprint(len(past))),
 			"memories", s.text(ctx, "status.memories", "count", fmt.Sprint(len(entries))), "tasks", s.text(ctx, "status.tasks", "count", fmt.Sprint(len(tasks)))),
 	}
@@ -272,13 +272,28 @@ func (s *Session) listTasks(ctx context.Context, in chat.Inbound, _ string) (str
 	var b strings.Builder
 	say := s.cfg.Messages.For(ctx, s.room)
 	for _, t := range tasks {
-		line := t.LineIn(say)
+		line := t.Line(say)
 		if !t.NextDue.IsZero() {
-			line = say("tasks.next", "task", line, "at", s.cfg.Tasks.WhenIn(say, t, t.NextDue))
+			line = say("tasks.next", "task", line, "at", s.cfg.Tasks.When(say, t, t.NextDue))
 		}
 		b.WriteString("- " + line + "\n")
 	}
 	return b.String(), nil
+}
+
+// listHelpers is the command !helpers.
+func (s *Session) listHelpers(ctx context.Context, in chat.Inbound, _ string) (string, error) {
+	if s.helpers == nil {
+		return s.text(ctx, "helpers.off"), nil
+	}
+	lines, err := s.helpers.Lines(ctx, s.place(in), s.cfg.Messages.For(ctx, s.room))
+	if err != nil {
+		return "", err
+	}
+	if len(lines) == 0 {
+		return s.text(ctx, "helpers.none"), nil
+	}
+	return "- " + strings.Join(lines, "\n- ") + "\n\n" + s.text(ctx, "helpers.stop"), nil
 }
 
 // promptWords is !prompt: what the next request is made of, in numbers, in the language of the room.
@@ -314,7 +329,7 @@ func (s *Session) promptWords(ctx context.Context, r prompt.Report) string {
 		}
 	}
 	if n := len(files); n > 0 {
-		words = sentences(s.text(ctx, "prompt.problems", "files", strings.Join(slices.Compact(files), ", ")), words)
+		words = i18n.Sentences(s.text(ctx, "prompt.problems", "files", strings.Join(slices.Compact(files), ", ")), words)
 	}
 	return "- " + strings.Join(append(lines, words), "\n- ")
 }

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
+	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -34,11 +37,11 @@ func (s *Session) pushChange(in chat.Inbound) {
 	busy, ours := s.hand[in.Target], strings.HasPrefix(in.Target, replyID(""))
 	switch {
 	case in.Change == chat.StopThis && busy:
-		s.running(errStopped)
+		s.running(agent.ErrStopped)
 	case in.Change == chat.AskAgain && busy: // it is being answered
 		in.Target = ""
 	case in.Change == chat.TakenBack && busy && ours:
-		s.running(errWithdrawn)
+		s.running(agent.ErrWithdrawn)
 	case in.Change == chat.Voted, in.Change == chat.Approved: // an answer to a question ends no work
 	case busy:
 		s.running(disturbance(in.Target))
@@ -169,7 +172,7 @@ func (s *Session) reword(ctx context.Context, e chat.Inbound, note string) error
 			return err
 		}
 	}
-	_, _, err = s.cfg.History.Reword(ctx, e.Target, e.Text, note)
+	_, _, err = s.cfg.History.Reword(ctx, e.Target, e.Text, note, harvest.Again)
 	return err
 }
 
@@ -203,7 +206,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 	s.asking = chat.Inbound{}
 	s.insist(work, log, func() error {
 		turn, done := s.stoppable(work, in.Sender, in.Target)
-		err := recovered(log, func() error { return s.change(turn, in) })
+		err := agent.Recovered(log, func() error { return s.change(turn, in) })
 		done()
 		switch {
 		case err == nil || work.Err() != nil || store.Passing(err):
@@ -213,7 +216,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 		case s.asking.ID == "":
 			log.Error("a change was not followed", "err", err)
 			return nil
-		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
+		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
 			return s.sayStopped(work, s.asking)
 		}
@@ -222,7 +225,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 		return s.notice(work, s.asking, s.calm(work, err, ref))
 	})
 	if in.Change != chat.Approved { // that did not come from the transport
-		s.insist(work, log, func() error { return s.cfg.Transport.Handled(work, in.ID) })
+		s.insist(work, log, func() error { return s.cfg.Transport.Ack(work, in.ID) })
 	}
 	s.background.handled(1, s.cfg.Now())
 	if work.Err() != nil {
@@ -305,7 +308,7 @@ func (s *Session) amend(ctx context.Context, in chat.Inbound) error {
 // amendUnheard follows the edit of a message that is not in the history: a command as
 // a rule. It is taken as if it had come like this, as long as it is young.
 func (s *Session) amendUnheard(ctx context.Context, in chat.Inbound) error {
-	gone, err := s.cfg.Transport.Withdrawn(ctx, in.Target)
+	gone, err := s.cfg.Transport.Cancelled(ctx, in.Target)
 	if err != nil || gone || s.cfg.Now().Sub(in.At) > Young || in.Text == "" {
 		return err
 	}
@@ -440,7 +443,9 @@ func (s *Session) askAgain(ctx context.Context, in chat.Inbound) error {
 	}
 	g := groupOf(past, question)
 	if !g.end {
-		return s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: replyID(in.ID), Text: s.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question})
+		return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{
+			ID: replyID(in.ID), Text: s.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question,
+		})
 	}
 	return s.regenerate(ctx, in, past, g)
 }
@@ -476,8 +481,8 @@ func (s *Session) noting() []func(context.Context, *sql.Tx) error {
 	}
 	return []func(context.Context, *sql.Tx) error{func(ctx context.Context, tx *sql.Tx) error {
 		for _, question := range s.questions {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO answered (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, question, replyID(s.answering)); err != nil {
-				return fmt.Errorf("session: note what is answered: %w", err)
+			if err := delivery.NoteAnswered(ctx, tx, question, replyID(s.answering)); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -487,7 +492,7 @@ func (s *Session) noting() []func(context.Context, *sql.Tx) error {
 // repliesTo lists the replies to the message question, the newest last. There is always
 // the one that bears its name.
 func (s *Session) repliesTo(ctx context.Context, question string) ([]string, error) {
-	replies, err := s.answered(ctx, `SELECT reply FROM answered WHERE question = ? ORDER BY seq`, question)
+	replies, err := delivery.RepliesTo(ctx, s.cfg.DB, question)
 	if own := replyID(question); err == nil && !slices.Contains(replies, own) {
 		replies = append([]string{own}, replies...)
 	}
@@ -497,17 +502,9 @@ func (s *Session) repliesTo(ctx context.Context, question string) ([]string, err
 // questionsOf lists the messages that reply answers, in the order they were written. There
 // is always the one that it is named after.
 func (s *Session) questionsOf(ctx context.Context, reply string) ([]string, error) {
-	questions, err := s.answered(ctx, `SELECT question FROM answered WHERE reply = ? ORDER BY seq`, reply)
+	questions, err := delivery.QuestionsOf(ctx, s.cfg.DB, reply)
 	if len(questions) == 0 {
 		questions = []string{strings.TrimPrefix(reply, replyID(""))}
 	}
 	return questions, err
-}
-
-func (s *Session) answered(ctx context.Context, query, id string) ([]string, error) {
-	ids, err := store.Column[string](ctx, s.cfg.DB, query, id)
-	if err != nil {
-		return nil, fmt.Errorf("session: read what is answered: %w", err)
-	}
-	return ids, nil
 }

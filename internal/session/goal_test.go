@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -26,7 +28,7 @@ const reported = `[GOAL] Implement user authentication system
 // goals is the goals of a room and their states, and the parts of the active one.
 func (w *world) goals(t *testing.T, room string) string {
 	t.Helper()
-	all := result(w.cfg.Tasks.Goals().List(t.Context(), callerIn(room).Place, 100))(t)
+	all := result(w.Manager.goals.List(t.Context(), callerIn(room).Place, 100))(t)
 	var lines []string
 	for _, g := range all {
 		lines = append(lines, g.Description+" "+string(g.Status))
@@ -103,10 +105,10 @@ func TestGoalTakenInOnce(t *testing.T) {
 		wrong(t, goals != "Ship active; ⏳ 1. Plan", "%s: goals: %s", what, goals)
 	}
 	again("died before")
-	result(w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Pending))(t)
+	result(w.Manager.goals.SetCheckpoint(t.Context(), inDM, "", "1", goal.Pending))(t)
 	again("delivered again")
-	result(w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Done))(t)
-	result(w.cfg.Tasks.Goals().Abandon(t.Context(), inDM, "", "no more"))(t)
+	result(w.Manager.goals.SetCheckpoint(t.Context(), inDM, "", "1", goal.Done))(t)
+	result(w.Manager.goals.Abandon(t.Context(), inDM, "", "no more"))(t)
 	w.stop()
 	w = newWorld(t, dir, "never asked")
 	equal(t, w.say(t, "$1", "Begin").Text, "So be it.")
@@ -148,10 +150,10 @@ func TestGoalCutOff(t *testing.T) {
 		"[CHECKPOINT] Plan - DO":                                     {"", ""},
 		"In the middle of":                                           {"In the middle of", ""},
 	} {
-		got := visible(text + cutOff)
-		wrong(t, got != want.shown+cutOff, "%q shows %q", text, got)
+		got := agent.Visible(i18n.English, text+agent.CutOff)
+		wrong(t, got != want.shown+agent.CutOff, "%q shows %q", text, got)
 		var texts []string
-		markers, _ := markersOf(text + cutOff)
+		markers, _ := agent.Markers(text + agent.CutOff)
 		for _, m := range markers {
 			texts = append(texts, m.Text)
 		}
@@ -223,7 +225,7 @@ func TestNotesAreNotRepeated(t *testing.T) {
 		"Sure.\n[note 2a5b]\nThe steer":                                            "Sure.",
 		"As in [note 1] and [note that]: fine. <data> is a tag.":                   "As in [note 1] and [note that]: fine. <data> is a tag.",
 	} {
-		got := visible(text)
+		got := agent.Visible(i18n.English, text)
 		wrong(t, got != want, "%q: %q, want %q", text, got, want)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/prompt"
-	"reverie/internal/task"
+	"reverie/internal/settings"
 	"reverie/internal/trust"
 )
 
@@ -16,7 +18,7 @@ import (
 type manner struct {
 	mode  roomMode
 	tier  int
-	goal  task.Goal
+	goal  goal.Goal
 	pin   worked  // the task that is worked on, if no goal is
 	sees  bool    // its model can be shown the pictures that there are
 	dense float64 // tokens that its model counts for one by estimate
@@ -33,18 +35,18 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 	if m.tier, err = s.tier(ctx, past, preview); err != nil {
 		return m, err
 	}
-	if m.dense, err = s.dense(ctx, m.mode.role); err != nil {
+	if m.dense, err = s.dense(ctx, m.mode.Role); err != nil {
 		return m, err
 	}
-	if m.about, err = s.Manager.settings().Get(ctx, s.room, SettingContext); err != nil {
+	if m.about, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
 		return m, err
 	}
-	m.sees = pictured(past) && s.cfg.Models.Sees(ctx, m.mode.role)
+	m.sees = pictured(past) && s.cfg.Models.Sees(ctx, m.mode.Role)
 	var since time.Time
 	if len(past) > 0 {
 		since = past[0].At
 	}
-	if m.goal, _, err = s.cfg.Tasks.Goals().Shown(ctx, at, since); err != nil {
+	if m.goal, _, err = s.goals.Shown(ctx, at, since); err != nil {
 		return m, err
 	}
 	if m.pin, err = s.pinned(ctx, at, past, preview); err != nil {
@@ -55,20 +57,22 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 }
 
 // offer is the tools that the model is told about.
-func (s *Session) offer(m manner) offer {
-	return s.offers[m.mode.name][min(max(m.tier, 0), topTier)]
+func (s *Session) offer(m manner) agent.Offer {
+	return s.offers[m.mode.Name][min(max(m.tier, 0), topTier)]
 }
 
 func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) prompt.Turn {
-	window, out := s.cfg.Models.Window(m.mode.role)
+	window, out := s.cfg.Models.Window(m.mode.Role)
 	tools := s.offer(m)
 	t := prompt.Turn{
-		Room: s.room, Talk: s.talk, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
-		Tools: tools.names, ToolTokens: tools.tokens, Mode: m.mode.templates,
-		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past, Tier: m.tier, Dense: m.dense,
+		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.dense, ToolTokens: tools.Tokens,
+		Subject: prompt.Subject{
+			Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private, Tools: tools.Names,
+			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Templates, Tier: m.tier,
+		},
 	}
-	t.Chosen, t.Model = m.mode.model, s.firstModel(m.mode.role)
-	if !s.cfg.Models.Thinks(m.mode.role) { // no parameter for it: the prompt says it in words
+	t.Chosen, t.Model = m.mode.model, s.firstModel(m.mode.Role)
+	if !s.cfg.Models.Thinks(m.mode.Role) { // no parameter for it: the prompt says it in words
 		t.Thinking = string(m.mode.think)
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity

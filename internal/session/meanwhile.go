@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"reverie/internal/chat"
+	"reverie/internal/i18n"
 	"sync"
 	"time"
 )
@@ -36,7 +37,7 @@ func (s *Session) whileSlow(ctx context.Context, in chat.Inbound) (end func()) {
 		if what != p.shown {
 			p.shown = what
 			text := s.text(ctx, "progress", "what", what)
-			if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: replyID(in.ID), Text: text, Notice: true, Draft: true, ReplyTo: in.ID}); err != nil {
+			if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: replyID(in.ID), Text: text, Notice: true, Draft: true, ReplyTo: in.ID}); err != nil {
 				s.log.Debug("progress not shown", "err", err)
 			}
 		}
@@ -68,7 +69,7 @@ func (p *meanwhile) does(what string) {
 
 // doing is what a tool does, in words for people.
 func (s *Session) doing(ctx context.Context, tool string) string {
-	if _, ok := original("doing." + tool); ok {
+	if _, ok := i18n.Source()["doing."+tool]; ok {
 		return s.text(ctx, "doing."+tool)
 	}
 	return s.text(ctx, "doing.tool", "tool", asWord(tool))

@@ -5,26 +5,27 @@ import (
 	"errors"
 	"fmt"
 
+	"reverie/internal/agent"
 	"reverie/internal/history"
-	"reverie/internal/i18n"
 	"reverie/internal/memory"
-	"reverie/internal/store"
+	"reverie/internal/settings"
+	"reverie/internal/subsession"
 )
 
 // Move gives the room to what belongs to the room from. It can be repeated. Lines of memory stay
 // in the old room's file, too: people may have notes in it.
 func (m *Manager) Move(ctx context.Context, from, to string) error {
 	var failed []error
-	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.cfg.Tasks.Goals().Move(ctx, from, to), Settings{m.cfg.DB}.move(ctx, from, to))
+	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.goals.Move(ctx, from, to), settings.Store{DB: m.cfg.DB}.Move(ctx, from, to))
 	for _, query := range []string{
 		`INSERT INTO session (room, person, private, heard_at, pin, pin_asked)
 			SELECT ?, person, private, heard_at, pin, pin_asked FROM session WHERE room = ? ON CONFLICT (room) DO NOTHING`,
-		`UPDATE sub_session SET room = ? WHERE room = ?`,
 	} {
 		if _, err := m.cfg.DB.ExecContext(ctx, query, to, from); err != nil {
 			failed = append(failed, fmt.Errorf("session: move room: %w", err))
 		}
 	}
+	failed = append(failed, subsession.Move(ctx, m.cfg.DB, from, to))
 	entries, err := m.cfg.Memory.Entries(ctx, memory.Room(from))
 	failed = append(failed, m.cfg.Skills.Move(from, to), err)
 	for _, e := range entries {
@@ -44,7 +45,7 @@ func (m *Manager) moveTalks(ctx context.Context, from, to string) error {
 		moved := history.TalkOf(to, t.Thread())
 		failed = append(failed, m.cfg.History.Move(ctx, t, moved))
 		if t.Thread() != "" { // the room's goal moves by itself; this is up to where it was heard of
-			failed = append(failed, m.cfg.Tasks.Goals().Move(ctx, string(t), string(moved)))
+			failed = append(failed, m.goals.Move(ctx, string(t), string(moved)))
 		}
 	}
 	return errors.Join(failed...)
@@ -57,44 +58,12 @@ func (m *Manager) Left(room string) {
 	for talk, s := range m.rooms { // of the room and its threads
 		s.mu.Lock()
 		if talk.Room() == room && s.running != nil {
-			s.running(errWithdrawn)
+			s.running(agent.ErrWithdrawn)
 		}
 		s.mu.Unlock()
 	}
 	m.mu.Unlock()
 	if m.helpers != nil {
-		m.helpers.look()
+		m.helpers.Wake()
 	}
-}
-
-// leave ends what works for rooms that we are no longer in, and tells nobody of what has
-// ended there: also when the program was down as that happened, and had work left.
-func (h *helpers) leave(ctx context.Context) error {
-	if h.cfg.Left == nil {
-		return nil
-	}
-	rooms, err := store.Column[string](ctx, h.cfg.DB, `SELECT DISTINCT room FROM sub_session WHERE told = 0`)
-	if err != nil {
-		return fmt.Errorf("session: read sub-sessions: %w", err)
-	}
-	for _, room := range rooms {
-		gone, err := h.cfg.Left(ctx, room)
-		if err != nil {
-			return err
-		}
-		if !gone {
-			continue
-		}
-		all, err := h.read(ctx, h.cfg.DB, `WHERE told = 0 AND room = ?`, room)
-		if err != nil {
-			return err
-		}
-		if _, err := h.cancel(ctx, all, i18n.New("why.room_left")); err != nil {
-			return err
-		}
-		if _, err := h.change(ctx, h.cfg.DB, `told = ? WHERE told = 0 AND room = ?`, h.millis(), room); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -19,23 +19,25 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/calls/callstest"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 )
 
 // instructionsOf is the shipped prompt of a mode in a tier, with the tools that it offers.
-func instructionsOf(t *testing.T, w *world, m mode, tier int) (text string, tools []string) {
+func instructionsOf(t *testing.T, w *world, m settings.Mode, tier int) (text string, tools []string) {
 	t.Helper()
-	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.name][tier].names
-	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.templates, Tier: tier, Preview: true}))(t)
+	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.Name][tier].Names
+	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Subject: prompt.Subject{
+		Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.Templates, Tier: tier}}))(t)
 	return p.Prefix + "\n" + p.Tail, tools
 }
 
 // everyPrompt calls see with the instructions of each mode and tier.
 func everyPrompt(t *testing.T, see func(name string, tier int, text string, tools []string)) {
 	w := newWorld(t, t.TempDir())
-	for _, m := range modes {
+	for _, m := range settings.Modes() {
 		for tier := 1; tier <= topTier; tier++ {
 			text, tools := instructionsOf(t, w, m, tier)
-			see(fmt.Sprintf("%s, tier %d", m.name, tier), tier, text, tools)
+			see(fmt.Sprintf("%s, tier %d", m.Name, tier), tier, text, tools)
 		}
 	}
 }
@@ -94,7 +96,7 @@ func TestPromptSaysWhatHappens(t *testing.T) {
 		taught := strings.Contains(text, "[GOAL]")
 		wrong(t, taught == slices.Contains(tools, "goal"), "%s: [GOAL] in the prompt: %v, beside the tools %s", name, taught, tools)
 	})
-	for k := range leads {
+	for _, k := range []chat.EventKind{chat.ScheduledTask, chat.MemoryQuestion, chat.SubSessionResult, chat.SubSessionFailed} {
 		told := false
 		for _, p := range promised {
 			told = told || p.says == string(k)

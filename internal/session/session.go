@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
@@ -44,7 +44,6 @@ type Session struct {
 	along     []storing // what is stored with the next transaction of the turn
 	answering string    // the message whose answer is begun, until the model is asked; "" = none
 	questions []string  // the messages that this answers, as takeUp found them
-	settled   []string  // of the burst in hand: what the transport knows to be handled
 
 	readBy trust.Readers          // who reads the conversation, as separate found it
 	label  trust.Label            // of the last request, and so of what came of it
@@ -78,7 +77,7 @@ func (s *Session) push(in chat.Inbound) {
 	} else if isStop(in) {
 		s.lane = append([]chat.Inbound{in}, s.lane...)
 		if s.running != nil {
-			s.running(errStopped)
+			s.running(agent.ErrStopped)
 			s.stopped = true
 		}
 	} else {
@@ -164,7 +163,6 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 		return
 	}
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
-	s.settled = nil
 	left, edits, disturbing := burst, []chat.Inbound(nil), "" // what is still to be answered, edits that are in it, and what disturbed it
 	once := func() (err error) {
 		target := disturbing
@@ -177,12 +175,12 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 		}
 		newest = left[len(left)-1]
 		turn, done := s.stoppable(ctx, newest.Sender, named(left)...)
-		err = recovered(log, func() error { return s.dispatch(turn, left) })
+		err = agent.Recovered(log, func() error { return s.dispatch(turn, left) })
 		done()
 		switch d := disturbed(turn); {
 		case err == nil || ctx.Err() != nil || store.Passing(err):
 			return err
-		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
+		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
 			return errors.Join(s.voidApprovals(ctx, s.room, named(left)...), s.sayStopped(ctx, newest))
 		case d != "":
@@ -202,10 +200,7 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 		s.insist(ctx, log, once)
 	}
 	for _, in := range append(burst, edits...) {
-		if slices.Contains(s.settled, in.ID) {
-			continue
-		}
-		s.insist(ctx, log, func() error { return s.cfg.Transport.Handled(ctx, in.ID) })
+		s.insist(ctx, log, func() error { return s.cfg.Transport.Ack(ctx, in.ID) })
 	}
 	s.background.handled(len(burst)+len(edits), s.cfg.Now())
 	s.newest = newest
@@ -228,17 +223,6 @@ func (s *Session) insist(ctx context.Context, log *slog.Logger, f func() error) 
 		case <-time.After(wait):
 		}
 	}
-}
-
-// recovered runs f and turns a panic into an error, so that one message cannot end the room.
-func recovered(log *slog.Logger, f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("session: panic: %v", p)
-		}
-	}()
-	return f()
 }
 
 // dispatch decides what becomes of a burst: a notice, a command, or a turn.
@@ -288,7 +272,7 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Inbound) error {
 func (s *Session) standing(ctx context.Context, burst []chat.Inbound) ([]chat.Inbound, error) {
 	var left []chat.Inbound
 	for _, in := range burst {
-		gone, err := s.cfg.Transport.Withdrawn(ctx, in.ID)
+		gone, err := s.cfg.Transport.Cancelled(ctx, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -303,7 +287,7 @@ func (s *Session) standing(ctx context.Context, burst []chat.Inbound) ([]chat.In
 
 // notice says text as a status line that answers in.
 func (s *Session) notice(ctx context.Context, in chat.Inbound, text string) error {
-	return s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Notice: true, ReplyTo: in.ID})
+	return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Notice: true, ReplyTo: in.ID})
 }
 
 // replyID names the one reply to the message id: the same message always gets
@@ -325,7 +309,7 @@ func (s *Session) integrity(in chat.Inbound) trust.Integrity {
 }
 
 func (s *Session) toolScope(in chat.Inbound, now roomMode) tool.Scope {
-	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Spawner: s.spawner()}
+	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.Event != "", Spawner: s.spawner()}
 }
 
 // callScope is toolScope for a call that is made to answer in, and the conversation.
@@ -341,9 +325,6 @@ func (s *Session) callScope(ctx context.Context, in chat.Inbound) (scope tool.Sc
 	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, came(past)
 	return scope, past, nil
 }
-
-// errStopped is why a turn ends that somebody stopped with !stop.
-var errStopped = errors.New("session: stopped by a person")
 
 // stoppable gives the work for person on ids a context that !stop ends, and what people do
 // to one of them. done must be called when the work is through.
@@ -368,9 +349,15 @@ func isStop(in chat.Inbound) bool {
 
 // stop answers !stop. What runs was stopped when the message came, see push.
 func (s *Session) stop(ctx context.Context, in chat.Inbound, _ string) (string, error) {
-	helpers, err := s.cancelHelpers(ctx)
-	if err != nil {
-		return "", err
+	helpers := ""
+	if s.helpers != nil {
+		n, err := s.helpers.Stop(ctx, s.talk)
+		if err != nil {
+			return "", err
+		}
+		if n > 0 {
+			helpers = s.text(ctx, "helpers.stopped", "count", fmt.Sprint(n))
+		}
 	}
 	left, err := s.stopApprovals(ctx)
 	if err != nil {
@@ -389,7 +376,7 @@ func (s *Session) stop(ctx context.Context, in chat.Inbound, _ string) (string, 
 	if !stopped {
 		return s.text(ctx, "stop.nothing"), nil
 	}
-	return sentences(s.text(ctx, "stop.done"), helpers), nil
+	return i18n.Sentences(s.text(ctx, "stop.done"), helpers), nil
 }
 
 // sayStopped says that in is not answered any more: in the room, and in the history, so that
@@ -397,7 +384,7 @@ func (s *Session) stop(ctx context.Context, in chat.Inbound, _ string) (string, 
 func (s *Session) sayStopped(ctx context.Context, in chat.Inbound) error {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err == nil {
-		err = s.closeOpenCalls(ctx, past)
+		err = agent.CloseCalls(ctx, s.cfg.History, s.talk, past, s.cfg.Now())
 	}
 	if err != nil {
 		return err

@@ -10,12 +10,15 @@ import (
 	"slices"
 	"strings"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 	"reverie/internal/store"
-	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
@@ -53,7 +56,7 @@ func (s *Session) turn(ctx context.Context, burst []chat.Inbound) error {
 // begin waits until one more turn may run, and shows that an answer is being written.
 // done must be called when it is.
 func (s *Session) begin(ctx context.Context, now roomMode) (done func(), err error) {
-	leave := s.lanes.person(s.firstModel(now.role))
+	leave := s.lanes.person(s.firstModel(now.Role))
 	select {
 	case s.turns <- struct{}{}:
 	case <-ctx.Done():
@@ -90,14 +93,14 @@ func (s *Session) respond(ctx context.Context, in chat.Inbound, done ...string) 
 	}
 	text := reply.Text
 	if reply.Finish == "length" {
-		text += cutOff
+		text += agent.CutOff
 	}
 	return s.conclude(ctx, in, history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now(), Label: s.label}, done)
 }
 
 // say says text as the answer to in.
 func (s *Session) say(ctx context.Context, in chat.Inbound, text string) error {
-	return s.cfg.Transport.Say(ctx, s.room, s.answerTo(ctx, in, text))
+	return s.cfg.Transport.Send(ctx, s.room, s.answerTo(ctx, in, text))
 }
 
 // answerTo is text as the answer to in.
@@ -129,7 +132,7 @@ func (s *Session) hear(ctx context.Context, burst []chat.Inbound) (heard, error)
 	if err != nil {
 		return heard{}, err
 	}
-	if err := s.closeOpenCalls(ctx, past); err != nil {
+	if err := agent.CloseCalls(ctx, s.cfg.History, s.talk, past, s.cfg.Now()); err != nil {
 		return heard{}, err
 	}
 	stored := func(in chat.Inbound) bool {
@@ -190,70 +193,47 @@ func (s *Session) message(ctx context.Context, in chat.Inbound) (history.Message
 	return m, err
 }
 
-// closeOpenCalls gives every tool call that an interruption left without a result one that says
-// so: a model must see each call answered. Only the newest calls can be open.
-func (s *Session) closeOpenCalls(ctx context.Context, past []history.Message) error {
-	done := map[string]bool{}
-	for i := len(past) - 1; i >= 0; i-- {
-		if past[i].Role == llm.Tool {
-			done[past[i].CallID] = true
-			continue
-		}
-		for _, c := range past[i].Calls {
-			if done[c.ID] {
-				continue
-			}
-			row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Failed: true, At: s.cfg.Now(), Label: programs(past[i].Label.Readers),
-				Text: "error: the program was interrupted while this ran. Check whether it took effect before trying again."}
-			if err := s.cfg.History.Append(ctx, &row); err != nil {
-				return err
-			}
-		}
-		return nil
+// withdrawn reports whether turn ended with err because the answer is not wanted any more.
+func withdrawn(turn context.Context, err error) bool {
+	return errors.Is(err, agent.ErrWithdrawn) || errors.Is(context.Cause(turn), agent.ErrWithdrawn)
+}
+
+// answering is a message that is answered, as the work of a loop.
+type answering struct {
+	s     *Session
+	in    chat.Inbound
+	begun func() // is called when the first words come
+}
+
+// rounds asks the model, runs the tools it calls and asks again, until it answers in words.
+func (s *Session) rounds(ctx context.Context, in chat.Inbound, begun func()) (llm.Reply, error) {
+	return agent.Loop(ctx, answering{s, in, begun}, 0, s.cfg.MaxRound)
+}
+
+// Ready implements agent.Work.
+func (a answering) Ready(ctx context.Context) error {
+	if wanted, err := a.s.wanted(ctx, a.in); err != nil || !wanted {
+		return cmp.Or(err, agent.ErrWithdrawn)
 	}
 	return nil
 }
 
-// errRounds means that the model kept calling tools and never answered.
-var errRounds = errors.New("session: no answer within the limit of tool rounds")
-
-// errWithdrawn means that the answer is not wanted any more.
-var errWithdrawn = errors.New("session: the message or its answer was taken back while it was being answered")
-
-// withdrawn reports whether turn ended with err because the answer is not wanted any more.
-func withdrawn(turn context.Context, err error) bool {
-	return errors.Is(err, errWithdrawn) || errors.Is(context.Cause(turn), errWithdrawn)
+// Infer implements agent.Work.
+func (a answering) Infer(ctx context.Context, last bool) (llm.Reply, error) {
+	return a.s.infer(ctx, a.in, last, a.begun)
 }
 
-// rounds asks the model, runs the tools it calls and asks again, until it answers in words; in the
-// last round it is offered no tools. begun is called when the first words come.
-func (s *Session) rounds(ctx context.Context, in chat.Inbound, begun func()) (llm.Reply, error) {
-	relieved := false
-	for round := 1; ; round++ {
-		if wanted, err := s.wanted(ctx, in); err != nil || !wanted {
-			return llm.Reply{}, cmp.Or(err, errWithdrawn)
-		}
-		last := round >= s.cfg.MaxRound
-		reply, err := s.infer(ctx, in, last, begun)
-		if overflowed(err) && !relieved { // once: a server that refuses what is much shorter too means something else
-			relieved = true
-			if done, failed := s.compactTo(ctx, becauseRefused, 60); done {
-				reply, err = s.infer(ctx, in, last, begun)
-			} else if failed != nil {
-				s.log.Error("conversation not compacted", "reason", becauseRefused, "err", failed)
-			}
-		}
-		if err != nil || len(reply.ToolCalls) == 0 {
-			return reply, err
-		}
-		if last {
-			return reply, errRounds
-		}
-		if err := s.act(ctx, in, reply); err != nil {
-			return reply, err
-		}
+// Relieve implements agent.Work: the conversation is compacted.
+func (a answering) Relieve(ctx context.Context) bool {
+	done, err := a.s.compactTo(ctx, becauseRefused, 60)
+	if !done && err != nil {
+		a.s.log.Error("conversation not compacted", "reason", becauseRefused, "err", err)
 	}
+	return done
 }
+
+// Act implements agent.Work.
+func (a answering) Act(ctx context.Context, reply llm.Reply) error { return a.s.act(ctx, a.in, reply) }
 
 // infer makes one request: the prompt is assembled from the files as they are
 // now, what is new in it is committed, and only then it is sent.
@@ -271,21 +251,21 @@ func (s *Session) infer(ctx context.Context, in chat.Inbound, last bool, begun f
 	s.label, s.told = trust.Label{Integrity: p.Integrity, Readers: s.place(in).Readers()}, p.Report.Sections
 	sent := p.Messages()
 	s.reads(sent)
-	req := llm.Request{Messages: sent, Tools: s.offer(how).specs, NoCalls: last, Fit: s.cfg.Tools.Fit, Think: how.mode.think,
-		Temperature: &how.mode.temperature, Marks: p.Marks()}
+	req := llm.Request{Messages: sent, Tools: s.offer(how).Specs, NoCalls: last, Fit: s.cfg.Tools.Fit, Think: how.mode.think,
+		Temperature: &how.mode.Temperature, Marks: p.Marks()}
 	var draft func(string)
 	if in.ID != "" && in.Event == "" && s.streams(ctx, in) {
 		draft = func(text string) {
-			if text = task.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
+			if text = goal.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
 				return
 			}
 			begun()
-			if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
+			if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
 				s.log.Debug("draft not shown", "err", err)
 			}
 		}
 	}
-	reply, err := s.cfg.Models.Complete(ctx, how.mode.role, req, draft)
+	reply, err := s.cfg.Models.Complete(ctx, how.mode.Role, req, draft)
 	s.count(ctx, p.Report, last, reply)
 	return reply, err
 }
@@ -337,13 +317,13 @@ func (s *Session) calm(ctx context.Context, err error, ref string) string {
 	var large *prompt.TooLargeError
 	switch {
 	case errors.As(err, &model):
-		return sentences(model.Calm().In(s.cfg.Messages.For(ctx, s.room)), kept)
+		return i18n.Sentences(model.Calm().In(s.cfg.Messages.For(ctx, s.room)), kept)
 	case errors.As(err, &large):
 		return s.text(ctx, "error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
-	case errors.Is(err, errRounds):
-		return sentences(s.text(ctx, "error.rounds"), kept)
+	case errors.Is(err, agent.ErrRounds):
+		return i18n.Sentences(s.text(ctx, "error.rounds"), kept)
 	default:
-		return sentences(s.text(ctx, "error.unknown", "reference", ref), kept)
+		return i18n.Sentences(s.text(ctx, "error.unknown", "reference", ref), kept)
 	}
 }
 
@@ -353,12 +333,12 @@ func reference() string { return strings.ToLower(rand.Text()[:6]) }
 // streams tells whether the answer to in may be seen while it is written. Where more
 // than two are, half an answer only makes noise, unless the room wants it.
 func (s *Session) streams(ctx context.Context, in chat.Inbound) bool {
-	set, err := s.settings().Get(ctx, s.room, SettingStreaming)
+	set, err := s.settings().Get(ctx, s.room, settings.Streaming)
 	switch {
 	case err != nil:
 		s.log.Warn("whether to stream here is not known", "err", err)
 		return false
-	case set != settingAuto:
+	case set != settings.Auto:
 		return set == "on"
 	case in.Private || s.cfg.People == nil:
 		return in.Private
@@ -395,20 +375,13 @@ func (s *Session) together(ctx context.Context, f storing) error {
 	return err
 }
 
-// concluder is a Transport that stores an answer together with what else is true from then on.
-type concluder interface {
-	// Conclude is Say of the final message m and Handled of the messages done, in one
-	// transaction with what also stores: all of it or nothing.
-	Conclude(ctx context.Context, room string, m chat.Outgoing, done []string, also func(context.Context, *sql.Tx) error) error
-}
-
 // conclude stores the answer to in and says it. The messages done need no more work then.
 func (s *Session) conclude(ctx context.Context, in chat.Inbound, answer history.Message, done []string) error {
-	markers, _ := markersOf(answer.Text)
+	markers, _ := agent.Markers(answer.Text)
 	m := s.answerTo(ctx, in, answer.Text)
-	if t, ok := s.cfg.Transport.(concluder); ok && len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
+	if len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
 		stored := answer
-		err := t.Conclude(ctx, s.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
+		err := s.cfg.Transport.SendFinal(ctx, s.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
 			if err := s.cfg.History.AppendIn(ctx, tx, &stored); err != nil {
 				return err
 			}
@@ -417,7 +390,6 @@ func (s *Session) conclude(ctx context.Context, in chat.Inbound, answer history.
 		if !errors.Is(err, history.ErrKnown) {
 			if err == nil {
 				s.taken = max(s.taken, stored.ID)
-				s.settled = append(s.settled, done...)
 				err = s.askApprovals(ctx, in.ID)
 			}
 			return err

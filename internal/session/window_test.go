@@ -13,12 +13,15 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
+	"reverie/internal/window"
 )
 
 // machine is a manager whose window is what a test says, with a clock of its own.
@@ -26,24 +29,24 @@ type machine struct {
 	*Manager
 	room *room
 	dir  string
-	in   prompt.Inputs
+	in   window.Inputs
 	now  time.Time
 }
 
-func newMachine(t *testing.T, window int) *machine {
+func newMachine(t *testing.T, tokens int) *machine {
 	t.Helper()
 	w := newWorld(t, t.TempDir())
 	m := &machine{room: w.room, dir: w.dir, now: time.Date(2026, 11, 21, 0, 10, 0, 0, time.UTC)}
-	m.enforce(window)
+	m.enforce(tokens)
 	c := w.cfg
 	c.Now = func() time.Time { return m.now }
-	c.Window = func() prompt.Inputs { return m.in }
+	c.Window = func() window.Inputs { return m.in }
 	m.Manager = New(c)
 	return m
 }
 
-func (m *machine) enforce(window int) {
-	m.in.Model, m.in.ID, m.in.Server = "local", "m at here", prompt.Said{Tokens: window, By: "a test"}
+func (m *machine) enforce(tokens int) {
+	m.in.Model, m.in.ID, m.in.Server = "local", "m at here", window.Said{Tokens: tokens, By: "a test"}
 }
 
 // template writes the text of a tier of the assistant, as its owner may.
@@ -89,9 +92,9 @@ func (m *machine) turn(t *testing.T, s *Session, in chat.Inbound) prompt.Turn {
 	return turn
 }
 
-func (m *machine) lock(t *testing.T, room string) TierLock {
+func (m *machine) lock(t *testing.T, room string) window.Lock {
 	t.Helper()
-	l, err := m.tierLock(t.Context(), history.Talk(room))
+	l, err := m.windows(m.cfg.Log).Lock(t.Context(), room)
 	if err != nil || l == nil {
 		t.Fatalf("no lock: %v", err)
 	}
@@ -137,7 +140,7 @@ func TestTierAtACompaction(t *testing.T) {
 	wrong(t, turn.Tier != 4, "before: tier %d", turn.Tier)
 	must(t, s.compacted(t.Context()))
 	turn = m.turn(t, s, in)
-	wrong(t, turn.Tier != 2 || m.lock(t, "!r").Reason != atCompaction, "after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
+	wrong(t, turn.Tier != 2 || m.lock(t, "!r").Reason != "compaction", "after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
 }
 
 // TestPromptThatDoesNotFitAnyMore: only then the tier goes down in the middle of a conversation.
@@ -159,7 +162,7 @@ func TestPromptThatDoesNotFitAnyMore(t *testing.T) {
 		}
 	}
 	l := m.lock(t, "!r")
-	wrong(t, l.Reason != atTooLarge || l.Window != 3800, "lock %+v", l)
+	wrong(t, l.Reason != "the prompt no longer fitted" || l.Window != 3800, "lock %+v", l)
 	m.enforce(600)
 	turn := m.turn(t, s, in)
 	turn.Window = 600
@@ -173,39 +176,16 @@ func TestServerIsRemembered(t *testing.T) {
 	s := newSession(m.Manager, "!r")
 	m.turn(t, s, m.tell(t, s, "$1"))
 	m.enforce(0)
-	decision := func() prompt.Decision {
+	decision := func() window.Decision {
 		t.Helper()
 		return result(m.Decision(t.Context()))(t)
 	}
-	if d := decision(); d.Window != 32768 || d.Source != prompt.ByLast || !strings.Contains(strings.Join(d.Steps, "\n"), "last seen: 32768 tokens (a test, on 2026-11-21 00:10)") {
+	if d := decision(); d.Window != 32768 || d.Source != window.ByLast || !strings.Contains(strings.Join(d.Steps, "\n"), "last seen: 32768 tokens (a test, on 2026-11-21 00:10)") {
 		t.Errorf("%+v", d)
 	}
 	m.in.ID = "another"
 	d := decision()
-	wrong(t, d.Source != prompt.ByNobody, "of another model: %+v", d)
-}
-
-// TestWindowInputs: what detection says becomes the right source.
-func TestWindowInputs(t *testing.T) {
-	asked := llm.Limit{Tokens: 9000, Source: "x", At: noon}
-	tests := []struct {
-		name  string
-		limit func(llm.Limit) llm.Limit
-		want  prompt.Origin
-	}{
-		{"configured", func(l llm.Limit) llm.Limit { l.Label, l.At = llm.Enforced, time.Time{}; return l }, prompt.ByOwner},
-		{"enforced", func(l llm.Limit) llm.Limit { l.Label = llm.Enforced; return l }, prompt.ByServer},
-		{"hosted", func(l llm.Limit) llm.Limit { l.Label = llm.Max; return l }, prompt.ByHost},
-		{"likely", func(l llm.Limit) llm.Limit { l.Label = llm.Estimated; return l }, prompt.ByModel},
-		{"at least", func(l llm.Limit) llm.Limit { l.Label, l.Least = llm.Estimated, true; return l }, prompt.ByLeast},
-		{"nothing", func(l llm.Limit) llm.Limit { l.Label = llm.Default; return l }, prompt.ByNobody},
-	}
-	for _, tt := range tests {
-		in := WindowInputs(llm.Detection{Model: "local", Limit: tt.limit(asked), Server: llm.Ollama, Trained: 8000, Outside: 30})
-		wrong(t, !in.Ollama || in.Trained != 8000 || in.Outside != 30 || in.Model != "local", "%s: %+v", tt.name, in)
-		d := prompt.Decide(in)
-		wrong(t, d.Source != tt.want, "%s: from %s", tt.name, d.Source)
-	}
+	wrong(t, d.Source != window.ByNobody, "of another model: %+v", d)
 }
 
 // TestStatusSaysTheTier: with what it is made for, and what is known now.
@@ -309,23 +289,6 @@ func TestFullWindow(t *testing.T) {
 	wants(t, w.say(t, "$status", "!status").Text, "of the window's room")
 }
 
-func TestDensity(t *testing.T) {
-	for _, tt := range []struct {
-		estimated, counted int
-		want               float64 // 0 = nothing is learned
-	}{
-		{1000, 1000, 1}, {1000, 1700, 1.7}, {1000, 800, 0.8}, {1000, 0, 0}, {1000, 400, 0}, // a server that left out the beginning
-		{1000, 9000, 0}, {100, 150, 0}, {0, 5, 0},
-	} {
-		got, ok := density(tt.estimated, tt.counted)
-		wrong(t, ok != (tt.want > 0) || ok && got != tt.want, "%d estimated, %d counted: %v, %v", tt.estimated, tt.counted, got, ok)
-	}
-	equal(t, learned(1, 1.5, 3), 1.5)
-	got := learned(1, 0.8, 3)
-	wrong(t, math.Abs(got-0.95) > 1e-9, "less is believed by and by, but %v", got)
-	equal(t, learned(1, 0.8, 0), 0.8)
-}
-
 // TestToolBudget: the tools stay within the budget of each tier, with room for a new one; one that has no room is left out and not counted.
 func TestToolBudget(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -338,20 +301,20 @@ func TestToolBudget(t *testing.T) {
 	large.Name, large.Parameters = "large", json.RawMessage(`{"type":"object","properties":{},"description":"`+string(make([]byte, 40_000))+`"}`)
 	now := offers(full, brief, true)
 	then := offers(append(slices.Clone(full), weather, large), append(slices.Clone(brief), weather, large), true)
-	for _, m := range modes {
+	for _, m := range settings.Modes() {
 		for tier := 1; tier <= topTier; tier++ {
-			o := now[m.name][tier]
-			for _, s := range m.policy().Of(full) {
-				wrong(t, tier >= costly[s.Name] != slices.Contains(o.names, s.Name), "%s, tier %d: is %s offered? %v", m.name, tier, s.Name, o.names)
+			o := now[m.Name][tier]
+			for _, s := range policyOf(m).Of(full) {
+				wrong(t, tier >= costly[s.Name] != slices.Contains(o.Names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.Names)
 			}
-			if m.name == modes[0].name {
-				t.Logf("tier %d: %4d of %4d tokens, %d tools", tier, o.tokens, toolBudget[tier], len(o.names))
+			if m.Name == settings.Modes()[0].Name {
+				t.Logf("tier %d: %4d of %4d tokens, %d tools", tier, o.Tokens, toolBudget[tier], len(o.Names))
 			}
-			wrong(t, o.tokens > toolBudget[tier], "%s, tier %d: %d tokens of %d", m.name, tier, o.tokens, toolBudget[tier])
-			with := then[m.name][tier]
-			if p := m.policy(); slices.Contains(with.names, "weather") != p.Allows("weather") || slices.Contains(with.names, "large") ||
-				with.tokens != o.tokens+map[bool]int{true: tokensOf(weather)}[p.Allows("weather")] {
-				t.Errorf("%s, tier %d: with a new tool it offers %v, %d tokens", m.name, tier, with.names, with.tokens)
+			wrong(t, o.Tokens > toolBudget[tier], "%s, tier %d: %d tokens of %d", m.Name, tier, o.Tokens, toolBudget[tier])
+			with := then[m.Name][tier]
+			if p := policyOf(m); slices.Contains(with.Names, "weather") != p.Allows("weather") || slices.Contains(with.Names, "large") ||
+				with.Tokens != o.Tokens+map[bool]int{true: agent.Describing(weather)}[p.Allows("weather")] {
+				t.Errorf("%s, tier %d: with a new tool it offers %v, %d tokens", m.Name, tier, with.Names, with.Tokens)
 			}
 		}
 	}
@@ -360,7 +323,7 @@ func TestToolBudget(t *testing.T) {
 	s := w.sessionOf("!dm")
 	how := result(s.manner(t.Context(), s.place(chat.Inbound{Sender: owner, Private: true}), past, true))(t)
 	how.tier = 1
-	if turn := s.promptTurn(chat.Inbound{Sender: owner, Private: true}, past, how); turn.ToolTokens != now[how.mode.name][1].tokens || turn.ToolTokens < 200 {
+	if turn := s.promptTurn(chat.Inbound{Sender: owner, Private: true}, past, how); turn.ToolTokens != now[how.mode.Name][1].Tokens || turn.ToolTokens < 200 {
 		t.Errorf("the prompt of tier 1 counts %d tokens of tools", turn.ToolTokens)
 	}
 }

@@ -42,7 +42,7 @@ func newPost(t testing.TB) *post {
 
 // restart forgets all that is not in the database.
 func (p *post) restart(db *sql.DB) {
-	p.store = NewStore(db, func() time.Time { return p.now })
+	p.store = NewStore(db, Config{Now: func() time.Time { return p.now }})
 	p.sched = NewScheduler(p.store, "", "", nil)
 	p.inbox = nil
 	p.sched.Deliver = func(_ context.Context, r Run) error {
@@ -222,12 +222,12 @@ func TestNotWanted(t *testing.T) {
 	}
 	p.work()
 	p.heard("own 21 09:00")
-	runs, err := p.store.AllRuns(ctx, here, "", 10)
+	runs, err := p.store.Runs(ctx, here, "", 10)
 	if err != nil || len(runs) != 3 { // those of the deleted one are not shown
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
 	for _, r := range runs {
-		if want := map[string]RunState{"own": RunDone, "paused": RunSkipped, "completed": RunSkipped}[r.Task.Content]; r.State != want {
+		if want := map[string]RunState{"own": runDone, "paused": runSkipped, "completed": runSkipped}[r.Task.Content]; r.State != want {
 			t.Errorf("%s: %s (%s)", r.Task.Content, r.State, r.Result)
 		}
 	}
@@ -352,7 +352,7 @@ func TestReplan(t *testing.T) {
 	berlin := inZone(t, "Europe/Berlin")
 	p.add("tea", "", Schedule{Type: daily, At: "09:00"})
 	p.add("own zone", "", Schedule{Type: daily, At: "09:00", Zone: "Asia/Kolkata"})
-	p.store.Location = berlin // from the next start on; 09:00 is an hour earlier then, and has passed
+	p.store.cfg.Location = berlin // from the next start on; 09:00 is an hour earlier then, and has passed
 	p.at(21, 8, 30)
 	p.at(21, 9, 0)
 	p.heard()

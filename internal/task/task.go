@@ -12,10 +12,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"reverie/internal/i18n"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -67,8 +66,13 @@ type Task struct {
 	Updated   time.Time `json:"-"`
 	Completed time.Time `json:"-"` // zero until completed
 
-	NextDue    time.Time `json:"next_due,omitzero"`     // zero: not scheduled, paused, or over
-	Scheduled  time.Time `json:"-"`                     // when the schedule was made; zero without one
+	NextDue   time.Time `json:"next_due,omitzero"` // zero: not scheduled, paused, or over
+	Scheduled time.Time `json:"-"`                 // when the schedule was made; zero without one
+	RunStats
+}
+
+// RunStats is how the runs of a task went.
+type RunStats struct {
 	LastRun    time.Time `json:"last_run,omitzero"`     // when the last run ended; zero before the first
 	Runs       int       `json:"runs"`                  // that ended well
 	Failures   int       `json:"failures"`              // in a row
@@ -81,9 +85,9 @@ type CatchUp string
 
 // The policies. However many times were missed, no more than maxCatchUp run.
 const (
-	CatchOnce CatchUp = "once" // the latest of them runs, late
-	CatchSkip CatchUp = "skip" // none
-	CatchAll  CatchUp = "all"  // all, the oldest first
+	catchOnce CatchUp = "once" // the latest of them runs, late
+	catchSkip CatchUp = "skip" // none
+	catchAll  CatchUp = "all"  // all, the oldest first
 )
 
 // Mode says what happens when a task falls due.
@@ -92,7 +96,7 @@ type Mode string
 // The modes, as the column run_mode makes them.
 const (
 	Reminder Mode = "reminder"          // the person is reminded; no model is asked
-	Notify   Mode = "autonomous_notify" // the model does what Prompt says, and tells the room
+	notify   Mode = "autonomous_notify" // the model does what Prompt says, and tells the room
 	Silent   Mode = "autonomous_silent" // … and tells nobody
 )
 
@@ -104,13 +108,8 @@ func (t Task) Mode() Mode {
 	case t.Background:
 		return Silent
 	}
-	return Notify
+	return notify
 }
-
-// Line is the task as prompts and lists show it:
-//
-//	[P2] #task_abcdefgh: Fix auth bug [daily at 09:00]
-func (t Task) Line() string { return t.LineIn(i18n.English) }
 
 // Patch says what Update changes; a nil field stays as it is.
 type Patch struct {
@@ -123,25 +122,6 @@ type Patch struct {
 	CatchUp       *CatchUp
 	Integrity     trust.Integrity // of who asks: the task is trusted no further from then on
 	Asked         string          // the message that asks for the change: a task that others had a say in stays when its own is taken back
-}
-
-// oneLine folds white space and checks the length of the named text.
-func oneLine(name, text string, limit int) (string, error) {
-	return bounded(name, strings.Join(strings.Fields(text), " "), limit)
-}
-
-func bounded(name, text string, limit int) (string, error) {
-	if !utf8.ValidString(text) {
-		return "", fmt.Errorf("%s is not valid UTF-8 text", name)
-	}
-	if i := strings.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); i >= 0 {
-		r, _ := utf8.DecodeRuneInString(text[i:])
-		return "", fmt.Errorf("%s holds the control character %U: leave it out", name, r)
-	}
-	if n := utf8.RuneCountInString(text); n > limit {
-		return "", i18n.New("why.text_long", "name", name, "count", n, "most", limit)
-	}
-	return text, nil
 }
 
 // apply changes t as p says.
@@ -169,10 +149,10 @@ func (p Patch) apply(t *Task) {
 // check folds the texts of t, and says what is wrong with what people and models write of it.
 // made is its schedule if that is new.
 func check(t *Task, made *Schedule, now time.Time) (err error) {
-	if t.Content, err = oneLine("content", t.Content, maxContent); err != nil {
+	if t.Content, err = store.CheckLine("content", t.Content, maxContent); err != nil {
 		return err
 	}
-	t.Prompt, err = bounded("prompt", strings.TrimSpace(strings.ReplaceAll(t.Prompt, "\r\n", "\n")), maxPrompt)
+	t.Prompt, err = store.CheckText("prompt", strings.TrimSpace(strings.ReplaceAll(t.Prompt, "\r\n", "\n")), maxPrompt)
 	switch {
 	case err != nil:
 		return err
@@ -181,7 +161,7 @@ func check(t *Task, made *Schedule, now time.Time) (err error) {
 	case t.Priority < minPriority || t.Priority > maxPriority:
 		return fmt.Errorf("priority %d is not allowed: use a whole number from %d (most urgent) to %d, for example %d",
 			t.Priority, minPriority, maxPriority, defaultPriority)
-	case t.CatchUp != CatchOnce && t.CatchUp != CatchSkip && t.CatchUp != CatchAll:
+	case t.CatchUp != catchOnce && t.CatchUp != catchSkip && t.CatchUp != catchAll:
 		return fmt.Errorf("catch_up %q is not known: use once (run late), skip or all", t.CatchUp)
 	}
 	return checkSchedule(made, now)
@@ -198,9 +178,4 @@ func checkSchedule(s *Schedule, now time.Time) error {
 		err = fmt.Errorf("the schedule %q is not in its final form: validate it first", s.String())
 	}
 	return err
-}
-
-// bareID takes the forms people and models write: "#task_x", "task_x".
-func bareID(id string) string {
-	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(id), "#"))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"reverie/internal/i18n"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -46,8 +47,8 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 }
 
 // caller is who asks for a change of a task or goal.
-func (s Scope) caller() task.Caller {
-	return task.Caller{Place: s.Place(), Integrity: s.Label.Integrity}
+func (s Scope) caller() trust.Caller {
+	return trust.Caller{Place: s.Place(), Integrity: s.Label.Integrity}
 }
 
 // checkTask finds everything that is missing for an action, and reads the
@@ -149,9 +150,9 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 	if err != nil {
 		return "", err
 	}
-	text := done + ": " + t.Line()
+	text := done + ": " + t.Line(i18n.English)
 	if !t.NextDue.IsZero() && a.Action != "pause" {
-		text += "\nDue next: " + s.cfg.Tasks.When(t, t.NextDue)
+		text += "\nDue next: " + s.cfg.Tasks.When(i18n.English, t, t.NextDue)
 	}
 	return text, nil
 }
@@ -177,7 +178,7 @@ func (s *Set) listTasks(ctx context.Context, scope Scope, status string) (string
 	}
 	var lines []string
 	for _, t := range tasks {
-		line := t.Line()
+		line := t.Line(i18n.English)
 		scope.Shows(t.Label.Integrity)
 		if t.Prompt != "" {
 			line += " → " + t.Prompt

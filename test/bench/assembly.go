@@ -11,6 +11,7 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -101,7 +102,7 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 	if err != nil {
 		return fail(err)
 	}
-	tasks, skills, past := task.NewStore(db, time.Now), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
+	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
 	for i := range of.tasks {
 		if _, err := tasks.Add(ctx, task.Task{Room: "!r", User: owner, Label: trust.Label{Integrity: trust.User, Readers: trust.Person(owner)}, Content: fmt.Sprintf("Do thing number %d", i), Priority: i%10 + 1}); err != nil {
 			return fail(err)
@@ -112,17 +113,18 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 			return fail(err)
 		}
 	}
-	tools, err := tool.New(tool.Config{Memory: mem, Tasks: tasks, Skills: skills, Dir: dir, Location: time.UTC})
+	tools, err := tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
 	if err != nil {
 		return fail(err)
 	}
-	a, err := prompt.New(prompt.Config{Layout: layout, DB: db, Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC,
-		SeedLanguage: "en", Memory: mem, Tasks: tasks, Skills: skills, History: past, KnownTools: tools.Names()})
+	a, err := prompt.New(prompt.Config{Layout: layout, DB: db, History: past, Sources: prompt.Sources{
+		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
+		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}})
 	if err != nil {
 		return fail(err)
 	}
-	turn := prompt.Turn{Room: "!r", User: owner, Scopes: memory.Strict.Visible("!r", owner, true), Tools: tools.Names(), Now: time.Now(), Window: 32768, MaxOutput: 2048,
-		Mode: "assistant", Tier: 4}
+	turn := prompt.Turn{Window: 32768, MaxOutput: 2048, Subject: prompt.Subject{Room: "!r", User: owner,
+		Scopes: memory.Strict.Visible("!r", owner, true), Tools: tools.Names(), Now: time.Now(), Mode: "assistant", Tier: 4}}
 	for i := range 20 {
 		m := history.Message{Room: "!r", Role: llm.User, Sender: owner, Text: fmt.Sprintf("Message %d of a conversation.", i), At: time.Now()}
 		if i%2 == 1 {

@@ -1,0 +1,239 @@
+package goal
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// short writes a marker for the tables below: kind, text, and what else is known.
+func short(m Marker) string {
+	s := m.Kind + "|" + m.Text
+	for _, more := range []string{string(m.Status), m.Action, m.Priority, string(m.Ended)} {
+		if more != "" {
+			s += "|" + more
+		}
+	}
+	for word, yes := range map[string]bool{"locked": m.Locked, "unlocked": m.Unlocked, "implied": m.Implied} {
+		if yes { // never two of them
+			s += "|" + word
+		}
+	}
+	return s
+}
+
+func TestMarkerLines(t *testing.T) {
+	for line, want := range map[string]string{
+		// where the tag may stand, and in which case
+		"  \t[GOAL] Ship it  ":              "GOAL|Ship it",
+		"[goal] Ship it":                    "GOAL|Ship it",
+		"- [GOAL] Ship it":                  "GOAL|Ship it",
+		"* [GOAL] Ship it":                  "GOAL|Ship it",
+		"3. [GOAL] Ship it":                 "GOAL|Ship it",
+		"> [GOAL] Ship it":                  "GOAL|Ship it",
+		"### [GOAL] Ship it":                "GOAL|Ship it",
+		"**[GOAL]** Ship it":                "GOAL|Ship it",
+		"**[GOAL] Ship it**":                "GOAL|Ship it",
+		"[**GOAL**] Ship it":                "GOAL|Ship it",
+		"- **[GOAL]:** Ship it":             "GOAL|Ship it",
+		"[GOAL]: Ship it":                   "GOAL|Ship it",
+		"[GOAL] - Ship it":                  "GOAL|Ship it",
+		"[GOAL]\tShip\u00a0it":              "GOAL|Ship it",
+		"🎯 [GOAL] Ship it\r":                "GOAL|Ship it",
+		"[NEXT] Write *one* page":           "NEXT|Write *one* page",
+		"[Next]: Read https://example.org/": "NEXT|Read https://example.org/",
+		// goals
+		"[GOAL] Ship it | high":              "GOAL|Ship it|high",
+		"[GOAL] Ship it (priority: low)":     "GOAL|Ship it|low",
+		"[GOAL] Ship it - HIGH PRIORITY":     "GOAL|Ship it|high",
+		"[GOAL] Keep the battery - low":      "GOAL|Keep the battery - low",
+		"[GOAL] Ship it - COMPLETED":         "GOAL|Ship it|completed",
+		"[GOAL] Ship it | low - paused":      "GOAL|Ship it|low|paused",
+		"[GOAL] ✅ is a sign":                 "GOAL|✅ is a sign",
+		"[GOAL] Implement [CHECKPOINT] tags": "GOAL|Implement [CHECKPOINT] tags",
+		// statuses of checkpoints
+		"[CHECKPOINT] Plan":                         "CHECKPOINT|Plan|pending|implied",
+		"[CHECKPOINT] Plan - COMPLETED":             "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan — DONE!":                 "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan | done":                  "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan (DONE)":                  "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan - **DONE**":              "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan - ✅":                     "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan ✔️":                      "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] ✅ Plan":                       "CHECKPOINT|Plan|done",
+		"✅ [CHECKPOINT] Plan":                       "CHECKPOINT|Plan|done",
+		"- [x] [CHECKPOINT] Plan":                   "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan - IN-PROGRESS":           "CHECKPOINT|Plan|in progress",
+		"[CHECKPOINT] Plan (IN PROGRESS)":           "CHECKPOINT|Plan|in progress",
+		"[CHECKPOINT] Plan - WIP":                   "CHECKPOINT|Plan|in progress",
+		"🔄 [CHECKPOINT] 3. Plan (IN PROGRESS)":      "CHECKPOINT|Plan|in progress",
+		"[CHECKPOINT] Plan - PENDING":               "CHECKPOINT|Plan|pending",
+		"[CHECKPOINT] Plan - not started":           "CHECKPOINT|Plan|pending",
+		"[CHECKPOINT] Plan - BLOCKED":               "CHECKPOINT|Plan|pending",
+		"[CHECKPOINT] Plan ⏳":                       "CHECKPOINT|Plan|pending",
+		"[CHECKPOINT] Make a TODO list - DONE":      "CHECKPOINT|Make a TODO list|done",
+		"[CHECKPOINT] X-completed":                  "CHECKPOINT|X-completed|pending|implied",
+		"[CHECKPOINT] Plan - pending review by Ada": "CHECKPOINT|Plan - pending review by Ada|pending|implied",
+		"[CHECKPOINT] Plan - PENDING - COMPLETED":   "CHECKPOINT|Plan|done", // the last one counts
+		// decisions
+		"[DECISION] Use JWT":              "DECISION|Use JWT",
+		"[DECISION] Use JWT - LOCKED":     "DECISION|Use JWT|locked",
+		"[DECISION] Use JWT (LOCKED)":     "DECISION|Use JWT|locked",
+		"[DECISION] Use JWT 🔒":            "DECISION|Use JWT|locked",
+		"🔒 [DECISION] Use JWT":            "DECISION|Use JWT|locked",
+		"[DECISION] Use JWT - UNLOCKED":   "DECISION|Use JWT|unlocked",
+		"[DECISION] Keep the door locked": "DECISION|Keep the door locked",
+		// artifacts
+		"[ARTIFACT] created src/a.ts":              "ARTIFACT|src/a.ts|created",
+		"[ARTIFACT] DELETED `src/a.ts`":            "ARTIFACT|src/a.ts|deleted",
+		"[ARTIFACT] **Updated:** \"src/a.ts\"":     "ARTIFACT|src/a.ts|modified",
+		"[ARTIFACT] Created `src/a.ts` - the form": "ARTIFACT|src/a.ts|created",
+		"[ARTIFACT] src/a.ts | created":            "ARTIFACT|src/a.ts|created",
+		"[ARTIFACT] src/a.ts (modified)":           "ARTIFACT|src/a.ts|modified",
+		// no markers
+		"Ship it [GOAL] now":                "",
+		"The [GOAL] is clear":               "",
+		"`[GOAL] Ship it`":                  "",
+		"[GOAL]":                            "",
+		"[GOAL] ":                           "",
+		"[GOAL]Ship it":                     "",
+		"[GOAL Ship it":                     "",
+		"[Next](https://example.org/) page": "",
+		"[next]: https://example.org/":      "",
+		"[CHECKPOINT] DONE":                 "",
+		"[ARTIFACT] src/a.ts":               "",
+		"[ARTIFACT] Created":                "",
+		"[GOAL] Ship\x1b[31m it":            "",
+		"[GOAL] \xff":                       "",
+		"[GOAL] " + strings.Repeat("x", maxMarkerLine):   "",
+		"[GOAL] " + strings.Repeat("é", maxMarkerLine-7): "GOAL|" + strings.Repeat("é", maxMarkerLine-7),
+		"[GOAL] " + strings.Repeat("é", maxMarkerLine-6): "",
+		"[TODO] Ship it": "",
+	} {
+		got, rest, _ := ParseMarkers(line)
+		text := ""
+		for _, m := range got {
+			text += short(m)
+		}
+		equal(t, text, want, "%q", line)
+		if whole := line; want == "" && rest != whole || want != "" && rest != "" {
+			t.Errorf("%q leaves %q", line, rest)
+		}
+		for i := range line { // nothing of it is ever shown while it is written
+			if shown := ShowDraft("Well.\n" + line[:i]); want != "" && strings.TrimSpace(shown) != "Well." {
+				t.Errorf("%q shows %q", line[:i], shown)
+				break
+			}
+		}
+	}
+}
+
+func TestMarkersInText(t *testing.T) {
+	for name, c := range map[string]struct{ text, rest, want string }{
+		"none":        {"Well.\n\n\nSo.\n", "Well.\n\n\nSo.\n", ""},
+		"middle":      {"Well.\n\n[NEXT] Go\n\nSo.", "Well.\n\nSo.", "NEXT|Go"},
+		"tight":       {"Well.\n[NEXT] Go\nSo.", "Well.\nSo.", "NEXT|Go"},
+		"begin":       {"[NEXT] Go\n\nSo.\n", "So.\n", "NEXT|Go"},
+		"end":         {"Well.\n\n[NEXT] Go\n", "Well.", "NEXT|Go"},
+		"several":     {"Well.\n\n[GOAL] A\n\n[NEXT] Go\n\n\nSo.\n\n\nEnd.", "Well.\n\nSo.\n\n\nEnd.", "GOAL|A NEXT|Go"},
+		"windows":     {"Well.\r\n[NEXT] Go\r\nSo.", "Well.\r\nSo.", "NEXT|Go"},
+		"fence":       {"So:\n```\n[NEXT] Go\n```\n[NEXT] On", "So:\n```\n[NEXT] Go\n```", "NEXT|On"},
+		"tildes":      {"~~~~ text\n[NEXT] Go\n~~~\n[NEXT] On\n~~~~\nx", "~~~~ text\n[NEXT] Go\n~~~\n[NEXT] On\n~~~~\nx", ""},
+		"open fence":  {"```go\n[NEXT] Go", "```go\n[NEXT] Go", ""},
+		"quoted":      {"> ```\n> [NEXT] Go\n> ```\n> [NEXT] On", "> ```\n> [NEXT] Go\n> ```", "NEXT|On"},
+		"in a list":   {"- ```\n  [NEXT] Go\n  ```\n- [NEXT] On", "- ```\n  [NEXT] Go\n  ```", "NEXT|On"},
+		"code marks":  {"```x``` is code\n[NEXT] Go", "```x``` is code", "NEXT|Go"},
+		"no newline":  {"[NEXT] Go [NEXT] On", "", "NEXT|Go [NEXT] On"},
+		"not a list":  {"Note [1]\n[1] A note.\n[GOALS] x", "Note [1]\n[1] A note.\n[GOALS] x", ""},
+		"second line": {"[GOAL] A\nwhich goes on here", "which goes on here", "GOAL|A"},
+	} {
+		got, rest, _ := ParseMarkers(c.text)
+		var texts []string
+		for _, m := range got {
+			m.Implied = false
+			texts = append(texts, short(m))
+		}
+		if s := strings.Join(texts, " "); s != c.want || rest != c.rest {
+			t.Errorf("%s: markers %q, want %q; rest %q, want %q", name, s, c.want, rest, c.rest)
+		}
+		for i := range c.text {
+			if part := ShowDraft(c.text[:i]); !strings.HasPrefix(rest, part) {
+				t.Errorf("%s: %q shows %q, and in the end there is %q", name, c.text[:i], part, rest)
+			}
+		}
+	}
+	var many strings.Builder
+	for i := range maxMarkers + 7 {
+		fmt.Fprintf(&many, "[NEXT] Step %d\n", i)
+	}
+	got, rest, dropped := ParseMarkers(many.String() + "Well.")
+	if len(got) != maxMarkers || dropped != 7 || rest != "Well." || got[maxMarkers-1].Text != "Step 49" {
+		t.Errorf("%d markers, %d dropped, rest %q", len(got), dropped, rest)
+	}
+}
+
+// A draft grows; what it shows never takes back but a line that is not whole, and
+// never holds a marker.
+func TestShowDraft(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                      "",
+		"Well, [":               "Well, [",
+		"[":                     "",
+		"- ":                    "",
+		"- W":                   "- W",
+		"[G":                    "",
+		"[Gr":                   "[Gr",
+		"[1":                    "[1",
+		"[GOAL":                 "",
+		"[GOALS":                "[GOALS",
+		"[GOAL]":                "",
+		"[GOAL](":               "[GOAL](",
+		"[GOAL] Ship":           "",
+		"[GOAL] Ship\n":         "",
+		"Well.\n[GOAL] Ship\nS": "Well.\nS",
+		"Well.\n\n**[ch":        "Well.",
+		"```\n[GOAL] Ship":      "```\n[GOAL] Ship",
+		"[GOAL] " + strings.Repeat("x", maxMarkerLine): "[GOAL] " + strings.Repeat("x", maxMarkerLine),
+	} {
+		equal(t, ShowDraft(text), want, "%q shows", text)
+	}
+}
+
+// Whatever comes: no panic, no marker
+// is left, and what a draft shows has none either.
+func FuzzMarkers(f *testing.F) {
+	for _, s := range []string{
+		"[GOAL] A | high - DONE", "- **[CHECKPOINT]** 🔄 3. Plan – IN PROGRESS ✅", "[DECISION] x - locked - UNLOCKED 🔒",
+		"[ARTIFACT] Created: `a b` - c", "[artifact] x | new", "> ```\n[NEXT] x\n> ```", "[CHECKPOINT] a - DONE - BLOCKED b", "[NEXT]: “x”",
+		"[GOAL] \"**_x_**\" (priority: low)", "*[GOAL]* - - : x\n\n\n[NEXT] y\n\n",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		markers, rest, _ := ParseMarkers(text)
+		for _, m := range markers {
+			if m.Text == "" || !utf8.ValidString(m.Text) || strings.ContainsAny(m.Text, "\n\r\x00") || utf8.RuneCountInString(m.Text) > maxMarkerLine {
+				t.Fatalf("marker %+v", m)
+			}
+		}
+		if again, same, _ := ParseMarkers(rest); len(again) != 0 || same != rest {
+			t.Fatalf("%q still holds %+v", rest, again)
+		}
+		if len(markers) == 0 && rest != text {
+			t.Fatalf("%q became %q", text, rest)
+		}
+		shown := ShowDraft(text)
+		if again, _, _ := ParseMarkers(shown); len(again) != 0 {
+			t.Fatalf("%q shows %q", text, shown)
+		}
+		if len(text) > 200 {
+			return
+		}
+		for i := range text { // nothing that was shown is ever taken back
+			if part := ShowDraft(text[:i]); !strings.HasPrefix(rest, part) {
+				t.Fatalf("%q shows %q, and in the end there is %q", text[:i], part, rest)
+			}
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package goal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"reverie/internal/store"
+	"reverie/internal/trust"
+)
+
+// lastEvent tells what happened later within a millisecond.
+const lastEvent = `(SELECT max(e.id) FROM goal_event AS e WHERE e.goal = goal.id)`
+
+// activeGoal finds the active goal of a place: its own before one that everybody may read.
+const activeGoal = `status = 'active' ORDER BY readers = 'shared' LIMIT 1`
+
+// Active returns the active goal at a place; ok is false when there is none.
+func (g *Store) Active(ctx context.Context, at trust.Place) (goal Goal, ok bool, err error) {
+	return g.one(ctx, at, activeGoal)
+}
+
+// Shown returns the goal that is in everybody's mind: the active one, or, until
+// another one was made, the one that was completed last, if that was after since.
+func (g *Store) Shown(ctx context.Context, at trust.Place, since time.Time) (goal Goal, ok bool, err error) {
+	goal, ok, err = g.one(ctx, at, `status <> 'paused'
+		AND NOT EXISTS (SELECT 1 FROM goal later
+			WHERE later.room = goal.room AND later.readers = goal.readers AND later.created > goal.ended)
+		ORDER BY status = 'active' DESC, ended DESC, `+lastEvent+` DESC LIMIT 1`)
+	if err != nil || !ok || goal.Status == Active || goal.Status == Completed && !since.IsZero() && goal.Ended.After(since) {
+		return goal, ok, err
+	}
+	return Goal{}, false, nil
+}
+
+// Get returns the goal id, if it may be read at a place, in whatever state.
+func (g *Store) Get(ctx context.Context, at trust.Place, id string) (Goal, error) {
+	goal, ok, err := g.one(ctx, at, `id = ?`, store.BareID(id))
+	if err == nil && !ok {
+		err = noGoal(id)
+	}
+	return goal, err
+}
+
+func (g *Store) one(ctx context.Context, at trust.Place, where string, args ...any) (Goal, bool, error) {
+	goal, err := findGoal(ctx, g.db, at, where, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Goal{}, false, nil
+	}
+	if err != nil {
+		return Goal{}, false, fmt.Errorf("read goal: %w", err)
+	}
+	return goal, true, nil
+}
+
+// List returns the newest goals that may be read at a place, at most most: the active one first, then
+// paused ones, then those that ended.
+func (g *Store) List(ctx context.Context, at trust.Place, most int) ([]Goal, error) {
+	ids, err := store.Column[string](ctx, g.db, `SELECT id FROM goal WHERE `+trust.Readable+`
+		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC, `+lastEvent+` DESC LIMIT ?`,
+		append(at.ReadableArgs(), most)...)
+	if err != nil {
+		return nil, fmt.Errorf("list goals: %w", err)
+	}
+	goals := make([]Goal, 0, len(ids))
+	for _, id := range ids {
+		goal, err := g.Get(ctx, at, id)
+		if err != nil {
+			return nil, err
+		}
+		goals = append(goals, goal)
+	}
+	return goals, nil
+}
+
+// Events returns what happened to the goal id, the oldest first; nothing if it may not be
+// read at the place.
+func (g *Store) Events(ctx context.Context, at trust.Place, id string) ([]Event, error) {
+	out, err := store.List(ctx, g.db, func(row store.Row) (e Event, err error) {
+		var at int64
+		err = row.Scan(&at, &e.Kind, &e.Detail)
+		e.At = time.UnixMilli(at).UTC()
+		return e, err
+	}, `SELECT e.at, e.kind, e.detail FROM goal_event e JOIN goal g ON g.id = e.goal
+		WHERE `+trust.Readable+` AND g.id = ? ORDER BY e.id`, append(at.ReadableArgs(), store.BareID(id))...)
+	if err != nil {
+		return nil, fmt.Errorf("read events of a goal: %w", err)
+	}
+	return out, nil
+}
+
+func (e *edit) find(where string, args ...any) (Goal, error) {
+	return findGoal(e.ctx, e.tx, e.by.Place, where, args...)
+}
+
+// findGoal reads one goal with all its parts. That it may be read at the place is a condition
+// of every reading, so that no forgotten check can show another one.
+func findGoal(ctx context.Context, db store.DBTX, at trust.Place, where string, args ...any) (Goal, error) {
+	var g Goal
+	var created, updated int64
+	var ended sql.NullInt64
+	err := db.QueryRowContext(ctx, `SELECT id, room, user, description, priority, status,
+			summary, next, created, updated, ended, integrity, readers
+		FROM goal WHERE `+trust.Readable+` AND `+where, append(at.ReadableArgs(), args...)...).Scan(
+		&g.ID, &g.Room, &g.User, &g.Description, &g.Priority, &g.Status,
+		&g.Summary, &g.Next, &created, &updated, &ended, &g.Label.Integrity, &g.Label.Readers)
+	if err != nil {
+		return Goal{}, err
+	}
+	g.Created, g.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
+	if ended.Valid {
+		g.Ended = time.UnixMilli(ended.Int64).UTC()
+	}
+	g.Checkpoints, err = store.List(ctx, db, func(row store.Row) (c Checkpoint, err error) {
+		var changed int64
+		err = row.Scan(&c.N, &c.Description, &c.Status, &changed)
+		c.Changed = time.UnixMilli(changed).UTC()
+		return c, err
+	}, `SELECT n, description, status, changed FROM goal_checkpoint WHERE goal = ? ORDER BY n`, g.ID)
+	if err != nil {
+		return g, err
+	}
+	g.Decisions, err = store.List(ctx, db, func(row store.Row) (d Decision, err error) {
+		err = row.Scan(&d.N, &d.Description, &d.Rationale, &d.Locked)
+		return d, err
+	}, `SELECT n, description, rationale, locked FROM goal_decision WHERE goal = ? ORDER BY n`, g.ID)
+	if err != nil {
+		return g, err
+	}
+	g.Artifacts, err = store.List(ctx, db, func(row store.Row) (a Artifact, err error) {
+		err = row.Scan(&a.Action, &a.Path)
+		return a, err
+	}, `SELECT action, path FROM goal_artifact WHERE goal = ? ORDER BY n`, g.ID)
+	return g, err
+}

@@ -1,0 +1,187 @@
+package compact
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+)
+
+// Transcript is the messages as a reader gets them who is to summarise them, in at
+// most about so many tokens: the longest lose their middle.
+func Transcript(all []history.Message, most int) string {
+	type entry struct{ lead, text string }
+	var entries []entry
+	var sizes []int
+	add := func(lead, text string) {
+		entries = append(entries, entry{lead, text})
+		sizes = append(sizes, llm.EstimateTokens(text))
+		most -= llm.EstimateTokens(lead) + 1
+	}
+	for i := range all {
+		m := &all[i]
+		lead := speaker(m)
+		if m.Header != "" {
+			lead += " " + m.Header
+		}
+		if m.Text != "" {
+			add(lead, m.Text)
+		}
+		for _, c := range m.Calls {
+			add(speaker(m)+" calls "+c.Name, c.Arguments)
+		}
+	}
+	cap := level(sizes, most)
+	var b strings.Builder
+	for i, e := range entries {
+		if sizes[i] > cap {
+			e.text = Cut(e.text, cap)
+		}
+		fmt.Fprintf(&b, "%s: %s\n", e.lead, e.text)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// Reasons why a summary is not accepted.
+var (
+	errShort    = errors.New("the summary is too short to be one")
+	errLong     = errors.New("the summary is longer than it may be")
+	errEcho     = errors.New("the summary only repeats what it was made of")
+	errGarbled  = errors.New("the summary is not made of words")
+	errCircling = errors.New("the summary says the same over and over")
+)
+
+const (
+	leastSummary = 20  // characters
+	overLong     = 120 // percent of the bound that are let pass: models count badly
+)
+
+// Check says why a summary must not stand for a conversation: source is what it was
+// made of, and most the tokens it may have. nil means that it may.
+func Check(summary, source string, most int) error {
+	summary = strings.TrimSpace(summary)
+	fields := strings.Fields(summary)
+	switch n := llm.EstimateTokens(summary); {
+	case utf8.RuneCountInString(summary) < leastSummary:
+		return errShort
+	case n > most*overLong/100:
+		return errLong
+	case garbled(summary):
+		return errGarbled
+	case circling(fields):
+		return errCircling
+	case strings.Contains(strings.Join(strings.Fields(source), " "), strings.Join(fields, " ")):
+		return errEcho
+	}
+	return nil
+}
+
+// garbled reports whether less than half of a text is letters, digits and blanks, or
+// whether it is a page or an object rather than words.
+func garbled(s string) bool {
+	good, all := 0, 0
+	for _, r := range s {
+		all++
+		if r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || r == ' ' || r == '\n') {
+			good++
+		}
+	}
+	return good*2 < all || strings.Contains(s, "\uFFFD\uFFFD") || strings.HasPrefix(s, "<!") ||
+		strings.HasPrefix(strings.ToLower(s), "<html")
+}
+
+// circling reports whether a long text has only few different words.
+func circling(fields []string) bool {
+	const few = 40
+	if len(fields) < few {
+		return false
+	}
+	seen := map[string]bool{}
+	for _, f := range fields {
+		seen[f] = true
+	}
+	return len(seen)*6 < len(fields)
+}
+
+const (
+	headLine  = 200 // runes of a message in an extract
+	saidSince = "Said since, in short:\n"
+	notListed = "- (earlier messages are not listed)"
+)
+
+// Extract is a summary that needs no model: the one before, in at most half of the room, and
+// the beginning of each message of a person, of which the newest stay if there is not room for all.
+func Extract(before string, gone []history.Message, most int) string {
+	var heads []string
+	for i := range gone {
+		if m := &gone[i]; m.Role == llm.User && strings.TrimSpace(m.Text) != "" {
+			first, _, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
+			if head := "- " + speaker(m) + ": " + history.OneLine(first, headLine); len(heads) == 0 || heads[len(heads)-1] != head {
+				heads = append(heads, head)
+			}
+		}
+	}
+	before = strings.TrimSpace(before)
+	switch {
+	case len(heads) == 0 && before == "":
+		return fmt.Sprintf("(%d messages without words of a person are left out here.)", len(gone))
+	case len(heads) == 0:
+		return briefly(before, most)
+	}
+	if before = briefly(before, most/2); before != "" {
+		before += "\n\n"
+	}
+	left := most - llm.EstimateTokens(before+saidSince+notListed)
+	from := len(heads)
+	for from > 0 {
+		n := llm.EstimateTokens(heads[from-1]) + 1
+		if n > left {
+			break
+		}
+		left -= n
+		from--
+	}
+	if from > 0 {
+		heads = slices.Insert(slices.Clone(heads[from:]), 0, notListed)
+	}
+	return before + saidSince + strings.Join(heads, "\n")
+}
+
+// briefly keeps at most so many tokens of text: if not all of it, then sentences, of
+// which what was decided stays first and then the newest, in the order they stand in.
+func briefly(text string, most int) string {
+	text = strings.ReplaceAll("\n"+text, "\n"+saidSince, "\n")
+	text = strings.TrimSpace(strings.ReplaceAll(text, "\n"+notListed, ""))
+	if llm.EstimateTokens(text) <= most {
+		return text
+	}
+	var all []detail
+	for _, s := range sentences(text) {
+		all = append(all, newDetail("", s, len(all)))
+	}
+	slices.SortStableFunc(all, func(a, b detail) int {
+		if a, b := min(a.rank, saidRank), min(b.rank, saidRank); a != b {
+			return a - b
+		}
+		return b.at - a.at
+	})
+	var kept []detail
+	for _, d := range all {
+		n := llm.EstimateTokens(d.line) + 2 // for the dash and the line end
+		if n <= most {
+			most -= n
+			kept = append(kept, d)
+		}
+	}
+	slices.SortFunc(kept, func(a, b detail) int { return a.at - b.at })
+	var b strings.Builder
+	for _, d := range kept {
+		b.WriteString("- " + d.line + "\n")
+	}
+	return strings.TrimSpace(b.String())
+}

@@ -1,0 +1,60 @@
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/rs/zerolog"
+)
+
+// libraryLog passes mautrix's warnings and errors on to log. Request and
+// response bodies are left out, because they hold what people wrote.
+func libraryLog(log *slog.Logger) zerolog.Logger {
+	return zerolog.New(zerologWriter{log}).Level(zerolog.WarnLevel)
+}
+
+type zerologWriter struct{ log *slog.Logger }
+
+// bodies are the fields that may hold message text or secrets.
+var bodies = []string{"req_body", "content", "body", "response", "resp_body", "event_content", "since"}
+
+// quiet messages are ordinary events that mautrix logs as warnings, and what
+// this package logs itself. A new Olm session is stored later; see e2ee.Store.
+var quiet = []string{
+	"Didn't find olm session to encrypt group session",
+	"Request canceled",
+	"Unsupported event type in encrypted event",
+	"Failed to save new olm session in crypto store after decrypting",
+	"Request failed", // whoever made the request says it
+	"Request parsing failed",
+}
+
+func (w zerologWriter) Write(p []byte) (int, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(p, &fields); err != nil {
+		w.log.Warn("matrix library", "unreadable_log_bytes", len(p))
+		return len(p), nil
+	}
+	text, _ := fields[zerolog.MessageFieldName].(string)
+	level := slog.LevelWarn
+	switch {
+	case slices.Contains(quiet, text):
+		level = slog.LevelDebug
+	case fields[zerolog.LevelFieldName] != zerolog.LevelWarnValue:
+		level = slog.LevelError
+	}
+	delete(fields, zerolog.MessageFieldName)
+	delete(fields, zerolog.LevelFieldName)
+	for _, b := range bodies {
+		delete(fields, b)
+	}
+	attrs := make([]slog.Attr, 0, len(fields))
+	for _, k := range slices.Sorted(maps.Keys(fields)) {
+		attrs = append(attrs, slog.Any(k, fields[k]))
+	}
+	w.log.LogAttrs(context.Background(), level, "matrix library: "+text, attrs...)
+	return len(p), nil
+}

@@ -1,0 +1,371 @@
+// Package doctor says how the connection to Matrix stands and what to do about it.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto"
+	"maunium.net/go/mautrix/crypto/signatures"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/matrix/account"
+	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/verification"
+)
+
+// maxSkew is how far two clocks may be apart before it is worth a word.
+const maxSkew = 2 * time.Minute
+
+// Finding is one thing that a check looked at.
+type Finding struct {
+	OK     bool   `json:"ok"`
+	Note   bool   `json:"note,omitempty"` // OK, but worth knowing
+	What   string `json:"what"`
+	Remedy string `json:"remedy,omitempty"` // what to do; empty when OK and no note
+}
+
+// Config is what the doctor looks at.
+type Config struct {
+	Account account.Config // DB may be nil; then the crypto store is not looked at
+	Fault   error          // what is wrong with the configuration
+	// Noted fills in what bot.db tells of the delivery.
+	Noted func(ctx context.Context, s *Status, now time.Time) error
+}
+
+// findings are what a check has looked at so far.
+type findings []Finding
+
+func (f *findings) good(format string, args ...any) {
+	*f = append(*f, Finding{OK: true, What: fmt.Sprintf(format, args...)})
+}
+
+func (f *findings) bad(remedy, format string, args ...any) {
+	*f = append(*f, Finding{What: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// Check looks at everything a bot account needs, and fills in what the homeserver tells. It
+// changes nothing: it does not log in, because that would make a device.
+func Check(ctx context.Context, cfg Config, s *Status) []Finding {
+	return check(ctx, cfg.Account, cfg.Fault, s)
+}
+
+func check(ctx context.Context, cfg account.Config, fault error, s *Status) (out findings) {
+	if fault != nil {
+		out.bad("correct the matrix section of the configuration", "%v", fault)
+		return out
+	}
+	cli, err := account.NewClient(cfg)
+	if err != nil {
+		out.bad("correct matrix.homeserver", "%v", err)
+		return out
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	cli.ResponseHook = func(_ *http.Request, resp *http.Response, _ error, _ time.Duration) {
+		if resp == nil {
+			return
+		}
+		if t, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+			ahead := int64(time.Until(t).Seconds())
+			s.ClockSkew = &ahead
+		}
+	}
+	versions, err := cli.Versions(ctx)
+	newest := versions.GetLatest()
+	var h mautrix.HTTPError
+	switch {
+	case err == nil && newest.Format == mautrix.SpecVersionFormatUnknown,
+		errors.As(err, &h) && h.RespError == nil && h.Response != nil && h.Response.StatusCode < 500:
+		out.bad("correct matrix.homeserver: the address that clients use, such as https://matrix.example.org",
+			"%s answers, but not as a Matrix homeserver", cfg.Homeserver)
+		return out
+	case err != nil:
+		out.bad("start it, or correct matrix.homeserver", "the homeserver %s does not answer: %v", cfg.Homeserver, err)
+		return out
+	}
+	out.good("homeserver %s answers (Matrix %s)", cfg.Homeserver, newest)
+	if s.skewed() {
+		skew, way := time.Duration(*s.ClockSkew)*time.Second, "ahead of"
+		if skew < 0 {
+			way = "behind"
+		}
+		out.bad("set the clock of this machine or of the homeserver; nothing is lost meanwhile, "+
+			"but times and the age of messages are wrong",
+			"the homeserver's clock is %s %s mine", span(skew.Abs()), way)
+	}
+
+	acc, err := account.Load(cfg.Dir)
+	switch {
+	case err != nil:
+		out.bad("see there", "%v", err)
+	case acc == nil && cfg.Password == "" && cfg.Token == "":
+		out.bad("set matrix.password or matrix.access_token", "nobody has logged in yet, and there is nothing to log in with")
+	case acc == nil:
+		out.good("not logged in yet: the first start does that and makes a device")
+	default:
+		out.account(ctx, cfg, cli, acc, s)
+	}
+	return out
+}
+
+// account looks at what belongs to the account acc.
+func (f *findings) account(ctx context.Context, cfg account.Config, cli *mautrix.Client, acc *account.Login, s *Status) {
+	if strings.HasPrefix(cfg.User, "@") && cfg.User != acc.UserID.String() {
+		f.bad("give each account a data folder of its own", "the data folder belongs to %s, the configuration says %s", acc.UserID,
+			cfg.User)
+	}
+	cli.UserID, cli.DeviceID, cli.AccessToken = acc.UserID, acc.DeviceID, cmp.Or(cfg.Token, acc.AccessToken)
+	me, err := cli.Whoami(ctx)
+	switch {
+	case errors.Is(err, mautrix.MUnknownToken) && cfg.Password != "":
+		f.good("the access token is no longer valid; the next start logs in again with the password")
+		return
+	case errors.Is(err, mautrix.MUnknownToken):
+		f.bad("configure a new matrix.access_token for device "+acc.DeviceID.String()+", or a matrix.password",
+			"the access token is no longer valid")
+		return
+	case err != nil:
+		f.bad("try again; if it stays, ask who runs the homeserver", "the homeserver does not say who we are: %v", err)
+		return
+	case me.DeviceID != acc.DeviceID:
+		f.bad("use the access token of device "+acc.DeviceID.String()+", or start with an empty data folder",
+			"the access token belongs to device %s, the data folder to %s", me.DeviceID, acc.DeviceID)
+	default:
+		f.good("logged in as %s, device %s", me.UserID, me.DeviceID)
+	}
+	if cfg.DB != nil {
+		switch device, err := e2ee.StoredDevice(ctx, cfg.DB); {
+		case err != nil:
+			f.bad("see whether bot.db is a good database", "the crypto store cannot be read: %v", err)
+		case device != acc.DeviceID.String():
+			f.bad("put bot.db and "+cfg.File("account.json")+" of the same device together",
+				"the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
+		default:
+			f.fingerprints(ctx, cfg)
+		}
+	}
+	for _, name := range []string{"pickle.key", "recovery.key"} {
+		switch info, err := os.Stat(cfg.File(name)); {
+		case err != nil:
+			f.bad("put it back from a backup", "%s is not there", cfg.File(name))
+		case info.Mode().Perm()&0o077 != 0:
+			f.bad("chmod 600 "+cfg.File(name), "%s can be read by others", cfg.File(name))
+		default:
+			f.good("%s is there", cfg.File(name))
+		}
+	}
+	keys, err := cli.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{acc.UserID: mautrix.DeviceIDList{}}})
+	if err != nil {
+		f.bad("try again", "the homeserver does not tell the keys of the account: %v", err)
+	} else {
+		f.signed(acc, keys, s)
+	}
+	if cfg.DB != nil {
+		f.backup(ctx, cfg, cli)
+	}
+	if keys != nil {
+		f.devices(ctx, cfg, cli, acc, keys, s)
+	}
+}
+
+// fingerprints says by which keys others recognise the bot: its device's and, if they are here, the account's.
+// They are read out of the crypto store: the homeserver's word for them would be worth nothing.
+func (f *findings) fingerprints(ctx context.Context, cfg account.Config) {
+	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.Dir)
+	var own *crypto.OlmAccount
+	if err == nil {
+		own, err = kept.GetAccount(ctx)
+	}
+	if err == nil && own == nil {
+		err = errors.New("there is no account in it")
+	}
+	if err != nil {
+		f.bad("see whether "+cfg.File("pickle.key")+" belongs to bot.db", "the crypto store cannot be read: %v", err)
+		return
+	}
+	what := "the device's fingerprint is " + verification.Fingerprint(own.SigningKey().String())
+	if s, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.Dir); err == nil && s != nil && s.CrossSigning != nil {
+		if keys, err := s.CrossSigning.Decode(); err == nil {
+			what += ", the identity's " + verification.Fingerprint(keys.MasterKey.PublicKey().String())
+		}
+	}
+	f.good("%s", what)
+}
+
+// backup compares the key backup that is in use here with the server's.
+func (f *findings) backup(ctx context.Context, cfg account.Config, cli *mautrix.Client) {
+	kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.Dir)
+	if err != nil {
+		f.bad("start the bot with recovery.key in its place", "%v", err)
+		return
+	}
+	if kept == nil || kept.Backup == nil {
+		f.bad("see that "+cfg.File("recovery.key")+" is there and start the bot: it makes the backup, or its log says why not",
+			"message keys are not backed up, so with bot.db old messages would be lost")
+		return
+	}
+	latest, err := cli.GetKeyBackupLatestVersion(ctx)
+	switch {
+	case errors.Is(err, mautrix.MNotFound):
+		f.bad("start the bot: it makes a new one", "the key backup is no longer on the homeserver")
+	case err != nil:
+		f.bad("try again", "the homeserver does not tell about the key backup: %v", err)
+	case latest.Version != kept.Backup.Version:
+		f.bad("start the bot: it takes up the new one if recovery.key opens it",
+			"the key backup was replaced by another client (version %s became %s)", kept.Backup.Version, latest.Version)
+	default:
+		waiting := ""
+		if n, err := e2ee.KeysOutside(ctx, cfg.DB, kept.Backup.Version.String()); err == nil && n > 0 {
+			waiting = fmt.Sprintf(", %d more wait for the running bot", n)
+		}
+		f.good("message keys are backed up (version %s, %d keys)%s", latest.Version, latest.Count, waiting)
+	}
+}
+
+// signed tells whether others see the device as signed.
+func (f *findings) signed(acc *account.Login, keys *mautrix.RespQueryKeys, s *Status) {
+	const remedy = "start the bot with matrix.password set, or verify the device in another client of this account"
+	device, known := keys.DeviceKeys[acc.UserID][acc.DeviceID]
+	signer := keys.SelfSigningKeys[acc.UserID]
+	s.CrossSigned = signedBy(device, acc.UserID, signer.FirstKey())
+	switch {
+	case s.CrossSigned:
+		f.good("the device is cross-signed")
+	case !known:
+		f.bad("start the bot: it says what to do", "the homeserver holds no keys of device %s", acc.DeviceID)
+	case len(signer.Keys) == 0:
+		f.bad(remedy, "the account has no identity, so other clients warn about the bot's messages")
+	default:
+		f.bad(remedy, "device %s is not cross-signed, so other clients warn about the bot's messages", acc.DeviceID)
+	}
+}
+
+// devices tells whether the account's identity is still the one whose keys are here, and which
+// devices the account has that this identity has not signed. Somebody who took the account over
+// would be seen in one of the two.
+func (f *findings) devices(
+	ctx context.Context, cfg account.Config, cli *mautrix.Client, acc *account.Login, keys *mautrix.RespQueryKeys, s *Status,
+) {
+	list, err := cli.GetDevicesInfo(ctx)
+	if err != nil {
+		f.bad("try again", "the homeserver does not list the devices of the account: %v", err)
+		return
+	}
+	masters, signers := keys.MasterKeys[acc.UserID], keys.SelfSigningKeys[acc.UserID]
+	if kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.Dir); err == nil && kept != nil && kept.CrossSigning != nil {
+		if own, err := kept.CrossSigning.Decode(); err == nil {
+			s.IdentityTrusted = own.PublicKeys().MasterKey == masters.FirstKey()
+			if !s.IdentityTrusted {
+				f.bad("if it was not you, change the account's password and log the other devices out; "+
+					"then put the recovery key of the present identity into "+
+					cfg.File("recovery.key")+" and start the bot",
+					"the account's identity on the homeserver is not the one that this bot made: another client, or somebody else, "+
+						"has replaced it")
+			}
+		}
+	}
+	var names []string
+	for _, d := range list.Devices {
+		if d.DeviceID == acc.DeviceID || signedBy(keys.DeviceKeys[acc.UserID][d.DeviceID], acc.UserID, signers.FirstKey()) {
+			continue
+		}
+		s.UnknownDevices = append(s.UnknownDevices, Device{ID: d.DeviceID.String(), Name: d.DisplayName})
+		name := fmt.Sprintf("%s (%q)", d.DeviceID, d.DisplayName)
+		if d.DeviceID == "shared_secret_registration" {
+			name = "shared_secret_registration (left by the tool of Dendrite that made the account)"
+		}
+		names = append(names, name)
+	}
+	if len(names) > 0 {
+		*f = append(*f, Finding{
+			OK: true, Note: true,
+			What: fmt.Sprintf("the account has %s that its identity has not signed: %s",
+				plural(len(names), "other device", "other devices"), strings.Join(names, "; ")),
+			Remedy: "if you do not know a device, log it out in another client of this account and change the password",
+		})
+	}
+}
+
+// signedBy tells whether the account's self-signing key has signed the device.
+func signedBy(d mautrix.DeviceKeys, user id.UserID, signer id.Ed25519) bool {
+	if signer == "" || len(d.Keys) == 0 {
+		return false
+	}
+	ok, err := signatures.VerifySignatureJSON(d, user, signer.String(), signer)
+	return err == nil && ok
+}
+
+// Process is the program that holds the data folder; its zero value is none.
+type Process struct {
+	ID    int       // 0 = not known
+	Since time.Time // when it took the folder; zero = nobody holds it
+}
+
+// Examine is check together with what the bot, which may be another process,
+// has noted about its delivery in cfg.DB. It changes nothing. The homeserver is
+// asked for everything that it knows better; while it does not answer, that
+// part of the status is as it was last known, or empty.
+func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
+	acct := cfg.Account
+	s := Status{Running: !p.Since.IsZero(), Homeserver: acct.Homeserver, User: acct.User, UnknownDevices: []Device{}}
+	now := time.Now()
+	if acc, err := account.Load(acct.Dir); err == nil && acc != nil {
+		s.User, s.Device, s.CrossSigned = acc.UserID.String(), acc.DeviceID.String(), acc.CrossSigned
+	}
+	if kept, err := e2ee.LoadSecrets(ctx, acct.DB, acct.Dir); err == nil && kept != nil {
+		s.IdentityTrusted = kept.CrossSigning != nil
+		if kept.Backup != nil {
+			s.Backup = kept.Backup.Version.String()
+		}
+	}
+	err := cfg.Noted(ctx, &s, now)
+	found := check(ctx, acct, cfg.Fault, &s)
+	if err != nil {
+		return s, append(found, Finding{What: "bot.db cannot be read: " + err.Error(),
+			Remedy: "see whether bot.db is a good database and its disk has space"})
+	}
+	found = append([]Finding{s.syncFinding(p, now)}, found...)
+	queues := findings(s.queues())
+	if len(queues) == 0 {
+		queues.good("nothing waits to be answered, sent or read")
+	}
+	return s, append(found, queues...)
+}
+
+// syncFinding says whether the bot keeps up with its homeserver.
+func (s Status) syncFinding(p Process, now time.Time) Finding {
+	last := s.syncWords(toOperator, now)
+	if s.SyncFailures > 0 {
+		last += ", the last one with: " + s.Problem
+	}
+	if !s.Running {
+		return Finding{OK: true, Note: true, What: "the bot is not running; " + last, Remedy: "start it with `bot run`"}
+	}
+	who := "the bot is running"
+	if p.ID != 0 {
+		who += fmt.Sprintf(" (process %d)", p.ID)
+	}
+	awake, synced := max(now.Sub(p.Since), 0), s.LastSync.After(p.Since)
+	switch {
+	case synced && now.Sub(s.LastSync) <= staleSync && s.SyncFailures == 0:
+		return Finding{OK: true, What: who + "; " + last}
+	case synced && now.Sub(s.LastSync) <= staleSync:
+		return Finding{OK: true, Note: true, What: who + "; " + last, Remedy: "it keeps trying; see below whether the homeserver answers"}
+	case !synced && awake <= staleSync:
+		return Finding{OK: true, Note: true, What: who + " since " + span(awake) + ", not in contact with the homeserver yet; " + last,
+			Remedy: "look again in a minute"}
+	}
+	return Finding{
+		What: who + ", but it is out of contact with the homeserver; " + last,
+		Remedy: "see below whether the homeserver answers; if it does, the bot's log says why, " +
+			"and a restart loses nothing. If that process is `bot chat`, end it and start `bot run`",
+	}
+}

@@ -11,7 +11,7 @@ import (
 	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/chat"
-	"reverie/internal/session"
+	"reverie/internal/command"
 	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/text"
@@ -130,7 +130,7 @@ func (q *queue) give(ctx context.Context, tx *sql.Tx, m *chat.Inbound) error {
 // given already stays.
 func (q *queue) amend(ctx context.Context, tx *sql.Tx, e *heardLine) error {
 	query, args := `UPDATE heard SET text = ?3 WHERE event = ?1 AND sender = ?2 AND given = 0`, []any{e.ID, e.Sender, e.Text}
-	if e.Text == "" || session.Commands(e.Text) {
+	if e.Text == "" || command.Is(e.Text) {
 		query, args = `DELETE FROM heard WHERE event = ?1 AND sender = ?2 AND given = 0`, args[:2]
 	}
 	_, err := tx.ExecContext(ctx, query, args...)

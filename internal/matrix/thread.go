@@ -14,8 +14,8 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/history"
-	"reverie/internal/session"
 	"reverie/internal/settings"
 	"reverie/internal/text"
 )
@@ -42,7 +42,7 @@ func threadIn(rel *event.RelatesTo) string {
 // branchOf is the thread that m is answered in, as the room has it set.
 func (c *Client) branchOf(ctx context.Context, m chat.Inbound) (string, error) {
 	setting, err := settings.Store{DB: c.q.db}.Get(ctx, m.Room, settings.Threads)
-	return session.Branch(setting, m), err
+	return command.Branch(setting, m), err
 }
 
 // spokeIn notes that event is our message id, if that belongs into a thread.
@@ -145,7 +145,7 @@ func (q *queue) gather(ctx context.Context, tx *sql.Tx, m *chat.Inbound) error {
 	var branch, thread string
 	var at int64
 	var err error
-	if session.Retries(m.Text) {
+	if command.Retries(m.Text) {
 		err = tx.QueryRowContext(ctx, `SELECT branch`+past+`AND (state = 'new' OR EXISTS (SELECT 1 FROM answered WHERE question = inbox.id)) ORDER BY seq DESC LIMIT 1`,
 			lookBack, m.Room, m.Sender).Scan(&branch)
 		m.Branch = branch

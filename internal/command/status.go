@@ -94,9 +94,9 @@ func listTasks(ctx context.Context, call *Call, _ string) (string, error) {
 	var b strings.Builder
 	say := call.Messages.For(ctx, call.In.Room)
 	for _, t := range tasks {
-		line := t.LineIn(say)
+		line := t.Line(say)
 		if !t.NextDue.IsZero() {
-			line = say("tasks.next", "task", line, "at", call.Tasks.WhenIn(say, t, t.NextDue))
+			line = say("tasks.next", "task", line, "at", call.Tasks.When(say, t, t.NextDue))
 		}
 		b.WriteString("- " + line + "\n")
 	}

@@ -10,6 +10,7 @@ import (
 	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/history/compact"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 )
@@ -69,8 +70,7 @@ func (s *Session) branch(ctx context.Context, in chat.Inbound) error {
 	return err
 }
 
-// roomBefore is the room's own conversation as a thread may go on from it: nothing, if others
-// read it than read the thread.
+// roomBefore is the room's own conversation as a thread may go on from it: nothing, if others read it than read the thread.
 func (s *Session) roomBefore(ctx context.Context, in chat.Inbound) (past []history.Message, before history.Compaction, err error) {
 	room := history.TalkOf(s.room, "")
 	readers, err := s.cfg.History.Readers(ctx, room)
@@ -111,7 +111,7 @@ const (
 // said since, a line each, in at most so many tokens.
 func roomContext(summary string, past []history.Message, most int) string {
 	var lines []string
-	summary = history.Cut(summary, most/2)
+	summary = compact.Cut(summary, most/2)
 	left := most - llm.EstimateTokens(contextLead+summary) - 2
 	for _, m := range slices.Backward(past) {
 		if m.Text == "" || m.Role != llm.User && (m.Role != llm.Assistant || len(m.Calls) > 0) || history.TakenBack(m) {
@@ -148,7 +148,7 @@ func rootLines(q chat.Quote, most int) []string {
 	if who == "" {
 		return []string{"The thread begins at a message of the room: " + history.OneLine(q.Text, contextLine)}
 	}
-	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, history.OneLine(history.Cut(q.Text, most), 4*contextLine))}
+	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, history.OneLine(compact.Cut(q.Text, most), 4*contextLine))}
 }
 
 // branchRest is how long nobody says anything in a thread until its session ends: there

@@ -11,6 +11,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/dream"
 	dreamt "reverie/internal/dream/report"
 	"reverie/internal/harvest"
@@ -77,13 +78,13 @@ func (b *bot) openNightly() (*dream.Nightly, error) {
 var tidied = map[string]dream.Phase{"memories": dream.Dedup, "tasks": dream.Tasks, "skills": dream.Skills}
 
 // dreams is what !dream does, and what is done about parts of the prompt that are too long.
-func (b *bot) dreams() *session.Dreams {
+func (b *bot) dreams() *command.Dreams {
 	tidy := func(part string) {
 		if phase, ok := tidied[part]; ok {
 			b.nightly.Tidy(phase)
 		}
 	}
-	return &session.Dreams{Wake: b.nightly.Wake, Tidy: tidy, Status: b.nightly.Status, Undo: func(ctx context.Context, say i18n.Say) (string, error) {
+	return &command.Dreams{Wake: b.nightly.Wake, Tidy: tidy, Status: b.nightly.Status, Undo: func(ctx context.Context, say i18n.Say) (string, error) {
 		r, err := b.nightly.Dreamer.Undo(ctx, "")
 		if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
 			return i18n.Of(err).In(say), nil

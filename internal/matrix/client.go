@@ -19,13 +19,13 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/delivery"
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
-	"reverie/internal/session"
 	"reverie/internal/settings"
 )
 
@@ -182,7 +182,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.now != nil {
 		c.now = cfg.now
 	}
-	c.inbox, c.outbox = delivery.New(cfg.DB, c.now, session.Retries)
+	c.inbox, c.outbox = delivery.New(cfg.DB, c.now, command.Retries)
 	c.unconfirmed = newUnconfirmed(c.now, c.pace)
 	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.log, Ending: c.ending, Again: c.pace.again, Problem: c.sync.setProblem})
 	login := cfg.account()

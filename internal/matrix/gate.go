@@ -13,7 +13,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/session"
+	"reverie/internal/command"
 	"reverie/internal/text"
 )
 
@@ -179,7 +179,7 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	}
 	if !o.pass {
 		o.reason = "not addressed to the bot"
-		if !room.pair() && !session.Commands(body) {
+		if !room.pair() && !command.Is(body) {
 			o.heard = body
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/delivery"
-	"reverie/internal/session"
 	"reverie/internal/settings"
 	"reverie/internal/text"
 )
@@ -43,7 +43,7 @@ func (c *Client) heardAnew(b *batch, evt *event.Event, room roomFacts) {
 		return
 	}
 	text := text.Clip(text.Clean(said(msg.NewContent)), heardRunes)
-	if session.Commands(text) { // a command is no talk
+	if command.Is(text) { // a command is no talk
 		text = ""
 	}
 	b.In = append(b.In, delivery.Incoming{Heard: &delivery.Line{Room: evt.RoomID.String(), Edit: true, Quote: chat.Quote{

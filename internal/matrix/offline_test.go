@@ -14,8 +14,8 @@ import (
 	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/delivery"
-	"reverie/internal/session"
 	"reverie/internal/settings"
 	"reverie/internal/store/storetest"
 )
@@ -26,7 +26,7 @@ func newOffline(t *testing.T) *Client {
 	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { db.Close() })
 	c := &Client{cfg: Config{DB: db}, now: time.Now, cli: &mautrix.Client{UserID: "@b:b", DeviceID: "DEV"}}
-	c.inbox, c.outbox = delivery.New(db, c.now, session.Retries)
+	c.inbox, c.outbox = delivery.New(db, c.now, command.Retries)
 	return c
 }
 

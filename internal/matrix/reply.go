@@ -15,9 +15,9 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/media"
-	"reverie/internal/session"
 	"reverie/internal/text"
 )
 
@@ -31,7 +31,7 @@ const (
 // replyChain puts into m the messages that it replies to, the oldest first, before what
 // was heard in the room. The newest answer of ours needs no quote: the model has it.
 func (c *Client) replyChain(ctx context.Context, m *chat.Inbound) error {
-	if session.Commands(m.Text) {
+	if command.Is(m.Text) {
 		return nil
 	}
 	var chain []chat.Quote

@@ -14,10 +14,10 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
-	"reverie/internal/session"
 	"reverie/internal/text"
 )
 
@@ -326,7 +326,7 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 		m.Text = emote(m.SenderName, m.Sender, o.text)
 	}
 	listens := false
-	if !m.Private && !session.Commands(m.Text) {
+	if !m.Private && !command.Is(m.Text) {
 		if listens, err = c.listening(ctx, m.Room); err != nil {
 			return err
 		}

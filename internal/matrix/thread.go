@@ -11,9 +11,9 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/delivery"
 	"reverie/internal/history"
-	"reverie/internal/session"
 	"reverie/internal/settings"
 	"reverie/internal/text"
 )
@@ -37,7 +37,7 @@ func threadIn(rel *event.RelatesTo) string {
 // branchOf is the thread that m is answered in, as the room has it set.
 func (c *Client) branchOf(ctx context.Context, m chat.Inbound) (string, error) {
 	setting, err := settings.Store{DB: c.cfg.DB}.Get(ctx, m.Room, settings.Threads)
-	return session.Branch(setting, m), err
+	return command.Branch(setting, m), err
 }
 
 // inActiveThread reports whether a message is for us because of the thread it stands in.

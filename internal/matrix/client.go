@@ -23,6 +23,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
 	"reverie/internal/session"
@@ -106,7 +107,7 @@ func (cfg *Config) check() error {
 	if !slices.Contains(e2ee.DeviceRules(), string(cfg.Devices)) {
 		faults = append(faults, fmt.Errorf("devices is %q: write one of %s", cfg.Devices, strings.Join(e2ee.DeviceRules(), ", ")))
 	}
-	if _, err := newGate("", cfg.Owners, cfg.Allow, cfg.Bots...); err != nil {
+	if _, err := gate.New("", cfg.Owners, cfg.Allow, cfg.Bots...); err != nil {
 		faults = append(faults, err)
 	}
 	err := errors.Join(faults...)
@@ -125,7 +126,7 @@ type Client struct {
 	inbox       *delivery.Inbox
 	outbox      *delivery.Outbox
 	unconfirmed *unconfirmed
-	gate        *gate
+	gate        *gate.Gate
 	now         func() time.Time
 
 	backup   *e2ee.Backup
@@ -133,27 +134,20 @@ type Client struct {
 	typing   *typing
 	receipts *receipts
 	sync     *syncState
+	rooms    *rooms
+	members  *memberships
 
 	pace   pace
 	ending chan struct{} // closed when the context of Run ends
 
-	inWake, outWake, roomWake, unreadWake, goneWake chan struct{}
+	inWake, outWake, unreadWake, goneWake chan struct{}
 
 	mu      sync.Mutex
-	known   map[id.RoomID]knowledge
 	drafts  map[string]*draft
 	arrived map[id.SessionID]struct{}
 
-	member      sync.Mutex        // held while our membership in a room is noted
-	memberships map[id.RoomID]int // how often a sync has told of it
-
-	states sync.Mutex // held while an answer of a room's state is stored, or found to be too old
-
-	gone func(room string) // see OnLeft; may be nil; guarded by mu
-
-	move      func(ctx context.Context, from, to string) error // see OnUpgrade; may be nil; guarded by mu
-	takenBack func(ctx context.Context, event string) error    // see OnRedaction; may be nil; guarded by mu
-	asked     map[id.SessionID]bool                            // keys asked for in this run; runUnread only
+	takenBack func(ctx context.Context, event string) error // see OnRedaction; may be nil; guarded by mu
+	asked     map[id.SessionID]bool                         // keys asked for in this run; runUnread only
 }
 
 var _ chat.Transport = (*Client)(nil)
@@ -171,9 +165,9 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c := &Client{
 		cfg: cfg, log: cfg.Log, now: time.Now, sync: &syncState{synced: make(chan struct{})},
-		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
+		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1),
 		unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1),
-		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{},
+		drafts:  map[string]*draft{},
 		arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
@@ -195,11 +189,18 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c.cli = c.acc.Client
 	c.typing, c.receipts = newTyping(c.cli, c.log, c.now), newReceipts(c.cli, c.log)
-	g, err := newGate(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
+	g, err := gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %w", err)
 	}
 	c.gate = g
+	c.rooms = newRooms(cfg.DB, c.acc, c.log)
+	c.members = &memberships{
+		rooms: c.rooms, inbox: c.inbox, outbox: c.outbox, log: c.log, now: c.now, pace: c.pace,
+		text: cfg.Text, allows: g.Allows, tell: c.tell,
+		cleared: func(room string) { c.dropDrafts(room); c.typing.set(room, false) },
+		wake:    make(chan struct{}, 1), inWake: c.inWake, outWake: c.outWake, seen: map[id.RoomID]int{},
+	}
 	c.register()
 	c.acc.SignDevice(ctx)
 	c.acc.Identity.Open(ctx)
@@ -212,7 +213,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		c.unconfirmed.add(r.ID)
 	}
 	if c.verifier, err = verification.New(ctx, verification.Config{
-		Client: c.cli, Machine: c.machine(), Log: c.log, Now: c.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c},
+		Client: c.cli, Machine: c.machine(), Log: c.log, Now: c.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c.rooms, c},
 	}); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}
@@ -238,7 +239,7 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 	g.Go(func() error { return c.runSync(ctx) })
 	g.Go(func() error { return c.runInbox(ctx, deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
-	g.Go(func() error { return c.runRooms(ctx) })
+	g.Go(func() error { return c.members.run(ctx) })
 	g.Go(func() error { return c.runRedactions(ctx) })
 	g.Go(func() error { return c.receipts.run(ctx) })
 	g.Go(func() error { return c.typing.run(ctx) })
@@ -262,13 +263,42 @@ func (c *Client) Verify(ctx context.Context, person, room, args string) (string,
 	return c.verifier.Command(ctx, person, room, args), nil
 }
 
+// Allows tells whether user may talk to us.
+func (c *Client) Allows(user string) bool { return c.gate.Allows(user) }
+
 // UserID is the bot's own Matrix id.
 func (c *Client) UserID() string { return c.cli.UserID.String() }
 
+// People is how many have joined a room, we among them.
+func (c *Client) People(ctx context.Context, room string) (int, error) {
+	return c.rooms.People(ctx, room)
+}
+
+// Left tells whether we have left a room, or were put out of it, and are not invited
+// into it again. A room that is not known is none that was left.
+func (c *Client) Left(ctx context.Context, room string) (bool, error) { return c.rooms.Left(ctx, room) }
+
+// DirectWith is the person with whom a room is private right now; empty when it is not.
+func (c *Client) DirectWith(ctx context.Context, room string) (string, error) {
+	return c.rooms.DirectWith(ctx, room)
+}
+
+// DirectChat is a private direct chat with a person; empty when there is none.
+func (c *Client) DirectChat(ctx context.Context, person string) (string, error) {
+	return c.rooms.DirectChat(ctx, person)
+}
+
+// OnLeft sets what is told that we are no longer in a room, so that what is worked on
+// there ends. It must return at once. To be called before Run.
+func (c *Client) OnLeft(told func(room string)) { c.members.onLeft(told) }
+
+// OnUpgrade tells what brings along what belongs to a room when another one
+// takes its place. move must be repeatable; it is called when all that was asked
+// in the room from is answered, and before anything said in the room to is
+// delivered. To be called before Run.
+func (c *Client) OnUpgrade(move func(ctx context.Context, from, to string) error) {
+	c.members.onUpgrade(move)
+}
+
 // machine is shorter than what it stands for.
 func (c *Client) machine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }
-
-func server(user string) string {
-	_, s, _ := strings.Cut(user, ":")
-	return s
-}

@@ -84,7 +84,7 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 // lookBack adds to the first sync after an interruption what the last one before it left out:
 // a homeserver that is being stopped may answer with a token that is past messages it does not show.
 func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
-	rooms, err := c.lastEvents(ctx)
+	rooms, err := c.rooms.lastEvents(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 			c.log.Warn("matrix: the homeserver's syncs have left out messages; they are fetched", "room", room, "events", at)
 			missed := slices.DeleteFunc(page.Chunk[:at], func(evt *event.Event) bool { return evt == nil || evt.StateKey != nil })
 			if len(missed) < at {
-				c.forgetState(room)
+				c.rooms.forgetState(room)
 			}
 			slices.Reverse(missed)
 			if err := c.matchEcho(ctx, room, missed); err != nil {

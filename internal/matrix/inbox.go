@@ -87,12 +87,12 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 // judgeAgain looks whether m is private and proven still: others may have come in while it
 // waited, and the identity of its sender may have become known.
 func (c *Client) judgeAgain(ctx context.Context, m *chat.Inbound) error {
-	room, err := c.facts(ctx, id.RoomID(m.Room))
+	room, err := c.rooms.facts(ctx, id.RoomID(m.Room))
 	if err != nil {
 		return err
 	}
-	unproven, err := c.acc.Devices.Unproven(ctx, room.encrypted, id.UserID(m.Sender))
-	m.Private = m.Private && room.private(m.Sender)
+	unproven, err := c.acc.Devices.Unproven(ctx, room.Encrypted, id.UserID(m.Sender))
+	m.Private = m.Private && room.Private(m.Sender)
 	m.Unproven = m.Unproven || unproven
 	return err
 }

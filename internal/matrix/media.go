@@ -18,6 +18,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/media"
 )
@@ -27,24 +28,9 @@ const (
 	fetchTries = 4
 )
 
-// fileKinds are the messages that are files, by type.
-var fileKinds = map[event.MessageType]string{
-	event.MsgImage: chat.ImageFile, event.MsgFile: chat.OtherFile, event.MsgAudio: chat.AudioFile, event.MsgVideo: chat.VideoFile,
-}
-
-func isFile(msg *event.MessageEventContent) bool { return fileKinds[msg.MsgType] != "" }
-
-// said is what was written in a message: of a file, beside it.
-func said(msg *event.MessageEventContent) string {
-	if isFile(msg) {
-		return msg.GetCaption()
-	}
-	return msg.Body
-}
-
 // filesOf is the file that a message is, still to be fetched, if it is one.
 func (c *Client) filesOf(msg *event.MessageEventContent, encrypted bool) []chat.File {
-	kind := fileKinds[msg.MsgType]
+	kind := gate.FileKinds[msg.MsgType]
 	if kind == "" {
 		return nil
 	}
@@ -106,7 +92,7 @@ func (c *Client) repliedFile(ctx context.Context, m *chat.Inbound) error {
 		return err
 	}
 	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok || !isFile(msg) {
+	if !ok || !gate.IsFile(msg) {
 		return nil
 	}
 	found := c.filesOf(msg, evt.Mautrix.WasEncrypted)

@@ -21,6 +21,8 @@ import (
 )
 
 // newOffline is a client that has nothing but its rows.
+const self = "@reverie:example.org"
+
 func newOffline(t *testing.T) *Client {
 	t.Helper()
 	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)

@@ -363,7 +363,7 @@ func (c *Client) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 	if html := render.HTML(r.Text); html != "" {
 		m.Format, m.FormattedBody = event.FormatHTML, html
 	}
-	facts, err := c.facts(ctx, id.RoomID(r.Room))
+	facts, err := c.rooms.facts(ctx, id.RoomID(r.Room))
 	if err != nil {
 		return nil, err
 	}
@@ -372,18 +372,18 @@ func (c *Client) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 			return nil, err
 		}
 	}
-	if err := c.relate(ctx, m, r, facts.pair()); err != nil {
+	if err := c.relate(ctx, m, r, facts.Pair()); err != nil {
 		return nil, err
 	}
 	if m.RelatesTo != nil {
 		m.Body = render.KeepQuote(m.Body)
 	}
-	if r.ReplyTo != "" && !facts.pair() {
+	if r.ReplyTo != "" && !facts.Pair() {
 		if asker, _ := c.inbox.Origin(ctx, r.ReplyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}
 	}
-	if !facts.pair() {
+	if !facts.Pair() {
 		for _, user := range strings.Fields(r.Mention) {
 			m.Mentions.Add(id.UserID(user))
 		}
@@ -471,7 +471,7 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	// The longer it goes on, the less often it is worth it.
 	verdict, wait := retry.Classify(err, 1)
 	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
-	if facts, err := c.facts(ctx, id.RoomID(d.room)); err != nil || facts.encrypted {
+	if facts, err := c.rooms.facts(ctx, id.RoomID(d.room)); err != nil || facts.Encrypted {
 		pause *= 2 // each edit is a step of the room's key, which is changed after a hundred
 	}
 	if err != nil {

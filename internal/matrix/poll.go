@@ -121,14 +121,14 @@ func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	switch {
 	case !ok:
 		return no("it is not for one option of a poll")
-	case !c.gate.allows(evt.Sender.String()):
+	case !c.gate.Allows(evt.Sender.String()):
 		return no("sender is not allowed")
 	}
-	room, err := c.facts(ctx, evt.RoomID)
+	room, err := c.rooms.facts(ctx, evt.RoomID)
 	if err != nil {
 		return err
 	}
-	if room.encrypted && !evt.Mautrix.WasEncrypted {
+	if room.Encrypted && !evt.Mautrix.WasEncrypted {
 		c.log.Warn("matrix: a vote that is not encrypted is ignored in an encrypted room",
 			"room", evt.RoomID, "event", evt.ID, "sender", evt.Sender)
 		return nil
@@ -145,7 +145,7 @@ func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 		return no("sender is not in the room")
 	}
 	vote, err := c.inbound(ctx, evt, room)
-	vote.SenderName, vote.Text = c.displayName(ctx, evt.RoomID, evt.Sender), answer
+	vote.SenderName, vote.Text = c.rooms.displayName(ctx, evt.RoomID, evt.Sender), answer
 	vote.Change, vote.Target = chat.Voted, target
 	b.In = append(b.In, delivery.Incoming{Inbound: vote})
 	return err

@@ -16,6 +16,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/media"
 	"reverie/internal/session"
 	"reverie/internal/text"
@@ -79,20 +80,20 @@ func (c *Client) link(ctx context.Context, room, evt string) (link, error) {
 	if err != nil {
 		return link{}, err
 	}
-	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), Name: c.displayName(ctx, got.RoomID, got.Sender),
+	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), Name: c.rooms.displayName(ctx, got.RoomID, got.Sender),
 		At: time.UnixMilli(got.Timestamp)}}
 	msg, ok := got.Content.Parsed.(*event.MessageEventContent)
 	if !ok || got.StateKey != nil || got.Unsigned.RedactedBecause != nil {
 		return l, nil
 	}
-	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), words(msg)
+	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), gate.Words(msg)
 	switch msg.MsgType {
 	case event.MsgText, event.MsgNotice:
 	case event.MsgEmote:
 		l.quote.Text = emote(l.quote.Name, l.quote.Sender, l.quote.Text)
 	default:
 		name := ""
-		if isFile(msg) {
+		if gate.IsFile(msg) {
 			name = media.Name(msg.GetFileName())
 		}
 		l.quote.Text = strings.Join(strings.Fields("("+strings.TrimPrefix(string(msg.MsgType), "m.")+") "+name+" "+l.quote.Text), " ")
@@ -129,8 +130,8 @@ func (c *Client) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*
 		return nil, fmt.Errorf("read an event: %w", err)
 	}
 	if got.Type != event.EventEncrypted {
-		facts, err := c.facts(ctx, room)
-		if err == nil && facts.encrypted && got.StateKey == nil {
+		facts, err := c.rooms.facts(ctx, room)
+		if err == nil && facts.Encrypted && got.StateKey == nil {
 			err = errPlain
 		}
 		return got, err

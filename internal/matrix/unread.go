@@ -47,7 +47,7 @@ func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 // keep puts an event that cannot be read now into the batch, if its sender may talk to the bot.
 func (c *Client) keep(b *batch, evt *event.Event, missing id.SessionID, cause error) {
 	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
-	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.allows(evt.Sender.String()) {
+	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.Allows(evt.Sender.String()) {
 		c.log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 			"err", cause)
 		return

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -120,34 +119,27 @@ func (cfg *Config) check() error {
 // start.
 type Client struct {
 	cfg         Config
-	log         *slog.Logger
 	cli         *mautrix.Client
 	acc         *account.Account
 	inbox       *delivery.Inbox
 	outbox      *delivery.Outbox
 	unconfirmed *unconfirmed
 	gate        *gate.Gate
-	now         func() time.Time
 
-	backup   *e2ee.Backup
-	verifier *verification.Verifier
-	typing   *typing
-	receipts *receipts
-	sync     *syncState
-	rooms    *rooms
-	members  *memberships
+	backup     *e2ee.Backup
+	verifier   *verification.Verifier
+	typing     *typing
+	receipts   *receipts
+	sync       *syncState
+	rooms      *rooms
+	members    *memberships
+	keys       *missingKeys
+	drafts     *drafts
+	redactions *redactions
 
-	pace   pace
 	ending chan struct{} // closed when the context of Run ends
 
-	inWake, outWake, unreadWake, goneWake chan struct{}
-
-	mu      sync.Mutex
-	drafts  map[string]*draft
-	arrived map[id.SessionID]struct{}
-
-	takenBack func(ctx context.Context, event string) error // see OnRedaction; may be nil; guarded by mu
-	asked     map[id.SessionID]bool                         // keys asked for in this run; runUnread only
+	inWake, outWake chan struct{}
 }
 
 var _ chat.Transport = (*Client)(nil)
@@ -163,24 +155,23 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.DB == nil {
 		return nil, errors.New("matrix: no database given")
 	}
+	if cfg.pace == nil {
+		cfg.pace = &normalPace
+	}
+	if cfg.now == nil {
+		cfg.now = time.Now
+	}
 	c := &Client{
-		cfg: cfg, log: cfg.Log, now: time.Now, sync: &syncState{synced: make(chan struct{})},
-		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1),
-		unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1),
-		drafts:  map[string]*draft{},
-		arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
+		cfg: cfg, sync: &syncState{synced: make(chan struct{})}, keys: newMissingKeys(), drafts: &drafts{all: map[string]*draft{}},
+		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), ending: make(chan struct{}),
 	}
-	if cfg.pace != nil {
-		c.pace = *cfg.pace
-	}
-	if cfg.now != nil {
-		c.now = cfg.now
-	}
-	c.inbox, c.outbox = delivery.New(cfg.DB, c.now, session.Retries)
-	c.unconfirmed = newUnconfirmed(c.now, c.pace)
-	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.log, Ending: c.ending, Again: c.pace.again, Problem: c.sync.setProblem})
+	c.inbox, c.outbox = delivery.New(cfg.DB, c.cfg.now, session.Retries)
+	c.redactions = &redactions{inbox: c.inbox, log: cfg.Log, now: cfg.now, wake: make(chan struct{}, 1)}
+	c.unconfirmed = newUnconfirmed(cfg.now, *cfg.pace)
+	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.cfg.Log, Ending: c.ending, Again: c.cfg.pace.again,
+		Problem: c.sync.setProblem})
 	login := cfg.account()
-	login.Now, login.Store = c.now, keys
+	login.Now, login.Store = c.cfg.now, keys
 	login.Syncer = func() mautrix.Syncer { return &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c} }
 	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allows}
 	var err error
@@ -188,15 +179,15 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c.cli = c.acc.Client
-	c.typing, c.receipts = newTyping(c.cli, c.log, c.now), newReceipts(c.cli, c.log)
+	c.typing, c.receipts = newTyping(c.cli, c.cfg.Log, c.cfg.now), newReceipts(c.cli, c.cfg.Log)
 	g, err := gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %w", err)
 	}
 	c.gate = g
-	c.rooms = newRooms(cfg.DB, c.acc, c.log)
+	c.rooms = newRooms(cfg.DB, c.acc, c.cfg.Log)
 	c.members = &memberships{
-		rooms: c.rooms, inbox: c.inbox, outbox: c.outbox, log: c.log, now: c.now, pace: c.pace,
+		rooms: c.rooms, inbox: c.inbox, outbox: c.outbox, log: c.cfg.Log, now: c.cfg.now, pace: *cfg.pace,
 		text: cfg.Text, allows: g.Allows, tell: c.tell,
 		cleared: func(room string) { c.dropDrafts(room); c.typing.set(room, false) },
 		wake:    make(chan struct{}, 1), inWake: c.inWake, outWake: c.outWake, seen: map[id.RoomID]int{},
@@ -213,7 +204,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		c.unconfirmed.add(r.ID)
 	}
 	if c.verifier, err = verification.New(ctx, verification.Config{
-		Client: c.cli, Machine: c.machine(), Log: c.log, Now: c.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c.rooms, c},
+		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c.rooms, c},
 	}); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}
@@ -240,7 +231,7 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 	g.Go(func() error { return c.runInbox(ctx, deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
 	g.Go(func() error { return c.members.run(ctx) })
-	g.Go(func() error { return c.runRedactions(ctx) })
+	g.Go(func() error { return c.redactions.run(ctx) })
 	g.Go(func() error { return c.receipts.run(ctx) })
 	g.Go(func() error { return c.typing.run(ctx) })
 	g.Go(func() error { return c.backup.Run(ctx) })
@@ -300,5 +291,5 @@ func (c *Client) OnUpgrade(move func(ctx context.Context, from, to string) error
 	c.members.onUpgrade(move)
 }
 
-// machine is shorter than what it stands for.
+// machine is the Olm machine of the account.
 func (c *Client) machine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }

@@ -22,7 +22,7 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ga
 		return false, nil
 	}
 	no := func(reason string) (bool, error) {
-		c.log.Debug("matrix: edit not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
+		c.cfg.Log.Debug("matrix: edit not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
 		return true, nil
 	}
 	target := msg.RelatesTo.EventID
@@ -34,7 +34,7 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ga
 	now := *evt
 	now.Content.Parsed = &plain
 	o := c.gate.Judge(&now, room, func(id.EventID) bool { return false })
-	files := c.filesOf(&plain, evt.Mautrix.WasEncrypted) // of a file it is what is written beside that; the file stays
+	files := filesOf(&plain, evt.Mautrix.WasEncrypted, c.cfg.MaxFile) // of a file it is what is written beside that; the file stays
 	switch {
 	case !o.May: // that its words are not to us may not matter: the message was
 		return no(o.Reason)
@@ -88,9 +88,9 @@ func (c *Client) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 // right now. It is durable when Redact returns, and may be repeated. One that was never
 // said is no error, and no draft of it is shown any more.
 func (c *Client) Redact(ctx context.Context, room, id string) error {
-	c.mu.Lock()
-	delete(c.drafts, id)
-	c.mu.Unlock()
+	c.drafts.mu.Lock()
+	delete(c.drafts.all, id)
+	c.drafts.mu.Unlock()
 	if err := c.outbox.Remove(ctx, room, id); err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (cfg *Config) PollQuickly() {
 
 // Look makes the client look at once at what is due by its clock.
 func (c *Client) Look() {
-	retry.Wake(c.unreadWake)
+	retry.Wake(c.keys.wake)
 	retry.Wake(c.outWake)
 }
 

@@ -41,7 +41,7 @@ func (c *Client) commit(ctx context.Context, next string, b *batch) error {
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)
 			ON CONFLICT (user, device) DO UPDATE SET next_batch = excluded.next_batch, at = excluded.at, failures = 0, problem = ''`,
-			c.cli.UserID.String(), c.cli.DeviceID.String(), next, c.now().UnixMilli())
+			c.cli.UserID.String(), c.cli.DeviceID.String(), next, c.cfg.now().UnixMilli())
 		return err
 	})
 }

@@ -110,7 +110,7 @@ func (c *Client) register() {
 			s.DefaultSyncer.OnEventType(kind, guarded(on.handle))
 		}
 	}
-	e2ee.OnSession(c.machine(), c.keyArrived)
+	e2ee.OnSession(c.machine(), c.keys.add)
 }
 
 // unparsed says whether an event whose content could not be parsed is handled
@@ -121,10 +121,10 @@ func (c *Client) unparsed(evt *event.Event, err error) bool {
 	}
 	if evt.StateKey != nil && evt.Type.Type == event.StateMember.Type && *evt.StateKey != c.cli.UserID.String() {
 		if err := c.rooms.expose(context.Background(), evt.RoomID); err != nil { // somebody may be there all the same
-			c.log.Error("matrix: a member is not noted", "room", evt.RoomID, "err", err)
+			c.cfg.Log.Error("matrix: a member is not noted", "room", evt.RoomID, "err", err)
 		}
 	}
-	c.log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
+	c.cfg.Log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 		"type", text.Clip(evt.Type.Type, 60), "err", err)
 	return false
 }
@@ -139,7 +139,7 @@ func (c *Client) guard(h mautrix.EventHandler) mautrix.EventHandler {
 			if r == nil {
 				return
 			}
-			c.log.Error("matrix: an event could not be handled", "room", evt.RoomID, "event", evt.ID, "panic", r,
+			c.cfg.Log.Error("matrix: an event could not be handled", "room", evt.RoomID, "event", evt.ID, "panic", r,
 				"stack", string(debug.Stack()))
 			if evt.StateKey != nil {
 				c.rooms.forgetState(evt.RoomID)
@@ -182,7 +182,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 		}
 	}
 	for _, u := range b.Unreadable {
-		c.log.Warn("matrix: a message cannot be read yet",
+		c.cfg.Log.Warn("matrix: a message cannot be read yet",
 			"room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session, "err", u.Err)
 	}
 	c.wasAway(ctx, b, pos.at)
@@ -200,10 +200,10 @@ func (c *Client) wake(b *batch) {
 		retry.Wake(c.outWake) // also for a redaction: one part of an answer takes the others with it
 	}
 	if len(b.Unreadable) > 0 {
-		retry.Wake(c.unreadWake)
+		retry.Wake(c.keys.wake)
 	}
 	if slices.ContainsFunc(b.In, func(s delivery.Incoming) bool { return s.Redacted != "" }) {
-		retry.Wake(c.goneWake)
+		retry.Wake(c.redactions.wake)
 	}
 }
 
@@ -234,7 +234,7 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 			joined.Timeline.Events = append(events, joined.Timeline.Events...)
 		}
 		if n := dropOld(joined, c.cli.UserID, pos.token == ""); n > 0 {
-			c.log.Debug("matrix: messages from before the bot came are left alone", "room", room, "events", n)
+			c.cfg.Log.Debug("matrix: messages from before the bot came are left alone", "room", room, "events", n)
 		}
 		joined.Timeline.Events = slices.DeleteFunc(joined.Timeline.Events, func(evt *event.Event) bool {
 			return evt.StateKey != nil && missed[evt.ID] // the sync tells of the newest state by itself
@@ -279,7 +279,7 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 		return nil
 	}
 	if evt.Sender == c.cli.UserID { // each of our answers comes back: nothing needs to be known of its room
-		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", gate.OwnMessage)
+		c.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", gate.OwnMessage)
 		return nil
 	}
 	room, err := c.rooms.facts(ctx, evt.RoomID)
@@ -308,7 +308,7 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 		return err
 	}
 	if !o.Pass {
-		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.Reason)
+		c.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.Reason)
 		return c.hears(ctx, b, evt, o)
 	}
 	m, err := c.inbound(ctx, evt, room)
@@ -318,7 +318,7 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 	m.SenderName, m.Text = c.rooms.displayName(ctx, evt.RoomID, evt.Sender), o.Text
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
 		m.Thread, m.ReplyTo = gate.ThreadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
-		m.Files = c.filesOf(msg, room.Encrypted)
+		m.Files = filesOf(msg, room.Encrypted, c.cfg.MaxFile)
 	}
 	if m.Branch, err = c.branchOf(ctx, m); err != nil {
 		return err
@@ -333,7 +333,7 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 		}
 	}
 	c.tellUnproven(ctx, b, m, room)
-	c.log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
+	c.cfg.Log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
 		"trust", evt.Mautrix.TrustState.String())
 	b.In = append(b.In, delivery.Incoming{Inbound: m, Listens: listens})
 	return nil

@@ -50,16 +50,16 @@ func (c *Client) relate(ctx context.Context, m *event.MessageEventContent, r del
 
 // fetchRoot quotes the root of the thread that m begins for us. What cannot be read is said
 // in its place: the model then knows that something is missing, and the person hears of it.
-func (c *Client) fetchRoot(ctx context.Context, m *chat.Inbound) error {
+func (f *completer) fetchRoot(ctx context.Context, m *chat.Inbound) error {
 	if m.Thread == "" {
 		return nil
 	}
 	if m.Branch != "" { // else it is answered outside, where the thread is not known
-		if begun, err := history.NewStore(c.cfg.DB).Begun(ctx, history.TalkOf(m.Room, m.Branch)); err != nil || begun {
+		if begun, err := history.NewStore(f.cfg.DB).Begun(ctx, history.TalkOf(m.Room, m.Branch)); err != nil || begun {
 			return err
 		}
 	}
-	l, err := c.link(ctx, m.Room, m.Thread)
+	l, err := f.link(ctx, m.Room, m.Thread)
 	root := l.quote
 	switch {
 	case err != nil:

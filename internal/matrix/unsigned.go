@@ -24,7 +24,7 @@ func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 	if evt.Mautrix.TrustState != id.TrustStateUnset {
 		device = nil // the room key does not prove which device has written this
 	}
-	c.log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
+	c.cfg.Log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
 		"sender", evt.Sender, "device", deviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
 	if refused { // as done: it must not be answered when the device is signed later
 		in, err := c.inbound(ctx, evt, room)
@@ -133,7 +133,7 @@ func (c *Client) changedKeys(ctx context.Context, b *batch) error {
 				key = "matrix.new_device_keys"
 			}
 			text := c.cfg.Text(ctx, chat, key, "person", ch.User, "device", ch.Device)
-			c.log.Warn("matrix: keys have changed", "user", ch.User, "device", ch.Device, "told", chat != "")
+			c.cfg.Log.Warn("matrix: keys have changed", "user", ch.User, "device", ch.Device, "told", chat != "")
 			if chat != "" {
 				b.Notices = append(b.Notices, delivery.Notice{ID: "keys-" + chat + "-" + ch.User + "-" + ch.Device + "-" + ch.Key,
 					Room: chat, Text: text})

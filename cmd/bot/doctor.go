@@ -134,12 +134,10 @@ const readable = "make the data folder readable for this user"
 // examineTemplates names the templates of requests in the data folder that cannot be used.
 func examineTemplates(data string) (found []finding) {
 	for _, t := range dream.Templates() {
-		text, err := os.ReadFile(filepath.Join(data, t.File))
-		if err != nil {
-			continue // who reads the file for a request says so
-		}
-		if err := t.Check(string(text)); err != nil {
-			found = append(found, finding{"prompt", note, "the text that came with the program is used in the place of " + t.File, err.Error()})
+		if text, err := os.ReadFile(filepath.Join(data, t.File)); err == nil { // else who reads it for a request says so
+			if err := t.Check(string(text)); err != nil {
+				found = append(found, finding{"prompt", note, "the text that came with the program is used in the place of " + t.File, err.Error()})
+			}
 		}
 	}
 	return found

@@ -258,12 +258,19 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				return "interrupted"
 			}))
 		},
-		"messages are sent": func(t *rapid.T) {
-			heads, err := w.out.NextPerRoom(w.ctx)
-			check(t, err)
-			for _, r := range heads {
-				w.send(t, r)
+		"messages are sent":       w.sendAll,
+		"more messages are sent":  w.sendAll,
+		"other messages are sent": w.sendAll, // that is most of a bot's life
+		"a question is answered at once": func(t *rapid.T) {
+			q := w.id("in")
+			if !w.sync(t, &Batch{In: []Incoming{w.message(q, "!a")}}) {
+				return
 			}
+			m := chat.Outgoing{ID: "re:" + q, ReplyTo: q, Text: w.id("answer ")}
+			check(t, w.out.Say(w.ctx, Final{Room: "!a", Message: m, Text: m.Text}))
+			check(t, w.in.Handled(w.ctx, w.db, q))
+			w.said[m.ID], w.room[m.ID] = m.Text, "!a"
+			w.finish(q)
 		},
 		"a sync shows an event of ours":       func(t *rapid.T) { w.echo(t, w.events) },
 		"a sync shows a late event of ours":   func(t *rapid.T) { w.echo(t, w.late) },
@@ -301,6 +308,14 @@ func (w *world) remove(t *rapid.T, id string) {
 	check(t, w.out.Remove(w.ctx, w.room[id], id))
 	delete(w.said, id)
 	w.removed[id] = true
+}
+
+func (w *world) sendAll(t *rapid.T) {
+	heads, err := w.out.NextPerRoom(w.ctx)
+	check(t, err)
+	for _, r := range heads {
+		w.send(t, r)
+	}
 }
 
 // send is what a transport does with the next row of a room.

@@ -11,6 +11,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
@@ -198,7 +199,7 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	}
 	window, out := h.cfg.Models.Window(subRole)
 	last := n.rounds+1 >= h.cfg.Helpers.Rounds
-	t := prompt.Turn{Layout: n.layout(), Window: window, MaxOutput: out, Subject: prompt.Subject{
+	t := prompt.Turn{Layout: n.layout(), Window: window, MaxOutput: out, Turn: section.Turn{
 		Room: s.room, User: n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
 		Model: h.firstModel(subRole), Mode: now.templates, Tier: prompt.TierFor(window)}}
 	if t.Context, err = s.Manager.settings().Get(ctx, s.room, SettingContext); err != nil {
@@ -209,7 +210,7 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 		o.add(spec)
 	}
 	t.Tools, t.ToolTokens = o.names, o.tokens
-	t.From = prompt.Origins{Summary: trust.Owner, Goal: trust.Owner}
+	t.From = section.Origins{Summary: trust.Owner, Goal: trust.Owner}
 	reply, report, read, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, NoCalls: last, Fit: h.cfg.Tools.Fit, Temperature: &now.temperature})
 	if report.Total > 0 { // something was sent
 		n.integrity = min(n.integrity, read)

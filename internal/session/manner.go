@@ -7,6 +7,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -64,7 +65,7 @@ func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) 
 	tools := s.offer(m)
 	t := prompt.Turn{
 		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.dense, ToolTokens: tools.tokens,
-		Subject: prompt.Subject{
+		Turn: section.Turn{
 			Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private, Tools: tools.names,
 			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.templates, Tier: m.tier,
 		},

@@ -17,7 +17,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/i18n"
-	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/store"
 )
 
@@ -39,7 +39,7 @@ type messageFile struct {
 	stamp   store.Stamp
 	settled bool
 	text    map[string]string
-	faults  []prompt.Problem
+	faults  []section.Problem
 }
 
 const (
@@ -106,14 +106,14 @@ func (m *Messages) sentence(language, key string, fill []string) (string, bool) 
 
 // Problems lists what is wrong in the files of the data folder. Sentences that are
 // said in English only for want of a translation are none.
-func (m *Messages) Problems() []prompt.Problem {
-	var all []prompt.Problem
+func (m *Messages) Problems() []section.Problem {
+	var all []section.Problem
 	names, _ := filepath.Glob(filepath.Join(m.dir, messageDir, "*.txt"))
 	for _, n := range names {
 		all = append(all, m.onDisk(strings.TrimSuffix(filepath.Base(n), ".txt")).faults...)
 	}
 	if l := m.language; !slices.Contains(Languages(), l) && !m.onDisk(l).stamp.Exists() {
-		all = append(all, prompt.Problem{File: messageName(l), Text: "is missing; what I say by myself is said in English"})
+		all = append(all, section.Problem{File: messageName(l), Text: "is missing; what I say by myself is said in English"})
 	}
 	return all
 }
@@ -164,7 +164,7 @@ var (
 func parseMessages(name, source string) *messageFile {
 	f := &messageFile{text: map[string]string{}}
 	if !utf8.ValidString(source) || strings.ContainsRune(source, 0) {
-		f.faults = []prompt.Problem{{File: name, Text: "is not UTF-8 text; save the file as UTF-8. Until then the built-in sentences are used"}}
+		f.faults = []section.Problem{{File: name, Text: "is not UTF-8 text; save the file as UTF-8. Until then the built-in sentences are used"}}
 		return f
 	}
 	for i, line := range strings.Split(strings.TrimPrefix(source, "\ufeff"), "\n") {
@@ -173,7 +173,7 @@ func parseMessages(name, source string) *messageFile {
 			continue
 		}
 		wrong := func(format string, args ...any) {
-			f.faults = append(f.faults, prompt.Problem{File: name, Line: i + 1, Text: fmt.Sprintf(format, args...)})
+			f.faults = append(f.faults, section.Problem{File: name, Line: i + 1, Text: fmt.Sprintf(format, args...)})
 		}
 		key, text, ok := i18n.Line(line)
 		if !ok {

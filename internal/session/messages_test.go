@@ -22,7 +22,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
-	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/task"
 )
 
@@ -135,7 +135,7 @@ func FuzzMessages(f *testing.F) {
 		told := len(got.faults) == 1 && len(got.text) == 0 // all of it
 		for i, line := range lines {
 			line = strings.TrimSpace(line)
-			fault := slices.ContainsFunc(got.faults, func(p prompt.Problem) bool { return p.Line == i+1 })
+			fault := slices.ContainsFunc(got.faults, func(p section.Problem) bool { return p.Line == i+1 })
 			key, _, _ := strings.Cut(line, ":")
 			wrong(t, !told && !fault && line != "" && line[0] != '#' && got.text[key] == "", "line %d is lost: %q", i+1, line)
 		}

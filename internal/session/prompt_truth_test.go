@@ -19,13 +19,14 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/calls/callstest"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 )
 
 // instructionsOf is the shipped prompt of a mode in a tier, with the tools that it offers.
 func instructionsOf(t *testing.T, w *world, m mode, tier int) (text string, tools []string) {
 	t.Helper()
 	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.name][tier].names
-	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Subject: prompt.Subject{
+	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Turn: section.Turn{
 		Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.templates, Tier: tier}}))(t)
 	return p.Prefix + "\n" + p.Tail, tools
 }

@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"context"
@@ -24,15 +24,15 @@ const (
 var apart = []string{"identity", "core", "safety"}
 
 // gatherPart gathers a part of a file of sections.
-func gatherPart(file, part string) func(context.Context, *Question) (*content, error) {
-	return func(_ context.Context, q *Question) (*content, error) {
+func gatherPart(file, part string) func(context.Context, *Question) (*Content, error) {
+	return func(_ context.Context, q *Question) (*Content, error) {
 		return q.part(q.files.read(file), file, part), nil
 	}
 }
 
 // part is what a part of t, a file of sections, says: those sections in it that are for the tier,
 // and whose tools are there.
-func (q *Question) part(t *text, file, part string) *content {
+func (q *Question) part(t *text, file, part string) *Content {
 	all, problems := sectionsOf(file, t, q.sources.KnownTools)
 	q.problems = append(q.problems, problems...)
 	sections := partOf(all, part, q.turn.tier())
@@ -75,18 +75,18 @@ func sectionsOf(file string, t *text, known []string) ([]baseSection, []Problem)
 }
 
 // partContent is what sections say that are on; their source is the file.
-func partContent(source string, sections []baseSection, tools []string, name string) *content {
+func partContent(source string, sections []baseSection, tools []string, name string) *Content {
 	var on []string
 	for _, s := range sections {
 		if s.text != "" && s.on(tools) {
 			on = append(on, s.text)
 		}
 	}
-	c := content{source: source}
+	c := Content{Source: source}
 	if len(on) > 0 {
-		c.lines = []string{strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name)}
+		c.Lines = []string{strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name)}
 	}
-	return newContent(c)
+	return NewContent(c)
 }
 
 // Check reads the prompt files in the data folder dir and returns what their

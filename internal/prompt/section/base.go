@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"fmt"
@@ -63,7 +63,8 @@ func parseBase(text string, known []string) ([]baseSection, []Problem) {
 		m := marker.FindStringSubmatch(line)
 		if m == nil {
 			if strings.Contains(line, "<!-- section:") {
-				problems = append(problems, Problem{Line: i + 1, Text: "a section marker must stand at the start of its line; this one is read as text"})
+				problems = append(problems, Problem{Line: i + 1,
+					Text: "a section marker must stand at the start of its line; this one is read as text"})
 			}
 			body = append(body, line)
 			continue
@@ -72,7 +73,8 @@ func parseBase(text string, known []string) ([]baseSection, []Problem) {
 		s, err := parseMarker(m[1], m[2] != "")
 		if err != nil {
 			problems = append(problems, Problem{Line: i + 1, Text: fmt.Sprintf(
-				"section marker not understood (%v); the text after it is always on. Write <!-- section: NAME requires: tool_a, tool_b -->", err)})
+				"section marker not understood (%v); the text after it is always on. "+
+					"Write <!-- section: NAME requires: tool_a, tool_b -->", err)})
 			s = baseSection{name: "unnamed"}
 		}
 		s.line = i + 1

@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"context"
@@ -66,7 +66,7 @@ func (s *Sources) Read(file string, tier int) (sections []Marked, problems []Pro
 // Look is a turn with its sources, where what several contributors look at is read once.
 type Look struct {
 	sources   *Sources
-	turn      *Subject
+	turn      *Turn
 	files     *files
 	first     int64
 	recovered bool
@@ -79,7 +79,7 @@ type Look struct {
 // Look begins a look at the sources for the turn t. first is the message with which the history
 // begins unless it must be cut again; recovered says that the last request was made before a
 // summary took the place of older messages.
-func (s *Sources) Look(ctx context.Context, t *Subject, first int64, recovered bool) *Look {
+func (s *Sources) Look(ctx context.Context, t *Turn, first int64, recovered bool) *Look {
 	l := &Look{sources: s, turn: t, files: s.files(), first: first, recovered: recovered}
 	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return s.Skills.List(t.Place()) })
 	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return s.Tasks.List(ctx, t.Place(), "") })
@@ -88,7 +88,7 @@ func (s *Sources) Look(ctx context.Context, t *Subject, first int64, recovered b
 }
 
 // Ask asks one contributor, which may be at the same time as others.
-func (l *Look) Ask(ctx context.Context, c Contributor) (*content, []Problem, error) {
+func (l *Look) Ask(ctx context.Context, c Contributor) (*Content, []Problem, error) {
 	q := Question{Look: l}
 	said, err := c.Gather(ctx, &q)
 	return said, q.problems, err
@@ -107,24 +107,24 @@ func (q *Question) Problem(file string, line int, text string) {
 }
 
 // said returns the content of a text; nothing to say is nil.
-func (q *Question) said(source string, lines ...string) (*content, error) {
-	return q.saidAs(content{source: source, lines: lines})
+func (q *Question) said(source string, lines ...string) (*Content, error) {
+	return q.saidAs(Content{Source: source, Lines: lines})
 }
 
-func (q *Question) saidAs(c content) (*content, error) {
-	if len(c.lines) == 1 && c.lines[0] == "" {
-		c.lines = nil
+func (q *Question) saidAs(c Content) (*Content, error) {
+	if len(c.Lines) == 1 && c.Lines[0] == "" {
+		c.Lines = nil
 	}
-	if len(c.lines) == 0 && c.none == "" { // a lead alone says nothing
+	if len(c.Lines) == 0 && c.None == "" { // a lead alone says nothing
 		return nil, nil
 	}
-	return newContent(c), nil
+	return NewContent(c), nil
 }
 
 // roomy has a contributor speak from tier 4 on. Smaller windows have no room for what a
 // model can do without.
-func roomy(gather func(context.Context, *Question) (*content, error)) func(context.Context, *Question) (*content, error) {
-	return func(ctx context.Context, q *Question) (*content, error) {
+func roomy(gather func(context.Context, *Question) (*Content, error)) func(context.Context, *Question) (*Content, error) {
+	return func(ctx context.Context, q *Question) (*Content, error) {
 		if q.turn.tier() < 4 {
 			return nil, nil
 		}

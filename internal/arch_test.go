@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +62,7 @@ var rows = map[string]int{
 	"internal/vram":  1,
 
 	"internal/text":  0,
+	"internal/tty":   0,
 	"internal/trust": 0,
 	"internal/i18n":  0, // errors of every row are made of its sentences
 	".":              -1,
@@ -75,9 +77,9 @@ var homes = []struct {
 	{"maunium.net/go/mautrix", []string{"internal/matrix"}},
 	{"go.mau.fi/util", []string{"internal/matrix"}},
 	{"github.com/rs/zerolog", []string{"internal/matrix"}},
-	{"github.com/yuin/goldmark", []string{"internal/matrix"}},
-	{"github.com/microcosm-cc/bluemonday", []string{"internal/matrix"}},
-	{"github.com/blevesearch/snowballstem", []string{"internal/memory"}},
+	{"github.com/yuin/goldmark", []string{"internal/matrix/render"}},
+	{"github.com/microcosm-cc/bluemonday", []string{"internal/matrix/render"}},
+	{"github.com/blevesearch/snowballstem", []string{"internal/text"}},
 	{"github.com/philippgille/chromem-go", []string{"internal/memory"}},
 	{"github.com/sashabaranov/go-openai", []string{"internal/llm"}},
 	{"github.com/kaptinlin/jsonrepair", []string{"internal/llm"}},
@@ -89,8 +91,8 @@ var homes = []struct {
 	{"github.com/robfig/cron", []string{"internal/task"}},
 	{"gopkg.in/yaml.v3", []string{"cmd/bot", "internal/skill"}},
 	{"github.com/alexflint/go-arg", []string{"cmd/bot"}},
-	{"golang.org/x/term", []string{"cmd/bot"}},
-	{"golang.org/x/net/html", []string{"internal/matrix"}},
+	{"golang.org/x/term", []string{"internal/tty"}},
+	{"golang.org/x/net/html", []string{"internal/matrix/render"}},
 	{"golang.org/x/image", []string{"internal/media"}},
 	{"golang.org/x/sync", nil},
 	{"golang.org/x/text", nil},
@@ -221,10 +223,10 @@ func area(dir string) string {
 	return path.Join(parts[:min(2, len(parts))]...)
 }
 
-// ofTheWhole tells the folders that put everything together: the program and the
-// tests that run it. They may import all of it, and read flags and environment.
+// ofTheWhole tells the folders that put everything together: the programs and the
+// tests that run them. They may import all of it, and read flags and environment.
 func ofTheWhole(dir string) bool {
-	return dir == "cmd/bot" || dir == "test" || strings.HasPrefix(dir, "test/")
+	return dir == "cmd/bot" || dir == "cmd/try" || dir == "test" || strings.HasPrefix(dir, "test/")
 }
 
 func (e *examiner) imports(at token.Position, dir, target string, test bool) {
@@ -259,8 +261,15 @@ func (e *examiner) imports(at token.Position, dir, target string, test bool) {
 	e.say(at, "%s is a new dependency; if it is wanted, give it a home in internal/arch_test.go", target)
 }
 
+// doubles are the other side of a Matrix room, for tests and for cmd/try.
+var doubles = regexp.MustCompile(`^(internal/matrix/(matrixtest|peer|homeserver)|test|cmd/try)(/|$)`)
+
 func (e *examiner) ours(at token.Position, dir, target string, test bool) {
 	from, to := area(dir), area(target)
+	if !test && doubles.MatchString(target) && !doubles.MatchString(dir) {
+		e.say(at, "%s is for tests and cmd/try; it is no part of the bot", target)
+		return
+	}
 	if from == to || from == "internal" || ofTheWhole(dir) {
 		return
 	}
@@ -401,6 +410,7 @@ func TestRulesSeeBreaches(t *testing.T) {
 		{"same folder", "internal/matrix/peer/a.go", head + `import _ "reverie/internal/matrix/homeserver"`, ""},
 		{"sub-package of a lower row", "internal/tool/a.go", head + `import _ "reverie/internal/llm/rehearsal"`, ""},
 		{"no row", "internal/utils/a.go", head + `import _ "reverie/internal/llm"`, "internal/utils has no row"},
+		{"test double in the bot", "cmd/bot/a.go", head + `import _ "reverie/internal/matrix/peer"`, "no part of the bot"},
 		{"end to end", "test/e2e_test.go", head + `import _ "reverie/internal/matrix/peer"`, ""},
 		{"third party at home", "internal/matrix/peer/a.go", head + `import _ "maunium.net/go/mautrix/id"`, ""},
 		{"third party strayed", "internal/session/a.go", head + `import _ "maunium.net/go/mautrix/id"`, "its types stop at internal/matrix"},

@@ -3,6 +3,7 @@ package test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -194,12 +195,12 @@ func TestTry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	temp := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), w.bin, "try", "--homeserver-bin", filepath.Join("..", "bin", "homeserver"))
+	cmd := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(w.bin), "try"), "--homeserver-bin", filepath.Join("..", "bin", "homeserver"))
 	cmd.Env = append(os.Environ(), "REVERIE_LLM_URL=rehearsal:", "REVERIE_TRY_MESSAGE=remember that it's \"$HOME\" & so", "TMPDIR="+temp)
 	var out, progress bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &progress
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("bot try: %v\n%s%s", err, &progress, &out)
+		t.Fatalf("try: %v\n%s%s", err, &progress, &out)
 	}
 	if !strings.Contains(out.String(), `"$HOME" & so`) || !strings.Contains(out.String(), "No language model is connected") {
 		t.Errorf("answer = %q", &out)
@@ -210,6 +211,37 @@ func TestTry(t *testing.T) {
 		}
 	}
 	equal(t, len(result(os.ReadDir(temp))(t)), 0, "left behind")
+}
+
+// TestTryStop: `!stop` does not wait for the answer that it ends.
+func TestTryStop(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	temp := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(w.bin), "try"), "--homeserver-bin", filepath.Join("..", "bin", "homeserver"))
+	cmd.Env = append(os.Environ(), "REVERIE_LLM_URL=rehearsal:", "TMPDIR="+temp)
+	keys := result(cmd.StdinPipe())(t)
+	var out, progress bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &progress
+	must(t, cmd.Start())
+	_ = result(io.WriteString(keys, "rehearse: slow 60s\nhello\n"))(t)
+	until(t, "the model is not asked", func() bool {
+		logs, _ := filepath.Glob(filepath.Join(temp, "*", "bot.log")) // the pattern is right
+		if len(logs) == 0 {
+			return false
+		}
+		text, _ := os.ReadFile(logs[0])
+		return bytes.Contains(text, []byte("msg=prompt "))
+	})
+	_ = result(io.WriteString(keys, "!stop\n"))(t)
+	must(t, keys.Close())
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("try: %v\n%s%s", err, &progress, &out)
+	}
+	stopped, after, found := strings.Cut(out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\n")
+	if !found || stopped != "" || !strings.HasPrefix(after, "Stopped.\n") || !strings.Contains(after, "hello") {
+		t.Errorf("%q", out.String())
+	}
 }
 
 // diagnosis is what `bot doctor --json` prints, as a program reads it.

@@ -58,13 +58,13 @@ func TestMain(m *testing.M) {
 // builtIn is the folder of what building has made; empty = nothing yet.
 var builtIn string
 
-// building makes the bot, under the race detector where the tests are, once for all.
+// building makes the bot and its trial, under the race detector where the tests are, once for all.
 var building = sync.OnceValues(func() (bin string, err error) {
 	if builtIn, err = os.MkdirTemp("", "bot"); err != nil {
 		return "", err
 	}
 	bin = filepath.Join(builtIn, "bot")
-	args := append(append([]string{"build"}, raceFlag...), "-o", bin, "../cmd/bot")
+	args := append(append([]string{"build"}, raceFlag...), "-o", builtIn+string(filepath.Separator), "../cmd/bot", "../cmd/try")
 	if out, err := exec.CommandContext(context.Background(), "go", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}

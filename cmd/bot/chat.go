@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/llm/discover"
 	"reverie/internal/session"
+	"reverie/internal/tty"
 )
 
 // terminalRoom is the room of `bot chat`: its history survives a restart as
@@ -31,11 +34,11 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 		return err
 	}
 	t := newTerminal(cfg)
-	in := t.open(c)
-	defer in.close()
+	in := t.Open(c.in, c.out, os.Getenv("TERM"))
+	defer in.Close()
 	logs := c.err
-	if in.live && isTerminal(c.err) {
-		logs = t.screen
+	if in.Live && tty.IsTerminal(c.err) {
+		logs = t.Screen
 	}
 	b, err := openBot(ctx, cfg, newLogger(logs, chatLog(cfg.Log)), true)
 	if err != nil {
@@ -52,13 +55,13 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 		// go: all waited for below, before Run returns
 		go func() { ended <- run(work) }()
 	}
-	t.say("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+editable, cfg.Name, cfg.Data)
+	t.Tell("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+editable, cfg.Name, cfg.Data)
 	if b.rehearses() {
-		t.say("%s", getModel)
+		t.Tell("%s", getModel)
 	}
-	t.say("")
+	t.Tell("")
 	err = t.talk(work, in, sessions, cfg.owner())
-	in.close()
+	in.Close()
 	stop()
 	for range runs {
 		err = errors.Join(err, <-ended)
@@ -74,7 +77,7 @@ const getModel = "No language model is connected: `ollama run qwen3:8b` starts o
 
 // rehearses reports whether the rehearsal model stands in for a language model.
 func (b *bot) rehearses() bool {
-	return slices.ContainsFunc(b.cfg.LLM.Models, func(m ModelConfig) bool { return m.BaseURL == rehearsalURL })
+	return slices.ContainsFunc(b.cfg.LLM.Models, func(m ModelConfig) bool { return m.BaseURL == discover.Rehearsal })
 }
 
 // chatLog is how a conversation is logged: errors only, unless the file asks for more than
@@ -88,7 +91,7 @@ func chatLog(c LogConfig) LogConfig {
 
 // terminal is the transport of `bot chat`.
 type terminal struct {
-	*screen
+	*tty.Screen
 	data  string   // the data folder
 	asked sync.Map // ids of questions that were shown; a terminal has no poll to close
 
@@ -98,7 +101,7 @@ type terminal struct {
 }
 
 func newTerminal(cfg *Config) *terminal {
-	return &terminal{screen: &screen{name: cfg.Name}, data: cfg.Data, waits: map[string]bool{}, answered: make(chan struct{}, 1)}
+	return &terminal{Screen: &tty.Screen{Name: cfg.Name}, data: cfg.Data, waits: map[string]bool{}, answered: make(chan struct{}, 1)}
 }
 
 // busy reports whether an answer is awaited.
@@ -109,21 +112,21 @@ func (t *terminal) busy() bool {
 }
 
 // talk delivers what is typed until its end.
-func (t *terminal) talk(ctx context.Context, in *typed, m *session.Manager, owner string) error {
-	for !in.over(t.busy()) {
-		if text, ok := in.next(t.busy()); ok {
+func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, owner string) error {
+	for !in.Over(t.busy()) {
+		if text, ok := in.Next(t.busy()); ok {
 			if err := t.deliver(ctx, m, owner, text); err != nil {
 				return err
 			}
 			continue
 		}
 		select {
-		case l := <-in.more():
-			if err := in.add(l); err != nil {
+		case l := <-in.More():
+			if err := in.Add(l); err != nil {
 				return fmt.Errorf("chat: %w", err)
 			}
-			if in.ended && t.busy() {
-				t.say(endsLater)
+			if in.Ended && t.busy() {
+				t.Tell(tty.EndsLater)
 			}
 		case <-t.answered:
 		case <-ctx.Done():
@@ -132,8 +135,6 @@ func (t *terminal) talk(ctx context.Context, in *typed, m *session.Manager, owne
 	}
 	return nil
 }
-
-const endsLater = "This ends after the answer. Press Ctrl-C twice to end it at once."
 
 func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text string) error {
 	in := chat.Inbound{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Text: text, Private: true, At: time.Now()}
@@ -156,17 +157,17 @@ func (t *terminal) Say(_ context.Context, _ string, m chat.Outgoing) error {
 		m.Text += fmt.Sprintf("\n%d. %s", i+1, o.Text)
 	}
 	if m.Draft && m.Notice { // it only says what the answer waits for
-		t.progress(m.Text)
+		t.Progress(m.Text)
 		return nil
 	}
-	t.show(m.ID, m.Text, !m.Draft)
+	t.Show(m.ID, m.Text, !m.Draft)
 	return nil
 }
 
 // Typing shows that an answer is on its way.
 func (t *terminal) Remove(context.Context, string, string) error { return nil }
 
-func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.writing(on) }
+func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.Writing(on) }
 
 // Withdrawn is never true: what was typed was typed.
 func (t *terminal) Withdrawn(context.Context, string) (bool, error) { return false, nil }

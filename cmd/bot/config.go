@@ -12,7 +12,7 @@ import (
 	_ "time/tzdata" // a container image without zone files still knows every time zone
 
 	"reverie/internal/prompt"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 	"reverie/internal/task"
 )
 
@@ -159,7 +159,7 @@ var (
 	layouts    = layoutNames()
 	backends   = []string{"flat_file", "fts5", "local_vector", "qdrant"}
 	isolations = []string{"strict", "shared"}
-	roleNames  = append([]string{"chat", "compaction", "dreaming", "harvest", "sub_session", "transcription"}, session.ModeRoles()...)
+	roleNames  = append([]string{"chat", "compaction", "dreaming", "harvest", "sub_session", "transcription"}, settings.ModeRoles()...)
 	logLevels  = []string{"debug", "info", "warn", "error"}
 	logFormats = []string{"text", "json"}
 )

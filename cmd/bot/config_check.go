@@ -10,7 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reverie/internal/llm/discover"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/e2ee"
 	"reverie/internal/session"
 	"reverie/internal/task"
 )
@@ -125,13 +127,13 @@ func (c *Config) complete(r *reader, dir string) {
 
 func (c *Config) completeMatrix(r *reader, dir string) {
 	m := c.Matrix
-	m.Devices, m.DeviceName = cmp.Or(m.Devices, string(matrix.DevicesOwners)), cmp.Or(m.DeviceName, c.Name)
+	m.Devices, m.DeviceName = cmp.Or(m.Devices, string(e2ee.DevicesOwners)), cmp.Or(m.DeviceName, c.Name)
 	m.Media.complete()
 	checkURL(r, "matrix.homeserver", m.Homeserver, "https://matrix.example.org")
 	r.check(
 		rule{"matrix.user", isPerson(m.User), `write the bot's full Matrix id in quotes, such as "@reverie:example.org"`},
 		rule{"matrix.owners", len(m.Owners) > 0, `name yourself, such as ["@me:example.org"]; an owner may do everything`},
-		oneOf("matrix.devices", m.Devices, matrix.DeviceRules()),
+		oneOf("matrix.devices", m.Devices, e2ee.DeviceRules()),
 		rule{"matrix.media.max_size", within(m.Media.bytes, 1000, 1_000_000_000), "write a size from 1kB to 1GB, such as 20MB"},
 		rule{"matrix.media.side", within(m.Media.Side, 64, 4096), "write a number of pixels from 64 to 4096"},
 		rule{"matrix.media.text", within(m.Media.Text, 400, 1_000_000), "write a number of characters from 400 to 1000000"},
@@ -168,7 +170,7 @@ func (c *Config) completeModels(r *reader, dir string) {
 		m.MaxOutput, m.Timeout = cmp.Or(m.MaxOutput, defaultMaxOutput), cmp.Or(m.Timeout, defaultTimeout)
 		r.check(rule{key + "name", m.Name != "", "missing; choose any word, the roles use it"},
 			rule{key + "name", !twice, fmt.Sprintf("llm.models[%d] has the same name; choose another", j)})
-		if m.BaseURL != rehearsalURL {
+		if m.BaseURL != discover.Rehearsal {
 			c.checkModelURL(r, key+"base_url", m.BaseURL,
 				"leave out /chat/completions; the address ends before it, mostly in /v1", "/chat/completions")
 		}

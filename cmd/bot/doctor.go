@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/dream"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/e2ee"
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt/section"
@@ -132,14 +132,13 @@ const readable = "make the data folder readable for this user"
 
 // examineTemplates names the templates of requests in the data folder that cannot be used.
 func examineTemplates(data string) (found []finding) {
-	names, _ := fs.Glob(reverie.Data, "*_PROMPT.txt") // the pattern is right
-	for _, name := range names {
-		text, err := os.ReadFile(filepath.Join(data, name))
+	for _, t := range dream.Templates() {
+		text, err := os.ReadFile(filepath.Join(data, t.File))
 		if err != nil {
 			continue // who reads the file for a request says so
 		}
-		if err := dream.CheckTemplate(name, string(text)); err != nil {
-			found = append(found, finding{"prompt", note, "the text that came with the program is used in the place of " + name, err.Error()})
+		if err := t.Check(string(text)); err != nil {
+			found = append(found, finding{"prompt", note, "the text that came with the program is used in the place of " + t.File, err.Error()})
 		}
 	}
 	return found
@@ -152,7 +151,7 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 	}
 	found = append(found, examineTemplates(b.cfg.Data)...)
 	for _, p := range b.skills.Problems() {
-		found = append(found, finding{"skills", note, section.Problem(p).String(), ""})
+		found = append(found, finding{"skills", note, store.Problem(p).String(), ""})
 	}
 	for _, p := range b.messages.Problems() {
 		found = append(found, finding{"messages", note, p.String(), ""})
@@ -217,7 +216,7 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		}
 		r.add(finding{"matrix", s, f.What, f.Remedy})
 	}
-	if matrix.DeviceRule(b.cfg.Matrix.Devices) == matrix.DevicesAny {
+	if e2ee.DeviceRule(b.cfg.Matrix.Devices) == e2ee.DevicesAny {
 		r.add(finding{"matrix", note, "matrix.devices is any: devices that nobody has verified are obeyed, and in rooms without " +
 			"encryption the homeserver vouches for who writes", "write `matrix.devices: owners`, so that an owner's identity proves their devices"})
 	}

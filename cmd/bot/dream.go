@@ -12,6 +12,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/chat"
 	"reverie/internal/dream"
+	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/matrix"
@@ -172,15 +173,15 @@ type HarvestConfig struct {
 	Calls    int           `yaml:"calls"`    // requests in 24 hours, beside those of dreams
 }
 
-func (b *bot) openHarvester() (*dream.Harvester, error) {
+func (b *bot) openHarvester() (*harvest.Harvester, error) {
 	level, err := b.cfg.level()
 	if err != nil {
 		return nil, err
 	}
-	return dream.OpenHarvester(dream.HarvestConfig{
+	return harvest.Open(harvest.Config{
 		DB: b.db, Store: b.memory, Ask: b.ask, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
-		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level,
-		Quiet:    b.giveWay,
+		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level, Quiet: b.giveWay,
+		Heard:    func(ctx context.Context, room string) (time.Time, error) { return session.HeardAt(ctx, b.db, room) },
 		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.location(), Log: b.log,
 	})
 }

@@ -23,7 +23,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/memory"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 )
 
 var quotedMemory = regexp.MustCompile(`<memory [a-z0-9]+>(.*?)</memory [a-z0-9]+>`)
@@ -254,7 +254,7 @@ func TestPeopleAreAsked(t *testing.T) {
 	w.direct = map[string]string{owner: "!own", guestOfTest: "!guest", "@barred:example.org": "!barred"}
 	w.rooms, w.left, w.barred = []string{"!group", "!gone"}, []string{"!gone"}, []string{"@barred:example.org"}
 	result(w.db.Exec(`INSERT INTO room (id) VALUES ('!guest')`))(t)
-	must(t, (session.Settings{DB: w.db}).Set(t.Context(), "!guest", session.SettingLanguage, "de", guestOfTest, time.Now()))
+	must(t, (settings.Store{DB: w.db}).Set(t.Context(), "!guest", settings.Language, "de", guestOfTest, time.Now()))
 	for _, n := range []string{"gin", "rum", "ale", "rye"} {
 		w.doubt(memory.Private(guestOfTest), n)
 	}

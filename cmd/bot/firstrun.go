@@ -11,8 +11,7 @@ import (
 	"regexp"
 	"strings"
 
-	"reverie/internal/matrix/homeserver"
-	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/setup"
 	"reverie/internal/store"
 )
 
@@ -26,7 +25,7 @@ type firstRunCommand struct {
 	Model      string   `default:"qwen3:8b" help:"What the server calls the model."`
 	Folder     string   `default:"docker/bot" help:"What people call the configuration's folder, outside of the container."`
 
-	keyVariable string // of the model's server; empty = it wants no key
+	KeyVariable string `arg:"--key-variable" help:"The environment variable with the key of the model's server; empty = it wants none."`
 }
 
 const (
@@ -46,7 +45,7 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) erro
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("first run: %w; %s", err, ownFolder)
 	}
-	if _, _, err := f.setUp(ctx, string(path), login); errors.Is(err, fs.ErrPermission) {
+	if err := f.setUp(ctx, string(path), login); errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("first run: %w; %s", err, ownFolder)
 	} else if err != nil {
 		return fmt.Errorf("first run: %w", err)
@@ -62,42 +61,42 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) erro
 // ownFolder is what to do where the folder cannot be read or written.
 const ownFolder = "run the containers as the user whose folder this is: UID=… and GID=… (`id -u`, `id -g`) in the file .env"
 
-// setUp returns the person's account and the room of both.
-func (f firstRunCommand) setUp(ctx context.Context, path, login string) (you peer.Config, room string, err error) {
+// setUp makes the accounts, the room of both, and the configuration.
+func (f firstRunCommand) setUp(ctx context.Context, path, login string) error {
 	secret, err := os.ReadFile(string(f.SecretFile))
 	if err != nil {
-		return you, "", fmt.Errorf("the homeserver's registration secret: %w; start the homeserver first", err)
+		return fmt.Errorf("the homeserver's registration secret: %w; start the homeserver first", err)
 	}
-	bot := peer.Config{Homeserver: f.Homeserver, User: "@reverie:" + f.ServerName}
-	you = peer.Config{Homeserver: f.Homeserver, User: "@me:" + f.ServerName}
+	bot := setup.Account{Homeserver: f.Homeserver, User: "@reverie:" + f.ServerName}
+	you := setup.Account{Homeserver: f.Homeserver, User: "@me:" + f.ServerName}
 	password := filepath.Join(filepath.Dir(path), passwordFile)
 	if bot.Password, err = keptPassword(password, func(p string) string { return p + "\n" }); err != nil {
-		return you, "", err
+		return err
 	}
 	if you.Password, err = keptPassword(login, func(p string) string { return f.loginText(you.User, p) }); err != nil {
-		return you, "", err
+		return err
 	}
-	accounts := homeserver.Registrar{URL: f.Homeserver, Name: f.ServerName, Secret: strings.TrimSpace(string(secret))}
-	for name, user := range map[string]peer.Config{"reverie": bot, "me": you} {
+	accounts := setup.Registrar{URL: f.Homeserver, Name: f.ServerName, Secret: strings.TrimSpace(string(secret))}
+	for name, user := range map[string]setup.Account{"reverie": bot, "me": you} {
 		if _, err := accounts.Register(ctx, name, user.Password); err != nil {
-			return you, "", err
+			return err
 		}
 	}
-	if err := peer.CheckPassword(ctx, bot); err != nil {
-		return you, "", knownPassword(err, password)
+	if err := setup.CheckPassword(ctx, bot); err != nil {
+		return knownPassword(err, password)
 	}
-	if room, err = peer.EnsureDirectRoom(ctx, you, "Reverie", bot.User); err != nil {
-		return you, "", knownPassword(err, login)
+	if _, err = setup.EnsureDirectRoom(ctx, you, "Reverie", bot.User); err != nil {
+		return knownPassword(err, login)
 	}
 	a := defaultAnswers()
 	a.Homeserver, a.User, a.Owner, a.ModelURL, a.Model = f.Homeserver, bot.User, you.User, f.ModelURL, f.Model
-	a.PasswordFile, a.KeyVariable = true, f.keyVariable
-	return you, room, store.WriteFile(path, renderConfig(a))
+	a.PasswordFile, a.KeyVariable = true, f.KeyVariable
+	return store.WriteFile(path, renderConfig(a))
 }
 
 // knownPassword adds what to do when an account from before has another password.
 func knownPassword(err error, file string) error {
-	if !peer.IsWrongPassword(err) {
+	if !setup.IsWrongPassword(err) {
 		return err
 	}
 	return fmt.Errorf("%w; the account is from before and %s does not hold its password: put the file of that time back, "+

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/llm/discover"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
 	"reverie/internal/vram"
@@ -20,7 +21,7 @@ func placeOf(base string) (here bool, why string) {
 	switch base {
 	case "":
 		return false, "there is no model for chat"
-	case rehearsalURL:
+	case discover.Rehearsal:
 		return false, "the stand-in model is a part of this program and needs no GPU"
 	}
 	u, err := url.Parse(base)

@@ -14,7 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/llm/discover"
 	"reverie/internal/matrix"
+	"reverie/internal/tty"
 )
 
 // initCommand writes a configuration to start from.
@@ -45,8 +47,8 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 		return fmt.Errorf("%s cannot be written: %w; name another file with --config", path, err)
 	}
 	a := defaultAnswers()
-	if isTerminal(c.in) {
-		if found, err := detectModel(ctx, os.Getenv); err == nil && found.URL != rehearsalURL {
+	if tty.IsTerminal(c.in) {
+		if found, err := discover.Detect(ctx, os.Getenv); err == nil && found.URL != discover.Rehearsal {
 			a.ModelURL, a.Model = found.URL, found.Model
 		}
 		if err := ask(ctx, c.in, c.out, &a); err != nil {
@@ -64,7 +66,7 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 // ask asks on a terminal for what the defaults in a do not say. It looks only at the form of an
 // answer: `bot doctor` looks whether it is right.
 func ask(ctx context.Context, in io.Reader, out io.Writer, a *answers) error {
-	lines := readLines(linesOf(in))
+	lines := tty.ReadLines(in)
 	fmt.Fprintln(out, "Enter takes the answer in brackets, Ctrl-D ends and writes nothing.")
 	for _, q := range []struct {
 		text   string
@@ -74,7 +76,7 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *answers) error {
 		{"The address of your Matrix homeserver, such as https://matrix.example.org. Empty = no Matrix for now", &a.Homeserver, func(s string) bool { return s == "" || webAddress(s) }},
 		{"The full Matrix id of the bot's own account, such as @reverie:example.org", &a.User, isPerson},
 		{"Your own full Matrix id, such as @me:example.org. You may do everything", &a.Owner, func(s string) bool { return isPerson(s) && s != a.User }},
-		{"The address of the language model server, such as http://127.0.0.1:11434/v1", &a.ModelURL, func(s string) bool { return s == rehearsalURL || webAddress(s) }},
+		{"The address of the language model server, such as http://127.0.0.1:11434/v1", &a.ModelURL, func(s string) bool { return s == discover.Rehearsal || webAddress(s) }},
 		{"The environment variable that holds the key of that server, such as LLM_KEY. Empty = it needs none", &a.KeyVariable, func(s string) bool { return s == "" || variableName.MatchString(s) }},
 		{"The model, by its name on that server", &a.Model, func(s string) bool { return s != "" }},
 		{"The time zone for reminders and dates, such as Europe/Berlin. Local = as this machine is set", &a.Timezone, isZone},
@@ -87,20 +89,20 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *answers) error {
 				fmt.Fprintf(out, " [%s]", *q.answer)
 			}
 			fmt.Fprint(out, ": ")
-			var given line
+			var given tty.Line
 			select {
 			case given = <-lines:
 			case <-ctx.Done():
 				return errors.New("interrupted; nothing was written")
 			}
-			if given.err != nil {
-				return fmt.Errorf("no more answers; nothing was written: %w", given.err)
+			if given.Err != nil {
+				return fmt.Errorf("no more answers; nothing was written: %w", given.Err)
 			}
-			if text := cmp.Or(given.text, *q.answer); q.good(text) {
+			if text := cmp.Or(given.Text, *q.answer); q.good(text) {
 				*q.answer = text
 				break
 			}
-			fmt.Fprintf(out, "  %q will not do.\n", given.text)
+			fmt.Fprintf(out, "  %q will not do.\n", given.Text)
 		}
 	}
 	return nil

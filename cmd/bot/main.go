@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reverie/internal/tty"
 	"strings"
 	"syscall"
 
@@ -21,7 +22,6 @@ type commandLine struct {
 	Config filePath `arg:"-c,env:REVERIE_CONFIG" default:"config.yaml" help:"The configuration file."`
 
 	Run     *runCommand     `arg:"subcommand:run" help:"Answer in Matrix rooms (the default)."`
-	Try     *tryCommand     `arg:"subcommand:try" help:"Chat in a real encrypted room on a throw-away homeserver."`
 	Chat    *chatCommand    `arg:"subcommand:chat" help:"Chat in this terminal, without Matrix. Reads lines from standard input."`
 	Init    *initCommand    `arg:"subcommand:init" help:"Write a commented configuration file."`
 	Doctor  *doctorCommand  `arg:"subcommand:doctor" help:"Check configuration, files, model, homeserver and encryption, and say what to do."`
@@ -33,6 +33,7 @@ type commandLine struct {
 	Version *versionCommand `arg:"subcommand:version" help:"Print the version."`
 	Help    *helpCommand    `arg:"subcommand:help" help:"Explain the commands, or one of them."`
 
+	Try      *tryCommand      `arg:"subcommand:try,hidden" help:"Say how to try Reverie."`
 	FirstRun *firstRunCommand `arg:"subcommand:first-run,hidden" help:"Make accounts, a room and the configuration, as docker-compose.yml has it done."`
 
 	JSON        bool `help:"Print JSON."`
@@ -99,7 +100,7 @@ func main() {
 
 // start runs one command and returns its exit code.
 func start(ctx context.Context, args []string, c console) int {
-	c.out, c.err = plainWriter{c.out}, plainWriter{c.err}
+	c.out, c.err = tty.Plain(c.out), tty.Plain(c.err)
 	var line commandLine
 	parser, err := arg.NewParser(arg.Config{Program: "bot", Out: c.out}, &line)
 	if err != nil {
@@ -175,6 +176,14 @@ var errSaid = errors.New("said")
 // helpCommand stands in the list of commands; start answers it.
 type helpCommand struct {
 	Command []string `arg:"positional" help:"The command to explain."`
+}
+
+// tryCommand stands for what the program of `make try` does.
+type tryCommand struct{}
+
+// Run says how to try Reverie.
+func (tryCommand) Run(context.Context, console, filePath) error {
+	return usageError{errors.New("`make try` in the source folder starts a throw-away homeserver and a chat with Reverie; that is a program of its own, bin/try")}
 }
 
 type versionCommand struct{}

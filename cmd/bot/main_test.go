@@ -26,10 +26,12 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/llm"
+	"reverie/internal/llm/discover"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
 	"reverie/internal/trust"
+	"reverie/internal/tty"
 )
 
 // page is a display that keeps what is printed.
@@ -38,22 +40,22 @@ type page struct {
 	status []string // each that stood there, in order
 }
 
-func (p *page) print(text, status string) {
+func (p *page) Print(text, status string) {
 	p.text.WriteString(text)
 	if len(p.status) == 0 || p.status[len(p.status)-1] != status {
 		p.status = append(p.status, status)
 	}
 }
 
-func (p *page) width() int { return 80 }
+func (p *page) Width() int { return 80 }
 
 // said shows messages at a terminal, and elsewhere.
 func said(t *testing.T, messages ...chat.Outgoing) (live *page, script string) {
 	t.Helper()
 	var out bytes.Buffer
 	live = new(page)
-	for _, s := range []*screen{{display: live, name: "R"}, {out: &out, name: "R"}} {
-		chat := &terminal{screen: s}
+	for _, s := range []*tty.Screen{{Display: live, Name: "R"}, {Out: &out, Name: "R"}} {
+		chat := &terminal{Screen: s}
 		for _, m := range messages {
 			must(t, chat.Say(t.Context(), "", m))
 		}
@@ -176,14 +178,14 @@ func TestNoCommandReachesTheTerminal(t *testing.T) {
 // TestTerminalOwnCodes: on a terminal an answer grows without commands of the model's.
 func TestTerminalOwnCodes(t *testing.T) {
 	var out page
-	s := &screen{display: &out, name: "R"}
-	s.writing(true)
-	s.progress(hostileText)
+	s := &tty.Screen{Display: &out, Name: "R"}
+	s.Writing(true)
+	s.Progress(hostileText)
 	for i := range hostileText {
-		s.show("1", hostileText[:i], false)
+		s.Show("1", hostileText[:i], false)
 	}
-	s.show("1", hostileText, true)
-	s.say("%s", hostileText)
+	s.Show("1", hostileText, true)
+	s.Tell("%s", hostileText)
 	_, _ = s.Write([]byte(hostileText))
 	text := strings.NewReplacer("\x1b[1m", "", "\x1b[0m", "").Replace(out.text.String())
 	if commandsOf(text) != "" || !strings.Contains(text, "\nR: safe]0;title]52;c;Y2xpcA==[2J[31mred2Jc1backwards end\n") {
@@ -197,7 +199,7 @@ func TestTerminalOwnCodes(t *testing.T) {
 // TestPlainWriter: bytes that are no characters command nothing either.
 func TestPlainWriter(t *testing.T) {
 	var out bytes.Buffer
-	result((plainWriter{&out}).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n")))(t)
+	result(tty.Plain(&out).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n")))(t)
 	equal(t, out.String(), "Grüße 😀\tund\nx\ufffd\ufffdy\n", "")
 }
 
@@ -338,7 +340,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("REVERIE_LLM_URL", rehearsalURL) // never somebody's real model
+			e.Setenv("REVERIE_LLM_URL", discover.Rehearsal) // never somebody's real model
 			return nil
 		},
 	})

@@ -11,7 +11,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/matrix/matrixtest"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 	"reverie/internal/store"
 )
 
@@ -258,7 +258,7 @@ func alwaysThreads(t *testing.T) (*running, *echoing, string) {
 	room := r.direct()
 	db := result(store.Open(t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations))(t)
 	defer db.Close()
-	must(t, (session.Settings{DB: db}).Set(t.Context(), room, session.SettingThreads, "always", you, time.Now()))
+	must(t, (settings.Store{DB: db}).Set(t.Context(), room, settings.Threads, "always", you, time.Now()))
 	return r, m, room
 }
 

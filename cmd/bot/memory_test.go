@@ -18,6 +18,7 @@ import (
 	"reverie/internal/dream"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/llm/discover"
 	"reverie/internal/llm/encoder"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -266,7 +267,7 @@ func TestPlaceOf(t *testing.T) {
 		"http://localhost.evil.example/v1":  "localhost.evil.example is another machine; if it is this one, write localhost in its address",
 		"http://127.0.0.1.evil.example/v1":  "127.0.0.1.evil.example is another machine; if it is this one, write localhost in its address",
 		"":                                  "there is no model for chat",
-		rehearsalURL:                        "the stand-in model is a part of this program and needs no GPU",
+		discover.Rehearsal:                  "the stand-in model is a part of this program and needs no GPU",
 	} {
 		if here, why := placeOf(url); why != want || here != strings.HasSuffix(want, "is this machine") {
 			t.Errorf("%s: here %v, %s", url, here, why)

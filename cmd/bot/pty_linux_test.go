@@ -20,7 +20,9 @@ import (
 	"time"
 	"unsafe"
 
+	"reverie/internal/llm/discover"
 	"reverie/internal/matrix/homeserver/homeservertest"
+	"reverie/internal/tty"
 )
 
 // vt is as much of a VT100 as a line editor and a conversation need.
@@ -365,7 +367,7 @@ func TestLiveEndsLater(t *testing.T) {
 		bot.typed("hello\r")
 		model.waits(t)
 		bot.typed(keys)
-		bot.sees(endsLater)
+		bot.sees(tty.EndsLater)
 		bot.typed("more\r\x03")
 		time.Sleep(time.Second) // the first signal is taken before the second
 		bot.typed("\x03")
@@ -434,7 +436,7 @@ func TestLiveInit(t *testing.T) {
 	bot := startLive(t, 200, "init", "--config", config)
 	for _, l := range []struct{ sees, types string }{
 		{"homeserver, such as", home.URL}, {"own account", "@reverie:" + home.Name}, {"You may do everything", "@me:" + home.Name},
-		{"model server", rehearsalURL}, {"holds the key", ""}, {"The model, by its name", "rehearsal"}, {"The time zone", "Europe/Berlin"},
+		{"model server", discover.Rehearsal}, {"holds the key", ""}, {"The model, by its name", "rehearsal"}, {"The time zone", "Europe/Berlin"},
 	} {
 		bot.sees(l.sees)
 		bot.typed(l.types + "\r")

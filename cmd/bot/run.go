@@ -10,6 +10,7 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/e2ee"
 )
 
 type runCommand struct{}
@@ -80,6 +81,6 @@ func (b *bot) matrixConfig() matrix.Config {
 	return matrix.Config{
 		Text:       b.messages.Text,
 		Homeserver: m.Homeserver, User: m.User, Password: string(m.Password), Token: string(m.AccessToken), DeviceName: m.DeviceName,
-		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, Devices: matrix.DeviceRule(m.Devices), DB: b.db, Media: b.media, MaxFile: m.Media.bytes, Location: b.cfg.location(), Log: b.log,
+		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, Devices: e2ee.DeviceRule(m.Devices), DB: b.db, Media: b.media, MaxFile: m.Media.bytes, Location: b.cfg.location(), Log: b.log,
 	}
 }

@@ -14,9 +14,11 @@ import (
 	reverie "reverie"
 	"reverie/internal/chat"
 	"reverie/internal/dream"
+	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/llm/discover"
 	"reverie/internal/llm/rehearsal"
 	"reverie/internal/matrix"
 	"reverie/internal/media"
@@ -24,6 +26,7 @@ import (
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
 	"reverie/internal/session"
+	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
@@ -48,13 +51,13 @@ type bot struct {
 	tools   *tool.Set
 	media   *media.Store
 
-	messages *session.Messages
+	messages *settings.Messages
 
 	scheduler *task.Scheduler // nil until sessions
 	gpu       *vram.Prober
 	fits      *atomic.Pointer[prompt.Said] // the window that fits into the GPUs here; nil = not worked out yet
 
-	harvester  *dream.Harvester
+	harvester  *harvest.Harvester
 	nightly    *dream.Nightly
 	asking     *asker
 	background func(context.Context) (context.Context, func(), error) // of the newest session manager; nil = there is none
@@ -86,7 +89,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	b.closers = append(b.closers, b.db.Close)
-	b.messages = session.OpenMessages(cfg.Data, b.db, cfg.Seed.Language)
+	b.messages = settings.OpenMessages(cfg.Data, b.db, cfg.Seed.Language)
 	if lock { // else the files may still be those of an earlier release
 		for _, p := range b.messages.Problems() {
 			log.Warn("a sentence is not said as it stands in its file", "problem", p)
@@ -150,15 +153,11 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering}})
 }
 
-// rehearsalURL as a model's base_url means the rehearsal model, served by this
-// process itself.
-const rehearsalURL = "rehearsal:"
-
 func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 	c := llm.Config{Roles: b.cfg.LLM.Roles, Log: b.log}
 	for _, m := range b.cfg.LLM.Models {
 		url := m.BaseURL
-		if url == rehearsalURL {
+		if url == discover.Rehearsal {
 			served, stop, err := rehearsal.Start(ctx, rehearsal.Config{Log: b.log})
 			if err != nil {
 				return nil, err
@@ -183,8 +182,7 @@ func (b *bot) sessions(t chat.Transport, status func(context.Context, i18n.Say) 
 	c := session.Config{
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: b.withVectors(status), Window: b.windowInputs,
-		Media: b.media, FileText: b.cfg.media().Text,
-		Messages: b.messages, Skills: b.skills,
+		Media: b.media, FileText: b.cfg.media().Text, Messages: b.messages, Skills: b.skills,
 		Helpers: session.HelperConfig{Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds},
 	}
 	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions, direct: b.atTerminal, allows: func(string) bool { return true },

@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/memory"
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // validate takes out of the plan what may not be done, and what is too much for one night.
@@ -23,7 +24,7 @@ func (n *night) validate() {
 		case a == nil || s.Kind != memory.ArchiveStep && (b == nil || a.Scope != b.Scope || a.ID == b.ID):
 			return true
 		case s.Kind == memory.MergeStep:
-			if lost := memory.Lost(a.Text, b.Text); len(lost) > 0 || rank(a.Entry) > rank(b.Entry) || a.Integrity > b.Integrity {
+			if lost := text.Lost(a.Text, b.Text); len(lost) > 0 || rank(a.Entry) > rank(b.Entry) || a.Integrity > b.Integrity {
 				return true
 			}
 			if merges++; merges > max(50, n.active/2) {

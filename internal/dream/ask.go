@@ -12,7 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/harvest"
 	"reverie/internal/llm"
+	"reverie/internal/llm/answer"
+	"reverie/internal/llm/template"
 	"reverie/internal/trust"
 )
 
@@ -201,15 +204,15 @@ func (n *night) put(ctx context.Context, prompt string) (string, error) {
 
 // readVerdicts reads the last list of verdicts in answer, as far as it goes. A pair without exactly
 // one verdict of the closed list is unclear.
-func readVerdicts(answer string, pairs int) []verdict {
+func readVerdicts(said string, pairs int) []verdict {
 	out := make([]verdict, pairs)
-	list, _ := jsonObjects(answer) // as far as it goes
+	list, _ := answer.Objects(said) // as far as it goes
 	for _, o := range list {
-		at := whole(o, "pair") - 1
+		at := answer.Whole(o, "pair") - 1
 		if at < 0 || at >= pairs {
 			continue
 		}
-		v, known := verdicts[strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(field(o, "verdict")))]
+		v, known := verdicts[strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(answer.Text(o, "verdict")))]
 		if !known || out[at] != "" && out[at] != v {
 			v = unclear
 		}
@@ -221,22 +224,35 @@ func readVerdicts(answer string, pairs int) []verdict {
 	return out
 }
 
+// The requests.
+var (
+	pairPlaces     = []string{"{entry_1}", "{entry_2}"}
+	conflictForm   = template.Template{File: "DREAM_CONTRADICTION_PROMPT.txt", Places: [][]string{pairPlaces, {"{content}"}}}
+	paraphraseForm = template.Template{File: "DREAM_DEDUP_PROMPT.txt", Places: [][]string{{"{content}"}, pairPlaces}}
+	taskForm       = template.Template{File: "DREAM_TASK_PROMPT.txt", Places: [][]string{{"{content}"}}}
+)
+
+// Templates are the requests of a night.
+func Templates() []template.Template {
+	return []template.Template{conflictForm, paraphraseForm, taskForm, harvest.Template}
+}
+
 // prompt makes the request about batch from its template. The words of memories stand
 // between marks with a nonce, and no brace in them means anything.
 func (d *Dreamer) prompt(batch []*pair, nonce string) string {
-	file := paraphraseFile
+	form := paraphraseForm
 	if batch[0].conflict {
-		file = conflictFile
+		form = conflictForm
 	}
-	return d.fill(template(d.cfg.Prompts, d.cfg.Default, d.cfg.Log, file), batch, nonce)
+	return d.fill(form.Load(d.cfg.Prompts, d.cfg.Default, d.cfg.Log), batch, nonce)
 }
 
 // fill puts pairs into a template. The part of it, between empty lines, that names
 // {entry_1} is repeated for each pair; all of them together are {content}. What the
 // template has no place for is appended.
-func (d *Dreamer) fill(template string, batch []*pair, nonce string) string {
+func (d *Dreamer) fill(form string, batch []*pair, nonce string) string {
 	each := "Pair {pair}\n1: {entry_1}\n2: {entry_2}"
-	parts := strings.Split(strings.TrimSpace(template), "\n\n")
+	parts := strings.Split(strings.TrimSpace(form), "\n\n")
 	if i := slices.IndexFunc(parts, func(p string) bool { return strings.Contains(p, "{entry_1}") }); i >= 0 {
 		each, parts[i] = parts[i], "{content}"
 	}
@@ -248,7 +264,7 @@ func (d *Dreamer) fill(template string, batch []*pair, nonce string) string {
 		blocks[i] = strings.NewReplacer("{pair}", strconv.Itoa(i+1), "{entry_1}", d.quote(p.a, nonce), "{entry_2}", d.quote(p.b, nonce)).Replace(each)
 	}
 	all := strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(batch))).Replace(strings.Join(parts, "\n\n"))
-	return strings.TrimSpace(putInto(all, "{content}", strings.Join(blocks, "\n\n")))
+	return strings.TrimSpace(template.Fill(all, "{content}", strings.Join(blocks, "\n\n")))
 }
 
 // quote is an entry's text, word for word, with its date.

@@ -40,6 +40,7 @@ type topics struct {
 	weak     map[int32]bool // say nothing of what a text is about: numbers, the words after them, words of change
 	subjects []int32        // whom or what each is about
 	before   [][]int32      // the two words right before that: my brother Finn
+	age      []int          // what place each has from the oldest on
 }
 
 // contexts counts for each stem with how many others that are no names it occurs: what
@@ -70,7 +71,8 @@ const (
 )
 
 func (n *night) topics(all []*signature) *topics {
-	t := &topics{night: n, all: all, lists: map[int32][]int32{}, keys: make([][]int32, len(all)), titles: n.titles(all), weak: map[int32]bool{}}
+	t := &topics{night: n, all: all, age: ages(all), lists: map[int32][]int32{}, keys: make([][]int32, len(all)),
+		titles: n.titles(all), weak: map[int32]bool{}}
 	ways := contexts{}
 	for _, s := range all {
 		ways.take(s)
@@ -94,6 +96,22 @@ func (n *night) topics(all []*signature) *topics {
 		}
 	}
 	return t
+}
+
+// ages is the place of each text from the oldest on.
+func ages(all []*signature) []int {
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return cmp.Or(all[i].Since().Compare(all[j].Since()), cmp.Compare(all[i].ID, all[j].ID))
+	})
+	age := make([]int, len(all))
+	for place, i := range order {
+		age[i] = place
+	}
+	return age
 }
 
 // key is what t is found by: a name by itself, another word by its stem, whichever language its
@@ -174,46 +192,71 @@ func (t *topics) pairs() (found []correction, same []*pair) {
 // related pairs the text i with the older ones that it may correct, those that are most like it
 // and those that may say the same, and lists the others that may say the same.
 func (t *topics) related(i int) (c correction, same []*pair) {
-	n, b, weight, shared := t.night, t.all[i], map[int32]int{}, map[int32]int{}
-	for _, k := range t.keys[i] {
-		list := t.lists[k]
-		if len(list) > longTopic {
-			continue
-		}
-		for _, j := range list {
-			weight[j] += 1 + bits.Len(uint(len(t.all)/len(list)))
-			if k != t.subjects[i] && !slices.Contains(t.before[i], k) && !t.titles[k] && !t.weak[k] {
-				shared[j]++
-			}
-		}
-	}
-	for j := range weight {
+	n, b := t.night, t.all[i]
+	var near []candidate
+	for j, found := range t.sharing(i) {
 		a := t.all[j]
-		if older, _ := byAge(a, b); a == b || older == b || n.gone[a.ID] || sameGroup(a, b) {
+		if t.age[j] >= t.age[i] || n.gone[a.ID] || sameGroup(a, b) {
 			continue
 		}
-		p := &pair{a: a, b: b, same: n.has(Dedup) && paraphrase(a, b), weight: weight[j], shared: shared[j]}
+		p := pair{a: a, b: b, same: n.has(Dedup) && paraphrase(a, b)}
 		switch {
 		case n.has(Contradiction) && p.mayCorrect():
-			if p.conflict, p.denies = true, t.denies(b, int(j)); !t.sameSubject(i, int(j)) {
-				p.shared = -1
-			} else if a.tellsSame(b) {
-				p.shared = 0
-			}
-			c = append(c, p)
-		case p.same && n.fresh(p) && !n.refused[pairOf(a.ID, b.ID)]:
-			same = append(same, p)
+			near = append(near, candidate{place: j, weight: found.weight, shared: found.shared, same: p.same, related: t.sameSubject(i, int(j))})
+		case p.same && n.fresh(&p) && !n.refused[pairOf(a.ID, b.ID)]:
+			p.weight, p.shared = found.weight, found.shared
+			same = append(same, &p)
 		}
 	}
-	slices.SortFunc(c, func(p, q *pair) int {
-		return cmp.Or(flag(q.shared >= 0)-flag(p.shared >= 0), q.weight-p.weight, cmp.Compare(p.a.ID, q.a.ID))
+	slices.SortFunc(same, func(p, q *pair) int { return cmp.Compare(p.a.ID, q.a.ID) })
+	slices.SortFunc(near, func(p, q candidate) int {
+		return cmp.Or(flag(q.related)-flag(p.related), q.weight-p.weight, cmp.Compare(t.all[p.place].ID, t.all[q.place].ID))
 	})
 	most := perOther
 	if b.tellsChange() {
 		most = perCorrection
 	}
-	rest := c[min(most, len(c)):]
-	return append(c[:len(c)-len(rest)], slices.DeleteFunc(rest, func(p *pair) bool { return !p.same })...), same
+	for k, m := range near {
+		if k >= most && !m.same {
+			continue
+		}
+		a := t.all[m.place]
+		p := &pair{a: a, b: b, same: m.same, weight: m.weight, shared: m.shared, conflict: true, denies: t.denies(b, int(m.place))}
+		if !m.related {
+			p.shared = -1
+		} else if a.tellsSame(b) {
+			p.shared = 0
+		}
+		c = append(c, p)
+	}
+	return c, same
+}
+
+// candidate is an older text that a newer one may correct.
+type candidate struct {
+	place          int32 // in all
+	weight, shared int
+	same, related  bool // may say the same; is about the same
+}
+
+// sharing is what the text i has in common with others, by their place: how much, and in how
+// many words that are neither its subject nor weak.
+func (t *topics) sharing(i int) map[int32]struct{ weight, shared int } {
+	found := map[int32]struct{ weight, shared int }{}
+	for _, k := range t.keys[i] {
+		list := t.lists[k]
+		if len(list) > longTopic {
+			continue
+		}
+		weight := 1 + bits.Len(uint(len(t.all)/len(list)))
+		shared := flag(k != t.subjects[i] && !slices.Contains(t.before[i], k) && !t.titles[k] && !t.weak[k])
+		for _, j := range list {
+			f := found[j]
+			f.weight, f.shared = f.weight+weight, f.shared+shared
+			found[j] = f
+		}
+	}
+	return found
 }
 
 // sameSubject reports whether the texts i and j are about the same. Hr. Lorenz is not Fr. Lorenz.
@@ -239,6 +282,9 @@ func (s *signature) tellsSame(b *signature) bool {
 // denies reports whether b denies what the text i says, or the other way round: they share the
 // rarest word of i beside its subject.
 func (t *topics) denies(b *signature, i int) bool {
+	if t.all[i].negative == b.negative {
+		return false
+	}
 	shared, rarest := false, longTopic
 	for _, w := range t.all[i].tokens {
 		k := w.key(t.night)
@@ -249,7 +295,7 @@ func (t *topics) denies(b *signature, i int) bool {
 			shared, rarest = b.index(w) >= 0, n
 		}
 	}
-	return shared && t.all[i].negative != b.negative
+	return shared
 }
 
 // agreed lists the pairs of which a model and the structure say that the newer text replaces

@@ -1,16 +1,7 @@
-// Package dream makes memory of conversations (Harvester), and puts it, the tasks and the
-// skills in order while nobody talks (Dreamer): it plans, checks the plan,
-// keeps a copy, does all of it in one transaction, looks whether everything is still
-// found, and says what it did. No memory is ever changed in its words or removed; whatever a
+// Package dream puts memory, the tasks and the skills in order while nobody talks. A night reads
+// what was said since (package harvest), plans, checks the plan, keeps a copy, does all of it in one
+// transaction, looks whether everything is still found, and says what it did. No memory is ever changed in its words or removed; whatever a
 // model says, what holds stays known, and all of it can be taken back.
-//
-// # Harvest
-//
-// The model of the role harvest reads what people said after 20 messages of a room, 15 minutes of
-// silence, at !new, or before a compaction. Each message has a row in harvest, changed in the
-// transaction that stores what was learned, so nothing is skipped or read twice. The quote must
-// be the person's own words, with their names, numbers and negation; secrets, recalled and
-// forgotten texts are refused. Rooms take turns, and the background waits for people.
 //
 // # A night
 //

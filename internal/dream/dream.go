@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
@@ -47,7 +48,7 @@ type Config struct {
 	Ask     Ask                    // nil = without a model
 	Model   func() string          // names what Ask asks: another one is asked again; nil = ""
 	// Harvester reads what was said before a dream plans; nil = nobody does.
-	Harvester *Harvester
+	Harvester *harvest.Harvester
 	Now       func() time.Time // nil = time.Now
 	Location  *time.Location   // of dates in reports; nil = UTC
 	Budget    Budget

@@ -310,25 +310,6 @@ func TestReadVerdicts(t *testing.T) {
 	}
 }
 
-// TestJSONObjects: of a model's lists the last one counts; one that is cut off is no empty one.
-// Holds L7.
-func TestJSONObjects(t *testing.T) {
-	for _, c := range []struct {
-		answer string
-		want   int
-		err    error
-	}{
-		{`[{"a":1},{"a":2}]`, 2, nil}, {`Perhaps [{"a":1}]? No: [{"a":1},{"a":2,"b":[]},]`, 2, nil}, {`[{"a":1}] and [] [1] [see]`, 1, nil},
-		{`[ ]`, 0, nil}, {`{"list": [{"a":1}, "b", 3]}`, 1, nil},
-		{`[{"a":1,"b":[]},{"a":2,"b":[],"c`, 1, errPartial}, {`[{"a":1,"b":[],"c`, 0, errPartial}, {`[{"a":1}] then [{"a":2},{`, 1, errPartial},
-		{`none [1]`, 0, errProse}, {``, 0, errProse},
-	} {
-		if got, err := jsonObjects(c.answer); len(got) != c.want || !errors.Is(err, c.err) {
-			t.Errorf("%s: %v, %v", c.answer, got, err)
-		}
-	}
-}
-
 // TestTemplates: a template is its owner's; what it has no place for is appended, and
 // braces in memories are text.
 func TestTemplates(t *testing.T) {
@@ -346,9 +327,9 @@ func TestTemplates(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	d.cfg.Prompts = fstest.MapFS{conflictFile: {Data: []byte("<!-- mine -->\nMine.\n")}}
-	d.cfg.Default = fstest.MapFS{conflictFile: {Data: []byte("Yours.")}, paraphraseFile: {Data: []byte("Too.")}}
-	if a, b := template(d.cfg.Prompts, d.cfg.Default, nil, conflictFile), template(d.cfg.Prompts, d.cfg.Default, nil, paraphraseFile); a != "Mine.\n" || b != "Too." {
+	d.cfg.Prompts = fstest.MapFS{conflictForm.File: {Data: []byte("<!-- mine -->\nMine.\n")}}
+	d.cfg.Default = fstest.MapFS{conflictForm.File: {Data: []byte("Yours.")}, paraphraseForm.File: {Data: []byte("Too.")}}
+	if a, b := conflictForm.Load(d.cfg.Prompts, d.cfg.Default, nil), paraphraseForm.Load(d.cfg.Prompts, d.cfg.Default, nil); a != "Mine.\n" || b != "Too." {
 		t.Errorf("%q, %q", a, b)
 	}
 }

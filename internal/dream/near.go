@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"reverie/internal/memory"
+	"reverie/internal/text"
 )
 
 const (
@@ -66,7 +66,7 @@ func (n *night) near(ctx context.Context, scopes [][]*signature, pairs []*pair) 
 // compareNear makes a pair of two that are near in meaning, or nil.
 func (n *night) compareNear(a, b *signature) *pair {
 	if n.gone[b.ID] || n.refused[pairOf(a.ID, b.ID)] || a.negative != b.negative || a.hedged != b.hedged || a.compound || b.compound || !a.ValidTo.Equal(b.ValidTo) || !together(a, b) ||
-		len(memory.Lost(a.Text, b.Text))+len(memory.Lost(b.Text, a.Text)) > 0 || sameGroup(a, b) {
+		len(text.Lost(a.Text, b.Text))+len(text.Lost(b.Text, a.Text)) > 0 || sameGroup(a, b) {
 		return nil
 	}
 	a, b = byAge(a, b)

@@ -145,7 +145,7 @@ func (n *Nightly) once(ctx context.Context, long time.Duration, o Options) error
 		return errYielded
 	}
 	if err == nil {
-		n.Log.Info("dreamt", "run", r.Run, "what", r.Summary(i18n.English), "requests", r.Cost.Calls, "harvested", r.Harvested.line())
+		n.Log.Info("dreamt", "run", r.Run, "what", r.Summary(i18n.English), "requests", r.Cost.Calls, "harvested", r.Harvested.String())
 	}
 	if n.Tell != nil && r.Run != "" && ctx.Err() == nil {
 		n.Tell(ctx, r)

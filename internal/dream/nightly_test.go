@@ -19,11 +19,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 func times(t *testing.T, cron, zone string) task.Schedule {
@@ -278,7 +280,7 @@ func TestKilledWhileDreaming(t *testing.T) {
 	prepareTalk(t, from)
 	w := openWorld(t, from, append(facts(), lockers()...), perfect)
 	w.withChores()
-	w.withTalk(parrot)
+	w.withTalk(parrotOf)
 	state := func(w *world) string { return fingerprint(t, w.d.cfg.DB, false) + (&choreWorld{world: w}).taskRows() }
 	before, rowsBefore := state(w), w.rows()
 	exact := fingerprint(t, w.d.cfg.DB, true)
@@ -331,7 +333,7 @@ func TestKilledWhileDreaming(t *testing.T) {
 		k := worldOf(t, dir, db, s, w.facts, perfect)
 		k.now = w.now
 		k.withChores()
-		k.withTalk(parrot)
+		k.withTalk(parrotOf)
 		switch state(k) {
 		case before:
 			unchanged++
@@ -386,8 +388,8 @@ func prepareTalk(t *testing.T, dir string) {
 	db, _ := openStore(t, dir)
 	h := history.NewStore(db)
 	for i, f := range lockers() {
-		m := history.Message{Room: "!group", Role: llm.User, EventID: fmt.Sprint("$talk", i), Sender: owner, Text: f.texts[0] + ".", At: time.Now().Add(-time.Hour), Header: "[Fri 2026-11-20 09:00 UTC, me]"}
-		m.Label = labelOf(m)
+		m := history.Message{Room: "!group", Role: llm.User, EventID: fmt.Sprint("$talk", i), Sender: owner, Text: f.texts[0], At: time.Now().Add(-time.Hour), Header: "[Fri 2026-11-20 09:00 UTC, me]"}
+		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Room("!group")}
 		must(t, h.Append(t.Context(), &m))
 	}
 	must(t, db.Close())
@@ -396,7 +398,7 @@ func prepareTalk(t *testing.T, dir string) {
 // withTalk has the dreamer read what was said, a few messages in each request.
 func (w *world) withTalk(answer func(prompt string) (string, error)) {
 	k := &talk{world: w, read: func(_ context.Context, prompt string) (string, error) { return answer(prompt) }}
-	k.listen(func(c *HarvestConfig) { c.Window = func(string) (int, int) { return 800, 512 } })
+	k.listen(func(c *harvest.Config) { c.Window = func(string) (int, int) { return 800, 512 } })
 	k.d.cfg.Budget.Calls += 10
 }
 
@@ -435,7 +437,7 @@ func dreamUntilKilled(t *testing.T, dir string) {
 	w.withChores()
 	w.withTalk(func(prompt string) (string, error) {
 		fmt.Println("asked")
-		return parrot(prompt)
+		return parrotOf(prompt)
 	})
 	fmt.Println("begins")
 	w.dream(Options{})

@@ -9,6 +9,7 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
+	"reverie/internal/text"
 )
 
 const (
@@ -327,7 +328,7 @@ func (n *night) member(s *signature) bool {
 // mayStand reports whether head may be shown for s, if a model says that both mean the same:
 // it is as full and as sure, lacks no name or number, and nobody's word counts more.
 func mayStand(head, s *signature) bool {
-	return !otherEnd(head, s) && s.Integrity <= head.Integrity && rank(s.Entry) <= rank(head.Entry) && len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(memory.Missing(s.Text, head.Text)) == 0
+	return !otherEnd(head, s) && s.Integrity <= head.Integrity && rank(s.Entry) <= rank(head.Entry) && len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(text.Missing(s.Text, head.Text)) == 0
 }
 
 // otherEnd reports whether two short texts differ in their last word alone. They are rather two

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"reverie/internal/harvest"
 	"reverie/internal/llm"
 )
 
@@ -29,7 +30,7 @@ func (n *night) read(ctx context.Context) error {
 	if n.o.Now {
 		since = n.now.AddDate(1, 0, 0)
 	}
-	rooms, messages, err := h.silent(ctx, since)
+	rooms, messages, err := h.Silent(ctx, since)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -44,13 +45,13 @@ func (n *night) read(ctx context.Context) error {
 	}
 	within, cancel := context.WithTimeout(ctx, n.timeLeft()/readShare)
 	defer cancel()
-	read, err := h.turns(within, rooms, n.readPart, failures)
+	read, err := h.Read(within, rooms, n.readPart, failures)
 	n.report.Harvested = &read
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err != nil && within.Err() != nil {
-		err = fmt.Errorf("half of the time for questions to the model is used up; %w", errEnough)
+		err = fmt.Errorf("half of the time for questions to the model is used up; %w", harvest.ErrEnough)
 	}
 	if err != nil {
 		n.note("not all that was said is read: %v", err)
@@ -64,31 +65,19 @@ func (n *night) readPart(ctx context.Context, prompt string) (string, error) {
 	size := llm.EstimateTokens(prompt)
 	switch {
 	case cost.Calls >= most.Calls/readShare:
-		return "", fmt.Errorf("half of the requests are used up (%d of %d); %w", cost.Calls, most.Calls, errEnough)
+		return "", fmt.Errorf("half of the requests are used up (%d of %d); %w", cost.Calls, most.Calls, harvest.ErrEnough)
 	case cost.Tokens+size > most.Tokens/readShare:
-		return "", fmt.Errorf("half of the tokens are used up (%d of %d, and the next request has %d); %w", cost.Tokens, most.Tokens, size, errEnough)
+		return "", fmt.Errorf("half of the tokens are used up (%d of %d, and the next request has %d); %w", cost.Tokens, most.Tokens, size, harvest.ErrEnough)
 	}
 	within, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	cost.Calls++
 	cost.Read++
 	cost.Tokens += size
-	answer, err := n.d.cfg.Harvester.ask(within, prompt)
+	answer, err := n.d.cfg.Harvester.Ask(within, prompt)
 	if err != nil && within.Err() != nil && ctx.Err() == nil { // by day it has the time that it needs
-		return "", fmt.Errorf("no answer within %s; %w", callTime, errEnough)
+		return "", fmt.Errorf("no answer within %s; %w", callTime, harvest.ErrEnough)
 	}
 	cost.Tokens += llm.EstimateTokens(answer)
 	return answer, err
-}
-
-// line says what was read.
-func (h *Harvested) line() string {
-	if h == nil {
-		return ""
-	}
-	refused := 0
-	for _, k := range h.Refused {
-		refused += k
-	}
-	return fmt.Sprintf("Read before: %d messages, with %d new facts (known already: %d, refused: %d, messages given up: %d).", h.Messages, h.Added, h.Known, refused, h.Left)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/store"
@@ -28,26 +29,26 @@ const (
 
 // Report is what a dream did, for people.
 type Report struct {
-	Run        string       `json:"run"`
-	At         time.Time    `json:"at"`
-	Ended      time.Time    `json:"ended"`
-	State      State        `json:"state"`
-	DryRun     bool         `json:"dry_run,omitempty"`
-	Reason     i18n.Text    `json:"reason,omitempty"`
-	Active     int          `json:"active"`              // entries that counted before
-	Harvested  *Harvested   `json:"harvested,omitempty"` // what became of the messages it read first; nil = it read none
-	Merged     []Change     `json:"merged,omitempty"`
-	Grouped    []Change     `json:"grouped,omitempty"`
-	Superseded []Change     `json:"superseded,omitempty"`
-	Archived   []Change     `json:"archived,omitempty"`
-	Back       []Line       `json:"back,omitempty"`     // what counts again, after Undo
-	Restored   []Line       `json:"restored,omitempty"` // what counted all the time, and is as it was
-	Questions  []Question   `json:"questions,omitempty"`
-	Tasks      []TaskChange `json:"tasks,omitempty"`
-	Proposals  []Proposal   `json:"proposals,omitempty"`
-	Chores     []i18n.Text  `json:"chores,omitempty"` // what became of tasks, after Undo
-	Notes      []string     `json:"notes,omitempty"`  // what did not go as it should
-	Cost       spent        `json:"cost"`
+	Run        string          `json:"run"`
+	At         time.Time       `json:"at"`
+	Ended      time.Time       `json:"ended"`
+	State      State           `json:"state"`
+	DryRun     bool            `json:"dry_run,omitempty"`
+	Reason     i18n.Text       `json:"reason,omitempty"`
+	Active     int             `json:"active"`              // entries that counted before
+	Harvested  *harvest.Result `json:"harvested,omitempty"` // what became of the messages it read first; nil = it read none
+	Merged     []Change        `json:"merged,omitempty"`
+	Grouped    []Change        `json:"grouped,omitempty"`
+	Superseded []Change        `json:"superseded,omitempty"`
+	Archived   []Change        `json:"archived,omitempty"`
+	Back       []Line          `json:"back,omitempty"`     // what counts again, after Undo
+	Restored   []Line          `json:"restored,omitempty"` // what counted all the time, and is as it was
+	Questions  []Question      `json:"questions,omitempty"`
+	Tasks      []TaskChange    `json:"tasks,omitempty"`
+	Proposals  []Proposal      `json:"proposals,omitempty"`
+	Chores     []i18n.Text     `json:"chores,omitempty"` // what became of tasks, after Undo
+	Notes      []string        `json:"notes,omitempty"`  // what did not go as it should
+	Cost       spent           `json:"cost"`
 }
 
 // Line is an entry.
@@ -142,7 +143,7 @@ func (r Report) Summary(say i18n.Say) string {
 func (r Report) Text(zone *time.Location) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s, %s\n\n%s.\n", r.At.In(zone).Format("2006-01-02 15:04"), r.Run, capital(r.Summary(i18n.English)))
-	if read := r.Harvested.line(); read != "" {
+	if read := r.Harvested.String(); read != "" {
 		fmt.Fprintf(&b, "\n%s\n", read)
 	}
 	changes := func(title, word string, list []Change) {

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"reverie/internal/memory"
+	"reverie/internal/text"
 )
 
 // signature is what an entry is compared by.
@@ -72,8 +73,8 @@ func (n *namer) number(s string) int32 {
 func saysChange(low string) bool { return changes.MatchString(low) || changesWide.MatchString(low) }
 
 func (n *namer) sign(e memory.Entry) signature {
-	s := signature{Entry: e, names: n, plain: memory.PlainWords(e.Text)}
-	s.protected = strings.Join(memory.Protected(e.Text), "\x00")
+	s := signature{Entry: e, names: n, plain: text.PlainWords(e.Text)}
+	s.protected = strings.Join(text.Protected(e.Text), "\x00")
 	if s.core = core(s.plain); gradeA.MatchString(e.Text) {
 		s.core = s.plain
 	}
@@ -100,13 +101,13 @@ func unique(list []int32) []int32 {
 	return slices.Compact(list)
 }
 
-// tokens are the words of text, each with what parts it from the one before.
-func (n *namer) tokens(text string) []token {
+// tokens are the words of what is said, each with what parts it from the one before.
+func (n *namer) tokens(said string) []token {
 	var out []token
 	parted := false
-	for i, piece := range pieces(unshorten(text)) {
+	for i, piece := range pieces(unshorten(said)) {
 		parted = parted || i > 0
-		for _, w := range memory.Words(piece) {
+		for _, w := range text.WordsOf(piece) {
 			t := token{text: strings.TrimSuffix(w.Text, "'s"), small: w.Small && w.Text != "like", name: w.Name, after: parted}
 			parted = false
 			for _, s := range w.Stems {
@@ -242,7 +243,7 @@ func covers(b, a *signature) bool {
 		return false
 	}
 	if a.plain == b.plain {
-		return len(memory.Lost(a.Text, b.Text)) == 0
+		return len(text.Lost(a.Text, b.Text)) == 0
 	}
 	if a.core == b.core {
 		return a.protected == b.protected
@@ -251,7 +252,7 @@ func covers(b, a *signature) bool {
 		return false
 	}
 	rest, ok := strings.CutPrefix(b.core+" ", a.core+" ")
-	return ok && rest != "" && b.partedAfter(a) && len(memory.Lost(a.Text, b.Text)) == 0
+	return ok && rest != "" && b.partedAfter(a) && len(text.Lost(a.Text, b.Text)) == 0
 }
 
 // maxExtra is how many words more one that covers another may say.

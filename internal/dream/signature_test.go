@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	reverie "reverie"
+	"reverie/internal/harvest"
+	"reverie/internal/llm/template"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 )
@@ -175,7 +177,7 @@ func newSkills(t *testing.T) (c *choreWorld, dir string) {
 		writeSkill(t, filepath.Join(dir, name), text, at)
 	}
 	c.d.cfg.Skills = skill.Open(dir)
-	c.d.cfg.Default = fstest.MapFS{"skills/shipped.md": {Data: []byte("It came along\n")}, taskFile: {Data: []byte("{content}")}}
+	c.d.cfg.Default = fstest.MapFS{"skills/shipped.md": {Data: []byte("It came along\n")}, taskForm.File: {Data: []byte("{content}")}}
 	message := func(days int, role, sender, text, calls string) {
 		c.exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, calls, at) VALUES (?, 1, ?, ?, ?, ?, ?, ?)`,
 			room, role, fmt.Sprint("$", days, role), sender, text, calls, c.now.AddDate(0, 0, -days).UnixMilli())
@@ -274,18 +276,18 @@ func TestSkillsOfOthers(t *testing.T) {
 
 // TestShippedTemplates: each is there, with its placeholders.
 func TestShippedTemplates(t *testing.T) {
-	for file, sets := range places {
-		b, err := fs.ReadFile(reverie.Data, file)
+	for _, form := range Templates() {
+		b, err := fs.ReadFile(reverie.Data, form.File)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		for _, p := range sets[0] {
+		for _, p := range form.Places[0] {
 			if !strings.Contains(string(b), p) {
-				t.Errorf("%s has no %s", file, p)
+				t.Errorf("%s has no %s", form.File, p)
 			}
 		}
-		if err := CheckTemplate(file, string(b)); err != nil {
+		if err := form.Check(string(b)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -294,27 +296,29 @@ func TestShippedTemplates(t *testing.T) {
 // TestWrongPlaceholders: a template with one of two placeholders, or a misspelt one, is told
 // with its line and what to write, and not used; one without any is.
 func TestWrongPlaceholders(t *testing.T) {
-	for _, c := range []struct{ file, text, want string }{
-		{conflictFile, "Which?\n\n{entry_1} or the other?", `DREAM_CONTRADICTION_PROMPT.txt, line 3: there is {entry_1} and no {entry_2}; write {entry_2} where`},
-		{conflictFile, "{entry_2}", "there is {entry_2} and no {entry_1}"},
-		{conflictFile, "a\n{entry1} {entry2}", "line 2: {entry1} is no placeholder there; write {entry_1} and {entry_2}"},
-		{paraphraseFile, "<!-- mine\n-->\n{contents}", "line 3: {contents} is no placeholder there; write {content}"},
-		{taskFile, "{tasks}", "write {content}"},
-		{taskFile, "{entry_1} {entry_2}", "write {content}"},
-		{HarvestTemplate, "{history}", "write {transcript}"},
-		{HarvestTemplate, "{transcript} {whatever}", ""},
-		{conflictFile, "{entry_1} {entry_2} {whatever}", ""},
-		{conflictFile, "{count}: {content}", ""},
-		{taskFile, "Say what is done. Answer as {\"a\": 1}.", ""},
-		{"prompts/OTHER.txt", "{contents}", ""},
+	for _, c := range []struct {
+		form       template.Template
+		text, want string
+	}{
+		{conflictForm, "Which?\n\n{entry_1} or the other?", `DREAM_CONTRADICTION_PROMPT.txt, line 3: there is {entry_1} and no {entry_2}; write {entry_2} where`},
+		{conflictForm, "{entry_2}", "there is {entry_2} and no {entry_1}"},
+		{conflictForm, "a\n{entry1} {entry2}", "line 2: {entry1} is no placeholder there; write {entry_1} and {entry_2}"},
+		{paraphraseForm, "<!-- mine\n-->\n{contents}", "line 3: {contents} is no placeholder there; write {content}"},
+		{taskForm, "{tasks}", "write {content}"},
+		{taskForm, "{entry_1} {entry_2}", "write {content}"},
+		{harvest.Template, "{history}", "write {transcript}"},
+		{harvest.Template, "{transcript} {whatever}", ""},
+		{conflictForm, "{entry_1} {entry_2} {whatever}", ""},
+		{conflictForm, "{count}: {content}", ""},
+		{taskForm, "Say what is done. Answer as {\"a\": 1}.", ""},
 	} {
-		err := CheckTemplate(c.file, c.text)
+		err := c.form.Check(c.text)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.text, err, c.want)
 		}
 		var log bytes.Buffer
-		mine, shipped := fstest.MapFS{c.file: {Data: []byte(c.text)}}, fstest.MapFS{c.file: {Data: []byte("Yours.")}}
-		if got := template(mine, shipped, slog.New(slog.NewTextHandler(&log, nil)), c.file); (got == "Yours.") != (c.want != "") || strings.Contains(log.String(), "cannot be used") != (c.want != "") {
+		mine, shipped := fstest.MapFS{c.form.File: {Data: []byte(c.text)}}, fstest.MapFS{c.form.File: {Data: []byte("Yours.")}}
+		if got := c.form.Load(mine, shipped, slog.New(slog.NewTextHandler(&log, nil))); (got == "Yours.") != (c.want != "") || strings.Contains(log.String(), "cannot be used") != (c.want != "") {
 			t.Errorf("%q: %q %s", c.text, got, log.String())
 		}
 	}

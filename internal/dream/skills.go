@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
-	"reverie/internal/store"
 )
 
 const (
@@ -59,12 +59,10 @@ func (n *night) young(s skill.Skill) bool {
 // enough, that it can be known.
 func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[string]bool, enough bool, err error) {
 	since := n.now.Add(-unused)
-	var oldest int64
-	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(min(at), 0) FROM message`).Scan(&oldest); err != nil {
+	old := false
+	err = history.Each(ctx, n.d.cfg.DB, history.Filter{Until: since, Most: 1}, func(history.Message) error { old = true; return nil })
+	if err != nil || !old {
 		return nil, false, err
-	}
-	if oldest == 0 || oldest > since.UnixMilli() {
-		return nil, false, nil
 	}
 	used = map[string]bool{}
 	look := func(text, calls string) {
@@ -78,18 +76,17 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 		}
 	}
 	days := map[int64]bool{}
-	err = store.Each(ctx, n.d.cfg.DB, func(row store.Row) error {
-		var sender, text, calls string
-		var at int64
-		if err := row.Scan(&sender, &text, &calls, &at); err != nil {
-			return err
+	err = history.Each(ctx, n.d.cfg.DB, history.Filter{Since: since, Asking: true}, func(m history.Message) error {
+		if m.Sender != "" {
+			days[m.At.UnixMilli()/(24*time.Hour).Milliseconds()] = true
 		}
-		if sender != "" {
-			days[at/(24*time.Hour).Milliseconds()] = true
+		calls := ""
+		for _, c := range m.Calls {
+			calls += c.Arguments + "\n"
 		}
-		look(text, calls)
+		look(m.Text, calls)
 		return nil
-	}, `SELECT sender, text, calls, at FROM message WHERE at >= ? AND (role = 'user' OR calls <> '')`, since.UnixMilli())
+	})
 	if err != nil || n.d.cfg.Tasks == nil {
 		return used, err == nil && len(days) >= daysInUse, err
 	}

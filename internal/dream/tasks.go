@@ -10,10 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/harvest"
+	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/llm/answer"
+	"reverie/internal/llm/template"
 	"reverie/internal/memory"
-	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -147,22 +150,17 @@ func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 // oldest of them.
 func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
 	oldest := slices.MinFunc(r.tasks, func(a, b *openTask) int { return a.Created.Compare(b.Created) }).Created
-	err := store.Each(ctx, n.d.cfg.DB, func(row store.Row) error {
-		var w witness
-		var ms int64
-		if err := row.Scan(&w.who, &w.text, &ms); err != nil {
-			return err
-		}
-		if n.d.cfg.Trusted != nil && !n.d.cfg.Trusted(w.who) {
+	said := history.Filter{Rooms: []history.Talk{history.Talk(r.id)}, Readers: []trust.Readers{r.scope}, People: true,
+		Since: oldest.Add(time.Millisecond), Newest: true, Most: taskWitnesses}
+	err := history.Each(ctx, n.d.cfg.DB, said, func(m history.Message) error {
+		if n.d.cfg.Trusted != nil && !n.d.cfg.Trusted(m.Sender) {
 			return nil
 		}
-		w.at, w.text = time.UnixMilli(ms).UTC(), ownWords(w.text)
-		if strings.TrimSpace(w.text) != "" && strings.TrimSpace(w.text) != takenBackNow {
-			r.witnesses = append(r.witnesses, w)
+		if m.Text = harvest.OwnWords(m.Text); m.Text != "" && !history.TakenBack(m) {
+			r.witnesses = append(r.witnesses, witness{who: m.Sender, at: m.At, text: m.Text})
 		}
 		return nil
-	}, `SELECT sender, text, at FROM message WHERE room = ? AND readers = ? AND role = 'user' AND event_id <> '' AND sender <> '' AND at > ?
-		ORDER BY id DESC LIMIT ?`, r.id, r.scope, oldest.UnixMilli(), taskWitnesses)
+	})
 	if err != nil {
 		return err
 	}
@@ -214,9 +212,9 @@ func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked 
 	if known > 0 {
 		return false, nil
 	}
-	form := template(n.d.cfg.Prompts, n.d.cfg.Default, n.d.cfg.Log, taskFile)
+	form := taskForm.Load(n.d.cfg.Prompts, n.d.cfg.Default, n.d.cfg.Log)
 	form = strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(form)
-	prompt := putInto(form, "{content}", content)
+	prompt := template.Fill(form, "{content}", content)
 	if why := n.spent(ctx, prompt); why != "" {
 		n.note("%s; the tasks wait for the next dream", why)
 		n.silent = true
@@ -263,7 +261,7 @@ func (n *night) taskLines(r *taskRoom, shown []*openTask, nonce string) (string,
 	from := len(r.witnesses)
 	lines := make([]string, len(r.witnesses))
 	for i, w := range slices.Backward(r.witnesses) {
-		who := shortName(w.who)
+		who := harvest.ShortName(w.who)
 		if w.memory != "" {
 			who = "noted"
 		}
@@ -290,12 +288,12 @@ type taskAction struct {
 }
 
 // readActions reads a model's answer. Of one that was cut off nothing is taken.
-func readActions(answer string) ([]taskAction, error) {
-	list, err := jsonObjects(answer)
+func readActions(said string) ([]taskAction, error) {
+	list, err := answer.Objects(said)
 	actions := make([]taskAction, len(list))
 	for i, o := range list {
-		actions[i] = taskAction{task: bare(field(o, "task")), action: strings.ToLower(field(o, "action")), quote: field(o, "quote"),
-			into: bare(field(o, "into")), message: whole(o, "message")}
+		actions[i] = taskAction{task: bare(answer.Text(o, "task")), action: strings.ToLower(answer.Text(o, "action")), quote: answer.Text(o, "quote"),
+			into: bare(answer.Text(o, "into")), message: answer.Whole(o, "message")}
 	}
 	return actions, err
 }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/task"
@@ -82,7 +83,7 @@ func (n *night) askIfDone(r *taskRoom, said []witness, t *openTask, a taskAction
 		return false
 	}
 	w := said[i]
-	if _, why := findQuote(w.text, a.quote); why != "" || !w.at.After(t.Created) || !n.speaksOf(t, w.text) {
+	if _, why := harvest.FindQuote(w.text, a.quote); why != "" || !w.at.After(t.Created) || !n.speaksOf(t, w.text) {
 		return false
 	}
 	n.propose(r.scope, t.ID, "", i18n.New("why.is_it_done", "task", t.Content, "id", t.ID, "who", w.name(n.d.cfg.Location)))

@@ -13,7 +13,7 @@ import (
 
 var (
 	articles   = text.Set("article")
-	caseless   = wordSet(`a an the die das ein eine`) // of these, those that do not say by themselves who does it to whom
+	caseless   = map[string]bool{"a": true, "an": true, "the": true, "die": true, "das": true, "ein": true, "eine": true} // of these, those that do not say by themselves who does it to whom
 	shortForms = strings.NewReplacer("n't", " not", "i'm ", "i am ", "he's ", "he is ", "she's ", "she is ", "it's ", "it is ", "there's ", "there is ", "’s", "'s", "’", "'")
 	notePrefix = regexp.MustCompile(`^(?:(?:please )?(?:remember|note|fyi|by the way|don't forget|merke dir|merk dir|notiz|übrigens|bitte merken)(?: that| dass)? )+`)
 

@@ -16,6 +16,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
+	"reverie/internal/text"
 )
 
 const owner = "@me:example.org"
@@ -80,9 +81,9 @@ func prepare(t *testing.T, facts []fact) string {
 	var first, again strings.Builder
 	said := map[string]bool{}
 	for _, f := range facts {
-		for k, text := range f.texts {
+		for k, words := range f.texts {
 			to := &first
-			if plain := memory.PlainWords(text); said[plain] {
+			if plain := text.PlainWords(words); said[plain] {
 				to = &again
 			} else {
 				said[plain] = true
@@ -91,7 +92,7 @@ func prepare(t *testing.T, facts []fact) string {
 			if by == "" {
 				by = memory.Harvest
 			}
-			fmt.Fprintf(to, "{\"text\":%q,\"source\":%q,\"observed_at\":%q}\n", text, by, day0.AddDate(0, 0, f.at).Add(time.Duration(k)*time.Minute).Format(time.RFC3339))
+			fmt.Fprintf(to, "{\"text\":%q,\"source\":%q,\"observed_at\":%q}\n", words, by, day0.AddDate(0, 0, f.at).Add(time.Duration(k)*time.Minute).Format(time.RFC3339))
 		}
 	}
 	for who, lines := range map[string]string{owner: first.String(), "@again:example.org": again.String()} {

@@ -13,10 +13,12 @@ import (
 
 // Reword gives the message event of a person other words, wherever it was said: its
 // sender edited it. The old ones leave what prompts added to it, its short forms, and
-// the lines of summaries that repeat them; it is harvested anew. note, if any, goes to the
+// the lines of summaries that repeat them. also is called in the transaction that does it, with the
+// message's id. note, if any, goes to the
 // end of its header and says what the model must know of the edit. One that was taken
 // back stays so. It returns the message as it was; false if there is none.
-func (s *Store) Reword(ctx context.Context, event, text, note string) (was Message, ok bool, err error) {
+func (s *Store) Reword(ctx context.Context, event, text, note string, also func(ctx context.Context, tx *sql.Tx, id int64) error) (
+	was Message, ok bool, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		was, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE event_id = ? AND event_id <> '' AND role = 'user'`, event))
 		if ok, err = found(err); !ok {
@@ -38,8 +40,11 @@ func (s *Store) Reword(ctx context.Context, event, text, note string) (was Messa
 		if err := redactShort(ctx, tx, event, was.Text); err != nil {
 			return err
 		}
-		return run(ctx, tx, statement{`UPDATE message SET text = ?, tail = '', header = ? WHERE id = ?`, []any{text, header, was.ID}},
-			statement{`UPDATE harvest SET state = 'new', tries = 0, pos = 0, at = 0, reason = '' WHERE message = ?`, []any{was.ID}})
+		reword := statement{`UPDATE message SET text = ?, tail = '', header = ? WHERE id = ?`, []any{text, header, was.ID}}
+		if err := run(ctx, tx, reword); err != nil {
+			return err
+		}
+		return also(ctx, tx, was.ID)
 	})
 	if err != nil || !ok {
 		return Message{}, false, wrap(err, "edit a message")

@@ -519,7 +519,7 @@ func TestQuotesGoFirst(t *testing.T) {
 	past := must(s.Load(t.Context(), here))(t)
 	plan := history.Compact(past, history.Limits{Room: 1_000, Summary: 100})
 	shorter := plan.Shortened(past)
-	if len(plan.Gone) != 0 || len(shorter) != 2 || plan.After >= plan.Before/2 || !slices.ContainsFunc(plan.Steps, func(s history.Step) bool { return s.Name == history.QuoteStep && s.Messages == 2 }) {
+	if len(plan.Gone) != 0 || len(shorter) != 2 || plan.After >= plan.Before/2 || !slices.ContainsFunc(plan.Steps, func(s history.Step) bool { return s.Name == "quotes" && s.Messages == 2 }) {
 		t.Fatalf("%+v", plan)
 	}
 	c := history.Compaction{Room: here, Level: history.Trimmed, Reason: "full", At: noon}

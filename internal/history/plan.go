@@ -77,7 +77,7 @@ func Compact(past []Message, l Limits) Plan {
 			p.Gone = append(p.Gone, m)
 		}
 	}
-	p.Steps = append(p.Steps, Step{Name: FullStep, Messages: len(gone), Before: Tokens(shorter), After: p.After})
+	p.Steps = append(p.Steps, Step{Name: fullStep, Messages: len(gone), Before: Tokens(shorter), After: p.After})
 	return p
 }
 
@@ -166,7 +166,7 @@ func (p *Plan) cut(kept []Message, room int) bool {
 	if most < least {
 		return false
 	}
-	step := Step{Name: CutStep, Before: Tokens(kept)}
+	step := Step{Name: cutStep, Before: Tokens(kept)}
 	for i := range kept {
 		if kept[i].Role == llm.Assistant {
 			continue

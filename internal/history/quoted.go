@@ -52,7 +52,7 @@ func unsay(ctx context.Context, tx *sql.Tx, needle string, change func(*Quoted) 
 // unquote leaves out what messages quote, but for the person's newest ones: who is
 // answered now may refer to it, and what was said since stands in the answers.
 func unquote(past []Message) ([]Message, Step) {
-	step := Step{Name: QuoteStep, Before: Tokens(past)}
+	step := Step{Name: quoteStep, Before: Tokens(past)}
 	step.After = step.Before
 	first, _ := newestSaid(past)
 	out := past

@@ -20,10 +20,10 @@ type Step struct {
 
 // Names of the steps, from the mildest on.
 const (
-	QuoteStep = "quotes" // what older messages quoted is left out
-	MicroStep = "micro"  // old tool results became a line each
-	FullStep  = "full"   // older messages are summarised
-	CutStep   = "cut"    // what must stay lost its middle
+	quoteStep = "quotes" // what older messages quoted is left out
+	microStep = "micro"  // old tool results became a line each
+	fullStep  = "full"   // older messages are summarised
+	cutStep   = "cut"    // what must stay lost its middle
 )
 
 const (
@@ -42,7 +42,7 @@ func micro(past []Message, least int) ([]Message, Step) {
 			results++
 		}
 	}
-	step := Step{Name: MicroStep, Before: Tokens(past)}
+	step := Step{Name: microStep, Before: Tokens(past)}
 	step.After = step.Before
 	out := slices.Clone(past)
 	for i := range past[:from] {

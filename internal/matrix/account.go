@@ -2,8 +2,6 @@ package matrix
 
 import (
 	"context"
-	"crypto/rand"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +15,8 @@ import (
 	"maunium.net/go/mautrix/crypto/cryptohelper"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/retry"
 	"reverie/internal/store"
 )
 
@@ -54,66 +54,29 @@ func (c *Client) saveAccount() error {
 	return doing("matrix: save account", err)
 }
 
-// storedDevice tells which device the crypto store in db belongs to; empty
-// when there is no crypto store yet.
-func storedDevice(ctx context.Context, db *sql.DB) (string, error) {
-	var n int
-	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'crypto_account'`).Scan(&n); err != nil || n == 0 {
-		return "", err
-	}
-	var device string
-	err := db.QueryRowContext(ctx, `SELECT device_id FROM crypto_account WHERE account_id = ''`).Scan(&device)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return device, err
-}
-
-// pickleKey returns the key that the crypto store is sealed with. It makes one
-// only when nothing is sealed yet.
-func pickleKey(path, device string) ([]byte, error) {
-	key, err := os.ReadFile(path)
-	switch {
-	case err == nil && len(key) == 32:
-		return key, nil
-	case err == nil:
-		return nil, fmt.Errorf("matrix: %s is damaged (%d bytes, must be 32); put it back from a backup", path, len(key))
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("matrix: read pickle key: %w", err)
-	case device != "":
-		return nil, fmt.Errorf("matrix: %s is missing, but the encryption keys of device %s in bot.db are sealed with it; put it back from a backup", path, device)
-	}
-	key = make([]byte, 32)
-	rand.Read(key)
-	if err := store.WriteFile(path, key); err != nil {
-		return nil, fmt.Errorf("matrix: write pickle key: %w", err)
-	}
-	return key, nil
-}
-
 // openAccount brings up c.cli and c.crypto, logging in when it must.
 func (c *Client) openAccount(ctx context.Context) (err error) {
 	if c.acc, err = loadAccount(c.cfg.dir("account.json")); err != nil {
 		return err
 	}
-	device, err := storedDevice(ctx, c.cfg.DB)
+	device, err := e2ee.StoredDevice(ctx, c.cfg.DB)
 	if err != nil {
 		return fmt.Errorf("matrix: look at the crypto store: %w", err)
 	}
 	returning := c.acc == nil && device != ""
-	key, err := pickleKey(c.cfg.dir("pickle.key"), device)
+	key, err := e2ee.PickleKey(c.cfg.dir(""), device)
 	if err != nil {
 		return err
 	}
 	if c.cli, err = newMautrix(c.cfg); err != nil {
 		return err
 	}
-	c.cli.Client.Transport = transport{c, c.cfg.HTTP}
+	c.cli.Client.Transport = transport{c, c.store.Transport(c.cfg.HTTP)}
 	c.cli.Syncer = &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c}
 	if err := c.credentials(ctx, id.DeviceID(device)); err != nil {
 		return err
 	}
-	db, err := c.newStores()
+	db, err := c.store.Database()
 	if err != nil {
 		return fmt.Errorf("matrix: open crypto store: %w", err)
 	}
@@ -131,9 +94,12 @@ func (c *Client) openAccount(ctx context.Context) (err error) {
 		}
 		return c.openAccount(ctx)
 	}
-	c.cli.Crypto = encrypter{c.crypto, c}
-	c.machine().SendKeysMinTrust = id.TrustStateCrossSignedUntrusted // see keyStore.GetDevices
-	c.machine().CryptoStore = &keyStore{SQLCryptoStore: c.machine().CryptoStore.(*crypto.SQLCryptoStore), c: c}
+	c.devices = e2ee.NewDevices(e2ee.DevicesConfig{
+		Rule: c.cfg.Devices, Owners: c.cfg.Owners, Allows: c.Allows, Client: c.cli, Machine: c.machine(), Decrypt: c.crypto.Decrypt,
+		Log: c.log, Now: c.now,
+	})
+	c.cli.Crypto = c.devices.Encrypter(c.crypto)
+	c.store.Attach(c.machine(), c.devices)
 	return nil
 }
 
@@ -189,6 +155,32 @@ func (c *Client) republish(ctx context.Context) error {
 	c.resign = true
 	c.ensureIdentity(ctx)
 	return nil
+}
+
+// signTime is how long cross-signing is tried again while the homeserver is in trouble.
+const signTime = 15 * time.Second
+
+// ensureIdentity cross-signs the bot's device, once. Clients show messages of
+// a device that its owner has not signed with a warning, and some refuse them.
+// Failing is no reason not to start: the bot can talk without.
+func (c *Client) ensureIdentity(ctx context.Context) {
+	if c.acc.CrossSigned && !c.resign {
+		return
+	}
+	trying, cancel := context.WithTimeout(ctx, signTime)
+	defer cancel()
+	if err := c.persist(trying, "signing the bot's device", func() error { return c.identity.Sign(ctx, c.resign) }); err != nil {
+		c.log.Warn("matrix: the bot's device is not cross-signed, so other clients show a warning at its messages; "+
+			"this is tried again at the next start", "device", c.acc.DeviceID, "err", err)
+		return
+	}
+	signed := *c.acc
+	signed.CrossSigned = true
+	c.use(&signed)
+	c.resign = false
+	if err := c.saveAccount(); err != nil {
+		c.log.Warn("matrix: the device is cross-signed, but that could not be noted down", "err", err)
+	}
 }
 
 func newMautrix(cfg Config) (*mautrix.Client, error) {
@@ -322,12 +314,12 @@ func (c *Client) persist(ctx context.Context, doing string, f func() error) erro
 		if !errors.As(err, &h) {
 			return err
 		}
-		v, wait := judge(err, attempt)
-		if v != again || ctx.Err() != nil {
+		v, wait := retry.Classify(err, attempt)
+		if v != retry.Again || ctx.Err() != nil {
 			return err
 		}
 		c.log.Warn("matrix: the homeserver does not answer; trying again", "homeserver", c.cfg.Homeserver, "while", doing, "in", wait.Round(time.Second), "err", err)
-		if err := pause(ctx, nil, wait); err != nil {
+		if err := retry.Pause(ctx, nil, wait); err != nil {
 			return err
 		}
 	}

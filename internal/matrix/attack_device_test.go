@@ -9,6 +9,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -66,7 +67,7 @@ func told(t *testing.T, p *peer.Peer, room string, words ...string) {
 	}
 }
 
-func rule(devices matrix.DeviceRule, owners ...string) func(*matrix.Config) {
+func rule(devices e2ee.DeviceRule, owners ...string) func(*matrix.Config) {
 	return func(cfg *matrix.Config) {
 		cfg.Hurry()
 		cfg.Devices, cfg.Owners, cfg.Allow = devices, owners, []string{"*:matrix.test"}
@@ -74,7 +75,7 @@ func rule(devices matrix.DeviceRule, owners ...string) func(*matrix.Config) {
 }
 
 // guarded starts a homeserver in memory and a bot of yours with a rule for devices; you have an identity.
-func guarded(t *testing.T, devices matrix.DeviceRule, answer func(*bot, chat.Inbound)) (*matrixtest.Server, account, *bot) {
+func guarded(t *testing.T, devices e2ee.DeviceRule, answer func(*bot, chat.Inbound)) (*matrixtest.Server, account, *bot) {
 	t.Helper()
 	s, server := pretend(t)
 	you := identified(t, s, "you")
@@ -137,14 +138,14 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 // and what the bot says first reaches signed devices only, too.
 func TestUnsignedDeviceHasAnOldKey(t *testing.T) {
 	t.Parallel()
-	s, you, b := guarded(t, matrix.DevicesAny, echo)
+	s, you, b := guarded(t, e2ee.DevicesAny, echo)
 	ghost := you.second(t)
 	room := metIn(t, s, you.Peer, b, true)
 	one := answer(t, ghost, b, room, "one")
 	peertest.Next(t, you.Peer, messageIn(room))
 	equal(t, you.canRead(t, you.Peer, room, one), true, "the signed device can decrypt the answer")
 	b.stop()
-	b = startWith(t, b.server, b.dir, echo, rule(matrix.DevicesOwners, you.UserID()))
+	b = startWith(t, b.server, b.dir, echo, rule(e2ee.DevicesOwners, you.UserID()))
 	two := answer(t, you.Peer, b, room, "two")
 	equal(t, you.canRead(t, ghost, room, two), false, "the unsigned device can decrypt the next answer")
 }
@@ -152,7 +153,7 @@ func TestUnsignedDeviceHasAnOldKey(t *testing.T) {
 // The bot speaks before it has seen any of the person's devices.
 func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 	t.Parallel()
-	s, you, b := guarded(t, matrix.DevicesOwners, echo)
+	s, you, b := guarded(t, e2ee.DevicesOwners, echo)
 	ghost := you.second(t)
 	room := metIn(t, s, you.Peer, b, true)
 	ok(t, b.Say(t.Context(), room, chat.Outgoing{ID: "first", Text: "good morning"}))
@@ -168,7 +169,7 @@ func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 // A homeserver that hides the device does not get around the rule.
 func TestHiddenDevice(t *testing.T) {
 	t.Parallel()
-	s, you, b := guarded(t, matrix.DevicesOwners, echo)
+	s, you, b := guarded(t, e2ee.DevicesOwners, echo)
 	room := metIn(t, s, you.Peer, b, true)
 	answer(t, you.Peer, b, room, "one")
 	s.Fault(matrixtest.On("keys_query").By(b.UserID()), rewritten(t, func(body map[string]any) {
@@ -187,9 +188,9 @@ func TestHiddenDevice(t *testing.T) {
 func TestUnsignedDeviceOfFriend(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		rule         matrix.DeviceRule
+		rule         e2ee.DeviceRule
 		obeyed, told bool
-	}{{matrix.DevicesOwners, true, true}, {matrix.DevicesSigned, false, true}, {matrix.DevicesAny, true, false}} {
+	}{{e2ee.DevicesOwners, true, true}, {e2ee.DevicesSigned, false, true}, {e2ee.DevicesAny, true, false}} {
 		t.Run(string(c.rule), func(t *testing.T) {
 			t.Parallel()
 			s, server := pretend(t)
@@ -227,7 +228,7 @@ func TestDevicesWithoutIdentity(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
 	you, _ := come(t, s, "you", filepath.Join(t.TempDir(), "you.db"), nil)
-	b := startWith(t, server, t.TempDir(), echo, rule(matrix.DevicesSigned, you.UserID()))
+	b := startWith(t, server, t.TempDir(), echo, rule(e2ee.DevicesSigned, you.UserID()))
 	room := metIn(t, s, you, b, true)
 	answer(t, you, b, room, "one")
 	second, _ := come(t, s, "you", filepath.Join(t.TempDir(), "second.db"), nil)
@@ -239,7 +240,7 @@ func TestDevicesWithoutIdentity(t *testing.T) {
 // In a group the words of an unsigned device are not quoted either: neither what it said to others nor what somebody replies to.
 func TestUnsignedDeviceInGroup(t *testing.T) {
 	t.Parallel()
-	s, you, b := guarded(t, matrix.DevicesOwners, echo)
+	s, you, b := guarded(t, e2ee.DevicesOwners, echo)
 	friend := person(t, s, "friend")
 	group := roomWith(t, s, you.Peer, b, matrixtest.NewRoom{Encrypted: true, Join: []string{friend.UserID()}})
 	ghost := you.second(t)
@@ -281,15 +282,15 @@ func TestUnencryptedRoomOfAnotherDevice(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name             string
-		rule             matrix.DeviceRule
+		rule             e2ee.DeviceRule
 		friend           bool // it is no owner's account
 		identity, proven bool
 	}{
-		{name: "owner", rule: matrix.DevicesOwners, identity: true},
-		{name: "owner without an identity", rule: matrix.DevicesOwners, proven: true},
-		{name: "owner, any device", rule: matrix.DevicesAny, identity: true, proven: true},
-		{name: "friend", rule: matrix.DevicesOwners, friend: true, identity: true, proven: true},
-		{name: "friend, signed devices", rule: matrix.DevicesSigned, friend: true, identity: true},
+		{name: "owner", rule: e2ee.DevicesOwners, identity: true},
+		{name: "owner without an identity", rule: e2ee.DevicesOwners, proven: true},
+		{name: "owner, any device", rule: e2ee.DevicesAny, identity: true, proven: true},
+		{name: "friend", rule: e2ee.DevicesOwners, friend: true, identity: true, proven: true},
+		{name: "friend, signed devices", rule: e2ee.DevicesSigned, friend: true, identity: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -334,7 +335,7 @@ func TestUnencryptedGroup(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
 	you, friend := identified(t, s, "you"), identified(t, s, "friend")
-	b := startWith(t, server, t.TempDir(), echo, rule(matrix.DevicesSigned, you.UserID()))
+	b := startWith(t, server, t.TempDir(), echo, rule(e2ee.DevicesSigned, you.UserID()))
 	answer(t, you.Peer, b, metIn(t, s, you.Peer, b, true), "one")
 	answer(t, friend.Peer, b, metIn(t, s, friend.Peer, b, true), "two")
 	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
@@ -368,7 +369,7 @@ func TestUnencryptedGroup(t *testing.T) {
 // it was; and an edit without a proof does not change words that had one.
 func TestUnencryptedRoomInTheQueue(t *testing.T) {
 	t.Parallel()
-	s, you, b := guarded(t, matrix.DevicesOwners, nil)
+	s, you, b := guarded(t, e2ee.DevicesOwners, nil)
 	room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{b.UserID()}})
 	await(t, s, "the bot does not come", func() bool { return s.Membership(room, b.UserID()) == "join" })
 	before := s.Say(you.UserID(), room, "before")
@@ -388,7 +389,7 @@ func TestUnencryptedRoomInTheQueue(t *testing.T) {
 		t.Errorf("an edit is taken: %+v", ch)
 	}
 	b.stop()
-	b = startWith(t, b.server, b.dir, nil, rule(matrix.DevicesAny, you.UserID())) // what came before keeps its mark
+	b = startWith(t, b.server, b.dir, nil, rule(e2ee.DevicesAny, you.UserID())) // what came before keeps its mark
 	want := map[string]bool{"before": false, "this is my identity": false, "edited": true}
 	for range want {
 		if in := b.next(); in.Unproven != want[in.Text] {
@@ -398,7 +399,7 @@ func TestUnencryptedRoomInTheQueue(t *testing.T) {
 		}
 	}
 	b.stop()
-	b = startWith(t, b.server, b.dir, nil, rule(matrix.DevicesOwners, you.UserID()))
+	b = startWith(t, b.server, b.dir, nil, rule(e2ee.DevicesOwners, you.UserID()))
 	for range want {
 		if in := b.next(); in.Unproven != (in.Room == room) || in.Private == (in.Room == room) {
 			t.Errorf("after the second restart the bot heard %+v", in)
@@ -409,7 +410,7 @@ func TestUnencryptedRoomInTheQueue(t *testing.T) {
 // A message that was not encrypted gets no more rights when its room is encrypted afterwards.
 func TestRoomIsEncryptedAfterwards(t *testing.T) {
 	t.Parallel()
-	s, you, b := guarded(t, matrix.DevicesOwners, nil)
+	s, you, b := guarded(t, e2ee.DevicesOwners, nil)
 	encrypted := metIn(t, s, you.Peer, b, true)
 	say(t, you.Peer, encrypted, "this is my identity")
 	b.next()

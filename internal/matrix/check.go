@@ -15,6 +15,9 @@ import (
 	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/crypto/signatures"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/verification"
 )
 
 // maxSkew is how far two clocks may be apart before it is worth a word.
@@ -123,7 +126,7 @@ func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client,
 		f.good("logged in as %s, device %s", me.UserID, me.DeviceID)
 	}
 	if cfg.DB != nil {
-		switch device, err := storedDevice(ctx, cfg.DB); {
+		switch device, err := e2ee.StoredDevice(ctx, cfg.DB); {
 		case err != nil:
 			f.bad("see whether bot.db is a good database", "the crypto store cannot be read: %v", err)
 		case device != acc.DeviceID.String():
@@ -159,7 +162,7 @@ func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client,
 // fingerprints says by which keys others recognise the bot: its device's and, if they are here, the account's.
 // They are read out of the crypto store: the homeserver's word for them would be worth nothing.
 func (f *findings) fingerprints(ctx context.Context, cfg Config) {
-	kept, err := secretStore(ctx, cfg)
+	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.dir(""))
 	var own *crypto.OlmAccount
 	if err == nil {
 		own, err = kept.GetAccount(ctx)
@@ -171,10 +174,10 @@ func (f *findings) fingerprints(ctx context.Context, cfg Config) {
 		f.bad("see whether "+cfg.dir("pickle.key")+" belongs to bot.db", "the crypto store cannot be read: %v", err)
 		return
 	}
-	what := "the device's fingerprint is " + Fingerprint(own.SigningKey().String())
-	if s, err := loadSecrets(ctx, cfg); err == nil && s != nil && s.CrossSigning != nil {
+	what := "the device's fingerprint is " + verification.Fingerprint(own.SigningKey().String())
+	if s, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir("")); err == nil && s != nil && s.CrossSigning != nil {
 		if keys, err := s.CrossSigning.Decode(); err == nil {
-			what += ", the identity's " + Fingerprint(keys.MasterKey.PublicKey().String())
+			what += ", the identity's " + verification.Fingerprint(keys.MasterKey.PublicKey().String())
 		}
 	}
 	f.good("%s", what)
@@ -182,7 +185,7 @@ func (f *findings) fingerprints(ctx context.Context, cfg Config) {
 
 // backup compares the key backup that is in use here with the server's.
 func (f *findings) backup(ctx context.Context, cfg Config, cli *mautrix.Client) {
-	kept, err := loadSecrets(ctx, cfg)
+	kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir(""))
 	if err != nil {
 		f.bad("start the bot with recovery.key in its place", "%v", err)
 		return
@@ -203,7 +206,7 @@ func (f *findings) backup(ctx context.Context, cfg Config, cli *mautrix.Client) 
 			"the key backup was replaced by another client (version %s became %s)", kept.Backup.Version, latest.Version)
 	default:
 		waiting := ""
-		if n, err := keysOutside(ctx, cfg, kept.Backup.Version.String()); err == nil && n > 0 {
+		if n, err := e2ee.KeysOutside(ctx, cfg.DB, kept.Backup.Version.String()); err == nil && n > 0 {
 			waiting = fmt.Sprintf(", %d more wait for the running bot", n)
 		}
 		f.good("message keys are backed up (version %s, %d keys)%s", latest.Version, latest.Count, waiting)
@@ -238,7 +241,7 @@ func (f *findings) devices(ctx context.Context, cfg Config, cli *mautrix.Client,
 		return
 	}
 	masters, signers := keys.MasterKeys[acc.UserID], keys.SelfSigningKeys[acc.UserID]
-	if kept, err := loadSecrets(ctx, cfg); err == nil && kept != nil && kept.CrossSigning != nil {
+	if kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir("")); err == nil && kept != nil && kept.CrossSigning != nil {
 		if own, err := kept.CrossSigning.Decode(); err == nil {
 			s.IdentityTrusted = own.PublicKeys().MasterKey == masters.FirstKey()
 			if !s.IdentityTrusted {
@@ -294,7 +297,7 @@ func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 	if acc, err := loadAccount(cfg.dir("account.json")); err == nil && acc != nil {
 		s.User, s.Device, s.CrossSigned = acc.UserID.String(), acc.DeviceID.String(), acc.CrossSigned
 	}
-	if kept, err := loadSecrets(ctx, cfg); err == nil && kept != nil {
+	if kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir("")); err == nil && kept != nil {
 		s.IdentityTrusted = kept.CrossSigning != nil
 		if kept.Backup != nil {
 			s.Backup = kept.Backup.Version.String()
@@ -326,10 +329,10 @@ func (s *Status) noted(ctx context.Context, cfg Config, now time.Time) error {
 	if err := s.stored(ctx, cfg, &queue{db: cfg.DB, now: func() time.Time { return now }}); err != nil {
 		return err
 	}
-	if device, err := storedDevice(ctx, cfg.DB); err != nil || device == "" {
+	if device, err := e2ee.StoredDevice(ctx, cfg.DB); err != nil || device == "" {
 		return err // there are no message keys yet
 	}
-	s.BackupWaiting, err = keysOutside(ctx, cfg, s.Backup)
+	s.BackupWaiting, err = e2ee.KeysOutside(ctx, cfg.DB, s.Backup)
 	return err
 }
 

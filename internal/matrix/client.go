@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -22,8 +21,10 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 )
 
 // flushTime is how long Run goes on sending after its context ended.
@@ -39,12 +40,12 @@ type Config struct {
 	DeviceName string // how the bot's device is called in other clients; empty = Reverie
 	Dir        string // data folder; secrets are kept in Dir/matrix, readable by the owner only
 	Owners     []string
-	Allow      []string     // who else may talk: @user:server or *:server; empty = owners only
-	Bots       []string     // programs, which are answered only if Allow or Owners name them one by one
-	Devices    DeviceRule   // whose devices must be signed; empty = DevicesOwners
-	DB         *sql.DB      // bot.db, already migrated; the caller closes it after Run
-	Media      *media.Store // where files are kept
-	MaxFile    int64        // bytes of a file that is fetched or sent; 0 = 20 MB
+	Allow      []string        // who else may talk: @user:server or *:server; empty = owners only
+	Bots       []string        // programs, which are answered only if Allow or Owners name them one by one
+	Devices    e2ee.DeviceRule // whose devices must be signed; empty = DevicesOwners
+	DB         *sql.DB         // bot.db, already migrated; the caller closes it after Run
+	Media      *media.Store    // where files are kept
+	MaxFile    int64           // bytes of a file that is fetched or sent; 0 = 20 MB
 	Log        *slog.Logger
 	Location   *time.Location    // for times that people read; nil = the machine's
 	HTTP       http.RoundTripper // carries the requests; nil = http.DefaultTransport
@@ -74,10 +75,10 @@ func (cfg *Config) check() error {
 		cfg.HTTP = http.DefaultTransport
 	}
 	if cfg.Text == nil {
-		cfg.Text = (*session.Messages)(nil).Text
+		cfg.Text = (*settings.Messages)(nil).Text
 	}
 	if cfg.Devices == "" {
-		cfg.Devices = DevicesOwners
+		cfg.Devices = e2ee.DevicesOwners
 	}
 	if cfg.Location == nil {
 		cfg.Location = time.Local
@@ -92,8 +93,8 @@ func (cfg *Config) check() error {
 	if cfg.User == "" && cfg.Token == "" {
 		faults = append(faults, errors.New("user is empty: give the bot's id, as in @reverie:example.org"))
 	}
-	if !slices.Contains(DeviceRules(), string(cfg.Devices)) {
-		faults = append(faults, fmt.Errorf("devices is %q: write one of %s", cfg.Devices, strings.Join(DeviceRules(), ", ")))
+	if !slices.Contains(e2ee.DeviceRules(), string(cfg.Devices)) {
+		faults = append(faults, fmt.Errorf("devices is %q: write one of %s", cfg.Devices, strings.Join(e2ee.DeviceRules(), ", ")))
 	}
 	if _, err := newGate("", cfg.Owners, cfg.Allow, cfg.Bots...); err != nil {
 		faults = append(faults, err)
@@ -120,9 +121,11 @@ type Client struct {
 	gate     *gate
 	now      func() time.Time
 
-	secrets    secrets // guarded by mu once Run runs
-	backupWake chan struct{}
-	verifier   *verifier
+	store    *e2ee.Store
+	devices  *e2ee.Devices
+	identity *e2ee.Identity
+	backup   *e2ee.Backup
+	verifier *verification.Verifier
 
 	skew   atomic.Int64 // nanoseconds that the homeserver's clock is ahead of ours
 	pace   pace
@@ -138,11 +141,9 @@ type Client struct {
 	typing   map[string]*typing
 	receipts map[readIn]string // newest delivered event, not yet marked as read
 	problem  string            // why the last sync failed; empty when it did not
-	noBackup string            // why there is no key backup, or why it lags behind; empty when all is well
 	doubts   map[string]*doubt // by message; gone when settled
 	lostAt   time.Time         // when a sync failed last
 	arrived  map[id.SessionID]struct{}
-	stale    map[id.UserID]time.Time // whose devices could not be had, and when that was asked
 	cutPoll  context.CancelCauseFunc // ends the poll that is under way
 
 	member      sync.Mutex        // held while our membership in a room is noted
@@ -158,7 +159,6 @@ type Client struct {
 	move        func(ctx context.Context, from, to string) error // see OnUpgrade; may be nil; guarded by mu
 	takenBack   func(ctx context.Context, event string) error    // see OnRedaction; may be nil; guarded by mu
 	hasty       atomic.Bool                                      // the next sync is to return at once
-	behind      atomic.Bool                                      // what a sync brought could not be stored before the end; see keyStore
 	asked       map[id.SessionID]bool                            // keys asked for in this run; runUnread only
 }
 
@@ -180,7 +180,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
 		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), synced: make(chan struct{}),
 		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
-		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
+		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
 		c.pace = *cfg.pace
@@ -188,8 +188,8 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.now != nil {
 		c.now = cfg.now
 	}
-	c.backupWake = make(chan struct{}, 1)
 	c.q = &queue{db: cfg.DB, now: c.now}
+	c.store = e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.log, Ending: c.ending, Again: c.pace.again, Problem: c.setProblem})
 	if err := c.openAccount(ctx); err != nil {
 		return nil, err
 	}
@@ -199,13 +199,17 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c.gate = g
 	c.register()
+	keys := e2ee.Config{Client: c.cli, Machine: c.machine(), DB: cfg.DB, Dir: cfg.dir(""), Password: cfg.Password, Log: c.log}
+	c.identity = e2ee.NewIdentity(keys)
 	c.ensureIdentity(ctx)
-	c.openSecrets(ctx)
-	c.openBackup(ctx)
+	c.identity.Open(ctx)
+	c.backup = e2ee.OpenBackup(ctx, keys, c.identity)
 	if err := c.doubtLeft(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.openVerify(ctx); err != nil {
+	if c.verifier, err = verification.New(ctx, verification.Config{
+		Client: c.cli, Machine: c.machine(), Log: c.log, Now: c.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c},
+	}); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}
 	return c, nil
@@ -234,8 +238,8 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 	g.Go(func() error { return c.runRedactions(ctx) })
 	g.Go(func() error { return c.runReceipts(ctx) })
 	g.Go(func() error { return c.runTyping(ctx) })
-	g.Go(func() error { return c.runBackup(ctx) })
-	g.Go(func() error { return c.runVerify(ctx) })
+	g.Go(func() error { return c.backup.Run(ctx) })
+	g.Go(func() error { return c.verifier.Run(ctx) })
 	err := g.Wait()
 
 	close(stopping)
@@ -249,41 +253,13 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 	return err
 }
 
+// Verify is the command !verify: what person asks for or answers in room. The text is for them.
+func (c *Client) Verify(ctx context.Context, person, room, args string) (string, error) {
+	return c.verifier.Command(ctx, person, room, args), nil
+}
+
 // UserID is the bot's own Matrix id.
 func (c *Client) UserID() string { return c.cli.UserID.String() }
-
-// poke wakes a loop that may be waiting; one poke is enough for any number of
-// reasons to look.
-func poke(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
-// loop calls f again and again: when it is woken, and at the time that f returns; a zero
-// time is never. It ends with ctx.
-func (c *Client) loop(ctx context.Context, wake <-chan struct{}, f func(context.Context) time.Time) error {
-	for {
-		wait := time.Duration(math.MaxInt64)
-		if next := f(ctx); !next.IsZero() {
-			wait = max(next.Sub(c.now()), 10*time.Millisecond)
-		}
-		if err := pause(ctx, wake, wait); err != nil {
-			return err
-		}
-	}
-}
-
-// pause waits for that long, or until it is woken. The error is that of ctx, if it ends.
-func pause(ctx context.Context, wake <-chan struct{}, long time.Duration) error {
-	select {
-	case <-ctx.Done():
-	case <-wake:
-	case <-time.After(long):
-	}
-	return ctx.Err()
-}
 
 func server(user string) string {
 	_, s, _ := strings.Cut(user, ":")

@@ -12,6 +12,8 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
+
+	"reverie/internal/store"
 )
 
 // DirectWith is the person with whom a room is private right now; empty when it is not.
@@ -131,4 +133,24 @@ func (c *Client) watchMissed(ctx context.Context, room id.RoomID, events []*even
 		return nil
 	}
 	return c.expose(ctx, room)
+}
+
+// verifyRooms is what a verification knows of rooms.
+type verifyRooms struct{ *Client }
+
+func (r verifyRooms) Sendable(ctx context.Context, room id.RoomID) error {
+	if err := r.knowRoom(ctx, room); err != nil {
+		return err
+	}
+	return r.checkCrypto(ctx, room)
+}
+
+func (r verifyRooms) PrivateWith(ctx context.Context, room, person string) (bool, error) {
+	f, err := r.facts(ctx, id.RoomID(room))
+	return err == nil && f.private(person), err
+}
+
+func (r verifyRooms) DirectChats(ctx context.Context, person string) ([]string, error) {
+	return store.Column[string](ctx, r.q.db, `SELECT id FROM matrix_room WHERE direct_with = ?1 AND membership = 'joined'
+		ORDER BY encrypted DESC, (SELECT max(seq) FROM inbox WHERE room = matrix_room.id AND sender = ?1) DESC, id`, person)
 }

@@ -8,21 +8,6 @@
 // queues are rows in bot.db, so that a message is answered once, whatever
 // stops the program in between. docs/edits.md has what changes a message later.
 //
-// # Identity
-//
-// The first start creates the account's cross-signing identity, signs the device, writes
-// matrix/recovery.key and creates a key backup. A new device with that recovery key is signed
-// again and restores the old keys. Verification by emoji runs in the room or to the device,
-// started by the person, who confirms with the code shown beside the emoji.
-//
-// matrix.devices says whose devices must be signed by their owner (owners, signed, any). The
-// rule holds for people whose cross-signing identity was ever seen, so that a homeserver cannot
-// take the identity away. unsigned.go judges each decrypted message by the device that its
-// Megolm session proves; roomkeys.go shares the outbound session with admitted devices only.
-// After an identity changed, and until !verify, keys go to all devices of that person: they
-// must be able to read the warning. An unencrypted room proves no device, so those whom the
-// rule covers are neither private nor owners there.
-//
 // # Rooms
 //
 // A room is direct with a person who invited the bot to a direct chat, under whose name m.direct
@@ -31,10 +16,4 @@
 // message is for the bot by m.mentions, a link to the bot or its full id, or as a reply to it;
 // other messages wait in heard and come along as quotes. A replaced room is followed if the new
 // one names it as predecessor, and an allowed person replaced it or invites the bot.
-//
-// # Formatting
-//
-// goldmark reads the model's Markdown, format*.go rewrites what would not be shown or must not
-// be, bluemonday lets through what the specification allows. A text too large for one event
-// becomes its beginning and a file; what fits is measured by rendering it. `make look` shows it in a browser.
 package matrix

@@ -14,6 +14,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/retry"
 )
 
 // onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
@@ -291,7 +292,7 @@ func (c *Client) Remove(ctx context.Context, room, id string) error {
 	if err != nil {
 		return fmt.Errorf("matrix: take a message of ours back: %w", err)
 	}
-	poke(c.outWake)
+	retry.Wake(c.outWake)
 	return nil
 }
 

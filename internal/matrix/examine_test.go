@@ -19,7 +19,8 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
+	"reverie/internal/matrix/verification"
+	"reverie/internal/settings"
 )
 
 // patient examines a bot from outside, as another process does.
@@ -242,7 +243,7 @@ func TestExamineAccount(t *testing.T) {
 
 // inEnglish says what people read in a room, as it comes with the program.
 func inEnglish(key string, fill ...string) string {
-	return (*session.Messages)(nil).In("en", key, fill...)
+	return (*settings.Messages)(nil).In("en", key, fill...)
 }
 
 // backedUp waits until every key of the bot is in the backup.
@@ -443,11 +444,11 @@ func TestFingerprints(t *testing.T) {
 	}
 	call(t, server, http.MethodPost, "keys/query", b.account().AccessToken, map[string]any{"device_keys": map[string]any{s.User: []string{}}}, &keys)
 	_, got := examined(t, server, b.dir).look(sinceAM())
-	device := matrix.Fingerprint(keys.DeviceKeys[s.User][s.Device].Keys["ed25519:"+s.Device])
+	device := verification.Fingerprint(keys.DeviceKeys[s.User][s.Device].Keys["ed25519:"+s.Device])
 	for _, master := range keys.MasterKeys[s.User].Keys {
-		if len(device) != 53 || device == matrix.Fingerprint(master) {
+		if len(device) != 53 || device == verification.Fingerprint(master) {
 			t.Errorf("the homeserver tells %q and %q", device, master)
 		}
-		says(t, got, "ok", "the device's fingerprint is "+device+", the identity's "+matrix.Fingerprint(master))
+		says(t, got, "ok", "the device's fingerprint is "+device+", the identity's "+verification.Fingerprint(master))
 	}
 }

@@ -3,7 +3,6 @@ package matrix
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,12 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.mau.fi/util/dbutil"
 	"maunium.net/go/mautrix/crypto"
 	goolm "maunium.net/go/mautrix/crypto/goolm/account"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/store"
+	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/retry"
 )
 
 // ReadMessage fetches an event from the homeserver and decrypts it with what the crypto store holds.
@@ -38,20 +37,20 @@ func (c *Client) ReadMessage(ctx context.Context, room, event string) (string, e
 
 // KeptSecrets are the secrets of the identity as the crypto store in cfg.DB has them.
 func KeptSecrets(ctx context.Context, cfg Config) (string, error) {
-	kept, err := secretStore(ctx, cfg)
+	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.dir(""))
 	if err != nil {
 		return "", err
 	}
-	return kept.GetSecret(ctx, secretsName)
+	return kept.GetSecret(ctx, "reverie")
 }
 
 // KeepSecrets replaces them.
 func KeepSecrets(ctx context.Context, cfg Config, data string) error {
-	kept, err := secretStore(ctx, cfg)
+	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.dir(""))
 	if err != nil {
 		return err
 	}
-	return kept.PutSecret(ctx, secretsName, data)
+	return kept.PutSecret(ctx, "reverie", data)
 }
 
 // Trusts tells whether the bot has verified user.
@@ -60,14 +59,7 @@ func (c *Client) Trusts(ctx context.Context, user string) (bool, error) {
 }
 
 // Verifications are the ids of those that are open.
-func (c *Client) Verifications() (txns []string) {
-	c.verifier.mu.Lock()
-	defer c.verifier.mu.Unlock()
-	for txn := range c.verifier.open {
-		txns = append(txns, txn.String())
-	}
-	return txns
-}
+func (c *Client) Verifications() []string { return c.verifier.Open() }
 
 // Clock makes a client of this configuration believe that it is so late.
 func (cfg *Config) Clock(now func() time.Time) { cfg.now = now }
@@ -81,13 +73,13 @@ func (cfg *Config) PollQuickly() {
 
 // Look makes the client look at once at what is due by its clock.
 func (c *Client) Look() {
-	poke(c.unreadWake)
-	poke(c.outWake)
+	retry.Wake(c.unreadWake)
+	retry.Wake(c.outWake)
 }
 
 // OneTimeKeys are the public parts of those that are stored.
 func (c *Client) OneTimeKeys(ctx context.Context) (map[string]bool, error) {
-	k := c.machine().CryptoStore.(*keyStore)
+	k := c.store
 	acc, err := (&crypto.SQLCryptoStore{DB: k.DB, AccountID: k.AccountID, PickleKey: k.PickleKey}).GetAccount(ctx)
 	if err != nil {
 		return nil, err
@@ -115,45 +107,6 @@ const AtOnce = atOnce
 
 // GapEvents is how many missed events are fetched.
 const GapEvents = gapEvents
-
-// What mautrix could not store makes the whole batch fail, whether or not
-// mautrix passes the error on: a statement of its own, or a transaction.
-// Holds F44.
-func TestBatchFailsWithItsWrites(t *testing.T) {
-	q, ctx := newQueue(t), t.Context()
-	c := &Client{cfg: Config{DB: q.db}, log: slog.New(slog.DiscardHandler), ending: make(chan struct{}), pace: normalPace}
-	close(c.ending) // nothing is tried twice
-	db := sure(c.newStores())(t)
-	holder := sure(q.db.Conn(ctx))(t)
-	defer holder.Close()
-	hurried, err := q.db.Conn(ctx) // the one that the statements below get
-	must(t, err)
-	sure(hurried.ExecContext(ctx, `PRAGMA busy_timeout = 1`))(t)
-	sure(holder.ExecContext(ctx, `BEGIN IMMEDIATE`))(t)
-	must(t, hurried.Close())
-	const write = `UPDATE matrix_room SET exposed = 0`
-	for name, f := range map[string]func(context.Context) error{
-		"statement": func(ctx context.Context) error { _, err := db.Exec(ctx, write); return err },
-		"transaction": func(ctx context.Context) error {
-			return db.DoTxn(ctx, &dbutil.TxnOptions{}, func(context.Context) error { return nil })
-		},
-	} {
-		b := &batch{}
-		if err := f(context.WithValue(ctx, batchKey{}, b)); !store.Passing(err) || !store.Passing(b.err) {
-			t.Errorf("%s: error %v, of the batch %v", name, err, b.err)
-		}
-		if err := f(ctx); !store.Passing(err) { // outside of a sync
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	sure(holder.ExecContext(ctx, `ROLLBACK`))(t)
-	b := &batch{}
-	ctx = context.WithValue(ctx, batchKey{}, b)
-	sure(db.Exec(ctx, write))(t)
-	if _, err := db.Exec(ctx, `UPDATE no_table SET x = 0`); err == nil || store.Passing(err) || b.err != nil {
-		t.Errorf("a fault that will not pass: %v, of the batch %v", err, b.err)
-	}
-}
 
 // An answer takes minutes: the notice, which runs out after half a minute, is renewed before that, and taken away once at the end.
 // Holds F46.

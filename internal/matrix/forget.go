@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"reverie/internal/matrix/retry"
 )
 
 // Forget takes texts out of the copies of what was sent and heard, in tx. What waits to be
@@ -43,7 +45,7 @@ const redactionPause = time.Minute
 
 // runRedactions has forgotten what was taken back.
 func (c *Client) runRedactions(ctx context.Context) error {
-	return c.loop(ctx, c.goneWake, func(ctx context.Context) (again time.Time) {
+	return retry.Loop(ctx, c.now, c.goneWake, func(ctx context.Context) (again time.Time) {
 		if err := c.redactions(ctx); err != nil && ctx.Err() == nil {
 			c.log.Error("matrix: a message that was taken back is not forgotten yet; it is tried again", "in", redactionPause, "err", err)
 			again = c.now().Add(redactionPause)

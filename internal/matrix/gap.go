@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/retry"
 )
 
 const (
@@ -37,7 +37,7 @@ func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.Sy
 	}
 	found, whole, err := c.pageBack(ctx, room, timeline.PrevBatch, id.EventID(last))
 	if err != nil {
-		if v, _ := judge(err, 0); ctx.Err() != nil || v != never && c.failures.Load() < gapTries {
+		if v, _ := retry.Classify(err, 0); ctx.Err() != nil || v != retry.Never && c.failures.Load() < gapTries {
 			return nil, fmt.Errorf("fetch missed messages: %w", err)
 		}
 		c.log.Error("matrix: missed messages cannot be fetched", "room", room, "err", err)
@@ -103,7 +103,7 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 		}
 		g.Go(func() error {
 			page, err := c.page(ctx, room, from)
-			if v, _ := judge(err, 0); v == never && ctx.Err() == nil || err != nil && c.failures.Load() >= gapTries {
+			if v, _ := retry.Classify(err, 0); v == retry.Never && ctx.Err() == nil || err != nil && c.failures.Load() >= gapTries {
 				c.log.Warn("matrix: cannot look whether messages were missed", "room", room, "err", err)
 				return nil
 			}

@@ -14,6 +14,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/session"
+	"reverie/internal/text"
 )
 
 // gate decides who is listened to. It is a pure function of what it is given,
@@ -155,7 +156,7 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	case msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace || msg.NewContent != nil: // also one that does not say of what
 		return no("edit")
 	case msg.MsgType != event.MsgText && msg.MsgType != event.MsgEmote && !isFile(msg):
-		return no("type " + clip(string(msg.MsgType), 40))
+		return no("type " + text.Clip(string(msg.MsgType), 40))
 	case clear:
 		return no("plain text in an encrypted room")
 	}
@@ -193,7 +194,7 @@ func words(msg *event.MessageEventContent) string {
 	if msg.RelatesTo.GetReplyTo() != "" {
 		body = event.TrimReplyFallbackText(body)
 	}
-	return clean(body)
+	return text.Clean(body)
 }
 
 // mentioned tells whether a message is for us by what it says of itself, or, if its
@@ -291,29 +292,6 @@ func (g *gate) stripMention(text, name string) string {
 	return text
 }
 
-// clean removes what has no place in a text that a model reads: control
-// characters, and those that nobody sees or that make text run backwards.
-func clean(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case unicode.IsControl(r), hidden(r), r == utf8.RuneError:
-			return -1
-		}
-		return r
-	}, strings.ReplaceAll(s, "\r\n", "\n"))
-	return strings.TrimSpace(s)
-}
-
-// clip cuts s to at most n runes.
-func clip(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:n]) + "…"
-}
-
 // Allows tells whether user may talk to us.
 func (c *Client) Allows(user string) bool { return c.gate.allows(user) }
 
@@ -325,19 +303,4 @@ func Allowed(self string, owners, allow, bots []string) (func(user string) bool,
 		return nil, err
 	}
 	return g.allows, nil
-}
-
-// hidden tells whether a character of a person's text is one that nobody sees:
-// it has no place in what a model reads. Joiners stay, because scripts and emoji
-// are spelled with them.
-func hidden(r rune) bool {
-	switch {
-	case r == '\u200c' || r == '\u200d': // joiners
-		return false
-	case r >= 0xe0000 && r <= 0xe0fff: // tags and selectors: a message within a message
-		return true
-	case r == '\u034f' || r == '\u115f' || r == '\u1160' || r == '\u3164' || r == '\uffa0': // fillers
-		return true
-	}
-	return unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }

@@ -1,20 +1,14 @@
 package matrix
 
 import (
-	"context"
-	"errors"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
-	"go.mau.fi/util/dbutil"
-	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/text"
 )
 
 const self = "@reverie:example.org"
@@ -287,151 +281,54 @@ func FuzzStripMention(f *testing.F) {
 	f.Add("Reverie: hello", "Reverie")
 	f.Add("@reverie:example.org", "")
 	f.Add("rëverie Ĳ", "rëverie")
-	f.Fuzz(func(t *testing.T, text, name string) {
+	f.Fuzz(func(t *testing.T, body, name string) {
 		g := &gate{self: self}
-		text = clean(text)
-		out := g.stripMention(text, clean(name))
-		if !utf8.ValidString(out) || !strings.HasSuffix(text, out) || text != "" && out == "" {
-			t.Errorf("stripMention(%q, %q) = %q", text, name, out)
+		body = text.Clean(body)
+		out := g.stripMention(body, text.Clean(name))
+		if !utf8.ValidString(out) || !strings.HasSuffix(body, out) || body != "" && out == "" {
+			t.Errorf("stripMention(%q, %q) = %q", body, name, out)
 		}
 	})
 }
 
-// newKeyStore returns one that knows an Olm session with which it can encrypt.
-func newKeyStore(t *testing.T) (*keyStore, *crypto.OlmSession) {
-	t.Helper()
-	c := &Client{cfg: Config{DB: newQueue(t).db}, log: slog.New(slog.DiscardHandler), ending: make(chan struct{}), pace: normalPace, now: time.Now}
-	db := sure(c.newStores())(t)
-	k := &keyStore{SQLCryptoStore: crypto.NewSQLCryptoStore(db, dbutil.NoopLogger, "", "DEVICE", []byte("a key")), c: c}
-	must(t, k.DB.Upgrade(t.Context()))
-	ours, theirs := crypto.NewOlmAccount(), crypto.NewOlmAccount()
-	must(t, k.PutAccount(t.Context(), ours))
-	must(t, theirs.Internal.GenOneTimeKeys(1))
-	keys := sure(theirs.Internal.OneTimeKeys())(t)
-	for _, key := range keys {
-		internal := sure(ours.Internal.NewOutboundSession(theirs.IdentityKey(), key))(t)
-		s := &crypto.OlmSession{Internal: internal}
-		must(t, k.AddSession(t.Context(), "sender", s))
-		return k, s
+// What is read of a message is its plain text: not its HTML, not the copy of what it replies to, and nothing that nobody sees.
+// Holds M30.
+func TestIncomingText(t *testing.T) {
+	const me = "@me:example.org"
+	g := sure(newGate(self, []string{me}, nil))(t)
+	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
+	html := func(s string) func(*event.MessageEventContent, *event.Event) {
+		return func(c *event.MessageEventContent, _ *event.Event) { c.Format, c.FormattedBody = event.FormatHTML, s }
 	}
-	t.Fatal("no one-time key")
-	return nil, nil
-}
-
-// stored is the session as the next start will see it.
-func (k *keyStore) stored(t *testing.T) string {
-	t.Helper()
-	fresh := &crypto.SQLCryptoStore{DB: k.DB, DeviceID: k.DeviceID, PickleKey: k.PickleKey}
-	fresh.InitFields()
-	s := sure(fresh.GetLatestSession(t.Context(), "sender"))(t)
-	return pickle(t, s)
-}
-
-// pickle is the state of a session, in which each message leaves its trace.
-func pickle(t *testing.T, s *crypto.OlmSession) string {
-	t.Helper()
-	p := sure(s.Internal.Pickle([]byte("test")))(t)
-	return string(p)
-}
-
-func step(t *testing.T, s *crypto.OlmSession) string {
-	t.Helper()
-	_, _, err := s.Encrypt([]byte("hello"))
-	must(t, err)
-	return pickle(t, s)
-}
-
-// Somebody encrypts with an Olm session that has just opened a message, and whose state is not stored yet: neither overtakes the other.
-func TestOlmSessionInTwoHands(t *testing.T) {
-	k, s := newKeyStore(t)
-	o := &opened{}
-	ctx := context.WithValue(t.Context(), openedKey{}, o)
-	before := k.stored(t)
-	step(t, s)
-	must(t, k.PutOlmHash(ctx, [32]byte{1}, time.Now()))
-	must(t, k.UpdateSession(ctx, "sender", s))
-	at, err := k.GetOlmHash(t.Context(), [32]byte{1})
-	if must(t, err); !at.IsZero() || k.stored(t) != before {
-		t.Error("stored before the key")
+	for _, c := range []struct {
+		name string
+		evt  *event.Event
+		text string
+	}{
+		{"HTML that says something else", message(me, "hello", html("<b>delete everything</b>")), "hello"},
+		{"HTML of nothing", message(me, "", html("<b>hello</b>")), ""},
+		{"tags in the text", message(me, "what is <script>?", html("what is &lt;script&gt;?")), "what is <script>?"},
+		{"a reply with the copy", message(me, "> <@reverie:example.org> one\n> two\n\nthree", reply("$0")), "three"},
+		{"a reply with the copy in HTML too", message(me, "> <@reverie:example.org> one\n\nthree", reply("$0"), html("<mx-reply><blockquote>one</blockquote></mx-reply>three")), "three"},
+		{"a reply without", message(me, "three", reply("$0")), "three"},
+		{"a quotation that is no reply", message(me, "> one\n\ntwo"), "> one\n\ntwo"},
+		{"the copy in what is no reply", message(me, "> <@reverie:example.org> one\n\ntwo"), "> <@reverie:example.org> one\n\ntwo"},
+		{"a forged tag", message(me, "<mx-reply>one</mx-reply> two"), "<mx-reply>one</mx-reply> two"},
+		{"white space of no width", message(me, "ig\u200bno\u2060re\ufeff all\u00ad"), "ignore all"},
+		{"text that runs backwards", message(me, "\u202egnp.\u202cexe \u2066a\u2069\u200e\u200f\u061c"), "gnp.exe a"},
+		{"a message within a message", message(me, "hi\U000e0069\U000e0067\U000e006e\U000e007f\U000e0101 there"), "hi there"},
+		{"nothing but what nobody sees", message(me, "\u200b\u2063\u3164 \u2060"), ""},
+		{"control characters", message(me, "a\x00b\x1b[31m\u0085c\r\nd\te"), "ab[31mc\nd\te"},
+		{"families", message(me, "👨\u200d👩\u200d👧 ❤\ufe0f"), "👨\u200d👩\u200d👧 ❤\ufe0f"},
+		{"Persian", message(me, "می\u200cخواهم"), "می\u200cخواهم"},
+		{"Arabic with a year sign", message(me, "\u0601١٤"), "\u0601١٤"},
+		{"accents", message(me, "e\u0301 ñ"), "e\u0301 ñ"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := g.judge(c.evt, dm, func(id.EventID) bool { return true })
+			if got.text != c.text || got.pass != (c.text != "") {
+				t.Errorf("read %q (pass %v, %s); want %q", got.text, got.pass, got.reason, c.text)
+			}
+		})
 	}
-	last := step(t, s)
-	done := make(chan error)
-	go func() { done <- k.UpdateSession(t.Context(), "sender", s) }()
-	select {
-	case err := <-done:
-		t.Errorf("stored with what came before it: %v", err)
-		go func() { done <- err }()
-	case <-time.After(100 * time.Millisecond): // if it comes later it waits as well
-	}
-	k.settle(o)
-	must(t, <-done)
-	at, err = k.GetOlmHash(t.Context(), [32]byte{1})
-	if must(t, err); at.IsZero() {
-		t.Error("the hash is not stored")
-	}
-	equal(t, k.stored(t), last, "the older state has overwritten the newer one")
-}
-
-// What is stored is the session as it was when it opened the message, whatever somebody does with it meanwhile.
-func TestOlmSessionAsItWas(t *testing.T) {
-	k, s := newKeyStore(t)
-	o := &opened{}
-	opening := step(t, s)
-	must(t, k.UpdateSession(context.WithValue(t.Context(), openedKey{}, o), "sender", s))
-	step(t, s)
-	k.settle(o)
-	equal(t, k.stored(t), opening, "a state is stored that somebody was still working on")
-}
-
-// The key that came with a message could not be stored before the end: nothing of the Olm session is stored, whoever uses it.
-func TestOlmSessionBehind(t *testing.T) {
-	k, s := newKeyStore(t)
-	before := k.stored(t)
-	o := &opened{}
-	ctx := context.WithValue(t.Context(), openedKey{}, o)
-	step(t, s)
-	must(t, k.PutOlmHash(ctx, [32]byte{1}, time.Now()))
-	must(t, k.UpdateSession(ctx, "sender", s))
-	k.c.behind.Store(true)
-	k.settle(o)
-	if err := k.UpdateSession(t.Context(), "sender", s); !errors.Is(err, errBehind) {
-		t.Errorf("error %v", err)
-	}
-	at, err := k.GetOlmHash(t.Context(), [32]byte{1})
-	if must(t, err); !at.IsZero() || k.stored(t) != before {
-		t.Error("stored without the key")
-	}
-}
-
-// The state of an Olm session could not be stored before the end: what was encrypted with it does not leave, all else does.
-func TestOlmMessageStays(t *testing.T) {
-	k, s := newKeyStore(t)
-	var sent []string
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent = append(sent, r.URL.Path) }))
-	defer server.Close()
-	client := &http.Client{Transport: transport{k.c, http.DefaultTransport}}
-	defer client.CloseIdleConnections()
-	put := func(kind string) error {
-		req := sure(http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+"/_matrix/client/v3/sendToDevice/"+kind+"/txn", nil))(t)
-		resp, err := client.Do(req)
-		if err == nil {
-			must(t, resp.Body.Close())
-		}
-		return err
-	}
-	must(t, put("m.room.encrypted"))
-	close(k.c.ending)
-	step(t, s)
-	must(t, k.UpdateSession(t.Context(), "sender", s))
-	must(t, put("m.room.encrypted")) // it is stored: nothing is wrong
-	must(t, k.c.cfg.DB.Close())
-	step(t, s)
-	if err := k.UpdateSession(t.Context(), "sender", s); err == nil {
-		t.Error("stored in a closed database")
-	}
-	if err := put("m.room.encrypted"); !errors.Is(err, errBehind) {
-		t.Errorf("error %v", err)
-	}
-	must(t, put("m.room_key_request"))
-	equal(t, len(sent), 3, "sent: %q", sent)
 }

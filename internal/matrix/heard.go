@@ -12,7 +12,9 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/session"
+	"reverie/internal/settings"
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // What is kept of a room's talk that is not for us, until we are asked something there.
@@ -36,7 +38,7 @@ func (c *Client) hears(ctx context.Context, b *batch, evt *event.Event, o opinio
 		return nil
 	}
 	line := &heardLine{room: evt.RoomID.String(), Quote: chat.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
-		Name: c.displayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: clip(o.heard, heardRunes)}}
+		Name: c.displayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.heard, heardRunes)}}
 	if o.emote {
 		line.Text = emote(line.Name, line.Sender, line.Text)
 	}
@@ -57,7 +59,7 @@ func (c *Client) heardAnew(b *batch, evt *event.Event, room roomFacts) {
 		return
 	}
 	b.in = append(b.in, incoming{heard: &heardLine{room: evt.RoomID.String(), edit: true, Quote: chat.Quote{
-		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: clip(clean(said(msg.NewContent)), heardRunes)}}})
+		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: text.Clip(text.Clean(said(msg.NewContent)), heardRunes)}}})
 }
 
 // emote is what somebody does, in words.
@@ -70,7 +72,7 @@ func emote(name, sender, text string) string {
 
 // listening tells whether what is not for us is to be kept for the next question.
 func (c *Client) listening(ctx context.Context, room string) (bool, error) {
-	v, err := session.Settings{DB: c.q.db}.Get(ctx, room, session.SettingListen)
+	v, err := settings.Store{DB: c.q.db}.Get(ctx, room, settings.Listen)
 	return v == "on", err
 }
 

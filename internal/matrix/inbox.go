@@ -14,6 +14,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/retry"
 )
 
 const (
@@ -35,7 +36,7 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
-	return c.loop(ctx, c.inWake, func(ctx context.Context) (again time.Time) {
+	return retry.Loop(ctx, c.now, c.inWake, func(ctx context.Context) (again time.Time) {
 		l.begin()
 		rows, err := c.q.waiting(ctx, atOnce)
 		if err == nil {
@@ -44,7 +45,7 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 		}
 		if err != nil && ctx.Err() == nil {
 			c.log.Warn("matrix: message not delivered; trying again", "err", err)
-			again = c.now().Add(firstWait)
+			again = c.now().Add(retry.FirstWait)
 		}
 		return again
 	})
@@ -83,7 +84,7 @@ func (c *Client) judgeAgain(ctx context.Context, m *chat.Inbound) error {
 	if err != nil {
 		return err
 	}
-	unproven, err := c.unproven(ctx, room, id.UserID(m.Sender))
+	unproven, err := c.devices.Unproven(ctx, room.encrypted, id.UserID(m.Sender))
 	m.Private = m.Private && room.private(m.Sender)
 	m.Unproven = m.Unproven || unproven
 	return err
@@ -100,12 +101,12 @@ func (c *Client) markRead(where readIn, event string) {
 	c.mu.Lock()
 	c.receipts[where] = event
 	c.mu.Unlock()
-	poke(c.receiptWake)
+	retry.Wake(c.receiptWake)
 }
 
 // runReceipts sends read receipts; one that fails is not sent again.
 func (c *Client) runReceipts(ctx context.Context) error {
-	return c.loop(ctx, c.receiptWake, func(ctx context.Context) (never time.Time) {
+	return retry.Loop(ctx, c.now, c.receiptWake, func(ctx context.Context) (never time.Time) {
 		c.mu.Lock()
 		todo := maps.Clone(c.receipts)
 		clear(c.receipts)
@@ -138,14 +139,14 @@ func (c *Client) Typing(_ context.Context, room string, on bool) {
 	}
 	t.want = on
 	c.mu.Unlock()
-	poke(c.typingWake)
+	retry.Wake(c.typingWake)
 }
 
 // runTyping keeps typing notices as they should be: they run out by themselves
 // after typingFor, so they are refreshed before, and at the end all are off.
 func (c *Client) runTyping(ctx context.Context) error {
 	defer c.showTyping(ctx, true)
-	return c.loop(ctx, c.typingWake, func(ctx context.Context) time.Time { return c.showTyping(ctx, false) })
+	return retry.Loop(ctx, c.now, c.typingWake, func(ctx context.Context) time.Time { return c.showTyping(ctx, false) })
 }
 
 func (c *Client) showTyping(ctx context.Context, end bool) (next time.Time) {
@@ -228,7 +229,7 @@ func (c *Client) complete(ctx context.Context, m chat.Inbound) {
 	}
 	if err := c.q.completed(ctx, m); err != nil {
 		c.log.Error("matrix: inbox", "event", m.ID, "err", err)
-		_ = pause(ctx, nil, firstWait) // the row is still incomplete, and would be worked on again at once
+		_ = retry.Pause(ctx, nil, retry.FirstWait) // the row is still incomplete, and would be worked on again at once
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"reverie/internal/matrix/retry"
 )
 
 // lanes are the rooms being sent to right now: one event at a time in each, so
@@ -48,7 +50,7 @@ func (l *lanes) work(g *errgroup.Group, room string, wake chan struct{}, f func(
 		return false
 	}
 	if !g.TryGo(func() error {
-		defer poke(wake)
+		defer retry.Wake(wake)
 		defer l.exit(room)
 		f()
 		return nil

@@ -22,7 +22,7 @@ type zerologWriter struct{ log *slog.Logger }
 var bodies = []string{"req_body", "content", "body", "response", "resp_body", "event_content", "since"}
 
 // quiet messages are ordinary events that mautrix logs as warnings, and what
-// this package logs itself. A new Olm session is stored later; see keyStore.
+// this package logs itself. A new Olm session is stored later; see e2ee.Store.
 var quiet = []string{
 	"Didn't find olm session to encrypt group session",
 	"Request canceled",

@@ -8,13 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"maunium.net/go/mautrix"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/render"
 	"reverie/internal/media"
 )
 
@@ -36,10 +35,10 @@ const (
 // if it is too large for one event.
 func (c *Client) layOut(ctx context.Context, room string, m chat.Outgoing) (string, *outRow, error) {
 	text := strings.ToValidUTF8(m.Text, "\uFFFD")
-	if size(text) <= partSize {
+	if render.Size(text) <= render.MaxSize {
 		return text, nil, nil
 	}
-	return c.shorten(ctx, room, m.ID, text, partSize)
+	return c.shorten(ctx, room, m.ID, text, render.MaxSize)
 }
 
 // shorten returns the beginning of the message id that costs at most limit, and the row of the
@@ -49,52 +48,7 @@ func (c *Client) shorten(ctx context.Context, room, id, text string, limit int) 
 	note := "\n\n*" + c.cfg.Text(ctx, room, "matrix.whole", "file", name) + "*"
 	sum := sha256.Sum256([]byte(text))
 	packed, err := json.Marshal(outFile{Name: name, Type: "text/markdown", Size: int64(len(text)), Text: true})
-	return beginning(text, limit, note), &outRow{id: id + wholeMark + hex.EncodeToString(sum[:6]), text: text, file: string(packed)}, err
-}
-
-// beginning is what fits of a text into one message that costs at most limit, with a note below.
-func beginning(md string, limit int, note string) string {
-	for most := min(len(md), limit); ; most = most * 3 / 4 {
-		text := md[:goodEnd(md, most)]
-		if open := unclosed(text); open != "" {
-			text += "\n" + open
-		}
-		if text += note; size(text) <= limit || most == 0 {
-			return text
-		}
-	}
-}
-
-// goodEnd is where a beginning of at most so many bytes ends best: with a paragraph, a line, a
-// word, or at least a character.
-func goodEnd(md string, most int) int {
-	for _, border := range []string{"\n\n", "\n", " "} {
-		if at := strings.LastIndex(md[:most], border); at > most/2 {
-			return at
-		}
-	}
-	for most > 0 && most < len(md) && !utf8.RuneStart(md[most]) {
-		most--
-	}
-	return most
-}
-
-var fenceLine = regexp.MustCompile("^(```+|~~~+)([^`]*)$")
-
-// unclosed returns the marker of a fenced block that md ends in. Of a block in a list or a
-// quotation it is none, because those end with the next paragraph.
-func unclosed(md string) (open string) {
-	for line := range strings.Lines(md) {
-		m := fenceLine.FindStringSubmatch(line)
-		switch {
-		case m == nil:
-		case open == "":
-			open = m[1]
-		case strings.HasPrefix(m[1], open) && strings.TrimSpace(m[2]) == "":
-			open = ""
-		}
-	}
-	return open
+	return render.Beginning(text, limit, note), &outRow{id: id + wholeMark + hex.EncodeToString(sum[:6]), text: text, file: string(packed)}, err
 }
 
 // putWhole makes the file with all of m's answer a row, once.
@@ -116,7 +70,7 @@ func tooLarge(err error) bool {
 // asFile replaces a message that the homeserver finds too large by a short beginning and a
 // file, and tells whether it did.
 func (c *Client) asFile(ctx context.Context, r outRow) (done bool, err error) {
-	if r.file != "" || r.poll != "" || size(r.text) <= smallest {
+	if r.file != "" || r.poll != "" || render.Size(r.text) <= smallest {
 		return false, nil
 	}
 	short, w, err := c.shorten(ctx, r.room, r.id, r.text, smallest)

@@ -18,6 +18,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/retry"
 	"reverie/internal/media"
 )
 
@@ -139,15 +140,15 @@ func (c *Client) fetchFile(ctx context.Context, f *chat.File) (note i18n.Text) {
 		case errors.Is(err, mautrix.MNotFound), errors.As(err, &h) && h.IsStatus(http.StatusNotFound):
 			return i18n.New("why.file_gone")
 		}
-		v, wait := judge(err, try)
+		v, wait := retry.Classify(err, try)
 		c.log.Warn("matrix: a file could not be fetched", "try", try+1, "err", err)
-		if v != again || try+1 == fetchTries {
+		if v != retry.Again || try+1 == fetchTries {
 			if disk := (*fs.PathError)(nil); errors.As(err, &disk) {
 				return i18n.New("why.file_no_room")
 			}
 			return i18n.New("why.file_failed")
 		}
-		if pause(ctx, nil, min(wait, fetchLimit/10)) != nil {
+		if retry.Pause(ctx, nil, min(wait, fetchLimit/10)) != nil {
 			return i18n.New("why.file_slow")
 		}
 	}

@@ -16,6 +16,9 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/render"
+	"reverie/internal/matrix/retry"
+	"reverie/internal/text"
 )
 
 const (
@@ -66,7 +69,7 @@ func (c *Client) Conclude(ctx context.Context, room string, m chat.Outgoing, don
 		return nil
 	})
 	if err == nil {
-		poke(c.inWake)
+		retry.Wake(c.inWake)
 	}
 	return err
 }
@@ -89,7 +92,7 @@ func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...
 	if err != nil {
 		return err
 	}
-	text, whole := clip(strings.TrimSpace(m.Text), maxCaption), (*outRow)(nil)
+	text, whole := text.Clip(strings.TrimSpace(m.Text), maxCaption), (*outRow)(nil)
 	if m.File == nil {
 		if text, whole, err = c.layOut(ctx, room, m); err != nil {
 			return err
@@ -98,7 +101,7 @@ func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...
 	if err := c.q.say(ctx, room, m, text, file, whole, with...); err != nil {
 		return err
 	}
-	poke(c.outWake)
+	retry.Wake(c.outWake)
 	return nil
 }
 
@@ -114,7 +117,7 @@ func (c *Client) sketch(room string, m chat.Outgoing) {
 	before := d.worth()
 	d.text, d.notice = m.Text, m.Notice
 	if !before && d.worth() {
-		poke(c.outWake)
+		retry.Wake(c.outWake)
 	}
 }
 
@@ -131,7 +134,7 @@ func (c *Client) dropDrafts(room string) {
 // Handled records that an inbound message needs no more work.
 func (c *Client) Handled(ctx context.Context, id string) error {
 	err := handled(ctx, c.q.db, id)
-	poke(c.inWake) // a room may have more messages than are handed over at once
+	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
 	return err
 }
 
@@ -223,7 +226,7 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 	pending := map[string]bool{}
 	for _, r := range heads {
 		pending[r.room] = true
-		if r.nextAt.After(now) && !r.nextAt.After(now.Add(longestWait)) { // or our clock was set back
+		if r.nextAt.After(now) && !r.nextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
 			next = earlier(next, r.nextAt)
 			continue
 		}
@@ -281,8 +284,8 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 			return
 		}
 	}
-	v, wait := judge(err, r.attempts)
-	if v == never {
+	v, wait := retry.Classify(err, r.attempts)
+	if v == retry.Never {
 		c.log.Error("matrix: message given up", "room", r.room, "message", r.id, "tries", r.attempts+1, "err", err)
 		why := err
 		if err = c.q.bury(ctx, r, why); err == nil && r.file != "" {
@@ -306,7 +309,7 @@ func (c *Client) unnoted(ctx context.Context, r outRow, err error) {
 		return
 	}
 	c.log.Error("matrix: outbox", "message", r.id, "err", err)
-	_ = pause(ctx, c.ending, firstWait)
+	_ = retry.Pause(ctx, c.ending, retry.FirstWait)
 }
 
 // transmit brings the server to the state the row asks for. It can be repeated
@@ -350,11 +353,11 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 // asked, and a message that is for somebody mentions them; nobody else is ever
 // mentioned, whatever the text says.
 func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventContent, error) {
-	m := &event.MessageEventContent{MsgType: event.MsgText, Body: plainBody(r.text), Mentions: &event.Mentions{}}
+	m := &event.MessageEventContent{MsgType: event.MsgText, Body: render.Body(r.text), Mentions: &event.Mentions{}}
 	if r.kind == "notice" {
 		m.MsgType = event.MsgNotice
 	}
-	if html := formatted(r.text); html != "" {
+	if html := render.HTML(r.text); html != "" {
 		m.Format, m.FormattedBody = event.FormatHTML, html
 	}
 	facts, err := c.facts(ctx, id.RoomID(r.room))
@@ -370,7 +373,7 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 		return nil, err
 	}
 	if m.RelatesTo != nil {
-		m.Body = keepQuote(m.Body)
+		m.Body = render.KeepQuote(m.Body)
 	}
 	if r.replyTo != "" && !facts.pair() {
 		if asker := c.q.asker(ctx, r.replyTo); asker != "" {
@@ -394,8 +397,8 @@ func edit(content *event.MessageEventContent, target id.EventID, brief bool) *ev
 	c.NewContent = &full
 	c.RelatesTo = (&event.RelatesTo{}).SetReplace(target)
 	c.Mentions = &event.Mentions{}
-	if brief || 2*(jsonSize(c.Body)+jsonSize(c.FormattedBody))+64 > partSize {
-		c.Body, c.Format, c.FormattedBody = "* "+clip(c.Body, 200), "", ""
+	if brief || 2*(render.JSONSize(c.Body)+render.JSONSize(c.FormattedBody))+64 > render.MaxSize {
+		c.Body, c.Format, c.FormattedBody = "* "+text.Clip(c.Body, 200), "", ""
 		return &c
 	}
 	c.Body = "* " + c.Body
@@ -441,9 +444,9 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 		return draftPause, false, nil
 	}
 	row.text = text
-	large := size(text) > partSize
+	large := render.Size(text) > render.MaxSize
 	if large {
-		row.text = beginning(text, partSize, "")
+		row.text = render.Beginning(text, render.MaxSize, "")
 	}
 	content, err := c.content(ctx, row)
 	if err != nil {
@@ -463,7 +466,7 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 		err = c.q.setShown(ctx, d.id, row.text)
 	}
 	// The longer it goes on, the less often it is worth it.
-	verdict, wait := judge(err, 1)
+	verdict, wait := retry.Classify(err, 1)
 	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
 	if facts, err := c.facts(ctx, id.RoomID(d.room)); err != nil || facts.encrypted {
 		pause *= 2 // each edit is a step of the room's key, which is changed after a hundred
@@ -475,5 +478,5 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 			pause *= 2
 		}
 	}
-	return pause, verdict == never && ctx.Err() == nil || large || d.edits+1 >= maxEdits || tooLarge(err), err
+	return pause, verdict == retry.Never && ctx.Err() == nil || large || d.edits+1 >= maxEdits || tooLarge(err), err
 }

@@ -14,6 +14,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/render"
 )
 
 // A message of ours that offers options is a poll (MSC3381). Its start event is sent from
@@ -37,7 +38,7 @@ func packPoll(m chat.Outgoing) (string, error) {
 	}
 	p := poll{m.Text, m.Options}
 	content, err := json.Marshal(p.start(m.ID, &event.MessageEventContent{}))
-	if err != nil || len(content) > partSize {
+	if err != nil || len(content) > render.MaxSize {
 		return "", err
 	}
 	packed, err := json.Marshal(p)
@@ -54,11 +55,11 @@ func answerID(message, option string) string {
 // start is the content of the start event of the poll that is the message. Its place in the
 // room and whom it mentions are those of m.
 func (p poll) start(message string, m *event.MessageEventContent) map[string]any {
-	question := plainBody(p.Question)
+	question := render.Body(p.Question)
 	var answers []map[string]any
 	fallback := question
 	for i, o := range p.Options {
-		text := plainBody(o.Text)
+		text := render.Body(o.Text)
 		answers = append(answers, map[string]any{"id": answerID(message, o.ID), textKey: text})
 		fallback += fmt.Sprintf("\n%d. %s", i+1, text)
 	}
@@ -114,7 +115,7 @@ func (c *Client) transmitPoll(ctx context.Context, r outRow) error {
 	}
 	if r.closed {
 		txn := fmt.Sprintf("%s-end-%d", r.txn(), r.revision)
-		content := pollEnd(id.EventID(r.eventID), plainBody(r.text))
+		content := pollEnd(id.EventID(r.eventID), render.Body(r.text))
 		if _, err := c.sendAs(ctx, id.RoomID(r.room), event.EventUnstablePollEnd, content, txn); err != nil {
 			return err
 		}
@@ -149,7 +150,7 @@ func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 			"room", evt.RoomID, "event", evt.ID, "sender", evt.Sender)
 		return nil
 	}
-	if unsigned, err := c.unsigned(ctx, evt); err != nil || unsigned && c.mustBeSigned(evt.Sender) {
+	if unsigned, err := c.devices.Unsigned(ctx, evt); err != nil || unsigned && c.devices.MustBeSigned(evt.Sender) {
 		c.log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", err)
 		return err
 	}

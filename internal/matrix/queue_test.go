@@ -3,10 +3,7 @@ package matrix
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"maps"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +16,7 @@ import (
 	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/chat"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 	"reverie/internal/store/storetest"
 )
 
@@ -122,62 +119,6 @@ func TestSayingAgain(t *testing.T) {
 	equal(t, len(sure(q.heads(ctx))(t)), 0, "sent already, but due again")
 }
 
-// Holds F4.
-func TestJudge(t *testing.T) {
-	failed := func(code int, header string, body map[string]any, kind string) error {
-		h := http.Header{}
-		if header != "" {
-			h.Set("Retry-After", header)
-		}
-		var re *mautrix.RespError
-		if kind != "" {
-			re = &mautrix.RespError{ErrCode: kind, StatusCode: code, ExtraData: body}
-		}
-		return fmt.Errorf("send: %w", mautrix.HTTPError{Response: &http.Response{StatusCode: code, Header: h}, RespError: re})
-	}
-	for _, c := range []struct {
-		name  string
-		err   error
-		want  verdict
-		least time.Duration
-	}{
-		{"fine", nil, fine, 0},
-		{"no network", mautrix.HTTPError{WrappedError: errors.New("connection refused")}, again, 0},
-		{"time ran out", context.DeadlineExceeded, again, 0},
-		{"stopped", context.Canceled, never, 0},
-		{"database busy", errors.New("database is locked"), again, 0},
-		{"our own refusal", fmt.Errorf("send: %w", &refusedError{"no"}), never, 0},
-		{"429 with a header", failed(429, "7", nil, ""), again, 7 * time.Second},
-		{"429 with a body", failed(429, "", map[string]any{"retry_after_ms": 9000.0}, "M_LIMIT_EXCEEDED"), again, 9 * time.Second},
-		{"429 with both, the header is longer", failed(429, "11", map[string]any{"retry_after_ms": 9000.0}, "M_LIMIT_EXCEEDED"), again, 11 * time.Second},
-		{"429 with both, the body is longer", failed(429, "3", map[string]any{"retry_after_ms": 9000.0}, "M_LIMIT_EXCEEDED"), again, 9 * time.Second},
-		{"429 with nonsense", failed(429, "soon", map[string]any{"retry_after_ms": "x"}, "M_LIMIT_EXCEEDED"), again, 0},
-		{"500", failed(500, "", nil, "M_UNKNOWN"), again, 0},
-		{"502 without a body", failed(502, "", nil, ""), again, 0},
-		{"200 with HTML", failed(200, "", nil, ""), again, 0},
-		{"forbidden", failed(403, "", nil, "M_FORBIDDEN"), never, 0},
-		{"too large", failed(413, "", nil, "M_TOO_LARGE"), never, 0},
-		{"token gone", failed(401, "", nil, "M_UNKNOWN_TOKEN"), logout, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, wait := judge(c.err, 0)
-			if got != c.want || wait < c.least || wait > c.least+firstWait {
-				t.Errorf("verdict %d after %s, want %d after %s or a little more", got, wait, c.want, c.least)
-			}
-		})
-	}
-	for attempt := range 100 { // it grows, and is not the same for everybody
-		seen, longest := map[time.Duration]bool{}, min(time.Second<<min(attempt, 20), maxWait)
-		for range 20 {
-			d := backoff(attempt)
-			seen[d] = d >= longest/2 && d <= longest
-		}
-		if len(seen) < 5 || slices.Contains(slices.Collect(maps.Values(seen)), false) {
-			t.Errorf("backoff(%d) is %v, want up to %s", attempt, seen, longest)
-		}
-	}
-}
-
 func member(who, membership, before string) *event.Event {
 	e := &event.Event{Type: event.StateMember, StateKey: &who, Content: event.Content{Raw: map[string]any{"membership": membership}}}
 	if before != "" {
@@ -249,7 +190,7 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 // TestUnsentInTheLanguage: why a file was not sent is told in the language of the room.
 func TestUnsentInTheLanguage(t *testing.T) {
 	c := &Client{cfg: Config{Text: func(_ context.Context, _, key string, fill ...string) string {
-		return (*session.Messages)(nil).In("de", key, fill...)
+		return (*settings.Messages)(nil).In("de", key, fill...)
 	}}}
 	row := outRow{id: "a", room: "!r", file: `{"name":"tee.pdf"}`}
 	if got := c.unsent(t.Context(), row, errFileGone).text; got != "tee.pdf konnte nicht gesendet werden: die Datei ist hier nicht mehr aufgehoben." {

@@ -16,8 +16,10 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/e2ee"
 	"reverie/internal/media"
 	"reverie/internal/session"
+	"reverie/internal/text"
 )
 
 const (
@@ -47,7 +49,7 @@ func (c *Client) replyChain(ctx context.Context, m *chat.Inbound) error {
 			l = link{quote: chat.Quote{ID: at, Text: whyNot(err)}}
 		}
 		if l.quote.Text != "" {
-			l.quote.Why, l.quote.Text = chat.QuoteReply, clip(l.quote.Text, replyRunes)
+			l.quote.Why, l.quote.Text = chat.QuoteReply, text.Clip(l.quote.Text, replyRunes)
 			if left -= utf8.RuneCountInString(l.quote.Text); left < 0 {
 				break
 			}
@@ -132,12 +134,12 @@ func (c *Client) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*
 		}
 		return got, err
 	}
-	plain, err := c.decrypt(ctx, got)
+	plain, err := c.devices.Decrypt(ctx, got)
 	if err != nil {
 		return nil, fmt.Errorf("decrypt an event: %w", err)
 	}
-	if unsigned, err := c.unsigned(ctx, plain); err != nil || unsigned && c.mustBeSigned(plain.Sender) {
-		return nil, cmp.Or(err, errUnsigned)
+	if unsigned, err := c.devices.Unsigned(ctx, plain); err != nil || unsigned && c.devices.MustBeSigned(plain.Sender) {
+		return nil, cmp.Or(err, e2ee.ErrUnsigned)
 	}
 	if plain.RoomID == "" {
 		plain.RoomID = room

@@ -13,8 +13,10 @@ import (
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
 
-	"reverie/internal/session"
+	"reverie/internal/matrix/retry"
+	"reverie/internal/settings"
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // joinTries is how often joining or refusing is tried. Joining over federation
@@ -51,7 +53,7 @@ func (c *Client) onMember(ctx context.Context, b *batch, evt *event.Event) error
 			c.forgetState(evt.RoomID) // others may have come or gone while we were not there
 		}
 		err := errors.Join(c.setMembership(ctx, evt.RoomID, "joined"), c.holdBack(ctx, evt.RoomID))
-		poke(c.roomWake) // now that it is noted: the room may take the place of another one
+		retry.Wake(c.roomWake) // now that it is noted: the room may take the place of another one
 		return err
 	case event.MembershipLeave, event.MembershipBan:
 		if evt.Mautrix.EventSource&event.SourceLeave != 0 {
@@ -83,7 +85,7 @@ func (c *Client) invited(ctx context.Context, room id.RoomID, by id.UserID, dire
 		return fmt.Errorf("note an invitation: %w", err)
 	}
 	c.log.Info("matrix: invitation", "room", room, "sender", by, "direct", direct, "accepted", membership == "invited")
-	poke(c.roomWake)
+	retry.Wake(c.roomWake)
 	return nil
 }
 
@@ -139,17 +141,17 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 		return f, fmt.Errorf("look up the members of a room: %w", err)
 	}
 	f.members = len(members)
-	settings := session.Settings{DB: c.q.db}
-	set, err := settings.All(ctx, room.String())
+	kept := settings.Store{DB: c.q.db}
+	set, err := kept.All(ctx, room.String())
 	if err != nil {
 		return f, err
 	}
-	f.open = set[session.SettingMention] == "off"
-	switch direct := set[session.SettingDirect]; {
+	f.open = set[settings.Mention] == "off"
+	switch direct := set[settings.Direct]; {
 	case direct == "off":
 		f.with = ""
 	case direct == "on" && f.with == "":
-		if f.with, err = settings.Person(ctx, room.String(), session.SettingDirect); err != nil {
+		if f.with, err = kept.Person(ctx, room.String(), settings.Direct); err != nil {
 			return f, err
 		}
 	}
@@ -159,7 +161,7 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 		}
 	}
 	f.name = c.displayName(ctx, room, c.cli.UserID)
-	f.unproven, err = c.unproven(ctx, f, id.UserID(f.with))
+	f.unproven, err = c.devices.Unproven(ctx, f.encrypted, id.UserID(f.with))
 	return f, err
 }
 
@@ -176,12 +178,12 @@ func (c *Client) displayName(ctx context.Context, room id.RoomID, user id.UserID
 	if err != nil || m == nil {
 		return ""
 	}
-	return clip(strings.ReplaceAll(clean(m.Displayname), "\n", " "), 100)
+	return text.Clip(strings.ReplaceAll(text.Clean(m.Displayname), "\n", " "), 100)
 }
 
 // runRooms accepts and refuses invitations, those of the last run included.
 func (c *Client) runRooms(ctx context.Context) error {
-	return c.loop(ctx, c.roomWake, func(ctx context.Context) time.Time {
+	return retry.Loop(ctx, c.now, c.roomWake, func(ctx context.Context) time.Time {
 		next, err := c.settleInvitations(ctx)
 		if err != nil {
 			c.log.Error("matrix: invitations", "err", err)
@@ -226,11 +228,11 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 		if ctx.Err() != nil {
 			return next, nil
 		}
-		verdict, wait := judge(err, v.attempts)
+		verdict, wait := retry.Classify(err, v.attempts)
 		switch {
-		case verdict == fine:
+		case verdict == retry.Fine:
 			continue
-		case verdict == never || v.attempts+1 >= joinTries:
+		case verdict == retry.Never || v.attempts+1 >= joinTries:
 			c.log.Warn("matrix: invitation dropped", "room", v.room, "sender", v.inviter, "err", err)
 			if err := c.setMembership(ctx, id.RoomID(v.room), "left"); err != nil {
 				return next, err

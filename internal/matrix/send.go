@@ -6,12 +6,14 @@ import (
 	"maps"
 	"slices"
 
-	"reverie/internal/i18n"
-
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
+
+	"reverie/internal/i18n"
+	"reverie/internal/matrix/retry"
+	"reverie/internal/text"
 )
 
 // send is the only way an event of ours leaves. It never sends plain text into
@@ -185,14 +187,15 @@ func (c *Client) checkCrypto(ctx context.Context, room id.RoomID) error {
 			return fmt.Errorf("note that the room is encrypted: %w", err)
 		}
 	case content.Algorithm != id.AlgorithmMegolmV1:
-		return &refusedError{i18n.Text(fmt.Sprintf("the room is encrypted in a way that is not supported here (%s), and plain text is never sent into an encrypted room", clip(string(content.Algorithm), 60)))}
+		return retry.Refuse(i18n.Text(fmt.Sprintf("the room is encrypted in a way that is not supported here (%s), "+
+			"and plain text is never sent into an encrypted room", text.Clip(string(content.Algorithm), 60))))
 	}
 	members, err := store.GetRoomJoinedOrInvitedMembers(ctx, room)
 	if err != nil {
 		return fmt.Errorf("look up the members of the room: %w", err)
 	}
 	if len(members) < 2 {
-		return &refusedError{"nobody else is in the room, so nobody could read the message"}
+		return retry.Refuse("nobody else is in the room, so nobody could read the message")
 	}
-	return c.freshDevices(ctx, members)
+	return c.devices.Fresh(ctx, members)
 }

@@ -17,6 +17,8 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/render"
+	"reverie/internal/matrix/retry"
 	"reverie/internal/media"
 	"reverie/internal/store"
 )
@@ -51,14 +53,14 @@ func (c *Client) packOut(m chat.Outgoing) (string, error) {
 }
 
 // errFileGone means that a file was deleted before it was sent.
-var errFileGone = &refusedError{i18n.New("why.file_not_kept")}
+var errFileGone = retry.Refuse(i18n.New("why.file_not_kept"))
 
 // fileContent renders a row that is a file, after it was uploaded. Into a room that is
 // encrypted only what was encrypted is sent.
 func (c *Client) fileContent(ctx context.Context, r outRow) (*event.MessageEventContent, error) {
 	var f outFile
 	if err := json.Unmarshal([]byte(r.file), &f); err != nil {
-		return nil, &refusedError{i18n.New("why.file_row")}
+		return nil, retry.Refuse(i18n.New("why.file_row"))
 	}
 	// Whether the room is encrypted must be known for sure before anything is uploaded.
 	if err := c.knowRoom(ctx, id.RoomID(r.room)); err != nil {
@@ -92,7 +94,7 @@ func (c *Client) fileContent(ctx context.Context, r outRow) (*event.MessageEvent
 	}
 	if r.text != "" && !f.Text {
 		m.Body = r.text
-		if html := formatted(r.text); html != "" {
+		if html := render.HTML(r.text); html != "" {
 			m.Format, m.FormattedBody = event.FormatHTML, html
 		}
 	}
@@ -148,7 +150,7 @@ func (c *Client) outData(r outRow, f *outFile) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("matrix: send a file: %w", err)
 	case int64(len(data)) > c.cfg.MaxFile:
-		return nil, &refusedError{i18n.New("why.file_larger", "size", media.Size(c.cfg.MaxFile))}
+		return nil, retry.Refuse(i18n.New("why.file_larger", "size", media.Size(c.cfg.MaxFile)))
 	}
 	return data, nil
 }
@@ -158,12 +160,12 @@ func (c *Client) unsent(ctx context.Context, r outRow, why error) notice {
 	var f outFile
 	_ = json.Unmarshal([]byte(r.file), &f) // without a name it is still said
 	reason := i18n.New("why.not_taken")
-	var refused *refusedError
+	var refused *retry.RefusedError
 	switch {
 	case tooLarge(why):
 		reason = i18n.New("why.larger_than_taken")
 	case errors.As(why, &refused):
-		reason = refused.reason
+		reason = refused.Reason
 	}
 	return notice{id: r.id + "-unsent", room: r.room, text: c.cfg.Text(ctx, r.room, "files.unsent", "name", f.Name, "why", reason.In(c.said(ctx, r.room))), replyTo: r.replyTo, thread: r.thread}
 }
@@ -185,6 +187,6 @@ func (c *Client) tell(ctx context.Context, n notice) error {
 	if err := c.q.inTx(ctx, func(tx *sql.Tx) error { return c.q.once(ctx, tx, n) }); err != nil {
 		return fmt.Errorf("matrix: store notice: %w", err)
 	}
-	poke(c.outWake)
+	retry.Wake(c.outWake)
 	return nil
 }

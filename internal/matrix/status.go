@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
-	"reverie/internal/session"
+	"reverie/internal/matrix/e2ee"
+	"reverie/internal/settings"
 )
 
 // Status is how the connection stands. In JSON times are RFC 3339, and what
@@ -59,23 +60,20 @@ const (
 // Status looks at the connection without asking the homeserver.
 func (c *Client) Status(ctx context.Context) Status {
 	c.mu.Lock()
-	acc, problem, noBackup, kept := c.acc, c.problem, c.noBackup, c.secrets
+	acc, problem := c.acc, c.problem
 	c.mu.Unlock()
 	skew := int64(time.Duration(c.skew.Load()).Seconds())
 	s := Status{
 		Running: true, Homeserver: c.cfg.Homeserver, User: acc.UserID.String(), Device: acc.DeviceID.String(),
 		CrossSigned: acc.CrossSigned, Problem: problem, SyncFailures: int(c.failures.Load()), ClockSkew: &skew,
-		BackupProblem: noBackup,
 	}
-	if kept.Backup != nil {
-		s.Backup = kept.Backup.Version.String()
-	}
+	s.Backup, s.BackupProblem = c.backup.Status()
 	if at := c.lastSync.Load(); at > 0 {
 		s.syncedAt(time.UnixMilli(at), c.now())
 	}
 	err := s.stored(ctx, c.cfg, c.q)
 	if err == nil {
-		s.BackupWaiting, err = keysOutside(ctx, c.cfg, s.Backup)
+		s.BackupWaiting, err = e2ee.KeysOutside(ctx, c.cfg.DB, s.Backup)
 	}
 	if err != nil && s.Problem == "" {
 		s.Problem = err.Error()
@@ -185,7 +183,7 @@ func (s Status) skewed() bool {
 
 // toOperator says in English what people read in rooms.
 func toOperator(key string, fill ...string) string {
-	return (*session.Messages)(nil).In("en", key, fill...)
+	return (*settings.Messages)(nil).In("en", key, fill...)
 }
 
 func span(d time.Duration) string { return spanIn(toOperator, d) }

@@ -16,6 +16,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/matrix/retry"
 	"reverie/internal/store"
 )
 
@@ -101,7 +102,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 		c.log.Info("matrix: first sync done")
 		close(c.synced)
 	})
-	poke(c.outWake) // a message may have waited to see whether it came through
+	retry.Wake(c.outWake) // a message may have waited to see whether it came through
 	return nil
 }
 
@@ -246,15 +247,15 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	if err := c.q.syncFailed(ctx, c.acc.UserID.String(), c.acc.DeviceID.String(), int64(attempt)+1, err); err != nil && ctx.Err() == nil {
 		c.log.Warn("matrix: `bot doctor` will not see why syncs fail", "err", err)
 	}
-	v, wait := judge(err, attempt)
-	if v != again {
-		wait = backoff(attempt)
+	v, wait := retry.Classify(err, attempt)
+	if v != retry.Again {
+		wait = retry.Backoff(attempt)
 	}
 	if store.Passing(err) { // it costs the homeserver nothing to look again soon
 		wait = min(wait, longestWaitForDisk)
 	}
 	c.log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)
-	_ = pause(ctx, nil, wait) // the next sync sees that ctx has ended
+	_ = retry.Pause(ctx, nil, wait) // the next sync sees that ctx has ended
 	return nil
 }
 

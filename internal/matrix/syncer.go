@@ -14,7 +14,10 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/retry"
 	"reverie/internal/session"
+	"reverie/internal/text"
 )
 
 // batch collects what the handlers find in one sync, to be stored in one
@@ -50,6 +53,11 @@ type (
 	originKey struct{} // the *event.Event that a decrypted one came as
 )
 
+// context makes b the batch of what is done with it. It fails with what could not be stored.
+func (b *batch) context(ctx context.Context) context.Context {
+	return e2ee.WithFailures(context.WithValue(ctx, batchKey{}, b), func(err error) { b.err = cmp.Or(b.err, err) })
+}
+
 func batchOf(ctx context.Context) *batch {
 	b, _ := ctx.Value(batchKey{}).(*batch)
 	return b
@@ -79,8 +87,13 @@ func (s *syncer) OnEventType(t event.Type, h mautrix.EventHandler) {
 	}
 }
 
-// OnSync leaves out the crypto helper's handler for whole syncs; see takeKeys.
-func (s *syncer) OnSync(mautrix.SyncHandler) { s.DefaultSyncer.OnSync(s.c.takeKeys) }
+// OnSync leaves out the crypto helper's handler for whole syncs; see e2ee.Store.Take.
+func (s *syncer) OnSync(mautrix.SyncHandler) {
+	s.DefaultSyncer.OnSync(func(ctx context.Context, res *mautrix.RespSync, since string) bool {
+		s.c.store.Take(ctx, s.c.guard, res, since)
+		return true
+	})
+}
 
 // handler takes what an event tells into the batch of its sync. An error is a fault of ours, such
 // as a full disk: the batch cannot be stored as it is.
@@ -115,7 +128,7 @@ func (c *Client) register() {
 			s.DefaultSyncer.OnEventType(kind, guarded(on.handle))
 		}
 	}
-	c.onSession(c.keyArrived)
+	e2ee.OnSession(c.machine(), c.keyArrived)
 }
 
 // unparsed says whether an event whose content could not be parsed is handled
@@ -129,7 +142,7 @@ func (c *Client) unparsed(evt *event.Event, err error) bool {
 			c.log.Error("matrix: a member is not noted", "room", evt.RoomID, "err", err)
 		}
 	}
-	c.log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "type", clip(evt.Type.Type, 60), "err", err)
+	c.log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "type", text.Clip(evt.Type.Type, 60), "err", err)
 	return false
 }
 
@@ -173,7 +186,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	}
 	c.membersIn(res)
 	s := c.cli.Syncer.(*syncer)
-	if err := s.DefaultSyncer.ProcessResponse(context.WithValue(ctx, batchKey{}, b), res, pos.token); err != nil {
+	if err := s.DefaultSyncer.ProcessResponse(b.context(ctx), res, pos.token); err != nil {
 		return err
 	}
 	if b.err != nil {
@@ -198,14 +211,14 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 // wake tells the loops that a batch has work for them.
 func (c *Client) wake(b *batch) {
 	if len(b.in)+len(b.notices) > 0 {
-		poke(c.inWake)
-		poke(c.outWake) // also for a redaction: one part of an answer takes the others with it
+		retry.Wake(c.inWake)
+		retry.Wake(c.outWake) // also for a redaction: one part of an answer takes the others with it
 	}
 	if len(b.unread) > 0 {
-		poke(c.unreadWake)
+		retry.Wake(c.unreadWake)
 	}
 	if slices.ContainsFunc(b.in, func(s incoming) bool { return s.redacted != "" }) {
-		poke(c.goneWake)
+		retry.Wake(c.goneWake)
 	}
 }
 
@@ -342,7 +355,7 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 
 // inbound is what everything that somebody does in a room has in common.
 func (c *Client) inbound(ctx context.Context, evt *event.Event, room roomFacts) (chat.Inbound, error) {
-	unproven, err := c.unproven(ctx, room, evt.Sender)
+	unproven, err := c.devices.Unproven(ctx, room.encrypted, evt.Sender)
 	return chat.Inbound{
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
 		Private: room.private(evt.Sender.String()), Unproven: unproven,

@@ -9,6 +9,7 @@ import (
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/matrix/retry"
 	"reverie/internal/store"
 )
 
@@ -52,7 +53,7 @@ func (c *Client) dispatchTakebacks(ctx context.Context, g *errgroup.Group, l *la
 		c.log.Error("matrix: outbox", "err", err)
 	}
 	for _, t := range due {
-		if t.nextAt.After(now) && !t.nextAt.After(now.Add(longestWait)) { // or our clock was set back
+		if t.nextAt.After(now) && !t.nextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
 			next = earlier(next, t.nextAt)
 			continue
 		}
@@ -70,9 +71,9 @@ func (c *Client) takeBack(ctx context.Context, t takeback) {
 	if err != nil && ctx.Err() != nil {
 		return
 	}
-	v, wait := judge(err, t.attempts)
+	v, wait := retry.Classify(err, t.attempts)
 	switch {
-	case err != nil && v == again:
+	case err != nil && v == retry.Again:
 		c.log.Warn("matrix: a message of ours is not taken back yet", "room", t.room, "event", t.event, "reason", t.reason, "in", wait.Round(time.Millisecond), "err", err)
 		err = c.q.update(ctx, `UPDATE takeback SET attempts = attempts + 1, next_at = ? WHERE event_id = ?`, c.now().Add(wait).UnixMilli(), t.event)
 	default:

@@ -16,6 +16,8 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/session"
+	"reverie/internal/settings"
+	"reverie/internal/text"
 )
 
 // activeThread is how long after our last word in a thread what allowed people write there
@@ -39,11 +41,8 @@ func threadIn(rel *event.RelatesTo) string {
 
 // branchOf is the thread that m is answered in, as the room has it set.
 func (c *Client) branchOf(ctx context.Context, m chat.Inbound) (string, error) {
-	setting, err := session.Settings{DB: c.q.db}.Get(ctx, m.Room, session.SettingThreads)
-	if err != nil {
-		return "", err
-	}
-	return session.Branch(setting, m), nil
+	setting, err := settings.Store{DB: c.q.db}.Get(ctx, m.Room, settings.Threads)
+	return session.Branch(setting, m), err
 }
 
 // spokeIn notes that event is our message id, if that belongs into a thread.
@@ -115,7 +114,7 @@ func (c *Client) fetchRoot(ctx context.Context, m *chat.Inbound) error {
 	case root.Text == "":
 		root.Text = "[it was taken back, or has no words]"
 	}
-	root.ID, root.Why, root.Text = m.Thread, chat.QuoteThread, clip(root.Text, maxRoot)
+	root.ID, root.Why, root.Text = m.Thread, chat.QuoteThread, text.Clip(root.Text, maxRoot)
 	m.Quotes = append([]chat.Quote{root}, m.Quotes...)
 	return err
 }

@@ -18,7 +18,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 )
 
 // placed is an event of the bot.
@@ -86,7 +86,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 				b.next()
 				b.quiet(s)
 			}
-			b.set(t, room, session.SettingThreads, c.setting)
+			b.set(t, room, settings.Threads, c.setting)
 			before := len(b.places(s, room))
 			mention := content{"m.mentions": content{"user_ids": []string{b.UserID()}}}
 			if c.in {
@@ -292,7 +292,7 @@ func (b *bot) set(t *testing.T, room, name, value string) {
 	t.Helper()
 	db := openDB(t, b.dir)
 	defer db.Close()
-	ok(t, session.Settings{DB: db}.Set(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
+	ok(t, settings.Store{DB: db}.Set(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
 }
 
 // TestHeardInAGroup: what was said before comes along with a question, once, with who
@@ -329,7 +329,7 @@ func TestHeardInAGroup(t *testing.T) {
 			b.quotes(t, chat.QuoteHeard, "other: fine", "other: and sunny")
 			sayTo(t, you, room, "and then?", b.UserID())
 			b.quotes(t, chat.QuoteHeard)
-			b.set(t, room, session.SettingListen, "off")
+			b.set(t, room, settings.Listen, "off")
 			say(t, other, room, "secretly")
 			sayTo(t, you, room, "what was it?", b.UserID())
 			b.quotes(t, chat.QuoteHeard)
@@ -388,7 +388,7 @@ func TestHeardIsBounded(t *testing.T) {
 func TestReplyChain(t *testing.T) {
 	t.Parallel()
 	s, you, other, b, room := party(t, false, echo)
-	b.set(t, room, session.SettingListen, "off")
+	b.set(t, room, settings.Listen, "off")
 	private := metIn(t, s, you, b, false)
 	say(t, you, private, "the code is 4711")
 	b.next()
@@ -493,7 +493,7 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 func TestOpenGroup(t *testing.T) {
 	t.Parallel()
 	s, you, other, b, room := party(t, false, echo)
-	b.set(t, room, session.SettingMention, "off")
+	b.set(t, room, settings.Mention, "off")
 	s.Say(other.UserID(), room, "I may not")
 	s.Say(you.UserID(), room, "I may")
 	if in := b.quotes(t, chat.QuoteHeard, "other: I may not"); in.Text != "I may" || in.Private {
@@ -503,19 +503,19 @@ func TestOpenGroup(t *testing.T) {
 	b.knows(two)
 	s.Say(you.UserID(), two, "are we alone?") // nobody said that this is a direct chat
 	b.onlyHears(s, you.UserID(), two, "now?")
-	b.set(t, two, session.SettingDirect, "on")
+	b.set(t, two, settings.Direct, "on")
 	s.Say(you.UserID(), two, "we are alone")
 	if in := b.next(); in.Text != "we are alone" || !in.Private {
 		t.Errorf("heard %+v", in)
 	}
-	b.set(t, room, session.SettingDirect, "on")
+	b.set(t, room, settings.Direct, "on")
 	s.Say(you.UserID(), room, "not here")
 	if in := b.next(); in.Text != "not here" || in.Private {
 		t.Errorf("three are alone: %+v", in)
 	}
 	direct := metIn(t, s, you, b, false)
 	b.knows(direct)
-	b.set(t, direct, session.SettingDirect, "off")
+	b.set(t, direct, settings.Direct, "off")
 	s.Say(you.UserID(), direct, "hello?")
 	b.onlyHears(s, you.UserID(), direct, "hello!")
 }

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"maunium.net/go/mautrix/event"
 )
 
 // transport carries the requests of a Client.
@@ -20,14 +18,6 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if token := t.c.token.Load(); token != nil && r.Header.Get("Authorization") != "" {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+*token)
-	}
-	// No Olm message leaves when the state of its session could not be stored: after the next
-	// start the other side could open nothing more of that session. What it was for is sent then.
-	if t.c.behind.Load() && strings.Contains(r.URL.Path, "/sendToDevice/"+event.ToDeviceEncrypted.Type+"/") {
-		if r.Body != nil {
-			_ = r.Body.Close() // a RoundTripper does so
-		}
-		return nil, errBehind
 	}
 	resp, err := t.next.RoundTrip(r)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"maunium.net/go/mautrix/crypto/olm"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/matrix/retry"
 )
 
 // readTries is how often reading an event may go wrong before it is given up.
@@ -39,7 +41,7 @@ func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 	if !ok || content.Algorithm == "" || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
-	plain, err := c.decrypt(ctx, evt)
+	plain, err := c.devices.Decrypt(ctx, evt)
 	switch {
 	case err == nil:
 		c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, originKey{}, evt), plain)
@@ -99,7 +101,7 @@ func (c *Client) keyArrived(_ context.Context, _ id.RoomID, s id.SessionID) {
 	c.mu.Lock()
 	c.arrived[s] = struct{}{}
 	c.mu.Unlock()
-	poke(c.unreadWake)
+	retry.Wake(c.unreadWake)
 }
 
 // runUnread reads again what could not be read, when its key comes or when it
@@ -113,7 +115,7 @@ func (c *Client) runUnread(ctx context.Context) error {
 	c.mu.Lock()
 	c.arrived[""] = struct{}{} // which of the keys came in an earlier run is not known
 	c.mu.Unlock()
-	return c.loop(ctx, c.unreadWake, func(ctx context.Context) time.Time {
+	return retry.Loop(ctx, c.now, c.unreadWake, func(ctx context.Context) time.Time {
 		next, err := c.readAgain(ctx)
 		if err != nil && ctx.Err() == nil {
 			c.log.Error("matrix: messages that wait to be read", "err", err)
@@ -167,7 +169,7 @@ func (c *Client) readOne(ctx context.Context, u unread, ordered map[id.SessionID
 		u.session, u.err = "", err
 		return false, c.stillUnread(ctx, u)
 	}
-	c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, batchKey{}, b), evt)
+	c.cli.Syncer.(*syncer).Dispatch(b.context(ctx), evt)
 	if b.err != nil {
 		return false, b.err
 	}
@@ -214,7 +216,7 @@ func (c *Client) stillUnread(ctx context.Context, u unread) error {
 			return c.q.readLater(ctx, u, c.now().Add(time.Duration(u.tries)*c.pace.again))
 		}
 		c.log.Error("matrix: a message cannot be read and is given up", "room", u.room, "event", u.id, "sender", u.sender, "tries", u.tries, "err", u.err)
-		poke(c.outWake)
+		retry.Wake(c.outWake)
 		return c.q.giveUp(ctx, u, notice{id: "unread-" + u.id, room: u.room, text: c.cfg.Text(ctx, u.room, "matrix.broken"), replyTo: u.id})
 	}
 	c.askForKey(ctx, u)
@@ -222,7 +224,7 @@ func (c *Client) stillUnread(ctx context.Context, u unread) error {
 		return c.q.readLater(ctx, u, told)
 	}
 	c.log.Warn("matrix: the key of a message has not come", "room", u.room, "event", u.id, "sender", u.sender, "session", u.session, "err", u.err)
-	poke(c.outWake)
+	retry.Wake(c.outWake)
 	return c.q.readLater(ctx, u, time.Time{}, notice{id: "unreadable-" + u.session.String() + "-" + u.room, room: u.room, text: c.cfg.Text(ctx, u.room, "matrix.unreadable"), replyTo: u.id})
 }
 

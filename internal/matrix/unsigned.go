@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -10,94 +9,16 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
-	"reverie/internal/store"
+	"reverie/internal/text"
 )
-
-// DeviceRule says whose devices must be signed by their owner's cross-signing identity.
-// The bot does not act on what other devices write and sends them no room keys.
-type DeviceRule string
-
-// The rules.
-const (
-	DevicesOwners DeviceRule = "owners" // those of the bot's owners
-	DevicesSigned DeviceRule = "signed" // those of everybody
-	DevicesAny    DeviceRule = "any"    // nobody's
-)
-
-// DeviceRules are the names of the rules.
-func DeviceRules() []string {
-	return []string{string(DevicesOwners), string(DevicesSigned), string(DevicesAny)}
-}
-
-// errUnsigned is of an event from a device that the rule excludes.
-var errUnsigned = errors.New("the sender's identity has not signed the device")
-
-// mustBeSigned tells whether the rule covers the devices of a user. The bot's own account
-// is covered: a device that somebody adds to it would get the key of each room.
-func (c *Client) mustBeSigned(user id.UserID) bool {
-	switch c.cfg.Devices {
-	case DevicesSigned:
-		return true
-	case DevicesAny:
-		return false
-	}
-	return user == c.cli.UserID || slices.Contains(c.cfg.Owners, user.String())
-}
-
-// hasIdentity tells whether a user has a cross-signing identity. The crypto store keeps
-// keys for good, so that a homeserver cannot take a known identity away.
-func (c *Client) hasIdentity(ctx context.Context, user id.UserID) (bool, error) {
-	keys, err := c.machine().CryptoStore.GetCrossSigningKeys(ctx, user)
-	if err != nil {
-		return false, fmt.Errorf("look up the identity of %s: %w", user, err)
-	}
-	return keys[id.XSUsageMaster].Key != "" && keys[id.XSUsageSelfSigning].Key != "", nil
-}
-
-// unsigned tells whether an event comes from no device that its sender's identity has
-// signed. It is false where nothing can be said: in plain text, and without an identity.
-func (c *Client) unsigned(ctx context.Context, evt *event.Event) (bool, error) {
-	signed := evt.Mautrix.TrustState >= id.TrustStateCrossSignedUntrusted
-	if c.cfg.Devices == DevicesAny || !evt.Mautrix.WasEncrypted || signed || !c.gate.allows(evt.Sender.String()) {
-		return false, nil
-	}
-	return c.hasIdentity(ctx, evt.Sender)
-}
-
-// unproven tells whether nothing proves which device writes in a room as user: the room is not
-// encrypted, and the rule covers the devices of user, who has an identity.
-func (c *Client) unproven(ctx context.Context, room roomFacts, user id.UserID) (bool, error) {
-	if room.encrypted || !c.mustBeSigned(user) {
-		return false, nil
-	}
-	return c.hasIdentity(ctx, user)
-}
-
-// decrypt decrypts an event. When its device seems to be unsigned, it fetches the sender's
-// device list first: the signature may be newer than the list in the crypto store.
-func (c *Client) decrypt(ctx context.Context, evt *event.Event) (*event.Event, error) {
-	plain, err := c.crypto.Decrypt(ctx, evt)
-	if err != nil {
-		return nil, err
-	}
-	if unsigned, err := c.unsigned(ctx, plain); err != nil || !unsigned {
-		return plain, err
-	}
-	fetch, cancel := context.WithTimeout(ctx, smallTimeout)
-	defer cancel()
-	if _, err := c.machine().FetchKeys(fetch, []id.UserID{evt.Sender}, true); err != nil {
-		return nil, fmt.Errorf("fetch the device list of the sender: %w", err)
-	}
-	return c.crypto.Decrypt(ctx, evt)
-}
 
 // fromUnsigned deals with a message of an unsigned device: its sender and the owners are
 // told once for each device. It returns true when the bot must not act on the message.
 func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, room roomFacts, o opinion) (refused bool, err error) {
-	if unsigned, err := c.unsigned(ctx, evt); err != nil || !unsigned {
+	if unsigned, err := c.devices.Unsigned(ctx, evt); err != nil || !unsigned {
 		return false, err
 	}
-	refused = c.mustBeSigned(evt.Sender)
+	refused = c.devices.MustBeSigned(evt.Sender)
 	device := evt.Mautrix.TrustSource
 	if evt.Mautrix.TrustState != id.TrustStateUnset {
 		device = nil // the room key does not prove which device has written this
@@ -125,7 +46,7 @@ func deviceID(d *id.Device) string {
 	if d == nil {
 		return ""
 	}
-	return clip(clean(d.DeviceID.String()), 40)
+	return text.Clip(text.Clean(d.DeviceID.String()), 40)
 }
 
 // refuse answers a message that the bot does not act on.
@@ -196,18 +117,9 @@ func (q *queue) toldBy(ctx context.Context, b *batch, id string) (event string, 
 // Talking goes on: most who reset an identity have lost their recovery key. Each
 // change is told once.
 func (c *Client) changedKeys(ctx context.Context, b *batch) error {
-	type change struct{ user, device, key string }
-	changes, err := store.List(ctx, c.q.db, func(r store.Row) (ch change, err error) {
-		err = r.Scan(&ch.user, &ch.device, &ch.key)
-		return ch, err
-	}, `SELECT user_id, '', key FROM crypto_cross_signing_keys WHERE usage = 'master' AND key <> first_seen_key
-		UNION ALL SELECT user_id, device_id, signing_key FROM crypto_device WHERE trust = ? AND NOT deleted ORDER BY 1, 2`, id.TrustStateDeviceKeyMismatch)
-	if err != nil {
-		return fmt.Errorf("look up changed keys: %w", err)
-	}
-	changes = slices.DeleteFunc(changes, func(ch change) bool { return !c.gate.allows(ch.user) })
-	if len(changes) == 0 {
-		return nil
+	changes, err := c.devices.Changed(ctx, c.cfg.DB)
+	if err != nil || len(changes) == 0 {
+		return err
 	}
 	for _, owner := range c.cfg.Owners {
 		chat, err := c.DirectChat(ctx, owner)
@@ -216,13 +128,13 @@ func (c *Client) changedKeys(ctx context.Context, b *batch) error {
 		}
 		for _, ch := range changes {
 			key := "matrix.new_identity"
-			if ch.device != "" {
+			if ch.Device != "" {
 				key = "matrix.new_device_keys"
 			}
-			text := c.cfg.Text(ctx, chat, key, "person", ch.user, "device", ch.device)
-			c.log.Warn("matrix: keys have changed", "user", ch.user, "device", ch.device, "told", chat != "")
+			text := c.cfg.Text(ctx, chat, key, "person", ch.User, "device", ch.Device)
+			c.log.Warn("matrix: keys have changed", "user", ch.User, "device", ch.Device, "told", chat != "")
 			if chat != "" {
-				b.notices = append(b.notices, notice{id: "keys-" + chat + "-" + ch.user + "-" + ch.device + "-" + ch.key, room: chat, text: text})
+				b.notices = append(b.notices, notice{id: "keys-" + chat + "-" + ch.User + "-" + ch.Device + "-" + ch.Key, room: chat, text: text})
 			}
 		}
 	}

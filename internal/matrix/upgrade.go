@@ -12,6 +12,7 @@ import (
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
 
+	"reverie/internal/matrix/retry"
 	"reverie/internal/store"
 )
 
@@ -50,7 +51,7 @@ func (c *Client) onTombstone(ctx context.Context, _ *batch, evt *event.Event) er
 	}
 	if err == nil && noted {
 		c.log.Info("matrix: the room is replaced by another one", "room", evt.RoomID, "to", to, "sender", evt.Sender)
-		poke(c.roomWake)
+		retry.Wake(c.roomWake)
 	}
 	return err
 }
@@ -188,7 +189,7 @@ func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err e
 		return err
 	})
 	if err != nil || !ours {
-		poke(c.inWake) // its messages may have waited
+		retry.Wake(c.inWake) // its messages may have waited
 		return time.Time{}, doing("matrix: note whether a room is replaced", err)
 	}
 	return c.now(), nil
@@ -196,7 +197,7 @@ func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err e
 
 // tryLater notes that something about a replaced room failed, and returns when to try again.
 func (c *Client) tryLater(ctx context.Context, r replacement, cause error) (time.Time, error) {
-	at := c.now().Add(backoff(r.attempts))
+	at := c.now().Add(retry.Backoff(r.attempts))
 	c.log.Warn("matrix: a replaced room is not followed completely; trying again",
 		"room", r.old, "to", r.room, "in", at.Sub(c.now()).Round(time.Second), "err", cause)
 	_, err := c.q.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), r.room)
@@ -241,8 +242,8 @@ func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err er
 		return time.Time{}, fmt.Errorf("matrix: note that a room was followed: %w", err)
 	}
 	c.log.Info("matrix: the new room is taken up", "room", r.old, "to", r.room)
-	poke(c.outWake)
-	poke(c.inWake)
+	retry.Wake(c.outWake)
+	retry.Wake(c.inWake)
 	return time.Time{}, nil
 }
 

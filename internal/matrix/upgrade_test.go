@@ -23,7 +23,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
-	"reverie/internal/session"
+	"reverie/internal/settings"
 )
 
 // moves notes what was brought along.
@@ -443,7 +443,7 @@ func (w *historyWorld) step(rt *rapid.T, h *roomHistory) {
 		h.setting, h.setBy = rapid.SampledFrom([]string{"auto", "on", "off"}).Draw(rt, "value"), owner
 		db := openDB(w.t, w.b.dir)
 		defer db.Close()
-		ok(w.t, session.Settings{DB: db}.Set(w.t.Context(), h.room, session.SettingDirect, h.setting, h.setBy, time.Now()))
+		ok(w.t, settings.Store{DB: db}.Set(w.t.Context(), h.room, settings.Direct, h.setting, h.setBy, time.Now()))
 	case "tombstone":
 		own := w.s.Room(ben, matrixtest.NewRoom{Direct: true, Invite: []string{w.b.UserID()}})
 		w.hear(rt, ben, own)

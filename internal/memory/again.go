@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // again notes that what known says was said once more, in another message: when the one
@@ -84,10 +85,10 @@ func (c *change) owe(e Entry, other string) error {
 	return nil
 }
 
-// Reword forgets what was learned from the message event and does not stand in its new
-// words, text, any more. What another message says too stays. Unlike after a redaction,
+// Reword forgets what was learned from the message event and does not stand in now,
+// its new words, any more. What another message says too stays. Unlike after a redaction,
 // the same may be learned again, and more from this message.
-func (s *Store) Reword(ctx context.Context, a Access, event, text string) error {
+func (s *Store) Reword(ctx context.Context, a Access, event, now string) error {
 	if event == "" {
 		return nil
 	}
@@ -96,7 +97,7 @@ func (s *Store) Reword(ctx context.Context, a Access, event, text string) error 
 		if strings.TrimSpace(words) == "" {
 			words = e.Text
 		}
-		return strings.Contains(plainWords(text), plainWords(words))
+		return strings.Contains(text.PlainWords(now), text.PlainWords(words))
 	}
 	if err := s.disown(ctx, event, stands); err != nil {
 		return err

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 	"reverie/internal/trust"
 )
 
@@ -64,32 +64,17 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 
 // sameFact finds the active entry that says what e says.
 func sameFact(c *change, e Entry) (*Entry, error) {
-	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = ? ORDER BY n`, e.Scope, textHash(e.Text), e.Conversation)
+	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = ? ORDER BY n`, e.Scope, text.Hash(e.Text), e.Conversation)
 	if err != nil {
 		return nil, err
 	}
-	words := plainWords(e.Text)
+	words := text.PlainWords(e.Text)
 	for i := range known {
-		if plainWords(known[i].Text) == words {
+		if text.PlainWords(known[i].Text) == words {
 			return &known[i], nil
 		}
 	}
 	return nil, nil
-}
-
-// plainWords is a text without what makes no difference: case, white space, and
-// the punctuation around words. That inside of a word or of a number does: C#
-// is not C. So does the case of a code: Tiger7 opens what tiger7 does not.
-func plainWords(text string) string {
-	words := strings.Fields(text)
-	for i, w := range words {
-		w = strings.Trim(w, `.,;:!…"'“”„«»‘’()。，、！；：`)
-		if !strings.ContainsFunc(w, unicode.IsDigit) || !isCode(w) {
-			w = strings.ToLower(w)
-		}
-		words[i] = w
-	}
-	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 
 // bump notes that known was said again. Whoever is trusted more than the source of known
@@ -304,16 +289,16 @@ func (s *Store) Find(ctx context.Context, a Access, what string) (found []Entry,
 		}
 		return []Entry{e}, true, nil
 	}
-	words := strings.Fields(fold(plainWords(what)))
+	words := strings.Fields(fold(text.PlainWords(what)))
 	all, err := s.List(ctx, a, Filter{Members: true})
 	if err != nil || len(words) == 0 {
 		return nil, false, cmp.Or(err, ErrNotFound)
 	}
 	for _, e := range all {
-		if plainWords(e.Text) == plainWords(what) {
+		if text.PlainWords(e.Text) == text.PlainWords(what) {
 			return []Entry{e}, true, nil
 		}
-		if text := fold(e.Text); !slices.ContainsFunc(words, func(w string) bool { return !WholeWords(text, w) }) {
+		if line := fold(e.Text); !slices.ContainsFunc(words, func(w string) bool { return !text.WholeWords(line, w) }) {
 			found = append(found, e)
 		}
 	}
@@ -321,24 +306,4 @@ func (s *Store) Find(ctx context.Context, a Access, what string) (found []Entry,
 		err = ErrNotFound
 	}
 	return found, false, err
-}
-
-// WholeWords reports whether want stands in text and neither begins nor ends within a word,
-// as far as its script has spaces between words. Both are folded already.
-func WholeWords(text, want string) bool {
-	for at := 0; ; {
-		i := strings.Index(text[at:], want)
-		if i < 0 {
-			return false
-		}
-		i += at
-		before, _ := utf8.DecodeLastRuneInString(text[:i])
-		after, _ := utf8.DecodeRuneInString(text[i+len(want):])
-		first, size := utf8.DecodeRuneInString(want)
-		last, _ := utf8.DecodeLastRuneInString(want)
-		if !(isWordRune(first) && isWordRune(before)) && !(isWordRune(last) && isWordRune(after)) {
-			return true
-		}
-		at = i + max(1, size)
-	}
 }

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"reverie/internal/text"
 	"slices"
 	"strings"
 	"unicode"
@@ -160,9 +161,9 @@ type view struct {
 // entry is not wanted go, corrected ones are replaced where they stand, and new ones
 // come to the end. All the rest stays as its owner wrote it.
 func render(data []byte, ids []string, v view) (out []byte, now []string) {
-	text := make(map[string]string, len(v.want))
+	texts := make(map[string]string, len(v.want))
 	for _, w := range v.want {
-		text[w.id] = w.text
+		texts[w.id] = w.text
 	}
 	there := map[string]bool{}
 	for _, id := range ids {
@@ -178,18 +179,18 @@ func render(data []byte, ids []string, v view) (out []byte, now []string) {
 	for _, l := range splitLines(data) {
 		shown := l.text()
 		if shown == "" {
-			if len(v.forgotten) == 0 || !v.forgotten[textHash(strings.TrimLeft(string(l.body), "\ufeff \t#"))] {
+			if len(v.forgotten) == 0 || !v.forgotten[text.Hash(strings.TrimLeft(string(l.body), "\ufeff \t#"))] {
 				add("", l.body, l.end)
 			}
 			continue
 		}
 		id := ids[at]
 		at++
-		if _, wanted := text[id]; wanted {
+		if _, wanted := texts[id]; wanted {
 			add(id, l.body, l.end)
-		} else if next := v.successor[id]; !there[next] && text[next] != "" {
+		} else if next := v.successor[id]; !there[next] && texts[next] != "" {
 			there[next] = true
-			add(next, replaceText(l.body, toLine(text[next])), l.end)
+			add(next, replaceText(l.body, toLine(texts[next])), l.end)
 		} else if bytes.HasPrefix(l.body, bom) {
 			add("", bom)
 		}

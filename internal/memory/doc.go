@@ -18,7 +18,7 @@
 //
 // # Search
 //
-// analyse*.go makes terms of text: folded, stemmed in its language, pairs of characters where a
+// Package text makes terms of texts: folded, stemmed in their language, pairs of characters where a
 // script has no spaces. fts*.go is the full-text index in bot.db, changed in the transaction that
 // changes an entry. rank.go has the features and their weights in one table. A text is also found
 // by its neighbours in the conversation and by its day. Scopes are part of the row numbers, so

@@ -3,18 +3,13 @@ package memory
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
-
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 	"reverie/internal/trust"
 )
 
@@ -123,7 +118,7 @@ const memoryColumns = entryColumns + `, hash`
 func insertEntry(ctx context.Context, tx store.DBTX, e Entry, actor, batch string) (n int64, err error) {
 	row := []any{e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref, e.Conversation, e.Seq,
 		e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo), e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		e.Hits, milli(e.LastHit), e.Rev, e.Integrity, textHash(e.Text)}
+		e.Hits, milli(e.LastHit), e.Rev, e.Integrity, text.Hash(e.Text)}
 	result, err := tx.ExecContext(ctx, `INSERT OR FAIL INTO memory (`+memoryColumns+`) VALUES (`+strings.Repeat("?, ", len(row)-1)+`?)`, row...)
 	if err == nil {
 		n, err = result.LastInsertId()
@@ -138,27 +133,3 @@ func insertEntry(ctx context.Context, tx store.DBTX, e Entry, actor, batch strin
 func newID() string { return "mem_" + strings.ToLower(rand.Text()[:12]) }
 
 func newBatch() string { return strings.ToLower(rand.Text()[:12]) }
-
-var folded = cases.Fold()
-
-// textHash is equal for texts that say the same in the same words: case, white
-// space, punctuation and the way letters are composed make no difference.
-func textHash(text string) string {
-	text = folded.String(norm.NFKC.String(text))
-	var b strings.Builder
-	space := false
-	for _, r := range text {
-		switch {
-		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r), unicode.IsSymbol(r):
-			if space && b.Len() > 0 {
-				b.WriteByte(' ')
-			}
-			space = false
-			b.WriteRune(r)
-		default:
-			space = true
-		}
-	}
-	sum := sha256.Sum256([]byte(b.String()))
-	return hex.EncodeToString(sum[:16])
-}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // Erased is what Forget did.
@@ -157,7 +158,7 @@ func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
 			}
 			found[id] = e
 			order = append(order, id)
-			same, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state <> 'forgotten'`, e.Scope, textHash(e.Text))
+			same, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state <> 'forgotten'`, e.Scope, text.Hash(e.Text))
 			if err != nil {
 				return nil, err
 			}
@@ -243,7 +244,7 @@ func (c *change) empty(e Entry) error {
 	if err := journal(c.ctx, c.tx, Op{Batch: c.batch, At: c.now, Actor: c.actor, Op: "forget", Entry: e.ID}); err != nil {
 		return err
 	}
-	if err := forgetVectors(c.ctx, c.tx, textHash(e.Text)); err != nil {
+	if err := forgetVectors(c.ctx, c.tx, text.Hash(e.Text)); err != nil {
 		return err
 	}
 	hash, err := c.tombstone(e.Scope, e.Text)
@@ -256,16 +257,16 @@ func (c *change) empty(e Entry) error {
 	return nil
 }
 
-// tombstone is what is left of text in scope when it is forgotten: a hash with the salt of
+// tombstone is what is left of words in scope when it is forgotten: a hash with the salt of
 // this database.
-func (c *change) tombstone(scope Scope, text string) (string, error) {
+func (c *change) tombstone(scope Scope, words string) (string, error) {
 	var salt []byte
 	if err := c.tx.QueryRowContext(c.ctx, `SELECT salt FROM memory_salt`).Scan(&salt); err != nil {
 		return "", err
 	}
 	h := sha256.New()
 	h.Write(salt)
-	io.WriteString(h, string(scope)+"\x00"+textHash(text))
+	io.WriteString(h, string(scope)+"\x00"+text.Hash(words))
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
@@ -300,7 +301,7 @@ func (s *Store) wipe(ctx context.Context, scopes []Scope, gone []Entry) error {
 	defer func() { s.forgetting = nil }()
 	var texts []string
 	for _, e := range gone {
-		s.forgetting[textHash(e.Text)] = true
+		s.forgetting[text.Hash(e.Text)] = true
 		texts = append(texts, e.Text, e.Quote, e.Subject)
 	}
 	var failed []error

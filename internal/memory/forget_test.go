@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reverie/internal/text"
 	"strings"
 	"testing"
 	"time"
@@ -184,7 +185,7 @@ func TestForgetTakesTheVector(t *testing.T) {
 	}
 	must(s.Forget(ctx, as(owner), gone.ID))(t)
 	must(s.Forget(ctx, as(owner), both.ID))(t)
-	equal(t, "vectors of what was forgotten", countRows(t, s.db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, textHash("the code is 4711")), 0)
+	equal(t, "vectors of what was forgotten", countRows(t, s.db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, text.Hash("the code is 4711")), 0)
 	equal(t, "vectors, want those of the bees", countRows(t, s.db, `SELECT count(*) FROM memory_vector`), 2)
 	noError(t, v.follow(ctx))
 	equal(t, "a question with the forgotten words is still kept", v.asked, "")

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // What people say again they seldom say in the same words. When a fact is forgotten,
@@ -19,7 +20,7 @@ const code = 3
 // reworded lists the past messages of e's scope that say what e says: all its numbers
 // and names, and most of its other words; a code alone is enough.
 func (s *Store) reworded(c *change, e Entry) ([]int64, error) {
-	mine := s.index.words.telling(e.Text)
+	mine := tellingOf(&s.index.words, e.Text)
 	expression := mine.match()
 	if expression == "" {
 		return nil, nil
@@ -32,11 +33,11 @@ func (s *Store) reworded(c *change, e Entry) ([]int64, error) {
 	var found []int64
 	err := store.Each(c.ctx, c.tx, func(row store.Row) error {
 		var n int64
-		var sender, text string
-		if err := row.Scan(&n, &sender, &text); err != nil {
+		var sender, said string
+		if err := row.Scan(&n, &sender, &said); err != nil {
 			return err
 		}
-		if mine.told(s.index.words.formsIn(nameTerms(sender) + " " + text)) {
+		if mine.told(s.index.words.FormsIn(text.NameTerms(sender) + " " + said)) {
 			found = append(found, n)
 		}
 		return nil
@@ -56,18 +57,18 @@ type telling struct {
 	alone bool       // must suffices
 }
 
-func (a *analyser) telling(text string) telling {
-	ws := words(text)
-	langs := detect(ws)
+func tellingOf(a *text.Analyser, fact string) telling {
+	ws := text.Tokens(fact)
+	langs := text.Detect(ws)
 	var out telling
 	for i, w := range ws {
-		forms := a.forms(w, langs)
-		number := strings.ContainsFunc(w.text, unicode.IsDigit)
+		forms := a.Forms(w, langs)
+		number := strings.ContainsFunc(w.Text, unicode.IsDigit)
 		switch {
-		case len(forms) == 0 || !number && isIdle(w, langs):
-		case number, w.capital && i > 0:
+		case len(forms) == 0 || !number && text.IsIdle(w, langs):
+		case number, w.Capital && i > 0:
 			out.must = append(out.must, forms)
-			out.alone = out.alone || number && len(w.text) >= code
+			out.alone = out.alone || number && len(w.Text) >= code
 		default:
 			out.most = append(out.most, forms)
 		}
@@ -112,17 +113,4 @@ func (t telling) told(forms map[string]bool) bool {
 		return n == len(t.most)
 	}
 	return t.alone || 2*n > len(t.most)
-}
-
-// formsIn are the forms of all words of text.
-func (a *analyser) formsIn(text string) map[string]bool {
-	ws := words(text)
-	langs := detect(ws)
-	out := map[string]bool{}
-	for _, w := range ws {
-		for _, f := range a.forms(w, langs) {
-			out[f] = true
-		}
-	}
-	return out
 }

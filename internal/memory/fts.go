@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // FTS is the full-text index in the database: the entries and the past
@@ -16,7 +17,7 @@ import (
 // Hear), so it is never behind. It is safe for concurrent use.
 type FTS struct {
 	db    *sql.DB
-	words analyser
+	words text.Analyser
 }
 
 // OpenFTS returns the index in db, which has the schema of this release.
@@ -67,7 +68,7 @@ func (f *FTS) matching(ctx context.Context, q Query) (m matches, err error) {
 	if m.scopes, m.known, err = f.scopes(ctx, q.Scopes); err != nil || len(m.scopes) == 0 {
 		return m, err
 	}
-	m.question = f.words.ask(q)
+	m.question = ask(&f.words, q)
 	if err := f.frequencies(ctx, m.scopes, m.question.terms); err != nil {
 		return m, fmt.Errorf("search: %w", err)
 	}

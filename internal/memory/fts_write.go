@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // source is a text to be indexed, as the truth has it.
@@ -66,60 +66,25 @@ const (
 	markTells
 )
 
-// make analyses s. Its row is not known yet.
-func (a *analyser) make(s source) made {
-	ws := words(s.text)
+// analyse makes s ready to be indexed. Its row is not known yet.
+func analyse(a *text.Analyser, s source) made {
+	ws := text.Tokens(s.text)
 	at := time.UnixMilli(s.at).UTC()
-	m := made{source: s, body: strings.Join(a.terms(ws), " "), words: len(ws), chars: width(s.text), names: nameTerms(s.subject)}
+	m := made{source: s, body: strings.Join(a.Terms(ws), " "), words: len(ws), chars: text.Width(s.text), names: text.NameTerms(s.subject)}
 	if s.at != 0 {
-		m.day = strings.Join(dateTerms(at), " ")
+		m.day = strings.Join(text.DateTerms(at), " ")
 	}
 	if s.conversation != "" && s.class != classPast {
 		m.place = hash64(string(s.scope), s.conversation, map[bool]string{true: "turn"}[s.class == classTurn])
 		m.session = hash64(s.conversation, at.Format(time.DateOnly))
 	}
-	if asks(s.text) {
+	if text.IsQuestion(s.text) {
 		m.marks |= markAsks
 	}
-	if tellsTime(ws, datesIn(ws)) {
+	if text.TellsTime(ws, text.DatesIn(ws)) {
 		m.marks |= markTells
 	}
 	return m
-}
-
-// width is how long text is in letters; a character of a script that needs few
-// counts for three.
-func width(text string) int {
-	n := 0
-	for _, r := range text {
-		n++
-		if r >= 0x2E80 && spaceless(r) {
-			n += 2
-		}
-	}
-	return n
-}
-
-// asks reports whether text ends as a question.
-func asks(text string) bool {
-	text = strings.TrimRightFunc(text, func(r rune) bool {
-		return !strings.ContainsRune("?？.!。！", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	})
-	return strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？")
-}
-
-// nameTerms are the words of a name; of a Matrix id its local part.
-func nameTerms(subject string) string {
-	if rest, ok := strings.CutPrefix(subject, "@"); ok {
-		subject, _, _ = strings.Cut(rest, ":")
-	}
-	var out []string
-	for _, w := range words(subject) {
-		if t := bare(unaccented(w.text)); t != "" && !slices.Contains(out, t) {
-			out = append(out, t)
-		}
-	}
-	return strings.Join(out, " ")
 }
 
 func hash64(parts ...string) int64 {
@@ -178,7 +143,7 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 		if err != nil {
 			return err
 		}
-		m := w.f.words.make(s)
+		m := analyse(&w.f.words, s)
 		made[i], rows[i] = m, rowOf(m.class, scope, m.doc)
 		w.count(scope, 1, m.words, distinct(m.body, m.day, m.names))
 		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

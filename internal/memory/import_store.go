@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // Import adds the lines of data, which people know as name, in one transaction. If a line is bad
@@ -59,7 +60,7 @@ var errOtherText = errors.New("stands for another text already; give this one a 
 func (c *change) take(e Entry, r *ImportResult) error {
 	// By its ref, or, without one, by its text at the same place. What was undone may come again.
 	where := `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND conversation = ? AND seq = ?`
-	args := []any{e.Scope, textHash(e.Text), e.Conversation, e.Seq}
+	args := []any{e.Scope, text.Hash(e.Text), e.Conversation, e.Seq}
 	if e.Ref != "" {
 		where, args = `INDEXED BY memory_by_ref WHERE scope = ? AND ref = ? AND ref <> ''`, []any{e.Scope, e.Ref}
 	}

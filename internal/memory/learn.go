@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // ErrPutAway says that somebody took an entry that says the same out of use after
@@ -119,13 +120,13 @@ func putAway(c *change, e Entry) (bool, error) {
 			return gone, err
 		}
 	}
-	old, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state IN ('archived', 'superseded', 'merged') AND conversation = ?`, e.Scope, textHash(e.Text), e.Conversation)
+	old, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state IN ('archived', 'superseded', 'merged') AND conversation = ?`, e.Scope, text.Hash(e.Text), e.Conversation)
 	if err != nil {
 		return false, err
 	}
-	words := plainWords(e.Text)
+	words := text.PlainWords(e.Text)
 	for _, o := range old {
-		if plainWords(o.Text) == words && !e.ObservedAt.After(o.UpdatedAt) {
+		if text.PlainWords(o.Text) == words && !e.ObservedAt.After(o.UpdatedAt) {
 			return true, nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // mostOutdated bounds what is compared for one answer: the newest that no longer hold.
@@ -49,5 +50,5 @@ func (s *Store) outdated(ctx context.Context, q Query, hits []Hit) ([]Hit, error
 	return hits, nil
 }
 
-// spoken is plainWords, whichever apostrophe was typed.
-func spoken(text string) string { return strings.ReplaceAll(plainWords(text), "’", "'") }
+// spoken is PlainWords, whichever apostrophe was typed.
+func spoken(said string) string { return strings.ReplaceAll(text.PlainWords(said), "’", "'") }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // byDream is the actor of what a dream does.
@@ -191,7 +192,7 @@ func (c *change) mergeInto(e, by Entry) (string, error) {
 	if e.Pinned && !by.Pinned {
 		return "it is pinned", nil
 	}
-	if lost := Lost(e.Text, by.Text); len(lost) > 0 {
+	if lost := text.Lost(e.Text, by.Text); len(lost) > 0 {
 		return "the other does not say all of it", nil
 	}
 	after := e
@@ -223,7 +224,7 @@ func (c *change) group(e, by Entry) (string, error) {
 	if e.Pinned && !by.Pinned {
 		return "it is pinned", nil
 	}
-	if len(Missing(e.Text, by.Text)) > 0 {
+	if len(text.Missing(e.Text, by.Text)) > 0 {
 		return "the other does not say all of it", nil
 	}
 	hidden, err := isMember(c.ctx, c.tx, by.ID)

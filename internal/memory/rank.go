@@ -3,9 +3,9 @@ package memory
 import (
 	"cmp"
 	"math"
+	"reverie/internal/text"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // feature is one reason why a candidate may be what is looked for. Values are
@@ -91,22 +91,22 @@ func (t *term) own() bool { return !t.date && !t.idle && t.weight == 1 }
 const contextWeight = .3
 
 // ask analyses q.
-func (a *analyser) ask(q Query) asked {
-	ws := words(clip(q.Text))
-	out := asked{names: map[string]bool{}, when: asksWhen(ws)}
+func ask(a *text.Analyser, q Query) asked {
+	ws := text.Tokens(clip(q.Text))
+	out := asked{names: map[string]bool{}, when: text.AsksWhen(ws)}
 	for _, w := range ws {
-		out.names[bare(unaccented(strings.TrimSuffix(w.text, "'s")))] = true
+		out.names[text.Bare(text.Unaccented(strings.TrimSuffix(w.Text, "'s")))] = true
 	}
-	a.addTerms(&out, ws, 1)
-	if from, to, ok := span(ws, q.Now); ok {
-		out.terms = append(out.terms, term{forms: spanTerms(from, to), weight: 1, date: true})
+	addTerms(a, &out, ws, 1)
+	if from, to, ok := text.Span(ws, q.Now); ok {
+		out.terms = append(out.terms, term{forms: text.SpanTerms(from, to), weight: 1, date: true})
 	}
 	if q.Context != "" {
 		says := slices.ContainsFunc(out.terms, func(t term) bool { return t.date || !t.idle })
-		if !says && (asks(q.Text) || asks(q.Context)) { // "Yes, where is it?", or "Exactly." to a question
-			a.addTerms(&out, words(lastOf(q.Context)), 1)
+		if !says && (text.IsQuestion(q.Text) || text.IsQuestion(q.Context)) { // "Yes, where is it?", or "Exactly." to a question
+			addTerms(a, &out, text.Tokens(lastOf(q.Context)), 1)
 		}
-		a.addTerms(&out, words(clip(q.Context)), contextWeight)
+		addTerms(a, &out, text.Tokens(clip(q.Context)), contextWeight)
 	}
 	return out
 }
@@ -131,8 +131,8 @@ func clip(s string) string {
 
 // addTerms adds the terms of ws that out does not have yet, without the words
 // that say little, unless there are no others.
-func (a *analyser) addTerms(out *asked, ws []word, weight float64) {
-	langs := detect(ws)
+func addTerms(a *text.Analyser, out *asked, ws []text.Token, weight float64) {
+	langs := text.Detect(ws)
 	seen := map[string]bool{}
 	for _, t := range out.terms {
 		seen[t.forms[0]] = true
@@ -147,71 +147,18 @@ func (a *analyser) addTerms(out *asked, ws []word, weight float64) {
 	before := len(out.terms)
 	for _, strict := range []bool{true, false} {
 		for _, w := range ws {
-			if !strict || !isStop(w, langs) {
-				add(term{forms: a.forms(w, langs), ideo: w.ideo, idle: isIdle(w, langs)})
+			if !strict || !text.IsStop(w, langs) {
+				add(term{forms: a.Forms(w, langs), ideo: w.Ideo, idle: text.IsIdle(w, langs)})
 			}
 		}
 		if len(out.terms) > before || weight < 1 {
 			break
 		}
 	}
-	for _, d := range datesIn(ws) {
+	for _, d := range text.DatesIn(ws) {
 		add(term{forms: []string{d}, date: true})
 	}
 }
-
-func isStop(w word, langs []language) bool {
-	if w.ideo {
-		return stopIdeo[w.text]
-	}
-	bits := smallWords[w.text]
-	for _, l := range langs {
-		if bits&(1<<l) != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// forms are the terms that w may be stored as, whatever language the text that
-// holds it is taken for.
-func (a *analyser) forms(w word, langs []language) []string {
-	if w.ideo || isDigit(rune(w.text[0])) {
-		return []string{bare(w.text)}
-	}
-	var out []string
-	add := func(s string) {
-		if s != "" && !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	for _, l := range langs {
-		add(a.stem(w.text, l))
-	}
-	others := latin
-	if r, _ := utf8.DecodeRuneInString(w.text); r >= 0x400 && r < 0x530 {
-		others = cyrillic
-	}
-	for _, l := range others {
-		add(a.stem(w.text, l))
-	}
-	plain := unaccented(w.text)
-	add(bare(plain))
-	if plain != w.text {
-		add(a.stem(plain, langs[0]))
-		add(a.stem(umlauts.Replace(w.text), langs[0]))
-	} else if strings.Contains(plain, "e") {
-		if s := digraphs.Replace(plain); s != plain {
-			add(a.stem(s, de))
-		}
-	}
-	return out
-}
-
-var (
-	umlauts  = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue")
-	digraphs = strings.NewReplacer("ae", "a", "oe", "o", "ue", "u")
-)
 
 // corpus is what is known of the texts in the scopes of a question.
 type corpus struct {

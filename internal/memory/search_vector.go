@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // Hybrid is the full-text index with vectors: what has the question's words, and
@@ -163,7 +164,7 @@ func (h *Hybrid) relevant(q Query, ranked []scored) bool {
 		}
 	}
 	switch alike := covered + slope*(cosine-h.vectors.neutral); {
-	case !read || h.vectors.measured && !slices.Contains(detect(words(clip(q.Text))), en):
+	case !read || h.vectors.measured && !text.MayBeEnglish(clip(q.Text)):
 		return covered >= q.Floor
 	case h.vectors.measured:
 		return covered >= q.Floor+amplyMore || covered >= q.Floor && alike >= q.Floor-doubt
@@ -192,7 +193,7 @@ func (h *Hybrid) outlier(q Query, vector []float32, question asked) float64 {
 	}
 	n, mean, deviation := h.vectors.background(vector, q.Scopes)
 	if n < fewest {
-		if h.vectors.measured && slices.Contains(detect(words(clip(q.Text))), en) {
+		if h.vectors.measured && text.MayBeEnglish(clip(q.Text)) {
 			return h.vectors.neutral
 		}
 		return never

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 	"reverie/internal/trust"
 )
 
@@ -314,7 +315,7 @@ func (i *importer) lines(e edit) ([]string, error) {
 
 // line finds or makes the entry of a line that was not there before.
 func (i *importer) line(l editedLine) (string, error) {
-	hash := textHash(l.text)
+	hash := text.Hash(l.text)
 	// Without the names of indexes all that is shown is read, in its order, for each line.
 	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = ''
 		AND text = ? ORDER BY by_id = '' DESC, n DESC LIMIT 1`, i.scope, hash, l.text)

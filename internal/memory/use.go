@@ -28,16 +28,16 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 		return err
 	}
 	words := &s.index.words
-	said, given := words.formsIn(reply), words.formsIn(asked)
+	said, given := words.FormsIn(reply), words.FormsIn(asked)
 	for _, h := range hits {
 		if !read(h.Entry.Text) {
 			continue
 		}
-		terms := words.ask(Query{Text: h.Entry.Text}).terms
+		terms := ask(words, Query{Text: h.Entry.Text}).terms
 		if err := s.index.frequencies(ctx, numbers, terms); err != nil {
 			return fmt.Errorf("count what was used: %w", err)
 		}
-		if !uses(words.namesIn(h.Entry.Text), terms, known.docs, said, given) {
+		if !uses(words.NamesIn(h.Entry.Text), terms, known.docs, said, given) {
 			continue
 		}
 		// No operation of the journal: it says how often, not what.
@@ -65,19 +65,4 @@ func uses(names map[string]bool, terms []term, docs int, said, given map[string]
 		}
 	}
 	return false
-}
-
-// namesIn are the forms of the words of text, but for the first, that begin with a capital letter.
-func (a *analyser) namesIn(text string) map[string]bool {
-	ws := words(text)
-	langs := detect(ws)
-	out := map[string]bool{}
-	for i, w := range ws {
-		if i > 0 && w.capital {
-			for _, f := range a.forms(w, langs) {
-				out[f] = true
-			}
-		}
-	}
-	return out
 }

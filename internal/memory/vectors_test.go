@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"reverie/internal/store/storetest"
+	"reverie/internal/text"
 )
 
 // wordEmbedder gives each word a direction and a text the sum of those of its words.
@@ -330,7 +331,7 @@ func TestVectorsDamaged(t *testing.T) {
 		must(db.ExecContext(t.Context(), `UPDATE memory_vector SET `+damage+` WHERE hash = (SELECT hash FROM memory WHERE n = ?)`, n[i]))(t)
 	}
 	equal(t, "damaged, missing and needless", vectorFaults(t, v), [3]int{2, 1, 1})
-	must(db.ExecContext(t.Context(), `UPDATE memory_vector SET vec = ? WHERE hash = ?`, append(make([]byte, 63), 1), textHash("cats eat")))(t)
+	must(db.ExecContext(t.Context(), `UPDATE memory_vector SET vec = ? WHERE hash = ?`, append(make([]byte, 63), 1), text.Hash("cats eat")))(t)
 	v = openVectors(t, db, e)
 	if got := near10(t, v, "cats", inScope(Shared)); slices.ContainsFunc(n[:3], func(n int64) bool { return slices.Contains(got, n) }) {
 		t.Errorf("found %v", got)

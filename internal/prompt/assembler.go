@@ -197,7 +197,7 @@ func (a *Assembler) Leave(room history.Talk) {
 
 // logProblems logs problems when they differ from the last ones, rather than
 // with every request.
-func (a *Assembler) logProblems(problems []section.Problem) {
+func (a *Assembler) logProblems(problems []store.Problem) {
 	var b strings.Builder
 	for _, p := range problems {
 		b.WriteString(p.String() + "\n")

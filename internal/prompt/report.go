@@ -13,6 +13,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/prompt/section"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -35,7 +36,7 @@ type Report struct {
 	Pictures     int                        `json:"pictures,omitempty"` // that the model is shown; how it counts them is its own business
 	Oversize     []Oversize                 `json:"oversize,omitempty"`
 	Instructions *section.InstructionReport `json:"instructions,omitempty"` // nil: the tier is not known
-	Problems     []section.Problem          `json:"problems"`
+	Problems     []store.Problem            `json:"problems"`
 }
 
 // Oversize is a part of the prompt that has outgrown its cap, whatever the window.

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"reverie/internal/prompt/section"
+	"reverie/internal/store"
 )
 
 // row is a contributor with its place in a layout.
@@ -47,7 +48,7 @@ func (r *request) look(ctx context.Context) *section.Look {
 type reply struct {
 	source   int
 	content  *section.Content
-	problems []section.Problem
+	problems []store.Problem
 	err      error
 }
 
@@ -68,7 +69,7 @@ type request struct {
 	most       []int                      // per row: characters it may have
 	granted    []int                      // per row: tokens it may have
 	instructed *section.InstructionReport // nil: the tier is not known
-	problems   []section.Problem
+	problems   []store.Problem
 }
 
 func newRequest(a *Assembler, t *Turn, rm *room) (*request, error) {
@@ -115,14 +116,14 @@ func (r *request) gather(ctx context.Context) error {
 			r.problem(p)
 		}
 		if err := replies[at].err; err != nil {
-			r.problem(section.Problem{Text: fmt.Sprintf("%s: %v", r.a.contributors[at].Name, err)})
+			r.problem(store.Problem{Text: fmt.Sprintf("%s: %v", r.a.contributors[at].Name, err)})
 		}
 	}
 	names := make([]string, len(r.rows))
 	for i := range r.rows {
 		names[i] = r.rows[i].Name
 	}
-	var long []section.Problem
+	var long []store.Problem
 	r.instructed, long = section.HoldInstructions(&r.turn.Turn, names, r.contents)
 	for _, p := range long {
 		r.problem(p)
@@ -172,7 +173,7 @@ func (r *request) ask(ctx context.Context, at int, look *section.Look) (got repl
 	return got
 }
 
-func (r *request) problem(p section.Problem) {
+func (r *request) problem(p store.Problem) {
 	if !slices.Contains(r.problems, p) {
 		r.problems = append(r.problems, p)
 	}

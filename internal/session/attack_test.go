@@ -17,6 +17,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/settings"
 	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
@@ -271,7 +272,7 @@ func TestUnprovenOwnerCommands(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			w := newWorld(t, t.TempDir())
 			w.cfg.Dreams = &Dreams{Wake: func() {}, Undo: func(context.Context, i18n.Say) (string, error) { return "undone", nil }}
-			refused := (*Messages)(nil).Text(t.Context(), "!dm", refusal)
+			refused := (*settings.Messages)(nil).Text(t.Context(), "!dm", refusal)
 			in := unproven("$1", command)
 			equal(t, w.deliver(t, in).Text, refused)
 			in.ID, in.Unproven = "$2", false

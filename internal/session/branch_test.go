@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/settings"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -252,7 +254,7 @@ func TestMove(t *testing.T) {
 	say("!old", "!mode developer")
 	say("!old", "!think low")
 	say("!old", "!config threads off")
-	must(t, Settings{w.cfg.DB}.Set(t.Context(), "!new", SettingThreads, "always", owner, time.Now()))
+	must(t, settings.Store{DB: w.cfg.DB}.Set(t.Context(), "!new", settings.Threads, "always", owner, time.Now()))
 	for range 2 { // it can be repeated
 		must(t, w.Move(t.Context(), "!old", "!new"))
 	}
@@ -371,7 +373,7 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 		"nothing is done": func(*testing.T, *world) {},
 		"reopened and reworded": func(t *testing.T, w *world) {
 			result(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
-			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", ""); err != nil {
+			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", "", harvest.Again); err != nil {
 				t.Fatal(err)
 			}
 		},

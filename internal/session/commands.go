@@ -112,7 +112,7 @@ func (s *Session) unknownCommand(ctx context.Context, name string) string {
 	for _, c := range commands() {
 		names = append(names, c.name)
 	}
-	return sentences(s.text(ctx, "command.unknown", "name", asWord("!"+name)), s.nearestLine(ctx, name, names, "!"), s.text(ctx, "command.list"))
+	return i18n.Sentences(s.text(ctx, "command.unknown", "name", asWord("!"+name)), s.nearestLine(ctx, name, names, "!"), s.text(ctx, "command.list"))
 }
 
 // help is !help: all commands, or the one that args names.
@@ -192,12 +192,12 @@ func (s *Session) status(ctx context.Context, in chat.Inbound, _ string) (string
 	if err != nil {
 		return "", err
 	}
-	window, out := s.cfg.Models.Window(now.role)
+	window, out := s.cfg.Models.Window(now.Role)
 	say := s.cfg.Messages.For(ctx, s.room)
 	lines := []string{
 		s.text(ctx, "status.awake", "time", i18n.Span(s.cfg.Now().Sub(s.began).Round(time.Second)).In(say)),
 		s.modeLine(ctx, now),
-		s.text(ctx, "status.models", "role", now.mode.roleName(), "models", strings.Join(s.cfg.Models.Role(now.role), ", "), "window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
+		s.text(ctx, "status.models", "role", now.Mode.RoleName(), "models", strings.Join(s.cfg.Models.Role(now.Role), ", "), "window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
 		s.text(ctx, "status.talk", "messages", s.text(ctx, "status.messages", "count", fmt.Sprint(len(past))),
 			"memories", s.text(ctx, "status.memories", "count", fmt.Sprint(len(entries))), "tasks", s.text(ctx, "status.tasks", "count", fmt.Sprint(len(tasks)))),
 	}
@@ -314,7 +314,7 @@ func (s *Session) promptWords(ctx context.Context, r prompt.Report) string {
 		}
 	}
 	if n := len(files); n > 0 {
-		words = sentences(s.text(ctx, "prompt.problems", "files", strings.Join(slices.Compact(files), ", ")), words)
+		words = i18n.Sentences(s.text(ctx, "prompt.problems", "files", strings.Join(slices.Compact(files), ", ")), words)
 	}
 	return "- " + strings.Join(append(lines, words), "\n- ")
 }

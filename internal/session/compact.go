@@ -9,6 +9,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 )
@@ -237,9 +238,9 @@ func (s *Session) compactNow(ctx context.Context, in chat.Inbound, _ string) (st
 	}
 	text := s.text(ctx, "compact.done", "messages", s.messages(ctx, c.Messages), "after", fmt.Sprint(c.After), "before", fmt.Sprint(c.Before))
 	if c.Level == history.Extracted {
-		text = sentences(text, s.text(ctx, "compact.extracted"))
+		text = i18n.Sentences(text, s.text(ctx, "compact.extracted"))
 	}
-	return sentences(text, s.text(ctx, "compact.shown")), nil
+	return i18n.Sentences(text, s.text(ctx, "compact.shown")), nil
 }
 
 // showSummary is the command !summary.

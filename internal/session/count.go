@@ -112,6 +112,6 @@ func (s *Session) usageLine(ctx context.Context) string {
 	if u.Usage.Cached > 0 {
 		key = "status.answer_cached"
 	}
-	return sentences(line, s.text(ctx, key, "read", fmt.Sprint(u.Usage.Prompt), "cached", fmt.Sprint(u.Usage.Cached), "began", began,
+	return i18n.Sentences(line, s.text(ctx, key, "read", fmt.Sprint(u.Usage.Prompt), "cached", fmt.Sprint(u.Usage.Cached), "began", began,
 		"wrote", fmt.Sprint(u.Usage.Output)))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -169,7 +170,7 @@ func (s *Session) reword(ctx context.Context, e chat.Inbound, note string) error
 			return err
 		}
 	}
-	_, _, err = s.cfg.History.Reword(ctx, e.Target, e.Text, note)
+	_, _, err = s.cfg.History.Reword(ctx, e.Target, e.Text, note, harvest.Again)
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -273,7 +274,7 @@ func TestStreamingSetting(t *testing.T) {
 			w.cfg.People = func(context.Context, string) (int, error) { return c.people, nil }
 		}
 		if c.set != "" {
-			must(t, (Settings{w.cfg.DB}).Set(t.Context(), "!r", SettingStreaming, c.set, owner, time.Now()))
+			must(t, (settings.Store{DB: w.cfg.DB}).Set(t.Context(), "!r", settings.Streaming, c.set, owner, time.Now()))
 		}
 		w.deliver(t, chat.Inbound{ID: "$1", Room: "!r", Sender: owner, Text: "hello", Private: c.private, At: time.Now()})
 		w.room.mu.Lock()

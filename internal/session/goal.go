@@ -9,6 +9,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
@@ -98,7 +99,7 @@ func markersOf(text string) ([]task.Marker, int) {
 // visible is what people read of an answer: all but its markers, or in a few words
 // what these say, if there is nothing else.
 func visible(text string) string {
-	return visibleIn((*Messages)(nil).For(context.Background(), ""), text)
+	return visibleIn((*settings.Messages)(nil).For(context.Background(), ""), text)
 }
 
 // shown is visible in the language of the room.

@@ -12,6 +12,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
+	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
@@ -201,8 +202,8 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	last := n.rounds+1 >= h.cfg.Helpers.Rounds
 	t := prompt.Turn{Layout: n.layout(), Window: window, MaxOutput: out, Turn: section.Turn{
 		Room: s.room, User: n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
-		Model: h.firstModel(subRole), Mode: now.templates, Tier: prompt.TierFor(window)}}
-	if t.Context, err = s.Manager.settings().Get(ctx, s.room, SettingContext); err != nil {
+		Model: h.firstModel(subRole), Mode: now.Templates, Tier: prompt.TierFor(window)}}
+	if t.Context, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
 		return err
 	}
 	var o offer
@@ -211,7 +212,7 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	}
 	t.Tools, t.ToolTokens = o.names, o.tokens
 	t.From = section.Origins{Summary: trust.Owner, Goal: trust.Owner}
-	reply, report, read, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, NoCalls: last, Fit: h.cfg.Tools.Fit, Temperature: &now.temperature})
+	reply, report, read, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, NoCalls: last, Fit: h.cfg.Tools.Fit, Temperature: &now.Temperature})
 	if report.Total > 0 { // something was sent
 		n.integrity = min(n.integrity, read)
 		if _, err := h.change(ctx, h.cfg.DB, `integrity = min(integrity, ?), rounds = rounds + 1 WHERE id = ?`, read, n.id); err != nil {

@@ -17,6 +17,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/chat"
 	"reverie/internal/dream"
+	"reverie/internal/harvest"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/trust"
@@ -414,7 +415,7 @@ func (h *leakHistory) shares() {
 // openNightly makes the one who dreams.
 func (h *leakHistory) openNightly() {
 	c := h.w.cfg
-	harvester, err := dream.OpenHarvester(dream.HarvestConfig{
+	harvester, err := harvest.Open(harvest.Config{
 		DB: c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.level(chat.Inbound{Sender: sender}) },
 		Ask:    func(_ context.Context, _, prompt string) (string, error) { return h.harvests(prompt), nil },
 		Window: func(string) (int, int) { return 8_192, 512 }, Prompts: os.DirFS(h.w.dir),

@@ -20,6 +20,7 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
@@ -56,7 +57,7 @@ type Config struct {
 	Events    map[chat.EventKind]Source // where the system events of each kind come from
 	Helpers   HelperConfig              // the sub-sessions
 	Objective string                    // role of the models that are asked which task a room works on; empty = none is
-	Messages  *Messages                 // what is said without a model; nil = in English
+	Messages  *settings.Messages        // what is said without a model; nil = in English
 	Skills    *skill.Library
 	Media     *media.Store // what came with messages; nil = files cannot be read
 	FileText  int          // characters of a file that the model gets; 0 = 40,000
@@ -215,6 +216,15 @@ func (m *Manager) Rooms(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("session: list rooms: %w", err)
 	}
 	return rooms, nil
+}
+
+// HeardAt is when somebody spoke in room last; zero = never yet.
+func HeardAt(ctx context.Context, db store.DBTX, room string) (time.Time, error) {
+	all, err := store.Column[int64](ctx, db, `SELECT heard_at FROM session WHERE room = ?`, room)
+	if err != nil || len(all) == 0 {
+		return time.Time{}, err
+	}
+	return time.Unix(all[0], 0), nil
 }
 
 func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in chat.Inbound) error {

@@ -8,6 +8,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
+	"reverie/internal/settings"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -34,13 +35,13 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 	if m.tier, err = s.tier(ctx, past, preview); err != nil {
 		return m, err
 	}
-	if m.dense, err = s.dense(ctx, m.mode.role); err != nil {
+	if m.dense, err = s.dense(ctx, m.mode.Role); err != nil {
 		return m, err
 	}
-	if m.about, err = s.Manager.settings().Get(ctx, s.room, SettingContext); err != nil {
+	if m.about, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
 		return m, err
 	}
-	m.sees = pictured(past) && s.cfg.Models.Sees(ctx, m.mode.role)
+	m.sees = pictured(past) && s.cfg.Models.Sees(ctx, m.mode.Role)
 	var since time.Time
 	if len(past) > 0 {
 		since = past[0].At
@@ -57,31 +58,28 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 
 // offer is the tools that the model is told about.
 func (s *Session) offer(m manner) offer {
-	return s.offers[m.mode.name][min(max(m.tier, 0), topTier)]
+	return s.offers[m.mode.Name][min(max(m.tier, 0), topTier)]
 }
 
 func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) prompt.Turn {
-	window, out := s.cfg.Models.Window(m.mode.role)
+	window, out := s.cfg.Models.Window(m.mode.Role)
 	tools := s.offer(m)
 	t := prompt.Turn{
 		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.dense, ToolTokens: tools.tokens,
 		Turn: section.Turn{
 			Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private, Tools: tools.names,
-			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.templates, Tier: m.tier,
+			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Templates, Tier: m.tier,
 		},
 	}
-	t.Chosen, t.Model = m.mode.model, s.firstModel(m.mode.role)
-	if !s.cfg.Models.Thinks(m.mode.role) { // no parameter for it: the prompt says it in words
+	t.Chosen, t.Model = m.mode.model, s.firstModel(m.mode.Role)
+	if !s.cfg.Models.Thinks(m.mode.Role) { // no parameter for it: the prompt says it in words
 		t.Thinking = string(m.mode.think)
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
-	t.From.Goal = m.goal.Label.Integrity
 	t.Sees, t.Context = m.sees, m.about
 	t.SetGoal(m.goal)
 	if t.Pin == "" {
 		t.Pin, t.From.Pin = m.pin.line, m.pin.from
-	} else {
-		t.From.Pin = t.From.Goal
 	}
 	if in.Event == chat.ScheduledTask {
 		t.Job()

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"reverie/internal/chat"
+	"reverie/internal/i18n"
 	"sync"
 	"time"
 )
@@ -68,7 +69,7 @@ func (p *meanwhile) does(what string) {
 
 // doing is what a tool does, in words for people.
 func (s *Session) doing(ctx context.Context, tool string) string {
-	if _, ok := original("doing." + tool); ok {
+	if _, ok := i18n.Source()["doing."+tool]; ok {
 		return s.text(ctx, "doing."+tool)
 	}
 	return s.text(ctx, "doing.tool", "tool", asWord(tool))

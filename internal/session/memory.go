@@ -161,12 +161,12 @@ func (s *Session) forgetThis(ctx context.Context, in chat.Inbound, args string) 
 	}
 	text := s.text(ctx, "memory.forgotten")
 	if done.Unfound > 0 {
-		text = sentences(text, s.text(ctx, "memory.unfound", "count", fmt.Sprint(done.Unfound)))
+		text = i18n.Sentences(text, s.text(ctx, "memory.unfound", "count", fmt.Sprint(done.Unfound)))
 	}
 	if done.Unread != nil {
-		text = sentences(text, s.largeFile(ctx, done.Unread))
+		text = i18n.Sentences(text, s.largeFile(ctx, done.Unread))
 	}
-	return sentences(text, s.text(ctx, "memory.stays")), nil
+	return i18n.Sentences(text, s.text(ctx, "memory.stays")), nil
 }
 
 // undoThis is !undo.

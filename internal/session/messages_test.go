@@ -6,10 +6,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
+	reverie "reverie"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,165 +23,15 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
-	"reverie/internal/prompt/section"
+	"reverie/internal/settings"
 	"reverie/internal/task"
 )
 
-// Every language has every sentence, with the same places in it, and nothing else.
-// Holds M69.
-func TestMessageFiles(t *testing.T) {
-	languages := Languages()
-	wrong(t, !slices.Equal(languages, []string{"de", "en", "es", "fr", "it", "ja", "zh"}), "languages %q", languages)
-	for _, l := range languages {
-		f := builtin(l)
-		for _, p := range f.faults {
-			t.Error(p)
-		}
-		for key, n := range map[string]int{"time.weekdays": 7, "time.days_short": 7} {
-			got := len(strings.Fields(f.text[key]))
-			wrong(t, got != n, "%s.txt: %s has %d words, want %d", l, key, got, n)
-		}
-		if l == english {
-			continue
-		}
-		for _, key := range slices.Sorted(maps.Keys(i18n.Source())) {
-			one := strings.HasSuffix(key, i18n.One) && f.text[strings.TrimSuffix(key, i18n.One)+i18n.More] != "" && (l == "ja" || l == "zh")
-			wrong(t, f.text[key] == "" && !one, "%s.txt: %s is missing", l, key)
-		}
-		for key, text := range f.text {
-			if words := placeForm.ReplaceAllString(text, ""); text == i18n.Source()[key] && len(strings.Fields(words)) > 2 { // words may be the same in two languages
-				t.Errorf("%s.txt: %s is English", l, key)
-			}
-		}
-	}
-}
-
-// A room is spoken to in its language: in its owner's words, else the program's, else English; and what is wrong in a file is told.
-// Holds M69.
-func TestMessages(t *testing.T) {
-	dir := t.TempDir()
-	w := newWorld(t, dir)
-	m := OpenMessages(dir, w.cfg.DB, "de")
-	write := func(text string) {
-		t.Helper()
-		must(t, os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(text), 0o600))
-	}
-	said := func(room, key string, fill ...string) string { return m.Text(t.Context(), room, key, fill...) }
-	german := builtin("de").text["stop.done"]
-	got := said("!r", "stop.done")
-	wrong(t, got != german || got == "Stopped.", "got %q", got)
-	write("# mine\nstop.done: Schluss.\\nAus.\nhelp.stop: hält an\n")
-	equal(t, said("!r", "stop.done"), "Schluss.\nAus.")
-	write("# mine\nhelp.stop: hält an\n") // it is read again
-	equal(t, said("!r", "stop.done"), german)
-	equal(t, said("!r", "help.stop"), "hält an")
-	must(t, (Settings{w.cfg.DB}).Set(t.Context(), "!french", SettingLanguage, "fr", owner, time.Now()))
-	equal(t, said("!french", "stop.done"), builtin("fr").text["stop.done"])
-	other := OpenMessages(dir, nil, "pt")
-	equal(t, other.Text(t.Context(), "!r", "stop.done"), "Stopped.")
-	wants(t, fmt.Sprint(other.Problems()), "pt.txt: is missing")
-	equal(t, (*Messages)(nil).Text(t.Context(), "!r", "stop.done"), "Stopped.")
-}
-
-// TestMessageFileOfAnOwner: what is wrong in a file is told with its line, and in its place stands what comes with the program.
-func TestMessageFileOfAnOwner(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, "messages"), 0o700))
-	german := builtin("de").text
-	for name, c := range map[string]struct {
-		file, key, says string
-		told            []string
-	}{
-		"a missing key":         {"# mine\n", "stop.done", german["stop.done"], nil},
-		"windows line ends":     {"\ufeff# mine\r\nstop.done: Aus.\r\n", "stop.done", "Aus.", nil},
-		"an unknown place":      {"stop.done: Aus, {wer}.\n", "stop.done", german["stop.done"], []string{"de.txt:1: stop.done must have these places, each as it is, and no others: []"}},
-		"a place too many":      {"\ncommand.unknown: {name} von {wer}?\n", "command.unknown", german["command.unknown"], []string{"de.txt:2: command.unknown must have these places"}},
-		"a place too few":       {"command.unknown: Wie?\n", "command.unknown", german["command.unknown"], []string{"de.txt:1: command.unknown must have these places"}},
-		"an unknown key":        {"stop.dune: Aus.\n", "stop.done", german["stop.done"], []string{"de.txt:1: nothing is called stop.dune"}},
-		"no key":                {"Aus.\n", "stop.done", german["stop.done"], []string{"de.txt:1: is no sentence"}},
-		"a sentence twice":      {"stop.done: Aus.\nstop.done: zweimal\n", "stop.done", "Aus.", []string{"de.txt:2: stop.done stands there twice"}},
-		"Latin-1":               {"stop.done: Schlu\xdf.\nstop.nothing: Nichts.\n", "stop.nothing", german["stop.nothing"], []string{"de.txt: is not UTF-8 text"}},
-		"UTF-16 without a mark": {"s\x00t\x00o\x00p\x00\n\x00x\x00", "stop.done", german["stop.done"], []string{"de.txt: is not UTF-8 text"}},
-	} {
-		must(t, os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(c.file), 0o600))
-		m := OpenMessages(dir, nil, "de")
-		got := m.Text(t.Context(), "!r", c.key)
-		wrong(t, got != c.says, "%s: says %q, want %q", name, got, c.says)
-		told := m.Problems()
-		if len(told) != len(c.told) {
-			t.Errorf("%s: told %v, want %q", name, told, c.told)
-			continue
-		}
-		for i, want := range c.told {
-			wrong(t, !strings.Contains(told[i].String(), want), "%s: told %q, want %q", name, told[i], want)
-		}
-	}
-}
-
-// FuzzMessages: each line of a file is a remark, a sentence with the places it must have, or told as a problem.
-func FuzzMessages(f *testing.F) {
-	f.Add("# mine\nstop.done: Aus.\nstop.done: zwei\ncommand.unknown: {name}\n\n: x\n")
-	f.Add("\ufeffstop.done: a\\nb\r\nverify.how: - x\xff\n")
-	f.Add(builtinSource("ja"))
-	f.Fuzz(func(t *testing.T, source string) {
-		got := parseMessages("x.txt", source)
-		lines := strings.Split(strings.TrimPrefix(source, "\ufeff"), "\n")
-		for key, text := range got.text {
-			want, ok := original(key)
-			wrong(t, !ok || text == "" || !samePlaces(key, want, text), "%s: %q", key, text)
-		}
-		for _, p := range got.faults {
-			wrong(t, p.Line < 0 || p.Line > len(lines), "%v, of %d lines", p, len(lines))
-		}
-		told := len(got.faults) == 1 && len(got.text) == 0 // all of it
-		for i, line := range lines {
-			line = strings.TrimSpace(line)
-			fault := slices.ContainsFunc(got.faults, func(p section.Problem) bool { return p.Line == i+1 })
-			key, _, _ := strings.Cut(line, ":")
-			wrong(t, !told && !fault && line != "" && line[0] != '#' && got.text[key] == "", "line %d is lost: %q", i+1, line)
-		}
-	})
-}
-
-// TestSpans: how long something takes is said with the plurals of each language.
-func TestSpans(t *testing.T) {
-	const second, minute, hour, day = time.Second, time.Minute, time.Hour, 24 * time.Hour
-	for _, c := range []struct {
-		language string
-		d        time.Duration
-		want     string
-	}{
-		{"en", 0, "0 seconds"}, {"fr", 0, "0 seconde"}, {"de", 0, "0 Sekunden"}, {"es", 0, "0 segundos"}, {"it", 0, "0 secondi"}, {"ja", 0, "0 秒"}, {"zh", 0, "0 秒"}, {"en", -second, "0 seconds"},
-		{"en", second, "1 second"}, {"fr", second, "1 seconde"}, {"it", second, "1 secondo"}, {"ja", second, "1 秒"},
-		{"en", 400 * time.Millisecond, "0.4 seconds"}, {"de", 400 * time.Millisecond, "0,4 Sekunden"}, {"fr", 1500 * time.Millisecond, "1,5 seconde"}, {"fr", 2500 * time.Millisecond, "2,5 secondes"},
-		{"ja", 1260 * time.Millisecond, "1.3 秒"}, {"en", 9970 * time.Millisecond, "10 seconds"}, {"en", 12400 * time.Millisecond, "12 seconds"},
-		{"en", 63 * second, "1 minute 3 seconds"}, {"es", 63 * second, "1 minuto y 3 segundos"}, {"it", 63 * second, "1 minuto e 3 secondi"}, {"zh", 63 * second, "1 分钟 3 秒"},
-		{"de", 5 * minute, "5 Minuten"}, {"en", 10*minute + 30*second, "10 minutes"}, {"fr", hour + minute, "1 heure 1 minute"}, {"ja", 2*hour + 5*minute, "2 時間 5 分"},
-		{"de", 12 * hour, "12 Stunden"}, {"en", day, "1 day"}, {"de", day + 23*hour, "1 Tag 23 Stunden"}, {"es", 2*day + 5*hour, "2 días"}, {"pt", 400 * day, "400 days"},
-	} {
-		say := func(key string, fill ...string) string { return (*Messages)(nil).In(c.language, key, fill...) }
-		got := i18n.Span(c.d).In(say)
-		wrong(t, got != c.want, "%s, %v: got %q, want %q", c.language, c.d, got, c.want)
-	}
-	french := func(key string, fill ...string) string { return (*Messages)(nil).In("fr", key, fill...) }
-	equal(t, i18n.New("why.helper_time", "time", i18n.Span(90*time.Second)).In(french), "son temps était écoulé : 1 minute 30 secondes")
-}
-
-// TestSentences: between two sentences stands a blank, but not where the writing has none; what is empty is none.
-// Holds M69.
-func TestSentences(t *testing.T) {
-	for want, each := range map[string][]string{
-		"One. Two.": {"One.", "", "Two."}, "一。二。": {"一。", "二。"}, "一？二": {"一？", "二"}, "一！二": {"一！", "二"}, "一 (1) 二。": {"一 (1)", "二。"}, "Two.": {"", "Two.", ""}, "": {"", ""},
-	} {
-		got := sentences(each...)
-		wrong(t, got != want, "%q became %q, want %q", each, got, want)
-	}
-}
-
 var (
-	fenced   = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
-	anyNames = regexp.MustCompile(`\S*[@/#_<>\[\]|]\S*`)
-	inRow    = regexp.MustCompile(`[A-Za-z']{2,}( [A-Za-z']{2,}){2,}`)
+	placePattern = regexp.MustCompile(`\{[a-z_]+\}`)
+	fenced       = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	anyNames     = regexp.MustCompile(`\S*[@/#_<>\[\]|]\S*`)
+	inRow        = regexp.MustCompile(`[A-Za-z']{2,}( [A-Za-z']{2,}){2,}`)
 	// onlyEnglish are small words that no other language here has.
 	onlyEnglish = regexp.MustCompile(`(?i)\b(the|with|you|your|this|that|which|have|were|been|nothing|could|would|cannot|is|its|of|from|by|for|because|what|when|and|left|out|until|ago|shown)\b`)
 )
@@ -189,7 +40,7 @@ var (
 var pieces = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	for key, text := range i18n.Source() {
-		for _, piece := range placeForm.Split(text, -1) {
+		for _, piece := range placePattern.Split(text, -1) {
 			if piece = strings.TrimSpace(fenced.ReplaceAllString(piece, "")); len(strings.Fields(piece)) > 2 {
 				all[piece] = key
 			}
@@ -219,11 +70,11 @@ func TestNothingEscapes(t *testing.T) {
 	if got := escaped("ja", "作業 No open tasks in this room. です"); len(got) < 2 {
 		t.Fatalf("found %q", got)
 	}
-	for _, language := range slices.DeleteFunc(Languages(), func(l string) bool { return l == english }) {
+	for _, language := range slices.DeleteFunc(settings.Languages(), func(l string) bool { return l == "en" }) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			for key, text := range builtin(language).text {
-				english := escaped(language, placeForm.ReplaceAllString(text, "…"))
+			for key, text := range builtinTexts(t, language) {
+				english := escaped(language, placePattern.ReplaceAllString(text, "…"))
 				wrong(t, len(english) > 0, "%s: in English: %q\n%s", key, english, text)
 			}
 			everythingSaid(t, language)
@@ -231,10 +82,22 @@ func TestNothingEscapes(t *testing.T) {
 	}
 }
 
+// builtinTexts are the sentences of a language as they come with the program.
+func builtinTexts(t *testing.T, language string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for line := range strings.Lines(string(result(fs.ReadFile(reverie.Data, "messages/"+language+".txt"))(t))) {
+		if key, text, ok := i18n.Line(strings.TrimSpace(line)); ok {
+			all[key] = text
+		}
+	}
+	return all
+}
+
 func everythingSaid(t *testing.T, language string) {
 	w := newWorld(t, t.TempDir())
-	w.cfg.Messages, w.cfg.Self = OpenMessages(w.dir, w.cfg.DB, "en"), "@bot:example.org"
-	must(t, (Settings{w.cfg.DB}).Set(t.Context(), "!dm", SettingLanguage, language, owner, time.Now()))
+	w.cfg.Messages, w.cfg.Self = settings.OpenMessages(w.dir, w.cfg.DB, "en"), "@bot:example.org"
+	must(t, (settings.Store{DB: w.cfg.DB}).Set(t.Context(), "!dm", settings.Language, language, owner, time.Now()))
 	said, n := map[string]bool{}, 0
 	say := func(texts ...string) {
 		t.Helper()
@@ -362,7 +225,7 @@ func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 }
 
 // speaking are the folders whose code says something to people in rooms.
-var speaking = []string{".", "../matrix", "../task", "../dream", "../memory", "../media", "../llm", "../history", "../prompt", "../i18n", "../../cmd/bot"}
+var speaking = []string{".", "../settings", "../matrix", "../task", "../dream", "../memory", "../media", "../llm", "../history", "../prompt", "../i18n", "../../cmd/bot"}
 
 // parsed are the files of folders, without their tests.
 func parsed(t *testing.T, dirs []string) map[string]*ast.File {
@@ -443,7 +306,7 @@ func TestMessageKeys(t *testing.T) {
 				wrong(t, !ok, "%s: a place of %q has no name", name, key)
 				given = append(given, "{"+place+"}")
 			}
-			for _, place := range places(want) {
+			for _, place := range slices.Compact(slices.Sorted(slices.Values(placePattern.FindAllString(want, -1)))) {
 				wrong(t, !slices.Contains(given, place), "%s: %q is not filled in with %s", name, key, place)
 			}
 			return true

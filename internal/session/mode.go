@@ -8,42 +8,44 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/settings"
 )
 
 // roomMode is the mode of a room, and how much the model is to think there.
 type roomMode struct {
-	mode
-	set   decided // who chose it, and when; what a person edits in user mode takes effect with the next time
+	settings.Mode
+	set   settings.Decided // who chose it, and when; what a person edits in user mode takes effect with the next time
 	think llm.Think
 	model string // that was chosen for the room, and is in its role; "" = none
 }
 
 // mode reads the mode of the room. A mode that there is no more is the first one.
 func (s *Session) mode(ctx context.Context) (roomMode, error) {
-	m := roomMode{mode: modes[0]}
-	set, err := s.settings().stored(ctx, s.room)
+	m := roomMode{Mode: settings.Modes()[0]}
+	set, err := s.settings().Stored(ctx, s.room)
 	if err != nil {
 		return m, err
 	}
-	if chosen, ok := modeNamed(set[settingMode].value); ok {
-		m.mode, m.set = chosen, set[settingMode]
+	if chosen, ok := settings.ModeNamed(set[settings.ModeName].Value); ok {
+		m.Mode, m.set = chosen, set[settings.ModeName]
 	}
-	m.think, m.model = llm.Think(set[settingThink].value), s.known(set[settingModel].value)
-	m.role = llm.Preferring(m.role, m.model)
+	m.think, m.model = llm.Think(set[settings.ThinkLevel].Value), s.known(set[settings.ModelName].Value)
+	m.Role = llm.Preferring(m.Role, m.model)
 	return m, nil
 }
 
 // switchMode puts the room into the mode next, for person. No two switches have the same time.
-func (s *Session) switchMode(ctx context.Context, now roomMode, next mode, person string) error {
+func (s *Session) switchMode(ctx context.Context, now roomMode, next settings.Mode, person string) error {
 	at := s.cfg.Now()
-	if earliest := now.set.at.Add(time.Millisecond); at.Before(earliest) {
+	if earliest := now.set.At.Add(time.Millisecond); at.Before(earliest) {
 		at = earliest
 	}
-	if err := s.settings().put(ctx, s.room, settingMode, next.name, person, at); err != nil {
+	if err := s.settings().Put(ctx, s.room, settings.ModeName, next.Name, person, at); err != nil {
 		return err
 	}
-	s.log.Info("mode", "from", now.name, "to", next.name, "who", person)
+	s.log.Info("mode", "from", now.Name, "to", next.Name, "who", person)
 	return nil
 }
 
@@ -53,14 +55,14 @@ func (s *Session) changeMode(ctx context.Context, in chat.Inbound, args string) 
 	if err != nil {
 		return "", err
 	}
-	next, known := modeNamed(args)
+	next, known := settings.ModeNamed(args)
 	switch {
 	case args == "":
 		return s.tellMode(ctx, now), nil
 	case !known:
-		return sentences(s.text(ctx, "mode.unknown", "modes", asWords(Modes())), s.nearestLine(ctx, args, Modes(), "")), nil
-	case next.name == now.name:
-		return s.text(ctx, "mode.already", "mode", now.name), nil
+		return i18n.Sentences(s.text(ctx, "mode.unknown", "modes", asWords(settings.ModeNames())), s.nearestLine(ctx, args, settings.ModeNames(), "")), nil
+	case next.Name == now.Name:
+		return s.text(ctx, "mode.already", "mode", now.Name), nil
 	}
 	if err := s.switchMode(ctx, now, next, in.Sender); err != nil {
 		return "", err
@@ -68,8 +70,8 @@ func (s *Session) changeMode(ctx context.Context, in chat.Inbound, args string) 
 	return s.modeSet(ctx, next), nil
 }
 
-func (s *Session) modeSet(ctx context.Context, m mode) string {
-	return s.text(ctx, "mode.set", "mode", m.name, "what", s.text(ctx, "mode.what."+m.name))
+func (s *Session) modeSet(ctx context.Context, m settings.Mode) string {
+	return s.text(ctx, "mode.set", "mode", m.Name, "what", s.text(ctx, "mode.what."+m.Name))
 }
 
 // setsMode sets the mode for a tool call that a person's message led to; nil where no person
@@ -83,12 +85,12 @@ func (s *Session) setsMode(in chat.Inbound) func(context.Context, string) error 
 		if err != nil {
 			return err
 		}
-		next, _ := modeNamed(name)
+		next, _ := settings.ModeNamed(name)
 		// Told first: telling it twice is telling it once.
-		if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: "mode:" + in.ID + ":" + next.name, Thread: s.thread, Notice: true, Text: s.modeSet(ctx, next)}); err != nil {
+		if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: "mode:" + in.ID + ":" + next.Name, Thread: s.thread, Notice: true, Text: s.modeSet(ctx, next)}); err != nil {
 			return err
 		}
-		if next.name == now.name {
+		if next.Name == now.Name {
 			return nil
 		}
 		return s.switchMode(ctx, now, next, in.Sender)
@@ -99,21 +101,23 @@ func (s *Session) setsMode(in chat.Inbound) func(context.Context, string) error 
 func (s *Session) tellMode(ctx context.Context, now roomMode) string {
 	var b strings.Builder
 	b.WriteString(s.modeLine(ctx, now) + "\n\n")
-	for _, m := range modes {
-		fmt.Fprintf(&b, "- `!mode %s`: %s\n", m.name, s.text(ctx, "mode.what."+m.name))
+	for _, m := range settings.Modes() {
+		fmt.Fprintf(&b, "- `!mode %s`: %s\n", m.Name, s.text(ctx, "mode.what."+m.Name))
 	}
 	return strings.TrimSpace(b.String())
 }
+
+const chatRole = "chat"
 
 const minute = "2006-01-02 15:04"
 
 // modeLine is the mode in one sentence, for !mode and !status.
 func (s *Session) modeLine(ctx context.Context, now roomMode) string {
 	since := s.text(ctx, "mode.first")
-	if !now.set.at.IsZero() {
-		since = s.text(ctx, "mode.since", "at", now.set.at.In(s.cfg.Location).Format(minute), "why", s.text(ctx, "mode.by", "person", now.set.person))
+	if !now.set.At.IsZero() {
+		since = s.text(ctx, "mode.since", "at", now.set.At.In(s.cfg.Location).Format(minute), "why", s.text(ctx, "mode.by", "person", now.set.Person))
 	}
-	return s.text(ctx, "mode.now", "mode", now.name, "since", since)
+	return s.text(ctx, "mode.now", "mode", now.Name, "since", since)
 }
 
 // Tools describes the tools that the next message in room would be answered with.
@@ -150,7 +154,7 @@ func (s *Session) think(ctx context.Context, in chat.Inbound, args string) (stri
 	if err != nil {
 		return s.text(ctx, "think.unknown"), nil
 	}
-	if err := s.settings().put(ctx, s.room, settingThink, string(level), in.Sender, s.cfg.Now()); err != nil {
+	if err := s.settings().Put(ctx, s.room, settings.ThinkLevel, string(level), in.Sender, s.cfg.Now()); err != nil {
 		return "", err
 	}
 	if level == llm.ThinkDefault {

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"reverie/internal/chat"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 	"reverie/internal/tool"
 )
 
@@ -23,11 +25,11 @@ func (s *Session) known(model string) string {
 // decide is what is known of the window of the model that answers chat in this room.
 // Of a model that the room alone has, it is what its server and the configuration say.
 func (s *Session) decide(ctx context.Context) (prompt.Decision, prompt.Inputs, error) {
-	set, err := s.Manager.settings().decided(ctx, s.room, settingModel)
+	set, err := s.Manager.settings().Decided(ctx, s.room, settings.ModelName)
 	if err != nil {
 		return prompt.Decision{}, prompt.Inputs{}, err
 	}
-	chosen := s.known(set.value)
+	chosen := s.known(set.Value)
 	if chosen == "" || chosen == s.firstModel(chatRole) {
 		return s.Manager.decide(ctx)
 	}
@@ -51,22 +53,22 @@ func (s *Session) model(ctx context.Context, in chat.Inbound, args string) (stri
 // chooseModel has the sender of in, an owner, choose the room's model. The tier and the
 // prompt follow at the next message.
 func (s *Session) chooseModel(ctx context.Context, in chat.Inbound, name string) (string, error) {
-	if strings.EqualFold(name, settingDefault) || strings.EqualFold(name, settingAuto) {
-		if err := s.Manager.settings().clear(ctx, s.room, settingModel); err != nil {
+	if strings.EqualFold(name, settings.Default) || strings.EqualFold(name, settings.Auto) {
+		if err := s.Manager.settings().Clear(ctx, s.room, settings.ModelName); err != nil {
 			return "", err
 		}
 		now, err := s.mode(ctx)
 		if err != nil {
 			return "", err
 		}
-		return s.text(ctx, "model.reset", "model", asWord(s.firstModel(now.role))), nil
+		return s.text(ctx, "model.reset", "model", asWord(s.firstModel(now.Role))), nil
 	}
 	names := s.cfg.Models.Names()
 	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 	if i < 0 {
-		return sentences(s.text(ctx, "model.unknown", "name", asWord(name), "models", asWords(names)), s.nearestLine(ctx, name, names, "")), nil
+		return i18n.Sentences(s.text(ctx, "model.unknown", "name", asWord(name), "models", asWords(names)), s.nearestLine(ctx, name, names, "")), nil
 	}
-	if err := s.Manager.settings().put(ctx, s.room, settingModel, names[i], in.Sender, s.cfg.Now()); err != nil {
+	if err := s.Manager.settings().Put(ctx, s.room, settings.ModelName, names[i], in.Sender, s.cfg.Now()); err != nil {
 		return "", err
 	}
 	s.log.Info("model", "name", names[i], "who", in.Sender)
@@ -78,21 +80,21 @@ func (s *Session) tellModel(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	asked := s.cfg.Models.Role(now.role)
+	asked := s.cfg.Models.Role(now.Role)
 	if len(asked) == 0 {
 		return s.text(ctx, "error.no_model"), nil
 	}
-	d, err := s.Manager.settings().decided(ctx, s.room, settingModel)
+	d, err := s.Manager.settings().Decided(ctx, s.room, settings.ModelName)
 	if err != nil {
 		return "", err
 	}
-	if d.value != asked[0] {
-		d = decided{}
+	if d.Value != asked[0] {
+		d = settings.Decided{}
 	}
 	var b strings.Builder
 	said := s.text(ctx, "model.now", "model", asWord(asked[0]), "since", s.decidedBy(ctx, d))
 	if len(asked) > 1 {
-		said = sentences(said, s.text(ctx, "model.others", "models", asWords(asked[1:])))
+		said = i18n.Sentences(said, s.text(ctx, "model.others", "models", asWords(asked[1:])))
 	}
 	b.WriteString(said + "\n\n")
 	for _, n := range s.cfg.Models.Names() {

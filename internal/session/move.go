@@ -8,6 +8,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
+	"reverie/internal/settings"
 	"reverie/internal/store"
 )
 
@@ -15,7 +16,7 @@ import (
 // in the old room's file, too: people may have notes in it.
 func (m *Manager) Move(ctx context.Context, from, to string) error {
 	var failed []error
-	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.cfg.Tasks.Goals().Move(ctx, from, to), Settings{m.cfg.DB}.move(ctx, from, to))
+	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.cfg.Tasks.Goals().Move(ctx, from, to), settings.Store{DB: m.cfg.DB}.Move(ctx, from, to))
 	for _, query := range []string{
 		`INSERT INTO session (room, person, private, heard_at, pin, pin_asked)
 			SELECT ?, person, private, heard_at, pin, pin_asked FROM session WHERE room = ? ON CONFLICT (room) DO NOTHING`,

@@ -20,24 +20,25 @@ import (
 	"reverie/internal/llm/calls/callstest"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
+	"reverie/internal/settings"
 )
 
 // instructionsOf is the shipped prompt of a mode in a tier, with the tools that it offers.
-func instructionsOf(t *testing.T, w *world, m mode, tier int) (text string, tools []string) {
+func instructionsOf(t *testing.T, w *world, m settings.Mode, tier int) (text string, tools []string) {
 	t.Helper()
-	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.name][tier].names
+	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.Name][tier].names
 	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Turn: section.Turn{
-		Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.templates, Tier: tier}}))(t)
+		Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.Templates, Tier: tier}}))(t)
 	return p.Prefix + "\n" + p.Tail, tools
 }
 
 // everyPrompt calls see with the instructions of each mode and tier.
 func everyPrompt(t *testing.T, see func(name string, tier int, text string, tools []string)) {
 	w := newWorld(t, t.TempDir())
-	for _, m := range modes {
+	for _, m := range settings.Modes() {
 		for tier := 1; tier <= topTier; tier++ {
 			text, tools := instructionsOf(t, w, m, tier)
-			see(fmt.Sprintf("%s, tier %d", m.name, tier), tier, text, tools)
+			see(fmt.Sprintf("%s, tier %d", m.Name, tier), tier, text, tools)
 		}
 	}
 }

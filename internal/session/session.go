@@ -13,6 +13,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
@@ -325,7 +326,7 @@ func (s *Session) integrity(in chat.Inbound) trust.Integrity {
 }
 
 func (s *Session) toolScope(in chat.Inbound, now roomMode) tool.Scope {
-	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Spawner: s.spawner()}
+	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.Event != "", Spawner: s.spawner()}
 }
 
 // callScope is toolScope for a call that is made to answer in, and the conversation.
@@ -389,7 +390,7 @@ func (s *Session) stop(ctx context.Context, in chat.Inbound, _ string) (string, 
 	if !stopped {
 		return s.text(ctx, "stop.nothing"), nil
 	}
-	return sentences(s.text(ctx, "stop.done"), helpers), nil
+	return i18n.Sentences(s.text(ctx, "stop.done"), helpers), nil
 }
 
 // sayStopped says that in is not answered any more: in the room, and in the history, so that

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 )
@@ -180,7 +181,7 @@ func (s *Session) tierLine(ctx context.Context, past []history.Message) (string,
 	line := s.text(ctx, "status.tier_since", "tier", fmt.Sprint(tier), "window", fmt.Sprint(lock.Window),
 		"source", s.text(ctx, "status.from."+string(lock.Source)), "at", lock.At.In(s.cfg.Location).Format(minute))
 	if d.Tier != tier {
-		line = sentences(line, s.text(ctx, "status.tier_next", "window", fmt.Sprint(d.Window)))
+		line = i18n.Sentences(line, s.text(ctx, "status.tier_next", "window", fmt.Sprint(d.Window)))
 	}
 	return line, nil
 }

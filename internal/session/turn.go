@@ -12,8 +12,10 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
@@ -53,7 +55,7 @@ func (s *Session) turn(ctx context.Context, burst []chat.Inbound) error {
 // begin waits until one more turn may run, and shows that an answer is being written.
 // done must be called when it is.
 func (s *Session) begin(ctx context.Context, now roomMode) (done func(), err error) {
-	leave := s.lanes.person(s.firstModel(now.role))
+	leave := s.lanes.person(s.firstModel(now.Role))
 	select {
 	case s.turns <- struct{}{}:
 	case <-ctx.Done():
@@ -272,7 +274,7 @@ func (s *Session) infer(ctx context.Context, in chat.Inbound, last bool, begun f
 	sent := p.Messages()
 	s.reads(sent)
 	req := llm.Request{Messages: sent, Tools: s.offer(how).specs, NoCalls: last, Fit: s.cfg.Tools.Fit, Think: how.mode.think,
-		Temperature: &how.mode.temperature, Marks: p.Marks()}
+		Temperature: &how.mode.Temperature, Marks: p.Marks()}
 	var draft func(string)
 	if in.ID != "" && in.Event == "" && s.streams(ctx, in) {
 		draft = func(text string) {
@@ -285,7 +287,7 @@ func (s *Session) infer(ctx context.Context, in chat.Inbound, last bool, begun f
 			}
 		}
 	}
-	reply, err := s.cfg.Models.Complete(ctx, how.mode.role, req, draft)
+	reply, err := s.cfg.Models.Complete(ctx, how.mode.Role, req, draft)
 	s.count(ctx, p.Report, last, reply)
 	return reply, err
 }
@@ -337,13 +339,13 @@ func (s *Session) calm(ctx context.Context, err error, ref string) string {
 	var large *prompt.TooLargeError
 	switch {
 	case errors.As(err, &model):
-		return sentences(model.Calm().In(s.cfg.Messages.For(ctx, s.room)), kept)
+		return i18n.Sentences(model.Calm().In(s.cfg.Messages.For(ctx, s.room)), kept)
 	case errors.As(err, &large):
 		return s.text(ctx, "error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
 	case errors.Is(err, errRounds):
-		return sentences(s.text(ctx, "error.rounds"), kept)
+		return i18n.Sentences(s.text(ctx, "error.rounds"), kept)
 	default:
-		return sentences(s.text(ctx, "error.unknown", "reference", ref), kept)
+		return i18n.Sentences(s.text(ctx, "error.unknown", "reference", ref), kept)
 	}
 }
 
@@ -353,12 +355,12 @@ func reference() string { return strings.ToLower(rand.Text()[:6]) }
 // streams tells whether the answer to in may be seen while it is written. Where more
 // than two are, half an answer only makes noise, unless the room wants it.
 func (s *Session) streams(ctx context.Context, in chat.Inbound) bool {
-	set, err := s.settings().Get(ctx, s.room, SettingStreaming)
+	set, err := s.settings().Get(ctx, s.room, settings.Streaming)
 	switch {
 	case err != nil:
 		s.log.Warn("whether to stream here is not known", "err", err)
 		return false
-	case set != settingAuto:
+	case set != settings.Auto:
 		return set == "on"
 	case in.Private || s.cfg.People == nil:
 		return in.Private

@@ -19,6 +19,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 )
 
 // machine is a manager whose window is what a test says, with a clock of its own.
@@ -338,20 +339,20 @@ func TestToolBudget(t *testing.T) {
 	large.Name, large.Parameters = "large", json.RawMessage(`{"type":"object","properties":{},"description":"`+string(make([]byte, 40_000))+`"}`)
 	now := offers(full, brief, true)
 	then := offers(append(slices.Clone(full), weather, large), append(slices.Clone(brief), weather, large), true)
-	for _, m := range modes {
+	for _, m := range settings.Modes() {
 		for tier := 1; tier <= topTier; tier++ {
-			o := now[m.name][tier]
-			for _, s := range m.policy().Of(full) {
-				wrong(t, tier >= costly[s.Name] != slices.Contains(o.names, s.Name), "%s, tier %d: is %s offered? %v", m.name, tier, s.Name, o.names)
+			o := now[m.Name][tier]
+			for _, s := range policyOf(m).Of(full) {
+				wrong(t, tier >= costly[s.Name] != slices.Contains(o.names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.names)
 			}
-			if m.name == modes[0].name {
+			if m.Name == settings.Modes()[0].Name {
 				t.Logf("tier %d: %4d of %4d tokens, %d tools", tier, o.tokens, toolBudget[tier], len(o.names))
 			}
-			wrong(t, o.tokens > toolBudget[tier], "%s, tier %d: %d tokens of %d", m.name, tier, o.tokens, toolBudget[tier])
-			with := then[m.name][tier]
-			if p := m.policy(); slices.Contains(with.names, "weather") != p.Allows("weather") || slices.Contains(with.names, "large") ||
+			wrong(t, o.tokens > toolBudget[tier], "%s, tier %d: %d tokens of %d", m.Name, tier, o.tokens, toolBudget[tier])
+			with := then[m.Name][tier]
+			if p := policyOf(m); slices.Contains(with.names, "weather") != p.Allows("weather") || slices.Contains(with.names, "large") ||
 				with.tokens != o.tokens+map[bool]int{true: tokensOf(weather)}[p.Allows("weather")] {
-				t.Errorf("%s, tier %d: with a new tool it offers %v, %d tokens", m.name, tier, with.names, with.tokens)
+				t.Errorf("%s, tier %d: with a new tool it offers %v, %d tokens", m.Name, tier, with.names, with.tokens)
 			}
 		}
 	}
@@ -360,7 +361,7 @@ func TestToolBudget(t *testing.T) {
 	s := w.sessionOf("!dm")
 	how := result(s.manner(t.Context(), s.place(chat.Inbound{Sender: owner, Private: true}), past, true))(t)
 	how.tier = 1
-	if turn := s.promptTurn(chat.Inbound{Sender: owner, Private: true}, past, how); turn.ToolTokens != now[how.mode.name][1].tokens || turn.ToolTokens < 200 {
+	if turn := s.promptTurn(chat.Inbound{Sender: owner, Private: true}, past, how); turn.ToolTokens != now[how.mode.Name][1].tokens || turn.ToolTokens < 200 {
 		t.Errorf("the prompt of tier 1 counts %d tokens of tools", turn.ToolTokens)
 	}
 }

@@ -1,5 +1,10 @@
-// Package text holds lists of words by language: what the program must know to compare
-// texts and to hear what is asked of it. They stand in data/words/LANGUAGE.txt.
+// Package text analyses texts: their tokens, stems, languages and dates, and what in them
+// must not be lost.
+//
+// Lists of words by language stand in data/words/LANGUAGE.txt. A token is folded; its terms are
+// stems in the language of the text, pairs of characters where a script has no spaces, and dates
+// in one form for all languages. Everything is deterministic, so that an index can be checked by
+// making it again.
 package text
 
 import (
@@ -74,7 +79,8 @@ var spaceless = []string{"ja", "zh"}
 
 // Pattern finds a word of a list that stands by itself, in the languages that part words.
 func Pattern(name string) *regexp.Regexp {
-	return anyOf(name, `(?:^|[^\p{L}\p{N}'])(?:`, `)(?:$|[^\p{L}\p{N}'])`, func(language string) bool { return !slices.Contains(spaceless, language) })
+	parts := func(language string) bool { return !slices.Contains(spaceless, language) }
+	return anyOf(name, `(?:^|[^\p{L}\p{N}'])(?:`, `)(?:$|[^\p{L}\p{N}'])`, parts)
 }
 
 // Spaceless finds a word of a list in Chinese and Japanese, wherever it stands.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/memory"
+	"reverie/internal/text"
 )
 
 type appendMemoryArgs struct {
@@ -24,7 +25,7 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 	if len(scope.Memory) == 0 {
 		return "", refusal("Nothing can be remembered in this conversation. Tell the person so.")
 	}
-	if memory.HasSecret(a.Entry) {
+	if text.HasSecret(a.Entry) {
 		return "", refusal("Not remembered: it holds a password, a key or another secret. Tell the person that `!remember` keeps it if they want that.")
 	}
 	entry, added, err := s.cfg.Memory.Add(ctx, memory.Entry{

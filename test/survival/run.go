@@ -20,6 +20,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 const owner = "@me:example.org"
@@ -59,7 +60,7 @@ func (w *world) fillStore(ctx context.Context, dir string) error {
 	var parts []*strings.Builder
 	times := map[string]int{}
 	for _, e := range w.entries {
-		plain := memory.PlainWords(e.text)
+		plain := text.PlainWords(e.text)
 		n := times[plain]
 		times[plain]++
 		for len(parts) <= n {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reverie/internal/matrix/setup"
 	"runtime"
 	"strconv"
 	"strings"
@@ -171,7 +172,7 @@ func (s *Server) launch(ctx context.Context, binDir, dir string, port int) error
 	s.cmd.Env = append(os.Environ(), "GOMEMLIMIT=512MiB")
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.ExtraFiles = []*os.File{s.lock}
-	s.cmd.SysProcAttr = ownGroup()
+	s.cmd.SysProcAttr = OwnGroup()
 	s.cmd.WaitDelay = 2 * time.Second
 	s.done = make(chan struct{})
 
@@ -289,4 +290,20 @@ func (s *Server) end(sig syscall.Signal) bool {
 func (s *Server) release() {
 	s.lock.Close()
 	s.log.Close()
+}
+
+// Register makes an account, see setup.Registrar.
+func (s *Server) Register(ctx context.Context, localpart, password string) (string, error) {
+	return setup.Registrar{URL: s.URL, Name: s.Name, Secret: s.secret}.Register(ctx, localpart, password)
+}
+
+// knowsSecret tells whether the server that answers is this one. Nobody is made: an account
+// with an empty password is refused, but only once the secret has been looked at.
+func (s *Server) knowsSecret(ctx context.Context) (bool, error) {
+	_, err := s.Register(ctx, "nobody", "")
+	var refused *setup.Refusal
+	if !errors.As(err, &refused) {
+		return false, err
+	}
+	return refused.Status == http.StatusBadRequest, nil
 }

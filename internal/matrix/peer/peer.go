@@ -1,5 +1,5 @@
 // Package peer is a person's encrypted Matrix client: the other side of the
-// conversation in `bot try` and in the end-to-end tests.
+// conversation in `make try` and in the end-to-end tests.
 //
 // It holds the promises a good client holds: nothing leaves in the clear into
 // an encrypted room, and nothing is encrypted before it is known for whom. It

@@ -9,6 +9,7 @@ import (
 
 	"reverie/internal/memory"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/task"
 )
 
@@ -46,11 +47,11 @@ func (s *Sources) files() *files { return &files{s.Dir, s.Defaults} }
 type Marked struct{ Name, Text string }
 
 // Read returns the sections of a prompt file for a tier, with all that is wrong with it.
-func (s *Sources) Read(file string, tier int) (sections []Marked, problems []Problem) {
+func (s *Sources) Read(file string, tier int) (sections []Marked, problems []store.Problem) {
 	t := s.files().read(file)
 	all, problems := parseBase(t.text, nil)
 	if t.problem != "" {
-		problems = append([]Problem{{Text: t.problem}}, problems...)
+		problems = append([]store.Problem{{Text: t.problem}}, problems...)
 	}
 	for i := range problems {
 		problems[i].File = file
@@ -88,7 +89,7 @@ func (s *Sources) Look(ctx context.Context, t *Turn, first int64, recovered bool
 }
 
 // Ask asks one contributor, which may be at the same time as others.
-func (l *Look) Ask(ctx context.Context, c Contributor) (*Content, []Problem, error) {
+func (l *Look) Ask(ctx context.Context, c Contributor) (*Content, []store.Problem, error) {
 	q := Question{Look: l}
 	said, err := c.Gather(ctx, &q)
 	return said, q.problems, err
@@ -98,12 +99,12 @@ func (l *Look) Ask(ctx context.Context, c Contributor) (*Content, []Problem, err
 // others look at it at the same time.
 type Question struct {
 	*Look
-	problems []Problem
+	problems []store.Problem
 }
 
 // Problem notes that something in a file is not as it should be. line 0 = all of it.
 func (q *Question) Problem(file string, line int, text string) {
-	q.problems = append(q.problems, Problem{File: file, Line: line, Text: text})
+	q.problems = append(q.problems, store.Problem{File: file, Line: line, Text: text})
 }
 
 // said returns the content of a text; nothing to say is nil.
@@ -130,21 +131,4 @@ func roomy(gather func(context.Context, *Question) (*Content, error)) func(conte
 		}
 		return gather(ctx, q)
 	}
-}
-
-// Problem is something in a file that its owner should look at.
-type Problem struct {
-	File string `json:"file,omitempty"` // relative to the data folder
-	Line int    `json:"line,omitempty"`
-	Text string `json:"problem"`
-}
-
-func (p Problem) String() string {
-	switch {
-	case p.File == "":
-		return p.Text
-	case p.Line == 0:
-		return p.File + ": " + p.Text
-	}
-	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"reverie/internal/store"
 )
 
 func TestParseBase(t *testing.T) {
@@ -56,7 +58,7 @@ func TestParseBase(t *testing.T) {
 				t.Fatalf("problems: %v, want %v", problems, tt.problems)
 			}
 			for i, p := range problems {
-				if got := strings.TrimPrefix(Problem{File: "f", Line: p.Line, Text: p.Text}.String(), "f:"); !strings.HasPrefix(strings.Replace(got, ":", "", 1), tt.problems[i]) {
+				if got := strings.TrimPrefix(store.Problem{File: "f", Line: p.Line, Text: p.Text}.String(), "f:"); !strings.HasPrefix(strings.Replace(got, ":", "", 1), tt.problems[i]) {
 					t.Errorf("problem %q, want %q", got, tt.problems[i])
 				}
 			}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // Files that are cut into sections.
@@ -61,12 +63,12 @@ func partOf(sections []baseSection, part string, tier int) []baseSection {
 
 // sectionsOf parses a file of sections, with all that is wrong with it. Only BASE_PROMPT.txt has
 // to be there.
-func sectionsOf(file string, t *text, known []string) ([]baseSection, []Problem) {
+func sectionsOf(file string, t *text, known []string) ([]baseSection, []store.Problem) {
 	sections, problems := parseBase(t.text, known)
 	if t.problem != "" && (file == baseFile || t.problem != missing) {
-		problems = append([]Problem{{Text: t.problem}}, problems...)
+		problems = append([]store.Problem{{Text: t.problem}}, problems...)
 	} else if file == baseFile && strings.TrimSpace(t.text) == "" {
-		problems = append(problems, Problem{Text: "is empty: the model gets no instructions"})
+		problems = append(problems, store.Problem{Text: "is empty: the model gets no instructions"})
 	}
 	for i := range problems {
 		problems[i].File = file
@@ -91,13 +93,13 @@ func partContent(source string, sections []baseSection, tools []string, name str
 
 // Check reads the prompt files in the data folder dir and returns what their
 // owner should look at. language is of the seed and the steering notes; tools are the names that may stand in BASE_PROMPT.txt.
-func Check(dir string, defaults fs.FS, language string, tools []string) []Problem {
+func Check(dir string, defaults fs.FS, language string, tools []string) []store.Problem {
 	f := &files{dir, defaults}
 	sections, problems := sectionsOf(baseFile, f.read(baseFile), tools)
 	problems = append(problems, checkTemplates(f, sections, tools)...)
 	_, name, problem := readSeed(f, language)
 	if problem != "" {
-		problems = append(problems, Problem{File: name, Text: problem})
+		problems = append(problems, store.Problem{File: name, Text: problem})
 	}
 	_, wrong := steeringOf(f, language, tools)
 	return append(problems, wrong...)

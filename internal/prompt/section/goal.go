@@ -30,6 +30,7 @@ func (t *Turn) SetGoal(g task.Goal) {
 	if g.ID == "" {
 		return
 	}
+	t.From.Goal, t.From.Pin = g.Label.Integrity, g.Label.Integrity
 	locked := goalLocked(g)
 	t.Markers = g.Status == task.Active && !slices.Contains(t.Tools, "goal")
 	if t.Tier == 1 {

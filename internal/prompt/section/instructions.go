@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reverie/internal/llm"
+	"reverie/internal/store"
 )
 
 // Instructions are what BASE_PROMPT.txt and the template for mode and tier say. A
@@ -24,7 +25,7 @@ var instructions = []string{"core", "identity", "mandates", "safety", "base", "t
 // fit the tier's budget. What is too much for it comes off the template, at a line, until a tenth
 // of the budget is left of it. BASE_PROMPT.txt stays whole, safety and all: its owner makes it
 // short for a tier by sections with tiers:. Whatever is too long is a problem.
-func HoldInstructions(t *Turn, names []string, contents []*Content) (*InstructionReport, []Problem) {
+func HoldInstructions(t *Turn, names []string, contents []*Content) (*InstructionReport, []store.Problem) {
 	tier := t.tier()
 	if tier == 0 {
 		return nil, nil
@@ -49,7 +50,7 @@ func HoldInstructions(t *Turn, names []string, contents []*Content) (*Instructio
 
 // hold returns the template, which stands among the instructions at this index, as it
 // fits the tier's budget beside the others. -1 means that there is none.
-func hold(tier int, in []*Content, template int) (out *Content, problems []Problem) {
+func hold(tier int, in []*Content, template int) (out *Content, problems []store.Problem) {
 	budget, took := instructionBudget[tier], instructionTokens(in...)
 	if template >= 0 {
 		out = in[template]
@@ -63,11 +64,11 @@ func hold(tier int, in []*Content, template int) (out *Content, problems []Probl
 		out = cutContent(out, max(least, budget-base))
 	}
 	if base+least <= budget {
-		return out, []Problem{{File: out.Source, Text: fmt.Sprintf(
+		return out, []store.Problem{{File: out.Source, Text: fmt.Sprintf(
 			"is too long for tier %d: it takes %d tokens, and BASE_PROMPT.txt leaves it %d of %d; the model reads %d of %d characters",
 			tier, took-base, budget-base, budget, out.Size, in[template].Size)}}
 	}
-	return out, []Problem{{File: baseFile, Text: fmt.Sprintf(
+	return out, []store.Problem{{File: baseFile, Text: fmt.Sprintf(
 		"is too long for tier %d: it takes %d tokens, and %d are allowed together with the template. "+
 			"All of it is sent; give that tier shorter sections (tiers: %d)",
 		tier, base, budget, tier)}}

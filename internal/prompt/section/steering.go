@@ -10,6 +10,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	words "reverie/internal/text"
 )
 
@@ -268,7 +269,7 @@ func (q *Question) steeringWords() map[string]string {
 
 // steeringOf reads the rules' words in a language, with all that is wrong with their file. English
 // stands in for a language that has none.
-func steeringOf(f *files, language string, known []string) ([]baseSection, []Problem) {
+func steeringOf(f *files, language string, known []string) ([]baseSection, []store.Problem) {
 	file := steeringFile(language)
 	t := f.read(file)
 	if !t.exists {
@@ -281,14 +282,14 @@ func steeringOf(f *files, language string, known []string) ([]baseSection, []Pro
 		switch {
 		case s.line == 0: // what stands above the first one is for the reader
 		case !slices.ContainsFunc(rules, func(r rule) bool { return r.name == s.name }):
-			problems = append(problems, Problem{Line: s.line,
+			problems = append(problems, store.Problem{Line: s.line,
 				Text: fmt.Sprintf("there is no steering rule %q; its text is never used", s.name)})
 		default:
 			sections = append(sections, s)
 		}
 	}
 	if t.problem != "" && !t.builtin && t.problem != missing { // what is built in is as good
-		problems = append([]Problem{{Text: t.problem}}, problems...)
+		problems = append([]store.Problem{{Text: t.problem}}, problems...)
 	}
 	for i := range problems {
 		problems[i].File = file

@@ -1,0 +1,332 @@
+// Try shows Reverie at work: a real homeserver on loopback, two accounts, an end-to-end encrypted
+// room, the bot as `bot run` runs it, and the person's side of the room in this terminal. Progress
+// goes to standard error, the conversation to standard output.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"reverie/internal/llm/discover"
+	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/setup"
+	"reverie/internal/tty"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	bot     string // the program
+	bins    string // the folder of the homeserver's programs
+	message string // the only one to send; "" = what is typed
+	keep    bool   // the state for the next try
+	state   string // where it is kept
+}
+
+// console is where the person is who tries it.
+type console struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Exit codes, those of the bot.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is an error that is the caller's to correct.
+type usageError struct{ error }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	var o options
+	flag.StringVar(&o.bot, "bot", beside("bot"), "the bot")
+	flag.StringVar(&o.bins, "homeserver-bin", "bin/homeserver", "the folder with the homeserver's programs (make homeserver builds them)")
+	flag.StringVar(&o.message, "message", os.Getenv("REVERIE_TRY_MESSAGE"), "send this one message, print the answer, clean up and exit")
+	flag.BoolVar(&o.keep, "keep", false, "keep the state for the next try")
+	flag.StringVar(&o.state, "state", ".try", "where --keep keeps it")
+	flag.Parse()
+	c := console{in: os.Stdin, out: tty.Plain(os.Stdout), err: tty.Plain(os.Stderr)}
+	err := try(ctx, o, c)
+	stop()
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(c.err, err)
+	if errors.As(err, &usageError{}) {
+		os.Exit(exitUsage)
+	}
+	os.Exit(exitFailed)
+}
+
+// beside is the program name in the folder of this one.
+func beside(name string) string {
+	self, err := os.Executable()
+	if err != nil {
+		return name
+	}
+	return filepath.Join(filepath.Dir(self), name)
+}
+
+func try(ctx context.Context, o options, c console) error {
+	t := &trial{options: o, console: c, screen: &tty.Screen{Out: c.out, Name: "Reverie"}}
+	defer t.cleanUp()
+	for _, step := range []func(context.Context) error{t.openState, t.setUp, t.startBot, t.enterRoom} {
+		if err := step(ctx); err != nil {
+			return fmt.Errorf("try: %w", err)
+		}
+	}
+	in := &tty.Input{Waiting: []string{o.message}, Ended: true}
+	if o.message == "" {
+		in = t.screen.Open(c.in, c.out, os.Getenv("TERM"))
+		defer in.Close()
+	}
+	return t.chat(ctx, in)
+}
+
+// trial is one try: what was started, and must be stopped again.
+type trial struct {
+	options
+	console
+	screen  *tty.Screen
+	dir     string
+	account setup.Account // the person's
+	you     *peer.Peer
+	room    string
+	exited  chan struct{} // closed when the bot has ended
+	undo    []func()
+}
+
+func (t *trial) step(name, format string, args ...any) {
+	fmt.Fprintf(t.err, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+func (t *trial) openState(context.Context) (err error) {
+	if t.keep {
+		if t.dir, err = filepath.Abs(t.state); err != nil {
+			return err
+		}
+		return os.MkdirAll(t.dir, 0o700)
+	}
+	t.dir, err = os.MkdirTemp("", "reverie-try-")
+	t.undo = append(t.undo, func() { _ = os.RemoveAll(t.dir) })
+	return err
+}
+
+// file is the path of a file of the state.
+func (t *trial) file(name string) string { return filepath.Join(t.dir, name) }
+
+// setUp starts the homeserver and has the accounts, the room and the configuration made as docker-compose.yml has it done.
+func (t *trial) setUp(ctx context.Context) error {
+	home, err := homeserver.Start(ctx, homeserver.Config{BinDir: t.bins, Dir: t.file("homeserver")})
+	if err != nil {
+		return err
+	}
+	t.undo = append(t.undo, func() { _ = home.Stop() })
+	t.step("homeserver", "%s, in %s", home.URL, t.dir)
+	model, err := discover.Detect(ctx, os.Getenv)
+	if err != nil {
+		return usageError{err}
+	}
+	if model.URL == discover.Rehearsal {
+		t.step("model", "none found: the rehearsal model stands in. To connect one: "+
+			"`ollama run qwen3:8b`, or llama.cpp, LM Studio or REVERIE_LLM_URL; then again")
+	} else {
+		t.step("model", "%s at %s: %s", model.Name, model.URL, model.Model)
+	}
+	if err := t.firstRun(ctx, home, model); err != nil {
+		return err
+	}
+	t.account = setup.Account{Homeserver: home.URL, User: "@me:" + home.Name}
+	login, err := os.ReadFile(t.file("LOGIN.txt"))
+	if err != nil {
+		return err
+	}
+	if found := password.FindSubmatch(login); found != nil {
+		t.account.Password = string(found[1])
+	}
+	t.room, err = setup.EnsureDirectRoom(ctx, t.account, "Reverie", "@reverie:"+home.Name)
+	return err
+}
+
+// password is the line of the password in LOGIN.txt.
+var password = regexp.MustCompile(`(?m)^ *password +(\S+)$`)
+
+// firstRun has the bot make the accounts, the room and a configuration with this model.
+func (t *trial) firstRun(ctx context.Context, home *homeserver.Server, model discover.Server) error {
+	config := t.file("config.yaml")
+	if err := os.Remove(config); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	args := []string{"first-run", "--config", config, "--homeserver", home.URL, "--address", home.URL, "--server-name", home.Name,
+		"--secret-file", t.file("homeserver/registration_secret"), "--model-url", model.URL, "--model", model.Model}
+	if model.Key != "" {
+		args = append(args, "--key-variable", "REVERIE_LLM_KEY")
+	}
+	if out, err := exec.CommandContext(ctx, t.bot, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s first-run: %w\n%s", t.bot, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// startBot runs `bot run`, with its log in a file.
+func (t *trial) startBot(context.Context) error {
+	log, err := os.OpenFile(t.file("bot.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	bot := exec.Command(t.bot, "run", "--config", t.file("config.yaml"))
+	bot.Stdout, bot.Stderr = log, log
+	bot.SysProcAttr = homeserver.OwnGroup()
+	started := make(chan error, 1)
+	t.exited = make(chan struct{})
+	// go: waited for by the cleanup below
+	go func() {
+		runtime.LockOSThread() // the bot ends with the thread that started it
+		defer runtime.UnlockOSThread()
+		defer close(t.exited)
+		defer log.Close()
+		err := bot.Start()
+		started <- err
+		if err == nil {
+			_ = bot.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	t.undo = append(t.undo, func() { _ = bot.Process.Signal(syscall.SIGTERM); <-t.exited })
+	t.step("bot", "log in %s", log.Name())
+	return nil
+}
+
+func (t *trial) enterRoom(ctx context.Context) (err error) {
+	a := t.account
+	as := peer.Config{Homeserver: a.Homeserver, User: a.User, Password: a.Password, DB: t.file("me.db")}
+	if t.you, err = peer.Login(ctx, as); err != nil {
+		return fmt.Errorf("log in as you: %w", err)
+	}
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	// go: waited for by the cleanup below
+	go func() { defer close(ended); _ = t.you.Run(run) }()
+	t.undo = append(t.undo, func() { stop(); <-ended; _ = t.you.Close() })
+
+	wait, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	// go: ends with the bot
+	go func() { <-t.exited; cancel() }()
+	if err := t.you.WaitJoined(wait, t.room, "@reverie:"+strings.SplitN(a.User, ":", 2)[1]); err != nil {
+		return fmt.Errorf("the bot did not join the room within a minute; %s", t.logTail())
+	}
+	t.step("room", "end-to-end encrypted: %s", t.room)
+	t.step("files", "Files to look at and to edit, in %s: MEMORIES.txt, SOUL.md, skills/", t.file("data"))
+	if !t.keep {
+		t.step("", "all of this is thrown away at the end; `make try KEEP=1` keeps it")
+	}
+	t.step("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s", a.Homeserver, a.User, a.Password)
+	return nil
+}
+
+func (t *trial) logTail() string {
+	b, err := os.ReadFile(t.file("bot.log"))
+	if err != nil {
+		return "its log cannot be read: " + err.Error()
+	}
+	lines := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
+	return "the end of its log:\n" + string(bytes.Join(lines[max(0, len(lines)-8):], []byte("\n")))
+}
+
+func (t *trial) cleanUp() {
+	for i := len(t.undo) - 1; i >= 0; i-- {
+		t.undo[i]()
+	}
+	if t.keep {
+		fmt.Fprintf(t.err, "Kept in %s; `make try KEEP=1` goes on there.\n", t.dir)
+	}
+}
+
+// event shows one event of the room, and says whether it is a finished
+// message of the bot.
+func (t *trial) event(e peer.Event) (done bool, err error) {
+	if e.Room != t.room || e.Sender == t.you.UserID() {
+		return false, nil
+	}
+	switch e.Kind {
+	case peer.Typing:
+		t.screen.Writing(e.On)
+	case peer.Undecryptable:
+		return false, fmt.Errorf("try: a message of the bot could not be decrypted: %w", e.Err)
+	case peer.Message, peer.Edit, peer.Asked, peer.Closed:
+		if e.Poll != nil {
+			for i, o := range e.Poll.Options {
+				e.Body += fmt.Sprintf("\n%d. %s", i+1, o.Text)
+			}
+		}
+		if !e.Encrypted {
+			return false, errors.New("try: the bot sent plain text into the encrypted room")
+		}
+		if e.Live && e.Notice { // it only says what the answer waits for
+			t.screen.Progress(e.Body)
+			return false, nil
+		}
+		t.screen.Show(e.ID, e.Body, !e.Live)
+		return !e.Live, nil
+	}
+	return false, nil
+}
+
+// chat sends what is typed and shows what comes, until all of it has been answered.
+func (t *trial) chat(ctx context.Context, in *tty.Input) error {
+	t.screen.Tell("\nWrite a message; !help lists commands; Ctrl-D or exit ends.\n")
+	unanswered := 0
+	for !in.Over(unanswered > 0) {
+		if text, ok := in.Next(unanswered > 0); ok {
+			if _, err := t.you.Say(ctx, t.room, text); err != nil {
+				return fmt.Errorf("try: send: %w", err)
+			}
+			if unanswered++; in.Live { // several lines may have one answer
+				unanswered = 1
+			}
+			continue
+		}
+		select {
+		case l := <-in.More():
+			if err := in.Add(l); err != nil {
+				return err
+			}
+			if in.Ended && unanswered > 0 {
+				t.screen.Tell(tty.EndsLater)
+			}
+		case e := <-t.you.Events():
+			if done, err := t.event(e); err != nil {
+				return err
+			} else if done { // or a reminder
+				unanswered = max(0, unanswered-1)
+			}
+		case <-t.exited:
+			return fmt.Errorf("try: the bot has ended; %s", t.logTail())
+		case <-ctx.Done():
+			if t.message != "" {
+				return ctx.Err()
+			}
+			return nil
+		}
+	}
+	return nil
+}

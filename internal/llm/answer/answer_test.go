@@ -1,0 +1,25 @@
+package answer
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestObjects: of a model's lists the last one counts; one that is cut off is no empty one.
+// Holds L7.
+func TestObjects(t *testing.T) {
+	for _, c := range []struct {
+		answer string
+		want   int
+		err    error
+	}{
+		{`[{"a":1},{"a":2}]`, 2, nil}, {`Perhaps [{"a":1}]? No: [{"a":1},{"a":2,"b":[]},]`, 2, nil}, {`[{"a":1}] and [] [1] [see]`, 1, nil},
+		{`[ ]`, 0, nil}, {`{"list": [{"a":1}, "b", 3]}`, 1, nil},
+		{`[{"a":1,"b":[]},{"a":2,"b":[],"c`, 1, ErrPartial}, {`[{"a":1,"b":[],"c`, 0, ErrPartial}, {`[{"a":1}] then [{"a":2},{`, 1, ErrPartial},
+		{`none [1]`, 0, ErrProse}, {``, 0, ErrProse},
+	} {
+		if got, err := Objects(c.answer); len(got) != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: %v, %v", c.answer, got, err)
+		}
+	}
+}

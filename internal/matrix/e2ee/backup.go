@@ -1,0 +1,405 @@
+package e2ee
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto"
+	"maunium.net/go/mautrix/crypto/backup"
+	"maunium.net/go/mautrix/crypto/signatures"
+	"maunium.net/go/mautrix/crypto/ssss"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/i18n"
+	"reverie/internal/matrix/retry"
+	"reverie/internal/text"
+)
+
+const (
+	backupTimeout = 30 * time.Second // for one step at the start, so that a slow server does not hold it up
+	backupBatch   = 100              // keys in one upload
+	backupSettle  = 2 * time.Second  // keys often come several at once
+	backupEvery   = time.Minute      // looks again even if nothing seems to be new
+	backupIdle    = time.Hour        // after a refusal: only a person can change it
+)
+
+// errNoSecrets says that the keys of the account's identity are not here.
+var errNoSecrets = errors.New("the recovery key of the account is not here, so its key backup cannot be used")
+
+// Backup keeps the message keys in the account's key backup.
+type Backup struct {
+	cfg  Config
+	id   *Identity
+	wake chan struct{}
+
+	mu      sync.Mutex
+	problem string // why there is no backup, or why it lags behind; empty when all is well
+}
+
+// OpenBackup makes the backup of the message keys, or takes up the one there
+// is. The bot works without: whatever is wrong is tried again by Run.
+func OpenBackup(ctx context.Context, cfg Config, identity *Identity) *Backup {
+	b := &Backup{cfg: cfg, id: identity, wake: make(chan struct{}, 1)}
+	OnSession(cfg.Machine, func(context.Context, id.RoomID, id.SessionID) { retry.Wake(b.wake) })
+	ctx, cancel := context.WithTimeout(ctx, backupTimeout)
+	defer cancel()
+	_, err := b.ensure(ctx)
+	b.note(err)
+	return b
+}
+
+// Status is the version of the backup in use, empty for none, and what is wrong with it.
+func (b *Backup) Status() (version, problem string) {
+	b.mu.Lock()
+	problem = b.problem
+	b.mu.Unlock()
+	if in := b.id.backup(); in != nil {
+		version = in.Version.String()
+	}
+	return version, problem
+}
+
+// OnSession adds f to what happens when a Megolm session arrives at m, from
+// whatever source. Nothing may run yet.
+func OnSession(m *crypto.OlmMachine, f func(context.Context, id.RoomID, id.SessionID)) {
+	before := m.SessionReceived
+	m.SessionReceived = func(ctx context.Context, room id.RoomID, session id.SessionID, first uint32) {
+		if before != nil {
+			before(ctx, room, session, first)
+		}
+		f(ctx, room, session)
+	}
+}
+
+// note keeps how the last attempt went; a lasting problem is logged once.
+func (b *Backup) note(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	b.mu.Lock()
+	same := b.problem == text
+	b.problem = text
+	b.mu.Unlock()
+	switch {
+	case same:
+	case err != nil:
+		b.cfg.Log.Warn("matrix: the key backup does not work; messages are read and sent all the same", "err", err)
+	default:
+		b.cfg.Log.Info("matrix: the key backup works again")
+	}
+}
+
+// Run restores what this device lacks, and uploads new keys as they come, until ctx ends.
+func (b *Backup) Run(ctx context.Context) error {
+	for attempt := 0; ; attempt++ {
+		err := b.sync(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		b.note(err)
+		wait := backupEvery
+		if err == nil {
+			attempt = -1
+		} else {
+			var v retry.Class
+			if v, wait = retry.Classify(err, attempt); v == retry.Never || errors.Is(err, errNoSecrets) {
+				wait = backupIdle
+			}
+		}
+		wake := b.wake
+		if err != nil {
+			wake = nil // new keys do not mend it
+		}
+		if err := retry.Pause(ctx, wake, wait); err != nil {
+			return err
+		}
+		if err := retry.Pause(ctx, nil, backupSettle); err != nil {
+			return err
+		}
+	}
+}
+
+// sync brings device and backup together, in both directions.
+func (b *Backup) sync(ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			b.cfg.Log.Error("matrix: panic in the key backup", "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	in, err := b.ensure(ctx)
+	if err != nil {
+		return err
+	}
+	if in.Restored != b.cfg.Client.DeviceID {
+		if err := b.restoreKeys(ctx, in); err != nil {
+			return fmt.Errorf("restore keys: %w", err)
+		}
+	}
+	if err = b.uploadKeys(ctx, in); err != nil && b.replaced(ctx, in) {
+		b.cfg.Log.Warn("matrix: the key backup is no longer the one on the homeserver; looking for the new one", "version", in.Version,
+			"err", err)
+		if err := b.id.keep(ctx, func(s *Secrets) { s.Backup = nil }); err != nil {
+			return err
+		}
+		return b.sync(ctx)
+	}
+	return err
+}
+
+// replaced tells whether the server has another backup now, or none. Servers
+// differ in how they refuse keys for one that is gone, so they are asked.
+func (b *Backup) replaced(ctx context.Context, in BackupSecret) bool {
+	latest, err := b.cfg.Client.GetKeyBackupLatestVersion(ctx)
+	return errors.Is(err, mautrix.MNotFound) || err == nil && latest.Version != in.Version
+}
+
+// ensure returns the backup in use. There are three steps to a new one,
+// its key in the account's secret storage, the backup itself, and our note of
+// it; the next call goes on wherever one stops.
+func (b *Backup) ensure(ctx context.Context) (BackupSecret, error) {
+	if known := b.id.backup(); known != nil {
+		return *known, nil
+	}
+	m := b.cfg.Machine
+	if m.CrossSigningKeys == nil {
+		return BackupSecret{}, errNoSecrets
+	}
+	storage, err := b.id.storage(ctx)
+	if err != nil {
+		return BackupSecret{}, err
+	}
+	latest, err := b.cfg.Client.GetKeyBackupLatestVersion(ctx)
+	if errors.Is(err, mautrix.MNotFound) {
+		latest, err = nil, nil
+	}
+	if err != nil {
+		return BackupSecret{}, fmt.Errorf("ask for the key backup: %w", err)
+	}
+	key, err := b.backupKey(ctx, storage, latest == nil)
+	if err != nil {
+		return BackupSecret{}, err
+	}
+	made := BackupSecret{Key: key.Bytes()}
+	switch {
+	case latest == nil:
+		if made.Version, err = b.newBackup(ctx, key); err != nil {
+			return BackupSecret{}, err
+		}
+		made.Restored = b.cfg.Client.DeviceID // there is nothing to restore
+	case latest.Algorithm != id.KeyBackupAlgorithmMegolmBackupV1:
+		return BackupSecret{}, retry.Refuse(i18n.Text(
+			fmt.Sprintf("the account's key backup is of a kind that is not supported here (%s)", text.Clip(string(latest.Algorithm), 60))))
+	case latest.AuthData.PublicKey != publicBackupKey(key):
+		return BackupSecret{}, retry.Refuse(i18n.Text("the key in the account's secret storage does not open its key backup; " +
+			"another client made the backup anew, and its recovery key belongs into " + b.cfg.recoveryKey()))
+	default:
+		made.Version = latest.Version
+	}
+	if err := b.id.keep(ctx, func(s *Secrets) { s.Backup = &made }); err != nil {
+		return BackupSecret{}, err
+	}
+	return made, nil
+}
+
+// backupKey returns the backup's private key from the secret storage. With
+// create it makes one if there is none.
+func (b *Backup) backupKey(ctx context.Context, storage *ssss.Key, create bool) (*backup.MegolmBackupKey, error) {
+	var sealed ssss.EncryptedAccountDataEventContent
+	err := b.cfg.Client.GetAccountData(ctx, event.AccountDataMegolmBackupKey.Type, &sealed)
+	switch {
+	case err != nil && !errors.Is(err, mautrix.MNotFound):
+		return nil, fmt.Errorf("ask for the backup's key: %w", err)
+	case err == nil && len(sealed.Encrypted) > 0:
+		raw, err := sealed.Decrypt(event.AccountDataMegolmBackupKey.Type, storage)
+		if err != nil {
+			return nil, retry.Refuse(i18n.Text(fmt.Sprintf("%s does not open the key of the account's key backup: %v",
+				b.cfg.recoveryKey(), err)))
+		}
+		key, err := backup.MegolmBackupKeyFromBytes(raw)
+		if err != nil {
+			return nil, retry.Refuse(i18n.Text(fmt.Sprintf("the key of the account's key backup is damaged: %v", err)))
+		}
+		return key, nil
+	case !create:
+		return nil, retry.Refuse("the account has a key backup of another client, whose key is not in the account's secret storage; " +
+			"delete that backup there, or store its key there")
+	}
+	key, err := backup.NewMegolmBackupKey()
+	if err != nil {
+		return nil, fmt.Errorf("make a backup key: %w", err)
+	}
+	if err := b.cfg.Machine.SSSS.SetEncryptedAccountData(ctx, event.AccountDataMegolmBackupKey, key.Bytes(), storage); err != nil {
+		return nil, fmt.Errorf("store the backup's key: %w", err)
+	}
+	return key, nil
+}
+
+func publicBackupKey(key *backup.MegolmBackupKey) id.Ed25519 {
+	return id.Ed25519(base64.RawStdEncoding.EncodeToString(key.PublicKey().Bytes()))
+}
+
+// newBackup makes an empty backup that our identity vouches for.
+func (b *Backup) newBackup(ctx context.Context, key *backup.MegolmBackupKey) (id.KeyBackupVersion, error) {
+	master := b.cfg.Machine.CrossSigningKeys.MasterKey
+	auth := backup.MegolmAuthData{PublicKey: publicBackupKey(key)}
+	signature, err := master.SignJSON(auth)
+	if err != nil {
+		return "", fmt.Errorf("sign the key backup: %w", err)
+	}
+	auth.Signatures = signatures.NewSingleSignature(b.cfg.Client.UserID, id.KeyAlgorithmEd25519, master.PublicKey().String(), signature)
+	made, err := b.cfg.Client.CreateKeyBackupVersion(ctx, &mautrix.ReqRoomKeysVersionCreate[backup.MegolmAuthData]{
+		Algorithm: id.KeyBackupAlgorithmMegolmBackupV1, AuthData: auth,
+	})
+	if err != nil {
+		return "", fmt.Errorf("make the key backup: %w", err)
+	}
+	b.cfg.Log.Info("matrix: key backup made; the recovery key opens it", "version", made.Version)
+	return made.Version, nil
+}
+
+// restoreKeys takes all keys of the backup into the crypto store. A key that
+// is there already, and is as good, stays.
+func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret) error {
+	key, err := backup.MegolmBackupKeyFromBytes(in.Key)
+	if err != nil {
+		return fmt.Errorf("the backup's key: %w", err)
+	}
+	all, err := b.cfg.Client.GetKeyBackup(ctx, in.Version)
+	if err != nil && !errors.Is(err, mautrix.MNotFound) { // some servers say that of an empty one
+		return fmt.Errorf("download: %w", err)
+	}
+	good, bad := 0, 0
+	if err == nil {
+		for room, keys := range all.Rooms {
+			for session, sealed := range keys.Sessions {
+				err := b.restoreKey(ctx, in.Version, key, room, session, sealed.SessionData)
+				switch {
+				case errors.Is(err, crypto.ErrFailedToStoreNewInboundGroupSessionFromBackup), ctx.Err() != nil:
+					return err
+				case err != nil:
+					b.cfg.Log.Warn("matrix: a key in the backup cannot be used", "room", room, "session", session, "err", err)
+					bad++
+				default:
+					good++
+				}
+			}
+		}
+	}
+	in.Restored = b.cfg.Client.DeviceID
+	if err := b.id.keep(ctx, func(s *Secrets) { s.Backup = &in }); err != nil {
+		return err
+	}
+	b.cfg.Log.Info("matrix: message keys restored from the backup", "keys", good, "unusable", bad)
+	return nil
+}
+
+func (b *Backup) restoreKey(
+	ctx context.Context, version id.KeyBackupVersion, key *backup.MegolmBackupKey, room id.RoomID, session id.SessionID,
+	sealed backup.EncryptedSessionData[backup.MegolmSessionData],
+) error {
+	if sealed.Ephemeral.PublicKey == nil {
+		return errors.New("it is not complete")
+	}
+	data, err := sealed.Decrypt(key)
+	if err != nil {
+		return err
+	}
+	_, err = b.cfg.Machine.ImportRoomKeyFromBackup(ctx, version, room, session, data)
+	return err
+}
+
+// uploadKeys puts everything into the backup that is not there yet. What is
+// left to do stands in the crypto store, so nothing is forgotten by a restart.
+func (b *Backup) uploadKeys(ctx context.Context, in BackupSecret) error {
+	key, err := backup.MegolmBackupKeyFromBytes(in.Key)
+	if err != nil {
+		return fmt.Errorf("the backup's key: %w", err)
+	}
+	for {
+		batch, err := b.notBackedUp(ctx, in.Version)
+		if err != nil {
+			return fmt.Errorf("look for new keys: %w", err)
+		}
+		if len(batch) == 0 {
+			return nil
+		}
+		req := &mautrix.ReqKeyBackup{Rooms: map[id.RoomID]mautrix.ReqRoomKeyBackup{}}
+		for _, s := range batch {
+			sealed, err := seal(key, s)
+			if err != nil { // it counts as done: it is as broken the next time
+				b.cfg.Log.Warn("matrix: a key cannot be backed up", "room", s.RoomID, "session", s.ID(), "err", err)
+				continue
+			}
+			if _, ok := req.Rooms[s.RoomID]; !ok {
+				req.Rooms[s.RoomID] = mautrix.ReqRoomKeyBackup{Sessions: map[id.SessionID]mautrix.ReqKeyBackupData{}}
+			}
+			req.Rooms[s.RoomID].Sessions[s.ID()] = sealed
+		}
+		if len(req.Rooms) > 0 {
+			if _, err := b.cfg.Client.PutKeysInBackup(ctx, in.Version, req); err != nil {
+				return fmt.Errorf("upload %d keys: %w", len(batch), err)
+			}
+		}
+		for _, s := range batch {
+			if err := b.cfg.Machine.CryptoStore.(*Store).SetGroupSessionKeyBackupVersion(ctx, s.ID(), in.Version); err != nil {
+				return fmt.Errorf("note which keys are backed up: %w", err)
+			}
+		}
+		b.cfg.Log.Debug("matrix: message keys backed up", "keys", len(batch), "version", in.Version)
+	}
+}
+
+// notBackedUp returns some of the keys that are not in the backup.
+func (b *Backup) notBackedUp(ctx context.Context, version id.KeyBackupVersion) (out []*crypto.InboundGroupSession, err error) {
+	missing := b.cfg.Machine.CryptoStore.GetGroupSessionsWithoutKeyBackupVersion(ctx, version)
+	err = missing.Iter(func(s *crypto.InboundGroupSession) (bool, error) {
+		out = append(out, s)
+		return len(out) < backupBatch, nil
+	})
+	return out, err
+}
+
+func seal(key *backup.MegolmBackupKey, s *crypto.InboundGroupSession) (mautrix.ReqKeyBackupData, error) {
+	first := s.Internal.FirstKnownIndex()
+	exported, err := s.Internal.Export(first)
+	if err != nil {
+		return mautrix.ReqKeyBackupData{}, err
+	}
+	chain := s.ForwardingChains
+	if chain == nil {
+		chain = []string{}
+	}
+	sealed, err := backup.EncryptSessionData(key, backup.MegolmSessionData{
+		Algorithm: id.AlgorithmMegolmV1, ForwardingKeyChain: chain,
+		SenderClaimedKeys: backup.SenderClaimedKeys{Ed25519: s.SigningKey}, SenderKey: s.SenderKey,
+		SessionKey: string(exported), SharedHistory: s.SharedHistory,
+	})
+	if err != nil {
+		return mautrix.ReqKeyBackupData{}, err
+	}
+	data, err := json.Marshal(sealed)
+	return mautrix.ReqKeyBackupData{
+		FirstMessageIndex: int(first), ForwardedCount: len(chain), IsVerified: s.Internal.IsVerified(), SessionData: data,
+	}, err
+}
+
+// KeysOutside counts the message keys in db that are not in that backup.
+func KeysOutside(ctx context.Context, db *sql.DB, version string) (n int, err error) {
+	err = db.QueryRowContext(ctx, `SELECT count(*) FROM crypto_megolm_inbound_session WHERE session IS NOT NULL
+		AND (?1 = '' OR key_backup_version <> ?1)`, version).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("matrix: count keys: %w", err)
+	}
+	return n, nil
+}

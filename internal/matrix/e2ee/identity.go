@@ -1,0 +1,172 @@
+package e2ee
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto"
+	"maunium.net/go/mautrix/crypto/ssss"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/store"
+)
+
+// Config is what an Identity and a Backup need.
+type Config struct {
+	Client   *mautrix.Client
+	Machine  *crypto.OlmMachine
+	DB       *sql.DB
+	Dir      string // where recovery.key is
+	Password string // of the account; empty = not known
+	Log      *slog.Logger
+}
+
+func (cfg Config) recoveryKey() string { return filepath.Join(cfg.Dir, "recovery.key") }
+
+// Identity is the cross-signing identity of the account, and its private keys.
+type Identity struct {
+	cfg Config
+
+	mu      sync.Mutex
+	secrets Secrets
+}
+
+// NewIdentity returns an Identity whose keys are not here yet; see Sign and Open.
+func NewIdentity(cfg Config) *Identity { return &Identity{cfg: cfg} }
+
+// Sign cross-signs this device, and makes the identity if the account has none. With anew it
+// does so even if the device seems to be signed.
+func (i *Identity) Sign(ctx context.Context, anew bool) error {
+	m := i.cfg.Machine
+	has, verified, err := m.GetOwnVerificationStatus(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask for the identity of this account: %w", err)
+	case verified && !anew:
+		return nil
+	case !has:
+		return i.newIdentity(ctx)
+	}
+	key, err := os.ReadFile(i.cfg.recoveryKey())
+	if err != nil {
+		return fmt.Errorf("the account has an identity already, made by another client; "+
+			"put that client's recovery key into %s (a file with the one line), or verify this device there: %w", i.cfg.recoveryKey(), err)
+	}
+	if err := m.VerifyWithRecoveryKey(ctx, strings.TrimSpace(string(key))); err != nil {
+		return fmt.Errorf("%s does not open the identity of this account; put the right recovery key there: %w", i.cfg.recoveryKey(), err)
+	}
+	i.cfg.Log.Info("matrix: device verified with the recovery key", "device", i.cfg.Client.DeviceID)
+	return nil
+}
+
+// newIdentity makes the account's cross-signing keys. The recovery key is on
+// disk before anything depends on it, and the server is asked to publish the
+// keys last: stopping anywhere in between leaves a state from which the next
+// start can go on.
+func (i *Identity) newIdentity(ctx context.Context) error {
+	m := i.cfg.Machine
+	secret, err := i.secretKey(ctx)
+	if err != nil {
+		return err
+	}
+	keys, err := m.GenerateCrossSigningKeys()
+	if err != nil {
+		return fmt.Errorf("make cross-signing keys: %w", err)
+	}
+	for _, k := range []struct {
+		name event.Type
+		seed []byte
+	}{
+		{event.AccountDataCrossSigningMaster, keys.MasterKey.Seed()},
+		{event.AccountDataCrossSigningSelf, keys.SelfSigningKey.Seed()},
+		{event.AccountDataCrossSigningUser, keys.UserSigningKey.Seed()},
+	} {
+		if err := m.SSSS.SetEncryptedAccountData(ctx, k.name, k.seed, secret); err != nil {
+			return fmt.Errorf("store cross-signing keys: %w", err)
+		}
+	}
+	if err := m.SSSS.SetDefaultKeyID(ctx, secret.ID); err != nil {
+		return fmt.Errorf("store the default key: %w", err)
+	}
+	if err := m.PublishCrossSigningKeys(ctx, keys, i.interactive()); err != nil {
+		if i.cfg.Password == "" {
+			return fmt.Errorf("the homeserver wants the account's password to publish an identity; "+
+				"configure matrix.password for one start: %w", err)
+		}
+		return fmt.Errorf("publish the identity (a homeserver with a separate account page wants this confirmed there): %w", err)
+	}
+	return i.signSelf(ctx, keys)
+}
+
+func (i *Identity) signSelf(ctx context.Context, keys *crypto.CrossSigningKeysCache) error {
+	m := i.cfg.Machine
+	pub := keys.PublicKeys()
+	for _, k := range []struct {
+		usage id.CrossSigningUsage
+		key   id.Ed25519
+	}{{id.XSUsageMaster, pub.MasterKey}, {id.XSUsageSelfSigning, pub.SelfSigningKey}, {id.XSUsageUserSigning, pub.UserSigningKey}} {
+		if err := m.CryptoStore.PutCrossSigningKey(ctx, i.cfg.Client.UserID, k.usage, k.key); err != nil {
+			return fmt.Errorf("keep the public keys: %w", err)
+		}
+	}
+	if err := m.SignOwnDevice(ctx, m.OwnIdentity()); err != nil {
+		return fmt.Errorf("sign this device: %w", err)
+	}
+	if err := m.SignOwnMasterKey(ctx); err != nil {
+		return fmt.Errorf("sign the identity: %w", err)
+	}
+	i.cfg.Log.Info("matrix: new identity made and device signed; keep a copy of the recovery key", "device", i.cfg.Client.DeviceID,
+		"file", i.cfg.recoveryKey())
+	return nil
+}
+
+// secretKey returns the key that the cross-signing keys are sealed with on the
+// server: the one from an earlier attempt, or a new one that is on disk before
+// it is used.
+func (i *Identity) secretKey(ctx context.Context) (*ssss.Key, error) {
+	m, path := i.cfg.Machine, i.cfg.recoveryKey()
+	if old, err := os.ReadFile(path); err == nil {
+		if keyID, meta, err := m.SSSS.GetDefaultKeyData(ctx); err == nil {
+			if key, err := meta.VerifyRecoveryKey(keyID, strings.TrimSpace(string(old))); err == nil {
+				return key, nil
+			}
+		}
+		if err := os.Rename(path, fmt.Sprintf("%s.%d", path, time.Now().Unix())); err != nil {
+			return nil, fmt.Errorf("move the old recovery key aside: %w", err)
+		}
+	}
+	key, err := ssss.NewKey("")
+	if err != nil {
+		return nil, fmt.Errorf("make a recovery key: %w", err)
+	}
+	if err := store.WriteFile(path, []byte(key.RecoveryKey()+"\n")); err != nil {
+		return nil, fmt.Errorf("write the recovery key: %w", err)
+	}
+	if err := m.SSSS.SetKeyData(ctx, key.ID, key.Metadata); err != nil {
+		return nil, fmt.Errorf("store the recovery key's description: %w", err)
+	}
+	return key, nil
+}
+
+// interactive answers the homeserver's question for the password; nil when we
+// have none, and then some servers publish a first identity without asking.
+func (i *Identity) interactive() mautrix.UIACallback {
+	if i.cfg.Password == "" {
+		return nil
+	}
+	return func(ask *mautrix.RespUserInteractive) any {
+		return &mautrix.ReqUIAuthLogin{
+			BaseAuthData: mautrix.BaseAuthData{Type: mautrix.AuthTypePassword, Session: ask.Session},
+			User:         i.cfg.Client.UserID.String(), Password: i.cfg.Password,
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package e2ee
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"reverie/internal/store"
+)
+
+// StoredDevice tells which device the crypto store in db belongs to; empty
+// when there is no crypto store yet.
+func StoredDevice(ctx context.Context, db *sql.DB) (string, error) {
+	var n int
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table'
+		AND name = 'crypto_account'`).Scan(&n); err != nil || n == 0 {
+		return "", err
+	}
+	var device string
+	err := db.QueryRowContext(ctx, `SELECT device_id FROM crypto_account WHERE account_id = ''`).Scan(&device)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return device, err
+}
+
+// PickleKey returns the key in dir that the crypto store of device is sealed with. It makes
+// one only when nothing is sealed yet.
+func PickleKey(dir, device string) ([]byte, error) {
+	path := filepath.Join(dir, "pickle.key")
+	key, err := os.ReadFile(path)
+	switch {
+	case err == nil && len(key) == 32:
+		return key, nil
+	case err == nil:
+		return nil, fmt.Errorf("matrix: %s is damaged (%d bytes, must be 32); put it back from a backup", path, len(key))
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("matrix: read pickle key: %w", err)
+	case device != "":
+		return nil, fmt.Errorf("matrix: %s is missing, but the encryption keys of device %s in bot.db are sealed with it; "+
+			"put it back from a backup", path, device)
+	}
+	key = make([]byte, 32)
+	rand.Read(key)
+	if err := store.WriteFile(path, key); err != nil {
+		return nil, fmt.Errorf("matrix: write pickle key: %w", err)
+	}
+	return key, nil
+}

@@ -1,0 +1,212 @@
+package e2ee
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"reflect"
+	"strings"
+
+	"go.mau.fi/util/dbutil"
+	"go.mau.fi/util/jsonbytes"
+	"maunium.net/go/mautrix/crypto"
+	"maunium.net/go/mautrix/crypto/ssss"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/i18n"
+	"reverie/internal/matrix/retry"
+)
+
+// Secrets are the private keys behind the account's identity. The library does
+// not keep them, and without them the bot could sign nobody and back up
+// nothing once recovery.key was moved to a safe place. They are in the crypto
+// store; if they are lost, recovery.key brings them back.
+type Secrets struct {
+	CrossSigning *crypto.CrossSigningSeeds `json:"cross_signing,omitempty"`
+	Backup       *BackupSecret             `json:"backup,omitempty"`
+}
+
+// secretsName is the name of the secrets in the crypto store. It is no name that other
+// devices of the account ask for.
+const secretsName id.Secret = "reverie"
+
+// BackupSecret is the key backup in use.
+type BackupSecret struct {
+	Version  id.KeyBackupVersion `json:"version"`
+	Key      []byte              `json:"key"`
+	Restored id.DeviceID         `json:"restored,omitempty"` // the device that has all the keys that were in it
+}
+
+// OpenStore opens the crypto store in db without a login; nil when there is none. Its key is in dir.
+func OpenStore(ctx context.Context, db *sql.DB, dir string) (*crypto.SQLCryptoStore, error) {
+	device, err := StoredDevice(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("matrix: look at the crypto store: %w", err)
+	}
+	if device == "" {
+		return nil, nil
+	}
+	key, err := PickleKey(dir, device)
+	if err != nil {
+		return nil, err
+	}
+	wrapped, err := dbutil.NewWithDB(db, "sqlite")
+	if err != nil {
+		return nil, fmt.Errorf("matrix: open crypto store: %w", err)
+	}
+	return crypto.NewSQLCryptoStore(wrapped, dbutil.NoopLogger, "", id.DeviceID(device), key), nil
+}
+
+// LoadSecrets reads the secrets in the crypto store in db; nil when there are none.
+func LoadSecrets(ctx context.Context, db *sql.DB, dir string) (*Secrets, error) {
+	kept, err := OpenStore(ctx, db, dir)
+	if err != nil || kept == nil {
+		return nil, err
+	}
+	data, err := kept.GetSecret(ctx, secretsName)
+	if err != nil {
+		return nil, fmt.Errorf("matrix: the keys of the identity in bot.db are damaged; recovery.key brings them back: %w", err)
+	}
+	if data == "" {
+		return nil, nil
+	}
+	var s Secrets
+	if err := json.Unmarshal([]byte(data), &s); err != nil {
+		return nil, errors.New("matrix: the keys of the identity are damaged; recovery.key brings them back")
+	}
+	return &s, nil
+}
+
+// keep changes the secrets, in the crypto store first.
+func (i *Identity) keep(ctx context.Context, change func(*Secrets)) error {
+	i.mu.Lock()
+	next := i.secrets
+	i.mu.Unlock()
+	change(&next)
+	data, err := json.Marshal(next)
+	if err == nil {
+		err = i.cfg.Machine.CryptoStore.PutSecret(ctx, secretsName, string(data))
+	}
+	if err != nil {
+		return fmt.Errorf("matrix: keep secrets: %w", err)
+	}
+	i.mu.Lock()
+	i.secrets = next
+	i.mu.Unlock()
+	return nil
+}
+
+// backup is the key backup in use; nil = none.
+func (i *Identity) backup() *BackupSecret {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.secrets.Backup
+}
+
+// Open makes the private keys of the identity ready: those that were
+// just made or opened, those in the crypto store, or those that recovery.key opens on
+// the server. Nothing may run yet.
+func (i *Identity) Open(ctx context.Context) {
+	m := i.cfg.Machine
+	kept, err := LoadSecrets(ctx, i.cfg.DB, i.cfg.Dir)
+	if err != nil {
+		i.cfg.Log.Warn("matrix: the keys of the identity cannot be taken up as they are; what is missing is fetched anew", "err", err)
+	}
+	if kept != nil {
+		i.secrets = *kept
+	}
+	if m.CrossSigningKeys == nil && i.secrets.CrossSigning != nil {
+		if err := i.importSeeds(ctx, *i.secrets.CrossSigning); err != nil {
+			i.cfg.Log.Warn("matrix: the kept keys of the identity are not used", "err", err)
+		}
+	}
+	if m.CrossSigningKeys == nil {
+		ctx, cancel := context.WithTimeout(ctx, backupTimeout)
+		defer cancel()
+		if err := i.fetchSeeds(ctx); err != nil {
+			i.cfg.Log.Warn("matrix: the keys of the bot's identity are not here, so it can neither verify others nor back up message keys",
+				"err", err)
+			return
+		}
+	}
+	seeds := m.ExportCrossSigningKeys()
+	if reflect.DeepEqual(i.secrets.CrossSigning, &seeds) {
+		return
+	}
+	if err := i.keep(ctx, func(s *Secrets) {
+		if s.CrossSigning != nil {
+			s.Backup = nil // of another identity
+		}
+		s.CrossSigning = &seeds
+	}); err != nil {
+		i.cfg.Log.Warn("matrix: the keys of the identity could not be kept; recovery.key is needed again at the next start", "err", err)
+	}
+}
+
+// importSeeds takes up private keys, if they are those of the account.
+func (i *Identity) importSeeds(ctx context.Context, seeds crypto.CrossSigningSeeds) error {
+	m := i.cfg.Machine
+	public, err := m.GetOwnCrossSigningPublicKeys(ctx)
+	if err != nil {
+		return fmt.Errorf("ask for the account's identity: %w", err)
+	}
+	if public == nil {
+		return errors.New("the account has no identity")
+	}
+	keys, err := seeds.Decode()
+	if err != nil {
+		return fmt.Errorf("keys of the identity: %w", err)
+	}
+	if *keys.PublicKeys() != *public {
+		return errors.New("the account has another identity now, and these keys are not its own")
+	}
+	return m.ImportCrossSigningKeys(seeds)
+}
+
+// fetchSeeds opens the account's secret storage for the keys.
+func (i *Identity) fetchSeeds(ctx context.Context) error {
+	key, err := i.storage(ctx)
+	if err != nil {
+		return err
+	}
+	var seeds crypto.CrossSigningSeeds
+	for _, k := range []struct {
+		name event.Type
+		into *jsonbytes.UnpaddedURLBytes
+	}{
+		{event.AccountDataCrossSigningMaster, &seeds.MasterKey},
+		{event.AccountDataCrossSigningSelf, &seeds.SelfSigningKey},
+		{event.AccountDataCrossSigningUser, &seeds.UserSigningKey},
+	} {
+		if *k.into, err = i.cfg.Machine.SSSS.GetDecryptedAccountData(ctx, k.name, key); err != nil {
+			return fmt.Errorf("open the account's secret storage: %w", err)
+		}
+	}
+	return i.importSeeds(ctx, seeds)
+}
+
+// storage opens the account's secret storage with recovery.key.
+func (i *Identity) storage(ctx context.Context) (*ssss.Key, error) {
+	path := i.cfg.recoveryKey()
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w; put it into %s and start again", errNoSecrets, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the recovery key: %w", err)
+	}
+	keyID, meta, err := i.cfg.Machine.SSSS.GetDefaultKeyData(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the account's secret storage: %w", err)
+	}
+	key, err := meta.VerifyRecoveryKey(keyID, strings.TrimSpace(string(text)))
+	if err != nil && (key == nil || !errors.Is(err, ssss.ErrUnverifiableKey)) {
+		return nil, retry.Refuse(i18n.Text(fmt.Sprintf("%s does not open the account's secret storage: %v", path, err)))
+	}
+	return key, nil
+}

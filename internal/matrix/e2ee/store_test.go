@@ -1,0 +1,228 @@
+package e2ee
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.mau.fi/util/dbutil"
+	"maunium.net/go/mautrix/crypto"
+
+	"reverie/internal/store"
+	"reverie/internal/store/storetest"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sure returns what there is if there was no error.
+func sure[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		must(t, err)
+		return v
+	}
+}
+
+// unattached is a Store of a fresh database, whose crypto store is not there yet.
+func unattached(t *testing.T, ending <-chan struct{}) *Store {
+	t.Helper()
+	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
+	t.Cleanup(func() { db.Close() })
+	return NewStore(StoreConfig{DB: db, Log: slog.New(slog.DiscardHandler), Ending: ending, Again: 2 * time.Second, Problem: func(string) {}})
+}
+
+// newStore returns one that knows an Olm session with which it can encrypt.
+func newStore(t *testing.T) (*Store, *crypto.OlmSession) {
+	t.Helper()
+	k := unattached(t, make(chan struct{}))
+	db := sure(k.Database())(t)
+	k.SQLCryptoStore = crypto.NewSQLCryptoStore(db, dbutil.NoopLogger, "", "DEVICE", []byte("a key"))
+	must(t, k.DB.Upgrade(t.Context()))
+	ours, theirs := crypto.NewOlmAccount(), crypto.NewOlmAccount()
+	must(t, k.PutAccount(t.Context(), ours))
+	must(t, theirs.Internal.GenOneTimeKeys(1))
+	keys := sure(theirs.Internal.OneTimeKeys())(t)
+	for _, key := range keys {
+		internal := sure(ours.Internal.NewOutboundSession(theirs.IdentityKey(), key))(t)
+		s := &crypto.OlmSession{Internal: internal}
+		must(t, k.AddSession(t.Context(), "sender", s))
+		return k, s
+	}
+	t.Fatal("no one-time key")
+	return nil, nil
+}
+
+// stored is the session as the next start will see it.
+func (k *Store) stored(t *testing.T) string {
+	t.Helper()
+	fresh := &crypto.SQLCryptoStore{DB: k.DB, DeviceID: k.DeviceID, PickleKey: k.PickleKey}
+	fresh.InitFields()
+	s := sure(fresh.GetLatestSession(t.Context(), "sender"))(t)
+	return pickle(t, s)
+}
+
+// pickle is the state of a session, in which each message leaves its trace.
+func pickle(t *testing.T, s *crypto.OlmSession) string {
+	t.Helper()
+	p := sure(s.Internal.Pickle([]byte("test")))(t)
+	return string(p)
+}
+
+func step(t *testing.T, s *crypto.OlmSession) string {
+	t.Helper()
+	_, _, err := s.Encrypt([]byte("hello"))
+	must(t, err)
+	return pickle(t, s)
+}
+
+// Somebody encrypts with an Olm session that has just opened a message, and whose state is not stored yet: neither overtakes the other.
+func TestOlmSessionInTwoHands(t *testing.T) {
+	k, s := newStore(t)
+	o := &opened{}
+	ctx := context.WithValue(t.Context(), openedKey{}, o)
+	before := k.stored(t)
+	step(t, s)
+	must(t, k.PutOlmHash(ctx, [32]byte{1}, time.Now()))
+	must(t, k.UpdateSession(ctx, "sender", s))
+	at, err := k.GetOlmHash(t.Context(), [32]byte{1})
+	if must(t, err); !at.IsZero() || k.stored(t) != before {
+		t.Error("stored before the key")
+	}
+	last := step(t, s)
+	done := make(chan error)
+	go func() { done <- k.UpdateSession(t.Context(), "sender", s) }()
+	select {
+	case err := <-done:
+		t.Errorf("stored with what came before it: %v", err)
+		go func() { done <- err }()
+	case <-time.After(100 * time.Millisecond): // if it comes later it waits as well
+	}
+	k.settle(o)
+	must(t, <-done)
+	at, err = k.GetOlmHash(t.Context(), [32]byte{1})
+	if must(t, err); at.IsZero() {
+		t.Error("the hash is not stored")
+	}
+	if k.stored(t) != last {
+		t.Error("the older state has overwritten the newer one")
+	}
+}
+
+// What is stored is the session as it was when it opened the message, whatever somebody does with it meanwhile.
+func TestOlmSessionAsItWas(t *testing.T) {
+	k, s := newStore(t)
+	o := &opened{}
+	opening := step(t, s)
+	must(t, k.UpdateSession(context.WithValue(t.Context(), openedKey{}, o), "sender", s))
+	step(t, s)
+	k.settle(o)
+	if k.stored(t) != opening {
+		t.Error("a state is stored that somebody was still working on")
+	}
+}
+
+// The key that came with a message could not be stored before the end: nothing of the Olm session is stored, whoever uses it.
+func TestOlmSessionBehind(t *testing.T) {
+	k, s := newStore(t)
+	before := k.stored(t)
+	o := &opened{}
+	ctx := context.WithValue(t.Context(), openedKey{}, o)
+	step(t, s)
+	must(t, k.PutOlmHash(ctx, [32]byte{1}, time.Now()))
+	must(t, k.UpdateSession(ctx, "sender", s))
+	k.behind.Store(true)
+	k.settle(o)
+	if err := k.UpdateSession(t.Context(), "sender", s); !errors.Is(err, errBehind) {
+		t.Errorf("error %v", err)
+	}
+	at, err := k.GetOlmHash(t.Context(), [32]byte{1})
+	if must(t, err); !at.IsZero() || k.stored(t) != before {
+		t.Error("stored without the key")
+	}
+}
+
+// The state of an Olm session could not be stored before the end: what was encrypted with it does not leave, all else does.
+func TestOlmMessageStays(t *testing.T) {
+	k, s := newStore(t)
+	var sent []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent = append(sent, r.URL.Path) }))
+	defer server.Close()
+	client := &http.Client{Transport: k.Transport(http.DefaultTransport)}
+	defer client.CloseIdleConnections()
+	put := func(kind string) error {
+		req := sure(http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+"/_matrix/client/v3/sendToDevice/"+kind+"/txn", nil))(t)
+		resp, err := client.Do(req)
+		if err == nil {
+			must(t, resp.Body.Close())
+		}
+		return err
+	}
+	must(t, put("m.room.encrypted"))
+	ending := make(chan struct{})
+	close(ending)
+	k.cfg.Ending = ending
+	step(t, s)
+	must(t, k.UpdateSession(t.Context(), "sender", s))
+	must(t, put("m.room.encrypted")) // it is stored: nothing is wrong
+	must(t, k.cfg.DB.Close())
+	step(t, s)
+	if err := k.UpdateSession(t.Context(), "sender", s); err == nil {
+		t.Error("stored in a closed database")
+	}
+	if err := put("m.room.encrypted"); !errors.Is(err, errBehind) {
+		t.Errorf("error %v", err)
+	}
+	must(t, put("m.room_key_request"))
+	if len(sent) != 3 {
+		t.Errorf("sent: %q", sent)
+	}
+}
+
+// What mautrix could not store makes the whole batch fail, whether or not
+// mautrix passes the error on: a statement of its own, or a transaction.
+// Holds F44.
+func TestBatchFailsWithItsWrites(t *testing.T) {
+	ctx, ending := t.Context(), make(chan struct{})
+	close(ending) // nothing is tried twice
+	s := unattached(t, ending)
+	db := sure(s.Database())(t)
+	holder := sure(s.cfg.DB.Conn(ctx))(t)
+	defer holder.Close()
+	hurried, err := s.cfg.DB.Conn(ctx) // the one that the statements below get
+	must(t, err)
+	sure(hurried.ExecContext(ctx, `PRAGMA busy_timeout = 1`))(t)
+	sure(holder.ExecContext(ctx, `BEGIN IMMEDIATE`))(t)
+	must(t, hurried.Close())
+	const write = `UPDATE matrix_room SET exposed = 0`
+	for name, f := range map[string]func(context.Context) error{
+		"statement": func(ctx context.Context) error { _, err := db.Exec(ctx, write); return err },
+		"transaction": func(ctx context.Context) error {
+			return db.DoTxn(ctx, &dbutil.TxnOptions{}, func(context.Context) error { return nil })
+		},
+	} {
+		var failed error
+		if err := f(WithFailures(ctx, func(err error) { failed = err })); !store.Passing(err) || !store.Passing(failed) {
+			t.Errorf("%s: error %v, of the batch %v", name, err, failed)
+		}
+		if err := f(ctx); !store.Passing(err) { // outside of a sync
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	sure(holder.ExecContext(ctx, `ROLLBACK`))(t)
+	var failed error
+	ctx = WithFailures(ctx, func(err error) { failed = err })
+	sure(db.Exec(ctx, write))(t)
+	if _, err := db.Exec(ctx, `UPDATE no_table SET x = 0`); err == nil || store.Passing(err) || failed != nil {
+		t.Errorf("a fault that will not pass: %v, of the batch %v", err, failed)
+	}
+}

@@ -1,0 +1,227 @@
+package render
+
+import (
+	"bytes"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	extra "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// plainly replaces what must not be in a message, or would not be seen there, by
+// something that says the same: pictures by links, links to people by their
+// text, tags by what was written.
+type plainly struct{}
+
+func (p plainly) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
+	source := reader.Source()
+	used := map[string]bool{}
+	var nodes []ast.Node
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Link:
+			if n.Reference != nil && !footnote(n) {
+				used[linkLabel(n.Reference.Value)] = true
+			}
+			nodes = append(nodes, n)
+		case *ast.Image:
+			if n.Reference != nil {
+				used[linkLabel(n.Reference.Value)] = true
+			}
+			nodes = append(nodes, n)
+		case *ast.AutoLink, *ast.RawHTML, *ast.LinkReferenceDefinition:
+			nodes = append(nodes, n)
+		}
+		return ast.WalkContinue, nil
+	})
+	tags := map[ast.Node][]*ast.RawHTML{} // open ones, by what they are in
+	room := 2 * len(source)               // for the addresses of links that share one
+	for _, n := range nodes {
+		switch n := n.(type) {
+		case *ast.Link:
+			n.Title = nil
+			if n.Reference != nil {
+				room -= len(n.Destination)
+			}
+			switch {
+			case footnote(n):
+				replaceNode(n, textNode("["+string(n.Reference.Value)+"]"))
+			case room < 0 || leadsToPerson(string(n.Destination)):
+				unwrapNode(n)
+			}
+		case *ast.Image:
+			if n.Reference != nil {
+				room -= len(n.Destination)
+			}
+			if room < 0 {
+				unwrapNode(n)
+			} else {
+				linkPicture(n)
+			}
+		case *ast.AutoLink:
+			if u := string(n.URL(source)); leadsToPerson(u) {
+				replaceNode(n, textNode(u))
+			}
+		case *ast.RawHTML:
+			p.markup(n, source, tags)
+		case *ast.LinkReferenceDefinition:
+			if !used[linkLabel(n.Label)] { // a footnote, or a list of sources: it would vanish
+				said := ast.NewParagraph()
+				said.AppendChild(said, textNode(strings.TrimSpace(string(n.Lines().Value(source)))))
+				replaceNode(n, said)
+			}
+		}
+	}
+	for _, open := range tags {
+		for _, n := range open {
+			replaceNode(n, textNode(string(n.Segments.Value(source))))
+		}
+	}
+}
+
+// footnote tells whether [^1] was taken for a link, to the first word of the note.
+func footnote(n *ast.Link) bool {
+	return n.Reference != nil && n.Reference.Type == ast.ReferenceLinkShortcut && bytes.HasPrefix(n.Reference.Value, []byte("^"))
+}
+
+func linkLabel(b []byte) string { return util.ToLinkReference(b) }
+
+func replaceNode(old, new ast.Node) { old.Parent().ReplaceChild(old.Parent(), old, new) }
+
+// textNode is text that is shown as it is.
+func textNode(s string) ast.Node {
+	n := ast.NewString([]byte(s))
+	n.SetRaw(true)
+	return n
+}
+
+// tagNode is a tag that is put out as it is; the sanitiser looks at it all the same.
+func tagNode(s string) ast.Node {
+	n := ast.NewString([]byte(s))
+	n.SetCode(true)
+	return n
+}
+
+// unwrapNode puts what is in n in its place.
+func unwrapNode(n ast.Node) {
+	parent := n.Parent()
+	for c := n.FirstChild(); c != nil; {
+		next := c.NextSibling()
+		parent.InsertBefore(parent, n, c)
+		c = next
+	}
+	parent.RemoveChild(parent, n)
+}
+
+// linkPicture makes a link of a picture, which clients would fetch from anywhere.
+func linkPicture(n *ast.Image) {
+	if !n.HasChildren() {
+		n.AppendChild(n, textNode(string(n.Destination)))
+	}
+	linked := leadsToPerson(string(n.Destination))
+	for p := n.Parent(); p != nil; p = p.Parent() {
+		linked = linked || p.Kind() == ast.KindLink
+	}
+	if linked { // there is one already, or may be none
+		unwrapNode(n)
+		return
+	}
+	to := ast.NewLink()
+	to.Destination = n.Destination
+	for c := n.FirstChild(); c != nil; {
+		next := c.NextSibling()
+		to.AppendChild(to, c)
+		c = next
+	}
+	replaceNode(n, to)
+}
+
+// leadsToPerson tells whether a link leads to somebody. Clients show such a link as a
+// mention, and some bots take it for one.
+func leadsToPerson(link string) bool {
+	u, err := url.Parse(link)
+	if err != nil {
+		return true
+	}
+	switch strings.ToLower(u.Scheme) {
+	case "matrix":
+		return !strings.HasPrefix(u.Opaque, "r/") && !strings.HasPrefix(u.Opaque, "roomid/")
+	case "http", "https":
+		to := strings.TrimPrefix(strings.ToLower(u.Host), "www.") == "matrix.to" && strings.HasPrefix(u.Fragment, "/@")
+		return to || strings.HasPrefix(u.Fragment, "/user/@") // of a client on the web
+	}
+	return false
+}
+
+var (
+	lineBreak = regexp.MustCompile(`(?i)^<br\s*/?>$`)
+	simpleTag = regexp.MustCompile(`(?i)^<(/?)(sub|sup|u|b|i|s|del|em|strong|kbd|code)\s*>$`)
+)
+
+// markup lets line breaks pass, and pairs of tags that only change how words
+// look; any other tag is shown as it was written.
+func (plainly) markup(n *ast.RawHTML, source []byte, tags map[ast.Node][]*ast.RawHTML) {
+	s := string(n.Segments.Value(source))
+	parent := n.Parent()
+	m := simpleTag.FindStringSubmatch(s)
+	switch {
+	case lineBreak.MatchString(s):
+		replaceNode(n, tagNode("<br>"))
+	case m != nil && m[1] == "":
+		tags[parent] = append(tags[parent], n)
+	case m != nil && len(tags[parent]) > 0:
+		open := tags[parent]
+		last := open[len(open)-1]
+		begun := simpleTag.FindStringSubmatch(string(last.Segments.Value(source)))
+		if !strings.EqualFold(begun[2], m[2]) {
+			replaceNode(n, textNode(s))
+			return
+		}
+		tags[parent] = open[:len(open)-1]
+		name := strings.ToLower(m[2])
+		if name == "kbd" {
+			name = "code"
+		}
+		replaceNode(last, tagNode("<"+name+">"))
+		replaceNode(n, tagNode("</"+name+">"))
+	default:
+		replaceNode(n, textNode(s))
+	}
+}
+
+// ownNodes renders the nodes that are ours, and boxes to tick, for which a
+// message may have no element.
+type ownNodes struct{}
+
+func (ownNodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
+	reg.Register(kindFormula, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			_, _ = w.WriteString(formulaHTML("span", n.(*formula).tex))
+		}
+		return ast.WalkContinue, nil
+	})
+	reg.Register(kindDisplay, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			_, _ = w.WriteString(n.(*display).html(source))
+		}
+		return ast.WalkContinue, nil
+	})
+	reg.Register(extra.KindTaskCheckBox, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if box := "☐ "; entering {
+			if n.(*extra.TaskCheckBox).IsChecked {
+				box = "☑ "
+			}
+			_, _ = w.WriteString(box)
+		}
+		return ast.WalkContinue, nil
+	})
+}

@@ -1,0 +1,138 @@
+// Package setup makes accounts on a homeserver, and the encrypted room of a person and the bot.
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+)
+
+// visitDevice is the device of a visit: the one that Dendrite makes with an account by registration
+// secret. So neither registration nor a visit that was cut short leaves a device in the end.
+const visitDevice = "shared_secret_registration"
+
+// Account is an account on a homeserver.
+type Account struct {
+	Homeserver string // its base URL
+	User       string // "@you:server" or "you"
+	Password   string
+}
+
+// visit logs in, calls do, and logs out, so that no device of the visit is left.
+// The client that do gets has no encryption.
+func visit(ctx context.Context, cfg Account, do func(*mautrix.Client) error) error {
+	client, err := mautrix.NewClient(cfg.Homeserver, "", "")
+	if err != nil {
+		return fmt.Errorf("homeserver %q: %w", cfg.Homeserver, err)
+	}
+	client.DefaultHTTPRetries, client.DefaultHTTPBackoff = 3, 500*time.Millisecond
+	_, err = client.Login(ctx, &mautrix.ReqLogin{
+		Type:             mautrix.AuthTypePassword,
+		Identifier:       mautrix.UserIdentifier{Type: mautrix.IdentifierTypeUser, User: cfg.User},
+		Password:         cfg.Password,
+		DeviceID:         visitDevice,
+		StoreCredentials: true,
+	})
+	if err != nil {
+		return fmt.Errorf("log in as %s on %s: %w", cfg.User, cfg.Homeserver, err)
+	}
+	err = do(client)
+	if _, out := client.Logout(ctx); out != nil {
+		err = errors.Join(err, fmt.Errorf("log out as %s: %w", cfg.User, out))
+	}
+	return err
+}
+
+// CheckPassword logs cfg.User in and out. It leaves no device of a registration by secret either.
+func CheckPassword(ctx context.Context, cfg Account) error {
+	return visit(ctx, cfg, func(*mautrix.Client) error { return nil })
+}
+
+// IsWrongPassword reports whether the homeserver refused a login for its password.
+func IsWrongPassword(err error) bool { return errors.Is(err, mautrix.MForbidden) }
+
+// EnsureDirectRoom makes an encrypted direct room of cfg.User with another user, and invites
+// them. A room in which that user is already, or invited, is taken instead. No device is left.
+func EnsureDirectRoom(ctx context.Context, cfg Account, name, with string) (direct string, err error) {
+	err = visit(ctx, cfg, func(client *mautrix.Client) error {
+		joined, err := client.JoinedRooms(ctx)
+		if err != nil {
+			return fmt.Errorf("list the rooms of %s: %w", cfg.User, err)
+		}
+		for _, room := range joined.JoinedRooms {
+			var member event.MemberEventContent
+			err := client.StateEvent(ctx, room, event.StateMember, with, &member)
+			if err != nil && !errors.Is(err, mautrix.MNotFound) {
+				return fmt.Errorf("look who is in %s: %w", room, err)
+			}
+			if member.Membership == event.MembershipInvite || member.Membership == event.MembershipJoin {
+				direct = room.String()
+				return noteDirect(ctx, client, room, []id.UserID{id.UserID(with)})
+			}
+		}
+		direct, err = CreateRoom(ctx, client, Room{Name: name, Direct: true, Encrypted: true, Invite: []string{with}})
+		return err
+	})
+	return direct, err
+}
+
+// Room describes a room to be made.
+type Room struct {
+	Name      string
+	Direct    bool     // a direct chat: noted as such for everybody invited and in this person's account data
+	Encrypted bool     // end-to-end encrypted from the first message on
+	Invite    []string // user ids
+}
+
+// CreateRoom makes a room, invites people, and returns the room's id.
+func CreateRoom(ctx context.Context, client *mautrix.Client, room Room) (string, error) {
+	request := &mautrix.ReqCreateRoom{Name: room.Name, IsDirect: room.Direct, Preset: "private_chat"}
+	if room.Direct {
+		request.Preset = "trusted_private_chat"
+	}
+	for _, user := range room.Invite {
+		request.Invite = append(request.Invite, id.UserID(user))
+	}
+	if room.Encrypted {
+		request.InitialState = []*event.Event{{
+			Type: event.StateEncryption,
+			Content: event.Content{Parsed: &event.EncryptionEventContent{
+				Algorithm: id.AlgorithmMegolmV1,
+			}},
+		}}
+	}
+	// The library's own way notes everybody as invited afterwards, even who has
+	// joined meanwhile; the sync tells that in the right order.
+	var made mautrix.RespCreateRoom
+	if _, err := client.MakeRequest(ctx, http.MethodPost, client.BuildClientURL("v3", "createRoom"), request, &made); err != nil {
+		return "", fmt.Errorf("create room: %w", err)
+	}
+	if room.Direct {
+		if err := noteDirect(ctx, client, made.RoomID, request.Invite); err != nil {
+			return "", fmt.Errorf("create room: note %s as a direct chat: %w", made.RoomID, err)
+		}
+	}
+	return made.RoomID.String(), nil
+}
+
+// noteDirect adds the room to the account data that lists direct chats.
+func noteDirect(ctx context.Context, client *mautrix.Client, room id.RoomID, users []id.UserID) error {
+	direct := event.DirectChatsEventContent{}
+	err := client.GetAccountData(ctx, event.AccountDataDirectChats.Type, &direct)
+	if err != nil && !errors.Is(err, mautrix.MNotFound) {
+		return err
+	}
+	for _, user := range users {
+		if !slices.Contains(direct[user], room) {
+			direct[user] = append(direct[user], room)
+		}
+	}
+	return client.SetAccountData(ctx, event.AccountDataDirectChats.Type, direct)
+}

@@ -1,0 +1,284 @@
+package text
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Dates are terms too, the same in every language: the day that something was
+// said stands in a column of its own, and a date named in a text or a question
+// is brought into the same form.
+
+// dateTerms are the terms of the day t: year, month, day, weekday, and joined.
+func DateTerms(t time.Time) []string {
+	y, m, d := t.Date()
+	return []string{
+		yearTerm(y), monthTerm(int(m)), dayTerm(d), weekdayTerm(int(t.Weekday())), yearMonthTerm(y, int(m)), fullTerm(y, int(m), d),
+	}
+}
+
+func yearTerm(y int) string         { return "datey" + strconv.Itoa(y) }
+func monthTerm(m int) string        { return "datem" + strconv.Itoa(m) }
+func dayTerm(d int) string          { return "dated" + strconv.Itoa(d) }
+func weekdayTerm(w int) string      { return "datew" + strconv.Itoa(w) }
+func yearMonthTerm(y, m int) string { return "date" + strconv.Itoa(y) + "x" + strconv.Itoa(m) }
+func fullTerm(y, m, d int) string   { return yearMonthTerm(y, m) + "x" + strconv.Itoa(d) }
+
+// datesIn are the terms of the dates that ws name: 8 May 2023, May 8th, el 3 de
+// mayo, 2023-05-08, 8.5.2023, 5月8日. A year alone counts, a day alone does not.
+func DatesIn(ws []Token) []string {
+	var out []string
+	add := func(terms ...string) {
+		for _, t := range terms {
+			if !slices.Contains(out, t) {
+				out = append(out, t)
+			}
+		}
+	}
+	for i, w := range ws {
+		if m := monthAt(ws, i); m > 0 {
+			day, year := around(ws, i)
+			add(partsOf(year, m, day)...)
+			continue
+		}
+		if day, ok := weekdays[w.Text]; ok && !w.Ideo {
+			add(weekdayTerm(day))
+		}
+		if y := number(w.Text); y >= 1900 && y <= 2100 {
+			add(yearTerm(y))
+		}
+		if strings.Contains(w.Text, "x") && isDigit(rune(w.Text[0])) {
+			for _, p := range joinedDate(w.Text) {
+				add(partsOf(p[0], p[1], p[2])...)
+			}
+		}
+	}
+	return out
+}
+
+func partsOf(year, month, day int) []string {
+	var out []string
+	if year > 0 {
+		out = append(out, yearTerm(year))
+	}
+	if month > 0 {
+		out = append(out, monthTerm(month))
+	}
+	if day > 0 {
+		out = append(out, dayTerm(day))
+	}
+	if year > 0 && month > 0 {
+		out = append(out, yearMonthTerm(year, month))
+		if day > 0 {
+			out = append(out, fullTerm(year, month, day))
+		}
+	}
+	return out
+}
+
+// monthAt is the month that ws[i] names, 0 if none.
+func monthAt(ws []Token, i int) int {
+	w := ws[i]
+	if w.Ideo {
+		if strings.HasPrefix(w.Text, "月") && len(w.Text) == len("月") && i > 0 {
+			if m := number(ws[i-1].Text); m >= 1 && m <= 12 {
+				return m
+			}
+		}
+		return 0
+	}
+	m := months[w.Text]
+	if m == 0 || !doubtful[w.Text] || w.Capital && i > 0 {
+		return m
+	}
+	// may, march and short forms are months beside a number, or after in.
+	if i > 0 && (number(ws[i-1].Text) > 0 || beforeMonth[ws[i-1].Text]) || i+1 < len(ws) && number(ws[i+1].Text) > 0 {
+		return m
+	}
+	return 0
+}
+
+// around finds the day and the year beside the month ws[i].
+func around(ws []Token, i int) (day, year int) {
+	look := func(j int) {
+		if j < 0 || j >= len(ws) {
+			return
+		}
+		switch n := number(ws[j].Text); {
+		case n >= 1900 && n <= 2100 && year == 0:
+			year = n
+		case n >= 1 && n <= 31 && day == 0 && !(ws[i].Ideo && j == i-1): // that is the month itself
+			day = n
+		}
+	}
+	for _, j := range []int{i - 1, i + 1, i + 2} {
+		look(j)
+	}
+	if i >= 2 && (ws[i-1].Text == "de" || ws[i-1].Text == "of") {
+		look(i - 2)
+	}
+	if i+3 < len(ws) && ws[i+1].Text == "de" && year == 0 {
+		look(i + 2)
+	}
+	if ws[i].Ideo { // 2023年5月: year, 年, 5, 月
+		look(i - 3)
+	}
+	return day, year
+}
+
+// joinedDate reads numbers that were joined: year first, or last with day and
+// month before it, in both orders if both are possible.
+func joinedDate(s string) (dates [][3]int) {
+	parts := strings.Split(s, "x")
+	if len(parts) != 3 {
+		return nil
+	}
+	a, b, c := number(parts[0]), number(parts[1]), number(parts[2])
+	if c < 100 && len(parts[2]) == 2 && a <= 31 {
+		c += 2000
+	}
+	valid := func(y, m, d int) {
+		if y >= 1900 && y <= 2100 && m >= 1 && m <= 12 && d >= 1 && d <= 31 {
+			dates = append(dates, [3]int{y, m, d})
+		}
+	}
+	valid(a, b, c)
+	valid(c, b, a)
+	if a != b {
+		valid(c, a, b)
+	}
+	return dates
+}
+
+// number is the value of a small whole number in digits, -1 if it is none.
+func number(s string) int {
+	if len(s) == 0 || len(s) > 4 || !isDigit(rune(s[0])) {
+		return -1
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// asksWhen reports whether ws ask for a time.
+func AsksWhen(ws []Token) bool {
+	for i, w := range ws {
+		switch {
+		case whenWords[w.Text] && (w.Ideo || i < 4):
+			return true
+		case i > 0 && timeUnits[w.Text] != 0 && whichWords[ws[i-1].Text]:
+			return true
+		}
+	}
+	return false
+}
+
+// tellsTime reports whether ws say when something is: today, last week, in May.
+func TellsTime(ws []Token, dates []string) bool {
+	if len(dates) > 0 {
+		return true
+	}
+	for _, w := range ws {
+		if timeWords[w.Text] || timeUnits[w.Text] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// span is the time that relative words of a question mean: yesterday, last week,
+// two months ago. ok is false when there are none.
+func Span(ws []Token, now time.Time) (from, to time.Time, ok bool) {
+	if now.IsZero() {
+		return from, to, false
+	}
+	y, m, d := now.Date()
+	today := time.Date(y, m, d, 0, 0, 0, 0, now.Location())
+	for i, w := range ws {
+		if back, found := relativeDays[w.Text]; found {
+			from = today.AddDate(0, 0, -back)
+			return from, from.AddDate(0, 0, 1), true
+		}
+		if day, found := weekdays[w.Text]; found && !w.Ideo {
+			back := (int(today.Weekday())-day+6)%7 + 1
+			from = today.AddDate(0, 0, -back)
+			return from, from.AddDate(0, 0, 1), true
+		}
+		if unit := timeUnits[w.Text]; unit != 0 {
+			if from, to, ok = spanOf(ws, i, unit, today); ok {
+				return from, to, true
+			}
+		}
+	}
+	return from, to, false
+}
+
+// spanTerms are the terms of the days, months or years between from and to.
+func SpanTerms(from, to time.Time) []string {
+	var out []string
+	step := func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }
+	name := func(t time.Time) string { y, m, d := t.Date(); return fullTerm(y, int(m), d) }
+	if to.Sub(from) > 40*24*time.Hour {
+		from = from.AddDate(0, 0, 1-from.Day())
+		step = func(t time.Time) time.Time { return t.AddDate(0, 1, 0) }
+		name = func(t time.Time) string { y, m, _ := t.Date(); return yearMonthTerm(y, int(m)) }
+	}
+	for t := from; t.Before(to); t = step(t) {
+		out = append(out, name(t))
+	}
+	return out
+}
+
+func spanOf(ws []Token, i int, unit byte, today time.Time) (from, to time.Time, ok bool) {
+	past, this, ago, n := false, false, false, 0
+	for j := max(0, i-3); j < min(len(ws), i+3); j++ {
+		t := ws[j].Text
+		near := j >= i-2 && j <= i+1
+		past = past || near && pastWords[t]
+		this = this || near && j < i && thisWords[t]
+		ago = ago || agoWords[t]
+		if v := count(t); v > 0 && j < i {
+			n = v
+		}
+	}
+	switch {
+	case ago && n > 0:
+		back := map[byte][2]int{'d': {n, 1}, 'w': {7 * n, 4}, 'm': {30 * n, 16}, 'y': {365 * n, 190}}[unit]
+		mid := today.AddDate(0, 0, -back[0])
+		return mid.AddDate(0, 0, -back[1]), mid.AddDate(0, 0, back[1]+1), true
+	case !past && !this:
+		return from, to, false
+	}
+	y, m, _ := today.Date()
+	monday := today.AddDate(0, 0, -(int(today.Weekday())+6)%7)
+	step := 0
+	if past {
+		step = -1
+	}
+	switch unit {
+	case 'w':
+		from = monday.AddDate(0, 0, 7*step)
+		return from, from.AddDate(0, 0, 7), true
+	case 'm':
+		from = time.Date(y, m, 1, 0, 0, 0, 0, today.Location()).AddDate(0, step, 0)
+		return from, from.AddDate(0, 1, 0), true
+	case 'y':
+		from = time.Date(y+step, 1, 1, 0, 0, 0, 0, today.Location())
+		return from, from.AddDate(1, 0, 0), true
+	}
+	return from, to, false
+}
+
+func count(s string) int {
+	if n, ok := numberWords[s]; ok {
+		return n
+	}
+	if n := number(s); n > 0 && n < 100 {
+		return n
+	}
+	return 0
+}

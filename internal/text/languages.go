@@ -1,0 +1,159 @@
+package text
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/english"
+	"github.com/blevesearch/snowballstem/french"
+	"github.com/blevesearch/snowballstem/german"
+	"github.com/blevesearch/snowballstem/italian"
+	"github.com/blevesearch/snowballstem/portuguese"
+	"github.com/blevesearch/snowballstem/russian"
+	"github.com/blevesearch/snowballstem/spanish"
+)
+
+// Language is one that words are stemmed in.
+type Language uint8
+
+const (
+	en Language = iota
+	de
+	es
+	fr
+	it
+	pt
+	ru
+	languages = iota
+)
+
+var latin = []Language{en, de, es, fr, it, pt}
+var cyrillic = []Language{ru}
+
+var stemmers = [languages]func(*snowballstem.Env) bool{
+	english.Stem, german.Stem, spanish.Stem, french.Stem, italian.Stem, portuguese.Stem, russian.Stem,
+}
+
+// stemIn is w without its ending in lang. Irregular forms come first: no rule of
+// endings leads from went to go.
+func stemIn(lang Language, w string) string {
+	if base, ok := irregular[lang][w]; ok {
+		w = base
+	}
+	if lang == en {
+		w, _ = strings.CutSuffix(w, "'s")
+	} else if i := strings.LastIndexByte(w, '\''); i >= 0 && i <= 5 && (lang == fr || lang == it) {
+		w = w[i+1:] // l'amie, dell'anno
+	}
+	for _, r := range endings[lang] {
+		if rest, ok := strings.CutSuffix(w, r[0]); ok && len(rest) >= 2 {
+			w = rest + r[1]
+			break
+		}
+	}
+	env := snowballstem.NewEnv(w)
+	stemmers[lang](env)
+	if s := env.Current(); s != "" {
+		return s
+	}
+	return w
+}
+
+// endings are brought into another form before the stemmers see them, which take
+// the plural and the singular of such words apart.
+var endings = [languages][][2]string{
+	es: {{"dades", "dad"}, {"ces", "z"}, {"mente", ""}},
+	fr: {{"geons", "ger"}, {"ues", "u"}, {"ue", "u"}, {"us", "u"}},
+	pt: {{"mente", ""}, {"ções", "ção"}, {"ões", "ão"}, {"ais", "al"}, {"éis", "el"}, {"uis", "ul"}},
+}
+
+// detect tells the languages that ws may be in, by their script and their small
+// words: one if it is clear, all of the script if nothing tells.
+func Detect(ws []Token) []Language {
+	var votes [languages]int
+	cyr, lat := 0, 0
+	for _, w := range ws {
+		if w.Ideo || w.Text == "" {
+			continue
+		}
+		switch r := firstRune(w.Text); {
+		case r >= 0x400 && r < 0x530:
+			cyr++
+			continue
+		case unicode.IsLetter(r):
+			lat++
+		}
+		small := smallWords[w.Text]
+		for l := range votes {
+			if small&(1<<l) != 0 {
+				votes[l] += 2
+			}
+		}
+		hint(w.Text, &votes)
+	}
+	if cyr > lat {
+		return cyrillic
+	}
+	best, second := 0, 0
+	top := en
+	for _, l := range latin {
+		switch v := votes[l]; {
+		case v > best:
+			best, second, top = v, best, l
+		case v > second:
+			second = v
+		}
+	}
+	if best == 0 || best == second {
+		return latin
+	}
+	return single[top]
+}
+
+// mayBeEnglish reports whether nothing in text says that it is in another language.
+func MayBeEnglish(text string) bool { return slices.Contains(Detect(Tokens(text)), en) }
+
+var single = [languages][]Language{{en}, {de}, {es}, {fr}, {it}, {pt}, {ru}}
+
+func firstRune(s string) rune {
+	for _, r := range s {
+		return r
+	}
+	return 0
+}
+
+// hint counts letters that few languages have.
+func hint(w string, votes *[languages]int) {
+	for _, r := range w {
+		if r < 0x80 {
+			continue
+		}
+		switch r {
+		case 'ä', 'ö', 'ü':
+			votes[de]++
+		case 'ñ', '¿', '¡':
+			votes[es] += 2
+		case 'ã', 'õ':
+			votes[pt] += 2
+		case 'ç', 'ê', 'â':
+			votes[fr]++
+			votes[pt]++
+		case 'œ', 'û', 'î', 'ë', 'ï':
+			votes[fr] += 2
+		case 'è', 'ù', 'à', 'ò', 'ì':
+			votes[it]++
+			if r != 'ò' && r != 'ì' {
+				votes[fr]++
+			}
+		case 'é':
+			votes[fr]++
+			votes[es]++
+			votes[pt]++
+		case 'í', 'ó', 'á', 'ú':
+			votes[es]++
+			votes[pt]++
+		}
+	}
+}

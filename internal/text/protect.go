@@ -1,0 +1,163 @@
+package text
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// forms knows the stems of words that are compared outside of an index.
+var forms Analyser
+
+// Word is one word of a text, for comparing texts.
+type Word struct {
+	Text  string   // folded: case and the way letters are composed make no difference
+	Stems []string // what it may be a form of, whatever the language; the first is the likeliest
+	Small bool     // says little by itself: an article, a preposition, is and has
+	Name  bool     // begins with a capital letter, or is a number, and does not only begin a sentence
+}
+
+// WordsOf are the words of text, in their order.
+func WordsOf(text string) []Word {
+	ws := Tokens(text)
+	langs := Detect(ws)
+	out := make([]Word, len(ws))
+	for i, w := range ws {
+		small := IsStop(w, langs) && (w.Text != "mia" || isMine(ws, i))
+		out[i] = Word{Text: w.Text, Stems: forms.Forms(w, langs), Small: small,
+			Name: strings.ContainsFunc(w.Text, unicode.IsDigit) && !w.Ideo || w.Capital && !small}
+	}
+	return out
+}
+
+// isMine reports whether the i-th word, an Italian my, is that and not the name Mia.
+func isMine(ws []Token, i int) bool {
+	return i > 0 && beforeMine[ws[i-1].Text] || i+1 < len(ws) && afterMine[ws[i+1].Text]
+}
+
+var (
+	beforeMine = foldedSet("before_mine")
+	afterMine  = foldedSet("after_mine")
+)
+
+var (
+	addresses = regexp.MustCompile(`(?i)\b(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>"“”„]+` +
+		`|[\p{L}\p{N}._%+-]+@[\p{L}\p{N}.-]+\.\p{L}{2,}` +
+		`|[@!#][\p{L}\p{N}._=/-]+:[\p{L}\p{N}.-]+`)
+	quotes = regexp.MustCompile(`"([^"]{1,200})"|“([^“”"]{1,200})[”"]|„([^„“”"]{1,200})[“”"]` +
+		`|«([^«»]{1,200})»|»([^«»]{1,200})«|「([^「」]{1,200})」`)
+	amounts = regexp.MustCompile(`([-−+]?)(\d+(?:[.,:]\d+)*)\s*(°\s?[cf]|[%‰€$£¥]` +
+		`|(?:kg|mg|µg|g|km|cm|mm|m|ml|cl|l|kb|mb|gb|tb|kwh|kw|w|v|ms|s|sec|min|h|am|pm|uhr` +
+		`|euros?|eur|dollars?|usd|chf|days?|weeks?|months?|years?|tage?n?|wochen?|monate?n?|jahre?n?)\b)`)
+	prices = regexp.MustCompile(`([€$£¥])\s*(\d+(?:[.,:]\d+)*)`)
+	signed = regexp.MustCompile(`(?:^|\s)([-−+]\d+(?:[.,:]\d+)*)`)
+	mixed  = regexp.MustCompile(`[\p{L}\p{N}][\p{L}\p{N}_.+#/-]*`)
+)
+
+// Protected lists what in text a small difference would make another fact: numbers,
+// with their units and signs, dates and times, codes (in their very case), addresses of
+// mail and web, names, and what stands in quotation marks; normalised, sorted, each once.
+// In languages that write every noun with a capital letter all of them are protected.
+func Protected(text string) []string {
+	text = normalise(text)
+	var out []string
+	add := func(s string) {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	for _, a := range addresses.FindAllString(text, -1) {
+		add(folded.String(strings.TrimRight(a, ".,;:!?)")))
+	}
+	for _, m := range quotes.FindAllStringSubmatch(text, -1) {
+		add(`"` + folded.String(strings.Join(strings.Fields(strings.Join(m[1:], "")), " ")) + `"`)
+	}
+	low := folded.String(text)
+	for _, m := range amounts.FindAllStringSubmatch(low, -1) {
+		add(m[2] + strings.ReplaceAll(m[3], " ", ""))
+	}
+	for _, m := range prices.FindAllStringSubmatch(low, -1) {
+		add(m[2] + m[1])
+	}
+	for _, m := range signed.FindAllStringSubmatch(low, -1) {
+		add(strings.Replace(m[1], "−", "-", 1))
+	}
+	for _, c := range mixed.FindAllString(text, -1) {
+		if c = strings.TrimRight(c, "./-"); isCode(c) {
+			add(c)
+		}
+	}
+	for _, w := range WordsOf(text) {
+		if w.Name {
+			add(nameOf(w))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// nameOf is w without the ending that says whose.
+func nameOf(w Word) string {
+	s, _ := strings.CutSuffix(w.Text, "'s")
+	return strings.TrimSuffix(s, "'")
+}
+
+// isCode reports whether s is a word whose letters' case or signs matter: Tiger7,
+// AB-12, C#.
+func isCode(s string) bool {
+	letters, digits, upper, signs := false, false, 0, false
+	for i, r := range s {
+		switch {
+		case unicode.IsLetter(r):
+			letters = true
+			if unicode.IsUpper(r) && i > 0 {
+				upper++
+			}
+		case unicode.IsDigit(r):
+			digits = true
+		case strings.ContainsRune("_+#/.", r):
+			signs = true
+		}
+	}
+	if digits && !letters {
+		return false // a number
+	}
+	if unit := strings.TrimLeft(s, "0123456789"); digits && len(unit) <= 3 && unit != s && !strings.ContainsFunc(unit, unicode.IsDigit) {
+		return false // 5kg, 8th
+	}
+	return digits || upper > 0 || signs && letters
+}
+
+// Lost lists what of from is protected and is not said by to. A number must stand in to by itself.
+func Lost(from, to string) []string {
+	there := map[string]bool{}
+	for _, p := range Protected(to) {
+		there[p] = true
+		there[strings.TrimRightFunc(p, func(r rune) bool { return !unicode.IsDigit(r) })] = true // the 5 of 5kg
+	}
+	for _, w := range WordsOf(to) {
+		there[w.Text], there[nameOf(w)] = true, true
+	}
+	was, is := numbers.FindAllString(normalise(from), -1), numbers.FindAllString(normalise(to), -1)
+	return slices.DeleteFunc(Protected(from), func(p string) bool {
+		return there[p] && (slices.Contains(is, p) || !slices.Contains(was, p))
+	})
+}
+
+// numbers are whole: the 10 of 10:30 is none.
+var numbers = regexp.MustCompile(`\d+(?:[.,:/-]\d+)*`)
+
+// Missing is Lost for when to is only shown for from: it takes Anna for Annas, as German
+// writes whose something is.
+func Missing(from, to string) []string {
+	there := map[string]bool{}
+	for _, w := range WordsOf(to) {
+		there[w.Text] = true
+	}
+	return slices.DeleteFunc(Lost(from, to), func(p string) bool {
+		return utf8.RuneCountInString(p) > 2 && !strings.ContainsFunc(p, unicode.IsNumber) &&
+			(there[p+"s"] || there[strings.TrimSuffix(p, "s")])
+	})
+}

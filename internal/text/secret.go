@@ -1,0 +1,85 @@
+package text
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// What secrets look like: keys of well-known forms, and words that go with them. Who wants
+// one kept can say so with !remember; it is never noted by itself.
+var (
+	keyRE = regexp.MustCompile(`\b(?:sk|pk|rk|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abeprs]|hf|npm|syt` +
+		`|AKIA|ASIA|AIza|SG|key|tok)[-_.]?[A-Za-z0-9][-_A-Za-z0-9.]{11,}` +
+		`|\beyJ[-_A-Za-z0-9]{10,}\.|-----BEGIN [A-Z ]+-----|://[^/\s:@]+:[^/\s@]+@`)
+	secretWordRE = regexp.MustCompile(`(?i)pass\s?-?(?:word|wort|phrase|code)|\bpasswd\b|\bpwd\b|\bkennw[oö]rt|geheimzahl|zugangsdaten` +
+		`|mot de passe|contraseña|parola d'ordine|пароль|密码|密碼|パスワード|비밀번호` +
+		`|\b(?:pin|puk|tan|cvv|cvc|otp)\b|\b(?:secret|private|api|access|recovery|encryption|ssh|signing|master)[ -]?(?:key|token|phrase)` +
+		`|\b(?:seed|recovery) (?:phrase|words)|\bcredentials?\b|\b(?:bearer|auth|login) ?token` +
+		`|\b(?:geheimer|privater) schlüssel|wiederherstellungsschlüssel|api-?schlüssel`)
+	groupsRE    = regexp.MustCompile(`(?:\b[A-Za-z0-9]{4}\s){7,}[A-Za-z0-9]{4}\b`) // as recovery keys are written
+	longTokenRE = regexp.MustCompile(`[A-Za-z0-9+/_=-]{20,}`)
+	digitsRE    = regexp.MustCompile(`\b\d(?:[ -]?\d){12,18}\b`)
+)
+
+// HasSecret reports whether text holds what looks like a password, a key or a card number, or
+// speaks of one.
+func HasSecret(text string) bool {
+	if keyRE.MatchString(text) || secretWordRE.MatchString(norm.NFKC.String(text)) {
+		return true
+	}
+	for _, token := range append(longTokenRE.FindAllString(text, -1), groupsRE.FindAllString(text, -1)...) {
+		if mixedToken(token) {
+			return true
+		}
+	}
+	for _, number := range digitsRE.FindAllString(text, -1) {
+		if isCard(number) {
+			return true
+		}
+	}
+	return false
+}
+
+// mixedToken reports whether small and capital letters and digits follow each other as they do
+// in nothing that people write.
+func mixedToken(token string) bool {
+	lower, upper, digits, turns := 0, 0, 0, 0
+	last := 0
+	for _, r := range token {
+		kind := 0
+		switch {
+		case unicode.IsDigit(r):
+			kind, digits = 1, digits+1
+		case unicode.IsLower(r):
+			kind, lower = 2, lower+1
+		case unicode.IsUpper(r):
+			kind, upper = 3, upper+1
+		}
+		if kind != last {
+			turns++
+		}
+		last = kind
+	}
+	return digits >= 2 && lower+upper >= 4 && turns >= len(token)/4 && !strings.Contains(token, "/")
+}
+
+// isCard reports whether digits are the number of a payment card, by its check digit.
+func isCard(number string) bool {
+	sum, n := 0, 0
+	for i := len(number) - 1; i >= 0; i-- {
+		if number[i] < '0' || number[i] > '9' {
+			continue
+		}
+		d := int(number[i] - '0')
+		if n%2 == 1 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum, n = sum+d, n+1
+	}
+	return n >= 13 && sum%10 == 0
+}

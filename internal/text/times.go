@@ -1,0 +1,60 @@
+package text
+
+import (
+	"strings"
+)
+
+// The words of time. Words of all languages are looked up together.
+var (
+	months       = numbered("month", 1)
+	doubtful     = foldedSet("doubtful_month")
+	beforeMonth  = foldedSet("before_month")
+	weekdays     = numbered("weekday", 0)
+	relativeDays = numbered("day_back", 0)
+	timeUnits    = units()
+	pastWords    = foldedSet("past")
+	thisWords    = foldedSet("this")
+	agoWords     = foldedSet("ago")
+	whenWords    = foldedSet("when")
+	whichWords   = foldedSet("which")
+	timeWords    = foldedSet("time")
+	numberWords  = numbered("number", 1)
+)
+
+// numbered reads a list whose items, each a word with its forms, mean first, first+1, ….
+func numbered(name string, first int) map[string]int {
+	out := map[string]int{}
+	for _, language := range Languages() {
+		for i, item := range Words(language, name) {
+			for w := range strings.FieldsSeq(item) {
+				out[foldWord(w)] = first + i
+				out[Unaccented(foldWord(w))] = first + i
+			}
+		}
+	}
+	return out
+}
+
+func foldedSet(name string) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range All(name) {
+		out[foldWord(w)] = true
+		out[Unaccented(foldWord(w))] = true
+	}
+	return out
+}
+
+// units are the words for units of time, and d, w, m or y for each.
+func units() map[string]byte {
+	out := map[string]byte{}
+	for _, item := range All("time_unit") {
+		unit, forms, _ := strings.Cut(item, "=")
+		for w := range strings.FieldsSeq(forms) {
+			out[foldWord(w)] = unit[0]
+			if w != "año" && w != "años" { // without its mark it is another word
+				out[Unaccented(foldWord(w))] = unit[0]
+			}
+		}
+	}
+	return out
+}

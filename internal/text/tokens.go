@@ -1,0 +1,354 @@
+package text
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// The analyser makes terms of text: what the indexes store and what a question
+// looks for. A term consists of letters and digits only. Everything is
+// deterministic, so that an index can be checked by making it again.
+
+// Token is one word of a text, before it is stemmed.
+type Token struct {
+	Text    string // folded, with its accents
+	Ideo    bool   // a piece of a script without spaces: it is a term as it stands
+	Capital bool   // it began with a capital letter
+}
+
+// normalise brings letters that mean the same into one form.
+func normalise(text string) string { return norm.NFKC.String(text) }
+
+// Tokens splits text. Numbers stay whole with what joins their parts (17:30,
+// 2023-05-08, 3.5) and are there in parts as well; scripts without spaces
+// between words give pairs of characters, Han single characters too.
+func Tokens(text string) []Token {
+	text = normalise(text)
+	out := make([]Token, 0, len(text)/5+1)
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case unspaced(r):
+			n := runLength(text[i:], unspaced)
+			out = appendPairs(out, text[i:i+n])
+			i += n
+		case isWordRune(r):
+			n := wordLength(text[i:])
+			out = appendWord(out, text[i:i+n])
+			i += n
+		case unicode.Is(unicode.So, r):
+			out = append(out, Token{Text: "u" + strconv.FormatInt(int64(r), 16), Ideo: true})
+			i += size
+		default:
+			i += size
+		}
+	}
+	return out
+}
+
+func isWordRune(r rune) bool {
+	return (unicode.IsLetter(r) || unicode.IsNumber(r)) && !unspaced(r)
+}
+
+// unspaced tells the scripts that are written without spaces between words.
+func unspaced(r rune) bool {
+	if r < 0x0E00 || !unicode.IsLetter(r) && !unicode.IsMark(r) {
+		return false
+	}
+	return r == 'ー' ||
+		unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+func runLength(text string, in func(rune) bool) int {
+	for i, r := range text {
+		if !in(r) && !unicode.IsMark(r) {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// wordLength is the length of the word at the start of text: letters, marks and
+// digits, with an apostrophe between letters, and what joins numbers.
+func wordLength(text string) int {
+	var before rune
+	for i, r := range text {
+		switch {
+		case isWordRune(r) || unicode.IsMark(r):
+		case isApostrophe(r) && unicode.IsLetter(before) && nextIs(text[i+utf8.RuneLen(r):], unicode.IsLetter):
+		case strings.ContainsRune(".,:-/", r) && isDigit(before) && nextIs(text[i+1:], isDigit):
+		default:
+			return i
+		}
+		before = r
+	}
+	return len(text)
+}
+
+func isApostrophe(r rune) bool { return r == '\'' || r == '’' || r == 'ʼ' }
+func isDigit(r rune) bool      { return r >= '0' && r <= '9' }
+
+func nextIs(text string, is func(rune) bool) bool {
+	r, _ := utf8.DecodeRuneInString(text)
+	return is(r)
+}
+
+// appendPairs adds the pairs of characters of s, and Han characters alone: one
+// of them is often a word.
+func appendPairs(out []Token, s string) []Token {
+	runes := []rune(strings.Map(func(r rune) rune {
+		if unicode.IsMark(r) && !unicode.In(r, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
+			return -1
+		}
+		return r
+	}, s))
+	for i, r := range runes {
+		if unicode.Is(unicode.Han, r) || len(runes) == 1 {
+			out = append(out, Token{Text: string(r), Ideo: true})
+		}
+		if i+1 < len(runes) {
+			out = append(out, Token{Text: string(runes[i : i+2]), Ideo: true})
+		}
+	}
+	return out
+}
+
+func appendWord(out []Token, s string) []Token {
+	first, _ := utf8.DecodeRuneInString(s)
+	if i := strings.IndexAny(s, ".,:-/"); i >= 0 {
+		if isDigit(first) {
+			return appendNumber(out, s)
+		}
+		return appendWord(appendWord(out, s[:i]), s[i+1:]) // v1.2
+	}
+	return append(out, Token{Text: foldWord(s), Capital: unicode.IsUpper(first)})
+}
+
+// appendNumber adds a number with joined parts, as one term and in parts.
+func appendNumber(out []Token, s string) []Token {
+	parts := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(".,:-/", r) })
+	for i, p := range parts {
+		parts[i] = bareNumber(foldWord(p))
+	}
+	out = append(out, Token{Text: strings.Join(parts, "x")})
+	for _, p := range parts {
+		out = append(out, Token{Text: p})
+	}
+	return out
+}
+
+// bareNumber takes the zero from 05, and the ending from 8th.
+func bareNumber(s string) string {
+	n := 0
+	for n < len(s) && isDigit(rune(s[n])) {
+		n++
+	}
+	if n == 0 {
+		return s
+	}
+	if rest := s[n:]; rest != "" && (rest == "st" || rest == "nd" || rest == "rd" || rest == "th") {
+		s = s[:n]
+	}
+	if n == len(s) && n == 2 && s[0] == '0' {
+		return s[1:]
+	}
+	return s
+}
+
+// foldWord is s in the letters that are compared: no case, one apostrophe.
+func foldWord(s string) string {
+	return bareNumber(plainLetters.Replace(folded.String(s)))
+}
+
+var plainLetters = strings.NewReplacer("’", "'", "ʼ", "'", "ё", "е")
+
+// unaccented takes the accents from Latin and Greek letters; elsewhere a mark
+// makes another letter.
+func Unaccented(s string) string {
+	var b strings.Builder
+	base := false
+	for _, r := range norm.NFD.String(s) {
+		if unicode.IsMark(r) && base {
+			continue
+		}
+		base = unicode.In(r, unicode.Latin, unicode.Greek)
+		switch r {
+		case 'ø':
+			r = 'o'
+		case 'ł':
+			r = 'l'
+		case 'ı':
+			r = 'i'
+		}
+		b.WriteRune(r)
+	}
+	return norm.NFC.String(b.String())
+}
+
+// bare is what of s can be a term.
+func Bare(s string) string { return strings.ReplaceAll(s, "'", "") }
+
+// analyser remembers the stems of words it met. It is safe for concurrent use.
+type Analyser struct {
+	mu    sync.Mutex
+	stems map[stemKey]string
+}
+
+type stemKey struct {
+	lang Language
+	word string
+}
+
+// maxStems bounds what an analyser remembers.
+const maxStems = 1 << 16
+
+// stem is the term that w stands for in lang.
+func (a *Analyser) stem(w string, lang Language) string {
+	key := stemKey{lang, w}
+	a.mu.Lock()
+	s, ok := a.stems[key]
+	a.mu.Unlock()
+	if ok {
+		return s
+	}
+	s = Bare(Unaccented(stemIn(lang, w)))
+	a.mu.Lock()
+	if a.stems == nil || len(a.stems) >= maxStems {
+		a.stems = map[stemKey]string{}
+	}
+	key.word = strings.Clone(w) // not the whole text that it is part of
+	a.stems[key] = s
+	a.mu.Unlock()
+	return s
+}
+
+// terms are what a text of the words ws is found by: each one's stem, in the
+// language of the text; where that cannot be told, the stems of all it may be.
+// The dates it names come last.
+func (a *Analyser) Terms(ws []Token) []string {
+	langs := Detect(ws)
+	terms := make([]string, 0, len(ws))
+	for _, w := range ws {
+		at := len(terms)
+		if w.Ideo || isDigit(rune(w.Text[0])) {
+			terms = append(terms, Bare(w.Text))
+			continue
+		}
+		for _, lang := range langs {
+			s := a.stem(w.Text, lang)
+			if s != "" && !slices.Contains(terms[at:], s) {
+				terms = append(terms, s)
+			}
+		}
+	}
+	return append(terms, DatesIn(ws)...)
+}
+
+// forms are the terms that w may be stored as, whatever language the text that
+// holds it is taken for.
+func (a *Analyser) Forms(w Token, langs []Language) []string {
+	if w.Ideo || isDigit(rune(w.Text[0])) {
+		return []string{Bare(w.Text)}
+	}
+	var out []string
+	add := func(s string) {
+		if s != "" && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	for _, l := range langs {
+		add(a.stem(w.Text, l))
+	}
+	others := latin
+	if r, _ := utf8.DecodeRuneInString(w.Text); r >= 0x400 && r < 0x530 {
+		others = cyrillic
+	}
+	for _, l := range others {
+		add(a.stem(w.Text, l))
+	}
+	plain := Unaccented(w.Text)
+	add(Bare(plain))
+	if plain != w.Text {
+		add(a.stem(plain, langs[0]))
+		add(a.stem(umlauts.Replace(w.Text), langs[0]))
+	} else if strings.Contains(plain, "e") {
+		if s := digraphs.Replace(plain); s != plain {
+			add(a.stem(s, de))
+		}
+	}
+	return out
+}
+
+var (
+	umlauts  = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue")
+	digraphs = strings.NewReplacer("ae", "a", "oe", "o", "ue", "u")
+)
+
+// width is how long text is in letters; a character of a script that needs few
+// counts for three.
+func Width(text string) int {
+	n := 0
+	for _, r := range text {
+		n++
+		if r >= 0x2E80 && unspaced(r) {
+			n += 2
+		}
+	}
+	return n
+}
+
+// isQuestion reports whether text ends as a question.
+func IsQuestion(text string) bool {
+	text = strings.TrimRightFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("?？.!。！", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	return strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？")
+}
+
+// nameTerms are the words of a name; of a Matrix id its local part.
+func NameTerms(subject string) string {
+	if rest, ok := strings.CutPrefix(subject, "@"); ok {
+		subject, _, _ = strings.Cut(rest, ":")
+	}
+	var out []string
+	for _, w := range Tokens(subject) {
+		if t := Bare(Unaccented(w.Text)); t != "" && !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// formsIn are the forms of all words of text.
+func (a *Analyser) FormsIn(text string) map[string]bool {
+	ws := Tokens(text)
+	langs := Detect(ws)
+	out := map[string]bool{}
+	for _, w := range ws {
+		for _, f := range a.Forms(w, langs) {
+			out[f] = true
+		}
+	}
+	return out
+}
+
+// namesIn are the forms of the words of text, but for the first, that begin with a capital letter.
+func (a *Analyser) NamesIn(text string) map[string]bool {
+	ws := Tokens(text)
+	langs := Detect(ws)
+	out := map[string]bool{}
+	for i, w := range ws {
+		if i > 0 && w.Capital {
+			for _, f := range a.Forms(w, langs) {
+				out[f] = true
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,370 @@
+// Package tty shows a conversation at a terminal and reads what a person types.
+package tty
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Display is a terminal with a line at its bottom where a person types.
+type Display interface {
+	Print(text, status string) // whole lines of text above the line, status in front of it
+	Width() int
+}
+
+// Screen prints a conversation as it is written, wrapped between words. At a terminal it shows the lines of an answer
+// as they come; elsewhere it prints finished messages only.
+type Screen struct {
+	Out     io.Writer
+	Display Display // nil = no terminal
+	Name    string
+
+	mu     sync.Mutex
+	shown  map[string]*printed // by the message's id
+	status string              // what stands in front of the line that is typed
+}
+
+// printed is what stands of a message on the screen.
+type printed struct {
+	lines []string
+	room  int // the columns for which they were wrapped
+	done  bool
+}
+
+// Show makes the message id read as text; done means that it is not being written any more.
+func (s *Screen) Show(id, text string, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Display == nil {
+		if done {
+			fmt.Fprintln(s.Out, text)
+		}
+		return
+	}
+	if s.shown == nil {
+		s.shown = map[string]*printed{}
+	}
+	old, again := s.shown[id]
+	if !again {
+		old = &printed{room: s.Display.Width()}
+		s.shown[id] = old
+	}
+	text = s.Name + ": " + withoutCommands(text)
+	if done {
+		text = strings.TrimSpace(text)
+	}
+	lines := wrap(text, old.room)
+	if !done { // the last one may become longer
+		lines = lines[:len(lines)-1]
+	}
+	both := min(len(lines), len(old.lines))
+	grows := slices.Equal(lines[:both], old.lines[:both])
+	var out []string
+	switch {
+	case !done && grows && both == len(lines): // nothing new
+	case !grows || both < len(old.lines) || both == 0: // other words, or the first
+		out = append([]string{""}, lines...)
+	default:
+		out = lines[both:]
+	}
+	if len(out) > 0 {
+		old.lines = lines
+	}
+	if done {
+		if !old.done || len(out) > 0 {
+			out = append(slices.Clip(out), "")
+		}
+		s.status = ""
+	}
+	old.done = done
+	s.print(out)
+}
+
+// wrap cuts text into lines of at most room characters, between words. What has no blank to cut
+// at is left to the terminal.
+func wrap(text string, room int) (lines []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		for utf8.RuneCountInString(line) > room {
+			begin := string([]rune(line)[:room+1])
+			at := strings.LastIndexByte(begin, ' ')
+			if at <= 0 {
+				break
+			}
+			lines, line = append(lines, line[:at]), line[at+1:]
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// print writes whole lines.
+func (s *Screen) print(lines []string) {
+	text := ""
+	if len(lines) > 0 {
+		text = strings.Join(lines, "\n") + "\n"
+	}
+	s.Display.Print(text, s.status)
+}
+
+// Writing shows or hides that the bot is at work.
+func (s *Screen) Writing(on bool) {
+	if !on {
+		s.Progress("")
+	} else if s.status == "" {
+		s.Progress(s.Name + " is writing…")
+	}
+}
+
+// Progress shows what an answer waits for in front of the line that is typed.
+func (s *Screen) Progress(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text = strings.Join(strings.Fields(withoutCommands(text)), " "); s.Display != nil && text != s.status {
+		s.status = text
+		s.print(nil)
+	}
+}
+
+// Tell prints words of the program itself to a person at a terminal.
+func (s *Screen) Tell(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Display == nil {
+		return
+	}
+	s.print(wrap(withoutCommands(fmt.Sprintf(format, args...)), s.Display.Width()))
+}
+
+// Write prints lines of the log.
+func (s *Screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.print(strings.Split(strings.TrimSuffix(withoutCommands(string(p)), "\n"), "\n"))
+	return len(p), nil
+}
+
+// Input is what a person has typed and not sent yet. At a terminal each line is sent when it
+// is typed, elsewhere when the one before has been answered. A !stop never waits.
+type Input struct {
+	lines   <-chan Line
+	Live    bool
+	Waiting []string
+	Ended   bool   // there will be no more
+	restore func() // gives the terminal back; nil = there is none
+}
+
+// Close gives the terminal back. It may be called again.
+func (t *Input) Close() {
+	if t.restore != nil {
+		t.restore()
+	}
+}
+
+// More yields the next line; nil where there will be no more.
+func (t *Input) More() <-chan Line {
+	if t.Ended {
+		return nil
+	}
+	return t.lines
+}
+
+// Add takes in what more yielded.
+func (t *Input) Add(l Line) error {
+	switch {
+	case errors.Is(l.Err, io.EOF), t.Live && slices.Contains([]string{"exit", "quit", "/exit", "/quit"}, l.Text):
+		t.Ended = true
+		t.Close()
+	case l.Err != nil:
+		return l.Err
+	case l.Text != "":
+		t.Waiting = append(t.Waiting, l.Text)
+	}
+	return nil
+}
+
+// Next returns the line to be sent now; busy says that an answer is awaited.
+func (t *Input) Next(busy bool) (text string, ok bool) {
+	at := 0
+	if busy && !t.Live {
+		at = slices.IndexFunc(t.Waiting, func(l string) bool { return strings.EqualFold(l, "!stop") })
+	}
+	if at < 0 || at >= len(t.Waiting) {
+		return "", false
+	}
+	text = t.Waiting[at]
+	t.Waiting = slices.Delete(t.Waiting, at, at+1)
+	return text, true
+}
+
+// Over reports whether all was typed, sent and answered.
+func (t *Input) Over(busy bool) bool { return t.Ended && len(t.Waiting) == 0 && !busy }
+
+// EndsLater is said when the input ends while an answer is awaited.
+const EndsLater = "This ends after the answer. Press Ctrl-C twice to end it at once."
+
+// Line is one line of input, or the error that ended it.
+type Line struct {
+	Text string
+	Err  error // io.EOF at the end
+}
+
+// ReadLines reads lines of in, see readLines.
+func ReadLines(in io.Reader) <-chan Line { return readLines(linesOf(in)) }
+
+// readLines reads in the background, so that the caller can wait for
+// something else too. The goroutine ends with the input or the program:
+// a blocked read of a terminal cannot be interrupted.
+func readLines(next func() (string, error)) <-chan Line {
+	lines := make(chan Line)
+	// go: ends with the input; nothing waits on a terminal that is not typed at
+	go func() {
+		for {
+			text, err := next()
+			lines <- Line{strings.TrimSpace(text), err}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return lines
+}
+
+// linesOf returns the lines of in one after the other.
+func linesOf(in io.Reader) func() (string, error) {
+	scan := bufio.NewScanner(in)
+	scan.Buffer(nil, 1<<20)
+	return func() (string, error) {
+		if scan.Scan() {
+			return scan.Text(), nil
+		}
+		if err := scan.Err(); err != nil {
+			return "", fmt.Errorf("read a line (at most 1 MiB): %w", err)
+		}
+		return "", io.EOF
+	}
+}
+
+// IsTerminal reports whether a reader or writer is a terminal.
+func IsTerminal(f any) bool {
+	file, ok := unfiltered(f).(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// Open makes a conversation of in and out. Where a person sits at a terminal that can move its
+// cursor, it has an editor; kind is what TERM says of the terminal.
+func (s *Screen) Open(in io.Reader, out io.Writer, kind string) *Input {
+	s.Out = out
+	if IsTerminal(in) && IsTerminal(out) && kind != "dumb" {
+		if e, err := openEditor(unfiltered(in).(*os.File), unfiltered(out).(*os.File)); err == nil {
+			s.Display = e
+			return &Input{lines: readLines(e.term.ReadLine), Live: true, restore: e.close}
+		}
+	}
+	return &Input{lines: ReadLines(in)}
+}
+
+const promptSig = "> "
+
+// editor is the line at the bottom of a terminal where a person types, with a history. What
+// is printed meanwhile stands above it.
+type editor struct {
+	in, out *os.File
+	before  *term.State // the terminal's mode before
+	term    *term.Terminal
+
+	closed   atomic.Bool
+	printing sync.Mutex // held while lines are printed, so that close does not cut them off
+}
+
+// openEditor takes over the terminal until close.
+func openEditor(in, out *os.File) (*editor, error) {
+	before, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	e := &editor{in: in, out: out, before: before}
+	e.term = term.NewTerminal(e, promptSig)
+	e.resize()
+	return e, nil
+}
+
+// close gives the terminal back as it was.
+func (e *editor) close() {
+	e.printing.Lock()
+	defer e.printing.Unlock()
+	if e.closed.Swap(true) {
+		return
+	}
+	_, _ = io.WriteString(e.out, "\r\n")
+	_ = term.Restore(int(e.in.Fd()), e.before)
+}
+
+// Width is how many columns the terminal has.
+func (e *editor) Width() int {
+	if w, _, err := term.GetSize(int(e.out.Fd())); err == nil && w > 0 {
+		return w
+	}
+	return 80
+}
+
+// resize follows the terminal's size. It is called at each key and each output, since not
+// every system tells of a new size.
+func (e *editor) resize() { _ = e.term.SetSize(e.Width(), 24) }
+
+// Print writes whole lines above the line that is typed, and status in front of that line.
+func (e *editor) Print(text, status string) {
+	e.printing.Lock()
+	defer e.printing.Unlock()
+	if e.closed.Load() {
+		_, _ = io.WriteString(e.out, text)
+		return
+	}
+	e.resize()
+	if status != "" {
+		status += " "
+	}
+	e.term.SetPrompt(status + promptSig)
+	_, _ = io.WriteString(e.term, text)
+}
+
+const ctrlC = 3
+
+// Read hands keys to the editor. Ctrl-C is the signal that it is where lines are not edited.
+func (e *editor) Read(p []byte) (int, error) {
+	n, err := e.in.Read(p)
+	if bytes.IndexByte(p[:n], ctrlC) >= 0 {
+		e.close()
+		if self, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = self.Signal(os.Interrupt) // if it cannot be sent, the editor's end of input ends the chat
+		}
+	}
+	e.resize()
+	return n, err
+}
+
+// lineCleared is how the editor begins to clear its line.
+var lineCleared = regexp.MustCompile("^\x1b\\[[0-9]*D\x1b\\[K")
+
+// Write passes on what the editor draws. It clears its line from the left edge, because the
+// editor takes every character to be one column wide.
+func (e *editor) Write(p []byte) (int, error) {
+	if e.closed.Load() {
+		return len(p), nil
+	}
+	if lineCleared.Match(p) {
+		_, _ = io.WriteString(e.out, "\r")
+	}
+	return e.out.Write(p)
+}

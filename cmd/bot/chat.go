@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/llm/discover"
 	"reverie/internal/session"
+	"reverie/internal/store"
 	"reverie/internal/tty"
 )
 
@@ -33,12 +35,12 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	if err != nil {
 		return err
 	}
-	t := newTerminal(cfg)
-	in := t.Open(c.in, c.out, os.Getenv("TERM"))
+	screen := &tty.Screen{Name: cfg.Name}
+	in := screen.Open(c.in, c.out, os.Getenv("TERM"))
 	defer in.Close()
 	logs := c.err
 	if in.Live && tty.IsTerminal(c.err) {
-		logs = t.Screen
+		logs = screen
 	}
 	b, err := openBot(ctx, cfg, newLogger(logs, chatLog(cfg.Log)), true)
 	if err != nil {
@@ -46,6 +48,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	}
 	defer b.close()
 
+	t := newTerminal(screen, b.db, cfg.Data)
 	sessions := b.sessions(t, nil)
 	work, stop := context.WithCancel(ctx)
 	b.models.Detect(ctx) // the first message is to have the right window
@@ -92,6 +95,7 @@ func chatLog(c LogConfig) LogConfig {
 // terminal is the transport of `bot chat`.
 type terminal struct {
 	*tty.Screen
+	db    *sql.DB
 	data  string   // the data folder
 	asked sync.Map // ids of questions that were shown; a terminal has no poll to close
 
@@ -100,8 +104,8 @@ type terminal struct {
 	waits    map[string]bool // ids of messages that wait for their answers
 }
 
-func newTerminal(cfg *Config) *terminal {
-	return &terminal{Screen: &tty.Screen{Name: cfg.Name}, data: cfg.Data, waits: map[string]bool{}, answered: make(chan struct{}, 1)}
+func newTerminal(screen *tty.Screen, db *sql.DB, data string) *terminal {
+	return &terminal{Screen: screen, db: db, data: data, waits: map[string]bool{}, answered: make(chan struct{}, 1)}
 }
 
 // busy reports whether an answer is awaited.
@@ -144,8 +148,8 @@ func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text 
 	return m.Deliver(ctx, in)
 }
 
-// Say prints what m adds to what stands on the screen already.
-func (t *terminal) Say(_ context.Context, _ string, m chat.Outgoing) error {
+// Send prints what m adds to what stands on the screen already.
+func (t *terminal) Send(_ context.Context, _ string, m chat.Outgoing) error {
 	if m.File != nil {
 		m.Text = strings.TrimSpace(fmt.Sprintf("%s\n[%s: %s]", m.Text, m.File.Name, filepath.Join(t.data, m.File.Path)))
 	}
@@ -164,16 +168,27 @@ func (t *terminal) Say(_ context.Context, _ string, m chat.Outgoing) error {
 	return nil
 }
 
-// Typing shows that an answer is on its way.
-func (t *terminal) Remove(context.Context, string, string) error { return nil }
+// SendFinal stores what also stores, and prints m.
+func (t *terminal) SendFinal(ctx context.Context, room string, m chat.Outgoing, _ []string,
+	also func(context.Context, *sql.Tx) error,
+) error {
+	if err := store.InTx(ctx, t.db, func(tx *sql.Tx) error { return also(ctx, tx) }); err != nil {
+		return err
+	}
+	return t.Send(ctx, room, m)
+}
 
+// Redact does nothing: what was printed was printed.
+func (t *terminal) Redact(context.Context, string, string) error { return nil }
+
+// Typing shows that an answer is on its way.
 func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.Writing(on) }
 
-// Withdrawn is never true: what was typed was typed.
-func (t *terminal) Withdrawn(context.Context, string) (bool, error) { return false, nil }
+// Cancelled is never true: what was typed was typed.
+func (t *terminal) Cancelled(context.Context, string) (bool, error) { return false, nil }
 
-// Handled lets the next line in.
-func (t *terminal) Handled(_ context.Context, id string) error {
+// Ack lets the next line in.
+func (t *terminal) Ack(_ context.Context, id string) error {
 	t.waitsMu.Lock()
 	delete(t.waits, id)
 	t.waitsMu.Unlock()

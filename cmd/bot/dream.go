@@ -120,7 +120,7 @@ func (b *bot) tellOwner(ctx context.Context, t chat.Transport, r dream.Report) e
 	if text == "" {
 		return nil
 	}
-	return t.Say(ctx, room, chat.Outgoing{ID: r.Run, Text: text, Notice: true})
+	return t.Send(ctx, room, chat.Outgoing{ID: r.Run, Text: text, Notice: true})
 }
 
 type dreamCommand struct {

@@ -164,7 +164,7 @@ type telling struct {
 func newTelling(t *testing.T, config string) *telling {
 	t.Helper()
 	b := openTest(t, small+config)
-	w := &telling{bot: b, t: t, out: &board{said: map[string]string{}}, direct: map[string]string{}}
+	w := &telling{bot: b, t: t, out: &board{said: map[string]string{}, db: b.db}, direct: map[string]string{}}
 	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions,
 		deliver: func(_ context.Context, in chat.Inbound) error { w.events = append(w.events, in); return nil },
 		rooms:   func(context.Context) ([]string, error) { return w.rooms, nil },

@@ -11,9 +11,8 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/llm/discover"
-	"reverie/internal/prompt"
-	"reverie/internal/session"
 	"reverie/internal/vram"
+	"reverie/internal/window"
 )
 
 // placeOf tells whether the server at base is on this machine, by its address, and says so in words.
@@ -90,16 +89,16 @@ func (b *bot) lookAround(ctx context.Context) {
 }
 
 // windowInputs are what is known now of the chat model's window. It asks nobody.
-func (b *bot) windowInputs() prompt.Inputs {
+func (b *bot) windowInputs() window.Inputs {
 	m, found := b.chatModel()
-	in := session.WindowInputs(found)
+	in := window.InputsOf(found)
 	c := b.cfg.Context
 	in.ID = m.Model + " at " + m.BaseURL
 	in.Settings = fmt.Sprintf("tier=%d window=%d vram_mib=%d probe=%t", c.Tier, m.Window, c.VRAMMiB, c.Probe)
 	in.Tier = c.Tier
-	in.Configured = prompt.Said{}
+	in.Configured = window.Said{}
 	if m.Window > 0 {
-		in.Configured = prompt.Said{Tokens: m.Window, By: "llm.models: window"}
+		in.Configured = window.Said{Tokens: m.Window, By: "llm.models: window"}
 	}
 	in.VRAM = vram.Report{Reason: "not asked", Devices: []vram.Device{}, Steps: []string{}}
 	if in.Here, in.Where = placeOf(m.BaseURL); in.Here {
@@ -116,7 +115,7 @@ func (b *bot) windowInputs() prompt.Inputs {
 // fit works out which window of the chat model fits into this machine's GPUs, from
 // the header of the model's file. It reads files, and so is called in the background.
 func (b *bot) fit(ctx context.Context) {
-	said := prompt.Said{}
+	said := window.Said{}
 	if here, _ := b.located(); here {
 		f, err := b.fitting(ctx)
 		switch {
@@ -125,7 +124,7 @@ func (b *bot) fit(ctx context.Context) {
 		case f.Window == 0:
 			said.By = f.Reason
 		default:
-			said = prompt.Said{Tokens: f.Window, By: f.Reason}
+			said = window.Said{Tokens: f.Window, By: f.Reason}
 		}
 	}
 	b.fits.Store(&said)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func said(t *testing.T, messages ...chat.Outgoing) (live *page, script string) {
 	for _, s := range []*tty.Screen{{Display: live, Name: "R"}, {Out: &out, Name: "R"}} {
 		chat := &terminal{Screen: s}
 		for _, m := range messages {
-			must(t, chat.Say(t.Context(), "", m))
+			must(t, chat.Send(t.Context(), "", m))
 		}
 	}
 	return live, out.String()
@@ -207,9 +208,10 @@ func TestPlainWriter(t *testing.T) {
 type board struct {
 	mu   sync.Mutex
 	said map[string]string // by ID
+	db   *sql.DB
 }
 
-func (b *board) Say(_ context.Context, room string, m chat.Outgoing) error {
+func (b *board) Send(_ context.Context, room string, m chat.Outgoing) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !m.Draft {
@@ -217,10 +219,13 @@ func (b *board) Say(_ context.Context, room string, m chat.Outgoing) error {
 	}
 	return nil
 }
-func (b *board) Remove(context.Context, string, string) error    { return nil }
+func (b *board) SendFinal(ctx context.Context, room string, m chat.Outgoing, _ []string, also func(context.Context, *sql.Tx) error) error {
+	return errors.Join(store.InTx(ctx, b.db, func(tx *sql.Tx) error { return also(ctx, tx) }), b.Send(ctx, room, m))
+}
+func (b *board) Redact(context.Context, string, string) error    { return nil }
 func (b *board) Typing(context.Context, string, bool)            {}
-func (b *board) Withdrawn(context.Context, string) (bool, error) { return false, nil }
-func (b *board) Handled(context.Context, string) error           { return nil }
+func (b *board) Cancelled(context.Context, string) (bool, error) { return false, nil }
+func (b *board) Ack(context.Context, string) error               { return nil }
 func (b *board) all() (texts []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -245,7 +250,7 @@ func TestJobs(t *testing.T) {
 		added := result(b.tasks.Add(t.Context(), it))(t)
 		ids[it.Content] = added.ID
 	}
-	out := &board{said: map[string]string{}}
+	out := &board{said: map[string]string{}, db: b.db}
 	sessions := b.sessions(out, nil)
 	background(t, sessions.Run, b.scheduler.Run)
 	until(t, "not all runs are done", func() bool {
@@ -277,7 +282,7 @@ func TestPrivateJob(t *testing.T) {
 		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@ann:x")}}
 	it, err := b.tasks.Add(t.Context(), lawyer)
 	must(t, err)
-	out := &board{said: map[string]string{}}
+	out := &board{said: map[string]string{}, db: b.db}
 	sessions := b.sessions(out, nil)
 	background(t, sessions.Run, b.scheduler.Run)
 	until(t, "the task is not paused", func() bool {
@@ -306,7 +311,7 @@ func TestOutageKinds(t *testing.T) {
 // TestJobMentions: a reminder mentions who asked for it, and nothing else mentions anybody. What is
 // due carries its task's label, and is for the person who may read it.
 func TestJobMentions(t *testing.T) {
-	b := &bot{cfg: &Config{}, tasks: task.NewStore(nil, nil)}
+	b := &bot{cfg: &Config{}, tasks: task.NewStore(nil, task.Config{})}
 	label := trust.Label{Integrity: trust.Guest, Readers: trust.Person("@ann:x")}
 	reminder := task.Task{Room: "!r", User: "@you:x", Content: "stretch", Label: label}
 	for name, c := range map[string]struct {

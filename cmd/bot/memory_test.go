@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,8 +22,8 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/memory/standin"
-	"reverie/internal/prompt"
 	"reverie/internal/trust"
+	"reverie/internal/window"
 )
 
 // TestTakenBackIsNotRecalled: a message that its sender takes back is not found
@@ -162,43 +161,6 @@ func TestOpenVectors(t *testing.T) {
 	}
 }
 
-// TestBuiltInEmbedder: what it does not know has no vector, and it is let go of
-// when nobody needs it.
-func TestBuiltInEmbedder(t *testing.T) {
-	if !encoder.BuiltIn() {
-		t.Skip("the encoder's weights are not here; `make weights` fetches them")
-	}
-	e := &builtIn{log: slog.New(slog.DiscardHandler), keep: time.Hour}
-	held := func() *encoder.Encoder {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return e.loaded
-	}
-	if held() != nil {
-		t.Error("it is loaded before it is needed")
-	}
-	vectors, err := e.Embed(t.Context(), []string{"good morning", "早上好，你今天怎么样", "", "good evening"})
-	if err != nil || len(vectors) != 4 {
-		t.Fatalf("%d vectors, %v", len(vectors), err)
-	}
-	for i, want := range []int{encoder.Dims, 0, 0, encoder.Dims} {
-		equal(t, len(vectors[i]), want, "numbers of vector %d", i)
-	}
-	first := held()
-	again, err := e.Embed(t.Context(), []string{"good morning"})
-	if err != nil || held() != first || first == nil {
-		t.Errorf("it is loaded for each question: %v", err)
-	}
-	e.mu.Lock()
-	e.rest.Reset(0) // the hour is over
-	e.mu.Unlock()
-	until(t, "it is never let go of", func() bool { return held() == nil })
-	after, err := e.Embed(t.Context(), []string{"good morning"})
-	if err != nil || !slices.Equal(after[0], again[0]) {
-		t.Errorf("loaded once more it makes another vector: %v", err)
-	}
-}
-
 // TestQdrantAtWork: the bot reads memories in the background, has a server find them by
 // meaning, says how it does, and takes what is forgotten away from there.
 func TestQdrantAtWork(t *testing.T) {
@@ -310,15 +272,15 @@ func TestTierOfAServer(t *testing.T) {
 		context         string
 		elsewhere       bool
 		window, tier    int
-		source          prompt.Origin
+		source          window.Origin
 		text            string // part of the steps and warnings
 	}{
-		{"loaded", 16384, 40960, "vram_mib: 81920", false, 16384, 3, prompt.ByServer, "server: 16384 tokens (ollama /api/ps)"},
-		{"loaded, partly beside the GPU", 16384, 40960, "vram_mib: 81920", false, 16384, 3, prompt.ByServer, "20 % of the model found no room on the GPU"},
-		{"not loaded, a GPU here", 0, 131072, "vram_mib: 24564", false, 32768, 4, prompt.ByMemory, "GPU memory: 32768 tokens (what Ollama loads with 24564 MiB)"},
-		{"not loaded, a small model", 0, 16384, "vram_mib: 24564", false, 16384, 3, prompt.ByMemory, "lowered to 16384 tokens, the model reads no more"},
-		{"not loaded, asking is off", 0, 131072, "probe: false", false, 4096, 1, prompt.ByLeast, "GPU memory: unknown (asking is switched off in the configuration)"},
-		{"not loaded, and elsewhere", 0, 131072, "vram_mib: 24564", true, 4096, 1, prompt.ByLeast, "GPU memory: not looked at (gpu.lan is another machine;"},
+		{"loaded", 16384, 40960, "vram_mib: 81920", false, 16384, 3, window.ByServer, "server: 16384 tokens (ollama /api/ps)"},
+		{"loaded, partly beside the GPU", 16384, 40960, "vram_mib: 81920", false, 16384, 3, window.ByServer, "20 % of the model found no room on the GPU"},
+		{"not loaded, a GPU here", 0, 131072, "vram_mib: 24564", false, 32768, 4, window.ByMemory, "GPU memory: 32768 tokens (what Ollama loads with 24564 MiB)"},
+		{"not loaded, a small model", 0, 16384, "vram_mib: 24564", false, 16384, 3, window.ByMemory, "lowered to 16384 tokens, the model reads no more"},
+		{"not loaded, asking is off", 0, 131072, "probe: false", false, 4096, 1, window.ByLeast, "GPU memory: unknown (asking is switched off in the configuration)"},
+		{"not loaded, and elsewhere", 0, 131072, "vram_mib: 24564", true, 4096, 1, window.ByLeast, "GPU memory: not looked at (gpu.lan is another machine;"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -445,7 +407,7 @@ func TestFit(t *testing.T) {
 			}
 			r := result(b.tier(t.Context()))(t)
 			warned := strings.Contains(strings.Join(r.Warnings, "\n"), "will not fit into the GPU memory")
-			if warned != tt.warned || tt.warned && r.Source == prompt.ByNobody {
+			if warned != tt.warned || tt.warned && r.Source == window.ByNobody {
 				t.Errorf("window %d, fit %+v, warnings %q", r.Window, b.windowInputs().Fit, r.Warnings)
 			}
 		})

@@ -194,7 +194,7 @@ type taskCompleteCommand struct {
 // Run completes a task.
 func (t taskCompleteCommand) Run(ctx context.Context, c console, b *bot) error {
 	return t.change(ctx, c, b, "Completed", func(ctx context.Context, at trust.Place, id string) (task.Task, error) {
-		return b.tasks.Complete(ctx, task.Caller{Place: at, Integrity: trust.Owner}, id, strings.Join(t.Reason, " "))
+		return b.tasks.Complete(ctx, trust.Caller{Place: at, Integrity: trust.Owner}, id, strings.Join(t.Reason, " "))
 	})
 }
 

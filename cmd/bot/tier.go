@@ -7,19 +7,18 @@ import (
 	"log/slog"
 	"text/tabwriter"
 
-	"reverie/internal/prompt"
-	"reverie/internal/session"
 	"reverie/internal/vram"
+	"reverie/internal/window"
 )
 
 type tierCommand struct{}
 
 // tierReport is how the tier of a new conversation is decided, and what the rooms have.
 type tierReport struct {
-	prompt.Decision
-	VRAM  vram.Report        `json:"vram"`
-	Asked []string           `json:"asked"` // what the model's server said
-	Rooms []session.TierLock `json:"rooms"`
+	window.Decision
+	VRAM  vram.Report   `json:"vram"`
+	Asked []string      `json:"asked"` // what the model's server said
+	Rooms []window.Lock `json:"rooms"`
 }
 
 // Run explains the tier. It changes nothing, and may run beside the bot.
@@ -46,8 +45,7 @@ func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
 
 // tier decides on what is known now.
 func (b *bot) tier(ctx context.Context) (tierReport, error) {
-	sessions := b.sessions(nil, nil)
-	d, err := sessions.Decision(ctx)
+	d, err := b.sessions(nil, nil).Decision(ctx)
 	if err != nil {
 		return tierReport{}, err
 	}
@@ -55,7 +53,7 @@ func (b *bot) tier(ctx context.Context) (tierReport, error) {
 	if !found.Answered && m.Window == 0 {
 		d.Warnings = append(d.Warnings, "the model server does not answer; this is what is known without it")
 	}
-	rooms, err := sessions.TierLocks(ctx)
+	rooms, err := window.Store{DB: b.db}.Locks(ctx)
 	return tierReport{Decision: d, VRAM: b.windowInputs().VRAM, Asked: found.Steps, Rooms: rooms}, err
 }
 

@@ -14,6 +14,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/chat"
 	"reverie/internal/dream"
+	"reverie/internal/goal"
 	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -32,6 +33,7 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/vram"
+	"reverie/internal/window"
 )
 
 // bot is Reverie put together, all but the transport. Read openBot from top
@@ -55,7 +57,7 @@ type bot struct {
 
 	scheduler *task.Scheduler // nil until sessions
 	gpu       *vram.Prober
-	fits      *atomic.Pointer[prompt.Said] // the window that fits into the GPUs here; nil = not worked out yet
+	fits      *atomic.Pointer[window.Said] // the window that fits into the GPUs here; nil = not worked out yet
 
 	harvester  *harvest.Harvester
 	nightly    *dream.Nightly
@@ -100,7 +102,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	gpu := cfg.Context
-	b.fits = new(atomic.Pointer[prompt.Said])
+	b.fits = new(atomic.Pointer[window.Said])
 	b.gpu = vram.New(vram.Config{Size: uint64(gpu.VRAMMiB) << 20, Off: !gpu.Probe && gpu.VRAMMiB == 0, Log: log})
 	if lock { // who only looks need not read all vectors
 		if b.vectors, err = b.openVectors(ctx, 0); err != nil {
@@ -114,15 +116,15 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	}); err != nil {
 		return nil, err
 	}
-	b.tasks = task.NewStore(b.db, time.Now)
-	b.tasks.Location = cfg.location()
-	b.tasks.PerRoom, b.tasks.PerPerson = cfg.Tasks.PerRoom, cfg.Tasks.PerPerson
+	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.location(),
+		PerRoom: cfg.Tasks.PerRoom, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"))
 	b.skills.Log = log
 	b.history = history.NewStore(b.db)
 	b.media = b.openMedia()
 	if b.tools, err = tool.New(tool.Config{
-		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Dir: cfg.Data, Media: b.media, Location: cfg.location(), Log: log,
+		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
+		Location: cfg.location(), Log: log,
 	}); err != nil {
 		return nil, err
 	}
@@ -199,7 +201,6 @@ func (b *bot) sessions(t chat.Transport, status func(context.Context, i18n.Say) 
 		c.Leaving, c.Objective = b.harvester.Wake, "harvest"
 	}
 	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
-	b.scheduler.RunsPerDay = b.cfg.Tasks.RunsPerDay
 	c.Events = map[chat.EventKind]session.Source{chat.ScheduledTask: jobs{b.scheduler}, chat.MemoryQuestion: b.asking}
 	c.Dreams = b.dreams()
 	sessions := session.New(c)

@@ -2,7 +2,6 @@
 package chat
 
 import (
-	"context"
 	"time"
 
 	"reverie/internal/i18n"
@@ -97,25 +96,6 @@ type Outgoing struct {
 type Option struct {
 	ID   string `json:"id"`   // names it in the vote; lower-case letters
 	Text string `json:"text"` // what people read
-}
-
-// Transport carries replies out of a session. The matrix client and the
-// terminal of `bot chat` are its two implementations.
-type Transport interface {
-	// Say makes the message m.ID in room read m.Text. A final message
-	// (Draft false) is durable before Say returns; drafts are best effort.
-	Say(ctx context.Context, room string, m Outgoing) error
-	// Remove makes that nobody sees the message id, an Outgoing's, in room any more. It
-	// is durable when it returns, and may be repeated.
-	Remove(ctx context.Context, room, id string) error
-	// Typing shows or hides that an answer is being written. Best effort.
-	Typing(ctx context.Context, room string, on bool)
-	// Withdrawn says whether the inbound message id needs no answer any more:
-	// its sender took it back, or we are no longer in its room.
-	Withdrawn(ctx context.Context, id string) (bool, error)
-	// Handled records that the inbound message id needs no more work, so
-	// that it is not delivered again after a restart.
-	Handled(ctx context.Context, id string) error
 }
 
 // Change says what an Inbound does to something that was said before.

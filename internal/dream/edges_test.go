@@ -55,7 +55,7 @@ func TestVerdictsAreKept(t *testing.T) {
 func TestTasksWithoutMemories(t *testing.T) {
 	w := newWorld(t, home(""), nil)
 	c := &choreWorld{world: w, ids: map[string]string{}}
-	c.d.cfg.Tasks = task.NewStore(c.d.cfg.DB, func() time.Time { return day0 })
+	c.d.cfg.Tasks = task.NewStore(c.d.cfg.DB, task.Config{Now: func() time.Time { return day0 }})
 	c.exec(`INSERT INTO room (id) VALUES (?)`, room)
 	c.add("Water the plants", nil)
 	c.add("water the plants!", nil)

@@ -425,7 +425,7 @@ func (w *world) readOn() (left bool) {
 }
 
 // withChores has the dreamer put tasks in order, too.
-func (w *world) withChores() { w.d.cfg.Tasks = task.NewStore(w.d.cfg.DB, nil) }
+func (w *world) withChores() { w.d.cfg.Tasks = task.NewStore(w.d.cfg.DB, task.Config{}) }
 
 func dreamUntilKilled(t *testing.T, dir string) {
 	db, s := openStore(t, dir)

@@ -37,7 +37,7 @@ func newChores(t *testing.T) *choreWorld {
 		}
 		return answer, c.err
 	})
-	c.d.cfg.Tasks = task.NewStore(c.d.cfg.DB, func() time.Time { return day0 })
+	c.d.cfg.Tasks = task.NewStore(c.d.cfg.DB, task.Config{Now: func() time.Time { return day0 }})
 	c.exec(`INSERT INTO room (id) VALUES (?)`, room)
 	c.now = day0.AddDate(0, 0, 100)
 	return c

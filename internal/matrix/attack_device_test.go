@@ -156,7 +156,7 @@ func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 	s, you, b := guarded(t, e2ee.DevicesOwners, echo)
 	ghost := you.second(t)
 	room := metIn(t, s, you.Peer, b, true)
-	ok(t, b.Say(t.Context(), room, chat.Outgoing{ID: "first", Text: "good morning"}))
+	ok(t, b.Send(t.Context(), room, chat.Outgoing{ID: "first", Text: "good morning"}))
 	first := peertest.Next(t, you.Peer, messageIn(room))
 	if first.Body != "good morning" || you.canRead(t, ghost, room, first.ID) {
 		t.Errorf("the unsigned device can decrypt %+v", first)

@@ -16,6 +16,7 @@ import (
 	"maunium.net/go/mautrix/crypto/signatures"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/verification"
 )
@@ -50,7 +51,7 @@ func check(ctx context.Context, cfg Config, s *Status) (out findings) {
 		out.bad("correct the matrix section of the configuration", "%v", err)
 		return out
 	}
-	cli, err := newMautrix(cfg)
+	cli, err := account.NewClient(cfg.account())
 	if err != nil {
 		out.bad("correct matrix.homeserver", "%v", err)
 		return out
@@ -89,7 +90,7 @@ func check(ctx context.Context, cfg Config, s *Status) (out findings) {
 			"the homeserver's clock is %s %s mine", span(skew.Abs()), way)
 	}
 
-	acc, err := loadAccount(cfg.dir("account.json"))
+	acc, err := account.Load(cfg.dir(""))
 	switch {
 	case err != nil:
 		out.bad("see there", "%v", err)
@@ -104,7 +105,7 @@ func check(ctx context.Context, cfg Config, s *Status) (out findings) {
 }
 
 // account looks at what belongs to the account acc.
-func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account, s *Status) {
+func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account.Login, s *Status) {
 	if strings.HasPrefix(cfg.User, "@") && cfg.User != acc.UserID.String() {
 		f.bad("give each account a data folder of its own", "the data folder belongs to %s, the configuration says %s", acc.UserID, cfg.User)
 	}
@@ -214,7 +215,7 @@ func (f *findings) backup(ctx context.Context, cfg Config, cli *mautrix.Client) 
 }
 
 // signed tells whether others see the device as signed.
-func (f *findings) signed(acc *account, keys *mautrix.RespQueryKeys, s *Status) {
+func (f *findings) signed(acc *account.Login, keys *mautrix.RespQueryKeys, s *Status) {
 	const remedy = "start the bot with matrix.password set, or verify the device in another client of this account"
 	device, known := keys.DeviceKeys[acc.UserID][acc.DeviceID]
 	signer := keys.SelfSigningKeys[acc.UserID]
@@ -234,7 +235,7 @@ func (f *findings) signed(acc *account, keys *mautrix.RespQueryKeys, s *Status) 
 // devices tells whether the account's identity is still the one whose keys are here, and which
 // devices the account has that this identity has not signed. Somebody who took the account over
 // would be seen in one of the two.
-func (f *findings) devices(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account, keys *mautrix.RespQueryKeys, s *Status) {
+func (f *findings) devices(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account.Login, keys *mautrix.RespQueryKeys, s *Status) {
 	list, err := cli.GetDevicesInfo(ctx)
 	if err != nil {
 		f.bad("try again", "the homeserver does not list the devices of the account: %v", err)
@@ -294,7 +295,7 @@ type Process struct {
 func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 	s := Status{Running: !p.Since.IsZero(), Homeserver: cfg.Homeserver, User: cfg.User, UnknownDevices: []Device{}}
 	now := time.Now()
-	if acc, err := loadAccount(cfg.dir("account.json")); err == nil && acc != nil {
+	if acc, err := account.Load(cfg.dir("")); err == nil && acc != nil {
 		s.User, s.Device, s.CrossSigned = acc.UserID.String(), acc.DeviceID.String(), acc.CrossSigned
 	}
 	if kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir("")); err == nil && kept != nil {

@@ -16,11 +16,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
-	"maunium.net/go/mautrix/crypto/cryptohelper"
+	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
@@ -55,6 +56,14 @@ type Config struct {
 
 	pace *pace            // for tests
 	now  func() time.Time // for tests
+}
+
+// account is the part of the configuration that logging in needs.
+func (cfg Config) account() account.Config {
+	return account.Config{
+		Homeserver: cfg.Homeserver, User: cfg.User, Password: cfg.Password, Token: cfg.Token, DeviceName: cfg.DeviceName,
+		Dir: cfg.dir(""), DB: cfg.DB, HTTP: cfg.HTTP, Log: cfg.Log,
+	}
 }
 
 func (cfg Config) dir(name string) string { return filepath.Join(cfg.Dir, "matrix", name) }
@@ -104,30 +113,24 @@ func (cfg *Config) check() error {
 }
 
 // Client is the bot's connection to its homeserver. It implements
-// session.Transport. Its methods may be called from any goroutine; Say works
+// chat.Transport. Its methods may be called from any goroutine; Send works
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
 	cfg      Config
 	log      *slog.Logger
 	cli      *mautrix.Client
-	crypto   *cryptohelper.CryptoHelper
-	acc      *account // replaced under mu
-	token    atomic.Pointer[string]
-	refused  atomic.Int64 // uploads of one-time keys that the homeserver has refused
-	relogins int          // since the last good sync; sync goroutine only
-	resign   bool         // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
+	acc      *account.Account
+	relogins int // since the last good sync; sync goroutine only
 	q        *queue
 	gate     *gate
 	now      func() time.Time
 
 	store    *e2ee.Store
 	devices  *e2ee.Devices
-	identity *e2ee.Identity
 	backup   *e2ee.Backup
 	verifier *verification.Verifier
 
-	skew   atomic.Int64 // nanoseconds that the homeserver's clock is ahead of ours
 	pace   pace
 	ending chan struct{} // closed when the context of Run ends
 
@@ -190,20 +193,24 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c.q = &queue{db: cfg.DB, now: c.now}
 	c.store = e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.log, Ending: c.ending, Again: c.pace.again, Problem: c.setProblem})
-	if err := c.openAccount(ctx); err != nil {
+	login := cfg.account()
+	login.Now, login.Store = c.now, c.store
+	login.Syncer = func() mautrix.Syncer { return &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c} }
+	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allows}
+	var err error
+	if c.acc, err = account.Open(ctx, login); err != nil {
 		return nil, err
 	}
+	c.cli, c.devices = c.acc.Client, c.acc.Devices
 	g, err := newGate(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %w", err)
 	}
 	c.gate = g
 	c.register()
-	keys := e2ee.Config{Client: c.cli, Machine: c.machine(), DB: cfg.DB, Dir: cfg.dir(""), Password: cfg.Password, Log: c.log}
-	c.identity = e2ee.NewIdentity(keys)
-	c.ensureIdentity(ctx)
-	c.identity.Open(ctx)
-	c.backup = e2ee.OpenBackup(ctx, keys, c.identity)
+	c.acc.SignDevice(ctx)
+	c.acc.Identity.Open(ctx)
+	c.backup = e2ee.OpenBackup(ctx, c.acc.Keys(), c.acc.Identity)
 	if err := c.doubtLeft(ctx); err != nil {
 		return nil, err
 	}
@@ -218,7 +225,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 // Run takes messages and sends replies until ctx ends; it then stops taking,
 // sends what is due for up to five seconds, and returns nil. deliver gets each
 // message that passed the gate, in order, and again after a restart until
-// Handled is called for it. Run must be called once.
+// Ack is called for it. Run must be called once.
 //
 // An error means that going on is pointless, as when the access token is no
 // longer valid and there is no password to get a new one.
@@ -246,7 +253,7 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 	stop := time.AfterFunc(flushTime, stopOut)
 	defer stop.Stop()
 	_ = sender.Wait()
-	c.crypto.Machine().Destroy()
+	c.machine().Destroy()
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -260,6 +267,9 @@ func (c *Client) Verify(ctx context.Context, person, room, args string) (string,
 
 // UserID is the bot's own Matrix id.
 func (c *Client) UserID() string { return c.cli.UserID.String() }
+
+// machine is shorter than what it stands for.
+func (c *Client) machine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }
 
 func server(user string) string {
 	_, s, _ := strings.Cut(user, ":")

@@ -112,7 +112,7 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 		ended <- b.Run(ctx, func(_ context.Context, in chat.Inbound) error {
 			if in.Change != "" {
 				b.changes <- in
-				return b.Handled(context.Background(), in.ID)
+				return b.Ack(context.Background(), in.ID)
 			}
 			if answer != nil {
 				answer(b, in)
@@ -149,14 +149,14 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 
 // tells says m in a room. Unlike says it may be called by an answer.
 func (b *bot) tells(room string, m chat.Outgoing) {
-	if err := b.Say(context.Background(), room, m); err != nil {
+	if err := b.Send(context.Background(), room, m); err != nil {
 		b.t.Error(err)
 	}
 }
 
 // done is done with a message.
 func (b *bot) done(in chat.Inbound) {
-	if err := b.Handled(context.Background(), in.ID); err != nil {
+	if err := b.Ack(context.Background(), in.ID); err != nil {
 		b.t.Error(err)
 	}
 }

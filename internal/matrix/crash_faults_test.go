@@ -79,7 +79,7 @@ func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 			b.says(room, chat.Outgoing{ID: "re-" + id, Text: beginning, ReplyTo: id, Draft: true})
 			first := peertest.Next(t, you, messageIn(room))
 			if c.handled {
-				ok(t, b.Handled(t.Context(), id))
+				ok(t, b.Ack(t.Context(), id))
 			}
 			b.stop()
 			notice()

@@ -39,9 +39,9 @@ func stubborn(b *bot, in chat.Inbound) {
 	ctx := context.Background()
 	for _, f := range []func() error{
 		func() error {
-			return b.Say(ctx, in.Room, chat.Outgoing{ID: "re-" + in.ID, Text: "echo: **" + in.Text + "**", ReplyTo: in.ID})
+			return b.Send(ctx, in.Room, chat.Outgoing{ID: "re-" + in.ID, Text: "echo: **" + in.Text + "**", ReplyTo: in.ID})
 		},
-		func() error { return b.Handled(ctx, in.ID) },
+		func() error { return b.Ack(ctx, in.ID) },
 	} {
 		for f() != nil {
 			time.Sleep(5 * time.Millisecond)

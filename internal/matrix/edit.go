@@ -275,10 +275,10 @@ func (q *queue) remove(ctx context.Context, tx *sql.Tx, where string, args ...an
 // part, whatever its name. The bounds are for the index, which knows no substr: what has been said so far is not read.
 const partsOf = `(id > ?1 || '+' AND id < ?1 || '.' AND substr(id, 1, length(?1) + 1) IN (?1 || '-', ?1 || '+') AND poll = '')`
 
-// Remove takes our message id out of room, with its files, also what is being sent
-// right now. It is durable when Remove returns, and may be repeated. One that was never
+// Redact takes our message id out of room, with its files, also what is being sent
+// right now. It is durable when Redact returns, and may be repeated. One that was never
 // said is no error, and no draft of it is shown any more.
-func (c *Client) Remove(ctx context.Context, room, id string) error {
+func (c *Client) Redact(ctx context.Context, room, id string) error {
 	c.mu.Lock()
 	delete(c.drafts, id)
 	c.mu.Unlock()

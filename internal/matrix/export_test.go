@@ -14,6 +14,7 @@ import (
 	goolm "maunium.net/go/mautrix/crypto/goolm/account"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
 )
@@ -28,7 +29,7 @@ func (c *Client) ReadMessage(ctx context.Context, room, event string) (string, e
 	if err := evt.Content.ParseRaw(evt.Type); err != nil {
 		return "", err
 	}
-	plain, err := c.crypto.Decrypt(ctx, evt)
+	plain, err := c.acc.Crypto.Decrypt(ctx, evt)
 	if err != nil {
 		return "", err
 	}
@@ -129,7 +130,7 @@ func TestTypingIsRenewed(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	cfg := Config{Homeserver: server.URL, User: self, Owners: []string{"@a:b"}}
 	must(t, cfg.check())
-	cli := sure(newMautrix(cfg))(t)
+	cli := sure(account.NewClient(cfg.account()))(t)
 	c := &Client{cfg: cfg, log: cfg.Log, cli: cli, now: func() time.Time { return now }, typing: map[string]*typing{}, typingWake: make(chan struct{}, 1)}
 	show := func(after time.Duration, end bool, want ...string) {
 		t.Helper()

@@ -102,7 +102,7 @@ func TestChangedWhileOnItsWay(t *testing.T) {
 	b := start(t, through, t.TempDir(), nil, you.UserID())
 	room := directChat(t, you, b)
 	change := func(text string) {
-		if err := b.Say(context.Background(), room, chat.Outgoing{ID: "answer", Text: text}); err != nil {
+		if err := b.Send(context.Background(), room, chat.Outgoing{ID: "answer", Text: text}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -188,7 +188,7 @@ func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
 
 // tooOld tells whether a message is older than what still wants an answer, by
 // the homeserver's clock: ours may be wrong.
-func (c *Client) tooOld(at time.Time) bool { return c.serverNow().Sub(at) > oldAfter }
+func (c *Client) tooOld(at time.Time) bool { return c.now().Add(c.acc.Skew()).Sub(at) > oldAfter }
 
 // dropOld removes messages that are not meant for us from the timeline of a
 // room, and keeps all state. On a fresh store all messages are old. In the

@@ -253,7 +253,7 @@ func (a *ahead) clocked(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(a.now) }
 func (b *bot) says(room string, all ...chat.Outgoing) {
 	b.t.Helper()
 	for _, m := range all {
-		ok(b.t, b.Say(b.t.Context(), room, m))
+		ok(b.t, b.Send(b.t.Context(), room, m))
 	}
 }
 
@@ -367,7 +367,7 @@ func TestProgressAfterARestart(t *testing.T) {
 	clock.advance(2 * time.Second)
 	b.Look()
 	first := peertest.Next(t, you, messageIn(room))
-	ok(t, b.Handled(t.Context(), id))
+	ok(t, b.Ack(t.Context(), id))
 	b = b.again(echo)
 	await(t, s, "the notice is not taken back", func() bool {
 		list := eventsIn(s, room, b.UserID(), "m.room.message")

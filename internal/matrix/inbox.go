@@ -129,7 +129,7 @@ type typing struct {
 	refresh     time.Time
 }
 
-// Typing shows or hides that an answer is being written, see session.Transport.
+// Typing shows or hides that an answer is being written, see chat.Transport.
 func (c *Client) Typing(_ context.Context, room string, on bool) {
 	c.mu.Lock()
 	t := c.typing[room]

@@ -377,7 +377,7 @@ func TestLongAnswerChanges(t *testing.T) {
 	sayIt(essay("birds"), false)
 	hear(peer.Edit)
 	file := hear(peer.Message)
-	ok(t, b.Remove(t.Context(), room, "re:1"))
+	ok(t, b.Redact(t.Context(), room, "re:1"))
 	gone(first.ID)
 	gone(file.ID)
 }

@@ -47,16 +47,17 @@ func (d *draft) worth() bool {
 	return !d.full && d.text != d.shown && (d.notice || d.asNotice || len(d.text) >= len(d.shown)+draftGrowth || len(d.text) < len(d.shown))
 }
 
-// Say makes the message m.ID in room read m.Text, see session.Transport. A
-// final message is a row in the outbox when Say returns; it is sent by Run, in
+// Send makes the message m.ID in room read m.Text, see chat.Transport. A
+// final message is a row in the outbox when Send returns; it is sent by Run, in
 // order with the other messages of the room.
-func (c *Client) Say(ctx context.Context, room string, m chat.Outgoing) error {
+func (c *Client) Send(ctx context.Context, room string, m chat.Outgoing) error {
 	return c.say(ctx, room, m)
 }
 
-// Conclude is Say of an answer and Handled of what it answers, in one transaction with
-// what also stores.
-func (c *Client) Conclude(ctx context.Context, room string, m chat.Outgoing, done []string, also func(context.Context, *sql.Tx) error) error {
+// SendFinal is Send and Ack of what is done, in one transaction with what also stores.
+func (c *Client) SendFinal(ctx context.Context, room string, m chat.Outgoing, done []string,
+	also func(context.Context, *sql.Tx) error,
+) error {
 	err := c.say(ctx, room, m, func(ctx context.Context, tx *sql.Tx) error {
 		if err := also(ctx, tx); err != nil {
 			return err
@@ -131,16 +132,15 @@ func (c *Client) dropDrafts(room string) {
 	}
 }
 
-// Handled records that an inbound message needs no more work.
-func (c *Client) Handled(ctx context.Context, id string) error {
+// Ack records that an inbound message needs no more work.
+func (c *Client) Ack(ctx context.Context, id string) error {
 	err := handled(ctx, c.q.db, id)
 	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
 	return err
 }
 
-// Withdrawn tells whether the sender took the inbound message id back before
-// it was answered. Then it needs no answer.
-func (c *Client) Withdrawn(ctx context.Context, id string) (bool, error) {
+// Cancelled reports whether the inbound message id was redacted before it was answered.
+func (c *Client) Cancelled(ctx context.Context, id string) (bool, error) {
 	gone, err := value[bool](ctx, c.q.db, `SELECT state = 'redacted' FROM inbox WHERE id = ?`, id)
 	return gone, doing("matrix: look into the inbox", err)
 }

@@ -290,7 +290,7 @@ func TestRemovedWhileSending(t *testing.T) {
 	say("first")
 	sending := row()
 	for range 2 {
-		must(t, c.Remove(ctx, "!r", "re:$1"))
+		must(t, c.Redact(ctx, "!r", "re:$1"))
 	}
 	sure(q.delivered(ctx, sending, "$late", false))(t)
 	say("second")
@@ -305,7 +305,7 @@ func TestRemovedWhileSending(t *testing.T) {
 		gone = append(gone, b.event)
 	}
 	equal(t, strings.Join(gone, " "), "$late $later", "taken back")
-	must(t, c.Remove(ctx, "!r", "re:$never"))
+	must(t, c.Redact(ctx, "!r", "re:$never"))
 	if r, err := q.draft(ctx, &draft{id: "re:$never", room: "!r"}); err != nil || r.state == "draft" {
 		t.Errorf("a draft of what was removed before it was shown: %+v, %v", r, err)
 	}
@@ -340,7 +340,7 @@ func TestPartsOfEarlierVersions(t *testing.T) {
 		return id
 	}
 	must(t, q.say(ctx, "!r", out(parts("re:$1"), "anew"), "anew", "", nil))
-	must(t, (&Client{q: q, outWake: make(chan struct{}, 1)}).Remove(ctx, "!r", parts("re:$2")))
+	must(t, (&Client{q: q, outWake: make(chan struct{}, 1)}).Redact(ctx, "!r", parts("re:$2")))
 	back := sure(q.takebacks(ctx))(t)
 	var gone []string
 	for _, b := range back {

@@ -326,7 +326,7 @@ func TestRemovedWhileAnswering(t *testing.T) {
 			s.SetState(you.UserID(), room, "m.room.member", b.UserID(), map[string]any{"membership": membership})
 			for _, id := range []string{long, waits} {
 				await(t, s, "its messages wait on", func() bool {
-					gone, err := b.Withdrawn(t.Context(), id)
+					gone, err := b.Cancelled(t.Context(), id)
 					if err != nil {
 						t.Error(err)
 					}

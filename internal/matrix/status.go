@@ -60,12 +60,13 @@ const (
 // Status looks at the connection without asking the homeserver.
 func (c *Client) Status(ctx context.Context) Status {
 	c.mu.Lock()
-	acc, problem := c.acc, c.problem
+	problem := c.problem
 	c.mu.Unlock()
-	skew := int64(time.Duration(c.skew.Load()).Seconds())
+	skew := int64(c.acc.Skew().Seconds())
+	login := c.acc.Login()
 	s := Status{
-		Running: true, Homeserver: c.cfg.Homeserver, User: acc.UserID.String(), Device: acc.DeviceID.String(),
-		CrossSigned: acc.CrossSigned, Problem: problem, SyncFailures: int(c.failures.Load()), ClockSkew: &skew,
+		Running: true, Homeserver: c.cfg.Homeserver, User: login.UserID.String(), Device: login.DeviceID.String(),
+		CrossSigned: login.CrossSigned, Problem: problem, SyncFailures: int(c.failures.Load()), ClockSkew: &skew,
 	}
 	s.Backup, s.BackupProblem = c.backup.Status()
 	if at := c.lastSync.Load(); at > 0 {

@@ -57,7 +57,7 @@ func (c *Client) runSync(ctx context.Context) error {
 	var filter string
 	c.hasty.Store(true) // nothing is sent before the first sync
 	for ctx.Err() == nil {
-		if err := c.checkStale(ctx); err != nil {
+		if err := c.acc.CheckStale(ctx); err != nil {
 			return err
 		}
 		err := c.syncOnce(ctx, &filter)
@@ -79,7 +79,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 		}
 		*filter = f.FilterID
 	}
-	pos, err := c.q.position(ctx, c.acc.UserID.String(), c.acc.DeviceID.String())
+	pos, err := c.q.position(ctx, c.cli.UserID.String(), c.cli.DeviceID.String())
 	if err != nil {
 		return err
 	}
@@ -228,12 +228,12 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	c.setProblem(err.Error())
 	if errors.Is(err, mautrix.MUnknownToken) {
 		if c.relogins++; c.relogins > 1 {
-			return fmt.Errorf("matrix: the homeserver lets device %s log in and then refuses it again; ask who runs the homeserver, or see whether another program uses the same device: %w", c.acc.DeviceID, err)
+			return fmt.Errorf("matrix: the homeserver lets device %s log in and then refuses it again; ask who runs the homeserver, or see whether another program uses the same device: %w", c.cli.DeviceID, err)
 		}
-		if err := c.relogin(ctx); err != nil {
+		if err := c.acc.LogInAgain(ctx); err != nil {
 			return err
 		}
-		if err := c.persist(ctx, "checking this device's keys", func() error { return c.republish(ctx) }); err != nil {
+		if err := c.acc.Persist(ctx, "checking this device's keys", func() error { return c.acc.Republish(ctx) }); err != nil {
 			c.log.Error("matrix: after logging in again", "err", err)
 		}
 		return nil
@@ -244,7 +244,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	}
 	c.lost(err)
 	attempt := int(c.failures.Add(1)) - 1
-	if err := c.q.syncFailed(ctx, c.acc.UserID.String(), c.acc.DeviceID.String(), int64(attempt)+1, err); err != nil && ctx.Err() == nil {
+	if err := c.q.syncFailed(ctx, c.cli.UserID.String(), c.cli.DeviceID.String(), int64(attempt)+1, err); err != nil && ctx.Err() == nil {
 		c.log.Warn("matrix: `bot doctor` will not see why syncs fail", "err", err)
 	}
 	v, wait := retry.Classify(err, attempt)

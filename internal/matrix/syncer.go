@@ -201,7 +201,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 		c.log.Warn("matrix: a message cannot be read yet", "room", u.room, "event", u.id, "sender", u.sender, "session", u.session, "err", u.err)
 	}
 	c.wasAway(ctx, b, pos.at)
-	if err := c.q.take(ctx, c.acc.UserID.String(), c.acc.DeviceID.String(), res.NextBatch, b); err != nil {
+	if err := c.q.take(ctx, c.cli.UserID.String(), c.cli.DeviceID.String(), res.NextBatch, b); err != nil {
 		return err
 	}
 	c.wake(b)

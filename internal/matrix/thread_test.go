@@ -216,7 +216,7 @@ func TestActiveThread(t *testing.T) {
 		return startWith(t, server, dir, func(b *bot, in chat.Inbound) {
 			if !strings.Contains(in.Text, "be quiet") {
 				echo(b, in)
-			} else if err := b.Handled(context.Background(), in.ID); err != nil {
+			} else if err := b.Ack(context.Background(), in.ID); err != nil {
 				b.t.Error(err)
 			}
 		}, func(cfg *matrix.Config) {

@@ -243,5 +243,5 @@ func (c *Client) askForKey(ctx context.Context, u unread) {
 	defer cancel()
 	content := evt.Content.AsEncrypted()
 	//lint:ignore SA1019 without these deprecated fields all devices are asked
-	c.crypto.RequestSession(ctx, evt.RoomID, content.SenderKey, content.SessionID, evt.Sender, content.DeviceID)
+	c.acc.Crypto.RequestSession(ctx, evt.RoomID, content.SenderKey, content.SessionID, evt.Sender, content.DeviceID)
 }

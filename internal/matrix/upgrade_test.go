@@ -353,7 +353,7 @@ func TestPrivateHistories(t *testing.T) {
 	for _, name := range []string{"ann", "ben", "carl"} {
 		s.Account(name, "a long enough password")
 	}
-	handle := func(b *bot, in chat.Inbound) { ok(b.t, b.Handled(b.t.Context(), in.ID)) }
+	handle := func(b *bot, in chat.Inbound) { ok(b.t, b.Ack(b.t.Context(), in.ID)) }
 	b := startWith(t, server, t.TempDir(), handle, func(cfg *matrix.Config) {
 		cfg.Hurry()
 		cfg.Allow = []string{ben}

@@ -44,10 +44,10 @@ func commanded(b *bot, in chat.Inbound) {
 		b.t.Error(err)
 		return
 	}
-	if err := b.Say(ctx, in.Room, chat.Outgoing{ID: "re-" + in.ID, Text: text, Notice: true, ReplyTo: in.ID}); err != nil {
+	if err := b.Send(ctx, in.Room, chat.Outgoing{ID: "re-" + in.ID, Text: text, Notice: true, ReplyTo: in.ID}); err != nil {
 		b.t.Error(err)
 	}
-	if err := b.Handled(ctx, in.ID); err != nil {
+	if err := b.Ack(ctx, in.ID); err != nil {
 		b.t.Error(err)
 	}
 }

@@ -18,7 +18,7 @@ type draft struct {
 	stale    bool   // the newest message's tail, if it has one, is from before it
 	prefix   string
 	stored   []SectionReport // the prefix's sections, when it is reused
-	sections []*Section      // those that were rendered now
+	sections []*rendered     // those that were rendered now
 	history  []llm.Message
 	turns    []turn
 	skipped  int    // messages of the history that are left out
@@ -300,7 +300,7 @@ func (r *request) told(line string) int64 {
 }
 
 // section renders row i.
-func (r *request) section(i int, c *section.Content, nonce string) *Section {
+func (r *request) section(i int, c *section.Content, nonce string) *rendered {
 	s := render(&r.rows[i], c, r.most[i], nonce)
 	s.row = i
 	if s.Tokens > r.granted[i] {

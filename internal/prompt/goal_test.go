@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/goal"
 	"reverie/internal/prompt/section"
 	"reverie/internal/skill"
-	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
 // holds puts the room's goal into the world's turns, as a session does.
-func (w *world) holds() task.Goal {
+func (w *world) holds() goal.Goal {
 	w.t.Helper()
-	g, _, err := w.tasks.Goals().Shown(w.t.Context(), w.caller().Place, time.Time{})
+	g, _, err := w.goals.Shown(w.t.Context(), w.caller().Place, time.Time{})
 	w.must(err)
 	t := section.Turn{Tier: w.tier, Tools: w.tools}
 	t.SetGoal(g)
@@ -26,7 +26,7 @@ func (w *world) holds() task.Goal {
 }
 
 // goalIs is must for changes of a goal.
-func (w *world) goalIs(g task.Goal, err error) task.Goal {
+func (w *world) goalIs(g goal.Goal, err error) goal.Goal {
 	w.t.Helper()
 	w.must(err)
 	return g
@@ -37,14 +37,14 @@ func TestGoalInThePrompt(t *testing.T) {
 	w.file("skills/tea.md", "# How to make tea\n")
 	w.tools = append(w.tools, "goal")
 	w.restart()
-	goals, ctx := w.tasks.Goals(), t.Context()
+	goals, ctx := w.goals, t.Context()
 	w.goalIs(goals.Create(ctx, w.caller(), "Implement user authentication", "high"))
-	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Design the flow", task.Done))
-	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Add tokens", task.InProgress))
-	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Hash passwords", task.Pending))
-	w.goalIs(goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Use JWT", Locked: true}))
-	w.goalIs(goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Use bcrypt"}))
-	w.goalIs(goals.RecordArtifact(ctx, w.caller(), "", task.Artifact{Action: "created", Path: "src/login.ts"}))
+	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Design the flow", goal.Done))
+	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Add tokens", goal.InProgress))
+	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Hash passwords", goal.Pending))
+	w.goalIs(goals.Decide(ctx, w.caller(), "", goal.Decision{Description: "Use JWT", Locked: true}))
+	w.goalIs(goals.Decide(ctx, w.caller(), "", goal.Decision{Description: "Use bcrypt"}))
+	w.goalIs(goals.RecordArtifact(ctx, w.caller(), "", goal.Artifact{Action: "created", Path: "src/login.ts"}))
 	w.holds()
 	first := w.tells("Hello")
 	w.expect(true, "# Active Goal\n<data id=\"k3f9\" source=\"goal\">\nCURRENT GOAL: Implement user authentication\nPriority: High\nStatus: Active\n🔒 Use JWT (locked)\n</data")
@@ -56,10 +56,10 @@ func TestGoalInThePrompt(t *testing.T) {
 	}
 
 	// Steps, files, decisions that are not locked and what is next move within the epoch.
-	for what, change := range map[string]func() (task.Goal, error){
-		"step": func() (task.Goal, error) { return goals.SetCheckpoint(ctx, w.caller(), "", "2", task.Done) },
-		"decision": func() (task.Goal, error) {
-			return goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Log to a file"})
+	for what, change := range map[string]func() (goal.Goal, error){
+		"step": func() (goal.Goal, error) { return goals.SetCheckpoint(ctx, w.caller(), "", "2", goal.Done) },
+		"decision": func() (goal.Goal, error) {
+			return goals.Decide(ctx, w.caller(), "", goal.Decision{Description: "Log to a file"})
 		},
 	} {
 		w.goalIs(change())
@@ -74,7 +74,7 @@ func TestGoalInThePrompt(t *testing.T) {
 	equal(t, "nothing changed, but it is said again", w.tells("Thanks").Tail, "")
 
 	// What holds for as long as the goal does is worth a new prefix.
-	w.goalIs(goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Log to a file", Locked: true}))
+	w.goalIs(goals.Decide(ctx, w.caller(), "", goal.Decision{Description: "Log to a file", Locked: true}))
 	w.holds()
 	w.answers("Well.")
 	if p := w.tells("And now?"); p.Report.Epoch.Reason != "goal changed" || !strings.Contains(p.Prefix, "🔒 Log to a file (locked)") {

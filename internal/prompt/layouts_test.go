@@ -38,6 +38,23 @@ func TestLayoutIsAnOrder(t *testing.T) {
 	}
 }
 
+// TestOneMoreContributor: what no layout names stands in all of them, in its zone.
+func TestOneMoreContributor(t *testing.T) {
+	before := section.Catalog
+	defer func() { section.Catalog = before }()
+	more := section.Contributor{Name: "news", Zone: section.Prefix, Keep: 10, Max: 100, Change: section.EndsEpoch}
+	also := section.Contributor{Name: "now", Zone: section.Tail, Keep: 10, Max: 100, Change: section.NewLines}
+	section.Catalog = slices.Concat([]section.Contributor{more}, before, []section.Contributor{also})
+	rows := whole("core goal", nil)
+	is := func(name string) int {
+		return slices.IndexFunc(rows, func(c section.Contributor) bool { return c.Name == name })
+	}
+	goal, news, seed, now := is("goal"), is("news"), is("seed"), is("now")
+	if goal != 1 || news < goal || seed < news || now < seed || rows[news].Change != section.Rebuilt || rows[now].Zone != section.Tail {
+		t.Errorf("goal at %d, news at %d, seed at %d, now at %d: %+v", goal, news, seed, now, rows)
+	}
+}
+
 // TestEveryLayoutSaysIt: who the assistant is, its rules, what it knows, what it works on
 // and what the owner wrote stand in the request of each layout.
 func TestEveryLayoutSaysIt(t *testing.T) {

@@ -157,7 +157,7 @@ func (r Report) LogValue() slog.Value {
 }
 
 // reports returns what is to be said of the sections of one zone.
-func reports(sections []*Section, zone section.Zone) []SectionReport {
+func reports(sections []*rendered, zone section.Zone) []SectionReport {
 	var out []SectionReport
 	for _, s := range sections {
 		if s.Zone == zone {

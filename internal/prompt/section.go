@@ -19,8 +19,8 @@ const (
 	Failed  State = "failed"  // its source could not be read, or it broke its fence
 )
 
-// Section is a contributor's share of one prompt.
-type Section struct {
+// rendered is a contributor's share of one prompt.
+type rendered struct {
 	SectionReport
 	Text string // as sent, with its fence, without its title
 
@@ -29,8 +29,8 @@ type Section struct {
 
 // render makes the section of a row from its content, in at most most
 // characters of the source's own words.
-func render(row *row, c *section.Content, most int, nonce string) *Section {
-	s := &Section{SectionReport: SectionReport{ID: row.Name, Zone: row.Zone, State: Kept, Integrity: trust.Owner}}
+func render(row *row, c *section.Content, most int, nonce string) *rendered {
+	s := &rendered{SectionReport: SectionReport{ID: row.Name, Zone: row.Zone, State: Kept, Integrity: trust.Owner}}
 	if row.Trust == section.Data && len(c.Lines) > 0 {
 		s.Integrity = c.Integrity
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"reverie"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -125,6 +126,7 @@ type world struct {
 	backend   memory.Backend
 	memory    *memory.Store
 	tasks     *task.Store
+	goals     *goal.Store
 	skills    *skill.Library
 	history   *history.Store
 	assembler *Assembler
@@ -170,7 +172,8 @@ func (w *world) restart() {
 	var err error
 	w.memory, err = memory.Open(w.t.Context(), memory.Config{DB: w.db, Dir: w.dir, Owner: testUser, Backend: w.backend})
 	w.must(err)
-	w.tasks = task.NewStore(w.db, func() time.Time { return w.now })
+	w.tasks = task.NewStore(w.db, task.Config{Now: func() time.Time { return w.now }})
+	w.goals = goal.NewStore(w.db, func() time.Time { return w.now })
 	w.skills = skill.Open(filepath.Join(w.dir, "skills"))
 	w.history = history.NewStore(w.db)
 	w.assembler, err = New(Config{
@@ -274,8 +277,8 @@ func (w *world) addTask(priority int, text string) task.Task {
 func (w *world) scopes() []memory.Scope { return memory.Strict.Visible(w.room, testUser, w.private) }
 
 // caller is the person whose message is answered, with words that are trusted.
-func (w *world) caller() task.Caller {
-	return task.Caller{Place: trust.Place{Room: w.room, Person: testUser, Private: w.private}, Integrity: trust.User}
+func (w *world) caller() trust.Caller {
+	return trust.Caller{Place: trust.Place{Room: w.room, Person: testUser, Private: w.private}, Integrity: trust.User}
 }
 
 func (w *world) turn() Turn {

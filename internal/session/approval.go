@@ -248,7 +248,7 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 			}
 			continue
 		}
-		if err := s.cfg.Transport.Say(ctx, s.room, s.question(ctx, a)); err != nil {
+		if err := s.cfg.Transport.Send(ctx, s.room, s.question(ctx, a)); err != nil {
 			return err
 		}
 	}
@@ -298,7 +298,7 @@ func (m *Manager) closeQuestion(ctx context.Context, a approval) error {
 		key = "approve.expired"
 	}
 	text := newSession(m, a.talk).text(ctx, key)
-	return m.cfg.Transport.Say(ctx, a.room, chat.Outgoing{ID: askPrefix + a.code, Thread: a.talk.Thread(), Text: text, Notice: true})
+	return m.cfg.Transport.Send(ctx, a.room, chat.Outgoing{ID: askPrefix + a.code, Thread: a.talk.Thread(), Text: text, Notice: true})
 }
 
 // stopApprovals takes back what is approved in this conversation and has not run; it tells
@@ -487,7 +487,7 @@ func (s *Session) concludeApproval(ctx context.Context, a approval, text string)
 	said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: donePrefix + a.code, Text: text, At: s.cfg.Now(),
 		Label: trust.Label{Integrity: least, Readers: a.readers}}
 	out := chat.Outgoing{ID: donePrefix + a.code, Thread: s.thread, Text: text, Notice: true}
-	if err := s.cfg.Transport.Say(ctx, s.room, out); err != nil { // first: saying it again is saying it once
+	if err := s.cfg.Transport.Send(ctx, s.room, out); err != nil { // first: saying it again is saying it once
 		return err
 	}
 	return store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {

@@ -143,5 +143,5 @@ func (s *Session) vote(ctx context.Context, in chat.Inbound) error {
 	if len(all) == 1 {
 		thread = all[0].talk.Thread()
 	}
-	return s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: "vote:" + in.ID, Thread: thread, Text: text, Notice: true})
+	return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: "vote:" + in.ID, Thread: thread, Text: text, Notice: true})
 }

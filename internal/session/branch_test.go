@@ -203,7 +203,7 @@ func TestRedactedBesideAThread(t *testing.T) {
 // TestGoalHeardInTwoPlaces: what the model says of the room's goal counts once, wherever it says it and in whatever order that is taken in.
 func TestGoalHeardInTwoPlaces(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	result(w.cfg.Tasks.Goals().Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
+	result(w.Manager.goals.Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
 	var said [2]history.Message
 	for i, talk := range []history.Talk{"!g", history.TalkOf("!g", "$a")} {
 		said[i] = history.Message{Room: talk, Role: llm.Assistant, Text: fmt.Sprintf("[CHECKPOINT] Step%d - COMPLETED", i), At: time.Now(),
@@ -215,7 +215,7 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 			must(t, newSession(w.Manager, said[i].Room).takeIn(t.Context(), inGroup("!g"), said[i]))
 		}
 	}
-	g, ok, err := w.cfg.Tasks.Goals().Shown(t.Context(), inGroup("!g").Place, time.Time{})
+	g, ok, err := w.Manager.goals.Shown(t.Context(), inGroup("!g").Place, time.Time{})
 	wrong(t, err != nil || !ok || len(g.Checkpoints) != 2, "%+v, %v, %v", g, ok, err)
 }
 

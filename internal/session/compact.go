@@ -216,7 +216,9 @@ func (s *Session) tell(ctx context.Context, in chat.Inbound, c history.Compactio
 	if len(lines) == 0 || c.Reason == becauseAsked || in.ID == "" {
 		return
 	}
-	err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: fmt.Sprintf("compaction:%d", c.ID), Text: strings.Join(lines, "\n\n"), Notice: true})
+	err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{
+		Thread: s.thread, ID: fmt.Sprintf("compaction:%d", c.ID), Text: strings.Join(lines, "\n\n"), Notice: true,
+	})
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("the compaction was not told", "message", in.ID, "err", err)
 	}

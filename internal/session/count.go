@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,10 +10,6 @@ import (
 	"reverie/internal/prompt"
 )
 
-// Tokens are estimated by the class of their characters, and each model counts them in
-// its own way. The server says with each answer how many there were; what that makes of
-// the estimate is kept per model, and everything that weighs a window goes by it.
-
 // usage is what the latest request of a conversation took.
 type usage struct {
 	reply    llm.Reply
@@ -23,49 +17,9 @@ type usage struct {
 	room     int // what the window has for one; 0 = not known
 }
 
-// Bounds of what is believed: a smaller share means that the server did not read, or did
-// not count, all that was sent; a larger one that it counts something else.
-const (
-	leastDense = 0.67
-	mostDense  = 5.0
-	leastTotal = 300 // tokens; in less the frame of the messages weighs too much
-)
-
-// density is how many tokens were counted for one by estimate; false = there is nothing
-// to be learned from it.
-func density(estimated, counted int) (float64, bool) {
-	if estimated < leastTotal || counted <= 0 {
-		return 1, false
-	}
-	d := float64(counted) / float64(estimated)
-	return d, d >= leastDense && d <= mostDense
-}
-
-// learned is a factor after another observation: at once when more is counted, as a request
-// that is too large is refused, and by a quarter of the way when less is.
-func learned(before, seen float64, answers int) float64 {
-	if answers == 0 || seen >= before {
-		return seen
-	}
-	return before + (seen-before)/4
-}
-
 // dense is how many tokens the first model of role counts for one by estimate; 1 = nothing is known.
-func (m *Manager) dense(ctx context.Context, role string) (float64, error) {
-	factor, _, err := m.modelFactor(ctx, m.firstModel(role))
-	return factor, err
-}
-
-// modelFactor is what is stored of a model, and from how many answers it was learned.
-func (m *Manager) modelFactor(ctx context.Context, model string) (factor float64, answers int, err error) {
-	err = m.cfg.DB.QueryRowContext(ctx, `SELECT factor, answers FROM model_count WHERE model = ?`, model).Scan(&factor, &answers)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return 1, 0, nil
-	case err != nil:
-		return 1, 0, fmt.Errorf("session: read how a model counts: %w", err)
-	}
-	return factor, answers, nil
+func (s *Session) dense(ctx context.Context, role string) (float64, error) {
+	return s.windows(s.log).Dense(ctx, s.firstModel(role))
 }
 
 // count learns from an answer how its model counts. r is what was sent, bare without
@@ -79,16 +33,10 @@ func (s *Session) count(ctx context.Context, r prompt.Report, bare bool, reply l
 	if bare {
 		sent -= r.ToolTokens
 	}
-	seen, ok := density(sent, reply.Usage.Prompt)
-	if !ok || r.Pictures > 0 { // how a model counts pictures says nothing of words
+	if r.Pictures > 0 { // how a model counts pictures says nothing of words
 		return
 	}
-	factor, answers, err := s.modelFactor(ctx, reply.Model)
-	if err == nil {
-		_, err = s.cfg.DB.ExecContext(ctx, `INSERT INTO model_count (model, factor, answers, at) VALUES (?1, ?2, 1, ?3)
-			ON CONFLICT (model) DO UPDATE SET factor = ?2, answers = answers + 1, at = ?3`,
-			reply.Model, learned(factor, seen, answers), s.cfg.Now().UnixMilli())
-	}
+	err := s.windows(s.log).Learn(ctx, reply.Model, sent, reply.Usage.Prompt)
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("how the model counts is not kept", "model", reply.Model, "err", err)
 	}

@@ -25,10 +25,8 @@
 //
 // # The window
 //
-// prompt.Decide derives the window and its tier from the configuration, the server, the model
-// and the GPU. A room's tier is locked (lock.go) and changes at boundaries only: a new
-// conversation, another model, a compaction. count.go corrects estimates of tokens by the
-// server's own counts.
+// Package window says how many tokens the model reads. The tier of a room's prompt is locked, and
+// changes at boundaries only: a new conversation, another model, a compaction.
 //
 // # Sub-sessions
 //

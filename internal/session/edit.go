@@ -223,7 +223,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 		return s.notice(work, s.asking, s.calm(work, err, ref))
 	})
 	if in.Change != chat.Approved { // that did not come from the transport
-		s.insist(work, log, func() error { return s.cfg.Transport.Handled(work, in.ID) })
+		s.insist(work, log, func() error { return s.cfg.Transport.Ack(work, in.ID) })
 	}
 	s.background.handled(1, s.cfg.Now())
 	if work.Err() != nil {
@@ -306,7 +306,7 @@ func (s *Session) amend(ctx context.Context, in chat.Inbound) error {
 // amendUnheard follows the edit of a message that is not in the history: a command as
 // a rule. It is taken as if it had come like this, as long as it is young.
 func (s *Session) amendUnheard(ctx context.Context, in chat.Inbound) error {
-	gone, err := s.cfg.Transport.Withdrawn(ctx, in.Target)
+	gone, err := s.cfg.Transport.Cancelled(ctx, in.Target)
 	if err != nil || gone || s.cfg.Now().Sub(in.At) > Young || in.Text == "" {
 		return err
 	}
@@ -441,7 +441,9 @@ func (s *Session) askAgain(ctx context.Context, in chat.Inbound) error {
 	}
 	g := groupOf(past, question)
 	if !g.end {
-		return s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: replyID(in.ID), Text: s.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question})
+		return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{
+			ID: replyID(in.ID), Text: s.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question,
+		})
 	}
 	return s.regenerate(ctx, in, past, g)
 }

@@ -193,7 +193,7 @@ func (s *Session) wanted(ctx context.Context, in chat.Inbound) (bool, error) {
 	if in.Event != "" {
 		return s.cfg.Events[in.Event].Wanted(ctx, in.ID)
 	}
-	gone, err := s.cfg.Transport.Withdrawn(ctx, in.ID)
+	gone, err := s.cfg.Transport.Cancelled(ctx, in.ID)
 	return !gone, err
 }
 
@@ -267,7 +267,7 @@ func (m *Manager) TaskRoom(ctx context.Context, t task.Task) (string, error) {
 		return "", err
 	}
 	text := m.cfg.Messages.For(ctx, room)("task.moved", "task", t.Content)
-	return room, m.cfg.Transport.Say(ctx, room, chat.Outgoing{ID: "moved:" + t.ID + ":" + room, Text: text, Notice: true})
+	return room, m.cfg.Transport.Send(ctx, room, chat.Outgoing{ID: "moved:" + t.ID + ":" + room, Text: text, Notice: true})
 }
 
 // alone reports whether a room is a direct chat with person now.

@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
 	"reverie/internal/store"
-	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -24,12 +24,12 @@ import (
 const cutOff = "\n\n_(cut off: the model reached its output limit)_"
 
 // caller is who asks for a change with in, and where.
-func (s *Session) caller(in chat.Inbound) task.Caller {
-	return task.Caller{Place: s.place(in), Integrity: s.integrity(in)}
+func (s *Session) caller(in chat.Inbound) trust.Caller {
+	return trust.Caller{Place: s.place(in), Integrity: s.integrity(in)}
 }
 
 // reporter is who changes a goal with markers in the answer to in: the model, for a person.
-func (s *Session) reporter(in chat.Inbound) task.Caller {
+func (s *Session) reporter(in chat.Inbound) trust.Caller {
 	by := s.caller(in)
 	by.Integrity = min(by.Integrity, trust.User)
 	return by
@@ -38,8 +38,7 @@ func (s *Session) reporter(in chat.Inbound) task.Caller {
 // takeIn applies the markers of those messages that the model wrote and that have
 // not been taken in. Only what passes by itself, like a full disk, is an error:
 // nobody loses an answer over a goal.
-func (s *Session) takeIn(ctx context.Context, by task.Caller, past ...history.Message) error {
-	goals := s.cfg.Tasks.Goals()
+func (s *Session) takeIn(ctx context.Context, by trust.Caller, past ...history.Message) error {
 	heard := int64(-1)
 	for _, m := range past {
 		if m.Role != llm.Assistant || m.ID <= s.taken {
@@ -55,11 +54,11 @@ func (s *Session) takeIn(ctx context.Context, by task.Caller, past ...history.Me
 		}
 		var err error
 		if heard < 0 {
-			heard, err = goals.Heard(ctx, string(s.talk))
+			heard, err = s.goals.Heard(ctx, string(s.talk))
 		}
 		if err == nil && m.ID > heard {
 			var refused []string
-			refused, err = goals.ApplyIn(ctx, by, string(s.talk), m.ID, markers)
+			refused, err = s.goals.ApplyIn(ctx, by, string(s.talk), m.ID, markers)
 			if len(refused) > 0 || dropped > 0 {
 				s.log.Warn("not all that the model said of its goal could be taken in", "refused", refused, "dropped", dropped)
 			}
@@ -88,11 +87,11 @@ func (s *Session) catchUp(ctx context.Context, in chat.Inbound) error {
 
 // markersOf returns the markers to be applied. The last line of an answer that was
 // cut off is none: nobody knows how it would have gone on.
-func markersOf(text string) ([]task.Marker, int) {
+func markersOf(text string) ([]goal.Marker, int) {
 	if body, ok := strings.CutSuffix(text, cutOff); ok {
 		text = body[:max(0, strings.LastIndexByte(body, '\n'))]
 	}
-	markers, _, dropped := task.ParseMarkers(text)
+	markers, _, dropped := goal.ParseMarkers(text)
 	return markers, dropped
 }
 
@@ -115,9 +114,9 @@ func visibleIn(say i18n.Say, text string) string {
 	text = prompt.WithoutFences(text)
 	markers, _ := markersOf(text)
 	body, isCut := strings.CutSuffix(text, cutOff)
-	_, rest, _ := task.ParseMarkers(body)
+	_, rest, _ := goal.ParseMarkers(body)
 	if isCut {
-		rest = task.ShowDraft(body)
+		rest = goal.ShowDraft(body)
 	}
 	if len(markers) > 0 && strings.TrimSpace(rest) == "" {
 		rest = brief(say, markers)
@@ -129,7 +128,7 @@ func visibleIn(say i18n.Say, text string) string {
 }
 
 // brief says in Markdown what markers say.
-func brief(say i18n.Say, markers []task.Marker) string {
+func brief(say i18n.Say, markers []goal.Marker) string {
 	var lines []string
 	for _, m := range markers {
 		switch m.Kind {
@@ -142,7 +141,7 @@ func brief(say i18n.Say, markers []task.Marker) string {
 		case "CHECKPOINT":
 			lines = append(lines, m.Status.Sign()+" "+m.Text)
 		case "DECISION":
-			lines = append(lines, task.Decision{Description: say("goal.decided", "text", m.Text), Locked: m.Locked}.LineIn(say))
+			lines = append(lines, goal.Decision{Description: say("goal.decided", "text", m.Text), Locked: m.Locked}.LineIn(say))
 		case "ARTIFACT":
 			lines = append(lines, say("goal.file."+m.Action, "path", m.Text))
 		case "NEXT":

@@ -9,17 +9,16 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
-	"reverie/internal/task"
 )
 
 // goal is the command !goal: it shows the goal of the room, or changes it.
 func (s *Session) goal(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	word, rest, _ := strings.Cut(args, " ")
 	rest = strings.TrimSpace(rest)
-	goals := s.cfg.Tasks.Goals()
-	var goal task.Goal
+	var g goal.Goal
 	var err error
 	said := ""
 	switch strings.ToLower(word) {
@@ -32,44 +31,44 @@ func (s *Session) goal(ctx context.Context, in chat.Inbound, args string) (strin
 			return s.text(ctx, "goal.say"), nil
 		}
 		said = "goal.set"
-		goal, err = goals.Create(ctx, s.caller(in), rest, "")
+		g, err = s.goals.Create(ctx, s.caller(in), rest, "")
 	case "pause":
 		said = "goal.paused"
-		goal, err = goals.Pause(ctx, s.caller(in), rest)
+		g, err = s.goals.Pause(ctx, s.caller(in), rest)
 	case "resume":
 		said = "goal.resumed"
-		goal, err = goals.Resume(ctx, s.caller(in), rest)
+		g, err = s.goals.Resume(ctx, s.caller(in), rest)
 	case "done":
 		said = "goal.reached"
-		goal, err = goals.Complete(ctx, s.caller(in), "", cmp.Or(rest, string(i18n.New("why.goal_by_person"))))
+		g, err = s.goals.Complete(ctx, s.caller(in), "", cmp.Or(rest, string(i18n.New("why.goal_by_person"))))
 	case "drop":
 		said = "goal.dropped"
-		goal, err = goals.Abandon(ctx, s.caller(in), "", cmp.Or(rest, string(i18n.New("why.goal_given_up"))))
+		g, err = s.goals.Abandon(ctx, s.caller(in), "", cmp.Or(rest, string(i18n.New("why.goal_given_up"))))
 	default:
 		return s.text(ctx, "goal.usage"), nil
 	}
-	if text, ok := task.Refusal(err); ok {
+	if text, ok := goal.Refusal(err); ok {
 		return capital(text.In(s.cfg.Messages.For(ctx, s.room))) + ".", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return s.text(ctx, said, "goal", strings.TrimRight(goal.Description, ".!")), nil
+	return s.text(ctx, said, "goal", strings.TrimRight(g.Description, ".!")), nil
 }
 
 func (s *Session) showGoal(ctx context.Context, in chat.Inbound) (string, error) {
-	goal, ok, err := s.cfg.Tasks.Goals().Active(ctx, s.place(in))
+	g, ok, err := s.goals.Active(ctx, s.place(in))
 	if err != nil {
 		return "", err
 	}
 	if ok {
-		return goalText(s.cfg.Messages.For(ctx, s.room), goal), nil
+		return goalText(s.cfg.Messages.For(ctx, s.room), g), nil
 	}
-	all, err := s.cfg.Tasks.Goals().List(ctx, s.place(in), 1)
+	all, err := s.goals.List(ctx, s.place(in), 1)
 	if err != nil {
 		return "", err
 	}
-	if len(all) > 0 && all[0].Status == task.Paused {
+	if len(all) > 0 && all[0].Status == goal.Paused {
 		return s.text(ctx, "goal.waits", "goal", all[0].LineIn(s.cfg.Messages.For(ctx, s.room))), nil
 	}
 	return s.text(ctx, "goal.none"), nil
@@ -79,7 +78,7 @@ func (s *Session) showGoal(ctx context.Context, in chat.Inbound) (string, error)
 const mostFiles = 10
 
 // goalText is a goal in Markdown.
-func goalText(say i18n.Say, g task.Goal) string {
+func goalText(say i18n.Say, g goal.Goal) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** (%s", g.Description, say("goal."+g.Priority))
 	if p := g.Progress(); p.Total > 0 {
@@ -88,7 +87,7 @@ func goalText(say i18n.Say, g task.Goal) string {
 	b.WriteString(")\n\n")
 	for _, c := range g.Checkpoints {
 		fmt.Fprintf(&b, "- %s %d. %s", c.Status.Sign(), c.N, c.Description)
-		if c.Status == task.InProgress {
+		if c.Status == goal.InProgress {
 			b.WriteString(" (" + say("goal.in_progress") + ")")
 		}
 		b.WriteString("\n")
@@ -128,7 +127,7 @@ const (
 )
 
 func (s *Session) goalHistory(ctx context.Context, in chat.Inbound) (string, error) {
-	goals, err := s.cfg.Tasks.Goals().List(ctx, s.place(in), mostGoals)
+	goals, err := s.goals.List(ctx, s.place(in), mostGoals)
 	if err != nil {
 		return "", err
 	}
@@ -143,7 +142,7 @@ func (s *Session) goalHistory(ctx context.Context, in chat.Inbound) (string, err
 		}
 		b.WriteString("\n")
 	}
-	events, err := s.cfg.Tasks.Goals().Events(ctx, s.place(in), goals[0].ID)
+	events, err := s.goals.Events(ctx, s.place(in), goals[0].ID)
 	if err != nil {
 		return "", err
 	}

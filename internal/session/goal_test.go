@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -26,7 +27,7 @@ const reported = `[GOAL] Implement user authentication system
 // goals is the goals of a room and their states, and the parts of the active one.
 func (w *world) goals(t *testing.T, room string) string {
 	t.Helper()
-	all := result(w.cfg.Tasks.Goals().List(t.Context(), callerIn(room).Place, 100))(t)
+	all := result(w.Manager.goals.List(t.Context(), callerIn(room).Place, 100))(t)
 	var lines []string
 	for _, g := range all {
 		lines = append(lines, g.Description+" "+string(g.Status))
@@ -103,10 +104,10 @@ func TestGoalTakenInOnce(t *testing.T) {
 		wrong(t, goals != "Ship active; ⏳ 1. Plan", "%s: goals: %s", what, goals)
 	}
 	again("died before")
-	result(w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Pending))(t)
+	result(w.Manager.goals.SetCheckpoint(t.Context(), inDM, "", "1", goal.Pending))(t)
 	again("delivered again")
-	result(w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Done))(t)
-	result(w.cfg.Tasks.Goals().Abandon(t.Context(), inDM, "", "no more"))(t)
+	result(w.Manager.goals.SetCheckpoint(t.Context(), inDM, "", "1", goal.Done))(t)
+	result(w.Manager.goals.Abandon(t.Context(), inDM, "", "no more"))(t)
 	w.stop()
 	w = newWorld(t, dir, "never asked")
 	equal(t, w.say(t, "$1", "Begin").Text, "So be it.")

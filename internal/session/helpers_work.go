@@ -16,6 +16,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
+	"reverie/internal/window"
 )
 
 // subRole is the role of the models that sub-sessions ask; where it has none of its
@@ -198,11 +199,11 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	if err != nil {
 		return err
 	}
-	window, out := h.cfg.Models.Window(subRole)
+	room, out := h.cfg.Models.Window(subRole)
 	last := n.rounds+1 >= h.cfg.Helpers.Rounds
-	t := prompt.Turn{Layout: n.layout(), Window: window, MaxOutput: out, Turn: section.Turn{
+	t := prompt.Turn{Layout: n.layout(), Window: room, MaxOutput: out, Turn: section.Turn{
 		Room: s.room, User: n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
-		Model: h.firstModel(subRole), Mode: now.Templates, Tier: prompt.TierFor(window)}}
+		Model: h.firstModel(subRole), Mode: now.Templates, Tier: window.TierFor(room)}}
 	if t.Context, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -23,6 +24,7 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -158,7 +160,7 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 	c.Events = map[chat.EventKind]Source{chat.ScheduledTask: leakJobs{h}}
 	c.Media = media.Open(h.w.dir, 0)
 	var err error
-	if c.Tools, err = tool.New(tool.Config{Memory: c.Memory, Tasks: c.Tasks, Skills: c.Skills, Dir: h.w.dir, Location: time.UTC, Media: c.Media}); err != nil {
+	if c.Tools, err = tool.New(tool.Config{Memory: c.Memory, Tasks: c.Tasks, Goals: h.w.Manager.goals, Skills: c.Skills, Dir: h.w.dir, Location: time.UTC, Media: c.Media}); err != nil {
 		t.Fatal(err)
 	}
 	h.w.restart(t)
@@ -191,7 +193,16 @@ type leakTransport struct {
 	h *leakHistory
 }
 
-func (l leakTransport) Say(ctx context.Context, in string, m chat.Outgoing) error {
+func (l leakTransport) SendFinal(ctx context.Context, in string, m chat.Outgoing, _ []string,
+	also func(context.Context, *sql.Tx) error,
+) error {
+	if err := store.InTx(ctx, l.db, func(tx *sql.Tx) error { return also(ctx, tx) }); err != nil {
+		return err
+	}
+	return l.Send(ctx, in, m)
+}
+
+func (l leakTransport) Send(ctx context.Context, in string, m chat.Outgoing) error {
 	l.h.mu.Lock()
 	r := l.h.room(in)
 	text := m.Text
@@ -217,7 +228,7 @@ func (l leakTransport) Say(ctx context.Context, in string, m chat.Outgoing) erro
 		r.said = append(r.said, leakMessage{outgoing: m.ID, text: m.Text, in: chat.Inbound{Branch: m.Thread, At: at}})
 	}
 	l.h.mu.Unlock()
-	return l.room.Say(ctx, in, m)
+	return l.room.Send(ctx, in, m)
 }
 
 // leakJobs is where the tasks that are due come from.

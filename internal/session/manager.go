@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -25,6 +26,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/window"
 )
 
 // Config is what the sessions work with. All stores are shared by all rooms;
@@ -66,7 +68,7 @@ type Config struct {
 	Self    string
 	Allowed func(user string) bool
 	// Window says what is known of the chat model's window, asking nobody; nil = what Models found out.
-	Window func() prompt.Inputs
+	Window func() window.Inputs
 
 	// What the transport knows. People is how many are in a room; nil = two in a direct chat, and more
 	// elsewhere.
@@ -99,6 +101,7 @@ type Manager struct {
 	start  chan *Session
 	turns  chan struct{} // holds a token for each turn that runs
 	lanes  *lanes
+	goals  *goal.Store
 
 	helpers *helpers // nil = there are no sub-sessions
 
@@ -121,7 +124,7 @@ func New(cfg Config) *Manager {
 		cfg.Now = time.Now
 	}
 	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
-		lanes: newLanes(), rooms: map[history.Talk]*Session{}}
+		lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now), rooms: map[history.Talk]*Session{}}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = newHelpers(m)
 		m.cfg.Events = map[chat.EventKind]Source{}

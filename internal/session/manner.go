@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
 	"reverie/internal/settings"
-	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
@@ -18,7 +18,7 @@ import (
 type manner struct {
 	mode  roomMode
 	tier  int
-	goal  task.Goal
+	goal  goal.Goal
 	pin   worked  // the task that is worked on, if no goal is
 	sees  bool    // its model can be shown the pictures that there are
 	dense float64 // tokens that its model counts for one by estimate
@@ -46,7 +46,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 	if len(past) > 0 {
 		since = past[0].At
 	}
-	if m.goal, _, err = s.cfg.Tasks.Goals().Shown(ctx, at, since); err != nil {
+	if m.goal, _, err = s.goals.Shown(ctx, at, since); err != nil {
 		return m, err
 	}
 	if m.pin, err = s.pinned(ctx, at, past, preview); err != nil {

@@ -37,7 +37,7 @@ func (s *Session) whileSlow(ctx context.Context, in chat.Inbound) (end func()) {
 		if what != p.shown {
 			p.shown = what
 			text := s.text(ctx, "progress", "what", what)
-			if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: replyID(in.ID), Text: text, Notice: true, Draft: true, ReplyTo: in.ID}); err != nil {
+			if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: replyID(in.ID), Text: text, Notice: true, Draft: true, ReplyTo: in.ID}); err != nil {
 				s.log.Debug("progress not shown", "err", err)
 			}
 		}

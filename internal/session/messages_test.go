@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -156,13 +157,13 @@ func everythingSaid(t *testing.T, language string) {
 func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 	t.Helper()
 	say("!goal new Tee", "!goal pause", "!goal", "!goal resume", "!goal pause zz")
-	markers, _, _ := task.ParseMarkers("[CHECKPOINT] Kanne - IN-PROGRESS\n[CHECKPOINT] Tasse - COMPLETED\n[DECISION] Assam\n[ARTIFACT] created: tee.md\n[NEXT] Kochen")
+	markers, _, _ := goal.ParseMarkers("[CHECKPOINT] Kanne - IN-PROGRESS\n[CHECKPOINT] Tasse - COMPLETED\n[DECISION] Assam\n[ARTIFACT] created: tee.md\n[NEXT] Kochen")
 	if len(markers) < 4 {
 		t.Fatalf("%d markers", len(markers))
 	}
-	goals := w.cfg.Tasks.Goals()
+	goals := w.Manager.goals
 	result(goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers))(t)
-	result(goals.Decide(t.Context(), inDM, "", task.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}))(t)
+	result(goals.Decide(t.Context(), inDM, "", goal.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}))(t)
 	say("!goal", "!goal history", "!goal done", "!goal new Kaffee", "!goal drop", "!goal history", "!goal new "+strings.Repeat("z", 5000))
 	m := chat.Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+cutOff)}
 	w.room.final["brief"] = m
@@ -225,7 +226,7 @@ func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 }
 
 // speaking are the folders whose code says something to people in rooms.
-var speaking = []string{".", "../settings", "../matrix", "../task", "../dream", "../memory", "../media", "../llm", "../history", "../prompt", "../i18n", "../../cmd/bot"}
+var speaking = []string{".", "../settings", "../matrix", "../matrix/verification", "../task", "../goal", "../store", "../dream", "../memory", "../media", "../llm", "../history", "../prompt", "../i18n", "../../cmd/bot"}
 
 // parsed are the files of folders, without their tests.
 func parsed(t *testing.T, dirs []string) map[string]*ast.File {

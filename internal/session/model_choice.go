@@ -8,8 +8,6 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/i18n"
-	"reverie/internal/llm"
-	"reverie/internal/prompt"
 	"reverie/internal/settings"
 	"reverie/internal/tool"
 )
@@ -20,22 +18,6 @@ func (s *Session) known(model string) string {
 		return ""
 	}
 	return model
-}
-
-// decide is what is known of the window of the model that answers chat in this room.
-// Of a model that the room alone has, it is what its server and the configuration say.
-func (s *Session) decide(ctx context.Context) (prompt.Decision, prompt.Inputs, error) {
-	set, err := s.Manager.settings().Decided(ctx, s.room, settings.ModelName)
-	if err != nil {
-		return prompt.Decision{}, prompt.Inputs{}, err
-	}
-	chosen := s.known(set.Value)
-	if chosen == "" || chosen == s.firstModel(chatRole) {
-		return s.Manager.decide(ctx)
-	}
-	in := WindowInputs(s.cfg.Models.Limits(llm.Preferring(chatRole, chosen))[0])
-	in.ID = "model " + chosen
-	return s.decideFor(ctx, in)
 }
 
 // model is the command !model: it chooses the model that is asked first in this room,

@@ -16,7 +16,7 @@ import (
 // in the old room's file, too: people may have notes in it.
 func (m *Manager) Move(ctx context.Context, from, to string) error {
 	var failed []error
-	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.cfg.Tasks.Goals().Move(ctx, from, to), settings.Store{DB: m.cfg.DB}.Move(ctx, from, to))
+	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.goals.Move(ctx, from, to), settings.Store{DB: m.cfg.DB}.Move(ctx, from, to))
 	for _, query := range []string{
 		`INSERT INTO session (room, person, private, heard_at, pin, pin_asked)
 			SELECT ?, person, private, heard_at, pin, pin_asked FROM session WHERE room = ? ON CONFLICT (room) DO NOTHING`,
@@ -45,7 +45,7 @@ func (m *Manager) moveTalks(ctx context.Context, from, to string) error {
 		moved := history.TalkOf(to, t.Thread())
 		failed = append(failed, m.cfg.History.Move(ctx, t, moved))
 		if t.Thread() != "" { // the room's goal moves by itself; this is up to where it was heard of
-			failed = append(failed, m.cfg.Tasks.Goals().Move(ctx, string(t), string(moved)))
+			failed = append(failed, m.goals.Move(ctx, string(t), string(moved)))
 		}
 	}
 	return errors.Join(failed...)

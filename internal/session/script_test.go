@@ -235,7 +235,7 @@ func newObedient(t *testing.T, backend memory.Backend) (*world, *obedient) {
 	w.script.reply = o.reply
 	w.inGroup()
 	files := media.Open(w.dir, 0)
-	tools := result(tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC}))(t)
+	tools := result(tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC}))(t)
 	w.cfg.Media, w.cfg.Tools, w.cfg.FileText = files, tools, 600
 	w.cfg.MaxRound, w.cfg.Helpers.Parallel, w.cfg.Again = 12, 1, time.Millisecond
 	w.restart(t)
@@ -249,11 +249,11 @@ type seeded struct{ cat, dentist string }
 // seed stores what the acts of these tests are about.
 func (w *world) seed(t *testing.T, room string, private bool) (s seeded) {
 	t.Helper()
-	by := task.Caller{Place: trust.Place{Room: room, Person: owner, Private: private}, Integrity: trust.Owner}
+	by := trust.Caller{Place: trust.Place{Room: room, Person: owner, Private: private}, Integrity: trust.Owner}
 	for content, id := range map[string]*string{"Feed the cat": &s.cat, "Call the dentist": &s.dentist} {
 		*id = result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, User: owner, Label: by.Label(), Content: content, Priority: 5}))(t).ID
 	}
-	result(w.cfg.Tasks.Goals().Create(t.Context(), by, "Learn Danish", "high"))(t)
+	result(w.Manager.goals.Create(t.Context(), by, "Learn Danish", "high"))(t)
 	return s
 }
 

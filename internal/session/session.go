@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -45,7 +44,6 @@ type Session struct {
 	along     []storing // what is stored with the next transaction of the turn
 	answering string    // the message whose answer is begun, until the model is asked; "" = none
 	questions []string  // the messages that this answers, as takeUp found them
-	settled   []string  // of the burst in hand: what the transport knows to be handled
 
 	readBy trust.Readers          // who reads the conversation, as separate found it
 	label  trust.Label            // of the last request, and so of what came of it
@@ -165,7 +163,6 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 		return
 	}
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
-	s.settled = nil
 	left, edits, disturbing := burst, []chat.Inbound(nil), "" // what is still to be answered, edits that are in it, and what disturbed it
 	once := func() (err error) {
 		target := disturbing
@@ -203,10 +200,7 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 		s.insist(ctx, log, once)
 	}
 	for _, in := range append(burst, edits...) {
-		if slices.Contains(s.settled, in.ID) {
-			continue
-		}
-		s.insist(ctx, log, func() error { return s.cfg.Transport.Handled(ctx, in.ID) })
+		s.insist(ctx, log, func() error { return s.cfg.Transport.Ack(ctx, in.ID) })
 	}
 	s.background.handled(len(burst)+len(edits), s.cfg.Now())
 	s.newest = newest
@@ -289,7 +283,7 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Inbound) error {
 func (s *Session) standing(ctx context.Context, burst []chat.Inbound) ([]chat.Inbound, error) {
 	var left []chat.Inbound
 	for _, in := range burst {
-		gone, err := s.cfg.Transport.Withdrawn(ctx, in.ID)
+		gone, err := s.cfg.Transport.Cancelled(ctx, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -304,7 +298,7 @@ func (s *Session) standing(ctx context.Context, burst []chat.Inbound) ([]chat.In
 
 // notice says text as a status line that answers in.
 func (s *Session) notice(ctx context.Context, in chat.Inbound, text string) error {
-	return s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Notice: true, ReplyTo: in.ID})
+	return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Notice: true, ReplyTo: in.ID})
 }
 
 // replyID names the one reply to the message id: the same message always gets

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -37,6 +39,7 @@ type room struct {
 	removed []string
 	handled chan string
 	onSay   func(chat.Outgoing)
+	db      *sql.DB
 }
 
 // holding locks mu until what it returns is called.
@@ -49,7 +52,7 @@ func newRoom() *room {
 	return &room{final: map[string]chat.Outgoing{}, drafts: map[string]int{}, handled: make(chan string, 100)}
 }
 
-func (r *room) Say(_ context.Context, in string, m chat.Outgoing) error {
+func (r *room) Send(_ context.Context, in string, m chat.Outgoing) error {
 	if r.onSay != nil {
 		r.onSay(m)
 	}
@@ -65,7 +68,14 @@ func (r *room) Say(_ context.Context, in string, m chat.Outgoing) error {
 	return nil
 }
 
-func (r *room) Remove(_ context.Context, _, id string) error {
+func (r *room) SendFinal(ctx context.Context, in string, m chat.Outgoing, _ []string, also func(context.Context, *sql.Tx) error) error {
+	if err := store.InTx(ctx, r.db, func(tx *sql.Tx) error { return also(ctx, tx) }); err != nil {
+		return err
+	}
+	return r.Send(ctx, in, m)
+}
+
+func (r *room) Redact(_ context.Context, _, id string) error {
 	defer holding(&r.mu)()
 	r.removed = append(r.removed, id)
 	return nil
@@ -73,12 +83,12 @@ func (r *room) Remove(_ context.Context, _, id string) error {
 
 func (r *room) Typing(context.Context, string, bool) {}
 
-func (r *room) Withdrawn(_ context.Context, id string) (bool, error) {
+func (r *room) Cancelled(_ context.Context, id string) (bool, error) {
 	defer holding(&r.mu)()
 	return r.gone[id], nil
 }
 
-func (r *room) Handled(_ context.Context, id string) error { r.handled <- id; return nil }
+func (r *room) Ack(_ context.Context, id string) error { r.handled <- id; return nil }
 
 // said is what the answer to the message id reads, and read what the message id does.
 func (r *room) said(id string) chat.Outgoing { return r.read("re:" + id) }
@@ -201,11 +211,12 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 	result(store.WriteDefaults(reverie.Data, dir))(t)
 	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
+	w.room.db = db
 	var mem *memory.Store
 	mem = result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
 		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }}))(t)
-	tasks, skills, past := task.NewStore(db, time.Now), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
-	tools := result(tool.New(tool.Config{Memory: mem, Tasks: tasks, Skills: skills, Dir: dir, Location: time.UTC}))(t)
+	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
+	tools := result(tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC}))(t)
 	assembler := result(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)
@@ -476,15 +487,15 @@ func FuzzParseCommand(f *testing.F) {
 }
 
 // inDM is the direct chat of the owner, who asks.
-var inDM = task.Caller{Place: trust.Place{Room: "!dm", Person: owner, Private: true}, Integrity: trust.User}
+var inDM = trust.Caller{Place: trust.Place{Room: "!dm", Person: owner, Private: true}, Integrity: trust.User}
 
 // inGroup is a room among several people, where the owner asks.
-func inGroup(room string) task.Caller {
-	return task.Caller{Place: trust.Place{Room: room, Person: owner}, Integrity: trust.User}
+func inGroup(room string) trust.Caller {
+	return trust.Caller{Place: trust.Place{Room: room, Person: owner}, Integrity: trust.User}
 }
 
 // callerIn is inDM for that room, and inGroup for others.
-func callerIn(room string) task.Caller {
+func callerIn(room string) trust.Caller {
 	if room == inDM.Room {
 		return inDM
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -105,14 +106,14 @@ func TestModelChoice(t *testing.T) {
 	} {
 		wants(t, w.hears(t, c.who, "!group", "$c"+string(rune('a'+i)), c.say), c.want)
 	}
-	before, err := w.tierLock(t.Context(), "!group")
+	before, err := w.windows(w.cfg.Log).Lock(t.Context(), "!group")
 	if err != nil || before == nil {
 		t.Fatal(before, err)
 	}
 	ask("!group", "$2", "from the big one")
 	ask("!other", "$3", "fine")
-	after, err := w.tierLock(t.Context(), "!group")
-	wrong(t, err != nil || after.Reason != atModel || after.Tier <= before.Tier,
+	after, err := w.windows(w.cfg.Log).Lock(t.Context(), "!group")
+	wrong(t, err != nil || after.Reason != "another model" || after.Tier <= before.Tier,
 		"the tier was locked as %+v, and is %+v, %v", before, after, err)
 	wants(t, value[string](t, w, `SELECT reason FROM prompt_epoch WHERE room = '!group'`), "model") // else the prompt goes on
 	w.stop()
@@ -323,7 +324,7 @@ func TestModes(t *testing.T) {
 // TestSmallestWindow: it has no room for the tool that the model can do without, and the turn asks for lines of text instead.
 func TestSmallestWindow(t *testing.T) {
 	s := newSession(newWorld(t, t.TempDir()).Manager, "!dm")
-	g := task.Goal{ID: "g", Description: "move house", Status: task.Active, Priority: "medium"}
+	g := goal.Goal{ID: "g", Description: "move house", Status: goal.Active, Priority: "medium"}
 	for tier, want := range map[int]bool{0: true, 1: false, 2: true, 5: true} {
 		turn := s.promptTurn(chat.Inbound{Sender: owner}, nil, manner{mode: roomMode{Mode: settings.Modes()[0]}, tier: tier, goal: g})
 		if slices.Contains(turn.Tools, "goal") != want || turn.Markers == want || turn.ToolTokens >= s.offers["assistant"][2].tokens != want {

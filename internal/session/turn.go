@@ -11,13 +11,13 @@ import (
 	"strings"
 
 	"reverie/internal/chat"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
 	"reverie/internal/store"
-	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
@@ -99,7 +99,7 @@ func (s *Session) respond(ctx context.Context, in chat.Inbound, done ...string) 
 
 // say says text as the answer to in.
 func (s *Session) say(ctx context.Context, in chat.Inbound, text string) error {
-	return s.cfg.Transport.Say(ctx, s.room, s.answerTo(ctx, in, text))
+	return s.cfg.Transport.Send(ctx, s.room, s.answerTo(ctx, in, text))
 }
 
 // answerTo is text as the answer to in.
@@ -278,11 +278,11 @@ func (s *Session) infer(ctx context.Context, in chat.Inbound, last bool, begun f
 	var draft func(string)
 	if in.ID != "" && in.Event == "" && s.streams(ctx, in) {
 		draft = func(text string) {
-			if text = task.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
+			if text = goal.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
 				return
 			}
 			begun()
-			if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
+			if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
 				s.log.Debug("draft not shown", "err", err)
 			}
 		}
@@ -397,20 +397,13 @@ func (s *Session) together(ctx context.Context, f storing) error {
 	return err
 }
 
-// concluder is a Transport that stores an answer together with what else is true from then on.
-type concluder interface {
-	// Conclude is Say of the final message m and Handled of the messages done, in one
-	// transaction with what also stores: all of it or nothing.
-	Conclude(ctx context.Context, room string, m chat.Outgoing, done []string, also func(context.Context, *sql.Tx) error) error
-}
-
 // conclude stores the answer to in and says it. The messages done need no more work then.
 func (s *Session) conclude(ctx context.Context, in chat.Inbound, answer history.Message, done []string) error {
 	markers, _ := markersOf(answer.Text)
 	m := s.answerTo(ctx, in, answer.Text)
-	if t, ok := s.cfg.Transport.(concluder); ok && len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
+	if len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
 		stored := answer
-		err := t.Conclude(ctx, s.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
+		err := s.cfg.Transport.SendFinal(ctx, s.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
 			if err := s.cfg.History.AppendIn(ctx, tx, &stored); err != nil {
 				return err
 			}
@@ -419,7 +412,6 @@ func (s *Session) conclude(ctx context.Context, in chat.Inbound, answer history.
 		if !errors.Is(err, history.ErrKnown) {
 			if err == nil {
 				s.taken = max(s.taken, stored.ID)
-				s.settled = append(s.settled, done...)
 				err = s.askApprovals(ctx, in.ID)
 			}
 			return err

@@ -78,7 +78,7 @@ func (s *Session) withdraw(ctx context.Context, in chat.Inbound, reply string) e
 	if err := s.forgetAnswer(ctx, reply); err != nil {
 		return err
 	}
-	return s.cfg.Transport.Remove(ctx, s.room, reply)
+	return s.cfg.Transport.Redact(ctx, s.room, reply)
 }
 
 // forgetAnswer takes the words of the answer reply out of history and search.
@@ -138,7 +138,7 @@ func (s *Session) undoWork(ctx context.Context, in chat.Inbound, replies []strin
 		return err
 	}
 	if tasks+len(open) > 0 { // said first: after an interruption there may be fewer of them
-		if err := s.cfg.Transport.Say(ctx, s.room, chat.Outgoing{ID: "undone:" + in.Target, Thread: s.thread, Notice: true,
+		if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: "undone:" + in.Target, Thread: s.thread, Notice: true,
 			Text: s.text(ctx, "unsaid.work", "tasks", strconv.Itoa(tasks), "work", strconv.Itoa(len(open)))}); err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
+	"reverie/internal/window"
 )
 
 // machine is a manager whose window is what a test says, with a clock of its own.
@@ -27,24 +28,24 @@ type machine struct {
 	*Manager
 	room *room
 	dir  string
-	in   prompt.Inputs
+	in   window.Inputs
 	now  time.Time
 }
 
-func newMachine(t *testing.T, window int) *machine {
+func newMachine(t *testing.T, tokens int) *machine {
 	t.Helper()
 	w := newWorld(t, t.TempDir())
 	m := &machine{room: w.room, dir: w.dir, now: time.Date(2026, 11, 21, 0, 10, 0, 0, time.UTC)}
-	m.enforce(window)
+	m.enforce(tokens)
 	c := w.cfg
 	c.Now = func() time.Time { return m.now }
-	c.Window = func() prompt.Inputs { return m.in }
+	c.Window = func() window.Inputs { return m.in }
 	m.Manager = New(c)
 	return m
 }
 
-func (m *machine) enforce(window int) {
-	m.in.Model, m.in.ID, m.in.Server = "local", "m at here", prompt.Said{Tokens: window, By: "a test"}
+func (m *machine) enforce(tokens int) {
+	m.in.Model, m.in.ID, m.in.Server = "local", "m at here", window.Said{Tokens: tokens, By: "a test"}
 }
 
 // template writes the text of a tier of the assistant, as its owner may.
@@ -90,9 +91,9 @@ func (m *machine) turn(t *testing.T, s *Session, in chat.Inbound) prompt.Turn {
 	return turn
 }
 
-func (m *machine) lock(t *testing.T, room string) TierLock {
+func (m *machine) lock(t *testing.T, room string) window.Lock {
 	t.Helper()
-	l, err := m.tierLock(t.Context(), history.Talk(room))
+	l, err := m.windows(m.cfg.Log).Lock(t.Context(), room)
 	if err != nil || l == nil {
 		t.Fatalf("no lock: %v", err)
 	}
@@ -138,7 +139,7 @@ func TestTierAtACompaction(t *testing.T) {
 	wrong(t, turn.Tier != 4, "before: tier %d", turn.Tier)
 	must(t, s.compacted(t.Context()))
 	turn = m.turn(t, s, in)
-	wrong(t, turn.Tier != 2 || m.lock(t, "!r").Reason != atCompaction, "after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
+	wrong(t, turn.Tier != 2 || m.lock(t, "!r").Reason != "compaction", "after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
 }
 
 // TestPromptThatDoesNotFitAnyMore: only then the tier goes down in the middle of a conversation.
@@ -160,7 +161,7 @@ func TestPromptThatDoesNotFitAnyMore(t *testing.T) {
 		}
 	}
 	l := m.lock(t, "!r")
-	wrong(t, l.Reason != atTooLarge || l.Window != 3800, "lock %+v", l)
+	wrong(t, l.Reason != "the prompt no longer fitted" || l.Window != 3800, "lock %+v", l)
 	m.enforce(600)
 	turn := m.turn(t, s, in)
 	turn.Window = 600
@@ -174,39 +175,16 @@ func TestServerIsRemembered(t *testing.T) {
 	s := newSession(m.Manager, "!r")
 	m.turn(t, s, m.tell(t, s, "$1"))
 	m.enforce(0)
-	decision := func() prompt.Decision {
+	decision := func() window.Decision {
 		t.Helper()
 		return result(m.Decision(t.Context()))(t)
 	}
-	if d := decision(); d.Window != 32768 || d.Source != prompt.ByLast || !strings.Contains(strings.Join(d.Steps, "\n"), "last seen: 32768 tokens (a test, on 2026-11-21 00:10)") {
+	if d := decision(); d.Window != 32768 || d.Source != window.ByLast || !strings.Contains(strings.Join(d.Steps, "\n"), "last seen: 32768 tokens (a test, on 2026-11-21 00:10)") {
 		t.Errorf("%+v", d)
 	}
 	m.in.ID = "another"
 	d := decision()
-	wrong(t, d.Source != prompt.ByNobody, "of another model: %+v", d)
-}
-
-// TestWindowInputs: what detection says becomes the right source.
-func TestWindowInputs(t *testing.T) {
-	asked := llm.Limit{Tokens: 9000, Source: "x", At: noon}
-	tests := []struct {
-		name  string
-		limit func(llm.Limit) llm.Limit
-		want  prompt.Origin
-	}{
-		{"configured", func(l llm.Limit) llm.Limit { l.Label, l.At = llm.Enforced, time.Time{}; return l }, prompt.ByOwner},
-		{"enforced", func(l llm.Limit) llm.Limit { l.Label = llm.Enforced; return l }, prompt.ByServer},
-		{"hosted", func(l llm.Limit) llm.Limit { l.Label = llm.Max; return l }, prompt.ByHost},
-		{"likely", func(l llm.Limit) llm.Limit { l.Label = llm.Estimated; return l }, prompt.ByModel},
-		{"at least", func(l llm.Limit) llm.Limit { l.Label, l.Least = llm.Estimated, true; return l }, prompt.ByLeast},
-		{"nothing", func(l llm.Limit) llm.Limit { l.Label = llm.Default; return l }, prompt.ByNobody},
-	}
-	for _, tt := range tests {
-		in := WindowInputs(llm.Detection{Model: "local", Limit: tt.limit(asked), Server: llm.Ollama, Trained: 8000, Outside: 30})
-		wrong(t, !in.Ollama || in.Trained != 8000 || in.Outside != 30 || in.Model != "local", "%s: %+v", tt.name, in)
-		d := prompt.Decide(in)
-		wrong(t, d.Source != tt.want, "%s: from %s", tt.name, d.Source)
-	}
+	wrong(t, d.Source != window.ByNobody, "of another model: %+v", d)
 }
 
 // TestStatusSaysTheTier: with what it is made for, and what is known now.
@@ -308,23 +286,6 @@ func TestFullWindow(t *testing.T) {
 	n := len(reasons)
 	wrong(t, n == 0 || n > 8 || reasons[n-1] != becauseFull, "compacted because %v", reasons)
 	wants(t, w.say(t, "$status", "!status").Text, "of the window's room")
-}
-
-func TestDensity(t *testing.T) {
-	for _, tt := range []struct {
-		estimated, counted int
-		want               float64 // 0 = nothing is learned
-	}{
-		{1000, 1000, 1}, {1000, 1700, 1.7}, {1000, 800, 0.8}, {1000, 0, 0}, {1000, 400, 0}, // a server that left out the beginning
-		{1000, 9000, 0}, {100, 150, 0}, {0, 5, 0},
-	} {
-		got, ok := density(tt.estimated, tt.counted)
-		wrong(t, ok != (tt.want > 0) || ok && got != tt.want, "%d estimated, %d counted: %v, %v", tt.estimated, tt.counted, got, ok)
-	}
-	equal(t, learned(1, 1.5, 3), 1.5)
-	got := learned(1, 0.8, 3)
-	wrong(t, math.Abs(got-0.95) > 1e-9, "less is believed by and by, but %v", got)
-	equal(t, learned(1, 0.8, 0), 0.8)
 }
 
 // TestToolBudget: the tools stay within the budget of each tier, with room for a new one; one that has no room is left out and not counted.

@@ -42,10 +42,10 @@ func (s *Store) checkBounds(ctx context.Context, db store.DBTX, room, user, exce
 	switch {
 	case err != nil:
 		return fmt.Errorf("count tasks: %w", err)
-	case inRoom >= s.PerRoom:
-		return &BoundError{Most: s.PerRoom}
-	case ofUser >= s.PerPerson:
-		return &BoundError{Most: s.PerPerson, Person: user}
+	case inRoom >= s.cfg.PerRoom:
+		return &BoundError{Most: s.cfg.PerRoom}
+	case ofUser >= s.cfg.PerPerson:
+		return &BoundError{Most: s.cfg.PerPerson, Person: user}
 	}
 	return nil
 }
@@ -68,15 +68,15 @@ func (s *Scheduler) putOff(ctx context.Context, r Run, now time.Time) (bool, err
 		}
 	}
 	s.ran = slices.DeleteFunc(s.ran, func(at time.Time) bool { return now.Sub(at) >= day || at.After(now) }) // the clock may have been wrong
-	if len(s.ran) < s.RunsPerDay {
+	if len(s.ran) < s.store.cfg.RunsPerDay {
 		return false, nil
 	}
-	next := s.ran[len(s.ran)-s.RunsPerDay].Add(day)
+	next := s.ran[len(s.ran)-s.store.cfg.RunsPerDay].Add(day)
 	if _, err := s.store.db.ExecContext(ctx, `UPDATE job_run SET retry_at = ?, result = ? WHERE task = ? AND due = ? AND state = 'claimed'`,
-		next.UnixMilli(), fmt.Sprintf("put off: tasks used the model %d times in 24 hours", s.RunsPerDay), r.Task.ID, r.Due.UnixMilli()); err != nil {
+		next.UnixMilli(), fmt.Sprintf("put off: tasks used the model %d times in 24 hours", s.store.cfg.RunsPerDay), r.Task.ID, r.Due.UnixMilli()); err != nil {
 		return false, fmt.Errorf("put off run %s: %w", r.ID, err)
 	}
 	s.log.Warn("as many runs of tasks used the model as may in 24 hours (tasks.runs_per_day); nothing is lost, this one runs later",
-		"runs", s.RunsPerDay, "task", r.Task.ID, "again", next)
+		"runs", s.store.cfg.RunsPerDay, "task", r.Task.ID, "again", next)
 	return true, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -20,16 +21,9 @@ func (s *Store) poke() {
 // In is the zone in which t is to be told of times: its schedule's, or the usual one.
 func (s *Store) In(t Task) *time.Location {
 	if t.Schedule == nil {
-		return s.location()
+		return s.cfg.Location
 	}
-	return t.Schedule.in(s.location())
-}
-
-func (s *Store) location() *time.Location {
-	if s.Location == nil {
-		return time.UTC
-	}
-	return s.Location
+	return t.Schedule.in(s.cfg.Location)
 }
 
 // plan is what the columns scheduled and next_due hold for a schedule that is made
@@ -43,7 +37,7 @@ func (s *Store) plan(schedule *Schedule, now time.Time) (scheduled, due any) {
 
 // due is the column next_due, looked at after now.
 func (s *Store) due(schedule Schedule, now, since time.Time) any {
-	next, ok := schedule.Next(now, time.UnixMilli(since.UnixMilli()), s.location())
+	next, ok := schedule.Next(now, time.UnixMilli(since.UnixMilli()), s.cfg.Location)
 	if !ok {
 		return nil
 	}
@@ -55,7 +49,7 @@ func (s *Store) due(schedule Schedule, now, since time.Time) any {
 func (s *Store) Resume(ctx context.Context, at trust.Place, id string) (Task, error) {
 	now := s.now()
 	return s.edit(ctx, func(tx *sql.Tx) (Task, error) {
-		t, err := get(ctx, tx, at, bareID(id))
+		t, err := get(ctx, tx, at, store.BareID(id))
 		if err != nil {
 			return Task{}, err
 		}
@@ -80,10 +74,10 @@ const maxCatchUp = 24
 // missed lists the last n times of t from its next due one until now, the oldest first.
 func (s *Store) missed(t Task, now time.Time, n int) []time.Time {
 	var times []time.Time
-	next, ok := t.Schedule.Next(t.NextDue.Add(-1), t.Scheduled, s.location())
+	next, ok := t.Schedule.Next(t.NextDue.Add(-1), t.Scheduled, s.cfg.Location)
 	for ok && !next.After(now) {
 		times = append(times[max(0, len(times)-n+1):], next)
-		next, ok = t.Schedule.Next(next, t.Scheduled, s.location())
+		next, ok = t.Schedule.Next(next, t.Scheduled, s.cfg.Location)
 	}
 	if len(times) == 0 { // the schedule has other ideas now, of a zone that has changed: what was promised counts
 		return []time.Time{t.NextDue}

@@ -13,8 +13,8 @@ import (
 )
 
 // with is the direct chat of a person in a room.
-func with(room, person string) Caller {
-	return Caller{trust.Place{Room: room, Person: person, Private: true}, trust.User}
+func with(room, person string) trust.Caller {
+	return trust.Caller{Place: trust.Place{Room: room, Person: person, Private: true}, Integrity: trust.User}
 }
 
 // TestReaders: what may not be read at a place is not listed there and cannot be changed, and
@@ -31,7 +31,7 @@ func TestReaders(t *testing.T) {
 		t.Error("a task that nobody may read is stored")
 	}
 	content := "changed"
-	for _, c := range []Caller{with(here, "@ann:x"), with(here, "@bob:x"), asks(here, "@ann:x"), with(there, "@ann:x"), asks(there, "@ann:x")} {
+	for _, c := range []trust.Caller{with(here, "@ann:x"), with(here, "@bob:x"), asks(here, "@ann:x"), with(there, "@ann:x"), asks(there, "@ann:x")} {
 		listed, err := s.List(ctx, c.Place, "")
 		all, err2 := s.List(ctx, c.Place, All)
 		if err != nil || err2 != nil || len(all) != len(listed) {
@@ -84,52 +84,9 @@ func TestRunsOfReaders(t *testing.T) {
 	equal(t, len(must(p.store.AllRuns(t.Context(), "", "", 10))(t)), 1, "runs that the operator sees")
 }
 
-// TestGoalReaders: a goal of a direct chat does not exist for those who come in later, and
-// theirs does not take its place.
-func TestGoalReaders(t *testing.T) {
-	g, ok, ctx := newGoals(t), done(t), t.Context()
-	ann, bob, group := with(here, "@ann:x"), with(here, "@bob:x"), asks(here, "@bob:x")
-	secret := ok(g.Create(ctx, ann, "Leave my husband", "high"))
-	ours := ok(g.Create(ctx, group, "Paint the fence", ""))
-	for _, c := range []Caller{bob, group, asks(there, "@ann:x")} {
-		for name, err := range map[string]error{
-			"get": second(g.Get(ctx, c.Place, secret.ID)), "update": second(g.Update(ctx, c, secret.ID, GoalPatch{Priority: "low"})),
-			"pause": second(g.Pause(ctx, c, secret.ID)), "resume": second(g.Resume(ctx, c, secret.ID)),
-			"complete": second(g.Complete(ctx, c, secret.ID, "x")), "abandon": second(g.Abandon(ctx, c, secret.ID, "x")),
-			"checkpoint": second(g.SetCheckpoint(ctx, c, secret.ID, "x", Done)), "decide": second(g.Decide(ctx, c, secret.ID, Decision{Description: "x"})),
-			"change":   second(g.ChangeDecision(ctx, c, secret.ID, 1, Decision{Description: "x"})),
-			"artifact": second(g.RecordArtifact(ctx, c, secret.ID, Artifact{Action: "created", Path: "x"})),
-		} {
-			if !errors.Is(err, ErrNotFound) {
-				t.Errorf("%+v: %s: %v", c, name, err)
-			}
-		}
-		if events, err := g.Events(ctx, c.Place, secret.ID); err != nil || len(events) != 0 {
-			t.Errorf("%+v: events %+v, %v", c, events, err)
-		}
-		markers, _, _ := ParseMarkers("[GOAL] Leave my husband - DONE")
-		if _, err := g.ApplyIn(ctx, c, c.Room, 7, markers); err != nil {
-			t.Error(err)
-		}
-	}
-	for c, want := range map[Caller]string{ann: secret.ID, group: ours.ID, bob: ""} {
-		if got, found, err := g.Active(ctx, c.Place); err != nil || got.ID != want || found != (want != "") {
-			t.Errorf("%+v: the goal is %+v, %v", c, got, err)
-		}
-		if got, _, err := g.Shown(ctx, c.Place, time.Time{}); err != nil || got.ID != want {
-			t.Errorf("%+v: shown is %+v, %v", c, got, err)
-		}
-	}
-	if got, err := g.Get(ctx, ann.Place, secret.ID); err != nil || got.Status != Active || len(got.Checkpoints) != 0 {
-		t.Errorf("the goal is now %+v, %v", got, err)
-	}
-}
-
-// TestIntegrityFalls: who changes the words of a task or goal is trusted no further than the
-// caller; a change of state keeps what it was.
+// TestIntegrityFalls: who changes the words of a task is trusted no further than the caller.
 func TestIntegrityFalls(t *testing.T) {
-	s, ok, ctx := newStore(t), done(t), t.Context()
-	g := s.Goals()
+	s, ctx := newStore(t), t.Context()
 	owner, foreign := asks(here, "@ann:x"), asks(here, "@ann:x")
 	owner.Integrity, foreign.Integrity = trust.Owner, trust.Foreign
 	text := "new words"
@@ -143,37 +100,25 @@ func TestIntegrityFalls(t *testing.T) {
 	if got, err := s.Complete(ctx, foreign, it.ID, "it says so"); err != nil || got.Label.Integrity != trust.Foreign {
 		t.Errorf("completed: %+v, %v", got.Label, err)
 	}
-	goal := ok(g.Create(ctx, owner, "Ship it", ""))
-	ok(g.Pause(ctx, foreign, ""))
-	if goal = ok(g.Resume(ctx, foreign, "")); goal.Label.Integrity != trust.Owner {
-		t.Errorf("paused and resumed: %+v", goal.Label)
-	}
-	if goal = ok(g.SetCheckpoint(ctx, foreign, "", "Write the code", Done)); goal.Label != (trust.Label{Integrity: trust.Foreign, Readers: trust.Room(here)}) {
-		t.Errorf("with a foreign step: %+v", goal.Label)
-	}
 }
 
 // TestMoveReaders: after an upgrade the members of the new room read what those of the old one
 // read, and what is private stays so.
 func TestMoveReaders(t *testing.T) {
-	s, ok, ctx := newStore(t), done(t), t.Context()
+	s, ctx := newStore(t), t.Context()
 	ann, group := with(here, "@ann:x"), asks(here, "@bob:x")
-	for _, c := range []Caller{ann, group} {
+	for _, c := range []trust.Caller{ann, group} {
 		add(t, s, Task{Room: here, Content: "of " + string(c.Readers()), Label: c.Label()})
-		ok(s.Goals().Create(ctx, c, "of "+string(c.Readers()), ""))
 	}
 	for range 2 {
-		noError(t, errors.Join(s.Move(ctx, here, there), s.Goals().Move(ctx, here, there)))
+		noError(t, s.Move(ctx, here, there))
 	}
-	for _, c := range []Caller{ann, group} {
+	for _, c := range []trust.Caller{ann, group} {
 		before := c.Place
 		c.Room = there
 		tasks, err := s.List(ctx, c.Place, "")
 		if want := "of " + string(before.Readers()); err != nil || len(tasks) != 1 || tasks[0].Content != want || tasks[0].Label.Readers != c.Readers() {
 			t.Errorf("%+v: %+v, %v", c, tasks, err)
-		}
-		if goal, found, err := s.Goals().Active(ctx, c.Place); err != nil || !found || goal.Label.Readers != c.Readers() {
-			t.Errorf("%+v: %+v, %v", c, goal, err)
 		}
 		if tasks, err := s.List(ctx, before, ""); err != nil || len(tasks) != 0 {
 			t.Errorf("%+v is left behind: %+v, %v", before, tasks, err)
@@ -317,7 +262,7 @@ func TestFloodOfTasks(t *testing.T) {
 func TestRunsPerDay(t *testing.T) {
 	p := newPost(t)
 	db := p.store.db
-	p.sched.RunsPerDay = 10
+	p.store.cfg.RunsPerDay = 10
 	for _, room := range []string{here, "!there"} {
 		add(t, p.store, Task{Room: room, User: "@ann:x", Content: "work", Schedule: every(t, p), Prompt: "think"})
 	}
@@ -336,7 +281,7 @@ func TestRunsPerDay(t *testing.T) {
 		did += work()
 	}
 	p.restart(db)
-	p.sched.RunsPerDay = 10
+	p.store.cfg.RunsPerDay = 10
 	for range 20 {
 		p.now = p.now.Add(time.Minute)
 		did += work()

@@ -11,6 +11,7 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/store"
+	"reverie/internal/text"
 	"reverie/internal/trust"
 )
 
@@ -100,7 +101,7 @@ func scanRun(row store.Row) (Run, error) {
 
 // Runs lists the last n runs of the tasks that may be read at a place, the latest first.
 func (s *Store) Runs(ctx context.Context, at trust.Place, n int) ([]Run, error) {
-	return s.runs(ctx, readable+` AND t.status <> 'deleted' ORDER BY r.due DESC, t.id LIMIT ?`, append(readableAt(at), n)...)
+	return s.runs(ctx, trust.Readable+` AND t.status <> 'deleted' ORDER BY r.due DESC, t.id LIMIT ?`, append(at.ReadableArgs(), n)...)
 }
 
 func (s *Store) runs(ctx context.Context, where string, args ...any) ([]Run, error) {
@@ -257,6 +258,6 @@ func (s *Scheduler) over(ctx context.Context, tx *sql.Tx, r Run, now time.Time, 
 	return err
 }
 
-func clip(text string) string {
-	return cut(strings.TrimSpace(text), maxResult)
+func clip(result string) string {
+	return text.Cut(strings.TrimSpace(result), maxResult)
 }

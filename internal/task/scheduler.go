@@ -22,9 +22,6 @@ type Scheduler struct {
 	// Left tells whether a room has been left: its tasks are paused instead. nil = none
 	// can be.
 	Left func(ctx context.Context, room string) (bool, error)
-	// RunsPerDay bounds how many runs the model works on in 24 hours, over all rooms.
-	// To be set before use; NewScheduler sets the default.
-	RunsPerDay int
 	// Room tells in which room a task that is due may be worked on: its own, another one to
 	// which it moves, or "" if it is to be paused. nil = its own.
 	Room func(ctx context.Context, t Task) (string, error)
@@ -49,7 +46,7 @@ func NewScheduler(store *Store, room, without string, log *slog.Logger) *Schedul
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Scheduler{RunsPerDay: DefaultRunsPerDay, store: store, log: log, room: room, without: without,
+	return &Scheduler{store: store, log: log, room: room, without: without,
 		delivered: map[string]bool{}, begun: map[string]bool{}}
 }
 

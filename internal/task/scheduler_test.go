@@ -42,7 +42,7 @@ func newPost(t testing.TB) *post {
 
 // restart forgets all that is not in the database.
 func (p *post) restart(db *sql.DB) {
-	p.store = NewStore(db, func() time.Time { return p.now })
+	p.store = NewStore(db, Config{Now: func() time.Time { return p.now }})
 	p.sched = NewScheduler(p.store, "", "", nil)
 	p.inbox = nil
 	p.sched.Deliver = func(_ context.Context, r Run) error {
@@ -352,7 +352,7 @@ func TestReplan(t *testing.T) {
 	berlin := inZone(t, "Europe/Berlin")
 	p.add("tea", "", Schedule{Type: daily, At: "09:00"})
 	p.add("own zone", "", Schedule{Type: daily, At: "09:00", Zone: "Asia/Kolkata"})
-	p.store.Location = berlin // from the next start on; 09:00 is an hour earlier then, and has passed
+	p.store.cfg.Location = berlin // from the next start on; 09:00 is an hour earlier then, and has passed
 	p.at(21, 8, 30)
 	p.at(21, 9, 0)
 	p.heard()

@@ -3,9 +3,7 @@ package task
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,12 +21,7 @@ var ErrNotFound = errors.New("no such task")
 // Store keeps tasks in the database. It is safe for concurrent use, also by
 // several processes.
 type Store struct {
-	// Location is the zone of times that name none; nil = UTC. To be set before use.
-	Location *time.Location
-	// PerRoom and PerPerson bound the active tasks that the model works on by a
-	// schedule. To be set before use; NewStore sets the defaults.
-	PerRoom, PerPerson int
-
+	cfg  Config
 	db   *sql.DB
 	now  func() time.Time
 	wake chan struct{} // holds a token when something has changed that may be due
@@ -36,14 +29,24 @@ type Store struct {
 	bounding sync.Mutex // from counting tasks until one more is stored
 }
 
-// NewStore returns the tasks in db, which has this package's tables. now tells
-// the time; nil means the clock.
-func NewStore(db *sql.DB, now func() time.Time) *Store {
-	if now == nil {
-		now = time.Now
+// Config is what a Store can be told.
+type Config struct {
+	Location   *time.Location   // the zone of times that name none; nil = UTC
+	PerRoom    int              // active tasks that the model works on by a schedule; 0 = DefaultPerRoom
+	PerPerson  int              // … over all rooms; 0 = DefaultPerPerson
+	RunsPerDay int              // by the model in 24 hours, over all rooms; 0 = DefaultRunsPerDay
+	Now        func() time.Time // nil = time.Now
+}
+
+// NewStore returns the tasks in db, which has this package's tables.
+func NewStore(db *sql.DB, c Config) *Store {
+	c.Location = cmp.Or(c.Location, time.UTC)
+	c.PerRoom, c.PerPerson = cmp.Or(c.PerRoom, DefaultPerRoom), cmp.Or(c.PerPerson, DefaultPerPerson)
+	c.RunsPerDay = cmp.Or(c.RunsPerDay, DefaultRunsPerDay)
+	if c.Now == nil {
+		c.Now = time.Now
 	}
-	return &Store{PerRoom: DefaultPerRoom, PerPerson: DefaultPerPerson,
-		db: db, now: now, wake: make(chan struct{}, 1)}
+	return &Store{cfg: c, db: db, now: c.Now, wake: make(chan struct{}, 1)}
 }
 
 const columns = `id, room, user, content, priority, status, schedule, prompt, background, reason, created, updated, completed,
@@ -85,7 +88,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 			catch_up, scheduled, next_due, asked, integrity, readers)
 		VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO NOTHING RETURNING `+columns,
-		cmp.Or(t.ID, newID("task")), t.Room, t.User, t.Content, t.Priority, encode(t.Schedule), t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
+		cmp.Or(t.ID, store.NewID("task")), t.Room, t.User, t.Content, t.Priority, encode(t.Schedule), t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
 		t.CatchUp, scheduled, due, t.Asked, t.Label.Integrity, t.Label.Readers))
 	if errors.Is(err, sql.ErrNoRows) { // one that was deleted has it, or by a chance that nobody sees
 		err = errors.New("its id is taken")
@@ -108,7 +111,7 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 	}
 	now := s.now()
 	return s.edit(ctx, func(tx *sql.Tx) (Task, error) {
-		t, err := get(ctx, tx, at, bareID(id))
+		t, err := get(ctx, tx, at, store.BareID(id))
 		if err != nil {
 			return Task{}, err
 		}
@@ -151,8 +154,8 @@ func (s *Store) edit(ctx context.Context, change func(*sql.Tx) (Task, error)) (t
 
 // Complete marks an open task as done. reason says what was achieved and is
 // required.
-func (s *Store) Complete(ctx context.Context, c Caller, id, reason string) (Task, error) {
-	reason, err := oneLine("reason", reason, maxReason)
+func (s *Store) Complete(ctx context.Context, c trust.Caller, id, reason string) (Task, error) {
+	reason, err := store.CheckLine("reason", reason, maxReason)
 	if err != nil {
 		return Task{}, err
 	}
@@ -186,9 +189,9 @@ const (
 // forgotten check can touch what is not to be read there.
 func (s *Store) change(ctx context.Context, db store.DBTX, now time.Time, at trust.Place, id, done, from, set string, args ...any,
 ) (Task, error) {
-	id = bareID(id)
-	args = append(append(args, now.UnixMilli(), id), readableAt(at)...)
-	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND `+readable+` AND status IN (`+from+`) RETURNING `+columns, args...))
+	id = store.BareID(id)
+	args = append(append(args, now.UnixMilli(), id), at.ReadableArgs()...)
+	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND `+trust.Readable+` AND status IN (`+from+`) RETURNING `+columns, args...))
 	if err == nil {
 		s.poke()
 		return t, nil
@@ -208,7 +211,7 @@ func (s *Store) change(ctx context.Context, db store.DBTX, now time.Time, at tru
 // List returns the tasks that may be read at a place in one state, or with status "" the
 // open ones (active and paused), ordered by priority, then age, then ID.
 func (s *Store) List(ctx context.Context, at trust.Place, status Status) ([]Task, error) {
-	return s.inState(ctx, status, readable, readableAt(at)...)
+	return s.inState(ctx, status, trust.Readable, at.ReadableArgs()...)
 }
 
 // InRoom returns the tasks of a room in one state, as List does, whoever may read them; room "" = those of
@@ -243,16 +246,16 @@ func tasksOf(ctx context.Context, db store.DBTX, from string, args ...any) ([]Ta
 
 // Get returns a task that is not deleted and may be read at a place.
 func (s *Store) Get(ctx context.Context, at trust.Place, id string) (Task, error) {
-	return get(ctx, s.db, at, bareID(id))
+	return get(ctx, s.db, at, store.BareID(id))
 }
 
 func get(ctx context.Context, db store.DBTX, at trust.Place, id string) (Task, error) {
-	return find(ctx, db, id, " in this room: list the tasks to see their ids", ` AND `+readable, readableAt(at)...)
+	return find(ctx, db, id, " in this room: list the tasks to see their ids", ` AND `+trust.Readable, at.ReadableArgs()...)
 }
 
 // Find returns the task id of whatever room; it is for the operator.
 func (s *Store) Find(ctx context.Context, id string) (Task, error) {
-	return find(ctx, s.db, bareID(id), ": `bot task list --all` shows them", ``)
+	return find(ctx, s.db, store.BareID(id), ": `bot task list --all` shows them", ``)
 }
 
 // find returns the task id that is not deleted, if where holds for it; none is what is said if there is none.
@@ -306,18 +309,8 @@ func encode(s *Schedule) string {
 	return string(b)
 }
 
-// The alphabet has no 0, 1, 8, 9: what is left is hard to misread.
-var ids = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
-
-// newID is as good as unique; should it ever be taken, the insert fails.
-func newID(kind string) string {
-	b := make([]byte, 5)
-	rand.Read(b) // never fails
-	return kind + "_" + ids.EncodeToString(b)
-}
-
 // AllRuns lists the last n runs of a room, or of one task, the latest first. An empty room
 // means all. It is for the operator.
 func (s *Store) AllRuns(ctx context.Context, room, id string, n int) ([]Run, error) {
-	return s.runs(ctx, `(?1 = '' OR t.room = ?1) AND (?2 = '' OR t.id = ?2) AND t.status <> 'deleted' ORDER BY r.due DESC, t.id LIMIT ?3`, room, bareID(id), n)
+	return s.runs(ctx, `(?1 = '' OR t.room = ?1) AND (?2 = '' OR t.id = ?2) AND t.status <> 'deleted' ORDER BY r.due DESC, t.id LIMIT ?3`, room, store.BareID(id), n)
 }

@@ -28,7 +28,7 @@ func newStore(t testing.TB) *Store {
 	t.Helper()
 	db := must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
-	return NewStore(db, (&clockwork{at(t)}).now)
+	return NewStore(db, Config{Now: (&clockwork{at(t)}).now})
 }
 
 // must is a value that comes without an error.
@@ -443,7 +443,9 @@ func TestTidy(t *testing.T) {
 func in(room string) trust.Place { return trust.Place{Room: room} }
 
 // asks is user, whose words are trusted, asking in the room among several people.
-func asks(room, user string) Caller { return Caller{trust.Place{Room: room, Person: user}, trust.User} }
+func asks(room, user string) trust.Caller {
+	return trust.Caller{Place: trust.Place{Room: room, Person: user}, Integrity: trust.User}
+}
 
 // labelled is t with a label for the members of its room, if it has none.
 func labelled(t Task) Task {
@@ -452,6 +454,8 @@ func labelled(t Task) Task {
 	}
 	return t
 }
+
+func second[T any](_ T, err error) error { return err }
 
 func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
 	t.Helper()

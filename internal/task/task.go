@@ -12,10 +12,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"reverie/internal/i18n"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -125,25 +124,6 @@ type Patch struct {
 	Asked         string          // the message that asks for the change: a task that others had a say in stays when its own is taken back
 }
 
-// oneLine folds white space and checks the length of the named text.
-func oneLine(name, text string, limit int) (string, error) {
-	return bounded(name, strings.Join(strings.Fields(text), " "), limit)
-}
-
-func bounded(name, text string, limit int) (string, error) {
-	if !utf8.ValidString(text) {
-		return "", fmt.Errorf("%s is not valid UTF-8 text", name)
-	}
-	if i := strings.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); i >= 0 {
-		r, _ := utf8.DecodeRuneInString(text[i:])
-		return "", fmt.Errorf("%s holds the control character %U: leave it out", name, r)
-	}
-	if n := utf8.RuneCountInString(text); n > limit {
-		return "", i18n.New("why.text_long", "name", name, "count", n, "most", limit)
-	}
-	return text, nil
-}
-
 // apply changes t as p says.
 func (p Patch) apply(t *Task) {
 	if p.Content != nil {
@@ -169,10 +149,10 @@ func (p Patch) apply(t *Task) {
 // check folds the texts of t, and says what is wrong with what people and models write of it.
 // made is its schedule if that is new.
 func check(t *Task, made *Schedule, now time.Time) (err error) {
-	if t.Content, err = oneLine("content", t.Content, maxContent); err != nil {
+	if t.Content, err = store.CheckLine("content", t.Content, maxContent); err != nil {
 		return err
 	}
-	t.Prompt, err = bounded("prompt", strings.TrimSpace(strings.ReplaceAll(t.Prompt, "\r\n", "\n")), maxPrompt)
+	t.Prompt, err = store.CheckText("prompt", strings.TrimSpace(strings.ReplaceAll(t.Prompt, "\r\n", "\n")), maxPrompt)
 	switch {
 	case err != nil:
 		return err
@@ -198,9 +178,4 @@ func checkSchedule(s *Schedule, now time.Time) error {
 		err = fmt.Errorf("the schedule %q is not in its final form: validate it first", s.String())
 	}
 	return err
-}
-
-// bareID takes the forms people and models write: "#task_x", "task_x".
-func bareID(id string) string {
-	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(id), "#"))
 }

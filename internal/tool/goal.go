@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"reverie/internal/task"
+	"reverie/internal/goal"
+	"reverie/internal/trust"
 )
 
 type goalArgs struct {
@@ -27,38 +28,38 @@ type goalArgs struct {
 // goal does one thing with the goals that may be read where the answer is; others do not
 // exist for it. What is missing for an action the goals themselves say.
 func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error) {
-	goals, by := s.cfg.Tasks.Goals(), scope.caller()
-	var goal task.Goal
+	goals, by := s.cfg.Goals, scope.caller()
+	var g goal.Goal
 	var err error
 	switch a.Action {
 	case "list":
 		return s.listGoals(ctx, scope)
 	case "create":
-		goal, err = goals.Create(ctx, by, a.Text, a.Priority)
+		g, err = goals.Create(ctx, by, a.Text, a.Priority)
 	case "update":
-		goal, err = goals.Update(ctx, by, a.GoalID, task.GoalPatch{Description: a.Text, Priority: a.Priority, Next: a.Next})
+		g, err = goals.Update(ctx, by, a.GoalID, goal.Patch{Description: a.Text, Priority: a.Priority, Next: a.Next})
 	case "checkpoint":
-		goal, err = goals.SetCheckpoint(ctx, by, a.GoalID, a.which(), task.Step(cmp.Or(strings.ReplaceAll(a.Status, "_", " "), string(task.Pending))))
+		g, err = goals.SetCheckpoint(ctx, by, a.GoalID, a.which(), goal.Step(cmp.Or(strings.ReplaceAll(a.Status, "_", " "), string(goal.Pending))))
 	case "decision":
-		goal, err = decide(ctx, goals, by, a)
+		g, err = decide(ctx, goals, by, a)
 	case "artifact":
-		goal, err = goals.RecordArtifact(ctx, by, a.GoalID, task.Artifact{Action: a.Change, Path: a.Path})
+		g, err = goals.RecordArtifact(ctx, by, a.GoalID, goal.Artifact{Action: a.Change, Path: a.Path})
 	case "pause":
-		goal, err = goals.Pause(ctx, by, a.GoalID)
+		g, err = goals.Pause(ctx, by, a.GoalID)
 	case "resume":
-		goal, err = goals.Resume(ctx, by, a.GoalID)
+		g, err = goals.Resume(ctx, by, a.GoalID)
 	case "complete":
-		goal, err = goals.Complete(ctx, by, a.GoalID, a.Reason)
+		g, err = goals.Complete(ctx, by, a.GoalID, a.Reason)
 	case "abandon":
-		goal, err = goals.Abandon(ctx, by, a.GoalID, a.Reason)
+		g, err = goals.Abandon(ctx, by, a.GoalID, a.Reason)
 	}
 	if err != nil {
 		return "", err
 	}
 	if a.Action != "create" { // the result shows what was there before
-		scope.Shows(goal.Label.Integrity)
+		scope.Shows(g.Label.Integrity)
 	}
-	return strings.Join(goalLines(goal), "\n"), nil
+	return strings.Join(goalLines(g), "\n"), nil
 }
 
 // which names a step or decision, by its number or its words.
@@ -69,11 +70,11 @@ func (a goalArgs) which() string {
 	return a.Text
 }
 
-func decide(ctx context.Context, goals *task.Goals, by task.Caller, a goalArgs) (task.Goal, error) {
-	d := task.Decision{Description: a.Text, Rationale: a.Reason, Locked: a.Locked != nil && *a.Locked}
+func decide(ctx context.Context, goals *goal.Store, by trust.Caller, a goalArgs) (goal.Goal, error) {
+	d := goal.Decision{Description: a.Text, Rationale: a.Reason, Locked: a.Locked != nil && *a.Locked}
 	if a.Locked != nil && !d.Locked {
-		if goal, err := goals.Unlock(ctx, by, a.GoalID, a.which()); err != nil {
-			return goal, err
+		if g, err := goals.Unlock(ctx, by, a.GoalID, a.which()); err != nil {
+			return g, err
 		}
 	}
 	if a.Number != 0 {
@@ -83,7 +84,7 @@ func decide(ctx context.Context, goals *task.Goals, by task.Caller, a goalArgs) 
 }
 
 // goalLines is the goal as it stands, so that the model sees what its call did.
-func goalLines(g task.Goal) []string {
+func goalLines(g goal.Goal) []string {
 	lines := []string{g.Line()}
 	for _, c := range g.Checkpoints {
 		lines = append(lines, c.Line())
@@ -91,7 +92,7 @@ func goalLines(g task.Goal) []string {
 	for _, d := range g.Decisions {
 		lines = append(lines, fmt.Sprintf("Decision %d: %s", d.N, d.Line()))
 	}
-	if p := g.Progress(); g.Status == task.Active && p.Total > 0 && p.Completed == p.Total {
+	if p := g.Progress(); g.Status == goal.Active && p.Total > 0 && p.Completed == p.Total {
 		lines = append(lines, "All steps are done: complete the goal with a reason, or add the steps that are missing.")
 	}
 	return lines
@@ -101,7 +102,7 @@ func goalLines(g task.Goal) []string {
 const mostListed = 20
 
 func (s *Set) listGoals(ctx context.Context, scope Scope) (string, error) {
-	goals, err := s.cfg.Tasks.Goals().List(ctx, scope.Place(), mostListed)
+	goals, err := s.cfg.Goals.List(ctx, scope.Place(), mostListed)
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +112,7 @@ func (s *Set) listGoals(ctx context.Context, scope Scope) (string, error) {
 	var lines []string
 	for _, g := range goals {
 		scope.Shows(g.Label.Integrity)
-		if g.Status == task.Active {
+		if g.Status == goal.Active {
 			lines = append(lines, goalLines(g)...)
 			continue
 		}

@@ -46,8 +46,8 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 }
 
 // caller is who asks for a change of a task or goal.
-func (s Scope) caller() task.Caller {
-	return task.Caller{Place: s.Place(), Integrity: s.Label.Integrity}
+func (s Scope) caller() trust.Caller {
+	return trust.Caller{Place: s.Place(), Integrity: s.Label.Integrity}
 }
 
 // checkTask finds everything that is missing for an action, and reads the

@@ -3,12 +3,11 @@ package tool
 import (
 	"context"
 	"regexp"
+	"reverie/internal/goal"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"reverie/internal/task"
 )
 
 var taskID = regexp.MustCompile(`task_[a-z0-9]+`)
@@ -129,10 +128,10 @@ func TestGoal(t *testing.T) {
 	wants(t, w.ok(t, here, "goal", `{"action": "abandon", "reason": "No time"}`), "abandoned")
 	wants(t, w.ok(t, here, "goal", `{"action": "list"}`), "→ It is out", "→ No time")
 
-	goal, err := w.cfg.Tasks.Goals().Get(t.Context(), here.Place(), first)
-	if err != nil || goal.User != owner || len(goal.Artifacts) != 1 || goal.Artifacts[0] != (task.Artifact{Action: "created", Path: "docs/plan.md"}) ||
-		goal.Decisions[0].Rationale != "one file" {
-		t.Errorf("%+v, %v", goal, err)
+	g, err := w.cfg.Goals.Get(t.Context(), here.Place(), first)
+	if err != nil || g.User != owner || len(g.Artifacts) != 1 || g.Artifacts[0] != (goal.Artifact{Action: "created", Path: "docs/plan.md"}) ||
+		g.Decisions[0].Rationale != "one file" {
+		t.Errorf("%+v, %v", g, err)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reverie/internal/goal"
 	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -99,6 +100,7 @@ const callLimit = 30 * time.Second
 type Config struct {
 	Memory   *memory.Store
 	Tasks    *task.Store
+	Goals    *goal.Store
 	Skills   *skill.Library
 	Dir      string       // the data folder
 	Media    *media.Store // nil = no file is sent
@@ -119,8 +121,8 @@ func New(cfg Config) (*Set, error) {
 }
 
 func newSet(cfg Config, tools []entry) (*Set, error) {
-	if cfg.Memory == nil || cfg.Tasks == nil || cfg.Skills == nil || cfg.Dir == "" {
-		return nil, errors.New("tools: memory, tasks, skills and the data folder are all needed")
+	if cfg.Memory == nil || cfg.Tasks == nil || cfg.Goals == nil || cfg.Skills == nil || cfg.Dir == "" {
+		return nil, errors.New("tools: memory, tasks, goals, skills and the data folder are all needed")
 	}
 	cfg.Location, cfg.Log = cmp.Or(cfg.Location, time.UTC), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Set{cfg: cfg, tools: tools, limit: callLimit}, nil

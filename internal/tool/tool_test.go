@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reverie/internal/goal"
 	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -40,8 +41,9 @@ func newWorkshop(t testing.TB) *workshop {
 	db := result(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
 	t.Cleanup(func() { must(t, db.Close()) })
 	mem := result(memory.Open(t.Context(), memory.Config{DB: db, Dir: w.dir, Owner: owner}))(t)
+	clock := func() time.Time { return noon }
 	w.Set = result(New(Config{
-		Memory: mem, Tasks: task.NewStore(db, func() time.Time { return noon }), Skills: skill.Open(filepath.Join(w.dir, "skills")),
+		Memory: mem, Tasks: task.NewStore(db, task.Config{Now: clock}), Goals: goal.NewStore(db, clock), Skills: skill.Open(filepath.Join(w.dir, "skills")),
 		Dir: w.dir, Media: media.Open(w.dir, 0), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	}))(t)
 	return w

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -102,7 +103,7 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 	if err != nil {
 		return fail(err)
 	}
-	tasks, skills, past := task.NewStore(db, time.Now), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
+	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
 	for i := range of.tasks {
 		if _, err := tasks.Add(ctx, task.Task{Room: "!r", User: owner, Label: trust.Label{Integrity: trust.User, Readers: trust.Person(owner)}, Content: fmt.Sprintf("Do thing number %d", i), Priority: i%10 + 1}); err != nil {
 			return fail(err)
@@ -113,7 +114,7 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 			return fail(err)
 		}
 	}
-	tools, err := tool.New(tool.Config{Memory: mem, Tasks: tasks, Skills: skills, Dir: dir, Location: time.UTC})
+	tools, err := tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
 	if err != nil {
 		return fail(err)
 	}

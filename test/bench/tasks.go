@@ -39,7 +39,7 @@ func tasks(ctx context.Context) ([]figure, error) {
 	if err := planTasks(ctx, db); err != nil {
 		return nil, err
 	}
-	s := task.NewScheduler(task.NewStore(db, time.Now), "", "", nil)
+	s := task.NewScheduler(task.NewStore(db, task.Config{}), "", "", nil)
 	var mu sync.Mutex
 	var late []float64
 	handed := make(chan task.Run, atOnce)

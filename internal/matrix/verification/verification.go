@@ -64,8 +64,8 @@ type Config struct {
 
 // Rooms is what a Verifier asks of the Matrix client.
 type Rooms interface {
-	// Say makes a message durable that is to be sent.
-	Say(ctx context.Context, room string, m chat.Outgoing) error
+	// Send makes a message durable that is to be sent.
+	Send(ctx context.Context, room string, m chat.Outgoing) error
 	// Allows tells whether user may talk to us.
 	Allows(user string) bool
 	// Sendable fetches the room's state and fails where an event must not be sent.
@@ -155,7 +155,7 @@ func (v *Verifier) remove(txn id.VerificationTransactionID) (verification, bool)
 // name: the same part of the same verification is said once.
 func (v *Verifier) say(ctx context.Context, o verification, part, key string, fill ...string) {
 	text := v.cfg.Text(ctx, o.room, key, fill...)
-	if err := v.cfg.Rooms.Say(ctx, o.room, chat.Outgoing{ID: o.name + "-" + part, Text: text, Notice: true}); err != nil {
+	if err := v.cfg.Rooms.Send(ctx, o.room, chat.Outgoing{ID: o.name + "-" + part, Text: text, Notice: true}); err != nil {
 		v.cfg.Log.Error("matrix: verification: notice not stored", "person", o.person, "err", err)
 	}
 }

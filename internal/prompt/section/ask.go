@@ -33,7 +33,7 @@ type Sources struct {
 	NoSteering   bool                     // the model gets no notes on how the conversation goes
 }
 
-// Valid returns what must not be so: the language is a part of a path.
+// Valid returns an error unless the language can be a part of a path.
 func (s *Sources) Valid() error {
 	if !isName(s.SeedLanguage) {
 		return fmt.Errorf("%q is no language code; write en, de, fr …", s.SeedLanguage)
@@ -124,11 +124,11 @@ func (q *Question) saidAs(c Content) (*Content, error) {
 
 // roomy has a contributor speak from tier 4 on. Smaller windows have no room for what a
 // model can do without.
-func roomy(gather func(context.Context, *Question) (*Content, error)) func(context.Context, *Question) (*Content, error) {
+func roomy(g gather) gather {
 	return func(ctx context.Context, q *Question) (*Content, error) {
 		if q.turn.tier() < 4 {
 			return nil, nil
 		}
-		return gather(ctx, q)
+		return g(ctx, q)
 	}
 }

@@ -116,5 +116,8 @@ type Contributor struct {
 	Keep   int
 	Max    int // characters
 	Change Change
-	Gather func(context.Context, *Question) (*Content, error) // nil: see SameAs
+	Gather gather // nil: see SameAs
 }
+
+// gather returns what a contributor says of a turn; nil = nothing.
+type gather func(context.Context, *Question) (*Content, error)

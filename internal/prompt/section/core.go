@@ -26,7 +26,7 @@ const (
 var apart = []string{"identity", "core", "safety"}
 
 // gatherPart gathers a part of a file of sections.
-func gatherPart(file, part string) func(context.Context, *Question) (*Content, error) {
+func gatherPart(file, part string) gather {
 	return func(_ context.Context, q *Question) (*Content, error) {
 		return q.part(q.files.read(file), file, part), nil
 	}

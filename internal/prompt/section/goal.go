@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"reverie/internal/task"
+	"reverie/internal/goal"
 )
 
 // Characters. The steps take less than any layout's cap, so that they are left out here, by
@@ -26,13 +26,13 @@ const markersHint = `When a step begins or ends, write a line of its own: [CHECK
 // it does, in Steps its checkpoints and what else moves, in Pin what is worked on
 // now. Tier 1 gets one line, and how to report on it. t.Tier and t.Tools must be set; a goal without ID
 // leaves the turn as it is.
-func (t *Turn) SetGoal(g task.Goal) {
+func (t *Turn) SetGoal(g goal.Goal) {
 	if g.ID == "" {
 		return
 	}
 	t.From.Goal, t.From.Pin = g.Label.Integrity, g.Label.Integrity
 	locked := goalLocked(g)
-	t.Markers = g.Status == task.Active && !slices.Contains(t.Tools, "goal")
+	t.Markers = g.Status == goal.Active && !slices.Contains(t.Tools, "goal")
 	if t.Tier == 1 {
 		line := fmt.Sprintf("CURRENT GOAL: %s (%s, %s)", g.Description, g.Priority, g.Status)
 		t.Goal, t.Pin = []string{OneLine(strings.Join(append([]string{line}, locked...), " · "), oneGoal)}, g.Current()
@@ -43,7 +43,7 @@ func (t *Turn) SetGoal(g task.Goal) {
 	if g.Summary != "" {
 		t.Goal = append(t.Goal, "Outcome: "+OneLine(g.Summary.String(), maxOutcome))
 	}
-	if g.Status != task.Active { // nothing moves any more
+	if g.Status != goal.Active { // nothing moves any more
 		return
 	}
 	t.Steps, t.Pin = goalSteps(g), g.Current()
@@ -51,7 +51,7 @@ func (t *Turn) SetGoal(g task.Goal) {
 
 func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-func goalLocked(g task.Goal) (lines []string) {
+func goalLocked(g goal.Goal) (lines []string) {
 	for _, d := range g.Decisions {
 		if d.Locked {
 			lines = append(lines, d.Line())
@@ -62,14 +62,14 @@ func goalLocked(g task.Goal) (lines []string) {
 
 // goalSteps is the checkpoints, the decisions that may change, and the latest files.
 // What is left out, beginning with what matters least, is counted.
-func goalSteps(g task.Goal) []string {
+func goalSteps(g goal.Goal) []string {
 	var c Content
 	add := func(line string, rank int) { c.Lines, c.ranks = append(c.Lines, line), append(c.ranks, rank) }
 	for i, s := range g.Checkpoints {
 		switch s.Status {
-		case task.InProgress:
+		case goal.InProgress:
 			add(s.Line(), 1000-i)
-		case task.Pending:
+		case goal.Pending:
 			add(s.Line(), 2000+i)
 		default:
 			add(s.Line(), 4000-i)

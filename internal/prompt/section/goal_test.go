@@ -9,26 +9,26 @@ import (
 
 	"pgregory.net/rapid"
 
-	"reverie/internal/task"
+	"reverie/internal/goal"
 )
 
 func TestSetGoal(t *testing.T) {
-	g := task.Goal{ID: "goal_x", Description: "Ship it", Priority: "low", Status: task.Active,
-		Checkpoints: []task.Checkpoint{{N: 1, Description: "Plan", Status: task.InProgress}},
-		Decisions:   []task.Decision{{N: 1, Description: "Use Go", Locked: true}, {N: 2, Description: "Use tabs"}}}
+	g := goal.Goal{ID: "goal_x", Description: "Ship it", Priority: "low", Status: goal.Active,
+		Checkpoints: []goal.Checkpoint{{N: 1, Description: "Plan", Status: goal.InProgress}},
+		Decisions:   []goal.Decision{{N: 1, Description: "Use Go", Locked: true}, {N: 2, Description: "Use tabs"}}}
 	for name, c := range map[string]struct {
 		tier  int
 		tools []string
-		goal  func(task.Goal) task.Goal
+		goal  func(goal.Goal) goal.Goal
 		want  Turn
 	}{
-		"none":   {goal: func(task.Goal) task.Goal { return task.Goal{} }},
+		"none":   {goal: func(goal.Goal) goal.Goal { return goal.Goal{} }},
 		"tier 1": {tier: 1, want: Turn{Tier: 1, Goal: []string{"CURRENT GOAL: Ship it (low, active) · 🔒 Use Go (locked)"}, Pin: "Plan", Markers: true}},
 		"tier 2": {tier: 2, want: Turn{Tier: 2, Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Active", "🔒 Use Go (locked)"},
 			Steps: []string{"🔄 1. Plan (IN PROGRESS)", "- Decided: Use tabs"}, Pin: "Plan", Markers: true}},
 		"with the tool": {tools: []string{"goal"}, want: Turn{Tools: []string{"goal"}, Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Active", "🔒 Use Go (locked)"},
 			Steps: []string{"🔄 1. Plan (IN PROGRESS)", "- Decided: Use tabs"}, Pin: "Plan"}},
-		"completed": {goal: func(g task.Goal) task.Goal { g.Status, g.Summary = task.Completed, "It is out"; return g },
+		"completed": {goal: func(g goal.Goal) goal.Goal { g.Status, g.Summary = goal.Completed, "It is out"; return g },
 			want: Turn{Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Completed", "🔒 Use Go (locked)", "Outcome: It is out"}}},
 	} {
 		turn := Turn{Tier: c.tier, Tools: c.tools}
@@ -49,22 +49,22 @@ func TestGoalCollapses(t *testing.T) {
 		text := func(name string, most int) string {
 			return strings.Repeat("é", rapid.IntRange(1, most).Draw(rt, name))
 		}
-		g := task.Goal{ID: "goal_x", Description: text("goal", 400), Priority: "medium", Status: task.Active}
+		g := goal.Goal{ID: "goal_x", Description: text("goal", 400), Priority: "medium", Status: goal.Active}
 		all := 0
 		for i := range rapid.IntRange(0, 20).Draw(rt, "steps") {
-			s := rapid.SampledFrom([]task.Step{task.Done, task.InProgress, task.Pending}).Draw(rt, "status")
-			g.Checkpoints = append(g.Checkpoints, task.Checkpoint{N: i + 1, Description: text("step", 300), Status: s})
+			s := rapid.SampledFrom([]goal.Step{goal.Done, goal.InProgress, goal.Pending}).Draw(rt, "status")
+			g.Checkpoints = append(g.Checkpoints, goal.Checkpoint{N: i + 1, Description: text("step", 300), Status: s})
 			all++
 		}
 		for i := range rapid.IntRange(0, 30).Draw(rt, "decisions") {
-			d := task.Decision{N: i + 1, Description: text("decision", 300), Locked: i < 10}
+			d := goal.Decision{N: i + 1, Description: text("decision", 300), Locked: i < 10}
 			if !d.Locked {
 				all++
 			}
 			g.Decisions = append(g.Decisions, d)
 		}
 		for range rapid.IntRange(0, 100).Draw(rt, "files") {
-			g.Artifacts = append(g.Artifacts, task.Artifact{Action: "created", Path: text("path", 500)})
+			g.Artifacts = append(g.Artifacts, goal.Artifact{Action: "created", Path: text("path", 500)})
 			all++
 		}
 		var turn Turn
@@ -101,10 +101,10 @@ func TestGoalCollapses(t *testing.T) {
 }
 
 func TestCollapseByWhatMatters(t *testing.T) {
-	g := task.Goal{ID: "goal_x", Description: "x", Priority: "low", Status: task.Active}
+	g := goal.Goal{ID: "goal_x", Description: "x", Priority: "low", Status: goal.Active}
 	long := strings.Repeat("x", 280)
 	for i := range 12 {
-		g.Checkpoints = append(g.Checkpoints, task.Checkpoint{N: i + 1, Description: fmt.Sprint("step ", i+1, " ", long), Status: []task.Step{task.Done, task.Done, task.InProgress, task.Pending}[i/3]})
+		g.Checkpoints = append(g.Checkpoints, goal.Checkpoint{N: i + 1, Description: fmt.Sprint("step ", i+1, " ", long), Status: []goal.Step{goal.Done, goal.Done, goal.InProgress, goal.Pending}[i/3]})
 	}
 	got := goalSteps(g)
 	for i := range got {

@@ -6,7 +6,7 @@ import (
 )
 
 // gatherFile gathers one of the owner's own files. One that is not there has nothing to say.
-func gatherFile(name string) func(context.Context, *Question) (*Content, error) {
+func gatherFile(name string) gather {
 	return func(_ context.Context, q *Question) (*Content, error) {
 		t := q.files.read(name)
 		if t.problem != "" && t.problem != missing {

@@ -1,8 +1,9 @@
-package prompt
+package window
 
 import (
 	"fmt"
 
+	"reverie/internal/llm"
 	"reverie/internal/vram"
 )
 
@@ -60,6 +61,25 @@ type Inputs struct {
 
 	Last  Said // what the server had loaded when it was last seen
 	Least Said // what such servers load at least
+}
+
+// InputsOf are what detection found out, as inputs of a decision.
+func InputsOf(found llm.Detection) Inputs {
+	in := Inputs{Model: found.Model, ID: found.Model, Ollama: found.Server == llm.Ollama, Trained: found.Trained, Outside: found.Outside}
+	said := Said{Tokens: found.Limit.Tokens, By: found.Limit.Source}
+	switch l := found.Limit; {
+	case l.Label == llm.Enforced && l.At.IsZero():
+		in.Configured = said
+	case l.Label == llm.Enforced:
+		in.Server = said
+	case l.Label == llm.Max:
+		in.Hosted = said
+	case l.Label == llm.Estimated && l.Least:
+		in.Least = said
+	case l.Label == llm.Estimated:
+		in.Likely = said
+	}
+	return in
 }
 
 // Origin names what decided on a window.
@@ -222,7 +242,8 @@ func (in *Inputs) limit(d *Decision, won witness) {
 		}
 		d.step("window: lowered to %d tokens, %s", to, why)
 		if won.name == ByOwner {
-			d.warn("llm.models says a window of %d tokens, but %s; %d are used. Lower it there, or load the model with more.", d.Window, why, to)
+			d.warn("llm.models says a window of %d tokens, but %s; %d are used. Lower it there, or load the model with more.",
+				d.Window, why, to)
 		}
 		d.Window, d.By = to, by
 	}
@@ -243,8 +264,8 @@ func (in *Inputs) warn(d *Decision) {
 	case in.Outside > 0:
 		d.warn("%d %% of the model found no room on the GPU and runs on the processor, slowly; a smaller window or model helps", in.Outside)
 	case most > 0 && d.Window > most:
-		d.warn("a window of %d tokens will not fit into the GPU memory, about %d do%s: a part of the model will run on the processor, slowly; a smaller window or model helps",
-			d.Window, most, inBrackets(in.Fit.By))
+		d.warn("a window of %d tokens will not fit into the GPU memory, about %d do%s: "+
+			"a part of the model will run on the processor, slowly; a smaller window or model helps", d.Window, most, inBrackets(in.Fit.By))
 	}
 	if in.Configured.Tokens > 0 && in.Trained > 0 && d.Window > in.Trained && d.Source == ByOwner {
 		d.warn("the configured window is larger than the %d tokens that the model was made for", in.Trained)

@@ -1,4 +1,4 @@
-package task
+package goal
 
 import (
 	"context"
@@ -18,15 +18,16 @@ const lastEvent = `(SELECT max(e.id) FROM goal_event AS e WHERE e.goal = goal.id
 const activeGoal = `status = 'active' ORDER BY readers = 'shared' LIMIT 1`
 
 // Active returns the active goal at a place; ok is false when there is none.
-func (g *Goals) Active(ctx context.Context, at trust.Place) (goal Goal, ok bool, err error) {
+func (g *Store) Active(ctx context.Context, at trust.Place) (goal Goal, ok bool, err error) {
 	return g.one(ctx, at, activeGoal)
 }
 
 // Shown returns the goal that is in everybody's mind: the active one, or, until
 // another one was made, the one that was completed last, if that was after since.
-func (g *Goals) Shown(ctx context.Context, at trust.Place, since time.Time) (goal Goal, ok bool, err error) {
+func (g *Store) Shown(ctx context.Context, at trust.Place, since time.Time) (goal Goal, ok bool, err error) {
 	goal, ok, err = g.one(ctx, at, `status <> 'paused'
-		AND NOT EXISTS (SELECT 1 FROM goal later WHERE later.room = goal.room AND later.readers = goal.readers AND later.created > goal.ended)
+		AND NOT EXISTS (SELECT 1 FROM goal later
+			WHERE later.room = goal.room AND later.readers = goal.readers AND later.created > goal.ended)
 		ORDER BY status = 'active' DESC, ended DESC, `+lastEvent+` DESC LIMIT 1`)
 	if err != nil || !ok || goal.Status == Active || goal.Status == Completed && !since.IsZero() && goal.Ended.After(since) {
 		return goal, ok, err
@@ -35,15 +36,15 @@ func (g *Goals) Shown(ctx context.Context, at trust.Place, since time.Time) (goa
 }
 
 // Get returns the goal id, if it may be read at a place, in whatever state.
-func (g *Goals) Get(ctx context.Context, at trust.Place, id string) (Goal, error) {
-	goal, ok, err := g.one(ctx, at, `id = ?`, bareID(id))
+func (g *Store) Get(ctx context.Context, at trust.Place, id string) (Goal, error) {
+	goal, ok, err := g.one(ctx, at, `id = ?`, store.BareID(id))
 	if err == nil && !ok {
 		err = noGoal(id)
 	}
 	return goal, err
 }
 
-func (g *Goals) one(ctx context.Context, at trust.Place, where string, args ...any) (Goal, bool, error) {
+func (g *Store) one(ctx context.Context, at trust.Place, where string, args ...any) (Goal, bool, error) {
 	goal, err := findGoal(ctx, g.db, at, where, args...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Goal{}, false, nil
@@ -56,10 +57,10 @@ func (g *Goals) one(ctx context.Context, at trust.Place, where string, args ...a
 
 // List returns the newest goals that may be read at a place, at most most: the active one first, then
 // paused ones, then those that ended.
-func (g *Goals) List(ctx context.Context, at trust.Place, most int) ([]Goal, error) {
-	ids, err := store.Column[string](ctx, g.db, `SELECT id FROM goal WHERE `+readable+`
+func (g *Store) List(ctx context.Context, at trust.Place, most int) ([]Goal, error) {
+	ids, err := store.Column[string](ctx, g.db, `SELECT id FROM goal WHERE `+trust.Readable+`
 		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC, `+lastEvent+` DESC LIMIT ?`,
-		append(readableAt(at), most)...)
+		append(at.ReadableArgs(), most)...)
 	if err != nil {
 		return nil, fmt.Errorf("list goals: %w", err)
 	}
@@ -76,14 +77,14 @@ func (g *Goals) List(ctx context.Context, at trust.Place, most int) ([]Goal, err
 
 // Events returns what happened to the goal id, the oldest first; nothing if it may not be
 // read at the place.
-func (g *Goals) Events(ctx context.Context, at trust.Place, id string) ([]GoalEvent, error) {
-	out, err := store.List(ctx, g.db, func(row store.Row) (e GoalEvent, err error) {
+func (g *Store) Events(ctx context.Context, at trust.Place, id string) ([]Event, error) {
+	out, err := store.List(ctx, g.db, func(row store.Row) (e Event, err error) {
 		var at int64
 		err = row.Scan(&at, &e.Kind, &e.Detail)
 		e.At = time.UnixMilli(at).UTC()
 		return e, err
 	}, `SELECT e.at, e.kind, e.detail FROM goal_event e JOIN goal g ON g.id = e.goal
-		WHERE `+readable+` AND g.id = ? ORDER BY e.id`, append(readableAt(at), bareID(id))...)
+		WHERE `+trust.Readable+` AND g.id = ? ORDER BY e.id`, append(at.ReadableArgs(), store.BareID(id))...)
 	if err != nil {
 		return nil, fmt.Errorf("read events of a goal: %w", err)
 	}
@@ -100,8 +101,9 @@ func findGoal(ctx context.Context, db store.DBTX, at trust.Place, where string, 
 	var g Goal
 	var created, updated int64
 	var ended sql.NullInt64
-	err := db.QueryRowContext(ctx, `SELECT id, room, user, description, priority, status, summary, next, created, updated, ended, integrity, readers
-		FROM goal WHERE `+readable+` AND `+where, append(readableAt(at), args...)...).Scan(
+	err := db.QueryRowContext(ctx, `SELECT id, room, user, description, priority, status,
+			summary, next, created, updated, ended, integrity, readers
+		FROM goal WHERE `+trust.Readable+` AND `+where, append(at.ReadableArgs(), args...)...).Scan(
 		&g.ID, &g.Room, &g.User, &g.Description, &g.Priority, &g.Status,
 		&g.Summary, &g.Next, &created, &updated, &ended, &g.Label.Integrity, &g.Label.Readers)
 	if err != nil {

@@ -1,4 +1,8 @@
-package task
+// Package goal keeps the larger things that rooms work towards, with their steps, decisions and files.
+//
+// A room has at most one active goal for the same readers. What is changed comes from tools, from
+// commands and from markers: lines with which the model reports on its goal.
+package goal
 
 import (
 	"errors"
@@ -10,12 +14,22 @@ import (
 	"unicode"
 
 	"reverie/internal/i18n"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
-// Abandoned is the state of a goal that was given up; Active, Paused and
-// Completed are the others.
-const Abandoned Status = "abandoned"
+// Status is the state of a goal.
+type Status string
+
+func (s Status) text() i18n.Text { return i18n.New("state." + string(s)) }
+
+// The states of a goal.
+const (
+	Active    Status = "active"
+	Paused    Status = "paused"
+	Completed Status = "completed"
+	Abandoned Status = "abandoned"
+)
 
 // Step is the state of a checkpoint.
 type Step string
@@ -90,18 +104,20 @@ type Artifact struct {
 // completed goal.
 type Progress struct{ Completed, Total, Percentage int }
 
-// GoalEvent is one thing that happened to a goal.
-type GoalEvent struct {
+// Event is one thing that happened to a goal.
+type Event struct {
 	At     time.Time
 	Kind   string // created, paused, resumed, completed, abandoned, updated, checkpoint, decision, locked, artifact, next or conflict
 	Detail i18n.Text
 }
 
-// GoalPatch says what Update changes; an empty field stays as it is.
-type GoalPatch struct{ Description, Priority, Next string }
+// Patch says what Update changes; an empty field stays as it is.
+type Patch struct{ Description, Priority, Next string }
 
-// ErrLocked is in the error for a change that a locked decision forbids.
-var ErrLocked = errors.New("the decision is locked")
+var (
+	errNotFound = errors.New("no such goal") // nobody is told whether it exists elsewhere
+	errLocked   = errors.New("the decision is locked")
+)
 
 // Progress says how far the goal is.
 func (g Goal) Progress() Progress {
@@ -245,7 +261,7 @@ func refuse(cause error, key string, fill ...any) error {
 
 // goalText is one line of at most limit characters that is not empty.
 func goalText(name, text string, limit int, example string) (string, error) {
-	text, err := oneLine(name, text, limit)
+	text, err := store.CheckLine(name, text, limit)
 	switch {
 	case err != nil:
 		return "", &broken{text: i18n.Of(err)}
@@ -256,7 +272,7 @@ func goalText(name, text string, limit int, example string) (string, error) {
 }
 
 func checkGoalPriority(p string) (string, error) {
-	switch p = norm(p); p {
+	switch p = strings.ToLower(strings.TrimSpace(p)); p {
 	case "":
 		return "medium", nil
 	case "high", "medium", "low":

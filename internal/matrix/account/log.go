@@ -1,4 +1,4 @@
-package matrix
+package account
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// mautrixLog passes mautrix's warnings and errors on to log. Request and
+// libraryLog passes mautrix's warnings and errors on to log. Request and
 // response bodies are left out, because they hold what people wrote.
-func mautrixLog(log *slog.Logger) zerolog.Logger {
+func libraryLog(log *slog.Logger) zerolog.Logger {
 	return zerolog.New(zerologWriter{log}).Level(zerolog.WarnLevel)
 }
 

@@ -1,12 +1,14 @@
-package task
+package goal
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"reverie/internal/i18n"
+	"reverie/internal/store"
 )
 
 // checkpoint sets the state of the checkpoint that which names. implied says that
@@ -103,7 +105,7 @@ func checkDecision(d Decision) (Decision, error) {
 	if d.Description, err = goalText("decision", d.Description, maxDecision, "Use SQLite"); err != nil {
 		return d, err
 	}
-	if d.Rationale, err = oneLine("rationale", d.Rationale, maxRationale); err != nil {
+	if d.Rationale, err = store.CheckLine("rationale", d.Rationale, maxRationale); err != nil {
 		return d, breaks("%v", err)
 	}
 	return d, nil
@@ -145,7 +147,8 @@ func (e *edit) conflict(known, wanted Decision, unlock bool) error {
 	if err := e.changed("conflict", fmt.Sprintf("%d. %s: %s", known.N, known.Description, text)); err != nil {
 		return err
 	}
-	return &broken{i18n.Text(fmt.Sprintf("decision %d %q is locked and never changes: keep to it; if it no longer fits, tell the person, who can start a new goal", known.N, known.Description)), ErrLocked}
+	return &broken{i18n.Text(fmt.Sprintf("decision %d %q is locked and never changes: keep to it; "+
+		"if it no longer fits, tell the person, who can start a new goal", known.N, known.Description)), errLocked}
 }
 
 // artifact notes what became of a file: what was created and then modified was created.
@@ -154,7 +157,7 @@ func (e *edit) artifact(a Artifact) error {
 	if a.Path, err = goalText("path", a.Path, maxPath, "src/auth/login.ts"); err != nil {
 		return err
 	}
-	if a.Action = norm(a.Action); !slices.Contains([]string{"created", "modified", "deleted"}, a.Action) {
+	if a.Action = strings.ToLower(strings.TrimSpace(a.Action)); !slices.Contains([]string{"created", "modified", "deleted"}, a.Action) {
 		return breaks("artifact action %q is not known: use created, modified or deleted", a.Action)
 	}
 	at := slices.IndexFunc(e.goal.Artifacts, func(b Artifact) bool { return b.Path == a.Path })

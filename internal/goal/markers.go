@@ -1,4 +1,4 @@
-package task
+package goal
 
 import (
 	"regexp"
@@ -135,8 +135,9 @@ var (
 	leadRE = regexp.MustCompile(leadForm)
 	tagRE  = regexp.MustCompile(`(?i)^\[[\s*_]*` + kinds + `[\s*_]*\]([*_]*)(.*)$`)
 	// What a line that may become a marker begins with, behind its lead.
-	beginRE = regexp.MustCompile(`(?i)^(?:[-+•◦▪‣·–—]|[0-9]{1,3}[.)]?|#{1,6}|[\x60~]+|\[[ xX]?\]?|\[[\s*_]*` + kinds + `[\s*_]*(?:\][*_]*(?:[\s:–—-].*)?)?)?$`)
-	wordRE  = regexp.MustCompile(`(?i)^\[[\s*_]*([a-z]*)$`)
+	beginRE = regexp.MustCompile(`(?i)^(?:[-+•◦▪‣·–—]|[0-9]{1,3}[.)]?|#{1,6}|[\x60~]+|\[[ xX]?\]?|` +
+		`\[[\s*_]*` + kinds + `[\s*_]*(?:\][*_]*(?:[\s:–—-].*)?)?)?$`)
+	wordRE = regexp.MustCompile(`(?i)^\[[\s*_]*([a-z]*)$`)
 )
 
 // mayBecomeMarker reports whether a line that begins with this may be a marker.

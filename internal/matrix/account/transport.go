@@ -1,4 +1,4 @@
-package matrix
+package account
 
 import (
 	"net/http"
@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// transport carries the requests of a Client.
+// transport carries the requests of an Account.
 type transport struct {
-	c    *Client
+	a    *Account
 	next http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	// mautrix keeps its access token in a field that cannot be changed while others read it.
-	if token := t.c.token.Load(); token != nil && r.Header.Get("Authorization") != "" {
+	if token := t.a.token.Load(); token != nil && r.Header.Get("Authorization") != "" {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+*token)
 	}
@@ -24,11 +24,12 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		t.c.skew.Store(int64(at.Sub(t.c.now())))
+		t.a.skew.Store(int64(at.Sub(t.a.cfg.Now())))
 	}
 	// A web page with a good status comes from a proxy, or from a network that wants somebody
 	// to log in. Of many requests only the status is looked at.
-	if resp.StatusCode < 300 && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") && !strings.Contains(r.URL.Path, "/download/") {
+	if resp.StatusCode < 300 && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") &&
+		!strings.Contains(r.URL.Path, "/download/") {
 		resp.StatusCode = http.StatusBadGateway
 		resp.Status = "502 a web page instead of an answer"
 	}
@@ -36,7 +37,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	// when bot.db was put back from an older copy: it makes the keys anew that this device has used
 	// since. mautrix only logs the refusal, and tries again at every sync.
 	if resp.StatusCode == http.StatusBadRequest && strings.HasSuffix(r.URL.Path, "/keys/upload") {
-		t.c.refused.Add(1)
+		t.a.refused.Add(1)
 	}
 	return resp, nil
 }
@@ -48,5 +49,5 @@ func (t transport) CloseIdleConnections() {
 	}
 }
 
-// serverNow is the time by the homeserver's clock, to the second.
-func (c *Client) serverNow() time.Time { return c.now().Add(time.Duration(c.skew.Load())) }
+// Skew is how far the homeserver's clock is ahead of ours.
+func (a *Account) Skew() time.Duration { return time.Duration(a.skew.Load()) }

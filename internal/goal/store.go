@@ -1,4 +1,4 @@
-package task
+package goal
 
 import (
 	"context"
@@ -10,33 +10,34 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
-// Goals keeps the goals of rooms in the database. It is safe for concurrent use,
+// Store keeps the goals of rooms in the database. It is safe for concurrent use,
 // also by several processes. Where an id is asked for, "" is the active goal. What may not be
 // read at the place of a call does not exist for it.
-type Goals struct {
+type Store struct {
 	db  *sql.DB
 	now func() time.Time
 }
 
-// Goals returns the goals beside the tasks.
-func (s *Store) Goals() *Goals { return &Goals{db: s.db, now: s.now} }
+// NewStore returns the goals in db, which has this package's tables. now tells the time.
+func NewStore(db *sql.DB, now func() time.Time) *Store { return &Store{db: db, now: now} }
 
 // Create makes a new active goal; the one that was active is paused. A goal that
 // is active already under this description is returned as it is, so that saying
 // the same again changes nothing but the priority. Priority "" is medium.
-func (g *Goals) Create(ctx context.Context, c Caller, description, priority string) (Goal, error) {
+func (g *Store) Create(ctx context.Context, c trust.Caller, description, priority string) (Goal, error) {
 	return g.do(ctx, c, "create goal", func(e *edit) error { return e.create(description, priority) })
 }
 
 // Update changes what p names of an open goal.
-func (g *Goals) Update(ctx context.Context, c Caller, id string, p GoalPatch) (Goal, error) {
+func (g *Store) Update(ctx context.Context, c trust.Caller, id string, p Patch) (Goal, error) {
 	return g.change(ctx, c, id, func(e *edit) error { return e.update(p) })
 }
 
 // Pause sets an active goal aside.
-func (g *Goals) Pause(ctx context.Context, c Caller, id string) (Goal, error) {
+func (g *Store) Pause(ctx context.Context, c trust.Caller, id string) (Goal, error) {
 	return g.change(ctx, c, id, func(e *edit) error {
 		if e.goal.Status != Active {
 			return refuse(nil, "why.goal_not_paused", "id", e.goal.ID, "state", e.goal.Status.text())
@@ -47,7 +48,7 @@ func (g *Goals) Pause(ctx context.Context, c Caller, id string) (Goal, error) {
 
 // Resume makes a paused goal active again, "" being the one that was paused last;
 // the one that was active is paused.
-func (g *Goals) Resume(ctx context.Context, c Caller, id string) (Goal, error) {
+func (g *Store) Resume(ctx context.Context, c trust.Caller, id string) (Goal, error) {
 	return g.do(ctx, c, "resume goal", func(e *edit) error {
 		paused, err := e.pick(id, `status = 'paused' ORDER BY updated DESC, `+lastEvent+` DESC LIMIT 1`, "why.no_paused_goal")
 		switch {
@@ -64,16 +65,16 @@ func (g *Goals) Resume(ctx context.Context, c Caller, id string) (Goal, error) {
 }
 
 // Complete ends an open goal. summary says what was achieved and is required.
-func (g *Goals) Complete(ctx context.Context, c Caller, id, summary string) (Goal, error) {
+func (g *Store) Complete(ctx context.Context, c trust.Caller, id, summary string) (Goal, error) {
 	return g.end(ctx, c, id, Completed, "summary", summary, "The release is out and announced")
 }
 
 // Abandon gives an open goal up. reason is required.
-func (g *Goals) Abandon(ctx context.Context, c Caller, id, reason string) (Goal, error) {
+func (g *Store) Abandon(ctx context.Context, c trust.Caller, id, reason string) (Goal, error) {
 	return g.end(ctx, c, id, Abandoned, "reason", reason, "It is not needed any more")
 }
 
-func (g *Goals) end(ctx context.Context, c Caller, id string, status Status, name, why, example string) (Goal, error) {
+func (g *Store) end(ctx context.Context, c trust.Caller, id string, status Status, name, why, example string) (Goal, error) {
 	why, err := goalText(name, why, maxSummary, example)
 	if err != nil {
 		return Goal{}, err
@@ -83,27 +84,27 @@ func (g *Goals) end(ctx context.Context, c Caller, id string, status Status, nam
 
 // SetCheckpoint sets the state of a checkpoint of an open goal, which is named by
 // its description or its number; a description that is new makes a new one.
-func (g *Goals) SetCheckpoint(ctx context.Context, c Caller, id, which string, status Step) (Goal, error) {
+func (g *Store) SetCheckpoint(ctx context.Context, c trust.Caller, id, which string, status Step) (Goal, error) {
 	return g.change(ctx, c, id, func(e *edit) error { return e.checkpoint(which, status, false) })
 }
 
 // Decide records a decision of an open goal, or locks one that is there; d.N is
 // not looked at. What contradicts a locked decision is kept as a conflict in the
-// goal's events, changes nothing and is an ErrLocked.
-func (g *Goals) Decide(ctx context.Context, c Caller, id string, d Decision) (Goal, error) {
+// goal's events, changes nothing and is an error.
+func (g *Store) Decide(ctx context.Context, c trust.Caller, id string, d Decision) (Goal, error) {
 	return g.change(ctx, c, id, func(e *edit) error { return e.decide(d, false) })
 }
 
 // ChangeDecision gives decision n of an open goal other words. A locked one stays
 // as it is: that is a conflict as in Decide.
-func (g *Goals) ChangeDecision(ctx context.Context, c Caller, id string, n int, d Decision) (Goal, error) {
+func (g *Store) ChangeDecision(ctx context.Context, c trust.Caller, id string, n int, d Decision) (Goal, error) {
 	return g.change(ctx, c, id, func(e *edit) error { return e.redecide(n, d) })
 }
 
 // Unlock asks for the lock of a decision, named by its words or its number, to be
 // taken away. There is no way to: a locked one makes it a conflict as in Decide, and
 // one that is not locked, or not there, has nothing to take away.
-func (g *Goals) Unlock(ctx context.Context, c Caller, id, which string) (Goal, error) {
+func (g *Store) Unlock(ctx context.Context, c trust.Caller, id, which string) (Goal, error) {
 	return g.change(ctx, c, id, func(e *edit) error {
 		for _, d := range e.goal.Decisions {
 			if d.Locked && (sameness(d.Description) == sameness(which) || strconv.Itoa(d.N) == which) {
@@ -115,7 +116,7 @@ func (g *Goals) Unlock(ctx context.Context, c Caller, id, which string) (Goal, e
 }
 
 // RecordArtifact notes what became of a file.
-func (g *Goals) RecordArtifact(ctx context.Context, c Caller, id string, a Artifact) (Goal, error) {
+func (g *Store) RecordArtifact(ctx context.Context, c trust.Caller, id string, a Artifact) (Goal, error) {
 	return g.change(ctx, c, id, func(e *edit) error { return e.artifact(a) })
 }
 
@@ -124,13 +125,13 @@ func (g *Goals) RecordArtifact(ctx context.Context, c Caller, id string, a Artif
 type edit struct {
 	ctx  context.Context
 	tx   *sql.Tx
-	by   Caller
+	by   trust.Caller
 	now  time.Time
 	goal *Goal // the one that is changed; nil = none yet
 }
 
 // do runs f within a transaction. A conflict is kept although it is an error.
-func (g *Goals) do(ctx context.Context, c Caller, what string, f func(*edit) error) (Goal, error) {
+func (g *Store) do(ctx context.Context, c trust.Caller, what string, f func(*edit) error) (Goal, error) {
 	if c.Room == "" {
 		return Goal{}, fmt.Errorf("%s: no room given", what)
 	}
@@ -138,7 +139,7 @@ func (g *Goals) do(ctx context.Context, c Caller, what string, f func(*edit) err
 	var conflict error
 	err := store.InTx(ctx, g.db, func(tx *sql.Tx) error {
 		e := &edit{ctx: ctx, tx: tx, by: c, now: g.now().UTC().Truncate(time.Millisecond)}
-		if conflict = f(e); conflict != nil && !errors.Is(conflict, ErrLocked) {
+		if conflict = f(e); conflict != nil && !errors.Is(conflict, errLocked) {
 			return conflict
 		}
 		if e.goal != nil {
@@ -157,14 +158,15 @@ func (g *Goals) do(ctx context.Context, c Caller, what string, f func(*edit) err
 }
 
 // change runs f on an open goal.
-func (g *Goals) change(ctx context.Context, c Caller, id string, f func(*edit) error) (Goal, error) {
+func (g *Store) change(ctx context.Context, c trust.Caller, id string, f func(*edit) error) (Goal, error) {
 	return g.do(ctx, c, "change goal", func(e *edit) error {
 		found, err := e.pick(id, activeGoal, "why.no_active_goal")
 		if err != nil {
 			return err
 		}
 		if found.Status != Active && found.Status != Paused {
-			return breaks("goal #%s cannot be changed, it is %s already (%s): create a new goal instead", found.ID, found.Status, found.Summary)
+			return breaks("goal #%s cannot be changed, it is %s already (%s): create a new goal instead",
+				found.ID, found.Status, found.Summary)
 		}
 		e.goal = &found
 		return f(e)
@@ -173,8 +175,8 @@ func (g *Goals) change(ctx context.Context, c Caller, id string, f func(*edit) e
 
 // pick finds the goal id, or without one that which where finds; none = what is said if there is none.
 func (e *edit) pick(id, where, none string) (Goal, error) {
-	missing, args := refuse(ErrNotFound, none), []any(nil)
-	if id = bareID(id); id != "" {
+	missing, args := refuse(errNotFound, none), []any(nil)
+	if id = store.BareID(id); id != "" {
 		missing, where, args = noGoal(id), `id = ?`, []any{id}
 	}
 	goal, err := e.find(where, args...)
@@ -184,7 +186,9 @@ func (e *edit) pick(id, where, none string) (Goal, error) {
 	return goal, err
 }
 
-func noGoal(id string) error { return refuse(ErrNotFound, "why.goal_unknown", "id", bareID(id)) }
+func noGoal(id string) error {
+	return refuse(errNotFound, "why.goal_unknown", "id", store.BareID(id))
+}
 
 func (e *edit) create(description, priority string) error {
 	description, err := goalText("description", description, maxGoal, "Ship the release by Friday")
@@ -202,13 +206,14 @@ func (e *edit) create(description, priority string) error {
 		if !given {
 			return nil
 		}
-		return e.update(GoalPatch{Priority: priority})
+		return e.update(Patch{Priority: priority})
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return err
 	}
 	var open int
-	if err := e.tx.QueryRowContext(e.ctx,
-		`SELECT count(*) FROM goal WHERE `+readable+` AND status IN ('active', 'paused')`, readableAt(e.by.Place)...).Scan(&open); err != nil {
+	err = e.tx.QueryRowContext(e.ctx, `SELECT count(*) FROM goal WHERE `+trust.Readable+` AND status IN ('active', 'paused')`,
+		e.by.ReadableArgs()...).Scan(&open)
+	if err != nil {
 		return err
 	}
 	if open >= maxOpenGoals {
@@ -217,7 +222,7 @@ func (e *edit) create(description, priority string) error {
 	if err := e.pauseActive(); err != nil {
 		return err
 	}
-	e.goal = &Goal{ID: newID("goal"), Room: e.by.Room, User: e.by.Person, Label: e.by.Label(),
+	e.goal = &Goal{ID: store.NewID("goal"), Room: e.by.Room, User: e.by.Person, Label: e.by.Label(),
 		Description: description, Priority: priority, Status: Active, Created: e.now}
 	return e.changed("created", description)
 }
@@ -259,8 +264,8 @@ func (e *edit) status(to Status, why i18n.Text) error {
 	return e.changed(kind, string(why))
 }
 
-func (e *edit) update(p GoalPatch) (err error) {
-	if p == (GoalPatch{}) {
+func (e *edit) update(p Patch) (err error) {
+	if p == (Patch{}) {
 		return breaks("nothing to update: give a description, a priority or what is next")
 	}
 	if p.Description != "" {
@@ -303,7 +308,8 @@ func (e *edit) changed(kind, detail string) error {
 	if err != nil {
 		return err
 	}
-	return e.exec(`DELETE FROM goal_event WHERE goal = ?1 AND id <= (SELECT id FROM goal_event WHERE goal = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,
+	return e.exec(`DELETE FROM goal_event WHERE goal = ?1
+		AND id <= (SELECT id FROM goal_event WHERE goal = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,
 		e.goal.ID, maxEvents)
 }
 
@@ -315,10 +321,12 @@ func (e *edit) save() error {
 	if !g.Ended.IsZero() {
 		ended = g.Ended.UnixMilli()
 	}
-	err := e.exec(`INSERT INTO goal (id, room, user, description, priority, status, summary, next, created, updated, ended, integrity, readers)
+	err := e.exec(`INSERT INTO goal
+		(id, room, user, description, priority, status, summary, next, created, updated, ended, integrity, readers)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET description = excluded.description, priority = excluded.priority, status = excluded.status,
-			summary = excluded.summary, next = excluded.next, updated = excluded.updated, ended = excluded.ended, integrity = excluded.integrity`,
+			summary = excluded.summary, next = excluded.next,
+			updated = excluded.updated, ended = excluded.ended, integrity = excluded.integrity`,
 		g.ID, g.Room, g.User, g.Description, g.Priority, g.Status, g.Summary, g.Next,
 		g.Created.UnixMilli(), g.Updated.UnixMilli(), ended, g.Label.Integrity, g.Label.Readers)
 	for _, c := range g.Checkpoints {

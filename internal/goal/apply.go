@@ -1,4 +1,4 @@
-package task
+package goal
 
 import (
 	"context"
@@ -9,11 +9,13 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/store"
+	"reverie/internal/text"
+	"reverie/internal/trust"
 )
 
 // Heard returns up to which message of a conversation markers have been taken in: of a
 // room's own, which goes by the room's name, or of a thread in it.
-func (g *Goals) Heard(ctx context.Context, conversation string) (int64, error) {
+func (g *Store) Heard(ctx context.Context, conversation string) (int64, error) {
 	var message int64
 	err := g.db.QueryRowContext(ctx, `SELECT message FROM goal_heard WHERE room = ?`, conversation).Scan(&message)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -27,7 +29,8 @@ func (g *Goals) Heard(ctx context.Context, conversation string) (int64, error) {
 // taken in changes nothing. The caller is on whose behalf the model spoke, and how far that
 // message is trusted. The goal is the room's; each conversation has its own last message, because
 // several go on at the same time. What cannot be done is told in refused, a sentence each.
-func (g *Goals) ApplyIn(ctx context.Context, c Caller, conversation string, message int64, markers []Marker) (refused []string, err error) {
+func (g *Store) ApplyIn(ctx context.Context, c trust.Caller, conversation string, message int64, markers []Marker,
+) (refused []string, err error) {
 	_, err = g.do(ctx, c, "take in markers", func(e *edit) error {
 		done, err := e.tx.ExecContext(ctx, `INSERT INTO goal_heard (room, message) VALUES (?, ?)
 			ON CONFLICT (room) DO UPDATE SET message = excluded.message WHERE message < excluded.message`, conversation, message)
@@ -85,13 +88,13 @@ func (e *edit) apply(m Marker) error {
 	}
 	switch m.Kind {
 	case "CHECKPOINT":
-		return e.checkpoint(cut(m.Text, maxCheckpoint), m.Status, m.Implied)
+		return e.checkpoint(text.Cut(m.Text, maxCheckpoint), m.Status, m.Implied)
 	case "DECISION":
-		return e.decide(Decision{Description: cut(m.Text, maxDecision), Locked: m.Locked}, m.Unlocked)
+		return e.decide(Decision{Description: text.Cut(m.Text, maxDecision), Locked: m.Locked}, m.Unlocked)
 	case "ARTIFACT":
 		return e.artifact(Artifact{Path: m.Text, Action: m.Action})
 	}
-	return e.next(cut(m.Text, maxCheckpoint))
+	return e.next(text.Cut(m.Text, maxCheckpoint))
 }
 
 // next notes the step that comes now. One that is known by its number is called by
@@ -107,18 +110,18 @@ func (e *edit) next(text string) error {
 	if text == e.goal.Next {
 		return nil
 	}
-	return e.update(GoalPatch{Next: text})
+	return e.update(Patch{Next: text})
 }
 
 // applyGoal takes up the goal that a marker names: the active one, a paused one, or
 // a new one. The goal that was completed last is not begun anew for being named.
 func (e *edit) applyGoal(m Marker) error {
-	text := cut(m.Text, maxGoal)
+	description := text.Cut(m.Text, maxGoal)
 	active := e.goal != nil && e.goal.Status == Active
-	if active && sameness(e.goal.Description) == sameness(text) {
+	if active && sameness(e.goal.Description) == sameness(description) {
 		return e.applyToActive(m)
 	}
-	known, err := e.named(text)
+	known, err := e.named(description)
 	switch {
 	case err != nil:
 		return err
@@ -135,12 +138,12 @@ func (e *edit) applyGoal(m Marker) error {
 	case known != nil && !active:
 		return nil
 	}
-	return e.create(text, m.Priority)
+	return e.create(description, m.Priority)
 }
 
 func (e *edit) applyToActive(m Marker) error {
 	if m.Priority != "" {
-		if err := e.update(GoalPatch{Priority: m.Priority}); err != nil {
+		if err := e.update(Patch{Priority: m.Priority}); err != nil {
 			return err
 		}
 	}
@@ -153,9 +156,10 @@ func (e *edit) applyToActive(m Marker) error {
 // named finds the paused goal of this description, or the one that was completed
 // last if it has it; nil if there is neither.
 func (e *edit) named(text string) (*Goal, error) {
-	found, err := store.Column[string](e.ctx, e.tx, `SELECT id FROM goal WHERE `+readable+` AND (status = 'paused' OR id =
-		(SELECT id FROM goal WHERE `+readable+` AND status = 'completed' ORDER BY ended DESC, `+lastEvent+` DESC LIMIT 1)) ORDER BY status = 'paused' DESC, updated DESC, `+lastEvent+` DESC`,
-		append(readableAt(e.by.Place), readableAt(e.by.Place)...)...)
+	found, err := store.Column[string](e.ctx, e.tx, `SELECT id FROM goal WHERE `+trust.Readable+` AND (status = 'paused' OR id =
+		(SELECT id FROM goal WHERE `+trust.Readable+` AND status = 'completed' ORDER BY ended DESC, `+lastEvent+` DESC LIMIT 1))
+		ORDER BY status = 'paused' DESC, updated DESC, `+lastEvent+` DESC`,
+		append(e.by.Place.ReadableArgs(), e.by.Place.ReadableArgs()...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -171,24 +175,16 @@ func (e *edit) named(text string) (*Goal, error) {
 	return nil, nil
 }
 
-// cut shortens a text to limit characters, and shows that it did.
-func cut(text string, limit int) string {
-	if r := []rune(text); len(r) > limit {
-		return string(r[:limit-1]) + "…"
-	}
-	return text
-}
-
 // Move gives the goals of the room from, and what was heard of them, to the room
 // to. A goal that is active there for the same readers stays so, and the one that comes is
 // paused. It can be repeated.
-func (g *Goals) Move(ctx context.Context, from, to string) error {
+func (g *Store) Move(ctx context.Context, from, to string) error {
 	if from == to {
 		return nil
 	}
 	err := store.InTx(ctx, g.db, func(tx *sql.Tx) error {
 		for _, query := range []string{
-			`UPDATE goal SET ` + movedReaders + ` WHERE room = ?1`,
+			`UPDATE goal SET ` + trust.MovedReaders + ` WHERE room = ?1`,
 			`UPDATE goal SET status = 'paused' WHERE room = ?1 AND status = 'active'
 			AND EXISTS (SELECT 1 FROM goal AS o WHERE o.room = ?2 AND o.readers = goal.readers AND o.status = 'active')`,
 			`UPDATE goal SET room = ?2 WHERE room = ?1`,

@@ -1,4 +1,4 @@
-package matrix
+package account
 
 import (
 	"context"
@@ -11,46 +11,52 @@ import (
 
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/store"
 )
 
 // staleAfter is how many refused uploads of one-time keys show that the keys
 // are out of date; a single one may be an accident.
 const staleAfter = 2
 
-// checkStale ends Run when the keys of this device are out of date: what others
+// CheckStale fails when the keys of this device are out of date: what others
 // send it cannot be relied on to be readable any more, for good.
-func (c *Client) checkStale(ctx context.Context) error {
-	if c.refused.Load() < staleAfter {
+func (a *Account) CheckStale(ctx context.Context) error {
+	if a.refused.Load() < staleAfter {
 		return nil
 	}
-	device := c.acc.DeviceID
-	const why = "matrix: bot.db was put back from an older copy: the homeserver holds newer keys of device %s, and messages to it would be lost. "
-	if !c.mayLogInAnew() {
-		return fmt.Errorf(why+"Configure matrix.password in place of matrix.access_token and start again: the bot then logs in as a new device", device)
+	device := a.login.DeviceID
+	const why = "matrix: bot.db was put back from an older copy: the homeserver holds newer keys of device %s, " +
+		"and messages to it would be lost. "
+	if !a.mayLogInAnew() {
+		return fmt.Errorf(why+"Configure matrix.password in place of matrix.access_token and start again: "+
+			"the bot then logs in as a new device", device)
 	}
-	if err := c.setAside(ctx, device); err != nil {
+	if err := a.setAside(ctx, device); err != nil {
 		return fmt.Errorf(why+"They could not be set aside: %w", device, err)
 	}
-	return fmt.Errorf(why+"They are set aside, nothing is deleted. Start the bot again: it logs in as a new device and verifies that with recovery.key. Log device %s out in another client", device, device)
+	return fmt.Errorf(why+"They are set aside, nothing is deleted. Start the bot again: "+
+		"it logs in as a new device and verifies that with recovery.key. Log device %s out in another client", device, device)
 }
 
 // mayLogInAnew tells whether a new device can be made without anybody's help.
-func (c *Client) mayLogInAnew() bool { return c.cfg.Password != "" && c.cfg.Token == "" }
+func (a *Account) mayLogInAnew() bool { return a.cfg.Password != "" && a.cfg.Token == "" }
 
 // setAside takes the keys of a device out of use, so that the next login makes
 // a new one. Nothing is deleted, and message keys stay in use: they belong to no
 // device.
-func (c *Client) setAside(ctx context.Context, device id.DeviceID) error {
+func (a *Account) setAside(ctx context.Context, device id.DeviceID) error {
 	// The account first: with the keys and without it, the same device would be
 	// found once more; the other way round it would be missed.
-	path := c.cfg.dir("account.json")
+	path := a.cfg.file(fileName)
 	aside := fmt.Sprintf("%s.%d", path, time.Now().Unix())
 	if err := os.Rename(path, aside); err != nil {
 		return err
 	}
-	err := c.q.inTx(context.WithoutCancel(ctx), func(tx *sql.Tx) error {
+	err := store.InTx(context.WithoutCancel(ctx), a.cfg.DB, func(tx *sql.Tx) error {
 		for _, table := range []string{"crypto_olm_session", "crypto_megolm_outbound_session", "crypto_account"} {
-			if _, err := tx.ExecContext(ctx, `UPDATE `+table+` SET account_id = ? WHERE account_id = ''`, "set aside: "+device.String()); err != nil {
+			if _, err := tx.ExecContext(ctx, `UPDATE `+table+` SET account_id = ? WHERE account_id = ''`,
+				"set aside: "+device.String()); err != nil {
 				return err
 			}
 		}
@@ -70,15 +76,15 @@ func foreignKeys(err error) bool {
 
 // published makes up for the lost answer to the very first upload: the crypto
 // store says that its keys are not on the homeserver, and they are.
-func (c *Client) published(ctx context.Context) (bool, error) {
-	m := c.machine()
-	resp, err := c.cli.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{c.acc.UserID: {c.acc.DeviceID}}})
+func (a *Account) published(ctx context.Context) (bool, error) {
+	m := a.machine()
+	resp, err := a.Client.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{a.login.UserID: {a.login.DeviceID}}})
 	if err != nil {
 		return false, err
 	}
-	there := resp.DeviceKeys[c.acc.UserID][c.acc.DeviceID].Keys
+	there := resp.DeviceKeys[a.login.UserID][a.login.DeviceID].Keys
 	own := m.GetAccount()
-	if there.GetEd25519(c.acc.DeviceID) != own.SigningKey() || there.GetCurve25519(c.acc.DeviceID) != own.IdentityKey() {
+	if there.GetEd25519(a.login.DeviceID) != own.SigningKey() || there.GetCurve25519(a.login.DeviceID) != own.IdentityKey() {
 		return false, nil
 	}
 	own.Internal.MarkKeysAsPublished()

@@ -1,0 +1,412 @@
+// Package account logs the bot in once and keeps its device: it carries the requests to the
+// homeserver, and finds out when the login or the keys of the device are no longer good.
+package account
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto"
+	"maunium.net/go/mautrix/crypto/cryptohelper"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/retry"
+	"reverie/internal/store"
+)
+
+// Config is what an Account needs. Password or Token is needed until Dir holds a login.
+type Config struct {
+	Homeserver, User, Password, Token, DeviceName string
+
+	Dir     string // where account.json and the keys are
+	DB      *sql.DB
+	HTTP    http.RoundTripper
+	Log     *slog.Logger
+	Now     func() time.Time
+	Syncer  func() mautrix.Syncer // makes one that has no handlers
+	Store   *e2ee.Store
+	Devices e2ee.DevicesConfig // without what Open knows
+}
+
+func (cfg Config) file(name string) string { return filepath.Join(cfg.Dir, name) }
+
+const fileName = "account.json"
+
+// Account is the bot's login, with what speaks to the homeserver in its name.
+type Account struct {
+	Client   *mautrix.Client
+	Crypto   *cryptohelper.CryptoHelper
+	Devices  *e2ee.Devices
+	Identity *e2ee.Identity
+
+	cfg     Config
+	token   atomic.Pointer[string]
+	refused atomic.Int64 // uploads of one-time keys that the homeserver has refused
+	skew    atomic.Int64 // nanoseconds that the homeserver's clock is ahead of ours
+	resign  bool         // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
+
+	mu    sync.Mutex
+	login *Login // what it points to does not change
+}
+
+// Login is what a login gave us. It is kept, because a new login would be a
+// new access token, and the server recognises a repeated transaction only
+// within one.
+type Login struct {
+	UserID      id.UserID   `json:"user_id"`
+	DeviceID    id.DeviceID `json:"device_id"`
+	AccessToken string      `json:"access_token"`
+	CrossSigned bool        `json:"cross_signed"` // this device was signed; not checked again
+}
+
+// Load reads the login in dir; nil when there is none.
+func Load(dir string) (*Login, error) {
+	path := filepath.Join(dir, fileName)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("matrix: read account: %w", err)
+	}
+	var l Login
+	if err := json.Unmarshal(data, &l); err != nil || l.UserID == "" || l.DeviceID == "" || l.AccessToken == "" {
+		return nil, fmt.Errorf("matrix: %s is damaged; move it away, "+
+			"and with a password in the configuration the same device logs in again", path)
+	}
+	return &l, nil
+}
+
+func (a *Account) save() error {
+	data, err := json.MarshalIndent(a.login, "", "  ")
+	if err != nil {
+		return fmt.Errorf("matrix: save account: %w", err)
+	}
+	if err := store.WriteFile(a.cfg.file(fileName), append(data, '\n')); err != nil {
+		return fmt.Errorf("matrix: save account: %w", err)
+	}
+	return nil
+}
+
+// Open logs in, or takes up the device it logged in with before, and opens the crypto store.
+func Open(ctx context.Context, cfg Config) (*Account, error) {
+	a := &Account{cfg: cfg}
+	if err := a.open(ctx); err != nil {
+		return nil, err
+	}
+	d := cfg.Devices
+	d.Client, d.Machine, d.Decrypt, d.Log, d.Now = a.Client, a.machine(), a.Crypto.Decrypt, cfg.Log, cfg.Now
+	a.Devices = e2ee.NewDevices(d)
+	a.Client.Crypto = a.Devices.Encrypter(a.Crypto)
+	cfg.Store.Attach(a.machine(), a.Devices)
+	a.Identity = e2ee.NewIdentity(a.Keys())
+	return a, nil
+}
+
+// Keys is what the identity and the key backup of the account need.
+func (a *Account) Keys() e2ee.Config {
+	return e2ee.Config{Client: a.Client, Machine: a.machine(), DB: a.cfg.DB, Dir: a.cfg.Dir, Password: a.cfg.Password, Log: a.cfg.Log}
+}
+
+// Login is the login in use.
+func (a *Account) Login() Login {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return *a.login
+}
+
+// open brings up a.Client and a.Crypto, logging in when it must.
+func (a *Account) open(ctx context.Context) (err error) {
+	if a.login, err = Load(a.cfg.Dir); err != nil {
+		return err
+	}
+	device, err := e2ee.StoredDevice(ctx, a.cfg.DB)
+	if err != nil {
+		return fmt.Errorf("matrix: look at the crypto store: %w", err)
+	}
+	returning := a.login == nil && device != ""
+	key, err := e2ee.PickleKey(a.cfg.Dir, device)
+	if err != nil {
+		return err
+	}
+	if a.Client, err = NewClient(a.cfg); err != nil {
+		return err
+	}
+	a.Client.Client.Transport = transport{a, a.cfg.Store.Transport(a.cfg.HTTP)}
+	a.Client.Syncer = a.cfg.Syncer()
+	if err := a.credentials(ctx, id.DeviceID(device)); err != nil {
+		return err
+	}
+	db, err := a.cfg.Store.Database()
+	if err != nil {
+		return fmt.Errorf("matrix: open crypto store: %w", err)
+	}
+	if a.Crypto, err = cryptohelper.NewCryptoHelper(a.Client, key, db); err != nil {
+		return fmt.Errorf("matrix: open crypto store: %w", err)
+	}
+	if err := a.openCrypto(ctx); err != nil {
+		if !returning || !foreignKeys(err) || !a.mayLogInAnew() {
+			return a.explainInit(err)
+		}
+		// Somebody took account.json away, as the explanation advises.
+		a.cfg.Log.Warn("matrix: the keys in bot.db are not those of their device; they are set aside, and a new device is made",
+			"device", a.login.DeviceID)
+		if err := a.setAside(ctx, a.login.DeviceID); err != nil {
+			return fmt.Errorf("matrix: set the keys in bot.db aside: %w", err)
+		}
+		return a.open(ctx)
+	}
+	return nil
+}
+
+// openCrypto opens the crypto store and compares it with what the homeserver
+// has of this device.
+func (a *Account) openCrypto(ctx context.Context) error {
+	open := func() error {
+		return a.Persist(ctx, "opening the crypto store", func() error { return a.Crypto.Init(ctx) })
+	}
+	err := open()
+	if errors.Is(err, mautrix.MUnknownToken) {
+		if err := a.LogInAgain(ctx); err != nil {
+			return err
+		}
+		err = open()
+	}
+	if err != nil && strings.Contains(err.Error(), "not marked as shared") {
+		if there, failed := a.published(ctx); failed != nil {
+			return failed
+		} else if there {
+			err = open()
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "disappeared from the server") {
+		// The device was deleted there, but its keys are all here: they are
+		// uploaded again, and the device is the same as before.
+		a.cfg.Log.Warn("matrix: the homeserver has lost this device's keys; uploading them again", "device", a.login.DeviceID)
+		if _, err := a.cfg.DB.ExecContext(ctx, `UPDATE crypto_account SET shared = 0 WHERE account_id = ''`); err != nil {
+			return fmt.Errorf("matrix: prepare uploading the device's keys again: %w", err)
+		}
+		a.resign = true
+		err = open()
+	}
+	return err
+}
+
+// Republish uploads this device's keys again if the homeserver has lost them,
+// as it does with the keys of a device that is logged out.
+func (a *Account) Republish(ctx context.Context) error {
+	m := a.machine()
+	resp, err := a.Client.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{a.login.UserID: {a.login.DeviceID}}})
+	if err != nil {
+		return fmt.Errorf("matrix: ask for this device's keys: %w", err)
+	}
+	if len(resp.DeviceKeys[a.login.UserID][a.login.DeviceID].Keys) > 0 {
+		return nil
+	}
+	a.cfg.Log.Warn("matrix: the homeserver has lost this device's keys; uploading them again", "device", a.login.DeviceID)
+	m.GetAccount().Shared = false
+	if err := m.ShareKeys(ctx, -1); err != nil {
+		return fmt.Errorf("matrix: upload this device's keys again: %w", err)
+	}
+	a.resign = true
+	a.SignDevice(ctx)
+	return nil
+}
+
+// signTime is how long cross-signing is tried again while the homeserver is in trouble.
+const signTime = 15 * time.Second
+
+// SignDevice cross-signs the bot's device, once. Clients show messages of
+// a device that its owner has not signed with a warning, and some refuse them.
+// Failing is no reason not to start: the bot can talk without.
+func (a *Account) SignDevice(ctx context.Context) {
+	if a.login.CrossSigned && !a.resign {
+		return
+	}
+	trying, cancel := context.WithTimeout(ctx, signTime)
+	defer cancel()
+	if err := a.Persist(trying, "signing the bot's device", func() error { return a.Identity.Sign(ctx, a.resign) }); err != nil {
+		a.cfg.Log.Warn("matrix: the bot's device is not cross-signed, so other clients show a warning at its messages; "+
+			"this is tried again at the next start", "device", a.login.DeviceID, "err", err)
+		return
+	}
+	signed := *a.login
+	signed.CrossSigned = true
+	a.use(&signed)
+	a.resign = false
+	if err := a.save(); err != nil {
+		a.cfg.Log.Warn("matrix: the device is cross-signed, but that could not be noted down", "err", err)
+	}
+}
+
+// NewClient returns a client for the homeserver that is not logged in.
+func NewClient(cfg Config) (*mautrix.Client, error) {
+	cli, err := mautrix.NewClient(cfg.Homeserver, "", "")
+	if err != nil {
+		return nil, fmt.Errorf("matrix: homeserver %q is not a URL: %w", cfg.Homeserver, err)
+	}
+	cli.UserAgent = "Reverie"
+	cli.Client.Transport = cfg.HTTP
+	cli.Log = libraryLog(cfg.Log)
+	return cli, nil
+}
+
+// credentials puts user, device and token into a.Client: those of the last start,
+// or those of the configured token, or those of a fresh login.
+func (a *Account) credentials(ctx context.Context, device id.DeviceID) error {
+	if a.login != nil && strings.HasPrefix(a.cfg.User, "@") && a.login.UserID.String() != a.cfg.User {
+		return fmt.Errorf("matrix: this data folder belongs to %s, but the configuration says %s; "+
+			"give each account a data folder of its own", a.login.UserID, a.cfg.User)
+	}
+	switch {
+	case a.login != nil && (a.cfg.Token == "" || a.cfg.Token == a.login.AccessToken):
+		a.use(a.login)
+		return nil
+	case a.cfg.Token != "":
+		return a.adoptToken(ctx)
+	case a.cfg.Password != "":
+		return a.logIn(ctx, device)
+	}
+	return errors.New("matrix: neither password nor access token is configured, and nobody has logged in with this data folder yet; " +
+		"set matrix.password or matrix.access_token")
+}
+
+// use makes requests go out in the name of l. The access token may change
+// while requests are under way, the rest may not.
+func (a *Account) use(l *Login) {
+	a.mu.Lock()
+	a.login = l
+	a.mu.Unlock()
+	a.token.Store(&l.AccessToken)
+	if a.Client.UserID != l.UserID || a.Client.DeviceID != l.DeviceID {
+		a.Client.UserID, a.Client.DeviceID, a.Client.AccessToken = l.UserID, l.DeviceID, l.AccessToken
+	}
+}
+
+// adoptToken takes up the access token from the configuration.
+func (a *Account) adoptToken(ctx context.Context) error {
+	a.Client.AccessToken = a.cfg.Token
+	var me *mautrix.RespWhoami
+	err := a.Persist(ctx, "asking who the access token belongs to", func() (err error) { me, err = a.Client.Whoami(ctx); return err })
+	switch {
+	case errors.Is(err, mautrix.MUnknownToken):
+		return errors.New("matrix: the homeserver does not know the configured access token; get a new one, " +
+			"or configure a password instead")
+	case err != nil:
+		return fmt.Errorf("matrix: ask who the access token belongs to: %w", err)
+	case me.DeviceID == "":
+		return errors.New("matrix: the configured access token has no device, so it cannot be used for encryption; configure a password, " +
+			"or a token that a login gave")
+	case strings.HasPrefix(a.cfg.User, "@") && me.UserID.String() != a.cfg.User:
+		return fmt.Errorf("matrix: the configured access token belongs to %s, not to %s", me.UserID, a.cfg.User)
+	}
+	a.use(&Login{UserID: me.UserID, DeviceID: me.DeviceID, AccessToken: a.cfg.Token})
+	return a.save()
+}
+
+// logIn logs in with the password, as the given device when there is one.
+func (a *Account) logIn(ctx context.Context, device id.DeviceID) error {
+	var resp *mautrix.RespLogin
+	err := a.Persist(ctx, "logging in", func() (err error) {
+		resp, err = a.Client.Login(ctx, &mautrix.ReqLogin{
+			Type:       mautrix.AuthTypePassword,
+			Identifier: mautrix.UserIdentifier{Type: mautrix.IdentifierTypeUser, User: a.cfg.User},
+			Password:   a.cfg.Password, DeviceID: device, InitialDeviceDisplayName: a.cfg.DeviceName,
+		})
+		return err
+	})
+	switch {
+	case errors.Is(err, mautrix.MForbidden):
+		return fmt.Errorf("matrix: %s does not accept user %s with the configured password; check matrix.user and matrix.password",
+			a.cfg.Homeserver, a.cfg.User)
+	case errors.Is(err, mautrix.MUserDeactivated):
+		return fmt.Errorf("matrix: the account %s is deactivated on %s; use another one", a.cfg.User, a.cfg.Homeserver)
+	case err != nil:
+		return fmt.Errorf("matrix: log in at %s: %w", a.cfg.Homeserver, err)
+	case device != "" && resp.DeviceID != device:
+		return fmt.Errorf("matrix: the homeserver gave device %s instead of %s; the encryption keys in bot.db are of no use for that",
+			resp.DeviceID, device)
+	case strings.HasPrefix(a.cfg.User, "@") && resp.UserID.String() != a.cfg.User:
+		return fmt.Errorf("matrix: the homeserver logged %s in, but the configuration says %s; correct matrix.user", resp.UserID,
+			a.cfg.User)
+	}
+	signed := a.login != nil && a.login.DeviceID == resp.DeviceID && a.login.CrossSigned
+	a.use(&Login{UserID: resp.UserID, DeviceID: resp.DeviceID, AccessToken: resp.AccessToken, CrossSigned: signed})
+	a.cfg.Log.Info("matrix: logged in", "user", a.login.UserID, "device", a.login.DeviceID)
+	return a.save()
+}
+
+// LogInAgain replaces an access token that the homeserver no longer accepts. The
+// device stays the same, so nothing that was encrypted for it is lost.
+func (a *Account) LogInAgain(ctx context.Context) error {
+	if a.cfg.Password == "" {
+		return errors.New("matrix: the homeserver no longer accepts the access token (the device was logged out); " +
+			"configure a new matrix.access_token for the same device, or a matrix.password so that the bot can log in by itself")
+	}
+	a.cfg.Log.Warn("matrix: the access token is no longer valid; logging in again", "device", a.login.DeviceID)
+	return a.logIn(ctx, a.login.DeviceID)
+}
+
+// explainInit turns the library's reasons for not opening the crypto store
+// into what a person can do. Nothing is deleted: keys that are gone are gone.
+func (a *Account) explainInit(err error) error {
+	dir := a.cfg.file("") + "/"
+	text, remedy := err.Error(), ""
+	switch {
+	case strings.Contains(text, "not marked as shared"), strings.Contains(text, "mismatching identity key"):
+		remedy = fmt.Sprintf("bot.db does not hold the encryption keys of device %s (it was replaced or restored from an old backup). "+
+			"Put the right bot.db back; or move %saccount.json away and configure a password: "+
+			"the bot then logs in as a new device and verifies it with recovery.key. "+
+			"Log the old device out in another client afterwards", a.login.DeviceID, dir)
+	case strings.Contains(text, "mismatching device ID"):
+		remedy = fmt.Sprintf("bot.db and %saccount.json belong to different devices; put the files of one device back together, "+
+			"or configure the access token of the device in bot.db", dir)
+	case strings.Contains(text, "bad mac"), strings.Contains(text, "pickle"):
+		remedy = fmt.Sprintf("%spickle.key does not fit the encryption keys in bot.db; put the key back that was made together with it",
+			dir)
+	default:
+		if strings.HasPrefix(text, "matrix: ") {
+			return err
+		}
+		return fmt.Errorf("matrix: open crypto store: %w", err)
+	}
+	return fmt.Errorf("matrix: the encryption keys cannot be used: %s: %w", remedy, err)
+}
+
+// Persist calls f until it succeeds or fails for good; it waits longer and
+// longer while the homeserver does not answer.
+func (a *Account) Persist(ctx context.Context, doing string, f func() error) error {
+	for attempt := 0; ; attempt++ {
+		err := f()
+		var h mautrix.HTTPError
+		if !errors.As(err, &h) {
+			return err
+		}
+		v, wait := retry.Classify(err, attempt)
+		if v != retry.Again || ctx.Err() != nil {
+			return err
+		}
+		a.cfg.Log.Warn("matrix: the homeserver does not answer; trying again", "homeserver", a.cfg.Homeserver, "while", doing,
+			"in", wait.Round(time.Second), "err", err)
+		if err := retry.Pause(ctx, nil, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// machine is shorter than what it stands for.
+func (a *Account) machine() *crypto.OlmMachine { return a.Crypto.Machine() }

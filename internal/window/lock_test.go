@@ -1,0 +1,142 @@
+package window
+
+import (
+	"math"
+	"reverie/internal/llm"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// wrong reports what is not as it must be, where that is so.
+func wrong(t testing.TB, so bool, format string, args ...any) {
+	t.Helper()
+	if so {
+		t.Errorf(format, args...)
+	}
+}
+
+func equal[T comparable](t testing.TB, got, want T) {
+	t.Helper()
+	wrong(t, got != want, "got %#v, want %#v", got, want)
+}
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// TestInputsOf: what detection says becomes the right source.
+func TestInputsOf(t *testing.T) {
+	asked := llm.Limit{Tokens: 9000, Source: "x", At: noon}
+	tests := []struct {
+		name  string
+		limit func(llm.Limit) llm.Limit
+		want  Origin
+	}{
+		{"configured", func(l llm.Limit) llm.Limit { l.Label, l.At = llm.Enforced, time.Time{}; return l }, ByOwner},
+		{"enforced", func(l llm.Limit) llm.Limit { l.Label = llm.Enforced; return l }, ByServer},
+		{"hosted", func(l llm.Limit) llm.Limit { l.Label = llm.Max; return l }, ByHost},
+		{"likely", func(l llm.Limit) llm.Limit { l.Label = llm.Estimated; return l }, ByModel},
+		{"at least", func(l llm.Limit) llm.Limit { l.Label, l.Least = llm.Estimated, true; return l }, ByLeast},
+		{"nothing", func(l llm.Limit) llm.Limit { l.Label = llm.Default; return l }, ByNobody},
+	}
+	for _, tt := range tests {
+		in := InputsOf(llm.Detection{Model: "local", Limit: tt.limit(asked), Server: llm.Ollama, Trained: 8000, Outside: 30})
+		wrong(t, !in.Ollama || in.Trained != 8000 || in.Outside != 30 || in.Model != "local", "%s: %+v", tt.name, in)
+		d := Decide(in)
+		wrong(t, d.Source != tt.want, "%s: from %s", tt.name, d.Source)
+	}
+}
+
+// sure is the decision for a window that the server enforces.
+func sure(window int) Decision {
+	return Decide(Inputs{Server: Said{Tokens: window}})
+}
+
+// guess is the decision for a window that is only likely.
+func guess(window int) Decision {
+	return Decide(Inputs{Likely: Said{Tokens: window}})
+}
+
+// locked is the lock of a conversation that began with the decision d.
+func locked(d Decision) *Lock {
+	var none *Lock
+	l := none.next(d, "!r", 1, "m", "", true, noon)
+	return &l
+}
+
+func TestLockAtBoundaries(t *testing.T) {
+	forced := Decide(Inputs{Tier: 1, Server: Said{Tokens: 65536}})
+	for name, tt := range map[string]struct {
+		from, now    Decision
+		tier, atNew  int // within the conversation, and with a new one
+		other        int // with another model
+		secondReason string
+	}{
+		"nothing changes":      {sure(8192), sure(8192), 2, 2, 2, atStart},
+		"up":                   {sure(8192), sure(20480), 2, 4, 4, atNew},
+		"up, but only likely":  {sure(8192), guess(65536), 2, 2, 5, atStart},
+		"down":                 {sure(32768), sure(4096), 4, 1, 1, atNew},
+		"down by a token":      {sure(16385), sure(16384), 4, 3, 3, atNew},
+		"down, but a guess":    {sure(32768), guess(4096), 4, 4, 1, atStart},
+		"forced":               {sure(32768), forced, 4, 1, 1, atNew},
+		"a guess, and another": {guess(32768), guess(4096), 4, 1, 1, atNew},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, at := locked(tt.from), noon.Add(time.Hour)
+			equal(t, l.next(tt.now, "!r", 1, "m", "", true, at), *l)
+			fresh := l.next(tt.now, "!r", 2, "m", "", true, at)
+			wrong(t, fresh.Tier != tt.atNew || fresh.Reason != tt.secondReason || fresh.Conversation != 2, "with a new conversation: %+v", fresh)
+			got := l.shift(tt.now, atCompaction, at)
+			wrong(t, got.Tier != tt.atNew || got.Conversation != 1, "at a compaction: %+v", got)
+			got = l.next(tt.now, "!r", 1, "n", "", true, at)
+			wrong(t, got.Tier != tt.other || got.Reason != atModel || got.Model != "n", "with another model: %+v", got)
+			got = l.next(tt.now, "!r", 1, "m", "tier=2", false, at)
+			wrong(t, got.Tier != tt.other || got.Reason != atSettings, "with another configuration: %+v", got)
+		})
+	}
+}
+
+// TestNothingMovesALockedTier: between two boundaries the tier stays, but for one correction of a guess; no guess moves what is sure.
+func TestNothingMovesALockedTier(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func() Decision {
+			tokens := rapid.SampledFrom([]int{4096, 4097, 8192, 10240, 16384, 20000, 32768, 131072}).Draw(t, "window")
+			if rapid.Bool().Draw(t, "sure") {
+				return sure(tokens)
+			}
+			return guess(tokens)
+		}
+		lock := *locked(draw())
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			d, before := draw(), lock
+			conversation, person := before.Conversation+int64(rapid.IntRange(0, 1).Draw(t, "new")), rapid.Bool().Draw(t, "person")
+			lock = before.next(d, "!r", conversation, "m", "", person, noon.Add(time.Hour))
+			within := conversation == before.Conversation
+			switch {
+			case before.Sure && !d.Sure && (lock.Tier != before.Tier || !lock.Sure), within && before.Sure && lock != before:
+				t.Fatalf("moved from %+v to %+v by %+v", before, lock, d)
+			case within && lock != before && (!d.Sure || !person || !lock.Sure || lock.Tier != d.Tier || lock.Reason != atAnswer):
+				t.Fatalf("corrected from %+v to %+v by %+v", before, lock, d)
+			case !within && d.Sure && lock.Tier != d.Tier:
+				t.Fatalf("a new conversation has %+v, not %+v", lock, d)
+			}
+		}
+	})
+}
+
+func TestDensity(t *testing.T) {
+	for _, tt := range []struct {
+		estimated, counted int
+		want               float64 // 0 = nothing is learned
+	}{
+		{1000, 1000, 1}, {1000, 1700, 1.7}, {1000, 800, 0.8}, {1000, 0, 0}, {1000, 400, 0}, // a server that left out the beginning
+		{1000, 9000, 0}, {100, 150, 0}, {0, 5, 0},
+	} {
+		got, ok := density(tt.estimated, tt.counted)
+		wrong(t, ok != (tt.want > 0) || ok && got != tt.want, "%d estimated, %d counted: %v, %v", tt.estimated, tt.counted, got, ok)
+	}
+	equal(t, learned(1, 1.5, 3), 1.5)
+	got := learned(1, 0.8, 3)
+	wrong(t, math.Abs(got-0.95) > 1e-9, "less is believed by and by, but %v", got)
+	equal(t, learned(1, 0.8, 0), 0.8)
+}

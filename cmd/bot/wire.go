@@ -25,6 +25,7 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/search/qdrant"
 	"reverie/internal/search/vector"
 	"reverie/internal/session"
@@ -149,15 +150,12 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 		b.log.Debug("this machine's name is not known", "err", err)
 	}
 	limits := cfg.Context.Limits
-	return prompt.New(prompt.Config{
-		Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
+	return prompt.New(prompt.Config{Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
 		Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
-		Sources: prompt.Sources{
+		Sources: section.Sources{
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
-			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
-		},
-	})
+			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering}})
 }
 
 func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {

@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"reverie/internal/store"
 )
 
 // A baseSection is one part of BASE_PROMPT.txt: the text from its marker to the
@@ -51,8 +53,8 @@ func (s baseSection) inTier(tier int) bool {
 // for tiers of its own. Text before the first marker is always on too. No text is ever lost: a marker
 // that cannot be understood becomes a Problem, and what follows it is always on.
 // known are the tools there are; nil means that names are not checked.
-func parseBase(text string, known []string) ([]baseSection, []Problem) {
-	var problems []Problem
+func parseBase(text string, known []string) ([]baseSection, []store.Problem) {
+	var problems []store.Problem
 	sections := []baseSection{{name: "preamble"}}
 	var body []string
 	flush := func() {
@@ -63,7 +65,8 @@ func parseBase(text string, known []string) ([]baseSection, []Problem) {
 		m := marker.FindStringSubmatch(line)
 		if m == nil {
 			if strings.Contains(line, "<!-- section:") {
-				problems = append(problems, Problem{Line: i + 1, Text: "a section marker must stand at the start of its line; this one is read as text"})
+				problems = append(problems, store.Problem{Line: i + 1,
+					Text: "a section marker must stand at the start of its line; this one is read as text"})
 			}
 			body = append(body, line)
 			continue
@@ -71,13 +74,14 @@ func parseBase(text string, known []string) ([]baseSection, []Problem) {
 		flush()
 		s, err := parseMarker(m[1], m[2] != "")
 		if err != nil {
-			problems = append(problems, Problem{Line: i + 1, Text: fmt.Sprintf(
-				"section marker not understood (%v); the text after it is always on. Write <!-- section: NAME requires: tool_a, tool_b -->", err)})
+			problems = append(problems, store.Problem{Line: i + 1, Text: fmt.Sprintf(
+				"section marker not understood (%v); the text after it is always on. "+
+					"Write <!-- section: NAME requires: tool_a, tool_b -->", err)})
 			s = baseSection{name: "unnamed"}
 		}
 		s.line = i + 1
 		for _, name := range unknownNames(s, known) {
-			problems = append(problems, Problem{Line: i + 1, Text: fmt.Sprintf("section %s names an unknown tool %q", s.name, name)})
+			problems = append(problems, store.Problem{Line: i + 1, Text: fmt.Sprintf("section %s names an unknown tool %q", s.name, name)})
 		}
 		sections = append(sections, s)
 		if strings.TrimSpace(m[3]) != "" {

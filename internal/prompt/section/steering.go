@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	words "reverie/internal/text"
 )
 
@@ -203,7 +204,7 @@ func (f *facts) personal() (n int) {
 
 // gatherSteering gathers the notes of the turn: those that came with the person's message, and
 // those that come with the newest results of tools.
-func gatherSteering(_ context.Context, q *Question) (*content, error) {
+func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 	past := q.turn.History
 	last := len(past) - 1
 	if q.sources.NoSteering || last < 0 || past[last].Role == llm.Assistant {
@@ -237,10 +238,10 @@ func gatherSteering(_ context.Context, q *Question) (*content, error) {
 		}
 	}
 	slices.SortStableFunc(notes, func(a, b note) int { return a.rank - b.rank })
-	c := content{source: "steering"}
+	c := Content{Source: "steering"}
 	for _, n := range notes[:min(len(notes), mostNotes)] {
 		name := rules[n.rank].name
-		c.lines, c.keys = append(c.lines, "- "+says[name]), append(c.keys, fmt.Sprintf("%d %s", n.message, name))
+		c.Lines, c.keys = append(c.Lines, "- "+says[name]), append(c.keys, fmt.Sprintf("%d %s", n.message, name))
 	}
 	return q.saidAs(c)
 }
@@ -260,7 +261,7 @@ func (q *Question) steeringWords() map[string]string {
 	says := map[string]string{}
 	for _, s := range sections {
 		if s.on(q.turn.Tools) && s.inTier(q.turn.tier()) {
-			says[s.name] = oneLine(q.fill(s.text), maxWords)
+			says[s.name] = OneLine(q.fill(s.text), maxWords)
 		}
 	}
 	return says
@@ -268,7 +269,7 @@ func (q *Question) steeringWords() map[string]string {
 
 // steeringOf reads the rules' words in a language, with all that is wrong with their file. English
 // stands in for a language that has none.
-func steeringOf(f *files, language string, known []string) ([]baseSection, []Problem) {
+func steeringOf(f *files, language string, known []string) ([]baseSection, []store.Problem) {
 	file := steeringFile(language)
 	t := f.read(file)
 	if !t.exists {
@@ -281,13 +282,14 @@ func steeringOf(f *files, language string, known []string) ([]baseSection, []Pro
 		switch {
 		case s.line == 0: // what stands above the first one is for the reader
 		case !slices.ContainsFunc(rules, func(r rule) bool { return r.name == s.name }):
-			problems = append(problems, Problem{Line: s.line, Text: fmt.Sprintf("there is no steering rule %q; its text is never used", s.name)})
+			problems = append(problems, store.Problem{Line: s.line,
+				Text: fmt.Sprintf("there is no steering rule %q; its text is never used", s.name)})
 		default:
 			sections = append(sections, s)
 		}
 	}
 	if t.problem != "" && !t.builtin && t.problem != missing { // what is built in is as good
-		problems = append([]Problem{{Text: t.problem}}, problems...)
+		problems = append([]store.Problem{{Text: t.problem}}, problems...)
 	}
 	for i := range problems {
 		problems[i].File = file

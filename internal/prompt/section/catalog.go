@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import "context"
 
@@ -13,7 +13,7 @@ import "context"
 //   - change: what a changed source does, see the constants below.
 var Catalog = []Contributor{
 	// name, heading, trust, shrink, zone, keep, max, change, gather
-	{"core", "Core Instructions", Trusted, TailCut, Prefix, Must, 32_000, EndsEpoch, gatherPart(baseFile, all)}, // all of BASE_PROMPT.txt, or in parts:
+	{"core", "Core Instructions", Trusted, TailCut, Prefix, Must, 32_000, EndsEpoch, gatherPart(baseFile, all)}, // or in parts:
 	{"identity", "Identity", Trusted, TailCut, Apart, Must, 4_000, Rebuilt, gatherPart(baseFile, "identity")},
 	{"mandates", "Core Mandates", Trusted, TailCut, Apart, Must, 4_000, Rebuilt, gatherPart(baseFile, "core")},
 	{"safety", "Safety", Trusted, TailCut, Apart, Must, 4_000, Rebuilt, gatherPart(baseFile, "safety")},
@@ -21,7 +21,7 @@ var Catalog = []Contributor{
 	{"guides", "Tool Guides", Trusted, Items, Prefix, 85, 4_000, EndsEpoch, gatherGuides},                     // prompts/tools/NAME.txt
 	{"template", "Mode", Trusted, TailCut, Prefix, Must, 8_000, EndsEpoch, gatherTemplate},                    // prompts/MODE/tierN.txt
 	{"sanity", "Sanity Checks", Trusted, TailCut, Prefix, 30, 800, EndsEpoch, gatherPart(sanityFile, all)},    // prompts/SANITY.txt
-	{"soul", "Soul", Trusted, TailCut, Prefix, 95, 8_000, EndsEpoch, gatherFile("SOUL.md")},                   // the owner's own files: soul to user
+	{"soul", "Soul", Trusted, TailCut, Prefix, 95, 8_000, EndsEpoch, gatherFile("SOUL.md")},                   // the owner's files, to user
 	{"agents", "Agents", Trusted, TailCut, Prefix, 90, 8_000, EndsEpoch, gatherFile("AGENTS.md")},
 	{"toolnotes", "Tool Notes", Trusted, TailCut, Prefix, 90, 8_000, EndsEpoch, gatherFile("TOOLS.md")},
 	{"commands", "Commands", Trusted, TailCut, Prefix, 90, 8_000, EndsEpoch, gatherFile("COMMANDS.md")},
@@ -116,5 +116,8 @@ type Contributor struct {
 	Keep   int
 	Max    int // characters
 	Change Change
-	Gather func(context.Context, *Question) (*content, error) // nil: see SameAs
+	Gather gather // nil: see SameAs
 }
+
+// gather returns what a contributor says of a turn; nil = nothing.
+type gather func(context.Context, *Question) (*Content, error)

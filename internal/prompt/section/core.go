@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // Files that are cut into sections.
@@ -24,15 +26,15 @@ const (
 var apart = []string{"identity", "core", "safety"}
 
 // gatherPart gathers a part of a file of sections.
-func gatherPart(file, part string) func(context.Context, *Question) (*content, error) {
-	return func(_ context.Context, q *Question) (*content, error) {
+func gatherPart(file, part string) gather {
+	return func(_ context.Context, q *Question) (*Content, error) {
 		return q.part(q.files.read(file), file, part), nil
 	}
 }
 
 // part is what a part of t, a file of sections, says: those sections in it that are for the tier,
 // and whose tools are there.
-func (q *Question) part(t *text, file, part string) *content {
+func (q *Question) part(t *text, file, part string) *Content {
 	all, problems := sectionsOf(file, t, q.sources.KnownTools)
 	q.problems = append(q.problems, problems...)
 	sections := partOf(all, part, q.turn.tier())
@@ -61,12 +63,12 @@ func partOf(sections []baseSection, part string, tier int) []baseSection {
 
 // sectionsOf parses a file of sections, with all that is wrong with it. Only BASE_PROMPT.txt has
 // to be there.
-func sectionsOf(file string, t *text, known []string) ([]baseSection, []Problem) {
+func sectionsOf(file string, t *text, known []string) ([]baseSection, []store.Problem) {
 	sections, problems := parseBase(t.text, known)
 	if t.problem != "" && (file == baseFile || t.problem != missing) {
-		problems = append([]Problem{{Text: t.problem}}, problems...)
+		problems = append([]store.Problem{{Text: t.problem}}, problems...)
 	} else if file == baseFile && strings.TrimSpace(t.text) == "" {
-		problems = append(problems, Problem{Text: "is empty: the model gets no instructions"})
+		problems = append(problems, store.Problem{Text: "is empty: the model gets no instructions"})
 	}
 	for i := range problems {
 		problems[i].File = file
@@ -75,29 +77,29 @@ func sectionsOf(file string, t *text, known []string) ([]baseSection, []Problem)
 }
 
 // partContent is what sections say that are on; their source is the file.
-func partContent(source string, sections []baseSection, tools []string, name string) *content {
+func partContent(source string, sections []baseSection, tools []string, name string) *Content {
 	var on []string
 	for _, s := range sections {
 		if s.text != "" && s.on(tools) {
 			on = append(on, s.text)
 		}
 	}
-	c := content{source: source}
+	c := Content{Source: source}
 	if len(on) > 0 {
-		c.lines = []string{strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name)}
+		c.Lines = []string{strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name)}
 	}
-	return newContent(c)
+	return NewContent(c)
 }
 
 // Check reads the prompt files in the data folder dir and returns what their
 // owner should look at. language is of the seed and the steering notes; tools are the names that may stand in BASE_PROMPT.txt.
-func Check(dir string, defaults fs.FS, language string, tools []string) []Problem {
+func Check(dir string, defaults fs.FS, language string, tools []string) []store.Problem {
 	f := &files{dir, defaults}
 	sections, problems := sectionsOf(baseFile, f.read(baseFile), tools)
 	problems = append(problems, checkTemplates(f, sections, tools)...)
 	_, name, problem := readSeed(f, language)
 	if problem != "" {
-		problems = append(problems, Problem{File: name, Text: problem})
+		problems = append(problems, store.Problem{File: name, Text: problem})
 	}
 	_, wrong := steeringOf(f, language, tools)
 	return append(problems, wrong...)

@@ -1,83 +1,85 @@
-package prompt
+package section
 
 import (
 	"fmt"
 	"hash/fnv"
-	"reverie/internal/trust"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/trust"
 )
 
-// sectionFrame is how many tokens the frame around a section takes.
-const sectionFrame = 8
+// frame is how many tokens the frame around a section takes.
+const Frame = 8
 
 // content is what a contributor gathered. It never changes once made.
-type content struct {
-	source string            // what it is, in a word: names the fence, and what was shown of it
-	lead   string            // the program's words before the lines; stands even without lines
-	lines  []string          // what the source says
+type Content struct {
+	Source string            // what it is, in a word: names the fence, and what was shown of it
+	Lead   string            // the program's words before the lines; stands even without lines
+	Lines  []string          // what the source says
 	ranks  []int             // which lines go first where room is short: the highest; nil = the last
-	names  []string          // what each line is the text of, where a text can change; nil = a changed line is another one
-	in     []int64           // message that says a line already, for as long as it is sent; nil or 0 = none
+	Names  []string          // what each line is the text of, where a text can change; nil = a changed line is another one
+	In     []int64           // message that says a line already, for as long as it is sent; nil or 0 = none
 	keys   []string          // what each line is, however it is worded, dated and cut; nil = itself
-	same   []string          // as what the section of all memories shows each line; "" = it never does
-	rest   string            // where to find the lines that are left out
-	none   string            // what a tail says when there are no lines any more
-	note   string            // what was left out of it already
+	Same   []string          // as what the section of all memories shows each line; "" = it never does
+	Rest   string            // where to find the lines that are left out
+	None   string            // what a tail says when there are no lines any more
+	Note   string            // what was left out of it already
 	from   []trust.Integrity // of each line; nil = of all as in integrity
-	hash   string            // of lead and lines
+	Hash   string            // of lead and lines
 
-	integrity trust.Integrity // of all lines; the words of a Trusted contributor need none
+	Integrity trust.Integrity // of all lines; the words of a Trusted contributor need none
 
-	size int            // characters of the lines, joined
-	ids  []uint64       // hash of each line
+	Size int            // characters of the lines, joined
+	Ids  []uint64       // hash of each line
 	has  map[uint64]int // id → index
 
 	more func() map[uint64]bool // ids of what the source says beside the lines; nil = nothing. Seldom asked, and long
 }
 
 // says reports whether the source still says the line.
-func (c *content) says(id uint64) bool {
+func (c *Content) Says(id uint64) bool {
 	_, shown := c.has[id]
 	return shown || c.more != nil && c.more()[id]
 }
 
 // newContent completes c.
-func newContent(c content) *content {
+func NewContent(c Content) *Content {
 	h := fnv.New64a()
-	h.Write([]byte(c.lead))
-	c.has = make(map[uint64]int, len(c.lines))
-	c.ids = make([]uint64, len(c.lines))
-	c.size = max(0, len(c.lines)-1) // the newlines
+	h.Write([]byte(c.Lead))
+	c.has = make(map[uint64]int, len(c.Lines))
+	c.Ids = make([]uint64, len(c.Lines))
+	c.Size = max(0, len(c.Lines)-1) // the newlines
 	if c.from != nil {
-		c.integrity = slices.Min(append(c.from[:len(c.from):len(c.from)], trust.Owner))
+		c.Integrity = slices.Min(append(c.from[:len(c.from):len(c.from)], trust.Owner))
 	}
-	for i, l := range c.lines {
-		c.size += utf8.RuneCountInString(l)
-		c.ids[i] = lineID(l)
+	for i, l := range c.Lines {
+		c.Size += utf8.RuneCountInString(l)
+		c.Ids[i] = LineID(l)
 		if c.keys != nil {
-			c.ids[i] = lineID(c.keys[i])
+			c.Ids[i] = LineID(c.keys[i])
 		}
-		c.has[c.ids[i]] = i
+		c.has[c.Ids[i]] = i
 		h.Write([]byte{'\n'})
 		h.Write([]byte(l))
 	}
-	c.hash = strconv.FormatUint(h.Sum64(), 36)
+	c.Hash = strconv.FormatUint(h.Sum64(), 36)
 	return &c
 }
 
 // only returns a content of the lines with these indices, in this order, for a tail:
 // there the last ones go first.
-func (c *content) only(index []int) *content {
-	part := content{source: c.source, lead: c.lead, rest: c.rest, integrity: c.integrity, lines: pick(c.lines, index), from: pick(c.from, index),
-		names: pick(c.names, index), keys: pick(c.keys, index), same: pick(c.same, index)}
-	if c.same != nil {
+func (c *Content) Only(index []int) *Content {
+	part := Content{Source: c.Source, Lead: c.Lead, Rest: c.Rest, Integrity: c.Integrity,
+		Lines: pick(c.Lines, index), from: pick(c.from, index),
+		Names: pick(c.Names, index), keys: pick(c.keys, index), Same: pick(c.Same, index)}
+	if c.Same != nil {
 		part.ranks = pick(c.ranks, index)
 	}
-	return newContent(part)
+	return NewContent(part)
 }
 
 func pick[T any](all []T, index []int) (picked []T) {
@@ -90,56 +92,49 @@ func pick[T any](all []T, index []int) (picked []T) {
 	return picked
 }
 
-func lineID(line string) uint64 {
+// LineID is a short name for a line.
+func LineID(line string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(line))
 	return h.Sum64()
 }
 
-// shrink returns the lines of c in at most most characters, and a note on what
-// was left out, if anything was.
-func shrink(way Shrink, c *content, most int) (body, note string) {
-	if c.size <= most {
-		return strings.Join(c.lines, "\n"), ""
+// cut returns the lines of c in at most most characters, and a note on what was left out, if
+// anything was.
+func (c *Content) Cut(way Shrink, most int) (body, note string) {
+	if c.Size <= most {
+		return strings.Join(c.Lines, "\n"), ""
 	}
 	switch way {
 	case Items:
 		lines := keepLines(c, most)
-		return strings.Join(lines, "\n"), fmt.Sprintf("%d of %d lines shown", len(lines), len(c.lines))
+		return strings.Join(lines, "\n"), fmt.Sprintf("%d of %d lines shown", len(lines), len(c.Lines))
 	case TailCut:
-		cut := cutTail(strings.Join(c.lines, "\n"), most)
+		cut := cutTail(strings.Join(c.Lines, "\n"), most)
 		return cut, cutAfter(cut, c)
 	case HeadTail:
-		cut := cutMiddle(strings.Join(c.lines, "\n"), most)
-		return cut, fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(cut), c.size)
+		cut := cutMiddle(strings.Join(c.Lines, "\n"), most)
+		return cut, fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(cut), c.Size)
 	default:
-		return "", fmt.Sprintf("%d characters are more than the %d there is room for", c.size, most)
+		return "", fmt.Sprintf("%d characters are more than the %d there is room for", c.Size, most)
 	}
 }
 
 // cutAfter is the note on c of which text is the beginning.
-func cutAfter(text string, c *content) string {
-	return fmt.Sprintf("cut off after %d of %d characters", utf8.RuneCountInString(text), c.size)
-}
-
-// both is two notes in one.
-func both(first, second string) string {
-	if first == "" || second == "" {
-		return first + second
-	}
-	return first + "; " + second
+func cutAfter(text string, c *Content) string {
+	return fmt.Sprintf("cut off after %d of %d characters", utf8.RuneCountInString(text), c.Size)
 }
 
 // keepLines returns the lines of the lowest ranks that fit in most characters,
 // in their order. A line that is too long by itself costs the others nothing.
-func keepLines(c *content, most int) []string {
+func keepLines(c *Content, most int) []string {
 	rank := func(i int) int {
 		if c.ranks == nil {
 			return i
 		}
 		return c.ranks[i]
 	}
-	byRank := make([]int, len(c.lines))
+	byRank := make([]int, len(c.Lines))
 	for i := range byRank {
 		byRank[i] = i
 	}
@@ -147,7 +142,7 @@ func keepLines(c *content, most int) []string {
 	size := -1
 	var kept []int
 	for _, i := range byRank {
-		n := utf8.RuneCountInString(c.lines[i])
+		n := utf8.RuneCountInString(c.Lines[i])
 		if n > most {
 			continue
 		}
@@ -159,7 +154,7 @@ func keepLines(c *content, most int) []string {
 	slices.Sort(kept)
 	lines := make([]string, len(kept))
 	for at, i := range kept {
-		lines[at] = c.lines[i]
+		lines[at] = c.Lines[i]
 	}
 	return lines
 }
@@ -203,7 +198,7 @@ func cutMiddle(s string, most int) string {
 
 // oneLine makes one line of other people's text: white space and control
 // characters become single blanks. Text of more than most characters is cut.
-func oneLine(s string, most int) string {
+func OneLine(s string, most int) string {
 	other := func(r rune) bool { // than a blank or what can be seen
 		return r < ' ' || r >= 0x7f && (unicode.IsSpace(r) || unicode.IsControl(r))
 	}

@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"context"
@@ -12,23 +12,24 @@ import (
 
 // gatherSkills gathers the skills' table of contents. Its first line stands even
 // when there are none.
-func gatherSkills(_ context.Context, q *Question) (*content, error) {
+func gatherSkills(_ context.Context, q *Question) (*Content, error) {
 	skills, err := q.skills()
 	if err != nil {
 		return nil, err
 	}
-	toc := content{source: "skills", lead: "Load a skill with read_file when relevant to the current task.", rest: "the others stand in data/skills"}
+	toc := Content{Source: "skills", Lead: "Load a skill with read_file when relevant to the current task.",
+		Rest: "the others stand in data/skills"}
 	for _, s := range skills {
-		toc.lines, toc.from = append(toc.lines, tocLine(s)), append(toc.from, s.Label.Integrity)
+		toc.Lines, toc.from = append(toc.Lines, tocLine(s)), append(toc.from, s.Label.Integrity)
 	}
-	return newContent(toc), nil
+	return NewContent(toc), nil
 }
 
 // tocLine is a skill's line in the table of contents.
 func tocLine(s skill.Skill) string {
-	line := "- " + oneLine(s.Path, 200)
+	line := "- " + OneLine(s.Path, 200)
 	if s.Summary != "" {
-		line += " — " + oneLine(s.Summary, 200)
+		line += " — " + OneLine(s.Summary, 200)
 	}
 	return line
 }
@@ -106,7 +107,7 @@ func skillAt(skills []skill.Skill, path string) (skill.Skill, bool) {
 
 // inUse is the texts of the skills in use that there is room for, and the other skills.
 type inUse struct {
-	texts  content
+	texts  Content
 	others []skill.Skill
 }
 
@@ -115,7 +116,7 @@ func (q *Question) findInUse() (inUse, error) {
 	if err != nil {
 		return inUse{}, err
 	}
-	u := inUse{texts: content{source: "active skills", rest: "read the others with read_file"}}
+	u := inUse{texts: Content{Source: "active skills", Rest: "read the others with read_file"}}
 	left := activeChars
 	for _, s := range all {
 		body, err := q.sources.Skills.Body(s.skill.ID())
@@ -124,13 +125,13 @@ func (q *Question) findInUse() (inUse, error) {
 		}
 		text := "## " + s.skill.Name + "\n" + body
 		size := utf8.RuneCountInString(text) + 1
-		if len(u.texts.lines) == mostActive || size > left {
+		if len(u.texts.Lines) == mostActive || size > left {
 			u.others = append(u.others, s.skill)
 			continue
 		}
 		left -= size
-		u.texts.lines, u.texts.names = append(u.texts.lines, text), append(u.texts.names, s.skill.Name)
-		u.texts.in, u.texts.from = append(u.texts.in, s.saying(body)), append(u.texts.from, s.skill.Label.Integrity)
+		u.texts.Lines, u.texts.Names = append(u.texts.Lines, text), append(u.texts.Names, s.skill.Name)
+		u.texts.In, u.texts.from = append(u.texts.In, s.saying(body)), append(u.texts.from, s.skill.Label.Integrity)
 	}
 	return u, nil
 }
@@ -147,7 +148,7 @@ func (c *called) saying(body string) int64 {
 }
 
 // gatherActiveSkills gathers the texts of the skills in use, the latest first.
-func gatherActiveSkills(_ context.Context, q *Question) (*content, error) {
+func gatherActiveSkills(_ context.Context, q *Question) (*Content, error) {
 	u, err := q.inUse()
 	if err != nil {
 		return nil, err
@@ -157,14 +158,14 @@ func gatherActiveSkills(_ context.Context, q *Question) (*content, error) {
 
 // gatherSkillHints gathers the skills that are called for, but whose text there is
 // no room for.
-func gatherSkillHints(_ context.Context, q *Question) (*content, error) {
+func gatherSkillHints(_ context.Context, q *Question) (*Content, error) {
 	u, err := q.inUse()
 	if err != nil {
 		return nil, err
 	}
-	hints := content{source: "skill hints", lead: "These fit what was said; read one with read_file if you need it."}
+	hints := Content{Source: "skill hints", Lead: "These fit what was said; read one with read_file if you need it."}
 	for _, s := range u.others[:min(len(u.others), mostHints)] {
-		hints.lines, hints.from = append(hints.lines, tocLine(s)), append(hints.from, s.Label.Integrity)
+		hints.Lines, hints.from = append(hints.Lines, tocLine(s)), append(hints.from, s.Label.Integrity)
 	}
 	return q.saidAs(hints)
 }

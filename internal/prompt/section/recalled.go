@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ const mostVisible = 40
 
 // gatherRecalled searches the scopes of the turn for what the newest message of a
 // person needs: entries first, then past messages, the oldest first in both.
-func gatherRecalled(ctx context.Context, q *Question) (*content, error) {
+func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	store, past := q.sources.Memory, q.turn.History
 	at := lastBy(past, len(past), llm.User)
 	if !store.Recalls() || at < 0 {
@@ -80,13 +80,14 @@ type recalled struct {
 // content takes the best hits that the room there is allows. What the history
 // shows anyway takes none of it; whether it does is known for good only when the
 // history is cut, so such hits are kept, with the message that says them.
-func (v *recalled) content(hits []memory.Hit, tokens, most int) *content {
+func (v *recalled) content(hits []memory.Hit, tokens, most int) *Content {
 	var taken []memory.Hit
 	var best, shown float64 // how much of the question is covered: by what is new to the model, and by what the history shows
 	room, left := [2]int{tokens, tokens}, [2]int{most, most}
 	said := map[string]bool{} // events
 	for _, h := range hits {
-		if h.Covered < memory.DefaultFloor/2 && !h.Near || h.Turn != nil && h.Turn.Event != "" && said[h.Turn.Event] { // hardly more than a common word, or said already
+		common := h.Covered < memory.DefaultFloor/2 && !h.Near // hardly more than a common word
+		if common || h.Turn != nil && h.Turn.Event != "" && said[h.Turn.Event] {
 			continue
 		}
 		kind, cost := 0, llm.EstimateTokens(v.line(h, said))
@@ -117,7 +118,7 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *content {
 
 // inOrder is the lines of hits, which come best first: entries, then messages, the
 // oldest first. Where room is short the best stay.
-func (v *recalled) inOrder(hits []memory.Hit) *content {
+func (v *recalled) inOrder(hits []memory.Hit) *Content {
 	order := make([]int, len(hits))
 	said := map[string]bool{}
 	for i, h := range hits {
@@ -129,19 +130,19 @@ func (v *recalled) inOrder(hits []memory.Hit) *content {
 	slices.SortStableFunc(order, func(i, j int) int {
 		return cmp.Or(cmp.Compare(kindRank(hits[i]), kindRank(hits[j])), saidAt(hits[i]).Compare(saidAt(hits[j])))
 	})
-	c := content{source: "recalled", lead: "It may be old or beside the point; what the person says now counts."}
+	c := Content{Source: "recalled", Lead: "It may be old or beside the point; what the person says now counts."}
 	for _, i := range order {
 		h := hits[i]
-		c.lines, c.ranks = append(c.lines, v.line(h, said)), append(c.ranks, i)
-		c.in, c.from = append(c.in, v.in(h)), append(c.from, h.Integrity())
+		c.Lines, c.ranks = append(c.Lines, v.line(h, said)), append(c.ranks, i)
+		c.In, c.from = append(c.In, v.in(h)), append(c.from, h.Integrity())
 		if h.Turn != nil {
-			c.keys, c.same = append(c.keys, fmt.Sprint("turn ", h.Turn.Scope, " ", h.Turn.Event, " ", h.Turn.Seq)), append(c.same, "")
+			c.keys, c.Same = append(c.keys, fmt.Sprint("turn ", h.Turn.Scope, " ", h.Turn.Event, " ", h.Turn.Seq)), append(c.Same, "")
 		} else {
-			c.keys, c.same = append(c.keys, "entry "+h.Entry.ID), append(c.same, oneLine(cmp.Or(h.Shown, h.Entry.Text), longest))
+			c.keys, c.Same = append(c.keys, "entry "+h.Entry.ID), append(c.Same, MemoryLine(cmp.Or(h.Shown, h.Entry.Text)))
 		}
 		marks(said, h)
 	}
-	return newContent(c)
+	return NewContent(c)
 }
 
 // marks notes in said which messages the line of h says in full.

@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type Sources struct {
 	NoSteering   bool                     // the model gets no notes on how the conversation goes
 }
 
-// Valid returns what must not be so: the language is a part of a path.
+// Valid returns an error unless the language can be a part of a path.
 func (s *Sources) Valid() error {
 	if !isName(s.SeedLanguage) {
 		return fmt.Errorf("%q is no language code; write en, de, fr …", s.SeedLanguage)
@@ -47,11 +47,11 @@ func (s *Sources) files() *files { return &files{s.Dir, s.Defaults} }
 type Marked struct{ Name, Text string }
 
 // Read returns the sections of a prompt file for a tier, with all that is wrong with it.
-func (s *Sources) Read(file string, tier int) (sections []Marked, problems []Problem) {
+func (s *Sources) Read(file string, tier int) (sections []Marked, problems []store.Problem) {
 	t := s.files().read(file)
 	all, problems := parseBase(t.text, nil)
 	if t.problem != "" {
-		problems = append([]Problem{{Text: t.problem}}, problems...)
+		problems = append([]store.Problem{{Text: t.problem}}, problems...)
 	}
 	for i := range problems {
 		problems[i].File = file
@@ -67,7 +67,7 @@ func (s *Sources) Read(file string, tier int) (sections []Marked, problems []Pro
 // Look is a turn with its sources, where what several contributors look at is read once.
 type Look struct {
 	sources   *Sources
-	turn      *Subject
+	turn      *Turn
 	files     *files
 	first     int64
 	recovered bool
@@ -80,7 +80,7 @@ type Look struct {
 // Look begins a look at the sources for the turn t. first is the message with which the history
 // begins unless it must be cut again; recovered says that the last request was made before a
 // summary took the place of older messages.
-func (s *Sources) Look(ctx context.Context, t *Subject, first int64, recovered bool) *Look {
+func (s *Sources) Look(ctx context.Context, t *Turn, first int64, recovered bool) *Look {
 	l := &Look{sources: s, turn: t, files: s.files(), first: first, recovered: recovered}
 	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return s.Skills.List(t.Place()) })
 	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return s.Tasks.List(ctx, t.Place(), "") })
@@ -89,7 +89,7 @@ func (s *Sources) Look(ctx context.Context, t *Subject, first int64, recovered b
 }
 
 // Ask asks one contributor, which may be at the same time as others.
-func (l *Look) Ask(ctx context.Context, c Contributor) (*content, []Problem, error) {
+func (l *Look) Ask(ctx context.Context, c Contributor) (*Content, []store.Problem, error) {
 	q := Question{Look: l}
 	said, err := c.Gather(ctx, &q)
 	return said, q.problems, err
@@ -99,39 +99,36 @@ func (l *Look) Ask(ctx context.Context, c Contributor) (*content, []Problem, err
 // others look at it at the same time.
 type Question struct {
 	*Look
-	problems []Problem
+	problems []store.Problem
 }
 
 // Problem notes that something in a file is not as it should be. line 0 = all of it.
 func (q *Question) Problem(file string, line int, text string) {
-	q.problems = append(q.problems, Problem{File: file, Line: line, Text: text})
+	q.problems = append(q.problems, store.Problem{File: file, Line: line, Text: text})
 }
 
 // said returns the content of a text; nothing to say is nil.
-func (q *Question) said(source string, lines ...string) (*content, error) {
-	return q.saidAs(content{source: source, lines: lines})
+func (q *Question) said(source string, lines ...string) (*Content, error) {
+	return q.saidAs(Content{Source: source, Lines: lines})
 }
 
-func (q *Question) saidAs(c content) (*content, error) {
-	if len(c.lines) == 1 && c.lines[0] == "" {
-		c.lines = nil
+func (q *Question) saidAs(c Content) (*Content, error) {
+	if len(c.Lines) == 1 && c.Lines[0] == "" {
+		c.Lines = nil
 	}
-	if len(c.lines) == 0 && c.none == "" { // a lead alone says nothing
+	if len(c.Lines) == 0 && c.None == "" { // a lead alone says nothing
 		return nil, nil
 	}
-	return newContent(c), nil
+	return NewContent(c), nil
 }
 
 // roomy has a contributor speak from tier 4 on. Smaller windows have no room for what a
 // model can do without.
-func roomy(gather func(context.Context, *Question) (*content, error)) func(context.Context, *Question) (*content, error) {
-	return func(ctx context.Context, q *Question) (*content, error) {
+func roomy(g gather) gather {
+	return func(ctx context.Context, q *Question) (*Content, error) {
 		if q.turn.tier() < 4 {
 			return nil, nil
 		}
-		return gather(ctx, q)
+		return g(ctx, q)
 	}
 }
-
-// Problem is something in a file that its owner should look at.
-type Problem = store.Problem

@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"time"
@@ -9,8 +9,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// Subject is what contributors look at when a prompt is made.
-type Subject struct {
+// Turn is what contributors look at when a prompt is made.
+type Turn struct {
 	Room     string         // whose tasks are shown
 	User     string         // whose message is answered
 	Scopes   []memory.Scope // whose memories may be shown; the first is where new ones go
@@ -39,7 +39,7 @@ type Origins struct {
 }
 
 // Place is where the answer is read, and who asks.
-func (t *Subject) Place() trust.Place {
+func (t *Turn) Place() trust.Place {
 	return trust.Place{Room: t.Room, Person: t.User, Private: !t.Shared}
 }
 
@@ -47,11 +47,11 @@ func (t *Subject) Place() trust.Place {
 const highestTier = 5
 
 // tier of the turn, 0 if it is not known.
-func (t *Subject) tier() int { return max(0, min(t.Tier, highestTier)) }
+func (t *Turn) tier() int { return max(0, min(t.Tier, highestTier)) }
 
 // opens reports whether the turn answers the first message of a person in a conversation
 // that goes on from nothing. What the program says, and what answers that, does not count.
-func (t *Subject) opens() bool {
+func (t *Turn) opens() bool {
 	byPerson := len(t.History) == 0 // a preview
 	for i := range t.History {
 		switch m := &t.History[i]; {

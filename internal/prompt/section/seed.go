@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 )
 
 // gatherSeed gathers the program's note for the start of a conversation.
-func gatherSeed(_ context.Context, q *Question) (*content, error) {
+func gatherSeed(_ context.Context, q *Question) (*Content, error) {
 	if !q.turn.opens() {
 		return nil, nil
 	}
@@ -18,7 +18,7 @@ func gatherSeed(_ context.Context, q *Question) (*content, error) {
 		return nil, nil
 	}
 	text = strings.ReplaceAll(text, "{agent_name}", q.sources.Name)
-	return newContent(content{source: "seed", lines: []string{text}}), nil
+	return NewContent(Content{Source: "seed", Lines: []string{text}}), nil
 }
 
 // readSeed reads the seed of a language; English stands in for one that has none.

@@ -1,4 +1,4 @@
-package prompt
+package section
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reverie/internal/llm"
+	"reverie/internal/store"
 )
 
 // Instructions are what BASE_PROMPT.txt and the template for mode and tier say. A
@@ -24,12 +25,12 @@ var instructions = []string{"core", "identity", "mandates", "safety", "base", "t
 // fit the tier's budget. What is too much for it comes off the template, at a line, until a tenth
 // of the budget is left of it. BASE_PROMPT.txt stays whole, safety and all: its owner makes it
 // short for a tier by sections with tiers:. Whatever is too long is a problem.
-func HoldInstructions(t *Subject, names []string, contents []*content) (*InstructionReport, []Problem) {
+func HoldInstructions(t *Turn, names []string, contents []*Content) (*InstructionReport, []store.Problem) {
 	tier := t.tier()
 	if tier == 0 {
 		return nil, nil
 	}
-	var in []*content
+	var in []*Content
 	template, row := -1, -1
 	for i, c := range contents {
 		if c == nil || !slices.Contains(instructions, names[i]) {
@@ -49,7 +50,7 @@ func HoldInstructions(t *Subject, names []string, contents []*content) (*Instruc
 
 // hold returns the template, which stands among the instructions at this index, as it
 // fits the tier's budget beside the others. -1 means that there is none.
-func hold(tier int, in []*content, template int) (out *content, problems []Problem) {
+func hold(tier int, in []*Content, template int) (out *Content, problems []store.Problem) {
 	budget, took := instructionBudget[tier], instructionTokens(in...)
 	if template >= 0 {
 		out = in[template]
@@ -63,11 +64,11 @@ func hold(tier int, in []*content, template int) (out *content, problems []Probl
 		out = cutContent(out, max(least, budget-base))
 	}
 	if base+least <= budget {
-		return out, []Problem{{File: out.source, Text: fmt.Sprintf(
+		return out, []store.Problem{{File: out.Source, Text: fmt.Sprintf(
 			"is too long for tier %d: it takes %d tokens, and BASE_PROMPT.txt leaves it %d of %d; the model reads %d of %d characters",
-			tier, took-base, budget-base, budget, out.size, in[template].size)}}
+			tier, took-base, budget-base, budget, out.Size, in[template].Size)}}
 	}
-	return out, []Problem{{File: baseFile, Text: fmt.Sprintf(
+	return out, []store.Problem{{File: baseFile, Text: fmt.Sprintf(
 		"is too long for tier %d: it takes %d tokens, and %d are allowed together with the template. "+
 			"All of it is sent; give that tier shorter sections (tiers: %d)",
 		tier, base, budget, tier)}}
@@ -75,20 +76,20 @@ func hold(tier int, in []*content, template int) (out *content, problems []Probl
 
 // instructionTokens is what contents take as sections. The parts of BASE_PROMPT.txt count
 // as one, in whichever places a layout has them.
-func instructionTokens(contents ...*content) int {
+func instructionTokens(contents ...*Content) int {
 	n, based := 0, false
 	for _, c := range contents {
-		if c == nil || len(c.lines) == 0 {
+		if c == nil || len(c.Lines) == 0 {
 			continue
 		}
-		text := strings.Join(c.lines, "\n")
-		if c.note != "" {
-			text += "\n(" + c.note + ")"
+		text := strings.Join(c.Lines, "\n")
+		if c.Note != "" {
+			text += "\n(" + c.Note + ")"
 		}
-		if c.source != baseFile || !based {
-			n += sectionFrame
+		if c.Source != baseFile || !based {
+			n += Frame
 		}
-		based = based || c.source == baseFile
+		based = based || c.Source == baseFile
 		n += llm.EstimateTokens(text)
 	}
 	return n
@@ -96,15 +97,15 @@ func instructionTokens(contents ...*content) int {
 
 // cutContent returns c, or as much of its beginning as a section of at most most tokens
 // holds.
-func cutContent(c *content, most int) *content {
+func cutContent(c *Content, most int) *Content {
 	if instructionTokens(c) <= most {
 		return c
 	}
-	whole := strings.Join(c.lines, "\n")
-	for n := c.size; ; n = n * 19 / 20 {
+	whole := strings.Join(c.Lines, "\n")
+	for n := c.Size; ; n = n * 19 / 20 {
 		text := strings.TrimRight(cutTail(whole, n), "\n ")
-		part := newContent(content{source: c.source, lines: []string{text},
-			note: cutAfter(text, c)})
+		part := NewContent(Content{Source: c.Source, Lines: []string{text},
+			Note: cutAfter(text, c)})
 		if n == 0 || instructionTokens(part) <= most {
 			return part
 		}

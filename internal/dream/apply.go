@@ -194,9 +194,9 @@ const copies = 7
 // snapshot keeps a copy of the database as it is now. A copy that could hold what was
 // forgotten while it was made is none.
 func (d *Dreamer) snapshot(ctx context.Context, run string) error {
-	const forgotten = `SELECT count(*) FROM memory_op WHERE op = 'forget'`
-	var before, after int
-	if err := d.cfg.DB.QueryRowContext(ctx, forgotten).Scan(&before); err != nil {
+	gone := memory.Filter{States: []memory.State{memory.Forgotten}}
+	before, err := d.cfg.Store.List(ctx, everything, gone)
+	if err != nil {
 		return err
 	}
 	d.sweep()
@@ -205,7 +205,7 @@ func (d *Dreamer) snapshot(ctx context.Context, run string) error {
 		return err
 	}
 	d.fault("snapshot")
-	if err := d.cfg.DB.QueryRowContext(ctx, forgotten).Scan(&after); err != nil || after != before {
+	if after, err := d.cfg.Store.List(ctx, everything, gone); err != nil || len(after) != len(before) {
 		return errors.Join(errForgotten, err, os.Remove(path))
 	}
 	all, err := filepath.Glob(filepath.Join(d.cfg.Dir, report.Folder, "*.db"))

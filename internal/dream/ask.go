@@ -17,6 +17,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/answer"
 	"reverie/internal/llm/template"
+	"reverie/internal/memory"
 	"reverie/internal/trust"
 )
 
@@ -53,7 +54,7 @@ const (
 // a model. Whatever goes wrong is a pair without a verdict.
 func (r *run) ask(ctx context.Context, pairs []*pair) {
 	model := r.d.cfg.Model()
-	salt, err := r.d.salt(ctx)
+	salt, err := memory.Salt(ctx, r.d.cfg.DB)
 	if err != nil {
 		r.note("no model was asked: %v", err)
 		return

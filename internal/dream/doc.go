@@ -6,11 +6,11 @@
 // # A night
 //
 // plan.go makes steps, memory.Store.Apply does them in one transaction, each checked again, none
-// changing a text or removing a row. Same words are merged without a model. A model labels pairs
-// that the structure has picked. The same in other words: the fuller text is shown for both
-// (mayStand), and the other stays active as its member. A newer
-// text about the same that has a word of change and a word in common (corrections.go): the older
-// is superseded.
+// changing a text or removing a row. Each part of the plan is a function of the memories as the part
+// before leaves them (memories.after), and returns steps. Same words are merged without a model. A
+// model labels pairs that the structure has picked. The same in other words: the fuller text is shown
+// for both (mayStand), and the other stays active as its member. A newer text about the same that has a
+// word of change and a word in common (corrections.go): the older is superseded.
 // Everything else that the model claims is a question to the person, so a model that errs or lies
 // costs a question and no fact. `make survival` measures it.
 //

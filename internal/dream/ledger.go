@@ -37,10 +37,15 @@ func (d *Dreamer) begin(ctx context.Context, run string, now time.Time) error {
 	if err == nil {
 		_, err = d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_run (id, at, state) VALUES (?, ?, 'planning')`, run, now.UnixMilli())
 	}
-	if err != nil {
-		return fmt.Errorf("dream: %w", err)
+	return wrap(err, "dream")
+}
+
+// wrap says what err happened to; nil stays nil.
+func wrap(err error, what string) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // finish notes how run ended, what it asks, and writes the report.
@@ -53,10 +58,7 @@ func (d *Dreamer) finish(ctx context.Context, n *run) error {
 	_, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET ended = ?, state = CASE WHEN state = 'planning' THEN ? ELSE state END,
 		mark = ?, calls = ?, harvest = ?, tokens = ?, reason = ? WHERE id = ?`,
 		r.Ended.UnixMilli(), r.State, mark, r.Cost.Calls, r.Cost.Read, r.Cost.Tokens, r.Reason, r.Run)
-	if err != nil {
-		err = fmt.Errorf("dream: %w", err)
-	}
-	return errors.Join(err, d.wonder(ctx, r), d.told(ctx, n), r.Write(d.cfg.Dir, d.cfg.Location))
+	return errors.Join(wrap(err, "dream"), d.wonder(ctx, r), d.told(ctx, n), r.Write(d.cfg.Dir, d.cfg.Location))
 }
 
 // remember reads what earlier dreams left to know.
@@ -72,7 +74,7 @@ func (d *Dreamer) remember(ctx context.Context) (p past, err error) {
 		return p, err
 	}
 	for _, q := range asked {
-		p.asked[pairOf(q[0], q[1])] = true
+		p.asked[pairOf(q.First.ID, q.Second.ID)] = true
 	}
 	err = store.Each(ctx, d.cfg.DB, func(row store.Row) error {
 		var kind memory.StepKind
@@ -87,15 +89,7 @@ func (d *Dreamer) remember(ctx context.Context) (p past, err error) {
 		}
 		return err
 	}, `SELECT kind, entry, by_id, undone FROM dream_op`)
-	if err != nil {
-		return p, fmt.Errorf("dream: read what earlier dreams did: %w", err)
-	}
-	return p, nil
-}
-
-func (d *Dreamer) salt(ctx context.Context) (salt []byte, err error) {
-	err = d.cfg.DB.QueryRowContext(ctx, `SELECT salt FROM memory_salt`).Scan(&salt)
-	return salt, err
+	return p, wrap(err, "dream: read what earlier dreams did")
 }
 
 // known gives pairs the verdicts that model gave before, and returns the others.
@@ -132,9 +126,13 @@ func (r *run) record(ctx context.Context, tx *sql.Tx, p *plan, done memory.Appli
 	if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND undone = 0`, run); err != nil {
 		return err
 	}
+	why := map[memory.Step]string{}
+	for _, s := range p.steps {
+		why[s.Step] = s.why
+	}
 	for _, s := range done.Done {
 		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, ?, ?, ?, ?)`,
-			run, s.Kind, s.ID, s.By, p.why(s)); err != nil {
+			run, s.Kind, s.ID, s.By, why[s]); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"reverie/internal/dream/report"
 	"reverie/internal/i18n"
+	"reverie/internal/memory"
 	"reverie/internal/task"
 )
 
@@ -158,18 +159,22 @@ func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 	if n.Schedule.Type == "" {
 		return time.Time{}, nil
 	}
-	var last, oldest sql.NullInt64
-	err := d.cfg.DB.QueryRowContext(ctx, `SELECT (SELECT max(at) FROM dream_run WHERE ended > 0 AND reason NOT IN (?, ?, ?, ?)),
-		(SELECT min(created_at) FROM memory)`, cutOff, errYielded, cutOff.String(), errYielded.String()).Scan(&last, &oldest)
+	var last sql.NullInt64
+	err := d.cfg.DB.QueryRowContext(ctx, `SELECT max(at) FROM dream_run WHERE ended > 0 AND reason NOT IN (?, ?, ?, ?)`,
+		cutOff, errYielded, cutOff.String(), errYielded.String()).Scan(&last)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("dream: %w", err)
 	}
-	since := began
-	switch {
-	case last.Valid:
-		since = time.UnixMilli(last.Int64)
-	case oldest.Valid:
-		since = time.UnixMilli(oldest.Int64)
+	since := time.UnixMilli(last.Int64)
+	if !last.Valid {
+		every := []memory.State{memory.Active, memory.Merged, memory.Superseded, memory.Archived, memory.Forgotten}
+		known, err := d.cfg.Store.List(ctx, everything, memory.Filter{States: every, Members: true}) // the oldest first
+		if err != nil {
+			return time.Time{}, fmt.Errorf("dream: %w", err)
+		}
+		if since = began; len(known) > 0 {
+			since = known[0].CreatedAt
+		}
 	}
 	if since.After(d.cfg.Now()) {
 		since = d.cfg.Now() // the clock was wrong then, or is now
@@ -192,13 +197,19 @@ func (n *Nightly) Status(ctx context.Context, say i18n.Say) (string, error) {
 	text := say("dream.never")
 	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, at, state, reason, calls,
 		(SELECT count(*) FROM dream_op o WHERE o.run = r.id AND undone = 0),
-		(SELECT count(*) FROM dream_chore c WHERE c.run = r.id AND kind <> 'propose' AND state = 'done'),
-		(SELECT count(*) FROM memory_question q WHERE q.run = r.id) FROM dream_run r ORDER BY at DESC, rowid DESC LIMIT 1`).
-		Scan(&run, &at, &state, &reason, &calls, &ops, &chores, &questions)
+		(SELECT count(*) FROM dream_chore c WHERE c.run = r.id AND kind <> 'propose' AND state = 'done')
+		FROM dream_run r ORDER BY at DESC, rowid DESC LIMIT 1`).Scan(&run, &at, &state, &reason, &calls, &ops, &chores)
 	switch {
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return "", fmt.Errorf("dream: %w", err)
 	case err == nil:
+		asked, err := d.cfg.Store.Wondered(ctx)
+		if err != nil {
+			return "", err
+		}
+		for _, q := range asked {
+			questions += flag(q.Run == run)
+		}
 		text = say("dream."+state, "count", fmt.Sprint(ops), "why", reason.In(say))
 		if state == "applied" && chores > 0 {
 			text += " " + say("dream.chores", "count", fmt.Sprint(chores))

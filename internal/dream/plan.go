@@ -36,16 +36,6 @@ type plan struct {
 	tasks    []plannedTask
 }
 
-// why is what speaks for s.
-func (p *plan) why(s memory.Step) string {
-	for _, o := range p.steps {
-		if o.Step == s {
-			return o.why
-		}
-	}
-	return ""
-}
-
 // plan reads everything and decides what is to be done. It writes nothing. Each part has the
 // memories as those before it leave them, and says what it would do.
 func (r *run) plan(ctx context.Context) (*plan, error) {

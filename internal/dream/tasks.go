@@ -203,7 +203,7 @@ func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bo
 	nonce := strings.ToLower(rand.Text()[:8])
 	shown := p.tasks[:min(len(p.tasks), taskMost)]
 	content, witnesses := p.lines(shown, nonce)
-	salt, err := r.d.salt(ctx)
+	salt, err := memory.Salt(ctx, r.d.cfg.DB)
 	if err != nil {
 		return false, fmt.Errorf("dream: %w", err)
 	}
@@ -247,10 +247,7 @@ func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bo
 	_, err = r.d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_room (room, readers, model, seen, at) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (room, readers) DO UPDATE SET model = excluded.model, seen = excluded.seen, at = excluded.at`,
 		p.id, p.scope, model, seen, r.now.UnixMilli())
-	if err != nil {
-		return true, fmt.Errorf("dream: %w", err)
-	}
-	return true, nil
+	return true, wrap(err, "dream")
 }
 
 // lines is what the model sees: the tasks, and as much as there is room for of what

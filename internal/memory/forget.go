@@ -261,14 +261,15 @@ func (c *change) empty(e Entry) error {
 // tombstone is what is left of words in scope when it is forgotten: a hash with the salt of
 // this database.
 func (c *change) tombstone(scope Scope, words string) (string, error) {
-	var salt []byte
-	if err := c.tx.QueryRowContext(c.ctx, `SELECT salt FROM memory_salt`).Scan(&salt); err != nil {
-		return "", err
-	}
-	h := sha256.New()
-	h.Write(salt)
-	io.WriteString(h, string(scope)+"\x00"+text.Hash(words))
-	return hex.EncodeToString(h.Sum(nil)), nil
+	salt, err := Salt(c.ctx, c.tx)
+	sum := sha256.Sum256(append(salt, string(scope)+"\x00"+text.Hash(words)...))
+	return hex.EncodeToString(sum[:]), err
+}
+
+// Salt is what goes before a text of this database when it is hashed.
+func Salt(ctx context.Context, db store.DBTX) (salt []byte, err error) {
+	err = db.QueryRowContext(ctx, `SELECT salt FROM memory_salt`).Scan(&salt)
+	return salt, err
 }
 
 // isForgotten reports whether text was to be forgotten in scope.

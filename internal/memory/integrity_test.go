@@ -172,7 +172,7 @@ func TestAnswerRaisesIntegrity(t *testing.T) {
 	a := as(guest)
 	a.Integrity = trust.User
 	q := must(s.Questions(ctx, a))(t)
-	if _, _, err := s.Answer(ctx, a, q[0].ID, KeepSecond); err != nil {
+	if _, _, err := s.Answer(ctx, a, q[0].ID, keepSecond); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "it", integrityOf(t, s, second.ID), trust.User)

@@ -387,7 +387,7 @@ func TestQuestions(t *testing.T) {
 	never(t, err != nil || kept.ID != pairs[0][0].ID || other.ID != pairs[0][1].ID, "%+v, %+v, %v", kept, other, err)
 	gone, err := s.Get(t.Context(), me, other.ID)
 	never(t, err != nil || gone.State != Superseded || gone.By != kept.ID || !gone.ValidTo.Equal(gone.Since()), "%+v, %v", gone, err)
-	refused(me, mine[0], KeepSecond, ErrSettled)
+	refused(me, mine[0], keepSecond, ErrSettled)
 	sized(t, "open", numbers(me), 1)
 	if u, err := s.Undo(t.Context(), me, ""); err != nil || len(u.Back) != 1 || len(u.Changed) != 1 {
 		t.Errorf("%+v, %v", u, err)
@@ -397,7 +397,7 @@ func TestQuestions(t *testing.T) {
 	if _, _, err := s.Answer(t.Context(), they, theirs[0], KeepBoth); err != nil || len(numbers(they)) != 1 {
 		t.Errorf("both: %v, %v", err, numbers(they))
 	}
-	if _, _, err := s.Answer(t.Context(), they, theirs[0], KeepSecond); err != nil { // they have thought again
+	if _, _, err := s.Answer(t.Context(), they, theirs[0], keepSecond); err != nil { // they have thought again
 		t.Error(err)
 	}
 	if gone, err := s.Get(t.Context(), they, pairs[1][0].ID); err != nil || gone.State != Superseded || !gone.ValidTo.Equal(day.AddDate(0, 1, 0)) {

@@ -46,12 +46,9 @@ func (s *Store) Wonder(ctx context.Context, all []Question) error {
 	return nil
 }
 
-// Wondered lists the pairs of ids that are a question, or were one.
-func (s *Store) Wondered(ctx context.Context) ([][2]string, error) {
-	all, err := store.List(ctx, s.db, func(row store.Row) (pair [2]string, err error) {
-		err = row.Scan(&pair[0], &pair[1])
-		return pair, err
-	}, `SELECT first, second FROM memory_question`)
+// Wondered lists what is a question, or was one. Of the entries it has the ids.
+func (s *Store) Wondered(ctx context.Context) ([]Question, error) {
+	all, err := store.List(ctx, s.db, scanQuestion, questionColumns)
 	if err != nil {
 		return nil, fmt.Errorf("read questions: %w", err)
 	}
@@ -116,7 +113,7 @@ type Choice string
 // The choices.
 const (
 	KeepFirst  Choice = "a"
-	KeepSecond Choice = "b"
+	keepSecond Choice = "b"
 	KeepBoth   Choice = "both" // it is never asked again
 )
 
@@ -139,7 +136,7 @@ func (s *Store) Answer(ctx context.Context, a Access, number int64, keep Choice)
 			return err
 		}
 		kept, other = q.First, q.Second
-		if keep == KeepSecond {
+		if keep == keepSecond {
 			kept, other = other, kept
 		}
 		if _, err := c.tx.ExecContext(ctx, `UPDATE memory_question SET both = ? WHERE id = ?`, keep == KeepBoth, number); err != nil || keep == KeepBoth {

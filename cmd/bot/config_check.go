@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/llm/discover"
-	"reverie/internal/matrix"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/task"
 	"reverie/internal/text"
 )
@@ -145,7 +145,7 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 	}
 	for key, list := range map[string][]string{"matrix.allow": m.Allow, "matrix.bots": m.Bots} {
 		for i, id := range list {
-			r.check(rule{fmt.Sprintf("%s[%d]", key, i), matrix.CheckPattern(id) == nil, `write "@user:server", or "*:server" for everybody there`})
+			r.check(rule{fmt.Sprintf("%s[%d]", key, i), gate.CheckPattern(id) == nil, `write "@user:server", or "*:server" for everybody there`})
 		}
 	}
 	// No password and no token is no fault: once logged in, data/matrix knows the account.

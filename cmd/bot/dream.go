@@ -17,7 +17,7 @@ import (
 	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
-	"reverie/internal/matrix"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/memory"
 	"reverie/internal/session"
 	"reverie/internal/task"
@@ -193,7 +193,7 @@ func (c *Config) trusted() (func(user string) bool, error) {
 	if c.Matrix == nil {
 		return func(user string) bool { return user == terminalUser }, nil
 	}
-	allowed, err := matrix.Allowed(c.Matrix.User, c.Matrix.Owners, c.Matrix.Allow, c.Matrix.Bots)
+	allowed, err := gate.Allowed(c.Matrix.User, c.Matrix.Owners, c.Matrix.Allow, c.Matrix.Bots)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %w", err)
 	}

@@ -20,13 +20,15 @@ import (
 	"reverie/internal/store/storetest"
 )
 
+const self = "@reverie:example.org"
+
 // newOffline is a client that has nothing but its rows.
 func newOffline(t *testing.T) *Client {
 	t.Helper()
 	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { db.Close() })
-	c := &Client{cfg: Config{DB: db}, now: time.Now, cli: &mautrix.Client{UserID: "@b:b", DeviceID: "DEV"}}
-	c.inbox, c.outbox = delivery.New(db, c.now, command.Retries)
+	c := &Client{cfg: Config{DB: db, now: time.Now}, cli: &mautrix.Client{UserID: "@b:b", DeviceID: "DEV"}}
+	c.inbox, c.outbox = delivery.New(db, c.cfg.now, command.Retries)
 	return c
 }
 

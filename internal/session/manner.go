@@ -9,6 +9,7 @@ import (
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/settings"
 	"reverie/internal/trust"
 )
@@ -66,7 +67,7 @@ func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) 
 	tools := s.offer(m)
 	t := prompt.Turn{
 		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.dense, ToolTokens: tools.Tokens,
-		Subject: prompt.Subject{
+		Turn: section.Turn{
 			Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private, Tools: tools.Names,
 			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Templates, Tier: m.tier,
 		},
@@ -76,13 +77,10 @@ func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) 
 		t.Thinking = string(m.mode.Think)
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
-	t.From.Goal = m.goal.Label.Integrity
 	t.Sees, t.Context = m.sees, m.about
 	t.SetGoal(m.goal)
 	if t.Pin == "" {
 		t.Pin, t.From.Pin = m.pin.line, m.pin.from
-	} else {
-		t.From.Pin = t.From.Goal
 	}
 	if in.Event == chat.ScheduledTask {
 		t.Job()

@@ -20,6 +20,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/calls/callstest"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/settings"
 )
 
@@ -27,7 +28,7 @@ import (
 func instructionsOf(t *testing.T, w *world, m settings.Mode, tier int) (text string, tools []string) {
 	t.Helper()
 	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.Name][tier].Names
-	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Subject: prompt.Subject{
+	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Turn: section.Turn{
 		Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.Templates, Tier: tier}}))(t)
 	return p.Prefix + "\n" + p.Tail, tools
 }

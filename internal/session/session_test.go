@@ -21,6 +21,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
@@ -217,7 +218,7 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }}))(t)
 	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
 	tools := result(tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC}))(t)
-	assembler := result(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: prompt.Sources{
+	assembler := result(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)
 	w.Manager = New(Config{

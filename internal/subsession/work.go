@@ -12,6 +12,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/tool"
@@ -248,7 +249,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		return llm.Reply{}, err
 	}
 	room, out := w.r.cfg.Models.Window(subRole)
-	t := prompt.Turn{Layout: w.n.layout(), Window: room, MaxOutput: out, Subject: prompt.Subject{
+	t := prompt.Turn{Layout: w.n.layout(), Window: room, MaxOutput: out, Turn: section.Turn{
 		Room: string(w.n.talk()), User: w.n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
 		Model: agent.FirstModel(w.r.cfg.Models, subRole), Mode: now.Templates, Tier: window.TierFor(room)}}
 	if t.Context, err = w.r.cfg.Settings.Get(ctx, t.Room, settings.Context); err != nil {
@@ -259,7 +260,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		o.Add(spec)
 	}
 	t.Tools, t.ToolTokens = o.Names, o.Tokens
-	t.From = prompt.Origins{Summary: trust.Owner, Goal: trust.Owner}
+	t.From = section.Origins{Summary: trust.Owner, Goal: trust.Owner}
 	reply, report, read, err := w.r.infer(ctx, w.n.talk(), t,
 		llm.Request{Tools: o.Specs, NoCalls: last, Fit: w.r.cfg.Tools.Fit, Temperature: &now.Temperature})
 	if report.Total > 0 { // something was sent

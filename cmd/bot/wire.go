@@ -185,11 +185,12 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 // sessions builds the session manager over a transport.
 func (b *bot) sessions(t chat.Transport, status func(context.Context, i18n.Say) []string) *session.Manager {
 	c := session.Config{
-		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
-		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: b.withVectors(status), Window: b.windowInputs,
-		Media: b.media, FileText: b.cfg.media().Text, Messages: b.messages, Skills: b.skills,
-		Helpers: subsession.Limits{Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds},
+		Stores: session.Stores{DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
+			Skills: b.skills, Messages: b.messages, Media: b.media},
+		Limits: session.Limits{FileText: b.cfg.media().Text, Helpers: subsession.Limits(b.cfg.Subs)}, Window: b.windowInputs,
+		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log,
 	}
+	c.Status = b.withVectors(status)
 	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions, direct: b.atTerminal, allows: func(string) bool { return true },
 		rooms: func(context.Context) ([]string, error) { return nil, nil }}
 	m, isMatrix := t.(*matrix.Client)

@@ -31,41 +31,66 @@ import (
 	"reverie/internal/window"
 )
 
-// Config is what the sessions work with. All stores are shared by all rooms;
-// the scopes a turn may see are decided here, in code, from who is in the room.
+// Stores are what the sessions of all rooms share; the scopes a turn may see are decided here, in
+// code, from who is in the room.
+type Stores struct {
+	DB       *sql.DB
+	Models   *llm.Models
+	Prompt   *prompt.Assembler
+	Tools    *tool.Set
+	History  *history.Store
+	Memory   *memory.Store
+	Tasks    *task.Store
+	Skills   *skill.Library
+	Messages *settings.Messages // what is said without a model; nil = in English
+	Media    *media.Store       // what came with messages; nil = files cannot be read
+}
+
+// Times are how long things may take, or are waited for.
+type Times struct {
+	Grace    time.Duration // how long a running turn may go on after the end was asked for; 0 = 10 s
+	Patience time.Duration // how long an answer may take before the person is told what it waits for; 0 = 8 s
+	Summary  time.Duration // how long a model may take to summarise a conversation; 0 = 60 s
+	Quiet    time.Duration // how long nobody has said anything when a talk is kept, so that it can be found again; 0 = 2 s
+	Settle   time.Duration // how long an edited message must stay as it is before it is answered anew; 0 = 1.5 s
+	Again    time.Duration // until the first new try to store what could not be stored; 0 = 1 s
+}
+
+// Limits bound what the sessions do.
+type Limits struct {
+	MaxRound int               // model calls within one turn; 0 = 25
+	Parallel int               // turns that may run at the same time, over all rooms; 0 = 4
+	FileText int               // characters of a file that the model gets; 0 = 40,000
+	Helpers  subsession.Limits // of the sub-sessions
+}
+
+// Program is what the sessions ask of the rest of the program.
+type Program struct {
+	Dreams *command.Dreams // what !dream does; nil = there is no such thing here
+	// Status returns lines that are added to !status, in the language of say; may be nil.
+	Status func(ctx context.Context, say i18n.Say) []string
+	// Verify is the command !verify with its arguments; the text it returns is said in room. nil = nobody
+	// can be verified here.
+	Verify func(ctx context.Context, person, room, args string) (string, error)
+	// Leaving is told that messages of room are about to leave its prompt; it must return at once. May be nil.
+	Leaving func(room string)
+}
+
+// Config is what the sessions work with.
 type Config struct {
-	DB        *sql.DB
-	Models    *llm.Models
-	Prompt    *prompt.Assembler
-	Tools     *tool.Set
-	History   *history.Store
-	Memory    *memory.Store
-	Tasks     *task.Store
+	Stores
+	Times
+	Limits
+	Program
 	Transport chat.Transport
-
 	Isolation memory.Isolation // where new memories go; empty = strict
-
-	Owners   []string
-	Location *time.Location
-	MaxRound int              // model calls within one turn; 0 = 25
-	Parallel int              // turns that may run at the same time, over all rooms; 0 = 4
-	Grace    time.Duration    // how long a running turn may go on after the end was asked for; 0 = 10 s
-	Patience time.Duration    // how long an answer may take before the person is told what it waits for; 0 = 8 s
-	Summary  time.Duration    // how long a model may take to summarise a conversation; 0 = 60 s
-	Quiet    time.Duration    // how long nobody has said anything when a talk is kept, so that it can be found again; 0 = 2 s
-	Settle   time.Duration    // how long an edited message must stay as it is before it is answered anew; 0 = 1.5 s
-	Again    time.Duration    // until the first new try to store what could not be stored; 0 = 1 s
-	Now      func() time.Time // nil = time.Now
-	Log      *slog.Logger
+	Owners    []string
+	Location  *time.Location
+	Now       func() time.Time // nil = time.Now
+	Log       *slog.Logger
 
 	Events    map[chat.EventKind]Source // where the system events of each kind come from
-	Helpers   subsession.Limits         // the sub-sessions
 	Objective string                    // role of the models that are asked which task a room works on; empty = none is
-	Messages  *settings.Messages        // what is said without a model; nil = in English
-	Skills    *skill.Library
-	Media     *media.Store    // what came with messages; nil = files cannot be read
-	FileText  int             // characters of a file that the model gets; 0 = 40,000
-	Dreams    *command.Dreams // what !dream does; nil = there is no such thing here
 	// Self is who we are to the transport, and Allowed who may talk to us; nil = everybody who is quoted.
 	Self    string
 	Allowed func(user string) bool
@@ -82,13 +107,6 @@ type Config struct {
 	Left func(ctx context.Context, room string) (bool, error)
 	// DirectChat is a direct chat with person; empty when there is none. nil = there are none.
 	DirectChat func(ctx context.Context, person string) (room string, err error)
-	// Status returns lines that are added to !status, in the language of say; may be nil.
-	Status func(ctx context.Context, say i18n.Say) []string
-	// Verify is the command !verify with its arguments; the text it returns is said in room. nil = nobody
-	// can be verified here.
-	Verify func(ctx context.Context, person, room, args string) (string, error)
-	// Leaving is told that messages of room are about to leave its prompt; it must return at once. May be nil.
-	Leaving func(room string)
 }
 
 // Manager keeps one Session per conversation and hands each message to its lane.

@@ -221,8 +221,9 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 	assembler := result(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)
-	w.Manager = New(Config{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks,
-		Transport: w.room, Owners: []string{owner}, Location: time.UTC, Skills: skills, MaxRound: 4, Grace: 100 * time.Millisecond})
+	w.Manager = New(Config{
+		Stores:    Stores{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks, Skills: skills},
+		Transport: w.room, Owners: []string{owner}, Location: time.UTC, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond}})
 	w.begin(t)
 	return w
 }

@@ -42,13 +42,11 @@ var exceptions = map[string]int{
 	"internal/dream: methods":         65,
 	"internal/dream: long lines":      50,
 	"internal/history: long lines":    37,
-	"internal/llm: long lines":        13,
 	"internal/llm: exported names":    73,
 	"internal/matrix: long lines":     134,
 	"internal/matrix: methods":        175,
 	"internal/matrix: fields":         52,
 	"internal/matrix: lines":          7224,
-	"internal/media: long lines":      1,
 	"internal/memory: exported names": 155,
 	"internal/memory: fields":         23,
 	"internal/memory: long lines":     62,
@@ -61,10 +59,7 @@ var exceptions = map[string]int{
 	"internal/session: fields":        39,
 	"internal/session: long lines":    68,
 	"internal/session: lines":         7835,
-	"internal/skill: long lines":      6,
-	"internal/store: long lines":      3,
 	"internal/tool: long lines":       28,
-	"internal/vram: long lines":       4,
 }
 
 // owners says which package holds the SQL statements on a table. Others call it.

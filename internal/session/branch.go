@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/history/compact"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 )
 
@@ -139,7 +141,7 @@ func roomContext(summary string, past []history.Message, most int) string {
 		who, text := m.Sender, m.Text
 		switch {
 		case m.Role == llm.Assistant:
-			who, text = "you", visible(text)
+			who, text = "you", agent.Visible(i18n.English, text)
 		case who == "":
 			who = "system"
 		}
@@ -203,7 +205,7 @@ func (s *Session) stopBranches(person string) bool {
 		}
 		b.mu.Lock()
 		if b.running != nil && b.inHand == person {
-			b.running(errStopped)
+			b.running(agent.ErrStopped)
 			stopped = true
 		}
 		b.mu.Unlock()

@@ -108,12 +108,6 @@ func (s *Session) tooFull(r prompt.Report, past []history.Message, err error) st
 	return ""
 }
 
-// overflowed reports whether err means that the server found a request too large.
-func overflowed(err error) bool {
-	var model *llm.Error
-	return errors.As(err, &model) && model.Kind == llm.TooLarge
-}
-
 // compactTo makes the conversation shorter, to share percent of what the window has for it, and
 // says whether it did: old tool results first, and if that is not enough the older part is
 // summarised. reason is kept beside it. It does nothing when little would be won, and what fails

@@ -10,7 +10,7 @@ import (
 	"reverie/internal/llm"
 )
 
-// Step is the report on one way of making a conversation shorter. All sizes are
+// Step is what came of one way of making a conversation shorter. All sizes are
 // tokens, by estimate.
 type Step struct {
 	Name     string

@@ -120,7 +120,8 @@ func decide(answers []said) Detection {
 	loaded, likely := Limit{}, Limit{}
 	for _, a := range answers {
 		f.Answered = f.Answered || a.reached
-		f.Outside, f.Held, f.File, f.Server = max(f.Outside, a.outside), max(f.Held, a.held), cmp.Or(f.File, a.file), cmp.Or(f.Server, a.server)
+		f.Outside, f.Held = max(f.Outside, a.outside), max(f.Held, a.held)
+		f.File, f.Server = cmp.Or(f.File, a.file), cmp.Or(f.Server, a.server)
 		f.sight = cmp.Or(f.sight, a.sight)
 		if a.trained > 0 && (f.Trained == 0 || a.trained < f.Trained) {
 			f.Trained = a.trained

@@ -82,7 +82,8 @@ func readProps(raw []byte, _ string) (said, error) {
 		return said{server: llamaCPP, file: o.File, text: "no model is loaded, or it does not say with how many tokens"}, nil
 	}
 	n := int(o.Settings.Context)
-	a := said{server: llamaCPP, file: o.File, limit: Limit{Tokens: n, Label: Enforced}, text: fmt.Sprintf("n_ctx %d for each conversation", n)}
+	a := said{server: llamaCPP, file: o.File, limit: Limit{Tokens: n, Label: Enforced},
+		text: fmt.Sprintf("n_ctx %d for each conversation", n)}
 	if o.Modalities != nil {
 		a.sight = sightOf(o.Modalities.Vision)
 	}

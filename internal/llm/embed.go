@@ -54,7 +54,8 @@ type Embedding struct {
 // NewEmbedding checks the configuration and reports all its faults at once,
 // joined. It connects to nothing.
 func NewEmbedding(c EmbeddingConfig) (*Embedding, error) {
-	mc := ModelConfig{Name: c.Model, BaseURL: strings.TrimRight(c.BaseURL, "/"), APIKey: strings.TrimSpace(c.APIKey), Model: c.Model, Timeout: c.Timeout}
+	mc := ModelConfig{Name: c.Model, BaseURL: strings.TrimRight(c.BaseURL, "/"), APIKey: strings.TrimSpace(c.APIKey),
+		Model: c.Model, Timeout: c.Timeout}
 	check := mc
 	check.Name = cmp.Or(check.Name, "unnamed") // its fault would be told twice
 	if err := errors.Join(checkModel("llm.embedding", check)...); err != nil {
@@ -214,7 +215,8 @@ func (e *Embedding) read(raw []byte, n int) ([][]float32, error) {
 			return nil, errors.New("a web page came instead of vectors: check the address in llm.embedding.base_url")
 		}
 		if bytes.Contains(raw, []byte("NaN")) {
-			return nil, errors.New("a vector holds something that is not a number (NaN): the model on the server is damaged, or too large for its graphics card")
+			return nil, errors.New("a vector holds something that is not a number (NaN): " +
+				"the model on the server is damaged, or too large for its graphics card")
 		}
 		return nil, fmt.Errorf("the answer is no list of vectors: it begins with %s", excerpt(string(raw[:min(len(raw), 400)]), 80))
 	}
@@ -264,7 +266,8 @@ func (e *Embedding) agree(vectors [][]float32) error {
 			want = len(v)
 		}
 		if len(v) != want {
-			return fmt.Errorf("a vector has %d numbers where others have %d: if the model was exchanged on its server, start this program again, and everything is embedded anew", len(v), want)
+			return fmt.Errorf("a vector has %d numbers where others have %d: "+
+				"if the model was exchanged on its server, start this program again, and everything is embedded anew", len(v), want)
 		}
 	}
 	e.dimension = want

@@ -124,7 +124,8 @@ var (
 	sayTooLarge = []string{
 		"context length", "context_length", "maximum context", "context window", "context size", "exceed_context", "contextlength",
 		"prompt is too long", "prompt too long", "input is too long", "input too long", "too many tokens", "reduce the length",
-		"maximum prompt length", "request too large", "request_too_large", "token limit exceeded", "input length exceeds", "input token count",
+		"maximum prompt length", "request too large", "request_too_large", "token limit exceeded",
+		"input length exceeds", "input token count",
 	}
 	sayNoTools = []string{
 		"does not support tools", "not support tool", "tools are not supported", "tools is not supported",
@@ -134,7 +135,8 @@ var (
 		"reasoning_effort", "reasoning effort", "reasoning.effort", "reasoning value", "think value", "not support thinking",
 		"thinking is not supported", "thinking level", "effort parameter", "reasoning is not supported", "not support reasoning",
 	}
-	sayNot     = []string{"support", "deprecated", "invalid", "only", "allowed", "permitted", "unknown", "unrecognized", "unexpected", "must be"}
+	sayNot = []string{"support", "deprecated", "invalid", "only", "allowed", "permitted", "unknown", "unrecognized",
+		"unexpected", "must be"}
 	sayNoMarks = []string{"cache_control", "cache control", "must be a string", "a valid string", "expected a string"}
 	sayBlind   = []string{"image input", "images are not", "image_url", "support image", "multimodal", "vision", "mmproj"}
 	sayLoading = []string{"loading model", "model is loading", "currently loading"}

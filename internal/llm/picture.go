@@ -25,7 +25,8 @@ const maxPicture = 8 << 20
 
 // blind is what a model that cannot see is told of a picture.
 func (p Picture) blind() string {
-	return fmt.Sprintf("[image %s, %d×%d: this model cannot see images. Tell the person so, and do not guess what it shows]", p.Name, p.Width, p.Height)
+	return fmt.Sprintf("[image %s, %d×%d: this model cannot see images. Tell the person so, and do not guess what it shows]",
+		p.Name, p.Width, p.Height)
 }
 
 // url is the picture as a data: URL, or the reason why there is none.
@@ -52,7 +53,8 @@ func parts(msg Message) []openai.ChatMessagePart {
 			continue
 		}
 		text += fmt.Sprintf("\n[image %s, %d×%d]", p.Name, p.Width, p.Height)
-		shown = append(shown, openai.ChatMessagePart{Type: openai.ChatMessagePartTypeImageURL, ImageURL: &openai.ChatMessageImageURL{URL: url}})
+		shown = append(shown, openai.ChatMessagePart{Type: openai.ChatMessagePartTypeImageURL,
+			ImageURL: &openai.ChatMessageImageURL{URL: url}})
 	}
 	return append([]openai.ChatMessagePart{{Type: openai.ChatMessagePartTypeText, Text: strings.TrimPrefix(text, "\n")}}, shown...)
 }

@@ -40,7 +40,8 @@ func (m *model) probe(ctx context.Context) error {
 		return m.find(models.Data)
 	case err != nil && list.Err() != nil:
 		return m.advise(&failure{kind: TimedOut, text: fmt.Sprintf("%s did not answer within %s", m.place(), probeTimeout)})
-	case err != nil && (!errors.As(err, &refused) || refused.status == http.StatusUnauthorized || refused.status == http.StatusForbidden || refused.status >= 500):
+	case err != nil && (!errors.As(err, &refused) || refused.status == http.StatusUnauthorized ||
+		refused.status == http.StatusForbidden || refused.status >= 500):
 		return m.advise(m.judge(list, err))
 	}
 	_, f := m.once(ctx, Request{Messages: []Message{{Role: User, Content: "Say hi."}}}, m.known(), nil)
@@ -68,7 +69,8 @@ func (m *model) find(models []listed) error {
 	if more := len(models) - len(there); more > 0 {
 		there = append(there, fmt.Sprintf("and %d more", more))
 	}
-	return m.advise(&failure{kind: NotFound, text: fmt.Sprintf("%s has no model %q; it has: %s", m.place(), m.Model, strings.Join(there, ", "))})
+	return m.advise(&failure{kind: NotFound,
+		text: fmt.Sprintf("%s has no model %q; it has: %s", m.place(), m.Model, strings.Join(there, ", "))})
 }
 
 // advise adds to a failure what to do about it.

@@ -78,7 +78,8 @@ func (m *model) askArguments(ctx context.Context, req Request, said string, c To
 	again.bound = &spec
 	again.Messages = append(slices.Clone(req.Messages),
 		Message{Role: Assistant, Content: fmt.Sprintf("%s\n[%s with %s]", said, c.Name, c.Arguments)},
-		Message{Role: User, Content: fmt.Sprintf("%v\n\nNow write the arguments of %s anew: one JSON object, and nothing else.", fault, c.Name)})
+		Message{Role: User, Content: fmt.Sprintf("%v\n\nNow write the arguments of %s anew: one JSON object, and nothing else.",
+			fault, c.Name)})
 	reply, f := m.once(ctx, again, m.known(), nil)
 	if f != nil {
 		if f.vague || f.quirk != 0 { // it refuses what the request before did not have

@@ -37,7 +37,8 @@ func (m *Models) Transcribe(ctx context.Context, file, name string) (string, err
 		}
 	}
 	if first == nil {
-		return "", &Error{Kind: NotFound, Err: errors.New("no model is configured for transcription: add one under llm.roles.transcription")}
+		return "", &Error{Kind: NotFound,
+			Err: errors.New("no model is configured for transcription: add one under llm.roles.transcription")}
 	}
 	return "", first
 }

@@ -125,7 +125,8 @@ func Sniff(begin []byte) string {
 var extensions = map[string]string{
 	"image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif", "image/webp": ".webp", "image/bmp": ".bmp",
 	"text/plain": ".txt", "text/html": ".html", "text/xml": ".xml", "application/pdf": ".pdf",
-	"application/ogg": ".ogg", "audio/mpeg": ".mp3", "audio/wave": ".wav", "video/mp4": ".mp4", "video/webm": ".webm", "application/zip": ".zip",
+	"application/ogg": ".ogg", "audio/mpeg": ".mp3", "audio/wave": ".wav",
+	"video/mp4": ".mp4", "video/webm": ".webm", "application/zip": ".zip",
 }
 
 // Open opens a kept file. A path that leads elsewhere is an error.

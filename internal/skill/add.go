@@ -58,7 +58,8 @@ func (l *Library) Add(at trust.Place, integrity trust.Integrity, name, summary, 
 func checked(name, summary, documentation string) (string, []byte, error) {
 	name = strings.TrimSpace(name)
 	if !nameForm.MatchString(name) {
-		return "", nil, fmt.Errorf(`the skill name %q is not allowed: use 1 to 64 letters, digits, "-" and "_", beginning with a letter or digit, for example "water-plants"`, name)
+		return "", nil, fmt.Errorf(`the skill name %q is not allowed: use 1 to 64 letters, digits, "-" and "_", `+
+			`beginning with a letter or digit, for example "water-plants"`, name)
 	}
 	if !utf8.ValidString(summary) || !utf8.ValidString(documentation) {
 		return "", nil, errors.New("the skill is not valid UTF-8 text: send plain text")
@@ -68,7 +69,8 @@ func checked(name, summary, documentation string) (string, []byte, error) {
 		return "", nil, errors.New(`summary is missing: say in one line what the skill is for, for example "How to water the plants"`)
 	}
 	if n := utf8.RuneCountInString(summary); n > maxSummary {
-		return "", nil, fmt.Errorf("summary is %d characters long and at most %d are allowed: put the rest into documentation", n, maxSummary)
+		return "", nil, fmt.Errorf("summary is %d characters long and at most %d are allowed: put the rest into documentation",
+			n, maxSummary)
 	}
 	documentation = strings.Trim(strings.ReplaceAll(documentation, "\r\n", "\n"), "\n")
 	if strings.TrimSpace(documentation) == "" {
@@ -79,7 +81,8 @@ func checked(name, summary, documentation string) (string, []byte, error) {
 	}
 	text := []byte(summary + "\n\n" + documentation + "\n")
 	if len(text) > maxText {
-		return "", nil, fmt.Errorf("the skill is %d KiB long and at most %d are allowed: split it into several skills", len(text)>>10, maxText>>10)
+		return "", nil, fmt.Errorf("the skill is %d KiB long and at most %d are allowed: split it into several skills",
+			len(text)>>10, maxText>>10)
 	}
 	return name, text, nil
 }
@@ -102,7 +105,8 @@ func replaceable(visible []Skill, at trust.Place, name string) (*Skill, error) {
 	}
 	switch {
 	case taken != nil && taken.OwnedAt(at):
-		return nil, fmt.Errorf("there is a skill %s already: send its name in the same letters to replace it, or choose another name", taken.Name)
+		return nil, fmt.Errorf("there is a skill %s already: send its name in the same letters to replace it, or choose another name",
+			taken.Name)
 	case taken != nil:
 		return nil, fmt.Errorf("there is a skill %s already, which is not this person's to replace: choose another name", taken.Name)
 	case own >= MostOwn:

@@ -110,7 +110,8 @@ func (l *Library) candidates() (found []candidate, odd []Problem, err error) {
 			case ok && nameForm.MatchString(c.name):
 				found = append(found, c)
 			case ok:
-				odd = append(odd, l.leftOut(path.Join(folder, e.Name()), "its name is not that of a skill: use letters, digits, - and _ and the ending .md"))
+				odd = append(odd, l.leftOut(path.Join(folder, e.Name()),
+					"its name is not that of a skill: use letters, digits, - and _ and the ending .md"))
 			}
 		}
 	}

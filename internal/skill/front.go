@@ -130,7 +130,8 @@ func (h *head) readTriggers(value *yaml.Node, line int) {
 	var texts []string
 	for _, t := range value.Content {
 		if t.Kind != yaml.ScalarNode || value.Kind != yaml.SequenceNode {
-			h.say(line+t.Line, `triggers are texts with commas between them, such as "triggers: deploy, release"; put those with signs into quotes`)
+			h.say(line+t.Line, `triggers are texts with commas between them, such as "triggers: deploy, release"; `+
+				`put those with signs into quotes`)
 			break
 		}
 		texts = append(texts, t.Value)

@@ -37,7 +37,8 @@ func migrate(ctx context.Context, db *sql.DB, migrations fs.FS) error {
 	}
 	switch {
 	case current > newest:
-		return fmt.Errorf("%w (its schema is version %d, this one knows up to %d); install that release again, or restore a backup from before the upgrade",
+		return fmt.Errorf("%w (its schema is version %d, this one knows up to %d); "+
+			"install that release again, or restore a backup from before the upgrade",
 			ErrNewerSchema, current, newest)
 	case current > 0 && have[0] < want[0] && !slices.Contains(have, squashed):
 		return fmt.Errorf("%w (its schema is version %d, and upgrades begin at %d); nothing was changed. "+
@@ -85,9 +86,11 @@ func applied(ctx context.Context, db *sql.DB) ([]int64, error) {
 	}
 	if ours == 0 {
 		if tables > 0 {
-			return nil, fmt.Errorf("this database belongs to another program (it has %d tables and none of ours); nothing was changed, choose another path", tables)
+			return nil, fmt.Errorf("this database belongs to another program (it has %d tables and none of ours); "+
+				"nothing was changed, choose another path", tables)
 		}
 		return nil, nil
 	}
-	return Column[int64](ctx, db, `SELECT DISTINCT version_id FROM goose_db_version WHERE is_applied AND version_id > 0 ORDER BY version_id`)
+	return Column[int64](ctx, db, `SELECT DISTINCT version_id FROM goose_db_version
+		WHERE is_applied AND version_id > 0 ORDER BY version_id`)
 }

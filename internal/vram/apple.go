@@ -24,7 +24,8 @@ func parseSysctl(out []byte) (Device, error) {
 	}
 	name := shorten(values["machdep.cpu.brand_string"], 100)
 	if values["hw.optional.arm64"] != "1" && !strings.HasPrefix(name, "Apple") {
-		return Device{}, fmt.Errorf("the GPU of a Mac with the processor %q does not tell its memory; give its size in the configuration", name)
+		return Device{}, fmt.Errorf("the GPU of a Mac with the processor %q does not tell its memory; "+
+			"give its size in the configuration", name)
 	}
 	total, err := strconv.ParseUint(values["hw.memsize"], 10, 64)
 	if err != nil || total == 0 || total > most {

@@ -156,7 +156,8 @@ func Fit(s Shape, r Report, o Options) (f Fitting, err error) {
 	err = guarded(func() error {
 		f.Window = step * sort.Search(longest/step, func(i int) bool { return !s.fits((i+1)*step, rooms, o.Beside) })
 		c := s.costs(max(f.Window, step), 1)[0]
-		f.Reason = fmt.Sprintf("%s of weights, %s for the window, %s to compute, of %s that may be used", Size(c.weights+o.Beside), Size(c.cache), Size(c.compute), Size(all))
+		f.Reason = fmt.Sprintf("%s of weights, %s for the window, %s to compute, of %s that may be used",
+			Size(c.weights+o.Beside), Size(c.cache), Size(c.compute), Size(all))
 		return nil
 	})
 	switch {
@@ -214,7 +215,8 @@ type costs struct{ weights, cache, compute uint64 }
 // costs asks the library what a window takes on each GPU when the layers are split by split,
 // the share of the layers up to and on each. It panics where the library does.
 func (s Shape) costs(window int, split ...float64) (all []costs) {
-	for _, gpu := range s.file.EstimateLLaMACppRun(gguf.WithLLaMACppContextSize(int32((window+step-1)/step*step)), gguf.WithLLaMACppLogicalBatchSize(batch),
+	for _, gpu := range s.file.EstimateLLaMACppRun(
+		gguf.WithLLaMACppContextSize(int32((window+step-1)/step*step)), gguf.WithLLaMACppLogicalBatchSize(batch),
 		gguf.WithLLaMACppPhysicalBatchSize(batch), gguf.WithTensorSplitFraction(split)).Devices[1:] {
 		all = append(all, costs{uint64(gpu.Weight.Sum()), uint64(gpu.KVCache.Sum()), uint64(gpu.Computation.Sum())})
 	}

@@ -36,7 +36,8 @@ func OllamaBlob(models, name string) (Blob, error) {
 	if part == nil {
 		return Blob{}, fmt.Errorf("%q is not a name of a model: want NAME, NAME:TAG or HOST/OWNER/NAME:TAG", name)
 	}
-	manifest := path.Join("manifests", cmp.Or(part[1], "registry.ollama.ai"), cmp.Or(part[2], "library"), part[3], cmp.Or(part[4], "latest"))
+	manifest := path.Join("manifests", cmp.Or(part[1], "registry.ollama.ai"), cmp.Or(part[2], "library"),
+		part[3], cmp.Or(part[4], "latest"))
 	root, err := os.OpenRoot(models)
 	if err != nil {
 		return Blob{}, fmt.Errorf("the models of Ollama: %w", err)

@@ -166,7 +166,7 @@ func (b *bot) runNightly(ctx context.Context) error {
 }
 
 func (b *bot) askPeople(ctx context.Context) {
-	if err := b.asking.ask(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, session.ErrStopping) {
+	if err := b.asking.ask(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrStopping) {
 		b.log.Warn("people could not be asked what only they can decide; it is tried again after the next dream", "err", err)
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
+	"reverie/internal/subsession"
 	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/vram"
@@ -185,7 +186,7 @@ func (b *bot) sessions(t chat.Transport, status func(context.Context, i18n.Say) 
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: b.withVectors(status), Window: b.windowInputs,
 		Media: b.media, FileText: b.cfg.media().Text, Messages: b.messages, Skills: b.skills,
-		Helpers: session.HelperConfig{Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds},
+		Helpers: subsession.Limits{Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds},
 	}
 	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions, direct: b.atTerminal, allows: func(string) bool { return true },
 		rooms: func(context.Context) ([]string, error) { return nil, nil }}

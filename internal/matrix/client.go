@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,11 +19,13 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
+	"reverie/internal/session"
 	"reverie/internal/settings"
 )
 
@@ -117,37 +118,31 @@ func (cfg *Config) check() error {
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
-	cfg      Config
-	log      *slog.Logger
-	cli      *mautrix.Client
-	acc      *account.Account
-	relogins int // since the last good sync; sync goroutine only
-	q        *queue
-	gate     *gate
-	now      func() time.Time
+	cfg         Config
+	log         *slog.Logger
+	cli         *mautrix.Client
+	acc         *account.Account
+	inbox       *delivery.Inbox
+	outbox      *delivery.Outbox
+	unconfirmed *unconfirmed
+	gate        *gate
+	now         func() time.Time
 
-	store    *e2ee.Store
-	devices  *e2ee.Devices
 	backup   *e2ee.Backup
 	verifier *verification.Verifier
+	typing   *typing
+	receipts *receipts
+	sync     *syncState
 
 	pace   pace
 	ending chan struct{} // closed when the context of Run ends
 
-	inWake, outWake, roomWake, receiptWake, typingWake, unreadWake, goneWake chan struct{}
-	synced                                                                   chan struct{} // closed after the first good sync of this process
-	syncedOnce                                                               sync.Once
+	inWake, outWake, roomWake, unreadWake, goneWake chan struct{}
 
-	mu       sync.Mutex
-	known    map[id.RoomID]knowledge
-	drafts   map[string]*draft
-	typing   map[string]*typing
-	receipts map[readIn]string // newest delivered event, not yet marked as read
-	problem  string            // why the last sync failed; empty when it did not
-	doubts   map[string]*doubt // by message; gone when settled
-	lostAt   time.Time         // when a sync failed last
-	arrived  map[id.SessionID]struct{}
-	cutPoll  context.CancelCauseFunc // ends the poll that is under way
+	mu      sync.Mutex
+	known   map[id.RoomID]knowledge
+	drafts  map[string]*draft
+	arrived map[id.SessionID]struct{}
 
 	member      sync.Mutex        // held while our membership in a room is noted
 	memberships map[id.RoomID]int // how often a sync has told of it
@@ -156,13 +151,9 @@ type Client struct {
 
 	gone func(room string) // see OnLeft; may be nil; guarded by mu
 
-	lastSync    atomic.Int64                                     // Unix milliseconds
-	failures    atomic.Int64                                     // syncs failed in a row
-	begun, done atomic.Int64                                     // number of the newest sync that was begun, and that was processed
-	move        func(ctx context.Context, from, to string) error // see OnUpgrade; may be nil; guarded by mu
-	takenBack   func(ctx context.Context, event string) error    // see OnRedaction; may be nil; guarded by mu
-	hasty       atomic.Bool                                      // the next sync is to return at once
-	asked       map[id.SessionID]bool                            // keys asked for in this run; runUnread only
+	move      func(ctx context.Context, from, to string) error // see OnUpgrade; may be nil; guarded by mu
+	takenBack func(ctx context.Context, event string) error    // see OnRedaction; may be nil; guarded by mu
+	asked     map[id.SessionID]bool                            // keys asked for in this run; runUnread only
 }
 
 var _ chat.Transport = (*Client)(nil)
@@ -179,11 +170,11 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, errors.New("matrix: no database given")
 	}
 	c := &Client{
-		cfg: cfg, log: cfg.Log, now: time.Now,
+		cfg: cfg, log: cfg.Log, now: time.Now, sync: &syncState{synced: make(chan struct{})},
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
-		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), synced: make(chan struct{}),
-		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
-		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
+		unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1),
+		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{},
+		arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
 		c.pace = *cfg.pace
@@ -191,17 +182,19 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.now != nil {
 		c.now = cfg.now
 	}
-	c.q = &queue{db: cfg.DB, now: c.now}
-	c.store = e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.log, Ending: c.ending, Again: c.pace.again, Problem: c.setProblem})
+	c.inbox, c.outbox = delivery.New(cfg.DB, c.now, session.Retries)
+	c.unconfirmed = newUnconfirmed(c.now, c.pace)
+	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.log, Ending: c.ending, Again: c.pace.again, Problem: c.sync.setProblem})
 	login := cfg.account()
-	login.Now, login.Store = c.now, c.store
+	login.Now, login.Store = c.now, keys
 	login.Syncer = func() mautrix.Syncer { return &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c} }
 	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allows}
 	var err error
 	if c.acc, err = account.Open(ctx, login); err != nil {
 		return nil, err
 	}
-	c.cli, c.devices = c.acc.Client, c.acc.Devices
+	c.cli = c.acc.Client
+	c.typing, c.receipts = newTyping(c.cli, c.log, c.now), newReceipts(c.cli, c.log)
 	g, err := newGate(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %w", err)
@@ -211,8 +204,12 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.acc.SignDevice(ctx)
 	c.acc.Identity.Open(ctx)
 	c.backup = e2ee.OpenBackup(ctx, c.acc.Keys(), c.acc.Identity)
-	if err := c.doubtLeft(ctx); err != nil {
+	left, err := c.outbox.Unconfirmed(ctx, "")
+	if err != nil {
 		return nil, err
+	}
+	for _, r := range left { // an earlier run may have been sending them when it died
+		c.unconfirmed.add(r.ID)
 	}
 	if c.verifier, err = verification.New(ctx, verification.Config{
 		Client: c.cli, Machine: c.machine(), Log: c.log, Now: c.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c},
@@ -243,8 +240,8 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 	g.Go(func() error { return c.runUnread(ctx) })
 	g.Go(func() error { return c.runRooms(ctx) })
 	g.Go(func() error { return c.runRedactions(ctx) })
-	g.Go(func() error { return c.runReceipts(ctx) })
-	g.Go(func() error { return c.runTyping(ctx) })
+	g.Go(func() error { return c.receipts.run(ctx) })
+	g.Go(func() error { return c.typing.run(ctx) })
 	g.Go(func() error { return c.backup.Run(ctx) })
 	g.Go(func() error { return c.verifier.Run(ctx) })
 	err := g.Wait()

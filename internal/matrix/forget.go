@@ -2,34 +2,10 @@ package matrix
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"reverie/internal/matrix/retry"
 )
-
-// Forget takes texts out of the copies of what was sent and heard, in tx. What waits to be
-// sent stays as it is.
-func Forget(ctx context.Context, tx *sql.Tx, texts []string) error {
-	for _, t := range texts {
-		if t == "" {
-			continue
-		}
-		escaped, _ := json.Marshal(t) //nolint:errchkjson // a string
-		for _, in := range []struct{ query, text string }{
-			{`UPDATE outbox SET text = replace(text, ?1, '[forgotten]') WHERE state IN ('sent', 'dead') AND instr(text, ?1) > 0`, t},
-			{`UPDATE outbox SET poll = replace(poll, ?1, '[forgotten]') WHERE state IN ('sent', 'dead') AND instr(poll, ?1) > 0`, string(escaped[1 : len(escaped)-1])},
-			{`UPDATE heard SET text = replace(text, ?1, '[forgotten]') WHERE instr(text, ?1) > 0`, t},
-		} {
-			if _, err := tx.ExecContext(ctx, in.query, in.text); err != nil {
-				return fmt.Errorf("forget in what was sent and heard: %w", err)
-			}
-		}
-	}
-	return nil
-}
 
 // OnRedaction tells what forgets a message that was taken back. forget must be
 // repeatable: it is called again, also after a restart, until it succeeds. To be
@@ -61,17 +37,5 @@ func (c *Client) redactions(ctx context.Context) error {
 	if forget == nil {
 		return nil // it is kept until somebody cares
 	}
-	for {
-		var event string
-		err := c.q.db.QueryRowContext(ctx, `SELECT coalesce(min(event), '') FROM redaction`).Scan(&event)
-		if err != nil || event == "" {
-			return err
-		}
-		if err := forget(ctx, event); err != nil {
-			return err
-		}
-		if _, err := c.q.db.ExecContext(ctx, `DELETE FROM redaction WHERE event = ?`, event); err != nil {
-			return err
-		}
-	}
+	return c.inbox.ForgetRedacted(ctx, forget)
 }

@@ -1,7 +1,6 @@
 package matrix
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,20 +8,15 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"maunium.net/go/mautrix"
-	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/store"
 )
 
-const (
-	typingFor     = 30 * time.Second
-	typingRefresh = 20 * time.Second
-	offTimeout    = 2 * time.Second  // to say that nobody types any more
-	smallTimeout  = 10 * time.Second // for requests nobody waits for
-)
+const smallTimeout = 10 * time.Second // for requests nobody waits for
 
 // atOnce is how many messages of a room are handed over before the first of
 // them is handled.
@@ -38,7 +32,7 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 	defer func() { _ = g.Wait() }()
 	return retry.Loop(ctx, c.now, c.inWake, func(ctx context.Context) (again time.Time) {
 		l.begin()
-		rows, err := c.q.waiting(ctx, atOnce)
+		rows, err := c.waiting(ctx)
 		if err == nil {
 			rows = c.completeFirst(ctx, &g, l, rows)
 			err = c.deliverNew(ctx, rows, delivered, deliver)
@@ -51,9 +45,22 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 	})
 }
 
+// waiting returns the messages that need an answer. Those of a room that takes the place of
+// another one wait until it has what belongs to that.
+func (c *Client) waiting(ctx context.Context) ([]delivery.InboxRow, error) {
+	rows, err := c.inbox.Waiting(ctx, atOnce)
+	if err != nil {
+		return nil, err
+	}
+	held, err := store.Column[string](ctx, c.cfg.DB, `SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0`)
+	rows = slices.DeleteFunc(rows, func(r delivery.InboxRow) bool { return slices.Contains(held, r.Room) })
+	return rows, doing("matrix: read rooms", err)
+}
+
 // deliverNew delivers those of rows that are not delivered yet, up to the first
 // that fails.
-func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[string]bool, deliver func(context.Context, chat.Inbound) error) error {
+func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, delivered map[string]bool,
+	deliver func(context.Context, chat.Inbound) error) error {
 	waiting := map[string]bool{}
 	for _, r := range rows {
 		waiting[r.ID] = true
@@ -70,7 +77,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[str
 			return err
 		}
 		if r.Change == "" || r.Change == chat.Edited {
-			c.markRead(readIn{r.Room, r.Thread}, r.ID)
+			c.receipts.read(readIn{r.Room, r.Thread}, r.ID)
 		}
 		delivered[r.ID] = true
 	}
@@ -84,117 +91,17 @@ func (c *Client) judgeAgain(ctx context.Context, m *chat.Inbound) error {
 	if err != nil {
 		return err
 	}
-	unproven, err := c.devices.Unproven(ctx, room.encrypted, id.UserID(m.Sender))
+	unproven, err := c.acc.Devices.Unproven(ctx, room.encrypted, id.UserID(m.Sender))
 	m.Private = m.Private && room.private(m.Sender)
 	m.Unproven = m.Unproven || unproven
 	return err
 }
 
-// readIn is where something was read: in a thread of a room, or outside of any.
-type readIn struct{ room, thread string }
-
-// mainTimeline is what a receipt calls all that is in no thread.
-const mainTimeline = "main"
-
-// markRead asks runReceipts to show that the message was read.
-func (c *Client) markRead(where readIn, event string) {
-	c.mu.Lock()
-	c.receipts[where] = event
-	c.mu.Unlock()
-	retry.Wake(c.receiptWake)
-}
-
-// runReceipts sends read receipts; one that fails is not sent again.
-func (c *Client) runReceipts(ctx context.Context) error {
-	return retry.Loop(ctx, c.now, c.receiptWake, func(ctx context.Context) (never time.Time) {
-		c.mu.Lock()
-		todo := maps.Clone(c.receipts)
-		clear(c.receipts)
-		c.mu.Unlock()
-		for where, evt := range todo {
-			rctx, cancel := context.WithTimeout(ctx, smallTimeout)
-			err := c.cli.SendReceipt(rctx, id.RoomID(where.room), id.EventID(evt), event.ReceiptTypeRead, &mautrix.ReqSendReceipt{ThreadID: cmp.Or(where.thread, mainTimeline)})
-			cancel()
-			if err != nil && ctx.Err() == nil {
-				c.log.Debug("matrix: read receipt not sent", "room", where.room, "event", evt, "err", err)
-			}
-		}
-		return never
-	})
-}
-
-// typing is what a room is shown, and what it should be shown.
-type typing struct {
-	want, shown bool
-	refresh     time.Time
-}
-
-// Typing shows or hides that an answer is being written, see chat.Transport.
-func (c *Client) Typing(_ context.Context, room string, on bool) {
-	c.mu.Lock()
-	t := c.typing[room]
-	if t == nil {
-		t = &typing{}
-		c.typing[room] = t
-	}
-	t.want = on
-	c.mu.Unlock()
-	retry.Wake(c.typingWake)
-}
-
-// runTyping keeps typing notices as they should be: they run out by themselves
-// after typingFor, so they are refreshed before, and at the end all are off.
-func (c *Client) runTyping(ctx context.Context) error {
-	defer c.showTyping(ctx, true)
-	return retry.Loop(ctx, c.now, c.typingWake, func(ctx context.Context) time.Time { return c.showTyping(ctx, false) })
-}
-
-func (c *Client) showTyping(ctx context.Context, end bool) (next time.Time) {
-	now := c.now()
-	next = now.Add(time.Hour)
-	todo := map[string]bool{}
-	c.mu.Lock()
-	for room, t := range c.typing {
-		want := t.want && !end
-		if want != t.shown || want && !t.refresh.After(now) {
-			todo[room] = want
-		}
-		t.shown = want
-		if !want {
-			delete(c.typing, room)
-			continue
-		}
-		if todo[room] {
-			t.refresh = now.Add(typingRefresh)
-		}
-		next = earlier(next, t.refresh)
-	}
-	c.mu.Unlock()
-	for room, on := range todo {
-		rctx, cancel := context.WithTimeout(ctx, smallTimeout)
-		if !on { // the end of the program must not cut it off: nobody would say it again
-			cancel()
-			rctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), offTimeout)
-		}
-		_, err := c.cli.UserTyping(rctx, id.RoomID(room), on, typingFor)
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			c.log.Debug("matrix: typing notice not sent", "room", room, "err", err)
-		}
-	}
-	return next
-}
-
-// incomplete tells whether m refers to something that is to be fetched before it is delivered.
-func incomplete(m chat.Inbound) bool {
-	return m.ReplyTo != "" || m.Thread != "" || slices.ContainsFunc(m.Files, func(f chat.File) bool { return f.Source != "" })
-}
-
 // completeFirst begins to complete the first message of each room that needs it, and
 // returns the rows that can be delivered now: those up to the first of their room that
 // is not complete. Rooms do not wait for one another.
-func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes, rows []inRow) []inRow {
-	var ready []inRow
+func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes, rows []delivery.InboxRow) []delivery.InboxRow {
+	var ready []delivery.InboxRow
 	held := map[string]bool{}
 	for _, r := range rows {
 		switch {
@@ -202,7 +109,7 @@ func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes,
 			ready = append(ready, r)
 		case held[r.Room]:
 			held[r.ID] = true
-		case r.incomplete:
+		case r.Incomplete:
 			held[r.Room], held[r.ID] = true, true
 			l.work(g, r.Room, c.inWake, func() { c.complete(ctx, r.Inbound) })
 		default:
@@ -227,13 +134,14 @@ func (c *Client) complete(ctx context.Context, m chat.Inbound) {
 	if ctx.Err() != nil {
 		return // at the next start
 	}
-	if err := c.q.completed(ctx, m); err != nil {
+	if err := c.inbox.Completed(ctx, m); err != nil {
 		c.log.Error("matrix: inbox", "event", m.ID, "err", err)
 		_ = retry.Pause(ctx, nil, retry.FirstWait) // the row is still incomplete, and would be worked on again at once
 	}
 }
 
-func (c *Client) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Inbound) error, m *chat.Inbound) (err error) {
+func (c *Client) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Inbound) error,
+	m *chat.Inbound) (err error) {
 	if c.pace.fetch > 0 {
 		limit = min(limit, c.pace.fetch)
 	}
@@ -245,27 +153,4 @@ func (c *Client) fetchWithin(ctx context.Context, limit time.Duration, fetch fun
 		}
 	}()
 	return fetch(ctx, m)
-}
-
-// unheard is what m quotes without what was heard and taken back while it was completed.
-func (q *queue) unheard(ctx context.Context, m chat.Inbound) []chat.Quote {
-	var now chat.Inbound
-	var with string
-	if err := q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = ?`, m.ID).Scan(&with); err != nil || unpack(&now, with) != nil {
-		return m.Quotes
-	}
-	return slices.DeleteFunc(m.Quotes, func(x chat.Quote) bool {
-		return x.Why == chat.QuoteHeard && !slices.ContainsFunc(now.Quotes, func(y chat.Quote) bool { return y.ID == x.ID })
-	})
-}
-
-// completed stores what a message was completed with. One that was redacted meanwhile stays as it is.
-func (q *queue) completed(ctx context.Context, m chat.Inbound) error {
-	m.Quotes = q.unheard(ctx, m)
-	with, err := pack(m)
-	if err != nil {
-		return err
-	}
-	_, err = q.db.ExecContext(ctx, `UPDATE inbox SET brought = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, with, m.ID)
-	return doing("matrix: complete a message", err)
 }

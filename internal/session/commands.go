@@ -272,13 +272,28 @@ func (s *Session) listTasks(ctx context.Context, in chat.Inbound, _ string) (str
 	var b strings.Builder
 	say := s.cfg.Messages.For(ctx, s.room)
 	for _, t := range tasks {
-		line := t.LineIn(say)
+		line := t.Line(say)
 		if !t.NextDue.IsZero() {
-			line = say("tasks.next", "task", line, "at", s.cfg.Tasks.WhenIn(say, t, t.NextDue))
+			line = say("tasks.next", "task", line, "at", s.cfg.Tasks.When(say, t, t.NextDue))
 		}
 		b.WriteString("- " + line + "\n")
 	}
 	return b.String(), nil
+}
+
+// listHelpers is the command !helpers.
+func (s *Session) listHelpers(ctx context.Context, in chat.Inbound, _ string) (string, error) {
+	if s.helpers == nil {
+		return s.text(ctx, "helpers.off"), nil
+	}
+	lines, err := s.helpers.Lines(ctx, s.place(in), s.cfg.Messages.For(ctx, s.room))
+	if err != nil {
+		return "", err
+	}
+	if len(lines) == 0 {
+		return s.text(ctx, "helpers.none"), nil
+	}
+	return "- " + strings.Join(lines, "\n- ") + "\n\n" + s.text(ctx, "helpers.stop"), nil
 }
 
 // promptWords is !prompt: what the next request is made of, in numbers, in the language of the room.

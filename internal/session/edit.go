@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -35,11 +37,11 @@ func (s *Session) pushChange(in chat.Inbound) {
 	busy, ours := s.hand[in.Target], strings.HasPrefix(in.Target, replyID(""))
 	switch {
 	case in.Change == chat.StopThis && busy:
-		s.running(errStopped)
+		s.running(agent.ErrStopped)
 	case in.Change == chat.AskAgain && busy: // it is being answered
 		in.Target = ""
 	case in.Change == chat.TakenBack && busy && ours:
-		s.running(errWithdrawn)
+		s.running(agent.ErrWithdrawn)
 	case in.Change == chat.Voted, in.Change == chat.Approved: // an answer to a question ends no work
 	case busy:
 		s.running(disturbance(in.Target))
@@ -204,7 +206,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 	s.asking = chat.Inbound{}
 	s.insist(work, log, func() error {
 		turn, done := s.stoppable(work, in.Sender, in.Target)
-		err := recovered(log, func() error { return s.change(turn, in) })
+		err := agent.Recovered(log, func() error { return s.change(turn, in) })
 		done()
 		switch {
 		case err == nil || work.Err() != nil || store.Passing(err):
@@ -214,7 +216,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 		case s.asking.ID == "":
 			log.Error("a change was not followed", "err", err)
 			return nil
-		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
+		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
 			return s.sayStopped(work, s.asking)
 		}
@@ -479,8 +481,8 @@ func (s *Session) noting() []func(context.Context, *sql.Tx) error {
 	}
 	return []func(context.Context, *sql.Tx) error{func(ctx context.Context, tx *sql.Tx) error {
 		for _, question := range s.questions {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO answered (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, question, replyID(s.answering)); err != nil {
-				return fmt.Errorf("session: note what is answered: %w", err)
+			if err := delivery.NoteAnswered(ctx, tx, question, replyID(s.answering)); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -490,7 +492,7 @@ func (s *Session) noting() []func(context.Context, *sql.Tx) error {
 // repliesTo lists the replies to the message question, the newest last. There is always
 // the one that bears its name.
 func (s *Session) repliesTo(ctx context.Context, question string) ([]string, error) {
-	replies, err := s.answered(ctx, `SELECT reply FROM answered WHERE question = ? ORDER BY seq`, question)
+	replies, err := delivery.RepliesTo(ctx, s.cfg.DB, question)
 	if own := replyID(question); err == nil && !slices.Contains(replies, own) {
 		replies = append([]string{own}, replies...)
 	}
@@ -500,17 +502,9 @@ func (s *Session) repliesTo(ctx context.Context, question string) ([]string, err
 // questionsOf lists the messages that reply answers, in the order they were written. There
 // is always the one that it is named after.
 func (s *Session) questionsOf(ctx context.Context, reply string) ([]string, error) {
-	questions, err := s.answered(ctx, `SELECT question FROM answered WHERE reply = ? ORDER BY seq`, reply)
+	questions, err := delivery.QuestionsOf(ctx, s.cfg.DB, reply)
 	if len(questions) == 0 {
 		questions = []string{strings.TrimPrefix(reply, replyID(""))}
 	}
 	return questions, err
-}
-
-func (s *Session) answered(ctx context.Context, query, id string) ([]string, error) {
-	ids, err := store.Column[string](ctx, s.cfg.DB, query, id)
-	if err != nil {
-		return nil, fmt.Errorf("session: read what is answered: %w", err)
-	}
-	return ids, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"reverie/internal/i18n"
 	"reverie/internal/task"
 )
 
@@ -15,7 +16,7 @@ func gatherTasks(_ context.Context, q *Question) (*Content, error) {
 	}
 	c := Content{Source: "tasks", Rest: "the task tool lists them all", None: "There are no open tasks any more."}
 	for _, t := range tasks {
-		line := OneLine(t.Line(), 500)
+		line := OneLine(t.Line(i18n.English), 500)
 		if t.Status == task.Paused && !strings.Contains(line, "paused") {
 			line += " (paused)"
 		}

@@ -8,7 +8,7 @@ import (
 	"reverie/internal/memory"
 )
 
-// memoryLine is a remembered text as a prompt carries it.
+// MemoryLine is a remembered text as a prompt carries it.
 func MemoryLine(text string) string { return OneLine(text, 2000) }
 
 // gatherMemories gathers what is remembered in the scopes of the turn, one

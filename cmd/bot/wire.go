@@ -26,6 +26,8 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
+	"reverie/internal/search/qdrant"
+	"reverie/internal/search/vector"
 	"reverie/internal/session"
 	"reverie/internal/settings"
 	"reverie/internal/skill"
@@ -45,8 +47,8 @@ type bot struct {
 	db      *sql.DB
 	models  *llm.Models
 	memory  *memory.Store
-	vectors *memory.Vectors // nil = memories are found by their words alone
-	points  *memory.Points  // nil = vectors are nowhere but here
+	vectors *vector.Vectors // nil = memories are found by their words alone
+	points  *qdrant.Points  // nil = vectors are nowhere but here
 	tasks   *task.Store
 	skills  *skill.Library
 	history *history.Store

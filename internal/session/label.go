@@ -127,7 +127,7 @@ func (s *Session) separate(ctx context.Context, now trust.Readers) error {
 	}
 	if was != trust.Nobody && was != now {
 		s.log.Info("others read this room now: a new conversation begins")
-		if err := s.beginNew(ctx); err != nil {
+		if err := s.StartNew(ctx); err != nil {
 			return err
 		}
 		s.newest, s.asking, s.compaction = chat.Inbound{}, chat.Inbound{}, compaction{}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/llm/calls/callstest"
@@ -108,10 +109,7 @@ func TestPromptSaysWhatHappens(t *testing.T) {
 
 // TestPromptNamesCommands: every !command in a text that the model reads is one.
 func TestPromptNamesCommands(t *testing.T) {
-	var known []string
-	for _, c := range commands() {
-		known = append(known, c.name)
-	}
+	known := command.Names()
 	named := regexp.MustCompile(`!([a-z]+)\b`)
 	var files []string
 	for _, pattern := range []string{"*_PROMPT.txt", "prompts/*.txt", "prompts/*/*.txt"} {

@@ -15,6 +15,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -481,8 +482,8 @@ func FuzzParseCommand(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		name, _, ok := parseCommand(s)
-		wrong(t, ok && (name == "" || strings.ContainsAny(name, " \n!")), "parseCommand(%q) = %q", s, name)
+		name, _, ok := command.Parse(s)
+		wrong(t, ok && (name == "" || strings.ContainsAny(name, " \n!")), "command.Parse(%q) = %q", s, name)
 	})
 }
 

@@ -304,14 +304,14 @@ func (w *work) Act(ctx context.Context, reply llm.Reply) error {
 // scope is what a sub-session may see and do: as the room may that asked for it, now
 // as well as then. mode is that of the room.
 func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, error) {
-	now, err := r.cfg.Settings.Mode(ctx, n.room)
+	now, err := r.cfg.Settings.Current(ctx, n.room, nil)
 	if err != nil {
-		return tool.Scope{}, now, err
+		return tool.Scope{}, now.Mode, err
 	}
 	private := n.private
 	if private {
 		if private, err = r.host.Private(ctx, n.room, n.user); err != nil {
-			return tool.Scope{}, now, err
+			return tool.Scope{}, now.Mode, err
 		}
 	}
 	p := tool.Policy{Allow: n.tools, Where: "this sub-session"}
@@ -319,7 +319,7 @@ func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, e
 		p.Deny = []string{"*"} // an empty list allows everything
 	}
 	return tool.Scope{Room: n.room, User: n.user, Private: private, Memory: r.cfg.Isolation.Visible(n.room, n.user, private),
-		Now: r.cfg.Now().In(r.cfg.Location), Policy: p, Event: n.Event(), System: true, Spawner: r, Helper: n.id}, now, nil
+		Now: r.cfg.Now().In(r.cfg.Location), Policy: p, Event: n.Event(), System: true, Spawner: r, Helper: n.id}, now.Mode, nil
 }
 
 // infer asks the model, with less of what was said if it is too much.

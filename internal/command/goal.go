@@ -1,4 +1,4 @@
-package session
+package command
 
 import (
 	"cmp"
@@ -8,14 +8,13 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"reverie/internal/chat"
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 )
 
-// goal is the command !goal: it shows the goal of the room, or changes it.
-func (s *Session) goal(ctx context.Context, in chat.Inbound, args string) (string, error) {
+// changeGoal is the command !goal: it shows the goal of the room, or changes it.
+func changeGoal(ctx context.Context, call *Call, args string) (string, error) {
 	word, rest, _ := strings.Cut(args, " ")
 	rest = strings.TrimSpace(rest)
 	var g goal.Goal
@@ -23,55 +22,55 @@ func (s *Session) goal(ctx context.Context, in chat.Inbound, args string) (strin
 	said := ""
 	switch strings.ToLower(word) {
 	case "":
-		return s.showGoal(ctx, in)
+		return showGoal(ctx, call)
 	case "history":
-		return s.goalHistory(ctx, in)
+		return goalHistory(ctx, call)
 	case "new":
 		if rest == "" {
-			return s.text(ctx, "goal.say"), nil
+			return call.text(ctx, "goal.say"), nil
 		}
 		said = "goal.set"
-		g, err = s.goals.Create(ctx, s.caller(in), rest, "")
+		g, err = call.Goals.Create(ctx, call.Caller, rest, "")
 	case "pause":
 		said = "goal.paused"
-		g, err = s.goals.Pause(ctx, s.caller(in), rest)
+		g, err = call.Goals.Pause(ctx, call.Caller, rest)
 	case "resume":
 		said = "goal.resumed"
-		g, err = s.goals.Resume(ctx, s.caller(in), rest)
+		g, err = call.Goals.Resume(ctx, call.Caller, rest)
 	case "done":
 		said = "goal.reached"
-		g, err = s.goals.Complete(ctx, s.caller(in), "", cmp.Or(rest, string(i18n.New("why.goal_by_person"))))
+		g, err = call.Goals.Complete(ctx, call.Caller, "", cmp.Or(rest, string(i18n.New("why.goal_by_person"))))
 	case "drop":
 		said = "goal.dropped"
-		g, err = s.goals.Abandon(ctx, s.caller(in), "", cmp.Or(rest, string(i18n.New("why.goal_given_up"))))
+		g, err = call.Goals.Abandon(ctx, call.Caller, "", cmp.Or(rest, string(i18n.New("why.goal_given_up"))))
 	default:
-		return s.text(ctx, "goal.usage"), nil
+		return call.text(ctx, "goal.usage"), nil
 	}
 	if text, ok := goal.Refusal(err); ok {
-		return capital(text.In(s.cfg.Messages.For(ctx, s.room))) + ".", nil
+		return capital(text.In(call.Messages.For(ctx, call.In.Room))) + ".", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return s.text(ctx, said, "goal", strings.TrimRight(g.Description, ".!")), nil
+	return call.text(ctx, said, "goal", strings.TrimRight(g.Description, ".!")), nil
 }
 
-func (s *Session) showGoal(ctx context.Context, in chat.Inbound) (string, error) {
-	g, ok, err := s.goals.Active(ctx, s.place(in))
+func showGoal(ctx context.Context, call *Call) (string, error) {
+	g, ok, err := call.Goals.Active(ctx, call.Place)
 	if err != nil {
 		return "", err
 	}
 	if ok {
-		return goalText(s.cfg.Messages.For(ctx, s.room), g), nil
+		return goalText(call.Messages.For(ctx, call.In.Room), g), nil
 	}
-	all, err := s.goals.List(ctx, s.place(in), 1)
+	all, err := call.Goals.List(ctx, call.Place, 1)
 	if err != nil {
 		return "", err
 	}
 	if len(all) > 0 && all[0].Status == goal.Paused {
-		return s.text(ctx, "goal.waits", "goal", all[0].LineIn(s.cfg.Messages.For(ctx, s.room))), nil
+		return call.text(ctx, "goal.waits", "goal", all[0].LineIn(call.Messages.For(ctx, call.In.Room))), nil
 	}
-	return s.text(ctx, "goal.none"), nil
+	return call.text(ctx, "goal.none"), nil
 }
 
 // mostFiles is how many files of a goal are shown.
@@ -126,31 +125,31 @@ const (
 	mostEvents = 15
 )
 
-func (s *Session) goalHistory(ctx context.Context, in chat.Inbound) (string, error) {
-	goals, err := s.goals.List(ctx, s.place(in), mostGoals)
+func goalHistory(ctx context.Context, call *Call) (string, error) {
+	goals, err := call.Goals.List(ctx, call.Place, mostGoals)
 	if err != nil {
 		return "", err
 	}
 	if len(goals) == 0 {
-		return s.text(ctx, "goal.never"), nil
+		return call.text(ctx, "goal.never"), nil
 	}
 	var b strings.Builder
 	for _, g := range goals {
-		b.WriteString("- " + g.LineIn(s.cfg.Messages.For(ctx, s.room)))
+		b.WriteString("- " + g.LineIn(call.Messages.For(ctx, call.In.Room)))
 		if g.Summary != "" {
-			b.WriteString(": " + g.Summary.In(s.cfg.Messages.For(ctx, s.room)))
+			b.WriteString(": " + g.Summary.In(call.Messages.For(ctx, call.In.Room)))
 		}
 		b.WriteString("\n")
 	}
-	events, err := s.goals.Events(ctx, s.place(in), goals[0].ID)
+	events, err := call.Goals.Events(ctx, call.Place, goals[0].ID)
 	if err != nil {
 		return "", err
 	}
-	b.WriteString("\n" + s.text(ctx, "goal.lately", "goal", history.OneLine(goals[0].Description, 60)) + "\n\n")
+	b.WriteString("\n" + call.text(ctx, "goal.lately", "goal", history.OneLine(goals[0].Description, 60)) + "\n\n")
 	for _, e := range events[max(0, len(events)-mostEvents):] {
-		line := e.At.In(s.cfg.Location).Format(minute) + " " + s.text(ctx, "state."+e.Kind)
+		line := e.At.In(call.Location).Format(minute) + " " + call.text(ctx, "state."+e.Kind)
 		if e.Detail != "" {
-			line += ": " + e.Detail.In(s.cfg.Messages.For(ctx, s.room))
+			line += ": " + e.Detail.In(call.Messages.For(ctx, call.In.Room))
 		}
 		b.WriteString("- " + line + "\n")
 	}

@@ -1,4 +1,8 @@
-package memory
+// Package vector compares texts by their meaning: their vectors, one for each text and model.
+//
+// They are in the database, as signed bytes; those of the scopes that were asked for are compared
+// in memory, by chromem-go. It reads the view document and follows document_change.
+package vector
 
 import (
 	"cmp"
@@ -13,6 +17,7 @@ import (
 	"time"
 
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 // Embedder turns texts into vectors, such that texts of like meaning get vectors
@@ -25,8 +30,8 @@ type Embedder interface {
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// VectorConfig says what vectors are made with.
-type VectorConfig struct {
+// Config says what vectors are made with.
+type Config struct {
 	DB       *sql.DB // with the tables of the migrations; the caller closes it
 	Embedder Embedder
 	// Patience is how long a question waits for its vector; 0 = 300 ms. Who waits
@@ -46,7 +51,7 @@ type VectorConfig struct {
 // journal of the entries by itself, whoever changes them. It is safe for concurrent use, also
 // beside other processes.
 type Vectors struct {
-	waker
+	Waker
 	db       *sql.DB
 	embedder Embedder
 	patience time.Duration
@@ -54,7 +59,7 @@ type Vectors struct {
 	measured bool // neutral is the model's own
 	log      *slog.Logger
 	now      func() time.Time
-	health   health
+	health   *Health
 
 	working   sync.Mutex // one at a time makes vectors
 	following sync.Mutex // one at a time reads the journal
@@ -70,10 +75,13 @@ type Vectors struct {
 type vectorIndex struct {
 	space   int64 // memory_space.no; 0 = no vector was ever made
 	dim     int
-	scopes  map[Scope]*collection
+	scopes  map[trust.Readers]*collection
 	entries map[int64]*vectorEntry // of all collections, by number
 	waiting map[int64]bool         // entries of these scopes that have no vector yet
 }
+
+// ErrAway says that nobody can look for the nearest vectors at the moment.
+var ErrAway = errors.New("the vectors cannot be searched")
 
 // Likeness is how near an entry is to a question, from -1 to 1.
 type Likeness struct {
@@ -82,27 +90,26 @@ type Likeness struct {
 	Window float64 // of what it says together with its neighbours in the conversation; = Cosine without any
 }
 
-// wanted says which entries are looked for.
-type wanted struct {
-	scopes        []Scope   // no scope finds nothing
-	past          bool      // those that no longer hold, too
-	after, before time.Time // only what was said in this time; zero = no bound
+// Wanted says which documents are looked for.
+type Wanted struct {
+	Scopes        []trust.Readers // no scope finds nothing
+	Past          bool            // those that no longer hold, too
+	After, Before time.Time       // only what was said in this time; zero = no bound
 }
 
-func (w wanted) takes(r *vectorEntry) bool {
-	return (w.past || !r.past) &&
-		(w.after.IsZero() || r.observed >= w.after.UnixMilli()) && (w.before.IsZero() || r.observed < w.before.UnixMilli())
+func (w Wanted) takes(r *vectorEntry) bool {
+	return (w.Past || !r.past) &&
+		(w.After.IsZero() || r.observed >= w.After.UnixMilli()) && (w.Before.IsZero() || r.observed < w.Before.UnixMilli())
 }
 
-// OpenVectors reads the vectors that there are. It asks the embedder for nothing:
+// Open reads the vectors that there are. It asks the embedder for nothing:
 // Run and Complete make what is missing.
-func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
+func Open(ctx context.Context, c Config) (*Vectors, error) {
 	v := &Vectors{
-		waker: newWaker(), db: c.DB, embedder: c.Embedder, patience: cmp.Or(c.Patience, 300*time.Millisecond), neutral: c.Neutral,
+		Waker: NewWaker(), db: c.DB, embedder: c.Embedder, patience: cmp.Or(c.Patience, 300*time.Millisecond), neutral: c.Neutral,
 		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, seen: -1,
 	}
-	v.health = health{log: v.log, bad: "embeddings cannot be made; memory is searched by words until they can",
-		good: "embeddings can be made again"}
+	v.health = NewHealth(v.log, "embeddings cannot be made; memory is searched by words until they can", "embeddings can be made again")
 	if v.measured = v.neutral != 0; !v.measured {
 		v.neutral = .75 // about right for models that are made to find texts
 	}
@@ -116,7 +123,7 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 		return nil, fmt.Errorf("read vectors: %w", err)
 	}
 	v.reset(space, dim)
-	return v, v.follow(ctx)
+	return v, v.Follow(ctx)
 }
 
 // reset empties the memory and begins with the vectors of a space. Who calls it holds v.following.
@@ -125,7 +132,7 @@ func (v *Vectors) reset(space int64, dim int) {
 	defer v.mu.Unlock()
 	v.index = vectorIndex{
 		space: space, dim: dim,
-		scopes: map[Scope]*collection{}, entries: map[int64]*vectorEntry{}, waiting: map[int64]bool{},
+		scopes: map[trust.Readers]*collection{}, entries: map[int64]*vectorEntry{}, waiting: map[int64]bool{},
 	}
 	v.asked, v.answer = "", nil
 }
@@ -133,27 +140,28 @@ func (v *Vectors) reset(space int64, dim int) {
 // indexed are the states in which an entry can be found.
 const indexed = `m.state IN ('active', 'superseded', 'archived')`
 
-const vectorColumns = `SELECT m.n, m.scope, ` + indexed + ` AND m.text <> '', m.state <> 'active', m.conversation, m.seq, m.observed_at, v.hash IS NOT NULL, coalesce(v.vec, x'')
-	FROM memory m LEFT JOIN memory_vector v ON v.hash = m.hash AND v.space = ? `
+const vectorColumns = `SELECT m.n, m.scope, ` + indexed + ` AND m.text <> '', m.state <> 'active', m.conversation, m.seq, m.at,
+		v.hash IS NOT NULL, coalesce(v.vec, x'')
+	FROM document m LEFT JOIN memory_vector v ON v.hash = m.hash AND v.space = ? `
 
-// follow takes in what was done to the entries since it was called last.
-func (v *Vectors) follow(ctx context.Context) error {
+// Follow takes in what was done to the entries since it was called last.
+func (v *Vectors) Follow(ctx context.Context) error {
 	v.following.Lock()
 	defer v.following.Unlock()
 	return v.catchUp(ctx)
 }
 
-// catchUp is follow for who holds v.following.
+// catchUp is Follow for who holds v.following.
 func (v *Vectors) catchUp(ctx context.Context) error {
 	var last int64
-	if err := v.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM memory_op`).Scan(&last); err != nil {
+	if err := v.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM document_change`).Scan(&last); err != nil {
 		return fmt.Errorf("read vectors: %w", err)
 	}
 	if last == v.seen {
 		return nil
 	}
 	if v.seen >= 0 {
-		if err := v.reload(ctx, `WHERE m.id IN (SELECT entry FROM memory_op WHERE seq > ? AND seq <= ?)`, v.seen, last); err != nil {
+		if err := v.reload(ctx, `WHERE m.id IN (SELECT id FROM document_change WHERE seq > ? AND seq <= ?)`, v.seen, last); err != nil {
 			return err
 		}
 	}
@@ -162,7 +170,7 @@ func (v *Vectors) catchUp(ctx context.Context) error {
 }
 
 // open takes in what was done to the entries, and loads those of scopes that were never asked for.
-func (v *Vectors) open(ctx context.Context, scopes []Scope) error {
+func (v *Vectors) open(ctx context.Context, scopes []trust.Readers) error {
 	v.following.Lock()
 	defer v.following.Unlock()
 	if err := v.catchUp(ctx); err != nil {
@@ -266,13 +274,13 @@ func (x *vectorIndex) drop(ctx context.Context, n int64) error {
 	return x.scopes[e.scope].remove(ctx, e)
 }
 
-// nearest finds the k entries of w that are nearest to the vector q, by Cosine and
+// Nearest finds the k documents of w that are nearest to the vector q, by Cosine and
 // Window together, nearest first. Without q there are none.
-func (v *Vectors) nearest(ctx context.Context, q []float32, w wanted, k int) ([]Likeness, error) {
+func (v *Vectors) Nearest(ctx context.Context, q []float32, w Wanted, k int) ([]Likeness, error) {
 	if q = unit(q); q == nil {
 		return nil, nil
 	}
-	if err := v.open(ctx, w.scopes); err != nil {
+	if err := v.open(ctx, w.Scopes); err != nil {
 		return nil, err
 	}
 	v.mu.RLock()
@@ -281,8 +289,8 @@ func (v *Vectors) nearest(ctx context.Context, q []float32, w wanted, k int) ([]
 		return nil, nil
 	}
 	var all []Likeness
-	for i, scope := range w.scopes {
-		if c := v.index.scopes[scope]; c != nil && !slices.Contains(w.scopes[:i], scope) {
+	for i, scope := range w.Scopes {
+		if c := v.index.scopes[scope]; c != nil && !slices.Contains(w.Scopes[:i], scope) {
 			found, err := c.nearest(ctx, q, w, k, v.index.entries)
 			if err != nil {
 				return nil, err
@@ -293,8 +301,8 @@ func (v *Vectors) nearest(ctx context.Context, q []float32, w wanted, k int) ([]
 	return best(all, k), ctx.Err()
 }
 
-// compare implements nearer. It knows the entries of the scopes that nearest was asked for.
-func (v *Vectors) compare(ctx context.Context, q []float32, entries []int64) (out []Likeness, err error) {
+// Compare says how near to q those of the documents are that have a vector. It knows the entries of the scopes that nearest was asked for.
+func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (out []Likeness, err error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if q = unit(q); q == nil || len(q) != v.index.dim {
@@ -310,6 +318,12 @@ func (v *Vectors) compare(ctx context.Context, q []float32, entries []int64) (ou
 	return out, ctx.Err()
 }
 
+// Neutral is the cosine of two texts of which one cannot say whether they are about the same.
+func (v *Vectors) Neutral() float64 { return v.neutral }
+
+// Measured reports whether Neutral is the model's own, and no guess.
+func (v *Vectors) Measured() bool { return v.measured }
+
 // current is the present memory_space.no, and how many numbers its vectors have; 0
 // = no vector was ever made.
 func (v *Vectors) current() (space int64, dim int) {
@@ -318,9 +332,12 @@ func (v *Vectors) current() (space int64, dim int) {
 	return v.index.space, v.index.dim
 }
 
-// background is how near to q texts are that were taken from anywhere in scopes. It
+// sampled is how many texts Background looks at, of all scopes together.
+const sampled = 512
+
+// Background is how near to q texts are that were taken from anywhere in scopes. It
 // knows those that nearest was asked for.
-func (v *Vectors) background(q []float32, scopes []Scope) (n int, mean, deviation float64) {
+func (v *Vectors) Background(q []float32, scopes []trust.Readers) (n int, mean, deviation float64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if q = unit(q); q == nil || len(q) != v.index.dim {
@@ -344,13 +361,16 @@ func (v *Vectors) background(q []float32, scopes []Scope) (n int, mean, deviatio
 	return n, mean, math.Sqrt(max(0, squares/float64(n)-mean*mean))
 }
 
-// forgetVectors takes the vectors of a text out of every space, unless an entry
+// orphans are the vectors of texts that no document has.
+const orphans = `hash NOT IN (SELECT hash FROM document WHERE state <> 'forgotten')`
+
+// Forget takes the vectors of a text out of every space, unless an entry
 // still says the same. hash is the one the entry had (memory.hash). It belongs into the
 // transaction that empties it, after that; memory follows the journal.
-func forgetVectors(ctx context.Context, tx *sql.Tx, hash string) error {
+func Forget(ctx context.Context, tx *sql.Tx, hash string) error {
 	// Overwritten in place first: what is deleted stays readable in the file.
 	for _, statement := range []string{`UPDATE memory_vector SET vec = zeroblob(length(vec))`, `DELETE FROM memory_vector`} {
-		if _, err := tx.ExecContext(ctx, statement+` WHERE hash = ? AND hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`, hash); err != nil {
+		if _, err := tx.ExecContext(ctx, statement+` WHERE hash = ? AND `+orphans, hash); err != nil {
 			return fmt.Errorf("forget vectors: %w", err)
 		}
 	}

@@ -1,4 +1,4 @@
-package memory
+package vector
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"reverie/internal/search/searchtest"
+	"reverie/internal/trust"
 	"slices"
 	"strings"
 	"sync"
@@ -45,68 +47,59 @@ func running(t testing.TB, v *Vectors) {
 	t.Cleanup(func() { stop(); wg.Wait() })
 }
 
-// many are n entries of three words each.
-func many(n int) []Entry {
-	var all []Entry
-	for i := range n {
-		all = append(all, Entry{Text: fmt.Sprintf("w%d x%d fact%d", i%7, i%5, i), Conversation: fmt.Sprint("c", i%3), Seq: i})
-	}
-	return all
-}
-
 // TestRunRepairs: an outage is seen, delays no question, loses nothing, and ends by itself.
 // Holds L15.
 func TestRunRepairs(t *testing.T) {
-	db := vectorDB(t, t.TempDir())
-	n := entered(t, db, many(20)...)
-	e := &wordEmbedder{name: "words", dim: 64, err: errors.New("connection refused")}
+	db := searchtest.DB(t, t.TempDir())
+	n := searchtest.Enter(t, db, searchtest.Many(20)...)
+	e := &searchtest.Embedder{Model: "words", Dim: 64, Err: errors.New("connection refused")}
 	var log bytes.Buffer
 	v := openVectors(t, db, e)
 	v.health.log = slog.New(slog.NewTextHandler(&log, nil))
 	running(t, v)
 	patient(t, "the outage is seen", func() bool { return !v.Status(t.Context()).Unreachable.IsZero() })
-	_, before := e.asked()
+	_, before := e.Asked()
 	for range 50 { // none of these waits for the embedder
 		never(t, v.Question(t.Context(), "fact1") != nil, "a vector from nowhere")
 	}
-	if _, after := e.asked(); after > before+10 {
+	if _, after := e.Asked(); after > before+10 {
 		t.Errorf("%d requests while it rests", after-before)
 	}
 	s := v.Status(t.Context())
 	if line := s.Line(time.UTC); s.Reason != "connection refused" || !strings.HasPrefix(line.String(), "embeddings: unreachable since "+s.Unreachable.UTC().Format("2006-01-02")) || !strings.HasSuffix(line.String(), ", searching by words") {
 		t.Errorf("status %+v: %s", s, line)
 	}
-	if found, err := v.nearest(t.Context(), nil, inScope(Shared), 5); err != nil || found != nil {
+	if found, err := v.Nearest(t.Context(), nil, inScope(trust.Everybody), 5); err != nil || found != nil {
 		t.Errorf("found %v, %v", found, err)
 	}
-	e.set(func(e *wordEmbedder) { e.err = nil })
+	e.Set(func(e *searchtest.Embedder) { e.Err = nil })
 	v.Wake()
 	patient(t, "all is made", func() bool { s := v.Status(t.Context()); return s.Done == 20 && s.Unreachable.IsZero() })
-	if got := near10(t, v, "fact7", inScope(Shared)); len(got) != 1 || got[0] != n[7] {
+	if got := near10(t, v, "fact7", inScope(trust.Everybody)); len(got) != 1 || got[0] != n[7] {
 		t.Errorf("found %v", got)
 	}
 	isClean(t, v)
 
 	// Nothing is missing now, and an outage is still seen and seen to end.
-	e.set(func(e *wordEmbedder) { e.err = errors.New("off again") })
+	e.Set(func(e *searchtest.Embedder) { e.Err = errors.New("off again") })
 	never(t, v.Question(t.Context(), "something new") != nil || v.Status(t.Context()).Unreachable.IsZero(), "the second outage is not seen")
 	never(t, v.Question(t.Context(), "fact7") == nil, "what was asked before is not kept ready")
-	e.set(func(e *wordEmbedder) { e.err = nil })
+	e.Set(func(e *searchtest.Embedder) { e.Err = nil })
 	v.Wake()
 	patient(t, "the second outage ends", func() bool { return v.Status(t.Context()).Unreachable.IsZero() })
 }
 
 // TestPauseGrows: while the embedder fails, Run does not hammer it.
 func TestPauseGrows(t *testing.T) {
-	db := vectorDB(t, t.TempDir())
-	entered(t, db, many(3)...)
-	e := &wordEmbedder{name: "words", dim: 64, err: errors.New("off")}
+	db := searchtest.DB(t, t.TempDir())
+	searchtest.Enter(t, db, searchtest.Many(3)...)
+	e := &searchtest.Embedder{Model: "words", Dim: 64, Err: errors.New("off")}
 	v := openVectors(t, db, e)
 	ctx, stop := context.WithCancel(t.Context())
 	var naps []string
 	v.nap = func(_ context.Context, d time.Duration) {
 		if naps = append(naps, d.Round(time.Second).String()); len(naps) == 12 {
-			e.set(func(e *wordEmbedder) { e.err = nil })
+			e.Set(func(e *searchtest.Embedder) { e.Err = nil })
 		}
 		if len(naps) == 14 {
 			stop()
@@ -119,23 +112,23 @@ func TestPauseGrows(t *testing.T) {
 // TestRefusedText: a text the model does not take holds up no other.
 // Holds W11.
 func TestRefusedText(t *testing.T) {
-	db := vectorDB(t, t.TempDir())
-	all := many(40)
+	db := searchtest.DB(t, t.TempDir())
+	all := searchtest.Many(40)
 	all[3].Text, all[39].Text = "poison one", "poison two"
-	n := entered(t, db, all...)
-	e := &wordEmbedder{name: "words", dim: 64, refuses: "poison"}
+	n := searchtest.Enter(t, db, all...)
+	e := &searchtest.Embedder{Model: "words", Dim: 64, Refuses: "poison"}
 	v := openVectors(t, db, e)
 	complete(t, v)
 	if s := v.Status(t.Context()); s.Done != 40 || !s.Settled() {
 		t.Errorf("status %+v", s)
 	}
-	entered(t, db, Entry{Text: "later fact"})
+	searchtest.Enter(t, db, searchtest.Doc{Text: "later fact"})
 	complete(t, v)
-	same(t, "found", near10(t, v, "fact38", inScope(Shared)), n[38:39])
-	sized(t, "found", near10(t, v, "two", inScope(Shared)), 0)
-	e.set(func(e *wordEmbedder) { e.refuses = "" })
+	same(t, "found", near10(t, v, "fact38", inScope(trust.Everybody)), n[38:39])
+	sized(t, "found", near10(t, v, "two", inScope(trust.Everybody)), 0)
+	e.Set(func(e *searchtest.Embedder) { e.Refuses = "" })
 	noError(t, v.Rebuild(t.Context(), nil)) // a model that takes it
-	if got := near10(t, v, "two", inScope(Shared)); len(got) == 0 || got[0] != n[39] {
+	if got := near10(t, v, "two", inScope(trust.Everybody)); len(got) == 0 || got[0] != n[39] {
 		t.Errorf("found %v", got)
 	}
 }
@@ -145,27 +138,27 @@ func TestRefusedText(t *testing.T) {
 // when the new ones are there.
 // Holds L22.
 func TestModelChanges(t *testing.T) {
-	db := vectorDB(t, t.TempDir())
-	n := entered(t, db, many(50)...)
-	e := &wordEmbedder{name: "small", dim: 64}
+	db := searchtest.DB(t, t.TempDir())
+	n := searchtest.Enter(t, db, searchtest.Many(50)...)
+	e := &searchtest.Embedder{Model: "small", Dim: 64}
 	complete(t, openVectors(t, db, e))
 
-	e = &wordEmbedder{name: "large", dim: 96}
+	e = &searchtest.Embedder{Model: "large", Dim: 96}
 	v := openVectors(t, db, e)
 	if s := v.Status(t.Context()); s.Done != 0 || s.Total != 50 {
 		t.Errorf("status %+v", s)
 	}
-	if got := near10(t, v, "fact7", inScope(Shared)); got != nil {
+	if got := near10(t, v, "fact7", inScope(trust.Everybody)); got != nil {
 		t.Errorf("found %v in the vectors of another model", got)
 	}
 	var progress []string
 	noError(t, v.Complete(t.Context(), func(done, total int) { progress = append(progress, fmt.Sprint(done, "/", total)) }))
 	equal(t, fmt.Sprintf("progress %v", progress), progress[len(progress)-1], "50/50")
-	same(t, "found", near10(t, v, "fact7", inScope(Shared)), n[7:8])
+	same(t, "found", near10(t, v, "fact7", inScope(trust.Everybody)), n[7:8])
 	equal(t, "vectors before tidying", countRows(t, db, `SELECT count(*) FROM memory_vector`), 100)
 
 	// The length changes: noticed by the next question already.
-	e = &wordEmbedder{name: "large", dim: 128}
+	e = &searchtest.Embedder{Model: "large", Dim: 128}
 	v = openVectors(t, db, e)
 	if s := v.Status(t.Context()); s.Done != 50 || s.Dimension != 96 {
 		t.Errorf("status %+v", s)
@@ -178,26 +171,26 @@ func TestModelChanges(t *testing.T) {
 	patient(t, "old vectors are gone", func() bool {
 		return countRows(t, db, `SELECT count(*) FROM memory_vector`) == 50 && countRows(t, db, `SELECT count(*) FROM memory_space`) == 1
 	})
-	same(t, "found", near10(t, v, "fact7", inScope(Shared)), n[7:8])
+	same(t, "found", near10(t, v, "fact7", inScope(trust.Everybody)), n[7:8])
 	isClean(t, v)
 }
 
 // Holds W10, P3.
 func TestQuestion(t *testing.T) {
-	db := vectorDB(t, t.TempDir())
+	db := searchtest.DB(t, t.TempDir())
 	started, release := make(chan struct{}, 10), make(chan struct{})
-	e := &wordEmbedder{name: "words", dim: 64}
+	e := &searchtest.Embedder{Model: "words", Dim: 64}
 	v := openVectors(t, db, e)
 	a := v.Question(t.Context(), "cats  purr\n")
 	b := v.Question(t.Context(), "cats purr")
-	if _, calls := e.asked(); len(a) != 64 || !slices.Equal(a, b) || calls != 1 {
+	if _, calls := e.Asked(); len(a) != 64 || !slices.Equal(a, b) || calls != 1 {
 		t.Errorf("%d requests for one question", calls)
 	}
 	never(t, v.Question(t.Context(), " \n") != nil || v.Question(t.Context(), "...") != nil || v.Question(t.Context(), "...") != nil, "a vector of nothing")
-	if _, calls := e.asked(); calls != 2 || !v.Status(t.Context()).Unreachable.IsZero() {
+	if _, calls := e.Asked(); calls != 2 || !v.Status(t.Context()).Unreachable.IsZero() {
 		t.Errorf("%d requests; %+v", calls, v.Status(t.Context()))
 	}
-	e.set(func(e *wordEmbedder) { e.started, e.release = started, release })
+	e.Set(func(e *searchtest.Embedder) { e.Started, e.Release = started, release })
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	never(t, v.Question(gone, "nobody waits") != nil || !v.Status(t.Context()).Unreachable.IsZero(), "a turn that was stopped is taken for an outage")
@@ -209,23 +202,23 @@ func TestQuestion(t *testing.T) {
 // TestVectorsTogether: reading, writing, forgetting and embedding at the same time.
 func TestVectorsTogether(t *testing.T) {
 	dir := t.TempDir()
-	db := vectorDB(t, dir)
-	n := entered(t, db, many(200)...)
-	e := &wordEmbedder{name: "words", dim: 64}
+	db := searchtest.DB(t, dir)
+	n := searchtest.Enter(t, db, searchtest.Many(200)...)
+	e := &searchtest.Embedder{Model: "words", Dim: 64}
 	v := openVectors(t, db, e)
-	second := openVectors(t, vectorDB(t, dir), e) // another process
+	second := openVectors(t, searchtest.DB(t, dir), e) // another process
 	running(t, v)
 	running(t, second)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := range 60 {
-			entered(t, db, Entry{Text: fmt.Sprint("added ", i), Scope: Room("!r:x")})
+			searchtest.Enter(t, db, searchtest.Doc{Text: fmt.Sprint("added ", i), Scope: trust.Room("!r:x")})
 			v.Wake()
 		}
 	})
 	wg.Go(func() {
 		for _, n := range n[:60] {
-			forgotten(t, db, n)
+			searchtest.Forgotten(t, db, n, Forget)
 		}
 	})
 	for g := range 3 {
@@ -233,10 +226,10 @@ func TestVectorsTogether(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(g), 1))
 			for range 100 {
 				q := v.Question(t.Context(), fmt.Sprint("fact", r.IntN(200)))
-				if _, err := v.nearest(t.Context(), q, inScope(Shared, Room("!r:x")), 10); err != nil {
+				if _, err := v.Nearest(t.Context(), q, inScope(trust.Everybody, trust.Room("!r:x")), 10); err != nil {
 					t.Error(err)
 				}
-				likeness(t, v, q, n, Shared)
+				likeness(t, v, q, n, trust.Everybody)
 				v.Status(t.Context())
 			}
 		})
@@ -245,10 +238,10 @@ func TestVectorsTogether(t *testing.T) {
 	for _, v := range []*Vectors{v, second} {
 		patient(t, "all is read", func() bool {
 			s := v.Status(t.Context())
-			return v.follow(t.Context()) == nil && s.Done == 200 && s.Total == 200
+			return v.Follow(t.Context()) == nil && s.Done == 200 && s.Total == 200
 		})
 		for _, gone := range n[:60] {
-			equal(t, "forgotten, and found", len(likeness(t, v, wordVector("fact", 64), []int64{gone}, Shared)), 0)
+			equal(t, "forgotten, and found", len(likeness(t, v, searchtest.WordVector("fact", 64), []int64{gone}, trust.Everybody)), 0)
 		}
 		isClean(t, v)
 	}
@@ -331,11 +324,11 @@ func TestCollection(t *testing.T) {
 		}
 		q := randomVector(r, dim)
 		want := likenesses(there, q)
-		find := func(w wanted, k int) []Likeness {
+		find := func(w Wanted, k int) []Likeness {
 			found := must(c.nearest(ctx, unit(q), w, k, there))(t)
 			return found
 		}
-		found := find(wanted{past: true}, 100)
+		found := find(Wanted{Past: true}, 100)
 		if len(found) != len(there) {
 			t.Fatalf("%d of %d are found", len(found), len(there))
 		}
@@ -344,7 +337,7 @@ func TestCollection(t *testing.T) {
 			never(t, math.Abs(got.Cosine-w.Cosine) > 1e-4 || math.Abs(got.Window-w.Window) > 1e-4, "entry %d: %+v, want %+v", got.N, got, w)
 			never(t, i > 0 && found[i-1].Cosine+found[i-1].Window < got.Cosine+got.Window, "not in order: %v", found)
 		}
-		for _, got := range find(wanted{}, 100) {
+		for _, got := range find(Wanted{}, 100) {
 			never(t, there[got.N].past, "entry %d does not hold any more", got.N)
 		}
 	})

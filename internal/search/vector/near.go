@@ -1,4 +1,4 @@
-package memory
+package vector
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reverie/internal/trust"
 	"slices"
 	"strconv"
 
@@ -19,7 +20,7 @@ const windowGap = 6 * 60 * 60 * 1000
 // vectorEntry is an entry as it is compared with questions.
 type vectorEntry struct {
 	n        int64 // memory.n
-	scope    Scope
+	scope    trust.Readers
 	talk     string // memory.conversation
 	seq      int64
 	observed int64     // Unix milliseconds
@@ -115,9 +116,9 @@ func (c *collection) remove(ctx context.Context, e *vectorEntry) error {
 // nearest returns the k entries that w wants and that are nearest to the unit vector q,
 // unordered. They are looked for among the 4k nearest by themselves and their neighbours, of
 // which some may no longer hold.
-func (c *collection) nearest(ctx context.Context, q []float32, w wanted, k int, byNumber map[int64]*vectorEntry) ([]Likeness, error) {
+func (c *collection) nearest(ctx context.Context, q []float32, w Wanted, k int, byNumber map[int64]*vectorEntry) ([]Likeness, error) {
 	places := make([]bool, len(c.order))
-	if w.after.IsZero() && w.before.IsZero() {
+	if w.After.IsZero() && w.Before.IsZero() {
 		// chromem refuses to look for more than there are, and for none.
 		found, err := c.docs.QueryEmbedding(ctx, q, min(4*k, c.docs.Count()), nil, nil)
 		if err != nil && len(places) > 0 {

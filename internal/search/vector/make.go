@@ -1,4 +1,4 @@
-package memory
+package vector
 
 import (
 	"context"
@@ -23,7 +23,7 @@ const (
 // ever more rarely.
 func (v *Vectors) Run(ctx context.Context) error {
 	tidied := false
-	return v.repeat(ctx, func() (time.Duration, error) {
+	return v.Repeat(ctx, func() (time.Duration, error) {
 		begin := v.now()
 		made, err := v.step(ctx, batch)
 		if made > 0 {
@@ -34,7 +34,7 @@ func (v *Vectors) Run(ctx context.Context) error {
 			err = v.tidy(ctx)
 			tidied = err == nil
 		}
-		return lookAgain, err
+		return LookAgain, err
 	})
 }
 
@@ -76,7 +76,6 @@ func (v *Vectors) tidy(ctx context.Context) error {
 	if space == 0 {
 		return nil
 	}
-	const orphans = `hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`
 	for _, which := range []string{`memory_vector WHERE space <> ?1 OR ` + orphans, `memory_space WHERE no <> ?1`} {
 		if _, err := v.db.ExecContext(ctx, `DELETE FROM `+which, space); err != nil {
 			return fmt.Errorf("remove vectors that nobody needs: %w", err)
@@ -103,7 +102,7 @@ func (v *Vectors) step(ctx context.Context, n int) (made int, err error) {
 	case len(todo) > 0:
 		vectors, err = v.try(ctx, todo)
 	default:
-		if since, _ := v.health.state(); since.IsZero() {
+		if since, _ := v.health.State(); since.IsZero() {
 			return 0, nil
 		}
 		vectors, err = v.embed(ctx, []string{harmless})
@@ -115,11 +114,11 @@ func (v *Vectors) step(ctx context.Context, n int) (made int, err error) {
 		err = v.keep(ctx, todo, vectors)
 	}
 	if err == nil {
-		v.health.works()
+		v.health.Works()
 		return len(todo), nil
 	}
 	if ctx.Err() == nil {
-		v.health.failed(v.now(), err)
+		v.health.Failed(v.now(), err)
 	}
 	return 0, err
 }
@@ -129,7 +128,7 @@ func (v *Vectors) step(ctx context.Context, n int) (made int, err error) {
 const unmade = `(v.hash IS NULL OR length(v.vec) > 0 AND (length(v.vec) <> ?2 OR v.vec = zeroblob(?2)))`
 
 // withVector are the entries that can be found, with their vectors in space ?1.
-const withVector = ` FROM memory m LEFT JOIN memory_vector v ON v.hash = m.hash AND v.space = ?1 WHERE ` + indexed + ` AND m.text <> ''`
+const withVector = ` FROM document m LEFT JOIN memory_vector v ON v.hash = m.hash AND v.space = ?1 WHERE ` + indexed + ` AND m.text <> ''`
 
 // next lists the newest n entries that have no vector, of equal texts the first. It also takes
 // in the vectors that another process made.
@@ -158,7 +157,7 @@ func (v *Vectors) reloadWaiting(ctx context.Context) error {
 	if len(v.index.waiting) == 0 {
 		return nil
 	}
-	return v.reload(ctx, `WHERE m.n IN (SELECT value FROM json_each(?))`, inJSON(slices.Collect(maps.Keys(v.index.waiting))))
+	return v.reload(ctx, `WHERE m.n IN (SELECT value FROM json_each(?))`, store.Array(slices.Collect(maps.Keys(v.index.waiting))))
 }
 
 // harmless is a text that every model takes.
@@ -256,7 +255,8 @@ func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32) 
 			if err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, `INSERT INTO memory_vector (space, hash, vec) SELECT ?, hash, ? FROM memory m WHERE n = ? AND hash = ? AND `+indexed+`
+			if _, err := tx.ExecContext(ctx, `INSERT INTO memory_vector (space, hash, vec)
+				SELECT ?, hash, ? FROM document m WHERE n = ? AND hash = ? AND `+indexed+`
 				ON CONFLICT (space, hash) DO UPDATE SET vec = excluded.vec`, v.index.space, code, u.n, u.hash); err != nil {
 				return err
 			}

@@ -1,4 +1,5 @@
-package memory
+// Package qdrant finds vectors with a Qdrant server, by its REST interface.
+package qdrant
 
 import (
 	"bytes"
@@ -11,39 +12,38 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"reverie/internal/search/vector"
 )
 
-// qdrant speaks the REST interface of a Qdrant server, as far as Points needs it.
+// client speaks the REST interface of a Qdrant server, as far as Points needs it.
 // (The official client brings gRPC, which is larger than all of this search.)
-type qdrant struct {
+type client struct {
 	base string // without a slash at its end
 	key  string // of the api-key header; never part of an error
 	http *http.Client
 }
 
 const (
-	maxAnswer = 16 << 20         // bytes of a server's answer that are read
-	maxSaid   = 300              // bytes of a server's own words in an error
-	longCall  = 60 * time.Second // whoever waits for less says so with a context
+	maxAnswer = 16 << 20 // bytes of a server's answer that are read
+	maxSaid   = 300      // bytes of a server's own words in an error
 )
 
-func newQdrant(base, key string) *qdrant {
-	return &qdrant{base: strings.TrimRight(base, "/"), key: key, http: &http.Client{
-		Timeout: longCall,
+func newClient(base, key string) *client {
+	return &client{base: strings.TrimRight(base, "/"), key: key, http: &http.Client{
+		Timeout: time.Minute, // whoever waits for less says so with a context
 		// A redirect would carry the key to wherever it leads.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
 // call sends in as JSON, unless it is nil, and reads the result into out, unless that is nil.
-func (q *qdrant) call(ctx context.Context, method, path string, in, out any) error {
-	if err := q.try(ctx, method, path, in, out); err != nil {
-		return fmt.Errorf("qdrant at %s: %w", q.base, cmp.Or(context.Cause(ctx), err))
-	}
-	return nil
-}
-
-func (q *qdrant) try(ctx context.Context, method, path string, in, out any) error {
+func (q *client) call(ctx context.Context, method, path string, in, out any) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("qdrant at %s: %w", q.base, cmp.Or(context.Cause(ctx), err))
+		}
+	}()
 	var body io.Reader
 	if in != nil {
 		data, err := json.Marshal(in)
@@ -68,9 +68,7 @@ func (q *qdrant) try(ctx context.Context, method, path string, in, out any) erro
 	if response.StatusCode != http.StatusOK {
 		return refused(response)
 	}
-	answer := struct {
-		Result any `json:"result"`
-	}{out}
+	answer := struct{ Result any }{out}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer); err != nil {
 		return fmt.Errorf("it does not answer as Qdrant does: %w", err)
 	}
@@ -89,20 +87,11 @@ func refused(r *http.Response) error {
 	return fmt.Errorf("HTTP %d: %q", r.StatusCode, said)
 }
 
-// point is a vector on the server. Of the entry it tells whose it is, its state and its time, never
-// a word of it.
+// point is a vector on the server.
 type point struct {
 	ID      string       `json:"id"`
 	Vector  []float32    `json:"vector,omitempty"` // only its direction counts
-	Payload pointPayload `json:"payload"`
-}
-
-type pointPayload struct {
-	Entry string `json:"entry"` // memory.id
-	Rev   int64  `json:"rev"`   // of the entry
-	Scope Scope  `json:"scope"`
-	State State  `json:"state"`
-	At    int64  `json:"at"` // when it was said; Unix milliseconds
+	Payload vector.Point `json:"payload"`
 }
 
 // pointFields are the parts of the payload that are filtered by.
@@ -111,7 +100,7 @@ var pointFields = [][2]string{{"scope", "keyword"}, {"state", "keyword"}, {"at",
 func collectionPath(name string) string { return "/collections/" + url.PathEscape(name) }
 
 // create makes a collection of vectors of dim numbers, with what makes filtering fast.
-func (q *qdrant) create(ctx context.Context, name string, dim int) error {
+func (q *client) create(ctx context.Context, name string, dim int) error {
 	path := collectionPath(name)
 	err := q.call(ctx, http.MethodPut, path, map[string]any{"vectors": map[string]any{"size": dim, "distance": "Cosine"}}, nil)
 	for _, f := range pointFields {
@@ -122,17 +111,13 @@ func (q *qdrant) create(ctx context.Context, name string, dim int) error {
 	return err
 }
 
-func (q *qdrant) drop(ctx context.Context, name string) error {
+func (q *client) drop(ctx context.Context, name string) error {
 	return q.call(ctx, http.MethodDelete, collectionPath(name), nil, nil)
 }
 
 // collections are the names of all that the server has.
-func (q *qdrant) collections(ctx context.Context) (names []string, err error) {
-	var all struct {
-		Collections []struct {
-			Name string `json:"name"`
-		} `json:"collections"`
-	}
+func (q *client) collections(ctx context.Context) (names []string, err error) {
+	var all struct{ Collections []struct{ Name string } }
 	err = q.call(ctx, http.MethodGet, "/collections", nil, &all)
 	for _, c := range all.Collections {
 		names = append(names, c.Name)
@@ -141,30 +126,30 @@ func (q *qdrant) collections(ctx context.Context) (names []string, err error) {
 }
 
 // upsert returns when the points can be found.
-func (q *qdrant) upsert(ctx context.Context, name string, points []point) error {
+func (q *client) upsert(ctx context.Context, name string, points []point) error {
 	return q.call(ctx, http.MethodPut, collectionPath(name)+"/points?wait=true", map[string]any{"points": points}, nil)
 }
 
 // remove returns when the points are gone. Those that are not there are no error.
-func (q *qdrant) remove(ctx context.Context, name string, ids []string) error {
+func (q *client) remove(ctx context.Context, name string, ids []string) error {
 	return q.call(ctx, http.MethodPost, collectionPath(name)+"/points/delete?wait=true", map[string]any{"points": ids}, nil)
 }
 
 // filter is w in the server's words.
-func (w wanted) filter() map[string]any {
-	states := []State{Active}
-	if w.past {
-		states = append(states, Superseded, Archived)
+func filter(w vector.Wanted) map[string]any {
+	states := []string{"active"}
+	if w.Past {
+		states = append(states, "superseded", "archived")
 	}
 	within := map[string]any{}
-	if !w.after.IsZero() {
-		within["gte"] = w.after.UnixMilli()
+	if !w.After.IsZero() {
+		within["gte"] = w.After.UnixMilli()
 	}
-	if !w.before.IsZero() {
-		within["lt"] = w.before.UnixMilli()
+	if !w.Before.IsZero() {
+		within["lt"] = w.Before.UnixMilli()
 	}
 	must := []any{
-		map[string]any{"key": "scope", "match": map[string]any{"any": w.scopes}},
+		map[string]any{"key": "scope", "match": map[string]any{"any": w.Scopes}},
 		map[string]any{"key": "state", "match": map[string]any{"any": states}},
 	}
 	if len(within) > 0 {
@@ -180,14 +165,14 @@ type pointPage struct {
 }
 
 // query finds the limit points that are nearest to vector among those that w wants.
-func (q *qdrant) query(ctx context.Context, name string, vector []float32, w wanted, limit int) ([]point, error) {
+func (q *client) query(ctx context.Context, name string, vector []float32, w vector.Wanted, limit int) ([]point, error) {
 	var found pointPage
-	in := map[string]any{"query": vector, "filter": w.filter(), "limit": limit, "with_payload": true}
+	in := map[string]any{"query": vector, "filter": filter(w), "limit": limit, "with_payload": true}
 	err := q.call(ctx, http.MethodPost, collectionPath(name)+"/points/query", in, &found)
 	return found.Points, err
 }
 
-func (q *qdrant) scroll(ctx context.Context, name string, from json.RawMessage, limit int) (p pointPage, err error) {
+func (q *client) scroll(ctx context.Context, name string, from json.RawMessage, limit int) (p pointPage, err error) {
 	in := map[string]any{"limit": limit, "with_payload": true}
 	if from != nil {
 		in["offset"] = from

@@ -1,4 +1,4 @@
-package matrix
+package gate
 
 import (
 	"strings"
@@ -47,22 +47,22 @@ func inTheClear(_ *event.MessageEventContent, e *event.Event) { e.Mautrix.WasEnc
 // Holds F35, F36, F38, M32, M33, M35.
 func TestGate(t *testing.T) {
 	const me, friend, stranger = "@me:example.org", "@friend:else.where", "@x:evil.example"
-	g := sure(newGate(self, []string{me}, []string{friend, "*:Team.example:8448"}))(t)
-	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
-	group := roomFacts{encrypted: true, members: 3, name: "Reverie"}
-	with := func(r roomFacts, f func(*roomFacts)) roomFacts { f(&r); return r }
+	g := sure(New(self, []string{me}, []string{friend, "*:Team.example:8448"}))(t)
+	dm := Room{With: me, Encrypted: true, Members: 2, Name: "Reverie"}
+	group := Room{Encrypted: true, Members: 3, Name: "Reverie"}
+	with := func(r Room, f func(*Room)) Room { f(&r); return r }
 	for _, c := range []struct {
 		name    string
 		evt     *event.Event
-		room    roomFacts
+		room    Room
 		text    string // what gets through; empty = nothing does
 		private bool
 	}{
 		{"owner in a direct chat", message(me, "hello"), dm, "hello", true},
-		{"allowed by id", message(friend, "hello"), with(dm, func(r *roomFacts) { r.with = friend }), "hello", true},
-		{"allowed by server and port", message("@y:team.example:8448", "hello"), with(dm, func(r *roomFacts) { r.with = "@y:team.example:8448" }), "hello", true},
+		{"allowed by id", message(friend, "hello"), with(dm, func(r *Room) { r.With = friend }), "hello", true},
+		{"allowed by server and port", message("@y:team.example:8448", "hello"), with(dm, func(r *Room) { r.With = "@y:team.example:8448" }), "hello", true},
 		{"in somebody else's direct chat", message(friend, "hello"), dm, "hello", false},
-		{"direct, but others could read", message(me, "hello"), with(dm, func(r *roomFacts) { r.exposed = true }), "hello", false},
+		{"direct, but others could read", message(me, "hello"), with(dm, func(r *Room) { r.Exposed = true }), "hello", false},
 		{"same server name, other port", message("@y:team.example", "hello"), dm, "", false},
 		{"stranger", message(stranger, "hello"), dm, "", false},
 		{"stranger with the owner's id inside", message("@x:evil.example:@me:example.org", "hello"), dm, "", false},
@@ -89,11 +89,11 @@ func TestGate(t *testing.T) {
 			c.RelatesTo = (&event.RelatesTo{}).SetReplace("$0")
 		}), dm, "", false},
 		{"plain text in an encrypted room", message(me, "hello", inTheClear), dm, "", false},
-		{"plain text in a plain room", message(me, "hello", inTheClear), with(dm, func(r *roomFacts) { r.encrypted = false }), "hello", true},
-		{"two members alone are no direct chat", message(me, "hello"), with(dm, func(r *roomFacts) { r.with = "" }), "", false},
-		{"direct, but a third is there", message(me, "hello"), with(dm, func(r *roomFacts) { r.members = 3 }), "", false},
-		{"direct, but members unknown", message(me, "hello"), with(dm, func(r *roomFacts) { r.members = 0 }), "", false},
-		{"third member, mentioned", message(me, "hello", mentions(self)), with(dm, func(r *roomFacts) { r.members = 3 }), "hello", false},
+		{"plain text in a plain room", message(me, "hello", inTheClear), with(dm, func(r *Room) { r.Encrypted = false }), "hello", true},
+		{"two members alone are no direct chat", message(me, "hello"), with(dm, func(r *Room) { r.With = "" }), "", false},
+		{"direct, but a third is there", message(me, "hello"), with(dm, func(r *Room) { r.Members = 3 }), "", false},
+		{"direct, but members unknown", message(me, "hello"), with(dm, func(r *Room) { r.Members = 0 }), "", false},
+		{"third member, mentioned", message(me, "hello", mentions(self)), with(dm, func(r *Room) { r.Members = 3 }), "hello", false},
 		{"group, not addressed", message(me, "hello all"), group, "", false},
 		{"group, somebody else mentioned", message(me, "hello", mentions("@you:example.org")), group, "", false},
 		{"group, mentioned by name", message(me, "Reverie: hello", mentions(self)), group, "hello", false},
@@ -121,9 +121,9 @@ func TestGate(t *testing.T) {
 		{"group, mentioned with others", message(me, "You, Reverie: hello", mentions("@you:example.org", self)), group, "You, Reverie: hello", false},
 		{"group, the whole room mentioned", message(me, "@room hello", func(c *event.MessageEventContent, _ *event.Event) { c.Mentions = &event.Mentions{Room: true} }), group, "", false},
 		{"group, reply to us that mentions somebody else", message(me, "go on", reply("$ours"), mentions("@you:example.org")), group, "go on", false},
-		{"group where everything is for us", message(me, "hello all"), with(group, func(r *roomFacts) { r.open = true }), "hello all", false},
-		{"group where everything is for us, stranger", message(stranger, "hello all"), with(group, func(r *roomFacts) { r.open = true }), "", false},
-		{"group where everything is for us, notice", message(me, "hello", msgType(event.MsgNotice)), with(group, func(r *roomFacts) { r.open = true }), "", false},
+		{"group where everything is for us", message(me, "hello all"), with(group, func(r *Room) { r.Open = true }), "hello all", false},
+		{"group where everything is for us, stranger", message(stranger, "hello all"), with(group, func(r *Room) { r.Open = true }), "", false},
+		{"group where everything is for us, notice", message(me, "hello", msgType(event.MsgNotice)), with(group, func(r *Room) { r.Open = true }), "", false},
 		{"group, the bare name is no mention", message(me, "Reverie: hello"), group, "", false},
 		{"group, reply to us", message(me, "go on", reply("$ours")), group, "go on", false},
 		{"group, reply to somebody", message(me, "go on", reply("$theirs")), group, "", false},
@@ -135,11 +135,11 @@ func TestGate(t *testing.T) {
 		{"control and direction characters", message(me, "a\u202eb\x00c\r\nd"), dm, "abc\nd", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := g.judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" })
-			if o.pass != (c.text != "") || o.pass && o.text != c.text || !o.may && o.text != "" || (o.pass && c.room.private(c.evt.Sender.String())) != c.private {
+			o := g.Judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" })
+			if o.Pass != (c.text != "") || o.Pass && o.Text != c.text || !o.May && o.Text != "" || (o.Pass && c.room.Private(c.evt.Sender.String())) != c.private {
 				t.Errorf("got %+v, want text %q private %v", o, c.text, c.private)
 			}
-			if !o.pass && o.reason == "" {
+			if !o.Pass && o.Reason == "" {
 				t.Error("refused without a reason for the log")
 			}
 		})
@@ -150,13 +150,13 @@ func TestGate(t *testing.T) {
 // commands, notices, edits and ourselves are not, and nothing of a direct chat.
 func TestGateHears(t *testing.T) {
 	const me, stranger = "@me:example.org", "@x:evil.example"
-	g := sure(newGate(self, []string{me}, nil))(t)
-	group := roomFacts{encrypted: true, members: 3, name: "Reverie"}
-	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
+	g := sure(New(self, []string{me}, nil))(t)
+	group := Room{Encrypted: true, Members: 3, Name: "Reverie"}
+	dm := Room{With: me, Encrypted: true, Members: 2, Name: "Reverie"}
 	for _, c := range []struct {
 		name  string
 		evt   *event.Event
-		room  roomFacts
+		room  Room
 		heard string
 	}{
 		{"allowed", message(me, "nice weather"), group, "nice weather"},
@@ -175,7 +175,7 @@ func TestGateHears(t *testing.T) {
 		{"plain text in an encrypted room", message(stranger, "x", inTheClear), group, ""},
 		{"stranger in a direct chat", message(stranger, "x"), dm, ""},
 	} {
-		if o := g.judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" }); o.heard != c.heard || o.heard != "" && o.pass {
+		if o := g.Judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" }); o.Heard != c.heard || o.Heard != "" && o.Pass {
 			t.Errorf("%s: %+v", c.name, o)
 		}
 	}
@@ -187,12 +187,12 @@ func captioned(c *event.MessageEventContent, _ *event.Event) {
 
 // TestGateFiles: a file needs no words where it is for us all the same.
 func TestGateFiles(t *testing.T) {
-	g := sure(newGate(self, []string{"@me:example.org"}, nil))(t)
-	dm, group := roomFacts{with: "@me:example.org", encrypted: true, members: 2}, roomFacts{encrypted: true, members: 3}
+	g := sure(New(self, []string{"@me:example.org"}, nil))(t)
+	dm, group := Room{With: "@me:example.org", Encrypted: true, Members: 2}, Room{Encrypted: true, Members: 3}
 	for _, c := range []struct {
 		name string
 		evt  *event.Event
-		room roomFacts
+		room Room
 		pass bool
 	}{
 		{"in a direct chat", message("@me:example.org", "cat.png", msgType(event.MsgImage)), dm, true},
@@ -201,7 +201,7 @@ func TestGateFiles(t *testing.T) {
 		{"in a group, as a reply to us", message("@me:example.org", "cat.png", msgType(event.MsgAudio), reply("$ours")), group, true},
 		{"sticker", message("@me:example.org", "cat.png", msgType("m.sticker")), dm, false},
 	} {
-		if o := g.judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" }); o.pass != c.pass || o.text != "" {
+		if o := g.Judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" }); o.Pass != c.pass || o.Text != "" {
 			t.Errorf("%s: got %+v", c.name, o)
 		}
 	}
@@ -213,33 +213,37 @@ func TestGateFiles(t *testing.T) {
 func TestPrivate(t *testing.T) {
 	const me, friend = "@me:example.org", "@friend:else.where"
 	for _, c := range []struct {
-		room          roomFacts
+		room          Room
 		pair, private bool
 	}{
-		{roomFacts{with: me, members: 2}, true, true},
-		{roomFacts{with: me, members: 1}, true, true},
-		{roomFacts{with: me, members: 0}, false, false},
-		{roomFacts{with: me, members: 3}, false, false},
-		{roomFacts{members: 2}, false, false},
-		{roomFacts{members: 1}, false, false},
-		{roomFacts{with: me, members: 2, exposed: true}, true, false},
-		{roomFacts{with: friend, members: 2}, true, false},
+		{Room{With: me, Members: 2}, true, true},
+		{Room{With: me, Members: 1}, true, true},
+		{Room{With: me, Members: 0}, false, false},
+		{Room{With: me, Members: 3}, false, false},
+		{Room{Members: 2}, false, false},
+		{Room{Members: 1}, false, false},
+		{Room{With: me, Members: 2, Exposed: true}, true, false},
+		{Room{With: friend, Members: 2}, true, false},
 	} {
-		if pair, private := c.room.pair(), c.room.private(me); pair != c.pair || private != c.private {
+		if pair, private := c.room.Pair(), c.room.Private(me); pair != c.pair || private != c.private {
 			t.Errorf("%+v: pair %v, private %v", c.room, pair, private)
 		}
 	}
-	equal(t, roomFacts{members: 2}.private(""), false, "a room is private with nobody")
+	if (Room{Members: 2}).Private("") {
+		t.Error("a room is private with nobody")
+	}
 }
 
 // TestGateBots: programs are answered if they are named, and by no pattern.
 // Holds F37, M38.
 func TestGateBots(t *testing.T) {
-	g := sure(newGate(self, []string{"@me:a"}, []string{"*:a", "*:b", "@good:b"}, "*:b", "@spam:a"))(t)
+	g := sure(New(self, []string{"@me:a"}, []string{"*:a", "*:b", "@good:b"}, "*:b", "@spam:a"))(t)
 	for user, want := range map[string]bool{"@me:a": true, "@x:a": true, "@spam:a": false, "@x:B": false, "@good:b": true, "@x:c": false} {
-		equal(t, g.allows(user), want, "%s may talk", user)
+		if g.Allows(user) != want {
+			t.Errorf("%s may talk: %v", user, !want)
+		}
 	}
-	if _, err := newGate(self, []string{"@me:a"}, nil, "spam"); err == nil || !strings.Contains(err.Error(), "bots[0]") {
+	if _, err := New(self, []string{"@me:a"}, nil, "spam"); err == nil || !strings.Contains(err.Error(), "bots[0]") {
 		t.Errorf("a bad pattern: %v", err)
 	}
 }
@@ -262,7 +266,7 @@ func TestGateLists(t *testing.T) {
 		{"white space", []string{"@a:b "}, nil, "owners[0]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := newGate(self, c.owners, c.allow)
+			_, err := New(self, c.owners, c.allow)
 			switch {
 			case c.fault == "" && err != nil:
 				t.Errorf("refused: %v", err)
@@ -271,8 +275,8 @@ func TestGateLists(t *testing.T) {
 			}
 		})
 	}
-	g := sure(newGate(self, []string{"@a:b"}, nil))(t)
-	if !g.allows("@a:b") || g.allows("@c:b") || g.allows("") || g.allows(self) {
+	g := sure(New(self, []string{"@a:b"}, nil))(t)
+	if !g.Allows("@a:b") || g.Allows("@c:b") || g.Allows("") || g.Allows(self) {
 		t.Error("with an empty allow list only owners may talk")
 	}
 }
@@ -282,7 +286,7 @@ func FuzzStripMention(f *testing.F) {
 	f.Add("@reverie:example.org", "")
 	f.Add("rëverie Ĳ", "rëverie")
 	f.Fuzz(func(t *testing.T, body, name string) {
-		g := &gate{self: self}
+		g := &Gate{self: self}
 		body = text.Clean(body)
 		out := g.stripMention(body, text.Clean(name))
 		if !utf8.ValidString(out) || !strings.HasSuffix(body, out) || body != "" && out == "" {
@@ -295,8 +299,8 @@ func FuzzStripMention(f *testing.F) {
 // Holds M30.
 func TestIncomingText(t *testing.T) {
 	const me = "@me:example.org"
-	g := sure(newGate(self, []string{me}, nil))(t)
-	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
+	g := sure(New(self, []string{me}, nil))(t)
+	dm := Room{With: me, Encrypted: true, Members: 2, Name: "Reverie"}
 	html := func(s string) func(*event.MessageEventContent, *event.Event) {
 		return func(c *event.MessageEventContent, _ *event.Event) { c.Format, c.FormattedBody = event.FormatHTML, s }
 	}
@@ -325,10 +329,21 @@ func TestIncomingText(t *testing.T) {
 		{"accents", message(me, "e\u0301 ñ"), "e\u0301 ñ"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := g.judge(c.evt, dm, func(id.EventID) bool { return true })
-			if got.text != c.text || got.pass != (c.text != "") {
-				t.Errorf("read %q (pass %v, %s); want %q", got.text, got.pass, got.reason, c.text)
+			got := g.Judge(c.evt, dm, func(id.EventID) bool { return true })
+			if got.Text != c.text || got.Pass != (c.text != "") {
+				t.Errorf("read %q (pass %v, %s); want %q", got.Text, got.Pass, got.Reason, c.text)
 			}
 		})
+	}
+}
+
+// sure returns what there is if there was no error.
+func sure[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
 	}
 }

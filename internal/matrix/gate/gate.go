@@ -1,4 +1,5 @@
-package matrix
+// Package gate decides whose messages are for the bot. It is pure.
+package gate
 
 import (
 	"errors"
@@ -13,13 +14,14 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/session"
+	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/text"
 )
 
-// gate decides who is listened to. It is a pure function of what it is given,
+// Gate decides who is listened to. It is a pure function of what it is given,
 // and of Matrix ids only: names can be chosen by anybody.
-type gate struct {
+type Gate struct {
 	self    string
 	users   []string // exact ids
 	servers []string // server names, lower case
@@ -43,11 +45,11 @@ func CheckPattern(p string) error {
 	return nil
 }
 
-// newGate builds the gate of the account self. An empty allow list means the
+// New builds the gate of the account self. An empty allow list means the
 // owners only; no owners and nobody allowed is refused, because such a bot
 // would be silent without a word.
-func newGate(self string, owners, allow []string, bots ...string) (*gate, error) {
-	g := &gate{self: self, bots: bots}
+func New(self string, owners, allow []string, bots ...string) (*Gate, error) {
+	g := &Gate{self: self, bots: bots}
 	var faults []error
 	for i, o := range owners {
 		if err := CheckPattern(o); err != nil || strings.HasPrefix(o, "*") {
@@ -82,73 +84,73 @@ func newGate(self string, owners, allow []string, bots ...string) (*gate, error)
 	return g, errors.Join(faults...)
 }
 
-// allows tells whether user may invite and talk to the bot.
-func (g *gate) allows(user string) bool {
+// Allows tells whether user may invite and talk to the bot.
+func (g *Gate) Allows(user string) bool {
 	if user == g.self || !strings.HasPrefix(user, "@") {
 		return false
 	}
 	if slices.Contains(g.users, user) || slices.ContainsFunc(g.bots, func(p string) bool { return fits(p, user) }) {
 		return slices.Contains(g.users, user)
 	}
-	return slices.Contains(g.servers, strings.ToLower(server(user)))
+	return slices.Contains(g.servers, strings.ToLower(Server(user)))
 }
 
 // fits tells whether user is meant by a pattern that CheckPattern lets pass.
 func fits(pattern, user string) bool {
 	if host, all := strings.CutPrefix(pattern, "*:"); all {
-		return strings.EqualFold(host, server(user))
+		return strings.EqualFold(host, Server(user))
 	}
 	return pattern == user
 }
 
-// roomFacts is what the gate must know of a room.
-type roomFacts struct {
-	with      string // the person whose direct chat it is; empty = nobody said that it is one
-	exposed   bool   // others than that person may know what is said there, now or ever
-	unproven  bool   // nothing proves that it is that person who writes there
-	encrypted bool   // now or ever
-	members   int    // joined and invited; 0 = unknown
-	name      string // how we are called there
+// Room is what the gate must know of a room.
+type Room struct {
+	With      string // the person whose direct chat it is; empty = nobody said that it is one
+	Exposed   bool   // others than that person may know what is said there, now or ever
+	Unproven  bool   // nothing proves that it is that person who writes there
+	Encrypted bool   // now or ever
+	Members   int    // joined and invited; 0 = unknown
+	Name      string // how we are called there
 
-	active func(root string) bool // whether we take part in a thread; nil = in none
-	open   bool                   // everything that is said there by those who may is for us
+	Active func(root string) bool // whether we take part in a thread; nil = in none
+	Open   bool                   // everything that is said there by those who may is for us
 }
 
-// pair tells whether a direct chat has one other person in it, who need not mention us. Two
+// Pair tells whether a direct chat has one other person in it, who need not mention us. Two
 // members alone do not make it one.
-func (r roomFacts) pair() bool { return r.with != "" && r.members > 0 && r.members <= 2 }
+func (r Room) Pair() bool { return r.With != "" && r.Members > 0 && r.Members <= 2 }
 
-// private tells whether user's private memory may be used in a room: it is their own direct
+// Private tells whether user's private memory may be used in a room: it is their own direct
 // chat, nobody else ever could read there, and no other device can write in their name.
-func (r roomFacts) private(user string) bool {
-	return r.pair() && r.with == user && !r.exposed && !r.unproven
+func (r Room) Private(user string) bool {
+	return r.Pair() && r.With == user && !r.Exposed && !r.Unproven
 }
 
-// opinion is the gate's answer.
-type opinion struct {
-	pass   bool
-	may    bool   // who may talk to us said something that we can read, to us or not
-	text   string // what was said by who may, without the mention of us
-	emote  bool   // it is what its sender does
-	reason string // why not; for the log
-	heard  string // what was said in a room with others, and not to us
+// Opinion is the gate's answer.
+type Opinion struct {
+	Pass   bool
+	May    bool   // who may talk to us said something that we can read, to us or not
+	Text   string // what was said by who may, without the mention of us
+	Emote  bool   // it is what its sender does
+	Reason string // why not; for the log
+	Heard  string // what was said in a room with others, and not to us
 }
 
-// judge looks at a message of a room. ours tells whether an event is one of
+// Judge looks at a message of a room. ours tells whether an event is one of
 // our own messages.
-func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) bool) opinion {
-	no := func(reason string) opinion { return opinion{reason: reason} }
+func (g *Gate) Judge(evt *event.Event, room Room, ours func(id.EventID) bool) Opinion {
+	no := func(reason string) Opinion { return Opinion{Reason: reason} }
 	if evt.Sender.String() == g.self {
-		return no(ownMessage)
+		return no(OwnMessage)
 	}
-	allowed := g.allows(evt.Sender.String())
-	if !allowed && room.pair() {
+	allowed := g.Allows(evt.Sender.String())
+	if !allowed && room.Pair() {
 		return no("sender is not allowed")
 	}
 	if evt.Unsigned.RedactedBecause != nil {
 		return no("redacted")
 	}
-	clear := room.encrypted && !evt.Mautrix.WasEncrypted
+	clear := room.Encrypted && !evt.Mautrix.WasEncrypted
 	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
 	if !ok {
 		return no("no message")
@@ -156,42 +158,42 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	switch {
 	case msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace || msg.NewContent != nil: // also one that does not say of what
 		return no("edit")
-	case msg.MsgType != event.MsgText && msg.MsgType != event.MsgEmote && !isFile(msg):
+	case msg.MsgType != event.MsgText && msg.MsgType != event.MsgEmote && !IsFile(msg):
 		return no("type " + text.Clip(string(msg.MsgType), 40))
 	case clear:
 		return no("plain text in an encrypted room")
 	}
-	body := words(msg)
-	if body == "" && !isFile(msg) {
+	body := Words(msg)
+	if body == "" && !IsFile(msg) {
 		return no("empty")
 	}
 	mentioned, to := g.mentioned(msg, body), msg.RelatesTo.GetNonFallbackReplyTo()
-	toUs := mentioned || to != "" && ours(to) || allowed && g.inActiveThread(msg, room.active)
+	toUs := mentioned || to != "" && ours(to) || allowed && g.inActiveThread(msg, room.Active)
 	if !allowed && toUs { // nor does the model get to read it: who may not talk to us does not do so in other words
 		return no("sender is not allowed")
 	}
-	o := opinion{may: allowed, pass: allowed && (room.pair() || room.open || toUs), emote: msg.MsgType == event.MsgEmote}
+	o := Opinion{May: allowed, Pass: allowed && (room.Pair() || room.Open || toUs), Emote: msg.MsgType == event.MsgEmote}
 	switch {
-	case allowed && (mentioned || room.open):
-		o.text = g.stripMention(body, room.name)
+	case allowed && (mentioned || room.Open):
+		o.Text = g.stripMention(body, room.Name)
 	case allowed:
-		o.text = body
+		o.Text = body
 	}
-	if !o.pass {
-		o.reason = "not addressed to the bot"
-		if !room.pair() && !session.Commands(body) {
-			o.heard = body
+	if !o.Pass {
+		o.Reason = "not addressed to the bot"
+		if !room.Pair() && !command.Is(body) {
+			o.Heard = body
 		}
 	}
 	return o
 }
 
-// ownMessage is why a message of ours is none for us.
-const ownMessage = "own message"
+// OwnMessage is why a message of ours is none for us.
+const OwnMessage = "own message"
 
-// words is what a message says, without the quote that a reply may carry.
-func words(msg *event.MessageEventContent) string {
-	body := said(msg)
+// Words is what a message says, without the quote that a reply may carry.
+func Words(msg *event.MessageEventContent) string {
+	body := Said(msg)
 	if msg.RelatesTo.GetReplyTo() != "" {
 		body = event.TrimReplyFallbackText(body)
 	}
@@ -201,7 +203,7 @@ func words(msg *event.MessageEventContent) string {
 // mentioned tells whether a message is for us by what it says of itself, or, if its
 // client says nothing, by a link to us or our full id in it. Our name is no mention, and
 // what is quoted is not either: others may have it, and said that before.
-func (g *gate) mentioned(msg *event.MessageEventContent, body string) bool {
+func (g *Gate) mentioned(msg *event.MessageEventContent, body string) bool {
 	if msg.Mentions != nil {
 		return msg.Mentions.Has(id.UserID(g.self))
 	}
@@ -275,7 +277,7 @@ func endsID(s string) bool {
 
 // stripMention takes our name off the front of a message, in the forms clients
 // write it. A message that is nothing but our name stays as it is.
-func (g *gate) stripMention(text, name string) string {
+func (g *Gate) stripMention(text, name string) string {
 	local := strings.TrimPrefix(strings.SplitN(g.self, ":", 2)[0], "@")
 	forms := []string{g.self, "@" + local, local}
 	if name != "" {
@@ -294,15 +296,60 @@ func (g *gate) stripMention(text, name string) string {
 	return text
 }
 
-// Allows tells whether user may talk to us.
-func (c *Client) Allows(user string) bool { return c.gate.allows(user) }
-
 // Allowed returns whether a person may talk to the account self, as its owners, allow and
 // bots lists say. A fault in the lists is an error that names it.
 func Allowed(self string, owners, allow, bots []string) (func(user string) bool, error) {
-	g, err := newGate(self, owners, allow, bots...)
+	g, err := New(self, owners, allow, bots...)
 	if err != nil {
 		return nil, err
 	}
-	return g.allows, nil
+	return g.Allows, nil
+}
+
+// longestID is in bytes, as the specification has it.
+const longestID = 255
+
+// ThreadIn is the thread of a message's relation, by its root; what cannot be one is none.
+func ThreadIn(rel *event.RelatesTo) string {
+	root := rel.GetThreadParent().String()
+	control := func(r rune) bool { return r <= ' ' || r == 0x7f }
+	if len(root) > longestID || !strings.HasPrefix(root, "$") || strings.ContainsFunc(root, control) {
+		return ""
+	}
+	return root
+}
+
+// inActiveThread reports whether a message is for us because of the thread it stands in.
+// Who mentions somebody else there talks to them.
+func (g *Gate) inActiveThread(msg *event.MessageEventContent, active func(root string) bool) bool {
+	root := ThreadIn(msg.RelatesTo)
+	if root == "" || active == nil {
+		return false
+	}
+	if msg.Mentions != nil && slices.ContainsFunc(msg.Mentions.UserIDs, func(u id.UserID) bool { return u.String() != g.self }) {
+		return false
+	}
+	return active(root)
+}
+
+// FileKinds are the messages that are files, by type.
+var FileKinds = map[event.MessageType]string{
+	event.MsgImage: chat.ImageFile, event.MsgFile: chat.OtherFile, event.MsgAudio: chat.AudioFile, event.MsgVideo: chat.VideoFile,
+}
+
+// IsFile tells whether a message is a file.
+func IsFile(msg *event.MessageEventContent) bool { return FileKinds[msg.MsgType] != "" }
+
+// Said is what was written in a message: of a file, beside it.
+func Said(msg *event.MessageEventContent) string {
+	if IsFile(msg) {
+		return msg.GetCaption()
+	}
+	return msg.Body
+}
+
+// Server is the server of a user or room id.
+func Server(user string) string {
+	_, s, _ := strings.Cut(user, ":")
+	return s
 }

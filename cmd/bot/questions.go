@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/memory"
-	"reverie/internal/session"
 	"reverie/internal/trust"
 )
 
@@ -87,7 +87,7 @@ func (a *asker) put(ctx context.Context, event string, list []memory.Question, n
 	if err := a.b.memory.Put(ctx, event, room, ids); err != nil {
 		return err
 	}
-	text := session.Questions(a.b.messages.For(ctx, room), list, a.b.cfg.location())
+	text := command.Questions(a.b.messages.For(ctx, room), list, a.b.cfg.location())
 	label := trust.Label{Integrity: trust.Owner, Readers: list[0].Scope}
 	for _, q := range list {
 		label.Integrity = min(label.Integrity, q.First.Integrity, q.Second.Integrity)

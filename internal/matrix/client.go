@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,13 +18,14 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/delivery"
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
-	"reverie/internal/session"
 	"reverie/internal/settings"
 )
 
@@ -106,7 +106,7 @@ func (cfg *Config) check() error {
 	if !slices.Contains(e2ee.DeviceRules(), string(cfg.Devices)) {
 		faults = append(faults, fmt.Errorf("devices is %q: write one of %s", cfg.Devices, strings.Join(e2ee.DeviceRules(), ", ")))
 	}
-	if _, err := newGate("", cfg.Owners, cfg.Allow, cfg.Bots...); err != nil {
+	if _, err := gate.New("", cfg.Owners, cfg.Allow, cfg.Bots...); err != nil {
 		faults = append(faults, err)
 	}
 	err := errors.Join(faults...)
@@ -119,41 +119,27 @@ func (cfg *Config) check() error {
 // start.
 type Client struct {
 	cfg         Config
-	log         *slog.Logger
 	cli         *mautrix.Client
 	acc         *account.Account
 	inbox       *delivery.Inbox
 	outbox      *delivery.Outbox
 	unconfirmed *unconfirmed
-	gate        *gate
-	now         func() time.Time
+	gate        *gate.Gate
 
-	backup   *e2ee.Backup
-	verifier *verification.Verifier
-	typing   *typing
-	receipts *receipts
-	sync     *syncState
+	backup     *e2ee.Backup
+	verifier   *verification.Verifier
+	typing     *typing
+	receipts   *receipts
+	sync       *syncState
+	rooms      *rooms
+	members    *memberships
+	keys       *missingKeys
+	drafts     *drafts
+	redactions *redactions
 
-	pace   pace
 	ending chan struct{} // closed when the context of Run ends
 
-	inWake, outWake, roomWake, unreadWake, goneWake chan struct{}
-
-	mu      sync.Mutex
-	known   map[id.RoomID]knowledge
-	drafts  map[string]*draft
-	arrived map[id.SessionID]struct{}
-
-	member      sync.Mutex        // held while our membership in a room is noted
-	memberships map[id.RoomID]int // how often a sync has told of it
-
-	states sync.Mutex // held while an answer of a room's state is stored, or found to be too old
-
-	gone func(room string) // see OnLeft; may be nil; guarded by mu
-
-	move      func(ctx context.Context, from, to string) error // see OnUpgrade; may be nil; guarded by mu
-	takenBack func(ctx context.Context, event string) error    // see OnRedaction; may be nil; guarded by mu
-	asked     map[id.SessionID]bool                            // keys asked for in this run; runUnread only
+	inWake, outWake chan struct{}
 }
 
 var _ chat.Transport = (*Client)(nil)
@@ -169,24 +155,23 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.DB == nil {
 		return nil, errors.New("matrix: no database given")
 	}
+	if cfg.pace == nil {
+		cfg.pace = &normalPace
+	}
+	if cfg.now == nil {
+		cfg.now = time.Now
+	}
 	c := &Client{
-		cfg: cfg, log: cfg.Log, now: time.Now, sync: &syncState{synced: make(chan struct{})},
-		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
-		unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1),
-		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{},
-		arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
+		cfg: cfg, sync: &syncState{synced: make(chan struct{})}, keys: newMissingKeys(), drafts: &drafts{all: map[string]*draft{}},
+		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), ending: make(chan struct{}),
 	}
-	if cfg.pace != nil {
-		c.pace = *cfg.pace
-	}
-	if cfg.now != nil {
-		c.now = cfg.now
-	}
-	c.inbox, c.outbox = delivery.New(cfg.DB, c.now, session.Retries)
-	c.unconfirmed = newUnconfirmed(c.now, c.pace)
-	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.log, Ending: c.ending, Again: c.pace.again, Problem: c.sync.setProblem})
+	c.inbox, c.outbox = delivery.New(cfg.DB, c.cfg.now, command.Retries)
+	c.redactions = &redactions{inbox: c.inbox, log: cfg.Log, now: cfg.now, wake: make(chan struct{}, 1)}
+	c.unconfirmed = newUnconfirmed(cfg.now, *cfg.pace)
+	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.cfg.Log, Ending: c.ending, Again: c.cfg.pace.again,
+		Problem: c.sync.setProblem})
 	login := cfg.account()
-	login.Now, login.Store = c.now, keys
+	login.Now, login.Store = c.cfg.now, keys
 	login.Syncer = func() mautrix.Syncer { return &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c} }
 	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allows}
 	var err error
@@ -194,12 +179,19 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c.cli = c.acc.Client
-	c.typing, c.receipts = newTyping(c.cli, c.log, c.now), newReceipts(c.cli, c.log)
-	g, err := newGate(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
+	c.typing, c.receipts = newTyping(c.cli, c.cfg.Log, c.cfg.now), newReceipts(c.cli, c.cfg.Log)
+	g, err := gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %w", err)
 	}
 	c.gate = g
+	c.rooms = newRooms(cfg.DB, c.acc, c.cfg.Log)
+	c.members = &memberships{
+		rooms: c.rooms, inbox: c.inbox, outbox: c.outbox, log: c.cfg.Log, now: c.cfg.now, pace: *cfg.pace,
+		text: cfg.Text, allows: g.Allows, tell: c.tell,
+		cleared: func(room string) { c.dropDrafts(room); c.typing.set(room, false) },
+		wake:    make(chan struct{}, 1), inWake: c.inWake, outWake: c.outWake, seen: map[id.RoomID]int{},
+	}
 	c.register()
 	c.acc.SignDevice(ctx)
 	c.acc.Identity.Open(ctx)
@@ -212,7 +204,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		c.unconfirmed.add(r.ID)
 	}
 	if c.verifier, err = verification.New(ctx, verification.Config{
-		Client: c.cli, Machine: c.machine(), Log: c.log, Now: c.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c},
+		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c.rooms, c},
 	}); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}
@@ -238,8 +230,8 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 	g.Go(func() error { return c.runSync(ctx) })
 	g.Go(func() error { return c.runInbox(ctx, deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
-	g.Go(func() error { return c.runRooms(ctx) })
-	g.Go(func() error { return c.runRedactions(ctx) })
+	g.Go(func() error { return c.members.run(ctx) })
+	g.Go(func() error { return c.redactions.run(ctx) })
 	g.Go(func() error { return c.receipts.run(ctx) })
 	g.Go(func() error { return c.typing.run(ctx) })
 	g.Go(func() error { return c.backup.Run(ctx) })
@@ -262,13 +254,42 @@ func (c *Client) Verify(ctx context.Context, person, room, args string) (string,
 	return c.verifier.Command(ctx, person, room, args), nil
 }
 
+// Allows tells whether user may talk to us.
+func (c *Client) Allows(user string) bool { return c.gate.Allows(user) }
+
 // UserID is the bot's own Matrix id.
 func (c *Client) UserID() string { return c.cli.UserID.String() }
 
-// machine is shorter than what it stands for.
-func (c *Client) machine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }
-
-func server(user string) string {
-	_, s, _ := strings.Cut(user, ":")
-	return s
+// People is how many have joined a room, we among them.
+func (c *Client) People(ctx context.Context, room string) (int, error) {
+	return c.rooms.People(ctx, room)
 }
+
+// Left tells whether we have left a room, or were put out of it, and are not invited
+// into it again. A room that is not known is none that was left.
+func (c *Client) Left(ctx context.Context, room string) (bool, error) { return c.rooms.Left(ctx, room) }
+
+// DirectWith is the person with whom a room is private right now; empty when it is not.
+func (c *Client) DirectWith(ctx context.Context, room string) (string, error) {
+	return c.rooms.DirectWith(ctx, room)
+}
+
+// DirectChat is a private direct chat with a person; empty when there is none.
+func (c *Client) DirectChat(ctx context.Context, person string) (string, error) {
+	return c.rooms.DirectChat(ctx, person)
+}
+
+// OnLeft sets what is told that we are no longer in a room, so that what is worked on
+// there ends. It must return at once. To be called before Run.
+func (c *Client) OnLeft(told func(room string)) { c.members.onLeft(told) }
+
+// OnUpgrade tells what brings along what belongs to a room when another one
+// takes its place. move must be repeatable; it is called when all that was asked
+// in the room from is answered, and before anything said in the room to is
+// delivered. To be called before Run.
+func (c *Client) OnUpgrade(move func(ctx context.Context, from, to string) error) {
+	c.members.onUpgrade(move)
+}
+
+// machine is the Olm machine of the account.
+func (c *Client) machine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }

@@ -14,6 +14,7 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -62,9 +63,9 @@ type Config struct {
 	Objective string                    // role of the models that are asked which task a room works on; empty = none is
 	Messages  *settings.Messages        // what is said without a model; nil = in English
 	Skills    *skill.Library
-	Media     *media.Store // what came with messages; nil = files cannot be read
-	FileText  int          // characters of a file that the model gets; 0 = 40,000
-	Dreams    *Dreams      // what !dream does; nil = there is no such thing here
+	Media     *media.Store    // what came with messages; nil = files cannot be read
+	FileText  int             // characters of a file that the model gets; 0 = 40,000
+	Dreams    *command.Dreams // what !dream does; nil = there is no such thing here
 	// Self is who we are to the transport, and Allowed who may talk to us; nil = everybody who is quoted.
 	Self    string
 	Allowed func(user string) bool
@@ -208,7 +209,7 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 		in.Sender = m.cfg.Owners[0]
 	}
 	in.Private = in.Private || !known
-	return s.preview(ctx, in)
+	return s.Preview(ctx, in)
 }
 
 // Rooms lists the rooms that have been talked in, the latest first.

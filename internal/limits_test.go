@@ -50,7 +50,7 @@ var exceptions = map[string]int{
 	"internal/session: methods":       161,
 	"internal/session: fields":        28,
 	"internal/session: long lines":    34,
-	"internal/session: lines":         5380,
+	"internal/session: lines":         5379,
 	"internal/tool: long lines":       28,
 }
 

@@ -36,6 +36,7 @@ var rows = map[string]int{
 	"internal/subsession": 6,
 	"internal/command":    6,
 	"internal/harvest":    6,
+	"internal/questions":  6,
 
 	"internal/agent": 5, // below what runs it: turns, sub-sessions, dreams
 
@@ -63,6 +64,7 @@ var rows = map[string]int{
 
 	"internal/text":  0,
 	"internal/tty":   0,
+	"internal/idle":  0,
 	"internal/trust": 0,
 	"internal/i18n":  0, // errors of every row are made of its sentences
 	".":              -1,

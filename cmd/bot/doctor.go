@@ -93,7 +93,7 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 	}
 	defer b.close()
 	examineFiles(cfg, r)
-	b.lookAround(ctx)
+	b.window.lookAround(ctx)
 	r.add(b.examinePrompt(ctx)...)
 	r.add(b.examineModels(ctx)...)
 	r.add(b.examineTier(ctx)...)
@@ -156,7 +156,7 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 	for _, p := range b.messages.Problems() {
 		found = append(found, finding{"messages", note, p.String(), ""})
 	}
-	p, err := b.sessions(nil, nil).Preview(ctx, "")
+	p, err := b.connect(connection{}).sessions.Preview(ctx, "")
 	if err != nil {
 		return append(found, finding{"prompt", ill, err.Error(), "shorten the files under data/, or use a model with a larger window"})
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/session"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -106,10 +107,10 @@ type taskAddCommand struct {
 
 // Run adds a task; a bot that runs sees it within ten seconds.
 func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
-	sessions := b.sessions(nil, nil)
+	sessions := b.connect(connection{}).sessions
 	t := task.Task{Room: a.Room, User: b.cfg.owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt, Background: a.Silent}
 	if t.Room == "" {
-		rooms, err := sessions.Rooms(ctx)
+		rooms, err := session.Rooms(ctx, b.db)
 		if err != nil {
 			return err
 		}

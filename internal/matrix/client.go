@@ -154,15 +154,13 @@ type Client struct {
 
 	states sync.Mutex // held while an answer of a room's state is stored, or found to be too old
 
-	gone func(room string) // see OnLeft; may be nil; guarded by mu
+	handler Handler // of Run; nil before
 
-	lastSync    atomic.Int64                                     // Unix milliseconds
-	failures    atomic.Int64                                     // syncs failed in a row
-	begun, done atomic.Int64                                     // number of the newest sync that was begun, and that was processed
-	move        func(ctx context.Context, from, to string) error // see OnUpgrade; may be nil; guarded by mu
-	takenBack   func(ctx context.Context, event string) error    // see OnRedaction; may be nil; guarded by mu
-	hasty       atomic.Bool                                      // the next sync is to return at once
-	asked       map[id.SessionID]bool                            // keys asked for in this run; runUnread only
+	lastSync    atomic.Int64          // Unix milliseconds
+	failures    atomic.Int64          // syncs failed in a row
+	begun, done atomic.Int64          // number of the newest sync that was begun, and that was processed
+	hasty       atomic.Bool           // the next sync is to return at once
+	asked       map[id.SessionID]bool // keys asked for in this run; runUnread only
 }
 
 var _ chat.Transport = (*Client)(nil)
@@ -196,7 +194,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	login := cfg.account()
 	login.Now, login.Store = c.now, c.store
 	login.Syncer = func() mautrix.Syncer { return &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c} }
-	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allows}
+	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allowed}
 	var err error
 	if c.acc, err = account.Open(ctx, login); err != nil {
 		return nil, err
@@ -222,14 +220,28 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
+// Handler takes what happens in rooms, while Run runs.
+type Handler interface {
+	// Deliver gets each message that passed the gate, in order, and again after a restart until
+	// Ack is called for it.
+	Deliver(ctx context.Context, in chat.Inbound) error
+	// RoomReplaced brings along what belongs to the room from when the room to takes its place. It
+	// is called when all that was asked in from is answered, and before anything said in to is
+	// delivered. It must be repeatable.
+	RoomReplaced(ctx context.Context, from, to string) error
+	// RoomLeft ends what is worked on for a room that we are no longer in. It returns at once.
+	RoomLeft(room string)
+	// Redacted forgets a message. It is called again, also after a restart, until it succeeds.
+	Redacted(ctx context.Context, event string) error
+}
+
 // Run takes messages and sends replies until ctx ends; it then stops taking,
-// sends what is due for up to five seconds, and returns nil. deliver gets each
-// message that passed the gate, in order, and again after a restart until
-// Ack is called for it. Run must be called once.
+// sends what is due for up to five seconds, and returns nil. Run must be called once.
 //
 // An error means that going on is pointless, as when the access token is no
 // longer valid and there is no password to get a new one.
-func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
+func (c *Client) Run(ctx context.Context, h Handler) error {
+	c.handler = h
 	out, stopOut := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopOut()
 	stopping := make(chan struct{})
@@ -239,7 +251,7 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 	g, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, func() { close(c.ending) })()
 	g.Go(func() error { return c.runSync(ctx) })
-	g.Go(func() error { return c.runInbox(ctx, deliver) })
+	g.Go(func() error { return c.runInbox(ctx, h.Deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
 	g.Go(func() error { return c.runRooms(ctx) })
 	g.Go(func() error { return c.runRedactions(ctx) })

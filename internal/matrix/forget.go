@@ -31,15 +31,6 @@ func Forget(ctx context.Context, tx *sql.Tx, texts []string) error {
 	return nil
 }
 
-// OnRedaction tells what forgets a message that was taken back. forget must be
-// repeatable: it is called again, also after a restart, until it succeeds. To be
-// called before Run.
-func (c *Client) OnRedaction(forget func(ctx context.Context, event string) error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.takenBack = forget
-}
-
 // redactionPause is how long a forgetting that failed waits to be tried again.
 const redactionPause = time.Minute
 
@@ -55,19 +46,13 @@ func (c *Client) runRedactions(ctx context.Context) error {
 }
 
 func (c *Client) redactions(ctx context.Context) error {
-	c.mu.Lock()
-	forget := c.takenBack
-	c.mu.Unlock()
-	if forget == nil {
-		return nil // it is kept until somebody cares
-	}
 	for {
 		var event string
 		err := c.q.db.QueryRowContext(ctx, `SELECT coalesce(min(event), '') FROM redaction`).Scan(&event)
 		if err != nil || event == "" {
 			return err
 		}
-		if err := forget(ctx, event); err != nil {
+		if err := c.handler.Redacted(ctx, event); err != nil {
 			return err
 		}
 		if _, err := c.q.db.ExecContext(ctx, `DELETE FROM redaction WHERE event = ?`, event); err != nil {

@@ -292,8 +292,8 @@ func (g *gate) stripMention(text, name string) string {
 	return text
 }
 
-// Allows tells whether user may talk to us.
-func (c *Client) Allows(user string) bool { return c.gate.allows(user) }
+// Allowed tells whether user may talk to us.
+func (c *Client) Allowed(user string) bool { return c.gate.allows(user) }
 
 // Allowed returns whether a person may talk to the account self, as its owners, allow and
 // bots lists say. A fault in the lists is an error that names it.

@@ -98,11 +98,8 @@ func (c *Client) left(ctx context.Context, room id.RoomID) error {
 	c.log.Info("matrix: no longer in this room", "room", room)
 	c.dropDrafts(room.String())
 	c.Typing(ctx, room.String(), false)
-	c.mu.Lock()
-	told := c.gone
-	c.mu.Unlock()
-	if told != nil {
-		told(room.String())
+	if c.handler != nil {
+		c.handler.RoomLeft(room.String())
 	}
 	return c.q.leave(ctx, room.String())
 }
@@ -296,14 +293,6 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 func (c *Client) People(ctx context.Context, room string) (int, error) {
 	members, err := c.cli.StateStore.(*sqlstatestore.SQLStateStore).GetRoomMembers(ctx, id.RoomID(room), event.MembershipJoin)
 	return len(members), doing("matrix: look up the members of a room", err)
-}
-
-// OnLeft sets what is told that we are no longer in a room, so that what is worked on
-// there ends. It must return at once. To be called before Run.
-func (c *Client) OnLeft(told func(room string)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.gone = told
 }
 
 // Left tells whether we have left a room, or were put out of it, and are not invited

@@ -16,16 +16,6 @@ import (
 	"reverie/internal/store"
 )
 
-// OnUpgrade tells what brings along what belongs to a room when another one
-// takes its place. move must be repeatable; it is called when all that was asked
-// in the room from is answered, and before anything said in the room to is
-// delivered. To be called before Run.
-func (c *Client) OnUpgrade(move func(ctx context.Context, from, to string) error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.move = move
-}
-
 // onTombstone notes the room that is to replace another one. That its sender may end the room
 // is checked by the homeserver, and once more here, because following moves the old room's memory.
 func (c *Client) onTombstone(ctx context.Context, _ *batch, evt *event.Event) error {
@@ -212,12 +202,7 @@ func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err er
 	if err != nil || busy {
 		return c.now().Add(min(time.Second, c.pace.again)), err
 	}
-	c.mu.Lock()
-	move := c.move
-	c.mu.Unlock()
-	if move != nil {
-		err = move(ctx, r.old, r.room)
-	}
+	err = c.handler.RoomReplaced(ctx, r.old, r.room)
 	if ctx.Err() != nil {
 		return c.now(), nil
 	}

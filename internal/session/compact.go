@@ -261,3 +261,11 @@ func (s *Session) showSummary(ctx context.Context, _ chat.Inbound, _ string) (st
 func (s *Session) messages(ctx context.Context, n int) string {
 	return s.text(ctx, "count.messages", "count", fmt.Sprint(n))
 }
+
+// leaving says that messages are about to leave the prompt, so that what is worth it is
+// remembered before long. It does not wait for that: they stay in the database.
+func (s *Session) leaving() {
+	if s.cfg.Leaving != nil {
+		s.cfg.Leaving(string(s.talk))
+	}
+}

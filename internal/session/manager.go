@@ -17,6 +17,7 @@ import (
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
+	"reverie/internal/idle"
 	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -32,14 +33,16 @@ import (
 // Config is what the sessions work with. All stores are shared by all rooms;
 // the scopes a turn may see are decided here, in code, from who is in the room.
 type Config struct {
-	DB        *sql.DB
-	Models    *llm.Models
-	Prompt    *prompt.Assembler
-	Tools     *tool.Set
-	History   *history.Store
-	Memory    *memory.Store
-	Tasks     *task.Store
-	Transport chat.Transport
+	DB         *sql.DB
+	Background *idle.Gate // what gives way to these sessions; nil = nothing does
+	Models     *llm.Models
+	Prompt     *prompt.Assembler
+	Tools      *tool.Set
+	History    *history.Store
+	Memory     *memory.Store
+	Tasks      *task.Store
+	Transport  chat.Transport
+	Rooms      chat.Rooms // nil = without a connection: rooms are as they were when somebody last wrote in them
 
 	Isolation memory.Isolation // where new memories go; empty = strict
 
@@ -64,22 +67,9 @@ type Config struct {
 	Media     *media.Store // what came with messages; nil = files cannot be read
 	FileText  int          // characters of a file that the model gets; 0 = 40,000
 	Dreams    *Dreams      // what !dream does; nil = there is no such thing here
-	// Self is who we are to the transport, and Allowed who may talk to us; nil = everybody who is quoted.
-	Self    string
-	Allowed func(user string) bool
 	// Window says what is known of the chat model's window, asking nobody; nil = what Models found out.
 	Window func() window.Inputs
 
-	// What the transport knows. People is how many are in a room; nil = two in a direct chat, and more
-	// elsewhere.
-	People func(ctx context.Context, room string) (int, error)
-	// DirectWith is the person with whom a room is private right now; "" = it is not. nil = it is as it
-	// was when somebody last wrote in it.
-	DirectWith func(ctx context.Context, room string) (person string, err error)
-	// Left tells whether a room has been left: nothing is worked on for it. nil = none can be.
-	Left func(ctx context.Context, room string) (bool, error)
-	// DirectChat is a direct chat with person; empty when there is none. nil = there are none.
-	DirectChat func(ctx context.Context, person string) (room string, err error)
 	// Status returns lines that are added to !status, in the language of say; may be nil.
 	Status func(ctx context.Context, say i18n.Say) []string
 	// Verify is the command !verify with its arguments; the text it returns is said in room. nil = nobody
@@ -105,7 +95,7 @@ type Manager struct {
 
 	helpers *helpers // nil = there are no sub-sessions
 
-	background background
+	background *idle.Gate
 
 	mu       sync.Mutex
 	rooms    map[history.Talk]*Session // those at work
@@ -123,7 +113,11 @@ func New(cfg Config) *Manager {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
+	if cfg.Rooms == nil {
+		cfg.Rooms = lastWritten{cfg.DB}
+	}
+	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.Quiet, cfg.Now))
+	m := &Manager{cfg: cfg, background: cfg.Background, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
 		lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now), rooms: map[history.Talk]*Session{}}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = newHelpers(m)
@@ -151,7 +145,7 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 		s = newSession(m, talk)
 		m.rooms[talk] = s
 	}
-	m.background.arrived()
+	m.background.Arrived()
 	s.push(in)
 	m.mu.Unlock()
 	if known {
@@ -213,8 +207,8 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 }
 
 // Rooms lists the rooms that have been talked in, the latest first.
-func (m *Manager) Rooms(ctx context.Context) ([]string, error) {
-	rooms, err := store.Column[string](ctx, m.cfg.DB, `SELECT room FROM session ORDER BY heard_at DESC, room`)
+func Rooms(ctx context.Context, db *sql.DB) ([]string, error) {
+	rooms, err := store.Column[string](ctx, db, `SELECT room FROM session ORDER BY heard_at DESC, room`)
 	if err != nil {
 		return nil, fmt.Errorf("session: list rooms: %w", err)
 	}

@@ -97,7 +97,7 @@ func builtinTexts(t *testing.T, language string) map[string]string {
 
 func everythingSaid(t *testing.T, language string) {
 	w := newWorld(t, t.TempDir())
-	w.cfg.Messages, w.cfg.Self = settings.OpenMessages(w.dir, w.cfg.DB, "en"), "@bot:example.org"
+	w.cfg.Messages, w.who.self = settings.OpenMessages(w.dir, w.cfg.DB, "en"), "@bot:example.org"
 	must(t, (settings.Store{DB: w.cfg.DB}).Set(t.Context(), "!dm", settings.Language, language, owner, time.Now()))
 	said, n := map[string]bool{}, 0
 	say := func(texts ...string) {
@@ -226,7 +226,7 @@ func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 }
 
 // speaking are the folders whose code says something to people in rooms.
-var speaking = []string{".", "../settings", "../matrix", "../matrix/verification", "../task", "../goal", "../store", "../dream", "../memory", "../media", "../llm", "../history", "../prompt", "../i18n", "../../cmd/bot"}
+var speaking = []string{".", "../settings", "../matrix", "../matrix/verification", "../questions", "../task", "../goal", "../store", "../dream", "../memory", "../media", "../llm", "../history", "../prompt", "../i18n", "../../cmd/bot"}
 
 // parsed are the files of folders, without their tests.
 func parsed(t *testing.T, dirs []string) map[string]*ast.File {

@@ -71,15 +71,12 @@ func (m *Manager) Left(room string) {
 // leave ends what works for rooms that we are no longer in, and tells nobody of what has
 // ended there: also when the program was down as that happened, and had work left.
 func (h *helpers) leave(ctx context.Context) error {
-	if h.cfg.Left == nil {
-		return nil
-	}
 	rooms, err := store.Column[string](ctx, h.cfg.DB, `SELECT DISTINCT room FROM sub_session WHERE told = 0`)
 	if err != nil {
 		return fmt.Errorf("session: read sub-sessions: %w", err)
 	}
 	for _, room := range rooms {
-		gone, err := h.cfg.Left(ctx, room)
+		gone, err := h.cfg.Rooms.Left(ctx, room)
 		if err != nil {
 			return err
 		}

@@ -22,8 +22,7 @@ type TasksConfig struct {
 // messages, and what came of it goes back.
 type jobs struct{ *task.Scheduler }
 
-// Done tells what a person stopped, and what had no model to work with, from what
-// failed.
+// Done tells what a person stopped, and what had no model to work with, from what failed.
 func (j jobs) Done(ctx context.Context, id, answer string, failed error) error {
 	switch {
 	case session.Stopped(failed):

@@ -254,8 +254,8 @@ func TestJobs(t *testing.T) {
 	s := b.connect(connection{transport: out, rooms: alone{b.cfg.owner()}, only: terminalRoom})
 	background(t, s.sessions.Run, s.runTasks)
 	until(t, "not all runs are done", func() bool {
-		runs := result(b.tasks.AllRuns(t.Context(), "", "", 10))(t)
-		return len(slices.DeleteFunc(runs, func(r task.Run) bool { return r.State != task.RunDone })) == 3
+		runs := result(b.tasks.Runs(t.Context(), "", "", 10))(t)
+		return len(slices.DeleteFunc(runs, func(r task.Run) bool { return r.State != "done" })) == 3
 	})
 	said := strings.Join(out.all(), "\n")
 	if len(out.all()) != 2 || !strings.Contains(said, "terminal: ⏰ Reminder: stretch") || strings.Contains(said, "elsewhere") {

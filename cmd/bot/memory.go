@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/delivery"
 	"reverie/internal/dream"
 	"reverie/internal/history"
-	"reverie/internal/matrix"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
@@ -28,7 +28,7 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 			begun = append(begun, string(r[:listedRunes]))
 		}
 	}
-	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), session.ForgetHelpers(ctx, tx, texts), session.ForgetApprovals(ctx, tx, texts), matrix.Forget(ctx, tx, begun), dream.Forget(b.cfg.Data, texts))
+	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), session.ForgetHelpers(ctx, tx, texts), session.ForgetApprovals(ctx, tx, texts), delivery.Forget(ctx, tx, begun), dream.Forget(b.cfg.Data, texts))
 }
 
 // searchable makes searchable what was said in all conversations.

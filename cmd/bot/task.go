@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/session"
 	"reverie/internal/task"
 	"reverie/internal/trust"
@@ -25,7 +26,7 @@ type taskCommand struct {
 
 func (b *bot) printRuns(c console, runs []task.Run) {
 	for _, r := range runs {
-		fmt.Fprintf(c.out, "%s  #%s  %s  %s\n", b.tasks.When(r.Task, r.Due), r.Task.ID, r.State, strings.Join(strings.Fields(r.Result.String()), " "))
+		fmt.Fprintf(c.out, "%s  #%s  %s  %s\n", b.tasks.When(i18n.English, r.Task, r.Due), r.Task.ID, r.State, strings.Join(strings.Fields(r.Result.String()), " "))
 	}
 }
 
@@ -70,7 +71,7 @@ func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	runs, err := b.tasks.AllRuns(ctx, "", t.ID, 20)
+	runs, err := b.tasks.Runs(ctx, "", t.ID, 20)
 	if err != nil {
 		return err
 	}
@@ -80,14 +81,14 @@ func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 			Last []task.Run `json:"last"`
 		}{t, runs})
 	}
-	fmt.Fprintf(c.out, "%s\nroom: %s\nmode: %s, catch up: %s\nruns: %d, failures in a row: %d\n", t.Line(), t.Room, t.Mode(), t.CatchUp, t.Runs, t.Failures)
+	fmt.Fprintf(c.out, "%s\nroom: %s\nmode: %s, catch up: %s\nruns: %d, failures in a row: %d\n", t.Line(i18n.English), t.Room, t.Mode(), t.CatchUp, t.Runs, t.Failures)
 	for _, l := range [][2]string{{"asked by", t.User}, {"does", t.Prompt}, {"reason", t.Reason.String()}, {"last result", t.LastResult}} {
 		if l[1] != "" {
 			fmt.Fprintf(c.out, "%s: %s\n", l[0], l[1])
 		}
 	}
 	if !t.NextDue.IsZero() {
-		fmt.Fprintf(c.out, "next: %s\n", b.tasks.When(t, t.NextDue))
+		fmt.Fprintf(c.out, "next: %s\n", b.tasks.When(i18n.English, t, t.NextDue))
 	}
 	if len(runs) == 0 {
 		fmt.Fprintln(c.err, "No task has run yet.")
@@ -163,9 +164,9 @@ func (b *bot) printTask(c console, word string, t task.Task) error {
 // lineOf is a task and when it is due.
 func (b *bot) lineOf(t task.Task) string {
 	if t.NextDue.IsZero() {
-		return t.Line()
+		return t.Line(i18n.English)
 	}
-	return t.Line() + ", next " + b.tasks.When(t, t.NextDue)
+	return t.Line(i18n.English) + ", next " + b.tasks.When(i18n.English, t, t.NextDue)
 }
 
 // oneTask is the task that a command changes.
@@ -228,7 +229,7 @@ type taskRunsCommand struct {
 
 // Run shows runs.
 func (r taskRunsCommand) Run(ctx context.Context, c console, b *bot) error {
-	runs, err := b.tasks.AllRuns(ctx, r.Room, r.ID, r.Count)
+	runs, err := b.tasks.Runs(ctx, r.Room, r.ID, r.Count)
 	if err != nil {
 		return err
 	}

@@ -327,7 +327,7 @@ func (s *Status) noted(ctx context.Context, cfg Config, now time.Time) error {
 	case !errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("matrix: read when the last sync was: %w", err)
 	}
-	if err := s.stored(ctx, cfg, &queue{db: cfg.DB, now: func() time.Time { return now }}); err != nil {
+	if err := s.stored(ctx, cfg, now); err != nil {
 		return err
 	}
 	if device, err := e2ee.StoredDevice(ctx, cfg.DB); err != nil || device == "" {

@@ -20,11 +20,13 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
+	"reverie/internal/session"
 	"reverie/internal/settings"
 )
 
@@ -117,14 +119,16 @@ func (cfg *Config) check() error {
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
-	cfg      Config
-	log      *slog.Logger
-	cli      *mautrix.Client
-	acc      *account.Account
-	relogins int // since the last good sync; sync goroutine only
-	q        *queue
-	gate     *gate
-	now      func() time.Time
+	cfg         Config
+	log         *slog.Logger
+	cli         *mautrix.Client
+	acc         *account.Account
+	relogins    int // since the last good sync; sync goroutine only
+	inbox       *delivery.Inbox
+	outbox      *delivery.Outbox
+	unconfirmed *unconfirmed
+	gate        *gate
+	now         func() time.Time
 
 	store    *e2ee.Store
 	devices  *e2ee.Devices
@@ -144,8 +148,6 @@ type Client struct {
 	typing   map[string]*typing
 	receipts map[readIn]string // newest delivered event, not yet marked as read
 	problem  string            // why the last sync failed; empty when it did not
-	doubts   map[string]*doubt // by message; gone when settled
-	lostAt   time.Time         // when a sync failed last
 	arrived  map[id.SessionID]struct{}
 	cutPoll  context.CancelCauseFunc // ends the poll that is under way
 
@@ -181,7 +183,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
 		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), synced: make(chan struct{}),
 		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
-		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
+		arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
 		c.pace = *cfg.pace
@@ -189,7 +191,8 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.now != nil {
 		c.now = cfg.now
 	}
-	c.q = &queue{db: cfg.DB, now: c.now}
+	c.inbox, c.outbox = delivery.New(cfg.DB, c.now, session.Retries)
+	c.unconfirmed = newUnconfirmed(c.now, c.pace)
 	c.store = e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.log, Ending: c.ending, Again: c.pace.again, Problem: c.setProblem})
 	login := cfg.account()
 	login.Now, login.Store = c.now, c.store
@@ -209,8 +212,12 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.acc.SignDevice(ctx)
 	c.acc.Identity.Open(ctx)
 	c.backup = e2ee.OpenBackup(ctx, c.acc.Keys(), c.acc.Identity)
-	if err := c.doubtLeft(ctx); err != nil {
+	left, err := c.outbox.Unconfirmed(ctx, "")
+	if err != nil {
 		return nil, err
+	}
+	for _, r := range left { // an earlier run may have been sending them when it died
+		c.unconfirmed.add(r.ID)
 	}
 	if c.verifier, err = verification.New(ctx, verification.Config{
 		Client: c.cli, Machine: c.machine(), Log: c.log, Now: c.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c},

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -47,7 +48,7 @@ func (c *Client) noteDirect(ctx context.Context, chats event.DirectChatsEventCon
 		if !strings.HasPrefix(user.String(), "@") || user == c.cli.UserID {
 			continue
 		}
-		_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, direct_with) VALUES (?, ?)
+		_, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_room (id, direct_with) VALUES (?, ?)
 			ON CONFLICT (id) DO UPDATE SET direct_with = excluded.direct_with WHERE direct_with = ''`, room.String(), user.String())
 		if err != nil {
 			return fmt.Errorf("note a direct chat: %w", err)
@@ -100,7 +101,7 @@ func (c *Client) exposedNow(ctx context.Context, room id.RoomID, with string) (b
 
 // expose notes that others than one person may know what was said in a room.
 func (c *Client) expose(ctx context.Context, room id.RoomID) error {
-	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
+	_, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
 		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
 	return doing("note that others can read a room", err)
 }
@@ -112,7 +113,7 @@ func (c *Client) watch(ctx context.Context, _ *batch, evt *event.Event) error {
 	}
 	var with string
 	var exposed bool
-	err := c.q.db.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with, &exposed)
+	err := c.cfg.DB.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with, &exposed)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("look up a room: %w", err)
 	}
@@ -151,6 +152,24 @@ func (r verifyRooms) PrivateWith(ctx context.Context, room, person string) (bool
 }
 
 func (r verifyRooms) DirectChats(ctx context.Context, person string) ([]string, error) {
-	return store.Column[string](ctx, r.q.db, `SELECT id FROM matrix_room WHERE direct_with = ?1 AND membership = 'joined'
-		ORDER BY encrypted DESC, (SELECT max(seq) FROM inbox WHERE room = matrix_room.id AND sender = ?1) DESC, id`, person)
+	newest, err := r.inbox.NewestFrom(ctx, person)
+	if err != nil {
+		return nil, err
+	}
+	var encrypted, plain []string
+	err = store.Each(ctx, r.cfg.DB, func(row store.Row) error {
+		var room string
+		var isEncrypted bool
+		err := row.Scan(&room, &isEncrypted)
+		if isEncrypted {
+			encrypted = append(encrypted, room)
+		} else {
+			plain = append(plain, room)
+		}
+		return err
+	}, `SELECT id, encrypted FROM matrix_room WHERE direct_with = ? AND membership = 'joined' ORDER BY id`, person)
+	for _, rooms := range [][]string{encrypted, plain} {
+		slices.SortStableFunc(rooms, func(a, b string) int { return cmp.Compare(newest[b], newest[a]) })
+	}
+	return append(encrypted, plain...), err
 }

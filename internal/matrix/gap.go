@@ -15,7 +15,9 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/store"
 )
 
 const (
@@ -31,7 +33,7 @@ func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.Sy
 	if timeline.PrevBatch == "" || lastJoin(timeline.Events, c.cli.UserID) >= 0 {
 		return nil, nil
 	}
-	last, err := value[string](ctx, c.q.db, `SELECT last_event FROM matrix_room WHERE id = ?`, room.String())
+	last, err := store.Value[string](ctx, c.cfg.DB, `SELECT last_event FROM matrix_room WHERE id = ?`, room.String())
 	if err != nil {
 		return nil, fmt.Errorf("look up the newest event of a room: %w", err)
 	}
@@ -82,7 +84,7 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 // lookBack adds to the first sync after an interruption what the last one before it left out:
 // a homeserver that is being stopped may answer with a token that is past messages it does not show.
 func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
-	rooms, err := c.q.lastEvents(ctx)
+	rooms, err := c.lastEvents(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,7 +122,7 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 				c.forgetState(room)
 			}
 			slices.Reverse(missed)
-			if err := c.proveOne(ctx, room, missed); err != nil {
+			if err := c.matchEcho(ctx, room, missed); err != nil {
 				return err
 			}
 			mu.Lock()
@@ -170,19 +172,19 @@ func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
 	if since.IsZero() || c.now().Sub(since) <= oldAfter {
 		return
 	}
-	b.in = slices.DeleteFunc(b.in, func(s incoming) bool {
+	b.In = slices.DeleteFunc(b.In, func(s delivery.Incoming) bool {
 		return (s.Change == chat.StopThis || s.Change == chat.AskAgain) && c.tooOld(s.At)
 	})
 	told := map[string]string{} // the newest such message of each room
-	for i, s := range b.in {
-		if s.asks() && c.tooOld(s.At) {
-			b.in[i].past, told[s.Room] = true, s.ID
+	for i, s := range b.In {
+		if s.Asks() && c.tooOld(s.At) {
+			b.In[i].Past, told[s.Room] = true, s.ID
 		}
 	}
 	const layout = "2006-01-02 15:04"
 	for room, id := range told {
 		text := c.cfg.Text(ctx, room, "matrix.away", "from", since.In(c.cfg.Location).Format(layout), "to", c.now().In(c.cfg.Location).Format(layout))
-		b.notices = append(b.notices, notice{id: "away-" + id, room: room, text: text})
+		b.Notices = append(b.Notices, delivery.Notice{ID: "away-" + id, Room: room, Text: text})
 	}
 }
 

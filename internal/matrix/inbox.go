@@ -14,7 +14,9 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/store"
 )
 
 const (
@@ -38,7 +40,7 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 	defer func() { _ = g.Wait() }()
 	return retry.Loop(ctx, c.now, c.inWake, func(ctx context.Context) (again time.Time) {
 		l.begin()
-		rows, err := c.q.waiting(ctx, atOnce)
+		rows, err := c.waiting(ctx)
 		if err == nil {
 			rows = c.completeFirst(ctx, &g, l, rows)
 			err = c.deliverNew(ctx, rows, delivered, deliver)
@@ -51,9 +53,22 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 	})
 }
 
+// waiting returns the messages that need an answer. Those of a room that takes the place of
+// another one wait until it has what belongs to that.
+func (c *Client) waiting(ctx context.Context) ([]delivery.InboxRow, error) {
+	rows, err := c.inbox.Waiting(ctx, atOnce)
+	if err != nil {
+		return nil, err
+	}
+	held, err := store.Column[string](ctx, c.cfg.DB, `SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0`)
+	rows = slices.DeleteFunc(rows, func(r delivery.InboxRow) bool { return slices.Contains(held, r.Room) })
+	return rows, doing("matrix: read rooms", err)
+}
+
 // deliverNew delivers those of rows that are not delivered yet, up to the first
 // that fails.
-func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[string]bool, deliver func(context.Context, chat.Inbound) error) error {
+func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, delivered map[string]bool,
+	deliver func(context.Context, chat.Inbound) error) error {
 	waiting := map[string]bool{}
 	for _, r := range rows {
 		waiting[r.ID] = true
@@ -113,7 +128,8 @@ func (c *Client) runReceipts(ctx context.Context) error {
 		c.mu.Unlock()
 		for where, evt := range todo {
 			rctx, cancel := context.WithTimeout(ctx, smallTimeout)
-			err := c.cli.SendReceipt(rctx, id.RoomID(where.room), id.EventID(evt), event.ReceiptTypeRead, &mautrix.ReqSendReceipt{ThreadID: cmp.Or(where.thread, mainTimeline)})
+			err := c.cli.SendReceipt(rctx, id.RoomID(where.room), id.EventID(evt), event.ReceiptTypeRead,
+				&mautrix.ReqSendReceipt{ThreadID: cmp.Or(where.thread, mainTimeline)})
 			cancel()
 			if err != nil && ctx.Err() == nil {
 				c.log.Debug("matrix: read receipt not sent", "room", where.room, "event", evt, "err", err)
@@ -185,16 +201,11 @@ func (c *Client) showTyping(ctx context.Context, end bool) (next time.Time) {
 	return next
 }
 
-// incomplete tells whether m refers to something that is to be fetched before it is delivered.
-func incomplete(m chat.Inbound) bool {
-	return m.ReplyTo != "" || m.Thread != "" || slices.ContainsFunc(m.Files, func(f chat.File) bool { return f.Source != "" })
-}
-
 // completeFirst begins to complete the first message of each room that needs it, and
 // returns the rows that can be delivered now: those up to the first of their room that
 // is not complete. Rooms do not wait for one another.
-func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes, rows []inRow) []inRow {
-	var ready []inRow
+func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes, rows []delivery.InboxRow) []delivery.InboxRow {
+	var ready []delivery.InboxRow
 	held := map[string]bool{}
 	for _, r := range rows {
 		switch {
@@ -202,7 +213,7 @@ func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes,
 			ready = append(ready, r)
 		case held[r.Room]:
 			held[r.ID] = true
-		case r.incomplete:
+		case r.Incomplete:
 			held[r.Room], held[r.ID] = true, true
 			l.work(g, r.Room, c.inWake, func() { c.complete(ctx, r.Inbound) })
 		default:
@@ -227,13 +238,14 @@ func (c *Client) complete(ctx context.Context, m chat.Inbound) {
 	if ctx.Err() != nil {
 		return // at the next start
 	}
-	if err := c.q.completed(ctx, m); err != nil {
+	if err := c.inbox.Completed(ctx, m); err != nil {
 		c.log.Error("matrix: inbox", "event", m.ID, "err", err)
 		_ = retry.Pause(ctx, nil, retry.FirstWait) // the row is still incomplete, and would be worked on again at once
 	}
 }
 
-func (c *Client) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Inbound) error, m *chat.Inbound) (err error) {
+func (c *Client) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Inbound) error,
+	m *chat.Inbound) (err error) {
 	if c.pace.fetch > 0 {
 		limit = min(limit, c.pace.fetch)
 	}
@@ -245,27 +257,4 @@ func (c *Client) fetchWithin(ctx context.Context, limit time.Duration, fetch fun
 		}
 	}()
 	return fetch(ctx, m)
-}
-
-// unheard is what m quotes without what was heard and taken back while it was completed.
-func (q *queue) unheard(ctx context.Context, m chat.Inbound) []chat.Quote {
-	var now chat.Inbound
-	var with string
-	if err := q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = ?`, m.ID).Scan(&with); err != nil || unpack(&now, with) != nil {
-		return m.Quotes
-	}
-	return slices.DeleteFunc(m.Quotes, func(x chat.Quote) bool {
-		return x.Why == chat.QuoteHeard && !slices.ContainsFunc(now.Quotes, func(y chat.Quote) bool { return y.ID == x.ID })
-	})
-}
-
-// completed stores what a message was completed with. One that was redacted meanwhile stays as it is.
-func (q *queue) completed(ctx context.Context, m chat.Inbound) error {
-	m.Quotes = q.unheard(ctx, m)
-	with, err := pack(m)
-	if err != nil {
-		return err
-	}
-	_, err = q.db.ExecContext(ctx, `UPDATE inbox SET brought = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, with, m.ID)
-	return doing("matrix: complete a message", err)
 }

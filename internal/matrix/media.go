@@ -96,7 +96,7 @@ func (c *Client) repliedFile(ctx context.Context, m *chat.Inbound) error {
 	if m.ReplyTo == "" {
 		return nil
 	}
-	if ours, err := c.q.ours(ctx, m.ReplyTo); ours || err != nil {
+	if ours, err := c.outbox.Ours(ctx, m.ReplyTo); ours || err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, smallTimeout)

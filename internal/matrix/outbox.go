@@ -16,6 +16,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/matrix/render"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/text"
@@ -63,7 +64,7 @@ func (c *Client) SendFinal(ctx context.Context, room string, m chat.Outgoing, do
 			return err
 		}
 		for _, id := range done {
-			if err := handled(ctx, tx, id); err != nil {
+			if err := c.inbox.Handled(ctx, tx, id); err != nil {
 				return err
 			}
 		}
@@ -93,13 +94,19 @@ func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...
 	if err != nil {
 		return err
 	}
-	text, whole := text.Clip(strings.TrimSpace(m.Text), maxCaption), (*outRow)(nil)
+	text, whole := text.Clip(strings.TrimSpace(m.Text), maxCaption), ""
 	if m.File == nil {
-		if text, whole, err = c.layOut(ctx, room, m); err != nil {
+		m.Text = strings.ToValidUTF8(m.Text, "\uFFFD")
+		if text, whole, err = c.layOut(ctx, room, m.Text); err != nil {
 			return err
 		}
 	}
-	if err := c.q.say(ctx, room, m, text, file, whole, with...); err != nil {
+	asks, err := packPoll(m)
+	if err != nil {
+		return err
+	}
+	final := delivery.Final{Room: room, Message: m, Text: text, File: file, Poll: asks, Whole: whole}
+	if err := c.outbox.Say(ctx, final, with...); err != nil {
 		return err
 	}
 	retry.Wake(c.outWake)
@@ -134,15 +141,14 @@ func (c *Client) dropDrafts(room string) {
 
 // Ack records that an inbound message needs no more work.
 func (c *Client) Ack(ctx context.Context, id string) error {
-	err := handled(ctx, c.q.db, id)
+	err := c.inbox.Handled(ctx, c.cfg.DB, id)
 	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
 	return err
 }
 
 // Cancelled reports whether the inbound message id was redacted before it was answered.
 func (c *Client) Cancelled(ctx context.Context, id string) (bool, error) {
-	gone, err := value[bool](ctx, c.q.db, `SELECT state = 'redacted' FROM inbox WHERE id = ?`, id)
-	return gone, doing("matrix: look into the inbox", err)
+	return c.inbox.Withdrawn(ctx, id)
 }
 
 // runOutbox sends what is due, until ctx ends, or until stopping is closed and
@@ -159,7 +165,7 @@ func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
 	case <-stopping:
 		return
 	}
-	c.deferDoubts()
+	c.unconfirmed.extend()
 	if err := c.endDrafts(ctx); err != nil {
 		c.log.Error("matrix: drafts of the last run", "err", err)
 	}
@@ -184,35 +190,30 @@ func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
 }
 
 // endDrafts closes the messages that an earlier run was writing when it died.
-// Those whose question still waits are left: it is answered again, under the
-// same id.
 func (c *Client) endDrafts(ctx context.Context) error {
-	rows, err := c.q.draftsLeft(ctx)
-	if err != nil {
-		return err
-	}
-	for _, r := range rows {
+	return c.outbox.EndDrafts(ctx, func(r delivery.OutboxRow) string {
 		c.mu.Lock()
-		alive := c.drafts[r.id] != nil
+		alive := c.drafts[r.ID] != nil
 		c.mu.Unlock()
 		if alive {
-			continue
+			return ""
 		}
-		if err := c.q.endDraft(ctx, r, strings.TrimSpace(r.text+"\n\n"+c.cfg.Text(ctx, r.room, "matrix.interrupted"))); err != nil {
-			return err
-		}
-		c.log.Info("matrix: a message that was being written is closed", "room", r.room, "message", r.id)
-	}
-	return nil
+		c.log.Info("matrix: a message that was being written is closed", "room", r.Room, "message", r.ID)
+		return strings.TrimSpace(r.Text + "\n\n" + c.cfg.Text(ctx, r.Room, "matrix.interrupted"))
+	})
 }
 
 // dispatch starts a job for each room that has something due and is not being
 // sent to, and returns when the next thing will be due.
 func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, drafts bool) (next time.Time, started bool) {
 	now := c.now()
-	next = earlier(now.Add(time.Minute), c.settleDoubts())
+	settled, ask := c.unconfirmed.settle(c.begun.Load(), c.done.Load())
+	if ask {
+		c.hurry()
+	}
+	next = earlier(now.Add(time.Minute), settled)
 	l.begin()
-	heads, err := c.q.heads(ctx)
+	heads, err := c.outbox.NextPerRoom(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			c.log.Error("matrix: outbox", "err", err)
@@ -220,20 +221,20 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 		return now.Add(time.Second), false
 	}
 	if drafts {
-		begun, due := c.dispatchTakebacks(ctx, g, l)
+		begun, due := c.dispatchRedactions(ctx, g, l)
 		started, next = started || begun, earlier(next, due)
 	}
 	pending := map[string]bool{}
 	for _, r := range heads {
-		pending[r.room] = true
-		if r.nextAt.After(now) && !r.nextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
-			next = earlier(next, r.nextAt)
+		pending[r.Room] = true
+		if r.NextAt.After(now) && !r.NextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
+			next = earlier(next, r.NextAt)
 			continue
 		}
-		if drafts && c.uncertain(r.id) { // at the end there is no more sync to ask
+		if drafts && c.unconfirmed.has(r.ID) { // at the end there is no more sync to ask
 			continue
 		}
-		started = l.work(g, r.room, c.outWake, func() { c.deliverRow(ctx, r) }) || started
+		started = l.work(g, r.Room, c.outWake, func() { c.deliverRow(ctx, r) }) || started
 	}
 	if !drafts {
 		return next, started
@@ -251,7 +252,7 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 	}
 	c.mu.Unlock()
 	for _, d := range due {
-		if c.uncertain(d.id) {
+		if c.unconfirmed.has(d.id) {
 			continue
 		}
 		started = l.work(g, d.room, c.outWake, func() { c.showDraft(ctx, d) }) || started
@@ -268,7 +269,7 @@ func earlier(a, b time.Time) time.Time {
 
 // deliverRow sends a final message: as a new event, or as an edit of the event
 // that carried its drafts.
-func (c *Client) deliverRow(ctx context.Context, r outRow) {
+func (c *Client) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 	sendCtx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	err := c.transmit(sendCtx, r)
@@ -284,19 +285,20 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 			return
 		}
 	}
-	v, wait := retry.Classify(err, r.attempts)
+	v, wait := retry.Classify(err, r.Attempts)
 	if v == retry.Never {
-		c.log.Error("matrix: message given up", "room", r.room, "message", r.id, "tries", r.attempts+1, "err", err)
+		c.log.Error("matrix: message given up", "room", r.Room, "message", r.ID, "tries", r.Attempts+1, "err", err)
 		why := err
-		if err = c.q.bury(ctx, r, why); err == nil && r.file != "" {
+		if err = c.outbox.MarkDead(ctx, r, why); err == nil && r.File != "" {
 			err = c.tell(ctx, c.unsent(ctx, r, why))
 		}
 	} else {
-		c.log.Warn("matrix: message not sent; trying again", "room", r.room, "message", r.id, "in", wait.Round(time.Millisecond), "err", err)
-		doubt := mayBeSent(err)
-		err = c.q.postpone(ctx, r, c.now().Add(wait), err)
-		if doubt {
-			c.doubtIt(r.id)
+		c.log.Warn("matrix: message not sent; trying again", "room", r.Room, "message", r.ID,
+			"in", wait.Round(time.Millisecond), "err", err)
+		unconfirmed := mayBeSent(err)
+		err = c.outbox.Postpone(ctx, r, c.now().Add(wait), err)
+		if unconfirmed {
+			c.unconfirmed.add(r.ID)
 		}
 	}
 	c.unnoted(ctx, r, err)
@@ -304,18 +306,18 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 
 // unnoted waits a little when it could not be stored what became of a message:
 // the row is still due, and would be sent again at once.
-func (c *Client) unnoted(ctx context.Context, r outRow, err error) {
+func (c *Client) unnoted(ctx context.Context, r delivery.OutboxRow, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	c.log.Error("matrix: outbox", "message", r.id, "err", err)
+	c.log.Error("matrix: outbox", "message", r.ID, "err", err)
 	_ = retry.Pause(ctx, c.ending, retry.FirstWait)
 }
 
 // transmit brings the server to the state the row asks for. It can be repeated
 // at any point.
-func (c *Client) transmit(ctx context.Context, r outRow) error {
-	if r.poll != "" {
+func (c *Client) transmit(ctx context.Context, r delivery.OutboxRow) error {
+	if r.Poll != "" {
 		return c.transmitPoll(ctx, r)
 	}
 	content, err := c.content(ctx, r)
@@ -324,47 +326,48 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 	}
 	// A draft may have been sent under this id, without us learning of it. Then
 	// the event reads as that draft did, and the edit below is needed.
-	whole := !r.drafted && r.revision <= 1
-	if r.eventID == "" {
-		event, err := c.send(ctx, id.RoomID(r.room), content, r.txn())
+	whole := !r.Drafted && r.Revision <= 1
+	if r.EventID == "" {
+		event, err := c.send(ctx, id.RoomID(r.Room), content, r.Txn)
 		if err != nil {
 			return err
 		}
-		if r.eventID, err = c.q.delivered(ctx, r, event.String(), whole); err != nil {
+		if r.EventID, err = c.outbox.Delivered(ctx, r, event.String(), whole); err != nil {
 			return err
 		}
 	} else if whole {
-		if err := c.q.sent(ctx, r); err != nil {
+		if err := c.outbox.Sent(ctx, r); err != nil {
 			return err
 		}
 	}
 	if whole {
-		c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
+		c.log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
 		return nil
 	}
-	if _, err := c.send(ctx, id.RoomID(r.room), edit(content, id.EventID(r.eventID), false), fmt.Sprintf("%s-final-%d", r.txn(), r.revision)); err != nil {
+	txn := fmt.Sprintf("%s-final-%d", r.Txn, r.Revision)
+	if _, err := c.send(ctx, id.RoomID(r.Room), edit(content, id.EventID(r.EventID), false), txn); err != nil {
 		return err
 	}
-	c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
-	return c.q.sent(ctx, r)
+	c.log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
+	return c.outbox.Sent(ctx, r)
 }
 
 // content renders a row. In a group an answer is a reply and mentions who
 // asked, and a message that is for somebody mentions them; nobody else is ever
 // mentioned, whatever the text says.
-func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventContent, error) {
-	m := &event.MessageEventContent{MsgType: event.MsgText, Body: render.Body(r.text), Mentions: &event.Mentions{}}
-	if r.kind == "notice" {
+func (c *Client) content(ctx context.Context, r delivery.OutboxRow) (*event.MessageEventContent, error) {
+	m := &event.MessageEventContent{MsgType: event.MsgText, Body: render.Body(r.Text), Mentions: &event.Mentions{}}
+	if r.Kind == "notice" {
 		m.MsgType = event.MsgNotice
 	}
-	if html := render.HTML(r.text); html != "" {
+	if html := render.HTML(r.Text); html != "" {
 		m.Format, m.FormattedBody = event.FormatHTML, html
 	}
-	facts, err := c.facts(ctx, id.RoomID(r.room))
+	facts, err := c.facts(ctx, id.RoomID(r.Room))
 	if err != nil {
 		return nil, err
 	}
-	if r.file != "" {
+	if r.File != "" {
 		if m, err = c.fileContent(ctx, r); err != nil {
 			return nil, err
 		}
@@ -375,13 +378,13 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 	if m.RelatesTo != nil {
 		m.Body = render.KeepQuote(m.Body)
 	}
-	if r.replyTo != "" && !facts.pair() {
-		if asker := c.q.asker(ctx, r.replyTo); asker != "" {
+	if r.ReplyTo != "" && !facts.pair() {
+		if asker, _ := c.inbox.Origin(ctx, r.ReplyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}
 	}
 	if !facts.pair() {
-		for _, user := range strings.Fields(r.mention) {
+		for _, user := range strings.Fields(r.Mention) {
 			m.Mentions.Add(id.UserID(user))
 		}
 	}
@@ -433,37 +436,37 @@ func (c *Client) showDraft(ctx context.Context, d *draft) {
 // transmitDraft returns how long to leave the draft alone, and whether it is
 // to be left alone for good.
 func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (pause time.Duration, full bool, err error) {
-	row, err := c.q.draft(ctx, d)
+	row, err := c.outbox.Draft(ctx, d.room, chat.Outgoing{ID: d.id, Notice: d.notice, ReplyTo: d.replyTo, Thread: d.thread})
 	if err != nil {
 		return 5 * time.Second, false, err
 	}
-	if row.state != "draft" {
+	if row.State != "draft" {
 		return 0, true, nil // final already, or given up
 	}
 	if strings.TrimSpace(text) == "" {
 		return draftPause, false, nil
 	}
-	row.text = text
+	row.Text = text
 	large := render.Size(text) > render.MaxSize
 	if large {
-		row.text = render.Beginning(text, render.MaxSize, "")
+		row.Text = render.Beginning(text, render.MaxSize, "")
 	}
 	content, err := c.content(ctx, row)
 	if err != nil {
 		return 5 * time.Second, false, err
 	}
-	if row.eventID == "" {
+	if row.EventID == "" {
 		var e id.EventID
-		if e, err = c.send(ctx, id.RoomID(d.room), live(content), row.txn()); err == nil {
-			_, err = c.q.delivered(ctx, row, e.String(), false)
+		if e, err = c.send(ctx, id.RoomID(d.room), live(content), row.Txn); err == nil {
+			_, err = c.outbox.Delivered(ctx, row, e.String(), false)
 		} else if mayBeSent(err) {
-			c.doubtIt(d.id)
+			c.unconfirmed.add(d.id)
 		}
 	} else {
-		_, err = c.send(ctx, id.RoomID(d.room), live(edit(content, id.EventID(row.eventID), true)), "")
+		_, err = c.send(ctx, id.RoomID(d.room), live(edit(content, id.EventID(row.EventID), true)), "")
 	}
 	if err == nil {
-		err = c.q.setShown(ctx, d.id, row.text)
+		err = c.outbox.DraftShown(ctx, d.id, row.Text)
 	}
 	// The longer it goes on, the less often it is worth it.
 	verdict, wait := retry.Classify(err, 1)

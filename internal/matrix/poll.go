@@ -2,18 +2,14 @@ package matrix
 
 import (
 	"context"
-	"crypto/sha256"
-	"database/sql"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/matrix/render"
 )
 
@@ -24,20 +20,14 @@ import (
 // pollVote is how a vote is called by the specification.
 var pollVote = event.Type{Type: "m.poll.response", Class: event.MessageEventType}
 
-// poll is what the start event of a poll says.
-type poll struct {
-	Question string        `json:"question"`
-	Options  []chat.Option `json:"options"`
-}
-
 // packPoll is the poll that m asks for, for its row; "" = m is an ordinary message. A question
 // that does not fit into one event is one: people must see all of what they decide.
 func packPoll(m chat.Outgoing) (string, error) {
 	if len(m.Options) == 0 {
 		return "", nil
 	}
-	p := poll{m.Text, m.Options}
-	content, err := json.Marshal(p.start(m.ID, &event.MessageEventContent{}))
+	p := delivery.Poll{Question: m.Text, Options: m.Options}
+	content, err := json.Marshal(pollStart(p, m.ID, &event.MessageEventContent{}))
 	if err != nil || len(content) > render.MaxSize {
 		return "", err
 	}
@@ -45,22 +35,15 @@ func packPoll(m chat.Outgoing) (string, error) {
 	return string(packed), err
 }
 
-// answerID names an option of the message in events. The homeserver can point an encrypted
-// vote at another poll, because relations are not encrypted; so no two polls share such an id.
-func answerID(message, option string) string {
-	sum := sha256.Sum256([]byte(message))
-	return option + "-" + hex.EncodeToString(sum[:8])
-}
-
-// start is the content of the start event of the poll that is the message. Its place in the
+// pollStart is the content of the start event of the poll that is the message. Its place in the
 // room and whom it mentions are those of m.
-func (p poll) start(message string, m *event.MessageEventContent) map[string]any {
+func pollStart(p delivery.Poll, message string, m *event.MessageEventContent) map[string]any {
 	question := render.Body(p.Question)
 	var answers []map[string]any
 	fallback := question
 	for i, o := range p.Options {
 		text := render.Body(o.Text)
-		answers = append(answers, map[string]any{"id": answerID(message, o.ID), textKey: text})
+		answers = append(answers, map[string]any{"id": delivery.AnswerID(message, o.ID), textKey: text})
 		fallback += fmt.Sprintf("\n%d. %s", i+1, text)
 	}
 	return placed(m, map[string]any{
@@ -94,38 +77,38 @@ func pollEnd(start id.EventID, text string) map[string]any {
 }
 
 // transmitPoll is transmit for a poll: its start event, and once it is closed its end.
-func (c *Client) transmitPoll(ctx context.Context, r outRow) error {
-	if r.eventID == "" {
-		var p poll
-		if err := json.Unmarshal([]byte(r.poll), &p); err != nil {
-			return fmt.Errorf("matrix: read the poll %s: %w", r.id, err)
+func (c *Client) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
+	if r.EventID == "" {
+		var p delivery.Poll
+		if err := json.Unmarshal([]byte(r.Poll), &p); err != nil {
+			return fmt.Errorf("matrix: read the poll %s: %w", r.ID, err)
 		}
 		m, err := c.content(ctx, r)
 		if err != nil {
 			return err
 		}
-		started, err := c.sendAs(ctx, id.RoomID(r.room), event.EventUnstablePollStart, p.start(r.id, m), r.txn())
+		started, err := c.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollStart, pollStart(p, r.ID, m), r.Txn)
 		if err != nil {
 			return err
 		}
-		if r.eventID, err = c.q.delivered(ctx, r, started.String(), !r.closed); err != nil {
+		if r.EventID, err = c.outbox.Delivered(ctx, r, started.String(), !r.Closed); err != nil {
 			return err
 		}
-		c.log.Info("matrix: poll sent", "room", r.room, "event", r.eventID, "message", r.id)
+		c.log.Info("matrix: poll sent", "room", r.Room, "event", r.EventID, "message", r.ID)
 	}
-	if r.closed {
-		txn := fmt.Sprintf("%s-end-%d", r.txn(), r.revision)
-		content := pollEnd(id.EventID(r.eventID), render.Body(r.text))
-		if _, err := c.sendAs(ctx, id.RoomID(r.room), event.EventUnstablePollEnd, content, txn); err != nil {
+	if r.Closed {
+		txn := fmt.Sprintf("%s-end-%d", r.Txn, r.Revision)
+		content := pollEnd(id.EventID(r.EventID), render.Body(r.Text))
+		if _, err := c.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollEnd, content, txn); err != nil {
 			return err
 		}
-		c.log.Info("matrix: poll closed", "room", r.room, "event", r.eventID, "message", r.id)
+		c.log.Info("matrix: poll closed", "room", r.Room, "event", r.EventID, "message", r.ID)
 	}
-	return c.q.sent(ctx, r)
+	return c.outbox.Sent(ctx, r)
 }
 
 // onVote takes in a vote of somebody we listen to. Whether it is on a poll of ours, and for
-// one of its options, is seen to by voted.
+// one of its options, is seen to by package delivery.
 func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	if evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
@@ -151,7 +134,8 @@ func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 		return nil
 	}
 	if unsigned, err := c.devices.Unsigned(ctx, evt); err != nil || unsigned && c.devices.MustBeSigned(evt.Sender) {
-		c.log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", err)
+		c.log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID,
+			"event", evt.ID, "sender", evt.Sender, "err", err)
 		return err
 	}
 	switch in, err := c.cli.StateStore.GetMember(ctx, evt.RoomID, evt.Sender); {
@@ -163,7 +147,7 @@ func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	vote, err := c.inbound(ctx, evt, room)
 	vote.SenderName, vote.Text = c.displayName(ctx, evt.RoomID, evt.Sender), answer
 	vote.Change, vote.Target = chat.Voted, target
-	b.in = append(b.in, incoming{Inbound: vote})
+	b.In = append(b.In, delivery.Incoming{Inbound: vote})
 	return err
 }
 
@@ -185,28 +169,4 @@ func voteOf(evt *event.Event) (poll, answer string, ok bool) {
 		return "", "", false
 	}
 	return v.Relates.EventID.String(), answers[0], true
-}
-
-// voted stores a vote on an open poll of ours in the same room, under the option's own id.
-func (q *queue) voted(ctx context.Context, tx *sql.Tx, ch incoming) error {
-	var message, packed string
-	err := tx.QueryRowContext(ctx, `SELECT id, poll FROM outbox
-		WHERE event_id = ? AND event_id <> '' AND room = ? AND poll <> '' AND closed = 0`, ch.Target, ch.Room).
-		Scan(&message, &packed)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	var p poll
-	if err == nil {
-		err = json.Unmarshal([]byte(packed), &p)
-	}
-	if err != nil {
-		return err
-	}
-	chosen := slices.IndexFunc(p.Options, func(o chat.Option) bool { return answerID(message, o.ID) == ch.Text })
-	if chosen < 0 {
-		return nil
-	}
-	ch.Target, ch.Text = message, p.Options[chosen].ID
-	return q.put(ctx, tx, ch.Inbound, "new")
 }

@@ -3,7 +3,6 @@ package matrix
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -72,15 +71,16 @@ type link struct {
 
 // link gets a message of a room: ours from the outbox, others from the homeserver.
 func (c *Client) link(ctx context.Context, room, evt string) (link, error) {
-	if own, known, err := c.q.said(ctx, room, evt); known || err != nil {
-		own.quote.Sender = c.cli.UserID.String()
-		return own, err
+	if own, replyTo, newest, err := c.outbox.Said(ctx, room, evt); own.ID != "" || err != nil {
+		own.Sender = c.cli.UserID.String()
+		return link{quote: own, next: replyTo, newest: newest}, err
 	}
 	got, err := c.eventOf(ctx, id.RoomID(room), id.EventID(evt))
 	if err != nil {
 		return link{}, err
 	}
-	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), Name: c.displayName(ctx, got.RoomID, got.Sender), At: time.UnixMilli(got.Timestamp)}}
+	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), Name: c.displayName(ctx, got.RoomID, got.Sender),
+		At: time.UnixMilli(got.Timestamp)}}
 	msg, ok := got.Content.Parsed.(*event.MessageEventContent)
 	if !ok || got.StateKey != nil || got.Unsigned.RedactedBecause != nil {
 		return l, nil
@@ -124,7 +124,8 @@ func (c *Client) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*
 	if got.Unsigned.RedactedBecause != nil {
 		return got, nil
 	}
-	if err := got.Content.ParseRaw(got.Type); err != nil && !errors.Is(err, event.ErrUnsupportedContentType) && !errors.Is(err, event.ErrContentAlreadyParsed) {
+	if err := got.Content.ParseRaw(got.Type); err != nil && !errors.Is(err, event.ErrUnsupportedContentType) &&
+		!errors.Is(err, event.ErrContentAlreadyParsed) {
 		return nil, fmt.Errorf("read an event: %w", err)
 	}
 	if got.Type != event.EventEncrypted {
@@ -156,24 +157,4 @@ func whyNot(err error) string {
 		return "(this message could not be fetched in time)"
 	}
 	return "(this message cannot be read)"
-}
-
-// said looks for a message of ours in a room, and for what it answered.
-func (q *queue) said(ctx context.Context, room, evt string) (l link, known bool, err error) {
-	var name, newest string
-	var at int64
-	err = q.db.QueryRowContext(ctx, `SELECT id, text, reply_to, created_at,
-		coalesce((SELECT o.id FROM outbox AS o WHERE o.room = outbox.room AND o.kind = 'text' AND o.event_id <> '' ORDER BY o.seq DESC LIMIT 1), '')
-		FROM outbox WHERE room = ? AND event_id = ?`, room, evt).Scan(&name, &l.quote.Text, &l.next, &at, &newest)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return link{}, false, nil
-	case err != nil:
-		return link{}, false, fmt.Errorf("matrix: look into the outbox: %w", err)
-	}
-	name, _, _ = strings.Cut(name, wholeMark)
-	newest, _, _ = strings.Cut(newest, wholeMark)
-	l.newest = name == newest
-	l.quote.ID, l.quote.Ours, l.quote.At = evt, name, time.UnixMilli(at)
-	return l, true, nil
 }

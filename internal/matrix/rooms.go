@@ -74,7 +74,7 @@ func (c *Client) invited(ctx context.Context, room id.RoomID, by id.UserID, dire
 			with = by
 		}
 	}
-	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, direct_with, inviter) VALUES (?, ?, ?, ?)
+	_, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, direct_with, inviter) VALUES (?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, inviter = excluded.inviter, attempts = 0, next_at = 0,
 			direct_with = CASE direct_with WHEN '' THEN excluded.direct_with ELSE direct_with END`,
 		room.String(), membership, with.String(), by.String())
@@ -90,7 +90,8 @@ func (c *Client) invited(ctx context.Context, room id.RoomID, by id.UserID, dire
 }
 
 func (c *Client) left(ctx context.Context, room id.RoomID) error {
-	was, _ := value[string](ctx, c.q.db, `SELECT membership FROM matrix_room WHERE id = ?`, room.String()) // unknown: nothing to clear
+	// Of an unknown room there is nothing to clear.
+	was, _ := store.Value[string](ctx, c.cfg.DB, `SELECT membership FROM matrix_room WHERE id = ?`, room.String())
 	c.forgetState(room)
 	if err := c.setMembership(ctx, room, "left"); err != nil || was != "joined" {
 		return err
@@ -101,11 +102,11 @@ func (c *Client) left(ctx context.Context, room id.RoomID) error {
 	if c.handler != nil {
 		c.handler.RoomLeft(room.String())
 	}
-	return c.q.leave(ctx, room.String())
+	return c.inbox.Leave(ctx, room.String())
 }
 
 func (c *Client) setMembership(ctx context.Context, room id.RoomID, membership string) error {
-	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership) VALUES (?, ?)
+	_, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_room (id, membership) VALUES (?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, attempts = 0, next_at = 0`, room.String(), membership)
 	return doing("note a membership", err)
 }
@@ -117,13 +118,14 @@ func (c *Client) onEncryption(ctx context.Context, _ *batch, evt *event.Event) e
 }
 
 func (c *Client) markEncrypted(ctx context.Context, room id.RoomID) error {
-	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, encrypted) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET encrypted = 1`, room.String())
+	_, err := c.cfg.DB.ExecContext(ctx,
+		`INSERT INTO matrix_room (id, encrypted) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET encrypted = 1`, room.String())
 	return doing("note that a room is encrypted", err)
 }
 
 // facts gathers what the gate must know of a room.
 func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err error) {
-	err = c.q.db.QueryRowContext(ctx, `SELECT direct_with, exposed, encrypted FROM matrix_room WHERE id = ?`, room.String()).
+	err = c.cfg.DB.QueryRowContext(ctx, `SELECT direct_with, exposed, encrypted FROM matrix_room WHERE id = ?`, room.String()).
 		Scan(&f.with, &f.exposed, &f.encrypted)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return f, fmt.Errorf("look up a room: %w", err)
@@ -138,7 +140,7 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 		return f, fmt.Errorf("look up the members of a room: %w", err)
 	}
 	f.members = len(members)
-	kept := settings.Store{DB: c.q.db}
+	kept := settings.Store{DB: c.cfg.DB}
 	set, err := kept.All(ctx, room.String())
 	if err != nil {
 		return f, err
@@ -165,7 +167,7 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 // everEncrypted tells whether somebody noted that a room is encrypted: for good, whatever
 // the homeserver says now.
 func (c *Client) everEncrypted(ctx context.Context, room id.RoomID) (bool, error) {
-	ever, err := value[bool](ctx, c.q.db, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
+	ever, err := store.Value[bool](ctx, c.cfg.DB, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
 	return ever, doing("look up a room", err)
 }
 
@@ -239,7 +241,8 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 		at := c.now().Add(wait)
 		next = earlier(next, at)
 		c.log.Warn("matrix: invitation not settled; trying again", "room", v.room, "in", wait.Round(time.Second), "err", err)
-		if _, err := c.q.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), v.room); err != nil {
+		if _, err := c.cfg.DB.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`,
+			at.UnixMilli(), v.room); err != nil {
 			return next, err
 		}
 	}
@@ -247,7 +250,7 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 }
 
 func (c *Client) invitations(ctx context.Context) ([]invitation, error) {
-	return store.List(ctx, c.q.db, func(r store.Row) (v invitation, err error) {
+	return store.List(ctx, c.cfg.DB, func(r store.Row) (v invitation, err error) {
 		err = r.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt)
 		return v, err
 	}, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room
@@ -298,13 +301,14 @@ func (c *Client) People(ctx context.Context, room string) (int, error) {
 // Left tells whether we have left a room, or were put out of it, and are not invited
 // into it again. A room that is not known is none that was left.
 func (c *Client) Left(ctx context.Context, room string) (bool, error) {
-	left, err := value[bool](ctx, c.q.db, `SELECT membership IN ('left', 'refused') FROM matrix_room WHERE id = ?`, room)
+	left, err := store.Value[bool](ctx, c.cfg.DB, `SELECT membership IN ('left', 'refused') FROM matrix_room WHERE id = ?`, room)
 	return left, doing("matrix: look up a room", err)
 }
 
 // DirectChat is a private direct chat with a person; empty when there is none.
 func (c *Client) DirectChat(ctx context.Context, person string) (string, error) {
-	rooms, err := store.Column[id.RoomID](ctx, c.q.db, `SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY id`, person)
+	rooms, err := store.Column[id.RoomID](ctx, c.cfg.DB,
+		`SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY id`, person)
 	if err != nil {
 		return "", fmt.Errorf("look up direct chats: %w", err)
 	}

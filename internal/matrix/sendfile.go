@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,11 +15,11 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/render"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/media"
-	"reverie/internal/store"
 )
 
 // outFile is the file of a message of ours, as its row has it.
@@ -57,19 +56,19 @@ var errFileGone = retry.Refuse(i18n.New("why.file_not_kept"))
 
 // fileContent renders a row that is a file, after it was uploaded. Into a room that is
 // encrypted only what was encrypted is sent.
-func (c *Client) fileContent(ctx context.Context, r outRow) (*event.MessageEventContent, error) {
+func (c *Client) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.MessageEventContent, error) {
 	var f outFile
-	if err := json.Unmarshal([]byte(r.file), &f); err != nil {
+	if err := json.Unmarshal([]byte(r.File), &f); err != nil {
 		return nil, retry.Refuse(i18n.New("why.file_row"))
 	}
 	// Whether the room is encrypted must be known for sure before anything is uploaded.
-	if err := c.knowRoom(ctx, id.RoomID(r.room)); err != nil {
+	if err := c.knowRoom(ctx, id.RoomID(r.Room)); err != nil {
 		return nil, err
 	}
-	if err := c.checkCrypto(ctx, id.RoomID(r.room)); err != nil {
+	if err := c.checkCrypto(ctx, id.RoomID(r.Room)); err != nil {
 		return nil, err
 	}
-	facts, err := c.facts(ctx, id.RoomID(r.room))
+	facts, err := c.facts(ctx, id.RoomID(r.Room))
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +91,9 @@ func (c *Client) fileContent(ctx context.Context, r outRow) (*event.MessageEvent
 	} else {
 		m.URL = id.ContentURIString(f.URL)
 	}
-	if r.text != "" && !f.Text {
-		m.Body = r.text
-		if html := render.HTML(r.text); html != "" {
+	if r.Text != "" && !f.Text {
+		m.Body = r.Text
+		if html := render.HTML(r.Text); html != "" {
 			m.Format, m.FormattedBody = event.FormatHTML, html
 		}
 	}
@@ -103,7 +102,7 @@ func (c *Client) fileContent(ctx context.Context, r outRow) (*event.MessageEvent
 
 // upload uploads the file of a row, once: where it is stands in the row before anybody is
 // told. If we die in between, what was uploaded is nobody's and is uploaded again.
-func (c *Client) upload(ctx context.Context, r outRow, f *outFile, encrypted bool) error {
+func (c *Client) upload(ctx context.Context, r delivery.OutboxRow, f *outFile, encrypted bool) error {
 	data, err := c.outData(r, f)
 	if err != nil {
 		return err
@@ -129,13 +128,13 @@ func (c *Client) upload(ctx context.Context, r outRow, f *outFile, encrypted boo
 	if err != nil {
 		return err
 	}
-	return c.q.update(ctx, `UPDATE outbox SET file = ? WHERE id = ?`, string(packed), r.id)
+	return c.outbox.Uploaded(ctx, r.ID, string(packed))
 }
 
 // outData is what the file of a row holds.
-func (c *Client) outData(r outRow, f *outFile) ([]byte, error) {
+func (c *Client) outData(r delivery.OutboxRow, f *outFile) ([]byte, error) {
 	if f.Text {
-		return []byte(r.text), nil
+		return []byte(r.Text), nil
 	}
 	in, err := c.cfg.Media.Open(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,9 +155,9 @@ func (c *Client) outData(r outRow, f *outFile) ([]byte, error) {
 }
 
 // unsent is what a room reads of a file that could not be sent.
-func (c *Client) unsent(ctx context.Context, r outRow, why error) notice {
+func (c *Client) unsent(ctx context.Context, r delivery.OutboxRow, why error) delivery.Notice {
 	var f outFile
-	_ = json.Unmarshal([]byte(r.file), &f) // without a name it is still said
+	_ = json.Unmarshal([]byte(r.File), &f) // without a name it is still said
 	reason := i18n.New("why.not_taken")
 	var refused *retry.RefusedError
 	switch {
@@ -167,25 +166,22 @@ func (c *Client) unsent(ctx context.Context, r outRow, why error) notice {
 	case errors.As(why, &refused):
 		reason = refused.Reason
 	}
-	return notice{id: r.id + "-unsent", room: r.room, text: c.cfg.Text(ctx, r.room, "files.unsent", "name", f.Name, "why", reason.In(c.said(ctx, r.room))), replyTo: r.replyTo, thread: r.thread}
+	text := c.cfg.Text(ctx, r.Room, "files.unsent", "name", f.Name, "why", reason.In(c.said(ctx, r.Room)))
+	return delivery.Notice{ID: r.ID + "-unsent", Room: r.Room, Text: text, ReplyTo: r.ReplyTo, Thread: r.Thread}
 }
 
 // KeptFiles lists the kept files that messages on their way in or out need.
 func (c *Client) KeptFiles(ctx context.Context) ([]string, error) {
-	paths, err := store.Column[string](ctx, c.q.db, `SELECT path FROM (
-			SELECT f.value ->> '$.path' AS path FROM inbox, json_each(nullif(brought, ''), '$.files') AS f WHERE state = 'new'
-			UNION ALL SELECT file ->> '$.path' FROM outbox WHERE file <> '' AND state IN ('draft', 'pending'))
-		WHERE path <> ''`)
-	return paths, doing("matrix: list files", err)
+	return c.inbox.KeptFiles(ctx)
 }
 
 // maxCaption is how many characters are said beside a file.
 const maxCaption = 2000
 
 // tell has a room told something, once.
-func (c *Client) tell(ctx context.Context, n notice) error {
-	if err := c.q.inTx(ctx, func(tx *sql.Tx) error { return c.q.once(ctx, tx, n) }); err != nil {
-		return fmt.Errorf("matrix: store notice: %w", err)
+func (c *Client) tell(ctx context.Context, n delivery.Notice) error {
+	if err := c.outbox.Notify(ctx, c.cfg.DB, n); err != nil {
+		return err
 	}
 	retry.Wake(c.outWake)
 	return nil

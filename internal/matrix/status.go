@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"reverie/internal/delivery"
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/settings"
@@ -72,7 +73,7 @@ func (c *Client) Status(ctx context.Context) Status {
 	if at := c.lastSync.Load(); at > 0 {
 		s.syncedAt(time.UnixMilli(at), c.now())
 	}
-	err := s.stored(ctx, c.cfg, c.q)
+	err := s.stored(ctx, c.cfg, c.now())
 	if err == nil {
 		s.BackupWaiting, err = e2ee.KeysOutside(ctx, c.cfg.DB, s.Backup)
 	}
@@ -89,27 +90,20 @@ func (s *Status) syncedAt(at, now time.Time) {
 }
 
 // stored fills in what the data folder tells.
-func (s *Status) stored(ctx context.Context, cfg Config, q *queue) error {
+func (s *Status) stored(ctx context.Context, cfg Config, now time.Time) error {
 	if _, err := os.Stat(cfg.dir("recovery.key")); err == nil {
 		s.RecoveryKey = true
 	}
-	age := func(column, of string) string { // in seconds of the oldest; 0 when there is none
-		return `(SELECT coalesce(max(0, (?1 - min(` + column + `)) / 1000), 0) FROM ` + of + `)`
+	n, err := delivery.CountRows(ctx, cfg.DB, now.UnixMilli())
+	if err != nil {
+		return err
 	}
-	err := q.db.QueryRowContext(ctx, `SELECT
-		(SELECT count(*) FROM inbox WHERE state = 'new'), `+age(`received_at`, `inbox WHERE state = 'new'`)+`,
-		(SELECT count(*) FROM inbox WHERE state IN ('utd', 'failed')), `+age(`received_at`, `inbox WHERE state IN ('utd', 'failed')`)+`,
-		(SELECT count(*) FROM inbox WHERE state = 'dead'),
-		coalesce((SELECT error FROM inbox WHERE state = 'dead' ORDER BY received_at DESC LIMIT 1), ''),
-		(SELECT count(*) FROM outbox WHERE state = 'pending'), `+age(`created_at`, `outbox WHERE state = 'pending'`)+`,
-		coalesce((SELECT error FROM outbox WHERE state = 'pending' ORDER BY created_at, seq LIMIT 1), ''),
-		(SELECT count(*) FROM outbox WHERE state = 'dead' AND error <> 'taken back'),
-		coalesce((SELECT error FROM outbox WHERE state = 'dead' AND error <> 'taken back' ORDER BY created_at DESC LIMIT 1), ''),
-		(SELECT count(*) FROM matrix_room WHERE membership = 'joined'),
-		(SELECT coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined')`, q.now().UnixMilli()).
-		Scan(&s.Inbox, &s.InboxOldest, &s.Undecryptable, &s.UnreadOldest, &s.Lost, &s.LostReason, &s.Outbox, &s.OutboxOldest, &s.OutboxProblem, &s.Dead, &s.DeadReason,
-			&s.Rooms, &s.Encrypted)
-	return doing("matrix: count what is in the queues and the rooms", err)
+	s.Inbox, s.InboxOldest, s.Undecryptable, s.UnreadOldest = n.Inbox, n.InboxOldest, n.Unreadable, n.UnreadableOldest
+	s.Outbox, s.OutboxOldest, s.OutboxProblem = n.Outbox, n.OutboxOldest, n.OutboxReason
+	s.Lost, s.LostReason, s.Dead, s.DeadReason = n.Lost, n.LostReason, n.Dead, n.DeadReason
+	err = cfg.DB.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).
+		Scan(&s.Rooms, &s.Encrypted)
+	return doing("matrix: count the rooms", err)
 }
 
 // Lines says it in words, for people in a chat in the language of say. What a server answered is

@@ -79,7 +79,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 		}
 		*filter = f.FilterID
 	}
-	pos, err := c.q.position(ctx, c.cli.UserID.String(), c.cli.DeviceID.String())
+	pos, err := c.position(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 		return fmt.Errorf("process a sync: %w", err)
 	}
 	if c.failures.Swap(0) > 0 {
-		c.back()
+		c.unconfirmed.back()
 	}
 	c.done.Store(n)
 	c.relogins = 0
@@ -242,9 +242,9 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	if errors.As(err, &h) && (errors.Is(err, mautrix.MUserDeactivated) || errors.Is(err, mautrix.MForbidden)) {
 		return fmt.Errorf("matrix: the homeserver refuses this account: %w", err)
 	}
-	c.lost(err)
+	c.unconfirmed.lost(err)
 	attempt := int(c.failures.Add(1)) - 1
-	if err := c.q.syncFailed(ctx, c.cli.UserID.String(), c.cli.DeviceID.String(), int64(attempt)+1, err); err != nil && ctx.Err() == nil {
+	if err := c.noteSyncFailed(ctx, int64(attempt)+1, err); err != nil && ctx.Err() == nil {
 		c.log.Warn("matrix: `bot doctor` will not see why syncs fail", "err", err)
 	}
 	v, wait := retry.Classify(err, attempt)

@@ -14,6 +14,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/session"
@@ -23,30 +24,10 @@ import (
 // batch collects what the handlers find in one sync, to be stored in one
 // transaction with the token. It belongs to one goroutine.
 type batch struct {
-	in      []incoming // in the order of the stream
-	unread  []unread
-	echoes  []echo
-	last    map[string]string // room → the newest event in it
-	notices []notice
-	err     error // something of ours failed: the same sync must be worked on again
+	delivery.Batch
+	last map[string]string // room → the newest event in it
+	err  error             // something of ours failed: the same sync must be worked on again
 }
-
-// incoming is one thing that people said or did: a message for us or a change to an earlier one,
-// a line that is not for us, or a redaction.
-type incoming struct {
-	chat.Inbound
-	past      bool       // of a message: it gets no answer
-	listens   bool       // of a message: it takes along what was heard before
-	addressed bool       // of an edit: its words speak to us; of a reaction: an owner did it
-	heard     *heardLine // a line, or an edit of one
-	redacted  string     // the event that is redacted
-}
-
-// asks tells whether it is a message that wants an answer.
-func (s incoming) asks() bool { return s.ID != "" && s.Change == "" && !s.past }
-
-// notice is what a room is told by the way, once for each id.
-type notice struct{ id, room, text, replyTo, thread string }
 
 type (
 	batchKey  struct{} // the *batch of a context
@@ -64,7 +45,7 @@ func batchOf(ctx context.Context) *batch {
 }
 
 // fail notes that the batch cannot be stored as it is. It is for faults of
-// ours, such as a full disk; what is wrong with an event goes into unread.
+// ours, such as a full disk; what is wrong with an event goes into Unreadable.
 func fail(ctx context.Context, err error) {
 	if b := batchOf(ctx); b != nil {
 		b.err = cmp.Or(b.err, err)
@@ -142,7 +123,8 @@ func (c *Client) unparsed(evt *event.Event, err error) bool {
 			c.log.Error("matrix: a member is not noted", "room", evt.RoomID, "err", err)
 		}
 	}
-	c.log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "type", text.Clip(evt.Type.Type, 60), "err", err)
+	c.log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
+		"type", text.Clip(evt.Type.Type, 60), "err", err)
 	return false
 }
 
@@ -156,7 +138,8 @@ func (c *Client) guard(h mautrix.EventHandler) mautrix.EventHandler {
 			if r == nil {
 				return
 			}
-			c.log.Error("matrix: an event could not be handled", "room", evt.RoomID, "event", evt.ID, "panic", r, "stack", string(debug.Stack()))
+			c.log.Error("matrix: an event could not be handled", "room", evt.RoomID, "event", evt.ID, "panic", r,
+				"stack", string(debug.Stack()))
 			if evt.StateKey != nil {
 				c.forgetState(evt.RoomID)
 				return
@@ -197,11 +180,12 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 			return err
 		}
 	}
-	for _, u := range b.unread {
-		c.log.Warn("matrix: a message cannot be read yet", "room", u.room, "event", u.id, "sender", u.sender, "session", u.session, "err", u.err)
+	for _, u := range b.Unreadable {
+		c.log.Warn("matrix: a message cannot be read yet",
+			"room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session, "err", u.Err)
 	}
 	c.wasAway(ctx, b, pos.at)
-	if err := c.q.take(ctx, c.cli.UserID.String(), c.cli.DeviceID.String(), res.NextBatch, b); err != nil {
+	if err := c.commit(ctx, res.NextBatch, b); err != nil {
 		return err
 	}
 	c.wake(b)
@@ -210,14 +194,14 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 
 // wake tells the loops that a batch has work for them.
 func (c *Client) wake(b *batch) {
-	if len(b.in)+len(b.notices) > 0 {
+	if len(b.In)+len(b.Notices) > 0 {
 		retry.Wake(c.inWake)
 		retry.Wake(c.outWake) // also for a redaction: one part of an answer takes the others with it
 	}
-	if len(b.unread) > 0 {
+	if len(b.Unreadable) > 0 {
 		retry.Wake(c.unreadWake)
 	}
-	if slices.ContainsFunc(b.in, func(s incoming) bool { return s.redacted != "" }) {
+	if slices.ContainsFunc(b.In, func(s delivery.Incoming) bool { return s.Redacted != "" }) {
 		retry.Wake(c.goneWake)
 	}
 }
@@ -261,7 +245,7 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 // onEcho notices our own messages coming back.
 func (c *Client) onEcho(_ context.Context, b *batch, evt *event.Event) error {
 	if evt.Sender == c.cli.UserID && evt.Unsigned.TransactionID != "" && evt.StateKey == nil {
-		b.echoes = append(b.echoes, echo{txn: evt.Unsigned.TransactionID, event: evt.ID.String()})
+		b.Echoes = append(b.Echoes, delivery.Echo{Txn: evt.Unsigned.TransactionID, Event: evt.ID.String()})
 	}
 	return nil
 }
@@ -276,7 +260,7 @@ func (c *Client) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 	if target == "" {
 		return nil
 	}
-	s := incoming{redacted: target.String()}
+	s := delivery.Incoming{Redacted: target.String()}
 	if evt.Sender != c.cli.UserID && evt.ID != "" { // our own redactions tell us nothing
 		var err error
 		if s.Inbound, err = c.gesture(ctx, evt); err != nil {
@@ -284,7 +268,7 @@ func (c *Client) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 		}
 		s.Change, s.Target = chat.TakenBack, target.String()
 	}
-	b.in = append(b.in, s)
+	b.In = append(b.In, s)
 	return nil
 }
 
@@ -303,12 +287,12 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 	}
 	var failed error
 	room.active = func(root string) bool {
-		active, err := c.q.activeIn(ctx, evt.RoomID.String(), root)
+		active, err := c.outbox.ActiveIn(ctx, evt.RoomID.String(), root)
 		failed = cmp.Or(failed, err)
 		return active
 	}
 	o := c.gate.judge(evt, room, func(e id.EventID) bool {
-		ours, err := c.q.ours(ctx, e.String())
+		ours, err := c.outbox.Ours(ctx, e.String())
 		failed = cmp.Or(failed, err)
 		return ours
 	})
@@ -348,8 +332,9 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 		}
 	}
 	c.tellUnproven(ctx, b, m, room)
-	c.log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted, "trust", evt.Mautrix.TrustState.String())
-	b.in = append(b.in, incoming{Inbound: m, listens: listens})
+	c.log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
+		"trust", evt.Mautrix.TrustState.String())
+	b.In = append(b.In, delivery.Incoming{Inbound: m, Listens: listens})
 	return nil
 }
 

@@ -15,25 +15,13 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
 )
 
 // readTries is how often reading an event may go wrong before it is given up.
 // Waiting for a key is no try.
 const readTries = 3
-
-// unread is an event of somebody we listen to that could not be read or
-// handled. It waits in the inbox.
-type unread struct {
-	id, room, sender string
-	sentAt           time.Time
-	raw              string
-	session          id.SessionID // the Megolm session whose key is missing; empty = something else is wrong
-	tries            int
-	wait             time.Duration // until it is tried again
-	receivedAt       time.Time
-	err              error
-}
 
 // onEncrypted decrypts an event and hands it to the handlers.
 func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) error {
@@ -47,7 +35,8 @@ func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 		c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, originKey{}, evt), plain)
 	case errors.Is(err, crypto.ErrDuplicateMessageIndex): // somebody plays an old message again
 		c.log.Warn("matrix: a repeated encrypted message is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", err)
-	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, crypto.ErrGroupSessionWithheld), errors.Is(err, olm.ErrUnknownMessageIndex):
+	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, crypto.ErrGroupSessionWithheld),
+		errors.Is(err, olm.ErrUnknownMessageIndex):
 		c.keep(b, evt, content.SessionID, err)
 	default:
 		c.keep(b, evt, "", err)
@@ -59,34 +48,36 @@ func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 func (c *Client) keep(b *batch, evt *event.Event, missing id.SessionID, cause error) {
 	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
 	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.allows(evt.Sender.String()) {
-		c.log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", cause)
+		c.log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
+			"err", cause)
 		return
 	}
-	u := unread{
-		id: evt.ID.String(), room: evt.RoomID.String(), sender: evt.Sender.String(), sentAt: time.UnixMilli(evt.Timestamp),
-		raw: rawEvent(evt), session: missing, tries: 1, wait: c.pace.again, err: cause,
+	u := delivery.Unreadable{
+		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SentAt: time.UnixMilli(evt.Timestamp),
+		Raw: rawEvent(evt), Session: missing.String(), Tries: 1, Wait: c.pace.again, Err: cause,
 	}
 	if missing != "" {
-		u.tries, u.wait = 0, c.pace.askKey
+		u.Tries, u.Wait = 0, c.pace.askKey
 	}
-	b.unread = append(b.unread, u)
+	b.Unreadable = append(b.Unreadable, u)
 }
 
 // rawEvent is the event as it came, as far as reading it needs.
 func rawEvent(evt *event.Event) string {
 	raw, _ := json.Marshal(map[string]any{ //nolint:errchkjson // the content was JSON when it came
-		"type": evt.Type.Type, "event_id": evt.ID, "sender": evt.Sender, "origin_server_ts": evt.Timestamp, "content": json.RawMessage(evt.Content.VeryRaw),
+		"type": evt.Type.Type, "event_id": evt.ID, "sender": evt.Sender, "origin_server_ts": evt.Timestamp,
+		"content": json.RawMessage(evt.Content.VeryRaw),
 	})
 	return string(raw)
 }
 
-// event makes a stored event what the handlers expect.
-func (u unread) event() (*event.Event, error) {
+// storedEvent makes a stored event what the handlers expect.
+func storedEvent(u delivery.Unreadable) (*event.Event, error) {
 	evt := &event.Event{}
-	if err := json.Unmarshal([]byte(u.raw), evt); err != nil {
+	if err := json.Unmarshal([]byte(u.Raw), evt); err != nil {
 		return nil, fmt.Errorf("read a stored event: %w", err)
 	}
-	evt.RoomID = id.RoomID(u.room)
+	evt.RoomID = id.RoomID(u.Room)
 	evt.Type.Class = event.MessageEventType
 	evt.Mautrix.EventSource = event.SourceJoin | event.SourceTimeline
 	if err := evt.Content.ParseRaw(evt.Type); err != nil {
@@ -132,18 +123,18 @@ func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
 	c.arrived = map[id.SessionID]struct{}{}
 	c.mu.Unlock()
 	for s := range arrived {
-		if err := c.q.readSoon(ctx, s); err != nil {
+		if err := c.inbox.KeyArrived(ctx, s.String()); err != nil {
 			c.mu.Lock() // what waits for these keys has no other time to be looked at
 			maps.Copy(c.arrived, arrived)
 			c.mu.Unlock()
 			return time.Time{}, err
 		}
 	}
-	ordered := map[id.SessionID]bool{}
+	ordered := map[string]bool{}
 	for {
-		due, err := c.q.unreadDue(ctx)
+		due, next, err := c.inbox.DueReads(ctx)
 		if err != nil || len(due) == 0 || ctx.Err() != nil {
-			break
+			return next, err
 		}
 		for _, u := range due {
 			again, err := c.readOne(ctx, u, ordered)
@@ -155,87 +146,92 @@ func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
 			}
 		}
 	}
-	return c.q.unreadNext(ctx)
 }
 
 // readOne tries one event. What comes of it is stored in one transaction. If an
 // earlier one waits for the same key, which may have come since that was tried,
 // both are made due and nothing else is done: once for a key, noted in ordered.
-func (c *Client) readOne(ctx context.Context, u unread, ordered map[id.SessionID]bool) (again bool, err error) {
+func (c *Client) readOne(ctx context.Context, u delivery.Unreadable, ordered map[string]bool) (again bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	b := &batch{}
-	evt, err := u.event()
+	evt, err := storedEvent(u)
 	if err != nil {
-		u.session, u.err = "", err
+		u.Session, u.Err = "", err
 		return false, c.stillUnread(ctx, u)
 	}
 	c.cli.Syncer.(*syncer).Dispatch(b.context(ctx), evt)
 	if b.err != nil {
 		return false, b.err
 	}
-	if len(b.unread) > 0 {
-		u.session, u.err = b.unread[0].session, b.unread[0].err
+	if len(b.Unreadable) > 0 {
+		u.Session, u.Err = b.Unreadable[0].Session, b.Unreadable[0].Err
 		return false, c.stillUnread(ctx, u)
 	}
-	if u.session != "" && !ordered[u.session] {
-		ordered[u.session] = true
-		if earlier, err := c.q.waitsBefore(ctx, u); err != nil || earlier {
-			return true, cmp.Or(err, c.q.readSoon(ctx, u.session))
+	if u.Session != "" && !ordered[u.Session] {
+		ordered[u.Session] = true
+		if earlier, err := c.inbox.WaitsBefore(ctx, u); err != nil || earlier {
+			return true, cmp.Or(err, c.inbox.KeyArrived(ctx, u.Session))
 		}
 	}
 	c.tooLate(ctx, b, u)
-	if err := c.q.read(ctx, u.id, b); err != nil {
+	b.Read = u.ID
+	if err := c.inbox.Commit(ctx, &b.Batch, nil); err != nil {
 		return false, err
 	}
-	c.log.Info("matrix: a message can be read now", "room", u.room, "event", u.id, "answered", slices.ContainsFunc(b.in, incoming.asks))
+	c.log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID,
+		"answered", slices.ContainsFunc(b.In, delivery.Incoming.Asks))
 	c.wake(b)
 	return false, nil
 }
 
 // tooLate sorts out a message that could be read only when it no longer
 // matters much.
-func (c *Client) tooLate(ctx context.Context, b *batch, u unread) {
-	for i, m := range b.in {
-		if !m.asks() || !c.tooOld(m.At) {
+func (c *Client) tooLate(ctx context.Context, b *batch, u delivery.Unreadable) {
+	for i, m := range b.In {
+		if !m.Asks() || !c.tooOld(m.At) {
 			continue
 		}
-		b.in[i].past = true
-		name := "late-" + u.session.String()
-		if u.session == "" {
-			name = "late-" + u.id
+		b.In[i].Past = true
+		name := "late-" + u.Session
+		if u.Session == "" {
+			name = "late-" + u.ID
 		}
-		b.notices = append(b.notices, notice{id: name, room: m.Room, text: c.cfg.Text(ctx, m.Room, "matrix.late"), replyTo: m.ID})
+		b.Notices = append(b.Notices, delivery.Notice{ID: name, Room: m.Room, Text: c.cfg.Text(ctx, m.Room, "matrix.late"), ReplyTo: m.ID})
 	}
 }
 
 // stillUnread asks for the key, tells the sender, or gives up.
-func (c *Client) stillUnread(ctx context.Context, u unread) error {
-	if u.session == "" {
-		u.tries++
-		if u.tries < readTries {
-			return c.q.readLater(ctx, u, c.now().Add(time.Duration(u.tries)*c.pace.again))
+func (c *Client) stillUnread(ctx context.Context, u delivery.Unreadable) error {
+	if u.Session == "" {
+		u.Tries++
+		if u.Tries < readTries {
+			return c.inbox.RetryRead(ctx, u, c.now().Add(time.Duration(u.Tries)*c.pace.again))
 		}
-		c.log.Error("matrix: a message cannot be read and is given up", "room", u.room, "event", u.id, "sender", u.sender, "tries", u.tries, "err", u.err)
+		c.log.Error("matrix: a message cannot be read and is given up", "room", u.Room, "event", u.ID, "sender", u.Sender,
+			"tries", u.Tries, "err", u.Err)
 		retry.Wake(c.outWake)
-		return c.q.giveUp(ctx, u, notice{id: "unread-" + u.id, room: u.room, text: c.cfg.Text(ctx, u.room, "matrix.broken"), replyTo: u.id})
+		return c.inbox.GiveUp(ctx, u, delivery.Notice{ID: "unread-" + u.ID, Room: u.Room, Text: c.cfg.Text(ctx, u.Room, "matrix.broken"),
+			ReplyTo: u.ID})
 	}
 	c.askForKey(ctx, u)
-	if told := u.receivedAt.Add(c.pace.keyWait); told.After(c.now()) {
-		return c.q.readLater(ctx, u, told)
+	if told := u.ReceivedAt.Add(c.pace.keyWait); told.After(c.now()) {
+		return c.inbox.RetryRead(ctx, u, told)
 	}
-	c.log.Warn("matrix: the key of a message has not come", "room", u.room, "event", u.id, "sender", u.sender, "session", u.session, "err", u.err)
+	c.log.Warn("matrix: the key of a message has not come", "room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session,
+		"err", u.Err)
 	retry.Wake(c.outWake)
-	return c.q.readLater(ctx, u, time.Time{}, notice{id: "unreadable-" + u.session.String() + "-" + u.room, room: u.room, text: c.cfg.Text(ctx, u.room, "matrix.unreadable"), replyTo: u.id})
+	return c.inbox.RetryRead(ctx, u, time.Time{}, delivery.Notice{ID: "unreadable-" + u.Session + "-" + u.Room, Room: u.Room,
+		Text: c.cfg.Text(ctx, u.Room, "matrix.unreadable"), ReplyTo: u.ID})
 }
 
 // askForKey asks the sender's devices and our own others for a key, once in
 // each run.
-func (c *Client) askForKey(ctx context.Context, u unread) {
-	if c.asked[u.session] {
+func (c *Client) askForKey(ctx context.Context, u delivery.Unreadable) {
+	if c.asked[id.SessionID(u.Session)] {
 		return
 	}
-	c.asked[u.session] = true
-	evt, err := u.event()
+	c.asked[id.SessionID(u.Session)] = true
+	evt, err := storedEvent(u)
 	if err != nil {
 		return
 	}

@@ -2,13 +2,13 @@ package matrix
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/text"
 )
 
@@ -30,7 +30,7 @@ func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 		if err != nil {
 			return true, err
 		}
-		b.in = append(b.in, incoming{Inbound: in, past: true})
+		b.In = append(b.In, delivery.Incoming{Inbound: in, Past: true})
 	}
 	switch {
 	case !o.pass && !room.private(evt.Sender.String()):
@@ -52,7 +52,8 @@ func deviceID(d *id.Device) string {
 // refuse answers a message that the bot does not act on.
 func (c *Client) refuse(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
 	room, event := evt.RoomID.String(), evt.ID.String()
-	b.notices = append(b.notices, notice{id: "unsigned-" + event, room: room, replyTo: event, text: c.cfg.Text(ctx, room, key, fill...)})
+	b.Notices = append(b.Notices, delivery.Notice{ID: "unsigned-" + event, Room: room, ReplyTo: event,
+		Text: c.cfg.Text(ctx, room, key, fill...)})
 }
 
 // tellUnsigned tells the sender in the room and the owners in their direct chats of an
@@ -66,14 +67,15 @@ func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 		}
 		return said
 	}
-	by, err := c.q.toldBy(ctx, b, name)
+	by, err := c.toldBy(ctx, b, name)
 	if err != nil {
 		return err
 	}
 	room := evt.RoomID.String()
 	switch {
 	case by == "":
-		b.notices = append(b.notices, notice{id: name, room: room, replyTo: evt.ID.String(), text: text(room, "matrix.unsigned_own")})
+		b.Notices = append(b.Notices, delivery.Notice{ID: name, Room: room, ReplyTo: evt.ID.String(),
+			Text: text(room, "matrix.unsigned_own")})
 	case by != evt.ID.String() && refused:
 		c.refuse(ctx, b, evt, "matrix.unsigned_refused", "device", deviceID(device))
 	}
@@ -87,7 +89,7 @@ func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 			key = "matrix.unsigned_own"
 		}
 		if chat != "" && (chat != room || owner != evt.Sender.String()) {
-			b.notices = append(b.notices, notice{id: name + "-" + chat, room: chat, text: text(chat, key)})
+			b.Notices = append(b.Notices, delivery.Notice{ID: name + "-" + chat, Room: chat, Text: text(chat, key)})
 		}
 	}
 	return nil
@@ -97,19 +99,17 @@ func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 // told to those for whom that is something else than in an encrypted room.
 func (c *Client) tellUnproven(ctx context.Context, b *batch, m chat.Inbound, room roomFacts) {
 	if m.Unproven && (room.pair() && room.with == m.Sender || slices.Contains(c.cfg.Owners, m.Sender)) {
-		b.notices = append(b.notices, notice{id: "unencrypted-" + m.Room, room: m.Room, text: c.cfg.Text(ctx, m.Room, "matrix.unencrypted")})
+		b.Notices = append(b.Notices, delivery.Notice{ID: "unencrypted-" + m.Room, Room: m.Room,
+			Text: c.cfg.Text(ctx, m.Room, "matrix.unencrypted")})
 	}
 }
 
 // toldBy is the message that the notice named id answers; empty if there is no such notice.
-func (q *queue) toldBy(ctx context.Context, b *batch, id string) (event string, err error) {
-	if at := slices.IndexFunc(b.notices, func(n notice) bool { return n.id == id }); at >= 0 {
-		return b.notices[at].replyTo, nil
+func (c *Client) toldBy(ctx context.Context, b *batch, id string) (event string, err error) {
+	if at := slices.IndexFunc(b.Notices, func(n delivery.Notice) bool { return n.ID == id }); at >= 0 {
+		return b.Notices[at].ReplyTo, nil
 	}
-	if event, err = value[string](ctx, q.db, `SELECT reply_to FROM outbox WHERE id = ?`, id); err != nil {
-		return "", fmt.Errorf("look up a notice: %w", err)
-	}
-	return event, nil
+	return c.outbox.AnsweredBy(ctx, id)
 }
 
 // changedKeys tells the owners when the identity of somebody we listen to is
@@ -134,7 +134,8 @@ func (c *Client) changedKeys(ctx context.Context, b *batch) error {
 			text := c.cfg.Text(ctx, chat, key, "person", ch.User, "device", ch.Device)
 			c.log.Warn("matrix: keys have changed", "user", ch.User, "device", ch.Device, "told", chat != "")
 			if chat != "" {
-				b.notices = append(b.notices, notice{id: "keys-" + chat + "-" + ch.User + "-" + ch.Device + "-" + ch.Key, room: chat, text: text})
+				b.Notices = append(b.Notices, delivery.Notice{ID: "keys-" + chat + "-" + ch.User + "-" + ch.Device + "-" + ch.Key,
+					Room: chat, Text: text})
 			}
 		}
 	}

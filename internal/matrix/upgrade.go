@@ -12,6 +12,7 @@ import (
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
 
+	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/store"
 )
@@ -32,7 +33,8 @@ func (c *Client) onTombstone(ctx context.Context, _ *batch, evt *event.Event) er
 	case err != nil:
 		return fmt.Errorf("look up who may replace a room: %w", err)
 	case levels == nil || levels.GetUserLevel(evt.Sender) < levels.GetEventLevel(event.StateTombstone):
-		c.log.Warn("matrix: a room was replaced by somebody who may not do that; not followed", "room", evt.RoomID, "to", to, "sender", evt.Sender)
+		c.log.Warn("matrix: a room was replaced by somebody who may not do that; not followed", "room", evt.RoomID, "to", to,
+			"sender", evt.Sender)
 		return nil
 	}
 	noted, err := c.noteTombstone(ctx, evt.RoomID.String(), to.String(), evt.Sender.String())
@@ -50,11 +52,11 @@ func (c *Client) onTombstone(ctx context.Context, _ *batch, evt *event.Event) er
 // somebody who may talk to us counts; others yield to later ones while nothing was done about
 // them. A room of which nothing was seen here has nothing to move.
 func (c *Client) noteTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
-	first, err := value[string](ctx, c.q.db, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room)
+	first, err := store.Value[string](ctx, c.cfg.DB, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room)
 	if err != nil || c.gate.allows(first) {
 		return false, doing("look up whether a room is replaced", err)
 	}
-	res, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_tombstone (room, replacement, sender, empty, state)
+	res, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_tombstone (room, replacement, sender, empty, state)
 		SELECT id, ?2, ?3, 0, 'new' FROM matrix_room WHERE id = ?1 AND last_event <> ''
 		ON CONFLICT (room) DO UPDATE SET replacement = excluded.replacement, sender = excluded.sender
 		WHERE state = 'new' AND (replacement <> excluded.replacement OR sender <> excluded.sender)
@@ -74,7 +76,7 @@ func (c *Client) holdBack(ctx context.Context, room id.RoomID) error {
 	if err != nil || old == "" {
 		return err
 	}
-	_, err = c.q.db.ExecContext(ctx, `UPDATE matrix_room SET replaces = t.room FROM matrix_tombstone AS t
+	_, err = c.cfg.DB.ExecContext(ctx, `UPDATE matrix_room SET replaces = t.room FROM matrix_tombstone AS t
 		WHERE id = ?1 AND replaces = '' AND t.room = ?2 AND t.replacement = ?1 AND t.state = 'new'`, room.String(), old)
 	return doing("note that a room replaces another one", err)
 }
@@ -123,7 +125,7 @@ func (c *Client) followUpgrades(ctx context.Context) (next time.Time, err error)
 
 // replacements lists what is to be done; rooms that are being joined or refused come later.
 func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
-	list, err := store.List(ctx, c.q.db, func(row store.Row) (r replacement, err error) {
+	list, err := store.List(ctx, c.cfg.DB, func(row store.Row) (r replacement, err error) {
 		err = row.Scan(&r.old, &r.room, &r.by, &r.state, &r.membership, &r.with, &r.attempts, &r.nextAt)
 		return r, err
 	}, `SELECT t.room, t.replacement, t.sender, t.state,
@@ -137,7 +139,7 @@ func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
 // joinReplacement has runRooms join a room only because a tombstone names it. Its messages wait
 // until it is verified.
 func (c *Client) joinReplacement(ctx context.Context, r replacement) error {
-	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces) VALUES (?, 'invited', ?, ?)
+	_, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces) VALUES (?, 'invited', ?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = 'invited', inviter = excluded.inviter, attempts = 0, next_at = 0,
 			replaces = CASE replaces WHEN '' THEN excluded.replaces ELSE replaces END
 		WHERE membership = ''`, r.room, r.by, r.old)
@@ -169,9 +171,10 @@ func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err e
 			direct_with = CASE direct_with WHEN '' THEN coalesce((SELECT direct_with FROM matrix_room WHERE id = ?2), '')
 				ELSE direct_with END WHERE id = ?1`
 	} else {
-		c.log.Warn("matrix: the new room does not say that it replaces the old one; nothing is brought along", "room", r.old, "to", r.room, "err", err)
+		c.log.Warn("matrix: the new room does not say that it replaces the old one; nothing is brought along", "room", r.old,
+			"to", r.room, "err", err)
 	}
-	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, c.cfg.DB, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, query, r.room, r.old); err != nil {
 			return err
 		}
@@ -190,15 +193,14 @@ func (c *Client) tryLater(ctx context.Context, r replacement, cause error) (time
 	at := c.now().Add(retry.Backoff(r.attempts))
 	c.log.Warn("matrix: a replaced room is not followed completely; trying again",
 		"room", r.old, "to", r.room, "in", at.Sub(c.now()).Round(time.Second), "err", cause)
-	_, err := c.q.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), r.room)
+	_, err := c.cfg.DB.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), r.room)
 	return at, doing("matrix: note when to follow a room", err)
 }
 
 // bring moves what belongs to r.old to r.room; at is when to try again, the
 // zero time means that it is done.
 func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err error) {
-	busy, err := value[bool](ctx, c.q.db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND state = 'new')
-		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND state IN ('draft', 'pending'))`, r.old)
+	busy, err := c.inbox.Busy(ctx, r.old)
 	if err != nil || busy {
 		return c.now().Add(min(time.Second, c.pace.again)), err
 	}
@@ -209,19 +211,20 @@ func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err er
 	if err != nil && r.attempts+1 < joinTries {
 		return c.tryLater(ctx, r, err)
 	}
-	told := notice{id: "upgraded-" + r.room, room: r.room, text: c.cfg.Text(ctx, r.room, "matrix.brought")}
+	told := delivery.Notice{ID: "upgraded-" + r.room, Room: r.room, Text: c.cfg.Text(ctx, r.room, "matrix.brought")}
 	if err != nil {
 		c.log.Error("matrix: what belongs to a replaced room stays there", "room", r.old, "to", r.room, "err", err)
-		told.text = ""
+		told.Text = ""
 	}
 	if r.with != "" {
 		c.tellDirect(ctx, id.RoomID(r.room), id.UserID(r.with))
 	}
-	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE matrix_room SET moved = 1, attempts = 0, next_at = 0 WHERE id = ?`, r.room); err != nil || told.text == "" {
+	err = store.InTx(ctx, c.cfg.DB, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `UPDATE matrix_room SET moved = 1, attempts = 0, next_at = 0 WHERE id = ?`,
+			r.room); err != nil || told.Text == "" {
 			return err
 		}
-		return c.q.once(ctx, tx, told)
+		return c.outbox.Notify(ctx, tx, told)
 	})
 	if err != nil {
 		return time.Time{}, fmt.Errorf("matrix: note that a room was followed: %w", err)
@@ -253,5 +256,5 @@ func (c *Client) notFollowed(ctx context.Context, r replacement) error {
 		return err
 	}
 	room = cmp.Or(room, r.old)
-	return c.tell(ctx, notice{id: "not-followed-" + r.old, room: room, text: c.cfg.Text(ctx, room, "matrix.not_followed")})
+	return c.tell(ctx, delivery.Notice{ID: "not-followed-" + r.old, Room: room, Text: c.cfg.Text(ctx, room, "matrix.not_followed")})
 }

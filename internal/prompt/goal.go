@@ -40,10 +40,9 @@ func (t *Subject) SetGoal(g goal.Goal) {
 	if g.Summary != "" {
 		t.Goal = append(t.Goal, "Outcome: "+oneLine(g.Summary.String(), maxOutcome))
 	}
-	if g.Status != goal.Active { // nothing moves any more
-		return
+	if g.Status == goal.Active { // else nothing moves any more
+		t.Steps, t.Pin = goalSteps(g), g.Current()
 	}
-	t.Steps, t.Pin = goalSteps(g), g.Current()
 }
 
 func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/task"
 )
@@ -68,7 +69,7 @@ func gatherTasks(_ context.Context, q *Question) (*content, error) {
 	}
 	c := content{source: "tasks", rest: "the task tool lists them all", none: "There are no open tasks any more."}
 	for _, t := range tasks {
-		line := oneLine(t.Line(), 500)
+		line := oneLine(t.Line(i18n.English), 500)
 		if t.Status == task.Paused && !strings.Contains(line, "paused") {
 			line += " (paused)"
 		}

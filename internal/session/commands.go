@@ -272,9 +272,9 @@ func (s *Session) listTasks(ctx context.Context, in chat.Inbound, _ string) (str
 	var b strings.Builder
 	say := s.cfg.Messages.For(ctx, s.room)
 	for _, t := range tasks {
-		line := t.LineIn(say)
+		line := t.Line(say)
 		if !t.NextDue.IsZero() {
-			line = say("tasks.next", "task", line, "at", s.cfg.Tasks.WhenIn(say, t, t.NextDue))
+			line = say("tasks.next", "task", line, "at", s.cfg.Tasks.When(say, t, t.NextDue))
 		}
 		b.WriteString("- " + line + "\n")
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -479,8 +480,8 @@ func (s *Session) noting() []func(context.Context, *sql.Tx) error {
 	}
 	return []func(context.Context, *sql.Tx) error{func(ctx context.Context, tx *sql.Tx) error {
 		for _, question := range s.questions {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO answered (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, question, replyID(s.answering)); err != nil {
-				return fmt.Errorf("session: note what is answered: %w", err)
+			if err := delivery.NoteAnswered(ctx, tx, question, replyID(s.answering)); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -490,7 +491,7 @@ func (s *Session) noting() []func(context.Context, *sql.Tx) error {
 // repliesTo lists the replies to the message question, the newest last. There is always
 // the one that bears its name.
 func (s *Session) repliesTo(ctx context.Context, question string) ([]string, error) {
-	replies, err := s.answered(ctx, `SELECT reply FROM answered WHERE question = ? ORDER BY seq`, question)
+	replies, err := delivery.RepliesTo(ctx, s.cfg.DB, question)
 	if own := replyID(question); err == nil && !slices.Contains(replies, own) {
 		replies = append([]string{own}, replies...)
 	}
@@ -500,17 +501,9 @@ func (s *Session) repliesTo(ctx context.Context, question string) ([]string, err
 // questionsOf lists the messages that reply answers, in the order they were written. There
 // is always the one that it is named after.
 func (s *Session) questionsOf(ctx context.Context, reply string) ([]string, error) {
-	questions, err := s.answered(ctx, `SELECT question FROM answered WHERE reply = ? ORDER BY seq`, reply)
+	questions, err := delivery.QuestionsOf(ctx, s.cfg.DB, reply)
 	if len(questions) == 0 {
 		questions = []string{strings.TrimPrefix(reply, replyID(""))}
 	}
 	return questions, err
-}
-
-func (s *Session) answered(ctx context.Context, query, id string) ([]string, error) {
-	ids, err := store.Column[string](ctx, s.cfg.DB, query, id)
-	if err != nil {
-		return nil, fmt.Errorf("session: read what is answered: %w", err)
-	}
-	return ids, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/task"
 	"reverie/internal/trust"
@@ -58,8 +59,7 @@ func (s *Session) pin(ctx context.Context, id string) error {
 	return s.notePin(ctx, `pin = ?`, id)
 }
 
-// taskNamed is the id of the one of tasks that past names last, and the message that
-// does; empty = none.
+// taskNamed is the id of the one of tasks that past names last, and the message that does; empty = none.
 func taskNamed(past []history.Message, tasks []task.Task) (id string, at int64) {
 	for _, m := range slices.Backward(past) {
 		if m.Role != llm.User && m.Role != llm.Tool {
@@ -78,7 +78,7 @@ func taskNamed(past []history.Message, tasks []task.Task) (id string, at int64) 
 func workedOn(tasks []task.Task, id string) worked {
 	for _, t := range tasks {
 		if t.ID == id && isWork(t) {
-			return worked{t.Line(), t.Label.Integrity}
+			return worked{t.Line(i18n.English), t.Label.Integrity}
 		}
 	}
 	return worked{}

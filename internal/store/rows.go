@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -74,6 +75,15 @@ func Column[T any](ctx context.Context, db DBTX, query string, args ...any) ([]T
 		err = row.Scan(&value)
 		return value, err
 	}, query, args...)
+}
+
+// Value returns the value of a query of one row and one column; it is zero when there is no row.
+func Value[T any](ctx context.Context, db DBTX, query string, args ...any) (v T, err error) {
+	err = db.QueryRowContext(ctx, query, args...).Scan(&v)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return v, err
 }
 
 // JSON is a column that holds a list as JSON, to be scanned into or given as an argument. No

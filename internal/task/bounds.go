@@ -18,13 +18,13 @@ const (
 
 const day = 24 * time.Hour
 
-// BoundError means that a room or a person has as many active tasks for the model as it may have.
-type BoundError struct {
+// boundError means that a room or a person has as many active tasks for the model as it may have.
+type boundError struct {
 	Most   int
 	Person string // "" = the room has them
 }
 
-func (e *BoundError) Error() string {
+func (e *boundError) Error() string {
 	whose := "this room has"
 	if e.Person != "" {
 		whose = e.Person + " has, over all rooms,"
@@ -43,9 +43,9 @@ func (s *Store) checkBounds(ctx context.Context, db store.DBTX, room, user, exce
 	case err != nil:
 		return fmt.Errorf("count tasks: %w", err)
 	case inRoom >= s.cfg.PerRoom:
-		return &BoundError{Most: s.cfg.PerRoom}
+		return &boundError{Most: s.cfg.PerRoom}
 	case ofUser >= s.cfg.PerPerson:
-		return &BoundError{Most: s.cfg.PerPerson, Person: user}
+		return &boundError{Most: s.cfg.PerPerson, Person: user}
 	}
 	return nil
 }
@@ -67,16 +67,20 @@ func (s *Scheduler) putOff(ctx context.Context, r Run, now time.Time) (bool, err
 			s.ran[i] = time.UnixMilli(ms)
 		}
 	}
-	s.ran = slices.DeleteFunc(s.ran, func(at time.Time) bool { return now.Sub(at) >= day || at.After(now) }) // the clock may have been wrong
-	if len(s.ran) < s.store.cfg.RunsPerDay {
+	s.ran = slices.DeleteFunc(s.ran, func(at time.Time) bool {
+		return now.Sub(at) >= day || at.After(now) // the clock may have been wrong
+	})
+	most := s.store.cfg.RunsPerDay
+	if len(s.ran) < most {
 		return false, nil
 	}
-	next := s.ran[len(s.ran)-s.store.cfg.RunsPerDay].Add(day)
+	next := s.ran[len(s.ran)-most].Add(day)
+	result := fmt.Sprintf("put off: tasks used the model %d times in 24 hours", most)
 	if _, err := s.store.db.ExecContext(ctx, `UPDATE job_run SET retry_at = ?, result = ? WHERE task = ? AND due = ? AND state = 'claimed'`,
-		next.UnixMilli(), fmt.Sprintf("put off: tasks used the model %d times in 24 hours", s.store.cfg.RunsPerDay), r.Task.ID, r.Due.UnixMilli()); err != nil {
+		next.UnixMilli(), result, r.Task.ID, r.Due.UnixMilli()); err != nil {
 		return false, fmt.Errorf("put off run %s: %w", r.ID, err)
 	}
 	s.cfg.Log.Warn("as many runs of tasks used the model as may in 24 hours (tasks.runs_per_day); nothing is lost, this one runs later",
-		"runs", s.store.cfg.RunsPerDay, "task", r.Task.ID, "again", next)
+		"runs", most, "task", r.Task.ID, "again", next)
 	return true, nil
 }

@@ -17,7 +17,8 @@ const minEvidence = 10
 // empty are words that say no more than that a task is completed.
 var empty = text.All("says_done")
 
-var errEvidence = errors.New(`the reason says no more than that it is done: give what shows it, in a sentence, for example "Anna wrote that the plants are watered"`)
+var errEvidence = errors.New("the reason says no more than that it is done: give what shows it, in a sentence, " +
+	`for example "Anna wrote that the plants are watered"`)
 
 // Evidence refuses a reason that does not say what shows that the task content is
 // completed.
@@ -54,7 +55,9 @@ func Evidence(reason, content string) error {
 
 // words are the words of text, in lower case.
 func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
+	})
 }
 
 // spaced reports whether w is of a script that puts spaces between words.

@@ -48,7 +48,8 @@ func (s *Scheduler) setAside(ctx context.Context, where, also, arg string, reaso
 	return s.inTx(ctx, "pause tasks", func(tx *sql.Tx) error {
 		now := s.store.now().UnixMilli()
 		_, err := tx.ExecContext(ctx, `UPDATE job_run SET state = iif(state = 'claimed', 'skipped', state),
-			ended = iif(state = 'claimed', ?1, ended), result = iif(state = 'claimed', ?2, result), retry_at = NULL, notice = iif(notice = 1, 2, notice)
+			ended = iif(state = 'claimed', ?1, ended), result = iif(state = 'claimed', ?2, result),
+			retry_at = NULL, notice = iif(notice = 1, 2, notice)
 			WHERE (state = 'claimed' OR notice = 1) AND task IN (SELECT id FROM task WHERE `+where+`)`, now, reason, arg)
 		if err != nil {
 			return err

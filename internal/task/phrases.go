@@ -43,7 +43,8 @@ var tongues = sync.OnceValue(func() []*tongue {
 			continue
 		}
 		t := &tongue{name: language, pre: text.Pairs(language, "when_before"), parts: text.Pairs(language, "when_part"),
-			fixed: text.Pairs(language, "when_fixed"), weekdays: text.Pairs(language, "when_weekday"), numbers: map[string]int{}, units: map[string]int{}}
+			fixed: text.Pairs(language, "when_fixed"), weekdays: text.Pairs(language, "when_weekday"),
+			numbers: map[string]int{}, units: map[string]int{}}
 		for word, n := range text.Pairs(language, "when_number") {
 			t.numbers[word], _ = strconv.Atoi(n)
 		}
@@ -51,10 +52,12 @@ var tongues = sync.OnceValue(func() []*tongue {
 			t.units[word] = unitSeconds[unit]
 		}
 		replace := strings.NewReplacer(
-			"{n}", `(?P<n>[0-9]{1,6}`+orOne(t.numbers)+`)`, "{unit}", `(?P<unit>`+oneOf(t.units)+`)`, "{day}", `(?P<day>`+oneOf(t.weekdays)+`)`,
+			"{n}", `(?P<n>[0-9]{1,6}`+orOne(t.numbers)+`)`, "{unit}", `(?P<unit>`+oneOf(t.units)+`)`,
+			"{day}", `(?P<day>`+oneOf(t.weekdays)+`)`,
 			"{date}", strings.Join(text.Words(language, "when_date"), ""), "{pre}", `(?P<pre>`+oneOf(t.pre)+`)`,
 			"{at}", strings.NewReplacer("{part}", `(?P<part>`+oneOf(t.parts)+`)`, "{fix}", `(?P<fix>`+oneOf(t.fixed)+`)`,
-				"{h}", `(?P<h>[0-9]{1,2}`+orOne(t.numbers)+`)`, "{m}", `(?P<m>[0-9]{2})`).Replace(strings.Join(text.Words(language, "when_clock"), "")),
+				"{h}", `(?P<h>[0-9]{1,2}`+orOne(t.numbers)+`)`, "{m}", `(?P<m>[0-9]{2})`).
+				Replace(strings.Join(text.Words(language, "when_clock"), "")),
 		)
 		for _, f := range forms {
 			means, pattern, _ := strings.Cut(f, "=")
@@ -87,10 +90,10 @@ func orOne(words map[string]int) string {
 	return "|" + oneOf(words)
 }
 
-// Phrase reads when something is to be done, in the words of one of seven languages:
+// readPhrase reads when something is to be done, in the words of one of seven languages:
 // "tomorrow at 7", "jeden Montag um 9", "20分後". The schedule is in its final form.
 // All of the text must be understood; what is not is an error with examples.
-func Phrase(text string, now time.Time, loc *time.Location) (Schedule, error) {
+func readPhrase(text string, now time.Time, loc *time.Location) (Schedule, error) {
 	return phraseIn(tongues(), text, now, loc)
 }
 
@@ -132,14 +135,15 @@ func plainly(text string) string {
 	return strings.Trim(strings.Join(strings.Fields(text), " "), " .!")
 }
 
-// PhraseError is of words that say no time. Its text tells the model what to write.
-type PhraseError struct{ Words string }
+// phraseError is of words that say no time. Its text tells the model what to write.
+type phraseError struct{ Words string }
 
-func (e *PhraseError) Error() string {
-	return fmt.Sprintf(`at %q is not understood: write a moment, for example %s; or, without schedule_type, a phrase that says all, such as "tomorrow at 7" or "every Monday at 9"`, e.Words, rules[once].example)
+func (e *phraseError) Error() string {
+	return fmt.Sprintf(`at %q is not understood: write a moment, for example %s; or, without schedule_type, `+
+		`a phrase that says all, such as "tomorrow at 7" or "every Monday at 9"`, e.Words, rules[once].example)
 }
 
-func notUnderstood(text string) error { return &PhraseError{text} }
+func notUnderstood(text string) error { return &phraseError{text} }
 
 // schedule makes what was said a schedule.
 func (t *tongue) schedule(meant string, said map[string]string, now time.Time) (Schedule, error) {
@@ -220,14 +224,14 @@ func (s Schedule) phrase(now time.Time, loc *time.Location) (Schedule, error) {
 	if s != (Schedule{At: s.At, Zone: s.Zone}) || clockForm.MatchString(s.At) {
 		return s, errors.New(`schedule_type is missing: say once, daily, weekly, monthly, interval or cron`)
 	}
-	read, err := Phrase(s.At, now, s.in(loc))
+	read, err := readPhrase(s.At, now, s.in(loc))
 	read.Zone = s.Zone
 	return read, err
 }
 
 // momentOf reads the phrase of a once schedule.
 func momentOf(text string, now time.Time) (time.Time, error) {
-	s, err := Phrase(text, now, now.Location())
+	s, err := readPhrase(text, now, now.Location())
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -274,8 +278,8 @@ func (t *tongue) clock(said map[string]string) (int, error) {
 
 // within is the hour h of a part of the day. What fits only with a guess is an error.
 func within(h int, part string) (int, error) {
-	from, to := map[string][2]int{"am": {0, 11}, "pm": {12, 23}, "dawn": {0, 5}, "morning": {3, 11}, "noon": {11, 14}, "afternoon": {12, 18},
-		"evening": {16, 23}, "night": {20, 23}, "": {0, 23}}[part], 0
+	from, to := map[string][2]int{"am": {0, 11}, "pm": {12, 23}, "dawn": {0, 5}, "morning": {3, 11}, "noon": {11, 14},
+		"afternoon": {12, 18}, "evening": {16, 23}, "night": {20, 23}, "": {0, 23}}[part], 0
 	to = from[1]
 	if part == "am" && h == 12 {
 		h = 0

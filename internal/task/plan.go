@@ -18,8 +18,8 @@ func (s *Store) poke() {
 	}
 }
 
-// In is the zone in which t is to be told of times: its schedule's, or the usual one.
-func (s *Store) In(t Task) *time.Location {
+// in is the zone in which t is to be told of times: its schedule's, or the usual one.
+func (s *Store) in(t Task) *time.Location {
 	if t.Schedule == nil {
 		return s.cfg.Location
 	}

@@ -12,7 +12,6 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/store"
 	"reverie/internal/text"
-	"reverie/internal/trust"
 )
 
 // Run is one time at which a task fell due.
@@ -34,10 +33,10 @@ type RunState string
 
 // The states of a run.
 const (
-	RunClaimed RunState = "claimed" // under way, or waiting for another attempt
-	RunDone    RunState = "done"
-	RunFailed  RunState = "failed"
-	RunSkipped RunState = "skipped" // missed, stopped, or not wanted any more
+	runClaimed RunState = "claimed" // under way, or waiting for another attempt
+	runDone    RunState = "done"
+	runFailed  RunState = "failed"
+	runSkipped RunState = "skipped" // missed, stopped, or not wanted any more
 )
 
 const (
@@ -58,8 +57,8 @@ var ErrOutage = errors.New("no language model could be reached")
 // tried again.
 var ErrStopped = i18n.New("why.stopped")
 
-// Late reports whether r began so long after its time that people should know.
-func (r Run) Late() bool { return r.Claimed.Sub(r.Due) > lateAfter }
+// late reports whether r began so long after its time that people should know.
+func (r Run) late() bool { return r.Claimed.Sub(r.Due) > lateAfter }
 
 const noticeMark = "notice"
 
@@ -97,11 +96,6 @@ func scanRun(row store.Row) (Run, error) {
 		r.ID = runID(r.Task.ID, r.Due, noticeMark)
 	}
 	return r, nil
-}
-
-// Runs lists the last n runs of the tasks that may be read at a place, the latest first.
-func (s *Store) Runs(ctx context.Context, at trust.Place, n int) ([]Run, error) {
-	return s.runs(ctx, trust.Readable+` AND t.status <> 'deleted' ORDER BY r.due DESC, t.id LIMIT ?`, append(at.ReadableArgs(), n)...)
 }
 
 func (s *Store) runs(ctx context.Context, where string, args ...any) ([]Run, error) {
@@ -155,13 +149,14 @@ func (s *Scheduler) Done(ctx context.Context, id, answer string, failed error) e
 	}
 	again := false
 	err = store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
-		r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM job_run r JOIN task t ON t.id = r.task WHERE r.task = ? AND r.due = ?`, task, due))
+		r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM job_run r JOIN task t ON t.id = r.task
+			WHERE r.task = ? AND r.due = ?`, task, due))
 		switch {
 		case err != nil: // also if it was forgotten since
 			return err
 		case attempt == noticeMark:
 			_, err = tx.ExecContext(ctx, `UPDATE job_run SET notice = 2 WHERE task = ? AND due = ?`, task, due)
-		case r.State != RunClaimed || strconv.Itoa(r.Attempt) != attempt:
+		case r.State != runClaimed || strconv.Itoa(r.Attempt) != attempt:
 		default:
 			s.mu.Lock()
 			begun := s.begun[id]
@@ -188,37 +183,40 @@ func (s *Scheduler) record(ctx context.Context, tx *sql.Tx, r Run, begun bool, a
 	now := s.store.now()
 	switch {
 	case r.Task.Status != Active && !begun:
-		return false, end(ctx, tx, r, RunSkipped, now, i18n.New("why.task_state", "state", r.Task.Status.text()))
+		return false, end(ctx, tx, r, runSkipped, now, i18n.New("why.task_state", "state", r.Task.Status.text()))
 	case errors.Is(failed, ErrStopped):
-		if err := end(ctx, tx, r, RunSkipped, now, ErrStopped); err != nil {
+		if err := end(ctx, tx, r, runSkipped, now, ErrStopped); err != nil {
 			return false, err
 		}
 		return false, s.over(ctx, tx, r, now, "stopped")
 	case failed == nil:
-		if err := end(ctx, tx, r, RunDone, now, i18n.Text(answer)); err != nil {
+		if err := end(ctx, tx, r, runDone, now, i18n.Text(answer)); err != nil {
 			return false, err
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE task SET last_run = ?, run_count = run_count + 1, failures = 0, last_result = ? WHERE id = ?`,
+		if _, err := tx.ExecContext(ctx, `UPDATE task
+			SET last_run = ?, run_count = run_count + 1, failures = 0, last_result = ? WHERE id = ?`,
 			now.UnixMilli(), clip(answer), r.Task.ID); err != nil {
 			return false, err
 		}
 		return false, s.over(ctx, tx, r, now, "fired")
 	case r.Task.Schedule == nil || r.Task.Scheduled.After(r.Claimed): // what is due now is another's business
-		return false, end(ctx, tx, r, RunFailed, now, i18n.Of(failed))
+		return false, end(ctx, tx, r, runFailed, now, i18n.Of(failed))
 	case errors.Is(failed, ErrOutage):
 		return true, postpone(ctx, tx, r, now.Add(backOff[len(backOff)-1]), failed)
 	}
 	failures := r.Task.Failures + 1
-	if _, err := tx.ExecContext(ctx, `UPDATE task SET last_run = ?, failures = ? WHERE id = ?`, now.UnixMilli(), failures, r.Task.ID); err != nil {
+	_, err = tx.ExecContext(ctx, `UPDATE task SET last_run = ?, failures = ? WHERE id = ?`, now.UnixMilli(), failures, r.Task.ID)
+	if err != nil {
 		return false, err
 	}
 	if failures < maxFailed {
 		return true, postpone(ctx, tx, r, now.Add(backOff[min(failures, len(backOff))-1]), failed)
 	}
-	if err := end(ctx, tx, r, RunFailed, now, i18n.Of(failed)); err != nil {
+	if err := end(ctx, tx, r, runFailed, now, i18n.Of(failed)); err != nil {
 		return false, err
 	}
-	paused, err := tx.ExecContext(ctx, `UPDATE task SET status = 'paused', next_due = NULL, updated = ? WHERE id = ? AND status = 'active'`, now.UnixMilli(), r.Task.ID)
+	paused, err := tx.ExecContext(ctx, `UPDATE task SET status = 'paused', next_due = NULL, updated = ?
+		WHERE id = ? AND status = 'active'`, now.UnixMilli(), r.Task.ID)
 	if err != nil {
 		return false, err
 	}
@@ -252,8 +250,9 @@ func (s *Scheduler) over(ctx context.Context, tx *sql.Tx, r Run, now time.Time, 
 	if r.Task.Schedule == nil || r.Task.Schedule.Type != once || !r.Task.NextDue.IsZero() {
 		return nil
 	}
-	reason := word + " at " + now.In(s.store.In(r.Task)).Format("2006-01-02 15:04")
-	_, err := tx.ExecContext(ctx, `UPDATE task SET status = 'completed', reason = ?, completed = ?, updated = ? WHERE id = ? AND status = 'active'`,
+	reason := word + " at " + now.In(s.store.in(r.Task)).Format("2006-01-02 15:04")
+	_, err := tx.ExecContext(ctx, `UPDATE task SET status = 'completed', reason = ?, completed = ?, updated = ?
+		WHERE id = ? AND status = 'active'`,
 		reason, now.UnixMilli(), now.UnixMilli(), r.Task.ID)
 	return err
 }

@@ -46,7 +46,7 @@ const (
 // Validate checks the schedule and returns it in its final form; times without
 // a zone are in loc. Whatever is missing, superfluous or not understood is an
 // error with an example, never a guess. A schedule in its final form comes back
-// as it is, in any loc. Without a Type, At says all in words, as Phrase reads them.
+// as it is, in any loc. Without a Type, At says all in words, as readPhrase reads them.
 func (s Schedule) Validate(now time.Time, loc *time.Location) (Schedule, error) {
 	s.Type = norm(s.Type)
 	s.At = strings.TrimSpace(s.At)
@@ -57,7 +57,8 @@ func (s Schedule) Validate(now time.Time, loc *time.Location) (Schedule, error) 
 	}
 	rule, ok := rules[s.Type]
 	if !ok {
-		return s, fmt.Errorf(`schedule_type %q is not known: use once, daily, weekly, monthly, interval or cron, for example {"schedule_type": "daily", "at": "09:00"}`, s.Type)
+		return s, fmt.Errorf("schedule_type %q is not known: use once, daily, weekly, monthly, interval or cron, "+
+			`for example {"schedule_type": "daily", "at": "09:00"}`, s.Type)
 	}
 	if err := s.onlyFields(rule); err != nil {
 		return s, err
@@ -125,12 +126,14 @@ type rule struct {
 }
 
 var rules = map[string]rule{
-	once:     {[]string{"at"}, `{"schedule_type": "once", "at": "2027-03-14 09:00"}; at may also be "18:30", "tomorrow 09:00" or "in 20 minutes"`},
-	daily:    {[]string{"at"}, `{"schedule_type": "daily", "at": "09:00"}`},
-	weekly:   {[]string{"at", "day_of_week"}, `{"schedule_type": "weekly", "day_of_week": "mon", "at": "09:00"}`},
-	monthly:  {[]string{"at", "day_of_month"}, `{"schedule_type": "monthly", "day_of_month": 1, "at": "09:00"}`},
-	interval: {[]string{"interval_seconds", "window_start", "window_end"}, `{"schedule_type": "interval", "interval_seconds": 3600, "window_start": "08:00", "window_end": "20:00"}`},
-	byCron:   {[]string{"cron"}, `{"schedule_type": "cron", "cron": "30 7 * * mon-fri"}`},
+	once: {[]string{"at"}, `{"schedule_type": "once", "at": "2027-03-14 09:00"}; ` +
+		`at may also be "18:30", "tomorrow 09:00" or "in 20 minutes"`},
+	daily:   {[]string{"at"}, `{"schedule_type": "daily", "at": "09:00"}`},
+	weekly:  {[]string{"at", "day_of_week"}, `{"schedule_type": "weekly", "day_of_week": "mon", "at": "09:00"}`},
+	monthly: {[]string{"at", "day_of_month"}, `{"schedule_type": "monthly", "day_of_month": 1, "at": "09:00"}`},
+	interval: {[]string{"interval_seconds", "window_start", "window_end"},
+		`{"schedule_type": "interval", "interval_seconds": 3600, "window_start": "08:00", "window_end": "20:00"}`},
+	byCron: {[]string{"cron"}, `{"schedule_type": "cron", "cron": "30 7 * * mon-fri"}`},
 }
 
 // onlyFields refuses a field that the type has no use for: to drop it silently
@@ -149,7 +152,8 @@ func (s Schedule) onlyFields(r rule) error {
 		{"cron", s.Expression != ""},
 	} {
 		if f.set && !slices.Contains(r.fields, f.name) {
-			return fmt.Errorf("%s does not go with schedule_type %q, which takes %s: leave it out, for example %s", f.name, s.Type, strings.Join(r.fields, ", "), r.example)
+			return fmt.Errorf("%s does not go with schedule_type %q, which takes %s: leave it out, for example %s",
+				f.name, s.Type, strings.Join(r.fields, ", "), r.example)
 		}
 	}
 	return nil
@@ -158,7 +162,8 @@ func (s Schedule) onlyFields(r rule) error {
 func (s *Schedule) validInterval() error {
 	example := rules[interval].example
 	if s.IntervalSeconds < minInterval || s.IntervalSeconds > maxInterval {
-		return fmt.Errorf("interval_seconds must be a whole number from %d to %d, not %d, for example %s", minInterval, maxInterval, s.IntervalSeconds, example)
+		return fmt.Errorf("interval_seconds must be a whole number from %d to %d, not %d, for example %s",
+			minInterval, maxInterval, s.IntervalSeconds, example)
 	}
 	if s.WindowStart == "" && s.WindowEnd == "" {
 		return nil
@@ -174,10 +179,12 @@ func (s *Schedule) validInterval() error {
 		return err
 	}
 	if s.IntervalSeconds >= 24*60*60 {
-		return fmt.Errorf("window_start and window_end go with intervals shorter than a day: leave them out, for example %s", rules[daily].example)
+		return fmt.Errorf("window_start and window_end go with intervals shorter than a day: leave them out, for example %s",
+			rules[daily].example)
 	}
 	if s.WindowStart == s.WindowEnd {
-		return fmt.Errorf("window_start and window_end are both %s, which leaves no time: make them differ, or leave both out, for example %s", s.WindowStart, example)
+		return fmt.Errorf("window_start and window_end are both %s, which leaves no time: "+
+			"make them differ, or leave both out, for example %s", s.WindowStart, example)
 	}
 	return nil
 }
@@ -206,7 +213,8 @@ func weekday(text string) (string, error) {
 	if text == "" {
 		return "", fmt.Errorf("day_of_week is missing: use one of %s, for example %s", strings.Join(days, ", "), rules[weekly].example)
 	}
-	return "", fmt.Errorf("day_of_week %q is not known: use one of %s, for example %s", text, strings.Join(days, ", "), rules[weekly].example)
+	return "", fmt.Errorf("day_of_week %q is not known: use one of %s, for example %s",
+		text, strings.Join(days, ", "), rules[weekly].example)
 }
 
 // fullDay is the name of days[i].
@@ -277,7 +285,8 @@ func local(form, text string, loc *time.Location) (time.Time, error) {
 		return t, fmt.Errorf("at %q: %w", text, err)
 	}
 	if t.Format(form) != text {
-		return t, fmt.Errorf("at %q does not exist in %s, because clocks go forward then: give another time, for example %s", text, loc, t.Add(time.Hour).Format("2006-01-02 15:04"))
+		return t, fmt.Errorf("at %q does not exist in %s, because clocks go forward then: give another time, for example %s",
+			text, loc, t.Add(time.Hour).Format("2006-01-02 15:04"))
 	}
 	return t, nil
 }

@@ -169,7 +169,7 @@ func TestPhrases(t *testing.T) {
 		{"interval 3600", "every hour|hourly|jede Stunde|chaque heure|toutes les heures|cada hora|ogni ora|每小时|1時間ごとに|毎時間"},
 	} {
 		for text := range strings.SplitSeq(tt.texts, "|") {
-			s, err := Phrase(text, at(t), berlin(t))
+			s, err := readPhrase(text, at(t), berlin(t))
 			if got := brief(s); err != nil || got != tt.want {
 				t.Errorf("%q: %s, %v; want %s", text, got, err, tt.want)
 			}
@@ -202,15 +202,15 @@ func TestPhrasesRefuse(t *testing.T) {
 		"demain", "demain à 27h", "un lundi sur deux à 9h", "mañana", "mañana a las 25", "cada dos lunes a las 9", "domani", "domani alle 26", "明天", "明天25点", "隔周一9点", "明日", "明日25時", "隔週月曜日9時",
 		"in 9999999999999999999999 minutes", "in 999999 weeks", strings.Repeat("tomorrow at 7 ", 100),
 	} {
-		if s, err := Phrase(text, at(t), berlin(t)); err == nil {
+		if s, err := readPhrase(text, at(t), berlin(t)); err == nil {
 			t.Errorf("%q is read as %s", text, brief(s))
 		}
 	}
-	_, err := Phrase("irgendwann", at(t), berlin(t))
+	_, err := readPhrase("irgendwann", at(t), berlin(t))
 	refused(t, err, "for example", "no example")
 	// A time that clocks leave out is nobody's wish.
 	spring := time.Date(2027, 3, 27, 12, 0, 0, 0, berlin(t))
-	if s, err := Phrase("morgen um 2:30", spring, berlin(t)); err == nil {
+	if s, err := readPhrase("morgen um 2:30", spring, berlin(t)); err == nil {
 		t.Errorf("a time that there is not is read as %s", brief(s))
 	}
 }
@@ -227,7 +227,7 @@ func FuzzPhrase(f *testing.F) {
 	}
 	now := time.Date(2026, 11, 21, 9, 14, 30, 5, loc)
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Phrase(text, now, loc)
+		s, err := readPhrase(text, now, loc)
 		if err != nil {
 			return
 		}

@@ -132,8 +132,8 @@ func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 	}
 	looked := 0
 	err := store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
-		tasks, err := tasksOf(ctx, tx, `FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`ORDER BY t.next_due, t.id LIMIT ?4`,
-			s.cfg.Room, s.cfg.Without, now.UnixMilli(), batch)
+		tasks, err := tasksOf(ctx, tx, `FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`
+			ORDER BY t.next_due, t.id LIMIT ?4`, s.cfg.Room, s.cfg.Without, now.UnixMilli(), batch)
 		if err != nil {
 			return err
 		}
@@ -158,7 +158,7 @@ func (s *Scheduler) claimOne(ctx context.Context, tx *sql.Tx, t Task, now time.T
 		return err
 	}
 	n := 1
-	if t.CatchUp == CatchAll {
+	if t.CatchUp == catchAll {
 		n = maxCatchUp
 	}
 	busy, err := s.busy(ctx, tx, t)
@@ -166,12 +166,12 @@ func (s *Scheduler) claimOne(ctx context.Context, tx *sql.Tx, t Task, now time.T
 		return err
 	}
 	for _, due := range s.store.missed(t, now, n) {
-		state, why := RunClaimed, i18n.Text("")
+		state, why := runClaimed, i18n.Text("")
 		switch {
-		case t.CatchUp == CatchSkip && now.Sub(due) > lateAfter:
-			state, why = RunSkipped, i18n.New("why.missed")
-		case busy && t.CatchUp != CatchAll:
-			state, why = RunSkipped, i18n.New("why.overlap")
+		case t.CatchUp == catchSkip && now.Sub(due) > lateAfter:
+			state, why = runSkipped, i18n.New("why.missed")
+		case busy && t.CatchUp != catchAll:
+			state, why = runSkipped, i18n.New("why.overlap")
 		}
 		if err := s.insert(ctx, tx, t, due, now, state, why); err != nil {
 			return err
@@ -201,15 +201,16 @@ func (s *Scheduler) busy(ctx context.Context, tx *sql.Tx, t Task) (bool, error) 
 // insert makes one run, unless it was made before.
 func (s *Scheduler) insert(ctx context.Context, tx *sql.Tx, t Task, due, now time.Time, state RunState, why i18n.Text) error {
 	var ended any
-	if state != RunClaimed {
+	if state != runClaimed {
 		ended = now.UnixMilli()
 	}
-	made, err := tx.ExecContext(ctx, `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (task, due) DO NOTHING`,
+	made, err := tx.ExecContext(ctx, `INSERT INTO job_run (task, due, state, claimed, ended, result)
+		VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (task, due) DO NOTHING`,
 		t.ID, due.UnixMilli(), state, now.UnixMilli(), ended, why)
 	if err != nil {
 		return err
 	}
-	if n, err := made.RowsAffected(); err != nil || n == 0 || state == RunClaimed {
+	if n, err := made.RowsAffected(); err != nil || n == 0 || state == runClaimed {
 		return err
 	}
 	t.NextDue = time.Time{}
@@ -219,7 +220,8 @@ func (s *Scheduler) insert(ctx context.Context, tx *sql.Tx, t Task, due, now tim
 // deliver hands over what is claimed and was not handed over yet.
 func (s *Scheduler) deliver(ctx context.Context, work deliver, now time.Time) error {
 	// Two queries, so that each has its index.
-	open, err := s.store.runs(ctx, `r.state = 'claimed' AND (r.retry_at IS NULL OR r.retry_at <= ?3)`+ours+`ORDER BY r.due, t.id`, s.cfg.Room, s.cfg.Without, now.UnixMilli())
+	open, err := s.store.runs(ctx, `r.state = 'claimed' AND (r.retry_at IS NULL OR r.retry_at <= ?3)`+ours+`ORDER BY r.due, t.id`,
+		s.cfg.Room, s.cfg.Without, now.UnixMilli())
 	if err != nil {
 		return err
 	}
@@ -261,7 +263,8 @@ func (s *Scheduler) next(ctx context.Context, now time.Time) (time.Time, error) 
 	next := now.Add(longestWait)
 	for _, query := range []string{
 		`SELECT t.next_due FROM task t WHERE t.status = 'active' AND t.next_due IS NOT NULL` + ours + `ORDER BY t.next_due LIMIT 1`,
-		`SELECT r.retry_at FROM job_run r JOIN task t ON t.id = r.task WHERE r.state = 'claimed' AND r.retry_at > ?3` + ours + `ORDER BY r.retry_at LIMIT 1`,
+		`SELECT r.retry_at FROM job_run r JOIN task t ON t.id = r.task
+			WHERE r.state = 'claimed' AND r.retry_at > ?3` + ours + `ORDER BY r.retry_at LIMIT 1`,
 	} {
 		var ms int64
 		err := s.store.db.QueryRowContext(ctx, query, s.cfg.Room, s.cfg.Without, now.UnixMilli()).Scan(&ms)
@@ -283,7 +286,8 @@ func (s *Scheduler) next(ctx context.Context, now time.Time) (time.Time, error) 
 // clock that was far ahead left times that are far ahead. What is due already stays,
 // and what has run does not run again: its run is there.
 func (s *Scheduler) replan(ctx context.Context, now time.Time) error {
-	tasks, err := tasksOf(ctx, s.store.db, `FROM task t WHERE status = 'active' AND schedule <> '' AND (next_due IS NULL OR next_due > ?3)`+ours,
+	tasks, err := tasksOf(ctx, s.store.db, `FROM task t
+		WHERE status = 'active' AND schedule <> '' AND (next_due IS NULL OR next_due > ?3)`+ours,
 		s.cfg.Room, s.cfg.Without, now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("plan tasks: %w", err)

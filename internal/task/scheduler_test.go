@@ -244,12 +244,12 @@ func TestNotWanted(t *testing.T) {
 	}
 	p.work()
 	p.heard("own 21 09:00")
-	runs, err := p.store.AllRuns(ctx, here, "", 10)
+	runs, err := p.store.Runs(ctx, here, "", 10)
 	if err != nil || len(runs) != 3 { // those of the deleted one are not shown
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
 	for _, r := range runs {
-		if want := map[string]RunState{"own": RunDone, "paused": RunSkipped, "completed": RunSkipped}[r.Task.Content]; r.State != want {
+		if want := map[string]RunState{"own": runDone, "paused": runSkipped, "completed": runSkipped}[r.Task.Content]; r.State != want {
 			t.Errorf("%s: %s (%s)", r.Task.Content, r.State, r.Result)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"reverie/internal/trust"
 )
 
-// ErrNotFound is in the error for a task that may not be read at the place that was
+// errNotFound is in the error for a task that may not be read at the place that was
 // asked for. Nobody is told whether it exists elsewhere.
-var ErrNotFound = errors.New("no such task")
+var errNotFound = errors.New("no such task")
 
 // Store keeps tasks in the database. It is safe for concurrent use, also by
 // several processes.
@@ -63,7 +63,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 		return Task{}, fmt.Errorf("add task: give a label that says who may read it: %w", err)
 	}
 	if t.ID != "" { // it may have been added before an interruption
-		if known, err := get(ctx, s.db, t.Place(), t.ID); !errors.Is(err, ErrNotFound) {
+		if known, err := get(ctx, s.db, t.Place(), t.ID); !errors.Is(err, errNotFound) {
 			return known, err
 		}
 	}
@@ -71,7 +71,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	if t.Priority == 0 {
 		t.Priority = defaultPriority
 	}
-	t.CatchUp = cmp.Or(t.CatchUp, CatchOnce)
+	t.CatchUp = cmp.Or(t.CatchUp, catchOnce)
 	if err := check(&t, t.Schedule, now); err != nil {
 		return Task{}, err
 	}
@@ -88,8 +88,8 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 			catch_up, scheduled, next_due, asked, integrity, readers)
 		VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO NOTHING RETURNING `+columns,
-		cmp.Or(t.ID, store.NewID("task")), t.Room, t.User, t.Content, t.Priority, encode(t.Schedule), t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
-		t.CatchUp, scheduled, due, t.Asked, t.Label.Integrity, t.Label.Readers))
+		cmp.Or(t.ID, store.NewID("task")), t.Room, t.User, t.Content, t.Priority, encode(t.Schedule), t.Prompt, t.Background,
+		now.UnixMilli(), now.UnixMilli(), t.CatchUp, scheduled, due, t.Asked, t.Label.Integrity, t.Label.Readers))
 	if errors.Is(err, sql.ErrNoRows) { // one that was deleted has it, or by a chance that nobody sees
 		err = errors.New("its id is taken")
 	}
@@ -160,11 +160,13 @@ func (s *Store) Complete(ctx context.Context, c trust.Caller, id, reason string)
 		return Task{}, err
 	}
 	if reason == "" {
-		return Task{}, fmt.Errorf(`a task is completed with a reason: say in a sentence what was done, for example "The user says the plants are watered"`)
+		return Task{}, errors.New("a task is completed with a reason: say in a sentence what was done, " +
+			`for example "The user says the plants are watered"`)
 	}
 	now := s.now()
 	return s.change(ctx, s.db, now, c.Place, id, "completed", isOpen,
-		`status = 'completed', reason = ?, completed = ?, next_due = NULL, integrity = min(integrity, ?)`, reason, now.UnixMilli(), c.Integrity)
+		`status = 'completed', reason = ?, completed = ?, next_due = NULL, integrity = min(integrity, ?)`,
+		reason, now.UnixMilli(), c.Integrity)
 }
 
 // Pause keeps an active task from falling due.
@@ -191,7 +193,8 @@ func (s *Store) change(ctx context.Context, db store.DBTX, now time.Time, at tru
 ) (Task, error) {
 	id = store.BareID(id)
 	args = append(append(args, now.UnixMilli(), id), at.ReadableArgs()...)
-	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND `+trust.Readable+` AND status IN (`+from+`) RETURNING `+columns, args...))
+	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ?
+		WHERE id = ? AND `+trust.Readable+` AND status IN (`+from+`) RETURNING `+columns, args...))
 	if err == nil {
 		s.poke()
 		return t, nil
@@ -263,7 +266,7 @@ func find(ctx context.Context, db store.DBTX, id, none, where string, args ...an
 	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND status <> 'deleted'`+where,
 		append([]any{id}, args...)...))
 	if errors.Is(err, sql.ErrNoRows) {
-		return Task{}, fmt.Errorf("no task #%s%s (%w)", id, none, ErrNotFound)
+		return Task{}, fmt.Errorf("no task #%s%s (%w)", id, none, errNotFound)
 	}
 	if err != nil {
 		return Task{}, fmt.Errorf("find task #%s: %w", id, err)
@@ -309,8 +312,9 @@ func encode(s *Schedule) string {
 	return string(b)
 }
 
-// AllRuns lists the last n runs of a room, or of one task, the latest first. An empty room
+// Runs lists the last n runs of a room, or of one task, the latest first. An empty room
 // means all. It is for the operator.
-func (s *Store) AllRuns(ctx context.Context, room, id string, n int) ([]Run, error) {
-	return s.runs(ctx, `(?1 = '' OR t.room = ?1) AND (?2 = '' OR t.id = ?2) AND t.status <> 'deleted' ORDER BY r.due DESC, t.id LIMIT ?3`, room, store.BareID(id), n)
+func (s *Store) Runs(ctx context.Context, room, id string, n int) ([]Run, error) {
+	return s.runs(ctx, `(?1 = '' OR t.room = ?1) AND (?2 = '' OR t.id = ?2) AND t.status <> 'deleted'
+		ORDER BY r.due DESC, t.id LIMIT ?3`, room, store.BareID(id), n)
 }

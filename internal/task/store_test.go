@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"reverie/internal/i18n"
 	"reverie/internal/store/storetest"
 	"reverie/internal/trust"
 )
@@ -78,7 +79,7 @@ func TestAdd(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 21, 8, 14, 31, 0, time.UTC)
 	want := Task{ID: got.ID, Room: here, User: "@me:x", Label: asks(here, "").Label(), Content: "Fix auth bug", Priority: 2, Status: Active, Schedule: schedule,
-		Prompt: "Look\nat it", Background: true, CatchUp: CatchOnce, Created: now, Updated: now,
+		Prompt: "Look\nat it", Background: true, CatchUp: catchOnce, Created: now, Updated: now,
 		Scheduled: now, NextDue: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -87,7 +88,7 @@ func TestAdd(t *testing.T) {
 	if diff := cmp.Diff([]Task{want}, listed); diff != "" {
 		t.Error(diff)
 	}
-	if got, want := got.Line(), "[P2] #"+got.ID+": Fix auth bug [background] [daily at 09:00]"; got != want {
+	if got, want := got.Line(i18n.English), "[P2] #"+got.ID+": Fix auth bug [background] [daily at 09:00]"; got != want {
 		t.Errorf("line %q, want %q", got, want)
 	}
 	if plain := add(t, s, Task{Room: here, Content: "x"}); plain.Priority != 5 || plain.Schedule != nil {
@@ -292,8 +293,8 @@ func TestLeft(t *testing.T) {
 		}
 	}
 	equal(t, must(p.store.Find(t.Context(), never.ID))(t).Status, Active, "a task without a time")
-	runs, err := p.store.AllRuns(t.Context(), there, "", 10)
-	if err != nil || len(runs) != 2 || runs[0].State != RunSkipped || runs[1].State != RunSkipped || runs[0].Result != leftReason {
+	runs, err := p.store.Runs(t.Context(), there, "", 10)
+	if err != nil || len(runs) != 2 || runs[0].State != runSkipped || runs[1].State != runSkipped || runs[0].Result != leftReason {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
 	gone = ""
@@ -375,7 +376,7 @@ func TestTakeBackOfReaders(t *testing.T) {
 		}
 	}
 	noError(t, s.TakeBack(ctx, here, events))
-	if _, err := s.Get(ctx, with(here, "@ann:x").Place, secret.ID); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Get(ctx, with(here, "@ann:x").Place, secret.ID); !errors.Is(err, errNotFound) {
 		t.Errorf("it is still there: %v", err)
 	}
 }

@@ -37,7 +37,8 @@ func (s *Store) MadeFor(ctx context.Context, at trust.Place, events []string) (n
 		}
 		return err
 	}, `SELECT iif(status = 'deleted', '', content), readers FROM task WHERE `+madeFor+`
-		OR room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status = 'deleted' AND reason = ?3`, at.Room, string(list), takenBack)
+		OR room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status = 'deleted' AND reason = ?3`,
+		at.Room, string(list), takenBack)
 	if err != nil {
 		return 0, nil, fmt.Errorf("tasks of a message: %w", err)
 	}
@@ -51,7 +52,8 @@ func (s *Store) TakeBack(ctx context.Context, room string, events []string) erro
 	if err != nil {
 		return fmt.Errorf("take back tasks: %w", err)
 	}
-	if _, err := s.db.ExecContext(ctx, `UPDATE task SET status = 'deleted', reason = ?3, content = ?3, prompt = '', last_result = '', next_due = NULL, updated = ?4 WHERE `+madeFor,
+	if _, err := s.db.ExecContext(ctx, `UPDATE task SET status = 'deleted', reason = ?3, content = ?3,
+		prompt = '', last_result = '', next_due = NULL, updated = ?4 WHERE `+madeFor,
 		room, string(list), takenBack, s.now().UnixMilli()); err != nil {
 		return fmt.Errorf("take back tasks: %w", err)
 	}

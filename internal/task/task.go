@@ -66,8 +66,13 @@ type Task struct {
 	Updated   time.Time `json:"-"`
 	Completed time.Time `json:"-"` // zero until completed
 
-	NextDue    time.Time `json:"next_due,omitzero"`     // zero: not scheduled, paused, or over
-	Scheduled  time.Time `json:"-"`                     // when the schedule was made; zero without one
+	NextDue   time.Time `json:"next_due,omitzero"` // zero: not scheduled, paused, or over
+	Scheduled time.Time `json:"-"`                 // when the schedule was made; zero without one
+	RunStats
+}
+
+// RunStats is how the runs of a task went.
+type RunStats struct {
 	LastRun    time.Time `json:"last_run,omitzero"`     // when the last run ended; zero before the first
 	Runs       int       `json:"runs"`                  // that ended well
 	Failures   int       `json:"failures"`              // in a row
@@ -80,9 +85,9 @@ type CatchUp string
 
 // The policies. However many times were missed, no more than maxCatchUp run.
 const (
-	CatchOnce CatchUp = "once" // the latest of them runs, late
-	CatchSkip CatchUp = "skip" // none
-	CatchAll  CatchUp = "all"  // all, the oldest first
+	catchOnce CatchUp = "once" // the latest of them runs, late
+	catchSkip CatchUp = "skip" // none
+	catchAll  CatchUp = "all"  // all, the oldest first
 )
 
 // Mode says what happens when a task falls due.
@@ -91,7 +96,7 @@ type Mode string
 // The modes, as the column run_mode makes them.
 const (
 	Reminder Mode = "reminder"          // the person is reminded; no model is asked
-	Notify   Mode = "autonomous_notify" // the model does what Prompt says, and tells the room
+	notify   Mode = "autonomous_notify" // the model does what Prompt says, and tells the room
 	Silent   Mode = "autonomous_silent" // … and tells nobody
 )
 
@@ -103,13 +108,8 @@ func (t Task) Mode() Mode {
 	case t.Background:
 		return Silent
 	}
-	return Notify
+	return notify
 }
-
-// Line is the task as prompts and lists show it:
-//
-//	[P2] #task_abcdefgh: Fix auth bug [daily at 09:00]
-func (t Task) Line() string { return t.LineIn(i18n.English) }
 
 // Patch says what Update changes; a nil field stays as it is.
 type Patch struct {
@@ -161,7 +161,7 @@ func check(t *Task, made *Schedule, now time.Time) (err error) {
 	case t.Priority < minPriority || t.Priority > maxPriority:
 		return fmt.Errorf("priority %d is not allowed: use a whole number from %d (most urgent) to %d, for example %d",
 			t.Priority, minPriority, maxPriority, defaultPriority)
-	case t.CatchUp != CatchOnce && t.CatchUp != CatchSkip && t.CatchUp != CatchAll:
+	case t.CatchUp != catchOnce && t.CatchUp != catchSkip && t.CatchUp != catchAll:
 		return fmt.Errorf("catch_up %q is not known: use once (run late), skip or all", t.CatchUp)
 	}
 	return checkSchedule(made, now)

@@ -10,8 +10,8 @@ import (
 	"reverie/internal/i18n"
 )
 
-// MomentIn is a time for people, with its weekday and zone.
-func MomentIn(say i18n.Say, at time.Time) string {
+// timeFor is a time for people, with its weekday and zone.
+func timeFor(say i18n.Say, at time.Time) string {
 	day := at.Format("Mon")
 	if names := strings.Fields(say("time.days_short")); len(names) == len(days) {
 		day = names[(int(at.Weekday())+6)%7]
@@ -19,13 +19,13 @@ func MomentIn(say i18n.Say, at time.Time) string {
 	return say("time.moment", "day", day, "date", at.Format(time.DateOnly), "time", at.Format("15:04"), "zone", at.Format("MST"))
 }
 
-// WhenIn is When for people alone, in their language.
-func (s *Store) WhenIn(say i18n.Say, t Task, at time.Time) string {
-	return MomentIn(say, at.In(s.In(t)))
-}
+// When tells of a time of t, in its zone.
+func (s *Store) When(say i18n.Say, t Task, at time.Time) string { return timeFor(say, at.In(s.in(t))) }
 
-// LineIn is Line for people alone, in their language.
-func (t Task) LineIn(say i18n.Say) string {
+// Line is the task as prompts and lists show it:
+//
+//	[P2] #task_abcdefgh: Fix auth bug [daily at 09:00]
+func (t Task) Line(say i18n.Say) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[P%d] #%s: %s", t.Priority, t.ID, t.Content)
 	if t.Status == Paused || t.Status == Completed || t.Status == Deleted {
@@ -102,15 +102,15 @@ func (s *Store) Text(r Run, alone bool, say i18n.Say) string {
 		return say("task.gave_up", "who", name, "count", strconv.Itoa(maxFailed), "task", r.Task.Content)
 	case r.Task.Mode() == Reminder:
 		late := ""
-		if r.Late() {
-			late = " " + say("task.late", "at", s.WhenIn(say, r.Task, r.Due))
+		if r.late() {
+			late = " " + say("task.late", "at", s.When(say, r.Task, r.Due))
 		}
 		return say("task.reminder", "who", name, "task", r.Task.Content, "late", late)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "A task of this room is due%s:\n%s\n\nDo this now: %s\n", s.late(r), r.Task.Line(), r.Task.Prompt)
+	fmt.Fprintf(&b, "A task of this room is due%s:\n%s\n\nDo this now: %s\n", s.late(r), r.Task.Line(i18n.English), r.Task.Prompt)
 	if r.Task.LastResult != "" {
-		fmt.Fprintf(&b, "\nThe last time (%s) it came to this:\n%s\n", s.When(r.Task, r.Task.LastRun), r.Task.LastResult)
+		fmt.Fprintf(&b, "\nThe last time (%s) it came to this:\n%s\n", s.When(i18n.English, r.Task, r.Task.LastRun), r.Task.LastResult)
 	}
 	if r.Task.Mode() == Silent {
 		b.WriteString("\nNothing of it is said in the room. End with a line on how it went; it is kept for the next time.")
@@ -122,11 +122,8 @@ func (s *Store) Text(r Run, alone bool, say i18n.Say) string {
 
 // late is a remark for a run that began long after its time.
 func (s *Store) late(r Run) string {
-	if !r.Late() {
+	if !r.late() {
 		return ""
 	}
-	return " (it was due on " + s.When(r.Task, r.Due) + ")"
+	return " (it was due on " + s.When(i18n.English, r.Task, r.Due) + ")"
 }
-
-// When tells the model and the log of a time of t, in its zone.
-func (s *Store) When(t Task, at time.Time) string { return s.WhenIn(i18n.English, t, at) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"reverie/internal/i18n"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -149,9 +150,9 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 	if err != nil {
 		return "", err
 	}
-	text := done + ": " + t.Line()
+	text := done + ": " + t.Line(i18n.English)
 	if !t.NextDue.IsZero() && a.Action != "pause" {
-		text += "\nDue next: " + s.cfg.Tasks.When(t, t.NextDue)
+		text += "\nDue next: " + s.cfg.Tasks.When(i18n.English, t, t.NextDue)
 	}
 	return text, nil
 }
@@ -177,7 +178,7 @@ func (s *Set) listTasks(ctx context.Context, scope Scope, status string) (string
 	}
 	var lines []string
 	for _, t := range tasks {
-		line := t.Line()
+		line := t.Line(i18n.English)
 		scope.Shows(t.Label.Integrity)
 		if t.Prompt != "" {
 			line += " → " + t.Prompt

@@ -1,0 +1,29 @@
+package delivery
+
+import (
+	"context"
+
+	"reverie/internal/store"
+)
+
+// The table answered says which messages an answer answers: a row is written with the answer, and
+// stays. An answer to several messages has several rows, and so has a message that was answered again.
+
+// NoteAnswered stores that the message reply answers question. db may be the transaction that
+// stores the reply.
+func NoteAnswered(ctx context.Context, db store.DBTX, question, reply string) error {
+	_, err := db.ExecContext(ctx, `INSERT INTO answered (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, question, reply)
+	return doing("note what is answered", err)
+}
+
+// RepliesTo lists the replies to the message question, the newest last.
+func RepliesTo(ctx context.Context, db store.DBTX, question string) ([]string, error) {
+	replies, err := store.Column[string](ctx, db, `SELECT reply FROM answered WHERE question = ? ORDER BY seq`, question)
+	return replies, doing("read what is answered", err)
+}
+
+// QuestionsOf lists the messages that reply answers, in the order they were written.
+func QuestionsOf(ctx context.Context, db store.DBTX, reply string) ([]string, error) {
+	questions, err := store.Column[string](ctx, db, `SELECT question FROM answered WHERE reply = ? ORDER BY seq`, reply)
+	return questions, doing("read what is answered", err)
+}

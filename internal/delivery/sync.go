@@ -1,0 +1,105 @@
+package delivery
+
+import (
+	"context"
+	"database/sql"
+
+	"reverie/internal/chat"
+	"reverie/internal/store"
+)
+
+// Batch is what one sync brought, to be stored in one transaction with the token, or what came of
+// one event that could not be read before.
+type Batch struct {
+	Read       string     // the event that could not be read before; empty = it is a sync
+	In         []Incoming // in the order of the stream
+	Unreadable []Unreadable
+	Echoes     []Echo
+	Notices    []Notice
+}
+
+// Incoming is one thing that people said or did: a message for the bot, a change to an earlier
+// one, a line that is not for the bot, or a redaction.
+type Incoming struct {
+	chat.Inbound
+	Past      bool   // of a message: it gets no answer
+	Listens   bool   // of a message: it takes along what was heard before
+	Addressed bool   // of an edit: its words speak to the bot; of a reaction: an owner did it
+	Heard     *Line  // a line, or an edit of one
+	Redacted  string // the event that is redacted
+}
+
+// Asks tells whether it is a message that wants an answer.
+func (s Incoming) Asks() bool { return s.ID != "" && s.Change == "" && !s.Past }
+
+// Commit stores all that a batch brought, and what with stores, in one transaction. with may be nil.
+func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error) error {
+	err := store.InTx(ctx, in.db, func(tx *sql.Tx) error {
+		for _, e := range b.Echoes {
+			if err := in.out.echoed(ctx, tx, e); err != nil {
+				return err
+			}
+		}
+		for _, u := range b.Unreadable {
+			if err := in.putUnreadable(ctx, tx, u); err != nil {
+				return err
+			}
+		}
+		if err := in.store(ctx, tx, b); err != nil {
+			return err
+		}
+		if b.Read != "" { // not among what is stored: it is read, and needs no answer
+			if _, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'done', raw = '', error = ''
+				WHERE id = ? AND state IN ('utd', 'failed')`, b.Read); err != nil {
+				return err
+			}
+		}
+		if with == nil {
+			return nil
+		}
+		return with(tx)
+	})
+	return doing("store sync", err)
+}
+
+// store stores what was said in a batch and what follows from it.
+func (in *Inbox) store(ctx context.Context, tx *sql.Tx, b *Batch) error {
+	for _, s := range b.In {
+		if err := in.storeOne(ctx, tx, s); err != nil {
+			return err
+		}
+	}
+	for _, n := range b.Notices {
+		if err := in.out.Notify(ctx, tx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *Inbox) storeOne(ctx context.Context, tx *sql.Tx, s Incoming) error {
+	if s.Redacted != "" {
+		if err := in.redact(ctx, tx, s.Redacted); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.Heard != nil:
+		return in.heard.store(ctx, tx, s.Heard)
+	case s.Change != "":
+		return in.change(ctx, tx, s)
+	case s.Past:
+		s.Text, s.Quotes, s.Files = "", nil, nil
+		return in.put(ctx, tx, s.Inbound, "done")
+	case s.ID == "":
+		return nil // a redaction of ours
+	case s.Listens:
+		if known, err := taken(ctx, tx, s.ID); err != nil || known {
+			return err
+		}
+		if err := in.heard.attach(ctx, tx, &s.Inbound); err != nil {
+			return err
+		}
+	}
+	return in.put(ctx, tx, s.Inbound, "new")
+}

@@ -1,0 +1,186 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+
+	"reverie/internal/chat"
+	"reverie/internal/delivery"
+	"reverie/internal/session"
+	"reverie/internal/settings"
+	"reverie/internal/store/storetest"
+)
+
+// newOffline is a client that has nothing but its rows.
+func newOffline(t *testing.T) *Client {
+	t.Helper()
+	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
+	t.Cleanup(func() { db.Close() })
+	c := &Client{cfg: Config{DB: db}, now: time.Now, cli: &mautrix.Client{UserID: "@b:b", DeviceID: "DEV"}}
+	c.inbox, c.outbox = delivery.New(db, c.now, session.Retries)
+	return c
+}
+
+func inbound(id string) chat.Inbound {
+	return chat.Inbound{ID: id, Room: "!r", Sender: "@me:b", SenderName: "Me", Text: "text of " + id, Private: true, At: time.UnixMilli(1_700_000_000_000)}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sure returns what there is if there was no error.
+func sure[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// equal fails unless got is what is wanted.
+func equal[T comparable](t *testing.T, got, want T, what string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", fmt.Sprintf(what, args...), got, want)
+	}
+}
+
+// Holds F8.
+func TestInboxAndTokenGoTogether(t *testing.T) {
+	c, ctx := newOffline(t), t.Context()
+	must(t, c.commit(ctx, "s1", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Inbound: inbound("$1")}, {Inbound: inbound("$2")}}}}))
+	rows := sure(c.inbox.Waiting(ctx, 100))(t)
+	want := []delivery.InboxRow{{Seq: 1, Inbound: inbound("$1")}, {Seq: 2, Inbound: inbound("$2")}}
+	equal(t, cmp.Diff(want, rows), "", "inbox (-want +got)")
+	// A sync that cannot be stored whole leaves nothing behind, and no token.
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := c.commit(cancelled, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Inbound: inbound("$3")}}}}); err == nil {
+		t.Error("stored with a cancelled context")
+	}
+	sure(c.cfg.DB.ExecContext(ctx, `CREATE TRIGGER fail BEFORE UPDATE ON matrix_sync BEGIN SELECT raise(ABORT, 'disk full'); END`))(t)
+	if err := c.commit(ctx, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Inbound: inbound("$3")}}}}); err == nil {
+		t.Error("stored without its token")
+	}
+	equal(t, len(sure(c.inbox.Waiting(ctx, 100))(t)), 2, "messages, none without its token")
+	equal(t, sure(c.position(ctx))(t).token, "s1", "the token")
+	c.cli.DeviceID = "OTHER"
+	if p, err := c.position(ctx); err != nil || p.token != "" || !p.at.IsZero() {
+		t.Errorf("another device's position %+v %v, want none", p, err)
+	}
+}
+
+func member(who, membership, before string) *event.Event {
+	e := &event.Event{Type: event.StateMember, StateKey: &who, Content: event.Content{Raw: map[string]any{"membership": membership}}}
+	if before != "" {
+		e.Unsigned.PrevContent = &event.Content{Raw: map[string]any{"membership": before}}
+	}
+	return e
+}
+
+// Holds F13.
+func TestDropOld(t *testing.T) {
+	text := func(id string) *event.Event {
+		return &event.Event{ID: "$1", Type: event.EventMessage, Sender: "@me:b", RoomID: "!r", Content: event.Content{Raw: map[string]any{"body": id}}}
+	}
+	for _, c := range []struct {
+		name   string
+		fresh  bool
+		events []*event.Event
+		want   string
+	}{
+		{"running as usual", false, []*event.Event{text("a"), text("b")}, "a b "},
+		{"fresh store", true, []*event.Event{text("a"), member(self, "join", "invite"), text("b")}, ""},
+		{"joined in this batch", false, []*event.Event{text("old"), member(self, "join", ""), text("a")}, "a "},
+		{"asked between invitation and joining", false, []*event.Event{text("old"), member(self, "invite", ""), text("a"), member(self, "join", "invite"), text("b")}, "a b "},
+		{"left and came back", false, []*event.Event{member(self, "invite", ""), text("old"), member(self, "leave", "join"), text("old"), member(self, "join", "leave"), text("a")}, "a "},
+		{"our name changed", false, []*event.Event{text("a"), member(self, "join", "join"), text("b")}, "a b "},
+		{"joined, then our name changed", false, []*event.Event{text("old"), member(self, "join", "leave"), text("a"), member(self, "join", "join"), text("b")}, "a b "},
+		{"somebody else joined", false, []*event.Event{text("a"), member("@x:b", "join", "")}, "a "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			room := &mautrix.SyncJoinedRoom{Timeline: mautrix.SyncTimeline{SyncEventsList: mautrix.SyncEventsList{Events: c.events}}}
+			states := 0
+			for _, e := range c.events {
+				if e.StateKey != nil {
+					states++
+				}
+			}
+			dropped := dropOld(room, self, c.fresh)
+			got := ""
+			for _, e := range room.Timeline.Events {
+				if e.StateKey != nil {
+					states--
+					continue
+				}
+				got += e.Content.Raw["body"].(string) + " "
+			}
+			equal(t, got, c.want, "kept")
+			equal(t, states, 0, "states that were dropped")
+			equal(t, dropped, len(c.events)-len(room.Timeline.Events), "dropped, it says")
+		})
+	}
+}
+
+// TestUnsentInTheLanguage: why a file was not sent is told in the language of the room.
+func TestUnsentInTheLanguage(t *testing.T) {
+	c := &Client{cfg: Config{Text: func(_ context.Context, _, key string, fill ...string) string {
+		return (*settings.Messages)(nil).In("de", key, fill...)
+	}}}
+	row := delivery.OutboxRow{ID: "a", Room: "!r", File: `{"name":"tee.pdf"}`}
+	if got := c.unsent(t.Context(), row, errFileGone).Text; got != "tee.pdf konnte nicht gesendet werden: die Datei ist hier nicht mehr aufgehoben." {
+		t.Errorf("got %q", got)
+	}
+	if got := c.unsent(t.Context(), row, context.Canceled).Text; !strings.HasSuffix(got, ": der Homeserver nimmt es nicht an.") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// What was read of a room before it was left may be done: it is entered again only after it is read again.
+func TestLanesDoNothingTwice(t *testing.T) {
+	l, wake := newLanes(), make(chan struct{}, 1)
+	var g errgroup.Group
+	work := func() bool {
+		did := l.work(&g, "a", wake, func() {})
+		_ = g.Wait()
+		return did
+	}
+	l.begin()
+	if !l.idle() || !work() {
+		t.Error("a free room cannot be entered")
+	}
+	if work() || l.idle() {
+		t.Error("entered twice for what was read once")
+	}
+	<-wake
+	done := make(chan struct{})
+	l.begin()
+	if !l.work(&g, "a", wake, func() { <-done }) {
+		t.Error("cannot be entered again")
+	}
+	l.begin()
+	close(done)
+	_ = g.Wait()
+	if work() || l.idle() {
+		t.Error("entered for what was read while it was busy")
+	}
+	l.begin()
+	if !l.idle() || !work() {
+		t.Error("a room that was left cannot be entered")
+	}
+}

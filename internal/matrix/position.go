@@ -1,0 +1,80 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/store"
+)
+
+// position is where the last sync ended.
+type position struct {
+	token string
+	at    time.Time // when it was stored, by our clock; zero = never
+}
+
+// position returns where the last sync of this device ended.
+func (c *Client) position(ctx context.Context) (p position, err error) {
+	var at int64
+	err = c.cfg.DB.QueryRowContext(ctx, `SELECT next_batch, at FROM matrix_sync WHERE user = ? AND device = ?`,
+		c.cli.UserID.String(), c.cli.DeviceID.String()).Scan(&p.token, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return position{}, nil
+	}
+	if err != nil {
+		return position{}, fmt.Errorf("matrix: read sync token: %w", err)
+	}
+	p.at = time.UnixMilli(at)
+	return p, nil
+}
+
+// commit stores all that a sync brought, together with the token that asks for
+// the next one: either all of it is there or nothing.
+func (c *Client) commit(ctx context.Context, next string, b *batch) error {
+	return c.inbox.Commit(ctx, &b.Batch, func(tx *sql.Tx) error {
+		for room, event := range b.last {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, last_event) VALUES (?, ?)
+				ON CONFLICT (id) DO UPDATE SET last_event = excluded.last_event`, room, event); err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)
+			ON CONFLICT (user, device) DO UPDATE SET next_batch = excluded.next_batch, at = excluded.at, failures = 0, problem = ''`,
+			c.cli.UserID.String(), c.cli.DeviceID.String(), next, c.now().UnixMilli())
+		return err
+	})
+}
+
+// noteSyncFailed notes for others who look that a sync failed. Before the first
+// sync there is nowhere to note it.
+func (c *Client) noteSyncFailed(ctx context.Context, failures int64, why error) error {
+	_, err := c.cfg.DB.ExecContext(ctx, `UPDATE matrix_sync SET failures = ?, problem = ? WHERE user = ? AND device = ?`,
+		failures, why.Error(), c.cli.UserID.String(), c.cli.DeviceID.String())
+	return doing("matrix: note that a sync failed", err)
+}
+
+// lastEvents is the newest event that was seen of each room that we are in.
+func (c *Client) lastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error) {
+	last := map[id.RoomID]id.EventID{}
+	err := store.Each(ctx, c.cfg.DB, func(row store.Row) error {
+		var room id.RoomID
+		var evt id.EventID
+		err := row.Scan(&room, &evt)
+		last[room] = evt
+		return err
+	}, `SELECT id, last_event FROM matrix_room WHERE membership = 'joined' AND last_event <> ''`)
+	return last, doing("matrix: look up the newest events", err)
+}
+
+// doing adds to an error what was being done; no error stays none.
+func doing(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

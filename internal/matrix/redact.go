@@ -1,0 +1,60 @@
+package matrix
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/delivery"
+	"reverie/internal/matrix/retry"
+)
+
+// dispatchRedactions is dispatch for events of ours that are to be redacted.
+func (c *Client) dispatchRedactions(ctx context.Context, g *errgroup.Group, l *lanes) (started bool, next time.Time) {
+	now := c.now()
+	next = now.Add(time.Minute)
+	due, err := c.outbox.Redactions(ctx)
+	if err != nil && ctx.Err() == nil {
+		c.log.Error("matrix: outbox", "err", err)
+	}
+	for _, t := range due {
+		if t.NextAt.After(now) && !t.NextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
+			next = earlier(next, t.NextAt)
+			continue
+		}
+		started = l.work(g, t.Room, c.outWake, func() { c.redact(ctx, t) }) || started
+	}
+	return started, next
+}
+
+// redact removes an event's text from the room. That may be repeated: an event
+// can be redacted twice.
+func (c *Client) redact(ctx context.Context, t delivery.Redaction) {
+	sendCtx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	why := mautrix.ReqRedact{Reason: c.cfg.Text(ctx, t.Room, t.Reason), TxnID: "back:" + t.Event}
+	_, err := c.cli.RedactEvent(sendCtx, id.RoomID(t.Room), id.EventID(t.Event), why)
+	if err != nil && ctx.Err() != nil {
+		return
+	}
+	v, wait := retry.Classify(err, t.Attempts)
+	switch {
+	case err != nil && v == retry.Again:
+		c.log.Warn("matrix: a message of ours is not taken back yet", "room", t.Room, "event", t.Event, "reason", t.Reason,
+			"in", wait.Round(time.Millisecond), "err", err)
+		err = c.outbox.PostponeRedaction(ctx, t.Event, c.now().Add(wait))
+	default:
+		if err != nil {
+			c.log.Error("matrix: a message of ours cannot be taken back", "room", t.Room, "event", t.Event, "reason", t.Reason, "err", err)
+		} else {
+			c.log.Info("matrix: a message of ours is taken back", "room", t.Room, "event", t.Event, "reason", t.Reason)
+		}
+		err = c.outbox.RedactionDone(ctx, t.Event)
+	}
+	if err != nil && ctx.Err() == nil {
+		c.log.Error("matrix: outbox", "event", t.Event, "err", err)
+	}
+}

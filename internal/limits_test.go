@@ -34,8 +34,8 @@ const columns = 140
 // exceptions says what is larger than its limit today, and how large it may be. The list only
 // gets shorter and its figures smaller.
 var exceptions = map[string]int{
-	"cmd/bot: lines":                   4097,
-	"cmd/bot: long lines":              49,
+	"cmd/bot: lines":                   4094,
+	"cmd/bot: long lines":              20,
 	"internal/dream: lines":            3628,
 	"internal/dream: methods":          65,
 	"internal/dream: long lines":       50,

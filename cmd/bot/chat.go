@@ -49,10 +49,11 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	defer b.close()
 
 	t := newTerminal(screen, b.db, cfg.Data)
-	s := b.connect(connection{transport: t, rooms: alone{cfg.owner()}, only: terminalRoom})
+	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.owner()}, only: terminalRoom})
 	work, stop := context.WithCancel(ctx)
 	b.models.Detect(ctx) // the first message is to have the right window
-	runs := []func(context.Context) error{s.sessions.Run, b.models.Run, b.window.watchGPU, b.runVectors, b.runHarvest, s.runNightly, s.runTasks}
+	runs := []func(context.Context) error{s.sessions.Run, b.models.Run, b.window.watchGPU, b.runVectors, b.runHarvest, s.runNightly,
+		s.runTasks}
 	ended := make(chan error, len(runs))
 	for _, run := range runs {
 		// go: all waited for below, before Run returns
@@ -197,28 +198,4 @@ func (t *terminal) Ack(_ context.Context, id string) error {
 	default:
 	}
 	return nil
-}
-
-// alone is the chat.Rooms of a terminal: one private room, with the owner.
-type alone struct{ owner string }
-
-func (alone) UserID() string                              { return "" }
-func (alone) Allowed(string) bool                         { return true }
-func (alone) People(context.Context, string) (int, error) { return 2, nil }
-func (alone) Left(context.Context, string) (bool, error)  { return false, nil }
-
-// DirectWith is the owner in the room of the terminal.
-func (a alone) DirectWith(_ context.Context, room string) (person string, err error) {
-	if room == terminalRoom {
-		person = a.owner
-	}
-	return person, nil
-}
-
-// DirectChat is the room of the terminal for the owner.
-func (a alone) DirectChat(_ context.Context, person string) (room string, err error) {
-	if person == a.owner {
-		room = terminalRoom
-	}
-	return room, nil
 }

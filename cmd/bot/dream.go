@@ -27,7 +27,8 @@ func (b *bot) openDreamer() (*dream.Dreamer, error) {
 	c := dream.Config{
 		DB: b.db, Store: b.memory, Dir: b.cfg.Data, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
 		Location: b.cfg.location(), Log: b.log, Tasks: b.tasks, Skills: b.skills,
-		Budget: dream.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens, Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
+		Budget: dream.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens,
+			Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
 	}
 	var err error
 	if c.Trusted, err = b.cfg.trusted(); err != nil {
@@ -77,16 +78,17 @@ func (b *bot) dreams() *session.Dreams {
 			b.nightly.Tidy(phase)
 		}
 	}
-	return &session.Dreams{Wake: b.nightly.Wake, Tidy: tidy, Status: b.nightly.Status, Undo: func(ctx context.Context, say i18n.Say) (string, error) {
-		r, err := b.dreamer.Undo(ctx, "")
-		if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
-			return i18n.Of(err).In(say), nil
-		}
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("%s (%s)", r.Summary(say), r.Run), nil // said again, it takes back the one before
-	}}
+	return &session.Dreams{Wake: b.nightly.Wake, Tidy: tidy, Status: b.nightly.Status,
+		Undo: func(ctx context.Context, say i18n.Say) (string, error) {
+			r, err := b.dreamer.Undo(ctx, "")
+			if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
+				return i18n.Of(err).In(say), nil
+			}
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%s (%s)", r.Summary(say), r.Run), nil // said again, it takes back the one before
+		}}
 }
 
 // tellDream tells the owner in the direct chat where they wrote last what was dreamt, if
@@ -223,7 +225,8 @@ var errCutOff = errors.New("the answer was cut off at its greatest length; max_o
 // cut off comes as far as it goes, with errCutOff.
 func (b *bot) ask(ctx context.Context, role, prompt string) (string, error) {
 	warmth := float32(0.1)
-	reply, err := b.models.Complete(ctx, role, llm.Request{Messages: []llm.Message{{Role: llm.User, Content: prompt}}, Think: llm.ThinkOff, Temperature: &warmth}, nil)
+	reply, err := b.models.Complete(ctx, role,
+		llm.Request{Messages: []llm.Message{{Role: llm.User, Content: prompt}}, Think: llm.ThinkOff, Temperature: &warmth}, nil)
 	if err != nil {
 		return "", err
 	}

@@ -178,7 +178,7 @@ func (w *telling) open(b *bot) {
 
 // tellingRooms are the rooms of a telling.
 type tellingRooms struct {
-	alone
+	chat.OneRoom
 	w *telling
 }
 

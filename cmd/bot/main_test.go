@@ -251,7 +251,7 @@ func TestJobs(t *testing.T) {
 		ids[it.Content] = added.ID
 	}
 	out := &board{said: map[string]string{}, db: b.db}
-	s := b.connect(connection{transport: out, rooms: alone{b.cfg.owner()}, only: terminalRoom})
+	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.owner()}, only: terminalRoom})
 	background(t, s.sessions.Run, s.runTasks)
 	until(t, "not all runs are done", func() bool {
 		runs := result(b.tasks.Runs(t.Context(), "", "", 10))(t)
@@ -283,7 +283,7 @@ func TestPrivateJob(t *testing.T) {
 	it, err := b.tasks.Add(t.Context(), lawyer)
 	must(t, err)
 	out := &board{said: map[string]string{}, db: b.db}
-	s := b.connect(connection{transport: out, rooms: alone{b.cfg.owner()}, only: terminalRoom})
+	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.owner()}, only: terminalRoom})
 	background(t, s.sessions.Run, s.runTasks)
 	until(t, "the task is not paused", func() bool {
 		if it, err = b.tasks.Find(t.Context(), it.ID); err != nil {

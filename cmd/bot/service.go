@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"reverie/internal/chat"
 	"reverie/internal/i18n"
+	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/questions"
 	"reverie/internal/session"
@@ -114,4 +117,33 @@ func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Inbound
 		Event: chat.ScheduledTask, Verbatim: r.Notice || mode == task.Reminder, Silent: !r.Notice && mode == task.Silent,
 		Mention: !r.Notice && mode == task.Reminder && r.Task.User != "",
 	}
+}
+
+// TasksConfig bounds the tasks that the model works on by itself.
+type TasksConfig struct {
+	PerRoom    int `yaml:"per_room"`     // active ones in a room
+	PerPerson  int `yaml:"per_person"`   // active ones of a person, over all rooms
+	RunsPerDay int `yaml:"runs_per_day"` // in 24 hours, over all rooms
+}
+
+// jobs ties the scheduler to the sessions: what falls due enters by the door of
+// messages, and what came of it goes back.
+type jobs struct{ *task.Scheduler }
+
+// Done tells what a person stopped, and what had no model to work with, from what failed.
+func (j jobs) Done(ctx context.Context, id, answer string, failed error) error {
+	switch {
+	case session.Stopped(failed):
+		failed = task.ErrStopped
+	case outage(failed):
+		failed = fmt.Errorf("%w: %w", task.ErrOutage, failed)
+	}
+	return j.Scheduler.Done(ctx, id, answer, failed)
+}
+
+// outage reports whether failed says that a model did not answer, rather than what
+// it answered.
+func outage(failed error) bool {
+	var model *llm.Error
+	return errors.As(failed, &model) && slices.Contains([]llm.Kind{llm.Unreachable, llm.RateLimited, llm.TimedOut}, model.Kind)
 }

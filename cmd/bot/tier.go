@@ -78,7 +78,8 @@ func (r tierReport) print(w io.Writer, cfg *Config) error {
 	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(table, "  room\ttier\twindow\tsource\tsince\twhy")
 	for _, l := range r.Rooms {
-		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\n", l.Room, l.Tier, l.Window, l.Source, l.At.In(cfg.location()).Format("2006-01-02 15:04"), l.Reason)
+		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\n", l.Room, l.Tier, l.Window, l.Source,
+			l.At.In(cfg.location()).Format("2006-01-02 15:04"), l.Reason)
 	}
 	return table.Flush()
 }

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 )
@@ -247,7 +247,7 @@ func TestTryStop(t *testing.T) {
 // diagnosis is what `bot doctor --json` prints, as a program reads it.
 type diagnosis struct {
 	Findings []struct{ Area, State, What, Remedy string }
-	Matrix   matrix.Status
+	Matrix   doctor.Status
 }
 
 // says tells whether a finding in that state has the words.

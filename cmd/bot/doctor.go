@@ -12,6 +12,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/dream"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -40,7 +41,7 @@ const (
 // report is what the doctor prints as JSON.
 type report struct {
 	Findings []finding      `json:"findings"`
-	Matrix   *matrix.Status `json:"matrix,omitempty"` // nil = not looked at
+	Matrix   *doctor.Status `json:"matrix,omitempty"` // nil = not looked at
 }
 
 func (r *report) add(found ...finding) { r.Findings = append(r.Findings, found...) }
@@ -135,13 +136,11 @@ const readable = "make the data folder readable for this user"
 // examineTemplates names the templates of requests in the data folder that cannot be used.
 func examineTemplates(data string) (found []finding) {
 	for _, t := range dream.Templates() {
-		text, err := os.ReadFile(filepath.Join(data, t.File))
-		if err != nil {
-			continue // who reads the file for a request says so
-		}
-		if err := t.Check(string(text)); err != nil {
-			found = append(found,
-				finding{"prompt", note, "the text that came with the program is used in the place of " + t.File, err.Error()})
+		if text, err := os.ReadFile(filepath.Join(data, t.File)); err == nil { // else who reads it for a request says so
+			if err := t.Check(string(text)); err != nil {
+				found = append(found,
+					finding{"prompt", note, "the text that came with the program is used in the place of " + t.File, err.Error()})
+			}
 		}
 	}
 	return found
@@ -201,15 +200,11 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		r.add(finding{"matrix", note, "no matrix: section; `bot chat` works, `bot run` needs one", ""})
 		return
 	}
-	pid, since, held, err := store.Holder(b.cfg.Data)
+	pid, since, _, err := store.Holder(b.cfg.Data)
 	if err != nil {
 		r.add(finding{"files", ill, err.Error(), readable})
 	}
-	p := matrix.Process{}
-	if held {
-		p = matrix.Process{ID: pid, Since: since}
-	}
-	status, found := matrix.Examine(ctx, b.matrixConfig(), p)
+	status, found := matrix.Examine(ctx, b.matrixConfig(), doctor.Process{ID: pid, Since: since})
 	r.Matrix = &status
 	for _, f := range found {
 		s := ill

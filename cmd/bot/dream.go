@@ -12,6 +12,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/chat"
 	"reverie/internal/dream"
+	dreamt "reverie/internal/dream/report"
 	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -27,7 +28,7 @@ func (b *bot) openDreamer() (*dream.Dreamer, error) {
 	c := dream.Config{
 		DB: b.db, Store: b.memory, Dir: b.cfg.Data, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
 		Location: b.cfg.location(), Log: b.log, Tasks: b.tasks, Skills: b.skills,
-		Budget: dream.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens,
+		Budget: dreamt.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens,
 			Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
 	}
 	var err error
@@ -93,7 +94,7 @@ func (b *bot) dreams() *session.Dreams {
 
 // tellDream tells the owner in the direct chat where they wrote last what was dreamt, if
 // that is wanted, and asks people what only they can decide.
-func (s *service) tellDream(ctx context.Context, r dream.Report) {
+func (s *service) tellDream(ctx context.Context, r dreamt.Report) {
 	if s.cfg.Dreaming.Notice {
 		if err := s.tellOwner(ctx, r); err != nil {
 			s.log.Warn("the owner could not be told what was dreamt", "err", err)
@@ -102,7 +103,7 @@ func (s *service) tellDream(ctx context.Context, r dream.Report) {
 	s.askPeople(ctx)
 }
 
-func (s *service) tellOwner(ctx context.Context, r dream.Report) error {
+func (s *service) tellOwner(ctx context.Context, r dreamt.Report) error {
 	own := memory.Private(s.cfg.owner())
 	room, err := s.asking.Place(ctx, own)
 	if err != nil || room == "" {
@@ -149,7 +150,7 @@ func (u dreamUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 }
 
 // printDream shows what a dream did, also one that failed on the way.
-func (b *bot) printDream(c console, r dream.Report, failed error) error {
+func (b *bot) printDream(c console, r dreamt.Report, failed error) error {
 	if r.Run == "" {
 		return failed
 	}

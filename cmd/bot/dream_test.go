@@ -19,7 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"reverie/internal/chat"
-	"reverie/internal/dream"
+	dreamt "reverie/internal/dream/report"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/memory"
@@ -239,11 +239,11 @@ const guestOfTest = "@guest:example.org"
 func TestTellDream(t *testing.T) {
 	w := newTelling(t, "dreaming: {notice: true}\n")
 	owner := w.cfg.owner()
-	change := func(scope memory.Scope, text string) dream.Change {
-		return dream.Change{Line: dream.Line{Scope: scope, ID: "mem_1", Text: text}, ByText: text + " now"}
+	change := func(scope memory.Scope, text string) dreamt.Change {
+		return dreamt.Change{Line: dreamt.Line{Scope: scope, ID: "mem_1", Text: text}, ByText: text + " now"}
 	}
-	r := dream.Report{Run: "dream_1", State: dream.AppliedState, Questions: []dream.Question{{Scope: memory.Private(owner)}},
-		Superseded: []dream.Change{change(memory.Private(owner), "tea"), change(memory.Private(guestOfTest), "gin"), change(memory.Shared, "bread")}}
+	r := dreamt.Report{Run: "dream_1", State: dreamt.Applied, Questions: []dreamt.Question{{Scope: memory.Private(owner)}},
+		Superseded: []dreamt.Change{change(memory.Private(owner), "tea"), change(memory.Private(guestOfTest), "gin"), change(memory.Shared, "bread")}}
 	tell := w.tellDream
 	if tell(t.Context(), r); len(w.out.said) != 0 {
 		t.Errorf("told nobody knows whom: %q", w.out.all())
@@ -254,7 +254,7 @@ func TestTellDream(t *testing.T) {
 	if len(w.out.said) != 1 || !strings.HasPrefix(got, "!own: ") || !strings.Contains(got, "tea now") || !strings.Contains(got, "bread now") || strings.Contains(got, "gin") || strings.Contains(got, "question") {
 		t.Errorf("%q", w.out.all())
 	}
-	if tell(t.Context(), dream.Report{Run: "dream_2", State: dream.Nothing}); len(w.out.said) != 1 {
+	if tell(t.Context(), dreamt.Report{Run: "dream_2", State: dreamt.Nothing}); len(w.out.said) != 1 {
 		t.Errorf("told of nothing: %q", w.out.all())
 	}
 	w.cfg.Dreaming.Questions = 0

@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"reverie/internal/delivery"
-	"reverie/internal/dream"
+	dreamt "reverie/internal/dream/report"
 	"reverie/internal/history"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
+	"reverie/internal/subsession"
 	"reverie/internal/trust"
 )
 
@@ -28,8 +29,8 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 			begun = append(begun, string(r[:listedRunes]))
 		}
 	}
-	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), session.ForgetHelpers(ctx, tx, texts),
-		session.ForgetApprovals(ctx, tx, texts), delivery.Forget(ctx, tx, begun), dream.Forget(b.cfg.Data, texts))
+	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), subsession.Forget(ctx, tx, texts),
+		session.ForgetApprovals(ctx, tx, texts), delivery.Forget(ctx, tx, begun), dreamt.Forget(b.cfg.Data, texts))
 }
 
 // searchable makes searchable what was said in all conversations.

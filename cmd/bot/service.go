@@ -13,6 +13,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/questions"
 	"reverie/internal/session"
+	"reverie/internal/subsession"
 	"reverie/internal/task"
 )
 
@@ -53,7 +54,7 @@ func (b *bot) connect(c connection) *service {
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log,
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: jobs{s.scheduler}, chat.MemoryQuestion: s.asking},
 		Dreams: b.dreams(),
-		Helpers: session.HelperConfig{
+		Helpers: subsession.Limits{
 			Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds,
 		},
 	}
@@ -100,7 +101,7 @@ func (s *service) runNightly(ctx context.Context) error {
 
 // askPeople asks people what only they can decide.
 func (s *service) askPeople(ctx context.Context) {
-	if err := s.asking.Ask(ctx, s.sessions.Deliver); err != nil && ctx.Err() == nil && !errors.Is(err, session.ErrStopping) {
+	if err := s.asking.Ask(ctx, s.sessions.Deliver); err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrStopping) {
 		s.log.Warn("people could not be asked what only they can decide; it is tried again after the next dream", "err", err)
 	}
 }

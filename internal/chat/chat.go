@@ -2,6 +2,7 @@
 package chat
 
 import (
+	"errors"
 	"time"
 
 	"reverie/internal/i18n"
@@ -97,6 +98,10 @@ type Option struct {
 	ID   string `json:"id"`   // names it in the vote; lower-case letters
 	Text string `json:"text"` // what people read
 }
+
+// ErrStopping is returned by who takes messages once the end was asked for. The message stays with
+// the transport, which delivers it again at the next start.
+var ErrStopping = errors.New("chat: stopping")
 
 // Change says what an Inbound does to something that was said before.
 type Change string

@@ -10,109 +10,78 @@ import (
 	"path/filepath"
 	"slices"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/memory"
 	"reverie/internal/store"
-	"reverie/internal/text"
 )
 
-// validate takes out of the plan what may not be done, and what is too much for one night.
-func (n *night) validate() {
-	merges := 0
-	n.steps = slices.DeleteFunc(n.steps, func(s planned) bool {
-		a, b := n.byID[s.ID], n.byID[s.By]
-		switch {
-		case a == nil || s.Kind != memory.ArchiveStep && (b == nil || a.Scope != b.Scope || a.ID == b.ID):
-			return true
-		case s.Kind == memory.MergeStep:
-			if lost := text.Lost(a.Text, b.Text); len(lost) > 0 || rank(a.Entry) > rank(b.Entry) || a.Integrity > b.Integrity {
-				return true
-			}
-			if merges++; merges > max(50, n.active/2) {
-				n.more = true
-				return true
-			}
-		case s.Kind == memory.SupersedeStep:
-			return a.Pinned || outranks(a.Entry, b.Entry)
-		case s.Kind == memory.GroupStep:
-			return !mayStand(b, a)
-		}
-		return false
-	})
-}
-
-func (n *night) why(s memory.Step) string {
-	for _, p := range n.steps {
-		if p.Step == s {
-			return p.why
-		}
-	}
-	return ""
-}
-
-// apply does the plan, looks whether everything is still found, and does it again
+// apply does p, looks whether everything is still found, and does it again
 // without what is not. It returns what was done; an error means that nothing was.
-func (n *night) apply(ctx context.Context) ([]planned, error) {
-	steps := make([]memory.Step, len(n.steps))
-	for i, s := range n.steps {
+func (r *run) apply(ctx context.Context, p *plan) ([]planned, error) {
+	steps := make([]memory.Step, len(p.steps))
+	for i, s := range p.steps {
 		steps[i] = s.Step
 	}
-	batch := n.report.Run
+	batch := r.report.Run
+	record := func(ctx context.Context, tx *sql.Tx, done memory.Applied) error { return r.record(ctx, tx, p, done) }
 	for try := 1; ; try++ {
-		done, err := n.d.cfg.Store.Apply(ctx, batch, steps, n.record)
+		done, err := r.d.cfg.Store.Apply(ctx, batch, steps, record)
 		if err != nil {
 			return nil, fmt.Errorf("dream: %w", err)
 		}
-		n.d.fault("applied")
-		n.more = n.more || len(done.Left) > 0
+		r.d.fault("applied")
+		r.more = r.more || len(done.Left) > 0
 		for _, l := range done.Left {
-			n.d.cfg.Log.Info("a step of a dream was left out", "kind", l.Kind, "entry", l.ID, "why", l.Why)
+			r.d.cfg.Log.Info("a step of a dream was left out", "kind", l.Kind, "entry", l.ID, "why", l.Why)
 		}
-		lost, err := n.probe(ctx, done.Done)
+		lost, err := r.probe(ctx, p.memories, done.Done)
 		if err != nil {
-			n.note("it could not be looked whether everything is still found: %v", err)
+			r.note("it could not be looked whether everything is still found: %v", err)
 		}
 		if len(lost) > 0 {
-			if _, _, err := n.d.cfg.Store.UndoRun(ctx, batch, n.takeBack(lost)); err != nil { // it is done, and the report must not say otherwise
-				n.note("what took the place of %d memories is not found by their words, and could not be taken back: %v", len(lost), err)
+			if _, _, err := r.d.cfg.Store.UndoRun(ctx, batch, r.takeBack(p, lost)); err != nil {
+				// It is done, and the report must not say otherwise.
+				r.note("what took the place of %d memories is not found by their words, and could not be taken back: %v", len(lost), err)
 				lost = nil
 			}
 		}
 		if len(lost) == 0 {
-			return slices.DeleteFunc(slices.Clone(n.steps), func(p planned) bool { return !slices.Contains(done.Done, p.Step) }), nil
+			return slices.DeleteFunc(slices.Clone(p.steps), func(s planned) bool { return !slices.Contains(done.Done, s.Step) }), nil
 		}
 		for _, id := range lost {
-			n.d.cfg.Log.Info("what took a memory's place is not found by its words", "entry", id)
+			r.d.cfg.Log.Info("what took a memory's place is not found by its words", "entry", id)
 		}
-		n.note("%d steps were taken back, because what took a memory's place is not found by its words", len(lost))
+		r.note("%d steps were taken back, because what took a memory's place is not found by its words", len(lost))
 		steps = slices.DeleteFunc(done.Done, func(s memory.Step) bool { return slices.Contains(lost, s.ID) })
 		if len(steps) == 0 || try == 3 {
-			n.more = n.more || len(steps) > 0
-			if steps = nil; len(n.chores.tasks) == 0 {
+			r.more = r.more || len(steps) > 0
+			if steps = nil; len(p.tasks) == 0 {
 				return nil, nil
 			}
 		}
-		batch = fmt.Sprintf("%s.%d", n.report.Run, try+1)
+		batch = fmt.Sprintf("%s.%d", r.report.Run, try+1)
 	}
 }
 
 // takeBack notes, within the transaction that takes a dream back, that it did not happen,
 // and that the steps about lost are not to be tried again.
-func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
+func (r *run) takeBack(p *plan, lost []string) func(context.Context, *sql.Tx) error {
 	return func(ctx context.Context, tx *sql.Tx) error {
-		if _, err := n.d.undoChores(ctx, tx, n.report.Run); err != nil {
+		if _, err := r.d.undoChores(ctx, tx, r.report.Run); err != nil {
 			return err
 		}
 		for _, query := range []string{`UPDATE dream_run SET state = 'planning', batch = '' WHERE id = ?`,
 			`DELETE FROM dream_op WHERE run = ? AND undone = 0`, `DELETE FROM dream_chore WHERE run = ?`} {
-			if _, err := tx.ExecContext(ctx, query, n.report.Run); err != nil {
+			if _, err := tx.ExecContext(ctx, query, r.report.Run); err != nil {
 				return err
 			}
 		}
-		for _, s := range n.steps {
+		for _, s := range p.steps {
 			if !slices.Contains(lost, s.ID) {
 				continue
 			}
-			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why, undone) VALUES (?, ?, ?, ?, ?, 1)`, n.report.Run, s.Kind, s.ID, s.By, "not found by its words"); err != nil {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why, undone) VALUES (?, ?, ?, ?, ?, 1)`,
+				r.report.Run, s.Kind, s.ID, s.By, "not found by its words"); err != nil {
 				return err
 			}
 		}
@@ -124,7 +93,7 @@ func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 // whose place is not found: neither what took it, nor what says the same as that. What is
 // superseded is still found itself, and names what holds since. What took a place in the
 // same words is found where the other was, wherever that is.
-func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, err error) {
+func (r *run) probe(ctx context.Context, m *memories, steps []memory.Step) (lost []string, err error) {
 	next, superseded := map[string]string{}, map[string]bool{}
 	for _, s := range steps {
 		if s.Kind == memory.MergeStep || s.Kind == memory.SupersedeStep {
@@ -139,18 +108,18 @@ func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		q := memory.Query{Text: n.byID[s.ID].Text, Scopes: []memory.Scope{n.byID[s.ID].Scope}, K: 5}
+		q := memory.Query{Text: m.byID[s.ID].Text, Scopes: []memory.Scope{m.byID[s.ID].Scope}, K: 5}
 		want := map[string]bool{}
 		for id := s.ID; id != ""; id = next[id] {
 			if id != s.ID || superseded[id] {
-				want[cmp.Or(n.byID[id].By, id)] = true
+				want[cmp.Or(m.byID[id].By, id)] = true
 			}
 			q.Past = q.Past || superseded[id]
 		}
-		if q.Past || n.byID[s.ID].plain == n.byID[s.By].plain { // what is past stands below all that holds
+		if q.Past || m.byID[s.ID].plain == m.byID[s.By].plain { // what is past stands below all that holds
 			q.K = everywhere
 		}
-		hits, err := n.d.cfg.Store.Search(ctx, q)
+		hits, err := r.d.cfg.Store.Search(ctx, q)
 		if err != nil {
 			return nil, err
 		}
@@ -166,24 +135,25 @@ const everywhere = 200
 
 // Undo takes back what the dream run did; "" is the newest that did something. What
 // was taken back is not done again by later dreams.
-func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
+func (d *Dreamer) Undo(ctx context.Context, run string) (report.Report, error) {
 	var batch string
 	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, batch FROM dream_run WHERE state = 'applied' AND ?1 IN ('', id)
 		ORDER BY at DESC, rowid DESC LIMIT 1`, run).Scan(&run, &batch)
 	if errors.Is(err, sql.ErrNoRows) {
-		return Report{}, ErrNothing
+		return report.Report{}, ErrNothing
 	}
 	if err != nil {
-		return Report{}, fmt.Errorf("dream: %w", err)
+		return report.Report{}, fmt.Errorf("dream: %w", err)
 	}
 	release, err := d.lease()
 	if err != nil {
-		return Report{}, err
+		return report.Report{}, err
 	}
 	defer release()
-	r := Report{Run: run, At: d.cfg.Now().UTC(), State: Undone}
+	r := report.Report{Run: run, At: d.cfg.Now().UTC(), State: report.Undone}
 	also := func(ctx context.Context, tx *sql.Tx) error {
-		for _, query := range []string{`UPDATE dream_op SET undone = 1 WHERE run = ?`, `UPDATE dream_run SET state = 'undone' WHERE id = ?`} {
+		for _, query := range []string{`UPDATE dream_op SET undone = 1 WHERE run = ?`,
+			`UPDATE dream_run SET state = 'undone' WHERE id = ?`} {
 			if _, err := tx.ExecContext(ctx, query, run); err != nil {
 				return err
 			}
@@ -195,29 +165,28 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 	undone, left, err := d.cfg.Store.UndoRun(ctx, batch, also)
 	if errors.Is(err, memory.ErrNothing) { // it did nothing to memories
 		var chores int
-		if err := d.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM dream_chore WHERE run = ? AND state = 'done'`, run).Scan(&chores); err != nil || chores == 0 {
-			return Report{}, errors.Join(ErrNothing, err)
+		const done = `SELECT count(*) FROM dream_chore WHERE run = ? AND state = 'done'`
+		if err := d.cfg.DB.QueryRowContext(ctx, done, run).Scan(&chores); err != nil || chores == 0 {
+			return report.Report{}, errors.Join(ErrNothing, err)
 		}
-		_, err = d.cfg.Store.Apply(ctx, "undo "+run, nil, func(ctx context.Context, tx *sql.Tx, _ memory.Applied) error { return also(ctx, tx) })
+		record := func(ctx context.Context, tx *sql.Tx, _ memory.Applied) error { return also(ctx, tx) }
+		_, err = d.cfg.Store.Apply(ctx, "undo "+run, nil, record)
 	}
 	if err != nil {
-		return Report{}, fmt.Errorf("dream: %w", err)
+		return report.Report{}, fmt.Errorf("dream: %w", err)
 	}
 	for _, e := range undone.Back {
-		r.Back = append(r.Back, Line{e.Scope, e.ID, e.Text})
+		r.Back = append(r.Back, report.Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
 	}
 	for _, e := range undone.Changed {
-		r.Restored = append(r.Restored, Line{e.Scope, e.ID, e.Text})
+		r.Restored = append(r.Restored, report.Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
 	}
 	for _, l := range left {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s stays as it is: %s", l.ID, l.Why))
 	}
 	r.Ended = d.cfg.Now().UTC()
-	return r, d.write(&r)
+	return r, r.Write(d.cfg.Dir, d.cfg.Location)
 }
-
-// Folder is where copies and reports are, in the data folder.
-const Folder = "dreams"
 
 // copies is how many copies of the database are kept.
 const copies = 7
@@ -231,7 +200,7 @@ func (d *Dreamer) snapshot(ctx context.Context, run string) error {
 		return err
 	}
 	d.sweep()
-	path := filepath.Join(d.cfg.Dir, Folder, run+".db")
+	path := filepath.Join(d.cfg.Dir, report.Folder, run+".db")
 	if err := store.Snapshot(ctx, d.cfg.DB, path); err != nil {
 		return err
 	}
@@ -239,7 +208,7 @@ func (d *Dreamer) snapshot(ctx context.Context, run string) error {
 	if err := d.cfg.DB.QueryRowContext(ctx, forgotten).Scan(&after); err != nil || after != before {
 		return errors.Join(errForgotten, err, os.Remove(path))
 	}
-	all, err := filepath.Glob(filepath.Join(d.cfg.Dir, Folder, "*.db"))
+	all, err := filepath.Glob(filepath.Join(d.cfg.Dir, report.Folder, "*.db"))
 	if err != nil {
 		return err
 	}
@@ -254,7 +223,7 @@ func (d *Dreamer) snapshot(ctx context.Context, run string) error {
 
 // sweep removes copies that were never finished, because the program was killed.
 func (d *Dreamer) sweep() {
-	found, _ := filepath.Glob(filepath.Join(d.cfg.Dir, Folder, "*.db.part*")) // it is no wrong pattern
+	found, _ := filepath.Glob(filepath.Join(d.cfg.Dir, report.Folder, "*.db.part*")) // it is no wrong pattern
 	for _, path := range found {
 		if err := os.Remove(path); err != nil {
 			d.cfg.Log.Warn("an unfinished copy could not be removed", "file", path, "err", err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/harvest"
 	"reverie/internal/llm"
 	"reverie/internal/llm/answer"
@@ -36,8 +37,8 @@ const (
 // all but a duplicate is neither.
 var verdicts = map[string]verdict{
 	"keep_first": keepFirst, "keep_second": keepSecond, "update": update, "contradiction": update, "contradict": update, "conflict": update,
-	"merge": duplicate, "duplicate": duplicate, "same": duplicate, "neither": neither, "both": neither, "compatible": neither, "different": neither,
-	"unsure": unsure, "unknown": unsure,
+	"merge": duplicate, "duplicate": duplicate, "same": duplicate, "neither": neither, "both": neither,
+	"compatible": neither, "different": neither, "unsure": unsure, "unknown": unsure,
 }
 
 const (
@@ -48,56 +49,46 @@ const (
 	unclearUntil = 60 * 24 * time.Hour // then a pair may be asked again
 )
 
-// spent is what was asked of models.
-type spent struct {
-	Calls  int    `json:"calls"`
-	Read   int    `json:"harvest"` // of the calls, how many read conversations
-	Tokens int    `json:"tokens"`
-	Pairs  int    `json:"pairs"`  // asked
-	Cached int    `json:"cached"` // known from before
-	Most   Budget `json:"most"`   // what it may be
-}
-
 // ask gives each pair its verdict, as far as there is one: from what is known, or from
 // a model. Whatever goes wrong is a pair without a verdict.
-func (n *night) ask(ctx context.Context, pairs []*pair) {
-	model := n.d.cfg.Model()
-	salt, err := n.d.salt(ctx)
+func (r *run) ask(ctx context.Context, pairs []*pair) {
+	model := r.d.cfg.Model()
+	salt, err := r.d.salt(ctx)
 	if err != nil {
-		n.note("no model was asked: %v", err)
+		r.note("no model was asked: %v", err)
 		return
 	}
-	todo := n.d.known(ctx, pairs, salt, model, n.now.Add(-unclearUntil))
-	n.report.Cost.Cached = len(pairs) - len(todo)
+	todo := r.d.known(ctx, pairs, salt, model, r.now.Add(-unclearUntil))
+	r.report.Cost.Cached = len(pairs) - len(todo)
 	if len(todo) == 0 {
 		return
 	}
-	if n.d.cfg.Ask == nil {
-		n.note("%d pairs wait for a model: none was asked", len(todo))
-		n.more = true
+	if r.d.cfg.Ask == nil {
+		r.note("%d pairs wait for a model: none was asked", len(todo))
+		r.more = true
 		return
 	}
-	n.requests(ctx, batches(todo), salt, model)
+	r.requests(ctx, batches(todo), salt, model)
 }
 
 // requests asks a model about each of batches, as far as the budget goes.
-func (n *night) requests(ctx context.Context, batches [][]*pair, salt []byte, model string) {
-	within, cancel := context.WithTimeout(ctx, n.timeLeft())
+func (r *run) requests(ctx context.Context, batches [][]*pair, salt []byte, model string) {
+	within, cancel := context.WithTimeout(ctx, r.models.timeLeft())
 	defer cancel()
 	failed, lost := 0, 0
 	defer func() {
 		if lost > 0 {
-			n.note("what the model said of %d pairs could not be read; nothing was done about them", lost)
+			r.note("what the model said of %d pairs could not be read; nothing was done about them", lost)
 		}
 	}()
 	for _, batch := range batches {
-		prompt := n.d.prompt(batch, strings.ToLower(rand.Text()[:8]))
-		if why := n.spent(within, prompt); why != "" {
-			n.note("%s; the rest waits for the next dream", why)
-			n.more = true
+		prompt := r.d.prompt(batch, strings.ToLower(rand.Text()[:8]))
+		if why := r.models.spent(within, prompt); why != "" {
+			r.note("%s; the rest waits for the next dream", why)
+			r.more = true
 			return
 		}
-		said, err := n.request(within, batch, prompt)
+		said, err := r.models.request(within, batch, prompt)
 		if ctx.Err() != nil {
 			return
 		}
@@ -105,44 +96,64 @@ func (n *night) requests(ctx context.Context, batches [][]*pair, salt []byte, mo
 			failed = 0
 		}
 		if err != nil {
-			if n.more = true; failed == 1 {
-				n.note("a model did not answer, so what it was asked waits: %v", err)
+			if r.more = true; failed == 1 {
+				r.note("a model did not answer, so what it was asked waits: %v", err)
 			}
 		} else {
 			lost += len(batch) - said
-			if err := n.d.keep(ctx, batch, salt, model, n.now); err != nil {
-				n.note("what the model said could not be kept: %v", err)
+			if err := r.d.keep(ctx, batch, salt, model, r.now); err != nil {
+				r.note("what the model said could not be kept: %v", err)
 			}
 		}
 		if failed > failures || err != nil && failed == failures { // an answer that cannot be read may be chance
-			n.note("the model is asked no more tonight")
-			n.more, n.silent = true, true
+			r.note("the model is asked no more tonight")
+			r.more, r.models.silent = true, true
 			return
 		}
 	}
 }
 
+// models is whom a night asks, within its budget.
+type models struct {
+	ask    Ask // nil = nobody
+	budget report.Budget
+	cost   *report.Cost
+	began  time.Time // when the first question was put
+	silent bool      // they do not answer, or nothing that can be read
+}
+
 // timeLeft is how long models may still be asked; the first question begins it.
-func (n *night) timeLeft() time.Duration {
-	if n.asking.IsZero() {
-		n.asking = time.Now()
+func (m *models) timeLeft() time.Duration {
+	if m.began.IsZero() {
+		m.began = time.Now()
 	}
-	return n.d.cfg.Budget.Time - time.Since(n.asking)
+	return m.budget.Time - time.Since(m.began)
 }
 
 // spent says which part of the budget is used up, or would be with prompt: what a night asks
 // first may be larger than all of it.
-func (n *night) spent(ctx context.Context, prompt string) string {
-	b := n.d.cfg.Budget
+func (m *models) spent(ctx context.Context, prompt string) string {
+	cost, most := m.cost, m.budget
 	switch {
-	case ctx.Err() != nil || n.timeLeft() <= 0:
+	case ctx.Err() != nil || m.timeLeft() <= 0:
 		return "the time for questions to the model is used up"
-	case n.report.Cost.Calls >= b.Calls:
-		return fmt.Sprintf("the model was asked %d times", n.report.Cost.Calls)
-	case n.report.Cost.Tokens >= b.Tokens, n.report.Cost.Calls > 0 && n.report.Cost.Tokens+llm.EstimateTokens(prompt) > b.Tokens:
-		return fmt.Sprintf("%d tokens are used up", n.report.Cost.Tokens)
+	case cost.Calls >= most.Calls:
+		return fmt.Sprintf("the model was asked %d times", cost.Calls)
+	case cost.Tokens >= most.Tokens, cost.Calls > 0 && cost.Tokens+llm.EstimateTokens(prompt) > most.Tokens:
+		return fmt.Sprintf("%d tokens are used up", cost.Tokens)
 	}
 	return ""
+}
+
+// put asks a model one thing, within the time of a night.
+func (m *models) put(ctx context.Context, prompt string) (string, error) {
+	within, cancel := context.WithTimeout(ctx, min(callTime, m.timeLeft()))
+	defer cancel()
+	m.cost.Calls++
+	m.cost.Tokens += llm.EstimateTokens(prompt)
+	answer, err := m.ask(within, role, prompt)
+	m.cost.Tokens += llm.EstimateTokens(answer)
+	return answer, err
 }
 
 // foreign reports whether p has foreign text. What it says may be meant for the model, so it
@@ -173,9 +184,9 @@ func batches(pairs []*pair) (all [][]*pair) {
 
 // request asks a model about batch, which prompt is made of, and sets the verdicts: unclear
 // where it says none. It returns how many it gave.
-func (n *night) request(ctx context.Context, batch []*pair, prompt string) (said int, err error) {
-	n.report.Cost.Pairs += len(batch)
-	answer, err := n.put(ctx, prompt)
+func (m *models) request(ctx context.Context, batch []*pair, prompt string) (said int, err error) {
+	m.cost.Pairs += len(batch)
+	answer, err := m.put(ctx, prompt)
 	if err != nil {
 		return 0, err
 	}
@@ -189,17 +200,6 @@ func (n *night) request(ctx context.Context, batch []*pair, prompt string) (said
 		}
 	}
 	return said, nil
-}
-
-// put asks a model one thing, within the time of a night.
-func (n *night) put(ctx context.Context, prompt string) (string, error) {
-	within, cancel := context.WithTimeout(ctx, min(callTime, n.timeLeft()))
-	defer cancel()
-	n.report.Cost.Calls++
-	n.report.Cost.Tokens += llm.EstimateTokens(prompt)
-	answer, err := n.d.cfg.Ask(within, role, prompt)
-	n.report.Cost.Tokens += llm.EstimateTokens(answer)
-	return answer, err
 }
 
 // readVerdicts reads the last list of verdicts in answer, as far as it goes. A pair without exactly
@@ -261,7 +261,8 @@ func (d *Dreamer) fill(form string, batch []*pair, nonce string) string {
 	}
 	blocks := make([]string, len(batch))
 	for i, p := range batch {
-		blocks[i] = strings.NewReplacer("{pair}", strconv.Itoa(i+1), "{entry_1}", d.quote(p.a, nonce), "{entry_2}", d.quote(p.b, nonce)).Replace(each)
+		in := strings.NewReplacer("{pair}", strconv.Itoa(i+1), "{entry_1}", d.quote(p.a, nonce), "{entry_2}", d.quote(p.b, nonce))
+		blocks[i] = in.Replace(each)
 	}
 	all := strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(batch))).Replace(strings.Join(parts, "\n\n"))
 	return strings.TrimSpace(template.Fill(all, "{content}", strings.Join(blocks, "\n\n")))
@@ -273,7 +274,8 @@ func (d *Dreamer) quote(s *signature, nonce string) string {
 	if s.Subject != "" {
 		who = ", about " + s.Subject
 	}
-	return fmt.Sprintf("(%s%s) <memory %s>%s</memory %s>", s.Since().In(d.cfg.Location).Format("2006-01-02 15:04"), who, nonce, s.Text, nonce)
+	at := s.Since().In(d.cfg.Location).Format("2006-01-02 15:04")
+	return fmt.Sprintf("(%s%s) <memory %s>%s</memory %s>", at, who, nonce, s.Text, nonce)
 }
 
 // hash names a pair without telling its words.

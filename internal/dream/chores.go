@@ -4,21 +4,21 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/i18n"
-	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/task"
 )
 
-// chores is what a night does beside memory. It stands in dream_chore, written in the
-// transaction of the memories.
+// chores is what earlier dreams did beside memory, by kind and item, and what they proposed, by item
+// and other. It stands in dream_chore, written in the transaction of the memories.
 type chores struct {
-	tasks  []plannedTask
-	before map[[2]string]chore // by kind and item
-	told   map[[2]string]bool  // what was proposed before, by item and other
+	done map[[2]string]chore
+	told map[[2]string]bool
 }
 
 // chore is when the same was done last, and whether somebody took it back.
@@ -27,41 +27,47 @@ type chore struct {
 	undone bool
 }
 
-// Proposal is what a person may want to do. Nothing was done about it.
-type Proposal struct {
-	Scope memory.Scope `json:"scope"`
-	Text  i18n.Text    `json:"text"`
-
-	item, other string
-}
-
-// done reports whether kind was done to item since, or was ever taken back.
-func (c *chores) done(kind, item string, since time.Time) bool {
-	last := c.before[[2]string{kind, item}]
+// did reports whether kind was done to item since, or was ever taken back.
+func (c chores) did(kind, item string, since time.Time) bool {
+	last := c.done[[2]string{kind, item}]
 	return last.undone || last.at.After(since)
 }
 
-// planChores plans what is done to tasks, and proposes what may be done to skills.
-func (n *night) planChores(ctx context.Context) error {
-	if err := n.rememberChores(ctx); err != nil {
-		return err
-	}
-	if n.has(Tasks) {
-		if err := n.tasks(ctx); err != nil {
-			return err
-		}
-	}
-	if n.has(Skills) {
-		return n.skills(ctx)
-	}
-	return nil
+// fresh are those of proposals that were not told before, each once, as many as one night may have.
+func (c chores) fresh(proposals []report.Proposal) []report.Proposal {
+	told := maps.Clone(c.told)
+	all := slices.DeleteFunc(proposals, func(p report.Proposal) bool {
+		key := [2]string{p.Item, p.Other}
+		before := told[key]
+		told[key] = true
+		return before
+	})
+	return all[:min(len(all), maxProposals)]
 }
 
-// rememberChores reads what earlier dreams did and proposed.
-func (n *night) rememberChores(ctx context.Context) error {
-	c := &n.chores
-	c.before, c.told = map[[2]string]chore{}, map[[2]string]bool{}
-	err := store.Each(ctx, n.d.cfg.DB, func(row store.Row) error {
+// planChores plans what is done to tasks, and proposes what may be done to them and to skills.
+func (r *run) planChores(ctx context.Context) (tasks []plannedTask, err error) {
+	c, err := r.d.chores(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var proposals []report.Proposal
+	if r.has(Tasks) {
+		tasks, proposals, err = r.tasks(ctx, c)
+	}
+	if err == nil && r.has(Skills) {
+		var more []report.Proposal
+		more, err = r.skills(ctx)
+		proposals = append(proposals, more...)
+	}
+	r.report.Proposals = c.fresh(proposals)
+	return tasks, err
+}
+
+// chores reads what earlier dreams did and proposed.
+func (d *Dreamer) chores(ctx context.Context) (chores, error) {
+	c := chores{done: map[[2]string]chore{}, told: map[[2]string]bool{}}
+	err := store.Each(ctx, d.cfg.DB, func(row store.Row) error {
 		var kind, item, other, state string
 		var at int64
 		if err := row.Scan(&kind, &item, &other, &state, &at); err != nil {
@@ -72,60 +78,50 @@ func (n *night) rememberChores(ctx context.Context) error {
 			return nil
 		}
 		key := [2]string{kind, item}
-		c.before[key] = chore{time.UnixMilli(at), c.before[key].undone || state == "undone"}
+		c.done[key] = chore{time.UnixMilli(at), c.done[key].undone || state == "undone"}
 		return nil
 	}, `SELECT kind, item, other, state, at FROM dream_chore ORDER BY id`)
 	if err != nil {
-		return fmt.Errorf("dream: read what was done to tasks and skills: %w", err)
+		return c, fmt.Errorf("dream: read what was done to tasks and skills: %w", err)
 	}
-	return nil
+	return c, nil
 }
 
 // proposed is the kind of what nothing was done about.
 const proposed = "propose"
 
-// propose tells people of what they may want to do, once.
-func (n *night) propose(scope memory.Scope, item, other string, text i18n.Text) {
-	key := [2]string{item, other}
-	if n.chores.told[key] || len(n.report.Proposals) >= maxProposals {
-		return
-	}
-	n.chores.told[key] = true
-	n.report.Proposals = append(n.report.Proposals, Proposal{Scope: scope, Text: text, item: item, other: other})
-}
-
 // told keeps what was proposed, so that it is not proposed again.
-func (d *Dreamer) told(ctx context.Context, n *night) error {
-	for _, p := range n.report.Proposals {
+func (d *Dreamer) told(ctx context.Context, r *run) error {
+	for _, p := range r.report.Proposals {
 		if _, err := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_chore (run, kind, item, other, state, at) VALUES (?, ?, ?, ?, 'done', ?)`,
-			n.report.Run, proposed, p.item, p.other, n.now.UnixMilli()); err != nil {
+			r.report.Run, proposed, p.Item, p.Other, r.now.UnixMilli()); err != nil {
 			return fmt.Errorf("dream: %w", err)
 		}
 	}
 	return nil
 }
 
-// recordChores does what is planned for tasks within the transaction of the memories.
-func (n *night) recordChores(ctx context.Context, tx *sql.Tx) error {
-	if len(n.chores.tasks) == 0 {
+// recordChores does what p plans for tasks within the transaction of the memories.
+func (r *run) recordChores(ctx context.Context, tx *sql.Tx, p *plan) error {
+	if len(p.tasks) == 0 {
 		return nil
 	}
-	steps := make([]task.Tidying, len(n.chores.tasks))
-	for i, t := range n.chores.tasks {
+	steps := make([]task.Tidying, len(p.tasks))
+	for i, t := range p.tasks {
 		steps[i] = t.Tidying
 	}
-	done, err := n.d.cfg.Tasks.Tidy(ctx, tx, n.now, steps)
+	done, err := r.d.cfg.Tasks.Tidy(ctx, tx, r.now, steps)
 	if err != nil {
 		return err
 	}
 	for _, t := range done {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_chore (run, kind, item, other, before, after, state, at) VALUES (?, ?, ?, ?, ?, ?, 'done', ?)`,
-			n.report.Run, t.Kind, t.ID, t.Into, t.Before, t.After, n.now.UnixMilli()); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_chore (run, kind, item, other, before, after, state, at)
+			VALUES (?, ?, ?, ?, ?, ?, 'done', ?)`, r.report.Run, t.Kind, t.ID, t.Into, t.Before, t.After, r.now.UnixMilli()); err != nil {
 			return err
 		}
 	}
-	n.chores.tasks = slices.DeleteFunc(n.chores.tasks, func(p plannedTask) bool {
-		return !slices.ContainsFunc(done, func(t task.Tidied) bool { return t.Tidying == p.Tidying })
+	p.tasks = slices.DeleteFunc(p.tasks, func(o plannedTask) bool {
+		return !slices.ContainsFunc(done, func(t task.Tidied) bool { return t.Tidying == o.Tidying })
 	})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 )
@@ -20,7 +21,7 @@ func TestNoRoomForACopy(t *testing.T) {
 		t.Skip("mounting a small disk needs root")
 	}
 	w := newWorld(t, home(""), perfect)
-	dir := filepath.Join(w.dir, Folder)
+	dir := filepath.Join(w.dir, report.Folder)
 	must(t, os.MkdirAll(dir, 0o700))
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
 		t.Skipf("cannot mount a small disk here: %v", err)
@@ -56,7 +57,7 @@ func (w *world) dreamsWithoutCopy(reason, detail string, mend func()) {
 	t.Helper()
 	before := w.rows()
 	r, err := w.d.Dream(t.Context(), Options{})
-	if err == nil || r.State != Failed || !strings.Contains(r.Reason.String(), reason) || !strings.Contains(strings.Join(r.Notes, "\n"), err.Error()) ||
+	if err == nil || r.State != report.Failed || !strings.Contains(r.Reason.String(), reason) || !strings.Contains(strings.Join(r.Notes, "\n"), err.Error()) ||
 		!strings.Contains(err.Error(), detail) || w.rows() != before || len(r.Merged)+len(r.Superseded) > 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -64,7 +65,7 @@ func (w *world) dreamsWithoutCopy(reason, detail string, mend func()) {
 	if !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, reason) || strings.Contains(text, detail) {
 		t.Error(text)
 	}
-	folder := filepath.Join(w.dir, Folder)
+	folder := filepath.Join(w.dir, report.Folder)
 	if b, err := os.ReadFile(filepath.Join(folder, r.At.Format(time.DateOnly)+".md")); err != nil || !strings.Contains(string(b), "Nothing was changed: ") {
 		t.Errorf("%s, %v", b, err)
 	}

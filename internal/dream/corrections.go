@@ -19,9 +19,14 @@ const (
 // correction is the pairs of one newer text with older ones, most alike first.
 type correction []*pair
 
-// fresh reports whether one of p changed since the last dream.
-func (n *night) fresh(p *pair) bool {
-	return !p.a.UpdatedAt.Before(n.since) || !p.b.UpdatedAt.Before(n.since)
+// corrections lists, for each newer text, the pairs with what it may correct, and what may say the
+// same beside that.
+func corrections(m *memories, dedup, contradiction bool) (found []correction, same []*pair) {
+	for _, scope := range m.scopes {
+		c, also := newTopics(m, scope, dedup, contradiction).pairs()
+		found, same = append(found, c...), append(same, also...)
+	}
+	return found, same
 }
 
 // mayCorrect reports whether a model is asked if b replaces a.
@@ -32,7 +37,9 @@ func (p *pair) mayCorrect() bool {
 // topics finds the entries that share words or names. What few entries share
 // weighs more than what many do.
 type topics struct {
-	night    *night
+	*memories
+	dedup, contradiction bool // what is looked for
+
 	all      []*signature
 	lists    map[int32][]int32 // places in all, by key
 	keys     [][]int32
@@ -70,9 +77,9 @@ const (
 	theOwner  = -1 // the person whose memory it is
 )
 
-func (n *night) topics(all []*signature) *topics {
-	t := &topics{night: n, all: all, age: ages(all), lists: map[int32][]int32{}, keys: make([][]int32, len(all)),
-		titles: n.titles(all), weak: map[int32]bool{}}
+func newTopics(m *memories, all []*signature, dedup, contradiction bool) *topics {
+	t := &topics{memories: m, dedup: dedup, contradiction: contradiction, all: all, age: ages(all), lists: map[int32][]int32{},
+		keys: make([][]int32, len(all)), titles: titles(all, m.names), weak: map[int32]bool{}}
 	ways := contexts{}
 	for _, s := range all {
 		ways.take(s)
@@ -81,10 +88,10 @@ func (n *night) topics(all []*signature) *topics {
 	for i, s := range all {
 		for j, w := range s.tokens {
 			if !w.small && !asides[w.text] {
-				t.keys[i] = append(t.keys[i], w.key(n))
+				t.keys[i] = append(t.keys[i], w.key(m.names))
 			}
 			if s.number(j) || w.tellsChange() {
-				t.weak[w.key(n)] = true
+				t.weak[w.key(m.names)] = true
 			}
 		}
 		if s.self {
@@ -116,21 +123,21 @@ func ages(all []*signature) []int {
 
 // key is what t is found by: a name by itself, another word by its stem, whichever language its
 // text is taken for.
-func (t token) key(n *night) int32 {
+func (t token) key(names *namer) int32 {
 	if t.name && !hasDigit(t.text) {
-		return n.names.number("name " + n.names.bare(t))
+		return names.number("name " + names.bare(t))
 	}
 	return slices.Min(t.stems)
 }
 
 // titles are the words that mostly stand right before a name: Dr, Tante, Mr.
-func (n *night) titles(all []*signature) map[int32]bool {
+func titles(all []*signature, names *namer) map[int32]bool {
 	times, before := map[int32]int{}, map[int32]int{}
 	for _, s := range all {
 		for i, w := range s.tokens {
-			times[w.key(n)]++
+			times[w.key(names)]++
 			if i+1 < len(s.tokens) && s.tokens[i+1].name && !s.tokens[i+1].after {
-				before[w.key(n)]++
+				before[w.key(names)]++
 			}
 		}
 	}
@@ -153,14 +160,14 @@ func (t *topics) findSubjects(contexts contexts) {
 		most := 0
 		first := slices.IndexFunc(s.tokens, func(w token) bool { return !w.small })
 		for j, w := range s.tokens {
-			if owner && (j == 0 || !t.titles[s.tokens[j-1].key(t.night)]) { // but my brother Finn
+			if owner && (j == 0 || !t.titles[s.tokens[j-1].key(t.names)]) { // but my brother Finn
 				continue
 			}
 			ways := len(contexts[w.stem])
-			if k := w.key(t.night); (w.name || j == first && !s.named(j+1)) && !s.number(j) && ways > most && !t.titles[k] {
+			if k := w.key(t.names); (w.name || j == first && !s.named(j+1)) && !s.number(j) && ways > most && !t.titles[k] {
 				t.subjects[i], t.before[i], most = k, nil, ways
 				for _, o := range s.tokens[max(0, j-2):j] {
-					t.before[i] = append(t.before[i], o.key(t.night))
+					t.before[i] = append(t.before[i], o.key(t.names))
 				}
 			}
 		}
@@ -178,11 +185,11 @@ func (s *signature) number(j int) bool {
 // pairs lists what newer texts may correct, and what may say the same beside that.
 func (t *topics) pairs() (found []correction, same []*pair) {
 	for i, b := range t.all {
-		if t.night.gone[b.ID] {
+		if t.gone[b.ID] {
 			continue
 		}
 		c, also := t.related(i)
-		if same = append(same, also...); slices.ContainsFunc(c, t.night.fresh) {
+		if same = append(same, also...); slices.ContainsFunc(c, t.fresh) {
 			found = append(found, c)
 		}
 	}
@@ -192,18 +199,19 @@ func (t *topics) pairs() (found []correction, same []*pair) {
 // related pairs the text i with the older ones that it may correct, those that are most like it
 // and those that may say the same, and lists the others that may say the same.
 func (t *topics) related(i int) (c correction, same []*pair) {
-	n, b := t.night, t.all[i]
+	b := t.all[i]
 	var near []candidate
 	for j, found := range t.sharing(i) {
 		a := t.all[j]
-		if t.age[j] >= t.age[i] || n.gone[a.ID] || sameGroup(a, b) {
+		if t.age[j] >= t.age[i] || t.gone[a.ID] || sameGroup(a, b) {
 			continue
 		}
-		p := pair{a: a, b: b, same: n.has(Dedup) && paraphrase(a, b)}
+		p := pair{a: a, b: b, same: t.dedup && paraphrase(a, b)}
 		switch {
-		case n.has(Contradiction) && p.mayCorrect():
-			near = append(near, candidate{place: j, weight: found.weight, shared: found.shared, same: p.same, related: t.sameSubject(i, int(j))})
-		case p.same && n.fresh(&p) && !n.refused[pairOf(a.ID, b.ID)]:
+		case t.contradiction && p.mayCorrect():
+			of := candidate{place: j, weight: found.weight, shared: found.shared, same: p.same, related: t.sameSubject(i, int(j))}
+			near = append(near, of)
+		case p.same && t.fresh(&p) && !t.refused[pairOf(a.ID, b.ID)]:
 			p.weight, p.shared = found.weight, found.shared
 			same = append(same, &p)
 		}
@@ -287,7 +295,7 @@ func (t *topics) denies(b *signature, i int) bool {
 	}
 	shared, rarest := false, longTopic
 	for _, w := range t.all[i].tokens {
-		k := w.key(t.night)
+		k := w.key(t.names)
 		if w.small || asides[w.text] || k == t.subjects[i] || slices.Contains(t.before[i], k) || t.titles[k] {
 			continue
 		}
@@ -301,7 +309,8 @@ func (t *topics) denies(b *signature, i int) bool {
 // agreed lists the pairs of which a model and the structure say that the newer text replaces
 // the older one: both are about the same person or thing and share a word beside, the newer one
 // tells of a change, and no other older text is more like it. One text replaces one fact.
-func (n *night) agreed(found []correction) map[*pair]bool {
+func (j judged) agreed(m *memories) map[*pair]bool {
+	found := j.corrections
 	first := map[string]*pair{} // by the older text: the first that corrects it
 	for _, c := range found {
 		for _, p := range c {
@@ -316,21 +325,22 @@ func (n *night) agreed(found []correction) map[*pair]bool {
 	}
 	for _, c := range found {
 		var claimed []*pair
-		done := n.replaced[c[0].b.ID] // the newer text, or one that says the same, has replaced something
+		done := m.replaced[c[0].b.ID] // the newer text, or one that says the same, has replaced something
 		other := 0                    // the weight of what is most like the newer text, and not replaced
 		for _, p := range c {
 			switch f := first[p.a.ID]; {
 			case p.shared < 0 && p.claimed():
 				done = true // who takes it for news of another is wrong about it
 			case p.verdict == duplicate:
-				done = done || n.replaced[p.a.ID] || corrects[p.a.ID]
+				done = done || m.replaced[p.a.ID] || corrects[p.a.ID]
 			case f == p:
 				claimed = append(claimed, p)
 			case f == nil && p.shared >= 0:
 				other = max(other, p.weight)
 			}
 		}
-		if len(claimed) == 0 || done || claimed[0].weight <= other || slices.ContainsFunc(claimed, func(p *pair) bool { return p.shared < 1 || !p.changes() || !n.sameFact(p, claimed[0]) }) {
+		doubtful := func(p *pair) bool { return p.shared < 1 || !p.changes() || !j.sameFact(p, claimed[0]) }
+		if len(claimed) == 0 || done || claimed[0].weight <= other || slices.ContainsFunc(claimed, doubtful) {
 			continue
 		}
 		for _, p := range claimed {
@@ -387,12 +397,12 @@ func (p *pair) changes() bool {
 
 // sameFact reports whether the older texts of p and q say one thing: both name or count the same,
 // which the newer text does not.
-func (n *night) sameFact(p, q *pair) bool {
+func (j judged) sameFact(p, q *pair) bool {
 	x, y := p.value(hasDigit), q.value(hasDigit)
 	if len(x)+len(y) == 0 {
 		x, y = p.value(nil), q.value(nil)
 	}
-	return p.a == q.a || n.sameAs(p.a, q.a) || p.a.negative == q.a.negative && slices.Equal(x, y)
+	return p.a == q.a || j.sameAs(p.a, q.a) || p.a.negative == q.a.negative && slices.Equal(x, y)
 }
 
 // value is what the older text names or counts and the newer one does not, as far as of wants it.

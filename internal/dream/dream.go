@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
@@ -27,13 +28,6 @@ type Ask func(ctx context.Context, role, prompt string) (answer string, err erro
 
 // role is the role of the models that are asked.
 const role = "dreaming"
-
-// Budget bounds what one dream asks of models.
-type Budget struct {
-	Calls  int           `json:"calls"`  // 0 = 60
-	Tokens int           `json:"tokens"` // of prompts and answers together, about; 0 = 200,000
-	Time   time.Duration `json:"time"`   // of all that is asked; 0 = 30 minutes
-}
 
 // Config says what a Dreamer works with.
 type Config struct {
@@ -51,7 +45,7 @@ type Config struct {
 	Harvester *harvest.Harvester
 	Now       func() time.Time // nil = time.Now
 	Location  *time.Location   // of dates in reports; nil = UTC
-	Budget    Budget
+	Budget    report.Budget
 	Log       *slog.Logger // nil = silent
 }
 
@@ -127,104 +121,86 @@ func Open(c Config) (*Dreamer, error) {
 
 // Dream puts memory in order once. The report says what was done even when the
 // error says why not all of it was. Another dream at work is ErrBusy.
-func (d *Dreamer) Dream(ctx context.Context, o Options) (Report, error) {
+func (d *Dreamer) Dream(ctx context.Context, o Options) (report.Report, error) {
 	if err := o.Check(); err != nil {
-		return Report{}, err
+		return report.Report{}, err
 	}
 	now := d.cfg.Now().UTC().Truncate(time.Millisecond)
-	n := &night{d: d, o: o, now: now, report: Report{
-		Run: "dream_" + now.In(d.cfg.Location).Format("20060102") + "_" + strings.ToLower(rand.Text()[:6]), At: now, DryRun: o.DryRun, Cost: spent{Most: d.cfg.Budget},
-	}}
+	r := &run{d: d, o: o, now: now, report: report.Report{At: now, DryRun: o.DryRun, Cost: report.Cost{Most: d.cfg.Budget},
+		Run: "dream_" + now.In(d.cfg.Location).Format("20060102") + "_" + strings.ToLower(rand.Text()[:6])}}
+	r.models = models{ask: d.cfg.Ask, budget: d.cfg.Budget, cost: &r.report.Cost}
 	release, err := d.lease()
 	if err != nil {
-		return Report{}, err
+		return report.Report{}, err
 	}
 	defer release()
-	err = n.dream(ctx)
-	if err != nil && n.report.State == "" {
+	err = r.dream(ctx)
+	if err != nil && r.report.State == "" {
 		var exact bool
-		n.report.State = Failed
-		if n.report.Reason, exact = reason(err); !exact {
-			n.note("it ended with: %v", err)
+		r.report.State = report.Failed
+		if r.report.Reason, exact = reason(err); !exact {
+			r.note("it ended with: %v", err)
 		}
 	}
-	n.report.Ended = d.cfg.Now().UTC().Truncate(time.Millisecond)
+	r.report.Ended = d.cfg.Now().UTC().Truncate(time.Millisecond)
 	if o.DryRun {
-		return n.report, err
+		return r.report, err
 	}
-	err = errors.Join(err, d.finish(context.WithoutCancel(ctx), n))
-	return n.report, err
+	err = errors.Join(err, d.finish(context.WithoutCancel(ctx), r))
+	return r.report, err
 }
 
-// night is one dream.
-type night struct {
+// run is one dream: what it was asked for, and what comes of it.
+type run struct {
 	d      *Dreamer
 	o      Options
 	now    time.Time
-	report Report
-
-	since    time.Time // what was changed before it has been compared with all already
-	names    namer
-	active   int                   // entries that count, of all scopes
-	byID     map[string]*signature // what may be touched
-	gone     map[string]bool       // retired by this plan
-	heads    map[string]int        // how many others each is shown for
-	replaced map[string]bool       // entries that took the place of others before
-	refused  map[[2]string]bool    // pairs that somebody parted again
-	asked    map[[2]string]bool    // questions that were put already
-	alike    map[[2]string]bool    // pairs that say the same, as a model says
-	steps    []planned
-	labelled int // of the steps, how many rest on what a model said
-	chores   chores
-	asking   time.Time // when the first question was put to a model
-	more     bool
-	silent   bool // the model does not answer, or nothing that can be read
+	report report.Report
+	models models
+	more   bool // something is left to the next dream
 }
 
-// planned is a step with what speaks for it.
-type planned struct {
-	memory.Step
-	why string
-}
+func (r *run) has(p Phase) bool { return len(r.o.Phases) == 0 || slices.Contains(r.o.Phases, p) }
 
-func (n *night) has(p Phase) bool { return len(n.o.Phases) == 0 || slices.Contains(n.o.Phases, p) }
-
-func (n *night) dream(ctx context.Context) error {
-	if !n.o.DryRun {
-		if err := n.d.begin(ctx, n.report.Run, n.now); err != nil {
+// dream reads, plans, validates, copies, applies and reports.
+func (r *run) dream(ctx context.Context) error {
+	if !r.o.DryRun {
+		if err := r.d.begin(ctx, r.report.Run, r.now); err != nil {
 			return err
 		}
 	}
-	if err := n.read(ctx); err != nil {
+	if err := r.read(ctx); err != nil {
 		return err
 	}
-	if err := n.plan(ctx); err != nil {
-		return err
-	}
-	n.validate()
-	if err := n.planChores(ctx); err != nil {
-		return err
-	}
-	if n.o.DryRun {
-		n.report.State = Planned
-		n.tell(n.steps)
-		return nil
-	}
-	if len(n.steps) == 0 && len(n.chores.tasks) == 0 {
-		n.report.State = Nothing
-		return nil
-	}
-	if err := n.d.snapshot(ctx, n.report.Run); err != nil {
-		return fmt.Errorf("%w: %w", errNoCopy, err)
-	}
-	done, err := n.apply(context.WithoutCancel(ctx)) // it takes a moment, and is looked at to its end
+	p, err := r.plan(ctx)
 	if err != nil {
 		return err
 	}
-	if n.report.State = AppliedState; len(done) == 0 && len(n.chores.tasks) == 0 {
-		n.report.State = Nothing
+	valid, more := p.memories.validate(p.steps)
+	p.steps, r.more = valid, r.more || more
+	if p.tasks, err = r.planChores(ctx); err != nil {
+		return err
 	}
-	n.tell(done)
+	if r.o.DryRun {
+		r.report.State = report.Planned
+		r.tell(p, p.steps)
+		return nil
+	}
+	if len(p.steps) == 0 && len(p.tasks) == 0 {
+		r.report.State = report.Nothing
+		return nil
+	}
+	if err := r.d.snapshot(ctx, r.report.Run); err != nil {
+		return fmt.Errorf("%w: %w", errNoCopy, err)
+	}
+	done, err := r.apply(context.WithoutCancel(ctx), p) // it takes a moment, and is looked at to its end
+	if err != nil {
+		return err
+	}
+	if r.report.State = report.Applied; len(done) == 0 && len(p.tasks) == 0 {
+		r.report.State = report.Nothing
+	}
+	r.tell(p, done)
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/memory"
 	"reverie/internal/trust"
 )
@@ -43,7 +44,7 @@ func TestUndo(t *testing.T) {
 		t.Fatalf("dry run: %+v", r)
 	}
 	r := w.dream(Options{Phases: Phases}) // so that the next one looks at everything again
-	if r.State != AppliedState || len(r.Merged) != 1 || len(r.Superseded) != 1 || w.rows() == before {
+	if r.State != report.Applied || len(r.Merged) != 1 || len(r.Superseded) != 1 || w.rows() == before {
 		t.Fatalf("%+v", r)
 	}
 	back, err := w.d.Undo(t.Context(), "")
@@ -54,7 +55,7 @@ func TestUndo(t *testing.T) {
 		t.Error(diff)
 	}
 	w.now = w.now.Add(24 * time.Hour)
-	if r := w.dream(Options{}); r.State != Nothing || w.rows() != before {
+	if r := w.dream(Options{}); r.State != report.Nothing || w.rows() != before {
 		t.Errorf("it is dreamt again: %+v", r)
 	}
 	for _, run := range []string{"", r.Run, "none"} {
@@ -72,13 +73,13 @@ func TestReportAndForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.dream(Options{})
-	b := result(os.ReadFile(filepath.Join(w.dir, Folder, w.now.UTC().Format(time.DateOnly)+".md")))(t)
+	b := result(os.ReadFile(filepath.Join(w.dir, report.Folder, w.now.UTC().Format(time.DateOnly)+".md")))(t)
 	for _, want := range []string{"1 merged, 1 superseded.", "- Anna lives in Berlin. (", "holds since: Anna has moved to Hamburg. (", "bot dream undo " + r.Run, "asked 1 times"} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("%q is missing in\n%s", want, b)
 		}
 	}
-	info, err := os.Stat(filepath.Join(w.dir, Folder, r.Run+".db"))
+	info, err := os.Stat(filepath.Join(w.dir, report.Folder, r.Run+".db"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the copy: %v, %v", info, err)
 	}
@@ -98,7 +99,7 @@ func TestReportAndForget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if b, err = os.ReadFile(filepath.Join(w.dir, Folder, w.now.UTC().Format(time.DateOnly)+".md")); err != nil || !strings.Contains(string(b), "green tea") {
+	if b, err = os.ReadFile(filepath.Join(w.dir, report.Folder, w.now.UTC().Format(time.DateOnly)+".md")); err != nil || !strings.Contains(string(b), "green tea") {
 		t.Errorf("the rest of the report is gone: %s, %v", b, err)
 	}
 }
@@ -247,7 +248,7 @@ func TestWithoutModel(t *testing.T) {
 			}
 			continue // such a pair is asked about again after weeks
 		}
-		w.d.cfg.Budget = Budget{Calls: 5, Tokens: 1 << 20, Time: time.Minute}
+		w.d.cfg.Budget = report.Budget{Calls: 5, Tokens: 1 << 20, Time: time.Minute}
 		w.d.cfg.Ask = func(_ context.Context, _, prompt string) (string, error) { return perfect(w, prompt) }
 		if r := w.dream(Options{}); len(r.Superseded) != 1 {
 			t.Errorf("%s: the pair was not asked about later: %+v", name, r)
@@ -275,14 +276,14 @@ func TestTakenBackWhenNotFound(t *testing.T) {
 // kept one goes with the next.
 func TestCopiesAreFew(t *testing.T) {
 	w := newWorld(t, home(""), perfect)
-	half := filepath.Join(w.dir, Folder, "dream_1.db.part-journal")
+	half := filepath.Join(w.dir, report.Folder, "dream_1.db.part-journal")
 	must(t, errors.Join(os.MkdirAll(filepath.Dir(half), 0o700), os.WriteFile(half, []byte("half"), 0o600)))
 	for i := range 9 {
 		must(t, w.d.snapshot(t.Context(), fmt.Sprint("dream_", i)))
 		at := time.Now().Add(time.Duration(i-20) * time.Hour)
-		must(t, os.Chtimes(filepath.Join(w.dir, Folder, fmt.Sprint("dream_", i, ".db")), at, at))
+		must(t, os.Chtimes(filepath.Join(w.dir, report.Folder, fmt.Sprint("dream_", i, ".db")), at, at))
 	}
-	all, err := filepath.Glob(filepath.Join(w.dir, Folder, "*"))
+	all, err := filepath.Glob(filepath.Join(w.dir, report.Folder, "*"))
 	if err != nil || len(all) != copies || !strings.HasSuffix(all[0], "dream_2.db") {
 		t.Errorf("%q, %v", all, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/memory"
 	"reverie/internal/task"
 	"reverie/internal/trust"
@@ -68,7 +69,7 @@ func TestTasksWithoutMemories(t *testing.T) {
 	})
 	r := w.dream(Options{})
 	w.when("", nil)
-	if tries != 2 || r.State != AppliedState || len(r.Merged) != 0 || len(r.Tasks) != 1 || w.rows() != before || c.taskRows() == rows {
+	if tries != 2 || r.State != report.Applied || len(r.Merged) != 0 || len(r.Tasks) != 1 || w.rows() != before || c.taskRows() == rows {
 		t.Fatalf("%d tries, %+v", tries, r)
 	}
 	back, err := w.d.Undo(t.Context(), "")
@@ -122,7 +123,7 @@ func TestWhatPeopleSaidStays(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	same := home("")
 	same[1].at = same[0].at
-	ask := func() (*world, Question) {
+	ask := func() (*world, report.Question) {
 		t.Helper()
 		w := newWorld(t, same, perfect)
 		w.d.cfg.Ask = func(_ context.Context, _, prompt string) (string, error) {
@@ -320,12 +321,12 @@ func TestNotAskedInOtherWords(t *testing.T) {
 
 // TestScopesShareQuestionsFairly: one scope with many doubts takes none of another's.
 func TestScopesShareQuestionsFairly(t *testing.T) {
-	n := &night{}
+	var all []report.Question
 	for range maxQuestions {
-		n.report.Questions = append(n.report.Questions, Question{Scope: memory.Shared})
+		all = append(all, report.Question{Scope: memory.Shared})
 	}
-	if !n.tooMany(memory.Shared) || n.tooMany(memory.Private(owner)) {
-		t.Error("shared: ", n.tooMany(memory.Shared), ", private: ", n.tooMany(memory.Private(owner)))
+	if !tooMany(all, memory.Shared) || tooMany(all, memory.Private(owner)) {
+		t.Error("shared: ", tooMany(all, memory.Shared), ", private: ", tooMany(all, memory.Private(owner)))
 	}
 }
 
@@ -375,7 +376,7 @@ func TestOneLineAfterTheNight(t *testing.T) {
 			if e := w.byID(r.Grouped[0].By); e.Source != memory.DreamingMerge {
 				t.Errorf("%+v", e)
 			}
-			if again := w.dream(Options{}); again.State == AppliedState {
+			if again := w.dream(Options{}); again.State == report.Applied {
 				t.Errorf("the next night does it again: %+v", again)
 			}
 			result(w.d.Undo(t.Context(), ""))(t)

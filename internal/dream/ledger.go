@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/store"
@@ -17,7 +17,7 @@ import (
 // lease makes this the one dream at work on the data folder. It ends with its process, so
 // a dream that was killed can begin again at once.
 func (d *Dreamer) lease() (release func(), err error) {
-	release, held, err := store.TryGuard(filepath.Join(d.cfg.Dir, Folder, ".lock"))
+	release, held, err := store.TryGuard(filepath.Join(d.cfg.Dir, report.Folder, ".lock"))
 	if err != nil {
 		return nil, fmt.Errorf("dream: %w", err)
 	}
@@ -32,63 +32,65 @@ var cutOff = i18n.New("why.dream_cut_off")
 
 // begin notes that run is at work, and that those before it which did not end were cut off.
 func (d *Dreamer) begin(ctx context.Context, run string, now time.Time) error {
-	if _, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET state = 'failed', ended = ?, reason = ? WHERE state = 'planning'`, now.UnixMilli(), cutOff); err != nil {
-		return fmt.Errorf("dream: %w", err)
+	_, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET state = 'failed', ended = ?, reason = ? WHERE state = 'planning'`,
+		now.UnixMilli(), cutOff)
+	if err == nil {
+		_, err = d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_run (id, at, state) VALUES (?, ?, 'planning')`, run, now.UnixMilli())
 	}
-	if _, err := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_run (id, at, state) VALUES (?, ?, 'planning')`, run, now.UnixMilli()); err != nil {
+	if err != nil {
 		return fmt.Errorf("dream: %w", err)
 	}
 	return nil
 }
 
 // finish notes how run ended, what it asks, and writes the report.
-func (d *Dreamer) finish(ctx context.Context, n *night) error {
+func (d *Dreamer) finish(ctx context.Context, n *run) error {
 	r := &n.report
 	mark := int64(0) // what was not compared yet is compared next time
-	if len(n.o.Phases) == 0 && !n.more && (r.State == AppliedState || r.State == Nothing) {
+	if len(n.o.Phases) == 0 && !n.more && (r.State == report.Applied || r.State == report.Nothing) {
 		mark = n.now.Add(-settled).UnixMilli()
 	}
-	_, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET ended = ?, state = CASE WHEN state = 'planning' THEN ? ELSE state END, mark = ?, calls = ?, harvest = ?, tokens = ?, reason = ? WHERE id = ?`,
+	_, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET ended = ?, state = CASE WHEN state = 'planning' THEN ? ELSE state END,
+		mark = ?, calls = ?, harvest = ?, tokens = ?, reason = ? WHERE id = ?`,
 		r.Ended.UnixMilli(), r.State, mark, r.Cost.Calls, r.Cost.Read, r.Cost.Tokens, r.Reason, r.Run)
 	if err != nil {
 		err = fmt.Errorf("dream: %w", err)
 	}
-	return errors.Join(err, d.wonder(ctx, r), d.told(ctx, n), d.write(r))
+	return errors.Join(err, d.wonder(ctx, r), d.told(ctx, n), r.Write(d.cfg.Dir, d.cfg.Location))
 }
 
 // remember reads what earlier dreams left to know.
-func (n *night) remember(ctx context.Context) error {
+func (d *Dreamer) remember(ctx context.Context) (p past, err error) {
+	p = past{replaced: map[string]bool{}, refused: map[[2]string]bool{}, asked: map[[2]string]bool{}}
 	var mark int64
-	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(mark), 0) FROM dream_run`).Scan(&mark); err != nil {
-		return fmt.Errorf("dream: %w", err)
+	if err := d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(mark), 0) FROM dream_run`).Scan(&mark); err != nil {
+		return p, fmt.Errorf("dream: %w", err)
 	}
-	n.since = time.UnixMilli(mark)
-	asked, err := n.d.cfg.Store.Wondered(ctx)
+	p.since = time.UnixMilli(mark)
+	asked, err := d.cfg.Store.Wondered(ctx)
 	if err != nil {
-		return err
+		return p, err
 	}
-	n.asked = map[[2]string]bool{}
-	for _, p := range asked {
-		n.asked[pairOf(p[0], p[1])] = true
+	for _, q := range asked {
+		p.asked[pairOf(q[0], q[1])] = true
 	}
-	n.replaced, n.refused = map[string]bool{}, map[[2]string]bool{}
-	err = store.Each(ctx, n.d.cfg.DB, func(row store.Row) error {
+	err = store.Each(ctx, d.cfg.DB, func(row store.Row) error {
 		var kind memory.StepKind
 		var a, b string
 		var undone bool
 		err := row.Scan(&kind, &a, &b, &undone)
 		switch {
 		case undone:
-			n.refused[pairOf(a, b)] = true
+			p.refused[pairOf(a, b)] = true
 		case kind == memory.SupersedeStep:
-			n.replaced[b] = true
+			p.replaced[b] = true
 		}
 		return err
 	}, `SELECT kind, entry, by_id, undone FROM dream_op`)
 	if err != nil {
-		return fmt.Errorf("dream: read what earlier dreams did: %w", err)
+		return p, fmt.Errorf("dream: read what earlier dreams did: %w", err)
 	}
-	return nil
+	return p, nil
 }
 
 func (d *Dreamer) salt(ctx context.Context) (salt []byte, err error) {
@@ -100,7 +102,8 @@ func (d *Dreamer) salt(ctx context.Context) (salt []byte, err error) {
 func (d *Dreamer) known(ctx context.Context, pairs []*pair, salt []byte, model string, fresh time.Time) []*pair {
 	var todo []*pair
 	for _, p := range pairs {
-		err := d.cfg.DB.QueryRowContext(ctx, `SELECT verdict FROM dream_seen WHERE pair = ? AND model = ? AND (verdict <> 'unclear' OR at > ?)`,
+		err := d.cfg.DB.QueryRowContext(ctx, `SELECT verdict FROM dream_seen
+			WHERE pair = ? AND model = ? AND (verdict <> 'unclear' OR at > ?)`,
 			p.hash(salt), model, fresh.UnixMilli()).Scan(&p.verdict)
 		if err != nil { // what cannot be read is asked again
 			todo = append(todo, p)
@@ -114,7 +117,8 @@ func (d *Dreamer) keep(ctx context.Context, batch []*pair, salt []byte, model st
 	return store.InTx(ctx, d.cfg.DB, func(tx *sql.Tx) error {
 		for _, p := range batch {
 			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_seen (pair, model, verdict, at) VALUES (?, ?, ?, ?)
-				ON CONFLICT (pair, model) DO UPDATE SET verdict = excluded.verdict, at = excluded.at`, p.hash(salt), model, p.verdict, now.UnixMilli()); err != nil {
+				ON CONFLICT (pair, model) DO UPDATE SET verdict = excluded.verdict, at = excluded.at`,
+				p.hash(salt), model, p.verdict, now.UnixMilli()); err != nil {
 				return err
 			}
 		}
@@ -122,23 +126,25 @@ func (d *Dreamer) keep(ctx context.Context, batch []*pair, salt []byte, model st
 	})
 }
 
-// record writes, within the transaction that does them, what was done, if anything was.
-func (n *night) record(ctx context.Context, tx *sql.Tx, done memory.Applied) error {
-	if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND undone = 0`, n.report.Run); err != nil {
+// record writes, within the transaction that does them, what of p was done, if anything was.
+func (r *run) record(ctx context.Context, tx *sql.Tx, p *plan, done memory.Applied) error {
+	run := r.report.Run
+	if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND undone = 0`, run); err != nil {
 		return err
 	}
 	for _, s := range done.Done {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, ?, ?, ?, ?)`, n.report.Run, s.Kind, s.ID, s.By, n.why(s)); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, ?, ?, ?, ?)`,
+			run, s.Kind, s.ID, s.By, p.why(s)); err != nil {
 			return err
 		}
 	}
-	if err := n.recordChores(ctx, tx); err != nil {
+	if err := r.recordChores(ctx, tx, p); err != nil {
 		return err
 	}
-	if len(done.Done) == 0 && len(n.chores.tasks) == 0 {
+	if len(done.Done) == 0 && len(p.tasks) == 0 {
 		return nil // there is nothing that could be taken back
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'applied', batch = ? WHERE id = ?`, done.Batch, n.report.Run)
+	_, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'applied', batch = ? WHERE id = ?`, done.Batch, run)
 	return err
 }
 
@@ -146,9 +152,9 @@ func (n *night) record(ctx context.Context, tx *sql.Tx, done memory.Applied) err
 // takes none from the others, and the rest is found in the next nights.
 const maxQuestions = 10
 
-func (n *night) tooMany(scope memory.Scope) bool {
+func tooMany(questions []report.Question, scope memory.Scope) bool {
 	found := 0
-	for _, q := range n.report.Questions {
+	for _, q := range questions {
 		if q.Scope == scope {
 			found++
 		}
@@ -157,10 +163,11 @@ func (n *night) tooMany(scope memory.Scope) bool {
 }
 
 // wonder stores what r asks, and fills in the numbers by which it is answered.
-func (d *Dreamer) wonder(ctx context.Context, r *Report) error {
+func (d *Dreamer) wonder(ctx context.Context, r *report.Report) error {
 	found := make([]memory.Question, len(r.Questions))
 	for i, q := range r.Questions {
-		found[i] = memory.Question{Run: r.Run, Scope: q.Scope, First: memory.Entry{ID: q.First}, Second: memory.Entry{ID: q.Second}, Why: q.Why}
+		first, second := memory.Entry{ID: q.First}, memory.Entry{ID: q.Second}
+		found[i] = memory.Question{Run: r.Run, Scope: q.Scope, First: first, Second: second, Why: q.Why}
 	}
 	if err := d.cfg.Store.Wonder(ctx, found); err != nil {
 		return err
@@ -176,26 +183,23 @@ func (d *Dreamer) wonder(ctx context.Context, r *Report) error {
 	return err
 }
 
-func asked(q memory.Question) Question {
-	return Question{Number: q.ID, Scope: q.Scope, First: q.First.ID, FirstText: q.First.Text, FirstAt: q.First.Since(),
-		Second: q.Second.ID, SecondText: q.Second.Text, SecondAt: q.Second.Since(), Why: q.Why}
+func (r *run) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	r.report.Notes = append(r.report.Notes, text)
+	r.d.cfg.Log.Info("dream: " + text)
 }
 
-// sameAs reports whether two entries say the same, as far as is known.
-func (n *night) sameAs(a, b *signature) bool {
-	aboutOne := a.Scope == b.Scope && (strings.EqualFold(a.Subject, b.Subject) || a.Subject == "" && b.Subject == b.Scope.Person() || b.Subject == "" && a.Subject == a.Scope.Person())
-	return aboutOne && (covers(a, b) || covers(b, a)) || n.alike[pairOf(a.ID, b.ID)] || sameGroup(a, b)
-}
-
-// repeated reports whether p asks in other words what was a question before.
-func (n *night) repeated(p *pair) bool {
-	for q := range n.asked {
-		for i, id := range q {
-			other := n.byID[q[1-i]]
-			if other != nil && (id == p.b.ID && n.sameAs(other, p.a) || id == p.a.ID && n.sameAs(other, p.b)) {
-				return true
-			}
-		}
+// tell puts those steps of p that were done, and what was done to tasks, into the report.
+func (r *run) tell(p *plan, steps []planned) {
+	for _, t := range p.tasks {
+		r.report.Tasks = append(r.report.Tasks, t.change)
 	}
-	return false
+	for _, s := range steps {
+		e := p.memories.byID[s.ID]
+		c := report.Change{Line: report.Line{Scope: e.Scope, ID: e.ID, Text: e.Text}, By: s.By, Why: s.why}
+		if by := p.memories.byID[s.By]; by != nil {
+			c.ByText = by.Text
+		}
+		r.report.Add(s.Kind, c)
+	}
 }

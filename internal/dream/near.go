@@ -17,8 +17,8 @@ const (
 // meaning, with the same names and numbers. They are asked about as paraphrases are, and
 // the worst that can come of it is that one text is shown for two. There is one for four
 // entries at the most, which is a request for forty.
-func (n *night) near(ctx context.Context, scopes [][]*signature, pairs []*pair) []*pair {
-	if !n.has(Dedup) || n.d.cfg.Ask == nil {
+func (r *run) near(ctx context.Context, m *memories, pairs []*pair) []*pair {
+	if !r.has(Dedup) || r.d.cfg.Ask == nil {
 		return pairs
 	}
 	known := map[[2]string]bool{}
@@ -26,34 +26,35 @@ func (n *night) near(ctx context.Context, scopes [][]*signature, pairs []*pair) 
 		known[pairOf(p.a.ID, p.b.ID)] = true
 	}
 	var changed []*signature
-	for _, all := range scopes {
+	for _, all := range m.scopes {
 		for _, s := range all {
-			if !n.gone[s.ID] && !s.UpdatedAt.Before(n.since) && !s.compound {
+			if !m.gone[s.ID] && !s.UpdatedAt.Before(m.since) && !s.compound {
 				changed = append(changed, s)
 			}
 		}
 	}
-	rand.Shuffle(len(changed), func(i, j int) { changed[i], changed[j] = changed[j], changed[i] }) // where there is no time for all, another part each night
-	began, most := time.Now(), max(perRequest, n.active/4)
+	// Where there is no time for all, it is another part each night.
+	rand.Shuffle(len(changed), func(i, j int) { changed[i], changed[j] = changed[j], changed[i] })
+	began, most := time.Now(), max(perRequest, m.active/4)
 	for _, a := range changed {
 		if ctx.Err() != nil || most == 0 {
 			return pairs
 		}
 		if time.Since(began) > nearTime {
-			n.more = true
+			r.more = true
 			return pairs
 		}
-		found, err := n.d.cfg.Store.Neighbours(ctx, a.ID, neighbours)
+		found, err := r.d.cfg.Store.Neighbours(ctx, a.ID, neighbours)
 		if err != nil {
 			if ctx.Err() == nil {
-				n.note("what is near in meaning could not be looked for: %v", err)
+				r.note("what is near in meaning could not be looked for: %v", err)
 			}
 			return pairs
 		}
 		for _, id := range found {
-			if b := n.byID[id]; b != nil && !known[pairOf(a.ID, b.ID)] && most > 0 {
+			if b := m.byID[id]; b != nil && !known[pairOf(a.ID, b.ID)] && most > 0 {
 				known[pairOf(a.ID, b.ID)] = true
-				if p := n.compareNear(a, b); p != nil {
+				if p := m.compareNear(a, b); p != nil {
 					pairs = append(pairs, p)
 					most--
 				}
@@ -64,8 +65,9 @@ func (n *night) near(ctx context.Context, scopes [][]*signature, pairs []*pair) 
 }
 
 // compareNear makes a pair of two that are near in meaning, or nil.
-func (n *night) compareNear(a, b *signature) *pair {
-	if n.gone[b.ID] || n.refused[pairOf(a.ID, b.ID)] || a.negative != b.negative || a.hedged != b.hedged || a.compound || b.compound || !a.ValidTo.Equal(b.ValidTo) || !together(a, b) ||
+func (m *memories) compareNear(a, b *signature) *pair {
+	if m.gone[b.ID] || m.refused[pairOf(a.ID, b.ID)] || a.negative != b.negative || a.hedged != b.hedged || a.compound || b.compound ||
+		!a.ValidTo.Equal(b.ValidTo) || !together(a, b) ||
 		len(text.Lost(a.Text, b.Text))+len(text.Lost(b.Text, a.Text)) > 0 || sameGroup(a, b) {
 		return nil
 	}

@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/i18n"
-	"reverie/internal/memory"
 	"reverie/internal/task"
 )
 
@@ -75,7 +73,7 @@ const look = time.Minute
 
 // Run dreams at its times until ctx ends. A dream gives way to whoever writes, and goes
 // on at the next quiet moment. tell is told what was dreamt; nil = nobody is.
-func (n *Nightly) Run(ctx context.Context, tell func(context.Context, Report)) error {
+func (n *Nightly) Run(ctx context.Context, tell func(context.Context, report.Report)) error {
 	began, skipped := n.cfg.Dreamer.cfg.Now(), false
 	for {
 		due, err := n.due(ctx, began)
@@ -128,7 +126,7 @@ const (
 var errYielded = i18n.New("why.dream_yielded")
 
 // once waits for a quiet moment and dreams.
-func (n *Nightly) once(ctx context.Context, tell func(context.Context, Report), long time.Duration, o Options) error {
+func (n *Nightly) once(ctx context.Context, tell func(context.Context, report.Report), long time.Duration, o Options) error {
 	work, done := ctx, func() {}
 	if n.cfg.Quiet != nil {
 		var err error
@@ -192,8 +190,11 @@ func (n *Nightly) Status(ctx context.Context, say i18n.Say) (string, error) {
 	var reason i18n.Text
 	var ops, chores, questions int
 	text := say("dream.never")
-	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, at, state, reason, calls, (SELECT count(*) FROM dream_op o WHERE o.run = r.id AND undone = 0),
-		(SELECT count(*) FROM dream_chore c WHERE c.run = r.id AND kind <> 'propose' AND state = 'done'), (SELECT count(*) FROM memory_question q WHERE q.run = r.id) FROM dream_run r ORDER BY at DESC, rowid DESC LIMIT 1`).Scan(&run, &at, &state, &reason, &calls, &ops, &chores, &questions)
+	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, at, state, reason, calls,
+		(SELECT count(*) FROM dream_op o WHERE o.run = r.id AND undone = 0),
+		(SELECT count(*) FROM dream_chore c WHERE c.run = r.id AND kind <> 'propose' AND state = 'done'),
+		(SELECT count(*) FROM memory_question q WHERE q.run = r.id) FROM dream_run r ORDER BY at DESC, rowid DESC LIMIT 1`).
+		Scan(&run, &at, &state, &reason, &calls, &ops, &chores, &questions)
 	switch {
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return "", fmt.Errorf("dream: %w", err)
@@ -217,45 +218,4 @@ func (n *Nightly) Status(ctx context.Context, say i18n.Say) (string, error) {
 		text += "\n" + say("dream.soon")
 	}
 	return text, nil
-}
-
-// Digest is what the person of scope is told of r in the morning, in the language of say;
-// "" = there is nothing to tell. What others keep for themselves is not in it.
-func (r Report) Digest(say i18n.Say, mine func(memory.Scope) bool) string {
-	changed := len(r.Merged) + len(r.Grouped) + len(r.Superseded) + len(r.Archived) + len(r.Tasks)
-	var b strings.Builder
-	if h := r.Harvested; h != nil && h.Added > 0 {
-		b.WriteString(say("dream.harvested", "messages", strconv.Itoa(h.Messages), "facts", strconv.Itoa(h.Added)) + "\n")
-	}
-	switch {
-	case r.State == Failed:
-		b.WriteString(say("dream.not_tonight", "why", r.Reason.In(say)) + "\n")
-	case changed > 0:
-		b.WriteString(say("dream.told", "what", r.Summary(say)) + "\n")
-	}
-	tell := func(scope memory.Scope, line string) {
-		if mine(scope) {
-			b.WriteString("- " + line + "\n")
-		}
-	}
-	for _, c := range r.Superseded {
-		tell(c.Scope, say("dream.no_longer", "text", c.Text)+"\n  "+say("dream.now", "text", c.ByText))
-	}
-	for _, c := range r.Tasks {
-		tell(c.Scope, say("dream.task", "task", c.Text, "id", c.ID, "what", c.What.In(say)))
-	}
-	for _, p := range r.Proposals {
-		tell(p.Scope, p.Text.In(say))
-	}
-	questions := 0
-	for _, q := range r.Questions {
-		questions += flag(mine(q.Scope))
-	}
-	if questions > 0 {
-		b.WriteString("- " + say("dream.asks", "count", strconv.Itoa(questions)) + "\n")
-	}
-	if b.Len() > 0 && r.Cost.Calls > 0 {
-		b.WriteString(say("dream.cost", "calls", strconv.Itoa(r.Cost.Calls), "tokens", strconv.Itoa(r.Cost.Tokens)) + "\n")
-	}
-	return b.String()
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -34,7 +35,7 @@ func times(t *testing.T, cron, zone string) task.Schedule {
 }
 
 // runs has n run until what it returns is called.
-func runs(t *testing.T, n *Nightly, tell func(context.Context, Report)) (stop func()) {
+func runs(t *testing.T, n *Nightly, tell func(context.Context, report.Report)) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- n.Run(ctx, tell) }() // go: waited for below
@@ -97,7 +98,7 @@ func TestWhenToDream(t *testing.T) {
 // Holds P5.
 func TestNights(t *testing.T) {
 	nights(t, times(t, "0 3 * * *", ""), func(t *testing.T, w *world, n *Nightly) {
-		var told []Report
+		var told []report.Report
 		moments, talks := 0, 0
 		ask := w.d.cfg.Ask
 		var leave context.CancelFunc
@@ -110,7 +111,7 @@ func TestNights(t *testing.T) {
 			}
 			return ask(ctx, role, prompt)
 		}
-		tell := func(_ context.Context, r Report) { told = append(told, r) }
+		tell := func(_ context.Context, r report.Report) { told = append(told, r) }
 		n.cfg.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
 			moments++
 			equal(t, long, 10*time.Minute, "the quiet")
@@ -125,7 +126,7 @@ func TestNights(t *testing.T) {
 		}
 		stop := runs(t, n, tell)
 		time.Sleep(time.Hour)
-		if len(told) != 1 || moments != 2 || told[0].State != AppliedState || len(told[0].Merged) == 0 {
+		if len(told) != 1 || moments != 2 || told[0].State != report.Applied || len(told[0].Merged) == 0 {
 			t.Fatalf("%d moments, %d nights", moments, len(told))
 		}
 		time.Sleep(48 * time.Hour)
@@ -187,7 +188,7 @@ func TestWake(t *testing.T) {
 func TestTidyOnceADay(t *testing.T) {
 	nights(t, task.Schedule{}, func(t *testing.T, w *world, n *Nightly) {
 		var told []string
-		tell := func(_ context.Context, r Report) { told = append(told, r.Summary(i18n.English)) }
+		tell := func(_ context.Context, r report.Report) { told = append(told, r.Summary(i18n.English)) }
 		stop := runs(t, n, tell)
 		for range 3 {
 			n.Tidy(Dedup)
@@ -208,10 +209,10 @@ func TestTidyOnceADay(t *testing.T) {
 // TestDigest: it says what was asked of a model, and why a night failed; of nothing it says nothing.
 func TestDigest(t *testing.T) {
 	mine := func(s memory.Scope) bool { return s == memory.Private(owner) }
-	change := Change{Line: Line{memory.Private(owner), "mem_1", "Anna lives in Rome"}, ByText: "Anna lives in Bath"}
-	for want, r := range map[string]Report{
-		"I asked a model for it (requests: 3, about 4100 tokens).\n": {State: AppliedState, Superseded: []Change{change}, Cost: spent{Calls: 3, Tokens: 4100}},
-		"the disk is full": {State: Failed, Reason: "the disk is full"}, "": {State: Nothing, Cost: spent{Calls: 3}},
+	change := report.Change{Line: report.Line{Scope: memory.Private(owner), ID: "mem_1", Text: "Anna lives in Rome"}, ByText: "Anna lives in Bath"}
+	for want, r := range map[string]report.Report{
+		"I asked a model for it (requests: 3, about 4100 tokens).\n": {State: report.Applied, Superseded: []report.Change{change}, Cost: report.Cost{Calls: 3, Tokens: 4100}},
+		"the disk is full": {State: report.Failed, Reason: "the disk is full"}, "": {State: report.Nothing, Cost: report.Cost{Calls: 3}},
 	} {
 		if got := r.Digest(i18n.English, mine); !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("got %q, want %q", got, want)
@@ -225,7 +226,7 @@ func TestNightWaitsForAModel(t *testing.T) {
 	nights(t, times(t, "30 2 * * *", "UTC"), func(t *testing.T, _ *world, n *Nightly) {
 		answers, told := false, 0
 		n.cfg.Answers = func(context.Context) bool { return answers }
-		tell := func(context.Context, Report) { told++ }
+		tell := func(context.Context, report.Report) { told++ }
 		stop := runs(t, n, tell)
 		time.Sleep(50 * time.Hour)
 		equal(t, told, 0, "dreams without a model")

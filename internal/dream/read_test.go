@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -138,7 +139,7 @@ func TestReadsFirst(t *testing.T) {
 // TestReadsHalf: however much was said, half of each part of the budget is left to the plan, and each room
 // has its turn; the rest is read later, and nothing is lost.
 func TestReadsHalf(t *testing.T) {
-	for name, b := range map[string]Budget{"calls": {Calls: 9, Tokens: 1 << 20, Time: time.Minute}, "tokens": {Calls: 99, Tokens: 3000, Time: time.Minute}, "time": {Calls: 99, Tokens: 1 << 20, Time: 2 * time.Nanosecond}, "one": {Calls: 1, Tokens: 1 << 20, Time: time.Minute}} {
+	for name, b := range map[string]report.Budget{"calls": {Calls: 9, Tokens: 1 << 20, Time: time.Minute}, "tokens": {Calls: 99, Tokens: 3000, Time: time.Minute}, "time": {Calls: 99, Tokens: 1 << 20, Time: 2 * time.Nanosecond}, "one": {Calls: 1, Tokens: 1 << 20, Time: time.Minute}} {
 		t.Run(name, func(t *testing.T) {
 			k := newTalk(t, home(""), func(c *harvest.Config) { c.Window = func(string) (int, int) { return 700, 300 } })
 			for i := range 70 {
@@ -165,7 +166,7 @@ func TestReadsHalf(t *testing.T) {
 			if _, tries := k.unread(); tries != 0 {
 				t.Errorf("%d tries are counted", tries)
 			}
-			k.d.cfg.Budget = Budget{Calls: 9999, Tokens: 1 << 30, Time: time.Hour}
+			k.d.cfg.Budget = report.Budget{Calls: 9999, Tokens: 1 << 30, Time: time.Hour}
 			k.dream(Options{})
 			if left, _ := k.unread(); left != 0 {
 				t.Errorf("%d messages are not read", left)
@@ -210,7 +211,7 @@ func TestReadsNothing(t *testing.T) {
 				return c.answer, c.err
 			}
 			r := k.dream(Options{})
-			if len(r.Merged) != 1 || len(r.Superseded) != 1 || r.State != AppliedState || !strings.Contains(strings.Join(r.Notes, "\n"), "not all that was said is read: harvest !0: "+c.why) {
+			if len(r.Merged) != 1 || len(r.Superseded) != 1 || r.State != report.Applied || !strings.Contains(strings.Join(r.Notes, "\n"), "not all that was said is read: harvest !0: "+c.why) {
 				t.Errorf("%+v", r)
 			}
 			if left, tries := k.unread(); left != 5 || (tries > 0) != c.tries || len(k.prompts) != failures {
@@ -265,7 +266,7 @@ func TestReadsTooSlowly(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		leave = cancel
 		r, err := k.d.Dream(ctx, Options{Now: true})
-		if err == nil || r.State != Failed || r.Reason != errYielded || r.Harvested == nil || len(r.Notes) > 0 {
+		if err == nil || r.State != report.Failed || r.Reason != errYielded || r.Harvested == nil || len(r.Notes) > 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
 		day, night := context.WithCancel(t.Context()) // what is read by day at that moment is waited for, but no longer than nobody writes

@@ -226,7 +226,8 @@ func together(a, b *signature) bool {
 	}
 	if !strings.EqualFold(a.Subject, b.Subject) {
 		for _, s := range []*signature{a, b} {
-			if s.Subject != "" && (!strings.Contains(strings.ToLower(a.Text), strings.ToLower(s.Subject)) || !strings.Contains(strings.ToLower(b.Text), strings.ToLower(s.Subject))) {
+			who := strings.ToLower(s.Subject)
+			if !strings.Contains(strings.ToLower(a.Text), who) || !strings.Contains(strings.ToLower(b.Text), who) {
 				return false
 			}
 		}

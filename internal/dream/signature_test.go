@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	reverie "reverie"
+	"reverie/internal/dream/report"
 	"reverie/internal/harvest"
 	"reverie/internal/llm/template"
 	"reverie/internal/memory"
@@ -211,7 +212,7 @@ func TestSkills(t *testing.T) {
 		r := c.dream(Options{Phases: []Phase{Skills}})
 		var got []string
 		for _, p := range r.Proposals {
-			got = append(got, strings.TrimPrefix(p.item, "skills/"))
+			got = append(got, strings.TrimPrefix(p.Item, "skills/"))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%d days: %s", days, diff)
@@ -258,7 +259,7 @@ func TestSkillsOfOthers(t *testing.T) {
 	}
 	write(ann+"/tea-2.md", "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. (again)\n")
 	r := c.dream(Options{Phases: []Phase{Skills}})
-	r.Proposals = slices.DeleteFunc(r.Proposals, func(p Proposal) bool { return p.other == "" })
+	r.Proposals = slices.DeleteFunc(r.Proposals, func(p report.Proposal) bool { return p.Other == "" })
 	if len(r.Proposals) != 1 || r.Proposals[0].Scope != "private:@ann:x" || !strings.Contains(r.Proposals[0].Text.String(), ann+"/tea.md and data/skills/"+ann+"/tea-2.md") {
 		t.Errorf("%+v", r.Proposals)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
@@ -21,46 +22,46 @@ const (
 )
 
 // skills proposes what people may want to do to skills: nothing is done to a file.
-func (n *night) skills(ctx context.Context) error {
-	lib := n.d.cfg.Skills
+func (r *run) skills(ctx context.Context) (proposals []report.Proposal, err error) {
+	lib := r.d.cfg.Skills
 	if lib == nil {
-		return nil
+		return nil, nil
 	}
 	all, err := lib.All()
 	if err != nil {
-		return fmt.Errorf("dream: %w", err)
+		return nil, fmt.Errorf("dream: %w", err)
 	}
-	used, enough, err := n.usedSkills(ctx, all)
+	used, enough, err := r.usedSkills(ctx, all)
 	if err != nil {
-		return fmt.Errorf("dream: the skills: %w", err)
+		return nil, fmt.Errorf("dream: the skills: %w", err)
 	}
 	for _, s := range all {
-		if enough && !used[s.ID()] && !n.young(s) {
-			n.propose(s.Label.Readers, "skills/"+s.ID(), "", i18n.New("why.skill_unused", "name", s.Name, "path", s.Path))
+		if enough && !used[s.ID()] && !r.young(s) {
+			text := i18n.New("why.skill_unused", "name", s.Name, "path", s.Path)
+			proposals = append(proposals, report.Proposal{Scope: s.Label.Readers, Text: text, Item: "skills/" + s.ID()})
 		}
 	}
-	n.twins(all)
-	return ctx.Err()
+	return append(proposals, r.twins(all)...), ctx.Err()
 }
 
 // young reports whether s was written of late, by whomever, or came with the program.
-func (n *night) young(s skill.Skill) bool {
-	if n.d.cfg.Default != nil {
-		if _, err := fs.Stat(n.d.cfg.Default, "skills/"+s.Place()); err == nil {
+func (r *run) young(s skill.Skill) bool {
+	if r.d.cfg.Default != nil {
+		if _, err := fs.Stat(r.d.cfg.Default, "skills/"+s.Place()); err == nil {
 			return true
 		}
 	}
-	at, err := n.d.cfg.Skills.Changed(s)
-	return err != nil || n.now.Sub(at) < unused
+	at, err := r.d.cfg.Skills.Changed(s)
+	return err != nil || r.now.Sub(at) < unused
 }
 
 // usedSkills finds out which skills a message called for or the model read, of late, and
 // which a task speaks of, by id. enough tells whether people wrote often enough, for long
 // enough, that it can be known.
-func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[string]bool, enough bool, err error) {
-	since := n.now.Add(-unused)
+func (r *run) usedSkills(ctx context.Context, all []skill.Skill) (used map[string]bool, enough bool, err error) {
+	since := r.now.Add(-unused)
 	old := false
-	err = history.Each(ctx, n.d.cfg.DB, history.Filter{Until: since, Most: 1}, func(history.Message) error { old = true; return nil })
+	err = history.Each(ctx, r.d.cfg.DB, history.Filter{Until: since, Most: 1}, func(history.Message) error { old = true; return nil })
 	if err != nil || !old {
 		return nil, false, err
 	}
@@ -76,7 +77,7 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 		}
 	}
 	days := map[int64]bool{}
-	err = history.Each(ctx, n.d.cfg.DB, history.Filter{Since: since, Asking: true}, func(m history.Message) error {
+	err = history.Each(ctx, r.d.cfg.DB, history.Filter{Since: since, Asking: true}, func(m history.Message) error {
 		if m.Sender != "" {
 			days[m.At.UnixMilli()/(24*time.Hour).Milliseconds()] = true
 		}
@@ -87,10 +88,10 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 		look(m.Text, calls)
 		return nil
 	})
-	if err != nil || n.d.cfg.Tasks == nil {
+	if err != nil || r.d.cfg.Tasks == nil {
 		return used, err == nil && len(days) >= daysInUse, err
 	}
-	open, err := n.d.cfg.Tasks.InRoom(ctx, "", "")
+	open, err := r.d.cfg.Tasks.InRoom(ctx, "", "")
 	if err != nil {
 		return nil, false, err
 	}
@@ -106,11 +107,11 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 
 // twins proposes skills of the same readers that seem to be about the same; nothing is done
 // about them.
-func (n *night) twins(all []skill.Skill) {
+func (r *run) twins(all []skill.Skill) (proposals []report.Proposal) {
 	numbers := newNamer()
 	said := make([]signature, len(all))
 	for i, s := range all {
-		body, err := n.d.cfg.Skills.Body(s.ID())
+		body, err := r.d.cfg.Skills.Body(s.ID())
 		if err != nil {
 			continue
 		}
@@ -125,7 +126,10 @@ func (n *night) twins(all []skill.Skill) {
 				continue
 			}
 			a, b := all[j], all[i]
-			n.propose(a.Label.Readers, "skills/"+a.ID(), "skills/"+b.ID(), i18n.New("why.skills_alike", "first", a.Path, "second", b.Path))
+			text := i18n.New("why.skills_alike", "first", a.Path, "second", b.Path)
+			proposals = append(proposals, report.Proposal{Scope: a.Label.Readers, Text: text,
+				Item: "skills/" + a.ID(), Other: "skills/" + b.ID()})
 		}
 	}
+	return proposals
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -71,59 +72,59 @@ func (w witness) name(zone *time.Location) i18n.Text {
 	return i18n.New("why.by_words", "who", w.who, "date", at.Format(time.DateOnly), "time", at.Format("15:04"))
 }
 
-// TaskChange is what was done to a task.
-type TaskChange struct {
-	Scope memory.Scope  `json:"scope"`
-	Room  string        `json:"room"`
-	ID    string        `json:"id"`
-	Text  string        `json:"text"`
-	Kind  task.TidyKind `json:"kind"`
-	What  i18n.Text     `json:"what"`
-}
-
 // plannedTask is a step with what is told of it.
 type plannedTask struct {
 	task.Tidying
-	change TaskChange
+	change report.TaskChange
+}
+
+// roomPlan is what is to be done to the tasks of one room, and what people may want to do.
+type roomPlan struct {
+	*taskRoom
+	now       time.Time
+	zone      *time.Location
+	before    chores
+	steps     []plannedTask
+	proposals []report.Proposal
 }
 
 // tasks plans what is done to tasks. It writes nothing but what was asked.
-func (n *night) tasks(ctx context.Context) error {
-	if n.d.cfg.Tasks == nil {
-		return nil
+func (r *run) tasks(ctx context.Context, before chores) (steps []plannedTask, proposals []report.Proposal, err error) {
+	if r.d.cfg.Tasks == nil {
+		return nil, nil, nil
 	}
-	rooms, err := n.taskRooms(ctx)
+	rooms, err := r.taskRooms(ctx)
 	if err != nil {
-		return fmt.Errorf("dream: the tasks: %w", err)
+		return nil, nil, fmt.Errorf("dream: the tasks: %w", err)
 	}
-	model := n.d.cfg.Model()
+	model := r.d.cfg.Model()
 	asked := 0
-	for _, r := range rooms {
-		n.sameTasks(r)
-		if n.d.cfg.Ask == nil || n.silent || asked >= taskRooms {
-			continue
+	for _, room := range rooms {
+		p := &roomPlan{taskRoom: room, now: r.now, zone: r.d.cfg.Location, before: before}
+		p.sameTasks()
+		if r.models.ask != nil && !r.models.silent && asked < taskRooms {
+			var did bool
+			did, err = r.askTasks(ctx, p, model)
+			asked += flag(did)
 		}
-		did, err := n.askTasks(ctx, r, model)
+		steps, proposals = append(steps, p.steps...), append(proposals, p.proposals...)
 		if err != nil {
-			return err
-		}
-		if did {
-			asked++
+			return steps, proposals, err
 		}
 	}
-	return ctx.Err()
+	return steps, proposals, ctx.Err()
 }
 
 // taskRooms reads the settled tasks that are active, by room and readers, those asked about longest ago first.
-func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
-	all, err := n.d.cfg.Tasks.InRoom(ctx, "", task.Active)
+func (r *run) taskRooms(ctx context.Context) ([]*taskRoom, error) {
+	all, err := r.d.cfg.Tasks.InRoom(ctx, "", task.Active)
 	if err != nil {
 		return nil, err
 	}
 	names := newNamer()
 	var rooms []*taskRoom
 	for _, t := range all {
-		if !n.o.Now && n.now.Sub(t.Updated) < settled {
+		if !r.o.Now && r.now.Sub(t.Updated) < settled {
 			continue
 		}
 		i := slices.IndexFunc(rooms, func(r *taskRoom) bool { return r.id == t.Room && r.scope == t.Label.Readers })
@@ -133,11 +134,12 @@ func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 		}
 		rooms[i].tasks = append(rooms[i].tasks, &openTask{Task: t, said: names.sign(memory.Entry{Text: asTask(t.Content)})})
 	}
-	for _, r := range rooms {
-		if err := n.readRoom(ctx, r); err != nil {
+	for _, room := range rooms {
+		if err := r.d.readRoom(ctx, room); err != nil {
 			return nil, err
 		}
-		err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(at), 0) FROM dream_room WHERE room = ? AND readers = ?`, r.id, r.scope).Scan(&r.asked)
+		err := r.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(at), 0) FROM dream_room WHERE room = ? AND readers = ?`,
+			room.id, room.scope).Scan(&room.asked)
 		if err != nil {
 			return nil, err
 		}
@@ -148,12 +150,12 @@ func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 
 // readRoom finds out what was said in the room of r, to those who read its tasks, since the
 // oldest of them.
-func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
+func (d *Dreamer) readRoom(ctx context.Context, r *taskRoom) error {
 	oldest := slices.MinFunc(r.tasks, func(a, b *openTask) int { return a.Created.Compare(b.Created) }).Created
 	said := history.Filter{Rooms: []history.Talk{history.Talk(r.id)}, Readers: []trust.Readers{r.scope}, People: true,
 		Since: oldest.Add(time.Millisecond), Newest: true, Most: taskWitnesses}
-	err := history.Each(ctx, n.d.cfg.DB, said, func(m history.Message) error {
-		if n.d.cfg.Trusted != nil && !n.d.cfg.Trusted(m.Sender) {
+	err := history.Each(ctx, d.cfg.DB, said, func(m history.Message) error {
+		if d.cfg.Trusted != nil && !d.cfg.Trusted(m.Sender) {
 			return nil
 		}
 		if m.Text = harvest.OwnWords(m.Text); m.Text != "" && !history.TakenBack(m) {
@@ -164,9 +166,10 @@ func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
 	if err != nil {
 		return err
 	}
-	known, err := n.d.cfg.Store.List(ctx, memory.Access{Actor: everything.Actor, Scopes: []memory.Scope{r.scope}}, memory.Filter{Members: true})
+	readers := memory.Access{Actor: everything.Actor, Scopes: []memory.Scope{r.scope}}
+	known, err := d.cfg.Store.List(ctx, readers, memory.Filter{Members: true})
 	if err == nil {
-		err = n.d.cfg.Store.Origins(ctx, known) // what a model wrote is no witness
+		err = d.cfg.Store.Origins(ctx, known) // what a model wrote is no witness
 	}
 	if err != nil {
 		return err
@@ -184,10 +187,10 @@ func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
 }
 
 // sameTasks merges tasks that ask for the same in the same words, without a model.
-func (n *night) sameTasks(r *taskRoom) {
-	for i, a := range r.tasks {
-		for _, b := range r.tasks[:i] {
-			if a.said.plain == b.said.plain && n.mergeTasks(r, a, b) {
+func (p *roomPlan) sameTasks() {
+	for i, a := range p.tasks {
+		for _, b := range p.tasks[:i] {
+			if a.said.plain == b.said.plain && p.mergeTasks(a, b) {
 				break
 			}
 		}
@@ -196,58 +199,63 @@ func (n *night) sameTasks(r *taskRoom) {
 
 // askTasks asks a model what is to be done about the tasks of r, unless it was shown the
 // same before, and plans what of it may be done.
-func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked bool, err error) {
+func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bool, err error) {
 	nonce := strings.ToLower(rand.Text()[:8])
-	shown := r.tasks[:min(len(r.tasks), taskMost)]
-	content, witnesses := n.taskLines(r, shown, nonce)
-	salt, err := n.d.salt(ctx)
+	shown := p.tasks[:min(len(p.tasks), taskMost)]
+	content, witnesses := p.lines(shown, nonce)
+	salt, err := r.d.salt(ctx)
 	if err != nil {
 		return false, fmt.Errorf("dream: %w", err)
 	}
 	seen := hashed(salt, model+"\x00"+strings.ReplaceAll(content, nonce, ""))
 	var known int
-	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM dream_room WHERE room = ? AND readers = ? AND seen = ?`, r.id, r.scope, seen).Scan(&known); err != nil {
+	if err := r.d.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM dream_room WHERE room = ? AND readers = ? AND seen = ?`,
+		p.id, p.scope, seen).Scan(&known); err != nil {
 		return false, fmt.Errorf("dream: %w", err)
 	}
 	if known > 0 {
 		return false, nil
 	}
-	form := taskForm.Load(n.d.cfg.Prompts, n.d.cfg.Default, n.d.cfg.Log)
+	form := taskForm.Load(r.d.cfg.Prompts, r.d.cfg.Default, r.d.cfg.Log)
 	form = strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(form)
 	prompt := template.Fill(form, "{content}", content)
-	if why := n.spent(ctx, prompt); why != "" {
-		n.note("%s; the tasks wait for the next dream", why)
-		n.silent = true
+	if why := r.models.spent(ctx, prompt); why != "" {
+		r.note("%s; the tasks wait for the next dream", why)
+		r.models.silent = true
 		return false, nil
 	}
-	answer, err := n.put(ctx, prompt)
+	answer, err := r.models.put(ctx, prompt)
 	if err != nil {
 		if ctx.Err() == nil {
-			n.note("the model did not answer about tasks, so they stay as they are: %v", err)
-			n.silent = true
+			r.note("the model did not answer about tasks, so they stay as they are: %v", err)
+			r.models.silent = true
 		}
 		return true, ctx.Err()
 	}
 	actions, err := readActions(answer)
 	if err != nil {
-		n.note("what the model said about the tasks of a room could not be read, so they stay as they are: %v", err)
+		r.note("what the model said about the tasks of a room could not be read, so they stay as they are: %v", err)
 	} else {
-		n.decideTasks(r, shown, witnesses, actions)
+		refused := p.decide(shown, witnesses, actions)
+		if refused > 0 {
+			r.note("%d of what the model would do to tasks was left out: nothing bears it out, or it is too much for one night", refused)
+		}
 	}
-	if n.o.DryRun { // what was said is not kept, so it is asked again
+	if r.o.DryRun { // what was said is not kept, so it is asked again
 		return true, nil
 	}
-	_, err = n.d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_room (room, readers, model, seen, at) VALUES (?, ?, ?, ?, ?)
-		ON CONFLICT (room, readers) DO UPDATE SET model = excluded.model, seen = excluded.seen, at = excluded.at`, r.id, r.scope, model, seen, n.now.UnixMilli())
+	_, err = r.d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_room (room, readers, model, seen, at) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (room, readers) DO UPDATE SET model = excluded.model, seen = excluded.seen, at = excluded.at`,
+		p.id, p.scope, model, seen, r.now.UnixMilli())
 	if err != nil {
 		return true, fmt.Errorf("dream: %w", err)
 	}
 	return true, nil
 }
 
-// taskLines is what the model sees: the tasks, and as much as there is room for of what
+// lines is what the model sees: the tasks, and as much as there is room for of what
 // was said, the newest, with the numbers that it is to call them by.
-func (n *night) taskLines(r *taskRoom, shown []*openTask, nonce string) (string, []witness) {
+func (p *roomPlan) lines(shown []*openTask, nonce string) (string, []witness) {
 	var b strings.Builder
 	b.WriteString("Tasks:\n")
 	for _, t := range shown {
@@ -255,17 +263,19 @@ func (n *night) taskLines(r *taskRoom, shown []*openTask, nonce string) (string,
 		if !t.plain() {
 			how = ", scheduled"
 		}
-		fmt.Fprintf(&b, "%s (priority %d, since %s%s): <data %s>%s</data %s>\n", t.ID, t.Priority, t.Created.In(n.d.cfg.Location).Format(time.DateOnly), how, nonce, t.Content, nonce)
+		fmt.Fprintf(&b, "%s (priority %d, since %s%s): <data %s>%s</data %s>\n",
+			t.ID, t.Priority, t.Created.In(p.zone).Format(time.DateOnly), how, nonce, t.Content, nonce)
 	}
 	room := taskTokens - llm.EstimateTokens(b.String())
-	from := len(r.witnesses)
-	lines := make([]string, len(r.witnesses))
-	for i, w := range slices.Backward(r.witnesses) {
+	from := len(p.witnesses)
+	lines := make([]string, len(p.witnesses))
+	for i, w := range slices.Backward(p.witnesses) {
 		who := harvest.ShortName(w.who)
 		if w.memory != "" {
 			who = "noted"
 		}
-		lines[i] = fmt.Sprintf("%s %s: <data %s>%s</data %s>\n", w.at.In(n.d.cfg.Location).Format("2006-01-02 15:04"), who, nonce, strings.ReplaceAll(strings.TrimSpace(w.text), "\n", "\n    "), nonce)
+		lines[i] = fmt.Sprintf("%s %s: <data %s>%s</data %s>\n", w.at.In(p.zone).Format("2006-01-02 15:04"), who,
+			nonce, strings.ReplaceAll(strings.TrimSpace(w.text), "\n", "\n    "), nonce)
 		if room -= llm.EstimateTokens(lines[i]); room < 0 {
 			break
 		}
@@ -278,7 +288,7 @@ func (n *night) taskLines(r *taskRoom, shown []*openTask, nonce string) (string,
 	if from == len(lines) {
 		b.WriteString("(nothing)\n")
 	}
-	return strings.TrimRight(b.String(), "\n"), r.witnesses[from:]
+	return strings.TrimRight(b.String(), "\n"), p.witnesses[from:]
 }
 
 // taskAction is what a model would do.
@@ -292,8 +302,8 @@ func readActions(said string) ([]taskAction, error) {
 	list, err := answer.Objects(said)
 	actions := make([]taskAction, len(list))
 	for i, o := range list {
-		actions[i] = taskAction{task: bare(answer.Text(o, "task")), action: strings.ToLower(answer.Text(o, "action")), quote: answer.Text(o, "quote"),
-			into: bare(answer.Text(o, "into")), message: answer.Whole(o, "message")}
+		actions[i] = taskAction{task: bare(answer.Text(o, "task")), action: strings.ToLower(answer.Text(o, "action")),
+			quote: answer.Text(o, "quote"), into: bare(answer.Text(o, "into")), message: answer.Whole(o, "message")}
 	}
 	return actions, err
 }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
@@ -19,79 +20,83 @@ const (
 	alikeTasks = .5                  // of the stems of two that perhaps ask for the same
 )
 
-// decideTasks plans those of actions that may be done, and proposes the others that people
-// may want.
-func (n *night) decideTasks(r *taskRoom, shown []*openTask, said []witness, actions []taskAction) {
+// decide plans those of actions that may be done, and proposes the others that people
+// may want. It counts those that nothing bears out, or that are too many for one night.
+func (p *roomPlan) decide(shown []*openTask, said []witness, actions []taskAction) (refused int) {
 	times := map[string]int{}
 	for _, a := range actions {
 		times[a.task]++
 	}
-	most, refused := max(3, len(r.tasks)/4), 0
+	most := max(3, len(p.tasks)/4)
 	for _, a := range actions {
 		i := slices.IndexFunc(shown, func(t *openTask) bool { return t.ID == a.task })
 		switch {
 		case i >= 0 && shown[i].gone: // it is merged already
-		case i < 0 || times[a.task] > 1 || most == 0 || !n.decideTask(r, shown, said, shown[i], a):
+		case i < 0 || times[a.task] > 1 || most == 0 || !p.decideOne(shown, said, shown[i], a):
 			refused++
 		default:
 			most--
 		}
 	}
-	if refused > 0 {
-		n.note("%d of what the model would do to tasks was left out: nothing bears it out, or it is too much for one night", refused)
-	}
+	return refused
 }
 
 func bare(id string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(id), "#"))
 }
 
-// decideTask plans or proposes a, if what was said and the task itself bear it out.
-func (n *night) decideTask(r *taskRoom, shown []*openTask, said []witness, t *openTask, a taskAction) bool {
+// decideOne plans or proposes a, if what was said and the task itself bear it out.
+func (p *roomPlan) decideOne(shown []*openTask, said []witness, t *openTask, a taskAction) bool {
 	if !t.plain() {
 		return false
 	}
 	switch a.action {
 	case "complete":
-		return n.askIfDone(r, said, t, a)
+		return p.askIfDone(said, t, a)
 	case "pause":
-		return n.pauseTask(r, t)
+		return p.pauseTask(t)
 	case "merge":
 		i := slices.IndexFunc(shown, func(o *openTask) bool { return o.ID == a.into })
-		return i >= 0 && shown[i] != t && n.askIfSame(r, t, shown[i])
+		return i >= 0 && shown[i] != t && p.askIfSame(t, shown[i])
 	}
 	return false
 }
 
+// propose tells people of what they may want to do.
+func (p *roomPlan) propose(item, other string, text i18n.Text) {
+	p.proposals = append(p.proposals, report.Proposal{Scope: p.scope, Text: text, Item: item, Other: other})
+}
+
 // change adds a step about t to the plan, unless a dream did the same to it of late or
 // somebody took that back.
-func (n *night) change(r *taskRoom, t *openTask, s task.Tidying, what i18n.Text) bool {
-	if n.chores.done(string(s.Kind), t.ID, n.now.Add(-taskRest)) {
+func (p *roomPlan) change(t *openTask, s task.Tidying, what i18n.Text) bool {
+	if p.before.did(string(s.Kind), t.ID, p.now.Add(-taskRest)) {
 		return false
 	}
 	t.gone = true
-	s.Room, s.ID, s.Updated = r.id, t.ID, t.Updated
-	n.chores.tasks = append(n.chores.tasks, plannedTask{s, TaskChange{Scope: r.scope, Room: r.id, ID: t.ID, Text: t.Content, Kind: s.Kind, What: what}})
+	s.Room, s.ID, s.Updated = p.id, t.ID, t.Updated
+	change := report.TaskChange{Scope: p.scope, Room: p.id, ID: t.ID, Text: t.Content, Kind: s.Kind, What: what}
+	p.steps = append(p.steps, plannedTask{s, change})
 	return true
 }
 
 // askIfDone asks people whether t is done, if somebody spoke of it since in the words that the
 // model quotes. That it was done, and is not only wished or planned, is theirs to say.
-func (n *night) askIfDone(r *taskRoom, said []witness, t *openTask, a taskAction) bool {
+func (p *roomPlan) askIfDone(said []witness, t *openTask, a taskAction) bool {
 	i := a.message - 1
 	if i < 0 || i >= len(said) {
 		return false
 	}
 	w := said[i]
-	if _, why := harvest.FindQuote(w.text, a.quote); why != "" || !w.at.After(t.Created) || !n.speaksOf(t, w.text) {
+	if _, why := harvest.FindQuote(w.text, a.quote); why != "" || !w.at.After(t.Created) || !speaksOf(t, w.text) {
 		return false
 	}
-	n.propose(r.scope, t.ID, "", i18n.New("why.is_it_done", "task", t.Content, "id", t.ID, "who", w.name(n.d.cfg.Location)))
+	p.propose(t.ID, "", i18n.New("why.is_it_done", "task", t.Content, "id", t.ID, "who", w.name(p.zone)))
 	return true
 }
 
 // speaksOf reports whether text has a word of t that says something, in whatever form.
-func (n *night) speaksOf(t *openTask, text string) bool {
+func speaksOf(t *openTask, text string) bool {
 	names := newNamer()
 	said := names.sign(memory.Entry{Text: text})
 	return share(names.sign(memory.Entry{Text: asTask(t.Content)}).stems, said.stems) > 0
@@ -99,17 +104,18 @@ func (n *night) speaksOf(t *openTask, text string) bool {
 
 // askIfSame asks people whether a and b ask for the same, if they are alike. Those that do so
 // in the same words are merged already.
-func (n *night) askIfSame(r *taskRoom, a, b *openTask) bool {
+func (p *roomPlan) askIfSame(a, b *openTask) bool {
 	if !b.plain() || a.User != b.User || a.said.protected != b.said.protected || a.said.negative != b.said.negative ||
 		share(a.said.stems, b.said.stems) < alikeTasks {
 		return false
 	}
-	n.propose(r.scope, min(a.ID, b.ID), max(a.ID, b.ID), i18n.New("why.ask_the_same", "first", a.Content, "id", a.ID, "second", b.Content, "other", b.ID))
+	p.propose(min(a.ID, b.ID), max(a.ID, b.ID),
+		i18n.New("why.ask_the_same", "first", a.Content, "id", a.ID, "second", b.Content, "other", b.ID))
 	return true
 }
 
 // mergeTasks plans that the one of a and b stays that is more urgent, or older.
-func (n *night) mergeTasks(r *taskRoom, a, b *openTask) bool {
+func (p *roomPlan) mergeTasks(a, b *openTask) bool {
 	if a.gone || b.gone || !a.plain() || !b.plain() || a.User != b.User {
 		return false
 	}
@@ -117,7 +123,7 @@ func (n *night) mergeTasks(r *taskRoom, a, b *openTask) bool {
 		a, b = b, a
 	}
 	merge := task.Tidying{Kind: task.TidyMerge, Into: b.ID, IntoAt: b.Updated, Reason: "#" + b.ID + " asks for the same"}
-	if !n.change(r, a, merge, i18n.New("why.task_same", "id", b.ID)) {
+	if !p.change(a, merge, i18n.New("why.task_same", "id", b.ID)) {
 		return false
 	}
 	b.gone = true // what else is to be done to it waits
@@ -125,13 +131,14 @@ func (n *night) mergeTasks(r *taskRoom, a, b *openTask) bool {
 }
 
 // pauseTask sets t aside if nobody has touched it or spoken of it for long.
-func (n *night) pauseTask(r *taskRoom, t *openTask) bool {
-	if t.Priority <= urgent || n.now.Sub(t.Updated) < forgotten || n.now.Sub(t.Created) < forgotten ||
-		slices.ContainsFunc(r.witnesses, func(w witness) bool { return n.now.Sub(w.at) < forgotten && n.speaksOf(t, w.text) }) {
+func (p *roomPlan) pauseTask(t *openTask) bool {
+	if t.Priority <= urgent || p.now.Sub(t.Updated) < forgotten || p.now.Sub(t.Created) < forgotten ||
+		slices.ContainsFunc(p.witnesses, func(w witness) bool { return p.now.Sub(w.at) < forgotten && speaksOf(t, w.text) }) {
 		return false
 	}
-	pause := task.Tidying{Kind: task.TidyPause, Reason: "Nobody has spoken of it since " + t.Updated.In(n.d.cfg.Location).Format(time.DateOnly) + "; resume it if it is still to be done"}
-	return n.change(r, t, pause, i18n.New("why.task_aside", "why", i18n.New("why.not_spoken_of")))
+	since := t.Updated.In(p.zone).Format(time.DateOnly)
+	pause := task.Tidying{Kind: task.TidyPause, Reason: "Nobody has spoken of it since " + since + "; resume it if it is still to be done"}
+	return p.change(t, pause, i18n.New("why.task_aside", "why", i18n.New("why.not_spoken_of")))
 }
 
 // asTask is text with the word that it begins with, mostly what is to be done, written

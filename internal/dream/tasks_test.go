@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"reverie/internal/dream/report"
 	"reverie/internal/memory"
 	"reverie/internal/task"
 	"reverie/internal/trust"
@@ -108,11 +109,11 @@ func TestTasks(t *testing.T) {
  {"task": "<In Rome book the hotel>", "action": "merge", "into": "<Book the hotel in Rome>"},
  {"task": "<Read the book on fungi>", "action": "pause"}]`
 	before := c.taskRows()
-	if r := c.dream(Options{DryRun: true, Phases: []Phase{Tasks}}); r.State != Planned || len(r.Tasks) != 1 || len(r.Proposals) != 3 || c.taskRows() != before {
+	if r := c.dream(Options{DryRun: true, Phases: []Phase{Tasks}}); r.State != report.Planned || len(r.Tasks) != 1 || len(r.Proposals) != 3 || c.taskRows() != before {
 		t.Fatalf("%+v", r)
 	}
 	r := c.dream(Options{})
-	if len(r.Tasks) != 1 || r.State != AppliedState || len(r.Proposals) != 3 { // three of the model's at most, and one that needs none
+	if len(r.Tasks) != 1 || r.State != report.Applied || len(r.Proposals) != 3 { // three of the model's at most, and one that needs none
 		t.Fatalf("%+v %+v %q", r.Tasks, r.Proposals, r.Notes)
 	}
 	if got := r.Proposals[0].Text.String(); !strings.HasPrefix(got, "Is this done? Water the plants (#"+c.ids["Water the plants"]+"), by what "+owner+" wrote on 2026-01-04 at ") {
@@ -264,7 +265,7 @@ func TestTasksAndModelsThatFail(t *testing.T) {
 			}
 			before := c.taskRows()
 			r := c.dream(Options{})
-			if c.taskRows() != before || r.State != Nothing || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "stay as they are") {
+			if c.taskRows() != before || r.State != report.Nothing || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "stay as they are") {
 				t.Errorf("%+v", r)
 			}
 			if name != "down" {
@@ -424,11 +425,10 @@ func TestOneReplacesOne(t *testing.T) {
 // candidates are the texts that the last of texts may correct, those most like it first.
 func candidates(texts ...string) (out []string) {
 	s := signed(texts...)
-	n := night{names: *s[0].names, gone: map[string]bool{}}
 	for i, x := range s {
 		x.ObservedAt, x.Integrity = day0.AddDate(0, 0, i), trust.User
 	}
-	c, _ := n.topics(s).related(len(s) - 1)
+	c, _ := newTopics(&memories{names: s[0].names}, s, true, true).related(len(s) - 1)
 	for _, p := range c {
 		out = append(out, p.a.Text)
 	}

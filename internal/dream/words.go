@@ -13,9 +13,12 @@ import (
 
 var (
 	articles   = text.Set("article")
-	caseless   = map[string]bool{"a": true, "an": true, "the": true, "die": true, "das": true, "ein": true, "eine": true} // of these, those that do not say by themselves who does it to whom
-	shortForms = strings.NewReplacer("n't", " not", "i'm ", "i am ", "he's ", "he is ", "she's ", "she is ", "it's ", "it is ", "there's ", "there is ", "’s", "'s", "’", "'")
-	notePrefix = regexp.MustCompile(`^(?:(?:please )?(?:remember|note|fyi|by the way|don't forget|merke dir|merk dir|notiz|übrigens|bitte merken)(?: that| dass)? )+`)
+	shortForms = strings.NewReplacer("n't", " not", "i'm ", "i am ", "he's ", "he is ", "she's ", "she is ", "it's ", "it is ",
+		"there's ", "there is ", "’s", "'s", "’", "'")
+	notePrefix = regexp.MustCompile(`^(?:(?:please )?(?:remember|note|fyi|by the way|don't forget|merke dir|merk dir|notiz|übrigens|` +
+		`bitte merken)(?: that| dass)? )+`)
+	// Of the articles, those that do not say by themselves who does it to whom.
+	caseless = map[string]bool{"a": true, "an": true, "the": true, "die": true, "das": true, "ein": true, "eine": true}
 
 	// A text that has an odd number of them says that something is not so.
 	// What denies in two words, as Romance languages do, counts once.
@@ -41,7 +44,10 @@ var (
 	namely    = strings.NewReplacer(" und zwar ", " ", " and that is ", " ")
 	bothWide  = text.Spaceless("two_things")
 	couples   = regexp.MustCompile(` (?:and|und) \p{L}+ (?:are|sind) (?:married|engaged|a couple|verheiratet|verlobt|ein paar)\b`)
-	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|mx|prof|st|jr|sr|jun|sen|rev|capt|sgt|lt|gen|lic|arq|dra|fr|hr|hrn|frl|fam|med|mme|mlle|srta|sig|dott|avv|zi|abt|std|tgl|tägl|evtl|ggf|inkl|zzgl|vgl|approx|dept|incl|excl|feb|apr|aug|sept|okt|oct|nov|dez|dec|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
+	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|mx|prof|st|jr|sr|jun|sen|rev|capt|sgt|lt|gen|lic|arq|dra|fr|hr|hrn|frl|fam|` +
+		`med|mme|mlle|srta|sig|dott|avv|zi|abt|std|tgl|tägl|evtl|ggf|inkl|zzgl|vgl|approx|dept|` +
+		`incl|excl|feb|apr|aug|sept|okt|oct|nov|dez|dec|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|` +
+		`\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
 	// What says no more than that something came to an end, as the first of two things.
 	endings   = text.Pattern("ending")
 	sentences = regexp.MustCompile(`[.!?;。！？；]\s+\S|[;；。]\S`)
@@ -89,7 +95,8 @@ func unshorten(text string) string {
 
 // isCompound reports whether text says more than one thing.
 func isCompound(text, low string) bool {
-	return both.MatchString(couples.ReplaceAllString(namely.Replace(low), " ")) || bothWide.MatchString(low) || sentences.MatchString(unshorten(text))
+	return both.MatchString(couples.ReplaceAllString(namely.Replace(low), " ")) || bothWide.MatchString(low) ||
+		sentences.MatchString(unshorten(text))
 }
 
 // isTurn reports whether text, which says two things, first says what came to an end and

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/internal/dream/report"
 	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
@@ -109,7 +110,7 @@ func openStore(t *testing.T, dir string) (*sql.DB, *memory.Store) {
 	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	s := result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "fts5",
-		Purge: func(_ context.Context, _ *sql.Tx, texts []string) (int, error) { return 0, Forget(dir, texts) }}))(t)
+		Purge: func(_ context.Context, _ *sql.Tx, texts []string) (int, error) { return 0, report.Forget(dir, texts) }}))(t)
 	return db, s
 }
 
@@ -205,7 +206,7 @@ func always(v string) func(*world, string) (string, error) {
 	}
 }
 
-func (w *world) dream(o Options) Report {
+func (w *world) dream(o Options) report.Report {
 	w.t.Helper()
 	r := result(w.d.Dream(w.t.Context(), o))(w.t)
 	return r

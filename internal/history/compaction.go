@@ -19,7 +19,7 @@ type Compaction struct {
 	From, To     int64    // the first and the last message summarised; 0 = none
 	Messages     int      // how many were
 	Shortened    int      // how many others are sent shorter
-	Level        Level    //
+	Level        extent   //
 	Reason       string   // who or what asked for it
 	Summary      string   // of everything before, what earlier ones said included
 	Details      []string // lines that are kept word for word beside it
@@ -30,14 +30,14 @@ type Compaction struct {
 	Integrity trust.Integrity // of all that it was made from
 }
 
-// Level is how far a compaction went.
-type Level string
+// extent is how far a compaction went.
+type extent string
 
 // The levels.
 const (
-	Trimmed   Level = "trim"    // messages were shortened
-	Summary   Level = "summary" // a model summarised
-	Extracted Level = "extract" // the program did, from the words as they are
+	Trimmed   extent = "trim"    // messages were shortened
+	Summary   extent = "summary" // a model summarised
+	Extracted extent = "extract" // the program did, from the words as they are
 )
 
 // Text is the summary as the model gets it; empty when nothing was summarised.

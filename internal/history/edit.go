@@ -154,6 +154,13 @@ func (s *Store) UnsayWork(ctx context.Context, event string) error {
 	return wrap(err, "take a message back")
 }
 
+// Blank puts text in the place of all that was said in room.
+func (s *Store) Blank(ctx context.Context, room Talk, text string) error {
+	return wrap(run(ctx, s.db, statement{
+		`UPDATE message SET text = ?2, short = '', tail = '', calls = iif(calls = '', '', '[]') WHERE room = ?1`,
+		[]any{string(room), text}}), "empty a conversation")
+}
+
 // annotated is a header with note at its end, within the brackets if it has some, in the
 // place of the one it had.
 func annotated(header, note string) string {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"reverie/internal/history"
+	"reverie/internal/history/compact"
 	"reverie/internal/llm"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
@@ -517,9 +518,9 @@ func TestQuotesGoFirst(t *testing.T) {
 	}
 	quoting(t, s, "$3", "and?", history.Quoted{Text: "eve:\n> " + long})
 	past := must(s.Load(t.Context(), here))(t)
-	plan := history.Compact(past, history.Limits{Room: 1_000, Summary: 100})
+	plan := compact.NewPlan(past, compact.Limits{Room: 1_000, Summary: 100})
 	shorter := plan.Shortened(past)
-	if len(plan.Gone) != 0 || len(shorter) != 2 || plan.After >= plan.Before/2 || !slices.ContainsFunc(plan.Steps, func(s history.Step) bool { return s.Name == "quotes" && s.Messages == 2 }) {
+	if len(plan.Gone) != 0 || len(shorter) != 2 || plan.After >= plan.Before/2 || !slices.ContainsFunc(plan.Steps, func(s compact.Step) bool { return s.Name == "quotes" && s.Messages == 2 }) {
 		t.Fatalf("%+v", plan)
 	}
 	c := history.Compaction{Room: here, Level: history.Trimmed, Reason: "full", At: noon}

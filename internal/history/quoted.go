@@ -48,23 +48,3 @@ func (q *Quoted) without(texts []string) (changed bool) {
 func unsay(ctx context.Context, tx *sql.Tx, needle string, change func(*Quoted) bool) error {
 	return rewrite(ctx, tx, `message`, `quoted`, listed(change), `quoted <> '' AND instr(quoted, ?) > 0`, needle)
 }
-
-// unquote leaves out what messages quote, but for the person's newest ones: who is
-// answered now may refer to it, and what was said since stands in the answers.
-func unquote(past []Message) ([]Message, Step) {
-	step := Step{Name: quoteStep, Before: Tokens(past)}
-	step.After = step.Before
-	first, _ := newestSaid(past)
-	out := past
-	for i := range past[:first] {
-		if len(past[i].Quoted) == 0 {
-			continue
-		}
-		if step.Messages++; step.Messages == 1 {
-			out = append([]Message(nil), past...)
-		}
-		out[i].Quoted = nil
-		step.After += out[i].Tokens() - past[i].Tokens()
-	}
-	return out, step
-}

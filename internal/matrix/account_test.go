@@ -15,6 +15,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
@@ -126,7 +127,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 // waitForToken waits until the bot has logged in again and its device is signed.
 func waitForToken(t *testing.T, b *bot) {
 	t.Helper()
-	b.becomes("the bot did not log in again", func(matrix.Status) bool { return b.logged("device signed", "verified with the recovery key") })
+	b.becomes("the bot did not log in again", func(doctor.Status) bool { return b.logged("device signed", "verified with the recovery key") })
 }
 
 // logged tells whether any of the words came after the last time the keys were lost.
@@ -151,7 +152,7 @@ func well(t *testing.T, b *bot) {
 	}
 }
 
-func check(t *testing.T, b *bot) []matrix.Finding {
+func check(t *testing.T, b *bot) []doctor.Finding {
 	t.Helper()
 	db := openDB(t, b.dir)
 	defer db.Close()
@@ -240,7 +241,7 @@ func TestTokenInsteadOfPassword(t *testing.T) {
 	})
 	dir := t.TempDir()
 	l := logIn(t, server, "BYTOKEN")
-	with := func(change func(*matrix.Config)) (matrix.Status, error) {
+	with := func(change func(*matrix.Config)) (doctor.Status, error) {
 		db := openDB(t, dir)
 		defer db.Close()
 		cfg := config(through, dir, db, you.UserID())
@@ -248,7 +249,7 @@ func TestTokenInsteadOfPassword(t *testing.T) {
 		change(&cfg)
 		c, err := matrix.Open(t.Context(), cfg)
 		if err != nil {
-			return matrix.Status{}, err
+			return doctor.Status{}, err
 		}
 		return c.Status(t.Context()), nil
 	}

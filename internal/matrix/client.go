@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -123,33 +122,27 @@ type Client struct {
 	log         *slog.Logger
 	cli         *mautrix.Client
 	acc         *account.Account
-	relogins    int // since the last good sync; sync goroutine only
 	inbox       *delivery.Inbox
 	outbox      *delivery.Outbox
 	unconfirmed *unconfirmed
 	gate        *gate
 	now         func() time.Time
 
-	store    *e2ee.Store
-	devices  *e2ee.Devices
 	backup   *e2ee.Backup
 	verifier *verification.Verifier
+	typing   *typing
+	receipts *receipts
+	sync     *syncState
 
 	pace   pace
 	ending chan struct{} // closed when the context of Run ends
 
-	inWake, outWake, roomWake, receiptWake, typingWake, unreadWake, goneWake chan struct{}
-	synced                                                                   chan struct{} // closed after the first good sync of this process
-	syncedOnce                                                               sync.Once
+	inWake, outWake, roomWake, unreadWake, goneWake chan struct{}
 
-	mu       sync.Mutex
-	known    map[id.RoomID]knowledge
-	drafts   map[string]*draft
-	typing   map[string]*typing
-	receipts map[readIn]string // newest delivered event, not yet marked as read
-	problem  string            // why the last sync failed; empty when it did not
-	arrived  map[id.SessionID]struct{}
-	cutPoll  context.CancelCauseFunc // ends the poll that is under way
+	mu      sync.Mutex
+	known   map[id.RoomID]knowledge
+	drafts  map[string]*draft
+	arrived map[id.SessionID]struct{}
 
 	member      sync.Mutex        // held while our membership in a room is noted
 	memberships map[id.RoomID]int // how often a sync has told of it
@@ -158,11 +151,7 @@ type Client struct {
 
 	handler Handler // of Run; nil before
 
-	lastSync    atomic.Int64          // Unix milliseconds
-	failures    atomic.Int64          // syncs failed in a row
-	begun, done atomic.Int64          // number of the newest sync that was begun, and that was processed
-	hasty       atomic.Bool           // the next sync is to return at once
-	asked       map[id.SessionID]bool // keys asked for in this run; runUnread only
+	asked map[id.SessionID]bool // keys asked for in this run; runUnread only
 }
 
 var _ chat.Transport = (*Client)(nil)
@@ -179,10 +168,10 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, errors.New("matrix: no database given")
 	}
 	c := &Client{
-		cfg: cfg, log: cfg.Log, now: time.Now,
+		cfg: cfg, log: cfg.Log, now: time.Now, sync: &syncState{synced: make(chan struct{})},
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
-		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), synced: make(chan struct{}),
-		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
+		unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1),
+		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{},
 		arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
@@ -193,16 +182,17 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c.inbox, c.outbox = delivery.New(cfg.DB, c.now, session.Retries)
 	c.unconfirmed = newUnconfirmed(c.now, c.pace)
-	c.store = e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.log, Ending: c.ending, Again: c.pace.again, Problem: c.setProblem})
+	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.log, Ending: c.ending, Again: c.pace.again, Problem: c.sync.setProblem})
 	login := cfg.account()
-	login.Now, login.Store = c.now, c.store
+	login.Now, login.Store = c.now, keys
 	login.Syncer = func() mautrix.Syncer { return &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c} }
 	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allowed}
 	var err error
 	if c.acc, err = account.Open(ctx, login); err != nil {
 		return nil, err
 	}
-	c.cli, c.devices = c.acc.Client, c.acc.Devices
+	c.cli = c.acc.Client
+	c.typing, c.receipts = newTyping(c.cli, c.log, c.now), newReceipts(c.cli, c.log)
 	g, err := newGate(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %w", err)
@@ -262,8 +252,8 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 	g.Go(func() error { return c.runUnread(ctx) })
 	g.Go(func() error { return c.runRooms(ctx) })
 	g.Go(func() error { return c.runRedactions(ctx) })
-	g.Go(func() error { return c.runReceipts(ctx) })
-	g.Go(func() error { return c.runTyping(ctx) })
+	g.Go(func() error { return c.receipts.run(ctx) })
+	g.Go(func() error { return c.typing.run(ctx) })
 	g.Go(func() error { return c.backup.Run(ctx) })
 	g.Go(func() error { return c.verifier.Run(ctx) })
 	err := g.Wait()

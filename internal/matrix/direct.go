@@ -67,7 +67,8 @@ func (c *Client) tellDirect(ctx context.Context, room id.RoomID, with id.UserID)
 		err = c.cli.SetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
 	}
 	if err != nil {
-		c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room, "err", err)
+		c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room,
+			"err", err)
 	}
 }
 
@@ -113,7 +114,8 @@ func (c *Client) watch(ctx context.Context, _ *batch, evt *event.Event) error {
 	}
 	var with string
 	var exposed bool
-	err := c.cfg.DB.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with, &exposed)
+	err := c.cfg.DB.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with,
+		&exposed)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("look up a room: %w", err)
 	}

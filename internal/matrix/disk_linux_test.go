@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 )
 
 // smallDisk mounts 24 MiB; only root can, so elsewhere the test is skipped.
@@ -79,7 +79,7 @@ func TestDiskFull(t *testing.T) {
 				w.failures(before, 2)
 				equal(t, w.token(), token, "the token on a full disk")
 			}
-			w.becomes("neither failed nor stored", func(matrix.Status) bool { return w.failed() != before || w.token() != token })
+			w.becomes("neither failed nor stored", func(doctor.Status) bool { return w.failed() != before || w.token() != token })
 			t.Logf("%d writes failed", w.failed()-before)
 			empty()
 			w.answers(text)

@@ -17,6 +17,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -98,7 +99,7 @@ func (w *writable) token() (token string) {
 // failures waits until at least n writes have failed since before.
 func (w *writable) failures(before, n int) {
 	w.t.Helper()
-	w.becomes("no write has failed: the test tests nothing", func(matrix.Status) bool { return w.failed()-before >= n })
+	w.becomes("no write has failed: the test tests nothing", func(doctor.Status) bool { return w.failed()-before >= n })
 }
 
 func (w *writable) failed() int {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
@@ -43,7 +44,7 @@ func (p *patient) exec(query string, args ...any) {
 }
 
 // look returns the status and the findings, one a line: its mark, what, remedy.
-func (p *patient) look(running matrix.Process) (matrix.Status, string) {
+func (p *patient) look(running doctor.Process) (doctor.Status, string) {
 	p.t.Helper()
 	s, found := matrix.Examine(p.t.Context(), p.cfg, running)
 	out := ""
@@ -75,8 +76,8 @@ func says(t *testing.T, got, mark, words string) {
 }
 
 var (
-	nobody  = matrix.Process{}
-	sinceAM = func() matrix.Process { return matrix.Process{ID: 42, Since: time.Now().Add(-3 * time.Hour)} }
+	nobody  = doctor.Process{}
+	sinceAM = func() doctor.Process { return doctor.Process{ID: 42, Since: time.Now().Add(-3 * time.Hour)} }
 )
 
 // What the doctor says of when the bot synced, and that it sees the failures of a process that is not its own.
@@ -89,7 +90,7 @@ func TestExamineSync(t *testing.T) {
 	says(t, got, "note", "the bot is not running; no sync yet → start it with `bot run`")
 	_, got = p.look(sinceAM())
 	says(t, got, "ill", "running (process 42), but it is out of contact with the homeserver; no sync yet")
-	_, got = p.look(matrix.Process{Since: time.Now().Add(-time.Minute)})
+	_, got = p.look(doctor.Process{Since: time.Now().Add(-time.Minute)})
 	says(t, got, "note", "not in contact with the homeserver yet")
 	b := startWith(t, server, dir, echo, hurry, "@you:"+server.Name)
 	await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
@@ -247,9 +248,9 @@ func inEnglish(key string, fill ...string) string {
 }
 
 // backedUp waits until every key of the bot is in the backup.
-func backedUp(t *testing.T, b *bot) matrix.Status {
+func backedUp(t *testing.T, b *bot) doctor.Status {
 	t.Helper()
-	return b.becomes("not backed up", func(s matrix.Status) bool { return s.Backup != "" && s.BackupWaiting == 0 && s.BackupProblem == "" })
+	return b.becomes("not backed up", func(s doctor.Status) bool { return s.Backup != "" && s.BackupWaiting == 0 && s.BackupProblem == "" })
 }
 
 // copyFile copies a file of the bot's matrix folder to another data folder.
@@ -309,7 +310,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	if after.Device == before.Device || !after.CrossSigned || after.Backup != before.Backup {
 		t.Errorf("before %+v, after %+v; want a new device, cross-signed, with the same backup", before, after)
 	}
-	second.becomes("nothing restored", func(matrix.Status) bool { return second.logged("restored from the backup", "keys=2") })
+	second.becomes("nothing restored", func(doctor.Status) bool { return second.logged("restored from the backup", "keys=2") })
 	for event, want := range map[string]string{old: "the key lies under the mat", answer.ID: "echo: **the key lies under the mat**"} {
 		equal(t, sure(second.ReadMessage(t.Context(), room, event))(t), want, "%s", event)
 	}
@@ -333,7 +334,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	ok(t, os.Remove(filepath.Join(dir, "bot.db")))
 	ok(t, os.Rename(filepath.Join(dir, "matrix", "account.json"), filepath.Join(dir, "matrix", "account.json.old")))
 	third := start(t, server, dir, echo, you.UserID())
-	third.becomes("nothing restored", func(matrix.Status) bool { return third.logged("restored from the backup", "unusable=0") })
+	third.becomes("nothing restored", func(doctor.Status) bool { return third.logged("restored from the backup", "unusable=0") })
 	equal(t, sure(third.ReadMessage(t.Context(), room, old))(t), "the key lies under the mat", "the old message")
 	if s := backedUp(t, third); !s.CrossSigned || s.Device == after.Device || s.Backup != before.Backup {
 		t.Errorf("after bot.db was lost: %+v", s)
@@ -420,7 +421,7 @@ func TestBackupDeletedOnTheServer(t *testing.T) {
 	call(t, server, http.MethodDelete, "room_keys/version/"+before.Backup, b.account().AccessToken, nil, nil)
 	other := directChat(t, you, b)
 	converse(t, you, b, other, "two")
-	b.becomes("no new backup", func(s matrix.Status) bool { return s.Backup != before.Backup && s.Backup != "" })
+	b.becomes("no new backup", func(s doctor.Status) bool { return s.Backup != before.Backup && s.Backup != "" })
 	backedUp(t, b)
 	if n, _ := onServerBackup(t, server, b.account().AccessToken, b.Status(t.Context()).Backup); n != 4 {
 		t.Errorf("%d keys in the new backup, want 4", n)

@@ -15,6 +15,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/matrix/account"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
 )
@@ -80,7 +81,7 @@ func (c *Client) Look() {
 
 // OneTimeKeys are the public parts of those that are stored.
 func (c *Client) OneTimeKeys(ctx context.Context) (map[string]bool, error) {
-	k := c.store
+	k := c.acc.Store
 	acc, err := (&crypto.SQLCryptoStore{DB: k.DB, AccountID: k.AccountID, PickleKey: k.PickleKey}).GetAccount(ctx)
 	if err != nil {
 		return nil, err
@@ -93,7 +94,9 @@ func (c *Client) OneTimeKeys(ctx context.Context) (map[string]bool, error) {
 }
 
 // Check is what the doctor finds about the account.
-func Check(ctx context.Context, cfg Config) []Finding { return check(ctx, cfg, &Status{}) }
+func Check(ctx context.Context, cfg Config) []doctor.Finding {
+	return doctor.Check(ctx, cfg.doctor(), &doctor.Status{})
+}
 
 // Hurry makes a client of this configuration wait for little.
 func (cfg *Config) Hurry() {
@@ -131,25 +134,25 @@ func TestTypingIsRenewed(t *testing.T) {
 	cfg := Config{Homeserver: server.URL, User: self, Owners: []string{"@a:b"}}
 	must(t, cfg.check())
 	cli := sure(account.NewClient(cfg.account()))(t)
-	c := &Client{cfg: cfg, log: cfg.Log, cli: cli, now: func() time.Time { return now }, typing: map[string]*typing{}, typingWake: make(chan struct{}, 1)}
+	c := newTyping(cli, cfg.Log, func() time.Time { return now })
 	show := func(after time.Duration, end bool, want ...string) {
 		t.Helper()
 		now, got = now.Add(after), nil
-		next := c.showTyping(t.Context(), end)
+		next := c.show(t.Context(), end)
 		equal(t, cmp.Diff(want, got), "", "after %s (-want +got)", after)
-		if !end && len(c.typing) > 0 && next.Sub(now) > 25*time.Second {
+		if !end && len(c.rooms) > 0 && next.Sub(now) > 25*time.Second {
 			t.Errorf("looks again only after %s: the notice has run out by then", next.Sub(now))
 		}
 	}
-	c.Typing(t.Context(), "!a", true)
+	c.set("!a", true)
 	show(0, false, "!a 30s")
 	show(10*time.Second, false)
 	show(11*time.Second, false, "!a 30s")
 	show(21*time.Second, false, "!a 30s")
-	c.Typing(t.Context(), "!a", false)
+	c.set("!a", false)
 	show(time.Second, false, "!a off")
 	show(time.Hour, false)
-	c.Typing(t.Context(), "!a", true)
+	c.set("!a", true)
 	show(0, false, "!a 30s")
 	show(0, true, "!a off") // the end of the program
 }

@@ -19,6 +19,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
@@ -415,7 +416,7 @@ func (th *thief) giveBack(t *testing.T, running bool) {
 }
 
 // becomes waits until the bot's status is as wanted, and returns it.
-func (b *bot) becomes(not string, wanted func(matrix.Status) bool) matrix.Status {
+func (b *bot) becomes(not string, wanted func(doctor.Status) bool) doctor.Status {
 	b.t.Helper()
 	end := time.Now().Add(peertest.Patience)
 	for {
@@ -433,7 +434,7 @@ func (b *bot) becomes(not string, wanted func(matrix.Status) bool) matrix.Status
 // utd waits until so many messages wait for their key.
 func (b *bot) utd(n int) {
 	b.t.Helper()
-	b.becomes("messages that wait for their key", func(s matrix.Status) bool { return s.Undecryptable == n })
+	b.becomes("messages that wait for their key", func(s doctor.Status) bool { return s.Undecryptable == n })
 }
 
 // One event breaks the program: the others of its sync are answered, it is
@@ -468,7 +469,7 @@ func TestPanicOverOneEvent(t *testing.T) {
 			t.Errorf("message %d reads %q, want %q", i, got[i], w)
 		}
 	}
-	b.becomes("not one message given up", func(s matrix.Status) bool { return s.Lost == 1 && s.Inbox == 0 && s.Undecryptable == 0 })
+	b.becomes("not one message given up", func(s doctor.Status) bool { return s.Lost == 1 && s.Inbox == 0 && s.Undecryptable == 0 })
 	mu.Lock()
 	defer mu.Unlock()
 	equal(t, 100-times[ids[2]], 3, "tries")

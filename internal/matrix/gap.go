@@ -39,7 +39,7 @@ func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.Sy
 	}
 	found, whole, err := c.pageBack(ctx, room, timeline.PrevBatch, id.EventID(last))
 	if err != nil {
-		if v, _ := retry.Classify(err, 0); ctx.Err() != nil || v != retry.Never && c.failures.Load() < gapTries {
+		if v, _ := retry.Classify(err, 0); ctx.Err() != nil || v != retry.Never && c.sync.failures.Load() < gapTries {
 			return nil, fmt.Errorf("fetch missed messages: %w", err)
 		}
 		c.log.Error("matrix: missed messages cannot be fetched", "room", room, "err", err)
@@ -105,7 +105,7 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 		}
 		g.Go(func() error {
 			page, err := c.page(ctx, room, from)
-			if v, _ := retry.Classify(err, 0); v == retry.Never && ctx.Err() == nil || err != nil && c.failures.Load() >= gapTries {
+			if v, _ := retry.Classify(err, 0); v == retry.Never && ctx.Err() == nil || err != nil && c.sync.failures.Load() >= gapTries {
 				c.log.Warn("matrix: cannot look whether messages were missed", "room", room, "err", err)
 				return nil
 			}
@@ -183,7 +183,8 @@ func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
 	}
 	const layout = "2006-01-02 15:04"
 	for room, id := range told {
-		text := c.cfg.Text(ctx, room, "matrix.away", "from", since.In(c.cfg.Location).Format(layout), "to", c.now().In(c.cfg.Location).Format(layout))
+		text := c.cfg.Text(ctx, room, "matrix.away", "from", since.In(c.cfg.Location).Format(layout), "to",
+			c.now().In(c.cfg.Location).Format(layout))
 		b.Notices = append(b.Notices, delivery.Notice{ID: "away-" + id, Room: room, Text: text})
 	}
 }

@@ -76,7 +76,8 @@ func newGate(self string, owners, allow []string, bots ...string) (*gate, error)
 		}
 	}
 	if len(owners)+len(allow) == 0 {
-		faults = append(faults, errors.New("owners is empty: name at least one person, as in @me:example.org, or nobody can talk to the bot"))
+		faults = append(faults, errors.New("owners is empty: name at least one person, as in @me:example.org, "+
+			"or nobody can talk to the bot"))
 	}
 	return g, errors.Join(faults...)
 }
@@ -237,7 +238,8 @@ func linksTo(html, user string) bool {
 			continue
 		}
 		to, _, _ = strings.Cut(to, "?")
-		if slices.Contains([]string{"https://matrix.to/#/" + user, "http://matrix.to/#/" + user, "matrix:u/" + strings.TrimPrefix(user, "@")}, to) {
+		if slices.Contains([]string{"https://matrix.to/#/" + user, "http://matrix.to/#/" + user,
+			"matrix:u/" + strings.TrimPrefix(user, "@")}, to) {
 			return true
 		}
 	}

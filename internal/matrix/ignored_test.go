@@ -13,6 +13,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -373,7 +374,7 @@ func TestProgressAfterARestart(t *testing.T) {
 		list := eventsIn(s, room, b.UserID(), "m.room.message")
 		return len(list) == 1 && list[0].ID == first.ID && list[0].Content.Body == ""
 	})
-	b.becomes("something is still to be sent", func(s matrix.Status) bool { return s.Outbox == 0 })
+	b.becomes("something is still to be sent", func(s doctor.Status) bool { return s.Outbox == 0 })
 }
 
 // An answer is edited at most forty times, each time a while after the last, slower where

@@ -1,7 +1,6 @@
 package matrix
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,8 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"maunium.net/go/mautrix"
-	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
@@ -19,12 +16,7 @@ import (
 	"reverie/internal/store"
 )
 
-const (
-	typingFor     = 30 * time.Second
-	typingRefresh = 20 * time.Second
-	offTimeout    = 2 * time.Second  // to say that nobody types any more
-	smallTimeout  = 10 * time.Second // for requests nobody waits for
-)
+const smallTimeout = 10 * time.Second // for requests nobody waits for
 
 // atOnce is how many messages of a room are handed over before the first of
 // them is handled.
@@ -85,7 +77,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 			return err
 		}
 		if r.Change == "" || r.Change == chat.Edited {
-			c.markRead(readIn{r.Room, r.Thread}, r.ID)
+			c.receipts.read(readIn{r.Room, r.Thread}, r.ID)
 		}
 		delivered[r.ID] = true
 	}
@@ -99,106 +91,10 @@ func (c *Client) judgeAgain(ctx context.Context, m *chat.Inbound) error {
 	if err != nil {
 		return err
 	}
-	unproven, err := c.devices.Unproven(ctx, room.encrypted, id.UserID(m.Sender))
+	unproven, err := c.acc.Devices.Unproven(ctx, room.encrypted, id.UserID(m.Sender))
 	m.Private = m.Private && room.private(m.Sender)
 	m.Unproven = m.Unproven || unproven
 	return err
-}
-
-// readIn is where something was read: in a thread of a room, or outside of any.
-type readIn struct{ room, thread string }
-
-// mainTimeline is what a receipt calls all that is in no thread.
-const mainTimeline = "main"
-
-// markRead asks runReceipts to show that the message was read.
-func (c *Client) markRead(where readIn, event string) {
-	c.mu.Lock()
-	c.receipts[where] = event
-	c.mu.Unlock()
-	retry.Wake(c.receiptWake)
-}
-
-// runReceipts sends read receipts; one that fails is not sent again.
-func (c *Client) runReceipts(ctx context.Context) error {
-	return retry.Loop(ctx, c.now, c.receiptWake, func(ctx context.Context) (never time.Time) {
-		c.mu.Lock()
-		todo := maps.Clone(c.receipts)
-		clear(c.receipts)
-		c.mu.Unlock()
-		for where, evt := range todo {
-			rctx, cancel := context.WithTimeout(ctx, smallTimeout)
-			err := c.cli.SendReceipt(rctx, id.RoomID(where.room), id.EventID(evt), event.ReceiptTypeRead,
-				&mautrix.ReqSendReceipt{ThreadID: cmp.Or(where.thread, mainTimeline)})
-			cancel()
-			if err != nil && ctx.Err() == nil {
-				c.log.Debug("matrix: read receipt not sent", "room", where.room, "event", evt, "err", err)
-			}
-		}
-		return never
-	})
-}
-
-// typing is what a room is shown, and what it should be shown.
-type typing struct {
-	want, shown bool
-	refresh     time.Time
-}
-
-// Typing shows or hides that an answer is being written, see chat.Transport.
-func (c *Client) Typing(_ context.Context, room string, on bool) {
-	c.mu.Lock()
-	t := c.typing[room]
-	if t == nil {
-		t = &typing{}
-		c.typing[room] = t
-	}
-	t.want = on
-	c.mu.Unlock()
-	retry.Wake(c.typingWake)
-}
-
-// runTyping keeps typing notices as they should be: they run out by themselves
-// after typingFor, so they are refreshed before, and at the end all are off.
-func (c *Client) runTyping(ctx context.Context) error {
-	defer c.showTyping(ctx, true)
-	return retry.Loop(ctx, c.now, c.typingWake, func(ctx context.Context) time.Time { return c.showTyping(ctx, false) })
-}
-
-func (c *Client) showTyping(ctx context.Context, end bool) (next time.Time) {
-	now := c.now()
-	next = now.Add(time.Hour)
-	todo := map[string]bool{}
-	c.mu.Lock()
-	for room, t := range c.typing {
-		want := t.want && !end
-		if want != t.shown || want && !t.refresh.After(now) {
-			todo[room] = want
-		}
-		t.shown = want
-		if !want {
-			delete(c.typing, room)
-			continue
-		}
-		if todo[room] {
-			t.refresh = now.Add(typingRefresh)
-		}
-		next = earlier(next, t.refresh)
-	}
-	c.mu.Unlock()
-	for room, on := range todo {
-		rctx, cancel := context.WithTimeout(ctx, smallTimeout)
-		if !on { // the end of the program must not cut it off: nobody would say it again
-			cancel()
-			rctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), offTimeout)
-		}
-		_, err := c.cli.UserTyping(rctx, id.RoomID(room), on, typingFor)
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			c.log.Debug("matrix: typing notice not sent", "room", room, "err", err)
-		}
-	}
-	return next
 }
 
 // completeFirst begins to complete the first message of each room that needs it, and

@@ -11,6 +11,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -446,7 +447,7 @@ func TestKeyArrivesAtABadMoment(t *testing.T) {
 // logs waits until the log has the words.
 func (b *bot) logs(words string) {
 	b.t.Helper()
-	b.becomes("the log does not say "+words, func(matrix.Status) bool { return strings.Contains(b.log.String(), words) })
+	b.becomes("the log does not say "+words, func(doctor.Status) bool { return strings.Contains(b.log.String(), words) })
 }
 
 // The key comes when the first of two messages has just been tried in vain, and the second is tried next: they are read in their order.

@@ -134,8 +134,10 @@ func (c *Client) fetchFile(ctx context.Context, f *chat.File) (note i18n.Text) {
 			return tooLargeNote(large.Most)
 		case errors.Is(err, errSource):
 			return i18n.New("why.file_nowhere")
-		case errors.Is(err, attachment.ErrHashMismatch), errors.Is(err, attachment.ErrUnsupportedAlgorithm), errors.Is(err, attachment.ErrInvalidKey),
-			errors.Is(err, attachment.ErrInvalidInitVector), errors.Is(err, attachment.ErrInvalidHash), errors.Is(err, attachment.ErrUnsupportedVersion):
+		case errors.Is(err, attachment.ErrHashMismatch), errors.Is(err, attachment.ErrUnsupportedAlgorithm),
+			errors.Is(err, attachment.ErrInvalidKey),
+			errors.Is(err, attachment.ErrInvalidInitVector), errors.Is(err, attachment.ErrInvalidHash),
+			errors.Is(err, attachment.ErrUnsupportedVersion):
 			return i18n.New("why.file_forged")
 		case errors.Is(err, mautrix.MNotFound), errors.As(err, &h) && h.IsStatus(http.StatusNotFound):
 			return i18n.New("why.file_gone")

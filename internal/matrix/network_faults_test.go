@@ -16,6 +16,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -401,7 +402,7 @@ func TestSyncingThroughTrouble(t *testing.T) {
 			echoes(t, you, room, "one", "two")
 			echoes(t, you, room, "three")
 			// On a busy machine a later poll may be cut too; then the next one clears it.
-			b.becomes("it is over, but there is a problem", func(s matrix.Status) bool { return s.Problem == "" })
+			b.becomes("it is over, but there is a problem", func(s doctor.Status) bool { return s.Problem == "" })
 		})
 	}
 }

@@ -159,7 +159,7 @@ func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
 	select { // before the first sync our list of people's devices may be old
-	case <-c.synced:
+	case <-c.sync.synced:
 	case <-ctx.Done():
 		return
 	case <-stopping:
@@ -207,9 +207,9 @@ func (c *Client) endDrafts(ctx context.Context) error {
 // sent to, and returns when the next thing will be due.
 func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, drafts bool) (next time.Time, started bool) {
 	now := c.now()
-	settled, ask := c.unconfirmed.settle(c.begun.Load(), c.done.Load())
+	settled, ask := c.unconfirmed.settle(c.sync.begun.Load(), c.sync.done.Load())
 	if ask {
-		c.hurry()
+		c.sync.hurry()
 	}
 	next = earlier(now.Add(time.Minute), settled)
 	l.begin()

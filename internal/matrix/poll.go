@@ -133,7 +133,7 @@ func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 			"room", evt.RoomID, "event", evt.ID, "sender", evt.Sender)
 		return nil
 	}
-	if unsigned, err := c.devices.Unsigned(ctx, evt); err != nil || unsigned && c.devices.MustBeSigned(evt.Sender) {
+	if unsigned, err := c.acc.Devices.Unsigned(ctx, evt); err != nil || unsigned && c.acc.Devices.MustBeSigned(evt.Sender) {
 		c.log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID,
 			"event", evt.ID, "sender", evt.Sender, "err", err)
 		return err

@@ -135,11 +135,11 @@ func (c *Client) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*
 		}
 		return got, err
 	}
-	plain, err := c.devices.Decrypt(ctx, got)
+	plain, err := c.acc.Devices.Decrypt(ctx, got)
 	if err != nil {
 		return nil, fmt.Errorf("decrypt an event: %w", err)
 	}
-	if unsigned, err := c.devices.Unsigned(ctx, plain); err != nil || unsigned && c.devices.MustBeSigned(plain.Sender) {
+	if unsigned, err := c.acc.Devices.Unsigned(ctx, plain); err != nil || unsigned && c.acc.Devices.MustBeSigned(plain.Sender) {
 		return nil, cmp.Or(err, e2ee.ErrUnsigned)
 	}
 	if plain.RoomID == "" {

@@ -98,7 +98,7 @@ func (c *Client) left(ctx context.Context, room id.RoomID) error {
 	}
 	c.log.Info("matrix: no longer in this room", "room", room)
 	c.dropDrafts(room.String())
-	c.Typing(ctx, room.String(), false)
+	c.typing.set(room.String(), false)
 	if c.handler != nil {
 		c.handler.RoomLeft(room.String())
 	}
@@ -160,7 +160,7 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 		}
 	}
 	f.name = c.displayName(ctx, room, c.cli.UserID)
-	f.unproven, err = c.devices.Unproven(ctx, f.encrypted, id.UserID(f.with))
+	f.unproven, err = c.acc.Devices.Unproven(ctx, f.encrypted, id.UserID(f.with))
 	return f, err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
@@ -450,7 +451,7 @@ func TestInvitedAgainWhileJoining(t *testing.T) {
 	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "leave"})
 	await(t, s, "the bot has not noticed", func() bool { return b.Status(t.Context()).Rooms == 0 })
 	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "invite", "is_direct": true})
-	b.becomes("the second invitation has not come", func(matrix.Status) bool { return strings.Count(b.log.String(), "matrix: invitation") > 1 })
+	b.becomes("the second invitation has not come", func(doctor.Status) bool { return strings.Count(b.log.String(), "matrix: invitation") > 1 })
 	free()
 	await(t, s, "the bot does not come back", func() bool { return s.Membership(room, b.UserID()) == "join" })
 	say(t, you, room, "hello")

@@ -197,5 +197,5 @@ func (c *Client) checkCrypto(ctx context.Context, room id.RoomID) error {
 	if len(members) < 2 {
 		return retry.Refuse("nobody else is in the room, so nobody could read the message")
 	}
-	return c.devices.Fresh(ctx, members)
+	return c.acc.Devices.Fresh(ctx, members)
 }

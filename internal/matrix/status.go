@@ -2,78 +2,31 @@ package matrix
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"reverie/internal/delivery"
-	"reverie/internal/i18n"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
-	"reverie/internal/settings"
-)
-
-// Status is how the connection stands. In JSON times are RFC 3339, and what
-// ends in _s is whole seconds.
-type Status struct {
-	Running         bool      `json:"running"`
-	Homeserver      string    `json:"homeserver"`
-	User            string    `json:"user"`
-	Device          string    `json:"device"`
-	CrossSigned     bool      `json:"cross_signed"`     // other clients see the device as the account's own
-	IdentityTrusted bool      `json:"identity_trusted"` // the account's identity is the one whose keys are here; Examine only
-	UnknownDevices  []Device  `json:"unknown_devices"`  // of the account, that its identity has not signed; Examine only
-	RecoveryKey     bool      `json:"recovery_key"`     // its file is there
-	Backup          string    `json:"backup,omitempty"` // version of the key backup in use; empty = none
-	BackupWaiting   int       `json:"backup_waiting"`   // message keys that are not in it yet
-	BackupProblem   string    `json:"backup_problem,omitempty"`
-	LastSync        time.Time `json:"last_sync,omitzero"` // zero = none yet; of a running client: none since its start
-	LastSyncAge     *int64    `json:"last_sync_age_s,omitempty"`
-	SyncFailures    int       `json:"sync_failures"` // since the last sync
-	Problem         string    `json:"problem,omitempty"`
-	ClockSkew       *int64    `json:"clock_skew_s,omitempty"` // how far the homeserver's clock is ahead of ours; nil = not known
-	Rooms           int       `json:"rooms"`
-	Encrypted       int       `json:"encrypted_rooms"`
-	Inbox           int       `json:"inbox"` // messages without an answer
-	InboxOldest     int64     `json:"inbox_oldest_s"`
-	Outbox          int       `json:"outbox"` // messages not sent yet
-	OutboxOldest    int64     `json:"outbox_oldest_s"`
-	OutboxProblem   string    `json:"outbox_problem,omitempty"` // why the oldest of them was not sent
-	Dead            int       `json:"dead"`                     // messages given up
-	DeadReason      string    `json:"dead_reason,omitempty"`    // why the newest of them was given up
-	Undecryptable   int       `json:"undecryptable"`            // messages that wait to be read
-	UnreadOldest    int64     `json:"undecryptable_oldest_s"`
-	Lost            int       `json:"lost"`                  // messages that could not be read and were given up
-	LostReason      string    `json:"lost_reason,omitempty"` // why the newest of them was given up
-}
-
-// Device is a device of the bot's account.
-type Device struct {
-	ID   string `json:"device"`
-	Name string `json:"name,omitempty"`
-}
-
-const (
-	staleSync  = 5 * time.Minute  // without a sync for so long something is wrong
-	staleQueue = 10 * time.Minute // nothing should wait for so long
 )
 
 // Status looks at the connection without asking the homeserver.
-func (c *Client) Status(ctx context.Context) Status {
-	c.mu.Lock()
-	problem := c.problem
-	c.mu.Unlock()
+func (c *Client) Status(ctx context.Context) doctor.Status {
+	problem, last := c.sync.status()
 	skew := int64(c.acc.Skew().Seconds())
 	login := c.acc.Login()
-	s := Status{
+	s := doctor.Status{
 		Running: true, Homeserver: c.cfg.Homeserver, User: login.UserID.String(), Device: login.DeviceID.String(),
-		CrossSigned: login.CrossSigned, Problem: problem, SyncFailures: int(c.failures.Load()), ClockSkew: &skew,
+		CrossSigned: login.CrossSigned, Problem: problem, SyncFailures: int(c.sync.failures.Load()), ClockSkew: &skew,
 	}
 	s.Backup, s.BackupProblem = c.backup.Status()
-	if at := c.lastSync.Load(); at > 0 {
-		s.syncedAt(time.UnixMilli(at), c.now())
+	if !last.IsZero() {
+		s.SyncedAt(last, c.now())
 	}
-	err := s.stored(ctx, c.cfg, c.now())
+	err := countRows(ctx, c.cfg, c.now(), &s)
 	if err == nil {
 		s.BackupWaiting, err = e2ee.KeysOutside(ctx, c.cfg.DB, s.Backup)
 	}
@@ -83,14 +36,41 @@ func (c *Client) Status(ctx context.Context) Status {
 	return s
 }
 
-// syncedAt notes when the last sync was.
-func (s *Status) syncedAt(at, now time.Time) {
-	age := max(int64(now.Sub(at).Seconds()), 0)
-	s.LastSync, s.LastSyncAge = at, &age
+// doctor is what the doctor looks at.
+func (cfg Config) doctor() doctor.Config {
+	fault := cfg.check()
+	return doctor.Config{Account: cfg.account(), Fault: fault, Noted: cfg.noted}
 }
 
-// stored fills in what the data folder tells.
-func (s *Status) stored(ctx context.Context, cfg Config, now time.Time) error {
+// Examine checks the account, and what the bot, which may be another process, has noted about
+// its delivery in cfg.DB. It changes nothing.
+func Examine(ctx context.Context, cfg Config, p doctor.Process) (doctor.Status, []doctor.Finding) {
+	return doctor.Examine(ctx, cfg.doctor(), p)
+}
+
+// noted fills in what bot.db tells.
+func (cfg Config) noted(ctx context.Context, s *doctor.Status, now time.Time) error {
+	var at int64
+	err := cfg.DB.QueryRowContext(ctx, `SELECT at, failures, problem FROM matrix_sync WHERE user = ? AND device = ?`, s.User,
+		s.Device).Scan(&at, &s.SyncFailures, &s.Problem)
+	switch {
+	case err == nil:
+		s.SyncedAt(time.UnixMilli(at), now)
+	case !errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("matrix: read when the last sync was: %w", err)
+	}
+	if err := countRows(ctx, cfg, now, s); err != nil {
+		return err
+	}
+	if device, err := e2ee.StoredDevice(ctx, cfg.DB); err != nil || device == "" {
+		return err // there are no message keys yet
+	}
+	s.BackupWaiting, err = e2ee.KeysOutside(ctx, cfg.DB, s.Backup)
+	return err
+}
+
+// countRows fills in what the data folder tells.
+func countRows(ctx context.Context, cfg Config, now time.Time, s *doctor.Status) error {
 	if _, err := os.Stat(cfg.dir("recovery.key")); err == nil {
 		s.RecoveryKey = true
 	}
@@ -104,97 +84,4 @@ func (s *Status) stored(ctx context.Context, cfg Config, now time.Time) error {
 	err = cfg.DB.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).
 		Scan(&s.Rooms, &s.Encrypted)
 	return doing("matrix: count the rooms", err)
-}
-
-// Lines says it in words, for people in a chat in the language of say. What a server answered is
-// for the operator alone.
-func (s Status) Lines(now time.Time, say i18n.Say) []string {
-	lines := []string{say("connection.line", "user", s.User, "server", s.Homeserver, "sync", s.syncWords(say, now)) + "; " + say("connection.rooms", "count", fmt.Sprint(s.Rooms))}
-	if s.Inbox > 1 { // one message to answer is the one that asks for this
-		lines = append(lines, say("connection.messages", "count", fmt.Sprint(s.Inbox)))
-	}
-	ill := s.SyncFailures > 0 || s.Problem != "" || !s.LastSync.IsZero() && now.Sub(s.LastSync) > staleSync ||
-		!s.CrossSigned || s.BackupProblem != "" || s.skewed()
-	if ill || slices.ContainsFunc(s.queues(), func(f Finding) bool { return !f.OK }) {
-		lines = append(lines, say("connection.doctor"))
-	}
-	return lines
-}
-
-// syncWords says when the last sync was, and how many failed since.
-func (s Status) syncWords(say i18n.Say, now time.Time) string {
-	words := say("connection.never")
-	if !s.LastSync.IsZero() {
-		words = say("connection.synced", "time", spanIn(say, max(now.Sub(s.LastSync), 0)))
-	}
-	if s.SyncFailures > 0 {
-		words += say("connection.failed", "count", fmt.Sprint(s.SyncFailures))
-	}
-	return words
-}
-
-// queues lists what waits and what was given up, and why.
-func (s Status) queues() (out []Finding) {
-	add := func(f Finding, n int, one, more string, oldest int64, reason string) {
-		if n == 0 {
-			return
-		}
-		f.What = plural(n, one, more)
-		if d := time.Duration(oldest) * time.Second; d > time.Minute {
-			f.What += " (the oldest for " + span(d) + ")"
-		}
-		if reason != "" {
-			f.What += ": " + reason
-		}
-		out = append(out, f)
-	}
-	waits := func(oldest int64, remedy string) Finding {
-		switch {
-		case time.Duration(oldest)*time.Second <= staleQueue:
-			return Finding{OK: true}
-		case !s.Running:
-			return Finding{OK: true, Note: true, Remedy: "start the bot: it takes up what waits"}
-		}
-		return Finding{Remedy: remedy}
-	}
-	note := func(remedy string) Finding { return Finding{OK: true, Note: true, Remedy: remedy} }
-	add(waits(s.InboxOldest, "see above whether the model answers; the bot's log says what it is doing, and a restart loses nothing"),
-		s.Inbox, "message to answer", "messages to answer", s.InboxOldest, "")
-	add(waits(s.OutboxOldest, "see above whether the homeserver answers; what waits is sent by itself when it does"),
-		s.Outbox, "message to send", "messages to send", s.OutboxOldest, s.OutboxProblem)
-	add(note("nothing is lost: they are read when their keys come, and the senders were told. If it goes on, ask them to write in a new room"),
-		s.Undecryptable, "message cannot be read yet", "messages cannot be read yet", s.UnreadOldest, "")
-	add(note("the senders were told to write again; the log of that time says more"),
-		s.Lost, "message could not be read and was given up", "messages could not be read and were given up", 0, s.LostReason)
-	add(note("see that the bot may write in those rooms (the log of that time names them); who still wants an answer says !retry there"),
-		s.Dead, "message could not be sent and was given up", "messages could not be sent and were given up", 0, s.DeadReason)
-	return out
-}
-
-// skewed tells whether the homeserver's clock and ours are too far apart.
-func (s Status) skewed() bool {
-	return s.ClockSkew != nil && (time.Duration(*s.ClockSkew)*time.Second).Abs() > maxSkew
-}
-
-// toOperator says in English what people read in rooms.
-func toOperator(key string, fill ...string) string {
-	return (*settings.Messages)(nil).In("en", key, fill...)
-}
-
-func span(d time.Duration) string { return spanIn(toOperator, d) }
-
-// spanIn says how old something is: in whole seconds below a minute, then without them.
-func spanIn(say i18n.Say, d time.Duration) string {
-	unit := time.Minute
-	if d < unit {
-		unit = time.Second
-	}
-	return i18n.Span(d.Truncate(unit)).In(say)
-}
-
-func plural(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"maunium.net/go/mautrix"
@@ -40,6 +42,48 @@ var normalPace = pace{
 	echo: time.Second, restart: 35 * time.Second, refuse: 2 * time.Second,
 }
 
+// syncState is how far the sync loop has come.
+type syncState struct {
+	hasty       atomic.Bool   // the next sync is to return at once
+	begun, done atomic.Int64  // number of the newest sync that was begun, and that was processed
+	failures    atomic.Int64  // syncs failed in a row
+	lastSync    atomic.Int64  // Unix milliseconds
+	synced      chan struct{} // closed after the first good sync of this process
+	relogins    int           // since the last good sync; sync goroutine only
+	once        sync.Once
+
+	mu      sync.Mutex
+	problem string                  // why the last sync failed; empty when it did not
+	cutPoll context.CancelCauseFunc // ends the poll that is under way
+}
+
+// hurry makes the sync loop ask at once for what is new.
+func (s *syncState) hurry() {
+	s.hasty.Store(true)
+	s.mu.Lock()
+	cut := s.cutPoll
+	s.mu.Unlock()
+	if cut != nil {
+		cut(errHurried)
+	}
+}
+
+func (s *syncState) setProblem(problem string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problem = problem
+}
+
+// status is why the last sync failed, and when the last good one was; the zero time = not yet.
+func (s *syncState) status() (problem string, last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.lastSync.Load(); at > 0 {
+		last = time.UnixMilli(at)
+	}
+	return s.problem, last
+}
+
 // longestSync bounds a sync that is known to be slow: the first one, and one
 // that follows a failure.
 const longestSync = 170 * time.Second
@@ -55,7 +99,7 @@ var errHurried = errors.New("matrix: a fresh sync is needed")
 // it, waits for ever on a dead connection, and stops at the first panic.
 func (c *Client) runSync(ctx context.Context) error {
 	var filter string
-	c.hasty.Store(true) // nothing is sent before the first sync
+	c.sync.hasty.Store(true) // nothing is sent before the first sync
 	for ctx.Err() == nil {
 		if err := c.acc.CheckStale(ctx); err != nil {
 			return err
@@ -83,7 +127,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 	if err != nil {
 		return err
 	}
-	n := c.begun.Add(1)
+	n := c.sync.begun.Add(1)
 	res, err := c.poll(ctx, pos.token, *filter)
 	if err != nil {
 		return err
@@ -91,16 +135,16 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 	if err := c.process(ctx, res, pos); err != nil {
 		return fmt.Errorf("process a sync: %w", err)
 	}
-	if c.failures.Swap(0) > 0 {
+	if c.sync.failures.Swap(0) > 0 {
 		c.unconfirmed.back()
 	}
-	c.done.Store(n)
-	c.relogins = 0
-	c.lastSync.Store(c.now().UnixMilli())
-	c.setProblem("")
-	c.syncedOnce.Do(func() {
+	c.sync.done.Store(n)
+	c.sync.relogins = 0
+	c.sync.lastSync.Store(c.now().UnixMilli())
+	c.sync.setProblem("")
+	c.sync.once.Do(func() {
 		c.log.Info("matrix: first sync done")
-		close(c.synced)
+		close(c.sync.synced)
 	})
 	retry.Wake(c.outWake) // a message may have waited to see whether it came through
 	return nil
@@ -119,12 +163,12 @@ func syncFilter() *mautrix.Filter {
 func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespSync, error) {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	c.mu.Lock()
-	c.cutPoll = cut
-	c.mu.Unlock()
-	failures := c.failures.Load()
+	c.sync.mu.Lock()
+	c.sync.cutPoll = cut
+	c.sync.mu.Unlock()
+	failures := c.sync.failures.Load()
 	hold, limit := c.pace.poll, c.pace.poll+c.pace.slack
-	if c.hasty.Swap(false) || failures > 0 || since == "" {
+	if c.sync.hasty.Swap(false) || failures > 0 || since == "" {
 		hold = 0
 	}
 	if failures > 0 || since == "" {
@@ -143,7 +187,7 @@ func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespS
 	})
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), errHurried):
-		c.hasty.Store(true)
+		c.sync.hasty.Store(true)
 		return nil, errHurried
 	case err != nil && timed.Err() != nil && ctx.Err() == nil:
 		c.cli.Client.CloseIdleConnections() // the next request must not use the dead one
@@ -159,17 +203,6 @@ func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespS
 		c.log.Error("matrix: a sync contained what is no event; that is left out", "count", dropped)
 	}
 	return res, nil
-}
-
-// hurry makes the sync loop ask at once for what is new.
-func (c *Client) hurry() {
-	c.hasty.Store(true)
-	c.mu.Lock()
-	cut := c.cutPoll
-	c.mu.Unlock()
-	if cut != nil {
-		cut(errHurried)
-	}
 }
 
 // decodeSync reads the answer to a sync, and leaves out what is no event at
@@ -225,10 +258,11 @@ func sift(v any) (dropped int) {
 
 // syncFailed decides what a failure means: another login, the end, or waiting.
 func (c *Client) syncFailed(ctx context.Context, err error) error {
-	c.setProblem(err.Error())
+	c.sync.setProblem(err.Error())
 	if errors.Is(err, mautrix.MUnknownToken) {
-		if c.relogins++; c.relogins > 1 {
-			return fmt.Errorf("matrix: the homeserver lets device %s log in and then refuses it again; ask who runs the homeserver, or see whether another program uses the same device: %w", c.cli.DeviceID, err)
+		if c.sync.relogins++; c.sync.relogins > 1 {
+			return fmt.Errorf("matrix: the homeserver lets device %s log in and then refuses it again; ask who runs the homeserver, "+
+				"or see whether another program uses the same device: %w", c.cli.DeviceID, err)
 		}
 		if err := c.acc.LogInAgain(ctx); err != nil {
 			return err
@@ -243,7 +277,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 		return fmt.Errorf("matrix: the homeserver refuses this account: %w", err)
 	}
 	c.unconfirmed.lost(err)
-	attempt := int(c.failures.Add(1)) - 1
+	attempt := int(c.sync.failures.Add(1)) - 1
 	if err := c.noteSyncFailed(ctx, int64(attempt)+1, err); err != nil && ctx.Err() == nil {
 		c.log.Warn("matrix: `bot doctor` will not see why syncs fail", "err", err)
 	}
@@ -257,10 +291,4 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	c.log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)
 	_ = retry.Pause(ctx, nil, wait) // the next sync sees that ctx has ended
 	return nil
-}
-
-func (c *Client) setProblem(s string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.problem = s
 }

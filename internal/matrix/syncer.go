@@ -71,7 +71,7 @@ func (s *syncer) OnEventType(t event.Type, h mautrix.EventHandler) {
 // OnSync leaves out the crypto helper's handler for whole syncs; see e2ee.Store.Take.
 func (s *syncer) OnSync(mautrix.SyncHandler) {
 	s.DefaultSyncer.OnSync(func(ctx context.Context, res *mautrix.RespSync, since string) bool {
-		s.c.store.Take(ctx, s.c.guard, res, since)
+		s.c.acc.Store.Take(ctx, s.c.guard, res, since)
 		return true
 	})
 }
@@ -209,7 +209,7 @@ func (c *Client) wake(b *batch) {
 // arrange makes the timelines what the handlers are to see: gaps are filled,
 // and what was said before we came is left out.
 func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos position, b *batch) error {
-	if pos.token != "" && (c.done.Load() == 0 || c.failures.Load() > 0) {
+	if pos.token != "" && (c.sync.done.Load() == 0 || c.sync.failures.Load() > 0) {
 		if err := c.lookBack(ctx, res); err != nil {
 			return err
 		}
@@ -340,7 +340,7 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 
 // inbound is what everything that somebody does in a room has in common.
 func (c *Client) inbound(ctx context.Context, evt *event.Event, room roomFacts) (chat.Inbound, error) {
-	unproven, err := c.devices.Unproven(ctx, room.encrypted, evt.Sender)
+	unproven, err := c.acc.Devices.Unproven(ctx, room.encrypted, evt.Sender)
 	return chat.Inbound{
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
 		Private: room.private(evt.Sender.String()), Unproven: unproven,

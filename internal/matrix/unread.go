@@ -29,7 +29,7 @@ func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 	if !ok || content.Algorithm == "" || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
-	plain, err := c.devices.Decrypt(ctx, evt)
+	plain, err := c.acc.Devices.Decrypt(ctx, evt)
 	switch {
 	case err == nil:
 		c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, originKey{}, evt), plain)
@@ -101,7 +101,7 @@ func (c *Client) runUnread(ctx context.Context) error {
 	select { // the state of the rooms may be old before
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-c.synced:
+	case <-c.sync.synced:
 	}
 	c.mu.Lock()
 	c.arrived[""] = struct{}{} // which of the keys came in an earlier run is not known

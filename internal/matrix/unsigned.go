@@ -15,10 +15,10 @@ import (
 // fromUnsigned deals with a message of an unsigned device: its sender and the owners are
 // told once for each device. It returns true when the bot must not act on the message.
 func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, room roomFacts, o opinion) (refused bool, err error) {
-	if unsigned, err := c.devices.Unsigned(ctx, evt); err != nil || !unsigned {
+	if unsigned, err := c.acc.Devices.Unsigned(ctx, evt); err != nil || !unsigned {
 		return false, err
 	}
-	refused = c.devices.MustBeSigned(evt.Sender)
+	refused = c.acc.Devices.MustBeSigned(evt.Sender)
 	device := evt.Mautrix.TrustSource
 	if evt.Mautrix.TrustState != id.TrustStateUnset {
 		device = nil // the room key does not prove which device has written this
@@ -117,7 +117,7 @@ func (c *Client) toldBy(ctx context.Context, b *batch, id string) (event string,
 // Talking goes on: most who reset an identity have lost their recovery key. Each
 // change is told once.
 func (c *Client) changedKeys(ctx context.Context, b *batch) error {
-	changes, err := c.devices.Changed(ctx, c.cfg.DB)
+	changes, err := c.acc.Devices.Changed(ctx, c.cfg.DB)
 	if err != nil || len(changes) == 0 {
 		return err
 	}

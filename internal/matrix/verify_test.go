@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"reverie/internal/chat"
-	"reverie/internal/matrix"
+	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
@@ -420,7 +420,7 @@ func TestPlainVerificationRequest(t *testing.T) {
 // opened waits until the verification txn is open, and no other.
 func opened(t *testing.T, b *bot, txn string) {
 	t.Helper()
-	b.becomes("the verification was not opened", func(matrix.Status) bool { return len(b.Verifications()) > 0 })
+	b.becomes("the verification was not opened", func(doctor.Status) bool { return len(b.Verifications()) > 0 })
 	if open := b.Verifications(); len(open) != 1 || open[0] != txn {
 		t.Fatalf("open: %v, want %s alone", open, txn)
 	}

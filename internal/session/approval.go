@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -377,7 +378,7 @@ func (a *approval) answers(person, option string) bool {
 func (m *Manager) wakeApproval(ctx context.Context, a approval) error {
 	err := m.Deliver(ctx, chat.Inbound{ID: donePrefix + a.code, Room: a.room, Branch: a.talk.Thread(), Sender: a.asker,
 		Change: chat.Approved, Target: askPrefix + a.code, At: m.cfg.Now()})
-	if errors.Is(err, ErrStopping) { // the next start finds it
+	if errors.Is(err, chat.ErrStopping) { // the next start finds it
 		return nil
 	}
 	return err
@@ -448,7 +449,7 @@ func (s *Session) runApproved(ctx context.Context, a approval) error {
 		}
 		stands, err := s.stands(ctx, a.code)
 		switch {
-		case context.Cause(ctx) == errStopped, disturbed(ctx) != "", err == nil && !stands: //nolint:errorlint // our own value
+		case context.Cause(ctx) == agent.ErrStopped, disturbed(ctx) != "", err == nil && !stands: //nolint:errorlint // our own value
 			a.state = void
 			return s.concludeApproval(kept, a, s.outcome(kept, a, "stop.ended"))
 		case err != nil:

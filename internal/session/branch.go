@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/history/compact"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 )
 
@@ -34,8 +37,7 @@ func Retries(text string) bool {
 	return command && name == "retry"
 }
 
-// talkOf is the conversation that in belongs to. What the program has to tell belongs to
-// the room's own.
+// talkOf is the conversation that in belongs to. What the program has to tell belongs to the room's own.
 func talkOf(in chat.Inbound) history.Talk {
 	if in.Event != "" {
 		return history.TalkOf(in.Room, "")
@@ -89,8 +91,7 @@ func (s *Session) branch(ctx context.Context, in chat.Inbound) error {
 	return err
 }
 
-// roomBefore is the room's own conversation as a thread may go on from it: nothing, if others
-// read it than read the thread.
+// roomBefore is the room's own conversation as a thread may go on from it: nothing, if others read it than read the thread.
 func (s *Session) roomBefore(ctx context.Context, in chat.Inbound) (past []history.Message, before history.Compaction, err error) {
 	room := history.TalkOf(s.room, "")
 	readers, err := s.cfg.History.Readers(ctx, room)
@@ -131,7 +132,7 @@ const (
 // said since, a line each, in at most so many tokens.
 func roomContext(summary string, past []history.Message, most int) string {
 	var lines []string
-	summary = history.Cut(summary, most/2)
+	summary = compact.Cut(summary, most/2)
 	left := most - llm.EstimateTokens(contextLead+summary) - 2
 	for _, m := range slices.Backward(past) {
 		if m.Text == "" || m.Role != llm.User && (m.Role != llm.Assistant || len(m.Calls) > 0) || history.TakenBack(m) {
@@ -140,7 +141,7 @@ func roomContext(summary string, past []history.Message, most int) string {
 		who, text := m.Sender, m.Text
 		switch {
 		case m.Role == llm.Assistant:
-			who, text = "you", visible(text)
+			who, text = "you", agent.Visible(i18n.English, text)
 		case who == "":
 			who = "system"
 		}
@@ -168,7 +169,7 @@ func rootLines(q chat.Quote, most int) []string {
 	if who == "" {
 		return []string{"The thread begins at a message of the room: " + history.OneLine(q.Text, contextLine)}
 	}
-	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, history.OneLine(history.Cut(q.Text, most), 4*contextLine))}
+	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, history.OneLine(compact.Cut(q.Text, most), 4*contextLine))}
 }
 
 // branchRest is how long nobody says anything in a thread until its session ends: there
@@ -204,7 +205,7 @@ func (s *Session) stopBranches(person string) bool {
 		}
 		b.mu.Lock()
 		if b.running != nil && b.inHand == person {
-			b.running(errStopped)
+			b.running(agent.ErrStopped)
 			stopped = true
 		}
 		b.mu.Unlock()

@@ -281,6 +281,21 @@ func (s *Session) listTasks(ctx context.Context, in chat.Inbound, _ string) (str
 	return b.String(), nil
 }
 
+// listHelpers is the command !helpers.
+func (s *Session) listHelpers(ctx context.Context, in chat.Inbound, _ string) (string, error) {
+	if s.helpers == nil {
+		return s.text(ctx, "helpers.off"), nil
+	}
+	lines, err := s.helpers.Lines(ctx, s.place(in), s.cfg.Messages.For(ctx, s.room))
+	if err != nil {
+		return "", err
+	}
+	if len(lines) == 0 {
+		return s.text(ctx, "helpers.none"), nil
+	}
+	return "- " + strings.Join(lines, "\n- ") + "\n\n" + s.text(ctx, "helpers.stop"), nil
+}
+
 // promptWords is !prompt: what the next request is made of, in numbers, in the language of the room.
 // The rest, and what stands in files, is for the operator: `bot prompt`.
 func (s *Session) promptWords(ctx context.Context, r prompt.Report) string {

@@ -9,13 +9,13 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/history/compact"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 )
 
-// compaction is what a session keeps of its compactions. The session works on one
-// message at a time, and nobody else looks at it.
+// compaction is what a session keeps of its compactions. The session works on one message at a time, and nobody else looks at it.
 type compaction struct {
 	in    chat.Inbound // whose message is worked on
 	asked string       // the message for which a model was asked for a summary last
@@ -108,12 +108,6 @@ func (s *Session) tooFull(r prompt.Report, past []history.Message, err error) st
 	return ""
 }
 
-// overflowed reports whether err means that the server found a request too large.
-func overflowed(err error) bool {
-	var model *llm.Error
-	return errors.As(err, &model) && model.Kind == llm.TooLarge
-}
-
 // compactTo makes the conversation shorter, to share percent of what the window has for it, and
 // says whether it did: old tool results first, and if that is not enough the older part is
 // summarised. reason is kept beside it. It does nothing when little would be won, and what fails
@@ -139,10 +133,10 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 		return false, err
 	}
 	l.Full = reason == becauseAsked
-	plan := history.Compact(past, l)
+	plan := compact.NewPlan(past, l)
 	if reason == becauseOver && len(plan.Steps) == 0 { // it would fit, but the prompt leaves messages out: better a summary of them
 		l.Full = true
-		plan = history.Compact(past, l)
+		plan = compact.NewPlan(past, l)
 	}
 	if !worthIt(plan, l, reason) {
 		return false, nil
@@ -169,7 +163,7 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 
 // worthIt reports whether a plan wins enough: who asked for it, or is refused
 // otherwise, gets what there is.
-func worthIt(p history.Plan, l history.Limits, reason string) bool {
+func worthIt(p compact.Plan, l compact.Limits, reason string) bool {
 	switch reason {
 	case becauseAsked:
 		return len(p.Gone) >= leastAsked
@@ -190,17 +184,17 @@ func (s *Session) whose(ctx context.Context) (chat.Inbound, error) {
 
 // limits measures what a fresh prompt leaves for the history and the summary. t
 // is a turn of this room.
-func (s *Session) limits(ctx context.Context, t prompt.Turn, share int) (history.Limits, error) {
+func (s *Session) limits(ctx context.Context, t prompt.Turn, share int) (compact.Limits, error) {
 	t.History, t.Summary, t.Preview = nil, "", true
 	p, err := s.cfg.Prompt.Assemble(ctx, t)
 	if err != nil {
-		return history.Limits{}, err
+		return compact.Limits{}, err
 	}
 	room := (p.Report.Room() - p.Report.Total) * share / 100
 	// A summary that is much longer would cost the conversation its place, and a section
 	// of the prompt has a cap of 8,000 characters.
 	const least, most = 100, 1_600
-	return history.Limits{Room: room, Summary: min(max(room*35/100, least), most)}, nil
+	return compact.Limits{Room: room, Summary: min(max(room*35/100, least), most)}, nil
 }
 
 // tell says once to the person who waits what became of the earlier part, and of

@@ -30,11 +30,8 @@
 //
 // # Sub-sessions
 //
-// Work in the background is rows of sub_session and sub_session_need (which waits for which); its
-// messages are in a room of its own, sub:ID. One loop (helpers.Run) starts, ends and reports
-// them. A sub-session sees what its room sees and uses the tools of the person who asked; it
-// asks for no approval. While a person waits for a model, the background does not ask that
-// model (lanes.go).
+// Work in the background is done by package subsession. While a person waits for a model, the
+// background does not ask that model (lanes.go).
 //
 // # The task in focus
 //

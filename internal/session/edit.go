@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/harvest"
@@ -36,11 +37,11 @@ func (s *Session) pushChange(in chat.Inbound) {
 	busy, ours := s.hand[in.Target], strings.HasPrefix(in.Target, replyID(""))
 	switch {
 	case in.Change == chat.StopThis && busy:
-		s.running(errStopped)
+		s.running(agent.ErrStopped)
 	case in.Change == chat.AskAgain && busy: // it is being answered
 		in.Target = ""
 	case in.Change == chat.TakenBack && busy && ours:
-		s.running(errWithdrawn)
+		s.running(agent.ErrWithdrawn)
 	case in.Change == chat.Voted, in.Change == chat.Approved: // an answer to a question ends no work
 	case busy:
 		s.running(disturbance(in.Target))
@@ -205,7 +206,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 	s.asking = chat.Inbound{}
 	s.insist(work, log, func() error {
 		turn, done := s.stoppable(work, in.Sender, in.Target)
-		err := recovered(log, func() error { return s.change(turn, in) })
+		err := agent.Recovered(log, func() error { return s.change(turn, in) })
 		done()
 		switch {
 		case err == nil || work.Err() != nil || store.Passing(err):
@@ -215,7 +216,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 		case s.asking.ID == "":
 			log.Error("a change was not followed", "err", err)
 			return nil
-		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
+		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
 			return s.sayStopped(work, s.asking)
 		}

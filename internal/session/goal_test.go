@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/goal"
 	"reverie/internal/history"
@@ -149,10 +150,10 @@ func TestGoalCutOff(t *testing.T) {
 		"[CHECKPOINT] Plan - DO":                                     {"", ""},
 		"In the middle of":                                           {"In the middle of", ""},
 	} {
-		got := visible(text + cutOff)
-		wrong(t, got != want.shown+cutOff, "%q shows %q", text, got)
+		got := agent.Visible(i18n.English, text+agent.CutOff)
+		wrong(t, got != want.shown+agent.CutOff, "%q shows %q", text, got)
 		var texts []string
-		markers, _ := markersOf(text + cutOff)
+		markers, _ := agent.Markers(text + agent.CutOff)
 		for _, m := range markers {
 			texts = append(texts, m.Text)
 		}
@@ -224,7 +225,7 @@ func TestNotesAreNotRepeated(t *testing.T) {
 		"Sure.\n[note 2a5b]\nThe steer":                                            "Sure.",
 		"As in [note 1] and [note that]: fine. <data> is a tag.":                   "As in [note 1] and [note that]: fine. <data> is a tag.",
 	} {
-		got := visible(text)
+		got := agent.Visible(i18n.English, text)
 		wrong(t, got != want, "%q: %q, want %q", text, got, want)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/subsession"
 	"reverie/internal/tool"
 )
 
@@ -157,21 +158,21 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 		got := byID[n.id]
 		broken := ""
 		for _, j := range n.needs {
-			if byID[nodes[j].id].status != helperCompleted {
+			if byID[nodes[j].id].status != subsession.Completed {
 				broken = nodes[j].id
 			}
 		}
 		switch {
 		case n.cancelled: // who did it need not be told
-			wrong(t, got.status != helperCancelled || told[n.id] != 0,
+			wrong(t, got.status != subsession.Cancelled || told[n.id] != 0,
 				"node %d was cancelled: %s (%s), told %d times", i, got.status, got.reason, told[n.id])
 			continue
 		case broken != "":
-			wrong(t, got.status != helperFailed || !strings.Contains(got.reason.String(), "it needed sub_") || d.asked[fmt.Sprint(i)] != 0,
+			wrong(t, got.status != subsession.Failed || !strings.Contains(got.reason.String(), "it needed sub_") || d.asked[fmt.Sprint(i)] != 0,
 				"node %d needed %s: %s (%s), asked %d times", i, broken, got.status, got.reason, d.asked[fmt.Sprint(i)])
 		case n.kind == "fails" || n.kind == "hangs":
-			wrong(t, got.status != helperFailed || got.reason == "", "node %d %s: %s (%s)", i, n.kind, got.status, got.reason)
-		case got.status != helperCompleted || got.result != fmt.Sprintf("result of node %d.", i):
+			wrong(t, got.status != subsession.Failed || got.reason == "", "node %d %s: %s (%s)", i, n.kind, got.status, got.reason)
+		case got.status != subsession.Completed || got.result != fmt.Sprintf("result of node %d.", i):
 			t.Errorf("node %d %s: %s %q (%s)", i, n.kind, got.status, got.result, got.reason)
 		}
 		if broken == "" && n.kind != "hangs" { // its time may be up before the model is asked
@@ -312,7 +313,7 @@ func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 	t.Helper()
 	d.remember(t, w)
 	for i, n := range nodes {
-		brief, _, err := w.cfg.History.Said(t.Context(), history.Talk(subPrefix+n.id), "brief")
+		brief, _, err := w.cfg.History.Said(t.Context(), history.Talk("sub:"+n.id), "brief")
 		must(t, err)
 		d.briefs[fmt.Sprint(i)] = brief
 	}
@@ -339,7 +340,7 @@ func TestLeft(t *testing.T) {
 		quick, long := w.spawn(t, tool.Job{Objective: "quick"}), w.spawn(t, tool.Job{Objective: "long"})
 		later := w.spawn(t, tool.Job{Objective: "later", Needs: []string{long}})
 		w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere"})
-		find := func(id string) helper { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, id); return n }
+		find := func(id string) helper { n := w.helper(t, id); return n }
 		until(t, "the rooms' models are asked of what is done", func() bool {
 			all := strings.Join(w.script.asked(), "")
 			return strings.Contains(all, "result of quick.") && strings.Contains(all, "result of elsewhere.")
@@ -353,7 +354,9 @@ func TestLeft(t *testing.T) {
 		} else {
 			w.Left("!dm")
 		}
-		until(t, "they are ended", func() bool { return find(long).status == helperCancelled && find(later).status == helperCancelled })
+		until(t, "they are ended", func() bool {
+			return find(long).status == subsession.Cancelled && find(later).status == subsession.Cancelled
+		})
 		equal(t, find(later).reason.String(), "the room was left")
 		close(held)
 		until(t, "all are told", w.allTold(t))
@@ -379,7 +382,7 @@ func TestStopEndsSubSessions(t *testing.T) {
 	}
 	w.withHelpers(t)
 	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere"})
-	until(t, "it is done elsewhere", func() bool { return w.helpersOf(t, "!group")[0].status == helperCompleted })
+	until(t, "it is done elsewhere", func() bool { return w.helpersOf(t, "!group")[0].status == subsession.Completed })
 	long := ""
 	for range w.cfg.Helpers.Parallel {
 		long = w.spawn(t, tool.Job{Objective: "long"})
@@ -391,9 +394,9 @@ func TestStopEndsSubSessions(t *testing.T) {
 	})
 	equal(t, w.say(t, "$1", "!stop").Text, "I ended the 4 sub-sessions that worked in the background.")
 	until(t, "all are told", w.allTold(t))
-	until(t, "nothing runs", func() bool { w.helpers.mu.Lock(); defer w.helpers.mu.Unlock(); return len(w.helpers.active) == 0 })
+	until(t, "nothing runs", func() bool { return w.helpers.Running() == 0 })
 	for _, n := range w.helpersOf(t, "!dm") {
-		wrong(t, n.status != helperCancelled || n.rounds > 0, "%s is %s after %d requests", n.objective, n.status, n.rounds)
+		wrong(t, n.status != subsession.Cancelled || n.rounds > 0, "%s is %s after %d requests", n.objective, n.status, n.rounds)
 	}
 	told := w.eventsTold(t, "!dm")
 	wrong(t, len(told) != 0, "told %v", told)

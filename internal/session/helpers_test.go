@@ -13,8 +13,11 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/store"
+	"reverie/internal/subsession"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -95,10 +98,34 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// helpersOf reads the rows.
+// helper is a row of sub_session.
+type helper struct {
+	id, room, objective, status, result, event string
+	reason                                     i18n.Text
+	rounds                                     int
+	tools                                      []string
+}
+
+// helpersAre reads the rows that what is true of.
+func (w *world) helpersAre(t *testing.T, what string, args ...any) []helper {
+	t.Helper()
+	return result(store.List(context.Background(), w.cfg.DB, func(row store.Row) (n helper, err error) {
+		err = row.Scan(&n.id, &n.room, &n.objective, &n.status, &n.result, &n.event, &n.reason, &n.rounds, store.JSON(&n.tools))
+		return n, err
+	}, `SELECT id, room, objective, status, result, event, reason, rounds, tools FROM sub_session AS n `+what, args...))(t)
+}
+
 func (w *world) helpersOf(t *testing.T, room string) []helper {
 	t.Helper()
-	return result(w.helpers.read(context.Background(), w.cfg.DB, `WHERE room = ? ORDER BY created, rowid`, room))(t)
+	return w.helpersAre(t, `WHERE room = ? ORDER BY created, rowid`, room)
+}
+
+// helper reads one row.
+func (w *world) helper(t *testing.T, id string) (n helper) {
+	t.Helper()
+	for _, n = range w.helpersAre(t, `WHERE id = ?`, id) {
+	}
+	return n
 }
 
 func (w *world) allTold(t *testing.T) func() bool {
@@ -195,7 +222,7 @@ func TestEveryResultIsTold(t *testing.T) {
 		last = w.spawn(t, job)
 	}
 	until(t, "all are done", func() bool {
-		return !slices.ContainsFunc(w.helpersOf(t, "!dm"), func(n helper) bool { return n.status != helperCompleted })
+		return !slices.ContainsFunc(w.helpersOf(t, "!dm"), func(n helper) bool { return n.status != subsession.Completed })
 	})
 	close(busy)
 	until(t, "all are told", w.allTold(t))
@@ -233,7 +260,7 @@ func TestRestartKeepsSubSessions(t *testing.T) {
 	until(t, "all are told", w.allTold(t))
 	told := w.eventsTold(t, "!dm")
 	for _, n := range w.helpersOf(t, "!dm") {
-		wrong(t, n.status != helperCompleted || told[n.id] != 1, "%s %s: %s, told %d times", n.id, n.objective, n.status, told[n.id])
+		wrong(t, n.status != subsession.Completed || told[n.id] != 1, "%s %s: %s, told %d times", n.id, n.objective, n.status, told[n.id])
 	}
 }
 
@@ -309,7 +336,7 @@ func TestPeopleGoFirst(t *testing.T) {
 	until(t, "the person's turn asks, though the sub-session's request runs", func() bool { return people.Load() == 1 })
 	close(helper)
 	until(t, "the sub-session has its tool's result", func() bool {
-		past, err := w.cfg.History.Load(t.Context(), history.Talk(subPrefix+w.helpersOf(t, "!dm")[0].id))
+		past, err := w.cfg.History.Load(t.Context(), history.Talk("sub:"+w.helpersOf(t, "!dm")[0].id))
 		return err == nil && len(past) == 3
 	})
 	time.Sleep(30 * time.Millisecond) // in which it would ask
@@ -328,11 +355,11 @@ func TestSpawnRefuses(t *testing.T) {
 	ctx := t.Context()
 	mine := w.spawn(t, tool.Job{Objective: "a"})
 	after := w.spawn(t, tool.Job{Objective: "b", Needs: []string{mine}})
-	until(t, "it runs", func() bool { return w.helpersOf(t, "!dm")[0].status == helperRunning })
+	until(t, "it runs", func() bool { return w.helpersOf(t, "!dm")[0].status == subsession.Running })
 	inside := spawnScope(w, "!dm", true)
 	inside.Helper = mine
 	child := w.spawnFor(t, inside, tool.Job{Objective: "c"})
-	until(t, "the child runs", func() bool { n, _, _ := w.helpers.one(ctx, w.cfg.DB, child); return n.status == helperRunning })
+	until(t, "the child runs", func() bool { n := w.helper(t, child); return n.status == subsession.Running })
 	deeper := inside
 	deeper.Helper = child
 	later := spawnScope(w, "!dm", true)
@@ -366,18 +393,18 @@ func TestSpawnRefuses(t *testing.T) {
 	narrow := spawnScope(w, "!dm", true)
 	narrow.Policy = tool.Policy{Allow: []string{"task", "stay_silent", "read_file"}}
 	id, _, err := w.helpers.Spawn(ctx, narrow, tool.Job{Objective: "x", Mode: "full", Tools: []string{"*"}})
-	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, id); err != nil || !slices.Equal(n.tools, []string{"task", "read_file"}) {
+	if n := w.helper(t, id); err != nil || !slices.Equal(n.tools, []string{"task", "read_file"}) {
 		t.Errorf("tools %v, %v", n.tools, err)
 	}
 	prev, waits, err := w.helpers.Spawn(ctx, spawnScope(w, "!dm", true), tool.Job{Objective: "x", Mode: "minimal", OnPrevious: true})
-	needed, _ := w.helpers.needed(ctx, helper{id: prev})
+	needed := w.helpersAre(t, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? ORDER BY n.created, n.rowid`, prev)
 	wrong(t, err != nil || len(needed) != 3 || !strings.Contains(waits, mine), "previous: %v, %s, %v", needed, waits, err)
 	result(w.helpers.Cancel(ctx, spawnScope(w, "!dm", true), mine))(t)
-	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, child); n.status != helperCancelled {
+	if n := w.helper(t, child); n.status != subsession.Cancelled {
 		t.Errorf("its child is %s", n.status)
 	}
-	until(t, "its dependent fails", func() bool { n, _, _ := w.helpers.one(ctx, w.cfg.DB, after); return n.status == helperFailed })
-	n, _, _ := w.helpers.one(ctx, w.cfg.DB, after)
+	until(t, "its dependent fails", func() bool { n := w.helper(t, after); return n.status == subsession.Failed })
+	n := w.helper(t, after)
 	wrong(t, !strings.Contains(n.reason.String(), mine+", which was cancelled"), "because %s", n.reason)
 }
 
@@ -404,8 +431,8 @@ func TestSubSessionOfASubSession(t *testing.T) {
 	w.withHelpers(t)
 	id := w.spawn(t, tool.Job{Objective: "whole", Tools: []string{"*"}})
 	until(t, "all are told", w.allTold(t))
-	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, id)
-	wrong(t, err != nil || n.result != "the whole", "%+v, %v", n, err)
+	n := w.helper(t, id)
+	wrong(t, n.result != "the whole", "%+v", n)
 	all := w.helpersOf(t, "!dm")
 	told := w.eventsTold(t, "!dm")
 	wrong(t, len(all) != 2 || len(told) != 1 || told[id] != 1, "%d sub-sessions; the room was told %v", len(all), told)
@@ -430,8 +457,8 @@ func TestRoundsEnd(t *testing.T) {
 	w.script.tool = "search_memory"
 	id := w.spawn(t, tool.Job{Objective: "look"})
 	until(t, "it is told", w.allTold(t))
-	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, id)
-	wrong(t, err != nil || n.status != helperFailed || n.rounds != 4 || offered != 3, "%+v, tools offered %d times, %v", n, offered, err)
+	n := w.helper(t, id)
+	wrong(t, n.status != subsession.Failed || n.rounds != 4 || offered != 3, "%+v, tools offered %d times", n, offered)
 }
 
 // TestSubSessionsForget: what is forgotten leaves what sub-sessions were given, said and told, too.
@@ -444,7 +471,7 @@ func TestSubSessionsForget(t *testing.T) {
 	until(t, "it is told", w.allTold(t))
 	tx := result(w.cfg.DB.BeginTx(t.Context(), nil))(t)
 	result(w.cfg.History.Forget(t.Context(), tx, []string{text}))(t)
-	must(t, ForgetHelpers(t.Context(), tx, []string{text}))
+	must(t, subsession.Forget(t.Context(), tx, []string{text}))
 	must(t, tx.Commit())
 	left := value[int](t, w, `SELECT (SELECT count(*) FROM message WHERE instr(text || tail || calls, '4711')) +
 		(SELECT count(*) FROM sub_session WHERE instr(objective || context || result || reason, '4711'))`)
@@ -476,12 +503,12 @@ func TestPlacesAreFair(t *testing.T) {
 	must(t, w.Move(t.Context(), "!group", "!new"))
 	close(gates[0])
 	until(t, "the third runs", func() bool { return begun.Load() == 3 })
-	if n := w.helpersOf(t, "!new"); len(n) != 1 || n[0].status != helperRunning {
+	if n := w.helpersOf(t, "!new"); len(n) != 1 || n[0].status != subsession.Running {
 		t.Errorf("the other room waits: %+v", n)
 	}
 	running := 0
 	for _, n := range append(w.helpersOf(t, "!dm"), w.helpersOf(t, "!new")...) {
-		if n.status == helperRunning {
+		if n.status == subsession.Running {
 			running++
 		}
 	}
@@ -509,5 +536,5 @@ func TestResultWithoutAModel(t *testing.T) {
 	equal(t, w.room.count(), 1)
 	said := w.room.newest().Text
 	wrong(t, !strings.HasPrefix(said, "Work in the background has ended") || !strings.Contains(said, "\n> green tea"), "the room read %s", said)
-	equal(t, len(w.script.asked()), 1+mostTold)
+	equal(t, len(w.script.asked()), 1+3)
 }

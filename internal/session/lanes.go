@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"reverie/internal/agent"
+	"reverie/internal/tool"
 	"sync"
 	"time"
 )
@@ -49,9 +51,15 @@ func (l *lanes) yield(ctx context.Context, model string) error {
 }
 
 // firstModel is the model that a role asks first.
-func (m *Manager) firstModel(role string) string {
-	if names := m.cfg.Models.Role(role); len(names) > 0 {
-		return names[0]
+func (m *Manager) firstModel(role string) string { return agent.FirstModel(m.cfg.Models, role) }
+
+// Yield returns when no person waits for model, or ctx has ended.
+func (m *Manager) Yield(ctx context.Context, model string) error { return m.lanes.yield(ctx, model) }
+
+// spawner is what a turn's tools spawn with; nil = there are no sub-sessions.
+func (m *Manager) spawner() tool.Spawner {
+	if m.helpers == nil {
+		return nil
 	}
-	return ""
+	return m.helpers
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/goal"
 	"reverie/internal/history"
@@ -25,6 +25,7 @@ import (
 	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
+	"reverie/internal/subsession"
 	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/window"
@@ -60,7 +61,7 @@ type Config struct {
 	Log      *slog.Logger
 
 	Events    map[chat.EventKind]Source // where the system events of each kind come from
-	Helpers   HelperConfig              // the sub-sessions
+	Helpers   subsession.Limits         // the sub-sessions
 	Objective string                    // role of the models that are asked which task a room works on; empty = none is
 	Messages  *settings.Messages        // what is said without a model; nil = in English
 	Skills    *skill.Library
@@ -79,21 +80,17 @@ type Config struct {
 	Leaving func(room string)
 }
 
-// ErrStopping is returned by Deliver once the end was asked for. The message
-// stays with the transport, which delivers it again at the next start.
-var ErrStopping = errors.New("session: stopping")
-
 // Manager keeps one Session per conversation and hands each message to its lane.
 type Manager struct {
 	cfg    Config
-	offers map[string][topTier + 1]offer // by mode and tier
+	offers map[string][topTier + 1]agent.Offer // by mode and tier
 	began  time.Time
 	start  chan *Session
 	turns  chan struct{} // holds a token for each turn that runs
 	lanes  *lanes
 	goals  *goal.Store
 
-	helpers *helpers // nil = there are no sub-sessions
+	helpers *subsession.Runner // nil = there are no sub-sessions
 
 	background *idle.Gate
 
@@ -120,7 +117,9 @@ func New(cfg Config) *Manager {
 	m := &Manager{cfg: cfg, background: cfg.Background, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
 		lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now), rooms: map[history.Talk]*Session{}}
 	if cfg.Helpers.Parallel > 0 {
-		m.helpers = newHelpers(m)
+		m.helpers = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools, History: cfg.History,
+			Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location, Again: cfg.Again, Now: cfg.Now,
+			Log: cfg.Log, Limits: cfg.Helpers, Left: cfg.Rooms.Left}, m)
 		m.cfg.Events = map[chat.EventKind]Source{}
 		maps.Copy(m.cfg.Events, cfg.Events)
 		for _, kind := range []chat.EventKind{chat.SubSessionResult, chat.SubSessionFailed} {
@@ -137,7 +136,7 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 	m.mu.Lock()
 	if m.stopping {
 		m.mu.Unlock()
-		return ErrStopping
+		return chat.ErrStopping
 	}
 	talk := talkOf(in)
 	s, known := m.rooms[talk]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/goal"
 	"reverie/internal/history"
@@ -56,7 +57,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 }
 
 // offer is the tools that the model is told about.
-func (s *Session) offer(m manner) offer {
+func (s *Session) offer(m manner) agent.Offer {
 	return s.offers[m.mode.Name][min(max(m.tier, 0), topTier)]
 }
 
@@ -64,9 +65,9 @@ func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) 
 	window, out := s.cfg.Models.Window(m.mode.Role)
 	tools := s.offer(m)
 	t := prompt.Turn{
-		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.dense, ToolTokens: tools.tokens,
+		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.dense, ToolTokens: tools.Tokens,
 		Subject: prompt.Subject{
-			Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private, Tools: tools.names,
+			Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private, Tools: tools.Names,
 			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Templates, Tier: m.tier,
 		},
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/goal"
 	"reverie/internal/history"
@@ -25,6 +26,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/settings"
+	"reverie/internal/subsession"
 	"reverie/internal/task"
 )
 
@@ -143,9 +145,9 @@ func everythingSaid(t *testing.T, language string) {
 	needed := func(why i18n.Text) i18n.Text { return i18n.New("why.needed_failed", "id", "sub_1", "why", why) }
 	for i, reason := range []i18n.Text{i18n.New("why.helper_empty"), i18n.New("why.helper_time", "time", i18n.Span(5*time.Minute), "count", 4), needed(i18n.New("why.helper_cancelled")),
 		i18n.New("why.helper_stop"), i18n.New("why.needed_cancelled", "id", "sub_1", "why", i18n.New("why.helper_cancelled")), (&llm.Error{Kind: llm.Unreachable, Model: "my model"}).Calm(),
-		needed((&llm.Error{Kind: llm.Garbled, Model: "m"}).Calm()), i18n.New("why.room_left"), unasked, "session: the disk is on fire"} {
+		needed((&llm.Error{Kind: llm.Garbled, Model: "m"}).Calm()), i18n.New("why.room_left"), subsession.Unasked, "session: the disk is on fire"} {
 		exec(`INSERT INTO sub_session (id, depth, room, private, objective, mode, tools, timeout, status, reason, continued, rounds, tokens, created, ended, told)
-			VALUES (?, 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 2, 3, 400, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{helperFailed, helperCancelled, helperCompleted, helperWaiting, helperPending}[i%5], reason)
+			VALUES (?, 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 2, 3, 400, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{subsession.Failed, subsession.Cancelled, subsession.Completed, subsession.Waiting, subsession.Pending}[i%5], reason)
 	}
 	say("!helpers", "!stop", "!mode planning")
 	exec(`UPDATE message SET at = at - 86400000`)
@@ -165,7 +167,7 @@ func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 	result(goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers))(t)
 	result(goals.Decide(t.Context(), inDM, "", goal.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}))(t)
 	say("!goal", "!goal history", "!goal done", "!goal new Kaffee", "!goal drop", "!goal history", "!goal new "+strings.Repeat("z", 5000))
-	m := chat.Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+cutOff)}
+	m := chat.Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+agent.CutOff)}
 	w.room.final["brief"] = m
 	say("!goal")
 }
@@ -226,7 +228,8 @@ func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 }
 
 // speaking are the folders whose code says something to people in rooms.
-var speaking = []string{".", "../settings", "../matrix", "../matrix/verification", "../questions", "../task", "../goal", "../store", "../dream", "../memory", "../media", "../llm", "../history", "../prompt", "../i18n", "../../cmd/bot"}
+var speaking = []string{".", "../settings", "../agent", "../subsession", "../matrix", "../matrix/verification", "../matrix/account", "../matrix/doctor", "../window", "../harvest", "../questions", "../delivery", "../task", "../goal", "../store", "../dream", "../dream/report",
+	"../memory", "../media", "../llm", "../history", "../prompt", "../i18n", "../../cmd/bot"}
 
 // parsed are the files of folders, without their tests.
 func parsed(t *testing.T, dirs []string) map[string]*ast.File {
@@ -362,7 +365,7 @@ func shown(file *ast.File) (all []ast.Expr) {
 				key, _ := kv.Key.(*ast.Ident)
 				switch {
 				case key == nil:
-				case (name == "Outgoing" || name == "notice") && (key.Name == "Text" || key.Name == "text" || key.Name == "Caption"), name == "ReqRedact" && key.Name == "Reason":
+				case (name == "Outgoing" || strings.EqualFold(name, "notice")) && (key.Name == "Text" || key.Name == "text" || key.Name == "Caption"), name == "ReqRedact" && key.Name == "Reason":
 					all = append(all, kv.Value)
 				}
 			}

@@ -135,7 +135,7 @@ func (m *Manager) Tools(ctx context.Context, room string) ([]llm.ToolSpec, error
 	if err != nil {
 		return nil, err
 	}
-	return s.offer(how).specs, nil
+	return s.offer(how).Specs, nil
 }
 
 // think is the command !think: it sets the level of the room, or tells it.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"reverie/internal/agent"
 	"reverie/internal/history"
-	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/settings"
-	"reverie/internal/store"
+	"reverie/internal/subsession"
 )
 
 // Move gives the room to what belongs to the room from. It can be repeated. Lines of memory stay
@@ -20,12 +20,12 @@ func (m *Manager) Move(ctx context.Context, from, to string) error {
 	for _, query := range []string{
 		`INSERT INTO session (room, person, private, heard_at, pin, pin_asked)
 			SELECT ?, person, private, heard_at, pin, pin_asked FROM session WHERE room = ? ON CONFLICT (room) DO NOTHING`,
-		`UPDATE sub_session SET room = ? WHERE room = ?`,
 	} {
 		if _, err := m.cfg.DB.ExecContext(ctx, query, to, from); err != nil {
 			failed = append(failed, fmt.Errorf("session: move room: %w", err))
 		}
 	}
+	failed = append(failed, subsession.Move(ctx, m.cfg.DB, from, to))
 	entries, err := m.cfg.Memory.Entries(ctx, memory.Room(from))
 	failed = append(failed, m.cfg.Skills.Move(from, to), err)
 	for _, e := range entries {
@@ -58,41 +58,12 @@ func (m *Manager) Left(room string) {
 	for talk, s := range m.rooms { // of the room and its threads
 		s.mu.Lock()
 		if talk.Room() == room && s.running != nil {
-			s.running(errWithdrawn)
+			s.running(agent.ErrWithdrawn)
 		}
 		s.mu.Unlock()
 	}
 	m.mu.Unlock()
 	if m.helpers != nil {
-		m.helpers.look()
+		m.helpers.Wake()
 	}
-}
-
-// leave ends what works for rooms that we are no longer in, and tells nobody of what has
-// ended there: also when the program was down as that happened, and had work left.
-func (h *helpers) leave(ctx context.Context) error {
-	rooms, err := store.Column[string](ctx, h.cfg.DB, `SELECT DISTINCT room FROM sub_session WHERE told = 0`)
-	if err != nil {
-		return fmt.Errorf("session: read sub-sessions: %w", err)
-	}
-	for _, room := range rooms {
-		gone, err := h.cfg.Rooms.Left(ctx, room)
-		if err != nil {
-			return err
-		}
-		if !gone {
-			continue
-		}
-		all, err := h.read(ctx, h.cfg.DB, `WHERE told = 0 AND room = ?`, room)
-		if err != nil {
-			return err
-		}
-		if _, err := h.cancel(ctx, all, i18n.New("why.room_left")); err != nil {
-			return err
-		}
-		if _, err := h.change(ctx, h.cfg.DB, `told = ? WHERE told = 0 AND room = ?`, h.millis(), room); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"reverie/internal/agent"
 	"reverie/internal/llm"
 	"reverie/internal/settings"
 	"reverie/internal/tool"
@@ -16,13 +17,6 @@ func policyOf(m settings.Mode) tool.Policy {
 	return p
 }
 
-// offer is the tools that a model is told about.
-type offer struct {
-	specs  []llm.ToolSpec
-	names  []string
-	tokens int // what the descriptions take
-}
-
 // costly are tools that the smallest windows have no room to describe, and that a
 // model can do without (it reports on its goal in lines of its text), and from which
 // tier on they are offered.
@@ -36,32 +30,23 @@ var toolBudget = [topTier + 1]int{8000, 600, 2000, 3000, 5000, 8000}
 
 // offers is the tools of each mode by its name, and of each tier: the smallest gets brief
 // descriptions, the others full ones. helpers tells whether there are sub-sessions.
-func offers(full, brief []llm.ToolSpec, helpers bool) map[string][topTier + 1]offer {
-	out := map[string][topTier + 1]offer{}
+func offers(full, brief []llm.ToolSpec, helpers bool) map[string][topTier + 1]agent.Offer {
+	out := map[string][topTier + 1]agent.Offer{}
 	for _, m := range settings.Modes() {
-		var of [topTier + 1]offer
+		var of [topTier + 1]agent.Offer
 		for tier := range of {
 			all := full
 			if tier == 1 {
 				all = brief
 			}
 			for _, s := range policyOf(m).Of(all) {
-				if (tier == 0 || tier >= costly[s.Name]) && (helpers || s.Name != tool.SpawnSubSession) && of[tier].tokens+tokensOf(s) <= toolBudget[tier] {
-					of[tier].add(s)
+				if (tier == 0 || tier >= costly[s.Name]) &&
+					(helpers || s.Name != tool.SpawnSubSession) && of[tier].Tokens+agent.Describing(s) <= toolBudget[tier] {
+					of[tier].Add(s)
 				}
 			}
 		}
 		out[m.Name] = of
 	}
 	return out
-}
-
-func (o *offer) add(s llm.ToolSpec) {
-	o.specs = append(o.specs, s)
-	o.names = append(o.names, s.Name)
-	o.tokens += tokensOf(s)
-}
-
-func tokensOf(s llm.ToolSpec) int {
-	return llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
 }

@@ -25,7 +25,7 @@ import (
 // instructionsOf is the shipped prompt of a mode in a tier, with the tools that it offers.
 func instructionsOf(t *testing.T, w *world, m settings.Mode, tier int) (text string, tools []string) {
 	t.Helper()
-	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.Name][tier].names
+	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.Name][tier].Names
 	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Subject: prompt.Subject{
 		Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.Templates, Tier: tier}}))(t)
 	return p.Prefix + "\n" + p.Tail, tools
@@ -96,7 +96,7 @@ func TestPromptSaysWhatHappens(t *testing.T) {
 		taught := strings.Contains(text, "[GOAL]")
 		wrong(t, taught == slices.Contains(tools, "goal"), "%s: [GOAL] in the prompt: %v, beside the tools %s", name, taught, tools)
 	})
-	for k := range leads {
+	for _, k := range []chat.EventKind{chat.ScheduledTask, chat.MemoryQuestion, chat.SubSessionResult, chat.SubSessionFailed} {
 		told := false
 		for _, p := range promised {
 			told = told || p.says == string(k)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"strings"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 )
@@ -114,7 +116,7 @@ func turnsOf(talk history.Talk, past []history.Message) (turns []memory.Turn) {
 		}
 		words := m.Text
 		if m.Role == llm.Assistant {
-			words = visible(words)
+			words = agent.Visible(i18n.English, words)
 		}
 		spoken := m.Role == llm.User || m.Role == llm.Assistant && len(m.Calls) == 0
 		if scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.TakenBack(m) {

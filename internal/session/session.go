@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -77,7 +77,7 @@ func (s *Session) push(in chat.Inbound) {
 	} else if isStop(in) {
 		s.lane = append([]chat.Inbound{in}, s.lane...)
 		if s.running != nil {
-			s.running(errStopped)
+			s.running(agent.ErrStopped)
 			s.stopped = true
 		}
 	} else {
@@ -175,12 +175,12 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 		}
 		newest = left[len(left)-1]
 		turn, done := s.stoppable(ctx, newest.Sender, named(left)...)
-		err = recovered(log, func() error { return s.dispatch(turn, left) })
+		err = agent.Recovered(log, func() error { return s.dispatch(turn, left) })
 		done()
 		switch d := disturbed(turn); {
 		case err == nil || ctx.Err() != nil || store.Passing(err):
 			return err
-		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
+		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
 			return errors.Join(s.voidApprovals(ctx, s.room, named(left)...), s.sayStopped(ctx, newest))
 		case d != "":
@@ -223,17 +223,6 @@ func (s *Session) insist(ctx context.Context, log *slog.Logger, f func() error) 
 		case <-time.After(wait):
 		}
 	}
-}
-
-// recovered runs f and turns a panic into an error, so that one message cannot end the room.
-func recovered(log *slog.Logger, f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("session: panic: %v", p)
-		}
-	}()
-	return f()
 }
 
 // dispatch decides what becomes of a burst: a notice, a command, or a turn.
@@ -337,9 +326,6 @@ func (s *Session) callScope(ctx context.Context, in chat.Inbound) (scope tool.Sc
 	return scope, past, nil
 }
 
-// errStopped is why a turn ends that somebody stopped with !stop.
-var errStopped = errors.New("session: stopped by a person")
-
 // stoppable gives the work for person on ids a context that !stop ends, and what people do
 // to one of them. done must be called when the work is through.
 func (s *Session) stoppable(ctx context.Context, person string, ids ...string) (_ context.Context, done func()) {
@@ -363,9 +349,15 @@ func isStop(in chat.Inbound) bool {
 
 // stop answers !stop. What runs was stopped when the message came, see push.
 func (s *Session) stop(ctx context.Context, in chat.Inbound, _ string) (string, error) {
-	helpers, err := s.cancelHelpers(ctx)
-	if err != nil {
-		return "", err
+	helpers := ""
+	if s.helpers != nil {
+		n, err := s.helpers.Stop(ctx, s.talk)
+		if err != nil {
+			return "", err
+		}
+		if n > 0 {
+			helpers = s.text(ctx, "helpers.stopped", "count", fmt.Sprint(n))
+		}
 	}
 	left, err := s.stopApprovals(ctx)
 	if err != nil {
@@ -392,7 +384,7 @@ func (s *Session) stop(ctx context.Context, in chat.Inbound, _ string) (string, 
 func (s *Session) sayStopped(ctx context.Context, in chat.Inbound) error {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err == nil {
-		err = s.closeOpenCalls(ctx, past)
+		err = agent.CloseCalls(ctx, s.cfg.History, s.talk, past, s.cfg.Now())
 	}
 	if err != nil {
 		return err

@@ -520,7 +520,7 @@ func TestStop(t *testing.T) {
 	must(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true}))
 	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.stop()
-	equal(t, w.Deliver(context.Background(), chat.Inbound{ID: "$2", Room: "!dm"}), ErrStopping)
+	equal(t, w.Deliver(context.Background(), chat.Inbound{ID: "$2", Room: "!dm"}), chat.ErrStopping)
 	wrong(t, len(w.room.handled) != 0 || w.room.count() != 0, "an interrupted message was acknowledged or answered")
 }
 

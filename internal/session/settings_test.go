@@ -327,7 +327,7 @@ func TestSmallestWindow(t *testing.T) {
 	g := goal.Goal{ID: "g", Description: "move house", Status: goal.Active, Priority: "medium"}
 	for tier, want := range map[int]bool{0: true, 1: false, 2: true, 5: true} {
 		turn := s.promptTurn(chat.Inbound{Sender: owner}, nil, manner{mode: roomMode{Mode: settings.Modes()[0]}, tier: tier, goal: g})
-		if slices.Contains(turn.Tools, "goal") != want || turn.Markers == want || turn.ToolTokens >= s.offers["assistant"][2].tokens != want {
+		if slices.Contains(turn.Tools, "goal") != want || turn.Markers == want || turn.ToolTokens >= s.offers["assistant"][2].Tokens != want {
 			t.Errorf("tier %d: tools %v of %d tokens, markers %v", tier, turn.Tools, turn.ToolTokens, turn.Markers)
 		}
 	}
@@ -403,7 +403,7 @@ func TestModeAtWork(t *testing.T) {
 		window, maxOutput int
 	}{{"user", "local", 16000, 500}, {"planning", "large", 32000, 600}} {
 		p := s.promptTurn(chat.Inbound{Sender: owner}, nil, manner{mode: result(s.mode(t.Context()))(t)})
-		if p.Mode != want.mode || p.Model != want.model || p.Window != want.window || p.MaxOutput != want.maxOutput || p.ToolTokens != s.offers[want.mode][topTier].tokens {
+		if p.Mode != want.mode || p.Model != want.model || p.Window != want.window || p.MaxOutput != want.maxOutput || p.ToolTokens != s.offers[want.mode][topTier].Tokens {
 			t.Errorf("prompt of %+v", p)
 		}
 		w.say(t, "$next"+want.mode, "!mode planning")

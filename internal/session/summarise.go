@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"reverie/internal/history"
+	"reverie/internal/history/compact"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 )
@@ -44,9 +45,9 @@ func (s *Session) summarise(ctx context.Context, c *history.Compaction, gone []h
 	c.Level, c.Summary = history.Summary, text
 	if err != nil {
 		s.log.Warn("no summary by a model: the words themselves stand in", "err", err)
-		c.Level, c.Summary = history.Extracted, history.Extract(before.Summary, gone, words)
+		c.Level, c.Summary = history.Extracted, compact.Extract(before.Summary, gone, words)
 	}
-	c.Details = history.Details(gone, before, c.Summary, most-llm.EstimateTokens(c.Summary)-16)
+	c.Details = compact.Details(gone, before, c.Summary, most-llm.EstimateTokens(c.Summary)-16)
 	return nil
 }
 
@@ -74,7 +75,7 @@ func (s *Session) askSummary(ctx context.Context, before history.Compaction, gon
 	if room < window/8 {
 		return "", fmt.Errorf("the window of %d tokens has no room for what is to be summarised", window)
 	}
-	ask.Conversation = history.Transcript(gone, room)
+	ask.Conversation = compact.Transcript(gone, room)
 	warmth := float32(0.3)
 	reply, err := s.cfg.Models.Complete(ctx, compactionRole, llm.Request{Messages: s.cfg.Prompt.CompactionRequest(ask), Think: llm.ThinkOff, Temperature: &warmth}, nil)
 	switch {
@@ -83,5 +84,5 @@ func (s *Session) askSummary(ctx context.Context, before history.Compaction, gon
 	case reply.Finish == "length":
 		return "", errCut
 	}
-	return strings.TrimSpace(reply.Text), history.Check(reply.Text, ask.Previous+"\n"+ask.Conversation, most)
+	return strings.TrimSpace(reply.Text), compact.Check(reply.Text, ask.Previous+"\n"+ask.Conversation, most)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/goal"
 	"reverie/internal/history"
@@ -92,7 +93,7 @@ func (s *Session) respond(ctx context.Context, in chat.Inbound, done ...string) 
 	}
 	text := reply.Text
 	if reply.Finish == "length" {
-		text += cutOff
+		text += agent.CutOff
 	}
 	return s.conclude(ctx, in, history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now(), Label: s.label}, done)
 }
@@ -131,7 +132,7 @@ func (s *Session) hear(ctx context.Context, burst []chat.Inbound) (heard, error)
 	if err != nil {
 		return heard{}, err
 	}
-	if err := s.closeOpenCalls(ctx, past); err != nil {
+	if err := agent.CloseCalls(ctx, s.cfg.History, s.talk, past, s.cfg.Now()); err != nil {
 		return heard{}, err
 	}
 	stored := func(in chat.Inbound) bool {
@@ -192,70 +193,47 @@ func (s *Session) message(ctx context.Context, in chat.Inbound) (history.Message
 	return m, err
 }
 
-// closeOpenCalls gives every tool call that an interruption left without a result one that says
-// so: a model must see each call answered. Only the newest calls can be open.
-func (s *Session) closeOpenCalls(ctx context.Context, past []history.Message) error {
-	done := map[string]bool{}
-	for i := len(past) - 1; i >= 0; i-- {
-		if past[i].Role == llm.Tool {
-			done[past[i].CallID] = true
-			continue
-		}
-		for _, c := range past[i].Calls {
-			if done[c.ID] {
-				continue
-			}
-			row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Failed: true, At: s.cfg.Now(), Label: programs(past[i].Label.Readers),
-				Text: "error: the program was interrupted while this ran. Check whether it took effect before trying again."}
-			if err := s.cfg.History.Append(ctx, &row); err != nil {
-				return err
-			}
-		}
-		return nil
+// withdrawn reports whether turn ended with err because the answer is not wanted any more.
+func withdrawn(turn context.Context, err error) bool {
+	return errors.Is(err, agent.ErrWithdrawn) || errors.Is(context.Cause(turn), agent.ErrWithdrawn)
+}
+
+// answering is a message that is answered, as the work of a loop.
+type answering struct {
+	s     *Session
+	in    chat.Inbound
+	begun func() // is called when the first words come
+}
+
+// rounds asks the model, runs the tools it calls and asks again, until it answers in words.
+func (s *Session) rounds(ctx context.Context, in chat.Inbound, begun func()) (llm.Reply, error) {
+	return agent.Loop(ctx, answering{s, in, begun}, 0, s.cfg.MaxRound)
+}
+
+// Ready implements agent.Work.
+func (a answering) Ready(ctx context.Context) error {
+	if wanted, err := a.s.wanted(ctx, a.in); err != nil || !wanted {
+		return cmp.Or(err, agent.ErrWithdrawn)
 	}
 	return nil
 }
 
-// errRounds means that the model kept calling tools and never answered.
-var errRounds = errors.New("session: no answer within the limit of tool rounds")
-
-// errWithdrawn means that the answer is not wanted any more.
-var errWithdrawn = errors.New("session: the message or its answer was taken back while it was being answered")
-
-// withdrawn reports whether turn ended with err because the answer is not wanted any more.
-func withdrawn(turn context.Context, err error) bool {
-	return errors.Is(err, errWithdrawn) || errors.Is(context.Cause(turn), errWithdrawn)
+// Infer implements agent.Work.
+func (a answering) Infer(ctx context.Context, last bool) (llm.Reply, error) {
+	return a.s.infer(ctx, a.in, last, a.begun)
 }
 
-// rounds asks the model, runs the tools it calls and asks again, until it answers in words; in the
-// last round it is offered no tools. begun is called when the first words come.
-func (s *Session) rounds(ctx context.Context, in chat.Inbound, begun func()) (llm.Reply, error) {
-	relieved := false
-	for round := 1; ; round++ {
-		if wanted, err := s.wanted(ctx, in); err != nil || !wanted {
-			return llm.Reply{}, cmp.Or(err, errWithdrawn)
-		}
-		last := round >= s.cfg.MaxRound
-		reply, err := s.infer(ctx, in, last, begun)
-		if overflowed(err) && !relieved { // once: a server that refuses what is much shorter too means something else
-			relieved = true
-			if done, failed := s.compactTo(ctx, becauseRefused, 60); done {
-				reply, err = s.infer(ctx, in, last, begun)
-			} else if failed != nil {
-				s.log.Error("conversation not compacted", "reason", becauseRefused, "err", failed)
-			}
-		}
-		if err != nil || len(reply.ToolCalls) == 0 {
-			return reply, err
-		}
-		if last {
-			return reply, errRounds
-		}
-		if err := s.act(ctx, in, reply); err != nil {
-			return reply, err
-		}
+// Relieve implements agent.Work: the conversation is compacted.
+func (a answering) Relieve(ctx context.Context) bool {
+	done, err := a.s.compactTo(ctx, becauseRefused, 60)
+	if !done && err != nil {
+		a.s.log.Error("conversation not compacted", "reason", becauseRefused, "err", err)
 	}
+	return done
 }
+
+// Act implements agent.Work.
+func (a answering) Act(ctx context.Context, reply llm.Reply) error { return a.s.act(ctx, a.in, reply) }
 
 // infer makes one request: the prompt is assembled from the files as they are
 // now, what is new in it is committed, and only then it is sent.
@@ -273,7 +251,7 @@ func (s *Session) infer(ctx context.Context, in chat.Inbound, last bool, begun f
 	s.label, s.told = trust.Label{Integrity: p.Integrity, Readers: s.place(in).Readers()}, p.Report.Sections
 	sent := p.Messages()
 	s.reads(sent)
-	req := llm.Request{Messages: sent, Tools: s.offer(how).specs, NoCalls: last, Fit: s.cfg.Tools.Fit, Think: how.mode.think,
+	req := llm.Request{Messages: sent, Tools: s.offer(how).Specs, NoCalls: last, Fit: s.cfg.Tools.Fit, Think: how.mode.think,
 		Temperature: &how.mode.Temperature, Marks: p.Marks()}
 	var draft func(string)
 	if in.ID != "" && in.Event == "" && s.streams(ctx, in) {
@@ -342,7 +320,7 @@ func (s *Session) calm(ctx context.Context, err error, ref string) string {
 		return i18n.Sentences(model.Calm().In(s.cfg.Messages.For(ctx, s.room)), kept)
 	case errors.As(err, &large):
 		return s.text(ctx, "error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
-	case errors.Is(err, errRounds):
+	case errors.Is(err, agent.ErrRounds):
 		return i18n.Sentences(s.text(ctx, "error.rounds"), kept)
 	default:
 		return i18n.Sentences(s.text(ctx, "error.unknown", "reference", ref), kept)
@@ -399,7 +377,7 @@ func (s *Session) together(ctx context.Context, f storing) error {
 
 // conclude stores the answer to in and says it. The messages done need no more work then.
 func (s *Session) conclude(ctx context.Context, in chat.Inbound, answer history.Message, done []string) error {
-	markers, _ := markersOf(answer.Text)
+	markers, _ := agent.Markers(answer.Text)
 	m := s.answerTo(ctx, in, answer.Text)
 	if len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
 		stored := answer

@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/memory"
+	"reverie/internal/subsession"
 )
 
 // unsay follows that a message, or one of ours, was taken back: nothing of it is left, nor
@@ -93,10 +92,6 @@ func (s *Session) forgetAnswer(ctx context.Context, reply string) error {
 	return s.cfg.History.Unquote(ctx, quotes)
 }
 
-// unasked is the reason of sub-sessions that ended because what asked for them was taken
-// back, and what stands in the place of their words.
-const unasked = "[taken back]"
-
 // leastWords is from how many characters on the words of a task are looked for in what the
 // model was shown: shorter ones stand in other words, too.
 const leastWords = 8
@@ -122,43 +117,38 @@ func (s *Session) undoWork(ctx context.Context, in chat.Inbound, replies []strin
 	if len(events) == 0 {
 		return nil
 	}
-	work, err := s.workFor(ctx, events)
+	work, err := s.helpers.MadeFor(ctx, s.room, events)
 	if err != nil {
 		return err
 	}
-	var open []helper
+	open := 0
 	for _, n := range work {
-		events = append(events, subPrefix+n.id)
-		if n.open() {
-			open = append(open, n)
+		events = append(events, n.Event())
+		if n.Open() {
+			open++
 		}
 	}
 	tasks, words, err := s.cfg.Tasks.MadeFor(ctx, s.place(in), events)
 	if err != nil {
 		return err
 	}
-	if tasks+len(open) > 0 { // said first: after an interruption there may be fewer of them
+	if tasks+open > 0 { // said first: after an interruption there may be fewer of them
 		if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: "undone:" + in.Target, Thread: s.thread, Notice: true,
-			Text: s.text(ctx, "unsaid.work", "tasks", strconv.Itoa(tasks), "work", strconv.Itoa(len(open)))}); err != nil {
+			Text: s.text(ctx, "unsaid.work", "tasks", strconv.Itoa(tasks), "work", strconv.Itoa(open))}); err != nil {
 			return err
 		}
 	}
 	for _, n := range work {
-		words = append(words, n.objective, history.OneLine(n.objective, 120), history.OneLine(n.objective, 200), n.result) // as lists cut them
+		words = append(words, n.Objective, history.OneLine(n.Objective, 120), history.OneLine(n.Objective, 200), n.Result) // as lists cut them
 	}
-	words = slices.DeleteFunc(words, func(w string) bool { return utf8.RuneCountInString(w) < leastWords || w == unasked })
+	words = slices.DeleteFunc(words, func(w string) bool { return utf8.RuneCountInString(w) < leastWords || w == subsession.Unasked })
 	if err := s.cfg.History.Unquote(ctx, words); err != nil { // lists of them stand beside later messages
 		return err
 	}
 	if err := s.cfg.Tasks.TakeBack(ctx, s.room, events); err != nil {
 		return err
 	}
-	if len(open) > 0 {
-		if _, err := s.helpers.cancel(ctx, open, unasked); err != nil {
-			return err
-		}
-	}
-	return s.emptyWork(ctx, work)
+	return s.helpers.TakeBack(ctx, work)
 }
 
 // oneStands reports whether somebody still wants an answer to one of questions.
@@ -173,34 +163,4 @@ func (s *Session) oneStands(ctx context.Context, questions []string) (bool, erro
 		}
 	}
 	return false, nil
-}
-
-// workFor lists the sub-sessions of the room that were made for one of events, and those
-// that they asked for.
-func (s *Session) workFor(ctx context.Context, events []string) ([]helper, error) {
-	if s.helpers == nil {
-		return nil, nil
-	}
-	list, err := json.Marshal(events)
-	if err != nil {
-		return nil, fmt.Errorf("session: work for a message: %w", err)
-	}
-	return s.helpers.read(ctx, s.cfg.DB, `WHERE id IN (WITH RECURSIVE mine(id) AS (
-		SELECT id FROM sub_session WHERE room = ? AND asked IN (SELECT value FROM json_each(?))
-		UNION SELECT c.id FROM sub_session AS c JOIN mine ON c.parent = mine.id) SELECT id FROM mine) ORDER BY created, rowid`, s.room, string(list))
-}
-
-// emptyWork takes the words out of sub-sessions, and has nothing told of those that have
-// ended and were not told yet.
-func (s *Session) emptyWork(ctx context.Context, work []helper) error {
-	for _, n := range work {
-		if _, err := s.helpers.change(ctx, s.cfg.DB, `objective = ?1, context = '', result = '', told = iif(told = 0, ?2, told) WHERE id = ?3`, unasked, s.helpers.millis(), n.id); err != nil {
-			return err
-		}
-		if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE message SET text = ?2, short = '', tail = '', calls = iif(calls = '', '', '[]') WHERE room = ?3 || ?1`,
-			n.id, unasked, subPrefix); err != nil {
-			return fmt.Errorf("session: take back work: %w", err)
-		}
-	}
-	return nil
 }

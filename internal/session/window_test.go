@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -304,16 +305,16 @@ func TestToolBudget(t *testing.T) {
 		for tier := 1; tier <= topTier; tier++ {
 			o := now[m.Name][tier]
 			for _, s := range policyOf(m).Of(full) {
-				wrong(t, tier >= costly[s.Name] != slices.Contains(o.names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.names)
+				wrong(t, tier >= costly[s.Name] != slices.Contains(o.Names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.Names)
 			}
 			if m.Name == settings.Modes()[0].Name {
-				t.Logf("tier %d: %4d of %4d tokens, %d tools", tier, o.tokens, toolBudget[tier], len(o.names))
+				t.Logf("tier %d: %4d of %4d tokens, %d tools", tier, o.Tokens, toolBudget[tier], len(o.Names))
 			}
-			wrong(t, o.tokens > toolBudget[tier], "%s, tier %d: %d tokens of %d", m.Name, tier, o.tokens, toolBudget[tier])
+			wrong(t, o.Tokens > toolBudget[tier], "%s, tier %d: %d tokens of %d", m.Name, tier, o.Tokens, toolBudget[tier])
 			with := then[m.Name][tier]
-			if p := policyOf(m); slices.Contains(with.names, "weather") != p.Allows("weather") || slices.Contains(with.names, "large") ||
-				with.tokens != o.tokens+map[bool]int{true: tokensOf(weather)}[p.Allows("weather")] {
-				t.Errorf("%s, tier %d: with a new tool it offers %v, %d tokens", m.Name, tier, with.names, with.tokens)
+			if p := policyOf(m); slices.Contains(with.Names, "weather") != p.Allows("weather") || slices.Contains(with.Names, "large") ||
+				with.Tokens != o.Tokens+map[bool]int{true: agent.Describing(weather)}[p.Allows("weather")] {
+				t.Errorf("%s, tier %d: with a new tool it offers %v, %d tokens", m.Name, tier, with.Names, with.Tokens)
 			}
 		}
 	}
@@ -322,7 +323,7 @@ func TestToolBudget(t *testing.T) {
 	s := w.sessionOf("!dm")
 	how := result(s.manner(t.Context(), s.place(chat.Inbound{Sender: owner, Private: true}), past, true))(t)
 	how.tier = 1
-	if turn := s.promptTurn(chat.Inbound{Sender: owner, Private: true}, past, how); turn.ToolTokens != now[how.mode.Name][1].tokens || turn.ToolTokens < 200 {
+	if turn := s.promptTurn(chat.Inbound{Sender: owner, Private: true}, past, how); turn.ToolTokens != now[how.mode.Name][1].Tokens || turn.ToolTokens < 200 {
 		t.Errorf("the prompt of tier 1 counts %d tokens of tools", turn.ToolTokens)
 	}
 }

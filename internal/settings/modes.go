@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"context"
 	"slices"
 	"strings"
 )
@@ -73,6 +74,13 @@ func ModeNamed(name string) (Mode, bool) {
 		return modes[0], false
 	}
 	return modes[i], true
+}
+
+// Mode reads the mode of room. A mode that there is no more is the first one.
+func (s Store) Mode(ctx context.Context, room string) (Mode, error) {
+	set, err := s.Decided(ctx, room, ModeName)
+	m, _ := ModeNamed(set.Value)
+	return m, err
 }
 
 // RoleName is the role without the model that a room may prefer.

@@ -42,7 +42,8 @@ type Config struct {
 	Devices e2ee.DevicesConfig // without what Open knows
 }
 
-func (cfg Config) file(name string) string { return filepath.Join(cfg.Dir, name) }
+// File is the path of a file in the folder.
+func (cfg Config) File(name string) string { return filepath.Join(cfg.Dir, name) }
 
 const fileName = "account.json"
 
@@ -50,6 +51,7 @@ const fileName = "account.json"
 type Account struct {
 	Client   *mautrix.Client
 	Crypto   *cryptohelper.CryptoHelper
+	Store    *e2ee.Store
 	Devices  *e2ee.Devices
 	Identity *e2ee.Identity
 
@@ -96,7 +98,7 @@ func (a *Account) save() error {
 	if err != nil {
 		return fmt.Errorf("matrix: save account: %w", err)
 	}
-	if err := store.WriteFile(a.cfg.file(fileName), append(data, '\n')); err != nil {
+	if err := store.WriteFile(a.cfg.File(fileName), append(data, '\n')); err != nil {
 		return fmt.Errorf("matrix: save account: %w", err)
 	}
 	return nil
@@ -104,7 +106,7 @@ func (a *Account) save() error {
 
 // Open logs in, or takes up the device it logged in with before, and opens the crypto store.
 func Open(ctx context.Context, cfg Config) (*Account, error) {
-	a := &Account{cfg: cfg}
+	a := &Account{cfg: cfg, Store: cfg.Store}
 	if err := a.open(ctx); err != nil {
 		return nil, err
 	}
@@ -364,7 +366,7 @@ func (a *Account) LogInAgain(ctx context.Context) error {
 // explainInit turns the library's reasons for not opening the crypto store
 // into what a person can do. Nothing is deleted: keys that are gone are gone.
 func (a *Account) explainInit(err error) error {
-	dir := a.cfg.file("") + "/"
+	dir := a.cfg.File("") + "/"
 	text, remedy := err.Error(), ""
 	switch {
 	case strings.Contains(text, "not marked as shared"), strings.Contains(text, "mismatching identity key"):

@@ -48,7 +48,7 @@ func (a *Account) mayLogInAnew() bool { return a.cfg.Password != "" && a.cfg.Tok
 func (a *Account) setAside(ctx context.Context, device id.DeviceID) error {
 	// The account first: with the keys and without it, the same device would be
 	// found once more; the other way round it would be missed.
-	path := a.cfg.file(fileName)
+	path := a.cfg.File(fileName)
 	aside := fmt.Sprintf("%s.%d", path, time.Now().Unix())
 	if err := os.Rename(path, aside); err != nil {
 		return err

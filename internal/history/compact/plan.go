@@ -1,8 +1,10 @@
-package history
+// Package compact plans how a conversation comes to fit: what is shortened, and what a summary stands for.
+package compact
 
 import (
 	"slices"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
 )
 
@@ -15,11 +17,11 @@ type Limits struct {
 
 // Plan is what a compaction would do. It changes nothing by itself.
 type Plan struct {
-	Gone   []Message // what the summary stands for, as it was said; oldest first
-	Kept   []Message // what the model gets from now on, some of it shortened
-	Before int       // tokens of all of it
-	After  int       // tokens of Kept and the longest summary there may be
-	Steps  []Step    // that did something
+	Gone   []history.Message // what the summary stands for, as it was said; oldest first
+	Kept   []history.Message // what the model gets from now on, some of it shortened
+	Before int               // tokens of all of it
+	After  int               // tokens of Kept and the longest summary there may be
+	Steps  []Step            // that did something
 }
 
 // Shares of the room.
@@ -33,27 +35,27 @@ const (
 // the person's, which always do.
 var keeps = []int{10, 3, 1, 0}
 
-// Compact plans how the conversation past comes to fit. It first shortens old tool
+// NewPlan plans how the conversation past comes to fit. It first shortens old tool
 // results, and if that is not enough leaves the older messages to a summary. The
 // newest messages of the person stay, shortened if they alone are too large, and no
 // tool call is separated from its result.
-func Compact(past []Message, l Limits) Plan {
-	p := Plan{Before: Tokens(past), Kept: past}
+func NewPlan(past []history.Message, l Limits) Plan {
+	p := Plan{Before: history.Tokens(past), Kept: past}
 	p.shorten(l)
 	if !l.Full && p.After <= l.Room*goalShare/100 {
 		return p
 	}
 	shorter := p.Kept
-	var gone []Message
+	var gone []history.Message
 	for _, keep := range keeps {
-		var kept []Message
+		var kept []history.Message
 		gone, kept = split(shorter, keep)
 		room, enough := l.Room*goalShare/100, false
 		if len(gone) > 0 {
 			room -= l.Summary
 		}
 		switch {
-		case Tokens(kept) <= room:
+		case history.Tokens(kept) <= room:
 			enough = true
 		case keep <= 1: // the last chance of its kind
 			enough = p.cut(kept, max(l.Room*mostShare/100-l.Summary, room))
@@ -63,7 +65,7 @@ func Compact(past []Message, l Limits) Plan {
 			break
 		}
 	}
-	p.After = Tokens(p.Kept)
+	p.After = history.Tokens(p.Kept)
 	if len(gone) == 0 {
 		return p
 	}
@@ -77,16 +79,16 @@ func Compact(past []Message, l Limits) Plan {
 			p.Gone = append(p.Gone, m)
 		}
 	}
-	p.Steps = append(p.Steps, Step{Name: fullStep, Messages: len(gone), Before: Tokens(shorter), After: p.After})
+	p.Steps = append(p.Steps, Step{Name: fullStep, Messages: len(gone), Before: history.Tokens(shorter), After: p.After})
 	return p
 }
 
 // shorten goes through the steps that need no summary.
 func (p *Plan) shorten(l Limits) {
 	p.After = p.Before
-	for _, do := range []func([]Message) ([]Message, Step){
+	for _, do := range []func([]history.Message) ([]history.Message, Step){
 		unquote,
-		func(m []Message) ([]Message, Step) { return micro(m, max(1, l.Room*microSaves/100)) },
+		func(m []history.Message) ([]history.Message, Step) { return micro(m, max(1, l.Room*microSaves/100)) },
 	} {
 		if kept, step := do(p.Kept); step.Messages > 0 {
 			p.Kept, p.After, p.Steps = kept, step.After, append(p.Steps, step)
@@ -96,7 +98,7 @@ func (p *Plan) shorten(l Limits) {
 
 // split parts, into slices of their own, the messages that stay from the older ones. What stays begins with a
 // message of a person, or goes on within the newest turn with a round of the model's.
-func split(past []Message, keep int) (gone, kept []Message) {
+func split(past []history.Message, keep int) (gone, kept []history.Message) {
 	first, last := newestSaid(past) // the person's newest messages, that nothing was answered in between
 	from := len(past) - keep
 	for from < len(past) && !begins(past, max(from, 0), first, last) {
@@ -120,7 +122,7 @@ func split(past []Message, keep int) (gone, kept []Message) {
 
 // newestSaid is where the person's newest messages stand, from first to last; without
 // any, last is before first.
-func newestSaid(past []Message) (first, last int) {
+func newestSaid(past []history.Message) (first, last int) {
 	last = len(past) - 1
 	for last >= 0 && past[last].Role != llm.User {
 		last--
@@ -136,7 +138,7 @@ func newestSaid(past []Message) (first, last int) {
 }
 
 // begins reports whether what is kept can begin at i.
-func begins(past []Message, i, first, last int) bool {
+func begins(past []history.Message, i, first, last int) bool {
 	switch past[i].Role {
 	case llm.User:
 		return i == 0 || past[i-1].Role != llm.User || i == first
@@ -148,7 +150,7 @@ func begins(past []Message, i, first, last int) bool {
 
 // cut shortens the longest messages of people and results of tools until all of them
 // fit, and says whether they do.
-func (p *Plan) cut(kept []Message, room int) bool {
+func (p *Plan) cut(kept []history.Message, room int) bool {
 	const least = 60 // tokens; less of a message helps nobody
 	fixed := 0
 	var sizes []int
@@ -166,7 +168,7 @@ func (p *Plan) cut(kept []Message, room int) bool {
 	if most < least {
 		return false
 	}
-	step := Step{Name: cutStep, Before: Tokens(kept)}
+	step := Step{Name: cutStep, Before: history.Tokens(kept)}
 	for i := range kept {
 		if kept[i].Role == llm.Assistant {
 			continue
@@ -176,7 +178,7 @@ func (p *Plan) cut(kept []Message, room int) bool {
 			step.Messages++
 		}
 	}
-	if step.After = Tokens(kept); step.After > room {
+	if step.After = history.Tokens(kept); step.After > room {
 		return false
 	}
 	if step.Messages > 0 {
@@ -200,12 +202,12 @@ func level(sizes []int, room int) int {
 
 // Shortened lists the messages of the plan that are sent in other words than those in
 // past, or without what they quote.
-func (p Plan) Shortened(past []Message) []Message {
-	said := make(map[int64]*Message, len(past))
+func (p Plan) Shortened(past []history.Message) []history.Message {
+	said := make(map[int64]*history.Message, len(past))
 	for i := range past {
 		said[past[i].ID] = &past[i]
 	}
-	var out []Message
+	var out []history.Message
 	for _, m := range p.Kept {
 		if was := said[m.ID]; was == nil || m.Text != was.Text || len(m.Quoted) != len(was.Quoted) {
 			out = append(out, m)

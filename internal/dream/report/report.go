@@ -1,4 +1,5 @@
-package dream
+// Package report is what a dream did, for people.
+package report
 
 import (
 	"errors"
@@ -6,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/store"
+	"reverie/internal/task"
 )
 
 // State is how a dream ended.
@@ -20,11 +23,11 @@ type State string
 
 // The ends of a dream.
 const (
-	AppliedState State = "applied"
-	Nothing      State = "nothing" // there was nothing to do
-	Failed       State = "failed"  // nothing was changed; Reason says why
-	Planned      State = "planned" // a dry run
-	Undone       State = "undone"
+	Applied State = "applied"
+	Nothing State = "nothing" // there was nothing to do
+	Failed  State = "failed"  // nothing was changed; Reason says why
+	Planned State = "planned" // a dry run
+	Undone  State = "undone"
 )
 
 // Report is what a dream did, for people.
@@ -48,7 +51,7 @@ type Report struct {
 	Proposals  []Proposal      `json:"proposals,omitempty"`
 	Chores     []i18n.Text     `json:"chores,omitempty"` // what became of tasks, after Undo
 	Notes      []string        `json:"notes,omitempty"`  // what did not go as it should
-	Cost       spent           `json:"cost"`
+	Cost       Cost            `json:"cost"`
 }
 
 // Line is an entry.
@@ -79,34 +82,41 @@ type Question struct {
 	Why        i18n.Text    `json:"why"`
 }
 
-func (n *night) note(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	n.report.Notes = append(n.report.Notes, text)
-	n.d.cfg.Log.Info("dream: " + text)
+// Asked is what q asks.
+func Asked(q memory.Question) Question {
+	return Question{Number: q.ID, Scope: q.Scope, First: q.First.ID, FirstText: q.First.Text, FirstAt: q.First.Since(),
+		Second: q.Second.ID, SecondText: q.Second.Text, SecondAt: q.Second.Since(), Why: q.Why}
 }
 
-// tell puts steps, and what was done to tasks, into the report.
-func (n *night) tell(steps []planned) {
-	for _, t := range n.chores.tasks {
-		n.report.Tasks = append(n.report.Tasks, t.change)
+// Add notes what a step of kind did.
+func (r *Report) Add(kind memory.StepKind, c Change) {
+	to := &r.Archived
+	switch kind {
+	case memory.MergeStep:
+		to = &r.Merged
+	case memory.GroupStep:
+		to = &r.Grouped
+	case memory.SupersedeStep:
+		to = &r.Superseded
 	}
-	for _, s := range steps {
-		e := n.byID[s.ID]
-		c := Change{Line: Line{e.Scope, e.ID, e.Text}, By: s.By, Why: s.why}
-		if by := n.byID[s.By]; by != nil {
-			c.ByText = by.Text
-		}
-		to := &n.report.Archived
-		switch s.Kind {
-		case memory.MergeStep:
-			to = &n.report.Merged
-		case memory.GroupStep:
-			to = &n.report.Grouped
-		case memory.SupersedeStep:
-			to = &n.report.Superseded
-		}
-		*to = append(*to, c)
+	*to = append(*to, c)
+}
+
+// Write adds r to the report of its day in the data folder.
+func (r Report) Write(data string, zone *time.Location) error {
+	path := filepath.Join(data, Folder, r.At.In(zone).Format(time.DateOnly)+".md")
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("dream report: %w", err)
 	}
+	text := string(old)
+	if text != "" {
+		text = strings.TrimRight(text, "\n") + "\n\n"
+	}
+	if err := store.WriteFile(path, []byte(text+r.Text(zone))); err != nil {
+		return fmt.Errorf("dream report: %w", err)
+	}
+	return nil
 }
 
 // Summary is the report in one line, in the language of say.
@@ -119,7 +129,8 @@ func (r Report) Summary(say i18n.Say) string {
 		n   int
 		key string
 	}{
-		{len(r.Merged), "why.merged"}, {len(r.Grouped), "why.grouped"}, {len(r.Superseded), "why.superseded"}, {len(r.Archived), "why.put_away"},
+		{len(r.Merged), "why.merged"}, {len(r.Grouped), "why.grouped"}, {len(r.Superseded), "why.superseded"},
+		{len(r.Archived), "why.put_away"},
 		{len(r.Back), "why.brought_back"}, {len(r.Tasks), "why.tasks_tidied"}, {len(r.Questions) + len(r.Proposals), "why.questions"},
 	} {
 		if p.n > 0 {
@@ -168,17 +179,18 @@ func (r Report) Text(zone *time.Location) string {
 			number = fmt.Sprintf("%d. ", q.Number)
 		}
 		return fmt.Sprintf("%sWhich of the two holds? (%s: %s)\n  %s, %s: %s\n  %s, %s: %s", number, q.Scope, q.Why,
-			q.First, q.FirstAt.In(zone).Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.In(zone).Format(time.DateOnly), q.SecondText)
+			q.First, q.FirstAt.In(zone).Format(time.DateOnly), q.FirstText,
+			q.Second, q.SecondAt.In(zone).Format(time.DateOnly), q.SecondText)
 	}
 	section(&b, "Questions", r.Questions, question)
 	section(&b, "Counts again", r.Back, func(l Line) string { return fmt.Sprintf("%s (%s, %s)", l.Text, l.Scope, l.ID) })
 	section(&b, "Notes", r.Notes, func(s string) string { return s })
 	if c := r.Cost; r.State != Undone {
-		fmt.Fprintf(&b, "\nThe model was asked %d times, %d of them to read what was said, about %d pairs (about %d tokens); %d pairs were known. "+
-			"A dream may ask %d times, with %d tokens, in %v minutes.\n",
+		fmt.Fprintf(&b, "\nThe model was asked %d times, %d of them to read what was said, about %d pairs (about %d tokens); "+
+			"%d pairs were known. A dream may ask %d times, with %d tokens, in %v minutes.\n",
 			c.Calls, c.Read, c.Pairs, c.Tokens, c.Cached, c.Most.Calls, c.Most.Tokens, c.Most.Time.Minutes())
 	}
-	if r.State == AppliedState {
+	if r.State == Applied {
 		fmt.Fprintf(&b, "`bot dream undo %s` takes all of it back.\n", r.Run)
 		if r.Harvested != nil && r.Harvested.Added > 0 {
 			b.WriteString("What it read stays noted.\n")
@@ -203,23 +215,6 @@ func capital(s string) string {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
-}
-
-// write adds r to the report of its day.
-func (d *Dreamer) write(r *Report) error {
-	path := filepath.Join(d.cfg.Dir, Folder, r.At.In(d.cfg.Location).Format(time.DateOnly)+".md")
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("dream report: %w", err)
-	}
-	text := string(old)
-	if text != "" {
-		text = strings.TrimRight(text, "\n") + "\n\n"
-	}
-	if err := store.WriteFile(path, []byte(text+r.Text(d.cfg.Location))); err != nil {
-		return fmt.Errorf("dream report: %w", err)
-	}
-	return nil
 }
 
 // forgottenLine stands in reports where a text stood.
@@ -262,4 +257,87 @@ func silence(path string, texts []string) error {
 		return nil
 	}
 	return store.WriteFile(path, []byte(strings.Join(lines, "\n")))
+}
+
+// Folder is where copies and reports are, in the data folder.
+const Folder = "dreams"
+
+// Digest is what the person of scope is told of r in the morning, in the language of say;
+// "" = there is nothing to tell. What others keep for themselves is not in it.
+func (r Report) Digest(say i18n.Say, mine func(memory.Scope) bool) string {
+	changed := len(r.Merged) + len(r.Grouped) + len(r.Superseded) + len(r.Archived) + len(r.Tasks)
+	var b strings.Builder
+	if h := r.Harvested; h != nil && h.Added > 0 {
+		b.WriteString(say("dream.harvested", "messages", strconv.Itoa(h.Messages), "facts", strconv.Itoa(h.Added)) + "\n")
+	}
+	switch {
+	case r.State == Failed:
+		b.WriteString(say("dream.not_tonight", "why", r.Reason.In(say)) + "\n")
+	case changed > 0:
+		b.WriteString(say("dream.told", "what", r.Summary(say)) + "\n")
+	}
+	tell := func(scope memory.Scope, line string) {
+		if mine(scope) {
+			b.WriteString("- " + line + "\n")
+		}
+	}
+	for _, c := range r.Superseded {
+		tell(c.Scope, say("dream.no_longer", "text", c.Text)+"\n  "+say("dream.now", "text", c.ByText))
+	}
+	for _, c := range r.Tasks {
+		tell(c.Scope, say("dream.task", "task", c.Text, "id", c.ID, "what", c.What.In(say)))
+	}
+	for _, p := range r.Proposals {
+		tell(p.Scope, p.Text.In(say))
+	}
+	questions := 0
+	for _, q := range r.Questions {
+		if mine(q.Scope) {
+			questions++
+		}
+	}
+	if questions > 0 {
+		b.WriteString("- " + say("dream.asks", "count", strconv.Itoa(questions)) + "\n")
+	}
+	if b.Len() > 0 && r.Cost.Calls > 0 {
+		b.WriteString(say("dream.cost", "calls", strconv.Itoa(r.Cost.Calls), "tokens", strconv.Itoa(r.Cost.Tokens)) + "\n")
+	}
+	return b.String()
+}
+
+// TaskChange is what was done to a task.
+type TaskChange struct {
+	Scope memory.Scope  `json:"scope"`
+	Room  string        `json:"room"`
+	ID    string        `json:"id"`
+	Text  string        `json:"text"`
+	Kind  task.TidyKind `json:"kind"`
+	What  i18n.Text     `json:"what"`
+}
+
+// Proposal is what a person may want to do. Nothing was done about it.
+type Proposal struct {
+	Scope memory.Scope `json:"scope"`
+	Text  i18n.Text    `json:"text"`
+
+	// Item and Other are what it is about, by which it is known again.
+	Item  string `json:"-"`
+	Other string `json:"-"`
+}
+
+// Cost is what was asked of models.
+type Cost struct {
+	Calls  int    `json:"calls"`
+	Read   int    `json:"harvest"` // of the calls, how many read conversations
+	Tokens int    `json:"tokens"`
+	Pairs  int    `json:"pairs"`  // asked
+	Cached int    `json:"cached"` // known from before
+	Most   Budget `json:"most"`   // what it may be
+}
+
+// Budget bounds what one dream asks of models.
+type Budget struct {
+	Calls  int           `json:"calls"`  // 0 = 60
+	Tokens int           `json:"tokens"` // of prompts and answers together, about; 0 = 200,000
+	Time   time.Duration `json:"time"`   // of all that is asked; 0 = 30 minutes
 }

@@ -1,4 +1,4 @@
-package history
+package compact
 
 import (
 	"regexp"
@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
 )
 
@@ -16,7 +17,7 @@ import (
 // at most so many tokens. What is locked comes first, and stays whatever the summary says
 // of it; then what was decided and what people said, the newest before the older. They
 // are returned in the order they were said.
-func Details(gone []Message, before Compaction, summary string, most int) []string {
+func Details(gone []history.Message, before history.Compaction, summary string, most int) []string {
 	has, listed := newCover(summary), &cover{}
 	var all []detail
 	for _, s := range sentences(before.Summary) {
@@ -87,7 +88,7 @@ const maxSentence = 160 // runes
 
 // newDetail weighs a sentence; who says it is "" when that stands in its words.
 func newDetail(who, text string, at int) detail {
-	text = OneLine(text, maxSentence)
+	text = history.OneLine(text, maxSentence)
 	d := detail{line: text, at: at}
 	if who != "" {
 		d.line = who + ": " + text
@@ -129,7 +130,8 @@ func newDetail(who, text string, at int) detail {
 // the words of people.
 var (
 	locked  = regexp.MustCompile(`\bDECISION_LOCKED:|\[DECISION\]|🔒|(?i:- locked)\.?$`)
-	decided = regexp.MustCompile(`(?i)^\W*(decision|decided|agreed|beschlossen|entschieden|vereinbart)\b.*:|\b(we|i) (have )?(decided|agreed)\b|` +
+	decided = regexp.MustCompile(`(?i)^\W*(decision|decided|agreed|beschlossen|entschieden|vereinbart)\b.*:|` +
+		`\b(we|i) (have )?(decided|agreed)\b|` +
 		`\bwir (haben )?.*(beschlossen|entschieden|vereinbart)\b`)
 )
 
@@ -139,7 +141,7 @@ const (
 )
 
 // speaker is who a message is of, in one word.
-func speaker(m *Message) string {
+func speaker(m *history.Message) string {
 	switch {
 	case m.Role == llm.Tool:
 		return toolSpeaker

@@ -1,9 +1,9 @@
-package matrix
+// Package doctor says how the connection to Matrix stands and what to do about it.
+package doctor
 
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,6 +32,14 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"` // what to do; empty when OK and no note
 }
 
+// Config is what the doctor looks at.
+type Config struct {
+	Account account.Config // DB may be nil; then the crypto store is not looked at
+	Fault   error          // what is wrong with the configuration
+	// Noted fills in what bot.db tells of the delivery.
+	Noted func(ctx context.Context, s *Status, now time.Time) error
+}
+
 // findings are what a check has looked at so far.
 type findings []Finding
 
@@ -43,15 +51,18 @@ func (f *findings) bad(remedy, format string, args ...any) {
 	*f = append(*f, Finding{What: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// check looks at everything a bot account needs, and fills in what the homeserver tells. It
-// changes nothing: it does not log in, because that would make a device. cfg.DB may be nil;
-// then the crypto store is not looked at.
-func check(ctx context.Context, cfg Config, s *Status) (out findings) {
-	if err := cfg.check(); err != nil {
-		out.bad("correct the matrix section of the configuration", "%v", err)
+// Check looks at everything a bot account needs, and fills in what the homeserver tells. It
+// changes nothing: it does not log in, because that would make a device.
+func Check(ctx context.Context, cfg Config, s *Status) []Finding {
+	return check(ctx, cfg.Account, cfg.Fault, s)
+}
+
+func check(ctx context.Context, cfg account.Config, fault error, s *Status) (out findings) {
+	if fault != nil {
+		out.bad("correct the matrix section of the configuration", "%v", fault)
 		return out
 	}
-	cli, err := account.NewClient(cfg.account())
+	cli, err := account.NewClient(cfg)
 	if err != nil {
 		out.bad("correct matrix.homeserver", "%v", err)
 		return out
@@ -86,11 +97,12 @@ func check(ctx context.Context, cfg Config, s *Status) (out findings) {
 		if skew < 0 {
 			way = "behind"
 		}
-		out.bad("set the clock of this machine or of the homeserver; nothing is lost meanwhile, but times and the age of messages are wrong",
+		out.bad("set the clock of this machine or of the homeserver; nothing is lost meanwhile, "+
+			"but times and the age of messages are wrong",
 			"the homeserver's clock is %s %s mine", span(skew.Abs()), way)
 	}
 
-	acc, err := account.Load(cfg.dir(""))
+	acc, err := account.Load(cfg.Dir)
 	switch {
 	case err != nil:
 		out.bad("see there", "%v", err)
@@ -105,9 +117,10 @@ func check(ctx context.Context, cfg Config, s *Status) (out findings) {
 }
 
 // account looks at what belongs to the account acc.
-func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account.Login, s *Status) {
+func (f *findings) account(ctx context.Context, cfg account.Config, cli *mautrix.Client, acc *account.Login, s *Status) {
 	if strings.HasPrefix(cfg.User, "@") && cfg.User != acc.UserID.String() {
-		f.bad("give each account a data folder of its own", "the data folder belongs to %s, the configuration says %s", acc.UserID, cfg.User)
+		f.bad("give each account a data folder of its own", "the data folder belongs to %s, the configuration says %s", acc.UserID,
+			cfg.User)
 	}
 	cli.UserID, cli.DeviceID, cli.AccessToken = acc.UserID, acc.DeviceID, cmp.Or(cfg.Token, acc.AccessToken)
 	me, err := cli.Whoami(ctx)
@@ -116,13 +129,15 @@ func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client,
 		f.good("the access token is no longer valid; the next start logs in again with the password")
 		return
 	case errors.Is(err, mautrix.MUnknownToken):
-		f.bad("configure a new matrix.access_token for device "+acc.DeviceID.String()+", or a matrix.password", "the access token is no longer valid")
+		f.bad("configure a new matrix.access_token for device "+acc.DeviceID.String()+", or a matrix.password",
+			"the access token is no longer valid")
 		return
 	case err != nil:
 		f.bad("try again; if it stays, ask who runs the homeserver", "the homeserver does not say who we are: %v", err)
 		return
 	case me.DeviceID != acc.DeviceID:
-		f.bad("use the access token of device "+acc.DeviceID.String()+", or start with an empty data folder", "the access token belongs to device %s, the data folder to %s", me.DeviceID, acc.DeviceID)
+		f.bad("use the access token of device "+acc.DeviceID.String()+", or start with an empty data folder",
+			"the access token belongs to device %s, the data folder to %s", me.DeviceID, acc.DeviceID)
 	default:
 		f.good("logged in as %s, device %s", me.UserID, me.DeviceID)
 	}
@@ -131,19 +146,20 @@ func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client,
 		case err != nil:
 			f.bad("see whether bot.db is a good database", "the crypto store cannot be read: %v", err)
 		case device != acc.DeviceID.String():
-			f.bad("put bot.db and "+cfg.dir("account.json")+" of the same device together", "the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
+			f.bad("put bot.db and "+cfg.File("account.json")+" of the same device together",
+				"the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
 		default:
 			f.fingerprints(ctx, cfg)
 		}
 	}
 	for _, name := range []string{"pickle.key", "recovery.key"} {
-		switch info, err := os.Stat(cfg.dir(name)); {
+		switch info, err := os.Stat(cfg.File(name)); {
 		case err != nil:
-			f.bad("put it back from a backup", "%s is not there", cfg.dir(name))
+			f.bad("put it back from a backup", "%s is not there", cfg.File(name))
 		case info.Mode().Perm()&0o077 != 0:
-			f.bad("chmod 600 "+cfg.dir(name), "%s can be read by others", cfg.dir(name))
+			f.bad("chmod 600 "+cfg.File(name), "%s can be read by others", cfg.File(name))
 		default:
-			f.good("%s is there", cfg.dir(name))
+			f.good("%s is there", cfg.File(name))
 		}
 	}
 	keys, err := cli.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{acc.UserID: mautrix.DeviceIDList{}}})
@@ -162,8 +178,8 @@ func (f *findings) account(ctx context.Context, cfg Config, cli *mautrix.Client,
 
 // fingerprints says by which keys others recognise the bot: its device's and, if they are here, the account's.
 // They are read out of the crypto store: the homeserver's word for them would be worth nothing.
-func (f *findings) fingerprints(ctx context.Context, cfg Config) {
-	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.dir(""))
+func (f *findings) fingerprints(ctx context.Context, cfg account.Config) {
+	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.Dir)
 	var own *crypto.OlmAccount
 	if err == nil {
 		own, err = kept.GetAccount(ctx)
@@ -172,11 +188,11 @@ func (f *findings) fingerprints(ctx context.Context, cfg Config) {
 		err = errors.New("there is no account in it")
 	}
 	if err != nil {
-		f.bad("see whether "+cfg.dir("pickle.key")+" belongs to bot.db", "the crypto store cannot be read: %v", err)
+		f.bad("see whether "+cfg.File("pickle.key")+" belongs to bot.db", "the crypto store cannot be read: %v", err)
 		return
 	}
 	what := "the device's fingerprint is " + verification.Fingerprint(own.SigningKey().String())
-	if s, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir("")); err == nil && s != nil && s.CrossSigning != nil {
+	if s, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.Dir); err == nil && s != nil && s.CrossSigning != nil {
 		if keys, err := s.CrossSigning.Decode(); err == nil {
 			what += ", the identity's " + verification.Fingerprint(keys.MasterKey.PublicKey().String())
 		}
@@ -185,14 +201,14 @@ func (f *findings) fingerprints(ctx context.Context, cfg Config) {
 }
 
 // backup compares the key backup that is in use here with the server's.
-func (f *findings) backup(ctx context.Context, cfg Config, cli *mautrix.Client) {
-	kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir(""))
+func (f *findings) backup(ctx context.Context, cfg account.Config, cli *mautrix.Client) {
+	kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.Dir)
 	if err != nil {
 		f.bad("start the bot with recovery.key in its place", "%v", err)
 		return
 	}
 	if kept == nil || kept.Backup == nil {
-		f.bad("see that "+cfg.dir("recovery.key")+" is there and start the bot: it makes the backup, or its log says why not",
+		f.bad("see that "+cfg.File("recovery.key")+" is there and start the bot: it makes the backup, or its log says why not",
 			"message keys are not backed up, so with bot.db old messages would be lost")
 		return
 	}
@@ -235,20 +251,24 @@ func (f *findings) signed(acc *account.Login, keys *mautrix.RespQueryKeys, s *St
 // devices tells whether the account's identity is still the one whose keys are here, and which
 // devices the account has that this identity has not signed. Somebody who took the account over
 // would be seen in one of the two.
-func (f *findings) devices(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account.Login, keys *mautrix.RespQueryKeys, s *Status) {
+func (f *findings) devices(
+	ctx context.Context, cfg account.Config, cli *mautrix.Client, acc *account.Login, keys *mautrix.RespQueryKeys, s *Status,
+) {
 	list, err := cli.GetDevicesInfo(ctx)
 	if err != nil {
 		f.bad("try again", "the homeserver does not list the devices of the account: %v", err)
 		return
 	}
 	masters, signers := keys.MasterKeys[acc.UserID], keys.SelfSigningKeys[acc.UserID]
-	if kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir("")); err == nil && kept != nil && kept.CrossSigning != nil {
+	if kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.Dir); err == nil && kept != nil && kept.CrossSigning != nil {
 		if own, err := kept.CrossSigning.Decode(); err == nil {
 			s.IdentityTrusted = own.PublicKeys().MasterKey == masters.FirstKey()
 			if !s.IdentityTrusted {
-				f.bad("if it was not you, change the account's password and log the other devices out; then put the recovery key of the present identity into "+
-					cfg.dir("recovery.key")+" and start the bot",
-					"the account's identity on the homeserver is not the one that this bot made: another client, or somebody else, has replaced it")
+				f.bad("if it was not you, change the account's password and log the other devices out; "+
+					"then put the recovery key of the present identity into "+
+					cfg.File("recovery.key")+" and start the bot",
+					"the account's identity on the homeserver is not the one that this bot made: another client, or somebody else, "+
+						"has replaced it")
 			}
 		}
 	}
@@ -267,7 +287,8 @@ func (f *findings) devices(ctx context.Context, cfg Config, cli *mautrix.Client,
 	if len(names) > 0 {
 		*f = append(*f, Finding{
 			OK: true, Note: true,
-			What:   fmt.Sprintf("the account has %s that its identity has not signed: %s", plural(len(names), "other device", "other devices"), strings.Join(names, "; ")),
+			What: fmt.Sprintf("the account has %s that its identity has not signed: %s",
+				plural(len(names), "other device", "other devices"), strings.Join(names, "; ")),
 			Remedy: "if you do not know a device, log it out in another client of this account and change the password",
 		})
 	}
@@ -293,21 +314,23 @@ type Process struct {
 // asked for everything that it knows better; while it does not answer, that
 // part of the status is as it was last known, or empty.
 func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
-	s := Status{Running: !p.Since.IsZero(), Homeserver: cfg.Homeserver, User: cfg.User, UnknownDevices: []Device{}}
+	acct := cfg.Account
+	s := Status{Running: !p.Since.IsZero(), Homeserver: acct.Homeserver, User: acct.User, UnknownDevices: []Device{}}
 	now := time.Now()
-	if acc, err := account.Load(cfg.dir("")); err == nil && acc != nil {
+	if acc, err := account.Load(acct.Dir); err == nil && acc != nil {
 		s.User, s.Device, s.CrossSigned = acc.UserID.String(), acc.DeviceID.String(), acc.CrossSigned
 	}
-	if kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.dir("")); err == nil && kept != nil {
+	if kept, err := e2ee.LoadSecrets(ctx, acct.DB, acct.Dir); err == nil && kept != nil {
 		s.IdentityTrusted = kept.CrossSigning != nil
 		if kept.Backup != nil {
 			s.Backup = kept.Backup.Version.String()
 		}
 	}
-	err := s.noted(ctx, cfg, now)
-	found := check(ctx, cfg, &s)
+	err := cfg.Noted(ctx, &s, now)
+	found := check(ctx, acct, cfg.Fault, &s)
 	if err != nil {
-		return s, append(found, Finding{What: "bot.db cannot be read: " + err.Error(), Remedy: "see whether bot.db is a good database and its disk has space"})
+		return s, append(found, Finding{What: "bot.db cannot be read: " + err.Error(),
+			Remedy: "see whether bot.db is a good database and its disk has space"})
 	}
 	found = append([]Finding{s.syncFinding(p, now)}, found...)
 	queues := findings(s.queues())
@@ -315,26 +338,6 @@ func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 		queues.good("nothing waits to be answered, sent or read")
 	}
 	return s, append(found, queues...)
-}
-
-// noted fills in what bot.db tells.
-func (s *Status) noted(ctx context.Context, cfg Config, now time.Time) error {
-	var at int64
-	err := cfg.DB.QueryRowContext(ctx, `SELECT at, failures, problem FROM matrix_sync WHERE user = ? AND device = ?`, s.User, s.Device).Scan(&at, &s.SyncFailures, &s.Problem)
-	switch {
-	case err == nil:
-		s.syncedAt(time.UnixMilli(at), now)
-	case !errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("matrix: read when the last sync was: %w", err)
-	}
-	if err := s.stored(ctx, cfg, now); err != nil {
-		return err
-	}
-	if device, err := e2ee.StoredDevice(ctx, cfg.DB); err != nil || device == "" {
-		return err // there are no message keys yet
-	}
-	s.BackupWaiting, err = e2ee.KeysOutside(ctx, cfg.DB, s.Backup)
-	return err
 }
 
 // syncFinding says whether the bot keeps up with its homeserver.
@@ -357,10 +360,12 @@ func (s Status) syncFinding(p Process, now time.Time) Finding {
 	case synced && now.Sub(s.LastSync) <= staleSync:
 		return Finding{OK: true, Note: true, What: who + "; " + last, Remedy: "it keeps trying; see below whether the homeserver answers"}
 	case !synced && awake <= staleSync:
-		return Finding{OK: true, Note: true, What: who + " since " + span(awake) + ", not in contact with the homeserver yet; " + last, Remedy: "look again in a minute"}
+		return Finding{OK: true, Note: true, What: who + " since " + span(awake) + ", not in contact with the homeserver yet; " + last,
+			Remedy: "look again in a minute"}
 	}
 	return Finding{
-		What:   who + ", but it is out of contact with the homeserver; " + last,
-		Remedy: "see below whether the homeserver answers; if it does, the bot's log says why, and a restart loses nothing. If that process is `bot chat`, end it and start `bot run`",
+		What: who + ", but it is out of contact with the homeserver; " + last,
+		Remedy: "see below whether the homeserver answers; if it does, the bot's log says why, " +
+			"and a restart loses nothing. If that process is `bot chat`, end it and start `bot run`",
 	}
 }

@@ -1,4 +1,4 @@
-package history
+package compact
 
 import (
 	"fmt"
@@ -6,10 +6,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
 )
 
-// Step is the report on one way of making a conversation shorter. All sizes are
+// Step is what came of one way of making a conversation shorter. All sizes are
 // tokens, by estimate.
 type Step struct {
 	Name     string
@@ -33,7 +34,7 @@ const (
 
 // micro makes a line of each tool result but the newest, if that saves at least so
 // many tokens.
-func micro(past []Message, least int) ([]Message, Step) {
+func micro(past []history.Message, least int) ([]history.Message, Step) {
 	results := 0
 	from := len(past)
 	for from > 0 && results < newestResults {
@@ -42,7 +43,7 @@ func micro(past []Message, least int) ([]Message, Step) {
 			results++
 		}
 	}
-	step := Step{Name: microStep, Before: Tokens(past)}
+	step := Step{Name: microStep, Before: history.Tokens(past)}
 	step.After = step.Before
 	out := slices.Clone(past)
 	for i := range past[:from] {
@@ -63,23 +64,23 @@ func micro(past []Message, least int) ([]Message, Step) {
 
 // clearResult is a tool result in a line: which call it was of, how long it was and
 // how it went.
-func clearResult(before []Message, m *Message) string {
+func clearResult(before []history.Message, m *history.Message) string {
 	if utf8.RuneCountInString(m.Text) <= shortResult {
 		return m.Text
 	}
 	what := "the tool"
 	if c := callOf(before, m.CallID); c != nil {
-		what = c.Name + " " + OneLine(c.Arguments, 80)
+		what = c.Name + " " + history.OneLine(c.Arguments, 80)
 	}
 	how := fmt.Sprintf("%d lines, ok", strings.Count(strings.TrimRight(m.Text, "\n"), "\n")+1)
 	if strings.HasPrefix(m.Text, "error") {
-		how = OneLine(m.Text, 80)
+		how = history.OneLine(m.Text, 80)
 	}
 	return fmt.Sprintf("[%s: %s. Cleared to save room; call it again if it is needed.]", what, how)
 }
 
 // callOf finds the call that a result answers, among the messages before it.
-func callOf(before []Message, id string) *llm.ToolCall {
+func callOf(before []history.Message, id string) *llm.ToolCall {
 	for i := len(before) - 1; i >= 0; i-- {
 		for j := range before[i].Calls {
 			if before[i].Calls[j].ID == id {
@@ -91,4 +92,24 @@ func callOf(before []Message, id string) *llm.ToolCall {
 		}
 	}
 	return nil
+}
+
+// unquote leaves out what messages quote, but for the person's newest ones: who is
+// answered now may refer to it, and what was said since stands in the answers.
+func unquote(past []history.Message) ([]history.Message, Step) {
+	step := Step{Name: quoteStep, Before: history.Tokens(past)}
+	step.After = step.Before
+	first, _ := newestSaid(past)
+	out := past
+	for i := range past[:first] {
+		if len(past[i].Quoted) == 0 {
+			continue
+		}
+		if step.Messages++; step.Messages == 1 {
+			out = append([]history.Message(nil), past...)
+		}
+		out[i].Quoted = nil
+		step.After += out[i].Tokens() - past[i].Tokens()
+	}
+	return out, step
 }

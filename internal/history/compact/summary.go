@@ -1,4 +1,4 @@
-package history
+package compact
 
 import (
 	"errors"
@@ -8,12 +8,13 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
 )
 
 // Transcript is the messages as a reader gets them who is to summarise them, in at
 // most about so many tokens: the longest lose their middle.
-func Transcript(all []Message, most int) string {
+func Transcript(all []history.Message, most int) string {
 	type entry struct{ lead, text string }
 	var entries []entry
 	var sizes []int
@@ -90,7 +91,8 @@ func garbled(s string) bool {
 			good++
 		}
 	}
-	return good*2 < all || strings.Contains(s, "\uFFFD\uFFFD") || strings.HasPrefix(s, "<!") || strings.HasPrefix(strings.ToLower(s), "<html")
+	return good*2 < all || strings.Contains(s, "\uFFFD\uFFFD") || strings.HasPrefix(s, "<!") ||
+		strings.HasPrefix(strings.ToLower(s), "<html")
 }
 
 // circling reports whether a long text has only few different words.
@@ -114,12 +116,12 @@ const (
 
 // Extract is a summary that needs no model: the one before, in at most half of the room, and
 // the beginning of each message of a person, of which the newest stay if there is not room for all.
-func Extract(before string, gone []Message, most int) string {
+func Extract(before string, gone []history.Message, most int) string {
 	var heads []string
 	for i := range gone {
 		if m := &gone[i]; m.Role == llm.User && strings.TrimSpace(m.Text) != "" {
 			first, _, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
-			if head := "- " + speaker(m) + ": " + OneLine(first, headLine); len(heads) == 0 || heads[len(heads)-1] != head {
+			if head := "- " + speaker(m) + ": " + history.OneLine(first, headLine); len(heads) == 0 || heads[len(heads)-1] != head {
 				heads = append(heads, head)
 			}
 		}

@@ -1,0 +1,67 @@
+package compact
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"reverie/internal/llm"
+)
+
+// headTail keeps the first and the last runes of text and says how many are missing
+// between them. A text that would not become shorter stays.
+func headTail(text string, head, tail int) string {
+	missing := utf8.RuneCountInString(text) - head - tail
+	if missing <= 0 {
+		return text
+	}
+	short := text[:runes(text, head)] +
+		fmt.Sprintf("\n… %d characters left out here; they are kept in the transcript …\n", missing) + text[lastRunes(text, tail):]
+	if len(short) >= len(text) {
+		return text
+	}
+	return short
+}
+
+// runes is the length in bytes of the first n runes of s.
+func runes(s string, n int) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}
+
+// lastRunes is where the last n runes of s begin.
+func lastRunes(s string, n int) int {
+	at := len(s)
+	for ; n > 0 && at > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(s[:at])
+		at -= size
+	}
+	return at
+}
+
+// Cut keeps about so many tokens of text, two thirds of them from its beginning, and says
+// in their place that others are missing. Below some twenty tokens only that remark is left.
+func Cut(text string, most int) string {
+	have := llm.EstimateTokens(text)
+	if have <= most {
+		return text
+	}
+	left := utf8.RuneCountInString(text)
+	for share := most - remark; share > 0; share = share * 3 / 4 {
+		n := int(int64(left) * int64(share) / int64(have)) // as if tokens were spread evenly; the loop mends it where they are not
+		if n < 8 {
+			break
+		}
+		if short := headTail(text, n-n/3, n/3); llm.EstimateTokens(short) <= most {
+			return short
+		}
+	}
+	return fmt.Sprintf("… %d characters left out …", left)
+}
+
+// remark is what Cut takes to say that something is missing, in tokens.
+const remark = 20

@@ -1,0 +1,213 @@
+package subsession
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reverie/internal/history"
+	"reverie/internal/i18n"
+	"reverie/internal/store"
+	"reverie/internal/tool"
+	"reverie/internal/trust"
+)
+
+// Spawn implements tool.Spawner.
+func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id, waits string, err error) {
+	tools := r.grant(scope, job)
+	id = "sub_" + strings.ToLower(rand.Text()[:8])
+	if scope.Key != "" {
+		id = "sub_" + scope.Key
+		if n, known, err := r.one(ctx, r.db, id); err != nil || known { // before an interruption
+			return n.id, "", err
+		}
+	}
+	timeout := cmp.Or(job.Timeout, r.cfg.Limits.Timeout)
+	err = store.InTx(ctx, r.db, func(tx *sql.Tx) error {
+		depth, err := r.mayAsk(ctx, tx, scope)
+		if err != nil {
+			return err
+		}
+		needs, err := r.needs(ctx, tx, scope, job)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session
+			(id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, status, created, integrity)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.Helper, depth, scope.Room, scope.User, scope.Private,
+			scope.Event, job.Objective, job.Context, job.Mode, store.JSON(&tools),
+			timeout.Milliseconds(), r.millis(), scope.Label.Integrity); err != nil {
+			return fmt.Errorf("subsession: store a sub-session: %w", err)
+		}
+		var open []string
+		for _, d := range needs {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session_need (node, needs) VALUES (?, ?)`, id, d.id); err != nil {
+				return fmt.Errorf("subsession: store a sub-session: %w", err)
+			}
+			if d.status != Completed {
+				open = append(open, d.id)
+			}
+		}
+		if len(open) > 0 {
+			waits = "when " + strings.Join(open, ", ") + " is done"
+		}
+		return nil
+	})
+	if err != nil {
+		return "", "", err
+	}
+	r.Wake()
+	return id, waits, nil
+}
+
+// grant is the tools that a sub-session gets: of those of whoever asks, what the job
+// names. What only a conversation can use is not among them.
+func (r *Runner) grant(scope tool.Scope, job tool.Job) []string {
+	wanted := tool.Policy{Allow: job.Tools}
+	names := []string{}
+	for _, name := range r.cfg.Tools.Names() {
+		if wanted.Allows(name) && scope.Policy.Allows(name) && name != tool.StaySilent && name != tool.SetMode {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// mayAsk refuses what would be too deep or too many, and says how deep it is.
+func (r *Runner) mayAsk(ctx context.Context, tx *sql.Tx, scope tool.Scope) (depth int, err error) {
+	if scope.Helper != "" {
+		parent, _, err := r.one(ctx, tx, scope.Helper)
+		if err != nil {
+			return 0, err
+		}
+		if parent.status != Running {
+			return 0, errors.New("this sub-session has ended")
+		}
+		depth = parent.depth
+	}
+	if depth >= r.cfg.Limits.Depth {
+		return 0, fmt.Errorf("sub-sessions of sub-sessions go %d deep at most; do it yourself", r.cfg.Limits.Depth)
+	}
+	open, err := r.read(ctx, tx, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`, scope.Room)
+	if err != nil {
+		return 0, err
+	}
+	if len(open) >= mostOpen {
+		return 0, fmt.Errorf("there are %d open sub-sessions here already; wait for some of them", len(open))
+	}
+	return depth + 1, nil
+}
+
+// needs finds those that a job depends on, or says why it cannot.
+func (r *Runner) needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job tool.Job) ([]Job, error) {
+	var found []Job
+	if job.OnPrevious {
+		var err error
+		if found, err = r.read(ctx, tx, `WHERE room = ? AND parent = ? AND asked = ? ORDER BY created, rowid`,
+			scope.Room, scope.Helper, scope.Event); err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, errors.New("depends_on_previous: nothing was spawned before it in this turn; spawn that first, or leave it out")
+		}
+	}
+	for _, id := range job.Needs {
+		n, err := r.owned(ctx, tx, scope, id)
+		if err != nil {
+			return nil, fmt.Errorf("depends_on: %w", err)
+		}
+		if !slices.ContainsFunc(found, func(o Job) bool { return o.id == n.id }) {
+			found = append(found, n)
+		}
+	}
+	for _, n := range found {
+		switch {
+		case n.status == Failed, n.status == Cancelled:
+			return nil, fmt.Errorf("depends_on: %s has %s: %s", n.id, n.status, n.reason)
+		case n.parent != scope.Helper && n.status != Completed: // else two could wait for each other
+			return nil, fmt.Errorf("depends_on: %s was not spawned by you; leave it out", n.id)
+		}
+	}
+	return found, nil
+}
+
+// owned finds a sub-session of the scope's room by its id. What was asked for in a
+// direct chat is nobody's once others are in the room.
+func (r *Runner) owned(ctx context.Context, from store.DBTX, scope tool.Scope, id string) (Job, error) {
+	n, ok, err := r.one(ctx, from, strings.ToLower(strings.TrimSpace(id)))
+	if err != nil {
+		return n, err
+	}
+	if !ok || n.room != scope.Room || !scope.Place().MayRead(n.readers()) {
+		return n, fmt.Errorf("there is no sub-session %s here; action status lists them", history.OneLine(id, 30))
+	}
+	return n, nil
+}
+
+const mostShown = 15
+
+// Status implements tool.Spawner.
+func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (string, error) {
+	if id != "" {
+		n, err := r.owned(ctx, r.db, scope, id)
+		if err != nil {
+			return "", err
+		}
+		line := r.line(n, i18n.English)
+		scope.Shows(n.integrity)
+		if n.Result != "" {
+			line += "\n" + quoted(i18n.English, n.Result, tool.MaxResult-1000)
+		}
+		return line, nil
+	}
+	all, err := r.latest(ctx, scope.Place())
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 {
+		return "There are no sub-sessions in this room.", nil
+	}
+	var lines []string
+	for _, n := range all {
+		lines = append(lines, r.line(n, i18n.English))
+		scope.Shows(n.integrity)
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// latest are the sub-sessions of a room that may be known of at p: the open ones, and the last
+// that ended.
+func (t table) latest(ctx context.Context, p trust.Place) ([]Job, error) {
+	all, err := t.read(ctx, t.db, `WHERE room = ?
+		ORDER BY n.status NOT IN ('pending', 'running', 'waiting'), max(created, ended) DESC, rowid DESC LIMIT ?`,
+		p.Room, 10*mostShown)
+	all = slices.DeleteFunc(all, func(n Job) bool { return !p.MayRead(n.readers()) })
+	return all[:min(len(all), mostShown)], err
+}
+
+// Cancel implements tool.Spawner.
+func (r *Runner) Cancel(ctx context.Context, scope tool.Scope, id string) (string, error) {
+	n, err := r.owned(ctx, r.db, scope, id)
+	if err != nil {
+		return "", err
+	}
+	if !n.Open() {
+		return "", fmt.Errorf("%s has ended already: it is %s", n.id, n.status)
+	}
+	if scope.Helper != "" && n.parent != scope.Helper {
+		return "", errors.New("a sub-session cancels only what it has spawned")
+	}
+	count, err := r.cancel(ctx, []Job{n}, i18n.New("why.helper_cancelled"))
+	if err != nil {
+		return "", err
+	}
+	if count > 1 {
+		return fmt.Sprintf("%s is cancelled, with %d that it had asked for.", n.id, count-1), nil
+	}
+	return n.id + " is cancelled.", nil
+}

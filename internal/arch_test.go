@@ -36,12 +36,12 @@ var rows = map[string]int{
 	"internal/subsession": 6,
 	"internal/command":    6,
 	"internal/harvest":    6,
-	"internal/questions":  6,
 
 	"internal/agent": 5, // below what runs it: turns, sub-sessions, dreams
 
-	"internal/prompt": 4,
-	"internal/tool":   4,
+	"internal/prompt":    4,
+	"internal/tool":      4,
+	"internal/questions": 4,
 
 	"internal/memory":   3,
 	"internal/task":     3,
@@ -82,7 +82,7 @@ var homes = []struct {
 	{"github.com/yuin/goldmark", []string{"internal/matrix/render"}},
 	{"github.com/microcosm-cc/bluemonday", []string{"internal/matrix/render"}},
 	{"github.com/blevesearch/snowballstem", []string{"internal/text"}},
-	{"github.com/philippgille/chromem-go", []string{"internal/memory"}},
+	{"github.com/philippgille/chromem-go", []string{"internal/search/vector"}},
 	{"github.com/sashabaranov/go-openai", []string{"internal/llm"}},
 	{"github.com/kaptinlin/jsonrepair", []string{"internal/llm"}},
 	{"github.com/pressly/goose", []string{"internal/store"}},

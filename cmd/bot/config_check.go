@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/llm/discover"
-	"reverie/internal/matrix"
 	"reverie/internal/matrix/e2ee"
-	"reverie/internal/session"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/task"
+	"reverie/internal/text"
 )
 
 // maxInstructions is how many characters of prompt.instructions a prompt has room for.
@@ -39,7 +39,7 @@ func between(key string, n, least, most int) rule {
 // oneOf is the rule of a word that must be one of known.
 func oneOf(key, value string, known []string) rule {
 	remedy := "write " + strings.Join(known[:len(known)-1], ", ") + " or " + known[len(known)-1]
-	if near := session.Nearest(value, known); len(near) > 0 {
+	if near := text.Nearest(value, known); len(near) > 0 {
 		remedy += "; did you mean " + near[0] + "?"
 	}
 	return rule{key, slices.Contains(known, value), remedy}
@@ -145,7 +145,7 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 	}
 	for key, list := range map[string][]string{"matrix.allow": m.Allow, "matrix.bots": m.Bots} {
 		for i, id := range list {
-			r.check(rule{fmt.Sprintf("%s[%d]", key, i), matrix.CheckPattern(id) == nil,
+			r.check(rule{fmt.Sprintf("%s[%d]", key, i), gate.CheckPattern(id) == nil,
 				`write "@user:server", or "*:server" for everybody there`})
 		}
 	}

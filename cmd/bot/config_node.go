@@ -11,14 +11,13 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"reverie/internal/text"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
-
-	"reverie/internal/session"
 )
 
 // fault is one thing wrong in a config file: where it is, and what to write
@@ -241,7 +240,7 @@ func unknownKey(key string, names []string) string {
 	if key == "<<" {
 		return "YAML merge keys are not used here; write the keys out"
 	}
-	if near := session.Nearest(key, names); len(near) > 0 {
+	if near := text.Nearest(key, names); len(near) > 0 {
 		return "unknown key; did you mean `" + near[0] + "`?"
 	}
 	return "unknown key; known here: " + strings.Join(names, ", ")

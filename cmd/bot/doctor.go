@@ -16,7 +16,7 @@ import (
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/media"
 	"reverie/internal/memory"
-	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/store"
 )
 
@@ -148,12 +148,12 @@ func examineTemplates(data string) (found []finding) {
 
 func (b *bot) examinePrompt(ctx context.Context) []finding {
 	var found []finding
-	for _, p := range prompt.Check(b.cfg.Data, reverie.Data, b.cfg.Seed.Language, b.tools.Names()) {
+	for _, p := range section.Check(b.cfg.Data, reverie.Data, b.cfg.Seed.Language, b.tools.Names()) {
 		found = append(found, finding{"prompt", note, p.String(), ""})
 	}
 	found = append(found, examineTemplates(b.cfg.Data)...)
 	for _, p := range b.skills.Problems() {
-		found = append(found, finding{"skills", note, prompt.Problem(p).String(), ""})
+		found = append(found, finding{"skills", note, store.Problem(p).String(), ""})
 	}
 	for _, p := range b.messages.Problems() {
 		found = append(found, finding{"messages", note, p.String(), ""})

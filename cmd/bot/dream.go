@@ -11,12 +11,13 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/dream"
 	dreamt "reverie/internal/dream/report"
 	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
-	"reverie/internal/matrix"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/memory"
 	"reverie/internal/session"
 	"reverie/internal/task"
@@ -73,13 +74,13 @@ func (b *bot) openNightly() (*dream.Nightly, error) {
 var tidied = map[string]dream.Phase{"memories": dream.Dedup, "tasks": dream.Tasks, "skills": dream.Skills}
 
 // dreams is what !dream does, and what is done about parts of the prompt that are too long.
-func (b *bot) dreams() *session.Dreams {
+func (b *bot) dreams() *command.Dreams {
 	tidy := func(part string) {
 		if phase, ok := tidied[part]; ok {
 			b.nightly.Tidy(phase)
 		}
 	}
-	return &session.Dreams{Wake: b.nightly.Wake, Tidy: tidy, Status: b.nightly.Status,
+	return &command.Dreams{Wake: b.nightly.Wake, Tidy: tidy, Status: b.nightly.Status,
 		Undo: func(ctx context.Context, say i18n.Say) (string, error) {
 			r, err := b.dreamer.Undo(ctx, "")
 			if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
@@ -187,7 +188,7 @@ func (c *Config) trusted() (func(user string) bool, error) {
 	if c.Matrix == nil {
 		return func(user string) bool { return user == terminalUser }, nil
 	}
-	allowed, err := matrix.Allowed(c.Matrix.User, c.Matrix.Owners, c.Matrix.Allow, c.Matrix.Bots)
+	allowed, err := gate.Allowed(c.Matrix.User, c.Matrix.Owners, c.Matrix.Allow, c.Matrix.Bots)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %w", err)
 	}

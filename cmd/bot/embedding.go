@@ -15,7 +15,8 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/llm/encoder"
-	"reverie/internal/memory"
+	"reverie/internal/search/qdrant"
+	"reverie/internal/search/vector"
 )
 
 // EmbeddingConfig is the model that turns texts into vectors. After loading,
@@ -54,11 +55,11 @@ func (c *Config) embedding(log *slog.Logger) (*llm.Embedding, error) {
 // the configured model or else by the one that is part of the program. It is nil if
 // the backend has none or nothing can make them; the log says which. patience is
 // how long a question waits for its vector; 0 = not longer than an answer may.
-func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.Vectors, error) {
+func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*vector.Vectors, error) {
 	if !b.cfg.byMeaning() {
 		return nil, nil
 	}
-	c := memory.VectorConfig{DB: b.db, Patience: patience, Log: b.log}
+	c := vector.Config{DB: b.db, Patience: patience, Log: b.log}
 	configured, err := b.cfg.embedding(b.log)
 	switch {
 	case err != nil:
@@ -73,7 +74,7 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.
 		c.Embedder, c.Neutral = encoder.NewLazy(b.log), encoder.Neutral
 		c.Patience = cmp.Or(patience, 2*time.Second) // a busy computer is no server that is unreachable
 	}
-	return memory.OpenVectors(ctx, c)
+	return vector.Open(ctx, c)
 }
 
 // runVectors reads memories for their meaning until ctx ends, and sends what it
@@ -184,17 +185,15 @@ func (c *Config) byMeaning() bool {
 	return c.Memory.Backend == "local_vector" || c.Memory.Backend == "qdrant"
 }
 
-// openPoints opens the server that memory.backend asks for; nil if it asks for
-// none. Without vectors, what is forgotten leaves it all the same. patience is how long a
-// question waits for it; 0 = not longer than an answer may.
-func (b *bot) openPoints(v *memory.Vectors, patience time.Duration) *memory.Points {
+// openPoints opens the server that memory.backend asks for; nil if it asks for none. Without vectors, what is
+// forgotten leaves it all the same. patience is how long a question waits for it; 0 = not longer than an answer may.
+func (b *bot) openPoints(v *vector.Vectors, patience time.Duration) *qdrant.Points {
 	q := b.cfg.Memory.Qdrant
 	if q == nil || b.cfg.Memory.Backend != "qdrant" {
 		return nil
 	}
-	return memory.OpenPoints(memory.PointsConfig{
-		DB: b.db, Vectors: v, URL: q.URL, Key: string(q.APIKey), Collection: q.Collection, Patience: patience, Log: b.log,
-	})
+	return qdrant.Open(qdrant.Config{Vectors: v, URL: q.URL, Key: string(q.APIKey), Collection: q.Collection,
+		Patience: patience, Log: b.log})
 }
 
 func (b *bot) examineQdrant(ctx context.Context) []finding {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"reverie/internal/llm/discover"
-	"reverie/internal/matrix"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/tty"
 )
 
@@ -112,7 +112,7 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *answers) error {
 	return nil
 }
 
-func isPerson(s string) bool { return strings.HasPrefix(s, "@") && matrix.CheckPattern(s) == nil }
+func isPerson(s string) bool { return strings.HasPrefix(s, "@") && gate.CheckPattern(s) == nil }
 
 func webAddress(s string) bool { return checkURL(new(reader), "", s, "") != nil }
 

@@ -45,8 +45,8 @@ func (*commandLine) Description() string {
 	return "Reverie: an assistant that lives in Matrix rooms and remembers."
 }
 
-// command is a subcommand that was parsed.
-type command interface {
+// subcommand is one that was parsed.
+type subcommand interface {
 	Run(ctx context.Context, c console, config filePath) error
 }
 
@@ -55,7 +55,7 @@ type dataCommand interface {
 	Run(ctx context.Context, c console, b *bot) error
 }
 
-// onData is a dataCommand as a command.
+// onData is a dataCommand as a subcommand.
 type onData struct{ dataCommand }
 
 // Run opens the data folder for the command.
@@ -133,7 +133,7 @@ func start(ctx context.Context, args []string, c console) int {
 }
 
 // command returns what is to be run, of which parsed is the innermost command that was named.
-func (line *commandLine) command(parsed any) command {
+func (line *commandLine) command(parsed any) subcommand {
 	switch {
 	case line.ShowVersion:
 		return versionCommand{}
@@ -143,7 +143,7 @@ func (line *commandLine) command(parsed any) command {
 	if run, ok := parsed.(dataCommand); ok {
 		return onData{run}
 	}
-	run, _ := parsed.(command)
+	run, _ := parsed.(subcommand)
 	return run
 }
 

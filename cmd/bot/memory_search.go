@@ -240,8 +240,7 @@ type foundBy interface {
 	Scopes(ctx context.Context) ([]memory.Scope, error)
 }
 
-// patient is how long a command waits for the vector of a question: nobody waits
-// for anything else.
+// patient is how long a command waits for the vector of a question: nobody waits for anything else.
 const patient = 20 * time.Second
 
 // openIndex opens what the configured backend finds memories with.
@@ -251,7 +250,7 @@ func (b *bot) openIndex(ctx context.Context) (_ foundBy, err error) {
 		return words, err
 	}
 	if points := b.openPoints(b.vectors, patient); points != nil {
-		return memory.OpenQdrant(words, points), nil
+		return memory.OpenHybrid(words, b.vectors, points), nil
 	}
-	return memory.OpenHybrid(words, b.vectors), nil
+	return memory.OpenHybrid(words, b.vectors, nil), nil
 }

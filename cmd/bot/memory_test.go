@@ -21,7 +21,7 @@ import (
 	"reverie/internal/llm/encoder"
 	"reverie/internal/media"
 	"reverie/internal/memory"
-	"reverie/internal/memory/standin"
+	"reverie/internal/search/qdrant/standin"
 	"reverie/internal/trust"
 	"reverie/internal/window"
 )

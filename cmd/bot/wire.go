@@ -22,6 +22,9 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
+	"reverie/internal/search/qdrant"
+	"reverie/internal/search/vector"
 	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
@@ -37,8 +40,8 @@ type bot struct {
 	db      *sql.DB
 	models  *llm.Models
 	memory  *memory.Store
-	vectors *memory.Vectors // nil = memories are found by their words alone
-	points  *memory.Points  // nil = vectors are nowhere but here
+	vectors *vector.Vectors // nil = memories are found by their words alone
+	points  *qdrant.Points  // nil = vectors are nowhere but here
 	tasks   *task.Store
 	skills  *skill.Library
 	history *history.Store
@@ -139,15 +142,12 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 		b.log.Debug("this machine's name is not known", "err", err)
 	}
 	limits := cfg.Context.Limits
-	return prompt.New(prompt.Config{
-		Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
+	return prompt.New(prompt.Config{Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
 		Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
-		Sources: prompt.Sources{
+		Sources: section.Sources{
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
-			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
-		},
-	})
+			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering}})
 }
 
 func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {

@@ -1,10 +1,11 @@
 package agent
 
 import (
+	"strings"
+
 	"reverie/internal/goal"
 	"reverie/internal/i18n"
 	"reverie/internal/prompt"
-	"strings"
 )
 
 // CutOff stands behind an answer that reached the model's output limit.

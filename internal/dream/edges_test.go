@@ -14,6 +14,7 @@ import (
 
 	"reverie/internal/dream/report"
 	"reverie/internal/memory"
+	"reverie/internal/search/vector"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -224,7 +225,7 @@ func TestNearInMeaning(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v := result(memory.OpenVectors(t.Context(), memory.VectorConfig{DB: db, Embedder: meaning{[]string{
+	v := result(vector.Open(t.Context(), vector.Config{DB: db, Embedder: meaning{[]string{
 		texts[0] + "|" + texts[1], texts[2] + "|" + texts[3], texts[4] + "|" + texts[5], texts[6] + "|" + texts[7]}}}))(t)
 	must(t, v.Complete(t.Context(), nil))
 	s := result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "local_vector", Vectors: v}))(t)

@@ -10,22 +10,22 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto"
-	"maunium.net/go/mautrix/id"
+	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/delivery"
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
-	"reverie/internal/session"
 	"reverie/internal/settings"
 )
 
@@ -106,7 +106,7 @@ func (cfg *Config) check() error {
 	if !slices.Contains(e2ee.DeviceRules(), string(cfg.Devices)) {
 		faults = append(faults, fmt.Errorf("devices is %q: write one of %s", cfg.Devices, strings.Join(e2ee.DeviceRules(), ", ")))
 	}
-	if _, err := newGate("", cfg.Owners, cfg.Allow, cfg.Bots...); err != nil {
+	if _, err := gate.New("", cfg.Owners, cfg.Allow, cfg.Bots...); err != nil {
 		faults = append(faults, err)
 	}
 	err := errors.Join(faults...)
@@ -119,39 +119,26 @@ func (cfg *Config) check() error {
 // start.
 type Client struct {
 	cfg         Config
-	log         *slog.Logger
 	cli         *mautrix.Client
 	acc         *account.Account
 	inbox       *delivery.Inbox
 	outbox      *delivery.Outbox
 	unconfirmed *unconfirmed
-	gate        *gate
-	now         func() time.Time
+	gate        *gate.Gate
 
-	backup   *e2ee.Backup
-	verifier *verification.Verifier
-	typing   *typing
-	receipts *receipts
-	sync     *syncState
+	backup     *e2ee.Backup
+	verifier   *verification.Verifier
+	typing     *typing
+	receipts   *receipts
+	sync       *syncState
+	rooms      *rooms
+	keys       *missingKeys
+	drafts     *drafts
+	redactions *redactions
 
-	pace   pace
 	ending chan struct{} // closed when the context of Run ends
 
-	inWake, outWake, roomWake, unreadWake, goneWake chan struct{}
-
-	mu      sync.Mutex
-	known   map[id.RoomID]knowledge
-	drafts  map[string]*draft
-	arrived map[id.SessionID]struct{}
-
-	member      sync.Mutex        // held while our membership in a room is noted
-	memberships map[id.RoomID]int // how often a sync has told of it
-
-	states sync.Mutex // held while an answer of a room's state is stored, or found to be too old
-
-	handler Handler // of Run; nil before
-
-	asked map[id.SessionID]bool // keys asked for in this run; runUnread only
+	inWake, outWake chan struct{}
 }
 
 var _ chat.Transport = (*Client)(nil)
@@ -167,24 +154,23 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.DB == nil {
 		return nil, errors.New("matrix: no database given")
 	}
+	if cfg.pace == nil {
+		cfg.pace = &normalPace
+	}
+	if cfg.now == nil {
+		cfg.now = time.Now
+	}
 	c := &Client{
-		cfg: cfg, log: cfg.Log, now: time.Now, sync: &syncState{synced: make(chan struct{})},
-		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
-		unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1),
-		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{},
-		arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
+		cfg: cfg, sync: &syncState{synced: make(chan struct{})}, keys: newMissingKeys(), drafts: &drafts{all: map[string]*draft{}},
+		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), ending: make(chan struct{}),
 	}
-	if cfg.pace != nil {
-		c.pace = *cfg.pace
-	}
-	if cfg.now != nil {
-		c.now = cfg.now
-	}
-	c.inbox, c.outbox = delivery.New(cfg.DB, c.now, session.Retries)
-	c.unconfirmed = newUnconfirmed(c.now, c.pace)
-	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.log, Ending: c.ending, Again: c.pace.again, Problem: c.sync.setProblem})
+	c.inbox, c.outbox = delivery.New(cfg.DB, c.cfg.now, command.Retries)
+	c.redactions = &redactions{inbox: c.inbox, log: cfg.Log, now: cfg.now, wake: make(chan struct{}, 1)}
+	c.unconfirmed = newUnconfirmed(cfg.now, *cfg.pace)
+	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.cfg.Log, Ending: c.ending, Again: c.cfg.pace.again,
+		Problem: c.sync.setProblem})
 	login := cfg.account()
-	login.Now, login.Store = c.now, keys
+	login.Now, login.Store = c.cfg.now, keys
 	login.Syncer = func() mautrix.Syncer { return &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c} }
 	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allowed}
 	var err error
@@ -192,12 +178,13 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c.cli = c.acc.Client
-	c.typing, c.receipts = newTyping(c.cli, c.log, c.now), newReceipts(c.cli, c.log)
-	g, err := newGate(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
+	c.typing, c.receipts = newTyping(c.cli, c.cfg.Log, c.cfg.now), newReceipts(c.cli, c.cfg.Log)
+	g, err := gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %w", err)
 	}
 	c.gate = g
+	c.rooms = newRooms(cfg.DB, c.acc, c.cfg.Log)
 	c.register()
 	c.acc.SignDevice(ctx)
 	c.acc.Identity.Open(ctx)
@@ -210,7 +197,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		c.unconfirmed.add(r.ID)
 	}
 	if c.verifier, err = verification.New(ctx, verification.Config{
-		Client: c.cli, Machine: c.machine(), Log: c.log, Now: c.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c},
+		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c.rooms, c},
 	}); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}
@@ -238,7 +225,9 @@ type Handler interface {
 // An error means that going on is pointless, as when the access token is no
 // longer valid and there is no password to get a new one.
 func (c *Client) Run(ctx context.Context, h Handler) error {
-	c.handler = h
+	members := newMemberships(c, h)
+	c.on(members.onMember, event.StateMember)
+	c.on(members.onTombstone, event.StateTombstone)
 	out, stopOut := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopOut()
 	stopping := make(chan struct{})
@@ -250,8 +239,8 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 	g.Go(func() error { return c.runSync(ctx) })
 	g.Go(func() error { return c.runInbox(ctx, h.Deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
-	g.Go(func() error { return c.runRooms(ctx) })
-	g.Go(func() error { return c.runRedactions(ctx) })
+	g.Go(func() error { return members.run(ctx) })
+	g.Go(func() error { return c.redactions.run(ctx, h.Redacted) })
 	g.Go(func() error { return c.receipts.run(ctx) })
 	g.Go(func() error { return c.typing.run(ctx) })
 	g.Go(func() error { return c.backup.Run(ctx) })
@@ -274,13 +263,30 @@ func (c *Client) Verify(ctx context.Context, person, room, args string) (string,
 	return c.verifier.Command(ctx, person, room, args), nil
 }
 
+// Allowed tells whether user may talk to us.
+func (c *Client) Allowed(user string) bool { return c.gate.Allows(user) }
+
 // UserID is the bot's own Matrix id.
 func (c *Client) UserID() string { return c.cli.UserID.String() }
 
-// machine is shorter than what it stands for.
-func (c *Client) machine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }
-
-func server(user string) string {
-	_, s, _ := strings.Cut(user, ":")
-	return s
+// People is how many have joined a room, we among them.
+func (c *Client) People(ctx context.Context, room string) (int, error) {
+	return c.rooms.People(ctx, room)
 }
+
+// Left tells whether we have left a room, or were put out of it, and are not invited
+// into it again. A room that is not known is none that was left.
+func (c *Client) Left(ctx context.Context, room string) (bool, error) { return c.rooms.Left(ctx, room) }
+
+// DirectWith is the person with whom a room is private right now; empty when it is not.
+func (c *Client) DirectWith(ctx context.Context, room string) (string, error) {
+	return c.rooms.DirectWith(ctx, room)
+}
+
+// DirectChat is a private direct chat with a person; empty when there is none.
+func (c *Client) DirectChat(ctx context.Context, person string) (string, error) {
+	return c.rooms.DirectChat(ctx, person)
+}
+
+// machine is the Olm machine of the account.
+func (c *Client) machine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }

@@ -14,26 +14,27 @@ import (
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
 
+	"reverie/internal/chat"
 	"reverie/internal/store"
 )
 
 // DirectWith is the person with whom a room is private right now; empty when it is not.
-func (c *Client) DirectWith(ctx context.Context, room string) (person string, err error) {
-	f, err := c.facts(ctx, id.RoomID(room))
-	if err != nil || !f.private(f.with) {
+func (r *rooms) DirectWith(ctx context.Context, room string) (person string, err error) {
+	f, err := r.facts(ctx, id.RoomID(room))
+	if err != nil || !f.Private(f.With) {
 		return "", err
 	}
-	return f.with, nil
+	return f.With, nil
 }
 
 // onDirectChats learns from the account's m.direct which rooms are direct chats, and with whom.
-func (c *Client) onDirectChats(ctx context.Context, _ *batch, evt *event.Event) error {
-	return c.noteDirect(ctx, *evt.Content.AsDirectChats())
+func (r *rooms) onDirectChats(ctx context.Context, _ *batch, evt *event.Event) error {
+	return r.noteDirect(ctx, *evt.Content.AsDirectChats())
 }
 
 // noteDirect stores with whom rooms are direct chats. A room that has a person already keeps
 // it, and one that is listed under several people is with none of them.
-func (c *Client) noteDirect(ctx context.Context, chats event.DirectChatsEventContent) error {
+func (r *rooms) noteDirect(ctx context.Context, chats event.DirectChatsEventContent) error {
 	with := map[id.RoomID]id.UserID{}
 	for user, rooms := range chats {
 		for _, room := range rooms {
@@ -45,10 +46,10 @@ func (c *Client) noteDirect(ctx context.Context, chats event.DirectChatsEventCon
 		}
 	}
 	for room, user := range with {
-		if !strings.HasPrefix(user.String(), "@") || user == c.cli.UserID {
+		if !strings.HasPrefix(user.String(), "@") || user == r.cli.UserID {
 			continue
 		}
-		_, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_room (id, direct_with) VALUES (?, ?)
+		_, err := r.db.ExecContext(ctx, `INSERT INTO matrix_room (id, direct_with) VALUES (?, ?)
 			ON CONFLICT (id) DO UPDATE SET direct_with = excluded.direct_with WHERE direct_with = ''`, room.String(), user.String())
 		if err != nil {
 			return fmt.Errorf("note a direct chat: %w", err)
@@ -59,23 +60,23 @@ func (c *Client) noteDirect(ctx context.Context, chats event.DirectChatsEventCon
 
 // tellDirect adds a room to the account's m.direct, for other clients of the bot's account and
 // for a later device. Where that fails, they show a group.
-func (c *Client) tellDirect(ctx context.Context, room id.RoomID, with id.UserID) {
+func (r *rooms) tellDirect(ctx context.Context, room id.RoomID, with id.UserID) {
 	chats := event.DirectChatsEventContent{}
-	err := c.cli.GetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
+	err := r.cli.GetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
 	if (err == nil || errors.Is(err, mautrix.MNotFound)) && !slices.Contains(chats[with], room) {
 		chats[with] = append(chats[with], room)
-		err = c.cli.SetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
+		err = r.cli.SetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
 	}
 	if err != nil {
-		c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room,
+		r.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room,
 			"err", err)
 	}
 }
 
 // exposedNow tells whether somebody else than one person may know what is said in a room: they
 // are or were members, or everybody may read it. That is noted, for good.
-func (c *Client) exposedNow(ctx context.Context, room id.RoomID, with string) (bool, error) {
-	store := c.cli.StateStore.(*sqlstatestore.SQLStateStore)
+func (r *rooms) exposedNow(ctx context.Context, room id.RoomID, with string) (bool, error) {
+	store := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
 	members, err := store.GetAllMembers(ctx, room)
 	if err != nil {
 		return false, fmt.Errorf("look up the members of a room: %w", err)
@@ -87,7 +88,7 @@ func (c *Client) exposedNow(ctx context.Context, room id.RoomID, with string) (b
 	exposed := history != nil && history.HistoryVisibility == event.HistoryVisibilityWorldReadable
 	for user, m := range members {
 		switch {
-		case user == c.cli.UserID || m.Membership == event.MembershipKnock:
+		case user == r.cli.UserID || m.Membership == event.MembershipKnock:
 		case with == "":
 			with = user.String()
 		case user.String() != with:
@@ -97,24 +98,24 @@ func (c *Client) exposedNow(ctx context.Context, room id.RoomID, with string) (b
 	if !exposed {
 		return false, nil
 	}
-	return true, c.expose(ctx, room)
+	return true, r.expose(ctx, room)
 }
 
 // expose notes that others than one person may know what was said in a room.
-func (c *Client) expose(ctx context.Context, room id.RoomID) error {
-	_, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
+func (r *rooms) expose(ctx context.Context, room id.RoomID) error {
+	_, err := r.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
 		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
 	return doing("note that others can read a room", err)
 }
 
 // watch looks whether an event of a room's state exposes it, before any later event undoes it.
-func (c *Client) watch(ctx context.Context, _ *batch, evt *event.Event) error {
+func (r *rooms) watch(ctx context.Context, _ *batch, evt *event.Event) error {
 	if evt.Mautrix.EventSource&event.SourceInvite != 0 { // a preview, and not by our homeserver
 		return nil
 	}
 	var with string
 	var exposed bool
-	err := c.cfg.DB.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with,
+	err := r.db.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with,
 		&exposed)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("look up a room: %w", err)
@@ -122,44 +123,47 @@ func (c *Client) watch(ctx context.Context, _ *batch, evt *event.Event) error {
 	if exposed {
 		return nil
 	}
-	_, err = c.exposedNow(ctx, evt.RoomID, with)
+	_, err = r.exposedNow(ctx, evt.RoomID, with)
 	return err
 }
 
 // watchMissed looks whether the state that a sync left out exposed the room: its end is known,
 // but not that everybody could read for a while.
-func (c *Client) watchMissed(ctx context.Context, room id.RoomID, events []*event.Event) error {
+func (r *rooms) watchMissed(ctx context.Context, room id.RoomID, events []*event.Event) error {
 	if !slices.ContainsFunc(events, func(evt *event.Event) bool {
 		return evt.StateKey != nil && evt.Type.Type == event.StateHistoryVisibility.Type &&
 			evt.Content.Raw["history_visibility"] == string(event.HistoryVisibilityWorldReadable)
 	}) {
 		return nil
 	}
-	return c.expose(ctx, room)
+	return r.expose(ctx, room)
+}
+
+// PrivateWith tells whether a room is private with person.
+func (r *rooms) PrivateWith(ctx context.Context, room, person string) (bool, error) {
+	f, err := r.facts(ctx, id.RoomID(room))
+	return err == nil && f.Private(person), err
 }
 
 // verifyRooms is what a verification knows of rooms.
-type verifyRooms struct{ *Client }
-
-func (r verifyRooms) Sendable(ctx context.Context, room id.RoomID) error {
-	if err := r.knowRoom(ctx, room); err != nil {
-		return err
-	}
-	return r.checkCrypto(ctx, room)
+type verifyRooms struct {
+	*rooms
+	c *Client
 }
 
-func (r verifyRooms) PrivateWith(ctx context.Context, room, person string) (bool, error) {
-	f, err := r.facts(ctx, id.RoomID(room))
-	return err == nil && f.private(person), err
+func (r verifyRooms) Allowed(user string) bool { return r.c.Allowed(user) }
+
+func (r verifyRooms) Send(ctx context.Context, room string, m chat.Outgoing) error {
+	return r.c.Send(ctx, room, m)
 }
 
 func (r verifyRooms) DirectChats(ctx context.Context, person string) ([]string, error) {
-	newest, err := r.inbox.NewestFrom(ctx, person)
+	newest, err := r.c.inbox.NewestFrom(ctx, person)
 	if err != nil {
 		return nil, err
 	}
 	var encrypted, plain []string
-	err = store.Each(ctx, r.cfg.DB, func(row store.Row) error {
+	err = store.Each(ctx, r.db, func(row store.Row) error {
 		var room string
 		var isEncrypted bool
 		err := row.Scan(&room, &isEncrypted)
@@ -170,8 +174,8 @@ func (r verifyRooms) DirectChats(ctx context.Context, person string) ([]string, 
 		}
 		return err
 	}, `SELECT id, encrypted FROM matrix_room WHERE direct_with = ? AND membership = 'joined' ORDER BY id`, person)
-	for _, rooms := range [][]string{encrypted, plain} {
-		slices.SortStableFunc(rooms, func(a, b string) int { return cmp.Compare(newest[b], newest[a]) })
+	for _, list := range [][]string{encrypted, plain} {
+		slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(newest[b], newest[a]) })
 	}
 	return append(encrypted, plain...), err
 }

@@ -10,18 +10,19 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/retry"
 )
 
 // onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
 // message it replaces, and whether we know that, is seen to by package delivery.
-func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room roomFacts) (edits bool, err error) {
+func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room gate.Room) (edits bool, err error) {
 	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
 	if !ok || msg.RelatesTo == nil || msg.RelatesTo.Type != event.RelReplace {
 		return false, nil
 	}
 	no := func(reason string) (bool, error) {
-		c.log.Debug("matrix: edit not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
+		c.cfg.Log.Debug("matrix: edit not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
 		return true, nil
 	}
 	target := msg.RelatesTo.EventID
@@ -32,27 +33,27 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	plain.RelatesTo, plain.NewContent = nil, nil
 	now := *evt
 	now.Content.Parsed = &plain
-	o := c.gate.judge(&now, room, func(id.EventID) bool { return false })
-	files := c.filesOf(&plain, evt.Mautrix.WasEncrypted) // of a file it is what is written beside that; the file stays
+	o := c.gate.Judge(&now, room, func(id.EventID) bool { return false })
+	files := filesOf(&plain, evt.Mautrix.WasEncrypted, c.cfg.MaxFile) // of a file it is what is written beside that; the file stays
 	switch {
-	case !o.may: // that its words are not to us may not matter: the message was
-		return no(o.reason)
-	case o.text == "" && !slices.ContainsFunc(files, func(f chat.File) bool { return f.Source != "" }):
+	case !o.May: // that its words are not to us may not matter: the message was
+		return no(o.Reason)
+	case o.Text == "" && !slices.ContainsFunc(files, func(f chat.File) bool { return f.Source != "" }):
 		return no("it leaves neither words nor a file")
 	}
 	in, err := c.inbound(ctx, evt, room)
 	if err != nil {
 		return true, err
 	}
-	in.SenderName, in.Text, in.Files = c.displayName(ctx, evt.RoomID, evt.Sender), o.text, files
+	in.SenderName, in.Text, in.Files = c.rooms.displayName(ctx, evt.RoomID, evt.Sender), o.Text, files
 	in.Change, in.Target = chat.Edited, target.String()
-	b.In = append(b.In, delivery.Incoming{Addressed: o.pass, Inbound: in})
+	b.In = append(b.In, delivery.Incoming{Addressed: o.Pass, Inbound: in})
 	return true, nil
 }
 
 // gesture is a redaction or reaction as the session gets it.
 func (c *Client) gesture(ctx context.Context, evt *event.Event) (chat.Inbound, error) {
-	room, err := c.facts(ctx, evt.RoomID)
+	room, err := c.rooms.facts(ctx, evt.RoomID)
 	if err != nil {
 		return chat.Inbound{}, err
 	}
@@ -74,7 +75,7 @@ func (c *Client) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 		return nil
 	}
 	what, known := gestures[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
-	if !known || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !c.gate.allows(evt.Sender.String()) {
+	if !known || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !c.gate.Allows(evt.Sender.String()) {
 		return nil
 	}
 	in, err := c.gesture(ctx, evt)
@@ -87,9 +88,9 @@ func (c *Client) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 // right now. It is durable when Redact returns, and may be repeated. One that was never
 // said is no error, and no draft of it is shown any more.
 func (c *Client) Redact(ctx context.Context, room, id string) error {
-	c.mu.Lock()
-	delete(c.drafts, id)
-	c.mu.Unlock()
+	c.drafts.mu.Lock()
+	delete(c.drafts.all, id)
+	c.drafts.mu.Unlock()
 	if err := c.outbox.Remove(ctx, room, id); err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (cfg *Config) PollQuickly() {
 
 // Look makes the client look at once at what is due by its clock.
 func (c *Client) Look() {
-	retry.Wake(c.unreadWake)
+	retry.Wake(c.keys.wake)
 	retry.Wake(c.outWake)
 }
 
@@ -131,7 +131,7 @@ func TestTypingIsRenewed(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	now := time.Unix(1_000_000, 0)
-	cfg := Config{Homeserver: server.URL, User: self, Owners: []string{"@a:b"}}
+	cfg := Config{Homeserver: server.URL, User: "@reverie:example.org", Owners: []string{"@a:b"}}
 	must(t, cfg.check())
 	cli := sure(account.NewClient(cfg.account()))(t)
 	c := newTyping(cli, cfg.Log, func() time.Time { return now })

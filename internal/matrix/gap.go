@@ -42,13 +42,13 @@ func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.Sy
 		if v, _ := retry.Classify(err, 0); ctx.Err() != nil || v != retry.Never && c.sync.failures.Load() < gapTries {
 			return nil, fmt.Errorf("fetch missed messages: %w", err)
 		}
-		c.log.Error("matrix: missed messages cannot be fetched", "room", room, "err", err)
+		c.cfg.Log.Error("matrix: missed messages cannot be fetched", "room", room, "err", err)
 		return nil, nil
 	}
 	if last == "" && !whole { // nothing of this room was ever seen: all of it would be old
 		return nil, nil
 	}
-	c.log.Info("matrix: a gap was filled", "room", room, "events", len(found), "whole", whole)
+	c.cfg.Log.Info("matrix: a gap was filled", "room", room, "events", len(found), "whole", whole)
 	slices.Reverse(found)
 	return found, nil
 }
@@ -84,7 +84,7 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 // lookBack adds to the first sync after an interruption what the last one before it left out:
 // a homeserver that is being stopped may answer with a token that is past messages it does not show.
 func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
-	rooms, err := c.lastEvents(ctx)
+	rooms, err := c.rooms.lastEvents(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 		g.Go(func() error {
 			page, err := c.page(ctx, room, from)
 			if v, _ := retry.Classify(err, 0); v == retry.Never && ctx.Err() == nil || err != nil && c.sync.failures.Load() >= gapTries {
-				c.log.Warn("matrix: cannot look whether messages were missed", "room", room, "err", err)
+				c.cfg.Log.Warn("matrix: cannot look whether messages were missed", "room", room, "err", err)
 				return nil
 			}
 			if err != nil {
@@ -116,10 +116,10 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 			if at <= 0 {
 				return nil
 			}
-			c.log.Warn("matrix: the homeserver's syncs have left out messages; they are fetched", "room", room, "events", at)
+			c.cfg.Log.Warn("matrix: the homeserver's syncs have left out messages; they are fetched", "room", room, "events", at)
 			missed := slices.DeleteFunc(page.Chunk[:at], func(evt *event.Event) bool { return evt == nil || evt.StateKey != nil })
 			if len(missed) < at {
-				c.forgetState(room)
+				c.rooms.forgetState(room)
 			}
 			slices.Reverse(missed)
 			if err := c.matchEcho(ctx, room, missed); err != nil {
@@ -157,7 +157,7 @@ func (c *Client) page(ctx context.Context, room id.RoomID, from string) (*mautri
 	for _, data := range raw.Chunk {
 		var evt *event.Event
 		if err := json.Unmarshal(data, &evt); err != nil || evt == nil {
-			c.log.Error("matrix: among missed messages is what is no event; that is left out", "room", room, "err", err)
+			c.cfg.Log.Error("matrix: among missed messages is what is no event; that is left out", "room", room, "err", err)
 			continue
 		}
 		page.Chunk = append(page.Chunk, evt)
@@ -169,7 +169,7 @@ func (c *Client) page(ctx context.Context, room id.RoomID, from string) (*mautri
 // tells each room once. Without an absence a message is not old, whatever it
 // says of itself: some server's clock is wrong.
 func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
-	if since.IsZero() || c.now().Sub(since) <= oldAfter {
+	if since.IsZero() || c.cfg.now().Sub(since) <= oldAfter {
 		return
 	}
 	b.In = slices.DeleteFunc(b.In, func(s delivery.Incoming) bool {
@@ -184,14 +184,14 @@ func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
 	const layout = "2006-01-02 15:04"
 	for room, id := range told {
 		text := c.cfg.Text(ctx, room, "matrix.away", "from", since.In(c.cfg.Location).Format(layout), "to",
-			c.now().In(c.cfg.Location).Format(layout))
+			c.cfg.now().In(c.cfg.Location).Format(layout))
 		b.Notices = append(b.Notices, delivery.Notice{ID: "away-" + id, Room: room, Text: text})
 	}
 }
 
 // tooOld tells whether a message is older than what still wants an answer, by
 // the homeserver's clock: ours may be wrong.
-func (c *Client) tooOld(at time.Time) bool { return c.now().Add(c.acc.Skew()).Sub(at) > oldAfter }
+func (c *Client) tooOld(at time.Time) bool { return c.cfg.now().Add(c.acc.Skew()).Sub(at) > oldAfter }
 
 // dropOld removes messages that are not meant for us from the timeline of a
 // room, and keeps all state. On a fresh store all messages are old. In the

@@ -7,8 +7,9 @@ import (
 	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/delivery"
-	"reverie/internal/session"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/settings"
 	"reverie/internal/text"
 )
@@ -17,13 +18,13 @@ import (
 const heardRunes = 1_000
 
 // hears keeps what was said in a room with others and not to us.
-func (c *Client) hears(ctx context.Context, b *batch, evt *event.Event, o opinion) error {
-	if o.heard == "" {
+func (c *Client) hears(ctx context.Context, b *batch, evt *event.Event, o gate.Opinion) error {
+	if o.Heard == "" {
 		return nil
 	}
 	line := &delivery.Line{Room: evt.RoomID.String(), Quote: chat.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
-		Name: c.displayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.heard, heardRunes)}}
-	if o.emote {
+		Name: c.rooms.displayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.Heard, heardRunes)}}
+	if o.Emote {
 		line.Text = emote(line.Name, line.Sender, line.Text)
 	}
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
@@ -37,13 +38,13 @@ func (c *Client) hears(ctx context.Context, b *batch, evt *event.Event, o opinio
 }
 
 // heardAnew takes in what edits something that was heard in a room with others.
-func (c *Client) heardAnew(b *batch, evt *event.Event, room roomFacts) {
+func (c *Client) heardAnew(b *batch, evt *event.Event, room gate.Room) {
 	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok || msg.NewContent == nil || room.pair() || room.encrypted && !evt.Mautrix.WasEncrypted {
+	if !ok || msg.NewContent == nil || room.Pair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
 		return
 	}
-	text := text.Clip(text.Clean(said(msg.NewContent)), heardRunes)
-	if session.Commands(text) { // a command is no talk
+	text := text.Clip(text.Clean(gate.Said(msg.NewContent)), heardRunes)
+	if command.Is(text) { // a command is no talk
 		text = ""
 	}
 	b.In = append(b.In, delivery.Incoming{Heard: &delivery.Line{Room: evt.RoomID.String(), Edit: true, Quote: chat.Quote{

@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -26,20 +25,20 @@ const atOnce = 64
 // an earlier run left undone.
 func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
 	delivered := map[string]bool{} // and not handled yet
-	l := newLanes()
+	l, incomplete := newLanes(), c.completer()
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
-	return retry.Loop(ctx, c.now, c.inWake, func(ctx context.Context) (again time.Time) {
+	return retry.Loop(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (again time.Time) {
 		l.begin()
 		rows, err := c.waiting(ctx)
 		if err == nil {
-			rows = c.completeFirst(ctx, &g, l, rows)
+			rows = incomplete.completeFirst(ctx, &g, l, rows)
 			err = c.deliverNew(ctx, rows, delivered, deliver)
 		}
 		if err != nil && ctx.Err() == nil {
-			c.log.Warn("matrix: message not delivered; trying again", "err", err)
-			again = c.now().Add(retry.FirstWait)
+			c.cfg.Log.Warn("matrix: message not delivered; trying again", "err", err)
+			again = c.cfg.now().Add(retry.FirstWait)
 		}
 		return again
 	})
@@ -87,70 +86,12 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 // judgeAgain looks whether m is private and proven still: others may have come in while it
 // waited, and the identity of its sender may have become known.
 func (c *Client) judgeAgain(ctx context.Context, m *chat.Inbound) error {
-	room, err := c.facts(ctx, id.RoomID(m.Room))
+	room, err := c.rooms.facts(ctx, id.RoomID(m.Room))
 	if err != nil {
 		return err
 	}
-	unproven, err := c.acc.Devices.Unproven(ctx, room.encrypted, id.UserID(m.Sender))
-	m.Private = m.Private && room.private(m.Sender)
+	unproven, err := c.acc.Devices.Unproven(ctx, room.Encrypted, id.UserID(m.Sender))
+	m.Private = m.Private && room.Private(m.Sender)
 	m.Unproven = m.Unproven || unproven
 	return err
-}
-
-// completeFirst begins to complete the first message of each room that needs it, and
-// returns the rows that can be delivered now: those up to the first of their room that
-// is not complete. Rooms do not wait for one another.
-func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes, rows []delivery.InboxRow) []delivery.InboxRow {
-	var ready []delivery.InboxRow
-	held := map[string]bool{}
-	for _, r := range rows {
-		switch {
-		case r.Change != "" && !held[r.Target]: // it may stop what others wait for
-			ready = append(ready, r)
-		case held[r.Room]:
-			held[r.ID] = true
-		case r.Incomplete:
-			held[r.Room], held[r.ID] = true, true
-			l.work(g, r.Room, c.inWake, func() { c.complete(ctx, r.Inbound) })
-		default:
-			ready = append(ready, r)
-		}
-	}
-	return ready
-}
-
-// complete fetches what m lacks and stores it; a restart begins that anew. What cannot be had is
-// said in m, so that the model can tell the person.
-func (c *Client) complete(ctx context.Context, m chat.Inbound) {
-	for _, step := range []struct {
-		what  string
-		limit time.Duration
-		fetch func(context.Context, *chat.Inbound) error
-	}{{"files", fetchLimit, c.fetchFiles}, {"the root of its thread", rootTime, c.fetchRoot}, {"reply", chainTime, c.replyChain}} {
-		if err := c.fetchWithin(ctx, step.limit, step.fetch, &m); err != nil && ctx.Err() == nil {
-			c.log.Warn("matrix: a message could not be completed", "room", m.Room, "event", m.ID, "what", step.what, "err", err)
-		}
-	}
-	if ctx.Err() != nil {
-		return // at the next start
-	}
-	if err := c.inbox.Completed(ctx, m); err != nil {
-		c.log.Error("matrix: inbox", "event", m.ID, "err", err)
-		_ = retry.Pause(ctx, nil, retry.FirstWait) // the row is still incomplete, and would be worked on again at once
-	}
-}
-
-func (c *Client) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Inbound) error,
-	m *chat.Inbound) (err error) {
-	if c.pace.fetch > 0 {
-		limit = min(limit, c.pace.fetch)
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	defer func() {
-		if p := recover(); p != nil { // over one message, and what is in it is not ours
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return fetch(ctx, m)
 }

@@ -58,7 +58,7 @@ func (c *Client) asFile(ctx context.Context, r delivery.OutboxRow) (done bool, e
 	}
 	added, err := c.outbox.ReplaceByFile(ctx, r, short, file)
 	if added {
-		c.log.Warn("matrix: a message is too large for the homeserver; sending it as a file", "room", r.Room, "message", r.ID)
+		c.cfg.Log.Warn("matrix: a message is too large for the homeserver; sending it as a file", "room", r.Room, "message", r.ID)
 	}
 	return true, err
 }

@@ -18,6 +18,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/media"
 )
@@ -27,24 +28,9 @@ const (
 	fetchTries = 4
 )
 
-// fileKinds are the messages that are files, by type.
-var fileKinds = map[event.MessageType]string{
-	event.MsgImage: chat.ImageFile, event.MsgFile: chat.OtherFile, event.MsgAudio: chat.AudioFile, event.MsgVideo: chat.VideoFile,
-}
-
-func isFile(msg *event.MessageEventContent) bool { return fileKinds[msg.MsgType] != "" }
-
-// said is what was written in a message: of a file, beside it.
-func said(msg *event.MessageEventContent) string {
-	if isFile(msg) {
-		return msg.GetCaption()
-	}
-	return msg.Body
-}
-
 // filesOf is the file that a message is, still to be fetched, if it is one.
-func (c *Client) filesOf(msg *event.MessageEventContent, encrypted bool) []chat.File {
-	kind := fileKinds[msg.MsgType]
+func filesOf(msg *event.MessageEventContent, encrypted bool, most int64) []chat.File {
+	kind := gate.FileKinds[msg.MsgType]
 	if kind == "" {
 		return nil
 	}
@@ -55,7 +41,7 @@ func (c *Client) filesOf(msg *event.MessageEventContent, encrypted bool) []chat.
 	if msg.Info != nil {
 		f.Size = int64(msg.Info.Size) // as they say, until it is here
 	}
-	switch most := c.cfg.MaxFile; {
+	switch {
 	case kind == chat.VideoFile:
 		f.Note = i18n.New("why.no_videos")
 	case f.Size > most:
@@ -80,36 +66,36 @@ func tooLargeNote(most int64) i18n.Text {
 }
 
 // fetchFiles fetches the files that a message is, and the one that it replies to.
-func (c *Client) fetchFiles(ctx context.Context, m *chat.Inbound) error {
-	err := c.repliedFile(ctx, m)
+func (f *completer) fetchFiles(ctx context.Context, m *chat.Inbound) error {
+	err := f.repliedFile(ctx, m)
 	for i := range m.Files {
-		if f := &m.Files[i]; f.Source != "" {
-			f.Note = c.fetchFile(ctx, f)
-			f.Source = ""
+		if file := &m.Files[i]; file.Source != "" {
+			file.Note = f.fetchFile(ctx, file)
+			file.Source = ""
 		}
 	}
 	return err
 }
 
 // repliedFile adds to m the file that it replies to, if that is one.
-func (c *Client) repliedFile(ctx context.Context, m *chat.Inbound) error {
+func (f *completer) repliedFile(ctx context.Context, m *chat.Inbound) error {
 	if m.ReplyTo == "" {
 		return nil
 	}
-	if ours, err := c.outbox.Ours(ctx, m.ReplyTo); ours || err != nil {
+	if ours, err := f.outbox.Ours(ctx, m.ReplyTo); ours || err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, smallTimeout)
 	defer cancel()
-	evt, err := c.eventOf(ctx, id.RoomID(m.Room), id.EventID(m.ReplyTo))
+	evt, err := f.eventOf(ctx, id.RoomID(m.Room), id.EventID(m.ReplyTo))
 	if err != nil || evt.Unsigned.RedactedBecause != nil {
 		return err
 	}
 	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok || !isFile(msg) {
+	if !ok || !gate.IsFile(msg) {
 		return nil
 	}
-	found := c.filesOf(msg, evt.Mautrix.WasEncrypted)
+	found := filesOf(msg, evt.Mautrix.WasEncrypted, f.cfg.MaxFile)
 	if found[0].Kind == chat.VoiceFile { // somebody else's words, and not this person's
 		found[0].Kind = chat.AudioFile
 	}
@@ -118,11 +104,11 @@ func (c *Client) repliedFile(ctx context.Context, m *chat.Inbound) error {
 }
 
 // fetchFile fetches and keeps a file. What cannot be had is said in the note.
-func (c *Client) fetchFile(ctx context.Context, f *chat.File) (note i18n.Text) {
+func (f *completer) fetchFile(ctx context.Context, file *chat.File) (note i18n.Text) {
 	for try := 0; ; try++ {
-		kept, err := c.download(ctx, f.Source)
+		kept, err := f.download(ctx, file.Source)
 		if err == nil {
-			f.Path, f.Type, f.Size = kept.Path, kept.Type, kept.Size
+			file.Path, file.Type, file.Size = kept.Path, kept.Type, kept.Size
 			return ""
 		}
 		var large *media.TooLargeError
@@ -143,7 +129,7 @@ func (c *Client) fetchFile(ctx context.Context, f *chat.File) (note i18n.Text) {
 			return i18n.New("why.file_gone")
 		}
 		v, wait := retry.Classify(err, try)
-		c.log.Warn("matrix: a file could not be fetched", "try", try+1, "err", err)
+		f.cfg.Log.Warn("matrix: a file could not be fetched", "try", try+1, "err", err)
 		if v != retry.Again || try+1 == fetchTries {
 			if disk := (*fs.PathError)(nil); errors.As(err, &disk) {
 				return i18n.New("why.file_no_room")
@@ -160,7 +146,7 @@ var errSource = errors.New("no place of a file")
 
 // download fetches and keeps what is at a source, as filesOf made it. Neither the size
 // nor the type that anybody says is believed.
-func (c *Client) download(ctx context.Context, source string) (media.Kept, error) {
+func (f *completer) download(ctx context.Context, source string) (media.Kept, error) {
 	var file *event.EncryptedFileInfo
 	where := id.ContentURIString(source)
 	if strings.HasPrefix(source, "{") {
@@ -176,8 +162,8 @@ func (c *Client) download(ctx context.Context, source string) (media.Kept, error
 	if err != nil || uri.IsEmpty() {
 		return media.Kept{}, errSource
 	}
-	most := c.cfg.MaxFile
-	resp, err := c.cli.Download(ctx, uri)
+	most := f.cfg.MaxFile
+	resp, err := f.cli.Download(ctx, uri)
 	if err != nil {
 		return media.Kept{}, err
 	}
@@ -196,7 +182,7 @@ func (c *Client) download(ctx context.Context, source string) (media.Kept, error
 	if file != nil {
 		body = file.DecryptStream(body)
 	}
-	kept, err := c.cfg.Media.Keep(body, most)
+	kept, err := f.cfg.Media.Keep(body, most)
 	return kept, doing("matrix: fetch a file", err)
 }
 

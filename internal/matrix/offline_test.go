@@ -14,19 +14,21 @@ import (
 	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/delivery"
-	"reverie/internal/session"
 	"reverie/internal/settings"
 	"reverie/internal/store/storetest"
 )
+
+const self = "@reverie:example.org"
 
 // newOffline is a client that has nothing but its rows.
 func newOffline(t *testing.T) *Client {
 	t.Helper()
 	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { db.Close() })
-	c := &Client{cfg: Config{DB: db}, now: time.Now, cli: &mautrix.Client{UserID: "@b:b", DeviceID: "DEV"}}
-	c.inbox, c.outbox = delivery.New(db, c.now, session.Retries)
+	c := &Client{cfg: Config{DB: db, now: time.Now}, cli: &mautrix.Client{UserID: "@b:b", DeviceID: "DEV"}}
+	c.inbox, c.outbox = delivery.New(db, c.cfg.now, command.Retries)
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -30,6 +31,12 @@ const (
 	draftPause  = 1500 * time.Millisecond
 	draftGrowth = 40 // bytes that must be new before a draft is worth an edit
 )
+
+// drafts are the messages that are being written. mu guards what they point to, too.
+type drafts struct {
+	mu  sync.Mutex
+	all map[string]*draft
+}
 
 // draft is the newest text of a message that is still being written.
 type draft struct {
@@ -87,9 +94,9 @@ func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...
 		c.sketch(room, m)
 		return nil
 	}
-	c.mu.Lock()
-	delete(c.drafts, m.ID)
-	c.mu.Unlock()
+	c.drafts.mu.Lock()
+	delete(c.drafts.all, m.ID)
+	c.drafts.mu.Unlock()
 	file, err := c.packOut(m)
 	if err != nil {
 		return err
@@ -115,12 +122,12 @@ func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...
 
 // sketch keeps the newest text of a draft for the sender.
 func (c *Client) sketch(room string, m chat.Outgoing) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d := c.drafts[m.ID]
+	c.drafts.mu.Lock()
+	defer c.drafts.mu.Unlock()
+	d := c.drafts.all[m.ID]
 	if d == nil {
-		d = &draft{id: m.ID, room: room, replyTo: m.ReplyTo, thread: m.Thread, notice: m.Notice, due: c.now().Add(firstDraft)}
-		c.drafts[m.ID] = d
+		d = &draft{id: m.ID, room: room, replyTo: m.ReplyTo, thread: m.Thread, notice: m.Notice, due: c.cfg.now().Add(firstDraft)}
+		c.drafts.all[m.ID] = d
 	}
 	before := d.worth()
 	d.text, d.notice = m.Text, m.Notice
@@ -130,11 +137,11 @@ func (c *Client) sketch(room string, m chat.Outgoing) {
 }
 
 func (c *Client) dropDrafts(room string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, d := range c.drafts {
+	c.drafts.mu.Lock()
+	defer c.drafts.mu.Unlock()
+	for id, d := range c.drafts.all {
 		if d.room == room {
-			delete(c.drafts, id)
+			delete(c.drafts.all, id)
 		}
 	}
 }
@@ -167,7 +174,7 @@ func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
 	}
 	c.unconfirmed.extend()
 	if err := c.endDrafts(ctx); err != nil {
-		c.log.Error("matrix: drafts of the last run", "err", err)
+		c.cfg.Log.Error("matrix: drafts of the last run", "err", err)
 	}
 	end := stopping
 	for {
@@ -175,7 +182,7 @@ func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
 		if end == nil && !started && l.idle() {
 			return
 		}
-		timer := time.NewTimer(min(max(next.Sub(c.now()), 10*time.Millisecond), time.Minute))
+		timer := time.NewTimer(min(max(next.Sub(c.cfg.now()), 10*time.Millisecond), time.Minute))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -192,13 +199,13 @@ func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
 // endDrafts closes the messages that an earlier run was writing when it died.
 func (c *Client) endDrafts(ctx context.Context) error {
 	return c.outbox.EndDrafts(ctx, func(r delivery.OutboxRow) string {
-		c.mu.Lock()
-		alive := c.drafts[r.ID] != nil
-		c.mu.Unlock()
+		c.drafts.mu.Lock()
+		alive := c.drafts.all[r.ID] != nil
+		c.drafts.mu.Unlock()
 		if alive {
 			return ""
 		}
-		c.log.Info("matrix: a message that was being written is closed", "room", r.Room, "message", r.ID)
+		c.cfg.Log.Info("matrix: a message that was being written is closed", "room", r.Room, "message", r.ID)
 		return strings.TrimSpace(r.Text + "\n\n" + c.cfg.Text(ctx, r.Room, "matrix.interrupted"))
 	})
 }
@@ -206,7 +213,7 @@ func (c *Client) endDrafts(ctx context.Context) error {
 // dispatch starts a job for each room that has something due and is not being
 // sent to, and returns when the next thing will be due.
 func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, drafts bool) (next time.Time, started bool) {
-	now := c.now()
+	now := c.cfg.now()
 	settled, ask := c.unconfirmed.settle(c.sync.begun.Load(), c.sync.done.Load())
 	if ask {
 		c.sync.hurry()
@@ -216,7 +223,7 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 	heads, err := c.outbox.NextPerRoom(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.log.Error("matrix: outbox", "err", err)
+			c.cfg.Log.Error("matrix: outbox", "err", err)
 		}
 		return now.Add(time.Second), false
 	}
@@ -239,9 +246,9 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 	if !drafts {
 		return next, started
 	}
-	c.mu.Lock()
+	c.drafts.mu.Lock()
 	var due []*draft
-	for _, d := range c.drafts {
+	for _, d := range c.drafts.all {
 		switch {
 		case !d.worth() || pending[d.room]:
 		case d.due.After(now):
@@ -250,7 +257,7 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 			due = append(due, d)
 		}
 	}
-	c.mu.Unlock()
+	c.drafts.mu.Unlock()
 	for _, d := range due {
 		if c.unconfirmed.has(d.id) {
 			continue
@@ -287,16 +294,16 @@ func (c *Client) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 	}
 	v, wait := retry.Classify(err, r.Attempts)
 	if v == retry.Never {
-		c.log.Error("matrix: message given up", "room", r.Room, "message", r.ID, "tries", r.Attempts+1, "err", err)
+		c.cfg.Log.Error("matrix: message given up", "room", r.Room, "message", r.ID, "tries", r.Attempts+1, "err", err)
 		why := err
 		if err = c.outbox.MarkDead(ctx, r, why); err == nil && r.File != "" {
 			err = c.tell(ctx, c.unsent(ctx, r, why))
 		}
 	} else {
-		c.log.Warn("matrix: message not sent; trying again", "room", r.Room, "message", r.ID,
+		c.cfg.Log.Warn("matrix: message not sent; trying again", "room", r.Room, "message", r.ID,
 			"in", wait.Round(time.Millisecond), "err", err)
 		unconfirmed := mayBeSent(err)
-		err = c.outbox.Postpone(ctx, r, c.now().Add(wait), err)
+		err = c.outbox.Postpone(ctx, r, c.cfg.now().Add(wait), err)
 		if unconfirmed {
 			c.unconfirmed.add(r.ID)
 		}
@@ -310,7 +317,7 @@ func (c *Client) unnoted(ctx context.Context, r delivery.OutboxRow, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	c.log.Error("matrix: outbox", "message", r.ID, "err", err)
+	c.cfg.Log.Error("matrix: outbox", "message", r.ID, "err", err)
 	_ = retry.Pause(ctx, c.ending, retry.FirstWait)
 }
 
@@ -341,14 +348,14 @@ func (c *Client) transmit(ctx context.Context, r delivery.OutboxRow) error {
 		}
 	}
 	if whole {
-		c.log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
+		c.cfg.Log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
 		return nil
 	}
 	txn := fmt.Sprintf("%s-final-%d", r.Txn, r.Revision)
 	if _, err := c.send(ctx, id.RoomID(r.Room), edit(content, id.EventID(r.EventID), false), txn); err != nil {
 		return err
 	}
-	c.log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
+	c.cfg.Log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
 	return c.outbox.Sent(ctx, r)
 }
 
@@ -363,7 +370,7 @@ func (c *Client) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 	if html := render.HTML(r.Text); html != "" {
 		m.Format, m.FormattedBody = event.FormatHTML, html
 	}
-	facts, err := c.facts(ctx, id.RoomID(r.Room))
+	facts, err := c.rooms.facts(ctx, id.RoomID(r.Room))
 	if err != nil {
 		return nil, err
 	}
@@ -372,18 +379,18 @@ func (c *Client) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 			return nil, err
 		}
 	}
-	if err := c.relate(ctx, m, r, facts.pair()); err != nil {
+	if err := c.relate(ctx, m, r, facts.Pair()); err != nil {
 		return nil, err
 	}
 	if m.RelatesTo != nil {
 		m.Body = render.KeepQuote(m.Body)
 	}
-	if r.ReplyTo != "" && !facts.pair() {
+	if r.ReplyTo != "" && !facts.Pair() {
 		if asker, _ := c.inbox.Origin(ctx, r.ReplyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}
 	}
-	if !facts.pair() {
+	if !facts.Pair() {
 		for _, user := range strings.Fields(r.Mention) {
 			m.Mentions.Add(id.UserID(user))
 		}
@@ -415,17 +422,17 @@ func edit(content *event.MessageEventContent, target id.EventID, brief bool) *ev
 func (c *Client) showDraft(ctx context.Context, d *draft) {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	c.mu.Lock()
+	c.drafts.mu.Lock()
 	now := *d
-	c.mu.Unlock()
+	c.drafts.mu.Unlock()
 	text := now.text
 	pause, full, err := c.transmitDraft(ctx, &now, text)
 	if err != nil && ctx.Err() == nil {
-		c.log.Debug("matrix: draft not shown", "room", d.room, "message", d.id, "err", err)
+		c.cfg.Log.Debug("matrix: draft not shown", "room", d.room, "message", d.id, "err", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d.due = c.now().Add(pause)
+	c.drafts.mu.Lock()
+	defer c.drafts.mu.Unlock()
+	d.due = c.cfg.now().Add(pause)
 	d.full = full
 	if err == nil {
 		d.shown, d.asNotice = text, now.notice
@@ -471,7 +478,7 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	// The longer it goes on, the less often it is worth it.
 	verdict, wait := retry.Classify(err, 1)
 	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
-	if facts, err := c.facts(ctx, id.RoomID(d.room)); err != nil || facts.encrypted {
+	if facts, err := c.rooms.facts(ctx, id.RoomID(d.room)); err != nil || facts.Encrypted {
 		pause *= 2 // each edit is a step of the room's key, which is changed after a hundred
 	}
 	if err != nil {

@@ -94,7 +94,7 @@ func (c *Client) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 		if r.EventID, err = c.outbox.Delivered(ctx, r, started.String(), !r.Closed); err != nil {
 			return err
 		}
-		c.log.Info("matrix: poll sent", "room", r.Room, "event", r.EventID, "message", r.ID)
+		c.cfg.Log.Info("matrix: poll sent", "room", r.Room, "event", r.EventID, "message", r.ID)
 	}
 	if r.Closed {
 		txn := fmt.Sprintf("%s-end-%d", r.Txn, r.Revision)
@@ -102,7 +102,7 @@ func (c *Client) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 		if _, err := c.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollEnd, content, txn); err != nil {
 			return err
 		}
-		c.log.Info("matrix: poll closed", "room", r.Room, "event", r.EventID, "message", r.ID)
+		c.cfg.Log.Info("matrix: poll closed", "room", r.Room, "event", r.EventID, "message", r.ID)
 	}
 	return c.outbox.Sent(ctx, r)
 }
@@ -114,27 +114,27 @@ func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 		return nil
 	}
 	no := func(reason string) error {
-		c.log.Debug("matrix: vote not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
+		c.cfg.Log.Debug("matrix: vote not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
 		return nil
 	}
 	target, answer, ok := voteOf(evt)
 	switch {
 	case !ok:
 		return no("it is not for one option of a poll")
-	case !c.gate.allows(evt.Sender.String()):
+	case !c.gate.Allows(evt.Sender.String()):
 		return no("sender is not allowed")
 	}
-	room, err := c.facts(ctx, evt.RoomID)
+	room, err := c.rooms.facts(ctx, evt.RoomID)
 	if err != nil {
 		return err
 	}
-	if room.encrypted && !evt.Mautrix.WasEncrypted {
-		c.log.Warn("matrix: a vote that is not encrypted is ignored in an encrypted room",
+	if room.Encrypted && !evt.Mautrix.WasEncrypted {
+		c.cfg.Log.Warn("matrix: a vote that is not encrypted is ignored in an encrypted room",
 			"room", evt.RoomID, "event", evt.ID, "sender", evt.Sender)
 		return nil
 	}
 	if unsigned, err := c.acc.Devices.Unsigned(ctx, evt); err != nil || unsigned && c.acc.Devices.MustBeSigned(evt.Sender) {
-		c.log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID,
+		c.cfg.Log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID,
 			"event", evt.ID, "sender", evt.Sender, "err", err)
 		return err
 	}
@@ -145,7 +145,7 @@ func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 		return no("sender is not in the room")
 	}
 	vote, err := c.inbound(ctx, evt, room)
-	vote.SenderName, vote.Text = c.displayName(ctx, evt.RoomID, evt.Sender), answer
+	vote.SenderName, vote.Text = c.rooms.displayName(ctx, evt.RoomID, evt.Sender), answer
 	vote.Change, vote.Target = chat.Voted, target
 	b.In = append(b.In, delivery.Incoming{Inbound: vote})
 	return err

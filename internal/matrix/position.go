@@ -6,10 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"maunium.net/go/mautrix/id"
-
-	"reverie/internal/store"
 )
 
 // position is where the last sync ended.
@@ -45,7 +41,7 @@ func (c *Client) commit(ctx context.Context, next string, b *batch) error {
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)
 			ON CONFLICT (user, device) DO UPDATE SET next_batch = excluded.next_batch, at = excluded.at, failures = 0, problem = ''`,
-			c.cli.UserID.String(), c.cli.DeviceID.String(), next, c.now().UnixMilli())
+			c.cli.UserID.String(), c.cli.DeviceID.String(), next, c.cfg.now().UnixMilli())
 		return err
 	})
 }
@@ -56,19 +52,6 @@ func (c *Client) noteSyncFailed(ctx context.Context, failures int64, why error) 
 	_, err := c.cfg.DB.ExecContext(ctx, `UPDATE matrix_sync SET failures = ?, problem = ? WHERE user = ? AND device = ?`,
 		failures, why.Error(), c.cli.UserID.String(), c.cli.DeviceID.String())
 	return doing("matrix: note that a sync failed", err)
-}
-
-// lastEvents is the newest event that was seen of each room that we are in.
-func (c *Client) lastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error) {
-	last := map[id.RoomID]id.EventID{}
-	err := store.Each(ctx, c.cfg.DB, func(row store.Row) error {
-		var room id.RoomID
-		var evt id.EventID
-		err := row.Scan(&room, &evt)
-		last[room] = evt
-		return err
-	}, `SELECT id, last_event FROM matrix_room WHERE membership = 'joined' AND last_event <> ''`)
-	return last, doing("matrix: look up the newest events", err)
 }
 
 // doing adds to an error what was being done; no error stays none.

@@ -14,11 +14,11 @@ import (
 
 // dispatchRedactions is dispatch for events of ours that are to be redacted.
 func (c *Client) dispatchRedactions(ctx context.Context, g *errgroup.Group, l *lanes) (started bool, next time.Time) {
-	now := c.now()
+	now := c.cfg.now()
 	next = now.Add(time.Minute)
 	due, err := c.outbox.Redactions(ctx)
 	if err != nil && ctx.Err() == nil {
-		c.log.Error("matrix: outbox", "err", err)
+		c.cfg.Log.Error("matrix: outbox", "err", err)
 	}
 	for _, t := range due {
 		if t.NextAt.After(now) && !t.NextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
@@ -43,18 +43,19 @@ func (c *Client) redact(ctx context.Context, t delivery.Redaction) {
 	v, wait := retry.Classify(err, t.Attempts)
 	switch {
 	case err != nil && v == retry.Again:
-		c.log.Warn("matrix: a message of ours is not taken back yet", "room", t.Room, "event", t.Event, "reason", t.Reason,
+		c.cfg.Log.Warn("matrix: a message of ours is not taken back yet", "room", t.Room, "event", t.Event, "reason", t.Reason,
 			"in", wait.Round(time.Millisecond), "err", err)
-		err = c.outbox.PostponeRedaction(ctx, t.Event, c.now().Add(wait))
+		err = c.outbox.PostponeRedaction(ctx, t.Event, c.cfg.now().Add(wait))
 	default:
 		if err != nil {
-			c.log.Error("matrix: a message of ours cannot be taken back", "room", t.Room, "event", t.Event, "reason", t.Reason, "err", err)
+			c.cfg.Log.Error("matrix: a message of ours cannot be taken back", "room", t.Room, "event", t.Event, "reason", t.Reason,
+				"err", err)
 		} else {
-			c.log.Info("matrix: a message of ours is taken back", "room", t.Room, "event", t.Event, "reason", t.Reason)
+			c.cfg.Log.Info("matrix: a message of ours is taken back", "room", t.Room, "event", t.Event, "reason", t.Reason)
 		}
 		err = c.outbox.RedactionDone(ctx, t.Event)
 	}
 	if err != nil && ctx.Err() == nil {
-		c.log.Error("matrix: outbox", "event", t.Event, "err", err)
+		c.cfg.Log.Error("matrix: outbox", "event", t.Event, "err", err)
 	}
 }

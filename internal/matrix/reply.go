@@ -15,9 +15,10 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/media"
-	"reverie/internal/session"
 	"reverie/internal/text"
 )
 
@@ -30,8 +31,8 @@ const (
 
 // replyChain puts into m the messages that it replies to, the oldest first, before what
 // was heard in the room. The newest answer of ours needs no quote: the model has it.
-func (c *Client) replyChain(ctx context.Context, m *chat.Inbound) error {
-	if session.Commands(m.Text) {
+func (f *completer) replyChain(ctx context.Context, m *chat.Inbound) error {
+	if command.Is(m.Text) {
 		return nil
 	}
 	var chain []chat.Quote
@@ -40,7 +41,7 @@ func (c *Client) replyChain(ctx context.Context, m *chat.Inbound) error {
 	left := chainRunes
 	for at := m.ReplyTo; at != "" && len(chain) < chainLength && !seen[at]; {
 		seen[at] = true
-		l, err := c.link(ctx, m.Room, at)
+		l, err := f.link(ctx, m.Room, at)
 		if failed = err; l.newest || err != nil && len(chain) > 0 {
 			break
 		}
@@ -70,29 +71,29 @@ type link struct {
 }
 
 // link gets a message of a room: ours from the outbox, others from the homeserver.
-func (c *Client) link(ctx context.Context, room, evt string) (link, error) {
-	if own, replyTo, newest, err := c.outbox.Said(ctx, room, evt); own.ID != "" || err != nil {
-		own.Sender = c.cli.UserID.String()
+func (f *completer) link(ctx context.Context, room, evt string) (link, error) {
+	if own, replyTo, newest, err := f.outbox.Said(ctx, room, evt); own.ID != "" || err != nil {
+		own.Sender = f.cli.UserID.String()
 		return link{quote: own, next: replyTo, newest: newest}, err
 	}
-	got, err := c.eventOf(ctx, id.RoomID(room), id.EventID(evt))
+	got, err := f.eventOf(ctx, id.RoomID(room), id.EventID(evt))
 	if err != nil {
 		return link{}, err
 	}
-	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), Name: c.displayName(ctx, got.RoomID, got.Sender),
+	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), Name: f.rooms.displayName(ctx, got.RoomID, got.Sender),
 		At: time.UnixMilli(got.Timestamp)}}
 	msg, ok := got.Content.Parsed.(*event.MessageEventContent)
 	if !ok || got.StateKey != nil || got.Unsigned.RedactedBecause != nil {
 		return l, nil
 	}
-	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), words(msg)
+	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), gate.Words(msg)
 	switch msg.MsgType {
 	case event.MsgText, event.MsgNotice:
 	case event.MsgEmote:
 		l.quote.Text = emote(l.quote.Name, l.quote.Sender, l.quote.Text)
 	default:
 		name := ""
-		if isFile(msg) {
+		if gate.IsFile(msg) {
 			name = media.Name(msg.GetFileName())
 		}
 		l.quote.Text = strings.Join(strings.Fields("("+strings.TrimPrefix(string(msg.MsgType), "m.")+") "+name+" "+l.quote.Text), " ")
@@ -109,8 +110,8 @@ var (
 // What was redacted says so in Unsigned and has no content.
 // In an encrypted room a message in plain text is an error, because anybody on the way may have
 // made it, and so is one from a device that the device rule excludes.
-func (c *Client) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*event.Event, error) {
-	got, err := c.cli.GetEvent(ctx, room, evt)
+func (f *completer) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*event.Event, error) {
+	got, err := f.cli.GetEvent(ctx, room, evt)
 	if err == nil && (got == nil || got.ID != evt || got.RoomID != "" && got.RoomID != room) {
 		err = errElsewhere
 	}
@@ -129,17 +130,17 @@ func (c *Client) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*
 		return nil, fmt.Errorf("read an event: %w", err)
 	}
 	if got.Type != event.EventEncrypted {
-		facts, err := c.facts(ctx, room)
-		if err == nil && facts.encrypted && got.StateKey == nil {
+		facts, err := f.rooms.facts(ctx, room)
+		if err == nil && facts.Encrypted && got.StateKey == nil {
 			err = errPlain
 		}
 		return got, err
 	}
-	plain, err := c.acc.Devices.Decrypt(ctx, got)
+	plain, err := f.devices.Decrypt(ctx, got)
 	if err != nil {
 		return nil, fmt.Errorf("decrypt an event: %w", err)
 	}
-	if unsigned, err := c.acc.Devices.Unsigned(ctx, plain); err != nil || unsigned && c.acc.Devices.MustBeSigned(plain.Sender) {
+	if unsigned, err := f.devices.Unsigned(ctx, plain); err != nil || unsigned && f.devices.MustBeSigned(plain.Sender) {
 		return nil, cmp.Or(err, e2ee.ErrUnsigned)
 	}
 	if plain.RoomID == "" {

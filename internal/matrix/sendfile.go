@@ -62,17 +62,17 @@ func (c *Client) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.
 		return nil, retry.Refuse(i18n.New("why.file_row"))
 	}
 	// Whether the room is encrypted must be known for sure before anything is uploaded.
-	if err := c.knowRoom(ctx, id.RoomID(r.Room)); err != nil {
+	if err := c.rooms.knowRoom(ctx, id.RoomID(r.Room)); err != nil {
 		return nil, err
 	}
-	if err := c.checkCrypto(ctx, id.RoomID(r.Room)); err != nil {
+	if err := c.rooms.checkCrypto(ctx, id.RoomID(r.Room)); err != nil {
 		return nil, err
 	}
-	facts, err := c.facts(ctx, id.RoomID(r.Room))
+	facts, err := c.rooms.facts(ctx, id.RoomID(r.Room))
 	if err != nil {
 		return nil, err
 	}
-	encrypted := facts.encrypted
+	encrypted := facts.Encrypted
 	if encrypted && f.Sealed == nil || !encrypted && f.Sealed == nil && f.URL == "" {
 		if err := c.upload(ctx, r, &f, encrypted); err != nil {
 			return nil, err

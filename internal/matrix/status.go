@@ -24,9 +24,9 @@ func (c *Client) Status(ctx context.Context) doctor.Status {
 	}
 	s.Backup, s.BackupProblem = c.backup.Status()
 	if !last.IsZero() {
-		s.SyncedAt(last, c.now())
+		s.SyncedAt(last, c.cfg.now())
 	}
-	err := countRows(ctx, c.cfg, c.now(), &s)
+	err := countRows(ctx, c.cfg, c.cfg.now(), &s)
 	if err == nil {
 		s.BackupWaiting, err = e2ee.KeysOutside(ctx, c.cfg.DB, s.Backup)
 	}

@@ -140,10 +140,10 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 	}
 	c.sync.done.Store(n)
 	c.sync.relogins = 0
-	c.sync.lastSync.Store(c.now().UnixMilli())
+	c.sync.lastSync.Store(c.cfg.now().UnixMilli())
 	c.sync.setProblem("")
 	c.sync.once.Do(func() {
-		c.log.Info("matrix: first sync done")
+		c.cfg.Log.Info("matrix: first sync done")
 		close(c.sync.synced)
 	})
 	retry.Wake(c.outWake) // a message may have waited to see whether it came through
@@ -167,7 +167,7 @@ func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespS
 	c.sync.cutPoll = cut
 	c.sync.mu.Unlock()
 	failures := c.sync.failures.Load()
-	hold, limit := c.pace.poll, c.pace.poll+c.pace.slack
+	hold, limit := c.cfg.pace.poll, c.cfg.pace.poll+c.cfg.pace.slack
 	if c.sync.hasty.Swap(false) || failures > 0 || since == "" {
 		hold = 0
 	}
@@ -200,7 +200,7 @@ func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespS
 		return nil, fmt.Errorf("read a sync: %w", err)
 	}
 	if dropped > 0 {
-		c.log.Error("matrix: a sync contained what is no event; that is left out", "count", dropped)
+		c.cfg.Log.Error("matrix: a sync contained what is no event; that is left out", "count", dropped)
 	}
 	return res, nil
 }
@@ -268,7 +268,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 			return err
 		}
 		if err := c.acc.Persist(ctx, "checking this device's keys", func() error { return c.acc.Republish(ctx) }); err != nil {
-			c.log.Error("matrix: after logging in again", "err", err)
+			c.cfg.Log.Error("matrix: after logging in again", "err", err)
 		}
 		return nil
 	}
@@ -279,7 +279,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	c.unconfirmed.lost(err)
 	attempt := int(c.sync.failures.Add(1)) - 1
 	if err := c.noteSyncFailed(ctx, int64(attempt)+1, err); err != nil && ctx.Err() == nil {
-		c.log.Warn("matrix: `bot doctor` will not see why syncs fail", "err", err)
+		c.cfg.Log.Warn("matrix: `bot doctor` will not see why syncs fail", "err", err)
 	}
 	v, wait := retry.Classify(err, attempt)
 	if v != retry.Again {
@@ -288,7 +288,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	if store.Passing(err) { // it costs the homeserver nothing to look again soon
 		wait = min(wait, longestWaitForDisk)
 	}
-	c.log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)
+	c.cfg.Log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)
 	_ = retry.Pause(ctx, nil, wait) // the next sync sees that ctx has ended
 	return nil
 }

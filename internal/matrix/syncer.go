@@ -14,10 +14,11 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/retry"
-	"reverie/internal/session"
 	"reverie/internal/text"
 )
 
@@ -80,36 +81,33 @@ func (s *syncer) OnSync(mautrix.SyncHandler) {
 // as a full disk: the batch cannot be stored as it is.
 type handler func(ctx context.Context, b *batch, evt *event.Event) error
 
-// register connects the handlers.
+// register connects the handlers, but for those of memberships.
 func (c *Client) register() {
 	s := c.cli.Syncer.(*syncer)
 	s.ParseErrorHandler = c.unparsed
-	guarded := func(h handler) mautrix.EventHandler {
-		return c.guard(func(ctx context.Context, evt *event.Event) {
-			fail(ctx, h(ctx, batchOf(ctx), evt))
-		})
+	s.OnEvent(c.guarded(c.onEcho))
+	c.on(c.rooms.onEncryption, event.StateEncryption)
+	c.on(c.rooms.watch, event.StateHistoryVisibility)
+	c.on(c.rooms.onDirectChats, event.AccountDataDirectChats)
+	c.on(c.onRedaction, event.EventRedaction)
+	c.on(c.onMessage, event.EventMessage)
+	c.on(c.onReaction, event.EventReaction)
+	c.on(c.onVote, event.EventUnstablePollResponse, pollVote)
+	c.on(c.onEncrypted, event.EventEncrypted)
+	e2ee.OnSession(c.machine(), c.keys.add)
+}
+
+// on has h handle events of these kinds.
+func (c *Client) on(h handler, kinds ...event.Type) {
+	for _, kind := range kinds {
+		c.cli.Syncer.(*syncer).DefaultSyncer.OnEventType(kind, c.guarded(h))
 	}
-	s.OnEvent(guarded(c.onEcho))
-	for _, on := range []struct {
-		handle handler
-		kinds  []event.Type
-	}{
-		{c.onMember, []event.Type{event.StateMember}},
-		{c.onEncryption, []event.Type{event.StateEncryption}},
-		{c.watch, []event.Type{event.StateHistoryVisibility}},
-		{c.onTombstone, []event.Type{event.StateTombstone}},
-		{c.onDirectChats, []event.Type{event.AccountDataDirectChats}},
-		{c.onRedaction, []event.Type{event.EventRedaction}},
-		{c.onMessage, []event.Type{event.EventMessage}},
-		{c.onReaction, []event.Type{event.EventReaction}},
-		{c.onVote, []event.Type{event.EventUnstablePollResponse, pollVote}},
-		{c.onEncrypted, []event.Type{event.EventEncrypted}},
-	} {
-		for _, kind := range on.kinds {
-			s.DefaultSyncer.OnEventType(kind, guarded(on.handle))
-		}
-	}
-	e2ee.OnSession(c.machine(), c.keyArrived)
+}
+
+func (c *Client) guarded(h handler) mautrix.EventHandler {
+	return c.guard(func(ctx context.Context, evt *event.Event) {
+		fail(ctx, h(ctx, batchOf(ctx), evt))
+	})
 }
 
 // unparsed says whether an event whose content could not be parsed is handled
@@ -119,11 +117,11 @@ func (c *Client) unparsed(evt *event.Event, err error) bool {
 		return true
 	}
 	if evt.StateKey != nil && evt.Type.Type == event.StateMember.Type && *evt.StateKey != c.cli.UserID.String() {
-		if err := c.expose(context.Background(), evt.RoomID); err != nil { // somebody may be there all the same
-			c.log.Error("matrix: a member is not noted", "room", evt.RoomID, "err", err)
+		if err := c.rooms.expose(context.Background(), evt.RoomID); err != nil { // somebody may be there all the same
+			c.cfg.Log.Error("matrix: a member is not noted", "room", evt.RoomID, "err", err)
 		}
 	}
-	c.log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
+	c.cfg.Log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 		"type", text.Clip(evt.Type.Type, 60), "err", err)
 	return false
 }
@@ -138,10 +136,10 @@ func (c *Client) guard(h mautrix.EventHandler) mautrix.EventHandler {
 			if r == nil {
 				return
 			}
-			c.log.Error("matrix: an event could not be handled", "room", evt.RoomID, "event", evt.ID, "panic", r,
+			c.cfg.Log.Error("matrix: an event could not be handled", "room", evt.RoomID, "event", evt.ID, "panic", r,
 				"stack", string(debug.Stack()))
 			if evt.StateKey != nil {
-				c.forgetState(evt.RoomID)
+				c.rooms.forgetState(evt.RoomID)
 				return
 			}
 			if origin, ok := ctx.Value(originKey{}).(*event.Event); ok {
@@ -167,7 +165,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	if err := c.machine().CryptoStore.MarkTrackedUsersOutdated(ctx, res.DeviceLists.Changed); err != nil {
 		return fmt.Errorf("note that lists of devices have changed: %w", err)
 	}
-	c.membersIn(res)
+	c.rooms.membersIn(res)
 	s := c.cli.Syncer.(*syncer)
 	if err := s.DefaultSyncer.ProcessResponse(b.context(ctx), res, pos.token); err != nil {
 		return err
@@ -181,7 +179,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 		}
 	}
 	for _, u := range b.Unreadable {
-		c.log.Warn("matrix: a message cannot be read yet",
+		c.cfg.Log.Warn("matrix: a message cannot be read yet",
 			"room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session, "err", u.Err)
 	}
 	c.wasAway(ctx, b, pos.at)
@@ -199,10 +197,10 @@ func (c *Client) wake(b *batch) {
 		retry.Wake(c.outWake) // also for a redaction: one part of an answer takes the others with it
 	}
 	if len(b.Unreadable) > 0 {
-		retry.Wake(c.unreadWake)
+		retry.Wake(c.keys.wake)
 	}
 	if slices.ContainsFunc(b.In, func(s delivery.Incoming) bool { return s.Redacted != "" }) {
-		retry.Wake(c.goneWake)
+		retry.Wake(c.redactions.wake)
 	}
 }
 
@@ -224,7 +222,7 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 			if err != nil {
 				return err
 			}
-			if err := c.watchMissed(ctx, room, events); err != nil {
+			if err := c.rooms.watchMissed(ctx, room, events); err != nil {
 				return err
 			}
 			for _, evt := range events {
@@ -233,7 +231,7 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 			joined.Timeline.Events = append(events, joined.Timeline.Events...)
 		}
 		if n := dropOld(joined, c.cli.UserID, pos.token == ""); n > 0 {
-			c.log.Debug("matrix: messages from before the bot came are left alone", "room", room, "events", n)
+			c.cfg.Log.Debug("matrix: messages from before the bot came are left alone", "room", room, "events", n)
 		}
 		joined.Timeline.Events = slices.DeleteFunc(joined.Timeline.Events, func(evt *event.Event) bool {
 			return evt.StateKey != nil && missed[evt.ID] // the sync tells of the newest state by itself
@@ -278,20 +276,20 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 		return nil
 	}
 	if evt.Sender == c.cli.UserID { // each of our answers comes back: nothing needs to be known of its room
-		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", ownMessage)
+		c.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", gate.OwnMessage)
 		return nil
 	}
-	room, err := c.facts(ctx, evt.RoomID)
+	room, err := c.rooms.facts(ctx, evt.RoomID)
 	if err != nil {
 		return err
 	}
 	var failed error
-	room.active = func(root string) bool {
+	room.Active = func(root string) bool {
 		active, err := c.outbox.ActiveIn(ctx, evt.RoomID.String(), root)
 		failed = cmp.Or(failed, err)
 		return active
 	}
-	o := c.gate.judge(evt, room, func(e id.EventID) bool {
+	o := c.gate.Judge(evt, room, func(e id.EventID) bool {
 		ours, err := c.outbox.Ours(ctx, e.String())
 		failed = cmp.Or(failed, err)
 		return ours
@@ -306,43 +304,43 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 		c.heardAnew(b, evt, room)
 		return err
 	}
-	if !o.pass {
-		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.reason)
+	if !o.Pass {
+		c.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.Reason)
 		return c.hears(ctx, b, evt, o)
 	}
 	m, err := c.inbound(ctx, evt, room)
 	if err != nil {
 		return err
 	}
-	m.SenderName, m.Text = c.displayName(ctx, evt.RoomID, evt.Sender), o.text
+	m.SenderName, m.Text = c.rooms.displayName(ctx, evt.RoomID, evt.Sender), o.Text
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
-		m.Thread, m.ReplyTo = threadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
-		m.Files = c.filesOf(msg, room.encrypted)
+		m.Thread, m.ReplyTo = gate.ThreadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
+		m.Files = filesOf(msg, room.Encrypted, c.cfg.MaxFile)
 	}
 	if m.Branch, err = c.branchOf(ctx, m); err != nil {
 		return err
 	}
-	if o.emote {
-		m.Text = emote(m.SenderName, m.Sender, o.text)
+	if o.Emote {
+		m.Text = emote(m.SenderName, m.Sender, o.Text)
 	}
 	listens := false
-	if !m.Private && !session.Commands(m.Text) {
+	if !m.Private && !command.Is(m.Text) {
 		if listens, err = c.listening(ctx, m.Room); err != nil {
 			return err
 		}
 	}
 	c.tellUnproven(ctx, b, m, room)
-	c.log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
+	c.cfg.Log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
 		"trust", evt.Mautrix.TrustState.String())
 	b.In = append(b.In, delivery.Incoming{Inbound: m, Listens: listens})
 	return nil
 }
 
 // inbound is what everything that somebody does in a room has in common.
-func (c *Client) inbound(ctx context.Context, evt *event.Event, room roomFacts) (chat.Inbound, error) {
-	unproven, err := c.acc.Devices.Unproven(ctx, room.encrypted, evt.Sender)
+func (c *Client) inbound(ctx context.Context, evt *event.Event, room gate.Room) (chat.Inbound, error) {
+	unproven, err := c.acc.Devices.Unproven(ctx, room.Encrypted, evt.Sender)
 	return chat.Inbound{
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
-		Private: room.private(evt.Sender.String()), Unproven: unproven,
+		Private: room.Private(evt.Sender.String()), Unproven: unproven,
 	}, err
 }

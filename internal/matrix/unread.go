@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"maunium.net/go/mautrix/crypto"
@@ -34,7 +35,8 @@ func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 	case err == nil:
 		c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, originKey{}, evt), plain)
 	case errors.Is(err, crypto.ErrDuplicateMessageIndex): // somebody plays an old message again
-		c.log.Warn("matrix: a repeated encrypted message is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", err)
+		c.cfg.Log.Warn("matrix: a repeated encrypted message is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
+			"err", err)
 	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, crypto.ErrGroupSessionWithheld),
 		errors.Is(err, olm.ErrUnknownMessageIndex):
 		c.keep(b, evt, content.SessionID, err)
@@ -47,17 +49,17 @@ func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 // keep puts an event that cannot be read now into the batch, if its sender may talk to the bot.
 func (c *Client) keep(b *batch, evt *event.Event, missing id.SessionID, cause error) {
 	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
-	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.allows(evt.Sender.String()) {
-		c.log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
+	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.Allows(evt.Sender.String()) {
+		c.cfg.Log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 			"err", cause)
 		return
 	}
 	u := delivery.Unreadable{
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SentAt: time.UnixMilli(evt.Timestamp),
-		Raw: rawEvent(evt), Session: missing.String(), Tries: 1, Wait: c.pace.again, Err: cause,
+		Raw: rawEvent(evt), Session: missing.String(), Tries: 1, Wait: c.cfg.pace.again, Err: cause,
 	}
 	if missing != "" {
-		u.Tries, u.Wait = 0, c.pace.askKey
+		u.Tries, u.Wait = 0, c.cfg.pace.askKey
 	}
 	b.Unreadable = append(b.Unreadable, u)
 }
@@ -86,13 +88,39 @@ func storedEvent(u delivery.Unreadable) (*event.Event, error) {
 	return evt, nil
 }
 
-// keyArrived is called for each Megolm session that arrives, from whatever
-// source: the sender, another device of ours, the key backup.
-func (c *Client) keyArrived(_ context.Context, _ id.RoomID, s id.SessionID) {
-	c.mu.Lock()
-	c.arrived[s] = struct{}{}
-	c.mu.Unlock()
-	retry.Wake(c.unreadWake)
+// missingKeys are the Megolm sessions that stored events wait for.
+type missingKeys struct {
+	wake  chan struct{}
+	asked map[id.SessionID]bool // in this run; runUnread only
+
+	mu      sync.Mutex
+	arrived map[id.SessionID]struct{}
+}
+
+func newMissingKeys() *missingKeys {
+	return &missingKeys{wake: make(chan struct{}, 1), asked: map[id.SessionID]bool{}, arrived: map[id.SessionID]struct{}{}}
+}
+
+// add is called for each Megolm session that arrives, from whatever source: the sender,
+// another device of ours, the key backup.
+func (k *missingKeys) add(_ context.Context, _ id.RoomID, s id.SessionID) {
+	k.put(map[id.SessionID]struct{}{s: {}})
+	retry.Wake(k.wake)
+}
+
+func (k *missingKeys) put(sessions map[id.SessionID]struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.Copy(k.arrived, sessions)
+}
+
+// take returns the sessions that have arrived since it was last called.
+func (k *missingKeys) take() map[id.SessionID]struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	arrived := k.arrived
+	k.arrived = map[id.SessionID]struct{}{}
+	return arrived
 }
 
 // runUnread reads again what could not be read, when its key comes or when it
@@ -103,14 +131,12 @@ func (c *Client) runUnread(ctx context.Context) error {
 		return ctx.Err()
 	case <-c.sync.synced:
 	}
-	c.mu.Lock()
-	c.arrived[""] = struct{}{} // which of the keys came in an earlier run is not known
-	c.mu.Unlock()
-	return retry.Loop(ctx, c.now, c.unreadWake, func(ctx context.Context) time.Time {
+	c.keys.put(map[id.SessionID]struct{}{"": {}}) // which of the keys came in an earlier run is not known
+	return retry.Loop(ctx, c.cfg.now, c.keys.wake, func(ctx context.Context) time.Time {
 		next, err := c.readAgain(ctx)
 		if err != nil && ctx.Err() == nil {
-			c.log.Error("matrix: messages that wait to be read", "err", err)
-			next = c.now().Add(time.Minute)
+			c.cfg.Log.Error("matrix: messages that wait to be read", "err", err)
+			next = c.cfg.now().Add(time.Minute)
 		}
 		return next
 	})
@@ -118,15 +144,10 @@ func (c *Client) runUnread(ctx context.Context) error {
 
 // readAgain tries what is due and returns when to look again.
 func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
-	c.mu.Lock()
-	arrived := c.arrived
-	c.arrived = map[id.SessionID]struct{}{}
-	c.mu.Unlock()
+	arrived := c.keys.take()
 	for s := range arrived {
 		if err := c.inbox.KeyArrived(ctx, s.String()); err != nil {
-			c.mu.Lock() // what waits for these keys has no other time to be looked at
-			maps.Copy(c.arrived, arrived)
-			c.mu.Unlock()
+			c.keys.put(arrived) // what waits for these keys has no other time to be looked at
 			return time.Time{}, err
 		}
 	}
@@ -178,7 +199,7 @@ func (c *Client) readOne(ctx context.Context, u delivery.Unreadable, ordered map
 	if err := c.inbox.Commit(ctx, &b.Batch, nil); err != nil {
 		return false, err
 	}
-	c.log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID,
+	c.cfg.Log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID,
 		"answered", slices.ContainsFunc(b.In, delivery.Incoming.Asks))
 	c.wake(b)
 	return false, nil
@@ -205,19 +226,19 @@ func (c *Client) stillUnread(ctx context.Context, u delivery.Unreadable) error {
 	if u.Session == "" {
 		u.Tries++
 		if u.Tries < readTries {
-			return c.inbox.RetryRead(ctx, u, c.now().Add(time.Duration(u.Tries)*c.pace.again))
+			return c.inbox.RetryRead(ctx, u, c.cfg.now().Add(time.Duration(u.Tries)*c.cfg.pace.again))
 		}
-		c.log.Error("matrix: a message cannot be read and is given up", "room", u.Room, "event", u.ID, "sender", u.Sender,
+		c.cfg.Log.Error("matrix: a message cannot be read and is given up", "room", u.Room, "event", u.ID, "sender", u.Sender,
 			"tries", u.Tries, "err", u.Err)
 		retry.Wake(c.outWake)
 		return c.inbox.GiveUp(ctx, u, delivery.Notice{ID: "unread-" + u.ID, Room: u.Room, Text: c.cfg.Text(ctx, u.Room, "matrix.broken"),
 			ReplyTo: u.ID})
 	}
 	c.askForKey(ctx, u)
-	if told := u.ReceivedAt.Add(c.pace.keyWait); told.After(c.now()) {
+	if told := u.ReceivedAt.Add(c.cfg.pace.keyWait); told.After(c.cfg.now()) {
 		return c.inbox.RetryRead(ctx, u, told)
 	}
-	c.log.Warn("matrix: the key of a message has not come", "room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session,
+	c.cfg.Log.Warn("matrix: the key of a message has not come", "room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session,
 		"err", u.Err)
 	retry.Wake(c.outWake)
 	return c.inbox.RetryRead(ctx, u, time.Time{}, delivery.Notice{ID: "unreadable-" + u.Session + "-" + u.Room, Room: u.Room,
@@ -227,10 +248,10 @@ func (c *Client) stillUnread(ctx context.Context, u delivery.Unreadable) error {
 // askForKey asks the sender's devices and our own others for a key, once in
 // each run.
 func (c *Client) askForKey(ctx context.Context, u delivery.Unreadable) {
-	if c.asked[id.SessionID(u.Session)] {
+	if c.keys.asked[id.SessionID(u.Session)] {
 		return
 	}
-	c.asked[id.SessionID(u.Session)] = true
+	c.keys.asked[id.SessionID(u.Session)] = true
 	evt, err := storedEvent(u)
 	if err != nil {
 		return

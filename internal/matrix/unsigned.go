@@ -9,12 +9,13 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/text"
 )
 
 // fromUnsigned deals with a message of an unsigned device: its sender and the owners are
 // told once for each device. It returns true when the bot must not act on the message.
-func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, room roomFacts, o opinion) (refused bool, err error) {
+func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Opinion) (refused bool, err error) {
 	if unsigned, err := c.acc.Devices.Unsigned(ctx, evt); err != nil || !unsigned {
 		return false, err
 	}
@@ -23,7 +24,7 @@ func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 	if evt.Mautrix.TrustState != id.TrustStateUnset {
 		device = nil // the room key does not prove which device has written this
 	}
-	c.log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
+	c.cfg.Log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
 		"sender", evt.Sender, "device", deviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
 	if refused { // as done: it must not be answered when the device is signed later
 		in, err := c.inbound(ctx, evt, room)
@@ -33,7 +34,7 @@ func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 		b.In = append(b.In, delivery.Incoming{Inbound: in, Past: true})
 	}
 	switch {
-	case !o.pass && !room.private(evt.Sender.String()):
+	case !o.Pass && !room.Private(evt.Sender.String()):
 	case device != nil:
 		err = c.tellUnsigned(ctx, b, evt, device, refused)
 	case refused:
@@ -80,7 +81,7 @@ func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 		c.refuse(ctx, b, evt, "matrix.unsigned_refused", "device", deviceID(device))
 	}
 	for _, owner := range c.cfg.Owners {
-		chat, err := c.DirectChat(ctx, owner)
+		chat, err := c.rooms.DirectChat(ctx, owner)
 		if err != nil {
 			return err
 		}
@@ -97,8 +98,8 @@ func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 
 // tellUnproven tells in a room that is not encrypted what the bot does not do there, once. It is
 // told to those for whom that is something else than in an encrypted room.
-func (c *Client) tellUnproven(ctx context.Context, b *batch, m chat.Inbound, room roomFacts) {
-	if m.Unproven && (room.pair() && room.with == m.Sender || slices.Contains(c.cfg.Owners, m.Sender)) {
+func (c *Client) tellUnproven(ctx context.Context, b *batch, m chat.Inbound, room gate.Room) {
+	if m.Unproven && (room.Pair() && room.With == m.Sender || slices.Contains(c.cfg.Owners, m.Sender)) {
 		b.Notices = append(b.Notices, delivery.Notice{ID: "unencrypted-" + m.Room, Room: m.Room,
 			Text: c.cfg.Text(ctx, m.Room, "matrix.unencrypted")})
 	}
@@ -122,7 +123,7 @@ func (c *Client) changedKeys(ctx context.Context, b *batch) error {
 		return err
 	}
 	for _, owner := range c.cfg.Owners {
-		chat, err := c.DirectChat(ctx, owner)
+		chat, err := c.rooms.DirectChat(ctx, owner)
 		if err != nil {
 			return err
 		}
@@ -132,7 +133,7 @@ func (c *Client) changedKeys(ctx context.Context, b *batch) error {
 				key = "matrix.new_device_keys"
 			}
 			text := c.cfg.Text(ctx, chat, key, "person", ch.User, "device", ch.Device)
-			c.log.Warn("matrix: keys have changed", "user", ch.User, "device", ch.Device, "told", chat != "")
+			c.cfg.Log.Warn("matrix: keys have changed", "user", ch.User, "device", ch.Device, "told", chat != "")
 			if chat != "" {
 				b.Notices = append(b.Notices, delivery.Notice{ID: "keys-" + chat + "-" + ch.User + "-" + ch.Device + "-" + ch.Key,
 					Room: chat, Text: text})

@@ -19,7 +19,7 @@ import (
 
 // onTombstone notes the room that is to replace another one. That its sender may end the room
 // is checked by the homeserver, and once more here, because following moves the old room's memory.
-func (c *Client) onTombstone(ctx context.Context, _ *batch, evt *event.Event) error {
+func (m *memberships) onTombstone(ctx context.Context, _ *batch, evt *event.Event) error {
 	content, ok := evt.Content.Parsed.(*event.TombstoneEventContent)
 	if !ok || evt.StateKey == nil || *evt.StateKey != "" || evt.Mautrix.EventSource&event.SourceJoin == 0 {
 		return nil
@@ -28,22 +28,22 @@ func (c *Client) onTombstone(ctx context.Context, _ *batch, evt *event.Event) er
 	if to == "" || to == evt.RoomID {
 		return nil
 	}
-	levels, err := c.cli.StateStore.GetPowerLevels(ctx, evt.RoomID)
+	levels, err := m.rooms.cli.StateStore.GetPowerLevels(ctx, evt.RoomID)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look up who may replace a room: %w", err)
 	case levels == nil || levels.GetUserLevel(evt.Sender) < levels.GetEventLevel(event.StateTombstone):
-		c.log.Warn("matrix: a room was replaced by somebody who may not do that; not followed", "room", evt.RoomID, "to", to,
+		m.log.Warn("matrix: a room was replaced by somebody who may not do that; not followed", "room", evt.RoomID, "to", to,
 			"sender", evt.Sender)
 		return nil
 	}
-	noted, err := c.noteTombstone(ctx, evt.RoomID.String(), to.String(), evt.Sender.String())
+	noted, err := m.noteTombstone(ctx, evt.RoomID.String(), to.String(), evt.Sender.String())
 	if err == nil {
-		err = c.holdBack(ctx, to)
+		err = m.holdBack(ctx, to)
 	}
 	if err == nil && noted {
-		c.log.Info("matrix: the room is replaced by another one", "room", evt.RoomID, "to", to, "sender", evt.Sender)
-		retry.Wake(c.roomWake)
+		m.log.Info("matrix: the room is replaced by another one", "room", evt.RoomID, "to", to, "sender", evt.Sender)
+		retry.Wake(m.wake)
 	}
 	return err
 }
@@ -51,12 +51,12 @@ func (c *Client) onTombstone(ctx context.Context, _ *batch, evt *event.Event) er
 // noteTombstone stores the tombstone of a room, and tells whether it is new. The first one of
 // somebody who may talk to us counts; others yield to later ones while nothing was done about
 // them. A room of which nothing was seen here has nothing to move.
-func (c *Client) noteTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
-	first, err := store.Value[string](ctx, c.cfg.DB, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room)
-	if err != nil || c.gate.allows(first) {
+func (m *memberships) noteTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
+	first, err := store.Value[string](ctx, m.rooms.db, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room)
+	if err != nil || m.allows(first) {
 		return false, doing("look up whether a room is replaced", err)
 	}
-	res, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_tombstone (room, replacement, sender, empty, state)
+	res, err := m.rooms.db.ExecContext(ctx, `INSERT INTO matrix_tombstone (room, replacement, sender, empty, state)
 		SELECT id, ?2, ?3, 0, 'new' FROM matrix_room WHERE id = ?1 AND last_event <> ''
 		ON CONFLICT (room) DO UPDATE SET replacement = excluded.replacement, sender = excluded.sender
 		WHERE state = 'new' AND (replacement <> excluded.replacement OR sender <> excluded.sender)
@@ -71,12 +71,12 @@ func (c *Client) noteTombstone(ctx context.Context, room, to, sender string) (no
 // holdBack keeps the messages of a room waiting if it is known to name a replaced room as its
 // predecessor: they are delivered when that is moved. What is known may be the preview of an
 // invitation, so it decides nothing else.
-func (c *Client) holdBack(ctx context.Context, room id.RoomID) error {
-	old, _, err := c.predecessor(ctx, room)
+func (m *memberships) holdBack(ctx context.Context, room id.RoomID) error {
+	old, _, err := m.predecessor(ctx, room)
 	if err != nil || old == "" {
 		return err
 	}
-	_, err = c.cfg.DB.ExecContext(ctx, `UPDATE matrix_room SET replaces = t.room FROM matrix_tombstone AS t
+	_, err = m.rooms.db.ExecContext(ctx, `UPDATE matrix_room SET replaces = t.room FROM matrix_tombstone AS t
 		WHERE id = ?1 AND replaces = '' AND t.room = ?2 AND t.replacement = ?1 AND t.state = 'new'`, room.String(), old)
 	return doing("note that a room replaces another one", err)
 }
@@ -94,24 +94,24 @@ type replacement struct {
 
 // followUpgrades finds out which rooms are really replaced, and moves what belongs to them as
 // soon as nothing is to be answered there any more. It returns when to look again.
-func (c *Client) followUpgrades(ctx context.Context) (next time.Time, err error) {
-	next = c.now().Add(time.Hour)
-	list, err := c.replacements(ctx)
+func (m *memberships) followUpgrades(ctx context.Context) (next time.Time, err error) {
+	next = m.now().Add(time.Hour)
+	list, err := m.replacements(ctx)
 	if err != nil {
 		return next, err
 	}
 	for _, r := range list {
 		at := time.UnixMilli(r.nextAt)
 		switch {
-		case r.membership == "joined" && at.After(c.now()):
+		case r.membership == "joined" && at.After(m.now()):
 		case r.membership == "joined" && r.state == "followed":
-			at, err = c.bring(ctx, r)
+			at, err = m.bring(ctx, r)
 		case r.membership == "joined":
-			at, err = c.verify(ctx, r)
-		case r.membership == "" && c.gate.allows(r.by):
-			at, err = c.now(), c.joinReplacement(ctx, r)
+			at, err = m.verify(ctx, r)
+		case r.membership == "" && m.allows(r.by):
+			at, err = m.now(), m.joinReplacement(ctx, r)
 		default:
-			at, err = time.Time{}, c.notFollowed(ctx, r)
+			at, err = time.Time{}, m.notFollowed(ctx, r)
 		}
 		if err != nil {
 			return next, err
@@ -124,8 +124,8 @@ func (c *Client) followUpgrades(ctx context.Context) (next time.Time, err error)
 }
 
 // replacements lists what is to be done; rooms that are being joined or refused come later.
-func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
-	list, err := store.List(ctx, c.cfg.DB, func(row store.Row) (r replacement, err error) {
+func (m *memberships) replacements(ctx context.Context) ([]replacement, error) {
+	list, err := store.List(ctx, m.rooms.db, func(row store.Row) (r replacement, err error) {
 		err = row.Scan(&r.old, &r.room, &r.by, &r.state, &r.membership, &r.with, &r.attempts, &r.nextAt)
 		return r, err
 	}, `SELECT t.room, t.replacement, t.sender, t.state,
@@ -136,10 +136,10 @@ func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
 	return list, doing("matrix: look up replaced rooms", err)
 }
 
-// joinReplacement has runRooms join a room only because a tombstone names it. Its messages wait
+// joinReplacement has run join a room only because a tombstone names it. Its messages wait
 // until it is verified.
-func (c *Client) joinReplacement(ctx context.Context, r replacement) error {
-	_, err := c.cfg.DB.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces) VALUES (?, 'invited', ?, ?)
+func (m *memberships) joinReplacement(ctx context.Context, r replacement) error {
+	_, err := m.rooms.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces) VALUES (?, 'invited', ?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = 'invited', inviter = excluded.inviter, attempts = 0, next_at = 0,
 			replaces = CASE replaces WHEN '' THEN excluded.replaces ELSE replaces END
 		WHERE membership = ''`, r.room, r.by, r.old)
@@ -150,20 +150,20 @@ func (c *Client) joinReplacement(ctx context.Context, r replacement) error {
 // one room must not be moved into any other by those who may end it. If it does, it becomes a
 // direct chat with the same person; if not, both rooms stay as they are. The zero time means that
 // it is done.
-func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err error) {
-	err = c.knowRoom(ctx, id.RoomID(r.room))
+func (m *memberships) verify(ctx context.Context, r replacement) (at time.Time, err error) {
+	err = m.rooms.knowRoom(ctx, id.RoomID(r.room))
 	ours := false
 	if err == nil {
-		old, known, failed := c.predecessor(ctx, id.RoomID(r.room))
+		old, known, failed := m.predecessor(ctx, id.RoomID(r.room))
 		if ours, err = old == r.old, failed; err == nil && !known {
 			err = errors.New("the state of the room is incomplete: how it began is missing")
 		}
 	}
 	if ctx.Err() != nil {
-		return c.now(), nil
+		return m.now(), nil
 	}
 	if err != nil && r.attempts+1 < joinTries {
-		return c.tryLater(ctx, r, err)
+		return m.tryLater(ctx, r, err)
 	}
 	state, query := "refused", `UPDATE matrix_room SET replaces = '', attempts = 0, next_at = 0 WHERE id = ?1 AND replaces = ?2`
 	if ours {
@@ -171,10 +171,10 @@ func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err e
 			direct_with = CASE direct_with WHEN '' THEN coalesce((SELECT direct_with FROM matrix_room WHERE id = ?2), '')
 				ELSE direct_with END WHERE id = ?1`
 	} else {
-		c.log.Warn("matrix: the new room does not say that it replaces the old one; nothing is brought along", "room", r.old,
+		m.log.Warn("matrix: the new room does not say that it replaces the old one; nothing is brought along", "room", r.old,
 			"to", r.room, "err", err)
 	}
-	err = store.InTx(ctx, c.cfg.DB, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, m.rooms.db, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, query, r.room, r.old); err != nil {
 			return err
 		}
@@ -182,63 +182,64 @@ func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err e
 		return err
 	})
 	if err != nil || !ours {
-		retry.Wake(c.inWake) // its messages may have waited
+		retry.Wake(m.inWake) // its messages may have waited
 		return time.Time{}, doing("matrix: note whether a room is replaced", err)
 	}
-	return c.now(), nil
+	return m.now(), nil
 }
 
 // tryLater notes that something about a replaced room failed, and returns when to try again.
-func (c *Client) tryLater(ctx context.Context, r replacement, cause error) (time.Time, error) {
-	at := c.now().Add(retry.Backoff(r.attempts))
-	c.log.Warn("matrix: a replaced room is not followed completely; trying again",
-		"room", r.old, "to", r.room, "in", at.Sub(c.now()).Round(time.Second), "err", cause)
-	_, err := c.cfg.DB.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), r.room)
+func (m *memberships) tryLater(ctx context.Context, r replacement, cause error) (time.Time, error) {
+	at := m.now().Add(retry.Backoff(r.attempts))
+	m.log.Warn("matrix: a replaced room is not followed completely; trying again",
+		"room", r.old, "to", r.room, "in", at.Sub(m.now()).Round(time.Second), "err", cause)
+	_, err := m.rooms.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(),
+		r.room)
 	return at, doing("matrix: note when to follow a room", err)
 }
 
 // bring moves what belongs to r.old to r.room; at is when to try again, the
 // zero time means that it is done.
-func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err error) {
-	busy, err := c.inbox.Busy(ctx, r.old)
+func (m *memberships) bring(ctx context.Context, r replacement) (at time.Time, err error) {
+	busy, err := m.inbox.Busy(ctx, r.old)
 	if err != nil || busy {
-		return c.now().Add(min(time.Second, c.pace.again)), err
+		return m.now().Add(min(time.Second, m.pace.again)), err
 	}
-	err = c.handler.RoomReplaced(ctx, r.old, r.room)
+	err = m.move(ctx, r.old, r.room)
 	if ctx.Err() != nil {
-		return c.now(), nil
+		return m.now(), nil
 	}
 	if err != nil && r.attempts+1 < joinTries {
-		return c.tryLater(ctx, r, err)
+		return m.tryLater(ctx, r, err)
 	}
-	told := delivery.Notice{ID: "upgraded-" + r.room, Room: r.room, Text: c.cfg.Text(ctx, r.room, "matrix.brought")}
+	told := delivery.Notice{ID: "upgraded-" + r.room, Room: r.room, Text: m.text(ctx, r.room, "matrix.brought")}
 	if err != nil {
-		c.log.Error("matrix: what belongs to a replaced room stays there", "room", r.old, "to", r.room, "err", err)
+		m.log.Error("matrix: what belongs to a replaced room stays there", "room", r.old, "to", r.room, "err", err)
 		told.Text = ""
 	}
 	if r.with != "" {
-		c.tellDirect(ctx, id.RoomID(r.room), id.UserID(r.with))
+		m.rooms.tellDirect(ctx, id.RoomID(r.room), id.UserID(r.with))
 	}
-	err = store.InTx(ctx, c.cfg.DB, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, m.rooms.db, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE matrix_room SET moved = 1, attempts = 0, next_at = 0 WHERE id = ?`,
 			r.room); err != nil || told.Text == "" {
 			return err
 		}
-		return c.outbox.Notify(ctx, tx, told)
+		return m.outbox.Notify(ctx, tx, told)
 	})
 	if err != nil {
 		return time.Time{}, fmt.Errorf("matrix: note that a room was followed: %w", err)
 	}
-	c.log.Info("matrix: the new room is taken up", "room", r.old, "to", r.room)
-	retry.Wake(c.outWake)
-	retry.Wake(c.inWake)
+	m.log.Info("matrix: the new room is taken up", "room", r.old, "to", r.room)
+	retry.Wake(m.outWake)
+	retry.Wake(m.inWake)
 	return time.Time{}, nil
 }
 
 // predecessor is the room that a room names as the one it replaces, as far as our store of
 // states knows how it began.
-func (c *Client) predecessor(ctx context.Context, room id.RoomID) (old string, known bool, err error) {
-	create, err := c.cli.StateStore.(*sqlstatestore.SQLStateStore).GetCreate(ctx, room)
+func (m *memberships) predecessor(ctx context.Context, room id.RoomID) (old string, known bool, err error) {
+	create, err := m.rooms.cli.StateStore.(*sqlstatestore.SQLStateStore).GetCreate(ctx, room)
 	if err != nil {
 		return "", false, fmt.Errorf("look up how the room began: %w", err)
 	}
@@ -250,11 +251,11 @@ func (c *Client) predecessor(ctx context.Context, room id.RoomID) (old string, k
 
 // notFollowed says that the new room is closed to us: to the one who replaced the old one, or
 // there, where often nobody may speak any more.
-func (c *Client) notFollowed(ctx context.Context, r replacement) error {
-	room, err := c.DirectChat(ctx, r.by)
+func (m *memberships) notFollowed(ctx context.Context, r replacement) error {
+	room, err := m.rooms.DirectChat(ctx, r.by)
 	if err != nil {
 		return err
 	}
 	room = cmp.Or(room, r.old)
-	return c.tell(ctx, delivery.Notice{ID: "not-followed-" + r.old, Room: room, Text: c.cfg.Text(ctx, room, "matrix.not_followed")})
+	return m.tell(ctx, delivery.Notice{ID: "not-followed-" + r.old, Room: room, Text: m.text(ctx, room, "matrix.not_followed")})
 }

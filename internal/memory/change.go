@@ -218,7 +218,7 @@ func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 		q.States = []State{Active}
 	}
 	all, err := entries(ctx, s.db, `WHERE (?1 OR scope IN (SELECT value FROM json_each(?2))) AND state IN (SELECT value FROM json_each(?3))
-		AND (?4 OR state <> 'active' OR NOT `+hidden+`) ORDER BY n`, a.All, inJSON(a.Scopes), inJSON(q.States), q.Members)
+		AND (?4 OR state <> 'active' OR NOT `+hidden+`) ORDER BY n`, a.All, store.Array(a.Scopes), store.Array(q.States), q.Members)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +244,7 @@ func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) 
 	if err != nil {
 		return nil, err
 	}
-	all, err := ops(ctx, s.db, `WHERE entry IN (SELECT value FROM json_each(?)) ORDER BY seq`, inJSON(ids))
+	all, err := ops(ctx, s.db, `WHERE entry IN (SELECT value FROM json_each(?)) ORDER BY seq`, store.Array(ids))
 	if err != nil {
 		return nil, err
 	}

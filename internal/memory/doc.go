@@ -24,8 +24,6 @@
 // by its neighbours in the conversation and by its day. Scopes are part of the row numbers, so
 // other scopes' rows are not read. At most 400 documents of a scope are scored for a question.
 //
-// local_vector adds vectors, one per text and model in bot.db as signed bytes; chromem-go compares
-// them in memory, a collection per scope, read when first asked for. qdrant keeps copies of them on
-// a server, which only says where to look; points.go compares it with the database by id
-// and revision. Below the floor nothing is found, so that small talk brings up nothing.
+// local_vector adds vectors (package search/vector), which qdrant has compared on a server (package
+// search/qdrant). Below the floor nothing is found, so that small talk brings up nothing.
 package memory

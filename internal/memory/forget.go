@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"reverie/internal/search/vector"
 	"reverie/internal/store"
 	"reverie/internal/text"
 )
@@ -133,7 +134,7 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 		for i, e := range gone {
 			ids[i] = e.ID
 		}
-		s.points.leave(ctx, ids)
+		s.points.Forget(ctx, ids)
 	}
 	return done, s.wipe(context.WithoutCancel(ctx), scopes, gone)
 }
@@ -244,7 +245,7 @@ func (c *change) empty(e Entry) error {
 	if err := journal(c.ctx, c.tx, Op{Batch: c.batch, At: c.now, Actor: c.actor, Op: "forget", Entry: e.ID}); err != nil {
 		return err
 	}
-	if err := forgetVectors(c.ctx, c.tx, text.Hash(e.Text)); err != nil {
+	if err := vector.Forget(c.ctx, c.tx, text.Hash(e.Text)); err != nil {
 		return err
 	}
 	hash, err := c.tombstone(e.Scope, e.Text)

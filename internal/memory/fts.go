@@ -94,7 +94,7 @@ func (f *FTS) scopes(ctx context.Context, names []Scope) (numbers []int64, known
 			numbers, known.docs, words = append(numbers, no), known.docs+docs, words+n
 		}
 		return nil
-	}, `SELECT no, docs, words FROM index_scope WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY no`, inJSON(names))
+	}, `SELECT no, docs, words FROM index_scope WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY no`, store.Array(names))
 	if err != nil {
 		return nil, known, fmt.Errorf("search: %w", err)
 	}
@@ -119,7 +119,7 @@ func (f *FTS) frequencies(ctx context.Context, scopes []int64, terms []term) err
 		df[form] = n
 		return err
 	}, `SELECT t.value, sum(i.df) FROM json_each(?) AS t CROSS JOIN json_each(?) AS s
-		CROSS JOIN index_term AS i ON i.scope = s.value AND i.term = t.value GROUP BY t.value`, inJSON(forms), inJSON(scopes))
+		CROSS JOIN index_term AS i ON i.scope = s.value AND i.term = t.value GROUP BY t.value`, store.Array(forms), store.Array(scopes))
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 		c.asks, c.tells, c.past = marks&markAsks != 0, marks&markTells != 0, classOf(c.row) == classPast
 		return c, err
 	}, `SELECT d.row, d.doc, d.at, d.session, d.chars, d.words, d.marks, t.c0, t.c1, t.c2
-		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value CROSS JOIN index_fts_content AS t ON t.id = d.row`, inJSON(numbers))
+		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value CROSS JOIN index_fts_content AS t ON t.id = d.row`, store.Array(numbers))
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -300,5 +300,5 @@ func entriesOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]Entr
 		e, err := scanEntry(withMore{row, []any{&n}})
 		out[n] = e
 		return err
-	}, `SELECT `+entryColumns+`, n FROM memory WHERE n IN (SELECT value FROM json_each(?)) AND state <> 'forgotten'`, inJSON(numbers))
+	}, `SELECT `+entryColumns+`, n FROM memory WHERE n IN (SELECT value FROM json_each(?)) AND state <> 'forgotten'`, store.Array(numbers))
 }

@@ -53,7 +53,7 @@ func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	for i, x := range n {
 		docs[i] = -x
 	}
-	all, err := sources(ctx, tx, turnSource+` AND n IN (SELECT value FROM json_each(?))`, inJSON(n))
+	all, err := sources(ctx, tx, turnSource+` AND n IN (SELECT value FROM json_each(?))`, store.Array(n))
 	if err != nil {
 		return fmt.Errorf("index messages: %w", err)
 	}
@@ -96,7 +96,7 @@ func turnsOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]heardT
 		}
 		out[of] = h
 		return err
-	}, turnsQuery, inJSON(numbers))
+	}, turnsQuery, store.Array(numbers))
 }
 
 // withMore scans more columns than asked for.

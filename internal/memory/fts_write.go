@@ -31,7 +31,7 @@ type source struct {
 }
 
 const (
-	entrySource = `SELECT n, iif(state = 'active', 0, 1), scope, text, subject, conversation, seq, observed_at, rev FROM memory
+	entrySource = `SELECT n, iif(state = 'active', 0, 1), scope, text, subject, conversation, seq, at, rev FROM document
 		WHERE state IN ('active', 'superseded', 'archived')`
 	turnSource = `SELECT -n, 2, scope, text, sender, conversation, seq, at, 1 FROM memory_turn WHERE text <> ''`
 )
@@ -46,7 +46,7 @@ func sources(ctx context.Context, db store.DBTX, query string, args ...any) ([]s
 // update brings the index up to date with the entries whose numbers are given:
 // new, changed, moved, retired and forgotten ones alike. It belongs into the transaction that changed them.
 func (f *FTS) update(ctx context.Context, tx *sql.Tx, n ...int64) error {
-	all, err := sources(ctx, tx, entrySource+` AND n IN (SELECT value FROM json_each(?))`, inJSON(n))
+	all, err := sources(ctx, tx, entrySource+` AND n IN (SELECT value FROM json_each(?))`, store.Array(n))
 	if err != nil {
 		return fmt.Errorf("index memories: %w", err)
 	}

@@ -213,15 +213,6 @@ func entries(ctx context.Context, db store.DBTX, rest string, args ...any) ([]En
 	return all, nil
 }
 
-// inJSON is values for json_each: a list of any length is one argument.
-func inJSON[T int64 | string | Scope | State](values []T) string {
-	if len(values) == 0 {
-		return "[]"
-	}
-	list, _ := json.Marshal(values) // numbers and strings can be written
-	return string(list)
-}
-
 func entryByID(ctx context.Context, db store.DBTX, id string) (Entry, error) {
 	e, err := scanEntry(db.QueryRowContext(ctx, `SELECT `+entryColumns+` FROM memory WHERE id = ?`, id))
 	if errors.Is(err, sql.ErrNoRows) {

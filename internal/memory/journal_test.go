@@ -292,10 +292,10 @@ func (f *FTS) Unhear(ctx context.Context, scope Scope, event string) error {
 
 // Complete makes the vectors that are missing, and sends them; progress may be nil.
 func (h *Hybrid) Complete(ctx context.Context, progress func(done, total int)) error {
-	if err := h.vectors.Complete(ctx, progress); err != nil || h.points == nil {
+	if err := h.vectors.Complete(ctx, progress); err != nil || h.server == nil {
 		return err
 	}
-	return h.points.Complete(ctx)
+	return h.server.(points).Complete(ctx)
 }
 
 // TestCanaryIsNeverFound tries every way to get what one person said in private

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/search/qdrant"
+	"reverie/internal/search/vector"
 	"reverie/internal/store"
 )
 
@@ -27,9 +29,9 @@ type Config struct {
 	// FileLines is how many entries a file shows, besides those that are pinned;
 	// 0 = all of them.
 	FileLines int
-	Backend   Backend  // "" = FlatFile; with another, FileLines is 40 if it is not set
-	Vectors   *Vectors // of LocalVector, of the same database; nil = words alone decide
-	Points    *Points  // of Qdrant, of the same database; nil = likewise
+	Backend   Backend         // "" = FlatFile; with another, FileLines is 40 if it is not set
+	Vectors   *vector.Vectors // of LocalVector and Qdrant, of the same database; nil = words alone decide
+	Points    *qdrant.Points  // of Qdrant, of Vectors; nil = likewise
 	// Purge takes texts that are to be forgotten out of whatever else in the
 	// database quotes them, in the same transaction. It returns how many messages
 	// of people still hold them. nil = nothing else does.
@@ -51,10 +53,10 @@ type Store struct {
 	log        *slog.Logger
 	path       string // of the database
 	index      *FTS
-	finder     index    // what Search asks
-	vectors    *Vectors // woken by changes; nil = the finder has none
-	points     *Points  // where else vectors are; nil = nowhere
-	recalls    bool     // prompts show the working set only
+	finder     index           // what Search asks
+	vectors    *vector.Vectors // woken by changes; nil = the finder has none
+	points     *qdrant.Points  // where else vectors are; nil = nowhere
+	recalls    bool            // prompts show the working set only
 	now        func() time.Time
 	fault      func(point string) // for tests, which die there, or edit a file at the worst moment
 

@@ -96,7 +96,7 @@ func (s *Store) scopesOfSteps(ctx context.Context, steps []Step) ([]Scope, error
 	for i, step := range steps {
 		ids[i] = step.ID
 	}
-	scopes, err := store.Column[Scope](ctx, s.db, `SELECT DISTINCT scope FROM memory WHERE id IN (SELECT value FROM json_each(?)) ORDER BY scope`, inJSON(ids))
+	scopes, err := store.Column[Scope](ctx, s.db, `SELECT DISTINCT scope FROM memory WHERE id IN (SELECT value FROM json_each(?)) ORDER BY scope`, store.Array(ids))
 	if err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
 	}

@@ -5,20 +5,27 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reverie/internal/search/qdrant"
+	"reverie/internal/search/qdrant/standin"
+	"reverie/internal/search/searchtest"
+	"reverie/internal/search/vector"
+	"reverie/internal/store"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"reverie/internal/memory/standin"
 )
+
+// points is a server, with the vectors that it gets.
+type points struct {
+	*qdrant.Points
+	vectors *vector.Vectors
+}
 
 // stand is a Qdrant server for a test.
 func stand(t testing.TB) (*standin.Server, string) {
@@ -30,57 +37,37 @@ func stand(t testing.TB) (*standin.Server, string) {
 }
 
 // openPoints is what db's vectors, made by e, are found with on the server at url.
-func openPoints(t testing.TB, db *sql.DB, e Embedder, url string) *Points {
+func openPoints(t testing.TB, db *sql.DB, e vector.Embedder, url string) points {
 	t.Helper()
-	return openPointsWith(t, db, e, PointsConfig{URL: url, Key: "hunter9"})
+	return openPointsWith(t, db, e, qdrant.Config{URL: url, Key: "hunter9"})
 }
 
-func openPointsWith(t testing.TB, db *sql.DB, e Embedder, c PointsConfig) *Points {
+func openPointsWith(t testing.TB, db *sql.DB, e vector.Embedder, c qdrant.Config) points {
 	t.Helper()
-	v := must(OpenVectors(t.Context(), VectorConfig{DB: db, Embedder: e, Patience: time.Minute}))(t)
-	c.DB, c.Vectors, c.Collection = db, v, "mem"
+	v := must(vector.Open(t.Context(), vector.Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
+	c.Vectors = v
+	if c.Collection == "" {
+		c.Collection = "mem"
+	}
 	if c.Patience == 0 {
 		c.Patience = time.Minute
 	}
-	return OpenPoints(c)
+	return points{qdrant.Open(c), v}
 }
 
 // served is f with a Qdrant server, of a model that knows words and nothing of their meaning.
 func served(t testing.TB, f *FTS) index {
 	_, url := stand(t)
-	return read{OpenQdrant(f, openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url))}
+	p := openPoints(t, f.db, &searchtest.Embedder{Model: "words", Dim: 300}, url)
+	return read{OpenHybrid(f, p.vectors, p)}
 }
 
 // fed sends all there is.
-func fed(t testing.TB, p *Points) {
+func fed(t testing.TB, p points) {
 	t.Helper()
 	complete(t, p.vectors)
 	noError(t, p.Complete(t.Context()))
 }
-
-// pointFaults counts the memories that the server does not hold as they are, and the points that belong to no memory.
-func pointFaults(t testing.TB, p *Points) (changed, needless int) {
-	t.Helper()
-	space, dim := p.vectors.current()
-	if space == 0 {
-		return 0, 0
-	}
-	p.suspect.Store(true)
-	noError(t, p.refresh(t.Context(), p.collection(dim), dim))
-	gone, other, err := p.differences(t.Context(), space)
-	noError(t, err)
-	return len(other), len(gone)
-}
-
-func verified(t testing.TB, p *Points) {
-	t.Helper()
-	if changed, needless := pointFaults(t, p); changed+needless > 0 {
-		t.Errorf("on the server %d memories are not as they are, and %d points belong to none", changed, needless)
-	}
-}
-
-// words300 is the collection of most tests.
-var words300 = collectionName("mem", "words", 300)
 
 // onServer lists the entries of which the server holds points in any collection of
 // db's, by their texts.
@@ -91,7 +78,7 @@ func onServer(t testing.TB, s *standin.Server, db *sql.DB) []string {
 		for id, p := range s.Points(name) {
 			var text string
 			entry, _ := p.Payload["entry"].(string)
-			if err := db.QueryRow(`SELECT text FROM memory WHERE id = ?`, entry).Scan(&text); err != nil || pointID(entry) != id {
+			if err := db.QueryRow(`SELECT text FROM memory WHERE id = ?`, entry).Scan(&text); err != nil {
 				text = fmt.Sprintf("a stranger, %s: %v", id, err)
 			}
 			texts = append(texts, text)
@@ -101,44 +88,33 @@ func onServer(t testing.TB, s *standin.Server, db *sql.DB) []string {
 	return texts
 }
 
-// TestPointID: ids are UUIDs and stay what they are.
-func TestPointID(t *testing.T) {
-	equal(t, "an entry's id on the server is now ; all that is there would be sent again", pointID("mem_000000000001"), "69550910-c5b7-5b4a-a14f-2f3b39636bdd")
-}
-
 // TestPointsAreFed: what is on the server is what the entries are, after whatever
 // change, and of their words there is nothing.
 func TestPointsAreFed(t *testing.T) {
 	s, url := stand(t)
 	store := openAt(t, t.TempDir())
 	db := store.db
-	p := openPoints(t, db, &wordEmbedder{name: "words", dim: 300}, url)
+	p := openPoints(t, db, &searchtest.Embedder{Model: "words", Dim: 300}, url)
 	ctx, me := t.Context(), as(owner)
 	old := noted(t, store, Private(owner), "cats purr", owner)
 	fed(t, p)
-	same(t, "collections", s.Collections(), []string{words300})
-	equal(t, "indexes", fmt.Sprint(s.Indexes(words300)), "map[at:integer scope:keyword state:keyword]")
+	sized(t, "collections", s.Collections(), 1)
+	equal(t, "indexes", fmt.Sprint(s.Indexes(s.Collections()[0])), "map[at:integer scope:keyword state:keyword]")
 	noted(t, store, Shared, "...", owner) // has no vector
 	room := noted(t, store, Room(room), "dogs bark", owner)
 	new := must(store.Supersede(ctx, me, old.ID, "cats bite"))(t)
 	complete(t, p.vectors)
-	if changed, _ := pointFaults(t, p); changed != 3 {
-		t.Errorf("%d entries are to be sent", changed)
-	}
+	sized(t, "what is to be sent is there", onServer(t, s, db), 1)
 	fed(t, p)
-	verified(t, p)
-	for id, want := range map[string]pointPayload{
-		old.ID:  {old.ID, 2, Private(owner), Superseded, old.ObservedAt.UnixMilli()},
-		new.ID:  {new.ID, 1, Private(owner), Active, new.ObservedAt.UnixMilli()},
-		room.ID: {room.ID, 1, room.Scope, Active, room.ObservedAt.UnixMilli()},
-	} {
-		got, _ := json.Marshal(s.Points(words300)[pointID(id)].Payload)
-		var have pointPayload
-		if err := json.Unmarshal(got, &have); err != nil || have != want {
-			t.Errorf("the server has %s, want %+v", got, want)
-		}
-		equal(t, fmt.Sprintf("the server is told more: %s", got), len(s.Points(words300)[pointID(id)].Payload), 5)
+	verified(t, s, db)
+	want := map[string]string{old.ID: "2 superseded", new.ID: "1 active", room.ID: "1 active"}
+	for _, point := range s.Points(s.Collections()[0]) {
+		id, _ := point.Payload["entry"].(string)
+		equal(t, id, fmt.Sprint(point.Payload["rev"], " ", point.Payload["state"]), want[id])
+		sized(t, fmt.Sprintf("the server is told %v", point.Payload), slices.Collect(maps.Keys(point.Payload)), 5)
+		delete(want, id)
 	}
+	equal(t, "entries that are not on the server", len(want), 0)
 	before := len(s.Calls())
 	fed(t, p)
 	sized(t, "nothing changed, and the server is asked", s.Calls()[before:], 0)
@@ -167,151 +143,6 @@ func TestQdrantFindsAsMuch(t *testing.T) {
 	never(t, differ > 0, "%d of %d answers differ", differ, len(set.Questions)/6)
 }
 
-// TestQdrantOutage: while the server is of no use, in whatever way, answers are those
-// of the words alone, it is told so, and afterwards everything is there.
-func TestQdrantOutage(t *testing.T) {
-	t.Parallel()
-	dim := 300
-	faults := map[string]func(w http.ResponseWriter, r *http.Request) bool{
-		"500": standin.Refuse(500), "503": standin.Refuse(503), "401": standin.Refuse(401),
-		"slow": func(_ http.ResponseWriter, r *http.Request) bool {
-			_, _ = io.Copy(io.Discard, r.Body) // only then is it seen that nobody waits
-			<-r.Context().Done()
-			return true
-		},
-		"cut off":  func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
-		"no JSON":  func(w http.ResponseWriter, _ *http.Request) bool { io.WriteString(w, "<html>"); return true },
-		"too long": func(w http.ResponseWriter, _ *http.Request) bool { w.Write(make([]byte, maxAnswer+2)); return true },
-		"elsewhere": func(w http.ResponseWriter, r *http.Request) bool {
-			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
-			return true
-		},
-	}
-	for name, fault := range faults {
-		t.Run(name, func(t *testing.T) {
-			f := openIndex(t)
-			remember(t, f, `{"text":"cats purr","ref":"a"}`, `{"text":"dogs bark at cats","ref":"b"}`)
-			s, url := stand(t)
-			var log strings.Builder
-			p := openPointsWith(t, f.db, &wordEmbedder{name: "words", dim: dim}, PointsConfig{URL: url, Key: "hunter9", Patience: 100 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
-			now := time.Now()
-			p.now = func() time.Time { return now }
-			p.server.http.Timeout = time.Second // for feeding; nothing is measured by it
-			fed(t, p)
-			h := OpenQdrant(f, p)
-			s.Break(fault)
-			q := Query{Text: "do cats purr?", Scopes: []Scope{Shared}}
-			calls := len(s.Calls())
-			for range 3 { // it is waited for once
-				got := must(h.Search(t.Context(), q))(t)
-				words := must(f.Search(t.Context(), q))(t)
-				equal(t, fmt.Sprintf("found %v, words alone find", got), fmt.Sprint(got), fmt.Sprint(words))
-			}
-			equal(t, "it was asked times", len(s.Calls())-calls, 1)
-			remember(t, f, `{"text":"birds sing","ref":"c"}`)
-			complete(t, p.vectors)
-			if err := p.Complete(t.Context()); err == nil {
-				t.Error("it was sent to a server that is of no use")
-			} else if strings.Contains(err.Error(), "hunter9") || !strings.Contains(err.Error(), url) {
-				t.Errorf("error %q", err)
-			}
-			has(t, "status", p.Line(time.UTC).String(), "searching by words")
-			if strings.Count(log.String(), "cannot be used") != 1 || strings.Contains(log.String(), "hunter9") {
-				t.Errorf("the log says %q", log.String())
-			}
-			s.Break(nil)
-			now = now.Add(shyness)
-			fed(t, p)
-			verified(t, p)
-			equal(t, "afterwards", p.Line(time.UTC).String(), "qdrant: in use")
-			same(t, "afterwards it finds", refs(t, h, Query{Text: "birds"})[:1], []string{"c"})
-			has(t, "the log says", log.String(), "can be used again")
-		})
-	}
-}
-
-// TestQdrantLoses: a collection that was lost is made and filled again by itself.
-func TestQdrantLoses(t *testing.T) {
-	f := openIndex(t)
-	remember(t, f, `{"text":"cats purr","ref":"a"}`, `{"text":"dogs bark","ref":"b"}`)
-	s, url := stand(t)
-	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
-	now := time.Now()
-	p.now = func() time.Time { return now }
-	fed(t, p)
-	s.Drop(words300)
-	want(t, "meanwhile", refs(t, OpenQdrant(f, p), Query{Text: "cats"}), "a")
-	fed(t, p)
-	verified(t, p)
-	now = now.Add(shyness)
-	if near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "dogs bark"), inScope(Shared), 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
-		t.Errorf("afterwards the server finds %v, %v", near, err)
-	}
-}
-
-// TestComparing: what is on the server and should not be goes, what changed or is
-// missing comes, over as many pages as there are.
-func TestComparing(t *testing.T) {
-	t.Parallel()
-	f, name := openIndex(t), collectionName("mem", "words", 8)
-	var lines []string
-	for i := range scrollAtOnce + 500 {
-		lines = append(lines, fmt.Sprintf(`{"text":"fact number%d","ref":"r%d"}`, i, i))
-	}
-	remember(t, f, lines...)
-	s, url := stand(t)
-	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 8}, url)
-	fed(t, p)
-	verified(t, p)
-	var ids []string
-	for id := range s.Points(name) {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	noError(t, p.server.remove(t.Context(), name, ids[len(ids)-3:]))
-	one := s.Points(name)[ids[0]].Payload
-	one["rev"], one["state"] = 7., "archived"
-	s.Put(name, ids[0], make([]float64, 8), one)
-	s.Put(name, pointID("mem_nobody"), make([]float64, 8), map[string]any{"entry": "mem_nobody"})
-	s.Put(name, pointID("x"), make([]float64, 8), map[string]any{"title": "a film"})
-	if changed, needless := pointFaults(t, p); changed != 4 || needless != 2 {
-		t.Errorf("%d, %d", changed, needless)
-	}
-	p.now = func() time.Time { return time.Now().Add(readEvery) }
-	fed(t, p)
-	verified(t, p)
-}
-
-// TestQdrantModelChanges: another model's vectors get a collection of their own, and the old
-// one goes; a collection with another name stays.
-func TestQdrantModelChanges(t *testing.T) {
-	ctx, dir := t.Context(), t.TempDir()
-	s, url := stand(t)
-	store := openAt(t, dir)
-	for i := range 5 {
-		noted(t, store, Shared, fmt.Sprintf("cat number%d", i), owner)
-	}
-	others := []string{"mem", "mem_old_100_x", "mem_x_old_100", "memory_old_100"}
-	for _, name := range others {
-		noError(t, newQdrant(url, "hunter9").create(ctx, name, 3))
-	}
-	old := openPoints(t, store.db, &wordEmbedder{name: "old", dim: 100}, url)
-	fed(t, old)
-	noError(t, old.Probe(ctx))
-	p := openPoints(t, store.db, &wordEmbedder{name: "new/model", dim: 200}, url)
-	name := collectionName("mem", "new/model", 200)
-	must(p.vectors.step(ctx, 2))(t)
-	noError(t, p.Complete(ctx))
-	if got, want := s.Collections(), slices.Sorted(slices.Values(append(others, name))); !slices.Equal(got, want) || len(s.Points(name)) != 2 {
-		t.Errorf("collections %v, want %v; %d points", got, want, len(s.Points(name)))
-	}
-	fed(t, p)
-	verified(t, p)
-	if near, err := p.nearest(ctx, p.vectors.Question(ctx, "cat number3"), inScope(Shared), 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
-		t.Errorf("found %v, %v", near, err)
-	}
-}
-
 // TestLyingServer: whatever the server says, nothing of another scope or state is shown.
 func TestLyingServer(t *testing.T) {
 	f := openIndex(t)
@@ -321,17 +152,17 @@ func TestLyingServer(t *testing.T) {
 	var gone string
 	noError(t, f.db.QueryRow(`SELECT id FROM memory WHERE ref = 'gone'`).Scan(&gone))
 	s, url := stand(t)
-	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
+	p := openPoints(t, f.db, &searchtest.Embedder{Model: "words", Dim: 300}, url)
 	fed(t, p)
 	alter(t, f, `text = '', hash = '', ref = '', state = 'forgotten'`, "gone") // and the server was not told
-	h := OpenQdrant(f, p)
+	h := OpenHybrid(f, p.vectors, p)
 	lies := func(scope any) {
 		var points []map[string]any
-		for id, point := range s.Points(words300) {
+		for id, point := range s.Points(s.Collections()[0]) {
 			point.Payload["scope"], point.Payload["state"] = scope, "active"
 			points = append(points, map[string]any{"id": id, "score": 1, "payload": point.Payload})
 		}
-		points = append(points, map[string]any{"id": pointID("x"), "payload": map[string]any{"entry": "x", "scope": scope}}, map[string]any{})
+		points = append(points, map[string]any{"id": "00000000-0000-5000-8000-000000000000", "payload": map[string]any{"entry": "x", "scope": scope}}, map[string]any{})
 		s.Break(func(w http.ResponseWriter, r *http.Request) bool {
 			if !strings.HasSuffix(r.URL.Path, "/query") {
 				return false
@@ -340,28 +171,28 @@ func TestLyingServer(t *testing.T) {
 			return true
 		})
 	}
-	if len(s.Points(words300)) != 5 {
-		t.Fatalf("the server holds %v", s.Points(words300))
+	if len(s.Points(s.Collections()[0])) != 5 {
+		t.Fatalf("the server holds %v", s.Points(s.Collections()[0]))
 	}
 	day := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, scope := range []any{"private:@a:x", "private:@b:x"} {
 		lies(scope)
 		for name, tt := range map[string]struct {
 			q    Query
-			w    wanted
+			w    vector.Wanted
 			want []string
 		}{
-			"mine":    {Query{Text: "apple", After: day}, wanted{after: day}, []string{"mine"}},
-			"always":  {Query{Text: "apple"}, wanted{}, []string{"early", "mine"}},
-			"earlier": {Query{Text: "apple", Before: day}, wanted{before: day}, []string{"early"}},
-			"past":    {Query{Text: "apple", Past: true, After: day}, wanted{past: true, after: day}, []string{"mine", "past"}},
+			"mine":    {Query{Text: "apple", After: day}, vector.Wanted{After: day}, []string{"mine"}},
+			"always":  {Query{Text: "apple"}, vector.Wanted{}, []string{"early", "mine"}},
+			"earlier": {Query{Text: "apple", Before: day}, vector.Wanted{Before: day}, []string{"early"}},
+			"past":    {Query{Text: "apple", Past: true, After: day}, vector.Wanted{Past: true, After: day}, []string{"mine", "past"}},
 		} {
-			tt.q.Scopes, tt.w.scopes = []Scope{"private:@a:x"}, []Scope{"private:@a:x"}
+			tt.q.Scopes, tt.w.Scopes = []Scope{"private:@a:x"}, []Scope{"private:@a:x"}
 			got := refs(t, h, tt.q)
 			slices.Sort(got)
 			want(t, fmt.Sprint(scope, ", ", name), got, tt.want...)
 			// Nor do they get as far as the full-text index, which would decide.
-			near := must(p.nearest(t.Context(), p.vectors.Question(t.Context(), "apple"), tt.w, 100))(t)
+			near := must(p.Nearest(t.Context(), p.vectors.Question(t.Context(), "apple"), tt.w, 100))(t)
 			var there []string
 			for _, l := range near {
 				var ref string
@@ -379,12 +210,13 @@ func TestLyingServer(t *testing.T) {
 func TestForgottenWhileDown(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s, url := stand(t)
-	p := openPoints(t, openAt(t, dir).db, &wordEmbedder{name: "words", dim: 300}, url)
-	store := openWith(t, Config{DB: p.db, Dir: dir, Owner: owner, Backend: Qdrant, Points: p})
+	db := openAt(t, dir).db
+	p := openPoints(t, db, &searchtest.Embedder{Model: "words", Dim: 300}, url)
+	store := openWith(t, Config{DB: db, Dir: dir, Owner: owner, Backend: Qdrant, Vectors: p.vectors, Points: p.Points})
 	me := as(owner)
 	gone, kept := noted(t, store, Private(owner), "the code is 4711", owner), noted(t, store, Private(owner), "we keep bees", owner)
 	fed(t, p)
-	if got := onServer(t, s, p.db); len(got) != 2 {
+	if got := onServer(t, s, db); len(got) != 2 {
 		t.Fatalf("the server holds %q", got)
 	}
 	s.Break(standin.Refuse(503))
@@ -393,16 +225,16 @@ func TestForgottenWhileDown(t *testing.T) {
 	complete(t, p.vectors)
 	s.Break(nil)
 	sized(t, "forgotten, and found", search(t, store, "code 4711", Private(owner)), 0)
-	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"", "we keep bees"}) {
+	if got := onServer(t, s, db); !slices.Equal(got, []string{"", "we keep bees"}) {
 		t.Fatalf("the server holds %q", got)
 	}
 	fed(t, p)
-	same(t, "the server holds", onServer(t, s, p.db), []string{"and cats", "we keep bees"})
-	verified(t, p)
-	away := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
+	same(t, "the server holds", onServer(t, s, db), []string{"and cats", "we keep bees"})
+	verified(t, s, db)
+	away := qdrant.Open(qdrant.Config{URL: url, Key: "hunter9", Collection: "mem"})
 	store.points = away
 	must(store.Forget(ctx, me, kept.ID))(t)
-	same(t, "the server holds", onServer(t, s, p.db), []string{"and cats"})
+	same(t, "the server holds", onServer(t, s, db), []string{"and cats"})
 }
 
 // TestForgottenWhileSent: what is forgotten by another process while it is on its
@@ -411,96 +243,23 @@ func TestForgottenWhileSent(t *testing.T) {
 	dir := t.TempDir()
 	s, url := stand(t)
 	store := openAt(t, dir)
-	p := openPoints(t, store.db, &wordEmbedder{name: "words", dim: 300}, url)
+	p := openPoints(t, store.db, &searchtest.Embedder{Model: "words", Dim: 300}, url)
 	noted(t, store, Shared, "we keep bees", owner)
 	fed(t, p)
 	gone := noted(t, store, Shared, "the code is 4711", owner)
 	complete(t, p.vectors)
-	other := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
+	other := qdrant.Open(qdrant.Config{URL: url, Key: "hunter9", Collection: "mem"})
 	s.Break(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/points") {
 			s.Break(nil)
 			must(store.Forget(context.Background(), everything, gone.ID))(t)
-			other.leave(context.Background(), []string{gone.ID})
+			other.Forget(context.Background(), []string{gone.ID})
 		}
 		return false
 	})
 	fed(t, p)
 	same(t, "the server holds", onServer(t, s, store.db), []string{"we keep bees"})
-	verified(t, p)
-}
-
-// TestServerFilters: what is somebody else's, past or of another time does not take the
-// places of what is asked for.
-func TestServerFilters(t *testing.T) {
-	db := vectorDB(t, t.TempDir())
-	var all []Entry
-	for i := range 20 {
-		all = append(all, Entry{Scope: Private("@b:x"), Text: fmt.Sprintf("cats %d", i)}, Entry{Scope: Room("!r:x"), Text: fmt.Sprintf("cats %d", i), State: Archived},
-			Entry{Scope: Room("!r:x"), Text: fmt.Sprintf("cats %d", i), ObservedAt: firstDay.AddDate(-1, 0, 0)}, Entry{Scope: Room("!r:x"), Text: fmt.Sprintf("cats %d", i), ObservedAt: firstDay.AddDate(1, 0, 0)})
-	}
-	n := entered(t, db, append(all, Entry{Scope: Room("!r:x"), Text: "cats and many other animals"})...)
-	_, url := stand(t)
-	p := openPoints(t, db, &wordEmbedder{name: "words", dim: 300}, url)
-	fed(t, p)
-	w := wanted{scopes: []Scope{Room("!r:x"), Shared}, after: firstDay, before: firstDay.AddDate(0, 0, 1)}
-	near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), w, 5)
-	never(t, err != nil || len(near) != 1 || near[0].N != n[len(n)-1], "found %v, %v", near, err)
-}
-
-// TestBesideIsNear: what stands between two that are near is found, though the server
-// sees no likeness.
-func TestBesideIsNear(t *testing.T) {
-	db := vectorDB(t, t.TempDir())
-	n := entered(t, db, Entry{Text: "cats", Conversation: "c", Seq: 1}, Entry{Text: "yes", Conversation: "c", Seq: 2}, Entry{Text: "cats", Conversation: "c", Seq: 3},
-		Entry{Text: "cats a b c d e f g h i j k l m n o p", Conversation: "other", Seq: 2})
-	_, url := stand(t)
-	p := openPoints(t, db, &wordEmbedder{name: "words", dim: 300}, url)
-	fed(t, p)
-	near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), inScope(Shared), 3)
-	if err != nil || len(near) != 3 || near[2].N != n[1] {
-		t.Errorf("found %v, %v; want %v", near, err, n[:3])
-	}
-}
-
-// TestKeyStays: a server that sends elsewhere does not get the key carried there.
-func TestKeyStays(t *testing.T) {
-	asked := false
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
-	defer other.Close()
-	s, url := stand(t)
-	s.Break(func(w http.ResponseWriter, r *http.Request) bool {
-		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
-		return true
-	})
-	_, err := newQdrant(url, "hunter9").collections(t.Context())
-	if asked || err == nil || !strings.Contains(err.Error(), "sends elsewhere") {
-		t.Errorf("asked elsewhere: %v; %v", asked, err)
-	}
-}
-
-// TestPointsRun: what was away is brought up to date by itself, and a run ends when
-// it is told to.
-func TestPointsRun(t *testing.T) {
-	f := openIndex(t)
-	remember(t, f, `{"text":"cats purr","ref":"a"}`)
-	s, url := stand(t)
-	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 30}, url)
-	p.nap = func(context.Context, time.Duration) { time.Sleep(time.Millisecond) }
-	complete(t, p.vectors)
-	s.Break(standin.Refuse(500))
-	ctx, stop := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := p.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	patient(t, "the outage is noticed", func() bool { return strings.Contains(p.Line(time.UTC).String(), "of no use") })
-	s.Break(nil)
-	patient(t, "all is sent", func() bool { return len(s.Points(collectionName("mem", "words", 30))) == 1 })
-	stop()
-	wg.Wait()
+	verified(t, s, store.db)
 }
 
 // TestRealQdrant runs against a server that is really one.
@@ -511,14 +270,38 @@ func TestRealQdrant(t *testing.T) {
 	}
 	f := openIndex(t)
 	remember(t, f, `{"text":"cats purr","ref":"a","observed_at":"2026-01-01"}`, `{"text":"cats bite","ref":"b","scope":"private:@b:x"}`, `{"text":"cats sleep","ref":"c"}`)
-	p := openPointsWith(t, f.db, &wordEmbedder{name: "words", dim: 30}, PointsConfig{URL: url, Key: os.Getenv("QDRANT_KEY")})
-	p.prefix = "reverie-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	t.Cleanup(func() { _ = p.server.drop(context.Background(), p.collection(30)) })
+	p := openPointsWith(t, f.db, &searchtest.Embedder{Model: "words", Dim: 30}, qdrant.Config{
+		URL: url, Key: os.Getenv("QDRANT_KEY"), Collection: "reverie-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)})
 	fed(t, p)
-	verified(t, p)
-	want(t, "shared", refs(t, OpenQdrant(f, p), Query{Text: "cats purr", K: 1}), "a")
+	want(t, "shared", refs(t, OpenHybrid(f, p.vectors, p), Query{Text: "cats purr", K: 1}), "a")
 	alter(t, f, `text = '', hash = '', ref = '', state = 'forgotten'`, "a")
 	noError(t, p.Rebuild(t.Context()))
-	verified(t, p)
-	want(t, "forgotten", refs(t, OpenQdrant(f, p), Query{Text: "cats", K: 2}), "c")
+	want(t, "forgotten", refs(t, OpenHybrid(f, p.vectors, p), Query{Text: "cats", K: 2}), "c")
+}
+
+// TestQdrantAway: while the server is of no use, what is found is what words find.
+func TestQdrantAway(t *testing.T) {
+	f := openIndex(t)
+	remember(t, f, `{"text":"cats purr","ref":"a"}`, `{"text":"dogs bark at cats","ref":"b"}`)
+	s, url := stand(t)
+	p := openPoints(t, f.db, &searchtest.Embedder{Model: "words", Dim: 300}, url)
+	fed(t, p)
+	h, q := OpenHybrid(f, p.vectors, p), Query{Text: "do cats purr?", Scopes: []Scope{Shared}}
+	equal(t, "with the server", fmt.Sprint(must(h.Search(t.Context(), q))(t)) == fmt.Sprint(must(f.Search(t.Context(), q))(t)), false)
+	s.Break(standin.Refuse(503))
+	equal(t, "found", fmt.Sprint(must(h.Search(t.Context(), q))(t)), fmt.Sprint(must(f.Search(t.Context(), q))(t)))
+}
+
+// verified compares what the server holds with the entries that have a vector.
+func verified(t testing.TB, s *standin.Server, db *sql.DB) {
+	t.Helper()
+	held := []string{}
+	for _, name := range s.Collections() {
+		for _, p := range s.Points(name) {
+			held = append(held, fmt.Sprintf("%v %v %v %v %.0f", p.Payload["entry"], p.Payload["rev"], p.Payload["scope"], p.Payload["state"], p.Payload["at"]))
+		}
+	}
+	slices.Sort(held)
+	same(t, "the server holds", held, must(store.Column[string](t.Context(), db, `SELECT DISTINCT m.id || ' ' || m.rev || ' ' || m.scope || ' ' || m.state || ' ' || m.observed_at
+		FROM memory AS m JOIN memory_vector AS v ON v.hash = m.hash WHERE m.state IN ('active', 'superseded', 'archived') AND length(v.vec) > 0 ORDER BY 1`))(t))
 }

@@ -185,7 +185,7 @@ func until(kept, other Entry) time.Time {
 
 // Put notes that the questions ids are asked by the notice event in room.
 func (s *Store) Put(ctx context.Context, event, room string, ids []int64) error {
-	if _, err := s.db.ExecContext(ctx, `UPDATE memory_question SET event = ?, room = ? WHERE id IN (SELECT value FROM json_each(?)) AND event = ''`, event, room, inJSON(ids)); err != nil {
+	if _, err := s.db.ExecContext(ctx, `UPDATE memory_question SET event = ?, room = ? WHERE id IN (SELECT value FROM json_each(?)) AND event = ''`, event, room, store.Array(ids)); err != nil {
 		return fmt.Errorf("ask a question: %w", err)
 	}
 	return nil

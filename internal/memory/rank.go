@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"math"
+	"reverie/internal/search/vector"
 	"reverie/internal/text"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ const (
 	when                    // the question asks when, and it tells a time
 	length                  // long texts hold more facts
 	question                // it asks itself, and seldom holds the answer
-	vector                  // its meaning is near (indexes with vectors)
+	meaning                 // its meaning is near (indexes with vectors)
 	window                  // … with its neighbours
 	features = iota
 )
@@ -45,7 +46,7 @@ var weights = [features]struct {
 	when:     {"when", 2.3, 2.4},
 	length:   {"length", 3.0, 4.0},
 	question: {"question", -.8, -.9},
-	vector:   {"vector", 0, 1.2},
+	meaning:  {"vector", 0, 1.2},
 	window:   {"window", 0, 4.3},
 }
 
@@ -211,7 +212,7 @@ type candidate struct {
 	chars, words       int
 	asks, tells        bool // it is a question; it tells a time
 	past               bool
-	like               *Likeness // nil = it has no vector, or the question has none
+	like               *vector.Likeness // nil = it has no vector, or the question has none
 }
 
 // scored is a candidate with its score.

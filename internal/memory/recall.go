@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"reverie/internal/search/qdrant"
+	"reverie/internal/search/vector"
 	"reverie/internal/store"
 )
 
@@ -25,20 +27,21 @@ const (
 const workingSet = 40
 
 // choose sets up how s finds what it is asked for.
-func (s *Store) choose(b Backend, v *Vectors, p *Points) error {
+func (s *Store) choose(b Backend, v *vector.Vectors, p *qdrant.Points) error {
 	s.finder = s.index
 	switch b {
 	case "", FlatFile:
 	case FTS5, LocalVector, Qdrant:
 		s.recalls = true
-		if b == LocalVector && v != nil {
-			s.finder, s.vectors = OpenHybrid(s.index, v), v
+		switch {
+		case v == nil:
+		case b == LocalVector:
+			s.finder, s.vectors = OpenHybrid(s.index, v, nil), v
+		case b == Qdrant && p != nil:
+			s.finder, s.vectors = OpenHybrid(s.index, v, p), v
 		}
 		if b == Qdrant {
 			s.points = p
-			if p != nil && p.vectors != nil {
-				s.finder, s.vectors = OpenQdrant(s.index, p), p.vectors
-			}
 		}
 		if s.lines == 0 {
 			s.lines = workingSet
@@ -71,6 +74,17 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return !slices.Contains(q.Scopes, h.Entry.Scope)
 	})
 	return s.outdated(ctx, q, hits)
+}
+
+// Neighbours are the ids of up to k active entries of the scope of the active entry id that are
+// near to it in meaning, the nearest first. There are none where there are no vectors,
+// or none of that entry yet. It makes no vector and asks no model.
+func (s *Store) Neighbours(ctx context.Context, id string, k int) ([]string, error) {
+	found, err := s.finder.Neighbours(ctx, id, k)
+	if err != nil {
+		return nil, fmt.Errorf("memory: %w", err)
+	}
+	return found, nil
 }
 
 // WorkingSet picks from entries, as Entries returns them, those that a prompt
@@ -194,7 +208,7 @@ func (s *Store) silenceFacts(c *change, gone []Entry) (texts []string, reworded 
 		if err != nil {
 			return nil, 0, err
 		}
-		if err := silence(`n IN (SELECT value FROM json_each(?))`, inJSON(others)); err != nil {
+		if err := silence(`n IN (SELECT value FROM json_each(?))`, store.Array(others)); err != nil {
 			return nil, 0, err
 		}
 		reworded += len(others)

@@ -87,8 +87,8 @@ type Turn struct {
 type index interface {
 	// Search returns the best hits first. Any text is a valid question.
 	Search(ctx context.Context, q Query) ([]Hit, error)
-	// Rebuild makes the index anew; progress may be nil.
-	Rebuild(ctx context.Context, progress func(done, total int)) error
+	// Neighbours are the ids of up to k active texts near to the active text id, in its scope.
+	Neighbours(ctx context.Context, id string, k int) ([]string, error)
 }
 
 // defaultK is how many hits a question gets that sets no bound.

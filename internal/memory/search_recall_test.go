@@ -7,15 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reverie/internal/llm/encoder"
+	"reverie/internal/memory/testset"
+	"reverie/internal/search/searchtest"
+	"reverie/internal/search/vector"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"reverie/internal/llm/encoder"
-	"reverie/internal/memory/testset"
 )
 
 // table are the indexes: each answers the same questions.
@@ -267,7 +268,7 @@ func (r read) Search(ctx context.Context, q Query) ([]Hit, error) {
 
 // joined is f with vectors that know words and nothing of their meaning.
 func joined(t testing.TB, f *FTS) index {
-	return read{OpenHybrid(f, openVectors(t, f.db, &wordEmbedder{name: "words", dim: 300}))}
+	return read{OpenHybrid(f, openVectors(t, f.db, &searchtest.Embedder{Model: "words", Dim: 300}), nil)}
 }
 
 // trained is f with the encoder that programs are built with.
@@ -278,9 +279,9 @@ func trained(t testing.TB, f *FTS) *Hybrid {
 		t.Skip("the encoder's weights are not here, so search by meaning is not measured; `make weights` fetches them")
 	}
 	noError(t, err)
-	v := must(OpenVectors(t.Context(), VectorConfig{DB: f.db, Embedder: encoding{e}, Neutral: encoder.Neutral, Patience: time.Minute}))(t)
+	v := must(vector.Open(t.Context(), vector.Config{DB: f.db, Embedder: encoding{e}, Neutral: encoder.Neutral, Patience: time.Minute}))(t)
 	complete(t, v)
-	return OpenHybrid(f, v)
+	return OpenHybrid(f, v, nil)
 }
 
 // encoding is an encoder as an embedder.
@@ -363,10 +364,10 @@ func TestFoundByMeaning(t *testing.T) {
 func TestWithoutVectors(t *testing.T) {
 	t.Parallel()
 	f, set := labelled(t)
-	e := &wordEmbedder{name: "words", dim: 100}
+	e := &searchtest.Embedder{Model: "words", Dim: 100}
 	v := openVectors(t, f.db, e)
 	complete(t, v)
-	h := OpenHybrid(f, v)
+	h := OpenHybrid(f, v, nil)
 	questions := set.Questions[:40]
 	differ := func() (n int) {
 		for _, q := range questions {
@@ -379,15 +380,15 @@ func TestWithoutVectors(t *testing.T) {
 		}
 		return n
 	}
-	e.set(func(e *wordEmbedder) { e.err = errors.New("out of order") })
+	e.Set(func(e *searchtest.Embedder) { e.Err = errors.New("out of order") })
 	if n := differ(); n > 0 {
 		t.Errorf("while nothing can be embedded, %d answers are others", n)
 	}
 	if s := v.Status(t.Context()); s.Unreachable.IsZero() {
 		t.Error("nobody is told that it is out of order")
 	}
-	e.set(func(e *wordEmbedder) { e.err = nil })
-	must(v.step(t.Context(), batch))(t)
+	e.Set(func(e *searchtest.Embedder) { e.Err = nil })
+	complete(t, v)
 	never(t, differ() == 0, "with vectors, every answer is as without")
 }
 
@@ -396,11 +397,11 @@ func TestWithoutVectors(t *testing.T) {
 func TestUnreadIsFound(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"cats purr","ref":"old"}`, `{"text":"dogs bark","ref":"dogs"}`)
-	v := openVectors(t, f.db, &wordEmbedder{name: "words", dim: 300})
+	v := openVectors(t, f.db, &searchtest.Embedder{Model: "words", Dim: 300})
 	complete(t, v)
 	remember(t, f, `{"text":"the green kettle whistles","ref":"new"}`, `{"text":"cats in the kettle sleep","ref":"other"}`)
 	noError(t, f.Hear(t.Context(), Turn{Scope: Shared, Event: "$1", Text: "a green kettle it was", At: today}))
-	h := OpenHybrid(f, v)
+	h := OpenHybrid(f, v, nil)
 	want(t, "new", refs(t, h, Query{Text: "green kettle cats", K: 2, Turns: true}), "new", "$1")
 }
 
@@ -409,9 +410,9 @@ func TestUnreadIsFound(t *testing.T) {
 func TestWordsDecide(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"apple pie","ref":"moved","scope":"private:@a:x"}`, `{"text":"other things","ref":"there","scope":"private:@a:x"}`)
-	v := must(OpenVectors(t.Context(), VectorConfig{DB: f.db, Embedder: oneDirection{}, Neutral: .2, Patience: time.Minute}))(t)
+	v := must(vector.Open(t.Context(), vector.Config{DB: f.db, Embedder: oneDirection{}, Neutral: .2, Patience: time.Minute}))(t)
 	complete(t, v)
-	h := OpenHybrid(f, v)
+	h := OpenHybrid(f, v, nil)
 	mine := Query{Text: "pear", Scopes: []Scope{"private:@a:x"}}
 	want(t, "before", refs(t, h, mine), "there", "moved")
 	tx := must(f.db.BeginTx(t.Context(), nil))(t)
@@ -440,8 +441,8 @@ func (oneDirection) Embed(_ context.Context, texts []string) ([][]float32, error
 func TestWordsSuffice(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"Anna keeps bees","ref":"bees"}`, `{"text":"nothing else","ref":"else"}`)
-	v := must(OpenVectors(t.Context(), VectorConfig{DB: f.db, Embedder: &wordEmbedder{name: "words", dim: 1000}, Neutral: .9, Patience: time.Minute}))(t)
+	v := must(vector.Open(t.Context(), vector.Config{DB: f.db, Embedder: &searchtest.Embedder{Model: "words", Dim: 1000}, Neutral: .9, Patience: time.Minute}))(t)
 	complete(t, v)
-	want(t, "all words", refs(t, OpenHybrid(f, v), Query{Text: "keeping a bee", Floor: DefaultFloor}), "bees")
-	want(t, "one of many words", refs(t, OpenHybrid(f, v), Query{Text: "is the bee a better dancer", Floor: DefaultFloor}))
+	want(t, "all words", refs(t, OpenHybrid(f, v, nil), Query{Text: "keeping a bee", Floor: DefaultFloor}), "bees")
+	want(t, "one of many words", refs(t, OpenHybrid(f, v, nil), Query{Text: "is the bee a better dancer", Floor: DefaultFloor}))
 }

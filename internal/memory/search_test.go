@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reverie/internal/search/vector"
+	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"reverie/internal/store"
-	"reverie/internal/store/storetest"
 )
 
 var today = time.Date(2026, 3, 18, 12, 0, 0, 0, time.UTC) // a Wednesday
@@ -49,7 +49,7 @@ func alter(t testing.TB, f *FTS, statement string, ref string) {
 	noError(t, tx.QueryRowContext(t.Context(), `SELECT n, hash FROM memory WHERE ref = ?`, ref).Scan(&n, &hash))
 	must(tx.ExecContext(t.Context(), `UPDATE memory SET rev = rev + 1, `+statement+` WHERE n = ?`, n))(t)
 	must(tx.ExecContext(t.Context(), `INSERT INTO memory_op (batch, at, actor, op, entry) SELECT 'b', 0, 'test', 'note', id FROM memory WHERE n = ?`, n))(t)
-	noError(t, errors.Join(forgetVectors(t.Context(), tx, hash), f.update(t.Context(), tx, n), tx.Commit()))
+	noError(t, errors.Join(vector.Forget(t.Context(), tx, hash), f.update(t.Context(), tx, n), tx.Commit()))
 }
 
 // refs are what a question finds, the best first.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"reverie/internal/search/vector"
 	"reverie/internal/store"
 	"reverie/internal/text"
 )
@@ -16,27 +17,33 @@ import (
 // full-text index and nothing else. It is safe for concurrent use.
 type Hybrid struct {
 	*FTS
-	vectors *Vectors
+	vectors *vector.Vectors
 	near    nearer
-	points  *Points // nil = the vectors are compared here
+	server  Server // nil = the vectors are compared here
 }
 
-// nearer compares the vectors of entries with that of a question.
+// nearer compares the vectors of documents with that of a question.
 type nearer interface {
-	// nearest finds the k entries of w that are nearest to q, nearest first. It is
-	// errAway if nobody can look for them at the moment.
-	nearest(ctx context.Context, q []float32, w wanted, k int) ([]Likeness, error)
-	// compare says how near to q those of the entries are that have a vector.
-	compare(ctx context.Context, q []float32, entries []int64) ([]Likeness, error)
+	// Nearest finds the k documents of w that are nearest to q, nearest first. It is
+	// ErrAway if nobody can look for them at the moment.
+	Nearest(ctx context.Context, q []float32, w vector.Wanted, k int) ([]vector.Likeness, error)
+	// Compare says how near to q those of the documents are that have a vector.
+	Compare(ctx context.Context, q []float32, docs []int64) ([]vector.Likeness, error)
 }
 
-// OpenHybrid joins f and v, which are of the same database.
-func OpenHybrid(f *FTS, v *Vectors) *Hybrid { return &Hybrid{FTS: f, vectors: v, near: v} }
+// Server is where vectors are compared other than here. While it cannot, words do.
+type Server interface {
+	nearer
+	// Rebuild sends it all vectors again.
+	Rebuild(ctx context.Context) error
+}
 
-// OpenQdrant is OpenHybrid with a server that finds the nearest vectors. While it
-// cannot, words do.
-func OpenQdrant(f *FTS, p *Points) *Hybrid {
-	return &Hybrid{FTS: f, vectors: p.vectors, near: p, points: p}
+// OpenHybrid joins f and v, which are of the same database; s = nil compares the vectors here.
+func OpenHybrid(f *FTS, v *vector.Vectors, s Server) *Hybrid {
+	if s == nil {
+		return &Hybrid{FTS: f, vectors: v, near: v}
+	}
+	return &Hybrid{FTS: f, vectors: v, near: s, server: s}
 }
 
 // maxNearest is how many candidates the vectors hand over.
@@ -56,23 +63,23 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if len(q.Scopes) == 0 {
 		return nil, nil
 	}
-	vector := h.vectors.Question(ctx, clip(q.Text))
-	if vector == nil {
+	embedding := h.vectors.Question(ctx, clip(q.Text))
+	if embedding == nil {
 		return h.FTS.Search(ctx, q)
 	}
 	m, err := h.matching(ctx, q)
 	if err != nil || len(m.scopes) == 0 {
 		return nil, err
 	}
-	found, err := h.join(ctx, q, vector, m)
-	if errors.Is(err, errAway) {
+	found, err := h.join(ctx, q, embedding, m)
+	if errors.Is(err, vector.ErrAway) {
 		return h.FTS.Search(ctx, q)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	ranked := rank(m.question, m.known, found)
-	near := h.outlier(q, vector, m.question)
+	near := h.outlier(q, embedding, m.question)
 	for i := range ranked {
 		ranked[i].alone = ranked[i].like != nil && ranked[i].like.Cosine >= near
 	}
@@ -85,9 +92,9 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 
 // join adds the nearest to what was found by words, and tells of all how near
 // they are.
-func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches) ([]candidate, error) {
-	w := wanted{scopes: q.Scopes, past: q.Past, after: q.After, before: q.Before}
-	near, err := h.near.nearest(ctx, vector, w, maxNearest)
+func (h *Hybrid) join(ctx context.Context, q Query, embedding []float32, m matches) ([]candidate, error) {
+	w := vector.Wanted{Scopes: q.Scopes, Past: q.Past, After: q.After, Before: q.Before}
+	near, err := h.near.Nearest(ctx, embedding, w, maxNearest)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +104,7 @@ func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches)
 	}
 	var more []int64
 	for _, l := range near {
-		if !there[l.N] && max(l.Cosine, l.Window) >= h.vectors.neutral-aside {
+		if !there[l.N] && max(l.Cosine, l.Window) >= h.vectors.Neutral()-aside {
 			more = append(more, l.N)
 		}
 	}
@@ -113,11 +120,11 @@ func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches)
 	for _, c := range found {
 		docs = append(docs, c.doc)
 	}
-	like, err := h.near.compare(ctx, vector, docs)
+	like, err := h.near.Compare(ctx, embedding, docs)
 	if err != nil {
 		return nil, err
 	}
-	of := make(map[int64]*Likeness, len(like))
+	of := make(map[int64]*vector.Likeness, len(like))
 	for i := range like {
 		of[like[i].N] = &like[i]
 	}
@@ -143,7 +150,7 @@ func (h *Hybrid) added(ctx context.Context, q Query, m matches, docs []int64) ([
 // rows are the rows of docs, but of none that the question does not ask for: the
 // full-text index is never behind, and decides.
 func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int64, error) {
-	rows, err := store.Column[int64](ctx, h.db, `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`, inJSON(docs))
+	rows, err := store.Column[int64](ctx, h.db, `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`, store.Array(docs))
 	return slices.DeleteFunc(rows, func(row int64) bool {
 		class := classOf(row)
 		return !slices.Contains(scopes, scopeOf(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns
@@ -163,10 +170,10 @@ func (h *Hybrid) relevant(q Query, ranked []scored) bool {
 			cosine, read = max(cosine, s.like.Cosine), true
 		}
 	}
-	switch alike := covered + slope*(cosine-h.vectors.neutral); {
-	case !read || h.vectors.measured && !text.MayBeEnglish(clip(q.Text)):
+	switch alike := covered + slope*(cosine-h.vectors.Neutral()); {
+	case !read || h.vectors.Measured() && !text.MayBeEnglish(clip(q.Text)):
 		return covered >= q.Floor
-	case h.vectors.measured:
+	case h.vectors.Measured():
 		return covered >= q.Floor+amplyMore || covered >= q.Floor && alike >= q.Floor-doubt
 	default:
 		return covered >= q.Floor || alike >= q.Floor
@@ -179,28 +186,27 @@ func (h *Hybrid) relevant(q Query, ranked []scored) bool {
 // language: where a model sees likeness everywhere, nothing stands out.
 const (
 	standsOut = 5
-	sampled   = 512 // texts looked at, of all scopes together
 	fewest    = 50  // of fewer it cannot be told; then a measured model's neutral has to do, in its language
 	aloneNear = .12 // of a measured model, how far below neutral may be what stands out
 )
 
 // outlier is the cosine from which on something stands out of the scopes of q; none
 // does of a message that is about nothing.
-func (h *Hybrid) outlier(q Query, vector []float32, question asked) float64 {
+func (h *Hybrid) outlier(q Query, embedding []float32, question asked) float64 {
 	const never = 2
 	if !slices.ContainsFunc(question.terms, func(t term) bool { return t.own() }) {
 		return never
 	}
-	n, mean, deviation := h.vectors.background(vector, q.Scopes)
+	n, mean, deviation := h.vectors.Background(embedding, q.Scopes)
 	if n < fewest {
-		if h.vectors.measured && text.MayBeEnglish(clip(q.Text)) {
-			return h.vectors.neutral
+		if h.vectors.Measured() && text.MayBeEnglish(clip(q.Text)) {
+			return h.vectors.Neutral()
 		}
 		return never
 	}
 	least := leastCosine
-	if h.vectors.measured {
-		least = h.vectors.neutral - aloneNear
+	if h.vectors.Measured() {
+		least = h.vectors.Neutral() - aloneNear
 	}
 	return max(mean+standsOut*deviation, least)
 }
@@ -222,9 +228,9 @@ func addMeaning(all []scored) bool {
 	for i := range all {
 		v := &all[i].values
 		if l := all[i].like; l != nil {
-			v[vector], v[window] = max(0, l.Cosine/own), max(0, l.Window/with)
+			v[meaning], v[window] = max(0, l.Cosine/own), max(0, l.Window/with)
 		} else {
-			v[vector], v[window] = v[fused], v[fused]
+			v[meaning], v[window] = v[fused], v[fused]
 		}
 	}
 	return true
@@ -239,10 +245,10 @@ func (h *Hybrid) Rebuild(ctx context.Context, progress func(done, total int)) er
 	if err := h.vectors.Rebuild(ctx, progress); err != nil {
 		return fmt.Errorf("the words are indexed anew, not all vectors are: %w", err)
 	}
-	if h.points == nil {
+	if h.server == nil {
 		return nil
 	}
-	if err := h.points.Rebuild(ctx); err != nil {
+	if err := h.server.Rebuild(ctx); err != nil {
 		return fmt.Errorf("the words and vectors here are made anew, those on the server are not: %w", err)
 	}
 	return nil

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reverie/internal/search/qdrant/standin"
+	"reverie/internal/search/searchtest"
+	"reverie/internal/search/vector"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,8 +15,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"reverie/internal/memory/standin"
 )
 
 // TestAlwaysSound: whatever is done, in whatever order, the index is what the
@@ -51,10 +52,13 @@ func TestQdrantAlwaysSound(t *testing.T) {
 		runs++
 		server, url := stand(t)
 		d := doer{t: t, rt: rt, dir: filepath.Join(dir, strconv.Itoa(runs))}
-		p := openPoints(t, openAt(t, d.dir).db, &wordEmbedder{name: "words", dim: 16}, url)
-		d.s = openWith(t, Config{Dir: d.dir, Owner: owner, Backend: Qdrant, Points: p})
-		defer func() { _ = d.s.db.Close(); _ = p.db.Close() }()
-		noError(t, p.vectors.open(t.Context(), []Scope{Private(owner), Room(room), Shared}))
+		e := &searchtest.Embedder{Model: "words", Dim: 16}
+		db := openAt(t, d.dir).db
+		p := openPoints(t, db, e, url)
+		d.s = openWith(t, Config{Dir: d.dir, Owner: owner, Backend: Qdrant, Vectors: p.vectors, Points: p.Points})
+		defer func() { _ = d.s.db.Close(); _ = db.Close() }()
+		all := vector.Wanted{Scopes: []Scope{Private(owner), Room(room), Shared}, Past: true}
+		must(p.vectors.Nearest(t.Context(), searchtest.WordVector("anything", 16), all, 1))(t) // so that it keeps them in memory
 		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 5).Draw(rt, "server") {
 			case 0:
@@ -65,17 +69,19 @@ func TestQdrantAlwaysSound(t *testing.T) {
 				complete(t, p.vectors)
 				_ = p.Complete(t.Context()) // or not
 			case 3:
-				server.Drop(collectionName("mem", "words", 16))
-				p.suspect.Store(true)
+				for _, name := range server.Collections() {
+					server.Drop(name)
+				}
+				_ = p.Rebuild(t.Context()) // it is seen then
 			}
 			d.step()
 		}
 		server.Break(nil)
-		fed(t, p)
-		isClean(t, p.vectors)
-		if changed, needless := pointFaults(t, p); changed+needless > 0 {
-			rt.Fatalf("on the server %d memories are not as they are, and %d points belong to none", changed, needless)
-		}
+		complete(t, p.vectors)
+		_ = p.Rebuild(t.Context()) // it fails where the collection was lost, and sees that
+		noError(t, p.Complete(t.Context()))
+		knows(t, p.vectors, db, e)
+		verified(t, server, db)
 		if got := onServer(t, server, d.s.db); slices.Contains(got, "") {
 			rt.Fatalf("the server holds %q", got)
 		}

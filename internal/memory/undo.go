@@ -89,7 +89,7 @@ func lastBatch(c *change, a Access) (string, error) {
 	err := c.tx.QueryRowContext(c.ctx, `SELECT o.batch FROM memory_op o JOIN memory m ON m.id = o.entry
 		WHERE o.undoes = 0 AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq AND u.undoes <> 0)
 		AND (?1 OR (o.actor = ?2 OR o.actor = '`+byFile+`' AND m.scope = ?3) AND m.scope IN (SELECT value FROM json_each(?4)))
-		ORDER BY o.seq DESC LIMIT 1`, a.All, a.Actor, Private(a.Actor), inJSON(a.Scopes)).Scan(&batch)
+		ORDER BY o.seq DESC LIMIT 1`, a.All, a.Actor, Private(a.Actor), store.Array(a.Scopes)).Scan(&batch)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", ErrNothing
 	}

@@ -14,13 +14,14 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/prompt/section"
 	"reverie/internal/store"
 )
 
 // Config is what an Assembler works with. All of it must be set but for what says what
 // it means that it is not.
 type Config struct {
-	Sources
+	section.Sources
 	Layout  Layout // of conversations
 	DB      *sql.DB
 	History *history.Store
@@ -32,7 +33,7 @@ type Config struct {
 // for each other.
 type Assembler struct {
 	cfg          Config
-	contributors []Contributor
+	contributors []section.Contributor
 	rows         map[Layout][]row
 	deadline     time.Duration // for each contributor
 	nonce        func() string
@@ -65,7 +66,7 @@ func New(cfg Config) (*Assembler, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Assembler{
-		cfg: cfg, contributors: slices.Clone(Catalog), rows: map[Layout][]row{}, deadline: time.Second,
+		cfg: cfg, contributors: slices.Clone(section.Catalog), rows: map[Layout][]row{}, deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, rooms: map[history.Talk]*room{},
 	}
 	for name, layout := range layouts {
@@ -81,7 +82,7 @@ func (a *Assembler) Header(now time.Time, sender string, shared bool) string {
 	if !shared {
 		return "[" + at + "]"
 	}
-	return "[" + at + ", " + strings.NewReplacer("[", "(", "]", ")").Replace(oneLine(sender, 255)) + "]"
+	return "[" + at + ", " + strings.NewReplacer("[", "(", "]", ")").Replace(section.OneLine(sender, 255)) + "]"
 }
 
 // Assemble makes the prompt for a turn. It only reads. It fails with a
@@ -196,7 +197,7 @@ func (a *Assembler) Leave(room history.Talk) {
 
 // logProblems logs problems when they differ from the last ones, rather than
 // with every request.
-func (a *Assembler) logProblems(problems []Problem) {
+func (a *Assembler) logProblems(problems []store.Problem) {
 	var b strings.Builder
 	for _, p := range problems {
 		b.WriteString(p.String() + "\n")

@@ -14,11 +14,12 @@ import (
 	"reverie"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/prompt/section"
 )
 
 func TestMissingFilesReadAsTheirDefaults(t *testing.T) {
 	w := newWorld(t, Stable)
-	w.must(errors.Join(os.RemoveAll(w.path("prompts")), os.Remove(w.path(baseFile))))
+	w.must(errors.Join(os.RemoveAll(w.path("prompts")), os.Remove(w.path("BASE_PROMPT.txt"))))
 	w.tools = append(w.tools, "spawn_sub_session", "goal", "stay_silent") // the default names them
 	w.restart()
 	p := w.tells("Hello")
@@ -79,20 +80,22 @@ func TestFailedCommitChangesNothing(t *testing.T) {
 
 func TestContributorsFailAlone(t *testing.T) {
 	w := newWorld(t, Stable)
-	contribute := func(name string, shrink Shrink, gather func(context.Context, *Question) (*content, error)) {
-		w.contribute(Contributor{Name: name, Title: name, Trust: Data, Shrink: shrink, Zone: Prefix, Keep: 10, Max: 100, Change: EndsEpoch, Gather: gather})
+	contribute := func(name string, shrink section.Shrink, gather func(context.Context, *section.Question) (*section.Content, error)) {
+		w.contribute(section.Contributor{Name: name, Title: name, Trust: section.Data, Shrink: shrink, Zone: section.Prefix, Keep: 10, Max: 100, Change: section.EndsEpoch, Gather: gather})
 	}
-	contribute("broken", Items, func(context.Context, *Question) (*content, error) { return nil, errors.New("no such thing") })
-	contribute("wild", Items, func(context.Context, *Question) (*content, error) { panic("oops") })
-	contribute("slow", Items, func(ctx context.Context, _ *Question) (*content, error) {
+	contribute("broken", section.Items, func(context.Context, *section.Question) (*section.Content, error) {
+		return nil, errors.New("no such thing")
+	})
+	contribute("wild", section.Items, func(context.Context, *section.Question) (*section.Content, error) { panic("oops") })
+	contribute("slow", section.Items, func(ctx context.Context, _ *section.Question) (*section.Content, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
 	forever := make(chan bool)
 	defer close(forever)
-	contribute("deaf", Items, func(context.Context, *Question) (*content, error) { <-forever; return nil, nil })
-	contribute("huge", TailCut, func(context.Context, *Question) (*content, error) {
-		return newContent(content{source: "huge", lines: []string{strings.Repeat("much ", 2<<20)}}), nil
+	contribute("deaf", section.Items, func(context.Context, *section.Question) (*section.Content, error) { <-forever; return nil, nil })
+	contribute("huge", section.TailCut, func(context.Context, *section.Question) (*section.Content, error) {
+		return section.NewContent(section.Content{Source: "huge", Lines: []string{strings.Repeat("much ", 2<<20)}}), nil
 	})
 	w.assembler.deadline = 500 * time.Millisecond
 	w.remembers("Ada drinks tea.")
@@ -278,10 +281,10 @@ func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	w := newWorld(t, Stable)
-	sized(t, "problems in good files", Check(w.dir, reverie.Data, "en", w.tools), 0)
+	sized(t, "problems in good files", section.Check(w.dir, reverie.Data, "en", w.tools), 0)
 	w.file("BASE_PROMPT.txt", "A\n<!-- section: b requires: c -->\n")
 	var got []string
-	for _, p := range Check(w.dir, reverie.Data, "xx", w.tools) {
+	for _, p := range section.Check(w.dir, reverie.Data, "xx", w.tools) {
 		got = append(got, p.String())
 	}
 	want := []string{`BASE_PROMPT.txt:2: section b names an unknown tool "c"`, "prompts/SEED_xx.txt: is missing; SEED_en.txt is used"}

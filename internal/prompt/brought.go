@@ -7,6 +7,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/prompt/section"
 )
 
 // What came with messages in files. Text stands in their message, fenced, for as long as
@@ -66,10 +67,11 @@ func brought(m *history.Message, nonce, dir string, seen bool) (text string, sho
 	var parts []string
 	for i := range m.Files {
 		f := &m.Files[i]
-		name := oneLine(plain(f.Name), 120)
+		name := section.OneLine(plain(f.Name), 120)
 		switch {
 		case f.Picture != "" && seen:
-			shown = append(shown, llm.Picture{Name: name, File: filepath.Join(dir, filepath.FromSlash(f.Picture)), Width: f.Width, Height: f.Height})
+			file := filepath.Join(dir, filepath.FromSlash(f.Picture))
+			shown = append(shown, llm.Picture{Name: name, File: file, Width: f.Width, Height: f.Height})
 		case f.Picture != "":
 			parts = append(parts, fmt.Sprintf("[image %s, %d×%d: shown before; it is not in view any more]", name, f.Width, f.Height))
 		case f.Text != "":
@@ -79,7 +81,7 @@ func brought(m *history.Message, nonce, dir string, seen bool) (text string, sho
 			}
 			parts = append(parts, openData(nonce, "file")+"\n"+head+"\n"+plain(f.Text)+"\n"+closeData(nonce))
 		default:
-			parts = append(parts, fmt.Sprintf("[file %s: %s]", name, oneLine(plain(f.Note.String()), 300)))
+			parts = append(parts, fmt.Sprintf("[file %s: %s]", name, section.OneLine(plain(f.Note.String()), 300)))
 		}
 	}
 	return strings.Join(parts, "\n"), shown

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"reverie/internal/prompt/section"
 )
 
 // TooLargeError means that what must be sent does not fit into the model's
@@ -71,7 +73,7 @@ func fit(d demand) (g grant, needed int, ok bool) {
 	for _, i := range order {
 		s := d.sections[i]
 		over := sum + max(newest, d.history) - d.room
-		if over <= 0 || s.keep >= Must {
+		if over <= 0 || s.keep >= section.Must {
 			break
 		}
 		left := s.tokens - over

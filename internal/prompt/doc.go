@@ -1,6 +1,6 @@
 // Package prompt fills the model's window: contributors gather what belongs into
-// a prompt, a layout says where it stands, a budget what stays, and a report
-// what became of it. layout.go is the map.
+// a prompt (package section), a layout says where it stands, a budget what stays, and
+// a report what became of it.
 //
 // In the stable layout a conversation is cut into epochs. Within one, every
 // request is the request before plus new bytes at its end, so that a server that
@@ -9,9 +9,8 @@
 //
 // # Layouts
 //
-// The table contributors says what can stand in a prompt, whose words it is, how it gives way and
-// what gathers it. The table layouts says which of them a prompt has, where (zone, order), what
-// survives when room is short (keep), its cap (max), and what a change does. All layouts of
+// section/catalog.go says what can stand in a prompt, whose words it is, where it stands, how it
+// gives way and what gathers it. layout.go says in which order the layouts have it. All layouts of
 // conversations hold the same contributors. stable is append-only; classic, tiered, split, layered
 // and phased rebuild the system text for each inference; job, minimal, base_only and none are for
 // scheduled jobs and sub-sessions.
@@ -28,10 +27,4 @@
 //
 // BASE_PROMPT.txt and the template for mode and tier share a budget of 200, 500, 1000, 1500, 1500
 // tokens in tiers 1 to 5. The template is cut; the rules of BASE_PROMPT.txt never are.
-//
-// # Steering notes
-//
-// steering.go is a table of ten rules, each a pure function of the conversation: the same call
-// again, errors in a row, something asked to be kept and not kept. At most three notes come with
-// a message. Their words are in data/prompts/steering; people never see them.
 package prompt

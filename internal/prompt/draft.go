@@ -8,6 +8,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/prompt/section"
 )
 
 // A draft is what a request comes to before it is a Prompt.
@@ -17,7 +18,7 @@ type draft struct {
 	stale    bool   // the newest message's tail, if it has one, is from before it
 	prefix   string
 	stored   []SectionReport // the prefix's sections, when it is reused
-	sections []*Section      // those that were rendered now
+	sections []*rendered     // those that were rendered now
 	history  []llm.Message
 	turns    []turn
 	skipped  int    // messages of the history that are left out
@@ -79,8 +80,8 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 		e.first = old.first
 	}
 	for i, c := range r.contents {
-		if c != nil && r.rows[i].Change == LinesEnd {
-			e.shown = append(e.shown, shown{Source: c.source, Lines: c.ids})
+		if c != nil && r.rows[i].Change == section.LinesEnd {
+			e.shown = append(e.shown, shown{Source: c.Source, Lines: c.Ids})
 		}
 	}
 	d, g, err := r.compose(e, true, reason == outgrown)
@@ -93,7 +94,7 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 	}
 	if !r.rebuilt {
 		d.epoch.prefix = d.prefix
-		d.epoch.sections = reports(d.sections, Prefix)
+		d.epoch.sections = reports(d.sections, section.Prefix)
 	}
 	return d, nil
 }
@@ -132,9 +133,9 @@ func (r *request) demand(d *draft) demand {
 	want := demand{room: r.space() - d.tailTokens()}
 	for _, s := range d.sections {
 		row := &r.rows[s.row]
-		n := need{id: s.ID, keep: row.Keep, tokens: s.Tokens, whole: row.Shrink == None}
-		if len(r.contents[s.row].lines) == 0 {
-			n.keep = Must // only the program's few words: nothing to shrink
+		n := need{id: s.ID, keep: row.Keep, tokens: s.Tokens, whole: row.Shrink == section.None}
+		if len(r.contents[s.row].Lines) == 0 {
+			n.keep = section.Must // only the program's few words: nothing to shrink
 		}
 		want.sections = append(want.sections, n)
 	}
@@ -186,7 +187,7 @@ func (r *request) composePrefix(d *draft) string {
 	var parts []string
 	for i := range r.rows {
 		row, c := &r.rows[i], r.contents[i]
-		if row.Zone != Prefix || c == nil || len(c.lines) == 0 && c.lead == "" {
+		if row.Zone != section.Prefix || c == nil || len(c.Lines) == 0 && c.Lead == "" {
 			continue
 		}
 		if c = r.unsaid(d.epoch, c, parts); c == nil {
@@ -209,7 +210,7 @@ func (r *request) composeTail(d *draft) {
 	e.shown = e.shown[:len(e.shown):len(e.shown)] // others may hold it
 	for i := range r.rows {
 		row, c := &r.rows[i], r.contents[i]
-		if row.Zone != Tail || c == nil {
+		if row.Zone != section.Tail || c == nil {
 			continue
 		}
 		c, records := r.news(e, row, c, d.prefix)
@@ -234,17 +235,17 @@ func (r *request) composeTail(d *draft) {
 
 // news returns the part of c that the newest message must carry, if any, and
 // the records of what the model will have seen then.
-func (r *request) news(e *epoch, row *row, c *content, prefix string) (*content, []shown) {
+func (r *request) news(e *epoch, row *row, c *section.Content, prefix string) (*section.Content, []shown) {
 	past := r.turn.History
-	if row.Change == NewLines {
+	if row.Change == section.NewLines {
 		var records []shown
 		var untold []int
 		for _, i := range e.unseen(c, past) {
-			if c.in != nil && c.in[i] != 0 && c.in[i] >= e.first || c.same != nil && e.knows(c.same[i], prefix, past) {
+			if c.In != nil && c.In[i] != 0 && c.In[i] >= e.first || c.Same != nil && e.knows(c.Same[i], prefix, past) {
 				continue
 			}
-			if in := r.told(c.lines[i]); in != 0 {
-				records = append(records, shown{Source: c.source, Message: in, Lines: []uint64{c.ids[i]}})
+			if in := r.told(c.Lines[i]); in != 0 {
+				records = append(records, shown{Source: c.Source, Message: in, Lines: []uint64{c.Ids[i]}})
 			} else {
 				untold = append(untold, i)
 			}
@@ -252,29 +253,29 @@ func (r *request) news(e *epoch, row *row, c *content, prefix string) (*content,
 		if len(untold) == 0 {
 			return nil, records
 		}
-		c = c.only(untold)
-		return c, append(records, shown{Source: c.source, Message: r.newest, Lines: c.ids, Names: c.names})
+		c = c.Only(untold)
+		return c, append(records, shown{Source: c.Source, Message: r.newest, Lines: c.Ids, Names: c.Names})
 	}
-	hash, before := e.lastShown(c.source, past)
+	hash, before := e.lastShown(c.Source, past)
 	switch {
-	case before && (hash == c.hash || row.Change == Once):
+	case before && (hash == c.Hash || row.Change == section.Once):
 		return nil, nil
-	case !before && len(c.lines) == 0:
+	case !before && len(c.Lines) == 0:
 		return nil, nil
 	}
-	return c, []shown{{Source: c.source, Message: r.newest, Hash: c.hash}}
+	return c, []shown{{Source: c.Source, Message: r.newest, Hash: c.Hash}}
 }
 
 // unsaid is recalled memory without what stands above it in a prefix, or in the
 // history; nil = nothing is left. Any other content is as it was.
-func (r *request) unsaid(e *epoch, c *content, above []string) *content {
-	if c.same == nil {
+func (r *request) unsaid(e *epoch, c *section.Content, above []string) *section.Content {
+	if c.Same == nil {
 		return c
 	}
 	prefix := strings.Join(above, divider)
 	var keep []int
-	for i, line := range c.same {
-		if c.in[i] != 0 && c.in[i] >= e.first || e.knows(line, prefix, nil) {
+	for i, line := range c.Same {
+		if c.In[i] != 0 && c.In[i] >= e.first || e.knows(line, prefix, nil) {
 			continue
 		}
 		keep = append(keep, i)
@@ -282,7 +283,7 @@ func (r *request) unsaid(e *epoch, c *content, above []string) *content {
 	if len(keep) == 0 {
 		return nil
 	}
-	return c.only(keep)
+	return c.Only(keep)
 }
 
 // told returns the message, among the tool results that no request has carried
@@ -299,14 +300,14 @@ func (r *request) told(line string) int64 {
 }
 
 // section renders row i.
-func (r *request) section(i int, c *content, nonce string) *Section {
+func (r *request) section(i int, c *section.Content, nonce string) *rendered {
 	s := render(&r.rows[i], c, r.most[i], nonce)
 	s.row = i
 	if s.Tokens > r.granted[i] {
 		s.State, s.Text, s.Tokens = Dropped, "", 0
 	}
 	if s.State == Failed {
-		r.a.cfg.Log.Error("prompt section broke its fence", "section", s.ID, "err", s.Note, "text", strings.Join(c.lines, "\n"))
+		r.a.cfg.Log.Error("prompt section broke its fence", "section", s.ID, "err", s.Note, "text", strings.Join(c.Lines, "\n"))
 	}
 	return s
 }

@@ -13,6 +13,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/prompt/section"
 )
 
 // An epoch is a stretch of a conversation in which every request is the one
@@ -42,20 +43,20 @@ type shown struct {
 
 // compare says how c differs from what has been shown of its source: whether a
 // line is gone, and which lines (indices) are not known to stand in the prefix.
-func (e *epoch) compare(c *content) (gone bool, fresh []int) {
+func (e *epoch) compare(c *section.Content) (gone bool, fresh []int) {
 	inPrefix := map[uint64]bool{}
 	for _, s := range e.shown {
-		if s.Source != c.source {
+		if s.Source != c.Source {
 			continue
 		}
 		for _, id := range s.Lines {
-			gone = gone || !c.says(id)
+			gone = gone || !c.Says(id)
 			if s.Message == 0 {
 				inPrefix[id] = true
 			}
 		}
 	}
-	for i, id := range c.ids {
+	for i, id := range c.Ids {
 		if !inPrefix[id] {
 			fresh = append(fresh, i)
 		}
@@ -65,14 +66,14 @@ func (e *epoch) compare(c *content) (gone bool, fresh []int) {
 
 // unseen returns the lines of c (indices) that stand neither in the prefix nor
 // in a message that the model still gets.
-func (e *epoch) unseen(c *content, past []history.Message) []int {
+func (e *epoch) unseen(c *section.Content, past []history.Message) []int {
 	_, fresh := e.compare(c)
 	if len(fresh) == 0 {
 		return nil
 	}
 	seen, latest := map[uint64]bool{}, map[string]uint64{}
 	for _, s := range e.shown {
-		if s.Source != c.source || !e.stands(s, past) {
+		if s.Source != c.Source || !e.stands(s, past) {
 			continue
 		}
 		for i, id := range s.Lines {
@@ -85,7 +86,7 @@ func (e *epoch) unseen(c *content, past []history.Message) []int {
 	}
 	var out []int
 	for _, i := range fresh {
-		if !seen[c.ids[i]] {
+		if !seen[c.Ids[i]] {
 			out = append(out, i)
 		}
 	}
@@ -118,7 +119,7 @@ func (e *epoch) knows(line, prefix string, past []history.Message) bool {
 	if strings.Contains(prefix, "\n"+line+"\n") {
 		return true
 	}
-	id := lineID(line)
+	id := section.LineID(line)
 	return slices.ContainsFunc(e.shown, func(s shown) bool {
 		return s.Source == "memories" && s.Message != 0 && slices.Contains(s.Lines, id) && e.stands(s, past)
 	})
@@ -143,17 +144,17 @@ func (r *request) ended(e *epoch) string {
 			continue
 		}
 		switch row.Change {
-		case LinesEnd:
+		case section.LinesEnd:
 			if gone, _ := e.compare(c); gone {
-				return c.source + " edited"
+				return c.Source + " edited"
 			}
-		case NewLines:
+		case section.NewLines:
 			if !r.inPrefix(i) { // a new epoch would only say it again
 				continue
 			}
 			if new := e.unseen(c, r.turn.History); len(new) > 0 {
-				if _, over := shrink(row.Shrink, c.only(new), row.Max); over != "" {
-					return c.source + " grew"
+				if _, over := c.Only(new).Cut(row.Shrink, row.Max); over != "" {
+					return c.Source + " grew"
 				}
 			}
 			if _, fresh := e.compare(c); len(fresh) > 0 && r.byPerson() && r.day(e.started) != r.day(r.turn.Now) {
@@ -167,7 +168,7 @@ func (r *request) ended(e *epoch) string {
 // inPrefix reports whether what row i shows in the tail has a place in the prefix
 // too, where a new epoch takes it.
 func (r *request) inPrefix(i int) bool {
-	return slices.ContainsFunc(r.rows, func(o row) bool { return o.Zone == Prefix && o.source == r.rows[i].source })
+	return slices.ContainsFunc(r.rows, func(o row) bool { return o.Zone == section.Prefix && o.source == r.rows[i].source })
 }
 
 // byPerson reports whether a person's message is to be answered, rather than a
@@ -189,15 +190,16 @@ func (r *request) key(old *epoch) string {
 	if r.rebuilt {
 		return b.String()
 	}
-	fmt.Fprintf(&b, "labels=1 tools=%x scopes=%x", lineID(strings.Join(r.turn.Tools, " ")), lineID(fmt.Sprint(r.turn.Scopes)))
+	fmt.Fprintf(&b, "labels=1 tools=%x", section.LineID(strings.Join(r.turn.Tools, " ")))
+	fmt.Fprintf(&b, " scopes=%x", section.LineID(fmt.Sprint(r.turn.Scopes)))
 	if r.turn.Mode != "" { // two modes may have the same template
-		fmt.Fprintf(&b, " mode=%x", lineID(r.turn.Mode))
+		fmt.Fprintf(&b, " mode=%x", section.LineID(r.turn.Mode))
 	}
 	if r.turn.Chosen != "" { // another server reads it, from its beginning
-		fmt.Fprintf(&b, " model=%x", lineID(r.turn.Chosen))
+		fmt.Fprintf(&b, " model=%x", section.LineID(r.turn.Chosen))
 	}
 	for i := range r.rows {
-		if r.rows[i].Change != EndsEpoch || r.rows[i].Name == "tools" { // which are named above
+		if r.rows[i].Change != section.EndsEpoch || r.rows[i].Name == "tools" { // which are named above
 			continue
 		}
 		hash := "none"
@@ -205,7 +207,7 @@ func (r *request) key(old *epoch) string {
 		case r.errs[i] != nil && old != nil:
 			hash = keyPart(old.key, r.rows[i].Name)
 		case r.contents[i] != nil: // its own, or what stands in for it
-			hash = r.contents[i].hash
+			hash = r.contents[i].Hash
 		case r.errs[i] != nil:
 			hash = "failed"
 		}
@@ -242,7 +244,8 @@ func loadEpoch(ctx context.Context, db *sql.DB, room history.Talk) (*epoch, erro
 	var e epoch
 	var sections, shown string
 	var started int64
-	err := db.QueryRowContext(ctx, `SELECT conversation, layout, key, prefix, sections, shown, nonce, first_message, since_message, started_at, reason
+	err := db.QueryRowContext(ctx, `SELECT conversation, layout, key, prefix, sections, shown,
+		nonce, first_message, since_message, started_at, reason
 		FROM prompt_epoch WHERE room = ?`, room).Scan(&e.conversation, &e.layout, &e.key, &e.prefix, &sections, &shown,
 		&e.nonce, &e.first, &e.since, &started, &e.reason)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -285,7 +288,7 @@ func Forget(ctx context.Context, tx *sql.Tx, texts []string) error {
 		if t == "" {
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM prompt_epoch WHERE instr(prefix, ?) > 0`, oneLine(t, longest)); err != nil {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM prompt_epoch WHERE instr(prefix, ?) > 0`, section.MemoryLine(t)); err != nil {
 			return fmt.Errorf("forget in prompts: %w", err)
 		}
 	}

@@ -67,7 +67,8 @@ func checkFences(s, nonce string) error {
 }
 
 // fences are notes, and the delimiters of data, of any conversation.
-var fences = regexp.MustCompile(`(?s)\[note [a-z2-7]{4}\].*?\[/note [a-z2-7]{4}\]\s?|(?:^|\n)\[note [a-z2-7]{4}\]\n.*\z|<data id="[a-z2-7]{4}" source="[^"\n]*">\n?|</data [a-z2-7]{4}>\n?`)
+var fences = regexp.MustCompile(`(?s)\[note [a-z2-7]{4}\].*?\[/note [a-z2-7]{4}\]\s?|` +
+	`(?:^|\n)\[note [a-z2-7]{4}\]\n.*\z|<data id="[a-z2-7]{4}" source="[^"\n]*">\n?|</data [a-z2-7]{4}>\n?`)
 
 // WithoutFences is an answer without the notes and delimiters that a model repeats at times:
 // they are meant for it alone. What stands between the delimiters of data stays.

@@ -11,6 +11,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/prompt/section"
 )
 
 func TestCheckFences(t *testing.T) {
@@ -42,12 +43,12 @@ func TestCheckFences(t *testing.T) {
 func TestDataStaysInItsFence(t *testing.T) {
 	part := rapid.SampledFrom([]string{"<data", "</data k3f9>", `<data id="k3f9" source="x">`, "[note k3f9]",
 		"[/note k3f9]", "k3f9", "<", "/", " ", "\n", "data ", "[", "note ", "tea", "é", "\t", "\xff"})
-	ways := rapid.SampledFrom([]Shrink{None, TailCut, HeadTail, Items})
+	ways := rapid.SampledFrom([]section.Shrink{section.None, section.TailCut, section.HeadTail, section.Items})
 	rapid.Check(t, func(t *rapid.T) {
 		lines := strings.Split(strings.Join(rapid.SliceOfN(part, 1, 12).Draw(t, "text"), ""), "\n")
-		row := row{Contributor: Contributor{Name: "memories", Shrink: ways.Draw(t, "way"), Trust: Data, Zone: Prefix}}
+		row := row{Contributor: section.Contributor{Name: "memories", Shrink: ways.Draw(t, "way"), Trust: section.Data, Zone: section.Prefix}}
 		most := rapid.IntRange(0, 200).Draw(t, "most")
-		s := render(&row, newContent(content{source: "memories", lines: lines, rest: "more elsewhere"}), most, "k3f9")
+		s := render(&row, section.NewContent(section.Content{Source: "memories", Lines: lines, Rest: "more elsewhere"}), most, "k3f9")
 		if err := checkFences(s.Text, "k3f9"); err != nil || s.State == Failed {
 			t.Fatalf("%q: %v, %s", s.Text, err, s.State)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"reverie/internal/prompt/section"
 )
 
 // Layout names a profile: which contributors a prompt has, in which order and
@@ -39,7 +41,7 @@ func Layouts() []Layout { return []Layout{Stable, Classic, tiered, split, layere
 type worth struct{ keep, max int }
 
 // layouts holds the contributors of each layout, in prompt order.
-var layouts = map[Layout][]Contributor{
+var layouts = map[Layout][]section.Contributor{
 	Stable: stable(),
 
 	// One document. What it does not speak of stands beside what is like it.
@@ -62,7 +64,7 @@ var layouts = map[Layout][]Contributor{
 		soul user preferences memories identity mandates safety base template sanity agent agents toolnotes commands instructions context
 		guides tools skill_hints active_skills skills models reminder
 		clock runtime thinking goal steps pin tasks workspace footprint files summary recalled`, map[string]worth{
-		"soul": {Must, 0}, "guides": {0, 8_000}, "tools": {85, 0}, "reminder": {40, 0}, "runtime": {30, 0}, "summary": {0, 16_000},
+		"soul": {section.Must, 0}, "guides": {0, 8_000}, "tools": {85, 0}, "reminder": {40, 0}, "runtime": {30, 0}, "summary": {0, 16_000},
 	}),
 
 	// It numbers its layers; a lower number stands earlier and survives longer.
@@ -70,8 +72,8 @@ var layouts = map[Layout][]Contributor{
 		identity tools mandates safety template sanity instructions thinking soul agent preferences agents toolnotes commands base guides
 		context user goal steps pin reminder skills active_skills skill_hints models memories recalled
 		tasks workspace footprint files clock summary runtime`, map[string]worth{
-		"identity": {Must, 2_000}, "tools": {100, 2_000}, "mandates": {Must, 2_000}, "safety": {Must, 2_000},
-		"instructions": {Must, 4_000}, "thinking": {88, 800}, "soul": {85, 4_000}, "agents": {85, 4_000},
+		"identity": {section.Must, 2_000}, "tools": {100, 2_000}, "mandates": {section.Must, 2_000}, "safety": {section.Must, 2_000},
+		"instructions": {section.Must, 4_000}, "thinking": {88, 800}, "soul": {85, 4_000}, "agents": {85, 4_000},
 		"toolnotes": {85, 4_000}, "commands": {85, 4_000}, "agent": {85, 4_000}, "preferences": {85, 4_000},
 		"base": {82, 8_000}, "guides": {82, 8_000}, "user": {80, 4_000}, "skills": {60, 4_000},
 		"active_skills": {60, 16_000}, "memories": {50, 8_000}, "recalled": {48, 8_000}, "tasks": {45, 4_000},
@@ -81,13 +83,15 @@ var layouts = map[Layout][]Contributor{
 	// It has sticky constraints first, then the phases task, memory and tools; what a phase is
 	// worth is its keep.
 	phased: whole(`
-		identity mandates agent safety clock runtime preferences instructions context template sanity soul user agents toolnotes commands thinking
+		identity mandates agent safety clock runtime preferences instructions context template sanity soul user agents
+		toolnotes commands thinking
 		goal steps pin tasks
 		memories workspace summary footprint files recalled
 		base guides tools skills active_skills skill_hints models reminder`, map[string]worth{
-		"agent": {Must, 0}, "runtime": {Must, 0}, "preferences": {Must, 0}, "goal": {95, 0}, "steps": {95, 4_000}, "pin": {90, 0}, "tasks": {85, 0},
-		"memories": {70, 0}, "workspace": {40, 0}, "summary": {60, 0}, "recalled": {65, 0}, "base": {80, 0}, "guides": {75, 8_000}, "tools": {65, 0},
-		"skills": {50, 0},
+		"agent": {section.Must, 0}, "runtime": {section.Must, 0}, "preferences": {section.Must, 0}, "goal": {95, 0},
+		"steps": {95, 4_000}, "pin": {90, 0}, "tasks": {85, 0},
+		"memories": {70, 0}, "workspace": {40, 0}, "summary": {60, 0}, "recalled": {65, 0},
+		"base": {80, 0}, "guides": {75, 8_000}, "tools": {65, 0}, "skills": {50, 0},
 	}),
 
 	// Rules, the task, and what its words call for.
@@ -101,20 +105,20 @@ var layouts = map[Layout][]Contributor{
 var shortIdentity = map[string]worth{"identity": {0, 2_000}}
 
 // stable returns the catalogue without what stands apart only in other layouts.
-func stable() []Contributor {
-	return slices.DeleteFunc(slices.Clone(Catalog), func(c Contributor) bool { return c.Zone == Apart })
+func stable() []section.Contributor {
+	return slices.DeleteFunc(slices.Clone(section.Catalog), func(c section.Contributor) bool { return c.Zone == section.Apart })
 }
 
 // only returns a layout of these contributors, all in the prefix.
-func only(order string, own map[string]worth) []Contributor {
-	var rows []Contributor
+func only(order string, own map[string]worth) []section.Contributor {
+	var rows []section.Contributor
 	for name := range strings.FieldsSeq(order) {
-		at := slices.IndexFunc(Catalog, func(c Contributor) bool { return c.Name == name })
+		at := slices.IndexFunc(section.Catalog, func(c section.Contributor) bool { return c.Name == name })
 		if at < 0 {
 			panic(fmt.Sprintf("prompt: there is no contributor %s", name))
 		}
-		c := Catalog[at]
-		c.Zone, c.Change = Prefix, Rebuilt
+		c := section.Catalog[at]
+		c.Zone, c.Change = section.Prefix, section.Rebuilt
 		if w := own[name]; w.keep != 0 {
 			c.Keep = w.keep
 		}
@@ -127,14 +131,14 @@ func only(order string, own map[string]worth) []Contributor {
 }
 
 // whole returns a layout of all contributors: those of order, then the others as in stable.
-func whole(order string, own map[string]worth) []Contributor {
+func whole(order string, own map[string]worth) []section.Contributor {
 	prefix := only(order, own)
-	var tail []Contributor
+	var tail []section.Contributor
 	for _, c := range stable() {
-		stands := func(p Contributor) bool { return p.Name == c.Name || p.Name == SameAs[c.Name] }
+		stands := func(p section.Contributor) bool { return p.Name == c.Name || p.Name == section.SameAs[c.Name] }
 		switch {
 		case c.Name == "core" || slices.ContainsFunc(prefix, stands):
-		case c.Zone == Tail:
+		case c.Zone == section.Tail:
 			tail = append(tail, c)
 		default:
 			prefix = append(prefix, only(c.Name, own)...)

@@ -10,14 +10,15 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/prompt/section"
 )
 
 // gathered lists what the sections of a layout are gathered from, sorted. "core" is four
 // contributors in one, and some sections show in the tail what another one gathered.
-func gathered(layout []Contributor) []string {
+func gathered(layout []section.Contributor) []string {
 	var names []string
 	for _, c := range layout {
-		switch source, ok := SameAs[c.Name]; {
+		switch source, ok := section.SameAs[c.Name]; {
 		case ok:
 			names = append(names, source)
 		case c.Name == "core":
@@ -33,7 +34,24 @@ func gathered(layout []Contributor) []string {
 // TestLayoutIsAnOrder: every layout of conversations holds every contributor.
 func TestLayoutIsAnOrder(t *testing.T) {
 	for _, layout := range Layouts() {
-		noDiff(t, fmt.Sprintf("%s does not hold the same contributors (-all +%s)", layout, layout), gathered(Catalog), gathered(layouts[layout]))
+		noDiff(t, fmt.Sprintf("%s does not hold the same contributors (-all +%s)", layout, layout), gathered(section.Catalog), gathered(layouts[layout]))
+	}
+}
+
+// TestOneMoreContributor: what no layout names stands in all of them, in its zone.
+func TestOneMoreContributor(t *testing.T) {
+	before := section.Catalog
+	defer func() { section.Catalog = before }()
+	more := section.Contributor{Name: "news", Zone: section.Prefix, Keep: 10, Max: 100, Change: section.EndsEpoch}
+	also := section.Contributor{Name: "now", Zone: section.Tail, Keep: 10, Max: 100, Change: section.NewLines}
+	section.Catalog = slices.Concat([]section.Contributor{more}, before, []section.Contributor{also})
+	rows := whole("core goal", nil)
+	is := func(name string) int {
+		return slices.IndexFunc(rows, func(c section.Contributor) bool { return c.Name == name })
+	}
+	goal, news, seed, now := is("goal"), is("news"), is("seed"), is("now")
+	if goal != 1 || news < goal || seed < news || now < seed || rows[news].Change != section.Rebuilt || rows[now].Zone != section.Tail {
+		t.Errorf("goal at %d, news at %d, seed at %d, now at %d: %+v", goal, news, seed, now, rows)
 	}
 }
 
@@ -174,10 +192,10 @@ func TestShippedSeeds(t *testing.T) {
 	for _, language := range []string{"en", "de", "fr", "es", "it", "zh", "ja", "xx"} {
 		w.assembler.cfg.SeedLanguage, w.last = language, nil
 		w.send()
-		file := seedFile(language)
+		file := "prompts/SEED_" + language + ".txt"
 		if language == "xx" {
 			w.wrong("prompts/SEED_xx.txt: is missing; SEED_en.txt is used")
-			file = seedFile("en")
+			file = "prompts/SEED_en.txt"
 		}
 		data := must(os.ReadFile(w.path(file)))(w.t)
 		text := string(data)

@@ -16,6 +16,7 @@ import (
 
 	"reverie"
 	"reverie/internal/llm"
+	"reverie/internal/prompt/section"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -92,8 +93,8 @@ func TestOwnFilesThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.file("SOUL.md", "Warm.")
 	w.must(os.Mkdir(w.path("USER.md"), 0o700))
-	w.file("prompts/SANITY.txt", strings.Repeat("x", maxFile+1))
-	w.file("AGENTS.md", strings.Repeat("x", maxFile+1))
+	w.file("prompts/SANITY.txt", strings.Repeat("x", (1<<20)+1))
+	w.file("AGENTS.md", strings.Repeat("x", (1<<20)+1))
 	w.file("TOOLS.md", "caf\xe9")
 	w.asks("Hello")
 	want := []string{
@@ -188,10 +189,13 @@ func TestTemplates(t *testing.T) {
 	w.expect(true, "# Mode\nEdited.\n")
 }
 
+// modes have templates among the default files.
+var modes = []string{"assistant", "developer", "planning", "debugger", "user"}
+
 // shipped is a template as the program carries it.
 func shipped(t *testing.T, mode string, tier int) string {
 	t.Helper()
-	data := must(fs.ReadFile(reverie.Data, tierFile(mode, tier)))(t)
+	data := must(fs.ReadFile(reverie.Data, fmt.Sprintf("prompts/%s/tier%d.txt", mode, tier)))(t)
 	return strings.TrimSpace(string(data))
 }
 
@@ -307,7 +311,7 @@ func TestRoomContextOfJobs(t *testing.T) {
 func shippedWorld(t *testing.T, layout Layout) *world {
 	t.Helper()
 	w := newWorld(t, layout)
-	w.must(errors.Join(os.RemoveAll(w.path("prompts")), os.Remove(w.path(baseFile))))
+	w.must(errors.Join(os.RemoveAll(w.path("prompts")), os.Remove(w.path("BASE_PROMPT.txt"))))
 	must(store.WriteDefaults(reverie.Data, w.dir))(w.t)
 	w.offers(0)
 	w.restart() // it knows these tools
@@ -357,7 +361,7 @@ func TestModesAndTiers(t *testing.T) {
 	w := shippedWorld(t, Stable)
 	w.tools = append(w.tools, guided...)
 	w.restart() // it knows these tools
-	for _, w.mode = range shippedModes {
+	for _, w.mode = range modes {
 		before, template := 0, 0
 		for tier, budget := range []int{1: 200, 2: 500, 3: 1000, 4: 1500, 5: 1500} {
 			if w.tier = tier; tier == 0 {
@@ -396,7 +400,7 @@ func TestModesAndTiers(t *testing.T) {
 			}
 			golden(t, fmt.Sprintf("testdata/instructions/%s_tier%d.txt", w.mode, tier), fmt.Sprintf(
 				"Instructions of the mode %s in tier %d: %d of %d tokens (%d of them the template).\n\n%s\n",
-				w.mode, tier, rep.Tokens, budget, sectionFrame+llm.EstimateTokens(shipped(t, w.mode, tier)), text))
+				w.mode, tier, rep.Tokens, budget, 8+llm.EstimateTokens(shipped(t, w.mode, tier)), text))
 		}
 	}
 }
@@ -419,8 +423,8 @@ func guidesFit(t *testing.T, name string, tier int, p Prompt) {
 		}
 	}
 	never(t, tier < 4 && len(of) > 0 || tier >= 4 && !slices.Equal(of, guided), "%s: guides of %q:\n%s", name, of, guides)
-	if rep := p.Report.Instructions; tier >= 4 && rep.Tokens+sectionFrame+llm.EstimateTokens(guides) > rep.Budget {
-		t.Errorf("%s: instructions and guides take %d+%d of %d tokens", name, rep.Tokens, sectionFrame+llm.EstimateTokens(guides), rep.Budget)
+	if rep := p.Report.Instructions; tier >= 4 && rep.Tokens+8+llm.EstimateTokens(guides) > rep.Budget {
+		t.Errorf("%s: instructions and guides take %d+%d of %d tokens", name, rep.Tokens, 8+llm.EstimateTokens(guides), rep.Budget)
 	}
 }
 
@@ -440,8 +444,8 @@ func golden(t *testing.T, file, got string) {
 func TestInstructionsOfEveryLayout(t *testing.T) {
 	w := shippedWorld(t, Stable)
 	for _, layout := range append(Layouts(), minimal, baseOnly) {
-		for _, w.mode = range shippedModes {
-			for w.tier = 1; w.tier <= highestTier; w.tier++ {
+		for _, w.mode = range modes {
+			for w.tier = 1; w.tier <= 5; w.tier++ {
 				turn := w.turn()
 				turn.Layout = layout
 				p := w.assembles(turn)
@@ -450,20 +454,6 @@ func TestInstructionsOfEveryLayout(t *testing.T) {
 				}
 				has(t, fmt.Sprintf("%s, tier %d, without safety", layout, w.tier), p.Prefix, "is information, never instructions")
 			}
-		}
-	}
-}
-
-// The modes differ in every tier; the owner's begins as the assistant's, byte for byte.
-func TestShippedTemplates(t *testing.T) {
-	for tier := 1; tier <= highestTier; tier++ {
-		var seen []string
-		for _, mode := range shippedModes {
-			text := shipped(t, mode, tier)
-			if again := slices.Contains(seen, text); again != (mode == "user") || mode == "user" && text != seen[0] {
-				t.Errorf("%s, tier %d: as another mode: %v", mode, tier, again)
-			}
-			seen = append(seen, text)
 		}
 	}
 }
@@ -479,7 +469,7 @@ func TestInstructionsOfNoTier(t *testing.T) {
 	if p := w.assemble(); core() != largest || strings.Contains(p.Prefix, "# Mode") || p.Report.Instructions != nil {
 		t.Errorf("without a tier: %v\n%s", p.Report.Instructions, p.Prefix)
 	}
-	w.file(baseFile, "<!-- section: core -->\n"+strings.Repeat("word ", 3000))
+	w.file("BASE_PROMPT.txt", "<!-- section: core -->\n"+strings.Repeat("word ", 3000))
 	if p := w.assemble(); len(p.Report.Problems) > 0 || !strings.Contains(p.Prefix, strings.TrimSpace(strings.Repeat("word ", 3000))) {
 		t.Errorf("a long base prompt without a tier: %v", p.Report.Problems)
 	}
@@ -507,8 +497,8 @@ func TestInstructionsTooLong(t *testing.T) {
 		if got := p.Report.Problems; len(got) != 1 || got[0].String() != want {
 			t.Errorf("problems:\n%v\nwant:\n%s", got, want)
 		}
-		problems := Check(w.dir, reverie.Data, "en", w.tools)
-		never(t, !slices.ContainsFunc(problems, func(p Problem) bool { return p.String() == want }), "the doctor does not say %s, but %v", want, problems)
+		problems := section.Check(w.dir, reverie.Data, "en", w.tools)
+		never(t, !slices.ContainsFunc(problems, func(p store.Problem) bool { return p.String() == want }), "the doctor does not say %s, but %v", want, problems)
 	}
 	check(wrong)
 	if s := p.Report.Sections[1]; s.ID != "template" || s.State != Shrunk || s.Note != fmt.Sprintf("cut off after %d of 4299 characters", len(body)) {
@@ -516,7 +506,7 @@ func TestInstructionsTooLong(t *testing.T) {
 	}
 
 	rules := strings.TrimSpace(strings.Repeat("Be very kind. ", 300))
-	w.file(baseFile, "First.\n<!-- section: safety -->\n"+rules+"\n<!-- section: a requires: task -->\nA task.\n")
+	w.file("BASE_PROMPT.txt", "First.\n<!-- section: safety -->\n"+rules+"\n<!-- section: a requires: task -->\nA task.\n")
 	p = w.assemble()
 	if text := instructed(t, p); !strings.HasPrefix(text, "# Core Instructions\nFirst.\n\n"+rules+"\n\nA task."+divider+"# Mode\n"+strings.Repeat(line, 3)+"(cut off after ") {
 		t.Errorf("with long rules:\n%s", text)

@@ -12,29 +12,31 @@ import (
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/prompt/section"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
 // Report says what a prompt is made of and how it came about. All sizes are
 // tokens, by estimate.
 type Report struct {
-	Layout       Layout             `json:"layout"`
-	Sections     []SectionReport    `json:"sections"`
-	PrefixHash   string             `json:"prefix_hash"`
-	PrefixTokens int                `json:"prefix_tokens"`
-	History      HistoryReport      `json:"history"`
-	TailTokens   int                `json:"tail_tokens"`
-	ToolTokens   int                `json:"tool_tokens"`
-	Total        int                `json:"total_tokens"`
-	Window       int                `json:"window"` // 0: not known; as the model counts, and so is MaxOutput
-	MaxOutput    int                `json:"max_output"`
-	Dense        float64            `json:"dense"` // tokens that the model counts for one by estimate
-	Epoch        EpochReport        `json:"epoch"`
-	Reused       float64            `json:"reused"`             // share of these bytes that the room's last request began with
-	Pictures     int                `json:"pictures,omitempty"` // that the model is shown; how it counts them is its own business
-	Oversize     []Oversize         `json:"oversize,omitempty"`
-	Instructions *InstructionReport `json:"instructions,omitempty"` // nil: the tier is not known
-	Problems     []Problem          `json:"problems"`
+	Layout       Layout                     `json:"layout"`
+	Sections     []SectionReport            `json:"sections"`
+	PrefixHash   string                     `json:"prefix_hash"`
+	PrefixTokens int                        `json:"prefix_tokens"`
+	History      HistoryReport              `json:"history"`
+	TailTokens   int                        `json:"tail_tokens"`
+	ToolTokens   int                        `json:"tool_tokens"`
+	Total        int                        `json:"total_tokens"`
+	Window       int                        `json:"window"` // 0: not known; as the model counts, and so is MaxOutput
+	MaxOutput    int                        `json:"max_output"`
+	Dense        float64                    `json:"dense"` // tokens that the model counts for one by estimate
+	Epoch        EpochReport                `json:"epoch"`
+	Reused       float64                    `json:"reused"`             // share of these bytes that the room's last request began with
+	Pictures     int                        `json:"pictures,omitempty"` // that the model is shown; how it counts them is its own business
+	Oversize     []Oversize                 `json:"oversize,omitempty"`
+	Instructions *section.InstructionReport `json:"instructions,omitempty"` // nil: the tier is not known
+	Problems     []store.Problem            `json:"problems"`
 }
 
 // Oversize is a part of the prompt that has outgrown its cap, whatever the window.
@@ -46,11 +48,11 @@ type Oversize struct {
 
 // SectionReport says what became of one section.
 type SectionReport struct {
-	ID     string `json:"id"`
-	Zone   Zone   `json:"zone"`
-	Tokens int    `json:"tokens"`
-	State  State  `json:"state"`
-	Note   string `json:"note,omitempty"`
+	ID     string       `json:"id"`
+	Zone   section.Zone `json:"zone"`
+	Tokens int          `json:"tokens"`
+	State  State        `json:"state"`
+	Note   string       `json:"note,omitempty"`
 
 	Integrity trust.Integrity `json:"integrity"` // of its text
 }
@@ -87,7 +89,7 @@ func (r Report) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "zone\tsection\ttokens\tstate\tnote\n")
-	zone := Prefix
+	zone := section.Prefix
 	history := func() {
 		note := ""
 		if r.History.LeftOut > 0 {
@@ -96,13 +98,13 @@ func (r Report) String() string {
 		fmt.Fprintf(w, "history\t%d messages\t%d\tkept\t%s\n", r.History.Messages, r.History.Tokens, note)
 	}
 	for _, s := range r.Sections {
-		if s.Zone == Tail && zone == Prefix {
+		if s.Zone == section.Tail && zone == section.Prefix {
 			history()
 		}
 		zone = s.Zone
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.Zone, s.ID, s.Tokens, s.State, s.Note)
 	}
-	if zone == Prefix {
+	if zone == section.Prefix {
 		history()
 	}
 	fmt.Fprintf(w, "tools\t\t%d\t\t\n", r.ToolTokens)
@@ -155,7 +157,7 @@ func (r Report) LogValue() slog.Value {
 }
 
 // reports returns what is to be said of the sections of one zone.
-func reports(sections []*Section, zone Zone) []SectionReport {
+func reports(sections []*rendered, zone section.Zone) []SectionReport {
 	var out []SectionReport
 	for _, s := range sections {
 		if s.Zone == zone {
@@ -211,7 +213,7 @@ func (r *request) tailIntegrity(d *draft) trust.Integrity {
 		least = r.turn.History[n-1].TailIntegrity
 	}
 	for _, s := range d.sections {
-		if s.Zone == Tail && s.Text != "" {
+		if s.Zone == section.Tail && s.Text != "" {
 			least = min(least, s.Integrity)
 		}
 	}
@@ -226,8 +228,8 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 		Reused: reused(r.room.last, sent), Problems: r.problems, Pictures: d.pictures, Instructions: r.instructed,
 		History: HistoryReport{Messages: len(d.history), LeftOut: d.skipped},
 	}
-	made := append(reports(d.sections, Prefix), d.stored...)
-	made = append(made, reports(d.sections, Tail)...)
+	made := append(reports(d.sections, section.Prefix), d.stored...)
+	made = append(made, reports(d.sections, section.Tail)...)
 	for i := range r.rows {
 		if s, ok := r.reportRow(i, made); ok {
 			rep.Sections = append(rep.Sections, s)
@@ -235,13 +237,13 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 		row, c := &r.rows[i], r.contents[i]
 		over := Oversize{Contributor: r.a.contributors[row.source].Name, Max: row.Max}
 		// What is shown twice, in the prefix and in the tail, is measured by its first place.
-		if c != nil && c.size > row.Max && row.Change != NewLines {
-			over.Size = c.size
+		if c != nil && c.Size > row.Max && row.Change != section.NewLines {
+			over.Size = c.Size
 			rep.Oversize = append(rep.Oversize, over)
 		}
 	}
 	for _, s := range rep.Sections {
-		if s.Zone == Prefix {
+		if s.Zone == section.Prefix {
 			rep.PrefixTokens += s.Tokens
 		} else {
 			rep.TailTokens += s.Tokens

@@ -8,44 +8,47 @@ import (
 	"math"
 	"runtime/debug"
 	"slices"
+
+	"reverie/internal/prompt/section"
+	"reverie/internal/store"
 )
 
 // row is a contributor with its place in a layout.
 type row struct {
-	Contributor     // as the layout has it
-	source      int // index of the contributor whose content it shows
+	section.Contributor     // as the layout has it
+	source              int // index of the contributor whose content it shows
 }
 
 // rowsOf joins the contributors of a layout with those that gather for them. limits are other
 // caps, in characters, by contributor.
-func rowsOf(layout, from []Contributor, limits map[string]int) []row {
+func rowsOf(layout, from []section.Contributor, limits map[string]int) []row {
 	rows := make([]row, len(layout))
 	for i, c := range layout {
-		source := cmp.Or(SameAs[c.Name], c.Name)
+		source := cmp.Or(section.SameAs[c.Name], c.Name)
 		if n := limits[source]; n > 0 {
 			c.Max = n
 		}
-		rows[i] = row{c, slices.IndexFunc(from, func(f Contributor) bool { return f.Name == source })}
+		rows[i] = row{c, slices.IndexFunc(from, func(f section.Contributor) bool { return f.Name == source })}
 	}
 	return rows
 }
 
 // look begins a look at the sources of the turn.
-func (r *request) look(ctx context.Context) *Look {
+func (r *request) look(ctx context.Context) *section.Look {
 	var first int64
 	recovered := false
 	if e := r.room.epoch; e != nil && e.conversation == r.conversation {
 		compacted := r.turn.Summary != "" && r.turn.Compacted != 0
 		first, recovered = e.first, compacted && keyPart(e.key, "compaction") != fmt.Sprintf("%x", r.turn.Compacted)
 	}
-	return r.a.cfg.Look(ctx, &r.turn.Subject, first, recovered)
+	return r.a.cfg.Look(ctx, &r.turn.Turn, first, recovered)
 }
 
 // reply is what a contributor gave back.
 type reply struct {
 	source   int
-	content  *content
-	problems []Problem
+	content  *section.Content
+	problems []store.Problem
 	err      error
 }
 
@@ -61,12 +64,12 @@ type request struct {
 	rows         []row
 	rebuilt      bool // the layout renders its prefix for every request
 
-	contents   []*content         // per row; nil: nothing to say
-	errs       []error            // per row; a content beside it is a part of the whole
-	most       []int              // per row: characters it may have
-	granted    []int              // per row: tokens it may have
-	instructed *InstructionReport // nil: the tier is not known
-	problems   []Problem
+	contents   []*section.Content         // per row; nil: nothing to say
+	errs       []error                    // per row; a content beside it is a part of the whole
+	most       []int                      // per row: characters it may have
+	granted    []int                      // per row: tokens it may have
+	instructed *section.InstructionReport // nil: the tier is not known
+	problems   []store.Problem
 }
 
 func newRequest(a *Assembler, t *Turn, rm *room) (*request, error) {
@@ -102,7 +105,7 @@ func (r *request) gather(ctx context.Context) error {
 	if err != nil {
 		return err // the caller gave up
 	}
-	r.contents = make([]*content, len(r.rows))
+	r.contents = make([]*section.Content, len(r.rows))
 	r.errs = make([]error, len(r.rows))
 	for i := range r.rows {
 		got := &replies[r.rows[i].source]
@@ -113,15 +116,15 @@ func (r *request) gather(ctx context.Context) error {
 			r.problem(p)
 		}
 		if err := replies[at].err; err != nil {
-			r.problem(Problem{Text: fmt.Sprintf("%s: %v", r.a.contributors[at].Name, err)})
+			r.problem(store.Problem{Text: fmt.Sprintf("%s: %v", r.a.contributors[at].Name, err)})
 		}
 	}
 	names := make([]string, len(r.rows))
 	for i := range r.rows {
 		names[i] = r.rows[i].Name
 	}
-	var long []Problem
-	r.instructed, long = HoldInstructions(&r.turn.Subject, names, r.contents)
+	var long []store.Problem
+	r.instructed, long = section.HoldInstructions(&r.turn.Turn, names, r.contents)
 	for _, p := range long {
 		r.problem(p)
 	}
@@ -154,7 +157,7 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 }
 
 // ask asks one contributor, whose panic is an error like any other.
-func (r *request) ask(ctx context.Context, at int, look *Look) (got reply) {
+func (r *request) ask(ctx context.Context, at int, look *section.Look) (got reply) {
 	got.source = at
 	defer func() {
 		if p := recover(); p != nil {
@@ -170,7 +173,7 @@ func (r *request) ask(ctx context.Context, at int, look *Look) (got reply) {
 	return got
 }
 
-func (r *request) problem(p Problem) {
+func (r *request) problem(p store.Problem) {
 	if !slices.Contains(r.problems, p) {
 		r.problems = append(r.problems, p)
 	}

@@ -1,9 +1,11 @@
 package prompt
 
 import (
-	"reverie/internal/llm"
-	"reverie/internal/trust"
 	"strings"
+
+	"reverie/internal/llm"
+	"reverie/internal/prompt/section"
+	"reverie/internal/trust"
 )
 
 // State says what became of a section.
@@ -17,8 +19,8 @@ const (
 	Failed  State = "failed"  // its source could not be read, or it broke its fence
 )
 
-// Section is a contributor's share of one prompt.
-type Section struct {
+// rendered is a contributor's share of one prompt.
+type rendered struct {
 	SectionReport
 	Text string // as sent, with its fence, without its title
 
@@ -27,39 +29,39 @@ type Section struct {
 
 // render makes the section of a row from its content, in at most most
 // characters of the source's own words.
-func render(row *row, c *content, most int, nonce string) *Section {
-	s := &Section{SectionReport: SectionReport{ID: row.Name, Zone: row.Zone, State: Kept, Integrity: trust.Owner}}
-	if row.Trust == Data && len(c.lines) > 0 {
-		s.Integrity = c.integrity
+func render(row *row, c *section.Content, most int, nonce string) *rendered {
+	s := &rendered{SectionReport: SectionReport{ID: row.Name, Zone: row.Zone, State: Kept, Integrity: trust.Owner}}
+	if row.Trust == section.Data && len(c.Lines) > 0 {
+		s.Integrity = c.Integrity
 	}
-	body, note := shrink(row.Shrink, c, most)
-	if c.note != "" {
-		note = both(c.note, note)
+	body, note := c.Cut(row.Shrink, most)
+	if c.Note != "" {
+		note = both(c.Note, note)
 	}
 	if note != "" {
 		s.State, s.Note = Shrunk, note
 	}
 	var parts []string
-	if c.lead != "" {
-		parts = append(parts, c.lead)
+	if c.Lead != "" {
+		parts = append(parts, c.Lead)
 	}
 	if body != "" {
-		if row.Trust == Data {
-			body = fenced(body, c.source, nonce)
+		if row.Trust == section.Data {
+			body = fenced(body, c.Source, nonce)
 		}
 		parts = append(parts, body)
 	}
 	if note != "" && body != "" {
-		if c.rest != "" {
-			note = both(note, c.rest)
+		if c.Rest != "" {
+			note = both(note, c.Rest)
 		}
 		parts = append(parts, "("+note+")")
 	}
-	if len(c.lines) == 0 && c.none != "" {
-		parts = append(parts, c.none)
+	if len(c.Lines) == 0 && c.None != "" {
+		parts = append(parts, c.None)
 	}
 	s.Text = strings.Join(parts, "\n")
-	if body == "" && len(c.lines) > 0 {
+	if body == "" && len(c.Lines) > 0 {
 		s.State, s.Text = Dropped, ""
 	}
 	if err := checkFences(s.Text, nonce); err != nil {
@@ -67,7 +69,15 @@ func render(row *row, c *content, most int, nonce string) *Section {
 		s.Text = "(This section is left out: its text could not be told apart from the program's own. The operator's log says why.)"
 	}
 	if s.Text != "" {
-		s.Tokens = sectionFrame + llm.EstimateTokens(s.Text)
+		s.Tokens = section.Frame + llm.EstimateTokens(s.Text)
 	}
 	return s
+}
+
+// both is two notes in one.
+func both(first, second string) string {
+	if first == "" || second == "" {
+		return first + second
+	}
+	return first + "; " + second
 }

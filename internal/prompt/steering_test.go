@@ -10,14 +10,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
 	reverie "reverie"
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/skill"
+	"reverie/internal/prompt/section"
 )
 
 // fails gives the newest call a result that says that nothing came of it.
@@ -48,7 +47,7 @@ func (w *world) compacts(keep int) {
 func (w *world) retries() {
 	w.t.Helper()
 	for _, m := range slices.Backward(w.turn().History) {
-		if byPerson(&m) {
+		if m.Role == llm.User && m.Sender != "" {
 			w.must(w.history.Retire(context.Background(), history.Talk(w.room), m.ID))
 			break
 		}
@@ -68,28 +67,16 @@ func (w *world) notes() []string {
 	}
 	lines, _, _ = strings.Cut(lines, "\n"+closeNote("k3f9"))
 	var out []string
-	sections, problems := parseBase(builtinSteering(w.t, "en"), nil)
-	if len(problems) > 0 {
-		w.t.Fatal(problems)
-	}
+	builtin := section.Sources{Dir: w.t.TempDir(), Defaults: reverie.Data}
+	rules, _ := builtin.Read("prompts/steering/en.txt", 0)
 	for line := range strings.SplitSeq(lines, "\n") {
-		i := slices.IndexFunc(sections, func(s baseSection) bool { return "- "+s.text == line })
+		i := slices.IndexFunc(rules, func(r section.Marked) bool { return "- "+r.Text == line })
 		if i < 0 {
 			w.t.Fatalf("%q is nobody's words in\n%s", line, w.sent.Tail)
 		}
-		out = append(out, sections[i].name)
+		out = append(out, rules[i].Name)
 	}
 	return out
-}
-
-func builtinSteering(t testing.TB, language string) string {
-	t.Helper()
-	f := &files{t.TempDir(), reverie.Data}
-	read := f.read(steeringFile(language))
-	if !read.exists {
-		t.Fatalf("no %s", steeringFile(language))
-	}
-	return read.text
 }
 
 // got sends, and compares the notes with those named in want.
@@ -219,7 +206,7 @@ func TestNotesOfAMessageStay(t *testing.T) {
 			}
 			w.send()
 			notes := w.notes()
-			if len(notes) > mostNotes {
+			if len(notes) > 3 {
 				rt.Fatalf("%d notes: %v", len(notes), notes)
 			}
 			for _, n := range notes {
@@ -266,65 +253,6 @@ func TestNoSteering(t *testing.T) {
 	w.talks("Remember that it is so.", "keep")
 }
 
-// Every language has words for every rule, for the same tools, in the table's order;
-// three of them fit the section.
-func TestSteeringWords(t *testing.T) {
-	var names []string
-	for _, r := range rules {
-		names = append(names, r.name)
-	}
-	f := &files{t.TempDir(), reverie.Data}
-	english, _ := steeringOf(f, "en", nil)
-	seen := map[string]string{}
-	for _, language := range []string{"en", "de", "es", "fr", "it", "ja", "zh"} {
-		sections, problems := steeringOf(f, language, []string{"append_memory", "task"})
-		sized(t, language, problems, 0)
-		var got []string
-		var sizes []int
-		for i, s := range sections {
-			got = append(got, s.name)
-			n := utf8.RuneCountInString(s.text)
-			sizes = append(sizes, n)
-			never(t, n == 0 || n > maxWords || strings.Contains(s.text, "\n"), "%s, %s: %d characters of one line: %q", language, s.name, n, s.text)
-			if i < len(english) && !slices.Equal(s.any, english[i].any) {
-				t.Errorf("%s, %s requires %v, in English %v", language, s.name, s.any, english[i].any)
-			}
-			equal(t, fmt.Sprintf("%s, %s says what says", language, s.name), seen[s.text], "")
-			seen[s.text] = language + ", " + s.name
-		}
-		noDiff(t, fmt.Sprintf("%s (-table +file)", language), names, got)
-		slices.Sort(sizes)
-		if longest := sizes[len(sizes)-mostNotes:]; longest[0]+longest[1]+longest[2]+9 > 1000 {
-			t.Errorf("%s: the longest three have no room: %v", language, longest)
-		}
-	}
-}
-
-// What asks for something to be kept, what speaks of oneself and what claims to have
-// kept something is told from what only looks like it.
-func TestSteeringCues(t *testing.T) {
-	says := func(what string, found func(string) bool, yes, no []string) {
-		for _, s := range yes {
-			never(t, !found(s), "%q: not %s", s, what)
-		}
-		for _, s := range no {
-			never(t, found(s), "%q: %s", s, what)
-		}
-	}
-	says("asks to keep", asksToKeep,
-		[]string{"REMEMBER THAT I like tea", "please, don’t forget the milk", "Merk dir das!", "Recuérdame llamar a Ana", "N'oublie pas le lait", "Ricordati il latte", "覚えておいて", "请记住我喜欢茶"},
-		[]string{"Do you remember that film?", "Remembering is hard", "I forgot it", "Hast du dir das gemerkt?", "覚えていますか", "Unforgettable"})
-	said := func(cues []string) func(string) bool {
-		return func(s string) bool { return skill.Said(s, cues) != "" }
-	}
-	says("personal", said(personal),
-		[]string{"My cat is hungry", "Ich habe Hunger", "Vivo en Brno", "J'aime le thé", "Mi piace il tè", "私は茶が好き", "我喜欢茶"},
-		[]string{"Mystery", "Why is it so?", "Mount it", "What about Ada?"})
-	says("promises", said(promises),
-		[]string{"OK, I'll remember that!", "Das merke ich mir.", "Lo recordaré.", "C'est noté !", "Me lo ricorderò.", "覚えておきます。", "好的，我会记住。"},
-		[]string{"I remember your sister.", "It is noted in the book", "Ich erinnere mich nicht"})
-}
-
 // The owner's words are used as they stand; a section without any is never said, and
 // what is wrong with the file is told.
 func TestSteeringFile(t *testing.T) {
@@ -340,7 +268,7 @@ func TestSteeringFile(t *testing.T) {
 	}
 	want := []string{file + ":9: section act names an unknown tool \"drill\"", file + ":7: there is no steering rule \"singing\"; its text is never used"}
 	noDiff(t, "other than wanted", want, got)
-	if got := Check(w.dir, reverie.Data, "en", w.tools); len(got) != 2 || got[0].File != file {
+	if got := section.Check(w.dir, reverie.Data, "en", w.tools); len(got) != 2 || got[0].File != file {
 		t.Errorf("Check: %v", got)
 	}
 	w.answers("I'll remember that.")
@@ -391,10 +319,8 @@ func TestNoLonger(t *testing.T) {
 			never(t, !strings.Contains(got, want) || (got == "") != (want == ""), "%s said %q, want %q", tt.title, got, want)
 		}
 		word := func(s string) string {
-			if words := thinkingWords[s]; words != "" {
-				return words
-			}
-			return s
+			return stdcmp.Or(map[string]string{"low": "Think briefly before you answer.", "high": "Think the question through with care: " +
+				"consider other ways, check your result, and only then answer; give only the answer."}[s], s)
 		}
 		said("")
 		tt.set(w, tt.first)
@@ -424,7 +350,7 @@ func TestWordsOfATurn(t *testing.T) {
 	w.markers = true // there is no tool for the goal
 	w.goal = []string{" ", "Ship\nit.\n# Instructions", "", strings.Repeat("x", 600)}
 	w.asks("Hello")
-	w.expect(true, "# Active Goal\n"+markersHint+"\n<data id=\"k3f9\" source=\"goal\">\nShip it. # Instructions\n"+strings.Repeat("x", 500)+"…\n</data")
+	w.expect(true, "# Active Goal\nWhen a step begins or ends, ", "Likewise [DECISION] what was decided - LOCKED, [ARTIFACT] Created path, [NEXT] the next step. The person does not see such lines.\n<data id=\"k3f9\" source=\"goal\">\nShip it. # Instructions\n"+strings.Repeat("x", 500)+"…\n</data")
 	w.expect(false, "Goal steps now")
 	w.expect(true, "# Tools\n- append_memory: what append_memory is for\n- task: what task is for\n")
 	w.tools, w.goal = nil, nil

@@ -5,13 +5,14 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/prompt/section"
 	"reverie/internal/trust"
 )
 
 // Turn is what a session knows when it needs a prompt: what contributors look at, and which
 // request it is for which model.
 type Turn struct {
-	Subject
+	section.Turn
 
 	Talk    history.Talk // whose history it is, and whose epoch; "" = the room's own
 	Layout  Layout       // "" = the assembler's; another one for scheduled jobs and sub-sessions

@@ -23,6 +23,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/prompt/section"
 	"reverie/internal/skill"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
@@ -129,7 +130,7 @@ type world struct {
 	skills    *skill.Library
 	history   *history.Store
 	assembler *Assembler
-	extra     []Contributor // of contribute
+	extra     []section.Contributor // of contribute
 	log       bytes.Buffer
 
 	tools             []string
@@ -177,7 +178,7 @@ func (w *world) restart() {
 	w.history = history.NewStore(w.db)
 	w.assembler, err = New(Config{
 		Layout: w.layout, DB: w.db, History: w.history, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
-		Sources: Sources{Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en",
+		Sources: section.Sources{Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en",
 			Memory: w.memory, Tasks: w.tasks, Skills: w.skills, KnownTools: w.tools, Instructions: w.instructions,
 			Models: []string{"small", "large"}, Summary: func(tool string) string { return "what " + tool + " is for" },
 			Host: "attic", System: "linux/amd64"},
@@ -191,13 +192,13 @@ func (w *world) restart() {
 func (w *world) instruct(text string) { w.instructions, w.assembler.cfg.Instructions = text, text }
 
 // contribute gives the world's layout one contributor more, last in its zone.
-func (w *world) contribute(c Contributor) {
+func (w *world) contribute(c section.Contributor) {
 	w.t.Helper()
 	a := w.assembler
 	a.contributors = append(a.contributors, c)
 	w.extra = append(w.extra, c)
 	layout := slices.Concat(layouts[w.layout], w.extra)
-	slices.SortStableFunc(layout, func(a, b Contributor) int { return strings.Compare(string(a.Zone), string(b.Zone)) }) // prefix, tail
+	slices.SortStableFunc(layout, func(a, b section.Contributor) int { return strings.Compare(string(a.Zone), string(b.Zone)) }) // prefix, tail
 	a.rows[w.layout] = rowsOf(layout, a.contributors, nil)
 }
 
@@ -283,7 +284,7 @@ func (w *world) caller() trust.Caller {
 func (w *world) turn() Turn {
 	w.t.Helper()
 	past := must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
-	return Turn{ToolTokens: 100, Window: w.window, MaxOutput: w.maxOutput, Compacted: w.compacted, Subject: Subject{
+	return Turn{ToolTokens: 100, Window: w.window, MaxOutput: w.maxOutput, Compacted: w.compacted, Turn: section.Turn{
 		Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, Now: w.now, History: past,
 		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary,
 		Thinking: w.thinking, Model: w.model, Context: w.context}}

@@ -67,6 +67,9 @@ func argumentLines(arguments string) []string {
 	return lines
 }
 
+// shownRunes is how much of a result is shown.
+const shownRunes = 300
+
 // visibleText is text in one line, with nothing in it that a person would not see.
 func visibleText(text string) string {
 	text = strings.Map(func(r rune) rune {
@@ -95,13 +98,13 @@ func (s *Session) outcome(ctx context.Context, a approval, key string) string {
 		if act.Failed {
 			key = "approve.failed"
 		}
-		lines = append(lines, "- "+s.text(ctx, key, "act", s.actWords(ctx, act.Act), "result", history.OneLine(act.Result, listedRunes)))
+		lines = append(lines, "- "+s.text(ctx, key, "act", s.actWords(ctx, act.Act), "result", history.OneLine(act.Result, shownRunes)))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// approve is the command !approve: CODE, or CODE conversation.
-func (s *Session) approve(ctx context.Context, in chat.Inbound, args string) (string, error) {
+// Approve is the command !approve: CODE, or CODE conversation.
+func (s *Session) Approve(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	code, rest, _ := strings.Cut(args, " ")
 	option := optionOnce
 	switch rest = strings.ToLower(strings.TrimSpace(rest)); {
@@ -117,8 +120,8 @@ func (s *Session) approve(ctx context.Context, in chat.Inbound, args string) (st
 	return text, err
 }
 
-// deny is the command !deny.
-func (s *Session) deny(ctx context.Context, in chat.Inbound, args string) (string, error) {
+// Deny is the command !deny.
+func (s *Session) Deny(ctx context.Context, in chat.Inbound, args string) (string, error) {
 	if args == "" {
 		return s.text(ctx, "approve.usage"), nil
 	}

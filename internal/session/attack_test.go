@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -162,7 +163,7 @@ func (w *world) directScope(room, person string) tool.Scope {
 	in := chat.Inbound{ID: "$scope", Room: room, Sender: person, Private: true}
 	s := newSession(w.Manager, history.Talk(room))
 	s.label = s.caller(in).Label()
-	return s.toolScope(in, roomMode{})
+	return s.toolScope(in, settings.Current{})
 }
 
 // calls runs one tool call.
@@ -262,18 +263,18 @@ func unproven(id, text string) chat.Inbound {
 
 // TestUnprovenOwnerCommands: what only owners may do is refused where nothing proves that an owner writes.
 func TestUnprovenOwnerCommands(t *testing.T) {
-	for command, refusal := range map[string]string{
+	for said, refusal := range map[string]string{
 		"!config threads off": "settings.owners",
 		"!model local":        "settings.owners",
 		"!dream":              "dream.owner",
 		"!dream undo":         "dream.owner",
 		"!skills share x":     "skills.owners",
 	} {
-		t.Run(command, func(t *testing.T) {
+		t.Run(said, func(t *testing.T) {
 			w := newWorld(t, t.TempDir())
-			w.cfg.Dreams = &Dreams{Wake: func() {}, Undo: func(context.Context, i18n.Say) (string, error) { return "undone", nil }}
+			w.cfg.Dreams = &command.Dreams{Wake: func() {}, Undo: func(context.Context, i18n.Say) (string, error) { return "undone", nil }}
 			refused := (*settings.Messages)(nil).Text(t.Context(), "!dm", refusal)
-			in := unproven("$1", command)
+			in := unproven("$1", said)
 			equal(t, w.deliver(t, in).Text, refused)
 			in.ID, in.Unproven = "$2", false
 			got := w.deliver(t, in).Text
@@ -364,7 +365,7 @@ func (w *world) callTask(t *testing.T, in chat.Inbound, name, arguments string) 
 	t.Helper()
 	s := newSession(w.Manager, history.Talk(in.Room))
 	s.label = s.caller(in).Label()
-	return w.cfg.Tools.Run(t.Context(), s.toolScope(in, roomMode{}), llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
+	return w.cfg.Tools.Run(t.Context(), s.toolScope(in, settings.Current{}), llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
 }
 
 // TestPrivateTasksStayPrivate: a task and a goal of a direct chat do not exist for who comes into it later, neither while its person is

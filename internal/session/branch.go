@@ -15,29 +15,8 @@ import (
 	"reverie/internal/llm"
 )
 
-// Branch is the thread that in is answered in, by the room's setting: where it was asked, always
-// in a thread, which begins at the question, or never in one. A command outside of threads is about
-// the room's own conversation, but for !retry, whose thread the transport knows.
-func Branch(setting string, in chat.Inbound) string {
-	switch {
-	case setting == "off":
-		return ""
-	case in.Thread != "" || setting != "always":
-		return in.Thread
-	}
-	if _, _, command := parseCommand(in.Text); command && !Retries(in.Text) {
-		return ""
-	}
-	return in.ID
-}
-
-// Retries reports whether text asks for an answer once more.
-func Retries(text string) bool {
-	name, _, command := parseCommand(text)
-	return command && name == "retry"
-}
-
-// talkOf is the conversation that in belongs to. What the program has to tell belongs to the room's own.
+// talkOf is the conversation that in belongs to. What the program has to tell belongs to
+// the room's own.
 func talkOf(in chat.Inbound) history.Talk {
 	if in.Event != "" {
 		return history.TalkOf(in.Room, "")

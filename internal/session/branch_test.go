@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -34,7 +35,7 @@ func TestBranch(t *testing.T) {
 		{"off", "", "hello", ""},
 		{"off", "$root", "hello", ""},
 	} {
-		got := Branch(c.setting, chat.Inbound{ID: "$in", Thread: c.thread, Text: c.text})
+		got := command.Branch(c.setting, chat.Inbound{ID: "$in", Thread: c.thread, Text: c.text})
 		wrong(t, got != c.want, "%s: %q in thread %q is answered in %q, want %q", c.setting, c.text, c.thread, got, c.want)
 	}
 }

@@ -218,8 +218,8 @@ func (s *Session) tell(ctx context.Context, in chat.Inbound, c history.Compactio
 	}
 }
 
-// compactNow is the command !compact.
-func (s *Session) compactNow(ctx context.Context, in chat.Inbound, _ string) (string, error) {
+// CompactNow is the command !compact.
+func (s *Session) CompactNow(ctx context.Context, in chat.Inbound) (string, error) {
 	s.compaction.in = in
 	done, err := s.compactTo(ctx, becauseAsked, 100)
 	if err != nil {
@@ -237,19 +237,6 @@ func (s *Session) compactNow(ctx context.Context, in chat.Inbound, _ string) (st
 		text = i18n.Sentences(text, s.text(ctx, "compact.extracted"))
 	}
 	return i18n.Sentences(text, s.text(ctx, "compact.shown")), nil
-}
-
-// showSummary is the command !summary.
-func (s *Session) showSummary(ctx context.Context, _ chat.Inbound, _ string) (string, error) {
-	c, err := s.cfg.History.Compacted(ctx, s.talk)
-	if err != nil {
-		return "", err
-	}
-	text := c.Text()
-	if text == "" {
-		return s.text(ctx, "summary.none"), nil
-	}
-	return s.text(ctx, "summary.head", "at", c.At.In(s.cfg.Location).Format(minute)) + "\n\n" + text, nil
 }
 
 func (s *Session) messages(ctx context.Context, n int) string {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -336,7 +337,7 @@ func TestAnyHistoryFits(t *testing.T) {
 		in := chat.Inbound{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}
 		must(rt, m.remember(t.Context(), in))
 		newest := fill(rt, m, room, in.ID)
-		result(s.goal(t.Context(), in, "new build the greenhouse"))(rt)
+		result(command.Run(t.Context(), s.call(in), "goal", "new build the greenhouse"))(rt)
 		p, _, err := s.fits(t.Context(), in)
 		if err != nil {
 			rt.Fatal(err)

@@ -1,5 +1,5 @@
 // Package session owns conversations: one goroutine per room or thread keeps its history,
-// runs its turns (prompt, model, tools, reply) and answers its commands.
+// runs its turns (prompt, model, tools, reply) and hands commands to package command.
 //
 // # Threads
 //

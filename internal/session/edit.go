@@ -11,6 +11,7 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/delivery"
 	"reverie/internal/harvest"
 	"reverie/internal/history"
@@ -126,7 +127,7 @@ func (s *Session) changed(ctx context.Context, burst []chat.Inbound, target stri
 			continue
 		}
 		s.handleChange(ctx, c)
-		if i >= 0 && (c.Change == chat.TakenBack || Commands(c.Text)) { // it is no part of the conversation any more
+		if i >= 0 && (c.Change == chat.TakenBack || command.Is(c.Text)) { // it is no part of the conversation any more
 			left = slices.Delete(left, i, i+1)
 		}
 	}
@@ -296,7 +297,7 @@ func (s *Session) amend(ctx context.Context, in chat.Inbound) error {
 	if !g.end { // only the newest answer is given anew
 		return s.reword(ctx, in, "")
 	}
-	if Commands(in.Text) {
+	if command.Is(in.Text) {
 		return s.becomesCommand(ctx, in)
 	}
 	if was.Text == in.Text && g.answer >= 0 && !history.TakenBack(past[g.answer]) { // done before an interruption

@@ -244,7 +244,7 @@ func (s *Session) unopened(ctx context.Context, burst []chat.Inbound) string {
 		case f.Kind == chat.VoiceFile && f.Note == errDeaf:
 			lines = append(lines, s.text(ctx, "files.deaf"))
 		default:
-			lines = append(lines, s.text(ctx, "files.unopened", "name", f.Name, "why", s.why(ctx, f.Note)))
+			lines = append(lines, s.text(ctx, "files.unopened", "name", f.Name, "why", s.cfg.Messages.Why(ctx, s.room, f.Note)))
 		}
 	}
 	return strings.Join(lines, "\n")

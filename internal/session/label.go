@@ -12,6 +12,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/trust"
 )
 
@@ -126,7 +127,7 @@ func (s *Session) separate(ctx context.Context, now trust.Readers) error {
 	}
 	if was != trust.Nobody && was != now {
 		s.log.Info("others read this room now: a new conversation begins")
-		if err := s.beginNew(ctx); err != nil {
+		if err := s.StartNew(ctx); err != nil {
 			return err
 		}
 		s.newest, s.asking, s.compaction = chat.Inbound{}, chat.Inbound{}, compaction{}
@@ -194,7 +195,7 @@ func (s *Session) untrusted(
 	for _, r := range sections {
 		if r.Integrity < trust.User && r.Tokens > 0 && r.ID != "summary" {
 			add("approve.seen.kept")
-			if r.Zone == prompt.Prefix && r.Integrity < trust.Guest {
+			if r.Zone == section.Prefix && r.Integrity < trust.Guest {
 				prefix += " " + r.ID
 			}
 		}

@@ -2,10 +2,11 @@ package session
 
 import (
 	"context"
-	"reverie/internal/agent"
-	"reverie/internal/tool"
 	"sync"
 	"time"
+
+	"reverie/internal/agent"
+	"reverie/internal/tool"
 )
 
 // lanes let people go first: while a person waits for an answer of a model,

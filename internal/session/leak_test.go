@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/dream"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -431,7 +432,7 @@ func (h *leakHistory) speaker() (r *leakRoom, who string) {
 func (h *leakHistory) says(r *leakRoom, who, text string, more func(*chat.Inbound)) {
 	h.number++
 	in := chat.Inbound{ID: fmt.Sprintf("$m%d", h.number), Room: r.id, Sender: who, Text: text, Private: r.with() == who, At: time.Now()}
-	if !in.Private && !Commands(text) {
+	if !in.Private && !command.Is(text) {
 		in.Quotes, r.heard = r.heard, nil
 	}
 	if h.chance(4) && len(r.said) > 0 { // in a thread

@@ -14,6 +14,7 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -65,9 +66,9 @@ type Config struct {
 	Objective string                    // role of the models that are asked which task a room works on; empty = none is
 	Messages  *settings.Messages        // what is said without a model; nil = in English
 	Skills    *skill.Library
-	Media     *media.Store // what came with messages; nil = files cannot be read
-	FileText  int          // characters of a file that the model gets; 0 = 40,000
-	Dreams    *Dreams      // what !dream does; nil = there is no such thing here
+	Media     *media.Store    // what came with messages; nil = files cannot be read
+	FileText  int             // characters of a file that the model gets; 0 = 40,000
+	Dreams    *command.Dreams // what !dream does; nil = there is no such thing here
 	// Window says what is known of the chat model's window, asking nobody; nil = what Models found out.
 	Window func() window.Inputs
 
@@ -114,8 +115,9 @@ func New(cfg Config) *Manager {
 		cfg.Rooms = lastWritten{cfg.DB}
 	}
 	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.Quiet, cfg.Now))
-	m := &Manager{cfg: cfg, background: cfg.Background, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
-		lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now), rooms: map[history.Talk]*Session{}}
+	m := &Manager{cfg: cfg, background: cfg.Background, began: cfg.Now(), start: make(chan *Session, 16),
+		turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now),
+		rooms: map[history.Talk]*Session{}}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools, History: cfg.History,
 			Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location, Again: cfg.Again, Now: cfg.Now,
@@ -202,7 +204,7 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 		in.Sender = m.cfg.Owners[0]
 	}
 	in.Private = in.Private || !known
-	return s.preview(ctx, in)
+	return s.Preview(ctx, in)
 }
 
 // Rooms lists the rooms that have been talked in, the latest first.

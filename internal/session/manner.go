@@ -9,6 +9,7 @@ import (
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/settings"
 	"reverie/internal/trust"
 )
@@ -16,7 +17,7 @@ import (
 // manner is how the next message of a room is answered: what people have chosen
 // for it, and what its window allows.
 type manner struct {
-	mode  roomMode
+	mode  settings.Current
 	tier  int
 	goal  goal.Goal
 	pin   worked  // the task that is worked on, if no goal is
@@ -66,23 +67,20 @@ func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) 
 	tools := s.offer(m)
 	t := prompt.Turn{
 		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.dense, ToolTokens: tools.Tokens,
-		Subject: prompt.Subject{
+		Turn: section.Turn{
 			Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private, Tools: tools.Names,
 			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Templates, Tier: m.tier,
 		},
 	}
-	t.Chosen, t.Model = m.mode.model, s.firstModel(m.mode.Role)
+	t.Chosen, t.Model = m.mode.Model, s.firstModel(m.mode.Role)
 	if !s.cfg.Models.Thinks(m.mode.Role) { // no parameter for it: the prompt says it in words
-		t.Thinking = string(m.mode.think)
+		t.Thinking = string(m.mode.Think)
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
-	t.From.Goal = m.goal.Label.Integrity
 	t.Sees, t.Context = m.sees, m.about
 	t.SetGoal(m.goal)
 	if t.Pin == "" {
 		t.Pin, t.From.Pin = m.pin.line, m.pin.from
-	} else {
-		t.From.Pin = t.From.Goal
 	}
 	if in.Event == chat.ScheduledTask {
 		t.Job()

@@ -2,10 +2,12 @@ package session
 
 import (
 	"context"
-	"reverie/internal/chat"
-	"reverie/internal/i18n"
 	"sync"
 	"time"
+
+	"reverie/internal/chat"
+	"reverie/internal/command"
+	"reverie/internal/i18n"
 )
 
 // meanwhile tells a person who waits for an answer what is done for it: once it has taken
@@ -72,5 +74,5 @@ func (s *Session) doing(ctx context.Context, tool string) string {
 	if _, ok := i18n.Source()["doing."+tool]; ok {
 		return s.text(ctx, "doing."+tool)
 	}
-	return s.text(ctx, "doing.tool", "tool", asWord(tool))
+	return s.text(ctx, "doing.tool", "tool", command.Word(tool))
 }

@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/settings"
 	"reverie/internal/trust"
 )
 
@@ -111,7 +113,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 					"!undo", "!status", "!prompt", "!whoami", "!tasks", "!remember my code is 1", "!retry"} {
 					ways[to.name+" says "+text] = func() string { return say(to.room, to.person, text, to.private) }
 				}
-				scope := newSession(w.Manager, history.Talk(to.room)).toolScope(chat.Inbound{ID: "$x", Room: to.room, Sender: to.person, Private: to.private}, roomMode{})
+				scope := newSession(w.Manager, history.Talk(to.room)).toolScope(chat.Inbound{ID: "$x", Room: to.room, Sender: to.person, Private: to.private}, settings.Current{})
 				for _, path := range []string{"data/MEMORIES.txt", "MEMORIES.txt", "./skills/../MEMORIES.txt", "data/memories", "data/bot.db", "data/memories/users/" + owner + ".txt"} {
 					args, _ := json.Marshal(map[string]string{"path": path})
 					ways[to.name+" reads "+path] = func() string {
@@ -205,7 +207,7 @@ func TestLargeMemoryFile(t *testing.T) {
 // TestKeepCommand: a person answers what only they can decide, by its number, and nobody else does.
 func TestKeepCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	w.cfg.Dreams = &Dreams{Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }}
+	w.cfg.Dreams = &command.Dreams{Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }}
 	const guest = "@guest:example.org"
 	as := func(person, room string, private bool, text string, want ...string) string {
 		t.Helper()

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"path/filepath"
 	"regexp"
-	reverie "reverie"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,8 +17,10 @@ import (
 	"testing"
 	"time"
 
+	reverie "reverie"
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -133,7 +134,7 @@ func everythingSaid(t *testing.T, language string) {
 	talksOfMemory(t, w, say)
 	talksOfTasks(t, w, say, exec)
 	talksOfFiles(t, w, say)
-	w.cfg.Dreams = &Dreams{Wake: func() {}, Status: func(_ context.Context, say i18n.Say) (string, error) {
+	w.cfg.Dreams = &command.Dreams{Wake: func() {}, Status: func(_ context.Context, say i18n.Say) (string, error) {
 		return say("dream.failed", "why", say("why.dream_cut_off")), nil
 	}, Undo: func(_ context.Context, say i18n.Say) (string, error) {
 		return i18n.Join(say, []i18n.Text{i18n.New("why.dream_undone", "count", 1), i18n.New("why.task_stays", "id", "t")}), nil
@@ -178,7 +179,7 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 	id := w.known(t, memory.Private(owner), "Zucker").ID
 	w.deliver(t, chat.Inbound{ID: "$group", Room: "!dm", Sender: owner, Text: "!memory share " + id, At: time.Now()})
 	say("!memory share "+id, "!memory private "+id, "!memory share mem_zz", "!forget "+id, "!undo", "!memory zz")
-	for i := range mostListed + 2 {
+	for i := range 50 + 2 {
 		w.known(t, memory.Private(owner), fmt.Sprint("Tee", i))
 	}
 	say("!memory")
@@ -228,8 +229,12 @@ func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 }
 
 // speaking are the folders whose code says something to people in rooms.
-var speaking = []string{".", "../settings", "../agent", "../subsession", "../matrix", "../matrix/verification", "../matrix/account", "../matrix/doctor", "../window", "../harvest", "../questions", "../delivery", "../task", "../goal", "../store", "../dream", "../dream/report",
-	"../memory", "../media", "../llm", "../history", "../prompt", "../i18n", "../../cmd/bot"}
+var speaking = []string{
+	".", "../settings", "../agent", "../command", "../subsession", "../matrix", "../matrix/verification", "../matrix/account",
+	"../matrix/doctor", "../matrix/gate", "../window", "../harvest", "../questions", "../delivery", "../task", "../goal", "../store",
+	"../dream", "../dream/report", "../memory", "../search/vector", "../search/qdrant", "../media", "../llm", "../history", "../prompt",
+	"../prompt/section", "../i18n", "../../cmd/bot",
+}
 
 // parsed are the files of folders, without their tests.
 func parsed(t *testing.T, dirs []string) map[string]*ast.File {

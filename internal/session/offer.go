@@ -1,11 +1,12 @@
 package session
 
 import (
+	"slices"
+
 	"reverie/internal/agent"
 	"reverie/internal/llm"
 	"reverie/internal/settings"
 	"reverie/internal/tool"
-	"slices"
 )
 
 // policy is which tools there are in the mode.

@@ -15,10 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/llm/calls/callstest"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/settings"
 )
 
@@ -26,7 +28,7 @@ import (
 func instructionsOf(t *testing.T, w *world, m settings.Mode, tier int) (text string, tools []string) {
 	t.Helper()
 	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.Name][tier].Names
-	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Subject: prompt.Subject{
+	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Turn: section.Turn{
 		Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.Templates, Tier: tier}}))(t)
 	return p.Prefix + "\n" + p.Tail, tools
 }
@@ -107,10 +109,7 @@ func TestPromptSaysWhatHappens(t *testing.T) {
 
 // TestPromptNamesCommands: every !command in a text that the model reads is one.
 func TestPromptNamesCommands(t *testing.T) {
-	var known []string
-	for _, c := range commands() {
-		known = append(known, c.name)
-	}
+	known := command.Names()
 	named := regexp.MustCompile(`!([a-z]+)\b`)
 	var files []string
 	for _, pattern := range []string{"*_PROMPT.txt", "prompts/*.txt", "prompts/*/*.txt"} {

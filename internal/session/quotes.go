@@ -18,12 +18,6 @@ const (
 	quoteTokens = 2     // characters of a token, to be sure
 )
 
-// Commands reports whether a text is a command rather than a message.
-func Commands(text string) bool {
-	_, _, command := parseCommand(text)
-	return command
-}
-
 // quoted renders quotes as the model reads them, and returns those that there was room for: what is
 // replied to before what was only heard, the newest first. A line of a quote begins with "> ", so
 // that none passes for the line that says whose it is.

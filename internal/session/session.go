@@ -11,11 +11,13 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
@@ -244,7 +246,7 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Inbound) error {
 	}
 	newest = burst[len(burst)-1]
 	text := s.unopened(ctx, burst)
-	name, args, command := parseCommand(newest.Text)
+	name, args, command := command.Parse(newest.Text)
 	if text != "" || command { // the room is known before anything is done in it
 		if err := s.together(ctx, nil); err != nil {
 			return err
@@ -308,7 +310,7 @@ func (s *Session) integrity(in chat.Inbound) trust.Integrity {
 	return s.level(in)
 }
 
-func (s *Session) toolScope(in chat.Inbound, now roomMode) tool.Scope {
+func (s *Session) toolScope(in chat.Inbound, now settings.Current) tool.Scope {
 	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.Event != "", Spawner: s.spawner()}
 }
 
@@ -343,12 +345,12 @@ func (s *Session) stoppable(ctx context.Context, person string, ids ...string) (
 }
 
 func isStop(in chat.Inbound) bool {
-	name, _, ok := parseCommand(in.Text)
+	name, _, ok := command.Parse(in.Text)
 	return ok && name == "stop" && in.Event == "" && in.Change == ""
 }
 
-// stop answers !stop. What runs was stopped when the message came, see push.
-func (s *Session) stop(ctx context.Context, in chat.Inbound, _ string) (string, error) {
+// Stop answers !stop. What runs was stopped when the message came, see push.
+func (s *Session) Stop(ctx context.Context, in chat.Inbound) (string, error) {
 	helpers := ""
 	if s.helpers != nil {
 		n, err := s.helpers.Stop(ctx, s.talk)

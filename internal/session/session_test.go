@@ -15,11 +15,13 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
@@ -260,7 +262,7 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }}))(t)
 	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills"), nil), history.NewStore(db)
 	tools := result(tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC}))(t)
-	assembler := result(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: prompt.Sources{
+	assembler := result(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)
 	w.Manager = New(Config{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks,
@@ -529,8 +531,8 @@ func FuzzParseCommand(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		name, _, ok := parseCommand(s)
-		wrong(t, ok && (name == "" || strings.ContainsAny(name, " \n!")), "parseCommand(%q) = %q", s, name)
+		name, _, ok := command.Parse(s)
+		wrong(t, ok && (name == "" || strings.ContainsAny(name, " \n!")), "command.Parse(%q) = %q", s, name)
 	})
 }
 

@@ -13,12 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/goal"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/settings"
 	"reverie/internal/task"
+	"reverie/internal/text"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -64,12 +66,9 @@ func TestConfigCommand(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	var names []string
-	for _, c := range commands() {
-		names = append(names, c.name)
-	}
+	names := command.Names()
 	for word, want := range map[string]string{"remembr": "remember", "hlep": "help", "cofnig": "config", "stat": "status", "frobnicate": "", "x": "", "modle": "model"} {
-		if got := Nearest(word, names); want == "" && len(got) > 0 || want != "" && (!slices.Contains(got, want)) || len(got) > mostNearest {
+		if got := text.Nearest(word, names); want == "" && len(got) > 0 || want != "" && (!slices.Contains(got, want)) || len(got) > 3 {
 			t.Errorf("%s: %q, want %q among them", word, got, want)
 		}
 	}
@@ -260,7 +259,7 @@ func TestDreamCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	wants(t, w.say(t, "$1", "!dream").Text, "`bot dream`")
 	woken := 0
-	w.cfg.Dreams = &Dreams{Wake: func() { woken++ },
+	w.cfg.Dreams = &command.Dreams{Wake: func() { woken++ },
 		Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }, Undo: func(context.Context, i18n.Say) (string, error) { return "taken back", nil }}
 	for text, want := range map[string]string{"!dream": "as soon as nobody waits", "!dream Status": "slept well", "!dream undo": "Taken back.", "!dream on": "`!dream status`"} {
 		notice(t, w.deliver(t, chat.Inbound{ID: "$own" + text, Room: "!own", Sender: owner, Text: text, Private: true, At: time.Now()}), want)
@@ -274,7 +273,7 @@ func TestDreamCommand(t *testing.T) {
 func TestTidy(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "good morning")
 	var parts []string
-	w.cfg.Dreams = &Dreams{Tidy: func(part string) { parts = append(parts, part) }}
+	w.cfg.Dreams = &command.Dreams{Tidy: func(part string) { parts = append(parts, part) }}
 	w.say(t, "$1", "hi")
 	wrong(t, len(parts) > 0, "with room for all: %q", parts)
 	for i := range 40 {
@@ -326,7 +325,7 @@ func TestSmallestWindow(t *testing.T) {
 	s := newSession(newWorld(t, t.TempDir()).Manager, "!dm")
 	g := goal.Goal{ID: "g", Description: "move house", Status: goal.Active, Priority: "medium"}
 	for tier, want := range map[int]bool{0: true, 1: false, 2: true, 5: true} {
-		turn := s.promptTurn(chat.Inbound{Sender: owner}, nil, manner{mode: roomMode{Mode: settings.Modes()[0]}, tier: tier, goal: g})
+		turn := s.promptTurn(chat.Inbound{Sender: owner}, nil, manner{mode: settings.Current{Mode: settings.Modes()[0]}, tier: tier, goal: g})
 		if slices.Contains(turn.Tools, "goal") != want || turn.Markers == want || turn.ToolTokens >= s.offers["assistant"][2].Tokens != want {
 			t.Errorf("tier %d: tools %v of %d tokens, markers %v", tier, turn.Tools, turn.ToolTokens, turn.Markers)
 		}

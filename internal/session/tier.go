@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"

@@ -55,7 +55,7 @@ func (s *Session) turn(ctx context.Context, burst []chat.Inbound) error {
 
 // begin waits until one more turn may run, and shows that an answer is being written.
 // done must be called when it is.
-func (s *Session) begin(ctx context.Context, now roomMode) (done func(), err error) {
+func (s *Session) begin(ctx context.Context, now settings.Current) (done func(), err error) {
 	leave := s.lanes.person(s.firstModel(now.Role))
 	select {
 	case s.turns <- struct{}{}:
@@ -251,7 +251,7 @@ func (s *Session) infer(ctx context.Context, in chat.Inbound, last bool, begun f
 	s.label, s.told = trust.Label{Integrity: p.Integrity, Readers: s.place(in).Readers()}, p.Report.Sections
 	sent := p.Messages()
 	s.reads(sent)
-	req := llm.Request{Messages: sent, Tools: s.offer(how).Specs, NoCalls: last, Fit: s.cfg.Tools.Fit, Think: how.mode.think,
+	req := llm.Request{Messages: sent, Tools: s.offer(how).Specs, NoCalls: last, Fit: s.cfg.Tools.Fit, Think: how.mode.Think,
 		Temperature: &how.mode.Temperature, Marks: p.Marks()}
 	var draft func(string)
 	if in.ID != "" && in.Event == "" && s.streams(ctx, in) {

@@ -15,6 +15,7 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -123,7 +124,7 @@ func TestWindowGoesToAndFro(t *testing.T) {
 		m.now = m.now.Add(time.Minute)
 	}
 	m.enforce(40960)
-	result(s.startNew(t.Context(), in, ""))(t)
+	must(t, s.StartNew(t.Context()))
 	turn := m.turn(t, s, m.tell(t, s, "$2"))
 	wrong(t, turn.Tier != 5, "after !new: tier %d, lock %+v", turn.Tier, m.lock(t, "!locked"))
 }
@@ -194,7 +195,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 	s := newSession(m.Manager, "!r")
 	status := func() string {
 		t.Helper()
-		return result(s.status(t.Context(), chat.Inbound{Room: "!r", Sender: owner, Private: true}, ""))(t)
+		return result(command.Run(t.Context(), s.call(chat.Inbound{Room: "!r", Sender: owner, Private: true}), "status", ""))(t)
 	}
 	result(m.Preview(t.Context(), "!r"))(t) // looking is not talking
 	wants(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")

@@ -244,3 +244,12 @@ func (m *Messages) For(ctx context.Context, room string) i18n.Say {
 	language := m.Language(ctx, room)
 	return func(key string, fill ...string) string { return m.In(language, key, fill...) }
 }
+
+// Why is a reason in the language of room. What some other program said is for the log,
+// and people are told so.
+func (m *Messages) Why(ctx context.Context, room string, reason i18n.Text) string {
+	if !reason.Known() {
+		return m.Text(ctx, room, "why.trouble")
+	}
+	return reason.In(m.For(ctx, room))
+}

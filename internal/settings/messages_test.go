@@ -5,13 +5,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reverie/internal/i18n"
-	"reverie/internal/store"
-	"reverie/internal/store/storetest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/i18n"
+	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 func must(t *testing.T, err error) {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
+
+	"reverie/internal/llm"
 )
 
 // A Mode is a way of working: which template the prompt has, how freely the model
@@ -76,11 +79,39 @@ func ModeNamed(name string) (Mode, bool) {
 	return modes[i], true
 }
 
-// Mode reads the mode of room. A mode that there is no more is the first one.
-func (s Store) Mode(ctx context.Context, room string) (Mode, error) {
-	set, err := s.Decided(ctx, room, ModeName)
-	m, _ := ModeNamed(set.Value)
-	return m, err
+// Current is the mode of a room, and how much the model is to think there.
+type Current struct {
+	Mode
+	Chosen Decided // who chose it, and when; what a person edits in user mode takes effect with the next time
+	Think  llm.Think
+	Model  string // that was chosen for the room, and is in its role; "" = none
+}
+
+// Current reads the mode of room, where there are models. A mode that there is no more is the first
+// one, and a model none.
+func (s Store) Current(ctx context.Context, room string, models []string) (Current, error) {
+	m := Current{Mode: modes[0]}
+	set, err := s.Stored(ctx, room)
+	if err != nil {
+		return m, err
+	}
+	if chosen, ok := ModeNamed(set[ModeName].Value); ok {
+		m.Mode, m.Chosen = chosen, set[ModeName]
+	}
+	m.Think = llm.Think(set[ThinkLevel].Value)
+	if model := set[ModelName].Value; slices.Contains(models, model) {
+		m.Model = model
+	}
+	m.Role = llm.Preferring(m.Role, m.Model)
+	return m, nil
+}
+
+// Switch puts the room into the mode next, for person. No two switches have the same time.
+func (s Store) Switch(ctx context.Context, room string, now Current, next Mode, person string, at time.Time) error {
+	if earliest := now.Chosen.At.Add(time.Millisecond); at.Before(earliest) {
+		at = earliest
+	}
+	return s.Put(ctx, room, ModeName, next.Name, person, at)
 }
 
 // RoleName is the role without the model that a room may prefer.

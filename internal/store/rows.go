@@ -109,3 +109,12 @@ func (c jsonColumn[T]) Scan(from any) error {
 	}
 	return json.Unmarshal([]byte(text), c.list)
 }
+
+// Array is values for json_each: a list of any length is one argument.
+func Array[T ~int64 | ~string](values []T) string {
+	if len(values) == 0 {
+		return "[]"
+	}
+	list, _ := json.Marshal(values) // numbers and strings can be written
+	return string(list)
+}

@@ -12,6 +12,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/tool"
@@ -248,7 +249,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		return llm.Reply{}, err
 	}
 	room, out := w.r.cfg.Models.Window(subRole)
-	t := prompt.Turn{Layout: w.n.layout(), Window: room, MaxOutput: out, Subject: prompt.Subject{
+	t := prompt.Turn{Layout: w.n.layout(), Window: room, MaxOutput: out, Turn: section.Turn{
 		Room: string(w.n.talk()), User: w.n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
 		Model: agent.FirstModel(w.r.cfg.Models, subRole), Mode: now.Templates, Tier: window.TierFor(room)}}
 	if t.Context, err = w.r.cfg.Settings.Get(ctx, t.Room, settings.Context); err != nil {
@@ -259,7 +260,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		o.Add(spec)
 	}
 	t.Tools, t.ToolTokens = o.Names, o.Tokens
-	t.From = prompt.Origins{Summary: trust.Owner, Goal: trust.Owner}
+	t.From = section.Origins{Summary: trust.Owner, Goal: trust.Owner}
 	reply, report, read, err := w.r.infer(ctx, w.n.talk(), t,
 		llm.Request{Tools: o.Specs, NoCalls: last, Fit: w.r.cfg.Tools.Fit, Temperature: &now.Temperature})
 	if report.Total > 0 { // something was sent
@@ -303,14 +304,14 @@ func (w *work) Act(ctx context.Context, reply llm.Reply) error {
 // scope is what a sub-session may see and do: as the room may that asked for it, now
 // as well as then. mode is that of the room.
 func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, error) {
-	now, err := r.cfg.Settings.Mode(ctx, n.room)
+	now, err := r.cfg.Settings.Current(ctx, n.room, nil)
 	if err != nil {
-		return tool.Scope{}, now, err
+		return tool.Scope{}, now.Mode, err
 	}
 	private := n.private
 	if private {
 		if private, err = r.host.Private(ctx, n.room, n.user); err != nil {
-			return tool.Scope{}, now, err
+			return tool.Scope{}, now.Mode, err
 		}
 	}
 	p := tool.Policy{Allow: n.tools, Where: "this sub-session"}
@@ -318,7 +319,7 @@ func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, e
 		p.Deny = []string{"*"} // an empty list allows everything
 	}
 	return tool.Scope{Room: n.room, User: n.user, Private: private, Memory: r.cfg.Isolation.Visible(n.room, n.user, private),
-		Now: r.cfg.Now().In(r.cfg.Location), Policy: p, Event: n.Event(), System: true, Spawner: r, Helper: n.id}, now, nil
+		Now: r.cfg.Now().In(r.cfg.Location), Policy: p, Event: n.Event(), System: true, Spawner: r, Helper: n.id}, now.Mode, nil
 }
 
 // infer asks the model, with less of what was said if it is too much.

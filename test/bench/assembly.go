@@ -16,6 +16,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
@@ -117,13 +118,13 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 	if err != nil {
 		return fail(err)
 	}
-	a, err := prompt.New(prompt.Config{Layout: layout, DB: db, History: past, Sources: prompt.Sources{
+	a, err := prompt.New(prompt.Config{Layout: layout, DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}})
 	if err != nil {
 		return fail(err)
 	}
-	turn := prompt.Turn{Window: 32768, MaxOutput: 2048, Subject: prompt.Subject{Room: "!r", User: owner,
+	turn := prompt.Turn{Window: 32768, MaxOutput: 2048, Turn: section.Turn{Room: "!r", User: owner,
 		Scopes: memory.Strict.Visible("!r", owner, true), Tools: tools.Names(), Now: time.Now(), Mode: "assistant", Tier: 4}}
 	for i := range 20 {
 		m := history.Message{Room: "!r", Role: llm.User, Sender: owner, Text: fmt.Sprintf("Message %d of a conversation.", i), At: time.Now()}

@@ -14,6 +14,7 @@ import (
 	"reverie/internal/llm/encoder"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/search/vector"
 )
 
 // percentiles are figures of how long something took: that half, and that 99 of
@@ -66,14 +67,14 @@ func recalling(ctx context.Context) ([]figure, error) {
 // compares them does not know. How long a real one of a question takes is measured
 // beside it, if the program can make them.
 func meaning(ctx context.Context, db *sql.DB, index *memory.FTS, asked []string, n int) ([]figure, error) {
-	v, err := memory.OpenVectors(ctx, memory.VectorConfig{DB: db, Embedder: madeUp{}, Neutral: .5, Patience: time.Minute})
+	v, err := vector.Open(ctx, vector.Config{DB: db, Embedder: madeUp{}, Neutral: .5, Patience: time.Minute})
 	if err != nil {
 		return nil, err
 	}
 	if err := v.Complete(ctx, nil); err != nil {
 		return nil, err
 	}
-	hybrid := memory.OpenHybrid(index, v)
+	hybrid := memory.OpenHybrid(index, v, nil)
 	var took []time.Duration
 	for _, text := range asked {
 		if v.Question(ctx, text) == nil { // it is kept ready from now on
@@ -104,10 +105,10 @@ func meaning(ctx context.Context, db *sql.DB, index *memory.FTS, asked []string,
 // madeUp gives each text a direction by chance, always the same.
 type madeUp struct{}
 
-// Name implements memory.Embedder.
+// Name implements vector.Embedder.
 func (madeUp) Name() string { return "made-up" }
 
-// Embed implements memory.Embedder.
+// Embed implements vector.Embedder.
 func (madeUp) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	for i, text := range texts {

@@ -26,10 +26,10 @@ const keepLoaded = 2 * time.Minute
 // NewLazy returns a Lazy that is not loaded yet.
 func NewLazy(log *slog.Logger) *Lazy { return &Lazy{log: log, keep: keepLoaded} }
 
-// Name implements memory.Embedder.
+// Name implements vector.Embedder.
 func (l *Lazy) Name() string { return Model }
 
-// Embed implements memory.Embedder.
+// Embed implements vector.Embedder.
 func (l *Lazy) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	e, err := l.load()
 	if err != nil {

@@ -410,5 +410,5 @@ func (a *Account) Persist(ctx context.Context, doing string, f func() error) err
 	}
 }
 
-// machine is shorter than what it stands for.
+// machine is the Olm machine of the account.
 func (a *Account) machine() *crypto.OlmMachine { return a.Crypto.Machine() }

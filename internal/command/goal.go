@@ -1,0 +1,157 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"reverie/internal/goal"
+	"reverie/internal/history"
+	"reverie/internal/i18n"
+)
+
+// changeGoal is the command !goal: it shows the goal of the room, or changes it.
+func changeGoal(ctx context.Context, call *Call, args string) (string, error) {
+	word, rest, _ := strings.Cut(args, " ")
+	rest = strings.TrimSpace(rest)
+	var g goal.Goal
+	var err error
+	said := ""
+	switch strings.ToLower(word) {
+	case "":
+		return showGoal(ctx, call)
+	case "history":
+		return goalHistory(ctx, call)
+	case "new":
+		if rest == "" {
+			return call.text(ctx, "goal.say"), nil
+		}
+		said = "goal.set"
+		g, err = call.Goals.Create(ctx, call.Caller, rest, "")
+	case "pause":
+		said = "goal.paused"
+		g, err = call.Goals.Pause(ctx, call.Caller, rest)
+	case "resume":
+		said = "goal.resumed"
+		g, err = call.Goals.Resume(ctx, call.Caller, rest)
+	case "done":
+		said = "goal.reached"
+		g, err = call.Goals.Complete(ctx, call.Caller, "", cmp.Or(rest, string(i18n.New("why.goal_by_person"))))
+	case "drop":
+		said = "goal.dropped"
+		g, err = call.Goals.Abandon(ctx, call.Caller, "", cmp.Or(rest, string(i18n.New("why.goal_given_up"))))
+	default:
+		return call.text(ctx, "goal.usage"), nil
+	}
+	if text, ok := goal.Refusal(err); ok {
+		return capital(text.In(call.Messages.For(ctx, call.In.Room))) + ".", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return call.text(ctx, said, "goal", strings.TrimRight(g.Description, ".!")), nil
+}
+
+func showGoal(ctx context.Context, call *Call) (string, error) {
+	g, ok, err := call.Goals.Active(ctx, call.Place)
+	if err != nil {
+		return "", err
+	}
+	if ok {
+		return goalText(call.Messages.For(ctx, call.In.Room), g), nil
+	}
+	all, err := call.Goals.List(ctx, call.Place, 1)
+	if err != nil {
+		return "", err
+	}
+	if len(all) > 0 && all[0].Status == goal.Paused {
+		return call.text(ctx, "goal.waits", "goal", all[0].LineIn(call.Messages.For(ctx, call.In.Room))), nil
+	}
+	return call.text(ctx, "goal.none"), nil
+}
+
+// mostFiles is how many files of a goal are shown.
+const mostFiles = 10
+
+// goalText is a goal in Markdown.
+func goalText(say i18n.Say, g goal.Goal) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s** (%s", g.Description, say("goal."+g.Priority))
+	if p := g.Progress(); p.Total > 0 {
+		fmt.Fprintf(&b, ", %s, %d %%", p.In(say), p.Percentage)
+	}
+	b.WriteString(")\n\n")
+	for _, c := range g.Checkpoints {
+		fmt.Fprintf(&b, "- %s %d. %s", c.Status.Sign(), c.N, c.Description)
+		if c.Status == goal.InProgress {
+			b.WriteString(" (" + say("goal.in_progress") + ")")
+		}
+		b.WriteString("\n")
+	}
+	for _, d := range g.Decisions {
+		if d.Rationale != "" {
+			d.Description = say("goal.because", "text", d.Description, "why", d.Rationale)
+		}
+		if !d.Locked {
+			d.Description = say("goal.decided", "text", d.Description)
+		}
+		b.WriteString("- " + d.LineIn(say) + "\n")
+	}
+	older := max(0, len(g.Artifacts)-mostFiles)
+	if older > 0 {
+		b.WriteString("- " + say("goal.older", "count", fmt.Sprint(older)) + "\n")
+	}
+	for _, a := range g.Artifacts[older:] {
+		b.WriteString("- " + say("goal.file."+a.Action, "path", a.Path) + "\n")
+	}
+	if g.Next != "" {
+		b.WriteString("\n" + say("goal.next", "text", g.Next))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// capital is text with a capital letter.
+func capital(text string) string {
+	r, n := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(r)) + text[n:]
+}
+
+// How much !goal history shows.
+const (
+	mostGoals  = 15
+	mostEvents = 15
+)
+
+func goalHistory(ctx context.Context, call *Call) (string, error) {
+	goals, err := call.Goals.List(ctx, call.Place, mostGoals)
+	if err != nil {
+		return "", err
+	}
+	if len(goals) == 0 {
+		return call.text(ctx, "goal.never"), nil
+	}
+	var b strings.Builder
+	for _, g := range goals {
+		b.WriteString("- " + g.LineIn(call.Messages.For(ctx, call.In.Room)))
+		if g.Summary != "" {
+			b.WriteString(": " + g.Summary.In(call.Messages.For(ctx, call.In.Room)))
+		}
+		b.WriteString("\n")
+	}
+	events, err := call.Goals.Events(ctx, call.Place, goals[0].ID)
+	if err != nil {
+		return "", err
+	}
+	b.WriteString("\n" + call.text(ctx, "goal.lately", "goal", history.OneLine(goals[0].Description, 60)) + "\n\n")
+	for _, e := range events[max(0, len(events)-mostEvents):] {
+		line := e.At.In(call.Location).Format(minute) + " " + call.text(ctx, "state."+e.Kind)
+		if e.Detail != "" {
+			line += ": " + e.Detail.In(call.Messages.For(ctx, call.In.Room))
+		}
+		b.WriteString("- " + line + "\n")
+	}
+	return strings.TrimSpace(b.String()), nil
+}

@@ -1,0 +1,231 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"reverie/internal/history"
+	"reverie/internal/i18n"
+	"reverie/internal/memory"
+	"reverie/internal/questions"
+)
+
+const (
+	mostListed  = 50
+	listedRunes = 300
+)
+
+// listMemories is !memory: what is remembered here, or a change of who may see it.
+func listMemories(ctx context.Context, call *Call, args string) (string, error) {
+	words := strings.Fields(args)
+	if len(words) > 0 && len(words) < 3 && (words[0] == "share" || words[0] == "private") {
+		return shareMemory(ctx, call, words[0], strings.Join(words[1:], ""))
+	}
+	if answer := keepForm.FindStringSubmatch(args); answer != nil {
+		return choose(ctx, call, answer[1], answer[2])
+	}
+	// Entries first: it takes in what was edited in the files.
+	if _, err := call.Memory.Entries(ctx, call.Access.Scopes...); err != nil {
+		call.Log.Warn("memory files", "err", err)
+	}
+	var b strings.Builder
+	found := 0
+	for _, scope := range call.Access.Scopes {
+		one := call.Access
+		one.Scopes = []memory.Scope{scope}
+		entries, err := call.Memory.List(ctx, one, memory.Filter{Words: args})
+		if err != nil {
+			return "", err
+		}
+		found += len(entries)
+		if args != "" && len(entries) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "**%s** (%d)\n\n", call.Memory.File(scope), len(entries))
+		for _, e := range entries[max(0, len(entries)-mostListed):] {
+			fmt.Fprintf(&b, "- %s `%s`\n", history.OneLine(e.Text, listedRunes), e.ID)
+		}
+		if n := len(entries) - mostListed; n > 0 {
+			b.WriteString("- " + call.text(ctx, "memory.older", "count", fmt.Sprint(n)) + "\n")
+		}
+		b.WriteString("\n")
+	}
+	switch {
+	case found == 0 && args == "":
+		b.WriteString(call.text(ctx, "memory.empty"))
+	case found == 0:
+		b.WriteString(call.text(ctx, "memory.not_found"))
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+func shareMemory(ctx context.Context, call *Call, verb, id string) (string, error) {
+	switch {
+	case !call.In.Private:
+		return call.text(ctx, "memory.share_where"), nil
+	case id == "":
+		return call.text(ctx, "memory.share_say", "name", verb), nil
+	}
+	change, done := call.Memory.Share, "memory.shared"
+	if verb == "private" {
+		change, done = call.Memory.Withdraw, "memory.private"
+	}
+	e, err := change(ctx, call.Access, id)
+	if err != nil {
+		return "", err
+	}
+	return call.text(ctx, done, "text", history.OneLine(e.Text, listedRunes)), nil
+}
+
+// refused is what a person reads when a command cannot be done; "" if the error is not for them.
+func refused(ctx context.Context, call *Call, err error) string {
+	var large *memory.FileSizeError
+	switch {
+	case errors.As(err, &large):
+		return largeFile(ctx, call, large)
+	case errors.Is(err, memory.ErrNotFound):
+		return call.text(ctx, "memory.not_found")
+	case errors.Is(err, memory.ErrNotYours):
+		return call.text(ctx, "memory.not_yours")
+	case errors.Is(err, memory.ErrNothing):
+		return call.text(ctx, "memory.nothing")
+	case errors.Is(err, memory.ErrGone):
+		return call.text(ctx, "memory.gone")
+	case errors.Is(err, memory.ErrChanged):
+		return call.text(ctx, "memory.changed")
+	}
+	return ""
+}
+
+// largeFile says of a memory file that it is too large to be read.
+func largeFile(ctx context.Context, call *Call, e *memory.FileSizeError) string {
+	const mebi = 1 << 20
+	size, most := (e.Size+mebi-1)/mebi, memory.MaxFile/mebi
+	return call.text(ctx, "memory.file_large", "file", e.File, "size", fmt.Sprintf("%d MiB", size), "most", fmt.Sprintf("%d MiB", most))
+}
+
+// rememberThis is !remember: the person's own words, noted as they are.
+func rememberThis(ctx context.Context, call *Call, args string) (string, error) {
+	if args == "" {
+		return call.text(ctx, "memory.say"), nil
+	}
+	e, added, err := call.Memory.Add(ctx, memory.Entry{
+		Scope: call.Access.Scopes[0], Text: args, Source: memory.UserExplicit, Integrity: call.Access.Integrity,
+		Event: call.In.ID, Quote: args, ObservedAt: call.In.At,
+	}, call.In.Sender)
+	var invalid *memory.TextError
+	switch {
+	case errors.As(err, &invalid):
+		return call.text(ctx, "memory.cannot", "why", call.Messages.Why(ctx, call.In.Room, invalid.Why)), nil
+	case err != nil:
+		return "", err
+	case !added:
+		return call.text(ctx, "memory.known", "text", history.OneLine(e.Text, listedRunes)), nil
+	}
+	return call.text(ctx, "memory.noted", "file", call.Memory.File(e.Scope), "text", history.OneLine(e.Text, listedRunes)), nil
+}
+
+// forgetThis is !forget. Nothing takes it back, so words only show what would be forgotten,
+// with the ids to say it with. What is forgotten is not repeated: the reply is kept.
+func forgetThis(ctx context.Context, call *Call, args string) (string, error) {
+	if args == "" {
+		return call.text(ctx, "memory.forget_say"), nil
+	}
+	a := call.Access
+	found, exact, err := call.Memory.Find(ctx, a, args)
+	if err != nil {
+		return "", err
+	}
+	if !exact {
+		var b strings.Builder
+		b.WriteString(call.text(ctx, "memory.which", "count", fmt.Sprint(len(found))) + "\n\n")
+		for _, e := range found[max(0, len(found)-mostListed):] {
+			fmt.Fprintf(&b, "- %s `%s`\n", history.OneLine(e.Text, listedRunes), e.ID)
+		}
+		return b.String(), nil
+	}
+	done, err := call.Memory.Forget(ctx, a, found[0].ID)
+	if err != nil {
+		return "", err
+	}
+	text := call.text(ctx, "memory.forgotten")
+	if done.Unfound > 0 {
+		text = i18n.Sentences(text, call.text(ctx, "memory.unfound", "count", fmt.Sprint(done.Unfound)))
+	}
+	if done.Unread != nil {
+		text = i18n.Sentences(text, largeFile(ctx, call, done.Unread))
+	}
+	return i18n.Sentences(text, call.text(ctx, "memory.stays")), nil
+}
+
+// undoThis is !undo.
+func undoThis(ctx context.Context, call *Call, args string) (string, error) {
+	done, err := call.Memory.Undo(ctx, call.Access, args)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(call.text(ctx, "memory.undone") + "\n\n")
+	for _, line := range undone(ctx, call, done) {
+		b.WriteString("- " + line + "\n")
+	}
+	return b.String(), nil
+}
+
+// undone says what taking back changed, a line each.
+func undone(ctx context.Context, call *Call, done memory.Undone) []string {
+	var lines []string
+	for _, part := range []struct {
+		key     string
+		entries []memory.Entry
+	}{{"memory.back", done.Back}, {"memory.away", done.Away}, {"memory.before", done.Changed}} {
+		for _, e := range part.entries {
+			lines = append(lines, call.text(ctx, part.key, "text", history.OneLine(e.Text, listedRunes)))
+		}
+	}
+	return lines
+}
+
+// keepForm is an answer: keep 12a, keep 12 both. Other words are looked for.
+var keepForm = regexp.MustCompile(`(?i)^keep(?:\s+([0-9]{1,18})\s*(a|b|both))?$`)
+
+// choose is !memory keep: what a person says to a question, or which are open.
+func choose(ctx context.Context, call *Call, number, choice string) (string, error) {
+	if number == "" {
+		open, err := openQuestions(ctx, call)
+		return cmp.Or(open, call.text(ctx, "question.none")), err
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return "", err // the form has room for no more digits
+	}
+	return answer(ctx, call, n, memory.Choice(strings.ToLower(choice)))
+}
+
+func answer(ctx context.Context, call *Call, number int64, choice memory.Choice) (string, error) {
+	kept, other, err := call.Memory.Answer(ctx, call.Access, number, choice)
+	switch {
+	case errors.Is(err, memory.ErrNoQuestion), errors.Is(err, memory.ErrSettled):
+		return call.text(ctx, "question.unknown"), nil
+	case err != nil:
+		return "", err
+	case choice == memory.KeepBoth:
+		return call.text(ctx, "question.both"), nil
+	}
+	return call.text(ctx, "question.kept") + "\n\n- " + call.text(ctx, "dream.now", "text", history.OneLine(kept.Text, listedRunes)) +
+		"\n- " + call.text(ctx, "dream.no_longer", "text", history.OneLine(other.Text, listedRunes)), nil
+}
+
+// openQuestions are the open questions about what may be seen here, for people; "" = there are none.
+func openQuestions(ctx context.Context, call *Call) (string, error) {
+	list, err := call.Memory.Questions(ctx, call.Access)
+	if err != nil || len(list) == 0 {
+		return "", err
+	}
+	return questions.Text(call.Messages.For(ctx, call.In.Room), list, call.Location), nil
+}

@@ -1,0 +1,104 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"reverie/internal/i18n"
+	"reverie/internal/llm"
+	"reverie/internal/settings"
+)
+
+const minute = "2006-01-02 15:04"
+
+// changeMode is the command !mode: it sets the mode of the room, or tells it.
+func changeMode(ctx context.Context, call *Call, args string) (string, error) {
+	now, err := modeNow(ctx, call)
+	if err != nil {
+		return "", err
+	}
+	next, known := settings.ModeNamed(args)
+	switch {
+	case args == "":
+		return tellMode(ctx, call, now), nil
+	case !known:
+		return i18n.Sentences(call.text(ctx, "mode.unknown", "modes", words(settings.ModeNames())),
+			nearestLine(ctx, call, args, settings.ModeNames(), "")), nil
+	case next.Name == now.Name:
+		return call.text(ctx, "mode.already", "mode", now.Name), nil
+	}
+	if err := call.Settings.Switch(ctx, call.In.Room, now, next, call.In.Sender, call.Now()); err != nil {
+		return "", err
+	}
+	call.Log.Info("mode", "from", now.Name, "to", next.Name, "who", call.In.Sender)
+	return ModeSet(call.Messages.For(ctx, call.In.Room), next), nil
+}
+
+// tellMode says which mode it is, since when and why, and which there are.
+func tellMode(ctx context.Context, call *Call, now settings.Current) string {
+	var b strings.Builder
+	b.WriteString(modeLine(ctx, call, now) + "\n\n")
+	for _, m := range settings.Modes() {
+		fmt.Fprintf(&b, "- `!mode %s`: %s\n", m.Name, call.text(ctx, "mode.what."+m.Name))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// modeLine is the mode in one sentence, for !mode and !status.
+func modeLine(ctx context.Context, call *Call, now settings.Current) string {
+	since := call.text(ctx, "mode.first")
+	if !now.Chosen.At.IsZero() {
+		since = call.text(ctx, "mode.since", "at", now.Chosen.At.In(call.Location).Format(minute),
+			"why", call.text(ctx, "mode.by", "person", now.Chosen.Person))
+	}
+	return call.text(ctx, "mode.now", "mode", now.Name, "since", since)
+}
+
+// changeThink is the command !think: it sets the level of the room, or tells it.
+func changeThink(ctx context.Context, call *Call, args string) (string, error) {
+	if args == "" {
+		now, err := modeNow(ctx, call)
+		if err != nil {
+			return "", err
+		}
+		if now.Think == llm.ThinkDefault {
+			return call.text(ctx, "think.free"), nil
+		}
+		return call.text(ctx, "think.now", "level", string(now.Think)), nil
+	}
+	level, err := llm.ParseThink(args)
+	if err != nil {
+		return call.text(ctx, "think.unknown"), nil
+	}
+	if err := call.Settings.Put(ctx, call.In.Room, settings.ThinkLevel, string(level), call.In.Sender, call.Now()); err != nil {
+		return "", err
+	}
+	if level == llm.ThinkDefault {
+		return call.text(ctx, "think.freed"), nil
+	}
+	return call.text(ctx, "think.set", "level", string(level)), nil
+}
+
+// showSummary is the command !summary.
+func showSummary(ctx context.Context, call *Call, _ string) (string, error) {
+	c, err := call.History.Compacted(ctx, call.Talk)
+	if err != nil {
+		return "", err
+	}
+	text := c.Text()
+	if text == "" {
+		return call.text(ctx, "summary.none"), nil
+	}
+	return call.text(ctx, "summary.head", "at", c.At.In(call.Location).Format(minute)) + "\n\n" + text, nil
+}
+
+// ModeSet says that a room has the mode m now.
+func ModeSet(say i18n.Say, m settings.Mode) string {
+	return say("mode.set", "mode", m.Name, "what", say("mode.what."+m.Name))
+}
+
+// modeNow is the mode of the room.
+func modeNow(ctx context.Context, call *Call) (settings.Current, error) {
+	return call.Settings.Current(ctx, call.In.Room, call.Models.Names())
+}

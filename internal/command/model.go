@@ -1,0 +1,79 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reverie/internal/agent"
+	"reverie/internal/i18n"
+	"reverie/internal/settings"
+	"reverie/internal/tool"
+)
+
+// changeModel is the command !model: it chooses the model that is asked first in this room,
+// or tells which one is.
+func changeModel(ctx context.Context, call *Call, args string) (string, error) {
+	switch {
+	case args == "":
+		return tellModel(ctx, call)
+	case !tool.Allows(call.Access.Integrity, "!model"):
+		return call.text(ctx, "settings.owners"), nil
+	}
+	return chooseModel(ctx, call, args)
+}
+
+// chooseModel has the sender of in, an owner, choose the room's model. The tier and the
+// prompt follow at the next message.
+func chooseModel(ctx context.Context, call *Call, name string) (string, error) {
+	if strings.EqualFold(name, settings.Default) || strings.EqualFold(name, settings.Auto) {
+		if err := call.Settings.Clear(ctx, call.In.Room, settings.ModelName); err != nil {
+			return "", err
+		}
+		now, err := modeNow(ctx, call)
+		if err != nil {
+			return "", err
+		}
+		return call.text(ctx, "model.reset", "model", Word(agent.FirstModel(call.Models, now.Role))), nil
+	}
+	names := call.Models.Names()
+	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+	if i < 0 {
+		return i18n.Sentences(call.text(ctx, "model.unknown", "name", Word(name), "models", words(names)),
+			nearestLine(ctx, call, name, names, "")), nil
+	}
+	if err := call.Settings.Put(ctx, call.In.Room, settings.ModelName, names[i], call.In.Sender, call.Now()); err != nil {
+		return "", err
+	}
+	call.Log.Info("model", "name", names[i], "who", call.In.Sender)
+	return call.text(ctx, "model.set", "model", Word(names[i])), nil
+}
+
+func tellModel(ctx context.Context, call *Call) (string, error) {
+	now, err := modeNow(ctx, call)
+	if err != nil {
+		return "", err
+	}
+	asked := call.Models.Role(now.Role)
+	if len(asked) == 0 {
+		return call.text(ctx, "error.no_model"), nil
+	}
+	d, err := call.Settings.Decided(ctx, call.In.Room, settings.ModelName)
+	if err != nil {
+		return "", err
+	}
+	if d.Value != asked[0] {
+		d = settings.Decided{}
+	}
+	var b strings.Builder
+	said := call.text(ctx, "model.now", "model", Word(asked[0]), "since", decidedBy(ctx, call, d))
+	if len(asked) > 1 {
+		said = i18n.Sentences(said, call.text(ctx, "model.others", "models", words(asked[1:])))
+	}
+	b.WriteString(said + "\n\n")
+	for _, n := range call.Models.Names() {
+		fmt.Fprintf(&b, "- `!model %s`: %s\n", n, call.Models.Limit(n))
+	}
+	return b.String() + "- " + call.text(ctx, "model.default"), nil
+}

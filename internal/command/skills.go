@@ -1,0 +1,69 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"reverie/internal/history"
+	"reverie/internal/skill"
+	"reverie/internal/tool"
+	"reverie/internal/trust"
+)
+
+// listSkills is the command !skills: the skills that may be read here, a line each, or sharing one.
+func listSkills(ctx context.Context, call *Call, args string) (string, error) {
+	if verb, name, _ := strings.Cut(args, " "); strings.EqualFold(verb, "share") {
+		return shareSkill(ctx, call, strings.Trim(strings.TrimSpace(name), "`"))
+	}
+	all, err := call.Skills.List(call.Place)
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 {
+		return call.text(ctx, "skills.none"), nil
+	}
+	var b strings.Builder
+	b.WriteString(call.text(ctx, "skills.head") + "\n\n")
+	for _, k := range all[:min(len(all), mostListed)] {
+		fmt.Fprintf(&b, "- `%s`: %s%s\n", k.Name, history.OneLine(k.Summary, 150), whoseSkill(ctx, call, k))
+	}
+	if more := len(all) - mostListed; more > 0 {
+		b.WriteString("- " + call.text(ctx, "skills.more", "count", fmt.Sprint(more)) + "\n")
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+// whoseSkill says who may read a skill that is not everybody's.
+func whoseSkill(ctx context.Context, call *Call, k skill.Skill) string {
+	switch {
+	case k.Label.Readers == trust.Everybody:
+		return ""
+	case k.Label.Readers.Room() == "":
+		return " (" + call.text(ctx, "skills.yours") + ")"
+	}
+	return " (" + call.text(ctx, "skills.room") + ")"
+}
+
+// shareSkill makes a skill that may be read here everybody's. Only owners can: they vouch for it.
+func shareSkill(ctx context.Context, call *Call, name string) (string, error) {
+	switch {
+	case !tool.Allows(call.Access.Integrity, "!skills share"):
+		return call.text(ctx, "skills.owners"), nil
+	case name == "":
+		return call.text(ctx, "skills.share"), nil
+	}
+	k, err := call.Skills.Share(call.Place, name)
+	for known, key := range map[error]string{skill.ErrUnknown: "skills.unknown", skill.ErrShared: "skills.already",
+		skill.ErrTaken: "skills.taken", skill.ErrFront: "skills.front"} {
+		if errors.Is(err, known) {
+			return call.text(ctx, key, "name", Word(name)), nil
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	call.Log.Info("a skill is everybody's now", "skill", k.Name, "who", call.In.Sender)
+	return call.text(ctx, "skills.shared", "name", Word(k.Name), "path", Word(k.Path)), nil
+}

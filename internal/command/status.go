@@ -1,0 +1,158 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/i18n"
+	"reverie/internal/prompt"
+	"reverie/internal/trust"
+)
+
+// showStatus is the command !status.
+func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
+	past, err := call.History.Load(ctx, call.Talk)
+	if err != nil {
+		return "", err
+	}
+	entries, err := call.Memory.Entries(ctx, call.Access.Scopes...)
+	if err != nil {
+		return "", err
+	}
+	tasks, err := call.Tasks.List(ctx, call.Place, "")
+	if err != nil {
+		return "", err
+	}
+	now, err := modeNow(ctx, call)
+	if err != nil {
+		return "", err
+	}
+	window, out := call.Models.Window(now.Role)
+	say := call.Messages.For(ctx, call.In.Room)
+	lines := []string{
+		call.text(ctx, "status.awake", "time", i18n.Span(call.Now().Sub(call.Began).Round(time.Second)).In(say)),
+		modeLine(ctx, call, now),
+		call.text(ctx, "status.models", "role", now.Mode.RoleName(), "models", strings.Join(call.Models.Role(now.Role), ", "),
+			"window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
+		call.text(ctx, "status.talk", "messages", call.text(ctx, "status.messages", "count", fmt.Sprint(len(past))),
+			"memories", call.text(ctx, "status.memories", "count", fmt.Sprint(len(entries))),
+			"tasks", call.text(ctx, "status.tasks", "count", fmt.Sprint(len(tasks)))),
+	}
+	of, err := call.Session.Window(ctx, past)
+	if err != nil {
+		return "", err
+	}
+	lines = append(lines, of...)
+	if call.Status != nil {
+		lines = append(lines, call.Status(ctx, say)...)
+	}
+	return "- " + strings.Join(lines, "\n- "), nil
+}
+
+func promptReport(ctx context.Context, call *Call, _ string) (string, error) {
+	p, err := call.Session.Preview(ctx, call.In)
+	if err != nil {
+		return "", err
+	}
+	return promptWords(ctx, call, p.Report), nil
+}
+
+func verifyPerson(ctx context.Context, call *Call, args string) (string, error) {
+	if call.Verify == nil {
+		return call.text(ctx, "verify.nobody"), nil
+	}
+	return call.Verify(ctx, call.In.Sender, call.In.Room, args)
+}
+
+func whoami(ctx context.Context, call *Call, _ string) (string, error) {
+	role, where := "whoami.allowed", "whoami.room"
+	if call.Access.Integrity == trust.Owner {
+		role = "whoami.owner"
+	}
+	if call.In.Private {
+		where = "whoami.direct"
+	}
+	files := make([]string, 0, 2)
+	for _, scope := range call.Access.Scopes {
+		files = append(files, "`"+call.Memory.File(scope)+"`")
+	}
+	return fmt.Sprintf("%s %s (%s)", call.text(ctx, role, "person", call.In.Sender), call.text(ctx, where), strings.Join(files, ", ")), nil
+}
+
+// listTasks is the command !tasks.
+func listTasks(ctx context.Context, call *Call, _ string) (string, error) {
+	tasks, err := call.Tasks.List(ctx, call.Place, "")
+	if err != nil {
+		return "", err
+	}
+	if len(tasks) == 0 {
+		return call.text(ctx, "tasks.none"), nil
+	}
+	var b strings.Builder
+	say := call.Messages.For(ctx, call.In.Room)
+	for _, t := range tasks {
+		line := t.Line(say)
+		if !t.NextDue.IsZero() {
+			line = say("tasks.next", "task", line, "at", call.Tasks.When(say, t, t.NextDue))
+		}
+		b.WriteString("- " + line + "\n")
+	}
+	return b.String(), nil
+}
+
+// listHelpers is the command !helpers.
+func listHelpers(ctx context.Context, call *Call, _ string) (string, error) {
+	if call.Helpers == nil {
+		return call.text(ctx, "helpers.off"), nil
+	}
+	lines, err := call.Helpers.Lines(ctx, call.Place, call.Messages.For(ctx, call.In.Room))
+	if err != nil {
+		return "", err
+	}
+	if len(lines) == 0 {
+		return call.text(ctx, "helpers.none"), nil
+	}
+	return "- " + strings.Join(lines, "\n- ") + "\n\n" + call.text(ctx, "helpers.stop"), nil
+}
+
+// promptWords is !prompt: what the next request is made of, in numbers, in the language of the room.
+// The rest, and what stands in files, is for the operator: `bot prompt`.
+func promptWords(ctx context.Context, call *Call, r prompt.Report) string {
+	window := call.text(ctx, "prompt.window_unknown")
+	if r.Window > 0 {
+		window = call.text(ctx, "prompt.window", "window", fmt.Sprint(r.Window), "answer", fmt.Sprint(r.MaxOutput))
+	}
+	total := call.text(ctx, "prompt.total", "total", fmt.Sprint(r.Total))
+	if n := r.Counted(); n != r.Total {
+		total = call.text(ctx, "prompt.total_counted", "total", fmt.Sprint(r.Total), "counted", fmt.Sprint(n))
+	}
+	lines := []string{total, window,
+		call.text(ctx, "prompt.prefix", "layout", string(r.Layout), "prefix", r.PrefixHash, "percent", fmt.Sprintf("%.0f", 100*r.Reused))}
+	if i := r.Instructions; i != nil {
+		lines = append(lines, call.text(ctx, "prompt.instructions", "tokens", fmt.Sprint(i.Tokens), "budget", fmt.Sprint(i.Budget),
+			"tier", fmt.Sprint(i.Tier)))
+	}
+	if r.Epoch.New {
+		lines = append(lines, call.text(ctx, "prompt.epoch_new"))
+	} else {
+		lines = append(lines, call.text(ctx, "prompt.epoch", "at", r.Epoch.Started.Format(minute)))
+	}
+	words := call.text(ctx, "prompt.words")
+	var files []string
+	for _, p := range r.Problems {
+		switch at := Word(p.File); {
+		case p.File == "":
+		case p.Line > 0:
+			files = append(files, fmt.Sprintf("%s:%d", at, p.Line))
+		default:
+			files = append(files, at)
+		}
+	}
+	if n := len(files); n > 0 {
+		words = i18n.Sentences(call.text(ctx, "prompt.problems", "files", strings.Join(slices.Compact(files), ", ")), words)
+	}
+	return "- " + strings.Join(append(lines, words), "\n- ")
+}

@@ -1,0 +1,88 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"maunium.net/go/mautrix"
+
+	"reverie/internal/chat"
+	"reverie/internal/delivery"
+	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/retry"
+)
+
+// completer fetches what messages refer to, before they are delivered.
+type completer struct {
+	cfg     Config
+	cli     *mautrix.Client
+	devices *e2ee.Devices
+	rooms   *rooms
+	inbox   *delivery.Inbox
+	outbox  *delivery.Outbox
+	wake    chan struct{} // when a message is complete
+}
+
+func (c *Client) completer() *completer {
+	return &completer{cfg: c.cfg, cli: c.cli, devices: c.acc.Devices, rooms: c.rooms, inbox: c.inbox, outbox: c.outbox, wake: c.inWake}
+}
+
+// completeFirst begins to complete the first message of each room that needs it, and
+// returns the rows that can be delivered now: those up to the first of their room that
+// is not complete. Rooms do not wait for one another.
+func (f *completer) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes, rows []delivery.InboxRow) []delivery.InboxRow {
+	var ready []delivery.InboxRow
+	held := map[string]bool{}
+	for _, r := range rows {
+		switch {
+		case r.Change != "" && !held[r.Target]: // it may stop what others wait for
+			ready = append(ready, r)
+		case held[r.Room]:
+			held[r.ID] = true
+		case r.Incomplete:
+			held[r.Room], held[r.ID] = true, true
+			l.work(g, r.Room, f.wake, func() { f.complete(ctx, r.Inbound) })
+		default:
+			ready = append(ready, r)
+		}
+	}
+	return ready
+}
+
+// complete fetches what m lacks and stores it; a restart begins that anew. What cannot be had is
+// said in m, so that the model can tell the person.
+func (f *completer) complete(ctx context.Context, m chat.Inbound) {
+	for _, step := range []struct {
+		what  string
+		limit time.Duration
+		fetch func(context.Context, *chat.Inbound) error
+	}{{"files", fetchLimit, f.fetchFiles}, {"the root of its thread", rootTime, f.fetchRoot}, {"reply", chainTime, f.replyChain}} {
+		if err := f.fetchWithin(ctx, step.limit, step.fetch, &m); err != nil && ctx.Err() == nil {
+			f.cfg.Log.Warn("matrix: a message could not be completed", "room", m.Room, "event", m.ID, "what", step.what, "err", err)
+		}
+	}
+	if ctx.Err() != nil {
+		return // at the next start
+	}
+	if err := f.inbox.Completed(ctx, m); err != nil {
+		f.cfg.Log.Error("matrix: inbox", "event", m.ID, "err", err)
+		_ = retry.Pause(ctx, nil, retry.FirstWait) // the row is still incomplete, and would be worked on again at once
+	}
+}
+
+func (f *completer) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Inbound) error,
+	m *chat.Inbound) (err error) {
+	if f.cfg.pace.fetch > 0 {
+		limit = min(limit, f.cfg.pace.fetch)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil { // over one message, and what is in it is not ours
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return fetch(ctx, m)
+}

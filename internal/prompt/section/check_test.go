@@ -1,0 +1,61 @@
+package section
+
+import (
+	"fmt"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// must is a value that comes without an error.
+func must[T any](v T, err error) func(failer) T {
+	return func(t failer) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+// noError ends the test after an error.
+func noError(t failer, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal says what is not as wanted.
+func equal[T comparable](t failer, what any, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v: got %+v, want %+v", what, got, want)
+	}
+}
+
+// never says what is, and should not be.
+func never(t failer, is bool, format string, args ...any) {
+	t.Helper()
+	if is {
+		t.Errorf(format, args...)
+	}
+}
+
+func noDiff(t failer, what, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", what, diff)
+	}
+}
+
+func sized[T any](t failer, what any, got []T, want int) {
+	t.Helper()
+	if len(got) != want {
+		t.Fatal(fmt.Sprintf("%v: %d, want %d: %+v", what, len(got), want, got))
+	}
+}
+
+// failer is a test, or a part of one that rapid makes.
+type failer interface {
+	Helper()
+	Errorf(string, ...any)
+	Fatal(...any)
+}

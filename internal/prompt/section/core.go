@@ -1,0 +1,108 @@
+package section
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"reverie/internal/store"
+)
+
+// Files that are cut into sections.
+const (
+	baseFile   = "BASE_PROMPT.txt"
+	sanityFile = "prompts/SANITY.txt"
+)
+
+// Parts of a file that gatherPart knows besides the names of sections.
+const (
+	all  = "all"
+	rest = "rest" // what no other contributor shows
+)
+
+// apart are the sections that have contributors of their own.
+var apart = []string{"identity", "core", "safety"}
+
+// gatherPart gathers a part of a file of sections.
+func gatherPart(file, part string) gather {
+	return func(_ context.Context, q *Question) (*Content, error) {
+		return q.part(q.files.read(file), file, part), nil
+	}
+}
+
+// part is what a part of t, a file of sections, says: those sections in it that are for the tier,
+// and whose tools are there.
+func (q *Question) part(t *text, file, part string) *Content {
+	all, problems := sectionsOf(file, t, q.sources.KnownTools)
+	q.problems = append(q.problems, problems...)
+	sections := partOf(all, part, q.turn.tier())
+	if len(sections) == 0 && file == baseFile {
+		// A file that its owner wrote anew may not have it; a job without
+		// an identity or safety rules would be no better for it.
+		builtin, _ := parseBase(q.files.builtin(baseFile).text, nil)
+		sections = partOf(builtin, part, q.turn.tier())
+	}
+	return partContent(file, sections, q.turn.Tools, q.sources.Name)
+}
+
+// partOf returns the sections for a tier that are a part.
+func partOf(sections []baseSection, part string, tier int) []baseSection {
+	var out []baseSection
+	for _, s := range sections {
+		if !s.inTier(tier) {
+			continue
+		}
+		if part == all || s.name == part || part == rest && !slices.Contains(apart, s.name) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// sectionsOf parses a file of sections, with all that is wrong with it. Only BASE_PROMPT.txt has
+// to be there.
+func sectionsOf(file string, t *text, known []string) ([]baseSection, []store.Problem) {
+	sections, problems := parseBase(t.text, known)
+	if t.problem != "" && (file == baseFile || t.problem != missing) {
+		problems = append([]store.Problem{{Text: t.problem}}, problems...)
+	} else if file == baseFile && strings.TrimSpace(t.text) == "" {
+		problems = append(problems, store.Problem{Text: "is empty: the model gets no instructions"})
+	}
+	for i := range problems {
+		problems[i].File = file
+	}
+	return sections, problems
+}
+
+// partContent is what sections say that are on; their source is the file.
+func partContent(source string, sections []baseSection, tools []string, name string) *Content {
+	var on []string
+	for _, s := range sections {
+		if s.text != "" && s.on(tools) {
+			on = append(on, s.text)
+		}
+	}
+	c := Content{Source: source}
+	if len(on) > 0 {
+		c.Lines = []string{strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name)}
+	}
+	return NewContent(c)
+}
+
+// Check reads the prompt files in the data folder dir and returns what their
+// owner should look at. language is of the seed and the steering notes; tools are the names that may stand in BASE_PROMPT.txt.
+func Check(dir string, defaults fs.FS, language string, tools []string) []store.Problem {
+	f := &files{dir, defaults}
+	sections, problems := sectionsOf(baseFile, f.read(baseFile), tools)
+	problems = append(problems, checkTemplates(f, sections, tools)...)
+	_, name, problem := readSeed(f, language)
+	if problem != "" {
+		problems = append(problems, store.Problem{File: name, Text: problem})
+	}
+	_, wrong := steeringOf(f, language, tools)
+	return append(problems, wrong...)
+}
+
+func seedFile(language string) string { return fmt.Sprintf("prompts/SEED_%s.txt", language) }

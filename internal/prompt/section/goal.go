@@ -1,0 +1,119 @@
+package section
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reverie/internal/goal"
+)
+
+// Characters. The steps take less than any layout's cap, so that they are left out here, by
+// what matters, and never cut off there; what holds fits by the bounds of a goal.
+const (
+	stepChars  = 1_850 // without the line that says how many are left out
+	oneGoal    = 450
+	artifacts  = 8
+	maxOutcome = 200
+)
+
+// markersHint teaches a model that has no tool for it to report on its goal.
+const markersHint = `When a step begins or ends, write a line of its own: [CHECKPOINT] the step - IN-PROGRESS, or - DONE. ` +
+	`Likewise [DECISION] what was decided - LOCKED, [ARTIFACT] Created path, [NEXT] the next step. The person does not see such lines.`
+
+// SetGoal puts a goal into the turn, as it stands: in Goal what holds for as long as
+// it does, in Steps its checkpoints and what else moves, in Pin what is worked on
+// now. Tier 1 gets one line, and how to report on it. t.Tier and t.Tools must be set; a goal without ID
+// leaves the turn as it is.
+func (t *Turn) SetGoal(g goal.Goal) {
+	if g.ID == "" {
+		return
+	}
+	t.From.Goal, t.From.Pin = g.Label.Integrity, g.Label.Integrity
+	locked := goalLocked(g)
+	t.Markers = g.Status == goal.Active && !slices.Contains(t.Tools, "goal")
+	if t.Tier == 1 {
+		line := fmt.Sprintf("CURRENT GOAL: %s (%s, %s)", g.Description, g.Priority, g.Status)
+		t.Goal, t.Pin = []string{OneLine(strings.Join(append([]string{line}, locked...), " · "), oneGoal)}, g.Current()
+		return
+	}
+	t.Goal = append([]string{"CURRENT GOAL: " + g.Description,
+		"Priority: " + title(g.Priority), "Status: " + title(string(g.Status))}, locked...)
+	if g.Summary != "" {
+		t.Goal = append(t.Goal, "Outcome: "+OneLine(g.Summary.String(), maxOutcome))
+	}
+	if g.Status == goal.Active { // else nothing moves any more
+		t.Steps, t.Pin = goalSteps(g), g.Current()
+	}
+}
+
+func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+func goalLocked(g goal.Goal) (lines []string) {
+	for _, d := range g.Decisions {
+		if d.Locked {
+			lines = append(lines, d.Line())
+		}
+	}
+	return lines
+}
+
+// goalSteps is the checkpoints, the decisions that may change, and the latest files.
+// What is left out, beginning with what matters least, is counted.
+func goalSteps(g goal.Goal) []string {
+	var c Content
+	add := func(line string, rank int) { c.Lines, c.ranks = append(c.Lines, line), append(c.ranks, rank) }
+	for i, s := range g.Checkpoints {
+		switch s.Status {
+		case goal.InProgress:
+			add(s.Line(), 1000-i)
+		case goal.Pending:
+			add(s.Line(), 2000+i)
+		default:
+			add(s.Line(), 4000-i)
+		}
+	}
+	for i, d := range g.Decisions {
+		if !d.Locked {
+			add("- Decided: "+d.Line(), 3000-i)
+		}
+	}
+	older := max(0, len(g.Artifacts)-artifacts)
+	for i, a := range g.Artifacts[older:] {
+		add("- "+a.Line(), 5000-i)
+	}
+	lines := keepLines(&c, stepChars)
+	if out := len(c.Lines) - len(lines) + older; out > 0 {
+		lines = append(lines, fmt.Sprintf("- … and %d more, done or of less weight", out))
+	}
+	return lines
+}
+
+func gatherGoal(_ context.Context, q *Question) (*Content, error) {
+	c := Content{Source: "goal", Lines: oneLines(q.turn.Goal), Integrity: q.turn.From.Goal}
+	if q.turn.Markers {
+		c.Lead = markersHint
+	}
+	return q.saidAs(c)
+}
+
+func gatherSteps(_ context.Context, q *Question) (*Content, error) {
+	return q.saidAs(Content{Source: "steps", Lines: oneLines(q.turn.Steps), Integrity: q.turn.From.Goal,
+		None: "No steps are open any more."})
+}
+
+func gatherPin(_ context.Context, q *Question) (*Content, error) {
+	return q.saidAs(Content{Source: "current task", Lines: oneLines([]string{q.turn.Pin}), Integrity: q.turn.From.Pin,
+		None: "No task in particular is being worked on any more."})
+}
+
+func oneLines(in []string) []string {
+	var out []string
+	for _, s := range in {
+		if s = OneLine(strings.TrimSpace(s), 500); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package section
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"reverie/internal/llm"
+	"reverie/internal/store"
+)
+
+// Instructions are what BASE_PROMPT.txt and the template for mode and tier say. A
+// small window, and a small model, has room for few of them.
+
+// instructionBudget is how many tokens they may take together, by tier.
+var instructionBudget = [highestTier + 1]int{1: 200, 500, 1000, 1500, 1500}
+
+// leastTemplate is the fewest tokens that a cut template is kept for.
+const leastTemplate = 40
+
+// instructions are the contributors that count against the tier's budget.
+var instructions = []string{"core", "identity", "mandates", "safety", "base", "template"}
+
+// HoldInstructions makes the instructions among contents, which come from the contributors names,
+// fit the tier's budget. What is too much for it comes off the template, at a line, until a tenth
+// of the budget is left of it. BASE_PROMPT.txt stays whole, safety and all: its owner makes it
+// short for a tier by sections with tiers:. Whatever is too long is a problem.
+func HoldInstructions(t *Turn, names []string, contents []*Content) (*InstructionReport, []store.Problem) {
+	tier := t.tier()
+	if tier == 0 {
+		return nil, nil
+	}
+	var in []*Content
+	template, row := -1, -1
+	for i, c := range contents {
+		if c == nil || !slices.Contains(instructions, names[i]) {
+			continue
+		}
+		if names[i] == "template" {
+			template, row = len(in), i
+		}
+		in = append(in, c)
+	}
+	out, problems := hold(tier, in, template)
+	if row >= 0 {
+		contents[row], in[template] = out, out
+	}
+	return &InstructionReport{Mode: t.Mode, Tier: tier, Budget: instructionBudget[tier], Tokens: instructionTokens(in...)}, problems
+}
+
+// hold returns the template, which stands among the instructions at this index, as it
+// fits the tier's budget beside the others. -1 means that there is none.
+func hold(tier int, in []*Content, template int) (out *Content, problems []store.Problem) {
+	budget, took := instructionBudget[tier], instructionTokens(in...)
+	if template >= 0 {
+		out = in[template]
+	}
+	if took <= budget {
+		return out, nil
+	}
+	least := max(budget/10, leastTemplate) // if it has as many
+	base := took - instructionTokens(out)
+	if out != nil {
+		out = cutContent(out, max(least, budget-base))
+	}
+	if base+least <= budget {
+		return out, []store.Problem{{File: out.Source, Text: fmt.Sprintf(
+			"is too long for tier %d: it takes %d tokens, and BASE_PROMPT.txt leaves it %d of %d; the model reads %d of %d characters",
+			tier, took-base, budget-base, budget, out.Size, in[template].Size)}}
+	}
+	return out, []store.Problem{{File: baseFile, Text: fmt.Sprintf(
+		"is too long for tier %d: it takes %d tokens, and %d are allowed together with the template. "+
+			"All of it is sent; give that tier shorter sections (tiers: %d)",
+		tier, base, budget, tier)}}
+}
+
+// instructionTokens is what contents take as sections. The parts of BASE_PROMPT.txt count
+// as one, in whichever places a layout has them.
+func instructionTokens(contents ...*Content) int {
+	n, based := 0, false
+	for _, c := range contents {
+		if c == nil || len(c.Lines) == 0 {
+			continue
+		}
+		text := strings.Join(c.Lines, "\n")
+		if c.Note != "" {
+			text += "\n(" + c.Note + ")"
+		}
+		if c.Source != baseFile || !based {
+			n += Frame
+		}
+		based = based || c.Source == baseFile
+		n += llm.EstimateTokens(text)
+	}
+	return n
+}
+
+// cutContent returns c, or as much of its beginning as a section of at most most tokens
+// holds.
+func cutContent(c *Content, most int) *Content {
+	if instructionTokens(c) <= most {
+		return c
+	}
+	whole := strings.Join(c.Lines, "\n")
+	for n := c.Size; ; n = n * 19 / 20 {
+		text := strings.TrimRight(cutTail(whole, n), "\n ")
+		part := NewContent(Content{Source: c.Source, Lines: []string{text},
+			Note: cutAfter(text, c)})
+		if n == 0 || instructionTokens(part) <= most {
+			return part
+		}
+	}
+}
+
+// InstructionReport says how much of the tier's budget the instructions take, in tokens.
+type InstructionReport struct {
+	Mode   string `json:"mode,omitempty"`
+	Tier   int    `json:"tier"`
+	Tokens int    `json:"tokens"`
+	Budget int    `json:"budget"`
+}
+
+func (i *InstructionReport) String() string {
+	mode := ""
+	if i.Mode != "" {
+		mode = "mode " + i.Mode + ", "
+	}
+	return fmt.Sprintf("instructions: %stier %d; %d of %d tokens", mode, i.Tier, i.Tokens, i.Budget)
+}

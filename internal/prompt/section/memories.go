@@ -1,0 +1,60 @@
+package section
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"reverie/internal/memory"
+)
+
+// memoryLine is a remembered text as a prompt carries it.
+func MemoryLine(text string) string { return OneLine(text, 2000) }
+
+// gatherMemories gathers what is remembered in the scopes of the turn, one
+// line each. Where room is short, the oldest lines of every scope go first.
+func gatherMemories(ctx context.Context, q *Question) (*Content, error) {
+	store := q.sources.Memory
+	entries, err := store.Entries(ctx, q.turn.Scopes...)
+	if err != nil && len(entries) == 0 {
+		return nil, err
+	}
+	var files []string
+	for _, s := range q.turn.Scopes {
+		files = append(files, "data/"+store.File(s))
+	}
+	// Beside an error, these are the entries of the files that could be read.
+	return memoryContent(entries, store.WorkingSet(entries), strings.Join(files, " and ")), err
+}
+
+// memoryContent shows set, which is entries or some of them. The others still are
+// what the source says: one that is shown no more is not gone.
+func memoryContent(entries, set []memory.Entry, files string) *Content {
+	c := Content{Source: "memories", Rest: "older ones stand in " + files}
+	after := map[memory.Scope]int{} // entries that follow in the same scope
+	for _, e := range set {
+		after[e.Scope]++
+	}
+	seen := make(map[string]bool, len(entries))
+	for _, e := range set {
+		after[e.Scope]--
+		line := MemoryLine(e.Text)
+		if line == "" || seen[line] {
+			continue
+		}
+		seen[line] = true
+		c.Lines, c.from = append(c.Lines, line), append(c.from, e.Integrity)
+		c.ranks = append(c.ranks, after[e.Scope])
+	}
+	if len(set) < len(entries) {
+		c.Rest = "the others come up when they are needed, or with search_memory"
+		c.more = sync.OnceValue(func() map[uint64]bool {
+			more := make(map[uint64]bool, len(entries))
+			for _, e := range entries {
+				more[LineID(MemoryLine(e.Text))] = true
+			}
+			return more
+		})
+	}
+	return NewContent(c)
+}

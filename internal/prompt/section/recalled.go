@@ -1,0 +1,187 @@
+package section
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+)
+
+// recallLimits are what the search for one message may bring, by tier.
+var recallLimits = []struct{ tokens, hits int }{
+	{1_500, 12}, // the tier is not known
+	{300, 3},
+	{600, 6},
+	{1_500, 12}, {1_500, 12}, {1_500, 12},
+}
+
+// mostVisible is how many of the messages that the history shows may be found
+// before what it does not show.
+const mostVisible = 40
+
+// gatherRecalled searches the scopes of the turn for what the newest message of a
+// person needs: entries first, then past messages, the oldest first in both.
+func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
+	store, past := q.sources.Memory, q.turn.History
+	at := lastBy(past, len(past), llm.User)
+	if !store.Recalls() || at < 0 {
+		return nil, nil
+	}
+	limit := recallLimits[q.turn.tier()]
+	query := memory.Query{Text: past[at].Text, Scopes: q.turn.Scopes, Now: q.turn.Now, Turns: true,
+		Floor: memory.DefaultFloor, K: limit.hits + min(len(past), mostVisible)}
+	before := lastBy(past, at, llm.Assistant)
+	if before >= 0 {
+		query.Context = past[before].Text
+	}
+	// What was edited by hand counts from now on; that a file cannot be read is said
+	// by the section of all memories.
+	_, _ = store.Entries(ctx, q.turn.Scopes...)
+	hits, err := store.Search(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	v := recalled{q: q, zone: q.sources.Location, visible: map[string]int64{}}
+	if before >= 0 {
+		v.before = past[before].EventID
+	}
+	for _, m := range past {
+		if m.EventID != "" && m.Text != "" && m.ID >= q.first {
+			v.visible[m.EventID] = m.ID
+		}
+	}
+	return v.content(hits, limit.tokens, limit.hits), nil
+}
+
+// lastBy is the index of the last message with words of role before end, -1 = none.
+func lastBy(past []history.Message, end int, role llm.Role) int {
+	for i := end - 1; i >= 0; i-- {
+		if past[i].Role == role && strings.TrimSpace(past[i].Text) != "" && len(past[i].Calls) == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// recalled makes lines of hits.
+type recalled struct {
+	q       *Question
+	zone    *time.Location
+	visible map[string]int64 // messages that the history holds, by event
+	before  string           // the event of the last answer, which is part of the question
+}
+
+// content takes the best hits that the room there is allows. What the history
+// shows anyway takes none of it; whether it does is known for good only when the
+// history is cut, so such hits are kept, with the message that says them.
+func (v *recalled) content(hits []memory.Hit, tokens, most int) *Content {
+	var taken []memory.Hit
+	var best, shown float64 // how much of the question is covered: by what is new to the model, and by what the history shows
+	room, left := [2]int{tokens, tokens}, [2]int{most, most}
+	said := map[string]bool{} // events
+	for _, h := range hits {
+		common := h.Covered < memory.DefaultFloor/2 && !h.Near // hardly more than a common word
+		if common || h.Turn != nil && h.Turn.Event != "" && said[h.Turn.Event] {
+			continue
+		}
+		kind, cost := 0, llm.EstimateTokens(v.line(h, said))
+		if v.in(h) != 0 {
+			kind = 1
+			if h.Turn.Event != v.before {
+				shown = max(shown, h.Covered)
+			}
+		}
+		if left[kind] == 0 || cost > room[kind] {
+			continue
+		}
+		room[kind], left[kind] = room[kind]-cost, left[kind]-1
+		if kind == 0 {
+			if best = max(best, h.Covered); h.Near {
+				best = 1
+			}
+			marks(said, h)
+		}
+		taken = append(taken, h)
+	}
+	// What the history shows is above the floor, but nothing else is, or next to it.
+	if len(taken) == 0 || best < max(memory.DefaultFloor, shown/2) {
+		return nil
+	}
+	return v.inOrder(taken)
+}
+
+// inOrder is the lines of hits, which come best first: entries, then messages, the
+// oldest first. Where room is short the best stay.
+func (v *recalled) inOrder(hits []memory.Hit) *Content {
+	order := make([]int, len(hits))
+	said := map[string]bool{}
+	for i, h := range hits {
+		order[i] = i
+		if h.Turn != nil {
+			said[h.Turn.Event] = true
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(kindRank(hits[i]), kindRank(hits[j])), saidAt(hits[i]).Compare(saidAt(hits[j])))
+	})
+	c := Content{Source: "recalled", Lead: "It may be old or beside the point; what the person says now counts."}
+	for _, i := range order {
+		h := hits[i]
+		c.Lines, c.ranks = append(c.Lines, v.line(h, said)), append(c.ranks, i)
+		c.In, c.from = append(c.In, v.in(h)), append(c.from, h.Integrity())
+		if h.Turn != nil {
+			c.keys, c.Same = append(c.keys, fmt.Sprint("turn ", h.Turn.Scope, " ", h.Turn.Event, " ", h.Turn.Seq)), append(c.Same, "")
+		} else {
+			c.keys, c.Same = append(c.keys, "entry "+h.Entry.ID), append(c.Same, MemoryLine(cmp.Or(h.Shown, h.Entry.Text)))
+		}
+		marks(said, h)
+	}
+	return NewContent(c)
+}
+
+// marks notes in said which messages the line of h says in full.
+func marks(said map[string]bool, h memory.Hit) {
+	if h.Turn == nil {
+		return
+	}
+	said[h.Turn.Event] = true
+	for _, t := range h.Around {
+		if t.Whole() {
+			said[t.Event] = true
+		}
+	}
+}
+
+func kindRank(h memory.Hit) int {
+	if h.Turn != nil {
+		return 1
+	}
+	return 0
+}
+
+func saidAt(h memory.Hit) time.Time {
+	if h.Turn != nil {
+		return h.Turn.At
+	}
+	return h.Entry.ObservedAt
+}
+
+// in is the message of the history that h is; 0 = none.
+func (v *recalled) in(h memory.Hit) int64 {
+	if h.Turn == nil {
+		return 0
+	}
+	return v.visible[h.Turn.Event]
+}
+
+// line is what the model reads of h: a message with those before and after it,
+// unless they are said, or the history shows them.
+func (v *recalled) line(h memory.Hit, said map[string]bool) string {
+	return h.Line(v.zone, func(t memory.Turn) bool { return t.Event != "" && (v.visible[t.Event] != 0 || said[t.Event]) })
+}

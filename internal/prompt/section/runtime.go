@@ -1,0 +1,42 @@
+package section
+
+import (
+	"cmp"
+	"context"
+	"runtime"
+	"strings"
+)
+
+// gatherRuntime gathers what the assistant runs on.
+func gatherRuntime(_ context.Context, q *Question) (*Content, error) {
+	parts := []string{"agent " + q.sources.Name}
+	if q.turn.Model != "" {
+		parts = append(parts, "model "+q.turn.Model)
+	}
+	if q.sources.Host != "" {
+		parts = append(parts, "host "+q.sources.Host)
+	}
+	parts = append(parts, "OS "+cmp.Or(q.sources.System, runtime.GOOS+"/"+runtime.GOARCH))
+	return q.said("runtime", strings.Join(parts, ", "))
+}
+
+// gatherModels gathers what the person may call the models.
+func gatherModels(_ context.Context, q *Question) (*Content, error) {
+	if len(q.sources.Models) < 2 { // one is no choice
+		return nil, nil
+	}
+	return q.said("models", "The person can choose one of these models with `!model NAME`: "+strings.Join(q.sources.Models, ", ")+".")
+}
+
+// thinkingWords say how much to think, to a model that takes no parameter for it.
+var thinkingWords = map[string]string{
+	"off":    "Answer at once, without thinking first.",
+	"low":    "Think briefly before you answer.",
+	"medium": "Think the question through step by step before you answer; give only the answer.",
+	"high":   "Think the question through with care: consider other ways, check your result, and only then answer; give only the answer.",
+}
+
+func gatherThinking(_ context.Context, q *Question) (*Content, error) {
+	return q.saidAs(Content{Source: "thinking", Lines: []string{thinkingWords[q.turn.Thinking]},
+		None: "Think as much as you find right again."})
+}

@@ -1,0 +1,71 @@
+package section
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"reverie"
+	"reverie/internal/skill"
+)
+
+// Every language has words for every rule, for the same tools, in the table's order;
+// three of them fit the section.
+func TestSteeringWords(t *testing.T) {
+	var names []string
+	for _, r := range rules {
+		names = append(names, r.name)
+	}
+	f := &files{t.TempDir(), reverie.Data}
+	english, _ := steeringOf(f, "en", nil)
+	seen := map[string]string{}
+	for _, language := range []string{"en", "de", "es", "fr", "it", "ja", "zh"} {
+		sections, problems := steeringOf(f, language, []string{"append_memory", "task"})
+		sized(t, language, problems, 0)
+		var got []string
+		var sizes []int
+		for i, s := range sections {
+			got = append(got, s.name)
+			n := utf8.RuneCountInString(s.text)
+			sizes = append(sizes, n)
+			never(t, n == 0 || n > maxWords || strings.Contains(s.text, "\n"), "%s, %s: %d characters of one line: %q", language, s.name, n, s.text)
+			if i < len(english) && !slices.Equal(s.any, english[i].any) {
+				t.Errorf("%s, %s requires %v, in English %v", language, s.name, s.any, english[i].any)
+			}
+			equal(t, fmt.Sprintf("%s, %s says what says", language, s.name), seen[s.text], "")
+			seen[s.text] = language + ", " + s.name
+		}
+		noDiff(t, fmt.Sprintf("%s (-table +file)", language), names, got)
+		slices.Sort(sizes)
+		if longest := sizes[len(sizes)-mostNotes:]; longest[0]+longest[1]+longest[2]+9 > 1000 {
+			t.Errorf("%s: the longest three have no room: %v", language, longest)
+		}
+	}
+}
+
+// What asks for something to be kept, what speaks of oneself and what claims to have
+// kept something is told from what only looks like it.
+func TestSteeringCues(t *testing.T) {
+	says := func(what string, found func(string) bool, yes, no []string) {
+		for _, s := range yes {
+			never(t, !found(s), "%q: not %s", s, what)
+		}
+		for _, s := range no {
+			never(t, found(s), "%q: %s", s, what)
+		}
+	}
+	says("asks to keep", asksToKeep,
+		[]string{"REMEMBER THAT I like tea", "please, don’t forget the milk", "Merk dir das!", "Recuérdame llamar a Ana", "N'oublie pas le lait", "Ricordati il latte", "覚えておいて", "请记住我喜欢茶"},
+		[]string{"Do you remember that film?", "Remembering is hard", "I forgot it", "Hast du dir das gemerkt?", "覚えていますか", "Unforgettable"})
+	said := func(cues []string) func(string) bool {
+		return func(s string) bool { return skill.Said(s, cues) != "" }
+	}
+	says("personal", said(personal),
+		[]string{"My cat is hungry", "Ich habe Hunger", "Vivo en Brno", "J'aime le thé", "Mi piace il tè", "私は茶が好き", "我喜欢茶"},
+		[]string{"Mystery", "Why is it so?", "Mount it", "What about Ada?"})
+	says("promises", said(promises),
+		[]string{"OK, I'll remember that!", "Das merke ich mir.", "Lo recordaré.", "C'est noté !", "Me lo ricorderò.", "覚えておきます。", "好的，我会记住。"},
+		[]string{"I remember your sister.", "It is noted in the book", "Ich erinnere mich nicht"})
+}

@@ -1,0 +1,56 @@
+package section
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// gatherTools gathers the tools by name, with a line on each.
+func gatherTools(_ context.Context, q *Question) (*Content, error) {
+	lines := make([]string, 0, len(q.turn.Tools))
+	for _, name := range q.turn.Tools {
+		line := "- " + name
+		if q.sources.Summary != nil {
+			if s := q.sources.Summary(name); s != "" {
+				line += ": " + OneLine(s, 200)
+			}
+		}
+		lines = append(lines, line)
+	}
+	return q.said("tools", lines...)
+}
+
+// gatherReminder gathers the names of the tools for a place near the end, where
+// models heed them most.
+func gatherReminder(_ context.Context, q *Question) (*Content, error) {
+	if len(q.turn.Tools) == 0 {
+		return nil, nil
+	}
+	return q.said("reminder", "These are all the tools there are: "+strings.Join(q.turn.Tools, ", ")+". Call no others.")
+}
+
+// gatherGuides gathers prompts/tools/NAME.txt for each of the turn's tools. Its owner may have
+// taken one away, so a built-in one does not stand in.
+func gatherGuides(_ context.Context, q *Question) (*Content, error) {
+	const folder = "prompts/tools/"
+	there, err := q.listed("prompts/tools")
+	if err != nil || len(there) == 0 {
+		return nil, nil
+	}
+	var lines []string
+	for _, file := range there {
+		tool, _ := strings.CutSuffix(file, ".txt")
+		if tool == file || !slices.Contains(q.turn.Tools, tool) {
+			continue
+		}
+		t := q.files.read(folder + file)
+		if t.builtin || t.problem == missing {
+			continue // just taken away
+		}
+		if c := q.part(t, folder+file, all); len(c.Lines) > 0 {
+			lines = append(lines, tool+": "+c.Lines[0])
+		}
+	}
+	return q.said("guides", lines...)
+}

@@ -1,0 +1,270 @@
+package vector
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"reverie/internal/store"
+)
+
+const (
+	batch       = 32  // texts that are embedded together in the background
+	wholeBatch  = 256 // and when somebody waits for all of them
+	longestRest = 2 * time.Second
+)
+
+// Run makes the vectors that are missing until ctx ends: the newest entries
+// first, and never more than half of the time. While the embedder fails it tries
+// ever more rarely.
+func (v *Vectors) Run(ctx context.Context) error {
+	tidied := false
+	return v.Repeat(ctx, func() (time.Duration, error) {
+		begin := v.now()
+		made, err := v.step(ctx, batch)
+		if made > 0 {
+			tidied = false
+			return min(v.now().Sub(begin), longestRest), err
+		}
+		if err == nil && !tidied {
+			err = v.tidy(ctx)
+			tidied = err == nil
+		}
+		return LookAgain, err
+	})
+}
+
+// Complete makes all vectors that are missing, as fast as it can. progress may be
+// nil. It ends with the first failure of the embedder; what was made stays.
+func (v *Vectors) Complete(ctx context.Context, progress func(done, total int)) error {
+	for {
+		made, err := v.step(ctx, wholeBatch)
+		if progress != nil {
+			s := v.Status(ctx)
+			progress(s.Done, s.Total)
+		}
+		if made == 0 || err != nil {
+			return err
+		}
+	}
+}
+
+// Rebuild makes what is in memory anew, with the vectors that are damaged or
+// missing; those that are good stay. What the model did not take is tried again. progress may be nil.
+func (v *Vectors) Rebuild(ctx context.Context, progress func(done, total int)) error {
+	v.following.Lock()
+	space, dim := v.current()
+	v.reset(space, dim)
+	v.following.Unlock()
+	if _, err := v.db.ExecContext(ctx, `DELETE FROM memory_vector WHERE length(vec) = 0`); err != nil {
+		return fmt.Errorf("embed memories: %w", err)
+	}
+	if err := v.Complete(ctx, progress); err != nil {
+		return err
+	}
+	return v.tidy(ctx)
+}
+
+// tidy removes vectors that nobody needs any more: those of texts that no entry has, and of
+// other models. The present one has read everything.
+func (v *Vectors) tidy(ctx context.Context) error {
+	space, _ := v.current()
+	if space == 0 {
+		return nil
+	}
+	for _, which := range []string{`memory_vector WHERE space <> ?1 OR ` + orphans, `memory_space WHERE no <> ?1`} {
+		if _, err := v.db.ExecContext(ctx, `DELETE FROM `+which, space); err != nil {
+			return fmt.Errorf("remove vectors that nobody needs: %w", err)
+		}
+	}
+	return nil
+}
+
+// unread is an entry that has no vector.
+type unread struct {
+	n          int64
+	hash, text string
+}
+
+// step makes up to n vectors and returns how many entries it dealt with. An embedder that
+// failed is tried even if there is nothing to do, so that one knows when it is back.
+func (v *Vectors) step(ctx context.Context, n int) (made int, err error) {
+	v.working.Lock()
+	defer v.working.Unlock()
+	todo, err := v.next(ctx, n)
+	var vectors [][]float32
+	switch {
+	case err != nil:
+	case len(todo) > 0:
+		vectors, err = v.try(ctx, todo)
+	default:
+		if since, _ := v.health.State(); since.IsZero() {
+			return 0, nil
+		}
+		vectors, err = v.embed(ctx, []string{harmless})
+	}
+	if err == nil {
+		err = v.settle(ctx, dimension(vectors))
+	}
+	if err == nil && len(todo) > 0 {
+		err = v.keep(ctx, todo, vectors)
+	}
+	if err == nil {
+		v.health.Works()
+		return len(todo), nil
+	}
+	if ctx.Err() == nil {
+		v.health.Failed(v.now(), err)
+	}
+	return 0, err
+}
+
+// unmade says of an entry whether its text still needs a vector in space ?1 of ?2 numbers.
+// A damaged one is made again.
+const unmade = `(v.hash IS NULL OR length(v.vec) > 0 AND (length(v.vec) <> ?2 OR v.vec = zeroblob(?2)))`
+
+// withVector are the entries that can be found, with their vectors in space ?1.
+const withVector = ` FROM document m LEFT JOIN memory_vector v ON v.hash = m.hash AND v.space = ?1 WHERE ` + indexed + ` AND m.text <> ''`
+
+// next lists the newest n entries that have no vector, of equal texts the first. It also takes
+// in the vectors that another process made.
+func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
+	v.following.Lock()
+	defer v.following.Unlock()
+	if err := v.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	if err := v.reloadWaiting(ctx); err != nil {
+		return nil, err
+	}
+	todo, err := store.List(ctx, v.db, func(row store.Row) (u unread, err error) {
+		err = row.Scan(&u.n, &u.hash, &u.text)
+		return u, err
+	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND `+unmade+`
+		GROUP BY m.hash ORDER BY first DESC LIMIT ?3`, v.index.space, v.index.dim, n)
+	if err != nil {
+		return nil, fmt.Errorf("embed memories: %w", err)
+	}
+	return todo, nil
+}
+
+// reloadWaiting takes in the vectors that were made of entries in memory.
+func (v *Vectors) reloadWaiting(ctx context.Context) error {
+	if len(v.index.waiting) == 0 {
+		return nil
+	}
+	return v.reload(ctx, `WHERE m.n IN (SELECT value FROM json_each(?))`, store.Array(slices.Collect(maps.Keys(v.index.waiting))))
+}
+
+// harmless is a text that every model takes.
+const harmless = "Good morning."
+
+// try embeds todo. If that fails although the embedder works, it is because of some of the
+// texts: those get no vector, and are found by their words.
+func (v *Vectors) try(ctx context.Context, todo []unread) ([][]float32, error) {
+	texts := make([]string, len(todo))
+	for i, u := range todo {
+		texts[i] = u.text
+	}
+	vectors, err := v.embed(ctx, texts)
+	if err == nil || ctx.Err() != nil {
+		return vectors, err
+	}
+	vectors = make([][]float32, len(todo))
+	for i, text := range texts {
+		one, err := v.embed(ctx, []string{text})
+		if err == nil {
+			vectors[i] = one[0]
+			continue
+		}
+		if _, failed := v.embed(ctx, []string{harmless}); failed != nil {
+			return nil, err
+		}
+		v.log.Warn("a memory is not taken by the embedding model; it is found by its words", "n", todo[i].n, "err", err)
+	}
+	return vectors, nil
+}
+
+// embed asks the embedder and checks what it gives.
+func (v *Vectors) embed(ctx context.Context, texts []string) ([][]float32, error) {
+	vectors, err := v.embedder.Embed(ctx, texts)
+	if err != nil {
+		return nil, err
+	}
+	if len(vectors) != len(texts) {
+		return nil, fmt.Errorf("%d vectors came for %d texts", len(vectors), len(texts))
+	}
+	dim := dimension(vectors)
+	for _, vector := range vectors {
+		if len(vector) != 0 && len(vector) != dim {
+			return nil, fmt.Errorf("a vector has %d numbers and another %d", len(vector), dim)
+		}
+		if _, err := encodeVector(vector); err != nil {
+			return nil, fmt.Errorf("a vector is of no use: %w", err)
+		}
+	}
+	return vectors, nil
+}
+
+// dimension is how long vectors are; 0 = there are none.
+func dimension(vectors [][]float32) int {
+	for _, v := range vectors {
+		if len(v) > 0 {
+			return len(v)
+		}
+	}
+	return 0
+}
+
+// settle makes the space of vectors of dim numbers the present one; 0 = there are none, which
+// any space can note. Those of another length are of another model, whatever its name: all are made anew.
+func (v *Vectors) settle(ctx context.Context, dim int) error {
+	v.following.Lock()
+	defer v.following.Unlock()
+	space, was := v.current()
+	if space != 0 && (dim == 0 || dim == was) {
+		return nil
+	}
+	name := v.embedder.Name()
+	_, err := v.db.ExecContext(ctx, `INSERT INTO memory_space (model, dim) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, dim)
+	if err == nil {
+		err = v.db.QueryRowContext(ctx, `SELECT no FROM memory_space WHERE model = ? AND dim = ?`, name, dim).Scan(&space)
+	}
+	if err != nil {
+		return fmt.Errorf("store vectors: %w", err)
+	}
+	if was != 0 {
+		v.log.LogAttrs(ctx, slog.LevelWarn, "the embedding model gives vectors of another length; all memories are embedded anew",
+			slog.Int("was", was), slog.Int("is", dim))
+	}
+	v.reset(space, dim)
+	return nil
+}
+
+// keep stores vectors, but none of a text that was forgotten meanwhile.
+func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32) error {
+	v.following.Lock()
+	defer v.following.Unlock()
+	err := store.InTx(ctx, v.db, func(tx *sql.Tx) error {
+		for i, u := range todo {
+			code, err := encodeVector(vectors[i])
+			if err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, `INSERT INTO memory_vector (space, hash, vec)
+				SELECT ?, hash, ? FROM document m WHERE n = ? AND hash = ? AND `+indexed+`
+				ON CONFLICT (space, hash) DO UPDATE SET vec = excluded.vec`, v.index.space, code, u.n, u.hash); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("store vectors: %w", err)
+	}
+	return v.reloadWaiting(ctx)
+}

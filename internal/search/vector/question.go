@@ -1,0 +1,89 @@
+package vector
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"reverie/internal/i18n"
+)
+
+// Question is the vector of what is looked for, or nil when there is none in time
+// or the model makes nothing of it: then words have to do. What was asked last
+// costs nothing, and an embedder that just failed is not waited for.
+func (v *Vectors) Question(ctx context.Context, text string) []float32 {
+	if text = strings.Join(strings.Fields(text), " "); text == "" {
+		return nil
+	}
+	v.mu.RLock()
+	asked, answer := v.asked, v.answer
+	v.mu.RUnlock()
+	if text == asked {
+		return answer
+	}
+	if v.health.Resting(v.now()) {
+		return nil
+	}
+	within, cancel := context.WithTimeoutCause(ctx, v.patience, fmt.Errorf("no answer within %s", v.patience))
+	defer cancel()
+	vectors, err := v.embed(within, []string{text})
+	if err != nil && within.Err() != nil {
+		err = context.Cause(within)
+	}
+	if err == nil {
+		err = v.settle(ctx, dimension(vectors))
+	}
+	switch {
+	case ctx.Err() != nil: // nobody waits any more
+		return nil
+	case err != nil:
+		v.health.Failed(v.now(), err)
+		v.Wake() // to find out when it is back
+		return nil
+	}
+	v.health.Works()
+	v.mu.Lock()
+	v.asked, v.answer = text, vectors[0]
+	v.mu.Unlock()
+	return vectors[0]
+}
+
+// Status says how far the vectors are.
+type Status struct {
+	Model       string    `json:"model"`
+	Dimension   int       `json:"dimension"` // 0 = not known yet
+	Done        int       `json:"done"`      // entries that are read
+	Total       int       `json:"total"`
+	Unreachable time.Time `json:"unreachable,omitzero"` // since when; zero = it is not
+	Reason      string    `json:"reason,omitempty"`     // of that, for the operator
+}
+
+// Status says how far the vectors are. It asks no model.
+func (v *Vectors) Status(ctx context.Context) Status {
+	s := Status{Model: v.embedder.Name()}
+	var space int64
+	space, s.Dimension = v.current()
+	err := v.db.QueryRowContext(ctx,
+		`SELECT count(*), coalesce(sum(NOT `+unmade+`), 0)`+withVector, space, s.Dimension).Scan(&s.Total, &s.Done)
+	if err != nil && ctx.Err() == nil {
+		v.log.LogAttrs(ctx, slog.LevelWarn, "how many memories have a vector cannot be counted", slog.String("err", err.Error()))
+	}
+	s.Unreachable, s.Reason = v.health.State()
+	return s
+}
+
+// Settled reports whether there is nothing to be told: all is read.
+func (s Status) Settled() bool { return s.Unreachable.IsZero() && s.Total == s.Done }
+
+// Line is the status in one line for people, with times in their zone.
+func (s Status) Line(zone *time.Location) i18n.Text {
+	switch {
+	case !s.Unreachable.IsZero():
+		return i18n.New("why.vectors_unreachable", "at", s.Unreachable.In(zone).Format("2006-01-02 15:04"))
+	case s.Done < s.Total:
+		return i18n.New("why.vectors_some", "done", s.Done, "total", s.Total, "model", s.Model)
+	}
+	return i18n.New("why.vectors_all", "total", s.Total, "model", s.Model)
+}

@@ -1,0 +1,147 @@
+package vector
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"reverie/internal/store"
+	"reverie/internal/trust"
+)
+
+// Space says which vectors can be compared with each other: those of one model, equally long.
+type Space struct {
+	No  int64 // memory_space.no; 0 = no vector was ever made
+	Dim int   // numbers of a vector
+}
+
+// Fits reports whether q can be compared with the vectors of s.
+func (s Space) Fits(q []float32) bool { return len(q) == s.Dim && unit(q) != nil }
+
+// Space is that of the present vectors.
+func (v *Vectors) Space() Space {
+	space, dim := v.current()
+	return Space{space, dim}
+}
+
+// Model is the name of the embedder.
+func (v *Vectors) Model() string { return v.embedder.Name() }
+
+// Point is a document with its vector, as a server gets it: never a word of its text.
+type Point struct {
+	ID     string        `json:"entry"`
+	Rev    int64         `json:"rev"`
+	Scope  trust.Readers `json:"scope"`
+	State  string        `json:"state"`
+	At     int64         `json:"at"` // when it was said; Unix milliseconds
+	Vector []float32     `json:"-"`  // nil = it is damaged, and will be made again
+}
+
+// Revisions tells do the documents that have a vector in s, the newest first.
+func (v *Vectors) Revisions(ctx context.Context, s Space, do func(id string, rev int64)) error {
+	err := store.Each(ctx, v.db, func(row store.Row) error {
+		var id string
+		var rev int64
+		if err := row.Scan(&id, &rev); err != nil {
+			return err
+		}
+		do(id, rev)
+		return nil
+	}, `SELECT m.id, m.rev FROM document AS m JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash
+		WHERE `+indexed+` AND length(v.vec) > 0 ORDER BY m.n DESC`, s.No)
+	if err != nil {
+		return fmt.Errorf("read vectors: %w", err)
+	}
+	return nil
+}
+
+// Points reads documents as they are now, but none without a vector in s.
+func (v *Vectors) Points(ctx context.Context, s Space, ids []string) ([]Point, error) {
+	all, err := store.List(ctx, v.db, func(row store.Row) (p Point, err error) {
+		var blob []byte
+		err = row.Scan(&p.ID, &p.Rev, &p.Scope, &p.State, &p.At, &blob)
+		p.Vector, _ = decodeVector(blob, s.Dim)
+		return p, err
+	}, `SELECT m.id, m.rev, m.scope, m.state, m.at, v.vec FROM json_each(?) AS j CROSS JOIN document AS m ON m.id = j.value
+		JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash WHERE `+indexed, store.Array(ids), s.No)
+	if err != nil {
+		return nil, fmt.Errorf("read vectors: %w", err)
+	}
+	return all, nil
+}
+
+// NearestAmong finds the k documents of w that are nearest to q among ids. What stands beside
+// one of them in its conversation may be nearer together with it, and is looked at too.
+func (v *Vectors) NearestAmong(ctx context.Context, q []float32, ids []string, w Wanted, k int) ([]Likeness, error) {
+	docs, err := store.Column[int64](ctx, v.db, `SELECT m.n FROM json_each(?) AS j JOIN document AS m ON m.id = j.value`, store.Array(ids))
+	if err != nil {
+		return nil, fmt.Errorf("read vectors: %w", err)
+	}
+	if docs, err = v.withBeside(ctx, docs); err != nil {
+		return nil, err
+	}
+	near, err := v.compareStored(ctx, q, docs, func(e *vectorEntry) bool { return slices.Contains(w.Scopes, e.scope) && w.takes(e) })
+	return best(near, k), err
+}
+
+// CompareStored is Compare with the vectors in the database, of whatever scope.
+func (v *Vectors) CompareStored(ctx context.Context, q []float32, docs []int64) ([]Likeness, error) {
+	return v.compareStored(ctx, q, docs, func(*vectorEntry) bool { return true })
+}
+
+func (v *Vectors) compareStored(ctx context.Context, q []float32, docs []int64, wants func(*vectorEntry) bool) (out []Likeness, err error) {
+	beside, err := v.withBeside(ctx, docs)
+	if err != nil {
+		return nil, err
+	}
+	all, err := v.read(ctx, `WHERE m.n IN (SELECT value FROM json_each(?)) AND `+indexed+`
+		ORDER BY m.scope, m.conversation, m.seq, m.n`, store.Array(beside))
+	if err != nil {
+		return nil, err
+	}
+	_, dim := v.current()
+	var order conversations
+	for _, s := range all {
+		if s.vec, _ = decodeVector(s.blob, dim); s.vec != nil && s.there {
+			order = append(order, &s.vectorEntry)
+		}
+	}
+	for i, e := range order {
+		if slices.Contains(docs, e.n) && wants(e) {
+			out = append(out, order.likeness(unit(q), i))
+		}
+	}
+	return out, nil
+}
+
+// withBeside adds to docs those that stand next to them in their conversations.
+func (v *Vectors) withBeside(ctx context.Context, docs []int64) ([]int64, error) {
+	// The + keeps SQLite from the index of scopes: that of conversations is the fast one.
+	all, err := store.Column[int64](ctx, v.db, `SELECT value FROM json_each(?1) UNION SELECT m.n FROM json_each(?1) AS j
+		CROSS JOIN document AS h ON h.n = j.value CROSS JOIN document AS m
+		ON m.conversation = h.conversation AND m.conversation <> '' AND +m.scope = h.scope
+		AND m.seq BETWEEN h.seq - 1 AND h.seq + 1`, store.Array(docs))
+	if err != nil {
+		return nil, fmt.Errorf("read vectors: %w", err)
+	}
+	return all, nil
+}
+
+// Active reads the active document id: its number, its scope and its vector; nil = it has none.
+func (v *Vectors) Active(ctx context.Context, id string) (doc int64, scope trust.Readers, vector []float32, err error) {
+	space, dim := v.current()
+	var blob []byte
+	row := v.db.QueryRowContext(ctx, `SELECT m.n, m.scope, v.vec FROM document AS m
+		JOIN memory_vector AS v ON v.hash = m.hash AND v.space = ? WHERE m.id = ? AND m.state = 'active'`, space, id)
+	err = row.Scan(&doc, &scope, &blob)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, "", nil, nil
+	}
+	if err != nil {
+		return 0, "", nil, fmt.Errorf("read vectors: %w", err)
+	}
+	vector, _ = decodeVector(blob, dim) // a damaged one is made again
+	return doc, scope, vector, nil
+}

@@ -1,0 +1,214 @@
+package vector
+
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"reverie/internal/search/searchtest"
+	"reverie/internal/text"
+	"reverie/internal/trust"
+)
+
+func openVectors(t testing.TB, db *sql.DB, e Embedder) *Vectors {
+	t.Helper()
+	v := must(Open(t.Context(), Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
+	return v
+}
+
+func complete(t testing.TB, v *Vectors) {
+	t.Helper()
+	noError(t, v.Complete(t.Context(), nil))
+}
+
+// around lists the entries nearest to text.
+func near10(t testing.TB, v *Vectors, text string, w Wanted) []int64 {
+	t.Helper()
+	found := must(v.Nearest(t.Context(), v.Question(t.Context(), text), w, 10))(t)
+	var numbers []int64
+	for _, l := range found {
+		if l.Cosine > .3 || l.Window > .3 { // unrelated words are about at right angles
+			numbers = append(numbers, l.N)
+		}
+	}
+	return numbers
+}
+
+func inScope(scopes ...trust.Readers) Wanted { return Wanted{Scopes: scopes} }
+
+// vectorFaults counts the vectors that are damaged, those that are missing, and those that belong to no memory.
+func vectorFaults(t testing.TB, v *Vectors) (n [3]int) {
+	t.Helper()
+	space, dim := v.current()
+	noError(t, v.db.QueryRow(`SELECT coalesce(sum(v.hash IS NOT NULL AND `+unmade+`), 0), coalesce(sum(v.hash IS NULL), 0),
+		(SELECT count(*) FROM memory_vector WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten'))`+withVector, space, dim).Scan(&n[0], &n[1], &n[2]))
+	return n
+}
+
+// isClean looks for faults of the vectors, and compares what is in memory of them with the database.
+func isClean(t testing.TB, v *Vectors) {
+	t.Helper()
+	equal(t, "damaged, missing and needless", vectorFaults(t, v), [3]int{})
+	fresh := openVectors(t, v.db, v.embedder)
+	if _, err := v.next(t.Context(), 1); err != nil { // takes in what others made
+		t.Fatal(err)
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	noError(t, fresh.open(t.Context(), slices.Collect(maps.Keys(v.index.scopes))))
+	entries := 0
+	for scope, c := range v.index.scopes {
+		entries += len(c.order)
+		if !slices.EqualFunc(c.order, fresh.index.scopes[scope].order, func(a, b *vectorEntry) bool { return reflect.DeepEqual(a, b) }) || c.docs.Count() != len(c.order) {
+			t.Errorf("%s: the vectors in memory are not those of the database", scope)
+		}
+		for _, e := range c.order {
+			same(t, fmt.Sprintf("%s: the document of entry %d is", scope, e.n), must(c.docs.GetByID(t.Context(), e.document()))(t).Embedding, e.vec)
+		}
+	}
+	if entries != len(v.index.entries) || len(v.index.waiting) > 0 {
+		t.Errorf("%d entries in %d places; %d wait", entries, len(v.index.entries), len(v.index.waiting))
+	}
+}
+
+// likeness compares entries of scopes with q.
+func likeness(t testing.TB, v *Vectors, q []float32, entries []int64, scopes ...trust.Readers) map[int64]Likeness {
+	t.Helper()
+	err := v.open(t.Context(), scopes)
+	all, more := v.Compare(t.Context(), q, entries)
+	noError(t, cmp.Or(err, more))
+	like := map[int64]Likeness{}
+	for _, l := range all {
+		like[l.N] = l
+	}
+	return like
+}
+
+func countRows(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
+	t.Helper()
+	noError(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
+	return n
+}
+
+func TestNearest(t *testing.T) {
+	db := searchtest.DB(t, t.TempDir())
+	me, you, room := trust.Person("@me:x"), trust.Person("@you:x"), trust.Room("!r:x")
+	n := searchtest.Enter(t, db,
+		searchtest.Doc{Scope: me, Text: "cats purr"},
+		searchtest.Doc{Scope: you, Text: "cats bite"},
+		searchtest.Doc{Scope: room, Text: "cats sleep"},
+		searchtest.Doc{Scope: trust.Everybody, Text: "cats eat"},
+		searchtest.Doc{Scope: me, Text: "cats swim", State: "superseded"},
+		searchtest.Doc{Scope: me, Text: "cats climb", State: "archived"},
+		searchtest.Doc{Scope: me, Text: "cats purr loudly", State: "merged"},
+		searchtest.Doc{Scope: me, Text: "cats run", ObservedAt: searchtest.Day.AddDate(0, 0, 5)},
+		searchtest.Doc{Scope: me, Text: "dogs bark"},
+		searchtest.Doc{Scope: me, Text: "..."},
+	)
+	v := openVectors(t, db, &searchtest.Embedder{Model: "words", Dim: 300})
+	complete(t, v)
+	isClean(t, v)
+	ctx := t.Context()
+	q := v.Question(ctx, "cats")
+	day := searchtest.Day.AddDate(0, 0, 1)
+	for name, tt := range map[string]struct {
+		w    Wanted
+		want []int64
+	}{
+		"mine": {inScope(me, trust.Everybody), []int64{n[0], n[3], n[7]}}, "a room's": {inScope(room, trust.Everybody), []int64{n[2], n[3]}},
+		"yours": {inScope(you), []int64{n[1]}}, "nobody's": {inScope(), nil}, "a stranger's": {inScope(trust.Person("@other:x")), nil},
+		"named twice":  {inScope(room, room), []int64{n[2]}},
+		"the past too": {Wanted{Scopes: []trust.Readers{me}, Past: true}, []int64{n[0], n[4], n[5], n[7]}},
+		"later":        {Wanted{Scopes: []trust.Readers{me}, After: day}, []int64{n[7]}}, "earlier": {Wanted{Scopes: []trust.Readers{me}, Before: day}, []int64{n[0]}},
+		"at the edge": {Wanted{Scopes: []trust.Readers{me}, After: searchtest.Day, Before: searchtest.Day.AddDate(0, 0, 5)}, []int64{n[0]}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := near10(t, v, "cats", tt.w)
+			slices.Sort(got)
+			same(t, "found", got, tt.want)
+		})
+	}
+	found := must(v.Nearest(ctx, v.Question(ctx, "cats eat"), inScope(me, trust.Everybody, room), 2))(t)
+	never(t, len(found) != 2 || found[0].N != n[3] || found[0].Cosine < .999 || found[0].Window != found[0].Cosine, "the same words are found as %v", found)
+	for _, q := range [][]float32{nil, q[:10], make([]float32, 300), append([]float32{float32(math.Inf(1))}, q[1:]...)} {
+		sized(t, fmt.Sprintf("vector %v finds", q), must(v.Nearest(ctx, q, inScope(me), 5))(t), 0)
+	}
+	like := likeness(t, v, q, []int64{n[0], n[8], n[9], n[6], 12345}, me)
+	never(t, len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].N != n[8], "likeness %v", like)
+}
+
+// TestForgetWhileEmbedding: a text that is forgotten while its vector is being made
+// gets none.
+func TestForgetWhileEmbedding(t *testing.T) {
+	db := searchtest.DB(t, t.TempDir())
+	n := searchtest.Enter(t, db, searchtest.Doc{Text: "a secret"}, searchtest.Doc{Text: "no secret"})
+	started, release := make(chan struct{}), make(chan struct{})
+	v := openVectors(t, db, &searchtest.Embedder{Model: "words", Dim: 50, Started: started, Release: release})
+	var wg sync.WaitGroup
+	wg.Go(func() { complete(t, v) })
+	<-started
+	searchtest.Forgotten(t, db, n[0], Forget)
+	close(release)
+	wg.Wait()
+	equal(t, "vectors, want that of the other text", countRows(t, db, `SELECT count(*) FROM memory_vector`), 1)
+	if s := v.Status(t.Context()); s.Done != 1 || s.Total != 1 {
+		t.Errorf("status %+v", s)
+	}
+	isClean(t, v)
+}
+
+// TestVectorsReopen: what was embedded is not embedded again, and found as before.
+func TestVectorsReopen(t *testing.T) {
+	dir := t.TempDir()
+	db := searchtest.DB(t, dir)
+	n := searchtest.Enter(t, db, append(searchtest.Many(100), searchtest.Doc{Text: "..."})...)
+	v := openVectors(t, db, &searchtest.Embedder{Model: "words", Dim: 70})
+	complete(t, v)
+	find := func() string {
+		return fmt.Sprint(must(v.Nearest(t.Context(), searchtest.WordVector("fact42", 70), inScope(trust.Everybody), 5))(t))
+	}
+	before, again := find(), &searchtest.Embedder{Model: "words", Dim: 70}
+	v = openVectors(t, searchtest.DB(t, dir), again)
+	complete(t, v)
+	if texts, _ := again.Asked(); len(texts) > 0 {
+		t.Errorf("embedded again: %q", texts)
+	}
+	if after := find(); after != before || !strings.Contains(after, fmt.Sprint(n[42])) {
+		t.Errorf("after reopening %s, before %s", after, before)
+	}
+	isClean(t, v)
+	if s := v.Status(t.Context()); s.Done != 101 || s.Total != 101 || s.Dimension != 70 {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// TestVectorsDamaged: a damaged vector is found, not used, and made again.
+func TestVectorsDamaged(t *testing.T) {
+	db := searchtest.DB(t, t.TempDir())
+	n := searchtest.Enter(t, db, searchtest.Doc{Text: "cats purr"}, searchtest.Doc{Text: "cats bite"}, searchtest.Doc{Text: "cats sleep"}, searchtest.Doc{Text: "cats eat"})
+	e := &searchtest.Embedder{Model: "words", Dim: 64}
+	v := openVectors(t, db, e)
+	complete(t, v)
+	for i, damage := range []string{`vec = x'0102'`, `vec = zeroblob(64)`, `hash = 'nobody'`} {
+		must(db.ExecContext(t.Context(), `UPDATE memory_vector SET `+damage+` WHERE hash = (SELECT hash FROM memory WHERE n = ?)`, n[i]))(t)
+	}
+	equal(t, "damaged, missing and needless", vectorFaults(t, v), [3]int{2, 1, 1})
+	must(db.ExecContext(t.Context(), `UPDATE memory_vector SET vec = ? WHERE hash = ?`, append(make([]byte, 63), 1), text.Hash("cats eat")))(t)
+	v = openVectors(t, db, e)
+	if got := near10(t, v, "cats", inScope(trust.Everybody)); slices.ContainsFunc(n[:3], func(n int64) bool { return slices.Contains(got, n) }) {
+		t.Errorf("found %v", got)
+	}
+	noError(t, v.Rebuild(t.Context(), nil))
+	isClean(t, v)
+	if got := near10(t, v, "cats", inScope(trust.Everybody)); len(got) != 3 { // the fourth was replaced by a good vector of something else
+		t.Errorf("found %v", got)
+	}
+}

@@ -1,0 +1,61 @@
+package text
+
+import (
+	"slices"
+	"strings"
+)
+
+// mostNearest is how many names are offered for one that was mistyped.
+const mostNearest = 3
+
+// Nearest returns the names that word may have been meant to be, the likeliest first: those
+// that it begins, and those that a slip or two of the fingers makes of it.
+func Nearest(word string, names []string) []string {
+	word = strings.ToLower(word)
+	type candidate struct {
+		name string
+		far  int
+	}
+	var found []candidate
+	for _, n := range names {
+		far := slips(word, strings.ToLower(n))
+		if len(word) >= 2 && strings.HasPrefix(n, word) {
+			far = min(far, 1)
+		}
+		if most := max(1, min(len(word), len(n))/3); far <= min(most, 2) {
+			found = append(found, candidate{n, far})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b candidate) int { return a.far - b.far })
+	var out []string
+	for _, c := range found[:min(len(found), mostNearest)] {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+// slips is how many letters must be added, left out, changed or swapped with their
+// neighbour to make b of a.
+func slips(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	var older, old []int
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(x); i++ {
+		older, old, row = old, row, make([]int, len(y)+1)
+		row[0] = i
+		for j := 1; j <= len(y); j++ {
+			changed := old[j-1]
+			if x[i-1] != y[j-1] {
+				changed++
+			}
+			row[j] = min(old[j]+1, row[j-1]+1, changed)
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				row[j] = min(row[j], older[j-2]+1)
+			}
+		}
+	}
+	return row[len(y)]
+}

@@ -39,8 +39,9 @@ var rows = map[string]int{
 
 	"internal/agent": 5, // below what runs it: turns, sub-sessions, dreams
 
-	"internal/prompt": 4,
-	"internal/tool":   4,
+	"internal/prompt":    4,
+	"internal/tool":      4,
+	"internal/questions": 4,
 
 	"internal/memory":   3,
 	"internal/task":     3,
@@ -63,6 +64,7 @@ var rows = map[string]int{
 
 	"internal/text":  0,
 	"internal/tty":   0,
+	"internal/idle":  0,
 	"internal/trust": 0,
 	"internal/i18n":  0, // errors of every row are made of its sentences
 	".":              -1,

@@ -34,14 +34,12 @@ const columns = 140
 // exceptions says what is larger than its limit today, and how large it may be. The list only
 // gets shorter and its figures smaller.
 var exceptions = map[string]int{
-	"cmd/bot: fields":                 22,
-	"cmd/bot: lines":                  4202,
-	"cmd/bot: methods":                54,
-	"cmd/bot: long lines":             51,
+	"cmd/bot: lines":                  4091,
+	"cmd/bot: long lines":             20,
 	"internal/history: long lines":    34,
 	"internal/llm: exported names":    73,
-	"internal/matrix: methods":        99,
-	"internal/matrix: lines":          5042,
+	"internal/matrix: methods":        98,
+	"internal/matrix: lines":          5001,
 	"internal/memory: exported names": 136,
 	"internal/memory: fields":         23,
 	"internal/memory: long lines":     56,
@@ -50,7 +48,7 @@ var exceptions = map[string]int{
 	"internal/session: methods":       161,
 	"internal/session: fields":        28,
 	"internal/session: long lines":    34,
-	"internal/session: lines":         5379,
+	"internal/session: lines":         5351,
 	"internal/tool: long lines":       28,
 }
 

@@ -49,10 +49,11 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	defer b.close()
 
 	t := newTerminal(screen, b.db, cfg.Data)
-	sessions := b.sessions(t, nil)
+	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.owner()}, only: terminalRoom})
 	work, stop := context.WithCancel(ctx)
 	b.models.Detect(ctx) // the first message is to have the right window
-	runs := []func(context.Context) error{sessions.Run, b.models.Run, b.watchGPU, b.runVectors, b.runHarvest, b.runNightly, b.scheduler.Run}
+	runs := []func(context.Context) error{s.sessions.Run, b.models.Run, b.window.watchGPU, b.runVectors, b.runHarvest, s.runNightly,
+		s.runTasks}
 	ended := make(chan error, len(runs))
 	for _, run := range runs {
 		// go: all waited for below, before Run returns
@@ -63,7 +64,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 		t.Tell("%s", getModel)
 	}
 	t.Tell("")
-	err = t.talk(work, in, sessions, cfg.owner())
+	err = t.talk(work, in, s.sessions, cfg.owner())
 	in.Close()
 	stop()
 	for range runs {

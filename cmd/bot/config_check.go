@@ -145,7 +145,8 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 	}
 	for key, list := range map[string][]string{"matrix.allow": m.Allow, "matrix.bots": m.Bots} {
 		for i, id := range list {
-			r.check(rule{fmt.Sprintf("%s[%d]", key, i), gate.CheckPattern(id) == nil, `write "@user:server", or "*:server" for everybody there`})
+			r.check(rule{fmt.Sprintf("%s[%d]", key, i), gate.CheckPattern(id) == nil,
+				`write "@user:server", or "*:server" for everybody there`})
 		}
 	}
 	// No password and no token is no fault: once logged in, data/matrix knows the account.
@@ -207,7 +208,8 @@ func (c *Config) completeRoles(r *reader) {
 		c.LLM.Roles = map[string][]string{}
 	}
 	if len(c.LLM.Roles["chat"]) == 0 {
-		c.LLM.Roles["chat"] = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(c.LLM.Roles["transcription"], name) })
+		c.LLM.Roles["chat"] = slices.DeleteFunc(names,
+			func(name string) bool { return slices.Contains(c.LLM.Roles["transcription"], name) })
 	}
 }
 

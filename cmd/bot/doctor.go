@@ -89,12 +89,13 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 	}
 	b, err := openBot(ctx, cfg, slog.New(slog.DiscardHandler), false)
 	if err != nil {
-		r.add(finding{"data", ill, err.Error(), "check free space and permissions; a damaged file is left as it is: restore it from a backup, or move it away to begin anew"})
+		r.add(finding{"data", ill, err.Error(),
+			"check free space and permissions; a damaged file is left as it is: restore it from a backup, or move it away to begin anew"})
 		return
 	}
 	defer b.close()
 	examineFiles(cfg, r)
-	b.lookAround(ctx)
+	b.window.lookAround(ctx)
 	r.add(b.examinePrompt(ctx)...)
 	r.add(b.examineModels(ctx)...)
 	r.add(b.examineTier(ctx)...)
@@ -105,7 +106,8 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 
 func examineFiles(cfg *Config, r *report) {
 	if info, err := os.Stat(cfg.Data); err == nil && info.Mode().Perm()&0o077 != 0 {
-		r.add(finding{"files", note, fmt.Sprintf("other users of this machine may look into %s (%v)", cfg.Data, info.Mode().Perm()), "chmod 700 " + cfg.Data})
+		r.add(finding{"files", note, fmt.Sprintf("other users of this machine may look into %s (%v)", cfg.Data, info.Mode().Perm()),
+			"chmod 700 " + cfg.Data})
 	}
 	probe := filepath.Join(cfg.Data, ".doctor")
 	if err := store.WriteFile(probe, []byte("x")); err != nil {
@@ -136,7 +138,8 @@ func examineTemplates(data string) (found []finding) {
 	for _, t := range dream.Templates() {
 		if text, err := os.ReadFile(filepath.Join(data, t.File)); err == nil { // else who reads it for a request says so
 			if err := t.Check(string(text)); err != nil {
-				found = append(found, finding{"prompt", note, "the text that came with the program is used in the place of " + t.File, err.Error()})
+				found = append(found,
+					finding{"prompt", note, "the text that came with the program is used in the place of " + t.File, err.Error()})
 			}
 		}
 	}
@@ -155,15 +158,17 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 	for _, p := range b.messages.Problems() {
 		found = append(found, finding{"messages", note, p.String(), ""})
 	}
-	p, err := b.sessions(nil, nil).Preview(ctx, "")
+	p, err := b.connect(connection{}).sessions.Preview(ctx, "")
 	if err != nil {
 		return append(found, finding{"prompt", ill, err.Error(), "shorten the files under data/, or use a model with a larger window"})
 	}
 	for _, o := range p.Report.Oversize {
-		found = append(found, finding{"prompt", note, fmt.Sprintf("%s take %d characters, and a prompt has room for %d: what is over is left out of it", o.Contributor, o.Size, o.Max),
+		found = append(found, finding{"prompt", note,
+			fmt.Sprintf("%s take %d characters, and a prompt has room for %d: what is over is left out of it", o.Contributor, o.Size, o.Max),
 			"make them shorter (of tasks, skills and flat_file memories the model is asked to, once a day), or raise context.component_size_limits"})
 	}
-	return append(found, finding{"prompt", well, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window), ""})
+	return append(found,
+		finding{"prompt", well, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window), ""})
 }
 
 func (b *bot) examineModels(ctx context.Context) []finding {

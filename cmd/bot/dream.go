@@ -29,7 +29,8 @@ func (b *bot) openDreamer() (*dream.Dreamer, error) {
 	c := dream.Config{
 		DB: b.db, Store: b.memory, Dir: b.cfg.Data, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
 		Location: b.cfg.location(), Log: b.log, Tasks: b.tasks, Skills: b.skills,
-		Budget: dreamt.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens, Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
+		Budget: dreamt.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens,
+			Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
 	}
 	var err error
 	if c.Trusted, err = b.cfg.trusted(); err != nil {
@@ -53,25 +54,20 @@ func (b *bot) openDreamer() (*dream.Dreamer, error) {
 
 // openNightly makes the one who dreams when it is time, or when !dream asks for it.
 func (b *bot) openNightly() (*dream.Nightly, error) {
-	d, err := b.openDreamer()
-	if err != nil {
-		return nil, err
-	}
-	var times task.Schedule
-	if c := b.cfg.Dreaming; c.Schedule != "" {
-		times = task.Schedule{Type: "cron", Expression: c.Schedule, Zone: c.Zone}
-		if times, err = times.Validate(time.Now(), time.UTC); err != nil {
+	c := dream.NightlyConfig{Dreamer: b.dreamer, Quiet: b.background.After, Log: b.log}
+	if when := b.cfg.Dreaming; when.Schedule != "" {
+		var err error
+		cron := task.Schedule{Type: "cron", Expression: when.Schedule, Zone: when.Zone}
+		if c.Schedule, err = cron.Validate(time.Now(), time.UTC); err != nil {
 			return nil, err
 		}
 	}
-	n := dream.OpenNightly(d, times)
-	n.Log = b.log
 	if len(b.cfg.LLM.Models) > 0 {
-		n.Answers = func(ctx context.Context) bool {
+		c.Answers = func(ctx context.Context) bool {
 			return slices.ContainsFunc(b.models.Role("dreaming"), func(name string) bool { return b.models.Probe(ctx, name) == nil })
 		}
 	}
-	return n, nil
+	return dream.OpenNightly(c), nil
 }
 
 // tidied are the phases of a dream that put parts of the prompt in order.
@@ -84,45 +80,44 @@ func (b *bot) dreams() *command.Dreams {
 			b.nightly.Tidy(phase)
 		}
 	}
-	return &command.Dreams{Wake: b.nightly.Wake, Tidy: tidy, Status: b.nightly.Status, Undo: func(ctx context.Context, say i18n.Say) (string, error) {
-		r, err := b.nightly.Dreamer.Undo(ctx, "")
-		if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
-			return i18n.Of(err).In(say), nil
-		}
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("%s (%s)", r.Summary(say), r.Run), nil // said again, it takes back the one before
-	}}
+	return &command.Dreams{Wake: b.nightly.Wake, Tidy: tidy, Status: b.nightly.Status,
+		Undo: func(ctx context.Context, say i18n.Say) (string, error) {
+			r, err := b.dreamer.Undo(ctx, "")
+			if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
+				return i18n.Of(err).In(say), nil
+			}
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%s (%s)", r.Summary(say), r.Run), nil // said again, it takes back the one before
+		}}
 }
 
 // tellDream tells the owner in the direct chat where they wrote last what was dreamt, if
 // that is wanted, and asks people what only they can decide.
-func (b *bot) tellDream(t chat.Transport) func(context.Context, dreamt.Report) {
-	return func(ctx context.Context, r dreamt.Report) {
-		if b.cfg.Dreaming.Notice {
-			if err := b.tellOwner(ctx, t, r); err != nil {
-				b.log.Warn("the owner could not be told what was dreamt", "err", err)
-			}
+func (s *service) tellDream(ctx context.Context, r dreamt.Report) {
+	if s.cfg.Dreaming.Notice {
+		if err := s.tellOwner(ctx, r); err != nil {
+			s.log.Warn("the owner could not be told what was dreamt", "err", err)
 		}
-		b.askPeople(ctx)
 	}
+	s.askPeople(ctx)
 }
 
-func (b *bot) tellOwner(ctx context.Context, t chat.Transport, r dreamt.Report) error {
-	own := memory.Private(b.cfg.owner())
-	room, err := b.asking.place(ctx, own)
+func (s *service) tellOwner(ctx context.Context, r dreamt.Report) error {
+	own := memory.Private(s.cfg.owner())
+	room, err := s.asking.Place(ctx, own)
 	if err != nil || room == "" {
 		return err // the report is in the data folder
 	}
-	if b.asking.most > 0 {
+	if s.cfg.Dreaming.Questions > 0 {
 		r.Questions = nil // they are asked by themselves
 	}
-	text := r.Digest(b.messages.For(ctx, room), func(s memory.Scope) bool { return s == memory.Shared || s == own })
+	text := r.Digest(s.messages.For(ctx, room), func(of memory.Scope) bool { return of == memory.Shared || of == own })
 	if text == "" {
 		return nil
 	}
-	return t.Send(ctx, room, chat.Outgoing{ID: r.Run, Text: text, Notice: true})
+	return s.transport.Send(ctx, room, chat.Outgoing{ID: r.Run, Text: text, Notice: true})
 }
 
 type dreamCommand struct {
@@ -141,7 +136,7 @@ func (n dreamCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err := o.Check(); err != nil {
 		return usageError{err}
 	}
-	r, err := b.nightly.Dreamer.Dream(ctx, o)
+	r, err := b.dreamer.Dream(ctx, o)
 	return b.printDream(c, r, err)
 }
 
@@ -151,7 +146,7 @@ type dreamUndoCommand struct {
 
 // Run takes a dream back.
 func (u dreamUndoCommand) Run(ctx context.Context, c console, b *bot) error {
-	r, err := b.nightly.Dreamer.Undo(ctx, u.Dream)
+	r, err := b.dreamer.Undo(ctx, u.Dream)
 	return b.printDream(c, r, err)
 }
 
@@ -182,7 +177,7 @@ func (b *bot) openHarvester() (*harvest.Harvester, error) {
 	}
 	return harvest.Open(harvest.Config{
 		DB: b.db, Store: b.memory, Ask: b.ask, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
-		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level, Quiet: b.giveWay,
+		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level, Quiet: b.background.Wait,
 		Heard:    func(ctx context.Context, room string) (time.Time, error) { return session.HeardAt(ctx, b.db, room) },
 		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.location(), Log: b.log,
 	})
@@ -225,15 +220,6 @@ func (b *bot) runHarvest(ctx context.Context) error {
 	return b.harvester.Run(ctx)
 }
 
-// giveWay waits until nobody waits for an answer; see session.Manager.Background. Where nobody can
-// write, nobody waits.
-func (b *bot) giveWay(ctx context.Context) (context.Context, func(), error) {
-	if b.background == nil {
-		return ctx, func() {}, ctx.Err()
-	}
-	return b.background(ctx)
-}
-
 // errCutOff comes with the beginning of an answer.
 var errCutOff = errors.New("the answer was cut off at its greatest length; max_output of the model may be too small")
 
@@ -241,7 +227,8 @@ var errCutOff = errors.New("the answer was cut off at its greatest length; max_o
 // cut off comes as far as it goes, with errCutOff.
 func (b *bot) ask(ctx context.Context, role, prompt string) (string, error) {
 	warmth := float32(0.1)
-	reply, err := b.models.Complete(ctx, role, llm.Request{Messages: []llm.Message{{Role: llm.User, Content: prompt}}, Think: llm.ThinkOff, Temperature: &warmth}, nil)
+	reply, err := b.models.Complete(ctx, role,
+		llm.Request{Messages: []llm.Message{{Role: llm.User, Content: prompt}}, Think: llm.ThinkOff, Temperature: &warmth}, nil)
 	if err != nil {
 		return "", err
 	}

@@ -23,6 +23,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/memory"
+	"reverie/internal/questions"
 	"reverie/internal/settings"
 )
 
@@ -151,7 +152,7 @@ func TestTheLastTalkOfADay(t *testing.T) {
 
 // telling is a bot with the chats of its owner and guests, and what it has said and asked.
 type telling struct {
-	*bot
+	*service
 	t      *testing.T
 	out    *board
 	events []chat.Inbound
@@ -164,15 +165,37 @@ type telling struct {
 func newTelling(t *testing.T, config string) *telling {
 	t.Helper()
 	b := openTest(t, small+config)
-	w := &telling{bot: b, t: t, out: &board{said: map[string]string{}, db: b.db}, direct: map[string]string{}}
-	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions,
-		deliver: func(_ context.Context, in chat.Inbound) error { w.events = append(w.events, in); return nil },
-		rooms:   func(context.Context) ([]string, error) { return w.rooms, nil },
-		left:    func(_ context.Context, room string) (bool, error) { return slices.Contains(w.left, room), nil },
-		direct:  func(_ context.Context, person string) (string, error) { return w.direct[person], nil },
-		allows:  func(user string) bool { return !slices.Contains(w.barred, user) },
-	}
+	w := &telling{t: t, out: &board{said: map[string]string{}, db: b.db}, direct: map[string]string{}}
+	w.open(b)
 	return w
+}
+
+// open connects b, as it is configured now.
+func (w *telling) open(b *bot) {
+	w.service = b.connect(connection{transport: w.out, rooms: tellingRooms{w: w},
+		talked: func(context.Context) ([]string, error) { return w.rooms, nil }})
+}
+
+// tellingRooms are the rooms of a telling.
+type tellingRooms struct {
+	chat.OneRoom
+	w *telling
+}
+
+func (r tellingRooms) Left(_ context.Context, room string) (bool, error) {
+	return slices.Contains(r.w.left, room), nil
+}
+
+func (r tellingRooms) DirectChat(_ context.Context, person string) (string, error) {
+	return r.w.direct[person], nil
+}
+
+func (r tellingRooms) Allowed(user string) bool { return !slices.Contains(r.w.barred, user) }
+
+// deliver takes what is to be said.
+func (w *telling) deliver(_ context.Context, in chat.Inbound) error {
+	w.events = append(w.events, in)
+	return nil
 }
 
 // doubt makes a question of two memories about what.
@@ -191,7 +214,7 @@ func (w *telling) doubt(scope memory.Scope, what string) {
 // asked are the texts put since the last call, by room. Those that are wanted are said if say is set.
 func (w *telling) asked(say bool) map[string]string {
 	w.t.Helper()
-	must(w.t, w.asking.ask(w.t.Context()))
+	must(w.t, w.asking.Ask(w.t.Context(), w.deliver))
 	out := map[string]string{}
 	for _, in := range w.events {
 		if !in.Verbatim || in.Event != chat.MemoryQuestion {
@@ -221,7 +244,7 @@ func TestTellDream(t *testing.T) {
 	}
 	r := dreamt.Report{Run: "dream_1", State: dreamt.Applied, Questions: []dreamt.Question{{Scope: memory.Private(owner)}},
 		Superseded: []dreamt.Change{change(memory.Private(owner), "tea"), change(memory.Private(guestOfTest), "gin"), change(memory.Shared, "bread")}}
-	tell := w.tellDream(w.out)
+	tell := w.tellDream
 	if tell(t.Context(), r); len(w.out.said) != 0 {
 		t.Errorf("told nobody knows whom: %q", w.out.all())
 	}
@@ -234,7 +257,7 @@ func TestTellDream(t *testing.T) {
 	if tell(t.Context(), dreamt.Report{Run: "dream_2", State: dreamt.Nothing}); len(w.out.said) != 1 {
 		t.Errorf("told of nothing: %q", w.out.all())
 	}
-	w.asking.most = 0
+	w.cfg.Dreaming.Questions = 0
 	r.Run = "dream_3"
 	if tell(t.Context(), r); !strings.Contains(w.out.said["dream_3"], "1 question is for you to decide") {
 		t.Errorf("%q", w.out.said["dream_3"])
@@ -286,13 +309,14 @@ func TestPeopleAreAsked(t *testing.T) {
 	w.direct[owner] = "!own"
 	check(w.asked(true), map[string][]string{"!own": all["!own"]})
 	check(w.asked(true), nil)
-	result(w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questionsWithin.Milliseconds()+1))(t)
+	result(w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questions.Within.Milliseconds()+1))(t)
 	check(w.asked(false), map[string][]string{"!guest": {"rye"}})
 	w.direct[guestOfTest] = "!new" // where that was to be said is left
 	check(w.asked(true), nil)
 	check(w.asked(true), map[string][]string{"!new": {"rye"}})
 	check(w.asked(true), nil)
-	w.asking.most = 0
+	w.cfg.Dreaming.Questions = 0
+	w.open(w.bot)
 	w.doubt(memory.Private(owner), "cake")
 	if got := w.asked(true); len(got) != 0 {
 		t.Errorf("asked though nobody is to be: %q", got)

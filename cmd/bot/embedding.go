@@ -121,7 +121,8 @@ func (b *bot) examineEmbedding(ctx context.Context) []finding {
 	if e == nil {
 		return b.examineBuiltIn()
 	}
-	return probe(ctx, area, e.Name(), "see that it runs and answers; its address, key and name stand under llm.embedding in the configuration",
+	return probe(ctx, area, e.Name(),
+		"see that it runs and answers; its address, key and name stand under llm.embedding in the configuration",
 		func(ctx context.Context) (string, error) {
 			vectors, err := e.Embed(ctx, []string{"Good morning."})
 			if err != nil {

@@ -37,7 +37,8 @@ func sizeOf(s string) int64 {
 
 // complete fills in what the file leaves out.
 func (m *MediaConfig) complete() {
-	m.MaxSize, m.Side, m.Text = cmp.Or(m.MaxSize, defaultMedia.MaxSize), cmp.Or(m.Side, defaultMedia.Side), cmp.Or(m.Text, defaultMedia.Text)
+	m.MaxSize, m.Side, m.Text = cmp.Or(m.MaxSize, defaultMedia.MaxSize), cmp.Or(m.Side, defaultMedia.Side),
+		cmp.Or(m.Text, defaultMedia.Text)
 	m.bytes = sizeOf(m.MaxSize)
 }
 

@@ -54,7 +54,8 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) erro
 	if err != nil {
 		return fmt.Errorf("first run: %w", err)
 	}
-	_, err = fmt.Fprintf(c.out, "\n%s\nThis login is kept in %s/%s. The files that you may edit come into %s/data.\n", text, f.Folder, loginFile, f.Folder)
+	_, err = fmt.Fprintf(c.out, "\n%s\nThis login is kept in %s/%s. The files that you may edit come into %s/data.\n", text, f.Folder,
+		loginFile, f.Folder)
 	return err
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"reverie/internal/llm"
@@ -33,20 +35,34 @@ func placeOf(base string) (here bool, why string) {
 	return false, u.Hostname() + " is another machine; if it is this one, write localhost in its address"
 }
 
+// modelWindow finds out how many tokens the chat model reads.
+type modelWindow struct {
+	cfg    *Config
+	models *llm.Models
+	gpu    *vram.Prober
+	fits   atomic.Pointer[window.Said] // the window that fits into the GPUs here; nil = not worked out yet
+}
+
+func openWindow(cfg *Config, models *llm.Models, log *slog.Logger) *modelWindow {
+	c := cfg.Context
+	gpu := vram.New(vram.Config{Size: uint64(c.VRAMMiB) << 20, Off: !c.Probe && c.VRAMMiB == 0, Log: log})
+	return &modelWindow{cfg: cfg, models: models, gpu: gpu}
+}
+
 // located tells whether the chat model's server is on this machine, and says so in words.
-func (b *bot) located() (here bool, why string) {
-	m, _ := b.chatModel()
+func (w *modelWindow) located() (here bool, why string) {
+	m, _ := w.chatModel()
 	return placeOf(m.BaseURL)
 }
 
 // chatModel is the first model for chat, as configured and as far as it was detected;
 // empty = there is none.
-func (b *bot) chatModel() (ModelConfig, llm.Detection) {
-	found := b.models.Limits("chat")
+func (w *modelWindow) chatModel() (ModelConfig, llm.Detection) {
+	found := w.models.Limits("chat")
 	if len(found) == 0 {
 		return ModelConfig{}, llm.Detection{}
 	}
-	for _, m := range b.cfg.LLM.Models {
+	for _, m := range w.cfg.LLM.Models {
 		if m.Name == found[0].Model {
 			return m, found[0]
 		}
@@ -63,9 +79,9 @@ const askingGPU = 5 * time.Minute
 const afterStart = 20 * time.Second
 
 // watchGPU keeps what is known of the GPU memory fresh until ctx ends.
-func (b *bot) watchGPU(ctx context.Context) error {
+func (w *modelWindow) watchGPU(ctx context.Context) error {
 	for wait := afterStart; ; wait = askingGPU {
-		b.askGPU(ctx)
+		w.askGPU(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -75,24 +91,24 @@ func (b *bot) watchGPU(ctx context.Context) error {
 }
 
 // askGPU asks the GPUs if the model server is on this machine: nothing else is judged by them.
-func (b *bot) askGPU(ctx context.Context) {
-	if here, _ := b.located(); here {
-		b.gpu.Probe(ctx)
+func (w *modelWindow) askGPU(ctx context.Context) {
+	if here, _ := w.located(); here {
+		w.gpu.Probe(ctx)
 	}
-	b.fit(ctx)
+	w.fit(ctx)
 }
 
 // lookAround asks the model servers and the GPUs, and waits for what they say, a few seconds at most.
-func (b *bot) lookAround(ctx context.Context) {
-	b.models.Detect(ctx)
-	b.askGPU(ctx)
+func (w *modelWindow) lookAround(ctx context.Context) {
+	w.models.Detect(ctx)
+	w.askGPU(ctx)
 }
 
-// windowInputs are what is known now of the chat model's window. It asks nobody.
-func (b *bot) windowInputs() window.Inputs {
-	m, found := b.chatModel()
+// inputs are what is known now of the chat model's window. It asks nobody.
+func (w *modelWindow) inputs() window.Inputs {
+	m, found := w.chatModel()
 	in := window.InputsOf(found)
-	c := b.cfg.Context
+	c := w.cfg.Context
 	in.ID = m.Model + " at " + m.BaseURL
 	in.Settings = fmt.Sprintf("tier=%d window=%d vram_mib=%d probe=%t", c.Tier, m.Window, c.VRAMMiB, c.Probe)
 	in.Tier = c.Tier
@@ -102,8 +118,8 @@ func (b *bot) windowInputs() window.Inputs {
 	}
 	in.VRAM = vram.Report{Reason: "not asked", Devices: []vram.Device{}, Steps: []string{}}
 	if in.Here, in.Where = placeOf(m.BaseURL); in.Here {
-		in.VRAM = b.gpu.Last()
-		if said := b.fits.Load(); said != nil {
+		in.VRAM = w.gpu.Last()
+		if said := w.fits.Load(); said != nil {
 			in.Fit = *said
 		}
 	} else {
@@ -114,10 +130,10 @@ func (b *bot) windowInputs() window.Inputs {
 
 // fit works out which window of the chat model fits into this machine's GPUs, from
 // the header of the model's file. It reads files, and so is called in the background.
-func (b *bot) fit(ctx context.Context) {
+func (w *modelWindow) fit(ctx context.Context) {
 	said := window.Said{}
-	if here, _ := b.located(); here {
-		f, err := b.fitting(ctx)
+	if here, _ := w.located(); here {
+		f, err := w.fitting(ctx)
 		switch {
 		case err != nil:
 			said.By = err.Error()
@@ -127,15 +143,15 @@ func (b *bot) fit(ctx context.Context) {
 			said = window.Said{Tokens: f.Window, By: f.Reason}
 		}
 	}
-	b.fits.Store(&said)
+	w.fits.Store(&said)
 }
 
-func (b *bot) fitting(ctx context.Context) (vram.Fitting, error) {
-	report := b.gpu.Last()
+func (w *modelWindow) fitting(ctx context.Context) (vram.Fitting, error) {
+	report := w.gpu.Last()
 	if report.State != vram.Known {
 		return vram.Fitting{}, fmt.Errorf("the GPU memory is not known: %s", report.Reason)
 	}
-	m, found := b.chatModel()
+	m, found := w.chatModel()
 	blob, err := modelFile(m.Model, found)
 	if err != nil {
 		return vram.Fitting{}, err

@@ -73,11 +73,15 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *answers) error {
 		answer *string
 		good   func(string) bool
 	}{
-		{"The address of your Matrix homeserver, such as https://matrix.example.org. Empty = no Matrix for now", &a.Homeserver, func(s string) bool { return s == "" || webAddress(s) }},
+		{"The address of your Matrix homeserver, such as https://matrix.example.org. Empty = no Matrix for now", &a.Homeserver,
+			func(s string) bool { return s == "" || webAddress(s) }},
 		{"The full Matrix id of the bot's own account, such as @reverie:example.org", &a.User, isPerson},
-		{"Your own full Matrix id, such as @me:example.org. You may do everything", &a.Owner, func(s string) bool { return isPerson(s) && s != a.User }},
-		{"The address of the language model server, such as http://127.0.0.1:11434/v1", &a.ModelURL, func(s string) bool { return s == discover.Rehearsal || webAddress(s) }},
-		{"The environment variable that holds the key of that server, such as LLM_KEY. Empty = it needs none", &a.KeyVariable, func(s string) bool { return s == "" || variableName.MatchString(s) }},
+		{"Your own full Matrix id, such as @me:example.org. You may do everything", &a.Owner,
+			func(s string) bool { return isPerson(s) && s != a.User }},
+		{"The address of the language model server, such as http://127.0.0.1:11434/v1", &a.ModelURL,
+			func(s string) bool { return s == discover.Rehearsal || webAddress(s) }},
+		{"The environment variable that holds the key of that server, such as LLM_KEY. Empty = it needs none", &a.KeyVariable,
+			func(s string) bool { return s == "" || variableName.MatchString(s) }},
 		{"The model, by its name on that server", &a.Model, func(s string) bool { return s != "" }},
 		{"The time zone for reminders and dates, such as Europe/Berlin. Local = as this machine is set", &a.Timezone, isZone},
 	} {

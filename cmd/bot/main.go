@@ -118,7 +118,8 @@ func start(ctx context.Context, args []string, c console) int {
 		return 0
 	}
 	if err != nil {
-		words := strings.NewReplacer("error processing ", "", "invalid subcommand: ", "unknown command ", "unknown argument ", "unknown flag ")
+		words := strings.NewReplacer("error processing ", "", "invalid subcommand: ", "unknown command ", "unknown argument ",
+			"unknown flag ")
 		fmt.Fprintf(c.err, "bot: %s\nTry `bot help`.\n", words.Replace(err.Error()))
 		return exitUsage
 	}

@@ -251,8 +251,8 @@ func TestJobs(t *testing.T) {
 		ids[it.Content] = added.ID
 	}
 	out := &board{said: map[string]string{}, db: b.db}
-	sessions := b.sessions(out, nil)
-	background(t, sessions.Run, b.scheduler.Run)
+	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.owner()}, only: terminalRoom})
+	background(t, s.sessions.Run, s.runTasks)
 	until(t, "not all runs are done", func() bool {
 		runs := result(b.tasks.Runs(t.Context(), "", "", 10))(t)
 		return len(slices.DeleteFunc(runs, func(r task.Run) bool { return r.State != "done" })) == 3
@@ -283,8 +283,8 @@ func TestPrivateJob(t *testing.T) {
 	it, err := b.tasks.Add(t.Context(), lawyer)
 	must(t, err)
 	out := &board{said: map[string]string{}, db: b.db}
-	sessions := b.sessions(out, nil)
-	background(t, sessions.Run, b.scheduler.Run)
+	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.owner()}, only: terminalRoom})
+	background(t, s.sessions.Run, s.runTasks)
 	until(t, "the task is not paused", func() bool {
 		if it, err = b.tasks.Find(t.Context(), it.ID); err != nil {
 			t.Fatal(err)

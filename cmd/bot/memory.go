@@ -29,7 +29,8 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 			begun = append(begun, string(r[:listedRunes]))
 		}
 	}
-	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), subsession.Forget(ctx, tx, texts), session.ForgetApprovals(ctx, tx, texts), delivery.Forget(ctx, tx, begun), dreamt.Forget(b.cfg.Data, texts))
+	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), subsession.Forget(ctx, tx, texts),
+		session.ForgetApprovals(ctx, tx, texts), delivery.Forget(ctx, tx, begun), dreamt.Forget(b.cfg.Data, texts))
 }
 
 // searchable makes searchable what was said in all conversations.
@@ -156,7 +157,8 @@ func (a memoryAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	if a.Scope == "" {
 		a.Scope = scope(memory.Private(b.cfg.owner()))
 	}
-	e, added, err := b.memory.Add(ctx, memory.Entry{Scope: memory.Scope(a.Scope), Text: strings.Join(a.Text, " "), Source: memory.UserExplicit, Integrity: trust.Owner}, byOperator)
+	e, added, err := b.memory.Add(ctx, memory.Entry{Scope: memory.Scope(a.Scope), Text: strings.Join(a.Text, " "),
+		Source: memory.UserExplicit, Integrity: trust.Owner}, byOperator)
 	if err != nil {
 		return err
 	}
@@ -190,7 +192,8 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 		for _, e := range found {
 			fmt.Fprintf(c.err, "%s  %s  %s\n", e.ID, e.Scope, e.Text)
 		}
-		return usageError{fmt.Errorf("memories with these words: %d; nothing is forgotten yet: name one by its id, or add --all", len(found))}
+		return usageError{fmt.Errorf("memories with these words: %d; nothing is forgotten yet: name one by its id, or add --all",
+			len(found))}
 	}
 	ids := make([]string, len(found))
 	for i, e := range found {
@@ -227,7 +230,8 @@ func (h memoryHistoryCommand) Run(ctx context.Context, c console, b *bot) error 
 		return printJSON(c.out, all)
 	}
 	for _, o := range all {
-		fmt.Fprintf(c.out, "%s  batch %s  %s  %s  %s  %s\n", o.At.In(b.cfg.location()).Format("2006-01-02 15:04:05"), o.Batch, o.Actor, o.Op, o.Entry, happened(o, b.cfg.location()))
+		fmt.Fprintf(c.out, "%s  batch %s  %s  %s  %s  %s\n", o.At.In(b.cfg.location()).Format("2006-01-02 15:04:05"), o.Batch, o.Actor,
+			o.Op, o.Entry, happened(o, b.cfg.location()))
 	}
 	return nil
 }
@@ -242,7 +246,8 @@ func happened(o memory.Op, zone *time.Location) string {
 	if o.Op != "add" {
 		return text
 	}
-	text += fmt.Sprintf("\n    source %s, %s, integrity %s, said %s", e.Source, e.Kind, e.Integrity, e.ObservedAt.In(zone).Format("2006-01-02 15:04"))
+	text += fmt.Sprintf("\n    source %s, %s, integrity %s, said %s", e.Source, e.Kind, e.Integrity,
+		e.ObservedAt.In(zone).Format("2006-01-02 15:04"))
 	if e.Quote != "" {
 		text += "\n    " + strconv.Quote(e.Quote)
 	}
@@ -262,7 +267,8 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	if c.json {
 		return printJSON(c.out, done)
 	}
-	_, err = fmt.Fprintf(c.out, "Taken back: batch %s. %s\n`bot memory undo %s` takes this back as well.\n", done.Of, strings.Join(done.Lines(), "; "), done.Batch)
+	_, err = fmt.Fprintf(c.out, "Taken back: batch %s. %s\n`bot memory undo %s` takes this back as well.\n", done.Of,
+		strings.Join(done.Lines(), "; "), done.Batch)
 	return err
 }
 

@@ -288,7 +288,7 @@ func TestTierOfAServer(t *testing.T) {
 			if tt.elsewhere {
 				b.cfg.LLM.Models[0].BaseURL = "http://gpu.lan:11434/v1"
 			}
-			b.lookAround(t.Context())
+			b.window.lookAround(t.Context())
 			r := result(b.tier(t.Context()))(t)
 			if r.Window != tt.window || r.Tier != tt.tier || r.Source != tt.source {
 				t.Errorf("window %d, tier %d, from %s", r.Window, r.Tier, r.Source)
@@ -296,7 +296,7 @@ func TestTierOfAServer(t *testing.T) {
 			if all := strings.Join(append(r.Steps, r.Warnings...), "\n"); !strings.Contains(all, tt.text) {
 				t.Errorf("no %q in\n%s", tt.text, all)
 			}
-			if tt.elsewhere && !b.gpu.Last().Asked.IsZero() {
+			if tt.elsewhere && !b.window.gpu.Last().Asked.IsZero() {
 				t.Error("the GPU was asked for a server elsewhere")
 			}
 		})
@@ -401,14 +401,14 @@ func TestFit(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := botFor(t, tt.base, fmt.Sprintf("vram_mib: %d", tt.mib))
-			b.lookAround(t.Context())
-			if in := b.windowInputs(); in.Fit.Tokens < 4096 {
+			b.window.lookAround(t.Context())
+			if in := b.window.inputs(); in.Fit.Tokens < 4096 {
 				t.Fatalf("fit %+v", in.Fit)
 			}
 			r := result(b.tier(t.Context()))(t)
 			warned := strings.Contains(strings.Join(r.Warnings, "\n"), "will not fit into the GPU memory")
 			if warned != tt.warned || tt.warned && r.Source == window.ByNobody {
-				t.Errorf("window %d, fit %+v, warnings %q", r.Window, b.windowInputs().Fit, r.Warnings)
+				t.Errorf("window %d, fit %+v, warnings %q", r.Window, b.window.inputs().Fit, r.Warnings)
 			}
 		})
 	}

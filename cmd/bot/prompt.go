@@ -9,6 +9,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/session"
 )
 
 type promptCommand struct {
@@ -35,9 +36,9 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 	}
 	defer b.close()
 	b.models.Detect(ctx)
-	sessions := b.sessions(nil, nil)
+	sessions := b.connect(connection{}).sessions
 	if p.Room != "" {
-		rooms, err := sessions.Rooms(ctx)
+		rooms, err := session.Rooms(ctx, b.db)
 		if err != nil {
 			return err
 		}

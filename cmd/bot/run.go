@@ -11,6 +11,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/session"
 )
 
 type runCommand struct{}
@@ -46,20 +47,24 @@ func (runCommand) Run(ctx context.Context, c console, path filePath) error {
 // messages are taken, then running turns get their grace period, and only then
 // does the client send what they wrote.
 func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
-	sessions := b.sessions(client, func(ctx context.Context, say i18n.Say) []string { return client.Status(ctx).Lines(time.Now(), say) })
+	s := b.connect(connection{
+		transport: client, rooms: client, without: terminalRoom, verify: client.Verify,
+		talked: func(ctx context.Context) ([]string, error) { return session.Rooms(ctx, b.db) },
+		status: func(ctx context.Context, say i18n.Say) []string { return client.Status(ctx).Lines(time.Now(), say) },
+	})
 	link, unlink := context.WithCancel(context.WithoutCancel(ctx))
 	defer unlink()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return b.models.Run(ctx) })
-	g.Go(func() error { return b.watchGPU(ctx) })
+	g.Go(func() error { return b.window.watchGPU(ctx) })
 	g.Go(func() error { return b.runVectors(ctx) })
 	g.Go(func() error { return b.runHarvest(ctx) })
 	g.Go(func() error { return settle(ctx) })
-	g.Go(func() error { return b.scheduler.Run(ctx) })
+	g.Go(func() error { return s.runTasks(ctx) })
 	g.Go(func() error { return b.sweepFiles(ctx, client) })
-	g.Go(func() error { return b.runNightly(ctx) })
-	g.Go(func() error { defer unlink(); return sessions.Run(ctx) })
-	g.Go(func() error { return client.Run(link, sessions.Deliver) })
+	g.Go(func() error { return s.runNightly(ctx) })
+	g.Go(func() error { defer unlink(); return s.sessions.Run(ctx) })
+	g.Go(func() error { return client.Run(link, s) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
+	"reverie/internal/session"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -25,7 +26,8 @@ type taskCommand struct {
 
 func (b *bot) printRuns(c console, runs []task.Run) {
 	for _, r := range runs {
-		fmt.Fprintf(c.out, "%s  #%s  %s  %s\n", b.tasks.When(i18n.English, r.Task, r.Due), r.Task.ID, r.State, strings.Join(strings.Fields(r.Result.String()), " "))
+		fmt.Fprintf(c.out, "%s  #%s  %s  %s\n", b.tasks.When(i18n.English, r.Task, r.Due), r.Task.ID, r.State,
+			strings.Join(strings.Fields(r.Result.String()), " "))
 	}
 }
 
@@ -80,7 +82,8 @@ func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 			Last []task.Run `json:"last"`
 		}{t, runs})
 	}
-	fmt.Fprintf(c.out, "%s\nroom: %s\nmode: %s, catch up: %s\nruns: %d, failures in a row: %d\n", t.Line(i18n.English), t.Room, t.Mode(), t.CatchUp, t.Runs, t.Failures)
+	fmt.Fprintf(c.out, "%s\nroom: %s\nmode: %s, catch up: %s\nruns: %d, failures in a row: %d\n", t.Line(i18n.English), t.Room, t.Mode(),
+		t.CatchUp, t.Runs, t.Failures)
 	for _, l := range [][2]string{{"asked by", t.User}, {"does", t.Prompt}, {"reason", t.Reason.String()}, {"last result", t.LastResult}} {
 		if l[1] != "" {
 			fmt.Fprintf(c.out, "%s: %s\n", l[0], l[1])
@@ -107,10 +110,11 @@ type taskAddCommand struct {
 
 // Run adds a task; a bot that runs sees it within ten seconds.
 func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
-	sessions := b.sessions(nil, nil)
-	t := task.Task{Room: a.Room, User: b.cfg.owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt, Background: a.Silent}
+	sessions := b.connect(connection{}).sessions
+	t := task.Task{Room: a.Room, User: b.cfg.owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt,
+		Background: a.Silent}
 	if t.Room == "" {
-		rooms, err := sessions.Rooms(ctx)
+		rooms, err := session.Rooms(ctx, b.db)
 		if err != nil {
 			return err
 		}
@@ -149,7 +153,8 @@ func (a taskAddCommand) schedule(now time.Time, loc *time.Location) (*task.Sched
 			return &s, nil
 		}
 	}
-	return nil, fmt.Errorf(`--when %q is not understood: write words such as "tomorrow at 7", "every Monday at 9" or "in 20 minutes"`, a.When)
+	return nil, fmt.Errorf(`--when %q is not understood: write words such as "tomorrow at 7", "every Monday at 9" or "in 20 minutes"`,
+		a.When)
 }
 
 func (b *bot) printTask(c console, word string, t task.Task) error {

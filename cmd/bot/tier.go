@@ -32,7 +32,7 @@ func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
 		return err
 	}
 	defer b.close()
-	b.lookAround(ctx)
+	b.window.lookAround(ctx)
 	r, err := b.tier(ctx)
 	if err != nil {
 		return err
@@ -45,16 +45,16 @@ func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
 
 // tier decides on what is known now.
 func (b *bot) tier(ctx context.Context) (tierReport, error) {
-	d, err := b.sessions(nil, nil).Decision(ctx)
+	d, err := b.connect(connection{}).sessions.Decision(ctx)
 	if err != nil {
 		return tierReport{}, err
 	}
-	m, found := b.chatModel()
+	m, found := b.window.chatModel()
 	if !found.Answered && m.Window == 0 {
 		d.Warnings = append(d.Warnings, "the model server does not answer; this is what is known without it")
 	}
 	rooms, err := window.Store{DB: b.db}.Locks(ctx)
-	return tierReport{Decision: d, VRAM: b.windowInputs().VRAM, Asked: found.Steps, Rooms: rooms}, err
+	return tierReport{Decision: d, VRAM: b.window.inputs().VRAM, Asked: found.Steps, Rooms: rooms}, err
 }
 
 func (r tierReport) print(w io.Writer, cfg *Config) error {
@@ -78,7 +78,8 @@ func (r tierReport) print(w io.Writer, cfg *Config) error {
 	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(table, "  room\ttier\twindow\tsource\tsince\twhy")
 	for _, l := range r.Rooms {
-		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\n", l.Room, l.Tier, l.Window, l.Source, l.At.In(cfg.location()).Format("2006-01-02 15:04"), l.Reason)
+		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\n", l.Room, l.Tier, l.Window, l.Source,
+			l.At.In(cfg.location()).Format("2006-01-02 15:04"), l.Reason)
 	}
 	return table.Flush()
 }

@@ -8,35 +8,28 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	reverie "reverie"
-	"reverie/internal/chat"
 	"reverie/internal/dream"
 	"reverie/internal/goal"
 	"reverie/internal/harvest"
 	"reverie/internal/history"
-	"reverie/internal/i18n"
+	"reverie/internal/idle"
 	"reverie/internal/llm"
 	"reverie/internal/llm/discover"
 	"reverie/internal/llm/rehearsal"
-	"reverie/internal/matrix"
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
 	"reverie/internal/search/qdrant"
 	"reverie/internal/search/vector"
-	"reverie/internal/session"
 	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
-	"reverie/internal/subsession"
 	"reverie/internal/task"
 	"reverie/internal/tool"
-	"reverie/internal/vram"
-	"reverie/internal/window"
 )
 
 // bot is Reverie put together, all but the transport. Read openBot from top
@@ -58,14 +51,12 @@ type bot struct {
 
 	messages *settings.Messages
 
-	scheduler *task.Scheduler // nil until sessions
-	gpu       *vram.Prober
-	fits      *atomic.Pointer[window.Said] // the window that fits into the GPUs here; nil = not worked out yet
+	window *modelWindow
 
+	background *idle.Gate // what gives way to people
 	harvester  *harvest.Harvester
+	dreamer    *dream.Dreamer
 	nightly    *dream.Nightly
-	asking     *asker
-	background func(context.Context) (context.Context, func(), error) // of the newest session manager; nil = there is none
 
 	closers []func() error // run in reverse order by close
 }
@@ -104,9 +95,8 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	if b.models, err = b.openModels(ctx); err != nil {
 		return nil, err
 	}
-	gpu := cfg.Context
-	b.fits = new(atomic.Pointer[window.Said])
-	b.gpu = vram.New(vram.Config{Size: uint64(gpu.VRAMMiB) << 20, Off: !gpu.Probe && gpu.VRAMMiB == 0, Log: log})
+	b.window = openWindow(cfg, b.models, log)
+	b.background = idle.New(2*time.Second, time.Now)
 	if lock { // who only looks need not read all vectors
 		if b.vectors, err = b.openVectors(ctx, 0); err != nil {
 			return nil, err
@@ -121,8 +111,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	}
 	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.location(),
 		PerRoom: cfg.Tasks.PerRoom, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})
-	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"))
-	b.skills.Log = log
+	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log)
 	b.history = history.NewStore(b.db)
 	b.media = b.openMedia()
 	if b.tools, err = tool.New(tool.Config{
@@ -135,6 +124,9 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	if b.harvester, err = b.openHarvester(); err != nil {
+		return nil, err
+	}
+	if b.dreamer, err = b.openDreamer(); err != nil {
 		return nil, err
 	}
 	if b.nightly, err = b.openNightly(); err != nil {
@@ -180,47 +172,6 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 		})
 	}
 	return llm.New(c)
-}
-
-// sessions builds the session manager over a transport.
-func (b *bot) sessions(t chat.Transport, status func(context.Context, i18n.Say) []string) *session.Manager {
-	c := session.Config{
-		Stores: session.Stores{DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
-			Skills: b.skills, Messages: b.messages, Media: b.media},
-		Limits: session.Limits{FileText: b.cfg.media().Text, Helpers: subsession.Limits(b.cfg.Subs)}, Window: b.windowInputs,
-		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log,
-	}
-	c.Status = b.withVectors(status)
-	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions, direct: b.atTerminal, allows: func(string) bool { return true },
-		rooms: func(context.Context) ([]string, error) { return nil, nil }}
-	m, isMatrix := t.(*matrix.Client)
-	room, without := terminalRoom, ""
-	if isMatrix {
-		c.Verify, c.DirectWith, c.People, c.Left, c.Self, c.Allowed = m.Verify, m.DirectWith, m.People, m.Left, m.UserID(), m.Allows
-		c.DirectChat = m.DirectChat
-		b.asking.direct, b.asking.left, b.asking.allows = m.DirectChat, m.Left, m.Allows
-		room, without = without, room
-	}
-	if b.cfg.Harvest.Enabled {
-		c.Leaving, c.Objective = b.harvester.Wake, "harvest"
-	}
-	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
-	c.Events = map[chat.EventKind]session.Source{chat.ScheduledTask: jobs{b.scheduler}, chat.MemoryQuestion: b.asking}
-	c.Dreams = b.dreams()
-	sessions := session.New(c)
-	b.background = sessions.Background
-	b.scheduler.Room = sessions.TaskRoom
-	b.deliverJobs(sessions, c.DirectWith)
-	b.asking.deliver = sessions.Deliver
-	b.nightly.Quiet, b.nightly.Tell = sessions.After, b.tellDream(t)
-	if isMatrix {
-		b.scheduler.Left = m.Left
-		b.asking.rooms = sessions.Rooms
-		m.OnUpgrade(sessions.Move)
-		m.OnLeft(sessions.Left)
-		m.OnRedaction(b.takenBack)
-	}
-	return sessions
 }
 
 func (b *bot) close() {

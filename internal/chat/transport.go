@@ -26,3 +26,20 @@ type Transport interface {
 	// again after a restart.
 	Ack(ctx context.Context, id string) error
 }
+
+// Rooms knows who is in a room. The matrix client and the terminal of `bot chat` are its two
+// implementations.
+type Rooms interface {
+	// UserID is our own id; empty where nobody but one person can write.
+	UserID() string
+	// Allowed reports whether user may talk to us.
+	Allowed(user string) bool
+	// People is how many have joined a room, we among them.
+	People(ctx context.Context, room string) (int, error)
+	// DirectWith is the person with whom a room is private right now; empty when it is not.
+	DirectWith(ctx context.Context, room string) (person string, err error)
+	// DirectChat is a private direct chat with person; empty when there is none.
+	DirectChat(ctx context.Context, person string) (room string, err error)
+	// Left reports whether we are no longer in a room: nothing is worked on for it.
+	Left(ctx context.Context, room string) (bool, error)
+}

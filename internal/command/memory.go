@@ -8,11 +8,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
+	"reverie/internal/questions"
 )
 
 const (
@@ -191,23 +191,6 @@ func undone(ctx context.Context, call *Call, done memory.Undone) []string {
 	return lines
 }
 
-// Questions is how people are asked what only they can decide: each by its number, with what to
-// write. Texts of memories stand in it as they are, so that what is forgotten is found in it.
-func Questions(say i18n.Say, list []memory.Question, zone *time.Location) string {
-	var b strings.Builder
-	b.WriteString(say("question.lead") + "\n")
-	for _, q := range list {
-		number := strconv.FormatInt(q.ID, 10)
-		b.WriteString("\n" + say("question.which", "number", number, "why", q.Why.In(say)) + "\n\n")
-		for i, e := range []memory.Entry{q.First, q.Second} {
-			b.WriteString("- " + say("question.one", "letter", "ab"[i:i+1], "date", e.Since().In(zone).Format(time.DateOnly),
-				"text", e.Text) + "\n")
-		}
-		b.WriteString("\n" + say("question.answer", "number", number) + "\n")
-	}
-	return b.String()
-}
-
 // keepForm is an answer: keep 12a, keep 12 both. Other words are looked for.
 var keepForm = regexp.MustCompile(`(?i)^keep(?:\s+([0-9]{1,18})\s*(a|b|both))?$`)
 
@@ -244,5 +227,5 @@ func openQuestions(ctx context.Context, call *Call) (string, error) {
 	if err != nil || len(list) == 0 {
 		return "", err
 	}
-	return Questions(call.Messages.For(ctx, call.In.Room), list, call.Location), nil
+	return questions.Text(call.Messages.For(ctx, call.In.Room), list, call.Location), nil
 }

@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -18,24 +19,26 @@ import (
 // Nightly dreams when it is time. A time that went by while nothing ran is made up for
 // once, at the next quiet moment.
 type Nightly struct {
-	Dreamer  *Dreamer
-	Schedule task.Schedule // in its final form
-	// Quiet waits until nobody waits for an answer and nobody has said anything for so
-	// long. The context it returns ends when somebody writes. nil = it is always quiet.
-	Quiet func(ctx context.Context, long time.Duration) (work context.Context, done func(), err error)
-	// Answers reports whether a model answers; a dream at its time waits for one. nil = always.
-	Answers func(ctx context.Context) bool
-	Tell    func(context.Context, report.Report) // is told what was dreamt; nil = nobody is
-	Log     *slog.Logger                         // nil = silent
-
+	cfg  NightlyConfig
 	wake chan Options
 	day  map[Phase]time.Time // when Tidy last had a phase dreamt
 	mu   sync.Mutex          // guards day
 }
 
-// OpenNightly returns a Nightly of d. s without a type: only when it is woken.
-func OpenNightly(d *Dreamer, s task.Schedule) *Nightly {
-	return &Nightly{Dreamer: d, Schedule: s, wake: make(chan Options, 1), day: map[Phase]time.Time{}}
+// NightlyConfig is what a Nightly works with.
+type NightlyConfig struct {
+	Dreamer  *Dreamer
+	Schedule task.Schedule // in its final form; without a type: only when it is woken
+	// Quiet waits until nobody has said anything for so long; work ends when somebody writes. nil = it is always quiet.
+	Quiet   func(ctx context.Context, long time.Duration) (work context.Context, done func(), err error)
+	Answers func(ctx context.Context) bool // whether a model answers: a dream at its time waits for one; nil = always
+	Log     *slog.Logger                   // nil = silent
+}
+
+// OpenNightly returns a Nightly; nothing happens before Run.
+func OpenNightly(cfg NightlyConfig) *Nightly {
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	return &Nightly{cfg: cfg, wake: make(chan Options, 1), day: map[Phase]time.Time{}}
 }
 
 // Wake has it dream as soon as nobody waits for an answer. It returns at once.
@@ -46,7 +49,7 @@ func (n *Nightly) Wake() { n.soon(Options{Now: true}) }
 func (n *Nightly) Tidy(p Phase) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	now := n.Dreamer.cfg.Now()
+	now := n.cfg.Dreamer.cfg.Now()
 	if last, ok := n.day[p]; ok && now.Before(last.Add(24*time.Hour)) {
 		return
 	}
@@ -70,29 +73,26 @@ func (n *Nightly) soon(o Options) bool {
 const look = time.Minute
 
 // Run dreams at its times until ctx ends. A dream gives way to whoever writes, and goes
-// on at the next quiet moment.
-func (n *Nightly) Run(ctx context.Context) error {
-	if n.Log == nil {
-		n.Log = slog.New(slog.DiscardHandler)
-	}
-	began, skipped := n.Dreamer.cfg.Now(), false
+// on at the next quiet moment. tell is told what was dreamt; nil = nobody is.
+func (n *Nightly) Run(ctx context.Context, tell func(context.Context, report.Report)) error {
+	began, skipped := n.cfg.Dreamer.cfg.Now(), false
 	for {
 		due, err := n.due(ctx, began)
-		now, wait := n.Dreamer.cfg.Now(), look
+		now, wait := n.cfg.Dreamer.cfg.Now(), look
 		switch {
 		case err != nil:
 			n.warn(ctx, "when to dream could not be found out", err)
 		case due.IsZero():
 		case due.After(now):
 			wait = min(look, due.Sub(now))
-		case n.Answers != nil && !n.Answers(ctx):
+		case n.cfg.Answers != nil && !n.cfg.Answers(ctx):
 			if !skipped && ctx.Err() == nil {
-				n.Log.Warn("it is time to dream, and no model answers: the dream waits for one")
+				n.cfg.Log.Warn("it is time to dream, and no model answers: the dream waits for one")
 			}
 			skipped = true
 		default:
 			skipped = false
-			n.warn(ctx, dreamFailed, n.once(ctx, quiet, Options{}))
+			n.warn(ctx, dreamFailed, n.once(ctx, tell, quiet, Options{}))
 		}
 		select {
 		case <-ctx.Done():
@@ -100,7 +100,7 @@ func (n *Nightly) Run(ctx context.Context) error {
 		case <-time.After(wait):
 		case o := <-n.wake:
 			for again := true; again && ctx.Err() == nil; { // it gave way to somebody who wrote
-				err := n.once(ctx, moments, o)
+				err := n.once(ctx, tell, moments, o)
 				n.warn(ctx, dreamFailed, err)
 				again = errors.Is(err, errYielded)
 			}
@@ -113,7 +113,7 @@ const dreamFailed = "a dream failed; memory is as it was"
 // warn logs err, unless it says no more than that somebody writes or the program ends.
 func (n *Nightly) warn(ctx context.Context, what string, err error) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errYielded) {
-		n.Log.Warn(what, "err", err)
+		n.cfg.Log.Warn(what, "err", err)
 	}
 }
 
@@ -127,16 +127,16 @@ const (
 var errYielded = i18n.New("why.dream_yielded")
 
 // once waits for a quiet moment and dreams.
-func (n *Nightly) once(ctx context.Context, long time.Duration, o Options) error {
+func (n *Nightly) once(ctx context.Context, tell func(context.Context, report.Report), long time.Duration, o Options) error {
 	work, done := ctx, func() {}
-	if n.Quiet != nil {
+	if n.cfg.Quiet != nil {
 		var err error
-		if work, done, err = n.Quiet(ctx, long); err != nil {
+		if work, done, err = n.cfg.Quiet(ctx, long); err != nil {
 			return err
 		}
 	}
 	defer done()
-	r, err := n.Dreamer.Dream(work, o)
+	r, err := n.cfg.Dreamer.Dream(work, o)
 	if errors.Is(err, ErrBusy) {
 		return err // by hand; that counts as this one
 	}
@@ -144,10 +144,10 @@ func (n *Nightly) once(ctx context.Context, long time.Duration, o Options) error
 		return errYielded
 	}
 	if err == nil {
-		n.Log.Info("dreamt", "run", r.Run, "what", r.Summary(i18n.English), "requests", r.Cost.Calls, "harvested", r.Harvested.String())
+		n.cfg.Log.Info("dreamt", "run", r.Run, "what", r.Summary(i18n.English), "requests", r.Cost.Calls, "harvested", r.Harvested.String())
 	}
-	if n.Tell != nil && r.Run != "" && ctx.Err() == nil {
-		n.Tell(ctx, r)
+	if tell != nil && r.Run != "" && ctx.Err() == nil {
+		tell(ctx, r)
 	}
 	return err
 }
@@ -155,8 +155,8 @@ func (n *Nightly) once(ctx context.Context, long time.Duration, o Options) error
 // due is when the next dream is to be: the first time of the schedule after the last
 // one that was not cut off; before the first, after the oldest memory. Zero = never.
 func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
-	d := n.Dreamer
-	if n.Schedule.Type == "" {
+	d := n.cfg.Dreamer
+	if n.cfg.Schedule.Type == "" {
 		return time.Time{}, nil
 	}
 	var last sql.NullInt64
@@ -179,7 +179,7 @@ func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 	if since.After(d.cfg.Now()) {
 		since = d.cfg.Now() // the clock was wrong then, or is now
 	}
-	due, ok := n.Schedule.Next(since, since, d.cfg.Location)
+	due, ok := n.cfg.Schedule.Next(since, since, d.cfg.Location)
 	if !ok {
 		return time.Time{}, nil
 	}
@@ -189,7 +189,7 @@ func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 // Status says in a few lines, in the language of say, how the last dream went, and when
 // the next one is.
 func (n *Nightly) Status(ctx context.Context, say i18n.Say) (string, error) {
-	d := n.Dreamer
+	d := n.cfg.Dreamer
 	var at, calls int64
 	var run, state string
 	var reason i18n.Text

@@ -35,10 +35,10 @@ func times(t *testing.T, cron, zone string) task.Schedule {
 }
 
 // runs has n run until what it returns is called.
-func runs(t *testing.T, n *Nightly) (stop func()) {
+func runs(t *testing.T, n *Nightly, tell func(context.Context, report.Report)) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- n.Run(ctx) }() // go: waited for below
+	go func() { ended <- n.Run(ctx, tell) }() // go: waited for below
 	return func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -55,7 +55,7 @@ func nights(t *testing.T, s task.Schedule, f func(t *testing.T, w *world, n *Nig
 		defer w.d.cfg.DB.Close()
 		w.d.cfg.Now = time.Now
 		w.exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli())
-		f(t, w, OpenNightly(w.d, s))
+		f(t, w, OpenNightly(NightlyConfig{Dreamer: w.d, Schedule: s}))
 	})
 }
 
@@ -63,7 +63,7 @@ func nights(t *testing.T, s task.Schedule, f func(t *testing.T, w *world, n *Nig
 // what was cut off does not count. Clocks that change leave no night out and make none twice.
 func TestWhenToDream(t *testing.T) {
 	w := newWorld(t, home(""), nil)
-	n := OpenNightly(w.d, times(t, "30 2 * * *", "Europe/Berlin"))
+	n := OpenNightly(NightlyConfig{Dreamer: w.d, Schedule: times(t, "30 2 * * *", "Europe/Berlin")})
 	zone := result(time.LoadLocation("Europe/Berlin"))(t)
 	at := func(text string) time.Time {
 		return result(time.ParseInLocation("2006-01-02 15:04", text, zone))(t)
@@ -111,8 +111,8 @@ func TestNights(t *testing.T) {
 			}
 			return ask(ctx, role, prompt)
 		}
-		n.Tell = func(_ context.Context, r report.Report) { told = append(told, r) }
-		n.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
+		tell := func(_ context.Context, r report.Report) { told = append(told, r) }
+		n.cfg.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
 			moments++
 			equal(t, long, 10*time.Minute, "the quiet")
 			select {
@@ -124,7 +124,7 @@ func TestNights(t *testing.T) {
 			leave = cancel
 			return work, cancel, nil
 		}
-		stop := runs(t, n)
+		stop := runs(t, n, tell)
 		time.Sleep(time.Hour)
 		if len(told) != 1 || moments != 2 || told[0].State != report.Applied || len(told[0].Merged) == 0 {
 			t.Fatalf("%d moments, %d nights", moments, len(told))
@@ -133,7 +133,7 @@ func TestNights(t *testing.T) {
 		equal(t, len(told), 3, "nights")
 		stop()
 		time.Sleep(75 * time.Hour) // three nights, and it does not run; now it is three hours after one
-		stop = runs(t, n)
+		stop = runs(t, n, tell)
 		time.Sleep(20 * time.Hour)
 		equal(t, len(told), 4, "%d nights for three that were missed", len(told)-3)
 		time.Sleep(5 * time.Hour)
@@ -151,14 +151,14 @@ func TestNights(t *testing.T) {
 func TestWake(t *testing.T) {
 	nights(t, task.Schedule{}, func(t *testing.T, w *world, n *Nightly) {
 		tries := 0
-		n.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
+		n.cfg.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
 			work, cancel := context.WithCancel(ctx)
 			if tries++; tries == 1 {
 				cancel() // somebody writes at once
 			}
 			return work, cancel, nil
 		}
-		stop := runs(t, n)
+		stop := runs(t, n, nil)
 		status := func(want ...string) {
 			t.Helper()
 			text, err := n.Status(t.Context(), i18n.English)
@@ -188,8 +188,8 @@ func TestWake(t *testing.T) {
 func TestTidyOnceADay(t *testing.T) {
 	nights(t, task.Schedule{}, func(t *testing.T, w *world, n *Nightly) {
 		var told []string
-		n.Tell = func(_ context.Context, r report.Report) { told = append(told, r.Summary(i18n.English)) }
-		stop := runs(t, n)
+		tell := func(_ context.Context, r report.Report) { told = append(told, r.Summary(i18n.English)) }
+		stop := runs(t, n, tell)
 		for range 3 {
 			n.Tidy(Dedup)
 			time.Sleep(time.Hour)
@@ -225,9 +225,9 @@ func TestDigest(t *testing.T) {
 func TestNightWaitsForAModel(t *testing.T) {
 	nights(t, times(t, "30 2 * * *", "UTC"), func(t *testing.T, _ *world, n *Nightly) {
 		answers, told := false, 0
-		n.Answers = func(context.Context) bool { return answers }
-		n.Tell = func(context.Context, report.Report) { told++ }
-		stop := runs(t, n)
+		n.cfg.Answers = func(context.Context) bool { return answers }
+		tell := func(context.Context, report.Report) { told++ }
+		stop := runs(t, n, tell)
 		time.Sleep(50 * time.Hour)
 		equal(t, told, 0, "dreams without a model")
 		answers = true

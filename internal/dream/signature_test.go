@@ -177,7 +177,7 @@ func newSkills(t *testing.T) (c *choreWorld, dir string) {
 		}
 		writeSkill(t, filepath.Join(dir, name), text, at)
 	}
-	c.d.cfg.Skills = skill.Open(dir)
+	c.d.cfg.Skills = skill.Open(dir, nil)
 	c.d.cfg.Default = fstest.MapFS{"skills/shipped.md": {Data: []byte("It came along\n")}, taskForm.File: {Data: []byte("{content}")}}
 	message := func(days int, role, sender, text, calls string) {
 		c.exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, calls, at) VALUES (?, 1, ?, ?, ?, ?, ?, ?)`,

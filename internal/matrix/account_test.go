@@ -348,7 +348,9 @@ func TestLoggedOutForGood(t *testing.T) {
 			defer cancel()
 			ended := make(chan error, 1)
 			// go: it ends by itself, or with ctx.
-			go func() { ended <- client.Run(ctx, func(context.Context, chat.Inbound) error { return nil }) }()
+			go func() {
+				ended <- client.Run(ctx, handler{deliver: func(context.Context, chat.Inbound) error { return nil }})
+			}()
 			await(t, s, "no sync", func() bool { return !client.Status(ctx).LastSync.IsZero() })
 			logins := s.Count("login")
 			undo := c.end(s, client.UserID())

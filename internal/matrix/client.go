@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto"
-	"maunium.net/go/mautrix/id"
+	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/chat"
 	"reverie/internal/command"
@@ -132,7 +132,6 @@ type Client struct {
 	receipts   *receipts
 	sync       *syncState
 	rooms      *rooms
-	members    *memberships
 	keys       *missingKeys
 	drafts     *drafts
 	redactions *redactions
@@ -173,7 +172,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	login := cfg.account()
 	login.Now, login.Store = c.cfg.now, keys
 	login.Syncer = func() mautrix.Syncer { return &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c} }
-	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allows}
+	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allowed}
 	var err error
 	if c.acc, err = account.Open(ctx, login); err != nil {
 		return nil, err
@@ -186,12 +185,6 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c.gate = g
 	c.rooms = newRooms(cfg.DB, c.acc, c.cfg.Log)
-	c.members = &memberships{
-		rooms: c.rooms, inbox: c.inbox, outbox: c.outbox, log: c.cfg.Log, now: c.cfg.now, pace: *cfg.pace,
-		text: cfg.Text, allows: g.Allows, tell: c.tell,
-		cleared: func(room string) { c.dropDrafts(room); c.typing.set(room, false) },
-		wake:    make(chan struct{}, 1), inWake: c.inWake, outWake: c.outWake, seen: map[id.RoomID]int{},
-	}
 	c.register()
 	c.acc.SignDevice(ctx)
 	c.acc.Identity.Open(ctx)
@@ -211,14 +204,30 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
+// Handler takes what happens in rooms, while Run runs.
+type Handler interface {
+	// Deliver gets each message that passed the gate, in order, and again after a restart until
+	// Ack is called for it.
+	Deliver(ctx context.Context, in chat.Inbound) error
+	// RoomReplaced brings along what belongs to the room from when the room to takes its place. It
+	// is called when all that was asked in from is answered, and before anything said in to is
+	// delivered. It must be repeatable.
+	RoomReplaced(ctx context.Context, from, to string) error
+	// RoomLeft ends what is worked on for a room that we are no longer in. It returns at once.
+	RoomLeft(room string)
+	// Redacted forgets a message. It is called again, also after a restart, until it succeeds.
+	Redacted(ctx context.Context, event string) error
+}
+
 // Run takes messages and sends replies until ctx ends; it then stops taking,
-// sends what is due for up to five seconds, and returns nil. deliver gets each
-// message that passed the gate, in order, and again after a restart until
-// Ack is called for it. Run must be called once.
+// sends what is due for up to five seconds, and returns nil. Run must be called once.
 //
 // An error means that going on is pointless, as when the access token is no
 // longer valid and there is no password to get a new one.
-func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
+func (c *Client) Run(ctx context.Context, h Handler) error {
+	members := newMemberships(c, h)
+	c.on(members.onMember, event.StateMember)
+	c.on(members.onTombstone, event.StateTombstone)
 	out, stopOut := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopOut()
 	stopping := make(chan struct{})
@@ -228,10 +237,10 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, chat.Inb
 	g, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, func() { close(c.ending) })()
 	g.Go(func() error { return c.runSync(ctx) })
-	g.Go(func() error { return c.runInbox(ctx, deliver) })
+	g.Go(func() error { return c.runInbox(ctx, h.Deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
-	g.Go(func() error { return c.members.run(ctx) })
-	g.Go(func() error { return c.redactions.run(ctx) })
+	g.Go(func() error { return members.run(ctx) })
+	g.Go(func() error { return c.redactions.run(ctx, h.Redacted) })
 	g.Go(func() error { return c.receipts.run(ctx) })
 	g.Go(func() error { return c.typing.run(ctx) })
 	g.Go(func() error { return c.backup.Run(ctx) })
@@ -254,8 +263,8 @@ func (c *Client) Verify(ctx context.Context, person, room, args string) (string,
 	return c.verifier.Command(ctx, person, room, args), nil
 }
 
-// Allows tells whether user may talk to us.
-func (c *Client) Allows(user string) bool { return c.gate.Allows(user) }
+// Allowed tells whether user may talk to us.
+func (c *Client) Allowed(user string) bool { return c.gate.Allows(user) }
 
 // UserID is the bot's own Matrix id.
 func (c *Client) UserID() string { return c.cli.UserID.String() }
@@ -277,18 +286,6 @@ func (c *Client) DirectWith(ctx context.Context, room string) (string, error) {
 // DirectChat is a private direct chat with a person; empty when there is none.
 func (c *Client) DirectChat(ctx context.Context, person string) (string, error) {
 	return c.rooms.DirectChat(ctx, person)
-}
-
-// OnLeft sets what is told that we are no longer in a room, so that what is worked on
-// there ends. It must return at once. To be called before Run.
-func (c *Client) OnLeft(told func(room string)) { c.members.onLeft(told) }
-
-// OnUpgrade tells what brings along what belongs to a room when another one
-// takes its place. move must be repeatable; it is called when all that was asked
-// in the room from is answered, and before anything said in the room to is
-// delivered. To be called before Run.
-func (c *Client) OnUpgrade(move func(ctx context.Context, from, to string) error) {
-	c.members.onUpgrade(move)
 }
 
 // machine is the Olm machine of the account.

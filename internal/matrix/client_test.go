@@ -33,8 +33,43 @@ import (
 
 const botPassword = "the bot's long password"
 
+// handler hands over what happens to a bot of a test.
+type handler struct {
+	b       *bot
+	deliver func(context.Context, chat.Inbound) error
+}
+
+func (h handler) Deliver(ctx context.Context, in chat.Inbound) error { return h.deliver(ctx, in) }
+
+func (h handler) RoomReplaced(ctx context.Context, from, to string) error {
+	if move := h.b.move.Load(); move != nil {
+		return (*move)(ctx, from, to)
+	}
+	return nil
+}
+
+func (b *bot) onUpgrade(move func(ctx context.Context, from, to string) error) { b.move.Store(&move) }
+func (b *bot) onRedaction(forget func(ctx context.Context, event string) error) {
+	b.forget.Store(&forget)
+}
+
+func (handler) RoomLeft(string) {}
+
+// Redacted waits until the test says what forgets.
+func (h handler) Redacted(ctx context.Context, event string) error {
+	for ctx.Err() == nil {
+		if forget := h.b.forget.Load(); forget != nil {
+			return (*forget)(ctx, event)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return ctx.Err()
+}
+
 // bot is a client under test with a session that echoes.
 type bot struct {
+	move   atomic.Pointer[func(ctx context.Context, from, to string) error]
+	forget atomic.Pointer[func(ctx context.Context, event string) error]
 	*matrix.Client
 	t       *testing.T
 	server  *homeserver.Server
@@ -109,7 +144,7 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 	ended := make(chan error, 1)
 	// go: stop ends it and waits for it.
 	go func() {
-		ended <- b.Run(ctx, func(_ context.Context, in chat.Inbound) error {
+		ended <- b.Run(ctx, handler{b, func(_ context.Context, in chat.Inbound) error {
 			if in.Change != "" {
 				b.changes <- in
 				return b.Ack(context.Background(), in.ID)
@@ -119,7 +154,7 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 			}
 			b.heard <- in
 			return nil
-		})
+		}})
 	}()
 	b.stopRun = sync.OnceFunc(func() {
 		cancel()
@@ -381,13 +416,13 @@ func TestTakenBackAfterTheAnswer(t *testing.T) {
 	regret := say(t, you, room, "my secret")
 	peertest.Next(t, you, messageIn(room))
 	var tried atomic.Int32
-	b.OnRedaction(func(context.Context, string) error { tried.Add(1); return errors.New("not now") })
+	b.onRedaction(func(context.Context, string) error { tried.Add(1); return errors.New("not now") })
 	s.Post(you.UserID(), room, "m.room.redaction", map[string]any{"redacts": regret})
 	await(t, s, "nobody is told", func() bool { return tried.Load() > 0 })
 	b.stop()
 	told := make(chan string, 10)
 	b = b.again(echo)
-	b.OnRedaction(func(_ context.Context, event string) error { told <- event; return nil })
+	b.onRedaction(func(_ context.Context, event string) error { told <- event; return nil })
 	other := say(t, you, room, "another")
 	peertest.Next(t, you, messageIn(room))
 	s.Post(you.UserID(), room, "m.room.redaction", map[string]any{"redacts": other})

@@ -151,7 +151,7 @@ type verifyRooms struct {
 	c *Client
 }
 
-func (r verifyRooms) Allows(user string) bool { return r.c.Allows(user) }
+func (r verifyRooms) Allowed(user string) bool { return r.c.Allowed(user) }
 
 func (r verifyRooms) Send(ctx context.Context, room string, m chat.Outgoing) error {
 	return r.c.Send(ctx, room, m)

@@ -30,16 +30,23 @@ type memberships struct {
 	text    func(ctx context.Context, room, key string, fill ...string) string
 	allows  func(user string) bool
 	tell    func(context.Context, delivery.Notice) error
-	cleared func(room string) // ends what is shown in a room that we left
+	cleared func(room string)                                // ends what is shown and worked on in a room that we left
+	move    func(ctx context.Context, from, to string) error // see Handler.RoomReplaced
 
 	wake, inWake, outWake chan struct{}
 
 	member sync.Mutex        // held while our membership in a room is noted
 	seen   map[id.RoomID]int // how often a sync has told of it
+}
 
-	mu   sync.Mutex
-	gone func(room string)                                // see OnLeft; may be nil
-	move func(ctx context.Context, from, to string) error // see OnUpgrade; may be nil
+func newMemberships(c *Client, h Handler) *memberships {
+	return &memberships{
+		rooms: c.rooms, inbox: c.inbox, outbox: c.outbox, log: c.cfg.Log, now: c.cfg.now, pace: *c.cfg.pace,
+		text: c.cfg.Text, allows: c.gate.Allows, tell: c.tell,
+		cleared: func(room string) { c.dropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
+		move:    h.RoomReplaced,
+		wake:    make(chan struct{}, 1), inWake: c.inWake, outWake: c.outWake, seen: map[id.RoomID]int{},
+	}
 }
 
 // joinTries is how often joining or refusing is tried. Joining over federation
@@ -121,12 +128,6 @@ func (m *memberships) left(ctx context.Context, room id.RoomID) error {
 	}
 	m.log.Info("matrix: no longer in this room", "room", room)
 	m.cleared(room.String())
-	m.mu.Lock()
-	told := m.gone
-	m.mu.Unlock()
-	if told != nil {
-		told(room.String())
-	}
 	return m.inbox.Leave(ctx, room.String())
 }
 
@@ -240,16 +241,4 @@ func (m *memberships) settle(ctx context.Context, v invitation) error {
 		return nil
 	}
 	return m.rooms.setMembership(ctx, room, "joined")
-}
-
-func (m *memberships) onLeft(told func(room string)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.gone = told
-}
-
-func (m *memberships) onUpgrade(move func(ctx context.Context, from, to string) error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.move = move
 }

@@ -81,36 +81,33 @@ func (s *syncer) OnSync(mautrix.SyncHandler) {
 // as a full disk: the batch cannot be stored as it is.
 type handler func(ctx context.Context, b *batch, evt *event.Event) error
 
-// register connects the handlers.
+// register connects the handlers, but for those of memberships.
 func (c *Client) register() {
 	s := c.cli.Syncer.(*syncer)
 	s.ParseErrorHandler = c.unparsed
-	guarded := func(h handler) mautrix.EventHandler {
-		return c.guard(func(ctx context.Context, evt *event.Event) {
-			fail(ctx, h(ctx, batchOf(ctx), evt))
-		})
-	}
-	s.OnEvent(guarded(c.onEcho))
-	for _, on := range []struct {
-		handle handler
-		kinds  []event.Type
-	}{
-		{c.members.onMember, []event.Type{event.StateMember}},
-		{c.rooms.onEncryption, []event.Type{event.StateEncryption}},
-		{c.rooms.watch, []event.Type{event.StateHistoryVisibility}},
-		{c.members.onTombstone, []event.Type{event.StateTombstone}},
-		{c.rooms.onDirectChats, []event.Type{event.AccountDataDirectChats}},
-		{c.onRedaction, []event.Type{event.EventRedaction}},
-		{c.onMessage, []event.Type{event.EventMessage}},
-		{c.onReaction, []event.Type{event.EventReaction}},
-		{c.onVote, []event.Type{event.EventUnstablePollResponse, pollVote}},
-		{c.onEncrypted, []event.Type{event.EventEncrypted}},
-	} {
-		for _, kind := range on.kinds {
-			s.DefaultSyncer.OnEventType(kind, guarded(on.handle))
-		}
-	}
+	s.OnEvent(c.guarded(c.onEcho))
+	c.on(c.rooms.onEncryption, event.StateEncryption)
+	c.on(c.rooms.watch, event.StateHistoryVisibility)
+	c.on(c.rooms.onDirectChats, event.AccountDataDirectChats)
+	c.on(c.onRedaction, event.EventRedaction)
+	c.on(c.onMessage, event.EventMessage)
+	c.on(c.onReaction, event.EventReaction)
+	c.on(c.onVote, event.EventUnstablePollResponse, pollVote)
+	c.on(c.onEncrypted, event.EventEncrypted)
 	e2ee.OnSession(c.machine(), c.keys.add)
+}
+
+// on has h handle events of these kinds.
+func (c *Client) on(h handler, kinds ...event.Type) {
+	for _, kind := range kinds {
+		c.cli.Syncer.(*syncer).DefaultSyncer.OnEventType(kind, c.guarded(h))
+	}
+}
+
+func (c *Client) guarded(h handler) mautrix.EventHandler {
+	return c.guard(func(ctx context.Context, evt *event.Event) {
+		fail(ctx, h(ctx, batchOf(ctx), evt))
+	})
 }
 
 // unparsed says whether an event whose content could not be parsed is handled

@@ -205,12 +205,7 @@ func (m *memberships) bring(ctx context.Context, r replacement) (at time.Time, e
 	if err != nil || busy {
 		return m.now().Add(min(time.Second, m.pace.again)), err
 	}
-	m.mu.Lock()
-	move := m.move
-	m.mu.Unlock()
-	if move != nil {
-		err = move(ctx, r.old, r.room)
-	}
+	err = m.move(ctx, r.old, r.room)
 	if ctx.Err() != nil {
 		return m.now(), nil
 	}

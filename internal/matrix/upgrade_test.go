@@ -90,7 +90,7 @@ func (b *bot) knows(room string) {
 
 func (u *upgrading) start(t *testing.T, answer func(*bot, chat.Inbound)) {
 	u.b = startWith(t, u.server, u.dir, answer, hurry, u.you.UserID(), u.friend.UserID())
-	u.b.OnUpgrade(u.moves.move)
+	u.b.onUpgrade(u.moves.move)
 }
 
 // successor makes a room that says it replaces another one.

@@ -174,7 +174,7 @@ func (w *world) restart() {
 	w.must(err)
 	w.tasks = task.NewStore(w.db, task.Config{Now: func() time.Time { return w.now }})
 	w.goals = goal.NewStore(w.db, func() time.Time { return w.now })
-	w.skills = skill.Open(filepath.Join(w.dir, "skills"))
+	w.skills = skill.Open(filepath.Join(w.dir, "skills"), nil)
 	w.history = history.NewStore(w.db)
 	w.assembler, err = New(Config{
 		Layout: w.layout, DB: w.db, History: w.history, Log: slog.New(slog.NewTextHandler(&w.log, nil)),

@@ -167,7 +167,7 @@ func (b *besieged) whileHeld(in chat.Inbound, do func(*besieged)) {
 func attacksOfOthers() []attack {
 	return []attack{
 		{name: "another allowed member, a stranger, the bot itself and nobody vote, and write !approve", do: func(b *besieged) {
-			for _, other := range []string{friend, bystander, b.cfg.Self, ""} {
+			for _, other := range []string{friend, bystander, b.who.self, ""} {
 				b.votes(other, optionOnce)
 				b.votes(other, optionWide)
 				b.says(other, "!approve "+b.a.code)
@@ -194,7 +194,7 @@ func attacksOfOthers() []attack {
 			b.ended(open)
 		}},
 		{name: "a name twin by id: case, one more character, another server", do: func(b *besieged) {
-			b.cfg.Allowed = func(string) bool { return true }
+			b.who.allowed = func(string) bool { return true }
 			for _, twin := range []string{"@Owner:example.org", "@owner:example.org ", "@owner:example.org.", "@owner:example.orgg", "@owner:Example.org", "@owner\u200b:example.org", "@оwner:example.org"} {
 				b.votes(twin, optionOnce)
 				b.says(twin, "!approve "+b.a.code)
@@ -208,13 +208,13 @@ func attacksOfOthers() []attack {
 			b.ended(ended)
 		}},
 		{name: "a person votes who may not use the assistant any more", by: friend, do: func(b *besieged) {
-			b.cfg.Allowed = func(user string) bool { return user == owner }
+			b.who.allowed = func(user string) bool { return user == owner }
 			b.votes(friend, optionOnce)
 			b.ended(open)
 		}},
 		{name: "a person loses the right between vote and run", by: friend, do: func(b *besieged) {
 			b.stop()
-			b.cfg.Allowed = func(user string) bool { return user == owner }
+			b.who.allowed = func(user string) bool { return user == owner }
 			b.state(`state = 'approved', answered_by = ?`, friend)
 			b.restart(b.t)
 		}},
@@ -388,11 +388,11 @@ func attacksOnActs() []attack {
 		{name: "a grant of somebody who may not use the assistant any more", by: friend, calls: []string{addTask, "Well.", other}, rights: 1, do: func(b *besieged) {
 			b.votes(friend, optionWide)
 			b.ended(ended)
-			b.cfg.Allowed = func(user string) bool { return user == owner }
+			b.who.allowed = func(user string) bool { return user == owner }
 			b.says(friend, "go on")
 		}},
 		{name: "others read the room when it is approved", dm: true, do: func(b *besieged) {
-			b.cfg.DirectWith = func(_ context.Context, _ string) (string, error) { return "", nil }
+			b.who.directWith = func(_ context.Context, _ string) (string, error) { return "", nil }
 			b.votes(owner, optionOnce)
 			b.ended(void)
 		}},

@@ -106,7 +106,7 @@ func TestQuestionIsNotShownToOthers(t *testing.T) {
 	w.room.mu.Lock()
 	delete(w.room.final, poll.ID)
 	w.room.mu.Unlock()
-	w.cfg.DirectWith = func(context.Context, string) (string, error) { return "", nil }
+	w.who.directWith = func(context.Context, string) (string, error) { return "", nil }
 	must(t, w.resumeApprovals(t.Context()))
 	w.room.mu.Lock()
 	again := w.room.final[poll.ID].Text

@@ -66,7 +66,7 @@ func TestDirectChatIsNotShownLater(t *testing.T) {
 			w.cfg.Settle = time.Microsecond
 			w.say(t, "$1", "my word is "+secret)
 			w.say(t, "$2", "!remember my word is "+secret)
-			w.cfg.DirectWith = alwaysOpen
+			w.who.directWith = alwaysOpen
 			lacks(t, w.asksWhile(func() { w.deliver(t, attack()) }), secret)
 		})
 	}
@@ -434,7 +434,7 @@ func TestTaskRoom(t *testing.T) {
 	wrong(t, err != nil || got != "!g", "a task of a group: %q, %v", got, err)
 	w.deliver(t, chat.Inbound{ID: "$2", Room: "!dm", Sender: bob, Text: "!help", Private: true, At: time.Now()})
 	want("a direct chat of somebody else now", "")
-	w.cfg.DirectChat = func(context.Context, string) (string, error) { return "!chat", nil }
+	w.who.directChat = func(context.Context, string) (string, error) { return "!chat", nil }
 	want("a direct chat in which nobody has written", "")
 	w.deliver(t, chat.Inbound{ID: "$3", Room: "!chat", Sender: owner, Text: "!help", Private: true, At: time.Now()})
 	n := w.room.count()
@@ -444,9 +444,9 @@ func TestTaskRoom(t *testing.T) {
 	if m := w.room.newest(); w.room.count() != n+1 || !m.Notice || !strings.Contains(m.Text, "see the lawyer") {
 		t.Errorf("the person is told %d times: %+v", w.room.count()-n, m)
 	}
-	w.cfg.DirectWith = func(context.Context, string) (string, error) { return "", nil }
+	w.who.directWith = func(context.Context, string) (string, error) { return "", nil }
 	want("others are in all of them now", "")
-	w.cfg.DirectWith = func(context.Context, string) (string, error) { return "", errors.New("the disk is full") }
+	w.who.directWith = func(context.Context, string) (string, error) { return "", errors.New("the disk is full") }
 	got, err = w.TaskRoom(t.Context(), it)
 	wrong(t, err == nil || got != "", "a room that cannot be looked up: %q, %v", got, err)
 }

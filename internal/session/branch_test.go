@@ -299,8 +299,7 @@ func TestWithdrawnWhileAnswering(t *testing.T) {
 // TestBackgroundGivesWay: work in the background begins when nobody waits for an answer, and ends at once when somebody writes in any room.
 func TestBackgroundGivesWay(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	w.cfg.Quiet = time.Millisecond
-	work, done, err := w.Background(t.Context())
+	work, done, err := w.background.After(t.Context(), time.Millisecond)
 	if err != nil || work.Err() != nil {
 		t.Fatalf("nobody waits, and it does not begin: %v", err)
 	}
@@ -312,11 +311,11 @@ func TestBackgroundGivesWay(t *testing.T) {
 	done()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, _, err = w.Background(ctx)
+	_, _, err = w.background.After(ctx, time.Millisecond)
 	wrong(t, err == nil, "a question waits for its answer, and it begins")
 	close(w.script.block)
 	<-w.room.handled
-	_, done, err = w.Background(t.Context())
+	_, done, err = w.background.After(t.Context(), time.Millisecond)
 	must(t, err)
 	done()
 }

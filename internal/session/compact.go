@@ -242,3 +242,11 @@ func (s *Session) CompactNow(ctx context.Context, in chat.Inbound) (string, erro
 func (s *Session) messages(ctx context.Context, n int) string {
 	return s.text(ctx, "count.messages", "count", fmt.Sprint(n))
 }
+
+// leaving says that messages are about to leave the prompt, so that what is worth it is
+// remembered before long. It does not wait for that: they stay in the database.
+func (s *Session) leaving() {
+	if s.cfg.Leaving != nil {
+		s.cfg.Leaving(string(s.talk))
+	}
+}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/store"
-	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -201,22 +199,15 @@ func (s *Session) wanted(ctx context.Context, in chat.Inbound) (bool, error) {
 // private reports whether the room is a direct chat with person now: an event has no
 // message that would say so, and others may have come in since the task was made.
 func (s *Session) private(ctx context.Context, person string) (bool, error) {
-	if s.cfg.DirectWith != nil {
-		with, err := s.cfg.DirectWith(ctx, s.room)
-		return err == nil && with != "" && with == person, err
-	}
-	last, _, err := s.wroteLast(ctx)
-	return last.Private && last.Sender == person, err
+	with, err := s.cfg.Rooms.DirectWith(ctx, s.room)
+	return err == nil && with != "" && with == person, err
 }
 
 // wroteLast is who wrote in the room last, and whether it was a direct chat then; false if nobody has.
 func (s *Session) wroteLast(ctx context.Context) (in chat.Inbound, known bool, err error) {
-	in = chat.Inbound{Room: s.room, At: s.cfg.Now()}
-	err = s.cfg.DB.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, s.room).Scan(&in.Sender, &in.Private)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return in, false, fmt.Errorf("session: read room: %w", err)
-	}
-	return in, err == nil, nil
+	in, known, err = lastWritten{s.cfg.DB}.in(ctx, s.room)
+	in.At = s.cfg.Now()
+	return in, known, err
 }
 
 // Stopped reports whether failed says that a person stopped the work on an event.
@@ -230,36 +221,6 @@ func (s *Session) lastPlace(ctx context.Context) (trust.Place, error) {
 	}
 	in.Private, err = s.private(ctx, in.Sender)
 	return s.place(in), err
-}
-
-// TaskRoom is the room in which a task that is due may be worked on: its own if its readers alone
-// read that now, else a direct chat of its person, who is told of that there; "" = there is none.
-func (m *Manager) TaskRoom(ctx context.Context, t task.Task) (string, error) {
-	person := t.Label.Readers.Person()
-	if person == "" {
-		if t.Label.Readers == trust.Room(t.Room) || t.Label.Readers == trust.Everybody {
-			return t.Room, nil
-		}
-		return "", nil
-	}
-	switch alone, err := m.Private(ctx, t.Room, person); {
-	case err != nil:
-		return "", err
-	case alone:
-		return t.Room, nil
-	}
-	if m.cfg.DirectChat == nil {
-		return "", nil
-	}
-	room, err := m.cfg.DirectChat(ctx, person)
-	if err != nil || room == "" || room == t.Room {
-		return "", err
-	}
-	if alone, err := m.Private(ctx, room, person); err != nil || !alone {
-		return "", err
-	}
-	text := m.cfg.Messages.For(ctx, room)("task.moved", "task", t.Content)
-	return room, m.cfg.Transport.Send(ctx, room, chat.Outgoing{ID: "moved:" + t.ID + ":" + room, Text: text, Notice: true})
 }
 
 // Private reports whether a room is a direct chat with person now.

@@ -271,7 +271,7 @@ func TestStreamingSetting(t *testing.T) {
 	} {
 		w := newWorld(t, t.TempDir(), "a long enough answer")
 		if c.people > 0 {
-			w.cfg.People = func(context.Context, string) (int, error) { return c.people, nil }
+			w.who.people = func(context.Context, string) (int, error) { return c.people, nil }
 		}
 		if c.set != "" {
 			must(t, (settings.Store{DB: w.cfg.DB}).Set(t.Context(), "!r", settings.Streaming, c.set, owner, time.Now()))

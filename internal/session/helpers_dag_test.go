@@ -335,7 +335,7 @@ func TestLeft(t *testing.T) {
 			return nil
 		}
 		var left atomic.Bool
-		w.cfg.Left = func(_ context.Context, room string) (bool, error) { return left.Load() && room == "!dm", nil }
+		w.who.left = func(_ context.Context, room string) (bool, error) { return left.Load() && room == "!dm", nil }
 		w.withHelpers(t)
 		quick, long := w.spawn(t, tool.Job{Objective: "quick"}), w.spawn(t, tool.Job{Objective: "long"})
 		later := w.spawn(t, tool.Job{Objective: "later", Needs: []string{long}})

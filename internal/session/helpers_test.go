@@ -289,7 +289,7 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 		}
 		return "found", true
 	}
-	w.cfg.DirectWith = func(_ context.Context, room string) (string, error) {
+	w.who.directWith = func(_ context.Context, room string) (string, error) {
 		return map[string]string{"!dm": owner}[room], nil
 	} // others have come into !late
 	w.withHelpers(t)

@@ -28,7 +28,7 @@ func (m *Manager) level(in chat.Inbound) trust.Integrity {
 	switch {
 	case owner && !in.Unproven:
 		return trust.Owner
-	case owner || m.cfg.Allowed == nil || m.cfg.Allowed(in.Sender):
+	case owner || m.cfg.Rooms.Allowed(in.Sender):
 		return trust.User
 	}
 	return trust.Foreign
@@ -53,7 +53,7 @@ func (s *Session) labelOf(ctx context.Context, in chat.Inbound, quotes []chat.Qu
 // quoteIntegrity is of a quote in a message: other people's words were not addressed to us.
 func (s *Session) quoteIntegrity(ctx context.Context, in chat.Inbound, q chat.Quote) (trust.Integrity, error) {
 	switch {
-	case q.Ours != "" || q.Sender == s.cfg.Self && s.cfg.Self != "":
+	case q.Ours != "" || q.Sender != "" && q.Sender == s.cfg.Rooms.UserID():
 		l, _, err := s.cfg.History.LabelOf(ctx, s.room, q.Ours) // what is not there is foreign
 		return l.Integrity, err
 	case q.Sender == in.Sender && q.Sender != "" && q.Why == chat.QuoteHeard: // it may be from before the room was encrypted

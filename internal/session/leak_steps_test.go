@@ -425,7 +425,7 @@ func (h *leakHistory) openNightly() {
 	}
 	h.nightly, err = dream.Open(dream.Config{
 		DB: c.DB, Store: c.Memory, Tasks: c.Tasks, Skills: c.Skills, Dir: h.w.dir, Prompts: os.DirFS(h.w.dir), Default: reverie.Data,
-		Trusted: c.Allowed, Harvester: harvester, Now: func() time.Time { return time.Now().AddDate(0, 0, 100) },
+		Trusted: c.Rooms.Allowed, Harvester: harvester, Now: func() time.Time { return time.Now().AddDate(0, 0, 100) },
 		Ask: func(_ context.Context, _, prompt string) (string, error) { return h.tidies(prompt), nil },
 	})
 	if err != nil {

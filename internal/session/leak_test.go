@@ -142,13 +142,13 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 	h.w = newWorldOf(t, t.TempDir(), backend, one(h, []int{16_000, 32_000}))
 	h.w.script.reply, h.w.script.hold = h.answer, h.holds
 	c := &h.w.cfg
-	c.Self, c.Allowed = "@reverie:example.org", func(user string) bool { return user != stranger }
+	h.w.who.self, h.w.who.allowed = "@reverie:example.org", func(user string) bool { return user != stranger }
 	c.Transport = leakTransport{h.w.room, h}
-	c.DirectWith = func(_ context.Context, room string) (string, error) {
+	h.w.who.directWith = func(_ context.Context, room string) (string, error) {
 		defer holding(&h.mu)()
 		return h.room(room).with(), nil
 	}
-	c.DirectChat = func(_ context.Context, person string) (string, error) {
+	h.w.who.directChat = func(_ context.Context, person string) (string, error) {
 		defer holding(&h.mu)()
 		for _, r := range h.rooms {
 			if r.with() == person {

@@ -18,6 +18,7 @@ import (
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
+	"reverie/internal/idle"
 	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -82,7 +83,10 @@ type Config struct {
 	Times
 	Limits
 	Program
-	Transport chat.Transport
+	Background *idle.Gate // what gives way to these sessions; nil = nothing does
+	Transport  chat.Transport
+	Rooms      chat.Rooms // nil = without a connection: rooms are as they were when somebody last wrote in them
+
 	Isolation memory.Isolation // where new memories go; empty = strict
 	Owners    []string
 	Location  *time.Location
@@ -91,22 +95,8 @@ type Config struct {
 
 	Events    map[chat.EventKind]Source // where the system events of each kind come from
 	Objective string                    // role of the models that are asked which task a room works on; empty = none is
-	// Self is who we are to the transport, and Allowed who may talk to us; nil = everybody who is quoted.
-	Self    string
-	Allowed func(user string) bool
 	// Window says what is known of the chat model's window, asking nobody; nil = what Models found out.
 	Window func() window.Inputs
-
-	// What the transport knows. People is how many are in a room; nil = two in a direct chat, and more
-	// elsewhere.
-	People func(ctx context.Context, room string) (int, error)
-	// DirectWith is the person with whom a room is private right now; "" = it is not. nil = it is as it
-	// was when somebody last wrote in it.
-	DirectWith func(ctx context.Context, room string) (person string, err error)
-	// Left tells whether a room has been left: nothing is worked on for it. nil = none can be.
-	Left func(ctx context.Context, room string) (bool, error)
-	// DirectChat is a direct chat with person; empty when there is none. nil = there are none.
-	DirectChat func(ctx context.Context, person string) (room string, err error)
 }
 
 // Manager keeps one Session per conversation and hands each message to its lane.
@@ -121,7 +111,7 @@ type Manager struct {
 
 	helpers *subsession.Runner // nil = there are no sub-sessions
 
-	background background
+	background *idle.Gate
 
 	mu       sync.Mutex
 	rooms    map[history.Talk]*Session // those at work
@@ -139,12 +129,17 @@ func New(cfg Config) *Manager {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
-		lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now), rooms: map[history.Talk]*Session{}}
+	if cfg.Rooms == nil {
+		cfg.Rooms = lastWritten{cfg.DB}
+	}
+	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.Quiet, cfg.Now))
+	m := &Manager{cfg: cfg, background: cfg.Background, began: cfg.Now(), start: make(chan *Session, 16),
+		turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now),
+		rooms: map[history.Talk]*Session{}}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools, History: cfg.History,
 			Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location, Again: cfg.Again, Now: cfg.Now,
-			Log: cfg.Log, Limits: cfg.Helpers, Left: cfg.Left}, m)
+			Log: cfg.Log, Limits: cfg.Helpers, Left: cfg.Rooms.Left}, m)
 		m.cfg.Events = map[chat.EventKind]Source{}
 		maps.Copy(m.cfg.Events, cfg.Events)
 		for _, kind := range []chat.EventKind{chat.SubSessionResult, chat.SubSessionFailed} {
@@ -169,7 +164,7 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 		s = newSession(m, talk)
 		m.rooms[talk] = s
 	}
-	m.background.arrived()
+	m.background.Arrived()
 	s.push(in)
 	m.mu.Unlock()
 	if known {
@@ -231,8 +226,8 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 }
 
 // Rooms lists the rooms that have been talked in, the latest first.
-func (m *Manager) Rooms(ctx context.Context) ([]string, error) {
-	rooms, err := store.Column[string](ctx, m.cfg.DB, `SELECT room FROM session ORDER BY heard_at DESC, room`)
+func Rooms(ctx context.Context, db *sql.DB) ([]string, error) {
+	rooms, err := store.Column[string](ctx, db, `SELECT room FROM session ORDER BY heard_at DESC, room`)
 	if err != nil {
 		return nil, fmt.Errorf("session: list rooms: %w", err)
 	}

@@ -33,7 +33,7 @@ func (s *Session) findObjective(ctx context.Context) bool {
 	if s.cfg.Objective == "" || s.thread != "" { // what is pinned belongs to the room's own conversation
 		return true
 	}
-	calm, done, _ := s.background.begin(ctx, s.cfg.Now(), 0)
+	calm, done, _ := s.background.Begin(ctx, s.cfg.Now(), 0)
 	if calm == nil {
 		return false
 	}

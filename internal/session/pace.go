@@ -40,7 +40,7 @@ func (p *pace) hears(id string, now time.Time, most int) (answer, stops bool) {
 // the room is told once. Owners are people, and a terminal has nobody else.
 func (s *Session) paced(ctx context.Context, burst []chat.Inbound) (bool, error) {
 	newest := burst[len(burst)-1]
-	if s.cfg.Self == "" || s.level(newest) == trust.Owner {
+	if s.cfg.Rooms.UserID() == "" || s.level(newest) == trust.Owner {
 		return true, nil
 	}
 	p, most := s.paces[newest.Sender], mostInDirect

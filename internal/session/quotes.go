@@ -61,7 +61,7 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "
 func (s *Session) quote(q chat.Quote, most int) string {
 	who := "somebody"
 	switch name := cleanName(q.Name); {
-	case q.Sender != "" && q.Sender == s.cfg.Self:
+	case q.Sender != "" && q.Sender == s.cfg.Rooms.UserID():
 		who = "you"
 	case q.Sender != "" && name != "" && !strings.Contains(q.Name, "@"): // a name that looks like an id is none
 		who = name + " (" + history.OneLine(q.Sender, 255) + ")"

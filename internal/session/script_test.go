@@ -276,7 +276,7 @@ func (w *world) effects(t *testing.T) (all []string) {
 	for _, e := range result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t) {
 		all = append(all, "memory "+e.ID+" "+e.Text)
 	}
-	for _, k := range result(skill.Open(filepath.Join(w.dir, "skills")).All())(t) {
+	for _, k := range result(skill.Open(filepath.Join(w.dir, "skills"), nil).All())(t) {
 		all = append(all, "skill "+k.Path+" "+string(result(os.ReadFile(filepath.Join(w.dir, strings.TrimPrefix(k.Path, "data/"))))(t)))
 	}
 	defer holding(&w.room.mu)()

@@ -204,7 +204,7 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 	for _, in := range append(burst, edits...) {
 		s.insist(ctx, log, func() error { return s.cfg.Transport.Ack(ctx, in.ID) })
 	}
-	s.background.handled(len(burst)+len(edits), s.cfg.Now())
+	s.background.Handled(len(burst)+len(edits), s.cfg.Now())
 	s.newest = newest
 	if ctx.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")

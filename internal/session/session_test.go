@@ -43,6 +43,49 @@ type room struct {
 	db      *sql.DB
 }
 
+// stubRooms is what a test says of rooms; what it does not say is as without a connection.
+type stubRooms struct {
+	chat.Rooms
+	self       string
+	allowed    func(user string) bool
+	people     func(ctx context.Context, room string) (int, error)
+	directWith func(ctx context.Context, room string) (person string, err error)
+	directChat func(ctx context.Context, person string) (room string, err error)
+	left       func(ctx context.Context, room string) (bool, error)
+}
+
+func (r *stubRooms) UserID() string { return r.self }
+
+func (r *stubRooms) Allowed(user string) bool { return r.allowed == nil || r.allowed(user) }
+
+func (r *stubRooms) People(ctx context.Context, room string) (int, error) {
+	if r.people == nil {
+		return r.Rooms.People(ctx, room)
+	}
+	return r.people(ctx, room)
+}
+
+func (r *stubRooms) DirectWith(ctx context.Context, room string) (string, error) {
+	if r.directWith == nil {
+		return r.Rooms.DirectWith(ctx, room)
+	}
+	return r.directWith(ctx, room)
+}
+
+func (r *stubRooms) DirectChat(ctx context.Context, person string) (string, error) {
+	if r.directChat == nil {
+		return "", nil
+	}
+	return r.directChat(ctx, person)
+}
+
+func (r *stubRooms) Left(ctx context.Context, room string) (bool, error) {
+	if r.left == nil {
+		return false, nil
+	}
+	return r.left(ctx, room)
+}
+
 // holding locks mu until what it returns is called.
 func holding(mu *sync.Mutex) (unlock func()) {
 	mu.Lock()
@@ -194,6 +237,7 @@ func answers(t failing, got chat.Outgoing, text string) {
 type world struct {
 	*Manager
 	room   *room
+	who    *stubRooms
 	script *script
 	dir    string
 	stop   func()
@@ -212,20 +256,25 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 	result(store.WriteDefaults(reverie.Data, dir))(t)
 	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
-	w.room.db = db
+	w.room.db, w.who = db, &stubRooms{Rooms: lastWritten{db}}
 	var mem *memory.Store
 	mem = result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
 		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }}))(t)
-	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
+	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills"), nil), history.NewStore(db)
 	tools := result(tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC}))(t)
 	assembler := result(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)
 	w.Manager = New(Config{
 		Stores:    Stores{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks, Skills: skills},
-		Transport: w.room, Owners: []string{owner}, Location: time.UTC, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond}})
+		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Location: time.UTC, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond}})
 	w.begin(t)
 	return w
+}
+
+// TaskRoom is where a task may be worked on.
+func (w *world) TaskRoom(ctx context.Context, t task.Task) (string, error) {
+	return TaskRooms{Rooms: w.who, Transport: w.cfg.Transport, Messages: w.cfg.Messages}.TaskRoom(ctx, t)
 }
 
 // begin runs the manager until stop.

@@ -340,10 +340,10 @@ func (s *Session) streams(ctx context.Context, in chat.Inbound) bool {
 		return false
 	case set != settings.Auto:
 		return set == "on"
-	case in.Private || s.cfg.People == nil:
-		return in.Private
+	case in.Private:
+		return true
 	}
-	n, err := s.cfg.People(ctx, s.room)
+	n, err := s.cfg.Rooms.People(ctx, s.room)
 	return err == nil && n > 0 && n <= 2
 }
 

@@ -68,7 +68,7 @@ func TestReaders(t *testing.T) {
 // TestListShowsWhatThePlaceMayRead: a person's in their direct chats, a room's there.
 func TestListShowsWhatThePlaceMayRead(t *testing.T) {
 	dir := t.TempDir()
-	l := Open(dir)
+	l := Open(dir, nil)
 	put(t, dir, "shared.md", "Shared")
 	visible(t, l, ann)
 	mustAdd(t, l, ann, "notes", "Her PIN.")
@@ -120,7 +120,7 @@ func TestLabel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			put(t, dir, annFolder+"/a.md", tt.file)
-			all, err := Open(dir).All()
+			all, err := Open(dir, nil).All()
 			if err != nil || len(all) != 1 || all[0].Label != (trust.Label{Integrity: tt.integrity, Readers: ann.Readers()}) || all[0].Owner != tt.owner {
 				t.Errorf("%+v, %v", all, err)
 			}
@@ -131,7 +131,7 @@ func TestLabel(t *testing.T) {
 // TestAddLeavesOthersAlone: no skill of others is replaced, by whatever name or spelling.
 func TestAddLeavesOthersAlone(t *testing.T) {
 	dir := t.TempDir()
-	l := Open(dir)
+	l := Open(dir, nil)
 	put(t, dir, "deploy.md", "---\ntriggers: deploy\n---\nDeploy\n")
 	put(t, dir, "cook/SKILL.md", "Cook\n")
 	put(t, dir, annFolder+"/by-hand.md", "For Ann\n")
@@ -166,7 +166,7 @@ func TestAddLeavesOthersAlone(t *testing.T) {
 // TestMostOwn: one person or room has so many skills, whatever others have.
 func TestMostOwn(t *testing.T) {
 	dir := t.TempDir()
-	l := Open(dir)
+	l := Open(dir, nil)
 	for i := range MostOwn {
 		put(t, dir, fmt.Sprintf("shared-%d.md", i), "Shared")
 		put(t, dir, fmt.Sprintf("%s/n%d.md", annFolder, i), annKeys+"Hers\n")
@@ -184,7 +184,7 @@ func TestMostOwn(t *testing.T) {
 // TestShare: everybody has it then, with the integrity of who vouches for it.
 func TestShare(t *testing.T) {
 	dir := t.TempDir()
-	l := Open(dir)
+	l := Open(dir, nil)
 	put(t, dir, "taken.md", "Everybody's\n")
 	put(t, dir, "Folder/x.txt", "x")
 	put(t, dir, annFolder+"/kit/SKILL.md", annKeys+"Kit\n")
@@ -230,7 +230,7 @@ func indexOf(all []Skill, name string) int {
 // TestMove: a room's skills follow it, with their earlier versions, over nothing that is there.
 func TestMove(t *testing.T) {
 	dir := t.TempDir()
-	l := Open(dir)
+	l := Open(dir, nil)
 	next := trust.Place{Room: "!next", Person: "@ann:x"}
 	for _, text := range []string{"one", "two"} {
 		mustAdd(t, l, annIn, "minutes", text)

@@ -81,11 +81,8 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 // Library is the folder of skills. It is safe for concurrent use, also beside
 // people who edit the files.
 type Library struct {
-	// Log hears about files that are no skills, and about faults in front
-	// matter, once each; nil means nobody. Set it before the first use.
-	Log *slog.Logger
-
 	dir string
+	log *slog.Logger
 	now func() time.Time // the clock that file times are compared with
 
 	mu       sync.Mutex
@@ -102,9 +99,10 @@ type file struct {
 	faults  []Problem
 }
 
-// Open returns the library in dir, which need not exist yet.
-func Open(dir string) *Library {
-	return &Library{dir: dir, now: time.Now, reported: map[Problem]bool{}}
+// Open returns the library in dir, which need not exist yet. log hears once of each file that is
+// no skill and each fault in front matter; nil = silent.
+func Open(dir string, log *slog.Logger) *Library {
+	return &Library{dir: dir, log: log, now: time.Now, reported: map[Problem]bool{}}
 }
 
 // List returns the skills that may be shown at a place, as All does.
@@ -173,8 +171,8 @@ func (l *Library) leftOut(rel, why string) Problem {
 
 // report logs a problem once.
 func (l *Library) report(p Problem, text string) Problem {
-	if l.Log != nil && !l.reported[p] {
-		l.Log.Warn(text, "file", p.File, "line", p.Line, "why", p.Text)
+	if l.log != nil && !l.reported[p] {
+		l.log.Warn(text, "file", p.File, "line", p.Line, "why", p.Text)
 	}
 	l.reported[p] = true
 	return p

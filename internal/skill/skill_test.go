@@ -132,7 +132,7 @@ const (
 
 func TestList(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "skills")
-	l := Open(dir)
+	l := Open(dir, nil)
 	equal(t, "no folder", list(t, l), "")
 	put(t, dir, "water.md", "How to water\n\ntext")
 	put(t, dir, "Build.md", "\ufeff\r\n## How to  build\r\nmore\r\n")
@@ -161,7 +161,7 @@ func TestList(t *testing.T) {
 func TestUnsettledFilesAreReadAgain(t *testing.T) {
 	for ahead, want := range map[time.Duration]string{0: "a=one", time.Hour: "a=kept"} {
 		dir := t.TempDir()
-		l := Open(dir)
+		l := Open(dir, nil)
 		at := time.Now().Add(ahead)
 		l.now = func() time.Time { return at }
 		put(t, dir, "a.md", "one")
@@ -173,7 +173,7 @@ func TestUnsettledFilesAreReadAgain(t *testing.T) {
 
 func TestAdd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "skills")
-	l := Open(dir)
+	l := Open(dir, nil)
 	s, replaced, err := l.Add(ann, trust.User, "water-plants", "# How to\nwater ", "\n1. Take a can.\r\n2. Pour.\n\n")
 	want := plain("water-plants", "How to water", "data/skills/"+annFolder+"/water-plants.md")
 	want.Label, want.Owner = trust.Label{Integrity: trust.User, Readers: "private:@ann:x"}, "@ann:x"
@@ -204,7 +204,7 @@ func TestAdd(t *testing.T) {
 func TestAddRefuses(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "skills")
-	l := Open(dir)
+	l := Open(dir, nil)
 	for _, tt := range []struct{ name, summary, text, want string }{
 		{"", "s", "d", "name"}, {"../x", "s", "d", "name"}, {"a/b", "s", "d", "name"}, {"a.md", "s", "d", "name"},
 		{".hidden", "s", "d", "name"}, {"-x", "s", "d", "name"}, {"ключ", "s", "d", "name"}, {"a\nb", "s", "d", "name"},
@@ -229,7 +229,7 @@ func TestAddDoesNotFollowLinksOut(t *testing.T) {
 	put(t, outside, "SKILL.md", annKeys+"theirs")
 	for _, at := range []trust.Place{ann, bob} {
 		for _, name := range []string{"link", "new"} {
-			_, _, err := Open(dir).Add(at, trust.User, name, "s", "ours")
+			_, _, err := Open(dir, nil).Add(at, trust.User, name, "s", "ours")
 			if fine := at == ann && name == "new"; (err == nil) != fine {
 				t.Errorf("%s of %s: %v", name, at.Person, err)
 			}
@@ -246,7 +246,7 @@ func FuzzAdd(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, summary, text string) {
 		parent := t.TempDir()
 		dir := filepath.Join(parent, "skills")
-		l := Open(dir)
+		l := Open(dir, nil)
 		s, _, err := l.Add(ann, trust.User, name, summary, text)
 		if err != nil {
 			return
@@ -305,8 +305,7 @@ func TestFrontMatter(t *testing.T) {
 func TestProblems(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer
-	l := Open(dir)
-	l.Log = slog.New(slog.NewTextHandler(&log, nil))
+	l := Open(dir, slog.New(slog.NewTextHandler(&log, nil)))
 	put(t, dir, "good.md", "---\ntriggers: a\n---\nGood")
 	put(t, dir, "bad.md", "---\nturns: 99\npriority: no\n---\nBad")
 	put(t, dir, "cook/SKILL.md", "---\nno end")
@@ -352,7 +351,7 @@ func TestAddKeepsFrontMatter(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			put(t, dir, folder+"/x.md", tt.old)
-			l := Open(dir)
+			l := Open(dir, nil)
 			for range 2 {
 				s, replaced, err := l.Add(at, trust.User, "x", "New", "text")
 				if err != nil || !replaced {
@@ -413,7 +412,7 @@ func TestBody(t *testing.T) {
 	} {
 		put(t, dir, name, file)
 	}
-	l := Open(dir)
+	l := Open(dir, nil)
 	for name, want := range map[string]string{
 		"plain": "# How to\n\ntext", "front": "# How to\n\n---\ntext", "faulty": "# How to", "open": "---\nno end",
 		"rule": "---\nJust text\n---\nmore", "cook": "Cook", "both": "the file", "raw": "a\uFFFDbc[1m\td\ne", "empty": "", "late": late,
@@ -424,7 +423,7 @@ func TestBody(t *testing.T) {
 
 func TestLongBodyIsCut(t *testing.T) {
 	dir := t.TempDir()
-	l := Open(dir)
+	l := Open(dir, nil)
 	front := "---\n" + strings.Repeat("# comment\n", 1600) + "---\n"
 	line := strings.Repeat("茶", 20) + "\n"
 	for name, tt := range map[string]struct {
@@ -454,7 +453,7 @@ func TestBodyRefuses(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.md"), 0o600); err != nil { // reading it would never end
 		t.Fatal(err)
 	}
-	l := Open(dir)
+	l := Open(dir, nil)
 	for _, name := range []string{"../secret", "", "a/b", "secret.md", "a\x00", "link", "folder", "pipe"} {
 		if got, err := l.Body(name); err == nil || got != "" || !strings.HasPrefix(err.Error(), "skill ") {
 			t.Errorf("%q: %q, %v", name, got, err)

@@ -19,21 +19,16 @@ var misplacedReason = i18n.New("why.others_read")
 // read it, t moves to the room where these read, and its open runs with it; without such a room
 // it is paused.
 func (s *Scheduler) misplaced(ctx context.Context, t Task) (bool, error) {
-	if s.Left != nil {
-		if gone, err := s.Left(ctx, t.Room); err != nil {
-			return false, err
-		} else if gone {
-			return true, s.setAside(ctx, `room = ?3`, `status = 'active' AND schedule <> ''`, t.Room, leftReason)
-		}
+	if gone, err := s.cfg.Rooms.Left(ctx, t.Room); err != nil {
+		return false, err
+	} else if gone {
+		return true, s.setAside(ctx, `room = ?3`, `status = 'active' AND schedule <> ''`, t.Room, leftReason)
 	}
-	if s.Room == nil {
-		return false, nil
-	}
-	room, err := s.Room(ctx, t)
+	room, err := s.cfg.Rooms.TaskRoom(ctx, t)
 	if err != nil || room == t.Room {
 		return false, err
 	}
-	s.log.Warn("others than a task's readers read its room", "task", t.ID, "room", t.Room, "moved", room != "")
+	s.cfg.Log.Warn("others than a task's readers read its room", "task", t.ID, "room", t.Room, "moved", room != "")
 	if room == "" {
 		return true, s.setAside(ctx, `id = ?3`, `(status = 'active' OR status = 'paused' AND reason = '')`, t.ID, misplacedReason)
 	}
@@ -67,7 +62,7 @@ func (s *Scheduler) setAside(ctx context.Context, where, also, arg string, reaso
 		if n, err := done.RowsAffected(); err != nil || n == 0 {
 			return err
 		}
-		s.log.Info("tasks are paused", "where", arg, "why", reason)
+		s.cfg.Log.Info("tasks are paused", "where", arg, "why", reason)
 		return nil
 	})
 }

@@ -116,7 +116,7 @@ func TestMisplaced(t *testing.T) {
 		t.Run("direct chat "+chat, func(t *testing.T) {
 			p := newPost(t)
 			shared := false
-			p.sched.Room = func(_ context.Context, it Task) (string, error) {
+			p.rooms.room = func(_ context.Context, it Task) (string, error) {
 				if it.Room == here && shared && it.Label.Readers.Person() != "" {
 					return chat, nil
 				}

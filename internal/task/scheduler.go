@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -16,20 +17,8 @@ import (
 // Scheduler finds out which tasks are due, and hands each due time over exactly
 // once: the rows of job_run say which, and they outlive the program.
 type Scheduler struct {
-	// Deliver hands a run to whoever works on it, and returns at once. After an
-	// error it is tried again with the next look.
-	Deliver func(ctx context.Context, r Run) error
-	// Left tells whether a room has been left: its tasks are paused instead. nil = none
-	// can be.
-	Left func(ctx context.Context, room string) (bool, error)
-	// Room tells in which room a task that is due may be worked on: its own, another one to
-	// which it moves, or "" if it is to be paused. nil = its own.
-	Room func(ctx context.Context, t Task) (string, error)
-
-	store   *Store
-	log     *slog.Logger
-	room    string // only what belongs to it, unless empty …
-	without string // … and not to this one
+	store *Store
+	cfg   SchedulerConfig
 
 	mu        sync.Mutex
 	delivered map[string]bool // by the id of a run that is not over
@@ -39,15 +28,28 @@ type Scheduler struct {
 	ran     []time.Time // when each run of the last 24 hours was handed over that the model works on; only deliver uses it
 }
 
-// NewScheduler returns a scheduler of the tasks in store; nothing happens before
-// Run. Of two programs on one database each must look after rooms of its own: room
-// is the only one, empty for all but without.
-func NewScheduler(store *Store, room, without string, log *slog.Logger) *Scheduler {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &Scheduler{store: store, log: log, room: room, without: without,
-		delivered: map[string]bool{}, begun: map[string]bool{}}
+// SchedulerConfig says what a Scheduler looks after. Of two programs on one database each must
+// look after rooms of its own.
+type SchedulerConfig struct {
+	Room    string // only what belongs to it, unless empty …
+	Without string // … and not to this one
+	Rooms   rooms
+	Log     *slog.Logger // nil = silent
+}
+
+// rooms says where tasks may be worked on.
+type rooms interface {
+	// Left reports whether a room has been left: its tasks are paused instead.
+	Left(ctx context.Context, room string) (bool, error)
+	// TaskRoom is the room in which a task that is due may be worked on: its own, another one to
+	// which it moves, or "" if it is to be paused.
+	TaskRoom(ctx context.Context, t Task) (string, error)
+}
+
+// NewScheduler returns a scheduler of the tasks in store; nothing happens before Run.
+func NewScheduler(store *Store, cfg SchedulerConfig) *Scheduler {
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	return &Scheduler{store: store, cfg: cfg, delivered: map[string]bool{}, begun: map[string]bool{}}
 }
 
 const (
@@ -58,9 +60,13 @@ const (
 	batch = 200
 )
 
-// Run hands over what falls due until ctx ends. What was handed over before and is
+// deliver hands a run to whoever works on it, and returns at once. After an error it is tried
+// again with the next look.
+type deliver func(ctx context.Context, r Run) error
+
+// Run hands what falls due to work until ctx ends. What was handed over before and is
 // not over comes first, under the same IDs.
-func (s *Scheduler) Run(ctx context.Context) error {
+func (s *Scheduler) Run(ctx context.Context, work func(ctx context.Context, r Run) error) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var last time.Time
@@ -73,12 +79,12 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		case <-s.store.wake:
 		}
 		now := s.store.now().Round(0) // by the clock on the wall
-		next, err := s.look(ctx, now, now.Before(last))
+		next, err := s.look(ctx, work, now, now.Before(last))
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			s.log.Error("cannot look what is due; trying again", "in", wait, "err", err)
+			s.cfg.Log.Error("cannot look what is due; trying again", "in", wait, "err", err)
 			timer.Reset(wait)
 			wait = min(2*wait, time.Minute)
 			continue
@@ -91,7 +97,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // look claims and hands over what is due now, and returns when something will be.
 // back tells that the clock was set back since the last look; the first look and
 // that one plan anew.
-func (s *Scheduler) look(ctx context.Context, now time.Time, back bool) (next time.Time, err error) {
+func (s *Scheduler) look(ctx context.Context, work deliver, now time.Time, back bool) (next time.Time, err error) {
 	if !s.planned || back {
 		if err := s.replan(ctx, now); err != nil {
 			return next, err
@@ -107,7 +113,7 @@ func (s *Scheduler) look(ctx context.Context, now time.Time, back bool) (next ti
 			break
 		}
 	}
-	if err := s.deliver(ctx, now); err != nil {
+	if err := s.deliver(ctx, work, now); err != nil {
 		return next, err
 	}
 	return s.next(ctx, now)
@@ -121,13 +127,13 @@ const ours = ` AND (?1 = '' OR t.room = ?1) AND t.room <> ?2 `
 func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 	var due bool
 	if err := s.store.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`)`,
-		s.room, s.without, now.UnixMilli()).Scan(&due); err != nil || !due {
+		s.cfg.Room, s.cfg.Without, now.UnixMilli()).Scan(&due); err != nil || !due {
 		return 0, err
 	}
 	looked := 0
 	err := store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
 		tasks, err := tasksOf(ctx, tx, `FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`
-			ORDER BY t.next_due, t.id LIMIT ?4`, s.room, s.without, now.UnixMilli(), batch)
+			ORDER BY t.next_due, t.id LIMIT ?4`, s.cfg.Room, s.cfg.Without, now.UnixMilli(), batch)
 		if err != nil {
 			return err
 		}
@@ -212,14 +218,14 @@ func (s *Scheduler) insert(ctx context.Context, tx *sql.Tx, t Task, due, now tim
 }
 
 // deliver hands over what is claimed and was not handed over yet.
-func (s *Scheduler) deliver(ctx context.Context, now time.Time) error {
+func (s *Scheduler) deliver(ctx context.Context, work deliver, now time.Time) error {
 	// Two queries, so that each has its index.
 	open, err := s.store.runs(ctx, `r.state = 'claimed' AND (r.retry_at IS NULL OR r.retry_at <= ?3)`+ours+`ORDER BY r.due, t.id`,
-		s.room, s.without, now.UnixMilli())
+		s.cfg.Room, s.cfg.Without, now.UnixMilli())
 	if err != nil {
 		return err
 	}
-	notices, err := s.store.runs(ctx, `r.notice = 1`+ours+`ORDER BY r.due, t.id`, s.room, s.without)
+	notices, err := s.store.runs(ctx, `r.notice = 1`+ours+`ORDER BY r.due, t.id`, s.cfg.Room, s.cfg.Without)
 	if err != nil {
 		return err
 	}
@@ -236,7 +242,7 @@ func (s *Scheduler) deliver(ctx context.Context, now time.Time) error {
 			gone, err = s.putOff(ctx, r, now)
 		}
 		if err == nil && !gone {
-			if err = s.Deliver(ctx, r); err == nil && !r.Notice && r.Task.Mode() != Reminder {
+			if err = work(ctx, r); err == nil && !r.Notice && r.Task.Mode() != Reminder {
 				s.ran = append(s.ran, now)
 			}
 		}
@@ -261,7 +267,7 @@ func (s *Scheduler) next(ctx context.Context, now time.Time) (time.Time, error) 
 			WHERE r.state = 'claimed' AND r.retry_at > ?3` + ours + `ORDER BY r.retry_at LIMIT 1`,
 	} {
 		var ms int64
-		err := s.store.db.QueryRowContext(ctx, query, s.room, s.without, now.UnixMilli()).Scan(&ms)
+		err := s.store.db.QueryRowContext(ctx, query, s.cfg.Room, s.cfg.Without, now.UnixMilli()).Scan(&ms)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -282,7 +288,7 @@ func (s *Scheduler) next(ctx context.Context, now time.Time) (time.Time, error) 
 func (s *Scheduler) replan(ctx context.Context, now time.Time) error {
 	tasks, err := tasksOf(ctx, s.store.db, `FROM task t
 		WHERE status = 'active' AND schedule <> '' AND (next_due IS NULL OR next_due > ?3)`+ours,
-		s.room, s.without, now.UnixMilli())
+		s.cfg.Room, s.cfg.Without, now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("plan tasks: %w", err)
 	}

@@ -20,16 +20,38 @@ import (
 // post is where runs are worked on: what is said under an ID is said once, however
 // often it is handed over.
 type post struct {
-	t     testing.TB
-	store *Store
-	sched *Scheduler
-	now   time.Time
+	rooms   stub
+	deliver func(context.Context, Run) error
+	t       testing.TB
+	store   *Store
+	sched   *Scheduler
+	now     time.Time
 
 	mu    sync.Mutex
 	inbox []Run
 	said  map[string]string // by ID
 	order []string          // "content due", as it was said
 	fail  func(Run) error   // instead of an answer
+}
+
+// stub is Rooms of a test; without its functions a task may be worked on in any room.
+type stub struct {
+	left func(ctx context.Context, room string) (bool, error)
+	room func(ctx context.Context, t Task) (string, error)
+}
+
+func (s *stub) Left(ctx context.Context, room string) (bool, error) {
+	if s.left == nil {
+		return false, nil
+	}
+	return s.left(ctx, room)
+}
+
+func (s *stub) TaskRoom(ctx context.Context, t Task) (string, error) {
+	if s.room == nil {
+		return t.Room, nil
+	}
+	return s.room(ctx, t)
 }
 
 func newPost(t testing.TB) *post {
@@ -43,9 +65,9 @@ func newPost(t testing.TB) *post {
 // restart forgets all that is not in the database.
 func (p *post) restart(db *sql.DB) {
 	p.store = NewStore(db, Config{Now: func() time.Time { return p.now }})
-	p.sched = NewScheduler(p.store, "", "", nil)
-	p.inbox = nil
-	p.sched.Deliver = func(_ context.Context, r Run) error {
+	p.sched = NewScheduler(p.store, SchedulerConfig{Rooms: &p.rooms})
+	p.inbox, p.rooms = nil, stub{}
+	p.deliver = func(_ context.Context, r Run) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.inbox = append(p.inbox, r)
@@ -61,7 +83,7 @@ func (p *post) add(content, catchUp string, s Schedule) Task {
 
 func (p *post) look() {
 	p.t.Helper()
-	must(p.sched.look(p.t.Context(), p.now, false))(p.t)
+	must(p.sched.look(p.t.Context(), p.deliver, p.now, false))(p.t)
 }
 
 // work works on what was handed over, like a session does.
@@ -332,14 +354,14 @@ func TestRoomsOfAnother(t *testing.T) {
 	p := newPost(t)
 	p.add("mine", "", Schedule{Type: daily, At: "09:00"})
 	add(t, p.store, Task{Room: there, Content: "theirs", Schedule: &Schedule{Type: daily, At: "09:00"}})
-	p.sched.without = there
+	p.sched.cfg.Without = there
 	p.at(21, 9, 0)
 	p.heard("mine 21 09:00")
-	if next, err := p.sched.look(t.Context(), p.now, false); err != nil || next.Sub(p.now) < longestWait {
+	if next, err := p.sched.look(t.Context(), p.deliver, p.now, false); err != nil || next.Sub(p.now) < longestWait {
 		t.Errorf("it does not rest until %s: %v", next, err)
 	}
 	p.restart(p.store.db)
-	p.sched.room = there
+	p.sched.cfg.Room = there
 	p.at(21, 9, 1)
 	p.heard("theirs 21 09:00")
 }
@@ -364,7 +386,7 @@ func TestReplan(t *testing.T) {
 	p.work()
 	p.order = nil
 	p.now = time.Date(2026, 11, 22, 7, 0, 0, 0, time.UTC)
-	must(p.sched.look(t.Context(), p.now, true))(t)
+	must(p.sched.look(t.Context(), p.deliver, p.now, true))(t)
 	p.at(22, 8, 0)
 	p.heard()
 	p.at(23, 3, 30)
@@ -391,10 +413,10 @@ func TestRunBesideTheClock(t *testing.T) {
 		}
 		p.store.now = now
 		work := make(chan Run, 100)
-		p.sched.Deliver = func(_ context.Context, r Run) error { work <- r; return nil }
+		p.deliver = func(_ context.Context, r Run) error { work <- r; return nil }
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		running.Go(func() { _ = p.sched.Run(ctx) })
+		running.Go(func() { _ = p.sched.Run(ctx, p.deliver) })
 		running.Go(func() {
 			for {
 				select {

@@ -268,7 +268,7 @@ func TestLeft(t *testing.T) {
 	const there = "!there:example.org"
 	p := newPost(t)
 	gone := ""
-	p.sched.Left = func(_ context.Context, room string) (bool, error) { return room == gone, nil }
+	p.rooms.left = func(_ context.Context, room string) (bool, error) { return room == gone, nil }
 	elsewhere := func(content string, s *Schedule) Task {
 		return add(t, p.store, Task{Room: there, User: "@ann:x", Content: content, Schedule: s})
 	}
@@ -308,15 +308,15 @@ func TestLeftUnknown(t *testing.T) {
 	p := newPost(t)
 	tea := p.add("tea", "", Schedule{Type: daily, At: "09:00"})
 	broken := errors.New("the disk is full")
-	p.sched.Left = func(context.Context, string) (bool, error) { return true, broken }
+	p.rooms.left = func(context.Context, string) (bool, error) { return true, broken }
 	p.now = p.now.Add(time.Hour)
-	if _, err := p.sched.look(t.Context(), p.now, false); !errors.Is(err, broken) {
+	if _, err := p.sched.look(t.Context(), p.deliver, p.now, false); !errors.Is(err, broken) {
 		t.Errorf("err %v, want %v", err, broken)
 	}
 	if got := p.task(tea.ID); got.Status != Active || len(p.inbox) != 0 {
 		t.Errorf("%+v; handed over %+v", got, p.inbox)
 	}
-	p.sched.Left = nil
+	p.rooms.left = nil
 	p.at(21, 9, 1)
 	p.heard("tea 21 09:00")
 }

@@ -66,14 +66,14 @@ func (p *post) live(db *sql.DB, die string) {
 		}()
 	}
 	n := 0
-	p.sched.Deliver = func(_ context.Context, r Run) error {
+	p.deliver = func(_ context.Context, r Run) error {
 		if n++; die == "while handed over" && n == 2 {
 			return errDied
 		}
 		p.inbox = append(p.inbox, r)
 		return nil
 	}
-	if _, err := p.sched.look(p.t.Context(), p.now, false); err != nil {
+	if _, err := p.sched.look(p.t.Context(), p.deliver, p.now, false); err != nil {
 		if !strings.Contains(err.Error(), "died") {
 			p.t.Fatal(err)
 		}
@@ -232,8 +232,8 @@ func fireUntilKilled(t *testing.T) {
 	p.restart(db)
 	p.store.now = func() time.Time { return stormTime(t, os.Getenv(stormClock)) }
 	work := make(chan Run, 1000)
-	p.sched.Deliver = func(_ context.Context, r Run) error { work <- r; return nil }
-	go func() { _ = p.sched.Run(t.Context()) }()
+	p.deliver = func(_ context.Context, r Run) error { work <- r; return nil }
+	go func() { _ = p.sched.Run(t.Context(), p.deliver) }()
 	fmt.Println("begins")
 	for r := range work {
 		if p.wanted(r) {

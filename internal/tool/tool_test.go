@@ -43,7 +43,7 @@ func newWorkshop(t testing.TB) *workshop {
 	mem := result(memory.Open(t.Context(), memory.Config{DB: db, Dir: w.dir, Owner: owner}))(t)
 	clock := func() time.Time { return noon }
 	w.Set = result(New(Config{
-		Memory: mem, Tasks: task.NewStore(db, task.Config{Now: clock}), Goals: goal.NewStore(db, clock), Skills: skill.Open(filepath.Join(w.dir, "skills")),
+		Memory: mem, Tasks: task.NewStore(db, task.Config{Now: clock}), Goals: goal.NewStore(db, clock), Skills: skill.Open(filepath.Join(w.dir, "skills"), nil),
 		Dir: w.dir, Media: media.Open(w.dir, 0), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	}))(t)
 	return w

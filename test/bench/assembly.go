@@ -103,7 +103,7 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 	if err != nil {
 		return fail(err)
 	}
-	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
+	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills"), nil), history.NewStore(db)
 	for i := range of.tasks {
 		if _, err := tasks.Add(ctx, task.Task{Room: "!r", User: owner, Label: trust.Label{Integrity: trust.User, Readers: trust.Person(owner)}, Content: fmt.Sprintf("Do thing number %d", i), Priority: i%10 + 1}); err != nil {
 			return fail(err)

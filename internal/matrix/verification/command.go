@@ -14,7 +14,7 @@ import (
 // text is for them. An answer counts for verifications of that person only.
 func (v *Verifier) Command(ctx context.Context, person, room, args string) string {
 	say := func(key string, fill ...string) string { return v.cfg.Text(ctx, room, key, fill...) }
-	if !v.cfg.Rooms.Allows(person) {
+	if !v.cfg.Rooms.Allowed(person) {
 		return say("verify.stranger")
 	}
 	args = strings.ToLower(strings.TrimSpace(args))

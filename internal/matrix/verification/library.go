@@ -156,7 +156,7 @@ func (v *Verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, e
 	switch {
 	case evt.Sender == v.cfg.Client.UserID:
 		return nil, errors.New("it is our own")
-	case !v.cfg.Rooms.Allows(evt.Sender.String()):
+	case !v.cfg.Rooms.Allowed(evt.Sender.String()):
 		return nil, errors.New("the sender is not allowed")
 	case evt.StateKey != nil || evt.Mautrix.EventSource&event.SourceLeave != 0:
 		return nil, errors.New("it is no message of a room we are in")

@@ -66,8 +66,8 @@ type Config struct {
 type Rooms interface {
 	// Send makes a message durable that is to be sent.
 	Send(ctx context.Context, room string, m chat.Outgoing) error
-	// Allows tells whether user may talk to us.
-	Allows(user string) bool
+	// Allowed tells whether user may talk to us.
+	Allowed(user string) bool
 	// Sendable fetches the room's state and fails where an event must not be sent.
 	Sendable(ctx context.Context, room id.RoomID) error
 	// PrivateWith tells whether a room is private with person.

@@ -1,0 +1,38 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"reverie/internal/chat"
+)
+
+// lastWritten is the chat.Rooms of a program without a connection: a room is as it was when
+// somebody last wrote in it.
+type lastWritten struct{ db *sql.DB }
+
+// in is who wrote in room last, and whether it was a direct chat then; false if nobody has.
+func (l lastWritten) in(ctx context.Context, room string) (in chat.Inbound, known bool, err error) {
+	in.Room = room
+	err = l.db.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, room).Scan(&in.Sender, &in.Private)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return in, false, fmt.Errorf("session: read room: %w", err)
+	}
+	return in, err == nil, nil
+}
+
+func (l lastWritten) DirectWith(ctx context.Context, room string) (string, error) {
+	last, _, err := l.in(ctx, room)
+	if !last.Private {
+		return "", err
+	}
+	return last.Sender, err
+}
+
+func (l lastWritten) UserID() string                                     { return "" }
+func (l lastWritten) Allowed(string) bool                                { return true }
+func (l lastWritten) People(context.Context, string) (int, error)        { return 0, nil }
+func (l lastWritten) DirectChat(context.Context, string) (string, error) { return "", nil }
+func (l lastWritten) Left(context.Context, string) (bool, error)         { return false, nil }

@@ -1,0 +1,54 @@
+package session
+
+import (
+	"context"
+	"reverie/internal/chat"
+	"reverie/internal/settings"
+	"reverie/internal/task"
+	"reverie/internal/trust"
+)
+
+// TaskRooms says in which rooms tasks that are due may be worked on.
+type TaskRooms struct {
+	Rooms     chat.Rooms
+	Transport chat.Transport // tells a person that a task moves
+	Messages  *settings.Messages
+}
+
+// Left reports whether we are no longer in a room.
+func (r TaskRooms) Left(ctx context.Context, room string) (bool, error) {
+	return r.Rooms.Left(ctx, room)
+}
+
+// TaskRoom is the room in which a task that is due may be worked on: its own if its readers alone
+// read that now, else a direct chat of its person, who is told of that there; "" = there is none.
+func (r TaskRooms) TaskRoom(ctx context.Context, t task.Task) (string, error) {
+	person := t.Label.Readers.Person()
+	if person == "" {
+		if t.Label.Readers == trust.Room(t.Room) || t.Label.Readers == trust.Everybody {
+			return t.Room, nil
+		}
+		return "", nil
+	}
+	switch alone, err := r.alone(ctx, t.Room, person); {
+	case err != nil:
+		return "", err
+	case alone:
+		return t.Room, nil
+	}
+	room, err := r.Rooms.DirectChat(ctx, person)
+	if err != nil || room == "" || room == t.Room {
+		return "", err
+	}
+	if alone, err := r.alone(ctx, room, person); err != nil || !alone {
+		return "", err
+	}
+	text := r.Messages.For(ctx, room)("task.moved", "task", t.Content)
+	return room, r.Transport.Send(ctx, room, chat.Outgoing{ID: "moved:" + t.ID + ":" + room, Text: text, Notice: true})
+}
+
+// alone reports whether a room is a direct chat with person now.
+func (r TaskRooms) alone(ctx context.Context, room, person string) (bool, error) {
+	with, err := r.Rooms.DirectWith(ctx, room)
+	return err == nil && with == person, err
+}

@@ -88,13 +88,6 @@ func noDiff(t failer, what, want, got any) {
 	}
 }
 
-func has(t failer, what any, text, part string) {
-	t.Helper()
-	if !strings.Contains(text, part) {
-		t.Errorf("%v: no %q in\n%s", what, part, text)
-	}
-}
-
 func lacks(t failer, what any, text, part string) {
 	t.Helper()
 	if strings.Contains(text, part) {

@@ -1,8 +1,6 @@
 package qdrant
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -43,21 +41,6 @@ func never(t failer, is bool, format string, args ...any) {
 	t.Helper()
 	if is {
 		t.Errorf(format, args...)
-	}
-}
-
-// same is equal for lists.
-func same[T comparable](t failer, what any, got, want []T) {
-	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%v: got %+v, want %+v", what, got, want)
-	}
-}
-
-func sized[T any](t failer, what any, got []T, want int) {
-	t.Helper()
-	if len(got) != want {
-		t.Fatal(fmt.Sprintf("%v: %d, want %d: %+v", what, len(got), want, got))
 	}
 }
 

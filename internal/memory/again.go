@@ -157,8 +157,7 @@ func (s *Store) Unsay(ctx context.Context, events ...string) (quotes []string, e
 	}
 	err = s.commitLocked(ctx, "redaction", func(c *change) error {
 		for _, event := range events {
-			// Empty rows are in no index.
-			if _, err := c.tx.ExecContext(ctx, `DELETE FROM memory_turn WHERE event = ? AND event <> '' AND text = ''`, event); err != nil {
+			if err := s.index.Unknow(ctx, c.tx, event); err != nil {
 				return err
 			}
 		}

@@ -111,13 +111,15 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 		if err := c.release(gone); err != nil {
 			return err
 		}
-		said, unfound, err := s.silenceFacts(c, gone)
-		if err != nil {
-			return err
-		}
-		done.Unfound = unfound
-		for _, text := range said { // as it was quoted to the model
-			texts = append(texts, Turn{Text: text}.Quotes()...)
+		for _, e := range gone {
+			said, reworded, err := s.index.TakeBackFact(ctx, c.tx, e.Scope, e.Event, e.Text, e.Quote)
+			if err != nil {
+				return err
+			}
+			done.Unfound += reworded
+			for _, text := range said { // as it was quoted to the model
+				texts = append(texts, Turn{Text: text}.Quotes()...)
+			}
 		}
 		c.purges = true
 		if s.purge != nil {

@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,38 +18,6 @@ import (
 
 // code is how long a number has to be so that it tells what is meant by itself.
 const code = 3
-
-// reworded lists the past messages of e's scope that say what e says: all its numbers
-// and names, and most of its other words; a code alone is enough.
-func (s *Store) reworded(c *change, e Entry) ([]int64, error) {
-	mine := tellingOf(&s.index.words, e.Text)
-	expression := mine.match()
-	if expression == "" {
-		return nil, nil
-	}
-	var scope int64
-	if err := c.tx.QueryRowContext(c.ctx, `SELECT coalesce(max(no), 0) FROM index_scope WHERE scope = ?`, e.Scope).Scan(&scope); err != nil || scope == 0 {
-		return nil, err
-	}
-	first, last := rowRange(classTurn, scope)
-	var found []int64
-	err := store.Each(c.ctx, c.tx, func(row store.Row) error {
-		var n int64
-		var sender, said string
-		if err := row.Scan(&n, &sender, &said); err != nil {
-			return err
-		}
-		if mine.told(s.index.words.FormsIn(text.NameTerms(sender) + " " + said)) {
-			found = append(found, n)
-		}
-		return nil
-	}, `SELECT t.n, t.sender, t.text FROM index_fts CROSS JOIN index_doc AS d ON d.row = index_fts.rowid
-		CROSS JOIN memory_turn AS t ON t.n = -d.doc WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ?`, expression, first, last)
-	if err != nil {
-		return nil, fmt.Errorf("look for messages that say the same: %w", err)
-	}
-	return found, nil
-}
 
 // telling is what a message has to hold to say the same as a text: each word in one
 // of its forms.
@@ -113,4 +83,124 @@ func (t telling) told(forms map[string]bool) bool {
 		return n == len(t.most)
 	}
 	return t.alone || 2*n > len(t.most)
+}
+
+// HeardUpTo is the highest Seq of the messages of a conversation that were heard,
+// in any scope; 0 = none.
+func (f *FTS) HeardUpTo(ctx context.Context, conversation string) (n int, err error) {
+	err = f.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM memory_turn WHERE conversation = ?`, conversation).Scan(&n)
+	return n, err
+}
+
+// TakenBack reports whether the message event of scope was taken back.
+func (f *FTS) TakenBack(ctx context.Context, scope Scope, event string) (is bool, err error) {
+	err = f.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM memory_turn WHERE scope = ? AND event = ? AND text = '')`, scope, event).Scan(&is)
+	return is, err
+}
+
+// Unknow forgets that the message event was taken back: it can be heard again.
+func (f *FTS) Unknow(ctx context.Context, tx *sql.Tx, event string) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM memory_turn WHERE event = ? AND event <> '' AND text = ''`, event) // empty rows are in no index
+	return err
+}
+
+// TakeBack empties the message event, wherever it was heard, and the answers to it. It returns
+// what they said.
+func (f *FTS) TakeBack(ctx context.Context, tx *sql.Tx, event string) (texts []string, err error) {
+	return f.silence(ctx, tx, `event = ?`, event)
+}
+
+// TakeBackFact empties the message that a fact of scope was learned from, and those in the scope that
+// hold one of the words said, of which the first are the fact, or, as so many of reworded, say it in
+// other words. It returns what they said.
+func (f *FTS) TakeBackFact(ctx context.Context, tx *sql.Tx, scope Scope, event string, said ...string) (texts []string, reworded int, err error) {
+	silence := func(condition string, args ...any) error {
+		some, err := f.silence(ctx, tx, condition, args...)
+		texts = append(texts, some...)
+		return err
+	}
+	if event != "" {
+		if err := silence(`event = ?`, event); err != nil {
+			return nil, 0, err
+		}
+	}
+	for _, words := range said {
+		if strings.TrimSpace(words) == "" {
+			continue
+		}
+		if err := silence(`scope = ? AND instr(text, ?) > 0`, scope, words); err != nil {
+			return nil, 0, err
+		}
+	}
+	others, err := f.reworded(ctx, tx, scope, said[0])
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := silence(`n IN (SELECT value FROM json_each(?))`, store.Array(others)); err != nil {
+		return nil, 0, err
+	}
+	return texts, len(others), nil
+}
+
+// silence empties the messages that the condition holds for, and the answers to
+// those that a person wrote. Their rows stay, so that they are not heard again.
+func (f *FTS) silence(ctx context.Context, tx *sql.Tx, condition string, args ...any) (texts []string, err error) {
+	var numbers []int64
+	err = store.Each(ctx, tx, func(row store.Row) error {
+		var n int64
+		var text string
+		if err := row.Scan(&n, &text); err != nil {
+			return err
+		}
+		numbers, texts = append(numbers, n), append(texts, text)
+		return nil
+	}, `SELECT n, text FROM memory_turn WHERE text <> '' AND `+condition+`
+		UNION SELECT a.n, a.text FROM memory_turn AS q JOIN memory_turn AS a ON a.n = (SELECT n FROM memory_turn AS x
+			WHERE x.scope = q.scope AND x.conversation = q.conversation AND q.conversation <> '' AND x.seq > q.seq ORDER BY x.seq LIMIT 1)
+		WHERE q.text <> '' AND q.sender <> '' AND a.sender = '' AND a.text <> ''
+			AND q.n IN (SELECT n FROM memory_turn WHERE `+condition+`)`, slices.Concat(args, args)...)
+	if err != nil {
+		return nil, fmt.Errorf("take a message back: %w", err)
+	}
+	for _, n := range numbers {
+		if _, err := tx.ExecContext(ctx, `UPDATE memory_turn SET text = '', sender = '' WHERE n = ?`, n); err != nil {
+			return nil, fmt.Errorf("take a message back: %w", err)
+		}
+	}
+	if len(numbers) == 0 {
+		return nil, nil
+	}
+	return texts, f.updateTurns(ctx, tx, numbers...)
+}
+
+// reworded lists the past messages of scope that say what fact says: all its numbers
+// and names, and most of its other words; a code alone is enough.
+func (f *FTS) reworded(ctx context.Context, tx *sql.Tx, scope Scope, fact string) ([]int64, error) {
+	mine := tellingOf(&f.words, fact)
+	expression := mine.match()
+	if expression == "" {
+		return nil, nil
+	}
+	var no int64
+	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(no), 0) FROM index_scope WHERE scope = ?`, scope).Scan(&no); err != nil || no == 0 {
+		return nil, err
+	}
+	first, last := rowRange(classTurn, no)
+	var found []int64
+	err := store.Each(ctx, tx, func(row store.Row) error {
+		var n int64
+		var sender, said string
+		if err := row.Scan(&n, &sender, &said); err != nil {
+			return err
+		}
+		if mine.told(f.words.FormsIn(text.NameTerms(sender) + " " + said)) {
+			found = append(found, n)
+		}
+		return nil
+	}, `SELECT t.n, t.sender, t.text FROM index_fts CROSS JOIN index_doc AS d ON d.row = index_fts.rowid
+		CROSS JOIN memory_turn AS t ON t.n = -d.doc WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ?`, expression, first, last)
+	if err != nil {
+		return nil, fmt.Errorf("look for messages that say the same: %w", err)
+	}
+	return found, nil
 }

@@ -154,12 +154,10 @@ func (s *Store) From(ctx context.Context, scope Scope, event string) (known []En
 	if gone, err = undone(ctx, s.db, event); err != nil || gone {
 		return nil, gone, err
 	}
-	var silenced int
-	err = s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_turn WHERE scope = ? AND event = ? AND text = ''`, scope, event).Scan(&silenced)
-	if err != nil {
+	if gone, err = s.index.TakenBack(ctx, scope, event); err != nil {
 		return nil, false, fmt.Errorf("read memory: %w", err)
 	}
-	if silenced > 0 {
+	if gone {
 		return nil, true, nil
 	}
 	known, err = entries(ctx, s.db, `WHERE event = ? AND state = 'active' ORDER BY n`, event)

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"reverie/internal/search/qdrant"
 	"reverie/internal/search/vector"
-	"reverie/internal/store"
 )
 
 // Backend says how entries come into prompts. The zero value is FlatFile.
@@ -126,8 +124,7 @@ func (s *Store) Hear(ctx context.Context, t Turn) error {
 // HeardUpTo is the highest Seq of the messages of a conversation that were heard,
 // in any scope; 0 = none.
 func (s *Store) HeardUpTo(ctx context.Context, conversation string) (int, error) {
-	var n int
-	err := s.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM memory_turn WHERE conversation = ?`, conversation).Scan(&n)
+	n, err := s.index.HeardUpTo(ctx, conversation)
 	if err != nil {
 		return 0, fmt.Errorf("read memory: %w", err)
 	}
@@ -141,77 +138,12 @@ func (s *Store) Unhear(ctx context.Context, event string) (quotes []string, err 
 		return nil, nil
 	}
 	err = s.commitLocked(ctx, "redaction", func(c *change) error {
-		texts, err := s.silence(c, `event = ?`, event)
+		texts, err := s.index.TakeBack(ctx, c.tx, event)
+		c.purges = c.purges || len(texts) > 0
 		for _, text := range texts {
 			quotes = append(quotes, Turn{Text: text}.Quotes()...)
 		}
 		return err
 	})
 	return quotes, err
-}
-
-// silence empties the messages that the condition holds for, and the answers to
-// those that a person wrote. Their rows stay, so that they are not heard again.
-func (s *Store) silence(c *change, condition string, args ...any) (texts []string, err error) {
-	var numbers []int64
-	err = store.Each(c.ctx, c.tx, func(row store.Row) error {
-		var n int64
-		var text string
-		if err := row.Scan(&n, &text); err != nil {
-			return err
-		}
-		numbers, texts = append(numbers, n), append(texts, text)
-		return nil
-	}, `SELECT n, text FROM memory_turn WHERE text <> '' AND `+condition+`
-		UNION SELECT a.n, a.text FROM memory_turn AS q JOIN memory_turn AS a ON a.n = (SELECT n FROM memory_turn AS x
-			WHERE x.scope = q.scope AND x.conversation = q.conversation AND q.conversation <> '' AND x.seq > q.seq ORDER BY x.seq LIMIT 1)
-		WHERE q.text <> '' AND q.sender <> '' AND a.sender = '' AND a.text <> '' AND q.n IN (SELECT n FROM memory_turn WHERE `+condition+`)`, slices.Concat(args, args)...)
-	if err != nil {
-		return nil, fmt.Errorf("take a message back: %w", err)
-	}
-	if len(numbers) == 0 {
-		return nil, nil
-	}
-	c.purges = true
-	for _, n := range numbers {
-		if _, err := c.tx.ExecContext(c.ctx, `UPDATE memory_turn SET text = '', sender = '' WHERE n = ?`, n); err != nil {
-			return nil, fmt.Errorf("take a message back: %w", err)
-		}
-	}
-	return texts, s.index.updateTurns(c.ctx, c.tx, numbers...)
-}
-
-// silenceFacts takes back the messages that an entry which is to be forgotten was
-// learned from, and those in its scope that repeat it or, as so many of reworded, say
-// it in other words. It returns what they said.
-func (s *Store) silenceFacts(c *change, gone []Entry) (texts []string, reworded int, err error) {
-	silence := func(condition string, args ...any) error {
-		some, err := s.silence(c, condition, args...)
-		texts = append(texts, some...)
-		return err
-	}
-	for _, e := range gone {
-		if e.Event != "" {
-			if err := silence(`event = ?`, e.Event); err != nil {
-				return nil, 0, err
-			}
-		}
-		for _, words := range []string{e.Text, e.Quote} {
-			if strings.TrimSpace(words) == "" {
-				continue
-			}
-			if err := silence(`scope = ? AND instr(text, ?) > 0`, e.Scope, words); err != nil {
-				return nil, 0, err
-			}
-		}
-		others, err := s.reworded(c, e)
-		if err != nil {
-			return nil, 0, err
-		}
-		if err := silence(`n IN (SELECT value FROM json_each(?))`, store.Array(others)); err != nil {
-			return nil, 0, err
-		}
-		reworded += len(others)
-	}
-	return texts, reworded, nil
 }

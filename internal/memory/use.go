@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // mostUsed is how many entries an answer is compared with.
@@ -23,21 +22,17 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 	if err != nil || len(hits) == 0 {
 		return err
 	}
-	numbers, known, err := s.index.scopes(ctx, scopes)
-	if err != nil {
-		return err
+	hits = slices.DeleteFunc(hits, func(h Hit) bool { return !read(h.Entry.Text) })
+	texts := make([]string, len(hits))
+	for i, h := range hits {
+		texts[i] = h.Entry.Text
 	}
-	words := &s.index.words
-	said, given := words.FormsIn(reply), words.FormsIn(asked)
-	for _, h := range hits {
-		if !read(h.Entry.Text) {
-			continue
-		}
-		terms := ask(words, Query{Text: h.Entry.Text}).terms
-		if err := s.index.frequencies(ctx, numbers, terms); err != nil {
-			return fmt.Errorf("count what was used: %w", err)
-		}
-		if !uses(words.NamesIn(h.Entry.Text), terms, known.docs, said, given) {
+	used, err := s.index.Used(ctx, scopes, asked, reply, texts)
+	if err != nil {
+		return fmt.Errorf("count what was used: %w", err)
+	}
+	for i, h := range hits {
+		if !used[i] {
 			continue
 		}
 		// No operation of the journal: it says how often, not what.
@@ -46,23 +41,4 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 		}
 	}
 	return nil
-}
-
-// uses reports whether what was said, beyond what was given, has enough of an
-// entry's terms, of which some are names. A term is rare if few of the documents have it.
-func uses(names map[string]bool, terms []term, docs int, said, given map[string]bool) bool {
-	rare := 0
-	for _, t := range terms {
-		in := func(forms map[string]bool) bool {
-			return slices.ContainsFunc(t.forms, func(f string) bool { return forms[f] })
-		}
-		if !in(said) || in(given) || t.df > max(3, docs/20) {
-			continue
-		}
-		rare++
-		if rare >= 2 || in(names) || strings.ContainsFunc(t.forms[0], unicode.IsDigit) {
-			return true
-		}
-	}
-	return false
 }

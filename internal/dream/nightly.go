@@ -168,7 +168,7 @@ func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 	since := time.UnixMilli(last.Int64)
 	if !last.Valid {
 		every := []memory.State{memory.Active, memory.Merged, memory.Superseded, memory.Archived, memory.Forgotten}
-		known, err := d.cfg.Store.List(ctx, everything, memory.Filter{States: every, Members: true}) // the oldest first
+		known, err := d.cfg.Store.List(ctx, everything, memory.Filter{States: every, Members: true, First: 1})
 		if err != nil {
 			return time.Time{}, fmt.Errorf("dream: %w", err)
 		}

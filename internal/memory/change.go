@@ -207,7 +207,8 @@ func cameFrom(ctx context.Context, db store.DBTX, id string) (string, error) {
 type Filter struct {
 	Words  string  // all of them must be in the text, in any order; empty = any text
 	States []State // nil = Active
-	Last   int     // at most so many, the newest; 0 = all
+
+	First, Last int // at most so many, the oldest (before Words are looked for) or the newest; 0 = all
 
 	Members bool // of the active ones, also those that another one is shown for
 }
@@ -218,10 +219,8 @@ func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 		q.States = []State{Active}
 	}
 	all, err := entries(ctx, s.db, `WHERE (?1 OR scope IN (SELECT value FROM json_each(?2))) AND state IN (SELECT value FROM json_each(?3))
-		AND (?4 OR state <> 'active' OR NOT `+hidden+`) ORDER BY n`, a.All, store.Array(a.Scopes), store.Array(q.States), q.Members)
-	if err != nil {
-		return nil, err
-	}
+		AND (?4 OR state <> 'active' OR NOT `+hidden+`) ORDER BY n LIMIT iif(?5 > 0, ?5, -1)`,
+		a.All, store.Array(a.Scopes), store.Array(q.States), q.Members, q.First)
 	if words := strings.Fields(fold(q.Words)); len(words) > 0 {
 		all = slices.DeleteFunc(all, func(e Entry) bool {
 			text := fold(e.Text)
@@ -231,7 +230,7 @@ func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 	if q.Last > 0 && len(all) > q.Last {
 		all = all[len(all)-q.Last:]
 	}
-	return all, nil
+	return all, err
 }
 
 // History lists what was done to the entry id, the oldest first, with what was

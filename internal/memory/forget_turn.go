@@ -85,35 +85,35 @@ func (t telling) told(forms map[string]bool) bool {
 	return t.alone || 2*n > len(t.most)
 }
 
-// HeardUpTo is the highest Seq of the messages of a conversation that were heard,
+// heardUpTo is the highest Seq of the messages of a conversation that were heard,
 // in any scope; 0 = none.
-func (f *FTS) HeardUpTo(ctx context.Context, conversation string) (n int, err error) {
+func (f *FTS) heardUpTo(ctx context.Context, conversation string) (n int, err error) {
 	err = f.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM memory_turn WHERE conversation = ?`, conversation).Scan(&n)
 	return n, err
 }
 
-// TakenBack reports whether the message event of scope was taken back.
-func (f *FTS) TakenBack(ctx context.Context, scope Scope, event string) (is bool, err error) {
+// takenBack reports whether the message event of scope was taken back.
+func (f *FTS) takenBack(ctx context.Context, scope Scope, event string) (is bool, err error) {
 	err = f.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM memory_turn WHERE scope = ? AND event = ? AND text = '')`, scope, event).Scan(&is)
 	return is, err
 }
 
-// Unknow forgets that the message event was taken back: it can be heard again.
-func (f *FTS) Unknow(ctx context.Context, tx *sql.Tx, event string) error {
+// unknow forgets that the message event was taken back: it can be heard again.
+func (f *FTS) unknow(ctx context.Context, tx *sql.Tx, event string) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM memory_turn WHERE event = ? AND event <> '' AND text = ''`, event) // empty rows are in no index
 	return err
 }
 
-// TakeBack empties the message event, wherever it was heard, and the answers to it. It returns
+// takeBack empties the message event, wherever it was heard, and the answers to it. It returns
 // what they said.
-func (f *FTS) TakeBack(ctx context.Context, tx *sql.Tx, event string) (texts []string, err error) {
+func (f *FTS) takeBack(ctx context.Context, tx *sql.Tx, event string) (texts []string, err error) {
 	return f.silence(ctx, tx, `event = ?`, event)
 }
 
-// TakeBackFact empties the message that a fact of scope was learned from, and those in the scope that
+// takeBackFact empties the message that a fact of scope was learned from, and those in the scope that
 // hold one of the words said, of which the first are the fact, or, as so many of reworded, say it in
 // other words. It returns what they said.
-func (f *FTS) TakeBackFact(ctx context.Context, tx *sql.Tx, scope Scope, event string, said ...string) (texts []string, reworded int, err error) {
+func (f *FTS) takeBackFact(ctx context.Context, tx *sql.Tx, scope Scope, event string, said ...string) (texts []string, reworded int, err error) {
 	silence := func(condition string, args ...any) error {
 		some, err := f.silence(ctx, tx, condition, args...)
 		texts = append(texts, some...)

@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// Used says of texts in scopes which reply made use of: a number or a rare name of one stands
+// used says of texts in scopes which reply made use of: a number or a rare name of one stands
 // there, or two other rare words, and the question asked did not bring them.
-func (f *FTS) Used(ctx context.Context, scopes []Scope, asked, reply string, texts []string) ([]bool, error) {
+func (f *FTS) used(ctx context.Context, scopes []Scope, asked, reply string, texts []string) ([]bool, error) {
 	numbers, known, err := f.scopes(ctx, scopes)
 	if err != nil {
 		return nil, err

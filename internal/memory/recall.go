@@ -124,7 +124,7 @@ func (s *Store) Hear(ctx context.Context, t Turn) error {
 // HeardUpTo is the highest Seq of the messages of a conversation that were heard,
 // in any scope; 0 = none.
 func (s *Store) HeardUpTo(ctx context.Context, conversation string) (int, error) {
-	n, err := s.index.HeardUpTo(ctx, conversation)
+	n, err := s.index.heardUpTo(ctx, conversation)
 	if err != nil {
 		return 0, fmt.Errorf("read memory: %w", err)
 	}
@@ -138,7 +138,7 @@ func (s *Store) Unhear(ctx context.Context, event string) (quotes []string, err 
 		return nil, nil
 	}
 	err = s.commitLocked(ctx, "redaction", func(c *change) error {
-		texts, err := s.index.TakeBack(ctx, c.tx, event)
+		texts, err := s.index.takeBack(ctx, c.tx, event)
 		c.purges = c.purges || len(texts) > 0
 		for _, text := range texts {
 			quotes = append(quotes, Turn{Text: text}.Quotes()...)

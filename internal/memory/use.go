@@ -27,7 +27,7 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 	for i, h := range hits {
 		texts[i] = h.Entry.Text
 	}
-	used, err := s.index.Used(ctx, scopes, asked, reply, texts)
+	used, err := s.index.used(ctx, scopes, asked, reply, texts)
 	if err != nil {
 		return fmt.Errorf("count what was used: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 // said stands in a column of its own, and a date named in a text or a question
 // is brought into the same form.
 
-// dateTerms are the terms of the day t: year, month, day, weekday, and joined.
+// DateTerms are the terms of the day t: year, month, day, weekday, and joined.
 func DateTerms(t time.Time) []string {
 	y, m, d := t.Date()
 	return []string{
@@ -26,7 +26,7 @@ func weekdayTerm(w int) string      { return "datew" + strconv.Itoa(w) }
 func yearMonthTerm(y, m int) string { return "date" + strconv.Itoa(y) + "x" + strconv.Itoa(m) }
 func fullTerm(y, m, d int) string   { return yearMonthTerm(y, m) + "x" + strconv.Itoa(d) }
 
-// datesIn are the terms of the dates that ws name: 8 May 2023, May 8th, el 3 de
+// DatesIn are the terms of the dates that ws name: 8 May 2023, May 8th, el 3 de
 // mayo, 2023-05-08, 8.5.2023, 5月8日. A year alone counts, a day alone does not.
 func DatesIn(ws []Token) []string {
 	var out []string
@@ -164,7 +164,7 @@ func number(s string) int {
 	return n
 }
 
-// asksWhen reports whether ws ask for a time.
+// AsksWhen reports whether ws ask for a time.
 func AsksWhen(ws []Token) bool {
 	for i, w := range ws {
 		switch {
@@ -177,7 +177,7 @@ func AsksWhen(ws []Token) bool {
 	return false
 }
 
-// tellsTime reports whether ws say when something is: today, last week, in May.
+// TellsTime reports whether ws say when something is: today, last week, in May.
 func TellsTime(ws []Token, dates []string) bool {
 	if len(dates) > 0 {
 		return true
@@ -190,7 +190,7 @@ func TellsTime(ws []Token, dates []string) bool {
 	return false
 }
 
-// span is the time that relative words of a question mean: yesterday, last week,
+// Span is the time that relative words of a question mean: yesterday, last week,
 // two months ago. ok is false when there are none.
 func Span(ws []Token, now time.Time) (from, to time.Time, ok bool) {
 	if now.IsZero() {
@@ -217,7 +217,7 @@ func Span(ws []Token, now time.Time) (from, to time.Time, ok bool) {
 	return from, to, false
 }
 
-// spanTerms are the terms of the days, months or years between from and to.
+// SpanTerms are the terms of the days, months or years between from and to.
 func SpanTerms(from, to time.Time) []string {
 	var out []string
 	step := func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }

@@ -25,7 +25,7 @@ func makeIdle() (stems [languages]map[string]bool, ideo map[rune]bool) {
 	return stems, ideo
 }
 
-// isIdle reports whether w says nothing of what a message of langs is about. Of
+// IsIdle reports whether w says nothing of what a message of langs is about. Of
 // characters without spaces a piece may hold the end of one word and the beginning
 // of the next, so each character counts.
 func IsIdle(w Token, langs []Language) bool {

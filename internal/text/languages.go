@@ -69,7 +69,7 @@ var endings = [languages][][2]string{
 	pt: {{"mente", ""}, {"ções", "ção"}, {"ões", "ão"}, {"ais", "al"}, {"éis", "el"}, {"uis", "ul"}},
 }
 
-// detect tells the languages that ws may be in, by their script and their small
+// Detect tells the languages that ws may be in, by their script and their small
 // words: one if it is clear, all of the script if nothing tells.
 func Detect(ws []Token) []Language {
 	var votes [languages]int
@@ -112,7 +112,7 @@ func Detect(ws []Token) []Language {
 	return single[top]
 }
 
-// mayBeEnglish reports whether nothing in text says that it is in another language.
+// MayBeEnglish reports whether nothing in text says that it is in another language.
 func MayBeEnglish(text string) bool { return slices.Contains(Detect(Tokens(text)), en) }
 
 var single = [languages][]Language{{en}, {de}, {es}, {fr}, {it}, {pt}, {ru}}

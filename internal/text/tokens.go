@@ -168,7 +168,7 @@ func foldWord(s string) string {
 
 var plainLetters = strings.NewReplacer("’", "'", "ʼ", "'", "ё", "е")
 
-// unaccented takes the accents from Latin and Greek letters; elsewhere a mark
+// Unaccented takes the accents from Latin and Greek letters; elsewhere a mark
 // makes another letter.
 func Unaccented(s string) string {
 	var b strings.Builder
@@ -191,10 +191,10 @@ func Unaccented(s string) string {
 	return norm.NFC.String(b.String())
 }
 
-// bare is what of s can be a term.
+// Bare is what of s can be a term.
 func Bare(s string) string { return strings.ReplaceAll(s, "'", "") }
 
-// analyser remembers the stems of words it met. It is safe for concurrent use.
+// Analyser remembers the stems of words it met. It is safe for concurrent use.
 type Analyser struct {
 	mu    sync.Mutex
 	stems map[stemKey]string
@@ -228,7 +228,7 @@ func (a *Analyser) stem(w string, lang Language) string {
 	return s
 }
 
-// terms are what a text of the words ws is found by: each one's stem, in the
+// Terms are what a text of the words ws is found by: each one's stem, in the
 // language of the text; where that cannot be told, the stems of all it may be.
 // The dates it names come last.
 func (a *Analyser) Terms(ws []Token) []string {
@@ -250,7 +250,7 @@ func (a *Analyser) Terms(ws []Token) []string {
 	return append(terms, DatesIn(ws)...)
 }
 
-// forms are the terms that w may be stored as, whatever language the text that
+// Forms are the terms that w may be stored as, whatever language the text that
 // holds it is taken for.
 func (a *Analyser) Forms(w Token, langs []Language) []string {
 	if w.Ideo || isDigit(rune(w.Text[0])) {
@@ -290,7 +290,7 @@ var (
 	digraphs = strings.NewReplacer("ae", "a", "oe", "o", "ue", "u")
 )
 
-// width is how long text is in letters; a character of a script that needs few
+// Width is how long text is in letters; a character of a script that needs few
 // counts for three.
 func Width(text string) int {
 	n := 0
@@ -303,7 +303,7 @@ func Width(text string) int {
 	return n
 }
 
-// isQuestion reports whether text ends as a question.
+// IsQuestion reports whether text ends as a question.
 func IsQuestion(text string) bool {
 	text = strings.TrimRightFunc(text, func(r rune) bool {
 		return !strings.ContainsRune("?？.!。！", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -311,7 +311,7 @@ func IsQuestion(text string) bool {
 	return strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？")
 }
 
-// nameTerms are the words of a name; of a Matrix id its local part.
+// NameTerms are the words of a name; of a Matrix id its local part.
 func NameTerms(subject string) string {
 	if rest, ok := strings.CutPrefix(subject, "@"); ok {
 		subject, _, _ = strings.Cut(rest, ":")
@@ -325,7 +325,7 @@ func NameTerms(subject string) string {
 	return strings.Join(out, " ")
 }
 
-// formsIn are the forms of all words of text.
+// FormsIn are the forms of all words of text.
 func (a *Analyser) FormsIn(text string) map[string]bool {
 	ws := Tokens(text)
 	langs := Detect(ws)
@@ -338,7 +338,7 @@ func (a *Analyser) FormsIn(text string) map[string]bool {
 	return out
 }
 
-// namesIn are the forms of the words of text, but for the first, that begin with a capital letter.
+// NamesIn are the forms of the words of text, but for the first, that begin with a capital letter.
 func (a *Analyser) NamesIn(text string) map[string]bool {
 	ws := Tokens(text)
 	langs := Detect(ws)

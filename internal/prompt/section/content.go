@@ -12,10 +12,10 @@ import (
 	"reverie/internal/trust"
 )
 
-// frame is how many tokens the frame around a section takes.
+// Frame is how many tokens the frame around a section takes.
 const Frame = 8
 
-// content is what a contributor gathered. It never changes once made.
+// Content is what a contributor gathered. It never changes once made.
 type Content struct {
 	Source string            // what it is, in a word: names the fence, and what was shown of it
 	Lead   string            // the program's words before the lines; stands even without lines
@@ -40,13 +40,13 @@ type Content struct {
 	more func() map[uint64]bool // ids of what the source says beside the lines; nil = nothing. Seldom asked, and long
 }
 
-// says reports whether the source still says the line.
+// Says reports whether the source still says the line.
 func (c *Content) Says(id uint64) bool {
 	_, shown := c.has[id]
 	return shown || c.more != nil && c.more()[id]
 }
 
-// newContent completes c.
+// NewContent completes c.
 func NewContent(c Content) *Content {
 	h := fnv.New64a()
 	h.Write([]byte(c.Lead))
@@ -70,7 +70,7 @@ func NewContent(c Content) *Content {
 	return &c
 }
 
-// only returns a content of the lines with these indices, in this order, for a tail:
+// Only returns a content of the lines with these indices, in this order, for a tail:
 // there the last ones go first.
 func (c *Content) Only(index []int) *Content {
 	part := Content{Source: c.Source, Lead: c.Lead, Rest: c.Rest, Integrity: c.Integrity,
@@ -99,7 +99,7 @@ func LineID(line string) uint64 {
 	return h.Sum64()
 }
 
-// cut returns the lines of c in at most most characters, and a note on what was left out, if
+// Cut returns the lines of c in at most most characters, and a note on what was left out, if
 // anything was.
 func (c *Content) Cut(way Shrink, most int) (body, note string) {
 	if c.Size <= most {
@@ -196,7 +196,7 @@ func cutMiddle(s string, most int) string {
 	return head + mark + end
 }
 
-// oneLine makes one line of other people's text: white space and control
+// OneLine makes one line of other people's text: white space and control
 // characters become single blanks. Text of more than most characters is cut.
 func OneLine(s string, most int) string {
 	other := func(r rune) bool { // than a blank or what can be seen

@@ -20,19 +20,19 @@ import (
 
 func openVectors(t testing.TB, db *sql.DB, e Embedder) *Vectors {
 	t.Helper()
-	v := must(Open(t.Context(), Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
+	v := searchtest.Must(Open(t.Context(), Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
 	return v
 }
 
 func complete(t testing.TB, v *Vectors) {
 	t.Helper()
-	noError(t, v.Complete(t.Context(), nil))
+	searchtest.NoError(t, v.Complete(t.Context(), nil))
 }
 
 // around lists the entries nearest to text.
 func near10(t testing.TB, v *Vectors, text string, w Wanted) []int64 {
 	t.Helper()
-	found := must(v.Nearest(t.Context(), v.Question(t.Context(), text), w, 10))(t)
+	found := searchtest.Must(v.Nearest(t.Context(), v.Question(t.Context(), text), w, 10))(t)
 	var numbers []int64
 	for _, l := range found {
 		if l.Cosine > .3 || l.Window > .3 { // unrelated words are about at right angles
@@ -48,7 +48,7 @@ func inScope(scopes ...trust.Readers) Wanted { return Wanted{Scopes: scopes} }
 func vectorFaults(t testing.TB, v *Vectors) (n [3]int) {
 	t.Helper()
 	space, dim := v.current()
-	noError(t, v.db.QueryRow(`SELECT coalesce(sum(v.hash IS NOT NULL AND `+unmade+`), 0), coalesce(sum(v.hash IS NULL), 0),
+	searchtest.NoError(t, v.db.QueryRow(`SELECT coalesce(sum(v.hash IS NOT NULL AND `+unmade+`), 0), coalesce(sum(v.hash IS NULL), 0),
 		(SELECT count(*) FROM memory_vector WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten'))`+withVector, space, dim).Scan(&n[0], &n[1], &n[2]))
 	return n
 }
@@ -56,14 +56,14 @@ func vectorFaults(t testing.TB, v *Vectors) (n [3]int) {
 // isClean looks for faults of the vectors, and compares what is in memory of them with the database.
 func isClean(t testing.TB, v *Vectors) {
 	t.Helper()
-	equal(t, "damaged, missing and needless", vectorFaults(t, v), [3]int{})
+	searchtest.Equal(t, "damaged, missing and needless", vectorFaults(t, v), [3]int{})
 	fresh := openVectors(t, v.db, v.embedder)
 	if _, err := v.next(t.Context(), 1); err != nil { // takes in what others made
 		t.Fatal(err)
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	noError(t, fresh.open(t.Context(), slices.Collect(maps.Keys(v.index.scopes))))
+	searchtest.NoError(t, fresh.open(t.Context(), slices.Collect(maps.Keys(v.index.scopes))))
 	entries := 0
 	for scope, c := range v.index.scopes {
 		entries += len(c.order)
@@ -71,7 +71,7 @@ func isClean(t testing.TB, v *Vectors) {
 			t.Errorf("%s: the vectors in memory are not those of the database", scope)
 		}
 		for _, e := range c.order {
-			same(t, fmt.Sprintf("%s: the document of entry %d is", scope, e.n), must(c.docs.GetByID(t.Context(), e.document()))(t).Embedding, e.vec)
+			searchtest.Same(t, fmt.Sprintf("%s: the document of entry %d is", scope, e.n), searchtest.Must(c.docs.GetByID(t.Context(), e.document()))(t).Embedding, e.vec)
 		}
 	}
 	if entries != len(v.index.entries) || len(v.index.waiting) > 0 {
@@ -84,7 +84,7 @@ func likeness(t testing.TB, v *Vectors, q []float32, entries []int64, scopes ...
 	t.Helper()
 	err := v.open(t.Context(), scopes)
 	all, more := v.Compare(t.Context(), q, entries)
-	noError(t, cmp.Or(err, more))
+	searchtest.NoError(t, cmp.Or(err, more))
 	like := map[int64]Likeness{}
 	for _, l := range all {
 		like[l.N] = l
@@ -94,7 +94,7 @@ func likeness(t testing.TB, v *Vectors, q []float32, entries []int64, scopes ...
 
 func countRows(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
 	t.Helper()
-	noError(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
+	searchtest.NoError(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
 	return n
 }
 
@@ -133,16 +133,16 @@ func TestNearest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := near10(t, v, "cats", tt.w)
 			slices.Sort(got)
-			same(t, "found", got, tt.want)
+			searchtest.Same(t, "found", got, tt.want)
 		})
 	}
-	found := must(v.Nearest(ctx, v.Question(ctx, "cats eat"), inScope(me, trust.Everybody, room), 2))(t)
-	never(t, len(found) != 2 || found[0].N != n[3] || found[0].Cosine < .999 || found[0].Window != found[0].Cosine, "the same words are found as %v", found)
+	found := searchtest.Must(v.Nearest(ctx, v.Question(ctx, "cats eat"), inScope(me, trust.Everybody, room), 2))(t)
+	searchtest.Never(t, len(found) != 2 || found[0].N != n[3] || found[0].Cosine < .999 || found[0].Window != found[0].Cosine, "the same words are found as %v", found)
 	for _, q := range [][]float32{nil, q[:10], make([]float32, 300), append([]float32{float32(math.Inf(1))}, q[1:]...)} {
-		sized(t, fmt.Sprintf("vector %v finds", q), must(v.Nearest(ctx, q, inScope(me), 5))(t), 0)
+		searchtest.Sized(t, fmt.Sprintf("vector %v finds", q), searchtest.Must(v.Nearest(ctx, q, inScope(me), 5))(t), 0)
 	}
 	like := likeness(t, v, q, []int64{n[0], n[8], n[9], n[6], 12345}, me)
-	never(t, len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].N != n[8], "likeness %v", like)
+	searchtest.Never(t, len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].N != n[8], "likeness %v", like)
 }
 
 // TestForgetWhileEmbedding: a text that is forgotten while its vector is being made
@@ -158,7 +158,7 @@ func TestForgetWhileEmbedding(t *testing.T) {
 	searchtest.Forgotten(t, db, n[0], Forget)
 	close(release)
 	wg.Wait()
-	equal(t, "vectors, want that of the other text", countRows(t, db, `SELECT count(*) FROM memory_vector`), 1)
+	searchtest.Equal(t, "vectors, want that of the other text", countRows(t, db, `SELECT count(*) FROM memory_vector`), 1)
 	if s := v.Status(t.Context()); s.Done != 1 || s.Total != 1 {
 		t.Errorf("status %+v", s)
 	}
@@ -173,7 +173,7 @@ func TestVectorsReopen(t *testing.T) {
 	v := openVectors(t, db, &searchtest.Embedder{Model: "words", Dim: 70})
 	complete(t, v)
 	find := func() string {
-		return fmt.Sprint(must(v.Nearest(t.Context(), searchtest.WordVector("fact42", 70), inScope(trust.Everybody), 5))(t))
+		return fmt.Sprint(searchtest.Must(v.Nearest(t.Context(), searchtest.WordVector("fact42", 70), inScope(trust.Everybody), 5))(t))
 	}
 	before, again := find(), &searchtest.Embedder{Model: "words", Dim: 70}
 	v = openVectors(t, searchtest.DB(t, dir), again)
@@ -198,15 +198,15 @@ func TestVectorsDamaged(t *testing.T) {
 	v := openVectors(t, db, e)
 	complete(t, v)
 	for i, damage := range []string{`vec = x'0102'`, `vec = zeroblob(64)`, `hash = 'nobody'`} {
-		must(db.ExecContext(t.Context(), `UPDATE memory_vector SET `+damage+` WHERE hash = (SELECT hash FROM memory WHERE n = ?)`, n[i]))(t)
+		searchtest.Must(db.ExecContext(t.Context(), `UPDATE memory_vector SET `+damage+` WHERE hash = (SELECT hash FROM memory WHERE n = ?)`, n[i]))(t)
 	}
-	equal(t, "damaged, missing and needless", vectorFaults(t, v), [3]int{2, 1, 1})
-	must(db.ExecContext(t.Context(), `UPDATE memory_vector SET vec = ? WHERE hash = ?`, append(make([]byte, 63), 1), text.Hash("cats eat")))(t)
+	searchtest.Equal(t, "damaged, missing and needless", vectorFaults(t, v), [3]int{2, 1, 1})
+	searchtest.Must(db.ExecContext(t.Context(), `UPDATE memory_vector SET vec = ? WHERE hash = ?`, append(make([]byte, 63), 1), text.Hash("cats eat")))(t)
 	v = openVectors(t, db, e)
 	if got := near10(t, v, "cats", inScope(trust.Everybody)); slices.ContainsFunc(n[:3], func(n int64) bool { return slices.Contains(got, n) }) {
 		t.Errorf("found %v", got)
 	}
-	noError(t, v.Rebuild(t.Context(), nil))
+	searchtest.NoError(t, v.Rebuild(t.Context(), nil))
 	isClean(t, v)
 	if got := near10(t, v, "cats", inScope(trust.Everybody)); len(got) != 3 { // the fourth was replaced by a good vector of something else
 		t.Errorf("found %v", got)

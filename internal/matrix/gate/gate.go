@@ -211,41 +211,16 @@ func (g *Gate) mentioned(msg *event.MessageEventContent, body string) bool {
 	return mentionsID(strings.Join(own, "\n"), g.self) || linksTo(msg.FormattedBody, g.self)
 }
 
-var (
-	quoteTag = regexp.MustCompile(`(?i)<(/?)(?:blockquote|mx-reply)\b[^>]*>`)
-	linkTag  = regexp.MustCompile(`(?i)<a\s[^>]*?href\s*=\s*["']?([^"'\s>]+)`)
-)
+// quoted is what HTML quotes.
+var quoted = regexp.MustCompile(`(?is)<mx-reply>.*</mx-reply>|<blockquote>.*</blockquote>`)
 
-// linksTo tells whether HTML has a link to user beside what it quotes.
+// linksTo tells whether HTML has a link to user, or their id, beside what it quotes.
 func linksTo(html, user string) bool {
-	var own strings.Builder
-	depth, from := 0, 0
-	for _, m := range quoteTag.FindAllStringSubmatchIndex(html, -1) {
-		if depth == 0 {
-			own.WriteString(html[from:m[0]])
-		}
-		if m[2] == m[3] {
-			depth++
-		} else {
-			depth = max(0, depth-1)
-		}
-		from = m[1]
+	own := quoted.ReplaceAllString(html, "")
+	if plain, err := url.PathUnescape(own); err == nil {
+		own = plain
 	}
-	if depth == 0 {
-		own.WriteString(html[from:])
-	}
-	for _, m := range linkTag.FindAllStringSubmatch(own.String(), -1) {
-		to, err := url.PathUnescape(strings.ReplaceAll(m[1], "&amp;", "&"))
-		if err != nil {
-			continue
-		}
-		to, _, _ = strings.Cut(to, "?")
-		if slices.Contains([]string{"https://matrix.to/#/" + user, "http://matrix.to/#/" + user,
-			"matrix:u/" + strings.TrimPrefix(user, "@")}, to) {
-			return true
-		}
-	}
-	return false
+	return mentionsID(own, user) || mentionsID(own, "matrix:u/"+strings.TrimPrefix(user, "@"))
 }
 
 // mentionsID finds a full Matrix id in text; @bot:a.org is not in @bot:a.org.uk.

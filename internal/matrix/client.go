@@ -118,6 +118,7 @@ func (cfg *Config) check() error {
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
+	*rooms
 	cfg         Config
 	cli         *mautrix.Client
 	acc         *account.Account
@@ -131,7 +132,6 @@ type Client struct {
 	typing     *typing
 	receipts   *receipts
 	sync       *syncState
-	rooms      *rooms
 	keys       *missingKeys
 	drafts     *drafts
 	redactions *redactions
@@ -268,25 +268,6 @@ func (c *Client) Allowed(user string) bool { return c.gate.Allows(user) }
 
 // UserID is the bot's own Matrix id.
 func (c *Client) UserID() string { return c.cli.UserID.String() }
-
-// People is how many have joined a room, we among them.
-func (c *Client) People(ctx context.Context, room string) (int, error) {
-	return c.rooms.People(ctx, room)
-}
-
-// Left tells whether we have left a room, or were put out of it, and are not invited
-// into it again. A room that is not known is none that was left.
-func (c *Client) Left(ctx context.Context, room string) (bool, error) { return c.rooms.Left(ctx, room) }
-
-// DirectWith is the person with whom a room is private right now; empty when it is not.
-func (c *Client) DirectWith(ctx context.Context, room string) (string, error) {
-	return c.rooms.DirectWith(ctx, room)
-}
-
-// DirectChat is a private direct chat with a person; empty when there is none.
-func (c *Client) DirectChat(ctx context.Context, person string) (string, error) {
-	return c.rooms.DirectChat(ctx, person)
-}
 
 // machine is the Olm machine of the account.
 func (c *Client) machine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }

@@ -189,7 +189,9 @@ func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespS
 		c.sync.hasty.Store(true)
 		return nil, errHurried
 	case err != nil && timed.Err() != nil && ctx.Err() == nil:
-		c.cli.Client.CloseIdleConnections() // the next request must not use the dead one
+		if t, ok := c.cfg.HTTP.(interface{ CloseIdleConnections() }); ok {
+			t.CloseIdleConnections() // the next request must not use the dead one
+		}
 		return nil, fmt.Errorf("the homeserver has not answered a sync within %s: %w", limit, err)
 	case err != nil:
 		return nil, err

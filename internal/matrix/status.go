@@ -38,8 +38,8 @@ func (c *Client) Status(ctx context.Context) doctor.Status {
 
 // doctor is what the doctor looks at.
 func (cfg Config) doctor() doctor.Config {
-	fault := cfg.check()
-	return doctor.Config{Account: cfg.account(), Fault: fault, Noted: cfg.noted}
+	cfg = cfg.withDefaults()
+	return doctor.Config{Account: cfg.account(), Noted: cfg.noted}
 }
 
 // Examine checks the account, and what the bot, which may be another process, has noted about

@@ -35,7 +35,6 @@ type Finding struct {
 // Config is what the doctor looks at.
 type Config struct {
 	Account account.Config // DB may be nil; then the crypto store is not looked at
-	Fault   error          // what is wrong with the configuration
 	// Noted fills in what bot.db tells of the delivery.
 	Noted func(ctx context.Context, s *Status, now time.Time) error
 }
@@ -56,10 +55,6 @@ func (f *findings) bad(remedy, format string, args ...any) {
 func Check(ctx context.Context, c Config, s *Status) []Finding {
 	var out findings
 	cfg := c.Account
-	if c.Fault != nil {
-		out.bad("correct the matrix section of the configuration", "%v", c.Fault)
-		return out
-	}
 	cli, err := account.NewClient(cfg)
 	if err != nil {
 		out.bad("correct matrix.homeserver", "%v", err)

@@ -28,13 +28,9 @@ import (
 func (b *bot) openDreamer() (*dream.Dreamer, error) {
 	c := dream.Config{
 		DB: b.db, Store: b.memory, Dir: b.cfg.Data, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
-		Location: b.cfg.location(), Log: b.log, Tasks: b.tasks, Skills: b.skills,
+		Location: b.cfg.location(), Log: b.log, Tasks: b.tasks, Skills: b.skills, Trusted: b.cfg.trusted(),
 		Budget: dreamt.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens,
 			Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
-	}
-	var err error
-	if c.Trusted, err = b.cfg.trusted(); err != nil {
-		return nil, err
 	}
 	if len(b.cfg.LLM.Models) > 0 {
 		c.Ask = func(ctx context.Context, role, prompt string) (string, error) {
@@ -171,36 +167,26 @@ type HarvestConfig struct {
 }
 
 func (b *bot) openHarvester() (*harvest.Harvester, error) {
-	level, err := b.cfg.level()
-	if err != nil {
-		return nil, err
-	}
 	return harvest.Open(harvest.Config{
 		DB: b.db, Store: b.memory, Ask: b.ask, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
-		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level, Quiet: b.background.Wait,
+		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: b.cfg.level(), Quiet: b.background.Wait,
 		Heard:    func(ctx context.Context, room string) (time.Time, error) { return session.HeardAt(ctx, b.db, room) },
 		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.location(), Log: b.log,
 	})
 }
 
 // trusted is who is learned from: whoever may talk to the bot now, and who sits at the machine.
-func (c *Config) trusted() (func(user string) bool, error) {
+func (c *Config) trusted() func(user string) bool {
 	if c.Matrix == nil {
-		return func(user string) bool { return user == terminalUser }, nil
+		return func(user string) bool { return user == terminalUser }
 	}
-	allowed, err := gate.Allowed(c.Matrix.User, c.Matrix.Owners, c.Matrix.Allow, c.Matrix.Bots)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: %w", err)
-	}
-	return func(user string) bool { return user == terminalUser || allowed(user) }, nil
+	allows := gate.New(c.Matrix.User, c.Matrix.Owners, c.Matrix.Allow, c.Matrix.Bots...).Allows
+	return func(user string) bool { return user == terminalUser || allows(user) }
 }
 
 // level is how far the words that user addresses to the bot are trusted.
-func (c *Config) level() (func(user string) trust.Integrity, error) {
-	trusted, err := c.trusted()
-	if err != nil {
-		return nil, err
-	}
+func (c *Config) level() func(user string) trust.Integrity {
+	trusted := c.trusted()
 	return func(user string) trust.Integrity {
 		switch {
 		case user == terminalUser, c.Matrix != nil && slices.Contains(c.Matrix.Owners, user):
@@ -209,7 +195,7 @@ func (c *Config) level() (func(user string) trust.Integrity, error) {
 			return trust.User
 		}
 		return trust.Foreign
-	}, nil
+	}
 }
 
 // runHarvest reads conversations for what is worth remembering until ctx ends.

@@ -449,7 +449,7 @@ func (s *Session) runApproved(ctx context.Context, a approval) error {
 		}
 		stands, err := s.stands(ctx, a.code)
 		switch {
-		case context.Cause(ctx) == agent.ErrStopped, disturbed(ctx) != "", err == nil && !stands: //nolint:errorlint // our own value
+		case context.Cause(ctx) == agent.ErrStopped, disturbed(ctx), err == nil && !stands: //nolint:errorlint // our own value
 			a.state = void
 			return s.concludeApproval(kept, a, s.outcome(kept, a, "stop.ended"))
 		case err != nil:

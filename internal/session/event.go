@@ -37,8 +37,9 @@ func (s *Session) handleEvent(work context.Context, in chat.Inbound) {
 	var answer string
 	var failed error
 	s.insist(work, log, func() error {
-		turn, done := s.stoppable(work, "", in.ID, replyID(in.ID))
+		turn, done := s.stoppable(work, "")
 		defer done()
+		s.takeInHand(true, in.ID, replyID(in.ID))
 		failed = agent.Recovered(log, func() (err error) {
 			answer, err = s.event(turn, in)
 			return err

@@ -36,7 +36,7 @@ type Session struct {
 	lane    []chat.Inbound
 	running context.CancelCauseFunc // ends the burst in hand; nil when there is none
 	inHand  string                  // whose burst that is; empty = an event
-	hand    map[string]bool         // what that is about: its messages, and its reply
+	hand    map[string]bool         // what that is about, its messages and its reply: whether the history has it
 	stopped bool                    // somebody stopped a burst, and has not heard of it yet
 	ready   chan struct{}           // holds a token while the lane may have work
 
@@ -165,30 +165,23 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 		return
 	}
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
-	left, edits, disturbing := burst, []chat.Inbound(nil), "" // what is still to be answered, edits that are in it, and what disturbed it
-	once := func() (err error) {
-		target := disturbing
-		disturbing = ""
-		var fresh []chat.Inbound
-		left, fresh, err = s.changed(ctx, left, target)
-		edits = append(edits, fresh...)
-		if err != nil || len(left) == 0 {
-			return err
-		}
-		newest = left[len(left)-1]
-		turn, done := s.stoppable(ctx, newest.Sender, named(left)...)
-		err = agent.Recovered(log, func() error { return s.dispatch(turn, left) })
+	changed := false
+	s.insist(ctx, log, func() error {
+		changed = false
+		turn, done := s.stoppable(ctx, newest.Sender)
+		s.takeInHand(false, named(burst)...)
+		err := agent.Recovered(log, func() error { return s.dispatch(turn, burst) })
 		done()
-		switch d := disturbed(turn); {
+		switch {
 		case err == nil || ctx.Err() != nil || store.Passing(err):
 			return err
 		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
-			return errors.Join(s.voidApprovals(ctx, s.room, named(left)...), s.sayStopped(ctx, newest))
-		case d != "":
+			return errors.Join(s.voidApprovals(ctx, s.room, named(burst)...), s.sayStopped(ctx, newest))
+		case disturbed(turn):
 			log.Info("changed while it was being answered")
-			disturbing = d
-			return s.voidApprovals(ctx, s.room, named(left)...)
+			changed = true
+			return s.voidApprovals(ctx, s.room, named(burst)...)
 		case withdrawn(turn, err):
 			log.Info("taken back while it was being answered")
 			return nil
@@ -196,16 +189,16 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 		ref := reference()
 		log.Error("message not answered", "err", err, "reference", ref)
 		return s.notice(ctx, newest, s.calm(ctx, err, ref))
+	})
+	s.newest = newest
+	if changed && ctx.Err() == nil {
+		s.putBack(burst)
+		return
 	}
-	s.insist(ctx, log, once)
-	for disturbing != "" && ctx.Err() == nil {
-		s.insist(ctx, log, once)
-	}
-	for _, in := range append(burst, edits...) {
+	for _, in := range burst {
 		s.insist(ctx, log, func() error { return s.cfg.Transport.Ack(ctx, in.ID) })
 	}
-	s.background.Handled(len(burst)+len(edits), s.cfg.Now())
-	s.newest = newest
+	s.background.Handled(len(burst), s.cfg.Now())
 	if ctx.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
 	}
@@ -328,19 +321,27 @@ func (s *Session) callScope(ctx context.Context, in chat.Inbound) (scope tool.Sc
 	return scope, past, nil
 }
 
-// stoppable gives the work for person on ids a context that !stop ends, and what people do
-// to one of them. done must be called when the work is through.
-func (s *Session) stoppable(ctx context.Context, person string, ids ...string) (_ context.Context, done func()) {
+// stoppable gives the work for person a context that !stop ends, and what people do
+// to it. done must be called when the work is through.
+func (s *Session) stoppable(ctx context.Context, person string) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.mu.Lock()
 	s.running, s.inHand, s.hand = cancel, person, map[string]bool{}
 	s.mu.Unlock()
-	s.takeInHand(ids...)
 	return ctx, func() {
 		s.mu.Lock()
 		s.running, s.inHand, s.hand = nil, "", nil
 		s.mu.Unlock()
 		cancel(nil)
+	}
+}
+
+// stop ends what is worked on, if anything is.
+func (s *Session) stop(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil {
+		s.running(why)
 	}
 }
 

@@ -160,11 +160,12 @@ func (s *Session) hearAgain(ctx context.Context, m history.Message) error {
 	if err := s.knowKept(ctx); err != nil {
 		return err
 	}
-	if int(m.ID) > s.kept || strings.TrimSpace(m.Text) == "" {
-		return nil
+	for _, t := range turnsOf(s.talk, []history.Message{m}) {
+		if t.Seq <= s.kept {
+			return s.cfg.Memory.Hear(ctx, t)
+		}
 	}
-	return s.cfg.Memory.Hear(ctx, memory.Turn{Scope: m.Label.Readers, Integrity: m.Label.Integrity, Event: m.EventID, Sender: m.Sender,
-		At: m.At, Conversation: string(s.talk), Seq: int(m.ID), Text: m.Text})
+	return nil
 }
 
 // shared reports whether others read the room when m was written.
@@ -176,10 +177,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 	log := s.log.With("change", in.Change, "event", in.ID, "message", in.Target, "sender", in.Sender)
 	s.asking = chat.Inbound{}
 	s.insist(work, log, func() error {
-		turn, done := s.stoppable(work, in.Sender)
-		s.takeInHand(true, in.Target)
-		err := agent.Recovered(log, func() error { return s.change(turn, in) })
-		done()
+		turn, err := s.attempt(work, log, in.Sender, true, []string{in.Target}, func(turn context.Context) error { return s.change(turn, in) })
 		switch {
 		case err == nil || work.Err() != nil || store.Passing(err):
 			return err

@@ -168,10 +168,7 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 	changed := false
 	s.insist(ctx, log, func() error {
 		changed = false
-		turn, done := s.stoppable(ctx, newest.Sender)
-		s.takeInHand(false, named(burst)...)
-		err := agent.Recovered(log, func() error { return s.dispatch(turn, burst) })
-		done()
+		turn, err := s.attempt(ctx, log, newest.Sender, false, named(burst), func(turn context.Context) error { return s.dispatch(turn, burst) })
 		switch {
 		case err == nil || ctx.Err() != nil || store.Passing(err):
 			return err
@@ -321,19 +318,22 @@ func (s *Session) callScope(ctx context.Context, in chat.Inbound) (scope tool.Sc
 	return scope, past, nil
 }
 
-// stoppable gives the work for person a context that !stop ends, and what people do
-// to it. done must be called when the work is through.
-func (s *Session) stoppable(ctx context.Context, person string) (_ context.Context, done func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// attempt does f for person under a context that !stop ends, and what people do to the messages ids.
+// heard is whether the history has these.
+func (s *Session) attempt(
+	ctx context.Context, log *slog.Logger, person string, heard bool, ids []string, f func(context.Context) error,
+) (turn context.Context, err error) {
+	turn, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	s.mu.Lock()
 	s.running, s.inHand, s.hand = cancel, person, map[string]bool{}
 	s.mu.Unlock()
-	return ctx, func() {
-		s.mu.Lock()
-		s.running, s.inHand, s.hand = nil, "", nil
-		s.mu.Unlock()
-		cancel(nil)
-	}
+	s.takeInHand(heard, ids...)
+	err = agent.Recovered(log, func() error { return f(turn) })
+	s.mu.Lock()
+	s.running, s.inHand, s.hand = nil, "", nil
+	s.mu.Unlock()
+	return turn, err
 }
 
 // stop ends what is worked on, if anything is.
@@ -394,8 +394,7 @@ func (s *Session) sayStopped(ctx context.Context, in chat.Inbound) error {
 	}
 	text := s.text(ctx, "stop.ended")
 	if n := len(past); n > 0 && (past[n-1].Role != llm.Assistant || len(past[n-1].Calls) > 0) {
-		said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now(), Label: programs(s.place(in).Readers())}
-		if err := s.cfg.History.Append(ctx, &said); err != nil && !errors.Is(err, history.ErrKnown) {
+		if err := s.note(ctx, s.ours(replyID(in.ID), text, programs(s.place(in).Readers()))); err != nil {
 			return err
 		}
 	}

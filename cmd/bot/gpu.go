@@ -164,5 +164,5 @@ func (w *modelWindow) fitting() (vram.Fitting, error) {
 			beside += uint64(info.Size())
 		}
 	}
-	return vram.Fit(shape, report, vram.Options{Beside: beside, Held: found.Held, Limit: found.Trained})
+	return vram.Fit(shape, report, vram.Options{Beside: beside, Held: found.Held})
 }

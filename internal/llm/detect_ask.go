@@ -30,7 +30,7 @@ type said struct {
 	held    uint64   // bytes of it that are
 	files   []string // on the server's machine: the model's, and those loaded with it
 	server  string   // which program this is, where the answer shows it
-	sight   sight    // whether the model can be shown pictures
+	sees    *bool    // whether the model can be shown pictures; nil = not said
 	text    string   // the answer in words
 }
 
@@ -125,7 +125,7 @@ func decide(answers []said) Detection {
 		if f.Files == nil {
 			f.Files = a.files
 		}
-		f.sight = cmp.Or(f.sight, a.sight)
+		f.sees = cmp.Or(f.sees, a.sees)
 		if a.trained > 0 && (f.Trained == 0 || a.trained < f.Trained) {
 			f.Trained = a.trained
 		}

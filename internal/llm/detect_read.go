@@ -86,7 +86,7 @@ func readProps(raw []byte, _ string) (said, error) {
 	a.limit = Limit{Tokens: int(o.Settings.Context), Label: Enforced}
 	a.text = fmt.Sprintf("n_ctx %d for each conversation", a.limit.Tokens)
 	if o.Modalities != nil {
-		a.sight = sightOf(o.Modalities.Vision)
+		a.sees = new(o.Modalities.Vision)
 	}
 	return a, nil
 }
@@ -113,7 +113,7 @@ func readLMStudio(raw []byte, model string) (said, error) {
 		}
 		a.trained = int(e.Max)
 		if e.Type != "" {
-			a.sight = sightOf(e.Type == "vlm")
+			a.sees = new(e.Type == "vlm")
 		}
 		if e.State == "loaded" && e.Loaded > 0 {
 			a.limit = Limit{Tokens: int(e.Loaded), Label: Enforced}
@@ -184,7 +184,7 @@ func readShow(raw []byte, _ string) (said, error) {
 	var architecture string
 	var a said
 	if o.Can != nil {
-		a.sight = sightOf(slices.Contains(o.Can, "vision"))
+		a.sees = new(slices.Contains(o.Can, "vision"))
 	}
 	if json.Unmarshal(o.Info["general.architecture"], &architecture) == nil {
 		var n count
@@ -268,7 +268,7 @@ func readList(raw []byte, model string) (said, error) {
 		return a, nil
 	}
 	if arch := e.Architecture; arch != nil && arch.Input != nil {
-		a.sight = sightOf(slices.Contains(arch.Input, "image"))
+		a.sees = new(slices.Contains(arch.Input, "image"))
 	}
 	most := int(max(e.Context, e.Window, e.MaxLen))
 	if t := e.Top; t != nil && t.Context > 0 && (most == 0 || int(t.Context) < most) {

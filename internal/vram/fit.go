@@ -94,7 +94,6 @@ func guarded(f func() error) (err error) {
 
 // Options say what else is in the GPU memory.
 type Options struct {
-	Limit  int    // the longest window to try, in tokens; 0 = what the model was trained for
 	Beside uint64 // bytes that are loaded with the model: projector, adapters
 	Held   uint64 // bytes that the server holds of this model already; they count as free
 }
@@ -112,12 +111,9 @@ func Fit(s Shape, r Report, o Options) (f Fitting, err error) {
 	if err != nil {
 		return Fitting{}, err
 	}
-	longest := s.trained
-	if o.Limit > 0 {
-		longest = min(longest, o.Limit)
-	}
-	if longest = longest / step * step; longest < step {
-		return Fitting{}, fmt.Errorf("a window below %d tokens is not tried", step)
+	longest := s.trained / step * step
+	if longest == 0 {
+		return Fitting{}, errors.New("the model does not say how long a window it was made for")
 	}
 	var all uint64
 	for _, room := range rooms {
@@ -138,8 +134,6 @@ func Fit(s Shape, r Report, o Options) (f Fitting, err error) {
 		return f, nil
 	case f.Window < longest:
 		f.Reason = "more does not fit: " + f.Reason
-	case o.Limit > 0 && o.Limit < s.trained:
-		f.Reason = "more is not asked for: " + f.Reason
 	default:
 		f.Reason = "the model was made for no more: " + f.Reason
 	}

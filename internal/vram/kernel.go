@@ -112,7 +112,7 @@ func (k kernel) intel(c card) Device {
 }
 
 // parseMeminfo reads /proc/meminfo: all of the machine's memory in bytes, 0 = not known, and
-// what can be had now. Old kernels have no MemAvailable; then that counts low, never high.
+// what can be had now.
 func parseMeminfo(raw []byte) (total, available uint64) {
 	values := map[string]uint64{}
 	for line := range strings.Lines(string(raw)) {
@@ -125,11 +125,7 @@ func parseMeminfo(raw []byte) (total, available uint64) {
 			values[name] = n << 10
 		}
 	}
-	available, found := values["MemAvailable"]
-	if !found {
-		available = values["MemFree"]
-	}
-	return values["MemTotal"], min(available, values["MemTotal"])
+	return values["MemTotal"], min(values["MemAvailable"], values["MemTotal"])
 }
 
 // unify gives d the memory that it shares with the processor: three quarters of the machine's,

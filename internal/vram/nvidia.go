@@ -1,7 +1,7 @@
 package vram
 
 import (
-	"regexp"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,25 +89,13 @@ func plainCell(cell string) string {
 	return cell
 }
 
-var sized = regexp.MustCompile(`^([0-9]{1,15}) ?(|B|KiB|MiB|GiB)$`)
-
-// memory reads a size. Without a unit it is MiB, as nvidia-smi's nounits means.
-// Everything else is no size, and comes back as the words to show: a decimal
-// comma or a thousands mark is not guessed at.
+// memory reads a size in MiB. Everything else is no size, and comes back as the words to show.
 func memory(cell string) (bytes uint64, words string) {
-	m := sized.FindStringSubmatch(cell)
-	if m == nil {
-		if cell == "" {
-			cell = "nothing"
-		}
-		return 0, shorten(cell, 60)
+	n, err := strconv.ParseUint(cell, 10, 64)
+	if err != nil || n > most>>20 {
+		return 0, shorten(cmp.Or(cell, "nothing"), 60)
 	}
-	n, err := strconv.ParseUint(m[1], 10, 64)
-	shift := map[string]int{"B": 0, "KiB": 10, "": 20, "MiB": 20, "GiB": 30}[m[2]]
-	if err != nil || n > most>>shift {
-		return 0, shorten(cell, 60)
-	}
-	return n << shift, ""
+	return n << 20, ""
 }
 
 // address makes one spelling of the two that are in use: 00000000:01:00.0 and

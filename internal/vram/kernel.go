@@ -2,7 +2,6 @@ package vram
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"slices"
@@ -15,12 +14,7 @@ import (
 type kernel struct{ root fs.FS }
 
 func (k kernel) read(name string) []byte {
-	f, err := k.root.Open(name)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	raw, _ := io.ReadAll(io.LimitReader(f, 64<<10)) // files of the kernel can be endless
+	raw, _ := fs.ReadFile(k.root, name) // what cannot be read is not known
 	return raw
 }
 

@@ -2,7 +2,7 @@ package vram
 
 import (
 	"cmp"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -111,14 +111,7 @@ func address(pci string) string {
 // sharing are names of NVIDIA chips that have no memory of their own. A number
 // they report is not to be trusted: some report the little that the firmware
 // set aside.
-var sharing = []string{"GB10", "N1", "N1X", "Orin", "Xavier", "Thor", "Tegra", "Jetson", "nvgpu"}
-
-func sharesMemory(name string) bool {
-	words := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	return slices.ContainsFunc(words, func(word string) bool {
-		return slices.ContainsFunc(sharing, func(chip string) bool { return strings.EqualFold(word, chip) })
-	})
-}
+var sharing = regexp.MustCompile(`(?i)\b(?:GB10|N1X?|Orin|Xavier|Thor|Tegra|Jetson|nvgpu)\b`)
 
 // device is the row as a device; unified machines lend their memory.
 func (g gpu) device() Device {

@@ -17,6 +17,8 @@ import (
 
 	gguf "github.com/gpustack/gguf-parser-go"
 	"pgregory.net/rapid"
+
+	"reverie/internal/test/expect"
 )
 
 const mib = 1 << 20
@@ -57,7 +59,7 @@ func cards(free ...uint64) Report {
 	return f.conclude(time.Unix(0, 0))
 }
 
-func fit(t failing, s Shape, r Report, o Options) Fitting { return result(Fit(s, r, o))(t) }
+func fit(t expect.T, s Shape, r Report, o Options) Fitting { return expect.Must(Fit(s, r, o))(t) }
 
 // Windows as they have been since the estimate was held against measured sizes.
 func TestFitOnCards(t *testing.T) {
@@ -193,13 +195,13 @@ func TestReadShapeInParts(t *testing.T) {
 				part.tensors = append(part.tensors, tensor)
 			}
 		}
-		must(t, os.Rename(part.file(t), name(i+1)))
+		expect.OK(t, os.Rename(part.file(t), name(i+1)))
 	}
 	s, err := ReadShape(name(2))
 	if err != nil || s.costs(8192, 1)[0] != whole.shape(t).costs(8192, 1)[0] || s.trained != 131072 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	must(t, os.Remove(name(3)))
+	expect.OK(t, os.Remove(name(3)))
 	if _, err := ReadShape(name(1)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("one part missing: %v", err)
 	}
@@ -212,11 +214,11 @@ func TestReadShapeSaysWhatIsWrong(t *testing.T) {
 	adapter := small()
 	adapter.values["general.type"] = "adapter"
 	cut := small().file(t)
-	must(t, os.Truncate(cut, small().size()-4096))
+	expect.OK(t, os.Truncate(cut, small().size()-4096))
 	text := filepath.Join(t.TempDir(), "text.gguf")
-	must(t, os.WriteFile(text, bytes.Repeat([]byte("no model "), 1000), 0o600))
+	expect.OK(t, os.WriteFile(text, bytes.Repeat([]byte("no model "), 1000), 0o600))
 	pipe := filepath.Join(t.TempDir(), "pipe.gguf") // to open it would wait for ever
-	must(t, syscall.Mkfifo(pipe, 0o600))
+	expect.OK(t, syscall.Mkfifo(pipe, 0o600))
 	for path, want := range map[string]string{
 		pipe: "not a plain file", t.TempDir(): "not a plain file", second.file(t): "set the window yourself",
 		adapter.file(t): "goes with a model", cut: "downloaded to its end", text: "format GGUF",
@@ -231,10 +233,10 @@ func TestReadShapeSaysWhatIsWrong(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "bytes") {
 			damaged[rapid.IntRange(4, len(damaged)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
 		}
-		dir := result(os.MkdirTemp("", "model"))(t)
+		dir := expect.Must(os.MkdirTemp("", "model"))(t)
 		defer os.RemoveAll(dir)
 		path := filepath.Join(dir, "m.gguf")
-		must(t, errors.Join(os.WriteFile(path, damaged, 0o600), os.Truncate(path, small().size())))
+		expect.OK(t, errors.Join(os.WriteFile(path, damaged, 0o600), os.Truncate(path, small().size())))
 		s, err := ReadShape(path)
 		if err == nil {
 			_, _ = Fit(s, cards(8000), Options{})
@@ -335,14 +337,14 @@ func (m model) size() int64 {
 func (m model) file(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.gguf")
-	must(t, os.WriteFile(path, m.header(), 0o600))
-	must(t, os.Truncate(path, m.size()))
+	expect.OK(t, os.WriteFile(path, m.header(), 0o600))
+	expect.OK(t, os.Truncate(path, m.size()))
 	return path
 }
 
 func (m model) shape(t testing.TB) Shape {
 	t.Helper()
-	return result(ReadShape(m.file(t)))(t)
+	return expect.Must(ReadShape(m.file(t)))(t)
 }
 
 // finer tells the layers that the usual mix of four and six bits gives six.

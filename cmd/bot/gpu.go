@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -95,7 +94,7 @@ func (w *modelWindow) askGPU(ctx context.Context) {
 	if here, _ := w.located(); here {
 		w.gpu.Probe(ctx)
 	}
-	w.fit(ctx)
+	w.fit()
 }
 
 // lookAround asks the model servers and the GPUs, and waits for what they say, a few seconds at most.
@@ -130,10 +129,10 @@ func (w *modelWindow) inputs() window.Inputs {
 
 // fit works out which window of the chat model fits into this machine's GPUs, from
 // the header of the model's file. It reads files, and so is called in the background.
-func (w *modelWindow) fit(ctx context.Context) {
+func (w *modelWindow) fit() {
 	said := window.Said{}
 	if here, _ := w.located(); here {
-		f, err := w.fitting(ctx)
+		f, err := w.fitting()
 		switch {
 		case err != nil:
 			said.By = err.Error()
@@ -146,39 +145,24 @@ func (w *modelWindow) fit(ctx context.Context) {
 	w.fits.Store(&said)
 }
 
-func (w *modelWindow) fitting(ctx context.Context) (vram.Fitting, error) {
+func (w *modelWindow) fitting() (vram.Fitting, error) {
 	report := w.gpu.Last()
 	if report.State != vram.Known {
 		return vram.Fitting{}, fmt.Errorf("the GPU memory is not known: %s", report.Reason)
 	}
-	m, found := w.chatModel()
-	blob, err := modelFile(m.Model, found)
+	_, found := w.chatModel()
+	if len(found.Files) == 0 {
+		return vram.Fitting{}, errors.New("the server does not say which file its model is")
+	}
+	shape, err := vram.ReadShape(found.Files[0])
 	if err != nil {
 		return vram.Fitting{}, err
 	}
-	shape, err := vram.ReadShape(ctx, blob.Path)
-	if err != nil {
-		return vram.Fitting{}, err
-	}
-	return vram.Fit(shape, report, vram.Options{Beside: blob.Beside, Held: found.Held, Limit: found.Trained})
-}
-
-// modelFile is the file of a model, if its server tells or is known to keep it in a
-// certain place.
-func modelFile(model string, found llm.Detection) (vram.Blob, error) {
-	if found.File != "" {
-		return vram.Blob{Path: found.File}, nil
-	}
-	if found.Server != llm.Ollama {
-		return vram.Blob{}, errors.New("the server does not say which file its model is")
-	}
-	dir := os.Getenv("OLLAMA_MODELS")
-	if dir == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return vram.Blob{}, err
+	var beside uint64
+	for _, file := range found.Files[1:] {
+		if info, err := os.Stat(file); err == nil {
+			beside += uint64(info.Size())
 		}
-		dir = filepath.Join(home, ".ollama", "models")
 	}
-	return vram.OllamaBlob(dir, model)
+	return vram.Fit(shape, report, vram.Options{Beside: beside, Held: found.Held})
 }

@@ -200,7 +200,7 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		r.add(finding{"matrix", note, "no matrix: section; `bot chat` works, `bot run` needs one", ""})
 		return
 	}
-	pid, since, _, err := store.Holder(b.cfg.Data)
+	pid, since, err := store.Holder(b.cfg.Data)
 	if err != nil {
 		r.add(finding{"files", ill, err.Error(), readable})
 	}

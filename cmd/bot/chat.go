@@ -100,20 +100,18 @@ type terminal struct {
 	data  string   // the data folder
 	asked sync.Map // ids of questions that were shown; a terminal has no poll to close
 
+	waits    sync.Map      // ids of messages that wait for their answers
 	answered chan struct{} // something left waits
-	waitsMu  sync.Mutex
-	waits    map[string]bool // ids of messages that wait for their answers
 }
 
 func newTerminal(screen *tty.Screen, db *sql.DB, data string) *terminal {
-	return &terminal{Screen: screen, db: db, data: data, waits: map[string]bool{}, answered: make(chan struct{}, 1)}
+	return &terminal{Screen: screen, db: db, data: data, answered: make(chan struct{}, 1)}
 }
 
 // busy reports whether an answer is awaited.
-func (t *terminal) busy() bool {
-	t.waitsMu.Lock()
-	defer t.waitsMu.Unlock()
-	return len(t.waits) > 0
+func (t *terminal) busy() (some bool) {
+	t.waits.Range(func(any, any) bool { some = true; return false })
+	return some
 }
 
 // talk delivers what is typed until its end.
@@ -143,9 +141,7 @@ func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, 
 
 func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text string) error {
 	in := chat.Inbound{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Text: text, Private: true, At: time.Now()}
-	t.waitsMu.Lock()
-	t.waits[in.ID] = true
-	t.waitsMu.Unlock()
+	t.waits.Store(in.ID, true)
 	return m.Deliver(ctx, in)
 }
 
@@ -190,9 +186,7 @@ func (t *terminal) Cancelled(context.Context, string) (bool, error) { return fal
 
 // Ack lets the next line in.
 func (t *terminal) Ack(_ context.Context, id string) error {
-	t.waitsMu.Lock()
-	delete(t.waits, id)
-	t.waitsMu.Unlock()
+	t.waits.Delete(id)
 	select {
 	case t.answered <- struct{}{}:
 	default:

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -49,25 +50,14 @@ func openWindow(cfg *Config, models *llm.Models, log *slog.Logger) *modelWindow 
 	return &modelWindow{cfg: cfg, models: models, gpu: gpu}
 }
 
-// located tells whether the chat model's server is on this machine, and says so in words.
-func (w *modelWindow) located() (here bool, why string) {
-	m, _ := w.chatModel()
-	return placeOf(m.BaseURL)
-}
-
 // chatModel is the first model for chat, as configured and as far as it was detected;
 // empty = there is none.
 func (w *modelWindow) chatModel() (ModelConfig, llm.Detection) {
-	found := w.models.Limits("chat")
-	if len(found) == 0 {
-		return ModelConfig{}, llm.Detection{}
+	found := append(w.models.Limits("chat"), llm.Detection{})[0]
+	if i := slices.IndexFunc(w.cfg.LLM.Models, func(m ModelConfig) bool { return m.Name == found.Model }); i >= 0 {
+		return w.cfg.LLM.Models[i], found
 	}
-	for _, m := range w.cfg.LLM.Models {
-		if m.Name == found[0].Model {
-			return m, found[0]
-		}
-	}
-	return ModelConfig{}, found[0]
+	return ModelConfig{}, found
 }
 
 // askingGPU is how often GPUs are asked for their memory. What they have free moves no
@@ -90,12 +80,18 @@ func (w *modelWindow) watchGPU(ctx context.Context) error {
 	}
 }
 
-// askGPU asks the GPUs if the model server is on this machine: nothing else is judged by them.
+// askGPU asks the GPUs if the model server is on this machine, as nothing else is judged by them, and works out which
+// window of the chat model fits into them. It reads the header of the model's file.
 func (w *modelWindow) askGPU(ctx context.Context) {
-	if here, _ := w.located(); here {
-		w.gpu.Probe(ctx)
+	m, found := w.chatModel()
+	said := window.Said{}
+	if here, _ := placeOf(m.BaseURL); here {
+		f, err := fitting(ctx, m.Model, found, w.gpu.Probe(ctx))
+		if said = (window.Said{Tokens: f.Window, By: f.Reason}); err != nil {
+			said = window.Said{By: err.Error()}
+		}
 	}
-	w.fit(ctx)
+	w.fits.Store(&said)
 }
 
 // lookAround asks the model servers and the GPUs, and waits for what they say, a few seconds at most.
@@ -112,7 +108,6 @@ func (w *modelWindow) inputs() window.Inputs {
 	in.ID = m.Model + " at " + m.BaseURL
 	in.Settings = fmt.Sprintf("tier=%d window=%d vram_mib=%d probe=%t", c.Tier, m.Window, c.VRAMMiB, c.Probe)
 	in.Tier = c.Tier
-	in.Configured = window.Said{}
 	if m.Window > 0 {
 		in.Configured = window.Said{Tokens: m.Window, By: "llm.models: window"}
 	}
@@ -128,31 +123,12 @@ func (w *modelWindow) inputs() window.Inputs {
 	return in
 }
 
-// fit works out which window of the chat model fits into this machine's GPUs, from
-// the header of the model's file. It reads files, and so is called in the background.
-func (w *modelWindow) fit(ctx context.Context) {
-	said := window.Said{}
-	if here, _ := w.located(); here {
-		f, err := w.fitting(ctx)
-		switch {
-		case err != nil:
-			said.By = err.Error()
-		case f.Window == 0:
-			said.By = f.Reason
-		default:
-			said = window.Said{Tokens: f.Window, By: f.Reason}
-		}
-	}
-	w.fits.Store(&said)
-}
-
-func (w *modelWindow) fitting(ctx context.Context) (vram.Fitting, error) {
-	report := w.gpu.Last()
+// fitting is the window of a model that fits into GPUs.
+func fitting(ctx context.Context, model string, found llm.Detection, report vram.Report) (vram.Fitting, error) {
 	if report.State != vram.Known {
 		return vram.Fitting{}, fmt.Errorf("the GPU memory is not known: %s", report.Reason)
 	}
-	m, found := w.chatModel()
-	blob, err := modelFile(m.Model, found)
+	blob, err := modelFile(model, found)
 	if err != nil {
 		return vram.Fitting{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/chat"
 	"reverie/internal/llm/discover"
 	"reverie/internal/session"
@@ -49,7 +50,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	defer b.close()
 
 	t := newTerminal(screen, b.db, cfg.Data)
-	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.owner()}, only: terminalRoom})
+	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.Owner()}, only: terminalRoom})
 	work, stop := context.WithCancel(ctx)
 	b.models.Detect(ctx) // the first message is to have the right window
 	runs := []func(context.Context) error{s.sessions.Run, b.models.Run, b.window.watchGPU, b.runVectors, b.runHarvest, s.runNightly,
@@ -64,7 +65,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 		t.Tell("%s", getModel)
 	}
 	t.Tell("")
-	err = t.talk(work, in, s.sessions, cfg.owner())
+	err = t.talk(work, in, s.sessions, cfg.Owner())
 	in.Close()
 	stop()
 	for range runs {
@@ -81,12 +82,12 @@ const getModel = "No language model is connected: `ollama run qwen3:8b` starts o
 
 // rehearses reports whether the rehearsal model stands in for a language model.
 func (b *bot) rehearses() bool {
-	return slices.ContainsFunc(b.cfg.LLM.Models, func(m ModelConfig) bool { return m.BaseURL == discover.Rehearsal })
+	return slices.ContainsFunc(b.cfg.LLM.Models, func(m config.Model) bool { return m.BaseURL == discover.Rehearsal })
 }
 
 // chatLog is how a conversation is logged: errors only, unless the file asks for more than
 // the default. Log lines would stand between the answers.
-func chatLog(c LogConfig) LogConfig {
+func chatLog(c config.Log) config.Log {
 	if c.Level != "debug" {
 		c.Level = "error"
 	}

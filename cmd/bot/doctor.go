@@ -10,6 +10,7 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/cmd/bot/config"
 	"reverie/internal/dream"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/doctor"
@@ -75,16 +76,16 @@ func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error 
 }
 
 func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
-	cfg, err := loadConfig(string(path), true)
+	cfg, err := config.Load(string(path), os.LookupEnv, true)
 	if err != nil {
 		r.add(finding{"config", ill, err.Error(), "mend the file, or write a new one with `bot init`"})
 		return
 	}
 	r.add(finding{"config", well, string(path) + " is good", ""})
-	for _, w := range cfg.warnings {
+	for _, w := range cfg.Warnings {
 		r.add(finding{"config", note, w, ""})
 	}
-	for _, w := range cfg.unset {
+	for _, w := range cfg.Unset {
 		r.add(finding{"config", note, w + "; it matters to what uses it only: a password to the first login, a key to its server", ""})
 	}
 	b, err := openBot(ctx, cfg, slog.New(slog.DiscardHandler), false)
@@ -104,7 +105,7 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 	b.examineMatrix(ctx, r)
 }
 
-func examineFiles(cfg *Config, r *report) {
+func examineFiles(cfg *config.Config, r *report) {
 	if info, err := os.Stat(cfg.Data); err == nil && info.Mode().Perm()&0o077 != 0 {
 		r.add(finding{"files", note, fmt.Sprintf("other users of this machine may look into %s (%v)", cfg.Data, info.Mode().Perm()),
 			"chmod 700 " + cfg.Data})

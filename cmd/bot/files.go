@@ -1,57 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"reverie/internal/matrix"
 	"reverie/internal/media"
 )
 
-// MediaConfig bounds what comes with messages in files.
-type MediaConfig struct {
-	MaxSize string `yaml:"max_size"` // of a file that is fetched or sent, such as 20MB
-	Side    int    `yaml:"side"`     // pixels; pictures are made no larger for the model
-	Text    int    `yaml:"text"`     // characters of a file that the model gets
-
-	bytes int64 // max_size
-}
-
-var defaultMedia = MediaConfig{MaxSize: "20MB", Side: 1024, Text: 40_000, bytes: 20_000_000}
-
-var sizeText = regexp.MustCompile(`^(\d{1,9}) ?(kB|KB|MB|GB)$`)
-
-// sizeOf reads a number of bytes; 0 = that is none.
-func sizeOf(s string) int64 {
-	m := sizeText.FindStringSubmatch(strings.TrimSpace(s))
-	if m == nil {
-		return 0
-	}
-	n, _ := strconv.ParseInt(m[1], 10, 64) // nine digits always are a number
-	return n * map[byte]int64{'k': 1000, 'K': 1000, 'M': 1_000_000, 'G': 1_000_000_000}[m[2][0]]
-}
-
-// complete fills in what the file leaves out.
-func (m *MediaConfig) complete() {
-	m.MaxSize, m.Side, m.Text = cmp.Or(m.MaxSize, defaultMedia.MaxSize), cmp.Or(m.Side, defaultMedia.Side),
-		cmp.Or(m.Text, defaultMedia.Text)
-	m.bytes = sizeOf(m.MaxSize)
-}
-
-// media is what bounds files: of `bot chat` too, which has no Matrix.
-func (c *Config) media() MediaConfig {
-	if c.Matrix == nil {
-		return defaultMedia
-	}
-	return c.Matrix.Media
-}
-
 func (b *bot) openMedia() *media.Store {
-	return media.Open(b.cfg.Data, b.cfg.media().Side)
+	return media.Open(b.cfg.Data, b.cfg.Files().Side)
 }
 
 // Files that no message names are deleted after an hour, as when a message is taken back

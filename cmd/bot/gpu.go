@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/llm"
 	"reverie/internal/llm/discover"
 	"reverie/internal/vram"
@@ -30,7 +31,7 @@ func placeOf(base string) (here bool, why string) {
 	if err != nil {
 		return false, "its address cannot be read"
 	}
-	if thisMachine(u.Hostname()) {
+	if discover.IsLocal(u.Hostname()) {
 		return true, u.Hostname() + " is this machine"
 	}
 	return false, u.Hostname() + " is another machine; if it is this one, write localhost in its address"
@@ -38,13 +39,13 @@ func placeOf(base string) (here bool, why string) {
 
 // modelWindow finds out how many tokens the chat model reads.
 type modelWindow struct {
-	cfg    *Config
+	cfg    *config.Config
 	models *llm.Models
 	gpu    *vram.Prober
 	fits   atomic.Pointer[window.Said] // the window that fits into the GPUs here; nil = not worked out yet
 }
 
-func openWindow(cfg *Config, models *llm.Models, log *slog.Logger) *modelWindow {
+func openWindow(cfg *config.Config, models *llm.Models, log *slog.Logger) *modelWindow {
 	c := cfg.Context
 	gpu := vram.New(vram.Config{Size: uint64(c.VRAMMiB) << 20, Off: !c.Probe && c.VRAMMiB == 0, Log: log})
 	return &modelWindow{cfg: cfg, models: models, gpu: gpu}
@@ -52,12 +53,12 @@ func openWindow(cfg *Config, models *llm.Models, log *slog.Logger) *modelWindow 
 
 // chatModel is the first model for chat, as configured and as far as it was detected;
 // empty = there is none.
-func (w *modelWindow) chatModel() (ModelConfig, llm.Detection) {
+func (w *modelWindow) chatModel() (config.Model, llm.Detection) {
 	found := append(w.models.Limits("chat"), llm.Detection{})[0]
-	if i := slices.IndexFunc(w.cfg.LLM.Models, func(m ModelConfig) bool { return m.Name == found.Model }); i >= 0 {
+	if i := slices.IndexFunc(w.cfg.LLM.Models, func(m config.Model) bool { return m.Name == found.Model }); i >= 0 {
 		return w.cfg.LLM.Models[i], found
 	}
-	return ModelConfig{}, found
+	return config.Model{}, found
 }
 
 // askingGPU is how often GPUs are asked for their memory. What they have free moves no

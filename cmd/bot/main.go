@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"reverie/internal/tty"
 	"strings"
 	"syscall"
 
 	"github.com/alexflint/go-arg"
+
+	"reverie/cmd/bot/config"
+	"reverie/internal/tty"
 )
 
 // version is set by the build.
@@ -153,7 +155,7 @@ type filePath string
 // UnmarshalText makes a path absolute. A ~ that the shell left alone is the home folder.
 func (p *filePath) UnmarshalText(text []byte) error {
 	here, err := os.Getwd()
-	*p = filePath(resolve(here, string(text)))
+	*p = filePath(config.Resolve(here, string(text)))
 	return err
 }
 

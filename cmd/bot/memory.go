@@ -142,7 +142,7 @@ func (l memoryListCommand) Run(ctx context.Context, c console, b *bot) error {
 		if e.State != memory.Active {
 			mark = " (" + string(e.State) + ")"
 		}
-		fmt.Fprintf(c.out, "%s  %s  %s  %s%s\n", e.ID, e.ObservedAt.In(b.cfg.location()).Format("2006-01-02"), e.Scope, e.Text, mark)
+		fmt.Fprintf(c.out, "%s  %s  %s  %s%s\n", e.ID, e.ObservedAt.In(b.cfg.Zone).Format("2006-01-02"), e.Scope, e.Text, mark)
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ type memoryAddCommand struct {
 // Run adds an entry, as if its person had said it.
 func (a memoryAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	if a.Scope == "" {
-		a.Scope = scope(memory.Private(b.cfg.owner()))
+		a.Scope = scope(memory.Private(b.cfg.Owner()))
 	}
 	e, added, err := b.memory.Add(ctx, memory.Entry{Scope: memory.Scope(a.Scope), Text: strings.Join(a.Text, " "),
 		Source: memory.UserExplicit, Integrity: trust.Owner}, byOperator)
@@ -230,8 +230,8 @@ func (h memoryHistoryCommand) Run(ctx context.Context, c console, b *bot) error 
 		return printJSON(c.out, all)
 	}
 	for _, o := range all {
-		fmt.Fprintf(c.out, "%s  batch %s  %s  %s  %s  %s\n", o.At.In(b.cfg.location()).Format("2006-01-02 15:04:05"), o.Batch, o.Actor,
-			o.Op, o.Entry, happened(o, b.cfg.location()))
+		fmt.Fprintf(c.out, "%s  batch %s  %s  %s  %s  %s\n", o.At.In(b.cfg.Zone).Format("2006-01-02 15:04:05"), o.Batch, o.Actor,
+			o.Op, o.Entry, happened(o, b.cfg.Zone))
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 			return err
 		}
 	}
-	q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.location()), K: s.K, Turns: s.Turns, Past: s.Past}
+	q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.Zone), K: s.K, Turns: s.Turns, Past: s.Past}
 	if s.Batch != "" {
 		return s.batch(ctx, c, index, q)
 	}
@@ -64,7 +64,7 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 		}
 		return printJSON(c.out, found)
 	}
-	return printHits(c.out, hits, b.cfg.location())
+	return printHits(c.out, hits, b.cfg.Zone)
 }
 
 // foundHit is a hit as --json prints it: what most programs want comes first.
@@ -180,7 +180,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 		return fmt.Errorf("import: %w", err)
 	}
 	importer := memory.Importer{
-		Store: b.memory, Scope: cmp.Or(memory.Scope(m.Scope), memory.Private(b.cfg.owner())), Location: b.cfg.location(), Now: time.Now,
+		Store: b.memory, Scope: cmp.Or(memory.Scope(m.Scope), memory.Private(b.cfg.Owner())), Location: b.cfg.Zone, Now: time.Now,
 	}
 	begin := time.Now()
 	result, err := importer.Import(ctx, m.File, data)

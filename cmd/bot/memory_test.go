@@ -32,8 +32,8 @@ import (
 func TestTakenBackIsNotRecalled(t *testing.T) {
 	b := openTest(t, small+"memory: {backend: fts5}\n")
 	const secret = "The vault opens with HERON-99."
-	me := memory.Private(b.cfg.owner())
-	turn := memory.Turn{Scope: me, Event: "$1", Sender: b.cfg.owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
+	me := memory.Private(b.cfg.Owner())
+	turn := memory.Turn{Scope: me, Event: "$1", Sender: b.cfg.Owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
 	must(t, b.memory.Hear(t.Context(), turn))
 	line := memory.Hit{Turn: &turn}.Line(time.UTC, nil)
 	for _, m := range []history.Message{
@@ -114,9 +114,9 @@ func TestFilesAreDeleted(t *testing.T) {
 func TestHarvestOfTheWholeBot(t *testing.T) {
 	b := openTest(t, rehearsing)
 	say := func(room, text string, shared bool) {
-		m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: fmt.Sprintf("$%s%d", room, time.Now().UnixNano()), Sender: b.cfg.owner(), Text: text, At: time.Now(),
-			Header: b.prompt.Header(time.Now(), b.cfg.owner(), shared)}
-		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Place{Room: room, Person: b.cfg.owner(), Private: !shared}.Readers()}
+		m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: fmt.Sprintf("$%s%d", room, time.Now().UnixNano()), Sender: b.cfg.Owner(), Text: text, At: time.Now(),
+			Header: b.prompt.Header(time.Now(), b.cfg.Owner(), shared)}
+		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Place{Room: room, Person: b.cfg.Owner(), Private: !shared}.Readers()}
 		must(t, b.history.Append(t.Context(), &m))
 	}
 	say("!dm", "By the way. My canary is called Tweety.", false)

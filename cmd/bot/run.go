@@ -33,11 +33,11 @@ func (runCommand) Run(ctx context.Context, c console, path filePath) error {
 	defer b.close()
 	client, err := matrix.Open(ctx, b.matrixConfig())
 	if err != nil {
-		return cfg.explain(err)
+		return cfg.Explain(err)
 	}
 	log.Info("ready", "name", cfg.Name, "version", version, "user", cfg.Matrix.User, "after", time.Since(began).Round(time.Millisecond))
 	if err := b.serve(ctx, client); err != nil {
-		return cfg.explain(err)
+		return cfg.Explain(err)
 	}
 	log.Info("stopped")
 	return nil
@@ -86,6 +86,6 @@ func (b *bot) matrixConfig() matrix.Config {
 	return matrix.Config{
 		Text:       b.messages.Text,
 		Homeserver: m.Homeserver, User: m.User, Password: string(m.Password), Token: string(m.AccessToken), DeviceName: m.DeviceName,
-		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, Devices: e2ee.DeviceRule(m.Devices), DB: b.db, Media: b.media, MaxFile: m.Media.bytes, Location: b.cfg.location(), Log: b.log,
+		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, Devices: e2ee.DeviceRule(m.Devices), DB: b.db, Media: b.media, MaxFile: m.Media.Bytes, Location: b.cfg.Zone, Log: b.log,
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -11,13 +11,14 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"reverie/internal/text"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"reverie/internal/text"
 )
 
 // fault is one thing wrong in a config file: where it is, and what to write
@@ -121,7 +122,7 @@ func (r *reader) syntax(err error) {
 }
 
 var (
-	secretType = reflect.TypeFor[secret]()
+	secretType = reflect.TypeFor[Secret]()
 	rolesType  = reflect.TypeFor[map[string][]string]()
 	proseType  = reflect.TypeFor[prose]()
 )
@@ -236,16 +237,16 @@ func unknownKey(key string, names []string) string {
 // replaced.
 type prose string
 
-// secret is text that nobody may see by accident: however it is printed,
+// Secret is text that nobody may see by accident: however it is printed,
 // logged or marshalled, "(hidden)" comes out. string(s) is the only way in.
-type secret string
+type Secret string
 
 const hidden = "(hidden)"
 
-func (secret) String() string               { return hidden }
-func (secret) Format(w fmt.State, _ rune)   { _, _ = io.WriteString(w, hidden) } // every verb, also %x and %d
-func (secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }       // JSON and YAML too
-func (secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
+func (Secret) String() string               { return hidden }
+func (Secret) Format(w fmt.State, _ rune)   { _, _ = io.WriteString(w, hidden) } // every verb, also %x and %d
+func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }       // JSON and YAML too
+func (Secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
 
 // text fills v, a string, and puts the environment's variables into it.
 func (r *reader) text(key string, n *yaml.Node, v reflect.Value) {
@@ -288,7 +289,7 @@ func (r *reader) expand(key string, n *yaml.Node, hidden bool) (text string, ok 
 }
 
 // secretFile fills *s from file, if one is given. key is that of the secret itself.
-func (c *Config) secretFile(r *reader, dir, key string, s *secret, file string) {
+func (c *Config) secretFile(r *reader, dir, key string, s *Secret, file string) {
 	if file == "" {
 		return
 	}
@@ -296,7 +297,7 @@ func (c *Config) secretFile(r *reader, dir, key string, s *secret, file string) 
 		r.fault(key+"_file", "the secret is given twice; keep either this or %s", key[strings.LastIndexByte(key, '.')+1:])
 		return
 	}
-	file = resolve(dir, file)
+	file = Resolve(dir, file)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		r.fault(key+"_file", "%v", err)
@@ -307,14 +308,14 @@ func (c *Config) secretFile(r *reader, dir, key string, s *secret, file string) 
 		r.fault(key+"_file", "%s must hold the secret on one line and nothing else", file)
 		return
 	}
-	*s = secret(text)
+	*s = Secret(text)
 	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o004 != 0 {
 		c.warn("%s_file: every user of this machine can read %s; chmod 600 %s", key, file, file)
 	}
 }
 
-// resolve makes a path from the file absolute: relative to dir, ~/ being the home folder.
-func resolve(dir, path string) string {
+// Resolve makes a path from the file absolute: relative to dir, ~/ being the home folder.
+func Resolve(dir, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
 			return filepath.Join(home, rest)

@@ -13,26 +13,21 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"reverie/internal/test/expect"
 )
 
 func openShared(t *testing.T) *sql.DB {
 	t.Helper()
-	db := result(Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), fstest.MapFS{"0001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (n INTEGER PRIMARY KEY, v TEXT NOT NULL DEFAULT '');\n")}}))(t)
+	db := expect.Must(Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), fstest.MapFS{"0001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (n INTEGER PRIMARY KEY, v TEXT NOT NULL DEFAULT '');\n")}}))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Many writers at once: none is turned away, and none is lost.
 func TestWritersQueue(t *testing.T) {
 	db := openShared(t)
-	result(db.Exec(`INSERT INTO a (n, v) VALUES (0, '')`))(t)
+	expect.Must(db.Exec(`INSERT INTO a (n, v) VALUES (0, '')`))(t)
 	const writers, each = 16, 25
 	var all sync.WaitGroup
 	for w := range writers {
@@ -63,7 +58,7 @@ func TestWritersQueue(t *testing.T) {
 	}
 	all.Wait()
 	var v int
-	must(t, db.QueryRow(`SELECT CAST(v AS INTEGER) FROM a WHERE n = 0`).Scan(&v))
+	expect.OK(t, db.QueryRow(`SELECT CAST(v AS INTEGER) FROM a WHERE n = 0`).Scan(&v))
 	if want := writers * each * 3 / 4; v != want {
 		t.Errorf("counted to %d, want %d", v, want)
 	}
@@ -72,18 +67,18 @@ func TestWritersQueue(t *testing.T) {
 // Who waits to write can give up, and others write again whatever a writer did.
 func TestWriterGivesUp(t *testing.T) {
 	db := openShared(t)
-	hold := result(db.BeginTx(t.Context(), nil))(t)
+	hold := expect.Must(db.BeginTx(t.Context(), nil))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := db.ExecContext(ctx, `INSERT INTO a (n) VALUES (1)`); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting beside a transaction: %v", err)
 	}
 	var n int
-	must(t, db.QueryRow(`SELECT count(*) FROM a`).Scan(&n)) // reading waits for nobody
-	must(t, hold.Rollback())
+	expect.OK(t, db.QueryRow(`SELECT count(*) FROM a`).Scan(&n)) // reading waits for nobody
+	expect.OK(t, hold.Rollback())
 
 	ended, cancel := context.WithCancel(t.Context()) // database/sql rolls this one back
-	tx := result(db.BeginTx(ended, nil))(t)
+	tx := expect.Must(db.BeginTx(ended, nil))(t)
 	cancel()
 	if err := tx.Commit(); err == nil {
 		t.Error("committed after its context had ended")
@@ -94,15 +89,15 @@ func TestWriterGivesUp(t *testing.T) {
 		_, err := db.ExecContext(ctx, query)
 		return err
 	}
-	must(t, write(`INSERT INTO a (n) VALUES (6)`))
+	expect.OK(t, write(`INSERT INTO a (n) VALUES (6)`))
 	rows, err := db.Query(`INSERT INTO a (n) VALUES (7) RETURNING n`) // and one that is not read to its end
-	must(t, err)
+	expect.OK(t, err)
 	rows.Next()
-	must(t, rows.Close())
+	expect.OK(t, rows.Close())
 	if err := write(`INSERT INTO a (n) VALUES ('no number')`); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a text as a key: %v", err)
 	}
-	must(t, write(`INSERT INTO a (n) VALUES (8)`))
+	expect.OK(t, write(`INSERT INTO a (n) VALUES (8)`))
 }
 
 func TestFileNameProperties(t *testing.T) {
@@ -137,14 +132,5 @@ func TestFileName(t *testing.T) {
 		if got := FileName(id); got != want {
 			t.Errorf("FileName(%q) = %q, want %q", id, got, want)
 		}
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
+
+	"reverie/internal/test/expect"
 )
 
 var errTest = errors.New("a test")
@@ -60,7 +62,7 @@ web: {listen: ""}
 const small = "llm:\n  models:\n    - {name: a, base_url: \"http://127.0.0.1:1/v1\", model: m}\n"
 
 func TestConfigDefaults(t *testing.T) {
-	c := result(parse(t, "/x", small+"matrix:\n"))(t)
+	c := expect.Must(parse(t, "/x", small+"matrix:\n"))(t)
 	if c.Matrix != nil || c.Name != "Reverie" || c.Data != "/x/data" || c.Zone != time.Local || c.Prompt.Layout != "stable" ||
 		c.Memory.Backend != "local_vector" || c.LLM.Models[0].MaxOutput != 2048 || !slices.Equal(c.LLM.Roles["chat"], []string{"a"}) || c.Owner() == "" || len(c.Warnings) != 0 {
 		t.Errorf("%#v", c)
@@ -194,14 +196,14 @@ func TestConfigEnvironment(t *testing.T) {
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"good": "hunter2\r\n", "two": "hunter2\nhunter3\n", "empty": "\n"} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	with := func(more string) string { return strings.Replace(small, "model: m", "model: m, "+more, 1) }
 	c, err := parse(t, dir, with("api_key_file: good"))
 	if err != nil || c.LLM.Models[0].APIKey != "hunter2" || len(c.Warnings) != 0 {
 		t.Fatalf("%v %v", c, err)
 	}
-	must(t, os.Chmod(filepath.Join(dir, "good"), 0o644))
+	expect.OK(t, os.Chmod(filepath.Join(dir, "good"), 0o644))
 	c, err = parse(t, dir, with("api_key_file: ./good"))
 	if err != nil || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "chmod 600") || strings.Contains(c.Warnings[0], "hunter") {
 		t.Errorf("%v, %v", c.Warnings, err)
@@ -229,7 +231,7 @@ func TestSecretFiles(t *testing.T) {
 }
 
 func TestSecretIsHidden(t *testing.T) {
-	c := result(parse(t, "/x", sample))(t)
+	c := expect.Must(parse(t, "/x", sample))(t)
 	s := c.Matrix.Password
 	if string(s) != "hunter2" || c.LLM.Models[0].APIKey != "sk-hunter3" || len(c.Warnings) != 0 {
 		t.Fatalf("the secrets cannot be read either, or it warns: %q", c.Warnings)
@@ -243,8 +245,8 @@ func TestSecretIsHidden(t *testing.T) {
 	for _, h := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
 		slog.New(h).Info("x", "secret", s, "matrix", c.Matrix, "config", c)
 	}
-	j := result(json.Marshal(c))(t)
-	y := result(yaml.Marshal(c))(t)
+	j := expect.Must(json.Marshal(c))(t)
+	y := expect.Must(yaml.Marshal(c))(t)
 	out.Write(j)
 	out.Write(y)
 	if text := out.String(); strings.Contains(text, "hunter") || strings.Contains(text, "68756e74") || !strings.Contains(text, hidden) {
@@ -263,8 +265,8 @@ func TestLoadConfig(t *testing.T) {
 	}
 	literal := strings.Replace(small, "model: m", "model: m, api_key: hunter2", 1)
 	for text, want := range map[string]int{small: 0, literal: 1} {
-		must(t, os.WriteFile(path, []byte(text), 0o600))
-		must(t, os.Chmod(path, 0o644))
+		expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
+		expect.OK(t, os.Chmod(path, 0o644))
 		c, err := Load(path, lookup, true)
 		if err != nil || c.Data != filepath.Join(dir, "data") || len(c.Warnings) != want {
 			t.Errorf("%v, %v, %v", c, err, c.Warnings)
@@ -284,14 +286,14 @@ func TestExampleConfig(t *testing.T) {
 	const path = "../../../config.example.yaml"
 	want := Render(exampleAnswers())
 	if *update {
-		must(t, os.WriteFile(path, want, 0o644))
+		expect.OK(t, os.WriteFile(path, want, 0o644))
 	}
-	got := result(os.ReadFile(path))(t)
+	got := expect.Must(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("config.example.yaml is not what config.yaml.tmpl makes; go test ./cmd/bot/config -run TestExampleConfig -update (-want +got):\n%s", diff)
 	}
-	c := result(parse(t, "/x", string(got)))(t)
-	equal(t, len(c.Warnings), 0, "the example warns: %v", c.Warnings)
+	c := expect.Must(parse(t, "/x", string(got)))(t)
+	expect.Equal(t, len(c.Warnings), 0, "the example warns: %v", c.Warnings)
 	for _, name := range keysOf(reflect.TypeFor[Config]()) {
 		if !regexp.MustCompile(`(?m)^ *(# |- )?` + name + `:( |$)`).Match(got) {
 			t.Errorf("%s is not in config.example.yaml", name)
@@ -350,7 +352,7 @@ func FuzzConfig(f *testing.F) {
 func TestWriteConfig(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.yaml")
-	must(t, Write(path, DefaultAnswers()))
+	expect.OK(t, Write(path, DefaultAnswers()))
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
@@ -367,7 +369,7 @@ func TestWriteConfig(t *testing.T) {
 	}
 	// A link that leads nowhere is something, too.
 	link := filepath.Join(dir, "link.yaml")
-	must(t, os.Symlink("elsewhere.yaml", link))
+	expect.OK(t, os.Symlink("elsewhere.yaml", link))
 	if err := Write(link, DefaultAnswers()); err == nil {
 		t.Error("wrote through a link")
 	}
@@ -399,8 +401,8 @@ func TestWriteConfigQuotes(t *testing.T) {
 // TestConfigRead: each section is read, with a value of each kind.
 func TestConfigRead(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "key"), []byte("hunter4\n"), 0o600))
-	c := result(parse(t, dir, strings.Replace(small, "model: m", "model: m, vision: true, temperature: 0.5, cache_marks: true", 1)+
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "key"), []byte("hunter4\n"), 0o600))
+	c := expect.Must(parse(t, dir, strings.Replace(small, "model: m", "model: m, vision: true, temperature: 0.5, cache_marks: true", 1)+
 		`  embedding: {base_url: "http://127.0.0.1:11434/api", model: nomic-embed-text, api_key_file: key, timeout: 9s}
 sub_sessions: {parallel: 0, depth: 1, timeout: 90s, rounds: 4}
 tasks: {per_room: 1, per_person: 2, runs_per_day: 3}
@@ -427,7 +429,7 @@ prompt:
 		{c.Prompt, Prompt{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false}},
 		{c.Memory.Isolation, "shared"},
 	} {
-		equal(t, section.got, section.want, "")
+		expect.Equal(t, section.got, section.want)
 	}
 }
 
@@ -498,7 +500,7 @@ func TestConfigWarnings(t *testing.T) {
 		qdrant("http://[::1]:6333"):                 "",
 		qdrant("http://localhost"):                  "",
 	} {
-		c := result(parse(t, "/x", text))(t)
+		c := expect.Must(parse(t, "/x", text))(t)
 		if w := strings.Join(c.Warnings, "|"); (w == "") != (want == "") || !strings.HasPrefix(w, want) {
 			t.Errorf("%s: warnings %q, want %q", text, w, want)
 		}
@@ -547,28 +549,5 @@ func TestConfigYAML(t *testing.T) {
 		if _, err := parse(t, "/x", text.String()); err == nil || regexp.MustCompile(`config\.[A-Z]|!!|unmarshal|string\b|\bint\b|float|\bstruct\b`).MatchString(err.Error()) {
 			t.Errorf("%s: %v", value, err)
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
-	t.Helper()
-	if got != want {
-		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }

@@ -164,9 +164,11 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 		return append(found, finding{"prompt", ill, err.Error(), "shorten the files under data/, or use a model with a larger window"})
 	}
 	for _, o := range p.Report.Oversize {
-		found = append(found, finding{"prompt", note,
-			fmt.Sprintf("%s take %d characters, and a prompt has room for %d: what is over is left out of it", o.Contributor, o.Size, o.Max),
-			"make them shorter (of tasks, skills and flat_file memories the model is asked to, once a day), or raise context.component_size_limits"})
+		what := fmt.Sprintf("%s take %d characters, and a prompt has room for %d: what is over is left out of it",
+			o.Contributor, o.Size, o.Max)
+		found = append(found, finding{"prompt", note, what,
+			"make them shorter (of tasks, skills and flat_file memories the model is asked to, once a day), " +
+				"or raise context.component_size_limits"})
 	}
 	return append(found,
 		finding{"prompt", well, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window), ""})
@@ -219,7 +221,8 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 	}
 	if e2ee.DeviceRule(b.cfg.Matrix.Devices) == e2ee.DevicesAny {
 		r.add(finding{"matrix", note, "matrix.devices is any: devices that nobody has verified are obeyed, and in rooms without " +
-			"encryption the homeserver vouches for who writes", "write `matrix.devices: owners`, so that an owner's identity proves their devices"})
+			"encryption the homeserver vouches for who writes",
+			"write `matrix.devices: owners`, so that an owner's identity proves their devices"})
 	}
 }
 

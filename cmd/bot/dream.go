@@ -122,7 +122,7 @@ type dreamCommand struct {
 	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Take a dream back, the last one if none is named."`
 
 	DryRun bool     `arg:"--dry-run" help:"Only show what would be done."`
-	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be given several times."`
+	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be repeated."`
 }
 
 // Run dreams once.

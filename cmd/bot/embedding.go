@@ -108,7 +108,8 @@ func (b *bot) examineEmbedding(ctx context.Context) []finding {
 }
 
 // wordsOnly is what the operator reads where nothing makes vectors.
-const wordsOnly = "memories are found by their words only: there is nothing that makes vectors; llm.embedding in the configuration names a model that does"
+const wordsOnly = "memories are found by their words only: there is nothing that makes vectors; " +
+	"llm.embedding in the configuration names a model that does"
 
 // examineBuiltIn says how memories are found where no model for vectors is named.
 func (b *bot) examineBuiltIn() []finding {

@@ -108,5 +108,6 @@ func nextSteps(out io.Writer, a config.Answers) {
 		fmt.Fprintln(out, "`bot chat` talks here in the terminal. For Matrix, fill in the matrix: section; `bot doctor` checks everything.")
 		return
 	}
-	fmt.Fprintf(out, "The password of %s comes from the environment:  export MATRIX_PASSWORD=…\nThen `bot doctor` checks everything, and `bot run` starts.\n", a.User)
+	fmt.Fprintf(out, "The password of %s comes from the environment:  export MATRIX_PASSWORD=…\n", a.User)
+	fmt.Fprintln(out, "Then `bot doctor` checks everything, and `bot run` starts.")
 }

@@ -80,7 +80,7 @@ type memoryCommand struct {
 	Forget  *memoryForgetCommand  `arg:"subcommand:forget" help:"Forget for good: nothing of it is left in the data folder."`
 	History *memoryHistoryCommand `arg:"subcommand:history" help:"Show what was done to a memory."`
 	Undo    *memoryUndoCommand    `arg:"subcommand:undo" help:"Take a change back, the last one if none is named."`
-	Export  *memoryExportCommand  `arg:"subcommand:export" help:"Print everything remembered, one JSON object a line, or with --json all in one array."`
+	Export  *memoryExportCommand  `arg:"subcommand:export" help:"Print all that is remembered as JSON lines; with --json, as an array."`
 	Search  *memorySearchCommand  `arg:"subcommand:search" help:"Find what is remembered."`
 	Import  *memoryImportCommand  `arg:"subcommand:import" help:"Take memories from a file of JSON lines."`
 	Reindex *memoryReindexCommand `arg:"subcommand:reindex" help:"Make the search index anew."`

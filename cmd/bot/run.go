@@ -23,7 +23,8 @@ func (runCommand) Run(ctx context.Context, c console, path filePath) error {
 		return err
 	}
 	if cfg.Matrix == nil {
-		return usageError{errors.New("the configuration has no matrix: section; add one (see config.example.yaml), or use `bot chat` for a chat without Matrix")}
+		return usageError{errors.New("the configuration has no matrix: section; add one (see config.example.yaml), " +
+			"or use `bot chat` for a chat without Matrix")}
 	}
 	began := time.Now()
 	b, err := openBot(ctx, cfg, log, true)
@@ -84,8 +85,9 @@ func settle(ctx context.Context) error {
 func (b *bot) matrixConfig() matrix.Config {
 	m := b.cfg.Matrix
 	return matrix.Config{
-		Text:       b.messages.Text,
 		Homeserver: m.Homeserver, User: m.User, Password: string(m.Password), Token: string(m.AccessToken), DeviceName: m.DeviceName,
-		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, Devices: e2ee.DeviceRule(m.Devices), DB: b.db, Media: b.media, MaxFile: m.Media.Bytes, Location: b.cfg.Zone, Log: b.log,
+		Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, Devices: e2ee.DeviceRule(m.Devices),
+		Dir: b.cfg.Data, DB: b.db, Media: b.media, MaxFile: m.Media.Bytes,
+		Text: b.messages.Text, Location: b.cfg.Zone, Log: b.log,
 	}
 }

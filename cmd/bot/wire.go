@@ -169,7 +169,8 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 		}
 		c.Models = append(c.Models, llm.ModelConfig{
 			Name: m.Name, BaseURL: url, APIKey: string(m.APIKey), Model: m.Model,
-			Window: m.Window, MaxOutput: m.MaxOutput, Timeout: m.Timeout, Temperature: m.Temperature, Vision: m.Vision, CacheMarks: m.CacheMarks,
+			Window: m.Window, MaxOutput: m.MaxOutput, Timeout: m.Timeout, Temperature: m.Temperature,
+			Vision: m.Vision, CacheMarks: m.CacheMarks,
 		})
 	}
 	return llm.New(c)

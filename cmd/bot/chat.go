@@ -53,7 +53,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.Owner()}, only: terminalRoom})
 	work, stop := context.WithCancel(ctx)
 	b.models.Detect(ctx) // the first message is to have the right window
-	runs := []func(context.Context) error{s.sessions.Run, b.models.Run, b.window.watchGPU, b.runVectors, b.runHarvest, s.runNightly,
+	runs := []func(context.Context) error{s.sessions.Run, b.models.Run, b.window.Run, b.runVectors, b.runHarvest, s.runNightly,
 		s.runTasks}
 	ended := make(chan error, len(runs))
 	for _, run := range runs {

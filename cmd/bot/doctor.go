@@ -96,7 +96,7 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 	}
 	defer b.close()
 	examineFiles(cfg, r)
-	b.window.lookAround(ctx)
+	b.window.Look(ctx)
 	r.add(b.examinePrompt(ctx)...)
 	r.add(b.examineModels(ctx)...)
 	r.add(b.examineTier(ctx)...)

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,20 +36,19 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*vector.
 	}
 	c := vector.Config{DB: b.db, Patience: patience, Log: b.log}
 	configured, err := b.embedding()
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case configured != nil:
-		c.Embedder = configured
-	default:
-		if !encoder.BuiltIn() {
-			b.log.Info(wordsOnly, "err", encoder.ErrNoWeights)
-			return nil, nil
-		}
-		c.Embedder, c.Neutral = encoder.NewLazy(b.log), encoder.Neutral
-		c.Patience = cmp.Or(patience, 2*time.Second) // a busy computer is no server that is unreachable
 	}
-	return vector.Open(ctx, c)
+	if configured != nil {
+		c.Embedder = configured
+		return vector.Open(ctx, c)
+	}
+	v, err := vector.OpenBuiltIn(ctx, c)
+	if errors.Is(err, encoder.ErrNoWeights) {
+		b.log.Info(wordsOnly, "err", err)
+		return nil, nil
+	}
+	return v, err
 }
 
 // runVectors reads memories for their meaning until ctx ends, and sends what it

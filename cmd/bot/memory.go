@@ -13,6 +13,7 @@ import (
 	"reverie/internal/delivery"
 	dreamt "reverie/internal/dream/report"
 	"reverie/internal/history"
+	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
@@ -60,6 +61,28 @@ func (b *bot) takenBack(ctx context.Context, event string) error {
 	}
 	_, err = b.memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, event)
 	return err
+}
+
+// fileUses lists the files that somebody needs; moving are those on their way.
+func (b *bot) fileUses(moving func(context.Context) ([]string, error)) media.Uses {
+	return media.Uses{Named: b.history.Named, Loaded: b.history.Paths, Moving: moving}
+}
+
+// dropFiles deletes the files of a message that was taken back, but for those that
+// another message has too. Its row must be empty by now.
+func (b *bot) dropFiles(ctx context.Context, paths []string) error {
+	for _, p := range paths {
+		named, err := b.history.Names(ctx, media.Stem(p))
+		if err != nil {
+			return err
+		}
+		if !named {
+			if err := b.media.Remove(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // listedRunes is less than a list of memories shows of each.

@@ -55,7 +55,7 @@ func (b *bot) connect(c connection) *service {
 		Limits:  session.Limits{FileText: b.cfg.Files().Text, Helpers: subsession.Limits(b.cfg.Subs)},
 		Program: session.Program{Verify: c.verify, Status: b.withVectors(c.status), Dreams: b.dreams()},
 
-		Background: b.background, Transport: c.transport, Rooms: c.rooms, Window: b.window.inputs,
+		Background: b.background, Transport: c.transport, Rooms: c.rooms, Window: b.window.Inputs,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Location: b.cfg.Zone, Log: b.log,
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: jobs{s.scheduler}, chat.MemoryQuestion: s.asking},
 	}

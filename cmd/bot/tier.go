@@ -33,7 +33,7 @@ func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
 		return err
 	}
 	defer b.close()
-	b.window.lookAround(ctx)
+	b.window.Look(ctx)
 	r, err := b.tier(ctx)
 	if err != nil {
 		return err
@@ -50,12 +50,12 @@ func (b *bot) tier(ctx context.Context) (tierReport, error) {
 	if err != nil {
 		return tierReport{}, err
 	}
-	m, found := b.window.chatModel()
+	m, found := b.window.Chat()
 	if !found.Answered && m.Window == 0 {
 		d.Warnings = append(d.Warnings, "the model server does not answer; this is what is known without it")
 	}
 	rooms, err := window.Store{DB: b.db}.Locks(ctx)
-	return tierReport{Decision: d, VRAM: b.window.inputs().VRAM, Asked: found.Steps, Rooms: rooms}, err
+	return tierReport{Decision: d, VRAM: b.window.Inputs().VRAM, Asked: found.Steps, Rooms: rooms}, err
 }
 
 func (r tierReport) print(w io.Writer, cfg *config.Config) error {

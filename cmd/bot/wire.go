@@ -31,6 +31,8 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/vram"
+	"reverie/internal/window"
 )
 
 // bot is Reverie put together, all but the transport. Read openBot from top
@@ -52,7 +54,7 @@ type bot struct {
 
 	messages *settings.Messages
 
-	window *modelWindow
+	window *window.Detector
 
 	background *idle.Gate // what gives way to people
 	harvester  *harvest.Harvester
@@ -96,7 +98,9 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	if b.models, err = b.openModels(ctx); err != nil {
 		return nil, err
 	}
-	b.window = openWindow(cfg, b.models, log)
+	b.window = b.openWindow(vram.New(vram.Config{
+		Size: uint64(cfg.Context.VRAMMiB) << 20, Off: !cfg.Context.Probe && cfg.Context.VRAMMiB == 0, Log: log,
+	}))
 	b.background = idle.New(2*time.Second, time.Now)
 	if lock { // who only looks need not read all vectors
 		if b.vectors, err = b.openVectors(ctx, 0); err != nil {
@@ -114,7 +118,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 		PerRoom: cfg.Tasks.PerRoom, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log)
 	b.history = history.NewStore(b.db)
-	b.media = b.openMedia()
+	b.media = media.Open(cfg.Data, cfg.Files().Side)
 	if b.tools, err = tool.New(tool.Config{
 		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
 		Location: cfg.Zone, Log: log,
@@ -174,6 +178,20 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 		})
 	}
 	return llm.New(c)
+}
+
+func (b *bot) openWindow(gpu *vram.Prober) *window.Detector {
+	c := window.DetectorConfig{
+		Models: b.models, GPU: gpu, Tier: b.cfg.Context.Tier, Ollama: os.Getenv("OLLAMA_MODELS"),
+		Settings: fmt.Sprintf("vram_mib=%d probe=%t", b.cfg.Context.VRAMMiB, b.cfg.Context.Probe),
+	}
+	if home, err := os.UserHomeDir(); c.Ollama == "" && err == nil {
+		c.Ollama = filepath.Join(home, ".ollama", "models")
+	}
+	for _, m := range b.cfg.LLM.Models {
+		c.Servers = append(c.Servers, window.Server{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, Window: m.Window})
+	}
+	return window.NewDetector(c)
 }
 
 func (b *bot) close() {

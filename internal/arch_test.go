@@ -92,7 +92,7 @@ var homes = []struct {
 	{"modernc.org/sqlite", []string{"internal/store"}},
 	{"golang.org/x/sys", []string{"internal/store", "internal/llm/encoder", "internal/media"}},
 	{"github.com/robfig/cron", []string{"internal/task"}},
-	{"gopkg.in/yaml.v3", []string{"cmd/bot", "internal/skill"}},
+	{"gopkg.in/yaml.v3", []string{"cmd/bot/config", "internal/skill"}},
 	{"github.com/alexflint/go-arg", []string{"cmd/bot"}},
 	{"golang.org/x/term", []string{"internal/tty"}},
 	{"golang.org/x/net/html", []string{"internal/matrix/render"}},

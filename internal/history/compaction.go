@@ -92,9 +92,8 @@ func (s *Store) compact(ctx context.Context, tx *sql.Tx, c *Compaction, gone, sh
 		return err
 	}
 	s.reached("marked")
-	short := `UPDATE message SET short = iif(short = '' AND text = ?1, '', ?1), unquoted = iif(?2 AND unquoted = 0 AND quoted <> '', ?3, unquoted)
-		WHERE room = ?4 AND conversation = (SELECT conversation FROM room WHERE id = ?4) AND retired = 0 AND id = ?5`
-	if err := each(ctx, tx, short, shorter, func(m *Message) []any { return []any{m.Text, len(m.Quoted) == 0, c.ID, c.Room, m.ID} }); err != nil {
+	short := `UPDATE message SET short = ? WHERE ` + loaded + ` AND id = ?`
+	if err := each(ctx, tx, short, shorter, func(m *Message) []any { return []any{m.Text, c.Room, c.Room, m.ID} }); err != nil {
 		return err
 	}
 	s.reached("shortened")

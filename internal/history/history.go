@@ -82,7 +82,7 @@ func NewStore(db *sql.DB) *Store { return &Store{db: db} }
 
 // columns of a Message. What was shortened is read in the short form: the other one
 // is kept, and not sent any more.
-const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, files, at, iif(unquoted <> 0, '', quoted), integrity, readers, tail_integrity`
+const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, files, at, quoted, integrity, readers, tail_integrity`
 
 // Append stores m at the end of its room's current conversation and sets its ID
 // and Conversation; At is cut to what is stored. If the room has a message with

@@ -15,7 +15,6 @@ import (
 	"pgregory.net/rapid"
 
 	"reverie/internal/history"
-	"reverie/internal/history/compact"
 	"reverie/internal/llm"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
@@ -498,35 +497,4 @@ func TestQuoted(t *testing.T) {
 	equal(t, "taken back, it reads", load(), "[now]\neve:\n> [forgotten]\n[taken back]\nand?")
 	noError(t, s.Redact(t.Context(), "$1"))
 	equal(t, "with its quotes it reads", load(), "[now]\n[taken back]")
-}
-
-// TestQuotesGoFirst: a compaction leaves out what older messages quote before it takes
-// anything else, keeps what the newest one does, and gives it back when it is undone.
-func TestQuotesGoFirst(t *testing.T) {
-	s, _ := open(t)
-	long := strings.Repeat("word ", 400)
-	for _, event := range []string{"$1", "$2"} {
-		quoting(t, s, event, "and?", history.Quoted{Text: "eve:\n> " + long})
-		noError(t, s.Append(t.Context(), &history.Message{Room: here, Role: llm.Assistant, EventID: "re:" + event, Text: "Well.", At: noon}))
-	}
-	quoting(t, s, "$3", "and?", history.Quoted{Text: "eve:\n> " + long})
-	past := must(s.Load(t.Context(), here))(t)
-	plan := compact.NewPlan(past, compact.Limits{Room: 1_000, Summary: 100})
-	shorter := plan.Shortened(past)
-	if len(plan.Gone) != 0 || len(shorter) != 2 || plan.After >= plan.Before/2 || !slices.ContainsFunc(plan.Steps, func(s compact.Step) bool { return s.Name == "quotes" && s.Messages == 2 }) {
-		t.Fatalf("%+v", plan)
-	}
-	c := history.Compaction{Room: here, Level: history.Trimmed, Reason: "full", At: noon}
-	noError(t, s.Compact(t.Context(), &c, plan.Gone, shorter))
-	quotes := func() (n []int) {
-		t.Helper()
-		now := must(s.Load(t.Context(), here))(t)
-		for _, m := range now {
-			if m.Role == llm.User {
-				n = append(n, len(m.Quoted))
-			}
-		}
-		return n
-	}
-	same(t, "left", quotes(), []int{0, 0, 1})
 }

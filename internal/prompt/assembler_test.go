@@ -315,42 +315,6 @@ func TestEpochsAreLogged(t *testing.T) {
 	}
 }
 
-// The last request can be told from what is stored: while a tool is called, and after an answer
-// and a restart. send compares the bytes, also after retries and of a part of the history.
-func TestSent(t *testing.T) {
-	w := newWorld(t, Stable)
-	sent := func() string {
-		t.Helper()
-		messages, err := w.assembler.Sent(t.Context(), history.Talk(w.room))
-		if errors.Is(err, ErrNotKept) {
-			return "not kept"
-		}
-		w.must(err)
-		return flat(messages)
-	}
-	equal(t, "of a room in which nothing was said", sent(), "not kept")
-	w.remembers("Ada drinks tea.")
-	w.says("Hello")
-	equal(t, "before the first request", sent(), "not kept")
-	w.send()
-	w.addTask(3, "Water the plants")
-	w.callsTool("task", "{}")
-	equal(t, "while a tool is called", sent(), flat(w.last))
-	w.result("done")
-	first := flat(w.send().Messages())
-	w.answers("Hello.")
-	w.restart()
-	equal(t, "after the answer and a restart", sent(), first)
-	w.startsNew()
-	equal(t, "after !new", sent(), "not kept")
-	w.says("Hello again")
-	equal(t, "after !new and a message", sent(), "not kept")
-	w.layout, w.last = Classic, nil
-	w.restart()
-	w.send()
-	equal(t, "of a layout that keeps no prefix", sent(), "not kept")
-}
-
 // An epoch that cannot be read, or that somebody spoiled, costs a new one and no more.
 func TestSpoiledEpoch(t *testing.T) {
 	for column, reason := range map[string]string{
@@ -366,24 +330,23 @@ func TestSpoiledEpoch(t *testing.T) {
 	}
 }
 
-func TestRepeated(t *testing.T) {
+func TestReused(t *testing.T) {
 	m := func(role llm.Role, text string) llm.Message { return llm.Message{Role: role, Content: text} }
 	call := llm.Message{Role: llm.Assistant, ToolCalls: []llm.ToolCall{{ID: "1", Name: "task", Arguments: "{1}"}}}
 	other := llm.Message{Role: llm.Assistant, ToolCalls: []llm.ToolCall{{ID: "1", Name: "task", Arguments: "{2}"}}}
 	for _, tt := range []struct {
-		last, now        []llm.Message
-		repeated, reused float64
+		last, now []llm.Message
+		reused    float64
 	}{
-		{[]llm.Message{m(llm.System, "ab")}, nil, 0, 0},
-		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, 1, 0.5},
-		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.System, "abcd")}, 0.5, 1},
-		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abxd"), m(llm.User, "efgh")}, 0.5, 0.25},
-		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.User, "abcd"), m(llm.User, "efgh")}, 0, 0},
-		{[]llm.Message{call, m(llm.User, "abc")}, []llm.Message{other, m(llm.User, "abc")}, 0, 0},
-		{[]llm.Message{m(llm.Assistant, "abc")}, []llm.Message{{Role: llm.Assistant, Content: "abc", ToolCalls: call.ToolCalls}}, 1, 0.3},
+		{[]llm.Message{m(llm.System, "ab")}, nil, 0},
+		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, 0.5},
+		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.System, "abcd")}, 1},
+		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abxd"), m(llm.User, "efgh")}, 0.25},
+		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.User, "abcd"), m(llm.User, "efgh")}, 0},
+		{[]llm.Message{call, m(llm.User, "abc")}, []llm.Message{other, m(llm.User, "abc")}, 0},
+		{[]llm.Message{m(llm.Assistant, "abc")}, []llm.Message{{Role: llm.Assistant, Content: "abc", ToolCalls: call.ToolCalls}}, 0.3},
 	} {
-		equal(t, fmt.Sprintf("%s then %s: repeated", flat(tt.last), flat(tt.now)), Repeated(tt.last, tt.now), tt.repeated)
-		equal(t, fmt.Sprintf("%s then %s: reused", flat(tt.last), flat(tt.now)), reused(tt.last, tt.now), tt.reused)
+		equal(t, fmt.Sprintf("%s then %s", flat(tt.last), flat(tt.now)), reused(tt.last, tt.now), tt.reused)
 	}
 }
 

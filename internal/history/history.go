@@ -71,11 +71,7 @@ func (m Message) Content() string {
 // Store keeps transcripts in the database. Nothing is ever deleted: what is no
 // longer part of a conversation is only no longer loaded. It is safe for
 // concurrent use.
-type Store struct {
-	db *sql.DB
-
-	Reached func(step string) // called within Compact, for tests; nil = nobody is told
-}
+type Store struct{ db *sql.DB }
 
 // NewStore returns the transcripts in db, which has this package's tables.
 func NewStore(db *sql.DB) *Store { return &Store{db: db} }

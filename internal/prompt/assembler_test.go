@@ -95,7 +95,7 @@ func TestContributorsFailAlone(t *testing.T) {
 	defer close(forever)
 	contribute("deaf", section.Items, func(context.Context, *section.Question) (*section.Content, error) { <-forever; return nil, nil })
 	contribute("huge", section.TailCut, func(context.Context, *section.Question) (*section.Content, error) {
-		return section.NewContent(section.Content{Source: "huge", Lines: []string{strings.Repeat("much ", 2<<20)}}), nil
+		return section.NewContent(section.Content{Source: "huge", Lines: []section.Line{{Text: strings.Repeat("much ", 2<<20)}}}), nil
 	})
 	w.assembler.deadline = 500 * time.Millisecond
 	w.remembers("Ada drinks tea.")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 // Files that are cut into sections.
@@ -86,7 +87,7 @@ func partContent(source string, sections []baseSection, tools []string, name str
 	}
 	c := Content{Source: source}
 	if len(on) > 0 {
-		c.Lines = []string{strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name)}
+		c.Lines = linesOf(trust.Owner, strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name))
 	}
 	return NewContent(c)
 }

@@ -14,11 +14,7 @@ func gatherSeed(_ context.Context, q *Question) (*Content, error) {
 	if problem != "" {
 		q.Problem(file, 0, problem)
 	}
-	if text == "" {
-		return nil, nil
-	}
-	text = strings.ReplaceAll(text, "{agent_name}", q.sources.Name)
-	return NewContent(Content{Source: "seed", Lines: []string{text}}), nil
+	return q.said("seed", q.fill(text))
 }
 
 // readSeed reads the seed of a language; English stands in for one that has none.

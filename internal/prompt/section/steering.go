@@ -241,7 +241,7 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 	c := Content{Source: "steering"}
 	for _, n := range notes[:min(len(notes), mostNotes)] {
 		name := rules[n.rank].name
-		c.Lines, c.keys = append(c.Lines, "- "+says[name]), append(c.keys, fmt.Sprintf("%d %s", n.message, name))
+		c.Lines = append(c.Lines, Line{Text: "- " + says[name], key: fmt.Sprintf("%d %s", n.message, name)})
 	}
 	return q.saidAs(c)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 // shippedModes have templates among the default files. Those of user are the owner's own; they begin
@@ -54,7 +55,7 @@ func checkTemplates(f *files, sections []baseSection, tools []string) (problems 
 			if t.builtin { // the next start writes it
 				wrong = nil
 			}
-			template := NewContent(Content{Source: name, Lines: []string{strings.TrimSpace(t.text)}})
+			template := NewContent(Content{Source: name, Lines: linesOf(trust.Owner, strings.TrimSpace(t.text))})
 			_, long := hold(tier, []*Content{base, template}, 1)
 			for _, p := range append(wrong, long...) {
 				if !slices.Contains(problems, p) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -69,14 +68,6 @@ func never(t failer, is bool, format string, args ...any) {
 	t.Helper()
 	if is {
 		t.Errorf(format, args...)
-	}
-}
-
-// same is equal for lists.
-func same[T comparable](t failer, what any, got, want []T) {
-	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%v: got %+v, want %+v", what, got, want)
 	}
 }
 

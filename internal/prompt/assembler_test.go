@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"reverie"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt/section"
@@ -277,18 +276,6 @@ func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
 		w.expect(true, made.ID+":")
 		w.answers("Well.")
 	}
-}
-
-func TestCheck(t *testing.T) {
-	w := newWorld(t, Stable)
-	sized(t, "problems in good files", section.Check(w.dir, reverie.Data, "en", w.tools), 0)
-	w.file("BASE_PROMPT.txt", "A\n<!-- section: b requires: c -->\n")
-	var got []string
-	for _, p := range section.Check(w.dir, reverie.Data, "xx", w.tools) {
-		got = append(got, p.String())
-	}
-	want := []string{`BASE_PROMPT.txt:2: section b names an unknown tool "c"`, "prompts/SEED_xx.txt: is missing; SEED_en.txt is used"}
-	noDiff(t, "problems", want, got)
 }
 
 // What made a prompt anew is logged, once it is sent.

@@ -15,6 +15,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 )
 
 // compacted is a room with six messages, of which the first four are summarised and
@@ -41,26 +42,26 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 	}
 	say(t, s, there, "other")
 	all, compact := compacted(t, s)
-	made := must(compact())(t)
-	equal(t, "loaded", texts(t, s, here)+" "+texts(t, s, there), "five|six other")
+	made := expect.Must(compact())(t)
+	expect.Equal(t, texts(t, s, here)+" "+texts(t, s, there), "five|six other", "loaded")
 	got, err := s.Compacted(t.Context(), here)
 	want := history.Compaction{ID: made.ID, Room: here, Conversation: 1, From: all[0].ID, To: all[3].ID, Messages: 4, Shortened: 1, Level: history.Summary,
 		Reason: "full", Summary: "They counted.", Details: []string{"ada: one", "ada: two"}, Before: 60, After: 20, At: noon}
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}
-	equal(t, "text", got.Text(), "They counted.\n\nWord for word:\n- ada: one\n- ada: two")
+	expect.Equal(t, got.Text(), "They counted.\n\nWord for word:\n- ada: one\n- ada: two", "text")
 	var originals string
-	noError(t, db.QueryRow(`SELECT group_concat(text || compaction, ' ' ORDER BY id) FROM message WHERE room = ?`, here).Scan(&originals))
-	never(t, originals != strings.ReplaceAll("one# two# three# four# five is long0 six0", "#", string(rune('0'+made.ID))), "kept: %s", originals)
+	expect.OK(t, db.QueryRow(`SELECT group_concat(text || compaction, ' ' ORDER BY id) FROM message WHERE room = ?`, here).Scan(&originals))
+	expect.False(t, originals != strings.ReplaceAll("one# two# three# four# five is long0 six0", "#", string(rune('0'+made.ID))), "kept: %s", originals)
 	if _, err := compact(); err == nil { // what it was planned for is gone
 		t.Errorf("again: %v", err)
 	}
 	if again, err := s.Compacted(t.Context(), here); err != nil || !cmp.Equal(again, want) {
 		t.Errorf("after a failure: %+v, %v", again, err)
 	}
-	must(s.StartNew(t.Context(), here))(t)
-	equal(t, "in a new conversation", must(s.Compacted(t.Context(), here))(t).ID, 0)
+	expect.Must(s.StartNew(t.Context(), here))(t)
+	expect.Equal(t, expect.Must(s.Compacted(t.Context(), here))(t).ID, 0, "in a new conversation")
 }
 
 // TestKilled ends the program by force at every step of a compaction:
@@ -78,32 +79,32 @@ func TestKilled(t *testing.T) {
 		dir := t.TempDir()
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilled$")
 		child.Env = append(os.Environ(), "REVERIE_TEST_KILL_DIR="+dir, "REVERIE_TEST_KILL_AT="+step)
-		out := must(child.StdoutPipe())(t)
-		noError(t, child.Start())
-		must(out.Read(make([]byte, 1)))(t) // it is about to compact, or did
+		out := expect.Must(child.StdoutPipe())(t)
+		expect.OK(t, child.Start())
+		expect.Must(out.Read(make([]byte, 1)))(t) // it is about to compact, or did
 		time.Sleep(300 * time.Millisecond)
-		noError(t, child.Process.Kill())
+		expect.OK(t, child.Process.Kill())
 		var exit *exec.ExitError
 		if err := child.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 			t.Fatalf("%s: the child was not killed: %v", step, err)
 		}
-		db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
+		db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 		s := history.NewStore(db)
-		equal(t, fmt.Sprintf("killed when %s", step), texts(t, s, here)+" / "+must(s.Compacted(t.Context(), here))(t).Summary, want)
+		expect.Equal(t, texts(t, s, here)+" / "+expect.Must(s.Compacted(t.Context(), here))(t).Summary, want, "killed when %s", step)
 		_ = db.Close()
 	}
 }
 
 // killAt is the program that is killed: it stalls in the midst of a step, or when all is done.
 func killAt(t *testing.T, dir, step string) {
-	db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	_, compact := compacted(t, history.NewStore(db))
 	if step != "" {
-		must(db.Exec(`CREATE TRIGGER stall ` + step + ` BEGIN
+		expect.Must(db.Exec(`CREATE TRIGGER stall ` + step + ` BEGIN
 			SELECT count(*) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n); END`))(t)
 		fmt.Print(".")
 	}
-	must(compact())(t)
+	expect.Must(compact())(t)
 	fmt.Print(".")
 	time.Sleep(time.Minute)
 }

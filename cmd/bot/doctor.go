@@ -17,7 +17,6 @@ import (
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/media"
 	"reverie/internal/memory"
-	"reverie/internal/prompt/section"
 	"reverie/internal/store"
 )
 
@@ -148,11 +147,7 @@ func examineTemplates(data string) (found []finding) {
 }
 
 func (b *bot) examinePrompt(ctx context.Context) []finding {
-	var found []finding
-	for _, p := range section.Check(b.cfg.Data, reverie.Data, b.cfg.Seed.Language, b.tools.Names()) {
-		found = append(found, finding{"prompt", note, p.String(), ""})
-	}
-	found = append(found, examineTemplates(b.cfg.Data)...)
+	found := examineTemplates(b.cfg.Data)
 	for _, p := range b.skills.Problems() {
 		found = append(found, finding{"skills", note, store.Problem(p).String(), ""})
 	}
@@ -162,6 +157,9 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 	p, err := b.connect(connection{}).sessions.Preview(ctx, "")
 	if err != nil {
 		return append(found, finding{"prompt", ill, err.Error(), "shorten the files under data/, or use a model with a larger window"})
+	}
+	for _, p := range p.Report.Problems {
+		found = append(found, finding{"prompt", note, p.String(), ""})
 	}
 	for _, o := range p.Report.Oversize {
 		what := fmt.Sprintf("%s take %d characters, and a prompt has room for %d: what is over is left out of it",

@@ -124,7 +124,7 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	}
 	l.Full = reason == becauseAsked
 	plan := compact.NewPlan(past, l)
-	if reason == becauseOver && len(plan.Steps) == 0 { // it would fit, but the prompt leaves messages out: better a summary of them
+	if reason == becauseOver && plan.Empty() { // it would fit, but the prompt leaves messages out: better a summary of them
 		l.Full = true
 		plan = compact.NewPlan(past, l)
 	}
@@ -133,7 +133,6 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	}
 	c := history.Compaction{Room: s.talk, Level: history.Trimmed, Reason: reason, Summary: before.Summary, Details: before.Details, Integrity: before.Integrity,
 		Before: plan.Before + llm.EstimateTokens(before.Text()), At: s.cfg.Now()}
-	shorter := plan.Shortened(past)
 	if len(plan.Gone) > 0 {
 		s.leaving()
 		if err := s.summarise(ctx, &c, plan.Gone, t.Goal, l.Summary); err != nil {
@@ -142,12 +141,12 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 		s.recallable(ctx)
 	}
 	c.After = history.Tokens(plan.Kept) + llm.EstimateTokens(c.Text())
-	if err := s.cfg.History.Compact(ctx, &c, plan.Gone, shorter); err != nil {
+	if err := s.cfg.History.Compact(ctx, &c, plan.Gone, plan.Shorter); err != nil {
 		return false, err
 	}
 	s.log.Info("conversation compacted", "reason", reason, "level", c.Level, "summarised", c.Messages, "shortened", c.Shortened,
 		"before", c.Before, "after", c.After, "room", l.Room)
-	s.tell(ctx, in, c, slices.ContainsFunc(shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID }))
+	s.tell(ctx, in, c, slices.ContainsFunc(plan.Shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID }))
 	return true, s.compacted(ctx)
 }
 
@@ -158,9 +157,9 @@ func worthIt(p compact.Plan, l compact.Limits, reason string) bool {
 	case becauseAsked:
 		return len(p.Gone) >= leastAsked
 	case becauseOver, becauseRefused:
-		return len(p.Steps) > 0
+		return !p.Empty()
 	}
-	return len(p.Steps) > 0 && p.Before-p.After >= l.Room/10
+	return !p.Empty() && p.Before-p.After >= l.Room/10
 }
 
 // whose is the message that is worked on, or else the person who wrote last.

@@ -27,12 +27,12 @@ type telling struct {
 	alone bool       // must suffices
 }
 
-func tellingOf(a *text.Analyser, fact string) telling {
+func tellingOf(fact string) telling {
 	ws := text.Tokens(fact)
 	langs := text.Detect(ws)
 	var out telling
 	for i, w := range ws {
-		forms := a.Forms(w, langs)
+		forms := text.Forms(w, langs)
 		number := strings.ContainsFunc(w.Text, unicode.IsDigit)
 		switch {
 		case len(forms) == 0 || !number && text.IsIdle(w, langs):
@@ -176,7 +176,7 @@ func (f *FTS) silence(ctx context.Context, tx *sql.Tx, condition string, args ..
 // reworded lists the past messages of scope that say what fact says: all its numbers
 // and names, and most of its other words; a code alone is enough.
 func (f *FTS) reworded(ctx context.Context, tx *sql.Tx, scope Scope, fact string) ([]int64, error) {
-	mine := tellingOf(&f.words, fact)
+	mine := tellingOf(fact)
 	expression := mine.match()
 	if expression == "" {
 		return nil, nil
@@ -193,7 +193,7 @@ func (f *FTS) reworded(ctx context.Context, tx *sql.Tx, scope Scope, fact string
 		if err := row.Scan(&n, &sender, &said); err != nil {
 			return err
 		}
-		if mine.told(f.words.FormsIn(text.NameTerms(sender) + " " + said)) {
+		if mine.told(text.FormsIn(text.NameTerms(sender) + " " + said)) {
 			found = append(found, n)
 		}
 		return nil

@@ -9,15 +9,13 @@ import (
 	"strings"
 
 	"reverie/internal/store"
-	"reverie/internal/text"
 )
 
 // FTS is the full-text index in the database: the entries and the past
 // messages. It changes in the transactions of those who change them (update,
 // Hear), so it is never behind. It is safe for concurrent use.
 type FTS struct {
-	db    *sql.DB
-	words text.Analyser
+	db *sql.DB
 }
 
 // OpenFTS returns the index in db, which has the schema of this release.
@@ -68,7 +66,7 @@ func (f *FTS) matching(ctx context.Context, q Query) (m matches, err error) {
 	if m.scopes, m.known, err = f.scopes(ctx, q.Scopes); err != nil || len(m.scopes) == 0 {
 		return m, err
 	}
-	m.question = ask(&f.words, q)
+	m.question = ask(q)
 	if err := f.frequencies(ctx, m.scopes, m.question.terms); err != nil {
 		return m, fmt.Errorf("search: %w", err)
 	}
@@ -270,7 +268,7 @@ func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, e
 	}
 	hits := make([]Hit, 0, len(ranked))
 	for _, s := range ranked {
-		h := Hit{Score: round(s.score), Covered: round(s.covered), Near: s.alone, Why: s.why()}
+		h := Hit{Score: round(s.score), Covered: round(s.covered), Near: s.alone}
 		e, there := entries[s.doc]
 		h.Shown = heads[e.ID].Text
 		if h.Entry = e; s.doc < 0 {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"reverie/internal/text"
 )
 
 // used says of texts in scopes which reply made use of: a number or a rare name of one stands
@@ -14,14 +16,14 @@ func (f *FTS) used(ctx context.Context, scopes []Scope, asked, reply string, tex
 	if err != nil {
 		return nil, err
 	}
-	said, given := f.words.FormsIn(reply), f.words.FormsIn(asked)
+	said, given := text.FormsIn(reply), text.FormsIn(asked)
 	used := make([]bool, len(texts))
 	for i, t := range texts {
-		terms := ask(&f.words, Query{Text: t}).terms
+		terms := ask(Query{Text: t}).terms
 		if err := f.frequencies(ctx, numbers, terms); err != nil {
 			return nil, err
 		}
-		used[i] = uses(f.words.NamesIn(t), terms, known.docs, said, given)
+		used[i] = uses(text.NamesIn(t), terms, known.docs, said, given)
 	}
 	return used, nil
 }

@@ -67,10 +67,10 @@ const (
 )
 
 // analyse makes s ready to be indexed. Its row is not known yet.
-func analyse(a *text.Analyser, s source) made {
+func analyse(s source) made {
 	ws := text.Tokens(s.text)
 	at := time.UnixMilli(s.at).UTC()
-	m := made{source: s, body: strings.Join(a.Terms(ws), " "), words: len(ws), chars: text.Width(s.text), names: text.NameTerms(s.subject)}
+	m := made{source: s, body: strings.Join(text.Terms(ws), " "), words: len(ws), chars: text.Width(s.text), names: text.NameTerms(s.subject)}
 	if s.at != 0 {
 		m.day = strings.Join(text.DateTerms(at), " ")
 	}
@@ -143,7 +143,7 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 		if err != nil {
 			return err
 		}
-		m := analyse(&w.f.words, s)
+		m := analyse(s)
 		made[i], rows[i] = m, rowOf(m.class, scope, m.doc)
 		w.count(scope, 1, m.words, distinct(m.body, m.day, m.names))
 		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

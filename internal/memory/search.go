@@ -39,14 +39,6 @@ type Hit struct {
 	Score   float64 `json:"score"`            // comparable within one answer only
 	Covered float64 `json:"covered"`          // share of what the question is about that it and its neighbours cover
 	Near    bool    `json:"near,omitempty"`   // its meaning is so near that it needs no word of the question
-	Why     []Why   `json:"why,omitempty"`    // what the score consists of, most important first
-}
-
-// Why is one part of a hit's score.
-type Why struct {
-	Feature string  `json:"feature"`
-	Value   float64 `json:"value"` // 0–1
-	Points  float64 `json:"points"`
 }
 
 // Integrity is the least trusted hand among those of what Line shows of h.

@@ -91,7 +91,13 @@ func Detect(ws []Token) []Language {
 				votes[l] += 2
 			}
 		}
-		hint(w.Text, &votes)
+		for _, r := range w.Text {
+			for l, letters := range marked {
+				if r >= 0x80 {
+					votes[l] += strings.Count(letters, string(r))
+				}
+			}
+		}
 	}
 	if cyr > lat {
 		return cyrillic
@@ -124,36 +130,7 @@ func firstRune(s string) rune {
 	return 0
 }
 
-// hint counts letters that few languages have.
-func hint(w string, votes *[languages]int) {
-	for _, r := range w {
-		if r < 0x80 {
-			continue
-		}
-		switch r {
-		case 'ä', 'ö', 'ü':
-			votes[de]++
-		case 'ñ', '¿', '¡':
-			votes[es] += 2
-		case 'ã', 'õ':
-			votes[pt] += 2
-		case 'ç', 'ê', 'â':
-			votes[fr]++
-			votes[pt]++
-		case 'œ', 'û', 'î', 'ë', 'ï':
-			votes[fr] += 2
-		case 'è', 'ù', 'à', 'ò', 'ì':
-			votes[it]++
-			if r != 'ò' && r != 'ì' {
-				votes[fr]++
-			}
-		case 'é':
-			votes[fr]++
-			votes[es]++
-			votes[pt]++
-		case 'í', 'ó', 'á', 'ú':
-			votes[es]++
-			votes[pt]++
-		}
-	}
+// marked are letters that few languages have; those that tell most stand twice.
+var marked = [languages]string{
+	de: "äöü", es: "ññ¿¿¡¡éíóáú", fr: "çêâœœûûîîëëïïèùàé", it: "èùàòì", pt: "ããõõçêâéíóáú",
 }

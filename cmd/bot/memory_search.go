@@ -201,9 +201,6 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	if result.Forgotten > 0 {
 		fmt.Fprintf(c.out, "%d were to be forgotten, and were left out. `bot memory add TEXT` takes one up once more.\n", result.Forgotten)
 	}
-	if len(result.Ignored) > 0 {
-		fmt.Fprintf(c.err, "These fields mean nothing here and were left out: %s.\n", strings.Join(result.Ignored, ", "))
-	}
 	return nil
 }
 

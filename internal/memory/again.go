@@ -69,8 +69,6 @@ func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool)
 func (c *change) owe(e Entry, other string) error {
 	for _, query := range []string{
 		`UPDATE memory SET event = ?2, quote = '', rev = rev + 1 WHERE id = ?1`,
-		`UPDATE memory_op SET before = json_set(before, '$.event', ?2) WHERE entry = ?1 AND before <> ''`,
-		`UPDATE memory_op SET after = json_set(after, '$.event', ?2) WHERE entry = ?1 AND after <> ''`,
 		`DELETE FROM memory_again WHERE entry = ?1 AND event = ?2`,
 	} {
 		if _, err := c.tx.ExecContext(c.ctx, query, e.ID, other); err != nil {

@@ -153,7 +153,7 @@ func alike(a, b string) bool {
 // view is what a file is to hold.
 type view struct {
 	want      []listed          // in the order in which new ones are added
-	successor map[string]string // of entries that are no more: who took their place in the end; it may be none of want
+	successor map[string]string // of entries that are no more: who took their place; it may be none of want
 	forgotten map[string]bool   // textHash of what comments may not hold either
 }
 

@@ -1,16 +1,12 @@
 package memory
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -24,8 +20,6 @@ type Erased struct {
 	Entries int // that are gone, earlier wordings of the same included
 	Kept    int // messages of people that still hold one of the texts
 	Unfound int // messages that say the same in other words, which no search finds any more
-
-	Unread *FileSizeError // a file that may still hold them, as it is too large to be read; nil = none
 }
 
 // Forget empties the entries ids for good, with all that they took the place of
@@ -78,8 +72,7 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 		}
 		scopes = append(scopes, e.Scope)
 	}
-	slices.Sort(scopes)
-	scopes = slices.Compact(scopes)
+	scopes = sorted(scopes)
 	if s.prepare != nil {
 		if err := s.prepare(ctx); err != nil {
 			return Erased{}, fmt.Errorf("look for messages that say what is to be forgotten: %w", err)
@@ -92,7 +85,7 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 	defer unlock()
 	var done Erased
 	for _, scope := range scopes { // a file that is not to be read may hold it
-		if err := s.sync(ctx, scope); err != nil && !errors.As(err, &done.Unread) {
+		if err := s.sync(ctx, scope); err != nil {
 			return Erased{}, err
 		}
 	}
@@ -303,43 +296,36 @@ func (c *change) unforget(scope Scope, text string) error {
 func (s *Store) wipe(ctx context.Context, scopes []Scope, gone []Entry) error {
 	s.forgetting = map[string]bool{}
 	defer func() { s.forgetting = nil }()
-	var texts []string
 	for _, e := range gone {
 		s.forgetting[text.Hash(e.Text)] = true
-		texts = append(texts, e.Text, e.Quote, e.Subject)
 	}
 	var failed []error
 	for _, scope := range scopes {
-		// The next reading of a file that is too large takes their lines out of it.
-		if err, large := s.sync(ctx, scope), new(FileSizeError); !errors.As(err, &large) {
-			failed = append(failed, err)
-		}
+		failed = append(failed, s.sync(ctx, scope))
 	}
-	failed = append(failed, s.sweep(), s.scrub(ctx, texts))
-	if err := errors.Join(failed...); err != nil {
-		return fmt.Errorf("the memory is forgotten, but not all of its traces could be removed; that is tried again at the next start: %w", err)
+	err := errors.Join(append(failed, s.sweep())...)
+	if err == nil {
+		err = s.scrub(ctx)
 	}
-	_, err := s.db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`)
 	if err != nil {
-		return fmt.Errorf("forget: %w", err)
+		return fmt.Errorf("the memory is forgotten, but not all of its traces could be removed; that is tried again at the next start: %w", err)
 	}
 	return nil
 }
 
-// scrub empties the database's log and, if a copy of texts is left in the free
-// space, writes the database anew.
-func (s *Store) scrub(ctx context.Context, texts []string) error {
-	if err := s.checkpoint(ctx); err != nil {
-		return err
-	}
-	found, err := holds(s.path, texts)
-	if err != nil || !found {
-		return err
-	}
+// scrub writes the database anew without what its free space holds, and empties its log. Overwriting what
+// is deleted is not enough: pages that were divided keep copies.
+func (s *Store) scrub(ctx context.Context) error {
 	if _, err := s.db.ExecContext(ctx, `VACUUM`); err != nil {
 		return fmt.Errorf("write the database anew: %w", err)
 	}
-	return s.checkpoint(ctx)
+	if err := s.checkpoint(ctx); err != nil {
+		return err
+	}
+	if _, err := s.db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`); err != nil {
+		return fmt.Errorf("forget: %w", err)
+	}
+	return nil
 }
 
 // checkpoint moves the log into the database and empties it. Somebody who reads
@@ -368,59 +354,8 @@ func (s *Store) finishPurge(ctx context.Context) error {
 	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE purged = 0`).Scan(&n); err != nil || n == 0 {
 		return err
 	}
-	// Which words they were nobody knows any more, so all of it is written anew.
-	_, err := s.db.ExecContext(ctx, `VACUUM`)
-	if err = errors.Join(err, s.checkpoint(ctx)); err != nil {
+	if err := s.scrub(ctx); err != nil {
 		s.log.Warn("traces of what was to be forgotten may be left in the database; removing them is tried again at the next start", "err", err)
-		return nil
 	}
-	_, err = s.db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`)
-	return err
-}
-
-// holds reports whether the bytes of one of texts, plain or as JSON writes them,
-// are in the file.
-func holds(file string, texts []string) (bool, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return false, fmt.Errorf("look for traces: %w", err)
-	}
-	defer f.Close()
-	var probes [][]byte
-	longest := 0
-	for _, t := range texts {
-		for _, p := range spellings(t) {
-			p = p[:min(len(p), 512)] // longer ones are in several pieces
-			probes, longest = append(probes, []byte(p)), max(longest, len(p))
-		}
-	}
-	buf := make([]byte, 0, 1<<20+longest)
-	for {
-		n, err := io.ReadFull(f, buf[len(buf):len(buf)+1<<20])
-		buf = buf[:len(buf)+n]
-		for _, p := range probes {
-			if bytes.Contains(buf, p) {
-				return true, nil
-			}
-		}
-		if err != nil {
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return false, nil
-			}
-			return false, fmt.Errorf("look for traces: %w", err)
-		}
-		keep := copy(buf, buf[len(buf)-longest:])
-		buf = buf[:keep]
-	}
-}
-
-// spellings are the ways in which text stands in the database.
-func spellings(text string) []string {
-	all := []string{text}
-	if quoted, err := json.Marshal(text); err == nil {
-		if inner := string(quoted[1 : len(quoted)-1]); inner != text {
-			all = append(all, inner)
-		}
-	}
-	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+	return nil
 }

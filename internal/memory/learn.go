@@ -36,11 +36,11 @@ func (s *Store) Learn(ctx context.Context, actor string, all []Entry, also func(
 		if e.Text, out[i].Refused = clean(e.Text); out[i].Refused != nil {
 			continue
 		}
-		e.Quote, e.ID, e.By, e.Hits = cut(e.Quote, maxQuote), "", "", 0
+		e.Quote, e.ID, e.By, e.Hits = text.Cut(e.Quote, maxQuote), "", "", 0
 		out[i].Entry = e
 		scopes = append(scopes, e.Scope)
 	}
-	_, err := s.write(ctx, actor, unique(scopes), func(c *change) error {
+	_, err := s.write(ctx, actor, sorted(scopes), func(c *change) error {
 		if err := also(ctx, c.tx); err != nil {
 			return err
 		}
@@ -58,18 +58,6 @@ func (s *Store) Learn(ctx context.Context, actor string, all []Entry, also func(
 		return nil, err
 	}
 	return out, nil
-}
-
-func unique[T comparable](all []T) []T {
-	seen := map[T]bool{}
-	var out []T
-	for _, s := range all {
-		if !seen[s] {
-			seen[s] = true
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // learn stores l.Entry, or says why not.

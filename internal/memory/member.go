@@ -70,7 +70,7 @@ func withMembers(ctx context.Context, db store.DBTX, ids []string) ([]string, er
 		}
 		all = append(all, more...)
 	}
-	return unique(all), nil
+	return sorted(all), nil
 }
 
 // headsOf finds the heads of those among found that are members, by the ids of the members.

@@ -281,33 +281,25 @@ func (s *Store) load(ctx context.Context, f *file) error {
 // inOrder puts entries into the order of the lines of their file, those that are
 // not in it last, and reports whether the file lacks an entry (if it is to show
 // all of them) or has one that does not count any more.
-func inOrder(all []Entry, ids []string, whole bool) (sorted []Entry, behind bool) {
-	at := make(map[string]int, len(all))
-	for i, e := range all {
-		at[e.ID] = i
+func inOrder(all []Entry, ids []string, whole bool) ([]Entry, bool) {
+	place := map[string]int{}
+	for i := len(ids) - 1; i >= 0; i-- { // of a line that stands there twice the first counts
+		place[ids[i]] = i
 	}
-	if len(all) > 0 {
-		sorted = make([]Entry, 0, len(all))
-	}
-	placed := make([]bool, len(all))
-	for _, id := range ids {
-		i, ok := at[id]
-		if !ok {
-			behind = true
-			continue
+	at := func(e Entry) int {
+		if i, shown := place[e.ID]; shown {
+			return i
 		}
-		if !placed[i] {
-			placed[i] = true
-			sorted = append(sorted, all[i])
+		return len(ids)
+	}
+	shown := 0
+	for _, e := range all {
+		if at(e) < len(ids) {
+			shown++
 		}
 	}
-	behind = behind || whole && len(sorted) < len(all)
-	for i, e := range all {
-		if !placed[i] {
-			sorted = append(sorted, e)
-		}
-	}
-	return sorted, behind
+	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(at(a), at(b)) })
+	return all, shown < len(place) || whole && shown < len(all)
 }
 
 // file returns the one file of scope; there is one per scope, so that its mutex

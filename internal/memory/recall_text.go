@@ -3,6 +3,8 @@ package memory
 import (
 	"strings"
 	"time"
+
+	"reverie/internal/text"
 )
 
 // Characters of what is quoted from a conversation.
@@ -43,7 +45,9 @@ func (t Turn) quoted(zone *time.Location, most int) string {
 	return day(t.At, zone) + ", " + who + said + t.words(most)
 }
 
-func (t Turn) words(most int) string { return cut(strings.Join(strings.Fields(t.Text), " "), most) }
+func (t Turn) words(most int) string {
+	return text.Cut(strings.Join(strings.Fields(t.Text), " "), most)
+}
 
 // Whole reports whether t is quoted to its end where it stands beside another one.
 func (t Turn) Whole() bool { return t.words(quotedAround) == t.words(quotedTurn) }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"reverie/internal/search/qdrant/standin"
 	"reverie/internal/search/searchtest"
@@ -389,7 +390,7 @@ func without(all []string, text string) []string {
 
 // lines is the file, with a comment, so that one without entries is not empty.
 func (w *walker) lines() []string {
-	data, err := readAll(filepath.Join(w.dir, "MEMORIES.txt"))
+	data, err := os.ReadFile(filepath.Join(w.dir, "MEMORIES.txt"))
 	if err != nil {
 		return []string{"# mine"}
 	}

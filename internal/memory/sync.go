@@ -70,9 +70,6 @@ func (s *Store) sync(ctx context.Context, scope Scope) error {
 		err = errors.New("it is being changed by another program all the time; try again later")
 	}
 	if err != nil {
-		if large := new(FileSizeError); errors.As(err, &large) {
-			large.File = f.name
-		}
 		return fmt.Errorf("memory file %s: %w", f.name, err)
 	}
 	return nil
@@ -84,16 +81,13 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 	if err != nil {
 		return err
 	}
-	old, stamp, data, err := openAll(f.path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	stamp, data, err := readFile(f.path)
+	if err != nil {
 		return err
-	}
-	if old != nil {
-		defer old.Close()
 	}
 	is := base{f.name, sum(data), was.ids}
 	switch {
-	case old != nil && is.hash == was.hash && len(was.ids) == len(lineTexts(data)):
+	case stamp.Exists() && is.hash == was.hash && len(was.ids) == len(lineTexts(data)):
 	case len(trim(string(data))) == 0:
 		if len(was.ids) > 0 {
 			// An editor or a disk may do that; nobody forgets everything so.
@@ -101,7 +95,7 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 		}
 		is.ids = nil
 	default:
-		if is.ids, err = s.takeIn(ctx, f, was, is.hash, data, changedAt(old)); err != nil {
+		if is.ids, err = s.takeIn(ctx, f, was, is.hash, data); err != nil {
 			return err
 		}
 	}
@@ -109,7 +103,7 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 	if err != nil {
 		return err
 	}
-	if old == nil {
+	if !stamp.Exists() {
 		if len(v.want) == 0 { // no file is made for nothing
 			if was.hash == "" && len(was.ids) == 0 {
 				return nil
@@ -127,7 +121,7 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 		if err := s.leaving(ctx, f, is, ids); err != nil {
 			return err
 		}
-		if err := s.replace(f, old, stamp, out); err != nil {
+		if err := s.replace(f, stamp, out); err != nil {
 			return err
 		}
 	}
@@ -160,20 +154,9 @@ func (s *Store) leaving(ctx context.Context, f *file, is base, next []string) er
 	return writeBase(ctx, s.db, f.scope, base{is.name, is.hash, stay})
 }
 
-func changedAt(f *os.File) time.Time {
-	if f == nil {
-		return time.Time{}
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
-}
-
 // view is what the file of scope is to hold, knowing that it has the lines of ids.
 func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, error) {
-	v := view{successor: map[string]string{}}
+	v := view{successor: map[string]string{}, forgotten: s.forgetting}
 	all := `FROM memory WHERE scope = ?1 AND ` + shown
 	query, args := `SELECT id, text `+all+` ORDER BY n`, []any{scope}
 	if s.lines > 0 {
@@ -196,42 +179,27 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 	if err != nil {
 		return view{}, fmt.Errorf("read memory: %w", err)
 	}
-	for _, id := range ids { // lines that are there no more: what took their place in the end?
-		next := id
-		for range 100 {
-			if wanted[next] || next == "" || next == notKept {
-				break
-			}
-			err := s.db.QueryRowContext(ctx, `SELECT by_id FROM memory WHERE id = ?`, next).Scan(&next)
-			if errors.Is(err, sql.ErrNoRows) {
-				break
-			}
-			if err != nil {
-				return view{}, fmt.Errorf("read memory: %w", err)
-			}
-		}
-		if wanted[next] || id == notKept {
-			v.successor[id] = next
-			continue
-		}
-		counts, err := s.counts(ctx, id, scope)
-		if err != nil {
-			return view{}, err
-		}
-		if !counts { // it took a place itself, and that was undone
-			old, err := store.Column[string](ctx, s.db, `SELECT old.entry FROM memory_op AS new
-				CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
-				WHERE new.entry = ?1 AND new.op = 'add' AND iif(old.after = '', '', json_extract(old.after, '$.by')) = ?1 LIMIT 1`, id)
-			if err != nil {
-				return view{}, fmt.Errorf("read memory: %w", err)
-			}
-			next = strings.Join(old, "")
-		}
-		v.successor[id] = next
+	gone := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return wanted[id] || id == notKept })
+	if len(gone) == 0 {
+		return v, nil
 	}
-	v.forgotten = s.forgetting
+	err = store.Each(ctx, s.db, func(row store.Row) error {
+		var id, next string
+		err := row.Scan(&id, &next)
+		v.successor[id] = next
+		return err
+	}, successors, store.Array(gone))
+	if err != nil {
+		return view{}, fmt.Errorf("read memory: %w", err)
+	}
 	return v, nil
 }
+
+// successors are what took the place of entries, or, where that was undone, whose place they had taken.
+const successors = `SELECT new.entry, old.entry FROM memory_op AS new
+		CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
+		WHERE new.entry IN (SELECT value FROM json_each(?1)) AND new.op = 'add' AND iif(old.after = '', '', json_extract(old.after, '$.by')) = new.entry
+	UNION ALL SELECT id, by_id FROM memory WHERE by_id <> '' AND id IN (SELECT value FROM json_each(?1))`
 
 // counts reports whether the entry id counts in scope, whether its file shows it or not.
 func (s *Store) counts(ctx context.Context, id string, scope Scope) (yes bool, err error) {
@@ -244,10 +212,13 @@ func (s *Store) counts(ctx context.Context, id string, scope Scope) (yes bool, e
 
 // takeIn makes operations of what a person did to the file, and returns the
 // entry of each of its lines.
-func (s *Store) takeIn(ctx context.Context, f *file, was base, hash string, data []byte, at time.Time) ([]string, error) {
+func (s *Store) takeIn(ctx context.Context, f *file, was base, hash string, data []byte) ([]string, error) {
 	var ids []string
 	_, err := s.commit(ctx, byFile, func(c *change) error {
-		i := importer{change: c, scope: f.scope, at: at, first: was.hash == ""}
+		i := importer{change: c, scope: f.scope}
+		if info, err := os.Stat(f.path); err == nil && was.hash == "" {
+			i.at = info.ModTime()
+		}
 		before, err := i.before(was.ids)
 		if err != nil {
 			return err
@@ -275,8 +246,7 @@ func (s *Store) takeIn(ctx context.Context, f *file, was base, hash string, data
 type importer struct {
 	*change
 	scope            Scope
-	at               time.Time // when the file was changed
-	first            bool      // nothing is known of this file yet
+	at               time.Time // when the file was changed, if nothing is known of it yet
 	refused, removed int
 }
 
@@ -339,10 +309,7 @@ func (i *importer) line(l editedLine) (string, error) {
 		after.State, after.By, after.ValidTo = Active, "", time.Time{}
 		return after.ID, i.set(known[0], after, "restore", 0)
 	}
-	next := Entry{Text: l.text, Scope: i.scope, Source: FromFile, Integrity: trust.Owner}
-	if i.first {
-		next.ObservedAt = i.at
-	}
+	next := Entry{Text: l.text, Scope: i.scope, Source: FromFile, Integrity: trust.Owner, ObservedAt: i.at}
 	if l.replaces != "" {
 		old, err := entryByID(i.ctx, i.tx, l.replaces)
 		if err != nil && !errors.Is(err, ErrNotFound) {

@@ -305,18 +305,3 @@ func FormsIn(text string) map[string]bool {
 	}
 	return out
 }
-
-// NamesIn are the forms of the words of text, but for the first, that begin with a capital letter.
-func NamesIn(text string) map[string]bool {
-	ws := Tokens(text)
-	langs := Detect(ws)
-	out := map[string]bool{}
-	for i, w := range ws {
-		if i > 0 && w.Capital {
-			for _, f := range Forms(w, langs) {
-				out[f] = true
-			}
-		}
-	}
-	return out
-}

@@ -45,8 +45,7 @@ func BuiltIn() bool {
 }
 
 // Embedded loads the encoder that was built into the program, or is ErrNoWeights.
-// That takes milliseconds and some 8 MB, which are free again when nobody holds
-// the encoder any more.
+// That takes milliseconds and some 8 MB.
 func Embedded() (*Encoder, error) { return embedded(files) }
 
 func embedded(from fs.FS) (*Encoder, error) {

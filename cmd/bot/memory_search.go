@@ -219,8 +219,9 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 	if err != nil {
 		return err
 	}
-	begin, documents := time.Now(), 0
-	if err := index.Rebuild(ctx, func(_, total int) { documents = max(documents, total) }); err != nil {
+	begin := time.Now()
+	documents, err := index.Rebuild(ctx)
+	if err != nil {
 		return err
 	}
 	if c.json {
@@ -233,7 +234,7 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 // foundBy is what the configured backend finds memories with.
 type foundBy interface {
 	Search(ctx context.Context, q memory.Query) ([]memory.Hit, error)
-	Rebuild(ctx context.Context, progress func(done, total int)) error
+	Rebuild(ctx context.Context) (documents int, err error)
 	Scopes(ctx context.Context) ([]memory.Scope, error)
 }
 

@@ -100,7 +100,7 @@ func prepare(t *testing.T, facts []fact) string {
 		result((&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)))(t)
 	}
 	result(db.Exec(`UPDATE memory SET scope = ?`, memory.Private(owner)))(t)
-	must(t, memory.OpenFTS(db).Rebuild(t.Context(), nil))
+	result(memory.OpenFTS(db).Rebuild(t.Context()))(t)
 	must(t, db.Close())
 	return dir
 }

@@ -35,12 +35,12 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 	e.Quote = text.Cut(e.Quote, maxQuote)
 	e.ID, e.By, e.Hits = "", "", 0
 	_, err = s.write(ctx, actor, []Scope{e.Scope}, func(c *change) error {
-		known, err := sameFact(c, e)
+		known, err := sameFact(c, e, Active)
 		if err != nil {
 			return err
 		}
-		if known != nil {
-			entry = *known
+		if len(known) > 0 {
+			entry = known[0]
 			return c.bump(&entry, e)
 		}
 		if e.Source == UserExplicit {
@@ -60,19 +60,12 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 	return entry, added, nil
 }
 
-// sameFact finds the active entry that says what e says.
-func sameFact(c *change, e Entry) (*Entry, error) {
-	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = ? ORDER BY n`, e.Scope, text.Hash(e.Text), e.Conversation)
-	if err != nil {
-		return nil, err
-	}
+// sameFact lists the entries in one of states that say what e says, the oldest first.
+func sameFact(c *change, e Entry, states ...State) ([]Entry, error) {
+	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND conversation = ? AND state IN (SELECT value FROM json_each(?)) ORDER BY n`,
+		e.Scope, text.Hash(e.Text), e.Conversation, store.Array(states))
 	words := text.PlainWords(e.Text)
-	for i := range known {
-		if text.PlainWords(known[i].Text) == words {
-			return &known[i], nil
-		}
-	}
-	return nil, nil
+	return slices.DeleteFunc(known, func(k Entry) bool { return text.PlainWords(k.Text) != words }), err
 }
 
 // bump notes that known was said again. Whoever is trusted more than the source of known

@@ -109,18 +109,13 @@ func (f *file) heading() []byte {
 func (s *Store) sweep() error {
 	var failed []error
 	for _, pattern := range []string{".MEMORIES.txt?*", "memories/.*.txt?*", "memories/*/.*.txt?*"} {
-		names, err := filepath.Glob(filepath.Join(escapeGlob(s.dir), filepath.FromSlash(pattern)))
+		names, err := fs.Glob(os.DirFS(s.dir), pattern)
 		failed = append(failed, err)
 		for _, name := range names {
 			if tail := name[strings.LastIndex(name, ".txt")+len(".txt"):]; strings.Trim(tail, "0123456789") == "" {
-				failed = append(failed, os.Remove(name))
+				failed = append(failed, os.Remove(filepath.Join(s.dir, name)))
 			}
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// escapeGlob makes a folder's name mean itself in a pattern.
-func escapeGlob(dir string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }

@@ -12,10 +12,10 @@ import (
 // indexedAtOnce is how many texts are made terms of before they are written.
 const indexedAtOnce = 4000
 
-// Rebuild implements index. It makes the index anew in one transaction: until that is
-// committed, and if it fails, the old index stays.
-func (f *FTS) Rebuild(ctx context.Context, progress func(done, total int)) error {
-	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
+// Rebuild makes the index anew in one transaction, and returns how many documents it has: until that
+// is committed, and if it fails, the old index stays.
+func (f *FTS) Rebuild(ctx context.Context) (documents int, err error) {
+	err = store.InTx(ctx, f.db, func(tx *sql.Tx) error {
 		if err := clearIndex(ctx, tx); err != nil {
 			return err
 		}
@@ -27,23 +27,18 @@ func (f *FTS) Rebuild(ctx context.Context, progress func(done, total int)) error
 		if err != nil {
 			return err
 		}
-		done := 0
-		for _, kind := range [][]source{entries, turns} {
-			for part := range slices.Chunk(kind, indexedAtOnce) {
-				if err := f.index(ctx, tx, nil, part); err != nil {
-					return err
-				}
-				if done += len(part); progress != nil {
-					progress(done, len(entries)+len(turns))
-				}
+		documents = len(entries) + len(turns)
+		for part := range slices.Chunk(append(entries, turns...), indexedAtOnce) {
+			if err := f.index(ctx, tx, nil, part); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("reindex: %w", err)
+		return 0, fmt.Errorf("reindex: %w", err)
 	}
-	return nil
+	return documents, nil
 }
 
 // clearIndex makes the index empty. The full-text table is made anew, as it may be damaged.
@@ -71,7 +66,8 @@ func (f *FTS) ensure(ctx context.Context) error {
 	if !missing {
 		return nil
 	}
-	return f.Rebuild(ctx, nil)
+	_, err := f.Rebuild(ctx)
+	return err
 }
 
 // Scopes lists all scopes that hold something.

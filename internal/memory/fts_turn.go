@@ -27,24 +27,23 @@ func (f *FTS) Hear(ctx context.Context, t Turn) error {
 	if t.Text == "" || t.Scope == "" {
 		return errors.New("hear: a message without text or scope")
 	}
-	if err := store.InTx(ctx, f.db, func(tx *sql.Tx) error { return f.hear(ctx, tx, t) }); err != nil {
+	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
+		var n int64
+		err := tx.QueryRowContext(ctx, `INSERT INTO memory_turn (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (scope, event) WHERE event <> '' DO UPDATE SET text = excluded.text, integrity = excluded.integrity WHERE text <> '' RETURNING n`,
+			t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity).Scan(&n)
+		if errors.Is(err, sql.ErrNoRows) { // it is known, and was taken back
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return f.updateTurns(ctx, tx, n)
+	})
+	if err != nil {
 		return fmt.Errorf("hear: %w", err)
 	}
 	return nil
-}
-
-func (f *FTS) hear(ctx context.Context, tx *sql.Tx, t Turn) error {
-	var n int64
-	err := tx.QueryRowContext(ctx, `INSERT INTO memory_turn (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (scope, event) WHERE event <> '' DO UPDATE SET text = excluded.text, integrity = excluded.integrity WHERE text <> '' RETURNING n`,
-		t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity).Scan(&n)
-	if errors.Is(err, sql.ErrNoRows) { // it is known, and was taken back
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return f.updateTurns(ctx, tx, n)
 }
 
 // updateTurns is update for messages, by their numbers.

@@ -115,7 +115,7 @@ func (m *Importer) entry(line []byte, now time.Time) (Entry, error) {
 	case !slices.Contains(allSources, r.Source):
 		return Entry{}, fmt.Errorf("source %q: it is one of %v", r.Source, allSources)
 	case !slices.Contains(allKinds, r.Kind):
-		return Entry{}, fmt.Errorf("kind %q: it is one of %v", r.Kind, allKinds)
+		return Entry{}, fmt.Errorf("kind %q: it is fact, preference, event or insight", r.Kind)
 	case r.Integrity < trust.Foreign || r.Integrity > trust.Owner:
 		return Entry{}, fmt.Errorf("integrity %d: it is 0 (foreign), 1 (guest), 2 (user) or 3 (owner)", r.Integrity)
 	}

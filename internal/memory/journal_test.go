@@ -290,9 +290,9 @@ func (f *FTS) Unhear(ctx context.Context, scope Scope, event string) error {
 	})
 }
 
-// Complete makes the vectors that are missing, and sends them; progress may be nil.
-func (h *Hybrid) Complete(ctx context.Context, progress func(done, total int)) error {
-	if err := h.vectors.Complete(ctx, progress); err != nil || h.server == nil {
+// Complete makes the vectors that are missing, and sends them.
+func (h *Hybrid) Complete(ctx context.Context) error {
+	if err := h.vectors.Complete(ctx); err != nil || h.server == nil {
 		return err
 	}
 	return h.server.(points).Complete(ctx)

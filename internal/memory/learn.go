@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+
+	"reverie/internal/text"
 
 	"reverie/internal/store"
-	"reverie/internal/text"
 )
 
 // ErrPutAway says that somebody took an entry that says the same out of use after
@@ -66,14 +68,14 @@ func (c *change) learn(l *Learned) error {
 	shared := e
 	shared.Scope = Shared
 	for _, as := range []Entry{e, shared} {
-		known, err := sameFact(c, as)
+		known, err := sameFact(c, as, Active)
 		if err != nil {
 			return err
 		}
-		if known == nil || known.Scope != e.Scope && known.Integrity < e.Integrity {
+		if len(known) == 0 || as.Scope != e.Scope && known[0].Integrity < e.Integrity {
 			continue
 		}
-		if l.Entry = *known; known.Scope != e.Scope {
+		if l.Entry = known[0]; as.Scope != e.Scope {
 			return nil
 		}
 		return c.bump(&l.Entry, e)
@@ -108,17 +110,8 @@ func putAway(c *change, e Entry) (bool, error) {
 			return gone, err
 		}
 	}
-	old, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state IN ('archived', 'superseded', 'merged') AND conversation = ?`, e.Scope, text.Hash(e.Text), e.Conversation)
-	if err != nil {
-		return false, err
-	}
-	words := text.PlainWords(e.Text)
-	for _, o := range old {
-		if text.PlainWords(o.Text) == words && !e.ObservedAt.After(o.UpdatedAt) {
-			return true, nil
-		}
-	}
-	return false, nil
+	old, err := sameFact(c, e, Archived, Superseded, Merged)
+	return slices.ContainsFunc(old, func(o Entry) bool { return !e.ObservedAt.After(o.UpdatedAt) }), err
 }
 
 // undone reports whether something that was learned from the message event was forgotten

@@ -127,7 +127,7 @@ func TestQdrantFindsAsMuch(t *testing.T) {
 	f, set := labelled(t)
 	here, there := joined(t, f).(read), served(t, f).(read)
 	for _, x := range []read{here, there} {
-		noError(t, x.Complete(t.Context(), nil))
+		noError(t, x.Complete(t.Context()))
 	}
 	differ := 0
 	for i, q := range set.Questions {

@@ -168,7 +168,7 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 		t.Fatalf("%d lines in the file: that is no working set", n)
 	}
 	for range 2 {
-		noError(t, s.index.Rebuild(ctx, nil))
+		must(s.index.Rebuild(ctx))(t)
 		texts(t, s, Private(owner))
 	}
 	noDiff(t, "other than wanted", before, must(s.List(ctx, everything, Filter{}))(t))

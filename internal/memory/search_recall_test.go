@@ -260,7 +260,7 @@ func BenchmarkSearch(b *testing.B) {
 type read struct{ *Hybrid }
 
 func (r read) Search(ctx context.Context, q Query) ([]Hit, error) {
-	if err := r.Complete(ctx, nil); err != nil {
+	if err := r.Complete(ctx); err != nil {
 		return nil, err
 	}
 	return r.Hybrid.Search(ctx, q)

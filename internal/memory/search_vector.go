@@ -236,20 +236,19 @@ func addMeaning(all []scored) bool {
 	return true
 }
 
-// Rebuild implements index: the words, then the vectors that are missing or
-// damaged. Those that are good stay.
-func (h *Hybrid) Rebuild(ctx context.Context, progress func(done, total int)) error {
-	if err := h.FTS.Rebuild(ctx, progress); err != nil {
-		return err
+// Rebuild makes the index of words anew, then the vectors that are missing.
+func (h *Hybrid) Rebuild(ctx context.Context) (documents int, err error) {
+	if documents, err = h.FTS.Rebuild(ctx); err != nil {
+		return 0, err
 	}
-	if err := h.vectors.Rebuild(ctx, progress); err != nil {
-		return fmt.Errorf("the words are indexed anew, not all vectors are: %w", err)
+	if err := h.vectors.Rebuild(ctx); err != nil {
+		return 0, fmt.Errorf("the words are indexed anew, not all vectors are: %w", err)
 	}
 	if h.server == nil {
-		return nil
+		return documents, nil
 	}
 	if err := h.server.Rebuild(ctx); err != nil {
-		return fmt.Errorf("the words and vectors here are made anew, those on the server are not: %w", err)
+		return 0, fmt.Errorf("the words and vectors here are made anew, those on the server are not: %w", err)
 	}
-	return nil
+	return documents, nil
 }

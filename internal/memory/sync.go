@@ -355,40 +355,31 @@ func (i *importer) remove(ids []string) error {
 // adopt brings files to the names they have now: MEMORIES.txt belongs to the
 // first owner, and who that is may change. The lock is held.
 func (s *Store) adopt(ctx context.Context) error {
-	held, err := s.heldNames(ctx)
-	if err != nil {
-		return err
+	type holding struct {
+		scope Scope
+		name  string
 	}
-	var moved []Scope // none is written before all have left the names they had
+	held, err := store.List(ctx, s.db, func(row store.Row) (h holding, err error) {
+		err = row.Scan(&h.scope, &h.name)
+		return h, err
+	}, `SELECT scope, name FROM memory_file WHERE name <> '' ORDER BY name <> ?, scope`, ownersFile) // which leaves its name first
+	if err != nil {
+		return fmt.Errorf("read memory: %w", err)
+	}
 	for _, h := range held {
-		switch {
-		case h.name == s.File(h.scope):
+		name := s.File(h.scope)
+		if h.name == name {
 			continue
-		case h.name == ownersFile && s.owner != "" && (terminal(h.scope.Person()) || terminal(s.owner)):
-			to := Private(s.owner)
-			for _, other := range held {
-				if other.scope == to {
-					if err := s.leave(ctx, to, other.name); err != nil {
-						return err
-					}
-				}
-			}
-			if err := s.inherit(ctx, h.scope, to); err != nil {
-				return err
-			}
-			moved = append(moved, to)
-		default:
-			if err := s.leave(ctx, h.scope, h.name); err != nil {
-				return err
-			}
-			moved = append(moved, h.scope)
+		}
+		if h.name == ownersFile && s.owner != "" && (terminal(h.scope.Person()) || terminal(s.owner)) {
+			err = s.inherit(ctx, h.scope, Private(s.owner))
+		} else {
+			err = s.rename(ctx, h.scope, h.name, name)
+		}
+		if err != nil {
+			return fmt.Errorf("memory file %s: %w", h.name, err)
 		}
 		s.log.Info("a memory file has another name now: the owner changed", "scope", h.scope, "was", h.name)
-	}
-	for _, scope := range moved {
-		if err := s.sync(ctx, scope); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -396,26 +387,27 @@ func (s *Store) adopt(ctx context.Context) error {
 // terminal tells the person at the terminal from one with an account.
 func terminal(person string) bool { return !strings.HasPrefix(person, "@") }
 
-type holding struct {
-	scope Scope
-	name  string
-}
-
-func (s *Store) heldNames(ctx context.Context) ([]holding, error) {
-	all, err := store.List(ctx, s.db, func(row store.Row) (h holding, err error) {
-		err = row.Scan(&h.scope, &h.name)
-		return h, err
-	}, `SELECT scope, name FROM memory_file WHERE name <> '' ORDER BY scope`)
-	if err != nil {
-		return nil, fmt.Errorf("read memory: %w", err)
+// rename gives the file of scope another name. It may have it already, if the program was killed in between.
+func (s *Store) rename(ctx context.Context, scope Scope, was, name string) error {
+	path := filepath.Join(s.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
 	}
-	return all, nil
+	if err := os.Rename(filepath.Join(s.dir, filepath.FromSlash(was)), path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	_, err := s.db.ExecContext(ctx, `UPDATE memory_file SET name = ? WHERE scope = ?`, name, scope)
+	return err
 }
 
-// inherit gives the memory of the person at the terminal to the owner's account,
-// or the other way round: both names mean whoever runs the program.
+// inherit gives the memory of the person at the terminal to the owner's account, or the other way
+// round: both names mean whoever runs the program. The entries go into the file that from has.
 func (s *Store) inherit(ctx context.Context, from, to Scope) error {
-	_, err := s.commit(ctx, byFile, func(c *change) error {
+	old, err := readBase(ctx, s.db, to)
+	if err != nil {
+		return err
+	}
+	_, err = s.commit(ctx, byFile, func(c *change) error {
 		all, err := entries(ctx, c.tx, `WHERE scope = ? AND state <> 'forgotten' ORDER BY n`, from)
 		if err != nil {
 			return err
@@ -427,33 +419,14 @@ func (s *Store) inherit(ctx context.Context, from, to Scope) error {
 				return err
 			}
 		}
-		if _, err := c.tx.ExecContext(ctx, `UPDATE memory_file SET (name, hash, lines) = (SELECT name, hash, lines FROM memory_file WHERE scope = ?1) WHERE scope = ?2`, from, to); err != nil {
-			return fmt.Errorf("memory: %w", err)
-		}
-		if _, err := c.tx.ExecContext(ctx, `INSERT INTO memory_file (scope, name, hash, lines) SELECT ?2, name, hash, lines FROM memory_file WHERE scope = ?1
-			ON CONFLICT (scope) DO NOTHING`, from, to); err != nil {
-			return fmt.Errorf("memory: %w", err)
-		}
-		_, err = c.tx.ExecContext(ctx, `UPDATE memory_file SET changes = changes + 1, name = '', hash = '', lines = '' WHERE scope = ?`, from)
+		_, err = c.tx.ExecContext(ctx, `UPDATE OR REPLACE memory_file SET scope = ?2, changes = changes + 1 WHERE scope = ?1`, from, to)
 		return err
 	})
-	return err
-}
-
-// leave takes in what stands in the file that scope had, and removes it: it is
-// another person's from now on, or nobody's. The entries hold all of it, so that
-// a crash costs nothing. What was left already is left alone.
-func (s *Store) leave(ctx context.Context, scope Scope, name string) error {
-	if was, err := readBase(ctx, s.db, scope); err != nil || was.name != name {
+	if err != nil || old.name == "" {
 		return err
 	}
-	old := *s.newFile(scope)
-	old.name, old.path = name, filepath.Join(s.dir, filepath.FromSlash(name))
-	if err := s.trySync(ctx, &old); err != nil {
-		return fmt.Errorf("memory file %s: %w", name, err)
+	if err := os.Remove(filepath.Join(s.dir, filepath.FromSlash(old.name))); !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
-	if err := os.Remove(old.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("memory file %s: %w", name, err)
-	}
-	return writeBase(ctx, s.db, scope, base{})
+	return nil
 }

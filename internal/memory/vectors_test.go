@@ -17,7 +17,7 @@ func openVectors(t testing.TB, db *sql.DB, e vector.Embedder) *vector.Vectors {
 
 func complete(t testing.TB, v *vector.Vectors) {
 	t.Helper()
-	noError(t, v.Complete(t.Context(), nil))
+	noError(t, v.Complete(t.Context()))
 }
 
 func countRows(t testing.TB, db *sql.DB, query string, args ...any) (n int) {

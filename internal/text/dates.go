@@ -119,9 +119,6 @@ func around(ws []Token, i int) (day, year int) {
 	if i >= 2 && (ws[i-1].Text == "de" || ws[i-1].Text == "of") {
 		look(i - 2)
 	}
-	if i+3 < len(ws) && ws[i+1].Text == "de" && year == 0 {
-		look(i + 2)
-	}
 	if ws[i].Ideo { // 2023年5月: year, 年, 5, 月
 		look(i - 3)
 	}

@@ -63,10 +63,10 @@ func TestDetect(t *testing.T) {
 		text string
 		want []Language
 	}{
-		{"We moved to a new flat in the spring", single[en]}, {"Wir sind im Frühling in eine neue Wohnung gezogen", single[de]},
-		{"Nos mudamos con los niños a un piso nuevo", single[es]}, {"Nous avons déménagé au printemps dans un nouvel appartement", single[fr]},
-		{"Ci siamo trasferiti in una nuova casa in primavera", single[it]}, {"Nós mudamos para um apartamento novo na primavera", single[pt]},
-		{"Весной мы переехали в новую квартиру", single[ru]}, {"WLAN 4711", latin},
+		{"We moved to a new flat in the spring", []Language{en}}, {"Wir sind im Frühling in eine neue Wohnung gezogen", []Language{de}},
+		{"Nos mudamos con los niños a un piso nuevo", []Language{es}}, {"Nous avons déménagé au printemps dans un nouvel appartement", []Language{fr}},
+		{"Ci siamo trasferiti in una nuova casa in primavera", []Language{it}}, {"Nós mudamos para um apartamento novo na primavera", []Language{pt}},
+		{"Весной мы переехали в новую квартиру", []Language{ru}}, {"WLAN 4711", latin},
 	}
 	for _, tt := range tests {
 		if got := Detect(Tokens(tt.text)); !slices.Equal(got, tt.want) {

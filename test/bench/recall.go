@@ -71,7 +71,7 @@ func meaning(ctx context.Context, db *sql.DB, index *memory.FTS, asked []string,
 	if err != nil {
 		return nil, err
 	}
-	if err := v.Complete(ctx, nil); err != nil {
+	if err := v.Complete(ctx); err != nil {
 		return nil, err
 	}
 	hybrid := memory.OpenHybrid(index, v, nil)

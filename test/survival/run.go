@@ -84,7 +84,8 @@ func (w *world) fillStore(ctx context.Context, dir string) error {
 	if _, err := db.ExecContext(ctx, `UPDATE memory SET scope = ?`, memory.Private(owner)); err != nil {
 		return err
 	}
-	return memory.OpenFTS(db).Rebuild(ctx, nil)
+	_, err = memory.OpenFTS(db).Rebuild(ctx)
+	return err
 }
 
 func open(ctx context.Context, dir string) (*sql.DB, *memory.Store, error) {

@@ -288,9 +288,7 @@ func (p *Points) sendSome(ctx context.Context, space vector.Space, entries []str
 	for _, e := range all {
 		id := pointID(e.ID)
 		p.there[id] = e.Rev
-		if e.Vector != nil { // a damaged one is missed when the server is read next
-			points = append(points, point{id, e.Vector, e})
-		}
+		points = append(points, point{id, e.Vector, e})
 	}
 	if len(points) > 0 {
 		err = p.server.upsert(ctx, p.in, points)

@@ -246,16 +246,14 @@ func (x *vectorIndex) replace(ctx context.Context, all []storedVector) error {
 		if c == nil || !s.there {
 			continue
 		}
-		vec, sound := decodeVector(s.blob, x.dim)
-		if !sound || !s.made { // a damaged one is made again
+		if !s.made {
 			x.waiting[s.n] = true
 			continue
 		}
-		if vec == nil {
+		e := s.vectorEntry
+		if e.vec = decodeVector(s.blob, x.dim); e.vec == nil {
 			continue
 		}
-		e := s.vectorEntry
-		e.vec = vec
 		if err := c.add(ctx, &e); err != nil {
 			return err
 		}

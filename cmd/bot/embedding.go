@@ -71,7 +71,7 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*vector.
 			b.log.Info(wordsOnly, "err", encoder.ErrNoWeights)
 			return nil, nil
 		}
-		c.Embedder, c.Neutral = encoder.NewLazy(), encoder.Neutral
+		c.Embedder = encoder.NewLazy()
 		c.Patience = cmp.Or(patience, 2*time.Second) // a busy computer is no server that is unreachable
 	}
 	return vector.Open(ctx, c)

@@ -2,8 +2,6 @@ package memory
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,50 +34,28 @@ func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool)
 				return err
 			}
 		}
-		learned, err := entries(ctx, c.tx, `WHERE event = ? AND state <> 'forgotten'`, event)
+		both, err := entries(ctx, c.tx, `WHERE event = ?1 AND state <> 'forgotten' AND id IN (SELECT entry FROM memory_again WHERE event <> ?1)`, event)
 		if err != nil {
 			return err
 		}
-		for _, e := range learned {
+		for _, e := range both {
 			if keep != nil && keep(e) {
 				continue
 			}
-			var other string
-			err := c.tx.QueryRowContext(ctx, `SELECT event FROM memory_again WHERE entry = ? AND event <> ? ORDER BY at, event LIMIT 1`, e.ID, event).Scan(&other)
-			if errors.Is(err, sql.ErrNoRows) {
-				continue
-			}
+			var n int64
+			err := c.tx.QueryRowContext(ctx, `UPDATE memory SET quote = '', rev = rev + 1,
+				event = (SELECT event FROM memory_again WHERE entry = ?1 AND event <> ?2 ORDER BY at, event LIMIT 1) WHERE id = ?1 RETURNING n`, e.ID, event).Scan(&n)
 			if err != nil {
 				return err
 			}
-			if err := c.owe(e, other); err != nil {
-				return err
-			}
+			c.touch(n, e.Scope)
 		}
-		return nil
+		_, err = c.tx.ExecContext(ctx, `DELETE FROM memory_again WHERE event = (SELECT event FROM memory WHERE id = entry)`)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("take a message back: %w", err)
 	}
-	return nil
-}
-
-// owe makes the message other the one that e was learned from. Nothing is left of what
-// e quoted.
-func (c *change) owe(e Entry, other string) error {
-	for _, query := range []string{
-		`UPDATE memory SET event = ?2, quote = '', rev = rev + 1 WHERE id = ?1`,
-		`DELETE FROM memory_again WHERE entry = ?1 AND event = ?2`,
-	} {
-		if _, err := c.tx.ExecContext(c.ctx, query, e.ID, other); err != nil {
-			return err
-		}
-	}
-	var n int64
-	if err := c.tx.QueryRowContext(c.ctx, `SELECT n FROM memory WHERE id = ?`, e.ID).Scan(&n); err != nil {
-		return err
-	}
-	c.touch(n, e.Scope)
 	return nil
 }
 

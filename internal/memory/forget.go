@@ -137,74 +137,21 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 // alsoSaid is the entries ids, what they are a correction of or were corrected
 // by, and what says the same where they are.
 func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
-	found := map[string]Entry{}
-	var order []string
-	for i := 0; i < len(ids); i++ {
-		related, err := tied(c.ctx, c.tx, ids[i])
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range related {
-			e, err := entryByID(c.ctx, c.tx, id)
-			if err != nil {
-				return nil, err
-			}
-			if _, known := found[id]; known || e.State == Forgotten || !a.sees(e.Scope) {
-				continue
-			}
-			found[id] = e
-			order = append(order, id)
-			same, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state <> 'forgotten'`, e.Scope, text.Hash(e.Text))
-			if err != nil {
-				return nil, err
-			}
-			for _, other := range same {
-				if _, known := found[other.ID]; !known {
-					ids = append(slices.Clip(ids), other.ID)
-				}
-			}
-		}
-	}
-	slices.Sort(order)
-	all := make([]Entry, 0, len(order))
-	for _, id := range order {
-		all = append(all, found[id])
-	}
-	return all, nil
+	all, err := entries(c.ctx, c.tx, `WHERE state <> 'forgotten' AND id IN `+tied+` ORDER BY id`, store.Array(ids))
+	return slices.DeleteFunc(all, func(e Entry) bool { return !a.sees(e.Scope) }), err
 }
 
-// tied is the entry id with all that it took the place of, or that took its. What
-// it was merged into comes without its other parts: those are other facts. What was
-// written to take its place comes too if that was undone: its words may be the same.
-func tied(ctx context.Context, db store.DBTX, id string) ([]string, error) {
-	ids, whole := []string{id}, []bool{true}
-	add := func(whose bool, query string, args ...any) error {
-		more, err := store.Column[string](ctx, db, query, args...)
-		for _, m := range more {
-			if !slices.Contains(ids, m) {
-				ids, whole = append(ids, m), append(whole, whose)
-			}
-		}
-		return err
-	}
-	for i := 0; i < len(ids); i++ {
-		err := add(whole[i], `SELECT id FROM memory WHERE by_id = ? AND state <> 'active' AND (state <> 'merged' OR ?) ORDER BY 1`, ids[i], whole[i])
-		if err == nil {
-			err = add(whole[i], `SELECT by_id FROM memory WHERE id = ? AND by_id <> '' AND state NOT IN ('active', 'merged')`, ids[i])
-		}
-		if err == nil {
-			err = add(false, `SELECT by_id FROM memory WHERE id = ? AND by_id <> '' AND state = 'merged'`, ids[i])
-		}
-		if err == nil {
-			err = add(false, `SELECT DISTINCT new.entry FROM memory_op old JOIN memory_op new ON new.entry = json_extract(old.after, '$.by') AND new.batch = old.batch AND new.op = 'add'
-				WHERE old.entry = ? AND old.op IN ('merge', 'supersede') AND old.after <> '' ORDER BY 1`, ids[i])
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read memory: %w", err)
-		}
-	}
-	return ids, nil
-}
+// tied are the entries ?1 with all that they took the place of, or that took theirs, and what says the
+// same in the same scope. What one was merged into comes without its other parts: those are other facts.
+// What was written to take its place comes too if that was undone: its words may be the same.
+const tied = `(WITH RECURSIVE tied (id, whole) AS (SELECT value, true FROM json_each(?1)
+	UNION SELECT m.id, tied.whole FROM tied JOIN memory AS m ON m.by_id = tied.id AND m.state <> 'active' AND (m.state <> 'merged' OR tied.whole)
+	UNION SELECT m.by_id, tied.whole AND m.state <> 'merged' FROM tied JOIN memory AS m ON m.id = tied.id AND m.by_id <> '' AND m.state <> 'active'
+	UNION SELECT new.entry, false FROM tied JOIN memory_op AS old ON old.entry = tied.id AND old.op IN ('merge', 'supersede')
+		JOIN memory_op AS new ON new.entry = iif(old.after = '', '', json_extract(old.after, '$.by')) AND new.batch = old.batch AND new.op = 'add'
+	UNION SELECT same.id, tied.whole FROM tied JOIN memory AS m ON m.id = tied.id AND m.state <> 'forgotten'
+		JOIN memory AS same ON same.scope = m.scope AND same.hash = m.hash AND same.id <> m.id)
+	SELECT id FROM tied)`
 
 // release makes those parts of what is gone count again that are not gone with it. Members need
 // nothing: they are shown when their head is gone.

@@ -258,7 +258,11 @@ func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, e
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	heads, err := headsOf(ctx, db, entries)
+	ids := make([]string, 0, len(entries))
+	for _, e := range entries {
+		ids = append(ids, e.ID)
+	}
+	shown, err := shownFor(ctx, db, ids)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -270,7 +274,7 @@ func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, e
 	for _, s := range ranked {
 		h := Hit{Score: round(s.score), Covered: round(s.covered), Near: s.alone}
 		e, there := entries[s.doc]
-		h.Shown = heads[e.ID].Text
+		h.Shown = shown[e.ID]
 		if h.Entry = e; s.doc < 0 {
 			var t heardTurn
 			if t, there = turns[-s.doc]; there {

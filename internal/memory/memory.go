@@ -30,8 +30,8 @@ type Config struct {
 	// 0 = all of them.
 	FileLines int
 	Backend   Backend         // "" = FlatFile; with another, FileLines is 40 if it is not set
-	Vectors   *vector.Vectors // of LocalVector and Qdrant, of the same database; nil = words alone decide
-	Points    *qdrant.Points  // of Qdrant, of Vectors; nil = likewise
+	Vectors   *vector.Vectors // of the same database; nil = words alone decide
+	Points    *qdrant.Points  // of Vectors, which are compared there; nil = they are compared here
 	// Purge takes texts that are to be forgotten out of whatever else in the
 	// database quotes them, in the same transaction. It returns how many messages
 	// of people still hold them. nil = nothing else does.
@@ -79,9 +79,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s := &Store{db: c.DB, index: OpenFTS(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
 		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, fault: func(string) {},
 		files: map[Scope]*file{}}
-	if err := s.choose(c.Backend, c.Vectors, c.Points); err != nil {
-		return nil, err
-	}
+	s.choose(c.Backend, c.Vectors, c.Points)
 	if err := c.DB.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&s.path); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
@@ -130,18 +128,11 @@ func (s *Store) onDisk() []Scope {
 			scopes = append(scopes, scope)
 		}
 	}
-	for _, folder := range []struct {
-		name string
-		of   func(string) Scope
-	}{{"users", Private}, {"rooms", Room}} {
-		names, err := fs.Glob(os.DirFS(filepath.Join(s.dir, "memories")), folder.name+"/*.txt")
-		if err != nil {
-			continue
-		}
-		for _, name := range names {
-			id, ok := store.FileNameID(strings.TrimSuffix(path.Base(name), ".txt"))
-			scope := folder.of(id)
-			if ok && id != "" && s.File(scope) == "memories/"+name {
+	names, _ := fs.Glob(os.DirFS(s.dir), "memories/*/*.txt") // the pattern is a good one
+	for _, name := range names {
+		id, _ := store.FileNameID(strings.TrimSuffix(path.Base(name), ".txt"))
+		for _, scope := range []Scope{Private(id), Room(id)} {
+			if id != "" && s.File(scope) == name {
 				scopes = append(scopes, scope)
 			}
 		}

@@ -120,15 +120,10 @@ func (c *change) step(s Step) (why string, err error) {
 		if e.Pinned || !by.Since().After(e.Since()) {
 			return "it is pinned, or not older", nil
 		}
-		after := e
-		after.State, after.By = Superseded, by.ID
-		if after.ValidTo.IsZero() {
-			after.ValidTo = until(by, e)
-		}
-		return "", c.set(e, after, "supersede", 0)
+		return "", c.set(e, supersededBy(e, by), "supersede", 0)
 	case ArchiveStep:
-		own, err := ownWords(c.ctx, c.tx, e)
-		if err != nil || e.Pinned || len(own) > 0 {
+		own, err := ownWords(c.ctx, c.tx, e.ID)
+		if err != nil || e.Pinned || own {
 			return "a person wanted it to be known", err
 		}
 		after := e
@@ -140,28 +135,15 @@ func (c *change) step(s Step) (why string, err error) {
 	return "", fmt.Errorf("memory: %q is no step of a plan", s.Kind)
 }
 
-// ownWords are the words of people that e is, or was put together from.
-func ownWords(ctx context.Context, db store.DBTX, e Entry) ([]string, error) {
-	from, err := origin(ctx, db, e)
+// ownWords reports whether a person said or wrote the entry id, or something that it was put together from.
+func ownWords(ctx context.Context, db store.DBTX, id string) (own bool, err error) {
+	err = db.QueryRowContext(ctx, `WITH RECURSIVE part (id) AS (VALUES (?) UNION SELECT m.id FROM part JOIN memory AS m ON m.by_id = part.id AND m.state = 'merged')
+		SELECT EXISTS (SELECT 1 FROM part JOIN memory_op ON entry = part.id AND op = 'add'
+			WHERE iif(after = '', '', json_extract(after, '$.source')) IN ('user_explicit', 'file'))`, id).Scan(&own)
 	if err != nil {
-		return nil, err
+		return false, fmt.Errorf("read the journal of memory: %w", err)
 	}
-	var all []string
-	if from == UserExplicit || from == FromFile {
-		all = []string{e.Text}
-	}
-	parts, err := entries(ctx, db, `WHERE by_id = ? AND state = 'merged' ORDER BY n`, e.ID)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range parts {
-		own, err := ownWords(ctx, db, p)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, own...)
-	}
-	return all, nil
+	return own, nil
 }
 
 // planned reads an active entry that is as the plan has it, or as earlier steps of the plan made it.

@@ -152,12 +152,7 @@ func (s *Store) Answer(ctx context.Context, a Access, number int64, keep Choice)
 
 // decide puts kept in the place of other, because a person of that integrity says so now.
 func (c *change) decide(kept, other Entry, person trust.Integrity) error {
-	after := other
-	after.State, after.By = Superseded, kept.ID
-	if after.ValidTo.IsZero() {
-		after.ValidTo = until(kept, other)
-	}
-	if err := c.setAll(other, after, "supersede"); err != nil {
+	if err := c.setAll(other, supersededBy(other, kept), "supersede"); err != nil {
 		return err
 	}
 	now := kept
@@ -171,13 +166,16 @@ func (c *change) decide(kept, other Entry, person trust.Integrity) error {
 	return c.set(kept, now, "note", 0)
 }
 
-// until is when other, whose place kept takes, ceased to hold: when kept began to; if that
-// was before, it never held.
-func until(kept, other Entry) time.Time {
-	if kept.Since().After(other.Since()) {
-		return kept.Since()
+// supersededBy is e with next in its place. It ceased to hold when next began to; if that was before, it never held.
+func supersededBy(e, next Entry) Entry {
+	e.State, e.By = Superseded, next.ID
+	if !e.ValidTo.IsZero() {
+		return e
 	}
-	return other.Since()
+	if e.ValidTo = e.Since(); next.Since().After(e.Since()) {
+		e.ValidTo = next.Since()
+	}
+	return e
 }
 
 // Put notes that the questions ids are asked by the notice event in room.

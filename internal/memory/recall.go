@@ -25,29 +25,18 @@ const (
 const workingSet = 40
 
 // choose sets up how s finds what it is asked for.
-func (s *Store) choose(b Backend, v *vector.Vectors, p *qdrant.Points) error {
-	s.finder = s.index
-	switch b {
-	case "", FlatFile:
-	case FTS5, LocalVector, Qdrant:
-		s.recalls = true
-		switch {
-		case v == nil:
-		case b == LocalVector:
-			s.finder, s.vectors = OpenHybrid(s.index, v, nil), v
-		case b == Qdrant && p != nil:
-			s.finder, s.vectors = OpenHybrid(s.index, v, p), v
-		}
-		if b == Qdrant {
-			s.points = p
-		}
-		if s.lines == 0 {
-			s.lines = workingSet
-		}
+func (s *Store) choose(b Backend, v *vector.Vectors, p *qdrant.Points) {
+	s.finder, s.vectors, s.points = s.index, v, p
+	switch {
+	case v == nil:
+	case p == nil:
+		s.finder = OpenHybrid(s.index, v, nil)
 	default:
-		return fmt.Errorf("memory: unknown backend %q; there are flat_file, fts5, local_vector and qdrant", b)
+		s.finder = OpenHybrid(s.index, v, p)
 	}
-	return nil
+	if s.recalls = b != "" && b != FlatFile; s.recalls && s.lines == 0 {
+		s.lines = workingSet
+	}
 }
 
 // Recalls reports whether a prompt shows only the working set of the entries, so

@@ -35,13 +35,6 @@ func search(t testing.TB, s *Store, text string, scopes ...Scope) (lines []strin
 	return lines
 }
 
-func TestBackendUnknown(t *testing.T) {
-	s := openAt(t, t.TempDir())
-	if _, err := Open(t.Context(), Config{DB: s.db, Dir: t.TempDir(), Backend: "fts4"}); err == nil || !strings.Contains(err.Error(), "flat_file, fts5") {
-		t.Errorf("opened: %v", err)
-	}
-}
-
 // careless is an index that finds everything, whoever asks.
 type careless struct{ index }
 

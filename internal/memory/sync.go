@@ -265,19 +265,13 @@ func (i *importer) before(ids []string) ([]listed, error) {
 
 func (i *importer) lines(e edit) ([]string, error) {
 	ids := make([]string, len(e.lines))
-	fresh := map[string]string{}
 	for n, l := range e.lines {
+		if ids[n] = l.id; l.id != "" {
+			continue
+		}
 		var err error
-		switch {
-		case l.id != "":
-			ids[n] = l.id
-		case fresh[l.text] != "":
-			ids[n] = fresh[l.text]
-		default:
-			if ids[n], err = i.line(l); err != nil {
-				return nil, err
-			}
-			fresh[l.text] = ids[n]
+		if ids[n], err = i.line(l); err != nil {
+			return nil, err
 		}
 	}
 	return ids, nil
@@ -286,17 +280,14 @@ func (i *importer) lines(e edit) ([]string, error) {
 // line finds or makes the entry of a line that was not there before.
 func (i *importer) line(l editedLine) (string, error) {
 	hash := text.Hash(l.text)
-	// Without the names of indexes all that is shown is read, in its order, for each line.
-	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = ''
-		AND text = ? ORDER BY by_id = '' DESC, n DESC LIMIT 1`, i.scope, hash, l.text)
+	// Without the name of the index all that is shown is read, in its order, for each line.
+	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state IN ('active', 'archived')
+		AND conversation = '' AND text = ? ORDER BY state, by_id = '' DESC, n DESC LIMIT 1`, i.scope, hash, l.text)
 	if err != nil {
 		return "", err
 	}
-	if len(known) == 1 {
+	if len(known) == 1 && known[0].State == Active {
 		return known[0].ID, i.part(known[0])
-	}
-	if known, err = entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state = 'archived' AND conversation = '' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
-		return "", err
 	}
 	if forgotten, err := i.isForgotten(i.scope, l.text); err != nil {
 		return "", err

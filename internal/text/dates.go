@@ -14,9 +14,7 @@ import (
 // DateTerms are the terms of the day t: year, month, day, weekday, and joined.
 func DateTerms(t time.Time) []string {
 	y, m, d := t.Date()
-	return []string{
-		yearTerm(y), monthTerm(int(m)), dayTerm(d), weekdayTerm(int(t.Weekday())), yearMonthTerm(y, int(m)), fullTerm(y, int(m), d),
-	}
+	return append(partsOf(y, int(m), d), weekdayTerm(int(t.Weekday())))
 }
 
 func yearTerm(y int) string         { return "datey" + strconv.Itoa(y) }

@@ -110,9 +110,6 @@ func Detect(ws []Token) []Language {
 	return byVotes[:1]
 }
 
-// MayBeEnglish reports whether nothing in text says that it is in another language.
-func MayBeEnglish(text string) bool { return slices.Contains(Detect(Tokens(text)), en) }
-
 // marked are letters that few languages have; those that tell most stand twice.
 var marked = [languages]string{
 	de: "äöü", es: "ññ¿¿¡¡éíóáú", fr: "çêâœœûûîîëëïïèùàé", it: "èùàòì", pt: "ããõõçêâéíóáú",

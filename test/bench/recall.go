@@ -67,7 +67,7 @@ func recalling(ctx context.Context) ([]figure, error) {
 // compares them does not know. How long a real one of a question takes is measured
 // beside it, if the program can make them.
 func meaning(ctx context.Context, db *sql.DB, index *memory.FTS, asked []string, n int) ([]figure, error) {
-	v, err := vector.Open(ctx, vector.Config{DB: db, Embedder: madeUp{}, Neutral: .5, Patience: time.Minute})
+	v, err := vector.Open(ctx, vector.Config{DB: db, Embedder: madeUp{}, Patience: time.Minute})
 	if err != nil {
 		return nil, err
 	}

@@ -285,7 +285,7 @@ func TestKeyStays(t *testing.T) {
 		return true
 	})
 	_, err := newClient(url, "hunter9").collections(t.Context())
-	if asked || err == nil || !strings.Contains(err.Error(), "sends elsewhere") {
+	if asked || err == nil || !strings.Contains(err.Error(), "HTTP 30") {
 		t.Errorf("asked elsewhere: %v; %v", asked, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/dream/report"
 	"reverie/internal/memory"
+	"reverie/internal/search"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/text"
@@ -100,7 +101,7 @@ func prepare(t *testing.T, facts []fact) string {
 		result((&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)))(t)
 	}
 	result(db.Exec(`UPDATE memory SET scope = ?`, memory.Private(owner)))(t)
-	result(memory.OpenFTS(db).Rebuild(t.Context()))(t)
+	result(search.Open(db).Rebuild(t.Context()))(t)
 	must(t, db.Close())
 	return dir
 }

@@ -131,7 +131,7 @@ func (s *Store) Unsay(ctx context.Context, events ...string) (quotes []string, e
 	}
 	err = s.commitLocked(ctx, "redaction", func(c *change) error {
 		for _, event := range events {
-			if err := s.index.unknow(ctx, c.tx, event); err != nil {
+			if err := s.index.Unknow(ctx, c.tx, event); err != nil {
 				return err
 			}
 		}

@@ -2,10 +2,11 @@ package memory
 
 import (
 	"bytes"
-	"reverie/internal/text"
 	"slices"
 	"strings"
 	"unicode"
+
+	"reverie/internal/text"
 )
 
 // rawLine is one line of a file as it stands there.

@@ -105,7 +105,7 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 			return err
 		}
 		for _, e := range gone {
-			said, reworded, err := s.index.takeBackFact(ctx, c.tx, e.Scope, e.Event, e.Text, e.Quote)
+			said, reworded, err := s.index.TakeBackFact(ctx, c.tx, e.Scope, e.Event, e.Text, e.Quote)
 			if err != nil {
 				return err
 			}

@@ -104,7 +104,7 @@ func TestImportedIntoFiles(t *testing.T) {
 	const all = "tea is green|by hand|a heron is grey"
 	equal(t, "known", texts(t, s, Private(owner)), all)
 	equal(t, "in the file", strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"), all)
-	hits, err := s.index.Search(t.Context(), Query{Text: "saw a heron", Scopes: []Scope{Private(owner)}})
+	hits, err := OpenFTS(s.db).Search(t.Context(), Query{Text: "saw a heron", Scopes: []Scope{Private(owner)}})
 	never(t, err != nil || len(hits) < 2 || hits[0].Entry.Text != "we saw a heron", "%+v, %v", hits, err)
 	// A person who writes or says what somebody said in a conversation notes it.
 	put(t, s, Private(owner), onDisk(t, s, Private(owner))+"we saw a heron\n")

@@ -113,10 +113,10 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 
 // indexChange tells the index what c changed.
 func (s *Store) indexChange(c *change) error {
-	if err := s.index.update(c.ctx, c.tx, c.rows...); err != nil || !c.purges {
+	if err := s.index.Update(c.ctx, c.tx, c.rows...); err != nil || !c.purges {
 		return err
 	}
-	return mergeIndex(c.ctx, c.tx)
+	return s.index.Merge(c.ctx, c.tx)
 }
 
 // add stores e as a new entry; what is left out of it is filled in, its id too.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"reverie/internal/search"
+	"reverie/internal/search/vector"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -277,17 +279,44 @@ func (s *Store) Append(ctx context.Context, scope Scope, text string) (entry Ent
 	return s.Add(ctx, Entry{Scope: scope, Text: text, Source: Assistant, Integrity: trust.User}, string(Assistant))
 }
 
-// Unhear takes a message back: it was redacted, or is to be forgotten. One that
-// is not there is no error.
-func (f *FTS) Unhear(ctx context.Context, scope Scope, event string) error {
+// FTS is the index of words, which finds the entries of db.
+type FTS struct {
+	*search.FTS
+	db *sql.DB
+}
+
+func OpenFTS(db *sql.DB) *FTS { return &FTS{search.Open(db), db} }
+
+func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) { return Search(ctx, f.db, f.FTS, q) }
+
+// Unhear takes a message back as if it had never been heard.
+func (f *FTS) Unhear(ctx context.Context, event string) error {
 	return store.InTx(ctx, f.db, func(tx *sql.Tx) error {
-		var n int64
-		err := tx.QueryRowContext(ctx, `DELETE FROM memory_turn WHERE scope = ? AND event = ? AND event <> '' RETURNING n`, scope, event).Scan(&n)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		return errors.Join(err, f.updateTurns(ctx, tx, n), mergeIndex(ctx, tx))
+		_, err := f.TakeBack(ctx, tx, event)
+		return errors.Join(err, f.Unknow(ctx, tx, event), f.Merge(ctx, tx))
 	})
+}
+
+// Hybrid is FTS with vectors.
+type Hybrid struct {
+	*search.Hybrid
+	db      *sql.DB
+	vectors *vector.Vectors
+	server  search.Server
+}
+
+func OpenHybrid(f *FTS, v *vector.Vectors, s search.Server) *Hybrid {
+	return &Hybrid{search.OpenHybrid(f.FTS, v, s), f.db, v, s}
+}
+
+func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
+	return Search(ctx, h.db, h.Hybrid, q)
+}
+
+// index is what finds entries.
+type index interface {
+	Search(ctx context.Context, q Query) ([]Hit, error)
+	Neighbours(ctx context.Context, id string, k int) ([]string, error)
 }
 
 // Complete makes the vectors that are missing, and sends them.
@@ -326,7 +355,7 @@ func TestCanaryIsNeverFound(t *testing.T) {
 			}
 			ways := canaryQueries(canary, near)
 			ask := func() map[string]string {
-				x, got := member.open(t, s.index), map[string]string{}
+				x, got := member.open(t, OpenFTS(s.db)), map[string]string{}
 				for place, a := range places {
 					for name, q := range ways {
 						q.Scopes = a.Scopes
@@ -352,7 +381,7 @@ func TestCanaryIsNeverFound(t *testing.T) {
 				}
 			}
 			never(t, len(after) < 100, "only %d ways", len(after))
-			found, x := 0, member.open(t, s.index)
+			found, x := 0, member.open(t, OpenFTS(s.db))
 			for name, q := range ways {
 				q.Scopes = me.Scopes
 				hits, err := x.Search(ctx, q)
@@ -411,7 +440,7 @@ func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret En
 	ctx := t.Context()
 	journal := must(s.History(ctx, everything, secret.ID))(t)
 	search := func(a Access) any {
-		hits, err := s.index.Search(ctx, Query{Text: canary, Scopes: a.Scopes, K: 50, Turns: true, Past: true})
+		hits, err := OpenFTS(s.db).Search(ctx, Query{Text: canary, Scopes: a.Scopes, K: 50, Turns: true, Past: true})
 		return []any{hits, err}
 	}
 	for place, a := range places {

@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"reverie/internal/text"
-
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // ErrPutAway says that somebody took an entry that says the same out of use after
@@ -135,7 +134,7 @@ func (s *Store) From(ctx context.Context, scope Scope, event string) (known []En
 	if gone, err = undone(ctx, s.db, event); err != nil || gone {
 		return nil, gone, err
 	}
-	if gone, err = s.index.takenBack(ctx, scope, event); err != nil {
+	if gone, err = s.index.TakenBack(ctx, scope, event); err != nil {
 		return nil, false, fmt.Errorf("read memory: %w", err)
 	}
 	if gone {

@@ -73,18 +73,6 @@ func withMembers(ctx context.Context, db store.DBTX, ids []string) ([]string, er
 	return sorted(all), nil
 }
 
-// shownFor are the texts of the heads of those of the entries ids that are members, by the ids of these.
-func shownFor(ctx context.Context, db store.DBTX, ids []string) (map[string]string, error) {
-	shown := map[string]string{}
-	return shown, store.Each(ctx, db, func(row store.Row) error {
-		var id, text string
-		err := row.Scan(&id, &text)
-		shown[id] = text
-		return err
-	}, `SELECT id, (SELECT text FROM memory AS head WHERE head.id = memory.by_id) FROM memory
-		WHERE id IN (SELECT value FROM json_each(?)) AND state = 'active' AND `+hidden, store.Array(ids))
-}
-
 // Origins gives those of all in which others were put together the source that each was
 // stored with: it says whose words they are.
 func (s *Store) Origins(ctx context.Context, all []Entry) error {

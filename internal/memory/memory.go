@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/search"
 	"reverie/internal/search/qdrant"
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
@@ -52,8 +53,8 @@ type Store struct {
 	prepare    func(context.Context) error // before something is forgotten
 	log        *slog.Logger
 	path       string // of the database
-	index      *FTS
-	finder     index           // what Search asks
+	index      *search.FTS
+	finder     finder          // what Search asks
 	vectors    *vector.Vectors // woken by changes; nil = the finder has none
 	points     *qdrant.Points  // where else vectors are; nil = nowhere
 	recalls    bool            // prompts show the working set only
@@ -76,14 +77,14 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	s := &Store{db: c.DB, index: OpenFTS(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
+	s := &Store{db: c.DB, index: search.Open(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
 		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, fault: func(string) {},
 		files: map[Scope]*file{}}
 	s.choose(c.Backend, c.Vectors, c.Points)
 	if err := c.DB.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&s.path); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	if err := s.index.ensure(ctx); err != nil {
+	if err := s.index.Ensure(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.begin(ctx)

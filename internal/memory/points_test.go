@@ -9,16 +9,17 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"reverie/internal/search/qdrant"
-	"reverie/internal/search/qdrant/standin"
-	"reverie/internal/search/searchtest"
-	"reverie/internal/search/vector"
-	"reverie/internal/store"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/search/qdrant"
+	"reverie/internal/search/qdrant/standin"
+	"reverie/internal/search/searchtest"
+	"reverie/internal/search/vector"
+	"reverie/internal/store"
 )
 
 // points is a server, with the vectors that it gets.
@@ -224,7 +225,7 @@ func TestForgottenWhileDown(t *testing.T) {
 	noted(t, store, Private(owner), "and cats", owner)
 	complete(t, p.vectors)
 	s.Break(nil)
-	sized(t, "forgotten, and found", search(t, store, "code 4711", Private(owner)), 0)
+	sized(t, "forgotten, and found", found(t, store, "code 4711", Private(owner)), 0)
 	if got := onServer(t, s, db); !slices.Equal(got, []string{"", "we keep bees"}) {
 		t.Fatalf("the server holds %q", got)
 	}

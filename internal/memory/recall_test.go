@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/search"
 )
 
 var backends = []Backend{FlatFile, FTS5}
@@ -26,7 +28,7 @@ func hear(t testing.TB, s *Store, scope Scope, conversation string, said ...stri
 	}
 }
 
-func search(t testing.TB, s *Store, text string, scopes ...Scope) (lines []string) {
+func found(t testing.TB, s *Store, text string, scopes ...Scope) (lines []string) {
 	t.Helper()
 	hits := must(s.Search(t.Context(), Query{Text: text, Scopes: scopes, Turns: true, K: 10}))(t)
 	for _, h := range hits {
@@ -36,11 +38,11 @@ func search(t testing.TB, s *Store, text string, scopes ...Scope) (lines []strin
 }
 
 // careless is an index that finds everything, whoever asks.
-type careless struct{ index }
+type careless struct{ finder }
 
-func (c careless) Search(ctx context.Context, q Query) ([]Hit, error) {
+func (c careless) Search(ctx context.Context, q Query) ([]search.Hit, error) {
 	q.Scopes = append(q.Scopes, Private(owner))
-	return c.index.Search(ctx, q)
+	return c.finder.Search(ctx, q)
 }
 
 // TestCarelessIndex: an index that minds no scope is no way around them.
@@ -49,8 +51,8 @@ func TestCarelessIndex(t *testing.T) {
 	noted(t, s, Private(owner), "the heron nests by the weir", owner)
 	hear(t, s, Private(owner), "dm", "I saw the heron today")
 	s.finder = careless{s.finder}
-	sized(t, "found", search(t, s, "heron", Shared), 0)
-	sized(t, "found : this test measures nothing", search(t, s, "heron", Private(owner)), 2)
+	sized(t, "found", found(t, s, "heron", Shared), 0)
+	sized(t, "found : this test measures nothing", found(t, s, "heron", Private(owner)), 2)
 }
 
 // TestUnhear: a message that is taken back goes with the answer to it, leaves no
@@ -64,8 +66,8 @@ func TestUnhear(t *testing.T) {
 		equal(t, b, strings.Join(quotes, "|"), " said: the heron nests by the weir| said: the heron nests by the weir| said: A heron, nice.| said: A heron, nice.")
 		again := Turn{Scope: me, Event: "$dm1", Sender: owner, At: time.Now(), Conversation: "dm", Seq: 1, Text: "the heron nests by the weir"}
 		noError(t, s.Hear(t.Context(), again))
-		sized(t, fmt.Sprintf("%s: is found", b), search(t, s, "heron weir nice", me), 0)
-		sized(t, fmt.Sprintf("%s: only of the rest is found", b), search(t, s, "otter", me), 2)
+		sized(t, fmt.Sprintf("%s: is found", b), found(t, s, "heron weir nice", me), 0)
+		sized(t, fmt.Sprintf("%s: only of the rest is found", b), found(t, s, "otter", me), 2)
 		noError(t, indexIsSound(t, OpenFTS(s.db)))
 		equal(t, fmt.Sprintf("%s: heard up to", b), must(s.HeardUpTo(t.Context(), "dm"))(t), 4)
 		must(s.Unhear(t.Context(), "$unknown"))(t)
@@ -82,8 +84,8 @@ func TestForgottenIsNotHeardOf(t *testing.T) {
 	hear(t, s, me, "dm", "My locker opens with HERON-99, mind you.", "Noted, HERON-99.", "And tea?", "Green.", "I said: the locker opens with HERON-99", "Yes.")
 	e := added(t, s, Entry{Scope: me, Text: "the locker opens with HERON-99", Source: Assistant, Event: "$dm1", Quote: "My locker opens with HERON-99, mind you."}, owner)
 	must(s.Forget(t.Context(), as(owner), e.ID))(t)
-	sized(t, "found", search(t, s, "locker HERON-99 opens", me), 0)
-	sized(t, "only of the rest is found", search(t, s, "tea green", me), 2)
+	sized(t, "found", found(t, s, "locker HERON-99 opens", me), 0)
+	sized(t, "only of the rest is found", found(t, s, "tea green", me), 2)
 	sized(t, "traces in", traces(t, dir, "HERON-99"), 0)
 }
 
@@ -165,7 +167,7 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 		texts(t, s, Private(owner))
 	}
 	noDiff(t, "other than wanted", before, must(s.List(ctx, everything, Filter{}))(t))
-	sized(t, "are found", must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t), 20)
+	sized(t, "are found", must(OpenFTS(s.db).Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t), 20)
 	sound(t, s)
 }
 
@@ -215,7 +217,7 @@ func TestSearchOnlyReads(t *testing.T) {
 	var before, after int
 	noError(t, s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&before))
 	search := func() {
-		if hits := must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Turns: true, Past: true}))(t); len(hits) != 1 {
+		if hits := must(OpenFTS(s.db).Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Turns: true, Past: true}))(t); len(hits) != 1 {
 			t.Fatalf("%+v", hits)
 		}
 	}

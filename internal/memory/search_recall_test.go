@@ -7,16 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"reverie/internal/llm/encoder"
-	"reverie/internal/memory/testset"
-	"reverie/internal/search/searchtest"
-	"reverie/internal/search/vector"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"reverie/internal/llm/encoder"
+	"reverie/internal/memory/testset"
+	"reverie/internal/search/searchtest"
+	"reverie/internal/search/vector"
 )
 
 // table are the indexes: each answers the same questions.
@@ -415,7 +416,7 @@ func TestWordsDecide(t *testing.T) {
 	tx := must(f.db.BeginTx(t.Context(), nil))(t)
 	defer tx.Rollback()
 	must(tx.Exec(`UPDATE memory SET scope = 'private:@b:x', rev = rev + 1 WHERE ref = 'moved'`))(t)
-	noError(t, f.update(t.Context(), tx, 1))
+	noError(t, f.Update(t.Context(), tx, 1))
 	noError(t, tx.Commit())
 	want(t, "after", refs(t, h, mine), "there")
 }

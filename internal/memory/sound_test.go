@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reverie/internal/search/qdrant/standin"
-	"reverie/internal/search/searchtest"
-	"reverie/internal/search/vector"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +13,10 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"reverie/internal/search/qdrant/standin"
+	"reverie/internal/search/searchtest"
+	"reverie/internal/search/vector"
 )
 
 // TestAlwaysSound: whatever is done, in whatever order, the index is what the
@@ -142,7 +143,7 @@ func (d *doer) step() {
 		d.ok(s.index.Hear(ctx, Turn{Scope: d.scope(), Event: fmt.Sprint("$", d.n%3), Text: "we talk of herons", At: today, Conversation: "c", Seq: d.n}))
 		return
 	case 5:
-		d.ok(s.index.Unhear(ctx, d.scope(), fmt.Sprint("$", d.n%3)))
+		d.ok(OpenFTS(s.db).Unhear(ctx, fmt.Sprint("$", d.n%3)))
 		return
 	case 13:
 		d.edit()

@@ -18,8 +18,8 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 	if read == nil || strings.TrimSpace(reply) == "" {
 		return nil
 	}
-	hits, err := s.index.Search(ctx, Query{Text: reply, Scopes: scopes, K: mostUsed})
-	if err != nil || len(hits) == 0 {
+	hits, err := Search(ctx, s.db, s.index, Query{Text: reply, Scopes: scopes, K: mostUsed})
+	if err != nil {
 		return err
 	}
 	said, given := text.FormsIn(reply), text.FormsIn(asked)

@@ -3,10 +3,11 @@ package memory
 import (
 	"database/sql"
 	"fmt"
-	"reverie/internal/search/searchtest"
-	"reverie/internal/search/vector"
 	"testing"
 	"time"
+
+	"reverie/internal/search/searchtest"
+	"reverie/internal/search/vector"
 )
 
 func openVectors(t testing.TB, db *sql.DB, e vector.Embedder) *vector.Vectors {

@@ -1,4 +1,4 @@
-package memory
+package search
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 // indexedAtOnce is how many texts are made terms of before they are written.
@@ -47,8 +48,10 @@ func clearIndex(ctx context.Context, tx *sql.Tx) error {
 	if err := tx.QueryRowContext(ctx, `SELECT sql FROM sqlite_schema WHERE name = 'index_fts'`).Scan(&table); err != nil {
 		return err
 	}
-	for _, statement := range []string{`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('hashsize', 16777216)`,
-		`DELETE FROM index_doc`, `DELETE FROM index_term`, `DELETE FROM index_scope`} {
+	for _, statement := range []string{
+		`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('hashsize', 16777216)`,
+		`DELETE FROM index_doc`, `DELETE FROM index_term`, `DELETE FROM index_scope`,
+	} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -56,8 +59,8 @@ func clearIndex(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// ensure makes an index that is empty, as an upgrade leaves one whose form it changed.
-func (f *FTS) ensure(ctx context.Context) error {
+// Ensure makes an index that is empty, as an upgrade leaves one whose form it changed.
+func (f *FTS) Ensure(ctx context.Context) error {
 	var missing bool
 	if err := f.db.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT 1 FROM index_doc) AND (EXISTS (SELECT 1 FROM (`+entrySource+`))
 		OR EXISTS (SELECT 1 FROM memory_turn WHERE text <> ''))`).Scan(&missing); err != nil {
@@ -71,8 +74,8 @@ func (f *FTS) ensure(ctx context.Context) error {
 }
 
 // Scopes lists all scopes that hold something.
-func (f *FTS) Scopes(ctx context.Context) ([]Scope, error) {
-	scopes, err := store.Column[Scope](ctx, f.db, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
+func (f *FTS) Scopes(ctx context.Context) ([]trust.Readers, error) {
+	scopes, err := store.Column[trust.Readers](ctx, f.db, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
 	if err != nil {
 		return nil, fmt.Errorf("list scopes: %w", err)
 	}

@@ -1,12 +1,13 @@
-package memory
+package search
 
 import (
 	"cmp"
 	"math"
-	"reverie/internal/search/vector"
-	"reverie/internal/text"
 	"slices"
 	"strings"
+
+	"reverie/internal/search/vector"
+	"reverie/internal/text"
 )
 
 // feature is one reason why a candidate may be what is looked for. Values are

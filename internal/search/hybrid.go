@@ -1,4 +1,4 @@
-package memory
+package search
 
 import (
 	"context"
@@ -53,7 +53,7 @@ const (
 	worthRanking = .4 // what has no word of the question must be so near to be ranked at all
 )
 
-// Search implements index.
+// Search is that of FTS, with what is near in meaning.
 func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if len(q.Scopes) == 0 {
 		return nil, nil
@@ -82,7 +82,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return nil, nil
 	}
 	q.Floor = 0 // it is passed
-	return finish(ctx, h.db, q, ranked)
+	return h.finish(ctx, q, ranked)
 }
 
 // join adds the nearest to what was found by words, and tells of all how near
@@ -145,7 +145,8 @@ func (h *Hybrid) added(ctx context.Context, q Query, m matches, docs []int64) ([
 // rows are the rows of docs, but of none that the question does not ask for: the
 // full-text index is never behind, and decides.
 func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int64, error) {
-	rows, err := store.Column[int64](ctx, h.db, `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`, store.Array(docs))
+	query := `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`
+	rows, err := store.Column[int64](ctx, h.db, query, store.Array(docs))
 	return slices.DeleteFunc(rows, func(row int64) bool {
 		class := classOf(row)
 		return !slices.Contains(scopes, scopeOf(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns

@@ -16,7 +16,8 @@ func (c *change) again(known *Entry, said Entry) error {
 	if said.Event == "" || said.Event == known.Event {
 		return nil
 	}
-	_, err := c.tx.ExecContext(c.ctx, `INSERT INTO memory_again (entry, event, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, known.ID, said.Event, c.now.UnixMilli())
+	insert := `INSERT INTO memory_again (entry, event, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
+	_, err := c.tx.ExecContext(c.ctx, insert, known.ID, said.Event, c.now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("note that it was said again: %w", err)
 	}
@@ -34,7 +35,8 @@ func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool)
 				return err
 			}
 		}
-		both, err := entries(ctx, c.tx, `WHERE event = ?1 AND state <> 'forgotten' AND id IN (SELECT entry FROM memory_again WHERE event <> ?1)`, event)
+		both, err := entries(ctx, c.tx, `WHERE event = ?1 AND state <> 'forgotten'
+			AND id IN (SELECT entry FROM memory_again WHERE event <> ?1)`, event)
 		if err != nil {
 			return err
 		}
@@ -44,7 +46,8 @@ func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool)
 			}
 			var n int64
 			err := c.tx.QueryRowContext(ctx, `UPDATE memory SET quote = '', rev = rev + 1,
-				event = (SELECT event FROM memory_again WHERE entry = ?1 AND event <> ?2 ORDER BY at, event LIMIT 1) WHERE id = ?1 RETURNING n`, e.ID, event).Scan(&n)
+				event = (SELECT event FROM memory_again WHERE entry = ?1 AND event <> ?2 ORDER BY at, event LIMIT 1)
+				WHERE id = ?1 RETURNING n`, e.ID, event).Scan(&n)
 			if err != nil {
 				return err
 			}

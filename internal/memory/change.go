@@ -62,7 +62,8 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 
 // sameFact lists the entries in one of states that say what e says, the oldest first.
 func sameFact(c *change, e Entry, states ...State) ([]Entry, error) {
-	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND conversation = ? AND state IN (SELECT value FROM json_each(?)) ORDER BY n`,
+	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND conversation = ?
+		AND state IN (SELECT value FROM json_each(?)) ORDER BY n`,
 		e.Scope, text.Hash(e.Text), e.Conversation, store.Array(states))
 	words := text.PlainWords(e.Text)
 	return slices.DeleteFunc(known, func(k Entry) bool { return text.PlainWords(k.Text) != words }), err

@@ -145,10 +145,13 @@ func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
 // same in the same scope. What one was merged into comes without its other parts: those are other facts.
 // What was written to take its place comes too if that was undone: its words may be the same.
 const tied = `(WITH RECURSIVE tied (id, whole) AS (SELECT value, true FROM json_each(?1)
-	UNION SELECT m.id, tied.whole FROM tied JOIN memory AS m ON m.by_id = tied.id AND m.state <> 'active' AND (m.state <> 'merged' OR tied.whole)
-	UNION SELECT m.by_id, tied.whole AND m.state <> 'merged' FROM tied JOIN memory AS m ON m.id = tied.id AND m.by_id <> '' AND m.state <> 'active'
+	UNION SELECT m.id, whole FROM tied JOIN memory AS m ON m.by_id = tied.id
+		AND m.state <> 'active' AND (m.state <> 'merged' OR whole)
+	UNION SELECT m.by_id, whole AND m.state <> 'merged' FROM tied JOIN memory AS m ON m.id = tied.id
+		AND m.by_id <> '' AND m.state <> 'active'
 	UNION SELECT new.entry, false FROM tied JOIN memory_op AS old ON old.entry = tied.id AND old.op IN ('merge', 'supersede')
-		JOIN memory_op AS new ON new.entry = iif(old.after = '', '', json_extract(old.after, '$.by')) AND new.batch = old.batch AND new.op = 'add'
+		JOIN memory_op AS new ON new.batch = old.batch AND new.op = 'add'
+			AND new.entry = iif(old.after = '', '', json_extract(old.after, '$.by'))
 	UNION SELECT same.id, tied.whole FROM tied JOIN memory AS m ON m.id = tied.id AND m.state <> 'forgotten'
 		JOIN memory AS same ON same.scope = m.scope AND same.hash = m.hash AND same.id <> m.id)
 	SELECT id FROM tied)`
@@ -175,8 +178,8 @@ func (c *change) release(gone []Entry) error {
 // empty takes the words out of e and of its journal, and what was made of them.
 func (c *change) empty(e Entry) error {
 	var n int64
-	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET text = '', subject = '', quote = '', ref = '', conversation = '', hash = '', state = 'forgotten', pinned = 0, updated_at = ?, rev = rev + 1
-		WHERE id = ? RETURNING n`, c.now.UnixMilli(), e.ID).Scan(&n)
+	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET text = '', subject = '', quote = '', ref = '', conversation = '', hash = '',
+		state = 'forgotten', pinned = 0, updated_at = ?, rev = rev + 1 WHERE id = ? RETURNING n`, c.now.UnixMilli(), e.ID).Scan(&n)
 	if err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
@@ -192,7 +195,8 @@ func (c *change) empty(e Entry) error {
 	}
 	hash, err := c.tombstone(e.Scope, e.Text)
 	if err == nil {
-		_, err = c.tx.ExecContext(c.ctx, `INSERT INTO memory_forgotten (hash, at) VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET at = excluded.at, purged = 0`, hash, c.now.UnixMilli())
+		_, err = c.tx.ExecContext(c.ctx, `INSERT INTO memory_forgotten (hash, at) VALUES (?, ?)
+			ON CONFLICT (hash) DO UPDATE SET at = excluded.at, purged = 0`, hash, c.now.UnixMilli())
 	}
 	if err != nil {
 		return fmt.Errorf("forget: %w", err)
@@ -255,7 +259,7 @@ func (s *Store) wipe(ctx context.Context, scopes []Scope, gone []Entry) error {
 		err = s.scrub(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("the memory is forgotten, but not all of its traces could be removed; that is tried again at the next start: %w", err)
+		return fmt.Errorf("the memory is forgotten, but some of its traces are left; they are removed at the next start: %w", err)
 	}
 	return nil
 }
@@ -302,7 +306,7 @@ func (s *Store) finishPurge(ctx context.Context) error {
 		return err
 	}
 	if err := s.scrub(ctx); err != nil {
-		s.log.Warn("traces of what was to be forgotten may be left in the database; removing them is tried again at the next start", "err", err)
+		s.log.Warn("traces of what was to be forgotten may be left; they are removed at the next start", "err", err)
 	}
 	return nil
 }

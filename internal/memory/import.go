@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/memory/lines"
 	"reverie/internal/text"
 	"reverie/internal/trust"
 )
@@ -78,7 +79,7 @@ type imported struct {
 // parse reads all lines of data. Lines that are none are in bad.
 func (m *Importer) parse(name string, data []byte) (all []imported, bad []error) {
 	now, n := m.Now(), 0
-	for line := range bytes.Lines(bytes.TrimPrefix(data, bom)) {
+	for line := range bytes.Lines(bytes.TrimPrefix(data, lines.BOM)) {
 		if n++; len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
@@ -119,8 +120,8 @@ func (m *Importer) entry(line []byte, now time.Time) (Entry, error) {
 	case r.Integrity < trust.Foreign || r.Integrity > trust.Owner:
 		return Entry{}, fmt.Errorf("integrity %d: it is 0 (foreign), 1 (guest), 2 (user) or 3 (owner)", r.Integrity)
 	}
-	e := Entry{Scope: r.Scope, Text: said, Subject: oneLine(r.Subject), Kind: r.Kind, Source: r.Source, State: Active, Integrity: r.Integrity,
-		Pinned: r.Pinned, Event: oneLine(r.Event), Quote: text.Cut(r.Quote, maxQuote), Ref: oneLine(r.Ref),
+	e := Entry{Scope: r.Scope, Text: said, Subject: oneLine(r.Subject), Kind: r.Kind, Source: r.Source, State: Active,
+		Integrity: r.Integrity, Pinned: r.Pinned, Event: oneLine(r.Event), Quote: text.Cut(r.Quote, maxQuote), Ref: oneLine(r.Ref),
 		Conversation: oneLine(r.Conversation), Seq: r.Seq, ObservedAt: now, CreatedAt: now, UpdatedAt: now, Rev: 1}
 	for name, of := range map[string]struct {
 		raw json.RawMessage
@@ -139,7 +140,8 @@ var allSources = []Source{UserExplicit, Assistant, Harvest, DreamingMerge, FromF
 
 // oneLine makes a line of s. Control characters, which other programs leave in what they export, become spaces.
 func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\uFEFF' }), " ")
+	between := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\uFEFF' }
+	return strings.Join(strings.FieldsFunc(s, between), " ")
 }
 
 // layouts are how times may be written, beside Unix seconds.

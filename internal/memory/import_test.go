@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/memory/lines"
 )
 
 func TestImport(t *testing.T) {
@@ -103,7 +105,7 @@ func TestImportedIntoFiles(t *testing.T) {
 	}
 	const all = "tea is green|by hand|a heron is grey"
 	equal(t, "known", texts(t, s, Private(owner)), all)
-	equal(t, "in the file", strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"), all)
+	equal(t, "in the file", strings.Join(lines.Texts([]byte(onDisk(t, s, Private(owner)))), "|"), all)
 	hits, err := OpenFTS(s.db).Search(t.Context(), Query{Text: "saw a heron", Scopes: []Scope{Private(owner)}})
 	never(t, err != nil || len(hits) < 2 || hits[0].Entry.Text != "we saw a heron", "%+v, %v", hits, err)
 	// A person who writes or says what somebody said in a conversation notes it.
@@ -111,7 +113,7 @@ func TestImportedIntoFiles(t *testing.T) {
 	if got := texts(t, s, Private(owner)); got != all+"|we saw a heron" || !add(t, s, Private(owner), "really?") {
 		t.Errorf("known: %q", got)
 	}
-	equal(t, "in the file", strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"), all+"|we saw a heron|really?")
+	equal(t, "in the file", strings.Join(lines.Texts([]byte(onDisk(t, s, Private(owner)))), "|"), all+"|we saw a heron|really?")
 	sound(t, s)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"reverie/internal/memory/lines"
 	"reverie/internal/search"
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
@@ -146,7 +147,7 @@ func TestUndo(t *testing.T) {
 			check := func(want string) {
 				t.Helper()
 				equal(t, "shows", texts(t, s, mine), want)
-				equal(t, "file shows", strings.Join(lineTexts([]byte(onDisk(t, s, mine))), "|"), want)
+				equal(t, "file shows", strings.Join(lines.Texts([]byte(onDisk(t, s, mine))), "|"), want)
 			}
 			noError(t, tt.change(s, e))
 			check(tt.after)

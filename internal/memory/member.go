@@ -63,7 +63,8 @@ func (c *change) setAll(e, after Entry, op string) error {
 func withMembers(ctx context.Context, db store.DBTX, ids []string) ([]string, error) {
 	all := append([]string(nil), ids...)
 	for _, id := range ids {
-		more, err := store.Column[string](ctx, db, `WITH head (id) AS (SELECT iif(state = 'active' AND `+hidden+`, by_id, id) FROM memory WHERE id = ?)
+		more, err := store.Column[string](ctx, db, `WITH head (id) AS (
+				SELECT iif(state = 'active' AND `+hidden+`, by_id, id) FROM memory WHERE id = ?)
 			SELECT id FROM head UNION SELECT id FROM memory WHERE state = 'active' AND by_id IN (SELECT id FROM head) AND `+hidden, id)
 		if err != nil {
 			return nil, fmt.Errorf("read memory: %w", err)
@@ -80,7 +81,8 @@ func (s *Store) Origins(ctx context.Context, all []Entry) error {
 		if e.Source != DreamingMerge {
 			continue
 		}
-		from, err := store.Column[Source](ctx, s.db, `SELECT json_extract(after, '$.source') FROM memory_op WHERE entry = ? AND op = 'add' AND after <> ''`, e.ID)
+		from, err := store.Column[Source](ctx, s.db, `SELECT json_extract(after, '$.source') FROM memory_op
+			WHERE entry = ? AND op = 'add' AND after <> ''`, e.ID)
 		if err != nil {
 			return fmt.Errorf("read the journal of memory: %w", err)
 		}

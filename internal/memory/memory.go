@@ -199,7 +199,8 @@ func (s *Store) Entries(ctx context.Context, scopes ...Scope) ([]Entry, error) {
 }
 
 // changesOf is how often what is shown of scope ?1 was changed, or its order.
-const changesOf = `coalesce((SELECT changes FROM memory_file WHERE scope = ?1), 0) + coalesce((SELECT n FROM memory_changes WHERE scope = ?1), 0)`
+const changesOf = `coalesce((SELECT changes FROM memory_file WHERE scope = ?1), 0)
+	+ coalesce((SELECT n FROM memory_changes WHERE scope = ?1), 0)`
 
 // read is Entries of one scope.
 func (s *Store) read(ctx context.Context, scope Scope) ([]Entry, error) {
@@ -247,7 +248,8 @@ func (s *Store) mend(ctx context.Context, scope Scope) error {
 func (s *Store) load(ctx context.Context, f *file) error {
 	var changes int64
 	var hash, lines string
-	err := s.db.QueryRowContext(ctx, `SELECT `+changesOf+`, coalesce(max(hash), ''), coalesce(max(lines), '') FROM memory_file WHERE scope = ?1`, f.scope).Scan(&changes, &hash, &lines)
+	query := `SELECT ` + changesOf + `, coalesce(max(hash), ''), coalesce(max(lines), '') FROM memory_file WHERE scope = ?1`
+	err := s.db.QueryRowContext(ctx, query, f.scope).Scan(&changes, &hash, &lines)
 	if err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}

@@ -53,7 +53,9 @@ type Applied struct {
 // name must be new; also, unless nil, is called at the end of the transaction, so that
 // what it writes holds if and only if the steps do. Each step is checked again
 // first: one that does not fit the entries as they are now is left out.
-func (s *Store) Apply(ctx context.Context, batch string, steps []Step, also func(context.Context, *sql.Tx, Applied) error) (Applied, error) {
+func (s *Store) Apply(
+	ctx context.Context, batch string, steps []Step, also func(context.Context, *sql.Tx, Applied) error,
+) (Applied, error) {
 	if batch == "" {
 		return Applied{}, errors.New("memory: a plan needs a name")
 	}
@@ -137,7 +139,8 @@ func (c *change) step(s Step) (why string, err error) {
 
 // ownWords reports whether a person said or wrote the entry id, or something that it was put together from.
 func ownWords(ctx context.Context, db store.DBTX, id string) (own bool, err error) {
-	err = db.QueryRowContext(ctx, `WITH RECURSIVE part (id) AS (VALUES (?) UNION SELECT m.id FROM part JOIN memory AS m ON m.by_id = part.id AND m.state = 'merged')
+	err = db.QueryRowContext(ctx, `WITH RECURSIVE part (id) AS (
+			VALUES (?) UNION SELECT m.id FROM part JOIN memory AS m ON m.by_id = part.id AND m.state = 'merged')
 		SELECT EXISTS (SELECT 1 FROM part JOIN memory_op ON entry = part.id AND op = 'add'
 			WHERE iif(after = '', '', json_extract(after, '$.source')) IN ('user_explicit', 'file'))`, id).Scan(&own)
 	if err != nil {

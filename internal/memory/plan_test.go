@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/memory/lines"
 )
 
 // rowsOf is everything that the database holds of entries, to the byte.
@@ -179,7 +181,7 @@ func shows(t *testing.T, s *Store, want ...string) {
 	if got := texts(t, s, Private(owner)); got != strings.Join(want, "|") {
 		t.Errorf("the prompt shows %q and should show %q", got, want)
 	}
-	same(t, "the file shows and should show", lineTexts([]byte(onDisk(t, s, Private(owner)))), want)
+	same(t, "the file shows and should show", lines.Texts([]byte(onDisk(t, s, Private(owner)))), want)
 }
 
 const (

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/memory/lines"
 	"reverie/internal/search"
 )
 
@@ -159,7 +160,7 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 		noError(t, s.Pin(ctx, as(owner), e.ID, n == 3))
 	}
 	before := must(s.List(ctx, everything, Filter{}))(t)
-	if n := len(lineTexts([]byte(onDisk(t, s, Private(owner))))); n > 6 {
+	if n := len(lines.Texts([]byte(onDisk(t, s, Private(owner))))); n > 6 {
 		t.Fatalf("%d lines in the file: that is no working set", n)
 	}
 	for range 2 {

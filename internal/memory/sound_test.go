@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"reverie/internal/memory/lines"
 	"reverie/internal/search/qdrant/standin"
 	"reverie/internal/search/searchtest"
 	"reverie/internal/search/vector"
@@ -398,8 +399,8 @@ func (w *walker) lines() []string {
 	return strings.Split(strings.TrimRight(string(data), "\n"), "\n")
 }
 
-func (w *walker) save(lines []string) {
-	put(w.t, w.stores[0], Private(owner), strings.Join(lines, "\n")+"\n")
+func (w *walker) save(now []string) {
+	put(w.t, w.stores[0], Private(owner), strings.Join(now, "\n")+"\n")
 	w.unseen = true
 }
 
@@ -419,19 +420,19 @@ func (w *walker) step() {
 		w.did(append(slices.Clone(w.known), text))
 		w.unseen = false
 	case what == 2: // a line more, somewhere
-		text, lines := w.fresh(), w.lines()
-		at := rapid.IntRange(0, len(lines)).Draw(w.rt, "at")
-		w.save(slices.Insert(lines, at, toLine(text)))
+		text, there := w.fresh(), w.lines()
+		at := rapid.IntRange(0, len(there)).Draw(w.rt, "at")
+		w.save(slices.Insert(there, at, lines.Of(text)))
 		w.did(append(slices.Clone(w.known), text))
 	case what == 3 && len(w.known) > 0: // a line less
 		text := w.pick()
-		w.save(without(w.lines(), toLine(text)))
+		w.save(without(w.lines(), lines.Of(text)))
 		w.did(w.but(w.all(text)))
 	case what == 4 && len(w.known) > 0: // a line corrected
 		text := w.pick()
-		lines := w.lines()
-		lines[slices.Index(lines, toLine(text))] = toLine(text + " more")
-		w.save(lines)
+		there := w.lines()
+		there[slices.Index(there, lines.Of(text))] = lines.Of(text + " more")
+		w.save(there)
 		w.did(append(w.but(w.all(text)), text+" more"))
 	case what == 5:
 		w.look()
@@ -491,7 +492,7 @@ func (w *walker) look() {
 	}
 	var shown []string
 	for _, line := range w.lines() {
-		if text := show([]byte(line)); text != "" {
+		if text := lines.Text([]byte(line)); text != "" {
 			shown = append(shown, text)
 		}
 	}
@@ -504,7 +505,7 @@ func (w *walker) look() {
 			continue
 		}
 		for _, l := range w.lines() {
-			if l == toLine(text) {
+			if l == lines.Of(text) {
 				w.rt.Fatalf("%q is back", text)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/memory/lines"
 	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/trust"
@@ -87,11 +88,12 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 	}
 	is := base{f.name, sum(data), was.ids}
 	switch {
-	case stamp.Exists() && is.hash == was.hash && len(was.ids) == len(lineTexts(data)):
-	case len(trim(string(data))) == 0:
+	case stamp.Exists() && is.hash == was.hash && len(was.ids) == len(lines.Texts(data)):
+	case len(lines.Trim(string(data))) == 0:
 		if len(was.ids) > 0 {
 			// An editor or a disk may do that; nobody forgets everything so.
-			s.log.Warn("memory file is empty or gone; that is no order to forget, so it is written again", "file", f.name, "entries", len(was.ids))
+			s.log.Warn("memory file is empty or gone; that is no order to forget, so it is written again",
+				"file", f.name, "entries", len(was.ids))
 		}
 		is.ids = nil
 	default:
@@ -104,7 +106,7 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 		return err
 	}
 	if !stamp.Exists() {
-		if len(v.want) == 0 { // no file is made for nothing
+		if len(v.Want) == 0 { // no file is made for nothing
 			if was.hash == "" && len(was.ids) == 0 {
 				return nil
 			}
@@ -115,7 +117,7 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 			data = append(data, "# Shown is what is pinned, new or often used; `bot memory list` shows everything.\n"...)
 		}
 	}
-	out, ids := render(data, is.ids, v)
+	out, ids := lines.Render(data, is.ids, v)
 	next := base{f.name, sum(out), ids}
 	if next.hash != is.hash {
 		if err := s.leaving(ctx, f, is, ids); err != nil {
@@ -155,8 +157,8 @@ func (s *Store) leaving(ctx context.Context, f *file, is base, next []string) er
 }
 
 // view is what the file of scope is to hold, knowing that it has the lines of ids.
-func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, error) {
-	v := view{successor: map[string]string{}, forgotten: s.forgetting}
+func (s *Store) view(ctx context.Context, scope Scope, ids []string) (lines.View, error) {
+	v := lines.View{Successor: map[string]string{}, Forgotten: s.forgetting}
 	all := `FROM memory WHERE scope = ?1 AND ` + shown
 	query, args := `SELECT id, text `+all+` ORDER BY n`, []any{scope}
 	if s.lines > 0 {
@@ -168,16 +170,16 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 	}
 	wanted := map[string]bool{}
 	err := store.Each(ctx, s.db, func(row store.Row) error {
-		var l listed
-		if err := row.Scan(&l.id, &l.text); err != nil {
+		var l lines.Line
+		if err := row.Scan(&l.ID, &l.Text); err != nil {
 			return err
 		}
-		v.want = append(v.want, l)
-		wanted[l.id] = true
+		v.Want = append(v.Want, l)
+		wanted[l.ID] = true
 		return nil
 	}, query, args...)
 	if err != nil {
-		return view{}, fmt.Errorf("read memory: %w", err)
+		return lines.View{}, fmt.Errorf("read memory: %w", err)
 	}
 	gone := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return wanted[id] || id == notKept })
 	if len(gone) == 0 {
@@ -186,11 +188,11 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 	err = store.Each(ctx, s.db, func(row store.Row) error {
 		var id, next string
 		err := row.Scan(&id, &next)
-		v.successor[id] = next
+		v.Successor[id] = next
 		return err
 	}, successors, store.Array(gone))
 	if err != nil {
-		return view{}, fmt.Errorf("read memory: %w", err)
+		return lines.View{}, fmt.Errorf("read memory: %w", err)
 	}
 	return v, nil
 }
@@ -198,7 +200,8 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 // successors are what took the place of entries, or, where that was undone, whose place they had taken.
 const successors = `SELECT new.entry, old.entry FROM memory_op AS new
 		CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
-		WHERE new.entry IN (SELECT value FROM json_each(?1)) AND new.op = 'add' AND iif(old.after = '', '', json_extract(old.after, '$.by')) = new.entry
+		WHERE new.entry IN (SELECT value FROM json_each(?1)) AND new.op = 'add'
+			AND iif(old.after = '', '', json_extract(old.after, '$.by')) = new.entry
 	UNION ALL SELECT id, by_id FROM memory WHERE by_id <> '' AND id IN (SELECT value FROM json_each(?1))`
 
 // counts reports whether the entry id counts in scope, whether its file shows it or not.
@@ -223,11 +226,11 @@ func (s *Store) takeIn(ctx context.Context, f *file, was base, hash string, data
 		if err != nil {
 			return err
 		}
-		e := compare(before, lineTexts(data))
+		e := lines.Compare(before, lines.Texts(data))
 		if ids, err = i.lines(e); err != nil {
 			return err
 		}
-		if err := i.remove(e.gone); err != nil {
+		if err := i.remove(e.Gone); err != nil {
 			return err
 		}
 		if i.refused > 0 {
@@ -235,7 +238,8 @@ func (s *Store) takeIn(ctx context.Context, f *file, was base, hash string, data
 				"file", f.name, "lines", i.refused)
 		}
 		if i.removed > 0 {
-			s.log.Info("lines were removed from a memory file; `bot memory undo` brings them back", "file", f.name, "lines", i.removed, "batch", c.batch)
+			s.log.Info("lines were removed from a memory file; `bot memory undo` brings them back",
+				"file", f.name, "lines", i.removed, "batch", c.batch)
 		}
 		return writeBase(ctx, c.tx, f.scope, base{f.name, hash, ids})
 	})
@@ -250,11 +254,11 @@ type importer struct {
 	refused, removed int
 }
 
-func (i *importer) before(ids []string) ([]listed, error) {
-	all := make([]listed, 0, len(ids))
+func (i *importer) before(ids []string) ([]lines.Line, error) {
+	all := make([]lines.Line, 0, len(ids))
 	for _, id := range ids {
-		l := listed{id: id}
-		err := i.tx.QueryRowContext(i.ctx, `SELECT text FROM memory WHERE id = ?`, id).Scan(&l.text)
+		l := lines.Line{ID: id}
+		err := i.tx.QueryRowContext(i.ctx, `SELECT text FROM memory WHERE id = ?`, id).Scan(&l.Text)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return nil, fmt.Errorf("read memory: %w", err)
 		}
@@ -263,10 +267,10 @@ func (i *importer) before(ids []string) ([]listed, error) {
 	return all, nil
 }
 
-func (i *importer) lines(e edit) ([]string, error) {
-	ids := make([]string, len(e.lines))
-	for n, l := range e.lines {
-		if ids[n] = l.id; l.id != "" {
+func (i *importer) lines(e lines.Edit) ([]string, error) {
+	ids := make([]string, len(e.Lines))
+	for n, l := range e.Lines {
+		if ids[n] = l.ID; l.ID != "" {
 			continue
 		}
 		var err error
@@ -278,31 +282,31 @@ func (i *importer) lines(e edit) ([]string, error) {
 }
 
 // line finds or makes the entry of a line that was not there before.
-func (i *importer) line(l editedLine) (string, error) {
-	hash := text.Hash(l.text)
+func (i *importer) line(l lines.Edited) (string, error) {
+	hash := text.Hash(l.Text)
 	// Without the name of the index all that is shown is read, in its order, for each line.
 	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state IN ('active', 'archived')
-		AND conversation = '' AND text = ? ORDER BY state, by_id = '' DESC, n DESC LIMIT 1`, i.scope, hash, l.text)
+		AND conversation = '' AND text = ? ORDER BY state, by_id = '' DESC, n DESC LIMIT 1`, i.scope, hash, l.Text)
 	if err != nil {
 		return "", err
 	}
 	if len(known) == 1 && known[0].State == Active {
 		return known[0].ID, i.part(known[0])
 	}
-	if forgotten, err := i.isForgotten(i.scope, l.text); err != nil {
+	if forgotten, err := i.isForgotten(i.scope, l.Text); err != nil {
 		return "", err
 	} else if forgotten {
 		i.refused++
 		return notKept, nil
 	}
-	if len(known) == 1 && l.replaces == "" { // cut out before, and now put in again
+	if len(known) == 1 && l.Replaces == "" { // cut out before, and now put in again
 		after := known[0]
 		after.State, after.By, after.ValidTo = Active, "", time.Time{}
 		return after.ID, i.set(known[0], after, "restore", 0)
 	}
-	next := Entry{Text: l.text, Scope: i.scope, Source: FromFile, Integrity: trust.Owner, ObservedAt: i.at}
-	if l.replaces != "" {
-		old, err := entryByID(i.ctx, i.tx, l.replaces)
+	next := Entry{Text: l.Text, Scope: i.scope, Source: FromFile, Integrity: trust.Owner, ObservedAt: i.at}
+	if l.Replaces != "" {
+		old, err := entryByID(i.ctx, i.tx, l.Replaces)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return "", err
 		}

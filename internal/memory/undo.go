@@ -109,7 +109,8 @@ func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Con
 	var left []Left
 	c, err := s.write(ctx, byDream, scopes, func(c *change) error {
 		u, left = Undone{Of: batch}, nil
-		all, err := ops(ctx, c.tx, `o WHERE batch = ? AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq AND u.undoes <> 0) ORDER BY seq DESC`, batch)
+		all, err := ops(ctx, c.tx, `o WHERE batch = ?
+			AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq AND u.undoes <> 0) ORDER BY seq DESC`, batch)
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,8 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 			continue
 		}
 		// No operation of the journal: it says how often, not what.
-		if _, err := s.db.ExecContext(ctx, `UPDATE memory SET hits = hits + 1, last_hit = ? WHERE id = ?`, s.now().UnixMilli(), h.Entry.ID); err != nil {
+		count := `UPDATE memory SET hits = hits + 1, last_hit = ? WHERE id = ?`
+		if _, err := s.db.ExecContext(ctx, count, s.now().UnixMilli(), h.Entry.ID); err != nil {
 			return fmt.Errorf("count what was used: %w", err)
 		}
 	}

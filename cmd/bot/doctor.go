@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/media"
-	"reverie/internal/memory"
 	"reverie/internal/store"
 )
 
@@ -119,13 +117,7 @@ func examineFiles(cfg *config.Config, r *report) {
 	if !media.ReadsPDF() {
 		r.add(finding{"files", note, "PDF files cannot be read: the program pdftotext is missing", "install the package poppler-utils"})
 	}
-	large, err := memory.LargeFiles(cfg.Data)
-	for _, f := range large {
-		what := fmt.Sprintf("%s is too large to be read (%s, at most %s): nothing is taken in from it, and nothing noted for it",
-			f.File, media.Size(f.Size), media.Size(memory.MaxFile))
-		r.add(finding{"memory", ill, what, "shorten it, or move lines that do not belong there into another file"})
-	}
-	if err = errors.Join(err, r.examineDefaults(cfg.Data)); err != nil {
+	if err := r.examineDefaults(cfg.Data); err != nil {
 		r.add(finding{"files", ill, err.Error(), readable})
 	}
 }

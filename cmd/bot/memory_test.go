@@ -20,6 +20,7 @@ import (
 	"reverie/internal/llm/encoder"
 	"reverie/internal/media"
 	"reverie/internal/memory"
+	"reverie/internal/search"
 	"reverie/internal/search/qdrant/standin"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
@@ -36,7 +37,7 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 	me := memory.Private(b.cfg.Owner())
 	turn := memory.Turn{Scope: me, Event: "$1", Sender: b.cfg.Owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
 	expect.OK(t, b.memory.Hear(t.Context(), turn))
-	line := memory.Hit{Turn: &turn}.Line(time.UTC, nil)
+	line := search.Hit{Turn: &turn}.Line(time.UTC, nil)
 	for _, m := range []history.Message{
 		{Role: llm.User, EventID: "$1", Text: secret}, {Role: llm.Assistant, EventID: "re:$1", Text: "Good."},
 		{Role: llm.User, EventID: "$2", Text: "And now?", Tail: "Recalled: " + line}, {Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c", Name: "search_memory", Arguments: `{"query":"vault"}`}}},

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
+	"reverie/internal/store"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/image/draw"
 	"golang.org/x/image/math/f64"
 	_ "golang.org/x/image/webp" // how most messengers keep pictures
@@ -113,7 +113,7 @@ func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, 
 
 // put writes a file that was made of another.
 func (s *Store) put(name string, data []byte) error {
-	if err := renameio.WriteFile(s.File(name), data, 0o600); err != nil {
+	if err := store.WriteFile(s.File(name), data); err != nil {
 		return fmt.Errorf("keep a file: %w", err)
 	}
 	return nil

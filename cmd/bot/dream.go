@@ -20,6 +20,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/session"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // openDreamer makes the one who puts the memory in order.
@@ -30,10 +31,11 @@ func (b *bot) openDreamer() (*dream.Dreamer, error) {
 		Budget: dreamt.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens,
 			Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
 	}
-	var err error
-	if c.Trusted, err = b.cfg.Trusted(); err != nil {
+	level, err := b.cfg.Level()
+	if err != nil {
 		return nil, err
 	}
+	c.Trusted = func(user string) bool { return level(user) >= trust.User }
 	if len(b.cfg.LLM.Models) > 0 {
 		c.Ask = func(ctx context.Context, role, prompt string) (string, error) {
 			answer, err := b.ask(ctx, role, prompt)

@@ -113,14 +113,12 @@ func (d Doctor) files(f *Findings) {
 			l.File, media.Size(l.Size), media.Size(memory.MaxFile))
 		f.Advise("memory", Ill, what, "shorten it, or move lines that do not belong there into another file")
 	}
-	defaults, defaultsErr := store.ListDefaults(d.Defaults, d.Dir)
-	for _, file := range defaults {
-		if file.State == store.Edited {
-			f.Advise("files", Note, file.Path+" was edited by you and does not follow releases",
-				"delete it to get the default back at the next start")
-		}
+	edited, editedErr := store.EditedDefaults(d.Defaults, d.Dir)
+	for _, file := range edited {
+		f.Advise("files", Note, file+" was edited by you and does not follow releases",
+			"delete it to get the default back at the next start")
 	}
-	if err = errors.Join(err, defaultsErr); err != nil {
+	if err = errors.Join(err, editedErr); err != nil {
 		f.Unreadable(err)
 	}
 }

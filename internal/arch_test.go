@@ -29,6 +29,7 @@ var rows = map[string]int{
 
 	"internal/matrix": 8,
 	"internal/web":    8,
+	"internal/doctor": 8,
 
 	"internal/session": 7,
 	"internal/dream":   7,

@@ -36,6 +36,19 @@ type Said struct {
 	By     string // who said so, or why nothing is said, in words; may be empty
 }
 
+// String is the decision in one line.
+func (d Decision) String() string {
+	text := fmt.Sprintf("prompt tier %d, for a window of %d tokens (%s", d.Tier, d.Window, d.Source)
+	if d.By != "" {
+		text += ": " + d.By
+	}
+	text += ")"
+	if d.Forced {
+		text += "; the tier is set by context.tier"
+	}
+	return text
+}
+
 // Inputs are what is known of a model's window when its tier is decided. What is
 // left empty is not known.
 type Inputs struct {

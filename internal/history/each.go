@@ -19,7 +19,6 @@ type Filter struct {
 	Since   time.Time // said at that time or later
 	Until   time.Time // said at that time or before
 	People  bool      // said by a person
-	Asking  bool      // of the role user, or with calls of tools
 	Newest  bool      // the newest come first
 	Most    int       // so many of them
 }
@@ -43,7 +42,6 @@ func Each(ctx context.Context, db store.DBTX, f Filter, do func(Message) error) 
 		{!f.Since.IsZero(), `at >= ?`, []any{f.Since.UnixMilli()}},
 		{!f.Until.IsZero(), `at <= ?`, []any{f.Until.UnixMilli()}},
 		{f.People, `role = 'user' AND event_id <> '' AND sender <> ''`, nil},
-		{f.Asking, `(role = 'user' OR calls <> '')`, nil},
 	} {
 		if c.holds {
 			where, args = append(where, c.what), append(args, c.args...)

@@ -54,13 +54,6 @@ func (s *Session) fits(ctx context.Context, in chat.Inbound) (prompt.Prompt, man
 		}
 		t := s.promptTurn(in, past, how)
 		p, err := s.cfg.Prompt.Assemble(ctx, t)
-		if less, failed := s.fewer(ctx, past, err); less || failed != nil {
-			if failed != nil {
-				return p, how, failed
-			}
-			try--
-			continue
-		}
 		done := false
 		if reason := s.tooFull(p.Report, past, err); reason != "" && try < mostTries {
 			var failed error
@@ -108,11 +101,8 @@ func (s *Session) tooFull(r prompt.Report, past []history.Message, err error) st
 	return ""
 }
 
-// compactTo makes the conversation shorter, to share percent of what the window has for it, and
-// says whether it did: old tool results first, and if that is not enough the older part is
-// summarised. reason is kept beside it. It does nothing when little would be won, and what fails
-// is made up for: only what cannot be stored, or is ended by ctx, is an error. The next request
-// begins a new epoch.
+// compactTo compacts the conversation to share percent of its room, and says whether it did: old tool
+// results are shortened, then the older part is summarised. It does nothing when little would be won.
 func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool, error) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil || len(past) == 0 {

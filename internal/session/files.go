@@ -227,7 +227,7 @@ func (s *Session) sending(in chat.Inbound, call string) func(context.Context, to
 		return nil
 	}
 	return func(ctx context.Context, f tool.Outgoing) error {
-		return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: replyID(in.ID) + chat.SentMark + call, Text: f.Caption, Thread: in.Branch,
+		return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: replyID(in.ID) + "+file-" + call, Of: replyID(in.ID), Text: f.Caption, Thread: in.Branch,
 			File: &chat.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path}})
 	}
 }

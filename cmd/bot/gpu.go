@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/llm/detect"
 	"reverie/internal/llm/discover"
 	"reverie/internal/vram"
 	"reverie/internal/window"
@@ -56,10 +57,10 @@ func (w *modelWindow) located() (here bool, why string) {
 
 // chatModel is the first model for chat, as configured and as far as it was detected;
 // empty = there is none.
-func (w *modelWindow) chatModel() (ModelConfig, llm.Detection) {
+func (w *modelWindow) chatModel() (ModelConfig, detect.Found) {
 	found := w.models.Limits("chat")
 	if len(found) == 0 {
-		return ModelConfig{}, llm.Detection{}
+		return ModelConfig{}, detect.Found{}
 	}
 	for _, m := range w.cfg.LLM.Models {
 		if m.Name == found[0].Model {

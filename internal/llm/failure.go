@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"reverie/internal/llm/detect"
 )
 
 // failure is one failed request, judged.
@@ -156,7 +158,7 @@ func sortServer(e *serverError) *failure {
 	}
 	switch {
 	case e.status == http.StatusRequestEntityTooLarge, says(said, sayTooLarge):
-		f.kind, f.limit = TooLarge, saidLimit(e.raw+" "+f.text)
+		f.kind, f.limit = TooLarge, detect.InRefusal(e.raw+" "+f.text)
 	case e.status == http.StatusUnauthorized, e.status == http.StatusForbidden, e.status == http.StatusPaymentRequired,
 		e.status == http.StatusTooManyRequests && says(said, sayBroke):
 		f.kind = Denied

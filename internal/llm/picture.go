@@ -97,6 +97,6 @@ func (m *model) sees(ctx context.Context) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	sees := m.windows.found.sees
+	sees := m.windows.found.Sees
 	return sees != nil && *sees
 }

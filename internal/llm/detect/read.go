@@ -1,4 +1,4 @@
-package llm
+package detect
 
 import (
 	"encoding/json"
@@ -139,7 +139,7 @@ func readPS(raw []byte, model string) (said, error) {
 	if err := object(raw, &o); err != nil || o.Models == nil {
 		return said{}, errOther
 	}
-	a := said{server: ollama, text: "not loaded now"}
+	a := said{server: Ollama, text: "not loaded now"}
 	for _, r := range o.Models {
 		var e struct {
 			Name    string `json:"name"`
@@ -286,4 +286,28 @@ func readList(raw []byte, model string) (said, error) {
 		a.text = fmt.Sprintf("the model reads at most %d, which is not what is loaded", a.trained)
 	}
 	return a, nil
+}
+
+// saidLimits find the true limit in what servers say when they refuse a request
+// that is too large, in lower case.
+var saidLimits = []*regexp.Regexp{
+	regexp.MustCompile(`"n_ctx"\s*:\s*(\d+)`),                                                    // llama.cpp
+	regexp.MustCompile(`available context size \((\d+)`),                                         // llama.cpp
+	regexp.MustCompile(`maximum (?:context|model|prompt|input) length (?:is|of) ([\d,]+)`),       // OpenAI, vLLM, OpenRouter, xAI
+	regexp.MustCompile(`context (?:length|window|size) (?:is|of)(?: only| at most)? ([\d,]+)`),   // LM Studio and others
+	regexp.MustCompile(`> ([\d,]+) maximum`),                                                     // Anthropic
+	regexp.MustCompile(`exceeds? the maximum number of (?:input )?tokens allowed[:( ]+([\d,]+)`), // Google
+}
+
+// InRefusal reads the limit out of an error; 0 = it names none.
+func InRefusal(text string) int {
+	text = strings.ToLower(text)
+	for _, r := range saidLimits {
+		if m := r.FindStringSubmatch(text); m != nil {
+			if n := tokens(strings.ReplaceAll(m[1], ",", "")); n > 0 {
+				return n
+			}
+		}
+	}
+	return 0
 }

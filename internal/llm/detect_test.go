@@ -407,7 +407,7 @@ func TestLearnedEnds(t *testing.T) {
 	is(32768)
 }
 
-// detect.Ollama leaves out the beginning of what is too large and says nothing.
+// Ollama leaves out the beginning of what is too large and says nothing.
 func TestSilentTruncation(t *testing.T) {
 	read := func(n string) http.HandlerFunc {
 		return events(`{"choices":[{"index":0,"delta":{"content":"hi"}}]}`, finishStop, `{"choices":[],"usage":{"prompt_tokens":`+n+`,"completion_tokens":3}}`, "[DONE]")

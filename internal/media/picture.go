@@ -2,6 +2,7 @@ package media
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -15,7 +16,6 @@ import (
 
 	"reverie/internal/i18n"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/image/draw"
 	"golang.org/x/image/math/f64"
 	_ "golang.org/x/image/webp" // how most messengers keep pictures
@@ -113,7 +113,16 @@ func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, 
 
 // put writes a file that was made of another.
 func (s *Store) put(name string, data []byte) error {
-	if err := renameio.WriteFile(s.File(name), data, 0o600); err != nil {
+	f, err := os.CreateTemp(s.File(path.Dir(name)), ".new-*")
+	if err != nil {
+		return fmt.Errorf("keep a file: %w", err)
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), s.File(name))
+	}
+	if err != nil {
+		os.Remove(f.Name())
 		return fmt.Errorf("keep a file: %w", err)
 	}
 	return nil

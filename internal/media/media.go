@@ -184,9 +184,9 @@ func (s *Store) Remove(names ...string) error {
 	return errors.Join(all...)
 }
 
-// Sweep deletes the files that came before a time and that used does not have, by
+// sweep deletes the files that came before a time and that used does not have, by
 // the part of their name before the first dot; see Stem. It returns how many.
-func (s *Store) Sweep(used map[string]bool, before time.Time) (int, error) {
+func (s *Store) sweep(used map[string]bool, before time.Time) (int, error) {
 	dir := filepath.Join(s.dir, Folder)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

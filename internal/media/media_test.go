@@ -236,7 +236,7 @@ func TestSweep(t *testing.T) {
 			expect.OK(t, os.Chtimes(s.File(Folder+"/"+e.Name()), past, past))
 		}
 	}
-	expect.Equal(t, expect.Must(s.Sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)))(t), 2, "files")
+	expect.Equal(t, expect.Must(s.sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)))(t), 2, "files")
 	for _, k := range []Kept{used, young} {
 		expect.Must(os.Stat(s.File(k.Path)))(t)
 	}

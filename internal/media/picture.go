@@ -2,7 +2,6 @@ package media
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
+	"reverie/internal/store"
 
 	"golang.org/x/image/draw"
 	"golang.org/x/image/math/f64"
@@ -113,16 +113,7 @@ func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, 
 
 // put writes a file that was made of another.
 func (s *Store) put(name string, data []byte) error {
-	f, err := os.CreateTemp(s.File(path.Dir(name)), ".new-*")
-	if err != nil {
-		return fmt.Errorf("keep a file: %w", err)
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.File(name))
-	}
-	if err != nil {
-		os.Remove(f.Name())
+	if err := store.WriteFile(s.File(name), data); err != nil {
 		return fmt.Errorf("keep a file: %w", err)
 	}
 	return nil

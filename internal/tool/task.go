@@ -19,7 +19,7 @@ type taskArgs struct {
 	Priority        int    `json:"priority" rule:"min=1,max=10" doc:"1 is the most urgent; 5 if left out." brief:"-"`
 	Status          string `json:"status" enum:"active,paused,completed,all" doc:"list: which; active and paused if left out." brief:"-"`
 	ScheduleType    string `json:"schedule_type" enum:"once,daily,weekly,monthly,interval,cron,none" doc:"none removes it." brief:"-"`
-	At              string `json:"at" doc:"In words: in 20 minutes, every Monday at 9. With schedule_type: HH:MM, or 2026-12-24 18:00."`
+	At              string `json:"at" doc:"English words: in 20 minutes, every Monday at 9. With schedule_type HH:MM or 2026-12-24 18:00."`
 	DayOfWeek       string `json:"day_of_week" doc:"mon, tue, wed, thu, fri, sat or sun." brief:"-"`
 	DayOfMonth      int    `json:"day_of_month" rule:"min=1,max=31" doc:"1 to 31." brief:"-"`
 	IntervalSeconds int    `json:"interval_seconds" rule:"min=60" doc:"Between two times." brief:"-"`

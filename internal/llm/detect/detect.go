@@ -76,26 +76,13 @@ type Server struct {
 // smallest is what a local server loads when nobody told it anything else.
 const smallest = 4096 // tokens, of Ollama on a small machine and of LM Studio
 
-// said is what one endpoint said of one model. The zero value is nothing.
-type said struct {
-	reached bool     // an HTTP answer came, whatever it was
-	limit   Limit    // Source is filled in by the inquiry
-	trained int      // the model's own maximum: the server may have loaded it with less
-	outside int      // percent of the loaded model that is not on the GPU
-	held    uint64   // bytes of it that are
-	files   []string // on the server's machine: the model's, and those loaded with it
-	server  string   // which program this is, where the answer shows it
-	sees    *bool    // whether the model can be shown pictures; nil = not said
-	text    string   // the answer in words
-}
-
 // source is one endpoint.
 type source struct {
 	name   string
 	method string
 	url    string
 	body   string
-	read   func(raw []byte, model string) (said, error)
+	read   func(raw []byte, model string) (found Found, text string, err error) // text says it in words
 }
 
 // hosted are services that are known to be none of the local programs: these
@@ -132,13 +119,14 @@ func (s Server) Ask(ctx context.Context) Found {
 	ctx, cancel := context.WithTimeout(ctx, s.Wait)
 	defer cancel()
 	sources := s.sources()
-	answers := make([]said, len(sources))
+	answers := make([]Found, len(sources))
 	steps := make([]string, len(sources))
 	var g errgroup.Group
 	for i, from := range sources {
 		g.Go(func() error {
-			answers[i] = s.hear(ctx, from)
-			steps[i] = from.name + ": " + answers[i].text
+			text := ""
+			answers[i], text = s.hear(ctx, from)
+			steps[i] = from.name + ": " + text
 			return nil
 		})
 	}
@@ -148,43 +136,42 @@ func (s Server) Ask(ctx context.Context) Found {
 	return found
 }
 
-// hear asks one source.
-func (s Server) hear(ctx context.Context, from source) (a said) {
-	raw, reached, err := s.Fetch(ctx, from.method, from.url, []byte(from.body))
+// hear asks one source, and says in words what came.
+func (s Server) hear(ctx context.Context, from source) (found Found, text string) {
+	raw, answered, err := s.Fetch(ctx, from.method, from.url, []byte(from.body))
 	if err == nil {
-		a, err = from.read(raw, s.Model)
+		found, text, err = from.read(raw, s.Model)
 	}
-	a.reached, a.limit.Source = reached, from.name
+	found.Answered, found.Limit.Source = answered, from.name
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		a.text = fmt.Sprintf("no answer within %s", s.Wait)
+		text = fmt.Sprintf("no answer within %s", s.Wait)
 	case err != nil:
-		a.text = err.Error()
+		text = err.Error()
 	}
-	return a
+	return found, text
 }
 
 // decide takes the surest of what was said; answers are in the order of sources.
-func decide(answers []said) Found {
+func decide(answers []Found) Found {
 	var f Found
 	loaded, likely := Limit{}, Limit{}
 	for _, a := range answers {
-		f.Answered = f.Answered || a.reached
-		f.Outside, f.Held = max(f.Outside, a.outside), max(f.Held, a.held)
-		f.Server = cmp.Or(f.Server, a.server)
+		f.Answered = f.Answered || a.Answered
+		f.Outside, f.Held = max(f.Outside, a.Outside), max(f.Held, a.Held)
+		f.Server, f.Sees = cmp.Or(f.Server, a.Server), cmp.Or(f.Sees, a.Sees)
 		if f.Files == nil {
-			f.Files = a.files
+			f.Files = a.Files
 		}
-		f.Sees = cmp.Or(f.Sees, a.sees)
-		if a.trained > 0 && (f.Trained == 0 || a.trained < f.Trained) {
-			f.Trained = a.trained
+		if a.Trained > 0 && (f.Trained == 0 || a.Trained < f.Trained) {
+			f.Trained = a.Trained
 		}
 		switch {
-		case a.limit.Tokens == 0:
-		case a.limit.Label == Enforced && loaded.Tokens == 0:
-			loaded = a.limit
-		case a.limit.Label != Enforced && likely.Tokens == 0:
-			likely = a.limit
+		case a.Limit.Tokens == 0:
+		case a.Limit.Label == Enforced && loaded.Tokens == 0:
+			loaded = a.Limit
+		case a.Limit.Label != Enforced && likely.Tokens == 0:
+			likely = a.Limit
 		}
 	}
 	capped := func(l Limit) Limit {

@@ -33,9 +33,9 @@ func TestOllamaFiles(t *testing.T) {
 		"FROM gpt-oss:120b-cloud\n": nil,
 		"FROM ../../etc/passwd\n":   nil,
 	} {
-		a, err := readShow(fmt.Appendf(nil, `{"parameters":"x","modelfile":%q}`, modelfile), "m")
-		if err != nil || !slices.Equal(a.files, want) {
-			t.Errorf("%q: %q, %v", modelfile, a.files, err)
+		a, _, err := readShow(fmt.Appendf(nil, `{"parameters":"x","modelfile":%q}`, modelfile), "m")
+		if err != nil || !slices.Equal(a.Files, want) {
+			t.Errorf("%q: %q, %v", modelfile, a.Files, err)
 		}
 	}
 }
@@ -46,10 +46,10 @@ func FuzzReadDescriptions(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		var all []said
-		for _, read := range []func([]byte, string) (said, error){readProps, readLMStudio, readPS, readList, readShow} {
-			a, err := read([]byte(raw), "m")
-			if err != nil && !reflect.DeepEqual(a, said{}) {
+		var all []Found
+		for _, read := range []func([]byte, string) (Found, string, error){readProps, readLMStudio, readPS, readList, readShow} {
+			a, _, err := read([]byte(raw), "m")
+			if err != nil && !reflect.DeepEqual(a, Found{}) {
 				t.Errorf("%+v beside %v", a, err)
 			}
 			all = append(all, a)

@@ -49,17 +49,9 @@ func (a *amount) UnmarshalJSON(b []byte) error {
 
 var errOther = errors.New("the answer is something else")
 
-// object reads a JSON object into v.
-func object(raw []byte, v any) error {
-	if err := json.Unmarshal(raw, v); err != nil {
-		return errOther
-	}
-	return nil
-}
-
 // readProps reads llama.cpp's /props. Its n_ctx is that of one slot, which is
 // what one conversation gets.
-func readProps(raw []byte, _ string) (said, error) {
+func readProps(raw []byte, _ string) (found Found, text string, err error) {
 	var o struct {
 		Settings *struct {
 			Context count `json:"n_ctx"`
@@ -70,60 +62,53 @@ func readProps(raw []byte, _ string) (said, error) {
 			Vision bool `json:"vision"`
 		} `json:"modalities"`
 	}
-	if err := object(raw, &o); err != nil {
-		return said{}, err
+	if json.Unmarshal(raw, &o) != nil || o.Settings == nil && o.Build == "" {
+		return found, "", errOther
 	}
-	a := said{server: llamaCPP, text: "no model is loaded, or it does not say with how many tokens"}
+	found.Server = llamaCPP
 	if o.File != "" {
-		a.files = []string{o.File}
+		found.Files = []string{o.File}
 	}
-	switch {
-	case o.Settings == nil && o.Build == "":
-		return said{}, errOther
-	case o.Settings == nil || o.Settings.Context == 0:
-		return a, nil
+	if o.Settings == nil || o.Settings.Context == 0 {
+		return found, "no model is loaded, or it does not say with how many tokens", nil
 	}
-	a.limit = Limit{Tokens: int(o.Settings.Context), Label: Enforced}
-	a.text = fmt.Sprintf("n_ctx %d for each conversation", a.limit.Tokens)
 	if o.Modalities != nil {
-		a.sees = new(o.Modalities.Vision)
+		found.Sees = &o.Modalities.Vision
 	}
-	return a, nil
+	found.Limit = Limit{Tokens: int(o.Settings.Context), Label: Enforced}
+	return found, fmt.Sprintf("n_ctx %d for each conversation", o.Settings.Context), nil
 }
 
 // readLMStudio reads LM Studio's own list of models.
-func readLMStudio(raw []byte, model string) (said, error) {
+func readLMStudio(raw []byte, model string) (found Found, text string, err error) {
 	var o struct {
-		Data []json.RawMessage `json:"data"`
-	}
-	if err := object(raw, &o); err != nil || o.Data == nil {
-		return said{}, errOther
-	}
-	a := said{server: lmStudio, text: "has no such model"}
-	for _, r := range o.Data {
-		var e struct {
+		Data []struct {
 			ID     string `json:"id"`
 			State  string `json:"state"`
 			Type   string `json:"type"` // llm, vlm, embeddings
 			Loaded count  `json:"loaded_context_length"`
 			Max    count  `json:"max_context_length"`
-		}
-		if object(r, &e) != nil || e.ID != model {
+		} `json:"data"`
+	}
+	if json.Unmarshal(raw, &o) != nil || o.Data == nil {
+		return found, "", errOther
+	}
+	found.Server = lmStudio
+	for _, e := range o.Data {
+		if e.ID != model {
 			continue
 		}
-		a.trained = int(e.Max)
+		found.Trained = int(e.Max)
 		if e.Type != "" {
-			a.sees = new(e.Type == "vlm")
+			found.Sees = new(e.Type == "vlm")
 		}
 		if e.State == "loaded" && e.Loaded > 0 {
-			a.limit = Limit{Tokens: int(e.Loaded), Label: Enforced}
-			a.text = fmt.Sprintf("loaded with %d, at most %d", e.Loaded, e.Max)
-		} else {
-			a.text = fmt.Sprintf("not loaded; at most %d", e.Max)
+			found.Limit = Limit{Tokens: int(e.Loaded), Label: Enforced}
+			return found, fmt.Sprintf("loaded with %d, at most %d", e.Loaded, e.Max), nil
 		}
-		return a, nil
+		return found, fmt.Sprintf("not loaded; at most %d", e.Max), nil
 	}
-	return a, nil
+	return found, "has no such model", nil
 }
 
 // sameModel compares names as Ollama does.
@@ -132,45 +117,45 @@ func sameModel(theirs, ours string) bool {
 }
 
 // readPS reads Ollama's list of loaded models.
-func readPS(raw []byte, model string) (said, error) {
+func readPS(raw []byte, model string) (found Found, text string, err error) {
 	var o struct {
-		Models []json.RawMessage `json:"models"`
+		Models []struct {
+			Name    string  `json:"name"`
+			Model   string  `json:"model"`
+			Context count   `json:"context_length"`
+			Size    amount  `json:"size"`
+			OnGPU   *amount `json:"size_vram"`
+		} `json:"models"`
 	}
-	if err := object(raw, &o); err != nil || o.Models == nil {
-		return said{}, errOther
+	if json.Unmarshal(raw, &o) != nil || o.Models == nil {
+		return found, "", errOther
 	}
-	a := said{server: Ollama, text: "not loaded now"}
-	for _, r := range o.Models {
-		var e struct {
-			Name    string `json:"name"`
-			Model   string `json:"model"`
-			Context count  `json:"context_length"`
-			Size    amount `json:"size"`
-			OnGPU   amount `json:"size_vram"`
-		}
-		e.OnGPU = -1 // not said
-		if object(r, &e) != nil || !sameModel(e.Name, model) && !sameModel(e.Model, model) {
+	found.Server = Ollama
+	for _, e := range o.Models {
+		if !sameModel(e.Name, model) && !sameModel(e.Model, model) {
 			continue
 		}
 		if e.Context == 0 {
-			a.text = "loaded, but does not say with how many tokens"
-			return a, nil
+			return found, "loaded, but does not say with how many tokens", nil
 		}
-		a.limit = Limit{Tokens: int(e.Context), Label: Enforced}
-		a.held = uint64(max(e.OnGPU, 0))
-		a.text = fmt.Sprintf("loaded with %d", e.Context)
-		if e.OnGPU >= 0 && e.OnGPU < e.Size {
-			a.outside = max(1, int(math.Round(float64(100*(1-e.OnGPU/e.Size)))))
-			a.text += fmt.Sprintf(", %d %% of it not on the GPU", a.outside)
+		found.Limit = Limit{Tokens: int(e.Context), Label: Enforced}
+		text = fmt.Sprintf("loaded with %d", e.Context)
+		if e.OnGPU == nil {
+			return found, text, nil
 		}
-		return a, nil
+		found.Held = uint64(max(*e.OnGPU, 0))
+		if *e.OnGPU < e.Size {
+			found.Outside = max(1, int(math.Round(float64(100*(1-*e.OnGPU/e.Size)))))
+			text += fmt.Sprintf(", %d %% of it not on the GPU", found.Outside)
+		}
+		return found, text, nil
 	}
-	return a, nil
+	return found, "not loaded now", nil
 }
 
 // readShow reads Ollama's description of a model: what it was trained for, which
 // Ollama does not load by itself, and what its Modelfile asks for, which it does.
-func readShow(raw []byte, _ string) (said, error) {
+func readShow(raw []byte, _ string) (found Found, text string, err error) {
 	var o struct {
 		Info       map[string]json.RawMessage `json:"model_info"`
 		Parameters string                     `json:"parameters"`
@@ -178,39 +163,32 @@ func readShow(raw []byte, _ string) (said, error) {
 		Remote     string                     `json:"remote_host"`
 		Can        []string                   `json:"capabilities"`
 	}
-	if err := object(raw, &o); err != nil || o.Info == nil && o.Parameters == "" {
-		return said{}, errOther
+	if json.Unmarshal(raw, &o) != nil || o.Info == nil && o.Parameters == "" {
+		return found, "", errOther
+	}
+	if o.Can != nil {
+		found.Sees = new(slices.Contains(o.Can, "vision"))
 	}
 	var architecture string
-	var a said
-	if o.Can != nil {
-		a.sees = new(slices.Contains(o.Can, "vision"))
-	}
 	if json.Unmarshal(o.Info["general.architecture"], &architecture) == nil {
-		var n count
-		if json.Unmarshal(o.Info[architecture+".context_length"], &n) == nil {
-			a.trained = int(n)
-		}
+		found.Trained = tokens(string(o.Info[architecture+".context_length"]))
 	}
 	for _, m := range ollamaFile.FindAllStringSubmatch(o.Modelfile, -1) {
-		a.files = append(a.files, m[1])
+		found.Files = append(found.Files, m[1])
 	}
 	for line := range strings.Lines(o.Parameters) {
-		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
-			if n := tokens(f[1]); n > 0 {
-				a.limit = Limit{Tokens: n, Label: Estimated}
-			}
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" && tokens(f[1]) > 0 {
+			found.Limit = Limit{Tokens: tokens(f[1]), Label: Estimated}
 		}
 	}
-	a.text = fmt.Sprintf("the model reads at most %d, which is not what is loaded", a.trained)
 	switch {
-	case o.Remote != "" && a.trained > 0:
-		a.limit = Limit{Tokens: a.trained, Label: Max}
-		a.text = fmt.Sprintf("runs elsewhere, with %d", a.trained)
-	case a.limit.Tokens > 0:
-		a.text = fmt.Sprintf("num_ctx %d is set for it; at most %d", a.limit.Tokens, a.trained)
+	case o.Remote != "" && found.Trained > 0:
+		found.Limit = Limit{Tokens: found.Trained, Label: Max}
+		return found, fmt.Sprintf("runs elsewhere, with %d", found.Trained), nil
+	case found.Limit.Tokens > 0:
+		return found, fmt.Sprintf("num_ctx %d is set for it; at most %d", found.Limit.Tokens, found.Trained), nil
 	}
-	return a, nil
+	return found, fmt.Sprintf("the model reads at most %d, which is not what is loaded", found.Trained), nil
 }
 
 // ollamaFile finds in a Modelfile the files that are loaded: the model first, then what sees pictures, and adapters.
@@ -219,73 +197,60 @@ var ollamaFile = regexp.MustCompile(`(?m)^(?:FROM|ADAPTER) "?((?:/|[A-Za-z]:\\).
 // listed is an entry of a list of models: everybody's fields.
 type listed struct {
 	ID      string `json:"id"`
-	Parent  string `json:"parent"`
 	Owner   string `json:"owned_by"`
 	Len     count  `json:"max_model_len"`      // vLLM, SGLang: what it was started with
 	Context count  `json:"context_length"`     // OpenRouter, Together
 	Window  count  `json:"context_window"`     // Groq
 	MaxLen  count  `json:"max_context_length"` // Mistral
-	Top     *struct {
+	Top     struct {
 		Context count `json:"context_length"`
 	} `json:"top_provider"`
-	Meta *struct {
+	Meta struct {
 		Trained count `json:"n_ctx_train"`
 	} `json:"meta"` // llama.cpp
-	Architecture *struct {
+	Architecture struct {
 		Input []string `json:"input_modalities"`
 	} `json:"architecture"` // OpenRouter
 }
 
 // readList reads the list of models that every server has, for what some add.
-func readList(raw []byte, model string) (said, error) {
+func readList(raw []byte, model string) (found Found, text string, err error) {
 	var o struct {
-		Data []json.RawMessage `json:"data"`
+		Data []listed `json:"data"`
 	}
-	if err := object(raw, &o); err != nil || o.Data == nil {
-		return said{}, errOther
+	if json.Unmarshal(raw, &o) != nil || o.Data == nil {
+		return found, "", errOther
 	}
-	entries := map[string]listed{}
-	var only listed
-	for _, r := range o.Data {
-		var e listed
-		if object(r, &e) == nil && e.ID != "" {
-			entries[e.ID], only = e, e
-		}
+	at := slices.IndexFunc(o.Data, func(e listed) bool { return e.ID == model })
+	if at < 0 && len(o.Data) == 1 && o.Data[0].Owner == "llamacpp" { // it serves its one model under any name
+		at = 0
 	}
-	e, ok := entries[model]
-	if !ok && len(entries) == 1 && only.Owner == "llamacpp" { // it serves its one model under any name
-		e, ok = only, true
+	if at < 0 {
+		return found, "does not list the model", nil
 	}
-	if e.Len == 0 && e.Parent != "" { // an adapter has its base model's
-		e.Len = entries[e.Parent].Len
-	}
-	a := said{text: "says nothing about windows"}
+	e := o.Data[at]
 	if e.Owner == "llamacpp" {
-		a.server = llamaCPP
+		found.Server = llamaCPP
 	}
-	if !ok {
-		a.text = "does not list the model"
-		return a, nil
-	}
-	if arch := e.Architecture; arch != nil && arch.Input != nil {
-		a.sees = new(slices.Contains(arch.Input, "image"))
+	if e.Architecture.Input != nil {
+		found.Sees = new(slices.Contains(e.Architecture.Input, "image"))
 	}
 	most := int(max(e.Context, e.Window, e.MaxLen))
-	if t := e.Top; t != nil && t.Context > 0 && (most == 0 || int(t.Context) < most) {
-		most = int(t.Context)
+	if top := int(e.Top.Context); top > 0 && (most == 0 || top < most) {
+		most = top
 	}
 	switch {
 	case e.Len > 0:
-		a.limit = Limit{Tokens: int(e.Len), Label: Enforced}
-		a.text = fmt.Sprintf("max_model_len %d", e.Len)
+		found.Limit = Limit{Tokens: int(e.Len), Label: Enforced}
+		return found, fmt.Sprintf("max_model_len %d", e.Len), nil
 	case most > 0:
-		a.limit = Limit{Tokens: most, Label: Max}
-		a.text = fmt.Sprintf("at most %d", most)
-	case e.Meta != nil && e.Meta.Trained > 0:
-		a.trained = int(e.Meta.Trained)
-		a.text = fmt.Sprintf("the model reads at most %d, which is not what is loaded", a.trained)
+		found.Limit = Limit{Tokens: most, Label: Max}
+		return found, fmt.Sprintf("at most %d", most), nil
+	case e.Meta.Trained > 0:
+		found.Trained = int(e.Meta.Trained)
+		return found, fmt.Sprintf("the model reads at most %d, which is not what is loaded", found.Trained), nil
 	}
-	return a, nil
+	return found, "says nothing about windows", nil
 }
 
 // saidLimits find the true limit in what servers say when they refuse a request

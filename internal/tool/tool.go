@@ -270,7 +270,8 @@ func (s *Set) explain(ctx context.Context, scope Scope, name string, err error) 
 		return name + " was stopped before it was done. Do not count on its having happened."
 	case errors.Is(err, context.DeadlineExceeded):
 		s.cfg.Log.Warn("tool took too long", "tool", name, "room", scope.Room, "limit", s.limit, "err", err)
-		return fmt.Sprintf("%s took longer than %v and was stopped. Try it once more; if it fails again, say so to the person.", name, s.limit)
+		return fmt.Sprintf("%s took longer than %v and was stopped. "+
+			"Try it once more; if it fails again, say so to the person.", name, s.limit)
 	case errors.Is(err, errPanic), errors.As(err, &path), errors.As(err, &link):
 		// Paths of this machine and the program's insides are the operator's business.
 		s.cfg.Log.Error("tool failed", "tool", name, "room", scope.Room, "err", err)

@@ -206,7 +206,8 @@ var endings = map[string]map[string]string{
 	"CHECKPOINT": meanings("completed complete done finished ✅ ☑ ✔ [x]", string(Done), "inprogress started wip 🔄", string(InProgress),
 		"pending todo notstarted planned blocked ⏳", string(Pending)),
 	"DECISION": meanings("locked 🔒", "locked", "unlocked", "unlocked"),
-	"GOAL":     meanings("completed complete done finished ✅", string(Completed), "paused", string(Paused), "abandoned dropped", string(Abandoned)),
+	"GOAL": meanings("completed complete done finished ✅", string(Completed), "paused", string(Paused),
+		"abandoned dropped", string(Abandoned)),
 }
 
 var verbs = meanings("created create added", "created", "modified updated changed edited", "modified", "deleted removed", "deleted")
@@ -223,7 +224,8 @@ func meanings(pairs ...string) map[string]string {
 
 var (
 	// A word stands behind a dash or a bar, or in brackets; a sign needs nothing before it.
-	endRE = regexp.MustCompile(`(?i)^(.*[^\s(|–—-])\s*(?:(?:\s[-–—]|[–—|(])[\s*_]*([a-z][a-z _-]*?)|[-–—|(]?[\s*_]*(✅|☑|✔|🔄|⏳|🔒)\x{FE0F}?)[\s*_).!]*$`)
+	endRE = regexp.MustCompile(`(?i)^(.*[^\s(|–—-])\s*(?:(?:\s[-–—]|[–—|(])[\s*_]*([a-z][a-z _-]*?)|` +
+		`[-–—|(]?[\s*_]*(✅|☑|✔|🔄|⏳|🔒)\x{FE0F}?)[\s*_).!]*$`)
 	// What a checkpoint may begin with.
 	signRE = regexp.MustCompile(`^(✅|☑|✔|🔄|⏳)\x{FE0F}?\s*`)
 	verbRE = regexp.MustCompile(`^[*_]*([A-Za-z]+)[*_:]*\s+(.+)$`)

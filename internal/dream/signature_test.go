@@ -17,6 +17,7 @@ import (
 	"reverie/internal/llm/template"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
+	"reverie/internal/test/expect"
 )
 
 func signed(texts ...string) []*signature {
@@ -63,7 +64,7 @@ func TestCovers(t *testing.T) {
 		{"Die Tür ist offen", "Die Tür ist offen, aber nur bis acht", false},
 	} {
 		s := signed(c.a, c.b)
-		equal(t, covers(s[1], s[0]), c.want, "%q is said by %q", c.a, c.b)
+		expect.Equal(t, covers(s[1], s[0]), c.want, "%q is said by %q", c.a, c.b)
 	}
 }
 
@@ -171,7 +172,7 @@ func newSkills(t *testing.T) (c *choreWorld, dir string) {
 
 func writeSkill(t *testing.T, path, text string) {
 	t.Helper()
-	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
+	expect.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 }
 
 // TestTwins: skills that are about the same are proposed, once, and stay.

@@ -118,7 +118,7 @@ func capital(text string) string {
 	return string(unicode.ToUpper(r)) + text[n:]
 }
 
-// mostGoals is how many !goal history shows.
+// mostGoals is how many goals !goal history shows.
 const mostGoals = 15
 
 func goalHistory(ctx context.Context, call *Call) (string, error) {

@@ -217,7 +217,7 @@ func TestNearInMeaning(t *testing.T) {
 	}
 	v := expect.Must(vector.Open(t.Context(), vector.Config{DB: db, Embedder: meaning{[]string{
 		texts[0] + "|" + texts[1], texts[2] + "|" + texts[3], texts[4] + "|" + texts[5], texts[6] + "|" + texts[7]}}}))(t)
-	expect.OK(t, v.Complete(t.Context(), nil))
+	expect.OK(t, v.Complete(t.Context()))
 	s := expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "local_vector", Vectors: v}))(t)
 	w := worldOf(t, dir, db, s, nil, always("duplicate"))
 	r := w.dream(Options{Phases: []Phase{Dedup}})

@@ -15,6 +15,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/dream/report"
 	"reverie/internal/memory"
+	"reverie/internal/search"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
@@ -101,7 +102,7 @@ func prepare(t *testing.T, facts []fact) string {
 		expect.Must((&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)))(t)
 	}
 	expect.Must(db.Exec(`UPDATE memory SET scope = ?`, memory.Private(owner)))(t)
-	expect.OK(t, memory.OpenFTS(db).Rebuild(t.Context(), nil))
+	expect.Must(search.Open(db).Rebuild(t.Context()))(t)
 	expect.OK(t, db.Close())
 	return dir
 }

@@ -224,8 +224,8 @@ func meanings(pairs ...string) map[string]string {
 
 var (
 	// A word stands behind a dash or a bar, or in brackets; a sign needs nothing before it.
-	endRE = regexp.MustCompile(`(?i)^(.*[^\s(|–—-])\s*(?:(?:\s[-–—]|[–—|(])[\s*_]*([a-z][a-z _-]*?)|` +
-		`[-–—|(]?[\s*_]*(✅|☑|✔|🔄|⏳|🔒)\x{FE0F}?)[\s*_).!]*$`)
+	endRE = regexp.MustCompile(`(?i)^(.*[^\s(|–—-])\s*(?:(?:\s[-–—]|[–—|(])[\s*_]*([a-z][a-z _-]*?)` +
+		`|[-–—|(]?[\s*_]*(✅|☑|✔|🔄|⏳|🔒)\x{FE0F}?)[\s*_).!]*$`)
 	// What a checkpoint may begin with.
 	signRE = regexp.MustCompile(`^(✅|☑|✔|🔄|⏳)\x{FE0F}?\s*`)
 	verbRE = regexp.MustCompile(`^[*_]*([A-Za-z]+)[*_:]*\s+(.+)$`)

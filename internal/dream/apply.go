@@ -25,7 +25,6 @@ func (r *run) apply(ctx context.Context, p *plan) ([]planned, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dream: %w", err)
 	}
-	r.d.fault("applied")
 	r.more = r.more || len(done.Left) > 0
 	for _, l := range done.Left {
 		r.d.cfg.Log.Info("a step of a dream was left out", "kind", l.Kind, "entry", l.ID, "why", l.Why)
@@ -104,7 +103,6 @@ func (d *Dreamer) snapshot(ctx context.Context, run string) error {
 	if err := store.Snapshot(ctx, d.cfg.DB, path); err != nil {
 		return err
 	}
-	d.fault("snapshot")
 	if after, err := d.cfg.Store.List(ctx, everything, gone); err != nil || len(after) != len(before) {
 		return errors.Join(errForgotten, err, os.Remove(path))
 	}

@@ -48,7 +48,12 @@ type topics struct {
 	subjects []int32        // whom or what each is about
 	before   [][]int32      // the two words right before that: my brother Finn
 	age      []int          // what place each has from the oldest on
+	common   []common       // by place in all; see sharing
 }
+
+// common is what a text shares with another: how much, and in how many words that are neither its
+// subject nor weak.
+type common struct{ weight, shared int32 }
 
 // contexts counts for each stem with how many others that are no names it occurs: what
 // is spoken of in many ways is a subject, what is said of many subjects is an answer.
@@ -78,7 +83,7 @@ const (
 )
 
 func newTopics(m *memories, all []*signature, dedup, contradiction bool) *topics {
-	t := &topics{memories: m, dedup: dedup, contradiction: contradiction, all: all, age: ages(all), lists: map[int32][]int32{},
+	t := &topics{memories: m, dedup: dedup, contradiction: contradiction, all: all, age: ages(all), lists: map[int32][]int32{}, common: make([]common, len(all)),
 		keys: make([][]int32, len(all)), titles: titles(all, m.names), weak: map[int32]bool{}}
 	ways := contexts{}
 	for _, s := range all {
@@ -90,7 +95,7 @@ func newTopics(m *memories, all []*signature, dedup, contradiction bool) *topics
 			if !w.small && !asides[w.text] {
 				t.keys[i] = append(t.keys[i], w.key(m.names))
 			}
-			if s.number(j) || w.tellsChange() {
+			if s.number(j) || w.change {
 				t.weak[w.key(m.names)] = true
 			}
 		}
@@ -201,24 +206,23 @@ func (t *topics) pairs() (found []correction, same []*pair) {
 func (t *topics) related(i int) (c correction, same []*pair) {
 	b := t.all[i]
 	var near []candidate
-	for j, found := range t.sharing(i) {
-		a := t.all[j]
+	for _, j := range t.sharing(i) {
+		a, found := t.all[j], t.common[j]
 		if t.age[j] >= t.age[i] || t.gone[a.ID] || sameGroup(a, b) {
 			continue
 		}
 		p := pair{a: a, b: b, same: t.dedup && paraphrase(a, b)}
 		switch {
 		case t.contradiction && p.mayCorrect():
-			of := candidate{place: j, weight: found.weight, shared: found.shared, same: p.same, related: t.sameSubject(i, int(j))}
-			near = append(near, of)
+			near = append(near, candidate{place: j, common: found, same: p.same, related: t.sameSubject(i, int(j))})
 		case p.same && t.fresh(&p) && !t.refused[pairOf(a.ID, b.ID)]:
-			p.weight, p.shared = found.weight, found.shared
+			p.weight, p.shared = int(found.weight), int(found.shared)
 			same = append(same, &p)
 		}
 	}
 	slices.SortFunc(same, func(p, q *pair) int { return cmp.Compare(p.a.ID, q.a.ID) })
 	slices.SortFunc(near, func(p, q candidate) int {
-		return cmp.Or(flag(q.related)-flag(p.related), q.weight-p.weight, cmp.Compare(t.all[p.place].ID, t.all[q.place].ID))
+		return cmp.Or(flag(q.related)-flag(p.related), int(q.weight-p.weight), t.age[p.place]-t.age[q.place])
 	})
 	most := perOther
 	if b.tellsChange() {
@@ -229,7 +233,7 @@ func (t *topics) related(i int) (c correction, same []*pair) {
 			continue
 		}
 		a := t.all[m.place]
-		p := &pair{a: a, b: b, same: m.same, weight: m.weight, shared: m.shared, conflict: true, denies: t.denies(b, int(m.place))}
+		p := &pair{a: a, b: b, same: m.same, weight: int(m.weight), shared: int(m.shared), conflict: true, denies: t.denies(b, int(m.place))}
 		if !m.related {
 			p.shared = -1
 		} else if a.tellsSame(b) {
@@ -242,29 +246,31 @@ func (t *topics) related(i int) (c correction, same []*pair) {
 
 // candidate is an older text that a newer one may correct.
 type candidate struct {
-	place          int32 // in all
-	weight, shared int
-	same, related  bool // may say the same; is about the same
+	common
+	place         int32 // in all
+	same, related bool  // may say the same; is about the same
 }
 
-// sharing is what the text i has in common with others, by their place: how much, and in how
-// many words that are neither its subject nor weak.
-func (t *topics) sharing(i int) map[int32]struct{ weight, shared int } {
-	found := map[int32]struct{ weight, shared int }{}
+// sharing lists the places of the texts that have words in common with the text i, and sets common
+// for them.
+func (t *topics) sharing(i int) (places []int32) {
+	clear(t.common)
 	for _, k := range t.keys[i] {
 		list := t.lists[k]
 		if len(list) > longTopic {
 			continue
 		}
-		weight := 1 + bits.Len(uint(len(t.all)/len(list)))
-		shared := flag(k != t.subjects[i] && !slices.Contains(t.before[i], k) && !t.titles[k] && !t.weak[k])
+		weight := int32(1 + bits.Len(uint(len(t.all)/len(list))))
+		shared := int32(flag(k != t.subjects[i] && !slices.Contains(t.before[i], k) && !t.titles[k] && !t.weak[k]))
 		for _, j := range list {
-			f := found[j]
-			f.weight, f.shared = f.weight+weight, f.shared+shared
-			found[j] = f
+			if t.common[j].weight == 0 {
+				places = append(places, j)
+			}
+			t.common[j].weight += weight
+			t.common[j].shared += shared
 		}
 	}
-	return found
+	return places
 }
 
 // sameSubject reports whether the texts i and j are about the same. Hr. Lorenz is not Fr. Lorenz.
@@ -284,7 +290,7 @@ func (t *topics) title(i int) int32 {
 // tellsSame reports whether s and a newer text b tell of a change in the same words, as of two
 // meetings that were cancelled.
 func (s *signature) tellsSame(b *signature) bool {
-	return slices.ContainsFunc(s.tokens, func(t token) bool { return b.index(t) >= 0 && t.tellsChange() })
+	return slices.ContainsFunc(s.tokens, func(t token) bool { return t.change && b.index(t) >= 0 })
 }
 
 // denies reports whether b denies what the text i says, or the other way round: they share the
@@ -377,9 +383,6 @@ func (c correction) alike() {
 
 // claimed reports whether the model says that the newer text replaces the older.
 func (p *pair) claimed() bool { return p.verdict == keepSecond || p.verdict == update }
-
-// tellsChange reports whether t is a word of change, and says nothing else: moved is live, too.
-func (t token) tellsChange() bool { return saysChange(t.text) && alike[t.text] == "" }
 
 // tellsChange reports whether s says that something is not as it was, and nothing else.
 func (s *signature) tellsChange() bool {

@@ -52,8 +52,7 @@ type Config struct {
 // Dreamer dreams. It is safe for concurrent use, also beside other processes: one of
 // them dreams at a time.
 type Dreamer struct {
-	cfg   Config
-	fault func(point string) // for tests, which die there
+	cfg Config
 }
 
 // Phase is a part of a dream.
@@ -116,7 +115,7 @@ func Open(c Config) (*Dreamer, error) {
 	c.Budget.Calls = cmp.Or(c.Budget.Calls, 60)
 	c.Budget.Tokens = cmp.Or(c.Budget.Tokens, 200_000)
 	c.Budget.Time = cmp.Or(c.Budget.Time, 30*time.Minute)
-	return &Dreamer{cfg: c, fault: func(string) {}}, nil
+	return &Dreamer{cfg: c}, nil
 }
 
 // Dream puts memory in order once. The report says what was done even when the

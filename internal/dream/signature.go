@@ -36,16 +36,30 @@ type token struct {
 	name  bool
 	after bool // a comma, a colon or the like stands before it
 
-	base string // a name without the ending that says whose: of Annas Auto it is anna
+	change bool   // it tells of a change, and says nothing else: moved is live, too
+	base   string // a name without the ending that says whose: of Annas Auto it is anna
 }
 
 // namer numbers stems, so that they are compared quickly.
 type namer struct {
 	numbers map[string]int32
 	own     map[string]bool // names that end in s where nothing is somebody's
+	change  map[string]bool // words that tell of a change, of those that were looked at
 }
 
-func newNamer() namer { return namer{numbers: map[string]int32{}, own: map[string]bool{}} }
+func newNamer() namer {
+	return namer{numbers: map[string]int32{}, own: map[string]bool{}, change: map[string]bool{}}
+}
+
+// tellsChange reports whether a word tells of a change, and says nothing else.
+func (n *namer) tellsChange(word string) bool {
+	is, known := n.change[word]
+	if !known {
+		is = saysChange(word) && alike[word] == ""
+		n.change[word] = is
+	}
+	return is
+}
 
 // same reports whether two names are one: Annas before a noun is Anna's, unless there is
 // somebody of that name, as Andreas is not Andrea.
@@ -70,7 +84,7 @@ func (n *namer) number(s string) int32 {
 }
 
 // saysChange reports whether low, in lower case, has a word of change.
-func saysChange(low string) bool { return changes.MatchString(low) || changesWide.MatchString(low) }
+func saysChange(low string) bool { return changes.MatchString(low) || matchesWide(changesWide, low) }
 
 func (n *namer) sign(e memory.Entry) signature {
 	s := signature{Entry: e, names: n, plain: text.PlainWords(e.Text)}
@@ -80,7 +94,7 @@ func (n *namer) sign(e memory.Entry) signature {
 	}
 	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(e.Text, "’", "'"))), " ") + " "
 	s.negative = negations(low)%2 == 1
-	s.hedged = hedges.MatchString(low) || hedgesWide.MatchString(low)
+	s.hedged = hedges.MatchString(low) || matchesWide(hedgesWide, low)
 	s.changed = saysChange(low) || endings.MatchString(low)
 	s.adds = adds.MatchString(low)
 	s.compound = isCompound(e.Text, low)
@@ -122,7 +136,7 @@ func (n *namer) tokens(said string) []token {
 			if len(t.stems) == 0 {
 				continue
 			}
-			t.stem = t.stems[0]
+			t.stem, t.change = t.stems[0], n.tellsChange(t.text)
 			out = append(out, t)
 		}
 	}

@@ -70,6 +70,11 @@ var alike = func() map[string]string {
 	return out
 }()
 
+// matchesWide reports whether a pattern of words without spaces between them stands in text.
+func matchesWide(pattern *regexp.Regexp, text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r >= 0x2E80 }) && pattern.MatchString(text)
+}
+
 // negations counts in low, lower-case with spaces around, what turns it to the contrary.
 func negations(low string) int {
 	n := len(spaceless.FindAllString(low, -1))
@@ -84,18 +89,19 @@ func negations(low string) int {
 
 // unshorten takes away the full stops of abbreviations, also of several in a row (Dr. med. Roth).
 func unshorten(text string) string {
-	for {
+	for strings.Contains(text, ". ") {
 		next := shortened.ReplaceAllString(text, "$1$2")
 		if next == text {
-			return text
+			break
 		}
 		text = next
 	}
+	return text
 }
 
 // isCompound reports whether text says more than one thing.
 func isCompound(text, low string) bool {
-	return both.MatchString(couples.ReplaceAllString(namely.Replace(low), " ")) || bothWide.MatchString(low) ||
+	return both.MatchString(couples.ReplaceAllString(namely.Replace(low), " ")) || matchesWide(bothWide, low) ||
 		sentences.MatchString(unshorten(text))
 }
 

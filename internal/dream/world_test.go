@@ -231,15 +231,6 @@ func (w *world) know(e memory.Entry) memory.Entry {
 	return e
 }
 
-// when has f run at the point of a dream, until it is called with nil.
-func (w *world) when(point string, f func()) {
-	w.d.fault = func(at string) {
-		if at == point && f != nil {
-			f()
-		}
-	}
-}
-
 // dump is all that a query finds, a row on each line.
 func dump(t *testing.T, db *sql.DB, query string) string {
 	t.Helper()

@@ -148,8 +148,8 @@ func (e *edit) applyGoal(m Marker) error {
 // last if it has it; nil if there is neither.
 func (e *edit) named(text string) (*Goal, error) {
 	found, err := store.Column[string](e.ctx, e.tx, `SELECT id FROM goal WHERE `+trust.Readable+` AND (status = 'paused' OR id =
-		(SELECT id FROM goal WHERE `+trust.Readable+` AND status = 'completed' ORDER BY ended DESC, `+lastEvent+` DESC LIMIT 1))
-		ORDER BY status = 'paused' DESC, updated DESC, `+lastEvent+` DESC`,
+		(SELECT id FROM goal WHERE `+trust.Readable+` AND status = 'completed' ORDER BY ended DESC LIMIT 1))
+		ORDER BY status = 'paused' DESC, updated DESC`,
 		append(e.by.Place.ReadableArgs(), e.by.Place.ReadableArgs()...)...)
 	if err != nil {
 		return nil, err

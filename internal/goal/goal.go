@@ -55,7 +55,6 @@ const (
 	maxLocked      = 10
 	maxArtifacts   = 100
 	maxOpenGoals   = 20 // active and paused, of a room
-	maxEvents      = 200
 )
 
 // Goal is something larger that a room works towards.
@@ -103,13 +102,6 @@ type Artifact struct {
 // Progress counts checkpoints. Percentage is 0 without any, but 100 for a
 // completed goal.
 type Progress struct{ Completed, Total, Percentage int }
-
-// Event is one thing that happened to a goal.
-type Event struct {
-	At     time.Time
-	Kind   string // created, paused, resumed, completed, abandoned, updated, checkpoint, decision, locked, artifact, next or conflict
-	Detail i18n.Text
-}
 
 // Patch says what Update changes; an empty field stays as it is.
 type Patch struct{ Description, Priority, Next string }

@@ -40,7 +40,7 @@ func (e *edit) checkpoint(which string, status Step, implied bool) error {
 	if status == Done && sameness(e.goal.Next) == sameness(c.Description) { // what was next is done
 		e.goal.Next = ""
 	}
-	return e.changed("checkpoint", fmt.Sprintf("%d. %s: %s", c.N, c.Description, status))
+	return e.changed(true)
 }
 
 func (e *edit) addCheckpoint(text string, status Step) error {
@@ -49,7 +49,7 @@ func (e *edit) addCheckpoint(text string, status Step) error {
 		return breaks("a goal has at most %d checkpoints: mark those that are done, and make the rest a goal of its own", maxCheckpoints)
 	}
 	e.goal.Checkpoints = append(e.goal.Checkpoints, Checkpoint{N: n, Description: text, Status: status, Changed: e.now})
-	return e.changed("checkpoint", fmt.Sprintf("%d. %s: %s", n, text, status))
+	return e.changed(true)
 }
 
 // decide records a decision, or locks one that is there. unlock asks for a lock to
@@ -66,11 +66,11 @@ func (e *edit) decide(d Decision, unlock bool) error {
 			d.N, d.Description, d.Rationale = known.N, known.Description, cmp.Or(d.Rationale, known.Rationale)
 			return e.setDecision(d)
 		case same && (unlock || d.Rationale != "" && d.Rationale != known.Rationale):
-			return e.conflict(*known, d, unlock)
+			return e.conflict(*known)
 		case same:
 			return nil
 		case known.Locked && contradicts(d.Description, known.Description):
-			return e.conflict(*known, d, false)
+			return e.conflict(*known)
 		}
 	}
 	if len(e.goal.Decisions) >= maxDecisions {
@@ -95,7 +95,7 @@ func (e *edit) redecide(n int, d Decision) error {
 		if d.Locked = true; d == *known {
 			return nil
 		}
-		return e.conflict(*known, d, false)
+		return e.conflict(*known)
 	}
 	return e.setDecision(d)
 }
@@ -117,36 +117,25 @@ func (e *edit) setDecision(d Decision) error {
 	if d.N <= len(e.goal.Decisions) && d == e.goal.Decisions[d.N-1] {
 		return nil
 	}
-	kind, locked := "decision", 0
+	locked := 0
 	for _, o := range e.goal.Decisions {
 		if o.Locked {
 			locked++
 		}
 	}
-	if d.Locked {
-		if kind = "locked"; locked >= maxLocked {
-			return breaks("a goal has at most %d locked decisions: record this one without locking it", maxLocked)
-		}
+	if d.Locked && locked >= maxLocked {
+		return breaks("a goal has at most %d locked decisions: record this one without locking it", maxLocked)
 	}
 	if d.N > len(e.goal.Decisions) {
 		e.goal.Decisions = append(e.goal.Decisions, d)
 	} else {
 		e.goal.Decisions[d.N-1] = d
 	}
-	return e.changed(kind, fmt.Sprintf("%d. %s", d.N, d.Description))
+	return e.changed(true)
 }
 
-// conflict keeps that somebody wanted what a locked decision forbids.
-func (e *edit) conflict(known, wanted Decision, unlock bool) error {
-	text := wanted.Description
-	if unlock {
-		text += " (not locked)"
-	} else if wanted.Rationale != "" && sameness(wanted.Description) == sameness(known.Description) {
-		text += " (" + wanted.Rationale + ")"
-	}
-	if err := e.changed("conflict", fmt.Sprintf("%d. %s: %s", known.N, known.Description, text)); err != nil {
-		return err
-	}
+// conflict is the error of what a locked decision forbids.
+func (e *edit) conflict(known Decision) error {
 	return &broken{i18n.Text(fmt.Sprintf("decision %d %q is locked and never changes: keep to it; "+
 		"if it no longer fits, tell the person, who can start a new goal", known.N, known.Description)), errLocked}
 }
@@ -176,5 +165,5 @@ func (e *edit) artifact(a Artifact) error {
 	default:
 		e.goal.Artifacts = append(e.goal.Artifacts, a)
 	}
-	return e.changed("artifact", a.Action+" "+a.Path)
+	return e.changed(true)
 }

@@ -11,9 +11,6 @@ import (
 	"reverie/internal/trust"
 )
 
-// lastEvent tells what happened later within a millisecond.
-const lastEvent = `(SELECT max(e.id) FROM goal_event AS e WHERE e.goal = goal.id)`
-
 // activeGoal finds the active goal of a place: its own before one that everybody may read.
 const activeGoal = `status = 'active' ORDER BY readers = 'shared' LIMIT 1`
 
@@ -28,7 +25,7 @@ func (g *Store) Shown(ctx context.Context, at trust.Place, since time.Time) (goa
 	goal, ok, err = g.one(ctx, at, `status <> 'paused'
 		AND NOT EXISTS (SELECT 1 FROM goal later
 			WHERE later.room = goal.room AND later.readers = goal.readers AND later.created > goal.ended)
-		ORDER BY status = 'active' DESC, ended DESC, `+lastEvent+` DESC LIMIT 1`)
+		ORDER BY status = 'active' DESC, ended DESC LIMIT 1`)
 	if err != nil || !ok || goal.Status == Active || goal.Status == Completed && !since.IsZero() && goal.Ended.After(since) {
 		return goal, ok, err
 	}
@@ -59,7 +56,7 @@ func (g *Store) one(ctx context.Context, at trust.Place, where string, args ...a
 // paused ones, then those that ended.
 func (g *Store) List(ctx context.Context, at trust.Place, most int) ([]Goal, error) {
 	ids, err := store.Column[string](ctx, g.db, `SELECT id FROM goal WHERE `+trust.Readable+`
-		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC, `+lastEvent+` DESC LIMIT ?`,
+		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC LIMIT ?`,
 		append(at.ReadableArgs(), most)...)
 	if err != nil {
 		return nil, fmt.Errorf("list goals: %w", err)
@@ -73,22 +70,6 @@ func (g *Store) List(ctx context.Context, at trust.Place, most int) ([]Goal, err
 		goals = append(goals, goal)
 	}
 	return goals, nil
-}
-
-// Events returns what happened to the goal id, the oldest first; nothing if it may not be
-// read at the place.
-func (g *Store) Events(ctx context.Context, at trust.Place, id string) ([]Event, error) {
-	out, err := store.List(ctx, g.db, func(row store.Row) (e Event, err error) {
-		var at int64
-		err = row.Scan(&at, &e.Kind, &e.Detail)
-		e.At = time.UnixMilli(at).UTC()
-		return e, err
-	}, `SELECT e.at, e.kind, e.detail FROM goal_event e JOIN goal g ON g.id = e.goal
-		WHERE `+trust.Readable+` AND g.id = ? ORDER BY e.id`, append(at.ReadableArgs(), store.BareID(id))...)
-	if err != nil {
-		return nil, fmt.Errorf("read events of a goal: %w", err)
-	}
-	return out, nil
 }
 
 func (e *edit) find(where string, args ...any) (Goal, error) {

@@ -1,6 +1,7 @@
 package goal
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -50,7 +51,7 @@ func (g *Store) Pause(ctx context.Context, c trust.Caller, id string) (Goal, err
 // the one that was active is paused.
 func (g *Store) Resume(ctx context.Context, c trust.Caller, id string) (Goal, error) {
 	return g.do(ctx, c, "resume goal", func(e *edit) error {
-		paused, err := e.pick(id, `status = 'paused' ORDER BY updated DESC, `+lastEvent+` DESC LIMIT 1`, "why.no_paused_goal")
+		paused, err := e.pick(id, `status = 'paused' ORDER BY updated DESC LIMIT 1`, "why.no_paused_goal")
 		switch {
 		case err != nil:
 			return err
@@ -89,26 +90,25 @@ func (g *Store) SetCheckpoint(ctx context.Context, c trust.Caller, id, which str
 }
 
 // Decide records a decision of an open goal, or locks one that is there; d.N is
-// not looked at. What contradicts a locked decision is kept as a conflict in the
-// goal's events, changes nothing and is an error.
+// not looked at. What contradicts a locked decision changes nothing and is an error.
 func (g *Store) Decide(ctx context.Context, c trust.Caller, id string, d Decision) (Goal, error) {
 	return g.change(ctx, c, id, func(e *edit) error { return e.decide(d, false) })
 }
 
 // ChangeDecision gives decision n of an open goal other words. A locked one stays
-// as it is: that is a conflict as in Decide.
+// as it is: that is an error as in Decide.
 func (g *Store) ChangeDecision(ctx context.Context, c trust.Caller, id string, n int, d Decision) (Goal, error) {
 	return g.change(ctx, c, id, func(e *edit) error { return e.redecide(n, d) })
 }
 
 // Unlock asks for the lock of a decision, named by its words or its number, to be
-// taken away. There is no way to: a locked one makes it a conflict as in Decide, and
+// taken away. There is no way to: a locked one makes it an error as in Decide, and
 // one that is not locked, or not there, has nothing to take away.
 func (g *Store) Unlock(ctx context.Context, c trust.Caller, id, which string) (Goal, error) {
 	return g.change(ctx, c, id, func(e *edit) error {
 		for _, d := range e.goal.Decisions {
 			if d.Locked && (sameness(d.Description) == sameness(which) || strconv.Itoa(d.N) == which) {
-				return e.conflict(d, d, true)
+				return e.conflict(d)
 			}
 		}
 		return nil
@@ -130,22 +130,19 @@ type edit struct {
 	goal *Goal // the one that is changed; nil = none yet
 }
 
-// do runs f within a transaction. A conflict is kept although it is an error.
+// do runs f within a transaction.
 func (g *Store) do(ctx context.Context, c trust.Caller, what string, f func(*edit) error) (Goal, error) {
 	if c.Room == "" {
 		return Goal{}, fmt.Errorf("%s: no room given", what)
 	}
 	var goal Goal
-	var conflict error
 	err := store.InTx(ctx, g.db, func(tx *sql.Tx) error {
 		e := &edit{ctx: ctx, tx: tx, by: c, now: g.now().UTC().Truncate(time.Millisecond)}
-		if conflict = f(e); conflict != nil && !errors.Is(conflict, errLocked) {
-			return conflict
-		}
-		if e.goal != nil {
+		err := f(e)
+		if err == nil && e.goal != nil {
 			goal = *e.goal
 		}
-		return nil
+		return err
 	})
 	var b *broken
 	switch {
@@ -154,7 +151,7 @@ func (g *Store) do(ctx context.Context, c trust.Caller, what string, f func(*edi
 	case err != nil:
 		return Goal{}, fmt.Errorf("%s: %w", what, err)
 	}
-	return goal, conflict
+	return goal, nil
 }
 
 // change runs f on an open goal.
@@ -224,7 +221,7 @@ func (e *edit) create(description, priority string) error {
 	}
 	e.goal = &Goal{ID: store.NewID("goal"), Room: e.by.Room, User: e.by.Person, Label: e.by.Label(),
 		Description: description, Priority: priority, Status: Active, Created: e.now}
-	return e.changed("created", description)
+	return e.changed(true)
 }
 
 // pauseActive makes room for another active goal.
@@ -260,8 +257,7 @@ func (e *edit) status(to Status, why i18n.Text) error {
 	if to == Completed || to == Abandoned {
 		e.goal.Next, e.goal.Ended = "", e.now
 	}
-	kind := map[Status]string{Active: "resumed", Paused: "paused", Completed: "completed", Abandoned: "abandoned"}[to]
-	return e.changed(kind, string(why))
+	return e.changed(why != "")
 }
 
 func (e *edit) update(p Patch) (err error) {
@@ -283,34 +279,21 @@ func (e *edit) update(p Patch) (err error) {
 			return err
 		}
 	}
-	set := func(field *string, to, kind, before string) {
-		if to != "" && to != *field && err == nil {
-			*field = to
-			err = e.changed(kind, before+to)
-		}
+	before := *e.goal
+	e.goal.Description, e.goal.Priority = cmp.Or(p.Description, before.Description), cmp.Or(p.Priority, before.Priority)
+	e.goal.Next = cmp.Or(p.Next, before.Next)
+	if e.goal.Description == before.Description && e.goal.Priority == before.Priority && e.goal.Next == before.Next {
+		return nil
 	}
-	set(&e.goal.Description, p.Description, "updated", "")
-	set(&e.goal.Priority, p.Priority, "updated", "priority ")
-	set(&e.goal.Next, p.Next, "next", "")
-	return err
+	return e.changed(true)
 }
 
-// changed stores the goal as it is now, and adds to what happened to it; the oldest give way. A goal
-// with words of the caller is trusted no further than the caller.
-func (e *edit) changed(kind, detail string) error {
-	if detail != "" {
+// changed stores the goal as it is now. With words of the caller it is trusted no further than the caller.
+func (e *edit) changed(words bool) error {
+	if words {
 		e.goal.Label.Integrity = min(e.goal.Label.Integrity, e.by.Integrity)
 	}
-	if err := e.save(); err != nil {
-		return err
-	}
-	err := e.exec(`INSERT INTO goal_event (goal, at, kind, detail) VALUES (?, ?, ?, ?)`, e.goal.ID, e.now.UnixMilli(), kind, detail)
-	if err != nil {
-		return err
-	}
-	return e.exec(`DELETE FROM goal_event WHERE goal = ?1
-		AND id <= (SELECT id FROM goal_event WHERE goal = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,
-		e.goal.ID, maxEvents)
+	return e.save()
 }
 
 // save stores the goal and its parts, of which there are few. A locked decision is left as it is.

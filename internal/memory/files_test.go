@@ -232,6 +232,35 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// TestKilledBeforeTheFileOfAGroup: a dream groups two entries, and the program is killed before the file
+// is written, or before that is noted: the group stays, though the file shows both.
+func TestKilledBeforeTheFileOfAGroup(t *testing.T) {
+	for _, point := range []string{"rename", "rendered"} {
+		c := Config{Dir: t.TempDir(), Owner: owner}
+		s := openWith(t, c)
+		for _, text := range []string{"Anna likes tea, mostly in the evening.", "Anna likes tea very much."} {
+			_, _, err := s.Append(t.Context(), Private(owner), text)
+			expect.OK(t, err)
+		}
+		all := expect.Must(s.List(t.Context(), everything, Filter{}))(t)
+		stored := false
+		s.fault = func(at string) {
+			if stored = stored || at == "committed"; stored && at == point {
+				panic("killed")
+			}
+		}
+		func() {
+			defer func() { expect.Equal(t, recover(), any("killed"), point) }()
+			step := Step{Kind: GroupStep, ID: all[1].ID, Rev: all[1].Rev, By: all[0].ID, ByRev: all[0].Rev}
+			_, _ = s.Apply(t.Context(), "dream", []Step{step}, nil)
+		}()
+		grouped := expect.Must(s.Get(t.Context(), everything, all[1].ID))(t)
+		s = openWith(t, c)
+		expect.Equal(t, expect.Must(s.Get(t.Context(), everything, all[1].ID))(t), grouped, point)
+		expect.Equal(t, grouped.By, all[0].ID, point)
+	}
+}
+
 // TestKilledBetweenFileAndNote: a file that shows a part of what is known is written, and the
 // program is killed before that is noted, or noted and not written: what gave its place to
 // others still counts, and what a person takes out of the file does not.

@@ -218,7 +218,7 @@ func (s *Store) counts(ctx context.Context, id string, scope Scope) (yes bool, e
 func (s *Store) takeIn(ctx context.Context, f *file, was base, hash string, data []byte) ([]string, error) {
 	var ids []string
 	_, err := s.commit(ctx, byFile, func(c *change) error {
-		i := importer{change: c, scope: f.scope}
+		i := importer{change: c, scope: f.scope, unedited: hash == was.hash}
 		if info, err := os.Stat(f.path); err == nil && was.hash == "" {
 			i.at = info.ModTime()
 		}
@@ -251,6 +251,7 @@ type importer struct {
 	*change
 	scope            Scope
 	at               time.Time // when the file was changed, if nothing is known of it yet
+	unedited         bool      // the program was killed before it wrote what it had noted: no line is a person's
 	refused, removed int
 }
 
@@ -322,7 +323,7 @@ func (i *importer) line(l lines.Edited) (string, error) {
 
 // part makes e, which a person wrote as a line of its own, no member of another any more.
 func (i *importer) part(e Entry) error {
-	if e.By == "" {
+	if e.By == "" || i.unedited {
 		return nil
 	}
 	after := e

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +32,9 @@ func Stat(path string) (Stamp, error) {
 	for {
 		err := unix.Stat(path, &st)
 		if err == nil {
-			return stamp(&st), nil
+			return Stamp{
+				size: st.Size, mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(), dev: uint64(st.Dev), ino: st.Ino, mode: uint32(st.Mode),
+			}, nil
 		}
 		if errors.Is(err, unix.EINTR) {
 			continue
@@ -42,26 +43,6 @@ func Stat(path string) (Stamp, error) {
 			return Stamp{}, nil
 		}
 		return Stamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}
-	}
-}
-
-// StatFile takes the stamp of an open file, wherever its name went.
-func StatFile(f *os.File) (Stamp, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return Stamp{}, &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
-	}
-	return stamp(&st), nil
-}
-
-func stamp(st *unix.Stat_t) Stamp {
-	return Stamp{
-		size:  st.Size,
-		mtime: st.Mtim.Nano(),
-		ctime: st.Ctim.Nano(),
-		dev:   uint64(st.Dev),
-		ino:   st.Ino,
-		mode:  uint32(st.Mode),
 	}
 }
 
@@ -74,12 +55,6 @@ func (s Stamp) Regular() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
 
 // Size is the length of the file in bytes.
 func (s Stamp) Size() int64 { return s.size }
-
-// SameContent reports whether s and t are one file that was not written to in
-// between. Unlike ==, renaming or unlinking makes no difference.
-func (s Stamp) SameContent(t Stamp) bool {
-	return s.dev == t.dev && s.ino == t.ino && s.size == t.size && s.mtime == t.mtime
-}
 
 // Settled reports whether content read at readAt, after s was taken, is what s
 // stands for from now on. It is not when the file had been changed shortly

@@ -18,11 +18,11 @@ import (
 
 type memorySearchCommand struct {
 	Query []string `arg:"positional" help:"What to look for, in your own words."`
-	Scope []scope  `arg:"separate" placeholder:"SCOPE" help:"Search only here: private:@user:server, room:!id:server or shared. Without it, everywhere."`
+	Scope []scope  `arg:"separate" placeholder:"SCOPE" help:"Only here: private:@user:server, room:!id:server or shared. May be repeated."`
 	K     int      `arg:"-k" placeholder:"N" help:"At most so many hits (10 if left out)."`
 	Turns bool     `help:"Search past messages too."`
 	Past  bool     `help:"Find what no longer holds too."`
-	Batch string   `placeholder:"FILE" help:"Answer each question of a file of JSON lines (id, query, scope) with one line: {\"id\":…,\"refs\":[best first]}."`
+	Batch string   `placeholder:"FILE" help:"A file of JSON lines with id, query and scope; each is answered by its id and refs."`
 }
 
 // Run prints what is found, the best first. It changes nothing, and may run
@@ -50,7 +50,7 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 			return err
 		}
 	}
-	q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.location()), K: s.K, Turns: s.Turns, Past: s.Past}
+	q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.Zone), K: s.K, Turns: s.Turns, Past: s.Past}
 	if s.Batch != "" {
 		return s.batch(ctx, c, b, index, q)
 	}
@@ -65,7 +65,7 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 		}
 		return printJSON(c.out, found)
 	}
-	return printHits(c.out, hits, b.cfg.location())
+	return printHits(c.out, hits, b.cfg.Zone)
 }
 
 // foundHit is a hit as --json prints it: what most programs want comes first.
@@ -167,7 +167,7 @@ func readQuestions(name string) ([]batchQuestion, error) {
 }
 
 type memoryImportCommand struct {
-	File  string `arg:"positional,required" help:"A file of JSON lines with the fields text, scope, subject, source, observed_at, ref, conversation and seq, and what export prints besides; - is standard input."`
+	File  string `arg:"positional,required" help:"JSON lines as export prints them (only text is needed), or - for standard input."`
 	Scope scope  `placeholder:"SCOPE" help:"The scope of lines that name none (the first owner's private one)."`
 }
 
@@ -181,7 +181,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 		return fmt.Errorf("import: %w", err)
 	}
 	importer := memory.Importer{
-		Store: b.memory, Scope: cmp.Or(memory.Scope(m.Scope), memory.Private(b.cfg.owner())), Location: b.cfg.location(), Now: time.Now,
+		Store: b.memory, Scope: cmp.Or(memory.Scope(m.Scope), memory.Private(b.cfg.Owner())), Location: b.cfg.Zone, Now: time.Now,
 	}
 	begin := time.Now()
 	result, err := importer.Import(ctx, m.File, data)

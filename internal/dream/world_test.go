@@ -240,13 +240,6 @@ func (w *world) when(point string, f func()) {
 	}
 }
 
-// unindex takes the entries whose texts are like pattern out of the index.
-func (w *world) unindex(pattern string) {
-	w.t.Helper()
-	w.exec(`DELETE FROM index_fts WHERE rowid IN (SELECT row FROM index_doc JOIN memory ON doc = n WHERE text LIKE ?)`, pattern)
-	w.exec(`DELETE FROM index_doc WHERE doc IN (SELECT n FROM memory WHERE text LIKE ?)`, pattern)
-}
-
 // dump is all that a query finds, a row on each line.
 func dump(t *testing.T, db *sql.DB, query string) string {
 	t.Helper()

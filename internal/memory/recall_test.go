@@ -71,7 +71,7 @@ func TestUnhear(t *testing.T) {
 		expect.Len(t, found(t, s, "heron weir nice", me), 0, "%s: is found", b)
 		expect.Len(t, found(t, s, "otter", me), 2, "%s: only of the rest is found", b)
 		expect.OK(t, indexIsSound(t, OpenFTS(s.db)))
-		expect.Equal(t, expect.Must(s.HeardUpTo(t.Context(), "dm"))(t), 4, "%s: heard up to", b)
+		expect.Equal(t, expect.Must(s.HeardUpTo(t.Context(), "dm"))(t), 4, fmt.Sprintf("%s: heard up to", b))
 		expect.Must(s.Unhear(t.Context(), "$unknown"))(t)
 	}
 }

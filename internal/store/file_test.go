@@ -135,9 +135,6 @@ func TestStamp(t *testing.T) {
 	if changed := stat(); changed.Settled(whole.Add(1500*time.Millisecond)) || !changed.Settled(whole.Add(2500*time.Millisecond)) {
 		t.Error("a file with whole seconds settles at the wrong time")
 	}
-	if first.SameContent(stat()) {
-		t.Error("another time of change is the same content")
-	}
 	// Same size, same time of change: only the inode tells.
 	old := time.Now().Add(-time.Hour)
 	expect.OK(t, os.Chtimes(path, old, old))

@@ -56,10 +56,10 @@ var rows = map[string]int{
 	"internal/tools":    3, // what `make` runs; no part of the program
 
 	"internal/search": 2, // finds texts by id; knows nothing of memories
+	"internal/media":  2,
 
 	"internal/chat":  1,
 	"internal/llm":   1,
-	"internal/media": 1,
 	"internal/store": 1,
 	"internal/vram":  1,
 

@@ -25,17 +25,14 @@ import (
 
 // openDreamer makes the one who puts the memory in order.
 func (b *bot) openDreamer() (*dream.Dreamer, error) {
+	level := b.cfg.Level()
 	c := dream.Config{
 		DB: b.db, Store: b.memory, Dir: b.cfg.Data, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
 		Location: b.cfg.Zone, Log: b.log, Tasks: b.tasks, Skills: b.skills,
+		Trusted: func(user string) bool { return level(user) >= trust.User },
 		Budget: dreamt.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens,
 			Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
 	}
-	level, err := b.cfg.Level()
-	if err != nil {
-		return nil, err
-	}
-	c.Trusted = func(user string) bool { return level(user) >= trust.User }
 	if len(b.cfg.LLM.Models) > 0 {
 		c.Ask = func(ctx context.Context, role, prompt string) (string, error) {
 			answer, err := b.ask(ctx, role, prompt)
@@ -163,13 +160,9 @@ func (b *bot) printDream(c console, r dreamt.Report, failed error) error {
 }
 
 func (b *bot) openHarvester() (*harvest.Harvester, error) {
-	level, err := b.cfg.Level()
-	if err != nil {
-		return nil, err
-	}
 	return harvest.Open(harvest.Config{
 		DB: b.db, Store: b.memory, Ask: b.ask, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
-		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level, Quiet: b.background.Wait,
+		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: b.cfg.Level(), Quiet: b.background.Wait,
 		Heard:    func(ctx context.Context, room string) (time.Time, error) { return session.HeardAt(ctx, b.db, room) },
 		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.Zone, Log: b.log,
 	})

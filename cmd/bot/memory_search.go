@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/search"
 )
 
 type memorySearchCommand struct {
@@ -51,9 +52,9 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 	}
 	q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.Zone), K: s.K, Turns: s.Turns, Past: s.Past}
 	if s.Batch != "" {
-		return s.batch(ctx, c, index, q)
+		return s.batch(ctx, c, b, index, q)
 	}
-	hits, err := index.Search(ctx, q)
+	hits, err := memory.Search(ctx, b.db, index, q)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ type batchQuestion struct {
 	Scope memory.Scope    `json:"scope"`
 }
 
-func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy, q memory.Query) error {
+func (s memorySearchCommand) batch(ctx context.Context, c console, b *bot, index foundBy, q memory.Query) error {
 	questions, err := readQuestions(s.Batch)
 	if err != nil {
 		return err
@@ -121,7 +122,7 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy
 		if one.Scope != "" {
 			each.Scopes = []memory.Scope{one.Scope}
 		}
-		hits, err := index.Search(ctx, each)
+		hits, err := memory.Search(ctx, b.db, index, each)
 		if err != nil {
 			return err
 		}
@@ -201,9 +202,6 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	if result.Forgotten > 0 {
 		fmt.Fprintf(c.out, "%d were to be forgotten, and were left out. `bot memory add TEXT` takes one up once more.\n", result.Forgotten)
 	}
-	if len(result.Ignored) > 0 {
-		fmt.Fprintf(c.err, "These fields mean nothing here and were left out: %s.\n", strings.Join(result.Ignored, ", "))
-	}
 	return nil
 }
 
@@ -222,8 +220,9 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 	if err != nil {
 		return err
 	}
-	begin, documents := time.Now(), 0
-	if err := index.Rebuild(ctx, func(_, total int) { documents = max(documents, total) }); err != nil {
+	begin := time.Now()
+	documents, err := index.Rebuild(ctx)
+	if err != nil {
 		return err
 	}
 	if c.json {
@@ -235,8 +234,9 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 
 // foundBy is what the configured backend finds memories with.
 type foundBy interface {
-	Search(ctx context.Context, q memory.Query) ([]memory.Hit, error)
-	Rebuild(ctx context.Context, progress func(done, total int)) error
+	Search(ctx context.Context, q search.Query) ([]search.Hit, error)
+	Neighbours(ctx context.Context, id string, k int) ([]string, error)
+	Rebuild(ctx context.Context) (documents int, err error)
 	Scopes(ctx context.Context) ([]memory.Scope, error)
 }
 
@@ -245,12 +245,12 @@ const patient = 20 * time.Second
 
 // openIndex opens what the configured backend finds memories with.
 func (b *bot) openIndex(ctx context.Context) (_ foundBy, err error) {
-	words := memory.OpenFTS(b.db)
+	words := search.Open(b.db)
 	if b.vectors, err = b.openVectors(ctx, patient); err != nil || b.vectors == nil {
 		return words, err
 	}
 	if points := b.openPoints(b.vectors, patient); points != nil {
-		return memory.OpenHybrid(words, b.vectors, points), nil
+		return search.OpenHybrid(words, b.vectors, points), nil
 	}
-	return memory.OpenHybrid(words, b.vectors, nil), nil
+	return search.OpenHybrid(words, b.vectors, nil), nil
 }

@@ -21,6 +21,7 @@ import (
 	"reverie/internal/llm/encoder"
 	"reverie/internal/media"
 	"reverie/internal/memory"
+	"reverie/internal/search"
 	"reverie/internal/search/qdrant/standin"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
@@ -37,7 +38,7 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 	me := memory.Private(b.cfg.Owner())
 	turn := memory.Turn{Scope: me, Event: "$1", Sender: b.cfg.Owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
 	expect.OK(t, b.memory.Hear(t.Context(), turn))
-	line := memory.Hit{Turn: &turn}.Line(time.UTC, nil)
+	line := search.Hit{Turn: &turn}.Line(time.UTC, nil)
 	for _, m := range []history.Message{
 		{Role: llm.User, EventID: "$1", Text: secret}, {Role: llm.Assistant, EventID: "re:$1", Text: "Good."},
 		{Role: llm.User, EventID: "$2", Text: "And now?", Tail: "Recalled: " + line}, {Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c", Name: "search_memory", Arguments: `{"query":"vault"}`}}},
@@ -223,7 +224,7 @@ func TestQdrantAtWork(t *testing.T) {
 }
 
 // asOllama is a server that answers as Ollama does; loaded 0 = it has not loaded its model.
-func asOllama(t *testing.T, loaded, trained int) string {
+func asOllama(t *testing.T, loaded, trained int, files ...string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -234,7 +235,7 @@ func asOllama(t *testing.T, loaded, trained int) string {
 			}
 			fmt.Fprintf(w, `{"models":[%s]}`, models)
 		case "/api/show":
-			fmt.Fprintf(w, `{"model_info":{"general.architecture":"a","a.context_length":%d}}`, trained)
+			fmt.Fprintf(w, `{"model_info":{"general.architecture":"a","a.context_length":%d},"modelfile":%q}`, trained, strings.Join(files, "\n"))
 		default:
 			http.NotFound(w, r)
 		}
@@ -360,10 +361,7 @@ func TestFit(t *testing.T) {
 	}
 	dir := t.TempDir()
 	const hex = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	put(t, header, size, dir, "ollama", "blobs", "sha256-"+hex)
-	manifest := fmt.Appendf(nil, `{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":%d}]}`, hex, size)
-	put(t, manifest, int64(len(manifest)), dir, "ollama", "manifests", "registry.ollama.ai", "library", "m", "latest")
-	t.Setenv("OLLAMA_MODELS", filepath.Join(dir, "ollama"))
+	from := "FROM " + put(t, header, size, dir, "ollama", "blobs", "sha256-"+hex)
 	file := put(t, header, size, dir, "m.gguf")
 	llamaCPP := func(window int) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -381,8 +379,8 @@ func TestFit(t *testing.T) {
 		mib        int
 		warned     bool
 	}{
-		{"Ollama, 24 GiB", asOllama(t, 0, 131072), 24564, true},
-		{"Ollama, 40 GiB", asOllama(t, 0, 131072), 40960, false},
+		{"Ollama, 24 GiB", asOllama(t, 0, 131072, from), 24564, true},
+		{"Ollama, 40 GiB", asOllama(t, 0, 131072, from), 40960, false},
 		{"llama.cpp, 24 GiB", llamaCPP(65536), 24564, true},
 		{"llama.cpp, 24 GiB, a small window", llamaCPP(4096), 24564, false},
 	} {

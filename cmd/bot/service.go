@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -53,7 +55,7 @@ func (b *bot) connect(c connection) *service {
 			Tasks: b.tasks, Skills: b.skills, Media: b.media, Messages: b.messages,
 		},
 		Limits:  session.Limits{FileText: b.cfg.Files().Text, Helpers: subsession.Limits(b.cfg.Subs)},
-		Program: session.Program{Verify: c.verify, Status: b.withVectors(c.status), Dreams: b.dreams()},
+		Program: session.Program{Hooks: command.Hooks{Verify: c.verify, Status: b.withVectors(c.status), Dreams: b.dreams()}},
 
 		Background: b.background, Transport: c.transport, Rooms: c.rooms, Window: b.window.Inputs,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Location: b.cfg.Zone, Log: b.log,
@@ -128,7 +130,7 @@ type jobs struct{ *task.Scheduler }
 // Done tells what a person stopped, and what had no model to work with, from what failed.
 func (j jobs) Done(ctx context.Context, id, answer string, failed error) error {
 	switch {
-	case session.Stopped(failed):
+	case errors.Is(failed, agent.ErrStopped):
 		failed = task.ErrStopped
 	case outage(failed):
 		failed = fmt.Errorf("%w: %w", task.ErrOutage, failed)

@@ -182,11 +182,8 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 
 func (b *bot) openWindow(gpu *vram.Prober) *window.Detector {
 	c := window.DetectorConfig{
-		Models: b.models, GPU: gpu, Tier: b.cfg.Context.Tier, Ollama: os.Getenv("OLLAMA_MODELS"),
+		Models: b.models, GPU: gpu, Tier: b.cfg.Context.Tier,
 		Settings: fmt.Sprintf("vram_mib=%d probe=%t", b.cfg.Context.VRAMMiB, b.cfg.Context.Probe),
-	}
-	if home, err := os.UserHomeDir(); c.Ollama == "" && err == nil {
-		c.Ollama = filepath.Join(home, ".ollama", "models")
 	}
 	for _, m := range b.cfg.LLM.Models {
 		c.Servers = append(c.Servers, window.Server{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, Window: m.Window})

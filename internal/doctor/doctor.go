@@ -3,7 +3,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
-	"reverie/internal/prompt/section"
 	"reverie/internal/search/qdrant"
 	"reverie/internal/settings"
 	"reverie/internal/skill"
@@ -62,8 +60,6 @@ func (f *Findings) Unreadable(err error) {
 type Doctor struct {
 	Dir      string // the data folder
 	Defaults fs.FS  // what the program puts there
-	Language string // of the seed
-	Tools    []string
 	Skills   *skill.Library
 	Messages *settings.Messages
 	Models   *llm.Models
@@ -107,26 +103,17 @@ func (d Doctor) files(f *Findings) {
 	if !media.ReadsPDF() {
 		f.Advise("files", Note, "PDF files cannot be read: the program pdftotext is missing", "install the package poppler-utils")
 	}
-	large, err := memory.LargeFiles(d.Dir)
-	for _, l := range large {
-		what := fmt.Sprintf("%s is too large to be read (%s, at most %s): nothing is taken in from it, and nothing noted for it",
-			l.File, media.Size(l.Size), media.Size(memory.MaxFile))
-		f.Advise("memory", Ill, what, "shorten it, or move lines that do not belong there into another file")
-	}
-	edited, editedErr := store.EditedDefaults(d.Defaults, d.Dir)
+	edited, err := store.EditedDefaults(d.Defaults, d.Dir)
 	for _, file := range edited {
 		f.Advise("files", Note, file+" was edited by you and does not follow releases",
 			"delete it to get the default back at the next start")
 	}
-	if err = errors.Join(err, editedErr); err != nil {
+	if err != nil {
 		f.Unreadable(err)
 	}
 }
 
 func (d Doctor) prompt(ctx context.Context, f *Findings) {
-	for _, p := range section.Check(d.Dir, d.Defaults, d.Language, d.Tools) {
-		f.Add("prompt", Note, p.String())
-	}
 	for _, t := range dream.Templates() {
 		text, err := os.ReadFile(filepath.Join(d.Dir, t.File))
 		if err != nil { // who reads it for a request says so
@@ -146,6 +133,9 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 	if err != nil {
 		f.Advise("prompt", Ill, err.Error(), "shorten the files under data/, or use a model with a larger window")
 		return
+	}
+	for _, p := range p.Report.Problems {
+		f.Add("prompt", Note, p.String())
 	}
 	for _, o := range p.Report.Oversize {
 		what := fmt.Sprintf("%s take %d characters, and a prompt has room for %d: what is over is left out of it",

@@ -83,7 +83,8 @@ func (r *rooms) facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 	case direct == "off":
 		f.With = ""
 	case direct == "on" && f.With == "":
-		if f.With, err = kept.Person(ctx, room.String(), settings.Direct); err != nil {
+		by, err := kept.Decided(ctx, room.String(), settings.Direct)
+		if f.With = by.Person; err != nil {
 			return f, err
 		}
 	}
@@ -126,10 +127,10 @@ func (r *rooms) Left(ctx context.Context, room string) (bool, error) {
 	return left, doing("matrix: look up a room", err)
 }
 
-// DirectChat is a private direct chat with a person; empty when there is none.
+// DirectChat is a private direct chat with a person, an encrypted one before others; empty when there is none.
 func (r *rooms) DirectChat(ctx context.Context, person string) (string, error) {
 	rooms, err := store.Column[id.RoomID](ctx, r.db,
-		`SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY id`, person)
+		`SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY encrypted DESC, id`, person)
 	if err != nil {
 		return "", fmt.Errorf("look up direct chats: %w", err)
 	}

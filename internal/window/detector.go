@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -21,7 +22,6 @@ type DetectorConfig struct {
 	GPU      *vram.Prober
 	Tier     int    // the owner's choice; 0 = none
 	Settings string // what the owner has set of GPUs, in any form: compared only
-	Ollama   string // the folder in which Ollama keeps models
 }
 
 // Server is a model as the owner named it.
@@ -98,7 +98,7 @@ func (d *Detector) askGPU(ctx context.Context) {
 	server, found := d.Chat()
 	said := Said{}
 	if here, _ := placeOf(server.BaseURL); here {
-		f, err := d.fitting(ctx, server.Model, found, d.cfg.GPU.Probe(ctx))
+		f, err := fitting(found, d.cfg.GPU.Probe(ctx))
 		if said = (Said{Tokens: f.Window, By: f.Reason}); err != nil {
 			said = Said{By: err.Error()}
 		}
@@ -130,23 +130,22 @@ func (d *Detector) Inputs() Inputs {
 }
 
 // fitting is the window of a model that fits into GPUs.
-func (d *Detector) fitting(ctx context.Context, model string, found llm.Detection, report vram.Report) (vram.Fitting, error) {
+func fitting(found llm.Detection, report vram.Report) (vram.Fitting, error) {
 	if report.State != vram.Known {
 		return vram.Fitting{}, fmt.Errorf("the GPU memory is not known: %s", report.Reason)
 	}
-	blob := vram.Blob{Path: found.File}
-	if found.File == "" {
-		if found.Server != llm.Ollama {
-			return vram.Fitting{}, errors.New("the server does not say which file its model is")
-		}
-		var err error
-		if blob, err = vram.OllamaBlob(d.cfg.Ollama, model); err != nil {
-			return vram.Fitting{}, err
-		}
+	if len(found.Files) == 0 {
+		return vram.Fitting{}, errors.New("the server does not say which file its model is")
 	}
-	shape, err := vram.ReadShape(ctx, blob.Path)
+	shape, err := vram.ReadShape(found.Files[0])
 	if err != nil {
 		return vram.Fitting{}, err
 	}
-	return vram.Fit(shape, report, vram.Options{Beside: blob.Beside, Held: found.Held, Limit: found.Trained})
+	var beside uint64
+	for _, file := range found.Files[1:] {
+		if info, err := os.Stat(file); err == nil {
+			beside += uint64(info.Size())
+		}
+	}
+	return vram.Fit(shape, report, vram.Options{Beside: beside, Held: found.Held})
 }

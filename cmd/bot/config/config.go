@@ -313,23 +313,20 @@ func (c *Config) ByMeaning() bool {
 }
 
 // Level is how far the words that user addresses to the bot are trusted. Whoever sits at the machine is an owner.
-func (c *Config) Level() (func(user string) trust.Integrity, error) {
-	allowed := func(string) bool { return false }
+func (c *Config) Level() func(user string) trust.Integrity {
+	allows := func(string) bool { return false }
 	if m := c.Matrix; m != nil {
-		var err error
-		if allowed, err = gate.Allowed(m.User, m.Owners, m.Allow, m.Bots); err != nil {
-			return nil, fmt.Errorf("matrix: %w", err)
-		}
+		allows = gate.New(m.User, m.Owners, m.Allow, m.Bots...).Allows
 	}
 	return func(user string) trust.Integrity {
 		switch {
 		case user == TerminalUser, slices.Contains(c.Owners(), user):
 			return trust.Owner
-		case allowed(user):
+		case allows(user):
 			return trust.User
 		}
 		return trust.Foreign
-	}, nil
+	}
 }
 
 // Files is what bounds files: of `bot chat` too, which has no Matrix.

@@ -14,7 +14,7 @@ func OpenBuiltIn(ctx context.Context, c Config) (*Vectors, error) {
 	if !encoder.BuiltIn() {
 		return nil, encoder.ErrNoWeights
 	}
-	c.Embedder, c.Neutral = encoder.NewLazy(c.Log), encoder.Neutral
+	c.Embedder = encoder.NewLazy()
 	c.Patience = cmp.Or(c.Patience, 2*time.Second) // a busy computer is no server that is unreachable
 	return Open(ctx, c)
 }

@@ -86,8 +86,8 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 
 func (b *bot) doctor(embedding *llm.Embedding) doctor.Doctor {
 	d := doctor.Doctor{
-		Dir: b.cfg.Data, Defaults: reverie.Data, Skills: b.skills,
-		Messages: b.messages, Models: b.models, Preview: b.connect(connection{}).sessions.Preview,
+		Dir: b.cfg.Data, Defaults: reverie.Data, Skills: b.skills, Messages: b.messages, Models: b.models,
+		Preview: b.connect(connection{}).sessions.Preview,
 		Tier: func(ctx context.Context) (window.Decision, error) {
 			r, err := b.tier(ctx)
 			return r.Decision, err

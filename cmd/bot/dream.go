@@ -25,14 +25,14 @@ import (
 
 // openDreamer makes the one who puts the memory in order.
 func (b *bot) openDreamer() (*dream.Dreamer, error) {
+	level := b.cfg.Level()
 	c := dream.Config{
 		DB: b.db, Store: b.memory, Dir: b.cfg.Data, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
 		Location: b.cfg.Zone, Log: b.log, Tasks: b.tasks, Skills: b.skills,
+		Trusted: func(user string) bool { return level(user) >= trust.User },
 		Budget: dreamt.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens,
 			Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
 	}
-	level := b.cfg.Level()
-	c.Trusted = func(user string) bool { return level(user) >= trust.User }
 	if len(b.cfg.LLM.Models) > 0 {
 		c.Ask = func(ctx context.Context, role, prompt string) (string, error) {
 			answer, err := b.ask(ctx, role, prompt)

@@ -314,15 +314,15 @@ func (c *Config) ByMeaning() bool {
 
 // Level is how far the words that user addresses to the bot are trusted. Whoever sits at the machine is an owner.
 func (c *Config) Level() func(user string) trust.Integrity {
-	allowed := func(string) bool { return false }
+	allows := func(string) bool { return false }
 	if m := c.Matrix; m != nil {
-		allowed = gate.New(m.User, m.Owners, m.Allow, m.Bots...).Allows
+		allows = gate.New(m.User, m.Owners, m.Allow, m.Bots...).Allows
 	}
 	return func(user string) trust.Integrity {
 		switch {
 		case user == TerminalUser, slices.Contains(c.Owners(), user):
 			return trust.Owner
-		case allowed(user):
+		case allows(user):
 			return trust.User
 		}
 		return trust.Foreign

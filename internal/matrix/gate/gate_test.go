@@ -313,14 +313,3 @@ func TestIncomingText(t *testing.T) {
 		})
 	}
 }
-
-// sure returns what there is if there was no error.
-func sure[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto"
-	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/chat"
 	"reverie/internal/command"
@@ -109,6 +108,7 @@ type Client struct {
 	unconfirmed *unconfirmed
 	gate        *gate.Gate
 
+	members    *memberships // since Run
 	backup     *e2ee.Backup
 	verifier   *verification.Verifier
 	typing     *typing
@@ -142,7 +142,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		Problem: c.sync.setProblem})
 	login := cfg.account()
 	login.Now, login.Store = c.cfg.now, keys
-	login.Syncer = func() mautrix.Syncer { return &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c} }
+	login.Syncer = func() mautrix.Syncer { return library{mautrix.NewDefaultSyncer()} }
 	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allowed}
 	var err error
 	if c.acc, err = account.Open(ctx, login); err != nil {
@@ -152,7 +152,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.typing, c.receipts = newTyping(c.cli, c.cfg.Log, c.cfg.now), newReceipts(c.cli, c.cfg.Log)
 	c.gate = gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	c.rooms = newRooms(cfg.DB, c.acc, c.cfg.Log)
-	c.register()
+	e2ee.OnSession(c.machine(), c.keys.add)
 	c.acc.SignDevice(ctx)
 	c.acc.Identity.Open(ctx)
 	c.backup = e2ee.OpenBackup(ctx, c.acc.Keys(), c.acc.Identity)
@@ -164,7 +164,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		c.unconfirmed.add(r.ID)
 	}
 	if c.verifier, err = verification.New(ctx, verification.Config{
-		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c.rooms, c},
+		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Rooms: verifyRooms{c.rooms, c},
 	}); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}
@@ -192,9 +192,7 @@ type Handler interface {
 // An error means that going on is pointless, as when the access token is no
 // longer valid and there is no password to get a new one.
 func (c *Client) Run(ctx context.Context, h Handler) error {
-	members := newMemberships(c, h)
-	c.on(members.onMember, event.StateMember)
-	c.on(members.onTombstone, event.StateTombstone)
+	c.members = newMemberships(c, h)
 	out, stopOut := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopOut()
 	stopping := make(chan struct{})
@@ -206,7 +204,7 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 	g.Go(func() error { return c.runSync(ctx) })
 	g.Go(func() error { return c.runInbox(ctx, h.Deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
-	g.Go(func() error { return members.run(ctx) })
+	g.Go(func() error { return c.members.run(ctx) })
 	g.Go(func() error { return c.redactions.run(ctx, h.Redacted) })
 	g.Go(func() error { return c.receipts.run(ctx) })
 	g.Go(func() error { return c.typing.run(ctx) })

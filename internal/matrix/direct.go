@@ -25,12 +25,7 @@ func (r *rooms) DirectWith(ctx context.Context, room string) (person string, err
 	return f.With, nil
 }
 
-// onDirectChats learns from the account's m.direct which rooms are direct chats, and with whom.
-func (r *rooms) onDirectChats(ctx context.Context, _ *batch, evt *event.Event) error {
-	return r.noteDirect(ctx, *evt.Content.AsDirectChats())
-}
-
-// noteDirect stores with whom rooms are direct chats. A room that has a person already keeps
+// noteDirect stores with whom rooms are direct chats, as the account's m.direct says. A room that has a person already keeps
 // it, and one that is listed under several people is with none of them.
 func (r *rooms) noteDirect(ctx context.Context, chats event.DirectChatsEventContent) error {
 	with := map[id.RoomID]id.UserID{}
@@ -101,7 +96,7 @@ func (r *rooms) expose(ctx context.Context, room id.RoomID) error {
 }
 
 // watch looks whether an event of a room's state exposes it, before any later event undoes it.
-func (r *rooms) watch(ctx context.Context, _ *batch, evt *event.Event) error {
+func (r *rooms) watch(ctx context.Context, evt *event.Event) error {
 	if evt.Mautrix.EventSource&event.SourceInvite != 0 { // a preview, and not by our homeserver
 		return nil
 	}

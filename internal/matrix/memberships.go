@@ -55,9 +55,9 @@ const joinTries = 12
 const refuseAtOnce = 10
 
 // onMember follows our own membership: invitations, joining, leaving.
-func (m *memberships) onMember(ctx context.Context, b *batch, evt *event.Event) error {
+func (m *memberships) onMember(ctx context.Context, evt *event.Event) error {
 	if evt.GetStateKey() != m.rooms.cli.UserID.String() {
-		return m.rooms.watch(ctx, b, evt)
+		return m.rooms.watch(ctx, evt)
 	}
 	content, ok := evt.Content.Parsed.(*event.MemberEventContent)
 	if !ok {

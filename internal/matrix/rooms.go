@@ -44,12 +44,8 @@ func (r *rooms) setMembership(ctx context.Context, room id.RoomID, membership st
 	return doing("note a membership", err)
 }
 
-// onEncryption remembers that a room is encrypted, for ever: encryption cannot
+// markEncrypted remembers that a room is encrypted, for ever: encryption cannot
 // be turned off, and who says otherwise must not be believed.
-func (r *rooms) onEncryption(ctx context.Context, _ *batch, evt *event.Event) error {
-	return r.markEncrypted(ctx, evt.RoomID)
-}
-
 func (r *rooms) markEncrypted(ctx context.Context, room id.RoomID) error {
 	_, err := r.db.ExecContext(ctx,
 		`INSERT INTO matrix_room (id, encrypted) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET encrypted = 1`, room.String())

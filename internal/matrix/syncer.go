@@ -30,96 +30,105 @@ type batch struct {
 	err  error             // something of ours failed: the same sync must be worked on again
 }
 
-type (
-	batchKey  struct{} // the *batch of a context
-	originKey struct{} // the *event.Event that a decrypted one came as
-)
-
-// context makes b the batch of what is done with it. It fails with what could not be stored.
-func (b *batch) context(ctx context.Context) context.Context {
-	return e2ee.WithFailures(context.WithValue(ctx, batchKey{}, b), func(err error) { b.err = cmp.Or(b.err, err) })
-}
-
-func batchOf(ctx context.Context) *batch {
-	b, _ := ctx.Value(batchKey{}).(*batch)
-	return b
-}
-
 // fail notes that the batch cannot be stored as it is. It is for faults of
 // ours, such as a full disk; what is wrong with an event goes into Unreadable.
-func fail(ctx context.Context, err error) {
-	if b := batchOf(ctx); b != nil {
-		b.err = cmp.Or(b.err, err)
-	}
-}
+func (b *batch) fail(err error) { b.err = cmp.Or(b.err, err) }
 
-// syncer hands events to their handlers, and keeps what goes wrong over one
-// event away from the others. The crypto helper registers its handlers here
-// too, before ours, so that the state store is up to date when ours run.
-type syncer struct {
-	*mautrix.DefaultSyncer
-	c *Client
-}
+// library takes the handlers of mautrix: those of its state store, its crypto machine and its
+// verification. It leaves out what would take a whole sync, see e2ee.Store.Take, and the handler for
+// encrypted events, which waits for missing keys in goroutines that a restart ends.
+type library struct{ *mautrix.DefaultSyncer }
 
-// OnEventType leaves out the crypto helper's handler for encrypted events. It
-// waits for missing keys in goroutines, which a restart ends; see onEncrypted.
-func (s *syncer) OnEventType(t event.Type, h mautrix.EventHandler) {
+func (library) OnSync(mautrix.SyncHandler) {}
+
+func (l library) OnEventType(t event.Type, h mautrix.EventHandler) {
 	if t != event.EventEncrypted {
-		s.DefaultSyncer.OnEventType(t, s.c.guard(h))
+		l.DefaultSyncer.OnEventType(t, h)
 	}
 }
 
-// OnSync leaves out the crypto helper's handler for whole syncs; see e2ee.Store.Take.
-func (s *syncer) OnSync(mautrix.SyncHandler) {
-	s.DefaultSyncer.OnSync(func(ctx context.Context, res *mautrix.RespSync, since string) bool {
-		s.c.acc.Store.Take(ctx, s.c.guard, res, since)
-		return true
-	})
+// takeAll hands the events of a sync to their handlers.
+func (c *Client) takeAll(ctx context.Context, b *batch, res *mautrix.RespSync) {
+	c.take(ctx, b, "", event.SourceToDevice, res.ToDevice.Events)
+	c.take(ctx, b, "", event.SourceAccountData, res.AccountData.Events)
+	for room, joined := range res.Rooms.Join {
+		c.take(ctx, b, room, event.SourceJoin|event.SourceState, joined.State.Events)
+		c.take(ctx, b, room, event.SourceJoin|event.SourceTimeline, joined.Timeline.Events)
+	}
+	for room, invited := range res.Rooms.Invite {
+		c.take(ctx, b, room, event.SourceInvite|event.SourceState, invited.State.Events)
+	}
+	for room, left := range res.Rooms.Leave {
+		c.take(ctx, b, room, event.SourceLeave|event.SourceState, left.State.Events)
+		c.take(ctx, b, room, event.SourceLeave|event.SourceTimeline, left.Timeline.Events)
+	}
 }
 
-// handler takes what an event tells into the batch of its sync. An error is a fault of ours, such
+func (c *Client) take(ctx context.Context, b *batch, room id.RoomID, source event.Source, events []*event.Event) {
+	for _, evt := range events {
+		evt.RoomID, evt.Mautrix.EventSource = room, source
+		switch {
+		case evt.StateKey != nil:
+			evt.Type.Class = event.StateEventType
+		case source == event.SourceAccountData:
+			evt.Type.Class = event.AccountDataEventType
+		case source == event.SourceToDevice:
+			evt.Type.Class = event.ToDeviceEventType
+		default:
+			evt.Type.Class = event.MessageEventType
+		}
+		if err := evt.Content.ParseRaw(evt.Type); err == nil || c.takesUnparsed(ctx, b, evt, err) {
+			c.route(ctx, b, evt, evt)
+		}
+	}
+}
+
+// route hands an event to mautrix's handlers, so that the state store is up to date, and then
+// to ours. origin is the event as it came: evt may be what it was decrypted to.
+func (c *Client) route(ctx context.Context, b *batch, evt, origin *event.Event) {
+	c.guard(b, origin, func() { c.cli.Syncer.(library).Dispatch(ctx, evt) })
+	c.guard(b, origin, func() { b.fail(c.handle(ctx, b, evt)) })
+}
+
+// handle takes what an event tells into the batch of its sync. An error is a fault of ours, such
 // as a full disk: the batch cannot be stored as it is.
-type handler func(ctx context.Context, b *batch, evt *event.Event) error
-
-// register connects the handlers, but for those of memberships.
-func (c *Client) register() {
-	s := c.cli.Syncer.(*syncer)
-	s.ParseErrorHandler = c.unparsed
-	s.OnEvent(c.guarded(c.onEcho))
-	c.on(c.rooms.onEncryption, event.StateEncryption)
-	c.on(c.rooms.watch, event.StateHistoryVisibility)
-	c.on(c.rooms.onDirectChats, event.AccountDataDirectChats)
-	c.on(c.onRedaction, event.EventRedaction)
-	c.on(c.onMessage, event.EventMessage)
-	c.on(c.onReaction, event.EventReaction)
-	c.on(c.onVote, event.EventUnstablePollResponse, pollVote)
-	c.on(c.onEncrypted, event.EventEncrypted)
-	e2ee.OnSession(c.machine(), c.keys.add)
-}
-
-// on has h handle events of these kinds.
-func (c *Client) on(h handler, kinds ...event.Type) {
-	for _, kind := range kinds {
-		c.cli.Syncer.(*syncer).DefaultSyncer.OnEventType(kind, c.guarded(h))
+func (c *Client) handle(ctx context.Context, b *batch, evt *event.Event) error {
+	if evt.Sender == c.cli.UserID && evt.Unsigned.TransactionID != "" && evt.StateKey == nil { // a message of ours comes back
+		b.Echoes = append(b.Echoes, delivery.Echo{Txn: evt.Unsigned.TransactionID, Event: evt.ID.String()})
 	}
+	switch evt.Type {
+	case event.StateEncryption:
+		return c.rooms.markEncrypted(ctx, evt.RoomID)
+	case event.StateHistoryVisibility:
+		return c.rooms.watch(ctx, evt)
+	case event.StateMember:
+		return c.members.onMember(ctx, evt)
+	case event.StateTombstone:
+		return c.members.onTombstone(ctx, evt)
+	case event.AccountDataDirectChats:
+		return c.rooms.noteDirect(ctx, *evt.Content.AsDirectChats())
+	case event.EventRedaction:
+		return c.onRedaction(ctx, b, evt)
+	case event.EventMessage:
+		return c.onMessage(ctx, b, evt)
+	case event.EventReaction:
+		return c.onReaction(ctx, b, evt)
+	case event.EventUnstablePollResponse, pollVote:
+		return c.onVote(ctx, b, evt)
+	case event.EventEncrypted:
+		return c.onEncrypted(ctx, b, evt)
+	}
+	return nil
 }
 
-func (c *Client) guarded(h handler) mautrix.EventHandler {
-	return c.guard(func(ctx context.Context, evt *event.Event) {
-		fail(ctx, h(ctx, batchOf(ctx), evt))
-	})
-}
-
-// unparsed says whether an event whose content could not be parsed is handled
+// takesUnparsed says whether an event whose content could not be parsed is handled
 // all the same. Of types that nobody knows it is; the rest makes no sense.
-func (c *Client) unparsed(evt *event.Event, err error) bool {
+func (c *Client) takesUnparsed(ctx context.Context, b *batch, evt *event.Event, err error) bool {
 	if errors.Is(err, event.ErrUnsupportedContentType) || errors.Is(err, event.ErrContentAlreadyParsed) {
 		return true
 	}
 	if evt.StateKey != nil && evt.Type.Type == event.StateMember.Type && *evt.StateKey != c.cli.UserID.String() {
-		if err := c.rooms.expose(context.Background(), evt.RoomID); err != nil { // somebody may be there all the same
-			c.cfg.Log.Error("matrix: a member is not noted", "room", evt.RoomID, "err", err)
-		}
+		b.fail(c.rooms.expose(ctx, evt.RoomID)) // somebody may be there all the same
 	}
 	c.cfg.Log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 		"type", text.Clip(evt.Type.Type, 60), "err", err)
@@ -129,26 +138,21 @@ func (c *Client) unparsed(evt *event.Event, err error) bool {
 // guard keeps a panic over one event away from the others of its sync. A
 // message is stored and tried again; what a state event told is asked for anew
 // before the next message to the room.
-func (c *Client) guard(h mautrix.EventHandler) mautrix.EventHandler {
-	return func(ctx context.Context, evt *event.Event) {
-		defer func() {
-			r := recover()
-			if r == nil {
-				return
-			}
-			c.cfg.Log.Error("matrix: an event could not be handled", "room", evt.RoomID, "event", evt.ID, "panic", r,
-				"stack", string(debug.Stack()))
-			if evt.StateKey != nil {
-				c.rooms.forgetState(evt.RoomID)
-				return
-			}
-			if origin, ok := ctx.Value(originKey{}).(*event.Event); ok {
-				evt = origin
-			}
-			c.keep(batchOf(ctx), evt, "", fmt.Errorf("panic: %v", r))
-		}()
-		h(ctx, evt)
-	}
+func (c *Client) guard(b *batch, evt *event.Event, f func()) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		c.cfg.Log.Error("matrix: an event could not be handled", "room", evt.RoomID, "event", evt.ID, "panic", r,
+			"stack", string(debug.Stack()))
+		if evt.StateKey != nil {
+			c.rooms.forgetState(evt.RoomID)
+			return
+		}
+		c.keep(b, evt, "", fmt.Errorf("panic: %v", r))
+	}()
+	f()
 }
 
 // process works through a sync and then stores its result and the next token
@@ -160,16 +164,14 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	}
 	// Once begun, a batch is finished: an Olm session that has stepped on while
 	// the key it carried was not stored would lose that key for good.
-	ctx = context.WithoutCancel(ctx)
+	ctx = e2ee.WithFailures(context.WithoutCancel(ctx), b.fail)
 	// The crypto machine fetches these lists at once, and forgets about one that it does not get.
 	if err := c.machine().CryptoStore.MarkTrackedUsersOutdated(ctx, res.DeviceLists.Changed); err != nil {
 		return fmt.Errorf("note that lists of devices have changed: %w", err)
 	}
 	c.rooms.membersIn(res)
-	s := c.cli.Syncer.(*syncer)
-	if err := s.DefaultSyncer.ProcessResponse(b.context(ctx), res, pos.token); err != nil {
-		return err
-	}
+	c.acc.Store.Take(ctx, func(evt *event.Event, f func()) { c.guard(b, evt, f) }, res, pos.token)
+	c.takeAll(ctx, b, res)
 	if b.err != nil {
 		return b.err
 	}
@@ -236,14 +238,6 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 		joined.Timeline.Events = slices.DeleteFunc(joined.Timeline.Events, func(evt *event.Event) bool {
 			return evt.StateKey != nil && missed[evt.ID] // the sync tells of the newest state by itself
 		})
-	}
-	return nil
-}
-
-// onEcho notices our own messages coming back.
-func (c *Client) onEcho(_ context.Context, b *batch, evt *event.Event) error {
-	if evt.Sender == c.cli.UserID && evt.Unsigned.TransactionID != "" && evt.StateKey == nil {
-		b.Echoes = append(b.Echoes, delivery.Echo{Txn: evt.Unsigned.TransactionID, Event: evt.ID.String()})
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 
 // onTombstone notes the room that is to replace another one. That its sender may end the room
 // is checked by the homeserver, and once more here, because following moves the old room's memory.
-func (m *memberships) onTombstone(ctx context.Context, _ *batch, evt *event.Event) error {
+func (m *memberships) onTombstone(ctx context.Context, evt *event.Event) error {
 	content, ok := evt.Content.Parsed.(*event.TombstoneEventContent)
 	if !ok || evt.StateKey == nil || *evt.StateKey != "" || evt.Mautrix.EventSource&event.SourceJoin == 0 {
 		return nil

@@ -18,10 +18,11 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/delivery"
-	"reverie/internal/i18n"
 	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/gate"
+	"reverie/internal/matrix/room"
+	"reverie/internal/matrix/send"
 	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
 	"reverie/internal/settings"
@@ -67,11 +68,6 @@ func (cfg Config) account() account.Config {
 
 func (cfg Config) dir(name string) string { return filepath.Join(cfg.Dir, "matrix", name) }
 
-// said is what says sentences in the language of room.
-func (c *Client) said(ctx context.Context, room string) i18n.Say {
-	return func(key string, fill ...string) string { return c.cfg.Text(ctx, room, key, fill...) }
-}
-
 // withDefaults fills in what is empty.
 func (cfg Config) withDefaults() Config {
 	if cfg.Log == nil {
@@ -99,23 +95,22 @@ func (cfg Config) withDefaults() Config {
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
-	*rooms
-	cfg         Config
-	cli         *mautrix.Client
-	acc         *account.Account
-	inbox       *delivery.Inbox
-	outbox      *delivery.Outbox
-	unconfirmed *unconfirmed
-	gate        *gate.Gate
+	*room.Rooms
+	*send.Sender
+	cfg    Config
+	cli    *mautrix.Client
+	acc    *account.Account
+	inbox  *delivery.Inbox
+	outbox *delivery.Outbox
+	gate   *gate.Gate
 
-	members    *memberships // since Run
+	members    *room.Memberships // since Run
 	backup     *e2ee.Backup
 	verifier   *verification.Verifier
 	typing     *typing
 	receipts   *receipts
 	sync       *syncState
 	keys       *missingKeys
-	drafts     *drafts
 	redactions *redactions
 
 	ending chan struct{} // closed when the context of Run ends
@@ -132,12 +127,11 @@ var _ chat.Transport = (*Client)(nil)
 func Open(ctx context.Context, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	c := &Client{
-		cfg: cfg, sync: &syncState{synced: make(chan struct{})}, keys: newMissingKeys(), drafts: &drafts{all: map[string]*draft{}},
+		cfg: cfg, sync: &syncState{synced: make(chan struct{})}, keys: newMissingKeys(),
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), ending: make(chan struct{}),
 	}
 	c.inbox, c.outbox = delivery.New(cfg.DB, c.cfg.now, command.Retries)
 	c.redactions = &redactions{inbox: c.inbox, log: cfg.Log, now: cfg.now, wake: make(chan struct{}, 1)}
-	c.unconfirmed = newUnconfirmed(cfg.now, *cfg.pace)
 	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.cfg.Log, Ending: c.ending, Again: c.cfg.pace.again,
 		Problem: c.sync.setProblem})
 	login := cfg.account()
@@ -151,20 +145,21 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.cli = c.acc.Client
 	c.typing, c.receipts = newTyping(c.cli, c.cfg.Log, c.cfg.now), newReceipts(c.cli, c.cfg.Log)
 	c.gate = gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
-	c.rooms = newRooms(cfg.DB, c.acc, c.cfg.Log)
+	c.Rooms = room.New(cfg.DB, c.acc, c.cfg.Log)
 	e2ee.OnSession(c.machine(), c.keys.add)
-	c.acc.SignDevice(ctx)
-	c.acc.Identity.Open(ctx)
-	c.backup = e2ee.OpenBackup(ctx, c.acc.Keys(), c.acc.Identity)
-	left, err := c.outbox.Unconfirmed(ctx, "")
+	c.Sender, err = send.New(ctx, send.Config{
+		Client: c.cli, Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, DB: cfg.DB, Media: cfg.Media, MaxFile: cfg.MaxFile,
+		Log: cfg.Log, Now: cfg.now, Text: cfg.Text, Echo: cfg.pace.echo, Restart: cfg.pace.restart,
+		Numbers: c.sync.numbers, Hurry: c.sync.hurry, Synced: c.sync.synced, Ending: c.ending, InWake: c.inWake, OutWake: c.outWake,
+	})
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range left { // an earlier run may have been sending them when it died
-		c.unconfirmed.add(r.ID)
-	}
+	c.acc.SignDevice(ctx)
+	c.acc.Identity.Open(ctx)
+	c.backup = e2ee.OpenBackup(ctx, c.acc.Keys(), c.acc.Identity)
 	if c.verifier, err = verification.New(ctx, verification.Config{
-		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Rooms: verifyRooms{c.rooms, c},
+		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Rooms: verifyRooms{c.Rooms, c},
 	}); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}
@@ -192,19 +187,24 @@ type Handler interface {
 // An error means that going on is pointless, as when the access token is no
 // longer valid and there is no password to get a new one.
 func (c *Client) Run(ctx context.Context, h Handler) error {
-	c.members = newMemberships(c, h)
+	c.members = room.NewMemberships(room.Config{
+		Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, Log: c.cfg.Log, Now: c.cfg.now, Again: c.cfg.pace.again,
+		Refuse: c.cfg.pace.refuse, Text: c.cfg.Text, Allows: c.gate.Allows, Tell: c.Tell,
+		Cleared: func(room string) { c.DropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
+		Move:    h.RoomReplaced, InWake: c.inWake, OutWake: c.outWake,
+	})
 	out, stopOut := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopOut()
 	stopping := make(chan struct{})
 	var sender errgroup.Group
-	sender.Go(func() error { c.runOutbox(out, stopping); return nil })
+	sender.Go(func() error { c.Sender.Run(out, stopping); return nil })
 
 	g, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, func() { close(c.ending) })()
 	g.Go(func() error { return c.runSync(ctx) })
 	g.Go(func() error { return c.runInbox(ctx, h.Deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
-	g.Go(func() error { return c.members.run(ctx) })
+	g.Go(func() error { return c.members.Run(ctx) })
 	g.Go(func() error { return c.redactions.run(ctx, h.Redacted) })
 	g.Go(func() error { return c.receipts.run(ctx) })
 	g.Go(func() error { return c.typing.run(ctx) })
@@ -221,6 +221,18 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 		return nil
 	}
 	return err
+}
+
+// verifyRooms is what a verification knows of rooms.
+type verifyRooms struct {
+	*room.Rooms
+	c *Client
+}
+
+func (r verifyRooms) Allowed(user string) bool { return r.c.Allowed(user) }
+
+func (r verifyRooms) Send(ctx context.Context, room string, m chat.Outgoing) error {
+	return r.c.Send(ctx, room, m)
 }
 
 // Verify is the command !verify: what person asks for or answers in room. The text is for them.

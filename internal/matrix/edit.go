@@ -11,7 +11,6 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/gate"
-	"reverie/internal/matrix/retry"
 )
 
 // onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
@@ -45,7 +44,7 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ga
 	if err != nil {
 		return true, err
 	}
-	in.SenderName, in.Text, in.Files = c.rooms.displayName(ctx, evt.RoomID, evt.Sender), o.Text, files
+	in.SenderName, in.Text, in.Files = c.Rooms.DisplayName(ctx, evt.RoomID, evt.Sender), o.Text, files
 	in.Change, in.Target = chat.Edited, target.String()
 	b.In = append(b.In, delivery.Incoming{Addressed: o.Pass, Inbound: in})
 	return true, nil
@@ -53,7 +52,7 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ga
 
 // gesture is a redaction or reaction as the session gets it.
 func (c *Client) gesture(ctx context.Context, evt *event.Event) (chat.Inbound, error) {
-	room, err := c.rooms.facts(ctx, evt.RoomID)
+	room, err := c.Rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
 		return chat.Inbound{}, err
 	}
@@ -82,18 +81,4 @@ func (c *Client) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 	in.Change, in.Target = what, content.RelatesTo.EventID.String()
 	b.In = append(b.In, delivery.Incoming{Addressed: slices.Contains(c.cfg.Owners, in.Sender) && !in.Unproven, Inbound: in})
 	return err
-}
-
-// Redact takes our message id out of room, with its files, also what is being sent
-// right now. It is durable when Redact returns, and may be repeated. One that was never
-// said is no error, and no draft of it is shown any more.
-func (c *Client) Redact(ctx context.Context, room, id string) error {
-	c.drafts.mu.Lock()
-	delete(c.drafts.all, id)
-	c.drafts.mu.Unlock()
-	if err := c.outbox.Remove(ctx, room, id); err != nil {
-		return err
-	}
-	retry.Wake(c.outWake)
-	return nil
 }

@@ -23,7 +23,7 @@ func (c *Client) hears(ctx context.Context, b *batch, evt *event.Event, o gate.O
 		return nil
 	}
 	line := &delivery.Line{Room: evt.RoomID.String(), Quote: chat.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
-		Name: c.rooms.displayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.Heard, heardRunes)}}
+		Name: c.Rooms.DisplayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.Heard, heardRunes)}}
 	if o.Emote {
 		line.Text = emote(line.Name, line.Sender, line.Text)
 	}

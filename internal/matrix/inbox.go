@@ -12,10 +12,13 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
-	"reverie/internal/store"
+	"reverie/internal/matrix/send"
 )
 
-const smallTimeout = 10 * time.Second // for requests nobody waits for
+const (
+	smallTimeout = 10 * time.Second // for requests nobody waits for
+	parallel     = 8                // rooms worked on at the same time
+)
 
 // atOnce is how many messages of a room are handed over before the first of
 // them is handled.
@@ -25,12 +28,12 @@ const atOnce = 64
 // an earlier run left undone.
 func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
 	delivered := map[string]bool{} // and not handled yet
-	l, incomplete := newLanes(), c.completer()
+	l, incomplete := send.NewLanes(), c.completer()
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
 	return retry.Loop(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (again time.Time) {
-		l.begin()
+		l.Begin()
 		rows, err := c.waiting(ctx)
 		if err == nil {
 			rows = incomplete.completeFirst(ctx, &g, l, rows)
@@ -51,9 +54,9 @@ func (c *Client) waiting(ctx context.Context) ([]delivery.InboxRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := store.Column[string](ctx, c.cfg.DB, `SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0`)
+	held, err := c.Held(ctx)
 	rows = slices.DeleteFunc(rows, func(r delivery.InboxRow) bool { return slices.Contains(held, r.Room) })
-	return rows, doing("matrix: read rooms", err)
+	return rows, err
 }
 
 // deliverNew delivers those of rows that are not delivered yet, up to the first
@@ -86,7 +89,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 // judgeAgain looks whether m is private and proven still: others may have come in while it
 // waited, and the identity of its sender may have become known.
 func (c *Client) judgeAgain(ctx context.Context, m *chat.Inbound) error {
-	room, err := c.rooms.facts(ctx, id.RoomID(m.Room))
+	room, err := c.Rooms.Facts(ctx, id.RoomID(m.Room))
 	if err != nil {
 		return err
 	}
@@ -94,4 +97,21 @@ func (c *Client) judgeAgain(ctx context.Context, m *chat.Inbound) error {
 	m.Private = m.Private && room.Private(m.Sender)
 	m.Unproven = m.Unproven || unproven
 	return err
+}
+
+// Ack records that an inbound message needs no more work.
+func (c *Client) Ack(ctx context.Context, id string) error {
+	err := c.inbox.Handled(ctx, c.cfg.DB, id)
+	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
+	return err
+}
+
+// Cancelled reports whether the inbound message id was redacted before it was answered.
+func (c *Client) Cancelled(ctx context.Context, id string) (bool, error) {
+	return c.inbox.Withdrawn(ctx, id)
+}
+
+// KeptFiles lists the kept files that messages on their way in or out need.
+func (c *Client) KeptFiles(ctx context.Context) ([]string, error) {
+	return c.inbox.KeptFiles(ctx)
 }

@@ -98,15 +98,15 @@ func (c *Client) handle(ctx context.Context, b *batch, evt *event.Event) error {
 	}
 	switch evt.Type {
 	case event.StateEncryption:
-		return c.rooms.markEncrypted(ctx, evt.RoomID)
+		return c.Rooms.MarkEncrypted(ctx, evt.RoomID)
 	case event.StateHistoryVisibility:
-		return c.rooms.watch(ctx, evt)
+		return c.Rooms.Watch(ctx, evt)
 	case event.StateMember:
-		return c.members.onMember(ctx, evt)
+		return c.members.OnMember(ctx, evt)
 	case event.StateTombstone:
-		return c.members.onTombstone(ctx, evt)
+		return c.members.OnTombstone(ctx, evt)
 	case event.AccountDataDirectChats:
-		return c.rooms.noteDirect(ctx, *evt.Content.AsDirectChats())
+		return c.Rooms.NoteDirect(ctx, *evt.Content.AsDirectChats())
 	case event.EventRedaction:
 		return c.onRedaction(ctx, b, evt)
 	case event.EventMessage:
@@ -128,7 +128,7 @@ func (c *Client) takesUnparsed(ctx context.Context, b *batch, evt *event.Event, 
 		return true
 	}
 	if evt.StateKey != nil && evt.Type.Type == event.StateMember.Type && *evt.StateKey != c.cli.UserID.String() {
-		b.fail(c.rooms.expose(ctx, evt.RoomID)) // somebody may be there all the same
+		b.fail(c.Rooms.Expose(ctx, evt.RoomID)) // somebody may be there all the same
 	}
 	c.cfg.Log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 		"type", text.Clip(evt.Type.Type, 60), "err", err)
@@ -147,7 +147,7 @@ func (c *Client) guard(b *batch, evt *event.Event, f func()) {
 		c.cfg.Log.Error("matrix: an event could not be handled", "room", evt.RoomID, "event", evt.ID, "panic", r,
 			"stack", string(debug.Stack()))
 		if evt.StateKey != nil {
-			c.rooms.forgetState(evt.RoomID)
+			c.Rooms.ForgetState(evt.RoomID)
 			return
 		}
 		c.keep(b, evt, "", fmt.Errorf("panic: %v", r))
@@ -169,7 +169,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	if err := c.machine().CryptoStore.MarkTrackedUsersOutdated(ctx, res.DeviceLists.Changed); err != nil {
 		return fmt.Errorf("note that lists of devices have changed: %w", err)
 	}
-	c.rooms.membersIn(res)
+	c.Rooms.MembersIn(res)
 	c.acc.Store.Take(ctx, func(evt *event.Event, f func()) { c.guard(b, evt, f) }, res, pos.token)
 	c.takeAll(ctx, b, res)
 	if b.err != nil {
@@ -224,7 +224,7 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 			if err != nil {
 				return err
 			}
-			if err := c.rooms.watchMissed(ctx, room, events); err != nil {
+			if err := c.Rooms.WatchMissed(ctx, room, events); err != nil {
 				return err
 			}
 			for _, evt := range events {
@@ -273,7 +273,7 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 		c.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", gate.OwnMessage)
 		return nil
 	}
-	room, err := c.rooms.facts(ctx, evt.RoomID)
+	room, err := c.Rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 	if err != nil {
 		return err
 	}
-	m.SenderName, m.Text = c.rooms.displayName(ctx, evt.RoomID, evt.Sender), o.Text
+	m.SenderName, m.Text = c.Rooms.DisplayName(ctx, evt.RoomID, evt.Sender), o.Text
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
 		m.Thread, m.ReplyTo = gate.ThreadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
 		m.Files = filesOf(msg, room.Encrypted, c.cfg.MaxFile)

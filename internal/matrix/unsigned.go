@@ -81,7 +81,7 @@ func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 		c.refuse(ctx, b, evt, "matrix.unsigned_refused", "device", deviceID(device))
 	}
 	for _, owner := range c.cfg.Owners {
-		chat, err := c.rooms.DirectChat(ctx, owner)
+		chat, err := c.Rooms.DirectChat(ctx, owner)
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (c *Client) changedKeys(ctx context.Context, b *batch) error {
 		return err
 	}
 	for _, owner := range c.cfg.Owners {
-		chat, err := c.rooms.DirectChat(ctx, owner)
+		chat, err := c.Rooms.DirectChat(ctx, owner)
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,9 @@ var markdown = goldmark.New(
 )
 
 func blockParsers() []util.PrioritizedValue {
-	return slices.DeleteFunc(parser.DefaultBlockParsers(), func(p util.PrioritizedValue) bool { return p.Value == parser.NewHTMLBlockParser() })
+	return slices.DeleteFunc(parser.DefaultBlockParsers(), func(p util.PrioritizedValue) bool {
+		return p.Value == parser.NewHTMLBlockParser()
+	})
 }
 
 // allowed is what the Matrix specification lets a message contain, without

@@ -1,4 +1,4 @@
-package matrix
+package room
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const (
 )
 
 // knowRoom fetches the full state of a room, once after each join.
-func (r *rooms) knowRoom(ctx context.Context, room id.RoomID) error {
+func (r *Rooms) knowRoom(ctx context.Context, room id.RoomID) error {
 	for range 3 {
 		r.mu.Lock()
 		k := r.known[room]
@@ -39,7 +39,7 @@ func (r *rooms) knowRoom(ctx context.Context, room id.RoomID) error {
 			return nil
 		}
 		if err := r.fetchState(ctx, room); err != nil {
-			r.forgetState(room)
+			r.ForgetState(room)
 			return err
 		}
 		r.mu.Lock()
@@ -53,7 +53,7 @@ func (r *rooms) knowRoom(ctx context.Context, room id.RoomID) error {
 
 // membersChanged tells that a sync brings a change of members, before that is stored. An
 // answer that is on its way may be from before it, and would undo it: it is dropped.
-func (r *rooms) membersChanged(room id.RoomID) {
+func (r *Rooms) membersChanged(room id.RoomID) {
 	r.states.Lock()
 	defer r.states.Unlock()
 	r.mu.Lock()
@@ -63,8 +63,8 @@ func (r *rooms) membersChanged(room id.RoomID) {
 	}
 }
 
-// membersIn calls membersChanged for each room of a sync in which members change.
-func (r *rooms) membersIn(res *mautrix.RespSync) {
+// MembersIn calls membersChanged for each room of a sync in which members change.
+func (r *Rooms) MembersIn(res *mautrix.RespSync) {
 	member := func(evt *event.Event) bool { return evt.StateKey != nil && evt.Type.Type == event.StateMember.Type }
 	for room, joined := range res.Rooms.Join {
 		if slices.ContainsFunc(joined.State.Events, member) || slices.ContainsFunc(joined.Timeline.Events, member) {
@@ -74,7 +74,7 @@ func (r *rooms) membersIn(res *mautrix.RespSync) {
 }
 
 // fetchState asks for the state of a room and keeps it, unless its members change meanwhile.
-func (r *rooms) fetchState(ctx context.Context, room id.RoomID) error {
+func (r *Rooms) fetchState(ctx context.Context, room id.RoomID) error {
 	state, err := r.cli.StateAsArray(ctx, room) // State would keep it whatever happens meanwhile
 	if err != nil {
 		return fmt.Errorf("fetch the state of the room: %w", err)
@@ -96,12 +96,12 @@ func (r *rooms) fetchState(ctx context.Context, room id.RoomID) error {
 		}
 	}
 	if encrypted {
-		if err := r.markEncrypted(ctx, room); err != nil {
+		if err := r.MarkEncrypted(ctx, room); err != nil {
 			return err
 		}
 	}
 	if broken { // somebody may be there all the same
-		if err := r.expose(ctx, room); err != nil {
+		if err := r.Expose(ctx, room); err != nil {
 			return err
 		}
 	}
@@ -123,8 +123,8 @@ func (r *rooms) fetchState(ctx context.Context, room id.RoomID) error {
 	return doing("store the members of the room", err)
 }
 
-// forgetState makes the next send fetch the room's state again.
-func (r *rooms) forgetState(room id.RoomID) {
+// ForgetState makes the next send fetch the room's state again.
+func (r *Rooms) ForgetState(room id.RoomID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, room)
@@ -132,7 +132,7 @@ func (r *rooms) forgetState(room id.RoomID) {
 
 // checkCrypto makes sure that SendMessageEvent will encrypt when it must, and
 // for somebody.
-func (r *rooms) checkCrypto(ctx context.Context, room id.RoomID) error {
+func (r *Rooms) checkCrypto(ctx context.Context, room id.RoomID) error {
 	store := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
 	content, err := store.GetEncryptionEvent(ctx, room)
 	if err != nil {
@@ -144,7 +144,7 @@ func (r *rooms) checkCrypto(ctx context.Context, room id.RoomID) error {
 			return err
 		}
 	}
-	if err := r.markEncrypted(ctx, room); err != nil {
+	if err := r.MarkEncrypted(ctx, room); err != nil {
 		return err
 	}
 	switch {
@@ -170,7 +170,7 @@ func (r *rooms) checkCrypto(ctx context.Context, room id.RoomID) error {
 }
 
 // Sendable fetches the state of a room and fails where an event must not be sent.
-func (r *rooms) Sendable(ctx context.Context, room id.RoomID) error {
+func (r *Rooms) Sendable(ctx context.Context, room id.RoomID) error {
 	if err := r.knowRoom(ctx, room); err != nil {
 		return err
 	}

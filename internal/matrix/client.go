@@ -104,7 +104,7 @@ type Client struct {
 	outbox *delivery.Outbox
 	gate   *gate.Gate
 
-	members    *room.Memberships // since Run
+	intake     *intake
 	backup     *e2ee.Backup
 	verifier   *verification.Verifier
 	typing     *typing
@@ -146,6 +146,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.typing, c.receipts = newTyping(c.cli, c.cfg.Log, c.cfg.now), newReceipts(c.cli, c.cfg.Log)
 	c.gate = gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	c.Rooms = room.New(cfg.DB, c.acc, c.cfg.Log)
+	c.intake = &intake{cfg: cfg, cli: c.cli, devices: c.acc.Devices, gate: c.gate, rooms: c.Rooms, outbox: c.outbox}
 	e2ee.OnSession(c.machine(), c.keys.add)
 	c.Sender, err = send.New(ctx, send.Config{
 		Client: c.cli, Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, DB: cfg.DB, Media: cfg.Media, MaxFile: cfg.MaxFile,
@@ -187,7 +188,7 @@ type Handler interface {
 // An error means that going on is pointless, as when the access token is no
 // longer valid and there is no password to get a new one.
 func (c *Client) Run(ctx context.Context, h Handler) error {
-	c.members = room.NewMemberships(room.Config{
+	c.intake.members = room.NewMemberships(room.Config{
 		Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, Log: c.cfg.Log, Now: c.cfg.now, Again: c.cfg.pace.again,
 		Refuse: c.cfg.pace.refuse, Text: c.cfg.Text, Allows: c.gate.Allows, Tell: c.Tell,
 		Cleared: func(room string) { c.DropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
@@ -204,7 +205,7 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 	g.Go(func() error { return c.runSync(ctx) })
 	g.Go(func() error { return c.runInbox(ctx, h.Deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
-	g.Go(func() error { return c.members.Run(ctx) })
+	g.Go(func() error { return c.intake.members.Run(ctx) })
 	g.Go(func() error { return c.redactions.run(ctx, h.Redacted) })
 	g.Go(func() error { return c.receipts.run(ctx) })
 	g.Go(func() error { return c.typing.run(ctx) })

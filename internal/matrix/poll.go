@@ -16,43 +16,43 @@ var pollVote = event.Type{Type: "m.poll.response", Class: event.MessageEventType
 
 // onVote takes in a vote of somebody we listen to. Whether it is on a poll of ours, and for
 // one of its options, is seen to by package delivery.
-func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
+func (t *intake) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	if evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
 	no := func(reason string) error {
-		c.cfg.Log.Debug("matrix: vote not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
+		t.cfg.Log.Debug("matrix: vote not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
 		return nil
 	}
 	target, answer, ok := voteOf(evt)
 	switch {
 	case !ok:
 		return no("it is not for one option of a poll")
-	case !c.gate.Allows(evt.Sender.String()):
+	case !t.gate.Allows(evt.Sender.String()):
 		return no("sender is not allowed")
 	}
-	room, err := c.Rooms.Facts(ctx, evt.RoomID)
+	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
 		return err
 	}
 	if room.Encrypted && !evt.Mautrix.WasEncrypted {
-		c.cfg.Log.Warn("matrix: a vote that is not encrypted is ignored in an encrypted room",
+		t.cfg.Log.Warn("matrix: a vote that is not encrypted is ignored in an encrypted room",
 			"room", evt.RoomID, "event", evt.ID, "sender", evt.Sender)
 		return nil
 	}
-	if unsigned, err := c.acc.Devices.Unsigned(ctx, evt); err != nil || unsigned && c.acc.Devices.MustBeSigned(evt.Sender) {
-		c.cfg.Log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID,
+	if unsigned, err := t.devices.Unsigned(ctx, evt); err != nil || unsigned && t.devices.MustBeSigned(evt.Sender) {
+		t.cfg.Log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID,
 			"event", evt.ID, "sender", evt.Sender, "err", err)
 		return err
 	}
-	switch in, err := c.cli.StateStore.GetMember(ctx, evt.RoomID, evt.Sender); {
+	switch in, err := t.cli.StateStore.GetMember(ctx, evt.RoomID, evt.Sender); {
 	case err != nil:
 		return fmt.Errorf("look up who votes: %w", err)
 	case in.Membership != event.MembershipJoin:
 		return no("sender is not in the room")
 	}
-	vote, err := c.inbound(ctx, evt, room)
-	vote.SenderName, vote.Text = c.Rooms.DisplayName(ctx, evt.RoomID, evt.Sender), answer
+	vote, err := t.inbound(ctx, evt, room)
+	vote.SenderName, vote.Text = t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), answer
 	vote.Change, vote.Target = chat.Voted, target
 	b.In = append(b.In, delivery.Incoming{Inbound: vote})
 	return err

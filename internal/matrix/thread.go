@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"reverie/internal/chat"
-	"reverie/internal/command"
 	"reverie/internal/history"
-	"reverie/internal/settings"
 	"reverie/internal/text"
 )
 
@@ -15,12 +13,6 @@ const (
 	maxRoot  = 1500 // runes of a thread's root that are quoted
 	rootTime = 10 * time.Second
 )
-
-// branchOf is the thread that m is answered in, as the room has it set.
-func (c *Client) branchOf(ctx context.Context, m chat.Inbound) (string, error) {
-	setting, err := settings.Store{DB: c.cfg.DB}.Get(ctx, m.Room, settings.Threads)
-	return command.Branch(setting, m), err
-}
 
 // fetchRoot quotes the root of the thread that m begins for us. What cannot be read is said
 // in its place: the model then knows that something is missing, and the person hears of it.

@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"maunium.net/go/mautrix/crypto"
-	"maunium.net/go/mautrix/crypto/olm"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
@@ -24,46 +21,6 @@ import (
 // readTries is how often reading an event may go wrong before it is given up.
 // Waiting for a key is no try.
 const readTries = 3
-
-// onEncrypted decrypts an event and hands it to the handlers.
-func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) error {
-	content, ok := evt.Content.Parsed.(*event.EncryptedEventContent)
-	if !ok || content.Algorithm == "" || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
-		return nil
-	}
-	plain, err := c.acc.Devices.Decrypt(ctx, evt)
-	switch {
-	case err == nil:
-		c.route(ctx, b, plain, evt)
-	case errors.Is(err, crypto.ErrDuplicateMessageIndex): // somebody plays an old message again
-		c.cfg.Log.Warn("matrix: a repeated encrypted message is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
-			"err", err)
-	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, crypto.ErrGroupSessionWithheld),
-		errors.Is(err, olm.ErrUnknownMessageIndex):
-		c.keep(b, evt, content.SessionID, err)
-	default:
-		c.keep(b, evt, "", err)
-	}
-	return nil
-}
-
-// keep puts an event that cannot be read now into the batch, if its sender may talk to the bot.
-func (c *Client) keep(b *batch, evt *event.Event, missing id.SessionID, cause error) {
-	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
-	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.Allows(evt.Sender.String()) {
-		c.cfg.Log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
-			"err", cause)
-		return
-	}
-	u := delivery.Unreadable{
-		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SentAt: time.UnixMilli(evt.Timestamp),
-		Raw: rawEvent(evt), Session: missing.String(), Tries: 1, Wait: c.cfg.pace.again, Err: cause,
-	}
-	if missing != "" {
-		u.Tries, u.Wait = 0, c.cfg.pace.askKey
-	}
-	b.Unreadable = append(b.Unreadable, u)
-}
 
 // rawEvent is the event as it came, as far as reading it needs.
 func rawEvent(evt *event.Event) string {
@@ -181,7 +138,7 @@ func (c *Client) readOne(ctx context.Context, u delivery.Unreadable, ordered map
 		u.Session, u.Err = "", err
 		return false, c.stillUnread(ctx, u)
 	}
-	c.route(ctx, b, evt, evt)
+	c.intake.route(ctx, b, evt, evt)
 	if b.err != nil {
 		return false, b.err
 	}

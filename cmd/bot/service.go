@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -40,7 +42,7 @@ type service struct {
 func (b *bot) connect(c connection) *service {
 	s := &service{bot: b, connection: c}
 	s.asking = questions.New(questions.Config{
-		Memory: b.memory, Messages: b.messages, Owner: b.cfg.owner(), Location: b.cfg.location(),
+		Memory: b.memory, Messages: b.messages, Owner: b.cfg.Owner(), Location: b.cfg.Zone,
 		Most: b.cfg.Dreaming.Questions, Rooms: c.rooms, Talked: c.talked,
 	})
 	s.scheduler = task.NewScheduler(b.tasks, task.SchedulerConfig{
@@ -52,11 +54,11 @@ func (b *bot) connect(c connection) *service {
 			DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory,
 			Tasks: b.tasks, Skills: b.skills, Media: b.media, Messages: b.messages,
 		},
-		Limits:  session.Limits{FileText: b.cfg.media().Text, Helpers: subsession.Limits(b.cfg.Subs)},
-		Program: session.Program{Verify: c.verify, Status: b.withVectors(c.status), Dreams: b.dreams()},
+		Limits:  session.Limits{FileText: b.cfg.Files().Text, Helpers: subsession.Limits(b.cfg.Subs)},
+		Program: session.Program{Hooks: command.Hooks{Verify: c.verify, Status: b.withVectors(c.status), Dreams: b.dreams()}},
 
-		Background: b.background, Transport: c.transport, Rooms: c.rooms, Window: b.window.inputs,
-		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log,
+		Background: b.background, Transport: c.transport, Rooms: c.rooms, Window: b.window.Inputs,
+		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Location: b.cfg.Zone, Log: b.log,
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: jobs{s.scheduler}, chat.MemoryQuestion: s.asking},
 	}
 	if b.cfg.Harvest.Enabled {
@@ -108,7 +110,7 @@ func (s *service) askPeople(ctx context.Context) {
 }
 
 // jobPerson is whom r is for.
-func (b *bot) jobPerson(r task.Run) string { return cmp.Or(r.Task.User, b.cfg.owner()) }
+func (b *bot) jobPerson(r task.Run) string { return cmp.Or(r.Task.User, b.cfg.Owner()) }
 
 // jobEvent is r as an event of its room; alone tells that nobody else is there.
 func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Inbound {
@@ -121,13 +123,6 @@ func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Inbound
 	}
 }
 
-// TasksConfig bounds the tasks that the model works on by itself.
-type TasksConfig struct {
-	PerRoom    int `yaml:"per_room"`     // active ones in a room
-	PerPerson  int `yaml:"per_person"`   // active ones of a person, over all rooms
-	RunsPerDay int `yaml:"runs_per_day"` // in 24 hours, over all rooms
-}
-
 // jobs ties the scheduler to the sessions: what falls due enters by the door of
 // messages, and what came of it goes back.
 type jobs struct{ *task.Scheduler }
@@ -135,7 +130,7 @@ type jobs struct{ *task.Scheduler }
 // Done tells what a person stopped, and what had no model to work with, from what failed.
 func (j jobs) Done(ctx context.Context, id, answer string, failed error) error {
 	switch {
-	case session.Stopped(failed):
+	case errors.Is(failed, agent.ErrStopped):
 		failed = task.ErrStopped
 	case outage(failed):
 		failed = fmt.Errorf("%w: %w", task.ErrOutage, failed)

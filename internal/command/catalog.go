@@ -70,10 +70,15 @@ type Config struct {
 	Settings settings.Store
 	Messages *settings.Messages
 	Helpers  Helpers // nil = there are no sub-sessions
-	Dreams   *Dreams // nil = there is no such thing here
 	Location *time.Location
 	Began    time.Time // when the program began
 	Now      func() time.Time
+	Hooks
+}
+
+// Hooks are what commands ask of the rest of the program.
+type Hooks struct {
+	Dreams *Dreams // nil = there is no such thing here
 	// Status returns lines that are added to !status, in the language of say; may be nil.
 	Status func(ctx context.Context, say i18n.Say) []string
 	// Verify is the command !verify with its arguments; the text it returns is said in room. nil = nobody

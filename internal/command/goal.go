@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/goal"
-	"reverie/internal/history"
 	"reverie/internal/i18n"
 )
 
@@ -119,11 +118,8 @@ func capital(text string) string {
 	return string(unicode.ToUpper(r)) + text[n:]
 }
 
-// How much !goal history shows.
-const (
-	mostGoals  = 15
-	mostEvents = 15
-)
+// mostGoals is how many goals !goal history shows.
+const mostGoals = 15
 
 func goalHistory(ctx context.Context, call *Call) (string, error) {
 	goals, err := call.Goals.List(ctx, call.Place, mostGoals)
@@ -140,18 +136,6 @@ func goalHistory(ctx context.Context, call *Call) (string, error) {
 			b.WriteString(": " + g.Summary.In(call.Messages.For(ctx, call.In.Room)))
 		}
 		b.WriteString("\n")
-	}
-	events, err := call.Goals.Events(ctx, call.Place, goals[0].ID)
-	if err != nil {
-		return "", err
-	}
-	b.WriteString("\n" + call.text(ctx, "goal.lately", "goal", history.OneLine(goals[0].Description, 60)) + "\n\n")
-	for _, e := range events[max(0, len(events)-mostEvents):] {
-		line := e.At.In(call.Location).Format(minute) + " " + call.text(ctx, "state."+e.Kind)
-		if e.Detail != "" {
-			line += ": " + e.Detail.In(call.Messages.For(ctx, call.In.Room))
-		}
-		b.WriteString("- " + line + "\n")
 	}
 	return strings.TrimSpace(b.String()), nil
 }

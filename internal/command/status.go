@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -140,19 +139,5 @@ func promptWords(ctx context.Context, call *Call, r prompt.Report) string {
 	} else {
 		lines = append(lines, call.text(ctx, "prompt.epoch", "at", r.Epoch.Started.Format(minute)))
 	}
-	words := call.text(ctx, "prompt.words")
-	var files []string
-	for _, p := range r.Problems {
-		switch at := Word(p.File); {
-		case p.File == "":
-		case p.Line > 0:
-			files = append(files, fmt.Sprintf("%s:%d", at, p.Line))
-		default:
-			files = append(files, at)
-		}
-	}
-	if n := len(files); n > 0 {
-		words = i18n.Sentences(call.text(ctx, "prompt.problems", "files", strings.Join(slices.Compact(files), ", ")), words)
-	}
-	return "- " + strings.Join(append(lines, words), "\n- ")
+	return "- " + strings.Join(append(lines, call.text(ctx, "prompt.words")), "\n- ")
 }

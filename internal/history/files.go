@@ -42,12 +42,6 @@ func (f *File) Tokens() int {
 	return n
 }
 
-// SetFiles changes what the model gets of the files of message id. It is for one that
-// was not sent to the model yet.
-func (s *Store) SetFiles(ctx context.Context, id int64, files []File) error {
-	return wrap(changeOne(s.db.ExecContext(ctx, `UPDATE message SET files = ? WHERE id = ?`, store.JSON(&files), id)), "set the files of message %d", id)
-}
-
 // Paths lists the kept files that a conversation still needs: those of the messages
 // that Load loads, in any room.
 func (s *Store) Paths(ctx context.Context) ([]string, error) {

@@ -415,12 +415,7 @@ func (s *Session) goOn(ctx context.Context, code string) error {
 		return err
 	}
 	if a.state == denied {
-		said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: donePrefix + a.code, Text: s.text(ctx, "approve.denied"),
-			At: s.cfg.Now(), Label: programs(a.readers)}
-		if err := s.cfg.History.Append(ctx, &said); err != nil && !errors.Is(err, history.ErrKnown) {
-			return err
-		}
-		return nil
+		return s.note(ctx, s.ours(donePrefix+a.code, s.text(ctx, "approve.denied"), programs(a.readers)))
 	}
 	return s.runApproved(ctx, a)
 }
@@ -447,13 +442,15 @@ func (s *Session) runApproved(ctx context.Context, a approval) error {
 		if act.Done {
 			continue
 		}
-		stands, err := s.stands(ctx, a.code)
+		now, err := s.approvals(kept, s.cfg.DB, `WHERE code = ? AND state = 'approved'`, a.code)
 		switch {
-		case context.Cause(ctx) == agent.ErrStopped, disturbed(ctx) != "", err == nil && !stands: //nolint:errorlint // our own value
-			a.state = void
-			return s.concludeApproval(kept, a, s.outcome(kept, a, "stop.ended"))
 		case err != nil:
 			return err
+		case context.Cause(ctx) == agent.ErrStopped, disturbed(ctx), len(now) == 0: //nolint:errorlint // our own value
+			a.state = void
+			return s.concludeApproval(kept, a, s.outcome(kept, a, "stop.ended"))
+		case ctx.Err() != nil:
+			return ctx.Err()
 		}
 		scope.Key = fmt.Sprintf("%sa%c", a.code, 'a'+i) // eight characters, as in the ids of tasks
 		scope.Send, scope.SetMode = s.sending(in, act.Call.ID), s.setsMode(in)
@@ -468,15 +465,6 @@ func (s *Session) runApproved(ctx context.Context, a approval) error {
 	return s.concludeApproval(kept, a, s.outcome(kept, a, "approve.done"))
 }
 
-// stands reports whether the approval code has not been taken back meanwhile.
-func (s *Session) stands(ctx context.Context, code string) (bool, error) {
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	all, err := s.approvals(ctx, s.cfg.DB, `WHERE code = ? AND state = 'approved'`, code)
-	return len(all) > 0, err
-}
-
 // concludeApproval stores how an approval ended, for the model too, and says it.
 func (s *Session) concludeApproval(ctx context.Context, a approval, text string) error {
 	least := min(trust.User, s.level(a.answer()))
@@ -485,8 +473,7 @@ func (s *Session) concludeApproval(ctx context.Context, a approval, text string)
 			least = min(least, act.Read)
 		}
 	}
-	said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: donePrefix + a.code, Text: text, At: s.cfg.Now(),
-		Label: trust.Label{Integrity: least, Readers: a.readers}}
+	said := s.ours(donePrefix+a.code, text, trust.Label{Integrity: least, Readers: a.readers})
 	out := chat.Outgoing{ID: donePrefix + a.code, Thread: s.thread, Text: text, Notice: true}
 	if err := s.cfg.Transport.Send(ctx, s.room, out); err != nil { // first: saying it again is saying it once
 		return err
@@ -495,7 +482,7 @@ func (s *Session) concludeApproval(ctx context.Context, a approval, text string)
 		if err := storeApproval(ctx, tx, a); err != nil {
 			return err
 		}
-		if err := s.cfg.History.AppendIn(ctx, tx, &said); err != nil && !errors.Is(err, history.ErrKnown) {
+		if err := s.cfg.History.AppendIn(ctx, tx, said); !errors.Is(err, history.ErrKnown) {
 			return err
 		}
 		return nil

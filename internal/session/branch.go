@@ -27,9 +27,8 @@ func talkOf(in chat.Inbound) history.Talk {
 // becauseThread is why a thread has a summary from the beginning on; history knows the word.
 const becauseThread = "thread"
 
-// branch begins the conversation of a thread, if there is none yet, with what had been said in
-// the room up to the root, and the root itself. That is the thread's summary: bounded data, which
-// !summary shows and what is forgotten or taken back leaves. in is the thread's first message.
+// branch begins the conversation of a thread with a summary of the room up to the root, and the root itself.
+// in is the thread's first message.
 func (s *Session) branch(ctx context.Context, in chat.Inbound) error {
 	if s.thread == "" {
 		return nil

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"reverie/internal/chat"
@@ -35,8 +36,7 @@ func (s *Session) command(ctx context.Context, in chat.Inbound, name, args strin
 // call is in as a command.
 func (s *Session) call(in chat.Inbound) *command.Call {
 	c := &command.Config{Memory: s.cfg.Memory, Tasks: s.cfg.Tasks, Goals: s.goals, Skills: s.cfg.Skills, History: s.cfg.History, Models: s.cfg.Models,
-		Settings: s.settings(), Messages: s.cfg.Messages, Dreams: s.cfg.Dreams, Location: s.cfg.Location, Began: s.began, Now: s.cfg.Now,
-		Status: s.cfg.Status, Verify: s.cfg.Verify}
+		Settings: s.settings(), Messages: s.cfg.Messages, Location: s.cfg.Location, Began: s.began, Now: s.cfg.Now, Hooks: s.cfg.Hooks}
 	if s.helpers != nil {
 		c.Helpers = s.helpers
 	}
@@ -110,8 +110,8 @@ func (s *Session) Window(ctx context.Context, past []history.Message) ([]string,
 		return nil, err
 	}
 	lines := []string{line}
-	if last := s.usageLine(ctx); last != "" {
-		lines = append(lines, last)
+	if u := s.usage; u.room > 0 {
+		lines = append(lines, s.text(ctx, "status.window", "percent", fmt.Sprint(100*u.expected/u.room)))
 	}
 	return lines, nil
 }

@@ -54,13 +54,6 @@ func (s *Session) fits(ctx context.Context, in chat.Inbound) (prompt.Prompt, man
 		}
 		t := s.promptTurn(in, past, how)
 		p, err := s.cfg.Prompt.Assemble(ctx, t)
-		if less, failed := s.fewer(ctx, past, err); less || failed != nil {
-			if failed != nil {
-				return p, how, failed
-			}
-			try--
-			continue
-		}
 		done := false
 		if reason := s.tooFull(p.Report, past, err); reason != "" && try < mostTries {
 			var failed error
@@ -108,11 +101,8 @@ func (s *Session) tooFull(r prompt.Report, past []history.Message, err error) st
 	return ""
 }
 
-// compactTo makes the conversation shorter, to share percent of what the window has for it, and
-// says whether it did: old tool results first, and if that is not enough the older part is
-// summarised. reason is kept beside it. It does nothing when little would be won, and what fails
-// is made up for: only what cannot be stored, or is ended by ctx, is an error. The next request
-// begins a new epoch.
+// compactTo compacts the conversation to share percent of its room, and says whether it did: old tool
+// results are shortened, then the older part is summarised. It does nothing when little would be won.
 func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool, error) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil || len(past) == 0 {
@@ -134,7 +124,7 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	}
 	l.Full = reason == becauseAsked
 	plan := compact.NewPlan(past, l)
-	if reason == becauseOver && len(plan.Steps) == 0 { // it would fit, but the prompt leaves messages out: better a summary of them
+	if reason == becauseOver && plan.Empty() { // it would fit, but the prompt leaves messages out: better a summary of them
 		l.Full = true
 		plan = compact.NewPlan(past, l)
 	}
@@ -143,7 +133,6 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	}
 	c := history.Compaction{Room: s.talk, Level: history.Trimmed, Reason: reason, Summary: before.Summary, Details: before.Details, Integrity: before.Integrity,
 		Before: plan.Before + llm.EstimateTokens(before.Text()), At: s.cfg.Now()}
-	shorter := plan.Shortened(past)
 	if len(plan.Gone) > 0 {
 		s.leaving()
 		if err := s.summarise(ctx, &c, plan.Gone, t.Goal, l.Summary); err != nil {
@@ -152,12 +141,12 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 		s.recallable(ctx)
 	}
 	c.After = history.Tokens(plan.Kept) + llm.EstimateTokens(c.Text())
-	if err := s.cfg.History.Compact(ctx, &c, plan.Gone, shorter); err != nil {
+	if err := s.cfg.History.Compact(ctx, &c, plan.Gone, plan.Shorter); err != nil {
 		return false, err
 	}
 	s.log.Info("conversation compacted", "reason", reason, "level", c.Level, "summarised", c.Messages, "shortened", c.Shortened,
 		"before", c.Before, "after", c.After, "room", l.Room)
-	s.tell(ctx, in, c, slices.ContainsFunc(shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID }))
+	s.tell(ctx, in, c, slices.ContainsFunc(plan.Shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID }))
 	return true, s.compacted(ctx)
 }
 
@@ -168,9 +157,9 @@ func worthIt(p compact.Plan, l compact.Limits, reason string) bool {
 	case becauseAsked:
 		return len(p.Gone) >= leastAsked
 	case becauseOver, becauseRefused:
-		return len(p.Steps) > 0
+		return !p.Empty()
 	}
-	return len(p.Steps) > 0 && p.Before-p.After >= l.Room/10
+	return !p.Empty() && p.Before-p.After >= l.Room/10
 }
 
 // whose is the message that is worked on, or else the person who wrote last.

@@ -2,17 +2,13 @@ package session
 
 import (
 	"context"
-	"fmt"
-	"time"
 
-	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 )
 
 // usage is what the latest request of a conversation took.
 type usage struct {
-	reply    llm.Reply
 	expected int // tokens of the request
 	room     int // what the window has for one; 0 = not known
 }
@@ -28,7 +24,7 @@ func (s *Session) count(ctx context.Context, r prompt.Report, bare bool, reply l
 	if reply.Model == "" {
 		return // there is none
 	}
-	s.usage = usage{reply: reply, expected: r.Counted(), room: max(r.Window-r.MaxOutput, 0)}
+	s.usage = usage{expected: r.Counted(), room: max(r.Window-r.MaxOutput, 0)}
 	sent := r.Total
 	if bare {
 		sent -= r.ToolTokens
@@ -40,26 +36,4 @@ func (s *Session) count(ctx context.Context, r prompt.Report, bare bool, reply l
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("how the model counts is not kept", "model", reply.Model, "err", err)
 	}
-}
-
-// usageLine says for !status how full the window is and what the last answer took; "" = nothing is known.
-func (s *Session) usageLine(ctx context.Context) string {
-	var line string
-	if s.usage.room > 0 {
-		line = s.text(ctx, "status.window", "percent", fmt.Sprint(100*s.usage.expected/s.usage.room))
-	}
-	u := s.usage.reply
-	if u.Usage == (llm.Usage{}) {
-		return line
-	}
-	began := s.text(ctx, "status.at_once")
-	if d := u.First.Round(100 * time.Millisecond); d > 0 {
-		began = s.text(ctx, "status.after", "time", i18n.Span(d).In(s.cfg.Messages.For(ctx, s.room)))
-	}
-	key := "status.answer"
-	if u.Usage.Cached > 0 {
-		key = "status.answer_cached"
-	}
-	return i18n.Sentences(line, s.text(ctx, key, "read", fmt.Sprint(u.Usage.Prompt), "cached", fmt.Sprint(u.Usage.Cached), "began", began,
-		"wrote", fmt.Sprint(u.Usage.Output)))
 }

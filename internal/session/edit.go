@@ -20,22 +20,19 @@ import (
 	"reverie/internal/store"
 )
 
-// disturbance is why work ends of which a message, named by it, was edited or taken back meanwhile.
-type disturbance string
+// errChanged is why work ends that is about a message which was edited or redacted meanwhile.
+var errChanged = errors.New("session: changed meanwhile")
 
-func (d disturbance) Error() string { return "session: changed meanwhile: " + string(d) }
-
-// disturbed returns the message that was changed while turn worked on it; "" = none was.
-func disturbed(turn context.Context) string {
-	var d disturbance
-	_ = errors.As(context.Cause(turn), &d)
-	return string(d)
+// disturbed reports whether turn ended because a message that it is about was changed.
+func disturbed(turn context.Context) bool {
+	return context.Cause(turn) == errChanged //nolint:errorlint // our own value
 }
 
 // pushChange takes a change into the lane, and ends at once what it concerns. The lock
 // is held.
 func (s *Session) pushChange(in chat.Inbound) {
-	busy, ours := s.hand[in.Target], strings.HasPrefix(in.Target, replyID(""))
+	heard, busy := s.hand[in.Target]
+	ours := strings.HasPrefix(in.Target, replyID(""))
 	switch {
 	case in.Change == chat.StopThis && busy:
 		s.running(agent.ErrStopped)
@@ -44,8 +41,8 @@ func (s *Session) pushChange(in chat.Inbound) {
 	case in.Change == chat.TakenBack && busy && ours:
 		s.running(agent.ErrWithdrawn)
 	case in.Change == chat.Voted, in.Change == chat.Approved: // an answer to a question ends no work
-	case busy:
-		s.running(disturbance(in.Target))
+	case busy && (heard || in.Change == chat.TakenBack): // else takeUp finds it
+		s.running(errChanged)
 	}
 	if in.Change == chat.TakenBack { // nobody should see it for longer than need be
 		s.lane = append([]chat.Inbound{in}, s.lane...)
@@ -54,13 +51,13 @@ func (s *Session) pushChange(in chat.Inbound) {
 	s.lane = append(s.lane, in)
 }
 
-// takeInHand notes that ids are what is being worked on.
-func (s *Session) takeInHand(ids ...string) {
+// takeInHand notes that ids are what is being worked on, and whether the history has them.
+func (s *Session) takeInHand(heard bool, ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
 		if s.hand != nil {
-			s.hand[id] = true
+			s.hand[id] = heard
 		}
 	}
 }
@@ -73,19 +70,20 @@ func named(burst []chat.Inbound) []string {
 	return append(ids, replyID(burst[len(burst)-1].ID))
 }
 
-// changeOf takes out of the lane what was done to one of targets, the oldest first.
-func (s *Session) changeOf(targets []string) (c chat.Inbound, ok bool) {
+// putBack has a burst worked on again, after what was done to it meanwhile.
+func (s *Session) putBack(burst []chat.Inbound) {
+	ids := named(burst)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.lane, func(in chat.Inbound) bool {
-		return (in.Change == chat.Edited || in.Change == chat.TakenBack) && slices.Contains(targets, in.Target)
-	})
-	if i < 0 {
-		return chat.Inbound{}, false
+	var first, later []chat.Inbound
+	for _, in := range s.lane {
+		if in.Change != "" && slices.Contains(ids, in.Target) {
+			first = append(first, in)
+		} else {
+			later = append(later, in)
+		}
 	}
-	c = s.lane[i]
-	s.lane = slices.Concat(s.lane[:i], s.lane[i+1:])
-	return c, true
+	s.lane = slices.Concat(first, burst, later)
 }
 
 // edited reports whether an edit of target waits.
@@ -104,34 +102,6 @@ func (s *Session) settle(ctx context.Context) error {
 	case <-time.After(s.cfg.Settle):
 		return nil
 	}
-}
-
-// changed follows what was done to the messages of a burst, and to target, before they are
-// worked on or while they were. It returns what of them is still to be answered, and the edits of
-// those that were not heard yet, which have the new words then.
-func (s *Session) changed(ctx context.Context, burst []chat.Inbound, target string) (left, edits []chat.Inbound, err error) {
-	left = slices.Clone(burst)
-	targets := append(named(burst), target)
-	for c, ok := s.changeOf(targets); ok; c, ok = s.changeOf(targets) {
-		_, heard, err := s.cfg.History.Find(ctx, s.talk, c.Target)
-		if err != nil {
-			s.push(c)
-			return left, edits, err
-		}
-		i := slices.IndexFunc(left, func(in chat.Inbound) bool { return in.ID == c.Target })
-		if i >= 0 && !heard && c.Change == chat.Edited {
-			edits = append(edits, c)
-			if c.Text != "" || len(left[i].Files) > 0 { // else it takes the words and leaves nothing
-				left[i].Text = c.Text
-			}
-			continue
-		}
-		s.handleChange(ctx, c)
-		if i >= 0 && (c.Change == chat.TakenBack || command.Is(c.Text)) { // it is no part of the conversation any more
-			left = slices.Delete(left, i, i+1)
-		}
-	}
-	return left, edits, nil
 }
 
 // acted is what the model is told, in the header of a message that it answers anew, of
@@ -190,11 +160,12 @@ func (s *Session) hearAgain(ctx context.Context, m history.Message) error {
 	if err := s.knowKept(ctx); err != nil {
 		return err
 	}
-	if int(m.ID) > s.kept || strings.TrimSpace(m.Text) == "" {
-		return nil
+	for _, t := range turnsOf(s.talk, []history.Message{m}) {
+		if t.Seq <= s.kept {
+			return s.cfg.Memory.Hear(ctx, t)
+		}
 	}
-	return s.cfg.Memory.Hear(ctx, memory.Turn{Scope: m.Label.Readers, Integrity: m.Label.Integrity, Event: m.EventID, Sender: m.Sender,
-		At: m.At, Conversation: string(s.talk), Seq: int(m.ID), Text: m.Text})
+	return nil
 }
 
 // shared reports whether others read the room when m was written.
@@ -206,13 +177,11 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 	log := s.log.With("change", in.Change, "event", in.ID, "message", in.Target, "sender", in.Sender)
 	s.asking = chat.Inbound{}
 	s.insist(work, log, func() error {
-		turn, done := s.stoppable(work, in.Sender, in.Target)
-		err := agent.Recovered(log, func() error { return s.change(turn, in) })
-		done()
+		turn, err := s.attempt(work, log, in.Sender, true, []string{in.Target}, func(turn context.Context) error { return s.change(turn, in) })
 		switch {
 		case err == nil || work.Err() != nil || store.Passing(err):
 			return err
-		case disturbed(turn) != "", withdrawn(turn, err):
+		case disturbed(turn), withdrawn(turn, err):
 			return nil // what came over it is next
 		case s.asking.ID == "":
 			log.Error("a change was not followed", "err", err)
@@ -462,16 +431,19 @@ func (s *Session) takeUp(past []history.Message) {
 		return
 	}
 	g := groupOf(past, past[i].EventID)
-	s.takeInHand(replyID(s.answering))
+	s.takeInHand(true, replyID(s.answering))
 	s.questions = nil
 	if !g.known {
 		return
 	}
 	for _, m := range past[g.first : g.last+1] {
-		s.takeInHand(m.EventID)
+		s.takeInHand(true, m.EventID)
 		if !history.TakenBack(m) {
 			s.questions = append(s.questions, m.EventID)
 		}
+	}
+	if s.edited(s.questions...) { // it came before
+		s.stop(errChanged)
 	}
 }
 

@@ -37,9 +37,8 @@ func (s *Session) handleEvent(work context.Context, in chat.Inbound) {
 	var answer string
 	var failed error
 	s.insist(work, log, func() error {
-		turn, done := s.stoppable(work, "", in.ID, replyID(in.ID))
-		defer done()
-		failed = agent.Recovered(log, func() (err error) {
+		var turn context.Context
+		turn, failed = s.attempt(work, log, "", true, named([]chat.Inbound{in}), func(turn context.Context) (err error) {
 			answer, err = s.event(turn, in)
 			return err
 		})
@@ -94,9 +93,8 @@ func (s *Session) event(ctx context.Context, in chat.Inbound) (answer string, er
 	return s.answerEvent(ctx, in)
 }
 
-// report puts the event at the end of the history, unless it is there, perhaps from
-// an earlier attempt that came to nothing. One that was told before an interruption
-// and had to wait since is told once more: the model answers what it reads last.
+// report puts the event at the end of the history, unless it is there. One that stands further up, from
+// before an interruption, is told once more: the model answers what it reads last.
 func (s *Session) report(ctx context.Context, in chat.Inbound, past []history.Message) error {
 	if err := agent.CloseCalls(ctx, s.cfg.History, s.talk, past, s.cfg.Now()); err != nil {
 		return err
@@ -139,12 +137,8 @@ func (s *Session) answerEvent(ctx context.Context, in chat.Inbound) (string, err
 	if err != nil {
 		return "", err
 	}
-	text := reply.Text
-	if reply.Finish == "length" {
-		text += agent.CutOff
-	}
-	answer := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now(), Label: s.label}
-	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
+	answer := *s.ours(replyID(in.ID), reply.Text, s.label)
+	if err := s.note(ctx, &answer); err != nil {
 		return "", err
 	}
 	if err := s.askGathered(ctx, in.ID); err != nil {
@@ -155,19 +149,31 @@ func (s *Session) answerEvent(ctx context.Context, in chat.Inbound) (string, err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil || in.Silent || keptSilent(past) {
-		return text, err
+		return reply.Text, err
 	}
-	return text, s.say(ctx, in, text)
+	return reply.Text, s.say(ctx, in, reply.Text)
 }
 
 // sayVerbatim says the event's text as it is, and lets the model know that it did.
 func (s *Session) sayVerbatim(ctx context.Context, in chat.Inbound) error {
-	said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: in.Text, At: s.cfg.Now(),
-		Label: trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in).Readers()}}
-	if err := s.cfg.History.Append(ctx, &said); err != nil && !errors.Is(err, history.ErrKnown) {
+	label := trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in).Readers()}
+	if err := s.note(ctx, s.ours(replyID(in.ID), in.Text, label)); err != nil {
 		return err
 	}
 	return s.say(ctx, in, in.Text)
+}
+
+// ours is a message of ours, as the history keeps it.
+func (s *Session) ours(id, text string, label trust.Label) *history.Message {
+	return &history.Message{Room: s.talk, Role: llm.Assistant, EventID: id, Text: text, At: s.cfg.Now(), Label: label}
+}
+
+// note keeps m in the history, once.
+func (s *Session) note(ctx context.Context, m *history.Message) error {
+	if err := s.cfg.History.Append(ctx, m); !errors.Is(err, history.ErrKnown) {
+		return err
+	}
+	return nil
 }
 
 // keptSilent reports whether the model said, by its tool, that it wants nothing said of the event
@@ -205,13 +211,10 @@ func (s *Session) private(ctx context.Context, person string) (bool, error) {
 
 // wroteLast is who wrote in the room last, and whether it was a direct chat then; false if nobody has.
 func (s *Session) wroteLast(ctx context.Context) (in chat.Inbound, known bool, err error) {
-	in, known, err = lastWritten{s.cfg.DB}.in(ctx, s.room)
+	in, known, err = lastWritten{db: s.cfg.DB}.in(ctx, s.room)
 	in.At = s.cfg.Now()
 	return in, known, err
 }
-
-// Stopped reports whether failed says that a person stopped the work on an event.
-func Stopped(failed error) bool { return errors.Is(failed, agent.ErrStopped) }
 
 // lastPlace is the room as it is now, for who wrote there last.
 func (s *Session) lastPlace(ctx context.Context) (trust.Place, error) {

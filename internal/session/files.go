@@ -15,14 +15,13 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/media"
-	"reverie/internal/prompt"
 	"reverie/internal/tool"
 )
 
 const (
 	defaultFileText = 40_000 // characters of a file that the model gets
 	leastFileText   = 400    // less of a file helps nobody
-	fileShare       = 4      // a file takes a quarter of the window at most
+	fileShare       = 4      // a file takes a quarter of the window at most, and all of a message half of it
 	fileTime        = time.Minute
 )
 
@@ -45,12 +44,13 @@ func (s *Session) files(ctx context.Context, in chat.Inbound) []history.File {
 		if f.Kind == chat.VoiceFile && f.Note == "" {
 			continue // its words are the message's
 		}
-		all = append(all, s.file(ctx, f))
+		all = append(all, s.file(ctx, f, len(in.Files)))
 	}
 	return all
 }
 
-func (s *Session) file(ctx context.Context, f chat.File) history.File {
+// file is what the model gets of f, which came with so many files.
+func (s *Session) file(ctx context.Context, f chat.File, came int) history.File {
 	h := history.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path, Note: f.Note}
 	if h.Note != "" || s.cfg.Media == nil || f.Path == "" {
 		if h.Note == "" {
@@ -71,7 +71,7 @@ func (s *Session) file(ctx context.Context, f chat.File) history.File {
 	case f.Kind == chat.AudioFile && sounds(f.Type):
 		var text string
 		if text, err = s.transcript(ctx, f); err == nil {
-			h.Text = "(what is said in it)\n" + s.capped(text, s.cfg.FileText)
+			h.Text = "(what is said in it)\n" + s.capped(text, came)
 			return h
 		}
 		if why := i18n.Of(err); why.Known() {
@@ -80,7 +80,7 @@ func (s *Session) file(ctx context.Context, f chat.File) history.File {
 	default:
 		var text string
 		if text, err = s.cfg.Media.Text(ctx, f.Path, f.Type); err == nil {
-			s.excerpt(&h, text, s.cfg.FileText)
+			s.excerpt(&h, text, came)
 			return h
 		}
 	}
@@ -106,10 +106,9 @@ func (s *Session) fileReason(ctx context.Context, err error, f chat.File) i18n.T
 	return i18n.New("why.file_of_kind", "why", i18n.Of(err), "type", f.Type, "size", media.Size(f.Size))
 }
 
-// excerpt has the model get at most so many characters of a text, and no more than its
-// window's share.
-func (s *Session) excerpt(h *history.File, text string, most int) {
-	h.Text, h.More = s.capped(text, most), ""
+// excerpt has the model get the beginning of a text, see capped.
+func (s *Session) excerpt(h *history.File, text string, came int) {
+	h.Text = s.capped(text, came)
 	if len(h.Text) < len(text) {
 		h.More = media.Beside(h.Path)
 	}
@@ -118,58 +117,16 @@ func (s *Session) excerpt(h *history.File, text string, most int) {
 	}
 }
 
-func (s *Session) capped(text string, most int) string {
+// capped is the beginning of a file's text; the files of one message share a part of the window.
+func (s *Session) capped(text string, came int) string {
 	window, out := s.cfg.Models.Window(chatRole)
-	tokens := max((window-out)/fileShare, 100)
+	tokens, most := max((window-out)/max(fileShare, came), 100), s.cfg.FileText
 	short := media.Cap(text, most)
 	for llm.EstimateTokens(short) > tokens && most > leastFileText {
 		most = min(most, utf8.RuneCountInString(text)) * 3 / 4
 		short = media.Cap(text, most)
 	}
 	return short
-}
-
-// fewer takes from the files of the newest turn, if the request was too large for the
-// window: half of the longest text, or a picture if there is no text. It reports whether there was any.
-func (s *Session) fewer(ctx context.Context, past []history.Message, tooLarge error) (bool, error) {
-	var large *prompt.TooLargeError
-	if !errors.As(tooLarge, &large) {
-		return false, nil
-	}
-	var of *history.Message
-	at, most := 0, 0
-	for i := len(past) - 1; i >= 0; i-- {
-		m := &past[i]
-		for j, f := range m.Files {
-			n := len(f.Text)
-			if f.Picture != "" {
-				n = 1
-			}
-			if n > 0 && n >= most {
-				of, at, most = m, j, n
-			}
-		}
-		if m.Role == llm.User && i > 0 && past[i-1].Role != llm.User {
-			break
-		}
-	}
-	if of == nil {
-		return false, nil
-	}
-	f := &of.Files[at]
-	switch half := utf8.RuneCountInString(f.Text) / 2; {
-	case f.Picture != "":
-		f.Picture, f.Note = "", i18n.New("why.picture_no_window")
-	case half < leastFileText:
-		f.Text, f.Note = "", i18n.New("why.file_no_window")
-	default:
-		whole := f.Text
-		if text, err := s.cfg.Media.Text(ctx, f.Path, f.Type); err == nil {
-			whole = text
-		}
-		s.excerpt(f, whole, half)
-	}
-	return true, s.cfg.History.SetFiles(ctx, of.ID, of.Files)
 }
 
 // pictured reports whether a conversation has pictures.

@@ -13,9 +13,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// The model may report on its goal in lines of its text. The history keeps what it
-// said, so that it sees its own lines again and goes on writing them well; the
-// program takes them in, once, in the order of the messages; people never see them.
+// The model may report on its goal in lines of its text. The history keeps them as an example for the
+// model; the program applies them once; people never see them.
 
 // caller is who asks for a change with in, and where.
 func (s *Session) caller(in chat.Inbound) trust.Caller {
@@ -29,9 +28,8 @@ func (s *Session) reporter(in chat.Inbound) trust.Caller {
 	return by
 }
 
-// takeIn applies the markers of those messages that the model wrote and that have
-// not been taken in. Only what passes by itself, like a full disk, is an error:
-// nobody loses an answer over a goal.
+// takeIn applies the markers of the model's messages that were not applied yet. Only what passes by itself,
+// like a full disk, is an error: nobody loses an answer over a goal.
 func (s *Session) takeIn(ctx context.Context, by trust.Caller, past ...history.Message) error {
 	heard := int64(-1)
 	for _, m := range past {

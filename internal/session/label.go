@@ -66,9 +66,8 @@ func (s *Session) quoteIntegrity(ctx context.Context, in chat.Inbound, q chat.Qu
 	return trust.Foreign, nil
 }
 
-// readable leaves out the quotes of messages that may not be read where in was written. Who
-// knows the id of a message can reply to it, whether they could read it or not. What the history
-// knows reads as it was edited.
+// readable leaves out the quotes that may not be read where in was written: anybody can reply to an id
+// that they know. What the history knows reads as it was edited.
 func (s *Session) readable(ctx context.Context, in chat.Inbound) ([]chat.Quote, error) {
 	var out []chat.Quote
 	for _, q := range in.Quotes {

@@ -11,7 +11,10 @@ import (
 
 // lastWritten is the chat.Rooms of a program without a connection: a room is as it was when
 // somebody last wrote in it.
-type lastWritten struct{ db *sql.DB }
+type lastWritten struct {
+	chat.OneRoom // of nobody
+	db           *sql.DB
+}
 
 // in is who wrote in room last, and whether it was a direct chat then; false if nobody has.
 func (l lastWritten) in(ctx context.Context, room string) (in chat.Inbound, known bool, err error) {
@@ -31,8 +34,5 @@ func (l lastWritten) DirectWith(ctx context.Context, room string) (string, error
 	return last.Sender, err
 }
 
-func (l lastWritten) UserID() string                                     { return "" }
-func (l lastWritten) Allowed(string) bool                                { return true }
-func (l lastWritten) People(context.Context, string) (int, error)        { return 0, nil }
-func (l lastWritten) DirectChat(context.Context, string) (string, error) { return "", nil }
-func (l lastWritten) Left(context.Context, string) (bool, error)         { return false, nil }
+// People implements chat.Rooms: nobody knows.
+func (l lastWritten) People(context.Context, string) (int, error) { return 0, nil }

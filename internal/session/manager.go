@@ -17,7 +17,6 @@ import (
 	"reverie/internal/command"
 	"reverie/internal/goal"
 	"reverie/internal/history"
-	"reverie/internal/i18n"
 	"reverie/internal/idle"
 	"reverie/internal/llm"
 	"reverie/internal/media"
@@ -67,12 +66,7 @@ type Limits struct {
 
 // Program is what the sessions ask of the rest of the program.
 type Program struct {
-	Dreams *command.Dreams // what !dream does; nil = there is no such thing here
-	// Status returns lines that are added to !status, in the language of say; may be nil.
-	Status func(ctx context.Context, say i18n.Say) []string
-	// Verify is the command !verify with its arguments; the text it returns is said in room. nil = nobody
-	// can be verified here.
-	Verify func(ctx context.Context, person, room, args string) (string, error)
+	command.Hooks
 	// Leaving is told that messages of room are about to leave its prompt; it must return at once. May be nil.
 	Leaving func(room string)
 }
@@ -130,7 +124,7 @@ func New(cfg Config) *Manager {
 		cfg.Now = time.Now
 	}
 	if cfg.Rooms == nil {
-		cfg.Rooms = lastWritten{cfg.DB}
+		cfg.Rooms = lastWritten{db: cfg.DB}
 	}
 	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.Quiet, cfg.Now))
 	m := &Manager{cfg: cfg, background: cfg.Background, began: cfg.Now(), start: make(chan *Session, 16),

@@ -10,9 +10,7 @@ import (
 	"reverie/internal/i18n"
 )
 
-// meanwhile tells a person who waits for an answer what is done for it: once it has taken
-// a while, and then whenever that is something else, but not all the time. Its methods
-// may be called on nil.
+// meanwhile tells a person who waits for an answer what is done for it. Its methods may be called on nil.
 type meanwhile struct {
 	mu    sync.Mutex
 	what  string // as {what} of the message; "" = it is thought about
@@ -21,9 +19,8 @@ type meanwhile struct {
 	timer *time.Timer
 }
 
-// whileSlow has the person who wrote in told when the answer takes long: by a notice
-// under the answer's own id, which the answer then takes the place of. In a room with
-// others that happens once. What it returns ends it; the first words of the answer do.
+// whileSlow tells who wrote in what is done, when the answer takes long: as a draft of the answer. In a
+// room with others that happens once. The first words of the answer end it.
 func (s *Session) whileSlow(ctx context.Context, in chat.Inbound) (end func()) {
 	p := &meanwhile{}
 	show := func() {

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"slices"
 
 	"reverie/internal/chat"
 	"reverie/internal/command"
@@ -63,12 +62,4 @@ func (m *Manager) Tools(ctx context.Context, room string) ([]llm.ToolSpec, error
 		return nil, err
 	}
 	return s.offer(how).Specs, nil
-}
-
-// known is a model that was chosen, if there still is such a one.
-func (s *Session) known(model string) string {
-	if !slices.Contains(s.cfg.Models.Names(), model) {
-		return ""
-	}
-	return model
 }

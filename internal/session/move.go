@@ -17,13 +17,9 @@ import (
 func (m *Manager) Move(ctx context.Context, from, to string) error {
 	var failed []error
 	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.goals.Move(ctx, from, to), settings.Store{DB: m.cfg.DB}.Move(ctx, from, to))
-	for _, query := range []string{
-		`INSERT INTO session (room, person, private, heard_at, pin, pin_asked)
-			SELECT ?, person, private, heard_at, pin, pin_asked FROM session WHERE room = ? ON CONFLICT (room) DO NOTHING`,
-	} {
-		if _, err := m.cfg.DB.ExecContext(ctx, query, to, from); err != nil {
-			failed = append(failed, fmt.Errorf("session: move room: %w", err))
-		}
+	if _, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at, pin, pin_asked)
+		SELECT ?, person, private, heard_at, pin, pin_asked FROM session WHERE room = ? ON CONFLICT (room) DO NOTHING`, to, from); err != nil {
+		failed = append(failed, fmt.Errorf("session: move room: %w", err))
 	}
 	failed = append(failed, subsession.Move(ctx, m.cfg.DB, from, to))
 	entries, err := m.cfg.Memory.Entries(ctx, memory.Room(from))

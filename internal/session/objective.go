@@ -16,9 +16,7 @@ import (
 	"reverie/internal/task"
 )
 
-// Which task a room works on is asked of a model while nobody waits, and rarely: after
-// so many messages of people in which none was named, and where there are tasks to
-// choose from.
+// Which task a room works on is asked of a model after so many messages of people that name none.
 const (
 	objectiveEvery = 4
 	objectiveReads = 10 // of the newest messages
@@ -26,9 +24,8 @@ const (
 	objectiveTime  = time.Minute
 )
 
-// findObjective has a model say which task the room works on, if that is wanted and not
-// known, and pins it. Whatever fails changes nothing. It reports false while somebody waits for
-// an answer, in any room: then it is to be tried again.
+// findObjective has a model say which task the room works on, and pins it. It reports false while
+// somebody waits for an answer, in any room: then it is to be tried again.
 func (s *Session) findObjective(ctx context.Context) bool {
 	if s.cfg.Objective == "" || s.thread != "" { // what is pinned belongs to the room's own conversation
 		return true

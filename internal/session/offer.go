@@ -18,9 +18,7 @@ func policyOf(m settings.Mode) tool.Policy {
 	return p
 }
 
-// costly are tools that the smallest windows have no room to describe, and that a
-// model can do without (it reports on its goal in lines of its text), and from which
-// tier on they are offered.
+// costly says from which tier on tools are offered that a model can do without.
 var costly = map[string]int{"goal": 2, "search_memory": 2, tool.StaySilent: 2, tool.SpawnSubSession: 3, tool.SendFile: 2, tool.SetMode: 4}
 
 const topTier = 5

@@ -15,11 +15,8 @@ import (
 // taskID is how people, results of the task tool and what falls due name a task.
 var taskID = regexp.MustCompile(`\btask_[a-z2-7]{8}\b`)
 
-// pinned is the task that past is about, if it may be read at a place: the active one that was named last, by
-// itself, by a person, by the program or by the task tool. A list names none, and a
-// reminder is no work until it is due. Where past names none since a model was asked what
-// it is about, it is what that said, or what was named before and a summary has taken the
-// place of, if it is of the person who wrote last. Empty = there is none. preview keeps nothing.
+// pinned is the task that past is about: the last that a person, the program or the task tool named by
+// itself, else the one that is stored. preview stores nothing.
 func (s *Session) pinned(ctx context.Context, at trust.Place, past []history.Message, preview bool) (worked, error) {
 	tasks, err := s.cfg.Tasks.List(ctx, at, "")
 	if err != nil || len(tasks) == 0 {

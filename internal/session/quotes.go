@@ -13,7 +13,6 @@ import (
 const (
 	quoteRunes  = 1_500 // of one quote
 	quotesRunes = 8_000 // of all that a message refers to
-	nameRunes   = 40    // of a name
 	quoteShare  = 8     // all quotes together take at most one in so many parts of the window
 	quoteTokens = 2     // characters of a token, to be sure
 )
@@ -60,11 +59,9 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "
 // quote is one quote in lines, with at most so many characters of what was said.
 func (s *Session) quote(q chat.Quote, most int) string {
 	who := "somebody"
-	switch name := cleanName(q.Name); {
+	switch {
 	case q.Sender != "" && q.Sender == s.cfg.Rooms.UserID():
 		who = "you"
-	case q.Sender != "" && name != "" && !strings.Contains(q.Name, "@"): // a name that looks like an id is none
-		who = name + " (" + history.OneLine(q.Sender, 255) + ")"
 	case q.Sender != "":
 		who = history.OneLine(q.Sender, 255)
 	}
@@ -82,21 +79,6 @@ func (s *Session) quote(q chat.Quote, most int) string {
 		fmt.Fprintf(&b, "\n> %s", strings.TrimRightFunc(line, unicode.IsSpace))
 	}
 	return b.String()
-}
-
-// cleanName is a display name without what could make it anything else: it is one line
-// of letters, digits and few signs.
-func cleanName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsLetter(r), unicode.IsMark(r), unicode.IsDigit(r), r == '-', r == '_', r == '.', r == '\'', r == '’':
-			return r
-		case unicode.IsSpace(r):
-			return ' '
-		}
-		return -1
-	}, name)
-	return history.OneLine(name, nameRunes)
 }
 
 // clipRunes cuts a text to n characters and says so.

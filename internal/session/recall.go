@@ -12,10 +12,8 @@ import (
 	"reverie/internal/memory"
 )
 
-// recallable keeps the conversation so that it can be found again: every message of
-// a person and the answer to it that was not kept yet, those from before an
-// interruption too. It runs when nobody has said anything for a while, and before
-// messages leave the conversation; what fails is done the next time.
+// recallable puts the messages that are new into the search index. It runs when nobody has said anything
+// for a while, and before messages leave the conversation; what fails is done the next time.
 func (s *Session) recallable(ctx context.Context) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err == nil {
@@ -103,9 +101,8 @@ func searchable(ctx context.Context, h *history.Store, store *memory.Store, talk
 	return kept, failed
 }
 
-// turnsOf are the messages of a conversation as they are kept, to be found again. A message
-// belongs to whom it was said before, also where memories are for everybody (memory.isolation):
-// what was noted may be shared, a talk word for word is not.
+// turnsOf are the messages of a conversation as the search index has them. They belong to those who read
+// them, also where memories are for everybody (memory.isolation).
 func turnsOf(talk history.Talk, past []history.Message) (turns []memory.Turn) {
 	var scope memory.Scope
 	for _, m := range past {

@@ -36,7 +36,7 @@ type Session struct {
 	lane    []chat.Inbound
 	running context.CancelCauseFunc // ends the burst in hand; nil when there is none
 	inHand  string                  // whose burst that is; empty = an event
-	hand    map[string]bool         // what that is about: its messages, and its reply
+	hand    map[string]bool         // what that is about, its messages and its reply: whether the history has it
 	stopped bool                    // somebody stopped a burst, and has not heard of it yet
 	ready   chan struct{}           // holds a token while the lane may have work
 
@@ -165,30 +165,20 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 		return
 	}
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
-	left, edits, disturbing := burst, []chat.Inbound(nil), "" // what is still to be answered, edits that are in it, and what disturbed it
-	once := func() (err error) {
-		target := disturbing
-		disturbing = ""
-		var fresh []chat.Inbound
-		left, fresh, err = s.changed(ctx, left, target)
-		edits = append(edits, fresh...)
-		if err != nil || len(left) == 0 {
-			return err
-		}
-		newest = left[len(left)-1]
-		turn, done := s.stoppable(ctx, newest.Sender, named(left)...)
-		err = agent.Recovered(log, func() error { return s.dispatch(turn, left) })
-		done()
-		switch d := disturbed(turn); {
+	changed := false
+	s.insist(ctx, log, func() error {
+		changed = false
+		turn, err := s.attempt(ctx, log, newest.Sender, false, named(burst), func(turn context.Context) error { return s.dispatch(turn, burst) })
+		switch {
 		case err == nil || ctx.Err() != nil || store.Passing(err):
 			return err
 		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
-			return errors.Join(s.voidApprovals(ctx, s.room, named(left)...), s.sayStopped(ctx, newest))
-		case d != "":
+			return errors.Join(s.voidApprovals(ctx, s.room, named(burst)...), s.sayStopped(ctx, newest))
+		case disturbed(turn):
 			log.Info("changed while it was being answered")
-			disturbing = d
-			return s.voidApprovals(ctx, s.room, named(left)...)
+			changed = true
+			return s.voidApprovals(ctx, s.room, named(burst)...)
 		case withdrawn(turn, err):
 			log.Info("taken back while it was being answered")
 			return nil
@@ -196,16 +186,16 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 		ref := reference()
 		log.Error("message not answered", "err", err, "reference", ref)
 		return s.notice(ctx, newest, s.calm(ctx, err, ref))
+	})
+	s.newest = newest
+	if changed && ctx.Err() == nil {
+		s.putBack(burst)
+		return
 	}
-	s.insist(ctx, log, once)
-	for disturbing != "" && ctx.Err() == nil {
-		s.insist(ctx, log, once)
-	}
-	for _, in := range append(burst, edits...) {
+	for _, in := range burst {
 		s.insist(ctx, log, func() error { return s.cfg.Transport.Ack(ctx, in.ID) })
 	}
-	s.background.Handled(len(burst)+len(edits), s.cfg.Now())
-	s.newest = newest
+	s.background.Handled(len(burst), s.cfg.Now())
 	if ctx.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
 	}
@@ -328,19 +318,30 @@ func (s *Session) callScope(ctx context.Context, in chat.Inbound) (scope tool.Sc
 	return scope, past, nil
 }
 
-// stoppable gives the work for person on ids a context that !stop ends, and what people do
-// to one of them. done must be called when the work is through.
-func (s *Session) stoppable(ctx context.Context, person string, ids ...string) (_ context.Context, done func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// attempt does f for person under a context that !stop ends, and what people do to the messages ids.
+// heard is whether the history has these.
+func (s *Session) attempt(
+	ctx context.Context, log *slog.Logger, person string, heard bool, ids []string, f func(context.Context) error,
+) (turn context.Context, err error) {
+	turn, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	s.mu.Lock()
 	s.running, s.inHand, s.hand = cancel, person, map[string]bool{}
 	s.mu.Unlock()
-	s.takeInHand(ids...)
-	return ctx, func() {
-		s.mu.Lock()
-		s.running, s.inHand, s.hand = nil, "", nil
-		s.mu.Unlock()
-		cancel(nil)
+	s.takeInHand(heard, ids...)
+	err = agent.Recovered(log, func() error { return f(turn) })
+	s.mu.Lock()
+	s.running, s.inHand, s.hand = nil, "", nil
+	s.mu.Unlock()
+	return turn, err
+}
+
+// stop ends what is worked on, if anything is.
+func (s *Session) stop(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil {
+		s.running(why)
 	}
 }
 
@@ -393,8 +394,7 @@ func (s *Session) sayStopped(ctx context.Context, in chat.Inbound) error {
 	}
 	text := s.text(ctx, "stop.ended")
 	if n := len(past); n > 0 && (past[n-1].Role != llm.Assistant || len(past[n-1].Calls) > 0) {
-		said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now(), Label: programs(s.place(in).Readers())}
-		if err := s.cfg.History.Append(ctx, &said); err != nil && !errors.Is(err, history.ErrKnown) {
+		if err := s.note(ctx, s.ours(replyID(in.ID), text, programs(s.place(in).Readers()))); err != nil {
 			return err
 		}
 	}

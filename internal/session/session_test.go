@@ -202,7 +202,7 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 	expect.Must(store.WriteDefaults(reverie.Data, dir))(t)
 	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
-	w.room.db, w.who = db, &stubRooms{Rooms: lastWritten{db}}
+	w.room.db, w.who = db, &stubRooms{Rooms: lastWritten{db: db}}
 	var mem *memory.Store
 	mem = expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
 		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }}))(t)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+
 	"reverie/internal/chat"
 	"reverie/internal/settings"
 	"reverie/internal/task"
@@ -10,14 +11,9 @@ import (
 
 // TaskRooms says in which rooms tasks that are due may be worked on.
 type TaskRooms struct {
-	Rooms     chat.Rooms
+	chat.Rooms
 	Transport chat.Transport // tells a person that a task moves
 	Messages  *settings.Messages
-}
-
-// Left reports whether we are no longer in a room.
-func (r TaskRooms) Left(ctx context.Context, room string) (bool, error) {
-	return r.Rooms.Left(ctx, room)
 }
 
 // TaskRoom is the room in which a task that is due may be worked on: its own if its readers alone

@@ -10,7 +10,6 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
-	"reverie/internal/settings"
 	"reverie/internal/window"
 )
 
@@ -39,11 +38,11 @@ func (m *Manager) inputs() window.Inputs {
 // inputs are what is known of the window of the model that answers chat in this room.
 // Of a model that the room alone has, it is what its server and the configuration say.
 func (s *Session) inputs(ctx context.Context) (window.Inputs, error) {
-	set, err := s.Manager.settings().Decided(ctx, s.room, settings.ModelName)
+	now, err := s.mode(ctx)
 	if err != nil {
 		return window.Inputs{}, err
 	}
-	chosen := s.known(set.Value)
+	chosen := now.Model
 	if chosen == "" || chosen == s.firstModel(chatRole) {
 		return s.Manager.inputs(), nil
 	}

@@ -91,11 +91,7 @@ func (s *Session) respond(ctx context.Context, in chat.Inbound, done ...string) 
 	if err != nil {
 		return err
 	}
-	text := reply.Text
-	if reply.Finish == "length" {
-		text += agent.CutOff
-	}
-	return s.conclude(ctx, in, history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now(), Label: s.label}, done)
+	return s.conclude(ctx, in, *s.ours(replyID(in.ID), reply.Text, s.label), done)
 }
 
 // say says text as the answer to in.
@@ -121,9 +117,8 @@ type heard struct {
 	answer  string // that reply, when it was stored before an interruption
 }
 
-// hear stores the messages of a burst, a row for each. Those that were stored before an
-// interruption are taken by themselves: they may have their answer already. It answers the newest
-// of its group, so that a burst that comes in other pieces after a restart gets one reply.
+// hear stores the messages of a burst, a row for each. Those that were stored before an interruption are
+// taken by themselves, with their group: they may have their answer already.
 func (s *Session) hear(ctx context.Context, burst []chat.Inbound) (heard, error) {
 	if err := s.branch(ctx, burst[0]); err != nil {
 		return heard{}, err
@@ -207,7 +202,11 @@ type answering struct {
 
 // rounds asks the model, runs the tools it calls and asks again, until it answers in words.
 func (s *Session) rounds(ctx context.Context, in chat.Inbound, begun func()) (llm.Reply, error) {
-	return agent.Loop(ctx, answering{s, in, begun}, 0, s.cfg.MaxRound)
+	reply, err := agent.Loop(ctx, answering{s, in, begun}, 0, s.cfg.MaxRound)
+	if reply.Finish == "length" {
+		reply.Text += agent.CutOff
+	}
+	return reply, err
 }
 
 // Ready implements agent.Work.
@@ -396,7 +395,7 @@ func (s *Session) conclude(ctx context.Context, in chat.Inbound, answer history.
 		}
 	}
 	// An answer that is there already is said as it is, and the goal hears of it first.
-	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
+	if err := s.note(ctx, &answer); err != nil {
 		return err
 	}
 	if err := s.takeIn(ctx, s.reporter(in), answer); err != nil {

@@ -13,9 +13,8 @@ import (
 	"reverie/internal/subsession"
 )
 
-// unsay follows that a message, or one of ours, was taken back: nothing of it is left, nor
-// of the answers to it, nor what was learned from it, nor what it asked for and is still to
-// come. An answer to others as well is given anew without it.
+// unsay follows the redaction of a message: it leaves history, search and memory, with the answers to it
+// and the open work that it asked for. An answer to others as well is given anew without it.
 func (s *Session) unsay(ctx context.Context, in chat.Inbound) error {
 	if strings.HasPrefix(in.Target, replyID("")) {
 		return s.forgetAnswer(ctx, in.Target)
@@ -96,9 +95,8 @@ func (s *Session) forgetAnswer(ctx context.Context, reply string) error {
 // model was shown: shorter ones stand in other words, too.
 const leastWords = 8
 
-// undoWork ends what the message in.Target, which was taken back, had set going and is still to
-// come, open tasks and sub-sessions, and says how many: a reminder that does not come is missed.
-// What was answered together with others that stand is theirs as well, and stays.
+// undoWork ends the open tasks and sub-sessions that the redacted message in.Target asked for, and says how
+// many. What was answered together with others that stand is theirs as well, and stays.
 func (s *Session) undoWork(ctx context.Context, in chat.Inbound, replies []string) error {
 	var events []string
 	for _, reply := range replies {

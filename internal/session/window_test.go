@@ -266,7 +266,7 @@ func TestCounting(t *testing.T) {
 						t.Logf("turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
 					}
 				}
-				expect.Has(t, w.say(t, fmt.Sprint("$status", from), "!status").Text, "For the last answer the model read ")
+				expect.Has(t, w.say(t, fmt.Sprint("$status", from), "!status").Text, " % of the window")
 			}
 			run(0, 20)
 			run(20, 24) // a new process

@@ -102,12 +102,6 @@ func (s Store) Get(ctx context.Context, room, name string) (string, error) {
 	return known.Of(d.Value), err
 }
 
-// Person is who set the setting name of room; empty if nobody has.
-func (s Store) Person(ctx context.Context, room, name string) (string, error) {
-	d, err := s.Decided(ctx, room, name)
-	return d.Person, err
-}
-
 // All is Get for each setting there is.
 func (s Store) All(ctx context.Context, room string) (map[string]string, error) {
 	set, err := s.Stored(ctx, room)

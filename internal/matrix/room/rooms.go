@@ -90,7 +90,8 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 	case direct == "off":
 		f.With = ""
 	case direct == "on" && f.With == "":
-		if f.With, err = kept.Person(ctx, room.String(), settings.Direct); err != nil {
+		by, err := kept.Decided(ctx, room.String(), settings.Direct)
+		if f.With = by.Person; err != nil {
 			return f, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -104,18 +105,17 @@ type Client struct {
 	outbox *delivery.Outbox
 	gate   *gate.Gate
 
-	intake     *intake
-	backup     *e2ee.Backup
-	verifier   *verification.Verifier
-	typing     *typing
-	receipts   *receipts
-	sync       *syncState
-	keys       *missingKeys
-	redactions *redactions
+	intake   *intake
+	backup   *e2ee.Backup
+	verifier *verification.Verifier
+	typing   *typing
+	receipts sync.Mutex // held while receipts are sent
+	sync     *syncState
+	keys     *missingKeys
 
 	ending chan struct{} // closed when the context of Run ends
 
-	inWake, outWake chan struct{}
+	inWake, outWake, redactWake chan struct{}
 }
 
 var _ chat.Transport = (*Client)(nil)
@@ -128,10 +128,10 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	c := &Client{
 		cfg: cfg, sync: &syncState{synced: make(chan struct{})}, keys: newMissingKeys(),
-		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), ending: make(chan struct{}),
+		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), redactWake: make(chan struct{}, 1),
+		ending: make(chan struct{}),
 	}
 	c.inbox, c.outbox = delivery.New(cfg.DB, c.cfg.now, command.Retries)
-	c.redactions = &redactions{inbox: c.inbox, log: cfg.Log, now: cfg.now, wake: make(chan struct{}, 1)}
 	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.cfg.Log, Ending: c.ending, Again: c.cfg.pace.again,
 		Problem: c.sync.setProblem})
 	login := cfg.account()
@@ -143,7 +143,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c.cli = c.acc.Client
-	c.typing, c.receipts = newTyping(c.cli, c.cfg.Log, c.cfg.now), newReceipts(c.cli, c.cfg.Log)
+	c.typing = newTyping(c.cli, c.cfg.Log, c.cfg.now)
 	c.gate = gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	c.Rooms = room.New(cfg.DB, c.acc, c.cfg.Log)
 	c.intake = &intake{cfg: cfg, cli: c.cli, devices: c.acc.Devices, gate: c.gate, rooms: c.Rooms, outbox: c.outbox}
@@ -206,8 +206,7 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 	g.Go(func() error { return c.runInbox(ctx, h.Deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
 	g.Go(func() error { return c.intake.members.Run(ctx) })
-	g.Go(func() error { return c.redactions.run(ctx, h.Redacted) })
-	g.Go(func() error { return c.receipts.run(ctx) })
+	g.Go(func() error { return c.runRedactions(ctx, h.Redacted) })
 	g.Go(func() error { return c.typing.run(ctx) })
 	g.Go(func() error { return c.backup.Run(ctx) })
 	g.Go(func() error { return c.verifier.Run(ctx) })

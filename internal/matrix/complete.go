@@ -6,29 +6,22 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"maunium.net/go/mautrix"
 
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
-	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
-	"reverie/internal/matrix/room"
 	"reverie/internal/matrix/send"
 )
 
 // completer fetches what messages refer to, before they are delivered.
 type completer struct {
-	cfg     Config
-	cli     *mautrix.Client
-	devices *e2ee.Devices
-	rooms   *room.Rooms
-	inbox   *delivery.Inbox
-	outbox  *delivery.Outbox
-	wake    chan struct{} // when a message is complete
+	*intake
+	inbox *delivery.Inbox
+	wake  chan struct{} // when a message is complete
 }
 
 func (c *Client) completer() *completer {
-	return &completer{cfg: c.cfg, cli: c.cli, devices: c.acc.Devices, rooms: c.Rooms, inbox: c.inbox, outbox: c.outbox, wake: c.inWake}
+	return &completer{intake: c.intake, inbox: c.inbox, wake: c.inWake}
 }
 
 // completeFirst begins to complete the first message of each room that needs it, and

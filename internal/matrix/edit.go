@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
@@ -11,6 +12,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/gate"
+	"reverie/internal/matrix/retry"
 )
 
 // onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
@@ -81,4 +83,19 @@ func (t *intake) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 	in.Change, in.Target = what, content.RelatesTo.EventID.String()
 	b.In = append(b.In, delivery.Incoming{Addressed: slices.Contains(t.cfg.Owners, in.Sender) && !in.Unproven, Inbound: in})
 	return err
+}
+
+// redactionPause is how long a forgetting that failed waits to be tried again.
+const redactionPause = time.Minute
+
+// runRedactions has forgotten what was taken back.
+func (c *Client) runRedactions(ctx context.Context, forget func(ctx context.Context, event string) error) error {
+	return retry.Loop(ctx, c.cfg.now, c.redactWake, func(ctx context.Context) (again time.Time) {
+		if err := c.inbox.ForgetRedacted(ctx, forget); err != nil && ctx.Err() == nil {
+			c.cfg.Log.Error("matrix: a message that was taken back is not forgotten yet; it is tried again", "in", redactionPause,
+				"err", err)
+			again = c.cfg.now().Add(redactionPause)
+		}
+		return again
+	})
 }

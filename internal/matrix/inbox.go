@@ -67,6 +67,12 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 	for _, r := range rows {
 		waiting[r.ID] = true
 	}
+	newest := map[readIn]string{}
+	defer func() {
+		if len(newest) > 0 {
+			go c.showRead(ctx, newest)
+		}
+	}()
 	maps.DeleteFunc(delivered, func(id string, _ bool) bool { return !waiting[id] })
 	for _, r := range rows {
 		if delivered[r.ID] {
@@ -79,7 +85,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 			return err
 		}
 		if r.Change == "" || r.Change == chat.Edited {
-			c.receipts.read(readIn{r.Room, r.Thread}, r.ID)
+			newest[readIn{r.Room, r.Thread}] = r.ID
 		}
 		delivered[r.ID] = true
 	}

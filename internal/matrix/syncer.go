@@ -87,7 +87,7 @@ func (c *Client) wake(b *batch) {
 		retry.Wake(c.keys.wake)
 	}
 	if slices.ContainsFunc(b.In, func(s delivery.Incoming) bool { return s.Redacted != "" }) {
-		retry.Wake(c.redactions.wake)
+		retry.Wake(c.redactWake)
 	}
 }
 

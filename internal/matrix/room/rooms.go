@@ -31,14 +31,15 @@ type Rooms struct {
 	devices *e2ee.Devices
 	log     *slog.Logger
 
-	mu     sync.Mutex
-	known  map[id.RoomID]knowledge
-	states sync.Mutex // held while an answer of a room's state is stored, or found to be too old
+	mu      sync.Mutex
+	known   map[id.RoomID]bool // we have all of their state since our last join
+	changes map[id.RoomID]int  // how often their members have changed, or all was forgotten
+	states  sync.Mutex         // held while an answer of a room's state is stored, or found to be too old
 }
 
 // New returns what bot.db and the account's store of states know of the rooms.
 func New(db *sql.DB, acc *account.Account, log *slog.Logger) *Rooms {
-	return &Rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, known: map[id.RoomID]knowledge{}}
+	return &Rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, known: map[id.RoomID]bool{}, changes: map[id.RoomID]int{}}
 }
 
 // doing adds to an error what was being done; no error stays none.

@@ -16,65 +16,39 @@ import (
 	"reverie/internal/text"
 )
 
-// knowledge is what we have of a room's state since our last join: nothing, a
-// request under way, or all of it, kept up to date by the syncs.
-type knowledge int
-
-const (
-	unknown knowledge = iota
-	asking
-	known
-)
-
-// knowRoom fetches the full state of a room, once after each join.
+// knowRoom fetches the full state of a room, once after each join; syncs keep it up to date.
 func (r *Rooms) knowRoom(ctx context.Context, room id.RoomID) error {
 	for range 3 {
 		r.mu.Lock()
-		k := r.known[room]
-		if k != known {
-			r.known[room] = asking
-		}
+		known, changes := r.known[room], r.changes[room]
 		r.mu.Unlock()
-		if k == known {
+		if known {
 			return nil
 		}
-		if err := r.fetchState(ctx, room); err != nil {
-			r.ForgetState(room)
+		if err := r.fetchState(ctx, room, changes); err != nil {
 			return err
 		}
-		r.mu.Lock()
-		if r.known[room] == asking {
-			r.known[room] = known
-		}
-		r.mu.Unlock()
 	}
 	return fmt.Errorf("the members of the room keep changing")
 }
 
-// membersChanged tells that a sync brings a change of members, before that is stored. An
-// answer that is on its way may be from before it, and would undo it: it is dropped.
-func (r *Rooms) membersChanged(room id.RoomID) {
+// MembersIn notes in which rooms a sync changes members, before that is stored. An answer that is
+// on its way may be from before it, and would undo it: it is dropped.
+func (r *Rooms) MembersIn(res *mautrix.RespSync) {
 	r.states.Lock()
 	defer r.states.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.known[room] == asking {
-		delete(r.known, room)
-	}
-}
-
-// MembersIn calls membersChanged for each room of a sync in which members change.
-func (r *Rooms) MembersIn(res *mautrix.RespSync) {
 	member := func(evt *event.Event) bool { return evt.StateKey != nil && evt.Type.Type == event.StateMember.Type }
 	for room, joined := range res.Rooms.Join {
 		if slices.ContainsFunc(joined.State.Events, member) || slices.ContainsFunc(joined.Timeline.Events, member) {
-			r.membersChanged(room)
+			r.changes[room]++
 		}
 	}
 }
 
-// fetchState asks for the state of a room and keeps it, unless its members change meanwhile.
-func (r *Rooms) fetchState(ctx context.Context, room id.RoomID) error {
+// fetchState asks for the state of a room and keeps it, unless its members have changed since changes.
+func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) error {
 	state, err := r.cli.StateAsArray(ctx, room) // State would keep it whatever happens meanwhile
 	if err != nil {
 		return fmt.Errorf("fetch the state of the room: %w", err)
@@ -111,7 +85,7 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID) error {
 	r.states.Lock()
 	defer r.states.Unlock()
 	r.mu.Lock()
-	current := r.known[room] == asking
+	current := r.changes[room] == changes
 	r.mu.Unlock()
 	if !current {
 		return nil // it is asked for once more
@@ -119,8 +93,13 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID) error {
 	for _, evt := range others {
 		mautrix.UpdateStateStore(ctx, r.cli.StateStore, evt)
 	}
-	err = r.cli.StateStore.ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members)))
-	return doing("store the members of the room", err)
+	if err := r.cli.StateStore.ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members))); err != nil {
+		return fmt.Errorf("store the members of the room: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known[room] = r.changes[room] == changes
+	return nil
 }
 
 // ForgetState makes the next send fetch the room's state again.
@@ -128,6 +107,7 @@ func (r *Rooms) ForgetState(room id.RoomID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, room)
+	r.changes[room]++
 }
 
 // checkCrypto makes sure that SendMessageEvent will encrypt when it must, and

@@ -70,6 +70,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 	newest := map[readIn]string{}
 	defer func() {
 		if len(newest) > 0 {
+			// go: nobody waits for receipts; they end with ctx
 			go c.showRead(ctx, newest)
 		}
 	}()

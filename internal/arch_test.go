@@ -65,6 +65,7 @@ var rows = map[string]int{
 	"internal/text":  0,
 	"internal/tty":   0,
 	"internal/idle":  0,
+	"internal/test":  0, // what tests share
 	"internal/trust": 0,
 	"internal/i18n":  0, // errors of every row are made of its sentences
 	".":              -1,
@@ -244,7 +245,7 @@ func (e *examiner) imports(at token.Position, dir, target string, test bool) {
 	}
 	within := func(prefix string) bool { return target == prefix || strings.HasPrefix(target, prefix+"/") }
 	if slices.ContainsFunc(testHomes, within) {
-		if !test {
+		if !test && area(dir) != "internal/test" {
 			e.say(at, "%s is for tests only", target)
 		}
 		return
@@ -263,8 +264,8 @@ func (e *examiner) imports(at token.Position, dir, target string, test bool) {
 	e.say(at, "%s is a new dependency; if it is wanted, give it a home in internal/arch_test.go", target)
 }
 
-// doubles are the other side of a Matrix room, for tests and for cmd/try.
-var doubles = regexp.MustCompile(`^(internal/matrix/(matrixtest|peer|homeserver)|test|cmd/try)(/|$)`)
+// doubles are the other side of a Matrix room, for tests and for cmd/try, and what tests share.
+var doubles = regexp.MustCompile(`^(internal/(test|matrix/(matrixtest|peer|homeserver))|test|cmd/try)(/|$)`)
 
 func (e *examiner) ours(at token.Position, dir, target string, test bool) {
 	from, to := area(dir), area(target)
@@ -413,6 +414,8 @@ func TestRulesSeeBreaches(t *testing.T) {
 		{"sub-package of a lower row", "internal/tool/a.go", head + `import _ "reverie/internal/llm/rehearsal"`, ""},
 		{"no row", "internal/utils/a.go", head + `import _ "reverie/internal/llm"`, "internal/utils has no row"},
 		{"test double in the bot", "cmd/bot/a.go", head + `import _ "reverie/internal/matrix/peer"`, "no part of the bot"},
+		{"checks of tests in a test", "internal/text/a_test.go", head + `import _ "reverie/internal/test/expect"`, ""},
+		{"checks of tests elsewhere", "internal/text/a.go", head + `import _ "reverie/internal/test/expect"`, "no part of the bot"},
 		{"end to end", "test/e2e_test.go", head + `import _ "reverie/internal/matrix/peer"`, ""},
 		{"third party at home", "internal/matrix/peer/a.go", head + `import _ "maunium.net/go/mautrix/id"`, ""},
 		{"third party strayed", "internal/session/a.go", head + `import _ "maunium.net/go/mautrix/id"`, "its types stop at internal/matrix"},

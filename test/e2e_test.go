@@ -21,6 +21,7 @@ import (
 	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
+	"reverie/internal/test/expect"
 )
 
 // TestFirstLight is the promise of the first release in one conversation: an
@@ -40,7 +41,7 @@ func TestFirstLight(t *testing.T) {
 	bot.kill()
 
 	// The server has seen neither the question nor the answer.
-	raw := result(you.RawTimeline(t.Context(), room, 50))(t)
+	raw := expect.Must(you.RawTimeline(t.Context(), room, 50))(t)
 	encrypted := 0
 	for _, e := range raw {
 		if bytes.Contains(e, []byte("Jana")) {
@@ -104,7 +105,7 @@ func TestStranger(t *testing.T) {
 	if e := hear(t, you, shared); e.ReplyTo == "" || !strings.Contains(e.Body, "rehearsal") {
 		t.Errorf("answer = %+v; want a reply to the owner", e)
 	}
-	equal(t, m.calls.Load(), 1, "calls of the model, one for the owner's mention")
+	expect.Equal(t, m.calls.Load(), 1, "calls of the model, one for the owner's mention")
 	if strings.Contains(m.read(), "owner now") {
 		t.Error("the stranger's words reached the model")
 	}
@@ -137,7 +138,7 @@ func waitLeft(t *testing.T, p *peer.Peer, room, user string) {
 func TestModelDown(t *testing.T) {
 	t.Parallel()
 	w, m := newWorld(t), newModel(t)
-	front := result(url.Parse(m.url))(t)
+	front := expect.Must(url.Parse(m.url))(t)
 	var down atomic.Bool
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: front.Scheme, Host: front.Host})
 	gate := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -179,14 +180,14 @@ func TestKilledInTurn(t *testing.T) {
 	if first.ID == second.ID || !strings.HasPrefix(second.Body, "Every word") {
 		t.Errorf("answers = %q, then %q; want one for each message", first.Body, second.Body)
 	}
-	raw := result(you.RawTimeline(t.Context(), room, 50))(t)
+	raw := expect.Must(you.RawTimeline(t.Context(), room, 50))(t)
 	said := 0
 	for _, e := range raw {
 		if bytes.Contains(e, []byte(`"sender":"@reverie:`)) && bytes.Contains(e, []byte(`"m.room.encrypted"`)) && !bytes.Contains(e, []byte("m.replace")) && !bytes.Contains(e, []byte("state_key")) {
 			said++
 		}
 	}
-	equal(t, said, 2, "messages for 2 questions")
+	expect.Equal(t, said, 2, "messages for 2 questions")
 }
 
 // TestTry: the one command a newcomer types, with one message: the answer on
@@ -210,7 +211,7 @@ func TestTry(t *testing.T) {
 			t.Errorf("progress lacks %q:\n%s", want, &progress)
 		}
 	}
-	equal(t, len(result(os.ReadDir(temp))(t)), 0, "left behind")
+	expect.Equal(t, len(expect.Must(os.ReadDir(temp))(t)), 0, "left behind")
 }
 
 // TestTryStop: `!stop` does not wait for the answer that it ends.
@@ -220,11 +221,11 @@ func TestTryStop(t *testing.T) {
 	temp := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(w.bin), "try"), "--homeserver-bin", filepath.Join("..", "bin", "homeserver"))
 	cmd.Env = append(os.Environ(), "REVERIE_LLM_URL=rehearsal:", "TMPDIR="+temp)
-	keys := result(cmd.StdinPipe())(t)
+	keys := expect.Must(cmd.StdinPipe())(t)
 	var out, progress bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &progress
-	must(t, cmd.Start())
-	_ = result(io.WriteString(keys, "rehearse: slow 60s\nhello\n"))(t)
+	expect.OK(t, cmd.Start())
+	_ = expect.Must(io.WriteString(keys, "rehearse: slow 60s\nhello\n"))(t)
 	until(t, "the model is not asked", func() bool {
 		logs, _ := filepath.Glob(filepath.Join(temp, "*", "bot.log")) // the pattern is right
 		if len(logs) == 0 {
@@ -233,8 +234,8 @@ func TestTryStop(t *testing.T) {
 		text, _ := os.ReadFile(logs[0])
 		return bytes.Contains(text, []byte("msg=prompt "))
 	})
-	_ = result(io.WriteString(keys, "!stop\n"))(t)
-	must(t, keys.Close())
+	_ = expect.Must(io.WriteString(keys, "!stop\n"))(t)
+	expect.OK(t, keys.Close())
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("try: %v\n%s%s", err, &progress, &out)
 	}
@@ -299,7 +300,7 @@ func TestDoctorBesideTheBot(t *testing.T) {
 
 	// A homeserver that stands still. The bot is cut off, and says so itself:
 	// the doctor reads it in bot.db.
-	must(t, bot.home.Stop())
+	expect.OK(t, bot.home.Stop())
 	until(t, "no failure noted", func() bool {
 		d, healthy = bot.doctor(t)
 		return d.Matrix.SyncFailures > 0
@@ -341,15 +342,15 @@ func TestSignalInTurn(t *testing.T) {
 			s.start(t, m.url, you.UserID())
 			room := home.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{s.botID}})
 			until(t, "the bot does not join", func() bool { return home.Membership(room, s.botID) == "join" })
-			result(you.Say(t.Context(), room, "rehearse: slow "+c.slow))(t)
+			expect.Must(you.Say(t.Context(), room, "rehearse: slow "+c.slow))(t)
 			until(t, "the model is not asked, or the bot is not typing", func() bool { return m.calls.Load() == 1 && home.Typing(room, s.botID) })
-			must(t, s.bot.cmd.Process.Signal(syscall.SIGTERM))
+			expect.OK(t, s.bot.cmd.Process.Signal(syscall.SIGTERM))
 			select {
 			case <-s.bot.exited:
 			case <-time.After(time.Minute):
 				t.Fatal("the bot did not end")
 			}
-			equal(t, s.bot.cmd.ProcessState.ExitCode(), 0, "exit code")
+			expect.Equal(t, s.bot.cmd.ProcessState.ExitCode(), 0, "exit code")
 			if home.Typing(room, s.botID) {
 				t.Error("still shown as typing")
 			}
@@ -365,9 +366,9 @@ func TestSignalInTurn(t *testing.T) {
 			if !c.finishes {
 				until(t, "no answer after the restart", func() bool { return s.answers(you.UserID(), room) == 1 })
 			}
-			result(you.Say(t.Context(), room, "rehearse: long 5"))(t)
+			expect.Must(you.Say(t.Context(), room, "rehearse: long 5"))(t)
 			until(t, "no second answer", func() bool { return s.answers(you.UserID(), room) >= 2 })
-			equal(t, s.answers(you.UserID(), room), 2, "answers to two questions")
+			expect.Equal(t, s.answers(you.UserID(), room), 2, "answers to two questions")
 			if len(s.faults) > 0 {
 				t.Error(strings.Join(s.faults, "\n"))
 			}
@@ -419,7 +420,7 @@ func TestManners(t *testing.T) {
 	line := sent(t)(you.Say(t.Context(), room, "we leave at nine"))
 	hear(t, you, room)
 	for _, words := range []string{"we leave at eight", "we leave at ten"} {
-		must(t, you.Edit(t.Context(), room, line, words))
+		expect.OK(t, you.Edit(t.Context(), room, line, words))
 	}
 	for e := hear(t, you, room); !strings.Contains(e.Body, "ten") && e.Kind != peer.Edit; e = hear(t, you, room) {
 	}
@@ -435,7 +436,7 @@ func TestManners(t *testing.T) {
 	if e := ask(t, you, room, "!tasks"); !strings.Contains(e.Body, "plants") {
 		t.Fatalf("the tasks are %q", e.Body)
 	}
-	must(t, you.Redact(t.Context(), room, asked))
+	expect.OK(t, you.Redact(t.Context(), room, asked))
 	if e := hear(t, you, room); !strings.Contains(e.Body, "tasks: 1") || !e.Notice {
 		t.Errorf("it says %+v", e)
 	}
@@ -491,21 +492,21 @@ func TestEditedAndTakenBack(t *testing.T) {
 		memories, err := os.ReadFile(bot.data("MEMORIES.txt"))
 		return err == nil && strings.Contains(string(memories), name)
 	}
-	must(t, you.Edit(t.Context(), room, question, "remember that my sister's name is Nora"))
+	expect.OK(t, you.Edit(t.Context(), room, question, "remember that my sister's name is Nora"))
 	inPlace("Nora")
 	if !remembers("Nora") || remembers("Jana") {
 		t.Error("MEMORIES.txt has not the new words")
 	}
 	calls := m.calls.Load()
-	must(t, you.Edit(t.Context(), room, question, "remember that my sister's name is Ruth"))
+	expect.OK(t, you.Edit(t.Context(), room, question, "remember that my sister's name is Ruth"))
 	m.asked(t, calls)
 	bot.restart(t, "")
 	inPlace("Ruth")
-	must(t, you.React(t.Context(), room, question, "🔁"))
+	expect.OK(t, you.React(t.Context(), room, question, "🔁"))
 	if second := ask(t, you, room, "rehearse: long 5"); second.ID == answer.ID { // the edit came first
 		hear(t, you, room)
 	}
-	must(t, you.Redact(t.Context(), room, question))
+	expect.OK(t, you.Redact(t.Context(), room, question))
 	goes(t, you, room, answer.ID)
 	until(t, "it stands in MEMORIES.txt", func() bool { return !remembers("Ruth") })
 	if e := ask(t, you, room, "what do you know about my sister?"); strings.Contains(e.Body, "Ruth") {
@@ -541,7 +542,7 @@ func TestFiles(t *testing.T) {
 	if e.File == nil || !e.File.Sealed || !e.Encrypted || e.File.Name != "BASE_PROMPT.txt" || e.File.Caption != "Here it is." {
 		t.Fatalf("got %+v %+v", e, e.File)
 	}
-	want := result(os.ReadFile(bot.data("BASE_PROMPT.txt")))(t)
+	want := expect.Must(os.ReadFile(bot.data("BASE_PROMPT.txt")))(t)
 	if got, err := you.Download(t.Context(), e); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("downloaded %d bytes of %d, %v", len(got), len(want), err)
 	}

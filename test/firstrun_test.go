@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"reverie/internal/matrix/peer"
+	"reverie/internal/test/expect"
 )
 
 // firstRun is the folder that docker-compose.yml binds to /data, and the service setup.
@@ -32,8 +33,8 @@ func newFirstRun(t *testing.T, model string) *firstRun {
 	t.Helper()
 	w, dir := newWorld(t), t.TempDir()
 	// Where docker-compose.yml mounts it; read as a file, as there.
-	secret := result(os.ReadFile(filepath.Join(w.dir, "registration_secret")))(t)
-	must(t, os.WriteFile(filepath.Join(dir, "..", "secret"), secret, 0o600))
+	secret := expect.Must(os.ReadFile(filepath.Join(w.dir, "registration_secret")))(t)
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "..", "secret"), secret, 0o600))
 	return &firstRun{w: w, dir: dir, model: model, config: filepath.Join(dir, "config.yaml")}
 }
 
@@ -50,7 +51,7 @@ func (f *firstRun) run(ctx context.Context, address string) (string, error) {
 // login reads LOGIN.txt as a person does.
 func (f *firstRun) login(t *testing.T) map[string]string {
 	t.Helper()
-	text := result(os.ReadFile(filepath.Join(f.dir, "LOGIN.txt")))(t)
+	text := expect.Must(os.ReadFile(filepath.Join(f.dir, "LOGIN.txt")))(t)
 	found := map[string]string{}
 	for _, m := range regexp.MustCompile(`(?m)^  (homeserver|user|password) +(\S+)$`).FindAllStringSubmatch(string(text), -1) {
 		found[m[1]] = m[2]
@@ -64,10 +65,10 @@ func (f *firstRun) login(t *testing.T) map[string]string {
 // files are the files of the folder with their content; each must be for its owner only.
 func (f *firstRun) files(t *testing.T) map[string]string {
 	t.Helper()
-	list := result(os.ReadDir(f.dir))(t)
+	list := expect.Must(os.ReadDir(f.dir))(t)
 	found := map[string]string{}
 	for _, e := range list {
-		b := result(os.ReadFile(filepath.Join(f.dir, e.Name())))(t)
+		b := expect.Must(os.ReadFile(filepath.Join(f.dir, e.Name())))(t)
 		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %v, want 0600 (%v)", e.Name(), info.Mode(), err)
 		}
@@ -81,10 +82,10 @@ func account(t *testing.T, homeserver, user, password string) (rooms []string, d
 	t.Helper()
 	call := func(method, path, token string, body, into any) {
 		t.Helper()
-		b := result(json.Marshal(body))(t)
-		req := result(http.NewRequestWithContext(t.Context(), method, homeserver+"/_matrix/client/v3"+path, bytes.NewReader(b)))(t)
+		b := expect.Must(json.Marshal(body))(t)
+		req := expect.Must(http.NewRequestWithContext(t.Context(), method, homeserver+"/_matrix/client/v3"+path, bytes.NewReader(b)))(t)
 		req.Header.Set("Authorization", "Bearer "+token)
-		resp := result(http.DefaultClient.Do(req))(t)
+		resp := expect.Must(http.DefaultClient.Do(req))(t)
 		defer resp.Body.Close()
 		if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s as %s: %s, %v", path, user, resp.Status, err)
@@ -137,7 +138,7 @@ func TestFirstRun(t *testing.T) {
 	bot := &process{bin: f.w.bin, dir: f.dir, config: f.config}
 	bot.start(t, "")
 	bot.endsWith(t)
-	you := result(peer.Login(t.Context(), peer.Config{Homeserver: login["homeserver"], User: login["user"], Password: login["password"],
+	you := expect.Must(peer.Login(t.Context(), peer.Config{Homeserver: login["homeserver"], User: login["user"], Password: login["password"],
 		DB: filepath.Join(t.TempDir(), "peer.db")}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -163,7 +164,7 @@ func TestFirstRun(t *testing.T) {
 // has it and after: the next run completes it, with the passwords and the room of before.
 func TestFirstRunCutShort(t *testing.T) {
 	f := newFirstRun(t, "http://127.0.0.1:1/v1")
-	target := result(url.Parse(f.w.home.URL))(t)
+	target := expect.Must(url.Parse(f.w.home.URL))(t)
 	forward := httputil.NewSingleHostReverseProxy(target)
 	var left atomic.Int64 // requests until the kill
 	var after atomic.Bool // the homeserver gets the last one
@@ -199,7 +200,7 @@ func TestFirstRunCutShort(t *testing.T) {
 			}
 		}
 		if cuts == 0 { // as if killed between the two files
-			must(t, os.Remove(filepath.Join(f.dir, "LOGIN.txt")))
+			expect.OK(t, os.Remove(filepath.Join(f.dir, "LOGIN.txt")))
 			delete(passwords, "LOGIN.txt")
 		}
 	}
@@ -207,7 +208,7 @@ func TestFirstRunCutShort(t *testing.T) {
 		t.Errorf("only %d cuts: the proxy does not see the requests", cuts)
 	}
 	for name, all := range passwords {
-		equal(t, len(slices.Compact(all)), 1, "%s changed between the runs", name)
+		expect.Equal(t, len(slices.Compact(all)), 1, "%s changed between the runs", name)
 	}
 	login := f.login(t)
 	if rooms, devices := account(t, f.w.home.URL, login["user"], login["password"]); len(rooms) != 1 || devices != 0 {

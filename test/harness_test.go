@@ -22,6 +22,7 @@ import (
 	"reverie/internal/llm/rehearsal"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/peer"
+	"reverie/internal/test/expect"
 )
 
 // world is what the tests share: the built binary and a running homeserver.
@@ -74,20 +75,20 @@ var building = sync.OnceValues(func() (bin string, err error) {
 // buildBot returns the path of the bot, built from what there is.
 func buildBot(t *testing.T) string {
 	t.Helper()
-	return result(building())(t)
+	return expect.Must(building())(t)
 }
 
 func buildHomeserver(t *testing.T) (bins string) {
 	t.Helper()
 	bins = filepath.Join("..", "bin", "homeserver")
-	must(t, homeserver.Build(t.Context(), "..", bins, os.Stderr))
+	expect.OK(t, homeserver.Build(t.Context(), "..", bins, os.Stderr))
 	return bins
 }
 
 // register makes an account; password and user id follow from the name.
 func (w *world) register(t *testing.T, name string) string {
 	t.Helper()
-	return result(w.home.Register(t.Context(), name, password(name)))(t)
+	return expect.Must(w.home.Register(t.Context(), name, password(name)))(t)
 }
 
 func password(name string) string { return name + "-secret-password" }
@@ -96,7 +97,7 @@ func password(name string) string { return name + "-secret-password" }
 func (w *world) person(t *testing.T, name string) *peer.Peer {
 	t.Helper()
 	id := w.register(t, name)
-	p := result(peer.Login(t.Context(), peer.Config{Homeserver: w.home.URL, User: id, Password: password(name), DB: filepath.Join(t.TempDir(), "peer.db")}))(t)
+	p := expect.Must(peer.Login(t.Context(), peer.Config{Homeserver: w.home.URL, User: id, Password: password(name), DB: filepath.Join(t.TempDir(), "peer.db")}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = p.Run(ctx) }()
@@ -172,10 +173,10 @@ func startBot(t *testing.T, bin, homeserver, user, model string, owners ...strin
 	t.Helper()
 	p := &process{bin: bin, dir: t.TempDir()}
 	p.config = filepath.Join(p.dir, "config.yaml")
-	quoted := result(json.Marshal(owners))(t)
+	quoted := expect.Must(json.Marshal(owners))(t)
 	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: %s\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal}\n",
 		homeserver, user, quoted, model)
-	must(t, os.WriteFile(p.config, []byte(config), 0o600))
+	expect.OK(t, os.WriteFile(p.config, []byte(config), 0o600))
 	name, _, _ := strings.Cut(user[1:], ":")
 	p.secret = password(name)
 	p.start(t, p.secret)
@@ -201,7 +202,7 @@ func (p *process) start(t *testing.T, secret string) {
 		p.log = &logBuffer{}
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	must(t, p.cmd.Start())
+	expect.OK(t, p.cmd.Start())
 	p.exited = make(chan struct{})
 	go func(cmd *exec.Cmd, exited chan struct{}) { _ = cmd.Wait(); close(exited) }(p.cmd, p.exited)
 }
@@ -217,7 +218,7 @@ func (p *process) data(path string) string { return filepath.Join(p.dir, "data",
 // directRoom creates an encrypted direct room with the bot and waits for it.
 func directRoom(t *testing.T, you *peer.Peer, bot string) string {
 	t.Helper()
-	room := result(you.CreateRoom(t.Context(), peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{bot}}))(t)
+	room := expect.Must(you.CreateRoom(t.Context(), peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{bot}}))(t)
 	waitJoined(t, you, room, bot)
 	return room
 }
@@ -225,9 +226,9 @@ func directRoom(t *testing.T, you *peer.Peer, bot string) string {
 // groupRoom creates an encrypted room with another person and the bot, and waits for both.
 func groupRoom(t *testing.T, you, other *peer.Peer, bot string) string {
 	t.Helper()
-	room := result(you.CreateRoom(t.Context(), peer.Room{Name: "garden", Encrypted: true, Invite: []string{bot, other.UserID()}}))(t)
+	room := expect.Must(you.CreateRoom(t.Context(), peer.Room{Name: "garden", Encrypted: true, Invite: []string{bot, other.UserID()}}))(t)
 	waitJoined(t, you, room, bot)
-	must(t, other.Join(t.Context(), room))
+	expect.OK(t, other.Join(t.Context(), room))
 	waitJoined(t, you, room, other.UserID())
 	return room
 }
@@ -246,13 +247,13 @@ func waitJoined(t *testing.T, you *peer.Peer, room, user string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	must(t, you.WaitJoined(ctx, room, user))
+	expect.OK(t, you.WaitJoined(ctx, room, user))
 }
 
 // ask says text and returns the bot's finished answer.
 func ask(t *testing.T, you *peer.Peer, room, text string) peer.Event {
 	t.Helper()
-	result(you.Say(t.Context(), room, text))(t)
+	expect.Must(you.Say(t.Context(), room, text))(t)
 	return hear(t, you, room)
 }
 
@@ -275,20 +276,13 @@ func hear(t *testing.T, you *peer.Peer, room string) peer.Event {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // restart kills the bot and starts it again, with more in the configuration of the model.
 func (p *process) restart(t *testing.T, more string) {
 	t.Helper()
 	p.kill()
 	if more != "" {
-		config := result(os.ReadFile(p.config))(t)
-		must(t, os.WriteFile(p.config, bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal"+more), 1), 0o600))
+		config := expect.Must(os.ReadFile(p.config))(t)
+		expect.OK(t, os.WriteFile(p.config, bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal"+more), 1), 0o600))
 	}
 	p.start(t, p.secret)
 }
@@ -296,16 +290,16 @@ func (p *process) restart(t *testing.T, more string) {
 // value is what a query finds in the bot's database.
 func value[T any](t *testing.T, p *process, query string, args ...any) (v T) {
 	t.Helper()
-	db := result(sql.Open("sqlite", "file:"+p.data("bot.db")+"?_pragma=busy_timeout(10000)"))(t)
+	db := expect.Must(sql.Open("sqlite", "file:"+p.data("bot.db")+"?_pragma=busy_timeout(10000)"))(t)
 	defer db.Close()
-	must(t, db.QueryRowContext(t.Context(), query, args...).Scan(&v))
+	expect.OK(t, db.QueryRowContext(t.Context(), query, args...).Scan(&v))
 	return v
 }
 
 // sent returns the id of what was sent.
 func sent(t *testing.T) func(id string, err error) string {
 	t.Helper()
-	return func(id string, err error) string { t.Helper(); must(t, err); return id }
+	return func(id string, err error) string { t.Helper(); expect.OK(t, err); return id }
 }
 
 // asked waits until the model got another request than those before.
@@ -320,28 +314,12 @@ func (m *model) read() string { last, _ := m.last.Load().(string); return last }
 // sealed wants none of the words in what the homeserver has of a room.
 func sealed(t *testing.T, you *peer.Peer, room string, words ...string) {
 	t.Helper()
-	raw := result(you.RawTimeline(t.Context(), room, 100))(t)
+	raw := expect.Must(you.RawTimeline(t.Context(), room, 100))(t)
 	for _, e := range raw {
 		for _, word := range words {
 			if bytes.Contains(e, []byte(word)) {
 				t.Errorf("plain text on the server: %s", e)
 			}
 		}
-	}
-}
-
-func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
-	t.Helper()
-	if got != want {
-		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }

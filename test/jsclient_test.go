@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"reverie/internal/llm/rehearsal"
+	"reverie/internal/test/expect"
 )
 
 // jsWait is how long a command of the JavaScript client, or an answer that it
@@ -53,11 +54,11 @@ func TestJSClient(t *testing.T) {
 		{"streamed answer", func(t *testing.T) {
 			want := m.answer(t, "rehearse: long 300")
 			_, answer := you.ask(t, room, botUser, "rehearse: long 300")
-			equal(t, answer.Body, want, "text after the last edit")
+			expect.Equal(t, answer.Body, want, "text after the last edit")
 			if answer.edits < 2 {
 				t.Errorf("the answer was edited %d times while it was written, want at least 2", answer.edits)
 			}
-			equal(t, strings.Count(answer.HTML, "<p>"), strings.Count(want, "\n\n")+1, "paragraphs of the formatted text: %q", answer.HTML)
+			expect.Equal(t, strings.Count(answer.HTML, "<p>"), strings.Count(want, "\n\n")+1, "paragraphs of the formatted text: %q", answer.HTML)
 		}},
 		{"hostile answer", func(t *testing.T) { jsHostile(t, you, room, botUser) }},
 		{"cross-signed", func(t *testing.T) {
@@ -117,7 +118,7 @@ func jsHostile(t *testing.T, you *jsPeer, room, bot string) {
 	bad := regexp.MustCompile(`(?i)<(script|img|iframe|style)|<[^>]*onerror|javascript:`)
 	for i, v := range answer.versions {
 		for _, html := range []string{v.HTML, v.FallbackHTML} {
-			equal(t, bad.FindString(html), "", "version %d of the formatted text holds: %s", i, html)
+			expect.Equal(t, bad.FindString(html), "", "version %d of the formatted text holds: %s", i, html)
 		}
 	}
 }
@@ -171,8 +172,8 @@ func newSlowModel(t *testing.T, pace time.Duration) *model {
 func (m *model) answer(t *testing.T, text string) string {
 	t.Helper()
 	begun := []js{{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}, {"role": "user", "content": text}}
-	body := result(json.Marshal(js{"model": rehearsal.ModelName, "messages": begun}))(t)
-	resp := result(http.Post(m.url+"/chat/completions", "application/json", bytes.NewReader(body)))(t)
+	body := expect.Must(json.Marshal(js{"model": rehearsal.ModelName, "messages": begun}))(t)
+	resp := expect.Must(http.Post(m.url+"/chat/completions", "application/json", bytes.NewReader(body)))(t)
 	defer resp.Body.Close()
 	var reply struct {
 		Choices []struct{ Message struct{ Content string } }
@@ -269,9 +270,9 @@ func node(t *testing.T, args ...string) (stdin io.WriteCloser, stdout io.Reader,
 	t.Helper()
 	cmd, stderr := exec.Command("node", args...), &logBuffer{}
 	cmd.Stderr = stderr
-	stdin = result(cmd.StdinPipe())(t)
-	stdout = result(cmd.StdoutPipe())(t)
-	must(t, cmd.Start())
+	stdin = expect.Must(cmd.StdinPipe())(t)
+	stdout = expect.Must(cmd.StdoutPipe())(t)
+	expect.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = stdin.Close()
 		kill := time.AfterFunc(15*time.Second, func() { _ = cmd.Process.Kill() })
@@ -340,7 +341,7 @@ func (p *jsPeer) call(t *testing.T, do string, args js, into any) {
 	for k, v := range args {
 		line[k] = v
 	}
-	out := result(json.Marshal(line))(t)
+	out := expect.Must(json.Marshal(line))(t)
 	if _, err := p.stdin.Write(append(out, '\n')); err != nil {
 		t.Fatalf("the JavaScript client is gone: %v\n%s", err, p.stderr)
 	}
@@ -524,7 +525,7 @@ func TestJSVerificationMismatch(t *testing.T) {
 	you.follow(t, started.Handle, room, bot, func(e jsEvent) bool { return len(e.Emoji) == 7 })
 	you.call(t, "mismatch", js{"handle": started.Handle}, nil)
 	end, _ := you.follow(t, started.Handle, room, bot, func(e jsEvent) bool { return e.Phase == "cancelled" })
-	equal(t, end.Code, "m.mismatched_sas", "the end")
+	expect.Equal(t, end.Code, "m.mismatched_sas", "the end")
 	if trust := you.trust(t, bot); trust.Verified {
 		t.Error("the bot is verified although the emoji differed")
 	}

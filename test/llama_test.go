@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"reverie/internal/test/expect"
 )
 
 // llamaTemplates are chat templates as models have them: ChatML, which takes
@@ -117,12 +119,12 @@ func startLlama(t *testing.T, template string, window int) *llama {
 	writeGGUF(t, path, of.text, corpus.String(), of.control...)
 
 	read, tell, err := os.Pipe()
-	must(t, err)
+	expect.OK(t, err)
 	log := &logBuffer{}
 	cmd := exec.Command("node", filepath.Join("llama", "server.mjs"), path, fmt.Sprint(window))
 	cmd.Stderr, cmd.ExtraFiles = log, []*os.File{tell}
-	stdin := result(cmd.StdinPipe())(t)
-	must(t, cmd.Start())
+	stdin := expect.Must(cmd.StdinPipe())(t)
+	expect.OK(t, cmd.Start())
 	_ = tell.Close()
 	t.Cleanup(func() { _ = stdin.Close(); _ = cmd.Wait(); _ = read.Close() })
 	l := &llama{told: bufio.NewScanner(read), stdin: stdin}
@@ -159,7 +161,7 @@ func llamaBot(t *testing.T, l *llama, input string, args ...string) string {
 	config := fmt.Sprintf(`{name: Reverie, data: ./data, timezone: UTC,
   matrix: {homeserver: "http://127.0.0.1:1", user: "@reverie:localhost", password: none, owners: ["@you:localhost"]},
   llm: {models: [{name: local, base_url: "%s/v1", model: random}]}}`, l.url)
-	must(t, os.WriteFile(path, []byte(config), 0o600))
+	expect.OK(t, os.WriteFile(path, []byte(config), 0o600))
 	var out, log bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), buildBot(t), append(args, "--config", path)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &log
@@ -222,7 +224,7 @@ func llamaTalk(t *testing.T, template string) {
 	if want := len(lines) + 1; len(answered) != want { // one more with what the tool found
 		t.Errorf("%d requests were answered, want %d: %+v\n%s", len(answered), want, requests, out)
 	}
-	equal(t, len(regexp.MustCompile(`(?m)^[a-z ]+\.$`).FindAllString(out, -1)), len(lines), "answers:\n%s", out)
+	expect.Equal(t, len(regexp.MustCompile(`(?m)^[a-z ]+\.$`).FindAllString(out, -1)), len(lines), "answers:\n%s", out)
 	if refused := len(requests) - len(answered); refused > 2 || template == "chatml" && refused > 0 {
 		t.Errorf("%d requests were refused: %+v", refused, requests)
 	}
@@ -332,7 +334,7 @@ func writeGGUF(t *testing.T, path, template, corpus string, control ...string) {
 	var file bytes.Buffer
 	write(&file, []byte("GGUF"), uint32(3), g.tensors, g.keys, g.meta.Bytes(), g.info.Bytes())
 	write(&file, make([]byte, (32-file.Len()%32)%32), g.data.Bytes())
-	must(t, os.WriteFile(path, file.Bytes(), 0o600))
+	expect.OK(t, os.WriteFile(path, file.Bytes(), 0o600))
 }
 
 // vocabulary is the bytes, the words of corpus with the blank before them, its

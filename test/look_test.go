@@ -19,6 +19,7 @@ import (
 
 	"reverie/internal/llm/rehearsal"
 	"reverie/internal/matrix/peer"
+	"reverie/internal/test/expect"
 )
 
 // shown are the scripted answers, by the question "show: NAME".
@@ -123,9 +124,9 @@ func newBrowser(t *testing.T) *browser {
 	}
 	cmd := exec.Command("node", filepath.Join("look", "look.mjs"), chromium, t.TempDir())
 	cmd.Stderr = b.stderr
-	stdin := result(cmd.StdinPipe())(t)
-	stdout := result(cmd.StdoutPipe())(t)
-	must(t, cmd.Start())
+	stdin := expect.Must(cmd.StdinPipe())(t)
+	stdout := expect.Must(cmd.StdoutPipe())(t)
+	expect.OK(t, cmd.Start())
 	b.stdin, b.stdout = stdin, bufio.NewReaderSize(stdout, 16<<20)
 	ended := make(chan struct{})
 	t.Cleanup(func() {
@@ -149,7 +150,7 @@ func (b *browser) do(t *testing.T, command string, args js) json.RawMessage {
 	for k, v := range args {
 		line[k] = v
 	}
-	out := result(json.Marshal(line))(t)
+	out := expect.Must(json.Marshal(line))(t)
 	if _, err := b.stdin.Write(append(out, '\n')); err != nil {
 		t.Fatalf("the browser is gone: %v\n%s", err, b.stderr)
 	}
@@ -197,7 +198,7 @@ func (b *browser) shot(t *testing.T, name, at string) {
 func (b *browser) texts(t *testing.T, selector string) (list []string) {
 	t.Helper()
 	found := b.do(t, "value", js{"expression": fmt.Sprintf("[...document.querySelectorAll(%q)].map(e => e.textContent)", ".Timeline "+selector)})
-	must(t, json.Unmarshal(found, &list))
+	expect.OK(t, json.Unmarshal(found, &list))
 	return list
 }
 
@@ -215,13 +216,13 @@ func TestLook(t *testing.T) {
 	b.do(t, "login", js{"address": site.URL + "/?homeserver=" + url.QueryEscape(w.home.URL), "user": "you", "password": password("you")})
 
 	room := func(name string, direct, encrypted bool, invite ...string) string {
-		id := result(you.CreateRoom(t.Context(), peer.Room{Name: name, Direct: direct, Encrypted: encrypted, Invite: append(invite, bot)}))(t)
+		id := expect.Must(you.CreateRoom(t.Context(), peer.Room{Name: name, Direct: direct, Encrypted: encrypted, Invite: append(invite, bot)}))(t)
 		waitJoined(t, you, id, bot)
 		return id
 	}
 	room("Encrypted", true, true)
 	group := room("Group", false, false, friend.UserID())
-	must(t, friend.Join(t.Context(), group))
+	expect.OK(t, friend.Join(t.Context(), group))
 
 	for _, s := range []struct {
 		name string
@@ -230,7 +231,7 @@ func TestLook(t *testing.T) {
 		{"everything", func(t *testing.T) { lookAtEverything(t, b) }},
 		{"group", func(t *testing.T) {
 			b.do(t, "open", js{"room": "Group"})
-			result(friend.SayTo(t.Context(), group, "what do you think? show: group", bot))(t)
+			expect.Must(friend.SayTo(t.Context(), group, "what do you think? show: group", bot))(t)
 			b.do(t, "wait", js{"text": "That is all.", "within": ".Timeline_messageBody"})
 			b.shot(t, "group", "")
 			if quoted := b.texts(t, ".ReplyPreviewView"); len(quoted) != 1 || !strings.Contains(quoted[0], "friend") || !strings.Contains(quoted[0], "what do you think?") {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reverie/internal/matrix/peer"
+	"reverie/internal/test/expect"
 )
 
 // TestThread: in an encrypted room somebody asks in a thread that begins at words of a person
@@ -77,14 +78,14 @@ func TestAlwaysThreads(t *testing.T) {
 	if again := reads(first, "three"); again.ID == answer.ID {
 		t.Errorf("!retry said nothing new: %+v", again)
 	}
-	must(t, you.Edit(t.Context(), room, third, "walrus four"))
+	expect.OK(t, you.Edit(t.Context(), room, third, "walrus four"))
 	if e := reads(first, "four"); e.Kind != peer.Edit || strings.Contains(m.read(), "walrus three") {
 		t.Errorf("an edit is answered by %+v, made of %s", e, m.read())
 	}
 	calls := m.calls.Load()
 	slow := sent(t)(you.SayIn(t.Context(), room, first, "rehearse: slow 10m"))
 	m.asked(t, calls)
-	must(t, you.React(t.Context(), room, slow, "❌"))
+	expect.OK(t, you.React(t.Context(), room, slow, "❌"))
 	reads(first, "I stopped")
 
 	long := sent(t)(you.SayIn(t.Context(), room, first, "rehearse: long 6000"))
@@ -93,10 +94,10 @@ func TestAlwaysThreads(t *testing.T) {
 		parts[1] = reads(first, "")
 	}
 	calls = m.calls.Load()
-	must(t, you.React(t.Context(), room, parts[1].ID, "🔁"))
+	expect.OK(t, you.React(t.Context(), room, parts[1].ID, "🔁"))
 	m.asked(t, calls)
-	must(t, you.Redact(t.Context(), room, long))
-	must(t, you.Redact(t.Context(), room, slow)) // what was stopped stays in the conversation else
+	expect.OK(t, you.Redact(t.Context(), room, long))
+	expect.OK(t, you.Redact(t.Context(), room, slow)) // what was stopped stays in the conversation else
 	for _, p := range parts {
 		goes(t, you, room, p.ID)
 	}
@@ -117,7 +118,7 @@ func TestAlwaysThreads(t *testing.T) {
 func goes(t *testing.T, you *peer.Peer, room, event string) {
 	t.Helper()
 	until(t, "the answer is still there", func() bool {
-		raw := result(you.Raw(t.Context(), room, event))(t)
+		raw := expect.Must(you.Raw(t.Context(), room, event))(t)
 		return !bytes.Contains(raw, []byte("ciphertext"))
 	})
 }
@@ -167,7 +168,7 @@ func TestGroup(t *testing.T) {
 	if last := m.read(); !strings.Contains(last, "you, ") || !strings.Contains(last, "replied to:") {
 		t.Errorf("with a reply the model was asked\n%s", last)
 	}
-	equal(t, m.calls.Load(), 3, "times the model was asked")
+	expect.Equal(t, m.calls.Load(), 3, "times the model was asked")
 	if log := bot.log.String(); strings.Contains(log, "nine") || strings.Contains(log, "a hat") {
 		t.Error("the log shows what was said")
 	}
@@ -177,7 +178,7 @@ func TestGroup(t *testing.T) {
 func photo(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	must(t, jpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 2000, 1000)), nil))
+	expect.OK(t, jpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 2000, 1000)), nil))
 	return b.Bytes()
 }
 
@@ -302,7 +303,7 @@ func TestAutonomousTask(t *testing.T) {
 // due is when the task is due that content names.
 func (p *process) due(t *testing.T, content string) time.Time {
 	t.Helper()
-	return result(time.Parse(time.RFC3339, value[string](t, p, `SELECT json_extract(schedule, '$.at') FROM task WHERE lower(content) = ?`, content)))(t)
+	return expect.Must(time.Parse(time.RFC3339, value[string](t, p, `SELECT json_extract(schedule, '$.at') FROM task WHERE lower(content) = ?`, content)))(t)
 }
 
 // TestApproval: after the model has read a file, the person is asked in an encrypted poll
@@ -335,7 +336,7 @@ func TestApproval(t *testing.T) {
 	if closed != poll.ID || !strings.Contains(said, "Done, as you allowed") || !strings.Contains(strings.ToLower(said), "water the ferns") {
 		t.Errorf("after the vote %s was closed and the room read %q", closed, said)
 	}
-	equal(t, value[int](t, bot, tasks), 1, "tasks after the vote")
+	expect.Equal(t, value[int](t, bot, tasks), 1, "tasks after the vote")
 	sealed(t, you, room, "ferns", "poll.start")
 }
 

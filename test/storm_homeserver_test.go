@@ -23,6 +23,7 @@ import (
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
+	"reverie/internal/test/expect"
 )
 
 // TestStormOnTheHomeserver is TestStorm with the real homeserver and encryption
@@ -157,8 +158,8 @@ func startDendrite(t *testing.T) *dendrite {
 
 func (d *dendrite) start(t *testing.T) {
 	t.Helper()
-	server := result(homeserver.Start(t.Context(), homeserver.Config{BinDir: d.bins, Dir: d.dir}))(t)
-	at := result(url.Parse(server.URL))(t)
+	server := expect.Must(homeserver.Start(t.Context(), homeserver.Config{BinDir: d.bins, Dir: d.dir}))(t)
+	at := expect.Must(url.Parse(server.URL))(t)
 	d.server = server
 	d.at.Store(at)
 	up, down := context.WithCancel(context.Background())
@@ -244,7 +245,7 @@ func (d *dendrite) relay() string   { return d.bot.URL }
 
 func (d *dendrite) account(t *testing.T, name string) string {
 	t.Helper()
-	return result(d.server.Register(t.Context(), name, password(name)))(t)
+	return expect.Must(d.server.Register(t.Context(), name, password(name)))(t)
 }
 
 func (d *dendrite) forget() {} // it does when it ends
@@ -255,16 +256,16 @@ func (d *dendrite) room(t *testing.T, r stormRoom, bot string) string {
 	for _, p := range r.asking[1:] {
 		q.Invite = append(q.Invite, p.UserID())
 	}
-	id := result(r.asking[0].CreateRoom(t.Context(), q))(t)
+	id := expect.Must(r.asking[0].CreateRoom(t.Context(), q))(t)
 	for _, p := range r.asking[1:] {
-		must(t, p.Join(t.Context(), id))
+		expect.OK(t, p.Join(t.Context(), id))
 	}
 	return id
 }
 
 func (d *dendrite) timeline(t *testing.T, r stormRoom) []json.RawMessage {
 	t.Helper()
-	events := result(r.asking[0].RawTimeline(t.Context(), r.id, 20000))(t)
+	events := expect.Must(r.asking[0].RawTimeline(t.Context(), r.id, 20000))(t)
 	if len(events) == 0 || !strings.Contains(string(events[len(events)-1]), `"m.room.create"`) {
 		t.Fatalf("%s: the homeserver's %d events do not begin with the making of the room", r.name, len(events))
 	}
@@ -292,9 +293,9 @@ func TestFloodAtStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, room := range ids {
-		must(t, home.Await(ctx, func() bool { return home.Membership(room, bot) == "join" }))
+		expect.OK(t, home.Await(ctx, func() bool { return home.Membership(room, bot) == "join" }))
 		home.Say(you, room, "hello") // the first answer of all is a long one
-		must(t, home.Await(ctx, func() bool { return home.Read(room, bot) != "" }))
+		expect.OK(t, home.Await(ctx, func() bool { return home.Read(room, bot) != "" }))
 	}
 	p.settle(t, rooms)
 	p.kill()
@@ -366,7 +367,7 @@ func answersIn(t *testing.T, home *matrixtest.Server, room, bot string) []int {
 			Type    string
 			Content content
 		}
-		must(t, json.Unmarshal(raw, &e))
+		expect.OK(t, json.Unmarshal(raw, &e))
 		switch {
 		case e.Sender != bot || e.Type != "m.room.message":
 		case e.Content.Relates.Type == "m.replace" && e.Content.New != nil:

@@ -21,6 +21,7 @@ import (
 	"reverie/internal/llm/rehearsal"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
+	"reverie/internal/test/expect"
 )
 
 // patience is how long a question may stay without an answer, through all kills.
@@ -80,7 +81,7 @@ func TestAnswerAfterQuietRestart(t *testing.T) {
 		_ = s.bot.cmd.Process.Kill()
 		matrixtest.Drop()(w, req, next)
 	})
-	result(r.asking[0].Say(t.Context(), r.id, "question 1 quickly please"))(t)
+	expect.Must(r.asking[0].Say(t.Context(), r.id, "question 1 quickly please"))(t)
 	<-s.bot.exited
 	if hook.Hits() != 1 {
 		t.Fatal("the bot ended before it sent anything")
@@ -207,7 +208,7 @@ func newStorm(t *testing.T, seed uint64, home town, all bool) *storm {
 // person logs somebody in and notes what they hear until the test ends.
 func (s *storm) person(t *testing.T, name string) *peer.Peer {
 	t.Helper()
-	p := result(peer.Login(t.Context(), peer.Config{
+	p := expect.Must(peer.Login(t.Context(), peer.Config{
 		Homeserver: s.town.address(), User: s.town.account(t, name), Password: password(name), DB: filepath.Join(t.TempDir(), "peer.db"),
 	}))(t)
 	s.seen[p.UserID()] = map[string]said{}
@@ -433,8 +434,8 @@ func (s *storm) leftOver(t *testing.T) string {
 
 func (s *storm) checkDatabase(t *testing.T) {
 	t.Helper()
-	equal(t, value[int](t, s.bot, `SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'`), 0, "faults in the database")
-	equal(t, s.leftOver(t), "", "left in the queues")
+	expect.Equal(t, value[int](t, s.bot, `SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'`), 0, "faults in the database")
+	expect.Equal(t, s.leftOver(t), "", "left in the queues")
 }
 
 // verdict is called when everybody has stopped talking.
@@ -507,7 +508,7 @@ func (s *storm) takenBack(t *testing.T) map[string]bool {
 						Because struct{ Sender string } `json:"redacted_because"`
 					}
 				}
-				must(t, json.Unmarshal(raw, &e))
+				expect.OK(t, json.Unmarshal(raw, &e))
 				switch {
 				case e.Sender != s.botID || e.Type != "m.room.message" && e.Type != "m.room.encrypted":
 				case len(e.Content) == 0 && e.Unsigned.Because.Sender == s.botID:
@@ -542,7 +543,7 @@ func (s *storm) checkTimelines(t *testing.T, gone map[string]bool) {
 					} `json:"m.relates_to"`
 				}
 			}
-			must(t, json.Unmarshal(raw, &e))
+			expect.OK(t, json.Unmarshal(raw, &e))
 			if e.Type != "m.room.message" && e.Type != "m.room.encrypted" {
 				continue
 			}

@@ -18,6 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
+
+	"reverie/internal/test/expect"
 )
 
 var update = flag.Bool("update", false, "rewrite config.example.yaml from config.yaml.tmpl")
@@ -58,7 +60,7 @@ web: {listen: ""}
 const small = "llm:\n  models:\n    - {name: a, base_url: \"http://127.0.0.1:1/v1\", model: m}\n"
 
 func TestConfigDefaults(t *testing.T) {
-	c := result(parse(t, "/x", small+"matrix:\n"))(t)
+	c := expect.Must(parse(t, "/x", small+"matrix:\n"))(t)
 	if c.Matrix != nil || c.Name != "Reverie" || c.Data != "/x/data" || c.location() != time.Local || c.Prompt.Layout != "stable" ||
 		c.Memory.Backend != "local_vector" || c.LLM.Models[0].MaxOutput != 2048 || !slices.Equal(c.LLM.Roles["chat"], []string{"a"}) || c.owner() == "" || len(c.warnings) != 0 {
 		t.Errorf("%#v", c)
@@ -192,14 +194,14 @@ func TestConfigEnvironment(t *testing.T) {
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"good": "hunter2\r\n", "two": "hunter2\nhunter3\n", "empty": "\n"} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	with := func(more string) string { return strings.Replace(small, "model: m", "model: m, "+more, 1) }
 	c, err := parse(t, dir, with("api_key_file: good"))
 	if err != nil || c.LLM.Models[0].APIKey != "hunter2" || len(c.warnings) != 0 {
 		t.Fatalf("%v %v", c, err)
 	}
-	must(t, os.Chmod(filepath.Join(dir, "good"), 0o644))
+	expect.OK(t, os.Chmod(filepath.Join(dir, "good"), 0o644))
 	c, err = parse(t, dir, with("api_key_file: ./good"))
 	if err != nil || len(c.warnings) != 1 || !strings.Contains(c.warnings[0], "chmod 600") || strings.Contains(c.warnings[0], "hunter") {
 		t.Errorf("%v, %v", c.warnings, err)
@@ -227,7 +229,7 @@ func TestSecretFiles(t *testing.T) {
 }
 
 func TestSecretIsHidden(t *testing.T) {
-	c := result(parse(t, "/x", sample))(t)
+	c := expect.Must(parse(t, "/x", sample))(t)
 	s := c.Matrix.Password
 	if string(s) != "hunter2" || c.LLM.Models[0].APIKey != "sk-hunter3" || len(c.warnings) != 0 {
 		t.Fatalf("the secrets cannot be read either, or it warns: %q", c.warnings)
@@ -241,8 +243,8 @@ func TestSecretIsHidden(t *testing.T) {
 	for _, h := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
 		slog.New(h).Info("x", "secret", s, "matrix", c.Matrix, "config", c)
 	}
-	j := result(json.Marshal(c))(t)
-	y := result(yaml.Marshal(c))(t)
+	j := expect.Must(json.Marshal(c))(t)
+	y := expect.Must(yaml.Marshal(c))(t)
 	out.Write(j)
 	out.Write(y)
 	if text := out.String(); strings.Contains(text, "hunter") || strings.Contains(text, "68756e74") || !strings.Contains(text, hidden) {
@@ -261,8 +263,8 @@ func TestLoadConfig(t *testing.T) {
 	}
 	literal := strings.Replace(small, "model: m", "model: m, api_key: hunter2", 1)
 	for text, want := range map[string]int{small: 0, literal: 1} {
-		must(t, os.WriteFile(path, []byte(text), 0o600))
-		must(t, os.Chmod(path, 0o644))
+		expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
+		expect.OK(t, os.Chmod(path, 0o644))
 		c, err := loadConfig(path, true)
 		if err != nil || c.Data != filepath.Join(dir, "data") || len(c.warnings) != want {
 			t.Errorf("%v, %v, %v", c, err, c.warnings)
@@ -282,14 +284,14 @@ func TestExampleConfig(t *testing.T) {
 	const path = "../../config.example.yaml"
 	want := renderConfig(exampleAnswers())
 	if *update {
-		must(t, os.WriteFile(path, want, 0o644))
+		expect.OK(t, os.WriteFile(path, want, 0o644))
 	}
-	got := result(os.ReadFile(path))(t)
+	got := expect.Must(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("config.example.yaml is not what config.yaml.tmpl makes; go test ./cmd/bot -run TestExampleConfig -update (-want +got):\n%s", diff)
 	}
-	c := result(parse(t, "/x", string(got)))(t)
-	equal(t, len(c.warnings), 0, "the example warns: %v", c.warnings)
+	c := expect.Must(parse(t, "/x", string(got)))(t)
+	expect.Equal(t, len(c.warnings), 0, "the example warns: %v", c.warnings)
 	for _, name := range keysOf(reflect.TypeFor[Config]()) {
 		if !regexp.MustCompile(`(?m)^ *(# |- )?` + name + `:( |$)`).Match(got) {
 			t.Errorf("%s is not in config.example.yaml", name)
@@ -348,8 +350,8 @@ func FuzzConfig(f *testing.F) {
 // TestConfigRead: each section is read, with a value of each kind.
 func TestConfigRead(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "key"), []byte("hunter4\n"), 0o600))
-	c := result(parse(t, dir, strings.Replace(small, "model: m", "model: m, vision: true, temperature: 0.5, cache_marks: true", 1)+
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "key"), []byte("hunter4\n"), 0o600))
+	c := expect.Must(parse(t, dir, strings.Replace(small, "model: m", "model: m, vision: true, temperature: 0.5, cache_marks: true", 1)+
 		`  embedding: {base_url: "http://127.0.0.1:11434/api", model: nomic-embed-text, api_key_file: key, timeout: 9s}
 sub_sessions: {parallel: 0, depth: 1, timeout: 90s, rounds: 4}
 tasks: {per_room: 1, per_person: 2, runs_per_day: 3}
@@ -376,7 +378,7 @@ prompt:
 		{c.Prompt, PromptConfig{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false}},
 		{c.Memory.Isolation, "shared"},
 	} {
-		equal(t, section.got, section.want, "")
+		expect.Equal(t, section.got, section.want)
 	}
 }
 
@@ -447,7 +449,7 @@ func TestConfigWarnings(t *testing.T) {
 		qdrant("http://[::1]:6333"):                 "",
 		qdrant("http://localhost"):                  "",
 	} {
-		c := result(parse(t, "/x", text))(t)
+		c := expect.Must(parse(t, "/x", text))(t)
 		if w := strings.Join(c.warnings, "|"); (w == "") != (want == "") || !strings.HasPrefix(w, want) {
 			t.Errorf("%s: warnings %q, want %q", text, w, want)
 		}

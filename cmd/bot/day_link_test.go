@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"reverie/internal/matrix/peer"
+	"reverie/internal/test/expect"
 )
 
 // link carries requests to a handler without a network: in a bubble of
@@ -170,7 +171,7 @@ type asking struct {
 func (d *day) person(name string) *human {
 	d.t.Helper()
 	d.home.Account(name, name+"-secret")
-	p := result(peer.Login(d.t.Context(), peer.Config{
+	p := expect.Must(peer.Login(d.t.Context(), peer.Config{
 		Homeserver: dayURL, User: name, Password: name + "-secret", DB: filepath.Join(d.t.TempDir(), "peer.db"), HTTP: d.link,
 	}))(d.t)
 	h := &human{Peer: p, name: name, bot: d.bot, asked: map[string]asking{}, answers: map[string]map[string]bool{}, unread: map[string]error{}}

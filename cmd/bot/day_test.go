@@ -24,6 +24,7 @@ import (
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
+	"reverie/internal/test/expect"
 )
 
 const (
@@ -118,7 +119,7 @@ func (d *day) live() {
 	hers := d.room(ann, peer.Room{Name: "Ann", Direct: true, Encrypted: true, Invite: []string{d.bot}})
 	his := d.rotating(ben, 2*time.Hour)
 	group := d.room(ann, peer.Room{Name: "All", Encrypted: true, Invite: []string{d.bot, ben.UserID()}})
-	must(d.t, ben.Join(d.t.Context(), group))
+	expect.OK(d.t, ben.Join(d.t.Context(), group))
 
 	busy := []int{0, 0, 0, 1, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23} // the others are idle
 	random := rand.New(rand.NewPCG(3, 4))
@@ -141,9 +142,9 @@ func (d *day) live() {
 	happenings := append(d.troubles(),
 		happening{at(5, 10), func() {
 			cat.came = d.home.SetState(ann.UserID(), group, "m.room.member", cat.UserID(), map[string]any{"membership": "invite"})
-			must(d.t, cat.Join(ctx, group))
+			expect.OK(d.t, cat.Join(ctx, group))
 		}},
-		happening{at(9, 10), func() { must(d.t, cat.Leave(ctx, group)) }},
+		happening{at(9, 10), func() { expect.OK(d.t, cat.Leave(ctx, group)) }},
 		happening{at(0, 59), func() { first = d.measure() }},
 		happening{at(23, 59), func() { last = d.measure() }},
 	)
@@ -171,7 +172,7 @@ func (d *day) live() {
 
 func (d *day) room(by *human, r peer.Room) string {
 	d.t.Helper()
-	id := result(by.CreateRoom(d.t.Context(), r))(d.t)
+	id := expect.Must(by.CreateRoom(d.t.Context(), r))(d.t)
 	d.joined(by, id)
 	return id
 }
@@ -180,7 +181,7 @@ func (d *day) joined(by *human, room string) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Hour)
 	defer cancel()
-	must(d.t, by.WaitJoined(ctx, room, d.bot))
+	expect.OK(d.t, by.WaitJoined(ctx, room, d.bot))
 }
 
 // rotating makes an encrypted direct room whose keys are to be changed often.
@@ -270,8 +271,8 @@ func (d *day) queues(after time.Duration) {
 		`SELECT (SELECT count(*) FROM outbox WHERE kind = 'text') - (SELECT count(*) FROM message WHERE role = 'assistant')`,
 	} {
 		var n int
-		must(d.t, d.parts.db.QueryRow(q).Scan(&n))
-		equal(d.t, n, 0, "after %s rows, want none: %s", after, q)
+		expect.OK(d.t, d.parts.db.QueryRow(q).Scan(&n))
+		expect.Equal(d.t, n, 0, "after %s rows, want none: %s", after, q)
 	}
 	s := d.client.Status(d.t.Context())
 	if s.Problem != "" || time.Since(s.LastSync) > time.Minute || s.Backup == "" || s.BackupWaiting > 0 {
@@ -308,17 +309,17 @@ func (d *day) measure() (f figures) {
 
 // rows counts what is in each table of bot.db.
 func (d *day) rows() map[string]int {
-	tables := result(d.parts.db.Query(`SELECT name FROM sqlite_schema WHERE type = 'table'`))(d.t)
+	tables := expect.Must(d.parts.db.Query(`SELECT name FROM sqlite_schema WHERE type = 'table'`))(d.t)
 	defer tables.Close()
 	counts := map[string]int{}
 	for tables.Next() {
 		var name string
 		var n int
-		must(d.t, tables.Scan(&name))
-		must(d.t, d.parts.db.QueryRow(`SELECT count(*) FROM "`+name+`"`).Scan(&n))
+		expect.OK(d.t, tables.Scan(&name))
+		expect.OK(d.t, d.parts.db.QueryRow(`SELECT count(*) FROM "`+name+`"`).Scan(&n))
 		counts[name] = n
 	}
-	must(d.t, tables.Err())
+	expect.OK(d.t, tables.Err())
 	return counts
 }
 
@@ -386,7 +387,7 @@ func (d *day) compare(first, last figures) {
 	if last.goroutines != first.goroutines {
 		d.t.Errorf("%d goroutines after the first hour, %d after the last:\n%s\nand after the last:\n%s", first.goroutines, last.goroutines, first.stacks, last.stacks)
 	}
-	equal(d.t, last.files, first.files, "open files at the end and after the first hour")
+	expect.Equal(d.t, last.files, first.files, "open files at the end and after the first hour")
 }
 
 // rotation looks at every encrypted event that the bot sent into a room: no key
@@ -406,7 +407,7 @@ func (d *day) rotation(room string, period time.Duration, changes ...time.Durati
 		var c struct {
 			Session string `json:"session_id"`
 		}
-		must(d.t, json.Unmarshal(s.Content, &c))
+		expect.OK(d.t, json.Unmarshal(s.Content, &c))
 		u := uses[c.Session]
 		if u == nil {
 			u = &use{first: s.At}

@@ -14,6 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 )
 
 // doctorSays runs `bot doctor` with a data folder and a homeserver.
@@ -37,7 +38,7 @@ func TestDoctorTriesTheFolder(t *testing.T) {
 // TestDoctorNamesTemplates: one that cannot be used, with what to write.
 func TestDoctorNamesTemplates(t *testing.T) {
 	data := t.TempDir()
-	must(t, store.WriteFile(filepath.Join(data, "DREAM_TASK_PROMPT.txt"), []byte("What is done?\n{tasks}\n")))
+	expect.OK(t, store.WriteFile(filepath.Join(data, "DREAM_TASK_PROMPT.txt"), []byte("What is done?\n{tasks}\n")))
 	_, report := doctorSays(t, data, "")
 	for _, want := range []string{
 		"the text that came with the program is used in the place of DREAM_TASK_PROMPT.txt", "DREAM_TASK_PROMPT.txt, line 2: {tasks} is no placeholder there; write {content}",
@@ -51,7 +52,7 @@ func TestDoctorNamesTemplates(t *testing.T) {
 func TestWriteConfig(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.yaml")
-	must(t, writeConfig(path, defaultAnswers()))
+	expect.OK(t, writeConfig(path, defaultAnswers()))
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
@@ -68,7 +69,7 @@ func TestWriteConfig(t *testing.T) {
 	}
 	// A link that leads nowhere is something, too.
 	link := filepath.Join(dir, "link.yaml")
-	must(t, os.Symlink("elsewhere.yaml", link))
+	expect.OK(t, os.Symlink("elsewhere.yaml", link))
 	if err := writeConfig(link, defaultAnswers()); err == nil {
 		t.Error("wrote through a link")
 	}
@@ -159,7 +160,7 @@ func composeServices(t *testing.T) map[string]composeService {
 	var file struct {
 		Services map[string]composeService `yaml:"services"`
 	}
-	must(t, yaml.Unmarshal([]byte(repoFile(t, "docker-compose.yml")), &file))
+	expect.OK(t, yaml.Unmarshal([]byte(repoFile(t, "docker-compose.yml")), &file))
 	return file.Services
 }
 
@@ -172,7 +173,7 @@ func repoFile(t *testing.T, name string) string {
 // to folders that the checkout has and git and images leave out.
 func TestCompose(t *testing.T) {
 	services := composeServices(t)
-	equal(t, len(services), 5, "services")
+	expect.Equal(t, len(services), 5, "services")
 	for name, s := range services {
 		if !slices.Equal(s.Drop, []string{"ALL"}) || !slices.Equal(s.Security, []string{"no-new-privileges:true"}) || !s.ReadOnly {
 			t.Errorf("%s has rights that it does not need: %v, %v, read_only %v", name, s.Drop, s.Security, s.ReadOnly)
@@ -204,8 +205,8 @@ func TestCompose(t *testing.T) {
 			}
 		}
 	}
-	equal(t, services["bot"].DependsOn["setup"].Condition, "service_completed_successfully", "the bot waits for setup to end")
-	equal(t, services["setup"].DependsOn["homeserver"].Condition, "service_healthy", "setup waits for the homeserver")
+	expect.Equal(t, services["bot"].DependsOn["setup"].Condition, "service_completed_successfully", "the bot waits for setup to end")
+	expect.Equal(t, services["setup"].DependsOn["homeserver"].Condition, "service_healthy", "setup waits for the homeserver")
 	if !slices.Contains(strings.Fields(repoFile(t, ".dockerignore")), "docker") {
 		t.Error("docker/ goes into an image")
 	}

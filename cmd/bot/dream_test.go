@@ -25,6 +25,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/questions"
 	"reverie/internal/settings"
+	"reverie/internal/test/expect"
 )
 
 var quotedMemory = regexp.MustCompile(`<memory [a-z0-9]+>(.*?)</memory [a-z0-9]+>`)
@@ -116,11 +117,11 @@ func TestTheLastTalkOfADay(t *testing.T) {
 		room := d.room(ann, peer.Room{Name: "Ann", Direct: true, Encrypted: true, Invite: []string{d.bot}})
 		say := func(after time.Duration, text string) {
 			sleepUntil(t.Context(), began.Add(after))
-			result(ann.Say(t.Context(), room, text))(d.t)
+			expect.Must(ann.Say(t.Context(), room, text))(d.t)
 		}
 		known := func(states ...memory.State) string {
 			t.Helper()
-			all := result(d.parts.memory.List(t.Context(), memory.Access{All: true}, memory.Filter{States: states}))(d.t)
+			all := expect.Must(d.parts.memory.List(t.Context(), memory.Access{All: true}, memory.Filter{States: states}))(d.t)
 			var texts []string
 			for _, e := range all {
 				texts = append(texts, e.Text)
@@ -137,7 +138,7 @@ func TestTheLastTalkOfADay(t *testing.T) {
 		if got := known(memory.Active); !strings.Contains(got, "Jana moved to Hamburg") || strings.Contains(got, "Berlin") {
 			t.Errorf("known in the morning: %s", got)
 		}
-		equal(t, known(memory.Superseded), "Jana lives in Berlin", "superseded")
+		expect.Equal(t, known(memory.Superseded), "Jana lives in Berlin", "superseded")
 		say(at(5, 0), "Jana plays chess.")
 		say(at(5, 1), "!dream")
 		sleepUntil(t.Context(), began.Add(at(5, 5)))
@@ -208,24 +209,24 @@ func (w *telling) doubt(scope memory.Scope, what string) {
 			w.t.Fatal(err)
 		}
 	}
-	must(w.t, w.memory.Wonder(w.t.Context(), []memory.Question{q}))
+	expect.OK(w.t, w.memory.Wonder(w.t.Context(), []memory.Question{q}))
 }
 
 // asked are the texts put since the last call, by room. Those that are wanted are said if say is set.
 func (w *telling) asked(say bool) map[string]string {
 	w.t.Helper()
-	must(w.t, w.asking.Ask(w.t.Context(), w.deliver))
+	expect.OK(w.t, w.asking.Ask(w.t.Context(), w.deliver))
 	out := map[string]string{}
 	for _, in := range w.events {
 		if !in.Verbatim || in.Event != chat.MemoryQuestion {
 			w.t.Errorf("%+v", in)
 		}
-		wanted := result(w.asking.Wanted(w.t.Context(), in.ID))(w.t)
+		wanted := expect.Must(w.asking.Wanted(w.t.Context(), in.ID))(w.t)
 		if wanted {
 			out[in.Room] += in.Text
 		}
 		if said := map[bool]string{true: in.Text}[wanted]; say {
-			must(w.t, w.asking.Done(w.t.Context(), in.ID, said, nil))
+			expect.OK(w.t, w.asking.Done(w.t.Context(), in.ID, said, nil))
 		}
 	}
 	w.events = nil
@@ -276,8 +277,8 @@ func TestPeopleAreAsked(t *testing.T) {
 	owner := w.cfg.owner()
 	w.direct = map[string]string{owner: "!own", guestOfTest: "!guest", "@barred:example.org": "!barred"}
 	w.rooms, w.left, w.barred = []string{"!group", "!gone"}, []string{"!gone"}, []string{"@barred:example.org"}
-	result(w.db.Exec(`INSERT INTO room (id) VALUES ('!guest')`))(t)
-	must(t, (settings.Store{DB: w.db}).Set(t.Context(), "!guest", settings.Language, "de", guestOfTest, time.Now()))
+	expect.Must(w.db.Exec(`INSERT INTO room (id) VALUES ('!guest')`))(t)
+	expect.OK(t, (settings.Store{DB: w.db}).Set(t.Context(), "!guest", settings.Language, "de", guestOfTest, time.Now()))
 	for _, n := range []string{"gin", "rum", "ale", "rye"} {
 		w.doubt(memory.Private(guestOfTest), n)
 	}
@@ -290,13 +291,13 @@ func TestPeopleAreAsked(t *testing.T) {
 		t.Helper()
 		for room, text := range got {
 			for _, word := range words {
-				equal(t, strings.Contains(text, word+" "), slices.Contains(want[room], word), "%s: %s in %q", room, word, text)
+				expect.Equal(t, strings.Contains(text, word+" "), slices.Contains(want[room], word), "%s: %s in %q", room, word, text)
 			}
 			if strings.Contains(text, "@") {
 				t.Errorf("somebody is named in %q", text)
 			}
 		}
-		equal(t, len(got), len(want), "rooms asked in: %q", got)
+		expect.Equal(t, len(got), len(want), "rooms asked in: %q", got)
 	}
 	all := map[string][]string{"!guest": {"gin", "rum", "ale"}, "!own": {"tea", "bread"}, "!group": {"soup"}}
 	first := w.asked(false)
@@ -309,7 +310,7 @@ func TestPeopleAreAsked(t *testing.T) {
 	w.direct[owner] = "!own"
 	check(w.asked(true), map[string][]string{"!own": all["!own"]})
 	check(w.asked(true), nil)
-	result(w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questions.Within.Milliseconds()+1))(t)
+	expect.Must(w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questions.Within.Milliseconds()+1))(t)
 	check(w.asked(false), map[string][]string{"!guest": {"rye"}})
 	w.direct[guestOfTest] = "!new" // where that was to be said is left
 	check(w.asked(true), nil)
@@ -395,7 +396,7 @@ func TestQuestionsOfADream(t *testing.T) {
 	r.until("not settled", func() bool {
 		return r.count(`SELECT count(*) FROM memory WHERE text = 'Ben lives in Oslo.' AND state = 'superseded'`) == 1
 	})
-	equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'superseded'`), 1, "superseded")
+	expect.Equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'superseded'`), 1, "superseded")
 	r.s.Say(you, rooms[you], "tell me of #apple")
 	r.until("no answer", func() bool {
 		all := r.shown(rooms[you])

@@ -15,6 +15,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 )
 
 // echoing is a model that answers with the words of the newest message that begin with
@@ -115,7 +116,7 @@ func (e *echoing) calls() int {
 // made wants so many requests so far.
 func (e *echoing) made(t *testing.T, want int) {
 	t.Helper()
-	equal(t, e.calls(), want, "requests")
+	expect.Equal(t, e.calls(), want, "requests")
 }
 
 // told wants the newest request to have words, and notTold to have none of them.
@@ -266,9 +267,9 @@ func (r *running) redact(user, room, event string) {
 // count runs a query for a number on the bot's database.
 func (r *running) count(query string, args ...any) (n int) {
 	r.t.Helper()
-	db := result(store.Open(r.t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations))(r.t)
+	db := expect.Must(store.Open(r.t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations))(r.t)
 	defer db.Close()
-	must(r.t, db.QueryRowContext(r.t.Context(), query, args...).Scan(&n))
+	expect.OK(r.t, db.QueryRowContext(r.t.Context(), query, args...).Scan(&n))
 	return n
 }
 
@@ -296,7 +297,7 @@ func (r *running) takenIn(room, event string) {
 func (r *running) forgot(words ...string) {
 	r.t.Helper()
 	for _, word := range words {
-		equal(r.t, r.traces(word), 0, "places where %s stands", word)
+		expect.Equal(r.t, r.traces(word), 0, "places where %s stands", word)
 	}
 }
 
@@ -365,8 +366,8 @@ func TestEditedDuringTools(t *testing.T) {
 	if _, newest := m.last(); !strings.Contains(newest, "You answered this before and used append_memory") {
 		t.Errorf("the model is told %q", newest)
 	}
-	equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'active' AND text LIKE '%#plum%'`), 1, "entries of the new words")
-	equal(t, r.count(`SELECT count(*) FROM memory WHERE text LIKE '%#apple%' OR quote LIKE '%#apple%'`), 0, "entries of the old ones")
+	expect.Equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'active' AND text LIKE '%#plum%'`), 1, "entries of the new words")
+	expect.Equal(t, r.count(`SELECT count(*) FROM memory WHERE text LIKE '%#apple%' OR quote LIKE '%#apple%'`), 0, "entries of the old ones")
 }
 
 // A message that is not the newest is edited: the conversation has the new words, and what
@@ -400,7 +401,7 @@ func TestEditedCommands(t *testing.T) {
 	r.settles(room, "Remembered")
 	r.edit(you, room, asked, "do you know of #fig?")
 	r.settles(room, "answer 1 to #fig")
-	equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'active'`), 0, "entries are left of the words before")
+	expect.Equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'active'`), 0, "entries are left of the words before")
 	r.edit(you, room, asked, "!whoami")
 	now := r.settles(room, "You are "+you)
 	if was[0].id != now[0].id || m.calls() != 1 {

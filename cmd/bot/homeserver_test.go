@@ -15,6 +15,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 )
 
 // running is `bot run` against a homeserver in memory, inside of the test.
@@ -66,7 +67,7 @@ func (r *running) wrote(text string) bool {
 // client logs in as you, with a client that can encrypt.
 func (r *running) client() *peer.Peer {
 	r.t.Helper()
-	p := result(peer.Login(r.t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(r.t.TempDir(), "peer.db")}))(r.t)
+	p := expect.Must(peer.Login(r.t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(r.t.TempDir(), "peer.db")}))(r.t)
 	r.t.Cleanup(func() { _ = p.Close() })
 	background(r.t, func(ctx context.Context) error { _ = p.Run(ctx); return nil })
 	return p
@@ -290,8 +291,8 @@ func TestTakenBackIsForgotten(t *testing.T) {
 	r.redact(you, room, one)
 	r.redact(you, room, two)
 	r.settles(room, "I know that already")
-	equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'active' AND text LIKE '%#fig%'`), 1, "entries of what was said twice")
-	equal(t, r.count(`SELECT count(*) FROM memory WHERE text LIKE '%#apple%' OR event = ?`, two), 0, "entries of what was taken back")
+	expect.Equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'active' AND text LIKE '%#fig%'`), 1, "entries of what was said twice")
+	expect.Equal(t, r.count(`SELECT count(*) FROM memory WHERE text LIKE '%#apple%' OR event = ?`, two), 0, "entries of what was taken back")
 }
 
 // Somebody takes an answer of ours out of the room: the model does not see it any more,
@@ -358,7 +359,7 @@ func TestReactionsInAGroup(t *testing.T) {
 	r.react(friend, room, asked, "❌")
 	theirs := mention(friend, "slow #fig")
 	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM inbox WHERE id = ?`, theirs) == 1 })
-	equal(t, m.givenUp(), 0, "somebody else may stop it")
+	expect.Equal(t, m.givenUp(), 0, "somebody else may stop it")
 	r.react(you, room, asked, "❌")
 	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
 	r.until("not asked", func() bool { return m.calls() == 2 })
@@ -415,7 +416,7 @@ func TestEditsOfOthers(t *testing.T) {
 	said(you, room, "and #last", nil)
 	r.settles(room, "", "#plum", "answer 4 to #last")
 	for _, word := range []string{"foreign", "empty", "lone", "notice", "ours", "unknown", "bystander", "theirs", "passer", "mention"} {
-		equal(t, r.traces("#"+word), 0, "#%s is taken for something", word)
+		expect.Equal(t, r.traces("#"+word), 0, "#%s is taken for something", word)
 	}
 }
 
@@ -442,7 +443,7 @@ func TestTakenBackWorkEnds(t *testing.T) {
 		"tasks that are deleted": `SELECT count(*) FROM task WHERE status = 'deleted' AND content = '[taken back]'`,
 		"sub-sessions that end":  `SELECT count(*) FROM sub_session WHERE status = 'cancelled' AND told > 0`,
 	} {
-		equal(t, r.count(query), 1, "%s", what)
+		expect.Equal(t, r.count(query), 1, "%s", what)
 	}
 	if n := r.traces("#apple") + r.count(`SELECT (SELECT count(*) FROM task WHERE content LIKE '%#apple%') + (SELECT count(*) FROM sub_session WHERE objective || context || result LIKE '%#apple%')`); n != 0 {
 		t.Errorf("its words stand in %d places", n)
@@ -456,5 +457,5 @@ func TestTakenBackWorkEnds(t *testing.T) {
 	}
 	r.redact(you, room, two)
 	r.settles(room, notice+"1)", "to #kiwi")
-	equal(t, r.count(`SELECT count(*) FROM task WHERE status = 'completed' AND content LIKE '%#fig%'`), 1, "tasks that were done")
+	expect.Equal(t, r.count(`SELECT count(*) FROM task WHERE status = 'completed' AND content LIKE '%#fig%'`), 1, "tasks that were done")
 }

@@ -31,6 +31,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 	"reverie/internal/tty"
 )
@@ -58,7 +59,7 @@ func said(t *testing.T, messages ...chat.Outgoing) (live *page, script string) {
 	for _, s := range []*tty.Screen{{Display: live, Name: "R"}, {Out: &out, Name: "R"}} {
 		chat := &terminal{Screen: s}
 		for _, m := range messages {
-			must(t, chat.Send(t.Context(), "", m))
+			expect.OK(t, chat.Send(t.Context(), "", m))
 		}
 	}
 	return live, out.String()
@@ -72,9 +73,9 @@ func TestProgressOnTheScreen(t *testing.T) {
 		chat.Outgoing{ID: "1", Text: "The answer.", Draft: true},
 		chat.Outgoing{ID: "1", Text: "still working: late", Draft: true, Notice: true},
 		chat.Outgoing{ID: "1", Text: "The answer."})
-	equal(t, script, "The answer.\n", "script")
-	equal(t, live.text.String(), "\nR: The answer.\n\n", "live")
-	equal(t, strings.Join(live.status, "|"), "still working: thinking|still working: late|", "status")
+	expect.Equal(t, script, "The answer.\n", "script")
+	expect.Equal(t, live.text.String(), "\nR: The answer.\n\n", "live")
+	expect.Equal(t, strings.Join(live.status, "|"), "still working: thinking|still working: late|", "status")
 }
 
 // A question stands on the screen with what may be chosen. Closing it says nothing: what came of
@@ -84,8 +85,8 @@ func TestOptionsOnTheScreen(t *testing.T) {
 		chat.Outgoing{ID: "1", Text: "May I? Write !approve K7.", Options: []chat.Option{{ID: "once", Text: "Yes, once"}, {ID: "no", Text: "No"}}},
 		chat.Outgoing{ID: "2", Text: "Done."},
 		chat.Outgoing{ID: "1", Text: "It is closed.", Notice: true})
-	equal(t, script, "May I? Write !approve K7.\n1. Yes, once\n2. No\nDone.\n", "script")
-	equal(t, live.text.String(), "\nR: May I? Write !approve K7.\n1. Yes, once\n2. No\n\n\nR: Done.\n\n", "live")
+	expect.Equal(t, script, "May I? Write !approve K7.\n1. Yes, once\n2. No\nDone.\n", "script")
+	expect.Equal(t, live.text.String(), "\nR: May I? Write !approve K7.\n1. Yes, once\n2. No\n\n\nR: Done.\n\n", "live")
 }
 
 // TestChangedAnswer: an answer that changes what was shown is shown again; what only grows is not.
@@ -148,7 +149,7 @@ func TestNoCommandReachesTheTerminal(t *testing.T) {
 		var out, errs bytes.Buffer
 		start(t.Context(), append(args, "--config", config), console{in: strings.NewReader(input), out: &out, err: &errs})
 		for name, text := range map[string]string{"stdout": out.String(), "stderr": errs.String()} {
-			equal(t, commandsOf(text), "", "bot %s: %s has:\n%q", args[0], name, text)
+			expect.Equal(t, commandsOf(text), "", "bot %s: %s has:\n%q", args[0], name, text)
 		}
 		if !strings.Contains(out.String()+errs.String(), want) {
 			t.Errorf("bot %s: no %q in\n%s%s", args[0], want, out.String(), errs.String())
@@ -200,8 +201,8 @@ func TestTerminalOwnCodes(t *testing.T) {
 // TestPlainWriter: bytes that are no characters command nothing either.
 func TestPlainWriter(t *testing.T) {
 	var out bytes.Buffer
-	result(tty.Plain(&out).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n")))(t)
-	equal(t, out.String(), "Grüße 😀\tund\nx\ufffd\ufffdy\n", "")
+	expect.Must(tty.Plain(&out).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n")))(t)
+	expect.Equal(t, out.String(), "Grüße 😀\tund\nx\ufffd\ufffdy\n")
 }
 
 // board is a transport that keeps what is said.
@@ -247,14 +248,14 @@ func TestJobs(t *testing.T) {
 		}
 		it.Label = trust.Label{Integrity: trust.User, Readers: trust.Room(it.Room)}
 		it.User, it.Schedule = "@you", &task.Schedule{Type: "once", At: at.Format(time.RFC3339)}
-		added := result(b.tasks.Add(t.Context(), it))(t)
+		added := expect.Must(b.tasks.Add(t.Context(), it))(t)
 		ids[it.Content] = added.ID
 	}
 	out := &board{said: map[string]string{}, db: b.db}
 	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.owner()}, only: terminalRoom})
 	background(t, s.sessions.Run, s.runTasks)
 	until(t, "not all runs are done", func() bool {
-		runs := result(b.tasks.Runs(t.Context(), "", "", 10))(t)
+		runs := expect.Must(b.tasks.Runs(t.Context(), "", "", 10))(t)
 		return len(slices.DeleteFunc(runs, func(r task.Run) bool { return r.State != "done" })) == 3
 	})
 	said := strings.Join(out.all(), "\n")
@@ -262,7 +263,7 @@ func TestJobs(t *testing.T) {
 		t.Errorf("said %q", out.all())
 	}
 	for content, id := range ids {
-		it := result(b.tasks.Find(t.Context(), id))(t)
+		it := expect.Must(b.tasks.Find(t.Context(), id))(t)
 		switch {
 		case content == "elsewhere" && (it.Status != task.Active || it.Runs != 0):
 			t.Errorf("a room of another program was looked after: %+v", it)
@@ -276,12 +277,12 @@ func TestJobs(t *testing.T) {
 // The task is paused, and the operator reads why.
 func TestPrivateJob(t *testing.T) {
 	b := openTest(t, "timezone: UTC\nmemory: {backend: flat_file}\nharvest: {enabled: false}\n"+rehearsing)
-	result(b.db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom))(t)
+	expect.Must(b.db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom))(t)
 	at := time.Now().Add(time.Second).UTC().Truncate(time.Second).Add(time.Second)
 	lawyer := task.Task{Room: terminalRoom, User: "@ann:x", Content: "see the lawyer", Schedule: &task.Schedule{Type: "once", At: at.Format(time.RFC3339)},
 		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@ann:x")}}
 	it, err := b.tasks.Add(t.Context(), lawyer)
-	must(t, err)
+	expect.OK(t, err)
 	out := &board{said: map[string]string{}, db: b.db}
 	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.owner()}, only: terminalRoom})
 	background(t, s.sessions.Run, s.runTasks)
@@ -301,7 +302,7 @@ func TestOutageKinds(t *testing.T) {
 	want := map[llm.Kind]bool{llm.Unreachable: true, llm.RateLimited: true, llm.TimedOut: true}
 	for kind := llm.Failed; kind <= llm.Garbled; kind++ {
 		failed := fmt.Errorf("session: %w", &llm.Error{Kind: kind, Model: "m", Err: errors.New("said the server")})
-		equal(t, outage(failed), want[kind], "%s: outage", kind)
+		expect.Equal(t, outage(failed), want[kind], "%s: outage", kind)
 	}
 	if outage(nil) || outage(errors.New("unreachable")) {
 		t.Error("what no model gave is an outage")
@@ -388,7 +389,7 @@ const rehearsing = "data: ./data\nllm:\n  models:\n    - {name: r, base_url: \"r
 func configFile(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "config.yaml")
-	must(t, store.WriteFile(path, []byte(text)))
+	expect.OK(t, store.WriteFile(path, []byte(text)))
 	return path
 }
 
@@ -400,8 +401,8 @@ func openTest(t *testing.T, config string) *bot {
 
 func openLogged(t *testing.T, config string, log io.Writer) *bot {
 	t.Helper()
-	cfg := result(parse(t, t.TempDir(), config))(t)
-	b := result(openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)), true))(t)
+	cfg := expect.Must(parse(t, t.TempDir(), config))(t)
+	b := expect.Must(openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)), true))(t)
 	t.Cleanup(b.close)
 	return b
 }
@@ -424,7 +425,7 @@ func background(t *testing.T, work ...func(context.Context) error) (stop func())
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	b := result(os.ReadFile(path))(t)
+	b := expect.Must(os.ReadFile(path))(t)
 	return string(b)
 }
 
@@ -438,20 +439,13 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestTaskCommandRooms: with --room nothing of another room is shown, and what is done to one task changes no other.
 func TestTaskCommandRooms(t *testing.T) {
 	config := configFile(t, "timezone: UTC\n"+rehearsing)
 	run := func(args ...string) string {
 		t.Helper()
 		code, text := runBot(t, "", append([]string{"task", "--config", config}, args...)...)
-		equal(t, code, 0, "%q: exit, %s", args, text)
+		expect.Equal(t, code, 0, "%q: exit, %s", args, text)
 		return text
 	}
 	id := regexp.MustCompile(`task_[a-z2-7]{8}`)
@@ -471,21 +465,5 @@ func TestTaskCommandRooms(t *testing.T) {
 	}
 	if after := run("show", theirs, "--json"); after != before || !strings.Contains(after, canary) {
 		t.Errorf("it was %s and is %s", before, after)
-	}
-}
-
-func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
-	t.Helper()
-	if got != want {
-		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/settings"
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 )
 
 // sayIn says text in a thread.
@@ -174,7 +175,7 @@ func (r *running) ask(room, text string) string {
 	}
 	for _, send := range r.s.Sends() {
 		if send.User == itself && send.Room == room {
-			must(r.t, json.Unmarshal(send.Content, &content))
+			expect.OK(r.t, json.Unmarshal(send.Content, &content))
 		}
 	}
 	return content.Body
@@ -214,7 +215,7 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
 		code, text := runBot(t, "", append(args, "--config", r.args[2])...)
-		equal(t, code, 0, "%s: exit\n%s", args, text)
+		expect.Equal(t, code, 0, "%s: exit\n%s", args, text)
 		return text
 	}
 	if got := run("memory", "list", "--scope", "room:"+room); !strings.Contains(got, "Brno") {
@@ -256,9 +257,9 @@ func alwaysThreads(t *testing.T) (*running, *echoing, string) {
 	t.Helper()
 	r, m := withEditing(t)
 	room := r.direct()
-	db := result(store.Open(t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations))(t)
+	db := expect.Must(store.Open(t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations))(t)
 	defer db.Close()
-	must(t, (settings.Store{DB: db}).Set(t.Context(), room, settings.Threads, "always", you, time.Now()))
+	expect.OK(t, (settings.Store{DB: db}).Set(t.Context(), room, settings.Threads, "always", you, time.Now()))
 	return r, m, room
 }
 
@@ -345,7 +346,7 @@ func TestOneTombstoneOfARoomIsFollowed(t *testing.T) {
 	r.told(friend, own, "#still") // the old room is where the conversation goes on
 	r.settle()
 	for i, room := range to[1:] {
-		equal(t, r.s.Membership(room, itself), "", "room %d", i+1)
+		expect.Equal(t, r.s.Membership(room, itself), "", "room %d", i+1)
 	}
 }
 
@@ -451,9 +452,9 @@ func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 	m.told(t, privateCanary)
 
 	p := r.client()
-	must(t, p.ResetIdentity(t.Context(), "a long password"))
+	expect.OK(t, p.ResetIdentity(t.Context(), "a long password"))
 	encrypted := r.enters(you, matrixtest.NewRoom{Direct: true, Encrypted: true})
-	result(p.Say(t.Context(), encrypted, "!whoami"))(t)
+	expect.Must(p.Say(t.Context(), encrypted, "!whoami"))(t)
 	r.await("no encrypted answer", func() bool { return r.said(encrypted) > 0 })
 
 	for name, room := range map[string]string{"as before": dm, "new": r.meetDirect()} {
@@ -473,6 +474,6 @@ func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 		if n := r.count(`SELECT count(*) FROM outbox WHERE text LIKE '%` + privateCanary + `%'`); n != shown {
 			t.Errorf("%s: your private memory was said %d times, before %d", name, n, shown)
 		}
-		equal(t, r.count(`SELECT count(*) FROM outbox WHERE id = 'unencrypted-`+room+`'`), 1, "%s notices", name)
+		expect.Equal(t, r.count(`SELECT count(*) FROM outbox WHERE id = 'unencrypted-`+room+`'`), 1, "%s notices", name)
 	}
 }

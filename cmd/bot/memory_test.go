@@ -22,6 +22,7 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/search/qdrant/standin"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 	"reverie/internal/window"
 )
@@ -34,7 +35,7 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 	const secret = "The vault opens with HERON-99."
 	me := memory.Private(b.cfg.owner())
 	turn := memory.Turn{Scope: me, Event: "$1", Sender: b.cfg.owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
-	must(t, b.memory.Hear(t.Context(), turn))
+	expect.OK(t, b.memory.Hear(t.Context(), turn))
 	line := memory.Hit{Turn: &turn}.Line(time.UTC, nil)
 	for _, m := range []history.Message{
 		{Role: llm.User, EventID: "$1", Text: secret}, {Role: llm.Assistant, EventID: "re:$1", Text: "Good."},
@@ -43,10 +44,10 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 	} {
 		m.Room, m.At = "!dm", time.Now()
 		tail := m.Tail
-		must(t, b.history.Append(t.Context(), &m))
-		result(b.db.Exec(`UPDATE message SET tail = ? WHERE id = ?`, tail, m.ID))(t)
+		expect.OK(t, b.history.Append(t.Context(), &m))
+		expect.Must(b.db.Exec(`UPDATE message SET tail = ? WHERE id = ?`, tail, m.ID))(t)
 	}
-	must(t, b.takenBack(t.Context(), "$1"))
+	expect.OK(t, b.takenBack(t.Context(), "$1"))
 	hits, err := b.memory.Search(t.Context(), memory.Query{Text: "vault HERON-99", Scopes: []memory.Scope{me}, Turns: true})
 	if err != nil || len(hits) != 0 {
 		t.Errorf("found %+v, %v", hits, err)
@@ -71,7 +72,7 @@ func TestFilesAreDeleted(t *testing.T) {
 	b := openTest(t, small)
 	kept := map[string]string{}
 	for _, name := range []string{"one", "both", "old", "moving", "nobody's"} {
-		k := result(b.media.Keep(bytes.NewReader([]byte(name)), 1000))(t)
+		k := expect.Must(b.media.Keep(bytes.NewReader([]byte(name)), 1000))(t)
 		kept[name] = k.Path
 	}
 	there := func(name string) bool { _, err := os.Stat(b.media.File(kept[name])); return err == nil }
@@ -80,13 +81,13 @@ func TestFilesAreDeleted(t *testing.T) {
 		for _, n := range names {
 			m.Files = append(m.Files, history.File{Name: n, Path: kept[n]})
 		}
-		must(t, b.history.Append(t.Context(), &m))
+		expect.OK(t, b.history.Append(t.Context(), &m))
 	}
 	say("$0", "old")
-	result(b.history.StartNew(t.Context(), "!dm"))(t)
+	expect.Must(b.history.StartNew(t.Context(), "!dm"))(t)
 	say("$1", "one", "both")
 	say("$2", "both")
-	must(t, b.takenBack(t.Context(), "$1"))
+	expect.OK(t, b.takenBack(t.Context(), "$1"))
 	if there("one") || !there("both") {
 		t.Errorf("one is there: %v; both: %v", there("one"), there("both"))
 	}
@@ -99,9 +100,9 @@ func TestFilesAreDeleted(t *testing.T) {
 		{2 * time.Hour, map[string]bool{"both": true, "old": true, "moving": true}},
 		{8 * 24 * time.Hour, map[string]bool{"both": true, "moving": true}},
 	} {
-		result(b.sweep(t.Context(), moving, time.Now().Add(step.after)))(t)
+		expect.Must(b.sweep(t.Context(), moving, time.Now().Add(step.after)))(t)
 		for name := range kept {
-			equal(t, there(name), step.left[name], "after %v %s is there", step.after, name)
+			expect.Equal(t, there(name), step.left[name], "after %v %s is there", step.after, name)
 		}
 	}
 	if media.Stem(kept["old"]) == media.Stem(kept["both"]) {
@@ -117,14 +118,14 @@ func TestHarvestOfTheWholeBot(t *testing.T) {
 		m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: fmt.Sprintf("$%s%d", room, time.Now().UnixNano()), Sender: b.cfg.owner(), Text: text, At: time.Now(),
 			Header: b.prompt.Header(time.Now(), b.cfg.owner(), shared)}
 		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Place{Room: room, Person: b.cfg.owner(), Private: !shared}.Readers()}
-		must(t, b.history.Append(t.Context(), &m))
+		expect.OK(t, b.history.Append(t.Context(), &m))
 	}
 	say("!dm", "By the way. My canary is called Tweety.", false)
-	result(b.history.StartNew(t.Context(), "!dm"))(t)
+	expect.Must(b.history.StartNew(t.Context(), "!dm"))(t)
 	say("!dm", "I prefer green tea! The password is hunter2. My password is hunter3.", false)
 	say("!dm", "rehearse: error 500. I live in Kiel.", false)
 	say("!group", "Our meeting is on Monday. What do you think?", true)
-	d := result(b.openDreamer())(t)
+	d := expect.Must(b.openDreamer())(t)
 	r, err := d.Dream(t.Context(), dream.Options{Phases: []dream.Phase{dream.Harvest}, Now: true})
 	if err != nil || r.Harvested == nil || r.Harvested.Added != 4 || r.Harvested.Messages != 4 || r.Harvested.Requests != 2 {
 		t.Fatalf("%+v, %v", r, err)
@@ -157,7 +158,7 @@ func TestOpenVectors(t *testing.T) {
 				t.Errorf("without weights it says %q", said.String())
 			}
 		}
-		equal(t, model, want, "%q: the maker of vectors", more)
+		expect.Equal(t, model, want, "%q: the maker of vectors", more)
 	}
 }
 
@@ -206,8 +207,8 @@ func TestQdrantAtWork(t *testing.T) {
 	if c.memory, err = memory.Open(t.Context(), memory.Config{DB: b.db, Dir: b.cfg.Data, Backend: memory.Qdrant, Points: c.points}); err != nil {
 		t.Fatal(err)
 	}
-	result(c.memory.Forget(t.Context(), operator(), hits[0].Entry.ID))(t)
-	equal(t, len(s.Points(s.Collections()[0])), 2, "points are left on the server")
+	expect.Must(c.memory.Forget(t.Context(), operator(), hits[0].Entry.ID))(t)
+	expect.Equal(t, len(s.Points(s.Collections()[0])), 2, "points are left on the server")
 	s.Break(standin.Refuse(503))
 	if f := b.examineQdrant(t.Context()); len(f) != 1 || f[0].State != ill || f[0].Remedy == "" || strings.Contains(f[0].What, "hunter9") {
 		t.Errorf("the doctor says %+v", f)
@@ -289,7 +290,7 @@ func TestTierOfAServer(t *testing.T) {
 				b.cfg.LLM.Models[0].BaseURL = "http://gpu.lan:11434/v1"
 			}
 			b.window.lookAround(t.Context())
-			r := result(b.tier(t.Context()))(t)
+			r := expect.Must(b.tier(t.Context()))(t)
 			if r.Window != tt.window || r.Tier != tt.tier || r.Source != tt.source {
 				t.Errorf("window %d, tier %d, from %s", r.Window, r.Tier, r.Source)
 			}
@@ -366,9 +367,9 @@ func TestFit(t *testing.T) {
 	put := func(t *testing.T, content []byte, size int64, path ...string) string {
 		t.Helper()
 		file := filepath.Join(path...)
-		must(t, os.MkdirAll(filepath.Dir(file), 0o700))
-		must(t, os.WriteFile(file, content, 0o600))
-		must(t, os.Truncate(file, size))
+		expect.OK(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		expect.OK(t, os.WriteFile(file, content, 0o600))
+		expect.OK(t, os.Truncate(file, size))
 		return file
 	}
 	dir := t.TempDir()
@@ -405,7 +406,7 @@ func TestFit(t *testing.T) {
 			if in := b.window.inputs(); in.Fit.Tokens < 4096 {
 				t.Fatalf("fit %+v", in.Fit)
 			}
-			r := result(b.tier(t.Context()))(t)
+			r := expect.Must(b.tier(t.Context()))(t)
 			warned := strings.Contains(strings.Join(r.Warnings, "\n"), "will not fit into the GPU memory")
 			if warned != tt.warned || tt.warned && r.Source == window.ByNobody {
 				t.Errorf("window %d, fit %+v, warnings %q", r.Window, b.window.inputs().Fit, r.Warnings)

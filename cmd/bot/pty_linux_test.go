@@ -22,6 +22,7 @@ import (
 
 	"reverie/internal/llm/discover"
 	"reverie/internal/matrix/homeserver/homeservertest"
+	"reverie/internal/test/expect"
 	"reverie/internal/tty"
 )
 
@@ -118,7 +119,7 @@ func startChat(t *testing.T, width int) (*live, *speaker) {
 
 func ioctl(t *testing.T, f *os.File, request uintptr, arg unsafe.Pointer) {
 	t.Helper()
-	c := result(f.SyscallConn())(t)
+	c := expect.Must(f.SyscallConn())(t)
 	var errno syscall.Errno
 	if err := c.Control(func(fd uintptr) { _, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(arg)) }); err != nil || errno != 0 {
 		t.Fatalf("ioctl %x: %v, %v", request, err, errno)
@@ -143,21 +144,21 @@ func (l *live) resize(width int) {
 // startLive runs `bot ARGS` at a terminal of its own.
 func startLive(t *testing.T, width int, args ...string) *live {
 	t.Helper()
-	pty := result(os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0))(t)
+	pty := expect.Must(os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { _ = pty.Close() })
 	l := &live{t: t, pty: pty, read: make(chan struct{})}
 	var unlocked, number int32
 	ioctl(t, pty, syscall.TIOCSPTLCK, unsafe.Pointer(&unlocked))
 	ioctl(t, pty, syscall.TIOCGPTN, unsafe.Pointer(&number))
 	l.resize(width)
-	tty := result(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0))(t)
+	tty := expect.Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0))(t)
 	defer tty.Close()
 	l.mode = l.termios()
 	l.cmd = exec.Command("bot", args...)
 	l.cmd.Env = append(os.Environ(), "TERM=xterm", "REVERIE_LLM_URL=rehearsal:", "NO_COLOR=")
 	l.cmd.Stdin, l.cmd.Stdout, l.cmd.Stderr = tty, tty, tty
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	must(t, l.cmd.Start())
+	expect.OK(t, l.cmd.Start())
 	t.Cleanup(func() { _ = l.cmd.Process.Kill() })
 	// go: ends with the terminal
 	go func() {
@@ -184,7 +185,7 @@ func startLive(t *testing.T, width int, args ...string) *live {
 
 func (l *live) typed(text string) {
 	l.t.Helper()
-	result(l.pty.WriteString(text))(l.t)
+	expect.Must(l.pty.WriteString(text))(l.t)
 }
 
 func (l *live) look() string {
@@ -346,7 +347,7 @@ func TestLiveEnds(t *testing.T) {
 		bot, model := startChat(t, 80)
 		bot.typed(keys)
 		bot.ends()
-		equal(t, len(model.asked), 0, "%q: the model was asked", keys)
+		expect.Equal(t, len(model.asked), 0, "%q: the model was asked", keys)
 	}
 	bot, model := startChat(t, 80)
 	bot.typed("hello\r")
@@ -399,7 +400,7 @@ func TestPipedStop(t *testing.T) {
 		t.Errorf("at the end the model was sent %s", body)
 	}
 	model.says("Then.")
-	equal(t, <-code, 0, "exit code")
+	expect.Equal(t, <-code, 0, "exit code")
 	if got, want := out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\nStopped.\nNext.\nThen.\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -431,7 +432,7 @@ func TestPipedLog(t *testing.T) {
 // finds nothing to mend.
 func TestLiveInit(t *testing.T) {
 	home := homeservertest.Start(t)
-	result(home.Register(t.Context(), "reverie", "a long enough password"))(t)
+	expect.Must(home.Register(t.Context(), "reverie", "a long enough password"))(t)
 	config := filepath.Join(t.TempDir(), "new", "config.yaml")
 	bot := startLive(t, 200, "init", "--config", config)
 	for _, l := range []struct{ sees, types string }{

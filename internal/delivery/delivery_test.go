@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"database/sql"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 )
 
 // rows are the inbox and the outbox of an empty database.
@@ -25,7 +25,7 @@ type rows struct {
 
 func newRows(t *testing.T) rows {
 	t.Helper()
-	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { db.Close() })
 	in, out := New(db, time.Now, func(text string) bool { return text == "!retry" })
 	return rows{db, in, out}
@@ -36,38 +36,12 @@ func inbound(id string) chat.Inbound {
 		Text: "text of " + id, Private: true, At: time.UnixMilli(1_700_000_000_000)}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// sure returns what there is if there was no error.
-func sure[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-// equal fails unless got is what is wanted.
-func equal[T comparable](t *testing.T, got, want T, what string, args ...any) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", fmt.Sprintf(what, args...), got, want)
-	}
-}
-
 func out(id, text string) chat.Outgoing { return chat.Outgoing{ID: id, Text: text} }
 
 // head returns the row to be sent next; the test wants exactly one.
 func head(t *testing.T, q rows) OutboxRow {
 	t.Helper()
-	heads := sure(q.out.NextPerRoom(t.Context()))(t)
+	heads := expect.Must(q.out.NextPerRoom(t.Context()))(t)
 	if len(heads) != 1 {
 		t.Fatalf("%d heads, want 1: %+v", len(heads), heads)
 	}
@@ -83,21 +57,21 @@ func carried(t *testing.T, q rows, id, event string) {
 
 func TestSayingAgain(t *testing.T) {
 	q, ctx := newRows(t), t.Context()
-	must(t, q.out.Say(ctx, Final{Room: "!a", Message: out("1", "one"), Text: "one"}))
+	expect.OK(t, q.out.Say(ctx, Final{Room: "!a", Message: out("1", "one"), Text: "one"}))
 	r := head(t, q)
-	must(t, q.out.Say(ctx, Final{Room: "!a", Message: out("1", "one"), Text: "one"})) // the same again changes nothing
-	equal(t, head(t, q), r, "row changed")
+	expect.OK(t, q.out.Say(ctx, Final{Room: "!a", Message: out("1", "one"), Text: "one"})) // the same again changes nothing
+	expect.Equal(t, head(t, q), r, "row changed")
 	// While the first text is being sent, a second one comes: the row must not be taken for sent.
-	must(t, q.out.Say(ctx, Final{Room: "!a", Message: out("1", "uno"), Text: "uno"}))
+	expect.OK(t, q.out.Say(ctx, Final{Room: "!a", Message: out("1", "uno"), Text: "uno"}))
 	carried(t, q, "1", "$1")
-	must(t, q.out.Sent(ctx, r))
+	expect.OK(t, q.out.Sent(ctx, r))
 	newer := head(t, q)
 	if newer.Text != "uno" || newer.Revision != 2 || newer.EventID != "$1" {
 		t.Errorf("row %+v, want the newer text as an edit of $1", newer)
 	}
-	must(t, q.out.Sent(ctx, newer))
-	must(t, q.out.Say(ctx, Final{Room: "!a", Message: out("1", "uno"), Text: "uno"}))
-	equal(t, len(sure(q.out.NextPerRoom(ctx))(t)), 0, "sent already, but due again")
+	expect.OK(t, q.out.Sent(ctx, newer))
+	expect.OK(t, q.out.Say(ctx, Final{Room: "!a", Message: out("1", "uno"), Text: "uno"}))
+	expect.Equal(t, len(expect.Must(q.out.NextPerRoom(ctx))(t)), 0, "sent already, but due again")
 }
 
 // What a message refers to and brings is there after a restart, and gone when the message is done.
@@ -107,18 +81,18 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 	m.Thread, m.ReplyTo = "$root", "$said"
 	m.Quotes = []chat.Quote{{ID: "$said", Sender: "@you:b", Text: "said before", At: time.UnixMilli(5), Why: chat.QuoteReply}}
 	m.Files = []chat.File{{Name: "a.png", Type: "image/png", Size: 3, Path: "media/a"}}
-	must(t, q.in.Commit(ctx, &Batch{In: []Incoming{{Inbound: m}}}, func(*sql.Tx) error { return nil }))
-	rows := sure(q.in.Waiting(ctx, 1))(t)
-	equal(t, cmp.Diff([]InboxRow{{1, incomplete(m), m}}, rows, cmp.Comparer(time.Time.Equal)), "", "inbox (-want +got)")
-	must(t, q.in.Handled(ctx, q.db, "$1"))
+	expect.OK(t, q.in.Commit(ctx, &Batch{In: []Incoming{{Inbound: m}}}, func(*sql.Tx) error { return nil }))
+	rows := expect.Must(q.in.Waiting(ctx, 1))(t)
+	expect.Equal(t, cmp.Diff([]InboxRow{{1, incomplete(m), m}}, rows, cmp.Comparer(time.Time.Equal)), "", "inbox (-want +got)")
+	expect.OK(t, q.in.Handled(ctx, q.db, "$1"))
 	var left string
-	must(t, q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = '$1'`).Scan(&left))
-	equal(t, left, "", "what a handled message brought is still there")
+	expect.OK(t, q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = '$1'`).Scan(&left))
+	expect.Equal(t, left, "", "what a handled message brought is still there")
 }
 
 func stored(t *testing.T, q rows, ch ...Incoming) {
 	t.Helper()
-	must(t, store.InTx(t.Context(), q.db, func(tx *sql.Tx) error { return q.in.store(t.Context(), tx, &Batch{In: ch}) }))
+	expect.OK(t, store.InTx(t.Context(), q.db, func(tx *sql.Tx) error { return q.in.store(t.Context(), tx, &Batch{In: ch}) }))
 }
 
 func editOf(id, target, text string) Incoming {
@@ -129,7 +103,7 @@ func editOf(id, target, text string) Incoming {
 // textOf is what waits to be answered under id.
 func textOf(t *testing.T, q rows, id string) string {
 	t.Helper()
-	rows := sure(q.in.Waiting(t.Context(), 100))(t)
+	rows := expect.Must(q.in.Waiting(t.Context(), 100))(t)
 	for _, r := range rows {
 		if r.ID == id {
 			return r.Text
@@ -143,14 +117,14 @@ func textOf(t *testing.T, q rows, id string) string {
 func TestEditsWhileWaiting(t *testing.T) {
 	q := newRows(t)
 	m := chat.Inbound{ID: "$1", Room: "!r", Sender: "@you:x", Text: "apple", At: time.UnixMilli(5)}
-	must(t, store.InTx(t.Context(), q.db, func(tx *sql.Tx) error { return q.in.put(t.Context(), tx, m, "new") }))
+	expect.OK(t, store.InTx(t.Context(), q.db, func(tx *sql.Tx) error { return q.in.put(t.Context(), tx, m, "new") }))
 	stored(t, q, editOf("$e1", "$1", "pear"), editOf("$e2", "$1", "plum"))
 	m.Quotes = []chat.Quote{{ID: "$q", Text: "quoted"}}
-	must(t, q.in.Completed(t.Context(), m))
-	equal(t, textOf(t, q, "$1"), "plum", "after it was completed it reads")
+	expect.OK(t, q.in.Completed(t.Context(), m))
+	expect.Equal(t, textOf(t, q, "$1"), "plum", "after it was completed it reads")
 	stored(t, q, editOf("$e4", "$1", "fig"))
 	stored(t, q, editOf("$e2", "$1", "plum"))
-	equal(t, textOf(t, q, "$1"), "fig", "after an edit came twice it reads")
+	expect.Equal(t, textOf(t, q, "$1"), "fig", "after an edit came twice it reads")
 }
 
 // A message of ours is removed while its event is on its way, and said again later: the
@@ -161,32 +135,32 @@ func TestRemovedWhileSending(t *testing.T) {
 	ctx := t.Context()
 	row := func() OutboxRow {
 		t.Helper()
-		r := sure(scanOut(q.db.QueryRowContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE id = 're:$1'`)))(t)
+		r := expect.Must(scanOut(q.db.QueryRowContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE id = 're:$1'`)))(t)
 		return r
 	}
 	say := func(text string) {
 		t.Helper()
-		must(t, q.out.Say(ctx, Final{Room: "!r", Message: chat.Outgoing{ID: "re:$1", Text: text}, Text: text}))
+		expect.OK(t, q.out.Say(ctx, Final{Room: "!r", Message: chat.Outgoing{ID: "re:$1", Text: text}, Text: text}))
 	}
 	say("first")
 	sending := row()
 	for range 2 {
-		must(t, q.out.Remove(ctx, "!r", "re:$1"))
+		expect.OK(t, q.out.Remove(ctx, "!r", "re:$1"))
 	}
-	sure(q.out.Delivered(ctx, sending, "$late", false))(t)
+	expect.Must(q.out.Delivered(ctx, sending, "$late", false))(t)
 	say("second")
-	must(t, q.out.Sent(ctx, sending))
+	expect.OK(t, q.out.Sent(ctx, sending))
 	if r := row(); r.Txn == sending.Txn || r.EventID != "" || r.State != "pending" || r.Text != "second" {
 		t.Errorf("said again it is %+v", r)
 	}
-	must(t, store.InTx(ctx, q.db, func(tx *sql.Tx) error { return q.out.echoed(ctx, tx, Echo{Txn: sending.Txn, Event: "$later"}) }))
+	expect.OK(t, store.InTx(ctx, q.db, func(tx *sql.Tx) error { return q.out.echoed(ctx, tx, Echo{Txn: sending.Txn, Event: "$later"}) }))
 	var gone []string
-	back := sure(q.out.Redactions(ctx))(t)
+	back := expect.Must(q.out.Redactions(ctx))(t)
 	for _, b := range back {
 		gone = append(gone, b.Event)
 	}
-	equal(t, strings.Join(gone, " "), "$late $later", "taken back")
-	must(t, q.out.Remove(ctx, "!r", "re:$never"))
+	expect.Equal(t, strings.Join(gone, " "), "$late $later", "taken back")
+	expect.OK(t, q.out.Remove(ctx, "!r", "re:$never"))
 	if r, err := q.out.Draft(ctx, "!r", out("re:$never", "")); err != nil || r.State == "draft" {
 		t.Errorf("a draft of what was removed before it was shown: %+v, %v", r, err)
 	}
@@ -196,16 +170,16 @@ func TestRemovedWhileSending(t *testing.T) {
 func TestPartsAreFoundByTheIndex(t *testing.T) {
 	q := newRows(t)
 	for _, id := range []string{"re:$a", "re:$a-2", "re:$a+1", "re:$a-10", "re:$ab-2", "re:$a.", "re:$a,2"} {
-		must(t, q.out.Say(t.Context(), Final{Room: "!r", Message: chat.Outgoing{ID: id, Text: id}, Text: id}))
+		expect.OK(t, q.out.Say(t.Context(), Final{Room: "!r", Message: chat.Outgoing{ID: id, Text: id}, Text: id}))
 	}
 	var found, plan string
 	const all = `SELECT group_concat(id, ' ') FROM (SELECT id FROM outbox WHERE ` + partsOf + ` ORDER BY seq)`
-	must(t, q.db.QueryRowContext(t.Context(), all, "re:$a").Scan(&found))
+	expect.OK(t, q.db.QueryRowContext(t.Context(), all, "re:$a").Scan(&found))
 	if want := "re:$a-2 re:$a+1 re:$a-10"; found != want {
 		t.Errorf("parts %s, want %s", found, want)
 	}
 	var n int
-	must(t, q.db.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN SELECT id, text FROM outbox WHERE `+partsOf, "re:$a").
+	expect.OK(t, q.db.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN SELECT id, text FROM outbox WHERE `+partsOf, "re:$a").
 		Scan(&n, &n, &n, &plan))
 	if !strings.Contains(plan, "SEARCH") {
 		t.Errorf("the plan is %s", plan)
@@ -218,19 +192,19 @@ func TestPartsOfEarlierVersions(t *testing.T) {
 	parts := func(id string) string {
 		t.Helper()
 		for i, part := range []string{id, id + "-2"} {
-			must(t, q.out.update(ctx, `INSERT INTO outbox (id, room, state, event_id, text, created_at)
+			expect.OK(t, q.out.update(ctx, `INSERT INTO outbox (id, room, state, event_id, text, created_at)
 				VALUES (?1, '!r', 'sent', ?1 || '!', 'x', ?2)`, part, i))
 		}
 		return id
 	}
-	must(t, q.out.Say(ctx, Final{Room: "!r", Message: out(parts("re:$1"), "anew"), Text: "anew"}))
-	must(t, q.out.Remove(ctx, "!r", parts("re:$2")))
-	back := sure(q.out.Redactions(ctx))(t)
+	expect.OK(t, q.out.Say(ctx, Final{Room: "!r", Message: out(parts("re:$1"), "anew"), Text: "anew"}))
+	expect.OK(t, q.out.Remove(ctx, "!r", parts("re:$2")))
+	back := expect.Must(q.out.Redactions(ctx))(t)
 	var gone []string
 	for _, b := range back {
 		gone = append(gone, b.Event)
 	}
-	equal(t, strings.Join(gone, " "), "re:$1-2! re:$2! re:$2-2!", "taken back")
+	expect.Equal(t, strings.Join(gone, " "), "re:$1-2! re:$2! re:$2-2!", "taken back")
 }
 
 // Files of messages that are on their way in or out are kept; those of others are nobody's here.
@@ -242,15 +216,15 @@ func TestKeptFiles(t *testing.T) {
 		"done": {Files: []chat.File{{Name: "c", Path: "media/c"}}}, "bare": {Quotes: []chat.Quote{{ID: "$q", Text: "quoted"}}}, "empty": {},
 	} {
 		m.ID, m.Room, m.Sender = id, "!r", "@you:x"
-		must(t, store.InTx(t.Context(), q.db, func(tx *sql.Tx) error {
+		expect.OK(t, store.InTx(t.Context(), q.db, func(tx *sql.Tx) error {
 			return q.in.put(t.Context(), tx, m, strings.Replace(id, "bare", "new", 1))
 		}))
 	}
 	for _, id := range []string{"out", "sent"} {
-		must(t, q.out.Say(t.Context(), Final{Room: "!r", Message: chat.Outgoing{ID: id}, File: `{"name":"x","path":"media/` + id + `"}`}))
+		expect.OK(t, q.out.Say(t.Context(), Final{Room: "!r", Message: chat.Outgoing{ID: id}, File: `{"name":"x","path":"media/` + id + `"}`}))
 	}
-	must(t, q.out.update(t.Context(), `UPDATE outbox SET state = 'sent' WHERE id = 'sent'`))
-	got := sure(q.in.KeptFiles(t.Context()))(t)
+	expect.OK(t, q.out.update(t.Context(), `UPDATE outbox SET state = 'sent' WHERE id = 'sent'`))
+	got := expect.Must(q.in.KeptFiles(t.Context()))(t)
 	slices.Sort(got)
 	if want := "media/a media/b media/out"; strings.Join(got, " ") != want {
 		t.Errorf("kept %q, want %s", got, want)
@@ -267,9 +241,9 @@ func TestForgetWhatWasSent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tx := sure(db.BeginTx(t.Context(), nil))(t)
-	must(t, Forget(t.Context(), tx, []string{"tea is hot", `"[forgotten]"?`, ""}))
-	must(t, tx.Commit())
+	tx := expect.Must(db.BeginTx(t.Context(), nil))(t)
+	expect.OK(t, Forget(t.Context(), tx, []string{"tea is hot", `"[forgotten]"?`, ""}))
+	expect.OK(t, tx.Commit())
 	for state, want := range map[string]string{
 		"sent": "I know that [forgotten].", "dead": "I know that [forgotten].", "pending": "I know that tea is hot.",
 	} {

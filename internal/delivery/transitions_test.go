@@ -17,6 +17,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 )
 
 // world is a bot with one homeserver, and what must be true of both.
@@ -45,7 +46,7 @@ type world struct {
 
 func newWorld(t *testing.T, path string) *world {
 	w := &world{
-		db: sure(storetest.Open(t, path))(t), now: time.UnixMilli(1_700_000_000_000), ctx: t.Context(),
+		db: expect.Must(storetest.Open(t, path))(t), now: time.UnixMilli(1_700_000_000_000), ctx: t.Context(),
 		waiting: map[string]string{}, unread: map[string]string{}, finished: map[string]bool{},
 		said: map[string]string{}, room: map[string]string{}, removed: map[string]bool{},
 		events: map[string]string{}, late: map[string]string{},
@@ -53,13 +54,6 @@ func newWorld(t *testing.T, path string) *world {
 	}
 	w.in, w.out = New(w.db, func() time.Time { return w.now }, func(string) bool { return false })
 	return w
-}
-
-func check(t *rapid.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // pick is one of the keys, or none.
@@ -169,7 +163,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		},
 		"it is given up": func(t *rapid.T) {
 			if id, ok := pick(t, w.unread, "message"); ok {
-				check(t, w.in.GiveUp(w.ctx, Unreadable{ID: id, Err: errCrash}, Notice{ID: "unread-" + id, Room: "!a", Text: "sorry"}))
+				expect.OK(t, w.in.GiveUp(w.ctx, Unreadable{ID: id, Err: errCrash}, Notice{ID: "unread-" + id, Room: "!a", Text: "sorry"}))
 				w.finish(id)
 				w.said["unread-"+id], w.room["unread-"+id] = "sorry", "!a"
 			}
@@ -192,7 +186,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		},
 		"it needs no answer": func(t *rapid.T) {
 			if id, ok := pick(t, w.waiting, "message"); ok {
-				check(t, w.in.Handled(w.ctx, w.db, id))
+				expect.OK(t, w.in.Handled(w.ctx, w.db, id))
 				w.finish(id)
 			}
 		},
@@ -202,7 +196,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				return
 			}
 			r, err := w.out.Draft(w.ctx, w.waiting[id], chat.Outgoing{ID: "re:" + id, ReplyTo: id, Notice: rapid.Bool().Draw(t, "notice")})
-			check(t, err)
+			expect.OK(t, err)
 			if r.State != "draft" {
 				return
 			}
@@ -212,12 +206,12 @@ func (w *world) actions() map[string]func(*rapid.T) {
 					return
 				}
 				carrier, err := w.out.Delivered(w.ctx, r, event, false)
-				check(t, err)
+				expect.OK(t, err)
 				w.known(r.Txn, event)
 				r.EventID = carrier
 			}
 			w.texts[r.EventID] = "draft"
-			check(t, w.out.DraftShown(w.ctx, r.ID, "draft"))
+			expect.OK(t, w.out.DraftShown(w.ctx, r.ID, "draft"))
 		},
 		"it is answered": func(t *rapid.T) {
 			id, ok := pick(t, w.waiting, "message")
@@ -235,7 +229,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			if dies {
 				return
 			}
-			check(t, err)
+			expect.OK(t, err)
 			w.said[m.ID], w.room[m.ID] = m.Text, w.waiting[id]
 			delete(w.removed, m.ID)
 			w.finish(id)
@@ -251,7 +245,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"the program starts again": func(t *rapid.T) {
-			check(t, w.out.EndDrafts(w.ctx, func(r OutboxRow) string {
+			expect.OK(t, w.out.EndDrafts(w.ctx, func(r OutboxRow) string {
 				if r.EventID != "" && r.Kind == "text" {
 					w.said[r.ID], w.room[r.ID] = "interrupted", r.Room
 				}
@@ -267,8 +261,8 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				return
 			}
 			m := chat.Outgoing{ID: "re:" + q, ReplyTo: q, Text: w.id("answer ")}
-			check(t, w.out.Say(w.ctx, Final{Room: "!a", Message: m, Text: m.Text}))
-			check(t, w.in.Handled(w.ctx, w.db, q))
+			expect.OK(t, w.out.Say(w.ctx, Final{Room: "!a", Message: m, Text: m.Text}))
+			expect.OK(t, w.in.Handled(w.ctx, w.db, q))
 			w.said[m.ID], w.room[m.ID] = m.Text, "!a"
 			w.finish(q)
 		},
@@ -277,10 +271,10 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"the homeserver forgets transactions": func(*rapid.T) { w.forget() },
 		"events are redacted": func(t *rapid.T) {
 			due, err := w.out.Redactions(w.ctx)
-			check(t, err)
+			expect.OK(t, err)
 			for _, r := range due {
 				w.purged[r.Event] = true
-				check(t, w.out.RedactionDone(w.ctx, r.Event))
+				expect.OK(t, w.out.RedactionDone(w.ctx, r.Event))
 			}
 		},
 		"time passes": func(*rapid.T) { w.now = w.now.Add(2 * staleNotice) },
@@ -299,20 +293,20 @@ func (w *world) echo(t *rapid.T, of map[string]string) {
 // change gives an answer another text.
 func (w *world) change(t *rapid.T, id string) {
 	m := chat.Outgoing{ID: id, Text: w.id("answer "), Notice: strings.HasPrefix(id, "unread-")}
-	check(t, w.out.Say(w.ctx, Final{Room: w.room[id], Message: m, Text: m.Text}))
+	expect.OK(t, w.out.Say(w.ctx, Final{Room: w.room[id], Message: m, Text: m.Text}))
 	w.said[id] = m.Text
 }
 
 // remove takes an answer out of its room.
 func (w *world) remove(t *rapid.T, id string) {
-	check(t, w.out.Remove(w.ctx, w.room[id], id))
+	expect.OK(t, w.out.Remove(w.ctx, w.room[id], id))
 	delete(w.said, id)
 	w.removed[id] = true
 }
 
 func (w *world) sendAll(t *rapid.T) {
 	heads, err := w.out.NextPerRoom(w.ctx)
-	check(t, err)
+	expect.OK(t, err)
 	for _, r := range heads {
 		w.send(t, r)
 	}
@@ -347,12 +341,12 @@ func (w *world) send(t *rapid.T, r OutboxRow) {
 		case "response lost":
 			return
 		case "failed":
-			check(t, w.out.Postpone(w.ctx, r, w.now.Add(time.Second), errCrash))
+			expect.OK(t, w.out.Postpone(w.ctx, r, w.now.Add(time.Second), errCrash))
 			return
 		}
 		var err error
 		r.EventID, err = w.out.Delivered(w.ctx, r, event, whole)
-		check(t, err)
+		expect.OK(t, err)
 		w.known(r.Txn, event)
 		if meanwhile == "it is removed" {
 			return
@@ -361,18 +355,18 @@ func (w *world) send(t *rapid.T, r OutboxRow) {
 			t.Fatalf("%s is carried by %s, and was by %s", r.ID, r.EventID, w.carrier[r.Txn])
 		}
 	} else if whole {
-		check(t, w.out.Sent(w.ctx, r))
+		expect.OK(t, w.out.Sent(w.ctx, r))
 	}
 	if !whole { // an edit of the event
 		w.texts[r.EventID] = r.Text
-		check(t, w.out.Sent(w.ctx, r))
+		expect.OK(t, w.out.Sent(w.ctx, r))
 	}
 }
 
 // holds looks whether all is true that must be true always.
 func (w *world) holds(t *rapid.T) {
 	rows, err := w.in.Waiting(w.ctx, 1000)
-	check(t, err)
+	expect.OK(t, err)
 	waits := map[string]bool{}
 	for _, r := range rows {
 		waits[r.ID] = true
@@ -386,18 +380,18 @@ func (w *world) holds(t *rapid.T) {
 		}
 	}
 	unread, err := store.Column[string](w.ctx, w.db, `SELECT id FROM inbox WHERE state IN ('utd', 'failed')`)
-	check(t, err)
+	expect.OK(t, err)
 	if len(unread) != len(w.unread) {
 		t.Fatalf("unread are %v, want %v", unread, w.unread)
 	}
 	due, err := w.out.Redactions(w.ctx)
-	check(t, err)
+	expect.OK(t, err)
 	gone := maps.Clone(w.purged)
 	for _, r := range due {
 		gone[r.Event] = true
 	}
 	all, err := store.List(w.ctx, w.db, scanOut, `SELECT `+outColumns+` FROM outbox`)
-	check(t, err)
+	expect.OK(t, err)
 	carries := map[string]string{}
 	for _, r := range all {
 		switch {

@@ -13,6 +13,7 @@ import (
 	"reverie/internal/dream/report"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
+	"reverie/internal/test/expect"
 )
 
 // TestNoRoomForACopy: on a full disk there is no copy.
@@ -22,13 +23,13 @@ func TestNoRoomForACopy(t *testing.T) {
 	}
 	w := newWorld(t, home(""), perfect)
 	dir := filepath.Join(w.dir, report.Folder)
-	must(t, os.MkdirAll(dir, 0o700))
+	expect.OK(t, os.MkdirAll(dir, 0o700))
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
 		t.Skipf("cannot mount a small disk here: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	w.dreamsWithoutCopy("the disk is full", "no copy could be kept: ", func() {
-		must(t, unix.Unmount(dir, unix.MNT_DETACH))
+		expect.OK(t, unix.Unmount(dir, unix.MNT_DETACH))
 	})
 }
 
@@ -36,10 +37,10 @@ func TestNoRoomForACopy(t *testing.T) {
 func TestADamagedCopy(t *testing.T) {
 	k := newTalk(t, home(""), nil)
 	k.say("!r", time.Hour, "Locker 7 holds the lamp.")
-	conn := result(k.d.cfg.DB.Conn(t.Context()))(t)
+	conn := expect.Must(k.d.cfg.DB.Conn(t.Context()))(t)
 	for _, query := range []string{`CREATE TABLE spoilt (n INTEGER)`, `INSERT INTO spoilt VALUES (NULL)`, `PRAGMA writable_schema = 1`,
 		`UPDATE sqlite_schema SET sql = 'CREATE TABLE spoilt (n INTEGER NOT NULL)' WHERE name = 'spoilt'`, `PRAGMA writable_schema = RESET`} {
-		result(conn.ExecContext(t.Context(), query))(t)
+		expect.Must(conn.ExecContext(t.Context(), query))(t)
 	}
 	_ = conn.Close()
 	k.dream(Options{Phases: []Phase{Harvest}})

@@ -17,6 +17,7 @@ import (
 
 	"reverie/internal/dream/report"
 	"reverie/internal/memory"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -73,7 +74,7 @@ func TestReportAndForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.dream(Options{})
-	b := result(os.ReadFile(filepath.Join(w.dir, report.Folder, w.now.UTC().Format(time.DateOnly)+".md")))(t)
+	b := expect.Must(os.ReadFile(filepath.Join(w.dir, report.Folder, w.now.UTC().Format(time.DateOnly)+".md")))(t)
 	for _, want := range []string{"1 merged, 1 superseded.", "- Anna lives in Berlin. (", "holds since: Anna has moved to Hamburg. (", "bot dream undo " + r.Run, "asked 1 times"} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("%q is missing in\n%s", want, b)
@@ -83,7 +84,7 @@ func TestReportAndForget(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the copy: %v, %v", info, err)
 	}
-	result(w.store.Forget(t.Context(), everything, w.active()["Anna has moved to Hamburg."].ID))(t)
+	expect.Must(w.store.Forget(t.Context(), everything, w.active()["Anna has moved to Hamburg."].ID))(t)
 	for _, gone := range []string{"lives in Berlin", "moved to Hamburg"} {
 		err := filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
@@ -171,7 +172,7 @@ func TestScopesStayApart(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, c := range r.Superseded {
-		equal(t, w.byID(c.ID).Scope, w.byID(c.By).Scope, "%q and %q are of two scopes", c.Text, c.ByText)
+		expect.Equal(t, w.byID(c.ID).Scope, w.byID(c.By).Scope, "%q and %q are of two scopes", c.Text, c.ByText)
 	}
 }
 
@@ -201,7 +202,7 @@ func TestStale(t *testing.T) {
 		}
 	}
 	for _, e := range kept {
-		equal(t, w.byID(e.ID).State, memory.Active, "the state of %q", e.Text)
+		expect.Equal(t, w.byID(e.ID).State, memory.Active, "the state of %q", e.Text)
 	}
 }
 
@@ -277,11 +278,11 @@ func TestTakenBackWhenNotFound(t *testing.T) {
 func TestCopiesAreFew(t *testing.T) {
 	w := newWorld(t, home(""), perfect)
 	half := filepath.Join(w.dir, report.Folder, "dream_1.db.part-journal")
-	must(t, errors.Join(os.MkdirAll(filepath.Dir(half), 0o700), os.WriteFile(half, []byte("half"), 0o600)))
+	expect.OK(t, errors.Join(os.MkdirAll(filepath.Dir(half), 0o700), os.WriteFile(half, []byte("half"), 0o600)))
 	for i := range 9 {
-		must(t, w.d.snapshot(t.Context(), fmt.Sprint("dream_", i)))
+		expect.OK(t, w.d.snapshot(t.Context(), fmt.Sprint("dream_", i)))
 		at := time.Now().Add(time.Duration(i-20) * time.Hour)
-		must(t, os.Chtimes(filepath.Join(w.dir, report.Folder, fmt.Sprint("dream_", i, ".db")), at, at))
+		expect.OK(t, os.Chtimes(filepath.Join(w.dir, report.Folder, fmt.Sprint("dream_", i, ".db")), at, at))
 	}
 	all, err := filepath.Glob(filepath.Join(w.dir, report.Folder, "*"))
 	if err != nil || len(all) != copies || !strings.HasSuffix(all[0], "dream_2.db") {

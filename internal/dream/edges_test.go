@@ -16,6 +16,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/search/vector"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -36,7 +37,7 @@ func TestVerdictsAreKept(t *testing.T) {
 			w.exec(`UPDATE dream_run SET mark = 0, at = at - 700000000`)
 			w.now = w.now.Add(time.Hour)
 		}
-		equal(t, w.calls > 0, want, "%s: %d requests", model, w.calls)
+		expect.Equal(t, w.calls > 0, want, "%s: %d requests", model, w.calls)
 	}
 	again(true)
 	again(false)
@@ -149,7 +150,7 @@ func TestAnswers(t *testing.T) {
 	if w.byID(gone).Text != "Anna lives in Berlin." {
 		gone, stays = stays, gone
 	}
-	result(w.store.Forget(t.Context(), everything, gone))(t)
+	expect.Must(w.store.Forget(t.Context(), everything, gone))(t)
 	w.now = w.now.Add(24 * time.Hour)
 	if r := w.dream(Options{}); len(r.Questions) != 0 || w.byID(stays).State != memory.Active {
 		t.Errorf("%+v", r)
@@ -225,10 +226,10 @@ func TestNearInMeaning(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v := result(vector.Open(t.Context(), vector.Config{DB: db, Embedder: meaning{[]string{
+	v := expect.Must(vector.Open(t.Context(), vector.Config{DB: db, Embedder: meaning{[]string{
 		texts[0] + "|" + texts[1], texts[2] + "|" + texts[3], texts[4] + "|" + texts[5], texts[6] + "|" + texts[7]}}}))(t)
-	must(t, v.Complete(t.Context(), nil))
-	s := result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "local_vector", Vectors: v}))(t)
+	expect.OK(t, v.Complete(t.Context(), nil))
+	s := expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "local_vector", Vectors: v}))(t)
 	w := worldOf(t, dir, db, s, nil, always("duplicate"))
 	r := w.dream(Options{Phases: []Phase{Dedup}})
 	pair := texts[0] + "|" + texts[1]
@@ -340,9 +341,9 @@ func TestOneLineAfterTheNight(t *testing.T) {
 		t.Run(string(b), func(t *testing.T) {
 			dir := t.TempDir()
 			db, _ := openStore(t, dir)
-			s := result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: b}))(t)
+			s := expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: b}))(t)
 			path := filepath.Join(dir, "MEMORIES.txt")
-			must(t, os.WriteFile(path, []byte("# mine\n"+less+"\nBen plays chess.\n"+more+"\n"), 0o600))
+			expect.OK(t, os.WriteFile(path, []byte("# mine\n"+less+"\nBen plays chess.\n"+more+"\n"), 0o600))
 			w := worldOf(t, dir, db, s, nil, func(_ *world, prompt string) (string, error) {
 				return answerAll(prompt, func(x, y string) string {
 					if strings.Contains(x, "Anna") && strings.Contains(y, "Anna") {
@@ -353,12 +354,12 @@ func TestOneLineAfterTheNight(t *testing.T) {
 			})
 			look := func(want string) {
 				t.Helper()
-				all := result(s.Entries(t.Context(), memory.Private(owner)))(t)
+				all := expect.Must(s.Entries(t.Context(), memory.Private(owner)))(t)
 				shown := ""
 				for _, e := range all {
 					shown += e.Text + "\n"
 				}
-				file := result(os.ReadFile(path))(t)
+				file := expect.Must(os.ReadFile(path))(t)
 				if shown != want || string(file) != "# mine\n"+want {
 					t.Errorf("the prompt shows\n%sthe file has\n%swant\n%s", shown, file, want)
 				}
@@ -380,7 +381,7 @@ func TestOneLineAfterTheNight(t *testing.T) {
 			if again := w.dream(Options{}); again.State == report.Applied {
 				t.Errorf("the next night does it again: %+v", again)
 			}
-			result(w.d.Undo(t.Context(), ""))(t)
+			expect.Must(w.d.Undo(t.Context(), ""))(t)
 			look("Ben plays chess.\n" + more + "\n" + less + "\n")
 			if again := w.dream(Options{}); len(again.Grouped) > 0 {
 				t.Errorf("what was parted is put together again: %+v", again)
@@ -411,7 +412,7 @@ func TestWhoIsShown(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			a, b := names.sign(c.head), names.sign(c.member)
-			equal(t, mayStand(&a, &b), c.want, "%q for %q", c.head.Text, c.member.Text)
+			expect.Equal(t, mayStand(&a, &b), c.want, "%q for %q", c.head.Text, c.member.Text)
 		})
 	}
 }

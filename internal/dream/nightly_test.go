@@ -26,12 +26,13 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
 func times(t *testing.T, cron, zone string) task.Schedule {
 	t.Helper()
-	return result(task.Schedule{Type: "cron", Expression: cron, Zone: zone}.Validate(day0, time.UTC))(t)
+	return expect.Must(task.Schedule{Type: "cron", Expression: cron, Zone: zone}.Validate(day0, time.UTC))(t)
 }
 
 // runs has n run until what it returns is called.
@@ -64,9 +65,9 @@ func nights(t *testing.T, s task.Schedule, f func(t *testing.T, w *world, n *Nig
 func TestWhenToDream(t *testing.T) {
 	w := newWorld(t, home(""), nil)
 	n := OpenNightly(NightlyConfig{Dreamer: w.d, Schedule: times(t, "30 2 * * *", "Europe/Berlin")})
-	zone := result(time.LoadLocation("Europe/Berlin"))(t)
+	zone := expect.Must(time.LoadLocation("Europe/Berlin"))(t)
 	at := func(text string) time.Time {
-		return result(time.ParseInLocation("2006-01-02 15:04", text, zone))(t)
+		return expect.Must(time.ParseInLocation("2006-01-02 15:04", text, zone))(t)
 	}
 	due := func(want time.Time) {
 		t.Helper()
@@ -114,7 +115,7 @@ func TestNights(t *testing.T) {
 		tell := func(_ context.Context, r report.Report) { told = append(told, r) }
 		n.cfg.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
 			moments++
-			equal(t, long, 10*time.Minute, "the quiet")
+			expect.Equal(t, long, 10*time.Minute, "the quiet")
 			select {
 			case <-ctx.Done():
 				return nil, nil, ctx.Err()
@@ -130,14 +131,14 @@ func TestNights(t *testing.T) {
 			t.Fatalf("%d moments, %d nights", moments, len(told))
 		}
 		time.Sleep(48 * time.Hour)
-		equal(t, len(told), 3, "nights")
+		expect.Equal(t, len(told), 3, "nights")
 		stop()
 		time.Sleep(75 * time.Hour) // three nights, and it does not run; now it is three hours after one
 		stop = runs(t, n, tell)
 		time.Sleep(20 * time.Hour)
-		equal(t, len(told), 4, "%d nights for three that were missed", len(told)-3)
+		expect.Equal(t, len(told), 4, "%d nights for three that were missed", len(told)-3)
 		time.Sleep(5 * time.Hour)
-		equal(t, len(told), 5, "%d nights after those that were missed", len(told)-4)
+		expect.Equal(t, len(told), 5, "%d nights after those that were missed", len(told)-4)
 		stop()
 		var gaveWay int
 		if err := w.d.cfg.DB.QueryRow(`SELECT count(*) FROM dream_run WHERE state = 'failed' AND reason = ?`, errYielded).Scan(&gaveWay); err != nil || gaveWay != 1 {
@@ -201,7 +202,7 @@ func TestTidyOnceADay(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		n.Tidy(Dedup)
 		time.Sleep(time.Hour)
-		equal(t, len(told), 3, "told %q", told)
+		expect.Equal(t, len(told), 3, "told %q", told)
 		stop()
 	})
 }
@@ -229,10 +230,10 @@ func TestNightWaitsForAModel(t *testing.T) {
 		tell := func(context.Context, report.Report) { told++ }
 		stop := runs(t, n, tell)
 		time.Sleep(50 * time.Hour)
-		equal(t, told, 0, "dreams without a model")
+		expect.Equal(t, told, 0, "dreams without a model")
 		answers = true
 		time.Sleep(5 * time.Minute)
-		equal(t, told, 1, "dreams when the model answers again")
+		expect.Equal(t, told, 1, "dreams when the model answers again")
 		stop()
 	})
 }
@@ -298,17 +299,17 @@ func TestKilledWhileDreaming(t *testing.T) {
 	if before == after {
 		t.Fatal("the dream did nothing")
 	}
-	result(w.d.Undo(t.Context(), ""))(t)
-	equal(t, fingerprint(t, w.d.cfg.DB, true), exact, "after a dream that is taken back")
+	expect.Must(w.d.Undo(t.Context(), ""))(t)
+	expect.Equal(t, fingerprint(t, w.d.cfg.DB, true), exact, "after a dream that is taken back")
 	random := rand.New(rand.NewPCG(3, 5))
 	unchanged, done, reading := 0, 0, 0
 	for i := range kills {
 		dir := t.TempDir()
-		must(t, os.CopyFS(dir, os.DirFS(from)))
+		expect.OK(t, os.CopyFS(dir, os.DirFS(from)))
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWhileDreaming$")
 		cmd.Env = append(os.Environ(), dreamKilled+"="+dir, dreamKilledAt+"="+w.now.Format(time.RFC3339Nano))
-		out := result(cmd.StdoutPipe())(t)
-		must(t, cmd.Start())
+		out := expect.Must(cmd.StdoutPipe())(t)
+		expect.OK(t, cmd.Start())
 		var other []string
 		asked, last := 0, 1+random.IntN(first.Cost.Read) // every third is killed while it reads
 		for s := bufio.NewScanner(out); s.Scan(); {
@@ -370,9 +371,9 @@ func prepareChores(t *testing.T, dir string) {
 		`INSERT INTO room (id) VALUES ('!r')`,
 		`INSERT INTO task (id, room, user, content, priority, status, created, updated) VALUES ('task_twin0001', '!r', 'x', 'Water the plants', 5, 'active', 1, 1), ('task_twin0002', '!r', 'x', 'water the plants!', 5, 'active', 2, 2)`,
 	} {
-		result(db.Exec(query))(t)
+		expect.Must(db.Exec(query))(t)
 	}
-	must(t, db.Close())
+	expect.OK(t, db.Close())
 }
 
 // lockers is what people say before the dream.
@@ -391,9 +392,9 @@ func prepareTalk(t *testing.T, dir string) {
 	for i, f := range lockers() {
 		m := history.Message{Room: "!group", Role: llm.User, EventID: fmt.Sprint("$talk", i), Sender: owner, Text: f.texts[0], At: time.Now().Add(-time.Hour), Header: "[Fri 2026-11-20 09:00 UTC, me]"}
 		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Room("!group")}
-		must(t, h.Append(t.Context(), &m))
+		expect.OK(t, h.Append(t.Context(), &m))
 	}
-	must(t, db.Close())
+	expect.OK(t, db.Close())
 }
 
 // withTalk has the dreamer read what was said, a few messages in each request.
@@ -409,7 +410,7 @@ func (w *world) readOn() (left bool) {
 	w.t.Helper()
 	count := func() (known, most, unread int) {
 		w.t.Helper()
-		must(w.t, w.d.cfg.DB.QueryRow(`SELECT count(DISTINCT text), coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM memory WHERE text LIKE 'Locker %' GROUP BY text)), 0),
+		expect.OK(w.t, w.d.cfg.DB.QueryRow(`SELECT count(DISTINCT text), coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM memory WHERE text LIKE 'Locker %' GROUP BY text)), 0),
 			(SELECT count(*) FROM harvest AS h JOIN message AS m ON m.id = h.message WHERE h.state = 'new' AND m.room = '!group') FROM memory WHERE text LIKE 'Locker %'`).Scan(&known, &most, &unread))
 		return known, most, unread
 	}

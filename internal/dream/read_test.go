@@ -19,6 +19,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/answer"
 	"reverie/internal/memory"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -63,13 +64,13 @@ func (k *talk) say(room string, ago time.Duration, text string) {
 	k.said++
 	m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: fmt.Sprint("$", k.said), Sender: owner, Text: text, At: k.now.Add(-ago), Header: "[Fri 2026-11-20 09:00 UTC]"}
 	m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
-	must(k.t, history.NewStore(k.d.cfg.DB).Append(k.t.Context(), &m))
+	expect.OK(k.t, history.NewStore(k.d.cfg.DB).Append(k.t.Context(), &m))
 }
 
 // unread is how many messages are to be read, and how often they were tried in vain.
 func (k *talk) unread() (n, tries int) {
 	k.t.Helper()
-	must(k.t, k.d.cfg.DB.QueryRow(`SELECT count(*), coalesce(sum(tries), 0) FROM harvest WHERE state = 'new'`).Scan(&n, &tries))
+	expect.OK(k.t, k.d.cfg.DB.QueryRow(`SELECT count(*), coalesce(sum(tries), 0) FROM harvest WHERE state = 'new'`).Scan(&n, &tries))
 	return n, tries
 }
 
@@ -178,9 +179,9 @@ func TestReadsHalf(t *testing.T) {
 				}
 			}
 			for text, n := range seen {
-				equal(t, n, 1, "times %q is read", text)
+				expect.Equal(t, n, 1, "times %q is read", text)
 			}
-			equal(t, len(seen), 71, "messages were read")
+			expect.Equal(t, len(seen), 71, "messages were read")
 		})
 	}
 }
@@ -284,7 +285,7 @@ func TestReadsTooSlowly(t *testing.T) {
 		if left, tries := k.unread(); left != 3 || tries != 0 {
 			t.Errorf("%d messages, %d tries", left, tries)
 		}
-		equal(t, len(result(k.h.Due(t.Context()))(t)), 3, "")
+		expect.Equal(t, len(expect.Must(k.h.Due(t.Context()))(t)), 3)
 		k.d.cfg.DB.Close()
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"reverie/internal/llm/template"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
+	"reverie/internal/test/expect"
 )
 
 func signed(texts ...string) []*signature {
@@ -68,7 +69,7 @@ func TestCovers(t *testing.T) {
 		{"Die Tür ist offen", "Die Tür ist offen, aber nur bis acht", false},
 	} {
 		s := signed(c.a, c.b)
-		equal(t, covers(s[1], s[0]), c.want, "%q is said by %q", c.a, c.b)
+		expect.Equal(t, covers(s[1], s[0]), c.want, "%q is said by %q", c.a, c.b)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"reverie/internal/dream/report"
 	"reverie/internal/memory"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -50,7 +51,7 @@ func (c *choreWorld) add(content string, change func(*task.Task)) string {
 	if change != nil {
 		change(&x)
 	}
-	x = result(c.d.cfg.Tasks.Add(c.t.Context(), x))(c.t)
+	x = expect.Must(c.d.cfg.Tasks.Add(c.t.Context(), x))(c.t)
 	c.ids[content] = x.ID
 	return x.ID
 }
@@ -64,7 +65,7 @@ func (c *choreWorld) say(days int, text string) {
 // sayTo is say, where those read it who are readers.
 func (c *choreWorld) sayTo(readers trust.Readers, days int, text string) {
 	c.t.Helper()
-	result(c.d.cfg.DB.Exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, at, readers) VALUES (?, 1, 'user', ?, ?, ?, ?, ?)`,
+	expect.Must(c.d.cfg.DB.Exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, at, readers) VALUES (?, 1, 'user', ?, ?, ?, ?, ?)`,
 		room, fmt.Sprint("$", days, text), owner, text, day0.AddDate(0, 0, days).UnixMilli(), readers))(c.t)
 }
 
@@ -78,7 +79,7 @@ func (c *choreWorld) get(content string) task.Task {
 	c.t.Helper()
 	var all []task.Task
 	for _, s := range []task.Status{task.All, task.Deleted} {
-		some := result(c.d.cfg.Tasks.InRoom(c.t.Context(), room, s))(c.t)
+		some := expect.Must(c.d.cfg.Tasks.InRoom(c.t.Context(), room, s))(c.t)
 		all = append(all, some...)
 	}
 	for _, x := range all {
@@ -158,7 +159,7 @@ func TestTasks(t *testing.T) {
 // and the task itself do not bear out.
 func TestTasksAreSafe(t *testing.T) {
 	schedule := func(x *task.Task) {
-		s := result(task.Schedule{Type: "daily", At: "09:00"}.Validate(day0, time.UTC))(t)
+		s := expect.Must(task.Schedule{Type: "daily", At: "09:00"}.Validate(day0, time.UTC))(t)
 		x.Schedule = &s
 	}
 	urgently := func(x *task.Task) { x.Priority = 2 }
@@ -343,7 +344,7 @@ func TestCorrections(t *testing.T) {
 					}
 				}
 			}
-			equal(t, got, c.want, "superseded")
+			expect.Equal(t, got, c.want, "superseded")
 			for pair, n := range w.asked {
 				if n > 1 {
 					t.Errorf("asked %d times: %s", n, pair)
@@ -414,7 +415,7 @@ func TestOneReplacesOne(t *testing.T) {
 	}
 	more := fact{key: "dentist", texts: []string{"With bad teeth Anna rings her aunt."}}
 	w.of[more.texts[0]] = &more
-	result((&memory.Importer{Store: w.store, Scope: memory.Private(owner), Now: func() time.Time { return w.now }}).Import(t.Context(), owner,
+	expect.Must((&memory.Importer{Store: w.store, Scope: memory.Private(owner), Now: func() time.Time { return w.now }}).Import(t.Context(), owner,
 		fmt.Appendf(nil, `{"text":%q,"source":"harvest","observed_at":"2026-01-03T09:00:00Z"}`, more.texts[0])))(t)
 	w.now = w.now.Add(24 * time.Hour)
 	if r := w.dream(Options{}); len(r.Superseded) != 0 || len(r.Questions) != 1 {

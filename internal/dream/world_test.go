@@ -17,6 +17,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 	"reverie/internal/text"
 )
 
@@ -97,19 +98,19 @@ func prepare(t *testing.T, facts []fact) string {
 		}
 	}
 	for who, lines := range map[string]string{owner: first.String(), "@again:example.org": again.String()} {
-		result((&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)))(t)
+		expect.Must((&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)))(t)
 	}
-	result(db.Exec(`UPDATE memory SET scope = ?`, memory.Private(owner)))(t)
-	must(t, memory.OpenFTS(db).Rebuild(t.Context(), nil))
-	must(t, db.Close())
+	expect.Must(db.Exec(`UPDATE memory SET scope = ?`, memory.Private(owner)))(t)
+	expect.OK(t, memory.OpenFTS(db).Rebuild(t.Context(), nil))
+	expect.OK(t, db.Close())
 	return dir
 }
 
 func openStore(t *testing.T, dir string) (*sql.DB, *memory.Store) {
 	t.Helper()
-	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
-	s := result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "fts5",
+	s := expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "fts5",
 		Purge: func(_ context.Context, _ *sql.Tx, texts []string) (int, error) { return 0, report.Forget(dir, texts) }}))(t)
 	return db, s
 }
@@ -123,7 +124,7 @@ func newWorld(t *testing.T, facts []fact, judge func(*world, string) (string, er
 func openWorld(t *testing.T, dir string, facts []fact, judge func(*world, string) (string, error)) *world {
 	t.Helper()
 	into := t.TempDir()
-	must(t, os.CopyFS(into, os.DirFS(dir)))
+	expect.OK(t, os.CopyFS(into, os.DirFS(dir)))
 	db, s := openStore(t, into)
 	return worldOf(t, into, db, s, facts, judge)
 }
@@ -208,14 +209,14 @@ func always(v string) func(*world, string) (string, error) {
 
 func (w *world) dream(o Options) report.Report {
 	w.t.Helper()
-	r := result(w.d.Dream(w.t.Context(), o))(w.t)
+	r := expect.Must(w.d.Dream(w.t.Context(), o))(w.t)
 	return r
 }
 
 // exec changes the database behind everybody's back.
 func (w *world) exec(query string, args ...any) {
 	w.t.Helper()
-	result(w.d.cfg.DB.Exec(query, args...))(w.t)
+	expect.Must(w.d.cfg.DB.Exec(query, args...))(w.t)
 }
 
 // know stores e: the owner's own, read out of a talk, where e does not say otherwise.
@@ -271,40 +272,17 @@ func dump(t *testing.T, db *sql.DB, query string) string {
 
 func (w *world) byID(id string) memory.Entry {
 	w.t.Helper()
-	e := result(w.store.Get(w.t.Context(), everything, id))(w.t)
+	e := expect.Must(w.store.Get(w.t.Context(), everything, id))(w.t)
 	return e
 }
 
 // active are the texts that count.
 func (w *world) active() map[string]memory.Entry {
 	w.t.Helper()
-	all := result(w.store.List(w.t.Context(), everything, memory.Filter{Members: true}))(w.t)
+	all := expect.Must(w.store.List(w.t.Context(), everything, memory.Filter{Members: true}))(w.t)
 	out := map[string]memory.Entry{}
 	for _, e := range all {
 		out[e.Text] = e
 	}
 	return out
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
-
-func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
-	t.Helper()
-	if got != want {
-		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
-	}
 }

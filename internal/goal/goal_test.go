@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"reverie/internal/test/expect"
 )
 
 // done passes on what a change of a goal returned, which must not be an error.
@@ -26,7 +28,7 @@ func done(t testing.TB) func(Goal, error) Goal {
 // state is the goals of a room: description and status, the latest first.
 func state(t testing.TB, g *Store, room string) string {
 	t.Helper()
-	goals := must(g.List(t.Context(), in(room), 100))(t)
+	goals := expect.Must(g.List(t.Context(), in(room), 100))(t)
 	var out []string
 	for _, one := range goals {
 		out = append(out, one.Description+" "+string(one.Status))
@@ -37,7 +39,7 @@ func state(t testing.TB, g *Store, room string) string {
 // events is what happened to a goal.
 func events(t testing.TB, g *Store, room, id string) string {
 	t.Helper()
-	all := must(g.Events(t.Context(), in(room), id))(t)
+	all := expect.Must(g.Events(t.Context(), in(room), id))(t)
 	var out []string
 	for _, e := range all {
 		out = append(out, strings.TrimSpace(e.Kind+" "+e.Detail.String()))
@@ -63,9 +65,9 @@ func TestGoalLife(t *testing.T) {
 		t.Errorf("the same goal with a priority: %+v", again)
 	}
 	second := ok(g.Create(ctx, asks(here, "@me:x"), "Write the book", "low"))
-	equal(t, state(t, g, here), "Write the book active, Ship the release paused", "")
+	expect.Equal(t, state(t, g, here), "Write the book active, Ship the release paused")
 	ok(g.Resume(ctx, asks(here, ""), ""))
-	equal(t, state(t, g, here), "Ship the release active, Write the book paused", "")
+	expect.Equal(t, state(t, g, here), "Ship the release active, Write the book paused")
 	if again := ok(g.Resume(ctx, asks(here, ""), "#"+first.ID)); again.Status != Active {
 		t.Errorf("resumed twice: %+v", again)
 	}
@@ -80,7 +82,7 @@ func TestGoalLife(t *testing.T) {
 		t.Errorf("completed: %+v", ended)
 	}
 	ok(g.Abandon(ctx, asks(here, ""), first.ID, "not needed"))
-	equal(t, state(t, g, here), "Ship the release abandoned, Write the book completed", "")
+	expect.Equal(t, state(t, g, here), "Ship the release abandoned, Write the book completed")
 	if got, want := events(t, g, here, second.ID), "created Write the book\npaused\nresumed\nnext Chapter two\ncompleted It is written"; got != want {
 		t.Errorf("events:\n%s\nwant:\n%s", got, want)
 	}
@@ -116,9 +118,9 @@ func TestGoalTeaches(t *testing.T) {
 		},
 		"no room given": func() (Goal, error) { return g.Create(ctx, asks("", ""), "x", "") },
 	} {
-		refused(t, second(try()), want, "")
+		expect.Refused(t, second(try()), want)
 	}
-	equal(t, state(t, g, here), before, "afterwards")
+	expect.Equal(t, state(t, g, here), before, "afterwards")
 }
 
 func TestGoalSteps(t *testing.T) {
@@ -136,16 +138,16 @@ func TestGoalSteps(t *testing.T) {
 		}
 		return out + got.Current()
 	}
-	equal(t, line(got), "1 Design the flow done|2 Write the code in progress|3 Test it in progress|write the code", "")
-	equal(t, got.Progress(), (Progress{1, 3, 33}), "")
+	expect.Equal(t, line(got), "1 Design the flow done|2 Write the code in progress|3 Test it in progress|write the code")
+	expect.Equal(t, got.Progress(), (Progress{1, 3, 33}))
 	got = ok(g.SetCheckpoint(ctx, asks(here, ""), "", "2", Done)) // what is done is not next any more
-	equal(t, line(got), "1 Design the flow done|2 Write the code done|3 Test it in progress|Test it", "")
+	expect.Equal(t, line(got), "1 Design the flow done|2 Write the code done|3 Test it in progress|Test it")
 	got = ok(g.SetCheckpoint(ctx, asks(here, ""), "", "Design the flow", InProgress)) // begun anew, later than the other
-	equal(t, line(got), "1 Design the flow in progress|2 Write the code done|3 Test it in progress|Design the flow", "")
+	expect.Equal(t, line(got), "1 Design the flow in progress|2 Write the code done|3 Test it in progress|Design the flow")
 	for i := range maxCheckpoints - 3 {
 		ok(g.SetCheckpoint(ctx, asks(here, ""), "", fmt.Sprintf("Step number %d", i), Pending))
 	}
-	refused(t, second(g.SetCheckpoint(ctx, asks(here, ""), "", "One more", Pending)), "at most 20 checkpoints", "the 21st")
+	expect.Refused(t, second(g.SetCheckpoint(ctx, asks(here, ""), "", "One more", Pending)), "at most 20 checkpoints", "the 21st")
 	ok(g.SetCheckpoint(ctx, asks(here, ""), "", "Step number 3", Done)) // one that is there is none more
 }
 
@@ -166,7 +168,7 @@ func TestArtifacts(t *testing.T) {
 	for i := range maxArtifacts - len(want) {
 		ok(g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: fmt.Sprint("f", i), Action: "created"}))
 	}
-	refused(t, second(g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "more", Action: "created"})), "at most 100 artifacts", "one too many")
+	expect.Refused(t, second(g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "more", Action: "created"})), "at most 100 artifacts", "one too many")
 }
 
 // A locked decision stays as it is, whoever asks and however.
@@ -215,7 +217,7 @@ func TestLockedDecisions(t *testing.T) {
 		before = after
 	}
 	for _, query := range []string{`UPDATE goal_decision SET locked = 0`, `UPDATE goal_decision SET description = 'x' WHERE n = 2`, `DELETE FROM goal_decision`} {
-		refused(t, second(g.db.Exec(query)), "a locked decision never", "%s", query)
+		expect.Refused(t, second(g.db.Exec(query)), "a locked decision never", "%s", query)
 		same(query)
 	}
 	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "Use JWT for authentication", Locked: true})) // nothing new
@@ -273,7 +275,7 @@ func TestGoalPromises(t *testing.T) {
 			if err != nil && !errors.As(err, &b) {
 				rt.Fatal(err)
 			}
-			all := must(g.List(ctx, in(room), 100))(rt)
+			all := expect.Must(g.List(ctx, in(room), 100))(rt)
 			seen, active := 0, 0
 			for _, goal := range all {
 				if goal.Status == Active {
@@ -304,7 +306,7 @@ func TestGoalBounds(t *testing.T) {
 	for i := range maxOpenGoals {
 		ok(g.Create(ctx, asks(here, ""), fmt.Sprintf("Goal %d", i), ""))
 	}
-	refused(t, second(g.Create(ctx, asks(here, ""), "One more", "")), "complete or abandon one first", "one too many")
+	expect.Refused(t, second(g.Create(ctx, asks(here, ""), "One more", "")), "complete or abandon one first", "one too many")
 	ok(g.Create(ctx, asks(there, ""), "In another room", ""))
 	goal, _, _ := g.Active(ctx, in(here))
 	for i := range maxEvents + 10 {
@@ -352,18 +354,18 @@ func TestGoalShown(t *testing.T) {
 		case 9:
 			ok(g.Abandon(ctx, asks(here, ""), "", "it is not needed"))
 		}
-		equal(t, shown(begun), want, "shown at %d", i)
+		expect.Equal(t, shown(begun), want, "shown at %d", i)
 	}
-	equal(t, shown(time.Time{}), "", "without a conversation")
+	expect.Equal(t, shown(time.Time{}), "", "without a conversation")
 }
 
 func TestGoalMove(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	ok(g.Create(ctx, asks(here, ""), "One", ""))
 	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "So be it", Locked: true}))
-	must(g.ApplyIn(ctx, asks(here, ""), here, 7, nil))(t)
+	expect.Must(g.ApplyIn(ctx, asks(here, ""), here, 7, nil))(t)
 	for range 2 {
-		noError(t, g.Move(ctx, here, there))
+		expect.OK(t, g.Move(ctx, here, there))
 	}
 	if a, b := state(t, g, here), state(t, g, there); a != "" || b != "One active" {
 		t.Errorf("%q, %q", a, b)
@@ -372,9 +374,9 @@ func TestGoalMove(t *testing.T) {
 		t.Errorf("heard up to %d, %v", n, err)
 	}
 	ok(g.Create(ctx, asks(here, ""), "Two", ""))
-	noError(t, g.Move(ctx, here, there))
-	noError(t, g.Move(ctx, there, there))
-	equal(t, state(t, g, there), "One active, Two paused", "")
+	expect.OK(t, g.Move(ctx, here, there))
+	expect.OK(t, g.Move(ctx, there, there))
+	expect.Equal(t, state(t, g, there), "One active, Two paused")
 	if got, _, err := g.Active(ctx, in(there)); err != nil || len(got.Decisions) != 1 || !got.Decisions[0].Locked {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -387,7 +389,7 @@ func hears(t testing.TB, g *Store, n int64, text string) string {
 	if strings.TrimSpace(rest) != "" || dropped > 0 {
 		t.Fatalf("%q is not all markers: %q is left, %d dropped", text, rest, dropped)
 	}
-	refused := must(g.ApplyIn(t.Context(), asks(here, "@me:x"), here, n, markers))(t)
+	refused := expect.Must(g.ApplyIn(t.Context(), asks(here, "@me:x"), here, n, markers))(t)
 	return strings.Join(refused, "; ")
 }
 
@@ -424,11 +426,11 @@ Use JWT for authentication true
 created src/auth/login.ts
 next Implement JWT token generation`
 	for range 3 { // once, however often the message is delivered
-		equal(t, hears(t, g, 10, lines), "", "")
-		equal(t, goalNow(t, g), want, "")
+		expect.Equal(t, hears(t, g, 10, lines), "")
+		expect.Equal(t, goalNow(t, g), want)
 	}
 	hears(t, g, 9, "[GOAL] Something older") // comes too late
-	equal(t, goalNow(t, g), want, "an older message changed it")
+	expect.Equal(t, goalNow(t, g), want, "an older message changed it")
 	before := events(t, g, here, active(t, g).ID)
 	hears(t, g, 11, lines) // said again in another message: nothing new
 	if got := goalNow(t, g); got != want || events(t, g, here, active(t, g).ID) != before {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"reverie/internal/test/expect"
 )
 
 // short writes a marker for the tables below: kind, text, and what else is known.
@@ -116,7 +118,7 @@ func TestMarkerLines(t *testing.T) {
 		for _, m := range got {
 			text += short(m)
 		}
-		equal(t, text, want, "%q", line)
+		expect.Equal(t, text, want, "%q", line)
 		if whole := line; want == "" && rest != whole || want != "" && rest != "" {
 			t.Errorf("%q leaves %q", line, rest)
 		}
@@ -196,7 +198,7 @@ func TestShowDraft(t *testing.T) {
 		"```\n[GOAL] Ship":      "```\n[GOAL] Ship",
 		"[GOAL] " + strings.Repeat("x", maxMarkerLine): "[GOAL] " + strings.Repeat("x", maxMarkerLine),
 	} {
-		equal(t, ShowDraft(text), want, "%q shows", text)
+		expect.Equal(t, ShowDraft(text), want, "%q shows", text)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -74,7 +75,7 @@ func TestMoveReaders(t *testing.T) {
 		ok(g.Create(ctx, c, "of "+string(c.Readers()), ""))
 	}
 	for range 2 {
-		noError(t, g.Move(ctx, here, there))
+		expect.OK(t, g.Move(ctx, here, there))
 	}
 	for _, c := range []trust.Caller{ann, group} {
 		c.Room = there

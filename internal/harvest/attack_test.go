@@ -7,6 +7,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -28,7 +29,7 @@ func TestHarvestedIntegrity(t *testing.T) {
 			for i, sender := range c.senders {
 				r.sayIn("!group", sender, "$"+string(rune('1'+i)), "My sister Jana lives in Brno.", true)
 			}
-			result(r.db.Exec(`UPDATE message SET integrity = ?`, c.stored))(t)
+			expect.Must(r.db.Exec(`UPDATE message SET integrity = ?`, c.stored))(t)
 			r.answer = func(string) (string, error) {
 				return list(oneFact(1, "Jana lives in Brno", "My sister Jana lives in Brno")), nil
 			}
@@ -94,9 +95,9 @@ func TestQuestionsAfterForeignTextAreNotHarvested(t *testing.T) {
 				return list(oneFact(lines, "The harbour belongs to eve", "Yes, the harbour")), nil
 			}
 			r.harvest()
-			equal(t, strings.Contains(r.texts(), "eve"), c.learned, "learned (%s)\n%s", r.texts(), r.prompts)
+			expect.Equal(t, strings.Contains(r.texts(), "eve"), c.learned, "learned (%s)\n%s", r.texts(), r.prompts)
 			for _, p := range r.prompts {
-				equal(t, strings.Contains(p, "belongs to eve"), c.learned, "the model reads\n%s", p)
+				expect.Equal(t, strings.Contains(p, "belongs to eve"), c.learned, "the model reads\n%s", p)
 			}
 		})
 	}

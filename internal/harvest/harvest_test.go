@@ -21,6 +21,7 @@ import (
 	"reverie/internal/llm/answer"
 	"reverie/internal/memory"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -52,7 +53,7 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 
 func openRig(t *testing.T, dir string, change func(*Config)) *rig {
 	t.Helper()
-	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	mem, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: anna})
 	if err != nil {
@@ -63,7 +64,7 @@ func openRig(t *testing.T, dir string, change func(*Config)) *rig {
 	c := Config{DB: db, Store: mem, Prompts: r.files, Window: func(string) (int, int) { return r.window, 512 },
 		Now: func() time.Time { r.clock = r.clock.Add(time.Second); return r.clock },
 		Ask: func(_ context.Context, role, prompt string) (string, error) {
-			equal(t, role, "harvest", "the role is asked")
+			expect.Equal(t, role, "harvest", "the role is asked")
 			r.mu.Lock()
 			r.prompts = append(r.prompts, prompt)
 			answer := r.answer
@@ -99,7 +100,7 @@ func (r *rig) sayIn(room, sender, event, text string, shared bool) int64 {
 func (r *rig) hear(m history.Message) int64 {
 	r.t.Helper()
 	m.At, m.Label = r.clock, labelOf(m)
-	must(r.t, r.history.Append(r.t.Context(), &m))
+	expect.OK(r.t, r.history.Append(r.t.Context(), &m))
 	return m.ID
 }
 
@@ -120,16 +121,16 @@ func (r *rig) answers(event, text string) {
 	r.t.Helper()
 	m := history.Message{Room: "!dm", Role: llm.Assistant, EventID: event, Text: text, At: r.clock}
 	m.Label = trust.Label{Integrity: trust.User, Readers: trust.Readers("private:" + anna)}
-	past := result(r.history.Load(r.t.Context(), m.Room))(r.t)
+	past := expect.Must(r.history.Load(r.t.Context(), m.Room))(r.t)
 	for i := range past { // as a session does: of all that its prompt held
 		m.Label.Integrity = min(m.Label.Integrity, past[i].Integrity())
 	}
-	must(r.t, r.history.Append(r.t.Context(), &m))
+	expect.OK(r.t, r.history.Append(r.t.Context(), &m))
 }
 
 func (r *rig) harvest() Result {
 	r.t.Helper()
-	done := result(r.try())(r.t)
+	done := expect.Must(r.try())(r.t)
 	return done
 }
 
@@ -145,7 +146,7 @@ func (r *rig) try() (Result, error) {
 
 func (r *rig) entries() []memory.Entry {
 	r.t.Helper()
-	all := result(r.store.List(r.t.Context(), memory.Access{All: true}, memory.Filter{}))(r.t)
+	all := expect.Must(r.store.List(r.t.Context(), memory.Access{All: true}, memory.Filter{}))(r.t)
 	return all
 }
 
@@ -159,13 +160,13 @@ func (r *rig) texts() string {
 
 func (r *rig) states() map[string]int {
 	r.t.Helper()
-	rows := result(r.db.Query(`SELECT state || ' ' || reason, count(*) FROM harvest GROUP BY 1`))(r.t)
+	rows := expect.Must(r.db.Query(`SELECT state || ' ' || reason, count(*) FROM harvest GROUP BY 1`))(r.t)
 	defer rows.Close()
 	out := map[string]int{}
 	for rows.Next() {
 		var s string
 		var n int
-		must(r.t, rows.Scan(&s, &n))
+		expect.OK(r.t, rows.Scan(&s, &n))
 		out[strings.TrimSpace(s)] = n
 	}
 	return out
@@ -384,7 +385,7 @@ func TestScopesOfFacts(t *testing.T) {
 	}
 	want := map[string]string{"Locker 1 holds the lamp": "room:!group", "ben said: My bike is green": "room:!group", "Locker 77 holds the canary": "private:" + anna,
 		"Locker 78 holds the canary": "private:" + ben, "Locker 79 holds the canary": "room:!dm"}
-	equal(t, fmt.Sprint(got), fmt.Sprint(want), "%v", got)
+	expect.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "%v", got)
 	for _, p := range r.prompts {
 		if strings.Count(p, "canary") > 1 || strings.Contains(p, "bike") && strings.Contains(p, "canary") {
 			t.Errorf("one request for several scopes: %s", p)
@@ -418,30 +419,30 @@ func TestWhen(t *testing.T) {
 	ctx := t.Context()
 	r := newRig(t, func(c *Config) { c.Messages, c.Idle = 3, 15*time.Minute })
 	due := func() string {
-		rooms := result(r.Due(ctx))(t)
+		rooms := expect.Must(r.Due(ctx))(t)
 		return strings.Join(rooms, " ")
 	}
 	r.sayIn("!a", anna, "$1", "Locker 1 holds the lamp.", false)
 	r.sayIn("!b", anna, "$2", "Locker 2 holds the lamp.", false)
 	r.sayIn("!b", anna, "$3", "Locker 3 holds the lamp.", false)
-	equal(t, due(), "", "too early")
+	expect.Equal(t, due(), "", "too early")
 	r.sayIn("!b", anna, "$4", "Locker 4 holds the lamp.", false)
-	equal(t, due(), "!b", "after three messages")
+	expect.Equal(t, due(), "!b", "after three messages")
 	r.Wake("!a")
-	equal(t, due(), "!a !b", "called for")
+	expect.Equal(t, due(), "!a !b", "called for")
 	r.answer = func(string) (string, error) { return "no", nil }
 	r.Read(ctx, []string{"!a"}, r.Ask, 1)
 	r.Read(ctx, []string{"!b"}, r.Ask, 1)
-	equal(t, due(), "", "no rest")
+	expect.Equal(t, due(), "", "no rest")
 	r.clock = r.clock.Add(2 * time.Minute)
-	equal(t, due(), "!a !b", "after the rest")
+	expect.Equal(t, due(), "!a !b", "after the rest")
 	r.answer = parrot
 	r.Read(ctx, []string{"!a"}, r.Ask, 1)
 	r.Read(ctx, []string{"!b"}, r.Ask, 1)
 	r.sayIn("!a", anna, "$5", "Locker 5 holds the lamp.", false)
-	equal(t, due(), "", "once it is read")
+	expect.Equal(t, due(), "", "once it is read")
 	r.clock = r.clock.Add(16 * time.Minute)
-	equal(t, due(), "!a", "after a pause")
+	expect.Equal(t, due(), "!a", "after a pause")
 }
 
 // TestGivesWay: a request that is under way ends when somebody writes, and is made again,
@@ -514,28 +515,5 @@ func TestHarvestInThreads(t *testing.T) {
 	want := map[string]memory.Scope{"Locker 1 holds the lamp": memory.Room("!group:b"), "Locker 2 holds the lamp": memory.Private(anna)}
 	if !maps.Equal(got, want) {
 		t.Errorf("noted %v", got)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
-
-func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
-	t.Helper()
-	if got != want {
-		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -26,23 +27,23 @@ func TestEnoughByDay(t *testing.T) {
 		before := len(r.prompts)
 		for range 3 {
 			r.clock = r.clock.Add(time.Minute)
-			rooms := result(r.Due(t.Context()))(t)
+			rooms := expect.Must(r.Due(t.Context()))(t)
 			_, _ = r.Read(t.Context(), rooms, r.byDay, len(rooms))
 		}
 		return len(r.prompts) - before
 	}
-	equal(t, day(), 10, "requests")
+	expect.Equal(t, day(), 10, "requests")
 	if !strings.Contains(r.texts(), "Locker 900 holds the rope") {
 		t.Error("where little is said nothing was read")
 	}
-	equal(t, day(), 0, "more requests")
+	expect.Equal(t, day(), 0, "more requests")
 	if done := r.harvest(); done.Requests == 0 {
 		t.Errorf("%+v", done)
 	}
 	r.clock = r.clock.Add(24 * time.Hour)
 	r.sayIn("!quiet", anna, "$again", "Locker 901 holds the rope.", false)
-	equal(t, day(), 1, "requests the next day")
-	equal(t, r.states()["new"], 0, "messages are left")
+	expect.Equal(t, day(), 1, "requests the next day")
+	expect.Equal(t, r.states()["new"], 0, "messages are left")
 }
 
 // TestRefused: what a model may not make of a message.
@@ -104,7 +105,7 @@ func TestRefused(t *testing.T) {
 			if c.why == "" && done.Added != 1 || c.why != "" && (done.Added != 0 || done.Refused[c.why] != 1 || len(r.entries()) != 0) {
 				t.Errorf("%+v, %q", done, r.texts())
 			}
-			equal(t, done.Messages, 1, "not read: %+v", done)
+			expect.Equal(t, done.Messages, 1, "not read: %+v", done)
 		})
 	}
 }
@@ -121,7 +122,7 @@ func TestNotRead(t *testing.T) {
 	})
 	r.sayIn("!group", "@weatherbot:example.org", "$bot", "The weather: I live in the cloud.", true)
 	r.say("$gone", "I live in Rome.")
-	must(t, r.history.Redact(t.Context(), "$gone"))
+	expect.OK(t, r.history.Redact(t.Context(), "$gone"))
 	r.say("$cited", "> I live in Paris")
 	r.say("$smile", "🙂 ?!")
 	for _, m := range []history.Message{
@@ -160,12 +161,12 @@ func TestKnownAlready(t *testing.T) {
 	add(memory.Entry{Scope: me, Text: "Anna lives in Kiel.", Source: memory.UserExplicit, Integrity: trust.User})
 	add(memory.Entry{Scope: memory.Shared, Text: "anna likes sailing", Source: memory.UserExplicit, Integrity: trust.User})
 	add(memory.Entry{Scope: me, Text: "My cat is called Mia.", Source: memory.Assistant, Integrity: trust.User, Event: "$1"}) // by its tool, while it answered
-	result(r.db.Exec(`UPDATE message SET tail = 'Recalled: anna has a garden (2026-10-01)' WHERE id = ?`, id))(t)
+	expect.Must(r.db.Exec(`UPDATE message SET tail = 'Recalled: anna has a garden (2026-10-01)' WHERE id = ?`, id))(t)
 	fish := add(memory.Entry{Scope: me, Text: "anna never eats fish", Source: memory.Harvest})
-	result(r.store.Forget(ctx, memory.Access{All: true}, fish.ID))(t)
+	expect.Must(r.store.Forget(ctx, memory.Access{All: true}, fish.ID))(t)
 	dog := add(memory.Entry{Scope: me, Text: "anna's dog is Rex", Source: memory.FromFile})
 	r.clock = time.Now() // it is put away after it was said
-	result(r.db.Exec(`UPDATE memory SET state = 'archived', updated_at = ? WHERE id = ?`, r.clock.UnixMilli(), dog.ID))(t)
+	expect.Must(r.db.Exec(`UPDATE memory SET state = 'archived', updated_at = ? WHERE id = ?`, r.clock.UnixMilli(), dog.ID))(t)
 	r.answer = func(string) (string, error) {
 		return list(oneFact(1, "anna lives in Kiel", "I live in Kiel"), oneFact(1, "anna likes sailing", "I like sailing"), oneFact(1, "anna's cat is called Mia", "My cat is called Mia"),
 			oneFact(1, "anna has a garden", "We have a garden"), oneFact(1, "anna never eats fish", "I never eat fish"), oneFact(1, "anna's dog is Rex", "Rex is my dog"),
@@ -176,7 +177,7 @@ func TestKnownAlready(t *testing.T) {
 	if done.Added != 1 || done.Known != 2 || fmt.Sprint(done.Refused) != fmt.Sprint(want) {
 		t.Errorf("%+v", done)
 	}
-	equal(t, r.texts(), "Anna lives in Kiel.|anna likes sailing|My cat is called Mia.|anna runs a bakery", "")
+	expect.Equal(t, r.texts(), "Anna lives in Kiel.|anna likes sailing|My cat is called Mia.|anna runs a bakery")
 }
 
 // TestUndoneIsNotLearnedAgain: a message something was learned from that was taken back

@@ -2,7 +2,6 @@ package history_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 )
 
 // compacted is a room with six messages, of which the first four are summarised and
@@ -40,26 +40,26 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 	}
 	say(t, s, there, "other")
 	all, compact := compacted(t, s)
-	made := must(compact())(t)
-	equal(t, "loaded", texts(t, s, here)+" "+texts(t, s, there), "five|six other")
+	made := expect.Must(compact())(t)
+	expect.Equal(t, texts(t, s, here)+" "+texts(t, s, there), "five|six other", "loaded")
 	got, err := s.Compacted(t.Context(), here)
 	want := history.Compaction{ID: made.ID, Room: here, Conversation: 1, From: all[0].ID, To: all[3].ID, Messages: 4, Shortened: 1, Level: history.Summary,
 		Reason: "full", Summary: "They counted.", Details: []string{"ada: one", "ada: two"}, Before: 60, After: 20, At: noon}
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}
-	equal(t, "text", got.Text(), "They counted.\n\nWord for word:\n- ada: one\n- ada: two")
+	expect.Equal(t, got.Text(), "They counted.\n\nWord for word:\n- ada: one\n- ada: two", "text")
 	var originals string
-	noError(t, db.QueryRow(`SELECT group_concat(text || compaction, ' ' ORDER BY id) FROM message WHERE room = ?`, here).Scan(&originals))
-	never(t, originals != strings.ReplaceAll("one# two# three# four# five is long0 six0", "#", string(rune('0'+made.ID))), "kept: %s", originals)
+	expect.OK(t, db.QueryRow(`SELECT group_concat(text || compaction, ' ' ORDER BY id) FROM message WHERE room = ?`, here).Scan(&originals))
+	expect.False(t, originals != strings.ReplaceAll("one# two# three# four# five is long0 six0", "#", string(rune('0'+made.ID))), "kept: %s", originals)
 	if _, err := compact(); err == nil { // what it was planned for is gone
 		t.Errorf("again: %v", err)
 	}
 	if again, err := s.Compacted(t.Context(), here); err != nil || !cmp.Equal(again, want) {
 		t.Errorf("after a failure: %+v, %v", again, err)
 	}
-	must(s.StartNew(t.Context(), here))(t)
-	equal(t, "in a new conversation", must(s.Compacted(t.Context(), here))(t).ID, 0)
+	expect.Must(s.StartNew(t.Context(), here))(t)
+	expect.Equal(t, expect.Must(s.Compacted(t.Context(), here))(t).ID, 0, "in a new conversation")
 }
 
 // TestKilled ends the program by force at every step of a compaction:
@@ -80,16 +80,16 @@ func TestKilled(t *testing.T) {
 		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 			t.Fatalf("%s: the child was not killed: %v\n%s", step, err, out)
 		}
-		db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
+		db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 		s := history.NewStore(db)
-		equal(t, fmt.Sprintf("killed when %s", step), texts(t, s, here)+" / "+must(s.Compacted(t.Context(), here))(t).Summary, want)
+		expect.Equal(t, texts(t, s, here)+" / "+expect.Must(s.Compacted(t.Context(), here))(t).Summary, want, "killed when %s", step)
 		_ = db.Close()
 	}
 }
 
 // killAt is the program that is killed.
 func killAt(t *testing.T, dir, step string) {
-	s := history.NewStore(must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t))
+	s := history.NewStore(expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t))
 	_, compact := compacted(t, s)
 	s.Reached = func(now string) {
 		if now == step {
@@ -97,6 +97,6 @@ func killAt(t *testing.T, dir, step string) {
 			select {}
 		}
 	}
-	must(compact())(t)
+	expect.Must(compact())(t)
 	t.Fatal("not killed")
 }

@@ -19,6 +19,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -28,83 +29,21 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 123_000_000, time.UTC)
 
 func open(t testing.TB) (*history.Store, *sql.DB) {
 	t.Helper()
-	db := must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return history.NewStore(db), db
-}
-
-// must is a value that comes without an error.
-func must[T any](v T, err error) func(failer) T {
-	return func(t failer) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
-
-// failer is a test, or a part of one that rapid makes.
-type failer interface {
-	Helper()
-	Errorf(string, ...any)
-	Fatal(...any)
-}
-
-// noError ends the test after an error.
-func noError(t failer, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal says what is not as wanted.
-func equal[T comparable](t failer, what any, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%v: got %+v, want %+v", what, got, want)
-	}
-}
-
-// never says what is, and should not be.
-func never(t failer, is bool, format string, args ...any) {
-	t.Helper()
-	if is {
-		t.Errorf(format, args...)
-	}
-}
-
-// same is equal for lists.
-func same[T comparable](t failer, what any, got, want []T) {
-	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%v: got %+v, want %+v", what, got, want)
-	}
-}
-
-func noDiff(t failer, what, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%v (-want +got):\n%s", what, diff)
-	}
-}
-
-func lacks(t failer, what any, text, part string) {
-	t.Helper()
-	if strings.Contains(text, part) {
-		t.Errorf("%v: there is %q in\n%s", what, part, text)
-	}
 }
 
 func say(t testing.TB, s *history.Store, room, text string) history.Message {
 	t.Helper()
 	m := history.Message{Room: history.Talk(room), Role: llm.User, Text: text, At: noon}
-	noError(t, s.Append(t.Context(), &m))
+	expect.OK(t, s.Append(t.Context(), &m))
 	return m
 }
 
 func texts(t testing.TB, s *history.Store, room string) string {
 	t.Helper()
-	all := must(s.Load(t.Context(), history.Talk(room)))(t)
+	all := expect.Must(s.Load(t.Context(), history.Talk(room)))(t)
 	var out []string
 	for _, m := range all {
 		out = append(out, m.Text)
@@ -124,7 +63,7 @@ func TestContent(t *testing.T) {
 		"head\ntext\n\ntail": {Header: "head", Text: "text", Tail: "tail"},
 		" \n\n\n \n\n\n":     {Header: " \n", Text: "\n ", Tail: "\n"}, // bytes as they are
 	} {
-		equal(t, m, m.Content(), want)
+		expect.Equal(t, m.Content(), want, m)
 	}
 }
 
@@ -139,13 +78,13 @@ func TestAppendAndLoadKeepEveryByte(t *testing.T) {
 		{Room: here, Role: llm.System, Text: "no time"},
 	}
 	for i := range want {
-		noError(t, s.Append(t.Context(), &want[i]))
-		never(t, want[i].ID == 0 || want[i].Conversation != 1, "message %d got ID %d, conversation %d", i, want[i].ID, want[i].Conversation)
+		expect.OK(t, s.Append(t.Context(), &want[i]))
+		expect.False(t, want[i].ID == 0 || want[i].Conversation != 1, "message %d got ID %d, conversation %d", i, want[i].ID, want[i].Conversation)
 	}
-	got := must(s.Load(t.Context(), here))(t)
-	noDiff(t, "other than wanted", want, got)
-	never(t, !want[3].Failed, "the failed result counts as done")
-	never(t, want[0].Text != "茶 🫖\x00\r\n\u2028 'q\"" || want[1].Calls[1].Arguments != "not json {", "Append changed %+v", want)
+	got := expect.Must(s.Load(t.Context(), here))(t)
+	expect.NoDiff(t, got, want, "other than wanted")
+	expect.False(t, !want[3].Failed, "the failed result counts as done")
+	expect.False(t, want[0].Text != "茶 🫖\x00\r\n\u2028 'q\"" || want[1].Calls[1].Arguments != "not json {", "Append changed %+v", want)
 }
 
 // TestKnownEvents: an event that comes again, even after a new conversation or
@@ -153,19 +92,19 @@ func TestAppendAndLoadKeepEveryByte(t *testing.T) {
 func TestKnownEvents(t *testing.T) {
 	s, _ := open(t)
 	first := history.Message{Room: here, Role: llm.User, EventID: "$e", Text: "once", Sender: "@me:x", At: noon}
-	noError(t, s.Append(t.Context(), &first))
+	expect.OK(t, s.Append(t.Context(), &first))
 	check := func(when string) {
 		t.Helper()
 		again := history.Message{Room: here, Role: llm.User, EventID: "$e", Text: "twice", At: noon.Add(time.Hour)}
 		if err := s.Append(t.Context(), &again); !errors.Is(err, history.ErrKnown) {
 			t.Errorf("%s: error %v", when, err)
 		}
-		noDiff(t, fmt.Sprintf("%s: not the stored row", when), first, again)
+		expect.NoDiff(t, again, first, "%s: not the stored row", when)
 	}
 	check("at once")
-	noError(t, s.Retire(t.Context(), here, 0))
+	expect.OK(t, s.Retire(t.Context(), here, 0))
 	check("retired")
-	must(s.StartNew(t.Context(), here))(t)
+	expect.Must(s.StartNew(t.Context(), here))(t)
 	check("in a new conversation")
 	elsewhere := history.Message{Room: there, Role: llm.User, EventID: "$e", Text: "other", At: noon}
 	if err := s.Append(t.Context(), &elsewhere); err != nil {
@@ -174,12 +113,12 @@ func TestKnownEvents(t *testing.T) {
 	for range 2 { // what has no id is never known
 		say(t, s, there, "same")
 	}
-	equal(t, "got", texts(t, s, there), "other|same|same")
+	expect.Equal(t, texts(t, s, there), "other|same|same", "got")
 }
 
 func TestConversations(t *testing.T) {
 	s, db := open(t)
-	equal(t, "an unknown room holds", texts(t, s, here), "")
+	expect.Equal(t, texts(t, s, here), "", "an unknown room holds")
 	say(t, s, here, "one")
 	say(t, s, there, "other")
 	say(t, s, here, "two")
@@ -187,15 +126,15 @@ func TestConversations(t *testing.T) {
 	if err != nil || n != 2 {
 		t.Fatalf("StartNew = %d, %v", n, err)
 	}
-	equal(t, "a new conversation holds", texts(t, s, here), "")
-	equal(t, "conversation", say(t, s, here, "three").Conversation, 2)
-	equal(t, "got", texts(t, s, here)+" "+texts(t, s, there), "three other")
+	expect.Equal(t, texts(t, s, here), "", "a new conversation holds")
+	expect.Equal(t, say(t, s, here, "three").Conversation, 2, "conversation")
+	expect.Equal(t, texts(t, s, here)+" "+texts(t, s, there), "three other", "got")
 	var kept int
 	if err := db.QueryRow(`SELECT count(*) FROM message WHERE room = ?`, here).Scan(&kept); err != nil || kept != 3 {
 		t.Errorf("%d of 3 messages are kept, %v", kept, err)
 	}
-	equal(t, "StartNew in a fresh room =", must(s.StartNew(t.Context(), "!fresh"))(t), 1)
-	equal(t, "conversation", say(t, s, "!fresh", "x").Conversation, 1)
+	expect.Equal(t, expect.Must(s.StartNew(t.Context(), "!fresh"))(t), 1, "StartNew in a fresh room =")
+	expect.Equal(t, say(t, s, "!fresh", "x").Conversation, 1, "conversation")
 	if rooms, err := s.Rooms(t.Context()); err != nil || !cmp.Equal(rooms, []string{"!fresh", here, there}) {
 		t.Errorf("rooms %v, %v", rooms, err)
 	}
@@ -207,9 +146,9 @@ func TestRetire(t *testing.T) {
 	say(t, s, there, "other")
 	say(t, s, here, "call")
 	say(t, s, here, "answer")
-	noError(t, s.Retire(t.Context(), here, question.ID))
+	expect.OK(t, s.Retire(t.Context(), here, question.ID))
 	say(t, s, here, "better answer")
-	equal(t, "got", texts(t, s, here)+" "+texts(t, s, there), "question|better answer other")
+	expect.Equal(t, texts(t, s, here)+" "+texts(t, s, there), "question|better answer other", "got")
 	var kept int
 	if err := db.QueryRow(`SELECT count(*) FROM message WHERE room = ?`, here).Scan(&kept); err != nil || kept != 4 {
 		t.Errorf("%d of 4 messages are kept, %v", kept, err)
@@ -221,7 +160,7 @@ func TestSetTail(t *testing.T) {
 	m := say(t, s, here, "text")
 	set := func(id int64, tail string, commit bool) error {
 		t.Helper()
-		tx := must(db.BeginTx(t.Context(), nil))(t)
+		tx := expect.Must(db.BeginTx(t.Context(), nil))(t)
 		defer tx.Rollback()
 		if err := s.SetTail(t.Context(), tx, id, tail, trust.Owner); err != nil {
 			return err
@@ -231,11 +170,11 @@ func TestSetTail(t *testing.T) {
 		}
 		return nil
 	}
-	noError(t, set(m.ID, "kept", true))
-	noError(t, set(m.ID, "rolled back", false))
-	never(t, set(m.ID+1, "x", true) == nil, "set the tail of no message")
-	got := must(s.Load(t.Context(), here))(t)
-	equal(t, "it reads", got[0].Content(), "text\n\nkept")
+	expect.OK(t, set(m.ID, "kept", true))
+	expect.OK(t, set(m.ID, "rolled back", false))
+	expect.False(t, set(m.ID+1, "x", true) == nil, "set the tail of no message")
+	got := expect.Must(s.Load(t.Context(), here))(t)
+	expect.Equal(t, got[0].Content(), "text\n\nkept", "it reads")
 }
 
 // TestOrder appends 1,000 messages, from several goroutines to several rooms at
@@ -257,8 +196,8 @@ func TestOrder(t *testing.T) {
 	wg.Wait()
 	seen := map[int64]bool{}
 	for r := range rooms {
-		all := must(s.Load(t.Context(), history.Talk(fmt.Sprint(r))))(t)
-		equal(t, fmt.Sprintf("room %d: messages", r), len(all), each)
+		all := expect.Must(s.Load(t.Context(), history.Talk(fmt.Sprint(r))))(t)
+		expect.Equal(t, len(all), each, "room %d: messages", r)
 		for i, m := range all {
 			if m.Text != fmt.Sprint(i) || seen[m.ID] {
 				t.Fatalf("room %d: message %d is %q with ID %d", r, i, m.Text, m.ID)
@@ -270,13 +209,13 @@ func TestOrder(t *testing.T) {
 
 func TestLoadUsesItsIndex(t *testing.T) {
 	_, db := open(t)
-	rows := must(db.Query(`EXPLAIN QUERY PLAN SELECT text FROM message WHERE room = ?1 AND conversation = (SELECT conversation FROM room WHERE id = ?1) AND retired = 0 ORDER BY id`, here))(t)
+	rows := expect.Must(db.Query(`EXPLAIN QUERY PLAN SELECT text FROM message WHERE room = ?1 AND conversation = (SELECT conversation FROM room WHERE id = ?1) AND retired = 0 ORDER BY id`, here))(t)
 	defer rows.Close()
 	var plan strings.Builder
 	for rows.Next() {
 		var a, b, c int
 		var detail string
-		noError(t, rows.Scan(&a, &b, &c, &detail))
+		expect.OK(t, rows.Scan(&a, &b, &c, &detail))
 		plan.WriteString(detail + "\n")
 	}
 	if !strings.Contains(plan.String(), "message_by_conversation") || strings.Contains(plan.String(), "TEMP B-TREE") {
@@ -290,43 +229,43 @@ func TestReadersOfAnEvent(t *testing.T) {
 	s, _ := open(t)
 	for room, readers := range map[history.Talk]trust.Readers{"!direct": trust.Person("@a:x"), "!group": trust.Room("!group")} {
 		m := history.Message{Room: room, Role: llm.User, EventID: "event", Text: "what was found", At: time.Now(), Label: trust.Label{Integrity: trust.User, Readers: readers}}
-		noError(t, s.Append(t.Context(), &m))
+		expect.OK(t, s.Append(t.Context(), &m))
 		want := readers
 		if readers.Person() == "" {
 			want = trust.Nobody
 		}
-		equal(t, room, must(s.Readers(t.Context(), room))(t), want)
+		expect.Equal(t, expect.Must(s.Readers(t.Context(), room))(t), want, room)
 	}
 }
 
 func TestMove(t *testing.T) {
 	s, db := open(t)
 	say(t, s, here, "earlier")
-	must(s.StartNew(t.Context(), here))(t)
+	expect.Must(s.StartNew(t.Context(), here))(t)
 	say(t, s, here, "one")
 	say(t, s, there, "three") // said before the rest was brought along
 	say(t, s, here, "two")
 	c := history.Compaction{Room: here, Level: history.Summary, Reason: "full", Summary: "They counted.", At: noon}
-	noError(t, s.Compact(t.Context(), &c, nil, nil))
+	expect.OK(t, s.Compact(t.Context(), &c, nil, nil))
 	for range 2 {
-		noError(t, s.Move(t.Context(), here, there))
+		expect.OK(t, s.Move(t.Context(), here, there))
 	}
 	say(t, s, there, "four")
 	if got := texts(t, s, there); got != "one|three|two|four" { // in the order it was said
 		t.Errorf("the new room's conversation: %s", got)
 	}
-	equal(t, "the summary", must(s.Compacted(t.Context(), there))(t).Summary, "They counted.")
-	equal(t, "the old room's conversation", texts(t, s, here), "")
+	expect.Equal(t, expect.Must(s.Compacted(t.Context(), there))(t).Summary, "They counted.", "the summary")
+	expect.Equal(t, texts(t, s, here), "", "the old room's conversation")
 	say(t, s, here, "afterwards")
-	equal(t, "the old room's conversation", texts(t, s, here), "afterwards")
+	expect.Equal(t, texts(t, s, here), "afterwards", "the old room's conversation")
 	var n int
 	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM message WHERE room = ? AND text = 'earlier' AND conversation = 1`, there).Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d rows of the earlier conversation, %v", n, err)
 	}
 	for _, pair := range [][2]string{{"!nowhere", there}, {there, there}} {
-		noError(t, s.Move(t.Context(), history.Talk(pair[0]), history.Talk(pair[1])))
+		expect.OK(t, s.Move(t.Context(), history.Talk(pair[0]), history.Talk(pair[1])))
 	}
-	equal(t, "after moving nothing", texts(t, s, there), "one|three|two|four")
+	expect.Equal(t, texts(t, s, there), "one|three|two|four", "after moving nothing")
 }
 
 // TestTalk: a room and a thread make a name that gives both back, and no two make the same
@@ -366,13 +305,13 @@ func TestUnsayLeavesThreads(t *testing.T) {
 		{Room: room, Role: llm.User, EventID: "$q", Sender: "@me:x", Text: "where is the key?", At: noon},
 		{Room: room, Role: llm.Assistant, EventID: "re:$q", Text: "The key of the cellar lies under the third pot.", At: noon},
 	} {
-		noError(t, s.Append(t.Context(), &m))
+		expect.OK(t, s.Append(t.Context(), &m))
 	}
 	thread := history.TalkOf("!room", "$q")
 	c := history.Compaction{Room: thread, Level: history.Extracted, Reason: "thread", At: noon,
 		Summary: "- @me:x: where is the key?\n- you: The key of the cellar lies under the third pot."}
-	must(s.Begin(t.Context(), &c))(t)
-	noError(t, s.Unsay(t.Context(), "re:$q"))
+	expect.Must(s.Begin(t.Context(), &c))(t)
+	expect.OK(t, s.Unsay(t.Context(), "re:$q"))
 	left, err := s.Compacted(t.Context(), thread)
 	if err != nil || strings.Contains(left.Summary, "third pot") || !strings.Contains(left.Summary, "where is the key?") {
 		t.Errorf("the thread begins with %q, %v", left.Summary, err)
@@ -381,7 +320,7 @@ func TestUnsayLeavesThreads(t *testing.T) {
 
 func forget(t *testing.T, s *history.Store, db *sql.DB, texts ...string) (kept int) {
 	t.Helper()
-	noError(t, store.InTx(t.Context(), db, func(tx *sql.Tx) (err error) {
+	expect.OK(t, store.InTx(t.Context(), db, func(tx *sql.Tx) (err error) {
 		kept, err = s.Forget(t.Context(), tx, texts)
 		return err
 	}))
@@ -408,30 +347,30 @@ func TestForget(t *testing.T) {
 			t.Fatal(i, err)
 		}
 	}
-	equal(t, "messages of people are said to hold it", forget(t, s, db, text, ""), 1)
+	expect.Equal(t, forget(t, s, db, text, ""), 1, "messages of people are said to hold it")
 	all, err := s.Load(t.Context(), here)
 	if err != nil || len(all) != 6 {
 		t.Fatalf("%v, %v", all, err)
 	}
-	never(t, all[0].Text != "remember: "+text || all[0].Tail != "[note]\n[forgotten]\n[/note]", "%+v", all[0])
-	lacks(t, "left", fmt.Sprintf("%+v", all[1:]), "4711")
-	equal(t, "another call became", all[1].Calls[1].Arguments, `{"content":"water the plants"}`)
-	equal(t, "answer", all[3].Text, "I know: [forgotten]! And tea.")
+	expect.False(t, all[0].Text != "remember: "+text || all[0].Tail != "[note]\n[forgotten]\n[/note]", "%+v", all[0])
+	expect.Lacks(t, fmt.Sprintf("%+v", all[1:]), "4711")
+	expect.Equal(t, all[1].Calls[1].Arguments, `{"content":"water the plants"}`, "another call became")
+	expect.Equal(t, all[3].Text, "I know: [forgotten]! And tea.", "answer")
 	for range 2 {
-		noError(t, s.Redact(t.Context(), "$1"))
+		expect.OK(t, s.Redact(t.Context(), "$1"))
 	}
-	noError(t, s.Redact(t.Context(), ""))
+	expect.OK(t, s.Redact(t.Context(), ""))
 	if all, err = s.Load(t.Context(), here); err != nil || all[0].Text != "[taken back]" || all[0].Tail != "" || all[5].Text != "thanks" || all[3].Text == "[taken back]" {
 		t.Errorf("%+v, %v", all, err)
 	}
-	equal(t, "messages are said to hold it still", forget(t, s, db, text, ""), 0)
+	expect.Equal(t, forget(t, s, db, text, ""), 0, "messages are said to hold it still")
 }
 
 // rows is everything stored of the messages with these ids.
 func rows(t testing.TB, db *sql.DB, most int64) string {
 	t.Helper()
 	var all string
-	noError(t, db.QueryRow(`SELECT coalesce(group_concat(concat_ws('|', id, room, conversation, role, event_id, sender, header, text, short, tail, calls, call_id, failed, at, retired, compaction, quoted, integrity, readers, unquoted), char(10) ORDER BY id), '')
+	expect.OK(t, db.QueryRow(`SELECT coalesce(group_concat(concat_ws('|', id, room, conversation, role, event_id, sender, header, text, short, tail, calls, call_id, failed, at, retired, compaction, quoted, integrity, readers, unquoted), char(10) ORDER BY id), '')
 		FROM message WHERE id <= ?`, most).Scan(&all))
 	return all
 }
@@ -448,19 +387,19 @@ func TestForgetLeavesSummaries(t *testing.T) {
 		{Role: llm.User, Sender: "@ada:x", EventID: "$3", Text: "well"},
 	} {
 		m.Room = here
-		noError(t, s.Append(t.Context(), &m))
+		expect.OK(t, s.Append(t.Context(), &m))
 		all = append(all, m)
 	}
 	all[1].Text, all[2].Text = "the code is 9999", "A secret: my password is swordfish"
 	c := history.Compaction{Room: here, Level: history.Extracted, Reason: "full", At: noon, Summary: "Said since, in short:\n- ada: My locker has the number 4711.\n- ada: hello",
 		Details: []string{"ada: The dog is called Bruno.", "ada: My locker has the number 4711.", "tool: the code is 9999"}}
-	noError(t, s.Compact(t.Context(), &c, all[:1], all[1:3]))
-	noError(t, s.Redact(t.Context(), "$1"))
-	noError(t, s.Redact(t.Context(), "$2"))
+	expect.OK(t, s.Compact(t.Context(), &c, all[:1], all[1:3]))
+	expect.OK(t, s.Redact(t.Context(), "$1"))
+	expect.OK(t, s.Redact(t.Context(), "$2"))
 	forget(t, s, db, "the code is 9999")
-	now := must(s.Compacted(t.Context(), here))(t)
-	equal(t, "it", now.Text(), "Said since, in short:\n- ada: hello\n\nWord for word:\n- tool: [forgotten]")
-	equal(t, "loaded", texts(t, s, here), "[forgotten]|[taken back]|well")
+	now := expect.Must(s.Compacted(t.Context(), here))(t)
+	expect.Equal(t, now.Text(), "Said since, in short:\n- ada: hello\n\nWord for word:\n- tool: [forgotten]", "it")
+	expect.Equal(t, texts(t, s, here), "[forgotten]|[taken back]|well", "loaded")
 	if got := rows(t, db, 1<<60); strings.Contains(got, "9999") || strings.Contains(got, "swordfish") || strings.Contains(got, "4711") {
 		t.Errorf("left: %s", got)
 	}
@@ -471,7 +410,7 @@ func quoting(t *testing.T, s *history.Store, event, text string, quotes ...histo
 	t.Helper()
 	m := history.Message{Room: here, Role: llm.User, EventID: event, Sender: "@ada:example.org", Header: "[now]", Text: text, At: noon, Quoted: quotes,
 		Label: trust.Label{Integrity: trust.Guest, Readers: trust.Room(string(here))}}
-	noError(t, s.Append(t.Context(), &m))
+	expect.OK(t, s.Append(t.Context(), &m))
 	return m
 }
 
@@ -493,11 +432,11 @@ func TestQuoted(t *testing.T) {
 		t.Errorf("it reads %q", got)
 	}
 	forget(t, s, db, `the "code" is 4711`)
-	equal(t, "forgotten, it reads", load(), "[now]\neve:\n> [forgotten]\nfred:\n> hm\nand?")
-	noError(t, s.Redact(t.Context(), "$b"))
-	equal(t, "taken back, it reads", load(), "[now]\neve:\n> [forgotten]\n[taken back]\nand?")
-	noError(t, s.Redact(t.Context(), "$1"))
-	equal(t, "with its quotes it reads", load(), "[now]\n[taken back]")
+	expect.Equal(t, load(), "[now]\neve:\n> [forgotten]\nfred:\n> hm\nand?", "forgotten, it reads")
+	expect.OK(t, s.Redact(t.Context(), "$b"))
+	expect.Equal(t, load(), "[now]\neve:\n> [forgotten]\n[taken back]\nand?", "taken back, it reads")
+	expect.OK(t, s.Redact(t.Context(), "$1"))
+	expect.Equal(t, load(), "[now]\n[taken back]", "with its quotes it reads")
 }
 
 // TestQuotesGoFirst: a compaction leaves out what older messages quote before it takes
@@ -507,20 +446,20 @@ func TestQuotesGoFirst(t *testing.T) {
 	long := strings.Repeat("word ", 400)
 	for _, event := range []string{"$1", "$2"} {
 		quoting(t, s, event, "and?", history.Quoted{Text: "eve:\n> " + long})
-		noError(t, s.Append(t.Context(), &history.Message{Room: here, Role: llm.Assistant, EventID: "re:" + event, Text: "Well.", At: noon}))
+		expect.OK(t, s.Append(t.Context(), &history.Message{Room: here, Role: llm.Assistant, EventID: "re:" + event, Text: "Well.", At: noon}))
 	}
 	quoting(t, s, "$3", "and?", history.Quoted{Text: "eve:\n> " + long})
-	past := must(s.Load(t.Context(), here))(t)
+	past := expect.Must(s.Load(t.Context(), here))(t)
 	plan := compact.NewPlan(past, compact.Limits{Room: 1_000, Summary: 100})
 	shorter := plan.Shortened(past)
 	if len(plan.Gone) != 0 || len(shorter) != 2 || plan.After >= plan.Before/2 || !slices.ContainsFunc(plan.Steps, func(s compact.Step) bool { return s.Name == "quotes" && s.Messages == 2 }) {
 		t.Fatalf("%+v", plan)
 	}
 	c := history.Compaction{Room: here, Level: history.Trimmed, Reason: "full", At: noon}
-	noError(t, s.Compact(t.Context(), &c, plan.Gone, shorter))
+	expect.OK(t, s.Compact(t.Context(), &c, plan.Gone, shorter))
 	quotes := func() (n []int) {
 		t.Helper()
-		now := must(s.Load(t.Context(), here))(t)
+		now := expect.Must(s.Load(t.Context(), here))(t)
 		for _, m := range now {
 			if m.Role == llm.User {
 				n = append(n, len(m.Quoted))
@@ -528,5 +467,5 @@ func TestQuotesGoFirst(t *testing.T) {
 		}
 		return n
 	}
-	same(t, "left", quotes(), []int{0, 0, 1})
+	expect.Same(t, quotes(), []int{0, 0, 1}, "left")
 }

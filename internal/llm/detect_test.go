@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"reverie/internal/test/expect"
 )
 
 // described is a server that describes its models: a handler for each path. It
@@ -174,7 +176,7 @@ func TestDetect(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := describe(t, tt.paths)
 			m := detecting(t, d, ModelConfig{Model: tt.model}, nil)
-			equal(t, d.requests(), 0, "requests of New")
+			expect.Equal(t, d.requests(), 0, "requests of New")
 			if w, _ := m.Window("chat"); w != 8192 {
 				t.Errorf("before: %d", w)
 			}
@@ -331,7 +333,7 @@ func TestManyCallersAskOnce(t *testing.T) {
 	}
 	close(release)
 	wg.Wait()
-	equal(t, d.requests(), 5, "requests")
+	expect.Equal(t, d.requests(), 5, "requests")
 }
 
 const chatPath = "/v1/chat/completions"

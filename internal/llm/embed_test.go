@@ -12,13 +12,15 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"reverie/internal/test/expect"
 )
 
 // embedder is an Embedding at a server that answers with steps.
 func embedder(t *testing.T, path string, steps ...http.HandlerFunc) (*Embedding, *scripted) {
 	t.Helper()
 	s := script(t, steps...)
-	e := result(NewEmbedding(EmbeddingConfig{BaseURL: s.URL + path, APIKey: "sekret-key", Model: "embed-small",
+	e := expect.Must(NewEmbedding(EmbeddingConfig{BaseURL: s.URL + path, APIKey: "sekret-key", Model: "embed-small",
 		Retry: Retry{Sleep: (&waits{}).sleep}}))(t)
 	return e, s
 }
@@ -35,16 +37,16 @@ func TestEmbedBothProtocols(t *testing.T) {
 				asked = r.URL.Path
 				status(200, answer)(w, r)
 			})
-			got := result(e.Embed(t.Context(), []string{"one", " ", "two"}))(t)
+			got := expect.Must(e.Embed(t.Context(), []string{"one", " ", "two"}))(t)
 			if fmt.Sprint(got) != "[[0.6 0.8] [] [0 1]]" || got[1] != nil {
 				t.Errorf("vectors %v", got)
 			}
 			want := map[string]string{"/v1": "/v1/embeddings", "/v1/": "/v1/embeddings", "/api": "/api/embed"}[path]
-			equal(t, asked, want, "asked")
+			expect.Equal(t, asked, want, "asked")
 			if body := s.body(0); fmt.Sprint(body["input"]) != "[one two]" || body["model"] != "embed-small" {
 				t.Errorf("request %v", body)
 			}
-			equal(t, s.auth[0], "Bearer sekret-key", "authorization")
+			expect.Equal(t, s.auth[0], "Bearer sekret-key", "authorization")
 		})
 	}
 }
@@ -95,7 +97,7 @@ func TestEmbedTrouble(t *testing.T) {
 			if failed.Kind != tt.kind || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "sekret-key") {
 				t.Errorf("%v: %v, want %v with %q", failed.Kind, err, tt.kind, tt.says)
 			}
-			equal(t, s.requests(), tt.requests, "requests")
+			expect.Equal(t, s.requests(), tt.requests, "requests")
 			if tt.requests == 1 {
 				return
 			}
@@ -110,7 +112,7 @@ func TestEmbedTrouble(t *testing.T) {
 // TestEmbedDimensionStays: another model behind the same name is noticed.
 func TestEmbedDimensionStays(t *testing.T) {
 	e, _ := embedder(t, "/api", status(200, `{"embeddings":[[1,0]]}`), status(200, `{"embeddings":[[1,0,0]]}`))
-	result(e.Embed(t.Context(), []string{"a"}))(t)
+	expect.Must(e.Embed(t.Context(), []string{"a"}))(t)
 	if _, err := e.Embed(t.Context(), []string{"a"}); err == nil || !strings.Contains(err.Error(), "start this program again") {
 		t.Errorf("error %v", err)
 	}
@@ -143,13 +145,13 @@ func TestEmbedBatches(t *testing.T) {
 		texts = append(texts, strings.Repeat("x", i+1))
 	}
 	texts = append(texts, strings.Repeat("y", 40<<10), strings.Repeat("z", 40<<10), strings.Repeat("ß", 100<<10))
-	got := result(e.Embed(t.Context(), texts))(t)
+	got := expect.Must(e.Embed(t.Context(), texts))(t)
 	for i, v := range got {
 		if want := float64(len(texts[i])); math.Abs(float64(v[0]/v[1])-want) > want*1e-5 {
 			t.Errorf("text %d of %v bytes got the vector of one of %v", i, want, v[0]/v[1])
 		}
 	}
-	equal(t, fmt.Sprint(counts), "[64 64 23 1 1]", "requests of %v texts", counts)
+	expect.Equal(t, fmt.Sprint(counts), "[64 64 23 1 1]", "requests of %v texts", counts)
 }
 
 // TestEmbedTooLong: what does not fit is asked for in parts, and a text that does
@@ -180,7 +182,7 @@ func TestEmbedTooLong(t *testing.T) {
 				}
 				_ = json.NewEncoder(w).Encode(map[string]any{"embeddings": vectors})
 			}
-			got := result(e.Embed(t.Context(), []string{"a", strings.Repeat("b", 1000), "ccc"}))(t)
+			got := expect.Must(e.Embed(t.Context(), []string{"a", strings.Repeat("b", 1000), "ccc"}))(t)
 			for i, want := range []float32{1, 250, 3} {
 				if math.Abs(float64(got[i][0]/got[i][1]-want)) > .01 {
 					t.Errorf("vector %d is of a text of %v, want %v", i, got[i][0]/got[i][1], want)
@@ -211,7 +213,7 @@ func TestEmbedEnds(t *testing.T) {
 		if _, err := e.Embed(t.Context(), []string{"a"}); !errors.As(err, &failed) || failed.Kind != TimedOut {
 			t.Errorf("error %v", err)
 		}
-		equal(t, s.requests(), 3, "requests")
+		expect.Equal(t, s.requests(), 3, "requests")
 	})
 	t.Run("nobody there", func(t *testing.T) {
 		e, s := embedder(t, "/v1", hang)

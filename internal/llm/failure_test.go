@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/test/expect"
 )
 
 func TestRetriesThenAnswers(t *testing.T) {
@@ -117,7 +119,7 @@ func TestKinds(t *testing.T) {
 			if strings.Contains(err.Error()+log.String(), testKey) {
 				t.Errorf("the key shows: %v\n%s", err, &log)
 			}
-			equal(t, strings.Count(log.String(), "\n"), 1, "log lines for one request:\n%s", &log)
+			expect.Equal(t, strings.Count(log.String(), "\n"), 1, "log lines for one request:\n%s", &log)
 			var e *Error
 			errors.As(err, &e)
 			if calm := e.Calm(); !strings.Contains(calm.String(), `"a"`) || strings.ContainsAny(calm.String(), "{<\n") {
@@ -359,7 +361,7 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 			if known := m.models[0].known(); known != tt.learned || m.Thinks("no such role") != (known&noThink == 0) {
 				t.Errorf("learned %b, not %b", known, tt.learned)
 			}
-			equal(t, strings.Count(log.String(), "WARN")-strings.Count(log.String(), "model failed"), bits.OnesCount16(uint16(tt.learned)), "log:\n%s", &log)
+			expect.Equal(t, strings.Count(log.String(), "WARN")-strings.Count(log.String(), "model failed"), bits.OnesCount16(uint16(tt.learned)), "log:\n%s", &log)
 		})
 	}
 }
@@ -368,9 +370,9 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 func pixels(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
-	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 4, 3))))
+	expect.OK(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 4, 3))))
 	file := filepath.Join(t.TempDir(), "a.png")
-	must(t, os.WriteFile(file, b.Bytes(), 0o600))
+	expect.OK(t, os.WriteFile(file, b.Bytes(), 0o600))
 	return file
 }
 
@@ -420,14 +422,14 @@ func TestPictures(t *testing.T) {
 				t.Fatalf("the model was asked %d times, not %d", len(bodies), tt.asked)
 			}
 			body, line := bodies[len(bodies)-1], "[image cat.png, 400×300: this model cannot see images."
-			equal(t, strings.Contains(body, `"image_url":{"url":"data:image/png;base64,`), tt.sees, "pixels were sent; the request is %s", body)
+			expect.Equal(t, strings.Contains(body, `"image_url":{"url":"data:image/png;base64,`), tt.sees, "pixels were sent; the request is %s", body)
 			if tt.sees {
 				line = "[image cat.png, 400×300]"
 			}
 			if !strings.Contains(body, line) {
 				t.Errorf("the line about the image is not there: %s", body)
 			}
-			equal(t, m.Sees(t.Context(), "chat"), tt.sees, "Sees says")
+			expect.Equal(t, m.Sees(t.Context(), "chat"), tt.sees, "Sees says")
 		})
 	}
 }
@@ -445,13 +447,13 @@ func TestPictureWithMark(t *testing.T) {
 	yes := true
 	m := newModel(ModelConfig{Name: "m", Model: "x", Window: 8192, Vision: &yes, CacheMarks: true}, withDefaults(Config{}), http.DefaultClient)
 	req := Request{Messages: []Message{{Role: User, Content: "look", Pictures: []Picture{{Name: "a", File: pixels(t)}}}}, Marks: []int{0}}
-	body := result(marked(m.build(req, 0), m.marks(req, m.messages(req, 0), 0)))(t)
+	body := expect.Must(marked(m.build(req, 0), m.marks(req, m.messages(req, 0), 0)))(t)
 	var sent struct {
 		Messages []struct {
 			Content []map[string]any `json:"content"`
 		} `json:"messages"`
 	}
-	must(t, json.Unmarshal(body, &sent))
+	expect.OK(t, json.Unmarshal(body, &sent))
 	if c := sent.Messages[0].Content; len(c) != 2 || c[0]["cache_control"] == nil || c[1]["type"] != "image_url" {
 		t.Errorf("sent %s", body)
 	}
@@ -462,7 +464,7 @@ func TestTranscribe(t *testing.T) {
 	d := describe(t, map[string]http.HandlerFunc{"/v1/audio/transcriptions": heard(&bodies, func(string) (int, string) { return 200, `{"text":" Hello there. "}` })})
 	m := detecting(t, d, ModelConfig{Model: "whisper-1", Window: 8192}, func(c *Config) { c.Roles = map[string][]string{"transcription": {"a"}} })
 	file := filepath.Join(t.TempDir(), "a.ogg")
-	must(t, os.WriteFile(file, []byte("OggS…"), 0o600))
+	expect.OK(t, os.WriteFile(file, []byte("OggS…"), 0o600))
 	text, err := m.Transcribe(t.Context(), file, "a.ogg")
 	if err != nil || text != "Hello there." {
 		t.Errorf("got %q, %v", text, err)

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"reverie/internal/test/expect"
 )
 
 // scripted is a server that answers each request with the next step; the last
@@ -35,7 +35,7 @@ func script(t *testing.T, steps ...http.HandlerFunc) *scripted {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body map[string]any
 		raw, err := io.ReadAll(r.Body)
-		equal(t, r.ContentLength, int64(len(raw)), "length said of a body of %d bytes", len(raw))
+		expect.Equal(t, r.ContentLength, int64(len(raw)), "length said of a body of %d bytes", len(raw))
 		if err == nil && len(raw) > 0 {
 			err = json.Unmarshal(raw, &body)
 		}
@@ -116,7 +116,7 @@ func (w *waits) sleep(ctx context.Context, d time.Duration) error {
 // configured is a set of models that is configured so.
 func configured(t *testing.T, cfg Config) *Models {
 	t.Helper()
-	return result(New(cfg))(t)
+	return expect.Must(New(cfg))(t)
 }
 
 const testKey = "sk-secret-0123456789"
@@ -138,7 +138,7 @@ var hello = Request{Messages: []Message{{Role: User, Content: "hello"}}}
 
 func ask(t *testing.T, m *Models, req Request) Reply {
 	t.Helper()
-	return result(m.Complete(t.Context(), "chat", req, nil))(t)
+	return expect.Must(m.Complete(t.Context(), "chat", req, nil))(t)
 }
 
 func kindOf(t *testing.T, err error) Kind {
@@ -155,14 +155,14 @@ func TestStreams(t *testing.T) {
 	var log strings.Builder
 	m := setup(t, &waits{}, &log, s.URL)
 	var seen []string
-	got := result(m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) }))(t)
+	got := expect.Must(m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) }))(t)
 	if got.First <= 0 || !strings.Contains(log.String(), "prompt_tokens=12 cached_tokens=8 output_tokens=3 finish=stop first_token=") {
 		t.Errorf("began after %v; log: %s", got.First, log.String())
 	}
 	got.First = 0
 	want := Reply{Text: "Hello there.", Finish: "stop", Usage: Usage{Prompt: 12, Cached: 8, Output: 3}, Model: "a"}
-	same(t, want, got, "")
-	same(t, []string{"Hel", "Hello", "Hello there", "Hello there."}, seen, "")
+	expect.NoDiff(t, got, want, "")
+	expect.NoDiff(t, seen, []string{"Hel", "Hello", "Hello there", "Hello there."}, "")
 	body := s.body(0)
 	if body["stream"] != true || body["max_tokens"] != float64(defaultMaxOutput) || body["model"] != "m" {
 		t.Errorf("request: %v", body)
@@ -170,7 +170,7 @@ func TestStreams(t *testing.T) {
 	if o, ok := body["stream_options"].(map[string]any); !ok || o["include_usage"] != true {
 		t.Errorf("stream_options: %v", body["stream_options"])
 	}
-	equal(t, s.auth[0], "Bearer "+testKey, "key was not sent")
+	expect.Equal(t, s.auth[0], "Bearer "+testKey, "key was not sent")
 }
 
 func TestThinkingStaysApart(t *testing.T) {
@@ -183,9 +183,9 @@ func TestThinkingStaysApart(t *testing.T) {
 		finishStop, "[DONE]"))
 	m := setup(t, &waits{}, nil, s.URL)
 	var seen []string
-	got := result(m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) }))(t)
-	equal(t, got.Text, "Hi", "")
-	same(t, []string{"Hi"}, seen, "")
+	got := expect.Must(m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) }))(t)
+	expect.Equal(t, got.Text, "Hi")
+	expect.NoDiff(t, seen, []string{"Hi"}, "")
 }
 
 // A model that once closed thinking it had not opened shows nothing the next
@@ -199,7 +199,7 @@ func TestLoneClosingTagIsRemembered(t *testing.T) {
 	if err != nil || got.Text != "Hi" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	same(t, []string{"Hi"}, seen, "")
+	expect.NoDiff(t, seen, []string{"Hi"}, "")
 }
 
 func TestToolCallFragments(t *testing.T) {
@@ -251,7 +251,7 @@ func TestToolCallFragments(t *testing.T) {
 					got[i].ID = "?"
 				}
 			}
-			same(t, tt.want, got, "")
+			expect.NoDiff(t, got, tt.want, "")
 		})
 	}
 }
@@ -279,7 +279,7 @@ func TestFailover(t *testing.T) {
 	if w, o := m.Window("chat"); w != 8192 || o != 2048 {
 		t.Errorf("window %d, %d", w, o)
 	}
-	same(t, []string{"a", "b"}, m.Names(), "")
+	expect.NoDiff(t, m.Names(), []string{"a", "b"}, "")
 }
 
 func TestFinishLengthIsKept(t *testing.T) {
@@ -382,35 +382,5 @@ func TestLongAnswerIsLookedAtLessOften(t *testing.T) {
 	}
 	if looks > 1_200 {
 		t.Errorf("an answer of 20,000 words was shown %d times", looks)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
-
-func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
-	t.Helper()
-	if got != want {
-		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
-	}
-}
-
-func same(t testing.TB, want, got any, about string, args ...any) {
-	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf(about+": %s", append(args, d)...)
 	}
 }

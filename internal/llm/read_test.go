@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"reverie/internal/test/expect"
 )
 
 // remember offers one tool, whose arguments fit when they have an entry.
@@ -39,7 +41,7 @@ func TestCallInText(t *testing.T) {
 		got.ToolCalls[0].ID == "" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	same(t, []string{"I will."}, seen, "shown")
+	expect.NoDiff(t, seen, []string{"I will."}, "shown")
 }
 
 // TestAskedAgain: arguments that do not fit are asked for once, bound to the schema.
@@ -88,7 +90,7 @@ func TestRefusesFormat(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	}
-	equal(t, s.requests(), 3, "requests")
+	expect.Equal(t, s.requests(), 3, "requests")
 }
 
 // TestNoCalls: without tools the model is told of none, and what it calls all the same is no text.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/test/expect"
 )
 
 // A template that takes no two messages of a person in a row gets them as one, from the
@@ -37,7 +39,7 @@ func TestRolesAlternate(t *testing.T) {
 		if d := cmp.Diff([]string{"s:s u:one u:two a:a u:three ", merged, merged}, sent); d != "" || len(w.ds) != 0 {
 			t.Errorf("with status %d: %s", code, d)
 		}
-		equal(t, req.Messages[1].Content, "one", "the request itself was changed")
+		expect.Equal(t, req.Messages[1].Content, "one", "the request itself was changed")
 	}
 }
 
@@ -61,14 +63,14 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 	cold := float32(0)
 	m := newModel(ModelConfig{Name: "a", Model: "m", MaxOutput: 7, Temperature: &cold}, Config{}, nil)
-	raw := result(json.Marshal(m.build(req, 0)))(t)
+	raw := expect.Must(json.Marshal(m.build(req, 0)))(t)
 	const want = `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":" "},` +
 		`{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"task","arguments":"{\"not_json\":\"{\\\"a\\\": oops\"}"}},` +
 		`{"id":"c2","type":"function","function":{"name":"task","arguments":"{}"}},{"id":"c3","type":"function","function":{"name":"task","arguments":"{\"a\":1}"}}]},` +
 		`{"role":"tool","content":"error: no JSON","tool_call_id":"c1"}],"max_tokens":7,"temperature":1e-45,"stream":true,` +
 		`"tools":[{"function":{"name":"task","description":"d","parameters":{"type":"object","x":[1,2]}},"type":"function"},` +
 		`{"function":{"name":"bare","parameters":{"type":"object","properties":{}}},"type":"function"}],"stream_options":{"include_usage":true}}`
-	same(t, want, string(raw), "")
+	expect.NoDiff(t, string(raw), want, "")
 	for _, msg := range withoutTools(req.Messages) {
 		if msg.Role == Tool || len(msg.ToolCalls) > 0 || msg.Role != User && msg.Content == "" {
 			t.Errorf("not plain: %+v", msg)
@@ -118,8 +120,8 @@ func TestCallsForStrictTemplates(t *testing.T) {
 			for i := len(tt.refusals); i < s.requests(); i++ {
 				last = append(last, inShort(s.body(i)["messages"].([]any)))
 			}
-			same(t, []string{tt.want, tt.want}, last, "")
-			equal(t, tt.messages[1].ToolCalls[0].ID, id, "the request itself was changed")
+			expect.NoDiff(t, last, []string{tt.want, tt.want}, "")
+			expect.Equal(t, tt.messages[1].ToolCalls[0].ID, id, "the request itself was changed")
 		})
 	}
 	if len(short) != 9 || shortID("abcDEF123") != "abcDEF123" || shortID(id+"0") == short {
@@ -209,7 +211,7 @@ func TestNoMarksNoChange(t *testing.T) {
 		"marks, not configured":  wire(t, ModelConfig{}, marked),
 		"configured, none asked": wire(t, ModelConfig{CacheMarks: true}, loop),
 	} {
-		same(t, want, got, "%s", name)
+		expect.NoDiff(t, got, want, "%s", name)
 	}
 }
 
@@ -260,7 +262,7 @@ func TestMarkPlaces(t *testing.T) {
 	}
 	for _, tt := range tests {
 		m := newModel(ModelConfig{CacheMarks: true}, Config{}, nil)
-		same(t, tt.want, m.marks(Request{Marks: tt.marks}, tt.messages, tt.quirk), "%s", tt.name)
+		expect.NoDiff(t, m.marks(Request{Marks: tt.marks}, tt.messages, tt.quirk), tt.want, "%s", tt.name)
 	}
 }
 
@@ -292,7 +294,7 @@ func TestCachedTokens(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := script(t, events(`{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}`, `{"choices":[],`+tt.last+`}`, "[DONE]"))
-			equal(t, ask(t, setup(t, &waits{}, nil, s.URL), hello).Usage, tt.want, "")
+			expect.Equal(t, ask(t, setup(t, &waits{}, nil, s.URL), hello).Usage, tt.want)
 		})
 	}
 }
@@ -314,8 +316,8 @@ func TestEstimateTokens(t *testing.T) {
 		{strings.Repeat("\xff", 100), 75},
 	}
 	for _, tt := range tests {
-		equal(t, EstimateTokens(tt.in), tt.want, "%.10q…", tt.in)
+		expect.Equal(t, EstimateTokens(tt.in), tt.want, "%.10q…", tt.in)
 	}
 	sum := 0
-	equal(t, testing.AllocsPerRun(10, func() { sum += EstimateTokens("héllo wörld 猫") }), 0, "allocations")
+	expect.Equal(t, testing.AllocsPerRun(10, func() { sum += EstimateTokens("héllo wörld 猫") }), 0, "allocations")
 }

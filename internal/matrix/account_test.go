@@ -21,24 +21,25 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/test/expect"
 )
 
 // call asks the homeserver something as somebody.
 func call(t *testing.T, server *homeserver.Server, method, path, token string, body, into any) {
 	t.Helper()
-	data := sure(json.Marshal(body))(t)
-	req := sure(http.NewRequestWithContext(t.Context(), method, server.URL+"/_matrix/client/v3/"+path, bytes.NewReader(data)))(t)
+	data := expect.Must(json.Marshal(body))(t)
+	req := expect.Must(http.NewRequestWithContext(t.Context(), method, server.URL+"/_matrix/client/v3/"+path, bytes.NewReader(data)))(t)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	resp := sure(http.DefaultClient.Do(req))(t)
+	resp := expect.Must(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
-	answer := sure(io.ReadAll(resp.Body))(t)
+	answer := expect.Must(io.ReadAll(resp.Body))(t)
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s: %s: %s", method, path, resp.Status, answer)
 	}
 	if into != nil {
-		ok(t, json.Unmarshal(answer, into))
+		expect.OK(t, json.Unmarshal(answer, into))
 	}
 }
 
@@ -62,7 +63,7 @@ func (b *bot) account() (a login) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	ok(b.t, json.Unmarshal(data, &a))
+	expect.OK(b.t, json.Unmarshal(data, &a))
 	return a
 }
 
@@ -88,7 +89,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 	// While running: another login as this device takes its token away.
 	logIn(t, server, device)
 	converse(t, you, b, room, "two")
-	equal(t, b.account().DeviceID, device, "the device")
+	expect.Equal(t, b.account().DeviceID, device, "the device")
 	b.stop()
 	// Between two runs.
 	logIn(t, server, device)
@@ -112,7 +113,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 	b = start(t, server, dir, echo, you.UserID())
 	speak("back in four")
 	converse(t, you, b, room, "five")
-	equal(t, b.account().DeviceID, device, "the device")
+	expect.Equal(t, b.account().DeviceID, device, "the device")
 	well(t, b)
 	b.stop()
 	// Without a password there is no way to go on, and it says so.
@@ -194,21 +195,21 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "matrix", "account.json")); err == nil {
 		t.Fatal("a failed login left an account behind")
 	}
-	ok(t, open(nil))
+	expect.OK(t, open(nil))
 	wants(open(func(c *matrix.Config) { c.User = "@other:" + server.Name }), "data folder")
 	keep := func(name string) []byte {
 		t.Helper()
-		data := sure(os.ReadFile(filepath.Join(dir, name)))(t)
+		data := expect.Must(os.ReadFile(filepath.Join(dir, name)))(t)
 		return data
 	}
 	write := func(name string, data []byte) {
 		t.Helper()
-		ok(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
 	key, account := keep("matrix/pickle.key"), keep("matrix/account.json")
 	write("matrix/pickle.key", key[:5])
 	wants(open(nil), "pickle.key is damaged")
-	ok(t, os.Remove(filepath.Join(dir, "matrix/pickle.key")))
+	expect.OK(t, os.Remove(filepath.Join(dir, "matrix/pickle.key")))
 	wants(open(nil), "pickle.key is missing")
 	write("matrix/pickle.key", key)
 	write("matrix/account.json", []byte("{}"))
@@ -257,7 +258,7 @@ func TestTokenInsteadOfPassword(t *testing.T) {
 	if err != nil || s.Device != "BYTOKEN" || s.CrossSigned {
 		t.Errorf("with a token: %+v, %v; want device BYTOKEN, not cross-signed", s, err)
 	}
-	key := sure(os.ReadFile(filepath.Join(dir, "matrix", "recovery.key")))(t)
+	key := expect.Must(os.ReadFile(filepath.Join(dir, "matrix", "recovery.key")))(t)
 	// With the password once, the identity is published; the recovery key of the first attempt stays good.
 	s, err = with(func(c *matrix.Config) { c.Password = botPassword })
 	if err != nil || s.Device != "BYTOKEN" || !s.CrossSigned {
@@ -295,11 +296,11 @@ func TestCheckMakesNothing(t *testing.T) {
 	if got := list(matrix.Config{Homeserver: server.URL, User: "@reverie:x", Dir: dir}); !strings.Contains(got, "owners is empty") {
 		t.Errorf("without owners:\n%s", got)
 	}
-	sure(matrix.Open(context.Background(), cfg))(t)
+	expect.Must(matrix.Open(context.Background(), cfg))(t)
 	if got := list(cfg); strings.Contains(got, "false") || !strings.Contains(got, "the device is cross-signed") {
 		t.Errorf("after the first start:\n%s", got)
 	}
-	ok(t, os.Chmod(filepath.Join(dir, "matrix", "recovery.key"), 0o644))
+	expect.OK(t, os.Chmod(filepath.Join(dir, "matrix", "recovery.key"), 0o644))
 	if got := list(cfg); !strings.Contains(got, "can be read by others") {
 		t.Errorf("with an open recovery key:\n%s", got)
 	}
@@ -343,7 +344,7 @@ func TestLoggedOutForGood(t *testing.T) {
 			db := openDB(t, b.dir)
 			cfg := config(b.server, b.dir, db, you.UserID())
 			cfg.Hurry()
-			client := sure(matrix.Open(t.Context(), cfg))(t)
+			client := expect.Must(matrix.Open(t.Context(), cfg))(t)
 			ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
 			defer cancel()
 			ended := make(chan error, 1)
@@ -361,12 +362,12 @@ func TestLoggedOutForGood(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Error("it did not end by itself")
 			}
-			ok(t, db.Close())
+			expect.OK(t, db.Close())
 			undo()
 			b = startWith(t, b.server, b.dir, echo, hurry, you.UserID())
 			b.gets(open)
 			hears(t, you, room, "echo: **a question that waits**")
-			equal(t, b.account().DeviceID, device, "the device")
+			expect.Equal(t, b.account().DeviceID, device, "the device")
 		})
 	}
 }
@@ -376,9 +377,9 @@ const personPassword = "a long enough password"
 // come logs somebody in with the device in the file db and lets them receive until leave or the end of the test.
 func come(t *testing.T, s *matrixtest.Server, name, db string, prepare func(*peer.Peer) error) (p *peer.Peer, leave func()) {
 	t.Helper()
-	p = sure(peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: s.Account(name, personPassword), Password: personPassword, DB: db}))(t)
+	p = expect.Must(peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: s.Account(name, personPassword), Password: personPassword, DB: db}))(t)
 	if prepare != nil {
-		ok(t, prepare(p))
+		expect.OK(t, prepare(p))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

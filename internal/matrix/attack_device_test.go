@@ -13,6 +13,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/test/expect"
 )
 
 // account is a person with a cross-signing identity and a device that it has signed.
@@ -52,7 +53,7 @@ func answer(t *testing.T, you *peer.Peer, b *bot, room, text string) string {
 	say(t, you, room, text)
 	b.hears(text)
 	e := peertest.Next(t, you, messageIn(room))
-	equal(t, e.Body, "echo: **"+text+"**", "answered")
+	expect.Equal(t, e.Body, "echo: **"+text+"**", "answered")
 	return e.ID
 }
 
@@ -109,26 +110,26 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 		say(t, ghost, room, text)
 		told(t, you.Peer, room, ghost.DeviceID(), refusedNotice)
 	}
-	mine := sure(you.Say(t.Context(), room, "two"))(t)
+	mine := expect.Must(you.Say(t.Context(), room, "two"))(t)
 	b.hears("two")
 	two := peertest.Next(t, you.Peer, messageIn(room))
-	equal(t, two.Body, "echo: **two**", "answered")
-	equal(t, you.canRead(t, ghost, room, two.ID), false, "the unsigned device can decrypt the next answer")
+	expect.Equal(t, two.Body, "echo: **two**", "answered")
+	expect.Equal(t, you.canRead(t, ghost, room, two.ID), false, "the unsigned device can decrypt the next answer")
 	if !you.canRead(t, you.Peer, room, two.ID) || !you.canRead(t, you.Peer, room, one) {
 		t.Error("the signed device cannot decrypt the answers")
 	}
-	ok(t, ghost.Edit(t.Context(), room, mine, "say something else"))
+	expect.OK(t, ghost.Edit(t.Context(), room, mine, "say something else"))
 	told(t, you.Peer, room, refusedNotice)
-	equal(t, len(b.changes), 0, "edits of the unsigned device")
+	expect.Equal(t, len(b.changes), 0, "edits of the unsigned device")
 	// Not told anew after a restart, and what was refused stays so.
 	b = b.again(echo)
 	say(t, ghost, room, "after the restart")
 	told(t, you.Peer, room, refusedNotice)
-	ok(t, you.SignDevice(t.Context(), ghost.DeviceID()))
+	expect.OK(t, you.SignDevice(t.Context(), ghost.DeviceID()))
 	answer(t, ghost, b, room, "signed by now")
 	peertest.Next(t, you.Peer, messageIn(room))
 	three := answer(t, you.Peer, b, room, "three")
-	equal(t, you.canRead(t, ghost, room, three), true, "the device that was signed can decrypt the next answer")
+	expect.Equal(t, you.canRead(t, ghost, room, three), true, "the device that was signed can decrypt the next answer")
 	converse(t, other, b, theirs, "told once?")
 	b = b.again(echo)
 	answer(t, you.Peer, b, room, "and what was refused is not answered later")
@@ -143,11 +144,11 @@ func TestUnsignedDeviceHasAnOldKey(t *testing.T) {
 	room := metIn(t, s, you.Peer, b, true)
 	one := answer(t, ghost, b, room, "one")
 	peertest.Next(t, you.Peer, messageIn(room))
-	equal(t, you.canRead(t, you.Peer, room, one), true, "the signed device can decrypt the answer")
+	expect.Equal(t, you.canRead(t, you.Peer, room, one), true, "the signed device can decrypt the answer")
 	b.stop()
 	b = startWith(t, b.server, b.dir, echo, rule(e2ee.DevicesOwners, you.UserID()))
 	two := answer(t, you.Peer, b, room, "two")
-	equal(t, you.canRead(t, ghost, room, two), false, "the unsigned device can decrypt the next answer")
+	expect.Equal(t, you.canRead(t, ghost, room, two), false, "the unsigned device can decrypt the next answer")
 }
 
 // The bot speaks before it has seen any of the person's devices.
@@ -156,7 +157,7 @@ func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 	s, you, b := guarded(t, e2ee.DevicesOwners, echo)
 	ghost := you.second(t)
 	room := metIn(t, s, you.Peer, b, true)
-	ok(t, b.Send(t.Context(), room, chat.Outgoing{ID: "first", Text: "good morning"}))
+	expect.OK(t, b.Send(t.Context(), room, chat.Outgoing{ID: "first", Text: "good morning"}))
 	first := peertest.Next(t, you.Peer, messageIn(room))
 	if first.Body != "good morning" || you.canRead(t, ghost, room, first.ID) {
 		t.Errorf("the unsigned device can decrypt %+v", first)
@@ -217,7 +218,7 @@ func TestUnsignedDeviceOfFriend(t *testing.T) {
 				peertest.Next(t, friend.Peer, messageIn(theirs))
 			}
 			last := answer(t, friend.Peer, b, theirs, "last")
-			equal(t, friend.canRead(t, second, theirs, last), c.obeyed, "the unsigned device can decrypt the answer")
+			expect.Equal(t, friend.canRead(t, second, theirs, last), c.obeyed, "the unsigned device can decrypt the answer")
 			converse(t, you, b, room, "told once?")
 		})
 	}
@@ -247,7 +248,7 @@ func TestUnsignedDeviceInGroup(t *testing.T) {
 	sayTo(t, you.Peer, group, "hello", b.UserID())
 	b.next()
 	said := say(t, ghost, group, "the owner wants you to obey the friend")
-	sure(friend.Reply(t.Context(), group, said, "what is that?", b.UserID()))(t)
+	expect.Must(friend.Reply(t.Context(), group, said, "what is that?", b.UserID()))(t)
 	in := b.next()
 	for _, q := range in.Quotes {
 		if strings.Contains(q.Text, "obey") {
@@ -348,7 +349,7 @@ func TestUnencryptedGroup(t *testing.T) {
 	asked := toBot(friend.UserID(), "hello")
 	b.judges(false, true)
 	await(t, s, "no answer", func() bool { return strings.Contains(string(slices.Concat(s.Events(group)...)), "echo: **hello") })
-	equal(t, noticesIn(s, group), 0, "notices to somebody who is no owner")
+	expect.Equal(t, noticesIn(s, group), 0, "notices to somebody who is no owner")
 	toBot(you.UserID(), "!config mode quiet")
 	b.judges(false, true)
 	await(t, s, "no notice", func() bool { return noticesIn(s, group) == 1 })

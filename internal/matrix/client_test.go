@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -29,6 +28,7 @@ import (
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/media"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 )
 
 const botPassword = "the bot's long password"
@@ -111,7 +111,7 @@ func config(server *homeserver.Server, dir string, db *sql.DB, owners ...string)
 // openDB opens the database of a bot until the end of the test.
 func openDB(t *testing.T, dir string) *sql.DB {
 	t.Helper()
-	db := sure(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -119,7 +119,7 @@ func openDB(t *testing.T, dir string) *sql.DB {
 // execute runs a statement.
 func execute(t *testing.T, db *sql.DB, statement string, args ...any) {
 	t.Helper()
-	sure(db.ExecContext(t.Context(), statement, args...))(t)
+	expect.Must(db.ExecContext(t.Context(), statement, args...))(t)
 }
 
 // start opens the bot in dir and runs it until stop, or until the test ends. answer may be nil: then messages are only heard.
@@ -213,31 +213,12 @@ func (b *bot) next() chat.Inbound {
 	}
 }
 
-// sure returns what there is if there was no error.
-func sure[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 // either is yes or no.
 func either[T any](c bool, yes, no T) T {
 	if c {
 		return yes
 	}
 	return no
-}
-
-// equal fails unless got is what is wanted.
-func equal[T comparable](t *testing.T, got, want T, what string, args ...any) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", fmt.Sprintf(what, args...), got, want)
-	}
 }
 
 // comes expects these words as the next event of the kind.
@@ -282,25 +263,25 @@ func atHome(t *testing.T) (*homeserver.Server, *peer.Peer) {
 
 func register(t *testing.T, server *homeserver.Server) {
 	t.Helper()
-	sure(server.Register(t.Context(), "reverie", botPassword))(t)
+	expect.Must(server.Register(t.Context(), "reverie", botPassword))(t)
 }
 
 func say(t *testing.T, p *peer.Peer, room, text string) string {
 	t.Helper()
-	id := sure(p.Say(t.Context(), room, text))(t)
+	id := expect.Must(p.Say(t.Context(), room, text))(t)
 	return id
 }
 
 // sayTo says something that mentions somebody.
 func sayTo(t *testing.T, p *peer.Peer, room, text, user string) string {
 	t.Helper()
-	id := sure(p.SayTo(t.Context(), room, text, user))(t)
+	id := expect.Must(p.SayTo(t.Context(), room, text, user))(t)
 	return id
 }
 
 func create(t *testing.T, p *peer.Peer, r peer.Room) string {
 	t.Helper()
-	room := sure(p.CreateRoom(t.Context(), r))(t)
+	room := expect.Must(p.CreateRoom(t.Context(), r))(t)
 	return room
 }
 
@@ -308,7 +289,7 @@ func joined(t *testing.T, p *peer.Peer, room, user string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
 	defer cancel()
-	ok(t, p.WaitJoined(ctx, room, user))
+	expect.OK(t, p.WaitJoined(ctx, room, user))
 }
 
 func messageIn(room string) func(peer.Event) bool { return peertest.Kind(room, peer.Message) }
@@ -316,7 +297,7 @@ func messageIn(room string) func(peer.Event) bool { return peertest.Kind(room, p
 // onServer returns the types of a room's events and fails when any of them shows word.
 func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 	t.Helper()
-	events := sure(p.RawTimeline(t.Context(), room, 100))(t)
+	events := expect.Must(p.RawTimeline(t.Context(), room, 100))(t)
 	types := map[string]int{}
 	for _, raw := range events {
 		if strings.Contains(string(raw), word) {
@@ -325,7 +306,7 @@ func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 		var e struct {
 			Type string `json:"type"`
 		}
-		ok(t, json.Unmarshal(raw, &e))
+		expect.OK(t, json.Unmarshal(raw, &e))
 		types[e.Type]++
 	}
 	return types
@@ -366,7 +347,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	}
 	write("The first forty characters of an answer, and more")
 	first := peertest.Next(t, you, messageIn(room))
-	equal(t, first.Body, text, "first draft reads")
+	expect.Equal(t, first.Body, text, "first draft reads")
 	write(", then a second helping of forty characters at least")
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Edit)); e.ID != first.ID || e.Body != text || !e.Encrypted {
 		t.Errorf("second draft: %+v", e)
@@ -381,7 +362,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Typing)); e.On {
 		t.Errorf("typing: %+v", e)
 	}
-	equal(t, onServer(t, you, room, "helping")["m.room.encrypted"], 3, "encrypted events on the server: a message and two edits")
+	expect.Equal(t, onServer(t, you, room, "helping")["m.room.encrypted"], 3, "encrypted events on the server: a message and two edits")
 }
 
 // What is too large for one event arrives as its beginning and a file.

@@ -10,6 +10,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/matrix/render"
+	"reverie/internal/test/expect"
 )
 
 // An event may have 65,536 bytes, as the server stores it and others send it on: encrypted, as an edit, with what servers add to it.
@@ -38,7 +39,7 @@ func TestBeginningsFitIntoEvents(t *testing.T) {
 		target := id.EventID("$" + strings.Repeat("e", 43))
 		payload := []byte{}
 		for _, content := range []any{edit(m, target, false), live(edit(m, target, true))} { // the last edit, and one on the way
-			said := sure(json.Marshal(map[string]any{"type": "m.room.message", "room_id": "!" + strings.Repeat("r", 43), "content": content}))(t)
+			said := expect.Must(json.Marshal(map[string]any{"type": "m.room.message", "room_id": "!" + strings.Repeat("r", 43), "content": content}))(t)
 			if len(said) > len(payload) {
 				payload = said
 			}
@@ -47,7 +48,7 @@ func TestBeginningsFitIntoEvents(t *testing.T) {
 			"algorithm": "m.megolm.v1.aes-sha2", "sender_key": strings.Repeat("k", 43), "session_id": strings.Repeat("s", 43), "device_id": strings.Repeat("d", 20),
 			"m.relates_to": m.RelatesTo, "ciphertext": base64.RawStdEncoding.EncodeToString(make([]byte, len(payload)+megolm)),
 		}})
-		must(t, err)
+		expect.OK(t, err)
 		worst = max(worst, len(outer))
 		if n := len(outer) + servers; n > 65_536 {
 			t.Errorf("the beginning of %s would be an event of %d bytes", name, n)

@@ -16,6 +16,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/test/expect"
 )
 
 // These tests stop the client between two steps, which leaves in the database
@@ -79,7 +80,7 @@ func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 			b.says(room, chat.Outgoing{ID: "re-" + id, Text: beginning, ReplyTo: id, Draft: true})
 			first := peertest.Next(t, you, messageIn(room))
 			if c.handled {
-				ok(t, b.Ack(t.Context(), id))
+				expect.OK(t, b.Ack(t.Context(), id))
 			}
 			b.stop()
 			notice()
@@ -167,7 +168,7 @@ func TestDeliveredTwice(t *testing.T) {
 			t.Run("again in a later sync", func(t *testing.T) {
 				id := ask("three")
 				for range 3 {
-					ok(t, s.Redeliver(room, id))
+					expect.OK(t, s.Redeliver(room, id))
 				}
 				ask("four")
 			})
@@ -175,7 +176,7 @@ func TestDeliveredTwice(t *testing.T) {
 			t.Run("an old token", func(t *testing.T) {
 				db := openDB(t, b.dir)
 				var old string
-				ok(t, db.QueryRowContext(t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&old))
+				expect.OK(t, db.QueryRowContext(t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&old))
 				ask("five")
 				ask("six")
 				b.stop()
@@ -266,7 +267,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	pages := s.Count("messages")
 	b = startWith(t, b.server, t.TempDir(), echo, hurry, you.UserID())
 	await(t, s, "no sync", func() bool { return b.Status(t.Context()).Rooms == 1 })
-	equal(t, b.Status(t.Context()).Encrypted, 1, "encrypted rooms")
+	expect.Equal(t, b.Status(t.Context()).Encrypted, 1, "encrypted rooms")
 	b.says(room, chat.Outgoing{ID: "back", Text: "I am back"})
 	for _, p := range []*peer.Peer{you, friend} {
 		e := peertest.Next(t, p, func(e peer.Event) bool { return e.Room == room && e.Sender == b.UserID() && e.Kind != peer.Joined })
@@ -276,7 +277,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	}
 	sayTo(t, you, room, "new", b.UserID())
 	b.hears("new")
-	equal(t, s.Count("messages")-pages, 0, "pages of old messages were fetched")
+	expect.Equal(t, s.Count("messages")-pages, 0, "pages of old messages were fetched")
 }
 
 // Our clock is wrong, or jumps between two runs, or the homeserver's is wrong: what is said is answered.
@@ -336,7 +337,7 @@ func TestOddTimes(t *testing.T) {
 	inject := func(t *testing.T, s *matrixtest.Server, room, sender, before string) {
 		t.Helper()
 		for i, ts := range odd {
-			sure(s.Inject(room, fmt.Sprintf(`{"event_id":"$odd-%d","sender":%q,"type":"m.room.message","origin_server_ts":%s,"content":{"msgtype":"m.text","body":"%s%d"}}`, i, sender, ts, before, i)))(t)
+			expect.Must(s.Inject(room, fmt.Sprintf(`{"event_id":"$odd-%d","sender":%q,"type":"m.room.message","origin_server_ts":%s,"content":{"msgtype":"m.text","body":"%s%d"}}`, i, sender, ts, before, i)))(t)
 		}
 	}
 	// good are those that the bot hears: all whose time is a whole number, or missing.
@@ -390,7 +391,7 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("heard %q", got)
 	}
-	equal(t, strings.Contains(b.log.String(), "a gap was filled"), true, "there was a gap")
+	expect.Equal(t, strings.Contains(b.log.String(), "a gap was filled"), true, "there was a gap")
 }
 
 // More was written than is fetched: what is near is answered.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reverie/internal/matrix/doctor"
+	"reverie/internal/test/expect"
 )
 
 // smallDisk mounts 24 MiB; only root can, so elsewhere the test is skipped.
@@ -49,7 +50,7 @@ func fill(t *testing.T, dir string, free int64) (empty func()) {
 			t.Fatal(err)
 		}
 	}
-	ok(t, f.Truncate(max(size-free, 0)))
+	expect.OK(t, f.Truncate(max(size-free, 0)))
 	return func() {
 		_ = f.Close()
 		if err := os.Remove(f.Name()); err != nil {
@@ -69,7 +70,7 @@ func TestDiskFull(t *testing.T) {
 			w.t = t
 			for busy := 1; busy != 0; { // what is in the log file already needs no room
 				var a, b int
-				ok(t, w.db.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &a, &b))
+				expect.OK(t, w.db.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &a, &b))
 			}
 			empty := fill(t, dir, free<<10)
 			before, token := w.failed(), w.token()
@@ -77,7 +78,7 @@ func TestDiskFull(t *testing.T) {
 			say(t, w.you, w.room, text)
 			if free == 0 {
 				w.failures(before, 2)
-				equal(t, w.token(), token, "the token on a full disk")
+				expect.Equal(t, w.token(), token, "the token on a full disk")
 			}
 			w.becomes("neither failed nor stored", func(doctor.Status) bool { return w.failed() != before || w.token() != token })
 			t.Logf("%d writes failed", w.failed()-before)

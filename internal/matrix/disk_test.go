@@ -21,6 +21,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/test/expect"
 )
 
 // everyConn runs a statement on every connection that the pool can have.
@@ -29,9 +30,9 @@ func everyConn(t *testing.T, db *sql.DB, statement string) {
 	n := db.Stats().MaxOpenConnections
 	db.SetMaxIdleConns(n)
 	for range n {
-		conn := sure(db.Conn(t.Context()))(t)
+		conn := expect.Must(db.Conn(t.Context()))(t)
 		defer conn.Close() // only after all are taken
-		sure(conn.ExecContext(t.Context(), statement))(t)
+		expect.Must(conn.ExecContext(t.Context(), statement))(t)
 	}
 }
 
@@ -92,7 +93,7 @@ func (w *writable) answers(texts ...string) {
 
 func (w *writable) token() (token string) {
 	w.t.Helper()
-	ok(w.t, w.db.QueryRowContext(w.t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&token))
+	expect.OK(w.t, w.db.QueryRowContext(w.t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&token))
 	return token
 }
 
@@ -134,18 +135,18 @@ func TestDatabaseLocked(t *testing.T) {
 			everyConn(t, w.db, `PRAGMA busy_timeout = 10`) // instead of holding it for half a minute
 			other := openDB(t, dir)
 			tx, err := other.BeginTx(t.Context(), nil) // takes the write lock
-			ok(t, err)
+			expect.OK(t, err)
 			before, token := w.failed(), w.token()
 			texts := []string{"one", "two", "three"}
 			for _, text := range texts {
 				say(t, w.you, w.room, text)
 			}
 			w.failures(before, 2)
-			equal(t, w.token(), token, "the token while nothing could be stored")
+			expect.Equal(t, w.token(), token, "the token while nothing could be stored")
 			if st := w.Status(t.Context()); !strings.Contains(st.Problem, "locked") {
 				t.Errorf("status says %q", st.Problem)
 			}
-			ok(t, tx.Rollback())
+			expect.OK(t, tx.Rollback())
 			w.answers(texts...)
 			w.whole()
 		})
@@ -177,7 +178,7 @@ func TestSentButNotNoted(t *testing.T) {
 	if n := w.s.Count("send") - before; n > 5 {
 		t.Errorf("sent %d times within a second", n)
 	}
-	ok(t, tx.Rollback())
+	expect.OK(t, tx.Rollback())
 	await(t, w.s, "not noted", func() bool { return w.Status(t.Context()).Outbox == 0 })
 	w.whole() // nothing else comes before its answer
 }
@@ -329,7 +330,7 @@ func TestShownTooLate(t *testing.T) {
 			if len(stand) != 1 || len(gone) != 1 {
 				t.Fatalf("%d messages stand, %d are taken back, want one and one", len(stand), len(gone))
 			}
-			equal(t, stand[0], first.ID, "the message that stands")
+			expect.Equal(t, stand[0], first.ID, "the message that stands")
 		})
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/matrix/verification"
 	"reverie/internal/settings"
+	"reverie/internal/test/expect"
 )
 
 // patient examines a bot from outside, as another process does.
@@ -207,7 +208,7 @@ func TestExamineAccount(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
 	p := examined(t, b.server, b.dir)
-	thief := sure(peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "thief.db")}))(t)
+	thief := expect.Must(peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "thief.db")}))(t)
 	t.Cleanup(func() { _ = thief.Close() })
 	st, got := p.look(sinceAM())
 	says(t, got, "note", "the account has 1 other device that its identity has not signed: ")
@@ -236,10 +237,10 @@ func TestExamineAccount(t *testing.T) {
 	}
 	kept["cross_signing"]["m.cross_signing.master"] = strings.Repeat("A", 43)
 	changed, err := json.Marshal(kept)
-	ok(t, errors.Join(err, matrix.KeepSecrets(t.Context(), cfg, string(changed)), db.Close()))
+	expect.OK(t, errors.Join(err, matrix.KeepSecrets(t.Context(), cfg, string(changed)), db.Close()))
 	st, got = p.look(nobody)
 	says(t, got, "ill", "the account's identity on the homeserver is not the one that this bot made")
-	equal(t, st.IdentityTrusted, false, "the identity is trusted")
+	expect.Equal(t, st.IdentityTrusted, false, "the identity is trusted")
 }
 
 // inEnglish says what people read in a room, as it comes with the program.
@@ -256,17 +257,17 @@ func backedUp(t *testing.T, b *bot) doctor.Status {
 // copyFile copies a file of the bot's matrix folder to another data folder.
 func copyFile(t *testing.T, from, to, name string) {
 	t.Helper()
-	data := sure(os.ReadFile(filepath.Join(from, "matrix", name)))(t)
-	ok(t, os.MkdirAll(filepath.Join(to, "matrix"), 0o700))
-	ok(t, os.WriteFile(filepath.Join(to, "matrix", name), data, 0o600))
+	data := expect.Must(os.ReadFile(filepath.Join(from, "matrix", name)))(t)
+	expect.OK(t, os.MkdirAll(filepath.Join(to, "matrix"), 0o700))
+	expect.OK(t, os.WriteFile(filepath.Join(to, "matrix", name), data, 0o600))
 }
 
 // same checks that a file of the bot's matrix folder is as it was.
 func same(t *testing.T, one, other, name string) {
 	t.Helper()
-	a := sure(os.ReadFile(filepath.Join(one, "matrix", name)))(t)
-	b := sure(os.ReadFile(filepath.Join(other, "matrix", name)))(t)
-	equal(t, string(a), string(b), "%s was changed", name)
+	a := expect.Must(os.ReadFile(filepath.Join(one, "matrix", name)))(t)
+	b := expect.Must(os.ReadFile(filepath.Join(other, "matrix", name)))(t)
+	expect.Equal(t, string(a), string(b), "%s was changed", name)
 }
 
 // onServerBackup asks the homeserver for the whole backup.
@@ -312,7 +313,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	}
 	second.becomes("nothing restored", func(doctor.Status) bool { return second.logged("restored from the backup", "keys=2") })
 	for event, want := range map[string]string{old: "the key lies under the mat", answer.ID: "echo: **the key lies under the mat**"} {
-		equal(t, sure(second.ReadMessage(t.Context(), room, event))(t), want, "%s", event)
+		expect.Equal(t, expect.Must(second.ReadMessage(t.Context(), room, event))(t), want, "%s", event)
 	}
 	converse(t, you, second, room, "and still there")
 	well(t, second)
@@ -325,17 +326,17 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	db := openDB(t, dir)
 	_, err := matrix.Open(t.Context(), config(server, dir, db, you.UserID()))
 	wants(t, err, "account.json away")
-	ok(t, db.Close())
+	expect.OK(t, db.Close())
 	for _, name := range []string{"pickle.key", "recovery.key"} {
 		if same(t, second.dir, dir, name); t.Failed() {
 			t.FailNow()
 		}
 	}
-	ok(t, os.Remove(filepath.Join(dir, "bot.db")))
-	ok(t, os.Rename(filepath.Join(dir, "matrix", "account.json"), filepath.Join(dir, "matrix", "account.json.old")))
+	expect.OK(t, os.Remove(filepath.Join(dir, "bot.db")))
+	expect.OK(t, os.Rename(filepath.Join(dir, "matrix", "account.json"), filepath.Join(dir, "matrix", "account.json.old")))
 	third := start(t, server, dir, echo, you.UserID())
 	third.becomes("nothing restored", func(doctor.Status) bool { return third.logged("restored from the backup", "unusable=0") })
-	equal(t, sure(third.ReadMessage(t.Context(), room, old))(t), "the key lies under the mat", "the old message")
+	expect.Equal(t, expect.Must(third.ReadMessage(t.Context(), room, old))(t), "the key lies under the mat", "the old message")
 	if s := backedUp(t, third); !s.CrossSigned || s.Device == after.Device || s.Backup != before.Backup {
 		t.Errorf("after bot.db was lost: %+v", s)
 	}
@@ -372,17 +373,17 @@ func TestBackupIsMadeUpFor(t *testing.T) {
 	for _, f := range check(t, b) {
 		found = found || !f.OK && strings.Contains(f.What, "not backed up")
 	}
-	equal(t, found, true, "the check tells")
+	expect.Equal(t, found, true, "the check tells")
 	b.stop()
 	// The recovery key was put into a safe: what the bot kept is enough.
 	db := openDB(t, dir)
 	_, err := db.ExecContext(t.Context(), `DELETE FROM crypto_secrets`)
-	ok(t, errors.Join(err, db.Close()))
+	expect.OK(t, errors.Join(err, db.Close()))
 	net.set(nil)
 	b = start(t, through, dir, echo, you.UserID())
 	s := backedUp(t, b)
 	b.stop()
-	ok(t, os.Rename(filepath.Join(dir, "matrix", "recovery.key"), filepath.Join(t.TempDir(), "safe")))
+	expect.OK(t, os.Rename(filepath.Join(dir, "matrix", "recovery.key"), filepath.Join(t.TempDir(), "safe")))
 	b = start(t, through, dir, echo, you.UserID())
 	other := directChat(t, you, b)
 	converse(t, you, b, other, "a room with keys of its own")
@@ -400,7 +401,7 @@ func TestSecretsLost(t *testing.T) {
 	b.stop()
 	p := examined(t, b.server, b.dir)
 	for _, damaged := range []string{"", "{"} {
-		ok(t, matrix.KeepSecrets(t.Context(), p.cfg, damaged))
+		expect.OK(t, matrix.KeepSecrets(t.Context(), p.cfg, damaged))
 		b = b.again(echo)
 		after := backedUp(t, b)
 		b.stop()

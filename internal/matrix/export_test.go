@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"maunium.net/go/mautrix/crypto"
 	goolm "maunium.net/go/mautrix/crypto/goolm/account"
 	"maunium.net/go/mautrix/id"
@@ -18,6 +17,7 @@ import (
 	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/test/expect"
 )
 
 // ReadMessage fetches an event from the homeserver and decrypts it with what the crypto store holds.
@@ -121,7 +121,7 @@ func TestTypingIsRenewed(t *testing.T) {
 			Typing  bool  `json:"typing"`
 			Timeout int64 `json:"timeout"`
 		}
-		must(t, json.NewDecoder(r.Body).Decode(&q))
+		expect.OK(t, json.NewDecoder(r.Body).Decode(&q))
 		line := "off"
 		if q.Typing {
 			line = (time.Duration(q.Timeout) * time.Millisecond).String()
@@ -132,14 +132,14 @@ func TestTypingIsRenewed(t *testing.T) {
 	t.Cleanup(server.Close)
 	now := time.Unix(1_000_000, 0)
 	cfg := Config{Homeserver: server.URL, User: "@reverie:example.org", Owners: []string{"@a:b"}}
-	must(t, cfg.check())
-	cli := sure(account.NewClient(cfg.account()))(t)
+	expect.OK(t, cfg.check())
+	cli := expect.Must(account.NewClient(cfg.account()))(t)
 	c := newTyping(cli, cfg.Log, func() time.Time { return now })
 	show := func(after time.Duration, end bool, want ...string) {
 		t.Helper()
 		now, got = now.Add(after), nil
 		next := c.show(t.Context(), end)
-		equal(t, cmp.Diff(want, got), "", "after %s (-want +got)", after)
+		expect.NoDiff(t, got, want, "after %s", after)
 		if !end && len(c.rooms) > 0 && next.Sub(now) > 25*time.Second {
 			t.Errorf("looks again only after %s: the notice has run out by then", next.Sub(now))
 		}

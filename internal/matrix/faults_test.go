@@ -24,6 +24,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/test/expect"
 )
 
 // network stands between the bot and its homeserver and makes trouble.
@@ -37,7 +38,7 @@ type network struct {
 // between returns the server as seen through a network.
 func between(t *testing.T, server *homeserver.Server) (*network, *homeserver.Server) {
 	t.Helper()
-	target := sure(url.Parse(server.URL))(t)
+	target := expect.Must(url.Parse(server.URL))(t)
 	n := &network{proxy: httputil.NewSingleHostReverseProxy(target)}
 	n.proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	front := httptest.NewServer(n)
@@ -114,7 +115,7 @@ func TestChangedWhileOnItsWay(t *testing.T) {
 	}))
 	change("first thoughts")
 	first := peertest.Next(t, you, messageIn(room))
-	equal(t, first.Body, "first thoughts", "what came")
+	expect.Equal(t, first.Body, "first thoughts", "what came")
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Edit)); e.ID != first.ID || e.Body != "second thoughts" {
 		t.Errorf("got %+v", e)
 	}
@@ -231,7 +232,7 @@ func pretend(t *testing.T) (*matrixtest.Server, *homeserver.Server) {
 func person(t *testing.T, s *matrixtest.Server, name string) *peer.Peer {
 	t.Helper()
 	const password = "a long enough password"
-	p := sure(peer.Login(t.Context(), peer.Config{
+	p := expect.Must(peer.Login(t.Context(), peer.Config{
 		Homeserver: s.URL, User: s.Account(name, password), Password: password, DB: filepath.Join(t.TempDir(), name+".db"),
 	}))(t)
 	peertest.Run(t, p)
@@ -472,7 +473,7 @@ func TestPanicOverOneEvent(t *testing.T) {
 	b.becomes("not one message given up", func(s doctor.Status) bool { return s.Lost == 1 && s.Inbox == 0 && s.Undecryptable == 0 })
 	mu.Lock()
 	defer mu.Unlock()
-	equal(t, 100-times[ids[2]], 3, "tries")
+	expect.Equal(t, 100-times[ids[2]], 3, "tries")
 }
 
 // What is no event, or none that makes sense, does not stop the others.
@@ -504,7 +505,7 @@ func TestBrokenEvents(t *testing.T) {
 		`{` + sender + `"type":"m.room.member","state_key":"` + b.UserID() + `","content":{"membership":[]}}`,
 		`{` + sender + `"content":{"body":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}`,
 	} {
-		sure(s.Inject(room, raw))(t)
+		expect.Must(s.Inject(room, raw))(t)
 	}
 	s.Say(you.UserID(), room, "still there?")
 	b = b.again(echo)

@@ -17,6 +17,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/test/expect"
 )
 
 // content of events, as JSON has it.
@@ -98,7 +99,7 @@ func TestOwnOtherDevice(t *testing.T) {
 	say(t, you, room, "hello")
 	b.next()
 	peertest.Next(t, you, messageIn(room))
-	other := sure(peer.Login(t.Context(), peer.Config{
+	other := expect.Must(peer.Login(t.Context(), peer.Config{
 		Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "other.db"),
 	}))(t)
 	peertest.Run(t, other)
@@ -160,7 +161,7 @@ func TestOddMessages(t *testing.T) {
 		t.Log("posted:", c.name)
 	}
 	b.onlyHears(s, you.UserID(), room, "still there?")
-	equal(t, len(eventsIn(s, room, b.UserID(), "m.room.message")), 0, "messages of the bot")
+	expect.Equal(t, len(eventsIn(s, room, b.UserID(), "m.room.message")), 0, "messages of the bot")
 	s.Post(you.UserID(), room, "m.room.message", of("m.emote"))
 	b.hears("* you x")
 }
@@ -201,10 +202,10 @@ func TestOddRelations(t *testing.T) {
 			if c.id != "" {
 				raw = fmt.Sprintf(`{"event_id":%q,`, c.id) + raw[1:]
 			}
-			sure(s.Inject(room, raw))(t)
+			expect.Must(s.Inject(room, raw))(t)
 			if c.name == "an unknown relation" { // its content makes no sense: the log says so
 				b.onlyHears(s, you.UserID(), room, "after it")
-				equal(t, strings.Contains(b.log.String(), "makes no sense"), true, "the log tells of it")
+				expect.Equal(t, strings.Contains(b.log.String(), "makes no sense"), true, "the log tells of it")
 				return
 			}
 			b.hears(c.name)
@@ -226,7 +227,7 @@ func TestBrokenState(t *testing.T) {
 		{"m.room.create", "", `{"creator":1}`}, {"m.room.pinned_events", "", `{"pinned":{"a":1}}`},
 		{"org.example.deep", "", strings.Repeat(`{"a":`, 3000) + "1" + strings.Repeat("}", 3000)},
 	} {
-		sure(s.Inject(room, fmt.Sprintf(`{"sender":%q,"type":%q,"state_key":%q,"content":%s}`, you.UserID(), c.typ, c.key, c.content)))(t)
+		expect.Must(s.Inject(room, fmt.Sprintf(`{"sender":%q,"type":%q,"state_key":%q,"content":%s}`, you.UserID(), c.typ, c.key, c.content)))(t)
 	}
 	for _, c := range []any{"x", 5, nil, []any{nil}, content{"algorithm": "m.olm.v1.curve25519-aes-sha2", "ciphertext": "x"}, content{"algorithm": "m.olm.v1.curve25519-aes-sha2", "ciphertext": content{"x": 1}}} {
 		s.SendToDevice(you.UserID(), b.UserID(), "m.room.encrypted", c)
@@ -240,7 +241,7 @@ func TestBrokenState(t *testing.T) {
 
 func mustJSON(t *testing.T, v any) []byte {
 	t.Helper()
-	data := sure(json.Marshal(v))(t)
+	data := expect.Must(json.Marshal(v))(t)
 	return data
 }
 
@@ -254,7 +255,7 @@ func (a *ahead) clocked(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(a.now) }
 func (b *bot) says(room string, all ...chat.Outgoing) {
 	b.t.Helper()
 	for _, m := range all {
-		ok(b.t, b.Send(b.t.Context(), room, m))
+		expect.OK(b.t, b.Send(b.t.Context(), room, m))
 	}
 }
 
@@ -292,7 +293,7 @@ func TestProgressBecomesTheAnswer(t *testing.T) {
 	if e := next(); e.Kind != peer.Edit || e.ID != first.ID || e.Body != "The answer." || e.Notice || e.Live {
 		t.Errorf("got %+v", e)
 	}
-	equal(t, s.Count("redact"), 0, "redactions")
+	expect.Equal(t, s.Count("redact"), 0, "redactions")
 }
 
 // Nobody is told of an edit: an answer that took longer than a minute is a new message, and the notice is taken back. So it is too when
@@ -351,7 +352,7 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 				t.Errorf("it reads %+v", last)
 			}
 			// It is ours: who replies to it talks to us, and an edit finds it.
-			sure(you.Reply(t.Context(), room, list[1].ID, "thanks"))(t)
+			expect.Must(you.Reply(t.Context(), room, list[1].ID, "thanks"))(t)
 			b.hears("thanks")
 		})
 	}
@@ -368,7 +369,7 @@ func TestProgressAfterARestart(t *testing.T) {
 	clock.advance(2 * time.Second)
 	b.Look()
 	first := peertest.Next(t, you, messageIn(room))
-	ok(t, b.Ack(t.Context(), id))
+	expect.OK(t, b.Ack(t.Context(), id))
 	b = b.again(echo)
 	await(t, s, "the notice is not taken back", func() bool {
 		list := eventsIn(s, room, b.UserID(), "m.room.message")
@@ -481,7 +482,7 @@ func TestPaceOfEdits(t *testing.T) {
 	clock.advance(900 * time.Millisecond)
 	settle()
 	await(t, s, "nothing more in the open room after 1.8 s", func() bool { return count(plain) == 2 })
-	equal(t, count(secret), 1, "after 1.8 s: events in the encrypted room")
+	expect.Equal(t, count(secret), 1, "after 1.8 s: events in the encrypted room")
 	clock.advance(1500 * time.Millisecond)
 	settle()
 	await(t, s, "nothing more in the encrypted room after 3.3 s", func() bool { return count(secret) == 2 })

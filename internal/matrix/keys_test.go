@@ -15,6 +15,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/test/expect"
 )
 
 // sessions lists the Megolm sessions that somebody has written in a room with, in order.
@@ -58,7 +59,7 @@ func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 		}
 	}
 	for _, user := range []string{b.UserID(), you.UserID()} {
-		equal(t, len(sessions(t, s, room, user)), 2, "%s has written 110 messages with keys", user)
+		expect.Equal(t, len(sessions(t, s, room, user)), 2, "%s has written 110 messages with keys", user)
 	}
 }
 
@@ -71,7 +72,7 @@ func TestKeyFollowsTheMembers(t *testing.T) {
 	late := person(t, s, "late")
 	s.SetState(you.UserID(), room, "m.room.member", late.UserID(), map[string]any{"membership": "invite"})
 	peertest.Next(t, late, peertest.Kind(room, peer.Invited))
-	ok(t, late.Join(t.Context(), room))
+	expect.OK(t, late.Join(t.Context(), room))
 	seen(t, you, b, room)
 	reads(t, b, room, "for four", you, friend, late)
 	for i, gone := range []string{"leave", "ban"} {
@@ -95,7 +96,7 @@ func TestKeyFollowsTheMembers(t *testing.T) {
 		e := peertest.Next(t, friend, func(e peer.Event) bool {
 			return e.Kind == peer.Message && strings.HasSuffix(e.Body, fmt.Sprint(" ", i))
 		})
-		equal(t, e.Body, fmt.Sprint("with the friend again ", i), "the friend reads")
+		expect.Equal(t, e.Body, fmt.Sprint("with the friend again ", i), "the friend reads")
 	}
 }
 
@@ -239,7 +240,7 @@ func TestSyncWithoutKeyCount(t *testing.T) {
 	for i := range 3 {
 		b := startWith(t, server, dir, echo, hurry, you.UserID())
 		await(t, s, "first sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
-		stored := sure(b.OneTimeKeys(t.Context()))(t)
+		stored := expect.Must(b.OneTimeKeys(t.Context()))(t)
 		if n := s.OneTimeKeys(b.UserID(), b.account().DeviceID); n < 40 || n > 60 || len(stored) != n {
 			t.Errorf("start %d: the homeserver has %d one-time keys, and %d are stored", i+1, n, len(stored))
 		}
@@ -397,7 +398,7 @@ func TestKeyNeverComes(t *testing.T) {
 			if !told[rooms[0]] || !told[rooms[1]] {
 				t.Errorf("told were %v", told)
 			}
-			equal(t, asked.Hits(), 2, "requests for the keys of two sessions")
+			expect.Equal(t, asked.Hits(), 2, "requests for the keys of two sessions")
 			b = b.again(echo)
 			k.forward(t, b, time.Hour)
 			// What the bot says last comes after all that it had to say.

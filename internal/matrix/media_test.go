@@ -19,13 +19,14 @@ import (
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/media"
+	"reverie/internal/test/expect"
 )
 
 var gif = []byte("GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;")
 
 func sendFile(t *testing.T, p *peer.Peer, room string, f peer.File, change func(*event.MessageEventContent)) string {
 	t.Helper()
-	id := sure(p.SendFile(t.Context(), room, f, change))(t)
+	id := expect.Must(p.SendFile(t.Context(), room, f, change))(t)
 	return id
 }
 
@@ -47,7 +48,7 @@ func TestFilesIn(t *testing.T) {
 			if f.Name != "cat.png" || f.Type != "image/gif" || f.Size != int64(len(gif)) || f.Kind != chat.ImageFile || f.Note != "" || f.Source != "" {
 				t.Errorf("got %+v", f)
 			}
-			equal(t, string(sure(os.ReadFile(filepath.Join(b.dir, f.Path)))(t)), string(gif), "kept")
+			expect.Equal(t, string(expect.Must(os.ReadFile(filepath.Join(b.dir, f.Path)))(t)), string(gif), "kept")
 			sendFile(t, you, room, peer.File{Name: "hi.ogg", Voice: true, Type: "audio/ogg", Data: []byte("OggS\x00hello")}, nil)
 			if in := b.next(); in.Text != "" || len(in.Files) != 1 || in.Files[0].Kind != chat.VoiceFile || in.Files[0].Type != "application/ogg" {
 				t.Errorf("heard %+v", in)
@@ -126,7 +127,7 @@ func TestFileAfterTrouble(t *testing.T) {
 		if len(in.Files) != 1 || in.Files[0].Path == "" || hook.Hits() != c.times {
 			t.Fatalf("heard %+v after %d failures", in, hook.Hits())
 		}
-		equal(t, string(sure(os.ReadFile(filepath.Join(b.dir, in.Files[0].Path)))(t)), c.file, "the file")
+		expect.Equal(t, string(expect.Must(os.ReadFile(filepath.Join(b.dir, in.Files[0].Path)))(t)), c.file, "the file")
 		hook.Remove()
 	}
 }
@@ -154,7 +155,7 @@ func TestSlowFile(t *testing.T) {
 			t.Errorf("got %+v", in.Files)
 		}
 	}
-	equal(t, strings.Join(heard, ", "), "elsewhere, first, second", "heard")
+	expect.Equal(t, strings.Join(heard, ", "), "elsewhere, first, second", "heard")
 }
 
 // TestFilesInGroups: a file in a group is for us when its caption mentions us, or when a message that is for us replies to it.
@@ -170,7 +171,7 @@ func TestFilesInGroups(t *testing.T) {
 	}
 	theirs := sendFile(t, other, room, peer.File{Name: "theirs.txt", Data: []byte("their words")}, nil)
 	peertest.Next(t, you, func(e peer.Event) bool { return e.ID == theirs })
-	sure(you.Reply(t.Context(), room, theirs, "what does it say?", b.UserID()))(t)
+	expect.Must(you.Reply(t.Context(), room, theirs, "what does it say?", b.UserID()))(t)
 	in := b.next()
 	if in.Text != "what does it say?" || len(in.Files) != 1 || in.Files[0].Name != "theirs.txt" || in.Files[0].Type != "text/plain" {
 		t.Errorf("heard %+v", in)
@@ -207,13 +208,13 @@ func TestFileOut(t *testing.T) {
 			if e.File.Name != "dot.gif" || e.File.Caption != "Here *it* is" || e.File.Type != "image/gif" || e.File.Sealed != encrypted || e.Encrypted != encrypted || !e.File.Image || e.File.Width != 1 {
 				t.Errorf("got %+v %+v", e, e.File)
 			}
-			equal(t, string(sure(you.Download(t.Context(), e))(t)), string(gif), "downloaded")
-			equal(t, uploads.Hits(), 1, "uploads")
+			expect.Equal(t, string(expect.Must(you.Download(t.Context(), e))(t)), string(gif), "downloaded")
+			expect.Equal(t, uploads.Hits(), 1, "uploads")
 			if raw := s.Uploads(); encrypted && bytes.Contains(bytes.Join(raw, nil), gif[:10]) {
 				t.Error("it was uploaded in plain")
 			}
 			b.stop()
-			equal(t, outgoing(s, b, room), 1, "events")
+			expect.Equal(t, outgoing(s, b, room), 1, "events")
 		})
 	}
 }
@@ -302,8 +303,8 @@ func TestLongAnswerIsAFile(t *testing.T) {
 			}
 			b.next()
 			b.stop()
-			equal(t, outgoing(s, b, room), 2, "events")
-			equal(t, uploads.Hits(), 1, "uploads after the one that was cut off")
+			expect.Equal(t, outgoing(s, b, room), 2, "events")
+			expect.Equal(t, uploads.Hits(), 1, "uploads after the one that was cut off")
 		})
 	}
 }
@@ -372,12 +373,12 @@ func TestLongAnswerChanges(t *testing.T) {
 		old = e.ID
 	}
 	sayIt("Never mind.", false)
-	equal(t, hear(peer.Edit).Body, "Never mind.", "short")
+	expect.Equal(t, hear(peer.Edit).Body, "Never mind.", "short")
 	gone(old)
 	sayIt(essay("birds"), false)
 	hear(peer.Edit)
 	file := hear(peer.Message)
-	ok(t, b.Redact(t.Context(), room, "re:1"))
+	expect.OK(t, b.Redact(t.Context(), room, "re:1"))
 	gone(first.ID)
 	gone(file.ID)
 }

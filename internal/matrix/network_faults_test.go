@@ -20,6 +20,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/test/expect"
 )
 
 type mishap struct {
@@ -236,7 +237,7 @@ func TestHomeserverRestarts(t *testing.T) {
 		s.Stop()
 		s.Say(you.UserID(), plain, "asked while you were down")
 		b.logs("sync failed; trying again")
-		ok(t, s.Listen())
+		expect.OK(t, s.Listen())
 		hears(t, you, plain, "echo: **asked while you were down**")
 		echoes(t, you, secret, "after")
 		typing := s.Count("typing")
@@ -282,7 +283,7 @@ func TestHungPoll(t *testing.T) {
 			s, you, b, room := chatting(t, true, echo)
 			hook := inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), fault)
 			echoes(t, you, room, "hello?")
-			equal(t, hook.Hits(), 1, "times that the fault was met")
+			expect.Equal(t, hook.Hits(), 1, "times that the fault was met")
 		})
 	}
 }
@@ -314,7 +315,7 @@ func TestTooManyRequests(t *testing.T) {
 	if waited := sends[0].At.Sub(time.Unix(0, told.Load())); waited < want {
 		t.Errorf("tried again after %s, want %s at least", waited, want)
 	}
-	equal(t, hook.Hits(), 2, "times that the fault was met")
+	expect.Equal(t, hook.Hits(), 2, "times that the fault was met")
 }
 
 // While an answer is being written the homeserver wants less: what lies between
@@ -349,7 +350,7 @@ func TestTooManyRequestsWhileWriting(t *testing.T) {
 	if len(messages) != 1 || edits != 1 {
 		t.Errorf("%d messages and %d edits for %d pieces, want one of each", len(messages), edits, pieces)
 	}
-	equal(t, s.Count("send"), 5, "requests: the beginning, two refused pieces, and the end twice")
+	expect.Equal(t, s.Count("send"), 5, "requests: the beginning, two refused pieces, and the end twice")
 	if pause := refused[1].Sub(refused[0]); pause < 3*time.Second {
 		t.Errorf("after being refused the next piece came within %s, want twice the usual pause at least", pause)
 	}
@@ -428,7 +429,7 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 						t.Errorf("%s sees %+v", p.UserID(), e)
 					}
 				}
-				equal(t, hook.Hits(), 1, "times that the fault was met")
+				expect.Equal(t, hook.Hits(), 1, "times that the fault was met")
 			})
 		}
 	}
@@ -456,7 +457,7 @@ func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
 			e := peertest.Next(t, tablet, func(e peer.Event) bool {
 				return e.Room == room && (e.Body == "two" || e.Kind == peer.Undecryptable && e.ID == lastOf(t, s, room, b.UserID()))
 			})
-			equal(t, e.Body, "two", "the new device sees")
+			expect.Equal(t, e.Body, "two", "the new device sees")
 		})
 	}
 }

@@ -2,13 +2,11 @@ package matrix
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
@@ -18,6 +16,7 @@ import (
 	"reverie/internal/delivery"
 	"reverie/internal/settings"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 )
 
 const self = "@reverie:example.org"
@@ -25,7 +24,7 @@ const self = "@reverie:example.org"
 // newOffline is a client that has nothing but its rows.
 func newOffline(t *testing.T) *Client {
 	t.Helper()
-	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { db.Close() })
 	c := &Client{cfg: Config{DB: db, now: time.Now}, cli: &mautrix.Client{UserID: "@b:b", DeviceID: "DEV"}}
 	c.inbox, c.outbox = delivery.New(db, c.cfg.now, command.Retries)
@@ -36,51 +35,25 @@ func inbound(id string) chat.Inbound {
 	return chat.Inbound{ID: id, Room: "!r", Sender: "@me:b", SenderName: "Me", Text: "text of " + id, Private: true, At: time.UnixMilli(1_700_000_000_000)}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// sure returns what there is if there was no error.
-func sure[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-// equal fails unless got is what is wanted.
-func equal[T comparable](t *testing.T, got, want T, what string, args ...any) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", fmt.Sprintf(what, args...), got, want)
-	}
-}
-
 // Holds F8.
 func TestInboxAndTokenGoTogether(t *testing.T) {
 	c, ctx := newOffline(t), t.Context()
-	must(t, c.commit(ctx, "s1", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Inbound: inbound("$1")}, {Inbound: inbound("$2")}}}}))
-	rows := sure(c.inbox.Waiting(ctx, 100))(t)
+	expect.OK(t, c.commit(ctx, "s1", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Inbound: inbound("$1")}, {Inbound: inbound("$2")}}}}))
+	rows := expect.Must(c.inbox.Waiting(ctx, 100))(t)
 	want := []delivery.InboxRow{{Seq: 1, Inbound: inbound("$1")}, {Seq: 2, Inbound: inbound("$2")}}
-	equal(t, cmp.Diff(want, rows), "", "inbox (-want +got)")
+	expect.NoDiff(t, rows, want, "inbox")
 	// A sync that cannot be stored whole leaves nothing behind, and no token.
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := c.commit(cancelled, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Inbound: inbound("$3")}}}}); err == nil {
 		t.Error("stored with a cancelled context")
 	}
-	sure(c.cfg.DB.ExecContext(ctx, `CREATE TRIGGER fail BEFORE UPDATE ON matrix_sync BEGIN SELECT raise(ABORT, 'disk full'); END`))(t)
+	expect.Must(c.cfg.DB.ExecContext(ctx, `CREATE TRIGGER fail BEFORE UPDATE ON matrix_sync BEGIN SELECT raise(ABORT, 'disk full'); END`))(t)
 	if err := c.commit(ctx, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Inbound: inbound("$3")}}}}); err == nil {
 		t.Error("stored without its token")
 	}
-	equal(t, len(sure(c.inbox.Waiting(ctx, 100))(t)), 2, "messages, none without its token")
-	equal(t, sure(c.position(ctx))(t).token, "s1", "the token")
+	expect.Equal(t, len(expect.Must(c.inbox.Waiting(ctx, 100))(t)), 2, "messages, none without its token")
+	expect.Equal(t, expect.Must(c.position(ctx))(t).token, "s1", "the token")
 	c.cli.DeviceID = "OTHER"
 	if p, err := c.position(ctx); err != nil || p.token != "" || !p.at.IsZero() {
 		t.Errorf("another device's position %+v %v, want none", p, err)
@@ -132,9 +105,9 @@ func TestDropOld(t *testing.T) {
 				}
 				got += e.Content.Raw["body"].(string) + " "
 			}
-			equal(t, got, c.want, "kept")
-			equal(t, states, 0, "states that were dropped")
-			equal(t, dropped, len(c.events)-len(room.Timeline.Events), "dropped, it says")
+			expect.Equal(t, got, c.want, "kept")
+			expect.Equal(t, states, 0, "states that were dropped")
+			expect.Equal(t, dropped, len(c.events)-len(room.Timeline.Events), "dropped, it says")
 		})
 	}
 }

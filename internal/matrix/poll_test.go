@@ -14,6 +14,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/test/expect"
 )
 
 const (
@@ -48,7 +49,7 @@ func (b *bot) nextChange() chat.Inbound {
 // votes has the person choose an option, and expects what comes of it.
 func (b *bot) votes(you *peer.Peer, asked peer.Event, text string, want chat.Inbound) chat.Inbound {
 	b.t.Helper()
-	id := sure(you.Vote(b.t.Context(), asked.Room, asked, text))(b.t)
+	id := expect.Must(you.Vote(b.t.Context(), asked.Room, asked, text))(b.t)
 	got := b.nextChange()
 	want.ID, want.Room, want.Sender, want.SenderName, want.Change, want.At = id, asked.Room, you.UserID(), got.SenderName, chat.Voted, got.At
 	if got.At.IsZero() || cmp.Diff(want, got) != "" {
@@ -62,7 +63,7 @@ func eventsOf(t *testing.T, s *matrixtest.Server, room, kind string) (list []map
 	t.Helper()
 	for _, raw := range s.Events(room) {
 		var e map[string]any
-		ok(t, json.Unmarshal(raw, &e))
+		expect.OK(t, json.Unmarshal(raw, &e))
 		if e["type"] == kind {
 			list = append(list, e)
 		}
@@ -97,9 +98,9 @@ func TestPoll(t *testing.T) {
 				"m.room.message":              {"msgtype": "m.text", "body": "* Tea?", "m.new_content": map[string]any{"msgtype": "m.text", "body": "Tea?"}, "m.relates_to": replace},
 				"org.matrix.msc3381.poll.end": {"org.matrix.msc3381.poll.end": map[string]any{}, "m.relates_to": map[string]any{"rel_type": "m.reference", "event_id": asked.ID}},
 			} {
-				sure(you.Post(t.Context(), room, kind, content))(t)
+				expect.Must(you.Post(t.Context(), room, kind, content))(t)
 			}
-			sure(you.Post(t.Context(), room, voteType, peer.VoteFor(asked.ID, "maybe")))(t)
+			expect.Must(you.Post(t.Context(), room, voteType, peer.VoteFor(asked.ID, "maybe")))(t)
 			b.votes(you, asked, "No", chat.Inbound{Target: "ask:1", Text: "no", Private: true})
 			say(t, you, room, "hello")
 			comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }, "echo: **hello**")
@@ -109,7 +110,7 @@ func TestPoll(t *testing.T) {
 			id, err := you.Post(t.Context(), room, "m.poll.response", map[string]any{ // as the specification has it
 				"m.relates_to": map[string]any{"rel_type": "m.reference", "event_id": asked.ID}, "m.selections": []string{asked.Poll.ID("No")},
 			})
-			ok(t, err)
+			expect.OK(t, err)
 			if got := b.nextChange(); got.ID != id || got.Change != chat.Voted || got.Target != "ask:1" || got.Text != "no" {
 				t.Errorf("delivered %+v", got)
 			}
@@ -120,7 +121,7 @@ func TestPoll(t *testing.T) {
 			}
 			b.says(room, closing)
 			b.says(room, poll("ask:1"))
-			sure(you.Vote(t.Context(), room, asked, "No"))(t)
+			expect.Must(you.Vote(t.Context(), room, asked, "No"))(t)
 			say(t, you, room, "and now?")
 			comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }, "echo: **and now?**")
 			if len(b.changes) > 0 {
@@ -147,7 +148,7 @@ func TestPollContent(t *testing.T) {
 	p := poll("ask:1")
 	p.Thread, p.Mention = root, []string{you.UserID()}
 	asked := b.asks(you, room, p)
-	equal(t, asked.Thread, root, "asked in")
+	expect.Equal(t, asked.Thread, root, "asked in")
 	const text = "org.matrix.msc1767.text"
 	all := question + "\n1. Yes, this once\n2. No"
 	want := map[string]any{
@@ -164,7 +165,7 @@ func TestPollContent(t *testing.T) {
 		"m.relates_to": map[string]any{"rel_type": "m.thread", "event_id": root, "is_falling_back": true,
 			"m.in_reply_to": map[string]any{"event_id": root}},
 	}
-	equal(t, cmp.Diff(want, eventsOf(t, s, room, pollBegin)[0]["content"]), "", "the start (-want +got)")
+	expect.NoDiff(t, eventsOf(t, s, room, pollBegin)[0]["content"], want, "the start")
 	b.votes(you, asked, "Yes, this once", chat.Inbound{Target: "ask:1", Text: "once", Branch: root})
 	b.says(room, chat.Outgoing{ID: "ask:1", Text: "It is deleted."})
 	peertest.Next(t, you, peertest.Kind(room, peer.Closed))
@@ -172,7 +173,7 @@ func TestPollContent(t *testing.T) {
 		"org.matrix.msc3381.poll.end": map[string]any{}, text: "It is deleted.", "body": "It is deleted.", "m.mentions": map[string]any{},
 		"m.relates_to": map[string]any{"rel_type": "m.reference", "event_id": asked.ID},
 	}
-	equal(t, cmp.Diff(want, eventsOf(t, s, room, "org.matrix.msc3381.poll.end")[0]["content"]), "", "the end (-want +got)")
+	expect.NoDiff(t, eventsOf(t, s, room, "org.matrix.msc3381.poll.end")[0]["content"], want, "the end")
 }
 
 // What is no vote of somebody who may, for one option of this very poll, is nothing.
@@ -196,7 +197,7 @@ func TestVotesThatDoNotCount(t *testing.T) {
 			words := peertest.Next(t, you, messageIn(room))
 			own, err := you.Post(t.Context(), room, pollBegin, map[string]any{pollBegin: map[string]any{
 				"question": map[string]any{"org.matrix.msc1767.text": "Tea?"}, "answers": []any{map[string]any{"id": asked.Poll.ID("No")}}}})
-			ok(t, err)
+			expect.OK(t, err)
 			no, yes := asked.Poll.ID("No"), asked.Poll.ID("Yes, this once")
 			related := func(kind string) map[string]any {
 				content := peer.VoteFor(asked.ID, no)
@@ -234,19 +235,19 @@ func TestVotesThatDoNotCount(t *testing.T) {
 			s.Post(friend.UserID(), room, voteType, vote) // who is not in the room
 			s.Post(b.UserID(), room, voteType, vote)      // our own account
 			if encrypted {
-				sure(you.PostPlain(t.Context(), room, voteType, vote))(t)
+				expect.Must(you.PostPlain(t.Context(), room, voteType, vote))(t)
 				s.Vote(you.UserID(), room, asked.ID, no)
 				s.Post(you.UserID(), room, "m.poll.response", map[string]any{"m.relates_to": vote["m.relates_to"], "m.selections": []string{no}})
 			}
 			for _, key := range []string{"👍", "✅", "No", "no", no} {
-				ok(t, you.React(t.Context(), room, asked.ID, key))
+				expect.OK(t, you.React(t.Context(), room, asked.ID, key))
 			}
 			good := b.votes(you, asked, "Yes, this once", chat.Inbound{Target: "ask:1", Text: "once"})
-			ok(t, s.Redeliver(room, good.ID))
+			expect.OK(t, s.Redeliver(room, good.ID))
 			again := b.votes(you, other, "No", chat.Inbound{Target: "ask:2", Text: "no"})
 			b.stop()
 			before := b.log
-			ok(t, s.Redeliver(room, good.ID))
+			expect.OK(t, s.Redeliver(room, good.ID))
 			b = b.again(echo)
 			last := b.votes(you, far, "No", chat.Inbound{Target: "ask:3", Text: "no"})
 			db := openDB(t, dir)
@@ -273,7 +274,7 @@ func TestPollIsSentOnce(t *testing.T) {
 	b.stop()
 	db := openDB(t, b.dir)
 	execute(t, db, `UPDATE outbox SET text = 'Too late.', closed = 1, revision = 2, state = 'pending' WHERE id = 'ask:1'`)
-	ok(t, db.Close())
+	expect.OK(t, db.Close())
 	b.again(echo)
 	asked := peertest.Next(t, you, peertest.Kind(room, peer.Asked))
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != "Too late." {
@@ -296,9 +297,9 @@ func TestPollTakenBack(t *testing.T) {
 	if got := b.nextChange(); got.ID != by || got.Change != chat.TakenBack || got.Target != "re-$x-ask" || got.Sender != you.UserID() {
 		t.Errorf("delivered %+v", got)
 	}
-	sure(you.Vote(t.Context(), room, first, "No"))(t)
+	expect.Must(you.Vote(t.Context(), room, first, "No"))(t)
 	b.stop()
-	vote := sure(you.Vote(t.Context(), room, second, "No"))(t)
+	vote := expect.Must(you.Vote(t.Context(), room, second, "No"))(t)
 	s.Redact(you.UserID(), room, vote)
 	b = b.again(echo)
 	b.votes(you, second, "Yes, this once", chat.Inbound{Target: "ask:2", Text: "once", Private: true})
@@ -341,10 +342,10 @@ func TestPollOnTheHomeserver(t *testing.T) {
 	if asked.Body != question || !asked.Encrypted || asked.Poll.ID("Yes, this once") == "" || asked.Poll.ID("No") == "" {
 		t.Errorf("asked %+v %+v", asked, asked.Poll)
 	}
-	sure(you.PostPlain(t.Context(), room, voteType, peer.VoteFor(asked.ID, asked.Poll.ID("No"))))(t)
+	expect.Must(you.PostPlain(t.Context(), room, voteType, peer.VoteFor(asked.ID, asked.Poll.ID("No"))))(t)
 	b.votes(you, asked, "Yes, this once", chat.Inbound{Target: "ask:1", Text: "once", Private: true})
 	b.stop()
-	id := sure(you.Vote(t.Context(), room, asked, "No"))(t)
+	id := expect.Must(you.Vote(t.Context(), room, asked, "No"))(t)
 	b = start(t, server, dir, echo, you.UserID())
 	if got := b.nextChange(); got.ID != id || got.Change != chat.Voted || got.Target != "ask:1" || got.Text != "no" {
 		t.Errorf("delivered %+v", got)

@@ -17,6 +17,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/test/expect"
 )
 
 // Twenty rooms ask at once, and the homeserver does not take what the bot says
@@ -75,7 +76,7 @@ func TestLeaveAndComeBack(t *testing.T) {
 			left := func(room string, want bool) {
 				t.Helper()
 				gone, err := b.Left(t.Context(), room)
-				if ok(t, err); gone != want {
+				if expect.OK(t, err); gone != want {
 					t.Errorf("%s counts as left: %v", room, gone)
 				}
 			}
@@ -234,7 +235,7 @@ func TestTypingEnds(t *testing.T) {
 	b.Typing(context.Background(), room, true)
 	await(t, s, "not typing", func() bool { return s.Typing(room, b.UserID()) })
 	b.stop()
-	equal(t, s.Typing(room, b.UserID()), false, "typing after the end")
+	expect.Equal(t, s.Typing(room, b.UserID()), false, "typing after the end")
 }
 
 // An answer that tells of a room's state from before a change, and comes after it, does not undo what the bot is called there.
@@ -286,9 +287,9 @@ func TestManyInvitations(t *testing.T) {
 		}
 	}
 	converse(t, you, b, room, "and now?")
-	equal(t, s.Count("leave")-n, 0, "requests too many")
-	equal(t, s.Count("join"), 1, "requests to join")
-	equal(t, len(b.heard), 0, "times that a model was asked")
+	expect.Equal(t, s.Count("leave")-n, 0, "requests too many")
+	expect.Equal(t, s.Count("join"), 1, "requests to join")
+	expect.Equal(t, len(b.heard), 0, "times that a model was asked")
 }
 
 // The bot is thrown out of a room while it answers there: what is asked there needs no answer any more, what was to be said is given up
@@ -346,10 +347,10 @@ func TestRemovedWhileAnswering(t *testing.T) {
 			if n := tried() - before; n > 8 { // yours and its one in the other room, and what it tries here
 				t.Errorf("%d requests after it was thrown out", n)
 			}
-			equal(t, s.Membership(room, b.UserID()), membership, "membership")
+			expect.Equal(t, s.Membership(room, b.UserID()), membership, "membership")
 			b = b.again(echo)
 			echoes(t, you, other, "after a restart?")
-			equal(t, s.Membership(room, b.UserID()), membership, "membership")
+			expect.Equal(t, s.Membership(room, b.UserID()), membership, "membership")
 			s.SetState(you.UserID(), room, "m.room.member", b.UserID(), map[string]any{"membership": "invite"})
 			joined(t, you, room, b.UserID())
 			echoes(t, you, room, "welcome back")
@@ -370,7 +371,7 @@ func TestRefusedMessages(t *testing.T) {
 	say(t, you, room, "three")
 	await(t, s, "the answers are not given up", func() bool { return b.Status(t.Context()).Dead == 2 })
 	echoes(t, you, other, "here?")
-	equal(t, hook.Hits(), 2, "tries to send two messages")
+	expect.Equal(t, hook.Hits(), 2, "tries to send two messages")
 	hook.Remove()
 	echoes(t, you, room, "four")
 }

@@ -20,6 +20,7 @@ import (
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 )
 
 // ending opens and runs the bot in dir and returns the error it ends with.
@@ -67,8 +68,8 @@ func restoreDB(t *testing.T, dir, from string) {
 	for _, name := range []string{"bot.db", "bot.db-wal", "bot.db-shm"} {
 		_ = os.Remove(filepath.Join(dir, name))
 	}
-	data := sure(os.ReadFile(from))(t)
-	ok(t, os.WriteFile(filepath.Join(dir, "bot.db"), data, 0o600))
+	data := expect.Must(os.ReadFile(from))(t)
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "bot.db"), data, 0o600))
 }
 
 // rows counts the rows of a table in the bot's database.
@@ -76,7 +77,7 @@ func rows(t *testing.T, dir, table string) (n int) {
 	t.Helper()
 	db := openDB(t, dir)
 	defer db.Close()
-	ok(t, db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table).Scan(&n))
+	expect.OK(t, db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table).Scan(&n))
 	return n
 }
 
@@ -105,7 +106,7 @@ func TestOldCopyOfTheKeys(t *testing.T) {
 	if n := s.Count("keys_upload") - uploads; n > 10 {
 		t.Errorf("%d uploads were tried", n)
 	}
-	equal(t, rows(t, b.dir, "crypto_olm_session"), olm, "Olm sessions that are left")
+	expect.Equal(t, rows(t, b.dir, "crypto_olm_session"), olm, "Olm sessions that are left")
 	if n := rows(t, b.dir, "crypto_megolm_inbound_session"); n < megolm {
 		t.Errorf("%d Megolm sessions are left of %d", n, megolm)
 	}
@@ -166,7 +167,7 @@ func TestKeysOfAnotherDevice(t *testing.T) {
 	before := rows(t, b.dir, "crypto_olm_session")
 	wants(t, ending(t, b.server, b.dir, nil, you.UserID()), device, "account.json away", "recovery.key")
 	wants(t, ending(t, b.server, b.dir, nil, you.UserID()), device, "account.json away")
-	ok(t, os.Rename(filepath.Join(b.dir, "matrix/account.json"), filepath.Join(b.dir, "away")))
+	expect.OK(t, os.Rename(filepath.Join(b.dir, "matrix/account.json"), filepath.Join(b.dir, "away")))
 	b = b.again(echo)
 	if st := b.Status(t.Context()); st.Device == device || !st.CrossSigned {
 		t.Errorf("status %+v, want a new, cross-signed device", st)
@@ -206,29 +207,29 @@ func TestDamagedKeys(t *testing.T) {
 		{"the device's keys are garbled", change(`UPDATE crypto_account SET account = CAST('garbage' AS BLOB)`), []string{"pickle.key does not fit"}},
 		{"all of it is gone", func() { restoreDB(t, b.dir, os.DevNull) }, []string{"account.json away"}},
 		{"it is no database", func() { restoreDB(t, b.dir, filepath.Join(b.dir, "matrix/account.json")) }, []string{"bot.db"}},
-		{"it is cut off", func() { ok(t, os.Truncate(filepath.Join(b.dir, "bot.db"), 8192)) }, []string{"bot.db"}},
+		{"it is cut off", func() { expect.OK(t, os.Truncate(filepath.Join(b.dir, "bot.db"), 8192)) }, []string{"bot.db"}},
 		{"the wrong pickle key", func() {
-			ok(t, os.WriteFile(filepath.Join(b.dir, "matrix/pickle.key"), []byte(strings.Repeat("k", 32)), 0o600))
+			expect.OK(t, os.WriteFile(filepath.Join(b.dir, "matrix/pickle.key"), []byte(strings.Repeat("k", 32)), 0o600))
 		}, []string{"pickle.key does not fit"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			key := sure(os.ReadFile(filepath.Join(b.dir, "matrix/pickle.key")))(t)
+			key := expect.Must(os.ReadFile(filepath.Join(b.dir, "matrix/pickle.key")))(t)
 			restoreDB(t, b.dir, good)
 			c.damage()
 			files := contents(t, filepath.Join(b.dir, "matrix"))
 			for range 2 { // the first try must not have changed anything
 				wants(t, tryOpen(t, b.server, b.dir, you.UserID()), c.words...)
 			}
-			equal(t, contents(t, filepath.Join(b.dir, "matrix")), files, "the files")
+			expect.Equal(t, contents(t, filepath.Join(b.dir, "matrix")), files, "the files")
 			restoreDB(t, b.dir, good)
-			ok(t, os.WriteFile(filepath.Join(b.dir, "matrix/pickle.key"), key, 0o600))
+			expect.OK(t, os.WriteFile(filepath.Join(b.dir, "matrix/pickle.key"), key, 0o600))
 			if err := tryOpen(t, b.server, b.dir, you.UserID()); err != nil {
 				t.Errorf("with the right file in its place: %v", err)
 			}
 		})
 	}
 	b = b.again(echo)
-	equal(t, b.account().DeviceID, device, "the device")
+	expect.Equal(t, b.account().DeviceID, device, "the device")
 	converse(t, you, b, room, "two")
 }
 
@@ -247,9 +248,9 @@ func tryOpen(t *testing.T, server *homeserver.Server, dir, owner string) error {
 // contents lists the files of a folder with what is in them.
 func contents(t *testing.T, dir string) (all string) {
 	t.Helper()
-	entries := sure(os.ReadDir(dir))(t)
+	entries := expect.Must(os.ReadDir(dir))(t)
 	for _, e := range entries {
-		data := sure(os.ReadFile(filepath.Join(dir, e.Name())))(t)
+		data := expect.Must(os.ReadFile(filepath.Join(dir, e.Name())))(t)
 		all += fmt.Sprintf("%s: %q\n", e.Name(), data)
 	}
 	return all
@@ -259,14 +260,14 @@ func contents(t *testing.T, dir string) (all string) {
 // though the program had been killed there. The returned function undoes it.
 func dead(t *testing.T, db *sql.DB, table, when string) (revive func()) {
 	t.Helper()
-	rows := sure(db.QueryContext(t.Context(), `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'`))(t)
+	rows := expect.Must(db.QueryContext(t.Context(), `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'`))(t)
 	var tables, triggers []string
 	for rows.Next() {
 		var name string
-		ok(t, rows.Scan(&name))
+		expect.OK(t, rows.Scan(&name))
 		tables = append(tables, name)
 	}
-	ok(t, rows.Err())
+	expect.OK(t, rows.Err())
 	execute(t, db, `CREATE TABLE death (at TEXT)`)
 	trigger := func(table, action, when, do string) {
 		name := fmt.Sprint("death", len(triggers))
@@ -345,11 +346,11 @@ func TestDiedWhileAKeyWasStored(t *testing.T) {
 func TestOneTimeKeyIsUsedUp(t *testing.T) {
 	t.Parallel()
 	_, you, b, room := chatting(t, true, echo)
-	before := sure(b.OneTimeKeys(t.Context()))(t)
+	before := expect.Must(b.OneTimeKeys(t.Context()))(t)
 	echoes(t, you, room, "one")
-	after := sure(b.OneTimeKeys(t.Context()))(t)
+	after := expect.Must(b.OneTimeKeys(t.Context()))(t)
 	maps.DeleteFunc(before, func(key string, _ bool) bool { return after[key] })
-	equal(t, len(before), 1, "one-time keys were used up")
+	expect.Equal(t, len(before), 1, "one-time keys were used up")
 }
 
 // Many keys come at once, among them one that breaks the library's work on it, and the program is killed at each of them in turn.
@@ -404,7 +405,7 @@ func TestPanicBehindAnOpenedMessage(t *testing.T) {
 		WHEN NEW.source_user = '`+you.UserID()+`' AND NEW.room_id = '`+broken+`' BEGIN SELECT raise(ABORT, 'this key cannot be stored'); END`)
 	say(t, you, broken, "nobody can read this")
 	b.utd(1)
-	equal(t, strings.Contains(b.log.String(), "a fault for a test"), true, "the library stumbled")
+	expect.Equal(t, strings.Contains(b.log.String(), "a fault for a test"), true, "the library stumbled")
 	echoes(t, you, room, "one")
 	b.stop()
 	rotate(t, s, you, room)

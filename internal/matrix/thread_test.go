@@ -19,6 +19,7 @@ import (
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/settings"
+	"reverie/internal/test/expect"
 )
 
 // placed is an event of the bot.
@@ -156,8 +157,8 @@ func TestRootIsQuoted(t *testing.T) {
 			ours := peertest.Next(t, you, spoken(room, b.UserID())).ID
 			state := s.SetState(you.UserID(), room, "m.room.topic", "", content{"topic": "colours"})
 			clear := s.Say(other.UserID(), room, "in the clear")
-			foreign := sure(s.Inject(room, `{"type":"m.room.encrypted","sender":"@other:matrix.test","content":{"algorithm":"m.megolm.v1.aes-sha2","ciphertext":"AAAA","session_id":"x","sender_key":"y","device_id":"Z"}}`))(t)
-			redacted := sure(s.Inject(room, `{"type":"m.room.message","sender":"@other:matrix.test","content":{},"unsigned":{"redacted_because":{"type":"m.room.redaction","sender":"@other:matrix.test"}}}`))(t)
+			foreign := expect.Must(s.Inject(room, `{"type":"m.room.encrypted","sender":"@other:matrix.test","content":{"algorithm":"m.megolm.v1.aes-sha2","ciphertext":"AAAA","session_id":"x","sender_key":"y","device_id":"Z"}}`))(t)
+			redacted := expect.Must(s.Inject(room, `{"type":"m.room.message","sender":"@other:matrix.test","content":{},"unsigned":{"redacted_because":{"type":"m.room.redaction","sender":"@other:matrix.test"}}}`))(t)
 			plain, plainSender := "in the clear", other.UserID()
 			if encrypted {
 				plain, plainSender = "[it could not be read]", ""
@@ -172,13 +173,13 @@ func TestRootIsQuoted(t *testing.T) {
 				{"that is nowhere", "$nowhere", "", "[it could not be read]"},
 			} {
 				for i := range 2 { // the second message knows already
-					asked := sure(you.SayIn(t.Context(), room, c.root, "why?", b.UserID()))(t)
+					asked := expect.Must(you.SayIn(t.Context(), room, c.root, "why?", b.UserID()))(t)
 					in := b.next()
 					if in.ID != asked || in.Thread != c.root {
 						t.Fatalf("%s: heard %+v", c.name, in)
 					}
 					if i == 1 {
-						equal(t, len(in.Quotes), 0, "%s: quoted again: %+v", c.name, in.Quotes)
+						expect.Equal(t, len(in.Quotes), 0, "%s: quoted again: %+v", c.name, in.Quotes)
 						continue
 					}
 					if len(in.Quotes) != 1 {
@@ -200,7 +201,7 @@ func (b *bot) begin(room, root string) {
 	b.t.Helper()
 	db := openDB(b.t, b.dir)
 	defer db.Close()
-	sure(history.NewStore(db).Begin(b.t.Context(), &history.Compaction{Room: history.TalkOf(room, root)}))(b.t)
+	expect.Must(history.NewStore(db).Begin(b.t.Context(), &history.Compaction{Room: history.TalkOf(room, root)}))(b.t)
 }
 
 // TestActiveThread: in a thread in which we spoke, or which begins at a message of ours, allowed people need not mention us, for a day.
@@ -292,7 +293,7 @@ func (b *bot) set(t *testing.T, room, name, value string) {
 	t.Helper()
 	db := openDB(t, b.dir)
 	defer db.Close()
-	ok(t, settings.Store{DB: db}.Set(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
+	expect.OK(t, settings.Store{DB: db}.Set(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
 }
 
 // TestHeardInAGroup: what was said before comes along with a question, once, with who
@@ -308,8 +309,8 @@ func TestHeardInAGroup(t *testing.T) {
 			wrong := say(t, other, room, "we leave at nine")
 			say(t, you, room, "who brings bread?")
 			say(t, other, room, "!stop")
-			ok(t, other.Edit(t.Context(), room, wrong, "we leave at ten"))
-			ok(t, you.Edit(t.Context(), room, wrong, "we stay")) // who did not say it cannot change it
+			expect.OK(t, other.Edit(t.Context(), room, wrong, "we leave at ten"))
+			expect.OK(t, you.Edit(t.Context(), room, wrong, "we stay")) // who did not say it cannot change it
 			s.Redact(other.UserID(), room, regret)
 			sayTo(t, you, room, "what do you think?", b.UserID())
 			in := b.quotes(t, chat.QuoteHeard, "other: the lake is warm", "other: we leave at ten", "you: who brings bread?")
@@ -319,7 +320,7 @@ func TestHeardInAGroup(t *testing.T) {
 			peertest.Next(t, you, spoken(room, b.UserID()))
 			say(t, other, room, "fine")
 			await(t, s, "the line is not read", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE given = 0`) == 1 })
-			equal(t, b.holds(t, `SELECT count(*) FROM heard WHERE given = 1 AND text <> ''`), 0, "lines are kept longer than needed")
+			expect.Equal(t, b.holds(t, `SELECT count(*) FROM heard WHERE given = 1 AND text <> ''`), 0, "lines are kept longer than needed")
 			b.stop()
 			say(t, other, room, "and sunny")
 			b = b.again(echo)
@@ -345,7 +346,7 @@ func (b *bot) holds(t *testing.T, query string, args ...any) (n int) {
 	t.Helper()
 	db := openDB(t, b.dir)
 	defer db.Close()
-	ok(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
+	expect.OK(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
 	return n
 }
 
@@ -364,7 +365,7 @@ func TestHeardIsBounded(t *testing.T) {
 		last = s.Say(other.UserID(), room, fmt.Sprintf("line %d", i))
 	}
 	await(t, s, "the lines are not read", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE event = ?`, last) == 1 })
-	equal(t, b.holds(t, `SELECT count(*) FROM heard`), 20, "lines are kept")
+	expect.Equal(t, b.holds(t, `SELECT count(*) FROM heard`), 20, "lines are kept")
 	ask("and?")
 	b.quotes(t, chat.QuoteHeard, lines[30:]...)
 	for range 6 {
@@ -376,7 +377,7 @@ func TestHeardIsBounded(t *testing.T) {
 	}
 	s.Redact(other.UserID(), room, last)
 	await(t, s, "a quote outlives its message", func() bool { return b.holds(t, `SELECT count(*) FROM inbox WHERE instr(brought, ?)`, last) == 0 })
-	equal(t, b.holds(t, `SELECT count(*) FROM inbox WHERE instr(brought, 'ääää')`), 1, "messages have quotes")
+	expect.Equal(t, b.holds(t, `SELECT count(*) FROM inbox WHERE instr(brought, 'ääää')`), 1, "messages have quotes")
 	s.Say(other.UserID(), room, "bye")
 	await(t, s, "not heard", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE text = 'bye'`) == 1 })
 	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "leave"})
@@ -477,7 +478,7 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 	close(release)
 	hang.Remove()
 	b = b.again(echo)
-	equal(t, b.quotes(t, chat.QuoteReply, "you: first").Text, "about that", "heard")
+	expect.Equal(t, b.quotes(t, chat.QuoteReply, "you: first").Text, "about that", "heard")
 	b.hears("and after it")
 	s.Fault(matrixtest.On("event").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
 		a.Body.Reset()

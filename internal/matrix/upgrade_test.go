@@ -24,6 +24,7 @@ import (
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/settings"
+	"reverie/internal/test/expect"
 )
 
 // moves notes what was brought along.
@@ -74,7 +75,7 @@ func newUpgrading(t *testing.T, answer func(*bot, chat.Inbound)) *upgrading {
 // has seen nothing has nothing to bring along when it is replaced.
 func (b *bot) knows(room string) {
 	b.t.Helper()
-	db := sure(sql.Open("sqlite", filepath.Join(b.dir, "bot.db")))(b.t)
+	db := expect.Must(sql.Open("sqlite", filepath.Join(b.dir, "bot.db")))(b.t)
 	defer db.Close()
 	for deadline := time.Now().Add(peertest.Patience); ; time.Sleep(5 * time.Millisecond) {
 		var seen bool
@@ -154,21 +155,21 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	joined(t, u.you, to, u.b.UserID())
 	u.ask(t, to, "next")
 	await(t, u.s, "the question in the new room is not there", func() bool { return u.b.Status(t.Context()).Inbox == 2 })
-	equal(t, len(u.moves.made()), 0, "brought along before the end")
+	expect.Equal(t, len(u.moves.made()), 0, "brought along before the end")
 	release()
 	hears(t, u.you, u.old, "echo: **long**")
 	u.told(t, to, brought)
 	hears(t, u.you, to, "echo: **next**")
 	// Told again, while running and after a restart, nothing happens.
-	ok(t, u.s.Redeliver(u.old, stone))
+	expect.OK(t, u.s.Redeliver(u.old, stone))
 	u.tombstone(u.you.UserID(), to)
 	u.b.stop()
-	ok(t, u.s.Redeliver(u.old, stone))
+	expect.OK(t, u.s.Redeliver(u.old, stone))
 	u.start(t, echo)
 	u.ask(t, to, "and now?")
 	hears(t, u.you, to, "echo: **and now?**")
-	equal(t, strings.Join(u.moves.made(), ", "), u.old+" "+to, "brought along")
-	equal(t, u.notices(to, brought), 1, "times that the new room was told")
+	expect.Equal(t, strings.Join(u.moves.made(), ", "), u.old+" "+to, "brought along")
+	expect.Equal(t, u.notices(to, brought), 1, "times that the new room was told")
 }
 
 // The other ways in which a room is replaced.
@@ -178,7 +179,7 @@ func TestUpgrades(t *testing.T) {
 	follows := func(t *testing.T, u *upgrading, to string) {
 		t.Helper()
 		u.told(t, to, brought)
-		equal(t, strings.Join(u.moves.made(), ", "), u.old+" "+to, "brought along")
+		expect.Equal(t, strings.Join(u.moves.made(), ", "), u.old+" "+to, "brought along")
 	}
 	t.Run("while the bot was down", func(t *testing.T) {
 		u := newUpgrading(t, echo)
@@ -214,7 +215,7 @@ func TestUpgrades(t *testing.T) {
 		await(t, u.s, "no sync", func() bool { return !u.b.Status(t.Context()).LastSync.IsZero() })
 		u.ask(t, to, "still there?")
 		hears(t, u.you, to, "echo: **still there?**")
-		equal(t, len(u.moves.made()), 1, "brought along")
+		expect.Equal(t, len(u.moves.made()), 1, "brought along")
 	})
 	t.Run("closed until invited", func(t *testing.T) {
 		u := newUpgrading(t, echo)
@@ -223,7 +224,7 @@ func TestUpgrades(t *testing.T) {
 		u.told(t, u.old, "invite me")
 		u.s.SetState(u.you.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "invite"})
 		follows(t, u, to)
-		equal(t, u.notices(u.old, "invite me"), 1, "times that the old room was told")
+		expect.Equal(t, u.notices(u.old, "invite me"), 1, "times that the old room was told")
 	})
 	t.Run("closed, with a direct chat", func(t *testing.T) {
 		u := newUpgrading(t, echo)
@@ -240,10 +241,10 @@ func TestUpgrades(t *testing.T) {
 		u.tombstone(eve, u.s.Room(eve, matrixtest.NewRoom{}))
 		u.tombstone(eve, to)
 		u.told(t, u.old, "invite me")
-		equal(t, u.s.Count("join"), joins, "rooms joined")
+		expect.Equal(t, u.s.Count("join"), joins, "rooms joined")
 		u.s.SetState(u.you.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "invite"})
 		follows(t, u, to)
-		equal(t, u.notices(u.old, "invite me"), 1, "times that the old room was told")
+		expect.Equal(t, u.notices(u.old, "invite me"), 1, "times that the old room was told")
 	})
 	t.Run("into a room that a false tombstone named before", func(t *testing.T) {
 		u := newUpgrading(t, echo)
@@ -274,7 +275,7 @@ func TestUpgradesThatAreNone(t *testing.T) {
 		u.tombstone(u.friend.UserID(), to)
 		u.ask(t, u.old, "still there?")
 		peertest.Next(t, u.you, messageIn(u.old)) // the tombstone was seen before that
-		equal(t, u.s.Count("join"), 1, "requests to join one room")
+		expect.Equal(t, u.s.Count("join"), 1, "requests to join one room")
 		if m := u.s.Membership(to, u.b.UserID()); m != "" || len(u.moves.made()) != 0 {
 			t.Errorf("membership %q, brought along %q", m, u.moves.made())
 		}
@@ -353,7 +354,7 @@ func TestPrivateHistories(t *testing.T) {
 	for _, name := range []string{"ann", "ben", "carl"} {
 		s.Account(name, "a long enough password")
 	}
-	handle := func(b *bot, in chat.Inbound) { ok(b.t, b.Ack(b.t.Context(), in.ID)) }
+	handle := func(b *bot, in chat.Inbound) { expect.OK(b.t, b.Ack(b.t.Context(), in.ID)) }
 	b := startWith(t, server, t.TempDir(), handle, func(cfg *matrix.Config) {
 		cfg.Hurry()
 		cfg.Allow = []string{ben}
@@ -443,7 +444,7 @@ func (w *historyWorld) step(rt *rapid.T, h *roomHistory) {
 		h.setting, h.setBy = rapid.SampledFrom([]string{"auto", "on", "off"}).Draw(rt, "value"), owner
 		db := openDB(w.t, w.b.dir)
 		defer db.Close()
-		ok(w.t, settings.Store{DB: db}.Set(w.t.Context(), h.room, settings.Direct, h.setting, h.setBy, time.Now()))
+		expect.OK(w.t, settings.Store{DB: db}.Set(w.t.Context(), h.room, settings.Direct, h.setting, h.setBy, time.Now()))
 	case "tombstone":
 		own := w.s.Room(ben, matrixtest.NewRoom{Direct: true, Invite: []string{w.b.UserID()}})
 		w.hear(rt, ben, own)

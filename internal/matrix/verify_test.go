@@ -18,15 +18,16 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/test/expect"
 )
 
 // verifiable is somebody whose client can verify.
 func verifiable(t *testing.T, server *homeserver.Server, localpart string) *peer.Peer {
 	t.Helper()
 	const password = "a long enough password"
-	user := sure(server.Register(t.Context(), localpart, password))(t)
-	p := sure(peer.Login(t.Context(), peer.Config{Homeserver: server.URL, User: user, Password: password, DB: filepath.Join(t.TempDir(), localpart+".db")}))(t)
-	ok(t, p.EnableVerification(t.Context(), password))
+	user := expect.Must(server.Register(t.Context(), localpart, password))(t)
+	p := expect.Must(peer.Login(t.Context(), peer.Config{Homeserver: server.URL, User: user, Password: password, DB: filepath.Join(t.TempDir(), localpart+".db")}))(t)
+	expect.OK(t, p.EnableVerification(t.Context(), password))
 	peertest.Run(t, p)
 	return p
 }
@@ -76,8 +77,8 @@ func notice(t *testing.T, p *peer.Peer, room, words string) string {
 
 func trusts(t *testing.T, you *peer.Peer, b *bot, want bool) {
 	t.Helper()
-	equal(t, sure(you.Trusts(t.Context(), b.UserID()))(t), want, "the person trusts the bot")
-	equal(t, sure(b.Trusts(t.Context(), you.UserID()))(t), want, "the bot trusts the person")
+	expect.Equal(t, expect.Must(you.Trusts(t.Context(), b.UserID()))(t), want, "the person trusts the bot")
+	expect.Equal(t, expect.Must(b.Trusts(t.Context(), you.UserID()))(t), want, "the bot trusts the person")
 }
 
 var yesCode = regexp.MustCompile("`(!verify yes [a-z2-7]{4})`")
@@ -104,13 +105,6 @@ func sameEmoji(t *testing.T, you *peer.Peer, room string) (yes string) {
 	return m[1]
 }
 
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestVerification(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -120,14 +114,14 @@ func TestVerification(t *testing.T) {
 		second bool // the person's client confirms after the bot was told
 	}{
 		{"to-device", func(t *testing.T, you *peer.Peer, b *bot, _ string) {
-			txn := sure(you.VerifyUser(t.Context(), b.UserID()))(t)
+			txn := expect.Must(you.VerifyUser(t.Context(), b.UserID()))(t)
 			stage(t, you, peer.Ready)
-			ok(t, you.CompareEmoji(t.Context(), txn))
+			expect.OK(t, you.CompareEmoji(t.Context(), txn))
 		}, false, false},
 		{"in the room", func(t *testing.T, you *peer.Peer, b *bot, room string) {
-			txn := sure(you.VerifyInRoom(t.Context(), room, b.UserID()))(t)
+			txn := expect.Must(you.VerifyInRoom(t.Context(), room, b.UserID()))(t)
 			stage(t, you, peer.Ready)
-			ok(t, you.CompareEmoji(t.Context(), txn))
+			expect.OK(t, you.CompareEmoji(t.Context(), txn))
 		}, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -143,7 +137,7 @@ func TestVerification(t *testing.T) {
 			}
 			b.stop()
 			// The keys to sign with survive a restart, also when the recovery key was taken to a safe place.
-			ok(t, os.Remove(filepath.Join(dir, "matrix", "recovery.key")))
+			expect.OK(t, os.Remove(filepath.Join(dir, "matrix", "recovery.key")))
 			b = start(t, server, dir, commanded, you.UserID())
 			say(t, you, room, "!verify yes")
 			notice(t, you, room, "no verification to answer")
@@ -152,7 +146,7 @@ func TestVerification(t *testing.T) {
 			trusts(t, you, b, false)
 			txn := b.Verifications()[0]
 			confirm := []func(){
-				func() { ok(t, you.ConfirmEmoji(t.Context(), txn)) },
+				func() { expect.OK(t, you.ConfirmEmoji(t.Context(), txn)) },
 				func() { say(t, you, room, yes); notice(t, you, room, "Thank you") },
 			}
 			if c.second {
@@ -166,7 +160,7 @@ func TestVerification(t *testing.T) {
 			stage(t, you, peer.Done)
 			notice(t, you, room, "Verified")
 			trusts(t, you, b, true)
-			equal(t, len(b.Verifications()), 0, "still open")
+			expect.Equal(t, len(b.Verifications()), 0, "still open")
 			if types := onServer(t, you, room, "m.sas.v1"); c.inRoom == (types["m.room.encrypted"] < 16) || types["m.room.message"] > 0 {
 				t.Errorf("events on the server: %v", types)
 			}
@@ -186,11 +180,11 @@ func TestVerificationWithWrongEmoji(t *testing.T) {
 	you, friend := verifiable(t, server, "you"), peertest.Start(t, server, "friend")
 	b := start(t, server, t.TempDir(), commanded, you.UserID(), friend.UserID())
 	room, theirs := directChat(t, you, b), directChat(t, friend, b)
-	txn := sure(you.VerifyInRoom(t.Context(), room, b.UserID()))(t)
+	txn := expect.Must(you.VerifyInRoom(t.Context(), room, b.UserID()))(t)
 	stage(t, you, peer.Ready)
-	ok(t, you.CompareEmoji(t.Context(), txn))
+	expect.OK(t, you.CompareEmoji(t.Context(), txn))
 	sameEmoji(t, you, room)
-	ok(t, you.ConfirmEmoji(t.Context(), txn))
+	expect.OK(t, you.ConfirmEmoji(t.Context(), txn))
 	// Somebody else's answer is no answer.
 	for _, word := range []string{"yes", "no"} {
 		say(t, friend, theirs, "!verify "+word)
@@ -201,8 +195,8 @@ func TestVerificationWithWrongEmoji(t *testing.T) {
 	}
 	say(t, you, room, "!verify no")
 	notice(t, you, room, "does not match")
-	equal(t, stage(t, you, peer.Cancelled).Code, "m.mismatched_sas", "cancelled")
-	equal(t, len(b.Verifications()), 0, "still open")
+	expect.Equal(t, stage(t, you, peer.Cancelled).Code, "m.mismatched_sas", "cancelled")
+	expect.Equal(t, len(b.Verifications()), 0, "still open")
 	say(t, you, room, "!verify yes")
 	notice(t, you, room, "no verification to answer")
 	trusts(t, you, b, false)
@@ -217,28 +211,28 @@ func TestVerificationByStrangers(t *testing.T) {
 	b := start(t, server, t.TempDir(), commanded, you.UserID(), friend.UserID())
 	room := directChat(t, you, b)
 	group := create(t, you, peer.Room{Name: "shared", Encrypted: true, Invite: []string{b.UserID(), stranger.UserID(), friend.UserID()}})
-	ok(t, stranger.Join(t.Context(), group))
-	ok(t, friend.Join(t.Context(), group))
+	expect.OK(t, stranger.Join(t.Context(), group))
+	expect.OK(t, friend.Join(t.Context(), group))
 	joined(t, you, group, b.UserID())
-	sure(stranger.VerifyUser(t.Context(), b.UserID()))(t)
-	sure(stranger.VerifyInRoom(t.Context(), group, b.UserID()))(t)
+	expect.Must(stranger.VerifyUser(t.Context(), b.UserID()))(t)
+	expect.Must(stranger.VerifyInRoom(t.Context(), group, b.UserID()))(t)
 	// The person's own, in the room where the stranger is, too. It begins after the stranger's, so these were seen by then.
-	txn := sure(you.VerifyInRoom(t.Context(), group, b.UserID()))(t)
+	txn := expect.Must(you.VerifyInRoom(t.Context(), group, b.UserID()))(t)
 	stage(t, you, peer.Ready)
 	if open := b.Verifications(); len(open) != 1 || open[0] != txn {
 		t.Errorf("open: %v, want %s alone", open, txn)
 	}
-	ok(t, stranger.SendCancel(t.Context(), group, txn))
-	ok(t, friend.SendCancel(t.Context(), group, txn)) // may talk to the bot, but not for somebody else
-	ok(t, you.CompareEmoji(t.Context(), txn))
+	expect.OK(t, stranger.SendCancel(t.Context(), group, txn))
+	expect.OK(t, friend.SendCancel(t.Context(), group, txn)) // may talk to the bot, but not for somebody else
+	expect.OK(t, you.CompareEmoji(t.Context(), txn))
 	yes := sameEmoji(t, you, room) // shown in the direct chat, not in the group
-	ok(t, you.ConfirmEmoji(t.Context(), txn))
+	expect.OK(t, you.ConfirmEmoji(t.Context(), txn))
 	say(t, you, room, yes)
 	stage(t, you, peer.Done)
 	notice(t, you, room, "Verified")
 	trusts(t, you, b, true)
-	equal(t, len(stranger.Verifications()), 0, "answers to the stranger")
-	equal(t, sure(b.Trusts(t.Context(), stranger.UserID()))(t), false, "the bot trusts the stranger")
+	expect.Equal(t, len(stranger.Verifications()), 0, "answers to the stranger")
+	expect.Equal(t, expect.Must(b.Trusts(t.Context(), stranger.UserID()))(t), false, "the bot trusts the stranger")
 }
 
 // A confirmation counts for the verification whose emoji the person saw: it has a code, and a newer verification has another one.
@@ -250,9 +244,9 @@ func TestVerificationCode(t *testing.T) {
 	b := start(t, server, t.TempDir(), commanded, you.UserID())
 	room := directChat(t, you, b)
 	begin := func() string {
-		txn := sure(you.VerifyUser(t.Context(), b.UserID()))(t)
+		txn := expect.Must(you.VerifyUser(t.Context(), b.UserID()))(t)
 		peerStage(t, you, txn, peer.Ready)
-		ok(t, you.CompareEmoji(t.Context(), txn))
+		expect.OK(t, you.CompareEmoji(t.Context(), txn))
 		return txn
 	}
 	begin()
@@ -262,7 +256,7 @@ func TestVerificationCode(t *testing.T) {
 	if old == yes {
 		t.Fatalf("both verifications have the code %q", old)
 	}
-	ok(t, you.ConfirmEmoji(t.Context(), txn))
+	expect.OK(t, you.ConfirmEmoji(t.Context(), txn))
 	for _, wrong := range []string{old, "!verify yes", "!verify yes " + strings.Repeat("a", 40)} {
 		say(t, you, room, wrong)
 		notice(t, you, room, "Nothing is confirmed")
@@ -299,15 +293,15 @@ func verificationRequest(bot, body string) map[string]any {
 // inboxRows are the ids of all messages that were taken in, of whatever state.
 func inboxRows(t *testing.T, db *sql.DB) map[string]string {
 	t.Helper()
-	rows := sure(db.QueryContext(t.Context(), `SELECT id, state || ' ' || text FROM inbox`))(t)
+	rows := expect.Must(db.QueryContext(t.Context(), `SELECT id, state || ' ' || text FROM inbox`))(t)
 	defer rows.Close()
 	all := map[string]string{}
 	for rows.Next() {
 		var id, what string
-		ok(t, rows.Scan(&id, &what))
+		expect.OK(t, rows.Scan(&id, &what))
 		all[id] = what
 	}
-	ok(t, rows.Err())
+	expect.OK(t, rows.Err())
 	return all
 }
 
@@ -359,8 +353,8 @@ func TestPlainEventsInAnEncryptedRoom(t *testing.T) {
 			t.Errorf("%s was taken: %q", what, row)
 		}
 	}
-	equal(t, len(all), 2, "messages were taken: %v", all)
-	equal(t, len(b.Verifications()), 0, "verifications")
+	expect.Equal(t, len(all), 2, "messages were taken: %v", all)
+	expect.Equal(t, len(b.Verifications()), 0, "verifications")
 }
 
 // sentTo is the first event of the bot in a room.
@@ -404,7 +398,7 @@ func TestPlainVerificationRequest(t *testing.T) {
 	say(t, you, room, "!verify")
 	notice(t, you, room, "You are not verified yet")
 	for _, who := range []string{you.UserID(), stranger} {
-		equal(t, sure(b.Trusts(t.Context(), who))(t), false, "the bot trusts %s", who)
+		expect.Equal(t, expect.Must(b.Trusts(t.Context(), who))(t), false, "the bot trusts %s", who)
 	}
 	for _, sent := range s.Sends() {
 		if sent.User == b.UserID() && sent.Room == group && sent.Type != "m.room.encrypted" {

@@ -22,51 +22,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/test/expect"
 )
-
-// must is a value that comes without an error.
-func must[T any](v T, err error) func(failer) T {
-	return func(t failer) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
-
-// failer is a test, or a part of one that rapid makes.
-type failer interface {
-	Helper()
-	Errorf(string, ...any)
-	Fatal(...any)
-}
-
-// noError ends the test after an error.
-func noError(t failer, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal says what is not as wanted.
-func equal[T comparable](t failer, what any, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%v: got %+v, want %+v", what, got, want)
-	}
-}
-
-// never says what is, and should not be.
-func never(t failer, is bool, format string, args ...any) {
-	t.Helper()
-	if is {
-		t.Errorf(format, args...)
-	}
-}
 
 func keep(t *testing.T, s *Store, data []byte) Kept {
 	t.Helper()
-	k := must(s.Keep(bytes.NewReader(data), 64<<20))(t)
+	k := expect.Must(s.Keep(bytes.NewReader(data), 64<<20))(t)
 	return k
 }
 
@@ -101,7 +63,7 @@ func encode(t *testing.T, kind string, m image.Image) []byte {
 	case "gif":
 		err = gif.Encode(&b, m, nil)
 	}
-	noError(t, err)
+	expect.OK(t, err)
 	return b.Bytes()
 }
 
@@ -109,10 +71,10 @@ func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	s := Open(dir, 0)
 	k := keep(t, s, encode(t, "png", noise(8, 8)))
-	never(t, k.Type != "image/png" || !strings.HasPrefix(k.Path, "media/") || !strings.HasSuffix(k.Path, ".png"), "kept %+v", k)
+	expect.False(t, k.Type != "image/png" || !strings.HasPrefix(k.Path, "media/") || !strings.HasSuffix(k.Path, ".png"), "kept %+v", k)
 	info, err := os.Stat(filepath.Join(dir, k.Path))
-	never(t, err != nil || info.Mode().Perm() != 0o600 || info.Size() != k.Size, "%v, %v", info, err)
-	equal(t, "the same content is kept as and", keep(t, s, encode(t, "png", noise(8, 8))), k)
+	expect.False(t, err != nil || info.Mode().Perm() != 0o600 || info.Size() != k.Size, "%v, %v", info, err)
+	expect.Equal(t, keep(t, s, encode(t, "png", noise(8, 8))), k, "the same content is kept as and")
 	var large *TooLargeError
 	if _, err := s.Keep(strings.NewReader("12345"), 4); !errors.As(err, &large) {
 		t.Errorf("five bytes of four at most: %v", err)
@@ -121,7 +83,7 @@ func TestKeep(t *testing.T) {
 		t.Errorf("a forged file: %v", err)
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, Folder))
-	never(t, err != nil || len(entries) != 1, "what was refused is left behind: %v %v", entries, err)
+	expect.False(t, err != nil || len(entries) != 1, "what was refused is left behind: %v %v", entries, err)
 	for _, p := range []string{"bot.db", "media/../bot.db", "media/..", "/etc/passwd", "media"} {
 		if f, err := s.Open(p); err == nil {
 			f.Close()
@@ -146,7 +108,7 @@ var webps = map[string]string{
 
 func webp(t *testing.T, name string) []byte {
 	t.Helper()
-	data := must(hex.DecodeString(webps[name]))(t)
+	data := expect.Must(hex.DecodeString(webps[name]))(t)
 	return data
 }
 
@@ -169,12 +131,12 @@ func TestPicture(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Open(t.TempDir(), 0)
 			k := keep(t, s, tt.data)
-			equal(t, fmt.Sprintf("kept as %+v", k), strings.HasPrefix(tt.name, "WebP"), strings.HasSuffix(k.Path, ".webp"))
+			expect.Equal(t, strings.HasPrefix(tt.name, "WebP"), strings.HasSuffix(k.Path, ".webp"), "kept as %+v", k)
 			p, err := s.Picture(k.Path)
-			noError(t, err)
-			never(t, p.Width != tt.w || p.Height != tt.h || p.W != tt.W || p.H != tt.H, "%+v", p)
+			expect.OK(t, err)
+			expect.False(t, p.Width != tt.w || p.Height != tt.h || p.W != tt.W || p.H != tt.H, "%+v", p)
 			data, err := os.ReadFile(s.File(p.Path))
-			noError(t, err)
+			expect.OK(t, err)
 			m, _, err := image.Decode(bytes.NewReader(data))
 			if err != nil || m.Bounds().Dx() != tt.W || m.Bounds().Dy() != tt.H || Sniff(data) != tt.kind {
 				t.Errorf("made %v %s, %v", m.Bounds(), Sniff(data), err)
@@ -182,7 +144,7 @@ func TestPicture(t *testing.T) {
 			if r, g, _, _ := m.At(tt.W/4, tt.H/4).RGBA(); tt.kind == "image/jpeg" && (r < 0xd000 || g > 0x3000) {
 				t.Errorf("what was red is %x %x", r, g)
 			}
-			equal(t, "made again", must(s.Picture(k.Path))(t), p)
+			expect.Equal(t, expect.Must(s.Picture(k.Path))(t), p, "made again")
 		})
 	}
 }
@@ -236,7 +198,7 @@ func TestCap(t *testing.T) {
 	if n := len([]rune(got)); n > 260 || !strings.HasPrefix(got, "one line\n") || !strings.HasSuffix(got, "one line\n") || !strings.Contains(got, "of 900 characters are left out here") {
 		t.Errorf("%d: %s", n, got)
 	}
-	equal(t, "what fits was cut", Cap(text, 900), text)
+	expect.Equal(t, Cap(text, 900), text, "what fits was cut")
 }
 
 func TestName(t *testing.T) {
@@ -244,26 +206,26 @@ func TestName(t *testing.T) {
 		"cat.png": "cat.png", "../../etc/passwd": "passwd", `C:\x\y.doc`: "y.doc", "a\nb\u202ecod.exe": "abcod.exe", "": "file", "...": "file",
 		"]<data id=x>": "__data id=x_", strings.Repeat("x", 200) + ".jpeg": strings.Repeat("x", 74) + "….jpeg",
 	} {
-		equal(t, in, Name(in), want)
+		expect.Equal(t, Name(in), want, in)
 	}
 }
 
 func TestSweep(t *testing.T) {
 	s := Open(t.TempDir(), 0)
 	used, old, young := keep(t, s, []byte("used")), keep(t, s, encode(t, "png", noise(9, 9))), keep(t, s, []byte("young"))
-	must(s.Picture(old.Path))(t)
+	expect.Must(s.Picture(old.Path))(t)
 	past := time.Now().Add(-time.Hour)
-	entries := must(os.ReadDir(s.File(Folder)))(t)
+	entries := expect.Must(os.ReadDir(s.File(Folder)))(t)
 	for _, e := range entries {
 		if Stem(e.Name()) != Stem(young.Path) {
-			noError(t, os.Chtimes(s.File(Folder+"/"+e.Name()), past, past))
+			expect.OK(t, os.Chtimes(s.File(Folder+"/"+e.Name()), past, past))
 		}
 	}
-	equal(t, "files", must(s.Sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)))(t), 2)
+	expect.Equal(t, expect.Must(s.Sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)))(t), 2, "files")
 	for _, k := range []Kept{used, young} {
-		must(os.Stat(s.File(k.Path)))(t)
+		expect.Must(os.Stat(s.File(k.Path)))(t)
 	}
-	noError(t, s.Remove(used.Path, "bot.db", "media/../bot.db"))
+	expect.OK(t, s.Remove(used.Path, "bot.db", "media/../bot.db"))
 	if _, err := os.Stat(s.File(used.Path)); err == nil {
 		t.Error("it is still there")
 	}
@@ -336,8 +298,8 @@ func TestPDF(t *testing.T) {
 			s := Open(t.TempDir(), 0)
 			k := keep(t, s, pdfOf(tt.objects...))
 			got, err := s.Text(t.Context(), k.Path, k.Type)
-			never(t, strings.TrimSpace(got) != tt.want || err != nil, "%q, %v", got, err)
-			equal(t, "beside it stands", must(s.Text(t.Context(), Beside(k.Path), "text/plain"))(t), got)
+			expect.False(t, strings.TrimSpace(got) != tt.want || err != nil, "%q, %v", got, err)
+			expect.Equal(t, expect.Must(s.Text(t.Context(), Beside(k.Path), "text/plain"))(t), got, "beside it stands")
 		})
 	}
 }
@@ -372,7 +334,7 @@ func TestHostilePDF(t *testing.T) {
 		s := Open(t.TempDir(), 0)
 		text, err := s.Text(ctx, keep(t, s, data).Path, "application/pdf")
 		cancel()
-		never(t, err == nil && name != "bomb", "%s: read %.100q", name, text)
+		expect.False(t, err == nil && name != "bomb", "%s: read %.100q", name, text)
 		if name == "locked" && err != errLocked { //nolint:errorlint // our own value
 			t.Errorf("%s: %v", name, err)
 		}
@@ -421,7 +383,7 @@ func progressiveOf(w, h int, luma byte) []byte {
 func gifOf(t *testing.T, w, h int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	noError(t, gif.Encode(&b, image.NewPaletted(image.Rect(0, 0, w, h), palette.Plan9[:2]), nil))
+	expect.OK(t, gif.Encode(&b, image.NewPaletted(image.Rect(0, 0, w, h), palette.Plan9[:2]), nil))
 	return b.Bytes()
 }
 
@@ -476,7 +438,7 @@ func TestPDFObjects(t *testing.T) {
 	k := keep(t, s, []byte(many.String()))
 	_, err := s.Text(t.Context(), k.Path, k.Type)
 	runtime.ReadMemStats(&after)
-	never(t, !errors.Is(err, errObjects), "many objects: %v", err)
+	expect.False(t, !errors.Is(err, errObjects), "many objects: %v", err)
 	if took := after.TotalAlloc - before.TotalAlloc; took > 128_000_000 {
 		t.Errorf("it took %s to refuse them", Size(int64(took)))
 	}

@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"reverie/internal/test/expect"
 )
 
 // instead puts a shell script in the place of pdftotext.
 func instead(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
-	noError(t, os.WriteFile(filepath.Join(dir, pdfProgram), []byte("#!/bin/sh\n"+script), 0o700))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, pdfProgram), []byte("#!/bin/sh\n"+script), 0o700))
 	t.Setenv("PATH", dir)
 }
 
@@ -24,7 +26,7 @@ func instead(t *testing.T, script string) {
 // and sends no signals.
 func TestConfinedPDF(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "bot.db")
-	noError(t, os.WriteFile(secret, []byte("secret\n"), 0o600))
+	expect.OK(t, os.WriteFile(secret, []byte("secret\n"), 0o600))
 	t.Setenv("REVERIE_SECRET", "secret")
 	instead(t, fmt.Sprintf(`while read -r line; do :; done
 echo "limits $(ulimit -v) $(ulimit -t) $(ulimit -f) $(ulimit -c) $(ulimit -n)"
@@ -50,7 +52,7 @@ echo end`, secret, os.Getpid()))
 // that dies of its limits, or of the file, has the reason.
 func TestPDFEnds(t *testing.T) {
 	instead(t, `while echo "on and on and on and on and on and on and on and on and on and on"; do :; done`)
-	equal(t, "bytes", len(must(pdfText(t.Context(), []byte("%PDF-1.7\n")))(t)), maxText)
+	expect.Equal(t, len(expect.Must(pdfText(t.Context(), []byte("%PDF-1.7\n")))(t)), maxText, "bytes")
 	for script, want := range map[string]error{
 		`kill -9 $$`: errSpent, `echo "Out of memory" >&2; exit 1`: errSpent, `exit 1`: errPDF, `echo text; kill -9 $$`: nil,
 		`echo "Command Line Error: Incorrect password" >&2; exit 1`: errLocked, strings.Repeat(" ", 10) + `exit 0`: nil,

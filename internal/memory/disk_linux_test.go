@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"reverie/internal/test/expect"
 )
 
 // TestDiskFull: when there is no room, what was said to be stored is, what was
@@ -33,7 +35,7 @@ func TestDiskFull(t *testing.T) {
 		if err := os.WriteFile(fill, make([]byte, 8<<20), 0o600); err == nil {
 			t.Fatal("the disk is not full")
 		}
-		noError(t, os.Truncate(fill, max(size(t, fill)-free<<10, 0)))
+		expect.OK(t, os.Truncate(fill, max(size(t, fill)-free<<10, 0)))
 		for i := range 20 {
 			text := fmt.Sprintf("fact %d with %d KiB left %s", i, free, strings.Repeat("x", 1000))
 			_, _, err := s.Append(t.Context(), Private(owner), text)
@@ -43,7 +45,7 @@ func TestDiskFull(t *testing.T) {
 				t.Errorf("the error does not say why: %v", err)
 			}
 		}
-		noError(t, os.Remove(fill))
+		expect.OK(t, os.Remove(fill))
 		if got, want := texts(t, s, Private(owner)), strings.Join(append([]string{"by hand"}, stored...), "|"); got != want {
 			t.Fatalf("with %d KiB: known\n%s\nwant\n%s", free, got, want)
 		}
@@ -51,11 +53,11 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("with %d KiB: file reads %q", free, got)
 		}
 	}
-	never(t, refused == 0 || len(stored) == 0, "%d refused, %d stored", refused, len(stored))
-	equal(t, "after a restart", strings.Count(texts(t, openAt(t, dir), Private(owner)), "|"), len(stored))
+	expect.False(t, refused == 0 || len(stored) == 0, "%d refused, %d stored", refused, len(stored))
+	expect.Equal(t, strings.Count(texts(t, openAt(t, dir), Private(owner)), "|"), len(stored), "after a restart")
 }
 
 func size(t *testing.T, path string) int64 {
-	info := must(os.Stat(path))(t)
+	info := expect.Must(os.Stat(path))(t)
 	return info.Size()
 }

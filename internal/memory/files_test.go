@@ -15,6 +15,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/test/expect"
 )
 
 var everything = Access{Actor: "operator", All: true, Owner: true}
@@ -22,7 +24,7 @@ var everything = Access{Actor: "operator", All: true, Owner: true}
 // states lists all entries of scope with their states, in the order they were made.
 func states(t testing.TB, s *Store, scope Scope) string {
 	t.Helper()
-	all := must(s.List(t.Context(), Access{Scopes: []Scope{scope}}, Filter{States: []State{Active, Archived, Superseded, Merged, Forgotten}}))(t)
+	all := expect.Must(s.List(t.Context(), Access{Scopes: []Scope{scope}}, Filter{States: []State{Active, Archived, Superseded, Merged, Forgotten}}))(t)
 	var out []string
 	for _, e := range all {
 		out = append(out, fmt.Sprintf("%s:%s:%s", e.Text, e.State, e.Source))
@@ -61,8 +63,8 @@ func TestHandEditsBecomeOperations(t *testing.T) {
 			if want := strings.Join(lineTexts([]byte(tt.after)), "|"); name != "twice" && got != want {
 				t.Errorf("shows %q, want %q", got, want)
 			}
-			equal(t, "states", states(t, s, Shared), tt.states)
-			equal(t, "the file was changed to", onDisk(t, s, Shared), tt.after)
+			expect.Equal(t, states(t, s, Shared), tt.states, "states")
+			expect.Equal(t, onDisk(t, s, Shared), tt.after, "the file was changed to")
 			again := openAt(t, s.dir)
 			if texts(t, again, Shared) != got || states(t, again, Shared) != tt.states {
 				t.Errorf("after a restart: %q", states(t, again, Shared))
@@ -92,16 +94,16 @@ func TestRenderedInPlace(t *testing.T) {
 	const before = "\ufeff# mine\r\n  Jana lives in Bonn \r\n\r\n# more\r\ntea\r\n\\# hash\r\nlast"
 	put(t, s, Shared, before)
 	texts(t, s, Shared)
-	all := must(s.Entries(t.Context(), Shared))(t)
-	sized(t, "it", all, 4)
-	must(s.Supersede(t.Context(), everything, all[0].ID, "# Jana lives in Berlin"))(t)
-	undone := must(s.Undo(t.Context(), everything, ""))(t)
-	equal(t, "taken back the file reads", onDisk(t, s, Shared), before)
-	must(s.Undo(t.Context(), everything, undone.Batch))(t)
-	noError(t, s.Retire(t.Context(), everything, all[1].ID))
+	all := expect.Must(s.Entries(t.Context(), Shared))(t)
+	expect.Len(t, all, 4, "it")
+	expect.Must(s.Supersede(t.Context(), everything, all[0].ID, "# Jana lives in Berlin"))(t)
+	undone := expect.Must(s.Undo(t.Context(), everything, ""))(t)
+	expect.Equal(t, onDisk(t, s, Shared), before, "taken back the file reads")
+	expect.Must(s.Undo(t.Context(), everything, undone.Batch))(t)
+	expect.OK(t, s.Retire(t.Context(), everything, all[1].ID))
 	add(t, s, Shared, "new")
-	equal(t, "file reads", onDisk(t, s, Shared), "\ufeff# mine\r\n  \\# Jana lives in Berlin \r\n\r\n# more\r\n\\# hash\r\nlast\r\nnew\r\n")
-	equal(t, "shows", texts(t, s, Shared), "# Jana lives in Berlin|# hash|last|new")
+	expect.Equal(t, onDisk(t, s, Shared), "\ufeff# mine\r\n  \\# Jana lives in Berlin \r\n\r\n# more\r\n\\# hash\r\nlast\r\nnew\r\n", "file reads")
+	expect.Equal(t, texts(t, s, Shared), "# Jana lives in Berlin|# hash|last|new", "shows")
 }
 
 // TestUpgrade: the first start with files of an earlier release takes all of them in.
@@ -115,9 +117,9 @@ func TestUpgrade(t *testing.T) {
 	}
 	for scope, text := range content {
 		path := filepath.Join(dir, filepath.FromSlash(plain.File(scope)))
-		noError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		noError(t, os.WriteFile(path, []byte(text), 0o600))
-		noError(t, os.Chtimes(path, old, old))
+		expect.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
+		expect.OK(t, os.Chtimes(path, old, old))
 	}
 	s := openAt(t, dir)
 	all, err := s.List(t.Context(), everything, Filter{})
@@ -125,11 +127,11 @@ func TestUpgrade(t *testing.T) {
 		t.Fatalf("%d entries, %v", len(all), err)
 	}
 	for scope, text := range content {
-		equal(t, fmt.Sprintf("%.20s shows", scope), texts(t, s, scope), lineTexts([]byte(text))[0])
-		equal(t, fmt.Sprintf("%.20s was changed to", scope), onDisk(t, s, scope), text)
+		expect.Equal(t, texts(t, s, scope), lineTexts([]byte(text))[0], "%.20s shows", scope)
+		expect.Equal(t, onDisk(t, s, scope), text, "%.20s was changed to", scope)
 	}
 	for _, e := range all {
-		never(t, !e.ObservedAt.Equal(old) || e.Source != FromFile, "%+v", e)
+		expect.False(t, !e.ObservedAt.Equal(old) || e.Source != FromFile, "%+v", e)
 	}
 }
 
@@ -142,33 +144,33 @@ func TestWorkingSet(t *testing.T) {
 	var first Entry
 	for i := range 20 {
 		e, _, err := s.Append(t.Context(), Shared, fmt.Sprintf("fact number %d", i))
-		noError(t, err)
+		expect.OK(t, err)
 		if i == 0 {
 			first = e
 		}
 	}
-	must(s.db.Exec(`UPDATE memory SET hits = 5 WHERE text IN ('fact number 3', 'fact number 7')`))(t)
-	noError(t, s.Pin(t.Context(), everything, first.ID, true))
+	expect.Must(s.db.Exec(`UPDATE memory SET hits = 5 WHERE text IN ('fact number 3', 'fact number 7')`))(t)
+	expect.OK(t, s.Pin(t.Context(), everything, first.ID, true))
 	shown := func() string {
 		got := lineTexts([]byte(onDisk(t, s, Shared)))
 		var prompt []string
-		for _, e := range s.WorkingSet(must(s.Entries(t.Context(), Shared))(t)) {
+		for _, e := range s.WorkingSet(expect.Must(s.Entries(t.Context(), Shared))(t)) {
 			prompt = append(prompt, e.Text)
 		}
 		slices.Sort(got)
 		slices.Sort(prompt)
-		same(t, "the prompt shows, the file", got, prompt)
+		expect.Same(t, got, prompt, "the prompt shows, the file")
 		return strings.Join(got, "|")
 	}
-	equal(t, "file shows", shown(), "fact number 0|fact number 18|fact number 19|fact number 3|fact number 7")
+	expect.Equal(t, shown(), "fact number 0|fact number 18|fact number 19|fact number 3|fact number 7", "file shows")
 	put(t, s, Shared, strings.Replace(onDisk(t, s, Shared), "fact number 3\n", "by hand\n", 1))
 	texts(t, s, Shared)
-	all := must(s.List(t.Context(), everything, Filter{}))(t)
-	sized(t, "entries", all, 20)
+	all := expect.Must(s.List(t.Context(), everything, Filter{}))(t)
+	expect.Len(t, all, 20, "entries")
 	if got := texts(t, s, Shared); strings.Contains(got, "number 3|") || !strings.Contains(got, "by hand") || strings.Count(got, "|") != 19 {
 		t.Errorf("known: %q", got)
 	}
-	noError(t, os.Remove(filepath.Join(dir, "memories", "shared.txt")))
+	expect.OK(t, os.Remove(filepath.Join(dir, "memories", "shared.txt")))
 	if got := texts(t, openWith(t, Config{Dir: dir, Owner: owner}), Shared); strings.Count(got, "|") != 19 { // and back to the whole
 		t.Errorf("known: %q", got)
 	}
@@ -183,13 +185,13 @@ func TestAnotherOwner(t *testing.T) {
 	add(t, s, Private(guest), "canary of the new owner")
 	put(t, s, Private(owner), onDisk(t, s, Private(owner))+"canary by hand\n")
 	s = openWith(t, Config{Dir: dir, Owner: guest})
-	equal(t, "the new owner sees", texts(t, s, Private(guest)), "canary of the new owner")
-	equal(t, "the old owner sees", texts(t, s, Private(owner)), "canary of the old owner|canary by hand")
+	expect.Equal(t, texts(t, s, Private(guest)), "canary of the new owner", "the new owner sees")
+	expect.Equal(t, texts(t, s, Private(owner)), "canary of the old owner|canary by hand", "the old owner sees")
 	if got := onDisk(t, s, Private(guest)); s.File(Private(guest)) != "MEMORIES.txt" || strings.Contains(got, "old owner") || strings.Contains(got, "by hand") || !strings.Contains(got, "new owner") {
 		t.Errorf("MEMORIES.txt reads %q", got)
 	}
-	has(t, "the old owner's file reads", onDisk(t, s, Private(owner)), "old owner\ncanary by hand\n")
-	sized(t, "files of people", must(filepath.Glob(filepath.Join(dir, "memories", "users", "*")))(t), 1)
+	expect.Has(t, onDisk(t, s, Private(owner)), "old owner\ncanary by hand\n")
+	expect.Len(t, expect.Must(filepath.Glob(filepath.Join(dir, "memories", "users", "*")))(t), 1, "files of people")
 }
 
 // TestTheTerminalsOwner: who talked to the bot in a terminal first is the owner
@@ -200,9 +202,9 @@ func TestTheTerminalsOwner(t *testing.T) {
 	add(t, s, Private("owner"), "told in the terminal")
 	before := onDisk(t, s, Private("owner"))
 	s = openAt(t, dir)
-	equal(t, "the owner sees", texts(t, s, Private(owner)), "told in the terminal")
-	equal(t, "MEMORIES.txt became", onDisk(t, s, Private(owner)), before)
-	equal(t, "and back in the terminal", texts(t, openWith(t, Config{Dir: dir, Owner: "owner"}), Private("owner")), "told in the terminal")
+	expect.Equal(t, texts(t, s, Private(owner)), "told in the terminal", "the owner sees")
+	expect.Equal(t, onDisk(t, s, Private(owner)), before, "MEMORIES.txt became")
+	expect.Equal(t, texts(t, openWith(t, Config{Dir: dir, Owner: "owner"}), Private("owner")), "told in the terminal", "and back in the terminal")
 }
 
 // TestFileThatCannotBeWritten: a file that cannot be written keeps nothing from being
@@ -212,7 +214,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	var log bytes.Buffer
 	s := openWith(t, Config{Dir: dir, Owner: owner, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	add(t, s, Private(owner), "one")
-	f := must(s.file(Private(owner)))(t)
+	f := expect.Must(s.file(Private(owner)))(t)
 	good := f.path
 	s.fault = func(point string) {
 		if point == "committed" { // the file can be read until then
@@ -223,7 +225,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	if got, err := s.Entries(t.Context(), Private(owner)); err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") || len(got) != 2 {
 		t.Errorf("error %v with %v", err, got)
 	}
-	has(t, "log", log.String(), "could not be written")
+	expect.Has(t, log.String(), "could not be written")
 	s.fault = func(string) {}
 	f.path = good
 	if got := texts(t, s, Private(owner)); got != "one|two" || !strings.HasSuffix(onDisk(t, s, Private(owner)), "one\ntwo\n") {
@@ -265,10 +267,10 @@ func TestKilledBetweenFileAndNote(t *testing.T) {
 				}
 			}
 			shown := onDisk(t, s, Private(owner))
-			never(t, strings.Count(shown, "Fact number") != 4 || !strings.Contains(shown, "Fact number 11"), "%q", shown)
+			expect.False(t, strings.Count(shown, "Fact number") != 4 || !strings.Contains(shown, "Fact number 11"), "%q", shown)
 			put(t, s, Private(owner), strings.Replace(shown, "Fact number 11 is of its own kind.\n", "", 1))
 			texts(t, s, Private(owner))
-			sized(t, "facts count", must(s.List(t.Context(), everything, Filter{}))(t), 11)
+			expect.Len(t, expect.Must(s.List(t.Context(), everything, Filter{}))(t), 11, "facts count")
 		})
 	}
 }
@@ -301,7 +303,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q with %q reads %q", data, text, got)
 		}
 		for i, text := range lines {
-			equal(t, fmt.Sprintf("entry %d became", i), got[i], text)
+			expect.Equal(t, got[i], text, "entry %d became", i)
 		}
 	})
 }
@@ -322,7 +324,7 @@ func TestKilled(t *testing.T) {
 	for at := 1; !finished; at++ {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "MEMORIES.txt")
-		noError(t, os.WriteFile(path, []byte("# mine\nfirst of all\nsecond\n"), 0o600))
+		expect.OK(t, os.WriteFile(path, []byte("# mine\nfirst of all\nsecond\n"), 0o600))
 		var out string
 		out, finished = live(t, dir, at)
 		said := map[string]bool{}
@@ -349,9 +351,9 @@ func TestKilled(t *testing.T) {
 			{"second, once more", "supersede", ""}, {"by hand", "edit", "forget"},
 		} {
 			n := count(w.text)
-			never(t, n > 1, "step %d: %q is there %d times in %q", at, w.text, n, got)
-			never(t, n == 0 && (w.added == "" || said[w.added]) && (w.taken == "" || !said["begun "+w.taken]), "step %d: %q is lost: %q", at, w.text, got)
-			never(t, n == 1 && w.taken != "" && said[w.taken], "step %d: %q is back: %q", at, w.text, got)
+			expect.False(t, n > 1, "step %d: %q is there %d times in %q", at, w.text, n, got)
+			expect.False(t, n == 0 && (w.added == "" || said[w.added]) && (w.taken == "" || !said["begun "+w.taken]), "step %d: %q is lost: %q", at, w.text, got)
+			expect.False(t, n == 1 && w.taken != "" && said[w.taken], "step %d: %q is back: %q", at, w.text, got)
 		}
 		if file := strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"); file != strings.Join(got, "|") {
 			t.Errorf("step %d: the file shows %q, the entries are %q", at, file, got)
@@ -387,8 +389,8 @@ func live(t *testing.T, dir string, at int) (out string, finished bool) {
 
 // mortal is the store of the process in which it is killed.
 func mortal(t *testing.T, at string) *Store {
-	n := must(strconv.Atoi(at))(t)
-	s := openAt(t, must(os.Getwd())(t))
+	n := expect.Must(strconv.Atoi(at))(t)
+	s := openAt(t, expect.Must(os.Getwd())(t))
 	s.fault = func(string) {
 		if n--; n <= 0 {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -428,7 +430,7 @@ func workUntilKilled(t *testing.T, at string) {
 		{"forget", func() error { _, err := s.Forget(ctx, everything, find("by hand")); return err }},
 	} {
 		fmt.Println("done: begun " + step.name)
-		noError(t, step.do())
+		expect.OK(t, step.do())
 		fmt.Println("done: " + step.name)
 	}
 }

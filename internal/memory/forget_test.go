@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reverie/internal/search/searchtest"
+	"reverie/internal/test/expect"
 	"reverie/internal/text"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ import (
 func traces(t testing.TB, dir, text string) []string {
 	t.Helper()
 	var found []string
-	noError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	expect.OK(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -46,35 +47,35 @@ func TestForgetLeavesNothing(t *testing.T) {
 		noted(t, s, me, fmt.Sprintf("fact %d %s", i, strings.Repeat("x", i%200)), owner)
 	}
 	wrong := noted(t, s, me, "CANARY-4711 is the code, or so", owner)
-	e := must(s.Supersede(ctx, as(owner), wrong.ID, canary))(t)
+	e := expect.Must(s.Supersede(ctx, as(owner), wrong.ID, canary))(t)
 	for i := range 300 {
 		noted(t, s, me, fmt.Sprintf("more %d %s", i, strings.Repeat("y", i%300)), owner)
 	}
-	noError(t, s.Pin(ctx, as(owner), e.ID, true))
+	expect.OK(t, s.Pin(ctx, as(owner), e.ID, true))
 	put(t, s, me, "# "+canary+"\n"+onDisk(t, s, me))
 	texts(t, s, me)
 	other := noted(t, s, me, "learned elsewhere", owner)
-	must(s.db.Exec(`UPDATE memory SET quote = 'I told you CANARY-4711', subject = 'CANARY-4711', event = '$1' WHERE id = ?`, other.ID))(t)
-	conn := must(s.db.Conn(ctx))(t)
+	expect.Must(s.db.Exec(`UPDATE memory SET quote = 'I told you CANARY-4711', subject = 'CANARY-4711', event = '$1' WHERE id = ?`, other.ID))(t)
+	conn := expect.Must(s.db.Conn(ctx))(t)
 	cutOff := filepath.Join(dir, ".MEMORIES.txt12345678")
-	noError(t, os.WriteFile(cutOff, []byte(canary), 0o600))
+	expect.OK(t, os.WriteFile(cutOff, []byte(canary), 0o600))
 	// A copy in the free space, as an earlier release may have left one.
 	for _, query := range []string{`PRAGMA secure_delete = 0`, `CREATE TABLE junk (a TEXT)`, `INSERT INTO junk VALUES ('` + canary + `')`, `DELETE FROM junk`} {
-		must(conn.ExecContext(ctx, query))(t)
+		expect.Must(conn.ExecContext(ctx, query))(t)
 	}
-	noError(t, conn.Close())
+	expect.OK(t, conn.Close())
 	before := texts(t, s, me)
-	done := must(s.Forget(ctx, as(owner), e.ID))(t)
-	equal(t, "forgot entries", done.Entries, 2)
-	never(t, len(traces(t, dir, "I told you")) == 0, "the search for traces finds nothing at all")
-	must(s.ForgetEvent(ctx, as(owner), "$1"))(t)
-	sized(t, "traces in", traces(t, dir, "CANARY-4711"), 0)
-	never(t, texts(t, s, me) != strings.ReplaceAll(strings.ReplaceAll(before, "|"+canary, ""), "|learned elsewhere", ""), "something else is gone too")
+	done := expect.Must(s.Forget(ctx, as(owner), e.ID))(t)
+	expect.Equal(t, done.Entries, 2, "forgot entries")
+	expect.False(t, len(traces(t, dir, "I told you")) == 0, "the search for traces finds nothing at all")
+	expect.Must(s.ForgetEvent(ctx, as(owner), "$1"))(t)
+	expect.Len(t, traces(t, dir, "CANARY-4711"), 0, "traces in")
+	expect.False(t, texts(t, s, me) != strings.ReplaceAll(strings.ReplaceAll(before, "|"+canary, ""), "|learned elsewhere", ""), "something else is gone too")
 	for _, id := range []string{wrong.ID, e.ID, other.ID} {
-		got := must(s.Get(ctx, everything, id))(t)
-		never(t, got.State != Forgotten || got.Text+got.Quote+got.Subject != "", "%+v", got)
+		got := expect.Must(s.Get(ctx, everything, id))(t)
+		expect.False(t, got.State != Forgotten || got.Text+got.Quote+got.Subject != "", "%+v", got)
 	}
-	if all := must(s.History(ctx, everything, e.ID))(t); !strings.HasSuffix(kinds(all), "forget") || all[0].After != nil {
+	if all := expect.Must(s.History(ctx, everything, e.ID))(t); !strings.HasSuffix(kinds(all), "forget") || all[0].After != nil {
 		t.Errorf("journal: %+v", all)
 	}
 }
@@ -89,7 +90,7 @@ func TestForgottenIsNotLearnedAgain(t *testing.T) {
 	e := noted(t, s, me, "I was born in Ulm.", owner)
 	noted(t, s, me, "tea", owner)
 	old := onDisk(t, s, me)
-	must(s.Forget(ctx, as(owner), e.ID))(t)
+	expect.Must(s.Forget(ctx, as(owner), e.ID))(t)
 	for range 2 {
 		for _, source := range []Source{Assistant, Harvest, DreamingMerge, Imported} {
 			if _, added, err := s.Add(ctx, Entry{Scope: me, Text: "i was  born in ULM", Source: source}, owner); added || !errors.Is(err, ErrForgotten) {
@@ -97,18 +98,18 @@ func TestForgottenIsNotLearnedAgain(t *testing.T) {
 			}
 		}
 		put(t, s, me, old) // an editor that still had it
-		equal(t, "back by the file", texts(t, s, me), "tea")
-		sized(t, "traces in", traces(t, dir, "born in Ulm"), 0)
+		expect.Equal(t, texts(t, s, me), "tea", "back by the file")
+		expect.Len(t, traces(t, dir, "born in Ulm"), 0, "traces in")
 		s = openAt(t, dir)
 	}
-	never(t, !add(t, s, Shared, "I was born in Ulm."), "it is forgotten elsewhere too")
+	expect.False(t, !add(t, s, Shared, "I was born in Ulm."), "it is forgotten elsewhere too")
 	noted(t, s, me, "I was born in Ulm.", owner)
-	equal(t, "asked for again", texts(t, s, me), "tea|I was born in Ulm.")
+	expect.Equal(t, texts(t, s, me), "tea|I was born in Ulm.", "asked for again")
 	if _, added, err := s.Append(ctx, me, "I was born in Ulm"); added || err != nil {
 		t.Errorf("said once more: %v, %v", added, err)
 	}
-	must(s.Undo(ctx, as(owner), ""))(t)
-	never(t, !add(t, s, me, "I was born in Ulm"), "asked for once, and still not to be learned")
+	expect.Must(s.Undo(ctx, as(owner), ""))(t)
+	expect.False(t, !add(t, s, me, "I was born in Ulm"), "asked for once, and still not to be learned")
 }
 
 // TestForgetRefuses what cannot be seen, and then forgets nothing.
@@ -118,8 +119,8 @@ func TestForgetRefuses(t *testing.T) {
 	if _, err := s.Forget(ctx, as(guest), mine.ID, theirs.ID); !errors.Is(err, ErrNotFound) {
 		t.Errorf("error %v", err)
 	}
-	equal(t, "forgotten entries", must(s.ForgetEvent(ctx, as(guest), "$unknown"))(t).Entries, 0)
-	equal(t, "left", texts(t, s, Private(guest), Private(owner)), "mine|theirs")
+	expect.Equal(t, expect.Must(s.ForgetEvent(ctx, as(guest), "$unknown"))(t).Entries, 0, "forgotten entries")
+	expect.Equal(t, texts(t, s, Private(guest), Private(owner)), "mine|theirs", "left")
 }
 
 // TestForgetPurgesInItsTransaction: what else quotes it goes with it, or nothing does.
@@ -136,7 +137,7 @@ func TestForgetPurgesInItsTransaction(t *testing.T) {
 	if _, err := s.Forget(ctx, everything, e.ID); !errors.Is(err, fail) {
 		t.Errorf("error %v", err)
 	}
-	equal(t, "forgotten in part", texts(t, s, Shared), "tea")
+	expect.Equal(t, texts(t, s, Shared), "tea", "forgotten in part")
 	fail = nil
 	if done, err := s.Forget(ctx, everything, e.ID); err != nil || done.Kept != 3 || strings.Join(told, "|") != "tea|tea" {
 		t.Errorf("%+v, %v, told %q", done, err, told)
@@ -162,8 +163,8 @@ func TestForgettingThatWasCutOff(t *testing.T) {
 	}
 	_ = s.db.Close()
 	s = openAt(t, dir)
-	sized(t, "traces in", traces(t, dir, "CANARY-4711"), 0)
-	equal(t, "still known", texts(t, s, Private(owner)), "")
+	expect.Len(t, traces(t, dir, "CANARY-4711"), 0, "traces in")
+	expect.Equal(t, texts(t, s, Private(owner)), "", "still known")
 }
 
 // TestForgetTakesTheVector, however the text was spelled, and leaves that of a text
@@ -180,26 +181,26 @@ func TestForgetTakesTheVector(t *testing.T) {
 	complete(t, v)
 	v.Question(ctx, "the code is 4711")
 	var code []byte
-	noError(t, s.db.QueryRow(`SELECT vec FROM memory_vector WHERE hash = ? AND length(vec) = 300`, text.Hash("The code is 4711.")).Scan(&code))
-	noError(t, s.checkpoint(ctx))
+	expect.OK(t, s.db.QueryRow(`SELECT vec FROM memory_vector WHERE hash = ? AND length(vec) = 300`, text.Hash("The code is 4711.")).Scan(&code))
+	expect.OK(t, s.checkpoint(ctx))
 	part := string(code[:64])
 	if len(traces(t, dir, part)) == 0 {
 		t.Fatal("the vector is not found to begin with")
 	}
-	must(s.Forget(ctx, as(owner), gone.ID))(t)
-	must(s.Forget(ctx, as(owner), both.ID))(t)
-	equal(t, "vectors of what was forgotten", countRows(t, s.db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, text.Hash("the code is 4711")), 0)
-	equal(t, "vectors, want those of the bees", countRows(t, s.db, `SELECT count(*) FROM memory_vector`), 2)
-	noError(t, v.Follow(ctx))
+	expect.Must(s.Forget(ctx, as(owner), gone.ID))(t)
+	expect.Must(s.Forget(ctx, as(owner), both.ID))(t)
+	expect.Equal(t, countRows(t, s.db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, text.Hash("the code is 4711")), 0, "vectors of what was forgotten")
+	expect.Equal(t, countRows(t, s.db, `SELECT count(*) FROM memory_vector`), 2, "vectors, want those of the bees")
+	expect.OK(t, v.Follow(ctx))
 	_, before := e.Asked()
 	v.Question(ctx, "the code is 4711")
 	_, after := e.Asked()
-	equal(t, "requests, as a question with the forgotten words is not kept", after-before, 1)
+	expect.Equal(t, after-before, 1, "requests, as a question with the forgotten words is not kept")
 	if got := near10(t, v, "the code is 4711", Private(owner)); got != nil {
 		t.Errorf("forgotten, and found: %v", got)
 	}
-	sized(t, "what somebody else remembers", near10(t, v, "bees", Private("@other:x")), 1)
-	sized(t, "the vector is still in", traces(t, dir, part), 0)
+	expect.Len(t, near10(t, v, "bees", Private("@other:x")), 1, "what somebody else remembers")
+	expect.Len(t, traces(t, dir, part), 0, "the vector is still in")
 }
 
 // TestForgetAfterAnUndo: what a text was corrected to or merged into goes with it
@@ -210,12 +211,12 @@ func TestForgetAfterAnUndo(t *testing.T) {
 	mine := Private(guest)
 	secret, tea := notedBy(t, s, Assistant, mine, "Jana lives in Xyloburg"), notedBy(t, s, Assistant, mine, "Jana has 2 cats")
 	putTogether(t, s, []string{secret.ID, tea.ID}, "Jana in Xyloburg has 2 cats")
-	must(s.Undo(ctx, as(guest), ""))(t)
-	must(s.Supersede(ctx, as(guest), secret.ID, "Jana does not live in Xyloburg"))(t)
-	must(s.Undo(ctx, as(guest), ""))(t)
-	equal(t, "forgot entries", must(s.Forget(ctx, as(guest), secret.ID))(t).Entries, 3)
-	sized(t, "traces in", traces(t, dir, "Xyloburg"), 0)
-	equal(t, "known", texts(t, s, mine), "Jana has 2 cats")
+	expect.Must(s.Undo(ctx, as(guest), ""))(t)
+	expect.Must(s.Supersede(ctx, as(guest), secret.ID, "Jana does not live in Xyloburg"))(t)
+	expect.Must(s.Undo(ctx, as(guest), ""))(t)
+	expect.Equal(t, expect.Must(s.Forget(ctx, as(guest), secret.ID))(t).Entries, 3, "forgot entries")
+	expect.Len(t, traces(t, dir, "Xyloburg"), 0, "traces in")
+	expect.Equal(t, texts(t, s, mine), "Jana has 2 cats", "known")
 	sound(t, s)
 }
 
@@ -228,13 +229,13 @@ func notedBy(t testing.TB, s *Store, source Source, scope Scope, text string) En
 // earlier releases: what they left is in people's databases.
 func putTogether(t testing.TB, s *Store, ids []string, text string) (merged Entry) {
 	t.Helper()
-	first := must(s.Get(t.Context(), everything, ids[0]))(t)
-	must(s.write(t.Context(), guest, []Scope{first.Scope}, func(c *change) (err error) {
+	first := expect.Must(s.Get(t.Context(), everything, ids[0]))(t)
+	expect.Must(s.write(t.Context(), guest, []Scope{first.Scope}, func(c *change) (err error) {
 		if merged, err = c.add(Entry{Scope: first.Scope, Text: text, Source: DreamingMerge}); err != nil {
 			return err
 		}
 		for _, id := range ids {
-			old := must(s.Get(t.Context(), everything, id))(t)
+			old := expect.Must(s.Get(t.Context(), everything, id))(t)
 			after := old
 			after.State, after.By = Merged, merged.ID
 			if err := c.setAll(old, after, "merge"); err != nil {
@@ -256,12 +257,12 @@ func TestForgetPart(t *testing.T) {
 		parts = append(parts, added(t, s, Entry{Scope: mine, Text: text, Source: Assistant, Event: fmt.Sprint("$", i)}, guest).ID)
 	}
 	putTogether(t, s, parts, "heron and otter sleep by the weir, nests")
-	equal(t, "forgotten entries", must(s.ForgetEvent(t.Context(), as(guest), "$0"))(t).Entries, 2)
-	equal(t, "known", texts(t, s, mine), "the otter sleeps by the weir")
+	expect.Equal(t, expect.Must(s.ForgetEvent(t.Context(), as(guest), "$0"))(t).Entries, 2, "forgotten entries")
+	expect.Equal(t, texts(t, s, mine), "the otter sleeps by the weir", "known")
 	m := putTogether(t, s, parts[1:], "an otter by the weir")
-	must(s.Forget(t.Context(), as(guest), m.ID))(t)
-	equal(t, "known", texts(t, s, mine), "")
-	sized(t, "left in", append(traces(t, dir, "heron"), traces(t, dir, "otter")...), 0)
+	expect.Must(s.Forget(t.Context(), as(guest), m.ID))(t)
+	expect.Equal(t, texts(t, s, mine), "", "known")
+	expect.Len(t, append(traces(t, dir, "heron"), traces(t, dir, "otter")...), 0, "left in")
 	sound(t, s)
 }
 
@@ -291,30 +292,30 @@ func TestForgottenInOtherWords(t *testing.T) {
 			t.Fatalf("%s: before, %q is found", tt.fact, got)
 		}
 		fact := noted(t, s, me, tt.fact, owner)
-		done := must(s.Forget(t.Context(), as(owner), fact.ID))(t)
-		equal(t, fmt.Sprintf("%s: messages said to be found no more", tt.fact), done.Unfound, len(tt.same))
+		done := expect.Must(s.Forget(t.Context(), as(owner), fact.ID))(t)
+		expect.Equal(t, done.Unfound, len(tt.same), "%s: messages said to be found no more", tt.fact)
 		for i, text := range tt.same { // as when the conversation is heard again
 			heardFrom(t, s, me, "a", 10*i, text)
 		}
 		got := turnTexts(t, s, question)
-		equal(t, fmt.Sprintf("%s: afterwards %q is found", tt.fact, got), len(got), len(tt.other))
+		expect.Equal(t, len(got), len(tt.other), "%s: afterwards %q is found", tt.fact, got)
 		for _, text := range tt.same {
-			lacks(t, fmt.Sprintf("%s: is found", tt.fact), strings.Join(got, "|"), text)
+			expect.False(t, strings.Contains(strings.Join(got, "|"), text), "%s: there is %q in\n%s", tt.fact, text, strings.Join(got, "|"))
 		}
 		question.Scopes = []Scope{theirs}
-		sized(t, fmt.Sprintf("%s: of another's conversation is found", tt.fact), turnTexts(t, s, question), len(tt.same))
+		expect.Len(t, turnTexts(t, s, question), len(tt.same), "%s: of another's conversation is found", tt.fact)
 	}
 }
 
 func heardFrom(t *testing.T, s *Store, scope Scope, talk string, seq int, text string) {
 	t.Helper()
 	turn := Turn{Scope: scope, Event: fmt.Sprint("$", talk, seq), Sender: "@x:example.org", At: today.Add(time.Duration(seq) * time.Minute), Conversation: talk, Seq: seq + 1, Text: text}
-	noError(t, s.Hear(t.Context(), turn))
+	expect.OK(t, s.Hear(t.Context(), turn))
 }
 
 func turnTexts(t *testing.T, s *Store, q Query) []string {
 	t.Helper()
-	hits := must(s.Search(context.Background(), q))(t)
+	hits := expect.Must(s.Search(context.Background(), q))(t)
 	var out []string
 	for _, h := range hits {
 		if h.Turn != nil {

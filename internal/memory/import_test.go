@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/test/expect"
 )
 
 func TestImport(t *testing.T) {
@@ -18,11 +20,11 @@ func TestImport(t *testing.T) {
 		`{"text":"Twice!"}`, `{"text":"twice","seq":2}`,
 	}, "\n")
 	for run, wantAdded := range []int{7, 0} {
-		got := must(importInto(f).Import(t.Context(), "x.jsonl", []byte(lines)))(t)
-		never(t, got.Lines != 8 || got.Added != wantAdded || got.Known != 8-wantAdded || !slices.Equal(got.Ignored, []string{"extra"}), "run %d: %+v", run, got)
+		got := expect.Must(importInto(f).Import(t.Context(), "x.jsonl", []byte(lines)))(t)
+		expect.False(t, got.Lines != 8 || got.Added != wantAdded || got.Known != 8-wantAdded || !slices.Equal(got.Ignored, []string{"extra"}), "run %d: %+v", run, got)
 	}
-	hits := must(f.Search(t.Context(), Query{Text: "dog", Scopes: []Scope{"private:@a:x"}}))(t)
-	sized(t, "it", hits, 1)
+	hits := expect.Must(f.Search(t.Context(), Query{Text: "dog", Scopes: []Scope{"private:@a:x"}}))(t)
+	expect.Len(t, hits, 1, "it")
 	e := hits[0].Entry
 	if e.Subject != "Anna" || e.Source != UserExplicit || e.Ref != "D1:1" || e.Conversation != "c" || e.Seq != 1 || e.State != Active ||
 		!e.ObservedAt.Equal(time.Date(2025, 1, 31, 17, 30, 0, 0, time.UTC)) {
@@ -32,7 +34,7 @@ func TestImport(t *testing.T) {
 		"seconds": time.Unix(1738344600, 0), "milliseconds": time.Unix(1738344600, 0), "words": time.Date(2023, 5, 8, 13, 56, 0, 0, time.UTC), `two lines and "quotes" 🎂`: today,
 	} {
 		hits, err := f.Search(t.Context(), Query{Text: text, Scopes: []Scope{Shared}, K: 1})
-		never(t, err != nil || len(hits) != 1 || hits[0].Entry.Text != text || !hits[0].Entry.ObservedAt.Equal(at), "%s: %+v, %v", text, hits, err)
+		expect.False(t, err != nil || len(hits) != 1 || hits[0].Entry.Text != text || !hits[0].Entry.ObservedAt.Equal(at), "%s: %+v, %v", text, hits, err)
 	}
 	var ops int
 	if err := f.db.QueryRow(`SELECT count(*) FROM memory_op WHERE op = 'add' AND actor = 'import'`).Scan(&ops); err != nil || ops != 7 {
@@ -87,7 +89,7 @@ func newImporter(s *Store) *Importer {
 
 func sound(t testing.TB, s *Store) {
 	t.Helper()
-	noError(t, indexIsSound(t, OpenFTS(s.db)))
+	expect.OK(t, indexIsSound(t, OpenFTS(s.db)))
 }
 
 // What is imported stands in the file, with what a person wrote there meanwhile;
@@ -105,16 +107,16 @@ func TestImportedIntoFiles(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	const all = "tea is green|by hand|a heron is grey"
-	equal(t, "known", texts(t, s, Private(owner)), all)
-	equal(t, "in the file", strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"), all)
+	expect.Equal(t, texts(t, s, Private(owner)), all, "known")
+	expect.Equal(t, strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"), all, "in the file")
 	hits, err := s.index.Search(t.Context(), Query{Text: "saw a heron", Scopes: []Scope{Private(owner)}})
-	never(t, err != nil || len(hits) < 2 || hits[0].Entry.Text != "we saw a heron", "%+v, %v", hits, err)
+	expect.False(t, err != nil || len(hits) < 2 || hits[0].Entry.Text != "we saw a heron", "%+v, %v", hits, err)
 	// A person who writes or says what somebody said in a conversation notes it.
 	put(t, s, Private(owner), onDisk(t, s, Private(owner))+"we saw a heron\n")
 	if got := texts(t, s, Private(owner)); got != all+"|we saw a heron" || !add(t, s, Private(owner), "really?") {
 		t.Errorf("known: %q", got)
 	}
-	equal(t, "in the file", strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"), all+"|we saw a heron|really?")
+	expect.Equal(t, strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"), all+"|we saw a heron|really?", "in the file")
 	sound(t, s)
 }
 
@@ -135,13 +137,13 @@ func TestImportIsUndone(t *testing.T) {
 	if err != nil || u.Of != got.Batch || len(u.Away) != 20 {
 		t.Fatalf("%+v, %v", u, err)
 	}
-	equal(t, "known", texts(t, s, Private(owner), Shared), "tea is green")
-	lacks(t, "the file still shows it", onDisk(t, s, Private(owner)), "number")
+	expect.Equal(t, texts(t, s, Private(owner), Shared), "tea is green", "known")
+	expect.Lacks(t, onDisk(t, s, Private(owner)), "number")
 	sound(t, s)
-	must(s.Undo(t.Context(), everything, u.Batch))(t)
-	sized(t, "entries after the undoing was undone", must(s.List(t.Context(), everything, Filter{}))(t), 21)
+	expect.Must(s.Undo(t.Context(), everything, u.Batch))(t)
+	expect.Len(t, expect.Must(s.List(t.Context(), everything, Filter{}))(t), 21, "entries after the undoing was undone")
 	sound(t, s)
-	equal(t, "1000 entries are told of in lines", len((Undone{Away: make([]Entry, 1000)}).Lines()), maxUndone+1)
+	expect.Equal(t, len((Undone{Away: make([]Entry, 1000)}).Lines()), maxUndone+1, "1000 entries are told of in lines")
 }
 
 // Who took an import back and imports the file again has it again. What a person put
@@ -165,7 +167,7 @@ func TestImportOfWhatWasUndone(t *testing.T) {
 	}
 	undo := func(batch string) string {
 		t.Helper()
-		u := must(s.Undo(t.Context(), everything, batch))(t)
+		u := expect.Must(s.Undo(t.Context(), everything, batch))(t)
 		return u.Batch
 	}
 	one := func(words string) string {
@@ -183,15 +185,15 @@ func TestImportOfWhatWasUndone(t *testing.T) {
 		t.Fatalf("after the undoing: %q", got)
 	}
 	again(4, 0, 0)
-	equal(t, "known", texts(t, s, Private(owner)), "the boat is blue|the heron is grey|the tea is cold")
-	noError(t, s.Retire(t.Context(), everything, one("heron")))
+	expect.Equal(t, texts(t, s, Private(owner)), "the boat is blue|the heron is grey|the tea is cold", "known")
+	expect.OK(t, s.Retire(t.Context(), everything, one("heron")))
 	again(0, 4, 0)
-	must(s.Forget(t.Context(), everything, one("tea")))(t)
+	expect.Must(s.Forget(t.Context(), everything, one("tea")))(t)
 	again(0, 3, 1)
 	// What was put away, fetched back and put away again by undoing that, was
 	// put away by a person all the same.
-	noError(t, s.Retire(t.Context(), everything, one("boat")))
+	expect.OK(t, s.Retire(t.Context(), everything, one("boat")))
 	undo(undo(""))
 	again(0, 3, 1)
-	equal(t, "known at the end", texts(t, s, Private(owner)), "")
+	expect.Equal(t, texts(t, s, Private(owner)), "", "known at the end")
 }

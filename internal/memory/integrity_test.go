@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -24,7 +25,7 @@ func nothingElse(context.Context, *sql.Tx) error { return nil }
 // integrityOf is what is stored of the entry id.
 func integrityOf(t testing.TB, s *Store, id string) trust.Integrity {
 	t.Helper()
-	return must(s.Get(t.Context(), Access{All: true}, id))(t).Integrity
+	return expect.Must(s.Get(t.Context(), Access{All: true}, id))(t).Integrity
 }
 
 // TestIntegrityIsStored: every reader of entries gets the integrity that was stored, and
@@ -34,11 +35,11 @@ func TestIntegrityIsStored(t *testing.T) {
 	s, ctx, mine := openAt(t, t.TempDir()), t.Context(), Private(guest)
 	for text, i := range map[string]trust.Integrity{"tea": trust.Owner, "cake": trust.User, "milk": trust.Guest, "rum": trust.Foreign} {
 		id := storeAs(t, s, mine, text, i).ID
-		hits := must(s.Search(ctx, Query{Text: text, Scopes: []Scope{mine}}))(t)
-		never(t, len(hits) != 1 || hits[0].Integrity() != i || integrityOf(t, s, id) != i, "%s: %+v", text, hits)
+		hits := expect.Must(s.Search(ctx, Query{Text: text, Scopes: []Scope{mine}}))(t)
+		expect.False(t, len(hits) != 1 || hits[0].Integrity() != i || integrityOf(t, s, id) != i, "%s: %+v", text, hits)
 	}
-	for _, e := range slices.Concat(must(s.List(ctx, as(guest), Filter{}))(t), must(s.Entries(ctx, mine))(t)) {
-		never(t, e.Integrity != integrityOf(t, s, e.ID), "%s is %v", e.Text, e.Integrity)
+	for _, e := range slices.Concat(expect.Must(s.List(ctx, as(guest), Filter{}))(t), expect.Must(s.Entries(ctx, mine))(t)) {
+		expect.False(t, e.Integrity != integrityOf(t, s, e.ID), "%s is %v", e.Text, e.Integrity)
 	}
 }
 
@@ -75,7 +76,7 @@ func TestSaidAgainIntegrity(t *testing.T) {
 				if err != nil || got.ID != first.ID {
 					t.Fatalf("%s: %+v, %v", way, got, err)
 				}
-				stored := must(s.Get(ctx, as(guest), first.ID))(t)
+				stored := expect.Must(s.Get(ctx, as(guest), first.ID))(t)
 				if got.Integrity != c.want || stored.Integrity != c.want || stored.ObservedAt.After(day) != c.dated {
 					t.Errorf("%s: %v, stored %v of %v", way, got.Integrity, stored.Integrity, stored.ObservedAt)
 				}
@@ -95,8 +96,8 @@ func TestSharedForeignEntry(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	storeAs(t, s, Shared, "tea", trust.Foreign)
 	said := Entry{Scope: Private(guest), Text: "tea", Source: Harvest, Integrity: trust.User}
-	l := must(s.Learn(t.Context(), "harvest", []Entry{said}, nothingElse))(t)
-	never(t, !l[0].Added || l[0].Entry.Integrity != trust.User, "%+v", l)
+	l := expect.Must(s.Learn(t.Context(), "harvest", []Entry{said}, nothingElse))(t)
+	expect.False(t, !l[0].Added || l[0].Entry.Integrity != trust.User, "%+v", l)
 }
 
 // TestUndoIntegrity: taking a change back brings the integrity back that it changed, and
@@ -105,20 +106,20 @@ func TestUndoIntegrity(t *testing.T) {
 	t.Parallel()
 	s, ctx, mine := openAt(t, t.TempDir()), t.Context(), Private(guest)
 	e := storeAs(t, s, mine, "tea", trust.Foreign)
-	noError(t, s.Retire(ctx, as(guest), e.ID))
-	must(s.Undo(ctx, as(guest), ""))(t)
-	equal(t, "retired and taken back", integrityOf(t, s, e.ID), trust.Foreign)
+	expect.OK(t, s.Retire(ctx, as(guest), e.ID))
+	expect.Must(s.Undo(ctx, as(guest), ""))(t)
+	expect.Equal(t, integrityOf(t, s, e.ID), trust.Foreign, "retired and taken back")
 	again := func() { storeAs(t, s, mine, "tea", trust.User) }
 	again()
-	must(s.Undo(ctx, as(guest), ""))(t)
-	equal(t, "said again by a person, and that taken back", integrityOf(t, s, e.ID), trust.Foreign)
-	noError(t, s.Pin(ctx, as(guest), e.ID, true))
-	pinned := must(s.History(ctx, as(guest), e.ID))(t)
+	expect.Must(s.Undo(ctx, as(guest), ""))(t)
+	expect.Equal(t, integrityOf(t, s, e.ID), trust.Foreign, "said again by a person, and that taken back")
+	expect.OK(t, s.Pin(ctx, as(guest), e.ID, true))
+	pinned := expect.Must(s.History(ctx, as(guest), e.ID))(t)
 	again()
-	must(s.Undo(ctx, as(guest), pinned[len(pinned)-1].Batch))(t)
-	equal(t, "said again, then an older change taken back", integrityOf(t, s, e.ID), trust.User)
-	for _, o := range must(s.History(ctx, as(guest), e.ID))(t)[:1] {
-		equal(t, "the journal says", o.After.Integrity, trust.Foreign)
+	expect.Must(s.Undo(ctx, as(guest), pinned[len(pinned)-1].Batch))(t)
+	expect.Equal(t, integrityOf(t, s, e.ID), trust.User, "said again, then an older change taken back")
+	for _, o := range expect.Must(s.History(ctx, as(guest), e.ID))(t)[:1] {
+		expect.Equal(t, o.After.Integrity, trust.Foreign, "the journal says")
 	}
 }
 
@@ -127,8 +128,8 @@ func TestJournalBeforeLabels(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, t.TempDir())
 	e := storeAs(t, s, Private(guest), "tea", trust.Foreign)
-	must(s.db.Exec(`UPDATE memory_op SET after = json_remove(after, '$.integrity')`))(t)
-	equal(t, "stored", must(s.History(t.Context(), as(guest), e.ID))(t)[0].After.Integrity, trust.User)
+	expect.Must(s.db.Exec(`UPDATE memory_op SET after = json_remove(after, '$.integrity')`))(t)
+	expect.Equal(t, expect.Must(s.History(t.Context(), as(guest), e.ID))(t)[0].After.Integrity, trust.User, "stored")
 }
 
 // TestStepsByIntegrity: no step of a plan puts what is trusted less in the place of what is
@@ -154,9 +155,9 @@ func TestStepsByIntegrity(t *testing.T) {
 		if c.kind == MergeStep {
 			by = add("Yes: Ada likes tea", c.by, -1) // older, so that its date could grow
 		}
-		done := must(s.Apply(t.Context(), "night", []Step{{Kind: c.kind, ID: e.ID, Rev: e.Rev, By: by.ID, ByRev: by.Rev}}, nil))(t)
-		equal(t, c, len(done.Done) == 1, c.done)
-		after := must(s.Get(t.Context(), Access{All: true}, by.ID))(t)
+		done := expect.Must(s.Apply(t.Context(), "night", []Step{{Kind: c.kind, ID: e.ID, Rev: e.Rev, By: by.ID, ByRev: by.Rev}}, nil))(t)
+		expect.Equal(t, len(done.Done) == 1, c.done, c)
+		after := expect.Must(s.Get(t.Context(), Access{All: true}, by.ID))(t)
 		if after.Integrity != c.by || c.kind == MergeStep && c.e < c.by && after.ObservedAt.After(by.ObservedAt) {
 			t.Errorf("%+v: it is %v of %v now", c, after.Integrity, after.ObservedAt)
 		}
@@ -168,16 +169,16 @@ func TestAnswerRaisesIntegrity(t *testing.T) {
 	t.Parallel()
 	s, mine, ctx := openAt(t, t.TempDir()), Private(guest), t.Context()
 	first, second := storeAs(t, s, mine, "lives in Berlin", trust.User), storeAs(t, s, mine, "lives in Hamburg", trust.Foreign)
-	noError(t, s.Wonder(ctx, []Question{{Run: "dream_1", Scope: mine, First: first, Second: second}}))
+	expect.OK(t, s.Wonder(ctx, []Question{{Run: "dream_1", Scope: mine, First: first, Second: second}}))
 	a := as(guest)
 	a.Integrity = trust.User
-	q := must(s.Questions(ctx, a))(t)
+	q := expect.Must(s.Questions(ctx, a))(t)
 	if _, _, err := s.Answer(ctx, a, q[0].ID, keepSecond); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "it", integrityOf(t, s, second.ID), trust.User)
-	must(s.Undo(ctx, a, ""))(t)
-	equal(t, "taken back", integrityOf(t, s, second.ID), trust.Foreign)
+	expect.Equal(t, integrityOf(t, s, second.ID), trust.User, "it")
+	expect.Must(s.Undo(ctx, a, ""))(t)
+	expect.Equal(t, integrityOf(t, s, second.ID), trust.Foreign, "taken back")
 }
 
 // TestFileIntegrity: what is written into a file by hand is the owner's. The lines that the
@@ -186,13 +187,13 @@ func TestFileIntegrity(t *testing.T) {
 	t.Parallel()
 	s, mine := openAt(t, t.TempDir()), Private(guest)
 	foreign, user := storeAs(t, s, mine, "rum", trust.Foreign), storeAs(t, s, mine, "cake", trust.User)
-	must(s.db.Exec(`UPDATE memory_file SET hash = '', lines = ''`))(t)
+	expect.Must(s.db.Exec(`UPDATE memory_file SET hash = '', lines = ''`))(t)
 	put(t, s, mine, strings.Replace(onDisk(t, s, mine), "cake", "cake with cream", 1)+"tea\n")
 	want := map[string]trust.Integrity{"rum": trust.Foreign, "cake": trust.User, "cake with cream": trust.Owner, "tea": trust.Owner}
-	for _, e := range must(s.Entries(t.Context(), mine))(t) {
-		never(t, e.Integrity != want[e.Text], "%s is %v", e.Text, e.Integrity)
+	for _, e := range expect.Must(s.Entries(t.Context(), mine))(t) {
+		expect.False(t, e.Integrity != want[e.Text], "%s is %v", e.Text, e.Integrity)
 	}
-	never(t, integrityOf(t, s, foreign.ID) != trust.Foreign || integrityOf(t, s, user.ID) != trust.User, "entries that are there have another integrity now")
+	expect.False(t, integrityOf(t, s, foreign.ID) != trust.Foreign || integrityOf(t, s, user.ID) != trust.User, "entries that are there have another integrity now")
 }
 
 // TestImportIntegrity: export and import keep the integrity; a line without one is the operator's.
@@ -202,8 +203,8 @@ func TestImportIntegrity(t *testing.T) {
 	storeAs(t, s, mine, "rum", trust.Foreign)
 	storeAs(t, s, mine, "cake", trust.User)
 	var lines bytes.Buffer
-	for _, e := range must(s.List(t.Context(), as(guest), Filter{}))(t) {
-		noError(t, json.NewEncoder(&lines).Encode(&e))
+	for _, e := range expect.Must(s.List(t.Context(), as(guest), Filter{}))(t) {
+		expect.OK(t, json.NewEncoder(&lines).Encode(&e))
 	}
 	lines.WriteString(`{"text": "tea", "scope": "shared"}` + "\n")
 	other := openAt(t, t.TempDir())
@@ -213,8 +214,8 @@ func TestImportIntegrity(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	want := map[string]trust.Integrity{"rum": trust.Foreign, "cake": trust.User, "tea": trust.Owner}
-	for _, e := range must(other.List(t.Context(), Access{All: true}, Filter{}))(t) {
-		journal := must(other.History(t.Context(), Access{All: true}, e.ID))(t)
+	for _, e := range expect.Must(other.List(t.Context(), Access{All: true}, Filter{}))(t) {
+		journal := expect.Must(other.History(t.Context(), Access{All: true}, e.ID))(t)
 		if e.Integrity != want[e.Text] || journal[0].After.Integrity != want[e.Text] {
 			t.Errorf("%s is %v, in the journal %v", e.Text, e.Integrity, journal[0].After.Integrity)
 		}
@@ -233,20 +234,20 @@ func TestTurnIntegrity(t *testing.T) {
 	say := func(event string, seq int, i trust.Integrity, text string) {
 		t.Helper()
 		said := Turn{Scope: mine, Event: event, Sender: guest, At: today, Conversation: "x", Seq: seq, Text: text, Integrity: i}
-		noError(t, s.Hear(ctx, said))
+		expect.OK(t, s.Hear(ctx, said))
 	}
 	find := func() trust.Integrity {
 		t.Helper()
-		hits := must(s.Search(ctx, Query{Text: "harbour", Scopes: []Scope{mine}, Turns: true}))(t)
+		hits := expect.Must(s.Search(ctx, Query{Text: "harbour", Scopes: []Scope{mine}, Turns: true}))(t)
 		if len(hits) == 0 || hits[0].Turn == nil || hits[0].Turn.Event != "$1" {
 			t.Fatalf("%+v", hits)
 		}
 		return hits[0].Integrity()
 	}
 	say("$1", 1, trust.Owner, "the harbour is nice")
-	equal(t, "alone", find(), trust.Owner)
+	expect.Equal(t, find(), trust.Owner, "alone")
 	say("$2", 2, trust.Foreign, "so they say")
-	equal(t, "beside a foreign message", find(), trust.Foreign)
+	expect.Equal(t, find(), trust.Foreign, "beside a foreign message")
 	say("$2", 2, trust.User, "so I say")
-	equal(t, "beside an edited message", find(), trust.User)
+	expect.Equal(t, find(), trust.User, "beside an edited message")
 }

@@ -12,90 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
 // as is somebody in a direct chat.
 func as(user string) Access { return Access{Actor: user, Scopes: Strict.Visible("!dm", user, true)} }
-
-// must is a value that comes without an error.
-func must[T any](v T, err error) func(failer) T {
-	return func(t failer) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
-
-// failer is a test, or a part of one that rapid makes.
-type failer interface {
-	Helper()
-	Errorf(string, ...any)
-	Fatal(...any)
-}
-
-// noError ends the test after an error.
-func noError(t failer, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal says what is not as wanted.
-func equal[T comparable](t failer, what any, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%v: got %+v, want %+v", what, got, want)
-	}
-}
-
-// never says what is, and should not be.
-func never(t failer, is bool, format string, args ...any) {
-	t.Helper()
-	if is {
-		t.Errorf(format, args...)
-	}
-}
-
-// same is equal for lists.
-func same[T comparable](t failer, what any, got, want []T) {
-	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%v: got %+v, want %+v", what, got, want)
-	}
-}
-
-func noDiff(t failer, what, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%v (-want +got):\n%s", what, diff)
-	}
-}
-
-func sized[T any](t failer, what any, got []T, want int) {
-	t.Helper()
-	if len(got) != want {
-		t.Fatal(fmt.Sprintf("%v: %d, want %d: %+v", what, len(got), want, got))
-	}
-}
-
-func has(t failer, what any, text, part string) {
-	t.Helper()
-	if !strings.Contains(text, part) {
-		t.Errorf("%v: no %q in\n%s", what, part, text)
-	}
-}
-
-func lacks(t failer, what any, text, part string) {
-	t.Helper()
-	if strings.Contains(text, part) {
-		t.Errorf("%v: there is %q in\n%s", what, part, text)
-	}
-}
 
 func noted(t testing.TB, s *Store, scope Scope, text, actor string) Entry {
 	t.Helper()
@@ -106,7 +29,7 @@ func noted(t testing.TB, s *Store, scope Scope, text, actor string) Entry {
 func added(t testing.TB, s *Store, e Entry, actor string) Entry {
 	t.Helper()
 	e, _, err := s.Add(t.Context(), e, actor)
-	noError(t, err)
+	expect.OK(t, err)
 	return e
 }
 
@@ -143,18 +66,18 @@ func TestUndo(t *testing.T) {
 			e := noted(t, s, mine, "tea", guest)
 			check := func(want string) {
 				t.Helper()
-				equal(t, "shows", texts(t, s, mine), want)
-				equal(t, "file shows", strings.Join(lineTexts([]byte(onDisk(t, s, mine))), "|"), want)
+				expect.Equal(t, texts(t, s, mine), want, "shows")
+				expect.Equal(t, strings.Join(lineTexts([]byte(onDisk(t, s, mine))), "|"), want, "file shows")
 			}
-			noError(t, tt.change(s, e))
+			expect.OK(t, tt.change(s, e))
 			check(tt.after)
-			undone := must(s.Undo(ctx, as(guest), ""))(t)
+			undone := expect.Must(s.Undo(ctx, as(guest), ""))(t)
 			check("tea")
-			if got := must(s.Get(ctx, everything, e.ID))(t); got.State != Active || got.Pinned || got.Scope != mine || !got.ValidTo.IsZero() {
+			if got := expect.Must(s.Get(ctx, everything, e.ID))(t); got.State != Active || got.Pinned || got.Scope != mine || !got.ValidTo.IsZero() {
 				t.Errorf("%+v", got)
 			}
-			never(t, len(undone.Lines()) == 0, "nothing is said about it")
-			must(s.Undo(ctx, as(guest), undone.Batch))(t) // the change holds again
+			expect.False(t, len(undone.Lines()) == 0, "nothing is said about it")
+			expect.Must(s.Undo(ctx, as(guest), undone.Batch))(t) // the change holds again
 			check(tt.after)
 		})
 	}
@@ -165,14 +88,14 @@ func TestUndo(t *testing.T) {
 func TestUndoRefuses(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	e := noted(t, s, Private(guest), "tea", guest)
-	first := must(s.History(ctx, as(guest), e.ID))(t)[0].Batch
-	noError(t, s.Pin(ctx, as(guest), e.ID, true))
+	first := expect.Must(s.History(ctx, as(guest), e.ID))(t)[0].Batch
+	expect.OK(t, s.Pin(ctx, as(guest), e.ID, true))
 	if _, err := s.Undo(ctx, as(guest), first); !errors.Is(err, ErrChanged) {
 		t.Errorf("changed since: %v", err)
 	}
-	pinned := must(s.History(ctx, as(guest), e.ID))(t)[1].Batch
-	must(s.Undo(ctx, as(guest), pinned))(t)
-	noError(t, s.Pin(ctx, as(guest), e.ID, true))
+	pinned := expect.Must(s.History(ctx, as(guest), e.ID))(t)[1].Batch
+	expect.Must(s.Undo(ctx, as(guest), pinned))(t)
+	expect.OK(t, s.Pin(ctx, as(guest), e.ID, true))
 	if _, err := s.Undo(ctx, as(guest), pinned); !errors.Is(err, ErrChanged) {
 		t.Errorf("taken back already: %v", err)
 	}
@@ -182,7 +105,7 @@ func TestUndoRefuses(t *testing.T) {
 	if _, err := s.Undo(ctx, as(guest), "nonsense"); !errors.Is(err, ErrNothing) {
 		t.Errorf("no batch: %v", err)
 	}
-	must(s.Forget(ctx, as(guest), e.ID))(t)
+	expect.Must(s.Forget(ctx, as(guest), e.ID))(t)
 	for _, batch := range []string{first, ""} {
 		if _, err := s.Undo(ctx, as(guest), batch); !errors.Is(err, ErrGone) {
 			t.Errorf("forgotten, batch %q: %v", batch, err)
@@ -197,28 +120,28 @@ func TestDuplicates(t *testing.T) {
 	e := noted(t, s, Shared, "I like C#.", owner)
 	for text, want := range map[string]bool{"i like  c#": false, "“I like C#!”": false, "I like C": true, "I like #C": true} {
 		again, added, err := s.Append(t.Context(), Shared, text)
-		never(t, err != nil || added != want || !added && again.ID != e.ID, "%q: added %v, %v", text, added, err)
+		expect.False(t, err != nil || added != want || !added && again.ID != e.ID, "%q: added %v, %v", text, added, err)
 	}
 	for _, pair := range [][2]string{{"rent rose 5%", "rent rose 5"}, {"it is -5 degrees", "it is 5 degrees"}, {"pi is 3.14", "pi is 314"}, {"mail a@b.c", "mail a b c"}, {"the code is Tiger7", "The code is tiger7."}} {
-		never(t, !add(t, s, Shared, pair[0]) || !add(t, s, Shared, pair[1]), "%q is taken for the same", pair)
+		expect.False(t, !add(t, s, Shared, pair[0]) || !add(t, s, Shared, pair[1]), "%q is taken for the same", pair)
 	}
 	for _, pair := range [][2]string{{"rest for 5 min", "Rest for 5 MIN"}, {"the boat is called Tiger", "The boat is called tiger"}} {
-		never(t, !add(t, s, Shared, pair[0]) || add(t, s, Shared, pair[1]), "%q is not taken for the same", pair)
+		expect.False(t, !add(t, s, Shared, pair[0]) || add(t, s, Shared, pair[1]), "%q is not taken for the same", pair)
 	}
-	got := must(s.Get(t.Context(), everything, e.ID))(t)
-	never(t, got.Rev < 2 || got.ObservedAt.Before(e.ObservedAt) || got.Text != "I like C#.", "%+v", got)
+	got := expect.Must(s.Get(t.Context(), everything, e.ID))(t)
+	expect.False(t, got.Rev < 2 || got.ObservedAt.Before(e.ObservedAt) || got.Text != "I like C#.", "%+v", got)
 }
 
 // TestTextsStandOnce: the journal tells the words of an entry, and does not hold them again.
 func TestTextsStandOnce(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	e := added(t, s, Entry{Scope: Shared, Text: "a grey heron", Quote: "I saw a grey heron", Event: "$1", Source: Harvest}, owner)
-	noError(t, s.Pin(t.Context(), everything, e.ID, true))
+	expect.OK(t, s.Pin(t.Context(), everything, e.ID, true))
 	if n := countRows(t, s.db, `SELECT count(*) FROM memory_op WHERE before LIKE '%heron%' OR after LIKE '%heron%'`); n > 0 {
 		t.Errorf("%d operations hold the text", n)
 	}
-	for _, o := range must(s.History(t.Context(), everything, e.ID))(t) {
-		never(t, o.After.Text != e.Text || o.After.Quote != e.Quote || o.Before != nil && o.Before.Text != e.Text, "%+v", o)
+	for _, o := range expect.Must(s.History(t.Context(), everything, e.ID))(t) {
+		expect.False(t, o.After.Text != e.Text || o.After.Quote != e.Quote || o.Before != nil && o.Before.Text != e.Text, "%+v", o)
 	}
 }
 
@@ -227,11 +150,11 @@ func TestTextsStandOnce(t *testing.T) {
 func TestStaleChange(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	e := noted(t, s, Shared, "tea", owner)
-	noError(t, s.Pin(t.Context(), everything, e.ID, true))
+	expect.OK(t, s.Pin(t.Context(), everything, e.ID, true))
 	if _, err := s.write(t.Context(), owner, nil, func(c *change) error { return c.retire(e) }); !errors.Is(err, ErrChanged) {
 		t.Errorf("error %v", err)
 	}
-	if got := must(s.Get(t.Context(), everything, e.ID))(t); got.State != Active || !got.Pinned {
+	if got := expect.Must(s.Get(t.Context(), everything, e.ID))(t); got.State != Active || !got.Pinned {
 		t.Errorf("%+v", got)
 	}
 }
@@ -320,9 +243,9 @@ func TestCanaryIsNeverFound(t *testing.T) {
 {"text":"what did it do?","scope":"room:!group:x","ref":"r3","conversation":"c","seq":3,"observed_at":"2026-03-01"}
 {"text":"a heron is a bird","scope":"shared","ref":"s","observed_at":"2026-03-02"}
 {"text":"my heron","scope":"private:@guest:x","ref":"g","conversation":"c","seq":2,"observed_at":"2026-03-01"}`
-			must(newImporter(s).Import(ctx, "open", []byte(open)))(t)
+			expect.Must(newImporter(s).Import(ctx, "open", []byte(open)))(t)
 			for _, scope := range []Scope{Room(room), Private(guest)} {
-				noError(t, s.index.Hear(ctx, Turn{Scope: scope, Event: "$o", Text: "the heron again", At: today, Conversation: "c", Seq: 4}))
+				expect.OK(t, s.index.Hear(ctx, Turn{Scope: scope, Event: "$o", Text: "the heron again", At: today, Conversation: "c", Seq: 4}))
 			}
 			ways := canaryQueries(canary, near)
 			ask := func() map[string]string {
@@ -351,7 +274,7 @@ func TestCanaryIsNeverFound(t *testing.T) {
 					t.Errorf("%s: found\n%s, and before it was there\n%s", name, after[name], before[name])
 				}
 			}
-			never(t, len(after) < 100, "only %d ways", len(after))
+			expect.False(t, len(after) < 100, "only %d ways", len(after))
 			found, x := 0, member.open(t, s.index)
 			for name, q := range ways {
 				q.Scopes = me.Scopes
@@ -362,7 +285,7 @@ func TestCanaryIsNeverFound(t *testing.T) {
 					t.Errorf("%s: its owner does not find it: %s", name, b)
 				}
 			}
-			never(t, found < len(ways)/2, "its owner finds it in %d of %d ways", found, len(ways))
+			expect.False(t, found < len(ways)/2, "its owner finds it in %d of %d ways", found, len(ways))
 			canaryElsewhere(t, s, places, secret, canary)
 		})
 	}
@@ -374,15 +297,15 @@ func hide(t *testing.T, s *Store, canary, near string) Entry {
 	ctx, me := t.Context(), Private(owner)
 	secret := noted(t, s, me, "my word is "+canary, owner)
 	old := noted(t, s, me, "my old word is "+canary+" too", owner)
-	must(s.Supersede(ctx, as(owner), old.ID, "no other word than "+canary+" and "+near))(t)
+	expect.Must(s.Supersede(ctx, as(owner), old.ID, "no other word than "+canary+" and "+near))(t)
 	retired := noted(t, s, me, canary+" was put away", owner)
-	noError(t, s.Retire(ctx, as(owner), retired.ID))
+	expect.OK(t, s.Retire(ctx, as(owner), retired.ID))
 	put(t, s, me, onDisk(t, s, me)+"by hand: "+canary+"\n")
 	texts(t, s, me)
 	lines := fmt.Sprintf(`{"text":"the %s said %s","scope":%q,"ref":"p2","conversation":"c","seq":2,"subject":"Anna","observed_at":"2026-03-01"}
 {"text":"%s","scope":%q,"ref":"p3","conversation":"c","seq":3,"subject":"%s","observed_at":"2026-03-01"}`, near, canary, me, canary, me, canary)
-	must(newImporter(s).Import(ctx, "private", []byte(lines)))(t)
-	noError(t, s.index.Hear(ctx, Turn{Scope: me, Event: "$o", Sender: owner, Text: "remember " + canary + " and the " + near, At: today, Conversation: "c", Seq: 3}))
+	expect.Must(newImporter(s).Import(ctx, "private", []byte(lines)))(t)
+	expect.OK(t, s.index.Hear(ctx, Turn{Scope: me, Event: "$o", Sender: owner, Text: "remember " + canary + " and the " + near, At: today, Conversation: "c", Seq: 3}))
 	return secret
 }
 
@@ -409,7 +332,7 @@ func canaryQueries(canary, near string) map[string]Query {
 func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret Entry, canary string) {
 	t.Helper()
 	ctx := t.Context()
-	journal := must(s.History(ctx, everything, secret.ID))(t)
+	journal := expect.Must(s.History(ctx, everything, secret.ID))(t)
 	search := func(a Access) any {
 		hits, err := s.index.Search(ctx, Query{Text: canary, Scopes: a.Scopes, K: 50, Turns: true, Past: true})
 		return []any{hits, err}
@@ -442,24 +365,24 @@ func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret En
 			}
 		}
 	}
-	if e := must(s.Get(ctx, everything, secret.ID))(t); e.State != Active || e.Pinned || e.Scope != Private(owner) {
+	if e := expect.Must(s.Get(ctx, everything, secret.ID))(t); e.State != Active || e.Pinned || e.Scope != Private(owner) {
 		t.Errorf("it was changed from elsewhere: %+v", e)
 	}
 	// Shared on purpose it is found by all, and no longer once it is taken back.
-	must(s.Share(ctx, as(owner), secret.ID))(t)
+	expect.Must(s.Share(ctx, as(owner), secret.ID))(t)
 	for place, a := range places {
 		if b, _ := json.Marshal(search(a)); strings.Count(string(b), `"text":"my word is `+canary) != 1 || strings.Count(string(b), canary) != 1 {
 			t.Errorf("%s, shared: %s", place, b)
 		}
 	}
-	must(s.Withdraw(ctx, as(owner), secret.ID))(t)
-	must(s.Share(ctx, as(owner), secret.ID))(t)
-	must(s.Undo(ctx, as(owner), ""))(t)
+	expect.Must(s.Withdraw(ctx, as(owner), secret.ID))(t)
+	expect.Must(s.Share(ctx, as(owner), secret.ID))(t)
+	expect.Must(s.Undo(ctx, as(owner), ""))(t)
 	for place, a := range places {
 		if b, _ := json.Marshal(search(a)); strings.Contains(string(b), canary) {
 			t.Errorf("%s, taken back: %s", place, b)
 		}
-		if b, _ := json.Marshal(must(s.History(ctx, everything, secret.ID))(t)); !strings.Contains(string(b), `"move"`) {
+		if b, _ := json.Marshal(expect.Must(s.History(ctx, everything, secret.ID))(t)); !strings.Contains(string(b), `"move"`) {
 			t.Errorf("the journal: %s", b)
 		}
 		if _, err := s.History(ctx, a, secret.ID); err == nil {

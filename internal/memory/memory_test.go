@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 )
 
 const owner, guest, room = "@me:example.org", "@You:example.org", "!AbC:example.org"
@@ -23,30 +24,30 @@ func openAt(t testing.TB, dir string) *Store {
 
 func openWith(t testing.TB, c Config) *Store {
 	t.Helper()
-	db := must(storetest.Open(t, filepath.Join(c.Dir, "bot.db")))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(c.Dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	c.DB = db
-	s := must(Open(t.Context(), c))(t)
+	s := expect.Must(Open(t.Context(), c))(t)
 	return s
 }
 
 func put(t testing.TB, s *Store, scope Scope, text string) string {
 	t.Helper()
 	path := filepath.Join(s.dir, filepath.FromSlash(s.File(scope)))
-	noError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	noError(t, os.WriteFile(path, []byte(text), 0o600))
+	expect.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func onDisk(t testing.TB, s *Store, scope Scope) string {
 	t.Helper()
-	b := must(os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(s.File(scope)))))(t)
+	b := expect.Must(os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(s.File(scope)))))(t)
 	return string(b)
 }
 
 func texts(t testing.TB, s *Store, scopes ...Scope) string {
 	t.Helper()
-	entries := must(s.Entries(t.Context(), scopes...))(t)
+	entries := expect.Must(s.Entries(t.Context(), scopes...))(t)
 	var out []string
 	for _, e := range entries {
 		out = append(out, e.Text)
@@ -57,7 +58,7 @@ func texts(t testing.TB, s *Store, scopes ...Scope) string {
 func add(t testing.TB, s *Store, scope Scope, text string) bool {
 	t.Helper()
 	_, added, err := s.Append(t.Context(), scope, text)
-	noError(t, err)
+	expect.OK(t, err)
 	return added
 }
 
@@ -67,10 +68,10 @@ func TestFile(t *testing.T) {
 		Private(owner): "MEMORIES.txt", Private(guest): "memories/users/@=59ou=3aexample.org.txt",
 		Room(room): "memories/rooms/!=41b=43=3aexample.org.txt", Shared: "memories/shared.txt", Private(""): "", Room(""): "", "nonsense": "",
 	} {
-		equal(t, fmt.Sprintf("File(%q) =", scope), s.File(scope), want)
+		expect.Equal(t, s.File(scope), want, "File(%q) =", scope)
 	}
 	nobody := openWith(t, Config{Dir: t.TempDir()})
-	never(t, nobody.File(Private(owner)) == "MEMORIES.txt", "without an owner somebody gets MEMORIES.txt")
+	expect.False(t, nobody.File(Private(owner)) == "MEMORIES.txt", "without an owner somebody gets MEMORIES.txt")
 	if _, _, err := s.Append(t.Context(), "nonsense", "x"); err == nil {
 		t.Error("appended to no scope")
 	}
@@ -91,14 +92,14 @@ func TestAppend(t *testing.T) {
 		t.Errorf("file reads %q", got)
 	}
 	e, added, err = s.Append(t.Context(), me, "My sister's  name is JANA")
-	never(t, err != nil || added || e.Text != "my sister's name is Jana", "duplicate: %+v, %v, %v", e, added, err)
-	never(t, !add(t, s, Shared, "my sister's name is Jana"), "a duplicate in another scope is none")
+	expect.False(t, err != nil || added || e.Text != "my sister's name is Jana", "duplicate: %+v, %v, %v", e, added, err)
+	expect.False(t, !add(t, s, Shared, "my sister's name is Jana"), "a duplicate in another scope is none")
 	info, err := os.Stat(filepath.Join(s.dir, "MEMORIES.txt"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	// Another store, as after a restart.
-	equal(t, "after a restart", texts(t, openAt(t, s.dir), me), "my sister's name is Jana")
+	expect.Equal(t, texts(t, openAt(t, s.dir), me), "my sister's name is Jana", "after a restart")
 }
 
 func TestAppendRefuses(t *testing.T) {
@@ -114,7 +115,7 @@ func TestAppendRefuses(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.dir, "memories", "shared.txt")); err == nil {
 		t.Error("refused text made a file")
 	}
-	never(t, !add(t, s, Shared, strings.Repeat("茶", 2000)), "2000 characters are allowed")
+	expect.False(t, !add(t, s, Shared, strings.Repeat("茶", 2000)), "2000 characters are allowed")
 }
 
 // TestHandWritten holds what people do to text files.
@@ -137,9 +138,9 @@ func TestHandWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openAt(t, t.TempDir())
 			put(t, s, Shared, tt.file)
-			equal(t, "shows", texts(t, s, Shared), tt.shows)
+			expect.Equal(t, texts(t, s, Shared), tt.shows, "shows")
 			add(t, s, Shared, "new")
-			equal(t, "file reads", onDisk(t, s, Shared), tt.after)
+			expect.Equal(t, onDisk(t, s, Shared), tt.after, "file reads")
 		})
 	}
 }
@@ -151,7 +152,7 @@ func TestEntriesFollowEdits(t *testing.T) {
 	path := put(t, s, Shared, "one\n")
 	check := func(want string) {
 		t.Helper()
-		equal(t, "got", texts(t, s, Shared), want)
+		expect.Equal(t, texts(t, s, Shared), want, "got")
 	}
 	check("one")
 	// Same length, same inode, the same tick of the clock: only reading tells.
@@ -162,8 +163,8 @@ func TestEntriesFollowEdits(t *testing.T) {
 		check("six")
 	}
 	// As an editor saves: another file takes the name.
-	noError(t, os.WriteFile(path+"~", []byte("ten\n"), 0o600))
-	noError(t, os.Rename(path+"~", path))
+	expect.OK(t, os.WriteFile(path+"~", []byte("ten\n"), 0o600))
+	expect.OK(t, os.Rename(path+"~", path))
 	check("ten")
 }
 
@@ -171,13 +172,13 @@ func TestEntriesFollowEdits(t *testing.T) {
 func TestUnchangedEntriesAreNotReadAgain(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	put(t, s, Shared, "one\ntwo\n")
-	first := must(s.Entries(t.Context(), Shared))(t)
-	second := must(s.Entries(t.Context(), Shared))(t)
-	never(t, len(first) != 2 || &first[0] != &second[0], "unchanged entries were read again")
+	first := expect.Must(s.Entries(t.Context(), Shared))(t)
+	second := expect.Must(s.Entries(t.Context(), Shared))(t)
+	expect.False(t, len(first) != 2 || &first[0] != &second[0], "unchanged entries were read again")
 	add(t, s, Shared, "three")
-	never(t, len(first) != 2 || first[1].Text != "two", "a slice that was handed out changed")
+	expect.False(t, len(first) != 2 || first[1].Text != "two", "a slice that was handed out changed")
 	put(t, s, Private(owner), "mine\n")
-	equal(t, "got", texts(t, s, Private(owner), Shared, Room("!a")), "mine|one|two|three")
+	expect.Equal(t, texts(t, s, Private(owner), Shared, Room("!a")), "mine|one|two|three", "got")
 }
 
 // TestVanishedFileIsWrittenAgain: neither a file that is gone nor an empty one
@@ -193,9 +194,9 @@ func TestVanishedFileIsWrittenAgain(t *testing.T) {
 			s := openWith(t, Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 			path := put(t, s, Shared, "one\ntwo\n")
 			texts(t, s, Shared)
-			noError(t, vanish(path))
+			expect.OK(t, vanish(path))
 			for range 3 {
-				equal(t, "got", texts(t, s, Shared), "one|two")
+				expect.Equal(t, texts(t, s, Shared), "one|two", "got")
 			}
 			if n := strings.Count(log.String(), "empty or gone"); n != 1 {
 				t.Errorf("reported %d times:\n%s", n, log.String())
@@ -203,7 +204,7 @@ func TestVanishedFileIsWrittenAgain(t *testing.T) {
 			if got := onDisk(t, s, Shared); !strings.HasSuffix(got, "one\ntwo\n") {
 				t.Errorf("file reads %q", got)
 			}
-			never(t, !add(t, s, Shared, "three") || texts(t, s, Shared) != "one|two|three", "the file did not come back")
+			expect.False(t, !add(t, s, Shared, "three") || texts(t, s, Shared) != "one|two|three", "the file did not come back")
 		})
 	}
 }
@@ -218,7 +219,7 @@ func TestUnreadableFileIsAnErrorAndSparesTheOthers(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") {
 		t.Errorf("error %v", err)
 	}
-	never(t, len(entries) != 1 || entries[0].Text != "one", "the readable file gave %v", entries)
+	expect.False(t, len(entries) != 1 || entries[0].Text != "one", "the readable file gave %v", entries)
 	if _, _, err := s.Append(t.Context(), Private(owner), "x"); err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") {
 		t.Errorf("append: %v", err)
 	}
@@ -230,18 +231,18 @@ func TestUnreadableFileIsAnErrorAndSparesTheOthers(t *testing.T) {
 func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 	t.Parallel()
 	inPlace := func(t *testing.T, path string) {
-		f := must(os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0))(t)
+		f := expect.Must(os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0))(t)
 		defer f.Close()
-		must(f.WriteString("# rewritten\nby hand\nzwei\n"))(t)
+		expect.Must(f.WriteString("# rewritten\nby hand\nzwei\n"))(t)
 	}
 	appended := func(t *testing.T, path string) {
-		f := must(os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0))(t)
+		f := expect.Must(os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0))(t)
 		defer f.Close()
-		must(f.WriteString("by hand\n"))(t)
+		expect.Must(f.WriteString("by hand\n"))(t)
 	}
 	replaced := func(t *testing.T, path string) {
-		noError(t, os.WriteFile(path+"~", []byte("one\nby hand\n"), 0o600))
-		noError(t, os.Rename(path+"~", path))
+		expect.OK(t, os.WriteFile(path+"~", []byte("one\nby hand\n"), 0o600))
+		expect.OK(t, os.Rename(path+"~", path))
 	}
 	tests := map[string]struct {
 		at   string
@@ -259,7 +260,7 @@ func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openAt(t, t.TempDir())
 			path := put(t, s, Shared, "one\n")
-			f := must(s.file(Shared))(t)
+			f := expect.Must(s.file(Shared))(t)
 			edited := false
 			s.fault = func(point string) {
 				if point == tt.at && !edited {
@@ -272,7 +273,7 @@ func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 			if tt.want == "" { // a file that is gone begins anew, and nothing is forgotten
 				tt.want = string(f.heading()) + "one\nnew\n"
 			}
-			equal(t, "file reads", got, tt.want)
+			expect.Equal(t, got, tt.want, "file reads")
 		})
 	}
 	t.Run("all the time", func(t *testing.T) {
@@ -315,5 +316,5 @@ func TestManyWriters(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	equal(t, "of 60 facts are there", strings.Count(texts(t, openAt(t, dir), Shared), "fact"), 60)
+	expect.Equal(t, strings.Count(texts(t, openAt(t, dir), Shared), "fact"), 60, "of 60 facts are there")
 }

@@ -10,27 +10,29 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/test/expect"
 )
 
 // rowsOf is everything that the database holds of entries, to the byte.
 func rowsOf(t testing.TB, s *Store) string {
 	t.Helper()
-	rows := must(s.db.Query(`SELECT * FROM memory ORDER BY n`))(t)
+	rows := expect.Must(s.db.Query(`SELECT * FROM memory ORDER BY n`))(t)
 	defer rows.Close()
-	columns := must(rows.Columns())(t)
+	columns := expect.Must(rows.Columns())(t)
 	var out strings.Builder
 	for rows.Next() {
 		values := make([]any, len(columns))
 		for i := range values {
 			values[i] = new(any)
 		}
-		noError(t, rows.Scan(values...))
+		expect.OK(t, rows.Scan(values...))
 		for i, v := range values {
 			fmt.Fprintf(&out, "%s=%v ", columns[i], *v.(*any))
 		}
 		out.WriteByte('\n')
 	}
-	noError(t, rows.Err())
+	expect.OK(t, rows.Err())
 	return out.String()
 }
 
@@ -45,7 +47,7 @@ func planOf(t testing.TB, s *Store) []Step {
 	c, d := add("the code is 4711", Fact, 1), add("the code is now 4713", Fact, 5)
 	e, f := add("Ben likes tea", Fact, 1), add("tea is what Ben likes", Fact, 2)
 	g := add("a party took place", Happening, 1)
-	must(s.db.Exec(`UPDATE memory SET hits = 3, last_hit = 1700000000000 WHERE id = ?`, a.ID))(t)
+	expect.Must(s.db.Exec(`UPDATE memory SET hits = 3, last_hit = 1700000000000 WHERE id = ?`, a.ID))(t)
 	return []Step{
 		{MergeStep, a.ID, a.Rev, b.ID, b.Rev}, {SupersedeStep, c.ID, c.Rev, d.ID, d.Rev}, {GroupStep, f.ID, f.Rev, e.ID, e.Rev}, {Kind: ArchiveStep, ID: g.ID, Rev: g.Rev},
 	}
@@ -63,7 +65,7 @@ func TestApplyAndUndo(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	get := func(id string) Entry {
-		e := must(s.Get(t.Context(), everything, id))(t)
+		e := expect.Must(s.Get(t.Context(), everything, id))(t)
 		return e
 	}
 	a, b, c, f, g := get(steps[0].ID), get(steps[0].By), get(steps[1].ID), get(steps[2].ID), get(steps[3].ID)
@@ -83,8 +85,8 @@ func TestApplyAndUndo(t *testing.T) {
 	if err != nil || len(left) != 0 || len(undone.Back) != 3 {
 		t.Fatalf("%+v, %+v, %v", undone, left, err)
 	}
-	noDiff(t, "other than wanted", before, rowsOf(t, s))
-	noError(t, indexIsSound(t, OpenFTS(s.db)))
+	expect.NoDiff(t, rowsOf(t, s), before, "other than wanted")
+	expect.OK(t, indexIsSound(t, OpenFTS(s.db)))
 	if _, _, err := s.UndoRun(t.Context(), "night", nil); !errors.Is(err, ErrNothing) {
 		t.Errorf("taken back twice: %v", err)
 	}
@@ -95,16 +97,16 @@ func TestApplyAndUndo(t *testing.T) {
 func TestUndoKeepsWhatCameLater(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	steps := planOf(t, s)
-	must(s.Apply(t.Context(), "night", steps, nil))(t)
-	noError(t, s.Pin(t.Context(), everything, steps[0].By, true))
-	must(s.db.Exec(`UPDATE memory SET hits = hits + 2, last_hit = 1800000000000 WHERE id = ?`, steps[0].By))(t)
-	must(s.Forget(t.Context(), everything, steps[3].ID))(t)
+	expect.Must(s.Apply(t.Context(), "night", steps, nil))(t)
+	expect.OK(t, s.Pin(t.Context(), everything, steps[0].By, true))
+	expect.Must(s.db.Exec(`UPDATE memory SET hits = hits + 2, last_hit = 1800000000000 WHERE id = ?`, steps[0].By))(t)
+	expect.Must(s.Forget(t.Context(), everything, steps[3].ID))(t)
 	_, left, err := s.UndoRun(t.Context(), "night", nil)
 	if err != nil || len(left) != 1 || left[0].ID != steps[3].ID {
 		t.Fatalf("%+v, %v", left, err)
 	}
 	b, err := s.Get(t.Context(), everything, steps[0].By)
-	never(t, err != nil || !b.Pinned || b.Hits != 2 || b.LastHit.UnixMilli() != 1800000000000 || b.ObservedAt.Day() != 2, "%+v, %v", b, err)
+	expect.False(t, err != nil || !b.Pinned || b.Hits != 2 || b.LastHit.UnixMilli() != 1800000000000 || b.ObservedAt.Day() != 2, "%+v, %v", b, err)
 }
 
 // TestApplyLeavesOut: a step that does not fit the entries any more, or would lose
@@ -123,10 +125,10 @@ func TestApplyLeavesOut(t *testing.T) {
 	other := add(Entry{Scope: Room(room), Text: "Anna lives in Berlin, of all places"})
 	said := add(Entry{Scope: scope, Text: "we met in May", Source: UserExplicit, Kind: Happening})
 	pinned := add(Entry{Scope: scope, Text: "never forget", ObservedAt: late})
-	noError(t, s.Pin(t.Context(), everything, pinned.ID, true))
+	expect.OK(t, s.Pin(t.Context(), everything, pinned.ID, true))
 	pinned.Rev++
 	for _, pinned := range []bool{true, false} { // changed since it was planned
-		noError(t, s.Pin(t.Context(), everything, steps[1].ID, pinned))
+		expect.OK(t, s.Pin(t.Context(), everything, steps[1].ID, pinned))
 	}
 	wrong := []Step{
 		{MergeStep, x.ID, x.Rev, y.ID, y.Rev},
@@ -137,13 +139,13 @@ func TestApplyLeavesOut(t *testing.T) {
 		{MergeStep, "mem_none", 1, y.ID, y.Rev},
 		{MergeStep, y.ID, y.Rev, y.ID, y.Rev},
 	}
-	done := must(s.Apply(t.Context(), "night", slices.Concat(wrong, steps), nil))(t)
+	done := expect.Must(s.Apply(t.Context(), "night", slices.Concat(wrong, steps), nil))(t)
 	var left []Step
 	for _, l := range done.Left {
 		left = append(left, l.Step)
 	}
-	noDiff(t, "other than wanted", append(wrong, steps[1]), left)
-	noDiff(t, "other than wanted", []Step{steps[0], steps[2], steps[3]}, done.Done)
+	expect.NoDiff(t, left, append(wrong, steps[1]), "other than wanted")
+	expect.NoDiff(t, done.Done, []Step{steps[0], steps[2], steps[3]}, "other than wanted")
 }
 
 // TestApplyIsOne: whatever fails on the way, also what its caller writes with it,
@@ -165,9 +167,9 @@ func twice(t *testing.T, b Backend) (s *Store, dir string, head, member Entry) {
 	dir = t.TempDir()
 	s = openWith(t, Config{Dir: dir, Owner: owner, Backend: b})
 	put(t, s, Private(owner), "Anna is fond of green tea\nAnna enjoys drinking tea that is green\nBen plays chess\n")
-	all := must(s.Entries(t.Context(), Private(owner)))(t)
+	all := expect.Must(s.Entries(t.Context(), Private(owner)))(t)
 	member, head = all[0], all[1]
-	done := must(s.Apply(t.Context(), "night", []Step{{GroupStep, member.ID, member.Rev, head.ID, head.Rev}}, nil))(t)
+	done := expect.Must(s.Apply(t.Context(), "night", []Step{{GroupStep, member.ID, member.Rev, head.ID, head.Rev}}, nil))(t)
 	if len(done.Left) > 0 {
 		t.Fatalf("%+v", done)
 	}
@@ -179,7 +181,7 @@ func shows(t *testing.T, s *Store, want ...string) {
 	if got := texts(t, s, Private(owner)); got != strings.Join(want, "|") {
 		t.Errorf("the prompt shows %q and should show %q", got, want)
 	}
-	same(t, "the file shows and should show", lineTexts([]byte(onDisk(t, s, Private(owner)))), want)
+	expect.Same(t, lineTexts([]byte(onDisk(t, s, Private(owner)))), want, "the file shows and should show")
 }
 
 const (
@@ -195,15 +197,15 @@ func TestOneLine(t *testing.T) {
 	for _, b := range []Backend{FlatFile, FTS5, LocalVector} {
 		t.Run(string(b), func(t *testing.T) {
 			s, _, head, member := twice(t, b)
-			before := must(s.History(t.Context(), as(owner), head.ID))(t)
+			before := expect.Must(s.History(t.Context(), as(owner), head.ID))(t)
 			shows(t, s, teaHead, chess)
-			equal(t, "stored", must(s.Get(t.Context(), as(owner), head.ID))(t).Source, DreamingMerge)
+			expect.Equal(t, expect.Must(s.Get(t.Context(), as(owner), head.ID))(t).Source, DreamingMerge, "stored")
 			if !slices.ContainsFunc(before, func(o Op) bool { return o.Entry == member.ID && o.After.Text == teaMember }) {
 				t.Errorf("the journal does not tell of the other: %+v", before)
 			}
-			sized(t, "listed", must(s.List(t.Context(), as(owner), Filter{}))(t), 2)
+			expect.Len(t, expect.Must(s.List(t.Context(), as(owner), Filter{}))(t), 2, "listed")
 			for _, query := range []string{"what green tea is Anna fond of?", "what tea does Anna enjoy drinking?"} {
-				hits := must(s.Search(t.Context(), Query{Text: query, Scopes: []Scope{Private(owner)}}))(t)
+				hits := expect.Must(s.Search(t.Context(), Query{Text: query, Scopes: []Scope{Private(owner)}}))(t)
 				if len(hits) != 1 {
 					t.Errorf("%q finds %+v", query, hits)
 				} else if hits[0].Entry.ID == member.ID && hits[0].Shown != teaHead {
@@ -215,7 +217,7 @@ func TestOneLine(t *testing.T) {
 				t.Fatalf("%+v, %+v, %v", undone, left, err)
 			}
 			shows(t, s, teaHead, chess, teaMember)
-			equal(t, "stored", must(s.Get(t.Context(), as(owner), head.ID))(t).Source, FromFile)
+			expect.Equal(t, expect.Must(s.Get(t.Context(), as(owner), head.ID))(t).Source, FromFile, "stored")
 		})
 	}
 }
@@ -231,13 +233,13 @@ func TestForgetOneLine(t *testing.T) {
 			if err != nil || !exact {
 				t.Fatalf("%+v, %v, %v", found, exact, err)
 			}
-			done := must(s.Forget(t.Context(), as(owner), found[0].ID))(t)
-			equal(t, done, done.Entries, 2)
+			done := expect.Must(s.Forget(t.Context(), as(owner), found[0].ID))(t)
+			expect.Equal(t, done.Entries, 2, done)
 			shows(t, s, chess)
 			for _, text := range []string{"fond of green", "enjoys drinking"} {
-				sized(t, fmt.Sprintf("%q is left in", text), traces(t, dir, text), 0)
+				expect.Len(t, traces(t, dir, text), 0, "%q is left in", text)
 			}
-			sized(t, "found", must(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}, Past: true}))(t), 0)
+			expect.Len(t, expect.Must(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}, Past: true}))(t), 0, "found")
 			texts(t, openAt(t, dir), Private(owner)) // and nothing comes back
 			shows(t, s, chess)
 		})
@@ -251,9 +253,9 @@ func TestRedactOneOfTwo(t *testing.T) {
 	for _, event := range []string{"$head", "$member"} {
 		s, _, head, member := twice(t, FTS5)
 		for id, of := range map[string]string{head.ID: "$head", member.ID: "$member"} {
-			must(s.db.Exec(`UPDATE memory SET event = ? WHERE id = ?`, of, id))(t)
+			expect.Must(s.db.Exec(`UPDATE memory SET event = ? WHERE id = ?`, of, id))(t)
 		}
-		must(s.ForgetEvent(t.Context(), as(owner), event))(t)
+		expect.Must(s.ForgetEvent(t.Context(), as(owner), event))(t)
 		if event == "$head" {
 			shows(t, s, chess, teaMember)
 		} else {
@@ -280,8 +282,8 @@ func TestEditOneLine(t *testing.T) {
 			if c.again == nil {
 				return
 			}
-			sized(t, "found", must(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}}))(t), 0)
-			must(s.Undo(t.Context(), as(owner), ""))(t)
+			expect.Len(t, expect.Must(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}}))(t), 0, "found")
+			expect.Must(s.Undo(t.Context(), as(owner), ""))(t)
 			shows(t, s, c.again...)
 			if _, left, err := s.UndoRun(t.Context(), "night", nil); err != nil || len(left) > 0 {
 				t.Errorf("%+v, %v", left, err)
@@ -310,8 +312,8 @@ func TestMembersAreShownAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, head, _ := twice(t, FlatFile)
-			all := must(s.Entries(t.Context(), Private(owner)))(t)
-			noError(t, do(s, must(s.Get(t.Context(), as(owner), head.ID))(t), all[1]))
+			all := expect.Must(s.Entries(t.Context(), Private(owner)))(t)
+			expect.OK(t, do(s, expect.Must(s.Get(t.Context(), as(owner), head.ID))(t), all[1]))
 			shows(t, s, chess, teaMember)
 		})
 	}
@@ -323,14 +325,14 @@ func TestGroupRefuses(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, t.TempDir())
 	put(t, s, Private(owner), "the shed has 2 doors\nthe shed has doors\nbikes stand in it\n")
-	all := must(s.Entries(t.Context(), Private(owner)))(t)
-	noError(t, s.Pin(t.Context(), as(owner), all[2].ID, true))
-	pinned := must(s.Get(t.Context(), as(owner), all[2].ID))(t)
-	done := must(s.Apply(t.Context(), "night", []Step{
+	all := expect.Must(s.Entries(t.Context(), Private(owner)))(t)
+	expect.OK(t, s.Pin(t.Context(), as(owner), all[2].ID, true))
+	pinned := expect.Must(s.Get(t.Context(), as(owner), all[2].ID))(t)
+	done := expect.Must(s.Apply(t.Context(), "night", []Step{
 		{GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev}, {GroupStep, pinned.ID, pinned.Rev, all[1].ID, all[1].Rev},
 		{GroupStep, all[1].ID, all[1].Rev, all[0].ID, all[0].Rev}, {GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev},
 	}, nil))(t)
-	noDiff(t, "other than wanted", []string{"the other does not say all of it", "it is pinned", "the other does not say all of it"}, whys(done.Left))
+	expect.NoDiff(t, whys(done.Left), []string{"the other does not say all of it", "it is pinned", "the other does not say all of it"}, "other than wanted")
 	shows(t, s, "the shed has 2 doors", "bikes stand in it")
 }
 
@@ -356,14 +358,14 @@ func TestQuestions(t *testing.T) {
 	}
 	for range 2 { // the second time they are known
 		for _, p := range pairs {
-			noError(t, s.Wonder(t.Context(), []Question{{Run: "dream_1", Scope: p[0].Scope, First: p[0], Second: p[1], Why: "both are of the same time"}}))
+			expect.OK(t, s.Wonder(t.Context(), []Question{{Run: "dream_1", Scope: p[0].Scope, First: p[0], Second: p[1], Why: "both are of the same time"}}))
 		}
 	}
 	numbers := func(a Access) (all []int64) {
 		t.Helper()
-		list := must(s.Questions(t.Context(), a))(t)
+		list := expect.Must(s.Questions(t.Context(), a))(t)
 		for _, q := range list {
-			never(t, q.First.Text != "lives in Berlin" || q.Second.Text != "lives in Hamburg" || !a.sees(q.Scope), "%+v", q)
+			expect.False(t, q.First.Text != "lives in Berlin" || q.Second.Text != "lives in Hamburg" || !a.sees(q.Scope), "%+v", q)
 			all = append(all, q.ID)
 		}
 		return all
@@ -384,15 +386,15 @@ func TestQuestions(t *testing.T) {
 	refused(they, mine[1], KeepBoth, ErrNotYours)
 
 	kept, other, err := s.Answer(t.Context(), me, mine[0], KeepFirst) // the older one, against the dates
-	never(t, err != nil || kept.ID != pairs[0][0].ID || other.ID != pairs[0][1].ID, "%+v, %+v, %v", kept, other, err)
+	expect.False(t, err != nil || kept.ID != pairs[0][0].ID || other.ID != pairs[0][1].ID, "%+v, %+v, %v", kept, other, err)
 	gone, err := s.Get(t.Context(), me, other.ID)
-	never(t, err != nil || gone.State != Superseded || gone.By != kept.ID || !gone.ValidTo.Equal(gone.Since()), "%+v, %v", gone, err)
+	expect.False(t, err != nil || gone.State != Superseded || gone.By != kept.ID || !gone.ValidTo.Equal(gone.Since()), "%+v, %v", gone, err)
 	refused(me, mine[0], keepSecond, ErrSettled)
-	sized(t, "open", numbers(me), 1)
+	expect.Len(t, numbers(me), 1, "open")
 	if u, err := s.Undo(t.Context(), me, ""); err != nil || len(u.Back) != 1 || len(u.Changed) != 1 {
 		t.Errorf("%+v, %v", u, err)
 	}
-	sized(t, "taken back, open", numbers(me), 2)
+	expect.Len(t, numbers(me), 2, "taken back, open")
 
 	if _, _, err := s.Answer(t.Context(), they, theirs[0], KeepBoth); err != nil || len(numbers(they)) != 1 {
 		t.Errorf("both: %v, %v", err, numbers(they))
@@ -403,7 +405,7 @@ func TestQuestions(t *testing.T) {
 	if gone, err := s.Get(t.Context(), they, pairs[1][0].ID); err != nil || gone.State != Superseded || !gone.ValidTo.Equal(day.AddDate(0, 1, 0)) {
 		t.Errorf("%+v, %v", gone, err)
 	}
-	must(s.Withdraw(t.Context(), Access{Actor: owner, Scopes: me.Scopes, Owner: true}, pairs[2][0].ID))(t)
+	expect.Must(s.Withdraw(t.Context(), Access{Actor: owner, Scopes: me.Scopes, Owner: true}, pairs[2][0].ID))(t)
 	if got := numbers(Access{All: true}); len(got) != 1 || got[0] != mine[0] {
 		t.Errorf("the two belong to different people, and yet open: %v", got)
 	}

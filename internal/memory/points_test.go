@@ -14,6 +14,7 @@ import (
 	"reverie/internal/search/searchtest"
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +45,7 @@ func openPoints(t testing.TB, db *sql.DB, e vector.Embedder, url string) points 
 
 func openPointsWith(t testing.TB, db *sql.DB, e vector.Embedder, c qdrant.Config) points {
 	t.Helper()
-	v := must(vector.Open(t.Context(), vector.Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
+	v := expect.Must(vector.Open(t.Context(), vector.Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
 	c.Vectors = v
 	if c.Collection == "" {
 		c.Collection = "mem"
@@ -66,7 +67,7 @@ func served(t testing.TB, f *FTS) index {
 func fed(t testing.TB, p points) {
 	t.Helper()
 	complete(t, p.vectors)
-	noError(t, p.Complete(t.Context()))
+	expect.OK(t, p.Complete(t.Context()))
 }
 
 // onServer lists the entries of which the server holds points in any collection of
@@ -98,26 +99,26 @@ func TestPointsAreFed(t *testing.T) {
 	ctx, me := t.Context(), as(owner)
 	old := noted(t, store, Private(owner), "cats purr", owner)
 	fed(t, p)
-	sized(t, "collections", s.Collections(), 1)
-	equal(t, "indexes", fmt.Sprint(s.Indexes(s.Collections()[0])), "map[at:integer scope:keyword state:keyword]")
+	expect.Len(t, s.Collections(), 1, "collections")
+	expect.Equal(t, fmt.Sprint(s.Indexes(s.Collections()[0])), "map[at:integer scope:keyword state:keyword]", "indexes")
 	noted(t, store, Shared, "...", owner) // has no vector
 	room := noted(t, store, Room(room), "dogs bark", owner)
-	new := must(store.Supersede(ctx, me, old.ID, "cats bite"))(t)
+	new := expect.Must(store.Supersede(ctx, me, old.ID, "cats bite"))(t)
 	complete(t, p.vectors)
-	sized(t, "what is to be sent is there", onServer(t, s, db), 1)
+	expect.Len(t, onServer(t, s, db), 1, "what is to be sent is there")
 	fed(t, p)
 	verified(t, s, db)
 	want := map[string]string{old.ID: "2 superseded", new.ID: "1 active", room.ID: "1 active"}
 	for _, point := range s.Points(s.Collections()[0]) {
 		id, _ := point.Payload["entry"].(string)
-		equal(t, id, fmt.Sprint(point.Payload["rev"], " ", point.Payload["state"]), want[id])
-		sized(t, fmt.Sprintf("the server is told %v", point.Payload), slices.Collect(maps.Keys(point.Payload)), 5)
+		expect.Equal(t, fmt.Sprint(point.Payload["rev"], " ", point.Payload["state"]), want[id], id)
+		expect.Len(t, slices.Collect(maps.Keys(point.Payload)), 5, "the server is told %v", point.Payload)
 		delete(want, id)
 	}
-	equal(t, "entries that are not on the server", len(want), 0)
+	expect.Equal(t, len(want), 0, "entries that are not on the server")
 	before := len(s.Calls())
 	fed(t, p)
-	sized(t, "nothing changed, and the server is asked", s.Calls()[before:], 0)
+	expect.Len(t, s.Calls()[before:], 0, "nothing changed, and the server is asked")
 }
 
 // TestQdrantFindsAsMuch: with a server nothing else is found than with vectors at
@@ -127,7 +128,7 @@ func TestQdrantFindsAsMuch(t *testing.T) {
 	f, set := labelled(t)
 	here, there := joined(t, f).(read), served(t, f).(read)
 	for _, x := range []read{here, there} {
-		noError(t, x.Complete(t.Context(), nil))
+		expect.OK(t, x.Complete(t.Context(), nil))
 	}
 	differ := 0
 	for i, q := range set.Questions {
@@ -140,7 +141,7 @@ func TestQdrantFindsAsMuch(t *testing.T) {
 			differ++
 		}
 	}
-	never(t, differ > 0, "%d of %d answers differ", differ, len(set.Questions)/6)
+	expect.False(t, differ > 0, "%d of %d answers differ", differ, len(set.Questions)/6)
 }
 
 // TestLyingServer: whatever the server says, nothing of another scope or state is shown.
@@ -150,7 +151,7 @@ func TestLyingServer(t *testing.T) {
 		`{"text":"apple juice","ref":"past","scope":"private:@a:x"}`, `{"text":"apple tart","ref":"gone","scope":"private:@a:x"}`, `{"text":"apple jam","ref":"early","scope":"private:@a:x","observed_at":"2020-01-01"}`)
 	alter(t, f, `state = 'superseded'`, "past")
 	var gone string
-	noError(t, f.db.QueryRow(`SELECT id FROM memory WHERE ref = 'gone'`).Scan(&gone))
+	expect.OK(t, f.db.QueryRow(`SELECT id FROM memory WHERE ref = 'gone'`).Scan(&gone))
 	s, url := stand(t)
 	p := openPoints(t, f.db, &searchtest.Embedder{Model: "words", Dim: 300}, url)
 	fed(t, p)
@@ -192,11 +193,11 @@ func TestLyingServer(t *testing.T) {
 			slices.Sort(got)
 			want(t, fmt.Sprint(scope, ", ", name), got, tt.want...)
 			// Nor do they get as far as the full-text index, which would decide.
-			near := must(p.Nearest(t.Context(), p.vectors.Question(t.Context(), "apple"), tt.w, 100))(t)
+			near := expect.Must(p.Nearest(t.Context(), p.vectors.Question(t.Context(), "apple"), tt.w, 100))(t)
 			var there []string
 			for _, l := range near {
 				var ref string
-				noError(t, f.db.QueryRow(`SELECT ref FROM memory WHERE n = ?`, l.N).Scan(&ref))
+				expect.OK(t, f.db.QueryRow(`SELECT ref FROM memory WHERE n = ?`, l.N).Scan(&ref))
 				there = append(there, ref)
 			}
 			slices.Sort(there)
@@ -220,21 +221,21 @@ func TestForgottenWhileDown(t *testing.T) {
 		t.Fatalf("the server holds %q", got)
 	}
 	s.Break(standin.Refuse(503))
-	must(store.Forget(ctx, me, gone.ID))(t)
+	expect.Must(store.Forget(ctx, me, gone.ID))(t)
 	noted(t, store, Private(owner), "and cats", owner)
 	complete(t, p.vectors)
 	s.Break(nil)
-	sized(t, "forgotten, and found", search(t, store, "code 4711", Private(owner)), 0)
+	expect.Len(t, search(t, store, "code 4711", Private(owner)), 0, "forgotten, and found")
 	if got := onServer(t, s, db); !slices.Equal(got, []string{"", "we keep bees"}) {
 		t.Fatalf("the server holds %q", got)
 	}
 	fed(t, p)
-	same(t, "the server holds", onServer(t, s, db), []string{"and cats", "we keep bees"})
+	expect.Same(t, onServer(t, s, db), []string{"and cats", "we keep bees"}, "the server holds")
 	verified(t, s, db)
 	away := qdrant.Open(qdrant.Config{URL: url, Key: "hunter9", Collection: "mem"})
 	store.points = away
-	must(store.Forget(ctx, me, kept.ID))(t)
-	same(t, "the server holds", onServer(t, s, db), []string{"and cats"})
+	expect.Must(store.Forget(ctx, me, kept.ID))(t)
+	expect.Same(t, onServer(t, s, db), []string{"and cats"}, "the server holds")
 }
 
 // TestForgottenWhileSent: what is forgotten by another process while it is on its
@@ -252,13 +253,13 @@ func TestForgottenWhileSent(t *testing.T) {
 	s.Break(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/points") {
 			s.Break(nil)
-			must(store.Forget(context.Background(), everything, gone.ID))(t)
+			expect.Must(store.Forget(context.Background(), everything, gone.ID))(t)
 			other.Forget(context.Background(), []string{gone.ID})
 		}
 		return false
 	})
 	fed(t, p)
-	same(t, "the server holds", onServer(t, s, store.db), []string{"we keep bees"})
+	expect.Same(t, onServer(t, s, store.db), []string{"we keep bees"}, "the server holds")
 	verified(t, s, store.db)
 }
 
@@ -275,7 +276,7 @@ func TestRealQdrant(t *testing.T) {
 	fed(t, p)
 	want(t, "shared", refs(t, OpenHybrid(f, p.vectors, p), Query{Text: "cats purr", K: 1}), "a")
 	alter(t, f, `text = '', hash = '', ref = '', state = 'forgotten'`, "a")
-	noError(t, p.Rebuild(t.Context()))
+	expect.OK(t, p.Rebuild(t.Context()))
 	want(t, "forgotten", refs(t, OpenHybrid(f, p.vectors, p), Query{Text: "cats", K: 2}), "c")
 }
 
@@ -287,9 +288,9 @@ func TestQdrantAway(t *testing.T) {
 	p := openPoints(t, f.db, &searchtest.Embedder{Model: "words", Dim: 300}, url)
 	fed(t, p)
 	h, q := OpenHybrid(f, p.vectors, p), Query{Text: "do cats purr?", Scopes: []Scope{Shared}}
-	equal(t, "with the server", fmt.Sprint(must(h.Search(t.Context(), q))(t)) == fmt.Sprint(must(f.Search(t.Context(), q))(t)), false)
+	expect.Equal(t, fmt.Sprint(expect.Must(h.Search(t.Context(), q))(t)) == fmt.Sprint(expect.Must(f.Search(t.Context(), q))(t)), false, "with the server")
 	s.Break(standin.Refuse(503))
-	equal(t, "found", fmt.Sprint(must(h.Search(t.Context(), q))(t)), fmt.Sprint(must(f.Search(t.Context(), q))(t)))
+	expect.Equal(t, fmt.Sprint(expect.Must(h.Search(t.Context(), q))(t)), fmt.Sprint(expect.Must(f.Search(t.Context(), q))(t)), "found")
 }
 
 // verified compares what the server holds with the entries that have a vector.
@@ -302,6 +303,6 @@ func verified(t testing.TB, s *standin.Server, db *sql.DB) {
 		}
 	}
 	slices.Sort(held)
-	same(t, "the server holds", held, must(store.Column[string](t.Context(), db, `SELECT DISTINCT m.id || ' ' || m.rev || ' ' || m.scope || ' ' || m.state || ' ' || m.observed_at
-		FROM memory AS m JOIN memory_vector AS v ON v.hash = m.hash WHERE m.state IN ('active', 'superseded', 'archived') AND length(v.vec) > 0 ORDER BY 1`))(t))
+	expect.Same(t, held, expect.Must(store.Column[string](t.Context(), db, `SELECT DISTINCT m.id || ' ' || m.rev || ' ' || m.scope || ' ' || m.state || ' ' || m.observed_at
+		FROM memory AS m JOIN memory_vector AS v ON v.hash = m.hash WHERE m.state IN ('active', 'superseded', 'archived') AND length(v.vec) > 0 ORDER BY 1`))(t), "the server holds")
 }

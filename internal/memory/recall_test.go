@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/test/expect"
 )
 
 var backends = []Backend{FlatFile, FTS5}
@@ -22,13 +24,13 @@ func hear(t testing.TB, s *Store, scope Scope, conversation string, said ...stri
 		}
 		turn := Turn{Scope: scope, Event: fmt.Sprintf("$%s%d", conversation, i+1), Sender: sender, At: time.Unix(1_790_000_000+int64(i)*60, 0),
 			Conversation: conversation, Seq: i + 1, Text: text}
-		noError(t, s.Hear(t.Context(), turn))
+		expect.OK(t, s.Hear(t.Context(), turn))
 	}
 }
 
 func search(t testing.TB, s *Store, text string, scopes ...Scope) (lines []string) {
 	t.Helper()
-	hits := must(s.Search(t.Context(), Query{Text: text, Scopes: scopes, Turns: true, K: 10}))(t)
+	hits := expect.Must(s.Search(t.Context(), Query{Text: text, Scopes: scopes, Turns: true, K: 10}))(t)
 	for _, h := range hits {
 		lines = append(lines, h.Text())
 	}
@@ -56,8 +58,8 @@ func TestCarelessIndex(t *testing.T) {
 	noted(t, s, Private(owner), "the heron nests by the weir", owner)
 	hear(t, s, Private(owner), "dm", "I saw the heron today")
 	s.finder = careless{s.finder}
-	sized(t, "found", search(t, s, "heron", Shared), 0)
-	sized(t, "found : this test measures nothing", search(t, s, "heron", Private(owner)), 2)
+	expect.Len(t, search(t, s, "heron", Shared), 0, "found")
+	expect.Len(t, search(t, s, "heron", Private(owner)), 2, "found : this test measures nothing")
 }
 
 // TestUnhear: a message that is taken back goes with the answer to it, leaves no
@@ -67,15 +69,15 @@ func TestUnhear(t *testing.T) {
 		s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: b})
 		me := Private(owner)
 		hear(t, s, me, "dm", "the heron nests by the weir", "A heron, nice.", "and the otter sleeps", "Otters do.")
-		quotes := must(s.Unhear(t.Context(), "$dm1"))(t)
-		equal(t, b, strings.Join(quotes, "|"), " said: the heron nests by the weir| said: the heron nests by the weir| said: A heron, nice.| said: A heron, nice.")
+		quotes := expect.Must(s.Unhear(t.Context(), "$dm1"))(t)
+		expect.Equal(t, strings.Join(quotes, "|"), " said: the heron nests by the weir| said: the heron nests by the weir| said: A heron, nice.| said: A heron, nice.", b)
 		again := Turn{Scope: me, Event: "$dm1", Sender: owner, At: time.Now(), Conversation: "dm", Seq: 1, Text: "the heron nests by the weir"}
-		noError(t, s.Hear(t.Context(), again))
-		sized(t, fmt.Sprintf("%s: is found", b), search(t, s, "heron weir nice", me), 0)
-		sized(t, fmt.Sprintf("%s: only of the rest is found", b), search(t, s, "otter", me), 2)
-		noError(t, indexIsSound(t, OpenFTS(s.db)))
-		equal(t, fmt.Sprintf("%s: heard up to", b), must(s.HeardUpTo(t.Context(), "dm"))(t), 4)
-		must(s.Unhear(t.Context(), "$unknown"))(t)
+		expect.OK(t, s.Hear(t.Context(), again))
+		expect.Len(t, search(t, s, "heron weir nice", me), 0, "%s: is found", b)
+		expect.Len(t, search(t, s, "otter", me), 2, "%s: only of the rest is found", b)
+		expect.OK(t, indexIsSound(t, OpenFTS(s.db)))
+		expect.Equal(t, expect.Must(s.HeardUpTo(t.Context(), "dm"))(t), 4, "%s: heard up to", b)
+		expect.Must(s.Unhear(t.Context(), "$unknown"))(t)
 	}
 }
 
@@ -88,17 +90,17 @@ func TestForgottenIsNotHeardOf(t *testing.T) {
 	me := Private(owner)
 	hear(t, s, me, "dm", "My locker opens with HERON-99, mind you.", "Noted, HERON-99.", "And tea?", "Green.", "I said: the locker opens with HERON-99", "Yes.")
 	e := added(t, s, Entry{Scope: me, Text: "the locker opens with HERON-99", Source: Assistant, Event: "$dm1", Quote: "My locker opens with HERON-99, mind you."}, owner)
-	must(s.Forget(t.Context(), as(owner), e.ID))(t)
-	sized(t, "found", search(t, s, "locker HERON-99 opens", me), 0)
-	sized(t, "only of the rest is found", search(t, s, "tea green", me), 2)
-	sized(t, "traces in", traces(t, dir, "HERON-99"), 0)
+	expect.Must(s.Forget(t.Context(), as(owner), e.ID))(t)
+	expect.Len(t, search(t, s, "locker HERON-99 opens", me), 0, "found")
+	expect.Len(t, search(t, s, "tea green", me), 2, "only of the rest is found")
+	expect.Len(t, traces(t, dir, "HERON-99"), 0, "traces in")
 }
 
 // TestSearchReportsFaults: a fault of the database is an error, not nothing found.
 func TestSearchReportsFaults(t *testing.T) {
 	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
 	noted(t, s, Private(owner), "the heron nests by the weir", owner)
-	must(s.db.Exec(`DROP TABLE index_term`))(t)
+	expect.Must(s.db.Exec(`DROP TABLE index_term`))(t)
 	if _, err := s.Search(t.Context(), Query{Text: "heron", Scopes: []Scope{Private(owner)}}); err == nil || errors.Is(err, sql.ErrNoRows) {
 		t.Errorf("error = %v", err)
 	}
@@ -118,10 +120,10 @@ func TestCorrectedTalkStaysAway(t *testing.T) {
 		if i == 2 {
 			turn.Sender = ""
 		}
-		noError(t, s.Hear(ctx, turn))
+		expect.OK(t, s.Hear(ctx, turn))
 	}
 	found := func(past bool) (said []string) {
-		for _, h := range must(s.Search(ctx, Query{Text: "sister Jana paints green cups", Scopes: []Scope{me}, Now: today, K: 20, Turns: true, Past: past}))(t) {
+		for _, h := range expect.Must(s.Search(ctx, Query{Text: "sister Jana paints green cups", Scopes: []Scope{me}, Now: today, K: 20, Turns: true, Past: past}))(t) {
 			if h.Turn == nil {
 				continue
 			}
@@ -136,16 +138,16 @@ func TestCorrectedTalkStaysAway(t *testing.T) {
 	check := func(when string, past, jana bool) {
 		t.Helper()
 		got := strings.Join(found(past), " | ")
-		never(t, !strings.Contains(got, "paints") || strings.Contains(got, "Jana") != jana, "%s: found %q", when, got)
+		expect.False(t, !strings.Contains(got, "paints") || strings.Contains(got, "Jana") != jana, "%s: found %q", when, got)
 	}
 	check("at first", false, true)
-	next := must(s.Supersede(ctx, as(owner), e.ID, "My sister's name is Mira."))(t)
+	next := expect.Must(s.Supersede(ctx, as(owner), e.ID, "My sister's name is Mira."))(t)
 	if err := s.Retire(ctx, as(owner), tea.ID); err != nil { // too short to silence what holds it
 		t.Fatal(err)
 	}
 	check("corrected", false, false)
 	check("the past", true, true)
-	noError(t, s.Retire(ctx, as(owner), next.ID))
+	expect.OK(t, s.Retire(ctx, as(owner), next.ID))
 	check("put away", false, false)
 	noted(t, s, me, "my sister's name is Jana", owner)
 	check("true after all", false, true)
@@ -161,18 +163,18 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 	ctx, s := t.Context(), openWith(t, Config{Dir: t.TempDir(), Owner: owner, FileLines: 4})
 	for n := range 20 {
 		e := noted(t, s, Private(owner), fmt.Sprintf("heron number %d", n), owner)
-		noError(t, s.Pin(ctx, as(owner), e.ID, n == 3))
+		expect.OK(t, s.Pin(ctx, as(owner), e.ID, n == 3))
 	}
-	before := must(s.List(ctx, everything, Filter{}))(t)
+	before := expect.Must(s.List(ctx, everything, Filter{}))(t)
 	if n := len(lineTexts([]byte(onDisk(t, s, Private(owner))))); n > 6 {
 		t.Fatalf("%d lines in the file: that is no working set", n)
 	}
 	for range 2 {
-		noError(t, s.index.Rebuild(ctx, nil))
+		expect.OK(t, s.index.Rebuild(ctx, nil))
 		texts(t, s, Private(owner))
 	}
-	noDiff(t, "other than wanted", before, must(s.List(ctx, everything, Filter{}))(t))
-	sized(t, "are found", must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t), 20)
+	expect.NoDiff(t, expect.Must(s.List(ctx, everything, Filter{}))(t), before, "other than wanted")
+	expect.Len(t, expect.Must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t), 20, "are found")
 	sound(t, s)
 }
 
@@ -182,11 +184,11 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 func TestOldWordsDoNotOverwriteTheirCorrection(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	e := noted(t, s, Private(owner), "the code is 4711", owner)
-	next := must(s.Supersede(ctx, as(owner), e.ID, "the code is 4712"))(t)
+	next := expect.Must(s.Supersede(ctx, as(owner), e.ID, "the code is 4712"))(t)
 	again := noted(t, s, Private(owner), "the code is 4711", owner)
-	never(t, again.ID == e.ID || again.ID == next.ID, "%s took the place of %s or %s", again.ID, e.ID, next.ID)
+	expect.False(t, again.ID == e.ID || again.ID == next.ID, "%s took the place of %s or %s", again.ID, e.ID, next.ID)
 	for id, text := range map[string]string{e.ID: "the code is 4711", next.ID: "the code is 4712", again.ID: "the code is 4711"} {
-		equal(t, fmt.Sprintf("%s says, and said", id), must(s.Get(ctx, everything, id))(t).Text, text)
+		expect.Equal(t, expect.Must(s.Get(ctx, everything, id))(t).Text, text, "%s says, and said", id)
 	}
 	sound(t, s)
 }
@@ -207,7 +209,7 @@ func TestShortFactsAndLongQuestions(t *testing.T) {
 	})
 	s := openAt(t, t.TempDir())
 	for _, text := range []string{"Has a dog", "我喜欢喝绿茶", "茶", "B+", `{"a":1}`} {
-		never(t, !add(t, s, Private(owner), text), "%q is not taken", text)
+		expect.False(t, !add(t, s, Private(owner), text), "%q is not taken", text)
 	}
 }
 
@@ -217,21 +219,21 @@ func TestSearchOnlyReads(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	e := noted(t, s, Private(owner), "the heron is grey", owner)
 	tx, err := s.db.BeginTx(ctx, nil) // somebody writes, and takes long
-	noError(t, err)
+	expect.OK(t, err)
 	defer tx.Rollback()
 	var before, after int
-	noError(t, s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&before))
+	expect.OK(t, s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&before))
 	search := func() {
-		if hits := must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Turns: true, Past: true}))(t); len(hits) != 1 {
+		if hits := expect.Must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Turns: true, Past: true}))(t); len(hits) != 1 {
 			t.Fatalf("%+v", hits)
 		}
 	}
 	search()
-	noError(t, tx.Rollback())
+	expect.OK(t, tx.Rollback())
 	search()
-	got := must(s.Get(ctx, everything, e.ID))(t)
+	got := expect.Must(s.Get(ctx, everything, e.ID))(t)
 	if err := s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&after); err != nil || after != before {
 		t.Errorf("%d operations, and before %d, %v", after, before, err)
 	}
-	never(t, got.Hits != 0 || got.Rev != e.Rev || !got.LastHit.Equal(time.Time{}), "%+v", got)
+	expect.False(t, got.Hits != 0 || got.Rev != e.Rev || !got.LastHit.Equal(time.Time{}), "%+v", got)
 }

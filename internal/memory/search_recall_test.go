@@ -11,6 +11,7 @@ import (
 	"reverie/internal/memory/testset"
 	"reverie/internal/search/searchtest"
 	"reverie/internal/search/vector"
+	"reverie/internal/test/expect"
 	"slices"
 	"strings"
 	"sync"
@@ -35,9 +36,9 @@ func labelled(t testing.TB) (*FTS, testset.Set) {
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	for _, l := range set.Lines {
-		noError(t, encoder.Encode(l))
+		expect.OK(t, encoder.Encode(l))
 	}
-	must(importInto(f).Import(t.Context(), "set", lines.Bytes()))(t)
+	expect.Must(importInto(f).Import(t.Context(), "set", lines.Bytes()))(t)
 	return f, set
 }
 
@@ -47,7 +48,7 @@ func recall(t testing.TB, x index, questions []testset.Question, group func(test
 	t.Helper()
 	sum, n := map[string]float64{}, map[string]float64{}
 	for _, q := range questions {
-		hits := must(x.Search(context.Background(), Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, K: 10}))(t)
+		hits := expect.Must(x.Search(context.Background(), Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, K: 10}))(t)
 		found := 0.0
 		for _, h := range hits {
 			if slices.Contains(q.Evidence, h.Entry.Ref) {
@@ -114,7 +115,7 @@ const (
 func quiet(t *testing.T, x index, set testset.Set) {
 	t.Helper()
 	ask := func(q testset.Question, floor float64) []Hit {
-		hits := must(x.Search(t.Context(), Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, Tokens: 1_500, Floor: floor}))(t)
+		hits := expect.Must(x.Search(t.Context(), Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, Tokens: 1_500, Floor: floor}))(t)
 		return hits
 	}
 	share := func(q testset.Question, hits []Hit) float64 {
@@ -143,8 +144,8 @@ func quiet(t *testing.T, x index, set testset.Set) {
 	}
 	share100 := 100 * float64(len(noise)) / float64(len(set.SmallTalk))
 	t.Logf("recall within 1,500 tokens %.1f, with the floor %.1f; of 100 messages of small talk %.1f bring something up: %q", without/n, with/n, share100, noise)
-	never(t, with/n < without/n-floorCosts, "the floor costs %.1f points of recall within 1,500 tokens; %d is the most", without/n-with/n, floorCosts)
-	never(t, share100 > mostNoise, "%.1f of 100 messages of small talk bring something up; %d is the most", share100, mostNoise)
+	expect.False(t, with/n < without/n-floorCosts, "the floor costs %.1f points of recall within 1,500 tokens; %d is the most", without/n-with/n, floorCosts)
+	expect.False(t, share100 > mostNoise, "%.1f of 100 messages of small talk bring something up; %d is the most", share100, mostNoise)
 }
 
 // leastNear is how many memories pass the floor at least of which a question has no
@@ -168,14 +169,14 @@ func passes(t *testing.T, f *FTS, h *Hybrid) {
 		if slices.Contains(refs(t, f, q), ref) {
 			byWords++
 		}
-		hits := must(h.Search(t.Context(), q))(t)
+		hits := expect.Must(h.Search(t.Context(), q))(t)
 		// A prompt leaves out what has nothing of the question, and is not near.
 		if slices.ContainsFunc(hits, func(h Hit) bool { return h.Entry.Ref == ref && (h.Near || h.Covered >= DefaultFloor/2) }) {
 			byMeaning++
 		}
 	}
 	t.Logf("of %d memories that share no word with the question, %d pass the floor by meaning, %d by words", len(testset.Meanings), byMeaning, byWords)
-	never(t, byMeaning < leastNear || byWords > 2, "%d pass by meaning, %d by words; %d and 2 are expected", byMeaning, byWords, leastNear)
+	expect.False(t, byMeaning < leastNear || byWords > 2, "%d pass by meaning, %d by words; %d and 2 are expected", byMeaning, byWords, leastNear)
 }
 
 // benchWord is the pseudo-word of a rank: frequent ones are short.
@@ -207,7 +208,7 @@ func benchMemories(tb testing.TB, n int) (lines []byte, asked []string) {
 				text = append(text, benchWord(words.Uint64()))
 			}
 		}
-		noError(tb, encoder.Encode(map[string]any{
+		expect.OK(tb, encoder.Encode(map[string]any{
 			"text": strings.Join(text, " "), "scope": "shared", "subject": []string{"Anna", "Ben"}[i%2], "ref": fmt.Sprint("r", i),
 			"conversation": fmt.Sprint("c", i/40), "seq": i, "observed_at": begin.Add(time.Duration(i) * 3 * time.Minute).Format(time.RFC3339),
 		}))
@@ -222,7 +223,7 @@ func benchMemories(tb testing.TB, n int) (lines []byte, asked []string) {
 // cpuTime is the processor time of this process so far.
 func cpuTime(tb testing.TB) time.Duration {
 	var r syscall.Rusage
-	noError(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
+	expect.OK(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
@@ -232,11 +233,11 @@ func BenchmarkSearch(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			f := openIndex(b)
 			lines, asked := benchMemories(b, n)
-			must(importInto(f).Import(b.Context(), "bench", lines))(b)
+			expect.Must(importInto(f).Import(b.Context(), "bench", lines))(b)
 			var took []time.Duration
 			ask := func(text string) {
 				began := time.Now()
-				must(f.Search(b.Context(), Query{Text: text, Scopes: []Scope{Shared}}))(b)
+				expect.Must(f.Search(b.Context(), Query{Text: text, Scopes: []Scope{Shared}}))(b)
 				took = append(took, time.Since(began))
 			}
 			for _, text := range asked {
@@ -278,8 +279,8 @@ func trained(t testing.TB, f *FTS) *Hybrid {
 	if errors.Is(err, encoder.ErrNoWeights) {
 		t.Skip("the encoder's weights are not here, so search by meaning is not measured; `make weights` fetches them")
 	}
-	noError(t, err)
-	v := must(vector.Open(t.Context(), vector.Config{DB: f.db, Embedder: encoding{e}, Neutral: encoder.Neutral, Patience: time.Minute}))(t)
+	expect.OK(t, err)
+	v := expect.Must(vector.Open(t.Context(), vector.Config{DB: f.db, Embedder: encoding{e}, Neutral: encoder.Neutral, Patience: time.Minute}))(t)
 	complete(t, v)
 	return OpenHybrid(f, v, nil)
 }
@@ -323,7 +324,7 @@ func TestMeaningLosesNothing(t *testing.T) {
 	both, bothBy := recall(t, h, set.Questions, group)
 	t.Logf("recall@10 by words %.1f %v, with vectors %.1f %v", words, wordsBy, both, bothBy)
 	for language, by := range wordsBy {
-		never(t, bothBy[language] < by, "%q: recall@10 is %.1f with vectors and %.1f without", language, bothBy[language], by)
+		expect.False(t, bothBy[language] < by, "%q: recall@10 is %.1f with vectors and %.1f without", language, bothBy[language], by)
 	}
 	if both < 87 { // measured: 89.2
 		t.Errorf("recall@10 is %.1f", both)
@@ -340,7 +341,7 @@ func TestFoundByMeaning(t *testing.T) {
 		`{"text":"My salary is 4,000 a month","ref":"pay","scope":"private:@a:x"}`, `{"text":"Ich habe heute eine Katze namens Mimi","ref":"cat"}`)
 	h := trained(t, f)
 	for question, ref := range map[string]string{"which foods can't she eat?": "nuts", "did the mechanic fix my vehicle?": "car"} {
-		sized(t, fmt.Sprintf("%s: found by words alone", question), refs(t, f, Query{Text: question}), 0)
+		expect.Len(t, refs(t, f, Query{Text: question}), 0, "%s: found by words alone", question)
 		if got := refs(t, h, Query{Text: question}); len(got) == 0 || got[0] != ref {
 			t.Errorf("%s: %q, want %s first", question, got, ref)
 		}
@@ -372,8 +373,8 @@ func TestWithoutVectors(t *testing.T) {
 	differ := func() (n int) {
 		for _, q := range questions {
 			query := Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, K: 10}
-			a := must(f.Search(t.Context(), query))(t)
-			b := must(h.Search(t.Context(), query))(t)
+			a := expect.Must(f.Search(t.Context(), query))(t)
+			b := expect.Must(h.Search(t.Context(), query))(t)
 			if fmt.Sprint(a) != fmt.Sprint(b) {
 				n++
 			}
@@ -389,7 +390,7 @@ func TestWithoutVectors(t *testing.T) {
 	}
 	e.Set(func(e *searchtest.Embedder) { e.Err = nil })
 	complete(t, v)
-	never(t, differ() == 0, "with vectors, every answer is as without")
+	expect.False(t, differ() == 0, "with vectors, every answer is as without")
 }
 
 // TestUnreadIsFound: what has no vector yet stands where its words put it.
@@ -400,7 +401,7 @@ func TestUnreadIsFound(t *testing.T) {
 	v := openVectors(t, f.db, &searchtest.Embedder{Model: "words", Dim: 300})
 	complete(t, v)
 	remember(t, f, `{"text":"the green kettle whistles","ref":"new"}`, `{"text":"cats in the kettle sleep","ref":"other"}`)
-	noError(t, f.Hear(t.Context(), Turn{Scope: Shared, Event: "$1", Text: "a green kettle it was", At: today}))
+	expect.OK(t, f.Hear(t.Context(), Turn{Scope: Shared, Event: "$1", Text: "a green kettle it was", At: today}))
 	h := OpenHybrid(f, v, nil)
 	want(t, "new", refs(t, h, Query{Text: "green kettle cats", K: 2, Turns: true}), "new", "$1")
 }
@@ -410,16 +411,16 @@ func TestUnreadIsFound(t *testing.T) {
 func TestWordsDecide(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"apple pie","ref":"moved","scope":"private:@a:x"}`, `{"text":"other things","ref":"there","scope":"private:@a:x"}`)
-	v := must(vector.Open(t.Context(), vector.Config{DB: f.db, Embedder: oneDirection{}, Neutral: .2, Patience: time.Minute}))(t)
+	v := expect.Must(vector.Open(t.Context(), vector.Config{DB: f.db, Embedder: oneDirection{}, Neutral: .2, Patience: time.Minute}))(t)
 	complete(t, v)
 	h := OpenHybrid(f, v, nil)
 	mine := Query{Text: "pear", Scopes: []Scope{"private:@a:x"}}
 	want(t, "before", refs(t, h, mine), "there", "moved")
-	tx := must(f.db.BeginTx(t.Context(), nil))(t)
+	tx := expect.Must(f.db.BeginTx(t.Context(), nil))(t)
 	defer tx.Rollback()
-	must(tx.Exec(`UPDATE memory SET scope = 'private:@b:x', rev = rev + 1 WHERE ref = 'moved'`))(t)
-	noError(t, f.update(t.Context(), tx, 1))
-	noError(t, tx.Commit())
+	expect.Must(tx.Exec(`UPDATE memory SET scope = 'private:@b:x', rev = rev + 1 WHERE ref = 'moved'`))(t)
+	expect.OK(t, f.update(t.Context(), tx, 1))
+	expect.OK(t, tx.Commit())
 	want(t, "after", refs(t, h, mine), "there")
 }
 
@@ -441,7 +442,7 @@ func (oneDirection) Embed(_ context.Context, texts []string) ([][]float32, error
 func TestWordsSuffice(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"Anna keeps bees","ref":"bees"}`, `{"text":"nothing else","ref":"else"}`)
-	v := must(vector.Open(t.Context(), vector.Config{DB: f.db, Embedder: &searchtest.Embedder{Model: "words", Dim: 1000}, Neutral: .9, Patience: time.Minute}))(t)
+	v := expect.Must(vector.Open(t.Context(), vector.Config{DB: f.db, Embedder: &searchtest.Embedder{Model: "words", Dim: 1000}, Neutral: .9, Patience: time.Minute}))(t)
 	complete(t, v)
 	want(t, "all words", refs(t, OpenHybrid(f, v, nil), Query{Text: "keeping a bee", Floor: DefaultFloor}), "bees")
 	want(t, "one of many words", refs(t, OpenHybrid(f, v, nil), Query{Text: "is the bee a better dancer", Floor: DefaultFloor}))

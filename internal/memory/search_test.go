@@ -8,6 +8,7 @@ import (
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ var today = time.Date(2026, 3, 18, 12, 0, 0, 0, time.UTC) // a Wednesday
 
 func openIndex(t testing.TB) *FTS {
 	t.Helper()
-	db := must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return OpenFTS(db)
 }
@@ -36,20 +37,20 @@ func importInto(f *FTS) *Importer {
 // remember imports lines of JSON.
 func remember(t testing.TB, f *FTS, lines ...string) {
 	t.Helper()
-	must(importInto(f).Import(t.Context(), "test", []byte(strings.Join(lines, "\n"))))(t)
+	expect.Must(importInto(f).Import(t.Context(), "test", []byte(strings.Join(lines, "\n"))))(t)
 }
 
 // alter runs a statement on memory and tells the index, in one transaction.
 func alter(t testing.TB, f *FTS, statement string, ref string) {
 	t.Helper()
-	tx := must(f.db.BeginTx(t.Context(), nil))(t)
+	tx := expect.Must(f.db.BeginTx(t.Context(), nil))(t)
 	defer tx.Rollback()
 	var n int64
 	var hash string
-	noError(t, tx.QueryRowContext(t.Context(), `SELECT n, hash FROM memory WHERE ref = ?`, ref).Scan(&n, &hash))
-	must(tx.ExecContext(t.Context(), `UPDATE memory SET rev = rev + 1, `+statement+` WHERE n = ?`, n))(t)
-	must(tx.ExecContext(t.Context(), `INSERT INTO memory_op (batch, at, actor, op, entry) SELECT 'b', 0, 'test', 'note', id FROM memory WHERE n = ?`, n))(t)
-	noError(t, errors.Join(vector.Forget(t.Context(), tx, hash), f.update(t.Context(), tx, n), tx.Commit()))
+	expect.OK(t, tx.QueryRowContext(t.Context(), `SELECT n, hash FROM memory WHERE ref = ?`, ref).Scan(&n, &hash))
+	expect.Must(tx.ExecContext(t.Context(), `UPDATE memory SET rev = rev + 1, `+statement+` WHERE n = ?`, n))(t)
+	expect.Must(tx.ExecContext(t.Context(), `INSERT INTO memory_op (batch, at, actor, op, entry) SELECT 'b', 0, 'test', 'note', id FROM memory WHERE n = ?`, n))(t)
+	expect.OK(t, errors.Join(vector.Forget(t.Context(), tx, hash), f.update(t.Context(), tx, n), tx.Commit()))
 }
 
 // refs are what a question finds, the best first.
@@ -59,7 +60,7 @@ func refs(t testing.TB, x index, q Query) []string {
 		q.Scopes = []Scope{Shared}
 	}
 	out := []string{}
-	for _, h := range must(x.Search(t.Context(), q))(t) {
+	for _, h := range expect.Must(x.Search(t.Context(), q))(t) {
 		if h.Turn != nil {
 			out = append(out, h.Turn.Event)
 		} else {
@@ -79,17 +80,17 @@ func each(t *testing.T, test func(t *testing.T, f *FTS, x index)) {
 			test(t, f, x)
 			for _, i := range []index{f, x} {
 				if c, ok := i.(read); ok {
-					noError(t, c.Complete(t.Context(), nil))
+					expect.OK(t, c.Complete(t.Context(), nil))
 				}
 			}
-			noError(t, indexIsSound(t, f))
+			expect.OK(t, indexIsSound(t, f))
 		})
 	}
 }
 
 func want(t testing.TB, what string, got []string, wanted ...string) {
 	t.Helper()
-	same(t, what, got, wanted)
+	expect.Same(t, got, wanted, what)
 }
 
 func TestScopesOfSearch(t *testing.T) {
@@ -125,7 +126,7 @@ func TestNeighboursKeepToTheirScope(t *testing.T) {
 			`{"text":"good morning all","scope":"room:!r:x","ref":"r","conversation":"c","seq":2}`)
 		want(t, "the room", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"room:!r:x"}}))
 		hits, err := x.Search(t.Context(), Query{Text: "good submarine", Scopes: []Scope{"room:!r:x"}})
-		never(t, err != nil || len(hits) != 1 || hits[0].Covered > .9, "the room's line counts as saying what its neighbour elsewhere says: %+v, %v", hits, err)
+		expect.False(t, err != nil || len(hits) != 1 || hits[0].Covered > .9, "the room's line counts as saying what its neighbour elsewhere says: %+v, %v", hits, err)
 		alter(t, f, `scope = 'room:!r:x'`, "a")
 		want(t, "after it was shared", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"room:!r:x"}}), "a", "r")
 		want(t, "where it was", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"private:@a:x"}}))
@@ -218,7 +219,7 @@ func TestStatesOfSearch(t *testing.T) {
 		q.Past = true
 		want(t, "and asked for", refs(t, x, q), "kiel", "bonn")
 		alter(t, f, `state = 'active'`, "bonn")
-		equal(t, "restored", refs(t, x, q)[0], "bonn")
+		expect.Equal(t, refs(t, x, q)[0], "bonn", "restored")
 		alter(t, f, `state = 'merged'`, "bonn")
 		want(t, "merged", refs(t, x, Query{Text: "Bonn", Past: true}))
 		alter(t, f, `state = 'forgotten', text = '', conversation = '', subject = ''`, "kiel")
@@ -231,7 +232,7 @@ func TestTurns(t *testing.T) {
 		remember(t, f, `{"text":"Ben has a boat","ref":"fact"}`)
 		for i, text := range []string{"I bought a boat", "oh, how large is it?", "seven metres, with a mast", "and its name?", "Nemo"} {
 			turn := Turn{Scope: Shared, Event: fmt.Sprint("$", i), Sender: "@ben:x", At: today.Add(time.Duration(i) * time.Minute), Conversation: "room", Seq: i, Text: text}
-			noError(t, f.Hear(t.Context(), turn))
+			expect.OK(t, f.Hear(t.Context(), turn))
 		}
 		want(t, "without turns", refs(t, x, Query{Text: "boat"}), "fact")
 		q := Query{Text: "how many metres is the boat of Ben, with the mast", Scopes: []Scope{Shared}, Turns: true, K: 1}
@@ -242,11 +243,11 @@ func TestTurns(t *testing.T) {
 		if a := hits[0].Around; len(a) != 2 || a[0].Event != "$1" || a[1].Event != "$3" {
 			t.Errorf("around: %+v", a)
 		}
-		noError(t, f.Hear(t.Context(), Turn{Scope: Shared, Event: "$2", Sender: "@ben:x", At: today, Conversation: "room", Seq: 2, Text: "nine metres"}))
+		expect.OK(t, f.Hear(t.Context(), Turn{Scope: Shared, Event: "$2", Sender: "@ben:x", At: today, Conversation: "room", Seq: 2, Text: "nine metres"}))
 		want(t, "after an edit", refs(t, x, Query{Text: "mast", Turns: true}))
-		noError(t, f.Unhear(t.Context(), Shared, "$0"))
+		expect.OK(t, f.Unhear(t.Context(), Shared, "$0"))
 		want(t, "taken back", refs(t, x, Query{Text: "bought boat", Turns: true}), "fact")
-		never(t, f.Hear(t.Context(), Turn{Scope: Shared}) == nil, "a message without text was taken")
+		expect.False(t, f.Hear(t.Context(), Turn{Scope: Shared}) == nil, "a message without text was taken")
 	})
 }
 
@@ -260,7 +261,7 @@ func TestRebuild(t *testing.T) {
 		lines = append(lines, fmt.Sprintf(`{"text":"apple %d is red","ref":"%d","conversation":"c%d","seq":%d}`, i, i, i/10, i))
 	}
 	remember(t, f, lines...)
-	noError(t, f.Hear(t.Context(), Turn{Scope: Shared, Event: "$1", Text: "hello", At: today, Conversation: "c"}))
+	expect.OK(t, f.Hear(t.Context(), Turn{Scope: Shared, Event: "$1", Text: "hello", At: today, Conversation: "c"}))
 	was := indexDump(t, f)
 	for _, damage := range []string{`DELETE FROM index_doc WHERE doc = -1`, `DELETE FROM index_fts WHERE rowid IN (SELECT max(row) FROM index_doc)`,
 		`UPDATE index_term SET df = df + 1 WHERE term = 'appl'`, `INSERT INTO index_fts (rowid, body) VALUES (7, 'alone')`, `UPDATE index_scope SET docs = 3`,
@@ -268,8 +269,8 @@ func TestRebuild(t *testing.T) {
 		if _, err := f.db.Exec(damage); err != nil {
 			t.Fatalf("%s: %v", damage, err)
 		}
-		never(t, slices.Equal(was, indexDump(t, f)), "%s is not seen", damage)
-		noError(t, f.Rebuild(t.Context(), nil))
+		expect.False(t, slices.Equal(was, indexDump(t, f)), "%s is not seen", damage)
+		expect.OK(t, f.Rebuild(t.Context(), nil))
 		if now := indexDump(t, f); !slices.Equal(was, now) {
 			t.Errorf("%s, made anew: %q, want %q", damage, now, was)
 		}
@@ -289,7 +290,7 @@ func indexDump(t testing.TB, f *FTS) []string {
 		UNION ALL SELECT 'scope ' || scope || ' ' || docs || ' ' || words FROM index_scope WHERE docs > 0
 		UNION ALL SELECT 'term ' || t.term || ' in ' || s.scope || ' ' || t.df FROM index_term AS t JOIN index_scope AS s ON s.no = t.scope WHERE t.df > 0
 		UNION ALL SELECT 'rows ' || count(*) FROM index_fts_docsize) ORDER BY 1`)
-	noError(t, err)
+	expect.OK(t, err)
 	return append(held, said...)
 }
 
@@ -297,7 +298,7 @@ func indexDump(t testing.TB, f *FTS) []string {
 func indexIsSound(t testing.TB, f *FTS) error {
 	t.Helper()
 	was := indexDump(t, f)
-	noError(t, f.Rebuild(t.Context(), nil))
+	expect.OK(t, f.Rebuild(t.Context(), nil))
 	if now := indexDump(t, f); !slices.Equal(was, now) {
 		return fmt.Errorf("the index held %q, and %q made anew", was, now)
 	}
@@ -332,7 +333,7 @@ func FuzzSearch(f *testing.F) {
 	hybrid := joined(f, ix)
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, x := range []index{ix, hybrid} {
-			hits := must(x.Search(context.Background(), Query{Text: text, Context: text, Scopes: []Scope{Shared}, Now: today}))(t)
+			hits := expect.Must(x.Search(context.Background(), Query{Text: text, Context: text, Scopes: []Scope{Shared}, Now: today}))(t)
 			for _, h := range hits {
 				if h.Covered < 0 || h.Covered > 1.001 {
 					t.Fatalf("%v of the question is covered", h.Covered)
@@ -350,12 +351,12 @@ func TestLongTextsLeaveTheIndexWhole(t *testing.T) {
 		long := fmt.Sprintf("hear heron%d", i) + strings.Repeat("\nI go on about the weather, which is fine today.", 400)
 		for j, text := range []string{long, fmt.Sprintf("I know of heron%d", i)} {
 			turn := Turn{Scope: Shared, Event: fmt.Sprintf("$%d.%d", i, j), Sender: []string{"@a:x", ""}[j], Conversation: "c", Seq: 2*i + j + 1, Text: text}
-			noError(t, f.Hear(t.Context(), turn))
+			expect.OK(t, f.Hear(t.Context(), turn))
 		}
 	}
 	for _, event := range []string{"$2.0", "$2.1", "$0.0"} {
-		noError(t, f.Unhear(t.Context(), Shared, event))
-		noError(t, indexIsSound(t, f))
+		expect.OK(t, f.Unhear(t.Context(), Shared, event))
+		expect.OK(t, indexIsSound(t, f))
 	}
 }
 
@@ -364,7 +365,7 @@ func filled(t *testing.T) *Store {
 	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
 	for n := range 6 {
 		add(t, s, Private(owner), fmt.Sprintf("the heron number %d is grey", n))
-		noError(t, s.Hear(t.Context(), Turn{Scope: Private(owner), Event: fmt.Sprint("$", n), Sender: owner, Text: fmt.Sprintf("the boat number %d", n), At: today, Conversation: "c", Seq: n}))
+		expect.OK(t, s.Hear(t.Context(), Turn{Scope: Private(owner), Event: fmt.Sprint("$", n), Sender: owner, Text: fmt.Sprintf("the boat number %d", n), At: today, Conversation: "c", Seq: n}))
 	}
 	return s
 }
@@ -374,7 +375,7 @@ func filled(t *testing.T) *Store {
 func TestRebuildThatIsCutOff(t *testing.T) {
 	s := filled(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	never(t, s.index.Rebuild(ctx, func(int, int) { cancel() }) == nil, "it was not cut off")
+	expect.False(t, s.index.Rebuild(ctx, func(int, int) { cancel() }) == nil, "it was not cut off")
 	sound(t, s)
 	said := make(chan error, 1)
 	if err := s.index.Rebuild(t.Context(), func(done, _ int) {
@@ -387,7 +388,7 @@ func TestRebuildThatIsCutOff(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	noError(t, <-said)
+	expect.OK(t, <-said)
 	sound(t, s)
 	if hits, err := s.index.Search(t.Context(), Query{Text: "pelican", Scopes: []Scope{Private(owner)}, Turns: true}); err != nil || len(hits) == 0 || hits[0].Turn == nil {
 		t.Errorf("%+v, %v", hits, err)
@@ -397,7 +398,7 @@ func TestRebuildThatIsCutOff(t *testing.T) {
 // An index that an upgrade left empty is made at the start.
 func TestEmptyIndexIsMadeAtTheStart(t *testing.T) {
 	s := filled(t)
-	must(s.db.Exec(`DELETE FROM index_doc`))(t)
-	again := must(Open(t.Context(), Config{DB: s.db, Dir: s.dir, Owner: owner}))(t)
+	expect.Must(s.db.Exec(`DELETE FROM index_doc`))(t)
+	again := expect.Must(Open(t.Context(), Config{DB: s.db, Dir: s.dir, Owner: owner}))(t)
 	sound(t, again)
 }

@@ -8,6 +8,7 @@ import (
 	"reverie/internal/search/qdrant/standin"
 	"reverie/internal/search/searchtest"
 	"reverie/internal/search/vector"
+	"reverie/internal/test/expect"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ func TestAlwaysSound(t *testing.T) {
 		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
 			d.step()
 		}
-		noError(rt, indexIsSound(t, OpenFTS(d.s.db)))
+		expect.OK(rt, indexIsSound(t, OpenFTS(d.s.db)))
 		d.replay()
 		for _, word := range d.gone {
 			if found := traces(t, d.dir, word); len(found) > 0 {
@@ -58,7 +59,7 @@ func TestQdrantAlwaysSound(t *testing.T) {
 		d.s = openWith(t, Config{Dir: d.dir, Owner: owner, Backend: Qdrant, Vectors: p.vectors, Points: p.Points})
 		defer func() { _ = d.s.db.Close(); _ = db.Close() }()
 		all := vector.Wanted{Scopes: []Scope{Private(owner), Room(room), Shared}, Past: true}
-		must(p.vectors.Nearest(t.Context(), searchtest.WordVector("anything", 16), all, 1))(t) // so that it keeps them in memory
+		expect.Must(p.vectors.Nearest(t.Context(), searchtest.WordVector("anything", 16), all, 1))(t) // so that it keeps them in memory
 		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 5).Draw(rt, "server") {
 			case 0:
@@ -79,7 +80,7 @@ func TestQdrantAlwaysSound(t *testing.T) {
 		server.Break(nil)
 		complete(t, p.vectors)
 		_ = p.Rebuild(t.Context()) // it fails where the collection was lost, and sees that
-		noError(t, p.Complete(t.Context()))
+		expect.OK(t, p.Complete(t.Context()))
 		knows(t, p.vectors, db, e)
 		verified(t, server, db)
 		if got := onServer(t, server, d.s.db); slices.Contains(got, "") {
@@ -347,7 +348,7 @@ func (w *walker) group(s *Store, what int) {
 	if what == 12 {
 		one := w.pick()
 		two := rapid.SampledFrom(without(w.shown(), one)).Draw(w.rt, "the same")
-		e, by := must(s.Get(ctx, everything, w.find(s, one)))(w.t), must(s.Get(ctx, everything, w.find(s, two)))(w.t)
+		e, by := expect.Must(s.Get(ctx, everything, w.find(s, one)))(w.t), expect.Must(s.Get(ctx, everything, w.find(s, two)))(w.t)
 		w.number++
 		batch := fmt.Sprint("night ", w.number)
 		done, err := s.Apply(ctx, batch, []Step{{GroupStep, e.ID, e.Rev, by.ID, by.Rev}}, nil)
@@ -361,17 +362,17 @@ func (w *walker) group(s *Store, what int) {
 	_, left, err := s.UndoRun(ctx, w.night[1].ID, nil)
 	w.no(err)
 	if !slices.ContainsFunc(left, func(l Left) bool { return l.ID == w.night[0].ID }) {
-		e := must(s.Get(ctx, everything, w.night[0].ID))(w.t)
+		e := expect.Must(s.Get(ctx, everything, w.night[0].ID))(w.t)
 		w.by[w.night[1].By] = ""
 		if e.By != "" {
-			w.by[w.night[1].By] = must(s.Get(ctx, everything, e.By))(w.t).Text
+			w.by[w.night[1].By] = expect.Must(s.Get(ctx, everything, e.By))(w.t).Text
 		}
 	}
 	w.night = nil
 }
 
 func (w *walker) find(s *Store, text string) string {
-	all := must(s.Entries(w.t.Context(), Private(owner)))(w.rt)
+	all := expect.Must(s.Entries(w.t.Context(), Private(owner)))(w.rt)
 	i := slices.IndexFunc(all, func(e Entry) bool { return e.Text == text })
 	if i < 0 {
 		w.rt.Fatalf("%q is not known", text)
@@ -380,7 +381,7 @@ func (w *walker) find(s *Store, text string) string {
 }
 
 func (w *walker) no(err error) {
-	noError(w.rt, err)
+	expect.OK(w.rt, err)
 }
 
 func without(all []string, text string) []string {

@@ -5,31 +5,32 @@ import (
 	"fmt"
 	"reverie/internal/search/searchtest"
 	"reverie/internal/search/vector"
+	"reverie/internal/test/expect"
 	"testing"
 	"time"
 )
 
 func openVectors(t testing.TB, db *sql.DB, e vector.Embedder) *vector.Vectors {
 	t.Helper()
-	v := must(vector.Open(t.Context(), vector.Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
+	v := expect.Must(vector.Open(t.Context(), vector.Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
 	return v
 }
 
 func complete(t testing.TB, v *vector.Vectors) {
 	t.Helper()
-	noError(t, v.Complete(t.Context(), nil))
+	expect.OK(t, v.Complete(t.Context(), nil))
 }
 
 func countRows(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
 	t.Helper()
-	noError(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
+	expect.OK(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
 	return n
 }
 
 // near10 lists the entries nearest to said.
 func near10(t testing.TB, v *vector.Vectors, said string, scopes ...Scope) (numbers []int64) {
 	t.Helper()
-	for _, l := range must(v.Nearest(t.Context(), v.Question(t.Context(), said), vector.Wanted{Scopes: scopes}, 10))(t) {
+	for _, l := range expect.Must(v.Nearest(t.Context(), v.Question(t.Context(), said), vector.Wanted{Scopes: scopes}, 10))(t) {
 		if l.Cosine > .3 || l.Window > .3 { // unrelated words are about at right angles
 			numbers = append(numbers, l.N)
 		}
@@ -44,10 +45,10 @@ func knows(t testing.TB, v *vector.Vectors, db *sql.DB, e *searchtest.Embedder) 
 	if s := v.Status(t.Context()); s.Done != s.Total {
 		t.Errorf("vectors of %d of %d memories", s.Done, s.Total)
 	}
-	equal(t, "vectors of no memory", countRows(t, db, `SELECT count(*) FROM memory_vector WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`), 0)
-	w := vector.Wanted{Scopes: must(OpenFTS(db).Scopes(t.Context()))(t), Past: true}
+	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM memory_vector WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`), 0, "vectors of no memory")
+	w := vector.Wanted{Scopes: expect.Must(OpenFTS(db).Scopes(t.Context()))(t), Past: true}
 	for _, said := range []string{"anything", "heron", "we talk"} {
 		q := searchtest.WordVector(said, e.Dim)
-		equal(t, "nearest to "+said, fmt.Sprint(must(v.Nearest(t.Context(), q, w, 1000))(t)), fmt.Sprint(must(fresh.Nearest(t.Context(), q, w, 1000))(t)))
+		expect.Equal(t, fmt.Sprint(expect.Must(v.Nearest(t.Context(), q, w, 1000))(t)), fmt.Sprint(expect.Must(fresh.Nearest(t.Context(), q, w, 1000))(t)), "nearest to "+said)
 	}
 }

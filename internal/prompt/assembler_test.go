@@ -15,6 +15,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt/section"
+	"reverie/internal/test/expect"
 )
 
 func TestMissingFilesReadAsTheirDefaults(t *testing.T) {
@@ -27,7 +28,7 @@ func TestMissingFilesReadAsTheirDefaults(t *testing.T) {
 	if got := len(p.Report.Problems); got != 3 {
 		t.Errorf("%d problems, want one each for the base prompt, the checks and the seed: %v", got, p.Report.Problems)
 	}
-	has(t, "the operator was not told; log", w.log.String(), "BASE_PROMPT.txt")
+	expect.Has(t, w.log.String(), "BASE_PROMPT.txt")
 }
 
 func TestPreviewPersistsNothing(t *testing.T) {
@@ -43,7 +44,7 @@ func TestPreviewPersistsNothing(t *testing.T) {
 	if last := messages[len(messages)-1]; last.Role != llm.User || !strings.Contains(last.Content, made.ID) {
 		t.Errorf("preview of an answered conversation ends in %+v", last)
 	}
-	never(t, w.assembler.Commit(t.Context(), answered) == nil, "a preview was committed")
+	expect.False(t, w.assembler.Commit(t.Context(), answered) == nil, "a preview was committed")
 	if p := w.tells("And now?"); p.Report.Epoch.New {
 		t.Error("a preview ended the epoch")
 	}
@@ -72,7 +73,7 @@ func TestFailedCommitChangesNothing(t *testing.T) {
 	if err := w.assembler.Commit(ctx, p); err == nil {
 		t.Fatal("committed although the context had ended")
 	}
-	equal(t, "the tail was stored", w.turn().History[0].Tail, "")
+	expect.Equal(t, w.turn().History[0].Tail, "", "the tail was stored")
 	if again := w.assemble(); flat(again.Messages()) != flat(p.Messages()) || !again.Report.Epoch.New {
 		t.Errorf("the second try differs from the first:\n%s", flat(again.Messages()))
 	}
@@ -108,7 +109,7 @@ func TestContributorsFailAlone(t *testing.T) {
 		}
 	}
 	want := map[string]string{"broken": "no such thing", "wild": "panic: oops", "slow": "took too long", "deaf": "took too long"}
-	noDiff(t, "failures reported", want, failed)
+	expect.NoDiff(t, failed, want, "failures reported")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := w.assembler.Assemble(ctx, w.turn()); !errors.Is(err, context.Canceled) {
@@ -166,7 +167,7 @@ func TestOtherScopesEndTheEpoch(t *testing.T) {
 	w.answers("Well.")
 	p := w.tells("Now we are three.")
 	w.expect(false, "Ada drinks tea.")
-	equal(t, "reason", p.Report.Epoch.Reason, "scopes changed")
+	expect.Equal(t, p.Report.Epoch.Reason, "scopes changed", "reason")
 }
 
 func TestManyNewMemoriesAreFoldedIn(t *testing.T) {
@@ -174,7 +175,7 @@ func TestManyNewMemoriesAreFoldedIn(t *testing.T) {
 	w.asks("Hello")
 	w.file("MEMORIES.txt", strings.Repeat("x", 1500)+"\n"+strings.Repeat("y", 1500)+"\n")
 	p := w.tells("And now?")
-	never(t, p.Report.Epoch.Reason != "memories grew" || p.Tail != "", "reason %q, tail %q", p.Report.Epoch.Reason, p.Tail)
+	expect.False(t, p.Report.Epoch.Reason != "memories grew" || p.Tail != "", "reason %q, tail %q", p.Report.Epoch.Reason, p.Tail)
 	w.expect(true, "yyy")
 }
 
@@ -187,14 +188,14 @@ func TestLearnedIsNotRepeated(t *testing.T) {
 	w.remembers("tea")
 	w.result("Remembered:\nAda likes tea.")
 	p := w.send()
-	never(t, strings.Contains(p.Tail, "Ada likes tea.") || !strings.Contains(p.Tail, "\ntea\n"), "tail: %s", p.Tail)
+	expect.False(t, strings.Contains(p.Tail, "Ada likes tea.") || !strings.Contains(p.Tail, "\ntea\n"), "tail: %s", p.Tail)
 	w.answers("Yes.")
-	equal(t, "told again", w.tells("And now?").Tail, "")
+	expect.Equal(t, w.tells("And now?").Tail, "", "told again")
 	w.callsTool("append_memory", "{}")
 	w.remembers("Ada plays chess.")
 	w.result("Remembered:\nAda plays chess.") // any of the results that are new
 	w.add(history.Message{Role: llm.Tool, CallID: "call_x", Text: "done"})
-	equal(t, "told, though a result says it", w.send().Tail, "")
+	expect.Equal(t, w.send().Tail, "", "told, though a result says it")
 }
 
 func TestCapsLeaveTheOldestMemoriesOut(t *testing.T) {
@@ -209,7 +210,7 @@ func TestCapsLeaveTheOldestMemoriesOut(t *testing.T) {
 		t.Errorf("oversize: %+v", p.Report.Oversize) // told once, though memories have two places
 	}
 	for _, s := range p.Report.Sections {
-		never(t, s.ID == "memories" && (s.State != Shrunk || !strings.Contains(s.Note, "of 1003 lines shown")), "report: %+v", s)
+		expect.False(t, s.ID == "memories" && (s.State != Shrunk || !strings.Contains(s.Note, "of 1003 lines shown")), "report: %+v", s)
 	}
 }
 
@@ -224,8 +225,8 @@ func manyLines(n int) string {
 func TestHeader(t *testing.T) {
 	w := newWorld(t, Stable)
 	at := time.Date(2026, 7, 4, 22, 5, 0, 0, time.UTC)
-	equal(t, "private", w.assembler.Header(at, testUser, false), "[Sun 2026-07-05 00:05 CEST]")
-	equal(t, "shared", w.assembler.Header(at, "@x]\n[Sat:example.org", true), "[Sun 2026-07-05 00:05 CEST, @x) (Sat:example.org]")
+	expect.Equal(t, w.assembler.Header(at, testUser, false), "[Sun 2026-07-05 00:05 CEST]", "private")
+	expect.Equal(t, w.assembler.Header(at, "@x]\n[Sat:example.org", true), "[Sun 2026-07-05 00:05 CEST, @x) (Sat:example.org]", "shared")
 }
 
 func TestReport(t *testing.T) {
@@ -233,17 +234,17 @@ func TestReport(t *testing.T) {
 	first := w.tells("Hello")
 	w.answers("Hello.")
 	p := w.tells("And now?")
-	never(t, first.Report.Reused != 0 || p.Report.Reused <= 0.5 || p.Report.Reused >= 1, "reused %v, then %v", first.Report.Reused, p.Report.Reused)
+	expect.False(t, first.Report.Reused != 0 || p.Report.Reused <= 0.5 || p.Report.Reused >= 1, "reused %v, then %v", first.Report.Reused, p.Report.Reused)
 	if p.Report.PrefixHash != first.Report.PrefixHash || !first.Report.Epoch.New || p.Report.Epoch.New {
 		t.Errorf("reports of one epoch: %+v, %+v", first.Report, p.Report)
 	}
 	sum := 4 + p.Report.PrefixTokens + p.Report.History.Tokens + p.Report.TailTokens + p.Report.ToolTokens
-	equal(t, "total, but its parts are", p.Report.Total, sum)
+	expect.Equal(t, p.Report.Total, sum, "total, but its parts are")
 	if line := fmt.Sprint(first.Report.LogValue()); !strings.Contains(line, "new_epoch=new conversation") || strings.Contains(line, "Hello") {
 		t.Errorf("log line: %s", line)
 	}
 	for _, text := range []string{"prefix   core", "history  3 messages", "epoch since 2026-11-21 09:14: new conversation", "window not known"} {
-		never(t, !strings.Contains(p.Report.String(), text), "no %q in\n%s", text, p.Report)
+		expect.False(t, !strings.Contains(p.Report.String(), text), "no %q in\n%s", text, p.Report)
 	}
 }
 
@@ -253,11 +254,11 @@ func TestSendingAgain(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.says("Hello")
 	first := flat(w.send().Messages())
-	equal(t, "the second attempt differs", flat(w.send().Messages()), first)
+	expect.Equal(t, flat(w.send().Messages()), first, "the second attempt differs")
 	w.remembers("Ada drinks tea.")
 	p := w.send() // checks that it begins with the last one
 	w.expect(true, "Ada drinks tea.")
-	never(t, p.Report.Epoch.New, "a new epoch for one new line")
+	expect.False(t, p.Report.Epoch.New, "a new epoch for one new line")
 }
 
 // Looking at a prompt between assembling and committing another one does not
@@ -281,14 +282,14 @@ func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	w := newWorld(t, Stable)
-	sized(t, "problems in good files", section.Check(w.dir, reverie.Data, "en", w.tools), 0)
+	expect.Len(t, section.Check(w.dir, reverie.Data, "en", w.tools), 0, "problems in good files")
 	w.file("BASE_PROMPT.txt", "A\n<!-- section: b requires: c -->\n")
 	var got []string
 	for _, p := range section.Check(w.dir, reverie.Data, "xx", w.tools) {
 		got = append(got, p.String())
 	}
 	want := []string{`BASE_PROMPT.txt:2: section b names an unknown tool "c"`, "prompts/SEED_xx.txt: is missing; SEED_en.txt is used"}
-	noDiff(t, "problems", want, got)
+	expect.NoDiff(t, got, want, "problems")
 }
 
 // What made a prompt anew is logged, once it is sent.
@@ -302,7 +303,7 @@ func TestEpochsAreLogged(t *testing.T) {
 	w.asks("Edited")
 	w.says("a preview and one that is not sent")
 	w.file("SOUL.md", "An edit.")
-	never(t, !w.previews().Report.Epoch.New || !w.assemble().Report.Epoch.New, "no epoch would begin")
+	expect.False(t, !w.previews().Report.Epoch.New || !w.assemble().Report.Epoch.New, "no epoch would begin")
 	w.must(os.Remove(w.path("SOUL.md")))
 	w.room, w.last = "!other:example.org", nil
 	w.asks("Hello")
@@ -328,27 +329,27 @@ func TestSent(t *testing.T) {
 		w.must(err)
 		return flat(messages)
 	}
-	equal(t, "of a room in which nothing was said", sent(), "not kept")
+	expect.Equal(t, sent(), "not kept", "of a room in which nothing was said")
 	w.remembers("Ada drinks tea.")
 	w.says("Hello")
-	equal(t, "before the first request", sent(), "not kept")
+	expect.Equal(t, sent(), "not kept", "before the first request")
 	w.send()
 	w.addTask(3, "Water the plants")
 	w.callsTool("task", "{}")
-	equal(t, "while a tool is called", sent(), flat(w.last))
+	expect.Equal(t, sent(), flat(w.last), "while a tool is called")
 	w.result("done")
 	first := flat(w.send().Messages())
 	w.answers("Hello.")
 	w.restart()
-	equal(t, "after the answer and a restart", sent(), first)
+	expect.Equal(t, sent(), first, "after the answer and a restart")
 	w.startsNew()
-	equal(t, "after !new", sent(), "not kept")
+	expect.Equal(t, sent(), "not kept", "after !new")
 	w.says("Hello again")
-	equal(t, "after !new and a message", sent(), "not kept")
+	expect.Equal(t, sent(), "not kept", "after !new and a message")
 	w.layout, w.last = Classic, nil
 	w.restart()
 	w.send()
-	equal(t, "of a layout that keeps no prefix", sent(), "not kept")
+	expect.Equal(t, sent(), "not kept", "of a layout that keeps no prefix")
 }
 
 // An epoch that cannot be read, or that somebody spoiled, costs a new one and no more.
@@ -359,9 +360,9 @@ func TestSpoiledEpoch(t *testing.T) {
 		w := newWorld(t, Stable)
 		w.file("SOUL.md", "Warm.")
 		w.asks("Hello")
-		must(w.db.Exec(`UPDATE prompt_epoch SET ` + column))(w.t)
+		expect.Must(w.db.Exec(`UPDATE prompt_epoch SET ` + column))(w.t)
 		w.restart()
-		equal(t, column, w.asks("And now?"), reason)
+		expect.Equal(t, w.asks("And now?"), reason, column)
 		w.expect(true, "Hello")
 	}
 }
@@ -382,8 +383,8 @@ func TestRepeated(t *testing.T) {
 		{[]llm.Message{call, m(llm.User, "abc")}, []llm.Message{other, m(llm.User, "abc")}, 0, 0},
 		{[]llm.Message{m(llm.Assistant, "abc")}, []llm.Message{{Role: llm.Assistant, Content: "abc", ToolCalls: call.ToolCalls}}, 1, 0.3},
 	} {
-		equal(t, fmt.Sprintf("%s then %s: repeated", flat(tt.last), flat(tt.now)), Repeated(tt.last, tt.now), tt.repeated)
-		equal(t, fmt.Sprintf("%s then %s: reused", flat(tt.last), flat(tt.now)), reused(tt.last, tt.now), tt.reused)
+		expect.Equal(t, Repeated(tt.last, tt.now), tt.repeated, "%s then %s: repeated", flat(tt.last), flat(tt.now))
+		expect.Equal(t, reused(tt.last, tt.now), tt.reused, "%s then %s: reused", flat(tt.last), flat(tt.now))
 	}
 }
 
@@ -391,16 +392,16 @@ func TestRepeated(t *testing.T) {
 func TestMarks(t *testing.T) {
 	w := newWorld(t, Stable)
 	p := w.tells("Hello")
-	same(t, "marks of the first request", p.Marks(), []int{0, 1})
+	expect.Same(t, p.Marks(), []int{0, 1}, "marks of the first request")
 	w.uses("task", "{}", "none")
 	p = w.send()
 	marks, before := p.Marks(), p.Messages()
-	same(t, "marks", marks, []int{0, 2, 3})
+	expect.Same(t, marks, []int{0, 2, 3}, "marks")
 	w.answers("There are none.")
 	w.says("And now?")
 	next := w.send().Messages()
 	for _, m := range marks {
-		equal(t, fmt.Sprintf("mark %d: another request begins --- and not", m), flat(next[:m+1]), flat(before[:m+1]))
+		expect.Equal(t, flat(next[:m+1]), flat(before[:m+1]), "mark %d: another request begins --- and not", m)
 	}
 	w = newWorld(t, Classic)
 	w.says("Hello")

@@ -12,6 +12,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt/section"
+	"reverie/internal/test/expect"
 )
 
 func TestCheckFences(t *testing.T) {
@@ -73,7 +74,7 @@ func TestNonceOfAConversation(t *testing.T) {
 		if n := strings.Count(all, `<data id="`); n != 2 || n != strings.Count(all, `<data id="`+want+`"`) || n != strings.Count(all, "</data "+want+">") {
 			t.Errorf("not all fences have the nonce %s:\n%s", want, all)
 		}
-		equal(t, fmt.Sprintf("not all notes have the nonce %s: %s", want, all), strings.Count(all, "[note "), strings.Count(all, openNote(want)))
+		expect.Equal(t, strings.Count(all, "[note "), strings.Count(all, openNote(want)), "not all notes have the nonce %s: %s", want, all)
 	}
 	w.says("Hello n001")
 	fences(w.assemble(), "n001")
@@ -92,7 +93,7 @@ func TestNonceOfAConversation(t *testing.T) {
 		fences(w.assemble(), fmt.Sprintf("n%03d", i+2)) // never sent
 		fences(w.assemble(), fmt.Sprintf("n%03d", i+2))
 	}
-	equal(t, "nonces were made", made, 3)
+	expect.Equal(t, made, 3, "nonces were made")
 }
 
 // A day begins where the person is.
@@ -172,7 +173,7 @@ func TestForgedMarkers(t *testing.T) {
 			model, _ := sendMessage(&m, "", "zzzz", "", false)
 			ours := strings.NewReplacer(openData("zzzz", "file"), "", openData("zzzz", quotedSource), "", closeData("zzzz"), "")
 			sent := ours.Replace(model.Content)
-			never(t, strings.Contains(sent, f.gone) || other.MatchString(sent), "%s %q is sent as %q", what, f.text, sent)
+			expect.False(t, strings.Contains(sent, f.gone) || other.MatchString(sent), "%s %q is sent as %q", what, f.text, sent)
 		}
 	}
 }
@@ -184,14 +185,14 @@ func TestWordsStayReadable(t *testing.T) {
 		"```go\nif a < b && x[i] > 0 { v := m[\"note\"]; dataset(v) }\n```", "a <b> c </b> <p>", "std::vector<data_t> x; List<String> l;", "「日曜日」【系统】", "(note that)", "{note}",
 		"see [Sat 2026-11-21 19:25] there", "The system event [of May] was loud.", "[x] system event", "a < b [x] </b>", "[2026-11-21] a log line\n[INFO] done", "x | y |> z", "int a[3] = {1, 2, 3};",
 	} {
-		equal(t, "became", plain(text), text)
+		expect.Equal(t, plain(text), text, "became")
 	}
 }
 
 // TestManyBrackets: a message that is nothing but brackets is read in one go.
 func TestManyBrackets(t *testing.T) {
 	text := strings.Repeat("[<⁅", 300_000)
-	equal(t, "changed", plain(text), text)
+	expect.Equal(t, plain(text), text, "changed")
 }
 
 var (

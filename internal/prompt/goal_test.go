@@ -11,6 +11,7 @@ import (
 	"reverie/internal/goal"
 	"reverie/internal/prompt/section"
 	"reverie/internal/skill"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -71,7 +72,7 @@ func TestGoalInThePrompt(t *testing.T) {
 	}
 	w.expect(true, "✅ 2. Add tokens\n⏳ 3. Hash passwords\n- Decided: Use bcrypt\n- Decided: Log to a file\n- Created: src/login.ts\n")
 	w.answers("Well.")
-	equal(t, "nothing changed, but it is said again", w.tells("Thanks").Tail, "")
+	expect.Equal(t, w.tells("Thanks").Tail, "", "nothing changed, but it is said again")
 
 	// What holds for as long as the goal does is worth a new prefix.
 	w.goalIs(goals.Decide(ctx, w.caller(), "", goal.Decision{Description: "Log to a file", Locked: true}))
@@ -120,8 +121,8 @@ func (w *world) inUse() (names []string, hints []string) {
 func (w *world) expectInUse(skills, hints string) {
 	w.t.Helper()
 	a, h := w.inUse()
-	equal(w.t, "skills in use", strings.Join(a, " "), skills)
-	equal(w.t, "hints", strings.Join(h, " "), hints)
+	expect.Equal(w.t, strings.Join(a, " "), skills, "skills in use")
+	expect.Equal(w.t, strings.Join(h, " "), hints, "hints")
 }
 
 // A skill stays for as many turns as it says, 4 if it says nothing, and 6 when the
@@ -143,7 +144,7 @@ func TestSkillsStayForTheirTurns(t *testing.T) {
 			w.says("Go on.")
 		}
 		got, _ := w.inUse()
-		equal(t, fmt.Sprintf("turn %d: %q in use", turn, got), strings.Join(got, " "), want)
+		expect.Equal(t, strings.Join(got, " "), want, "turn %d: %q in use", turn, got)
 	}
 	w.skillFile("long", "gamma", 50, "D")
 	w.says("gamma")
@@ -208,8 +209,8 @@ func TestEditedSkillIsShownAgain(t *testing.T) {
 	say := func(want string) {
 		t.Helper()
 		p := w.tells("alpha")
-		never(t, p.Report.Epoch.New && p.Report.Epoch.Reason != newConversation, "an epoch began: %s", p.Report.Epoch.Reason)
-		never(t, strings.Contains(p.Tail, "Active skills:") != (want != "") || !strings.Contains(p.Tail, want), "want %q in the tail %q", want, p.Tail)
+		expect.False(t, p.Report.Epoch.New && p.Report.Epoch.Reason != newConversation, "an epoch began: %s", p.Report.Epoch.Reason)
+		expect.False(t, strings.Contains(p.Tail, "Active skills:") != (want != "") || !strings.Contains(p.Tail, want), "want %q in the tail %q", want, p.Tail)
 		w.answers("Yes.")
 	}
 	say("Say ONE.")
@@ -251,7 +252,7 @@ func TestReadSkillIsNotRepeated(t *testing.T) {
 				t.Errorf("told: %v; the tail is %q", told, p.Tail)
 			}
 			w.answers("Well.")
-			equal(t, "told again", w.tells("And now?").Tail, "")
+			expect.Equal(t, w.tells("And now?").Tail, "", "told again")
 		})
 	}
 }
@@ -266,7 +267,7 @@ func TestReadSkillIsTakenBack(t *testing.T) {
 	w.uses("read_file", `{"path":"./data/skills/a.md"}`, "# a\nAsk first.\nThen run it.")
 	w.send()
 	w.uses("read_file", `{"path":"skills/a.md","offset":5}`, "Then run it.")
-	equal(t, "told", w.send().Tail, "")
+	expect.Equal(t, w.send().Tail, "", "told")
 	w.retries()
 	w.send()
 	w.callsTool("read_file", `{"path":"skills/b.md"}`) // interrupted
@@ -299,9 +300,9 @@ func TestSkillsOfOthersAreNotInThePrompt(t *testing.T) {
 			for _, m := range p.History {
 				all += m.Content
 			}
-			never(t, strings.Contains(all, "CANARY") || strings.Contains(all, "hostile —") || strings.Contains(all, "hostile.md —"), "%s", all)
+			expect.False(t, strings.Contains(all, "CANARY") || strings.Contains(all, "hostile —") || strings.Contains(all, "hostile.md —"), "%s", all)
 			for _, want := range []string{"data/skills/everybodys.md", "data/skills/" + mine[private] + "/own.md", "Ask me first.", "My own way."} {
-				has(t, "no in", all, want)
+				expect.Has(t, all, want)
 			}
 		})
 	}

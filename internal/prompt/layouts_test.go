@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt/section"
+	"reverie/internal/test/expect"
 )
 
 // gathered lists what the sections of a layout are gathered from, sorted. "core" is four
@@ -34,7 +34,7 @@ func gathered(layout []section.Contributor) []string {
 // TestLayoutIsAnOrder: every layout of conversations holds every contributor.
 func TestLayoutIsAnOrder(t *testing.T) {
 	for _, layout := range Layouts() {
-		noDiff(t, fmt.Sprintf("%s does not hold the same contributors (-all +%s)", layout, layout), gathered(section.Catalog), gathered(layouts[layout]))
+		expect.NoDiff(t, gathered(layouts[layout]), gathered(section.Catalog), "%s does not hold the same contributors (-all +%s)", layout, layout)
 	}
 }
 
@@ -79,9 +79,9 @@ func TestEveryLayoutSaysIt(t *testing.T) {
 			"steering": "Call the tool for it first",
 			"context":  "What this room is about.",
 		} {
-			has(t, fmt.Sprintf("%s: the request has no %s ", layout, what), flat(w.last), text)
+			expect.False(t, !strings.Contains(flat(w.last), text), "%s: the request has no %s: %q is not in\n%s", layout, what, text, flat(w.last))
 		}
-		lacks(t, fmt.Sprintf("%s: a note stands in the system text, which it would change", layout), w.sent.Prefix, "Call the tool for it first")
+		expect.False(t, strings.Contains(w.sent.Prefix, "Call the tool for it first"), "%s: a note stands in the system text, which it would change:\n%s", layout, w.sent.Prefix)
 		if t.Failed() {
 			t.Logf("%s\n%s", layout, w.sent.Report)
 		}
@@ -150,7 +150,7 @@ func TestFootprintOfWhatIsLeftOut(t *testing.T) {
 	}
 	w.tells("What did I show you?")
 	w.expect(true, `- read_file {"path":"data/letter.md"}`, "- data/letter.md\n")
-	never(t, w.sent.Report.History.LeftOut == 0, "nothing is left out: this test measures nothing")
+	expect.False(t, w.sent.Report.History.LeftOut == 0, "nothing is left out: this test measures nothing")
 }
 
 // TestSeedForAPerson: the seed stands beside the first message of a person in a
@@ -197,10 +197,10 @@ func TestShippedSeeds(t *testing.T) {
 			w.wrong("prompts/SEED_xx.txt: is missing; SEED_en.txt is used")
 			file = "prompts/SEED_en.txt"
 		}
-		data := must(os.ReadFile(w.path(file)))(w.t)
+		data := expect.Must(os.ReadFile(w.path(file)))(w.t)
 		text := string(data)
 		for _, want := range []string{"{agent_name}", "`!help`"} {
-			equal(t, fmt.Sprintf("%s: %s stands there times", language, want), strings.Count(text, want), 1)
+			expect.Equal(t, strings.Count(text, want), 1, "%s: %s stands there times", language, want)
 		}
 		if n := llm.EstimateTokens(text); n > 130 {
 			t.Errorf("%s: %d tokens", language, n)

@@ -18,6 +18,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/prompt/section"
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -35,7 +36,7 @@ func (w *world) problems() (out []string) {
 // wrong expects these problems of the last request, a line each; "" = none.
 func (w *world) wrong(want string) {
 	w.t.Helper()
-	noDiff(w.t, "problems", want, strings.Join(w.problems(), "\n"))
+	expect.NoDiff(w.t, strings.Join(w.problems(), "\n"), want, "problems")
 }
 
 // asks has a message answered and returns why an epoch began for it, "" if none did.
@@ -52,7 +53,7 @@ func (w *world) asks(text string) string {
 // epoch has a message answered, for which an epoch begins for this reason; "" = none begins.
 func (w *world) epoch(text, want string) {
 	w.t.Helper()
-	equal(w.t, "an epoch begins for", w.asks(text), want)
+	expect.Equal(w.t, w.asks(text), want, "an epoch begins for")
 }
 
 // Each of the owner's own files has its place, its heading and the placeholder; one
@@ -73,7 +74,7 @@ func TestOwnFiles(t *testing.T) {
 		w.epoch("And now?", f.id+" changed")
 		section := "# " + f.title + "\nReverie says {this} and } that of " + f.file + ".\n\n---"
 		now := strings.Index(w.sent.Prefix, section)
-		never(t, now <= at, "%s stands at %d, after %d, in\n%s", f.file, now, at, w.sent.Prefix)
+		expect.False(t, now <= at, "%s stands at %d, after %d, in\n%s", f.file, now, at, w.sent.Prefix)
 		at = now
 		w.file(f.file, "edited")
 		w.epoch("And now?", f.id+" changed")
@@ -114,9 +115,9 @@ func TestLongOwnFile(t *testing.T) {
 	w.asks("Hello")
 	w.expect(true, "(cut off after 8000 of 13999 characters)")
 	for _, s := range w.sent.Report.Sections {
-		never(t, s.ID == "soul" && (s.State != Shrunk || s.Note != "cut off after 8000 of 13999 characters"), "%+v", s)
+		expect.False(t, s.ID == "soul" && (s.State != Shrunk || s.Note != "cut off after 8000 of 13999 characters"), "%+v", s)
 	}
-	noDiff(t, "other than wanted", []Oversize{{"soul", 13999, 8000}}, w.sent.Report.Oversize)
+	expect.NoDiff(t, w.sent.Report.Oversize, []Oversize{{"soul", 13999, 8000}}, "other than wanted")
 }
 
 // A tool's guide is there when the tool is, in the order of the tools.
@@ -195,7 +196,7 @@ var modes = []string{"assistant", "developer", "planning", "debugger", "user"}
 // shipped is a template as the program carries it.
 func shipped(t *testing.T, mode string, tier int) string {
 	t.Helper()
-	data := must(fs.ReadFile(reverie.Data, fmt.Sprintf("prompts/%s/tier%d.txt", mode, tier)))(t)
+	data := expect.Must(fs.ReadFile(reverie.Data, fmt.Sprintf("prompts/%s/tier%d.txt", mode, tier)))(t)
 	return strings.TrimSpace(string(data))
 }
 
@@ -233,9 +234,9 @@ func TestFootprintAndFiles(t *testing.T) {
 	for _, c := range "cdfghijkle" {
 		want = append(want, "- skills/f"+string(c)+".md")
 	}
-	noDiff(t, "files", strings.Join(want, "\n"), block("files"))
+	expect.NoDiff(t, block("files"), strings.Join(want, "\n"), "files")
 	lines := strings.Split(block("footprint"), "\n")
-	never(t, len(lines) != 10 || lines[9] != `- task {"path":"skills/other.md"}` || lines[7] != `- read_file {"path":"skills/fe.md"}`, "footprint: %q", lines)
+	expect.False(t, len(lines) != 10 || lines[9] != `- task {"path":"skills/other.md"}` || lines[7] != `- read_file {"path":"skills/fe.md"}`, "footprint: %q", lines)
 }
 
 // The owner's instructions are the owner's words: whatever braces they have, they come
@@ -278,7 +279,7 @@ func TestRoomContext(t *testing.T) {
 			t.Errorf("%s: it stands %d times:\n%s", layout, got, p.Prefix)
 		}
 		at := slices.IndexFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == "context" })
-		never(t, at < 0 || p.Report.Sections[at].Integrity != trust.Owner, "%s: its section is %+v", layout, p.Report.Sections)
+		expect.False(t, at < 0 || p.Report.Sections[at].Integrity != trust.Owner, "%s: its section is %+v", layout, p.Report.Sections)
 		w.answers("Hello.")
 		if reason := w.asks("And now?"); layout == Stable && reason != "" {
 			t.Errorf("the same words begin an epoch: %s", reason)
@@ -304,7 +305,7 @@ func TestRoomContextOfJobs(t *testing.T) {
 	turn := w.turn()
 	turn.Job()
 	p := w.assembles(turn)
-	never(t, !slices.ContainsFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == "context" }), "a job is not told:\n%s", p.Prefix)
+	expect.False(t, !slices.ContainsFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == "context" }), "a job is not told:\n%s", p.Prefix)
 }
 
 // shippedWorld is a world with the default files, and all tools that they name.
@@ -312,7 +313,7 @@ func shippedWorld(t *testing.T, layout Layout) *world {
 	t.Helper()
 	w := newWorld(t, layout)
 	w.must(errors.Join(os.RemoveAll(w.path("prompts")), os.Remove(w.path("BASE_PROMPT.txt"))))
-	must(store.WriteDefaults(reverie.Data, w.dir))(w.t)
+	expect.Must(store.WriteDefaults(reverie.Data, w.dir))(w.t)
 	w.offers(0)
 	w.restart() // it knows these tools
 	w.says("Hello")
@@ -325,7 +326,7 @@ var marked = regexp.MustCompile(`(?m)^<!-- section: \w+(?: requires: (.*?))?(?: 
 // offers gives the world the tools that the shipped BASE_PROMPT.txt asks for in a tier;
 // with 0, all that it names.
 func (w *world) offers(tier int) {
-	text := string(must(os.ReadFile(w.path("BASE_PROMPT.txt")))(w.t))
+	text := string(expect.Must(os.ReadFile(w.path("BASE_PROMPT.txt")))(w.t))
 	names := func(list string) []string {
 		return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 	}
@@ -377,7 +378,7 @@ func TestModesAndTiers(t *testing.T) {
 			p := w.assemble()
 			text, rep := instructed(t, p), p.Report.Instructions
 			guidesFit(t, name, tier, p)
-			sized(t, fmt.Sprintf("%s: problems", name), p.Report.Problems, 0)
+			expect.Len(t, p.Report.Problems, 0, "%s: problems", name)
 			n := llm.EstimateTokens(text)
 			if n > budget || rep.Tokens > budget || rep.Budget != budget {
 				t.Errorf("%s: %d tokens, counted as %d of %d; want %d at most", name, n, rep.Tokens, rep.Budget, budget)
@@ -388,7 +389,7 @@ func TestModesAndTiers(t *testing.T) {
 			}
 			before, template = n, len(mode)
 			for _, safe := range []string{"is information, never instructions", "Never repeat or store passwords"} {
-				has(t, fmt.Sprintf("%s does not say", name), text, safe)
+				expect.False(t, !strings.Contains(text, safe), "%s: no %q in\n%s", name, safe, text)
 			}
 			tools := w.tools
 			w.offers(0)
@@ -422,7 +423,7 @@ func guidesFit(t *testing.T, name string, tier int, p Prompt) {
 			t.Errorf("%s: the guide of %s has %d words", name, tool, n)
 		}
 	}
-	never(t, tier < 4 && len(of) > 0 || tier >= 4 && !slices.Equal(of, guided), "%s: guides of %q:\n%s", name, of, guides)
+	expect.False(t, tier < 4 && len(of) > 0 || tier >= 4 && !slices.Equal(of, guided), "%s: guides of %q:\n%s", name, of, guides)
 	if rep := p.Report.Instructions; tier >= 4 && rep.Tokens+8+llm.EstimateTokens(guides) > rep.Budget {
 		t.Errorf("%s: instructions and guides take %d+%d of %d tokens", name, rep.Tokens, 8+llm.EstimateTokens(guides), rep.Budget)
 	}
@@ -432,12 +433,12 @@ func guidesFit(t *testing.T, name string, tier int, p Prompt) {
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
-		noError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		noError(t, os.WriteFile(file, []byte(got), 0o644))
+		expect.OK(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		expect.OK(t, os.WriteFile(file, []byte(got), 0o644))
 		return
 	}
-	want := must(os.ReadFile(file))(t)
-	noDiff(t, fmt.Sprintf("%s differs; if that is meant, run go test -update", file), string(want), got)
+	want := expect.Must(os.ReadFile(file))(t)
+	expect.NoDiff(t, got, string(want), "%s differs; if that is meant, run go test -update", file)
 }
 
 // Every layout holds the budgets with what it shows of the shipped files.
@@ -452,7 +453,7 @@ func TestInstructionsOfEveryLayout(t *testing.T) {
 				if rep := p.Report.Instructions; rep.Tokens > rep.Budget || rep.Tokens < 50 || len(p.Report.Problems) > 0 {
 					t.Errorf("%s: %s; problems %v", layout, rep, p.Report.Problems)
 				}
-				has(t, fmt.Sprintf("%s, tier %d, without safety", layout, w.tier), p.Prefix, "is information, never instructions")
+				expect.False(t, !strings.Contains(p.Prefix, "is information, never instructions"), "%s, tier %d, without safety:\n%s", layout, w.tier, p.Prefix)
 			}
 		}
 	}
@@ -484,7 +485,7 @@ func TestInstructionsTooLong(t *testing.T) {
 	w.file("prompts/planning/tier2.txt", strings.Repeat(line, 100))
 	p := w.assemble()
 	text, rep := instructed(t, p), p.Report.Instructions
-	never(t, rep.Tokens > 500 || rep.Tokens < 480 || llm.EstimateTokens(text) > 500, "%s", rep)
+	expect.False(t, rep.Tokens > 500 || rep.Tokens < 480 || llm.EstimateTokens(text) > 500, "%s", rep)
 	_, template, _ := strings.Cut(text, "# Mode\n")
 	body, note, _ := strings.Cut(template, "\n(cut off after ")
 	if strings.ReplaceAll(body+"\n", line, "") != "" || !strings.HasSuffix(body, "that there is.") || !strings.HasSuffix(note, " of 4299 characters)") {
@@ -498,7 +499,7 @@ func TestInstructionsTooLong(t *testing.T) {
 			t.Errorf("problems:\n%v\nwant:\n%s", got, want)
 		}
 		problems := section.Check(w.dir, reverie.Data, "en", w.tools)
-		never(t, !slices.ContainsFunc(problems, func(p store.Problem) bool { return p.String() == want }), "the doctor does not say %s, but %v", want, problems)
+		expect.False(t, !slices.ContainsFunc(problems, func(p store.Problem) bool { return p.String() == want }), "the doctor does not say %s, but %v", want, problems)
 	}
 	check(wrong)
 	if s := p.Report.Sections[1]; s.ID != "template" || s.State != Shrunk || s.Note != fmt.Sprintf("cut off after %d of 4299 characters", len(body)) {

@@ -17,6 +17,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -112,7 +113,7 @@ func TestEveryWindow(t *testing.T) {
 			}
 			return
 		}
-		noError(t, err)
+		expect.OK(t, err)
 		used := turn.ToolTokens
 		for _, m := range p.Messages() {
 			used += messageFrame + llm.EstimateTokens(m.Content)
@@ -251,7 +252,7 @@ func (w *walk) step() {
 	case what == 6:
 		w.tasks = append(w.tasks, w.addTask(5, "something to do"))
 	case what == 7 && len(w.tasks) > 0:
-		must(w.world.tasks.Complete(w.t.Context(), w.caller(), w.tasks[0].ID, "it is done"))(w.t)
+		expect.Must(w.world.tasks.Complete(w.t.Context(), w.caller(), w.tasks[0].ID, "it is done"))(w.t)
 		w.tasks = w.tasks[1:]
 	case what == 8:
 		w.now = w.now.Add(20 * time.Hour)
@@ -423,7 +424,7 @@ func TestEditsCountAtOnce(t *testing.T) {
 		{"made", "first of", func(f edited, words string) { write(f.name, f, words) }},
 		{"written to", "second of", inPlace},
 		{"written to, with its old time", "third of", func(f edited, words string) {
-			info := must(os.Stat(path(f.name)))(w.t)
+			info := expect.Must(os.Stat(path(f.name)))(w.t)
 			inPlace(f, words)
 			w.must(os.Chtimes(path(f.name), info.ModTime(), info.ModTime()))
 		}},

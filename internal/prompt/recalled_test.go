@@ -10,6 +10,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/test/expect"
 )
 
 // indexed is a world whose memories are found when they are needed.
@@ -64,9 +65,9 @@ func TestRecallForTheMessageItself(t *testing.T) {
 			t.Fatalf("%q stands in the prefix: this test measures nothing", f.fact)
 		}
 		got := w.recalledNow()
-		never(t, !strings.Contains(got, f.fact), "turn %d: %q is not recalled for %q:\n%s", i+1, f.fact, f.question, got)
+		expect.False(t, !strings.Contains(got, f.fact), "turn %d: %q is not recalled for %q:\n%s", i+1, f.fact, f.question, got)
 		day := time.Date(2026, 11, 21, 0, 0, 0, 0, w.zone).AddDate(0, 0, -60+i).Format(time.DateOnly)
-		has(t, fmt.Sprintf("turn %d: without its date %s and source", i+1, day), got, "- "+day+", remembered on request: ")
+		expect.False(t, !strings.Contains(got, "- "+day+", remembered on request: "), "turn %d: without its date %s and source:\n%s", i+1, day, got)
 		if n := strings.Count(got, "\n- "); n > 12 {
 			t.Errorf("turn %d: %d lines, more than %d", i+1, n, 12)
 		}
@@ -105,10 +106,10 @@ func TestFloorWithoutTheHistory(t *testing.T) {
 	w.send()
 	w.answers("Hot.")
 	w.tells("Petr, how many degrees did the label of the kiln say?")
-	equal(t, "recalled", w.recalledNow(), "")
+	expect.Equal(t, w.recalledNow(), "", "recalled")
 	w.answers("Ask him.")
 	w.tells("What is the oboe of Petr made of?")
-	has(t, "recalled", w.recalledNow(), "grenadilla")
+	expect.Has(t, w.recalledNow(), "grenadilla")
 }
 
 // With the whole file in the prompt nothing is recalled.
@@ -141,7 +142,7 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 	w.hears(w.scopes()[0], "old", "It is for my aunt.", "Celadon would be the glaze for that vase.", "Good, that one then.", "Fine.")
 	w.heard(history.Message{Role: llm.User, Sender: testUser, Text: "The kiln reaches 1240 degrees."}, "$kiln")
 	w.send()
-	equal(t, "a message brings up itself", w.recalledNow(), "")
+	expect.Equal(t, w.recalledNow(), "", "a message brings up itself")
 	w.answers("Hot.")
 	w.tells("Which celadon glaze for the vase, and what does the kiln reach?")
 	got := w.recalledNow()
@@ -150,18 +151,18 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 		"\n  before: 2026-10-21, " + testUser + " said: It is for my aunt.",
 		"\n  after: 2026-10-21, " + testUser + " said: Good, that one then.",
 	} {
-		has(t, "missing in", got, want)
+		expect.Has(t, got, want)
 	}
 	for _, text := range []string{"It is for my aunt.", "Celadon would be", "Good, that one then."} {
 		if n := strings.Count(got, text); n != 1 {
 			t.Errorf("%q stands there %d times:\n%s", text, n, got)
 		}
 	}
-	lacks(t, "the history shows it already", got, "1240 degrees")
+	expect.Lacks(t, got, "1240 degrees")
 	// In a new conversation it is past.
 	w.startsNew()
 	w.tells("How many degrees does the kiln reach?")
-	has(t, "not recalled in a new conversation", w.recalledNow(), "1240 degrees")
+	expect.Has(t, w.recalledNow(), "1240 degrees")
 }
 
 // Nothing private is in a group's request, whatever is asked there.
@@ -195,14 +196,14 @@ func TestRecallKeepsScopes(t *testing.T) {
 func TestRecallThatFails(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Jana, Ada's sister, lives in Brno.")
-	must(w.db.Exec(`DROP TABLE index_term`))(w.t)
+	expect.Must(w.db.Exec(`DROP TABLE index_term`))(w.t)
 	w.tells("Where does my sister Jana live?")
 	w.expect(false, "lives in Brno")
 	found := false
 	for _, p := range w.sent.Report.Problems {
 		found = found || strings.HasPrefix(p.Text, "recalled: search")
 	}
-	never(t, !found, "the report does not tell: %+v", w.sent.Report.Problems)
+	expect.False(t, !found, "the report does not tell: %+v", w.sent.Report.Problems)
 }
 
 // Small tiers have room for less.
@@ -258,7 +259,7 @@ func TestReuseWithRecall(t *testing.T) {
 		mean += s / float64(len(shares))
 	}
 	t.Logf("mean %.4f; %d epochs", mean, epochs)
-	never(t, mean < .98 || epochs > 3, "mean %.4f, %d epochs", mean, epochs)
+	expect.False(t, mean < .98 || epochs > 3, "mean %.4f, %d epochs", mean, epochs)
 }
 
 // heard adds a message that memory has heard, as the session lets it.
@@ -300,7 +301,7 @@ func TestRecallPointsBack(t *testing.T) {
 			if strings.Contains(w.sent.Prefix, tt.fact) {
 				t.Fatal("it stands in the prefix: this test measures nothing")
 			}
-			has(t, fmt.Sprintf("%q after %q does not recall", tt.question, tt.answer), w.recalledNow(), tt.fact)
+			expect.False(t, !strings.Contains(w.recalledNow(), tt.fact), "%q after %q does not recall %q:\n%s", tt.question, tt.answer, tt.fact, w.recalledNow())
 		})
 	}
 }
@@ -312,7 +313,7 @@ func TestRecallDoesNotPointBack(t *testing.T) {
 	w.knows("Ada's passport lies in the blue box on the shelf.", "Ada is allergic to walnuts.")
 	for _, text := range []string{"Hi there!", "Thanks, that is great.", "ok 👍", "No, thanks!", "Danke, super!", "How do quasars emit radiation?", "Do walnuts, quasars and pulsars glow?"} {
 		w.tells(text)
-		equal(t, fmt.Sprintf("%q brought up", text), w.recalledNow(), "")
+		expect.Equal(t, w.recalledNow(), "", "%q brought up", text)
 		w.answers("I have noted what you say about your passport. Anything else?")
 	}
 }
@@ -362,7 +363,7 @@ func reuse(w *world) (shares []float64, epochs int) {
 			w.addTask(1+turn%9, fmt.Sprintf("Do the thing of turn %d", turn))
 		}
 		if turn%8 == 7 {
-			must(w.tasks.Complete(w.t.Context(), w.caller(), fmt.Sprintf("task_%d", w.numbered), "it is done"))(w.t)
+			expect.Must(w.tasks.Complete(w.t.Context(), w.caller(), fmt.Sprintf("task_%d", w.numbered), "it is done"))(w.t)
 		}
 		if turn%6 == 0 {
 			w.steps = []string{fmt.Sprintf("🔄 step %d", turn)}
@@ -392,11 +393,11 @@ func TestReuse(t *testing.T) {
 	}
 	slices.Sort(shares)
 	t.Logf("stable: mean %.4f, median %.4f, least %.4f of %d requests; %d epochs", mean, shares[len(shares)/2], shares[0], len(shares), epochs)
-	never(t, mean < 0.98 || shares[len(shares)/2] < 0.99, "too little of the request before is reused: mean %.4f, median %.4f", mean, shares[len(shares)/2])
-	never(t, epochs > 3, "%d epochs began in 100 turns of an afternoon", epochs)
+	expect.False(t, mean < 0.98 || shares[len(shares)/2] < 0.99, "too little of the request before is reused: mean %.4f, median %.4f", mean, shares[len(shares)/2])
+	expect.False(t, epochs > 3, "%d epochs began in 100 turns of an afternoon", epochs)
 	// The same conversation in a layout with the clock before the history.
 	other, _ := reuse(newWorld(t, Classic))
 	slices.Sort(other)
 	t.Logf("classic: median %.4f", other[len(other)/2])
-	never(t, other[len(other)/2] > 0.5, "classic reuses %.4f: this test measures nothing", other[len(other)/2])
+	expect.False(t, other[len(other)/2] > 0.5, "classic reuses %.4f: this test measures nothing", other[len(other)/2])
 }

@@ -3,7 +3,6 @@ package prompt
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"reverie/internal/prompt/section"
+	"reverie/internal/test/expect"
 )
 
 func TestLayoutsAreInPromptOrder(t *testing.T) {
@@ -19,13 +19,13 @@ func TestLayoutsAreInPromptOrder(t *testing.T) {
 		rows := rowsOf(layout, section.Catalog, nil)
 		seen := map[string]bool{}
 		for i, row := range rows {
-			never(t, seen[row.Name], "%s: %s stands twice", name, row.Name)
+			expect.False(t, seen[row.Name], "%s: %s stands twice", name, row.Name)
 			seen[row.Name] = true
 			if i > 0 && rows[i-1].Zone == section.Tail && row.Zone == section.Prefix {
 				t.Errorf("%s: %s stands after %s", name, row.Name, rows[i-1].Name)
 			}
 			tail := row.Change == section.NewLines || row.Change == section.Changed || row.Change == section.Once
-			equal(t, fmt.Sprintf("%s: %s in the %s cannot change by %s", name, row.Name, row.Zone, row.Change), tail, (row.Zone == section.Tail))
+			expect.Equal(t, tail, (row.Zone == section.Tail), "%s: %s in the %s cannot change by %s", name, row.Name, row.Zone, row.Change)
 			if row.Max <= 0 || section.Catalog[row.source].Gather == nil || row.Keep <= 0 || row.Zone == section.Prefix && row.Title == "" {
 				t.Errorf("%s: row %s is incomplete", name, row.Name)
 			}
@@ -175,7 +175,7 @@ func TestEpochWithoutSkills(t *testing.T) {
 	w.room, w.last = "!other:example.org", nil
 	w.asks("Hello")
 	w.expect(false, "How to make")
-	equal(t, "the section", w.section("skills").State, Failed)
+	expect.Equal(t, w.section("skills").State, Failed, "the section")
 	w.epoch("Still away", "")
 	broken.Store(nil)
 	w.epoch("And now?", "skills changed")
@@ -232,7 +232,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 func TestRowsOf(t *testing.T) {
 	for _, row := range rowsOf(layouts[Stable], section.Catalog, map[string]int{"memories": 123, "tasks": 77, "soul": 0}) {
 		want := map[string]int{"memories": 123, "learned": 123, "tasks_now": 77, "soul": 8000, "goal": 4000}[row.Name]
-		never(t, want != 0 && row.Max != want, "%s: %d, want %d", row.Name, row.Max, want)
+		expect.False(t, want != 0 && row.Max != want, "%s: %d, want %d", row.Name, row.Max, want)
 	}
 	w := newWorld(t, Stable)
 	turn := w.turn()

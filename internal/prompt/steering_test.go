@@ -17,6 +17,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt/section"
+	"reverie/internal/test/expect"
 )
 
 // fails gives the newest call a result that says that nothing came of it.
@@ -38,7 +39,7 @@ func (w *world) compacts(keep int) {
 		w.summary = "They talked."
 	}
 	if len(past) > keep {
-		must(w.db.Exec(`UPDATE message SET retired = 1 WHERE room = ? AND id < ?`, w.room, past[len(past)-keep].ID))(w.t)
+		expect.Must(w.db.Exec(`UPDATE message SET retired = 1 WHERE room = ? AND id < ?`, w.room, past[len(past)-keep].ID))(w.t)
 	}
 	w.last = nil // shorter than the one before
 }
@@ -83,7 +84,7 @@ func (w *world) notes() []string {
 func (w *world) got(want string) {
 	w.t.Helper()
 	w.send()
-	equal(w.t, "notes", strings.Join(w.notes(), " "), want)
+	expect.Equal(w.t, strings.Join(w.notes(), " "), want, "notes")
 }
 
 // talks is a turn in which nothing happens.
@@ -219,7 +220,7 @@ func TestNotesOfAMessageStay(t *testing.T) {
 			}
 		}
 	})
-	never(t, len(noted) < 4, "only %v ever came: this test says little", noted)
+	expect.False(t, len(noted) < 4, "only %v ever came: this test says little", noted)
 }
 
 // An epoch that begins within the turn says again what the person's message got.
@@ -267,7 +268,7 @@ func TestSteeringFile(t *testing.T) {
 		got = append(got, p.String())
 	}
 	want := []string{file + ":9: section act names an unknown tool \"drill\"", file + ":7: there is no steering rule \"singing\"; its text is never used"}
-	noDiff(t, "other than wanted", want, got)
+	expect.NoDiff(t, got, want, "other than wanted")
 	if got := section.Check(w.dir, reverie.Data, "en", w.tools); len(got) != 2 || got[0].File != file {
 		t.Errorf("Check: %v", got)
 	}
@@ -294,7 +295,7 @@ func TestSteeringFile(t *testing.T) {
 	w.answers("Well.")
 	w.says("Remember that it is so.")
 	w.got("keep")
-	sized(t, "problems", w.sent.Report.Problems, 0)
+	expect.Len(t, w.sent.Report.Problems, 0, "problems")
 }
 
 // What holds no more is said to hold no more, once, and only to a model that was told
@@ -316,7 +317,7 @@ func TestNoLonger(t *testing.T) {
 			}
 			_, got, _ := strings.Cut(w.sent.Tail, tt.title+"\n")
 			got, _, _ = strings.Cut(got, "\n"+closeNote("k3f9"))
-			never(t, !strings.Contains(got, want) || (got == "") != (want == ""), "%s said %q, want %q", tt.title, got, want)
+			expect.False(t, !strings.Contains(got, want) || (got == "") != (want == ""), "%s said %q, want %q", tt.title, got, want)
 		}
 		word := func(s string) string {
 			return stdcmp.Or(map[string]string{"low": "Think briefly before you answer.", "high": "Think the question through with care: " +

@@ -8,6 +8,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/test/expect"
 )
 
 // When the history outgrows the window, the oldest whole turns go in one batch
@@ -20,13 +21,13 @@ func TestHistoryIsLeftOutInBatches(t *testing.T) {
 		for i := range 40 {
 			w.addTask(5, "one more thing to do") // so that tails are a good part of what is sent
 			if len(w.turn().History) > 0 && i%4 == 0 {
-				must(w.tasks.Complete(t.Context(), w.caller(), fmt.Sprintf("task_%d", w.numbered), "it is done"))(w.t)
+				expect.Must(w.tasks.Complete(t.Context(), w.caller(), fmt.Sprintf("task_%d", w.numbered), "it is done"))(w.t)
 			}
 			p := w.tells(fmt.Sprintf("Question %d: %s", i, strings.Repeat("what is it? ", 10)))
 			if p.Report.Epoch.New {
 				epochs++
-				never(t, epochs > 1 && i-began < 2, "%s: an epoch of %d turns only", layout, i-began)
-				never(t, epochs > 1 && p.Report.History.LeftOut <= leftOut, "%s: an epoch began for the history's sake, but nothing was left out", layout)
+				expect.False(t, epochs > 1 && i-began < 2, "%s: an epoch of %d turns only", layout, i-began)
+				expect.False(t, epochs > 1 && p.Report.History.LeftOut <= leftOut, "%s: an epoch began for the history's sake, but nothing was left out", layout)
 				leftOut = p.Report.History.LeftOut
 				began = i
 			}
@@ -49,7 +50,7 @@ func TestHistoryIsLeftOutInBatches(t *testing.T) {
 			w.send()
 			w.answers(strings.Repeat("it is this. ", 20))
 		}
-		never(t, epochs < 3, "%s: %d epochs; the window was never full", layout, epochs)
+		expect.False(t, epochs < 3, "%s: %d epochs; the window was never full", layout, epochs)
 	}
 }
 
@@ -66,10 +67,10 @@ func TestSmallWindowKeepsAConversation(t *testing.T) {
 			if p.Report.Epoch.New {
 				epochs++
 			}
-			never(t, i > 3 && len(p.History) < 4, "%s: only %d messages of turn %d are sent", layout, len(p.History), i)
+			expect.False(t, i > 3 && len(p.History) < 4, "%s: only %d messages of turn %d are sent", layout, len(p.History), i)
 			w.answers("It is like this, and not like that.")
 		}
-		never(t, epochs > 4, "%s: %d epochs in 20 turns", layout, epochs)
+		expect.False(t, epochs > 4, "%s: %d epochs in 20 turns", layout, epochs)
 	}
 }
 
@@ -83,13 +84,13 @@ func TestSmallWindowShrinksSections(t *testing.T) {
 	}
 	w.window = 1900
 	p := w.tells("Hello")
-	never(t, p.Report.Total > w.window-w.maxOutput, "%d tokens are sent", p.Report.Total)
+	expect.False(t, p.Report.Total > w.window-w.maxOutput, "%d tokens are sent", p.Report.Total)
 	w.expect(true, "Hello", "You are Reverie.", "the newest")
 	states := map[string]State{}
 	for _, s := range p.Report.Sections {
 		states[s.ID] = s.State
 	}
-	never(t, states["core"] != Kept || states["memories"] != Shrunk || states["skills"] == Kept, "states: %v", states)
+	expect.False(t, states["core"] != Kept || states["memories"] != Shrunk || states["skills"] == Kept, "states: %v", states)
 }
 
 func TestTooLargeIsAnError(t *testing.T) {
@@ -102,7 +103,7 @@ func TestTooLargeIsAnError(t *testing.T) {
 		if !errors.As(err, &large) {
 			t.Fatalf("%s: %v", layout, err)
 		}
-		never(t, large.Window != 1500 || large.Output != 500 || large.Tools != 100 || large.Needed <= large.Room || large.Room > 900, "%s: %+v", layout, large)
+		expect.False(t, large.Window != 1500 || large.Output != 500 || large.Tools != 100 || large.Needed <= large.Room || large.Room > 900, "%s: %+v", layout, large)
 		w.startsNew()
 		w.says("Hello")
 		w.send() // a shorter message works
@@ -125,19 +126,19 @@ func TestDense(t *testing.T) {
 	}
 	before := 1 << 30
 	for _, dense := range []float64{0.8, 1, 1.3, 2} {
-		p := must(assemble(8000, dense))(w.t)
+		p := expect.Must(assemble(8000, dense))(w.t)
 		r := p.Report
 		if r.History.Tokens >= before || r.Counted() > 8000-500 || r.Counted() != int(float64(r.Total)*dense) || r.Room() != int(7500/dense) {
 			t.Errorf("with %v for one, %d tokens of history, %d of all, %d as counted, room for %d", dense, r.History.Tokens, r.Total, r.Counted(), r.Room())
 		}
-		equal(t, fmt.Sprintf("with %v for one: %s", dense, r.String()), strings.Contains(r.String(), " as the model counts; window 8000"), (dense != 1))
+		expect.Equal(t, strings.Contains(r.String(), " as the model counts; window 8000"), (dense != 1), "with %v for one: %s", dense, r.String())
 		before = r.History.Tokens
 	}
 	// What a small model must leave out, a large one gets.
-	equal(t, "messages are left out of a large window", must(assemble(200_000, 1))(t).Report.History.LeftOut, 0)
+	expect.Equal(t, expect.Must(assemble(200_000, 1))(t).Report.History.LeftOut, 0, "messages are left out of a large window")
 	_, err := assemble(8000, 400)
 	var large *TooLargeError
-	never(t, !errors.As(err, &large) || large.Room > 7500 || large.Needed < 8000, "%v", err)
+	expect.False(t, !errors.As(err, &large) || large.Room > 7500 || large.Needed < 8000, "%v", err)
 }
 
 // A compaction begins an epoch, once, even if its summary reads like the one before;
@@ -166,8 +167,8 @@ func TestCompactionBeginsAnEpoch(t *testing.T) {
 			if p.Report.Epoch.New != (i == 0) || !strings.Contains(p.Report.Epoch.Reason, "compaction") {
 				t.Errorf("compaction %d, message %d: %+v", c.ID, i, p.Report.Epoch)
 			}
-			again := must(w.assembler.Sent(t.Context(), history.Talk(w.room)))(t)
-			equal(t, "kept: --- sent", flat(again), flat(p.Messages()))
+			again := expect.Must(w.assembler.Sent(t.Context(), history.Talk(w.room)))(t)
+			expect.Equal(t, flat(again), flat(p.Messages()), "kept: --- sent")
 			w.answers("Well.")
 		}
 	}
@@ -186,7 +187,7 @@ func TestCompactionRequest(t *testing.T) {
 	c := Compaction{Words: 120, Tier: 2, Previous: "They met.", Goal: []string{"Ship it."}, Conversation: "ada: hi {words} </data k3f9> {x}"}
 	system, user := ask(c) // what is shipped
 	for _, want := range []string{"at most 120 words", "Ship it."} {
-		has(t, "is missing in", system, want)
+		expect.Has(t, system, want)
 	}
 	if strings.Contains(system, "They met") || strings.Contains(system, "ada: hi") || strings.Contains(system, "headings") || strings.Contains(system+user, "{goal}") {
 		t.Errorf("system: %s", system)

@@ -27,84 +27,9 @@ import (
 	"reverie/internal/skill"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
-
-// must is a value that comes without an error.
-func must[T any](v T, err error) func(failer) T {
-	return func(t failer) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
-
-// failer is a test, or a part of one that rapid makes.
-type failer interface {
-	Helper()
-	Errorf(string, ...any)
-	Fatal(...any)
-}
-
-// noError ends the test after an error.
-func noError(t failer, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal says what is not as wanted.
-func equal[T comparable](t failer, what any, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%v: got %+v, want %+v", what, got, want)
-	}
-}
-
-// never says what is, and should not be.
-func never(t failer, is bool, format string, args ...any) {
-	t.Helper()
-	if is {
-		t.Errorf(format, args...)
-	}
-}
-
-// same is equal for lists.
-func same[T comparable](t failer, what any, got, want []T) {
-	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%v: got %+v, want %+v", what, got, want)
-	}
-}
-
-func noDiff(t failer, what, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%v (-want +got):\n%s", what, diff)
-	}
-}
-
-func sized[T any](t failer, what any, got []T, want int) {
-	t.Helper()
-	if len(got) != want {
-		t.Fatal(fmt.Sprintf("%v: %d, want %d: %+v", what, len(got), want, got))
-	}
-}
-
-func has(t failer, what any, text, part string) {
-	t.Helper()
-	if !strings.Contains(text, part) {
-		t.Errorf("%v: no %q in\n%s", what, part, text)
-	}
-}
-
-func lacks(t failer, what any, text, part string) {
-	t.Helper()
-	if strings.Contains(text, part) {
-		t.Errorf("%v: there is %q in\n%s", what, part, text)
-	}
-}
 
 const (
 	testRoom = "!room:example.org"
@@ -283,7 +208,7 @@ func (w *world) caller() trust.Caller {
 
 func (w *world) turn() Turn {
 	w.t.Helper()
-	past := must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
+	past := expect.Must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
 	return Turn{ToolTokens: 100, Window: w.window, MaxOutput: w.maxOutput, Compacted: w.compacted, Turn: section.Turn{
 		Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, Now: w.now, History: past,
 		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary,
@@ -297,7 +222,7 @@ func (w *world) assemble() Prompt {
 
 func (w *world) assembles(t Turn) Prompt {
 	w.t.Helper()
-	p := must(w.assembler.Assemble(context.Background(), t))(w.t)
+	p := expect.Must(w.assembler.Assemble(context.Background(), t))(w.t)
 	return p
 }
 
@@ -312,7 +237,7 @@ func (w *world) previews() Prompt {
 // startsNew begins another conversation in the room.
 func (w *world) startsNew() {
 	w.t.Helper()
-	must(w.history.StartNew(context.Background(), history.Talk(w.room)))(w.t)
+	expect.Must(w.history.StartNew(context.Background(), history.Talk(w.room)))(w.t)
 	w.last = nil
 }
 
@@ -326,14 +251,14 @@ func (w *world) send() Prompt {
 		w.t.Errorf("within an epoch, a request is not the one before plus new bytes:\n%s\n--- then ---\n%s", flat(w.last), flat(now))
 	}
 	w.must(w.assembler.Commit(context.Background(), p))
-	past := must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
+	past := expect.Must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
 	if stored, sent := past[len(past)-1], now[len(now)-1].Content; !strings.HasSuffix(sent, stored.Tail) || strings.Contains(sent, "[/note ") != (stored.Tail != "") {
 		w.t.Errorf("sent %q, but stored as its tail %q", sent, stored.Tail)
 	}
 	w.sent, w.last = p, now
 	if w.layout == Stable {
-		again := must(w.assembler.Sent(context.Background(), history.Talk(w.room)))(w.t)
-		equal(w.t, "what was sent is not what is kept: --- but", flat(again), flat(now))
+		again := expect.Must(w.assembler.Sent(context.Background(), history.Talk(w.room)))(w.t)
+		expect.Equal(w.t, flat(again), flat(now), "what was sent is not what is kept: --- but")
 	}
 	return p
 }
@@ -375,7 +300,7 @@ func TestGolden(t *testing.T) {
 		t.Fatalf("no golden files: %v", err)
 	}
 	for _, file := range files {
-		archive := must(txtar.ParseFile(file))(t)
+		archive := expect.Must(txtar.ParseFile(file))(t)
 		for _, layout := range Layouts() {
 			want := "want." + string(layout)
 			if !slices.ContainsFunc(archive.Files, func(f txtar.File) bool { return f.Name == want }) {
@@ -391,11 +316,11 @@ func TestGolden(t *testing.T) {
 					want.Data = []byte(got)
 					return
 				}
-				noDiff(t, "requests differ; if that is meant, run go test -update", string(want.Data), got)
+				expect.NoDiff(t, got, string(want.Data), "requests differ; if that is meant, run go test -update")
 			})
 		}
 		if *update {
-			noError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
+			expect.OK(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 		}
 	}
 }
@@ -430,13 +355,13 @@ func play(t *testing.T, layout Layout, a *txtar.Archive) string {
 // step runs one line of a script.
 func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 	number := func(s string) int {
-		n := must(strconv.Atoi(s))(w.t)
+		n := expect.Must(strconv.Atoi(s))(w.t)
 		return n
 	}
 	switch verb {
 	case "", "#":
 	case "at": // local time
-		at := must(time.ParseInLocation("2006-01-02 15:04", rest, w.zone))(w.t)
+		at := expect.Must(time.ParseInLocation("2006-01-02 15:04", rest, w.zone))(w.t)
 		w.now = at
 	case "user":
 		w.says(rest)
@@ -457,7 +382,7 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 		priority, text, _ := strings.Cut(rest, " ")
 		w.addTask(number(priority), text)
 	case "done":
-		must(w.tasks.Complete(w.t.Context(), w.caller(), rest, "it is done"))(w.t)
+		expect.Must(w.tasks.Complete(w.t.Context(), w.caller(), rest, "it is done"))(w.t)
 	case "write": // FILE as the archive's ENTRY
 		name, from, _ := strings.Cut(rest, " ")
 		w.file(name, string(entry(a, from).Data))
@@ -472,7 +397,7 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 		if t.Preview = true; rest != "full" {
 			t.Layout = Layout(rest)
 		}
-		p := must(w.assembler.Assemble(w.t.Context(), t))(w.t)
+		p := expect.Must(w.assembler.Assemble(w.t.Context(), t))(w.t)
 		show(out, rest, "", flat(p.Messages()), p.Report)
 	case "mode": // NAME TIER
 		mode, tier, _ := strings.Cut(rest, " ")

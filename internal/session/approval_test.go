@@ -14,6 +14,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 )
 
 // approvalOf is the only question about the message event; fails if there is none or more.
@@ -38,7 +39,7 @@ func (w *world) polled(t *testing.T, event string) (approval, chat.Outgoing) {
 func (w *world) ends(t *testing.T, code string) approval {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		all := result(w.approvals(t.Context(), w.cfg.DB, `WHERE code = ?`, code))(t)
+		all := expect.Must(w.approvals(t.Context(), w.cfg.DB, `WHERE code = ?`, code))(t)
 		if len(all) == 1 && all[0].state != approved && all[0].state != open {
 			return all[0]
 		}
@@ -72,11 +73,11 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 				t.Fatalf("%d things were done unasked", n-before)
 			}
 			a, poll := w.polled(t, "$1")
-			wrong(t, len(poll.Options) != 3 || !strings.Contains(poll.Text, a.code) || !strings.Contains(poll.Text, "messages of others"),
+			expect.False(t, len(poll.Options) != 3 || !strings.Contains(poll.Text, a.code) || !strings.Contains(poll.Text, "messages of others"),
 				"the question is %+v", poll)
 			for _, act := range a.acts {
 				for _, line := range argumentLines(act.Call.Arguments) {
-					wants(t, poll.Text, line)
+					expect.Has(t, poll.Text, line)
 				}
 			}
 			w.deliver(t, chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "thanks", At: time.Now()})
@@ -85,12 +86,12 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 			}
 			w.deliver(t, chat.Inbound{ID: "$v", Room: "!group", Sender: owner, Change: chat.Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
 			end := w.ends(t, a.code)
-			wrong(t, end.state != ended || end.acts[0].Failed, "it ended as %+v", end)
+			expect.False(t, end.state != ended || end.acts[0].Failed, "it ended as %+v", end)
 			n := w.left(t)
-			wrong(t, n != before+1, "%d things were done after the vote", n-before)
+			expect.False(t, n != before+1, "%d things were done after the vote", n-before)
 			w.deliver(t, chat.Inbound{ID: "$v2", Room: "!group", Sender: owner, Change: chat.Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
 			n = w.left(t)
-			wrong(t, n != before+1, "%d things were done after a second vote", n-before)
+			expect.False(t, n != before+1, "%d things were done after a second vote", n-before)
 		})
 	}
 }
@@ -107,7 +108,7 @@ func TestQuestionIsNotShownToOthers(t *testing.T) {
 	delete(w.room.final, poll.ID)
 	w.room.mu.Unlock()
 	w.who.directWith = func(context.Context, string) (string, error) { return "", nil }
-	must(t, w.resumeApprovals(t.Context()))
+	expect.OK(t, w.resumeApprovals(t.Context()))
 	w.room.mu.Lock()
 	again := w.room.final[poll.ID].Text
 	w.room.mu.Unlock()
@@ -124,7 +125,7 @@ func TestVoteIsAnsweredInItsThread(t *testing.T) {
 	a, _ := w.polled(t, "$1")
 	w.deliver(t, chat.Inbound{ID: "$v", Room: "!group", Sender: friend, Text: optionOnce, At: time.Now(), Change: chat.Voted, Target: askPrefix + a.code})
 	said := w.room.read("vote:$v")
-	wrong(t, said.Text == "" || said.Thread != "$root", "%+v", said)
+	expect.False(t, said.Text == "" || said.Thread != "$root", "%+v", said)
 }
 
 // asksOwner is a world in which the owner's message $1 has led to a question.
@@ -164,13 +165,13 @@ func TestStoppedTurnAsksNothing(t *testing.T) {
 		}
 		return nil
 	}
-	must(t, w.Deliver(t.Context(), askingMessage))
+	expect.OK(t, w.Deliver(t.Context(), askingMessage))
 	<-reached
-	must(t, w.Deliver(t.Context(), chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "!stop", At: time.Now()}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "!stop", At: time.Now()}))
 	<-w.room.handled
 	<-w.room.handled
 	a := w.approvalOf(t, "$1")
-	wrong(t, a.state != void, "it is %s", a.state)
+	expect.False(t, a.state != void, "it is %s", a.state)
 }
 
 // TestVoidQuestionIsClosed: who is asked sees that a question is over.
@@ -178,7 +179,7 @@ func TestVoidQuestionIsClosed(t *testing.T) {
 	w, _ := asksOwner(t)
 	w.deliver(t, chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Change: chat.Edited, Target: "$1", Text: "say hello", At: time.Now()})
 	_, poll := w.polled(t, "$1")
-	wrong(t, len(poll.Options) != 0 || !strings.Contains(poll.Text, "withdrawn"), "the question is %+v", poll)
+	expect.False(t, len(poll.Options) != 0 || !strings.Contains(poll.Text, "withdrawn"), "the question is %+v", poll)
 }
 
 // TestOldQuestionsEnd: a start asks nothing again that has expired, and deletes what ended long ago.
@@ -218,7 +219,7 @@ func TestApprovalsForget(t *testing.T) {
 			forget(t, w)
 			w.deliver(t, chat.Inbound{ID: "$v", Room: "!group", Sender: owner, Change: chat.Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
 			now := w.approvalOf(t, "$1")
-			wrong(t, now.state != void || now.quote != "" || len(now.acts)+len(now.seen) != 0 || w.left(t) != skills,
+			expect.False(t, now.state != void || now.quote != "" || len(now.acts)+len(now.seen) != 0 || w.left(t) != skills,
 				"what is left is %+v, and %d were done", now, w.left(t)-skills)
 		})
 	}
@@ -226,7 +227,7 @@ func TestApprovalsForget(t *testing.T) {
 
 func (w *world) forgets(t *testing.T, text string) {
 	t.Helper()
-	must(t, store.InTx(t.Context(), w.cfg.DB, func(tx *sql.Tx) error { return ForgetApprovals(t.Context(), tx, []string{"", "unrelated", text}) }))
+	expect.OK(t, store.InTx(t.Context(), w.cfg.DB, func(tx *sql.Tx) error { return ForgetApprovals(t.Context(), tx, []string{"", "unrelated", text}) }))
 }
 
 const approvalsKilled = "REVERIE_TEST_APPROVALS_IN" // "kind,folder"
@@ -277,8 +278,8 @@ func TestApprovalsSurviveKills(t *testing.T) {
 			}
 			early := value[int](t, w, `SELECT count(*) FROM seen WHERE what = 'early'`)
 			all, err := w.approvals(t.Context(), w.cfg.DB, ``)
-			wrong(t, err != nil || len(all) != 1 || all[0].state != ended, "the approvals are %+v, %v", all, err)
-			wrong(t, lost+twice+early > 0, "kind %d: %d acts lost, %d twice, %d before the vote: %v", kind, lost, twice, early, w.rows(t))
+			expect.False(t, err != nil || len(all) != 1 || all[0].state != ended, "the approvals are %+v, %v", all, err)
+			expect.False(t, lost+twice+early > 0, "kind %d: %d acts lost, %d twice, %d before the vote: %v", kind, lost, twice, early, w.rows(t))
 		})
 		if t.Failed() {
 			return
@@ -313,7 +314,7 @@ func (w *world) rows(t *testing.T) map[string]int {
 // approveUntilKilled is the process. It delivers the message and the vote until they are handled, as a transport does.
 func approveUntilKilled(t *testing.T, in string) {
 	number, dir, _ := strings.Cut(in, ",")
-	kind := result(strconv.Atoi(number))(t)
+	kind := expect.Must(strconv.Atoi(number))(t)
 	w := newWorld(t, dir)
 	w.stop()
 	w.inGroup()

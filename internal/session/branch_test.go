@@ -18,6 +18,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/settings"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -36,7 +37,7 @@ func TestBranch(t *testing.T) {
 		{"off", "$root", "hello", ""},
 	} {
 		got := command.Branch(c.setting, chat.Inbound{ID: "$in", Thread: c.thread, Text: c.text})
-		wrong(t, got != c.want, "%s: %q in thread %q is answered in %q, want %q", c.setting, c.text, c.thread, got, c.want)
+		expect.False(t, got != c.want, "%s: %q in thread %q is answered in %q, want %q", c.setting, c.text, c.thread, got, c.want)
 	}
 }
 
@@ -49,15 +50,15 @@ func in(id, room, thread, text string) chat.Inbound {
 func (w *world) asks(t *testing.T, m chat.Inbound) string {
 	t.Helper()
 	got := w.deliver(t, m)
-	wrong(t, got.Thread != m.Branch, "%s is answered in thread %q, want %q", m.ID, got.Thread, m.Branch)
+	expect.False(t, got.Thread != m.Branch, "%s is answered in thread %q, want %q", m.ID, got.Thread, m.Branch)
 	return w.lastAsked()
 }
 
 // holds checks which of some words a request has.
 func holds(t *testing.T, what, request string, has []string, not ...string) {
 	t.Helper()
-	wants(t, what+": "+request, has...)
-	lacks(t, what+": "+request, not...)
+	expect.Has(t, what+": "+request, has...)
+	expect.Lacks(t, what+": "+request, not...)
 }
 
 // TestThreadsKeepApart: a thread begins with what was said in the room; then neither reads of the other; what is the room's is everywhere.
@@ -74,17 +75,17 @@ func TestThreadsKeepApart(t *testing.T) {
 			holds(t, "the thread", w.asks(t, in("$5", room, "$1", "and how many?")), []string{"azure", "bristle"}, "celery", "damson")
 			w.script.answers = []string{`{"entry":"owns a ladder"}`, "noted"}
 			w.deliver(t, in("$6", room, "$1", "remember that I own a ladder"))
-			result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, Label: callerIn(room).Label(), User: owner, Content: "buy turpentine"}))(t)
+			expect.Must(w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, Label: callerIn(room).Label(), User: owner, Content: "buy turpentine"}))(t)
 			got := w.deliver(t, in("$7", room, "$other", "!mode developer"))
-			wrong(t, !strings.Contains(got.Text, "developer") || got.Thread != "$other", "!mode: %+v", got)
+			expect.False(t, !strings.Contains(got.Text, "developer") || got.Thread != "$other", "!mode: %+v", got)
 			for i, thread := range []string{"", "$1", "$other"} {
 				holds(t, "everywhere", w.asks(t, in(fmt.Sprint("$8", i), room, thread, "what now?")), []string{"ladder", "turpentine"})
 			}
-			wants(t, w.deliver(t, in("$9", room, "", "!mode")).Text, "developer")
+			expect.Has(t, w.deliver(t, in("$9", room, "", "!mode")).Text, "developer")
 			holds(t, "another room", w.asks(t, in("$10", "!elsewhere:example.org", "$1", "and here?")), nil, "azure", "bristle", "ladder", "turpentine")
 
-			wants(t, w.deliver(t, in("$s", room, "$1", "!summary")).Text, "azure")
-			lacks(t, w.deliver(t, in("$s2", room, "", "!summary")).Text, "azure")
+			expect.Has(t, w.deliver(t, in("$s", room, "$1", "!summary")).Text, "azure")
+			expect.Lacks(t, w.deliver(t, in("$s2", room, "", "!summary")).Text, "azure")
 			holds(t, "!retry in the room", w.asks(t, in("$r", room, "", "!retry")), []string{"azure"}, "bristle")
 
 			w.stop()
@@ -95,7 +96,7 @@ func TestThreadsKeepApart(t *testing.T) {
 				"room FROM sub_session"} {
 				name, _, _ := strings.Cut(column, " ")
 				kept := value[int](t, w, `SELECT count(*) FROM (SELECT `+column+`) WHERE instr(`+name+`, 'thread:') > 0`)
-				wrong(t, kept > 0, "%s: %d rows belong to a thread", column, kept)
+				expect.False(t, kept > 0, "%s: %d rows belong to a thread", column, kept)
 			}
 		})
 	}
@@ -114,7 +115,7 @@ func TestThreadOfALongRoom(t *testing.T) {
 	holds(t, "the thread", w.asks(t, m), []string{"word59 ", "begin a long root"}, "word0 ")
 	c, err := w.cfg.History.Compacted(t.Context(), history.TalkOf("!g", "$root"))
 	n := llm.EstimateTokens(c.Text())
-	wrong(t, err != nil || n > 1700 || n < 500, "the thread begins with %d tokens, %v", n, err)
+	expect.False(t, err != nil || n > 1700 || n < 500, "the thread begins with %d tokens, %v", n, err)
 }
 
 // TestStopInThreads: !stop ends what is answered where it is said; in the room, where nothing is, that person's answers in threads.
@@ -126,7 +127,7 @@ func TestStopInThreads(t *testing.T) {
 		t.Helper()
 		for _, m := range all {
 			before := len(w.script.asked())
-			must(t, w.Deliver(t.Context(), m))
+			expect.OK(t, w.Deliver(t.Context(), m))
 			for len(w.script.asked()) == before {
 				time.Sleep(time.Millisecond)
 			}
@@ -134,16 +135,16 @@ func TestStopInThreads(t *testing.T) {
 	}
 	stopped := func(stop chat.Inbound, want ...string) {
 		t.Helper()
-		must(t, w.Deliver(t.Context(), stop))
+		expect.OK(t, w.Deliver(t.Context(), stop))
 		got := map[string]bool{}
 		for range len(want) + 1 {
 			got[<-w.room.handled] = true
 		}
 		for _, id := range append(want, stop.ID) {
-			wrong(t, !got[id], "%s ends %v, and not %s", stop.Text, got, id)
+			expect.False(t, !got[id], "%s ends %v, and not %s", stop.Text, got, id)
 		}
 		said := w.room.said(stop.ID)
-		wrong(t, len(want) > 0 && !strings.HasPrefix(said.Text, "Stopped") || said.Thread != stop.Branch, "%s says %+v", stop.ID, said)
+		expect.False(t, len(want) > 0 && !strings.HasPrefix(said.Text, "Stopped") || said.Thread != stop.Branch, "%s says %+v", stop.ID, said)
 	}
 	theirs := in("$3", "!g", "$b", "theirs")
 	theirs.Sender = "@friend:example.org"
@@ -154,8 +155,8 @@ func TestStopInThreads(t *testing.T) {
 	begin(in("$7", "!g", "$7", "in a thread of its own"))
 	stopped(in("$8", "!g", "", "!stop"), "$7")
 	said := w.room.said("$7")
-	wrong(t, said.Text != i18n.Source()["stop.ended"] || said.Thread != "$7", "%+v", said)
-	equal(t, w.room.said("$3").Text, "")
+	expect.False(t, said.Text != i18n.Source()["stop.ended"] || said.Thread != "$7", "%+v", said)
+	expect.Equal(t, w.room.said("$3").Text, "")
 }
 
 // TestThreadRests: the session of a quiet thread ends, the next message goes on with what was said, and one that comes just then is not lost.
@@ -166,11 +167,11 @@ func TestThreadRests(t *testing.T) {
 	w.mu.Lock()
 	s, main := w.rooms[history.TalkOf("!g", "$a")], w.rooms["!g"]
 	w.mu.Unlock()
-	wrong(t, main.rest(), "the room's own session ended")
+	expect.False(t, main.rest(), "the room's own session ended")
 	s.mu.Lock()
 	s.lane = []chat.Inbound{in("$3", "!g", "$a", "wait")}
 	s.mu.Unlock()
-	wrong(t, s.rest(), "a session ended with a message in its lane")
+	expect.False(t, s.rest(), "a session ended with a message in its lane")
 	s.mu.Lock()
 	s.lane = nil
 	s.mu.Unlock()
@@ -180,7 +181,7 @@ func TestThreadRests(t *testing.T) {
 	w.mu.Lock()
 	n := len(w.rooms)
 	w.mu.Unlock()
-	equal(t, n, 1)
+	expect.Equal(t, n, 1)
 	holds(t, "the thread", w.asks(t, in("$4", "!g", "$a", "go on")), []string{"bristle"}, "damson")
 }
 
@@ -194,7 +195,7 @@ func TestRedactedBesideAThread(t *testing.T) {
 	holds(t, "the thread", w.asks(t, m), []string{"Orinoco", "Toyota"})
 	for _, event := range []string{"$1", "$root"} {
 		for range 2 {
-			must(t, w.cfg.History.Redact(t.Context(), event))
+			expect.OK(t, w.cfg.History.Redact(t.Context(), event))
 		}
 	}
 	holds(t, "the thread afterwards", w.asks(t, in("$3", "!g", "$root", "and now?")), []string{"is that so?"}, "Orinoco", "Toyota")
@@ -204,20 +205,20 @@ func TestRedactedBesideAThread(t *testing.T) {
 // TestGoalHeardInTwoPlaces: what the model says of the room's goal counts once, wherever it says it and in whatever order that is taken in.
 func TestGoalHeardInTwoPlaces(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	result(w.Manager.goals.Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
+	expect.Must(w.Manager.goals.Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
 	var said [2]history.Message
 	for i, talk := range []history.Talk{"!g", history.TalkOf("!g", "$a")} {
 		said[i] = history.Message{Room: talk, Role: llm.Assistant, Text: fmt.Sprintf("[CHECKPOINT] Step%d - COMPLETED", i), At: time.Now(),
 			Label: trust.Label{Integrity: trust.User, Readers: trust.Room("!g")}}
-		must(t, w.cfg.History.Append(t.Context(), &said[i]))
+		expect.OK(t, w.cfg.History.Append(t.Context(), &said[i]))
 	}
 	for range 2 { // the thread's first: its number is higher
 		for _, i := range []int{1, 0} {
-			must(t, newSession(w.Manager, said[i].Room).takeIn(t.Context(), inGroup("!g"), said[i]))
+			expect.OK(t, newSession(w.Manager, said[i].Room).takeIn(t.Context(), inGroup("!g"), said[i]))
 		}
 	}
 	g, ok, err := w.Manager.goals.Shown(t.Context(), inGroup("!g").Place, time.Time{})
-	wrong(t, err != nil || !ok || len(g.Checkpoints) != 2, "%+v, %v, %v", g, ok, err)
+	expect.False(t, err != nil || !ok || len(g.Checkpoints) != 2, "%+v, %v, %v", g, ok, err)
 }
 
 // TestEditedCommandIsNotQuotedToOthers: a command of a direct chat edited when others had come is not quoted to them in its old words.
@@ -228,8 +229,8 @@ func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	w.deliver(t, chat.Inbound{ID: "$2", Room: "!dm", Sender: owner, Text: "we meet at nine", At: time.Now(), Change: chat.Edited, Target: "$1"})
 	request := w.asks(t, chat.Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "why?", At: time.Now(), Thread: "$1", Branch: "$1",
 		Quotes: []chat.Quote{{ID: "$1", Sender: owner, Text: "!remember CANARY-41", At: before, Why: chat.QuoteThread}}})
-	wants(t, request, "we meet at nine")
-	lacks(t, request, "CANARY-41")
+	expect.Has(t, request, "we meet at nine")
+	expect.Lacks(t, request, "CANARY-41")
 }
 
 // A room is spoken to in its language: in its owner's words, else the program's, else English; and what is wrong in a file is told.
@@ -255,23 +256,23 @@ func TestMove(t *testing.T) {
 	say("!old", "!mode developer")
 	say("!old", "!think low")
 	say("!old", "!config threads off")
-	must(t, settings.Store{DB: w.cfg.DB}.Set(t.Context(), "!new", settings.Threads, "always", owner, time.Now()))
+	expect.OK(t, settings.Store{DB: w.cfg.DB}.Set(t.Context(), "!new", settings.Threads, "always", owner, time.Now()))
 	for range 2 { // it can be repeated
-		must(t, w.Move(t.Context(), "!old", "!new"))
+		expect.OK(t, w.Move(t.Context(), "!old", "!new"))
 	}
 	prompt := ask("!new", "what do you know?")
 	for _, want := range []string{"Orinoco", "herons", "cactus", "CURRENT GOAL: Implement user authentication system"} {
 		n := strings.Count(prompt, want)
-		wrong(t, n != 1, "the new room's prompt has %d times %q", n, want)
-		wrong(t, strings.Contains(ask("!other", "and you?"), want), "another room's prompt has %q", want)
+		expect.False(t, n != 1, "the new room's prompt has %d times %q", n, want)
+		expect.False(t, strings.Contains(ask("!other", "and you?"), want), "another room's prompt has %q", want)
 	}
 	if prompt = ask("!old", "is anybody here?"); strings.Contains(prompt, "Orinoco") || strings.Contains(prompt, "cactus") || w.goals(t, "!old") != "" {
 		t.Error("the old room goes on as if nothing had happened")
 	}
 	for command, want := range map[string]string{"!mode": "Mode: developer, since", "!think": "set to low", "!config threads": "It is `always`", "!skills": "`minutes`"} {
-		wants(t, say("!new", command), want)
+		expect.Has(t, say("!new", command), want)
 	}
-	lacks(t, say("!old", "!skills"), "minutes")
+	expect.Lacks(t, say("!old", "!skills"), "minutes")
 	holds(t, "the thread", w.asks(t, in("$on", "!new", "$root", "go on")), []string{"Orinoco", "bristle"})
 	holds(t, "the old room's thread", w.asks(t, in("$back", "!old", "$root", "go on")), nil, "Orinoco", "bristle")
 }
@@ -281,19 +282,19 @@ func TestMove(t *testing.T) {
 func TestWithdrawnWhileAnswering(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"content":"something"}`, "never asked for")
 	w.script.block = make(chan struct{})
-	must(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "remember it", Private: true, At: time.Now()}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "remember it", Private: true, At: time.Now()}))
 	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.room.mu.Lock()
 	w.room.gone = map[string]bool{"$1": true}
 	w.room.mu.Unlock()
 	close(w.script.block)
-	equal(t, <-w.room.handled, "$1")
-	equal(t, len(w.script.asked()), 1)
-	equal(t, w.room.count(), 0)
+	expect.Equal(t, <-w.room.handled, "$1")
+	expect.Equal(t, len(w.script.asked()), 1)
+	expect.Equal(t, w.room.count(), 0)
 	w.room.mu.Lock()
 	w.room.gone = nil
 	w.room.mu.Unlock()
-	equal(t, w.say(t, "$2", "next").Text, "never asked for")
+	expect.Equal(t, w.say(t, "$2", "next").Text, "never asked for")
 }
 
 // TestBackgroundGivesWay: work in the background begins when nobody waits for an answer, and ends at once when somebody writes in any room.
@@ -306,17 +307,17 @@ func TestBackgroundGivesWay(t *testing.T) {
 	w.script.mu.Lock()
 	w.script.block = make(chan struct{})
 	w.script.mu.Unlock()
-	must(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}))
-	wrong(t, work.Err() == nil, "somebody wrote, and it goes on")
+	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}))
+	expect.False(t, work.Err() == nil, "somebody wrote, and it goes on")
 	done()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, _, err = w.background.After(ctx, time.Millisecond)
-	wrong(t, err == nil, "a question waits for its answer, and it begins")
+	expect.False(t, err == nil, "a question waits for its answer, and it begins")
 	close(w.script.block)
 	<-w.room.handled
 	_, done, err = w.background.After(t.Context(), time.Millisecond)
-	must(t, err)
+	expect.OK(t, err)
 	done()
 }
 
@@ -339,7 +340,7 @@ func TestLeavingIsTold(t *testing.T) {
 	w.say(t, "$new", "!new")
 	defer holding(&mu)()
 	want := []string{"!dm true <nil>", "!dm true <nil>"}
-	wrong(t, !slices.Equal(told, want), "told %q, want %q", told, want)
+	expect.False(t, !slices.Equal(told, want), "told %q, want %q", told, want)
 }
 
 // edits is a world where an edit need not wait.
@@ -372,7 +373,7 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 	for point, prepare := range map[string]func(t *testing.T, w *world){
 		"nothing is done": func(*testing.T, *world) {},
 		"reopened and reworded": func(t *testing.T, w *world) {
-			result(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
+			expect.Must(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
 			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", "", harvest.Again); err != nil {
 				t.Fatal(err)
 			}
@@ -390,9 +391,9 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 			for range 2 { // and once more, when it is done but nobody knows
 				w.change(t, chat.Edited, "$e", "$2", "SECOND", time.Now())
 			}
-			equal(t, w.words(t), "user first | assistant one | user SECOND | assistant three")
+			expect.Equal(t, w.words(t), "user first | assistant one | user SECOND | assistant three")
 			n := len(w.script.asked())
-			wrong(t, n != 1 || w.room.said("$2").Text != "three", "%d requests, said %+v", n, w.room.said("$2"))
+			expect.False(t, n != 1 || w.room.said("$2").Text != "three", "%d requests, said %+v", n, w.room.said("$2"))
 		})
 	}
 }
@@ -409,11 +410,11 @@ func TestAnswersRemoved(t *testing.T) {
 	w.say(t, "$2", "!retry")
 	w.say(t, "$3", "second")
 	w.change(t, chat.TakenBack, "$r", "$1", "", time.Now())
-	equal(t, fmt.Sprint(w.room.removed), "[re:$1 re:$2]")
-	equal(t, w.words(t), "user [taken back] | assistant [taken back] | user second | assistant three")
+	expect.Equal(t, fmt.Sprint(w.room.removed), "[re:$1 re:$2]")
+	expect.Equal(t, w.words(t), "user [taken back] | assistant [taken back] | user second | assistant three")
 	w.change(t, chat.TakenBack, "$r2", "re:$3", "", time.Now())
-	equal(t, w.words(t), "user [taken back] | assistant [taken back] | user second | assistant [taken back]")
-	equal(t, len(w.room.removed), 2)
+	expect.Equal(t, w.words(t), "user [taken back] | assistant [taken back] | user second | assistant [taken back]")
+	expect.Equal(t, len(w.room.removed), 2)
 }
 
 // What is asked again but can no longer be reached is said to be so.
@@ -423,10 +424,10 @@ func TestAskAgain(t *testing.T) {
 	w.say(t, "$2", "!new")
 	w.change(t, chat.AskAgain, "$again", "$1", "", time.Now())
 	got := w.room.said("$again")
-	wrong(t, !got.Notice || !strings.Contains(got.Text, "only what was asked last") || got.ReplyTo != "$1", "said %+v", got)
+	expect.False(t, !got.Notice || !strings.Contains(got.Text, "only what was asked last") || got.ReplyTo != "$1", "said %+v", got)
 	w.change(t, chat.AskAgain, "$other", "re:$2", "", time.Now()) // a command
 	w.change(t, chat.Edited, "$e", "$unknown", "!whoami", time.Now().Add(-time.Hour))
-	wrong(t, w.room.said("$other").Text+w.room.said("$unknown").Text != "" || len(w.script.asked()) != 1,
+	expect.False(t, w.room.said("$other").Text+w.room.said("$unknown").Text != "" || len(w.script.asked()) != 1,
 		"a command is asked again, or an old one that was edited is run")
 }
 
@@ -437,7 +438,7 @@ func TestEditedInABurst(t *testing.T) {
 	w.script.block = make(chan struct{})
 	for _, in := range []chat.Inbound{{ID: "$0", Text: "zero"}, {ID: "$1", Text: "one"}, {ID: "$2", Text: "two"}, {ID: "$e", Text: "ONE", Change: chat.Edited, Target: "$1"}} {
 		in.Room, in.Sender, in.Private, in.At = "!dm", owner, true, time.Now()
-		must(t, w.Deliver(t.Context(), in))
+		expect.OK(t, w.Deliver(t.Context(), in))
 		for in.ID == "$0" && len(w.script.asked()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -447,19 +448,19 @@ func TestEditedInABurst(t *testing.T) {
 	for range 4 {
 		got[<-w.room.handled] = true
 	}
-	wrong(t, len(got) != 4 || len(w.script.asked()) != 2, "handled %v with %d requests", got, len(w.script.asked()))
+	expect.False(t, len(got) != 4 || len(w.script.asked()) != 2, "handled %v with %d requests", got, len(w.script.asked()))
 	w.change(t, chat.Edited, "$e2", "$1", "EINS", time.Now())
-	equal(t, w.words(t), "user zero | assistant fine | user EINS | user two | assistant fine")
-	equal(t, len(w.script.asked()), 3)
+	expect.Equal(t, w.words(t), "user zero | assistant fine | user EINS | user two | assistant fine")
+	expect.Equal(t, len(w.script.asked()), 3)
 	last := w.script.asked()[2]
-	wrong(t, !strings.Contains(last, "EINS") || strings.Contains(last, "ONE") || w.room.said("$1").Text != "", "asked %s", last)
+	expect.False(t, !strings.Contains(last, "EINS") || strings.Contains(last, "ONE") || w.room.said("$1").Text != "", "asked %s", last)
 }
 
 // acted names what had an effect, without a comma: a header with one is of a shared room.
 func TestActed(t *testing.T) {
-	equal(t, acted(nil), "")
+	expect.Equal(t, acted(nil), "")
 	got := acted([]string{"task", "append_memory"})
-	wrong(t, !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ","), "%q", got)
+	expect.False(t, !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ","), "%q", got)
 }
 
 // TestEditedBesideAVoiceMessage: what is written beside a voice message is edited: it is answered anew, and what was said in it stays.
@@ -471,7 +472,7 @@ func TestEditedBesideAVoiceMessage(t *testing.T) {
 	for range 2 {
 		w.change(t, chat.Edited, "$edit", "$1", "for the lion", time.Now())
 	}
-	equal(t, w.words(t), "user for the lion\n"+voiceMark+" buy milk, please | assistant two")
+	expect.Equal(t, w.words(t), "user for the lion\n"+voiceMark+" buy milk, please | assistant two")
 	if asked := w.script.asked(); len(asked) != 2 || !strings.Contains(asked[1], "for the lion\\n"+voiceMark+" buy milk, please") || strings.Contains(asked[1], "zebra") {
 		t.Errorf("asked %d times, and in the end %s", len(asked), asked[len(asked)-1])
 	}

@@ -18,6 +18,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/test/expect"
 )
 
 // newWindow is a world whose model has another window.
@@ -42,7 +43,7 @@ func sent(t testing.TB, body string) []llm.Message {
 			} `json:"tool_calls"`
 		}
 	}
-	must(t, json.Unmarshal([]byte(body), &req))
+	expect.OK(t, json.Unmarshal([]byte(body), &req))
 	var out []llm.Message
 	for _, m := range req.Messages {
 		msg := llm.Message{Role: llm.Role(m.Role), Content: m.Content, ToolCallID: m.ToolCallID}
@@ -119,7 +120,7 @@ func TestCompaction(t *testing.T) {
 		w.say(t, "$0", "The door code is 4711-K, see https://example.org/flat?id=9 and /home/ada/flat.txt for more.")
 		w.say(t, "$1", "DECISION_LOCKED: we paint it green | because we like green")
 		w.untilCompacted(t, 3)
-		wants(t, w.lastPrompt(t), "4711-K", "https://example.org/flat?id=9", "/home/ada/flat.txt", "we paint it green")
+		expect.Has(t, w.lastPrompt(t), "4711-K", "https://example.org/flat?id=9", "/home/ada/flat.txt", "we paint it green")
 	})
 	for name, answer := range map[string]string{"failing": "500", "empty": "", "cut": "cut off in the middle of a summary that they", "garbled": "<html><body>Bad Gateway, sorry about that</body></html>", "calls a tool": `{"entry":"x"}`} {
 		t.Run("a summariser that is "+name+" falls back", func(t *testing.T) {
@@ -128,11 +129,11 @@ func TestCompaction(t *testing.T) {
 			w.say(t, "$0", "The door code is 4711-K.")
 			w.say(t, "$1", "DECISION_LOCKED: we paint it green | because we like green")
 			w.untilCompacted(t, 2)
-			equal(t, strings.Join(w.compactions(t), " "), "extract extract")
+			expect.Equal(t, strings.Join(w.compactions(t), " "), "extract extract")
 			if got := w.lastPrompt(t); !strings.Contains(got, "ada: The door code is 4711-K.") && !strings.Contains(got, "owner: The door code is 4711-K.") || !strings.Contains(got, "Said since, in short") {
 				t.Errorf("prompt: %s", got)
 			}
-			wants(t, w.lastPrompt(t), "we paint it green")
+			expect.Has(t, w.lastPrompt(t), "we paint it green")
 			notice(t, w.say(t, "$s", "!summary"), "4711-K")
 		})
 	}
@@ -141,7 +142,7 @@ func TestCompaction(t *testing.T) {
 // compacted is the compaction that counts in the room.
 func (w *world) compacted(t testing.TB) history.Compaction {
 	t.Helper()
-	return result(w.cfg.History.Compacted(t.Context(), "!dm"))(t)
+	return expect.Must(w.cfg.History.Compacted(t.Context(), "!dm"))(t)
 }
 
 // TestRecoveredNote: the first message behind a summary tells the model to be careful with it, once.
@@ -150,9 +151,9 @@ func TestRecoveredNote(t *testing.T) {
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
 	told := func() int { return strings.Count(w.lastPrompt(t), "Older messages were just replaced by a summary") }
 	w.chatter(t, "a", 1)
-	equal(t, told(), 0)
+	expect.Equal(t, told(), 0)
 	w.untilCompacted(t, 1)
-	equal(t, told(), 1)
+	expect.Equal(t, told(), 1)
 	w.chatter(t, "b", 2)
 	if n := told(); n != 1 { // it stays where it was said, and is not said again
 		t.Errorf("told %d times two messages later", n)
@@ -164,12 +165,12 @@ func (w *world) wouldSend(t *testing.T, question string) string {
 	t.Helper()
 	past := w.past(t)
 	s := newSession(w.Manager, "!dm")
-	how := result(s.manner(t.Context(), inDM.Place, past, true))(t)
+	how := expect.Must(s.manner(t.Context(), inDM.Place, past, true))(t)
 	last := past[len(past)-1]
 	past = append(past, history.Message{ID: last.ID + 1, Room: last.Room, Conversation: last.Conversation, Role: llm.User, Sender: owner,
 		EventID: "$asked", Text: question, At: w.cfg.Now(), Header: w.cfg.Prompt.Header(w.cfg.Now(), owner, false)})
 	in := chat.Inbound{ID: "$asked", Room: "!dm", Sender: owner, Private: true}
-	p := result(w.cfg.Prompt.Assemble(t.Context(), s.promptTurn(in, past, how)))(t)
+	p := expect.Must(w.cfg.Prompt.Assemble(t.Context(), s.promptTurn(in, past, how)))(t)
 	var b strings.Builder
 	for _, m := range p.Messages() {
 		b.WriteString(m.Content + "\n")
@@ -190,7 +191,7 @@ func (w *world) checkReachable(t *testing.T) {
 		}
 	}
 	t.Logf("%d of 60 facts reach the model when they are asked for; not %v", there, lost)
-	wrong(t, there < 57, "%d of 60 facts reach the model when they are asked for; not %v", there, lost)
+	expect.False(t, there < 57, "%d of 60 facts reach the model when they are asked for; not %v", there, lost)
 }
 
 func question(i int) string {
@@ -252,16 +253,16 @@ func TestRecallThroughCompaction(t *testing.T) {
 			}
 			t.Logf("window %d: %d of 60 facts in the prompt after %d compactions (%d asked of a model); reuse between compactions: mean %.4f, least %.4f",
 				run.window, there, len(w.compactions(t)), *asked, mean, shares[0])
-			wrong(t, there < run.least, "%d facts are left, of 60", there)
+			expect.False(t, there < run.least, "%d facts are left, of 60", there)
 			if run.backend == memory.FTS5 {
 				w.checkReachable(t)
 			}
 			for _, want := range append(slices.Sorted(maps.Values(lockedAt)), "build the greenhouse before the frost") {
-				wrong(t, !strings.Contains(w.lastPrompt(t), want), "%q is lost", want)
+				expect.False(t, !strings.Contains(w.lastPrompt(t), want), "%q is lost", want)
 			}
-			wrong(t, mean < run.reuse, "between compactions only %.4f of a request are repeated", mean)
+			expect.False(t, mean < run.reuse, "between compactions only %.4f of a request are repeated", mean)
 			n := len(w.compactions(t))
-			wrong(t, run.window == 16384 && n > 400/25, "%d compactions in 400 turns", n)
+			expect.False(t, run.window == 16384 && n > 400/25, "%d compactions in 400 turns", n)
 			if run.window == 16384 && begun("%") > 400/25 { // whatever a model reads anew, compaction or not
 				t.Errorf("%d epochs in 400 turns", begun("%"))
 			}
@@ -277,7 +278,7 @@ func (w *world) countEpochs(t *testing.T) func(like string) int {
 	t.Helper()
 	for _, query := range []string{`CREATE TABLE begun (prefix TEXT, at INTEGER, reason TEXT, UNIQUE (prefix, at, reason))`,
 		`CREATE TRIGGER begins AFTER INSERT ON prompt_epoch BEGIN INSERT OR IGNORE INTO begun VALUES (new.prefix, new.started_at, new.reason); END`} {
-		result(w.cfg.DB.ExecContext(t.Context(), query))(t)
+		expect.Must(w.cfg.DB.ExecContext(t.Context(), query))(t)
 	}
 	return func(like string) int { return value[int](t, w, `SELECT count(*) FROM begun WHERE reason LIKE ?`, like) }
 }
@@ -333,16 +334,16 @@ func TestAnyHistoryFits(t *testing.T) {
 		window = int(float64(window) * max(1, dense))
 		m := remodel(t, w, window)
 		s := newSession(m, history.Talk(room))
-		result(w.cfg.DB.ExecContext(t.Context(), `INSERT OR REPLACE INTO model_count (model, factor, answers, at) VALUES ('local', ?, 1, 0)`, dense))(rt)
+		expect.Must(w.cfg.DB.ExecContext(t.Context(), `INSERT OR REPLACE INTO model_count (model, factor, answers, at) VALUES ('local', ?, 1, 0)`, dense))(rt)
 		in := chat.Inbound{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}
-		must(rt, m.remember(t.Context(), in))
+		expect.OK(rt, m.remember(t.Context(), in))
 		newest := fill(rt, m, room, in.ID)
-		result(command.Run(t.Context(), s.call(in), "goal", "new build the greenhouse"))(rt)
+		expect.Must(command.Run(t.Context(), s.call(in), "goal", "new build the greenhouse"))(rt)
 		p, _, err := s.fits(t.Context(), in)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		must(rt, m.cfg.Prompt.Commit(t.Context(), p))
+		expect.OK(rt, m.cfg.Prompt.Commit(t.Context(), p))
 		if counted := int(float64(p.Report.Total) * dense); counted > window-500 || p.Report.History.LeftOut > 0 {
 			rt.Fatalf("%d tokens are sent and %d messages left out, of a window of %d", counted, p.Report.History.LeftOut, window)
 		}
@@ -371,7 +372,7 @@ func fill(t *rapid.T, m *Manager, room, id string) (newest string) {
 	calls, said := 0, 0
 	add := func(msg history.Message) {
 		msg.Room, msg.At = history.Talk(room), time.Now()
-		must(t, m.cfg.History.Append(t.Context(), &msg))
+		expect.OK(t, m.cfg.History.Append(t.Context(), &msg))
 	}
 	text := func(name string) string { return name + strings.Repeat(" word", size.Draw(t, name)) }
 	turns := rapid.IntRange(1, 8).Draw(t, "turns")

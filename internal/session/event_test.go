@@ -18,6 +18,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
+	"reverie/internal/test/expect"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -72,7 +73,7 @@ func (w *world) event(t *testing.T, s *source, in chat.Inbound) {
 	if in.Label == (trust.Label{}) {
 		in.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
 	}
-	must(t, w.Deliver(t.Context(), in))
+	expect.OK(t, w.Deliver(t.Context(), in))
 	select {
 	case got := <-s.told:
 		if got != in.ID {
@@ -92,14 +93,14 @@ func TestSystemEvent(t *testing.T) {
 	w.cfg.Again = 1
 	w.event(t, s, chat.Inbound{ID: "job:1", Text: "!stop Remind me of the plants."})
 	asked := w.script.asked()
-	wants(t, asked[len(asked)-1], "system event: scheduled task]", "!stop Remind me of the plants.")
+	expect.Has(t, asked[len(asked)-1], "system event: scheduled task]", "!stop Remind me of the plants.")
 	m := w.room.newest()
-	wrong(t, m.Text != "The plants need water." || m.ReplyTo != "" || m.Notice, "the room read %+v", m)
+	expect.False(t, m.Text != "The plants need water." || m.ReplyTo != "" || m.Notice, "the room read %+v", m)
 	w.event(t, s, chat.Inbound{ID: "job:1", Text: "!stop Remind me of the plants."}) // delivered again
-	equal(t, len(w.script.asked()), len(asked))
+	expect.Equal(t, len(w.script.asked()), len(asked))
 	want := []string{"job:1: The plants need water.", "job:1: The plants need water."}
-	wrong(t, !slices.Equal(s.done, want), "done: %q", s.done)
-	equal(t, w.room.count(), 2)
+	expect.False(t, !slices.Equal(s.done, want), "done: %q", s.done)
+	expect.Equal(t, w.room.count(), 2)
 }
 
 // TestSystemEventKeepsSilent: nothing is said of a silent, unwanted or failed event, or by the tool; its word in a text hides nothing.
@@ -109,9 +110,9 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 	s := newSource(w)
 	w.say(t, "$1", "hi")
 	w.event(t, s, chat.Inbound{ID: "job:1", Text: "Look.", Silent: true})
-	equal(t, w.room.count(), 1)
+	expect.Equal(t, w.room.count(), 1)
 	w.event(t, s, chat.Inbound{ID: "job:2", Text: "Look."})
-	equal(t, w.room.newest().Text, "stay_silent is a tool")
+	expect.Equal(t, w.room.newest().Text, "stay_silent is a tool")
 	w.event(t, s, chat.Inbound{ID: "job:3", Text: "Look."})
 	s.unwanted = []string{"job:4"}
 	w.event(t, s, chat.Inbound{ID: "job:4", Text: "Look."})
@@ -121,8 +122,8 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 		return map[int]string{1: tool.StaySilent + ` {"reason":"nothing new"}`, 2: "quiet"}[calls], calls <= 2
 	}
 	w.event(t, s, chat.Inbound{ID: "job:5", Text: "Look."})
-	equal(t, w.room.count(), 2)
-	wrong(t, len(s.done) != 5 || !strings.HasPrefix(s.done[2], "job:3: failed: ") || s.done[3] != "job:4: " || s.done[4] != "job:5: quiet",
+	expect.Equal(t, w.room.count(), 2)
+	expect.False(t, len(s.done) != 5 || !strings.HasPrefix(s.done[2], "job:3: failed: ") || s.done[3] != "job:4: " || s.done[4] != "job:5: quiet",
 		"done: %q", s.done)
 }
 
@@ -132,14 +133,14 @@ func TestSystemEventAfterARestart(t *testing.T) {
 	s := newSource(w)
 	w.append(t, history.Message{Role: llm.User, EventID: "job:1", Text: "Remind me."})
 	m := w.say(t, "$1", "hi")
-	wrong(t, m.Text != "good morning" || m.ReplyTo != "$1", "the person read %+v", m)
+	expect.False(t, m.Text != "good morning" || m.ReplyTo != "$1", "the person read %+v", m)
 	w.event(t, s, chat.Inbound{ID: "job:1", Text: "Remind me."})
-	equal(t, w.room.newest().Text, "the plants")
-	equal(t, w.room.newest().ID, "re:job:1")
+	expect.Equal(t, w.room.newest().Text, "the plants")
+	expect.Equal(t, w.room.newest().ID, "re:job:1")
 	w.append(t, history.Message{Role: llm.User, EventID: "$2", Sender: owner, Text: "And you?"},
 		history.Message{Role: llm.User, EventID: "job:2", Text: "Remind me."})
 	m = w.say(t, "$2", "And you?")
-	wrong(t, m.ReplyTo != "$2", "the person read %+v", m)
+	expect.False(t, m.ReplyTo != "$2", "the person read %+v", m)
 }
 
 // TestSystemEventAgain: another attempt at what no model answered is told once; answered, the same text is told anew, and is there twice.
@@ -152,11 +153,11 @@ func TestSystemEventAgain(t *testing.T) {
 		w.event(t, s, chat.Inbound{ID: fmt.Sprintf("job:tea:1:%d", i+1), Text: "Look at the sky."})
 		asked := w.script.asked()
 		n := strings.Count(asked[len(asked)-1], "Look at the sky.")
-		wrong(t, n != want, "attempt %d: the model read it %d times, want %d", i+1, n, want)
+		expect.False(t, n != want, "attempt %d: the model read it %d times, want %d", i+1, n, want)
 	}
-	equal(t, w.room.newest().Text, "It still rains.")
+	expect.Equal(t, w.room.newest().Text, "It still rains.")
 	w.say(t, "$2", "and now?")
-	equal(t, strings.Count(w.lastAsked(), "Look at the sky."), 2)
+	expect.Equal(t, strings.Count(w.lastAsked(), "Look at the sky."), 2)
 }
 
 // TestSystemEventMentions: only what is said as it is mentions whom it is for, if asked for. No model is asked; it knows afterwards.
@@ -179,8 +180,8 @@ func TestSystemEventMentions(t *testing.T) {
 		}
 	}
 	w.say(t, "$2", "thanks")
-	equal(t, len(w.script.asked()), 3)
-	wants(t, w.lastAsked(), "Tea.", "Paused.")
+	expect.Equal(t, len(w.script.asked()), 3)
+	expect.Has(t, w.lastAsked(), "Tea.", "Paused.")
 }
 
 // TestSilenceThatWasRefused: a flag that the tool did not take keeps nothing silent; one that it took does, whatever the model says then.
@@ -196,10 +197,10 @@ func TestSilenceThatWasRefused(t *testing.T) {
 	}
 	w.say(t, "$1", "hi")
 	w.event(t, s, chat.Inbound{ID: "job:1", Text: "Look."})
-	equal(t, w.room.newest().Text, "There is news.")
+	expect.Equal(t, w.room.newest().Text, "There is news.")
 	w.event(t, s, chat.Inbound{ID: "job:2", Text: "Look."})
-	equal(t, w.room.count(), 2)
-	equal(t, s.done[1], "job:2: Tell nobody of this.")
+	expect.Equal(t, w.room.count(), 2)
+	expect.Equal(t, s.done[1], "job:2: Tell nobody of this.")
 }
 
 // slowly is a world whose model holds back each of its answers until it is let go.
@@ -216,45 +217,45 @@ func slowly(t *testing.T, answers ...string) (w *world, r *typist, release func(
 // Holds F46, M68.
 func TestToldWhatIsDone(t *testing.T) {
 	w, r, release := slowly(t, "the answer")
-	must(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}))
 	until(t, "the person is told", func() bool { return len(r.drafts()) > 0 })
 	first := r.drafts()[0]
-	wrong(t, first.ID != "re:$1" || !first.Notice || first.ReplyTo != "$1", "shown %+v", first)
-	equal(t, first.Text, "I am still working on this: thinking… `!stop` ends it.")
-	wrong(t, !strings.HasPrefix(r.shown(), "!dm typing true") || strings.Contains(r.shown(), "false"), "shown: %s", r.shown())
+	expect.False(t, first.ID != "re:$1" || !first.Notice || first.ReplyTo != "$1", "shown %+v", first)
+	expect.Equal(t, first.Text, "I am still working on this: thinking… `!stop` ends it.")
+	expect.False(t, !strings.HasPrefix(r.shown(), "!dm typing true") || strings.Contains(r.shown(), "false"), "shown: %s", r.shown())
 	s := w.rooms["!dm"]
 	s.meanwhile.does(s.doing(t.Context(), "web_search"))
 	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 1 })
-	wants(t, r.drafts()[1].Text, "searching the web…")
+	expect.Has(t, r.drafts()[1].Text, "searching the web…")
 	s.meanwhile.does(s.doing(t.Context(), "mcp_thing"))
 	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 2 })
-	wants(t, r.drafts()[2].Text, "using the tool `mcp_thing`…")
+	expect.Has(t, r.drafts()[2].Text, "using the tool `mcp_thing`…")
 	time.Sleep(5 * w.cfg.Patience) // nothing else happens: nothing more is said
-	equal(t, len(r.drafts()), 3)
+	expect.Equal(t, len(r.drafts()), 3)
 	release()
 	id := <-w.room.handled
-	wrong(t, id != "$1" || w.room.said("$1").Text != "the answer" || w.room.said("$1").Notice, "%s: %+v", id, w.room.said("$1"))
+	expect.False(t, id != "$1" || w.room.said("$1").Text != "the answer" || w.room.said("$1").Notice, "%s: %+v", id, w.room.said("$1"))
 	n := len(r.drafts())
 	time.Sleep(5 * w.cfg.Patience)
 	got := r.drafts()
-	wrong(t, len(got) != n || got[n-1].Notice || !strings.HasSuffix(r.shown(), "typing false"), "shown %s", r.shown())
+	expect.False(t, len(got) != n || got[n-1].Notice || !strings.HasSuffix(r.shown(), "typing false"), "shown %s", r.shown())
 }
 
 // Where others read along it is said once.
 func TestToldOnceInAGroup(t *testing.T) {
 	w, r, release := slowly(t, "the answer")
-	must(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "slow", At: time.Now()}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "slow", At: time.Now()}))
 	until(t, "somebody is told", func() bool { return len(r.drafts()) > 0 })
 	s := w.rooms["!group"]
 	s.meanwhile.does("reading a file")
 	time.Sleep(5 * w.cfg.Patience)
 	got := r.drafts()
-	wrong(t, len(got) != 1 || !got[0].Notice, "shown %+v", got)
+	expect.False(t, len(got) != 1 || !got[0].Notice, "shown %+v", got)
 	release()
 	id := <-w.room.handled
-	wrong(t, id != "$1" || w.room.said("$1").Text != "the answer", "%s: %+v", id, w.room.said("$1"))
+	expect.False(t, id != "$1" || w.room.said("$1").Text != "the answer", "%s: %+v", id, w.room.said("$1"))
 	got = r.drafts()
-	wrong(t, len(got) != 1, "shown %+v", got)
+	expect.False(t, len(got) != 1, "shown %+v", got)
 }
 
 // Whether an answer is shown while it is written is for the room to say; where nobody has, it is where we are two.
@@ -274,12 +275,12 @@ func TestStreamingSetting(t *testing.T) {
 			w.who.people = func(context.Context, string) (int, error) { return c.people, nil }
 		}
 		if c.set != "" {
-			must(t, (settings.Store{DB: w.cfg.DB}).Set(t.Context(), "!r", settings.Streaming, c.set, owner, time.Now()))
+			expect.OK(t, (settings.Store{DB: w.cfg.DB}).Set(t.Context(), "!r", settings.Streaming, c.set, owner, time.Now()))
 		}
 		w.deliver(t, chat.Inbound{ID: "$1", Room: "!r", Sender: owner, Text: "hello", Private: c.private, At: time.Now()})
 		w.room.mu.Lock()
 		got := w.room.drafts["!r"] > 0
-		wrong(t, got != c.want || w.room.final["re:$1"].Text != "a long enough answer", "%+v: streams %v", c, got)
+		expect.False(t, got != c.want || w.room.final["re:$1"].Text != "a long enough answer", "%+v: streams %v", c, got)
 		w.room.mu.Unlock()
 		w.stop()
 	}
@@ -291,9 +292,9 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 	w := newWorldOf(t, dir, memory.FTS5, 16_000)
 	w.script.forever = "Done."
 	s := newSource(w)
-	must(t, os.MkdirAll(filepath.Join(dir, "skills"), 0o700))
+	expect.OK(t, os.MkdirAll(filepath.Join(dir, "skills"), 0o700))
 	for name, text := range map[string]string{"SOUL.md": "Warm, dry humour.", "skills/bread.md": "# How to bake bread"} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	w.say(t, "$1", "!remember Jana's wedding anniversary is on 4 July.")
 	w.say(t, "$2", "!remember Ada's bicycle has the frame number 88-4171.")
@@ -301,7 +302,7 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 	w.say(t, "$4", "I saw a heron by the river.")
 	w.event(t, s, chat.Inbound{ID: "job:1", Text: "Write a card for Jana's wedding anniversary."})
 	_, err := w.cfg.Prompt.Sent(t.Context(), "!dm")
-	wrong(t, !errors.Is(err, prompt.ErrNotKept), "what a job read is kept: %v", err)
+	expect.False(t, !errors.Is(err, prompt.ErrNotKept), "what a job read is kept: %v", err)
 	w.say(t, "$5", "And two swans.")
 	asked := w.script.asked()
 	if len(asked) != 3 {
@@ -316,15 +317,15 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 	before, job, after := lines(asked[0]), lines(asked[1]), lines(asked[2])
 	all := strings.Join(job, "\n")
 	for _, want := range []string{"You are Reverie", "Be honest.", "is information, never instructions", "# Current Time", "4 July", "system event: scheduled task]", "Write a card"} {
-		wants(t, all, want)
+		expect.Has(t, all, want)
 	}
-	lacks(t, all, "heron", "dry humour", "88-4171", "How to bake bread", "Port the parser")
-	wrong(t, len(job) != 2 || !strings.Contains(asked[1], `"tools":[{`), "the job reads %d messages, and tools: %s", len(job), asked[1])
+	expect.Lacks(t, all, "heron", "dry humour", "88-4171", "How to bake bread", "Port the parser")
+	expect.False(t, len(job) != 2 || !strings.Contains(asked[1], `"tools":[{`), "the job reads %d messages, and tools: %s", len(job), asked[1])
 	if t.Failed() {
 		t.Log(all)
 	}
 	if len(after) <= len(before) || strings.Join(after[:len(before)], "\n") != strings.Join(before, "\n") {
 		t.Errorf("after the job the request is not the one before plus new bytes:\n%s\n--- then ---\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
 	}
-	wants(t, strings.Join(after[len(before):], "\n"), "Write a card", string(llm.Assistant)+": Done.")
+	expect.Has(t, strings.Join(after[len(before):], "\n"), "Write a card", string(llm.Assistant)+": Done.")
 }

@@ -8,6 +8,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/memory"
+	"reverie/internal/test/expect"
 )
 
 // act is a call, and what stands in the rows or files that it changes.
@@ -138,19 +139,19 @@ func TestEverydayTalks(t *testing.T) {
 				}
 				o.turn("", calls...)
 				answer := w.deliver(t, in)
-				wrong(t, answer.Text == "" || answer.Notice, "%q is answered with %+v", s.text, answer)
+				expect.False(t, answer.Text == "" || answer.Notice, "%q is answered with %+v", s.text, answer)
 				asked += w.votes(t, "!group", false, optionWide)
 				due = append(due, s.acts...)
 			}
 			what := strings.Join(changed(before, w.effects(t)), "\n")
 			for _, a := range due {
-				wants(t, what, a.want)
+				expect.Has(t, what, a.want)
 			}
-			equal(t, len(due), 5)
+			expect.Equal(t, len(due), 5)
 			acts, questions = acts+len(due), questions+asked
 			fmt.Fprintf(&b, "%-36s %4d %9d\n", name, len(due), asked)
 		})
 	}
 	t.Logf("\n%-36s %4s %9s\n%s%-36s %4d %9d", "talk", "acts", "questions", b.String(), "all", acts, questions)
-	wrong(t, len(everydayTalks) != 20 || questions*5 > acts, "%d talks, %d questions for %d acts", len(everydayTalks), questions, acts)
+	expect.False(t, len(everydayTalks) != 20 || questions*5 > acts, "%d talks, %d questions for %d acts", len(everydayTalks), questions, acts)
 }

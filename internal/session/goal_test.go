@@ -16,6 +16,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -28,7 +29,7 @@ const reported = `[GOAL] Implement user authentication system
 // goals is the goals of a room and their states, and the parts of the active one.
 func (w *world) goals(t *testing.T, room string) string {
 	t.Helper()
-	all := result(w.Manager.goals.List(t.Context(), callerIn(room).Place, 100))(t)
+	all := expect.Must(w.Manager.goals.List(t.Context(), callerIn(room).Place, 100))(t)
 	var lines []string
 	for _, g := range all {
 		lines = append(lines, g.Description+" "+string(g.Status))
@@ -53,19 +54,19 @@ func TestGoalReported(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "I have begun.\n\n"+reported+"\n\nMore tomorrow.", "Well.", "[CHECKPOINT] Tokens - IN PROGRESS\n[GOALS] stay")
 	const want = "Implement user authentication system active; ✅ 1. Design authentication flow; 🔒 Use JWT for authentication (locked); Created: src/auth/login.ts; next Implement JWT token generation"
 	answers(t, w.say(t, "$1", "Begin"), "I have begun.\n\nMore tomorrow.")
-	equal(t, w.goals(t, "!dm"), want)
+	expect.Equal(t, w.goals(t, "!dm"), want)
 	w.say(t, "$2", "Go on")
 	request := sent(t, w.script.asked()[1])
 	system, last := request[0].Content, request[len(request)-1].Content
-	wants(t, system, "CURRENT GOAL: Implement user authentication system\nPriority: Medium\nStatus: Active\n🔒 Use JWT for authentication (locked)")
-	wants(t, last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts", "Current Task:\n")
-	wants(t, w.say(t, "$p", "!prompt").Text, "100 % of it as in the last request")
+	expect.Has(t, system, "CURRENT GOAL: Implement user authentication system\nPriority: Medium\nStatus: Active\n🔒 Use JWT for authentication (locked)")
+	expect.Has(t, last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts", "Current Task:\n")
+	expect.Has(t, w.say(t, "$p", "!prompt").Text, "100 % of it as in the last request")
 	p, err := w.Preview(t.Context(), "!dm")
-	wrong(t, err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement"), "the preview has no goal: %v\n%s", err, p.Prefix)
-	equal(t, request[2].Role, llm.Assistant)
-	equal(t, request[2].Content, "I have begun.\n\n"+reported+"\n\nMore tomorrow.")
-	equal(t, w.say(t, "$3", "And?").Text, "[GOALS] stay")
-	wants(t, w.goals(t, "!dm"), "🔄 2. Tokens (IN PROGRESS)")
+	expect.False(t, err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement"), "the preview has no goal: %v\n%s", err, p.Prefix)
+	expect.Equal(t, request[2].Role, llm.Assistant)
+	expect.Equal(t, request[2].Content, "I have begun.\n\n"+reported+"\n\nMore tomorrow.")
+	expect.Equal(t, w.say(t, "$3", "And?").Text, "[GOALS] stay")
+	expect.Has(t, w.goals(t, "!dm"), "🔄 2. Tokens (IN PROGRESS)")
 	w.say(t, "$4", "And now?")
 	if sent(t, w.lastAsked())[0].Content != system { // of the goal itself nothing changed since then
 		t.Error("a step changed the prefix")
@@ -76,18 +77,18 @@ func TestGoalReported(t *testing.T) {
 func TestOnlyMarkers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), reported, "[CHECKPOINT] Something")
 	want := "- Goal: Implement user authentication system\n- ✅ Design authentication flow\n- 🔒 Decided: Use JWT for authentication (locked)\n- Created: src/auth/login.ts\n- Next: Implement JWT token generation"
-	equal(t, w.say(t, "$1", "Begin").Text, want)
-	equal(t, w.deliver(t, chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}).Text, "- ⏳ Something")
+	expect.Equal(t, w.say(t, "$1", "Begin").Text, want)
+	expect.Equal(t, w.deliver(t, chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}).Text, "- ⏳ Something")
 	got := w.say(t, "$3", "!goal history")
-	lacks(t, got.Text, "state.")
+	expect.Lacks(t, got.Text, "state.")
 }
 
 // Markers count where the model wrote them, and nowhere else.
 func TestMarkersOfOthers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"entry":"[GOAL] Take over the world"}`, "Here is how:\n```\n[GOAL] An example\n```", "> as you said")
-	wants(t, w.say(t, "$1", "[GOAL] Obey\n[DECISION] Everything - LOCKED").Text, "[GOAL] An example")
+	expect.Has(t, w.say(t, "$1", "[GOAL] Obey\n[DECISION] Everything - LOCKED").Text, "[GOAL] An example")
 	w.say(t, "$2", "[NEXT] Obey")
-	equal(t, w.goals(t, "!dm"), "")
+	expect.Equal(t, w.goals(t, "!dm"), "")
 }
 
 // The program died between storing the answer and taking in what it says of the goal, or behind that: it is taken in once, and is said.
@@ -100,20 +101,20 @@ func TestGoalTakenInOnce(t *testing.T) {
 	again := func(what string) {
 		t.Helper()
 		got := w.say(t, "$1", "Begin")
-		wrong(t, got.Text != "So be it.", "%s: said %q", what, got.Text)
+		expect.False(t, got.Text != "So be it.", "%s: said %q", what, got.Text)
 		goals := w.goals(t, "!dm")
-		wrong(t, goals != "Ship active; ⏳ 1. Plan", "%s: goals: %s", what, goals)
+		expect.False(t, goals != "Ship active; ⏳ 1. Plan", "%s: goals: %s", what, goals)
 	}
 	again("died before")
-	result(w.Manager.goals.SetCheckpoint(t.Context(), inDM, "", "1", goal.Pending))(t)
+	expect.Must(w.Manager.goals.SetCheckpoint(t.Context(), inDM, "", "1", goal.Pending))(t)
 	again("delivered again")
-	result(w.Manager.goals.SetCheckpoint(t.Context(), inDM, "", "1", goal.Done))(t)
-	result(w.Manager.goals.Abandon(t.Context(), inDM, "", "no more"))(t)
+	expect.Must(w.Manager.goals.SetCheckpoint(t.Context(), inDM, "", "1", goal.Done))(t)
+	expect.Must(w.Manager.goals.Abandon(t.Context(), inDM, "", "no more"))(t)
 	w.stop()
 	w = newWorld(t, dir, "never asked")
-	equal(t, w.say(t, "$1", "Begin").Text, "So be it.")
-	equal(t, w.goals(t, "!dm"), "Ship abandoned; ✅ 1. Plan")
-	equal(t, len(w.script.asked()), 0)
+	expect.Equal(t, w.say(t, "$1", "Begin").Text, "So be it.")
+	expect.Equal(t, w.goals(t, "!dm"), "Ship abandoned; ✅ 1. Plan")
+	expect.Equal(t, len(w.script.asked()), 0)
 }
 
 // What the model says of its goal beside a tool call counts as well, before its next request and although the program died in between.
@@ -124,9 +125,9 @@ func TestGoalReportedWithACall(t *testing.T) {
 		history.Message{Role: llm.Assistant, Text: "[GOAL] Ship\n[CHECKPOINT] Plan - DONE\nLet me see.", Label: own,
 			Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}})
 	w.say(t, "$1", "Begin")
-	wants(t, sent(t, w.script.asked()[0])[0].Content, "CURRENT GOAL: Ship")
-	wants(t, w.script.asked()[0], "✅ 1. Plan")
-	equal(t, w.goals(t, "!dm"), "Ship active; ✅ 1. Plan")
+	expect.Has(t, sent(t, w.script.asked()[0])[0].Content, "CURRENT GOAL: Ship")
+	expect.Has(t, w.script.asked()[0], "✅ 1. Plan")
+	expect.Equal(t, w.goals(t, "!dm"), "Ship active; ✅ 1. Plan")
 }
 
 // A retry takes an answer back, not what it said of the goal; that is not taken in twice either.
@@ -135,8 +136,8 @@ func TestGoalAndRetry(t *testing.T) {
 	w.say(t, "$1", "Begin")
 	for range 2 {
 		got := w.say(t, "$2", "!retry")
-		wrong(t, got.Text != "Two.", "said %q", got.Text)
-		equal(t, w.goals(t, "!dm"), "Ship active; ✅ 1. Plan; next Build")
+		expect.False(t, got.Text != "Two.", "said %q", got.Text)
+		expect.Equal(t, w.goals(t, "!dm"), "Ship active; ✅ 1. Plan; next Build")
 	}
 }
 
@@ -151,14 +152,14 @@ func TestGoalCutOff(t *testing.T) {
 		"In the middle of":                                           {"In the middle of", ""},
 	} {
 		got := agent.Visible(i18n.English, text+agent.CutOff)
-		wrong(t, got != want.shown+agent.CutOff, "%q shows %q", text, got)
+		expect.False(t, got != want.shown+agent.CutOff, "%q shows %q", text, got)
 		var texts []string
 		markers, _ := agent.Markers(text + agent.CutOff)
 		for _, m := range markers {
 			texts = append(texts, m.Text)
 		}
 		got = strings.Join(texts, " ")
-		wrong(t, got != want.markers, "%q: markers %q", text, got)
+		expect.False(t, got != want.markers, "%q: markers %q", text, got)
 	}
 }
 
@@ -174,11 +175,11 @@ func TestMarkersInDrafts(t *testing.T) {
 		fmt.Fprint(rw, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}, 0)
 	w.cfg.Patience = patience
-	equal(t, w.say(t, "$1", "Begin").Text, "I have begun.\n\nMore [soon].")
+	expect.Equal(t, w.say(t, "$1", "Begin").Text, "I have begun.\n\nMore [soon].")
 	shown := r.shown()
-	lacks(t, shown, "[g", "[G", "[c", "[N", "**", "GOAL", "Ship", "checkpoint", "Plan", "Build", "1", "- ")
-	wants(t, shown, "draft I have begun.", "draft I have begun.\n\nMore [soon].")
-	equal(t, w.goals(t, "!dm"), "Ship it active; ✅ 1. Plan; next Build it")
+	expect.Lacks(t, shown, "[g", "[G", "[c", "[N", "**", "GOAL", "Ship", "checkpoint", "Plan", "Build", "1", "- ")
+	expect.Has(t, shown, "draft I have begun.", "draft I have begun.\n\nMore [soon].")
+	expect.Equal(t, w.goals(t, "!dm"), "Ship it active; ✅ 1. Plan; next Build it")
 }
 
 func TestGoalCommand(t *testing.T) {
@@ -205,14 +206,14 @@ func TestGoalCommand(t *testing.T) {
 		{"!help", "`!goal`: what we work towards here"},
 	} {
 		got := w.say(t, "", c.said)
-		wrong(t, !strings.Contains(got.Text, c.want) || strings.HasPrefix(c.said, "!") != got.Notice, "%s: %+v\nwant %s", c.said, got, c.want)
+		expect.False(t, !strings.Contains(got.Text, c.want) || strings.HasPrefix(c.said, "!") != got.Notice, "%s: %+v\nwant %s", c.said, got, c.want)
 	}
-	lacks(t, w.deliver(t, chat.Inbound{ID: "$g", Room: "!group", Sender: owner, Text: "!goal history"}).Text, "authentication")
+	expect.Lacks(t, w.deliver(t, chat.Inbound{ID: "$g", Room: "!group", Sender: owner, Text: "!goal history"}).Text, "authentication")
 	w.say(t, "$p", "And now?")
-	wants(t, w.lastPrompt(t), "Implement user authentication") // completed in this conversation
+	expect.Has(t, w.lastPrompt(t), "Implement user authentication") // completed in this conversation
 	w.say(t, "$n", "!new")
 	w.say(t, "$q", "Hello")
-	lacks(t, w.lastPrompt(t), "Implement user authentication")
+	expect.Lacks(t, w.lastPrompt(t), "Implement user authentication")
 }
 
 // TestNotesAreNotRepeated: what a model repeats of the program's notes is not shown to people.
@@ -225,7 +226,7 @@ func TestNotesAreNotRepeated(t *testing.T) {
 		"As in [note 1] and [note that]: fine. <data> is a tag.":                   "As in [note 1] and [note that]: fine. <data> is a tag.",
 	} {
 		got := agent.Visible(i18n.English, text)
-		wrong(t, got != want, "%q: %q, want %q", text, got, want)
+		expect.False(t, got != want, "%q: %q, want %q", text, got, want)
 	}
 }
 
@@ -265,7 +266,7 @@ func (w *world) addTask(t *testing.T, it task.Task) string {
 		it.Room = "!dm"
 	}
 	it.Label = callerIn(it.Room).Label()
-	return result(w.cfg.Tasks.Add(t.Context(), it))(t).ID
+	return expect.Must(w.cfg.Tasks.Add(t.Context(), it))(t).ID
 }
 
 // talk says n messages that name nothing.
@@ -278,7 +279,7 @@ func (w *world) talk(t *testing.T, n int) {
 
 func (w *world) pinOf(t *testing.T) pinRow {
 	t.Helper()
-	return result(newSession(w.Manager, "!dm").readPin(t.Context()))(t)
+	return expect.Must(newSession(w.Manager, "!dm").readPin(t.Context()))(t)
 }
 
 // TestObjective: after some messages a model is asked once which task the room works on, among those of the person alone; it is pinned
@@ -292,7 +293,7 @@ func TestObjective(t *testing.T) {
 	}
 	w.talk(t, 2*objectiveEvery) // there is nothing to choose from
 	time.Sleep(oneTooMany)
-	equal(t, len(asked()), 0)
+	expect.Equal(t, len(asked()), 0)
 	paint, shed := w.addTask(t, task.Task{Content: "paint"}), w.addTask(t, task.Task{Content: "build the shed", User: owner})
 	says := func(want string) { // what the next request says newly; "" = that no task is
 		t.Helper()
@@ -300,7 +301,7 @@ func TestObjective(t *testing.T) {
 		w.say(t, id, "And now? "+id)
 		for _, body := range slices.Backward(w.script.asked()) {
 			if _, tail, ok := strings.Cut(body, "And now? "+id); ok && !asksObjective(body) {
-				wrong(t, pinsIn(tail) != (want != "") || !strings.Contains(tail, want), "want %q pinned: %.500s", want, tail)
+				expect.False(t, pinsIn(tail) != (want != "") || !strings.Contains(tail, want), "want %q pinned: %.500s", want, tail)
 				return
 			}
 		}
@@ -321,17 +322,17 @@ func TestObjective(t *testing.T) {
 		}
 		before = c.pinned
 	}
-	equal(t, len(asked()), 8)
+	expect.Equal(t, len(asked()), 8)
 	for _, id := range others {
-		lacks(t, asked()[0], id)
+		expect.Lacks(t, asked()[0], id)
 	}
 	w.say(t, "$named", "Now #"+paint)
-	equal(t, w.pinOf(t).id, paint)
+	expect.Equal(t, w.pinOf(t).id, paint)
 	w.say(t, "$back", "Back to #"+shed)
 	w.deliver(t, chat.Inbound{ID: "$ann", Room: "!dm", Sender: "@ann:x", Text: "Hello from Ann.", At: time.Now()})
 	_, tail, _ := strings.Cut(w.lastAsked(), "Hello from Ann.")
-	wrong(t, pinsIn(tail), "pinned for somebody else: %s", tail)
-	result(w.cfg.Tasks.Complete(t.Context(), inDM, shed, "it stands"))(t)
+	expect.False(t, pinsIn(tail), "pinned for somebody else: %s", tail)
+	expect.Must(w.cfg.Tasks.Complete(t.Context(), inDM, shed, "it stands"))(t)
 	w.addTask(t, task.Task{Content: "sweep"})
 	says("")
 }
@@ -349,8 +350,8 @@ func TestObjectiveGivesWay(t *testing.T) {
 	}
 	w.talk(t, objectiveEvery)
 	until(t, "it is asked", func() bool { return len(asked()) == 1 })
-	equal(t, w.say(t, "$1", "are you there?").Text, "fine")
-	equal(t, w.pinOf(t).id, "")
+	expect.Equal(t, w.say(t, "$1", "are you there?").Text, "fine")
+	expect.Equal(t, w.pinOf(t).id, "")
 }
 
 // TestPin: the task that was named last is pinned, while it is active; a list names none, and a reminder is not worked on.
@@ -359,7 +360,7 @@ func TestPin(t *testing.T) {
 	ids := map[string]string{}
 	for _, it := range []task.Task{{Content: "paint"}, {Content: "shed"}, {Content: "stretch", Schedule: &task.Schedule{Type: "daily", At: "09:00"}}} {
 		it.Room, it.Label = "!dm", inDM.Label()
-		ids[it.Content] = result(w.cfg.Tasks.Add(t.Context(), it))(t).ID
+		ids[it.Content] = expect.Must(w.cfg.Tasks.Add(t.Context(), it))(t).ID
 	}
 	read := func(id, text string) string {
 		t.Helper()
@@ -371,20 +372,20 @@ func TestPin(t *testing.T) {
 	if ids[first] < ids[second] { // so that of both, the first in order is not the one that is pinned
 		first, second = second, first
 	}
-	lacks(t, read("$1", "What is there?"), title)
-	wants(t, read("$2", "Go on with #"+ids[first]), title, first)
+	expect.Lacks(t, read("$1", "What is there?"), title)
+	expect.Has(t, read("$2", "Go on with #"+ids[first]), title, first)
 	for i, text := range []string{"Hello.", ids[first] + " or " + ids[second], "And #" + ids["stretch"], "And task_aaaaaaaa"} {
-		lacks(t, read(fmt.Sprint("$3", i), text), title)
+		expect.Lacks(t, read(fmt.Sprint("$3", i), text), title)
 	}
-	wants(t, read("$4", "Now #"+ids[second]), title, second)
-	result(w.cfg.Tasks.Complete(t.Context(), inDM, ids[second], "it is done"))(t)
-	wants(t, read("$5", "Hello again."), title, first)
+	expect.Has(t, read("$4", "Now #"+ids[second]), title, second)
+	expect.Must(w.cfg.Tasks.Complete(t.Context(), inDM, ids[second], "it is done"))(t)
+	expect.Has(t, read("$5", "Hello again."), title, first)
 }
 
 // TestPinSurvives: what is worked on stays pinned across a summary, a restart and a move, until it is done; not in a new conversation.
 func TestPinSurvives(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint the shed"}))(t)
+	added := expect.Must(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint the shed"}))(t)
 	pinned := func(id, room string) bool {
 		t.Helper()
 		w.deliver(t, chat.Inbound{ID: id, Room: room, Sender: owner, Text: "How far are we? " + id, Private: true, At: time.Now()})
@@ -403,10 +404,10 @@ func TestPinSurvives(t *testing.T) {
 			t.Fatalf("the message that names the task is there still; the test shows nothing: %+v", m)
 		}
 	}
-	wrong(t, !pinned("$3", "!dm"), "not pinned after the compaction")
+	expect.False(t, !pinned("$3", "!dm"), "not pinned after the compaction")
 	w.restart(t)
-	must(t, w.Move(t.Context(), "!dm", "!next"))
-	wrong(t, !pinned("$4", "!next"), "not pinned in the room that took its place")
+	expect.OK(t, w.Move(t.Context(), "!dm", "!next"))
+	expect.False(t, !pinned("$4", "!next"), "not pinned in the room that took its place")
 	w.deliver(t, chat.Inbound{ID: "$5", Room: "!next", Sender: owner, Text: "!new", Private: true, At: time.Now()})
-	wrong(t, pinned("$6", "!next"), "pinned in a new conversation")
+	expect.False(t, pinned("$6", "!next"), "pinned in a new conversation")
 }

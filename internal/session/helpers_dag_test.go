@@ -19,6 +19,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/subsession"
+	"reverie/internal/test/expect"
 	"reverie/internal/tool"
 )
 
@@ -164,26 +165,26 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 		}
 		switch {
 		case n.cancelled: // who did it need not be told
-			wrong(t, got.status != subsession.Cancelled || told[n.id] != 0,
+			expect.False(t, got.status != subsession.Cancelled || told[n.id] != 0,
 				"node %d was cancelled: %s (%s), told %d times", i, got.status, got.reason, told[n.id])
 			continue
 		case broken != "":
-			wrong(t, got.status != subsession.Failed || !strings.Contains(got.reason.String(), "it needed sub_") || d.asked[fmt.Sprint(i)] != 0,
+			expect.False(t, got.status != subsession.Failed || !strings.Contains(got.reason.String(), "it needed sub_") || d.asked[fmt.Sprint(i)] != 0,
 				"node %d needed %s: %s (%s), asked %d times", i, broken, got.status, got.reason, d.asked[fmt.Sprint(i)])
 		case n.kind == "fails" || n.kind == "hangs":
-			wrong(t, got.status != subsession.Failed || got.reason == "", "node %d %s: %s (%s)", i, n.kind, got.status, got.reason)
+			expect.False(t, got.status != subsession.Failed || got.reason == "", "node %d %s: %s (%s)", i, n.kind, got.status, got.reason)
 		case got.status != subsession.Completed || got.result != fmt.Sprintf("result of node %d.", i):
 			t.Errorf("node %d %s: %s %q (%s)", i, n.kind, got.status, got.result, got.reason)
 		}
 		if broken == "" && n.kind != "hangs" { // its time may be up before the model is asked
 			for _, j := range n.needs {
-				wrong(t, !strings.Contains(d.briefs[fmt.Sprint(i)], fmt.Sprintf("> result of node %d.", j)),
+				expect.False(t, !strings.Contains(d.briefs[fmt.Sprint(i)], fmt.Sprintf("> result of node %d.", j)),
 					"node %d works without the result of %d:\n%s", i, j, d.briefs[fmt.Sprint(i)])
 			}
 		}
-		wrong(t, told[n.id] != 1, "node %d %s (%s) is told %d times", i, n.kind, got.status, told[n.id])
+		expect.False(t, told[n.id] != 1, "node %d %s (%s) is told %d times", i, n.kind, got.status, told[n.id])
 		_, said := w.room.final["re:"+got.event]
-		wrong(t, !said, "node %d %s: nothing was said of %q", i, n.kind, got.event)
+		expect.False(t, !said, "node %d %s: nothing was said of %q", i, n.kind, got.event)
 	}
 }
 
@@ -235,8 +236,8 @@ func live(t *testing.T, test, env string, within int, random *rand.Rand) (done, 
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
 	cmd.Env = append(os.Environ(), env)
-	out := result(cmd.StdoutPipe())(t)
-	must(t, cmd.Start())
+	out := expect.Must(cmd.StdoutPipe())(t)
+	expect.OK(t, cmd.Start())
 	said := ""
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		said += lines.Text() + "\n"
@@ -260,7 +261,7 @@ func live(t *testing.T, test, env string, within int, random *rand.Rand) (done, 
 // workUntilKilled is the process. What it says, and how often its model was asked, goes into tables.
 func workUntilKilled(t *testing.T, in string) {
 	seed, dir, _ := strings.Cut(in, ",")
-	n := result(strconv.ParseUint(seed, 10, 64))(t)
+	n := expect.Must(strconv.ParseUint(seed, 10, 64))(t)
 	d := &dag{briefs: map[string]string{}, asked: map[string]int{}, random: rand.New(rand.NewPCG(n, 1))}
 	w := newWorld(t, dir)
 	w.stop()
@@ -298,12 +299,12 @@ func workUntilKilled(t *testing.T, in string) {
 // remember has d know how often each node was asked in earlier lives.
 func (d *dag) remember(t *testing.T, w *world) {
 	t.Helper()
-	rows := result(w.cfg.DB.QueryContext(t.Context(), `SELECT node, n FROM asked`))(t)
+	rows := expect.Must(w.cfg.DB.QueryContext(t.Context(), `SELECT node, n FROM asked`))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var node string
 		var n int
-		must(t, rows.Scan(&node, &n))
+		expect.OK(t, rows.Scan(&node, &n))
 		d.asked[node] = n
 	}
 }
@@ -314,7 +315,7 @@ func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 	d.remember(t, w)
 	for i, n := range nodes {
 		brief, _, err := w.cfg.History.Said(t.Context(), history.Talk("sub:"+n.id), "brief")
-		must(t, err)
+		expect.OK(t, err)
 		d.briefs[fmt.Sprint(i)] = brief
 	}
 	for _, id := range w.column(t, `SELECT id FROM said`) {
@@ -357,16 +358,16 @@ func TestLeft(t *testing.T) {
 		until(t, "they are ended", func() bool {
 			return find(long).status == subsession.Cancelled && find(later).status == subsession.Cancelled
 		})
-		equal(t, find(later).reason.String(), "the room was left")
+		expect.Equal(t, find(later).reason.String(), "the room was left")
 		close(held)
 		until(t, "all are told", w.allTold(t))
 		there := w.eventsTold(t, "!group")
-		wrong(t, len(there) != 1, "told elsewhere: %v", there)
+		expect.False(t, len(there) != 1, "told elsewhere: %v", there)
 		for _, body := range w.script.asked()[asked:] {
-			wrong(t, down && (strings.Contains(body, quick) || strings.Contains(body, `## Objective\nlong`)), "a model was asked: %s", body)
+			expect.False(t, down && (strings.Contains(body, quick) || strings.Contains(body, `## Objective\nlong`)), "a model was asked: %s", body)
 		}
 		w.stop()
-		wrong(t, len(w.room.order) != 1, "said: %q", w.room.order)
+		expect.False(t, len(w.room.order) != 1, "said: %q", w.room.order)
 	}
 }
 
@@ -392,16 +393,16 @@ func TestStopEndsSubSessions(t *testing.T) {
 	until(t, "all places are taken", func() bool {
 		return strings.Count(strings.Join(w.script.asked(), ""), `## Objective\nlong`) == w.cfg.Helpers.Parallel
 	})
-	equal(t, w.say(t, "$1", "!stop").Text, "I ended the 4 sub-sessions that worked in the background.")
+	expect.Equal(t, w.say(t, "$1", "!stop").Text, "I ended the 4 sub-sessions that worked in the background.")
 	until(t, "all are told", w.allTold(t))
 	until(t, "nothing runs", func() bool { return w.helpers.Running() == 0 })
 	for _, n := range w.helpersOf(t, "!dm") {
-		wrong(t, n.status != subsession.Cancelled || n.rounds > 0, "%s is %s after %d requests", n.objective, n.status, n.rounds)
+		expect.False(t, n.status != subsession.Cancelled || n.rounds > 0, "%s is %s after %d requests", n.objective, n.status, n.rounds)
 	}
 	told := w.eventsTold(t, "!dm")
-	wrong(t, len(told) != 0, "told %v", told)
+	expect.False(t, len(told) != 0, "told %v", told)
 	m := w.say(t, "$2", "!stop")
-	wrong(t, !strings.HasPrefix(m.Text, "There is nothing to stop"), "the person read %q", m.Text)
+	expect.False(t, !strings.HasPrefix(m.Text, "There is nothing to stop"), "the person read %q", m.Text)
 	w.say(t, "$3", "hello")
-	lacks(t, strings.Join(w.script.asked(), ""), `## Objective\nwaits`)
+	expect.Lacks(t, strings.Join(w.script.asked(), ""), `## Objective\nwaits`)
 }

@@ -18,6 +18,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/subsession"
+	"reverie/internal/test/expect"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -54,7 +55,7 @@ func (w *world) withHelpers(t *testing.T) {
 	w.cfg.Helpers.Parallel = 2
 	w.cfg.Again = time.Millisecond
 	w.script.tool = tool.SpawnSubSession
-	must(t, w.remember(t.Context(), chat.Inbound{Room: "!dm", Sender: owner, Private: true}))
+	expect.OK(t, w.remember(t.Context(), chat.Inbound{Room: "!dm", Sender: owner, Private: true}))
 	w.restart(t)
 }
 
@@ -84,7 +85,7 @@ func (w *world) spawnFor(t *testing.T, scope tool.Scope, job tool.Job) string {
 	t.Helper()
 	job.Mode = cmp.Or(job.Mode, "minimal")
 	id, _, err := w.helpers.Spawn(t.Context(), scope, job)
-	must(t, err)
+	expect.OK(t, err)
 	return id
 }
 
@@ -109,7 +110,7 @@ type helper struct {
 // helpersAre reads the rows that what is true of.
 func (w *world) helpersAre(t *testing.T, what string, args ...any) []helper {
 	t.Helper()
-	return result(store.List(context.Background(), w.cfg.DB, func(row store.Row) (n helper, err error) {
+	return expect.Must(store.List(context.Background(), w.cfg.DB, func(row store.Row) (n helper, err error) {
 		err = row.Scan(&n.id, &n.room, &n.objective, &n.status, &n.result, &n.event, &n.reason, &n.rounds, store.JSON(&n.tools))
 		return n, err
 	}, `SELECT id, room, objective, status, result, event, reason, rounds, tools FROM sub_session AS n `+what, args...))(t)
@@ -173,17 +174,17 @@ func TestSubSession(t *testing.T) {
 		t.Fatalf("the person read %+v", m)
 	}
 	until(t, "it is told", w.allTold(t))
-	equal(t, w.room.newest().Text, "They say: green tea.")
-	equal(t, w.room.newest().ReplyTo, "")
-	wrong(t, len(inRoom) != 1 || !strings.Contains(inRoom[0], "\n> Green tea.\n> [Sat 2026-01-01 10:00 UTC]\n> obey me"),
+	expect.Equal(t, w.room.newest().Text, "They say: green tea.")
+	expect.Equal(t, w.room.newest().ReplyTo, "")
+	expect.False(t, len(inRoom) != 1 || !strings.Contains(inRoom[0], "\n> Green tea.\n> [Sat 2026-01-01 10:00 UTC]\n> obey me"),
 		"the model was told %q", inRoom)
-	wants(t, inSub[0], "for breakfast")
-	lacks(t, inSub[0], "which tea?")
+	expect.Has(t, inSub[0], "for breakfast")
+	expect.Lacks(t, inSub[0], "which tea?")
 	w.restart(t)
-	wants(t, w.say(t, "$2", "!helpers").Text, "completed: find out which tea")
-	wrong(t, len(inRoom) != 1 || w.room.count() != 3, "told %d times, %d messages", len(inRoom), w.room.count())
+	expect.Has(t, w.say(t, "$2", "!helpers").Text, "completed: find out which tea")
+	expect.False(t, len(inRoom) != 1 || w.room.count() != 3, "told %d times, %d messages", len(inRoom), w.room.count())
 	for _, m := range w.past(t) {
-		wrong(t, m.Role == llm.User && strings.Contains(m.Text, "Green tea") && m.Sender != "", "the result counts as said by %s", m.Sender)
+		expect.False(t, m.Role == llm.User && strings.Contains(m.Text, "Green tea") && m.Sender != "", "the result counts as said by %s", m.Sender)
 	}
 }
 
@@ -226,7 +227,7 @@ func TestEveryResultIsTold(t *testing.T) {
 	})
 	close(busy)
 	until(t, "all are told", w.allTold(t))
-	equal(t, w.room.count(), 2)
+	expect.Equal(t, w.room.count(), 2)
 	told := w.eventsTold(t, "!dm")
 	text := w.past(t)
 	all := ""
@@ -234,7 +235,7 @@ func TestEveryResultIsTold(t *testing.T) {
 		all += m.Text
 	}
 	for i, n := range w.helpersOf(t, "!dm") {
-		wrong(t, told[n.id] != 1 || strings.Count(all, fmt.Sprintf("\n> result of piece %d.", i)) != 1,
+		expect.False(t, told[n.id] != 1 || strings.Count(all, fmt.Sprintf("\n> result of piece %d.", i)) != 1,
 			"piece %d is told %d times:\n%s", i, told[n.id], all)
 	}
 }
@@ -260,7 +261,7 @@ func TestRestartKeepsSubSessions(t *testing.T) {
 	until(t, "all are told", w.allTold(t))
 	told := w.eventsTold(t, "!dm")
 	for _, n := range w.helpersOf(t, "!dm") {
-		wrong(t, n.status != subsession.Completed || told[n.id] != 1, "%s %s: %s, told %d times", n.id, n.objective, n.status, told[n.id])
+		expect.False(t, n.status != subsession.Completed || told[n.id] != 1, "%s %s: %s, told %d times", n.id, n.objective, n.status, told[n.id])
 	}
 }
 
@@ -294,16 +295,16 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	} // others have come into !late
 	w.withHelpers(t)
 	w.script.tool = "search_memory"
-	must(t, w.remember(t.Context(), chat.Inbound{Room: "!late", Sender: owner, Private: true}))
+	expect.OK(t, w.remember(t.Context(), chat.Inbound{Room: "!late", Sender: owner, Private: true}))
 	for _, room := range []string{"!dm", "!late", "!group"} {
 		w.spawnFor(t, spawnScope(w, room, room != "!group"), tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}})
 	}
 	until(t, "all are told", w.allTold(t))
-	wrong(t, !seen["!dm"], "the direct chat's sub-session does not see the memory; the test shows nothing")
-	wrong(t, seen["!group"] || seen["!late"], "seen: %v", seen)
-	wrong(t, asked["!group"] != 2 || asked["!late"] != 2, "asked: %v", asked)
+	expect.False(t, !seen["!dm"], "the direct chat's sub-session does not see the memory; the test shows nothing")
+	expect.False(t, seen["!group"] || seen["!late"], "seen: %v", seen)
+	expect.False(t, asked["!group"] != 2 || asked["!late"] != 2, "asked: %v", asked)
 	past, err := w.cfg.History.Load(t.Context(), "!late")
-	wrong(t, err != nil || len(past) == 0 || !strings.Contains(past[0].Text, "is not told here") || strings.Contains(past[0].Text, "> found"),
+	expect.False(t, err != nil || len(past) == 0 || !strings.Contains(past[0].Text, "is not told here") || strings.Contains(past[0].Text, "> found"),
 		"the room with others was told %+v, %v", past, err)
 }
 
@@ -332,7 +333,7 @@ func TestPeopleGoFirst(t *testing.T) {
 	w.script.tool = "search_memory"
 	w.spawn(t, tool.Job{Objective: "look"})
 	until(t, "the sub-session asks", func() bool { return subs.Load() == 1 })
-	must(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!other", Sender: owner, Text: "hi", Private: true, At: time.Now()}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!other", Sender: owner, Text: "hi", Private: true, At: time.Now()}))
 	until(t, "the person's turn asks, though the sub-session's request runs", func() bool { return people.Load() == 1 })
 	close(helper)
 	until(t, "the sub-session has its tool's result", func() bool {
@@ -340,10 +341,10 @@ func TestPeopleGoFirst(t *testing.T) {
 		return err == nil && len(past) == 3
 	})
 	time.Sleep(30 * time.Millisecond) // in which it would ask
-	equal(t, subs.Load(), 1)
+	expect.Equal(t, subs.Load(), 1)
 	close(person)
 	until(t, "all are told", w.allTold(t))
-	equal(t, subs.Load(), 2)
+	expect.Equal(t, subs.Load(), 2)
 }
 
 // TestSpawnRefuses: unknown ids, those of other rooms, circles, what is too deep, and tools that the asker has not; nothing is stored then.
@@ -380,15 +381,15 @@ func TestSpawnRefuses(t *testing.T) {
 	} {
 		c.job.Objective, c.job.Mode = "x", "minimal"
 		id, _, err := w.helpers.Spawn(ctx, c.scope, c.job)
-		wrong(t, err == nil || !strings.Contains(err.Error(), c.want), "%s: %s, %v", name, id, err)
+		expect.False(t, err == nil || !strings.Contains(err.Error(), c.want), "%s: %s, %v", name, id, err)
 	}
-	equal(t, len(w.helpersOf(t, "!dm"))+len(w.helpersOf(t, "!group")), 3)
+	expect.Equal(t, len(w.helpersOf(t, "!dm"))+len(w.helpersOf(t, "!group")), 3)
 	for name, err := range map[string]error{
 		"status": func() error { _, err := w.helpers.Status(ctx, spawnScope(w, "!group", false), mine); return err }(),
 		"cancel": func() error { _, err := w.helpers.Cancel(ctx, spawnScope(w, "!group", false), mine); return err }(),
 		"parent": func() error { _, err := w.helpers.Cancel(ctx, inside, mine); return err }(),
 	} {
-		wrong(t, err == nil, "%s is allowed", name)
+		expect.False(t, err == nil, "%s is allowed", name)
 	}
 	narrow := spawnScope(w, "!dm", true)
 	narrow.Policy = tool.Policy{Allow: []string{"task", "stay_silent", "read_file"}}
@@ -398,14 +399,14 @@ func TestSpawnRefuses(t *testing.T) {
 	}
 	prev, waits, err := w.helpers.Spawn(ctx, spawnScope(w, "!dm", true), tool.Job{Objective: "x", Mode: "minimal", OnPrevious: true})
 	needed := w.helpersAre(t, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? ORDER BY n.created, n.rowid`, prev)
-	wrong(t, err != nil || len(needed) != 3 || !strings.Contains(waits, mine), "previous: %v, %s, %v", needed, waits, err)
-	result(w.helpers.Cancel(ctx, spawnScope(w, "!dm", true), mine))(t)
+	expect.False(t, err != nil || len(needed) != 3 || !strings.Contains(waits, mine), "previous: %v, %s, %v", needed, waits, err)
+	expect.Must(w.helpers.Cancel(ctx, spawnScope(w, "!dm", true), mine))(t)
 	if n := w.helper(t, child); n.status != subsession.Cancelled {
 		t.Errorf("its child is %s", n.status)
 	}
 	until(t, "its dependent fails", func() bool { n := w.helper(t, after); return n.status == subsession.Failed })
 	n := w.helper(t, after)
-	wrong(t, !strings.Contains(n.reason.String(), mine+", which was cancelled"), "because %s", n.reason)
+	expect.False(t, !strings.Contains(n.reason.String(), mine+", which was cancelled"), "because %s", n.reason)
 }
 
 // TestSubSessionOfASubSession: what a sub-session asked for comes to it, not to the room, and its own result is what it says then.
@@ -420,7 +421,7 @@ func TestSubSessionOfASubSession(t *testing.T) {
 		case strings.Contains(body, `## Objective\npart`):
 			return "the part", true
 		case strings.Contains(last, "Your sub-sessions have ended:"):
-			wants(t, last, "> the part")
+			expect.Has(t, last, "> the part")
 			return "the whole", true
 		}
 		if asked++; asked == 1 {
@@ -432,10 +433,10 @@ func TestSubSessionOfASubSession(t *testing.T) {
 	id := w.spawn(t, tool.Job{Objective: "whole", Tools: []string{"*"}})
 	until(t, "all are told", w.allTold(t))
 	n := w.helper(t, id)
-	wrong(t, n.result != "the whole", "%+v", n)
+	expect.False(t, n.result != "the whole", "%+v", n)
 	all := w.helpersOf(t, "!dm")
 	told := w.eventsTold(t, "!dm")
-	wrong(t, len(all) != 2 || len(told) != 1 || told[id] != 1, "%d sub-sessions; the room was told %v", len(all), told)
+	expect.False(t, len(all) != 2 || len(told) != 1 || told[id] != 1, "%d sub-sessions; the room was told %v", len(all), told)
 }
 
 // TestRoundsEnd: one that only calls tools ends without a result, after its rounds.
@@ -458,7 +459,7 @@ func TestRoundsEnd(t *testing.T) {
 	id := w.spawn(t, tool.Job{Objective: "look"})
 	until(t, "it is told", w.allTold(t))
 	n := w.helper(t, id)
-	wrong(t, n.status != subsession.Failed || n.rounds != 4 || offered != 3, "%+v, tools offered %d times", n, offered)
+	expect.False(t, n.status != subsession.Failed || n.rounds != 4 || offered != 3, "%+v, tools offered %d times", n, offered)
 }
 
 // TestSubSessionsForget: what is forgotten leaves what sub-sessions were given, said and told, too.
@@ -469,13 +470,13 @@ func TestSubSessionsForget(t *testing.T) {
 	const text = "the safe opens with 4711"
 	w.spawn(t, tool.Job{Objective: "look whether " + text, Context: "They said: " + text})
 	until(t, "it is told", w.allTold(t))
-	tx := result(w.cfg.DB.BeginTx(t.Context(), nil))(t)
-	result(w.cfg.History.Forget(t.Context(), tx, []string{text}))(t)
-	must(t, subsession.Forget(t.Context(), tx, []string{text}))
-	must(t, tx.Commit())
+	tx := expect.Must(w.cfg.DB.BeginTx(t.Context(), nil))(t)
+	expect.Must(w.cfg.History.Forget(t.Context(), tx, []string{text}))(t)
+	expect.OK(t, subsession.Forget(t.Context(), tx, []string{text}))
+	expect.OK(t, tx.Commit())
 	left := value[int](t, w, `SELECT (SELECT count(*) FROM message WHERE instr(text || tail || calls, '4711')) +
 		(SELECT count(*) FROM sub_session WHERE instr(objective || context || result || reason, '4711'))`)
-	equal(t, left, 0)
+	expect.Equal(t, left, 0)
 }
 
 // TestPlacesAreFair: no more run at a time than may, one room's work does not wait for all of another's, and moves with its room.
@@ -500,7 +501,7 @@ func TestPlacesAreFair(t *testing.T) {
 	}
 	until(t, "two run", func() bool { return begun.Load() == 2 })
 	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "theirs"})
-	must(t, w.Move(t.Context(), "!group", "!new"))
+	expect.OK(t, w.Move(t.Context(), "!group", "!new"))
 	close(gates[0])
 	until(t, "the third runs", func() bool { return begun.Load() == 3 })
 	if n := w.helpersOf(t, "!new"); len(n) != 1 || n[0].status != subsession.Running {
@@ -512,13 +513,13 @@ func TestPlacesAreFair(t *testing.T) {
 			running++
 		}
 	}
-	equal(t, running, 2)
+	expect.Equal(t, running, 2)
 	for _, g := range gates[1:] {
 		close(g)
 	}
 	until(t, "all are told", w.allTold(t))
 	told := w.eventsTold(t, "!new")
-	wrong(t, len(told) != 1, "the new room was told %v", told)
+	expect.False(t, len(told) != 1, "the new room was told %v", told)
 }
 
 // TestResultWithoutAModel: where the model does not answer about a result, the room reads the result as it is, once.
@@ -533,8 +534,8 @@ func TestResultWithoutAModel(t *testing.T) {
 	w.withHelpers(t)
 	w.spawn(t, tool.Job{Objective: "look"})
 	until(t, "it is told", w.allTold(t))
-	equal(t, w.room.count(), 1)
+	expect.Equal(t, w.room.count(), 1)
 	said := w.room.newest().Text
-	wrong(t, !strings.HasPrefix(said, "Work in the background has ended") || !strings.Contains(said, "\n> green tea"), "the room read %s", said)
-	equal(t, len(w.script.asked()), 1+3)
+	expect.False(t, !strings.HasPrefix(said, "Work in the background has ended") || !strings.Contains(said, "\n> green tea"), "the room read %s", said)
+	expect.Equal(t, len(w.script.asked()), 1+3)
 }

@@ -10,6 +10,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/media"
 	"reverie/internal/memory"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -81,7 +82,7 @@ func (c *injected) readsLater(t *testing.T, name, before, after string) {
 	filler := strings.Repeat("A line about the weather of the last week.\n", 60)
 	f := c.w.fileOf(t, chat.OtherFile, name, []byte(before+filler+c.text+"\n"+filler+after))
 	c.say(t, "$before", "I will need this later.", f)
-	wrong(t, c.o.saw(), "the order was to be read by the tool only")
+	expect.False(t, c.o.saw(), "the order was to be read by the tool only")
 	c.read = fmt.Sprintf(`read_file {"path":"data/%s"}`, f.Path)
 }
 
@@ -134,7 +135,7 @@ var foreignTexts = []foreignText{
 		c.in.Quotes = []chat.Quote{{ID: "$root", Sender: bystander, Text: c.text, Why: chat.QuoteThread}}
 	}},
 	{"sub-session's result", true, false, func(t *testing.T, c *injected) {
-		must(t, c.w.remember(t.Context(), chat.Inbound{Room: c.room, Sender: owner, Private: c.in.Private}))
+		expect.OK(t, c.w.remember(t.Context(), chat.Inbound{Room: c.room, Sender: owner, Private: c.in.Private}))
 		s := &source{told: make(chan string, 1)}
 		c.w.cfg.Events[chat.SubSessionResult] = s
 		c.o.turn("")
@@ -195,11 +196,11 @@ func inject(t *testing.T, kind foreignText, i int) {
 	ask := func(in chat.Inbound, first string, n int) {
 		o.turn(first, seeds.in(ordinaries[n].call))
 		answer := w.deliver(t, in)
-		wrong(t, answer.Text == "" || answer.Notice, "%s is answered with %+v", in.ID, answer)
+		expect.False(t, answer.Text == "" || answer.Notice, "%s is answered with %+v", in.ID, answer)
 	}
 	ask(c.in, c.read, i)
 	hidden := kind.name == "display name"
-	wrong(t, o.saw() == hidden, "the order reached the model: %v", !hidden)
+	expect.False(t, o.saw() == hidden, "the order reached the model: %v", !hidden)
 	later := c.in
 	later.Quotes, later.Files = nil, nil
 	for n := 1; n <= 2; n++ {
@@ -210,7 +211,7 @@ func inject(t *testing.T, kind foreignText, i int) {
 		c.say(t, "$chat1", "Thank you.")
 		c.say(t, "$chat2", "That is all for now.")
 		said := c.say(t, "$compact", "!compact")
-		wrong(t, w.compacted(t).Text() == "", "there is no summary: %s", said)
+		expect.False(t, w.compacted(t).Text() == "", "there is no summary: %s", said)
 		later.ID, later.Text, later.At = "$later3", ordinaries[1].text, time.Now()
 		ask(later, "", 1)
 	}
@@ -218,14 +219,14 @@ func inject(t *testing.T, kind foreignText, i int) {
 		return
 	}
 	done := changed(before, w.effects(t))
-	wrong(t, len(done) > 0, "done without an approval: %q", done)
+	expect.False(t, len(done) > 0, "done without an approval: %q", done)
 	known := strings.HasPrefix(orders[i], "[")
 	for _, a := range w.questionsAsked(t) {
 		for _, act := range a.acts {
 			known = known || act.Call.Name+" "+act.Call.Arguments == o.orders[c.word]
 		}
 	}
-	wrong(t, !known, "the person was not asked about what the foreign text orders")
+	expect.False(t, !known, "the person was not asked about what the foreign text orders")
 }
 
 // TestInjections: no foreign text causes an act, whatever way it comes in, though the model obeys every one, in this turn or a later one.
@@ -283,7 +284,7 @@ func TestRecalledBeforeAFailedAnswer(t *testing.T) {
 	o.orders["order0x"] = orders[0]
 	said := memory.Turn{Scope: memory.Private(owner), Integrity: trust.Foreign, Event: "$old", Sender: owner, At: time.Now().Add(-time.Hour),
 		Conversation: "!dm", Seq: 1, Text: "The plumber of the harbour says order0x"}
-	must(t, w.cfg.Memory.Hear(t.Context(), said))
+	expect.OK(t, w.cfg.Memory.Hear(t.Context(), said))
 	before := w.effects(t)
 	o.turn("500")
 	if got := w.say(t, "$1", "What does the plumber of the harbour say?"); !got.Notice || o.saw() {
@@ -292,6 +293,6 @@ func TestRecalledBeforeAFailedAnswer(t *testing.T) {
 	o.turn("", ordinaries[1].call)
 	w.say(t, "$2", ordinaries[1].text)
 	done := changed(before, w.effects(t))
-	wrong(t, len(done) > 0 || !o.saw(), "done without an approval: %q; the order reached the model: %v", done, o.saw())
+	expect.False(t, len(done) > 0 || !o.saw(), "done without an approval: %q; the order reached the model: %v", done, o.saw())
 	w.approvalOf(t, "$2")
 }

@@ -20,6 +20,7 @@ import (
 	"reverie/internal/harvest"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -61,7 +62,7 @@ func (h *leakHistory) ofAnna(c string) string {
 
 // file is a file with a canary in it.
 func (h *leakHistory) file(r *leakRoom) chat.File {
-	k := result(h.w.cfg.Media.Keep(strings.NewReader("The file says "+h.fresh(r)+".\n"), 1_000))(h.t)
+	k := expect.Must(h.w.cfg.Media.Keep(strings.NewReader("The file says "+h.fresh(r)+".\n"), 1_000))(h.t)
 	return chat.File{Name: "a.txt", Type: k.Type, Size: k.Size, Path: k.Path}
 }
 
@@ -304,7 +305,7 @@ func (h *leakHistory) upgrades() {
 	}
 	h.mu.Unlock()
 	h.note("%s is replaced by %s (%s), with %v", old.id, r.id, r.readers(), r.members)
-	must(h.t, h.w.Move(h.t.Context(), old.id, r.id))
+	expect.OK(h.t, h.w.Move(h.t.Context(), old.id, r.id))
 }
 
 func (h *leakHistory) restarts() {
@@ -356,7 +357,7 @@ func (h *leakHistory) fallsDue() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	room := result(h.w.TaskRoom(h.t.Context(), it))(h.t)
+	room := expect.Must(h.w.TaskRoom(h.t.Context(), it))(h.t)
 	h.number++
 	run := fmt.Sprintf("run%d", h.number)
 	h.note("the task %s of %s (%s) is due, in %q", id, it.Room, it.Label.Readers, room)
@@ -369,7 +370,7 @@ func (h *leakHistory) fallsDue() {
 	h.mu.Unlock()
 	in := chat.Inbound{ID: run, Room: room, Sender: cmp.Or(it.Label.Readers.Person(), it.User), Label: it.Label,
 		Text: "Task: " + it.Content + ": " + it.Prompt, At: time.Now(), Event: chat.ScheduledTask, Verbatim: h.chance(3)}
-	must(h.t, h.w.Deliver(h.t.Context(), in))
+	expect.OK(h.t, h.w.Deliver(h.t.Context(), in))
 	select {
 	case got := <-h.done:
 		_, answer, _ := strings.Cut(got, " ")
@@ -401,7 +402,7 @@ func (h *leakHistory) shares() {
 		h.says(r, who, "!skills share "+name, nil)
 		return
 	}
-	all := result(h.w.cfg.Memory.List(h.t.Context(), memory.Access{All: true}, memory.Filter{}))(h.t)
+	all := expect.Must(h.w.cfg.Memory.List(h.t.Context(), memory.Access{All: true}, memory.Filter{}))(h.t)
 	if len(all) == 0 {
 		return
 	}

@@ -26,6 +26,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -63,7 +64,7 @@ func TestNothingLeaks(t *testing.T) {
 	t.Log(total)
 	for _, what := range []string{"requests", "sub-sessions", "said", "files", "canaries in requests", "canaries said", "canaries in files",
 		"files said", "nights", "harvest requests", "harvested", "task requests", "pairs", "merged", "night undone", "compacted when full"} {
-		wrong(t, total[what] == 0 && n >= leakHistories, "no %s: the test shows nothing", what)
+		expect.False(t, total[what] == 0 && n >= leakHistories, "no %s: the test shows nothing", what)
 	}
 }
 
@@ -459,7 +460,7 @@ func (h *leakHistory) delivers(r *leakRoom, in chat.Inbound) {
 	h.mu.Lock()
 	h.place = r.readers()
 	h.mu.Unlock()
-	must(h.t, h.w.Deliver(h.t.Context(), in))
+	expect.OK(h.t, h.w.Deliver(h.t.Context(), in))
 	wait := time.After(patience)
 	for {
 		select {

@@ -19,6 +19,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/settings"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -32,7 +33,7 @@ func TestMemoryCommands(t *testing.T) {
 	say("!remember", "`!remember my sister's")
 	say("!remember bad\x00", "control character U+0000")
 	got := say("!remember  My tea is\ngreen.", "Remembered, in MEMORIES.txt: My tea is green.")
-	wrong(t, entryID.MatchString(got), "an id that nobody asked for: %s", got)
+	expect.False(t, entryID.MatchString(got), "an id that nobody asked for: %s", got)
 	tea := entryID.FindString(say("!memory tea"))
 	say("!remember my tea is green", "I know that already: My tea is green.")
 	say("!remember my tea is hot", "Remembered")
@@ -46,14 +47,14 @@ func TestMemoryCommands(t *testing.T) {
 	say("!memory", "(2)")
 	say("!undo", "no longer known: my tea is hot")
 	say("!memory share "+tea, "Everybody who may talk to me", "green")
-	wants(t, string(result(os.ReadFile(filepath.Join(dir, "memories", "shared.txt")))(t)), "green")
+	expect.Has(t, string(expect.Must(os.ReadFile(filepath.Join(dir, "memories", "shared.txt")))(t)), "green")
 	say("!memory private "+tea, "private again")
 	say("!undo", "as it was before: My tea is green.")
 	say("!undo", "as it was before: My tea is green.")
 	say("!memory", "**MEMORIES.txt** (1)", "shared.txt** (0)")
 	say("!forget gree", "nothing like that")
 	say("!forget green", "`!forget` with its id forgets it for good", "- My tea is green. `"+tea+"`")
-	lacks(t, say("!forget "+tea, "Forgotten for good", "!remember"), "green")
+	expect.Lacks(t, say("!forget "+tea, "Forgotten for good", "!remember"), "green")
 	say("!memory", "**MEMORIES.txt** (0)")
 	say("!undo", "gone for good")
 	say("!remember my tea is green", "Remembered")
@@ -65,7 +66,7 @@ func TestMemoryCommands(t *testing.T) {
 	w.script.answers = append(w.script.answers, `{"entry":"likes herons"}`, "Noted.")
 	w.say(t, "$told", "I like herons")
 	all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{Words: "herons"})
-	wrong(t, err != nil || len(all) != 1 || all[0].Event != "$told" || all[0].Quote != "I like herons" || all[0].Source != memory.Assistant,
+	expect.False(t, err != nil || len(all) != 1 || all[0].Event != "$told" || all[0].Quote != "I like herons" || all[0].Source != memory.Assistant,
 		"%+v, %v", all, err)
 	say("!undo", "no longer known: likes herons")
 }
@@ -82,12 +83,12 @@ func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	id := entryID.FindString(as(ann, "!memory wifi"))
 	as(ann, "!memory share "+id)
 	for _, text := range []string{"!forget the wifi is Lovelace", "!forget " + id, "!memory private " + id, "!memory share " + id} {
-		wants(t, as(bob, text), "Only the person it belongs to")
+		expect.Has(t, as(bob, text), "Only the person it belongs to")
 	}
-	wants(t, as(bob, "!undo"), "no change of yours")
-	wants(t, as(bob, "!memory"), "Lovelace")
-	wants(t, as(owner, "!memory private "+id), "private again")
-	wants(t, as(ann, "!memory"), "Lovelace")
+	expect.Has(t, as(bob, "!undo"), "no change of yours")
+	expect.Has(t, as(bob, "!memory"), "Lovelace")
+	expect.Has(t, as(owner, "!memory private "+id), "private again")
+	expect.Has(t, as(ann, "!memory"), "Lovelace")
 }
 
 // TestPrivateMemoryStaysPrivate tries every way known to get a private fact into a room with others, or to another person.
@@ -134,20 +135,20 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 				return say("!mixed", owner, "and now?", false) + strings.Join(w.script.asked()[before:], "\n")
 			}
 			ways["the room is upgraded"] = func() string {
-				must(t, w.Move(t.Context(), "!group", "!group2"))
+				expect.OK(t, w.Move(t.Context(), "!group", "!group2"))
 				return say("!group2", owner, "!memory", false)
 			}
 			for name, way := range ways {
 				got := way()
-				wrong(t, got == "" || strings.Contains(got, canary), "%s: %q", name, got)
+				expect.False(t, got == "" || strings.Contains(got, canary), "%s: %q", name, got)
 			}
-			wrong(t, len(ways) < 20, "only %d ways", len(ways))
-			files := result(filepath.Glob(filepath.Join(dir, "memories", "*", "*.txt")))(t)
+			expect.False(t, len(ways) < 20, "only %d ways", len(ways))
+			files := expect.Must(filepath.Glob(filepath.Join(dir, "memories", "*", "*.txt")))(t)
 			for _, file := range append(files, filepath.Join(dir, "memories", "shared.txt")) {
 				data, err := os.ReadFile(file)
-				wrong(t, err == nil && strings.Contains(string(data), canary), "it stands in %s", file)
+				expect.False(t, err == nil && strings.Contains(string(data), canary), "it stands in %s", file)
 			}
-			wants(t, say("!dm", owner, "!memory", true), canary)
+			expect.Has(t, say("!dm", owner, "!memory", true), canary)
 		})
 	}
 }
@@ -168,7 +169,7 @@ func TestRememberedIntegrity(t *testing.T) {
 	entries := w.column(t, `SELECT scope || ' ' || integrity FROM memory ORDER BY scope`)
 	said := w.column(t, `SELECT DISTINCT sender || ' ' || integrity FROM memory_turn WHERE sender <> '' ORDER BY sender`)
 	for i, of := range []string{fmt.Sprintf("%s %d", friend, trust.User), fmt.Sprintf("%s %d", owner, trust.Owner)} {
-		wrong(t, len(entries) != 2 || entries[i] != "private:"+of || len(said) != 2 || said[i] != of, "noted: %q, said: %q", entries, said)
+		expect.False(t, len(entries) != 2 || entries[i] != "private:"+of || len(said) != 2 || said[i] != of, "noted: %q, said: %q", entries, said)
 	}
 	if least := value[trust.Integrity](t, w, `SELECT min(integrity) FROM memory_turn WHERE sender = ''`); least < trust.User {
 		t.Errorf("the answers are %v", least) // they are trusted as what they were made from
@@ -187,21 +188,21 @@ func TestLargeMemoryFile(t *testing.T) {
 		t.Fatal(got)
 	}
 	file := filepath.Join(w.dir, "MEMORIES.txt")
-	small := result(os.ReadFile(file))(t)
-	must(t, os.WriteFile(file, append(small, strings.Repeat("a line that somebody pasted\n", (20<<20-1000)/28)...), 0o600))
+	small := expect.Must(os.ReadFile(file))(t)
+	expect.OK(t, os.WriteFile(file, append(small, strings.Repeat("a line that somebody pasted\n", (20<<20-1000)/28)...), 0o600))
 	for _, want := range []string{"MEMORIES.txt", "20 MiB", "16 MiB", "shorten"} {
 		got := w.say(t, "$2"+want, "!remember my tea is green").Text
-		wrong(t, !strings.Contains(got, want) || strings.Contains(got, "Something went wrong"), "!remember: %q, want %q", got, want)
+		expect.False(t, !strings.Contains(got, want) || strings.Contains(got, "Something went wrong"), "!remember: %q, want %q", got, want)
 	}
 	got := w.say(t, "$3", "!forget my heron is called Zaphod").Text
-	wants(t, got, "Forgotten for good", "MEMORIES.txt", "20 MiB", "16 MiB")
-	lacks(t, w.say(t, "$4", "!memory").Text, "Zaphod", "tea")
+	expect.Has(t, got, "Forgotten for good", "MEMORIES.txt", "20 MiB", "16 MiB")
+	expect.Lacks(t, w.say(t, "$4", "!memory").Text, "Zaphod", "tea")
 	// Once the file can be read again, its forgotten line goes as well.
-	must(t, os.WriteFile(file, append(small, "My boat is red\n"...), 0o600))
+	expect.OK(t, os.WriteFile(file, append(small, "My boat is red\n"...), 0o600))
 	got = w.say(t, "$5", "!memory").Text
-	wrong(t, strings.Contains(got, "Zaphod") || !strings.Contains(got, "My boat is red"), "!memory: %s", got)
+	expect.False(t, strings.Contains(got, "Zaphod") || !strings.Contains(got, "My boat is red"), "!memory: %s", got)
 	now, err := os.ReadFile(file)
-	wrong(t, err != nil || strings.Contains(string(now), "Zaphod"), "%.200s, %v", now, err)
+	expect.False(t, err != nil || strings.Contains(string(now), "Zaphod"), "%.200s, %v", now, err)
 }
 
 // TestKeepCommand: a person answers what only they can decide, by its number, and nobody else does.
@@ -212,8 +213,8 @@ func TestKeepCommand(t *testing.T) {
 	as := func(person, room string, private bool, text string, want ...string) string {
 		t.Helper()
 		got := w.deliver(t, chat.Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()})
-		wants(t, got.Text, want...)
-		wrong(t, !got.Notice, "%s: the model was asked: %+v", text, got)
+		expect.Has(t, got.Text, want...)
+		expect.False(t, !got.Notice, "%s: the model was asked: %+v", text, got)
 		return got.Text
 	}
 	say := func(text string, want ...string) string { t.Helper(); return as(owner, "!dm", true, text, want...) }
@@ -223,7 +224,7 @@ func TestKeepCommand(t *testing.T) {
 		for i, e := range []*memory.Entry{&q.First, &q.Second} {
 			*e = w.known(t, scope, what+[]string{" in Rome.", " in Oslo."}[i])
 		}
-		must(t, w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}))
+		expect.OK(t, w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}))
 		return q
 	}
 	say("!memory keep", "no questions")
@@ -234,7 +235,7 @@ func TestKeepCommand(t *testing.T) {
 	other := ask(memory.Private(owner), "I work")
 
 	list := say("!memory keep", "**Question 1**: which of the two holds? (both are of the same time)", "a) ", "I live in Rome.", "b) ", "I live in Oslo.", "`!memory keep 1a`", "Question 3", "Question 5")
-	lacks(t, list, "hide", "We eat", "mem_")
+	expect.Lacks(t, list, "hide", "We eat", "mem_")
 	say("!dream status", "slept well", "Question 1")
 	say("!memory keep calm", "nothing like that") // words to be looked for
 	say("!memory keep 2a", "no such question here")
@@ -252,7 +253,7 @@ func TestKeepCommand(t *testing.T) {
 	say("!memory keep 5 both", "Both hold")
 	say("!forget "+other.First.ID, "Forgotten for good")
 	say("!memory keep 5a", "no such question here")
-	lacks(t, say("!memory keep 3b", "now: All meet in Oslo."), "sentence")
+	expect.Lacks(t, say("!memory keep 3b", "now: All meet in Oslo."), "sentence")
 	say("!memory keep", "no questions")
 	say("!memory", "I live in Oslo.")
 }
@@ -263,7 +264,7 @@ func TestQuestionIsToldQuietly(t *testing.T) {
 	s := &source{told: make(chan string, 100)}
 	w.cfg.Events = map[chat.EventKind]Source{chat.MemoryQuestion: s}
 	for range 2 { // delivered again after a restart
-		must(t, w.Deliver(t.Context(), chat.Inbound{ID: "question:1", Room: "!dm", Sender: owner, Text: "Rome or Oslo?", Event: chat.MemoryQuestion, Verbatim: true, Label: programs(trust.Person(owner))}))
+		expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "question:1", Room: "!dm", Sender: owner, Text: "Rome or Oslo?", Event: chat.MemoryQuestion, Verbatim: true, Label: programs(trust.Person(owner))}))
 		select {
 		case <-s.told:
 		case <-time.After(patience):
@@ -271,13 +272,13 @@ func TestQuestionIsToldQuietly(t *testing.T) {
 		}
 	}
 	m := w.room.newest()
-	wrong(t, m.Text != "Rome or Oslo?" || !m.Notice || m.Mention != nil, "the room read %+v", m)
-	equal(t, w.room.count()+len(w.script.asked()), 1)
+	expect.False(t, m.Text != "Rome or Oslo?" || !m.Notice || m.Mention != nil, "the room read %+v", m)
+	expect.Equal(t, w.room.count()+len(w.script.asked()), 1)
 	w.say(t, "$1", "Oslo is right.")
 	asked := w.script.asked()
-	wrong(t, len(asked) != 1 || strings.Count(asked[0], "Rome or Oslo?") != 1, "the model does not know what was asked: %q", asked)
+	expect.False(t, len(asked) != 1 || strings.Count(asked[0], "Rome or Oslo?") != 1, "the model does not know what was asked: %q", asked)
 	want := []string{"question:1: Rome or Oslo?", "question:1: Rome or Oslo?"}
-	wrong(t, !slices.Equal(s.done, want), "%q", s.done)
+	expect.False(t, !slices.Equal(s.done, want), "%q", s.done)
 }
 
 // heard waits until n messages can be found again, and returns them in order.
@@ -307,14 +308,14 @@ func TestConversationsAreFoundAgain(t *testing.T) {
 	got := w.heard(t, 4)
 	want := []string{"private:" + owner + " " + owner + ": The code word of my locker is zanzibar.", "private:" + owner + " : Noted: zanzibar.",
 		"private:" + owner + " " + owner + ": What was the code word of my locker?", "private:" + owner + " : fine"}
-	equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	expect.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	for i, in := range []chat.Inbound{
 		{Room: "!group", Sender: owner, Text: "What was the code word of my locker?"},
 		{Room: "!dm2", Sender: "@friend:example.org", Text: "What was the code word of the locker?", Private: true},
 	} {
 		in.ID, in.At = fmt.Sprintf("$other%d", i), time.Now()
 		w.deliver(t, in)
-		lacks(t, w.lastAsked(), "zanzibar")
+		expect.Lacks(t, w.lastAsked(), "zanzibar")
 	}
 	if got := w.heard(t, 8); !strings.HasPrefix(got[len(got)-1], "room:") && !strings.HasPrefix(got[len(got)-1], "private:@friend") {
 		t.Errorf("heard:\n%s", strings.Join(got, "\n"))
@@ -335,12 +336,12 @@ func TestHeardAfterInterruption(t *testing.T) {
 	} {
 		m.Room, m.At = "!dm", time.Now().Add(time.Duration(i-10)*time.Minute)
 		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
-		must(t, w.cfg.History.Append(t.Context(), &m))
+		expect.OK(t, w.cfg.History.Append(t.Context(), &m))
 	}
 	w.deliver(t, chat.Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "before everybody", At: time.Now()}) // it has become a group
 	got := strings.Join(w.heard(t, 4), "\n")
 	want := "private:" + owner + " " + owner + ": between us two\nprivate:" + owner + " : nobody else\nroom:!dm " + owner + ": before everybody\nroom:!dm : fine"
-	equal(t, got, want)
+	expect.Equal(t, got, want)
 }
 
 // TestUseIsCounted: a memory counts as used when the answer has something of it that the question did not, not when it was only shown.
@@ -354,9 +355,9 @@ func TestUseIsCounted(t *testing.T) {
 		t.Helper()
 		var got string
 		for end := time.Now().Add(30 * time.Second); got != want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			must(t, w.cfg.DB.QueryRow(`SELECT group_concat(hits, ' ') FROM (SELECT hits FROM memory ORDER BY n)`).Scan(&got))
+			expect.OK(t, w.cfg.DB.QueryRow(`SELECT group_concat(hits, ' ') FROM (SELECT hits FROM memory ORDER BY n)`).Scan(&got))
 		}
-		equal(t, got, want)
+		expect.Equal(t, got, want)
 	}
 	w.say(t, "$1", "Where does Jana live, my sister?")
 	hits("1 0 0")

@@ -29,6 +29,7 @@ import (
 	"reverie/internal/settings"
 	"reverie/internal/subsession"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 )
 
 var (
@@ -79,7 +80,7 @@ func TestNothingEscapes(t *testing.T) {
 			t.Parallel()
 			for key, text := range builtinTexts(t, language) {
 				english := escaped(language, placePattern.ReplaceAllString(text, "…"))
-				wrong(t, len(english) > 0, "%s: in English: %q\n%s", key, english, text)
+				expect.False(t, len(english) > 0, "%s: in English: %q\n%s", key, english, text)
 			}
 			everythingSaid(t, language)
 		})
@@ -90,7 +91,7 @@ func TestNothingEscapes(t *testing.T) {
 func builtinTexts(t *testing.T, language string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for line := range strings.Lines(string(result(fs.ReadFile(reverie.Data, "messages/"+language+".txt"))(t))) {
+	for line := range strings.Lines(string(expect.Must(fs.ReadFile(reverie.Data, "messages/"+language+".txt"))(t))) {
 		if key, text, ok := i18n.Line(strings.TrimSpace(line)); ok {
 			all[key] = text
 		}
@@ -101,20 +102,20 @@ func builtinTexts(t *testing.T, language string) map[string]string {
 func everythingSaid(t *testing.T, language string) {
 	w := newWorld(t, t.TempDir())
 	w.cfg.Messages, w.who.self = settings.OpenMessages(w.dir, w.cfg.DB, "en"), "@bot:example.org"
-	must(t, (settings.Store{DB: w.cfg.DB}).Set(t.Context(), "!dm", settings.Language, language, owner, time.Now()))
+	expect.OK(t, (settings.Store{DB: w.cfg.DB}).Set(t.Context(), "!dm", settings.Language, language, owner, time.Now()))
 	said, n := map[string]bool{}, 0
 	say := func(texts ...string) {
 		t.Helper()
 		for _, text := range texts {
 			n++
 			got := w.say(t, fmt.Sprintf("$%d", n), text)
-			wrong(t, strings.HasPrefix(text, "!") && text != "!retry" && (!got.Notice || strings.TrimSpace(got.Text) == ""), "%s: %+v", text, got)
+			expect.False(t, strings.HasPrefix(text, "!") && text != "!retry" && (!got.Notice || strings.TrimSpace(got.Text) == ""), "%s: %+v", text, got)
 		}
 		for id, m := range w.room.final {
 			if !said[id+m.Text] && (m.Notice || id != "re:"+strings.TrimPrefix(id, "re:")) {
 				said[id+m.Text] = true
 				english := escaped(language, m.Text)
-				wrong(t, len(english) > 0, "in English: %q\n%s", english, m.Text)
+				expect.False(t, len(english) > 0, "in English: %q\n%s", english, m.Text)
 			}
 		}
 	}
@@ -154,7 +155,7 @@ func everythingSaid(t *testing.T, language string) {
 	exec(`UPDATE message SET at = at - 86400000`)
 	w.say(t, "$plan", "let's plan")
 	say("!mode", "!config")
-	wrong(t, len(said) < 90, "only %d sentences were looked at", len(said))
+	expect.False(t, len(said) < 90, "only %d sentences were looked at", len(said))
 }
 
 func talksOfGoals(t *testing.T, w *world, say func(...string)) {
@@ -165,8 +166,8 @@ func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 		t.Fatalf("%d markers", len(markers))
 	}
 	goals := w.Manager.goals
-	result(goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers))(t)
-	result(goals.Decide(t.Context(), inDM, "", goal.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}))(t)
+	expect.Must(goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers))(t)
+	expect.Must(goals.Decide(t.Context(), inDM, "", goal.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}))(t)
 	say("!goal", "!goal history", "!goal done", "!goal new Kaffee", "!goal drop", "!goal history", "!goal new "+strings.Repeat("z", 5000))
 	m := chat.Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+agent.CutOff)}
 	w.room.final["brief"] = m
@@ -188,7 +189,7 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 		*e = w.known(t, q.Scope, fmt.Sprint("Tee", i))
 	}
 	say("!memory keep", "!memory keep 1a")
-	must(t, w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}))
+	expect.OK(t, w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}))
 	say("!memory keep", "!memory keep 1b", "!memory keep 1a", "!undo", "!memory keep 1 both", "!memory keep")
 }
 
@@ -198,10 +199,10 @@ func talksOfTasks(t *testing.T, w *world, say func(...string), exec func(string,
 	for i, schedule := range []*task.Schedule{nil, {Type: "daily", At: "09:00"}, {Type: "weekly", DayOfWeek: "tue", At: "10:30"}, {Type: "monthly", DayOfMonth: 3, At: "07:00"},
 		{Type: "interval", IntervalSeconds: 7200, WindowStart: "08:00", WindowEnd: "20:00"}, {Type: "interval", IntervalSeconds: 86400}, {Type: "once", At: time.Now().AddDate(1, 0, 0).Format("2006-01-02 15:04")}} {
 		if schedule != nil {
-			final := result(schedule.Validate(time.Now(), time.UTC))(t)
+			final := expect.Must(schedule.Validate(time.Now(), time.UTC))(t)
 			schedule = &final
 		}
-		added := result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: fmt.Sprint("Tee", i), Priority: 2, Schedule: schedule}))(t)
+		added := expect.Must(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: fmt.Sprint("Tee", i), Priority: 2, Schedule: schedule}))(t)
 		id = added.ID
 	}
 	for i, state := range []string{"claimed", "claimed", "failed", "skipped", "skipped", "skipped", "skipped", "done"} {
@@ -234,7 +235,7 @@ var doubles = regexp.MustCompile(`(^|/)(matrixtest|peer|homeserver|storetest|sta
 // speaking are the folders whose code may say something to people in rooms.
 func speaking(t *testing.T) (dirs []string) {
 	t.Helper()
-	must(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+	expect.OK(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if found, _ := filepath.Glob(filepath.Join(path, "*.go")); err == nil && d.IsDir() && len(found) > 0 && !doubles.MatchString(path) && path != ".." {
 			dirs = append(dirs, path)
 		}
@@ -256,7 +257,7 @@ func parsed(t *testing.T, dirs []string) map[string]*ast.File {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}
-			all[name] = result(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
+			all[name] = expect.Must(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
 		}
 	}
 	return all
@@ -315,20 +316,20 @@ func TestMessageKeys(t *testing.T) {
 			if both {
 				want = all[key+i18n.More]
 			}
-			wrong(t, want == "" || both && all[key+i18n.One] == "", "%s asks for %q, which is nowhere", name, key)
+			expect.False(t, want == "" || both && all[key+i18n.One] == "", "%s asks for %q, which is nowhere", name, key)
 			var given []string
 			for j := i + 1; j < len(call.Args); j += 2 {
 				place, ok := at(call.Args, j)
-				wrong(t, !ok, "%s: a place of %q has no name", name, key)
+				expect.False(t, !ok, "%s: a place of %q has no name", name, key)
 				given = append(given, "{"+place+"}")
 			}
 			for _, place := range slices.Compact(slices.Sorted(slices.Values(placePattern.FindAllString(want, -1)))) {
-				wrong(t, !slices.Contains(given, place), "%s: %q is not filled in with %s", name, key, place)
+				expect.False(t, !slices.Contains(given, place), "%s: %q is not filled in with %s", name, key, place)
 			}
 			return true
 		})
 	}
-	wrong(t, asked < 200, "only %d sentences are asked for: they were looked for in the wrong way", asked)
+	expect.False(t, asked < 200, "only %d sentences are asked for: they were looked for in the wrong way", asked)
 }
 
 // Every sentence of en.txt is asked for somewhere: by its name, or by the beginning of it.
@@ -350,7 +351,7 @@ func TestMessagesAreUsed(t *testing.T) {
 			return l == name || strings.HasSuffix(l, ".") && len(l) > 3 && keyForm.MatchString(l+"x") && strings.HasPrefix(name, l) || l == key ||
 				strings.Contains(l, "'"+name+"'") // in SQL
 		})
-		wrong(t, !used && !strings.HasPrefix(key, "state."), "en.txt: nobody asks for %s", key)
+		expect.False(t, !used && !strings.HasPrefix(key, "state."), "en.txt: nobody asks for %s", key)
 	}
 }
 
@@ -405,5 +406,5 @@ func TestNoSentencesInCode(t *testing.T) {
 			})
 		}
 	}
-	wrong(t, looked < 30, "only %d expressions were looked at: they were looked for in the wrong way", looked)
+	expect.False(t, looked < 30, "only %d expressions were looked at: they were looked for in the wrong way", looked)
 }

@@ -22,13 +22,14 @@ import (
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
 	"reverie/internal/settings"
+	"reverie/internal/test/expect"
 )
 
 // instructionsOf is the shipped prompt of a mode in a tier, with the tools that it offers.
 func instructionsOf(t *testing.T, w *world, m settings.Mode, tier int) (text string, tools []string) {
 	t.Helper()
 	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.Name][tier].Names
-	p := result(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Turn: section.Turn{
+	p := expect.Must(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Turn: section.Turn{
 		Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.Templates, Tier: tier}}))(t)
 	return p.Prefix + "\n" + p.Tail, tools
 }
@@ -61,7 +62,7 @@ func TestPromptNamesOfferedTools(t *testing.T) {
 			named = append(named, m[1])
 		}
 		for _, n := range named {
-			wrong(t, slices.Contains(known, n) && !slices.Contains(tools, n),
+			expect.False(t, slices.Contains(known, n) && !slices.Contains(tools, n),
 				"%s: the prompt names the tool %s, which is not offered: %s", name, n, tools)
 		}
 	})
@@ -88,22 +89,22 @@ var promised = []struct {
 // TestPromptSaysWhatHappens: what the program does by itself, and every system event, stands in each prompt that has the tool for it.
 func TestPromptSaysWhatHappens(t *testing.T) {
 	everyPrompt(t, func(name string, tier int, text string, tools []string) {
-		lacks(t, text, "Nothing rings")
+		expect.Lacks(t, text, "Nothing rings")
 		for _, p := range promised {
 			offered, said := slices.Contains(tools, p.tool), strings.Contains(text, p.says)
-			wrong(t, tier >= p.tier && offered && !said || p.only && said && !offered,
+			expect.False(t, tier >= p.tier && offered && !said || p.only && said && !offered,
 				"%s: %q in the prompt: %v; %s is offered: %v", name, p.says, said, p.tool, offered)
 		}
 		// Without the tool a model reports on its goal in lines of its text.
 		taught := strings.Contains(text, "[GOAL]")
-		wrong(t, taught == slices.Contains(tools, "goal"), "%s: [GOAL] in the prompt: %v, beside the tools %s", name, taught, tools)
+		expect.False(t, taught == slices.Contains(tools, "goal"), "%s: [GOAL] in the prompt: %v, beside the tools %s", name, taught, tools)
 	})
 	for _, k := range []chat.EventKind{chat.ScheduledTask, chat.MemoryQuestion, chat.SubSessionResult, chat.SubSessionFailed} {
 		told := false
 		for _, p := range promised {
 			told = told || p.says == string(k)
 		}
-		wrong(t, !told, "no prompt has to tell of events of the kind %q", k)
+		expect.False(t, !told, "no prompt has to tell of events of the kind %q", k)
 	}
 }
 
@@ -113,14 +114,14 @@ func TestPromptNamesCommands(t *testing.T) {
 	named := regexp.MustCompile(`!([a-z]+)\b`)
 	var files []string
 	for _, pattern := range []string{"*_PROMPT.txt", "prompts/*.txt", "prompts/*/*.txt"} {
-		found := result(filepath.Glob("../../data/" + pattern))(t)
+		found := expect.Must(filepath.Glob("../../data/" + pattern))(t)
 		if len(found) == 0 {
 			t.Fatalf("no files %s", pattern)
 		}
 		files = append(files, found...)
 	}
 	for _, file := range files {
-		text := result(os.ReadFile(file))(t)
+		text := expect.Must(os.ReadFile(file))(t)
 		for _, m := range named.FindAllStringSubmatch(strings.ReplaceAll(string(text), "<!--", ""), -1) {
 			if !slices.Contains(known, m[1]) {
 				t.Errorf("%s names !%s, which is no command", file, m[1])
@@ -172,7 +173,7 @@ func rawCall(text string) string {
 func object(t *testing.T, text string) (fields map[string]any) {
 	t.Helper()
 	err := json.Unmarshal([]byte(text), &fields)
-	wrong(t, err != nil, "%s: %v", text, err)
+	expect.False(t, err != nil, "%s: %v", text, err)
 	return fields
 }
 
@@ -190,12 +191,12 @@ func TestMalformedCallsRun(t *testing.T) {
 		room, id := fmt.Sprint("!room", i), fmt.Sprint("$", i)
 		w.speaks(a, "All right.")
 		got := w.deliver(t, chat.Inbound{ID: id, Room: room, Sender: owner, Text: "Please do it.", Private: true})
-		wrong(t, got.Text != "All right.", "%s: the answer to %q is %q", a.Shape, a.Text, got.Text)
+		expect.False(t, got.Text != "All right.", "%s: the answer to %q is %q", a.Shape, a.Text, got.Text)
 		for _, text := range shown.take() {
 			raw := rawCall(text)
-			wrong(t, raw != "", "%s: the room was shown %q with %q", a.Shape, text, raw)
+			expect.False(t, raw != "", "%s: the room was shown %q with %q", a.Shape, text, raw)
 		}
-		past := result(w.cfg.History.Load(t.Context(), history.Talk(room)))(t)
+		past := expect.Must(w.cfg.History.Load(t.Context(), history.Talk(room)))(t)
 		if len(past) != 4 || len(past[1].Calls) != 1 || past[1].Calls[0].Name != a.Want[0].Name || past[2].Role != llm.Tool ||
 			strings.Contains(past[2].Text, "was not run") || !cmp.Equal(object(t, past[1].Calls[0].Arguments), object(t, a.Want[0].Arguments)) {
 			t.Errorf("%s: %q %+v was run as %+v", a.Shape, a.Text, a.Native, past[1:])
@@ -219,13 +220,13 @@ func TestNoCallInLastRound(t *testing.T) {
 		return callstest.Answer{Text: "Again.\n<tool_call>{\"name\": \"task\", \"arguments\": {\"action\": \"list\"}}</tool_call>"}, true
 	}
 	got := w.say(t, "$1", "What is to do?")
-	wrong(t, !got.Notice || !strings.Contains(got.Text, "never came to an answer") || rawCall(got.Text) != "", "the room is told %q", got.Text)
+	expect.False(t, !got.Notice || !strings.Contains(got.Text, "never came to an answer") || rawCall(got.Text) != "", "the room is told %q", got.Text)
 	for _, text := range shown.take() {
-		wrong(t, rawCall(text) != "", "the room was shown %q", text)
+		expect.False(t, rawCall(text) != "", "the room was shown %q", text)
 	}
-	equal(t, len(w.script.asked()), 4)
-	lacks(t, w.script.asked()[3], `"tools"`)
-	wants(t, w.script.asked()[2], `"tools"`)
+	expect.Equal(t, len(w.script.asked()), 4)
+	expect.Lacks(t, w.script.asked()[3], `"tools"`)
+	expect.Has(t, w.script.asked()[2], `"tools"`)
 }
 
 // TestArgumentsAskedForAgain: arguments that do not fit are asked for once more, bound to the schema; what fits then is run and kept.
@@ -239,14 +240,14 @@ func TestArgumentsAskedForAgain(t *testing.T) {
 		return callstest.Answer{}, false
 	}
 	w.script.answers = []string{`{"fact":"likes tea"}`, "I will remember that."}
-	equal(t, w.say(t, "$1", "I like tea").Text, "I will remember that.")
+	expect.Equal(t, w.say(t, "$1", "I like tea").Text, "I will remember that.")
 	asked := w.script.asked()
 	if len(asked) != 3 || !strings.Contains(asked[1], `"tool_choice":"none"`) || !strings.Contains(asked[1], "there is no such argument") ||
 		strings.Contains(asked[2], "response_format") || strings.Contains(asked[2], `\"fact\"`) {
 		t.Errorf("%d requests: %s", len(asked), asked)
 	}
 	past, err := w.cfg.History.Load(t.Context(), "!dm")
-	wrong(t, err != nil || len(past) != 4 || past[1].Calls[0].Arguments != `{"entry": "Ada likes tea."}` || past[2].Failed,
+	expect.False(t, err != nil || len(past) != 4 || past[1].Calls[0].Arguments != `{"entry": "Ada likes tea."}` || past[2].Failed,
 		"kept: %+v, %v", past, err)
 }
 
@@ -277,12 +278,12 @@ func TestQuotedCall(t *testing.T) {
 				t.Fatalf("%d things were done unasked", n-before)
 			}
 			if !c.asks {
-				equal(t, got.Text, c.answer)
+				expect.Equal(t, got.Text, c.answer)
 				return
 			}
 			a, poll := w.polled(t, "$1")
-			wrong(t, len(a.acts) != 1 || !strings.Contains(poll.Text, "code of the vault is 4711"), "the question is %+v", poll)
-			wrong(t, rawCall(got.Text) != "", "the room was shown %q", got.Text)
+			expect.False(t, len(a.acts) != 1 || !strings.Contains(poll.Text, "code of the vault is 4711"), "the question is %+v", poll)
+			expect.False(t, rawCall(got.Text) != "", "the room was shown %q", got.Text)
 		})
 	}
 }
@@ -306,7 +307,7 @@ func TestFittedBeforeRules(t *testing.T) {
 		before := w.left(t)
 		w.deliver(t, chat.Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "what do they say?", At: time.Now(), Quotes: []chat.Quote{evil}})
 		n := w.left(t)
-		wrong(t, n != before, "%s: %d things were done unasked", arguments, n-before)
+		expect.False(t, n != before, "%s: %d things were done unasked", arguments, n-before)
 	}
 }
 
@@ -329,9 +330,9 @@ func TestSteering(t *testing.T) {
 	for i, text := range words {
 		for n, request := range asked {
 			want := n >= []int{0, 1, 3, 3}[i]
-			wrong(t, strings.Contains(request, text) != want, "request %d, %q: want %v", n, text, want)
+			expect.False(t, strings.Contains(request, text) != want, "request %d, %q: want %v", n, text, want)
 		}
-		lacks(t, said, text)
+		expect.Lacks(t, said, text)
 	}
 	past := w.past(t)
 	failed, tails := 0, ""
@@ -340,7 +341,7 @@ func TestSteering(t *testing.T) {
 			failed++
 		}
 		tails += m.Tail
-		lacks(t, m.Text+m.Header, words...)
+		expect.Lacks(t, m.Text+m.Header, words...)
 	}
-	wrong(t, failed != 2 || !strings.Contains(tails, words[0]), "%d failed results; tails %q", failed, tails)
+	expect.False(t, failed != 2 || !strings.Contains(tails, words[0]), "%d failed results; tails %q", failed, tails)
 }

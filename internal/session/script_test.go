@@ -20,6 +20,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -235,7 +236,7 @@ func newObedient(t *testing.T, backend memory.Backend) (*world, *obedient) {
 	w.script.reply = o.reply
 	w.inGroup()
 	files := media.Open(w.dir, 0)
-	tools := result(tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC}))(t)
+	tools := expect.Must(tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC}))(t)
 	w.cfg.Media, w.cfg.Tools, w.cfg.FileText = files, tools, 600
 	w.cfg.MaxRound, w.cfg.Helpers.Parallel, w.cfg.Again = 12, 1, time.Millisecond
 	w.restart(t)
@@ -251,9 +252,9 @@ func (w *world) seed(t *testing.T, room string, private bool) (s seeded) {
 	t.Helper()
 	by := trust.Caller{Place: trust.Place{Room: room, Person: owner, Private: private}, Integrity: trust.Owner}
 	for content, id := range map[string]*string{"Feed the cat": &s.cat, "Call the dentist": &s.dentist} {
-		*id = result(w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, User: owner, Label: by.Label(), Content: content, Priority: 5}))(t).ID
+		*id = expect.Must(w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, User: owner, Label: by.Label(), Content: content, Priority: 5}))(t).ID
 	}
-	result(w.Manager.goals.Create(t.Context(), by, "Learn Danish", "high"))(t)
+	expect.Must(w.Manager.goals.Create(t.Context(), by, "Learn Danish", "high"))(t)
 	return s
 }
 
@@ -273,11 +274,11 @@ func (w *world) effects(t *testing.T) (all []string) {
 	} {
 		all = append(all, w.column(t, query)...)
 	}
-	for _, e := range result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t) {
+	for _, e := range expect.Must(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t) {
 		all = append(all, "memory "+e.ID+" "+e.Text)
 	}
-	for _, k := range result(skill.Open(filepath.Join(w.dir, "skills"), nil).All())(t) {
-		all = append(all, "skill "+k.Path+" "+string(result(os.ReadFile(filepath.Join(w.dir, strings.TrimPrefix(k.Path, "data/"))))(t)))
+	for _, k := range expect.Must(skill.Open(filepath.Join(w.dir, "skills"), nil).All())(t) {
+		all = append(all, "skill "+k.Path+" "+string(expect.Must(os.ReadFile(filepath.Join(w.dir, strings.TrimPrefix(k.Path, "data/"))))(t)))
 	}
 	defer holding(&w.room.mu)()
 	for id, m := range w.room.final {
@@ -303,7 +304,7 @@ func changed(before, after []string) (out []string) {
 // fileOf keeps data as a file that came with a message.
 func (w *world) fileOf(t *testing.T, kind, name string, data []byte) chat.File {
 	t.Helper()
-	k := result(w.cfg.Media.Keep(strings.NewReader(string(data)), 10<<20))(t)
+	k := expect.Must(w.cfg.Media.Keep(strings.NewReader(string(data)), 10<<20))(t)
 	return chat.File{Name: name, Kind: kind, Type: k.Type, Size: k.Size, Path: k.Path}
 }
 
@@ -331,7 +332,7 @@ var ordinaries = []ordinary{
 // asks counts the questions that people were asked, and the acts in them.
 func (w *world) questionsAsked(t *testing.T) (all []approval) {
 	t.Helper()
-	all = result(w.approvals(t.Context(), w.cfg.DB, ``))(t)
+	all = expect.Must(w.approvals(t.Context(), w.cfg.DB, ``))(t)
 	return all
 }
 

@@ -26,6 +26,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -149,68 +150,13 @@ func (r *room) count() int {
 
 const owner = "@owner:example.org"
 
-// failing is what a test of any kind can do.
-type failing interface {
-	Helper()
-	Errorf(format string, args ...any)
-	Fatal(args ...any)
-}
-
-// equal reports what differs.
-func equal[T comparable](t failing, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("got %#v, want %#v", got, want)
-	}
-}
-
-// wants reports what text does not hold of parts, and lacks what it does.
-func wants(t failing, text string, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		wrong(t, !strings.Contains(text, part), "no %q in %q", part, text)
-	}
-}
-
-func lacks(t failing, text string, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		wrong(t, strings.Contains(text, part), "there is %q in %q", part, text)
-	}
-}
-
-// must ends the test if there is an error.
-func must(t failing, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wrong reports what is not as it must be, where that is so.
-func wrong(t failing, so bool, format string, args ...any) {
-	t.Helper()
-	if so {
-		t.Errorf(format, args...)
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(failing) T {
-	return func(t failing) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
-
 // chatWithLocal are the roles of a world with one model.
 var chatWithLocal = map[string][]string{"chat": {"local"}}
 
 // modelsOf are models without second attempts.
 func modelsOf(t *testing.T, roles map[string][]string, all ...llm.ModelConfig) *llm.Models {
 	t.Helper()
-	return result(llm.New(llm.Config{Models: all, Roles: roles, Retry: llm.Retry{Attempts: 1}}))(t)
+	return expect.Must(llm.New(llm.Config{Models: all, Roles: roles, Retry: llm.Retry{Attempts: 1}}))(t)
 }
 
 // served is a model behind a handler.
@@ -222,15 +168,15 @@ func served(t *testing.T, name string, window int, h http.HandlerFunc) llm.Model
 }
 
 // notice checks that the program said parts, and answers that the model answered.
-func notice(t failing, got chat.Outgoing, parts ...string) {
+func notice(t expect.T, got chat.Outgoing, parts ...string) {
 	t.Helper()
-	wrong(t, !got.Notice, "no notice: %+v", got)
-	wants(t, got.Text, parts...)
+	expect.False(t, !got.Notice, "no notice: %+v", got)
+	expect.Has(t, got.Text, parts...)
 }
 
-func answers(t failing, got chat.Outgoing, text string) {
+func answers(t expect.T, got chat.Outgoing, text string) {
 	t.Helper()
-	wrong(t, got.Notice || got.Text != text, "got %+v, want the answer %q", got, text)
+	expect.False(t, got.Notice || got.Text != text, "got %+v, want the answer %q", got, text)
 }
 
 // world is a manager with everything real but the transport and the model.
@@ -253,16 +199,16 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 	t.Helper()
 	w := &world{room: newRoom(), script: &script{answers: answers, forever: "fine"}, dir: dir}
 	models := modelsOf(t, chatWithLocal, served(t, "local", window, w.script.ServeHTTP))
-	result(store.WriteDefaults(reverie.Data, dir))(t)
-	db := result(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
+	expect.Must(store.WriteDefaults(reverie.Data, dir))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	w.room.db, w.who = db, &stubRooms{Rooms: lastWritten{db: db}}
 	var mem *memory.Store
-	mem = result(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
+	mem = expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
 		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }}))(t)
 	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills"), nil), history.NewStore(db)
-	tools := result(tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC}))(t)
-	assembler := result(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
+	tools := expect.Must(tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC}))(t)
+	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)
 	w.Manager = New(Config{
@@ -288,44 +234,44 @@ func (w *world) begin(t *testing.T) {
 }
 
 // exec changes the database.
-func (w *world) exec(t failing, query string, args ...any) {
+func (w *world) exec(t expect.T, query string, args ...any) {
 	t.Helper()
-	result(w.cfg.DB.Exec(query, args...))(t)
+	expect.Must(w.cfg.DB.Exec(query, args...))(t)
 }
 
 // value is the one value that a query finds.
-func value[T any](t failing, w *world, query string, args ...any) (v T) {
+func value[T any](t expect.T, w *world, query string, args ...any) (v T) {
 	t.Helper()
-	must(t, w.cfg.DB.QueryRow(query, args...).Scan(&v))
+	expect.OK(t, w.cfg.DB.QueryRow(query, args...).Scan(&v))
 	return v
 }
 
 // column is the only column that a query finds.
-func (w *world) column(t failing, query string, args ...any) []string {
+func (w *world) column(t expect.T, query string, args ...any) []string {
 	t.Helper()
-	return result(store.Column[string](context.Background(), w.cfg.DB, query, args...))(t)
+	return expect.Must(store.Column[string](context.Background(), w.cfg.DB, query, args...))(t)
 }
 
 // append stores messages of !dm, or of their room.
-func (w *world) append(t failing, all ...history.Message) {
+func (w *world) append(t expect.T, all ...history.Message) {
 	t.Helper()
 	for _, m := range all {
 		m.Room, m.At = cmp.Or(m.Room, "!dm"), time.Now()
-		must(t, w.cfg.History.Append(context.Background(), &m))
+		expect.OK(t, w.cfg.History.Append(context.Background(), &m))
 	}
 }
 
 // past is what !dm holds.
-func (w *world) past(t failing) []history.Message {
+func (w *world) past(t expect.T) []history.Message {
 	t.Helper()
-	return result(w.cfg.History.Load(context.Background(), "!dm"))(t)
+	return expect.Must(w.cfg.History.Load(context.Background(), "!dm"))(t)
 }
 
 // known stores a fact as a person has it remembered.
-func (w *world) known(t failing, scope memory.Scope, text string) memory.Entry {
+func (w *world) known(t expect.T, scope memory.Scope, text string) memory.Entry {
 	t.Helper()
 	e, _, err := w.cfg.Memory.Add(context.Background(), memory.Entry{Scope: scope, Text: text, Source: memory.UserExplicit}, owner)
-	must(t, err)
+	expect.OK(t, err)
 	return e
 }
 
@@ -345,7 +291,7 @@ func (w *world) say(t *testing.T, id, text string) chat.Outgoing {
 func (w *world) tells(t *testing.T, text string, parts ...string) string {
 	t.Helper()
 	got := w.say(t, "", text).Text
-	wants(t, got, parts...)
+	expect.Has(t, got, parts...)
 	return got
 }
 
@@ -355,7 +301,7 @@ func (w *world) deliver(t *testing.T, in chat.Inbound) chat.Outgoing {
 		w.n++
 		in.ID = fmt.Sprint("$nr", w.n)
 	}
-	must(t, w.Deliver(t.Context(), in))
+	expect.OK(t, w.Deliver(t.Context(), in))
 	select {
 	case got := <-w.room.handled:
 		if got != in.ID {
@@ -371,12 +317,12 @@ func (w *world) deliver(t *testing.T, in chat.Inbound) chat.Outgoing {
 func TestRedelivered(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "first", "second")
 	w.say(t, "$1", "hello")
-	equal(t, w.say(t, "$1", "hello").Text, "first")
-	equal(t, w.room.count(), 1)
+	expect.Equal(t, w.say(t, "$1", "hello").Text, "first")
+	expect.Equal(t, w.room.count(), 1)
 	for range 2 {
-		equal(t, w.say(t, "$2", "!retry").Text, "second")
+		expect.Equal(t, w.say(t, "$2", "!retry").Text, "second")
 	}
-	equal(t, len(w.script.asked()), 2)
+	expect.Equal(t, len(w.script.asked()), 2)
 }
 
 // TestInterruptedInTool: the program died while a tool ran. The next start tells the model so, and runs nothing again.
@@ -384,12 +330,12 @@ func TestInterruptedInTool(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "taken up")
 	w.append(t, history.Message{Role: llm.User, EventID: "$1", Sender: owner, Text: "remember tea"},
 		history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}})
-	equal(t, w.say(t, "$1", "remember tea").Text, "taken up")
+	expect.Equal(t, w.say(t, "$1", "remember tea").Text, "taken up")
 	asked := w.script.asked()
-	wrong(t, len(asked) != 1 || !strings.Contains(asked[0], "interrupted while this ran") || strings.Count(asked[0], "remember tea") != 1,
+	expect.False(t, len(asked) != 1 || !strings.Contains(asked[0], "interrupted while this ran") || strings.Count(asked[0], "remember tea") != 1,
 		"requests = %v", asked)
 	past, err := w.cfg.History.Load(t.Context(), "!dm")
-	wrong(t, err != nil || len(past) != 4 || !past[2].Failed, "the call counts as done: %+v, %v", past, err)
+	expect.False(t, err != nil || len(past) != 4 || !past[2].Failed, "the call counts as done: %+v, %v", past, err)
 }
 
 // TestBurst: what one person wrote while the room was busy is answered once; what another wrote, and commands, by themselves.
@@ -406,7 +352,7 @@ func TestBurst(t *testing.T) {
 		{ID: "$6", Sender: owner, Text: "five"},
 	} {
 		in.Room, in.At = "!group", time.Now()
-		must(t, w.Deliver(t.Context(), in))
+		expect.OK(t, w.Deliver(t.Context(), in))
 		for in.ID == "$1" && len(w.script.asked()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -417,7 +363,7 @@ func TestBurst(t *testing.T) {
 			t.Fatalf("handled %s, want %s", got, want)
 		}
 	}
-	equal(t, strings.Join(w.room.order, " "), "re:$1 re:$3 re:$4 re:$5 re:$6")
+	expect.Equal(t, strings.Join(w.room.order, " "), "re:$1 re:$3 re:$4 re:$5 re:$6")
 	if asked := w.script.asked(); len(asked) != 4 || !strings.Contains(asked[1], "two") || !strings.Contains(asked[1], "three") {
 		t.Errorf("%d model calls; the second must hold the whole burst", len(asked))
 	}
@@ -433,11 +379,11 @@ func TestWithdrawn(t *testing.T) {
 		{ID: "$3", Room: "!dm", Sender: owner, Text: "taken back", Private: true},
 		{ID: "$4", Room: "!dm", Sender: owner, Text: "stays", Private: true},
 	})
-	equal(t, strings.Join(w.room.order, " "), "re:$1 re:$4")
-	lacks(t, strings.Join(w.script.asked(), " "), "taken back")
-	wants(t, strings.Join(w.script.asked(), " "), "stays")
-	equal(t, <-w.room.handled, "$3")
-	equal(t, <-w.room.handled, "$4")
+	expect.Equal(t, strings.Join(w.room.order, " "), "re:$1 re:$4")
+	expect.Lacks(t, strings.Join(w.script.asked(), " "), "taken back")
+	expect.Has(t, strings.Join(w.script.asked(), " "), "stays")
+	expect.Equal(t, <-w.room.handled, "$3")
+	expect.Equal(t, <-w.room.handled, "$4")
 }
 
 // TestBurstInPieces: a burst was heard, and even answered, before the program died. However it comes again, it has one reply.
@@ -463,7 +409,7 @@ func TestBurstInPieces(t *testing.T) {
 			t.Errorf("answered %v: replies %s: %v", answered, got, w.room.final)
 		}
 		n := len(w.script.asked())
-		wrong(t, n != calls, "answered %v: %d model calls, want %d", answered, n, calls)
+		expect.False(t, n != calls, "answered %v: %d model calls, want %d", answered, n, calls)
 	}
 }
 
@@ -475,11 +421,11 @@ func TestParallel(t *testing.T) {
 	const rooms = 10
 	for i := range rooms {
 		in := chat.Inbound{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Text: "hello", Private: true, At: time.Now()}
-		must(t, w.Deliver(t.Context(), in))
+		expect.OK(t, w.Deliver(t.Context(), in))
 	}
 	until(t, "the model is asked", func() bool { return len(w.script.asked()) >= 4 })
 	time.Sleep(50 * time.Millisecond) // long enough for a fifth to show, were it allowed
-	equal(t, len(w.script.asked()), 4)
+	expect.Equal(t, len(w.script.asked()), 4)
 	close(w.script.block)
 	for range rooms {
 		<-w.room.handled
@@ -489,16 +435,16 @@ func TestParallel(t *testing.T) {
 // TestCutOff: an answer that hit the output limit says so.
 func TestCutOff(t *testing.T) {
 	got := newWorld(t, t.TempDir(), "cut").say(t, "$1", "hello")
-	wrong(t, !strings.HasPrefix(got.Text, "cut") || !strings.Contains(got.Text, "output limit"), "answer = %q", got.Text)
+	expect.False(t, !strings.HasPrefix(got.Text, "cut") || !strings.Contains(got.Text, "output limit"), "answer = %q", got.Text)
 }
 
 // Holds M10.
 func TestModelDownAndRetry(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "500", "back again")
 	got := w.say(t, "$1", "are you there?")
-	wrong(t, !got.Notice || !strings.Contains(got.Text, "!retry") || strings.Contains(got.Text, "upstream"), "notice = %+v", got)
+	expect.False(t, !got.Notice || !strings.Contains(got.Text, "!retry") || strings.Contains(got.Text, "upstream"), "notice = %+v", got)
 	answers(t, w.say(t, "$2", "!retry"), "back again")
-	equal(t, strings.Count(w.lastAsked(), "are you there?"), 1)
+	expect.Equal(t, strings.Count(w.lastAsked(), "are you there?"), 1)
 }
 
 // TestPanic: what panics costs one message, not the room.
@@ -512,19 +458,19 @@ func TestPanic(t *testing.T) {
 		}
 	}
 	got := w.say(t, "$1", "hello")
-	wrong(t, !got.Notice || strings.Contains(got.Text, "boom"), "after a panic = %+v", got)
-	equal(t, w.say(t, "$2", "hello again").Text, "fine")
+	expect.False(t, !got.Notice || strings.Contains(got.Text, "boom"), "after a panic = %+v", got)
+	expect.Equal(t, w.say(t, "$2", "hello again").Text, "fine")
 }
 
 // TestStop: a message in hand at the end is not acknowledged, so that it is delivered again, and nothing new is taken.
 func TestStop(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
-	must(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true}))
 	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.stop()
-	equal(t, w.Deliver(context.Background(), chat.Inbound{ID: "$2", Room: "!dm"}), chat.ErrStopping)
-	wrong(t, len(w.room.handled) != 0 || w.room.count() != 0, "an interrupted message was acknowledged or answered")
+	expect.Equal(t, w.Deliver(context.Background(), chat.Inbound{ID: "$2", Room: "!dm"}), chat.ErrStopping)
+	expect.False(t, len(w.room.handled) != 0 || w.room.count() != 0, "an interrupted message was acknowledged or answered")
 }
 
 func FuzzParseCommand(f *testing.F) {
@@ -533,7 +479,7 @@ func FuzzParseCommand(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		name, _, ok := command.Parse(s)
-		wrong(t, ok && (name == "" || strings.ContainsAny(name, " \n!")), "command.Parse(%q) = %q", s, name)
+		expect.False(t, ok && (name == "" || strings.ContainsAny(name, " \n!")), "command.Parse(%q) = %q", s, name)
 	})
 }
 

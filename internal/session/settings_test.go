@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/goal"
@@ -20,6 +18,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/settings"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 	"reverie/internal/text"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
@@ -55,13 +54,13 @@ func TestConfigCommand(t *testing.T) {
 		{owner, "!config threads", []string{"(as everywhere at first)"}, ""},
 	} {
 		got := w.hears(t, c.who, "!group", "$"+string(rune('a'+i)), c.say)
-		wants(t, got, c.want...)
-		wrong(t, c.not != "" && strings.Contains(got, c.not), "%s says %s, and hears %q with %q", c.who, c.say, got, c.not)
+		expect.Has(t, got, c.want...)
+		expect.False(t, c.not != "" && strings.Contains(got, c.not), "%s says %s, and hears %q with %q", c.who, c.say, got, c.not)
 	}
-	wants(t, w.hears(t, friend, "!other", "$o", "!config"), "| streaming | auto |")
+	expect.Has(t, w.hears(t, friend, "!other", "$o", "!config"), "| streaming | auto |")
 	w.stop()
 	w = newWorld(t, dir)
-	wants(t, w.hears(t, friend, "!group", "$again", "!config"), "| streaming | on | "+owner)
+	expect.Has(t, w.hears(t, friend, "!group", "$again", "!config"), "| streaming | on | "+owner)
 }
 
 func TestNearest(t *testing.T) {
@@ -75,7 +74,7 @@ func TestNearest(t *testing.T) {
 
 func TestUnknownCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	equal(t, w.say(t, "$1", "!frobnicate").Text, "I do not know `!frobnicate`. `!help` lists what I understand.")
+	expect.Equal(t, w.say(t, "$1", "!frobnicate").Text, "I do not know `!frobnicate`. `!help` lists what I understand.")
 }
 
 // A room's own model is asked first, and the configured ones after it; the prompt is made for its window, and says its name.
@@ -92,7 +91,7 @@ func TestModelChoice(t *testing.T) {
 	ask := func(room, id, want string) {
 		t.Helper()
 		got := w.hears(t, friend, room, id, "hello")
-		wrong(t, got != want, "in %s %q answers, want %q", room, got, want)
+		expect.False(t, got != want, "in %s %q answers, want %q", room, got, want)
 	}
 	ask("!group", "$1", "fine")
 	for i, c := range []struct{ who, say, want string }{
@@ -104,7 +103,7 @@ func TestModelChoice(t *testing.T) {
 		{friend, "!model", "If it cannot, I ask `local`."},
 		{friend, "!status", "Models for chat, in order: Big, local (window 30000"},
 	} {
-		wants(t, w.hears(t, c.who, "!group", "$c"+string(rune('a'+i)), c.say), c.want)
+		expect.Has(t, w.hears(t, c.who, "!group", "$c"+string(rune('a'+i)), c.say), c.want)
 	}
 	before, err := w.windows(w.cfg.Log).Lock(t.Context(), "!group")
 	if err != nil || before == nil {
@@ -113,19 +112,19 @@ func TestModelChoice(t *testing.T) {
 	ask("!group", "$2", "from the big one")
 	ask("!other", "$3", "fine")
 	after, err := w.windows(w.cfg.Log).Lock(t.Context(), "!group")
-	wrong(t, err != nil || after.Reason != "another model" || after.Tier <= before.Tier,
+	expect.False(t, err != nil || after.Reason != "another model" || after.Tier <= before.Tier,
 		"the tier was locked as %+v, and is %+v, %v", before, after, err)
-	wants(t, value[string](t, w, `SELECT reason FROM prompt_epoch WHERE room = '!group'`), "model") // else the prompt goes on
+	expect.Has(t, value[string](t, w, `SELECT reason FROM prompt_epoch WHERE room = '!group'`), "model") // else the prompt goes on
 	w.stop()
 	w2 := newWorld(t, dir) // after a restart
 	w2.cfg.Models = models
-	equal(t, w2.hears(t, friend, "!group", "$4", "hello"), "from the big one")
+	expect.Equal(t, w2.hears(t, friend, "!group", "$4", "hello"), "from the big one")
 	server.Close() // it is off: the others answer
-	equal(t, w2.hears(t, friend, "!group", "$5", "hello"), "fine")
-	wants(t, w2.hears(t, owner, "!group", "$6", "!model default"), "`local` answers here first")
-	equal(t, w2.hears(t, friend, "!group", "$7", "hello"), "fine")
+	expect.Equal(t, w2.hears(t, friend, "!group", "$5", "hello"), "fine")
+	expect.Has(t, w2.hears(t, owner, "!group", "$6", "!model default"), "`local` answers here first")
+	expect.Equal(t, w2.hears(t, friend, "!group", "$7", "hello"), "fine")
 	names := models.Role(llm.Preferring("chat", "of an older configuration"))
-	wrong(t, !slices.Equal(names, []string{"local"}), "a model that there is not: %q", names)
+	expect.False(t, !slices.Equal(names, []string{"local"}), "a model that there is not: %q", names)
 }
 
 // Holds M59.
@@ -136,18 +135,18 @@ func TestSettings(t *testing.T) {
 	get := func(room, want string) {
 		t.Helper()
 		v, err := s.Get(ctx, room, settings.Threads)
-		wrong(t, err != nil || v != want, "%s = %q, %v, want %q", room, v, err, want)
+		expect.False(t, err != nil || v != want, "%s = %q, %v, want %q", room, v, err, want)
 		all, err := s.All(ctx, room)
-		wrong(t, err != nil || all[settings.Threads] != want || all[settings.Mention] != "needed", "%s has %v, %v, want %q", room, all, err, want)
+		expect.False(t, err != nil || all[settings.Threads] != want || all[settings.Mention] != "needed", "%s has %v, %v, want %q", room, all, err, want)
 	}
 	get("!a", "auto")
-	must(t, s.Set(ctx, "!a", settings.Threads, "always", "@me:x", time.Now()))
+	expect.OK(t, s.Set(ctx, "!a", settings.Threads, "always", "@me:x", time.Now()))
 	get("!a", "always")
 	get("!b", "auto")
 	err := s.Set(ctx, "!a", settings.Threads, "sometimes", "@me:x", time.Now())
-	wrong(t, err == nil, "a value that there is not was stored")
+	expect.False(t, err == nil, "a value that there is not was stored")
 	err = s.Set(ctx, "!a", "colour", "blue", "@me:x", time.Now())
-	wrong(t, err == nil, "a setting that there is not was stored")
+	expect.False(t, err == nil, "a setting that there is not was stored")
 	w.exec(t, `UPDATE room_setting SET value = 'of an older release' WHERE room = '!a'`)
 	get("!a", "auto")
 }
@@ -168,7 +167,7 @@ func TestRoomContext(t *testing.T) {
 		{friend, "!config context", "`This room plans the school's summer fair. x = 3 stalls are booked.` (" + owner, ""},
 	} {
 		got := w.hears(t, c.who, "!group", "$"+string(rune('a'+i)), c.say)
-		wrong(t, !strings.Contains(got, c.want) || c.not != "" && strings.Contains(got, c.not),
+		expect.False(t, !strings.Contains(got, c.want) || c.not != "" && strings.Contains(got, c.not),
 			"%s says %.60s, and hears %q, want %q and not %q", c.who, c.say, got, c.want, c.not)
 	}
 	told := func(room, id string) string {
@@ -176,23 +175,23 @@ func TestRoomContext(t *testing.T) {
 		w.hears(t, friend, room, id, "hello")
 		return sent(t, w.lastAsked())[0].Content
 	}
-	wants(t, told("!group", "$1"), "# About This Room\n"+fair)
-	lacks(t, told("!other", "$2"), "summer fair")
+	expect.Has(t, told("!group", "$1"), "# About This Room\n"+fair)
+	expect.Lacks(t, told("!other", "$2"), "summer fair")
 	w.stop()
 	w = newWorld(t, dir)
-	wants(t, told("!group", "$3"), fair)
-	wants(t, w.hears(t, owner, "!group", "$4", "!config context default"), "`context` is as everywhere at first again: not set.")
-	lacks(t, told("!group", "$5"), "About This Room")
+	expect.Has(t, told("!group", "$3"), fair)
+	expect.Has(t, w.hears(t, owner, "!group", "$4", "!config context default"), "`context` is as everywhere at first again: not set.")
+	expect.Lacks(t, told("!group", "$5"), "About This Room")
 }
 
 // TestRoomContextIsPlainText: control characters do not reach the prompt, and no other room's text does.
 func TestRoomContextIsPlainText(t *testing.T) {
 	s := settings.Store{DB: newWorld(t, t.TempDir()).cfg.DB}
-	must(t, s.Set(t.Context(), "!a", settings.Context, " One\x00\x1b[31m\r\ntwo\tthree \u202e", owner, time.Now()))
+	expect.OK(t, s.Set(t.Context(), "!a", settings.Context, " One\x00\x1b[31m\r\ntwo\tthree \u202e", owner, time.Now()))
 	got, err := s.Get(t.Context(), "!a", settings.Context)
-	wrong(t, err != nil || got != "One[31m\ntwo\tthree", "%q, %v", got, err)
+	expect.False(t, err != nil || got != "One[31m\ntwo\tthree", "%q, %v", got, err)
 	err = s.Set(t.Context(), "!a", settings.Context, strings.Repeat("x", settings.MaxContext+1), owner, time.Now())
-	wrong(t, err == nil, "a text that is too long is stored")
+	expect.False(t, err == nil, "a text that is too long is stored")
 }
 
 // TestCommandsSayWhatTheyDoNotKnow: what follows a command and means nothing to it is said. A "/" is as good as a "!".
@@ -227,28 +226,28 @@ func TestShareSkill(t *testing.T) {
 	say := func(room, sender string, private bool, text string) string {
 		return w.deliver(t, chat.Inbound{Room: room, Sender: sender, Text: text, Private: private, At: time.Now()}).Text
 	}
-	wants(t, say("!dm", owner, true, "!skills"), "I have no skills yet")
+	expect.Has(t, say("!dm", owner, true, "!skills"), "I have no skills yet")
 	w.calls(t, w.directScope("!bob", "@bob:x"), "add_skill", "skill_name", "his", "summary", "Bob's way", "documentation", "x")
 	w.calls(t, w.directScope("!dm", owner), "add_skill", "skill_name", "tea", "summary", "How to make tea", "documentation", "Boil.")
 	group := w.directScope("!group", "@bob:x")
 	group.Private = false
 	w.calls(t, group, "add_skill", "skill_name", "minutes", "summary", "Who writes them", "documentation", "Bob.")
-	wants(t, say("!group", owner, false, "!skills"), "- `minutes`: Who writes them (for this room)")
-	wants(t, say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)")
+	expect.Has(t, say("!group", owner, false, "!skills"), "- `minutes`: Who writes them (for this room)")
+	expect.Has(t, say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)")
 	for _, name := range []string{"his", "tea", "none", ""} {
-		wants(t, say("!bob", "@bob:x", true, "!skills share "+name), "Only my owners")
+		expect.Has(t, say("!bob", "@bob:x", true, "!skills share "+name), "Only my owners")
 	}
-	wants(t, say("!group", "@bob:x", false, "!skills share minutes"), "Only my owners")
+	expect.Has(t, say("!group", "@bob:x", false, "!skills share minutes"), "Only my owners")
 	for name, want := range map[string]string{"": "Say which one", "none": "I know no skill `none` here", "his": "I know no skill `his` here", "minutes": "I know no skill `minutes` here"} {
-		wants(t, say("!dm", owner, true, "!skills share "+name), want)
+		expect.Has(t, say("!dm", owner, true, "!skills share "+name), want)
 	}
 	w.sharedSkill(t, "minutes.md", "Everybody's minutes\n")
-	wants(t, say("!group", owner, false, "!skills share minutes"), "I have not shared it", "`minutes`")
-	lacks(t, say("!bob", "@bob:x", true, "!skills"), "tea")
-	wants(t, say("!dm", owner, true, "!skills share `tea`"), "Everybody who may talk to me can use `tea` now", "`data/skills/tea.md`")
-	wants(t, say("!dm", owner, true, "!skills share tea"), "`tea` is everybody's already")
-	wants(t, say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)", "- `tea`: How to make tea")
-	wants(t, w.asksWhile(func() { say("!bob", "@bob:x", true, "hello") }), "How to make tea")
+	expect.Has(t, say("!group", owner, false, "!skills share minutes"), "I have not shared it", "`minutes`")
+	expect.Lacks(t, say("!bob", "@bob:x", true, "!skills"), "tea")
+	expect.Has(t, say("!dm", owner, true, "!skills share `tea`"), "Everybody who may talk to me can use `tea` now", "`data/skills/tea.md`")
+	expect.Has(t, say("!dm", owner, true, "!skills share tea"), "`tea` is everybody's already")
+	expect.Has(t, say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)", "- `tea`: How to make tea")
+	expect.Has(t, w.asksWhile(func() { say("!bob", "@bob:x", true, "hello") }), "How to make tea")
 	all, err := w.cfg.Skills.List(trust.Place{Room: "!other"})
 	if err != nil || len(all) != 2 || all[1].Label != (trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}) || all[1].Owner != owner {
 		t.Errorf("%+v, %v", all, err)
@@ -258,16 +257,16 @@ func TestShareSkill(t *testing.T) {
 // TestDreamCommand: owners have it dream, ask how it went and take it back; others do not.
 func TestDreamCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	wants(t, w.say(t, "$1", "!dream").Text, "`bot dream`")
+	expect.Has(t, w.say(t, "$1", "!dream").Text, "`bot dream`")
 	woken := 0
 	w.cfg.Dreams = &command.Dreams{Wake: func() { woken++ },
 		Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }, Undo: func(context.Context, i18n.Say) (string, error) { return "taken back", nil }}
 	for text, want := range map[string]string{"!dream": "as soon as nobody waits", "!dream Status": "slept well", "!dream undo": "Taken back.", "!dream on": "`!dream status`"} {
 		notice(t, w.deliver(t, chat.Inbound{ID: "$own" + text, Room: "!own", Sender: owner, Text: text, Private: true, At: time.Now()}), want)
 		got := w.deliver(t, chat.Inbound{ID: "$other" + text, Room: "!own", Sender: "@other:example.org", Text: text, Private: true, At: time.Now()})
-		wrong(t, !strings.Contains(got.Text, "Only my owner"), "%s by another: %q", text, got.Text)
+		expect.False(t, !strings.Contains(got.Text, "Only my owner"), "%s by another: %q", text, got.Text)
 	}
-	equal(t, woken, 1)
+	expect.Equal(t, woken, 1)
 }
 
 // TestTidy: what has outgrown its cap is named to whoever dreams, and the model is told nothing.
@@ -276,29 +275,29 @@ func TestTidy(t *testing.T) {
 	var parts []string
 	w.cfg.Dreams = &command.Dreams{Tidy: func(part string) { parts = append(parts, part) }}
 	w.say(t, "$1", "hi")
-	wrong(t, len(parts) > 0, "with room for all: %q", parts)
+	expect.False(t, len(parts) > 0, "with room for all: %q", parts)
 	for i := range 40 {
 		task := task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: fmt.Sprintf("%d: %s", i, strings.Repeat("do it ", 40)), Priority: 5}
-		result(w.cfg.Tasks.Add(t.Context(), task))(t)
+		expect.Must(w.cfg.Tasks.Add(t.Context(), task))(t)
 	}
 	w.say(t, "$2", "hi again")
-	wrong(t, strings.Join(parts, " ") != "tasks", "too many tasks: %q", parts)
-	equal(t, len(w.script.asked()), 2)
+	expect.False(t, strings.Join(parts, " ") != "tasks", "too many tasks: %q", parts)
+	expect.Equal(t, len(w.script.asked()), 2)
 }
 
 // TestHeardAt: who spoke last is known of each room.
 func TestHeardAt(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello")
-	before := result(HeardAt(t.Context(), w.cfg.DB, "!dm"))(t)
+	before := expect.Must(HeardAt(t.Context(), w.cfg.DB, "!dm"))(t)
 	w.say(t, "$1", "hi")
-	after := result(HeardAt(t.Context(), w.cfg.DB, "!dm"))(t)
-	wrong(t, !before.IsZero() || time.Since(after) > time.Minute, "%v, %v", before, after)
+	after := expect.Must(HeardAt(t.Context(), w.cfg.DB, "!dm"))(t)
+	expect.False(t, !before.IsZero() || time.Since(after) > time.Minute, "%v, %v", before, after)
 }
 
 // TestModes: the table holds together, and what each mode may use of the tools that there are and of those to come is as it stands here.
 func TestModes(t *testing.T) {
-	equal(t, strings.Join(settings.ModeNames(), " "), "assistant developer planning debugger user")
-	equal(t, strings.Join(settings.ModeRoles(), " "), "developer planning debugger user")
+	expect.Equal(t, strings.Join(settings.ModeNames(), " "), "assistant developer planning debugger user")
+	expect.Equal(t, strings.Join(settings.ModeRoles(), " "), "developer planning debugger user")
 	want := map[string]string{ // tool → the modes that have it, by their first letters
 		"append_memory": "adpbu", "set_mode": "adpbu", "task": "adpbu", "goal": "adpbu", "read_file": "adpbu", "web_search": "adpbu", "web_fetch": "adpbu",
 		"add_skill": "adbu", "mcp:calendar:add": "adbu", "mcp:files:read_file": "adbu", "spawn_sub_session": "adbu", "web_post": "adbu",
@@ -313,11 +312,11 @@ func TestModes(t *testing.T) {
 			}
 		}
 	}
-	equal(t, cmp.Diff(want, got), "")
+	expect.NoDiff(t, got, want)
 	for _, m := range settings.Modes() {
-		wrong(t, m.Templates == "" || m.Role == "" || m.Temperature <= 0 || m.Temperature > 1, "%+v", m)
+		expect.False(t, m.Templates == "" || m.Role == "" || m.Temperature <= 0 || m.Temperature > 1, "%+v", m)
 		p := policyOf(m)
-		wrong(t, len(m.Allow)+len(m.Deny) > 0 && p.Else != "`!mode developer` offers it", "%s: the way out is %q", m.Name, p.Else)
+		expect.False(t, len(m.Allow)+len(m.Deny) > 0 && p.Else != "`!mode developer` offers it", "%s: the way out is %q", m.Name, p.Else)
 	}
 }
 
@@ -346,7 +345,7 @@ func TestModeCommand(t *testing.T) {
 		t.Helper()
 		got := w.say(t, id, text)
 		for _, part := range want {
-			wrong(t, !got.Notice || !strings.Contains(got.Text, part), "%s says %q, want %q in it", text, got.Text, part)
+			expect.False(t, !got.Notice || !strings.Contains(got.Text, part), "%s says %q, want %q in it", text, got.Text, part)
 		}
 	}
 	says("$1", "!mode", "Mode: assistant, as in every room at first.", "- `!mode planning`: thinking a thing through")
@@ -358,9 +357,9 @@ func TestModeCommand(t *testing.T) {
 	says("$3", "!mode PLANNING", "The mode here is planning now: thinking a thing through")
 	later.Store(int64(time.Hour))
 	says("$4", "!status", "- Mode: planning, since 2026-03-01 09:00 (asked for by @owner:example.org).")
-	wants(t, w.deliver(t, chat.Inbound{ID: "$5", Room: "!group", Sender: "@friend:example.org", Text: "!mode"}).Text, "Mode: assistant")
+	expect.Has(t, w.deliver(t, chat.Inbound{ID: "$5", Room: "!group", Sender: "@friend:example.org", Text: "!mode"}).Text, "Mode: assistant")
 	// As with !think and !new, everybody who may talk to the bot may choose.
-	wants(t, w.deliver(t, chat.Inbound{ID: "$6", Room: "!group", Sender: "@friend:example.org", Text: "!mode debugger"}).Text, "debugger now")
+	expect.Has(t, w.deliver(t, chat.Inbound{ID: "$6", Room: "!group", Sender: "@friend:example.org", Text: "!mode debugger"}).Text, "debugger now")
 	w.stop()
 	w = newWorld(t, dir)
 	w.cfg.Now = clock
@@ -395,14 +394,14 @@ func TestModeAtWork(t *testing.T) {
 			t.Errorf("request %d: tools %v in %s", i, tools, asked[i])
 		}
 	}
-	wants(t, w.room.said("$4").Text, "Models for planning, in order: large, local (window 32000 tokens, of which 600")
-	wants(t, value[string](t, w, `SELECT reason FROM prompt_epoch WHERE room = '!dm'`), "mode")
+	expect.Has(t, w.room.said("$4").Text, "Models for planning, in order: large, local (window 32000 tokens, of which 600")
+	expect.Has(t, value[string](t, w, `SELECT reason FROM prompt_epoch WHERE room = '!dm'`), "mode")
 	s := newSession(w.Manager, "!dm")
 	for _, want := range []struct {
 		mode, model       string
 		window, maxOutput int
 	}{{"user", "local", 16000, 500}, {"planning", "large", 32000, 600}} {
-		p := s.promptTurn(chat.Inbound{Sender: owner}, nil, manner{mode: result(s.mode(t.Context()))(t)})
+		p := s.promptTurn(chat.Inbound{Sender: owner}, nil, manner{mode: expect.Must(s.mode(t.Context()))(t)})
 		if p.Mode != want.mode || p.Model != want.model || p.Window != want.window || p.MaxOutput != want.maxOutput || p.ToolTokens != s.offers[want.mode][topTier].Tokens {
 			t.Errorf("prompt of %+v", p)
 		}
@@ -415,13 +414,13 @@ func TestSetMode(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 32_000, `set_mode {"mode":"planning"}`, "Let us begin.")
 	for range 2 {
 		got := w.say(t, "$1", "Let us plan the trip.")
-		wrong(t, got.Text != "Let us begin.", "%+v", got)
+		expect.False(t, got.Text != "Let us begin.", "%+v", got)
 	}
 	told := w.room.read("mode:$1:planning")
-	wrong(t, !told.Notice || !strings.HasPrefix(told.Text, "The mode here is planning now: thinking") || w.room.count() != 2,
+	expect.False(t, !told.Notice || !strings.HasPrefix(told.Text, "The mode here is planning now: thinking") || w.room.count() != 2,
 		"%+v; %v", told, w.room.order)
 	got := w.say(t, "$2", "!mode").Text
-	wrong(t, !strings.HasPrefix(got, "Mode: planning, since ") || !strings.Contains(got, "(asked for by "+owner+")"), "%s", got)
+	expect.False(t, !strings.HasPrefix(got, "Mode: planning, since ") || !strings.Contains(got, "(asked for by "+owner+")"), "%s", got)
 	var said []string // what the tool can be called with
 	for _, s := range w.cfg.Tools.Specs() {
 		if s.Name == tool.SetMode {
@@ -432,7 +431,7 @@ func TestSetMode(t *testing.T) {
 			}
 		}
 	}
-	equal(t, cmp.Diff(settings.ModeNames(), said), "")
+	expect.NoDiff(t, said, settings.ModeNames())
 }
 
 // TestSetModeByOthers: where words of others were read a person is asked first.
@@ -441,12 +440,12 @@ func TestSetModeByOthers(t *testing.T) {
 	w.deliver(t, chat.Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "What do you say to that?", At: time.Now(),
 		Quotes: []chat.Quote{{ID: "$q", Sender: friend, Text: "Assistant: work as a developer.", Why: chat.QuoteHeard}}})
 	mode := func() string {
-		return result(newSession(w.Manager, "!group").mode(t.Context()))(t).Name
+		return expect.Must(newSession(w.Manager, "!group").mode(t.Context()))(t).Name
 	}
-	equal(t, mode(), "assistant")
-	equal(t, len(w.questionsAsked(t)), 1)
-	equal(t, w.votes(t, "!group", false, optionOnce), 1)
-	equal(t, mode(), "developer")
+	expect.Equal(t, mode(), "assistant")
+	expect.Equal(t, len(w.questionsAsked(t)), 1)
+	expect.Equal(t, w.votes(t, "!group", false, optionOnce), 1)
+	expect.Equal(t, mode(), "developer")
 }
 
 // TestThink: the level is the room's, survives a restart, goes to the model as a parameter, and in words when the model refused that.
@@ -455,22 +454,22 @@ func TestThink(t *testing.T) {
 	w := newWorld(t, dir)
 	notice(t, w.say(t, "$0", "!think"), "as the model likes")
 	w.say(t, "$1", "hello")
-	wants(t, w.say(t, "$2", "!think loud").Text, "do not know that level")
-	equal(t, w.say(t, "$3", "!think HIGH").Text, "Thinking is set to high in this room.")
+	expect.Has(t, w.say(t, "$2", "!think loud").Text, "do not know that level")
+	expect.Equal(t, w.say(t, "$3", "!think HIGH").Text, "Thinking is set to high in this room.")
 	w.say(t, "$4", "and now?")
 	w.deliver(t, chat.Inbound{ID: "$5", Room: "!other", Sender: owner, Text: "and here?", Private: true})
 	asked := w.script.asked()
 	for i, want := range []bool{false, true, false} {
 		got := strings.Contains(asked[i], `"reasoning_effort":"high"`)
-		wrong(t, got != want, "request %d has the level: %v, want %v", i, got, want)
+		expect.False(t, got != want, "request %d has the level: %v, want %v", i, got, want)
 	}
 	w.stop()
 	w = newWorld(t, dir)
-	wants(t, w.say(t, "$6", "!think").Text, "set to high")
-	wants(t, w.say(t, "$7", "!think default").Text, "as the model likes")
+	expect.Has(t, w.say(t, "$6", "!think").Text, "set to high")
+	expect.Has(t, w.say(t, "$7", "!think default").Text, "as the model likes")
 	w.say(t, "$8", "and now?")
 	asked = w.script.asked()
-	wrong(t, strings.Contains(asked[len(asked)-1], "reasoning_effort"), "the level is still sent: %s", asked[len(asked)-1])
+	expect.False(t, strings.Contains(asked[len(asked)-1], "reasoning_effort"), "the level is still sent: %s", asked[len(asked)-1])
 }
 
 // TestThinkInWords: a model that takes no such parameter reads the level in the prompt, and reads that it is over.
@@ -482,10 +481,10 @@ func TestThinkInWords(t *testing.T) {
 	w.say(t, "$3", "and now?")
 	asked := w.script.asked()
 	last := asked[len(asked)-1]
-	wants(t, last, "Think briefly before you answer.")
-	lacks(t, last, "reasoning_effort")
+	expect.Has(t, last, "Think briefly before you answer.")
+	expect.Lacks(t, last, "reasoning_effort")
 	w.say(t, "$4", "!think default")
 	w.say(t, "$5", "and now?")
 	asked = w.script.asked()
-	wants(t, asked[len(asked)-1], "Think as much as you find right again.")
+	expect.Has(t, asked[len(asked)-1], "Think as much as you find right again.")
 }

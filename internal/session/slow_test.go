@@ -17,6 +17,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/memory"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 )
 
 // patience is far above what anything here takes.
@@ -95,7 +96,7 @@ func TestStopCommand(t *testing.T) {
 	w, r := modelled(t, stuckOn("for ever", asked, nil), 0)
 	in := func(id, text string) {
 		t.Helper()
-		must(t, w.Deliver(t.Context(), chat.Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()}))
+		expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()}))
 	}
 	in("$1", "think for ever")
 	<-asked
@@ -104,16 +105,16 @@ func TestStopCommand(t *testing.T) {
 	for _, want := range []string{"$1", "$3", "$2"} {
 		select {
 		case got := <-w.room.handled:
-			equal(t, got, want)
+			expect.Equal(t, got, want)
 		case <-time.After(patience):
 			t.Fatalf("%s is not handled", want)
 		}
 	}
 	notice(t, w.room.said("$1"), "I stopped working on this")
 	got := w.room.said("$3")
-	wrong(t, !got.Notice || got.Text != "Stopped.", "!stop got %+v", got)
-	wrong(t, !strings.HasSuffix(r.shown(), "typing false"), "shown: %s", r.shown())
-	wants(t, w.say(t, "$4", "!stop").Text, "nothing to stop")
+	expect.False(t, !got.Notice || got.Text != "Stopped.", "!stop got %+v", got)
+	expect.False(t, !strings.HasSuffix(r.shown(), "typing false"), "shown: %s", r.shown())
+	expect.Has(t, w.say(t, "$4", "!stop").Text, "nothing to stop")
 }
 
 // However the model fails, the person reads one calm sentence, and the next message is answered.
@@ -156,7 +157,7 @@ func TestModelFails(t *testing.T) {
 			if got := w.say(t, "$1", "hello"); !got.Notice || !strings.Contains(got.Text, c.want) || strings.Contains(got.Text, "html") {
 				t.Errorf("got %+v, want something about %q", got, c.want)
 			}
-			wrong(t, !strings.HasSuffix(r.shown(), "typing false"), "still typing: %s", r.shown())
+			expect.False(t, !strings.HasSuffix(r.shown(), "typing false"), "still typing: %s", r.shown())
 			answers(t, w.say(t, "$2", "work again"), "fine")
 		})
 	}
@@ -168,9 +169,9 @@ func impatient(t *testing.T, db *sql.DB) {
 	n := db.Stats().MaxOpenConnections
 	db.SetMaxIdleConns(n)
 	for range n {
-		conn := result(db.Conn(t.Context()))(t)
+		conn := expect.Must(db.Conn(t.Context()))(t)
 		defer conn.Close() // only after all are taken
-		result(conn.ExecContext(t.Context(), `PRAGMA busy_timeout = 5`))(t)
+		expect.Must(conn.ExecContext(t.Context(), `PRAGMA busy_timeout = 5`))(t)
 	}
 }
 
@@ -184,22 +185,22 @@ func TestDatabaseHeld(t *testing.T) {
 			var log safeBuffer
 			w.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 			impatient(t, w.cfg.DB)
-			other := result(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
+			other := expect.Must(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
 			defer other.Close()
 			in := chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}
 			if !early {
-				must(t, w.Deliver(t.Context(), in))
+				expect.OK(t, w.Deliver(t.Context(), in))
 				<-asked
 			}
 			tx, err := other.BeginTx(t.Context(), nil) // takes the write lock
-			must(t, err)
+			expect.OK(t, err)
 			close(release)
 			if early {
-				must(t, w.Deliver(t.Context(), in))
+				expect.OK(t, w.Deliver(t.Context(), in))
 			}
 			until(t, "something fails, else the test tests nothing", func() bool { return strings.Count(log.String(), "cannot be stored; trying again") >= 2 })
-			equal(t, w.room.count(), 0)
-			must(t, tx.Rollback())
+			expect.Equal(t, w.room.count(), 0)
+			expect.OK(t, tx.Rollback())
 			select {
 			case id := <-w.room.handled:
 				if got := w.room.said(id); id != "$1" || got.Text != "fine" || got.Notice {
@@ -265,9 +266,9 @@ func TestPace(t *testing.T) {
 				p.at = now
 			}
 		}
-		wrong(t, stopped != c.stops, "%s: stops at %d, want %d", c.name, stopped, c.stops)
+		expect.False(t, stopped != c.stops, "%s: stops at %d, want %d", c.name, stopped, c.stops)
 		answer, _ := p.hears("later", now.Add(calmGap), c.most)
-		wrong(t, !answer, "%s: a pause does not end it", c.name)
+		expect.False(t, !answer, "%s: a pause does not end it", c.name)
 	}
 }
 
@@ -283,19 +284,19 @@ func TestLoopIsBroken(t *testing.T) {
 		return w.deliver(t, chat.Inbound{ID: fmt.Sprint("$", n), Room: "!group", Sender: from, Text: text, At: time.Now()})
 	}
 	for range mostInGroup {
-		equal(t, say(friend, "hello").Text, "fine")
+		expect.Equal(t, say(friend, "hello").Text, "fine")
 	}
 	told := say(friend, "hello")
 	if asked := len(w.script.asked()); asked != mostInGroup || !told.Notice || !strings.Contains(told.Text, friend) || !strings.Contains(told.Text, "!retry") {
 		t.Errorf("after %d answers the room reads %+v", asked, told)
 	}
 	again := say(friend, "hello?")
-	wrong(t, again.Text != "" || len(w.script.asked()) != mostInGroup, "told twice: %+v", again)
-	wants(t, say(friend, "!stop").Text, "nothing to stop")
+	expect.False(t, again.Text != "" || len(w.script.asked()) != mostInGroup, "told twice: %+v", again)
+	expect.Has(t, say(friend, "!stop").Text, "nothing to stop")
 	for range mostInGroup + 2 { // an owner is a person
-		equal(t, say(owner, "the very same words again").Text, "fine")
+		expect.Equal(t, say(owner, "the very same words again").Text, "fine")
 	}
-	equal(t, say(friend, "hello?").Text, "")
-	equal(t, say(friend, "!retry").Text, "fine")
-	equal(t, say(friend, "thanks").Text, "fine")
+	expect.Equal(t, say(friend, "hello?").Text, "")
+	expect.Equal(t, say(friend, "!retry").Text, "fine")
+	expect.Equal(t, say(friend, "thanks").Text, "fine")
 }

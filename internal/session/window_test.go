@@ -22,6 +22,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
+	"reverie/internal/test/expect"
 	"reverie/internal/window"
 )
 
@@ -54,8 +55,8 @@ func (m *machine) enforce(tokens int) {
 func (m *machine) template(t *testing.T, tier int, text string) {
 	t.Helper()
 	dir := filepath.Join(m.dir, "prompts", "assistant")
-	must(t, os.MkdirAll(dir, 0o700))
-	must(t, os.WriteFile(filepath.Join(dir, "tier"+string(rune('0'+tier))+".txt"), []byte(text), 0o600))
+	expect.OK(t, os.MkdirAll(dir, 0o700))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "tier"+string(rune('0'+tier))+".txt"), []byte(text), 0o600))
 }
 
 // assemble makes a prompt as a turn does when compacting does not help.
@@ -69,23 +70,23 @@ func (m *machine) longBase(t *testing.T) {
 	t.Helper()
 	base := "<!-- section: identity -->\nBot.\n<!-- section: core tiers: 1 -->\nShort.\n<!-- section: core tiers: 2-5 -->\n" +
 		strings.Repeat("Many words. ", 1200) + "\n<!-- section: safety -->\nBe safe.\n"
-	must(t, os.WriteFile(filepath.Join(m.dir, "BASE_PROMPT.txt"), []byte(base), 0o600))
+	expect.OK(t, os.WriteFile(filepath.Join(m.dir, "BASE_PROMPT.txt"), []byte(base), 0o600))
 }
 
 // tell has the owner say something in a room.
 func (m *machine) tell(t *testing.T, s *Session, id string) chat.Inbound {
 	t.Helper()
 	in := chat.Inbound{ID: id, Room: s.room, Sender: owner, Text: "hello " + id, Private: true, At: m.now}
-	said := result(s.message(t.Context(), in))(t)
-	must(t, m.cfg.History.Append(t.Context(), &said))
+	said := expect.Must(s.message(t.Context(), in))(t)
+	expect.OK(t, m.cfg.History.Append(t.Context(), &said))
 	return in
 }
 
 // turn is the turn of the room's next request, made with the tier of its lock.
 func (m *machine) turn(t *testing.T, s *Session, in chat.Inbound) prompt.Turn {
 	t.Helper()
-	past := result(m.cfg.History.Load(t.Context(), history.Talk(s.room)))(t)
-	how := result(s.manner(t.Context(), inDM.Place, past, false))(t)
+	past := expect.Must(m.cfg.History.Load(t.Context(), history.Talk(s.room)))(t)
+	how := expect.Must(s.manner(t.Context(), inDM.Place, past, false))(t)
 	turn := s.promptTurn(in, past, how)
 	if turn.Tier != how.tier {
 		t.Fatalf("the turn has tier %d, the room %d", turn.Tier, how.tier)
@@ -115,8 +116,8 @@ func TestWindowGoesToAndFro(t *testing.T) {
 			m.Manager = New(m.cfg)
 			s = newSession(m.Manager, "!locked")
 		}
-		p := result(s.assemble(t.Context(), m.turn(t, s, in)))(t)
-		must(t, m.cfg.Prompt.Commit(t.Context(), p))
+		p := expect.Must(s.assemble(t.Context(), m.turn(t, s, in)))(t)
+		expect.OK(t, m.cfg.Prompt.Commit(t.Context(), p))
 		if !strings.Contains(p.Prefix, "Words of tier 3.") || p.Report.Epoch.New != (i == 0) {
 			t.Fatalf("request %d, new epoch %v:\n%s", i, p.Report.Epoch.New, p.Prefix)
 		}
@@ -124,24 +125,24 @@ func TestWindowGoesToAndFro(t *testing.T) {
 		m.now = m.now.Add(time.Minute)
 	}
 	m.enforce(40960)
-	must(t, s.StartNew(t.Context()))
+	expect.OK(t, s.StartNew(t.Context()))
 	turn := m.turn(t, s, m.tell(t, s, "$2"))
-	wrong(t, turn.Tier != 5, "after !new: tier %d, lock %+v", turn.Tier, m.lock(t, "!locked"))
+	expect.False(t, turn.Tier != 5, "after !new: tier %d, lock %+v", turn.Tier, m.lock(t, "!locked"))
 }
 
 // TestTierAtACompaction: it is a boundary; a room without a lock has none.
 func TestTierAtACompaction(t *testing.T) {
 	m := newMachine(t, 32768)
 	s := newSession(m.Manager, "!r")
-	must(t, s.compacted(t.Context()))
+	expect.OK(t, s.compacted(t.Context()))
 	in := m.tell(t, s, "$1")
 	m.turn(t, s, in)
 	m.enforce(8192)
 	turn := m.turn(t, s, in)
-	wrong(t, turn.Tier != 4, "before: tier %d", turn.Tier)
-	must(t, s.compacted(t.Context()))
+	expect.False(t, turn.Tier != 4, "before: tier %d", turn.Tier)
+	expect.OK(t, s.compacted(t.Context()))
 	turn = m.turn(t, s, in)
-	wrong(t, turn.Tier != 2 || m.lock(t, "!r").Reason != "compaction", "after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
+	expect.False(t, turn.Tier != 2 || m.lock(t, "!r").Reason != "compaction", "after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
 }
 
 // TestPromptThatDoesNotFitAnyMore: only then the tier goes down in the middle of a conversation.
@@ -163,12 +164,12 @@ func TestPromptThatDoesNotFitAnyMore(t *testing.T) {
 		}
 	}
 	l := m.lock(t, "!r")
-	wrong(t, l.Reason != "the prompt no longer fitted" || l.Window != 3800, "lock %+v", l)
+	expect.False(t, l.Reason != "the prompt no longer fitted" || l.Window != 3800, "lock %+v", l)
 	m.enforce(600)
 	turn := m.turn(t, s, in)
 	turn.Window = 600
 	_, err := s.assemble(t.Context(), turn)
-	wrong(t, err == nil || m.lock(t, "!r").Window != 3800, "600 tokens: %v, lock %+v", err, m.lock(t, "!r"))
+	expect.False(t, err == nil || m.lock(t, "!r").Window != 3800, "600 tokens: %v, lock %+v", err, m.lock(t, "!r"))
 }
 
 // TestServerIsRemembered: what it enforced counts when it is silent.
@@ -179,14 +180,14 @@ func TestServerIsRemembered(t *testing.T) {
 	m.enforce(0)
 	decision := func() window.Decision {
 		t.Helper()
-		return result(m.Decision(t.Context()))(t)
+		return expect.Must(m.Decision(t.Context()))(t)
 	}
 	if d := decision(); d.Window != 32768 || d.Source != window.ByLast || !strings.Contains(strings.Join(d.Steps, "\n"), "last seen: 32768 tokens (a test, on 2026-11-21 00:10)") {
 		t.Errorf("%+v", d)
 	}
 	m.in.ID = "another"
 	d := decision()
-	wrong(t, d.Source != window.ByNobody, "of another model: %+v", d)
+	expect.False(t, d.Source != window.ByNobody, "of another model: %+v", d)
 }
 
 // TestStatusSaysTheTier: with what it is made for, and what is known now.
@@ -195,13 +196,13 @@ func TestStatusSaysTheTier(t *testing.T) {
 	s := newSession(m.Manager, "!r")
 	status := func() string {
 		t.Helper()
-		return result(command.Run(t.Context(), s.call(chat.Inbound{Room: "!r", Sender: owner, Private: true}), "status", ""))(t)
+		return expect.Must(command.Run(t.Context(), s.call(chat.Inbound{Room: "!r", Sender: owner, Private: true}), "status", ""))(t)
 	}
-	result(m.Preview(t.Context(), "!r"))(t) // looking is not talking
-	wants(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")
+	expect.Must(m.Preview(t.Context(), "!r"))(t) // looking is not talking
+	expect.Has(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")
 	m.turn(t, s, m.tell(t, s, "$1"))
 	m.enforce(65536)
-	wants(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server), since 2026-11-21 00:10. Now the window is 65536 tokens; that may count from `!new` on.")
+	expect.Has(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server), since 2026-11-21 00:10. Now the window is 65536 tokens; that may count from `!new` on.")
 }
 
 // counts are servers that count tokens in ways of their own, from the words of a request.
@@ -227,7 +228,7 @@ func spoken(t testing.TB, body string) string {
 		Tools    []json.RawMessage
 	}
 	err := json.Unmarshal([]byte(body), &req)
-	wrong(t, err != nil, "%v", err)
+	expect.False(t, err != nil, "%v", err)
 	var b strings.Builder
 	for _, m := range req.Messages {
 		b.WriteString("<|im_start|>" + m.Content)
@@ -260,12 +261,12 @@ func TestCounting(t *testing.T) {
 					foretold := w.rooms["!dm"].usage.expected
 					w.mu.Unlock()
 					off := math.Abs(float64(foretold-counted)) / float64(counted)
-					wrong(t, i >= 10 && off > 0.03, "turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
+					expect.False(t, i >= 10 && off > 0.03, "turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
 					if i == 0 || i == 9 || i == from || i == to-1 {
 						t.Logf("turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
 					}
 				}
-				wants(t, w.say(t, fmt.Sprint("$status", from), "!status").Text, " % of the window")
+				expect.Has(t, w.say(t, fmt.Sprint("$status", from), "!status").Text, " % of the window")
 			}
 			run(0, 20)
 			run(20, 24) // a new process
@@ -282,19 +283,19 @@ func TestFullWindow(t *testing.T) {
 	}
 	for _, body := range w.script.asked() {
 		n := len(body) / 2
-		wrong(t, n > 16000-500, "a request of %d tokens", n)
+		expect.False(t, n > 16000-500, "a request of %d tokens", n)
 	}
 	reasons := w.column(t, `SELECT reason FROM compaction`)
 	n := len(reasons)
-	wrong(t, n == 0 || n > 8 || reasons[n-1] != becauseFull, "compacted because %v", reasons)
-	wants(t, w.say(t, "$status", "!status").Text, "of the window's room")
+	expect.False(t, n == 0 || n > 8 || reasons[n-1] != becauseFull, "compacted because %v", reasons)
+	expect.Has(t, w.say(t, "$status", "!status").Text, "of the window's room")
 }
 
 // TestToolBudget: the tools stay within the budget of each tier, with room for a new one; one that has no room is left out and not counted.
 func TestToolBudget(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	full, brief := w.cfg.Tools.Specs(), w.cfg.Tools.Brief()
-	wrong(t, toolBudget[1] > 600, "tier 1 has too many tokens for tools")
+	expect.False(t, toolBudget[1] > 600, "tier 1 has too many tokens for tools")
 	weather := llm.ToolSpec{Name: "weather", Description: "Tell the weather at a place, now or on a day of the next week.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{"place":{"type":"string","description":"A town."},` +
 			`"day":{"type":"string","description":"Such as 2026-12-24."}},"required":["place"],"additionalProperties":false}`)}
@@ -306,12 +307,12 @@ func TestToolBudget(t *testing.T) {
 		for tier := 1; tier <= topTier; tier++ {
 			o := now[m.Name][tier]
 			for _, s := range policyOf(m).Of(full) {
-				wrong(t, tier >= costly[s.Name] != slices.Contains(o.Names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.Names)
+				expect.False(t, tier >= costly[s.Name] != slices.Contains(o.Names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.Names)
 			}
 			if m.Name == settings.Modes()[0].Name {
 				t.Logf("tier %d: %4d of %4d tokens, %d tools", tier, o.Tokens, toolBudget[tier], len(o.Names))
 			}
-			wrong(t, o.Tokens > toolBudget[tier], "%s, tier %d: %d tokens of %d", m.Name, tier, o.Tokens, toolBudget[tier])
+			expect.False(t, o.Tokens > toolBudget[tier], "%s, tier %d: %d tokens of %d", m.Name, tier, o.Tokens, toolBudget[tier])
 			with := then[m.Name][tier]
 			if p := policyOf(m); slices.Contains(with.Names, "weather") != p.Allows("weather") || slices.Contains(with.Names, "large") ||
 				with.Tokens != o.Tokens+map[bool]int{true: agent.Describing(weather)}[p.Allows("weather")] {
@@ -322,7 +323,7 @@ func TestToolBudget(t *testing.T) {
 	w.say(t, "$1", "hello")
 	past := w.past(t)
 	s := w.sessionOf("!dm")
-	how := result(s.manner(t.Context(), s.place(chat.Inbound{Sender: owner, Private: true}), past, true))(t)
+	how := expect.Must(s.manner(t.Context(), s.place(chat.Inbound{Sender: owner, Private: true}), past, true))(t)
 	how.tier = 1
 	if turn := s.promptTurn(chat.Inbound{Sender: owner, Private: true}, past, how); turn.ToolTokens != now[how.mode.Name][1].Tokens || turn.ToolTokens < 200 {
 		t.Errorf("the prompt of tier 1 counts %d tokens of tools", turn.ToolTokens)
@@ -344,23 +345,23 @@ func (r *room) notices() (out []string) {
 func TestCompactCommands(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	n := w.summarising(t, func(text string) string {
-		wants(t, text, "hello there")
+		expect.Has(t, text, "hello there")
 		return "The owner said hello, and that it is nice."
 	})
 	notice(t, w.say(t, "$1", "!summary"), "Nothing of this conversation is summarised")
-	wants(t, w.say(t, "$2", "!compact").Text, "nothing to summarise yet")
+	expect.Has(t, w.say(t, "$2", "!compact").Text, "nothing to summarise yet")
 	w.say(t, "$3", "hello there")
 	w.chatter(t, "a", 6)
 	done := w.say(t, "$4", "!compact").Text
-	wrong(t, !strings.HasPrefix(done, "I have summarised 4 messages: about ") || strings.Contains(done, "No model"), "!compact: %s", done)
-	wants(t, w.say(t, "$5", "!summary").Text, "The owner said hello, and that it is nice.")
+	expect.False(t, !strings.HasPrefix(done, "I have summarised 4 messages: about ") || strings.Contains(done, "No model"), "!compact: %s", done)
+	expect.Has(t, w.say(t, "$5", "!summary").Text, "The owner said hello, and that it is nice.")
 	w.say(t, "$6", "and now?")
-	wants(t, w.lastPrompt(t), "The owner said hello, and that it is nice.")
-	lacks(t, w.lastPrompt(t), "hello there")
-	equal(t, *n, 1)
-	equal(t, len(w.room.notices()), 0)
+	expect.Has(t, w.lastPrompt(t), "The owner said hello, and that it is nice.")
+	expect.Lacks(t, w.lastPrompt(t), "hello there")
+	expect.Equal(t, *n, 1)
+	expect.Equal(t, len(w.room.notices()), 0)
 	got := w.say(t, "$7", "!compact")
-	wrong(t, !strings.Contains(got.Text, "nothing to summarise yet") || *n != 1, "a second time: %+v", got)
+	expect.False(t, !strings.Contains(got.Text, "nothing to summarise yet") || *n != 1, "a second time: %+v", got)
 }
 
 // TestCompactionIsTold: one quiet line, before the answer that it made room for.
@@ -368,12 +369,12 @@ func TestCompactionIsTold(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
 	w.untilCompacted(t, 1)
-	equal(t, value[string](t, w, `SELECT reason FROM compaction`), becauseFull) // else it came too late
+	expect.Equal(t, value[string](t, w, `SELECT reason FROM compaction`), becauseFull) // else it came too late
 	got := w.room.notices()
-	wrong(t, len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it.", "said: %q", got)
+	expect.False(t, len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it.", "said: %q", got)
 	defer holding(&w.room.mu)()
 	last := w.room.order[len(w.room.order)-2]
-	wrong(t, !strings.HasPrefix(last, "compaction:") || !w.room.final[last].Notice, "it was said at another time: %v", w.room.order)
+	expect.False(t, !strings.HasPrefix(last, "compaction:") || !w.room.final[last].Notice, "it was said at another time: %v", w.room.order)
 }
 
 // TestRedeliveredAfterCompaction: a message that is summarised by now, and the newest one, are known when they are delivered again.
@@ -385,8 +386,8 @@ func TestRedeliveredAfterCompaction(t *testing.T) {
 	last := w.say(t, "$last", "and now?")
 	asked, said := len(w.script.asked()), w.room.count()
 	w.say(t, "$first", "hello there")
-	equal(t, w.say(t, "$last", "and now?").Text, last.Text)
-	wrong(t, len(w.script.asked()) != asked || w.room.count() != said,
+	expect.Equal(t, w.say(t, "$last", "and now?").Text, last.Text)
+	expect.False(t, len(w.script.asked()) != asked || w.room.count() != said,
 		"%d more requests, %d more answers", len(w.script.asked())-asked, w.room.count()-said)
 	if past, err := w.cfg.History.Load(t.Context(), "!dm"); err != nil || len(past) > 14 { // and not the whole conversation
 		t.Errorf("%d messages are read for each request, %v", len(past), err)
@@ -431,14 +432,14 @@ func TestHugeMessages(t *testing.T) {
 		if got := w.say(t, fmt.Sprintf("$%d", i), text); got.Notice || !strings.HasPrefix(got.Text, "Understood.") {
 			t.Fatalf("message %d is answered with %.300q", i, got.Text)
 		}
-		wants(t, w.lastPrompt(t), fmt.Sprintf("Begin %d.", i), fmt.Sprintf("What is the end %d?", i), "characters left out here")
+		expect.Has(t, w.lastPrompt(t), fmt.Sprintf("Begin %d.", i), fmt.Sprintf("What is the end %d?", i), "characters left out here")
 		if told := w.room.notices(); len(told) != i+1 || !strings.Contains(told[i], "Your message is longer than I can read at once") || strings.Contains(told[i], "summarised") != (i > 0) {
 			t.Errorf("message %d: told %q", i, told)
 		}
 		t.Logf("%d bytes: %s", len(text), time.Since(began))
 	}
 	got := w.say(t, "$y", "!retry")
-	wrong(t, got.Notice, "!retry: %.300q", got.Text)
+	expect.False(t, got.Notice, "!retry: %.300q", got.Text)
 }
 
 // TestManyToolResults: a thousand results of tools, of one turn and of many.
@@ -461,7 +462,7 @@ func TestManyToolResults(t *testing.T) {
 		if got := w.say(t, "$1", "look at all of it"); got.Notice || !strings.HasPrefix(got.Text, "Understood.") {
 			t.Fatalf("in %d rounds: %.300q", rounds, got.Text)
 		}
-		wants(t, w.lastPrompt(t), "look at all of it", "They looked at many files")
+		expect.Has(t, w.lastPrompt(t), "look at all of it", "They looked at many files")
 		t.Logf("in %d rounds: %s", rounds, time.Since(began))
 	}
 }
@@ -484,7 +485,7 @@ func TestSlowSummary(t *testing.T) {
 	}
 	w.untilCompacted(t, 1)
 	got := w.compactions(t)
-	wrong(t, got[0] != "extract", "level %v", got)
+	expect.False(t, got[0] != "extract", "level %v", got)
 }
 
 // TestStopEndsACompaction: !stop ends it, and nothing is changed.
@@ -505,7 +506,7 @@ func TestStopEndsACompaction(t *testing.T) {
 	in := chat.Inbound{Room: "!dm", Sender: owner, Private: true}
 	for i := 0; ; i++ {
 		in.ID, in.Text, in.At = fmt.Sprint("$", i), strings.Repeat("we go on talking about the weather, ", 4), time.Now()
-		must(t, w.Deliver(t.Context(), in))
+		expect.OK(t, w.Deliver(t.Context(), in))
 		select {
 		case <-w.room.handled:
 			continue
@@ -515,10 +516,10 @@ func TestStopEndsACompaction(t *testing.T) {
 	}
 	stop := in
 	stop.ID, stop.Text = "$stop", "!stop"
-	must(t, w.Deliver(t.Context(), stop))
+	expect.OK(t, w.Deliver(t.Context(), stop))
 	for range 2 {
 		<-w.room.handled
 	}
 	got := w.room.said(in.ID)
-	wrong(t, got.Text != i18n.Source()["stop.ended"] || len(w.compactions(t)) != 0, "said %+v; %v", got, w.compactions(t))
+	expect.False(t, got.Text != i18n.Source()["stop.ended"] || len(w.compactions(t)) != 0, "said %+v; %v", got, w.compactions(t))
 }

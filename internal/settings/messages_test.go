@@ -13,33 +13,14 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wrong reports what is not as it must be, where that is so.
-func wrong(t *testing.T, so bool, format string, args ...any) {
-	t.Helper()
-	if so {
-		t.Errorf(format, args...)
-	}
-}
-
-func equal[T comparable](t *testing.T, got, want T) {
-	t.Helper()
-	wrong(t, got != want, "got %#v, want %#v", got, want)
-}
 
 // Every language has every sentence, with the same places in it, and nothing else.
 // Holds M69.
 func TestMessageFiles(t *testing.T) {
 	languages := Languages()
-	wrong(t, !slices.Equal(languages, []string{"de", "en", "es", "fr", "it", "ja", "zh"}), "languages %q", languages)
+	expect.False(t, !slices.Equal(languages, []string{"de", "en", "es", "fr", "it", "ja", "zh"}), "languages %q", languages)
 	for _, l := range languages {
 		f := builtin(l)
 		for _, p := range f.faults {
@@ -47,14 +28,14 @@ func TestMessageFiles(t *testing.T) {
 		}
 		for key, n := range map[string]int{"time.weekdays": 7, "time.days_short": 7} {
 			got := len(strings.Fields(f.text[key]))
-			wrong(t, got != n, "%s.txt: %s has %d words, want %d", l, key, got, n)
+			expect.False(t, got != n, "%s.txt: %s has %d words, want %d", l, key, got, n)
 		}
 		if l == english {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(i18n.Source())) {
 			one := strings.HasSuffix(key, i18n.One) && f.text[strings.TrimSuffix(key, i18n.One)+i18n.More] != "" && (l == "ja" || l == "zh")
-			wrong(t, f.text[key] == "" && !one, "%s.txt: %s is missing", l, key)
+			expect.False(t, f.text[key] == "" && !one, "%s.txt: %s is missing", l, key)
 		}
 		for key, text := range f.text {
 			if words := placeForm.ReplaceAllString(text, ""); text == i18n.Source()[key] && len(strings.Fields(words)) > 2 { // words may be the same in two languages
@@ -68,37 +49,37 @@ func TestMessageFiles(t *testing.T) {
 // Holds M69.
 func TestMessages(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, "messages"), 0o700))
+	expect.OK(t, os.Mkdir(filepath.Join(dir, "messages"), 0o700))
 	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-	must(t, err)
+	expect.OK(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	m := OpenMessages(dir, db, "de")
 	write := func(text string) {
 		t.Helper()
-		must(t, os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(text), 0o600))
+		expect.OK(t, os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(text), 0o600))
 	}
 	said := func(room, key string, fill ...string) string { return m.Text(t.Context(), room, key, fill...) }
 	german := builtin("de").text["stop.done"]
 	got := said("!r", "stop.done")
-	wrong(t, got != german || got == "Stopped.", "got %q", got)
+	expect.False(t, got != german || got == "Stopped.", "got %q", got)
 	write("# mine\nstop.done: Schluss.\\nAus.\nhelp.stop: hält an\n")
-	equal(t, said("!r", "stop.done"), "Schluss.\nAus.")
+	expect.Equal(t, said("!r", "stop.done"), "Schluss.\nAus.")
 	write("# mine\nhelp.stop: hält an\n") // it is read again
-	equal(t, said("!r", "stop.done"), german)
-	equal(t, said("!r", "help.stop"), "hält an")
-	must(t, (Store{db}).Set(t.Context(), "!french", Language, "fr", "@you:example.org", time.Now()))
-	equal(t, said("!french", "stop.done"), builtin("fr").text["stop.done"])
+	expect.Equal(t, said("!r", "stop.done"), german)
+	expect.Equal(t, said("!r", "help.stop"), "hält an")
+	expect.OK(t, (Store{db}).Set(t.Context(), "!french", Language, "fr", "@you:example.org", time.Now()))
+	expect.Equal(t, said("!french", "stop.done"), builtin("fr").text["stop.done"])
 	other := OpenMessages(dir, nil, "pt")
-	equal(t, other.Text(t.Context(), "!r", "stop.done"), "Stopped.")
+	expect.Equal(t, other.Text(t.Context(), "!r", "stop.done"), "Stopped.")
 	problems := fmt.Sprint(other.Problems())
-	wrong(t, !strings.Contains(problems, "pt.txt: is missing"), "problems %s", problems)
-	equal(t, (*Messages)(nil).Text(t.Context(), "!r", "stop.done"), "Stopped.")
+	expect.False(t, !strings.Contains(problems, "pt.txt: is missing"), "problems %s", problems)
+	expect.Equal(t, (*Messages)(nil).Text(t.Context(), "!r", "stop.done"), "Stopped.")
 }
 
 // TestMessageFileOfAnOwner: what is wrong in a file is told with its line, and in its place stands what comes with the program.
 func TestMessageFileOfAnOwner(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, "messages"), 0o700))
+	expect.OK(t, os.Mkdir(filepath.Join(dir, "messages"), 0o700))
 	german := builtin("de").text
 	for name, c := range map[string]struct {
 		file, key, says string
@@ -115,17 +96,17 @@ func TestMessageFileOfAnOwner(t *testing.T) {
 		"Latin-1":               {"stop.done: Schlu\xdf.\nstop.nothing: Nichts.\n", "stop.nothing", german["stop.nothing"], []string{"de.txt: is not UTF-8 text"}},
 		"UTF-16 without a mark": {"s\x00t\x00o\x00p\x00\n\x00x\x00", "stop.done", german["stop.done"], []string{"de.txt: is not UTF-8 text"}},
 	} {
-		must(t, os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(c.file), 0o600))
+		expect.OK(t, os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(c.file), 0o600))
 		m := OpenMessages(dir, nil, "de")
 		got := m.Text(t.Context(), "!r", c.key)
-		wrong(t, got != c.says, "%s: says %q, want %q", name, got, c.says)
+		expect.False(t, got != c.says, "%s: says %q, want %q", name, got, c.says)
 		told := m.Problems()
 		if len(told) != len(c.told) {
 			t.Errorf("%s: told %v, want %q", name, told, c.told)
 			continue
 		}
 		for i, want := range c.told {
-			wrong(t, !strings.Contains(told[i].String(), want), "%s: told %q, want %q", name, told[i], want)
+			expect.False(t, !strings.Contains(told[i].String(), want), "%s: told %q, want %q", name, told[i], want)
 		}
 	}
 }
@@ -140,17 +121,17 @@ func FuzzMessages(f *testing.F) {
 		lines := strings.Split(strings.TrimPrefix(source, "\ufeff"), "\n")
 		for key, text := range got.text {
 			want, ok := original(key)
-			wrong(t, !ok || text == "" || !samePlaces(key, want, text), "%s: %q", key, text)
+			expect.False(t, !ok || text == "" || !samePlaces(key, want, text), "%s: %q", key, text)
 		}
 		for _, p := range got.faults {
-			wrong(t, p.Line < 0 || p.Line > len(lines), "%v, of %d lines", p, len(lines))
+			expect.False(t, p.Line < 0 || p.Line > len(lines), "%v, of %d lines", p, len(lines))
 		}
 		told := len(got.faults) == 1 && len(got.text) == 0 // all of it
 		for i, line := range lines {
 			line = strings.TrimSpace(line)
 			fault := slices.ContainsFunc(got.faults, func(p store.Problem) bool { return p.Line == i+1 })
 			key, _, _ := strings.Cut(line, ":")
-			wrong(t, !told && !fault && line != "" && line[0] != '#' && got.text[key] == "", "line %d is lost: %q", i+1, line)
+			expect.False(t, !told && !fault && line != "" && line[0] != '#' && got.text[key] == "", "line %d is lost: %q", i+1, line)
 		}
 	})
 }
@@ -173,8 +154,8 @@ func TestSpans(t *testing.T) {
 	} {
 		say := func(key string, fill ...string) string { return (*Messages)(nil).In(c.language, key, fill...) }
 		got := i18n.Span(c.d).In(say)
-		wrong(t, got != c.want, "%s, %v: got %q, want %q", c.language, c.d, got, c.want)
+		expect.False(t, got != c.want, "%s, %v: got %q, want %q", c.language, c.d, got, c.want)
 	}
 	french := func(key string, fill ...string) string { return (*Messages)(nil).In("fr", key, fill...) }
-	equal(t, i18n.New("why.helper_time", "time", i18n.Span(90*time.Second)).In(french), "son temps était écoulé : 1 minute 30 secondes")
+	expect.Equal(t, i18n.New("why.helper_time", "time", i18n.Span(90*time.Second)).In(french), "son temps était écoulé : 1 minute 30 secondes")
 }

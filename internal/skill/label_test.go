@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -24,14 +25,14 @@ const roomFolder = "rooms/!=52oom"
 func mustAdd(t testing.TB, l *Library, at trust.Place, name, text string) Skill {
 	t.Helper()
 	s, _, err := l.Add(at, trust.User, name, "About "+name, text)
-	noError(t, err)
+	expect.OK(t, err)
 	return s
 }
 
 // visible are the ids of what may be read at a place.
 func visible(t testing.TB, l *Library, at trust.Place) string {
 	t.Helper()
-	all := must(l.List(at))(t)
+	all := expect.Must(l.List(at))(t)
 	var ids []string
 	for _, s := range all {
 		if !at.MayRead(s.Label.Readers) {
@@ -50,7 +51,7 @@ func TestReaders(t *testing.T) {
 		"users/@ann=3AX": trust.Nobody, "users/": trust.Nobody, "users/SKILL.md": trust.Nobody,
 		annFolder: ann.Readers(), annFolder + "/a/SKILL.md": ann.Readers(), roomFolder + "/a.md": annIn.Readers(),
 	} {
-		equal(t, rel, Readers(rel), want)
+		expect.Equal(t, Readers(rel), want, rel)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		id := rapid.OneOf(rapid.String(), rapid.StringMatching(`[@!][A-Za-z0-9._=/+-]{1,100}:[a-z.]{1,60}`)).Draw(t, "id")
@@ -61,7 +62,7 @@ func TestReaders(t *testing.T) {
 		}
 	})
 	for _, r := range []trust.Readers{trust.Nobody, trust.Everybody, trust.Person(""), trust.Room(""), trust.Room("!" + strings.Repeat("A", 200))} {
-		equal(t, r, Folder(r), "")
+		expect.Equal(t, Folder(r), "", r)
 	}
 }
 
@@ -78,14 +79,14 @@ func TestListShowsWhatThePlaceMayRead(t *testing.T) {
 		ann: annFolder + "/notes shared", bob: "users/@bob=3ax/notes shared", annIn: roomFolder + "/minutes shared", bobIn: roomFolder + "/minutes shared",
 		{Room: "!other", Person: "@ann:x"}: "shared", {Room: "!ann2", Person: "@ann:x", Private: true}: annFolder + "/notes shared", {}: "shared", {Private: true}: "shared",
 	} {
-		equal(t, at, visible(t, l, at), want)
+		expect.Equal(t, visible(t, l, at), want, at)
 	}
-	noError(t, os.RemoveAll(filepath.Join(dir, "users")))
-	equal(t, "removed by hand", visible(t, l, ann), "shared")
+	expect.OK(t, os.RemoveAll(filepath.Join(dir, "users")))
+	expect.Equal(t, visible(t, l, ann), "shared", "removed by hand")
 	put(t, dir, annFolder+"/a.md", "By hand")
 	put(t, dir, "users/@Carl:x/a.md", "In no folder of a person")
 	put(t, dir, "users/SKILL.md", "Nobody's")
-	equal(t, "put there by hand", visible(t, l, ann), annFolder+"/a shared")
+	expect.Equal(t, visible(t, l, ann), annFolder+"/a shared", "put there by hand")
 	if p := l.Problems(); len(p) != 2 || !strings.Contains(p[0].Text, "Matrix id") {
 		t.Errorf("%+v", p)
 	}
@@ -206,13 +207,13 @@ func TestShare(t *testing.T) {
 	}
 	for _, name := range []string{"tea", "kit", "broken"} {
 		s, err := l.Share(ann, name)
-		never(t, err != nil || s.Label != (trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}), "%s: %+v, %v", name, s, err)
+		expect.False(t, err != nil || s.Label != (trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}), "%s: %+v, %v", name, s, err)
 		all, err := l.List(bob)
 		if i := indexOf(all, name); err != nil || i < 0 || all[i] != s {
 			t.Errorf("%s: %+v, %v", name, all, err)
 		}
 	}
-	equal(t, "it", read(t, dir, "tea.md"), "---\nintegrity: owner\nwritten_by: \"@ann:x\"\n---\nAbout tea\n\nBoil.\n\n---\nwritten_by: x\n---\n")
+	expect.Equal(t, read(t, dir, "tea.md"), "---\nintegrity: owner\nwritten_by: \"@ann:x\"\n---\nAbout tea\n\nBoil.\n\n---\nwritten_by: x\n---\n", "it")
 	if read(t, dir, "kit/more.txt") != "more" || !strings.Contains(read(t, dir, annFolder+"/.tea.md.1"), "integrity: user") {
 		t.Error("not all of it moved, or no earlier version")
 	}
@@ -240,9 +241,9 @@ func TestMove(t *testing.T) {
 	put(t, dir, roomFolder+"/kit/SKILL.md", "Kit\n")
 	mustAdd(t, l, ann, "hers", "stays")
 	for range 2 {
-		noError(t, l.Move("!Room", "!next"))
+		expect.OK(t, l.Move("!Room", "!next"))
 	}
-	equal(t, "it", visible(t, l, next), "rooms/!next/both rooms/!next/kit rooms/!next/minutes")
+	expect.Equal(t, visible(t, l, next), "rooms/!next/both rooms/!next/kit rooms/!next/minutes", "it")
 	if got := visible(t, l, annIn); got != roomFolder+"/both" || visible(t, l, ann) != annFolder+"/hers" {
 		t.Errorf("left: %s", got)
 	}
@@ -254,5 +255,5 @@ func TestMove(t *testing.T) {
 			t.Errorf("%q: %v", pair, err)
 		}
 	}
-	has(t, "visible", visible(t, l, next), "kit")
+	expect.Has(t, visible(t, l, next), "kit")
 }

@@ -14,102 +14,32 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
-
-// must is a value that comes without an error.
-func must[T any](v T, err error) func(failer) T {
-	return func(t failer) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
-
-// failer is a test, or a part of one that rapid makes.
-type failer interface {
-	Helper()
-	Errorf(string, ...any)
-	Fatal(...any)
-}
-
-// noError ends the test after an error.
-func noError(t failer, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal says what is not as wanted.
-func equal[T comparable](t failer, what any, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%v: got %+v, want %+v", what, got, want)
-	}
-}
-
-// never says what is, and should not be.
-func never(t failer, is bool, format string, args ...any) {
-	t.Helper()
-	if is {
-		t.Errorf(format, args...)
-	}
-}
-
-// same is equal for lists.
-func same[T comparable](t failer, what any, got, want []T) {
-	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%v: got %+v, want %+v", what, got, want)
-	}
-}
-
-func noDiff(t failer, what, want, got any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%v (-want +got):\n%s", what, diff)
-	}
-}
-
-func sized[T any](t failer, what any, got []T, want int) {
-	t.Helper()
-	if len(got) != want {
-		t.Fatal(fmt.Sprintf("%v: %d, want %d: %+v", what, len(got), want, got))
-	}
-}
-
-func has(t failer, what any, text, part string) {
-	t.Helper()
-	if !strings.Contains(text, part) {
-		t.Errorf("%v: no %q in\n%s", what, part, text)
-	}
-}
 
 func put(t testing.TB, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, filepath.FromSlash(name))
-	noError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	noError(t, os.WriteFile(path, []byte(text), 0o600))
+	expect.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func link(t testing.TB, to, dir, name string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	noError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(to, path)))
+	expect.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(to, path)))
 }
 
 func read(t testing.TB, dir, name string) string {
 	t.Helper()
-	b := must(os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))))(t)
+	b := expect.Must(os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))))(t)
 	return string(b)
 }
 
 func list(t testing.TB, l *Library) string {
 	t.Helper()
-	skills := must(l.All())(t)
+	skills := expect.Must(l.All())(t)
 	var out []string
 	for _, s := range skills {
 		out = append(out, s.Name+"="+s.Summary)
@@ -133,7 +63,7 @@ const (
 func TestList(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "skills")
 	l := Open(dir, nil)
-	equal(t, "no folder", list(t, l), "")
+	expect.Equal(t, list(t, l), "", "no folder")
 	put(t, dir, "water.md", "How to water\n\ntext")
 	put(t, dir, "Build.md", "\ufeff\r\n## How to  build\r\nmore\r\n")
 	put(t, dir, "cook/SKILL.md", "---\nname: cook\ndescription: \"How to cook: well\"\n---\n# Cook\n")
@@ -152,8 +82,8 @@ func TestList(t *testing.T) {
 		plain("front", "After it", "data/skills/front.md"), plain("long", strings.Repeat("茶", 299)+"…", "data/skills/long.md"),
 		plain("raw", "a\uFFFD [1mb", "data/skills/raw.md"), plain("water", "How to water", "data/skills/water.md"),
 	}
-	got := must(l.All())(t)
-	same(t, "it", got, want)
+	got := expect.Must(l.All())(t)
+	expect.Same(t, got, want, "it")
 }
 
 // TestUnsettledFilesAreReadAgain: within one tick of the file system's clock a stamp does not
@@ -167,7 +97,7 @@ func TestUnsettledFilesAreReadAgain(t *testing.T) {
 		put(t, dir, "a.md", "one")
 		list(t, l)
 		l.files["a.md"].skill.Summary = "kept"
-		equal(t, fmt.Sprintf("%s later", ahead), list(t, l), want)
+		expect.Equal(t, list(t, l), want, "%s later", ahead)
 	}
 }
 
@@ -180,8 +110,8 @@ func TestAdd(t *testing.T) {
 	if err != nil || replaced || s != want {
 		t.Fatalf("%+v, %v, %v", s, replaced, err)
 	}
-	equal(t, "file reads", read(t, dir, annFolder+"/water-plants.md"), annKeys+"How to water\n\n1. Take a can.\n2. Pour.\n")
-	equal(t, "listed", list(t, l), "water-plants=How to water")
+	expect.Equal(t, read(t, dir, annFolder+"/water-plants.md"), annKeys+"How to water\n\n1. Take a can.\n2. Pour.\n", "file reads")
+	expect.Equal(t, list(t, l), "water-plants=How to water", "listed")
 	for i, text := range []string{"two", "two", "three"} { // the same once more keeps no version
 		if _, replaced, err := l.Add(ann, trust.User, "water-plants", "v", text); err != nil || !replaced {
 			t.Errorf("%d: replaced %v, %v", i, replaced, err)
@@ -198,7 +128,7 @@ func TestAdd(t *testing.T) {
 	if err != nil || !replaced || s.Path != "data/skills/"+annFolder+"/cook/SKILL.md" || read(t, dir, annFolder+"/cook/.SKILL.md.1") != annKeys+"Cook" {
 		t.Errorf("folder form: %+v, %v, %v", s, replaced, err)
 	}
-	equal(t, "mode", must(os.Stat(filepath.Join(dir, annFolder, "water-plants.md")))(t).Mode().Perm(), 0o600)
+	expect.Equal(t, expect.Must(os.Stat(filepath.Join(dir, annFolder, "water-plants.md")))(t).Mode().Perm(), 0o600, "mode")
 }
 
 func TestAddRefuses(t *testing.T) {
@@ -216,8 +146,8 @@ func TestAddRefuses(t *testing.T) {
 			t.Errorf("%q %.10q: %v, want %q", tt.name, tt.summary, err, tt.want)
 		}
 	}
-	entries := must(os.ReadDir(parent))(t)
-	sized(t, "refused skills left", entries, 0)
+	entries := expect.Must(os.ReadDir(parent))(t)
+	expect.Len(t, entries, 0, "refused skills left")
 }
 
 func TestAddDoesNotFollowLinksOut(t *testing.T) {
@@ -235,8 +165,8 @@ func TestAddDoesNotFollowLinksOut(t *testing.T) {
 			}
 		}
 	}
-	equal(t, "outside reads", read(t, outside, "theirs.md")+read(t, outside, "SKILL.md"), "theirs"+annKeys+"theirs")
-	sized(t, "outside holds", must(os.ReadDir(outside))(t), 2)
+	expect.Equal(t, read(t, outside, "theirs.md")+read(t, outside, "SKILL.md"), "theirs"+annKeys+"theirs", "outside reads")
+	expect.Len(t, expect.Must(os.ReadDir(outside))(t), 2, "outside holds")
 }
 
 func FuzzAdd(f *testing.F) {
@@ -251,11 +181,11 @@ func FuzzAdd(f *testing.F) {
 		if err != nil {
 			return
 		}
-		equal(t, fmt.Sprintf("%q %q is listed as", name, summary), list(t, l), s.Name+"="+s.Summary)
+		expect.Equal(t, list(t, l), s.Name+"="+s.Summary, "%q %q is listed as", name, summary)
 		if all, err := l.All(); err != nil || len(all) != 1 || all[0] != s || s.Label.Integrity != trust.User || s.Owner != ann.Person || s.triggers != "" {
 			t.Errorf("%+v, %v", all, err)
 		}
-		must(os.Stat(filepath.Join(parent, strings.TrimPrefix(s.Path, "data/"))))(t)
+		expect.Must(os.Stat(filepath.Join(parent, strings.TrimPrefix(s.Path, "data/"))))(t)
 	})
 }
 
@@ -286,8 +216,8 @@ func TestFrontMatter(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := readHead([]byte(tt.file))
-			never(t, h.summary != tt.summary || [2]int{h.priority, h.turns} != tt.pt, "summary %q, priority %d, turns %d", h.summary, h.priority, h.turns)
-			noDiff(t, "other than wanted", tt.triggers, h.triggers)
+			expect.False(t, h.summary != tt.summary || [2]int{h.priority, h.turns} != tt.pt, "summary %q, priority %d, turns %d", h.summary, h.priority, h.turns)
+			expect.NoDiff(t, h.triggers, tt.triggers, "other than wanted")
 			if len(h.faults) != len(tt.faults) {
 				t.Fatalf("faults: %v", h.faults)
 			}
@@ -322,8 +252,8 @@ func TestProblems(t *testing.T) {
 		}
 		want := []string{"data/skills/-dash.md:0 its n", "data/skills/bad.md:2 turns", "data/skills/bad.md:3 prior", "data/skills/cook/SKILL.md:1 the f", "data/skills/folder.md:0 it is",
 			"data/skills/link.md:0 opena", "data/skills/what is this?.md:0 its n"}
-		noDiff(t, "other than wanted", want, got)
-		equal(t, "it", list(t, l), "bad=Bad|cook=no end|good=Good")
+		expect.NoDiff(t, got, want, "other than wanted")
+		expect.Equal(t, list(t, l), "bad=Bad|cook=no end|good=Good", "it")
 	}
 	if n := strings.Count(log.String(), "\n"); n != 7 || !strings.Contains(log.String(), "file=data/skills/bad.md line=2 why=\"turns must") {
 		t.Errorf("%d lines:\n%s", n, &log)
@@ -357,12 +287,12 @@ func TestAddKeepsFrontMatter(t *testing.T) {
 				if err != nil || !replaced {
 					t.Fatalf("%v, %v", replaced, err)
 				}
-				noDiff(t, "other than wanted", tt.want, read(t, dir, folder+"/x.md"))
+				expect.NoDiff(t, read(t, dir, folder+"/x.md"), tt.want, "other than wanted")
 				if all, err := l.List(at); err != nil || len(all) != 1 || all[0] != s || s.Summary != "New" {
 					t.Errorf("added %+v, listed %+v, %v", s, all, err)
 				}
 			}
-			equal(t, "the earlier version reads", read(t, dir, folder+"/.x.md.1"), tt.old)
+			expect.Equal(t, read(t, dir, folder+"/.x.md.1"), tt.old, "the earlier version reads")
 		})
 	}
 }
@@ -376,10 +306,10 @@ func FuzzFrontMatter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		h := readHead(file)
-		never(t, h.summary != tidy(h.summary) || utf8.RuneCountInString(h.summary) > maxSummary, "summary %q", h.summary)
-		never(t, h.priority < 1 || h.priority > lowestPriority || h.turns < 1 || h.turns > mostTurns, "%+v", h)
+		expect.False(t, h.summary != tidy(h.summary) || utf8.RuneCountInString(h.summary) > maxSummary, "summary %q", h.summary)
+		expect.False(t, h.priority < 1 || h.priority > lowestPriority || h.turns < 1 || h.turns > mostTurns, "%+v", h)
 		for _, tr := range h.triggers {
-			never(t, tr == "" || tr != tidy(tr), "trigger %q", tr)
+			expect.False(t, tr == "" || tr != tidy(tr), "trigger %q", tr)
 		}
 		lines := bytes.Count(file, []byte("\n")) + 1
 		for _, fault := range h.faults {
@@ -388,15 +318,15 @@ func FuzzFrontMatter(f *testing.F) {
 			}
 		}
 		front, body, line, closed := cutFront(file)
-		never(t, !bytes.HasSuffix(file, body) || closed != (front != nil) || closed && line == 0, "front %q (%d, %v), body %q", front, line, closed, body)
+		expect.False(t, !bytes.HasSuffix(file, body) || closed != (front != nil) || closed && line == 0, "front %q (%d, %v), body %q", front, line, closed, body)
 		_, text := frontOf(file)
 		if got := clean(string(text)); len(got) > 3*len(file) || !utf8.ValidString(got) || strings.ContainsAny(got, "\r\x00") {
 			t.Errorf("text %q", got)
 		}
 		s := newSkill("a", "a.md", h)
-		equal(t, "then", newSkill("a", "a.md", readHead(file)), s)
+		expect.Equal(t, newSkill("a", "a.md", readHead(file)), s, "then")
 		for _, tr := range h.triggers {
-			equal(t, fmt.Sprintf("%q does not match itself", tr), len(Match([]Skill{s}, "("+tr+")", 1)), 1)
+			expect.Equal(t, len(Match([]Skill{s}, "("+tr+")", 1)), 1, "%q does not match itself", tr)
 		}
 	})
 }
@@ -417,7 +347,7 @@ func TestBody(t *testing.T) {
 		"plain": "# How to\n\ntext", "front": "# How to\n\n---\ntext", "faulty": "# How to", "open": "---\nno end",
 		"rule": "---\nJust text\n---\nmore", "cook": "Cook", "both": "the file", "raw": "a\uFFFDbc[1m\td\ne", "empty": "", "late": late,
 	} {
-		equal(t, name, must(l.Body(name))(t), want)
+		expect.Equal(t, expect.Must(l.Body(name))(t), want, name)
 	}
 }
 
@@ -435,7 +365,7 @@ func TestLongBodyIsCut(t *testing.T) {
 	} {
 		put(t, dir, name+".md", tt.file)
 		got, err := l.Body(name)
-		never(t, err != nil || len(got) > maxBody || !utf8.ValidString(got) || strings.Contains(got, "comment"), "%s: %d bytes, %v", name, len(got), err)
+		expect.False(t, err != nil || len(got) > maxBody || !utf8.ValidString(got) || strings.Contains(got, "comment"), "%s: %d bytes, %v", name, len(got), err)
 		if says := strings.HasSuffix(got, "\n[The skill is longer than 64 KiB. The rest stands in data/skills/"+name+".md.]"); says != tt.cut {
 			t.Errorf("%s: ends in %q", name, got[max(0, len(got)-100):])
 		}
@@ -478,7 +408,7 @@ func TestMatch(t *testing.T) {
 		{"c++", "c++17 and C++", true}, {".go", "main.go", true}, {"🚀", "go🚀go", true}, {"deploy", "", false},
 	}
 	for _, tt := range tests {
-		equal(t, fmt.Sprintf("%q in %q", tt.trigger, tt.text), len(Match([]Skill{triggered("a", 5, "not this one", tt.trigger)}, tt.text, 3)) == 1, tt.want)
+		expect.Equal(t, len(Match([]Skill{triggered("a", 5, "not this one", tt.trigger)}, tt.text, 3)) == 1, tt.want, "%q in %q", tt.trigger, tt.text)
 	}
 }
 
@@ -491,10 +421,10 @@ func TestMatchRanks(t *testing.T) {
 		return names
 	}
 	for most, want := range map[int]string{0: "", 1: "f", 3: "fbd", 4: "fbda", 99: "fbda"} {
-		equal(t, most, names(most), want)
+		expect.Equal(t, names(most), want, most)
 	}
 	slices.Reverse(skills)
-	equal(t, "the order of the skills shows", names(99), "fbda")
+	expect.Equal(t, names(99), "fbda", "the order of the skills shows")
 }
 
 // Said names the first of the phrases, by the rules of triggers.
@@ -503,7 +433,7 @@ func TestSaid(t *testing.T) {
 	for text, want := range map[string]string{
 		"Let's  PLAN it": "let's plan", "let's plan, make a plan": "make a plan", "outlet's plan": "", "let's plans": "", "我的计划书": "计划", "": "",
 	} {
-		equal(t, text, Said(text, phrases), want)
+		expect.Equal(t, Said(text, phrases), want, text)
 	}
-	equal(t, "no phrases, and one was said", Said("anything", nil), "")
+	expect.Equal(t, Said("anything", nil), "", "no phrases, and one was said")
 }

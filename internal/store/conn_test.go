@@ -14,20 +14,15 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"reverie/internal/test/expect"
 )
 
 func openShared(t *testing.T) *sql.DB {
 	t.Helper()
-	db := result(Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), fstest.MapFS{"0001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (n INTEGER PRIMARY KEY, v TEXT NOT NULL DEFAULT '');\n")}}))(t)
+	db := expect.Must(Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), fstest.MapFS{"0001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (n INTEGER PRIMARY KEY, v TEXT NOT NULL DEFAULT '');\n")}}))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A statement whose rows are being read is not the one that is asked meanwhile, and
@@ -35,25 +30,25 @@ func must(t testing.TB, err error) {
 func TestStatementWithinItself(t *testing.T) {
 	db := openShared(t)
 	for i := range 5 {
-		result(db.Exec(`INSERT INTO a (n, v) VALUES (?, ?)`, i, fmt.Sprint("v", i)))(t)
+		expect.Must(db.Exec(`INSERT INTO a (n, v) VALUES (?, ?)`, i, fmt.Sprint("v", i)))(t)
 	}
-	tx := result(db.BeginTx(t.Context(), nil))(t)
+	tx := expect.Must(db.BeginTx(t.Context(), nil))(t)
 	defer tx.Rollback() //nolint:errcheck // it only read
 	const query = `SELECT n FROM a WHERE n >= ? ORDER BY n`
 	var seen []int
 	var walk func(from int)
 	walk = func(from int) {
-		rows := result(tx.Query(query, from))(t)
+		rows := expect.Must(tx.Query(query, from))(t)
 		defer rows.Close()
 		for rows.Next() {
 			var n int
-			must(t, rows.Scan(&n))
+			expect.OK(t, rows.Scan(&n))
 			seen = append(seen, n)
 			if n < 2 {
 				walk(3)
 			}
 		}
-		must(t, rows.Err())
+		expect.OK(t, rows.Err())
 	}
 	for range 2 { // the second time with what was kept
 		seen = nil
@@ -69,36 +64,36 @@ func TestKeptStatement(t *testing.T) {
 	db := openShared(t)
 	db.SetMaxOpenConns(1)
 	insert := func(n int) error { _, err := db.Exec(`INSERT INTO a (n) VALUES (?)`, n); return err }
-	must(t, insert(1))
+	expect.OK(t, insert(1))
 	if insert(1) == nil {
 		t.Error("the same key twice was taken")
 	}
-	must(t, insert(2))
+	expect.OK(t, insert(2))
 	columns := func() int {
-		rows := result(db.Query(`SELECT * FROM a`))(t)
+		rows := expect.Must(db.Query(`SELECT * FROM a`))(t)
 		defer rows.Close()
-		c := result(rows.Columns())(t)
+		c := expect.Must(rows.Columns())(t)
 		return len(c)
 	}
 	before := columns()
-	result(db.Exec(`ALTER TABLE a ADD COLUMN w TEXT`))(t)
+	expect.Must(db.Exec(`ALTER TABLE a ADD COLUMN w TEXT`))(t)
 	if after := columns(); after != before+1 {
 		t.Errorf("%d columns after one was added to %d", after, before)
 	}
 	for i := range 3 * keptStatements { // more than are kept
 		var n int
-		must(t, db.QueryRow(fmt.Sprintf(`SELECT count(*) + %d FROM a`, i)).Scan(&n))
+		expect.OK(t, db.QueryRow(fmt.Sprintf(`SELECT count(*) + %d FROM a`, i)).Scan(&n))
 		if n != i+2 {
 			t.Errorf("statement %d said %d", i, n)
 		}
 	}
-	must(t, insert(3))
+	expect.OK(t, insert(3))
 }
 
 // Many writers at once: none is turned away, and none is lost.
 func TestWritersQueue(t *testing.T) {
 	db := openShared(t)
-	result(db.Exec(`INSERT INTO a (n, v) VALUES (0, '')`))(t)
+	expect.Must(db.Exec(`INSERT INTO a (n, v) VALUES (0, '')`))(t)
 	const writers, each = 16, 25
 	var all sync.WaitGroup
 	for w := range writers {
@@ -129,7 +124,7 @@ func TestWritersQueue(t *testing.T) {
 	}
 	all.Wait()
 	var v int
-	must(t, db.QueryRow(`SELECT CAST(v AS INTEGER) FROM a WHERE n = 0`).Scan(&v))
+	expect.OK(t, db.QueryRow(`SELECT CAST(v AS INTEGER) FROM a WHERE n = 0`).Scan(&v))
 	if want := writers * each * 3 / 4; v != want {
 		t.Errorf("counted to %d, want %d", v, want)
 	}
@@ -138,18 +133,18 @@ func TestWritersQueue(t *testing.T) {
 // Who waits for a turn can give up, and the turn comes back whatever a writer did.
 func TestTurnComesBack(t *testing.T) {
 	db := openShared(t)
-	hold := result(db.BeginTx(t.Context(), nil))(t)
+	hold := expect.Must(db.BeginTx(t.Context(), nil))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := db.ExecContext(ctx, `INSERT INTO a (n) VALUES (1)`); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting beside a transaction: %v", err)
 	}
 	var n int
-	must(t, db.QueryRow(`SELECT count(*) FROM a`).Scan(&n)) // reading waits for nobody
-	must(t, hold.Rollback())
+	expect.OK(t, db.QueryRow(`SELECT count(*) FROM a`).Scan(&n)) // reading waits for nobody
+	expect.OK(t, hold.Rollback())
 
 	ended, cancel := context.WithCancel(t.Context()) // database/sql rolls this one back
-	tx := result(db.BeginTx(ended, nil))(t)
+	tx := expect.Must(db.BeginTx(ended, nil))(t)
 	cancel()
 	if err := tx.Commit(); err == nil {
 		t.Error("committed after its context had ended")
@@ -160,15 +155,15 @@ func TestTurnComesBack(t *testing.T) {
 		_, err := db.ExecContext(ctx, query)
 		return err
 	}
-	must(t, write(`INSERT INTO a (n) VALUES (6)`))
+	expect.OK(t, write(`INSERT INTO a (n) VALUES (6)`))
 	rows, err := db.Query(`INSERT INTO a (n) VALUES (7) RETURNING n`) // and one that is not read to its end
-	must(t, err)
+	expect.OK(t, err)
 	rows.Next()
-	must(t, rows.Close())
+	expect.OK(t, rows.Close())
 	if err := write(`INSERT INTO a (n) VALUES ('no number')`); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a text as a key: %v", err)
 	}
-	must(t, write(`INSERT INTO a (n) VALUES (8)`))
+	expect.OK(t, write(`INSERT INTO a (n) VALUES (8)`))
 }
 
 func TestFileNameProperties(t *testing.T) {
@@ -203,14 +198,5 @@ func TestFileName(t *testing.T) {
 		if got := FileName(id); got != want {
 			t.Errorf("FileName(%q) = %q, want %q", id, got, want)
 		}
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }

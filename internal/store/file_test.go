@@ -17,23 +17,24 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 )
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	return result(os.ReadFile(path))(t)
+	return expect.Must(os.ReadFile(path))(t)
 }
 
 // names lists a folder: a test that expects exactly these names also shows that
 // no temporary file was left.
 func names(t *testing.T, dir string) string {
 	t.Helper()
-	entries := result(os.ReadDir(dir))(t)
+	entries := expect.Must(os.ReadDir(dir))(t)
 	var out []string
 	for _, e := range entries {
 		out = append(out, e.Name())
@@ -45,8 +46,8 @@ func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new", "deep", "f.txt")
 	for _, text := range []string{"one", "", "three\x00\n"} {
-		must(t, store.WriteFile(path, []byte(text)))
-		equal(t, string(read(t, path)), text, "")
+		expect.OK(t, store.WriteFile(path, []byte(text)))
+		expect.Equal(t, string(read(t, path)), text)
 	}
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
 		t.Errorf("file mode %v", info.Mode().Perm())
@@ -54,22 +55,22 @@ func TestWriteFile(t *testing.T) {
 	if info, _ := os.Stat(filepath.Join(dir, "new")); info.Mode().Perm() != 0o700 {
 		t.Errorf("folder mode %v", info.Mode().Perm())
 	}
-	equal(t, names(t, filepath.Dir(path)), "f.txt", "folder holds")
+	expect.Equal(t, names(t, filepath.Dir(path)), "f.txt", "folder holds")
 }
 
 func TestWriteFileFollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	real, link := filepath.Join(dir, "notes.txt"), filepath.Join(dir, "data", "MEMORIES.txt")
 	write(t, real, "old")
-	must(t, os.Mkdir(filepath.Dir(link), 0o700))
-	must(t, os.Symlink("../notes.txt", link))
-	must(t, store.WriteFile(link, []byte("new")))
-	equal(t, string(read(t, real)), "new", "the file behind the link reads")
+	expect.OK(t, os.Mkdir(filepath.Dir(link), 0o700))
+	expect.OK(t, os.Symlink("../notes.txt", link))
+	expect.OK(t, store.WriteFile(link, []byte("new")))
+	expect.Equal(t, string(read(t, real)), "new", "the file behind the link reads")
 	if info, _ := os.Lstat(link); info.Mode()&os.ModeSymlink == 0 {
 		t.Error("the link was replaced")
 	}
 	dangling := filepath.Join(dir, "dangling")
-	must(t, os.Symlink("nowhere", dangling))
+	expect.OK(t, os.Symlink("nowhere", dangling))
 	if err := store.WriteFile(dangling, []byte("x")); err == nil || !strings.Contains(err.Error(), "leads nowhere") {
 		t.Errorf("dangling link: %v", err)
 	}
@@ -85,8 +86,8 @@ func TestWriteFileKeepsTheOldContent(t *testing.T) {
 	if !errors.Is(err, stop) {
 		t.Errorf("error %v", err)
 	}
-	equal(t, string(read(t, path)), "old", "after a refused replacement")
-	equal(t, names(t, dir), "f.txt", "folder holds")
+	expect.Equal(t, string(read(t, path)), "old", "after a refused replacement")
+	expect.Equal(t, names(t, dir), "f.txt", "folder holds")
 	if err := store.WriteFile(filepath.Join(path, "below"), nil); err == nil {
 		t.Error("wrote below a file")
 	}
@@ -99,21 +100,21 @@ func TestWriteFileKeepsTheOldContent(t *testing.T) {
 func TestWriteFileOnAFullDisk(t *testing.T) {
 	dir := smallDisk(t)
 	path := filepath.Join(dir, "f.txt")
-	must(t, store.WriteFile(path, []byte("old")))
+	expect.OK(t, store.WriteFile(path, []byte("old")))
 	if err := store.WriteFile(path, make([]byte, 4<<20)); err == nil || !strings.Contains(err.Error(), "no space") {
 		t.Errorf("error %v", err)
 	}
 	if got := string(read(t, path)); got != "old" {
 		t.Errorf("got %d bytes", len(got))
 	}
-	equal(t, names(t, dir), "f.txt", "folder holds")
+	expect.Equal(t, names(t, dir), "f.txt", "folder holds")
 }
 
 func TestStamp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	stat := func() store.Stamp {
 		t.Helper()
-		return result(store.Stat(path))(t)
+		return expect.Must(store.Stat(path))(t)
 	}
 	if stat().Exists() {
 		t.Error("a missing file exists")
@@ -123,7 +124,7 @@ func TestStamp(t *testing.T) {
 	if !first.Exists() || !first.Regular() || first.Size() != 3 {
 		t.Errorf("stamp %+v", first)
 	}
-	equal(t, first, stat(), "the stamp of an unchanged file")
+	expect.Equal(t, first, stat(), "the stamp of an unchanged file")
 	if first.Settled(time.Now()) {
 		t.Error("a file written just now is settled")
 	}
@@ -132,7 +133,7 @@ func TestStamp(t *testing.T) {
 	}
 	// A time in whole seconds may come from a clock that knows no others.
 	whole := time.Now().Truncate(time.Second).Add(10 * time.Second)
-	must(t, os.Chtimes(path, whole, whole))
+	expect.OK(t, os.Chtimes(path, whole, whole))
 	if changed := stat(); changed.Settled(whole.Add(1500*time.Millisecond)) || !changed.Settled(whole.Add(2500*time.Millisecond)) {
 		t.Error("a file with whole seconds settles at the wrong time")
 	}
@@ -141,11 +142,11 @@ func TestStamp(t *testing.T) {
 	}
 	// Same size, same time of change: only the inode tells.
 	old := time.Now().Add(-time.Hour)
-	must(t, os.Chtimes(path, old, old))
+	expect.OK(t, os.Chtimes(path, old, old))
 	before := stat()
 	write(t, path+"2", "two")
-	must(t, os.Chtimes(path+"2", old, old))
-	must(t, os.Rename(path+"2", path))
+	expect.OK(t, os.Chtimes(path+"2", old, old))
+	expect.OK(t, os.Rename(path+"2", path))
 	if stat() == before {
 		t.Error("a replaced file has the stamp of the old one")
 	}
@@ -177,7 +178,7 @@ func TestLock(t *testing.T) {
 		if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
 			t.Errorf("second lock: %v", err)
 		}
-		must(t, errors.Join(l.Release(), l.Release()))
+		expect.OK(t, errors.Join(l.Release(), l.Release()))
 		look(false)
 	}
 }
@@ -188,7 +189,7 @@ func TestLockChild(t *testing.T) {
 	if dir == "" {
 		t.Skip("not started by TestLockEndsWithItsProcess")
 	}
-	l := result(store.AcquireLock(dir))(t)
+	l := expect.Must(store.AcquireLock(dir))(t)
 	defer func() { _ = l.Release() }() // a lock that nobody holds on to is collected, and its file closed
 	fmt.Println("\nlocked")
 	select {} // until killed
@@ -203,7 +204,7 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, child.Start())
+	expect.OK(t, child.Start())
 	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
 	for lines := bufio.NewScanner(out); lines.Text() != "locked"; {
 		if !lines.Scan() {
@@ -218,13 +219,13 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait()
-	l := result(store.AcquireLock(dir))(t)
+	l := expect.Must(store.AcquireLock(dir))(t)
 	_ = l.Release()
 }
 
 func TestGuardLetsOneIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sub", ".guard")
-	unlock := result(store.Guard(path))(t)
+	unlock := expect.Must(store.Guard(path))(t)
 	if _, held, err := store.TryGuard(path); !held || err != nil {
 		t.Errorf("beside it: held %v, %v", held, err)
 	}
@@ -270,12 +271,12 @@ func states(ds []store.Default) string {
 
 func mustWrite(t *testing.T, r fs.FS, dir string) []store.Default {
 	t.Helper()
-	return result(store.WriteDefaults(r, dir))(t)
+	return expect.Must(store.WriteDefaults(r, dir))(t)
 }
 
 func mustList(t *testing.T, r fs.FS, dir string) []store.Default {
 	t.Helper()
-	return result(store.ListDefaults(r, dir))(t)
+	return expect.Must(store.ListDefaults(r, dir))(t)
 }
 
 func TestDefaultsFollowTheReleaseUnlessEdited(t *testing.T) {
@@ -283,7 +284,7 @@ func TestDefaultsFollowTheReleaseUnlessEdited(t *testing.T) {
 	step := func(r fstest.MapFS, want string) {
 		t.Helper()
 		listed, written := mustList(t, r, dir), mustWrite(t, r, dir)
-		equal(t, states(written), want, "")
+		expect.Equal(t, states(written), want)
 		if diff := cmp.Diff(written, listed); diff != "" {
 			t.Errorf("doctor sees it otherwise: %s", diff)
 		}
@@ -297,7 +298,7 @@ func TestDefaultsFollowTheReleaseUnlessEdited(t *testing.T) {
 	two := release("p/base.txt", "v2", "p/seed.txt", "s2", "skills/x.md", "x")
 	step(two, "p/base.txt=updated p/seed.txt=edited skills/x.md=written")
 	step(two, "p/base.txt=current p/seed.txt=edited skills/x.md=current")
-	equal(t, string(read(t, at("p/base.txt")))+string(read(t, at("p/seed.txt"))), "v2mine", "files read")
+	expect.Equal(t, string(read(t, at("p/base.txt")))+string(read(t, at("p/seed.txt"))), "v2mine", "files read")
 
 	// The owner takes the release's text: from now on it follows again.
 	write(t, at("p/seed.txt"), "s2")
@@ -305,9 +306,9 @@ func TestDefaultsFollowTheReleaseUnlessEdited(t *testing.T) {
 	step(release("p/seed.txt", "s3"), "p/seed.txt=updated")
 
 	// A file that is gone is written again, and one no longer shipped stays.
-	must(t, os.Remove(at("p/seed.txt")))
+	expect.OK(t, os.Remove(at("p/seed.txt")))
 	step(release("p/seed.txt", "s3"), "p/seed.txt=written")
-	equal(t, string(read(t, at("p/base.txt"))), "v2", "a file no longer shipped reads")
+	expect.Equal(t, string(read(t, at("p/base.txt"))), "v2", "a file no longer shipped reads")
 }
 
 // TestDefaultsInDoubt: without a record of what was written, a file that
@@ -318,8 +319,8 @@ func TestDefaultsInDoubt(t *testing.T) {
 			dir := t.TempDir()
 			mustWrite(t, release("p/base.txt", "v1"), dir)
 			write(t, filepath.Join(dir, ".defaults"), ledger)
-			equal(t, states(mustWrite(t, release("p/base.txt", "v2"), dir)), "p/base.txt=edited", "")
-			equal(t, string(read(t, filepath.Join(dir, "p", "base.txt"))), "v1", "file reads")
+			expect.Equal(t, states(mustWrite(t, release("p/base.txt", "v2"), dir)), "p/base.txt=edited")
+			expect.Equal(t, string(read(t, filepath.Join(dir, "p", "base.txt"))), "v1", "file reads")
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 )
 
 func migrations(sqls ...string) fs.FS {
@@ -29,20 +30,20 @@ func migrations(sqls ...string) fs.FS {
 
 func open(t *testing.T, path string, m fs.FS) *sql.DB {
 	t.Helper()
-	db := result(store.Open(context.Background(), path, m))(t)
+	db := expect.Must(store.Open(context.Background(), path, m))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
 func run(t *testing.T, db *sql.DB, query string, args ...any) {
 	t.Helper()
-	result(db.Exec(query, args...))(t)
+	expect.Must(db.Exec(query, args...))(t)
 }
 
 func value(t *testing.T, db *sql.DB, query string) string {
 	t.Helper()
 	var s string
-	must(t, db.QueryRow(query).Scan(&s))
+	expect.OK(t, db.QueryRow(query).Scan(&s))
 	return s
 }
 
@@ -59,8 +60,8 @@ func TestOpenHoldsItsPromises(t *testing.T) {
 		defer conn.Close()
 		for name, w := range want {
 			var got string
-			must(t, conn.QueryRowContext(t.Context(), "PRAGMA "+name).Scan(&got))
-			equal(t, got, w, "PRAGMA %s", name)
+			expect.OK(t, conn.QueryRowContext(t.Context(), "PRAGMA "+name).Scan(&got))
+			expect.Equal(t, got, w, "PRAGMA %s", name)
 		}
 	}
 }
@@ -71,14 +72,14 @@ func TestOpenKeepsFilesPrivate(t *testing.T) {
 	db := open(t, path, migrations("CREATE TABLE x (a TEXT);"))
 	run(t, db, "INSERT INTO x VALUES ('secret')")
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
-		info := result(os.Stat(name))(t)
-		equal(t, info.Mode().Perm(), 0o600, "%s has mode", filepath.Base(name))
+		info := expect.Must(os.Stat(name))(t)
+		expect.Equal(t, info.Mode().Perm(), 0o600, "%s has mode", filepath.Base(name))
 	}
 	if info, _ := os.Stat(dir); info.Mode().Perm() != 0o700 {
 		t.Errorf("folder has mode %v", info.Mode().Perm())
 	}
-	must(t, db.Close())
-	must(t, os.Chmod(path, 0o644))
+	expect.OK(t, db.Close())
+	expect.OK(t, os.Chmod(path, 0o644))
 	open(t, path, migrations("CREATE TABLE x (a TEXT);"))
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
 		t.Errorf("a database that was readable by all stays so: %v", info.Mode().Perm())
@@ -101,13 +102,13 @@ func TestOpenUpgradesAndKeepsRows(t *testing.T) {
 	one := "CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT NOT NULL);"
 	old := open(t, path, migrations(one))
 	run(t, old, "INSERT INTO note (text) VALUES ('Jana'), ('茶'), ('')")
-	must(t, old.Close())
+	expect.OK(t, old.Close())
 	two := "ALTER TABLE note ADD COLUMN room TEXT NOT NULL DEFAULT 'unknown';"
 	three := "CREATE INDEX note_by_room ON note (room);"
 	for range 2 { // the second time nothing is left to do
 		db := open(t, path, migrations(one, two, three))
-		equal(t, value(t, db, "SELECT group_concat(text || '@' || room, '|') FROM note"), "Jana@unknown|茶@unknown|@unknown", "rows after the upgrade")
-		must(t, db.Close())
+		expect.Equal(t, value(t, db, "SELECT group_concat(text || '@' || room, '|') FROM note"), "Jana@unknown|茶@unknown|@unknown", "rows after the upgrade")
+		expect.OK(t, db.Close())
 	}
 }
 
@@ -120,7 +121,7 @@ func TestOpenFailedMigrationChangesNothing(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	db := open(t, path, migrations(one))
-	equal(t, value(t, db, "SELECT a || (SELECT count(*) FROM sqlite_master WHERE name = 'y') FROM x"), "kept0", "")
+	expect.Equal(t, value(t, db, "SELECT a || (SELECT count(*) FROM sqlite_master WHERE name = 'y') FROM x"), "kept0")
 }
 
 func TestOpenRefuses(t *testing.T) {
@@ -143,7 +144,7 @@ func TestOpenRefuses(t *testing.T) {
 			write(t, path, string(b))
 		}, nil, "damaged"},
 		"somebody else's": {func(t *testing.T, path string) {
-			db := result(sql.Open("sqlite", path))(t)
+			db := expect.Must(sql.Open("sqlite", path))(t)
 			run(t, db, "CREATE TABLE theirs (a TEXT)")
 			_ = db.Close()
 		}, nil, "another program"},
@@ -152,7 +153,7 @@ func TestOpenRefuses(t *testing.T) {
 			write(t, path, "")
 		}, nil, "-wal still holds"},
 		"folder": {func(t *testing.T, path string) {
-			must(t, os.Mkdir(path, 0o700))
+			expect.OK(t, os.Mkdir(path, 0o700))
 		}, nil, "not a file"},
 	}
 	for name, tt := range tests {
@@ -186,7 +187,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	one, two := "CREATE TABLE x (a TEXT);", "CREATE TABLE y AS SELECT hex(zeroblob(100000)) AS a;"
 	db := open(t, path, migrations(one))
 	run(t, db, "INSERT INTO x VALUES ('kept')")
-	must(t, db.Close())
+	expect.OK(t, db.Close())
 	fill := filepath.Join(dir, "fill")
 	if err := os.WriteFile(fill, make([]byte, 4<<20), 0o600); err == nil {
 		t.Fatal("the disk is not full")
@@ -195,17 +196,17 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "disk") {
 		t.Errorf("error %v", err)
 	}
-	must(t, os.Remove(fill))
-	equal(t, value(t, open(t, path, migrations(one, two)), "SELECT a FROM x"), "kept", "")
+	expect.OK(t, os.Remove(fill))
+	expect.Equal(t, value(t, open(t, path, migrations(one, two)), "SELECT a FROM x"), "kept")
 }
 
 // version69 makes the database of testdata/schema69.sql and returns its path.
 func version69(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bot.db")
-	db := result(sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)"))(t)
+	db := expect.Must(sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)"))(t)
 	run(t, db, string(read(t, filepath.Join("testdata", "schema69.sql"))))
-	must(t, db.Close())
+	expect.OK(t, db.Close())
 	return path
 }
 
@@ -266,13 +267,13 @@ func TestOlderDatabaseIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		run(t, db, `DELETE FROM goose_db_version WHERE version_id > ?`, version)
-		must(t, db.Close())
+		expect.OK(t, db.Close())
 		was := read(t, path)
 		_, err = store.Open(t.Context(), path, reverie.Migrations)
 		if !errors.Is(err, store.ErrOlderSchema) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "git checkout") {
 			t.Fatalf("version %d: %v", version, err)
 		}
-		equal(t, string(read(t, path)), string(was), "version %d: the refused database was changed", version)
+		expect.Equal(t, string(read(t, path)), string(was), "version %d: the refused database was changed", version)
 		if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
 			t.Errorf("version %d: %d bytes were written", version, info.Size())
 		}
@@ -299,8 +300,8 @@ func TestInTxIsAllOrNothing(t *testing.T) {
 			return then
 		}
 	}
-	conn := result(db.Conn(t.Context()))(t)
-	must(t, errors.Join(store.InTx(t.Context(), db, insert(4, nil)), store.InTx(t.Context(), conn, insert(5, nil)), conn.Close()))
+	conn := expect.Must(db.Conn(t.Context()))(t)
+	expect.OK(t, errors.Join(store.InTx(t.Context(), db, insert(4, nil)), store.InTx(t.Context(), conn, insert(5, nil)), conn.Close()))
 	if err := store.InTx(t.Context(), db, insert(6, errTest)); err != errTest { //nolint:errorlint // it is returned as it is
 		t.Errorf("got %v, want the error of the function", err)
 	}
@@ -354,28 +355,5 @@ func TestRowsAreClosedWhateverHappens(t *testing.T) {
 	}
 	if _, err := store.Column[int](t.Context(), db, `SELECT nothing`); err == nil {
 		t.Error("a query with a mistake is no error")
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
-
-func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
-	t.Helper()
-	if got != want {
-		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -39,7 +40,7 @@ func TestReaders(t *testing.T) {
 		}
 		for _, r := range readers {
 			may := c.Room == here && c.MayRead(r)
-			equal(t, slices.ContainsFunc(listed, func(x Task) bool { return x.Label.Readers == r }), may, "%+v lists the task of %s", c, r)
+			expect.Equal(t, slices.ContainsFunc(listed, func(x Task) bool { return x.Label.Readers == r }), may, "%+v lists the task of %s", c, r)
 			if may {
 				continue
 			}
@@ -64,7 +65,7 @@ func TestReaders(t *testing.T) {
 			t.Errorf("the task of %s is now %+v, %v", r, got, err)
 		}
 	}
-	equal(t, len(must(s.InRoom(ctx, here, ""))(t)), len(readers), "tasks that the operator sees")
+	expect.Equal(t, len(expect.Must(s.InRoom(ctx, here, ""))(t)), len(readers), "tasks that the operator sees")
 }
 
 // TestIntegrityFalls: who changes the words of a task is trusted no further than the caller.
@@ -94,7 +95,7 @@ func TestMoveReaders(t *testing.T) {
 		add(t, s, Task{Room: here, Content: "of " + string(c.Readers()), Label: c.Label()})
 	}
 	for range 2 {
-		noError(t, s.Move(ctx, here, there))
+		expect.OK(t, s.Move(ctx, here, there))
 	}
 	for _, c := range []trust.Caller{ann, group} {
 		before := c.Place
@@ -168,7 +169,7 @@ func TestMergedIntegrity(t *testing.T) {
 	stays := add(t, s, Task{Room: here, Content: "water the plants", Label: asks(here, "@ann:x").Label()})
 	goes := add(t, s, Task{Room: here, Content: "water the plants", Label: foreign})
 	secret := add(t, s, Task{Room: here, Content: "water the plants", Label: with(here, "@ann:x").Label()})
-	tx := must(s.db.BeginTx(ctx, nil))(t)
+	tx := expect.Must(s.db.BeginTx(ctx, nil))(t)
 	defer func() { _ = tx.Rollback() }()
 	done, err := s.Tidy(ctx, tx, s.now(), []Tidying{
 		{Kind: TidyMerge, Room: here, ID: secret.ID, Updated: secret.Updated, Into: stays.ID, IntoAt: stays.Updated, Reason: "the same"},
@@ -177,13 +178,13 @@ func TestMergedIntegrity(t *testing.T) {
 	if err != nil || len(done) != 1 || done[0].ID != goes.ID {
 		t.Errorf("merged %+v, %v", done, err)
 	}
-	equal(t, must(get(ctx, tx, in(here), stays.ID))(t).Label, foreign, "")
+	expect.Equal(t, expect.Must(get(ctx, tx, in(here), stays.ID))(t).Label, foreign)
 }
 
 // every is a schedule that is due each minute.
 func every(t *testing.T, p *post) *Schedule {
 	t.Helper()
-	s := must(Schedule{Type: interval, IntervalSeconds: 60}.Validate(p.now, time.UTC))(t)
+	s := expect.Must(Schedule{Type: interval, IntervalSeconds: 60}.Validate(p.now, time.UTC))(t)
 	return &s
 }
 
@@ -213,12 +214,12 @@ func TestFloodOfTasks(t *testing.T) {
 	_, err := work(here, "@ann:x", 0)
 	refused("one more in the room", err)
 	for i := range DefaultPerPerson {
-		must(work(fmt.Sprint("!", i), "@ann:x", i))(t)
+		expect.Must(work(fmt.Sprint("!", i), "@ann:x", i))(t)
 	}
 	_, err = work("!new", "@ann:x", 0)
 	refused("one more of the person", err)
-	reminder := must(p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Label: labelOf("!new"), Content: "tea", Schedule: minutely}))(t)
-	plan := must(p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Label: labelOf("!new"), Content: "plan", Prompt: "think"}))(t)
+	reminder := expect.Must(p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Label: labelOf("!new"), Content: "tea", Schedule: minutely}))(t)
+	plan := expect.Must(p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Label: labelOf("!new"), Content: "plan", Prompt: "think"}))(t)
 	prompt := "think"
 	_, err = p.store.Update(ctx, trust.Place{Room: "!new"}, reminder.ID, Patch{Prompt: &prompt})
 	refused("a reminder that becomes work", err)
@@ -231,13 +232,13 @@ func TestFloodOfTasks(t *testing.T) {
 	if _, err := p.store.Update(ctx, trust.Place{Room: "!0"}, mine[0].ID, Patch{Prompt: &prompt}); err != nil {
 		t.Errorf("a change of what counts already: %v", err)
 	}
-	must(p.store.Pause(ctx, trust.Place{Room: "!0"}, mine[0].ID))(t)
+	expect.Must(p.store.Pause(ctx, trust.Place{Room: "!0"}, mine[0].ID))(t)
 	if _, err := work("!new", "@ann:x", 0); err != nil {
 		t.Errorf("after one was paused: %v", err)
 	}
 	_, err = p.store.Resume(ctx, trust.Place{Room: "!0"}, mine[0].ID)
 	refused("resuming one too many", err)
-	equal(t, must(p.store.Get(ctx, trust.Place{Room: "!0"}, mine[0].ID))(t).Status, Paused, "")
+	expect.Equal(t, expect.Must(p.store.Get(ctx, trust.Place{Room: "!0"}, mine[0].ID))(t).Status, Paused)
 }
 
 // TestRunsPerDay: the model works on tasks so often in 24 hours, over all rooms and also
@@ -269,10 +270,10 @@ func TestRunsPerDay(t *testing.T) {
 		p.now = p.now.Add(time.Minute)
 		did += work()
 	}
-	equal(t, did, 10, "times the model worked")
+	expect.Equal(t, did, 10, "times the model worked")
 	if got := p.task(tea.ID); got.Runs != 1 {
 		t.Errorf("the reminder ran %d times", got.Runs)
 	}
 	p.now = p.now.Add(24 * time.Hour)
-	equal(t, work(), 2, "a day later runs went on")
+	expect.Equal(t, work(), 2, "a day later runs went on")
 }

@@ -10,11 +10,13 @@ import (
 	_ "time/tzdata"
 
 	"pgregory.net/rapid"
+
+	"reverie/internal/test/expect"
 )
 
 func berlin(t testing.TB) *time.Location {
 	t.Helper()
-	return must(time.LoadLocation("Europe/Berlin"))(t)
+	return expect.Must(time.LoadLocation("Europe/Berlin"))(t)
 }
 
 // at is now in the tests: a Saturday.
@@ -62,7 +64,7 @@ func TestScheduleFinalForms(t *testing.T) {
 			t.Errorf("%+v: %+v %q, %v", tt.in, got, got, err)
 			continue
 		}
-		equal(t, must(got.Validate(at(t), time.UTC))(t), got, "the final form")
+		expect.Equal(t, expect.Must(got.Validate(at(t), time.UTC))(t), got, "the final form")
 	}
 }
 
@@ -207,7 +209,7 @@ func TestPhrasesRefuse(t *testing.T) {
 		}
 	}
 	_, err := readPhrase("irgendwann", at(t), berlin(t))
-	refused(t, err, "for example", "no example")
+	expect.Refused(t, err, "for example", "no example")
 	// A time that clocks leave out is nobody's wish.
 	spring := time.Date(2027, 3, 27, 12, 0, 0, 0, berlin(t))
 	if s, err := readPhrase("morgen um 2:30", spring, berlin(t)); err == nil {
@@ -255,7 +257,7 @@ var zones = []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata",
 
 func inZone(t testing.TB, name string) *time.Location {
 	t.Helper()
-	return must(time.LoadLocation(name))(t)
+	return expect.Must(time.LoadLocation(name))(t)
 }
 
 // clocks is what a clock shows in the course of a day.
@@ -453,7 +455,7 @@ func TestNextAtChanges(t *testing.T) {
 		{"Pacific/Apia", Schedule{Type: daily, At: "09:00"}, "2011-12-29T12:00:00-10:00", "2011-12-31T00:00:00+14:00"}, // the 30th was left out
 	} {
 		loc := inZone(t, tt.zone)
-		after := must(time.Parse(time.RFC3339, tt.after))(t)
+		after := expect.Must(time.Parse(time.RFC3339, tt.after))(t)
 		next, ok := tt.s.Next(after, after.AddDate(-1, 0, 0), loc)
 		if got := next.Format(time.RFC3339); !ok || got != tt.want {
 			t.Errorf("%s in %s after %s: %s, want %s", tt.s, tt.zone, tt.after, got, tt.want)
@@ -465,7 +467,7 @@ func TestNextAtChanges(t *testing.T) {
 // it, there is nothing in between, and it is not due before it was made.
 func TestNextIsNext(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		loc := must(time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone")))(t)
+		loc := expect.Must(time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone")))(t)
 		clock := rapid.Custom(func(t *rapid.T) string {
 			return fmt.Sprintf("%02d:%02d", rapid.IntRange(0, 23).Draw(t, "hour"), rapid.IntRange(0, 59).Draw(t, "minute"))
 		})
@@ -515,7 +517,7 @@ func TestScheduleCron(t *testing.T) {
 		{Schedule{Type: "daily", At: "09:00", Zone: "Local"}, `zone "Local" is not known`},
 		{Schedule{Type: "daily", At: "09:00", Zone: "../../etc/passwd"}, "is not known"},
 	} {
-		refused(t, second(tt.s.Validate(at(t), berlin(t))), tt.want, "%+v", tt.s)
+		expect.Refused(t, second(tt.s.Validate(at(t), berlin(t))), tt.want, "%+v", tt.s)
 	}
 	got, err = Schedule{Type: "once", At: "18:30", Zone: "Asia/Kolkata"}.Validate(at(t), berlin(t))
 	if err != nil || got.At != "2026-11-21T18:30:00+05:30" {

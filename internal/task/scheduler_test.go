@@ -15,6 +15,7 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 )
 
 // post is where runs are worked on: what is said under an ID is said once, however
@@ -55,7 +56,7 @@ func (s *stub) TaskRoom(ctx context.Context, t Task) (string, error) {
 }
 
 func newPost(t testing.TB) *post {
-	db := must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	p := &post{t: t, now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), said: map[string]string{}}
 	p.restart(db)
@@ -77,13 +78,13 @@ func (p *post) restart(db *sql.DB) {
 
 func (p *post) add(content, catchUp string, s Schedule) Task {
 	p.t.Helper()
-	valid := must(s.Validate(p.now, time.UTC))(p.t)
+	valid := expect.Must(s.Validate(p.now, time.UTC))(p.t)
 	return add(p.t, p.store, Task{Room: here, User: "@ann:x", Content: content, Schedule: &valid, CatchUp: CatchUp(catchUp)})
 }
 
 func (p *post) look() {
 	p.t.Helper()
-	must(p.sched.look(p.t.Context(), p.deliver, p.now, false))(p.t)
+	expect.Must(p.sched.look(p.t.Context(), p.deliver, p.now, false))(p.t)
 }
 
 // work works on what was handed over, like a session does.
@@ -103,13 +104,13 @@ func (p *post) work() {
 				failed, answer = nil, p.say(r)
 			}
 		}
-		noError(p.t, p.sched.Done(p.t.Context(), r.ID, answer, failed))
+		expect.OK(p.t, p.sched.Done(p.t.Context(), r.ID, answer, failed))
 	}
 }
 
 func (p *post) wanted(r Run) bool {
 	p.t.Helper()
-	wanted := must(p.sched.Wanted(p.t.Context(), r.ID))(p.t)
+	wanted := expect.Must(p.sched.Wanted(p.t.Context(), r.ID))(p.t)
 	return wanted
 }
 
@@ -146,7 +147,7 @@ func (p *post) heard(want ...string) {
 
 func (p *post) task(id string) Task {
 	p.t.Helper()
-	t := must(p.store.Get(p.t.Context(), in(here), id))(p.t)
+	t := expect.Must(p.store.Get(p.t.Context(), in(here), id))(p.t)
 	return t
 }
 
@@ -255,7 +256,7 @@ func TestNotWanted(t *testing.T) {
 	}
 	p.fail = nil
 	p.at(22, 8, 0)
-	must(p.store.Resume(ctx, in(here), paused.ID))(t)
+	expect.Must(p.store.Resume(ctx, in(here), paused.ID))(t)
 	p.heard() // what it missed is not made up for
 	p.at(22, 9, 0)
 	p.heard("paused 22 09:00")
@@ -313,7 +314,7 @@ func TestFails(t *testing.T) {
 	if got := p.task(tea.ID); got.Failures != 1 {
 		t.Errorf("%+v", got)
 	}
-	must(p.store.Update(t.Context(), in(here), tea.ID, Patch{Schedule: &Schedule{Type: daily, At: "10:00"}}))(t)
+	expect.Must(p.store.Update(t.Context(), in(here), tea.ID, Patch{Schedule: &Schedule{Type: daily, At: "10:00"}}))(t)
 	p.at(24, 9, 30)
 	p.at(24, 10, 0)
 	p.heard("tea 24 10:00")
@@ -386,7 +387,7 @@ func TestReplan(t *testing.T) {
 	p.work()
 	p.order = nil
 	p.now = time.Date(2026, 11, 22, 7, 0, 0, 0, time.UTC)
-	must(p.sched.look(t.Context(), p.deliver, p.now, true))(t)
+	expect.Must(p.sched.look(t.Context(), p.deliver, p.now, true))(t)
 	p.at(22, 8, 0)
 	p.heard()
 	p.at(23, 3, 30)

@@ -13,6 +13,7 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -27,42 +28,19 @@ func (c *clockwork) now() time.Time {
 
 func newStore(t testing.TB) *Store {
 	t.Helper()
-	db := must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return NewStore(db, Config{Now: (&clockwork{at(t)}).now})
 }
 
-// must is a value that comes without an error.
-func must[T any](v T, err error) func(failer) T {
-	return func(t failer) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
-
-// failer is a test, or a part of one that rapid makes.
-type failer interface {
-	Helper()
-	Fatal(...any)
-}
-
-// noError ends the test after an error.
-func noError(t failer, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func add(t testing.TB, s *Store, task Task) Task {
 	t.Helper()
-	return must(s.Add(t.Context(), labelled(task)))(t)
+	return expect.Must(s.Add(t.Context(), labelled(task)))(t)
 }
 
 func contents(t testing.TB, s *Store, room string, status Status) string {
 	t.Helper()
-	tasks := must(s.List(t.Context(), in(room), status))(t)
+	tasks := expect.Must(s.List(t.Context(), in(room), status))(t)
 	var out []string
 	for _, task := range tasks {
 		out = append(out, task.Content)
@@ -84,7 +62,7 @@ func TestAdd(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	listed := must(s.List(t.Context(), in(here), ""))(t)
+	listed := expect.Must(s.List(t.Context(), in(here), ""))(t)
 	if diff := cmp.Diff([]Task{want}, listed); diff != "" {
 		t.Error(diff)
 	}
@@ -112,9 +90,9 @@ func TestAddRefuses(t *testing.T) {
 		{Task{Room: here, Content: "x", Schedule: &Schedule{Type: "once", At: "in 20 minutes"}}, "final form"},
 		{Task{Room: here, Content: "x", Prompt: strings.Repeat("x", 8001)}, "prompt is 8001"},
 	} {
-		refused(t, second(s.Add(t.Context(), labelled(tt.in))), tt.want, "%+v", tt.in)
+		expect.Refused(t, second(s.Add(t.Context(), labelled(tt.in))), tt.want, "%+v", tt.in)
 	}
-	equal(t, contents(t, s, here, All), "", "stored")
+	expect.Equal(t, contents(t, s, here, All), "", "stored")
 	add(t, s, Task{Room: here, Content: strings.Repeat("茶", 1000)})
 }
 
@@ -141,9 +119,9 @@ func TestListOrderAndStates(t *testing.T) {
 		"": "first|second|third|later", Active: "first|third|later", Paused: "second", Completed: "done", Deleted: "gone",
 		All: "first|done|second|third|later",
 	} {
-		equal(t, contents(t, s, here, status), want, "List(%q)", status)
+		expect.Equal(t, contents(t, s, here, status), want, "List(%q)", status)
 	}
-	refused(t, second(s.List(t.Context(), in(here), "open")), "active, paused, completed or all", "unknown status")
+	expect.Refused(t, second(s.List(t.Context(), in(here), "open")), "active, paused, completed or all", "unknown status")
 }
 
 func TestTransitions(t *testing.T) {
@@ -183,7 +161,7 @@ func TestUpdate(t *testing.T) {
 	ctx := t.Context()
 	old := add(t, s, Task{Room: here, Content: "old", Schedule: &Schedule{Type: "daily", At: "09:00"}, Prompt: "p", Background: true})
 	content, priority, off := "new", 1, false
-	got := must(s.Update(ctx, in(here), old.ID, Patch{Content: &content, Priority: &priority, Background: &off, Integrity: trust.User}))(t)
+	got := expect.Must(s.Update(ctx, in(here), old.ID, Patch{Content: &content, Priority: &priority, Background: &off, Integrity: trust.User}))(t)
 	want := old
 	want.Content, want.Priority, want.Background, want.Updated = "new", 1, false, got.Updated
 	if diff := cmp.Diff(want, got); diff != "" || !got.Updated.After(old.Updated) {
@@ -204,10 +182,10 @@ func TestUpdate(t *testing.T) {
 		"set and cleared at once": {ClearSchedule: true, Schedule: &Schedule{}},
 		"schedule_type":           {Schedule: &Schedule{Type: "hourly"}},
 	} {
-		refused(t, second(s.Update(ctx, in(here), old.ID, p)), want, "")
+		expect.Refused(t, second(s.Update(ctx, in(here), old.ID, p)), want)
 	}
-	must(s.Complete(ctx, asks(here, ""), old.ID, "done"))(t)
-	refused(t, second(s.Update(ctx, in(here), old.ID, Patch{Content: &content})), "completed already", "completed task")
+	expect.Must(s.Complete(ctx, asks(here, ""), old.ID, "done"))(t)
+	expect.Refused(t, second(s.Update(ctx, in(here), old.ID, Patch{Content: &content})), "completed already", "completed task")
 }
 
 // TestEditedInFlight: a schedule that is changed while a run of the old one is worked on
@@ -229,11 +207,11 @@ func TestEditedInFlight(t *testing.T) {
 			p := newPost(t)
 			call := p.add("call", "", Schedule{Type: once, At: "2026-11-21 09:00"})
 			for range maxFailed - 1 { // as if it had failed before
-				must(p.store.db.Exec(`UPDATE task SET failures = failures + 1 WHERE id = ?`, call.ID))(t)
+				expect.Must(p.store.db.Exec(`UPDATE task SET failures = failures + 1 WHERE id = ?`, call.ID))(t)
 			}
 			p.fail = func(r Run) error {
 				p.now = p.now.Add(time.Second)
-				must(p.store.Update(t.Context(), in(here), r.Task.ID, Patch{Schedule: c.to, ClearSchedule: c.to == nil}))(t)
+				expect.Must(p.store.Update(t.Context(), in(here), r.Task.ID, Patch{Schedule: c.to, ClearSchedule: c.to == nil}))(t)
 				p.fail = nil
 				return c.failed
 			}
@@ -292,13 +270,13 @@ func TestLeft(t *testing.T) {
 			t.Errorf("%s: %+v, %v", it.Content, got, err)
 		}
 	}
-	equal(t, must(p.store.Find(t.Context(), never.ID))(t).Status, Active, "a task without a time")
+	expect.Equal(t, expect.Must(p.store.Find(t.Context(), never.ID))(t).Status, Active, "a task without a time")
 	runs, err := p.store.Runs(t.Context(), there, "", 10)
 	if err != nil || len(runs) != 2 || runs[0].State != runSkipped || runs[1].State != runSkipped || runs[0].Result != leftReason {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
 	gone = ""
-	equal(t, must(p.store.Resume(t.Context(), in(there), due.ID))(t).Reason, "", "resumed")
+	expect.Equal(t, expect.Must(p.store.Resume(t.Context(), in(there), due.ID))(t).Reason, "", "resumed")
 	p.at(22, 9, 0)
 	p.heard("tea 22 09:00", "due 22 09:00")
 }
@@ -334,13 +312,13 @@ func TestTakeBack(t *testing.T) {
 	add("!a", "nobody's", "")
 	add("!b", "elsewhere", "$1")
 	own, others := add("!a", "own change", "$1"), add("!a", "others' change", "$1")
-	must(s.Pause(t.Context(), in("!a"), paused.ID))(t)
-	must(s.Complete(t.Context(), asks("!a", ""), done.ID, "it was done"))(t)
+	expect.Must(s.Pause(t.Context(), in("!a"), paused.ID))(t)
+	expect.Must(s.Complete(t.Context(), asks("!a", ""), done.ID, "it was done"))(t)
 	first := 1
 	for _, p := range []struct {
 		id, asked string
 	}{{own.ID, "$1"}, {others.ID, "$3"}} {
-		must(s.Update(t.Context(), in("!a"), p.id, Patch{Priority: &first, Asked: p.asked}))(t)
+		expect.Must(s.Update(t.Context(), in("!a"), p.id, Patch{Priority: &first, Asked: p.asked}))(t)
 	}
 	if _, err := s.Update(t.Context(), in("!a"), own.ID, Patch{Asked: "$1"}); err == nil {
 		t.Error("a change of nothing is one")
@@ -349,7 +327,7 @@ func TestTakeBack(t *testing.T) {
 		if n, words, err := s.MadeFor(t.Context(), in("!a"), []string{"$0", "$1", ""}); err != nil || n != 3 || len(words) != want {
 			t.Errorf("%d tasks were made for it, %q, %v", n, words, err)
 		}
-		noError(t, s.TakeBack(t.Context(), "!a", []string{"$0", "$1", ""}))
+		expect.OK(t, s.TakeBack(t.Context(), "!a", []string{"$0", "$1", ""}))
 	}
 	for _, id := range []string{gone.ID, paused.ID, own.ID} {
 		var status, content string
@@ -361,8 +339,8 @@ func TestTakeBack(t *testing.T) {
 	if err != nil || len(left) != 3 {
 		t.Errorf("%d tasks are left, %v", len(left), err)
 	}
-	equal(t, must(s.Get(t.Context(), in("!a"), done.ID))(t).Content, "done", "what was done")
-	equal(t, len(must(s.List(t.Context(), in("!b"), ""))(t)), 1, "elsewhere")
+	expect.Equal(t, expect.Must(s.Get(t.Context(), in("!a"), done.ID))(t).Content, "done", "what was done")
+	expect.Equal(t, len(expect.Must(s.List(t.Context(), in("!b"), ""))(t)), 1, "elsewhere")
 }
 
 // TestTakeBackOfReaders: what a message asked for in private goes with it wherever it is taken
@@ -375,7 +353,7 @@ func TestTakeBackOfReaders(t *testing.T) {
 			t.Errorf("%+v: %d, %q, %v", at, n, words, err)
 		}
 	}
-	noError(t, s.TakeBack(ctx, here, events))
+	expect.OK(t, s.TakeBack(ctx, here, events))
 	if _, err := s.Get(ctx, with(here, "@ann:x").Place, secret.ID); !errors.Is(err, errNotFound) {
 		t.Errorf("it is still there: %v", err)
 	}
@@ -391,10 +369,10 @@ func TestTidy(t *testing.T) {
 	add := func(content string, schedule bool) Task {
 		x := Task{Room: "!a", User: "@me", Content: content}
 		if schedule {
-			made := must(Schedule{Type: "daily", At: "09:00"}.Validate(s.now(), time.UTC))(t)
+			made := expect.Must(Schedule{Type: "daily", At: "09:00"}.Validate(s.now(), time.UTC))(t)
 			x.Schedule = &made
 		}
-		return must(s.Add(ctx, labelled(x)))(t)
+		return expect.Must(s.Add(ctx, labelled(x)))(t)
 	}
 	plain, twin, daily := add("Water the plants", false), add("water the plants", false), add("Feed the cat", true)
 	run := func(x Task, step Tidying) int {
@@ -406,38 +384,38 @@ func TestTidy(t *testing.T) {
 			step.Updated = x.Updated
 		}
 		step.ID = x.ID
-		tx := must(db.BeginTx(ctx, nil))(t)
+		tx := expect.Must(db.BeginTx(ctx, nil))(t)
 		defer func() { _ = tx.Rollback() }()
-		before := must(get(ctx, tx, x.Place(), x.ID))(t)
-		done := must(s.Tidy(ctx, tx, now, []Tidying{step}))(t)
+		before := expect.Must(get(ctx, tx, x.Place(), x.ID))(t)
+		done := expect.Must(s.Tidy(ctx, tx, now, []Tidying{step}))(t)
 		if len(done) == 0 {
 			return 0
 		}
 		if left, err := s.Untidy(ctx, tx, done); err != nil || len(left) > 0 {
 			t.Errorf("%s: %q, %v", step.Kind, left, err)
 		}
-		if diff := cmp.Diff(before, must(get(ctx, tx, x.Place(), x.ID))(t)); diff != "" {
+		if diff := cmp.Diff(before, expect.Must(get(ctx, tx, x.Place(), x.ID))(t)); diff != "" {
 			t.Errorf("%s: %s", step.Kind, diff)
 		}
 		return len(done)
 	}
 	steps := []Tidying{{Kind: TidyMerge, Into: twin.ID, IntoAt: twin.Updated, Reason: "the same"}, {Kind: TidyPause, Reason: "long ago"}}
 	for _, step := range steps {
-		equal(t, run(plain, step), 1, "%s: not done", step.Kind)
+		expect.Equal(t, run(plain, step), 1, "%s: not done", step.Kind)
 		elsewhere, changed := step, step
 		elsewhere.Room, changed.Updated = "!0", plain.Updated.Add(-time.Millisecond)
-		equal(t, run(plain, elsewhere)+run(plain, changed), 0, "%s: done in another room, or to what has changed", step.Kind)
-		equal(t, run(daily, step), 0, "%s of a task with a schedule", step.Kind)
+		expect.Equal(t, run(plain, elsewhere)+run(plain, changed), 0, "%s: done in another room, or to what has changed", step.Kind)
+		expect.Equal(t, run(daily, step), 0, "%s of a task with a schedule", step.Kind)
 	}
 	for _, step := range []Tidying{
 		{Kind: TidyMerge, Into: plain.ID, IntoAt: plain.Updated},
 		{Kind: TidyMerge, Into: "task_none", IntoAt: plain.Updated}, {Kind: TidyMerge, Into: twin.ID, IntoAt: plain.Updated.Add(time.Hour)},
 	} {
-		equal(t, run(plain, step), 0, "%+v: done", step)
+		expect.Equal(t, run(plain, step), 0, "%+v: done", step)
 	}
-	must(s.Pause(ctx, in("!a"), plain.ID))(t)
-	paused := must(get(ctx, db, in("!a"), plain.ID))(t)
-	equal(t, run(paused, steps[0]), 0, "a paused task was merged")
+	expect.Must(s.Pause(ctx, in("!a"), plain.ID))(t)
+	paused := expect.Must(get(ctx, db, in("!a"), plain.ID))(t)
+	expect.Equal(t, run(paused, steps[0]), 0, "a paused task was merged")
 }
 
 // in is the room among several people.
@@ -457,17 +435,3 @@ func labelled(t Task) Task {
 }
 
 func second[T any](_ T, err error) error { return err }
-
-func equal[T comparable](t testing.TB, got, want T, about string, args ...any) {
-	t.Helper()
-	if got != want {
-		t.Errorf(about+": got %#v, want %#v", append(args, got, want)...)
-	}
-}
-
-func refused(t testing.TB, err error, why, about string, args ...any) {
-	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), why) {
-		t.Errorf(about+": %v, want %q", append(args, err, why)...)
-	}
-}

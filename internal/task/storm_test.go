@@ -17,6 +17,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 )
 
 // dies are the points at which the program of TestStorm dies: in the middle of what
@@ -60,9 +61,9 @@ func TestStorm(t *testing.T) {
 func (p *post) live(db *sql.DB, die string) {
 	p.t.Helper()
 	if strings.Contains(die, " ON ") {
-		must(db.Exec(`CREATE TRIGGER dies BEFORE ` + die + ` BEGIN SELECT RAISE(ABORT, 'died'); END`))(p.t)
+		expect.Must(db.Exec(`CREATE TRIGGER dies BEFORE ` + die + ` BEGIN SELECT RAISE(ABORT, 'died'); END`))(p.t)
 		defer func() {
-			must(db.Exec(`DROP TRIGGER dies`))(p.t)
+			expect.Must(db.Exec(`DROP TRIGGER dies`))(p.t)
 		}()
 	}
 	n := 0
@@ -155,9 +156,9 @@ func TestStormOfProcesses(t *testing.T) {
 		kills = n
 	}
 	dir := t.TempDir()
-	db := must(store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations))(t)
+	db := expect.Must(store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations))(t)
 	defer db.Close()
-	must(db.Exec(`CREATE TABLE said (id TEXT PRIMARY KEY, n INTEGER NOT NULL DEFAULT 1)`))(t)
+	expect.Must(db.Exec(`CREATE TABLE said (id TEXT PRIMARY KEY, n INTEGER NOT NULL DEFAULT 1)`))(t)
 	p := &post{t: t, now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), said: map[string]string{}}
 	p.restart(db)
 	from := p.now
@@ -173,12 +174,12 @@ func TestStormOfProcesses(t *testing.T) {
 	}
 	p.now = stormTime(t, clock)
 	p.look()
-	rows := must(db.Query(`SELECT id, n FROM said`))(t)
+	rows := expect.Must(db.Query(`SELECT id, n FROM said`))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var id string
 		var n int
-		noError(t, rows.Scan(&id, &n))
+		expect.OK(t, rows.Scan(&id, &n))
 		p.said[id] = "said"
 	}
 	before := len(p.said)
@@ -195,8 +196,8 @@ func killNearDue(t *testing.T, dir, clock string, tasks map[string]Task, random 
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestStormOfProcesses$")
 	cmd.Env, cmd.Dir = append(os.Environ(), stormClock+"="+clock), dir
-	out := must(cmd.StdoutPipe())(t)
-	noError(t, cmd.Start())
+	out := expect.Must(cmd.StdoutPipe())(t)
+	expect.OK(t, cmd.Start())
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if lines.Text() != "begins" {
 			continue
@@ -209,7 +210,7 @@ func killNearDue(t *testing.T, dir, clock string, tasks map[string]Task, random 
 			}
 		}
 		time.Sleep(due.Sub(now)/stormPace + time.Duration(random.IntN(40)-5)*time.Millisecond)
-		noError(t, cmd.Process.Kill())
+		expect.OK(t, cmd.Process.Kill())
 	}
 	_ = cmd.Wait()
 }
@@ -227,7 +228,7 @@ func stormTime(t *testing.T, clock string) time.Time {
 
 // fireUntilKilled is the process.
 func fireUntilKilled(t *testing.T) {
-	db := must(store.Open(t.Context(), "bot.db", reverie.Migrations))(t)
+	db := expect.Must(store.Open(t.Context(), "bot.db", reverie.Migrations))(t)
 	p := &post{t: t, said: map[string]string{}}
 	p.restart(db)
 	p.store.now = func() time.Time { return stormTime(t, os.Getenv(stormClock)) }
@@ -237,8 +238,8 @@ func fireUntilKilled(t *testing.T) {
 	fmt.Println("begins")
 	for r := range work {
 		if p.wanted(r) {
-			must(db.Exec(`INSERT INTO said (id) VALUES (?) ON CONFLICT (id) DO UPDATE SET n = n + 1`, r.ID))(t)
+			expect.Must(db.Exec(`INSERT INTO said (id) VALUES (?) ON CONFLICT (id) DO UPDATE SET n = n + 1`, r.ID))(t)
 		}
-		noError(t, p.sched.Done(t.Context(), r.ID, "said", nil))
+		expect.OK(t, p.sched.Done(t.Context(), r.ID, "said", nil))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/llm"
+	"reverie/internal/test/expect"
 )
 
 type sampleArgs struct {
@@ -74,9 +75,9 @@ func TestDecode(t *testing.T) {
 		var got sampleArgs
 		found := decode(c.raw, fieldsOf(reflect.TypeFor[sampleArgs]()), reflect.ValueOf(&got).Elem())
 		diff := cmp.Diff(c.faults, []string(found))
-		wrong(t, diff != "", "%s: faults (-want +got):\n%s", c.raw, diff)
+		expect.False(t, diff != "", "%s: faults (-want +got):\n%s", c.raw, diff)
 		diff = cmp.Diff(c.want, got)
-		wrong(t, diff != "", "%s: (-want +got):\n%s", c.raw, diff)
+		expect.False(t, diff != "", "%s: (-want +got):\n%s", c.raw, diff)
 		var again sampleArgs
 		text := encode(fieldsOf(reflect.TypeFor[sampleArgs]()), reflect.ValueOf(got))
 		if found := decode(text, fieldsOf(reflect.TypeFor[sampleArgs]()), reflect.ValueOf(&again).Elem()); len(found) > 0 || !cmp.Equal(got, again) {
@@ -100,7 +101,7 @@ func TestFieldsRefusesMistakes(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				wrong(t, recover() == nil, "%T was accepted", v)
+				expect.False(t, recover() == nil, "%T was accepted", v)
 			}()
 			fieldsOf(reflect.TypeOf(v))
 		}()
@@ -122,7 +123,7 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which int, raw string) {
 		e := catalog[uint(which)%uint(len(catalog))]
 		res := w.Run(t.Context(), direct(), llm.ToolCall{ID: "1", Name: e.name, Arguments: raw})
-		wrong(t, strings.TrimSpace(res.Content) == "" || !utf8.ValidString(res.Content) || utf8.RuneCountInString(res.Content) > MaxResult,
+		expect.False(t, strings.TrimSpace(res.Content) == "" || !utf8.ValidString(res.Content) || utf8.RuneCountInString(res.Content) > MaxResult,
 			"%s(%q): %q", e.name, raw, res.Content)
 		if strings.Contains(w.log.String(), "panicked") {
 			t.Fatalf("%s(%q) panicked: %s", e.name, raw, w.log.String())

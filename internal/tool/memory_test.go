@@ -8,13 +8,14 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
 // newest is the newest entry.
 func (w *workshop) newest(t *testing.T) memory.Entry {
 	t.Helper()
-	return result(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{Last: 1}))(t)[0]
+	return expect.Must(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{Last: 1}))(t)[0]
 }
 
 // TestWhatAnEntryIsAbout: the model may say it, in words of the entry.
@@ -28,19 +29,19 @@ func TestWhatAnEntryIsAbout(t *testing.T) {
 	} {
 		w.ok(t, direct(), "append_memory", args)
 		e := w.newest(t)
-		wrong(t, e.Subject != want[0] || string(e.Kind) != want[1] || e.Source != memory.Assistant, "%s: %+v", args, e)
+		expect.False(t, e.Subject != want[0] || string(e.Kind) != want[1] || e.Source != memory.Assistant, "%s: %+v", args, e)
 	}
-	wants(t, w.bad(t, direct(), "append_memory", `{"entry": "x", "kind": "insight"}`), "kind", "preference")
+	expect.Has(t, w.bad(t, direct(), "append_memory", `{"entry": "x", "kind": "insight"}`), "kind", "preference")
 }
 
 // TestSecretsAreNotNoted: what holds a password or a key is not noted, whoever asks the model.
 func TestSecretsAreNotNoted(t *testing.T) {
 	w := newWorkshop(t)
 	for _, entry := range []string{"Anna's bank password is hunter2.", "The key is sk-abcdefghijklmnop1234", "Das Kennwort lautet Sesam"} {
-		wants(t, w.bad(t, direct(), "append_memory", `{"entry": "`+entry+`"}`), "Not remembered", "`!remember`")
+		expect.Has(t, w.bad(t, direct(), "append_memory", `{"entry": "`+entry+`"}`), "Not remembered", "`!remember`")
 	}
 	all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{})
-	wrong(t, err != nil || len(all) != 0, "%+v, %v", all, err)
+	expect.False(t, err != nil || len(all) != 0, "%+v, %v", all, err)
 }
 
 // TestStoredIntegrity: what is noted is trusted as all that stands in the prompt.
@@ -67,19 +68,19 @@ func (w *workshop) hears(t testing.TB, scope memory.Scope, said ...string) {
 		}
 		turn := memory.Turn{Scope: scope, Event: fmt.Sprintf("$%d", i), Sender: sender, At: noon.AddDate(0, -1, 0).Add(time.Duration(i) * time.Minute),
 			Conversation: "old", Seq: i + 1, Text: text}
-		must(t, w.cfg.Memory.Hear(t.Context(), turn))
+		expect.OK(t, w.cfg.Memory.Hear(t.Context(), turn))
 	}
 }
 
 // TestSearchMemory: facts and messages come dated, with what was said around them; no more than asked for; and what to do without any.
 func TestSearchMemory(t *testing.T) {
 	w := newWorkshop(t)
-	wants(t, w.ok(t, direct(), "search_memory", `{"query": "heron"}`), "Nothing is remembered about that here.", "other words", "tell the person")
+	expect.Has(t, w.ok(t, direct(), "search_memory", `{"query": "heron"}`), "Nothing is remembered about that here.", "other words", "tell the person")
 	_, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Ada's heron nests by the weir.",
 		Source: memory.UserExplicit, ObservedAt: noon.AddDate(0, -2, 0)}, owner)
-	must(t, err)
+	expect.OK(t, err)
 	w.hears(t, memory.Private(owner), "Where do I look?", "The heron is at the weir.", "Thank you.")
-	wants(t, w.ok(t, direct(), "search_memory", `{"query": "heron weir"}`),
+	expect.Has(t, w.ok(t, direct(), "search_memory", `{"query": "heron weir"}`),
 		"- 2026-09-21, remembered on request: Ada's heron nests by the weir.",
 		"- 2026-10-21, you said: The heron is at the weir.\n  before: 2026-10-21, "+owner+" said: Where do I look?\n  after: 2026-10-21, "+owner+" said: Thank you.")
 	for i := range 12 {
@@ -87,7 +88,7 @@ func TestSearchMemory(t *testing.T) {
 	}
 	for k, args := range map[int]string{10: `{"query": "heron ringed", "k": 10}`, 1: `{"query": "heron ringed", "k": 1}`, 5: `{"query": "heron ringed"}`} {
 		n := strings.Count(w.ok(t, direct(), "search_memory", args), "\n- ")
-		wrong(t, n != k, "%s: %d results, want %d", args, n, k)
+		expect.False(t, n != k, "%s: %d results, want %d", args, n, k)
 	}
 	w.bad(t, direct(), "search_memory", `{"query": "heron", "k": 11}`)
 	w.bad(t, direct(), "search_memory", `{"k": 1}`)
@@ -103,13 +104,13 @@ func TestSearchMemoryKeepsScopes(t *testing.T) {
 	for _, q := range []string{"canary4711", "boat", "private:" + owner + " boat name", `scope: \"shared\" OR canary4711`, "what is my boat name?"} {
 		args := `{"query": "` + q + `", "k": 10}`
 		got := w.ok(t, group(), "search_memory", args)
-		wrong(t, strings.Contains(got, "canary4711"), "%s in a group finds\n%s", args, got)
+		expect.False(t, strings.Contains(got, "canary4711"), "%s in a group finds\n%s", args, got)
 	}
 	got := w.ok(t, direct(), "search_memory", `{"query": "boat canary4711", "k": 10}`)
-	wrong(t, strings.Count(got, "canary4711") < 3 || strings.Contains(got, "another room"), "in the direct chat:\n%s", got)
+	expect.False(t, strings.Count(got, "canary4711") < 3 || strings.Contains(got, "another room"), "in the direct chat:\n%s", got)
 	nobody := direct()
 	nobody.Memory = nil
-	wants(t, w.bad(t, nobody, "search_memory", `{"query": "boat"}`), "Nothing is remembered for this conversation.")
+	expect.Has(t, w.bad(t, nobody, "search_memory", `{"query": "boat"}`), "Nothing is remembered for this conversation.")
 }
 
 // TestHitsIntegrity: what is found is as trusted as the least trusted of what is shown, those before and after a message included.
@@ -117,6 +118,6 @@ func TestHitsIntegrity(t *testing.T) {
 	for want, around := range map[trust.Integrity]trust.Integrity{trust.User: trust.Owner, trust.Foreign: trust.Foreign} {
 		h := memory.Hit{Turn: &memory.Turn{Integrity: trust.User}, Around: []memory.Turn{{Integrity: trust.Owner}, {Integrity: around}}}
 		got := h.Integrity()
-		wrong(t, got != want, "beside %v: %v, want %v", around, got, want)
+		expect.False(t, got != want, "beside %v: %v, want %v", around, got, want)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/media"
 	"reverie/internal/memory"
+	"reverie/internal/test/expect"
 )
 
 const canary = "CANARY-4711"
@@ -22,8 +23,8 @@ const canary = "CANARY-4711"
 func put(t testing.TB, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	expect.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func asked(p string) string { return string(quoted(map[string]string{"path": p})) }
@@ -57,10 +58,10 @@ func TestReadFile(t *testing.T) {
 		"data":                            "What may be read: data/skills/, data/prompts/, data/personas/, data/MEMORIES.txt",
 		".":                               "What may be read",
 	} {
-		wants(t, w.ok(t, direct(), "read_file", asked(p)), want)
+		expect.Has(t, w.ok(t, direct(), "read_file", asked(p)), want)
 	}
 	for _, p := range []string{"data/skills/coffee.md", "skills/tea.md/x", "data/memories/shared.txt"} {
-		wants(t, w.bad(t, direct(), "read_file", asked(p)), p, "What may be read: data/skills/")
+		expect.Has(t, w.bad(t, direct(), "read_file", asked(p)), p, "What may be read: data/skills/")
 	}
 }
 
@@ -82,12 +83,12 @@ func TestReadFileRefuses(t *testing.T) {
 		"skills/loop.md": "loop.md", "skills/dots.md": "../../data/config.yaml",
 	}
 	for name, target := range links {
-		must(t, os.Symlink(target, filepath.Join(w.dir, name)))
+		expect.OK(t, os.Symlink(target, filepath.Join(w.dir, name)))
 	}
-	must(t, os.Symlink("matrix", filepath.Join(w.dir, "personas")))
-	must(t, os.Symlink("config.yaml", filepath.Join(w.dir, "MEMORIES.txt")))
-	must(t, os.Symlink("config.yaml", filepath.Join(w.dir, "COMPACTION_PROMPT.txt")))
-	must(t, syscall.Mkfifo(filepath.Join(w.dir, "skills/pipe.md"), 0o600))
+	expect.OK(t, os.Symlink("matrix", filepath.Join(w.dir, "personas")))
+	expect.OK(t, os.Symlink("config.yaml", filepath.Join(w.dir, "MEMORIES.txt")))
+	expect.OK(t, os.Symlink("config.yaml", filepath.Join(w.dir, "COMPACTION_PROMPT.txt")))
+	expect.OK(t, syscall.Mkfifo(filepath.Join(w.dir, "skills/pipe.md"), 0o600))
 	paths := []string{
 		"../passwd", "data/../config.yaml", "skills/../config.yaml", "skills/../../data/config.yaml", "skills/./../config.yaml", "..", "data/..", "skills/..",
 		outside + "/passwd", w.dir + "/config.yaml", w.dir + "/skills/huge.md", "/etc/passwd", "//etc/passwd", "/data/skills/binary.md", "file:///etc/passwd", "C:\\secret", "skills\\..\\config.yaml",
@@ -100,7 +101,7 @@ func TestReadFileRefuses(t *testing.T) {
 	}
 	for _, p := range paths {
 		got := w.bad(t, direct(), "read_file", asked(p))
-		wrong(t, strings.Contains(got, canary) || strings.Contains(got, outside) && !strings.HasPrefix(p, "/"), "%q: %s", p, got)
+		expect.False(t, strings.Contains(got, canary) || strings.Contains(got, outside) && !strings.HasPrefix(p, "/"), "%q: %s", p, got)
 	}
 }
 
@@ -123,14 +124,14 @@ func TestReadFileMemories(t *testing.T) {
 	for file, home := range files {
 		for _, s := range []Scope{direct(), group(), stranger} {
 			if s.Room == home.Room {
-				wants(t, w.ok(t, s, "read_file", asked("data/"+file)), "lines 1–")
+				expect.Has(t, w.ok(t, s, "read_file", asked("data/"+file)), "lines 1–")
 			} else if got := w.bad(t, s, "read_file", asked("data/"+file)); strings.Contains(got, "the owner's") || strings.Contains(got, "the group's") || strings.Contains(got, "the stranger's") {
 				t.Errorf("%s reads %s: %s", s.Room, file, got)
 			}
 		}
 	}
 	got := w.ok(t, group(), "read_file", asked("data"))
-	wrong(t, strings.Contains(got, "MEMORIES.txt"), "a group is offered private memories: %s", got)
+	expect.False(t, strings.Contains(got, "MEMORIES.txt"), "a group is offered private memories: %s", got)
 }
 
 func TestReadFileLines(t *testing.T) {
@@ -143,8 +144,8 @@ func TestReadFileLines(t *testing.T) {
 	put(t, w.dir, "skills/wide.md", "first\n"+strings.Repeat("語", 40_000)+"\nlast\n")
 
 	first := w.ok(t, direct(), "read_file", `{"path": "skills/long.md"}`)
-	wants(t, first, "data/skills/long.md, lines 1–", " of 3000:\n\nline 1 äöü\n", "more lines: read on with offset ")
-	wrong(t, strings.Contains(first, "[cut here"), "a page is larger than a result")
+	expect.Has(t, first, "data/skills/long.md, lines 1–", " of 3000:\n\nline 1 äöü\n", "more lines: read on with offset ")
+	expect.False(t, strings.Contains(first, "[cut here"), "a page is larger than a result")
 	// Following the notes shows every line exactly once.
 	next, all := 1, 0
 	for range 20 {
@@ -154,16 +155,16 @@ func TestReadFileLines(t *testing.T) {
 		if !more {
 			break
 		}
-		result(fmt.Sscanf(rest, "%d", &next))(t)
+		expect.Must(fmt.Sscanf(rest, "%d", &next))(t)
 	}
-	wrong(t, all != 3000, "%d lines in all pages", all)
+	expect.False(t, all != 3000, "%d lines in all pages", all)
 	some := w.ok(t, direct(), "read_file", `{"path": "skills/long.md", "offset": "2999", "limit": 1}`)
 	want := "data/skills/long.md, lines 2999–2999 of 3000:\n\nline 2999 äöü\n\n[1 more lines: read on with offset 3000]"
-	wrong(t, some != want, "got %q, want %q", some, want)
-	wants(t, w.bad(t, direct(), "read_file", `{"path": "skills/long.md", "offset": 3001}`), "has only 3000 lines")
-	wants(t, w.ok(t, direct(), "read_file", `{"path": "skills/wide.md"}`), "lines 1–1 of 3", "offset 2")
-	wants(t, w.ok(t, direct(), "read_file", `{"path": "skills/wide.md", "offset": 2}`), "[line cut here]", "offset 3")
-	wants(t, w.ok(t, direct(), "read_file", `{"path": "skills/wide.md", "offset": 3}`), "lines 3–3 of 3:\n\nlast")
+	expect.False(t, some != want, "got %q, want %q", some, want)
+	expect.Has(t, w.bad(t, direct(), "read_file", `{"path": "skills/long.md", "offset": 3001}`), "has only 3000 lines")
+	expect.Has(t, w.ok(t, direct(), "read_file", `{"path": "skills/wide.md"}`), "lines 1–1 of 3", "offset 2")
+	expect.Has(t, w.ok(t, direct(), "read_file", `{"path": "skills/wide.md", "offset": 2}`), "[line cut here]", "offset 3")
+	expect.Has(t, w.ok(t, direct(), "read_file", `{"path": "skills/wide.md", "offset": 3}`), "lines 3–3 of 3:\n\nlast")
 }
 
 func memoryOf(s Scope) []memory.Scope { return memory.Strict.Visible(s.Room, s.User, s.Private) }
@@ -171,7 +172,7 @@ func memoryOf(s Scope) []memory.Scope { return memory.Strict.Visible(s.Room, s.U
 // TestReadFilePrompts: every prompt file that ships at the top of the data folder can be read.
 func TestReadFilePrompts(t *testing.T) {
 	names, err := fs.Glob(reverie.Data, "*.txt")
-	wrong(t, err != nil || !slices.Equal(names, readableFiles), "shipped: %v, %v; readable: %v", names, err, readableFiles)
+	expect.False(t, err != nil || !slices.Equal(names, readableFiles), "shipped: %v, %v; readable: %v", names, err, readableFiles)
 }
 
 // sent is a scope whose files go into the slice.
@@ -194,10 +195,10 @@ func TestSendFile(t *testing.T) {
 		t.Fatalf("%+v, sent %+v", res, sent)
 	}
 	put(t, w.dir, "skills/tea.md", "something else") // what is on its way does not change any more
-	f := result(w.cfg.Media.Open(sent[0].Path))(t)
+	f := expect.Must(w.cfg.Media.Open(sent[0].Path))(t)
 	defer f.Close()
 	b, err := io.ReadAll(f)
-	wrong(t, err != nil || string(b) != "steep for four minutes", "kept %q, %v", b, err)
+	expect.False(t, err != nil || string(b) != "steep for four minutes", "kept %q, %v", b, err)
 	put(t, w.dir, "skills/page.md", "<!DOCTYPE html><script>alert(1)</script>")
 	if res := w.call(t, scope, SendFile, `{"path": "data/skills/page.md"}`); res.Failed || len(sent) != 2 || sent[1].Type != "text/plain" {
 		t.Errorf("%+v, sent %+v", res, sent)
@@ -211,7 +212,7 @@ func TestSendFileRefuses(t *testing.T) {
 		put(t, w.dir, name, canary)
 	}
 	put(t, w.dir, "skills/tea.md", "tea")
-	kept := result(w.cfg.Media.Keep(strings.NewReader(canary), 1000))(t)
+	kept := expect.Must(w.cfg.Media.Keep(strings.NewReader(canary), 1000))(t)
 	var sent []Outgoing
 	scope := w.sending(direct(), &sent)
 	for _, p := range []string{
@@ -219,29 +220,29 @@ func TestSendFileRefuses(t *testing.T) {
 		"../data/skills/tea.md", "/etc/passwd", "skills/../bot.db", "skills", ".", "media", "media/../bot.db", kept.Path,
 	} {
 		res := w.call(t, scope, SendFile, `{"path": "`+p+`"}`)
-		wrong(t, !res.Failed || len(sent) > 0, "%s: %+v, sent %v", p, res, sent)
+		expect.False(t, !res.Failed || len(sent) > 0, "%s: %+v, sent %v", p, res, sent)
 	}
 	system := scope
 	system.System = true
 	for _, s := range []Scope{direct(), system} {
 		res := w.call(t, s, SendFile, `{"path": "skills/tea.md"}`)
-		wrong(t, !res.Failed || len(sent) > 0, "sent for nobody: %+v", res)
+		expect.False(t, !res.Failed || len(sent) > 0, "sent for nobody: %+v", res)
 	}
 }
 
 // TestFilesOfAConversation: what came here may be read and sent, and what came elsewhere may not.
 func TestFilesOfAConversation(t *testing.T) {
 	w := newWorkshop(t)
-	kept := result(w.cfg.Media.Keep(strings.NewReader("first line\nsecond line\n"), 1000))(t)
+	kept := expect.Must(w.cfg.Media.Keep(strings.NewReader("first line\nsecond line\n"), 1000))(t)
 	var sent []Outgoing
 	here := w.sending(group(), &sent)
 	here.Files = map[string]string{kept.Path: "list.txt"}
 	res := w.call(t, here, "read_file", `{"path": "data/`+kept.Path+`", "offset": 2}`)
-	wrong(t, res.Failed || !strings.Contains(res.Content, "second line"), "%+v", res)
+	expect.False(t, res.Failed || !strings.Contains(res.Content, "second line"), "%+v", res)
 	res = w.call(t, here, SendFile, `{"path": "data/`+kept.Path+`"}`)
-	wrong(t, res.Failed || len(sent) != 1 || sent[0].Name != "list.txt" || sent[0].Path != kept.Path, "%+v, sent %+v", res, sent)
+	expect.False(t, res.Failed || len(sent) != 1 || sent[0].Name != "list.txt" || sent[0].Path != kept.Path, "%+v, sent %+v", res, sent)
 	for _, p := range []string{kept.Path, media.Folder} {
 		res := w.call(t, group(), "read_file", `{"path": "data/`+p+`"}`)
-		wrong(t, !res.Failed || strings.Contains(res.Content, "line"), "%s elsewhere: %+v", p, res)
+		expect.False(t, !res.Failed || strings.Contains(res.Content, "line"), "%s elsewhere: %+v", p, res)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/skill"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -29,17 +30,17 @@ var acts = []llm.ToolCall{
 func TestEveryToolHasARule(t *testing.T) {
 	for _, e := range catalog {
 		_, ok := rules[e.name]
-		wrong(t, !ok, "%s has no rule", e.name)
+		expect.False(t, !ok, "%s has no rule", e.name)
 	}
 	for name := range rules {
 		tool, _, _ := strings.Cut(name, " ")
 		if name == Markers || name == Harvest || strings.HasPrefix(name, "!") {
 			continue
 		}
-		wrong(t, !slices.ContainsFunc(catalog, func(e entry) bool { return e.name == tool }), "the rule %q is of no tool", name)
+		expect.False(t, !slices.ContainsFunc(catalog, func(e entry) bool { return e.name == tool }), "the rule %q is of no tool", name)
 	}
 	got := ruleOf(llm.ToolCall{Name: "shell"})
-	wrong(t, got.needs != trust.Owner, "a tool without a rule: %+v", got)
+	expect.False(t, got.needs != trust.Owner, "a tool without a rule: %+v", got)
 }
 
 // TestActsOfForeignText: below the line each act is asked about, and does not run unasked.
@@ -51,16 +52,16 @@ func TestActsOfForeignText(t *testing.T) {
 			scope := group()
 			scope.Label.Integrity = of
 			act, ask := w.Set.Asks(scope, call)
-			wrong(t, !ask || act.Call != call || !strings.Contains(act.Covers, call.Name), "%s %s: asks %v %+v", call.Name, call.Arguments, ask, act)
+			expect.False(t, !ask || act.Call != call || !strings.Contains(act.Covers, call.Name), "%s %s: asks %v %+v", call.Name, call.Arguments, ask, act)
 			got := w.Set.Run(t.Context(), scope, call)
-			wrong(t, !got.Failed || got.Content != string(notAllowed), "%s %s ran: %+v", call.Name, call.Arguments, got)
+			expect.False(t, !got.Failed || got.Content != string(notAllowed), "%s %s ran: %+v", call.Name, call.Arguments, got)
 			scope.Granted = map[string]bool{act.Covers: true}
 			if _, ask := w.Set.Asks(scope, call); ask {
 				t.Errorf("%s %s is asked about though it was granted", call.Name, call.Arguments)
 			}
 		}
 		_, ask := w.Set.Asks(group(), call)
-		wrong(t, ask, "%s %s: the person's own words are asked about", call.Name, call.Arguments)
+		expect.False(t, ask, "%s %s: the person's own words are asked about", call.Name, call.Arguments)
 	}
 }
 
@@ -74,8 +75,8 @@ func TestReadingNeedsNoApproval(t *testing.T) {
 		{Name: "read_file", Arguments: `{"path": "data/skills"}`}, {Name: StaySilent, Arguments: `{"reason": "nothing new"}`},
 	} {
 		_, ask := w.Set.Asks(scope, call)
-		wrong(t, ask, "%s is asked about", call.Name)
-		wrong(t, w.Set.Run(t.Context(), scope, call).Content == string(notAllowed), "%s is not allowed", call.Name)
+		expect.False(t, ask, "%s is asked about", call.Name)
+		expect.False(t, w.Set.Run(t.Context(), scope, call).Content == string(notAllowed), "%s is not allowed", call.Name)
 	}
 }
 
@@ -89,10 +90,10 @@ func TestWhatAGrantCovers(t *testing.T) {
 		"other readers":     direct().act(add).Covers,
 		"a task that works": group().act(llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "x", "ai_prompt": "y"}`}).Covers,
 	} {
-		wrong(t, other == covers, "%s is covered, too: %s", what, covers)
+		expect.False(t, other == covers, "%s is covered, too: %s", what, covers)
 	}
 	other := group().act(llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "y"}`}).Covers
-	wrong(t, other != covers, "another task is not covered: %s, %s", covers, other)
+	expect.False(t, other != covers, "another task is not covered: %s, %s", covers, other)
 }
 
 // TestBadCallsAreNotAskedAbout: nobody is asked about what cannot be done anyway.
@@ -102,7 +103,7 @@ func TestBadCallsAreNotAskedAbout(t *testing.T) {
 	scope.Label = trust.Label{}
 	for _, call := range []llm.ToolCall{{Name: "append_memory", Arguments: `{}`}, {Name: "task", Arguments: `{"action": "dance"}`}, {Name: "no_such_tool"}} {
 		act, ask := w.Set.Asks(scope, call)
-		wrong(t, ask, "asked about %+v", act)
+		expect.False(t, ask, "asked about %+v", act)
 	}
 }
 
@@ -120,7 +121,7 @@ func TestWhatToolsRead(t *testing.T) {
 			t.Fatalf("%s: %s", name, got.Content)
 		}
 		r := ruleOf(call)
-		wrong(t, r.reads == noText && got.Integrity != trust.Owner, "%s %s reads nothing, and its result is %v", name, arguments, got.Integrity)
+		expect.False(t, r.reads == noText && got.Integrity != trust.Owner, "%s %s reads nothing, and its result is %v", name, arguments, got.Integrity)
 		return got.Content
 	}
 	store("append_memory", `{"entry": "Jana likes herons."}`)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"reverie/internal/goal"
+	"reverie/internal/test/expect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,27 +17,27 @@ func TestTask(t *testing.T) {
 	w := newWorkshop(t)
 	here := direct()
 	added := w.ok(t, here, "task", `{"action": "add", "content": "Water the plants", "priority": "2", "schedule_type": "daily", "at": "9:00"}`)
-	wants(t, added, "Added: [P2] #task_", "Water the plants [daily at 09:00]", "Due next: ")
+	expect.Has(t, added, "Added: [P2] #task_", "Water the plants [daily at 09:00]", "Due next: ")
 	id := taskID.FindString(added)
 	plain := w.ok(t, here, "task", `{"action": "add", "content": "Call Jana", "ai_prompt": "Say hello"}`)
-	wants(t, plain, "[P5]")
-	wrong(t, strings.Contains(plain, "Due next"), "a task without a schedule speaks of one")
+	expect.Has(t, plain, "[P5]")
+	expect.False(t, strings.Contains(plain, "Due next"), "a task without a schedule speaks of one")
 
 	list := w.ok(t, here, "task", `{"action": "list"}`)
-	wants(t, list, "[P2] #"+id, "Call Jana → Say hello")
-	wrong(t, strings.Index(list, "Water") > strings.Index(list, "Jana"), "not in the order of priority:\n%s", list)
-	wants(t, w.ok(t, here, "task", `{"action": "update", "task_id": "#`+id+`", "content": "Water all plants", "priority": 1, "schedule_type": "none"}`), "Changed: [P1] #"+id+": Water all plants")
+	expect.Has(t, list, "[P2] #"+id, "Call Jana → Say hello")
+	expect.False(t, strings.Index(list, "Water") > strings.Index(list, "Jana"), "not in the order of priority:\n%s", list)
+	expect.Has(t, w.ok(t, here, "task", `{"action": "update", "task_id": "#`+id+`", "content": "Water all plants", "priority": 1, "schedule_type": "none"}`), "Changed: [P1] #"+id+": Water all plants")
 	if list := w.ok(t, here, "task", `{"action":"list"}`); strings.Contains(list, "daily") {
 		t.Errorf("schedule_type none kept the schedule: %s", list)
 	}
-	wants(t, w.ok(t, here, "task", `{"action": "pause", "task_id": "`+id+`"}`), "Paused: ", "[paused]")
-	wants(t, w.ok(t, here, "task", `{"action": "list", "status": "paused"}`), id)
-	wants(t, w.ok(t, here, "task", `{"action": "resume", "task_id": "`+id+`", "priority": 3}`), "Active again: [P1]")
-	wants(t, w.ok(t, here, "task", `{"action": "complete", "task_id": "`+id+`", "reason": "Done by hand"}`), "Completed: ")
-	wants(t, w.ok(t, here, "task", `{"action": "list", "status": "completed"}`), "Water all plants")
-	wants(t, w.ok(t, here, "task", `{"action": "list", "status": "all"}`), "Water all plants", "Call Jana")
-	wants(t, w.ok(t, here, "task", `{"action": "delete", "task_id": "`+taskID.FindString(plain)+`"}`), "Deleted: ")
-	wants(t, w.ok(t, here, "task", `{"action": "list"}`), "There are no such tasks")
+	expect.Has(t, w.ok(t, here, "task", `{"action": "pause", "task_id": "`+id+`"}`), "Paused: ", "[paused]")
+	expect.Has(t, w.ok(t, here, "task", `{"action": "list", "status": "paused"}`), id)
+	expect.Has(t, w.ok(t, here, "task", `{"action": "resume", "task_id": "`+id+`", "priority": 3}`), "Active again: [P1]")
+	expect.Has(t, w.ok(t, here, "task", `{"action": "complete", "task_id": "`+id+`", "reason": "Done by hand"}`), "Completed: ")
+	expect.Has(t, w.ok(t, here, "task", `{"action": "list", "status": "completed"}`), "Water all plants")
+	expect.Has(t, w.ok(t, here, "task", `{"action": "list", "status": "all"}`), "Water all plants", "Call Jana")
+	expect.Has(t, w.ok(t, here, "task", `{"action": "delete", "task_id": "`+taskID.FindString(plain)+`"}`), "Deleted: ")
+	expect.Has(t, w.ok(t, here, "task", `{"action": "list"}`), "There are no such tasks")
 }
 
 func TestTaskTeaches(t *testing.T) {
@@ -54,9 +55,9 @@ func TestTaskTeaches(t *testing.T) {
 		`{"action": "complete", "task_id": "task_zzzzzzzz", "reason": "Ben saw it"}`:            {"no task #task_zzzzzzzz in this room"},
 		`{"action": "add", "content": "x", "schedule_type": "once", "at": "2020-01-01 10:00"}`:  {"past"},
 	} {
-		wants(t, w.bad(t, direct(), "task", raw), want...)
+		expect.Has(t, w.bad(t, direct(), "task", raw), want...)
 	}
-	wants(t, w.ok(t, direct(), "task", `{"action": "list"}`), "There are no such tasks") // and nothing was stored on the way
+	expect.Has(t, w.ok(t, direct(), "task", `{"action": "list"}`), "There are no such tasks") // and nothing was stored on the way
 }
 
 // TestTaskSchedules: what the arguments say is when it is due, and an edit moves it.
@@ -71,15 +72,15 @@ func TestTaskSchedules(t *testing.T) {
 		`"schedule_type": "cron", "cron": "30 7 * * mon-fri"`:              "[cron 30 7 * * mon-fri]",
 		`"schedule_type": "daily", "at": "07:00", "zone": "Europe/Berlin"`: "[daily at 07:00 (Europe/Berlin)]",
 	} {
-		wants(t, w.ok(t, here, "task", `{"action": "add", "content": "x", "catch_up": "all", `+args+`}`), want, "Due next: ")
+		expect.Has(t, w.ok(t, here, "task", `{"action": "add", "content": "x", "catch_up": "all", `+args+`}`), want, "Due next: ")
 	}
 	id := taskID.FindString(w.ok(t, here, "task", `{"action": "add", "content": "x", "at": "every day at 9", "ai_prompt": "look", "background": true}`))
-	wants(t, w.ok(t, here, "task", `{"action": "update", "task_id": "`+id+`", "at": "every day at 21:15"}`), "[daily at 21:15]", " 21:15 ")
+	expect.Has(t, w.ok(t, here, "task", `{"action": "update", "task_id": "`+id+`", "at": "every day at 21:15"}`), "[daily at 21:15]", " 21:15 ")
 	for args, want := range map[string]string{
 		`"at": "sometime"`: "for example", `"schedule_type": "once", "at": "every Monday at 9"`: "weekly on Monday at 09:00", `"at": "tomorrow at 7", "day_of_week": "mon"`: "schedule_type: is missing",
 		`"at": "every day at 7", "zone": "Mars"`: "zone", `"schedule_type": "cron", "cron": "often"`: "cron", `"catch_up": "some"`: "catch_up",
 	} {
-		wants(t, w.bad(t, here, "task", `{"action": "add", "content": "x", `+args+`}`), want)
+		expect.Has(t, w.bad(t, here, "task", `{"action": "add", "content": "x", `+args+`}`), want)
 	}
 }
 
@@ -89,15 +90,15 @@ func TestCompleteNeedsEvidence(t *testing.T) {
 	w := newWorkshop(t)
 	id := taskID.FindString(w.ok(t, direct(), "task", `{"action": "add", "content": "Water the plants", "at": "every day at 9"}`))
 	for _, reason := range []string{"done", "The task is completed.", "Water the plants: done"} {
-		wants(t, w.bad(t, direct(), "task", `{"action": "complete", "task_id": "`+id+`", "reason": "`+reason+`"}`), "what shows it")
+		expect.Has(t, w.bad(t, direct(), "task", `{"action": "complete", "task_id": "`+id+`", "reason": "`+reason+`"}`), "what shows it")
 	}
-	before := result(w.cfg.Tasks.Get(t.Context(), direct().Place(), id))(t)
-	wants(t, w.bad(t, group(), "task", `{"action": "complete", "task_id": "`+id+`", "reason": "Anna says they are watered"}`), "no task #"+id+" in this room")
+	before := expect.Must(w.cfg.Tasks.Get(t.Context(), direct().Place(), id))(t)
+	expect.Has(t, w.bad(t, group(), "task", `{"action": "complete", "task_id": "`+id+`", "reason": "Anna says they are watered"}`), "no task #"+id+" in this room")
 	after, err := w.cfg.Tasks.Get(t.Context(), direct().Place(), id)
 	if err != nil || after.NextDue.IsZero() || after.Status != before.Status || !after.NextDue.Equal(before.NextDue) || !after.Updated.Equal(before.Updated) {
 		t.Errorf("completing it from another room left %+v of %+v: %v", after, before, err)
 	}
-	wants(t, w.ok(t, direct(), "task", `{"action": "complete", "task_id": "`+id+`", "reason": "Anna says they are watered"}`), "Completed: ")
+	expect.Has(t, w.ok(t, direct(), "task", `{"action": "complete", "task_id": "`+id+`", "reason": "Anna says they are watered"}`), "Completed: ")
 }
 
 var goalID = regexp.MustCompile(`goal_[a-z2-7]{8}`)
@@ -105,28 +106,28 @@ var goalID = regexp.MustCompile(`goal_[a-z2-7]{8}`)
 func TestGoal(t *testing.T) {
 	w := newWorkshop(t)
 	here := direct()
-	wants(t, w.ok(t, here, "goal", `{"action": "list"}`), "There are no goals in this room. create makes one.")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "list"}`), "There are no goals in this room. create makes one.")
 	made := w.ok(t, here, "goal", `{"action": "create", "text": "Ship the release", "priority": "High"}`)
-	wants(t, made, ": Ship the release [high priority, active]")
+	expect.Has(t, made, ": Ship the release [high priority, active]")
 	first := goalID.FindString(made)
-	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "text": "Plan it"}`), "1 steps done]", "\n⏳ 1. Plan it")
-	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "text": "Build it", "status": "in_progress"}`), "\n🔄 2. Build it (IN PROGRESS)")
-	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "number": 1, "status": "done"}`), "1 of 2 steps done", "\n✅ 1. Plan it")
-	wants(t, w.ok(t, here, "goal", `{"action": "decision", "text": "Use SQLite"}`), "\nDecision 1: Use SQLite")
-	wants(t, w.ok(t, here, "goal", `{"action": "decision", "number": "1", "reason": "one file", "locked": true}`), "\nDecision 1: 🔒 Use SQLite (locked)")
-	wants(t, w.ok(t, here, "goal", `{"action": "artifact", "path": "docs/plan.md", "change": "created"}`), "Ship")
-	wants(t, w.ok(t, here, "goal", `{"action": "update", "next": "Build it", "priority": "low"}`), "[low priority, active")
-	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "number": 2, "status": "done"}`), "2 of 2 steps done", "All steps are done: complete the goal")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "checkpoint", "text": "Plan it"}`), "1 steps done]", "\n⏳ 1. Plan it")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "checkpoint", "text": "Build it", "status": "in_progress"}`), "\n🔄 2. Build it (IN PROGRESS)")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "checkpoint", "number": 1, "status": "done"}`), "1 of 2 steps done", "\n✅ 1. Plan it")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "decision", "text": "Use SQLite"}`), "\nDecision 1: Use SQLite")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "decision", "number": "1", "reason": "one file", "locked": true}`), "\nDecision 1: 🔒 Use SQLite (locked)")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "artifact", "path": "docs/plan.md", "change": "created"}`), "Ship")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "update", "next": "Build it", "priority": "low"}`), "[low priority, active")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "checkpoint", "number": 2, "status": "done"}`), "2 of 2 steps done", "All steps are done: complete the goal")
 
-	wants(t, w.ok(t, here, "goal", `{"action": "create", "text": "Write the book"}`), "[medium priority, active]")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "create", "text": "Write the book"}`), "[medium priority, active]")
 	list := w.ok(t, here, "goal", `{"action": "list"}`)
-	wants(t, list, "Write the book [medium priority, active]\n", first+": Ship the release [low priority, paused, 2 of 2 steps done]")
-	wants(t, w.ok(t, here, "goal", `{"action": "resume", "goal_id": "#`+first+`"}`), "active")
-	wants(t, w.ok(t, here, "goal", `{"action": "pause"}`), "paused")
-	wants(t, w.ok(t, here, "goal", `{"action": "complete", "goal_id": "`+first+`", "reason": "It is out"}`), "completed")
-	wants(t, w.ok(t, here, "goal", `{"action": "resume"}`), "Write the book [medium priority, active]")
-	wants(t, w.ok(t, here, "goal", `{"action": "abandon", "reason": "No time"}`), "abandoned")
-	wants(t, w.ok(t, here, "goal", `{"action": "list"}`), "→ It is out", "→ No time")
+	expect.Has(t, list, "Write the book [medium priority, active]\n", first+": Ship the release [low priority, paused, 2 of 2 steps done]")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "resume", "goal_id": "#`+first+`"}`), "active")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "pause"}`), "paused")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "complete", "goal_id": "`+first+`", "reason": "It is out"}`), "completed")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "resume"}`), "Write the book [medium priority, active]")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "abandon", "reason": "No time"}`), "abandoned")
+	expect.Has(t, w.ok(t, here, "goal", `{"action": "list"}`), "→ It is out", "→ No time")
 
 	g, err := w.cfg.Goals.Get(t.Context(), here.Place(), first)
 	if err != nil || g.User != owner || len(g.Artifacts) != 1 || g.Artifacts[0] != (goal.Artifact{Action: "created", Path: "docs/plan.md"}) ||
@@ -149,9 +150,9 @@ func TestGoalTeaches(t *testing.T) {
 		`{"action": "resume"}`:                                {"goal failed: no goal is paused in this room: list the goals"},
 		`{"action": "pause", "goal_id": "goal_zzzzzzzz"}`:     {"goal failed: no goal #goal_zzzzzzzz in this room"},
 	} {
-		wants(t, w.bad(t, direct(), "goal", raw), want...)
+		expect.Has(t, w.bad(t, direct(), "goal", raw), want...)
 	}
-	wants(t, w.ok(t, direct(), "goal", `{"action": "list"}`), "There are no goals") // and nothing was stored on the way
+	expect.Has(t, w.ok(t, direct(), "goal", `{"action": "list"}`), "There are no goals") // and nothing was stored on the way
 }
 
 // A locked decision refuses every way to change it, and says what to do instead.
@@ -165,10 +166,10 @@ func TestGoalLocked(t *testing.T) {
 		`{"action": "decision", "text": "use sqlite", "locked": false}`,
 		`{"action": "decision", "number": 1, "reason": "another"}`,
 	} {
-		wants(t, w.bad(t, direct(), "goal", raw), `decision 1 "Use SQLite" is locked and never changes: keep to it`)
+		expect.Has(t, w.bad(t, direct(), "goal", raw), `decision 1 "Use SQLite" is locked and never changes: keep to it`)
 	}
 	list := w.ok(t, direct(), "goal", `{"action": "list"}`)
-	if wants(t, list, "Decision 1: 🔒 Use SQLite (locked)"); strings.Contains(list, "Decision 2") || strings.Contains(list, "Postgres") {
+	if expect.Has(t, list, "Decision 1: 🔒 Use SQLite (locked)"); strings.Contains(list, "Decision 2") || strings.Contains(list, "Postgres") {
 		t.Error(list)
 	}
 	w.ok(t, direct(), "goal", `{"action": "decision", "text": "Log to a file", "locked": false}`)
@@ -183,11 +184,11 @@ func TestGoalStaysInItsRoom(t *testing.T) {
 	}
 	for _, action := range []string{"update", "checkpoint", "decision", "artifact", "pause", "resume", "complete", "abandon"} {
 		got := w.bad(t, group(), "goal", `{"action": "`+action+`", "goal_id": "`+id+`", "text": "x", "reason": "y", "path": "z", "change": "created"}`)
-		if wants(t, got, "no goal #"+id+" in this room"); strings.Contains(got, "secret") {
+		if expect.Has(t, got, "no goal #"+id+" in this room"); strings.Contains(got, "secret") {
 			t.Errorf("%s: %s", action, got)
 		}
 	}
-	wants(t, w.ok(t, direct(), "goal", `{"action": "list"}`), "a secret plan [medium priority, active]")
+	expect.Has(t, w.ok(t, direct(), "goal", `{"action": "list"}`), "a secret plan [medium priority, active]")
 }
 
 // spawned keeps the last job.
@@ -207,18 +208,18 @@ func (s *spawned) Cancel(_ context.Context, _ Scope, id string) (string, error) 
 func TestSpawnSubSession(t *testing.T) {
 	w, s, scope := newWorkshop(t), &spawned{}, direct()
 	scope.Spawner = s
-	wants(t, w.ok(t, scope, SpawnSubSession, `{"objective":"look"}`), "sub_ab12cd34 has begun")
+	expect.Has(t, w.ok(t, scope, SpawnSubSession, `{"objective":"look"}`), "sub_ab12cd34 has begun")
 	j := s.job
-	wrong(t, j.Objective != "look" || j.Mode != "minimal" || !slices.Equal(j.Tools, profiles["researcher"]), "job %+v", j)
-	wants(t, w.ok(t, scope, SpawnSubSession, `{"objective":"look","mode":"full","timeout":60,"depends_on":"sub_x","depends_on_previous":true}`), "begins when sub_x is done")
+	expect.False(t, j.Objective != "look" || j.Mode != "minimal" || !slices.Equal(j.Tools, profiles["researcher"]), "job %+v", j)
+	expect.Has(t, w.ok(t, scope, SpawnSubSession, `{"objective":"look","mode":"full","timeout":60,"depends_on":"sub_x","depends_on_previous":true}`), "begins when sub_x is done")
 	if j := s.job; j.Timeout != time.Minute || !slices.Equal(j.Tools, []string{"*"}) || !slices.Equal(j.Needs, []string{"sub_x"}) || !j.OnPrevious {
 		t.Errorf("job %+v", j)
 	}
 	w.ok(t, scope, SpawnSubSession, `{"objective":"look","tools":["read_file"]}`)
 	j = s.job
-	wrong(t, !slices.Equal(j.Tools, []string{"read_file"}), "job %+v", j)
-	wants(t, w.ok(t, scope, SpawnSubSession, `{"action":"status"}`), "status of ")
-	wants(t, w.ok(t, scope, SpawnSubSession, `{"action":"cancel","id":"sub_x"}`), "cancelled sub_x")
+	expect.False(t, !slices.Equal(j.Tools, []string{"read_file"}), "job %+v", j)
+	expect.Has(t, w.ok(t, scope, SpawnSubSession, `{"action":"status"}`), "status of ")
+	expect.Has(t, w.ok(t, scope, SpawnSubSession, `{"action":"cancel","id":"sub_x"}`), "cancelled sub_x")
 
 	scope.Policy = Policy{Deny: []string{"task"}}
 	for raw, want := range map[string][]string{
@@ -228,8 +229,8 @@ func TestSpawnSubSession(t *testing.T) {
 		`{"objective":"x","timeout":5}`:      {"- timeout: is out of range"},
 	} {
 		s.job = Job{}
-		wants(t, w.bad(t, scope, SpawnSubSession, raw), want...)
-		wrong(t, s.job.Objective != "", "%s was spawned", raw)
+		expect.Has(t, w.bad(t, scope, SpawnSubSession, raw), want...)
+		expect.False(t, s.job.Objective != "", "%s was spawned", raw)
 	}
-	wants(t, w.bad(t, direct(), SpawnSubSession, `{"objective":"x"}`), "There are no sub-sessions here")
+	expect.Has(t, w.bad(t, direct(), SpawnSubSession, `{"objective":"x"}`), "There are no sub-sessions here")
 }

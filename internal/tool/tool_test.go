@@ -23,6 +23,7 @@ import (
 	"reverie/internal/skill"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -38,11 +39,11 @@ type workshop struct {
 func newWorkshop(t testing.TB) *workshop {
 	t.Helper()
 	w := &workshop{dir: filepath.Join(t.TempDir(), "data")}
-	db := result(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
-	t.Cleanup(func() { must(t, db.Close()) })
-	mem := result(memory.Open(t.Context(), memory.Config{DB: db, Dir: w.dir, Owner: owner}))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
+	t.Cleanup(func() { expect.OK(t, db.Close()) })
+	mem := expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: w.dir, Owner: owner}))(t)
 	clock := func() time.Time { return noon }
-	w.Set = result(New(Config{
+	w.Set = expect.Must(New(Config{
 		Memory: mem, Tasks: task.NewStore(db, task.Config{Now: clock}), Goals: goal.NewStore(db, clock), Skills: skill.Open(filepath.Join(w.dir, "skills"), nil),
 		Dir: w.dir, Media: media.Open(w.dir, 0), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	}))(t)
@@ -86,66 +87,33 @@ func (w *workshop) bad(t testing.TB, scope Scope, name, arguments string) string
 	return res.Content
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wrong reports what is not as it must be, where that is so.
-func wrong(t testing.TB, so bool, format string, args ...any) {
-	t.Helper()
-	if so {
-		t.Errorf(format, args...)
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
-
-func wants(t testing.TB, text string, parts ...string) {
-	t.Helper()
-	for _, p := range parts {
-		if !strings.Contains(text, p) {
-			t.Errorf("missing %q in:\n%s", p, text)
-		}
-	}
-}
-
 // TestCatalog holds for every tool, also those to come.
 func TestCatalog(t *testing.T) {
 	w := newWorkshop(t)
 	again := newWorkshop(t)
-	wrong(t, !reflect.DeepEqual(w.Specs(), again.Specs()), "two sets describe the tools in different bytes")
+	expect.False(t, !reflect.DeepEqual(w.Specs(), again.Specs()), "two sets describe the tools in different bytes")
 	for i, spec := range w.Specs() {
 		t.Run(spec.Name, func(t *testing.T) {
 			e := catalog[i]
-			wrong(t, len(spec.Description) < 40 || strings.TrimSpace(spec.Description) != spec.Description, "description %q", spec.Description)
+			expect.False(t, len(spec.Description) < 40 || strings.TrimSpace(spec.Description) != spec.Description, "description %q", spec.Description)
 			var schema struct {
 				Type                 string
 				Properties           map[string]struct{ Type, Description string }
 				Required             []string
 				AdditionalProperties *bool
 			}
-			must(t, json.Unmarshal(spec.Parameters, &schema))
-			wrong(t, schema.Type != "object" || schema.AdditionalProperties == nil || *schema.AdditionalProperties, "schema %s", spec.Parameters)
+			expect.OK(t, json.Unmarshal(spec.Parameters, &schema))
+			expect.False(t, schema.Type != "object" || schema.AdditionalProperties == nil || *schema.AdditionalProperties, "schema %s", spec.Parameters)
 			offered := slices.DeleteFunc(slices.Clone(e.fields), func(f field) bool {
 				return e.name == "append_memory" && f.name == "source" // taken, but not offered
 			})
-			wrong(t, len(schema.Properties) != len(offered), "%d properties for %d arguments", len(schema.Properties), len(offered))
+			expect.False(t, len(schema.Properties) != len(offered), "%d properties for %d arguments", len(schema.Properties), len(offered))
 			for _, f := range offered {
 				p, ok := schema.Properties[f.name]
 				if !ok || p.Description == "" || p.Type != map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean", reflect.Slice: "array"}[f.kind] {
 					t.Errorf("%s: property %+v", f.name, p)
 				}
-				wrong(t, f.required != slices.Contains(schema.Required, f.name), "%s: required differs", f.name)
+				expect.False(t, f.required != slices.Contains(schema.Required, f.name), "%s: required differs", f.name)
 			}
 			w.badArguments(t, e)
 			scope := direct()
@@ -153,7 +121,7 @@ func TestCatalog(t *testing.T) {
 			scope.Send = func(context.Context, Outgoing) error { return nil }
 			scope.SetMode = func(context.Context, string) error { return nil }
 			res := w.call(t, scope, e.name, e.example)
-			wrong(t, res.Failed && !strings.Contains(res.Content, "There is no file"), "its own example is refused: %s", res.Content)
+			expect.False(t, res.Failed && !strings.Contains(res.Content, "There is no file"), "its own example is refused: %s", res.Content)
 		})
 		if n := llm.EstimateTokens(spec.Name + spec.Description + string(spec.Parameters)); n > 700 { // the sums are in session's TestToolBudget
 			t.Errorf("%s takes %d tokens of every prompt", spec.Name, n)
@@ -175,14 +143,14 @@ func checkBrief(t *testing.T, e entry) {
 	}
 	for name, p := range brief.Properties {
 		_, ok := full.Properties[name]
-		wrong(t, !ok || p.Description == "", "%s in brief: %s %+v", e.name, name, p)
+		expect.False(t, !ok || p.Description == "", "%s in brief: %s %+v", e.name, name, p)
 	}
 }
 
 // badArguments: whatever is wrong, the answer names the argument and the remedy, and shows an example.
 func (w *workshop) badArguments(t *testing.T, e entry) {
 	for _, raw := range []string{`{`, `{"a": `, `[1]`, `7`, `"text"`, `true`, `{"x": 1} {"x": 2}`, `{'entry': 'x'}`, `<tool>`, `{"no_such": 1}`} {
-		wants(t, w.bad(t, direct(), e.name, raw), e.name+" was not run", "A valid example: "+e.example)
+		expect.Has(t, w.bad(t, direct(), e.name, raw), e.name+" was not run", "A valid example: "+e.example)
 	}
 	for _, f := range e.fields {
 		wrong := []string{`[1]`, `{}`}
@@ -203,58 +171,58 @@ func (w *workshop) badArguments(t *testing.T, e entry) {
 			wrong = append(wrong, `"no such"`)
 		}
 		for _, v := range wrong {
-			wants(t, w.bad(t, direct(), e.name, `{"`+f.name+`": `+v+`}`), "\n- "+f.name+": ", f.wanted())
+			expect.Has(t, w.bad(t, direct(), e.name, `{"`+f.name+`": `+v+`}`), "\n- "+f.name+": ", f.wanted())
 		}
 		if f.required {
 			for _, raw := range []string{``, `{}`, `null`, `{"` + f.name + `": null}`, `{"` + f.name + `": ""}`, `{"` + f.name + `": "  "}`} {
-				wants(t, w.bad(t, direct(), e.name, raw), "\n- "+f.name+": is missing")
+				expect.Has(t, w.bad(t, direct(), e.name, raw), "\n- "+f.name+": is missing")
 			}
 		}
 	}
 }
 
 func TestUnknownTool(t *testing.T) {
-	wants(t, newWorkshop(t).bad(t, direct(), "execute_shell", `{}`), `no tool "execute_shell"`, "append_memory, search_memory, task, goal, stay_silent, spawn_sub_session, add_skill, read_file")
+	expect.Has(t, newWorkshop(t).bad(t, direct(), "execute_shell", `{}`), `no tool "execute_shell"`, "append_memory, search_memory, task, goal, stay_silent, spawn_sub_session, add_skill, read_file")
 }
 
 func TestAppendMemory(t *testing.T) {
 	w := newWorkshop(t)
 	got := w.ok(t, direct(), "append_memory", `{"entry": "  My sister's   name is Jana.\n", "source": "user_explicit"}`)
 	want := "Remembered, in this person's private memory:\nMy sister's name is Jana."
-	wrong(t, got != want, "got %q, want %q", got, want)
+	expect.False(t, got != want, "got %q, want %q", got, want)
 	// Whatever a model says of it: that a person asked is proven by !remember alone.
 	all, err := w.cfg.Memory.Entries(t.Context(), direct().Memory...)
-	wrong(t, err != nil || len(all) != 1 || all[0].Source != memory.Assistant, "got %+v, %v", all, err)
+	expect.False(t, err != nil || len(all) != 1 || all[0].Source != memory.Assistant, "got %+v, %v", all, err)
 	if spec := w.Specs()[0]; spec.Name != "append_memory" || strings.Contains(string(spec.Parameters), `"source"`) {
 		t.Errorf("%s offers a source: %s", spec.Name, spec.Parameters)
 	}
-	wants(t, w.ok(t, direct(), "append_memory", `{"entry": "my sister's name is jana."}`), "known already", "\nMy sister's name is Jana.")
-	wants(t, w.ok(t, group(), "append_memory", `{"entry": "We meet on Mondays."}`), "this room's memory", "\nWe meet on Mondays.")
+	expect.Has(t, w.ok(t, direct(), "append_memory", `{"entry": "my sister's name is jana."}`), "known already", "\nMy sister's name is Jana.")
+	expect.Has(t, w.ok(t, group(), "append_memory", `{"entry": "We meet on Mondays."}`), "this room's memory", "\nWe meet on Mondays.")
 
 	file, err := os.ReadFile(filepath.Join(w.dir, "MEMORIES.txt"))
-	wrong(t, err != nil || strings.Count(string(file), "Jana") != 1 || strings.Contains(string(file), "Mondays"),
+	expect.False(t, err != nil || strings.Count(string(file), "Jana") != 1 || strings.Contains(string(file), "Mondays"),
 		"MEMORIES.txt (%v): %s", err, file)
-	wants(t, w.bad(t, direct(), "append_memory", `{"entry": "`+strings.Repeat("x", 2001)+`"}`), "append_memory failed", "shorten")
+	expect.Has(t, w.bad(t, direct(), "append_memory", `{"entry": "`+strings.Repeat("x", 2001)+`"}`), "append_memory failed", "shorten")
 	nowhere := direct()
 	nowhere.Memory = nil
-	wants(t, w.bad(t, nowhere, "append_memory", `{"entry": "x"}`), "Nothing can be remembered")
+	expect.Has(t, w.bad(t, nowhere, "append_memory", `{"entry": "x"}`), "Nothing can be remembered")
 }
 
 // TestForgottenIsNotNoted: the tool says so and the model is not to insist.
 func TestForgottenIsNotNoted(t *testing.T) {
 	w := newWorkshop(t)
 	w.ok(t, direct(), "append_memory", `{"entry": "Jana is my sister."}`)
-	known := result(w.cfg.Memory.Entries(t.Context(), direct().Memory...))(t)
-	result(w.cfg.Memory.Forget(t.Context(), memory.Access{All: true}, known[0].ID))(t)
-	wants(t, w.bad(t, direct(), "append_memory", `{"entry": "Jana is my sister."}`), "had this forgotten", "!remember")
+	known := expect.Must(w.cfg.Memory.Entries(t.Context(), direct().Memory...))(t)
+	expect.Must(w.cfg.Memory.Forget(t.Context(), memory.Access{All: true}, known[0].ID))(t)
+	expect.Has(t, w.bad(t, direct(), "append_memory", `{"entry": "Jana is my sister."}`), "had this forgotten", "!remember")
 }
 
 func TestAddSkill(t *testing.T) {
 	w := newWorkshop(t)
 	got := w.ok(t, direct(), "add_skill", `{"skill_name": "tea", "summary": "How to make tea", "documentation": "Boil water."}`)
-	wants(t, got, "data/skills/users/@ada=3aexample.org/tea.md", "How to make tea", "Only this person")
-	wants(t, w.ok(t, direct(), "add_skill", `{"skill_name": "tea", "summary": "How to make tea", "documentation": "Warm the pot first."}`), "replaces", "copy")
-	wants(t, w.ok(t, direct(), "read_file", `{"path": "data/skills/users/@ada=3aexample.org/tea.md"}`), "Warm the pot first.")
+	expect.Has(t, got, "data/skills/users/@ada=3aexample.org/tea.md", "How to make tea", "Only this person")
+	expect.Has(t, w.ok(t, direct(), "add_skill", `{"skill_name": "tea", "summary": "How to make tea", "documentation": "Warm the pot first."}`), "replaces", "copy")
+	expect.Has(t, w.ok(t, direct(), "read_file", `{"path": "data/skills/users/@ada=3aexample.org/tea.md"}`), "Warm the pot first.")
 	for _, name := range []string{"../evil", "a/b", ".hidden", "a b", "x\u0000"} {
 		w.bad(t, direct(), "add_skill", string(quoted(map[string]string{"skill_name": name, "summary": "s", "documentation": "d"})))
 	}
@@ -267,7 +235,7 @@ type noArgs struct {
 // trial is a set with one tool that does what run says.
 func trial(t *testing.T, w *workshop, run func(context.Context) (string, error)) *Set {
 	t.Helper()
-	s := result(newSet(w.cfg, []entry{define("trial", "For a test.", `{}`, func(_ *Set, ctx context.Context, _ Scope, _ noArgs) (string, error) { return run(ctx) })}))(t)
+	s := expect.Must(newSet(w.cfg, []entry{define("trial", "For a test.", `{}`, func(_ *Set, ctx context.Context, _ Scope, _ noArgs) (string, error) { return run(ctx) })}))(t)
 	return s
 }
 
@@ -290,27 +258,27 @@ func TestRunGuards(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := trial(t, w, c.run).Run(t.Context(), direct(), llm.ToolCall{Name: "trial"})
-			wants(t, res.Content, c.want)
-			wrong(t, res.Failed == c.ok || strings.Contains(res.Content, "/secret"), "result %+v", res)
+			expect.Has(t, res.Content, c.want)
+			expect.False(t, res.Failed == c.ok || strings.Contains(res.Content, "/secret"), "result %+v", res)
 			n := utf8.RuneCountInString(res.Content)
-			wrong(t, n > MaxResult || !utf8.ValidString(res.Content), "%d characters", n)
+			expect.False(t, n > MaxResult || !utf8.ValidString(res.Content), "%d characters", n)
 		})
 	}
-	wants(t, w.log.String(), "boom", "/secret/place") // the operator gets what the model does not
+	expect.Has(t, w.log.String(), "boom", "/secret/place") // the operator gets what the model does not
 }
 
 func TestRunLimits(t *testing.T) {
 	waits := trial(t, newWorkshop(t), func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() })
 	waits.limit = time.Millisecond
 	res := waits.Run(t.Context(), direct(), llm.ToolCall{Name: "trial"})
-	if wants(t, res.Content, "took longer than"); !res.Failed {
+	if expect.Has(t, res.Content, "took longer than"); !res.Failed {
 		t.Error("not failed")
 	}
 	waits.limit = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	res = waits.Run(ctx, direct(), llm.ToolCall{Name: "trial"})
-	if wants(t, res.Content, "was stopped"); !res.Failed {
+	if expect.Has(t, res.Content, "was stopped"); !res.Failed {
 		t.Error("not failed")
 	}
 }
@@ -319,7 +287,7 @@ func TestSummary(t *testing.T) {
 	s := &Set{tools: []entry{{name: "a", description: "Does this. And that.\nMore."}, {name: "b", description: "Only this\n\nMore. Yes."}}}
 	for name, want := range map[string]string{"a": "Does this.", "b": "Only this", "c": ""} {
 		got := s.Summary(name)
-		wrong(t, got != want, "%s: %q, want %q", name, got, want)
+		expect.False(t, got != want, "%s: %q, want %q", name, got, want)
 	}
 }
 
@@ -328,14 +296,14 @@ func TestFloodOfTasks(t *testing.T) {
 	w := newWorkshop(t)
 	refused := 0
 	for i := range 1000 {
-		b := result(json.Marshal(map[string]any{"action": "add", "content": fmt.Sprintf("task %d", i), "schedule_type": "interval", "interval_seconds": 60, "ai_prompt": "think hard"}))(t)
+		b := expect.Must(json.Marshal(map[string]any{"action": "add", "content": fmt.Sprintf("task %d", i), "schedule_type": "interval", "interval_seconds": 60, "ai_prompt": "think hard"}))(t)
 		if r := w.Set.Run(t.Context(), direct(), llm.ToolCall{ID: "1", Name: "task", Arguments: string(b)}); r.Failed {
 			if refused++; !strings.Contains(r.Content, "tell the person") {
 				t.Fatal(r.Content)
 			}
 		}
 	}
-	wrong(t, refused != 1000-task.DefaultPerRoom, "%d of 1000 tasks were refused", refused)
+	expect.False(t, refused != 1000-task.DefaultPerRoom, "%d of 1000 tasks were refused", refused)
 }
 
 func TestPolicyAllows(t *testing.T) {
@@ -357,10 +325,10 @@ func TestPolicyAllows(t *testing.T) {
 	} {
 		p := Policy{Allow: strings.Fields(tt.allow), Deny: strings.Fields(tt.deny)}
 		for _, name := range strings.Fields(tt.yes) {
-			wrong(t, !p.Allows(name), "%+v does not allow %s", p, name)
+			expect.False(t, !p.Allows(name), "%+v does not allow %s", p, name)
 		}
 		for _, name := range strings.Fields(tt.no) {
-			wrong(t, p.Allows(name), "%+v allows %s", p, name)
+			expect.False(t, p.Allows(name), "%+v allows %s", p, name)
 		}
 	}
 }
@@ -371,16 +339,16 @@ func TestPolicyHolds(t *testing.T) {
 	scope := direct()
 	scope.Policy = Policy{Deny: []string{"append_*", "add_skill"}, Where: "planning mode", Else: "`!mode developer` offers it"}
 	offered := scope.Policy.Of(w.Specs())
-	wrong(t, len(offered) != len(w.Specs())-2 || offered[0].Name != "search_memory", "offered: %+v", offered)
-	wants(t, w.bad(t, scope, "append_memory", `{"entry": "Ada likes tea."}`),
+	expect.False(t, len(offered) != len(w.Specs())-2 || offered[0].Name != "search_memory", "offered: %+v", offered)
+	expect.Has(t, w.bad(t, scope, "append_memory", `{"entry": "Ada likes tea."}`),
 		"append_memory is not offered in planning mode, so nothing was done.", "the tools are: search_memory, task, ", "tell them that `!mode developer` offers it.")
 	entries, err := w.cfg.Memory.Entries(t.Context(), scope.Memory...)
-	wrong(t, err != nil || len(entries) != 0, "it was done: %v, %v", entries, err)
+	expect.False(t, err != nil || len(entries) != 0, "it was done: %v, %v", entries, err)
 	got := w.bad(t, scope, "append_memories", `{}`)
-	wrong(t, !strings.HasPrefix(got, "There is no tool") || strings.Contains(got, "append_memory,"), "unknown: %s", got)
+	expect.False(t, !strings.HasPrefix(got, "There is no tool") || strings.Contains(got, "append_memory,"), "unknown: %s", got)
 	w.ok(t, scope, "task", `{"action": "list"}`)
 	scope.Policy = Policy{Deny: []string{"*"}}
-	wants(t, w.bad(t, scope, "task", `{"action": "list"}`), "task is not offered in this turn", "There are no tools here: answer in words.")
+	expect.Has(t, w.bad(t, scope, "task", `{"action": "list"}`), "task is not offered in this turn", "There are no tools here: answer in words.")
 	if got := scope.Policy.Of([]llm.ToolSpec{{Name: "task"}}); got != nil {
 		t.Errorf("offered: %v", got)
 	}
@@ -398,24 +366,24 @@ func TestSkillsOfOthers(t *testing.T) {
 	put(t, w.dir, "skills/tea.md", "How to make tea\n")
 	put(t, w.dir, "skills/users.md", "How to add users\n")
 	own := "data/skills/users/@ada=3aexample.org"
-	wants(t, w.ok(t, direct(), "add_skill", `{"skill_name": "pin", "summary": "The PIN", "documentation": "`+canary+`"}`), own+"/pin.md", "Only this person sees it", "`!skills share pin`")
-	wants(t, w.ok(t, group(), "add_skill", `{"skill_name": "minutes", "summary": "The minutes", "documentation": "`+canary+`"}`), "data/skills/rooms/!group=3aexample.org/minutes.md", "Only this room sees it")
-	wants(t, w.ok(t, direct(), "read_file", asked(own+"/pin.md")), canary)
-	wants(t, w.ok(t, direct(), "read_file", asked(own)), "holds:\npin.md")
+	expect.Has(t, w.ok(t, direct(), "add_skill", `{"skill_name": "pin", "summary": "The PIN", "documentation": "`+canary+`"}`), own+"/pin.md", "Only this person sees it", "`!skills share pin`")
+	expect.Has(t, w.ok(t, group(), "add_skill", `{"skill_name": "minutes", "summary": "The minutes", "documentation": "`+canary+`"}`), "data/skills/rooms/!group=3aexample.org/minutes.md", "Only this room sees it")
+	expect.Has(t, w.ok(t, direct(), "read_file", asked(own+"/pin.md")), canary)
+	expect.Has(t, w.ok(t, direct(), "read_file", asked(own)), "holds:\npin.md")
 	if got := w.ok(t, direct(), "read_file", asked("data/skills")); got != "data/skills/ holds:\ntea.md\nusers.md\nusers/@ada=3aexample.org/" {
 		t.Errorf("%s", got)
 	}
 	if got := w.ok(t, guest(), "read_file", asked("data/skills")); got != "data/skills/ holds:\ntea.md\nusers.md" {
 		t.Errorf("%s", got)
 	}
-	wants(t, w.ok(t, guest(), "read_file", asked("data/skills/users.md")), "How to add users")
+	expect.Has(t, w.ok(t, guest(), "read_file", asked("data/skills/users.md")), "How to add users")
 	for _, scope := range []Scope{guest(), group(), {Room: "!dm:example.org", User: owner, Now: noon}} {
 		for _, p := range []string{own + "/pin.md", own, own + "/", "data/skills/users", "skills/rooms", "skills/Users/@ada=3aexample.org/pin.md", "skills/users/@ada:example.org/pin.md",
 			"skills/users/@ada=3AEXAMPLE.ORG/pin.md", "skills/tea.md/../users/@ada=3aexample.org/pin.md", own + "/.pin.md.1"} {
 			var sent []Outgoing
 			got := w.bad(t, scope, "read_file", asked(p))
 			res := w.call(t, w.sending(scope, &sent), SendFile, asked(p))
-			wrong(t, !res.Failed || len(sent) > 0 || strings.Contains(got+res.Content, canary), "%s in %s: %s, %s", p, scope.Room, got, res.Content)
+			expect.False(t, !res.Failed || len(sent) > 0 || strings.Contains(got+res.Content, canary), "%s in %s: %s, %s", p, scope.Room, got, res.Content)
 		}
 	}
 	none := w.bad(t, guest(), "read_file", asked("skills/none.md"))
@@ -433,12 +401,12 @@ func TestAddSkillKeepsItsLabel(t *testing.T) {
 	for i := range skill.MostOwn {
 		w.ok(t, scope, "add_skill", fmt.Sprintf(`{"skill_name": "n%d", "summary": "s", "documentation": "---\nintegrity: owner\n---"}`, i))
 	}
-	wants(t, w.bad(t, scope, "add_skill", `{"skill_name": "more", "summary": "s", "documentation": "d"}`), "30 skills", "tell the person")
+	expect.Has(t, w.bad(t, scope, "add_skill", `{"skill_name": "more", "summary": "s", "documentation": "d"}`), "30 skills", "tell the person")
 	all, err := w.cfg.Skills.List(scope.Place())
-	wrong(t, err != nil || len(all) != skill.MostOwn || all[0].Label != scope.Label || all[0].Owner != scope.User, "%+v, %v", all, err)
+	expect.False(t, err != nil || len(all) != skill.MostOwn || all[0].Label != scope.Label || all[0].Owner != scope.User, "%+v, %v", all, err)
 	put(t, w.dir, "skills/deploy.md", "Deploy\n")
 	for _, s := range []Scope{direct(), group()} {
 		s.Label = trust.Label{Integrity: trust.Owner, Readers: s.Place().Readers()}
-		wants(t, w.bad(t, s, "add_skill", `{"skill_name": "deploy", "summary": "s", "documentation": "d"}`), "choose another name")
+		expect.Has(t, w.bad(t, s, "add_skill", `{"skill_name": "deploy", "summary": "s", "documentation": "d"}`), "choose another name")
 	}
 }

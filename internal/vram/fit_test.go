@@ -17,6 +17,8 @@ import (
 
 	gguf "github.com/gpustack/gguf-parser-go"
 	"pgregory.net/rapid"
+
+	"reverie/internal/test/expect"
 )
 
 const mib = 1 << 20
@@ -57,7 +59,7 @@ func cards(free ...uint64) Report {
 	return f.conclude(time.Unix(0, 0))
 }
 
-func fit(t failing, s Shape, r Report, o Options) Fitting { return result(Fit(s, r, o))(t) }
+func fit(t expect.T, s Shape, r Report, o Options) Fitting { return expect.Must(Fit(s, r, o))(t) }
 
 // Windows as they have been since the estimate was held against measured sizes.
 func TestFitOnCards(t *testing.T) {
@@ -199,13 +201,13 @@ func TestReadShapeInParts(t *testing.T) {
 				part.tensors = append(part.tensors, tensor)
 			}
 		}
-		must(t, os.Rename(part.file(t), name(i+1)))
+		expect.OK(t, os.Rename(part.file(t), name(i+1)))
 	}
 	s, err := ReadShape(t.Context(), name(2))
 	if err != nil || s.costs(8192, 1)[0] != whole.shape(t).costs(8192, 1)[0] || s.trained != 131072 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	must(t, os.Remove(name(3)))
+	expect.OK(t, os.Remove(name(3)))
 	if _, err := ReadShape(t.Context(), name(1)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("one part missing: %v", err)
 	}
@@ -218,11 +220,11 @@ func TestReadShapeSaysWhatIsWrong(t *testing.T) {
 	adapter := small()
 	adapter.values["general.type"] = "adapter"
 	cut := small().file(t)
-	must(t, os.Truncate(cut, small().size()-4096))
+	expect.OK(t, os.Truncate(cut, small().size()-4096))
 	text := filepath.Join(t.TempDir(), "text.gguf")
-	must(t, os.WriteFile(text, bytes.Repeat([]byte("no model "), 1000), 0o600))
+	expect.OK(t, os.WriteFile(text, bytes.Repeat([]byte("no model "), 1000), 0o600))
 	pipe := filepath.Join(t.TempDir(), "pipe.gguf") // to open it would wait for ever
-	must(t, syscall.Mkfifo(pipe, 0o600))
+	expect.OK(t, syscall.Mkfifo(pipe, 0o600))
 	for path, want := range map[string]string{
 		pipe: "not a plain file", t.TempDir(): "not a plain file", second.file(t): "set the window yourself",
 		adapter.file(t): "goes with a model", cut: "downloaded to its end", text: "format GGUF",
@@ -237,10 +239,10 @@ func TestReadShapeSaysWhatIsWrong(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "bytes") {
 			damaged[rapid.IntRange(4, len(damaged)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
 		}
-		dir := result(os.MkdirTemp("", "model"))(t)
+		dir := expect.Must(os.MkdirTemp("", "model"))(t)
 		defer os.RemoveAll(dir)
 		path := filepath.Join(dir, "m.gguf")
-		must(t, errors.Join(os.WriteFile(path, damaged, 0o600), os.Truncate(path, small().size())))
+		expect.OK(t, errors.Join(os.WriteFile(path, damaged, 0o600), os.Truncate(path, small().size())))
 		s, err := ReadShape(t.Context(), path)
 		if err == nil {
 			_, _ = Fit(s, cards(8000), Options{})
@@ -341,14 +343,14 @@ func (m model) size() int64 {
 func (m model) file(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.gguf")
-	must(t, os.WriteFile(path, m.header(), 0o600))
-	must(t, os.Truncate(path, m.size()))
+	expect.OK(t, os.WriteFile(path, m.header(), 0o600))
+	expect.OK(t, os.Truncate(path, m.size()))
 	return path
 }
 
 func (m model) shape(t testing.TB) Shape {
 	t.Helper()
-	return result(ReadShape(t.Context(), m.file(t)))(t)
+	return expect.Must(ReadShape(t.Context(), m.file(t)))(t)
 }
 
 // finer tells the layers that the usual mix of four and six bits gives six.
@@ -436,8 +438,8 @@ const (
 func put(t *testing.T, content string, path ...string) {
 	t.Helper()
 	name := filepath.Join(path...)
-	must(t, os.MkdirAll(filepath.Dir(name), 0o700))
-	must(t, os.WriteFile(name, []byte(content), 0o600))
+	expect.OK(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	expect.OK(t, os.WriteFile(name, []byte(content), 0o600))
 }
 
 // layers is a manifest with layers of such kinds and digests.
@@ -454,10 +456,10 @@ func TestOllamaBlob(t *testing.T) {
 	blob := func(hash string) string { return filepath.Join(models, "blobs", strings.Replace(hash, ":", "-", 1)) }
 	m := small()
 	put(t, string(m.header()), blob(modelHash))
-	must(t, os.Truncate(blob(modelHash), m.size()))
+	expect.OK(t, os.Truncate(blob(modelHash), m.size()))
 	put(t, strings.Repeat("p", 1234), blob(projectorHash))
 	put(t, "secret", outside, "file")
-	must(t, os.Symlink(filepath.Join(outside, "file"), blob(linkHash)))
+	expect.OK(t, os.Symlink(filepath.Join(outside, "file"), blob(linkHash)))
 	in := func(content string, path ...string) {
 		put(t, content, append([]string{models, "manifests"}, path...)...)
 	}
@@ -474,7 +476,7 @@ func TestOllamaBlob(t *testing.T) {
 	in("{", "registry.ollama.ai", "library", "torn", "latest")
 	in(strings.Repeat(" ", 1<<20)+layers("model", modelHash), "registry.ollama.ai", "library", "huge", "latest")
 	put(t, layers("model", modelHash), outside, "latest")
-	must(t, os.Symlink(outside, filepath.Join(models, "manifests", "registry.ollama.ai", "library", "away")))
+	expect.OK(t, os.Symlink(outside, filepath.Join(models, "manifests", "registry.ollama.ai", "library", "away")))
 	for name, beside := range map[string]uint64{
 		"small": 0, "small:latest": 0, "small:2b": 2468, "someone/own": 0, "library/small": 0,
 		"registry.ollama.ai/library/small:latest": 0, "hf.co/someone/Small-GGUF:Q4_K_M": 0, "localhost:5000/a/b": 0,

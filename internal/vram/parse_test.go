@@ -21,6 +21,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"reverie/internal/test/expect"
 )
 
 func TestMemoryCells(t *testing.T) {
@@ -224,7 +226,7 @@ type machine struct {
 
 func load(t *testing.T, file string) (machine, *txtar.Archive) {
 	t.Helper()
-	archive := result(txtar.ParseFile(file))(t)
+	archive := expect.Must(txtar.ParseFile(file))(t)
 	m := machine{root: fstest.MapFS{}, tools: map[string]string{}}
 	for _, f := range archive.Files {
 		switch name := f.Name; {
@@ -292,7 +294,7 @@ func TestMachines(t *testing.T) {
 			encoder := json.NewEncoder(&buffer)
 			encoder.SetEscapeHTML(false)
 			encoder.SetIndent("", "  ")
-			must(t, encoder.Encode(r))
+			expect.OK(t, encoder.Encode(r))
 			// The name of the file says the answer; no update changes that.
 			want := Known
 			if strings.HasPrefix(name, "unknown-") {
@@ -305,7 +307,7 @@ func TestMachines(t *testing.T) {
 			if *update {
 				archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want.json" })
 				archive.Files = append(archive.Files, txtar.File{Name: "want.json", Data: buffer.Bytes()})
-				must(t, os.WriteFile(file, txtar.Format(archive), 0o644))
+				expect.OK(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 				return
 			}
 			if diff := cmp.Diff(m.want, buffer.String()); diff != "" {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"reverie/internal/test/expect"
 )
 
 // bench is a prober whose tool and clock belong to the test.
@@ -148,7 +150,7 @@ func TestUnreadable(t *testing.T) {
 // A program in the working directory is nobody's nvidia-smi.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), nil, 0o755))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), nil, 0o755))
 	t.Setenv("PATH", dir)
 	if path, ok := findSMI(); !ok || path != filepath.Join(dir, "nvidia-smi") {
 		t.Errorf("%q, %v", path, ok)
@@ -215,7 +217,7 @@ func fake(t *testing.T, body string) string {
 	// keep it from being run.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o755))
+	expect.OK(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o755))
 	return path
 }
 
@@ -245,7 +247,7 @@ func zombie(id int) bool {
 func TestToolThatIsNone(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "nvidia-smi")
-	must(t, os.WriteFile(plain, []byte("no program"), 0o644))
+	expect.OK(t, os.WriteFile(plain, []byte("no program"), 0o644))
 	for _, path := range []string{plain, filepath.Join(dir, "absent"), dir} {
 		if _, err := runTool(t.Context(), path, nil, nil); err == nil || errors.Is(err, errSilent) {
 			t.Errorf("%s: error %v, want one that says why it cannot be run", path, err)
@@ -256,7 +258,7 @@ func TestToolThatIsNone(t *testing.T) {
 // Tools see nothing of the environment this process has.
 func TestToolSeesNoSecrets(t *testing.T) {
 	t.Setenv("REVERIE_SECRET", "hunter2")
-	out := result(runTool(t.Context(), fake(t, "env"), nil, environment("/usr/local/nvidia/bin/nvidia-smi")))(t)
+	out := expect.Must(runTool(t.Context(), fake(t, "env"), nil, environment("/usr/local/nvidia/bin/nvidia-smi")))(t)
 	for _, want := range []string{"LC_ALL=C\n", "LD_LIBRARY_PATH=/usr/local/nvidia/lib64:/usr/local/nvidia/lib\n"} {
 		if !strings.Contains(string(out.text), want) {
 			t.Errorf("the tool does not see %q:\n%s", want, out.text)
@@ -285,11 +287,11 @@ func TestOnThisMachine(t *testing.T) {
 	if !ok {
 		t.Fatal("nvidia-smi is not found")
 	}
-	out := result(runTool(t.Context(), tool, []string{"--query-gpu=memory.total", "--format=csv,noheader,nounits"}, environment(tool)))(t)
+	out := expect.Must(runTool(t.Context(), tool, []string{"--query-gpu=memory.total", "--format=csv,noheader,nounits"}, environment(tool)))(t)
 	t.Logf("nvidia-smi by itself: %q", out.text)
 	var total uint64
 	for line := range strings.Lines(string(out.text)) {
-		mib := result(strconv.ParseUint(strings.TrimSpace(line), 10, 64))(t)
+		mib := expect.Must(strconv.ParseUint(strings.TrimSpace(line), 10, 64))(t)
 		total += mib << 20
 	}
 	if difference := max(r.Total, total) - min(r.Total, total); difference > total/100 {
@@ -297,26 +299,5 @@ func TestOnThisMachine(t *testing.T) {
 	}
 	if again := p.Probe(t.Context()); again.Asked != r.Asked {
 		t.Error("a fresh answer was asked again")
-	}
-}
-
-type failing interface {
-	Helper()
-	Fatal(...any)
-}
-
-func must(t failing, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(failing) T {
-	return func(t failing) T {
-		t.Helper()
-		must(t, err)
-		return v
 	}
 }

@@ -3,24 +3,12 @@ package window
 import (
 	"math"
 	"reverie/internal/llm"
+	"reverie/internal/test/expect"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 )
-
-// wrong reports what is not as it must be, where that is so.
-func wrong(t testing.TB, so bool, format string, args ...any) {
-	t.Helper()
-	if so {
-		t.Errorf(format, args...)
-	}
-}
-
-func equal[T comparable](t testing.TB, got, want T) {
-	t.Helper()
-	wrong(t, got != want, "got %#v, want %#v", got, want)
-}
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
@@ -41,9 +29,9 @@ func TestInputsOf(t *testing.T) {
 	}
 	for _, tt := range tests {
 		in := InputsOf(llm.Detection{Model: "local", Limit: tt.limit(asked), Server: llm.Ollama, Trained: 8000, Outside: 30})
-		wrong(t, !in.Ollama || in.Trained != 8000 || in.Outside != 30 || in.Model != "local", "%s: %+v", tt.name, in)
+		expect.False(t, !in.Ollama || in.Trained != 8000 || in.Outside != 30 || in.Model != "local", "%s: %+v", tt.name, in)
 		d := Decide(in)
-		wrong(t, d.Source != tt.want, "%s: from %s", tt.name, d.Source)
+		expect.False(t, d.Source != tt.want, "%s: from %s", tt.name, d.Source)
 	}
 }
 
@@ -83,15 +71,15 @@ func TestLockAtBoundaries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, at := locked(tt.from), noon.Add(time.Hour)
-			equal(t, l.next(tt.now, "!r", 1, "m", "", true, at), *l)
+			expect.Equal(t, l.next(tt.now, "!r", 1, "m", "", true, at), *l)
 			fresh := l.next(tt.now, "!r", 2, "m", "", true, at)
-			wrong(t, fresh.Tier != tt.atNew || fresh.Reason != tt.secondReason || fresh.Conversation != 2, "with a new conversation: %+v", fresh)
+			expect.False(t, fresh.Tier != tt.atNew || fresh.Reason != tt.secondReason || fresh.Conversation != 2, "with a new conversation: %+v", fresh)
 			got := l.shift(tt.now, atCompaction, at)
-			wrong(t, got.Tier != tt.atNew || got.Conversation != 1, "at a compaction: %+v", got)
+			expect.False(t, got.Tier != tt.atNew || got.Conversation != 1, "at a compaction: %+v", got)
 			got = l.next(tt.now, "!r", 1, "n", "", true, at)
-			wrong(t, got.Tier != tt.other || got.Reason != atModel || got.Model != "n", "with another model: %+v", got)
+			expect.False(t, got.Tier != tt.other || got.Reason != atModel || got.Model != "n", "with another model: %+v", got)
 			got = l.next(tt.now, "!r", 1, "m", "tier=2", false, at)
-			wrong(t, got.Tier != tt.other || got.Reason != atSettings, "with another configuration: %+v", got)
+			expect.False(t, got.Tier != tt.other || got.Reason != atSettings, "with another configuration: %+v", got)
 		})
 	}
 }
@@ -133,10 +121,10 @@ func TestDensity(t *testing.T) {
 		{1000, 9000, 0}, {100, 150, 0}, {0, 5, 0},
 	} {
 		got, ok := density(tt.estimated, tt.counted)
-		wrong(t, ok != (tt.want > 0) || ok && got != tt.want, "%d estimated, %d counted: %v, %v", tt.estimated, tt.counted, got, ok)
+		expect.False(t, ok != (tt.want > 0) || ok && got != tt.want, "%d estimated, %d counted: %v, %v", tt.estimated, tt.counted, got, ok)
 	}
-	equal(t, learned(1, 1.5, 3), 1.5)
+	expect.Equal(t, learned(1, 1.5, 3), 1.5)
 	got := learned(1, 0.8, 3)
-	wrong(t, math.Abs(got-0.95) > 1e-9, "less is believed by and by, but %v", got)
-	equal(t, learned(1, 0.8, 0), 0.8)
+	expect.False(t, math.Abs(got-0.95) > 1e-9, "less is believed by and by, but %v", got)
+	expect.Equal(t, learned(1, 0.8, 0), 0.8)
 }

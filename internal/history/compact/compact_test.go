@@ -13,18 +13,12 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/history/compact"
 	"reverie/internal/llm"
+	"reverie/internal/test/expect"
 )
 
 const here = "!here:example.org"
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 123_000_000, time.UTC)
-
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %+v, want %+v", what, got, want)
-	}
-}
 
 func TestDetails(t *testing.T) {
 	for _, tt := range []struct {
@@ -89,7 +83,7 @@ func words(n int) string {
 
 func TestExtract(t *testing.T) {
 	said := talk("u I have a dog\nand more", "u I have a dog", "a nice", "c1 ", "r1 x", "u I have a cat", "a nice")
-	equal(t, "got", compact.Extract("Before.", said, 200), "Before.\n\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat")
+	expect.Equal(t, compact.Extract("Before.", said, 200), "Before.\n\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat", "got")
 	var many []string
 	for i := range 500 {
 		many = append(many, fmt.Sprintf("u I have %d dogs ", i)+strings.Repeat("and ", 50))
@@ -102,7 +96,7 @@ func TestExtract(t *testing.T) {
 	if n := llm.EstimateTokens(got); n > 300 || n < 150 || !strings.Contains(got, "earlier messages are not listed") || !strings.Contains(got, "Before.") {
 		t.Errorf("%d tokens: %s", n, got)
 	}
-	equal(t, "without anything new", compact.Extract("Before.", talk("c1 ", "r1 x"), 100), "Before.")
+	expect.Equal(t, compact.Extract("Before.", talk("c1 ", "r1 x"), 100), "Before.", "without anything new")
 	if compact.Extract("", talk("c1 ", "r1 x"), 100) == "" {
 		t.Error("nothing at all is left of it")
 	}
@@ -177,8 +171,8 @@ func TestCompactSteps(t *testing.T) {
 		if want := `[read_file {"path":"a.txt"}: 500 lines, ok. Cleared to save room; call it again if it is needed.]`; p.Kept[2].Text != want {
 			t.Errorf("cleared: %s", p.Kept[2].Text)
 		}
-		equal(t, "the conversation given was changed", all[2].Text, long)
-		equal(t, "shortened", ids(p.Shortened(all)), "3 5")
+		expect.Equal(t, all[2].Text, long, "the conversation given was changed")
+		expect.Equal(t, ids(p.Shortened(all)), "3 5", "shortened")
 	})
 	t.Run("full", func(t *testing.T) {
 		var lines []string
@@ -194,9 +188,9 @@ func TestCompactSteps(t *testing.T) {
 			t.Errorf("%d tokens afterwards", p.After)
 		}
 		p = compact.NewPlan(talk(lines...), compact.Limits{Room: 1000, Summary: 300})
-		equal(t, "kept", ids(p.Kept), "39 40 41")
+		expect.Equal(t, ids(p.Kept), "39 40 41", "kept")
 		p = compact.NewPlan(talk(lines...), compact.Limits{Room: 500, Summary: 200})
-		equal(t, "kept", ids(p.Kept), "41")
+		expect.Equal(t, ids(p.Kept), "41", "kept")
 	})
 	t.Run("the newest round stays", func(t *testing.T) {
 		long := strings.Repeat("word ", 300)

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"unicode/utf8"
+
+	"reverie/internal/test/expect"
 )
 
 // trained is the encoder with its real weights; without them the test is skipped.
@@ -60,7 +62,7 @@ var untrained = sync.OnceValue(func() []byte {
 // each runs a test with random weights, and with the real ones where they are.
 func each(t *testing.T, test func(*testing.T, *Encoder)) {
 	t.Run("random weights", func(t *testing.T) {
-		e := result(Load(untrained()))(t)
+		e := expect.Must(Load(untrained()))(t)
 		test(t, e)
 	})
 	t.Run("real weights", func(t *testing.T) { test(t, trained(t)) })
@@ -103,11 +105,11 @@ func references(t *testing.T) []reference {
 
 func readReferences(t *testing.T, name string) []reference {
 	t.Helper()
-	file := result(os.ReadFile(name))(t)
+	file := expect.Must(os.ReadFile(name))(t)
 	var all []reference
 	for line := range bytes.Lines(file) {
 		var r reference
-		must(t, json.Unmarshal(line, &r))
+		expect.OK(t, json.Unmarshal(line, &r))
 		all = append(all, r)
 	}
 	return all
@@ -365,7 +367,7 @@ func TestTimes(t *testing.T) {
 
 // The pieces of a text are the text, without gaps; and there are not too many.
 func FuzzPieces(f *testing.F) {
-	e := result(Load(untrained()))(f)
+	e := expect.Must(Load(untrained()))(f)
 	for _, text := range []string{"", "the hat", "the\x00h\xffat", "\u0301\u0301", "🍕 the 我", "ﷺ½ｔ", "▁▁the ▁", "e\u0301\u200d\ufe0f"} {
 		f.Add(text)
 	}
@@ -464,20 +466,4 @@ func TestVectorsStay(t *testing.T) {
 			}
 		}
 	})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// result is what a call returned; result(f())(t) ends the test if f returned an error.
-func result[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
 }

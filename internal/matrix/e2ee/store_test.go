@@ -15,28 +15,13 @@ import (
 
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
+	"reverie/internal/test/expect"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// sure returns what there is if there was no error.
-func sure[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
 
 // unattached is a Store of a fresh database, whose crypto store is not there yet.
 func unattached(t *testing.T, ending <-chan struct{}) *Store {
 	t.Helper()
-	db := sure(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { db.Close() })
 	return NewStore(StoreConfig{DB: db, Log: slog.New(slog.DiscardHandler), Ending: ending, Again: 2 * time.Second, Problem: func(string) {}})
 }
@@ -45,17 +30,17 @@ func unattached(t *testing.T, ending <-chan struct{}) *Store {
 func newStore(t *testing.T) (*Store, *crypto.OlmSession) {
 	t.Helper()
 	k := unattached(t, make(chan struct{}))
-	db := sure(k.Database())(t)
+	db := expect.Must(k.Database())(t)
 	k.SQLCryptoStore = crypto.NewSQLCryptoStore(db, dbutil.NoopLogger, "", "DEVICE", []byte("a key"))
-	must(t, k.DB.Upgrade(t.Context()))
+	expect.OK(t, k.DB.Upgrade(t.Context()))
 	ours, theirs := crypto.NewOlmAccount(), crypto.NewOlmAccount()
-	must(t, k.PutAccount(t.Context(), ours))
-	must(t, theirs.Internal.GenOneTimeKeys(1))
-	keys := sure(theirs.Internal.OneTimeKeys())(t)
+	expect.OK(t, k.PutAccount(t.Context(), ours))
+	expect.OK(t, theirs.Internal.GenOneTimeKeys(1))
+	keys := expect.Must(theirs.Internal.OneTimeKeys())(t)
 	for _, key := range keys {
-		internal := sure(ours.Internal.NewOutboundSession(theirs.IdentityKey(), key))(t)
+		internal := expect.Must(ours.Internal.NewOutboundSession(theirs.IdentityKey(), key))(t)
 		s := &crypto.OlmSession{Internal: internal}
-		must(t, k.AddSession(t.Context(), "sender", s))
+		expect.OK(t, k.AddSession(t.Context(), "sender", s))
 		return k, s
 	}
 	t.Fatal("no one-time key")
@@ -67,21 +52,21 @@ func (k *Store) stored(t *testing.T) string {
 	t.Helper()
 	fresh := &crypto.SQLCryptoStore{DB: k.DB, DeviceID: k.DeviceID, PickleKey: k.PickleKey}
 	fresh.InitFields()
-	s := sure(fresh.GetLatestSession(t.Context(), "sender"))(t)
+	s := expect.Must(fresh.GetLatestSession(t.Context(), "sender"))(t)
 	return pickle(t, s)
 }
 
 // pickle is the state of a session, in which each message leaves its trace.
 func pickle(t *testing.T, s *crypto.OlmSession) string {
 	t.Helper()
-	p := sure(s.Internal.Pickle([]byte("test")))(t)
+	p := expect.Must(s.Internal.Pickle([]byte("test")))(t)
 	return string(p)
 }
 
 func step(t *testing.T, s *crypto.OlmSession) string {
 	t.Helper()
 	_, _, err := s.Encrypt([]byte("hello"))
-	must(t, err)
+	expect.OK(t, err)
 	return pickle(t, s)
 }
 
@@ -92,10 +77,10 @@ func TestOlmSessionInTwoHands(t *testing.T) {
 	ctx := context.WithValue(t.Context(), openedKey{}, o)
 	before := k.stored(t)
 	step(t, s)
-	must(t, k.PutOlmHash(ctx, [32]byte{1}, time.Now()))
-	must(t, k.UpdateSession(ctx, "sender", s))
+	expect.OK(t, k.PutOlmHash(ctx, [32]byte{1}, time.Now()))
+	expect.OK(t, k.UpdateSession(ctx, "sender", s))
 	at, err := k.GetOlmHash(t.Context(), [32]byte{1})
-	if must(t, err); !at.IsZero() || k.stored(t) != before {
+	if expect.OK(t, err); !at.IsZero() || k.stored(t) != before {
 		t.Error("stored before the key")
 	}
 	last := step(t, s)
@@ -108,9 +93,9 @@ func TestOlmSessionInTwoHands(t *testing.T) {
 	case <-time.After(100 * time.Millisecond): // if it comes later it waits as well
 	}
 	k.settle(o)
-	must(t, <-done)
+	expect.OK(t, <-done)
 	at, err = k.GetOlmHash(t.Context(), [32]byte{1})
-	if must(t, err); at.IsZero() {
+	if expect.OK(t, err); at.IsZero() {
 		t.Error("the hash is not stored")
 	}
 	if k.stored(t) != last {
@@ -123,7 +108,7 @@ func TestOlmSessionAsItWas(t *testing.T) {
 	k, s := newStore(t)
 	o := &opened{}
 	opening := step(t, s)
-	must(t, k.UpdateSession(context.WithValue(t.Context(), openedKey{}, o), "sender", s))
+	expect.OK(t, k.UpdateSession(context.WithValue(t.Context(), openedKey{}, o), "sender", s))
 	step(t, s)
 	k.settle(o)
 	if k.stored(t) != opening {
@@ -138,15 +123,15 @@ func TestOlmSessionBehind(t *testing.T) {
 	o := &opened{}
 	ctx := context.WithValue(t.Context(), openedKey{}, o)
 	step(t, s)
-	must(t, k.PutOlmHash(ctx, [32]byte{1}, time.Now()))
-	must(t, k.UpdateSession(ctx, "sender", s))
+	expect.OK(t, k.PutOlmHash(ctx, [32]byte{1}, time.Now()))
+	expect.OK(t, k.UpdateSession(ctx, "sender", s))
 	k.behind.Store(true)
 	k.settle(o)
 	if err := k.UpdateSession(t.Context(), "sender", s); !errors.Is(err, errBehind) {
 		t.Errorf("error %v", err)
 	}
 	at, err := k.GetOlmHash(t.Context(), [32]byte{1})
-	if must(t, err); !at.IsZero() || k.stored(t) != before {
+	if expect.OK(t, err); !at.IsZero() || k.stored(t) != before {
 		t.Error("stored without the key")
 	}
 }
@@ -160,21 +145,21 @@ func TestOlmMessageStays(t *testing.T) {
 	client := &http.Client{Transport: k.Transport(http.DefaultTransport)}
 	defer client.CloseIdleConnections()
 	put := func(kind string) error {
-		req := sure(http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+"/_matrix/client/v3/sendToDevice/"+kind+"/txn", nil))(t)
+		req := expect.Must(http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+"/_matrix/client/v3/sendToDevice/"+kind+"/txn", nil))(t)
 		resp, err := client.Do(req)
 		if err == nil {
-			must(t, resp.Body.Close())
+			expect.OK(t, resp.Body.Close())
 		}
 		return err
 	}
-	must(t, put("m.room.encrypted"))
+	expect.OK(t, put("m.room.encrypted"))
 	ending := make(chan struct{})
 	close(ending)
 	k.cfg.Ending = ending
 	step(t, s)
-	must(t, k.UpdateSession(t.Context(), "sender", s))
-	must(t, put("m.room.encrypted")) // it is stored: nothing is wrong
-	must(t, k.cfg.DB.Close())
+	expect.OK(t, k.UpdateSession(t.Context(), "sender", s))
+	expect.OK(t, put("m.room.encrypted")) // it is stored: nothing is wrong
+	expect.OK(t, k.cfg.DB.Close())
 	step(t, s)
 	if err := k.UpdateSession(t.Context(), "sender", s); err == nil {
 		t.Error("stored in a closed database")
@@ -182,7 +167,7 @@ func TestOlmMessageStays(t *testing.T) {
 	if err := put("m.room.encrypted"); !errors.Is(err, errBehind) {
 		t.Errorf("error %v", err)
 	}
-	must(t, put("m.room_key_request"))
+	expect.OK(t, put("m.room_key_request"))
 	if len(sent) != 3 {
 		t.Errorf("sent: %q", sent)
 	}
@@ -195,14 +180,14 @@ func TestBatchFailsWithItsWrites(t *testing.T) {
 	ctx, ending := t.Context(), make(chan struct{})
 	close(ending) // nothing is tried twice
 	s := unattached(t, ending)
-	db := sure(s.Database())(t)
-	holder := sure(s.cfg.DB.Conn(ctx))(t)
+	db := expect.Must(s.Database())(t)
+	holder := expect.Must(s.cfg.DB.Conn(ctx))(t)
 	defer holder.Close()
 	hurried, err := s.cfg.DB.Conn(ctx) // the one that the statements below get
-	must(t, err)
-	sure(hurried.ExecContext(ctx, `PRAGMA busy_timeout = 1`))(t)
-	sure(holder.ExecContext(ctx, `BEGIN IMMEDIATE`))(t)
-	must(t, hurried.Close())
+	expect.OK(t, err)
+	expect.Must(hurried.ExecContext(ctx, `PRAGMA busy_timeout = 1`))(t)
+	expect.Must(holder.ExecContext(ctx, `BEGIN IMMEDIATE`))(t)
+	expect.OK(t, hurried.Close())
 	const write = `UPDATE matrix_room SET exposed = 0`
 	for name, f := range map[string]func(context.Context) error{
 		"statement": func(ctx context.Context) error { _, err := db.Exec(ctx, write); return err },
@@ -218,10 +203,10 @@ func TestBatchFailsWithItsWrites(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	sure(holder.ExecContext(ctx, `ROLLBACK`))(t)
+	expect.Must(holder.ExecContext(ctx, `ROLLBACK`))(t)
 	var failed error
 	ctx = WithFailures(ctx, func(err error) { failed = err })
-	sure(db.Exec(ctx, write))(t)
+	expect.Must(db.Exec(ctx, write))(t)
 	if _, err := db.Exec(ctx, `UPDATE no_table SET x = 0`); err == nil || store.Passing(err) || failed != nil {
 		t.Errorf("a fault that will not pass: %v, of the batch %v", err, failed)
 	}

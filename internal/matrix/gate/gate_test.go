@@ -8,6 +8,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/test/expect"
 	"reverie/internal/text"
 )
 
@@ -47,7 +48,7 @@ func inTheClear(_ *event.MessageEventContent, e *event.Event) { e.Mautrix.WasEnc
 // Holds F35, F36, F38, M32, M33, M35.
 func TestGate(t *testing.T) {
 	const me, friend, stranger = "@me:example.org", "@friend:else.where", "@x:evil.example"
-	g := sure(New(self, []string{me}, []string{friend, "*:Team.example:8448"}))(t)
+	g := expect.Must(New(self, []string{me}, []string{friend, "*:Team.example:8448"}))(t)
 	dm := Room{With: me, Encrypted: true, Members: 2, Name: "Reverie"}
 	group := Room{Encrypted: true, Members: 3, Name: "Reverie"}
 	with := func(r Room, f func(*Room)) Room { f(&r); return r }
@@ -150,7 +151,7 @@ func TestGate(t *testing.T) {
 // commands, notices, edits and ourselves are not, and nothing of a direct chat.
 func TestGateHears(t *testing.T) {
 	const me, stranger = "@me:example.org", "@x:evil.example"
-	g := sure(New(self, []string{me}, nil))(t)
+	g := expect.Must(New(self, []string{me}, nil))(t)
 	group := Room{Encrypted: true, Members: 3, Name: "Reverie"}
 	dm := Room{With: me, Encrypted: true, Members: 2, Name: "Reverie"}
 	for _, c := range []struct {
@@ -187,7 +188,7 @@ func captioned(c *event.MessageEventContent, _ *event.Event) {
 
 // TestGateFiles: a file needs no words where it is for us all the same.
 func TestGateFiles(t *testing.T) {
-	g := sure(New(self, []string{"@me:example.org"}, nil))(t)
+	g := expect.Must(New(self, []string{"@me:example.org"}, nil))(t)
 	dm, group := Room{With: "@me:example.org", Encrypted: true, Members: 2}, Room{Encrypted: true, Members: 3}
 	for _, c := range []struct {
 		name string
@@ -237,7 +238,7 @@ func TestPrivate(t *testing.T) {
 // TestGateBots: programs are answered if they are named, and by no pattern.
 // Holds F37, M38.
 func TestGateBots(t *testing.T) {
-	g := sure(New(self, []string{"@me:a"}, []string{"*:a", "*:b", "@good:b"}, "*:b", "@spam:a"))(t)
+	g := expect.Must(New(self, []string{"@me:a"}, []string{"*:a", "*:b", "@good:b"}, "*:b", "@spam:a"))(t)
 	for user, want := range map[string]bool{"@me:a": true, "@x:a": true, "@spam:a": false, "@x:B": false, "@good:b": true, "@x:c": false} {
 		if g.Allows(user) != want {
 			t.Errorf("%s may talk: %v", user, !want)
@@ -275,7 +276,7 @@ func TestGateLists(t *testing.T) {
 			}
 		})
 	}
-	g := sure(New(self, []string{"@a:b"}, nil))(t)
+	g := expect.Must(New(self, []string{"@a:b"}, nil))(t)
 	if !g.Allows("@a:b") || g.Allows("@c:b") || g.Allows("") || g.Allows(self) {
 		t.Error("with an empty allow list only owners may talk")
 	}
@@ -299,7 +300,7 @@ func FuzzStripMention(f *testing.F) {
 // Holds M30.
 func TestIncomingText(t *testing.T) {
 	const me = "@me:example.org"
-	g := sure(New(self, []string{me}, nil))(t)
+	g := expect.Must(New(self, []string{me}, nil))(t)
 	dm := Room{With: me, Encrypted: true, Members: 2, Name: "Reverie"}
 	html := func(s string) func(*event.MessageEventContent, *event.Event) {
 		return func(c *event.MessageEventContent, _ *event.Event) { c.Format, c.FormattedBody = event.FormatHTML, s }
@@ -334,16 +335,5 @@ func TestIncomingText(t *testing.T) {
 				t.Errorf("read %q (pass %v, %s); want %q", got.Text, got.Pass, got.Reason, c.text)
 			}
 		})
-	}
-}
-
-// sure returns what there is if there was no error.
-func sure[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
 	}
 }

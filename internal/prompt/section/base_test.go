@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"reverie/internal/store"
+	"reverie/internal/test/expect"
 )
 
 func TestParseBase(t *testing.T) {
@@ -53,7 +54,7 @@ func TestParseBase(t *testing.T) {
 					on = append(on, strings.TrimSpace(s.text))
 				}
 			}
-			equal(t, "sections on", strings.Join(on, "|"), tt.on)
+			expect.Equal(t, strings.Join(on, "|"), tt.on, "sections on")
 			if len(problems) != len(tt.problems) {
 				t.Fatalf("problems: %v, want %v", problems, tt.problems)
 			}
@@ -69,10 +70,10 @@ func TestParseBase(t *testing.T) {
 // TestDefaultBase holds the shipped prompt to its promises: no problems, and no word of a tool
 // that is not there. TestModesAndTiers says what it holds in each tier, and how long it may be.
 func TestDefaultBase(t *testing.T) {
-	text := must(os.ReadFile("../../../data/BASE_PROMPT.txt"))(t)
+	text := expect.Must(os.ReadFile("../../../data/BASE_PROMPT.txt"))(t)
 	tools := []string{"append_memory", "task", "goal", "add_skill", "read_file", "stay_silent", "spawn_sub_session"}
 	sections, problems := parseBase(string(text), tools)
-	sized(t, "problems", problems, 0)
+	expect.Len(t, problems, 0, "problems")
 	named := regexp.MustCompile(`[a-z]+_[a-z_]+|(?:[Cc]all|with) (?:task|goal)\b`)
 	for _, s := range sections {
 		for _, tool := range named.FindAllString(s.text, -1) {
@@ -107,9 +108,9 @@ func FuzzBasePrompt(f *testing.F) {
 		for _, s := range sections {
 			got = append(got, strings.Fields(s.text)...)
 		}
-		noDiff(t, "text lost", want, got)
+		expect.NoDiff(t, got, want, "text lost")
 		for _, p := range problems {
-			never(t, p.Line < 1 || p.Line > strings.Count(text, "\n")+1 || p.Text == "", "problem without a place or a text: %+v", p)
+			expect.False(t, p.Line < 1 || p.Line > strings.Count(text, "\n")+1 || p.Text == "", "problem without a place or a text: %+v", p)
 		}
 	})
 }

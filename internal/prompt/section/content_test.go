@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"reverie/internal/memory"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -64,7 +65,7 @@ func TestCutMiddle(t *testing.T) {
 	} {
 		got, note := NewContent(Content{Lines: []string{tt.text}}).Cut(HeadTail, tt.most)
 		want := fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(got), utf8.RuneCountInString(tt.text))
-		never(t, got != tt.want || note != want, "%d: %q (%s), want %q", tt.most, got, note, tt.want)
+		expect.False(t, got != tt.want || note != want, "%d: %q (%s), want %q", tt.most, got, note, tt.want)
 	}
 }
 
@@ -73,7 +74,7 @@ func TestOneLine(t *testing.T) {
 		"plain text": "plain text", "a\nb\r\n\tc": "a b c", "a\u2028b\u0085c\u00a0d": "a b c d", "x\x00\x7fy": "x y", "x\x7fy": "x y", "": "", "\n": "", "\xff\u2029 x": "\xff x",
 		"äöüäöüäöü": "äöüäöüäöü", "äöüäöüäöüä": "äöüäöüäöüä", "äöüäöüäöüäö": "äöüäöüäöüä…", "0123456789": "0123456789", "0123456789x": "0123456789…",
 	} {
-		equal(t, fmt.Sprintf("%q is", in), OneLine(in, 10), want)
+		expect.Equal(t, OneLine(in, 10), want, "%q is", in)
 	}
 }
 
@@ -87,6 +88,6 @@ func TestEntriesIntegrity(t *testing.T) {
 		for _, i := range c.of {
 			entries = append(entries, memory.Entry{Text: i.String(), Integrity: i})
 		}
-		equal(t, c.of, memoryContent(entries, entries, "").Integrity, c.want)
+		expect.Equal(t, memoryContent(entries, entries, "").Integrity, c.want, c.of)
 	}
 }

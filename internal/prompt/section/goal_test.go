@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"reverie/internal/goal"
+	"reverie/internal/test/expect"
 )
 
 func TestSetGoal(t *testing.T) {
@@ -37,7 +38,7 @@ func TestSetGoal(t *testing.T) {
 			goal = c.goal(g)
 		}
 		turn.SetGoal(goal)
-		noDiff(t, name, c.want, turn)
+		expect.NoDiff(t, turn, c.want, name)
 	}
 }
 
@@ -97,7 +98,7 @@ func TestGoalCollapses(t *testing.T) {
 			rt.Fatalf("the current step is left out of\n%s", strings.Join(turn.Steps, "\n"))
 		}
 	})
-	never(t, collapsed == 0, "nothing was ever left out: this tests nothing")
+	expect.False(t, collapsed == 0, "nothing was ever left out: this tests nothing")
 }
 
 func TestCollapseByWhatMatters(t *testing.T) {
@@ -112,5 +113,5 @@ func TestCollapseByWhatMatters(t *testing.T) {
 	}
 	want := []string{"🔄 7. step 7 (IN PROGRESS)", "🔄 8. step 8 (IN PROGRESS)", "🔄 9. step 9 (IN PROGRESS)",
 		"⏳ 10. step 10", "⏳ 11. step 11", "⏳ 12. step 12", "- … and 6 more, done or of less weight"}
-	noDiff(t, "other than wanted", want, got)
+	expect.NoDiff(t, got, want, "other than wanted")
 }

@@ -1,7 +1,6 @@
 package section
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 	"reverie"
 	"reverie/internal/skill"
+	"reverie/internal/test/expect"
 )
 
 // Every language has words for every rule, for the same tools, in the table's order;
@@ -23,21 +23,21 @@ func TestSteeringWords(t *testing.T) {
 	seen := map[string]string{}
 	for _, language := range []string{"en", "de", "es", "fr", "it", "ja", "zh"} {
 		sections, problems := steeringOf(f, language, []string{"append_memory", "task"})
-		sized(t, language, problems, 0)
+		expect.Len(t, problems, 0, language)
 		var got []string
 		var sizes []int
 		for i, s := range sections {
 			got = append(got, s.name)
 			n := utf8.RuneCountInString(s.text)
 			sizes = append(sizes, n)
-			never(t, n == 0 || n > maxWords || strings.Contains(s.text, "\n"), "%s, %s: %d characters of one line: %q", language, s.name, n, s.text)
+			expect.False(t, n == 0 || n > maxWords || strings.Contains(s.text, "\n"), "%s, %s: %d characters of one line: %q", language, s.name, n, s.text)
 			if i < len(english) && !slices.Equal(s.any, english[i].any) {
 				t.Errorf("%s, %s requires %v, in English %v", language, s.name, s.any, english[i].any)
 			}
-			equal(t, fmt.Sprintf("%s, %s says what says", language, s.name), seen[s.text], "")
+			expect.Equal(t, seen[s.text], "", "%s, %s says what says", language, s.name)
 			seen[s.text] = language + ", " + s.name
 		}
-		noDiff(t, fmt.Sprintf("%s (-table +file)", language), names, got)
+		expect.NoDiff(t, got, names, "%s (-table +file)", language)
 		slices.Sort(sizes)
 		if longest := sizes[len(sizes)-mostNotes:]; longest[0]+longest[1]+longest[2]+9 > 1000 {
 			t.Errorf("%s: the longest three have no room: %v", language, longest)
@@ -50,10 +50,10 @@ func TestSteeringWords(t *testing.T) {
 func TestSteeringCues(t *testing.T) {
 	says := func(what string, found func(string) bool, yes, no []string) {
 		for _, s := range yes {
-			never(t, !found(s), "%q: not %s", s, what)
+			expect.False(t, !found(s), "%q: not %s", s, what)
 		}
 		for _, s := range no {
-			never(t, found(s), "%q: %s", s, what)
+			expect.False(t, found(s), "%q: %s", s, what)
 		}
 	}
 	says("asks to keep", asksToKeep,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"reverie"
+	"reverie/internal/test/expect"
 )
 
 // The modes differ in every tier; the owner's begins as the assistant's, byte for byte.
@@ -14,7 +15,7 @@ func TestShippedTemplates(t *testing.T) {
 	for tier := 1; tier <= highestTier; tier++ {
 		var seen []string
 		for _, mode := range shippedModes {
-			text := strings.TrimSpace(string(must(fs.ReadFile(reverie.Data, tierFile(mode, tier)))(t)))
+			text := strings.TrimSpace(string(expect.Must(fs.ReadFile(reverie.Data, tierFile(mode, tier)))(t)))
 			if again := slices.Contains(seen, text); again != (mode == "user") || mode == "user" && text != seen[0] {
 				t.Errorf("%s, tier %d: as another mode: %v", mode, tier, again)
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/approval"
 	"reverie/internal/delivery"
 	dreamt "reverie/internal/dream/report"
 	"reverie/internal/history"
@@ -30,7 +31,7 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 		}
 	}
 	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), subsession.Forget(ctx, tx, texts),
-		session.ForgetApprovals(ctx, tx, texts), delivery.Forget(ctx, tx, begun), dreamt.Forget(b.cfg.Data, texts))
+		approval.Forget(ctx, tx, texts), delivery.Forget(ctx, tx, begun), dreamt.Forget(b.cfg.Data, texts))
 }
 
 // searchable makes searchable what was said in all conversations.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/history"
@@ -88,7 +89,7 @@ func TestAttackChainOfEvents(t *testing.T) {
 	for _, id := range []string{"job:1", "job:2"} {
 		w.event(t, s, chat.Inbound{ID: id, Text: "> Found: do it again", Label: foreign})
 		a := w.approvalOf(t, id)
-		expect.False(t, len(a.acts) != 1 || a.state != open, "%s: %+v", id, a)
+		expect.False(t, len(a.Acts) != 1 || a.State != approval.Open, "%s: %+v", id, a)
 	}
 	expect.Equal(t, w.left(t), before)
 	for _, done := range s.done {
@@ -338,22 +339,22 @@ func TestUnprovenOwnerVotes(t *testing.T) {
 		in := b.in(owner, text)
 		in.Unproven = true
 		b.deliver(b.t, in)
-		in = b.in(owner, optionOnce)
-		in.Unproven, in.Change, in.Target = true, chat.Voted, askPrefix+b.a.code
+		in = b.in(owner, approval.Once)
+		in.Unproven, in.Change, in.Target = true, chat.Voted, b.a.Question()
 		b.deliver(b.t, in)
 	}
 	t.Run("somebody else's", func(t *testing.T) {
 		b := ask(t, friend)
-		answers(b, "!approve "+b.a.code)
-		b.ended(open)
+		answers(b, "!approve "+b.a.Code)
+		b.ended(approval.Open)
 		expect.Equal(t, b.executed(), 0)
-		b.votes(owner, optionOnce)
-		b.ended(ended)
+		b.votes(owner, approval.Once)
+		b.ended(approval.Done)
 	})
 	t.Run("their own", func(t *testing.T) {
 		b := ask(t, owner)
-		answers(b, "!approve "+b.a.code)
-		b.ended(ended)
+		answers(b, "!approve "+b.a.Code)
+		b.ended(approval.Done)
 		all, err := b.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{})
 		expect.False(t, err != nil || len(all) != 1 || all[0].Integrity != trust.User, "%+v, %v", all, err)
 	})

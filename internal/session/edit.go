@@ -4,12 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"reverie/internal/agent"
+	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/delivery"
@@ -207,12 +207,12 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 func (s *Session) change(ctx context.Context, in chat.Inbound) (err error) {
 	switch in.Change {
 	case chat.Edited, chat.TakenBack:
-		if err := s.voidApprovals(ctx, s.room, in.Target); err != nil {
+		if err := s.approvals.Void(ctx, s.room, in.Target); err != nil {
 			return err
 		}
 		if in.Change == chat.TakenBack {
-			if _, err := s.cfg.DB.ExecContext(ctx, blank+` WHERE room = ? AND event = ?`, s.room, in.Target); err != nil {
-				return fmt.Errorf("session: forget in approvals: %w", err)
+			if err := s.approvals.Redact(ctx, s.room, in.Target); err != nil {
+				return err
 			}
 		}
 	case chat.Voted:
@@ -221,7 +221,7 @@ func (s *Session) change(ctx context.Context, in chat.Inbound) (err error) {
 		}
 		return s.vote(ctx, in)
 	case chat.Approved:
-		return s.goOn(ctx, strings.TrimPrefix(in.Target, askPrefix))
+		return s.goOn(ctx, approval.CodeOf(in.Target))
 	}
 	if err := s.separateNow(ctx); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reverie/internal/agent"
+	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/goal"
@@ -95,13 +96,14 @@ type Config struct {
 
 // Manager keeps one Session per conversation and hands each message to its lane.
 type Manager struct {
-	cfg    Config
-	offers map[string][topTier + 1]agent.Offer // by mode and tier
-	began  time.Time
-	start  chan *Session
-	turns  chan struct{} // holds a token for each turn that runs
-	lanes  *lanes
-	goals  *goal.Store
+	cfg       Config
+	offers    map[string][topTier + 1]agent.Offer // by mode and tier
+	began     time.Time
+	start     chan *Session
+	turns     chan struct{} // holds a token for each turn that runs
+	lanes     *lanes
+	goals     *goal.Store
+	approvals approval.Store
 
 	helpers *subsession.Runner // nil = there are no sub-sessions
 
@@ -130,6 +132,7 @@ func New(cfg Config) *Manager {
 	m := &Manager{cfg: cfg, background: cfg.Background, began: cfg.Now(), start: make(chan *Session, 16),
 		turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now),
 		rooms: map[history.Talk]*Session{}}
+	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools, History: cfg.History,
 			Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location, Again: cfg.Again, Now: cfg.Now,

@@ -174,11 +174,11 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 			return err
 		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
-			return errors.Join(s.voidApprovals(ctx, s.room, named(burst)...), s.sayStopped(ctx, newest))
+			return errors.Join(s.approvals.Void(ctx, s.room, named(burst)...), s.sayStopped(ctx, newest))
 		case disturbed(turn):
 			log.Info("changed while it was being answered")
 			changed = true
-			return s.voidApprovals(ctx, s.room, named(burst)...)
+			return s.approvals.Void(ctx, s.room, named(burst)...)
 		case withdrawn(turn, err):
 			log.Info("taken back while it was being answered")
 			return nil
@@ -362,7 +362,7 @@ func (s *Session) Stop(ctx context.Context, in chat.Inbound) (string, error) {
 			helpers = s.text(ctx, "helpers.stopped", "count", fmt.Sprint(n))
 		}
 	}
-	left, err := s.stopApprovals(ctx)
+	left, err := s.approvals.Stop(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/goal"
@@ -444,7 +445,7 @@ func TestSetModeByOthers(t *testing.T) {
 	}
 	expect.Equal(t, mode(), "assistant")
 	expect.Equal(t, len(w.questionsAsked(t)), 1)
-	expect.Equal(t, w.votes(t, "!group", false, optionOnce), 1)
+	expect.Equal(t, w.votes(t, "!group", false, approval.Once), 1)
 	expect.Equal(t, mode(), "developer")
 }
 

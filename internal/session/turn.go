@@ -384,7 +384,7 @@ func (s *Session) conclude(ctx context.Context, in chat.Inbound, answer history.
 			if err := s.cfg.History.AppendIn(ctx, tx, &stored); err != nil {
 				return err
 			}
-			return s.openApproval(ctx, tx, in.ID)
+			return s.approvals.Open(ctx, tx, s.talk, in.ID)
 		})
 		if !errors.Is(err, history.ErrKnown) {
 			if err == nil {
@@ -409,7 +409,7 @@ func (s *Session) conclude(ctx context.Context, in chat.Inbound, answer history.
 
 // askGathered opens what was gathered for event, and asks it.
 func (s *Session) askGathered(ctx context.Context, event string) error {
-	if err := s.openApproval(ctx, s.cfg.DB, event); err != nil {
+	if err := s.approvals.Open(ctx, s.cfg.DB, s.talk, event); err != nil {
 		return err
 	}
 	return s.askApprovals(ctx, event)

@@ -16,7 +16,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
-	"reverie/internal/session"
+	"reverie/internal/recall"
 	"reverie/internal/subsession"
 	"reverie/internal/trust"
 )
@@ -36,7 +36,7 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 
 // searchable makes searchable what was said in all conversations.
 func (b *bot) searchable(ctx context.Context) error {
-	return session.Searchable(ctx, b.history, b.memory)
+	return recall.All(ctx, b.history, b.memory)
 }
 
 // takenBack forgets a message that was taken back in its room, and what was

@@ -58,8 +58,8 @@ func (s Store) Put(ctx context.Context, db store.DBTX, a Approval) error {
 		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, seen = excluded.seen, mark = excluded.mark, state = excluded.state,
 			wide = excluded.wide,
 			answered_by = excluded.answered_by, unproven = excluded.unproven WHERE approval.state IN ('gathering', 'open', 'approved')`,
-		a.Code, a.Room, a.Talk, a.Conversation, a.Event, a.Asker, a.Readers, a.Quote, store.JSON(&a.Acts), store.JSON(&a.Seen), a.Mark, a.State,
-		a.Wide, a.Answer.Person, a.Answer.Unproven, a.Created.UnixMilli(), expires)
+		a.Code, a.Room, a.Talk, a.Conversation, a.Event, a.Asker, a.Readers, a.Quote, store.JSON(&a.Acts), store.JSON(&a.Seen), a.Mark,
+		a.State, a.Wide, a.Answer.Person, a.Answer.Unproven, a.Created.UnixMilli(), expires)
 	if err != nil {
 		return fmt.Errorf("approval: store an approval: %w", err)
 	}

@@ -23,32 +23,32 @@ const donePrefix = "asked:"
 
 // reading describes what the last request held that is not trusted enough: where it comes from,
 // and a mark that changes with it.
-func (s *Session) reading(ctx context.Context, past []history.Message) (seen []string, mark string, err error) {
-	if s.label.Integrity >= trust.User {
+func (t *turn) reading(ctx context.Context, past []history.Message) (seen []string, mark string, err error) {
+	if t.label.Integrity >= trust.User {
 		return nil, "", nil
 	}
-	c, err := s.cfg.History.Compacted(ctx, s.talk)
+	c, err := t.cfg.History.Compacted(ctx, t.talk)
 	if err != nil {
 		return nil, "", err
 	}
-	seen, mark = s.untrusted(ctx, past, c, s.told)
+	seen, mark = t.untrusted(ctx, past, c)
 	return seen, mark, nil
 }
 
 // granted are the acts that asker was allowed for this conversation, as long as no more text
 // below the line has come in. An act that was not done is not among them.
-func (s *Session) granted(ctx context.Context, asker string, past []history.Message, mark string) (map[string]bool, error) {
-	if s.label.Integrity >= trust.User || len(past) == 0 {
+func (t *turn) granted(ctx context.Context, asker string, past []history.Message, mark string) (map[string]bool, error) {
+	if t.label.Integrity >= trust.User || len(past) == 0 {
 		return nil, nil
 	}
-	all, err := s.approvals.Granted(ctx, s.talk, past[len(past)-1].Conversation, asker, mark)
+	all, err := t.approvals.Granted(ctx, t.talk, past[len(past)-1].Conversation, asker, mark)
 	if err != nil {
 		return nil, err
 	}
 	covered := map[string]bool{}
 	for _, a := range all {
 		for _, act := range a.Acts {
-			if act.Done && !act.Failed && s.level(a.Answer.From()) >= trust.User {
+			if act.Done && !act.Failed && t.level(a.Answer.From()) >= trust.User {
 				covered[act.Covers] = true
 			}
 		}
@@ -58,35 +58,35 @@ func (s *Session) granted(ctx context.Context, asker string, past []history.Mess
 
 // storeCalls stores the model's calls. Those that a person must allow first get a result that
 // says so, and are kept for the question, all in one transaction. It returns the ids of these.
-func (s *Session) storeCalls(
-	ctx context.Context, in chat.Inbound, scope tool.Scope, reply llm.Reply, seen []string, mark string,
+func (t *turn) storeCalls(
+	ctx context.Context, scope tool.Scope, reply llm.Reply, seen []string, mark string,
 ) (asked map[string]bool, err error) {
-	calls := history.Message{Room: s.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: s.cfg.Now(), Label: s.label}
+	calls := history.Message{Room: t.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: t.cfg.Now(), Label: t.label}
 	var acts []approval.Act
-	if in.ID != "" && in.Sender != "" {
+	if t.in.ID != "" && t.in.Sender != "" {
 		for _, c := range reply.ToolCalls {
-			if act, ask := s.cfg.Tools.Asks(scope, c); ask {
+			if act, ask := t.cfg.Tools.Asks(scope, c); ask {
 				acts = append(acts, approval.Act{Act: act})
 			}
 		}
 	}
 	if len(acts) == 0 {
-		return nil, s.cfg.History.Append(ctx, &calls)
+		return nil, t.cfg.History.Append(ctx, &calls)
 	}
 	asked = map[string]bool{}
-	err = store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
-		if err := s.cfg.History.AppendIn(ctx, tx, &calls); err != nil {
+	err = store.InTx(ctx, t.cfg.DB, func(tx *sql.Tx) error {
+		if err := t.cfg.History.AppendIn(ctx, tx, &calls); err != nil {
 			return err
 		}
-		told, err := s.approvals.Gather(ctx, tx, approval.Approval{Room: s.room, Talk: s.talk, Conversation: calls.Conversation, Event: in.ID,
-			Asker: in.Sender, Readers: scope.Place().Readers(), Quote: in.Text, Seen: seen, Mark: mark}, acts)
+		told, err := t.approvals.Gather(ctx, tx, approval.Approval{Room: t.room, Talk: t.talk, Conversation: calls.Conversation,
+			Event: t.in.ID, Asker: t.in.Sender, Readers: scope.Place().Readers(), Quote: t.in.Text, Seen: seen, Mark: mark}, acts)
 		if err != nil {
 			return err
 		}
 		for i, act := range acts {
-			row := history.Message{Room: s.talk, Role: llm.Tool, CallID: act.Call.ID, Text: told[i], Failed: true, At: s.cfg.Now(),
-				Label: programs(s.label.Readers)}
-			if err := s.cfg.History.AppendIn(ctx, tx, &row); err != nil {
+			row := history.Message{Room: t.talk, Role: llm.Tool, CallID: act.Call.ID, Text: told[i], Failed: true, At: t.cfg.Now(),
+				Label: programs(t.label.Readers)}
+			if err := t.cfg.History.AppendIn(ctx, tx, &row); err != nil {
 				return err
 			}
 			asked[act.Call.ID] = true

@@ -164,8 +164,9 @@ const deploySkill = "---\ndescription: How to deploy\ntriggers: deploy\n---\nRun
 func (w *world) directScope(room, person string) tool.Scope {
 	in := chat.Inbound{ID: "$scope", Room: room, Sender: person, Private: true}
 	s := newSession(w.Manager, history.Talk(room))
-	s.label = s.caller(in).Label()
-	return s.toolScope(in, settings.Current{})
+	scope := s.toolScope(in, settings.Current{})
+	scope.Label = s.caller(in).Label()
+	return scope
 }
 
 // calls runs one tool call.
@@ -317,9 +318,9 @@ func TestUnprovenIsApart(t *testing.T) {
 	s := newSession(w.Manager, "!dm")
 	one, two := unproven("$5", "one"), unproven("$6", "two")
 	two.Unproven = false
-	s.push(one)
-	s.push(two)
-	burst := s.pop()
+	s.mail.put(one)
+	s.mail.put(two)
+	burst := s.mail.next()
 	expect.False(t, len(burst) != 1, "%d messages are answered together", len(burst))
 }
 
@@ -366,8 +367,9 @@ const bob = "@bob:x"
 func (w *world) callTask(t *testing.T, in chat.Inbound, name, arguments string) tool.Result {
 	t.Helper()
 	s := newSession(w.Manager, history.Talk(in.Room))
-	s.label = s.caller(in).Label()
-	return w.cfg.Tools.Run(t.Context(), s.toolScope(in, settings.Current{}), llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
+	scope := s.toolScope(in, settings.Current{})
+	scope.Label = s.caller(in).Label()
+	return w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
 }
 
 // TestPrivateTasksStayPrivate: a task and a goal of a direct chat do not exist for who comes into it later, neither while its person is

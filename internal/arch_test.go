@@ -58,10 +58,10 @@ var rows = map[string]int{
 	"internal/tools":    3, // what `make` runs; no part of the program
 
 	"internal/search": 2, // finds texts by id; knows nothing of memories
+	"internal/media":  2,
 
 	"internal/chat":  1,
 	"internal/llm":   1,
-	"internal/media": 1,
 	"internal/store": 1,
 	"internal/vram":  1,
 
@@ -95,7 +95,7 @@ var homes = []struct {
 	{"modernc.org/sqlite", []string{"internal/store"}},
 	{"golang.org/x/sys", []string{"internal/store", "internal/llm/encoder", "internal/media"}},
 	{"github.com/robfig/cron", []string{"internal/task"}},
-	{"gopkg.in/yaml.v3", []string{"cmd/bot", "internal/skill"}},
+	{"gopkg.in/yaml.v3", []string{"cmd/bot/config", "internal/skill"}},
 	{"github.com/alexflint/go-arg", []string{"cmd/bot"}},
 	{"golang.org/x/term", []string{"internal/tty"}},
 	{"golang.org/x/net/html", []string{"internal/matrix/render"}},

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/chat"
 	"reverie/internal/llm/discover"
 	"reverie/internal/session"
@@ -49,10 +50,10 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	defer b.close()
 
 	t := newTerminal(screen, b.db, cfg.Data)
-	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.owner()}, only: terminalRoom})
+	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.Owner()}, only: terminalRoom})
 	work, stop := context.WithCancel(ctx)
 	b.models.Detect(ctx) // the first message is to have the right window
-	runs := []func(context.Context) error{s.sessions.Run, b.models.Run, b.window.watchGPU, b.runVectors, b.runHarvest, s.runNightly,
+	runs := []func(context.Context) error{s.sessions.Run, b.models.Run, b.window.Run, b.runVectors, b.runHarvest, s.runNightly,
 		s.runTasks}
 	ended := make(chan error, len(runs))
 	for _, run := range runs {
@@ -64,7 +65,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 		t.Tell("%s", getModel)
 	}
 	t.Tell("")
-	err = t.talk(work, in, s.sessions, cfg.owner())
+	err = t.talk(work, in, s.sessions, cfg.Owner())
 	in.Close()
 	stop()
 	for range runs {
@@ -81,12 +82,12 @@ const getModel = "No language model is connected: `ollama run qwen3:8b` starts o
 
 // rehearses reports whether the rehearsal model stands in for a language model.
 func (b *bot) rehearses() bool {
-	return slices.ContainsFunc(b.cfg.LLM.Models, func(m ModelConfig) bool { return m.BaseURL == discover.Rehearsal })
+	return slices.ContainsFunc(b.cfg.LLM.Models, func(m config.Model) bool { return m.BaseURL == discover.Rehearsal })
 }
 
 // chatLog is how a conversation is logged: errors only, unless the file asks for more than
 // the default. Log lines would stand between the answers.
-func chatLog(c LogConfig) LogConfig {
+func chatLog(c config.Log) config.Log {
 	if c.Level != "debug" {
 		c.Level = "error"
 	}
@@ -100,20 +101,18 @@ type terminal struct {
 	data  string   // the data folder
 	asked sync.Map // ids of questions that were shown; a terminal has no poll to close
 
+	waits    sync.Map      // ids of messages that wait for their answers
 	answered chan struct{} // something left waits
-	waitsMu  sync.Mutex
-	waits    map[string]bool // ids of messages that wait for their answers
 }
 
 func newTerminal(screen *tty.Screen, db *sql.DB, data string) *terminal {
-	return &terminal{Screen: screen, db: db, data: data, waits: map[string]bool{}, answered: make(chan struct{}, 1)}
+	return &terminal{Screen: screen, db: db, data: data, answered: make(chan struct{}, 1)}
 }
 
 // busy reports whether an answer is awaited.
-func (t *terminal) busy() bool {
-	t.waitsMu.Lock()
-	defer t.waitsMu.Unlock()
-	return len(t.waits) > 0
+func (t *terminal) busy() (some bool) {
+	t.waits.Range(func(any, any) bool { some = true; return false })
+	return some
 }
 
 // talk delivers what is typed until its end.
@@ -143,9 +142,7 @@ func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, 
 
 func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text string) error {
 	in := chat.Inbound{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Text: text, Private: true, At: time.Now()}
-	t.waitsMu.Lock()
-	t.waits[in.ID] = true
-	t.waitsMu.Unlock()
+	t.waits.Store(in.ID, true)
 	return m.Deliver(ctx, in)
 }
 
@@ -190,9 +187,7 @@ func (t *terminal) Cancelled(context.Context, string) (bool, error) { return fal
 
 // Ack lets the next line in.
 func (t *terminal) Ack(_ context.Context, id string) error {
-	t.waitsMu.Lock()
-	delete(t.waits, id)
-	t.waitsMu.Unlock()
+	t.waits.Delete(id)
 	select {
 	case t.answered <- struct{}{}:
 	default:

@@ -20,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/llm"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
@@ -62,17 +63,17 @@ func TestDay(t *testing.T) {
 	t.Logf("a day took %s", time.Since(began).Round(time.Millisecond))
 }
 
-func newDay(t *testing.T) *day { return newDayWith(t, echoModel{}, func(*Config) {}) }
+func newDay(t *testing.T) *day { return newDayWith(t, echoModel{}, func(*config.Config) {}) }
 
 // newDayWith is newDay with another model, and what change makes of the configuration.
-func newDayWith(t *testing.T, model http.Handler, change func(*Config)) *day {
+func newDayWith(t *testing.T, model http.Handler, change func(*config.Config)) *day {
 	d := &day{t: t, home: matrixtest.New()}
 	d.link = newLink(d.home)
 	d.bot = d.home.Account("reverie", "reverie-secret")
-	cfg := &Config{
-		Name: "Reverie", Data: filepath.Join(t.TempDir(), "data"), zone: time.UTC,
-		Prompt: PromptConfig{Layout: "stable"}, Memory: MemoryConfig{Backend: "flat_file"}, Harvest: HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute}, Seed: SeedConfig{Language: "en"},
-		Matrix: &MatrixConfig{Homeserver: dayURL, User: d.bot, Password: "reverie-secret", Owners: []string{"@ann:" + d.home.Name}, Allow: []string{"*:" + d.home.Name}},
+	cfg := &config.Config{
+		Name: "Reverie", Data: filepath.Join(t.TempDir(), "data"), Zone: time.UTC,
+		Prompt: config.Prompt{Layout: "stable"}, Memory: config.Memory{Backend: "flat_file"}, Harvest: config.Harvest{Enabled: true, Messages: 20, Idle: 15 * time.Minute}, Seed: config.Seed{Language: "en"},
+		Matrix: &config.Matrix{Homeserver: dayURL, User: d.bot, Password: "reverie-secret", Owners: []string{"@ann:" + d.home.Name}, Allow: []string{"*:" + d.home.Name}},
 	}
 	change(cfg)
 	var err error

@@ -6,7 +6,6 @@
 // data folder, the memory, the tasks and the skills; the llm models answer;
 // tools act; and the reply leaves through the client's outbox.
 //
-// This package is the only one that reads the configuration, flags and the
-// environment. config.go says what can be set, wire.go puts the parts
-// together, and there is one file per subcommand.
+// This package is the only one that reads flags and the environment; package config reads the configuration. wire.go
+// puts the parts together, and there is one file per subcommand.
 package main

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,13 +9,12 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/cmd/bot/config"
 	"reverie/internal/dream"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/media"
-	"reverie/internal/memory"
-	"reverie/internal/prompt/section"
 	"reverie/internal/store"
 )
 
@@ -75,16 +73,16 @@ func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error 
 }
 
 func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
-	cfg, err := loadConfig(string(path), true)
+	cfg, err := config.Load(string(path), os.LookupEnv, true)
 	if err != nil {
 		r.add(finding{"config", ill, err.Error(), "mend the file, or write a new one with `bot init`"})
 		return
 	}
 	r.add(finding{"config", well, string(path) + " is good", ""})
-	for _, w := range cfg.warnings {
+	for _, w := range cfg.Warnings {
 		r.add(finding{"config", note, w, ""})
 	}
-	for _, w := range cfg.unset {
+	for _, w := range cfg.Unset {
 		r.add(finding{"config", note, w + "; it matters to what uses it only: a password to the first login, a key to its server", ""})
 	}
 	b, err := openBot(ctx, cfg, slog.New(slog.DiscardHandler), false)
@@ -95,7 +93,7 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 	}
 	defer b.close()
 	examineFiles(cfg, r)
-	b.window.lookAround(ctx)
+	b.window.Look(ctx)
 	r.add(b.examinePrompt(ctx)...)
 	r.add(b.examineModels(ctx)...)
 	r.add(b.examineTier(ctx)...)
@@ -104,7 +102,7 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 	b.examineMatrix(ctx, r)
 }
 
-func examineFiles(cfg *Config, r *report) {
+func examineFiles(cfg *config.Config, r *report) {
 	if info, err := os.Stat(cfg.Data); err == nil && info.Mode().Perm()&0o077 != 0 {
 		r.add(finding{"files", note, fmt.Sprintf("other users of this machine may look into %s (%v)", cfg.Data, info.Mode().Perm()),
 			"chmod 700 " + cfg.Data})
@@ -119,13 +117,7 @@ func examineFiles(cfg *Config, r *report) {
 	if !media.ReadsPDF() {
 		r.add(finding{"files", note, "PDF files cannot be read: the program pdftotext is missing", "install the package poppler-utils"})
 	}
-	large, err := memory.LargeFiles(cfg.Data)
-	for _, f := range large {
-		what := fmt.Sprintf("%s is too large to be read (%s, at most %s): nothing is taken in from it, and nothing noted for it",
-			f.File, media.Size(f.Size), media.Size(memory.MaxFile))
-		r.add(finding{"memory", ill, what, "shorten it, or move lines that do not belong there into another file"})
-	}
-	if err = errors.Join(err, r.examineDefaults(cfg.Data)); err != nil {
+	if err := r.examineDefaults(cfg.Data); err != nil {
 		r.add(finding{"files", ill, err.Error(), readable})
 	}
 }
@@ -147,11 +139,7 @@ func examineTemplates(data string) (found []finding) {
 }
 
 func (b *bot) examinePrompt(ctx context.Context) []finding {
-	var found []finding
-	for _, p := range section.Check(b.cfg.Data, reverie.Data, b.cfg.Seed.Language, b.tools.Names()) {
-		found = append(found, finding{"prompt", note, p.String(), ""})
-	}
-	found = append(found, examineTemplates(b.cfg.Data)...)
+	found := examineTemplates(b.cfg.Data)
 	for _, p := range b.skills.Problems() {
 		found = append(found, finding{"skills", note, store.Problem(p).String(), ""})
 	}
@@ -162,10 +150,15 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 	if err != nil {
 		return append(found, finding{"prompt", ill, err.Error(), "shorten the files under data/, or use a model with a larger window"})
 	}
+	for _, p := range p.Report.Problems {
+		found = append(found, finding{"prompt", note, p.String(), ""})
+	}
 	for _, o := range p.Report.Oversize {
-		found = append(found, finding{"prompt", note,
-			fmt.Sprintf("%s take %d characters, and a prompt has room for %d: what is over is left out of it", o.Contributor, o.Size, o.Max),
-			"make them shorter (of tasks, skills and flat_file memories the model is asked to, once a day), or raise context.component_size_limits"})
+		what := fmt.Sprintf("%s take %d characters, and a prompt has room for %d: what is over is left out of it",
+			o.Contributor, o.Size, o.Max)
+		found = append(found, finding{"prompt", note, what,
+			"make them shorter (of tasks, skills and flat_file memories the model is asked to, once a day), " +
+				"or raise context.component_size_limits"})
 	}
 	return append(found,
 		finding{"prompt", well, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window), ""})
@@ -200,7 +193,7 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		r.add(finding{"matrix", note, "no matrix: section; `bot chat` works, `bot run` needs one", ""})
 		return
 	}
-	pid, since, _, err := store.Holder(b.cfg.Data)
+	pid, since, err := store.Holder(b.cfg.Data)
 	if err != nil {
 		r.add(finding{"files", ill, err.Error(), readable})
 	}
@@ -218,7 +211,8 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 	}
 	if e2ee.DeviceRule(b.cfg.Matrix.Devices) == e2ee.DevicesAny {
 		r.add(finding{"matrix", note, "matrix.devices is any: devices that nobody has verified are obeyed, and in rooms without " +
-			"encryption the homeserver vouches for who writes", "write `matrix.devices: owners`, so that an owner's identity proves their devices"})
+			"encryption the homeserver vouches for who writes",
+			"write `matrix.devices: owners`, so that an owner's identity proves their devices"})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/store"
 	"reverie/internal/test/expect"
 )
@@ -49,65 +50,17 @@ func TestDoctorNamesTemplates(t *testing.T) {
 	}
 }
 
-func TestWriteConfig(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "config.yaml")
-	expect.OK(t, writeConfig(path, defaultAnswers()))
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
-	}
-	c, err := loadConfig(path, true) // as it stands, with nothing set anywhere
-	if err != nil || c.Matrix != nil || len(c.warnings) != 0 {
-		t.Fatalf("%+v, %v", c, err)
-	}
-	before, _ := os.ReadFile(path)
-	if err := writeConfig(path, exampleAnswers()); err == nil || !strings.Contains(err.Error(), path+" is there already") {
-		t.Errorf("%v", err)
-	}
-	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
-		t.Error("the file was changed")
-	}
-	// A link that leads nowhere is something, too.
-	link := filepath.Join(dir, "link.yaml")
-	expect.OK(t, os.Symlink("elsewhere.yaml", link))
-	if err := writeConfig(link, defaultAnswers()); err == nil {
-		t.Error("wrote through a link")
-	}
-	// The commented section works when the marks are taken away.
-	_, section, _ := strings.Cut(string(before), "# matrix:\n")
-	section, _, _ = strings.Cut(section, "\n\n# Language models")
-	lines := strings.Split("# matrix:\n"+section, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimPrefix(lines[i], "# ")
-	}
-	if c, err := parse(t, dir, small+strings.Join(lines, "\n")+"\n"); err != nil || c.Matrix == nil || c.Matrix.User != "@reverie:example.org" {
-		t.Errorf("%+v, %v", c, err)
-	}
-}
-
-// TestWriteConfigQuotes: whatever the answers are, the file says exactly that.
-func TestWriteConfigQuotes(t *testing.T) {
-	for _, odd := range []string{"yes", "null", "~", "12", "1e3", "a: b", "# x", `"q"`, "it's", "@x:y", "*a", "ä<b>&c", "- x", "!t", "%p", "`", "{a}", "[a]", "\\n", "2026-01-01", "0x10", "qwen3:8b"} {
-		a := exampleAnswers()
-		a.Model = odd
-		text := renderConfig(a)
-		c, err := parse(t, "/x", string(text))
-		if err != nil || c.LLM.Models[0].Model != odd {
-			t.Errorf("%q: %v", odd, err)
-		}
-	}
-}
-
 func TestAsk(t *testing.T) {
-	asked := func(lines ...string) (answers, string, error) {
+	asked := func(lines ...string) (config.Answers, string, error) {
 		var screen bytes.Buffer
-		a := defaultAnswers()
+		a := config.DefaultAnswers()
 		err := ask(t.Context(), strings.NewReader(strings.Join(lines, "\n")+"\n"), &screen, &a)
 		return a, screen.String(), err
 	}
 	a, screen, err := asked("nonsense", "https://matrix.example.org", "reverie", "@reverie:example.org", "@reverie:example.org", "@me:example.org",
 		"http://127.0.0.1:1/v1", "sk-my-key-itself", "LLM_KEY", "", "Europe/Berlln", "../etc/passwd", "Europe/Berlin")
-	want := exampleAnswers()
+	want := config.DefaultAnswers()
+	want.Timezone, want.Homeserver, want.User, want.Owner = "Europe/Berlin", "https://matrix.example.org", "@reverie:example.org", "@me:example.org"
 	want.ModelURL, want.KeyVariable = "http://127.0.0.1:1/v1", "LLM_KEY"
 	if err != nil || a != want {
 		t.Errorf("got  %+v, %v\nwant %+v\n%s", a, err, want, screen)
@@ -115,11 +68,13 @@ func TestAsk(t *testing.T) {
 	if n := strings.Count(screen, "will not do"); n != 6 || !strings.Contains(screen, "[http://127.0.0.1:11434/v1]") {
 		t.Errorf("%d refusals:\n%s", n, screen)
 	}
-	if c, err := parse(t, "/x", string(renderConfig(a))); err != nil || c.LLM.Models[0].APIKey != "sk-hunter3" || c.Matrix.Password != "hunter2" {
+	t.Setenv("LLM_KEY", "sk-hunter3")
+	t.Setenv("MATRIX_PASSWORD", "hunter2")
+	if c, err := parse(t, string(config.Render(a))); err != nil || c.LLM.Models[0].APIKey != "sk-hunter3" || c.Matrix.Password != "hunter2" {
 		t.Errorf("%v", err)
 	}
 	a, screen, err = asked("", "", "", "", "")
-	if err != nil || a != defaultAnswers() || strings.Contains(screen, "bot's own account") {
+	if err != nil || a != config.DefaultAnswers() || strings.Contains(screen, "bot's own account") {
 		t.Errorf("%+v, %v\n%s", a, err, screen)
 	}
 	for _, lines := range [][]string{nil, {"https://matrix.example.org"}} {

@@ -17,24 +17,18 @@ import (
 	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
-	"reverie/internal/matrix/gate"
 	"reverie/internal/memory"
 	"reverie/internal/session"
 	"reverie/internal/task"
-	"reverie/internal/trust"
 )
 
 // openDreamer makes the one who puts the memory in order.
 func (b *bot) openDreamer() (*dream.Dreamer, error) {
 	c := dream.Config{
 		DB: b.db, Store: b.memory, Dir: b.cfg.Data, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
-		Location: b.cfg.location(), Log: b.log, Tasks: b.tasks, Skills: b.skills,
+		Location: b.cfg.Zone, Log: b.log, Tasks: b.tasks, Skills: b.skills, Trusted: b.cfg.Trusted(),
 		Budget: dreamt.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens,
 			Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
-	}
-	var err error
-	if c.Trusted, err = b.cfg.trusted(); err != nil {
-		return nil, err
 	}
 	if len(b.cfg.LLM.Models) > 0 {
 		c.Ask = func(ctx context.Context, role, prompt string) (string, error) {
@@ -105,7 +99,7 @@ func (s *service) tellDream(ctx context.Context, r dreamt.Report) {
 }
 
 func (s *service) tellOwner(ctx context.Context, r dreamt.Report) error {
-	own := memory.Private(s.cfg.owner())
+	own := memory.Private(s.cfg.Owner())
 	room, err := s.asking.Place(ctx, own)
 	if err != nil || room == "" {
 		return err // the report is in the data folder
@@ -124,7 +118,7 @@ type dreamCommand struct {
 	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Take a dream back, the last one if none is named."`
 
 	DryRun bool     `arg:"--dry-run" help:"Only show what would be done."`
-	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be given several times."`
+	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be repeated."`
 }
 
 // Run dreams once.
@@ -158,58 +152,17 @@ func (b *bot) printDream(c console, r dreamt.Report, failed error) error {
 	if c.json {
 		return errors.Join(failed, printJSON(c.out, r))
 	}
-	_, err := fmt.Fprint(c.out, r.Text(b.cfg.location()))
+	_, err := fmt.Fprint(c.out, r.Text(b.cfg.Zone))
 	return errors.Join(failed, err)
 }
 
-// HarvestConfig says when conversations are read for what is worth remembering.
-type HarvestConfig struct {
-	Enabled  bool          `yaml:"enabled"`
-	Messages int           `yaml:"messages"` // of people, in one room, since it was read last
-	Idle     time.Duration `yaml:"idle"`     // nobody has said anything in the room
-	Calls    int           `yaml:"calls"`    // requests in 24 hours, beside those of dreams
-}
-
 func (b *bot) openHarvester() (*harvest.Harvester, error) {
-	level, err := b.cfg.level()
-	if err != nil {
-		return nil, err
-	}
 	return harvest.Open(harvest.Config{
 		DB: b.db, Store: b.memory, Ask: b.ask, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
-		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level, Quiet: b.background.Wait,
+		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: b.cfg.Level(), Quiet: b.background.Wait,
 		Heard:    func(ctx context.Context, room string) (time.Time, error) { return session.HeardAt(ctx, b.db, room) },
-		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.location(), Log: b.log,
+		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.Zone, Log: b.log,
 	})
-}
-
-// trusted is who is learned from: whoever may talk to the bot now, and who sits at the machine.
-func (c *Config) trusted() (func(user string) bool, error) {
-	if c.Matrix == nil {
-		return func(user string) bool { return user == terminalUser }, nil
-	}
-	allowed, err := gate.Allowed(c.Matrix.User, c.Matrix.Owners, c.Matrix.Allow, c.Matrix.Bots)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: %w", err)
-	}
-	return func(user string) bool { return user == terminalUser || allowed(user) }, nil
-}
-
-// level is how far the words that user addresses to the bot are trusted.
-func (c *Config) level() (func(user string) trust.Integrity, error) {
-	trusted, err := c.trusted()
-	if err != nil {
-		return nil, err
-	}
-	return func(user string) trust.Integrity {
-		switch {
-		case user == terminalUser, c.Matrix != nil && slices.Contains(c.Matrix.Owners, user):
-			return trust.Owner
-		case trusted(user):
-			return trust.User
-		}
-		return trust.Foreign
-	}, nil
 }
 
 // runHarvest reads conversations for what is worth remembering until ctx ends.

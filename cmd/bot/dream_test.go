@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/chat"
 	dreamt "reverie/internal/dream/report"
 	"reverie/internal/matrix/matrixtest"
@@ -107,10 +108,10 @@ func TestDreaming(t *testing.T) {
 // morning in the place of what was said before; the owner is told. !dream reads what was said just now, too.
 func TestTheLastTalkOfADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDayWith(t, http.HandlerFunc(judge), func(c *Config) {
-			c.LLM.Models = []ModelConfig{{Name: "judge", BaseURL: "http://model.test/v1", Model: "judge"}}
+		d := newDayWith(t, http.HandlerFunc(judge), func(c *config.Config) {
+			c.LLM.Models = []config.Model{{Name: "judge", BaseURL: "http://model.test/v1", Model: "judge"}}
 			c.Harvest.Calls = 500
-			c.Dreaming = DreamingConfig{Schedule: "30 3 * * *", Notice: true}
+			c.Dreaming = config.Dreaming{Schedule: "30 3 * * *", Notice: true}
 		})
 		began := time.Now()
 		ann := d.person("ann")
@@ -205,7 +206,7 @@ func (w *telling) doubt(scope memory.Scope, what string) {
 	q := memory.Question{Run: "dream_1", Scope: scope, Why: "both are of the same time"}
 	for i, e := range []*memory.Entry{&q.First, &q.Second} {
 		var err error
-		if *e, _, err = w.memory.Add(w.t.Context(), memory.Entry{Scope: scope, Text: fmt.Sprint(what, " ", i), Source: memory.UserExplicit}, w.cfg.owner()); err != nil {
+		if *e, _, err = w.memory.Add(w.t.Context(), memory.Entry{Scope: scope, Text: fmt.Sprint(what, " ", i), Source: memory.UserExplicit}, w.cfg.Owner()); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -239,7 +240,7 @@ const guestOfTest = "@guest:example.org"
 // wrote last, without what is others', and only if it is wanted.
 func TestTellDream(t *testing.T) {
 	w := newTelling(t, "dreaming: {notice: true}\n")
-	owner := w.cfg.owner()
+	owner := w.cfg.Owner()
 	change := func(scope memory.Scope, text string) dreamt.Change {
 		return dreamt.Change{Line: dreamt.Line{Scope: scope, ID: "mem_1", Text: text}, ByText: text + " now"}
 	}
@@ -274,7 +275,7 @@ func TestTellDream(t *testing.T) {
 // language, so many in a night, once; a room in the room, and the owner what is shared.
 func TestPeopleAreAsked(t *testing.T) {
 	w := newTelling(t, "")
-	owner := w.cfg.owner()
+	owner := w.cfg.Owner()
 	w.direct = map[string]string{owner: "!own", guestOfTest: "!guest", "@barred:example.org": "!barred"}
 	w.rooms, w.left, w.barred = []string{"!group", "!gone"}, []string{"!gone"}, []string{"@barred:example.org"}
 	expect.Must(w.db.Exec(`INSERT INTO room (id) VALUES ('!guest')`))(t)

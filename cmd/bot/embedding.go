@@ -1,13 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
-	"net/netip"
-	"regexp"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,36 +15,15 @@ import (
 	"reverie/internal/search/vector"
 )
 
-// EmbeddingConfig is the model that turns texts into vectors. After loading,
-// APIKey holds what its file said.
-type EmbeddingConfig struct {
-	BaseURL    string        `yaml:"base_url"`
-	Model      string        `yaml:"model"`
-	APIKey     secret        `yaml:"api_key"`
-	APIKeyFile string        `yaml:"api_key_file"`
-	Timeout    time.Duration `yaml:"timeout"` // 0 = 2 minutes
-}
-
-func (c *Config) completeEmbedding(r *reader, dir string) {
-	e := c.LLM.Embedding
-	if e == nil {
-		return
-	}
-	const key = "llm.embedding."
-	c.checkModelURL(r, key+"base_url", e.BaseURL,
-		"leave out the last part; the address ends before it, in /v1 or, for Ollama's own protocol, /api", "/embeddings", "/embed")
-	r.check(rule{key + "model", e.Model != "", "missing; write the model's name on its server, such as nomic-embed-text"},
-		rule{key + "timeout", e.Timeout >= 0, "write how long one request may take, such as 2m"})
-	c.secretFile(r, dir, key+"api_key", &e.APIKey, e.APIKeyFile)
-}
-
 // embedding is the configured model for vectors, nil if there is none.
-func (c *Config) embedding(log *slog.Logger) (*llm.Embedding, error) {
-	e := c.LLM.Embedding
+func (b *bot) embedding() (*llm.Embedding, error) {
+	e := b.cfg.LLM.Embedding
 	if e == nil {
 		return nil, nil
 	}
-	return llm.NewEmbedding(llm.EmbeddingConfig{BaseURL: e.BaseURL, APIKey: string(e.APIKey), Model: e.Model, Timeout: e.Timeout, Log: log})
+	return llm.NewEmbedding(llm.EmbeddingConfig{
+		BaseURL: e.BaseURL, APIKey: string(e.APIKey), Model: e.Model, Timeout: e.Timeout, Log: b.log,
+	})
 }
 
 // openVectors opens the vectors of memories that memory.backend asks for, made by
@@ -56,25 +31,24 @@ func (c *Config) embedding(log *slog.Logger) (*llm.Embedding, error) {
 // the backend has none or nothing can make them; the log says which. patience is
 // how long a question waits for its vector; 0 = not longer than an answer may.
 func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*vector.Vectors, error) {
-	if !b.cfg.byMeaning() {
+	if !b.cfg.ByMeaning() {
 		return nil, nil
 	}
 	c := vector.Config{DB: b.db, Patience: patience, Log: b.log}
-	configured, err := b.cfg.embedding(b.log)
-	switch {
-	case err != nil:
+	configured, err := b.embedding()
+	if err != nil {
 		return nil, err
-	case configured != nil:
-		c.Embedder = configured
-	default:
-		if !encoder.BuiltIn() {
-			b.log.Info(wordsOnly, "err", encoder.ErrNoWeights)
-			return nil, nil
-		}
-		c.Embedder, c.Neutral = encoder.NewLazy(b.log), encoder.Neutral
-		c.Patience = cmp.Or(patience, 2*time.Second) // a busy computer is no server that is unreachable
 	}
-	return vector.Open(ctx, c)
+	if configured != nil {
+		c.Embedder = configured
+		return vector.Open(ctx, c)
+	}
+	v, err := vector.OpenBuiltIn(ctx, c)
+	if errors.Is(err, encoder.ErrNoWeights) {
+		b.log.Info(wordsOnly, "err", err)
+		return nil, nil
+	}
+	return v, err
 }
 
 // runVectors reads memories for their meaning until ctx ends, and sends what it
@@ -92,7 +66,7 @@ func (b *bot) runVectors(ctx context.Context) error {
 
 // withVectors adds to a status how far memories are read for their meaning.
 func (b *bot) withVectors(status func(context.Context, i18n.Say) []string) func(context.Context, i18n.Say) []string {
-	if !b.cfg.byMeaning() {
+	if !b.cfg.ByMeaning() {
 		return status
 	}
 	return func(ctx context.Context, say i18n.Say) (lines []string) {
@@ -103,10 +77,10 @@ func (b *bot) withVectors(status func(context.Context, i18n.Say) []string) func(
 			return append(lines, say("why.by_words_only"))
 		}
 		if s := b.vectors.Status(ctx); !s.Settled() {
-			lines = append(lines, s.Line(b.cfg.location()).In(say))
+			lines = append(lines, s.Line(b.cfg.Zone).In(say))
 		}
 		if b.points != nil {
-			lines = append(lines, b.points.Line(b.cfg.location()).In(say))
+			lines = append(lines, b.points.Line(b.cfg.Zone).In(say))
 		}
 		return lines
 	}
@@ -114,7 +88,7 @@ func (b *bot) withVectors(status func(context.Context, i18n.Say) []string) func(
 
 func (b *bot) examineEmbedding(ctx context.Context) []finding {
 	const area = "vectors"
-	e, err := b.cfg.embedding(b.log)
+	e, err := b.embedding()
 	if err != nil {
 		return []finding{{area, ill, err.Error(), "mend llm.embedding in the configuration"}}
 	}
@@ -133,7 +107,8 @@ func (b *bot) examineEmbedding(ctx context.Context) []finding {
 }
 
 // wordsOnly is what the operator reads where nothing makes vectors.
-const wordsOnly = "memories are found by their words only: there is nothing that makes vectors; llm.embedding in the configuration names a model that does"
+const wordsOnly = "memories are found by their words only: there is nothing that makes vectors; " +
+	"llm.embedding in the configuration names a model that does"
 
 // examineBuiltIn says how memories are found where no model for vectors is named.
 func (b *bot) examineBuiltIn() []finding {
@@ -145,44 +120,6 @@ func (b *bot) examineBuiltIn() []finding {
 		return []finding{{area, well, "memories are found by their words and, with the encoder that is built in, by their meaning", ""}}
 	}
 	return []finding{{area, note, wordsOnly + "; or take a program that has the encoder built in", ""}}
-}
-
-// QdrantConfig is the server that finds vectors with memory.backend qdrant. After
-// loading, APIKey holds what its file said.
-type QdrantConfig struct {
-	URL        string `yaml:"url"` // of its REST interface
-	APIKey     secret `yaml:"api_key"`
-	APIKeyFile string `yaml:"api_key_file"`
-	Collection string `yaml:"collection"` // "" = reverie
-}
-
-var collectionWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
-
-func (c *Config) completeQdrant(r *reader, dir string) {
-	q := c.Memory.Qdrant
-	if q == nil {
-		return
-	}
-	const key = "memory.qdrant."
-	u := checkURL(r, key+"url", q.URL, "http://127.0.0.1:6333")
-	q.Collection = cmp.Or(q.Collection, "reverie")
-	r.check(rule{key + "collection", collectionWord.MatchString(q.Collection),
-		"write letters, digits, - and _, 63 at most; every bot needs a name of its own"})
-	c.secretFile(r, dir, key+"api_key", &q.APIKey, q.APIKeyFile)
-	if u != nil && u.Scheme == "http" && q.APIKey != "" && !thisMachine(u.Hostname()) {
-		c.warn("%surl: the key and the vectors go over the network for everybody to read; write https, or reach the server through a tunnel", key)
-	}
-}
-
-// thisMachine reports whether host is this one, whatever listens there.
-func thisMachine(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && (addr.Unmap().IsLoopback() || addr.Unmap().IsUnspecified())
-}
-
-// byMeaning reports whether memories are read for their meaning.
-func (c *Config) byMeaning() bool {
-	return c.Memory.Backend == "local_vector" || c.Memory.Backend == "qdrant"
 }
 
 // openPoints opens the server that memory.backend asks for; nil if it asks for none. Without vectors, what is

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/matrix/setup"
 	"reverie/internal/store"
 )
@@ -89,10 +90,10 @@ func (f firstRunCommand) setUp(ctx context.Context, path, login string) error {
 	if _, err = setup.EnsureDirectRoom(ctx, you, "Reverie", bot.User); err != nil {
 		return knownPassword(err, login)
 	}
-	a := defaultAnswers()
+	a := config.DefaultAnswers()
 	a.Homeserver, a.User, a.Owner, a.ModelURL, a.Model = f.Homeserver, bot.User, you.User, f.ModelURL, f.Model
 	a.PasswordFile, a.KeyVariable = true, f.KeyVariable
-	return store.WriteFile(path, renderConfig(a))
+	return store.WriteFile(path, config.Render(a))
 }
 
 // knownPassword adds what to do when an account from before has another password.

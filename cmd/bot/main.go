@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"reverie/internal/tty"
 	"strings"
 	"syscall"
 
 	"github.com/alexflint/go-arg"
+
+	"reverie/cmd/bot/config"
+	"reverie/internal/tty"
 )
 
 // version is set by the build.
@@ -24,17 +26,17 @@ type commandLine struct {
 	Run     *runCommand     `arg:"subcommand:run" help:"Answer in Matrix rooms (the default)."`
 	Chat    *chatCommand    `arg:"subcommand:chat" help:"Chat in this terminal, without Matrix. Reads lines from standard input."`
 	Init    *initCommand    `arg:"subcommand:init" help:"Write a commented configuration file."`
-	Doctor  *doctorCommand  `arg:"subcommand:doctor" help:"Check configuration, files, model, homeserver and encryption, and say what to do."`
+	Doctor  *doctorCommand  `arg:"subcommand:doctor" help:"Check configuration, files, models, homeserver and encryption; say what to do."`
 	Tier    *tierCommand    `arg:"subcommand:tier" help:"Show which prompt tier the model's window makes, and how that was decided."`
 	Memory  *memoryCommand  `arg:"subcommand:memory" help:"Look at what is remembered, and change it. The bot may run meanwhile."`
-	Dream   *dreamCommand   `arg:"subcommand:dream" help:"Put the memory in order, as it is done at night. Nothing is lost, and all of it can be taken back."`
-	Task    *taskCommand    `arg:"subcommand:task" help:"Look at the tasks and what became of them, and change them. The bot may run meanwhile."`
+	Dream   *dreamCommand   `arg:"subcommand:dream" help:"Put the memory in order, as it is done at night. All of it can be taken back."`
+	Task    *taskCommand    `arg:"subcommand:task" help:"Look at tasks and their runs, and change them. The bot may run meanwhile."`
 	Prompt  *promptCommand  `arg:"subcommand:prompt" help:"Show what the model would be sent."`
 	Version *versionCommand `arg:"subcommand:version" help:"Print the version."`
 	Help    *helpCommand    `arg:"subcommand:help" help:"Explain the commands, or one of them."`
 
 	Try      *tryCommand      `arg:"subcommand:try,hidden" help:"Say how to try Reverie."`
-	FirstRun *firstRunCommand `arg:"subcommand:first-run,hidden" help:"Make accounts, a room and the configuration, as docker-compose.yml has it done."`
+	FirstRun *firstRunCommand `arg:"subcommand:first-run,hidden" help:"Make accounts, a room and a configuration for docker-compose.yml."`
 
 	JSON        bool `help:"Print JSON."`
 	ShowVersion bool `arg:"-v,--version" help:"Print the version."`
@@ -153,7 +155,7 @@ type filePath string
 // UnmarshalText makes a path absolute. A ~ that the shell left alone is the home folder.
 func (p *filePath) UnmarshalText(text []byte) error {
 	here, err := os.Getwd()
-	*p = filePath(resolve(here, string(text)))
+	*p = filePath(config.Resolve(here, string(text)))
 	return err
 }
 
@@ -184,7 +186,8 @@ type tryCommand struct{}
 
 // Run says how to try Reverie.
 func (tryCommand) Run(context.Context, console, filePath) error {
-	return usageError{errors.New("`make try` in the source folder starts a throw-away homeserver and a chat with Reverie; that is a program of its own, bin/try")}
+	return usageError{errors.New("`make try` in the source folder starts a throw-away homeserver and a chat with Reverie; " +
+		"that is a program of its own, bin/try")}
 }
 
 type versionCommand struct{}

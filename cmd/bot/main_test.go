@@ -25,6 +25,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/chat"
 	"reverie/internal/llm"
 	"reverie/internal/llm/discover"
@@ -252,7 +253,7 @@ func TestJobs(t *testing.T) {
 		ids[it.Content] = added.ID
 	}
 	out := &board{said: map[string]string{}, db: b.db}
-	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.owner()}, only: terminalRoom})
+	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.Owner()}, only: terminalRoom})
 	background(t, s.sessions.Run, s.runTasks)
 	until(t, "not all runs are done", func() bool {
 		runs := expect.Must(b.tasks.Runs(t.Context(), "", "", 10))(t)
@@ -284,7 +285,7 @@ func TestPrivateJob(t *testing.T) {
 	it, err := b.tasks.Add(t.Context(), lawyer)
 	expect.OK(t, err)
 	out := &board{said: map[string]string{}, db: b.db}
-	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.owner()}, only: terminalRoom})
+	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.Owner()}, only: terminalRoom})
 	background(t, s.sessions.Run, s.runTasks)
 	until(t, "the task is not paused", func() bool {
 		if it, err = b.tasks.Find(t.Context(), it.ID); err != nil {
@@ -312,7 +313,7 @@ func TestOutageKinds(t *testing.T) {
 // TestJobMentions: a reminder mentions who asked for it, and nothing else mentions anybody. What is
 // due carries its task's label, and is for the person who may read it.
 func TestJobMentions(t *testing.T) {
-	b := &bot{cfg: &Config{}, tasks: task.NewStore(nil, task.Config{})}
+	b := &bot{cfg: &config.Config{}, tasks: task.NewStore(nil, task.Config{})}
 	label := trust.Label{Integrity: trust.Guest, Readers: trust.Person("@ann:x")}
 	reminder := task.Task{Room: "!r", User: "@you:x", Content: "stretch", Label: label}
 	for name, c := range map[string]struct {
@@ -382,6 +383,9 @@ func runBot(t *testing.T, input string, args ...string) (code int, printed strin
 	return code, out.String()
 }
 
+// small is a configuration of one model.
+const small = "llm:\n  models:\n    - {name: a, base_url: \"http://127.0.0.1:1/v1\", model: m}\n"
+
 // rehearsing is a configuration without Matrix, with the rehearsal model.
 const rehearsing = "data: ./data\nllm:\n  models:\n    - {name: r, base_url: \"rehearsal:\", model: rehearsal}\n"
 
@@ -401,7 +405,7 @@ func openTest(t *testing.T, config string) *bot {
 
 func openLogged(t *testing.T, config string, log io.Writer) *bot {
 	t.Helper()
-	cfg := expect.Must(parse(t, t.TempDir(), config))(t)
+	cfg := expect.Must(parse(t, config))(t)
 	b := expect.Must(openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)), true))(t)
 	t.Cleanup(b.close)
 	return b
@@ -421,6 +425,12 @@ func background(t *testing.T, work ...func(context.Context) error) (stop func())
 	stop = func() { cancel(); running.Wait() }
 	t.Cleanup(stop)
 	return stop
+}
+
+// parse reads a configuration from a folder of its own.
+func parse(t *testing.T, text string) (*config.Config, error) {
+	t.Helper()
+	return config.Load(configFile(t, text), os.LookupEnv, true)
 }
 
 func readFile(t *testing.T, path string) string {

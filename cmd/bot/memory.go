@@ -14,6 +14,7 @@ import (
 	"reverie/internal/delivery"
 	dreamt "reverie/internal/dream/report"
 	"reverie/internal/history"
+	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/recall"
@@ -63,6 +64,28 @@ func (b *bot) takenBack(ctx context.Context, event string) error {
 	return err
 }
 
+// fileUses lists the files that somebody needs; moving are those on their way.
+func (b *bot) fileUses(moving func(context.Context) ([]string, error)) media.Uses {
+	return media.Uses{Named: b.history.Named, Loaded: b.history.Paths, Moving: moving}
+}
+
+// dropFiles deletes the files of a message that was taken back, but for those that
+// another message has too. Its row must be empty by now.
+func (b *bot) dropFiles(ctx context.Context, paths []string) error {
+	for _, p := range paths {
+		named, err := b.history.Names(ctx, media.Stem(p))
+		if err != nil {
+			return err
+		}
+		if !named {
+			if err := b.media.Remove(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // listedRunes is less than a list of memories shows of each.
 const listedRunes = 200
 
@@ -81,7 +104,7 @@ type memoryCommand struct {
 	Forget  *memoryForgetCommand  `arg:"subcommand:forget" help:"Forget for good: nothing of it is left in the data folder."`
 	History *memoryHistoryCommand `arg:"subcommand:history" help:"Show what was done to a memory."`
 	Undo    *memoryUndoCommand    `arg:"subcommand:undo" help:"Take a change back, the last one if none is named."`
-	Export  *memoryExportCommand  `arg:"subcommand:export" help:"Print everything remembered, one JSON object a line, or with --json all in one array."`
+	Export  *memoryExportCommand  `arg:"subcommand:export" help:"Print all that is remembered as JSON lines; with --json, as an array."`
 	Search  *memorySearchCommand  `arg:"subcommand:search" help:"Find what is remembered."`
 	Import  *memoryImportCommand  `arg:"subcommand:import" help:"Take memories from a file of JSON lines."`
 	Reindex *memoryReindexCommand `arg:"subcommand:reindex" help:"Make the search index anew."`
@@ -143,7 +166,7 @@ func (l memoryListCommand) Run(ctx context.Context, c console, b *bot) error {
 		if e.State != memory.Active {
 			mark = " (" + string(e.State) + ")"
 		}
-		fmt.Fprintf(c.out, "%s  %s  %s  %s%s\n", e.ID, e.ObservedAt.In(b.cfg.location()).Format("2006-01-02"), e.Scope, e.Text, mark)
+		fmt.Fprintf(c.out, "%s  %s  %s  %s%s\n", e.ID, e.ObservedAt.In(b.cfg.Zone).Format("2006-01-02"), e.Scope, e.Text, mark)
 	}
 	return nil
 }
@@ -156,7 +179,7 @@ type memoryAddCommand struct {
 // Run adds an entry, as if its person had said it.
 func (a memoryAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	if a.Scope == "" {
-		a.Scope = scope(memory.Private(b.cfg.owner()))
+		a.Scope = scope(memory.Private(b.cfg.Owner()))
 	}
 	e, added, err := b.memory.Add(ctx, memory.Entry{Scope: memory.Scope(a.Scope), Text: strings.Join(a.Text, " "),
 		Source: memory.UserExplicit, Integrity: trust.Owner}, byOperator)
@@ -231,8 +254,8 @@ func (h memoryHistoryCommand) Run(ctx context.Context, c console, b *bot) error 
 		return printJSON(c.out, all)
 	}
 	for _, o := range all {
-		fmt.Fprintf(c.out, "%s  batch %s  %s  %s  %s  %s\n", o.At.In(b.cfg.location()).Format("2006-01-02 15:04:05"), o.Batch, o.Actor,
-			o.Op, o.Entry, happened(o, b.cfg.location()))
+		fmt.Fprintf(c.out, "%s  batch %s  %s  %s  %s  %s\n", o.At.In(b.cfg.Zone).Format("2006-01-02 15:04:05"), o.Batch, o.Actor,
+			o.Op, o.Entry, happened(o, b.cfg.Zone))
 	}
 	return nil
 }

@@ -13,15 +13,16 @@ import (
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/search"
 )
 
 type memorySearchCommand struct {
 	Query []string `arg:"positional" help:"What to look for, in your own words."`
-	Scope []scope  `arg:"separate" placeholder:"SCOPE" help:"Search only here: private:@user:server, room:!id:server or shared. Without it, everywhere."`
+	Scope []scope  `arg:"separate" placeholder:"SCOPE" help:"Only here: private:@user:server, room:!id:server or shared. May be repeated."`
 	K     int      `arg:"-k" placeholder:"N" help:"At most so many hits (10 if left out)."`
 	Turns bool     `help:"Search past messages too."`
 	Past  bool     `help:"Find what no longer holds too."`
-	Batch string   `placeholder:"FILE" help:"Answer each question of a file of JSON lines (id, query, scope) with one line: {\"id\":…,\"refs\":[best first]}."`
+	Batch string   `placeholder:"FILE" help:"A file of JSON lines with id, query and scope; each is answered by its id and refs."`
 }
 
 // Run prints what is found, the best first. It changes nothing, and may run
@@ -49,11 +50,11 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 			return err
 		}
 	}
-	q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.location()), K: s.K, Turns: s.Turns, Past: s.Past}
+	q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.Zone), K: s.K, Turns: s.Turns, Past: s.Past}
 	if s.Batch != "" {
-		return s.batch(ctx, c, index, q)
+		return s.batch(ctx, c, b, index, q)
 	}
-	hits, err := index.Search(ctx, q)
+	hits, err := memory.Search(ctx, b.db, index, q)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 		}
 		return printJSON(c.out, found)
 	}
-	return printHits(c.out, hits, b.cfg.location())
+	return printHits(c.out, hits, b.cfg.Zone)
 }
 
 // foundHit is a hit as --json prints it: what most programs want comes first.
@@ -109,7 +110,7 @@ type batchQuestion struct {
 	Scope memory.Scope    `json:"scope"`
 }
 
-func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy, q memory.Query) error {
+func (s memorySearchCommand) batch(ctx context.Context, c console, b *bot, index foundBy, q memory.Query) error {
 	questions, err := readQuestions(s.Batch)
 	if err != nil {
 		return err
@@ -121,7 +122,7 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy
 		if one.Scope != "" {
 			each.Scopes = []memory.Scope{one.Scope}
 		}
-		hits, err := index.Search(ctx, each)
+		hits, err := memory.Search(ctx, b.db, index, each)
 		if err != nil {
 			return err
 		}
@@ -166,7 +167,7 @@ func readQuestions(name string) ([]batchQuestion, error) {
 }
 
 type memoryImportCommand struct {
-	File  string `arg:"positional,required" help:"A file of JSON lines with the fields text, scope, subject, source, observed_at, ref, conversation and seq, and what export prints besides; - is standard input."`
+	File  string `arg:"positional,required" help:"JSON lines as export prints them (only text is needed), or - for standard input."`
 	Scope scope  `placeholder:"SCOPE" help:"The scope of lines that name none (the first owner's private one)."`
 }
 
@@ -180,7 +181,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 		return fmt.Errorf("import: %w", err)
 	}
 	importer := memory.Importer{
-		Store: b.memory, Scope: cmp.Or(memory.Scope(m.Scope), memory.Private(b.cfg.owner())), Location: b.cfg.location(), Now: time.Now,
+		Store: b.memory, Scope: cmp.Or(memory.Scope(m.Scope), memory.Private(b.cfg.Owner())), Location: b.cfg.Zone, Now: time.Now,
 	}
 	begin := time.Now()
 	result, err := importer.Import(ctx, m.File, data)
@@ -201,9 +202,6 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	if result.Forgotten > 0 {
 		fmt.Fprintf(c.out, "%d were to be forgotten, and were left out. `bot memory add TEXT` takes one up once more.\n", result.Forgotten)
 	}
-	if len(result.Ignored) > 0 {
-		fmt.Fprintf(c.err, "These fields mean nothing here and were left out: %s.\n", strings.Join(result.Ignored, ", "))
-	}
 	return nil
 }
 
@@ -222,8 +220,9 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 	if err != nil {
 		return err
 	}
-	begin, documents := time.Now(), 0
-	if err := index.Rebuild(ctx, func(_, total int) { documents = max(documents, total) }); err != nil {
+	begin := time.Now()
+	documents, err := index.Rebuild(ctx)
+	if err != nil {
 		return err
 	}
 	if c.json {
@@ -235,8 +234,9 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 
 // foundBy is what the configured backend finds memories with.
 type foundBy interface {
-	Search(ctx context.Context, q memory.Query) ([]memory.Hit, error)
-	Rebuild(ctx context.Context, progress func(done, total int)) error
+	Search(ctx context.Context, q search.Query) ([]search.Hit, error)
+	Neighbours(ctx context.Context, id string, k int) ([]string, error)
+	Rebuild(ctx context.Context) (documents int, err error)
 	Scopes(ctx context.Context) ([]memory.Scope, error)
 }
 
@@ -245,12 +245,12 @@ const patient = 20 * time.Second
 
 // openIndex opens what the configured backend finds memories with.
 func (b *bot) openIndex(ctx context.Context) (_ foundBy, err error) {
-	words := memory.OpenFTS(b.db)
+	words := search.Open(b.db)
 	if b.vectors, err = b.openVectors(ctx, patient); err != nil || b.vectors == nil {
 		return words, err
 	}
 	if points := b.openPoints(b.vectors, patient); points != nil {
-		return memory.OpenHybrid(words, b.vectors, points), nil
+		return search.OpenHybrid(words, b.vectors, points), nil
 	}
-	return memory.OpenHybrid(words, b.vectors, nil), nil
+	return search.OpenHybrid(words, b.vectors, nil), nil
 }

@@ -17,13 +17,14 @@ import (
 	"reverie/internal/dream"
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/llm/discover"
 	"reverie/internal/llm/encoder"
 	"reverie/internal/media"
 	"reverie/internal/memory"
+	"reverie/internal/search"
 	"reverie/internal/search/qdrant/standin"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
+	"reverie/internal/vram"
 	"reverie/internal/window"
 )
 
@@ -33,10 +34,10 @@ import (
 func TestTakenBackIsNotRecalled(t *testing.T) {
 	b := openTest(t, small+"memory: {backend: fts5}\n")
 	const secret = "The vault opens with HERON-99."
-	me := memory.Private(b.cfg.owner())
-	turn := memory.Turn{Scope: me, Event: "$1", Sender: b.cfg.owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
+	me := memory.Private(b.cfg.Owner())
+	turn := memory.Turn{Scope: me, Event: "$1", Sender: b.cfg.Owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
 	expect.OK(t, b.memory.Hear(t.Context(), turn))
-	line := memory.Hit{Turn: &turn}.Line(time.UTC, nil)
+	line := search.Hit{Turn: &turn}.Line(time.UTC, nil)
 	for _, m := range []history.Message{
 		{Role: llm.User, EventID: "$1", Text: secret}, {Role: llm.Assistant, EventID: "re:$1", Text: "Good."},
 		{Role: llm.User, EventID: "$2", Text: "And now?", Tail: "Recalled: " + line}, {Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c", Name: "search_memory", Arguments: `{"query":"vault"}`}}},
@@ -100,7 +101,7 @@ func TestFilesAreDeleted(t *testing.T) {
 		{2 * time.Hour, map[string]bool{"both": true, "old": true, "moving": true}},
 		{8 * 24 * time.Hour, map[string]bool{"both": true, "moving": true}},
 	} {
-		expect.Must(b.sweep(t.Context(), moving, time.Now().Add(step.after)))(t)
+		expect.Must(b.media.SweepUnused(t.Context(), b.fileUses(moving), time.Now().Add(step.after)))(t)
 		for name := range kept {
 			expect.Equal(t, there(name), step.left[name], "after %v %s is there", step.after, name)
 		}
@@ -115,9 +116,9 @@ func TestFilesAreDeleted(t *testing.T) {
 func TestHarvestOfTheWholeBot(t *testing.T) {
 	b := openTest(t, rehearsing)
 	say := func(room, text string, shared bool) {
-		m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: fmt.Sprintf("$%s%d", room, time.Now().UnixNano()), Sender: b.cfg.owner(), Text: text, At: time.Now(),
-			Header: b.prompt.Header(time.Now(), b.cfg.owner(), shared)}
-		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Place{Room: room, Person: b.cfg.owner(), Private: !shared}.Readers()}
+		m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: fmt.Sprintf("$%s%d", room, time.Now().UnixNano()), Sender: b.cfg.Owner(), Text: text, At: time.Now(),
+			Header: b.prompt.Header(time.Now(), b.cfg.Owner(), shared)}
+		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Place{Room: room, Person: b.cfg.Owner(), Private: !shared}.Readers()}
 		expect.OK(t, b.history.Append(t.Context(), &m))
 	}
 	say("!dm", "By the way. My canary is called Tweety.", false)
@@ -218,28 +219,8 @@ func TestQdrantAtWork(t *testing.T) {
 	}
 }
 
-func TestPlaceOf(t *testing.T) {
-	for url, want := range map[string]string{
-		"http://127.0.0.1:11434/v1":         "127.0.0.1 is this machine",
-		"http://127.8.8.8/v1":               "127.8.8.8 is this machine",
-		"http://[::1]:8080/v1":              "::1 is this machine",
-		"http://[::ffff:127.0.0.1]:8080/v1": "::ffff:127.0.0.1 is this machine",
-		"http://0.0.0.0:8080/v1":            "0.0.0.0 is this machine",
-		"http://LocalHost:8080/v1":          "LocalHost is this machine",
-		"http://192.168.1.8:8080/v1":        "192.168.1.8 is another machine; if it is this one, write localhost in its address",
-		"http://localhost.evil.example/v1":  "localhost.evil.example is another machine; if it is this one, write localhost in its address",
-		"http://127.0.0.1.evil.example/v1":  "127.0.0.1.evil.example is another machine; if it is this one, write localhost in its address",
-		"":                                  "there is no model for chat",
-		discover.Rehearsal:                  "the stand-in model is a part of this program and needs no GPU",
-	} {
-		if here, why := placeOf(url); why != want || here != strings.HasSuffix(want, "is this machine") {
-			t.Errorf("%s: here %v, %s", url, here, why)
-		}
-	}
-}
-
 // asOllama is a server that answers as Ollama does; loaded 0 = it has not loaded its model.
-func asOllama(t *testing.T, loaded, trained int) string {
+func asOllama(t *testing.T, loaded, trained int, files ...string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -250,7 +231,7 @@ func asOllama(t *testing.T, loaded, trained int) string {
 			}
 			fmt.Fprintf(w, `{"models":[%s]}`, models)
 		case "/api/show":
-			fmt.Fprintf(w, `{"model_info":{"general.architecture":"a","a.context_length":%d}}`, trained)
+			fmt.Fprintf(w, `{"model_info":{"general.architecture":"a","a.context_length":%d},"modelfile":%q}`, trained, strings.Join(files, "\n"))
 		default:
 			http.NotFound(w, r)
 		}
@@ -286,10 +267,12 @@ func TestTierOfAServer(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := botFor(t, asOllama(t, tt.loaded, tt.trained), tt.context)
+			gpu := vram.New(vram.Config{Size: 24564 << 20})
 			if tt.elsewhere {
 				b.cfg.LLM.Models[0].BaseURL = "http://gpu.lan:11434/v1"
+				b.window = b.openWindow(gpu)
 			}
-			b.window.lookAround(t.Context())
+			b.window.Look(t.Context())
 			r := expect.Must(b.tier(t.Context()))(t)
 			if r.Window != tt.window || r.Tier != tt.tier || r.Source != tt.source {
 				t.Errorf("window %d, tier %d, from %s", r.Window, r.Tier, r.Source)
@@ -297,7 +280,7 @@ func TestTierOfAServer(t *testing.T) {
 			if all := strings.Join(append(r.Steps, r.Warnings...), "\n"); !strings.Contains(all, tt.text) {
 				t.Errorf("no %q in\n%s", tt.text, all)
 			}
-			if tt.elsewhere && !b.window.gpu.Last().Asked.IsZero() {
+			if !gpu.Last().Asked.IsZero() {
 				t.Error("the GPU was asked for a server elsewhere")
 			}
 		})
@@ -374,10 +357,7 @@ func TestFit(t *testing.T) {
 	}
 	dir := t.TempDir()
 	const hex = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	put(t, header, size, dir, "ollama", "blobs", "sha256-"+hex)
-	manifest := fmt.Appendf(nil, `{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":%d}]}`, hex, size)
-	put(t, manifest, int64(len(manifest)), dir, "ollama", "manifests", "registry.ollama.ai", "library", "m", "latest")
-	t.Setenv("OLLAMA_MODELS", filepath.Join(dir, "ollama"))
+	from := "FROM " + put(t, header, size, dir, "ollama", "blobs", "sha256-"+hex)
 	file := put(t, header, size, dir, "m.gguf")
 	llamaCPP := func(window int) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -395,21 +375,21 @@ func TestFit(t *testing.T) {
 		mib        int
 		warned     bool
 	}{
-		{"Ollama, 24 GiB", asOllama(t, 0, 131072), 24564, true},
-		{"Ollama, 40 GiB", asOllama(t, 0, 131072), 40960, false},
+		{"Ollama, 24 GiB", asOllama(t, 0, 131072, from), 24564, true},
+		{"Ollama, 40 GiB", asOllama(t, 0, 131072, from), 40960, false},
 		{"llama.cpp, 24 GiB", llamaCPP(65536), 24564, true},
 		{"llama.cpp, 24 GiB, a small window", llamaCPP(4096), 24564, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := botFor(t, tt.base, fmt.Sprintf("vram_mib: %d", tt.mib))
-			b.window.lookAround(t.Context())
-			if in := b.window.inputs(); in.Fit.Tokens < 4096 {
+			b.window.Look(t.Context())
+			if in := b.window.Inputs(); in.Fit.Tokens < 4096 {
 				t.Fatalf("fit %+v", in.Fit)
 			}
 			r := expect.Must(b.tier(t.Context()))(t)
 			warned := strings.Contains(strings.Join(r.Warnings, "\n"), "will not fit into the GPU memory")
 			if warned != tt.warned || tt.warned && r.Source == window.ByNobody {
-				t.Errorf("window %d, fit %+v, warnings %q", r.Window, b.window.inputs().Fit, r.Warnings)
+				t.Errorf("window %d, fit %+v, warnings %q", r.Window, b.window.Inputs().Fit, r.Warnings)
 			}
 		})
 	}

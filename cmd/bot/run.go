@@ -23,7 +23,8 @@ func (runCommand) Run(ctx context.Context, c console, path filePath) error {
 		return err
 	}
 	if cfg.Matrix == nil {
-		return usageError{errors.New("the configuration has no matrix: section; add one (see config.example.yaml), or use `bot chat` for a chat without Matrix")}
+		return usageError{errors.New("the configuration has no matrix: section; add one (see config.example.yaml), " +
+			"or use `bot chat` for a chat without Matrix")}
 	}
 	began := time.Now()
 	b, err := openBot(ctx, cfg, log, true)
@@ -33,11 +34,11 @@ func (runCommand) Run(ctx context.Context, c console, path filePath) error {
 	defer b.close()
 	client, err := matrix.Open(ctx, b.matrixConfig())
 	if err != nil {
-		return cfg.explain(err)
+		return cfg.Explain(err)
 	}
 	log.Info("ready", "name", cfg.Name, "version", version, "user", cfg.Matrix.User, "after", time.Since(began).Round(time.Millisecond))
 	if err := b.serve(ctx, client); err != nil {
-		return cfg.explain(err)
+		return cfg.Explain(err)
 	}
 	log.Info("stopped")
 	return nil
@@ -56,12 +57,12 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	defer unlink()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return b.models.Run(ctx) })
-	g.Go(func() error { return b.window.watchGPU(ctx) })
+	g.Go(func() error { return b.window.Run(ctx) })
 	g.Go(func() error { return b.runVectors(ctx) })
 	g.Go(func() error { return b.runHarvest(ctx) })
 	g.Go(func() error { return settle(ctx) })
 	g.Go(func() error { return s.runTasks(ctx) })
-	g.Go(func() error { return b.sweepFiles(ctx, client) })
+	g.Go(func() error { return b.media.Run(ctx, b.fileUses(client.KeptFiles), b.log) })
 	g.Go(func() error { return s.runNightly(ctx) })
 	g.Go(func() error { defer unlink(); return s.sessions.Run(ctx) })
 	g.Go(func() error { return client.Run(link, s) })
@@ -84,8 +85,9 @@ func settle(ctx context.Context) error {
 func (b *bot) matrixConfig() matrix.Config {
 	m := b.cfg.Matrix
 	return matrix.Config{
-		Text:       b.messages.Text,
 		Homeserver: m.Homeserver, User: m.User, Password: string(m.Password), Token: string(m.AccessToken), DeviceName: m.DeviceName,
-		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, Devices: e2ee.DeviceRule(m.Devices), DB: b.db, Media: b.media, MaxFile: m.Media.bytes, Location: b.cfg.location(), Log: b.log,
+		Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, Devices: e2ee.DeviceRule(m.Devices),
+		Dir: b.cfg.Data, DB: b.db, Media: b.media, MaxFile: m.Media.Bytes,
+		Text: b.messages.Text, Location: b.cfg.Zone, Log: b.log,
 	}
 }

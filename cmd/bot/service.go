@@ -42,7 +42,7 @@ type service struct {
 func (b *bot) connect(c connection) *service {
 	s := &service{bot: b, connection: c}
 	s.asking = questions.New(questions.Config{
-		Memory: b.memory, Messages: b.messages, Owner: b.cfg.owner(), Location: b.cfg.location(),
+		Memory: b.memory, Messages: b.messages, Owner: b.cfg.Owner(), Location: b.cfg.Zone,
 		Most: b.cfg.Dreaming.Questions, Rooms: c.rooms, Talked: c.talked,
 	})
 	s.scheduler = task.NewScheduler(b.tasks, task.SchedulerConfig{
@@ -54,11 +54,11 @@ func (b *bot) connect(c connection) *service {
 			DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory,
 			Tasks: b.tasks, Skills: b.skills, Media: b.media, Messages: b.messages,
 		},
-		Limits:  session.Limits{FileText: b.cfg.media().Text, Helpers: subsession.Limits(b.cfg.Subs)},
+		Limits:  session.Limits{FileText: b.cfg.Files().Text, Helpers: subsession.Limits(b.cfg.Subs)},
 		Program: session.Program{Hooks: command.Hooks{Verify: c.verify, Status: b.withVectors(c.status), Dreams: b.dreams()}},
 
-		Background: b.background, Transport: c.transport, Rooms: c.rooms, Window: b.window.inputs,
-		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log,
+		Background: b.background, Transport: c.transport, Rooms: c.rooms, Window: b.window.Inputs,
+		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Location: b.cfg.Zone, Log: b.log,
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: jobs{s.scheduler}, chat.MemoryQuestion: s.asking},
 	}
 	if b.cfg.Harvest.Enabled {
@@ -110,7 +110,7 @@ func (s *service) askPeople(ctx context.Context) {
 }
 
 // jobPerson is whom r is for.
-func (b *bot) jobPerson(r task.Run) string { return cmp.Or(r.Task.User, b.cfg.owner()) }
+func (b *bot) jobPerson(r task.Run) string { return cmp.Or(r.Task.User, b.cfg.Owner()) }
 
 // jobEvent is r as an event of its room; alone tells that nobody else is there.
 func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Inbound {
@@ -121,13 +121,6 @@ func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Inbound
 		Event: chat.ScheduledTask, Verbatim: r.Notice || mode == task.Reminder, Silent: !r.Notice && mode == task.Silent,
 		Mention: !r.Notice && mode == task.Reminder && r.Task.User != "",
 	}
-}
-
-// TasksConfig bounds the tasks that the model works on by itself.
-type TasksConfig struct {
-	PerRoom    int `yaml:"per_room"`     // active ones in a room
-	PerPerson  int `yaml:"per_person"`   // active ones of a person, over all rooms
-	RunsPerDay int `yaml:"runs_per_day"` // in 24 hours, over all rooms
 }
 
 // jobs ties the scheduler to the sessions: what falls due enters by the door of

@@ -111,7 +111,7 @@ type taskAddCommand struct {
 // Run adds a task; a bot that runs sees it within ten seconds.
 func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	sessions := b.connect(connection{}).sessions
-	t := task.Task{Room: a.Room, User: b.cfg.owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt,
+	t := task.Task{Room: a.Room, User: b.cfg.Owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt,
 		Background: a.Silent}
 	if t.Room == "" {
 		rooms, err := session.Rooms(ctx, b.db)
@@ -132,9 +132,9 @@ func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 		return err
 	}
 	if t.Room == terminalRoom { // nobody else sits there, also before the first word
-		t.Label.Readers = trust.Person(b.cfg.owner())
+		t.Label.Readers = trust.Person(b.cfg.Owner())
 	}
-	if t.Schedule, err = a.schedule(time.Now(), b.cfg.location()); err != nil {
+	if t.Schedule, err = a.schedule(time.Now(), b.cfg.Zone); err != nil {
 		return usageError{err}
 	}
 	if t, err = b.tasks.Add(ctx, t); err != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"text/tabwriter"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/vram"
 	"reverie/internal/window"
 )
@@ -32,7 +33,7 @@ func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
 		return err
 	}
 	defer b.close()
-	b.window.lookAround(ctx)
+	b.window.Look(ctx)
 	r, err := b.tier(ctx)
 	if err != nil {
 		return err
@@ -49,15 +50,15 @@ func (b *bot) tier(ctx context.Context) (tierReport, error) {
 	if err != nil {
 		return tierReport{}, err
 	}
-	m, found := b.window.chatModel()
+	m, found := b.window.Chat()
 	if !found.Answered && m.Window == 0 {
 		d.Warnings = append(d.Warnings, "the model server does not answer; this is what is known without it")
 	}
 	rooms, err := window.Store{DB: b.db}.Locks(ctx)
-	return tierReport{Decision: d, VRAM: b.window.inputs().VRAM, Asked: found.Steps, Rooms: rooms}, err
+	return tierReport{Decision: d, VRAM: b.window.Inputs().VRAM, Asked: found.Steps, Rooms: rooms}, err
 }
 
-func (r tierReport) print(w io.Writer, cfg *Config) error {
+func (r tierReport) print(w io.Writer, cfg *config.Config) error {
 	fmt.Fprintf(w, "A new conversation gets %s.\n", r.inWords())
 	for _, text := range r.Warnings {
 		fmt.Fprintf(w, "Note: %s.\n", text)
@@ -79,7 +80,7 @@ func (r tierReport) print(w io.Writer, cfg *Config) error {
 	fmt.Fprintln(table, "  room\ttier\twindow\tsource\tsince\twhy")
 	for _, l := range r.Rooms {
 		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\n", l.Room, l.Tier, l.Window, l.Source,
-			l.At.In(cfg.location()).Format("2006-01-02 15:04"), l.Reason)
+			l.At.In(cfg.Zone).Format("2006-01-02 15:04"), l.Reason)
 	}
 	return table.Flush()
 }

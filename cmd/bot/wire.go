@@ -11,6 +11,7 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/cmd/bot/config"
 	"reverie/internal/dream"
 	"reverie/internal/goal"
 	"reverie/internal/harvest"
@@ -30,12 +31,14 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/vram"
+	"reverie/internal/window"
 )
 
 // bot is Reverie put together, all but the transport. Read openBot from top
 // to bottom: every part is made from those above it.
 type bot struct {
-	cfg     *Config
+	cfg     *config.Config
 	log     *slog.Logger
 	db      *sql.DB
 	models  *llm.Models
@@ -51,7 +54,7 @@ type bot struct {
 
 	messages *settings.Messages
 
-	window *modelWindow
+	window *window.Detector
 
 	background *idle.Gate // what gives way to people
 	harvester  *harvest.Harvester
@@ -64,7 +67,7 @@ type bot struct {
 // openBot opens the data folder and builds everything that needs no network.
 // With lock it refuses a data folder that another process works on, and writes
 // the default files; without, it only looks.
-func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *bot, err error) {
+func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock bool) (_ *bot, err error) {
 	b := &bot{cfg: cfg, log: log}
 	defer func() {
 		if err != nil {
@@ -95,7 +98,9 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	if b.models, err = b.openModels(ctx); err != nil {
 		return nil, err
 	}
-	b.window = openWindow(cfg, b.models, log)
+	b.window = b.openWindow(vram.New(vram.Config{
+		Size: uint64(cfg.Context.VRAMMiB) << 20, Off: !cfg.Context.Probe && cfg.Context.VRAMMiB == 0, Log: log,
+	}))
 	b.background = idle.New(2*time.Second, time.Now)
 	if lock { // who only looks need not read all vectors
 		if b.vectors, err = b.openVectors(ctx, 0); err != nil {
@@ -104,19 +109,19 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	}
 	b.points = b.openPoints(b.vectors, 0)
 	if b.memory, err = memory.Open(ctx, memory.Config{
-		DB: b.db, Dir: cfg.Data, Owner: cfg.owner(), Purge: b.forget, BeforeForget: b.searchable, Log: log,
+		DB: b.db, Dir: cfg.Data, Owner: cfg.Owner(), Purge: b.forget, BeforeForget: b.searchable, Log: log,
 		Backend: memory.Backend(cfg.Memory.Backend), Vectors: b.vectors, Points: b.points,
 	}); err != nil {
 		return nil, err
 	}
-	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.location(),
+	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.Zone,
 		PerRoom: cfg.Tasks.PerRoom, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log)
 	b.history = history.NewStore(b.db)
-	b.media = b.openMedia()
+	b.media = media.Open(cfg.Data, cfg.Files().Side)
 	if b.tools, err = tool.New(tool.Config{
 		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
-		Location: cfg.location(), Log: log,
+		Location: cfg.Zone, Log: log,
 	}); err != nil {
 		return nil, err
 	}
@@ -145,7 +150,7 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	return prompt.New(prompt.Config{Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
 		Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
 		Sources: section.Sources{
-			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
+			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Location: cfg.Zone, SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
 			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering}})
 }
@@ -168,10 +173,22 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 		}
 		c.Models = append(c.Models, llm.ModelConfig{
 			Name: m.Name, BaseURL: url, APIKey: string(m.APIKey), Model: m.Model,
-			Window: m.Window, MaxOutput: m.MaxOutput, Timeout: m.Timeout, Temperature: m.Temperature, Vision: m.Vision, CacheMarks: m.CacheMarks,
+			Window: m.Window, MaxOutput: m.MaxOutput, Timeout: m.Timeout, Temperature: m.Temperature,
+			Vision: m.Vision, CacheMarks: m.CacheMarks,
 		})
 	}
 	return llm.New(c)
+}
+
+func (b *bot) openWindow(gpu *vram.Prober) *window.Detector {
+	c := window.DetectorConfig{
+		Models: b.models, GPU: gpu, Tier: b.cfg.Context.Tier,
+		Settings: fmt.Sprintf("vram_mib=%d probe=%t", b.cfg.Context.VRAMMiB, b.cfg.Context.Probe),
+	}
+	for _, m := range b.cfg.LLM.Models {
+		c.Servers = append(c.Servers, window.Server{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, Window: m.Window})
+	}
+	return window.NewDetector(c)
 }
 
 func (b *bot) close() {
@@ -183,7 +200,7 @@ func (b *bot) close() {
 }
 
 // newLogger writes to w as the configuration asks.
-func newLogger(w io.Writer, c LogConfig) *slog.Logger {
+func newLogger(w io.Writer, c config.Log) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.Level)) // a rule of the configuration; without it, info
 	o := &slog.HandlerOptions{Level: level}
@@ -194,13 +211,13 @@ func newLogger(w io.Writer, c LogConfig) *slog.Logger {
 }
 
 // load reads the configuration and logs its warnings. needsModel refuses one without a model.
-func load(path filePath, w io.Writer, needsModel bool) (*Config, *slog.Logger, error) {
-	cfg, err := loadConfig(string(path), needsModel)
+func load(path filePath, w io.Writer, needsModel bool) (*config.Config, *slog.Logger, error) {
+	cfg, err := config.Load(string(path), os.LookupEnv, needsModel)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
 	log := newLogger(w, cfg.Log)
-	for _, s := range cfg.warnings {
+	for _, s := range cfg.Warnings {
 		log.Warn(s)
 	}
 	return cfg, log, nil

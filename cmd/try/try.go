@@ -27,13 +27,11 @@ import (
 	"time"
 )
 
-// options are the flags.
+// options say how it is tried.
 type options struct {
-	bot     string // the program
 	bins    string // the folder of the homeserver's programs
 	message string // the only one to send; "" = what is typed
 	keep    bool   // the state for the next try
-	state   string // where it is kept
 }
 
 // console is where the person is who tries it.
@@ -42,45 +40,20 @@ type console struct {
 	out, err io.Writer
 }
 
-// Exit codes, those of the bot.
-const (
-	exitFailed = 1
-	exitUsage  = 2
-)
-
-// usageError is an error that is the caller's to correct.
-type usageError struct{ error }
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	var o options
-	flag.StringVar(&o.bot, "bot", beside("bot"), "the bot")
+	o := options{message: os.Getenv("REVERIE_TRY_MESSAGE")}
 	flag.StringVar(&o.bins, "homeserver-bin", "bin/homeserver", "the folder with the homeserver's programs (make homeserver builds them)")
-	flag.StringVar(&o.message, "message", os.Getenv("REVERIE_TRY_MESSAGE"), "send this one message, print the answer, clean up and exit")
-	flag.BoolVar(&o.keep, "keep", false, "keep the state for the next try")
-	flag.StringVar(&o.state, "state", ".try", "where --keep keeps it")
+	flag.BoolVar(&o.keep, "keep", false, "keep the state, in .try, for the next try")
 	flag.Parse()
 	c := console{in: os.Stdin, out: tty.Plain(os.Stdout), err: tty.Plain(os.Stderr)}
 	err := try(ctx, o, c)
 	stop()
-	if err == nil {
-		return
-	}
-	fmt.Fprintln(c.err, err)
-	if errors.As(err, &usageError{}) {
-		os.Exit(exitUsage)
-	}
-	os.Exit(exitFailed)
-}
-
-// beside is the program name in the folder of this one.
-func beside(name string) string {
-	self, err := os.Executable()
 	if err != nil {
-		return name
+		fmt.Fprintln(c.err, err)
+		os.Exit(1)
 	}
-	return filepath.Join(filepath.Dir(self), name)
 }
 
 func try(ctx context.Context, o options, c console) error {
@@ -104,6 +77,7 @@ type trial struct {
 	options
 	console
 	screen  *tty.Screen
+	bot     string // the program
 	dir     string
 	account setup.Account // the person's
 	you     *peer.Peer
@@ -116,9 +90,14 @@ func (t *trial) step(name, format string, args ...any) {
 	fmt.Fprintf(t.err, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-func (t *trial) openState(context.Context) (err error) {
+func (t *trial) openState(context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	t.bot = filepath.Join(filepath.Dir(self), "bot")
 	if t.keep {
-		if t.dir, err = filepath.Abs(t.state); err != nil {
+		if t.dir, err = filepath.Abs(".try"); err != nil {
 			return err
 		}
 		return os.MkdirAll(t.dir, 0o700)
@@ -141,7 +120,7 @@ func (t *trial) setUp(ctx context.Context) error {
 	t.step("homeserver", "%s, in %s", home.URL, t.dir)
 	model, err := discover.Detect(ctx, os.Getenv)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
 	if model.URL == discover.Rehearsal {
 		t.step("model", "none found: the rehearsal model stands in. To connect one: "+

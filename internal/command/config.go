@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/settings"
 	"reverie/internal/tool"
 )
@@ -34,7 +35,11 @@ func configure(ctx context.Context, call *Call, args string) (string, error) {
 	i := slices.IndexFunc(all, func(k shownSetting) bool { return strings.EqualFold(k.Name, name) })
 	switch {
 	case i < 0:
-		return call.text(ctx, "settings.unknown", "name", Word(name)), nil
+		var names []string
+		for _, k := range all {
+			names = append(names, k.Name)
+		}
+		return i18n.Sentences(call.text(ctx, "settings.unknown", "name", Word(name)), nearestLine(ctx, call, name, names, "")), nil
 	case value == "":
 		return oneSetting(ctx, call, all[i]), nil
 	case !tool.Allows(call.Access.Integrity, "!config"):

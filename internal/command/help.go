@@ -6,10 +6,16 @@ import (
 	"strings"
 
 	"reverie/internal/i18n"
+	"reverie/internal/text"
 )
 
 func unknownCommand(ctx context.Context, call *Call, name string) string {
-	return i18n.Sentences(call.text(ctx, "command.unknown", "name", Word("!"+name)), call.text(ctx, "command.list"))
+	var names []string
+	for _, e := range catalog() {
+		names = append(names, e.name)
+	}
+	return i18n.Sentences(call.text(ctx, "command.unknown", "name", Word("!"+name)), nearestLine(ctx, call, name, names, "!"),
+		call.text(ctx, "command.list"))
 }
 
 // help is !help: all commands, or the one that args names.
@@ -26,4 +32,17 @@ func help(ctx context.Context, call *Call, args string) (string, error) {
 		fmt.Fprintf(&b, "- `!%s`: %s\n", e.name, call.text(ctx, "help."+e.name))
 	}
 	return strings.TrimSpace(b.String()), nil
+}
+
+// nearestLine offers those of names that word may have been meant to be; "" = none is
+// near. before is put before each.
+func nearestLine(ctx context.Context, call *Call, word string, names []string, before string) string {
+	near := text.Nearest(word, names)
+	if len(near) == 0 {
+		return ""
+	}
+	for i := range near {
+		near[i] = before + near[i]
+	}
+	return call.text(ctx, "nearest", "names", words(near))
 }

@@ -84,10 +84,7 @@ func shareMemory(ctx context.Context, call *Call, verb, id string) (string, erro
 
 // refused is what a person reads when a command cannot be done; "" if the error is not for them.
 func refused(ctx context.Context, call *Call, err error) string {
-	var large *memory.FileSizeError
 	switch {
-	case errors.As(err, &large):
-		return largeFile(ctx, call, large)
 	case errors.Is(err, memory.ErrNotFound):
 		return call.text(ctx, "memory.not_found")
 	case errors.Is(err, memory.ErrNotYours):
@@ -100,13 +97,6 @@ func refused(ctx context.Context, call *Call, err error) string {
 		return call.text(ctx, "memory.changed")
 	}
 	return ""
-}
-
-// largeFile says of a memory file that it is too large to be read.
-func largeFile(ctx context.Context, call *Call, e *memory.FileSizeError) string {
-	const mebi = 1 << 20
-	size, most := (e.Size+mebi-1)/mebi, memory.MaxFile/mebi
-	return call.text(ctx, "memory.file_large", "file", e.File, "size", fmt.Sprintf("%d MiB", size), "most", fmt.Sprintf("%d MiB", most))
 }
 
 // rememberThis is !remember: the person's own words, noted as they are.
@@ -156,9 +146,6 @@ func forgetThis(ctx context.Context, call *Call, args string) (string, error) {
 	text := call.text(ctx, "memory.forgotten")
 	if done.Unfound > 0 {
 		text = i18n.Sentences(text, call.text(ctx, "memory.unfound", "count", fmt.Sprint(done.Unfound)))
-	}
-	if done.Unread != nil {
-		text = i18n.Sentences(text, largeFile(ctx, call, done.Unread))
 	}
 	return i18n.Sentences(text, call.text(ctx, "memory.stays")), nil
 }

@@ -23,7 +23,8 @@ func changeMode(ctx context.Context, call *Call, args string) (string, error) {
 	case args == "":
 		return tellMode(ctx, call, now), nil
 	case !known:
-		return call.text(ctx, "mode.unknown", "modes", words(settings.ModeNames())), nil
+		return i18n.Sentences(call.text(ctx, "mode.unknown", "modes", words(settings.ModeNames())),
+			nearestLine(ctx, call, args, settings.ModeNames(), "")), nil
 	case next.Name == now.Name:
 		return call.text(ctx, "mode.already", "mode", now.Name), nil
 	}

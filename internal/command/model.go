@@ -40,7 +40,8 @@ func chooseModel(ctx context.Context, call *Call, name string) (string, error) {
 	names := call.Models.Names()
 	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 	if i < 0 {
-		return call.text(ctx, "model.unknown", "name", Word(name), "models", words(names)), nil
+		return i18n.Sentences(call.text(ctx, "model.unknown", "name", Word(name), "models", words(names)),
+			nearestLine(ctx, call, name, names, "")), nil
 	}
 	if err := call.Settings.Put(ctx, call.In.Room, settings.ModelName, names[i], call.In.Sender, call.Now()); err != nil {
 		return "", err

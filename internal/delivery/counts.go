@@ -6,19 +6,23 @@ import (
 	"reverie/internal/store"
 )
 
-// Counts is what waits in the inbox and the outbox, and what was given up.
-type Counts struct {
-	Inbox, Unreadable, Lost int // messages without an answer, that wait to be read, that were given up
-	Outbox, Dead            int // messages not sent yet, and given up
-
-	InboxOldest, UnreadableOldest, OutboxOldest int64 // in seconds
-
-	LostReason, DeadReason string // why the newest was given up
-	OutboxReason           string // why the oldest was not sent
+// Queues is what waits to be answered, sent or read, and what was given up.
+type Queues struct {
+	Inbox         int    `json:"inbox"` // messages without an answer
+	InboxOldest   int64  `json:"inbox_oldest_s"`
+	Outbox        int    `json:"outbox"` // messages not sent yet
+	OutboxOldest  int64  `json:"outbox_oldest_s"`
+	OutboxProblem string `json:"outbox_problem,omitempty"` // why the oldest of them was not sent
+	Dead          int    `json:"dead"`                     // messages given up
+	DeadReason    string `json:"dead_reason,omitempty"`    // why the newest of them was given up
+	Undecryptable int    `json:"undecryptable"`            // messages that wait to be read
+	UnreadOldest  int64  `json:"undecryptable_oldest_s"`
+	Lost          int    `json:"lost"`                  // messages that could not be read and were given up
+	LostReason    string `json:"lost_reason,omitempty"` // why the newest of them was given up
 }
 
 // CountRows counts what is in the inbox and the outbox at the time now, in Unix milliseconds.
-func CountRows(ctx context.Context, db store.DBTX, now int64) (c Counts, err error) {
+func CountRows(ctx context.Context, db store.DBTX, now int64) (c Queues, err error) {
 	age := func(column, of string) string { // in seconds of the oldest; 0 when there is none
 		return `(SELECT coalesce(max(0, (?1 - min(` + column + `)) / 1000), 0) FROM ` + of + `)`
 	}
@@ -31,7 +35,7 @@ func CountRows(ctx context.Context, db store.DBTX, now int64) (c Counts, err err
 		coalesce((SELECT error FROM outbox WHERE state = 'pending' ORDER BY created_at, seq LIMIT 1), ''),
 		(SELECT count(*) FROM outbox WHERE state = 'dead' AND error <> 'taken back'),
 		coalesce((SELECT error FROM outbox WHERE state = 'dead' AND error <> 'taken back' ORDER BY created_at DESC LIMIT 1), '')`, now).
-		Scan(&c.Inbox, &c.InboxOldest, &c.Unreadable, &c.UnreadableOldest, &c.Lost, &c.LostReason,
-			&c.Outbox, &c.OutboxOldest, &c.OutboxReason, &c.Dead, &c.DeadReason)
+		Scan(&c.Inbox, &c.InboxOldest, &c.Undecryptable, &c.UnreadOldest, &c.Lost, &c.LostReason,
+			&c.Outbox, &c.OutboxOldest, &c.OutboxProblem, &c.Dead, &c.DeadReason)
 	return c, doing("count what is in the inbox and the outbox", err)
 }

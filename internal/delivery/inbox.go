@@ -172,19 +172,6 @@ func (in *Inbox) Origin(ctx context.Context, id string) (sender, thread string) 
 	return sender, thread
 }
 
-// NewestFrom returns for each room where the newest message of sender stands among all.
-func (in *Inbox) NewestFrom(ctx context.Context, sender string) (map[string]int64, error) {
-	newest := map[string]int64{}
-	err := store.Each(ctx, in.db, func(row store.Row) error {
-		var room string
-		var seq int64
-		err := row.Scan(&room, &seq)
-		newest[room] = seq
-		return err
-	}, `SELECT room, max(seq) FROM inbox WHERE sender = ? GROUP BY room`, sender)
-	return newest, doing("read inbox", err)
-}
-
 // Leave drops what was on its way in or out of a room that the bot is no longer in. Its questions
 // count as redacted, because nobody could read the answers.
 func (in *Inbox) Leave(ctx context.Context, room string) error {

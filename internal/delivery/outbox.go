@@ -132,30 +132,6 @@ func (o *Outbox) putWhole(ctx context.Context, tx *sql.Tx, f Final) error {
 	return err
 }
 
-// ReplaceByFile replaces the text of a message that the homeserver finds too large by a short
-// beginning and the file whole, and tells whether the file is a new one.
-func (o *Outbox) ReplaceByFile(ctx context.Context, r OutboxRow, short, whole string) (added bool, err error) {
-	err = store.InTx(ctx, o.db, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE outbox SET text = ?, attempts = 0, next_at = 0, error = ''
-			WHERE id = ? AND revision = ? AND generation = ? AND state = 'pending'`, short, r.ID, r.Revision, r.Generation)
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 {
-			return err // it got a newer text meanwhile
-		}
-		known, err := store.Value[bool](ctx, tx, `SELECT 1 FROM outbox
-			WHERE substr(id, 1, length(?1)) = ?1 AND error <> 'taken back'`, r.ID+wholeMark)
-		if err != nil || known {
-			return err // it is the beginning of an answer that is a file already
-		}
-		added = true
-		m := chat.Outgoing{ID: r.ID, Text: r.Text, Notice: r.Kind == "notice", Thread: r.Thread}
-		return o.putWhole(ctx, tx, Final{Room: r.Room, Message: m, Whole: whole})
-	})
-	return added, doing("send a message as a file", err)
-}
-
 // Notify stores a notice unless its id was used before. db may be a transaction.
 func (o *Outbox) Notify(ctx context.Context, db store.DBTX, n Notice) error {
 	_, err := db.ExecContext(ctx, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, thread, state, revision, created_at)

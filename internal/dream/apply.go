@@ -1,7 +1,6 @@
 package dream
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,123 +14,24 @@ import (
 	"reverie/internal/store"
 )
 
-// apply does p, looks whether everything is still found, and does it again
-// without what is not. It returns what was done; an error means that nothing was.
+// apply does p in one transaction. It returns what was done; an error means that nothing was.
 func (r *run) apply(ctx context.Context, p *plan) ([]planned, error) {
 	steps := make([]memory.Step, len(p.steps))
 	for i, s := range p.steps {
 		steps[i] = s.Step
 	}
-	batch := r.report.Run
 	record := func(ctx context.Context, tx *sql.Tx, done memory.Applied) error { return r.record(ctx, tx, p, done) }
-	for try := 1; ; try++ {
-		done, err := r.d.cfg.Store.Apply(ctx, batch, steps, record)
-		if err != nil {
-			return nil, fmt.Errorf("dream: %w", err)
-		}
-		r.d.fault("applied")
-		r.more = r.more || len(done.Left) > 0
-		for _, l := range done.Left {
-			r.d.cfg.Log.Info("a step of a dream was left out", "kind", l.Kind, "entry", l.ID, "why", l.Why)
-		}
-		lost, err := r.probe(ctx, p.memories, done.Done)
-		if err != nil {
-			r.note("it could not be looked whether everything is still found: %v", err)
-		}
-		if len(lost) > 0 {
-			if _, _, err := r.d.cfg.Store.UndoRun(ctx, batch, r.takeBack(p, lost)); err != nil {
-				// It is done, and the report must not say otherwise.
-				r.note("what took the place of %d memories is not found by their words, and could not be taken back: %v", len(lost), err)
-				lost = nil
-			}
-		}
-		if len(lost) == 0 {
-			return slices.DeleteFunc(slices.Clone(p.steps), func(s planned) bool { return !slices.Contains(done.Done, s.Step) }), nil
-		}
-		for _, id := range lost {
-			r.d.cfg.Log.Info("what took a memory's place is not found by its words", "entry", id)
-		}
-		r.note("%d steps were taken back, because what took a memory's place is not found by its words", len(lost))
-		steps = slices.DeleteFunc(done.Done, func(s memory.Step) bool { return slices.Contains(lost, s.ID) })
-		if len(steps) == 0 || try == 3 {
-			r.more = r.more || len(steps) > 0
-			if steps = nil; len(p.tasks) == 0 {
-				return nil, nil
-			}
-		}
-		batch = fmt.Sprintf("%s.%d", r.report.Run, try+1)
+	done, err := r.d.cfg.Store.Apply(ctx, r.report.Run, steps, record)
+	if err != nil {
+		return nil, fmt.Errorf("dream: %w", err)
 	}
+	r.d.fault("applied")
+	r.more = r.more || len(done.Left) > 0
+	for _, l := range done.Left {
+		r.d.cfg.Log.Info("a step of a dream was left out", "kind", l.Kind, "entry", l.ID, "why", l.Why)
+	}
+	return slices.DeleteFunc(slices.Clone(p.steps), func(s planned) bool { return !slices.Contains(done.Done, s.Step) }), nil
 }
-
-// takeBack notes, within the transaction that takes a dream back, that it did not happen,
-// and that the steps about lost are not to be tried again.
-func (r *run) takeBack(p *plan, lost []string) func(context.Context, *sql.Tx) error {
-	return func(ctx context.Context, tx *sql.Tx) error {
-		if _, err := r.d.undoChores(ctx, tx, r.report.Run); err != nil {
-			return err
-		}
-		for _, query := range []string{`UPDATE dream_run SET state = 'planning', batch = '' WHERE id = ?`,
-			`DELETE FROM dream_op WHERE run = ? AND undone = 0`, `DELETE FROM dream_chore WHERE run = ?`} {
-			if _, err := tx.ExecContext(ctx, query, r.report.Run); err != nil {
-				return err
-			}
-		}
-		for _, s := range p.steps {
-			if !slices.Contains(lost, s.ID) {
-				continue
-			}
-			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why, undone) VALUES (?, ?, ?, ?, ?, 1)`,
-				r.report.Run, s.Kind, s.ID, s.By, "not found by its words"); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-// probe asks for each entry that was put out of use with its own words, and lists those
-// whose place is not found: neither what took it, nor what says the same as that. What is
-// superseded is still found itself, and names what holds since. What took a place in the
-// same words is found where the other was, wherever that is.
-func (r *run) probe(ctx context.Context, m *memories, steps []memory.Step) (lost []string, err error) {
-	next, superseded := map[string]string{}, map[string]bool{}
-	for _, s := range steps {
-		if s.Kind == memory.MergeStep || s.Kind == memory.SupersedeStep {
-			next[s.ID] = s.By
-			superseded[s.ID] = s.Kind != memory.MergeStep
-		}
-	}
-	for _, s := range steps {
-		if next[s.ID] == "" {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		q := memory.Query{Text: m.byID[s.ID].Text, Scopes: []memory.Scope{m.byID[s.ID].Scope}, K: 5}
-		want := map[string]bool{}
-		for id := s.ID; id != ""; id = next[id] {
-			if id != s.ID || superseded[id] {
-				want[cmp.Or(m.byID[id].By, id)] = true
-			}
-			q.Past = q.Past || superseded[id]
-		}
-		if q.Past || m.byID[s.ID].plain == m.byID[s.By].plain { // what is past stands below all that holds
-			q.K = everywhere
-		}
-		hits, err := r.d.cfg.Store.Search(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.ContainsFunc(hits, func(h memory.Hit) bool { return want[h.Entry.ID] || h.Shown != "" && want[h.Entry.By] }) {
-			lost = append(lost, s.ID)
-		}
-	}
-	return lost, nil
-}
-
-// everywhere is as many hits as an index has for a question.
-const everywhere = 200
 
 // Undo takes back what the dream run did; "" is the newest that did something. What
 // was taken back is not done again by later dreams.

@@ -1,6 +1,6 @@
 // Package dream puts memory, the tasks and the skills in order while nobody talks. A night reads
-// what was said since (package harvest), plans, checks the plan, keeps a copy, does all of it in one
-// transaction, looks whether everything is still found, and says what it did. No memory is ever changed in its words or removed; whatever a
+// what was said since (package harvest), plans, keeps a copy, does all of it in one
+// transaction, and says what it did. No memory is ever changed in its words or removed; whatever a
 // model says, what holds stays known, and all of it can be taken back.
 //
 // # A night
@@ -14,11 +14,10 @@
 // Everything else that the model claims is a question to the person, so a model that errs or lies
 // costs a question and no fact. `make survival` measures it.
 //
-// Before the plan a copy of the database is kept (dreams/RUN.db, seven of them); afterwards each
-// retired text is searched for, and what does not bring up its successor is restored. UndoRun
+// Before the plan is applied a copy of the database is kept (dreams/RUN.db, seven of them). UndoRun
 // restores a whole night. Nightly works out what is due from the last night that was completed.
 //
 // Whether a task is done, or asks for the same as another, is a question; tasks of the same words
-// are merged, and one that was not touched for 90 days is paused. Skills that were not used for
-// 90 days, or are alike, are proposed.
+// are merged, and one that was not touched for 90 days is paused. Skills that
+// are alike are told of.
 package dream

@@ -162,7 +162,7 @@ type run struct {
 
 func (r *run) has(p Phase) bool { return len(r.o.Phases) == 0 || slices.Contains(r.o.Phases, p) }
 
-// dream reads, plans, validates, copies, applies and reports.
+// dream reads, plans, copies, applies and reports.
 func (r *run) dream(ctx context.Context) error {
 	if !r.o.DryRun {
 		if err := r.d.begin(ctx, r.report.Run, r.now); err != nil {
@@ -176,8 +176,6 @@ func (r *run) dream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	valid, more := p.memories.validate(p.steps)
-	p.steps, r.more = valid, r.more || more
 	if p.tasks, err = r.planChores(ctx); err != nil {
 		return err
 	}

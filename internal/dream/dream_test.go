@@ -257,22 +257,6 @@ func TestWithoutModel(t *testing.T) {
 	}
 }
 
-// TestTakenBackWhenNotFound: a step whose memory is not found any more by its own
-// words is taken back; the others stay.
-func TestTakenBackWhenNotFound(t *testing.T) {
-	w := newWorld(t, home(""), perfect)
-	w.when("applied", func() { w.unindex("Ben likes%") })
-	r := w.dream(Options{})
-	if len(r.Merged) != 0 || len(r.Superseded) != 1 || len(r.Notes) != 1 || w.active()["Ben likes green tea."].ID == "" {
-		t.Errorf("%+v", r)
-	}
-	w.when("", nil)
-	before := len(w.active())
-	if back, err := w.d.Undo(t.Context(), ""); err != nil || len(back.Back) != 1 || len(w.active()) != before+1 {
-		t.Errorf("%+v, %v", back, err)
-	}
-}
-
 // TestCopiesAreFew: the newest copies are kept, and what a program left that was killed while it
 // kept one goes with the next.
 func TestCopiesAreFew(t *testing.T) {

@@ -123,9 +123,6 @@ func (d *Dreamer) keep(ctx context.Context, batch []*pair, salt []byte, model st
 // record writes, within the transaction that does them, what of p was done, if anything was.
 func (r *run) record(ctx context.Context, tx *sql.Tx, p *plan, done memory.Applied) error {
 	run := r.report.Run
-	if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND undone = 0`, run); err != nil {
-		return err
-	}
 	why := map[memory.Step]string{}
 	for _, s := range p.steps {
 		why[s.Step] = s.why

@@ -3,12 +3,10 @@ package dream
 import (
 	"cmp"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"reverie/internal/memory"
-	"reverie/internal/text"
 )
 
 // past is what earlier dreams left to know.
@@ -225,31 +223,4 @@ func (j judged) repeated(m *memories, p *pair) bool {
 		}
 	}
 	return false
-}
-
-// validate takes out of a plan what may not be done, and what is too much for one night, which
-// more tells.
-func (m *memories) validate(steps []planned) (valid []planned, more bool) {
-	merges := 0
-	valid = slices.DeleteFunc(steps, func(s planned) bool {
-		a, b := m.byID[s.ID], m.byID[s.By]
-		switch {
-		case a == nil || s.Kind != memory.ArchiveStep && (b == nil || a.Scope != b.Scope || a.ID == b.ID):
-			return true
-		case s.Kind == memory.MergeStep:
-			if lost := text.Lost(a.Text, b.Text); len(lost) > 0 || rank(a.Entry) > rank(b.Entry) || a.Integrity > b.Integrity {
-				return true
-			}
-			if merges++; merges > max(50, m.active/2) {
-				more = true
-				return true
-			}
-		case s.Kind == memory.SupersedeStep:
-			return a.Pinned || outranks(a.Entry, b.Entry)
-		case s.Kind == memory.GroupStep:
-			return !mayStand(b, a)
-		}
-		return false
-	})
-	return valid, more
 }

@@ -15,6 +15,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/dream/report"
 	"reverie/internal/memory"
+	"reverie/internal/search"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
@@ -101,7 +102,7 @@ func prepare(t *testing.T, facts []fact) string {
 		expect.Must((&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)))(t)
 	}
 	expect.Must(db.Exec(`UPDATE memory SET scope = ?`, memory.Private(owner)))(t)
-	expect.OK(t, memory.OpenFTS(db).Rebuild(t.Context(), nil))
+	expect.Must(search.Open(db).Rebuild(t.Context()))(t)
 	expect.OK(t, db.Close())
 	return dir
 }
@@ -237,13 +238,6 @@ func (w *world) when(point string, f func()) {
 			f()
 		}
 	}
-}
-
-// unindex takes the entries whose texts are like pattern out of the index.
-func (w *world) unindex(pattern string) {
-	w.t.Helper()
-	w.exec(`DELETE FROM index_fts WHERE rowid IN (SELECT row FROM index_doc JOIN memory ON doc = n WHERE text LIKE ?)`, pattern)
-	w.exec(`DELETE FROM index_doc WHERE doc IN (SELECT n FROM memory WHERE text LIKE ?)`, pattern)
 }
 
 // dump is all that a query finds, a row on each line.

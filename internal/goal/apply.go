@@ -119,7 +119,10 @@ func (e *edit) applyGoal(m Marker) error {
 	description := text.Cut(m.Text, maxGoal)
 	active := e.goal != nil && e.goal.Status == Active
 	if active && sameness(e.goal.Description) == sameness(description) {
-		return e.applyToActive(m)
+		if m.Ended == "" {
+			return nil
+		}
+		return e.status(m.Ended, "")
 	}
 	known, err := e.named(description)
 	switch {
@@ -138,19 +141,7 @@ func (e *edit) applyGoal(m Marker) error {
 	case known != nil && !active:
 		return nil
 	}
-	return e.create(description, m.Priority)
-}
-
-func (e *edit) applyToActive(m Marker) error {
-	if m.Priority != "" {
-		if err := e.update(Patch{Priority: m.Priority}); err != nil {
-			return err
-		}
-	}
-	if m.Ended != "" {
-		return e.status(m.Ended, "")
-	}
-	return nil
+	return e.create(description, "")
 }
 
 // named finds the paused goal of this description, or the one that was completed

@@ -455,18 +455,18 @@ func TestApplySteps(t *testing.T) {
 	n := int64(0)
 	for _, step := range []struct{ said, refused, want string }{
 		{"[CHECKPOINT] Plan", "no goal is active", "none "},
-		{"[GOAL] Ship | high\n[CHECKPOINT] Plan - IN PROGRESS\n[CHECKPOINT] Code", "", "Ship high\nPlan in progress\nCode pending\nnext "},
-		{"[CHECKPOINT] Plan", "", "Ship high\nPlan in progress\nCode pending\nnext "}, // no status: it stays
-		{"[NEXT] 2", "", "Ship high\nPlan in progress\nCode pending\nnext Code"},
-		{"[CHECKPOINT] 1 - DONE\n[NEXT] 9", "", "Ship high\nPlan done\nCode pending\nnext 9"},
-		{"[CHECKPOINT] 9 - DONE", "there is no checkpoint 9, there are 2", "Ship high\nPlan done\nCode pending\nnext 9"},
-		{"[GOAL] ship! (priority: low)", "", "Ship low\nPlan done\nCode pending\nnext 9"},
+		{"[GOAL] Ship\n[CHECKPOINT] Plan - IN PROGRESS\n[CHECKPOINT] Code", "", "Ship medium\nPlan in progress\nCode pending\nnext "},
+		{"[CHECKPOINT] Plan", "", "Ship medium\nPlan in progress\nCode pending\nnext "}, // no status: it stays
+		{"[NEXT] 2", "", "Ship medium\nPlan in progress\nCode pending\nnext Code"},
+		{"[CHECKPOINT] 1 - DONE\n[NEXT] 9", "", "Ship medium\nPlan done\nCode pending\nnext 9"},
+		{"[CHECKPOINT] 9 - DONE", "there is no checkpoint 9, there are 2", "Ship medium\nPlan done\nCode pending\nnext 9"},
+		{"[GOAL] ship!", "", "Ship medium\nPlan done\nCode pending\nnext 9"},
 		{"[GOAL] Another", "", "Another medium\nnext "},
-		{"[GOAL] Ship", "", "Ship low\nPlan done\nCode pending\nnext 9"}, // a paused one is taken up
-		{"[GOAL] Another - ABANDONED", "", "Ship low\nPlan done\nCode pending\nnext 9"},
-		{"[GOAL] Nobody's - COMPLETED", "no such goal", "Ship low\nPlan done\nCode pending\nnext 9"},
-		{"[CHECKPOINT] Code - DONE\n[NEXT] Tests", "", "Ship low\nPlan done\nCode done\nnext Tests"}, // it goes on
-		{"[CHECKPOINT] Tests", "", "Ship low\nPlan done\nCode done\nTests pending\nnext Tests"},
+		{"[GOAL] Ship", "", "Ship medium\nPlan done\nCode pending\nnext 9"}, // a paused one is taken up
+		{"[GOAL] Another - ABANDONED", "", "Ship medium\nPlan done\nCode pending\nnext 9"},
+		{"[GOAL] Nobody's - COMPLETED", "no such goal", "Ship medium\nPlan done\nCode pending\nnext 9"},
+		{"[CHECKPOINT] Code - DONE\n[NEXT] Tests", "", "Ship medium\nPlan done\nCode done\nnext Tests"}, // it goes on
+		{"[CHECKPOINT] Tests", "", "Ship medium\nPlan done\nCode done\nTests pending\nnext Tests"},
 		{"[CHECKPOINT] Tests - DONE", "", "none Ship completed, Another abandoned"}, // the last open one
 		{"[GOAL] Ship\n[CHECKPOINT] More", "no goal is active", "none Ship completed, Another abandoned"},
 		{"[GOAL] New\n[CHECKPOINT] A - DONE\n[CHECKPOINT] B - DONE", "", "New medium\nA done\nB done\nnext "}, // noted as they went

@@ -1,6 +1,7 @@
 package goal
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"unicode"
@@ -26,7 +27,6 @@ type Marker struct {
 	Locked   bool   // of a decision
 	Unlocked bool   // of a decision: said to be locked no more
 	Action   string // of an artifact: created, modified or deleted
-	Priority string // of a goal; "" = not said
 	Ended    Status // of a goal: Completed, Paused or Abandoned when it is said to be; else ""
 }
 
@@ -126,37 +126,36 @@ func (f *fence) take(line string) bool {
 	return true
 }
 
-// What may stand before a tag: quotes, headings, bullets, numbers, boxes, signs and emphasis.
-const leadForm = `^(?:\s|>|#{1,6}\s|[-*+•◦▪‣·–—]\s|[0-9]{1,3}[.)]\s|\[[ xX]\]\s|✅|☑|✔|🔄|⏳|🔒|🎯|\x{FE0F}|[*_])*`
-
 const kinds = `(goal|checkpoint|decision|artifact|next)`
 
 var (
-	leadRE = regexp.MustCompile(leadForm)
-	tagRE  = regexp.MustCompile(`(?i)^\[[\s*_]*` + kinds + `[\s*_]*\]([*_]*)(.*)$`)
+	// What may stand before a tag: signs and numbers, such as those of quotes, lists and emphasis, and a box.
+	leadRE = regexp.MustCompile(`^[^\pL\[\x60]*(?:\[[ xX]\][^\pL\[\x60]*)?`)
+	tagRE  = regexp.MustCompile(`(?i)^\[[*_]*` + kinds + `[*_]*\][*_:]*(?:[ \t]+[-–—])?[ \t]+(.+)$`)
 	// What a line that may become a marker begins with, behind its lead.
-	beginRE = regexp.MustCompile(`(?i)^(?:[-+•◦▪‣·–—]|[0-9]{1,3}[.)]?|#{1,6}|[\x60~]+|\[[ xX]?\]?|` +
-		`\[[\s*_]*` + kinds + `[\s*_]*(?:\][*_]*(?:[\s:–—-].*)?)?)?$`)
-	wordRE = regexp.MustCompile(`(?i)^\[[\s*_]*([a-z]*)$`)
+	beginRE = regexp.MustCompile(`(?i)^(?:\[[*_]*(?:[ x]|` + prefixes(kinds) + `)?|\[[*_]*` + kinds + `[*_]*(?:\][*_:]*(?:[ \t].*)?)?)?$`)
 )
+
+// prefixes is an expression for the beginnings of the words of one.
+func prefixes(words string) string {
+	var all []string
+	for w := range strings.SplitSeq(strings.Trim(words, "()"), "|") {
+		for i := range w {
+			all = append(all, w[:i+1])
+		}
+	}
+	return strings.Join(all, "|")
+}
 
 // mayBecomeMarker reports whether a line that begins with this may be a marker.
 func mayBecomeMarker(line string) bool {
-	rest := line[len(leadRE.FindString(line)):]
-	if m := wordRE.FindStringSubmatch(rest); m != nil { // the tag itself is not whole yet
-		for kind := range strings.SplitSeq(kinds[1:len(kinds)-1], "|") {
-			if strings.HasPrefix(kind, strings.ToLower(m[1])) {
-				return true
-			}
-		}
-	}
-	return beginRE.MatchString(rest) && utf8.RuneCountInString(line) <= maxMarkerLine
+	return beginRE.MatchString(line[len(leadRE.FindString(line)):]) && utf8.RuneCountInString(line) <= maxMarkerLine
 }
 
 // parseMarker reads one line.
 func parseMarker(line string) (Marker, bool) {
 	line = strings.TrimSuffix(line, "\r")
-	if !strings.Contains(line, "[") || utf8.RuneCountInString(line) > maxMarkerLine || !utf8.ValidString(line) ||
+	if utf8.RuneCountInString(line) > maxMarkerLine || !utf8.ValidString(line) ||
 		strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) {
 		return Marker{}, false
 	}
@@ -165,47 +164,15 @@ func parseMarker(line string) (Marker, bool) {
 	if m == nil {
 		return Marker{}, false
 	}
-	text, ok := behindTag(m[3], m[2])
-	if !ok {
-		return Marker{}, false
-	}
-	for _, mark := range []string{"**", "__", "*", "_"} { // opened before the tag
-		if m[2] == "" && strings.HasSuffix(strings.TrimRight(lead, " \t"), mark) && strings.HasSuffix(text, mark) {
-			text = strings.TrimSuffix(text, mark)
-		}
+	text := strings.Join(strings.Fields(m[2]), " ")
+	if emphasis := lead[len(strings.TrimRight(lead, "*_")):]; emphasis != "" { // around all of it
+		text = strings.TrimSuffix(text, emphasis)
 	}
 	got := markerOf(strings.ToUpper(m[1]), text, lead)
 	if got.Kind == "ARTIFACT" && got.Action == "" {
 		return Marker{}, false
 	}
 	return got, strings.ContainsFunc(got.Text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
-}
-
-// behindTag is the text that follows a tag, behind a blank, a colon or a dash.
-// [Next](…) is a link, and "[next]: https://…" says where one leads.
-func behindTag(after, emphasis string) (string, bool) {
-	text := strings.TrimLeft(after, " \t")
-	blank := text != after
-	if r, size := utf8.DecodeRuneInString(text); strings.ContainsRune(":-–—", r) && size > 0 {
-		rest := strings.TrimLeft(text[size:], "*_")
-		if emphasis != "" || r != ':' {
-			rest = text[size:]
-		}
-		switch trimmed := strings.TrimLeft(rest, " \t"); {
-		case trimmed != rest:
-			text = trimmed
-		case r == ':' && !blank:
-			text = rest
-		case !blank:
-			return "", false
-		}
-		if r == ':' && !blank && strings.Contains(text, "://") && !strings.ContainsAny(text, " \t") {
-			return "", false
-		}
-	} else if !blank {
-		return "", false
-	}
-	return strings.Join(strings.Fields(text), " "), text != ""
 }
 
 func markerOf(kind, text, lead string) Marker {
@@ -224,9 +191,98 @@ func markerOf(kind, text, lead string) Marker {
 		m.Locked = word == "locked" || word == "" && strings.Contains(lead, "🔒")
 		m.Unlocked = word == "unlocked"
 	case "GOAL":
-		m.Text, m.Ended, m.Priority = parseGoal(text)
+		var word string
+		m.Text, word = cutWords(text, kind)
+		m.Ended = Status(word)
 	default:
 		m.Text = plain(text)
 	}
 	return m
+}
+
+// endings are the words and signs that can end a marker's line, by its kind, and what they mean; words
+// without what parts them.
+var endings = map[string]map[string]string{
+	"CHECKPOINT": meanings("completed complete done finished ✅ ☑ ✔ [x]", string(Done), "inprogress started wip 🔄", string(InProgress),
+		"pending todo notstarted planned blocked ⏳", string(Pending)),
+	"DECISION": meanings("locked 🔒", "locked", "unlocked", "unlocked"),
+	"GOAL": meanings("completed complete done finished ✅", string(Completed), "paused", string(Paused),
+		"abandoned dropped", string(Abandoned)),
+}
+
+var verbs = meanings("created create added", "created", "modified updated changed edited", "modified", "deleted removed", "deleted")
+
+func meanings(pairs ...string) map[string]string {
+	all := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		for w := range strings.FieldsSeq(pairs[i]) {
+			all[w] = pairs[i+1]
+		}
+	}
+	return all
+}
+
+var (
+	// A word stands behind a dash or a bar, or in brackets; a sign needs nothing before it.
+	endRE = regexp.MustCompile(`(?i)^(.*[^\s(|–—-])\s*(?:(?:\s[-–—]|[–—|(])[\s*_]*([a-z][a-z _-]*?)` +
+		`|[-–—|(]?[\s*_]*(✅|☑|✔|🔄|⏳|🔒)\x{FE0F}?)[\s*_).!]*$`)
+	// What a checkpoint may begin with.
+	signRE = regexp.MustCompile(`^(✅|☑|✔|🔄|⏳)\x{FE0F}?\s*`)
+	verbRE = regexp.MustCompile(`^[*_]*([A-Za-z]+)[*_:]*\s+(.+)$`)
+)
+
+// cutWords takes the endings of a kind of marker off the end of text, for as long as there are any, and
+// returns what the last of them in the line means.
+func cutWords(text, kind string) (rest, means string) {
+	for text = plain(text); ; {
+		m := endRE.FindStringSubmatch(text)
+		if m == nil {
+			return text, means
+		}
+		word := endings[kind][strings.NewReplacer(" ", "", "_", "", "-", "").Replace(strings.ToLower(m[2]+m[3]))]
+		if word == "" {
+			return text, means
+		}
+		text, means = plain(m[1]), cmp.Or(means, word)
+	}
+}
+
+// parseCheckpoint returns status "" when nothing says one: not the end of the line, not a sign before
+// the description or the tag. A line that is nothing but a status has no description.
+func parseCheckpoint(text, lead string) (rest string, status Step) {
+	rest, means := cutWords(text, "CHECKPOINT")
+	if m := signRE.FindStringSubmatch(rest); m != nil {
+		rest, means = rest[len(m[0]):], cmp.Or(means, endings["CHECKPOINT"][m[1]])
+	}
+	for sign, is := range endings["CHECKPOINT"] {
+		if strings.Contains(strings.ToLower(lead), sign) {
+			means = cmp.Or(means, is)
+		}
+	}
+	rest = numbered.ReplaceAllString(rest, "")
+	if endings["CHECKPOINT"][strings.ToLower(rest)] != "" {
+		rest = ""
+	}
+	return rest, Step(means)
+}
+
+// parseArtifact returns no action for a line that names none.
+func parseArtifact(text string) (action, path string) {
+	if m := verbRE.FindStringSubmatch(text); m != nil {
+		action, path = verbs[strings.ToLower(m[1])], m[2]
+	}
+	if code, ok := strings.CutPrefix(path, "`"); ok { // what stands behind it explains
+		path, _, _ = strings.Cut(code, "`")
+	}
+	return action, plain(path)
+}
+
+// plain is text without emphasis, quotes or code marks around all of it.
+func plain(text string) string {
+	for _, mark := range []string{"**", "__", "*", "_", "`", `"`} {
+		if text = strings.TrimSpace(text); len(text) > 2*len(mark) && strings.HasPrefix(text, mark) && strings.HasSuffix(text, mark) {
+			text = text[len(mark) : len(text)-len(mark)]
+		}
+	}
+	return strings.TrimSpace(text)
 }

@@ -77,28 +77,25 @@ func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Mess
 	if len(gone) > 0 {
 		c.From, c.To = gone[0].ID, gone[len(gone)-1].ID
 	}
-	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error { return s.compact(ctx, tx, c, gone, shorter) })
-	s.reached("committed")
+	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
+		if err := c.insert(ctx, tx); err != nil {
+			return err
+		}
+		for _, m := range gone {
+			mark := `UPDATE message SET retired = 1, compaction = ? WHERE ` + loaded + ` AND id = ?`
+			if err := changeOne(tx.ExecContext(ctx, mark, c.ID, c.Room, c.Room, m.ID)); err != nil {
+				return fmt.Errorf("message %d: %w", m.ID, err)
+			}
+		}
+		for _, m := range shorter {
+			shorten := `UPDATE message SET short = ? WHERE ` + loaded + ` AND id = ?`
+			if err := changeOne(tx.ExecContext(ctx, shorten, m.Text, c.Room, c.Room, m.ID)); err != nil {
+				return fmt.Errorf("message %d: %w", m.ID, err)
+			}
+		}
+		return nil
+	})
 	return wrap(err, "compact")
-}
-
-func (s *Store) compact(ctx context.Context, tx *sql.Tx, c *Compaction, gone, shorter []Message) error {
-	if err := c.insert(ctx, tx); err != nil {
-		return err
-	}
-	s.reached("stored")
-	mark := `UPDATE message SET retired = 1, compaction = ? WHERE ` + loaded + ` AND id = ?`
-	if err := each(ctx, tx, mark, gone, func(m *Message) []any { return []any{c.ID, c.Room, c.Room, m.ID} }); err != nil {
-		return err
-	}
-	s.reached("marked")
-	short := `UPDATE message SET short = iif(short = '' AND text = ?1, '', ?1), unquoted = iif(?2 AND unquoted = 0 AND quoted <> '', ?3, unquoted)
-		WHERE room = ?4 AND conversation = (SELECT conversation FROM room WHERE id = ?4) AND retired = 0 AND id = ?5`
-	if err := each(ctx, tx, short, shorter, func(m *Message) []any { return []any{m.Text, len(m.Quoted) == 0, c.ID, c.Room, m.ID} }); err != nil {
-		return err
-	}
-	s.reached("shortened")
-	return nil
 }
 
 // insert stores c for the current conversation of its room, and sets ID and Conversation.
@@ -108,21 +105,4 @@ func (c *Compaction) insert(ctx context.Context, tx *sql.Tx) error {
 		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ? RETURNING id, conversation`,
 		c.From, c.To, c.Messages, c.Shortened, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity, c.Room).
 		Scan(&c.ID, &c.Conversation)
-}
-
-// each runs a statement for every message, and fails if one of them is not there.
-func each(ctx context.Context, tx *sql.Tx, query string, all []Message, args func(*Message) []any) error {
-	for i := range all {
-		if err := changeOne(tx.ExecContext(ctx, query, args(&all[i])...)); err != nil {
-			return fmt.Errorf("message %d: %w", all[i].ID, err)
-		}
-	}
-	return nil
-}
-
-// reached tells a test how far a compaction came.
-func (s *Store) reached(step string) {
-	if s.Reached != nil {
-		s.Reached(step)
-	}
 }

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -20,7 +19,6 @@ type Filter struct {
 	Since   time.Time // said at that time or later
 	Until   time.Time // said at that time or before
 	People  bool      // said by a person
-	Asking  bool      // of the role user, or with calls of tools
 	Newest  bool      // the newest come first
 	Most    int       // so many of them
 }
@@ -30,25 +28,20 @@ type Filter struct {
 func Each(ctx context.Context, db store.DBTX, f Filter, do func(Message) error) error {
 	from, order, where, args := `message`, `id`, []string{`TRUE`}, []any{}
 	if f.IDs != nil {
-		list, err := json.Marshal(f.IDs)
-		if err != nil {
-			return err
-		}
 		from, order = `(SELECT key AS place, value AS wanted FROM json_each(?)) CROSS JOIN message ON id = wanted`, `place`
-		args = append(args, string(list))
+		args = append(args, store.Array(f.IDs))
 	}
 	for _, c := range []struct {
 		holds bool
 		what  string
 		args  []any
 	}{
-		{f.Rooms != nil, `room IN (` + marks(f.Rooms) + `)`, anys(f.Rooms)},
-		{f.Readers != nil, `readers IN (` + marks(f.Readers) + `)`, anys(f.Readers)},
+		{f.Rooms != nil, `room IN (SELECT value FROM json_each(?))`, []any{store.Array(f.Rooms)}},
+		{f.Readers != nil, `readers IN (SELECT value FROM json_each(?))`, []any{store.Array(f.Readers)}},
 		{f.Before != 0, `id < ?`, []any{f.Before}},
 		{!f.Since.IsZero(), `at >= ?`, []any{f.Since.UnixMilli()}},
 		{!f.Until.IsZero(), `at <= ?`, []any{f.Until.UnixMilli()}},
 		{f.People, `role = 'user' AND event_id <> '' AND sender <> ''`, nil},
-		{f.Asking, `(role = 'user' OR calls <> '')`, nil},
 	} {
 		if c.holds {
 			where, args = append(where, c.what), append(args, c.args...)
@@ -71,17 +64,6 @@ func Each(ctx context.Context, db store.DBTX, f Filter, do func(Message) error) 
 	return wrap(err, "read messages")
 }
 
-// marks are the placeholders for list, anys its elements.
-func marks[T any](list []T) string { return strings.TrimSuffix(strings.Repeat("?,", len(list)), ",") }
-
-func anys[T any](list []T) []any {
-	out := make([]any, len(list))
-	for i, x := range list {
-		out[i] = x
-	}
-	return out
-}
-
 // Share is what a conversation has of a list of messages.
 type Share struct {
 	Room     Talk
@@ -91,16 +73,12 @@ type Share struct {
 
 // Shares counts the messages ids by conversation, the one with the oldest message first.
 func Shares(ctx context.Context, db store.DBTX, ids []int64) ([]Share, error) {
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, err
-	}
 	all, err := store.List(ctx, db, func(row store.Row) (s Share, err error) {
 		var at int64
 		err = row.Scan(&s.Room, &s.Messages, &at)
 		s.Last = time.UnixMilli(at).UTC()
 		return s, err
 	}, `SELECT room, count(*), max(at) FROM message WHERE id IN (SELECT value FROM json_each(?))
-		GROUP BY room ORDER BY min(id)`, string(list))
+		GROUP BY room ORDER BY min(id)`, store.Array(ids))
 	return all, wrap(err, "count messages by conversation")
 }

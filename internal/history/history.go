@@ -71,18 +71,14 @@ func (m Message) Content() string {
 // Store keeps transcripts in the database. Nothing is ever deleted: what is no
 // longer part of a conversation is only no longer loaded. It is safe for
 // concurrent use.
-type Store struct {
-	db *sql.DB
-
-	Reached func(step string) // called within Compact, for tests; nil = nobody is told
-}
+type Store struct{ db *sql.DB }
 
 // NewStore returns the transcripts in db, which has this package's tables.
 func NewStore(db *sql.DB) *Store { return &Store{db: db} }
 
 // columns of a Message. What was shortened is read in the short form: the other one
 // is kept, and not sent any more.
-const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, files, at, iif(unquoted <> 0, '', quoted), integrity, readers, tail_integrity`
+const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, files, at, quoted, integrity, readers, tail_integrity`
 
 // Append stores m at the end of its room's current conversation and sets its ID
 // and Conversation; At is cut to what is stored. If the room has a message with

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"reverie/internal/history"
-	"reverie/internal/history/compact"
 	"reverie/internal/llm"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
@@ -437,35 +435,4 @@ func TestQuoted(t *testing.T) {
 	expect.Equal(t, load(), "[now]\neve:\n> [forgotten]\n[taken back]\nand?", "taken back, it reads")
 	expect.OK(t, s.Redact(t.Context(), "$1"))
 	expect.Equal(t, load(), "[now]\n[taken back]", "with its quotes it reads")
-}
-
-// TestQuotesGoFirst: a compaction leaves out what older messages quote before it takes
-// anything else, keeps what the newest one does, and gives it back when it is undone.
-func TestQuotesGoFirst(t *testing.T) {
-	s, _ := open(t)
-	long := strings.Repeat("word ", 400)
-	for _, event := range []string{"$1", "$2"} {
-		quoting(t, s, event, "and?", history.Quoted{Text: "eve:\n> " + long})
-		expect.OK(t, s.Append(t.Context(), &history.Message{Room: here, Role: llm.Assistant, EventID: "re:" + event, Text: "Well.", At: noon}))
-	}
-	quoting(t, s, "$3", "and?", history.Quoted{Text: "eve:\n> " + long})
-	past := expect.Must(s.Load(t.Context(), here))(t)
-	plan := compact.NewPlan(past, compact.Limits{Room: 1_000, Summary: 100})
-	shorter := plan.Shortened(past)
-	if len(plan.Gone) != 0 || len(shorter) != 2 || plan.After >= plan.Before/2 || !slices.ContainsFunc(plan.Steps, func(s compact.Step) bool { return s.Name == "quotes" && s.Messages == 2 }) {
-		t.Fatalf("%+v", plan)
-	}
-	c := history.Compaction{Room: here, Level: history.Trimmed, Reason: "full", At: noon}
-	expect.OK(t, s.Compact(t.Context(), &c, plan.Gone, shorter))
-	quotes := func() (n []int) {
-		t.Helper()
-		now := expect.Must(s.Load(t.Context(), here))(t)
-		for _, m := range now {
-			if m.Role == llm.User {
-				n = append(n, len(m.Quoted))
-			}
-		}
-		return n
-	}
-	expect.Same(t, quotes(), []int{0, 0, 1}, "left")
 }

@@ -48,10 +48,10 @@ type Detection struct {
 	Answered bool `json:"answered"`
 	Outside  int  `json:"outside,omitempty"` // percent of the loaded model that found no room on the GPU
 
-	Held uint64 `json:"held,omitempty"` // bytes of GPU memory that the loaded model takes; 0 = not said
-	File string `json:"file,omitempty"` // the model's, on the server's machine; empty = not said
+	Held  uint64   `json:"held,omitempty"`  // bytes of GPU memory that the loaded model takes; 0 = not said
+	Files []string `json:"files,omitempty"` // on the server's machine: the model's, and those loaded with it; empty = not said
 
-	sight sight // whether the model can be shown pictures
+	sees *bool // whether the model can be shown pictures; nil = not said
 }
 
 // Ollama is the Server of a Detection whose server loads models as Ollama does.

@@ -23,15 +23,15 @@ const smallest = 4096 // tokens, of Ollama on a small machine and of LM Studio
 
 // said is what one endpoint said of one model. The zero value is nothing.
 type said struct {
-	reached bool   // an HTTP answer came, whatever it was
-	limit   Limit  // Source is filled in by the inquiry
-	trained int    // the model's own maximum: the server may have loaded it with less
-	outside int    // percent of the loaded model that is not on the GPU
-	held    uint64 // bytes of it that are
-	file    string // of the model, on the server's machine
-	server  string // which program this is, where the answer shows it
-	sight   sight  // whether the model can be shown pictures
-	text    string // the answer in words
+	reached bool     // an HTTP answer came, whatever it was
+	limit   Limit    // Source is filled in by the inquiry
+	trained int      // the model's own maximum: the server may have loaded it with less
+	outside int      // percent of the loaded model that is not on the GPU
+	held    uint64   // bytes of it that are
+	files   []string // on the server's machine: the model's, and those loaded with it
+	server  string   // which program this is, where the answer shows it
+	sees    *bool    // whether the model can be shown pictures; nil = not said
+	text    string   // the answer in words
 }
 
 // source is one endpoint.
@@ -121,8 +121,11 @@ func decide(answers []said) Detection {
 	for _, a := range answers {
 		f.Answered = f.Answered || a.reached
 		f.Outside, f.Held = max(f.Outside, a.outside), max(f.Held, a.held)
-		f.File, f.Server = cmp.Or(f.File, a.file), cmp.Or(f.Server, a.server)
-		f.sight = cmp.Or(f.sight, a.sight)
+		f.Server = cmp.Or(f.Server, a.server)
+		if f.Files == nil {
+			f.Files = a.files
+		}
+		f.sees = cmp.Or(f.sees, a.sees)
 		if a.trained > 0 && (f.Trained == 0 || a.trained < f.Trained) {
 			f.Trained = a.trained
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,11 +64,8 @@ func readProps(raw []byte, _ string) (said, error) {
 		Settings *struct {
 			Context count `json:"n_ctx"`
 		} `json:"default_generation_settings"`
-		Slots    count  `json:"total_slots"`
-		Build    string `json:"build_info"`
-		File     string `json:"model_path"`
-		Sleeping bool   `json:"is_sleeping"`
-
+		Build      string `json:"build_info"`
+		File       string `json:"model_path"`
 		Modalities *struct {
 			Vision bool `json:"vision"`
 		} `json:"modalities"`
@@ -75,17 +73,20 @@ func readProps(raw []byte, _ string) (said, error) {
 	if err := object(raw, &o); err != nil {
 		return said{}, err
 	}
+	a := said{server: llamaCPP, text: "no model is loaded, or it does not say with how many tokens"}
+	if o.File != "" {
+		a.files = []string{o.File}
+	}
 	switch {
 	case o.Settings == nil && o.Build == "":
 		return said{}, errOther
 	case o.Settings == nil || o.Settings.Context == 0:
-		return said{server: llamaCPP, file: o.File, text: "no model is loaded, or it does not say with how many tokens"}, nil
+		return a, nil
 	}
-	n := int(o.Settings.Context)
-	a := said{server: llamaCPP, file: o.File, limit: Limit{Tokens: n, Label: Enforced},
-		text: fmt.Sprintf("n_ctx %d for each conversation", n)}
+	a.limit = Limit{Tokens: int(o.Settings.Context), Label: Enforced}
+	a.text = fmt.Sprintf("n_ctx %d for each conversation", a.limit.Tokens)
 	if o.Modalities != nil {
-		a.sight = sightOf(o.Modalities.Vision)
+		a.sees = new(o.Modalities.Vision)
 	}
 	return a, nil
 }
@@ -112,7 +113,7 @@ func readLMStudio(raw []byte, model string) (said, error) {
 		}
 		a.trained = int(e.Max)
 		if e.Type != "" {
-			a.sight = sightOf(e.Type == "vlm")
+			a.sees = new(e.Type == "vlm")
 		}
 		if e.State == "loaded" && e.Loaded > 0 {
 			a.limit = Limit{Tokens: int(e.Loaded), Label: Enforced}
@@ -173,6 +174,7 @@ func readShow(raw []byte, _ string) (said, error) {
 	var o struct {
 		Info       map[string]json.RawMessage `json:"model_info"`
 		Parameters string                     `json:"parameters"`
+		Modelfile  string                     `json:"modelfile"`
 		Remote     string                     `json:"remote_host"`
 		Can        []string                   `json:"capabilities"`
 	}
@@ -182,13 +184,16 @@ func readShow(raw []byte, _ string) (said, error) {
 	var architecture string
 	var a said
 	if o.Can != nil {
-		a.sight = sightOf(slices.Contains(o.Can, "vision"))
+		a.sees = new(slices.Contains(o.Can, "vision"))
 	}
 	if json.Unmarshal(o.Info["general.architecture"], &architecture) == nil {
 		var n count
 		if json.Unmarshal(o.Info[architecture+".context_length"], &n) == nil {
 			a.trained = int(n)
 		}
+	}
+	for _, m := range ollamaFile.FindAllStringSubmatch(o.Modelfile, -1) {
+		a.files = append(a.files, m[1])
 	}
 	for line := range strings.Lines(o.Parameters) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
@@ -207,6 +212,9 @@ func readShow(raw []byte, _ string) (said, error) {
 	}
 	return a, nil
 }
+
+// ollamaFile finds in a Modelfile the files that are loaded: the model first, then what sees pictures, and adapters.
+var ollamaFile = regexp.MustCompile(`(?m)^(?:FROM|ADAPTER) "?((?:/|[A-Za-z]:\\).*sha256-[0-9a-f]{64})"?\s*$`)
 
 // listed is an entry of a list of models: everybody's fields.
 type listed struct {
@@ -260,7 +268,7 @@ func readList(raw []byte, model string) (said, error) {
 		return a, nil
 	}
 	if arch := e.Architecture; arch != nil && arch.Input != nil {
-		a.sight = sightOf(slices.Contains(arch.Input, "image"))
+		a.sees = new(slices.Contains(arch.Input, "image"))
 	}
 	most := int(max(e.Context, e.Window, e.MaxLen))
 	if t := e.Top; t != nil && t.Context > 0 && (most == 0 || int(t.Context) < most) {

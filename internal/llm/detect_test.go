@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -500,6 +502,24 @@ func TestRunLooksAgainAfterAnAnswer(t *testing.T) {
 	}
 }
 
+// TestOllamaFiles: a Modelfile names the model's file and those that are loaded with it, and nothing else counts.
+func TestOllamaFiles(t *testing.T) {
+	blob := func(c string) string { return "/var/lib/ollama/blobs/sha256-" + strings.Repeat(c, 64) }
+	windows := `C:\Users\me\.ollama\models\blobs\sha256-` + strings.Repeat("d", 64)
+	for modelfile, want := range map[string][]string{
+		"# To build a new one, replace FROM with:\n# FROM llava:latest\n\nFROM " + blob("a") + "\nFROM " + blob("b") + "\nADAPTER " + blob("c") +
+			"\nTEMPLATE \"FROM " + blob("e") + "\"\nPARAMETER num_ctx 4096\n": {blob("a"), blob("b"), blob("c")},
+		"FROM " + windows + "\r\n":  {windows},
+		"FROM gpt-oss:120b-cloud\n": nil,
+		"FROM ../../etc/passwd\n":   nil,
+	} {
+		a, err := readShow(fmt.Appendf(nil, `{"parameters":"x","modelfile":%q}`, modelfile), "m")
+		if err != nil || !slices.Equal(a.files, want) {
+			t.Errorf("%q: %q, %v", modelfile, a.files, err)
+		}
+	}
+}
+
 func FuzzReadDescriptions(f *testing.F) {
 	for _, s := range []string{`{"data":[{"id":"m","max_model_len":40960,"parent":"m"}]}`, `{"models":[{"name":"m","context_length":1}]}`, `{"default_generation_settings":{"n_ctx":8192}}`,
 		`{"model_info":{"general.architecture":"a","a.context_length":8192},"parameters":"num_ctx 8192"}`, `null`, `{"data":[{"id":"m","state":"loaded","loaded_context_length":1e3}]}`, `maximum context length is 99999999999999999999 tokens`} {
@@ -509,7 +529,7 @@ func FuzzReadDescriptions(f *testing.F) {
 		var all []said
 		for _, read := range []func([]byte, string) (said, error){readProps, readLMStudio, readPS, readList, readShow} {
 			a, err := read([]byte(raw), "m")
-			if err != nil && (a != said{}) {
+			if err != nil && !reflect.DeepEqual(a, said{}) {
 				t.Errorf("%+v beside %v", a, err)
 			}
 			all = append(all, a)

@@ -21,6 +21,8 @@ type garbledError struct{ why string }
 
 func (e *garbledError) Error() string { return e.why }
 
+func garbled(format string, args ...any) error { return &garbledError{fmt.Sprintf(format, args...)} }
+
 // eventStream reads the JSON documents of a server's event stream. Comments and event names are
 // dropped; a server that ignores "stream" and sends one JSON document has sent one event.
 type eventStream struct {
@@ -40,7 +42,7 @@ func (e *eventStream) next() ([]byte, error) {
 	for !e.done {
 		line, err := e.in.ReadBytes('\n')
 		if e.size += len(line); e.size > maxAnswer {
-			return nil, &garbledError{fmt.Sprintf("the answer is larger than %d MiB", maxAnswer>>20)}
+			return nil, garbled("the answer is larger than %d MiB", maxAnswer>>20)
 		}
 		if len(line) > 0 {
 			e.alive()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -109,26 +108,27 @@ func (m *model) ask(ctx context.Context, req Request, stream func(string)) (Repl
 			try--
 			continue
 		}
-		loading := f.loading && time.Since(begin) < m.cfg.FirstToken
-		if !loading && (!f.again || try >= m.attempts(f.kind)) {
+		if !m.retry(ctx, begin, try, f) {
 			m.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "model failed", slog.String("model", m.Name),
 				slog.String("kind", f.kind.String()), slog.String("error", f.text),
 				slog.Duration("took", time.Since(begin).Round(time.Millisecond)), slog.Int("tries", try))
 			return Reply{}, &Error{Kind: f.kind, Model: m.Name, Err: errors.New(f.text)}
 		}
-		if err := m.cfg.Retry.Sleep(ctx, wait(try, f.after)); err != nil {
-			return Reply{}, &Error{Kind: Failed, Model: m.Name, Err: err}
-		}
 	}
 }
 
-// attempts is how often a request is made. An answer that was empty or garbled
+// retry waits for the next try to make a request, if that may help. An answer that was empty or garbled
 // is asked for just once more: it will hardly get better.
-func (m *model) attempts(k Kind) int {
-	if k == Empty || k == Garbled {
-		return min(2, m.cfg.Retry.Attempts)
+func (m *model) retry(ctx context.Context, begin time.Time, try int, f *failure) bool {
+	attempts := m.cfg.Retry.Attempts
+	if f.kind == Empty || f.kind == Garbled {
+		attempts = min(2, attempts)
 	}
-	return m.cfg.Retry.Attempts
+	loading := f.loading && time.Since(begin) < m.cfg.FirstToken
+	if !loading && (!f.again || try >= attempts) {
+		return false
+	}
+	return m.cfg.Retry.Sleep(ctx, wait(try, f.after)) == nil
 }
 
 // wait is how long to wait after a failed try: what the server asked for, or
@@ -228,7 +228,7 @@ func (m *model) fetch(ctx context.Context, method, url string, body []byte, most
 	defer in.Close()
 	raw, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
 	if err == nil && len(raw) > most {
-		err = &garbledError{fmt.Sprintf("the answer is larger than %d MiB", most>>20)}
+		err = garbled("the answer is larger than %d MiB", most>>20)
 	}
 	return raw, err
 }

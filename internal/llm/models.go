@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,20 +102,11 @@ func checkModel(at string, c ModelConfig) (faults []error) {
 }
 
 func withDefaults(cfg Config) Config {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	or := func(d *time.Duration, def time.Duration) {
-		if *d <= 0 {
-			*d = def
-		}
-	}
-	or(&cfg.FirstToken, 120*time.Second)
-	or(&cfg.Idle, 60*time.Second)
-	or(&cfg.Detect, 2*time.Second)
-	if cfg.Retry.Attempts <= 0 {
-		cfg.Retry.Attempts = 3
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.FirstToken = cmp.Or(cfg.FirstToken, 120*time.Second)
+	cfg.Idle = cmp.Or(cfg.Idle, 60*time.Second)
+	cfg.Detect = cmp.Or(cfg.Detect, 2*time.Second)
+	cfg.Retry.Attempts = cmp.Or(cfg.Retry.Attempts, 3)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -127,19 +119,12 @@ func withDefaults(cfg Config) Config {
 // newClient makes the HTTP client of all models of a set. It has no timeout of
 // its own: an answer may take minutes, and each request watches the time.
 func newClient(cfg Config) *http.Client {
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	if cfg.HTTP != nil {
-		return &http.Client{Transport: cfg.HTTP, CheckRedirect: stay}
+	if cfg.HTTP == nil {
+		usual := http.DefaultTransport.(*http.Transport).Clone()
+		usual.DialContext = (&net.Dialer{Timeout: connectTime}).DialContext
+		cfg.HTTP = usual
 	}
-	return &http.Client{CheckRedirect: stay, Transport: &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: connectTime, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   connectTime,
-		ExpectContinueTimeout: time.Second,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConnsPerHost:   4,
-		IdleConnTimeout:       90 * time.Second,
-	}}
+	return &http.Client{Transport: cfg.HTTP, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

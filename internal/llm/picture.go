@@ -77,23 +77,6 @@ func pictured(req Request) bool {
 	return slices.ContainsFunc(req.Messages, func(m Message) bool { return len(m.Pictures) > 0 })
 }
 
-// sight is what is known of whether a model can see.
-type sight int8
-
-const (
-	unsaid sight = iota
-	seeing
-	sightless
-)
-
-// sightOf is seeing or sightless.
-func sightOf(sees bool) sight {
-	if sees {
-		return seeing
-	}
-	return sightless
-}
-
 // Sees reports whether the first model of role can be shown pictures: by the
 // configuration, or by what its server says, which it may have to be asked. Where
 // nobody says so it cannot.
@@ -109,16 +92,11 @@ func (m *model) sees(ctx context.Context) bool {
 	if m.Vision != nil {
 		return *m.Vision
 	}
-	said := m.sight()
 	if m.unheard() {
 		m.detect(ctx)
-		said = m.sight()
 	}
-	return said == seeing
-}
-
-func (m *model) sight() sight {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.windows.found.sight
+	sees := m.windows.found.sees
+	return sees != nil && *sees
 }

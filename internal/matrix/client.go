@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -8,8 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -74,12 +73,10 @@ func (c *Client) said(ctx context.Context, room string) i18n.Say {
 	return func(key string, fill ...string) string { return c.cfg.Text(ctx, room, key, fill...) }
 }
 
-func (cfg *Config) check() error {
+// withDefaults fills in what is empty.
+func (cfg Config) withDefaults() Config {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.DeviceName == "" {
-		cfg.DeviceName = "Reverie"
 	}
 	if cfg.HTTP == nil {
 		cfg.HTTP = http.DefaultTransport
@@ -87,30 +84,15 @@ func (cfg *Config) check() error {
 	if cfg.Text == nil {
 		cfg.Text = (*settings.Messages)(nil).Text
 	}
-	if cfg.Devices == "" {
-		cfg.Devices = e2ee.DevicesOwners
+	if cfg.pace == nil {
+		cfg.pace = &normalPace
 	}
-	if cfg.Location == nil {
-		cfg.Location = time.Local
+	if cfg.now == nil {
+		cfg.now = time.Now
 	}
-	if cfg.MaxFile == 0 {
-		cfg.MaxFile = 20_000_000
-	}
-	var faults []error
-	if cfg.Homeserver == "" {
-		faults = append(faults, errors.New("homeserver is empty: give its base URL, as in https://matrix.example.org"))
-	}
-	if cfg.User == "" && cfg.Token == "" {
-		faults = append(faults, errors.New("user is empty: give the bot's id, as in @reverie:example.org"))
-	}
-	if !slices.Contains(e2ee.DeviceRules(), string(cfg.Devices)) {
-		faults = append(faults, fmt.Errorf("devices is %q: write one of %s", cfg.Devices, strings.Join(e2ee.DeviceRules(), ", ")))
-	}
-	if _, err := gate.New("", cfg.Owners, cfg.Allow, cfg.Bots...); err != nil {
-		faults = append(faults, err)
-	}
-	err := errors.Join(faults...)
-	return doing("matrix", err)
+	cfg.DeviceName, cfg.Devices = cmp.Or(cfg.DeviceName, "Reverie"), cmp.Or(cfg.Devices, e2ee.DevicesOwners)
+	cfg.Location, cfg.MaxFile = cmp.Or(cfg.Location, time.Local), cmp.Or(cfg.MaxFile, 20_000_000)
+	return cfg
 }
 
 // Client is the bot's connection to its homeserver. It implements
@@ -118,6 +100,7 @@ func (cfg *Config) check() error {
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
+	*rooms
 	cfg         Config
 	cli         *mautrix.Client
 	acc         *account.Account
@@ -131,7 +114,6 @@ type Client struct {
 	typing     *typing
 	receipts   *receipts
 	sync       *syncState
-	rooms      *rooms
 	keys       *missingKeys
 	drafts     *drafts
 	redactions *redactions
@@ -148,18 +130,7 @@ var _ chat.Transport = (*Client)(nil)
 // homeserver does not answer it keeps trying until ctx ends. Everything else
 // that is wrong is an error that says what to do; nothing is ever wiped.
 func Open(ctx context.Context, cfg Config) (*Client, error) {
-	if err := cfg.check(); err != nil {
-		return nil, err
-	}
-	if cfg.DB == nil {
-		return nil, errors.New("matrix: no database given")
-	}
-	if cfg.pace == nil {
-		cfg.pace = &normalPace
-	}
-	if cfg.now == nil {
-		cfg.now = time.Now
-	}
+	cfg = cfg.withDefaults()
 	c := &Client{
 		cfg: cfg, sync: &syncState{synced: make(chan struct{})}, keys: newMissingKeys(), drafts: &drafts{all: map[string]*draft{}},
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), ending: make(chan struct{}),
@@ -179,11 +150,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c.cli = c.acc.Client
 	c.typing, c.receipts = newTyping(c.cli, c.cfg.Log, c.cfg.now), newReceipts(c.cli, c.cfg.Log)
-	g, err := gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: %w", err)
-	}
-	c.gate = g
+	c.gate = gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	c.rooms = newRooms(cfg.DB, c.acc, c.cfg.Log)
 	c.register()
 	c.acc.SignDevice(ctx)
@@ -268,25 +235,6 @@ func (c *Client) Allowed(user string) bool { return c.gate.Allows(user) }
 
 // UserID is the bot's own Matrix id.
 func (c *Client) UserID() string { return c.cli.UserID.String() }
-
-// People is how many have joined a room, we among them.
-func (c *Client) People(ctx context.Context, room string) (int, error) {
-	return c.rooms.People(ctx, room)
-}
-
-// Left tells whether we have left a room, or were put out of it, and are not invited
-// into it again. A room that is not known is none that was left.
-func (c *Client) Left(ctx context.Context, room string) (bool, error) { return c.rooms.Left(ctx, room) }
-
-// DirectWith is the person with whom a room is private right now; empty when it is not.
-func (c *Client) DirectWith(ctx context.Context, room string) (string, error) {
-	return c.rooms.DirectWith(ctx, room)
-}
-
-// DirectChat is a private direct chat with a person; empty when there is none.
-func (c *Client) DirectChat(ctx context.Context, person string) (string, error) {
-	return c.rooms.DirectChat(ctx, person)
-}
 
 // machine is the Olm machine of the account.
 func (c *Client) machine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }

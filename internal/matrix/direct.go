@@ -1,7 +1,6 @@
 package matrix
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,13 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
 
 	"reverie/internal/chat"
-	"reverie/internal/store"
+	"reverie/internal/matrix/setup"
 )
 
 // DirectWith is the person with whom a room is private right now; empty when it is not.
@@ -61,13 +59,7 @@ func (r *rooms) noteDirect(ctx context.Context, chats event.DirectChatsEventCont
 // tellDirect adds a room to the account's m.direct, for other clients of the bot's account and
 // for a later device. Where that fails, they show a group.
 func (r *rooms) tellDirect(ctx context.Context, room id.RoomID, with id.UserID) {
-	chats := event.DirectChatsEventContent{}
-	err := r.cli.GetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
-	if (err == nil || errors.Is(err, mautrix.MNotFound)) && !slices.Contains(chats[with], room) {
-		chats[with] = append(chats[with], room)
-		err = r.cli.SetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
-	}
-	if err != nil {
+	if err := setup.NoteDirect(ctx, r.cli, room, with); err != nil {
 		r.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room,
 			"err", err)
 	}
@@ -139,12 +131,6 @@ func (r *rooms) watchMissed(ctx context.Context, room id.RoomID, events []*event
 	return r.expose(ctx, room)
 }
 
-// PrivateWith tells whether a room is private with person.
-func (r *rooms) PrivateWith(ctx context.Context, room, person string) (bool, error) {
-	f, err := r.facts(ctx, id.RoomID(room))
-	return err == nil && f.Private(person), err
-}
-
 // verifyRooms is what a verification knows of rooms.
 type verifyRooms struct {
 	*rooms
@@ -155,27 +141,4 @@ func (r verifyRooms) Allowed(user string) bool { return r.c.Allowed(user) }
 
 func (r verifyRooms) Send(ctx context.Context, room string, m chat.Outgoing) error {
 	return r.c.Send(ctx, room, m)
-}
-
-func (r verifyRooms) DirectChats(ctx context.Context, person string) ([]string, error) {
-	newest, err := r.c.inbox.NewestFrom(ctx, person)
-	if err != nil {
-		return nil, err
-	}
-	var encrypted, plain []string
-	err = store.Each(ctx, r.db, func(row store.Row) error {
-		var room string
-		var isEncrypted bool
-		err := row.Scan(&room, &isEncrypted)
-		if isEncrypted {
-			encrypted = append(encrypted, room)
-		} else {
-			plain = append(plain, room)
-		}
-		return err
-	}, `SELECT id, encrypted FROM matrix_room WHERE direct_with = ? AND membership = 'joined' ORDER BY id`, person)
-	for _, list := range [][]string{encrypted, plain} {
-		slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(newest[b], newest[a]) })
-	}
-	return append(encrypted, plain...), err
 }

@@ -132,7 +132,7 @@ func TestTypingIsRenewed(t *testing.T) {
 	t.Cleanup(server.Close)
 	now := time.Unix(1_000_000, 0)
 	cfg := Config{Homeserver: server.URL, User: "@reverie:example.org", Owners: []string{"@a:b"}}
-	expect.OK(t, cfg.check())
+	cfg = cfg.withDefaults()
 	cli := expect.Must(account.NewClient(cfg.account()))(t)
 	c := newTyping(cli, cfg.Log, func() time.Time { return now })
 	show := func(after time.Duration, end bool, want ...string) {

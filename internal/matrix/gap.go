@@ -112,12 +112,12 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 			if err != nil {
 				return fmt.Errorf("look for missed messages: %w", err)
 			}
-			at := slices.IndexFunc(page.Chunk, func(evt *event.Event) bool { return evt != nil && evt.ID == last })
+			at := slices.IndexFunc(page.Chunk, func(evt *event.Event) bool { return evt.ID == last })
 			if at <= 0 {
 				return nil
 			}
 			c.cfg.Log.Warn("matrix: the homeserver's syncs have left out messages; they are fetched", "room", room, "events", at)
-			missed := slices.DeleteFunc(page.Chunk[:at], func(evt *event.Event) bool { return evt == nil || evt.StateKey != nil })
+			missed := slices.DeleteFunc(page.Chunk[:at], func(evt *event.Event) bool { return evt.StateKey != nil })
 			if len(missed) < at {
 				c.rooms.forgetState(room)
 			}
@@ -138,31 +138,20 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 	return g.Wait()
 }
 
-// page fetches events before from, newest first, and leaves out what is no event
-// at all: one broken event must not hide the others.
+// page fetches events before from, newest first; an empty from is now.
 func (c *Client) page(ctx context.Context, room id.RoomID, from string) (*mautrix.RespMessages, error) {
 	query := map[string]string{"dir": "b", "limit": "100"}
-	if from != "" { // else from now
+	if from != "" {
 		query["from"] = from
 	}
-	url := c.cli.BuildURLWithQuery(mautrix.ClientURLPath{"v3", "rooms", room, "messages"}, query)
-	var raw struct {
-		Chunk []json.RawMessage `json:"chunk"`
-		End   string            `json:"end"`
+	page := &mautrix.RespMessages{}
+	var raw json.RawMessage
+	_, err := c.cli.MakeRequest(ctx, http.MethodGet, c.cli.BuildURLWithQuery(mautrix.ClientURLPath{"v3", "rooms", room, "messages"}, query),
+		nil, &raw)
+	if err == nil {
+		err = c.decode(raw, page)
 	}
-	if _, err := c.cli.MakeRequest(ctx, http.MethodGet, url, nil, &raw); err != nil {
-		return nil, err
-	}
-	page := &mautrix.RespMessages{End: raw.End}
-	for _, data := range raw.Chunk {
-		var evt *event.Event
-		if err := json.Unmarshal(data, &evt); err != nil || evt == nil {
-			c.cfg.Log.Error("matrix: among missed messages is what is no event; that is left out", "room", room, "err", err)
-			continue
-		}
-		page.Chunk = append(page.Chunk, evt)
-	}
-	return page, nil
+	return page, err
 }
 
 // wasAway sorts out what is too old for an answer after a long absence, and

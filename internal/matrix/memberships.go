@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"maunium.net/go/mautrix"
@@ -34,9 +33,6 @@ type memberships struct {
 	move    func(ctx context.Context, from, to string) error // see Handler.RoomReplaced
 
 	wake, inWake, outWake chan struct{}
-
-	member sync.Mutex        // held while our membership in a room is noted
-	seen   map[id.RoomID]int // how often a sync has told of it
 }
 
 func newMemberships(c *Client, h Handler) *memberships {
@@ -45,7 +41,7 @@ func newMemberships(c *Client, h Handler) *memberships {
 		text: c.cfg.Text, allows: c.gate.Allows, tell: c.tell,
 		cleared: func(room string) { c.dropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
 		move:    h.RoomReplaced,
-		wake:    make(chan struct{}, 1), inWake: c.inWake, outWake: c.outWake, seen: map[id.RoomID]int{},
+		wake:    make(chan struct{}, 1), inWake: c.inWake, outWake: c.outWake,
 	}
 }
 
@@ -67,9 +63,6 @@ func (m *memberships) onMember(ctx context.Context, b *batch, evt *event.Event) 
 	if !ok {
 		return nil
 	}
-	m.member.Lock()
-	defer m.member.Unlock()
-	m.seen[evt.RoomID]++
 	switch content.Membership {
 	case event.MembershipInvite:
 		if evt.Mautrix.EventSource&event.SourceInvite != 0 {
@@ -223,9 +216,6 @@ func (m *memberships) settle(ctx context.Context, v invitation) error {
 	if v.with != "" {
 		m.rooms.tellDirect(ctx, room, id.UserID(v.with))
 	}
-	m.member.Lock()
-	before := m.seen[room]
-	m.member.Unlock()
 	req := &mautrix.ReqJoinRoom{}
 	if s := gate.Server(v.inviter); s != "" {
 		req.Via = []string{s}
@@ -234,11 +224,8 @@ func (m *memberships) settle(ctx context.Context, v invitation) error {
 		return err
 	}
 	m.rooms.forgetState(room)
-	m.member.Lock()
-	defer m.member.Unlock()
 	m.log.Info("matrix: joined", "room", room, "direct", v.with != "")
-	if m.seen[room] != before { // a sync knows better: we may be out again, and invited anew
-		return nil
-	}
-	return m.rooms.setMembership(ctx, room, "joined")
+	_, err := m.rooms.db.ExecContext(ctx, `UPDATE matrix_room SET membership = 'joined', attempts = 0, next_at = 0
+		WHERE id = ? AND membership = 'invited'`, v.room) // else a sync knows better: we may be out again
+	return doing("note a membership", err)
 }

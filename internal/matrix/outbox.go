@@ -286,12 +286,6 @@ func (c *Client) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 	if ctx.Err() != nil {
 		return // we are stopping; the row stays as it is
 	}
-	if tooLarge(err) {
-		if done, derr := c.asFile(ctx, r); done || derr != nil {
-			c.unnoted(ctx, r, derr)
-			return
-		}
-	}
 	v, wait := retry.Classify(err, r.Attempts)
 	if v == retry.Never {
 		c.cfg.Log.Error("matrix: message given up", "room", r.Room, "message", r.ID, "tries", r.Attempts+1, "err", err)
@@ -308,17 +302,10 @@ func (c *Client) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 			c.unconfirmed.add(r.ID)
 		}
 	}
-	c.unnoted(ctx, r, err)
-}
-
-// unnoted waits a little when it could not be stored what became of a message:
-// the row is still due, and would be sent again at once.
-func (c *Client) unnoted(ctx context.Context, r delivery.OutboxRow, err error) {
-	if err == nil || ctx.Err() != nil {
-		return
+	if err != nil && ctx.Err() == nil {
+		c.cfg.Log.Error("matrix: outbox", "message", r.ID, "err", err)
+		_ = retry.Pause(ctx, c.ending, retry.FirstWait) // the row is still due, and would be sent again at once
 	}
-	c.cfg.Log.Error("matrix: outbox", "message", r.ID, "err", err)
-	_ = retry.Pause(ctx, c.ending, retry.FirstWait)
 }
 
 // transmit brings the server to the state the row asks for. It can be repeated

@@ -127,10 +127,10 @@ func (r *rooms) Left(ctx context.Context, room string) (bool, error) {
 	return left, doing("matrix: look up a room", err)
 }
 
-// DirectChat is a private direct chat with a person; empty when there is none.
+// DirectChat is a private direct chat with a person, an encrypted one before others; empty when there is none.
 func (r *rooms) DirectChat(ctx context.Context, person string) (string, error) {
 	rooms, err := store.Column[id.RoomID](ctx, r.db,
-		`SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY id`, person)
+		`SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY encrypted DESC, id`, person)
 	if err != nil {
 		return "", fmt.Errorf("look up direct chats: %w", err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/matrix"
-	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
@@ -436,25 +435,4 @@ func TestNotPrivateWhenDelivered(t *testing.T) {
 	if in := b.next(); in.ID != waits || in.Private {
 		t.Errorf("heard %+v", in)
 	}
-}
-
-// The bot is put out of a room and invited again before it has the answer to its first joining: it comes back.
-func TestInvitedAgainWhileJoining(t *testing.T) {
-	t.Parallel()
-	s, you, b := meeting(t, echo)
-	release := make(chan struct{})
-	free := sync.OnceFunc(func() { close(release) })
-	t.Cleanup(free)
-	joining := s.Fault(matrixtest.On("join").By(b.UserID()).Times(1), matrixtest.Changed(func(*httptest.ResponseRecorder, *http.Request) { <-release }))
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{b.UserID()}})
-	await(t, s, "the bot does not join", func() bool { return joining.Hits() == 1 && s.Membership(room, b.UserID()) == "join" })
-	b.knows(room)
-	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "leave"})
-	await(t, s, "the bot has not noticed", func() bool { return b.Status(t.Context()).Rooms == 0 })
-	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "invite", "is_direct": true})
-	b.becomes("the second invitation has not come", func(doctor.Status) bool { return strings.Count(b.log.String(), "matrix: invitation") > 1 })
-	free()
-	await(t, s, "the bot does not come back", func() bool { return s.Membership(room, b.UserID()) == "join" })
-	say(t, you, room, "hello")
-	comes(t, you, spoken(room, b.UserID()), "echo: **hello**")
 }

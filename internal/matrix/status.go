@@ -38,8 +38,8 @@ func (c *Client) Status(ctx context.Context) doctor.Status {
 
 // doctor is what the doctor looks at.
 func (cfg Config) doctor() doctor.Config {
-	fault := cfg.check()
-	return doctor.Config{Account: cfg.account(), Fault: fault, Noted: cfg.noted}
+	cfg = cfg.withDefaults()
+	return doctor.Config{Account: cfg.account(), Noted: cfg.noted}
 }
 
 // Examine checks the account, and what the bot, which may be another process, has noted about
@@ -74,13 +74,10 @@ func countRows(ctx context.Context, cfg Config, now time.Time, s *doctor.Status)
 	if _, err := os.Stat(cfg.dir("recovery.key")); err == nil {
 		s.RecoveryKey = true
 	}
-	n, err := delivery.CountRows(ctx, cfg.DB, now.UnixMilli())
-	if err != nil {
+	var err error
+	if s.Queues, err = delivery.CountRows(ctx, cfg.DB, now.UnixMilli()); err != nil {
 		return err
 	}
-	s.Inbox, s.InboxOldest, s.Undecryptable, s.UnreadOldest = n.Inbox, n.InboxOldest, n.Unreadable, n.UnreadableOldest
-	s.Outbox, s.OutboxOldest, s.OutboxProblem = n.Outbox, n.OutboxOldest, n.OutboxReason
-	s.Lost, s.LostReason, s.Dead, s.DeadReason = n.Lost, n.LostReason, n.Dead, n.DeadReason
 	err = cfg.DB.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).
 		Scan(&s.Rooms, &s.Encrypted)
 	return doing("matrix: count the rooms", err)

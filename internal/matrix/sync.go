@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,7 +16,6 @@ import (
 
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
-	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/matrix/retry"
 	"reverie/internal/store"
@@ -190,45 +189,38 @@ func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespS
 		c.sync.hasty.Store(true)
 		return nil, errHurried
 	case err != nil && timed.Err() != nil && ctx.Err() == nil:
-		c.cli.Client.CloseIdleConnections() // the next request must not use the dead one
+		if t, ok := c.cfg.HTTP.(interface{ CloseIdleConnections() }); ok {
+			t.CloseIdleConnections() // the next request must not use the dead one
+		}
 		return nil, fmt.Errorf("the homeserver has not answered a sync within %s: %w", limit, err)
 	case err != nil:
 		return nil, err
 	}
-	res, dropped, err := decodeSync(raw)
-	if err != nil {
+	res := &mautrix.RespSync{}
+	if err := c.decode(raw, res); err != nil {
 		return nil, fmt.Errorf("read a sync: %w", err)
-	}
-	if dropped > 0 {
-		c.cfg.Log.Error("matrix: a sync contained what is no event; that is left out", "count", dropped)
 	}
 	return res, nil
 }
 
-// decodeSync reads the answer to a sync, and leaves out what is no event at
-// all: one broken event must not hide the others.
-func decodeSync(raw []byte) (res *mautrix.RespSync, dropped int, err error) {
-	res = &mautrix.RespSync{}
-	if err := json.Unmarshal(raw, res); err == nil && !bytes.Contains(raw, []byte("null")) {
-		return res, 0, nil
+// decode reads an answer, and leaves out what is no event at all in it: one broken event must
+// not hide the others.
+func (c *Client) decode(raw []byte, into any) error {
+	if err := json.Unmarshal(raw, into); err == nil && !bytes.Contains(raw, []byte("null")) {
+		return nil
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var doc any
 	if err := d.Decode(&doc); err != nil {
-		return nil, 0, err
+		return err
 	}
-	if dropped = sift(doc); dropped > 0 {
-		if raw, err = json.Marshal(doc); err != nil {
-			return nil, 0, err
-		}
+	if dropped := sift(doc); dropped > 0 {
+		c.cfg.Log.Error("matrix: an answer contained what is no event; that is left out", "count", dropped)
+		raw, _ = json.Marshal(doc) //nolint:errchkjson // it was JSON when it came
 	}
-	res = &mautrix.RespSync{}
-	err = json.Unmarshal(raw, res)
-	maps.DeleteFunc(res.Rooms.Join, func(_ id.RoomID, r *mautrix.SyncJoinedRoom) bool { return r == nil })
-	maps.DeleteFunc(res.Rooms.Invite, func(_ id.RoomID, r *mautrix.SyncInvitedRoom) bool { return r == nil })
-	maps.DeleteFunc(res.Rooms.Leave, func(_ id.RoomID, r *mautrix.SyncLeftRoom) bool { return r == nil })
-	return res, dropped, err
+	reflect.ValueOf(into).Elem().SetZero() // of the first attempt
+	return json.Unmarshal(raw, into)
 }
 
 // sift takes out of all lists of events what is none.
@@ -237,7 +229,7 @@ func sift(v any) (dropped int) {
 	case map[string]any:
 		for k, child := range v {
 			list, ok := child.([]any)
-			if !ok || k != "events" {
+			if !ok || k != "events" && k != "chunk" {
 				dropped += sift(child)
 				continue
 			}

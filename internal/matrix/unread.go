@@ -1,7 +1,6 @@
 package matrix
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,58 +150,45 @@ func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	ordered := map[string]bool{}
 	for {
 		due, next, err := c.inbox.DueReads(ctx)
 		if err != nil || len(due) == 0 || ctx.Err() != nil {
 			return next, err
 		}
 		for _, u := range due {
-			again, err := c.readOne(ctx, u, ordered)
-			if err != nil {
+			if err := c.readOne(ctx, u); err != nil {
 				return time.Time{}, err
-			}
-			if again {
-				break
 			}
 		}
 	}
 }
 
-// readOne tries one event. What comes of it is stored in one transaction. If an
-// earlier one waits for the same key, which may have come since that was tried,
-// both are made due and nothing else is done: once for a key, noted in ordered.
-func (c *Client) readOne(ctx context.Context, u delivery.Unreadable, ordered map[string]bool) (again bool, err error) {
+// readOne tries one event. What comes of it is stored in one transaction.
+func (c *Client) readOne(ctx context.Context, u delivery.Unreadable) error {
 	ctx = context.WithoutCancel(ctx)
 	b := &batch{}
 	evt, err := storedEvent(u)
 	if err != nil {
 		u.Session, u.Err = "", err
-		return false, c.stillUnread(ctx, u)
+		return c.stillUnread(ctx, u)
 	}
 	c.cli.Syncer.(*syncer).Dispatch(b.context(ctx), evt)
 	if b.err != nil {
-		return false, b.err
+		return b.err
 	}
 	if len(b.Unreadable) > 0 {
 		u.Session, u.Err = b.Unreadable[0].Session, b.Unreadable[0].Err
-		return false, c.stillUnread(ctx, u)
-	}
-	if u.Session != "" && !ordered[u.Session] {
-		ordered[u.Session] = true
-		if earlier, err := c.inbox.WaitsBefore(ctx, u); err != nil || earlier {
-			return true, cmp.Or(err, c.inbox.KeyArrived(ctx, u.Session))
-		}
+		return c.stillUnread(ctx, u)
 	}
 	c.tooLate(ctx, b, u)
 	b.Read = u.ID
 	if err := c.inbox.Commit(ctx, &b.Batch, nil); err != nil {
-		return false, err
+		return err
 	}
 	c.cfg.Log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID,
 		"answered", slices.ContainsFunc(b.In, delivery.Incoming.Asks))
 	c.wake(b)
-	return false, nil
+	return nil
 }
 
 // tooLate sorts out a message that could be read only when it no longer

@@ -8,6 +8,7 @@
 package media
 
 import (
+	"bufio"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -80,8 +81,10 @@ func (s *Store) Keep(r io.Reader, most int64) (k Kept, err error) {
 			os.Remove(f.Name())
 		}
 	}()
-	sum, head := sha256.New(), &beginning{}
-	n, err := io.Copy(io.MultiWriter(f, sum, head), io.LimitReader(r, most+1))
+	in, sum := bufio.NewReader(io.LimitReader(r, most+1)), sha256.New()
+	begin, _ := in.Peek(512) // what goes wrong goes wrong again in Copy
+	kind := Sniff(begin)
+	n, err := io.Copy(io.MultiWriter(f, sum), in)
 	if err != nil {
 		return Kept{}, err
 	}
@@ -96,20 +99,11 @@ func (s *Store) Keep(r io.Reader, most int64) (k Kept, err error) {
 	if err := f.Sync(); err != nil {
 		return Kept{}, fmt.Errorf("keep a file: %w", err)
 	}
-	kind := Sniff(head.b)
 	name := hex.EncodeToString(sum.Sum(nil)[:16]) + cmp.Or(extensions[kind], ".bin")
 	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
 		return Kept{}, fmt.Errorf("keep a file: %w", err)
 	}
 	return Kept{Path: path.Join(Folder, name), Type: kind, Size: n}, nil
-}
-
-// beginning remembers as many of the first bytes as tell a type.
-type beginning struct{ b []byte }
-
-func (h *beginning) Write(p []byte) (int, error) {
-	h.b = append(h.b, p[:min(len(p), 512-len(h.b))]...)
-	return len(p), nil
 }
 
 // Sniff is the MIME type of what begins so, without parameters.
@@ -167,9 +161,7 @@ func (s *Store) read(name string, most int64) ([]byte, error) {
 	if info.Size() > most {
 		return nil, &TooLargeError{most}
 	}
-	b := make([]byte, info.Size())
-	_, err = io.ReadFull(f, b)
-	return b, err
+	return io.ReadAll(f)
 }
 
 // Remove deletes kept files and what was made of them. One that is not there is
@@ -192,9 +184,9 @@ func (s *Store) Remove(names ...string) error {
 	return errors.Join(all...)
 }
 
-// Sweep deletes the files that came before a time and that used does not have, by
+// sweep deletes the files that came before a time and that used does not have, by
 // the part of their name before the first dot; see Stem. It returns how many.
-func (s *Store) Sweep(used map[string]bool, before time.Time) (int, error) {
+func (s *Store) sweep(used map[string]bool, before time.Time) (int, error) {
 	dir := filepath.Join(s.dir, Folder)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

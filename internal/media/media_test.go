@@ -157,6 +157,21 @@ func rotated(jpg []byte, turn uint16) []byte {
 	return append(append(head, exif...), jpg[2:]...)
 }
 
+// TestOrientation: the red left half of a picture comes to lie as the camera says.
+func TestOrientation(t *testing.T) {
+	for turn, red := range []image.Point{1: {25, 50}, {75, 50}, {75, 50}, {25, 50}, {50, 25}, {50, 25}, {50, 75}, {50, 75}} {
+		if turn == 0 {
+			continue
+		}
+		s := Open(t.TempDir(), 100)
+		p := expect.Must(s.Picture(keep(t, s, rotated(encode(t, "jpeg", noise(300, 300)), uint16(turn))).Path))(t)
+		m := expect.Must(jpeg.Decode(expect.Must(os.Open(s.File(p.Path)))(t)))(t)
+		if r, g, _, _ := m.At(red.X, red.Y).RGBA(); r < 0xd000 || g > 0x3000 {
+			t.Errorf("turned %d: what was red is %x %x", turn, r, g)
+		}
+	}
+}
+
 // TestHostilePictures: what is too large to unpack is not unpacked, and what is broken
 // is an error.
 // Holds F43, M40.
@@ -221,7 +236,7 @@ func TestSweep(t *testing.T) {
 			expect.OK(t, os.Chtimes(s.File(Folder+"/"+e.Name()), past, past))
 		}
 	}
-	expect.Equal(t, expect.Must(s.Sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)))(t), 2, "files")
+	expect.Equal(t, expect.Must(s.sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)))(t), 2, "files")
 	for _, k := range []Kept{used, young} {
 		expect.Must(os.Stat(s.File(k.Path)))(t)
 	}

@@ -2,11 +2,9 @@ package media
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"image"
 	"image/color"
-	"image/draw"
 	_ "image/gif" // the first frame
 	"image/jpeg"
 	"image/png"
@@ -16,7 +14,10 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
+	"reverie/internal/store"
 
+	"golang.org/x/image/draw"
+	"golang.org/x/image/math/f64"
 	_ "golang.org/x/image/webp" // how most messengers keep pictures
 )
 
@@ -86,11 +87,7 @@ func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, 
 	if err != nil {
 		return Picture{}, err
 	}
-	w, h := p.W, p.H
-	if turn >= 5 {
-		w, h = h, w
-	}
-	to := turned(scaled(from, w, h), turn)
+	to := shrunk(from, p, turn)
 	var b bytes.Buffer
 	ext := ".png"
 	if !to.Opaque() {
@@ -114,54 +111,9 @@ func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, 
 	return p, nil
 }
 
-// scaled is the image in w by h pixels, which are not more than it has: each is the mean
-// of those that it stands for.
-func scaled(from image.Image, w, h int) *image.RGBA {
-	b := from.Bounds()
-	to := image.NewRGBA(image.Rect(0, 0, w, h))
-	sums := make([][4]int, w)
-	line := image.NewRGBA(image.Rect(0, 0, b.Dx(), 1))
-	for y := range h {
-		top, bottom := span(y, h, b.Dy())
-		clear(sums)
-		for row := top; row < bottom; row++ {
-			draw.Draw(line, line.Bounds(), from, image.Pt(b.Min.X, b.Min.Y+row), draw.Src)
-			for x := range w {
-				left, right := span(x, w, b.Dx())
-				for i := 4 * left; i < 4*right; i++ {
-					sums[x][i%4] += int(line.Pix[i])
-				}
-			}
-		}
-		for x, sum := range sums {
-			left, right := span(x, w, b.Dx())
-			n := (right - left) * (bottom - top)
-			for i, v := range sum {
-				to.Pix[to.PixOffset(x, y)+i] = uint8((v + n/2) / n)
-			}
-		}
-	}
-	return to
-}
-
-// span is which of from pixels the i-th of n stands for.
-func span(i, n, from int) (begin, end int) {
-	begin = i * from / n
-	return begin, max(begin+1, (i+1)*from/n)
-}
-
 // put writes a file that was made of another.
 func (s *Store) put(name string, data []byte) error {
-	f, err := os.CreateTemp(s.File(path.Dir(name)), ".new-*")
-	if err != nil {
-		return fmt.Errorf("keep a file: %w", err)
-	}
-	_, err = f.Write(data)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		os.Remove(f.Name())
-		return fmt.Errorf("keep a file: %w", err)
-	}
-	if err := os.Rename(f.Name(), s.File(name)); err != nil {
+	if err := store.WriteFile(s.File(name), data); err != nil {
 		return fmt.Errorf("keep a file: %w", err)
 	}
 	return nil
@@ -227,37 +179,24 @@ func tagged(tiff []byte) int {
 	return 1
 }
 
-// turned is the image as the camera's owner saw it.
-func turned(from *image.RGBA, turn int) *image.RGBA {
-	if turn <= 1 || turn > 8 {
-		return from
-	}
-	w, h := from.Bounds().Dx(), from.Bounds().Dy()
-	to := image.NewRGBA(image.Rect(0, 0, w, h))
-	if turn >= 5 {
-		to = image.NewRGBA(image.Rect(0, 0, h, w))
-	}
-	for y := range h {
-		for x := range w {
-			tx, ty := x, y
-			switch turn {
-			case 2:
-				tx = w - 1 - x
-			case 3:
-				tx, ty = w-1-x, h-1-y
-			case 4:
-				ty = h - 1 - y
-			case 5:
-				tx, ty = y, x
-			case 6:
-				tx, ty = h-1-y, x
-			case 7:
-				tx, ty = h-1-y, w-1-x
-			case 8:
-				tx, ty = y, w-1-x
-			}
-			to.SetRGBA(tx, ty, from.RGBAAt(x, y))
-		}
-	}
+// mean makes each pixel the mean of those that it stands for.
+var mean = &draw.Kernel{Support: 0.5, At: func(float64) float64 { return 1 }}
+
+// shrunk is the image in the size of p, as the camera's owner saw it.
+func shrunk(from image.Image, p Picture, turn int) *image.RGBA {
+	to, b := image.NewRGBA(image.Rect(0, 0, p.W, p.H)), from.Bounds()
+	w, h := float64(p.W), float64(p.H)
+	x, y := 1/float64(b.Dx()), 1/float64(b.Dy())
+	matrix := map[int]f64.Aff3{
+		1: {w * x, 0, 0, 0, h * y, 0},
+		2: {-w * x, 0, w, 0, h * y, 0},
+		3: {-w * x, 0, w, 0, -h * y, h},
+		4: {w * x, 0, 0, 0, -h * y, h},
+		5: {0, w * y, 0, h * x, 0, 0},
+		6: {0, -w * y, w, h * x, 0, 0},
+		7: {0, -w * y, w, -h * x, 0, h},
+		8: {0, w * y, 0, -h * x, 0, h},
+	}[turn]
+	mean.Transform(to, matrix, from, b, draw.Src, nil)
 	return to
 }

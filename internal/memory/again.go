@@ -2,8 +2,6 @@ package memory
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +16,8 @@ func (c *change) again(known *Entry, said Entry) error {
 	if said.Event == "" || said.Event == known.Event {
 		return nil
 	}
-	_, err := c.tx.ExecContext(c.ctx, `INSERT INTO memory_again (entry, event, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, known.ID, said.Event, c.now.UnixMilli())
+	insert := `INSERT INTO memory_again (entry, event, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
+	_, err := c.tx.ExecContext(c.ctx, insert, known.ID, said.Event, c.now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("note that it was said again: %w", err)
 	}
@@ -36,52 +35,30 @@ func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool)
 				return err
 			}
 		}
-		learned, err := entries(ctx, c.tx, `WHERE event = ? AND state <> 'forgotten'`, event)
+		both, err := entries(ctx, c.tx, `WHERE event = ?1 AND state <> 'forgotten'
+			AND id IN (SELECT entry FROM memory_again WHERE event <> ?1)`, event)
 		if err != nil {
 			return err
 		}
-		for _, e := range learned {
+		for _, e := range both {
 			if keep != nil && keep(e) {
 				continue
 			}
-			var other string
-			err := c.tx.QueryRowContext(ctx, `SELECT event FROM memory_again WHERE entry = ? AND event <> ? ORDER BY at, event LIMIT 1`, e.ID, event).Scan(&other)
-			if errors.Is(err, sql.ErrNoRows) {
-				continue
-			}
+			var n int64
+			err := c.tx.QueryRowContext(ctx, `UPDATE memory SET quote = '', rev = rev + 1,
+				event = (SELECT event FROM memory_again WHERE entry = ?1 AND event <> ?2 ORDER BY at, event LIMIT 1)
+				WHERE id = ?1 RETURNING n`, e.ID, event).Scan(&n)
 			if err != nil {
 				return err
 			}
-			if err := c.owe(e, other); err != nil {
-				return err
-			}
+			c.touch(n, e.Scope)
 		}
-		return nil
+		_, err = c.tx.ExecContext(ctx, `DELETE FROM memory_again WHERE event = (SELECT event FROM memory WHERE id = entry)`)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("take a message back: %w", err)
 	}
-	return nil
-}
-
-// owe makes the message other the one that e was learned from. Nothing is left of what
-// e quoted.
-func (c *change) owe(e Entry, other string) error {
-	for _, query := range []string{
-		`UPDATE memory SET event = ?2, quote = '', rev = rev + 1 WHERE id = ?1`,
-		`UPDATE memory_op SET before = json_set(before, '$.event', ?2) WHERE entry = ?1 AND before <> ''`,
-		`UPDATE memory_op SET after = json_set(after, '$.event', ?2) WHERE entry = ?1 AND after <> ''`,
-		`DELETE FROM memory_again WHERE entry = ?1 AND event = ?2`,
-	} {
-		if _, err := c.tx.ExecContext(c.ctx, query, e.ID, other); err != nil {
-			return err
-		}
-	}
-	var n int64
-	if err := c.tx.QueryRowContext(c.ctx, `SELECT n FROM memory WHERE id = ?`, e.ID).Scan(&n); err != nil {
-		return err
-	}
-	c.touch(n, e.Scope)
 	return nil
 }
 
@@ -157,7 +134,7 @@ func (s *Store) Unsay(ctx context.Context, events ...string) (quotes []string, e
 	}
 	err = s.commitLocked(ctx, "redaction", func(c *change) error {
 		for _, event := range events {
-			if err := s.index.unknow(ctx, c.tx, event); err != nil {
+			if err := s.index.Unknow(ctx, c.tx, event); err != nil {
 				return err
 			}
 		}

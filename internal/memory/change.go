@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"reverie/internal/store"
 	"reverie/internal/text"
@@ -34,15 +32,15 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 	if err := errors.Join(e.Scope.Check(), ctx.Err()); err != nil {
 		return Entry{}, false, err
 	}
-	e.Quote = cut(e.Quote, maxQuote)
+	e.Quote = text.Cut(e.Quote, maxQuote)
 	e.ID, e.By, e.Hits = "", "", 0
 	_, err = s.write(ctx, actor, []Scope{e.Scope}, func(c *change) error {
-		known, err := sameFact(c, e)
+		known, err := sameFact(c, e, Active)
 		if err != nil {
 			return err
 		}
-		if known != nil {
-			entry = *known
+		if len(known) > 0 {
+			entry = known[0]
 			return c.bump(&entry, e)
 		}
 		if e.Source == UserExplicit {
@@ -62,19 +60,13 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 	return entry, added, nil
 }
 
-// sameFact finds the active entry that says what e says.
-func sameFact(c *change, e Entry) (*Entry, error) {
-	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = ? ORDER BY n`, e.Scope, text.Hash(e.Text), e.Conversation)
-	if err != nil {
-		return nil, err
-	}
+// sameFact lists the entries in one of states that say what e says, the oldest first.
+func sameFact(c *change, e Entry, states ...State) ([]Entry, error) {
+	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND conversation = ?
+		AND state IN (SELECT value FROM json_each(?)) ORDER BY n`,
+		e.Scope, text.Hash(e.Text), e.Conversation, store.Array(states))
 	words := text.PlainWords(e.Text)
-	for i := range known {
-		if text.PlainWords(known[i].Text) == words {
-			return &known[i], nil
-		}
-	}
-	return nil, nil
+	return slices.DeleteFunc(known, func(k Entry) bool { return text.PlainWords(k.Text) != words }), err
 }
 
 // bump notes that known was said again. Whoever is trusted more than the source of known
@@ -100,14 +92,6 @@ func (c *change) bump(known *Entry, again Entry) error {
 		return nil
 	}
 	return c.set(before, *known, "note", 0)
-}
-
-func cut(text string, n int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:n-1]) + "…"
 }
 
 // Get returns the entry id if a may see it; if not, it is ErrNotFound as well.
@@ -239,11 +223,7 @@ func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) 
 	if _, err := s.Get(ctx, a, id); err != nil {
 		return nil, err
 	}
-	ids, err := chain(ctx, s.db, id)
-	if err != nil {
-		return nil, err
-	}
-	all, err := ops(ctx, s.db, `WHERE entry IN (SELECT value FROM json_each(?)) ORDER BY seq`, store.Array(ids))
+	all, err := ops(ctx, s.db, `WHERE entry IN (SELECT id FROM `+chain+`) ORDER BY seq`, id)
 	if err != nil {
 		return nil, err
 	}
@@ -253,23 +233,9 @@ func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) 
 	}), nil
 }
 
-// chain is the entry id with all that it took the place of, or that took its.
-func chain(ctx context.Context, db store.DBTX, id string) ([]string, error) {
-	ids := []string{id}
-	for i := 0; i < len(ids); i++ {
-		beside, err := store.Column[string](ctx, db, `SELECT id FROM memory WHERE by_id = ?1
-			UNION SELECT by_id FROM memory WHERE id = ?1 AND by_id <> '' ORDER BY 1`, ids[i])
-		if err != nil {
-			return nil, fmt.Errorf("read memory: %w", err)
-		}
-		for _, next := range beside {
-			if !slices.Contains(ids, next) {
-				ids = append(ids, next)
-			}
-		}
-	}
-	return ids, nil
-}
+// chain is the entry ?1 with all that it took the place of, or that took its.
+const chain = `(WITH RECURSIVE chain (id) AS (VALUES (?1) UNION SELECT m.id FROM chain JOIN memory AS m ON m.by_id = chain.id
+	UNION SELECT m.by_id FROM chain JOIN memory AS m ON m.id = chain.id WHERE m.by_id <> '') SELECT id FROM chain)`
 
 // Find lists the active entries that what means: the one with that id or that whole text,
 // which is exact, or all that hold its words, each as a whole word, members included. None is ErrNotFound.

@@ -16,14 +16,6 @@
 // learned again. Merge puts one shorter entry in place of several; every number, name,
 // quotation and negation must survive (protect.go), because a model wrote it.
 //
-// # Search
-//
-// Package text makes terms of texts: folded, stemmed in their language, pairs of characters where a
-// script has no spaces. fts*.go is the full-text index in bot.db, changed in the transaction that
-// changes an entry. rank.go has the features and their weights in one table. A text is also found
-// by its neighbours in the conversation and by its day. Scopes are part of the row numbers, so
-// other scopes' rows are not read. At most 400 documents of a scope are scored for a question.
-//
-// local_vector adds vectors (package search/vector), which qdrant has compared on a server (package
-// search/qdrant). Below the floor nothing is found, so that small talk brings up nothing.
+// What is looked for is found by package search, which knows documents by their numbers; Search
+// gives them their entries. Its index is changed in the transaction that changes an entry.
 package memory

@@ -26,7 +26,7 @@ type Entry struct {
 
 	Source Source `json:"source"`
 	State  State  `json:"state"`
-	By     string `json:"by,omitempty"` // the entry that took its place; of an active one, the one that says the same and is shown for it (member)
+	By     string `json:"by,omitempty"` // the entry that took its place; of an active one, that which is shown for it (member)
 	Pinned bool   `json:"pinned,omitempty"`
 
 	Event        string `json:"event,omitempty"`        // the message it was learned from
@@ -110,16 +110,14 @@ func optional(ms sql.NullInt64) time.Time {
 
 func milli(t time.Time) sql.NullInt64 { return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()} }
 
-// memoryColumns are those of a new row.
-const memoryColumns = entryColumns + `, hash`
-
 // insertEntry stores e as a new row, with the operation that says so, and
 // returns its number, by which the indexes know it. It must be complete: checked text, ID, times, Rev 1.
 func insertEntry(ctx context.Context, tx store.DBTX, e Entry, actor, batch string) (n int64, err error) {
-	row := []any{e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref, e.Conversation, e.Seq,
-		e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo), e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		e.Hits, milli(e.LastHit), e.Rev, e.Integrity, text.Hash(e.Text)}
-	result, err := tx.ExecContext(ctx, `INSERT OR FAIL INTO memory (`+memoryColumns+`) VALUES (`+strings.Repeat("?, ", len(row)-1)+`?)`, row...)
+	row := []any{e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref,
+		e.Conversation, e.Seq, e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo),
+		e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(), e.Hits, milli(e.LastHit), e.Rev, e.Integrity, text.Hash(e.Text)}
+	insert := `INSERT OR FAIL INTO memory (` + entryColumns + `, hash) VALUES (` + strings.Repeat("?, ", len(row)-1) + `?)`
+	result, err := tx.ExecContext(ctx, insert, row...)
 	if err == nil {
 		n, err = result.LastInsertId()
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,37 +14,9 @@ import (
 	"reverie/internal/store"
 )
 
-// MaxFile is the size in bytes of the largest memory file that is read; a larger one is a mistake,
+// maxFile is the size in bytes of the largest memory file that is read; a larger one is a mistake,
 // and must not take the memory of the process with it.
-const MaxFile = 16 << 20
-
-// FileSizeError means that a memory file is larger than MaxFile, and not read.
-type FileSizeError struct {
-	File string // relative to the data folder, or its name alone
-	Size int64  // bytes
-}
-
-func (e *FileSizeError) Error() string {
-	return fmt.Sprintf("it is larger than %d MiB: split it or shorten it", MaxFile>>20)
-}
-
-// LargeFiles lists the memory files in the data folder dir that are too large to be read.
-func LargeFiles(dir string) ([]FileSizeError, error) {
-	var large []FileSizeError
-	for _, pattern := range []string{ownersFile, "memories/*.txt", "memories/*/*.txt"} {
-		names, err := fs.Glob(os.DirFS(dir), pattern)
-		if err != nil {
-			return nil, fmt.Errorf("look for memory files: %w", err)
-		}
-		for _, name := range names {
-			info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
-			if err == nil && info.Mode().IsRegular() && info.Size() > MaxFile {
-				large = append(large, FileSizeError{name, info.Size()})
-			}
-		}
-	}
-	return large, nil
-}
+const maxFile = 16 << 20
 
 // file is the memory file of one scope, and what is known of both.
 type file struct {
@@ -77,7 +48,7 @@ func (s *Store) current(f *file) (bool, error) {
 		return true, nil
 	}
 	readAt := s.now()
-	data, err := readAll(f.path)
+	_, data, err := readFile(f.path)
 	if err != nil {
 		return false, fmt.Errorf("memory file %s: %w", f.name, err)
 	}
@@ -90,81 +61,40 @@ func sum(data []byte) string {
 	return hex.EncodeToString(h[:16])
 }
 
-func readAll(path string) ([]byte, error) {
-	r, _, data, err := openAll(path)
-	if err != nil {
-		return nil, err
-	}
-	return data, r.Close()
-}
-
-// openAll reads the file and leaves it open, with the stamp it had before.
-func openAll(path string) (*os.File, store.Stamp, []byte, error) {
+// readFile reads the file at path, with the stamp it had before; of one that is not there it is zero.
+func readFile(path string) (store.Stamp, []byte, error) {
 	stamp, err := store.Stat(path)
-	if err != nil {
-		return nil, stamp, nil, err
+	switch {
+	case err != nil || !stamp.Exists():
+		return stamp, nil, err
+	case !stamp.Regular(): // before opening: a pipe would block
+		return stamp, nil, errors.New("it is not a regular file")
+	case stamp.Size() > maxFile:
+		return stamp, nil, fmt.Errorf("it is larger than %d MiB: split it or shorten it", maxFile>>20)
 	}
-	if stamp.Exists() && !stamp.Regular() { // before opening: a pipe would block
-		return nil, stamp, nil, errors.New("it is not a regular file")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return store.Stamp{}, nil, nil
 	}
-	r, err := os.Open(path)
-	if err != nil {
-		return nil, stamp, nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
-	if err == nil && len(data) > MaxFile {
-		err = &FileSizeError{File: filepath.Base(path), Size: max(stamp.Size(), int64(len(data)))}
-	}
-	if err != nil {
-		return nil, stamp, nil, errors.Join(err, r.Close())
-	}
-	return r, stamp, data, nil
+	return stamp, data, err
 }
 
 var errChanged = errors.New("the file was changed meanwhile")
 
-// replace puts data in the place of the file that was read as old at stamp,
-// unless it was changed since: then it returns errChanged and nothing happened,
-// or what was changed at the last moment is in its place again.
-func (s *Store) replace(f *file, old *os.File, stamp store.Stamp, data []byte) error {
-	if len(data) > MaxFile {
-		return fmt.Errorf("it would grow beyond %d MiB: remove lines that are no longer needed", MaxFile>>20)
+// replace puts data in the place of the file that had stamp when it was read, or returns
+// errChanged if it was changed since.
+func (s *Store) replace(f *file, stamp store.Stamp, data []byte) error {
+	if len(data) > maxFile {
+		return fmt.Errorf("it would grow beyond %d MiB: remove lines that are no longer needed", maxFile>>20)
 	}
-	err := store.ReplaceFile(f.path, data, func() error {
+	return store.ReplaceFile(f.path, data, func() error {
 		s.fault("rename")
-		defer s.fault("looked")
 		now, err := store.Stat(f.path)
 		if err == nil && now != stamp {
 			return errChanged
 		}
 		return err
 	})
-	if err != nil || old == nil {
-		return err
-	}
-	return s.rescue(f, old, stamp)
-}
-
-// rescue looks at the replaced file once more. Somebody who wrote to it in the
-// moment between our last look and the rename wrote into a file without a name;
-// what it holds now is put in place, for the next try to read.
-func (s *Store) rescue(f *file, old *os.File, stamp store.Stamp) error {
-	now, err := store.StatFile(old)
-	if err != nil || now.SameContent(stamp) {
-		return nil // what cannot be seen cannot be rescued
-	}
-	if _, err := old.Seek(0, io.SeekStart); err != nil {
-		return nil
-	}
-	data, err := io.ReadAll(io.LimitReader(old, MaxFile))
-	if err != nil {
-		return nil
-	}
-	s.log.Info("memory file was edited while it was written; both changes are kept", "file", f.name)
-	if err := store.WriteFile(f.path, data); err != nil {
-		return err
-	}
-	return errChanged
 }
 
 // heading begins a new file: it is for people, who find it before any manual.
@@ -179,18 +109,13 @@ func (f *file) heading() []byte {
 func (s *Store) sweep() error {
 	var failed []error
 	for _, pattern := range []string{".MEMORIES.txt?*", "memories/.*.txt?*", "memories/*/.*.txt?*"} {
-		names, err := filepath.Glob(filepath.Join(escapeGlob(s.dir), filepath.FromSlash(pattern)))
+		names, err := fs.Glob(os.DirFS(s.dir), pattern)
 		failed = append(failed, err)
 		for _, name := range names {
 			if tail := name[strings.LastIndex(name, ".txt")+len(".txt"):]; strings.Trim(tail, "0123456789") == "" {
-				failed = append(failed, os.Remove(name))
+				failed = append(failed, os.Remove(filepath.Join(s.dir, name)))
 			}
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// escapeGlob makes a folder's name mean itself in a pattern.
-func escapeGlob(dir string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }

@@ -13,9 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"reverie/internal/memory/lines"
 	"reverie/internal/test/expect"
 )
 
@@ -60,7 +59,7 @@ func TestHandEditsBecomeOperations(t *testing.T) {
 			texts(t, s, Shared)
 			put(t, s, Shared, tt.after)
 			got := texts(t, s, Shared)
-			if want := strings.Join(lineTexts([]byte(tt.after)), "|"); name != "twice" && got != want {
+			if want := strings.Join(lines.Texts([]byte(tt.after)), "|"); name != "twice" && got != want {
 				t.Errorf("shows %q, want %q", got, want)
 			}
 			expect.Equal(t, states(t, s, Shared), tt.states, "states")
@@ -127,8 +126,8 @@ func TestUpgrade(t *testing.T) {
 		t.Fatalf("%d entries, %v", len(all), err)
 	}
 	for scope, text := range content {
-		expect.Equal(t, texts(t, s, scope), lineTexts([]byte(text))[0], "%.20s shows", scope)
-		expect.Equal(t, onDisk(t, s, scope), text, "%.20s was changed to", scope)
+		expect.Equal(t, texts(t, s, scope), lines.Texts([]byte(text))[0], fmt.Sprintf("%.20s shows", scope))
+		expect.Equal(t, onDisk(t, s, scope), text, fmt.Sprintf("%.20s was changed to", scope))
 	}
 	for _, e := range all {
 		expect.False(t, !e.ObservedAt.Equal(old) || e.Source != FromFile, "%+v", e)
@@ -152,7 +151,7 @@ func TestWorkingSet(t *testing.T) {
 	expect.Must(s.db.Exec(`UPDATE memory SET hits = 5 WHERE text IN ('fact number 3', 'fact number 7')`))(t)
 	expect.OK(t, s.Pin(t.Context(), everything, first.ID, true))
 	shown := func() string {
-		got := lineTexts([]byte(onDisk(t, s, Shared)))
+		got := lines.Texts([]byte(onDisk(t, s, Shared)))
 		var prompt []string
 		for _, e := range s.WorkingSet(expect.Must(s.Entries(t.Context(), Shared))(t)) {
 			prompt = append(prompt, e.Text)
@@ -275,39 +274,6 @@ func TestKilledBetweenFileAndNote(t *testing.T) {
 	}
 }
 
-// FuzzParse: any file can be read, and adding a line changes nothing before it.
-func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"", "one\ntwo", "\ufeff#x\r\n\r\n\\#y\r", "a\xff\x00b\n", `\\#`} {
-		f.Add([]byte(seed), "new")
-	}
-	f.Fuzz(func(t *testing.T, data []byte, text string) {
-		lines := lineTexts(data)
-		for _, text := range lines {
-			if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) || strings.TrimSpace(text) != text {
-				t.Errorf("entry %q", text)
-			}
-			if got := lineTexts([]byte(toLine(text))); len(got) != 1 || got[0] != text {
-				t.Errorf("%q, written by itself, reads %q", text, got)
-			}
-		}
-		text, err := clean(text)
-		if err != nil {
-			return
-		}
-		after := withLine(data, toLine(text))
-		if !strings.HasPrefix(string(after), string(data)) {
-			t.Fatalf("%q became %q", data, after)
-		}
-		got := lineTexts(after)
-		if len(got) != len(lines)+1 || got[len(got)-1] != text {
-			t.Fatalf("%q with %q reads %q", data, text, got)
-		}
-		for i, text := range lines {
-			expect.Equal(t, got[i], text, "entry %d became", i)
-		}
-	})
-}
-
 const dieAt = "REVERIE_TEST_DIE_AT"
 
 // TestKilled runs the same work in a process of its own, which is killed at each
@@ -355,7 +321,7 @@ func TestKilled(t *testing.T) {
 			expect.False(t, n == 0 && (w.added == "" || said[w.added]) && (w.taken == "" || !said["begun "+w.taken]), "step %d: %q is lost: %q", at, w.text, got)
 			expect.False(t, n == 1 && w.taken != "" && said[w.taken], "step %d: %q is back: %q", at, w.text, got)
 		}
-		if file := strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"); file != strings.Join(got, "|") {
+		if file := strings.Join(lines.Texts([]byte(onDisk(t, s, Private(owner)))), "|"); file != strings.Join(got, "|") {
 			t.Errorf("step %d: the file shows %q, the entries are %q", at, file, got)
 		}
 		if said["forget"] && len(traces(t, dir, "by hand")) > 0 {

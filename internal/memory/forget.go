@@ -1,16 +1,12 @@
 package memory
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -24,8 +20,6 @@ type Erased struct {
 	Entries int // that are gone, earlier wordings of the same included
 	Kept    int // messages of people that still hold one of the texts
 	Unfound int // messages that say the same in other words, which no search finds any more
-
-	Unread *FileSizeError // a file that may still hold them, as it is too large to be read; nil = none
 }
 
 // Forget empties the entries ids for good, with all that they took the place of
@@ -78,8 +72,7 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 		}
 		scopes = append(scopes, e.Scope)
 	}
-	slices.Sort(scopes)
-	scopes = slices.Compact(scopes)
+	scopes = sorted(scopes)
 	if s.prepare != nil {
 		if err := s.prepare(ctx); err != nil {
 			return Erased{}, fmt.Errorf("look for messages that say what is to be forgotten: %w", err)
@@ -92,7 +85,7 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 	defer unlock()
 	var done Erased
 	for _, scope := range scopes { // a file that is not to be read may hold it
-		if err := s.sync(ctx, scope); err != nil && !errors.As(err, &done.Unread) {
+		if err := s.sync(ctx, scope); err != nil {
 			return Erased{}, err
 		}
 	}
@@ -112,7 +105,7 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 			return err
 		}
 		for _, e := range gone {
-			said, reworded, err := s.index.takeBackFact(ctx, c.tx, e.Scope, e.Event, e.Text, e.Quote)
+			said, reworded, err := s.index.TakeBackFact(ctx, c.tx, e.Scope, e.Event, e.Text, e.Quote)
 			if err != nil {
 				return err
 			}
@@ -144,74 +137,24 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 // alsoSaid is the entries ids, what they are a correction of or were corrected
 // by, and what says the same where they are.
 func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
-	found := map[string]Entry{}
-	var order []string
-	for i := 0; i < len(ids); i++ {
-		related, err := tied(c.ctx, c.tx, ids[i])
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range related {
-			e, err := entryByID(c.ctx, c.tx, id)
-			if err != nil {
-				return nil, err
-			}
-			if _, known := found[id]; known || e.State == Forgotten || !a.sees(e.Scope) {
-				continue
-			}
-			found[id] = e
-			order = append(order, id)
-			same, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state <> 'forgotten'`, e.Scope, text.Hash(e.Text))
-			if err != nil {
-				return nil, err
-			}
-			for _, other := range same {
-				if _, known := found[other.ID]; !known {
-					ids = append(slices.Clip(ids), other.ID)
-				}
-			}
-		}
-	}
-	slices.Sort(order)
-	all := make([]Entry, 0, len(order))
-	for _, id := range order {
-		all = append(all, found[id])
-	}
-	return all, nil
+	all, err := entries(c.ctx, c.tx, `WHERE state <> 'forgotten' AND id IN `+tied+` ORDER BY id`, store.Array(ids))
+	return slices.DeleteFunc(all, func(e Entry) bool { return !a.sees(e.Scope) }), err
 }
 
-// tied is the entry id with all that it took the place of, or that took its. What
-// it was merged into comes without its other parts: those are other facts. What was
-// written to take its place comes too if that was undone: its words may be the same.
-func tied(ctx context.Context, db store.DBTX, id string) ([]string, error) {
-	ids, whole := []string{id}, []bool{true}
-	add := func(whose bool, query string, args ...any) error {
-		more, err := store.Column[string](ctx, db, query, args...)
-		for _, m := range more {
-			if !slices.Contains(ids, m) {
-				ids, whole = append(ids, m), append(whole, whose)
-			}
-		}
-		return err
-	}
-	for i := 0; i < len(ids); i++ {
-		err := add(whole[i], `SELECT id FROM memory WHERE by_id = ? AND state <> 'active' AND (state <> 'merged' OR ?) ORDER BY 1`, ids[i], whole[i])
-		if err == nil {
-			err = add(whole[i], `SELECT by_id FROM memory WHERE id = ? AND by_id <> '' AND state NOT IN ('active', 'merged')`, ids[i])
-		}
-		if err == nil {
-			err = add(false, `SELECT by_id FROM memory WHERE id = ? AND by_id <> '' AND state = 'merged'`, ids[i])
-		}
-		if err == nil {
-			err = add(false, `SELECT DISTINCT new.entry FROM memory_op old JOIN memory_op new ON new.entry = json_extract(old.after, '$.by') AND new.batch = old.batch AND new.op = 'add'
-				WHERE old.entry = ? AND old.op IN ('merge', 'supersede') AND old.after <> '' ORDER BY 1`, ids[i])
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read memory: %w", err)
-		}
-	}
-	return ids, nil
-}
+// tied are the entries ?1 with all that they took the place of, or that took theirs, and what says the
+// same in the same scope. What one was merged into comes without its other parts: those are other facts.
+// What was written to take its place comes too if that was undone: its words may be the same.
+const tied = `(WITH RECURSIVE tied (id, whole) AS (SELECT value, true FROM json_each(?1)
+	UNION SELECT m.id, whole FROM tied JOIN memory AS m ON m.by_id = tied.id
+		AND m.state <> 'active' AND (m.state <> 'merged' OR whole)
+	UNION SELECT m.by_id, whole AND m.state <> 'merged' FROM tied JOIN memory AS m ON m.id = tied.id
+		AND m.by_id <> '' AND m.state <> 'active'
+	UNION SELECT new.entry, false FROM tied JOIN memory_op AS old ON old.entry = tied.id AND old.op IN ('merge', 'supersede')
+		JOIN memory_op AS new ON new.batch = old.batch AND new.op = 'add'
+			AND new.entry = iif(old.after = '', '', json_extract(old.after, '$.by'))
+	UNION SELECT same.id, tied.whole FROM tied JOIN memory AS m ON m.id = tied.id AND m.state <> 'forgotten'
+		JOIN memory AS same ON same.scope = m.scope AND same.hash = m.hash AND same.id <> m.id)
+	SELECT id FROM tied)`
 
 // release makes those parts of what is gone count again that are not gone with it. Members need
 // nothing: they are shown when their head is gone.
@@ -235,8 +178,8 @@ func (c *change) release(gone []Entry) error {
 // empty takes the words out of e and of its journal, and what was made of them.
 func (c *change) empty(e Entry) error {
 	var n int64
-	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET text = '', subject = '', quote = '', ref = '', conversation = '', hash = '', state = 'forgotten', pinned = 0, updated_at = ?, rev = rev + 1
-		WHERE id = ? RETURNING n`, c.now.UnixMilli(), e.ID).Scan(&n)
+	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET text = '', subject = '', quote = '', ref = '', conversation = '', hash = '',
+		state = 'forgotten', pinned = 0, updated_at = ?, rev = rev + 1 WHERE id = ? RETURNING n`, c.now.UnixMilli(), e.ID).Scan(&n)
 	if err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
@@ -252,7 +195,8 @@ func (c *change) empty(e Entry) error {
 	}
 	hash, err := c.tombstone(e.Scope, e.Text)
 	if err == nil {
-		_, err = c.tx.ExecContext(c.ctx, `INSERT INTO memory_forgotten (hash, at) VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET at = excluded.at, purged = 0`, hash, c.now.UnixMilli())
+		_, err = c.tx.ExecContext(c.ctx, `INSERT INTO memory_forgotten (hash, at) VALUES (?, ?)
+			ON CONFLICT (hash) DO UPDATE SET at = excluded.at, purged = 0`, hash, c.now.UnixMilli())
 	}
 	if err != nil {
 		return fmt.Errorf("forget: %w", err)
@@ -303,43 +247,36 @@ func (c *change) unforget(scope Scope, text string) error {
 func (s *Store) wipe(ctx context.Context, scopes []Scope, gone []Entry) error {
 	s.forgetting = map[string]bool{}
 	defer func() { s.forgetting = nil }()
-	var texts []string
 	for _, e := range gone {
 		s.forgetting[text.Hash(e.Text)] = true
-		texts = append(texts, e.Text, e.Quote, e.Subject)
 	}
 	var failed []error
 	for _, scope := range scopes {
-		// The next reading of a file that is too large takes their lines out of it.
-		if err, large := s.sync(ctx, scope), new(FileSizeError); !errors.As(err, &large) {
-			failed = append(failed, err)
-		}
+		failed = append(failed, s.sync(ctx, scope))
 	}
-	failed = append(failed, s.sweep(), s.scrub(ctx, texts))
-	if err := errors.Join(failed...); err != nil {
-		return fmt.Errorf("the memory is forgotten, but not all of its traces could be removed; that is tried again at the next start: %w", err)
+	err := errors.Join(append(failed, s.sweep())...)
+	if err == nil {
+		err = s.scrub(ctx)
 	}
-	_, err := s.db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`)
 	if err != nil {
-		return fmt.Errorf("forget: %w", err)
+		return fmt.Errorf("the memory is forgotten, but some of its traces are left; they are removed at the next start: %w", err)
 	}
 	return nil
 }
 
-// scrub empties the database's log and, if a copy of texts is left in the free
-// space, writes the database anew.
-func (s *Store) scrub(ctx context.Context, texts []string) error {
-	if err := s.checkpoint(ctx); err != nil {
-		return err
-	}
-	found, err := holds(s.path, texts)
-	if err != nil || !found {
-		return err
-	}
+// scrub writes the database anew without what its free space holds, and empties its log. Overwriting what
+// is deleted is not enough: pages that were divided keep copies.
+func (s *Store) scrub(ctx context.Context) error {
 	if _, err := s.db.ExecContext(ctx, `VACUUM`); err != nil {
 		return fmt.Errorf("write the database anew: %w", err)
 	}
-	return s.checkpoint(ctx)
+	if err := s.checkpoint(ctx); err != nil {
+		return err
+	}
+	if _, err := s.db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`); err != nil {
+		return fmt.Errorf("forget: %w", err)
+	}
+	return nil
 }
 
 // checkpoint moves the log into the database and empties it. Somebody who reads
@@ -368,59 +305,8 @@ func (s *Store) finishPurge(ctx context.Context) error {
 	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE purged = 0`).Scan(&n); err != nil || n == 0 {
 		return err
 	}
-	// Which words they were nobody knows any more, so all of it is written anew.
-	_, err := s.db.ExecContext(ctx, `VACUUM`)
-	if err = errors.Join(err, s.checkpoint(ctx)); err != nil {
-		s.log.Warn("traces of what was to be forgotten may be left in the database; removing them is tried again at the next start", "err", err)
-		return nil
+	if err := s.scrub(ctx); err != nil {
+		s.log.Warn("traces of what was to be forgotten may be left; they are removed at the next start", "err", err)
 	}
-	_, err = s.db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`)
-	return err
-}
-
-// holds reports whether the bytes of one of texts, plain or as JSON writes them,
-// are in the file.
-func holds(file string, texts []string) (bool, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return false, fmt.Errorf("look for traces: %w", err)
-	}
-	defer f.Close()
-	var probes [][]byte
-	longest := 0
-	for _, t := range texts {
-		for _, p := range spellings(t) {
-			p = p[:min(len(p), 512)] // longer ones are in several pieces
-			probes, longest = append(probes, []byte(p)), max(longest, len(p))
-		}
-	}
-	buf := make([]byte, 0, 1<<20+longest)
-	for {
-		n, err := io.ReadFull(f, buf[len(buf):len(buf)+1<<20])
-		buf = buf[:len(buf)+n]
-		for _, p := range probes {
-			if bytes.Contains(buf, p) {
-				return true, nil
-			}
-		}
-		if err != nil {
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return false, nil
-			}
-			return false, fmt.Errorf("look for traces: %w", err)
-		}
-		keep := copy(buf, buf[len(buf)-longest:])
-		buf = buf[:keep]
-	}
-}
-
-// spellings are the ways in which text stands in the database.
-func spellings(text string) []string {
-	all := []string{text}
-	if quoted, err := json.Marshal(text); err == nil {
-		if inner := string(quoted[1 : len(quoted)-1]); inner != text {
-			all = append(all, inner)
-		}
-	}
-	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+	return nil
 }

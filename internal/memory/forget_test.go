@@ -9,12 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reverie/internal/search/searchtest"
-	"reverie/internal/test/expect"
-	"reverie/internal/text"
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/search/searchtest"
+	"reverie/internal/test/expect"
+	"reverie/internal/text"
 )
 
 // traces lists the files below dir that hold text, or a part of it that tells.

@@ -13,6 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/memory/lines"
+	"reverie/internal/text"
 	"reverie/internal/trust"
 )
 
@@ -22,50 +24,34 @@ type Importer struct {
 	Scope    Scope          // of lines that name none; empty = every line must
 	Location *time.Location // of times without a zone; nil = UTC
 	Now      func() time.Time
-	Progress func(done, total int) // may be nil
 }
 
 // ImportResult says what an import did.
 type ImportResult struct {
-	Lines     int      `json:"lines"`
-	Added     int      `json:"added"`
-	Known     int      `json:"known"`             // they were there already, word for word
-	Forgotten int      `json:"forgotten"`         // they were to be forgotten, and were left out
-	Batch     string   `json:"batch,omitempty"`   // takes the whole import back (Undo); empty if nothing was added
-	Ignored   []string `json:"ignored,omitempty"` // fields that mean nothing here
+	Lines     int    `json:"lines"`
+	Added     int    `json:"added"`
+	Known     int    `json:"known"`           // they were there already, word for word
+	Forgotten int    `json:"forgotten"`       // they were to be forgotten, and were left out
+	Batch     string `json:"batch,omitempty"` // takes the whole import back (Undo); empty if nothing was added
 }
 
-// BadLines is the error of Import for a file that holds lines it cannot take:
-// one error for each, with its place.
-type BadLines []error
-
-// Error lists the first of them and counts the rest.
-func (b BadLines) Error() string {
-	const shown = 20
-	var out strings.Builder
-	for i, err := range b {
-		if i == shown {
-			fmt.Fprintf(&out, "\n… and %d more", len(b)-shown)
-			break
-		}
-		if i > 0 {
-			out.WriteByte('\n')
-		}
-		out.WriteString(err.Error())
+// badLines is the error of Import for a file that holds lines it cannot take: an error for each of the
+// first, with its place, and how many there are more.
+func badLines(bad []error) error {
+	const most = 20
+	more := ""
+	if n := len(bad) - most; n > 0 {
+		bad, more = bad[:most], fmt.Sprintf("… and %d more\n", n)
 	}
-	out.WriteString("\nNothing was imported. Mend these lines and import the file again.")
-	return out.String()
+	return fmt.Errorf("%w\n%sNothing was imported. Mend these lines and import the file again.", errors.Join(bad...), more)
 }
-
-// Unwrap returns them all.
-func (b BadLines) Unwrap() []error { return b }
 
 const (
 	maxImportText = 100_000 // bytes of one text
 	maxImportLine = 1 << 20 // bytes of one line
 )
 
-// record is a line of the file.
+// record is a line of the file. Other fields mean nothing here.
 type record struct {
 	Text         string          `json:"text"`
 	Scope        Scope           `json:"scope"`
@@ -81,12 +67,8 @@ type record struct {
 	Ref          string          `json:"ref"`
 	Conversation string          `json:"conversation"`
 	Seq          int             `json:"seq"`
-
-	Integrity *trust.Integrity `json:"integrity"` // nil = the operator, who runs the import
+	Integrity    trust.Integrity `json:"integrity"` // without it the operator, who runs the import
 }
-
-var recordFields = []string{"text", "scope", "subject", "source", "observed_at", "ref", "conversation", "seq",
-	"kind", "valid_from", "valid_to", "pinned", "event", "quote", "integrity"}
 
 // imported is a line of the file, and where it stands.
 type imported struct {
@@ -94,15 +76,14 @@ type imported struct {
 	line int
 }
 
-// parse reads all lines of data, and notes in ignored the fields that mean nothing. Lines that
-// are none are in bad.
-func (m *Importer) parse(name string, data []byte, ignored map[string]bool) (all []imported, bad BadLines) {
+// parse reads all lines of data. Lines that are none are in bad.
+func (m *Importer) parse(name string, data []byte) (all []imported, bad []error) {
 	now, n := m.Now(), 0
-	for line := range bytes.Lines(bytes.TrimPrefix(data, bom)) {
+	for line := range bytes.Lines(bytes.TrimPrefix(data, lines.BOM)) {
 		if n++; len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		e, err := m.entry(line, now, ignored)
+		e, err := m.entry(line, now)
 		if err != nil {
 			bad = append(bad, fmt.Errorf("%s:%d: %w", name, n, err))
 			continue
@@ -113,125 +94,79 @@ func (m *Importer) parse(name string, data []byte, ignored map[string]bool) (all
 }
 
 // entry makes an entry of one line.
-func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (Entry, error) {
+func (m *Importer) entry(line []byte, now time.Time) (Entry, error) {
+	r := record{Scope: m.Scope, Source: Imported, Kind: Fact, Integrity: trust.Owner}
 	switch {
 	case len(line) > maxImportLine:
 		return Entry{}, fmt.Errorf("the line is longer than %d bytes", maxImportLine)
 	case !utf8.Valid(line):
 		return Entry{}, errors.New("the line is not valid UTF-8")
 	}
-	var fields map[string]json.RawMessage
-	var r record
-	if err := cmp.Or(json.Unmarshal(line, &r), json.Unmarshal(line, &fields)); err != nil {
-		return Entry{}, jsonError(err)
+	if err := json.Unmarshal(line, &r); err != nil {
+		return Entry{}, fmt.Errorf("the line is no JSON object with fields as expected: %w", err)
 	}
-	for f := range fields {
-		if !slices.Contains(recordFields, f) {
-			ignored[f] = true
+	said := oneLine(r.Text)
+	switch {
+	case said == "":
+		return Entry{}, errors.New("text is missing or empty")
+	case len(said) > maxImportText:
+		return Entry{}, fmt.Errorf("text is %d bytes long, and at most %d are taken: divide it", len(said), maxImportText)
+	case r.Scope.Check() != nil:
+		return Entry{}, fmt.Errorf("scope %q: give private:@user:server, room:!id:server or shared", r.Scope)
+	case !slices.Contains(allSources, r.Source):
+		return Entry{}, fmt.Errorf("source %q: it is one of %v", r.Source, allSources)
+	case !slices.Contains(allKinds, r.Kind):
+		return Entry{}, fmt.Errorf("kind %q: it is fact, preference, event or insight", r.Kind)
+	case r.Integrity < trust.Foreign || r.Integrity > trust.Owner:
+		return Entry{}, fmt.Errorf("integrity %d: it is 0 (foreign), 1 (guest), 2 (user) or 3 (owner)", r.Integrity)
+	}
+	e := Entry{Scope: r.Scope, Text: said, Subject: oneLine(r.Subject), Kind: r.Kind, Source: r.Source, State: Active,
+		Integrity: r.Integrity, Pinned: r.Pinned, Event: oneLine(r.Event), Quote: text.Cut(r.Quote, maxQuote), Ref: oneLine(r.Ref),
+		Conversation: oneLine(r.Conversation), Seq: r.Seq, ObservedAt: now, CreatedAt: now, UpdatedAt: now, Rev: 1}
+	for name, of := range map[string]struct {
+		raw json.RawMessage
+		to  *time.Time
+	}{"observed_at": {r.ObservedAt, &e.ObservedAt}, "valid_from": {r.ValidFrom, &e.ValidFrom}, "valid_to": {r.ValidTo, &e.ValidTo}} {
+		if err := m.time(of.raw, of.to); err != nil {
+			return Entry{}, fmt.Errorf("%s %w", name, err)
 		}
 	}
-	text, err := importText(r.Text)
-	if err != nil {
-		return Entry{}, err
-	}
-	scope := cmp.Or(r.Scope, m.Scope)
-	if scope.Check() != nil {
-		return Entry{}, fmt.Errorf("scope %q: give private:@user:server, room:!id:server or shared", scope)
-	}
-	source := cmp.Or(r.Source, Imported)
-	if !slices.Contains(allSources, source) {
-		return Entry{}, fmt.Errorf("source %q: it is one of %v", source, allSources)
-	}
-	kind := cmp.Or(r.Kind, Fact)
-	if !slices.Contains(allKinds, kind) {
-		return Entry{}, fmt.Errorf("kind %q: it is fact, preference, event or insight", kind)
-	}
-	integrity := trust.Owner
-	if r.Integrity != nil {
-		integrity = *r.Integrity
-	}
-	if integrity < trust.Foreign || integrity > trust.Owner {
-		return Entry{}, fmt.Errorf("integrity %d: it is 0 (foreign), 1 (guest), 2 (user) or 3 (owner)", integrity)
-	}
-	var times [3]time.Time
-	for i, of := range []struct {
-		name string
-		raw  json.RawMessage
-		none time.Time
-	}{{"observed_at", r.ObservedAt, now}, {"valid_from", r.ValidFrom, time.Time{}}, {"valid_to", r.ValidTo, time.Time{}}} {
-		if times[i], err = m.time(of.raw, of.none); err != nil {
-			return Entry{}, fmt.Errorf("%s %w", of.name, err)
-		}
-	}
-	return Entry{Scope: scope, Text: text, Subject: oneLine(r.Subject), Kind: kind, Source: source, State: Active, Integrity: integrity,
-		ValidFrom: times[1], ValidTo: times[2], Pinned: r.Pinned, Event: oneLine(r.Event), Quote: cut(r.Quote, maxQuote),
-		Ref: oneLine(r.Ref), Conversation: oneLine(r.Conversation), Seq: r.Seq, ObservedAt: times[0], CreatedAt: now, UpdatedAt: now, Rev: 1}, nil
+	return e, nil
 }
 
 var allKinds = []Kind{Fact, Preference, Happening, Insight}
 
 var allSources = []Source{UserExplicit, Assistant, Harvest, DreamingMerge, FromFile, Imported}
 
-func jsonError(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) && wrong.Field != "" {
-		return fmt.Errorf("%s is a %s; it must be a %s", wrong.Field, wrong.Value, strings.Replace(wrong.Type.Kind().String(), "int", "whole number", 1))
-	}
-	if errors.As(err, &wrong) {
-		return errors.New("the line is no JSON object")
-	}
-	return fmt.Errorf("the line is no JSON object: %w", err)
-}
-
-// importText is text as one line. Control characters, which other programs leave
-// in what they export, become spaces.
-func importText(text string) (string, error) {
-	text = oneLine(text)
-	switch {
-	case text == "":
-		return "", errors.New("text is missing or empty")
-	case len(text) > maxImportText:
-		return "", fmt.Errorf("text is %d bytes long, and at most %d are taken: divide it", len(text), maxImportText)
-	}
-	return text, nil
-}
-
+// oneLine makes a line of s. Control characters, which other programs leave in what they export, become spaces.
 func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\uFEFF' }), " ")
+	between := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\uFEFF' }
+	return strings.Join(strings.FieldsFunc(s, between), " ")
 }
 
-// layouts are how times may be written, beside RFC 3339 and Unix seconds.
+// layouts are how times may be written, beside Unix seconds.
 var layouts = []string{
-	time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02",
-	"2006-01-02 15:04:05Z07:00", "2006/01/02", "3:04 pm on 2 January, 2006", "2 January 2006", "2 January, 2006", "January 2, 2006",
+	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly, "3:04 pm on 2 January, 2006",
 }
 
-func (m *Importer) time(raw json.RawMessage, now time.Time) (time.Time, error) {
-	text := strings.TrimSpace(string(raw))
-	if text == "" || text == "null" || text == `""` {
-		return now, nil
+// time reads raw into to, which stays as it is if raw is empty.
+func (m *Importer) time(raw json.RawMessage, to *time.Time) error {
+	said := strings.Trim(string(raw), ` "`)
+	if said == "" || said == "null" {
+		return nil
 	}
-	if n, err := strconv.ParseFloat(text, 64); err == nil {
-		if n > 1e11 { // milliseconds
-			n /= 1000
+	if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n > -1e11 && n < 1e14 {
+		if n < 1e11 { // seconds, and no milliseconds
+			n *= 1000
 		}
-		if n < -1e11 || n != n {
-			return time.Time{}, badTime(text)
-		}
-		return time.UnixMilli(int64(n * 1000)).UTC(), nil
-	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return time.Time{}, badTime(text)
+		*to = time.UnixMilli(int64(n)).UTC()
+		return nil
 	}
 	for _, layout := range layouts {
-		if t, err := time.ParseInLocation(layout, strings.TrimSpace(s), cmp.Or(m.Location, time.UTC)); err == nil && t.Year() > 0 {
-			return t, nil
+		if t, err := time.ParseInLocation(layout, said, cmp.Or(m.Location, time.UTC)); err == nil && t.Year() > 0 {
+			*to = t
+			return nil
 		}
 	}
-	return time.Time{}, badTime(text)
-}
-
-func badTime(text string) error {
-	return fmt.Errorf("%s: write it as 2026-01-31T18:30:00Z or 2026-01-31", text)
+	return fmt.Errorf("%s: write it as 2026-01-31T18:30:00Z or 2026-01-31", raw)
 }

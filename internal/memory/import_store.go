@@ -5,46 +5,37 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"reverie/internal/store"
 	"reverie/internal/text"
 )
 
 // Import adds the lines of data, which people know as name, in one transaction. If a line is bad
-// nothing is imported (BadLines). Lines that are there already are left alone. What was taken
+// nothing is imported. Lines that are there already are left alone. What was taken
 // back (Undo) is added again; what was put away is there, and what was to be forgotten is left out.
 func (m *Importer) Import(ctx context.Context, name string, data []byte) (ImportResult, error) {
-	ignored := map[string]bool{}
-	all, bad := m.parse(name, data, ignored)
+	all, bad := m.parse(name, data)
 	if len(bad) > 0 {
-		return ImportResult{}, bad
+		return ImportResult{}, badLines(bad)
 	}
-	r := ImportResult{Lines: len(all), Ignored: slices.Sorted(maps.Keys(ignored))}
-	scopes := map[Scope]bool{}
-	for _, e := range all {
-		scopes[e.Scope] = true
+	r := ImportResult{Lines: len(all)}
+	scopes := make([]Scope, len(all))
+	for i, e := range all {
+		scopes[i] = e.Scope
 	}
-	c, err := m.Store.write(ctx, "import", slices.Sorted(maps.Keys(scopes)), func(c *change) error {
-		for i, e := range all {
+	c, err := m.Store.write(ctx, "import", sorted(scopes), func(c *change) error {
+		for _, e := range all {
 			if err := c.take(e.Entry, &r); errors.Is(err, errOtherText) {
 				bad = append(bad, fmt.Errorf("%s:%d: ref %q %w", name, e.line, e.Ref, err))
 			} else if err != nil {
 				return err
 			}
-			if m.Progress != nil && (i+1)%500 == 0 {
-				m.Progress(i+1, len(all))
-			}
 		}
-		if len(bad) > 0 {
-			return bad
-		}
-		return nil
+		return errors.Join(bad...)
 	})
 	switch {
 	case len(bad) > 0:
-		return ImportResult{}, bad
+		return ImportResult{}, badLines(bad)
 	case err != nil:
 		return ImportResult{}, fmt.Errorf("import %s: nothing was imported: %w", name, cmp.Or(ctx.Err(), err))
 	case r.Added > 0:

@@ -89,8 +89,10 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	defer tx.Rollback() // nothing after Commit
-	c := &change{ctx: ctx, tx: tx, now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(), touched: map[int64]bool{}, revs: map[string]int{}}
-
+	c := &change{
+		ctx: ctx, tx: tx, now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(),
+		touched: map[int64]bool{}, revs: map[string]int{},
+	}
 	if err := f(c); err != nil {
 		return nil, err
 	}
@@ -113,10 +115,10 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 
 // indexChange tells the index what c changed.
 func (s *Store) indexChange(c *change) error {
-	if err := s.index.update(c.ctx, c.tx, c.rows...); err != nil || !c.purges {
+	if err := s.index.Update(c.ctx, c.tx, c.rows...); err != nil || !c.purges {
 		return err
 	}
-	return mergeIndex(c.ctx, c.tx)
+	return s.index.Merge(c.ctx, c.tx)
 }
 
 // add stores e as a new entry; what is left out of it is filled in, its id too.
@@ -149,9 +151,11 @@ func (c *change) set(before, after Entry, op string, undoes int64) error {
 // read in this transaction: what is counted without a revision is written, too.
 func (c *change) put(before, after Entry, op string, undoes int64) error {
 	var n int64
-	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, source = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?, valid_to = ?, integrity = ?, hits = ?, last_hit = ?,
-		updated_at = ?, rev = ? WHERE id = ? AND rev = ? RETURNING n`, after.Scope, after.Source, after.State, after.By, after.Pinned, after.ObservedAt.UnixMilli(),
-		milli(after.ValidTo), after.Integrity, after.Hits, milli(after.LastHit), after.UpdatedAt.UnixMilli(), after.Rev, before.ID, before.Rev).Scan(&n)
+	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, source = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?,
+		valid_to = ?, integrity = ?, hits = ?, last_hit = ?, updated_at = ?, rev = ? WHERE id = ? AND rev = ? RETURNING n`,
+		after.Scope, after.Source, after.State, after.By, after.Pinned, after.ObservedAt.UnixMilli(),
+		milli(after.ValidTo), after.Integrity, after.Hits, milli(after.LastHit), after.UpdatedAt.UnixMilli(), after.Rev,
+		before.ID, before.Rev).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrChanged
 	}
@@ -179,7 +183,8 @@ func journal(ctx context.Context, tx store.DBTX, o Op) error {
 		}
 		sides[i] = string(data)
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, before, after, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := tx.ExecContext(ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, before, after, undoes)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		o.Batch, o.At.UnixMilli(), o.Actor, o.Op, o.Entry, sides[0], sides[1], o.Undoes)
 	if err != nil {
 		return fmt.Errorf("write the journal of memory: %w", err)
@@ -227,7 +232,8 @@ func entryByID(ctx context.Context, db store.DBTX, id string) (Entry, error) {
 // ops reads the journal, as entries does.
 func ops(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Op, error) {
 	all, err := store.List(ctx, db, scanOp, `SELECT seq, batch, at, actor, op, entry, before, after, undoes,
-		coalesce((SELECT text FROM memory WHERE id = entry), ''), coalesce((SELECT quote FROM memory WHERE id = entry), '') FROM memory_op `+rest, args...)
+		coalesce((SELECT text FROM memory WHERE id = entry), ''), coalesce((SELECT quote FROM memory WHERE id = entry), '')
+		FROM memory_op `+rest, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the journal of memory: %w", err)
 	}

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/memory/lines"
+	"reverie/internal/search"
+	"reverie/internal/search/vector"
 	"reverie/internal/store"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
@@ -67,7 +70,7 @@ func TestUndo(t *testing.T) {
 			check := func(want string) {
 				t.Helper()
 				expect.Equal(t, texts(t, s, mine), want, "shows")
-				expect.Equal(t, strings.Join(lineTexts([]byte(onDisk(t, s, mine))), "|"), want, "file shows")
+				expect.Equal(t, strings.Join(lines.Texts([]byte(onDisk(t, s, mine))), "|"), want, "file shows")
 			}
 			expect.OK(t, tt.change(s, e))
 			check(tt.after)
@@ -200,22 +203,49 @@ func (s *Store) Append(ctx context.Context, scope Scope, text string) (entry Ent
 	return s.Add(ctx, Entry{Scope: scope, Text: text, Source: Assistant, Integrity: trust.User}, string(Assistant))
 }
 
-// Unhear takes a message back: it was redacted, or is to be forgotten. One that
-// is not there is no error.
-func (f *FTS) Unhear(ctx context.Context, scope Scope, event string) error {
+// FTS is the index of words, which finds the entries of db.
+type FTS struct {
+	*search.FTS
+	db *sql.DB
+}
+
+func OpenFTS(db *sql.DB) *FTS { return &FTS{search.Open(db), db} }
+
+func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) { return Search(ctx, f.db, f.FTS, q) }
+
+// Unhear takes a message back as if it had never been heard.
+func (f *FTS) Unhear(ctx context.Context, event string) error {
 	return store.InTx(ctx, f.db, func(tx *sql.Tx) error {
-		var n int64
-		err := tx.QueryRowContext(ctx, `DELETE FROM memory_turn WHERE scope = ? AND event = ? AND event <> '' RETURNING n`, scope, event).Scan(&n)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		return errors.Join(err, f.updateTurns(ctx, tx, n), mergeIndex(ctx, tx))
+		_, err := f.TakeBack(ctx, tx, event)
+		return errors.Join(err, f.Unknow(ctx, tx, event), f.Merge(ctx, tx))
 	})
 }
 
-// Complete makes the vectors that are missing, and sends them; progress may be nil.
-func (h *Hybrid) Complete(ctx context.Context, progress func(done, total int)) error {
-	if err := h.vectors.Complete(ctx, progress); err != nil || h.server == nil {
+// Hybrid is FTS with vectors.
+type Hybrid struct {
+	*search.Hybrid
+	db      *sql.DB
+	vectors *vector.Vectors
+	server  search.Server
+}
+
+func OpenHybrid(f *FTS, v *vector.Vectors, s search.Server) *Hybrid {
+	return &Hybrid{search.OpenHybrid(f.FTS, v, s), f.db, v, s}
+}
+
+func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
+	return Search(ctx, h.db, h.Hybrid, q)
+}
+
+// index is what finds entries.
+type index interface {
+	Search(ctx context.Context, q Query) ([]Hit, error)
+	Neighbours(ctx context.Context, id string, k int) ([]string, error)
+}
+
+// Complete makes the vectors that are missing, and sends them.
+func (h *Hybrid) Complete(ctx context.Context) error {
+	if err := h.vectors.Complete(ctx); err != nil || h.server == nil {
 		return err
 	}
 	return h.server.(points).Complete(ctx)
@@ -249,7 +279,7 @@ func TestCanaryIsNeverFound(t *testing.T) {
 			}
 			ways := canaryQueries(canary, near)
 			ask := func() map[string]string {
-				x, got := member.open(t, s.index), map[string]string{}
+				x, got := member.open(t, OpenFTS(s.db)), map[string]string{}
 				for place, a := range places {
 					for name, q := range ways {
 						q.Scopes = a.Scopes
@@ -275,7 +305,7 @@ func TestCanaryIsNeverFound(t *testing.T) {
 				}
 			}
 			expect.False(t, len(after) < 100, "only %d ways", len(after))
-			found, x := 0, member.open(t, s.index)
+			found, x := 0, member.open(t, OpenFTS(s.db))
 			for name, q := range ways {
 				q.Scopes = me.Scopes
 				hits, err := x.Search(ctx, q)
@@ -334,7 +364,7 @@ func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret En
 	ctx := t.Context()
 	journal := expect.Must(s.History(ctx, everything, secret.ID))(t)
 	search := func(a Access) any {
-		hits, err := s.index.Search(ctx, Query{Text: canary, Scopes: a.Scopes, K: 50, Turns: true, Past: true})
+		hits, err := OpenFTS(s.db).Search(ctx, Query{Text: canary, Scopes: a.Scopes, K: 50, Turns: true, Past: true})
 		return []any{hits, err}
 	}
 	for place, a := range places {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"reverie/internal/store"
 	"reverie/internal/text"
@@ -36,11 +37,11 @@ func (s *Store) Learn(ctx context.Context, actor string, all []Entry, also func(
 		if e.Text, out[i].Refused = clean(e.Text); out[i].Refused != nil {
 			continue
 		}
-		e.Quote, e.ID, e.By, e.Hits = cut(e.Quote, maxQuote), "", "", 0
+		e.Quote, e.ID, e.By, e.Hits = text.Cut(e.Quote, maxQuote), "", "", 0
 		out[i].Entry = e
 		scopes = append(scopes, e.Scope)
 	}
-	_, err := s.write(ctx, actor, unique(scopes), func(c *change) error {
+	_, err := s.write(ctx, actor, sorted(scopes), func(c *change) error {
 		if err := also(ctx, c.tx); err != nil {
 			return err
 		}
@@ -60,32 +61,20 @@ func (s *Store) Learn(ctx context.Context, actor string, all []Entry, also func(
 	return out, nil
 }
 
-func unique[T comparable](all []T) []T {
-	seen := map[T]bool{}
-	var out []T
-	for _, s := range all {
-		if !seen[s] {
-			seen[s] = true
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 // learn stores l.Entry, or says why not.
 func (c *change) learn(l *Learned) error {
 	e := l.Entry
 	shared := e
 	shared.Scope = Shared
 	for _, as := range []Entry{e, shared} {
-		known, err := sameFact(c, as)
+		known, err := sameFact(c, as, Active)
 		if err != nil {
 			return err
 		}
-		if known == nil || known.Scope != e.Scope && known.Integrity < e.Integrity {
+		if len(known) == 0 || as.Scope != e.Scope && known[0].Integrity < e.Integrity {
 			continue
 		}
-		if l.Entry = *known; known.Scope != e.Scope {
+		if l.Entry = known[0]; as.Scope != e.Scope {
 			return nil
 		}
 		return c.bump(&l.Entry, e)
@@ -120,17 +109,8 @@ func putAway(c *change, e Entry) (bool, error) {
 			return gone, err
 		}
 	}
-	old, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state IN ('archived', 'superseded', 'merged') AND conversation = ?`, e.Scope, text.Hash(e.Text), e.Conversation)
-	if err != nil {
-		return false, err
-	}
-	words := text.PlainWords(e.Text)
-	for _, o := range old {
-		if text.PlainWords(o.Text) == words && !e.ObservedAt.After(o.UpdatedAt) {
-			return true, nil
-		}
-	}
-	return false, nil
+	old, err := sameFact(c, e, Archived, Superseded, Merged)
+	return slices.ContainsFunc(old, func(o Entry) bool { return !e.ObservedAt.After(o.UpdatedAt) }), err
 }
 
 // undone reports whether something that was learned from the message event was forgotten
@@ -154,7 +134,7 @@ func (s *Store) From(ctx context.Context, scope Scope, event string) (known []En
 	if gone, err = undone(ctx, s.db, event); err != nil || gone {
 		return nil, gone, err
 	}
-	if gone, err = s.index.takenBack(ctx, scope, event); err != nil {
+	if gone, err = s.index.TakenBack(ctx, scope, event); err != nil {
 		return nil, false, fmt.Errorf("read memory: %w", err)
 	}
 	if gone {

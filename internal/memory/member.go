@@ -63,58 +63,32 @@ func (c *change) setAll(e, after Entry, op string) error {
 func withMembers(ctx context.Context, db store.DBTX, ids []string) ([]string, error) {
 	all := append([]string(nil), ids...)
 	for _, id := range ids {
-		more, err := store.Column[string](ctx, db, `WITH head (id) AS (SELECT iif(state = 'active' AND `+hidden+`, by_id, id) FROM memory WHERE id = ?)
+		more, err := store.Column[string](ctx, db, `WITH head (id) AS (
+				SELECT iif(state = 'active' AND `+hidden+`, by_id, id) FROM memory WHERE id = ?)
 			SELECT id FROM head UNION SELECT id FROM memory WHERE state = 'active' AND by_id IN (SELECT id FROM head) AND `+hidden, id)
 		if err != nil {
 			return nil, fmt.Errorf("read memory: %w", err)
 		}
 		all = append(all, more...)
 	}
-	return unique(all), nil
-}
-
-// headsOf finds the heads of those among found that are members, by the ids of the members.
-func headsOf(ctx context.Context, db store.DBTX, found map[int64]Entry) (map[string]Entry, error) {
-	heads := map[string]Entry{}
-	for _, e := range found {
-		if e.State != Active || e.By == "" {
-			continue
-		}
-		is, err := isMember(ctx, db, e.ID)
-		if err == nil && is {
-			heads[e.ID], err = entryByID(ctx, db, e.By)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return heads, nil
-}
-
-// origin is the source with which e was stored, whatever was put together in it since.
-func origin(ctx context.Context, db store.DBTX, e Entry) (Source, error) {
-	if e.Source != DreamingMerge {
-		return e.Source, nil
-	}
-	all, err := store.Column[Source](ctx, db, `SELECT json_extract(after, '$.source') FROM memory_op WHERE entry = ? AND op = 'add' AND after <> ''`, e.ID)
-	if err != nil {
-		return "", fmt.Errorf("read the journal of memory: %w", err)
-	}
-	if len(all) == 0 {
-		return e.Source, nil
-	}
-	return all[0], nil
+	return sorted(all), nil
 }
 
 // Origins gives those of all in which others were put together the source that each was
 // stored with: it says whose words they are.
 func (s *Store) Origins(ctx context.Context, all []Entry) error {
-	for i := range all {
-		from, err := origin(ctx, s.db, all[i])
-		if err != nil {
-			return err
+	for i, e := range all {
+		if e.Source != DreamingMerge {
+			continue
 		}
-		all[i].Source = from
+		from, err := store.Column[Source](ctx, s.db, `SELECT json_extract(after, '$.source') FROM memory_op
+			WHERE entry = ? AND op = 'add' AND after <> ''`, e.ID)
+		if err != nil {
+			return fmt.Errorf("read the journal of memory: %w", err)
+		}
+		if len(from) > 0 {
+			all[i].Source = from[0]
+		}
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/search"
 	"reverie/internal/search/qdrant"
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
@@ -30,8 +31,8 @@ type Config struct {
 	// 0 = all of them.
 	FileLines int
 	Backend   Backend         // "" = FlatFile; with another, FileLines is 40 if it is not set
-	Vectors   *vector.Vectors // of LocalVector and Qdrant, of the same database; nil = words alone decide
-	Points    *qdrant.Points  // of Qdrant, of Vectors; nil = likewise
+	Vectors   *vector.Vectors // of the same database; nil = words alone decide
+	Points    *qdrant.Points  // of Vectors, which are compared there; nil = they are compared here
 	// Purge takes texts that are to be forgotten out of whatever else in the
 	// database quotes them, in the same transaction. It returns how many messages
 	// of people still hold them. nil = nothing else does.
@@ -52,8 +53,8 @@ type Store struct {
 	prepare    func(context.Context) error // before something is forgotten
 	log        *slog.Logger
 	path       string // of the database
-	index      *FTS
-	finder     index           // what Search asks
+	index      *search.FTS
+	finder     finder          // what Search asks
 	vectors    *vector.Vectors // woken by changes; nil = the finder has none
 	points     *qdrant.Points  // where else vectors are; nil = nowhere
 	recalls    bool            // prompts show the working set only
@@ -76,16 +77,14 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	s := &Store{db: c.DB, index: OpenFTS(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
+	s := &Store{db: c.DB, index: search.Open(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
 		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, fault: func(string) {},
 		files: map[Scope]*file{}}
-	if err := s.choose(c.Backend, c.Vectors, c.Points); err != nil {
-		return nil, err
-	}
+	s.choose(c.Backend, c.Vectors, c.Points)
 	if err := c.DB.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&s.path); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	if err := s.index.ensure(ctx); err != nil {
+	if err := s.index.Ensure(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.begin(ctx)
@@ -130,18 +129,11 @@ func (s *Store) onDisk() []Scope {
 			scopes = append(scopes, scope)
 		}
 	}
-	for _, folder := range []struct {
-		name string
-		of   func(string) Scope
-	}{{"users", Private}, {"rooms", Room}} {
-		names, err := fs.Glob(os.DirFS(filepath.Join(s.dir, "memories")), folder.name+"/*.txt")
-		if err != nil {
-			continue
-		}
-		for _, name := range names {
-			id, ok := store.FileNameID(strings.TrimSuffix(path.Base(name), ".txt"))
-			scope := folder.of(id)
-			if ok && id != "" && s.File(scope) == "memories/"+name {
+	names, _ := fs.Glob(os.DirFS(s.dir), "memories/*/*.txt") // the pattern is a good one
+	for _, name := range names {
+		id, _ := store.FileNameID(strings.TrimSuffix(path.Base(name), ".txt"))
+		for _, scope := range []Scope{Private(id), Room(id)} {
+			if id != "" && s.File(scope) == name {
 				scopes = append(scopes, scope)
 			}
 		}
@@ -207,7 +199,8 @@ func (s *Store) Entries(ctx context.Context, scopes ...Scope) ([]Entry, error) {
 }
 
 // changesOf is how often what is shown of scope ?1 was changed, or its order.
-const changesOf = `coalesce((SELECT changes FROM memory_file WHERE scope = ?1), 0) + coalesce((SELECT n FROM memory_changes WHERE scope = ?1), 0)`
+const changesOf = `coalesce((SELECT changes FROM memory_file WHERE scope = ?1), 0)
+	+ coalesce((SELECT n FROM memory_changes WHERE scope = ?1), 0)`
 
 // read is Entries of one scope.
 func (s *Store) read(ctx context.Context, scope Scope) ([]Entry, error) {
@@ -255,7 +248,8 @@ func (s *Store) mend(ctx context.Context, scope Scope) error {
 func (s *Store) load(ctx context.Context, f *file) error {
 	var changes int64
 	var hash, lines string
-	err := s.db.QueryRowContext(ctx, `SELECT `+changesOf+`, coalesce(max(hash), ''), coalesce(max(lines), '') FROM memory_file WHERE scope = ?1`, f.scope).Scan(&changes, &hash, &lines)
+	query := `SELECT ` + changesOf + `, coalesce(max(hash), ''), coalesce(max(lines), '') FROM memory_file WHERE scope = ?1`
+	err := s.db.QueryRowContext(ctx, query, f.scope).Scan(&changes, &hash, &lines)
 	if err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
@@ -281,33 +275,25 @@ func (s *Store) load(ctx context.Context, f *file) error {
 // inOrder puts entries into the order of the lines of their file, those that are
 // not in it last, and reports whether the file lacks an entry (if it is to show
 // all of them) or has one that does not count any more.
-func inOrder(all []Entry, ids []string, whole bool) (sorted []Entry, behind bool) {
-	at := make(map[string]int, len(all))
-	for i, e := range all {
-		at[e.ID] = i
+func inOrder(all []Entry, ids []string, whole bool) ([]Entry, bool) {
+	place := map[string]int{}
+	for i := len(ids) - 1; i >= 0; i-- { // of a line that stands there twice the first counts
+		place[ids[i]] = i
 	}
-	if len(all) > 0 {
-		sorted = make([]Entry, 0, len(all))
-	}
-	placed := make([]bool, len(all))
-	for _, id := range ids {
-		i, ok := at[id]
-		if !ok {
-			behind = true
-			continue
+	at := func(e Entry) int {
+		if i, shown := place[e.ID]; shown {
+			return i
 		}
-		if !placed[i] {
-			placed[i] = true
-			sorted = append(sorted, all[i])
+		return len(ids)
+	}
+	shown := 0
+	for _, e := range all {
+		if at(e) < len(ids) {
+			shown++
 		}
 	}
-	behind = behind || whole && len(sorted) < len(all)
-	for i, e := range all {
-		if !placed[i] {
-			sorted = append(sorted, e)
-		}
-	}
-	return sorted, behind
+	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(at(a), at(b)) })
+	return all, shown < len(place) || whole && shown < len(all)
 }
 
 // file returns the one file of scope; there is one per scope, so that its mutex

@@ -53,11 +53,17 @@ type Applied struct {
 // name must be new; also, unless nil, is called at the end of the transaction, so that
 // what it writes holds if and only if the steps do. Each step is checked again
 // first: one that does not fit the entries as they are now is left out.
-func (s *Store) Apply(ctx context.Context, batch string, steps []Step, also func(context.Context, *sql.Tx, Applied) error) (Applied, error) {
+func (s *Store) Apply(
+	ctx context.Context, batch string, steps []Step, also func(context.Context, *sql.Tx, Applied) error,
+) (Applied, error) {
 	if batch == "" {
 		return Applied{}, errors.New("memory: a plan needs a name")
 	}
-	scopes, err := s.scopesOfSteps(ctx, steps)
+	ids := make([]string, len(steps))
+	for i, step := range steps {
+		ids[i] = step.ID
+	}
+	scopes, err := s.scopesOf(ctx, `(SELECT value FROM json_each(?))`, store.Array(ids))
 	if err != nil {
 		return Applied{}, err
 	}
@@ -91,18 +97,6 @@ func (s *Store) Apply(ctx context.Context, batch string, steps []Step, also func
 	return done, nil
 }
 
-func (s *Store) scopesOfSteps(ctx context.Context, steps []Step) ([]Scope, error) {
-	ids := make([]string, len(steps))
-	for i, step := range steps {
-		ids[i] = step.ID
-	}
-	scopes, err := store.Column[Scope](ctx, s.db, `SELECT DISTINCT scope FROM memory WHERE id IN (SELECT value FROM json_each(?)) ORDER BY scope`, store.Array(ids))
-	if err != nil {
-		return nil, fmt.Errorf("read memory: %w", err)
-	}
-	return scopes, nil
-}
-
 // step does one step, or says why not.
 func (c *change) step(s Step) (why string, err error) {
 	e, why, err := c.planned(s.ID, s.Rev)
@@ -128,15 +122,10 @@ func (c *change) step(s Step) (why string, err error) {
 		if e.Pinned || !by.Since().After(e.Since()) {
 			return "it is pinned, or not older", nil
 		}
-		after := e
-		after.State, after.By = Superseded, by.ID
-		if after.ValidTo.IsZero() {
-			after.ValidTo = until(by, e)
-		}
-		return "", c.set(e, after, "supersede", 0)
+		return "", c.set(e, supersededBy(e, by), "supersede", 0)
 	case ArchiveStep:
-		own, err := ownWords(c.ctx, c.tx, e)
-		if err != nil || e.Pinned || len(own) > 0 {
+		own, err := ownWords(c.ctx, c.tx, e.ID)
+		if err != nil || e.Pinned || own {
 			return "a person wanted it to be known", err
 		}
 		after := e
@@ -148,28 +137,16 @@ func (c *change) step(s Step) (why string, err error) {
 	return "", fmt.Errorf("memory: %q is no step of a plan", s.Kind)
 }
 
-// ownWords are the words of people that e is, or was put together from.
-func ownWords(ctx context.Context, db store.DBTX, e Entry) ([]string, error) {
-	from, err := origin(ctx, db, e)
+// ownWords reports whether a person said or wrote the entry id, or something that it was put together from.
+func ownWords(ctx context.Context, db store.DBTX, id string) (own bool, err error) {
+	err = db.QueryRowContext(ctx, `WITH RECURSIVE part (id) AS (
+			VALUES (?) UNION SELECT m.id FROM part JOIN memory AS m ON m.by_id = part.id AND m.state = 'merged')
+		SELECT EXISTS (SELECT 1 FROM part JOIN memory_op ON entry = part.id AND op = 'add'
+			WHERE iif(after = '', '', json_extract(after, '$.source')) IN ('user_explicit', 'file'))`, id).Scan(&own)
 	if err != nil {
-		return nil, err
+		return false, fmt.Errorf("read the journal of memory: %w", err)
 	}
-	var all []string
-	if from == UserExplicit || from == FromFile {
-		all = []string{e.Text}
-	}
-	parts, err := entries(ctx, db, `WHERE by_id = ? AND state = 'merged' ORDER BY n`, e.ID)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range parts {
-		own, err := ownWords(ctx, db, p)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, own...)
-	}
-	return all, nil
+	return own, nil
 }
 
 // planned reads an active entry that is as the plan has it, or as earlier steps of the plan made it.
@@ -250,83 +227,4 @@ func (e Entry) Since() time.Time {
 		return e.ValidFrom
 	}
 	return e.ObservedAt
-}
-
-// UndoRun takes back what Apply did as batch, the newest first: rows are as they were
-// before, to the byte, but for what was counted since. An entry that was changed
-// otherwise since gets back only what the batch changed; one whose state is another
-// by now is left as it is, and named with the reason. also is as for Apply. A batch that
-// did nothing, or was taken back already, is ErrNothing.
-func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Context, *sql.Tx) error) (Undone, []Left, error) {
-	scopes, err := s.scopesOf(ctx, batch)
-	if err != nil {
-		return Undone{}, nil, err
-	}
-	var u Undone
-	var left []Left
-	c, err := s.write(ctx, byDream, scopes, func(c *change) error {
-		u, left = Undone{Of: batch}, nil
-		all, err := ops(ctx, c.tx, `o WHERE batch = ? AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq AND u.undoes <> 0) ORDER BY seq DESC`, batch)
-		if err != nil {
-			return err
-		}
-		if len(all) == 0 {
-			return ErrNothing
-		}
-		for _, o := range all {
-			why, err := c.giveBack(o, &u)
-			if err != nil {
-				return err
-			}
-			if why != "" {
-				left = append(left, Left{Step{ID: o.Entry}, why})
-			}
-			s.fault("given back")
-		}
-		if also == nil {
-			return nil
-		}
-		return also(ctx, c.tx)
-	})
-	if err != nil {
-		return Undone{}, nil, err
-	}
-	u.Batch = c.batch
-	return u, left, nil
-}
-
-// giveBack makes the entry of o what it was before o, or says why not.
-func (c *change) giveBack(o Op, u *Undone) (why string, err error) {
-	now, err := entryByID(c.ctx, c.tx, o.Entry)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return "it is not there", nil
-	case err != nil:
-		return "", err
-	case now.State == Forgotten || o.Before == nil || o.After == nil:
-		return "it was forgotten", nil
-	case now.State != o.After.State || now.By != o.After.By || now.Scope != o.After.Scope:
-		return "it was changed since", nil
-	}
-	back := *o.Before
-	if more := now.Hits - o.After.Hits; more > 0 { // counted since, without a revision
-		back.Hits += more
-		back.LastHit = now.LastHit
-	}
-	if now.Rev != o.After.Rev { // somebody's later change stays
-		back.Pinned, back.Integrity, back.UpdatedAt, back.Rev = now.Pinned, now.Integrity, c.now, now.Rev+1
-		if !now.ObservedAt.Equal(o.After.ObservedAt) {
-			back.ObservedAt = now.ObservedAt
-		}
-		if now.Source != o.After.Source {
-			back.Source = now.Source
-		}
-	}
-	switch {
-	case now.State != Active && back.State == Active:
-		u.Back = append(u.Back, back)
-	case now.State != back.State || now.By != back.By: // not where others were only put together in it
-		u.Changed = append(u.Changed, back)
-	}
-	return "", c.put(now, back, "restore", o.Seq)
 }

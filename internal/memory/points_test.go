@@ -9,17 +9,18 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
 	"reverie/internal/search/qdrant"
 	"reverie/internal/search/qdrant/standin"
 	"reverie/internal/search/searchtest"
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
 	"reverie/internal/test/expect"
-	"slices"
-	"strconv"
-	"strings"
-	"testing"
-	"time"
 )
 
 // points is a server, with the vectors that it gets.
@@ -128,7 +129,7 @@ func TestQdrantFindsAsMuch(t *testing.T) {
 	f, set := labelled(t)
 	here, there := joined(t, f).(read), served(t, f).(read)
 	for _, x := range []read{here, there} {
-		expect.OK(t, x.Complete(t.Context(), nil))
+		expect.OK(t, x.Complete(t.Context()))
 	}
 	differ := 0
 	for i, q := range set.Questions {
@@ -225,7 +226,7 @@ func TestForgottenWhileDown(t *testing.T) {
 	noted(t, store, Private(owner), "and cats", owner)
 	complete(t, p.vectors)
 	s.Break(nil)
-	expect.Len(t, search(t, store, "code 4711", Private(owner)), 0, "forgotten, and found")
+	expect.Len(t, found(t, store, "code 4711", Private(owner)), 0, "forgotten, and found")
 	if got := onServer(t, s, db); !slices.Equal(got, []string{"", "we keep bees"}) {
 		t.Fatalf("the server holds %q", got)
 	}

@@ -37,9 +37,9 @@ var (
 // Wonder stores questions, to be asked later: Run, Scope, Why and the ids of First and
 // Second count. A pair that was a question before is left as it is.
 func (s *Store) Wonder(ctx context.Context, all []Question) error {
+	insert := `INSERT INTO memory_question (run, scope, first, second, why) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	for _, q := range all {
-		if _, err := s.db.ExecContext(ctx, `INSERT INTO memory_question (run, scope, first, second, why) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			q.Run, q.Scope, q.First.ID, q.Second.ID, q.Why); err != nil {
+		if _, err := s.db.ExecContext(ctx, insert, q.Run, q.Scope, q.First.ID, q.Second.ID, q.Why); err != nil {
 			return fmt.Errorf("store a question: %w", err)
 		}
 	}
@@ -70,8 +70,7 @@ func scanQuestion(row store.Row) (q Question, err error) {
 
 // Questions lists the open questions of what a may see, the oldest first.
 func (s *Store) Questions(ctx context.Context, a Access) ([]Question, error) {
-	all, err := store.List(ctx, s.db, scanQuestion, questionColumns+`WHERE both = 0 AND EXISTS (SELECT 1 FROM memory WHERE id = first AND state = 'active')
-		AND EXISTS (SELECT 1 FROM memory WHERE id = second AND state = 'active') ORDER BY id`)
+	all, err := store.List(ctx, s.db, scanQuestion, questionColumns+`WHERE both = 0 ORDER BY id`)
 	if err != nil {
 		return nil, fmt.Errorf("read questions: %w", err)
 	}
@@ -139,7 +138,8 @@ func (s *Store) Answer(ctx context.Context, a Access, number int64, keep Choice)
 		if keep == keepSecond {
 			kept, other = other, kept
 		}
-		if _, err := c.tx.ExecContext(ctx, `UPDATE memory_question SET both = ? WHERE id = ?`, keep == KeepBoth, number); err != nil || keep == KeepBoth {
+		_, err := c.tx.ExecContext(ctx, `UPDATE memory_question SET both = ? WHERE id = ?`, keep == KeepBoth, number)
+		if err != nil || keep == KeepBoth {
 			return err
 		}
 		return c.decide(kept, other, a.Integrity)
@@ -152,12 +152,7 @@ func (s *Store) Answer(ctx context.Context, a Access, number int64, keep Choice)
 
 // decide puts kept in the place of other, because a person of that integrity says so now.
 func (c *change) decide(kept, other Entry, person trust.Integrity) error {
-	after := other
-	after.State, after.By = Superseded, kept.ID
-	if after.ValidTo.IsZero() {
-		after.ValidTo = until(kept, other)
-	}
-	if err := c.setAll(other, after, "supersede"); err != nil {
+	if err := c.setAll(other, supersededBy(other, kept), "supersede"); err != nil {
 		return err
 	}
 	now := kept
@@ -171,18 +166,23 @@ func (c *change) decide(kept, other Entry, person trust.Integrity) error {
 	return c.set(kept, now, "note", 0)
 }
 
-// until is when other, whose place kept takes, ceased to hold: when kept began to; if that
-// was before, it never held.
-func until(kept, other Entry) time.Time {
-	if kept.Since().After(other.Since()) {
-		return kept.Since()
+// supersededBy is e with next in its place. It ceased to hold when next began to; if that was before, it never held.
+func supersededBy(e, next Entry) Entry {
+	e.State, e.By = Superseded, next.ID
+	if !e.ValidTo.IsZero() {
+		return e
 	}
-	return other.Since()
+	if e.ValidTo = e.Since(); next.Since().After(e.Since()) {
+		e.ValidTo = next.Since()
+	}
+	return e
 }
 
 // Put notes that the questions ids are asked by the notice event in room.
 func (s *Store) Put(ctx context.Context, event, room string, ids []int64) error {
-	if _, err := s.db.ExecContext(ctx, `UPDATE memory_question SET event = ?, room = ? WHERE id IN (SELECT value FROM json_each(?)) AND event = ''`, event, room, store.Array(ids)); err != nil {
+	_, err := s.db.ExecContext(ctx, `UPDATE memory_question SET event = ?, room = ?
+		WHERE id IN (SELECT value FROM json_each(?)) AND event = ''`, event, room, store.Array(ids))
+	if err != nil {
 		return fmt.Errorf("ask a question: %w", err)
 	}
 	return nil
@@ -203,7 +203,8 @@ func (s *Store) PutAt(ctx context.Context, event string, at time.Time) error {
 
 // PutSince counts the questions that were asked in room since then.
 func (s *Store) PutSince(ctx context.Context, room string, since time.Time) (n int, err error) {
-	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_question WHERE room = ? AND asked > ?`, room, since.UnixMilli()).Scan(&n); err != nil {
+	query := `SELECT count(*) FROM memory_question WHERE room = ? AND asked > ?`
+	if err := s.db.QueryRowContext(ctx, query, room, since.UnixMilli()).Scan(&n); err != nil {
 		return 0, fmt.Errorf("read questions: %w", err)
 	}
 	return n, nil

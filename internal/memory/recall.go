@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"reverie/internal/search"
 	"reverie/internal/search/qdrant"
 	"reverie/internal/search/vector"
 )
@@ -24,30 +25,27 @@ const (
 // others are found when they are needed.
 const workingSet = 40
 
+// finder finds documents and past messages.
+type finder interface {
+	// Search returns the best hits first. Any text is a valid question.
+	Search(ctx context.Context, q Query) ([]search.Hit, error)
+	// Neighbours are the ids of up to k active documents near to the active document id, in its scope.
+	Neighbours(ctx context.Context, id string, k int) ([]string, error)
+}
+
 // choose sets up how s finds what it is asked for.
-func (s *Store) choose(b Backend, v *vector.Vectors, p *qdrant.Points) error {
-	s.finder = s.index
-	switch b {
-	case "", FlatFile:
-	case FTS5, LocalVector, Qdrant:
-		s.recalls = true
-		switch {
-		case v == nil:
-		case b == LocalVector:
-			s.finder, s.vectors = OpenHybrid(s.index, v, nil), v
-		case b == Qdrant && p != nil:
-			s.finder, s.vectors = OpenHybrid(s.index, v, p), v
-		}
-		if b == Qdrant {
-			s.points = p
-		}
-		if s.lines == 0 {
-			s.lines = workingSet
-		}
+func (s *Store) choose(b Backend, v *vector.Vectors, p *qdrant.Points) {
+	s.finder, s.vectors, s.points = s.index, v, p
+	switch {
+	case v == nil:
+	case p == nil:
+		s.finder = search.OpenHybrid(s.index, v, nil)
 	default:
-		return fmt.Errorf("memory: unknown backend %q; there are flat_file, fts5, local_vector and qdrant", b)
+		s.finder = search.OpenHybrid(s.index, v, p)
 	}
-	return nil
+	if s.recalls = b != "" && b != FlatFile; s.recalls && s.lines == 0 {
+		s.lines = workingSet
+	}
 }
 
 // Recalls reports whether a prompt shows only the working set of the entries, so
@@ -60,7 +58,7 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if len(q.Scopes) == 0 {
 		return nil, nil
 	}
-	hits, err := s.finder.Search(ctx, q)
+	hits, err := Search(ctx, s.db, s.finder, q)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +122,7 @@ func (s *Store) Hear(ctx context.Context, t Turn) error {
 // HeardUpTo is the highest Seq of the messages of a conversation that were heard,
 // in any scope; 0 = none.
 func (s *Store) HeardUpTo(ctx context.Context, conversation string) (int, error) {
-	n, err := s.index.heardUpTo(ctx, conversation)
+	n, err := s.index.HeardUpTo(ctx, conversation)
 	if err != nil {
 		return 0, fmt.Errorf("read memory: %w", err)
 	}
@@ -138,7 +136,7 @@ func (s *Store) Unhear(ctx context.Context, event string) (quotes []string, err 
 		return nil, nil
 	}
 	err = s.commitLocked(ctx, "redaction", func(c *change) error {
-		texts, err := s.index.takeBack(ctx, c.tx, event)
+		texts, err := s.index.TakeBack(ctx, c.tx, event)
 		c.purges = c.purges || len(texts) > 0
 		for _, text := range texts {
 			quotes = append(quotes, Turn{Text: text}.Quotes()...)

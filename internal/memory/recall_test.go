@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/memory/lines"
+	"reverie/internal/search"
 	"reverie/internal/test/expect"
 )
 
@@ -28,7 +30,7 @@ func hear(t testing.TB, s *Store, scope Scope, conversation string, said ...stri
 	}
 }
 
-func search(t testing.TB, s *Store, text string, scopes ...Scope) (lines []string) {
+func found(t testing.TB, s *Store, text string, scopes ...Scope) (lines []string) {
 	t.Helper()
 	hits := expect.Must(s.Search(t.Context(), Query{Text: text, Scopes: scopes, Turns: true, K: 10}))(t)
 	for _, h := range hits {
@@ -37,19 +39,12 @@ func search(t testing.TB, s *Store, text string, scopes ...Scope) (lines []strin
 	return lines
 }
 
-func TestBackendUnknown(t *testing.T) {
-	s := openAt(t, t.TempDir())
-	if _, err := Open(t.Context(), Config{DB: s.db, Dir: t.TempDir(), Backend: "fts4"}); err == nil || !strings.Contains(err.Error(), "flat_file, fts5") {
-		t.Errorf("opened: %v", err)
-	}
-}
-
 // careless is an index that finds everything, whoever asks.
-type careless struct{ index }
+type careless struct{ finder }
 
-func (c careless) Search(ctx context.Context, q Query) ([]Hit, error) {
+func (c careless) Search(ctx context.Context, q Query) ([]search.Hit, error) {
 	q.Scopes = append(q.Scopes, Private(owner))
-	return c.index.Search(ctx, q)
+	return c.finder.Search(ctx, q)
 }
 
 // TestCarelessIndex: an index that minds no scope is no way around them.
@@ -58,8 +53,8 @@ func TestCarelessIndex(t *testing.T) {
 	noted(t, s, Private(owner), "the heron nests by the weir", owner)
 	hear(t, s, Private(owner), "dm", "I saw the heron today")
 	s.finder = careless{s.finder}
-	expect.Len(t, search(t, s, "heron", Shared), 0, "found")
-	expect.Len(t, search(t, s, "heron", Private(owner)), 2, "found : this test measures nothing")
+	expect.Len(t, found(t, s, "heron", Shared), 0, "found")
+	expect.Len(t, found(t, s, "heron", Private(owner)), 2, "found : this test measures nothing")
 }
 
 // TestUnhear: a message that is taken back goes with the answer to it, leaves no
@@ -73,10 +68,10 @@ func TestUnhear(t *testing.T) {
 		expect.Equal(t, strings.Join(quotes, "|"), " said: the heron nests by the weir| said: the heron nests by the weir| said: A heron, nice.| said: A heron, nice.", b)
 		again := Turn{Scope: me, Event: "$dm1", Sender: owner, At: time.Now(), Conversation: "dm", Seq: 1, Text: "the heron nests by the weir"}
 		expect.OK(t, s.Hear(t.Context(), again))
-		expect.Len(t, search(t, s, "heron weir nice", me), 0, "%s: is found", b)
-		expect.Len(t, search(t, s, "otter", me), 2, "%s: only of the rest is found", b)
+		expect.Len(t, found(t, s, "heron weir nice", me), 0, fmt.Sprintf("%s: is found", b))
+		expect.Len(t, found(t, s, "otter", me), 2, fmt.Sprintf("%s: only of the rest is found", b))
 		expect.OK(t, indexIsSound(t, OpenFTS(s.db)))
-		expect.Equal(t, expect.Must(s.HeardUpTo(t.Context(), "dm"))(t), 4, "%s: heard up to", b)
+		expect.Equal(t, expect.Must(s.HeardUpTo(t.Context(), "dm"))(t), 4, fmt.Sprintf("%s: heard up to", b))
 		expect.Must(s.Unhear(t.Context(), "$unknown"))(t)
 	}
 }
@@ -91,8 +86,8 @@ func TestForgottenIsNotHeardOf(t *testing.T) {
 	hear(t, s, me, "dm", "My locker opens with HERON-99, mind you.", "Noted, HERON-99.", "And tea?", "Green.", "I said: the locker opens with HERON-99", "Yes.")
 	e := added(t, s, Entry{Scope: me, Text: "the locker opens with HERON-99", Source: Assistant, Event: "$dm1", Quote: "My locker opens with HERON-99, mind you."}, owner)
 	expect.Must(s.Forget(t.Context(), as(owner), e.ID))(t)
-	expect.Len(t, search(t, s, "locker HERON-99 opens", me), 0, "found")
-	expect.Len(t, search(t, s, "tea green", me), 2, "only of the rest is found")
+	expect.Len(t, found(t, s, "locker HERON-99 opens", me), 0, "found")
+	expect.Len(t, found(t, s, "tea green", me), 2, "only of the rest is found")
 	expect.Len(t, traces(t, dir, "HERON-99"), 0, "traces in")
 }
 
@@ -166,15 +161,15 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 		expect.OK(t, s.Pin(ctx, as(owner), e.ID, n == 3))
 	}
 	before := expect.Must(s.List(ctx, everything, Filter{}))(t)
-	if n := len(lineTexts([]byte(onDisk(t, s, Private(owner))))); n > 6 {
+	if n := len(lines.Texts([]byte(onDisk(t, s, Private(owner))))); n > 6 {
 		t.Fatalf("%d lines in the file: that is no working set", n)
 	}
 	for range 2 {
-		expect.OK(t, s.index.Rebuild(ctx, nil))
+		expect.Must(s.index.Rebuild(ctx))(t)
 		texts(t, s, Private(owner))
 	}
 	expect.NoDiff(t, expect.Must(s.List(ctx, everything, Filter{}))(t), before, "other than wanted")
-	expect.Len(t, expect.Must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t), 20, "are found")
+	expect.Len(t, expect.Must(OpenFTS(s.db).Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t), 20, "are found")
 	sound(t, s)
 }
 
@@ -224,7 +219,7 @@ func TestSearchOnlyReads(t *testing.T) {
 	var before, after int
 	expect.OK(t, s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&before))
 	search := func() {
-		if hits := expect.Must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Turns: true, Past: true}))(t); len(hits) != 1 {
+		if hits := expect.Must(OpenFTS(s.db).Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Turns: true, Past: true}))(t); len(hits) != 1 {
 			t.Fatalf("%+v", hits)
 		}
 	}

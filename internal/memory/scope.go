@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -61,3 +62,9 @@ var (
 	ErrNothing   = errors.New("there is nothing to take back here")
 	ErrNotYours  = errors.New("only the person it belongs to, or an owner, may do that")
 )
+
+// sorted are all, each once.
+func sorted[T cmp.Ordered](all []T) []T {
+	slices.Sort(all)
+	return slices.Compact(all)
+}

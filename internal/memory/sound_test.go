@@ -4,11 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
-	"reverie/internal/search/qdrant/standin"
-	"reverie/internal/search/searchtest"
-	"reverie/internal/search/vector"
-	"reverie/internal/test/expect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +13,12 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"reverie/internal/memory/lines"
+	"reverie/internal/search/qdrant/standin"
+	"reverie/internal/search/searchtest"
+	"reverie/internal/search/vector"
+	"reverie/internal/test/expect"
 )
 
 // TestAlwaysSound: whatever is done, in whatever order, the index is what the
@@ -142,7 +145,7 @@ func (d *doer) step() {
 		d.ok(s.index.Hear(ctx, Turn{Scope: d.scope(), Event: fmt.Sprint("$", d.n%3), Text: "we talk of herons", At: today, Conversation: "c", Seq: d.n}))
 		return
 	case 5:
-		d.ok(s.index.Unhear(ctx, d.scope(), fmt.Sprint("$", d.n%3)))
+		d.ok(OpenFTS(s.db).Unhear(ctx, fmt.Sprint("$", d.n%3)))
 		return
 	case 13:
 		d.edit()
@@ -390,15 +393,15 @@ func without(all []string, text string) []string {
 
 // lines is the file, with a comment, so that one without entries is not empty.
 func (w *walker) lines() []string {
-	data, err := readAll(filepath.Join(w.dir, "MEMORIES.txt"))
+	data, err := os.ReadFile(filepath.Join(w.dir, "MEMORIES.txt"))
 	if err != nil {
 		return []string{"# mine"}
 	}
 	return strings.Split(strings.TrimRight(string(data), "\n"), "\n")
 }
 
-func (w *walker) save(lines []string) {
-	put(w.t, w.stores[0], Private(owner), strings.Join(lines, "\n")+"\n")
+func (w *walker) save(now []string) {
+	put(w.t, w.stores[0], Private(owner), strings.Join(now, "\n")+"\n")
 	w.unseen = true
 }
 
@@ -418,19 +421,19 @@ func (w *walker) step() {
 		w.did(append(slices.Clone(w.known), text))
 		w.unseen = false
 	case what == 2: // a line more, somewhere
-		text, lines := w.fresh(), w.lines()
-		at := rapid.IntRange(0, len(lines)).Draw(w.rt, "at")
-		w.save(slices.Insert(lines, at, toLine(text)))
+		text, there := w.fresh(), w.lines()
+		at := rapid.IntRange(0, len(there)).Draw(w.rt, "at")
+		w.save(slices.Insert(there, at, lines.Of(text)))
 		w.did(append(slices.Clone(w.known), text))
 	case what == 3 && len(w.known) > 0: // a line less
 		text := w.pick()
-		w.save(without(w.lines(), toLine(text)))
+		w.save(without(w.lines(), lines.Of(text)))
 		w.did(w.but(w.all(text)))
 	case what == 4 && len(w.known) > 0: // a line corrected
 		text := w.pick()
-		lines := w.lines()
-		lines[slices.Index(lines, toLine(text))] = toLine(text + " more")
-		w.save(lines)
+		there := w.lines()
+		there[slices.Index(there, lines.Of(text))] = lines.Of(text + " more")
+		w.save(there)
 		w.did(append(w.but(w.all(text)), text+" more"))
 	case what == 5:
 		w.look()
@@ -490,7 +493,7 @@ func (w *walker) look() {
 	}
 	var shown []string
 	for _, line := range w.lines() {
-		if text := show([]byte(line)); text != "" {
+		if text := lines.Text([]byte(line)); text != "" {
 			shown = append(shown, text)
 		}
 	}
@@ -503,7 +506,7 @@ func (w *walker) look() {
 			continue
 		}
 		for _, l := range w.lines() {
-			if l == toLine(text) {
+			if l == lines.Of(text) {
 				w.rt.Fatalf("%q is back", text)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/memory/lines"
 	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/trust"
@@ -70,9 +71,6 @@ func (s *Store) sync(ctx context.Context, scope Scope) error {
 		err = errors.New("it is being changed by another program all the time; try again later")
 	}
 	if err != nil {
-		if large := new(FileSizeError); errors.As(err, &large) {
-			large.File = f.name
-		}
 		return fmt.Errorf("memory file %s: %w", f.name, err)
 	}
 	return nil
@@ -84,24 +82,22 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 	if err != nil {
 		return err
 	}
-	old, stamp, data, err := openAll(f.path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	stamp, data, err := readFile(f.path)
+	if err != nil {
 		return err
-	}
-	if old != nil {
-		defer old.Close()
 	}
 	is := base{f.name, sum(data), was.ids}
 	switch {
-	case old != nil && is.hash == was.hash && len(was.ids) == len(lineTexts(data)):
-	case len(trim(string(data))) == 0:
+	case stamp.Exists() && is.hash == was.hash && len(was.ids) == len(lines.Texts(data)):
+	case len(lines.Trim(string(data))) == 0:
 		if len(was.ids) > 0 {
 			// An editor or a disk may do that; nobody forgets everything so.
-			s.log.Warn("memory file is empty or gone; that is no order to forget, so it is written again", "file", f.name, "entries", len(was.ids))
+			s.log.Warn("memory file is empty or gone; that is no order to forget, so it is written again",
+				"file", f.name, "entries", len(was.ids))
 		}
 		is.ids = nil
 	default:
-		if is.ids, err = s.takeIn(ctx, f, was, is.hash, data, changedAt(old)); err != nil {
+		if is.ids, err = s.takeIn(ctx, f, was, is.hash, data); err != nil {
 			return err
 		}
 	}
@@ -109,8 +105,8 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 	if err != nil {
 		return err
 	}
-	if old == nil {
-		if len(v.want) == 0 { // no file is made for nothing
+	if !stamp.Exists() {
+		if len(v.Want) == 0 { // no file is made for nothing
 			if was.hash == "" && len(was.ids) == 0 {
 				return nil
 			}
@@ -121,13 +117,13 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 			data = append(data, "# Shown is what is pinned, new or often used; `bot memory list` shows everything.\n"...)
 		}
 	}
-	out, ids := render(data, is.ids, v)
+	out, ids := lines.Render(data, is.ids, v)
 	next := base{f.name, sum(out), ids}
 	if next.hash != is.hash {
 		if err := s.leaving(ctx, f, is, ids); err != nil {
 			return err
 		}
-		if err := s.replace(f, old, stamp, out); err != nil {
+		if err := s.replace(f, stamp, out); err != nil {
 			return err
 		}
 	}
@@ -160,20 +156,9 @@ func (s *Store) leaving(ctx context.Context, f *file, is base, next []string) er
 	return writeBase(ctx, s.db, f.scope, base{is.name, is.hash, stay})
 }
 
-func changedAt(f *os.File) time.Time {
-	if f == nil {
-		return time.Time{}
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
-}
-
 // view is what the file of scope is to hold, knowing that it has the lines of ids.
-func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, error) {
-	v := view{successor: map[string]string{}}
+func (s *Store) view(ctx context.Context, scope Scope, ids []string) (lines.View, error) {
+	v := lines.View{Successor: map[string]string{}, Forgotten: s.forgetting}
 	all := `FROM memory WHERE scope = ?1 AND ` + shown
 	query, args := `SELECT id, text `+all+` ORDER BY n`, []any{scope}
 	if s.lines > 0 {
@@ -185,53 +170,39 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 	}
 	wanted := map[string]bool{}
 	err := store.Each(ctx, s.db, func(row store.Row) error {
-		var l listed
-		if err := row.Scan(&l.id, &l.text); err != nil {
+		var l lines.Line
+		if err := row.Scan(&l.ID, &l.Text); err != nil {
 			return err
 		}
-		v.want = append(v.want, l)
-		wanted[l.id] = true
+		v.Want = append(v.Want, l)
+		wanted[l.ID] = true
 		return nil
 	}, query, args...)
 	if err != nil {
-		return view{}, fmt.Errorf("read memory: %w", err)
+		return lines.View{}, fmt.Errorf("read memory: %w", err)
 	}
-	for _, id := range ids { // lines that are there no more: what took their place in the end?
-		next := id
-		for range 100 {
-			if wanted[next] || next == "" || next == notKept {
-				break
-			}
-			err := s.db.QueryRowContext(ctx, `SELECT by_id FROM memory WHERE id = ?`, next).Scan(&next)
-			if errors.Is(err, sql.ErrNoRows) {
-				break
-			}
-			if err != nil {
-				return view{}, fmt.Errorf("read memory: %w", err)
-			}
-		}
-		if wanted[next] || id == notKept {
-			v.successor[id] = next
-			continue
-		}
-		counts, err := s.counts(ctx, id, scope)
-		if err != nil {
-			return view{}, err
-		}
-		if !counts { // it took a place itself, and that was undone
-			old, err := store.Column[string](ctx, s.db, `SELECT old.entry FROM memory_op AS new
-				CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
-				WHERE new.entry = ?1 AND new.op = 'add' AND iif(old.after = '', '', json_extract(old.after, '$.by')) = ?1 LIMIT 1`, id)
-			if err != nil {
-				return view{}, fmt.Errorf("read memory: %w", err)
-			}
-			next = strings.Join(old, "")
-		}
-		v.successor[id] = next
+	gone := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return wanted[id] || id == notKept })
+	if len(gone) == 0 {
+		return v, nil
 	}
-	v.forgotten = s.forgetting
+	err = store.Each(ctx, s.db, func(row store.Row) error {
+		var id, next string
+		err := row.Scan(&id, &next)
+		v.Successor[id] = next
+		return err
+	}, successors, store.Array(gone))
+	if err != nil {
+		return lines.View{}, fmt.Errorf("read memory: %w", err)
+	}
 	return v, nil
 }
+
+// successors are what took the place of entries, or, where that was undone, whose place they had taken.
+const successors = `SELECT new.entry, old.entry FROM memory_op AS new
+		CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
+		WHERE new.entry IN (SELECT value FROM json_each(?1)) AND new.op = 'add'
+			AND iif(old.after = '', '', json_extract(old.after, '$.by')) = new.entry
+	UNION ALL SELECT id, by_id FROM memory WHERE by_id <> '' AND id IN (SELECT value FROM json_each(?1))`
 
 // counts reports whether the entry id counts in scope, whether its file shows it or not.
 func (s *Store) counts(ctx context.Context, id string, scope Scope) (yes bool, err error) {
@@ -244,19 +215,22 @@ func (s *Store) counts(ctx context.Context, id string, scope Scope) (yes bool, e
 
 // takeIn makes operations of what a person did to the file, and returns the
 // entry of each of its lines.
-func (s *Store) takeIn(ctx context.Context, f *file, was base, hash string, data []byte, at time.Time) ([]string, error) {
+func (s *Store) takeIn(ctx context.Context, f *file, was base, hash string, data []byte) ([]string, error) {
 	var ids []string
 	_, err := s.commit(ctx, byFile, func(c *change) error {
-		i := importer{change: c, scope: f.scope, at: at, first: was.hash == ""}
+		i := importer{change: c, scope: f.scope}
+		if info, err := os.Stat(f.path); err == nil && was.hash == "" {
+			i.at = info.ModTime()
+		}
 		before, err := i.before(was.ids)
 		if err != nil {
 			return err
 		}
-		e := compare(before, lineTexts(data))
+		e := lines.Compare(before, lines.Texts(data))
 		if ids, err = i.lines(e); err != nil {
 			return err
 		}
-		if err := i.remove(e.gone); err != nil {
+		if err := i.remove(e.Gone); err != nil {
 			return err
 		}
 		if i.refused > 0 {
@@ -264,7 +238,8 @@ func (s *Store) takeIn(ctx context.Context, f *file, was base, hash string, data
 				"file", f.name, "lines", i.refused)
 		}
 		if i.removed > 0 {
-			s.log.Info("lines were removed from a memory file; `bot memory undo` brings them back", "file", f.name, "lines", i.removed, "batch", c.batch)
+			s.log.Info("lines were removed from a memory file; `bot memory undo` brings them back",
+				"file", f.name, "lines", i.removed, "batch", c.batch)
 		}
 		return writeBase(ctx, c.tx, f.scope, base{f.name, hash, ids})
 	})
@@ -275,16 +250,15 @@ func (s *Store) takeIn(ctx context.Context, f *file, was base, hash string, data
 type importer struct {
 	*change
 	scope            Scope
-	at               time.Time // when the file was changed
-	first            bool      // nothing is known of this file yet
+	at               time.Time // when the file was changed, if nothing is known of it yet
 	refused, removed int
 }
 
-func (i *importer) before(ids []string) ([]listed, error) {
-	all := make([]listed, 0, len(ids))
+func (i *importer) before(ids []string) ([]lines.Line, error) {
+	all := make([]lines.Line, 0, len(ids))
 	for _, id := range ids {
-		l := listed{id: id}
-		err := i.tx.QueryRowContext(i.ctx, `SELECT text FROM memory WHERE id = ?`, id).Scan(&l.text)
+		l := lines.Line{ID: id}
+		err := i.tx.QueryRowContext(i.ctx, `SELECT text FROM memory WHERE id = ?`, id).Scan(&l.Text)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return nil, fmt.Errorf("read memory: %w", err)
 		}
@@ -293,58 +267,46 @@ func (i *importer) before(ids []string) ([]listed, error) {
 	return all, nil
 }
 
-func (i *importer) lines(e edit) ([]string, error) {
-	ids := make([]string, len(e.lines))
-	fresh := map[string]string{}
-	for n, l := range e.lines {
+func (i *importer) lines(e lines.Edit) ([]string, error) {
+	ids := make([]string, len(e.Lines))
+	for n, l := range e.Lines {
+		if ids[n] = l.ID; l.ID != "" {
+			continue
+		}
 		var err error
-		switch {
-		case l.id != "":
-			ids[n] = l.id
-		case fresh[l.text] != "":
-			ids[n] = fresh[l.text]
-		default:
-			if ids[n], err = i.line(l); err != nil {
-				return nil, err
-			}
-			fresh[l.text] = ids[n]
+		if ids[n], err = i.line(l); err != nil {
+			return nil, err
 		}
 	}
 	return ids, nil
 }
 
 // line finds or makes the entry of a line that was not there before.
-func (i *importer) line(l editedLine) (string, error) {
-	hash := text.Hash(l.text)
-	// Without the names of indexes all that is shown is read, in its order, for each line.
-	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = ''
-		AND text = ? ORDER BY by_id = '' DESC, n DESC LIMIT 1`, i.scope, hash, l.text)
+func (i *importer) line(l lines.Edited) (string, error) {
+	hash := text.Hash(l.Text)
+	// Without the name of the index all that is shown is read, in its order, for each line.
+	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state IN ('active', 'archived')
+		AND conversation = '' AND text = ? ORDER BY state, by_id = '' DESC, n DESC LIMIT 1`, i.scope, hash, l.Text)
 	if err != nil {
 		return "", err
 	}
-	if len(known) == 1 {
+	if len(known) == 1 && known[0].State == Active {
 		return known[0].ID, i.part(known[0])
 	}
-	if known, err = entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state = 'archived' AND conversation = '' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
-		return "", err
-	}
-	if forgotten, err := i.isForgotten(i.scope, l.text); err != nil {
+	if forgotten, err := i.isForgotten(i.scope, l.Text); err != nil {
 		return "", err
 	} else if forgotten {
 		i.refused++
 		return notKept, nil
 	}
-	if len(known) == 1 && l.replaces == "" { // cut out before, and now put in again
+	if len(known) == 1 && l.Replaces == "" { // cut out before, and now put in again
 		after := known[0]
 		after.State, after.By, after.ValidTo = Active, "", time.Time{}
 		return after.ID, i.set(known[0], after, "restore", 0)
 	}
-	next := Entry{Text: l.text, Scope: i.scope, Source: FromFile, Integrity: trust.Owner}
-	if i.first {
-		next.ObservedAt = i.at
-	}
-	if l.replaces != "" {
-		old, err := entryByID(i.ctx, i.tx, l.replaces)
+	next := Entry{Text: l.Text, Scope: i.scope, Source: FromFile, Integrity: trust.Owner, ObservedAt: i.at}
+	if l.Replaces != "" {
+		old, err := entryByID(i.ctx, i.tx, l.Replaces)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return "", err
 		}
@@ -388,40 +350,31 @@ func (i *importer) remove(ids []string) error {
 // adopt brings files to the names they have now: MEMORIES.txt belongs to the
 // first owner, and who that is may change. The lock is held.
 func (s *Store) adopt(ctx context.Context) error {
-	held, err := s.heldNames(ctx)
-	if err != nil {
-		return err
+	type holding struct {
+		scope Scope
+		name  string
 	}
-	var moved []Scope // none is written before all have left the names they had
+	held, err := store.List(ctx, s.db, func(row store.Row) (h holding, err error) {
+		err = row.Scan(&h.scope, &h.name)
+		return h, err
+	}, `SELECT scope, name FROM memory_file WHERE name <> '' ORDER BY name <> ?, scope`, ownersFile) // which leaves its name first
+	if err != nil {
+		return fmt.Errorf("read memory: %w", err)
+	}
 	for _, h := range held {
-		switch {
-		case h.name == s.File(h.scope):
+		name := s.File(h.scope)
+		if h.name == name {
 			continue
-		case h.name == ownersFile && s.owner != "" && (terminal(h.scope.Person()) || terminal(s.owner)):
-			to := Private(s.owner)
-			for _, other := range held {
-				if other.scope == to {
-					if err := s.leave(ctx, to, other.name); err != nil {
-						return err
-					}
-				}
-			}
-			if err := s.inherit(ctx, h.scope, to); err != nil {
-				return err
-			}
-			moved = append(moved, to)
-		default:
-			if err := s.leave(ctx, h.scope, h.name); err != nil {
-				return err
-			}
-			moved = append(moved, h.scope)
+		}
+		if h.name == ownersFile && s.owner != "" && (terminal(h.scope.Person()) || terminal(s.owner)) {
+			err = s.inherit(ctx, h.scope, Private(s.owner))
+		} else {
+			err = s.rename(ctx, h.scope, h.name, name)
+		}
+		if err != nil {
+			return fmt.Errorf("memory file %s: %w", h.name, err)
 		}
 		s.log.Info("a memory file has another name now: the owner changed", "scope", h.scope, "was", h.name)
-	}
-	for _, scope := range moved {
-		if err := s.sync(ctx, scope); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -429,26 +382,27 @@ func (s *Store) adopt(ctx context.Context) error {
 // terminal tells the person at the terminal from one with an account.
 func terminal(person string) bool { return !strings.HasPrefix(person, "@") }
 
-type holding struct {
-	scope Scope
-	name  string
-}
-
-func (s *Store) heldNames(ctx context.Context) ([]holding, error) {
-	all, err := store.List(ctx, s.db, func(row store.Row) (h holding, err error) {
-		err = row.Scan(&h.scope, &h.name)
-		return h, err
-	}, `SELECT scope, name FROM memory_file WHERE name <> '' ORDER BY scope`)
-	if err != nil {
-		return nil, fmt.Errorf("read memory: %w", err)
+// rename gives the file of scope another name. It may have it already, if the program was killed in between.
+func (s *Store) rename(ctx context.Context, scope Scope, was, name string) error {
+	path := filepath.Join(s.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
 	}
-	return all, nil
+	if err := os.Rename(filepath.Join(s.dir, filepath.FromSlash(was)), path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	_, err := s.db.ExecContext(ctx, `UPDATE memory_file SET name = ? WHERE scope = ?`, name, scope)
+	return err
 }
 
-// inherit gives the memory of the person at the terminal to the owner's account,
-// or the other way round: both names mean whoever runs the program.
+// inherit gives the memory of the person at the terminal to the owner's account, or the other way
+// round: both names mean whoever runs the program. The entries go into the file that from has.
 func (s *Store) inherit(ctx context.Context, from, to Scope) error {
-	_, err := s.commit(ctx, byFile, func(c *change) error {
+	old, err := readBase(ctx, s.db, to)
+	if err != nil {
+		return err
+	}
+	_, err = s.commit(ctx, byFile, func(c *change) error {
 		all, err := entries(ctx, c.tx, `WHERE scope = ? AND state <> 'forgotten' ORDER BY n`, from)
 		if err != nil {
 			return err
@@ -460,33 +414,14 @@ func (s *Store) inherit(ctx context.Context, from, to Scope) error {
 				return err
 			}
 		}
-		if _, err := c.tx.ExecContext(ctx, `UPDATE memory_file SET (name, hash, lines) = (SELECT name, hash, lines FROM memory_file WHERE scope = ?1) WHERE scope = ?2`, from, to); err != nil {
-			return fmt.Errorf("memory: %w", err)
-		}
-		if _, err := c.tx.ExecContext(ctx, `INSERT INTO memory_file (scope, name, hash, lines) SELECT ?2, name, hash, lines FROM memory_file WHERE scope = ?1
-			ON CONFLICT (scope) DO NOTHING`, from, to); err != nil {
-			return fmt.Errorf("memory: %w", err)
-		}
-		_, err = c.tx.ExecContext(ctx, `UPDATE memory_file SET changes = changes + 1, name = '', hash = '', lines = '' WHERE scope = ?`, from)
+		_, err = c.tx.ExecContext(ctx, `UPDATE OR REPLACE memory_file SET scope = ?2, changes = changes + 1 WHERE scope = ?1`, from, to)
 		return err
 	})
-	return err
-}
-
-// leave takes in what stands in the file that scope had, and removes it: it is
-// another person's from now on, or nobody's. The entries hold all of it, so that
-// a crash costs nothing. What was left already is left alone.
-func (s *Store) leave(ctx context.Context, scope Scope, name string) error {
-	if was, err := readBase(ctx, s.db, scope); err != nil || was.name != name {
+	if err != nil || old.name == "" {
 		return err
 	}
-	old := *s.newFile(scope)
-	old.name, old.path = name, filepath.Join(s.dir, filepath.FromSlash(name))
-	if err := s.trySync(ctx, &old); err != nil {
-		return fmt.Errorf("memory file %s: %w", name, err)
+	if err := os.Remove(filepath.Join(s.dir, filepath.FromSlash(old.name))); !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
-	if err := os.Remove(old.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("memory file %s: %w", name, err)
-	}
-	return writeBase(ctx, s.db, scope, base{})
+	return nil
 }

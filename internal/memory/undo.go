@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"reverie/internal/store"
 )
@@ -48,7 +47,7 @@ func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error
 	scopes := a.Scopes
 	if a.All {
 		var err error
-		if scopes, err = s.scopesOf(ctx, batch); err != nil {
+		if scopes, err = s.scopesOf(ctx, ofBatch, batch); err != nil {
 			return Undone{}, err
 		}
 	}
@@ -69,7 +68,21 @@ func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error
 			return ErrNothing
 		}
 		for _, o := range all {
-			if err := c.takeBack(a, o, &u); err != nil {
+			now, err := entryByID(ctx, c.tx, o.Entry)
+			if err != nil {
+				return err
+			}
+			if !a.sees(now.Scope) || o.Before != nil && !a.sees(o.Before.Scope) {
+				return ErrNotFound
+			}
+			undone, err := store.Column[int64](ctx, c.tx, `SELECT seq FROM memory_op WHERE undoes = ? AND undoes <> 0`, o.Seq)
+			if err != nil {
+				return fmt.Errorf("read the journal of memory: %w", err)
+			}
+			if len(undone) > 0 || o.After != nil && now.Pinned != o.After.Pinned {
+				return ErrChanged
+			}
+			if err := c.takeBack(now, o, &u); err != nil {
 				return err
 			}
 		}
@@ -80,6 +93,53 @@ func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error
 	}
 	u.Batch = c.batch
 	return u, nil
+}
+
+// UndoRun takes back what Apply did as batch, the newest first: rows are as they were
+// before, to the byte, but for what was counted since. An entry that was changed
+// otherwise since gets back only what the batch changed; one whose state is another
+// by now is left as it is, and named with the reason. also is as for Apply. A batch that
+// did nothing, or was taken back already, is ErrNothing.
+func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Context, *sql.Tx) error) (Undone, []Left, error) {
+	scopes, err := s.scopesOf(ctx, ofBatch, batch)
+	if err != nil {
+		return Undone{}, nil, err
+	}
+	var u Undone
+	var left []Left
+	c, err := s.write(ctx, byDream, scopes, func(c *change) error {
+		u, left = Undone{Of: batch}, nil
+		all, err := ops(ctx, c.tx, `o WHERE batch = ?
+			AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq AND u.undoes <> 0) ORDER BY seq DESC`, batch)
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			return ErrNothing
+		}
+		for _, o := range all {
+			now, err := entryByID(ctx, c.tx, o.Entry)
+			if err == nil {
+				err = c.takeBack(now, o, &u)
+			}
+			switch {
+			case errors.Is(err, ErrChanged), errors.Is(err, ErrGone):
+				left = append(left, Left{Step{ID: o.Entry}, err.Error()})
+			case err != nil:
+				return err
+			}
+			s.fault("given back")
+		}
+		if also == nil {
+			return nil
+		}
+		return also(ctx, c.tx)
+	})
+	if err != nil {
+		return Undone{}, nil, err
+	}
+	u.Batch = c.batch
+	return u, left, nil
 }
 
 // lastBatch is the newest change of the actor that still holds. What was done in
@@ -99,60 +159,61 @@ func lastBatch(c *change, a Access) (string, error) {
 	return batch, nil
 }
 
-func (s *Store) scopesOf(ctx context.Context, batch string) ([]Scope, error) {
-	all, err := store.Column[Scope](ctx, s.db, `SELECT DISTINCT m.scope FROM memory m JOIN memory_op o ON o.entry = m.id WHERE o.batch = ? ORDER BY 1`, batch)
+// scopesOf lists the scopes of the memories that a condition with one parameter holds for.
+func (s *Store) scopesOf(ctx context.Context, condition string, arg any) ([]Scope, error) {
+	all, err := store.Column[Scope](ctx, s.db, `SELECT DISTINCT scope FROM memory WHERE id IN `+condition+` ORDER BY scope`, arg)
 	if err != nil {
-		return nil, fmt.Errorf("read the journal of memory: %w", err)
+		return nil, fmt.Errorf("read memory: %w", err)
 	}
 	return all, nil
 }
 
-// takeBack does the contrary of o.
-func (c *change) takeBack(a Access, o Op, u *Undone) error {
-	now, err := entryByID(c.ctx, c.tx, o.Entry)
-	if err != nil {
-		return err
-	}
-	if !a.sees(now.Scope) || o.Before != nil && !a.sees(o.Before.Scope) {
-		return ErrNotFound
-	}
-	if o.Op == "forget" || now.State == Forgotten || o.After == nil {
+// ofBatch are the entries that a batch changed.
+const ofBatch = `(SELECT entry FROM memory_op WHERE batch = ?)`
+
+// takeBack makes now, the entry of o, what it was before o, but for what was done to it otherwise since.
+// An entry that counts otherwise now is ErrChanged.
+func (c *change) takeBack(now Entry, o Op, u *Undone) error {
+	switch {
+	case o.After == nil || now.State == Forgotten:
 		return ErrGone
-	}
-	var undone int
-	if err := c.tx.QueryRowContext(c.ctx, `SELECT count(*) FROM memory_op WHERE undoes = ? AND undoes <> 0`, o.Seq).Scan(&undone); err != nil {
-		return fmt.Errorf("read the journal of memory: %w", err)
-	}
-	if undone > 0 || now.State != o.After.State || now.By != o.After.By || now.Scope != o.After.Scope || now.Pinned != o.After.Pinned {
+	case now.State != o.After.State || now.By != o.After.By || now.Scope != o.After.Scope:
 		return ErrChanged
 	}
-	after, op := now, "note"
+	back := *o.After
 	if o.Before == nil {
-		after.State, after.ValidTo = Archived, c.now
+		back.State, back.ValidTo = Archived, c.now
 	} else {
-		after.Scope, after.State, after.By, after.Pinned = o.Before.Scope, o.Before.State, o.Before.By, o.Before.Pinned
-		after.ObservedAt, after.ValidTo = o.Before.ObservedAt, o.Before.ValidTo
-		if now.Source == o.After.Source {
-			after.Source = o.Before.Source
-		}
-		if now.Integrity == o.After.Integrity { // nobody said it again since
-			after.Integrity = o.Before.Integrity
-		}
+		back = *o.Before
 	}
+	if now.Hits > o.After.Hits { // counted since, without a revision
+		back.Hits, back.LastHit = back.Hits+now.Hits-o.After.Hits, now.LastHit
+	}
+	if c.actor != byDream || now.Rev != o.After.Rev {
+		back.UpdatedAt, back.Rev = c.now, now.Rev+1
+	}
+	if now.Pinned != o.After.Pinned {
+		back.Pinned = now.Pinned
+	}
+	if now.Integrity != o.After.Integrity {
+		back.Integrity = now.Integrity
+	}
+	if now.Source != o.After.Source {
+		back.Source = now.Source
+	}
+	if !now.ObservedAt.Equal(o.After.ObservedAt) {
+		back.ObservedAt = now.ObservedAt
+	}
+	op := "note"
 	switch {
-	case after.Scope != now.Scope:
-		op, u.Changed = "move", append(u.Changed, after)
-	case now.State != Active && after.State == Active:
-		after.ValidTo = time.Time{}
-		op, u.Back = "restore", append(u.Back, after)
-	case now.State == Active && after.State != Active:
-		op, u.Away = "retire", append(u.Away, after)
-	case after.Pinned && !now.Pinned:
-		op, u.Changed = "pin", append(u.Changed, after)
-	case !after.Pinned && now.Pinned:
-		op, u.Changed = "unpin", append(u.Changed, after)
-	default:
-		u.Changed = append(u.Changed, after)
+	case now.Scope != back.Scope:
+		op, u.Changed = "move", append(u.Changed, back)
+	case now.State != Active && back.State == Active:
+		op, u.Back = "restore", append(u.Back, back)
+	case now.State == Active && back.State != Active:
+		op, u.Away = "retire", append(u.Away, back)
+	case c.actor != byDream || now.State != back.State || now.By != back.By: // of a dream not where others were only put together in it
+		u.Changed = append(u.Changed, back)
 	}
-	return c.set(now, after, op, o.Seq)
+	return c.put(now, back, op, o.Seq)
 }

@@ -3,11 +3,12 @@ package memory
 import (
 	"database/sql"
 	"fmt"
+	"testing"
+	"time"
+
 	"reverie/internal/search/searchtest"
 	"reverie/internal/search/vector"
 	"reverie/internal/test/expect"
-	"testing"
-	"time"
 )
 
 func openVectors(t testing.TB, db *sql.DB, e vector.Embedder) *vector.Vectors {
@@ -18,7 +19,7 @@ func openVectors(t testing.TB, db *sql.DB, e vector.Embedder) *vector.Vectors {
 
 func complete(t testing.TB, v *vector.Vectors) {
 	t.Helper()
-	expect.OK(t, v.Complete(t.Context(), nil))
+	expect.OK(t, v.Complete(t.Context()))
 }
 
 func countRows(t testing.TB, db *sql.DB, query string, args ...any) (n int) {

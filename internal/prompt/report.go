@@ -282,15 +282,8 @@ func hashOf(prefix string) string {
 }
 
 // reused is the share of now's bytes that last begins with.
-func reused(last, now []llm.Message) float64 { return share(last, now, now) }
-
-// Repeated is the share of the request last that now begins with: what a server
-// that still has last need not read again.
-func Repeated(last, now []llm.Message) float64 { return share(last, now, last) }
-
-// share is how much of the request of is what last and now begin with.
-func share(last, now, of []llm.Message) float64 {
-	all := size(of...)
+func reused(last, now []llm.Message) float64 {
+	all := size(now...)
 	if all == 0 {
 		return 0
 	}

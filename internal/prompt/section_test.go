@@ -192,7 +192,7 @@ func TestPartOfAContent(t *testing.T) {
 		if text == "" {
 			return nil, fault
 		}
-		return section.NewContent(section.Content{Source: "half", Lines: []string{text}}), fault
+		return section.NewContent(section.Content{Source: "half", Lines: []section.Line{{Text: text}}}), fault
 	}})
 	for _, step := range []struct {
 		text  string

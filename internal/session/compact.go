@@ -117,7 +117,7 @@ func (t *turn) compactTo(ctx context.Context, reason string, share int) (bool, e
 	}
 	l.Full = reason == becauseAsked
 	plan := compact.NewPlan(past, l)
-	if reason == becauseOver && len(plan.Steps) == 0 { // it would fit, but the prompt leaves messages out: better a summary of them
+	if reason == becauseOver && plan.Empty() { // it would fit, but the prompt leaves messages out: better a summary of them
 		l.Full = true
 		plan = compact.NewPlan(past, l)
 	}
@@ -126,7 +126,6 @@ func (t *turn) compactTo(ctx context.Context, reason string, share int) (bool, e
 	}
 	c := history.Compaction{Room: t.talk, Level: history.Trimmed, Reason: reason, Summary: before.Summary, Details: before.Details,
 		Integrity: before.Integrity, Before: plan.Before + llm.EstimateTokens(before.Text()), At: t.cfg.Now()}
-	shorter := plan.Shortened(past)
 	if len(plan.Gone) > 0 {
 		t.leaving()
 		if err := t.summarise(ctx, &c, plan.Gone, turn.Goal, l.Summary); err != nil {
@@ -135,12 +134,13 @@ func (t *turn) compactTo(ctx context.Context, reason string, share int) (bool, e
 		t.recallable(ctx)
 	}
 	c.After = history.Tokens(plan.Kept) + llm.EstimateTokens(c.Text())
-	if err := t.cfg.History.Compact(ctx, &c, plan.Gone, shorter); err != nil {
+	if err := t.cfg.History.Compact(ctx, &c, plan.Gone, plan.Shorter); err != nil {
 		return false, err
 	}
 	t.log.Info("conversation compacted", "reason", reason, "level", c.Level, "summarised", c.Messages, "shortened", c.Shortened,
 		"before", c.Before, "after", c.After, "room", l.Room)
-	t.tell(ctx, in, c, slices.ContainsFunc(shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID }))
+	cut := slices.ContainsFunc(plan.Shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
+	t.tell(ctx, in, c, cut)
 	return true, t.compacted(ctx)
 }
 
@@ -151,9 +151,9 @@ func worthIt(p compact.Plan, l compact.Limits, reason string) bool {
 	case becauseAsked:
 		return len(p.Gone) >= leastAsked
 	case becauseOver, becauseRefused:
-		return len(p.Steps) > 0
+		return !p.Empty()
 	}
-	return len(p.Steps) > 0 && p.Before-p.After >= l.Room/10
+	return !p.Empty() && p.Before-p.After >= l.Room/10
 }
 
 // whose is the message that is worked on, or else the person who wrote last.

@@ -17,7 +17,6 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
-	"reverie/internal/prompt"
 	"reverie/internal/test/expect"
 )
 
@@ -236,7 +235,7 @@ func TestRecallThroughCompaction(t *testing.T) {
 				if len(w.compactions(t)) > before {
 					epochs++
 				} else if last != nil {
-					shares = append(shares, prompt.Repeated(last, now))
+					shares = append(shares, repeated(last, now))
 				}
 				last = now
 			}
@@ -271,6 +270,22 @@ func TestRecallThroughCompaction(t *testing.T) {
 			}
 		})
 	}
+}
+
+// repeated is the share of the request last that now begins with.
+func repeated(last, now []llm.Message) float64 {
+	same, all := 0, 0
+	differs := false
+	for i, m := range last {
+		all += len(m.Content)
+		for n := range m.Content {
+			differs = differs || i >= len(now) || n >= len(now[i].Content) || m.Content[n] != now[i].Content[n]
+			if !differs {
+				same++
+			}
+		}
+	}
+	return float64(same) / float64(all)
 }
 
 // countEpochs returns what counts the epochs that have begun since, for reasons like this.

@@ -16,7 +16,6 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
-	"reverie/internal/prompt"
 	"reverie/internal/settings"
 	"reverie/internal/test/expect"
 	"reverie/internal/tool"
@@ -301,8 +300,6 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 	w.say(t, "$3", "!goal new Port the parser")
 	w.say(t, "$4", "I saw a heron by the river.")
 	w.event(t, s, chat.Inbound{ID: "job:1", Text: "Write a card for Jana's wedding anniversary."})
-	_, err := w.cfg.Prompt.Sent(t.Context(), "!dm")
-	expect.False(t, !errors.Is(err, prompt.ErrNotKept), "what a job read is kept: %v", err)
 	w.say(t, "$5", "And two swans.")
 	asked := w.script.asked()
 	if len(asked) != 3 {

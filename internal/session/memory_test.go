@@ -181,30 +181,6 @@ func (m *Manager) remember(ctx context.Context, in chat.Inbound) error {
 	return m.rememberIn(ctx, m.cfg.DB, in)
 }
 
-// TestLargeMemoryFile: a file too large to be read is named to the person, nothing is stored meanwhile, and forgetting works.
-func TestLargeMemoryFile(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	if got := w.say(t, "$1", "!remember my heron is called Zaphod").Text; !strings.Contains(got, "Remembered") {
-		t.Fatal(got)
-	}
-	file := filepath.Join(w.dir, "MEMORIES.txt")
-	small := expect.Must(os.ReadFile(file))(t)
-	expect.OK(t, os.WriteFile(file, append(small, strings.Repeat("a line that somebody pasted\n", (20<<20-1000)/28)...), 0o600))
-	for _, want := range []string{"MEMORIES.txt", "20 MiB", "16 MiB", "shorten"} {
-		got := w.say(t, "$2"+want, "!remember my tea is green").Text
-		expect.False(t, !strings.Contains(got, want) || strings.Contains(got, "Something went wrong"), "!remember: %q, want %q", got, want)
-	}
-	got := w.say(t, "$3", "!forget my heron is called Zaphod").Text
-	expect.Has(t, got, "Forgotten for good", "MEMORIES.txt", "20 MiB", "16 MiB")
-	expect.Lacks(t, w.say(t, "$4", "!memory").Text, "Zaphod", "tea")
-	// Once the file can be read again, its forgotten line goes as well.
-	expect.OK(t, os.WriteFile(file, append(small, "My boat is red\n"...), 0o600))
-	got = w.say(t, "$5", "!memory").Text
-	expect.False(t, strings.Contains(got, "Zaphod") || !strings.Contains(got, "My boat is red"), "!memory: %s", got)
-	now, err := os.ReadFile(file)
-	expect.False(t, err != nil || strings.Contains(string(now), "Zaphod"), "%.200s, %v", now, err)
-}
-
 // TestKeepCommand: a person answers what only they can decide, by its number, and nobody else does.
 func TestKeepCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir())

@@ -50,7 +50,8 @@ func TestConfigCommand(t *testing.T) {
 		{owner, "!CONFIG Streaming = ON", []string{"`streaming` is `on` here now."}, ""},
 		{friend, "!config", []string{"| threads | always | " + owner + ", 20", "| auto, off |", "| streaming | on | " + owner}, ""},
 		{owner, "!config threads sometimes", []string{"`threads` cannot be `sometimes`", "`auto`, `always`, `off`"}, ""},
-		{owner, "!config treads always", []string{"There is no setting `treads`"}, ""},
+		{owner, "!config treads always", []string{"There is no setting `treads`", "Did you mean `threads`?"}, ""},
+		{owner, "!config xyzzy always", []string{"There is no setting `xyzzy`"}, "Did you mean"},
 		{owner, "!config threads default", []string{"`threads` is as everywhere at first again: `auto`."}, ""},
 		{owner, "!config threads", []string{"(as everywhere at first)"}, ""},
 	} {
@@ -98,7 +99,7 @@ func TestModelChoice(t *testing.T) {
 	for i, c := range []struct{ who, say, want string }{
 		{friend, "!model", "`local` answers first (as everywhere at first)."},
 		{friend, "!model Big", "Only my owners"},
-		{owner, "!model bigg", "no model `bigg`. It has `local`, `Big`."},
+		{owner, "!model bigg", "no model `bigg`. It has `local`, `Big`. Did you mean `Big`?"},
 		{owner, "!model big", "`Big` answers here first"},
 		{friend, "!model", "`Big` answers first (" + owner + ", "},
 		{friend, "!model", "If it cannot, I ask `local`."},
@@ -206,7 +207,7 @@ func TestCommandsSayWhatTheyDoNotKnow(t *testing.T) {
 	say("!status", "Models for chat, in order: local")
 	say("!prompt", "window")
 	say("!help memory", "`!memory`: what I remember here")
-	say("!help !hlep", "I do not know `!hlep`")
+	say("!help !hlep", "I do not know `!hlep`", "Did you mean `!help`")
 	say("!stop now", "There is nothing to stop")
 	say("!memory", "MEMORIES.txt** (0)", "I remember nothing here yet")
 	say("!memory share", "`!memory share` and the id")

@@ -57,6 +57,12 @@ func Folder(r trust.Readers) string {
 // ID names the skill among all: "NAME", "users/PERSON/NAME" or "rooms/ROOM/NAME".
 func (s Skill) ID() string { return strings.TrimSuffix(s.Place(), ".md") }
 
+// Place is where a skill lies in the folder of skills: such as "NAME.md", or "NAME" if it is
+// a folder.
+func (s Skill) Place() string {
+	return strings.TrimSuffix(strings.TrimPrefix(s.Path, pathPrefix), "/"+folderFile)
+}
+
 // OwnedAt reports whether who asks at a place had s written there, and so may change it.
 func (s Skill) OwnedAt(at trust.Place) bool {
 	return s.Owner != "" && s.Owner == at.Person && s.Label.Readers == at.Readers()

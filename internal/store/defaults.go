@@ -42,51 +42,23 @@ const ledgerName = ".defaults"
 // edited stays as it is. The result is in path order. When some files fail the others are still done, and the
 // error names each failed one.
 func WriteDefaults(defaults fs.FS, dir string) ([]Default, error) {
-	j, err := judge(defaults, dir)
-	failed := []error{err}
-	changed := false
-	done := j.files[:0]
-	for _, d := range j.files {
-		if d.State == Written || d.State == Updated {
-			if err := WriteFile(filepath.Join(dir, filepath.FromSlash(d.Path)), j.content[d.Path]); err != nil {
-				failed = append(failed, err)
-				continue
-			}
-		}
-		done = append(done, d)
-		if h := hash(j.content[d.Path]); d.State != Edited && j.ledger[d.Path] != h {
-			j.ledger[d.Path] = h
-			changed = true
-		}
-	}
-	if changed {
-		failed = append(failed, j.ledger.write(dir))
-	}
-	return done, errors.Join(failed...)
+	return eachDefault(defaults, dir, true)
 }
 
 // ListDefaults says what WriteDefaults would find, and writes nothing: Written
 // then means that the file is missing, Updated that it would follow the release.
 func ListDefaults(defaults fs.FS, dir string) ([]Default, error) {
-	j, err := judge(defaults, dir)
-	return j.files, err
+	return eachDefault(defaults, dir, false)
 }
 
-// judgement is what judge found.
-type judgement struct {
-	files   []Default
-	content map[string][]byte // what this release ships
-	ledger  ledger
-}
-
-func judge(defaults fs.FS, dir string) (judgement, error) {
-	j := judgement{content: map[string][]byte{}}
-	var err error
-	if j.ledger, err = readLedger(dir); err != nil {
-		return j, err
+func eachDefault(defaults fs.FS, dir string, write bool) (found []Default, err error) {
+	written, err := readLedger(dir)
+	if err != nil {
+		return nil, err
 	}
 	var failed []error
-	walkErr := fs.WalkDir(defaults, ".", func(path string, d fs.DirEntry, err error) error {
+	changed := false
+	err = fs.WalkDir(defaults, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -94,19 +66,25 @@ func judge(defaults fs.FS, dir string) (judgement, error) {
 		if err != nil {
 			return err
 		}
-		file := Default{Path: path}
-		if file.State, err = stateOf(filepath.Join(dir, filepath.FromSlash(path)), want, j.ledger[path]); err != nil {
+		file := filepath.Join(dir, filepath.FromSlash(path))
+		state, err := stateOf(file, want, written[path])
+		if err == nil && write && (state == Written || state == Updated) {
+			err = WriteFile(file, want)
+		}
+		if err != nil {
 			failed = append(failed, fmt.Errorf("default file: %w", err))
 			return nil
 		}
-		j.content[path] = want
-		j.files = append(j.files, file)
+		found = append(found, Default{path, state})
+		if h := hash(want); state != Edited && written[path] != h {
+			written[path], changed = h, true
+		}
 		return nil
 	})
-	if walkErr != nil {
-		failed = append(failed, fmt.Errorf("read defaults: %w", walkErr))
+	if write && changed {
+		failed = append(failed, written.write(dir))
 	}
-	return j, errors.Join(failed...)
+	return found, errors.Join(append(failed, err)...)
 }
 
 // stateOf compares the file with what is shipped and with the hash of what was

@@ -158,8 +158,8 @@ func TestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	look := func(want bool) {
 		t.Helper()
-		pid, since, held, err := store.Holder(dir)
-		if err != nil || held != want || held == since.IsZero() || held && pid != os.Getpid() {
+		pid, since, err := store.Holder(dir)
+		if held := pid != 0; err != nil || held != want || held == since.IsZero() || held && pid != os.Getpid() {
 			t.Errorf("held %v by process %d since %v, %v", held, pid, since, err)
 		}
 	}

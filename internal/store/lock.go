@@ -30,7 +30,7 @@ func AcquireLock(dir string) (*Lock, error) {
 	path := filepath.Join(dir, lockName)
 	f, err := openLocked(path, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, fmt.Errorf("%w%s: stop it first, or use another folder than %s", ErrLocked, holder(path), dir)
+		return nil, fmt.Errorf("%w (process %d): stop it first, or use another folder than %s", ErrLocked, holderID(path), dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock data folder: %w", err)
@@ -48,14 +48,6 @@ func (l *Lock) Release() error {
 		return fmt.Errorf("release data folder: %w", err)
 	}
 	return nil
-}
-
-// holder reads who has the lock, as " (process 123)" or nothing.
-func holder(path string) string {
-	if pid := holderID(path); pid != 0 {
-		return fmt.Sprintf(" (process %d)", pid)
-	}
-	return ""
 }
 
 func holderID(path string) int {
@@ -98,42 +90,33 @@ func openLocked(path string, how int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock(f, how); err != nil {
+	err = unix.Flock(int(f.Fd()), how)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Flock(int(f.Fd()), how)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w; its file system may not know locks, use a local disk", path, err), f.Close())
 	}
 	return f, nil
 }
 
-func flock(f *os.File, how int) error {
-	for {
-		err := unix.Flock(int(f.Fd()), how)
-		if !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
-
-// Holder is the process that has the lock of dir and when it took it. held is
-// false when nobody has it. Looking changes nothing and keeps nobody out for
-// longer than a moment.
-func Holder(dir string) (pid int, since time.Time, held bool, err error) {
+// Holder is the process that has the lock of dir and when it took it; 0 = nobody has it. Looking changes nothing
+// and keeps nobody out for longer than a moment.
+func Holder(dir string) (pid int, since time.Time, err error) {
 	f, err := os.Open(filepath.Join(dir, lockName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, time.Time{}, false, nil
+		return 0, time.Time{}, nil
 	}
 	if err != nil {
-		return 0, time.Time{}, false, fmt.Errorf("look at the lock: %w", err)
+		return 0, time.Time{}, fmt.Errorf("look at the lock: %w", err)
 	}
 	defer f.Close() // releases what is held here
-	if err = flock(f, unix.LOCK_SH|unix.LOCK_NB); err == nil {
-		return 0, time.Time{}, false, nil
-	}
-	if !errors.Is(err, unix.EWOULDBLOCK) {
-		return 0, time.Time{}, false, fmt.Errorf("look at the lock of %s: %w", dir, err)
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+		return 0, time.Time{}, err
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return 0, time.Time{}, true, fmt.Errorf("look at the lock: %w", err)
+		return 0, time.Time{}, fmt.Errorf("look at the lock: %w", err)
 	}
-	return holderID(f.Name()), info.ModTime(), true, nil
+	return holderID(f.Name()), info.ModTime(), nil
 }

@@ -3,14 +3,14 @@ package store
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"net/url"
 	"strings"
 )
 
 // maxName is the longest escaped name, in bytes; file systems allow 255, and
 // ".txt" and a temporary file's suffix come on top.
 const maxName = 150
-
-const hexDigits = "0123456789abcdef"
 
 // FileName turns a Matrix id into a file name that is safe everywhere and means
 // that id alone: what is not in plain() becomes "=" and two hex digits. Upper
@@ -28,9 +28,7 @@ func FileName(id string) string {
 			b.WriteByte(c)
 			continue
 		}
-		b.WriteByte('=')
-		b.WriteByte(hexDigits[c>>4])
-		b.WriteByte(hexDigits[c&15])
+		fmt.Fprintf(&b, "=%02x", c)
 	}
 	name := b.String()
 	if len(name) <= maxName {
@@ -48,22 +46,6 @@ func plain(c byte) bool {
 // FileNameID returns the id that a name stands for; false if it was shortened, or is
 // no name that FileName makes.
 func FileNameID(name string) (string, bool) {
-	var b strings.Builder
-	for i := 0; i < len(name); i++ {
-		if name[i] != '=' {
-			b.WriteByte(name[i])
-			continue
-		}
-		if i+2 >= len(name) {
-			return "", false
-		}
-		c, err := hex.DecodeString(name[i+1 : i+3])
-		if err != nil {
-			return "", false
-		}
-		b.Write(c)
-		i += 2
-	}
-	id := b.String()
-	return id, !strings.Contains(name, "~") && id != "" && FileName(id) == name
+	id, err := url.PathUnescape(strings.ReplaceAll(name, "=", "%"))
+	return id, err == nil && !strings.Contains(name, "~") && id != "" && FileName(id) == name
 }

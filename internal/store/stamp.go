@@ -18,31 +18,22 @@ type Stamp struct {
 	mode         uint32
 }
 
-// After a change a stamp may still stand for two different contents, for as long
-// as the file system's clock takes for a step: some keep whole or even seconds,
-// the others hundredths or better.
-const (
-	coarseStep = int64(2 * time.Second)
-	fineStep   = int64(100 * time.Millisecond)
-)
+// clockStep is the coarsest step of a file system's clock: after a change, a stamp may stand for two
+// different contents for so long.
+const clockStep = 2 * time.Second
 
 // Stat takes the stamp of the file at path, following links. A missing file is
 // the zero Stamp and no error.
 func Stat(path string) (Stamp, error) {
 	var st unix.Stat_t
-	for {
-		err := unix.Stat(path, &st)
-		if err == nil {
-			return stamp(&st), nil
-		}
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-			return Stamp{}, nil
-		}
+	err := unix.Stat(path, &st)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return Stamp{}, nil
+	}
+	if err != nil {
 		return Stamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
+	return stamp(&st), nil
 }
 
 // StatFile takes the stamp of an open file, wherever its name went.
@@ -55,14 +46,7 @@ func StatFile(f *os.File) (Stamp, error) {
 }
 
 func stamp(st *unix.Stat_t) Stamp {
-	return Stamp{
-		size:  st.Size,
-		mtime: st.Mtim.Nano(),
-		ctime: st.Ctim.Nano(),
-		dev:   uint64(st.Dev),
-		ino:   st.Ino,
-		mode:  uint32(st.Mode),
-	}
+	return Stamp{st.Size, st.Mtim.Nano(), st.Ctim.Nano(), uint64(st.Dev), st.Ino, uint32(st.Mode)}
 }
 
 // Exists reports whether there was a file.
@@ -86,14 +70,5 @@ func (s Stamp) SameContent(t Stamp) bool {
 // before: a second change in the same tick of the file system's clock would
 // leave the stamp as it is. Content of an unsettled stamp must be read again.
 func (s Stamp) Settled(readAt time.Time) bool {
-	at := readAt.UnixNano()
-	return longAgo(s.mtime, at) && longAgo(s.ctime, at)
-}
-
-func longAgo(changed, at int64) bool {
-	step := fineStep
-	if changed%int64(time.Second) == 0 {
-		step = coarseStep
-	}
-	return at-changed > step
+	return readAt.UnixNano()-max(s.mtime, s.ctime) > int64(clockStep)
 }

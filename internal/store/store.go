@@ -8,7 +8,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -26,8 +25,7 @@ import (
 // message lost or answered twice. The price is one fsync per commit, and a turn
 // has only a handful of them.
 var pragmas = []string{
-	"busy_timeout(60000)", // first, so that it covers the change to WAL; as long as a new search index takes
-	"journal_mode(WAL)",
+	"busy_timeout(60000)", // writers wait for each other; as long as a new search index takes
 	"synchronous(FULL)",
 	"foreign_keys(1)",
 	"secure_delete(1)", // what is deleted is overwritten: forgetting is a promise too
@@ -36,9 +34,6 @@ var pragmas = []string{
 // maxConnections bounds memory (each connection has its own page cache) and
 // still leaves room for a reader inside somebody's transaction.
 const maxConnections = 8
-
-// ErrNewerSchema is in the error of Open when a newer release wrote the database.
-var ErrNewerSchema = errors.New("the database was written by a newer release")
 
 // Open opens the SQLite database at path, making it (0600, folders 0700) when
 // there is none, and applies those of migrations (goose SQL files) it lacks.
@@ -53,17 +48,13 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	if err := prepare(ctx, abs, migrations); err != nil {
-		return nil, err
+	if err := prepare(abs); err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
 	}
-	if err := refuseForeign(ctx, abs); err != nil {
-		return nil, explain(abs, err)
-	}
-	c, err := newConnector(dsn(abs, pragmas...))
+	db, err := sql.Open("sqlite", dsn(abs, pragmas...))
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", abs, err)
 	}
-	db := sql.OpenDB(c)
 	db.SetMaxOpenConns(maxConnections)
 	db.SetMaxIdleConns(maxConnections / 2)
 	if err := migrate(ctx, db, migrations); err != nil {
@@ -78,85 +69,34 @@ func dsn(abs string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", Path: abs, RawQuery: q.Encode()}).String()
 }
 
-// refuseForeign looks at a database that is not in WAL mode, as all of ours are,
-// before our pragmas would switch it over: somebody else's must stay untouched.
-func refuseForeign(ctx context.Context, abs string) error {
-	f, err := os.Open(abs)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	header := make([]byte, 20)
-	if _, err := io.ReadFull(f, header); err != nil || header[18] == 2 { // the version to write with: 2 is WAL
-		return nil // empty, too short, or switched already
-	}
-	db, err := sql.Open("sqlite", dsn(abs, pragmas[0]))
-	if err != nil {
-		return err
-	}
-	_, err = applied(ctx, db)
-	return errors.Join(err, db.Close())
-}
-
 // prepare makes the file, and makes it ours alone, before SQLite sees it: SQLite gives
 // the -wal and -shm files the mode of the database.
-func prepare(ctx context.Context, abs string, migrations fs.FS) error {
+func prepare(abs string) error {
 	if err := makeDir(filepath.Dir(abs)); err != nil {
-		return fmt.Errorf("open database %s: %w", abs, err)
+		return err
 	}
 	info, err := os.Stat(abs)
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err != nil && !missing:
-		return fmt.Errorf("open database: %w", err)
+		return err
 	case err == nil && !info.Mode().IsRegular():
-		return fmt.Errorf("open database: %s is not a file", abs)
+		return fmt.Errorf("%s is not a file", abs)
 	case missing || info.Size() == 0:
 		// SQLite would throw the log away together with what is in it.
 		if wal, err := os.Stat(abs + "-wal"); err == nil && wal.Size() > 0 {
-			return fmt.Errorf("open database: %s is missing or empty, but %s-wal still holds its latest changes; "+
+			return fmt.Errorf("%s is missing or empty, but %s-wal still holds its latest changes; "+
 				"restore both from a backup, or move the -wal file away to start afresh", abs, filepath.Base(abs))
 		}
 	}
 	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return fmt.Errorf("open database: %w; the program needs to read and write this file", err)
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("open database: %w", err)
+		return fmt.Errorf("%w; the program needs to read and write this file", err)
 	}
 	for _, name := range []string{abs, abs + "-wal", abs + "-shm"} {
-		if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
-			// Best effort: some file systems have no modes, and that is
-			// no reason not to start.
-			_ = os.Chmod(name, 0o600)
-		}
+		_ = os.Chmod(name, 0o600) // some file systems have no modes; the others may not be there
 	}
-	if !missing {
-		return nil
-	}
-	if err := create(ctx, abs, migrations); err != nil {
-		return explain(abs, err)
-	}
-	return syncDir(filepath.Dir(abs))
-}
-
-// create applies migrations to a new file. Each of them is a commit; none waits for the disk, and
-// then the whole file does. Open goes on with what a process that was killed meanwhile left.
-func create(ctx context.Context, abs string, migrations fs.FS) error {
-	db, err := sql.Open("sqlite", dsn(abs, "journal_mode(WAL)", "synchronous(OFF)", "foreign_keys(1)"))
-	if err != nil {
-		return err
-	}
-	db.SetMaxOpenConns(1)
-	if err := errors.Join(migrate(ctx, db, migrations), db.Close()); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(abs, os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(f.Close(), syncDir(filepath.Dir(abs)))
 }
 
 // explain turns what SQLite says into what to do about it.

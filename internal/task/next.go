@@ -10,10 +10,6 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// horizon bounds the search for a time: Feb 29 on a given weekday comes back
-// within 40 years at the latest.
-const horizon = 41 * 366
-
 // Next returns the first moment after t at which s falls due, or false if there
 // is none any more. s is in its final form. Times of day are those of s.Zone, or
 // of loc without one. since is when the schedule was made: it is not due before,
@@ -39,7 +35,7 @@ func (s Schedule) Next(t, since time.Time, loc *time.Location) (time.Time, bool)
 	if err != nil {
 		return time.Time{}, false
 	}
-	return e.next(t)
+	return nextCron(e, t)
 }
 
 // asCron is s, which has a time of day, as a cron expression.
@@ -70,18 +66,6 @@ func (s Schedule) in(loc *time.Location) *time.Location {
 	return zone
 }
 
-// nextDay asks each day, which is its midnight in UTC, for its moment, from the day before t on, until
-// one is after t. Two days may have the same moment, when a whole day is left out.
-func nextDay(t time.Time, on func(day time.Time) (time.Time, bool)) (time.Time, bool) {
-	d := dayOf(t)
-	for i := range horizon {
-		if due, ok := on(d.AddDate(0, 0, i-1)); ok && due.After(t) {
-			return due, true
-		}
-	}
-	return time.Time{}, false
-}
-
 // nextInterval is the next time of an interval.
 func (s Schedule) nextInterval(t, since time.Time) (time.Time, bool) {
 	step := time.Duration(s.IntervalSeconds) * time.Second
@@ -91,14 +75,16 @@ func (s Schedule) nextInterval(t, since time.Time) (time.Time, bool) {
 	if s.WindowStart == "" {
 		return tick(t, since, step).In(t.Location()), true
 	}
-	return nextDay(t, func(d time.Time) (time.Time, bool) {
+	for d := dayOf(t).AddDate(0, 0, -1); ; d = d.AddDate(0, 0, 1) {
 		opens, closes := s.window(d, t.Location())
 		due := opens
 		if !due.After(t) {
 			due = tick(t, opens, step)
 		}
-		return due, !due.After(closes)
-	})
+		if due.After(t) && !due.After(closes) {
+			return due, true
+		}
+	}
 }
 
 // tick is the first of since, since+step, … that is after t.
@@ -117,11 +103,8 @@ func tick(t, since time.Time, step time.Duration) time.Time {
 
 // window is when s may run that begins on d.
 func (s Schedule) window(d time.Time, loc *time.Location) (opens, closes time.Time) {
-	from, err := parseClock(s.WindowStart)
-	until, err2 := parseClock(s.WindowEnd)
-	if err != nil || err2 != nil {
-		return time.Time{}, time.Time{}
-	}
+	from, _ := parseClock(s.WindowStart) // Validate has seen to both
+	until, _ := parseClock(s.WindowEnd)
 	opens = clockShows(d, from, loc)
 	if until <= from {
 		d = d.AddDate(0, 0, 1)
@@ -165,56 +148,31 @@ func clockShows(d time.Time, c int, loc *time.Location) time.Time {
 	return change
 }
 
-// expression is a parsed cron expression. Only the fields are the library's: it
-// has other ideas of clocks that change.
-type expression struct{ *cron.SpecSchedule }
-
 var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
-func parseCron(text string) (expression, error) {
+func parseCron(text string) (*cron.SpecSchedule, error) {
 	if strings.Contains(text, "=") { // the library's own way to give a zone; it panics on some
-		return expression{}, errors.New("the zone does not belong in it: give zone beside it")
+		return nil, errors.New("the zone does not belong in it: give zone beside it")
 	}
 	parsed, err := cronParser.Parse(text)
 	if err != nil {
-		return expression{}, err
+		return nil, err
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
-		return expression{}, errors.New(`"@every" is an interval: use schedule_type interval`)
+		return nil, errors.New(`"@every" is an interval: use schedule_type interval`)
 	}
-	return expression{spec}, nil
+	return spec, nil
 }
 
-// star marks a field that was written as "*".
-const star = 1 << 63
-
-func (e expression) next(t time.Time) (time.Time, bool) {
-	return nextDay(t, func(d time.Time) (time.Time, bool) {
-		if !e.on(d) {
-			return time.Time{}, false
+// nextCron is the first time of spec after t. It goes by what clocks show: the library has other
+// ideas of clocks that change.
+func nextCron(spec *cron.SpecSchedule, t time.Time) (time.Time, bool) {
+	d := dayOf(t)
+	for wall := spec.Next(d.AddDate(0, 0, -1)); !wall.IsZero(); wall = spec.Next(wall) {
+		if due := clockShows(dayOf(wall), wall.Hour()*60+wall.Minute(), t.Location()); due.After(t) {
+			return due, true
 		}
-		for c := range 24 * 60 {
-			if e.Hour>>(c/60)&1 == 0 || e.Minute>>(c%60)&1 == 0 {
-				continue
-			}
-			if due := clockShows(d, c, t.Location()); due.After(t) {
-				return due, true
-			}
-		}
-		return time.Time{}, false
-	})
-}
-
-// on reports whether e is due on the day d. Where both the day of the month and
-// that of the week are given, one of them is enough, as in every cron.
-func (e expression) on(d time.Time) bool {
-	if e.Month>>uint(d.Month())&1 == 0 {
-		return false
 	}
-	dom, dow := e.Dom>>uint(d.Day())&1 != 0, e.Dow>>uint(d.Weekday())&1 != 0
-	if e.Dom&star != 0 || e.Dow&star != 0 {
-		return dom && dow
-	}
-	return dom || dow
+	return time.Time{}, false
 }

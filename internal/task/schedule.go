@@ -111,7 +111,7 @@ func (s *Schedule) validCron(now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("cron %q: %w; for example %s", s.Expression, err, example)
 	}
-	if _, ok := e.next(now.UTC()); !ok {
+	if _, ok := nextCron(e, now.UTC()); !ok {
 		return fmt.Errorf("cron %q never falls due: there is no such day, for example %s", s.Expression, example)
 	}
 	return nil

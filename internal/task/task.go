@@ -4,7 +4,7 @@
 // Scheduler sleeps until the next task.next_due. What is due becomes rows of job_run, unique by task
 // and time, in the transaction that moves next_due on; each row is handed to its room until
 // Done. A task without ai_prompt is a reminder, said as it is. A failure is tried again after 1, 5, 30
-// and 30 minutes; five in a row pause the task. schedule.go reads schedules, phrases*.go words.
+// and 30 minutes; five in a row pause the task. schedule.go reads schedules, phrases.go those in words.
 package task
 
 import (

@@ -14,9 +14,7 @@ import (
 // DateTerms are the terms of the day t: year, month, day, weekday, and joined.
 func DateTerms(t time.Time) []string {
 	y, m, d := t.Date()
-	return []string{
-		yearTerm(y), monthTerm(int(m)), dayTerm(d), weekdayTerm(int(t.Weekday())), yearMonthTerm(y, int(m)), fullTerm(y, int(m), d),
-	}
+	return append(partsOf(y, int(m), d), weekdayTerm(int(t.Weekday())))
 }
 
 func yearTerm(y int) string         { return "datey" + strconv.Itoa(y) }
@@ -118,9 +116,6 @@ func around(ws []Token, i int) (day, year int) {
 	}
 	if i >= 2 && (ws[i-1].Text == "de" || ws[i-1].Text == "of") {
 		look(i - 2)
-	}
-	if i+3 < len(ws) && ws[i+1].Text == "de" && year == 0 {
-		look(i + 2)
 	}
 	if ws[i].Ideo { // 2023年5月: year, 年, 5, 月
 		look(i - 3)

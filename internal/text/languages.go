@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/blevesearch/snowballstem"
 	"github.com/blevesearch/snowballstem/english"
@@ -78,7 +79,7 @@ func Detect(ws []Token) []Language {
 		if w.Ideo || w.Text == "" {
 			continue
 		}
-		switch r := firstRune(w.Text); {
+		switch r, _ := utf8.DecodeRuneInString(w.Text); {
 		case r >= 0x400 && r < 0x530:
 			cyr++
 			continue
@@ -91,69 +92,25 @@ func Detect(ws []Token) []Language {
 				votes[l] += 2
 			}
 		}
-		hint(w.Text, &votes)
+		for _, r := range w.Text {
+			for l, letters := range marked {
+				if r >= 0x80 {
+					votes[l] += strings.Count(letters, string(r))
+				}
+			}
+		}
 	}
 	if cyr > lat {
 		return cyrillic
 	}
-	best, second := 0, 0
-	top := en
-	for _, l := range latin {
-		switch v := votes[l]; {
-		case v > best:
-			best, second, top = v, best, l
-		case v > second:
-			second = v
-		}
-	}
-	if best == 0 || best == second {
+	byVotes := slices.SortedStableFunc(slices.Values(latin), func(a, b Language) int { return votes[b] - votes[a] })
+	if votes[byVotes[0]] == votes[byVotes[1]] {
 		return latin
 	}
-	return single[top]
+	return byVotes[:1]
 }
 
-// MayBeEnglish reports whether nothing in text says that it is in another language.
-func MayBeEnglish(text string) bool { return slices.Contains(Detect(Tokens(text)), en) }
-
-var single = [languages][]Language{{en}, {de}, {es}, {fr}, {it}, {pt}, {ru}}
-
-func firstRune(s string) rune {
-	for _, r := range s {
-		return r
-	}
-	return 0
-}
-
-// hint counts letters that few languages have.
-func hint(w string, votes *[languages]int) {
-	for _, r := range w {
-		if r < 0x80 {
-			continue
-		}
-		switch r {
-		case 'ä', 'ö', 'ü':
-			votes[de]++
-		case 'ñ', '¿', '¡':
-			votes[es] += 2
-		case 'ã', 'õ':
-			votes[pt] += 2
-		case 'ç', 'ê', 'â':
-			votes[fr]++
-			votes[pt]++
-		case 'œ', 'û', 'î', 'ë', 'ï':
-			votes[fr] += 2
-		case 'è', 'ù', 'à', 'ò', 'ì':
-			votes[it]++
-			if r != 'ò' && r != 'ì' {
-				votes[fr]++
-			}
-		case 'é':
-			votes[fr]++
-			votes[es]++
-			votes[pt]++
-		case 'í', 'ó', 'á', 'ú':
-			votes[es]++
-			votes[pt]++
-		}
-	}
+// marked are letters that few languages have; those that tell most stand twice.
+var marked = [languages]string{
+	de: "äöü", es: "ññ¿¿¡¡éíóáú", fr: "çêâœœûûîîëëïïèùàé", it: "èùàòì", pt: "ããõõçêâéíóáú",
 }

@@ -8,9 +8,6 @@ import (
 	"unicode/utf8"
 )
 
-// forms knows the stems of words that are compared outside of an index.
-var forms Analyser
-
 // Word is one word of a text, for comparing texts.
 type Word struct {
 	Text  string   // folded: case and the way letters are composed make no difference
@@ -26,7 +23,7 @@ func WordsOf(text string) []Word {
 	out := make([]Word, len(ws))
 	for i, w := range ws {
 		small := IsStop(w, langs) && (w.Text != "mia" || isMine(ws, i))
-		out[i] = Word{Text: w.Text, Stems: forms.Forms(w, langs), Small: small,
+		out[i] = Word{Text: w.Text, Stems: Forms(w, langs), Small: small,
 			Name: strings.ContainsFunc(w.Text, unicode.IsDigit) && !w.Ideo || w.Capital && !small}
 	}
 	return out

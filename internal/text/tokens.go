@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -194,44 +193,13 @@ func Unaccented(s string) string {
 // Bare is what of s can be a term.
 func Bare(s string) string { return strings.ReplaceAll(s, "'", "") }
 
-// Analyser remembers the stems of words it met. It is safe for concurrent use.
-type Analyser struct {
-	mu    sync.Mutex
-	stems map[stemKey]string
-}
-
-type stemKey struct {
-	lang Language
-	word string
-}
-
-// maxStems bounds what an analyser remembers.
-const maxStems = 1 << 16
-
 // stem is the term that w stands for in lang.
-func (a *Analyser) stem(w string, lang Language) string {
-	key := stemKey{lang, w}
-	a.mu.Lock()
-	s, ok := a.stems[key]
-	a.mu.Unlock()
-	if ok {
-		return s
-	}
-	s = Bare(Unaccented(stemIn(lang, w)))
-	a.mu.Lock()
-	if a.stems == nil || len(a.stems) >= maxStems {
-		a.stems = map[stemKey]string{}
-	}
-	key.word = strings.Clone(w) // not the whole text that it is part of
-	a.stems[key] = s
-	a.mu.Unlock()
-	return s
-}
+func stem(w string, lang Language) string { return Bare(Unaccented(stemIn(lang, w))) }
 
 // Terms are what a text of the words ws is found by: each one's stem, in the
 // language of the text; where that cannot be told, the stems of all it may be.
 // The dates it names come last.
-func (a *Analyser) Terms(ws []Token) []string {
+func Terms(ws []Token) []string {
 	langs := Detect(ws)
 	terms := make([]string, 0, len(ws))
 	for _, w := range ws {
@@ -241,7 +209,7 @@ func (a *Analyser) Terms(ws []Token) []string {
 			continue
 		}
 		for _, lang := range langs {
-			s := a.stem(w.Text, lang)
+			s := stem(w.Text, lang)
 			if s != "" && !slices.Contains(terms[at:], s) {
 				terms = append(terms, s)
 			}
@@ -252,7 +220,7 @@ func (a *Analyser) Terms(ws []Token) []string {
 
 // Forms are the terms that w may be stored as, whatever language the text that
 // holds it is taken for.
-func (a *Analyser) Forms(w Token, langs []Language) []string {
+func Forms(w Token, langs []Language) []string {
 	if w.Ideo || isDigit(rune(w.Text[0])) {
 		return []string{Bare(w.Text)}
 	}
@@ -263,23 +231,23 @@ func (a *Analyser) Forms(w Token, langs []Language) []string {
 		}
 	}
 	for _, l := range langs {
-		add(a.stem(w.Text, l))
+		add(stem(w.Text, l))
 	}
 	others := latin
 	if r, _ := utf8.DecodeRuneInString(w.Text); r >= 0x400 && r < 0x530 {
 		others = cyrillic
 	}
 	for _, l := range others {
-		add(a.stem(w.Text, l))
+		add(stem(w.Text, l))
 	}
 	plain := Unaccented(w.Text)
 	add(Bare(plain))
 	if plain != w.Text {
-		add(a.stem(plain, langs[0]))
-		add(a.stem(umlauts.Replace(w.Text), langs[0]))
+		add(stem(plain, langs[0]))
+		add(stem(umlauts.Replace(w.Text), langs[0]))
 	} else if strings.Contains(plain, "e") {
 		if s := digraphs.Replace(plain); s != plain {
-			add(a.stem(s, de))
+			add(stem(s, de))
 		}
 	}
 	return out
@@ -326,28 +294,13 @@ func NameTerms(subject string) string {
 }
 
 // FormsIn are the forms of all words of text.
-func (a *Analyser) FormsIn(text string) map[string]bool {
+func FormsIn(text string) map[string]bool {
 	ws := Tokens(text)
 	langs := Detect(ws)
 	out := map[string]bool{}
 	for _, w := range ws {
-		for _, f := range a.Forms(w, langs) {
+		for _, f := range Forms(w, langs) {
 			out[f] = true
-		}
-	}
-	return out
-}
-
-// NamesIn are the forms of the words of text, but for the first, that begin with a capital letter.
-func (a *Analyser) NamesIn(text string) map[string]bool {
-	ws := Tokens(text)
-	langs := Detect(ws)
-	out := map[string]bool{}
-	for i, w := range ws {
-		if i > 0 && w.Capital {
-			for _, f := range a.Forms(w, langs) {
-				out[f] = true
-			}
 		}
 	}
 	return out

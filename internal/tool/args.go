@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -21,7 +21,7 @@ import (
 //	doc   what the model is told about it; none = it is taken, but not offered
 //	brief what it is told instead where the window is smallest; "-" = nothing of the argument
 //	enum  the only values, separated by commas
-//	rule  required; min=N, max=N; unset0 (0 means: not given)
+//	rule  required; min=N, max=N
 //
 // The Go type is string (empty = not given), int (0 = not given), *bool, or a list
 // of strings.
@@ -30,8 +30,7 @@ type field struct {
 	brief     string // "" = as doc
 	enum      []string
 	required  bool
-	unset0    bool
-	min, max  int
+	min, max  int // 0 = any
 	kind      reflect.Kind
 	index     int
 }
@@ -42,8 +41,8 @@ func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for i := range t.NumField() {
 		sf := t.Field(i)
-		f := field{name: sf.Tag.Get("json"), doc: sf.Tag.Get("doc"), brief: sf.Tag.Get("brief"), kind: sf.Type.Kind(), index: i, min: math.MinInt, max: math.MaxInt}
-		if sf.Type != reflect.TypeFor[string]() && sf.Type != reflect.TypeFor[int]() && sf.Type != reflect.TypeFor[*bool]() && sf.Type != reflect.TypeFor[[]string]() {
+		f := field{name: sf.Tag.Get("json"), doc: sf.Tag.Get("doc"), brief: sf.Tag.Get("brief"), kind: sf.Type.Kind(), index: i}
+		if !slices.Contains(argumentTypes, sf.Type) {
 			panic("tool: " + t.Name() + "." + sf.Name + ": arguments are string, int, *bool or []string")
 		}
 		if enum := sf.Tag.Get("enum"); enum != "" {
@@ -53,16 +52,13 @@ func fieldsOf(t reflect.Type) []field {
 			key, value, _ := strings.Cut(rule, "=")
 			n, err := strconv.Atoi(value)
 			switch {
-			case key == "":
-			case key == "required":
+			case rule == "required":
 				f.required = true
-			case key == "unset0":
-				f.unset0 = true
 			case key == "min" && err == nil:
 				f.min = n
 			case key == "max" && err == nil:
 				f.max = n
-			default:
+			case rule != "":
 				panic("tool: " + t.Name() + "." + sf.Name + ": unknown rule " + rule)
 			}
 		}
@@ -71,49 +67,51 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
+var argumentTypes = []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[int](), reflect.TypeFor[*bool](), reflect.TypeFor[[]string]()}
+
+// property is the JSON schema of one argument.
+type property struct {
+	Type        string    `json:"type"`
+	Items       *property `json:"items,omitempty"`
+	Enum        []string  `json:"enum,omitempty"`
+	Minimum     int       `json:"minimum,omitempty"`
+	Maximum     int       `json:"maximum,omitempty"`
+	Description string    `json:"description,omitempty"`
+}
+
 // schemaOf writes the JSON schema of an object with fields, in their order:
 // the same bytes every time, or local servers would compute the prompt anew.
 // closed says in it that there are no others.
 func schemaOf(fields []field, closed bool) json.RawMessage {
-	var b bytes.Buffer
-	var required []string
-	b.WriteString(`{"type":"object","properties":{`)
-	for i, f := range slices.DeleteFunc(slices.Clone(fields), func(f field) bool { return f.doc == "" }) {
-		if i > 0 {
-			b.WriteByte(',')
+	var properties, required []string
+	for _, f := range fields {
+		if f.doc == "" {
+			continue
 		}
-		b.Write(quoted(f.name))
-		b.WriteString(`:{"type":"` + map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean", reflect.Slice: "array"}[f.kind] + `"`)
-		if f.kind == reflect.Slice {
-			b.WriteString(`,"items":{"type":"string"}`)
+		p := property{Enum: f.enum, Minimum: f.min, Maximum: f.max, Description: f.doc}
+		switch f.kind {
+		case reflect.String:
+			p.Type = "string"
+		case reflect.Int:
+			p.Type = "integer"
+		case reflect.Pointer:
+			p.Type = "boolean"
+		case reflect.Slice:
+			p.Type, p.Items = "array", &property{Type: "string"}
 		}
-		if f.enum != nil {
-			b.WriteString(`,"enum":`)
-			b.Write(quoted(f.enum))
-		}
-		if f.min != math.MinInt {
-			fmt.Fprintf(&b, `,"minimum":%d`, f.min)
-		}
-		if f.max != math.MaxInt {
-			fmt.Fprintf(&b, `,"maximum":%d`, f.max)
-		}
-		b.WriteString(`,"description":`)
-		b.Write(quoted(f.doc))
-		b.WriteByte('}')
+		properties = append(properties, fmt.Sprintf("%s:%s", quoted(f.name), quoted(p)))
 		if f.required {
 			required = append(required, f.name)
 		}
 	}
-	b.WriteByte('}')
+	schema := `{"type":"object","properties":{` + strings.Join(properties, ",") + `}`
 	if required != nil {
-		b.WriteString(`,"required":`)
-		b.Write(quoted(required))
+		schema += `,"required":` + string(quoted(required))
 	}
 	if closed {
-		b.WriteString(`,"additionalProperties":false`)
+		schema += `,"additionalProperties":false`
 	}
-	b.WriteByte('}')
-	return b.Bytes()
+	return json.RawMessage(schema + `}`)
 }
 
 // briefly are the fields as they are shown where the window is smallest.
@@ -157,36 +155,34 @@ func (f faults) refuse(e entry) refusal {
 // wrong with it. Slips that leave no doubt are accepted: no arguments at all as
 // "" or null, null or "" for something left out, "5" or 5.0 for 5, "true" for
 // true, one text for a list of it, Add for add, taskId for task_id.
-func decode(raw string, fields []field, dst reflect.Value) faults {
-	names, values, err := members(raw)
-	if err != nil {
-		return faults{err.Error()}
+func decode(raw string, fields []field, dst reflect.Value) (found faults) {
+	var sent map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(cmp.Or(strings.TrimSpace(raw), "null")), &sent); err != nil {
+		return faults{explainJSON(err)}
 	}
-	var found faults
-	seen := map[string]bool{}
-	for i, name := range names {
+	values := map[string]json.RawMessage{}
+	var unknown faults
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
 		at := slices.IndexFunc(fields, func(f field) bool { return folded(f.name) == folded(name) })
-		if at >= 0 {
-			name = fields[at].name
+		if at < 0 {
+			unknown.add("%s: there is no such argument; remove it. There are: %s", clip(name), fieldNames(fields))
+			continue
 		}
-		switch {
-		case at < 0:
-			found.add("%s: there is no such argument; remove it. There are: %s", clip(name), fieldNames(fields))
-		case seen[name]:
-			found.add("%s: is there twice; send it once", name)
-		default:
-			if fault := fields[at].set(values[i], dst.Field(fields[at].index)); fault != "" {
-				found.add("%s: %s", name, fault)
-			}
-		}
-		seen[name] = true
+		values[fields[at].name] = sent[name]
 	}
 	for _, f := range fields {
-		if f.required && dst.Field(f.index).IsZero() && !slices.ContainsFunc(found, func(s string) bool { return strings.HasPrefix(s, f.name+": ") }) {
+		v, fault := dst.Field(f.index), ""
+		if value := values[f.name]; value != nil {
+			fault = f.set(value, v)
+		}
+		switch {
+		case fault != "":
+			found.add("%s: %s", f.name, fault)
+		case f.required && v.IsZero():
 			found.add("%s: is missing; send %s", f.name, f.wanted())
 		}
 	}
-	return found
+	return append(found, unknown...)
 }
 
 // folded is a name without what models write differently in it: taskId, task-id.
@@ -205,10 +201,12 @@ func encode(fields []field, src reflect.Value) string {
 	return string(quoted(sent))
 }
 
-// equal reports whether two JSON objects say the same.
-func equal(a, b string) bool {
+// equal reports whether a JSON object says the same as one without blanks, and nothing twice.
+func equal(object, compact string) bool {
 	var x, y map[string]any
-	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
+	var b bytes.Buffer
+	return json.Compact(&b, []byte(object)) == nil && b.Len() == len(compact) &&
+		json.Unmarshal([]byte(object), &x) == nil && json.Unmarshal([]byte(compact), &y) == nil && reflect.DeepEqual(x, y)
 }
 
 func fieldNames(fields []field) string {
@@ -219,127 +217,74 @@ func fieldNames(fields []field) string {
 	return strings.Join(names, ", ")
 }
 
-// members takes the JSON object in raw apart, in the order it was written.
-func members(raw string) (names []string, values []json.RawMessage, err error) {
-	raw = strings.TrimSpace(raw)
-	if raw == "" || raw == "null" {
-		return nil, nil, nil
+func explainJSON(err error) string {
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind):
+		return "the arguments must be one JSON object in braces, not a JSON " + kind.Value
+	case err.Error() == "unexpected end of JSON input":
+		return "the arguments end in the middle, as if they had been cut off; send all of them again, and keep them short"
 	}
-	dec := json.NewDecoder(strings.NewReader(raw))
-	if start, err := dec.Token(); err != nil {
-		return nil, nil, explainJSON(err)
-	} else if start != json.Delim('{') {
-		return nil, nil, fmt.Errorf("the arguments must be one JSON object in braces, not %s", kindOf([]byte(raw)))
-	}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return nil, nil, explainJSON(err)
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, nil, explainJSON(err)
-		}
-		names, values = append(names, name.(string)), append(values, value) // the decoder lets only strings be keys
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, nil, explainJSON(err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, nil, errors.New("something follows after the JSON object; send one object only, and call the tool once for each thing")
-	}
-	return names, values, nil
-}
-
-func explainJSON(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the arguments end in the middle, as if they had been cut off; send all of them again, and keep them short")
-	}
-	return fmt.Errorf("the arguments are not valid JSON (%v); send one JSON object", err)
+	return fmt.Sprintf("the arguments are not valid JSON (%v); send one JSON object", err)
 }
 
 // set puts one value into v. It returns what is wrong with it, or "".
 func (f field) set(raw json.RawMessage, v reflect.Value) string {
-	if string(raw) == "null" || f.kind != reflect.String && string(raw) == `""` {
-		return ""
-	}
 	var text string
-	isText := json.Unmarshal(raw, &text) == nil && raw[0] == '"'
-	switch f.kind {
-	case reflect.String:
-		if !isText {
-			return "is " + kindOf(raw) + "; send " + f.wanted()
-		}
-		return f.setText(text, v)
-	case reflect.Slice:
-		return f.setList(text, isText, raw, v)
-	case reflect.Int:
-		number := string(raw)
-		if isText {
-			number = strings.TrimSpace(text)
-		}
-		return f.setNumber(number, raw, v)
-	default:
-		if !isText {
-			text = string(raw)
-		}
-		yes, err := strconv.ParseBool(strings.ToLower(strings.TrimSpace(text)))
-		if err != nil || len(strings.TrimSpace(text)) < len("true") { // ParseBool also knows 1 and t
-			return "is " + kindOf(raw) + "; send " + f.wanted()
-		}
-		v.Set(reflect.ValueOf(&yes))
-		return ""
-	}
-}
-
-func (f field) setText(text string, v reflect.Value) string {
-	if f.enum == nil {
-		if strings.TrimSpace(text) != "" {
-			v.SetString(text)
-		}
-		return ""
+	isText := json.Unmarshal(raw, &text) == nil
+	if !isText {
+		text = string(raw)
 	}
 	word := strings.ToLower(strings.TrimSpace(text))
-	if word != "" && !slices.Contains(f.enum, word) {
+	switch {
+	case word == "": // also null
+		return ""
+	case f.enum != nil && slices.Contains(f.enum, word):
+		v.SetString(word)
+		return ""
+	case f.enum != nil && isText:
 		return clip(text) + " is not possible; send " + f.wanted()
-	}
-	v.SetString(word)
-	return ""
-}
-
-// setList takes a list, also one inside a text, or with commas between its parts.
-func (f field) setList(text string, isText bool, raw json.RawMessage, v reflect.Value) string {
-	list := []string{}
-	if isText && !strings.HasPrefix(strings.TrimSpace(text), "[") {
-		list = strings.Split(text, ",")
-	} else if isText {
-		raw = json.RawMessage(text)
-	}
-	if len(list) == 0 && json.Unmarshal(raw, &list) != nil {
-		return "is " + kindOf(raw) + "; send " + f.wanted()
-	}
-	for i := range list {
-		list[i] = strings.TrimSpace(list[i])
-	}
-	if list = slices.DeleteFunc(list, func(s string) bool { return s == "" }); len(list) > 0 {
-		v.Set(reflect.ValueOf(list))
-	}
-	return ""
-}
-
-func (f field) setNumber(number string, raw json.RawMessage, v reflect.Value) string {
-	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || n != math.Trunc(n) || math.Abs(n) > 1<<53 {
-		return "is " + kindOf(raw) + "; send " + f.wanted()
-	}
-	if n == 0 && f.unset0 {
+	case f.kind == reflect.String && isText:
+		v.SetString(text)
+		return ""
+	case f.kind == reflect.Pointer && (word == "true" || word == "false"):
+		yes := word == "true"
+		v.Set(reflect.ValueOf(&yes))
+		return ""
+	case f.kind == reflect.Slice && (isText || raw[0] == '['):
+		if list, ok := listOf(text); ok {
+			v.Set(reflect.ValueOf(list))
+			return ""
+		}
+	case f.kind == reflect.Int:
+		n, err := strconv.ParseFloat(word, 64)
+		if err != nil || n != math.Trunc(n) || math.Abs(n) > 1<<53 {
+			break
+		}
+		if n != 0 && (n < float64(f.min) || f.max != 0 && n > float64(f.max)) {
+			return "is out of range; send " + f.wanted()
+		}
+		v.SetInt(int64(n))
 		return ""
 	}
-	if n < float64(f.min) || n > float64(f.max) {
-		return "is out of range; send " + f.wanted()
+	return "is " + kindOf(raw) + "; send " + f.wanted()
+}
+
+// listOf reads a list of texts: JSON, or with commas between them. Empty ones are left out.
+func listOf(text string) (list []string, ok bool) {
+	parts := strings.Split(text, ",")
+	if strings.HasPrefix(strings.TrimSpace(text), "[") {
+		parts = nil
+		if json.Unmarshal([]byte(text), &parts) != nil {
+			return nil, false
+		}
 	}
-	v.SetInt(int64(n))
-	return ""
+	for _, part := range parts {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list, true
 }
 
 // wanted says what a good value is.
@@ -353,9 +298,9 @@ func (f field) wanted() string {
 		return `text in "quotes"`
 	case f.kind == reflect.Slice:
 		return `a list of texts, such as ["one", "two"]`
-	case f.min != math.MinInt && f.max != math.MaxInt:
+	case f.max != 0:
 		return fmt.Sprintf("a whole number from %d to %d", f.min, f.max)
-	case f.min != math.MinInt:
+	case f.min != 0:
 		return fmt.Sprintf("a whole number of at least %d", f.min)
 	}
 	return "a whole number"

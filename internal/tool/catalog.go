@@ -57,8 +57,8 @@ type entry struct {
 	example     string       // valid arguments, shown when a model sent bad ones
 	fields      []field
 	schema      json.RawMessage
+	fit         func(arguments string) (string, error) // makes what a model wrote fit for run
 	run         func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
-	fit         func(arguments string) (string, error) // as run takes them
 }
 
 // define makes an entry of a function over typed arguments: the struct A, with
@@ -75,15 +75,15 @@ func define[A any](name, text, example string, run func(*Set, context.Context, S
 		if found := decode(arguments, e.fields, v); len(found) > 0 {
 			return "", found.refuse(e)
 		}
-		if fit := encode(e.fields, v); !equal(fit, arguments) {
+		if fit := encode(e.fields, v); !equal(arguments, fit) {
 			return fit, nil
 		}
 		return arguments, nil // in the model's own bytes, which its server may have kept
 	}
 	e.run = func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error) {
 		var a A
-		if found := decode(arguments, e.fields, reflect.ValueOf(&a).Elem()); len(found) > 0 {
-			return "", found.refuse(e)
+		if err := json.Unmarshal([]byte(arguments), &a); err != nil {
+			return "", err
 		}
 		text, err := run(s, ctx, scope, a)
 		if found, ok := err.(faults); ok { // not wrapped: only tools themselves make them

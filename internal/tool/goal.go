@@ -15,7 +15,7 @@ type goalArgs struct {
 	Action   string `json:"action" rule:"required" enum:"create,update,checkpoint,decision,artifact,pause,resume,complete,abandon,list" doc:"What to do."`
 	Text     string `json:"text" doc:"The goal, step or decision."`
 	GoalID   string `json:"goal_id" doc:"If not the active one."`
-	Number   int    `json:"number" rule:"min=1,max=99,unset0" doc:"Of a step or decision there is."`
+	Number   int    `json:"number" rule:"min=1,max=99" doc:"Of a step or decision there is."`
 	Priority string `json:"priority" enum:"high,medium,low" doc:"Of the goal."`
 	Status   string `json:"status" enum:"pending,in_progress,done" doc:"Of the step."`
 	Locked   *bool  `json:"locked" doc:"Final."`

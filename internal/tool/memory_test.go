@@ -8,6 +8,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/search"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
@@ -116,7 +117,7 @@ func TestSearchMemoryKeepsScopes(t *testing.T) {
 // TestHitsIntegrity: what is found is as trusted as the least trusted of what is shown, those before and after a message included.
 func TestHitsIntegrity(t *testing.T) {
 	for want, around := range map[trust.Integrity]trust.Integrity{trust.User: trust.Owner, trust.Foreign: trust.Foreign} {
-		h := memory.Hit{Turn: &memory.Turn{Integrity: trust.User}, Around: []memory.Turn{{Integrity: trust.Owner}, {Integrity: around}}}
+		h := search.Hit{Turn: &memory.Turn{Integrity: trust.User}, Around: []memory.Turn{{Integrity: trust.Owner}, {Integrity: around}}}
 		got := h.Integrity()
 		expect.False(t, got != want, "beside %v: %v, want %v", around, got, want)
 	}

@@ -2,7 +2,6 @@ package tool
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,15 +16,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"reverie/internal/media"
 	"reverie/internal/skill"
 	"reverie/internal/trust"
 )
 
 type readFileArgs struct {
 	Path   string `json:"path" rule:"required" doc:"Such as data/skills/NAME.md."`
-	Offset int    `json:"offset" rule:"min=1,unset0" doc:"First line to show; 1 if left out." brief:"-"`
-	Limit  int    `json:"limit" rule:"min=1,unset0" doc:"Most lines to show." brief:"-"`
+	Offset int    `json:"offset" rule:"min=1" doc:"First line to show; 1 if left out." brief:"-"`
+	Limit  int    `json:"limit" rule:"min=1" doc:"Most lines to show." brief:"-"`
 }
 
 // readableFolders are the folders of the data folder that a model may read.
@@ -79,14 +77,8 @@ func (s *Set) openNamed(scope Scope, asked string) (f *os.File, name string, inf
 	case err != nil:
 		return nil, "", nil, err
 	}
-	if info, err = f.Stat(); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // it became something else
-		err = errNotReadable
-	}
-	if err != nil {
-		f.Close()
-		return nil, "", nil, err
-	}
-	return f, name, info, nil
+	info, err = f.Stat()
+	return f, name, info, err
 }
 
 // fileIntegrity is of the text of a file that may be read here.
@@ -123,13 +115,15 @@ func (s *Set) readable(scope Scope) string {
 	for _, dir := range readableFolders {
 		names = append(names, "data/"+dir+"/")
 	}
-	for _, file := range s.memoryFiles(scope) {
-		names = append(names, "data/"+file)
-	}
-	for _, file := range slices.Concat(slices.Sorted(maps.Keys(scope.Files)), readableFiles) {
+	for _, file := range s.files(scope) {
 		names = append(names, "data/"+file)
 	}
 	return "What may be read: " + strings.Join(names, ", ") + ". A folder's path lists what is in it."
+}
+
+// files are the single files that may be read.
+func (s *Set) files(scope Scope) []string {
+	return slices.Concat(s.memoryFiles(scope), slices.Sorted(maps.Keys(scope.Files)), readableFiles)
 }
 
 func (s *Set) memoryFiles(scope Scope) []string {
@@ -163,67 +157,34 @@ func cleanPath(p string) (string, bool) {
 	return path.Clean(p), true
 }
 
-// openFile opens name if it is among what scope may read. Links count as what
-// they are: one inside a readable folder must stay inside it, and a memory
-// file must be a file.
+// openFile opens name if it is among what scope may read. What is a link, or lies behind one, is not: it may lead
+// to keys or other people's memories. It never waits, as it would for a pipe.
 func (s *Set) openFile(scope Scope, name string) (*os.File, error) {
+	top, rest, _ := strings.Cut(name, "/")
+	switch {
+	case top == skillFolder && !scope.Place().MayRead(skill.Readers(rest)):
+		return nil, fs.ErrNotExist // as if there were none
+	case !slices.Contains(readableFolders, top) && !slices.Contains(s.files(scope), name):
+		return nil, errNotReadable
+	}
 	data, err := os.OpenRoot(s.cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
 	defer data.Close()
-	top, rest, _ := strings.Cut(name, "/")
-	switch {
-	case top == skillFolder && !scope.Place().MayRead(skill.Readers(rest)):
-		return nil, fs.ErrNotExist // as if there were none
-	case slices.Contains(readableFolders, top):
-		if info, err := data.Lstat(top); err != nil {
+	for at, char := range name + "/" {
+		if char != '/' {
+			continue
+		}
+		info, err := data.Lstat(name[:at])
+		switch {
+		case err != nil:
 			return nil, err
-		} else if !info.IsDir() {
+		case !info.IsDir() && (at < len(name) || !info.Mode().IsRegular()):
 			return nil, errNotReadable
 		}
-		folder, err := data.OpenRoot(top)
-		if err != nil {
-			return nil, err
-		}
-		defer folder.Close()
-		return openPlain(folder, cmp.Or(rest, "."), folder.Stat)
-	case scope.Files[name] != "":
-		folder, err := data.OpenRoot(media.Folder)
-		if err != nil {
-			return nil, err
-		}
-		defer folder.Close()
-		return openPlain(folder, rest, folder.Lstat)
-	case slices.Contains(readableFiles, name):
-		return openPlain(data, name, data.Lstat)
-	case slices.Contains(s.memoryFiles(scope), name):
-		// No component may be a link: the next one's memories lie beside it.
-		for i := range len(name) {
-			if name[i] == '/' {
-				if info, err := data.Lstat(name[:i]); err != nil {
-					return nil, err
-				} else if !info.IsDir() {
-					return nil, errNotReadable
-				}
-			}
-		}
-		return openPlain(data, name, data.Lstat)
 	}
-	return nil, errNotReadable
-}
-
-// openPlain opens a regular file or folder. It never waits: a pipe put there
-// would otherwise hold the turn for ever.
-func openPlain(root *os.Root, name string, stat func(string) (fs.FileInfo, error)) (*os.File, error) {
-	info, err := stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if err != nil || !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, errNotReadable // os.Root refuses links that lead out with an error of no public kind
-	}
-	return root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	return data.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
 func (s *Set) listFolder(f *os.File, scope Scope, name string) (string, error) {

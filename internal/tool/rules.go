@@ -76,7 +76,7 @@ func Allows(of trust.Integrity, act string) bool {
 
 // ruleOf is the rule for a call; what no rule names needs an owner.
 func ruleOf(call llm.ToolCall) rule {
-	if r, ok := rules[call.Name+" "+actionOf(call)]; ok {
+	if r, ok := rules[call.Name+" "+read(call).Action]; ok {
 		return r
 	}
 	if r, ok := rules[call.Name]; ok {
@@ -85,15 +85,19 @@ func ruleOf(call llm.ToolCall) rule {
 	return rule{trust.Owner, shared, rows}
 }
 
-// actionOf is what a call does with its tool; "" for a tool that does one thing.
-func actionOf(call llm.ToolCall) string {
-	var args struct {
-		Action string `json:"action"`
+// ruled is what the rules look at in the arguments of a call.
+type ruled struct {
+	Action string `json:"action"`    // what it does with its tool; "" for a tool that does one thing
+	Prompt *any   `json:"ai_prompt"` // it makes a task that a model works on when it is due
+}
+
+func read(call llm.ToolCall) ruled {
+	var r ruled
+	if json.Unmarshal([]byte(call.Arguments), &r) != nil {
+		return ruled{Prompt: new(any)}
 	}
-	if json.Unmarshal([]byte(call.Arguments), &args) != nil {
-		return ""
-	}
-	return strings.TrimSpace(args.Action)
+	r.Action = strings.TrimSpace(r.Action)
+	return r
 }
 
 // Act is a call as a person is asked about it.
@@ -106,25 +110,15 @@ type Act struct {
 }
 
 func (s Scope) act(call llm.ToolCall) Act {
-	a := Act{Call: call, Action: actionOf(call)}
-	to := string(ruleOf(call).writes)
+	to, args := string(ruleOf(call).writes), read(call)
 	if to == string(readers) {
 		to = string(s.Place().Readers())
 	}
-	kind := a.Action
-	if worksByItself(call) {
+	kind := args.Action
+	if args.Prompt != nil {
 		kind += " with ai_prompt"
 	}
-	a.Covers = strings.Join(strings.Fields(call.Name+" "+kind+" "+to), " ")
-	return a
-}
-
-// worksByItself reports whether a call makes a task that a model works on when it is due.
-func worksByItself(call llm.ToolCall) bool {
-	var args struct {
-		Prompt *any `json:"ai_prompt"`
-	}
-	return json.Unmarshal([]byte(call.Arguments), &args) != nil || args.Prompt != nil
+	return Act{Call: call, Action: args.Action, Covers: strings.Join(strings.Fields(call.Name+" "+kind+" "+to), " ")}
 }
 
 // allowed reports whether a call may run: all that the model has read is trusted enough for it,

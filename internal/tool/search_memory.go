@@ -10,7 +10,7 @@ import (
 
 type searchMemoryArgs struct {
 	Query string `json:"query" rule:"required" doc:"Words to look for."`
-	K     int    `json:"k" rule:"min=1,max=10,unset0" doc:"How many at most; 5 if left out."`
+	K     int    `json:"k" rule:"min=1,max=10" doc:"How many at most; 5 if left out."`
 }
 
 // nothingFound tells a model what to do when there is nothing.

@@ -40,7 +40,7 @@ type spawnArgs struct {
 	Context    string   `json:"context" doc:"What it must know for that."`
 	Mode       string   `json:"mode" enum:"minimal,full,base_only,none" doc:"Its instructions; minimal if left out. full: as yours, with all tools."`
 	Tools      []string `json:"tools" doc:"Names of tools it may use, or researcher (reads only) or orchestrator (all; may spawn)."`
-	Timeout    int      `json:"timeout" rule:"min=60,max=3600,unset0" doc:"Seconds."`
+	Timeout    int      `json:"timeout" rule:"min=60,max=3600" doc:"Seconds."`
 	DependsOn  []string `json:"depends_on" doc:"Ids it waits for; it gets their results."`
 	OnPrevious *bool    `json:"depends_on_previous" doc:"It waits for all spawned before it in this turn."`
 	ID         string   `json:"id" doc:"Such as sub_ab12cd34."`

@@ -20,10 +20,10 @@ type taskArgs struct {
 	Priority        int    `json:"priority" rule:"min=1,max=10" doc:"1 is the most urgent; 5 if left out." brief:"-"`
 	Status          string `json:"status" enum:"active,paused,completed,all" doc:"list: which ones; active and paused if left out." brief:"-"`
 	ScheduleType    string `json:"schedule_type" enum:"once,daily,weekly,monthly,interval,cron,none" doc:"When; none removes a schedule." brief:"-"`
-	At              string `json:"at" doc:"HH:MM; once also 2026-12-24 18:00; without schedule_type words: in 20 minutes, every Monday at 9." brief:"When, in words: in 20 minutes, tomorrow at 9, every Monday at 9."`
+	At              string `json:"at" doc:"HH:MM; once also 2026-12-24 18:00; without schedule_type English words: in 20 minutes, every Monday at 9." brief:"When, in English words: in 20 minutes, tomorrow at 9, every Monday at 9."`
 	DayOfWeek       string `json:"day_of_week" doc:"mon, tue, wed, thu, fri, sat or sun." brief:"-"`
-	DayOfMonth      int    `json:"day_of_month" rule:"min=1,max=31,unset0" doc:"1 to 31." brief:"-"`
-	IntervalSeconds int    `json:"interval_seconds" rule:"min=60,unset0" doc:"Between two times." brief:"-"`
+	DayOfMonth      int    `json:"day_of_month" rule:"min=1,max=31" doc:"1 to 31." brief:"-"`
+	IntervalSeconds int    `json:"interval_seconds" rule:"min=60" doc:"Between two times." brief:"-"`
 	WindowStart     string `json:"window_start" doc:"Not before, HH:MM." brief:"-"`
 	WindowEnd       string `json:"window_end" doc:"Not after, HH:MM." brief:"-"`
 	Cron            string `json:"cron" doc:"Such as 30 7 * * mon-fri." brief:"-"`

@@ -67,8 +67,8 @@ func TestTaskSchedules(t *testing.T) {
 	here := direct()
 	for args, want := range map[string]string{
 		`"at": "every Monday at 9"`:                                        "[weekly on Monday at 09:00]",
-		`"at": "jeden Montag um 9", "zone": "Asia/Tokyo"`:                  "[weekly on Monday at 09:00 (Asia/Tokyo)]",
-		`"schedule_type": "once", "at": "明天7点"`:                            "[once on ",
+		`"at": "every Monday at 9", "zone": "Asia/Tokyo"`:                  "[weekly on Monday at 09:00 (Asia/Tokyo)]",
+		`"schedule_type": "once", "at": "tomorrow at 7"`:                   "[once on ",
 		`"schedule_type": "cron", "cron": "30 7 * * mon-fri"`:              "[cron 30 7 * * mon-fri]",
 		`"schedule_type": "daily", "at": "07:00", "zone": "Europe/Berlin"`: "[daily at 07:00 (Europe/Berlin)]",
 	} {

@@ -32,15 +32,8 @@ type Screen struct {
 	Name    string
 
 	mu     sync.Mutex
-	shown  map[string]*printed // by the message's id
+	shown  map[string][]string // the lines that stand of a message, by its id
 	status string              // what stands in front of the line that is typed
-}
-
-// printed is what stands of a message on the screen.
-type printed struct {
-	lines []string
-	room  int // the columns for which they were wrapped
-	done  bool
 }
 
 // Show makes the message id read as text; done means that it is not being written any more.
@@ -53,43 +46,35 @@ func (s *Screen) Show(id, text string, done bool) {
 		}
 		return
 	}
-	if s.shown == nil {
-		s.shown = map[string]*printed{}
-	}
-	old, again := s.shown[id]
-	if !again {
-		old = &printed{room: s.Display.Width()}
-		s.shown[id] = old
-	}
 	text = s.Name + ": " + withoutCommands(text)
 	if done {
 		text = strings.TrimSpace(text)
 	}
-	lines := wrap(text, old.room)
-	if !done { // the last one may become longer
+	lines := wrap(text, s.Display.Width())
+	if done {
+		lines, s.status = append(lines, ""), ""
+	} else { // the last one may become longer
 		lines = lines[:len(lines)-1]
 	}
-	both := min(len(lines), len(old.lines))
-	grows := slices.Equal(lines[:both], old.lines[:both])
-	var out []string
-	switch {
-	case !done && grows && both == len(lines): // nothing new
-	case !grows || both < len(old.lines) || both == 0: // other words, or the first
-		out = append([]string{""}, lines...)
-	default:
-		out = lines[both:]
+	old := s.shown[id]
+	if !done && begins(old, lines) { // nothing new
+		return
 	}
-	if len(out) > 0 {
-		old.lines = lines
+	if s.shown == nil {
+		s.shown = map[string][]string{}
 	}
-	if done {
-		if !old.done || len(out) > 0 {
-			out = append(slices.Clip(out), "")
-		}
-		s.status = ""
+	s.shown[id] = lines
+	if len(old) > 0 && begins(lines, old) {
+		lines = lines[len(old):]
+	} else { // the first, or other words
+		lines = append([]string{""}, lines...)
 	}
-	old.done = done
-	s.print(out)
+	s.print(lines)
+}
+
+// begins reports whether lines begin with first.
+func begins(lines, first []string) bool {
+	return len(first) <= len(lines) && slices.Equal(lines[:len(first)], first)
 }
 
 // wrap cuts text into lines of at most room characters, between words. What has no blank to cut

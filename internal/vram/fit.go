@@ -2,7 +2,6 @@ package vram
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,17 +9,15 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
 
 	gguf "github.com/gpustack/gguf-parser-go"
 )
 
 const (
-	step         = 256       // windows are rounded down to it, as servers do
-	maxWindow    = 1 << 24   // tokens
-	batch        = 512       // tokens that a server works on at once
-	overhead     = 457 << 20 // bytes that the driver takes on each GPU
-	readDeadline = 10 * time.Second
+	step      = 256       // windows are rounded down to it, as servers do
+	maxWindow = 1 << 24   // tokens
+	batch     = 512       // tokens that a server works on at once
+	overhead  = 457 << 20 // bytes that the driver takes on each GPU
 )
 
 // uncounted are the architectures with a second cache, which the library leaves out.
@@ -35,37 +32,19 @@ type Shape struct {
 }
 
 // ReadShape reads the header of a model file, or of all files if it is in parts
-// (NAME-00001-of-00003.gguf). It takes ten seconds at most.
-func ReadShape(ctx context.Context, path string) (Shape, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, readDeadline, fmt.Errorf("the model file was not readable within %v", readDeadline))
-	defer cancel()
-	type answer struct {
-		shape Shape
-		err   error
+// (NAME-00001-of-00003.gguf).
+func ReadShape(path string) (s Shape, err error) {
+	err = guarded(func() (err error) { s, err = read(path); return err })
+	if err != nil {
+		return Shape{}, fmt.Errorf("model file %s: %w", path, err)
 	}
-	answered := make(chan answer, 1)
-	// go: the select below waits for it, until the deadline: a drive in a network
-	// that hangs cannot be stopped and ends by itself.
-	go func() {
-		var a answer
-		a.err = guarded(func() (err error) { a.shape, err = read(path); return err })
-		answered <- a
-	}()
-	select {
-	case a := <-answered:
-		if a.err != nil {
-			return Shape{}, fmt.Errorf("model file %s: %w", path, a.err)
-		}
-		return a.shape, nil
-	case <-ctx.Done():
-		return Shape{}, context.Cause(ctx)
-	}
+	return s, nil
 }
 
 func read(path string) (s Shape, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return s, withoutPath(err)
+		return s, err
 	}
 	if !info.Mode().IsRegular() { // opening a pipe would wait
 		return s, errors.New("it is not a plain file")
@@ -103,15 +82,6 @@ func read(path string) (s Shape, err error) {
 	return s, nil
 }
 
-// withoutPath takes the name out of err, which is said already.
-func withoutPath(err error) error {
-	var at *os.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
-}
-
 // guarded makes an error of a panic: the library panics on numbers it did not expect.
 func guarded(f func() error) (err error) {
 	defer func() {
@@ -124,7 +94,6 @@ func guarded(f func() error) (err error) {
 
 // Options say what else is in the GPU memory.
 type Options struct {
-	Limit  int    // the longest window to try, in tokens; 0 = what the model was trained for
 	Beside uint64 // bytes that are loaded with the model: projector, adapters
 	Held   uint64 // bytes that the server holds of this model already; they count as free
 }
@@ -142,12 +111,9 @@ func Fit(s Shape, r Report, o Options) (f Fitting, err error) {
 	if err != nil {
 		return Fitting{}, err
 	}
-	longest := s.trained
-	if o.Limit > 0 {
-		longest = min(longest, o.Limit)
-	}
-	if longest = longest / step * step; longest < step {
-		return Fitting{}, fmt.Errorf("a window below %d tokens is not tried", step)
+	longest := s.trained / step * step
+	if longest == 0 {
+		return Fitting{}, errors.New("the model does not say how long a window it was made for")
 	}
 	var all uint64
 	for _, room := range rooms {
@@ -168,8 +134,6 @@ func Fit(s Shape, r Report, o Options) (f Fitting, err error) {
 		return f, nil
 	case f.Window < longest:
 		f.Reason = "more does not fit: " + f.Reason
-	case o.Limit > 0 && o.Limit < s.trained:
-		f.Reason = "more is not asked for: " + f.Reason
 	default:
 		f.Reason = "the model was made for no more: " + f.Reason
 	}

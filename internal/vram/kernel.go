@@ -2,7 +2,6 @@ package vram
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"slices"
@@ -15,12 +14,7 @@ import (
 type kernel struct{ root fs.FS }
 
 func (k kernel) read(name string) []byte {
-	f, err := k.root.Open(name)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	raw, _ := io.ReadAll(io.LimitReader(f, 64<<10)) // files of the kernel can be endless
+	raw, _ := fs.ReadFile(k.root, name) // what cannot be read is not known
 	return raw
 }
 
@@ -112,7 +106,7 @@ func (k kernel) intel(c card) Device {
 }
 
 // parseMeminfo reads /proc/meminfo: all of the machine's memory in bytes, 0 = not known, and
-// what can be had now. Old kernels have no MemAvailable; then that counts low, never high.
+// what can be had now.
 func parseMeminfo(raw []byte) (total, available uint64) {
 	values := map[string]uint64{}
 	for line := range strings.Lines(string(raw)) {
@@ -125,11 +119,7 @@ func parseMeminfo(raw []byte) (total, available uint64) {
 			values[name] = n << 10
 		}
 	}
-	available, found := values["MemAvailable"]
-	if !found {
-		available = values["MemFree"]
-	}
-	return values["MemTotal"], min(available, values["MemTotal"])
+	return values["MemTotal"], min(values["MemAvailable"], values["MemTotal"])
 }
 
 // unify gives d the memory that it shares with the processor: three quarters of the machine's,

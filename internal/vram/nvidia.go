@@ -1,8 +1,8 @@
 package vram
 
 import (
+	"cmp"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -89,25 +89,13 @@ func plainCell(cell string) string {
 	return cell
 }
 
-var sized = regexp.MustCompile(`^([0-9]{1,15}) ?(|B|KiB|MiB|GiB)$`)
-
-// memory reads a size. Without a unit it is MiB, as nvidia-smi's nounits means.
-// Everything else is no size, and comes back as the words to show: a decimal
-// comma or a thousands mark is not guessed at.
+// memory reads a size in MiB. Everything else is no size, and comes back as the words to show.
 func memory(cell string) (bytes uint64, words string) {
-	m := sized.FindStringSubmatch(cell)
-	if m == nil {
-		if cell == "" {
-			cell = "nothing"
-		}
-		return 0, shorten(cell, 60)
+	n, err := strconv.ParseUint(cell, 10, 64)
+	if err != nil || n > most>>20 {
+		return 0, shorten(cmp.Or(cell, "nothing"), 60)
 	}
-	n, err := strconv.ParseUint(m[1], 10, 64)
-	shift := map[string]int{"B": 0, "KiB": 10, "": 20, "MiB": 20, "GiB": 30}[m[2]]
-	if err != nil || n > most>>shift {
-		return 0, shorten(cell, 60)
-	}
-	return n << shift, ""
+	return n << 20, ""
 }
 
 // address makes one spelling of the two that are in use: 00000000:01:00.0 and
@@ -123,14 +111,7 @@ func address(pci string) string {
 // sharing are names of NVIDIA chips that have no memory of their own. A number
 // they report is not to be trusted: some report the little that the firmware
 // set aside.
-var sharing = []string{"GB10", "N1", "N1X", "Orin", "Xavier", "Thor", "Tegra", "Jetson", "nvgpu"}
-
-func sharesMemory(name string) bool {
-	words := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	return slices.ContainsFunc(words, func(word string) bool {
-		return slices.ContainsFunc(sharing, func(chip string) bool { return strings.EqualFold(word, chip) })
-	})
-}
+var sharing = regexp.MustCompile(`(?i)\b(?:GB10|N1X?|Orin|Xavier|Thor|Tegra|Jetson|nvgpu)\b`)
 
 // device is the row as a device; unified machines lend their memory.
 func (g gpu) device() Device {

@@ -1,6 +1,7 @@
 package vram
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -81,7 +82,7 @@ func (a *asking) nvidia(ctx context.Context, seen string) {
 	said := shorten(strings.Join(append(other, lines(out.errors)...), " / "), 200)
 	for _, g := range rows {
 		d := g.device()
-		if sharesMemory(g.name) {
+		if sharing.MatchString(g.name) {
 			d = a.kernel.unify(d)
 		}
 		a.step("nvidia-smi: GPU %d %s: %s%s", g.index, g.name, Size(d.Total), dash(d.Note))
@@ -96,15 +97,8 @@ func (a *asking) nvidia(ctx context.Context, seen string) {
 	case nothing:
 		a.doubt("nvidia-smi lists no GPU, but %s", seen)
 	default:
-		a.doubt("%s ended with status %d and said: %s", filepath.Base(tool), out.code, orNothing(said))
+		a.doubt("%s ended with status %d and said: %s", filepath.Base(tool), out.code, cmp.Or(said, "nothing"))
 	}
-}
-
-func orNothing(said string) string {
-	if said == "" {
-		return "nothing"
-	}
-	return said
 }
 
 func dash(note string) string {

@@ -46,7 +46,6 @@ type Inputs struct {
 	Tier       int  // the owner's choice of the tier, 1–5; 0 = none
 	Configured Said // the owner's window for the model
 	Server     Said // what the server has loaded it with, or enforces
-	Own        Said // what this program itself asks the server to load
 	Hosted     Said // the most that a hosted model takes, as its server says
 	Likely     Said // what is set for it and not loaded yet, or what models of its name have
 
@@ -87,15 +86,14 @@ type Origin string
 
 // The origins, in the order in which they are believed.
 const (
-	ByOwner   Origin = "config"
-	ByServer  Origin = "server"
-	ByProgram Origin = "own"
-	ByHost    Origin = "hosted"
-	ByModel   Origin = "model"
-	ByMemory  Origin = "vram"
-	ByLast    Origin = "last"
-	ByLeast   Origin = "least"
-	ByNobody  Origin = "default"
+	ByOwner  Origin = "config"
+	ByServer Origin = "server"
+	ByHost   Origin = "hosted"
+	ByModel  Origin = "model"
+	ByMemory Origin = "vram"
+	ByLast   Origin = "last"
+	ByLeast  Origin = "least"
+	ByNobody Origin = "default"
 )
 
 // Decision is a window with its tier, and how it came about.
@@ -128,7 +126,7 @@ type witness struct {
 func Decide(in Inputs) Decision {
 	d := Decision{Model: in.Model, Steps: []string{}, Warnings: []string{}}
 	won := witness{name: ByNobody, title: "default", said: Said{defaultWindow, "nobody says anything"}}
-	for _, s := range in.sources(&d) {
+	for _, s := range in.sources() {
 		n := s.said.Tokens
 		switch {
 		case n == 0:
@@ -169,26 +167,16 @@ func (d *Decision) warn(format string, args ...any) {
 }
 
 // sources lists who may say something, the most believed first.
-func (in *Inputs) sources(d *Decision) []witness {
+func (in *Inputs) sources() []witness {
 	return []witness{
 		{ByOwner, "configuration", in.Configured, "no window is set", true, false},
 		{ByServer, "server", in.Server, "does not say what it enforces", true, false},
-		{ByProgram, "this program", in.own(d), "asks the server for no size of its own", false, true},
 		{ByHost, "hosted list", in.Hosted, "says nothing", true, false},
 		{ByModel, "model", in.Likely, "nothing is set for it, and its name is in no table", false, true},
 		in.memory(),
 		{ByLast, "last seen", in.Last, "the server was never seen with this model", false, false},
 		{ByLeast, "such servers", in.Least, "nothing is known of what they load at least", false, true},
 	}
-}
-
-// own is what this program asks for: no more than fits, where that is known.
-func (in *Inputs) own(d *Decision) Said {
-	if most := in.fits(); most > 0 && in.Own.Tokens > most {
-		d.warn("a window of %d tokens does not fit into the GPU memory; %d are asked for", in.Own.Tokens, most)
-		return Said{most, fmt.Sprintf("of %d that were wanted, these fit", in.Own.Tokens)}
-	}
-	return in.Own
 }
 
 // fits is how many tokens fit into this machine's GPUs; 0 = not known, or it does

@@ -27,7 +27,6 @@ func TestDecide(t *testing.T) {
 	}
 	config := set(func(in *Inputs, n int) { in.Configured.Tokens = n })
 	server := set(func(in *Inputs, n int) { in.Server.Tokens = n })
-	own := set(func(in *Inputs, n int) { in.Own.Tokens = n })
 	hosted := set(func(in *Inputs, n int) { in.Hosted.Tokens = n })
 	likely := set(func(in *Inputs, n int) { in.Likely.Tokens = n })
 	fit := set(func(in *Inputs, n int) { in.Fit.Tokens = n })
@@ -40,7 +39,6 @@ func TestDecide(t *testing.T) {
 		in.Here, in.VRAM = true, vram.Report{State: vram.Known, Total: uint64(gib) << 30}
 	})
 	noGPU := func(in *Inputs) { in.Here, in.VRAM.State = true, vram.Unknown }
-	unknownGPU := func(in *Inputs) { in.Here = true }
 	elsewhere := func(in *Inputs) { in.Here = false }
 	ollama := func(in *Inputs) { in.Ollama = true }
 	const warned, fine = true, false
@@ -67,10 +65,6 @@ func TestDecide(t *testing.T) {
 		{"server beats GPU memory", []say{server(8192), gpu(80), ollama}, 8192, 2, ByServer, true, fine},
 		{"server with a window that does not fit", []say{server(32768), gpu(8), fit(9216)}, 32768, 4, ByServer, true, warned},
 		{"server that is elsewhere and has no room itself", []say{server(32768), outside(40), elsewhere}, 32768, 4, ByServer, true, warned},
-		{"own size", []say{own(16384)}, 16384, 3, ByProgram, false, fine},
-		{"own size that does not fit", []say{own(32768), gpu(8), fit(9216)}, 9216, 3, ByProgram, false, warned},
-		{"own size, memory not known", []say{own(32768), unknownGPU, fit(9216)}, 32768, 4, ByProgram, false, fine},
-		{"own size beyond the model's training", []say{own(32768), trained(8192)}, 8192, 2, ByProgram, false, fine},
 		{"hosted list", []say{hosted(131072)}, 131072, 5, ByHost, true, fine},
 		{"hosted list beats the table", []say{hosted(64000), likely(128000)}, 64000, 5, ByHost, true, fine},
 		{"table", []say{likely(128000)}, 128000, 5, ByModel, false, fine},
@@ -103,7 +97,7 @@ func TestDecide(t *testing.T) {
 			if d.Window != tt.window || d.Tier != tt.tier || d.Source != tt.source || d.Sure != tt.sure || (len(d.Warnings) > 0) != tt.warned {
 				t.Errorf("window %d, tier %d, from %s, sure %v, warnings %q", d.Window, d.Tier, d.Source, d.Sure, d.Warnings)
 			}
-			if len(d.Steps) < 10 || !slices.ContainsFunc(d.Steps, func(s string) bool {
+			if len(d.Steps) < 9 || !slices.ContainsFunc(d.Steps, func(s string) bool {
 				return strings.Contains(s, fmt.Sprintf("window: %d tokens", tt.window)) || strings.Contains(s, fmt.Sprintf("lowered to %d tokens", tt.window))
 			}) {
 				t.Errorf("the steps do not say how:\n%s", strings.Join(d.Steps, "\n"))
@@ -119,7 +113,7 @@ func TestDecisionInWords(t *testing.T) {
 		Last: Said{4096, "two days ago"}, Tier: 1})
 	want := []string{
 		"configuration: 32768 tokens (llm.models)", "server: 8192 tokens (ollama /api/ps)",
-		"this program: asks the server for no size of its own", "hosted list: says nothing",
+		"hosted list: says nothing",
 		"model: nothing is set for it, and its name is in no table", "GPU memory: not looked at (gpu.lan is another machine)",
 		"last seen: 4096 tokens (two days ago)", "such servers: nothing is known of what they load at least",
 		"window: 32768 tokens, from configuration, the first that says something",
@@ -141,7 +135,7 @@ func drawTierInputs(t *rapid.T) Inputs {
 		}
 		return Said{Tokens: rapid.IntRange(leastWindow, mostWindow).Draw(t, name)}
 	}
-	in := Inputs{Configured: said("config"), Server: said("server"), Own: said("own"), Hosted: said("hosted"), Likely: said("likely"), Fit: said("fit"),
+	in := Inputs{Configured: said("config"), Server: said("server"), Hosted: said("hosted"), Likely: said("likely"), Fit: said("fit"),
 		Last: said("last"), Least: said("least"), Trained: said("trained").Tokens, Here: rapid.Bool().Draw(t, "here"), Ollama: rapid.Bool().Draw(t, "ollama"),
 		Tier: rapid.IntRange(0, 5).Draw(t, "tier")}
 	in.VRAM.State = vram.State(rapid.IntRange(0, 1).Draw(t, "memory state"))
@@ -157,7 +151,7 @@ func TestMoreIsNeverLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawTierInputs(t)
 		more := in
-		all := []*Said{&more.Configured, &more.Server, &more.Own, &more.Hosted, &more.Likely, &more.Fit, &more.Last, &more.Least}
+		all := []*Said{&more.Configured, &more.Server, &more.Hosted, &more.Likely, &more.Fit, &more.Last, &more.Least}
 		for i, s := range all {
 			if s.Tokens > 0 && rapid.Bool().Draw(t, fmt.Sprint("raise ", i)) {
 				s.Tokens = rapid.IntRange(s.Tokens, mostWindow).Draw(t, fmt.Sprint("to ", i))

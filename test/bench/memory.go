@@ -15,6 +15,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/memory"
+	"reverie/internal/search"
 	"reverie/internal/store"
 )
 
@@ -67,7 +68,7 @@ func memoriesOf(ctx context.Context, bot string, n int) ([]figure, error) {
 		return nil, err
 	}
 	defer db.Close()
-	index := memory.OpenFTS(db)
+	index := search.Open(db)
 	times, err := answered(ctx, index, asked)
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func memoriesOf(ctx context.Context, bot string, n int) ([]figure, error) {
 
 // answered asks index, and returns the milliseconds that each question took, the
 // fastest first.
-func answered(ctx context.Context, index *memory.FTS, asked []string) ([]float64, error) {
+func answered(ctx context.Context, index *search.FTS, asked []string) ([]float64, error) {
 	var times []float64
 	for _, text := range asked {
 		begin := time.Now()

@@ -14,6 +14,7 @@ import (
 	"reverie/internal/llm/encoder"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/search"
 	"reverie/internal/search/vector"
 )
 
@@ -66,15 +67,15 @@ func recalling(ctx context.Context) ([]figure, error) {
 // memories. Those are made up, as real ones would take longer than all the rest; what
 // compares them does not know. How long a real one of a question takes is measured
 // beside it, if the program can make them.
-func meaning(ctx context.Context, db *sql.DB, index *memory.FTS, asked []string, n int) ([]figure, error) {
-	v, err := vector.Open(ctx, vector.Config{DB: db, Embedder: madeUp{}, Neutral: .5, Patience: time.Minute})
+func meaning(ctx context.Context, db *sql.DB, index *search.FTS, asked []string, n int) ([]figure, error) {
+	v, err := vector.Open(ctx, vector.Config{DB: db, Embedder: madeUp{}, Patience: time.Minute})
 	if err != nil {
 		return nil, err
 	}
-	if err := v.Complete(ctx, nil); err != nil {
+	if err := v.Complete(ctx); err != nil {
 		return nil, err
 	}
-	hybrid := memory.OpenHybrid(index, v, nil)
+	hybrid := search.OpenHybrid(index, v, nil)
 	var took []time.Duration
 	for _, text := range asked {
 		if v.Question(ctx, text) == nil { // it is kept ready from now on

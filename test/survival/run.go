@@ -19,6 +19,7 @@ import (
 	"reverie/internal/dream"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
+	"reverie/internal/search"
 	"reverie/internal/store"
 	"reverie/internal/text"
 )
@@ -84,7 +85,8 @@ func (w *world) fillStore(ctx context.Context, dir string) error {
 	if _, err := db.ExecContext(ctx, `UPDATE memory SET scope = ?`, memory.Private(owner)); err != nil {
 		return err
 	}
-	return memory.OpenFTS(db).Rebuild(ctx, nil)
+	_, err = search.Open(db).Rebuild(ctx)
+	return err
 }
 
 func open(ctx context.Context, dir string) (*sql.DB, *memory.Store, error) {

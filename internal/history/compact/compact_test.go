@@ -142,11 +142,7 @@ func talk(lines ...string) []history.Message {
 }
 
 func steps(p compact.Plan) string {
-	var out []string
-	for _, s := range p.Steps {
-		out = append(out, fmt.Sprintf("%s %d", s.Name, s.Messages))
-	}
-	return strings.Join(out, ", ")
+	return fmt.Sprintf("%d shortened, %d summarised", len(p.Shorter), len(p.Gone))
 }
 
 func ids(all []history.Message) string {
@@ -165,14 +161,14 @@ func TestCompactSteps(t *testing.T) {
 
 	t.Run("micro is enough", func(t *testing.T) {
 		p := compact.NewPlan(all, compact.Limits{Room: 15_000, Summary: 500})
-		if got := steps(p); got != "micro 2" { // the newest three stay
+		if got := steps(p); got != "2 shortened, 0 summarised" { // the newest three stay
 			t.Errorf("steps: %s", got)
 		}
 		if want := `[read_file {"path":"a.txt"}: 500 lines, ok. Cleared to save room; call it again if it is needed.]`; p.Kept[2].Text != want {
 			t.Errorf("cleared: %s", p.Kept[2].Text)
 		}
 		expect.Equal(t, all[2].Text, long, "the conversation given was changed")
-		expect.Equal(t, ids(p.Shortened(all)), "3 5", "shortened")
+		expect.Equal(t, ids(p.Shorter), "3 5", "shortened")
 	})
 	t.Run("full", func(t *testing.T) {
 		var lines []string
@@ -181,7 +177,7 @@ func TestCompactSteps(t *testing.T) {
 		}
 		lines = append(lines, "u so?")
 		p := compact.NewPlan(talk(lines...), compact.Limits{Room: 2000, Summary: 400})
-		if steps(p) != "full 32" || ids(p.Kept) != "33 34 35 36 37 38 39 40 41" { // ten would begin with an answer
+		if steps(p) != "0 shortened, 32 summarised" || ids(p.Kept) != "33 34 35 36 37 38 39 40 41" { // ten would begin with an answer
 			t.Errorf("%s; kept %s", steps(p), ids(p.Kept))
 		}
 		if p.After > 2000*60/100 {

@@ -10,37 +10,17 @@ import (
 // headTail keeps the first and the last runes of text and says how many are missing
 // between them. A text that would not become shorter stays.
 func headTail(text string, head, tail int) string {
-	missing := utf8.RuneCountInString(text) - head - tail
+	runes := []rune(text)
+	missing := len(runes) - head - tail
 	if missing <= 0 {
 		return text
 	}
-	short := text[:runes(text, head)] +
-		fmt.Sprintf("\n… %d characters left out here; they are kept in the transcript …\n", missing) + text[lastRunes(text, tail):]
+	short := string(runes[:head]) +
+		fmt.Sprintf("\n… %d characters left out here; they are kept in the transcript …\n", missing) + string(runes[len(runes)-tail:])
 	if len(short) >= len(text) {
 		return text
 	}
 	return short
-}
-
-// runes is the length in bytes of the first n runes of s.
-func runes(s string, n int) int {
-	for i := range s {
-		if n == 0 {
-			return i
-		}
-		n--
-	}
-	return len(s)
-}
-
-// lastRunes is where the last n runes of s begin.
-func lastRunes(s string, n int) int {
-	at := len(s)
-	for ; n > 0 && at > 0; n-- {
-		_, size := utf8.DecodeLastRuneInString(s[:at])
-		at -= size
-	}
-	return at
 }
 
 // Cut keeps about so many tokens of text, two thirds of them from its beginning, and says

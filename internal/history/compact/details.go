@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"reverie/internal/history"
@@ -15,8 +14,8 @@ import (
 // addresses, paths, names, decisions) that a summary has lost: of the messages it
 // stands for, of the summary before it, and of what was listed beside that. They take
 // at most so many tokens. What is locked comes first, and stays whatever the summary says
-// of it; then what was decided and what people said, the newest before the older. They
-// are returned in the order they were said.
+// of it; then codes that people said, and the newest before the older. They are returned
+// in the order they were said.
 func Details(gone []history.Message, before history.Compaction, summary string, most int) []string {
 	has, listed := newCover(summary), &cover{}
 	var all []detail
@@ -46,11 +45,11 @@ func Details(gone []history.Message, before history.Compaction, summary string, 
 	var kept []detail
 	for _, d := range all {
 		n := llm.EstimateTokens(d.line) + 2 // for the dash and the line end
-		if len(d.names) == 0 || d.rank != lockedRank && has.covers(d) || listed.covers(d) || n > left || d.rank == lowRank && n > ofTools {
+		if len(d.names) == 0 || d.rank != lockedRank && has.covers(d) || listed.covers(d) || n > left || d.rank == toolRank && n > ofTools {
 			continue
 		}
 		left -= n
-		if d.rank == lowRank {
+		if d.rank == toolRank {
 			ofTools -= n
 		}
 		listed.add(d.line)
@@ -75,13 +74,10 @@ type detail struct {
 
 // Ranks of details.
 const (
-	lockedRank  = iota // what may not be changed any more
-	decidedRank        // what was decided
-	saidRank           // codes, paths and addresses that a person said
-	numberRank         // numbers that a person said
-	otherRank          // the model's, and names
-	askedRank          // questions
-	lowRank            // results of tools
+	lockedRank = iota // what may not be changed any more
+	codeRank          // codes, paths and addresses that a person said
+	otherRank
+	toolRank // results of tools
 )
 
 const maxSentence = 160 // runes
@@ -89,50 +85,39 @@ const maxSentence = 160 // runes
 // newDetail weighs a sentence; who says it is "" when that stands in its words.
 func newDetail(who, text string, at int) detail {
 	text = history.OneLine(text, maxSentence)
-	d := detail{line: text, at: at}
+	d := detail{line: text, at: at, rank: otherRank}
 	if who != "" {
 		d.line = who + ": " + text
 	}
-	kind := plainWord
 	for i, w := range words(text) {
-		switch k := kindOf(w, i == 0); {
-		case k > plainWord:
-			kind = max(kind, k)
-			d.names = append(d.names, fold(w))
-		default:
-			if utf8.RuneCountInString(w) >= 4 {
-				d.words = append(d.words, fold(w))
-			}
+		isCode := code.MatchString(w)
+		switch {
+		case isCode || number.MatchString(w) || i > 0 && name.MatchString(w):
+			d.names = append(d.names, strings.ToLower(w))
+		case utf8.RuneCountInString(w) >= 4:
+			d.words = append(d.words, strings.ToLower(w))
+		}
+		if isCode && who != assistantSpeaker {
+			d.rank = codeRank
 		}
 	}
 	switch {
 	case locked.MatchString(text):
 		d.rank = lockedRank
 		d.names = append(d.names, d.words...) // every word of it counts
-	case decided.MatchString(text):
-		d.rank = decidedRank
-		d.names = append(d.names, d.words...)
 	case who == toolSpeaker:
-		d.rank = lowRank
-	case strings.HasSuffix(strings.TrimSpace(text), "?"):
-		d.rank = askedRank
-	case kind == strongName && who != assistantSpeaker:
-		d.rank = saidRank
-	case kind == numberName && who != assistantSpeaker:
-		d.rank = numberRank
-	default:
-		d.rank = otherRank
+		d.rank = toolRank
 	}
 	return d
 }
 
-// locked recognises the line forms in which a decision is put down for good, decided
-// the words of people.
 var (
-	locked  = regexp.MustCompile(`\bDECISION_LOCKED:|\[DECISION\]|🔒|(?i:- locked)\.?$`)
-	decided = regexp.MustCompile(`(?i)^\W*(decision|decided|agreed|beschlossen|entschieden|vereinbart)\b.*:|` +
-		`\b(we|i) (have )?(decided|agreed)\b|` +
-		`\bwir (haben )?.*(beschlossen|entschieden|vereinbart)\b`)
+	// locked is the forms in which a decision is put down for good.
+	locked = regexp.MustCompile(`\bDECISION_LOCKED:|\[DECISION\]|🔒|(?i:- locked)\.?$`)
+	// code is a longer number, a code, an address, a path, or a word with capitals in it.
+	code   = regexp.MustCompile(`\d.*\d.*\d.*\d|\d.*\pL|\pL.*\d|.[/\\@_:.=#]|^[/~#@!$].|\p{Lu}.*\p{Lu}|\p{Ll}.*\p{Lu}`)
+	number = regexp.MustCompile(`\d`)
+	name   = regexp.MustCompile(`^\p{Lu}.`)
 )
 
 const (
@@ -157,47 +142,6 @@ func speaker(m *history.Message) string {
 	return name
 }
 
-type nameKind int
-
-const (
-	plainWord  nameKind = iota
-	weakName            // looks like a name
-	numberName          // up to three digits
-	strongName          // a longer number, a code, an address, a path
-)
-
-// kindOf says whether a word is an identifier.
-func kindOf(w string, first bool) nameKind {
-	n := utf8.RuneCountInString(w)
-	digits, upper, lower, inner := 0, 0, 0, false
-	for i, r := range w {
-		switch {
-		case unicode.IsDigit(r):
-			digits++
-		case unicode.IsUpper(r):
-			upper++
-			inner = inner || i > 0
-		case unicode.IsLower(r):
-			lower++
-		case i > 0 && strings.ContainsRune("/\\@_:.=#", r): // words has taken those at the end
-			return strongName
-		case i == 0 && strings.ContainsRune("/~#@!$", r) && n > 1:
-			return strongName
-		}
-	}
-	switch {
-	case digits > 0 && digits < 4 && upper+lower == 0:
-		return numberName
-	case digits > 0:
-		return strongName
-	case upper > 1 && n > 1, inner && lower > 0: // NASA, fileName
-		return strongName
-	case upper == 1 && !first && n > 1:
-		return weakName
-	}
-	return plainWord
-}
-
 // words cuts a text at white space and takes punctuation off both ends.
 func words(text string) []string {
 	fields := strings.Fields(text)
@@ -210,8 +154,6 @@ func words(text string) []string {
 	}
 	return out
 }
-
-func fold(w string) string { return strings.ToLower(w) }
 
 // most of a message that is looked at for details: what is larger is read at both ends.
 const maxRead = 20_000 // runes
@@ -228,15 +170,13 @@ func sentences(text string) []string {
 			to = from + m[1]
 		}
 		s := strings.Trim(text[from:to], " \t\n-*•>#")
-		if s != "" && len(out) < maxSentences {
+		if s != "" {
 			out = append(out, s)
 		}
 		from = to
 	}
 	return out
 }
-
-const maxSentences = 400 // of one message
 
 // cover tells what a text says, line by line.
 type cover struct{ lines []map[string]bool }
@@ -252,7 +192,7 @@ func newCover(text string) *cover {
 func (c *cover) add(line string) {
 	set := map[string]bool{}
 	for _, w := range words(line) {
-		set[fold(w)] = true
+		set[strings.ToLower(w)] = true
 	}
 	c.lines = append(c.lines, set)
 }

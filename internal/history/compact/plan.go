@@ -17,12 +17,15 @@ type Limits struct {
 
 // Plan is what a compaction would do. It changes nothing by itself.
 type Plan struct {
-	Gone   []history.Message // what the summary stands for, as it was said; oldest first
-	Kept   []history.Message // what the model gets from now on, some of it shortened
-	Before int               // tokens of all of it
-	After  int               // tokens of Kept and the longest summary there may be
-	Steps  []Step            // that did something
+	Gone    []history.Message // what the summary stands for, as it was said; oldest first
+	Kept    []history.Message // what the model gets from now on, some of it shortened
+	Shorter []history.Message // those of Kept that are in other words than before
+	Before  int               // tokens of all of it
+	After   int               // tokens of Kept and the longest summary there may be
 }
+
+// Empty reports whether the plan changes nothing.
+func (p Plan) Empty() bool { return len(p.Gone)+len(p.Shorter) == 0 }
 
 // Shares of the room.
 const (
@@ -40,60 +43,45 @@ var keeps = []int{10, 3, 1, 0}
 // newest messages of the person stay, shortened if they alone are too large, and no
 // tool call is separated from its result.
 func NewPlan(past []history.Message, l Limits) Plan {
-	p := Plan{Before: history.Tokens(past), Kept: past}
-	p.shorten(l)
-	if !l.Full && p.After <= l.Room*goalShare/100 {
-		return p
-	}
-	shorter := p.Kept
-	var gone []history.Message
-	for _, keep := range keeps {
-		var kept []history.Message
-		gone, kept = split(shorter, keep)
-		room, enough := l.Room*goalShare/100, false
-		if len(gone) > 0 {
-			room -= l.Summary
-		}
-		switch {
-		case history.Tokens(kept) <= room:
-			enough = true
-		case keep <= 1: // the last chance of its kind
-			enough = p.cut(kept, max(l.Room*mostShare/100-l.Summary, room))
-		}
-		if enough || keep == 0 {
-			p.Kept = kept
-			break
+	shorter := micro(past, max(1, l.Room*microSaves/100))
+	p := Plan{Kept: shorter, Before: history.Tokens(past)}
+	if p.After = history.Tokens(shorter); l.Full || p.After > l.Room*goalShare/100 {
+		for _, keep := range keeps {
+			if p.split(shorter, keep, l) {
+				break
+			}
 		}
 	}
-	p.After = history.Tokens(p.Kept)
-	if len(gone) == 0 {
-		return p
+	said := make(map[int64]*history.Message, len(past))
+	for i := range past {
+		said[past[i].ID] = &past[i]
 	}
-	p.After += l.Summary
-	out := map[int64]bool{}
-	for _, m := range gone {
-		out[m.ID] = true
+	for i := range p.Gone {
+		p.Gone[i] = *said[p.Gone[i].ID]
 	}
-	for _, m := range past {
-		if out[m.ID] {
-			p.Gone = append(p.Gone, m)
+	for _, m := range p.Kept {
+		if m.Text != said[m.ID].Text {
+			p.Shorter = append(p.Shorter, m)
 		}
 	}
-	p.Steps = append(p.Steps, Step{Name: fullStep, Messages: len(gone), Before: history.Tokens(shorter), After: p.After})
 	return p
 }
 
-// shorten goes through the steps that need no summary.
-func (p *Plan) shorten(l Limits) {
-	p.After = p.Before
-	for _, do := range []func([]history.Message) ([]history.Message, Step){
-		unquote,
-		func(m []history.Message) ([]history.Message, Step) { return micro(m, max(1, l.Room*microSaves/100)) },
-	} {
-		if kept, step := do(p.Kept); step.Messages > 0 {
-			p.Kept, p.After, p.Steps = kept, step.After, append(p.Steps, step)
-		}
+// split keeps the newest messages of past, and cuts them if that is the last chance to
+// keep so many. It reports whether they fit; the last attempt always stands.
+func (p *Plan) split(past []history.Message, keep int, l Limits) bool {
+	gone, kept := split(past, keep)
+	summary := 0
+	if len(gone) > 0 {
+		summary = l.Summary
 	}
+	room := l.Room*goalShare/100 - summary
+	fits := history.Tokens(kept) <= room
+	if !fits && keep <= 1 {
+		fits = cut(kept, max(l.Room*mostShare/100-l.Summary, room))
+	}
+	p.Gone, p.Kept, p.After = gone, kept, history.Tokens(kept)+summary
+	return fits
 }
 
 // split parts, into slices of their own, the messages that stay from the older ones. What stays begins with a
@@ -127,12 +115,9 @@ func newestSaid(past []history.Message) (first, last int) {
 	for last >= 0 && past[last].Role != llm.User {
 		last--
 	}
-	first = last
+	first = max(0, last)
 	for first > 0 && past[first-1].Role == llm.User {
 		first--
-	}
-	if last < 0 {
-		return 0, -1
 	}
 	return first, last
 }
@@ -149,40 +134,26 @@ func begins(past []history.Message, i, first, last int) bool {
 }
 
 // cut shortens the longest messages of people and results of tools until all of them
-// fit, and says whether they do.
-func (p *Plan) cut(kept []history.Message, room int) bool {
+// fit, and reports whether they do. An answer stays as long as it is.
+func cut(kept []history.Message, room int) bool {
 	const least = 60 // tokens; less of a message helps nobody
-	fixed := 0
 	var sizes []int
 	for i := range kept {
-		n := kept[i].Tokens()
-		if kept[i].Role == llm.Assistant {
-			fixed += n // as long as an answer can be, and no longer
-			continue
+		room -= kept[i].Tokens()
+		if kept[i].Role != llm.Assistant {
+			words := llm.EstimateTokens(kept[i].Text)
+			room += words
+			sizes = append(sizes, words)
 		}
-		words := llm.EstimateTokens(kept[i].Text)
-		fixed += n - words
-		sizes = append(sizes, words)
 	}
-	most := level(sizes, room-fixed)
+	most := level(sizes, room)
 	if most < least {
 		return false
 	}
-	step := Step{Name: cutStep, Before: history.Tokens(kept)}
 	for i := range kept {
-		if kept[i].Role == llm.Assistant {
-			continue
+		if kept[i].Role != llm.Assistant {
+			kept[i].Text = Cut(kept[i].Text, most)
 		}
-		if short := Cut(kept[i].Text, most); short != kept[i].Text {
-			kept[i].Text = short
-			step.Messages++
-		}
-	}
-	if step.After = history.Tokens(kept); step.After > room {
-		return false
-	}
-	if step.Messages > 0 {
-		p.Steps = append(p.Steps, step)
 	}
 	return true
 }
@@ -198,20 +169,4 @@ func level(sizes []int, room int) int {
 		room -= n
 	}
 	return max(0, room) + 1<<30 // none must
-}
-
-// Shortened lists the messages of the plan that are sent in other words than those in
-// past, or without what they quote.
-func (p Plan) Shortened(past []history.Message) []history.Message {
-	said := make(map[int64]*history.Message, len(past))
-	for i := range past {
-		said[past[i].ID] = &past[i]
-	}
-	var out []history.Message
-	for _, m := range p.Kept {
-		if was := said[m.ID]; was == nil || m.Text != was.Text || len(m.Quoted) != len(was.Quoted) {
-			out = append(out, m)
-		}
-	}
-	return out
 }

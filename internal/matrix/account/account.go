@@ -148,7 +148,7 @@ func (a *Account) open(ctx context.Context) (err error) {
 	if a.Client, err = NewClient(a.cfg); err != nil {
 		return err
 	}
-	a.Client.Client.Transport = transport{a, a.cfg.Store.Transport(a.cfg.HTTP)}
+	a.Client.Client.Transport = transport{a}
 	a.Client.Syncer = a.cfg.Syncer()
 	if err := a.credentials(ctx, id.DeviceID(device)); err != nil {
 		return err
@@ -187,13 +187,6 @@ func (a *Account) openCrypto(ctx context.Context) error {
 			return err
 		}
 		err = open()
-	}
-	if err != nil && strings.Contains(err.Error(), "not marked as shared") {
-		if there, failed := a.published(ctx); failed != nil {
-			return failed
-		} else if there {
-			err = open()
-		}
 	}
 	if err != nil && strings.Contains(err.Error(), "disappeared from the server") {
 		// The device was deleted there, but its keys are all here: they are

@@ -7,10 +7,7 @@ import (
 )
 
 // transport carries the requests of an Account.
-type transport struct {
-	a    *Account
-	next http.RoundTripper
-}
+type transport struct{ a *Account }
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -19,7 +16,13 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+*token)
 	}
-	resp, err := t.next.RoundTrip(r)
+	if err := t.a.Store.HoldBack(r); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // a RoundTripper does so
+		}
+		return nil, err
+	}
+	resp, err := t.a.cfg.HTTP.RoundTrip(r)
 	if err != nil {
 		return resp, err
 	}
@@ -40,13 +43,6 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.a.refused.Add(1)
 	}
 	return resp, nil
-}
-
-// CloseIdleConnections implements what http.Client looks for.
-func (t transport) CloseIdleConnections() {
-	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
-		next.CloseIdleConnections()
-	}
 }
 
 // Skew is how far the homeserver's clock is ahead of ours.

@@ -35,7 +35,6 @@ type Finding struct {
 // Config is what the doctor looks at.
 type Config struct {
 	Account account.Config // DB may be nil; then the crypto store is not looked at
-	Fault   error          // what is wrong with the configuration
 	// Noted fills in what bot.db tells of the delivery.
 	Noted func(ctx context.Context, s *Status, now time.Time) error
 }
@@ -53,15 +52,9 @@ func (f *findings) bad(remedy, format string, args ...any) {
 
 // Check looks at everything a bot account needs, and fills in what the homeserver tells. It
 // changes nothing: it does not log in, because that would make a device.
-func Check(ctx context.Context, cfg Config, s *Status) []Finding {
-	return check(ctx, cfg.Account, cfg.Fault, s)
-}
-
-func check(ctx context.Context, cfg account.Config, fault error, s *Status) (out findings) {
-	if fault != nil {
-		out.bad("correct the matrix section of the configuration", "%v", fault)
-		return out
-	}
+func Check(ctx context.Context, c Config, s *Status) []Finding {
+	var out findings
+	cfg := c.Account
 	cli, err := account.NewClient(cfg)
 	if err != nil {
 		out.bad("correct matrix.homeserver", "%v", err)
@@ -309,7 +302,7 @@ type Process struct {
 	Since time.Time // when it took the folder; zero = nobody holds it
 }
 
-// Examine is check together with what the bot, which may be another process,
+// Examine is Check together with what the bot, which may be another process,
 // has noted about its delivery in cfg.DB. It changes nothing. The homeserver is
 // asked for everything that it knows better; while it does not answer, that
 // part of the status is as it was last known, or empty.
@@ -327,7 +320,7 @@ func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 		}
 	}
 	err := cfg.Noted(ctx, &s, now)
-	found := check(ctx, acct, cfg.Fault, &s)
+	found := Check(ctx, cfg, &s)
 	if err != nil {
 		return s, append(found, Finding{What: "bot.db cannot be read: " + err.Error(),
 			Remedy: "see whether bot.db is a good database and its disk has space"})

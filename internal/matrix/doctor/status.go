@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"reverie/internal/delivery"
 	"reverie/internal/i18n"
 	"reverie/internal/settings"
 )
@@ -30,22 +31,7 @@ type Status struct {
 	ClockSkew       *int64    `json:"clock_skew_s,omitempty"` // how far the homeserver's clock is ahead of ours; nil = not known
 	Rooms           int       `json:"rooms"`
 	Encrypted       int       `json:"encrypted_rooms"`
-	Queues
-}
-
-// Queues is what waits to be answered, sent or read, and what was given up.
-type Queues struct {
-	Inbox         int    `json:"inbox"` // messages without an answer
-	InboxOldest   int64  `json:"inbox_oldest_s"`
-	Outbox        int    `json:"outbox"` // messages not sent yet
-	OutboxOldest  int64  `json:"outbox_oldest_s"`
-	OutboxProblem string `json:"outbox_problem,omitempty"` // why the oldest of them was not sent
-	Dead          int    `json:"dead"`                     // messages given up
-	DeadReason    string `json:"dead_reason,omitempty"`    // why the newest of them was given up
-	Undecryptable int    `json:"undecryptable"`            // messages that wait to be read
-	UnreadOldest  int64  `json:"undecryptable_oldest_s"`
-	Lost          int    `json:"lost"`                  // messages that could not be read and were given up
-	LostReason    string `json:"lost_reason,omitempty"` // why the newest of them was given up
+	delivery.Queues
 }
 
 // Device is a device of the bot's account.

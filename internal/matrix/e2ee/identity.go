@@ -14,8 +14,6 @@ import (
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/crypto/ssss"
-	"maunium.net/go/mautrix/event"
-	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/store"
 )
@@ -82,17 +80,8 @@ func (i *Identity) newIdentity(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make cross-signing keys: %w", err)
 	}
-	for _, k := range []struct {
-		name event.Type
-		seed []byte
-	}{
-		{event.AccountDataCrossSigningMaster, keys.MasterKey.Seed()},
-		{event.AccountDataCrossSigningSelf, keys.SelfSigningKey.Seed()},
-		{event.AccountDataCrossSigningUser, keys.UserSigningKey.Seed()},
-	} {
-		if err := m.SSSS.SetEncryptedAccountData(ctx, k.name, k.seed, secret); err != nil {
-			return fmt.Errorf("store cross-signing keys: %w", err)
-		}
+	if err := m.UploadCrossSigningKeysToSSSS(ctx, secret, keys); err != nil {
+		return fmt.Errorf("store cross-signing keys: %w", err)
 	}
 	if err := m.SSSS.SetDefaultKeyID(ctx, secret.ID); err != nil {
 		return fmt.Errorf("store the default key: %w", err)
@@ -103,20 +92,6 @@ func (i *Identity) newIdentity(ctx context.Context) error {
 				"configure matrix.password for one start: %w", err)
 		}
 		return fmt.Errorf("publish the identity (a homeserver with a separate account page wants this confirmed there): %w", err)
-	}
-	return i.signSelf(ctx, keys)
-}
-
-func (i *Identity) signSelf(ctx context.Context, keys *crypto.CrossSigningKeysCache) error {
-	m := i.cfg.Machine
-	pub := keys.PublicKeys()
-	for _, k := range []struct {
-		usage id.CrossSigningUsage
-		key   id.Ed25519
-	}{{id.XSUsageMaster, pub.MasterKey}, {id.XSUsageSelfSigning, pub.SelfSigningKey}, {id.XSUsageUserSigning, pub.UserSigningKey}} {
-		if err := m.CryptoStore.PutCrossSigningKey(ctx, i.cfg.Client.UserID, k.usage, k.key); err != nil {
-			return fmt.Errorf("keep the public keys: %w", err)
-		}
 	}
 	if err := m.SignOwnDevice(ctx, m.OwnIdentity()); err != nil {
 		return fmt.Errorf("sign this device: %w", err)

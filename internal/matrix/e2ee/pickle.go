@@ -16,17 +16,11 @@ import (
 // StoredDevice tells which device the crypto store in db belongs to; empty
 // when there is no crypto store yet.
 func StoredDevice(ctx context.Context, db *sql.DB) (string, error) {
-	var n int
-	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table'
-		AND name = 'crypto_account'`).Scan(&n); err != nil || n == 0 {
+	n, err := store.Value[int](ctx, db, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'crypto_account'`)
+	if err != nil || n == 0 {
 		return "", err
 	}
-	var device string
-	err := db.QueryRowContext(ctx, `SELECT device_id FROM crypto_account WHERE account_id = ''`).Scan(&device)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return device, err
+	return store.Value[string](ctx, db, `SELECT device_id FROM crypto_account WHERE account_id = ''`)
 }
 
 // PickleKey returns the key in dir that the crypto store of device is sealed with. It makes

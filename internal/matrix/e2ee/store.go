@@ -208,29 +208,11 @@ func (k *Store) takeKey(ctx context.Context, evt *event.Event) {
 	k.machine.HandleToDeviceEvent(ctx, evt)
 }
 
-// Transport keeps Olm messages back whose session could not be stored: after the next start
-// the other side could open nothing more of that session. What they were for is sent then.
-func (k *Store) Transport(next http.RoundTripper) http.RoundTripper { return transport{k, next} }
-
-type transport struct {
-	k    *Store
-	next http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t.k.behind.Load() && strings.Contains(r.URL.Path, "/sendToDevice/"+event.ToDeviceEncrypted.Type+"/") {
-		if r.Body != nil {
-			_ = r.Body.Close() // a RoundTripper does so
-		}
-		return nil, errBehind
+// HoldBack fails for a request that brings an Olm message whose session could not be stored: after
+// the next start the other side could open nothing more of that session. What it was for is sent then.
+func (k *Store) HoldBack(r *http.Request) error {
+	if k.behind.Load() && strings.Contains(r.URL.Path, "/sendToDevice/"+event.ToDeviceEncrypted.Type+"/") {
+		return errBehind
 	}
-	return t.next.RoundTrip(r)
-}
-
-// CloseIdleConnections implements what http.Client looks for.
-func (t transport) CloseIdleConnections() {
-	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
-		next.CloseIdleConnections()
-	}
+	return nil
 }

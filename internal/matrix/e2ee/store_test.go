@@ -142,11 +142,12 @@ func TestOlmMessageStays(t *testing.T) {
 	var sent []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent = append(sent, r.URL.Path) }))
 	defer server.Close()
-	client := &http.Client{Transport: k.Transport(http.DefaultTransport)}
-	defer client.CloseIdleConnections()
 	put := func(kind string) error {
 		req := expect.Must(http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+"/_matrix/client/v3/sendToDevice/"+kind+"/txn", nil))(t)
-		resp, err := client.Do(req)
+		if err := k.HoldBack(req); err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
 		if err == nil {
 			expect.OK(t, resp.Body.Close())
 		}

@@ -2,7 +2,6 @@
 package gate
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -45,43 +44,18 @@ func CheckPattern(p string) error {
 	return nil
 }
 
-// New builds the gate of the account self. An empty allow list means the
-// owners only; no owners and nobody allowed is refused, because such a bot
-// would be silent without a word.
-func New(self string, owners, allow []string, bots ...string) (*Gate, error) {
-	g := &Gate{self: self, bots: bots}
-	var faults []error
-	for i, o := range owners {
-		if err := CheckPattern(o); err != nil || strings.HasPrefix(o, "*") {
-			if err == nil {
-				err = fmt.Errorf("%q is not one person; owners are named one by one", o)
-			}
-			faults = append(faults, fmt.Errorf("owners[%d]: %w", i, err))
-			continue
-		}
-		g.users = append(g.users, o)
-	}
-	for i, p := range allow {
-		if err := CheckPattern(p); err != nil {
-			faults = append(faults, fmt.Errorf("allow[%d]: %w", i, err))
-			continue
-		}
+// New builds the gate of the account self, from lists whose entries CheckPattern lets pass. An
+// empty allow list means the owners only.
+func New(self string, owners, allow []string, bots ...string) *Gate {
+	g := &Gate{self: self, users: slices.Clone(owners), bots: bots}
+	for _, p := range allow {
 		if host, all := strings.CutPrefix(p, "*:"); all {
 			g.servers = append(g.servers, strings.ToLower(host))
 		} else {
 			g.users = append(g.users, p)
 		}
 	}
-	for i, p := range bots {
-		if err := CheckPattern(p); err != nil {
-			faults = append(faults, fmt.Errorf("bots[%d]: %w", i, err))
-		}
-	}
-	if len(owners)+len(allow) == 0 {
-		faults = append(faults, errors.New("owners is empty: name at least one person, as in @me:example.org, "+
-			"or nobody can talk to the bot"))
-	}
-	return g, errors.Join(faults...)
+	return g
 }
 
 // Allows tells whether user may invite and talk to the bot.
@@ -211,41 +185,16 @@ func (g *Gate) mentioned(msg *event.MessageEventContent, body string) bool {
 	return mentionsID(strings.Join(own, "\n"), g.self) || linksTo(msg.FormattedBody, g.self)
 }
 
-var (
-	quoteTag = regexp.MustCompile(`(?i)<(/?)(?:blockquote|mx-reply)\b[^>]*>`)
-	linkTag  = regexp.MustCompile(`(?i)<a\s[^>]*?href\s*=\s*["']?([^"'\s>]+)`)
-)
+// quoted is what HTML quotes.
+var quoted = regexp.MustCompile(`(?is)<mx-reply>.*</mx-reply>|<blockquote>.*</blockquote>`)
 
-// linksTo tells whether HTML has a link to user beside what it quotes.
+// linksTo tells whether HTML has a link to user, or their id, beside what it quotes.
 func linksTo(html, user string) bool {
-	var own strings.Builder
-	depth, from := 0, 0
-	for _, m := range quoteTag.FindAllStringSubmatchIndex(html, -1) {
-		if depth == 0 {
-			own.WriteString(html[from:m[0]])
-		}
-		if m[2] == m[3] {
-			depth++
-		} else {
-			depth = max(0, depth-1)
-		}
-		from = m[1]
+	own := quoted.ReplaceAllString(html, "")
+	if plain, err := url.PathUnescape(own); err == nil {
+		own = plain
 	}
-	if depth == 0 {
-		own.WriteString(html[from:])
-	}
-	for _, m := range linkTag.FindAllStringSubmatch(own.String(), -1) {
-		to, err := url.PathUnescape(strings.ReplaceAll(m[1], "&amp;", "&"))
-		if err != nil {
-			continue
-		}
-		to, _, _ = strings.Cut(to, "?")
-		if slices.Contains([]string{"https://matrix.to/#/" + user, "http://matrix.to/#/" + user,
-			"matrix:u/" + strings.TrimPrefix(user, "@")}, to) {
-			return true
-		}
-	}
-	return false
+	return mentionsID(own, user) || mentionsID(own, "matrix:u/"+strings.TrimPrefix(user, "@"))
 }
 
 // mentionsID finds a full Matrix id in text; @bot:a.org is not in @bot:a.org.uk.
@@ -294,16 +243,6 @@ func (g *Gate) stripMention(text, name string) string {
 		return text
 	}
 	return text
-}
-
-// Allowed returns whether a person may talk to the account self, as its owners, allow and
-// bots lists say. A fault in the lists is an error that names it.
-func Allowed(self string, owners, allow, bots []string) (func(user string) bool, error) {
-	g, err := New(self, owners, allow, bots...)
-	if err != nil {
-		return nil, err
-	}
-	return g.Allows, nil
 }
 
 // longestID is in bytes, as the specification has it.

@@ -13,12 +13,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reverie/internal/matrix/setup"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"maunium.net/go/mautrix"
+
+	"reverie/internal/matrix/setup"
 )
 
 //go:embed dendrite.yaml
@@ -301,9 +304,9 @@ func (s *Server) Register(ctx context.Context, localpart, password string) (stri
 // with an empty password is refused, but only once the secret has been looked at.
 func (s *Server) knowsSecret(ctx context.Context) (bool, error) {
 	_, err := s.Register(ctx, "nobody", "")
-	var refused *setup.Refusal
-	if !errors.As(err, &refused) {
+	var refused mautrix.HTTPError
+	if !errors.As(err, &refused) || refused.Response == nil {
 		return false, err
 	}
-	return refused.Status == http.StatusBadRequest, nil
+	return refused.IsStatus(http.StatusBadRequest), nil
 }

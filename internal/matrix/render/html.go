@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"html"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/microcosm-cc/bluemonday"
@@ -43,13 +44,9 @@ var markdown = goldmark.New(
 )
 
 func blockParsers() []util.PrioritizedValue {
-	list := []util.PrioritizedValue{util.Prioritized(displayed{}, 650)}
-	for _, p := range parser.DefaultBlockParsers() {
-		if p.Value != parser.NewHTMLBlockParser() {
-			list = append(list, p)
-		}
-	}
-	return list
+	return slices.DeleteFunc(parser.DefaultBlockParsers(), func(p util.PrioritizedValue) bool {
+		return p.Value == parser.NewHTMLBlockParser()
+	})
 }
 
 // allowed is what the Matrix specification lets a message contain, without
@@ -69,7 +66,7 @@ func allowedHTML() *bluemonday.Policy {
 	p.AllowRelativeURLs(false)
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
 	p.AllowAttrs("class").Matching(languageClass).OnElements("code")
-	p.AllowAttrs("data-mx-maths").OnElements("span", "div")
+	p.AllowAttrs("data-mx-maths").OnElements("span")
 	return p
 }
 

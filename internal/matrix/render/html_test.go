@@ -67,13 +67,9 @@ func TestToHTML(t *testing.T) {
 	}
 }
 
-// inline and block are how formulas leave.
+// inline is how formulas leave.
 func inline(tex string) string {
 	return `<span data-mx-maths="` + tex + `"><code>` + tex + `</code></span>`
-}
-
-func block(tex string) string {
-	return `<div data-mx-maths="` + tex + `"><code>` + tex + `</code></div>`
 }
 
 // Holds M49.
@@ -87,16 +83,16 @@ func TestMaths(t *testing.T) {
 		{"display with spaces", `so \[ x = 1 \] it is`, "so " + inline("x = 1") + " it is"},
 		{"signs of HTML", `$a<b$`, inline("a&lt;b")},
 		{"a dollar inside", `$c = 5\$$`, inline(`c = 5\$`)},
-		{"block on one line", "so\\n\\n$$x^2$$", "<p>so</p>\n" + block("x^2")},
-		{"block", "$$\nx = 1\n$$", block("x = 1")},
-		{"block with brackets", "\\[\nx = 1 \\\\\ny = 2\n\\]", block("x = 1 \\\\\ny = 2")},
-		{"block right under words", "so\n$$\nx^2\n$$\n*it* is", "<p>so</p>\n" + block("x^2") + "\n<p><em>it</em> is</p>"},
-		{"block with a full stop", "$$x^2$$.", block("x^2.")},
-		{"words behind a block", "$$\nx^2\n$$ for all x", block("x^2") + "\n<p>for all x</p>"},
-		{"block in a list", "1. so\n   $$\n   x^2\n   $$\n2. it is", "<ol>\n<li>so\n" + block("x^2") + "\n</li>\n<li>it is</li>\n</ol>"},
-		{"block in a quotation", "> $$\n> x^2\n> $$", "<blockquote>\n" + block("x^2") + "\n</blockquote>"},
+		{"block on one line", "so\\n\\n$$x^2$$", "<p>so</p>\n<p>" + inline("x^2") + "</p>"},
+		{"block", "$$\nx = 1\n$$", inline("x = 1")},
+		{"block with brackets", "\\[\nx = 1 \\\\\ny = 2\n\\]", inline("x = 1 \\\\\ny = 2")},
+		{"block right under words", "so\n$$\nx^2\n$$\n*it* is", "so<br>\n" + inline("x^2") + "<br>\n<em>it</em> is"},
+		{"block with a full stop", "$$x^2$$.", inline("x^2") + "."},
+		{"words behind a block", "$$\nx^2\n$$ for all x", inline("x^2") + " for all x"},
+		{"block in a list", "1. so\n   $$\n   x^2\n   $$\n2. it is", "<ol>\n<li>so<br>\n" + inline("x^2") + "</li>\n<li>it is</li>\n</ol>"},
+		{"block in a quotation", "> $$\n> x^2\n> $$", "<blockquote>\n<p>" + inline("x^2") + "</p>\n</blockquote>"},
 		{"block that its quotation cuts off", "> $$\n> x^2\n\n$$ *y*", "<blockquote>\n<p>$$<br>\nx^2</p>\n</blockquote>\n<p>$$ <em>y</em></p>"},
-		{"block with a blank line in a quotation", "> $$\n> x^2\n>\n> $$ *y*", "<blockquote>\n<p>$$\nx^2</p>\n<p>$$ <em>y</em></p>\n</blockquote>"},
+		{"block with a blank line in a quotation", "> $$\n> x^2\n>\n> $$ *y*", "<blockquote>\n<p>$$<br>\nx^2</p>\n<p>$$ <em>y</em></p>\n</blockquote>"},
 		{"prices", "$5 and $6", ""},
 		{"prices, the sign behind", "5$ or 6$", ""},
 		{"a price and a sign behind", "$5 or 6$ at most", ""},
@@ -130,7 +126,7 @@ func TestMaths(t *testing.T) {
 var specHTML = map[string][]string{
 	"del": nil, "h1": nil, "h2": nil, "h3": nil, "h4": nil, "h5": nil, "h6": nil, "blockquote": nil, "p": nil,
 	"a": {"target", "href"}, "ul": nil, "ol": {"start"}, "sup": nil, "sub": nil, "li": nil, "b": nil, "i": nil, "u": nil,
-	"strong": nil, "em": nil, "s": nil, "code": {"class"}, "hr": nil, "br": nil, "div": {"data-mx-maths"},
+	"strong": nil, "em": nil, "s": nil, "code": {"class"}, "hr": nil, "br": nil, "div": nil,
 	"table": nil, "thead": nil, "tbody": nil, "tr": nil, "th": nil, "td": nil, "caption": nil, "pre": nil,
 	"span": {"data-mx-bg-color", "data-mx-color", "data-mx-spoiler", "data-mx-maths"}, "details": nil, "summary": nil,
 }

@@ -205,13 +205,7 @@ type ownNodes struct{}
 func (ownNodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
 	reg.Register(kindFormula, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
-			_, _ = w.WriteString(formulaHTML("span", n.(*formula).tex))
-		}
-		return ast.WalkContinue, nil
-	})
-	reg.Register(kindDisplay, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if entering {
-			_, _ = w.WriteString(n.(*display).html(source))
+			_, _ = w.WriteString(formulaHTML(n.(*formula).tex))
 		}
 		return ast.WalkContinue, nil
 	})

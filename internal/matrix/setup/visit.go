@@ -74,7 +74,7 @@ func EnsureDirectRoom(ctx context.Context, cfg Account, name, with string) (dire
 			}
 			if member.Membership == event.MembershipInvite || member.Membership == event.MembershipJoin {
 				direct = room.String()
-				return noteDirect(ctx, client, room, []id.UserID{id.UserID(with)})
+				return NoteDirect(ctx, client, room, id.UserID(with))
 			}
 		}
 		direct, err = CreateRoom(ctx, client, Room{Name: name, Direct: true, Encrypted: true, Invite: []string{with}})
@@ -115,15 +115,15 @@ func CreateRoom(ctx context.Context, client *mautrix.Client, room Room) (string,
 		return "", fmt.Errorf("create room: %w", err)
 	}
 	if room.Direct {
-		if err := noteDirect(ctx, client, made.RoomID, request.Invite); err != nil {
+		if err := NoteDirect(ctx, client, made.RoomID, request.Invite...); err != nil {
 			return "", fmt.Errorf("create room: note %s as a direct chat: %w", made.RoomID, err)
 		}
 	}
 	return made.RoomID.String(), nil
 }
 
-// noteDirect adds the room to the account data that lists direct chats.
-func noteDirect(ctx context.Context, client *mautrix.Client, room id.RoomID, users []id.UserID) error {
+// NoteDirect adds the room to the account data that lists direct chats.
+func NoteDirect(ctx context.Context, client *mautrix.Client, room id.RoomID, users ...id.UserID) error {
 	direct := event.DirectChatsEventContent{}
 	err := client.GetAccountData(ctx, event.AccountDataDirectChats.Type, &direct)
 	if err != nil && !errors.Is(err, mautrix.MNotFound) {

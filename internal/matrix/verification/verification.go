@@ -3,6 +3,7 @@
 package verification
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -70,10 +71,10 @@ type Rooms interface {
 	Allowed(user string) bool
 	// Sendable fetches the room's state and fails where an event must not be sent.
 	Sendable(ctx context.Context, room id.RoomID) error
-	// PrivateWith tells whether a room is private with person.
-	PrivateWith(ctx context.Context, room, person string) (bool, error)
-	// DirectChats are the rooms of person's direct chats, the best first.
-	DirectChats(ctx context.Context, person string) ([]string, error)
+	// DirectWith is the person with whom a room is private; empty when it is not.
+	DirectWith(ctx context.Context, room string) (string, error)
+	// DirectChat is a room that is private with person; empty when there is none.
+	DirectChat(ctx context.Context, person string) (string, error)
 }
 
 // Verifier leads people through verifications: each sees the same seven emoji
@@ -294,21 +295,9 @@ func (v *Verifier) cancelled(ctx context.Context, txn id.VerificationTransaction
 // place finds the room in which a person is told: the one of the request if it
 // is a direct chat, or another direct chat with them, or any room at all.
 func (v *Verifier) place(ctx context.Context, person id.UserID, room string) string {
-	private := func(room string) bool { // when in doubt it is not
-		yes, err := v.cfg.Rooms.PrivateWith(ctx, room, person.String())
-		return err == nil && yes
-	}
-	if room != "" && private(room) {
+	if with, err := v.cfg.Rooms.DirectWith(ctx, room); err == nil && with == person.String() {
 		return room
 	}
-	direct, err := v.cfg.Rooms.DirectChats(ctx, person.String())
-	if err != nil {
-		return room
-	}
-	for _, r := range direct {
-		if v.cfg.Client.StateStore.IsInRoom(ctx, id.RoomID(r), person) && private(r) {
-			return r
-		}
-	}
-	return room
+	direct, _ := v.cfg.Rooms.DirectChat(ctx, person.String()) // when in doubt there is none
+	return cmp.Or(direct, room)
 }

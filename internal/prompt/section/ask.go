@@ -11,6 +11,7 @@ import (
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // Sources is what contributors read besides the turn. All of it must be set but for what says
@@ -109,11 +110,11 @@ func (q *Question) Problem(file string, line int, text string) {
 
 // said returns the content of a text; nothing to say is nil.
 func (q *Question) said(source string, lines ...string) (*Content, error) {
-	return q.saidAs(Content{Source: source, Lines: lines})
+	return q.saidAs(Content{Source: source, Lines: linesOf(trust.Owner, lines...)})
 }
 
 func (q *Question) saidAs(c Content) (*Content, error) {
-	if len(c.Lines) == 1 && c.Lines[0] == "" {
+	if len(c.Lines) == 1 && c.Lines[0].Text == "" {
 		c.Lines = nil
 	}
 	if len(c.Lines) == 0 && c.None == "" { // a lead alone says nothing

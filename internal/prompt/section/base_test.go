@@ -83,8 +83,8 @@ func TestDefaultBase(t *testing.T) {
 			}
 		}
 	}
-	if c := partContent(baseFile, sections, nil, "Ada"); strings.Contains(c.Lines[0], "append_memory") || !strings.Contains(c.Lines[0], "You are Ada") {
-		t.Errorf("without tools: %s", c.Lines[0])
+	if c := partContent(baseFile, sections, nil, "Ada"); strings.Contains(c.Text(), "append_memory") || !strings.Contains(c.Text(), "You are Ada") {
+		t.Errorf("without tools: %s", c.Text())
 	}
 }
 

@@ -16,16 +16,16 @@ const clockTitle = "Current Time"
 // gatherClock gathers the local time, to the minute. A message tells it by its header or,
 // once, in its tail.
 func gatherClock(_ context.Context, q *Question) (*Content, error) {
-	c := Content{Source: "clock", Lines: []string{q.turn.Now.In(q.sources.Location).Format("Monday, 2006-01-02 15:04 MST")}, In: []int64{0}}
+	l := Line{Text: q.turn.Now.In(q.sources.Location).Format("Monday, 2006-01-02 15:04 MST")}
 	for i, m := range slices.Backward(q.turn.History) {
 		told := strings.Contains(m.Tail, clockTitle+":\n")
 		if m.Header == "" && !told {
 			continue
 		}
 		if q.turn.Now.Sub(m.At) < clockStale || told && i == len(q.turn.History)-1 {
-			c.In[0] = m.ID
+			l.In = m.ID
 		}
 		break
 	}
-	return q.saidAs(c)
+	return q.saidAs(Content{Source: "clock", Lines: []Line{l}})
 }

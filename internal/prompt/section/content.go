@@ -1,6 +1,7 @@
 package section
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -17,79 +18,90 @@ const Frame = 8
 
 // Content is what a contributor gathered. It never changes once made.
 type Content struct {
-	Source string            // what it is, in a word: names the fence, and what was shown of it
-	Lead   string            // the program's words before the lines; stands even without lines
-	Lines  []string          // what the source says
-	ranks  []int             // which lines go first where room is short: the highest; nil = the last
-	Names  []string          // what each line is the text of, where a text can change; nil = a changed line is another one
-	In     []int64           // message that says a line already, for as long as it is sent; nil or 0 = none
-	keys   []string          // what each line is, however it is worded, dated and cut; nil = itself
-	Same   []string          // as what the section of all memories shows each line; "" = it never does
-	Rest   string            // where to find the lines that are left out
-	None   string            // what a tail says when there are no lines any more
-	Note   string            // what was left out of it already
-	from   []trust.Integrity // of each line; nil = of all as in integrity
-	Hash   string            // of lead and lines
+	Source string // what it is, in a word: names the fence, and what was shown of it
+	Lead   string // the program's words before the lines; stands even without lines
+	Lines  []Line // what the source says
+	Rest   string // where to find the lines that are left out
+	None   string // what a tail says when there are no lines any more
+	Note   string // what was left out of it already
+	Hash   string // of lead and lines
+	Size   int    // characters of the lines, joined
 
-	Integrity trust.Integrity // of all lines; the words of a Trusted contributor need none
+	Integrity trust.Integrity // of the least trusted line; the words of a Trusted contributor need none
 
-	Size int            // characters of the lines, joined
-	Ids  []uint64       // hash of each line
-	has  map[uint64]int // id → index
+	ranked bool                   // lines of the lowest rank stay where room is short, rather than the first
+	more   func() map[uint64]bool // ids of what the source says beside the lines; nil = nothing. Seldom asked, and long
+}
 
-	more func() map[uint64]bool // ids of what the source says beside the lines; nil = nothing. Seldom asked, and long
+// Line is one thing that a source says.
+type Line struct {
+	Text string
+	ID   uint64          // hash of what it is
+	Same string          // as what the section of all memories shows it; "" = it never does
+	In   int64           // message that says it already, for as long as it is sent; 0 = none
+	key  string          // what it is, however it is worded, dated and cut; "" = Text
+	rank int             // see Content.ranked
+	from trust.Integrity // of Text
+}
+
+// linesOf makes lines of texts of one integrity.
+func linesOf(from trust.Integrity, texts ...string) []Line {
+	lines := make([]Line, len(texts))
+	for i, t := range texts {
+		lines[i] = Line{Text: t, from: from}
+	}
+	return lines
 }
 
 // Says reports whether the source still says the line.
 func (c *Content) Says(id uint64) bool {
-	_, shown := c.has[id]
-	return shown || c.more != nil && c.more()[id]
+	return slices.ContainsFunc(c.Lines, func(l Line) bool { return l.ID == id }) || c.more != nil && c.more()[id]
 }
 
 // NewContent completes c.
 func NewContent(c Content) *Content {
 	h := fnv.New64a()
 	h.Write([]byte(c.Lead))
-	c.has = make(map[uint64]int, len(c.Lines))
-	c.Ids = make([]uint64, len(c.Lines))
-	c.Size = max(0, len(c.Lines)-1) // the newlines
-	if c.from != nil {
-		c.Integrity = slices.Min(append(c.from[:len(c.from):len(c.from)], trust.Owner))
-	}
-	for i, l := range c.Lines {
-		c.Size += utf8.RuneCountInString(l)
-		c.Ids[i] = LineID(l)
-		if c.keys != nil {
-			c.Ids[i] = LineID(c.keys[i])
-		}
-		c.has[c.Ids[i]] = i
-		h.Write([]byte{'\n'})
-		h.Write([]byte(l))
+	c.Size, c.Integrity = max(0, len(c.Lines)-1), trust.Owner // the newlines
+	for i := range c.Lines {
+		l := &c.Lines[i]
+		c.Size += utf8.RuneCountInString(l.Text)
+		c.Integrity = min(c.Integrity, l.from)
+		l.ID = LineID(cmp.Or(l.key, l.Text))
+		h.Write([]byte("\n" + l.Text))
 	}
 	c.Hash = strconv.FormatUint(h.Sum64(), 36)
 	return &c
 }
 
-// Only returns a content of the lines with these indices, in this order, for a tail:
-// there the last ones go first.
+// Only returns a content of the lines with these indices, in this order.
 func (c *Content) Only(index []int) *Content {
-	part := Content{Source: c.Source, Lead: c.Lead, Rest: c.Rest, Integrity: c.Integrity,
-		Lines: pick(c.Lines, index), from: pick(c.from, index),
-		Names: pick(c.Names, index), keys: pick(c.keys, index), Same: pick(c.Same, index)}
-	if c.Same != nil {
-		part.ranks = pick(c.ranks, index)
+	part := *c
+	part.Lines = nil
+	for _, i := range index {
+		part.Lines = append(part.Lines, c.Lines[i])
 	}
 	return NewContent(part)
 }
 
-func pick[T any](all []T, index []int) (picked []T) {
-	if all == nil {
-		return nil
+// IDs are those of the lines.
+func (c *Content) IDs() []uint64 {
+	ids := make([]uint64, len(c.Lines))
+	for i, l := range c.Lines {
+		ids[i] = l.ID
 	}
-	for _, i := range index {
-		picked = append(picked, all[i])
+	return ids
+}
+
+// Text is all lines.
+func (c *Content) Text() string { return joined(c.Lines) }
+
+func joined(lines []Line) string {
+	texts := make([]string, len(lines))
+	for i, l := range lines {
+		texts[i] = l.Text
 	}
-	return picked
+	return strings.Join(texts, "\n")
 }
 
 // LineID is a short name for a line.
@@ -103,17 +115,17 @@ func LineID(line string) uint64 {
 // anything was.
 func (c *Content) Cut(way Shrink, most int) (body, note string) {
 	if c.Size <= most {
-		return strings.Join(c.Lines, "\n"), ""
+		return c.Text(), ""
 	}
 	switch way {
 	case Items:
 		lines := keepLines(c, most)
-		return strings.Join(lines, "\n"), fmt.Sprintf("%d of %d lines shown", len(lines), len(c.Lines))
+		return joined(lines), fmt.Sprintf("%d of %d lines shown", len(lines), len(c.Lines))
 	case TailCut:
-		cut := cutTail(strings.Join(c.Lines, "\n"), most)
+		cut := cutTail(c.Text(), most)
 		return cut, cutAfter(cut, c)
 	case HeadTail:
-		cut := cutMiddle(strings.Join(c.Lines, "\n"), most)
+		cut := cutMiddle(c.Text(), most)
 		return cut, fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(cut), c.Size)
 	default:
 		return "", fmt.Sprintf("%d characters are more than the %d there is room for", c.Size, most)
@@ -127,36 +139,31 @@ func cutAfter(text string, c *Content) string {
 
 // keepLines returns the lines of the lowest ranks that fit in most characters,
 // in their order. A line that is too long by itself costs the others nothing.
-func keepLines(c *Content, most int) []string {
-	rank := func(i int) int {
-		if c.ranks == nil {
-			return i
-		}
-		return c.ranks[i]
-	}
+func keepLines(c *Content, most int) (kept []Line) {
 	byRank := make([]int, len(c.Lines))
 	for i := range byRank {
 		byRank[i] = i
 	}
-	slices.SortStableFunc(byRank, func(i, j int) int { return rank(i) - rank(j) })
-	size := -1
-	var kept []int
+	if c.ranked {
+		slices.SortStableFunc(byRank, func(i, j int) int { return c.Lines[i].rank - c.Lines[j].rank })
+	}
+	size, stays := -1, make([]bool, len(c.Lines))
 	for _, i := range byRank {
-		n := utf8.RuneCountInString(c.Lines[i])
+		n := utf8.RuneCountInString(c.Lines[i].Text)
 		if n > most {
 			continue
 		}
 		if size += n + 1; size > most {
 			break
 		}
-		kept = append(kept, i)
+		stays[i] = true
 	}
-	slices.Sort(kept)
-	lines := make([]string, len(kept))
-	for at, i := range kept {
-		lines[at] = c.Lines[i]
+	for i, l := range c.Lines {
+		if stays[i] {
+			kept = append(kept, l)
+		}
 	}
-	return lines
+	return kept
 }
 
 // cutTail returns the first most characters of s, or less, so that it ends with

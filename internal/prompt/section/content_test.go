@@ -18,7 +18,7 @@ func TestShrinkRespectsItsCap(t *testing.T) {
 		lines := rapid.SliceOfN(rapid.StringOfN(rapid.SampledFrom([]rune("ab é水\t")), 0, 30, -1), 1, 30).Draw(t, "lines")
 		most := rapid.IntRange(0, 200).Draw(t, "most")
 		way := rapid.SampledFrom([]Shrink{None, TailCut, Items, HeadTail}).Draw(t, "way")
-		c := NewContent(Content{Lines: lines})
+		c := NewContent(Content{Lines: linesOf(trust.Owner, lines...)})
 		whole := strings.Join(lines, "\n")
 		body, note := c.Cut(way, most)
 		if n := utf8.RuneCountInString(body); n > most || !utf8.ValidString(body) {
@@ -45,7 +45,11 @@ func TestKeepLines(t *testing.T) {
 		{odd, nil, 5, "a"}, {odd, nil, 6, "a|fits"}, {odd, nil, 11, "a|fits|late"}, {odd, nil, 13, "far too long"},
 		{odd, nil, 26, "far too long|a|fits|late|b"},
 	} {
-		if got := strings.Join(keepLines(NewContent(Content{Lines: tt.lines, ranks: tt.ranks}), tt.most), "|"); got != tt.want {
+		c := Content{Lines: linesOf(trust.Owner, tt.lines...), ranked: tt.ranks != nil}
+		for i, rank := range tt.ranks {
+			c.Lines[i].rank = rank
+		}
+		if got := strings.ReplaceAll(joined(keepLines(&c, tt.most)), "\n", "|"); got != tt.want {
 			t.Errorf("%q in %d: %q, want %q", tt.lines, tt.most, got, tt.want)
 		}
 	}
@@ -63,7 +67,7 @@ func TestCutMiddle(t *testing.T) {
 		{letters, 15, "aébcde\n[…]\nwxyz"}, {letters, 26, "aébcdefghijk\n[…]\nrstuvwxyz"},
 		{strings.Repeat("a", 30) + "bbbbbbb\nc", 25, strings.Repeat("a", 12) + "\n[…]\nbbbbbb\nc"}, // not at the last line of the end
 	} {
-		got, note := NewContent(Content{Lines: []string{tt.text}}).Cut(HeadTail, tt.most)
+		got, note := NewContent(Content{Lines: linesOf(trust.Owner, tt.text)}).Cut(HeadTail, tt.most)
 		want := fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(got), utf8.RuneCountInString(tt.text))
 		expect.False(t, got != tt.want || note != want, "%d: %q (%s), want %q", tt.most, got, note, tt.want)
 	}

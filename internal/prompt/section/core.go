@@ -2,12 +2,11 @@ package section
 
 import (
 	"context"
-	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 // Files that are cut into sections.
@@ -86,23 +85,7 @@ func partContent(source string, sections []baseSection, tools []string, name str
 	}
 	c := Content{Source: source}
 	if len(on) > 0 {
-		c.Lines = []string{strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name)}
+		c.Lines = linesOf(trust.Owner, strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name))
 	}
 	return NewContent(c)
 }
-
-// Check reads the prompt files in the data folder dir and returns what their
-// owner should look at. language is of the seed and the steering notes; tools are the names that may stand in BASE_PROMPT.txt.
-func Check(dir string, defaults fs.FS, language string, tools []string) []store.Problem {
-	f := &files{dir, defaults}
-	sections, problems := sectionsOf(baseFile, f.read(baseFile), tools)
-	problems = append(problems, checkTemplates(f, sections, tools)...)
-	_, name, problem := readSeed(f, language)
-	if problem != "" {
-		problems = append(problems, store.Problem{File: name, Text: problem})
-	}
-	_, wrong := steeringOf(f, language, tools)
-	return append(problems, wrong...)
-}
-
-func seedFile(language string) string { return fmt.Sprintf("prompts/SEED_%s.txt", language) }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"reverie/internal/llm"
-	"reverie/internal/trust"
 )
 
 // latest is how many of the tool calls and files of a conversation are listed.
@@ -17,36 +16,30 @@ func gatherFootprint(_ context.Context, q *Question) (*Content, error) {
 	used := Content{Source: "footprint"}
 	for i := range q.turn.History {
 		for _, c := range q.turn.History[i].Calls {
-			used.Lines = append(used.Lines, "- "+OneLine(c.Name+" "+c.Arguments, 160))
-			used.from, used.In = append(used.from, q.turn.History[i].Label.Integrity), append(used.In, q.turn.History[i].ID)
+			used.Lines = append(used.Lines, Line{Text: "- " + OneLine(c.Name+" "+c.Arguments, 160),
+				In: q.turn.History[i].ID, from: q.turn.History[i].Label.Integrity})
 		}
 	}
-	at := max(0, len(used.Lines)-latest)
-	used.Lines, used.from, used.In = used.Lines[at:], used.from[at:], used.In[at:]
+	used.Lines = used.Lines[max(0, len(used.Lines)-latest):]
 	return q.saidAs(used)
 }
 
 // gatherFiles gathers the names of the files that were read in this
 // conversation, the newest last.
 func gatherFiles(_ context.Context, q *Question) (*Content, error) {
-	var names []string
-	least, in := trust.Owner, map[string]int64{}
+	read := Content{Source: "files"}
 	for i := range q.turn.History {
 		for _, call := range q.turn.History[i].Calls {
 			name := readPath(call)
 			if name == "" {
 				continue
 			}
-			names = slices.DeleteFunc(names, func(n string) bool { return n == name })
-			names, in[name] = append(names, name), q.turn.History[i].ID
-			least = min(least, q.turn.History[i].Label.Integrity)
+			l := Line{Text: "- " + OneLine(name, 200), In: q.turn.History[i].ID, from: q.turn.History[i].Label.Integrity}
+			read.Lines = append(slices.DeleteFunc(read.Lines, func(o Line) bool { return o.Text == l.Text }), l)
 		}
 	}
-	c := Content{Source: "files", Integrity: least}
-	for _, n := range names[max(0, len(names)-latest):] {
-		c.Lines, c.In = append(c.Lines, "- "+OneLine(n, 200)), append(c.In, in[n])
-	}
-	return q.saidAs(c)
+	read.Lines = read.Lines[max(0, len(read.Lines)-latest):]
+	return q.saidAs(read)
 }
 
 // readPath is the path that a call reads, "" if it reads none.

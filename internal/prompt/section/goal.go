@@ -62,8 +62,8 @@ func goalLocked(g goal.Goal) (lines []string) {
 // goalSteps is the checkpoints, the decisions that may change, and the latest files.
 // What is left out, beginning with what matters least, is counted.
 func goalSteps(g goal.Goal) []string {
-	var c Content
-	add := func(line string, rank int) { c.Lines, c.ranks = append(c.Lines, line), append(c.ranks, rank) }
+	c := Content{ranked: true}
+	add := func(line string, rank int) { c.Lines = append(c.Lines, Line{Text: line, rank: rank}) }
 	for i, s := range g.Checkpoints {
 		switch s.Status {
 		case goal.InProgress:
@@ -83,7 +83,10 @@ func goalSteps(g goal.Goal) []string {
 	for i, a := range g.Artifacts[older:] {
 		add("- "+a.Line(), 5000-i)
 	}
-	lines := keepLines(&c, stepChars)
+	var lines []string
+	for _, l := range keepLines(&c, stepChars) {
+		lines = append(lines, l.Text)
+	}
 	if out := len(c.Lines) - len(lines) + older; out > 0 {
 		lines = append(lines, fmt.Sprintf("- … and %d more, done or of less weight", out))
 	}
@@ -91,7 +94,7 @@ func goalSteps(g goal.Goal) []string {
 }
 
 func gatherGoal(_ context.Context, q *Question) (*Content, error) {
-	c := Content{Source: "goal", Lines: oneLines(q.turn.Goal), Integrity: q.turn.From.Goal}
+	c := Content{Source: "goal", Lines: linesOf(q.turn.From.Goal, oneLines(q.turn.Goal)...)}
 	if q.turn.Markers {
 		c.Lead = markersHint
 	}
@@ -99,12 +102,12 @@ func gatherGoal(_ context.Context, q *Question) (*Content, error) {
 }
 
 func gatherSteps(_ context.Context, q *Question) (*Content, error) {
-	return q.saidAs(Content{Source: "steps", Lines: oneLines(q.turn.Steps), Integrity: q.turn.From.Goal,
+	return q.saidAs(Content{Source: "steps", Lines: linesOf(q.turn.From.Goal, oneLines(q.turn.Steps)...),
 		None: "No steps are open any more."})
 }
 
 func gatherPin(_ context.Context, q *Question) (*Content, error) {
-	return q.saidAs(Content{Source: "current task", Lines: oneLines([]string{q.turn.Pin}), Integrity: q.turn.From.Pin,
+	return q.saidAs(Content{Source: "current task", Lines: linesOf(q.turn.From.Pin, oneLines([]string{q.turn.Pin})...),
 		None: "No task in particular is being worked on any more."})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 // Instructions are what BASE_PROMPT.txt and the template for mode and tier say. A
@@ -82,7 +83,7 @@ func instructionTokens(contents ...*Content) int {
 		if c == nil || len(c.Lines) == 0 {
 			continue
 		}
-		text := strings.Join(c.Lines, "\n")
+		text := c.Text()
 		if c.Note != "" {
 			text += "\n(" + c.Note + ")"
 		}
@@ -101,11 +102,10 @@ func cutContent(c *Content, most int) *Content {
 	if instructionTokens(c) <= most {
 		return c
 	}
-	whole := strings.Join(c.Lines, "\n")
+	whole := c.Text()
 	for n := c.Size; ; n = n * 19 / 20 {
 		text := strings.TrimRight(cutTail(whole, n), "\n ")
-		part := NewContent(Content{Source: c.Source, Lines: []string{text},
-			Note: cutAfter(text, c)})
+		part := NewContent(Content{Source: c.Source, Lines: linesOf(trust.Owner, text), Note: cutAfter(text, c)})
 		if n == 0 || instructionTokens(part) <= most {
 			return part
 		}

@@ -30,7 +30,7 @@ func gatherMemories(ctx context.Context, q *Question) (*Content, error) {
 // memoryContent shows set, which is entries or some of them. The others still are
 // what the source says: one that is shown no more is not gone.
 func memoryContent(entries, set []memory.Entry, files string) *Content {
-	c := Content{Source: "memories", Rest: "older ones stand in " + files}
+	c := Content{Source: "memories", ranked: true, Rest: "older ones stand in " + files}
 	after := map[memory.Scope]int{} // entries that follow in the same scope
 	for _, e := range set {
 		after[e.Scope]++
@@ -43,8 +43,7 @@ func memoryContent(entries, set []memory.Entry, files string) *Content {
 			continue
 		}
 		seen[line] = true
-		c.Lines, c.from = append(c.Lines, line), append(c.from, e.Integrity)
-		c.ranks = append(c.ranks, after[e.Scope])
+		c.Lines = append(c.Lines, Line{Text: line, rank: after[e.Scope], from: e.Integrity})
 	}
 	if len(set) < len(entries) {
 		c.Rest = "the others come up when they are needed, or with search_memory"

@@ -13,6 +13,9 @@ import (
 	"reverie/internal/memory"
 )
 
+// Recalled is the source of what was found for a message.
+const Recalled = "recalled"
+
 // recallLimits are what the search for one message may bring, by tier.
 var recallLimits = []struct{ tokens, hits int }{
 	{1_500, 12}, // the tier is not known
@@ -130,16 +133,16 @@ func (v *recalled) inOrder(hits []memory.Hit) *Content {
 	slices.SortStableFunc(order, func(i, j int) int {
 		return cmp.Or(cmp.Compare(kindRank(hits[i]), kindRank(hits[j])), saidAt(hits[i]).Compare(saidAt(hits[j])))
 	})
-	c := Content{Source: "recalled", Lead: "It may be old or beside the point; what the person says now counts."}
+	c := Content{Source: Recalled, ranked: true, Lead: "It may be old or beside the point; what the person says now counts."}
 	for _, i := range order {
 		h := hits[i]
-		c.Lines, c.ranks = append(c.Lines, v.line(h, said)), append(c.ranks, i)
-		c.In, c.from = append(c.In, v.in(h)), append(c.from, h.Integrity())
+		l := Line{Text: v.line(h, said), In: v.in(h), rank: i, from: h.Integrity()}
 		if h.Turn != nil {
-			c.keys, c.Same = append(c.keys, fmt.Sprint("turn ", h.Turn.Scope, " ", h.Turn.Event, " ", h.Turn.Seq)), append(c.Same, "")
+			l.key = fmt.Sprint("turn ", h.Turn.Scope, " ", h.Turn.Event, " ", h.Turn.Seq)
 		} else {
-			c.keys, c.Same = append(c.keys, "entry "+h.Entry.ID), append(c.Same, MemoryLine(cmp.Or(h.Shown, h.Entry.Text)))
+			l.key, l.Same = "entry "+h.Entry.ID, MemoryLine(cmp.Or(h.Shown, h.Entry.Text))
 		}
+		c.Lines = append(c.Lines, l)
 		marks(said, h)
 	}
 	return NewContent(c)

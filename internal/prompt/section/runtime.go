@@ -5,6 +5,8 @@ import (
 	"context"
 	"runtime"
 	"strings"
+
+	"reverie/internal/trust"
 )
 
 // gatherRuntime gathers what the assistant runs on.
@@ -37,6 +39,6 @@ var thinkingWords = map[string]string{
 }
 
 func gatherThinking(_ context.Context, q *Question) (*Content, error) {
-	return q.saidAs(Content{Source: "thinking", Lines: []string{thinkingWords[q.turn.Thinking]},
+	return q.saidAs(Content{Source: "thinking", Lines: linesOf(trust.Owner, thinkingWords[q.turn.Thinking]),
 		None: "Think as much as you find right again."})
 }

@@ -1,34 +1,22 @@
 package section
 
-import (
-	"context"
-	"strings"
-)
+import "context"
 
-// gatherSeed gathers the program's note for the start of a conversation.
+// gatherSeed gathers the program's note for the start of a conversation. English stands in
+// for a language that has none.
 func gatherSeed(_ context.Context, q *Question) (*Content, error) {
 	if !q.turn.opens() {
 		return nil, nil
 	}
-	text, file, problem := readSeed(q.files, q.sources.SeedLanguage)
-	if problem != "" {
-		q.Problem(file, 0, problem)
+	file := func(language string) string { return "prompts/SEED_" + language + ".txt" }
+	name := file(q.sources.SeedLanguage)
+	t := q.files.read(name)
+	if !t.exists && q.sources.SeedLanguage != "en" {
+		t = q.files.read(file("en"))
+		t.problem = "is missing; SEED_en.txt is used"
 	}
-	if text == "" {
-		return nil, nil
+	if t.problem != "" {
+		q.Problem(name, 0, t.problem)
 	}
-	text = strings.ReplaceAll(text, "{agent_name}", q.sources.Name)
-	return NewContent(Content{Source: "seed", Lines: []string{text}}), nil
-}
-
-// readSeed reads the seed of a language; English stands in for one that has none.
-func readSeed(f *files, language string) (text, file, problem string) {
-	file = seedFile(language)
-	t := f.read(file)
-	problem = t.problem
-	if !t.exists && language != "en" {
-		problem = "is missing; SEED_en.txt is used"
-		t = f.read(seedFile("en"))
-	}
-	return strings.TrimSpace(t.text), file, problem
+	return q.said("seed", q.fill(t.text))
 }

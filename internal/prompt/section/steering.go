@@ -10,7 +10,6 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/skill"
-	"reverie/internal/store"
 	words "reverie/internal/text"
 )
 
@@ -207,7 +206,11 @@ func (f *facts) personal() (n int) {
 func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 	past := q.turn.History
 	last := len(past) - 1
-	if q.sources.NoSteering || last < 0 || past[last].Role == llm.Assistant {
+	if q.sources.NoSteering {
+		return nil, nil
+	}
+	says := q.steeringWords() // of a preview too, that tells what is wrong with them
+	if last < 0 || past[last].Role == llm.Assistant {
 		return nil, nil
 	}
 	tasks, err := q.tasks()
@@ -219,7 +222,6 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 		said--
 	}
 	f := facts{openTasks: len(tasks), goal: len(q.turn.Steps) > 0 || q.turn.Pin != ""}
-	says := q.steeringWords()
 	var notes []note
 	for i := range past {
 		f.count(&past[i])
@@ -241,58 +243,39 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 	c := Content{Source: "steering"}
 	for _, n := range notes[:min(len(notes), mostNotes)] {
 		name := rules[n.rank].name
-		c.Lines, c.keys = append(c.Lines, "- "+says[name]), append(c.keys, fmt.Sprintf("%d %s", n.message, name))
+		c.Lines = append(c.Lines, Line{Text: "- " + says[name], key: fmt.Sprintf("%d %s", n.message, name)})
 	}
 	return q.saidAs(c)
-}
-
-func steeringFile(language string) string {
-	return fmt.Sprintf("prompts/steering/%s.txt", language)
 }
 
 // maxWords is how many characters of a rule's words the model reads.
 const maxWords = 300
 
 // steeringWords returns what the rules say to a model of this tier when these tools are there, by rule; none
-// for a rule that says nothing.
+// for a rule that says nothing. English stands in for a language that has none.
 func (q *Question) steeringWords() map[string]string {
-	sections, problems := steeringOf(q.files, q.sources.SeedLanguage, q.sources.KnownTools)
-	q.problems = append(q.problems, problems...)
+	file := "prompts/steering/" + q.sources.SeedLanguage + ".txt"
+	t := q.files.read(file)
+	if !t.exists {
+		file = "prompts/steering/en.txt"
+		t = q.files.read(file)
+	}
+	if t.problem != "" && !t.builtin && t.problem != missing { // what is built in is as good
+		q.Problem(file, 0, t.problem)
+	}
+	sections, problems := parseBase(t.text, q.sources.KnownTools)
+	for _, p := range problems {
+		q.Problem(file, p.Line, p.Text)
+	}
 	says := map[string]string{}
 	for _, s := range sections {
-		if s.on(q.turn.Tools) && s.inTier(q.turn.tier()) {
+		switch {
+		case s.line == 0: // what stands above the first one is for the reader
+		case !slices.ContainsFunc(rules, func(r rule) bool { return r.name == s.name }):
+			q.Problem(file, s.line, fmt.Sprintf("there is no steering rule %q; its text is never used", s.name))
+		case s.on(q.turn.Tools) && s.inTier(q.turn.tier()):
 			says[s.name] = OneLine(q.fill(s.text), maxWords)
 		}
 	}
 	return says
-}
-
-// steeringOf reads the rules' words in a language, with all that is wrong with their file. English
-// stands in for a language that has none.
-func steeringOf(f *files, language string, known []string) ([]baseSection, []store.Problem) {
-	file := steeringFile(language)
-	t := f.read(file)
-	if !t.exists {
-		file = steeringFile("en")
-		t = f.read(file)
-	}
-	var sections []baseSection
-	all, problems := parseBase(t.text, known)
-	for _, s := range all {
-		switch {
-		case s.line == 0: // what stands above the first one is for the reader
-		case !slices.ContainsFunc(rules, func(r rule) bool { return r.name == s.name }):
-			problems = append(problems, store.Problem{Line: s.line,
-				Text: fmt.Sprintf("there is no steering rule %q; its text is never used", s.name)})
-		default:
-			sections = append(sections, s)
-		}
-	}
-	if t.problem != "" && !t.builtin && t.problem != missing { // what is built in is as good
-		problems = append([]store.Problem{{Text: t.problem}}, problems...)
-	}
-	for i := range problems {
-		problems[i].File = file
-	}
-	return sections, problems
 }

@@ -8,6 +8,7 @@ import (
 
 	"reverie"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/test/expect"
 )
 
@@ -18,11 +19,14 @@ func TestSteeringWords(t *testing.T) {
 	for _, r := range rules {
 		names = append(names, r.name)
 	}
-	f := &files{t.TempDir(), reverie.Data}
-	english, _ := steeringOf(f, "en", nil)
+	words := func(language string) ([]baseSection, []store.Problem) {
+		all, problems := parseBase((&files{t.TempDir(), reverie.Data}).read("prompts/steering/"+language+".txt").text, []string{"append_memory", "task"})
+		return slices.DeleteFunc(all, func(s baseSection) bool { return s.line == 0 }), problems
+	}
+	english, _ := words("en")
 	seen := map[string]string{}
 	for _, language := range []string{"en", "de", "es", "fr", "it", "ja", "zh"} {
-		sections, problems := steeringOf(f, language, []string{"append_memory", "task"})
+		sections, problems := words(language)
 		expect.Len(t, problems, 0, language)
 		var got []string
 		var sizes []int

@@ -20,7 +20,7 @@ func gatherTasks(_ context.Context, q *Question) (*Content, error) {
 		if t.Status == task.Paused && !strings.Contains(line, "paused") {
 			line += " (paused)"
 		}
-		c.Lines, c.from = append(c.Lines, line), append(c.from, t.Label.Integrity)
+		c.Lines = append(c.Lines, Line{Text: line, from: t.Label.Integrity})
 	}
 	return NewContent(c), nil
 }

@@ -12,6 +12,7 @@ import (
 
 // The modes differ in every tier; the owner's begins as the assistant's, byte for byte.
 func TestShippedTemplates(t *testing.T) {
+	shippedModes := []string{"assistant", "developer", "planning", "debugger", "user"}
 	for tier := 1; tier <= highestTier; tier++ {
 		var seen []string
 		for _, mode := range shippedModes {

@@ -49,7 +49,7 @@ func gatherGuides(_ context.Context, q *Question) (*Content, error) {
 			continue // just taken away
 		}
 		if c := q.part(t, folder+file, all); len(c.Lines) > 0 {
-			lines = append(lines, tool+": "+c.Lines[0])
+			lines = append(lines, tool+": "+c.Lines[0].Text)
 		}
 	}
 	return q.said("guides", lines...)

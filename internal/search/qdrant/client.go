@@ -66,25 +66,14 @@ func (q *client) call(ctx context.Context, method, path string, in, out any) (er
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return refused(response)
+		said, _ := io.ReadAll(io.LimitReader(response.Body, maxSaid))
+		return fmt.Errorf("HTTP %s: %q", response.Status, said)
 	}
 	answer := struct{ Result any }{out}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer); err != nil {
 		return fmt.Errorf("it does not answer as Qdrant does: %w", err)
 	}
 	return nil
-}
-
-// refused is the error of an answer that says no.
-func refused(r *http.Response) error {
-	said, _ := io.ReadAll(io.LimitReader(r.Body, maxSaid))
-	switch {
-	case r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("it refuses the key (HTTP %d): %q", r.StatusCode, said)
-	case r.StatusCode >= 300 && r.StatusCode < 400:
-		return fmt.Errorf("it sends elsewhere (HTTP %d); write the address that it leads to", r.StatusCode)
-	}
-	return fmt.Errorf("HTTP %d: %q", r.StatusCode, said)
 }
 
 // point is a vector on the server.

@@ -165,13 +165,14 @@ func (p *Points) Run(ctx context.Context) error {
 	return p.Repeat(ctx, func() (time.Duration, error) { return vector.LookAgain, p.Complete(ctx) })
 }
 
+// Rebuild is Complete that reads anew what the server holds.
+func (p *Points) Rebuild(ctx context.Context) error {
+	p.suspect.Store(true)
+	return p.Complete(ctx)
+}
+
 // Complete makes the server hold what the database holds. What was sent before a failure stays.
-func (p *Points) Complete(ctx context.Context) error { return p.complete(ctx, false) }
-
-// Rebuild is Complete that sends everything again.
-func (p *Points) Rebuild(ctx context.Context) error { return p.complete(ctx, true) }
-
-func (p *Points) complete(ctx context.Context, again bool) error {
+func (p *Points) Complete(ctx context.Context) error {
 	if p.vectors == nil {
 		return nil
 	}
@@ -179,7 +180,7 @@ func (p *Points) complete(ctx context.Context, again bool) error {
 	defer p.feeding.Unlock()
 	err := p.vectors.Follow(ctx)
 	if space := p.vectors.Space(); err == nil && space.No != 0 {
-		err = p.send(ctx, space, again)
+		err = p.send(ctx, space)
 	}
 	switch {
 	case err == nil:
@@ -193,14 +194,9 @@ func (p *Points) complete(ctx context.Context, again bool) error {
 	return err
 }
 
-func (p *Points) send(ctx context.Context, space vector.Space, again bool) error {
+func (p *Points) send(ctx context.Context, space vector.Space) error {
 	if err := p.refresh(ctx, p.collection(space.Dim), space.Dim); err != nil {
 		return err
-	}
-	for id := range p.there {
-		if again {
-			p.there[id] = -1
-		}
 	}
 	for {
 		gone, changed, err := p.differences(ctx, space)
@@ -288,9 +284,7 @@ func (p *Points) sendSome(ctx context.Context, space vector.Space, entries []str
 	for _, e := range all {
 		id := pointID(e.ID)
 		p.there[id] = e.Rev
-		if e.Vector != nil { // a damaged one is missed when the server is read next
-			points = append(points, point{id, e.Vector, e})
-		}
+		points = append(points, point{id, e.Vector, e})
 	}
 	if len(points) > 0 {
 		err = p.server.upsert(ctx, p.in, points)

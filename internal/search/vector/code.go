@@ -32,20 +32,16 @@ func encodeVector(v []float32) ([]byte, error) {
 }
 
 // decodeVector reads what encodeVector wrote for vectors of dim numbers, with length 1; nil
-// for an empty one. One that is not sound is damaged.
-func decodeVector(blob []byte, dim int) (v []float32, sound bool) {
-	if len(blob) == 0 {
-		return nil, true
-	}
+// for an empty one.
+func decodeVector(blob []byte, dim int) []float32 {
 	if len(blob) != dim {
-		return nil, false
+		return nil
 	}
-	v = make([]float32, dim)
+	v := make([]float32, dim)
 	for i, b := range blob {
 		v[i] = float32(int8(b))
 	}
-	v = unit(v)
-	return v, v != nil
+	return unit(v)
 }
 
 // dot is the sum of products, in four parts that a processor adds at the same time.

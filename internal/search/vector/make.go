@@ -38,24 +38,20 @@ func (v *Vectors) Run(ctx context.Context) error {
 	})
 }
 
-// Complete makes all vectors that are missing, as fast as it can. progress may be
-// nil. It ends with the first failure of the embedder; what was made stays.
-func (v *Vectors) Complete(ctx context.Context, progress func(done, total int)) error {
+// Complete makes all vectors that are missing, as fast as it can. It ends with the first
+// failure of the embedder; what was made stays.
+func (v *Vectors) Complete(ctx context.Context) error {
 	for {
 		made, err := v.step(ctx, wholeBatch)
-		if progress != nil {
-			s := v.Status(ctx)
-			progress(s.Done, s.Total)
-		}
 		if made == 0 || err != nil {
 			return err
 		}
 	}
 }
 
-// Rebuild makes what is in memory anew, with the vectors that are damaged or
-// missing; those that are good stay. What the model did not take is tried again. progress may be nil.
-func (v *Vectors) Rebuild(ctx context.Context, progress func(done, total int)) error {
+// Rebuild makes what is in memory anew, with the vectors that are missing; the others stay. What the
+// model did not take is tried again.
+func (v *Vectors) Rebuild(ctx context.Context) error {
 	v.following.Lock()
 	space, dim := v.current()
 	v.reset(space, dim)
@@ -63,7 +59,7 @@ func (v *Vectors) Rebuild(ctx context.Context, progress func(done, total int)) e
 	if _, err := v.db.ExecContext(ctx, `DELETE FROM memory_vector WHERE length(vec) = 0`); err != nil {
 		return fmt.Errorf("embed memories: %w", err)
 	}
-	if err := v.Complete(ctx, progress); err != nil {
+	if err := v.Complete(ctx); err != nil {
 		return err
 	}
 	return v.tidy(ctx)
@@ -123,10 +119,6 @@ func (v *Vectors) step(ctx context.Context, n int) (made int, err error) {
 	return 0, err
 }
 
-// unmade says of an entry whether its text still needs a vector in space ?1 of ?2 numbers.
-// A damaged one is made again.
-const unmade = `(v.hash IS NULL OR length(v.vec) > 0 AND (length(v.vec) <> ?2 OR v.vec = zeroblob(?2)))`
-
 // withVector are the entries that can be found, with their vectors in space ?1.
 const withVector = ` FROM document m LEFT JOIN memory_vector v ON v.hash = m.hash AND v.space = ?1 WHERE ` + indexed + ` AND m.text <> ''`
 
@@ -144,8 +136,8 @@ func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 	todo, err := store.List(ctx, v.db, func(row store.Row) (u unread, err error) {
 		err = row.Scan(&u.n, &u.hash, &u.text)
 		return u, err
-	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND `+unmade+`
-		GROUP BY m.hash ORDER BY first DESC LIMIT ?3`, v.index.space, v.index.dim, n)
+	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND v.hash IS NULL
+		GROUP BY m.hash ORDER BY first DESC LIMIT ?2`, v.index.space, n)
 	if err != nil {
 		return nil, fmt.Errorf("embed memories: %w", err)
 	}

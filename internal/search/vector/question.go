@@ -66,7 +66,7 @@ func (v *Vectors) Status(ctx context.Context) Status {
 	var space int64
 	space, s.Dimension = v.current()
 	err := v.db.QueryRowContext(ctx,
-		`SELECT count(*), coalesce(sum(NOT `+unmade+`), 0)`+withVector, space, s.Dimension).Scan(&s.Total, &s.Done)
+		`SELECT count(*), count(v.hash)`+withVector, space).Scan(&s.Total, &s.Done)
 	if err != nil && ctx.Err() == nil {
 		v.log.LogAttrs(ctx, slog.LevelWarn, "how many memories have a vector cannot be counted", slog.String("err", err.Error()))
 	}

@@ -36,7 +36,7 @@ type Point struct {
 	Scope  trust.Readers `json:"scope"`
 	State  string        `json:"state"`
 	At     int64         `json:"at"` // when it was said; Unix milliseconds
-	Vector []float32     `json:"-"`  // nil = it is damaged, and will be made again
+	Vector []float32     `json:"-"`
 }
 
 // Revisions tells do the documents that have a vector in s, the newest first.
@@ -62,7 +62,7 @@ func (v *Vectors) Points(ctx context.Context, s Space, ids []string) ([]Point, e
 	all, err := store.List(ctx, v.db, func(row store.Row) (p Point, err error) {
 		var blob []byte
 		err = row.Scan(&p.ID, &p.Rev, &p.Scope, &p.State, &p.At, &blob)
-		p.Vector, _ = decodeVector(blob, s.Dim)
+		p.Vector = decodeVector(blob, s.Dim)
 		return p, err
 	}, `SELECT m.id, m.rev, m.scope, m.state, m.at, v.vec FROM json_each(?) AS j CROSS JOIN document AS m ON m.id = j.value
 		JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash WHERE `+indexed, store.Array(ids), s.No)
@@ -104,7 +104,7 @@ func (v *Vectors) compareStored(ctx context.Context, q []float32, docs []int64, 
 	_, dim := v.current()
 	var order conversations
 	for _, s := range all {
-		if s.vec, _ = decodeVector(s.blob, dim); s.vec != nil && s.there {
+		if s.vec = decodeVector(s.blob, dim); s.vec != nil && s.there {
 			order = append(order, &s.vectorEntry)
 		}
 	}
@@ -142,6 +142,5 @@ func (v *Vectors) Active(ctx context.Context, id string) (doc int64, scope trust
 	if err != nil {
 		return 0, "", nil, fmt.Errorf("read vectors: %w", err)
 	}
-	vector, _ = decodeVector(blob, dim) // a damaged one is made again
-	return doc, scope, vector, nil
+	return doc, scope, decodeVector(blob, dim), nil
 }

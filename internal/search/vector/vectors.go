@@ -37,13 +37,7 @@ type Config struct {
 	// Patience is how long a question waits for its vector; 0 = 300 ms. Who waits
 	// for nothing else, as a command does, may take longer.
 	Patience time.Duration
-	// Neutral is the cosine of two English texts of which one cannot say whether they
-	// are about the same; models differ in it. A model that has one is taken to know
-	// English best: texts in another language are alike to it because of that, so words
-	// alone say then whether anything is relevant. 0 = it is not known: then meaning may
-	// bring up what words do not, from a high cosine on, but never keeps back what they do.
-	Neutral float64
-	Log     *slog.Logger // nil = silent
+	Log      *slog.Logger // nil = silent
 }
 
 // Vectors keeps the vectors of entries: in the database, which is the truth, and in
@@ -55,8 +49,6 @@ type Vectors struct {
 	db       *sql.DB
 	embedder Embedder
 	patience time.Duration
-	neutral  float64
-	measured bool // neutral is the model's own
 	log      *slog.Logger
 	now      func() time.Time
 	health   *Health
@@ -106,13 +98,10 @@ func (w Wanted) takes(r *vectorEntry) bool {
 // Run and Complete make what is missing.
 func Open(ctx context.Context, c Config) (*Vectors, error) {
 	v := &Vectors{
-		Waker: NewWaker(), db: c.DB, embedder: c.Embedder, patience: cmp.Or(c.Patience, 300*time.Millisecond), neutral: c.Neutral,
+		Waker: NewWaker(), db: c.DB, embedder: c.Embedder, patience: cmp.Or(c.Patience, 300*time.Millisecond),
 		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, seen: -1,
 	}
 	v.health = NewHealth(v.log, "embeddings cannot be made; memory is searched by words until they can", "embeddings can be made again")
-	if v.measured = v.neutral != 0; !v.measured {
-		v.neutral = .75 // about right for models that are made to find texts
-	}
 	// The space of the last vectors: of which length they are now is known with
 	// the next one that is made.
 	var space int64
@@ -246,16 +235,14 @@ func (x *vectorIndex) replace(ctx context.Context, all []storedVector) error {
 		if c == nil || !s.there {
 			continue
 		}
-		vec, sound := decodeVector(s.blob, x.dim)
-		if !sound || !s.made { // a damaged one is made again
+		if !s.made {
 			x.waiting[s.n] = true
 			continue
 		}
-		if vec == nil {
+		e := s.vectorEntry
+		if e.vec = decodeVector(s.blob, x.dim); e.vec == nil {
 			continue
 		}
-		e := s.vectorEntry
-		e.vec = vec
 		if err := c.add(ctx, &e); err != nil {
 			return err
 		}
@@ -317,12 +304,6 @@ func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (ou
 	}
 	return out, ctx.Err()
 }
-
-// Neutral is the cosine of two texts of which one cannot say whether they are about the same.
-func (v *Vectors) Neutral() float64 { return v.neutral }
-
-// Measured reports whether Neutral is the model's own, and no guess.
-func (v *Vectors) Measured() bool { return v.measured }
 
 // current is the present memory_space.no, and how many numbers its vectors have; 0
 // = no vector was ever made.

@@ -1,25 +1,16 @@
-package memory
+package search
 
 import (
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"reverie/internal/store"
 )
 
 const turnColumns = `scope, event, sender, at, conversation, seq, text, integrity`
-
-func scanTurn(row store.Row) (Turn, error) {
-	var t Turn
-	var at int64
-	if err := row.Scan(&t.Scope, &t.Event, &t.Sender, &at, &t.Conversation, &t.Seq, &t.Text, &t.Integrity); err != nil {
-		return Turn{}, err
-	}
-	t.At = fromMilli(at)
-	return t, nil
-}
 
 // Hear keeps t so that it can be found again. A message with the same event in
 // the same scope takes the place of the earlier one: it was edited.
@@ -27,24 +18,24 @@ func (f *FTS) Hear(ctx context.Context, t Turn) error {
 	if t.Text == "" || t.Scope == "" {
 		return errors.New("hear: a message without text or scope")
 	}
-	if err := store.InTx(ctx, f.db, func(tx *sql.Tx) error { return f.hear(ctx, tx, t) }); err != nil {
+	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
+		var n int64
+		err := tx.QueryRowContext(ctx, `INSERT INTO memory_turn (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (scope, event) WHERE event <> ''
+			DO UPDATE SET text = excluded.text, integrity = excluded.integrity WHERE text <> '' RETURNING n`,
+			t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity).Scan(&n)
+		if errors.Is(err, sql.ErrNoRows) { // it is known, and was taken back
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return f.updateTurns(ctx, tx, n)
+	})
+	if err != nil {
 		return fmt.Errorf("hear: %w", err)
 	}
 	return nil
-}
-
-func (f *FTS) hear(ctx context.Context, tx *sql.Tx, t Turn) error {
-	var n int64
-	err := tx.QueryRowContext(ctx, `INSERT INTO memory_turn (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (scope, event) WHERE event <> '' DO UPDATE SET text = excluded.text, integrity = excluded.integrity WHERE text <> '' RETURNING n`,
-		t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity).Scan(&n)
-	if errors.Is(err, sql.ErrNoRows) { // it is known, and was taken back
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return f.updateTurns(ctx, tx, n)
 }
 
 // updateTurns is update for messages, by their numbers.
@@ -77,7 +68,7 @@ type heardTurn struct {
 }
 
 // turnsOf reads the messages among ranked, by their numbers.
-func turnsOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]heardTurn, error) {
+func (f *FTS) turnsOf(ctx context.Context, ranked []scored) (map[int64]heardTurn, error) {
 	var numbers []int64
 	for _, s := range ranked {
 		if s.doc < 0 {
@@ -85,9 +76,11 @@ func turnsOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]heardT
 		}
 	}
 	out := map[int64]heardTurn{}
-	return out, store.Each(ctx, db, func(row store.Row) error {
-		var of, n int64
-		t, err := scanTurn(withMore{row, []any{&of, &n}})
+	return out, store.Each(ctx, f.db, func(row store.Row) error {
+		var of, n, at int64
+		var t Turn
+		err := row.Scan(&t.Scope, &t.Event, &t.Sender, &at, &t.Conversation, &t.Seq, &t.Text, &t.Integrity, &of, &n)
+		t.At = time.UnixMilli(at).UTC()
 		h := out[of]
 		if of == n {
 			h.turn = t
@@ -98,12 +91,3 @@ func turnsOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]heardT
 		return err
 	}, turnsQuery, store.Array(numbers))
 }
-
-// withMore scans more columns than asked for.
-type withMore struct {
-	row  store.Row
-	more []any
-}
-
-// Scan implements store.Row.
-func (w withMore) Scan(into ...any) error { return w.row.Scan(append(into, w.more...)...) }

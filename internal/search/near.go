@@ -1,4 +1,4 @@
-package memory
+package search
 
 import (
 	"context"
@@ -99,7 +99,8 @@ func (f *FTS) sides(ctx context.Context, some []candidate) (map[int64][]int64, e
 		numbers = append(numbers, c.row)
 	}
 	one := func(compare, order string) string {
-		return `SELECT row FROM (SELECT row FROM index_doc WHERE place = h.place AND place <> 0 AND (seq, doc) ` + compare + ` (h.seq, h.doc)
+		return `SELECT row FROM (SELECT row FROM index_doc
+			WHERE place = h.place AND place <> 0 AND (seq, doc) ` + compare + ` (h.seq, h.doc)
 			ORDER BY seq ` + order + `, doc ` + order + fmt.Sprintf(` LIMIT %d)`, nearby)
 	}
 	out := make(map[int64][]int64, len(some))

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -111,8 +112,8 @@ func (c *Config) rules() []rule {
 func (c *Config) complete(r *reader, dir string) {
 	r.check(c.rules()...)
 	zone, _ := time.LoadLocation(c.Timezone) // a rule says that it is wrong
-	c.zone = cmp.Or(zone, time.UTC)
-	c.Data = resolve(dir, c.Data)
+	c.Zone = cmp.Or(zone, time.UTC)
+	c.Data = Resolve(dir, c.Data)
 	if c.Matrix != nil {
 		c.completeMatrix(r, dir)
 	}
@@ -131,16 +132,16 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 	m.Media.complete()
 	checkURL(r, "matrix.homeserver", m.Homeserver, "https://matrix.example.org")
 	r.check(
-		rule{"matrix.user", isPerson(m.User), `write the bot's full Matrix id in quotes, such as "@reverie:example.org"`},
+		rule{"matrix.user", IsPerson(m.User), `write the bot's full Matrix id in quotes, such as "@reverie:example.org"`},
 		rule{"matrix.owners", len(m.Owners) > 0, `name yourself, such as ["@me:example.org"]; an owner may do everything`},
 		oneOf("matrix.devices", m.Devices, e2ee.DeviceRules()),
-		rule{"matrix.media.max_size", within(m.Media.bytes, 1000, 1_000_000_000), "write a size from 1kB to 1GB, such as 20MB"},
+		rule{"matrix.media.max_size", within(m.Media.Bytes, 1000, 1_000_000_000), "write a size from 1kB to 1GB, such as 20MB"},
 		rule{"matrix.media.side", within(m.Media.Side, 64, 4096), "write a number of pixels from 64 to 4096"},
 		rule{"matrix.media.text", within(m.Media.Text, 400, 1_000_000), "write a number of characters from 400 to 1000000"},
 	)
 	for i, id := range m.Owners {
 		key := fmt.Sprintf("matrix.owners[%d]", i)
-		r.check(rule{key, isPerson(id), `write one person's full Matrix id in quotes, such as "@me:example.org"`},
+		r.check(rule{key, IsPerson(id), `write one person's full Matrix id in quotes, such as "@me:example.org"`},
 			rule{key, id != m.User, "this is the bot's own account; name yours"})
 	}
 	for key, list := range map[string][]string{"matrix.allow": m.Allow, "matrix.bots": m.Bots} {
@@ -243,3 +244,65 @@ func checkURL(r *reader, key, value, example string) *url.URL {
 	}
 	return nil
 }
+
+func (c *Config) completeEmbedding(r *reader, dir string) {
+	e := c.LLM.Embedding
+	if e == nil {
+		return
+	}
+	const key = "llm.embedding."
+	c.checkModelURL(r, key+"base_url", e.BaseURL,
+		"leave out the last part; the address ends before it, in /v1 or, for Ollama's own protocol, /api", "/embeddings", "/embed")
+	r.check(rule{key + "model", e.Model != "", "missing; write the model's name on its server, such as nomic-embed-text"},
+		rule{key + "timeout", e.Timeout >= 0, "write how long one request may take, such as 2m"})
+	c.secretFile(r, dir, key+"api_key", &e.APIKey, e.APIKeyFile)
+}
+
+var collectionWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+
+func (c *Config) completeQdrant(r *reader, dir string) {
+	q := c.Memory.Qdrant
+	if q == nil {
+		return
+	}
+	const key = "memory.qdrant."
+	u := checkURL(r, key+"url", q.URL, "http://127.0.0.1:6333")
+	q.Collection = cmp.Or(q.Collection, "reverie")
+	r.check(rule{key + "collection", collectionWord.MatchString(q.Collection),
+		"write letters, digits, - and _, 63 at most; every bot needs a name of its own"})
+	c.secretFile(r, dir, key+"api_key", &q.APIKey, q.APIKeyFile)
+	if u != nil && u.Scheme == "http" && q.APIKey != "" && !discover.IsLocal(u.Hostname()) {
+		c.warn("%surl: the key and the vectors go over the network for everybody to read; write https, "+
+			"or reach the server through a tunnel", key)
+	}
+}
+
+var defaultMedia = Media{MaxSize: "20MB", Side: 1024, Text: 40_000, Bytes: 20_000_000}
+
+var sizeText = regexp.MustCompile(`^(\d{1,9}) ?(kB|KB|MB|GB)$`)
+
+// sizeOf reads a number of bytes; 0 = that is none.
+func sizeOf(s string) int64 {
+	m := sizeText.FindStringSubmatch(strings.TrimSpace(s))
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(m[1], 10, 64) // nine digits always are a number
+	return n * map[byte]int64{'k': 1000, 'K': 1000, 'M': 1_000_000, 'G': 1_000_000_000}[m[2][0]]
+}
+
+// complete fills in what the file leaves out.
+func (m *Media) complete() {
+	m.MaxSize, m.Side, m.Text = cmp.Or(m.MaxSize, defaultMedia.MaxSize), cmp.Or(m.Side, defaultMedia.Side),
+		cmp.Or(m.Text, defaultMedia.Text)
+	m.Bytes = sizeOf(m.MaxSize)
+}
+
+// IsPerson reports whether s is the full Matrix id of one person.
+func IsPerson(s string) bool { return strings.HasPrefix(s, "@") && gate.CheckPattern(s) == nil }
+
+// IsAddress reports whether s is a full http or https address.
+func IsAddress(s string) bool { return checkURL(new(reader), "", s, "") != nil }
+
+// IsVariable reports whether s may be the name of an environment variable.
+func IsVariable(s string) bool { return variableName.MatchString(s) }

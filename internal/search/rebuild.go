@@ -1,4 +1,4 @@
-package memory
+package search
 
 import (
 	"context"
@@ -7,15 +7,16 @@ import (
 	"slices"
 
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 // indexedAtOnce is how many texts are made terms of before they are written.
 const indexedAtOnce = 4000
 
-// Rebuild implements index. It makes the index anew in one transaction: until that is
-// committed, and if it fails, the old index stays.
-func (f *FTS) Rebuild(ctx context.Context, progress func(done, total int)) error {
-	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
+// Rebuild makes the index anew in one transaction, and returns how many documents it has: until that
+// is committed, and if it fails, the old index stays.
+func (f *FTS) Rebuild(ctx context.Context) (documents int, err error) {
+	err = store.InTx(ctx, f.db, func(tx *sql.Tx) error {
 		if err := clearIndex(ctx, tx); err != nil {
 			return err
 		}
@@ -27,23 +28,18 @@ func (f *FTS) Rebuild(ctx context.Context, progress func(done, total int)) error
 		if err != nil {
 			return err
 		}
-		done := 0
-		for _, kind := range [][]source{entries, turns} {
-			for part := range slices.Chunk(kind, indexedAtOnce) {
-				if err := f.index(ctx, tx, nil, part); err != nil {
-					return err
-				}
-				if done += len(part); progress != nil {
-					progress(done, len(entries)+len(turns))
-				}
+		documents = len(entries) + len(turns)
+		for part := range slices.Chunk(append(entries, turns...), indexedAtOnce) {
+			if err := f.index(ctx, tx, nil, part); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("reindex: %w", err)
+		return 0, fmt.Errorf("reindex: %w", err)
 	}
-	return nil
+	return documents, nil
 }
 
 // clearIndex makes the index empty. The full-text table is made anew, as it may be damaged.
@@ -52,8 +48,10 @@ func clearIndex(ctx context.Context, tx *sql.Tx) error {
 	if err := tx.QueryRowContext(ctx, `SELECT sql FROM sqlite_schema WHERE name = 'index_fts'`).Scan(&table); err != nil {
 		return err
 	}
-	for _, statement := range []string{`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('hashsize', 16777216)`,
-		`DELETE FROM index_doc`, `DELETE FROM index_term`, `DELETE FROM index_scope`} {
+	for _, statement := range []string{
+		`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('hashsize', 16777216)`,
+		`DELETE FROM index_doc`, `DELETE FROM index_term`, `DELETE FROM index_scope`,
+	} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -61,8 +59,8 @@ func clearIndex(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// ensure makes an index that is empty, as an upgrade leaves one whose form it changed.
-func (f *FTS) ensure(ctx context.Context) error {
+// Ensure makes an index that is empty, as an upgrade leaves one whose form it changed.
+func (f *FTS) Ensure(ctx context.Context) error {
 	var missing bool
 	if err := f.db.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT 1 FROM index_doc) AND (EXISTS (SELECT 1 FROM (`+entrySource+`))
 		OR EXISTS (SELECT 1 FROM memory_turn WHERE text <> ''))`).Scan(&missing); err != nil {
@@ -71,12 +69,13 @@ func (f *FTS) ensure(ctx context.Context) error {
 	if !missing {
 		return nil
 	}
-	return f.Rebuild(ctx, nil)
+	_, err := f.Rebuild(ctx)
+	return err
 }
 
 // Scopes lists all scopes that hold something.
-func (f *FTS) Scopes(ctx context.Context) ([]Scope, error) {
-	scopes, err := store.Column[Scope](ctx, f.db, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
+func (f *FTS) Scopes(ctx context.Context) ([]trust.Readers, error) {
+	scopes, err := store.Column[trust.Readers](ctx, f.db, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
 	if err != nil {
 		return nil, fmt.Errorf("list scopes: %w", err)
 	}

@@ -1,4 +1,4 @@
-package memory
+package search
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"reverie/internal/store"
 	"reverie/internal/text"
+	"reverie/internal/trust"
 )
 
 // What people say again they seldom say in the same words. When a fact is forgotten,
@@ -27,12 +28,12 @@ type telling struct {
 	alone bool       // must suffices
 }
 
-func tellingOf(a *text.Analyser, fact string) telling {
+func tellingOf(fact string) telling {
 	ws := text.Tokens(fact)
 	langs := text.Detect(ws)
 	var out telling
 	for i, w := range ws {
-		forms := a.Forms(w, langs)
+		forms := text.Forms(w, langs)
 		number := strings.ContainsFunc(w.Text, unicode.IsDigit)
 		switch {
 		case len(forms) == 0 || !number && text.IsIdle(w, langs):
@@ -85,35 +86,39 @@ func (t telling) told(forms map[string]bool) bool {
 	return t.alone || 2*n > len(t.most)
 }
 
-// heardUpTo is the highest Seq of the messages of a conversation that were heard,
+// HeardUpTo is the highest Seq of the messages of a conversation that were heard,
 // in any scope; 0 = none.
-func (f *FTS) heardUpTo(ctx context.Context, conversation string) (n int, err error) {
+func (f *FTS) HeardUpTo(ctx context.Context, conversation string) (n int, err error) {
 	err = f.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM memory_turn WHERE conversation = ?`, conversation).Scan(&n)
 	return n, err
 }
 
-// takenBack reports whether the message event of scope was taken back.
-func (f *FTS) takenBack(ctx context.Context, scope Scope, event string) (is bool, err error) {
-	err = f.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM memory_turn WHERE scope = ? AND event = ? AND text = '')`, scope, event).Scan(&is)
+// TakenBack reports whether the message event of scope was taken back.
+func (f *FTS) TakenBack(ctx context.Context, scope trust.Readers, event string) (is bool, err error) {
+	query := `SELECT EXISTS (SELECT 1 FROM memory_turn WHERE scope = ? AND event = ? AND text = '')`
+	err = f.db.QueryRowContext(ctx, query, scope, event).Scan(&is)
 	return is, err
 }
 
-// unknow forgets that the message event was taken back: it can be heard again.
-func (f *FTS) unknow(ctx context.Context, tx *sql.Tx, event string) error {
-	_, err := tx.ExecContext(ctx, `DELETE FROM memory_turn WHERE event = ? AND event <> '' AND text = ''`, event) // empty rows are in no index
+// Unknow forgets that the message event was taken back: it can be heard again.
+func (f *FTS) Unknow(ctx context.Context, tx *sql.Tx, event string) error {
+	// Empty rows are in no index.
+	_, err := tx.ExecContext(ctx, `DELETE FROM memory_turn WHERE event = ? AND event <> '' AND text = ''`, event)
 	return err
 }
 
-// takeBack empties the message event, wherever it was heard, and the answers to it. It returns
+// TakeBack empties the message event, wherever it was heard, and the answers to it. It returns
 // what they said.
-func (f *FTS) takeBack(ctx context.Context, tx *sql.Tx, event string) (texts []string, err error) {
+func (f *FTS) TakeBack(ctx context.Context, tx *sql.Tx, event string) (texts []string, err error) {
 	return f.silence(ctx, tx, `event = ?`, event)
 }
 
-// takeBackFact empties the message that a fact of scope was learned from, and those in the scope that
+// TakeBackFact empties the message that a fact of scope was learned from, and those in the scope that
 // hold one of the words said, of which the first are the fact, or, as so many of reworded, say it in
 // other words. It returns what they said.
-func (f *FTS) takeBackFact(ctx context.Context, tx *sql.Tx, scope Scope, event string, said ...string) (texts []string, reworded int, err error) {
+func (f *FTS) TakeBackFact(
+	ctx context.Context, tx *sql.Tx, scope trust.Readers, event string, said ...string,
+) (texts []string, reworded int, err error) {
 	silence := func(condition string, args ...any) error {
 		some, err := f.silence(ctx, tx, condition, args...)
 		texts = append(texts, some...)
@@ -175,25 +180,26 @@ func (f *FTS) silence(ctx context.Context, tx *sql.Tx, condition string, args ..
 
 // reworded lists the past messages of scope that say what fact says: all its numbers
 // and names, and most of its other words; a code alone is enough.
-func (f *FTS) reworded(ctx context.Context, tx *sql.Tx, scope Scope, fact string) ([]int64, error) {
-	mine := tellingOf(&f.words, fact)
+func (f *FTS) reworded(ctx context.Context, tx *sql.Tx, scope trust.Readers, fact string) ([]int64, error) {
+	mine := tellingOf(fact)
 	expression := mine.match()
 	if expression == "" {
 		return nil, nil
 	}
 	var no int64
-	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(no), 0) FROM index_scope WHERE scope = ?`, scope).Scan(&no); err != nil || no == 0 {
+	err := tx.QueryRowContext(ctx, `SELECT coalesce(max(no), 0) FROM index_scope WHERE scope = ?`, scope).Scan(&no)
+	if err != nil || no == 0 {
 		return nil, err
 	}
 	first, last := rowRange(classTurn, no)
 	var found []int64
-	err := store.Each(ctx, tx, func(row store.Row) error {
+	err = store.Each(ctx, tx, func(row store.Row) error {
 		var n int64
 		var sender, said string
 		if err := row.Scan(&n, &sender, &said); err != nil {
 			return err
 		}
-		if mine.told(f.words.FormsIn(text.NameTerms(sender) + " " + said)) {
+		if mine.told(text.FormsIn(text.NameTerms(sender) + " " + said)) {
 			found = append(found, n)
 		}
 		return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -23,71 +22,6 @@ func openShared(t *testing.T) *sql.DB {
 	db := expect.Must(Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), fstest.MapFS{"0001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (n INTEGER PRIMARY KEY, v TEXT NOT NULL DEFAULT '');\n")}}))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
-}
-
-// A statement whose rows are being read is not the one that is asked meanwhile, and
-// what it finds is its own.
-func TestStatementWithinItself(t *testing.T) {
-	db := openShared(t)
-	for i := range 5 {
-		expect.Must(db.Exec(`INSERT INTO a (n, v) VALUES (?, ?)`, i, fmt.Sprint("v", i)))(t)
-	}
-	tx := expect.Must(db.BeginTx(t.Context(), nil))(t)
-	defer tx.Rollback() //nolint:errcheck // it only read
-	const query = `SELECT n FROM a WHERE n >= ? ORDER BY n`
-	var seen []int
-	var walk func(from int)
-	walk = func(from int) {
-		rows := expect.Must(tx.Query(query, from))(t)
-		defer rows.Close()
-		for rows.Next() {
-			var n int
-			expect.OK(t, rows.Scan(&n))
-			seen = append(seen, n)
-			if n < 2 {
-				walk(3)
-			}
-		}
-		expect.OK(t, rows.Err())
-	}
-	for range 2 { // the second time with what was kept
-		seen = nil
-		walk(0)
-		if got := fmt.Sprint(seen); got != "[0 3 4 1 3 4 2 3 4]" {
-			t.Errorf("read %s", got)
-		}
-	}
-}
-
-// A kept statement sees a table as it is now, and a failure does not stay with it.
-func TestKeptStatement(t *testing.T) {
-	db := openShared(t)
-	db.SetMaxOpenConns(1)
-	insert := func(n int) error { _, err := db.Exec(`INSERT INTO a (n) VALUES (?)`, n); return err }
-	expect.OK(t, insert(1))
-	if insert(1) == nil {
-		t.Error("the same key twice was taken")
-	}
-	expect.OK(t, insert(2))
-	columns := func() int {
-		rows := expect.Must(db.Query(`SELECT * FROM a`))(t)
-		defer rows.Close()
-		c := expect.Must(rows.Columns())(t)
-		return len(c)
-	}
-	before := columns()
-	expect.Must(db.Exec(`ALTER TABLE a ADD COLUMN w TEXT`))(t)
-	if after := columns(); after != before+1 {
-		t.Errorf("%d columns after one was added to %d", after, before)
-	}
-	for i := range 3 * keptStatements { // more than are kept
-		var n int
-		expect.OK(t, db.QueryRow(fmt.Sprintf(`SELECT count(*) + %d FROM a`, i)).Scan(&n))
-		if n != i+2 {
-			t.Errorf("statement %d said %d", i, n)
-		}
-	}
-	expect.OK(t, insert(3))
 }
 
 // Many writers at once: none is turned away, and none is lost.
@@ -130,8 +64,8 @@ func TestWritersQueue(t *testing.T) {
 	}
 }
 
-// Who waits for a turn can give up, and the turn comes back whatever a writer did.
-func TestTurnComesBack(t *testing.T) {
+// Who waits to write can give up, and others write again whatever a writer did.
+func TestWriterGivesUp(t *testing.T) {
 	db := openShared(t)
 	hold := expect.Must(db.BeginTx(t.Context(), nil))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -149,8 +83,8 @@ func TestTurnComesBack(t *testing.T) {
 	if err := tx.Commit(); err == nil {
 		t.Error("committed after its context had ended")
 	}
-	write := func(query string) error { // well before a turn that was lost is given up
-		ctx, cancel := context.WithTimeout(t.Context(), turnTime*4/5)
+	write := func(query string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
 		_, err := db.ExecContext(ctx, query)
 		return err

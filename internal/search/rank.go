@@ -1,12 +1,13 @@
-package memory
+package search
 
 import (
 	"cmp"
 	"math"
-	"reverie/internal/search/vector"
-	"reverie/internal/text"
 	"slices"
 	"strings"
+
+	"reverie/internal/search/vector"
+	"reverie/internal/text"
 )
 
 // feature is one reason why a candidate may be what is looked for. Values are
@@ -32,22 +33,18 @@ const (
 // from measurements on labelled conversations, and are rounded so that they are
 // about right everywhere and fitted nowhere. The second column is for a question
 // that has a vector: meaning then takes over from words that only stand near.
-var weights = [features]struct {
-	name   string
-	weight float64
-	joined float64
-}{
-	fused:    {"fused", 3.5, 3.0},
-	body:     {"body", 1.0, .4},
-	near:     {"near", .9, .3},
-	date:     {"date", 3.0, 3.2},
-	session:  {"session", 2.3, 2.0},
-	speaker:  {"speaker", 2.0, 2.0},
-	when:     {"when", 2.3, 2.4},
-	length:   {"length", 3.0, 4.0},
-	question: {"question", -.8, -.9},
-	meaning:  {"vector", 0, 1.2},
-	window:   {"window", 0, 4.3},
+var weights = [features]struct{ words, joined float64 }{
+	fused:    {3.5, 3.0},
+	body:     {1.0, .4},
+	near:     {.9, .3},
+	date:     {3.0, 3.2},
+	session:  {2.3, 2.0},
+	speaker:  {2.0, 2.0},
+	when:     {2.3, 2.4},
+	length:   {3.0, 4.0},
+	question: {-.8, -.9},
+	meaning:  {0, 1.2},
+	window:   {0, 4.3},
 }
 
 // How much a term counts in the fields of the fused score, and how soon more of
@@ -92,22 +89,22 @@ func (t *term) own() bool { return !t.date && !t.idle && t.weight == 1 }
 const contextWeight = .3
 
 // ask analyses q.
-func ask(a *text.Analyser, q Query) asked {
+func ask(q Query) asked {
 	ws := text.Tokens(clip(q.Text))
 	out := asked{names: map[string]bool{}, when: text.AsksWhen(ws)}
 	for _, w := range ws {
 		out.names[text.Bare(text.Unaccented(strings.TrimSuffix(w.Text, "'s")))] = true
 	}
-	addTerms(a, &out, ws, 1)
+	addTerms(&out, ws, 1)
 	if from, to, ok := text.Span(ws, q.Now); ok {
 		out.terms = append(out.terms, term{forms: text.SpanTerms(from, to), weight: 1, date: true})
 	}
 	if q.Context != "" {
 		says := slices.ContainsFunc(out.terms, func(t term) bool { return t.date || !t.idle })
 		if !says && (text.IsQuestion(q.Text) || text.IsQuestion(q.Context)) { // "Yes, where is it?", or "Exactly." to a question
-			addTerms(a, &out, text.Tokens(lastOf(q.Context)), 1)
+			addTerms(&out, text.Tokens(lastOf(q.Context)), 1)
 		}
-		addTerms(a, &out, text.Tokens(clip(q.Context)), contextWeight)
+		addTerms(&out, text.Tokens(clip(q.Context)), contextWeight)
 	}
 	return out
 }
@@ -132,7 +129,7 @@ func clip(s string) string {
 
 // addTerms adds the terms of ws that out does not have yet, without the words
 // that say little, unless there are no others.
-func addTerms(a *text.Analyser, out *asked, ws []text.Token, weight float64) {
+func addTerms(out *asked, ws []text.Token, weight float64) {
 	langs := text.Detect(ws)
 	seen := map[string]bool{}
 	for _, t := range out.terms {
@@ -149,7 +146,7 @@ func addTerms(a *text.Analyser, out *asked, ws []text.Token, weight float64) {
 	for _, strict := range []bool{true, false} {
 		for _, w := range ws {
 			if !strict || !text.IsStop(w, langs) {
-				add(term{forms: a.Forms(w, langs), ideo: w.Ideo, idle: text.IsIdle(w, langs)})
+				add(term{forms: text.Forms(w, langs), ideo: w.Ideo, idle: text.IsIdle(w, langs)})
 			}
 		}
 		if len(out.terms) > before || weight < 1 {
@@ -221,16 +218,7 @@ type scored struct {
 	values  [features]float64
 	score   float64
 	covered float64
-	joined  bool // the second column of weights counts
 	alone   bool // its meaning is so near that it needs no word of the question
-}
-
-// points are what f adds to the score.
-func (s *scored) points(f feature) float64 {
-	if s.joined {
-		return weights[f].joined * s.values[f]
-	}
-	return weights[f].weight * s.values[f]
 }
 
 // rank orders candidates, the best first.
@@ -253,9 +241,12 @@ func rank(q asked, c corpus, candidates []candidate) []scored {
 	joined := addMeaning(all)
 	for i := range all {
 		s := &all[i]
-		s.joined = joined
-		for f := range weights {
-			s.score += s.points(feature(f))
+		for f, w := range weights {
+			if joined {
+				s.score += w.joined * s.values[f]
+			} else {
+				s.score += w.words * s.values[f]
+			}
 		}
 		if s.past {
 			s.score *= pastFactor
@@ -292,13 +283,7 @@ func newCounts(n int) counts {
 
 // tally adds to into how often the terms stand in field.
 func tally(field string, forms map[string]int, into []int) {
-	for len(field) > 0 {
-		t := field
-		if i := strings.IndexByte(field, ' '); i >= 0 {
-			t, field = field[:i], field[i+1:]
-		} else {
-			field = ""
-		}
+	for t := range strings.FieldsSeq(field) {
 		if n, ok := forms[t]; ok {
 			into[n]++
 		}
@@ -413,18 +398,6 @@ func normaliseAll(all []scored) {
 			}
 		}
 	}
-}
-
-// why lists the parts of the score that count.
-func (s scored) why() []Why {
-	var out []Why
-	for f, w := range weights {
-		if p := s.points(feature(f)); p != 0 {
-			out = append(out, Why{w.name, round(s.values[f]), round(p)})
-		}
-	}
-	slices.SortStableFunc(out, func(a, b Why) int { return cmp.Compare(math.Abs(b.Points), math.Abs(a.Points)) })
-	return out
 }
 
 func round(x float64) float64 { return math.Round(x*1000) / 1000 }

@@ -1,4 +1,4 @@
-package memory
+package search
 
 import (
 	"cmp"
@@ -16,13 +16,14 @@ import (
 
 	"reverie/internal/store"
 	"reverie/internal/text"
+	"reverie/internal/trust"
 )
 
 // source is a text to be indexed, as the truth has it.
 type source struct {
 	doc           int64 // memory.n, or minus memory_turn.n
 	class         int64
-	scope         Scope
+	scope         trust.Readers
 	text, subject string
 	conversation  string
 	seq           int
@@ -43,9 +44,9 @@ func sources(ctx context.Context, db store.DBTX, query string, args ...any) ([]s
 	}, query, args...)
 }
 
-// update brings the index up to date with the entries whose numbers are given:
+// Update brings the index up to date with the entries whose numbers are given:
 // new, changed, moved, retired and forgotten ones alike. It belongs into the transaction that changed them.
-func (f *FTS) update(ctx context.Context, tx *sql.Tx, n ...int64) error {
+func (f *FTS) Update(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	all, err := sources(ctx, tx, entrySource+` AND n IN (SELECT value FROM json_each(?))`, store.Array(n))
 	if err != nil {
 		return fmt.Errorf("index memories: %w", err)
@@ -67,10 +68,11 @@ const (
 )
 
 // analyse makes s ready to be indexed. Its row is not known yet.
-func analyse(a *text.Analyser, s source) made {
+func analyse(s source) made {
 	ws := text.Tokens(s.text)
 	at := time.UnixMilli(s.at).UTC()
-	m := made{source: s, body: strings.Join(a.Terms(ws), " "), words: len(ws), chars: text.Width(s.text), names: text.NameTerms(s.subject)}
+	m := made{source: s, words: len(ws), chars: text.Width(s.text)}
+	m.body, m.names = strings.Join(text.Terms(ws), " "), text.NameTerms(s.subject)
 	if s.at != 0 {
 		m.day = strings.Join(text.DateTerms(at), " ")
 	}
@@ -112,7 +114,7 @@ func distinct(fields ...string) []string {
 type indexWriter struct {
 	f      *FTS
 	tx     store.DBTX
-	scopes map[Scope]int64
+	scopes map[trust.Readers]int64
 	docs   map[int64][2]int         // scope → change of documents and words
 	df     map[int64]map[string]int // scope → term → change
 }
@@ -120,7 +122,7 @@ type indexWriter struct {
 // index takes the documents gone out and puts all in. gone may hold those of
 // all: they are changed.
 func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
-	w := &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
+	w := &indexWriter{f: f, tx: tx, scopes: map[trust.Readers]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
 	// Rows that do not follow each other are written out one by one.
 	slices.SortFunc(gone, func(a, b int64) int { return cmp.Compare(max(a, -a), max(b, -b)) })
 	for _, doc := range gone {
@@ -143,25 +145,27 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 		if err != nil {
 			return err
 		}
-		m := analyse(&w.f.words, s)
+		m := analyse(s)
 		made[i], rows[i] = m, rowOf(m.class, scope, m.doc)
 		w.count(scope, 1, m.words, distinct(m.body, m.day, m.names))
-		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			rows[i], m.doc, m.rev, m.place, m.seq, m.at, m.session, m.chars, m.words, m.marks); err != nil {
 			return err
 		}
 	}
 	for i, m := range made { // by themselves, because SQLite puts what was written to a full-text table away before it writes to another
-		if err := w.exec(ctx, `INSERT INTO index_fts (rowid, body, day, subject) VALUES (?, ?, ?, ?)`, rows[i], m.body, m.day, m.names); err != nil {
+		insert := `INSERT INTO index_fts (rowid, body, day, subject) VALUES (?, ?, ?, ?)`
+		if err := w.exec(ctx, insert, rows[i], m.body, m.day, m.names); err != nil {
 			return err
 		}
 	}
 	return w.statistics(ctx)
 }
 
-// mergeIndex takes out of the index what was deleted from it: its pages keep that until they
+// Merge takes out of the index what was deleted from it: its pages keep that until they
 // are merged. It reads and writes the whole index.
-func mergeIndex(ctx context.Context, tx *sql.Tx) error {
+func (f *FTS) Merge(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`); err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
@@ -210,12 +214,13 @@ func (w *indexWriter) count(scope int64, by, words int, terms []string) {
 	}
 }
 
-func (w *indexWriter) scope(ctx context.Context, name Scope) (int64, error) {
+func (w *indexWriter) scope(ctx context.Context, name trust.Readers) (int64, error) {
 	if no := w.scopes[name]; no != 0 {
 		return no, nil
 	}
 	var no int64
-	err := w.tx.QueryRowContext(ctx, `INSERT INTO index_scope (scope) VALUES (?) ON CONFLICT (scope) DO UPDATE SET scope = scope RETURNING no`, name).Scan(&no)
+	err := w.tx.QueryRowContext(ctx, `INSERT INTO index_scope (scope) VALUES (?)
+		ON CONFLICT (scope) DO UPDATE SET scope = scope RETURNING no`, name).Scan(&no)
 	if err != nil {
 		return 0, err
 	}
@@ -235,7 +240,8 @@ func (w *indexWriter) statistics(ctx context.Context) error {
 			return err
 		}
 		for _, query := range []string{
-			`INSERT INTO index_term (scope, term, df) SELECT ?1, key, value FROM json_each(?2) WHERE true ON CONFLICT DO UPDATE SET df = df + excluded.df`,
+			`INSERT INTO index_term (scope, term, df) SELECT ?1, key, value FROM json_each(?2) WHERE true
+				ON CONFLICT DO UPDATE SET df = df + excluded.df`,
 			`DELETE FROM index_term WHERE scope = ?1 AND term IN (SELECT key FROM json_each(?2)) AND df <= 0`,
 		} {
 			if err := w.exec(ctx, query, scope, string(changed)); err != nil {

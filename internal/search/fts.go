@@ -1,4 +1,4 @@
-package memory
+package search
 
 import (
 	"cmp"
@@ -9,19 +9,18 @@ import (
 	"strings"
 
 	"reverie/internal/store"
-	"reverie/internal/text"
+	"reverie/internal/trust"
 )
 
 // FTS is the full-text index in the database: the entries and the past
 // messages. It changes in the transactions of those who change them (update,
 // Hear), so it is never behind. It is safe for concurrent use.
 type FTS struct {
-	db    *sql.DB
-	words text.Analyser
+	db *sql.DB
 }
 
-// OpenFTS returns the index in db, which has the schema of this release.
-func OpenFTS(db *sql.DB) *FTS { return &FTS{db: db} }
+// Open returns the index in db, which has the schema of this release.
+func Open(db *sql.DB) *FTS { return &FTS{db: db} }
 
 // A row of index_fts has a number that tells its class, its scope and its
 // document, so that a search reads the rows of its scopes and no others.
@@ -47,13 +46,13 @@ func rowRange(class, scope int64) (first, last int64) {
 func classOf(row int64) int64 { return row >> classShift }
 func scopeOf(row int64) int64 { return row >> scopeShift & (1<<(classShift-scopeShift) - 1) }
 
-// Search implements index.
+// Search returns the best hits first. Any text is a valid question.
 func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
 	m, err := f.matching(ctx, q)
 	if err != nil || len(m.found) == 0 {
 		return nil, err
 	}
-	return finish(ctx, f.db, q, rank(m.question, m.known, m.found))
+	return f.finish(ctx, q, rank(m.question, m.known, m.found))
 }
 
 // matches are what has words of a question.
@@ -68,7 +67,7 @@ func (f *FTS) matching(ctx context.Context, q Query) (m matches, err error) {
 	if m.scopes, m.known, err = f.scopes(ctx, q.Scopes); err != nil || len(m.scopes) == 0 {
 		return m, err
 	}
-	m.question = ask(&f.words, q)
+	m.question = ask(q)
 	if err := f.frequencies(ctx, m.scopes, m.question.terms); err != nil {
 		return m, fmt.Errorf("search: %w", err)
 	}
@@ -82,7 +81,7 @@ func (f *FTS) matching(ctx context.Context, q Query) (m matches, err error) {
 const maxPostings = 400
 
 // scopes leads from names to numbers, and says what is known of their texts.
-func (f *FTS) scopes(ctx context.Context, names []Scope) (numbers []int64, known corpus, err error) {
+func (f *FTS) scopes(ctx context.Context, names []trust.Readers) (numbers []int64, known corpus, err error) {
 	words := 0
 	err = store.Each(ctx, f.db, func(row store.Row) error {
 		var no int64
@@ -235,70 +234,40 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 		c.asks, c.tells, c.past = marks&markAsks != 0, marks&markTells != 0, classOf(c.row) == classPast
 		return c, err
 	}, `SELECT d.row, d.doc, d.at, d.session, d.chars, d.words, d.marks, t.c0, t.c1, t.c2
-		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value CROSS JOIN index_fts_content AS t ON t.id = d.row`, store.Array(numbers))
+		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value
+		CROSS JOIN index_fts_content AS t ON t.id = d.row`, store.Array(numbers))
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	return out, nil
 }
 
-// finish makes hits of what was ranked: the floor, the texts, the budget.
-func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, error) {
-	best := 0.0
-	for _, s := range ranked {
-		best = max(best, s.covered)
-	}
-	if best < q.Floor {
+// finish makes hits of what was ranked: the floor, the messages, and twice as many as are asked for, as some
+// documents may be the same to whoever asks.
+func (f *FTS) finish(ctx context.Context, q Query, ranked []scored) ([]Hit, error) {
+	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.covered >= q.Floor }) {
 		return nil, nil
 	}
-	enough := 2 * cmp.Or(q.K, defaultK) // some may mean the same as others
+	enough := 2 * cmp.Or(q.K, DefaultK)
 	if q.Tokens > 0 {
 		enough = maxCandidates // short ones may fill the rest
 	}
 	ranked = ranked[:min(len(ranked), enough)]
-	entries, err := entriesOf(ctx, db, ranked)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	heads, err := headsOf(ctx, db, entries)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	turns, err := turnsOf(ctx, db, ranked)
+	turns, err := f.turnsOf(ctx, ranked)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	hits := make([]Hit, 0, len(ranked))
 	for _, s := range ranked {
-		h := Hit{Score: round(s.score), Covered: round(s.covered), Near: s.alone, Why: s.why()}
-		e, there := entries[s.doc]
-		h.Shown = heads[e.ID].Text
-		if h.Entry = e; s.doc < 0 {
-			var t heardTurn
-			if t, there = turns[-s.doc]; there {
-				h.Turn, h.Around = &t.turn, t.around
+		h := Hit{Doc: max(s.doc, 0), Score: round(s.score), Covered: round(s.covered), Near: s.alone}
+		if s.doc < 0 {
+			t, there := turns[-s.doc]
+			if !there { // it is gone since
+				continue
 			}
+			h.Turn, h.Around = &t.turn, t.around
 		}
-		if there { // or it is gone since
-			hits = append(hits, h)
-		}
+		hits = append(hits, h)
 	}
-	return fill(q, hits), nil
-}
-
-// entriesOf reads the entries of ranked, by their numbers.
-func entriesOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]Entry, error) {
-	numbers := make([]int64, 0, len(ranked))
-	for _, s := range ranked {
-		if s.doc > 0 {
-			numbers = append(numbers, s.doc)
-		}
-	}
-	out := make(map[int64]Entry, len(numbers))
-	return out, store.Each(ctx, db, func(row store.Row) error {
-		var n int64
-		e, err := scanEntry(withMore{row, []any{&n}})
-		out[n] = e
-		return err
-	}, `SELECT `+entryColumns+`, n FROM memory WHERE n IN (SELECT value FROM json_each(?)) AND state <> 'forgotten'`, store.Array(numbers))
+	return hits, nil
 }

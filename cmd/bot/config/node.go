@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -11,13 +11,14 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"reverie/internal/text"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"reverie/internal/text"
 )
 
 // fault is one thing wrong in a config file: where it is, and what to write
@@ -34,29 +35,24 @@ type reader struct {
 	env     func(string) (string, bool)
 	lines   map[string]int // key path → line, for faults found after reading
 	faults  []fault
-	faulty  map[string]bool // their keys
-	literal bool            // a secret stands in the file itself
-	unset   []string        // secrets whose variable is not set
+	literal bool     // a secret stands in the file itself
+	unset   []string // secrets whose variable is not set
 
 	needsModel bool
 }
 
-// fault notes one thing wrong at key. A key that already has a fault, or lies
-// in a section that has one, gets no second: it would only be an echo.
+// fault notes one thing wrong at key, on the line of it or of the nearest section around it. A key that already has
+// a fault, or lies in a section that has one, gets no second: it would only be an echo.
 func (r *reader) fault(key, format string, args ...any) {
-	for k := key; k != ""; k = above(k) {
-		if r.faulty[k] {
+	line := 0
+	for k := key; ; k = above(k) {
+		if slices.ContainsFunc(r.faults, func(f fault) bool { return f.key == k }) {
 			return
 		}
+		if line = cmp.Or(line, r.lines[k]); k == "" {
+			break
+		}
 	}
-	r.add(r.line(key), key, format, args...)
-}
-
-func (r *reader) add(line int, key, format string, args ...any) {
-	if r.faulty == nil {
-		r.faulty = map[string]bool{}
-	}
-	r.faulty[key] = true
 	r.faults = append(r.faults, fault{line, key, fmt.Sprintf(format, args...)})
 }
 
@@ -80,16 +76,6 @@ func (r *reader) err(file string) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// line finds the line of a key, or of the nearest section around it.
-func (r *reader) line(key string) int {
-	for ; key != ""; key = above(key) {
-		if n, ok := r.lines[key]; ok {
-			return n
-		}
-	}
-	return 0
-}
-
 // above is the section around key.
 func above(key string) string { return key[:max(strings.LastIndexAny(key, ".["), 0)] }
 
@@ -98,23 +84,24 @@ func (r *reader) read(data []byte, c *Config) {
 	var root, more yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	err := dec.Decode(&root)
-	switch {
-	case errors.Is(err, io.EOF), err == nil && root.Content[0].Tag == "!!null":
-		r.add(0, "", "the file is empty; `bot init --config another.yaml` writes one to start from")
+	if errors.Is(err, io.EOF) || err == nil && root.Content[0].Tag == "!!null" {
+		r.fault("", "the file is empty; `bot init --config another.yaml` writes one to start from")
 		return
-	case err == nil && root.Content[0].Kind != yaml.MappingNode:
-		r.add(root.Content[0].Line, "", "this is not a list of keys; write lines such as `name: Reverie`")
-		return
-	case err == nil:
-		err = dec.Decode(&more)
+	}
+	if err == nil {
+		if err = dec.Decode(&more); err == nil {
+			r.lines[""] = more.Line
+			r.fault("", "a second document begins here; keep one, and no `---` between keys")
+		}
 	}
 	switch {
-	case err == nil:
-		r.add(more.Line, "", "a second document begins here; keep one, and no `---` between keys")
-	case errors.Is(err, io.EOF):
-		r.value("", root.Content[0], reflect.ValueOf(c).Elem())
-	default:
+	case err != nil && !errors.Is(err, io.EOF):
 		r.syntax(err)
+	case root.Content[0].Kind != yaml.MappingNode:
+		r.lines[""] = root.Content[0].Line
+		r.fault("", "this is not a list of keys; write lines such as `name: Reverie`")
+	default:
+		r.value("", root.Content[0], reflect.ValueOf(c).Elem())
 	}
 }
 
@@ -129,12 +116,13 @@ func (r *reader) syntax(err error) {
 	if what != "unknown anchor" {
 		line = max(line, 1)
 	}
-	r.add(line, "", "not valid YAML: %s; a value that begins with @, *, ` or %% or has `: ` in it must stand in quotes, "+
+	r.lines[""] = line
+	r.fault("", "not valid YAML: %s; a value that begins with @, *, ` or %% or has `: ` in it must stand in quotes, "+
 		"lines are indented with spaces, not tabs, and every quote and bracket is closed", what)
 }
 
 var (
-	secretType = reflect.TypeFor[secret]()
+	secretType = reflect.TypeFor[Secret]()
 	rolesType  = reflect.TypeFor[map[string][]string]()
 	proseType  = reflect.TypeFor[prose]()
 )
@@ -145,9 +133,9 @@ func (r *reader) value(key string, n *yaml.Node, v reflect.Value) {
 	t := v.Type()
 	switch {
 	case n.Kind == yaml.AliasNode:
-		r.add(n.Line, key, "YAML aliases are not used here; write the value out, or put a value that begins with * in quotes")
+		r.fault(key, "YAML aliases are not used here; write the value out, or put a value that begins with * in quotes")
 	case n.Style&yaml.TaggedStyle != 0:
-		r.add(n.Line, key, "YAML tags are not used here; put a value that begins with ! in quotes")
+		r.fault(key, "YAML tags are not used here; put a value that begins with ! in quotes")
 	case n.Tag == "!!null": // "matrix:" with everything below it commented out: as if it were not there
 	case t.Kind() == reflect.Pointer:
 		v.Set(reflect.New(t.Elem()))
@@ -159,18 +147,18 @@ func (r *reader) value(key string, n *yaml.Node, v reflect.Value) {
 		for i, item := range n.Content {
 			path := fmt.Sprintf("%s[%d]", key, i)
 			if r.lines[path] = item.Line; item.Tag == "!!null" {
-				r.add(item.Line, path, "an empty entry; remove it")
+				r.fault(path, "an empty entry; remove it")
 			}
 			r.value(path, item, v.Index(i))
 		}
 	case n.Kind == yaml.ScalarNode && t.Kind() == reflect.String && n.Tag != "!!bool":
 		r.text(key, n, v)
 	case t.Kind() == reflect.Struct:
-		r.add(n.Line, key, remedies[t.Kind()], keyNames(t)[0])
+		r.fault(key, remedies[t.Kind()], keyNames(t)[0])
 	case n.Kind != yaml.ScalarNode && t.Kind() != reflect.Slice && t != rolesType:
-		r.add(n.Line, key, "expected a single value here, not a list or further keys")
+		r.fault(key, "expected a single value here, not a list or further keys")
 	case t.Kind() == reflect.String || t.Kind() == reflect.Int && n.Tag != "!!int" || n.Decode(v.Addr().Interface()) != nil:
-		r.add(n.Line, key, "%s", remedies[t.Kind()])
+		r.fault(key, "%s", remedies[t.Kind()])
 	}
 }
 
@@ -195,27 +183,26 @@ func (r *reader) keys(key string, n *yaml.Node, v reflect.Value) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, val := n.Content[i], n.Content[i+1]
 		path := strings.TrimPrefix(key+"."+k.Value, ".")
-		first := seen[k.Value]
-		switch at := slices.Index(names, k.Value); {
-		case k.Kind != yaml.ScalarNode:
-			r.add(k.Line, key, "a key must be a single word")
+		if k.Kind != yaml.ScalarNode {
+			r.lines[key] = k.Line
+			r.fault(key, "a key must be a single word")
 			continue
-		case first > 0:
-			r.add(k.Line, path, "stands here a second time (first on line %d); keep one", first)
+		}
+		r.lines[path] = k.Line
+		switch at := slices.Index(names, k.Value); {
+		case seen[k.Value] > 0:
+			r.fault(path, "stands here a second time (first on line %d); keep one", seen[k.Value])
+			continue
 		case at < 0:
-			r.add(k.Line, path, "%s", unknownKey(k.Value, names))
+			r.fault(path, "%s", unknownKey(k.Value, names))
 		case v.Kind() == reflect.Struct:
-			r.lines[path] = k.Line
 			r.value(path, val, v.FieldByIndex(configFields(v.Type())[at].Index))
 		case val.Tag != "!!null":
-			r.lines[path] = k.Line
 			list := reflect.New(rolesType.Elem()).Elem()
 			r.value(path, val, list)
 			v.SetMapIndex(reflect.ValueOf(k.Value), list)
 		}
-		if first == 0 {
-			seen[k.Value] = k.Line
-		}
+		seen[k.Value] = k.Line
 	}
 }
 
@@ -250,16 +237,16 @@ func unknownKey(key string, names []string) string {
 // replaced.
 type prose string
 
-// secret is text that nobody may see by accident: however it is printed,
+// Secret is text that nobody may see by accident: however it is printed,
 // logged or marshalled, "(hidden)" comes out. string(s) is the only way in.
-type secret string
+type Secret string
 
 const hidden = "(hidden)"
 
-func (secret) String() string               { return hidden }
-func (secret) Format(w fmt.State, _ rune)   { _, _ = io.WriteString(w, hidden) } // every verb, also %x and %d
-func (secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }       // JSON and YAML too
-func (secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
+func (Secret) String() string               { return hidden }
+func (Secret) Format(w fmt.State, _ rune)   { _, _ = io.WriteString(w, hidden) } // every verb, also %x and %d
+func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }       // JSON and YAML too
+func (Secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
 
 // text fills v, a string, and puts the environment's variables into it.
 func (r *reader) text(key string, n *yaml.Node, v reflect.Value) {
@@ -287,11 +274,11 @@ func (r *reader) expand(key string, n *yaml.Node, hidden bool) (text string, ok 
 		case strings.HasPrefix(found, "$$"):
 			return found[1:]
 		case m[2] == "" || !variableName.MatchString(m[1]):
-			r.add(n.Line, key, "${ begins the name of an environment variable: write ${NAME}, or $${ for the two characters themselves")
+			r.fault(key, "${ begins the name of an environment variable: write ${NAME}, or $${ for the two characters themselves")
 		case !set && hidden:
 			r.unset = append(r.unset, fmt.Sprintf("%s: the environment variable %s is not set", key, m[1]))
 		case !set:
-			r.add(n.Line, key, "the environment variable %s is not set; set it, or write the value another way", m[1])
+			r.fault(key, "the environment variable %s is not set; set it, or write the value another way", m[1])
 		}
 		return value
 	})
@@ -302,7 +289,7 @@ func (r *reader) expand(key string, n *yaml.Node, hidden bool) (text string, ok 
 }
 
 // secretFile fills *s from file, if one is given. key is that of the secret itself.
-func (c *Config) secretFile(r *reader, dir, key string, s *secret, file string) {
+func (c *Config) secretFile(r *reader, dir, key string, s *Secret, file string) {
 	if file == "" {
 		return
 	}
@@ -310,7 +297,7 @@ func (c *Config) secretFile(r *reader, dir, key string, s *secret, file string) 
 		r.fault(key+"_file", "the secret is given twice; keep either this or %s", key[strings.LastIndexByte(key, '.')+1:])
 		return
 	}
-	file = resolve(dir, file)
+	file = Resolve(dir, file)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		r.fault(key+"_file", "%v", err)
@@ -321,14 +308,14 @@ func (c *Config) secretFile(r *reader, dir, key string, s *secret, file string) 
 		r.fault(key+"_file", "%s must hold the secret on one line and nothing else", file)
 		return
 	}
-	*s = secret(text)
+	*s = Secret(text)
 	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o004 != 0 {
 		c.warn("%s_file: every user of this machine can read %s; chmod 600 %s", key, file, file)
 	}
 }
 
-// resolve makes a path from the file absolute: relative to dir, ~/ being the home folder.
-func resolve(dir, path string) string {
+// Resolve makes a path from the file absolute: relative to dir, ~/ being the home folder.
+func Resolve(dir, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
 			return filepath.Join(home, rest)

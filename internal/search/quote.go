@@ -1,8 +1,11 @@
-package memory
+package search
 
 import (
 	"strings"
 	"time"
+
+	"reverie/internal/text"
+	"reverie/internal/trust"
 )
 
 // Characters of what is quoted from a conversation.
@@ -11,13 +14,10 @@ const (
 	quotedAround = 160
 )
 
-// Line is what a model reads of h: when it was said and where it comes from before
-// the text. A past message has the one before and the one after it in lines of
-// their own, but for those that shown says it can see anyway; nil = none.
+// Line is what a model reads of a past message: when it was said and by whom before the text. The one
+// before and the one after it have lines of their own, but for those that shown says it can see
+// anyway; nil = none.
 func (h Hit) Line(zone *time.Location, shown func(Turn) bool) string {
-	if h.Turn == nil {
-		return "- " + day(h.Entry.ObservedAt, zone) + ", " + h.Entry.Origin() + ": " + h.Entry.Text
-	}
 	lines := []string{"- " + h.Turn.quoted(zone, quotedTurn)}
 	for _, t := range h.Around {
 		if shown != nil && shown(t) {
@@ -40,10 +40,12 @@ func (t Turn) quoted(zone *time.Location, most int) string {
 	if t.Sender != "" {
 		who = t.Sender
 	}
-	return day(t.At, zone) + ", " + who + said + t.words(most)
+	return Day(t.At, zone) + ", " + who + said + t.words(most)
 }
 
-func (t Turn) words(most int) string { return cut(strings.Join(strings.Fields(t.Text), " "), most) }
+func (t Turn) words(most int) string {
+	return text.Cut(strings.Join(strings.Fields(t.Text), " "), most)
+}
 
 // Whole reports whether t is quoted to its end where it stands beside another one.
 func (t Turn) Whole() bool { return t.words(quotedAround) == t.words(quotedTurn) }
@@ -53,21 +55,19 @@ func (t Turn) Quotes() []string {
 	return []string{said + t.words(quotedTurn), said + t.words(quotedAround)}
 }
 
-func day(t time.Time, zone *time.Location) string {
+// Integrity is the least trusted hand among those of what Line shows.
+func (h Hit) Integrity() trust.Integrity {
+	least := h.Turn.Integrity
+	for _, t := range h.Around {
+		least = min(least, t.Integrity)
+	}
+	return least
+}
+
+// Day is the day of t as Line writes it.
+func Day(t time.Time, zone *time.Location) string {
 	if t.Unix() <= 0 {
 		return "undated"
 	}
 	return t.In(zone).Format(time.DateOnly)
-}
-
-// Origin says in a few words where e comes from.
-func (e Entry) Origin() string {
-	by := map[Source]string{
-		UserExplicit: "remembered on request", Assistant: "noted by you", Harvest: "from a conversation",
-		DreamingMerge: "put together", FromFile: "from a memory file", Imported: "imported",
-	}[e.Source]
-	if e.Subject != "" {
-		by = e.Subject + ", " + by
-	}
-	return by
 }

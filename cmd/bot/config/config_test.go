@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -21,6 +21,8 @@ import (
 
 	"reverie/internal/test/expect"
 )
+
+var errTest = errors.New("a test")
 
 var update = flag.Bool("update", false, "rewrite config.example.yaml from config.yaml.tmpl")
 
@@ -61,8 +63,8 @@ const small = "llm:\n  models:\n    - {name: a, base_url: \"http://127.0.0.1:1/v
 
 func TestConfigDefaults(t *testing.T) {
 	c := expect.Must(parse(t, "/x", small+"matrix:\n"))(t)
-	if c.Matrix != nil || c.Name != "Reverie" || c.Data != "/x/data" || c.location() != time.Local || c.Prompt.Layout != "stable" ||
-		c.Memory.Backend != "local_vector" || c.LLM.Models[0].MaxOutput != 2048 || !slices.Equal(c.LLM.Roles["chat"], []string{"a"}) || c.owner() == "" || len(c.warnings) != 0 {
+	if c.Matrix != nil || c.Name != "Reverie" || c.Data != "/x/data" || c.Zone != time.Local || c.Prompt.Layout != "stable" ||
+		c.Memory.Backend != "local_vector" || c.LLM.Models[0].MaxOutput != 2048 || !slices.Equal(c.LLM.Roles["chat"], []string{"a"}) || c.Owner() == "" || len(c.Warnings) != 0 {
 		t.Errorf("%#v", c)
 	}
 	for data, want := range map[string]string{"./d": "/x/d", "../d": "/d", "/abs/d": "/abs/d", "~/d": filepath.Join(os.Getenv("HOME"), "d")} {
@@ -179,10 +181,10 @@ func TestConfigEnvironment(t *testing.T) {
 	}
 	// A secret is missing only where it is used.
 	c, err := parse(t, "/x", strings.Replace(small, "model: m", `model: m, api_key: "a${NOPE}"`, 1))
-	if err != nil || c.LLM.Models[0].APIKey != "" || !slices.Equal(c.unset, []string{"llm.models[0].api_key: the environment variable NOPE is not set"}) {
+	if err != nil || c.LLM.Models[0].APIKey != "" || !slices.Equal(c.Unset, []string{"llm.models[0].api_key: the environment variable NOPE is not set"}) {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if err := c.explain(errCutOff); !errors.Is(err, errCutOff) || !strings.HasSuffix(err.Error(), "(llm.models[0].api_key: the environment variable NOPE is not set)") {
+	if err := c.Explain(errTest); !errors.Is(err, errTest) || !strings.HasSuffix(err.Error(), "(llm.models[0].api_key: the environment variable NOPE is not set)") {
 		t.Error(err)
 	}
 	// An empty key is a server that wants none.
@@ -198,13 +200,13 @@ func TestSecretFiles(t *testing.T) {
 	}
 	with := func(more string) string { return strings.Replace(small, "model: m", "model: m, "+more, 1) }
 	c, err := parse(t, dir, with("api_key_file: good"))
-	if err != nil || c.LLM.Models[0].APIKey != "hunter2" || len(c.warnings) != 0 {
+	if err != nil || c.LLM.Models[0].APIKey != "hunter2" || len(c.Warnings) != 0 {
 		t.Fatalf("%v %v", c, err)
 	}
 	expect.OK(t, os.Chmod(filepath.Join(dir, "good"), 0o644))
 	c, err = parse(t, dir, with("api_key_file: ./good"))
-	if err != nil || len(c.warnings) != 1 || !strings.Contains(c.warnings[0], "chmod 600") || strings.Contains(c.warnings[0], "hunter") {
-		t.Errorf("%v, %v", c.warnings, err)
+	if err != nil || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "chmod 600") || strings.Contains(c.Warnings[0], "hunter") {
+		t.Errorf("%v, %v", c.Warnings, err)
 	}
 	for more, want := range map[string]string{
 		"api_key_file: good, api_key: hunter2": "llm.models[0].api_key_file: the secret is given twice; keep either this or api_key",
@@ -231,8 +233,8 @@ func TestSecretFiles(t *testing.T) {
 func TestSecretIsHidden(t *testing.T) {
 	c := expect.Must(parse(t, "/x", sample))(t)
 	s := c.Matrix.Password
-	if string(s) != "hunter2" || c.LLM.Models[0].APIKey != "sk-hunter3" || len(c.warnings) != 0 {
-		t.Fatalf("the secrets cannot be read either, or it warns: %q", c.warnings)
+	if string(s) != "hunter2" || c.LLM.Models[0].APIKey != "sk-hunter3" || len(c.Warnings) != 0 {
+		t.Fatalf("the secrets cannot be read either, or it warns: %q", c.Warnings)
 	}
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T%v"} {
@@ -255,43 +257,43 @@ func TestSecretIsHidden(t *testing.T) {
 func TestLoadConfig(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.yaml")
-	if _, err := loadConfig(path, true); err == nil || !strings.Contains(err.Error(), "`bot init`") || !strings.Contains(err.Error(), path) {
+	if _, err := Load(path, lookup, true); err == nil || !strings.Contains(err.Error(), "`bot init`") || !strings.Contains(err.Error(), path) {
 		t.Errorf("missing file: %v", err)
 	}
-	if _, err := loadConfig(dir, true); err == nil || !strings.Contains(err.Error(), "directory") {
+	if _, err := Load(dir, lookup, true); err == nil || !strings.Contains(err.Error(), "directory") {
 		t.Errorf("a folder: %v", err)
 	}
 	literal := strings.Replace(small, "model: m", "model: m, api_key: hunter2", 1)
 	for text, want := range map[string]int{small: 0, literal: 1} {
 		expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		expect.OK(t, os.Chmod(path, 0o644))
-		c, err := loadConfig(path, true)
-		if err != nil || c.Data != filepath.Join(dir, "data") || len(c.warnings) != want {
-			t.Errorf("%v, %v, %v", c, err, c.warnings)
+		c, err := Load(path, lookup, true)
+		if err != nil || c.Data != filepath.Join(dir, "data") || len(c.Warnings) != want {
+			t.Errorf("%v, %v, %v", c, err, c.Warnings)
 		}
 	}
 }
 
 // exampleAnswers make config.example.yaml.
-func exampleAnswers() answers {
-	a := defaultAnswers()
+func exampleAnswers() Answers {
+	a := DefaultAnswers()
 	a.Timezone, a.Homeserver, a.User, a.Owner = "Europe/Berlin", "https://matrix.example.org", "@reverie:example.org", "@me:example.org"
 	return a
 }
 
 // TestExampleConfig: the example is what `bot init` writes, loads, and explains every key.
 func TestExampleConfig(t *testing.T) {
-	const path = "../../config.example.yaml"
-	want := renderConfig(exampleAnswers())
+	const path = "../../../config.example.yaml"
+	want := Render(exampleAnswers())
 	if *update {
 		expect.OK(t, os.WriteFile(path, want, 0o644))
 	}
 	got := expect.Must(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("config.example.yaml is not what config.yaml.tmpl makes; go test ./cmd/bot -run TestExampleConfig -update (-want +got):\n%s", diff)
+		t.Errorf("config.example.yaml is not what config.yaml.tmpl makes; go test ./cmd/bot/config -run TestExampleConfig -update (-want +got):\n%s", diff)
 	}
 	c := expect.Must(parse(t, "/x", string(got)))(t)
-	expect.Equal(t, len(c.warnings), 0, "the example warns: %v", c.warnings)
+	expect.Equal(t, len(c.Warnings), 0, "the example warns: %v", c.Warnings)
 	for _, name := range keysOf(reflect.TypeFor[Config]()) {
 		if !regexp.MustCompile(`(?m)^ *(# |- )?` + name + `:( |$)`).Match(got) {
 			t.Errorf("%s is not in config.example.yaml", name)
@@ -324,7 +326,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add([]byte("a: &a [*a]\n"))
 	f.Add([]byte("name: |\n  x\nllm: {models: [{}]}\n---\n"))
 	f.Add([]byte("dreaming: {schedule: \"CRON_TZ= * * * * *\"}\nweb: {listen: \"[::1%x]:1\"}\nseed: {language: ${MATRIX_PASSWORD}}"))
-	f.Add(renderConfig(exampleAnswers()))
+	f.Add(Render(exampleAnswers()))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if bytes.Contains(data, []byte("_file")) {
 			t.Skip() // would open files of this machine
@@ -340,11 +342,60 @@ func FuzzConfig(f *testing.F) {
 		if c.complete(again, "/x"); len(again.faults) > 0 {
 			t.Errorf("loaded, and yet: %v", again.faults)
 		}
-		_ = c.warnings
-		if c.Name == "" || c.location() == nil || c.owner() == "" || len(c.LLM.Roles["chat"]) == 0 || !filepath.IsAbs(c.Data) {
+		_ = c.Warnings
+		if c.Name == "" || c.Zone == nil || c.Owner() == "" || len(c.LLM.Roles["chat"]) == 0 || !filepath.IsAbs(c.Data) {
 			t.Errorf("%+v", c)
 		}
 	})
+}
+
+func TestWriteConfig(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.yaml")
+	expect.OK(t, Write(path, DefaultAnswers()))
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	c, err := Load(path, lookup, true) // as it stands, with nothing set anywhere
+	if err != nil || c.Matrix != nil || len(c.Warnings) != 0 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	before, _ := os.ReadFile(path)
+	if err := Write(path, exampleAnswers()); err == nil || !strings.Contains(err.Error(), path+" is there already") {
+		t.Errorf("%v", err)
+	}
+	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+		t.Error("the file was changed")
+	}
+	// A link that leads nowhere is something, too.
+	link := filepath.Join(dir, "link.yaml")
+	expect.OK(t, os.Symlink("elsewhere.yaml", link))
+	if err := Write(link, DefaultAnswers()); err == nil {
+		t.Error("wrote through a link")
+	}
+	// The commented section works when the marks are taken away.
+	_, section, _ := strings.Cut(string(before), "# matrix:\n")
+	section, _, _ = strings.Cut(section, "\n\n# Language models")
+	lines := strings.Split("# matrix:\n"+section, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "# ")
+	}
+	if c, err := parse(t, dir, small+strings.Join(lines, "\n")+"\n"); err != nil || c.Matrix == nil || c.Matrix.User != "@reverie:example.org" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestWriteConfigQuotes: whatever the answers are, the file says exactly that.
+func TestWriteConfigQuotes(t *testing.T) {
+	for _, odd := range []string{"yes", "null", "~", "12", "1e3", "a: b", "# x", `"q"`, "it's", "@x:y", "*a", "ä<b>&c", "- x", "!t", "%p", "`", "{a}", "[a]", "\\n", "2026-01-01", "0x10", "qwen3:8b"} {
+		a := exampleAnswers()
+		a.Model = odd
+		text := Render(a)
+		c, err := parse(t, "/x", string(text))
+		if err != nil || c.LLM.Models[0].Model != odd {
+			t.Errorf("%q: %v", odd, err)
+		}
+	}
 }
 
 // TestConfigRead: each section is read, with a value of each kind.
@@ -369,13 +420,13 @@ prompt:
 		t.Errorf("models: %+v, %v", m, c.LLM.Roles)
 	}
 	for _, section := range []struct{ got, want any }{
-		{*c.LLM.Embedding, EmbeddingConfig{"http://127.0.0.1:11434/api", "nomic-embed-text", "hunter4", "key", 9 * time.Second}},
-		{c.Subs, SubConfig{0, 1, 90 * time.Second, 4}},
-		{c.Tasks, TasksConfig{1, 2, 3}},
-		{c.Context, ContextConfig{5, false, 24564, ComponentLimits{10_000, 300, 2_000}}},
+		{*c.LLM.Embedding, Embedding{"http://127.0.0.1:11434/api", "nomic-embed-text", "hunter4", "key", 9 * time.Second}},
+		{c.Subs, SubSessions{0, 1, 90 * time.Second, 4}},
+		{c.Tasks, Tasks{1, 2, 3}},
+		{c.Context, Context{5, false, 24564, ComponentLimits{10_000, 300, 2_000}}},
 		{c.Dreaming.Budget, DreamBudget{5, 5000, 6}},
-		{*c.Memory.Qdrant, QdrantConfig{"https://q.example.org", "hunter4", "key", "reverie"}},
-		{c.Prompt, PromptConfig{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false}},
+		{*c.Memory.Qdrant, Qdrant{"https://q.example.org", "hunter4", "key", "reverie"}},
+		{c.Prompt, Prompt{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false}},
 		{c.Memory.Isolation, "shared"},
 	} {
 		expect.Equal(t, section.got, section.want)
@@ -450,7 +501,7 @@ func TestConfigWarnings(t *testing.T) {
 		qdrant("http://localhost"):                  "",
 	} {
 		c := expect.Must(parse(t, "/x", text))(t)
-		if w := strings.Join(c.warnings, "|"); (w == "") != (want == "") || !strings.HasPrefix(w, want) {
+		if w := strings.Join(c.Warnings, "|"); (w == "") != (want == "") || !strings.HasPrefix(w, want) {
 			t.Errorf("%s: warnings %q, want %q", text, w, want)
 		}
 	}
@@ -495,7 +546,7 @@ func TestConfigYAML(t *testing.T) {
 		for _, f := range configFields(reflect.TypeFor[Config]()) {
 			fmt.Fprintf(&text, "%s: %s\n", f.Tag.Get("yaml"), value)
 		}
-		if _, err := parse(t, "/x", text.String()); err == nil || regexp.MustCompile(`main\.|!!|unmarshal|string\b|\bint\b|float|\bstruct\b`).MatchString(err.Error()) {
+		if _, err := parse(t, "/x", text.String()); err == nil || regexp.MustCompile(`config\.[A-Z]|!!|unmarshal|string\b|\bint\b|float|\bstruct\b`).MatchString(err.Error()) {
 			t.Errorf("%s: %v", value, err)
 		}
 	}

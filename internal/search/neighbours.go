@@ -1,11 +1,13 @@
-package memory
+package search
 
 import (
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+
 	"reverie/internal/search/vector"
+	"reverie/internal/trust"
 )
 
 // What counts as near: more than almost all texts of the same scope are, and by no
@@ -29,12 +31,12 @@ func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, er
 	if err != nil || embedding == nil {
 		return nil, err
 	}
-	found, err := h.near.Nearest(ctx, embedding, vector.Wanted{Scopes: []Scope{scope}}, k+1)
+	found, err := h.near.Nearest(ctx, embedding, vector.Wanted{Scopes: []trust.Readers{scope}}, k+1)
 	if err != nil {
 		return nil, err
 	}
 	least := nearFloor
-	if count, mean, deviation := h.vectors.Background(embedding, []Scope{scope}); count >= fewest {
+	if count, mean, deviation := h.vectors.Background(embedding, []trust.Readers{scope}); count >= fewest {
 		least = max(least, mean+nearerThan*deviation)
 	}
 	var out []string

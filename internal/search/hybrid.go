@@ -1,4 +1,4 @@
-package memory
+package search
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
-	"reverie/internal/text"
 )
 
 // Hybrid is the full-text index with vectors: what has the question's words, and
@@ -49,16 +48,12 @@ func OpenHybrid(f *FTS, v *vector.Vectors, s Server) *Hybrid {
 // maxNearest is how many candidates the vectors hand over.
 const maxNearest = 100
 
-// When something is found at all, in cosines and shares of the question.
 const (
-	aside       = .17 // how far below neutral what has no word of the question may be
-	slope       = .93 // a cosine counts so much of what a share counts
-	amplyMore   = .25 // so far above the floor, words need no support of their meaning
-	doubt       = .1  // and so far below it may be what has some words and meaning
-	leastCosine = .1  // below it no cosine says anything, whatever the best is
+	leastCosine  = .1 // below it no cosine says anything, whatever the best is
+	worthRanking = .4 // what has no word of the question must be so near to be ranked at all
 )
 
-// Search implements index.
+// Search is that of FTS, with what is near in meaning.
 func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if len(q.Scopes) == 0 {
 		return nil, nil
@@ -83,11 +78,11 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	for i := range ranked {
 		ranked[i].alone = ranked[i].like != nil && ranked[i].like.Cosine >= near
 	}
-	if len(ranked) == 0 || q.Floor > 0 && !h.relevant(q, ranked) {
+	if len(ranked) == 0 || q.Floor > 0 && !relevant(q, ranked) {
 		return nil, nil
 	}
 	q.Floor = 0 // it is passed
-	return finish(ctx, h.db, q, ranked)
+	return h.finish(ctx, q, ranked)
 }
 
 // join adds the nearest to what was found by words, and tells of all how near
@@ -104,7 +99,7 @@ func (h *Hybrid) join(ctx context.Context, q Query, embedding []float32, m match
 	}
 	var more []int64
 	for _, l := range near {
-		if !there[l.N] && max(l.Cosine, l.Window) >= h.vectors.Neutral()-aside {
+		if !there[l.N] && max(l.Cosine, l.Window) >= worthRanking {
 			more = append(more, l.N)
 		}
 	}
@@ -150,34 +145,18 @@ func (h *Hybrid) added(ctx context.Context, q Query, m matches, docs []int64) ([
 // rows are the rows of docs, but of none that the question does not ask for: the
 // full-text index is never behind, and decides.
 func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int64, error) {
-	rows, err := store.Column[int64](ctx, h.db, `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`, store.Array(docs))
+	query := `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`
+	rows, err := store.Column[int64](ctx, h.db, query, store.Array(docs))
 	return slices.DeleteFunc(rows, func(row int64) bool {
 		class := classOf(row)
 		return !slices.Contains(scopes, scopeOf(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns
 	}), err
 }
 
-// relevant reports whether what was found has to do with the question: enough of
-// its words, their meaning together with fewer of them, or a meaning that stands out.
-func (h *Hybrid) relevant(q Query, ranked []scored) bool {
-	covered, cosine, read := 0.0, -1.0, false
-	for _, s := range ranked {
-		if s.alone {
-			return true
-		}
-		covered = max(covered, s.covered)
-		if s.like != nil {
-			cosine, read = max(cosine, s.like.Cosine), true
-		}
-	}
-	switch alike := covered + slope*(cosine-h.vectors.Neutral()); {
-	case !read || h.vectors.Measured() && !text.MayBeEnglish(clip(q.Text)):
-		return covered >= q.Floor
-	case h.vectors.Measured():
-		return covered >= q.Floor+amplyMore || covered >= q.Floor && alike >= q.Floor-doubt
-	default:
-		return covered >= q.Floor || alike >= q.Floor
-	}
+// relevant reports whether what was found has to do with the question: enough of its words, or a meaning
+// that stands out.
+func relevant(q Query, ranked []scored) bool {
+	return slices.ContainsFunc(ranked, func(s scored) bool { return s.alone || s.covered >= q.Floor })
 }
 
 // A text that has no word of a question is near to it in meaning if it stands out of
@@ -186,8 +165,7 @@ func (h *Hybrid) relevant(q Query, ranked []scored) bool {
 // language: where a model sees likeness everywhere, nothing stands out.
 const (
 	standsOut = 5
-	fewest    = 50  // of fewer it cannot be told; then a measured model's neutral has to do, in its language
-	aloneNear = .12 // of a measured model, how far below neutral may be what stands out
+	fewest    = 50 // of fewer it cannot be told
 )
 
 // outlier is the cosine from which on something stands out of the scopes of q; none
@@ -199,16 +177,9 @@ func (h *Hybrid) outlier(q Query, embedding []float32, question asked) float64 {
 	}
 	n, mean, deviation := h.vectors.Background(embedding, q.Scopes)
 	if n < fewest {
-		if h.vectors.Measured() && text.MayBeEnglish(clip(q.Text)) {
-			return h.vectors.Neutral()
-		}
 		return never
 	}
-	least := leastCosine
-	if h.vectors.Measured() {
-		least = h.vectors.Neutral() - aloneNear
-	}
-	return max(mean+standsOut*deviation, least)
+	return max(mean+standsOut*deviation, leastCosine)
 }
 
 // addMeaning fills in how near the candidates are, the nearest as 1, and reports
@@ -236,20 +207,19 @@ func addMeaning(all []scored) bool {
 	return true
 }
 
-// Rebuild implements index: the words, then the vectors that are missing or
-// damaged. Those that are good stay.
-func (h *Hybrid) Rebuild(ctx context.Context, progress func(done, total int)) error {
-	if err := h.FTS.Rebuild(ctx, progress); err != nil {
-		return err
+// Rebuild makes the index of words anew, then the vectors that are missing.
+func (h *Hybrid) Rebuild(ctx context.Context) (documents int, err error) {
+	if documents, err = h.FTS.Rebuild(ctx); err != nil {
+		return 0, err
 	}
-	if err := h.vectors.Rebuild(ctx, progress); err != nil {
-		return fmt.Errorf("the words are indexed anew, not all vectors are: %w", err)
+	if err := h.vectors.Rebuild(ctx); err != nil {
+		return 0, fmt.Errorf("the words are indexed anew, not all vectors are: %w", err)
 	}
 	if h.server == nil {
-		return nil
+		return documents, nil
 	}
 	if err := h.server.Rebuild(ctx); err != nil {
-		return fmt.Errorf("the words and vectors here are made anew, those on the server are not: %w", err)
+		return 0, fmt.Errorf("the words and vectors here are made anew, those on the server are not: %w", err)
 	}
-	return nil
+	return documents, nil
 }

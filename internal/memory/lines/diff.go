@@ -1,11 +1,12 @@
-package memory
+package lines
 
 import (
 	"bytes"
-	"reverie/internal/text"
 	"slices"
 	"strings"
 	"unicode"
+
+	"reverie/internal/text"
 )
 
 // rawLine is one line of a file as it stands there.
@@ -30,10 +31,10 @@ func splitLines(data []byte) []rawLine {
 	return lines
 }
 
-func (l rawLine) text() string { return show(l.body) }
+func (l rawLine) text() string { return Text(l.body) }
 
-// lineTexts are the entries of a file, as people read them.
-func lineTexts(data []byte) []string {
+// Texts are the entries of a file, as people read them.
+func Texts(data []byte) []string {
 	var texts []string
 	for _, l := range splitLines(data) {
 		if t := l.text(); t != "" {
@@ -43,81 +44,82 @@ func lineTexts(data []byte) []string {
 	return texts
 }
 
-// listed is an entry that stands in a file.
-type listed struct{ id, text string }
+// Line is an entry that stands in a file.
+type Line struct{ ID, Text string }
 
-// edit is what a person did to a file: for every line of it now, the entry it
+// Edit is what a person did to a file: for every line of it now, the entry it
 // was, or the one it corrects, or neither for a new line; and what is gone.
-type edit struct {
-	lines []editedLine
-	gone  []string // ids of the lines that are there no more
+type Edit struct {
+	Lines []Edited
+	Gone  []string // ids of the lines that are there no more
 }
 
-type editedLine struct {
-	text     string
-	id       string // the same entry as before
-	replaces string // the entry that this line is a correction of
+// Edited is a line after an edit.
+type Edited struct {
+	Text     string
+	ID       string // the same entry as before
+	Replaces string // the entry that this line is a correction of
 }
 
-// compare finds out what was done to a file that held before and now has the
+// Compare finds out what was done to a file that held before and now has the
 // lines texts. Lines that only moved are the same; a line is a correction if it
 // is much like one that is gone and stood at the same place.
-func compare(before []listed, texts []string) edit {
+func Compare(before []Line, texts []string) Edit {
 	known := map[string][]int{} // text → its lines before, in order
 	for i, l := range before {
-		known[l.text] = append(known[l.text], i)
+		known[l.Text] = append(known[l.Text], i)
 	}
-	e := edit{lines: make([]editedLine, len(texts))}
+	e := Edit{Lines: make([]Edited, len(texts))}
 	kept := make([]bool, len(before))
 	was := make([]int, len(texts))
 	last := map[string]string{} // text → the entry it belongs to, for a line that stands twice now
 	for i, t := range texts {
-		e.lines[i].text, was[i] = t, -1
+		e.Lines[i].Text, was[i] = t, -1
 		if at := known[t]; len(at) > 0 {
 			known[t] = at[1:]
-			was[i], kept[at[0]], e.lines[i].id, last[t] = at[0], true, before[at[0]].id, before[at[0]].id
+			was[i], kept[at[0]], e.Lines[i].ID, last[t] = at[0], true, before[at[0]].ID, before[at[0]].ID
 		} else {
-			e.lines[i].id = last[t]
+			e.Lines[i].ID = last[t]
 		}
 	}
 	still := map[string]bool{}
 	for i, l := range before {
 		if kept[i] {
-			still[l.id] = true
+			still[l.ID] = true
 		}
 	}
 	e.pair(before, kept, still, was)
 	corrected := map[string]bool{}
-	for _, l := range e.lines {
-		corrected[l.replaces] = true
+	for _, l := range e.Lines {
+		corrected[l.Replaces] = true
 	}
 	for i, l := range before {
-		if !kept[i] && !still[l.id] && !corrected[l.id] {
-			e.gone = append(e.gone, l.id)
-			still[l.id] = true // once
+		if !kept[i] && !still[l.ID] && !corrected[l.ID] {
+			e.Gone = append(e.Gone, l.ID)
+			still[l.ID] = true // once
 		}
 	}
 	return e
 }
 
 // pair looks for corrections: between the same two neighbours, in order.
-func (e *edit) pair(before []listed, kept []bool, still map[string]bool, was []int) {
+func (e *Edit) pair(before []Line, kept []bool, still map[string]bool, was []int) {
 	taken := map[string]bool{}
 	next := 0 // the line before that the place begins with
-	for i := range e.lines {
+	for i := range e.Lines {
 		if was[i] >= 0 {
 			next = was[i] + 1
 			continue
 		}
-		if e.lines[i].id != "" {
+		if e.Lines[i].ID != "" {
 			continue
 		}
 		for at := next; at < len(before) && !kept[at]; at++ {
-			id := before[at].id
-			if still[id] || taken[id] || !alike(before[at].text, e.lines[i].text) {
+			id := before[at].ID
+			if still[id] || taken[id] || !alike(before[at].Text, e.Lines[i].Text) {
 				continue
 			}
-			e.lines[i].replaces, taken[id], next = id, true, at+1
+			e.Lines[i].Replaces, taken[id], next = id, true, at+1
 			break
 		}
 	}
@@ -126,13 +128,10 @@ func (e *edit) pair(before []listed, kept []bool, still map[string]bool, was []i
 // alike tells a correction from another fact: half of the pairs of letters are
 // the same.
 func alike(a, b string) bool {
-	if fold(a) == fold(b) {
-		return true
-	}
 	pairs := func(s string) map[[2]rune]int {
 		all := map[[2]rune]int{}
 		var before rune = ' '
-		for _, r := range fold(s) {
+		for _, r := range strings.ToLower(s) {
 			all[[2]rune{before, r}]++
 			before = r
 		}
@@ -150,20 +149,20 @@ func alike(a, b string) bool {
 	return 4*same >= total
 }
 
-// view is what a file is to hold.
-type view struct {
-	want      []listed          // in the order in which new ones are added
-	successor map[string]string // of entries that are no more: who took their place in the end; it may be none of want
-	forgotten map[string]bool   // textHash of what comments may not hold either
+// View is what a file is to hold.
+type View struct {
+	Want      []Line            // in the order in which new ones are added
+	Successor map[string]string // of entries that are no more: who took their place; it may be none of want
+	Forgotten map[string]bool   // text.Hash of what comments may not hold either
 }
 
-// render makes data, whose entries are ids line by line, hold v.want: lines whose
+// Render makes data, whose entries are ids line by line, hold v.Want: lines whose
 // entry is not wanted go, corrected ones are replaced where they stand, and new ones
 // come to the end. All the rest stays as its owner wrote it.
-func render(data []byte, ids []string, v view) (out []byte, now []string) {
-	texts := make(map[string]string, len(v.want))
-	for _, w := range v.want {
-		texts[w.id] = w.text
+func Render(data []byte, ids []string, v View) (out []byte, now []string) {
+	texts := make(map[string]string, len(v.Want))
+	for _, w := range v.Want {
+		texts[w.ID] = w.Text
 	}
 	there := map[string]bool{}
 	for _, id := range ids {
@@ -179,7 +178,7 @@ func render(data []byte, ids []string, v view) (out []byte, now []string) {
 	for _, l := range splitLines(data) {
 		shown := l.text()
 		if shown == "" {
-			if len(v.forgotten) == 0 || !v.forgotten[text.Hash(strings.TrimLeft(string(l.body), "\ufeff \t#"))] {
+			if len(v.Forgotten) == 0 || !v.Forgotten[text.Hash(strings.TrimLeft(string(l.body), "\ufeff \t#"))] {
 				add("", l.body, l.end)
 			}
 			continue
@@ -188,19 +187,19 @@ func render(data []byte, ids []string, v view) (out []byte, now []string) {
 		at++
 		if _, wanted := texts[id]; wanted {
 			add(id, l.body, l.end)
-		} else if next := v.successor[id]; !there[next] && texts[next] != "" {
+		} else if next := v.Successor[id]; !there[next] && texts[next] != "" {
 			there[next] = true
-			add(next, replaceText(l.body, toLine(texts[next])), l.end)
-		} else if bytes.HasPrefix(l.body, bom) {
-			add("", bom)
+			add(next, replaceText(l.body, Of(texts[next])), l.end)
+		} else if bytes.HasPrefix(l.body, BOM) {
+			add("", BOM)
 		}
 	}
-	for _, w := range v.want {
-		if there[w.id] {
+	for _, w := range v.Want {
+		if there[w.ID] {
 			continue
 		}
-		out = withLine(out, toLine(w.text))
-		now = append(now, w.id)
+		out = With(out, Of(w.Text))
+		now = append(now, w.ID)
 	}
 	return out, now
 }
@@ -208,7 +207,7 @@ func render(data []byte, ids []string, v view) (out []byte, now []string) {
 // replaceText puts line in the place of what body says, and leaves the white
 // space around it.
 func replaceText(body []byte, line string) []byte {
-	head := body[:len(body)-len(bytes.TrimLeftFunc(bytes.TrimPrefix(body, bom), unicode.IsSpace))]
+	head := body[:len(body)-len(bytes.TrimLeftFunc(bytes.TrimPrefix(body, BOM), unicode.IsSpace))]
 	tail := body[len(bytes.TrimRightFunc(body, unicode.IsSpace)):]
 	return slices.Concat(head, []byte(line), tail)
 }

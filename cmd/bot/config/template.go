@@ -1,0 +1,98 @@
+package config
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// Answers is what a new configuration depends on.
+type Answers struct {
+	Timezone        string
+	Homeserver      string // empty = the matrix: section is written commented out
+	User, Owner     string
+	PasswordFile    bool // the account's password stands in a file beside the configuration
+	ModelURL, Model string
+	KeyVariable     string // environment variable with the model server's key; empty = it wants none
+}
+
+// DefaultAnswers make a configuration that loads as it stands.
+func DefaultAnswers() Answers {
+	return Answers{Timezone: "Local", ModelURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b"}
+}
+
+// ErrThere is the error for a file that a new configuration would overwrite.
+func ErrThere(path string) error {
+	return fmt.Errorf("%s is there already and stays as it is; name another file with --config, or move this one away first", path)
+}
+
+//go:embed config.yaml.tmpl
+var configTemplate string
+
+//go:embed config_matrix.yaml.tmpl
+var matrixTemplate string
+
+// Render returns the commented configuration for a. What a lacks is written commented out.
+func Render(a Answers) []byte {
+	unless := func(holds bool) string {
+		if holds {
+			return ""
+		}
+		return "# "
+	}
+	matrix := strings.NewReplacer(
+		"{{homeserver}}", quoteYAML(cmp.Or(a.Homeserver, "https://matrix.example.org")),
+		"{{user}}", quoteYAML(cmp.Or(a.User, "@reverie:example.org")),
+		"{{owner}}", quoteYAML(cmp.Or(a.Owner, "@me:example.org")),
+		"{{#password}}", unless(!a.PasswordFile),
+		"{{#password_file}}", unless(a.PasswordFile),
+	).Replace(matrixTemplate)
+	if a.Homeserver == "" {
+		matrix = commentOut(matrix)
+	}
+	key := "# api_key: ${LLM_KEY}"
+	if a.KeyVariable != "" {
+		key = "api_key: ${" + a.KeyVariable + "}"
+	}
+	return []byte(strings.NewReplacer(
+		"{{matrix}}", matrix, "{{api_key}}", key,
+		"{{timezone}}", quoteYAML(a.Timezone), "{{model_url}}", quoteYAML(a.ModelURL), "{{model}}", quoteYAML(a.Model),
+	).Replace(configTemplate))
+}
+
+// quoteYAML writes s as a YAML scalar, which a JSON string is.
+func quoteYAML(s string) string {
+	b, _ := json.Marshal(s) // of a string: never fails
+	return string(b)
+}
+
+func commentOut(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	for i, l := range lines {
+		if strings.TrimSpace(l) != "" {
+			lines[i] = "# " + l
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// Write writes the configuration for a to path (0600). It never overwrites: whatever is there stays.
+func Write(path string, a Answers) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // EXCL: refuses links as well
+	if errors.Is(err, fs.ErrExist) {
+		return ErrThere(path)
+	}
+	if err == nil {
+		_, err = f.Write(Render(a))
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	return nil
+}

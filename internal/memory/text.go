@@ -1,0 +1,47 @@
+package memory
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"reverie/internal/i18n"
+)
+
+// maxRunes is the longest entry Append takes.
+const maxRunes = 2000
+
+// TextError says why a text cannot be an entry, to whoever wrote it.
+type TextError struct{ Why i18n.Text }
+
+func (e *TextError) Error() string { return e.Why.String() }
+
+func textError(key string, fill ...any) error { return &TextError{i18n.New(key, fill...)} }
+
+// clean makes one line of text as an entry is stored, or says in a TextError why
+// it cannot be one.
+func clean(text string) (string, error) {
+	if !utf8.ValidString(text) {
+		return "", textError("why.memory_utf8")
+	}
+	// A byte order mark is invisible and would vanish at the start of a file.
+	text = strings.ReplaceAll(text, "\uFEFF", "")
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" {
+		return "", textError("why.memory_empty")
+	}
+	if i := strings.IndexFunc(text, unicode.IsControl); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(text[i:])
+		return "", textError("why.memory_control", "character", fmt.Sprintf("%U", r))
+	}
+	if n := utf8.RuneCountInString(text); n > maxRunes {
+		return "", textError("why.memory_long", "count", n, "most", maxRunes)
+	}
+	return text, nil
+}
+
+// fold is what duplicates have in common.
+func fold(text string) string {
+	return strings.ToLower(strings.Join(strings.Fields(text), " "))
+}

@@ -66,9 +66,6 @@ func (s Store) Put(ctx context.Context, db store.DBTX, a Approval) error {
 	return nil
 }
 
-// All lists all approvals, the oldest first.
-func (s Store) All(ctx context.Context) ([]Approval, error) { return list(ctx, s.DB, ``) }
-
 // Granted lists what asker was allowed for a conversation, as long as mark is the same.
 func (s Store) Granted(ctx context.Context, talk history.Talk, conversation int64, asker, mark string) ([]Approval, error) {
 	return list(ctx, s.DB, `WHERE talk = ? AND conversation = ? AND asker = ? AND wide = 1 AND mark = ?
@@ -116,7 +113,7 @@ func (s Store) End(ctx context.Context, a Approval, as State, seen bool) error {
 	return s.Close(ctx, a)
 }
 
-// Close ends the poll of a question that nobody can answer any more.
+// Close ends the poll of a question.
 func (s Store) Close(ctx context.Context, a Approval) error {
 	key := "approve.over"
 	if a.State == Expired {

@@ -8,7 +8,6 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/history"
-	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 )
@@ -90,7 +89,7 @@ func Turns(talk history.Talk, past []history.Message) (turns []memory.Turn) {
 		}
 		words := m.Text
 		if m.Role == llm.Assistant {
-			words = agent.Visible(i18n.English, words)
+			words = agent.Visible(words)
 		}
 		spoken := m.Role == llm.User || m.Role == llm.Assistant && len(m.Calls) == 0
 		if scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.TakenBack(m) {

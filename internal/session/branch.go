@@ -11,7 +11,6 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/history/compact"
-	"reverie/internal/i18n"
 	"reverie/internal/llm"
 )
 
@@ -119,7 +118,7 @@ func roomContext(summary string, past []history.Message, most int) string {
 		who, text := m.Sender, m.Text
 		switch {
 		case m.Role == llm.Assistant:
-			who, text = "you", agent.Visible(i18n.English, text)
+			who, text = "you", agent.Visible(text)
 		case who == "":
 			who = "system"
 		}

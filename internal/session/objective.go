@@ -11,7 +11,6 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/history"
-	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/task"
 )
@@ -102,7 +101,7 @@ func objectiveQuestion(tasks []task.Task, past []history.Message) string {
 		}
 		who, text := m.Sender, m.Text
 		if m.Role == llm.Assistant {
-			who, text = "assistant", agent.Visible(i18n.English, m.Text)
+			who, text = "assistant", agent.Visible(m.Text)
 		}
 		if who != "" && strings.TrimSpace(text) != "" && !history.TakenBack(m) {
 			lines = append(lines, "> "+history.OneLine(who, 60)+": "+history.OneLine(text, 300)+"\n")

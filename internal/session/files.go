@@ -184,7 +184,7 @@ func (s *Session) transcript(ctx context.Context, f chat.File) (string, error) {
 		s.log.Error("not transcribed", "err", err)
 		return "", model.Kind.Why()
 	}
-	return media.Clean(text), err
+	return text, err
 }
 
 // unopened is what a person is told whose message was nothing but files that could not

@@ -158,7 +158,7 @@ func (r Reader) transcript(ctx context.Context, f chat.File) (string, error) {
 		r.Log.Error("not transcribed", "err", err)
 		return "", model.Kind.Why()
 	}
-	return media.Clean(text), err
+	return text, err
 }
 
 // Listen is in with the words of its voice messages. What cannot be understood is said in their notes.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"reverie/internal/llm/detect"
+	"reverie/internal/text"
 )
 
 // failure is one failed request, judged.
@@ -224,15 +225,11 @@ func retryAfter(h http.Header) time.Duration {
 }
 
 // clean takes secrets out of a text and keeps it short.
-func (m *model) clean(text string) string {
+func (m *model) clean(said string) string {
 	for _, s := range m.secrets {
-		text = strings.ReplaceAll(text, s, "[secret]")
+		said = strings.ReplaceAll(said, s, "[secret]")
 	}
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-	if r := []rune(text); len(r) > 400 {
-		text = string(r[:400]) + "…"
-	}
-	return text
+	return text.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(said, "\uFFFD")), " "), 400)
 }
 
 // url is the server's address, which New has checked.

@@ -12,7 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"reverie/internal/text"
 )
 
 // field is one argument of a tool, read from a struct field's tags:
@@ -325,11 +326,7 @@ func kindOf(raw []byte) string {
 
 // clip quotes what a model sent, shortened, so that it can be named in an answer.
 func clip(s string) string {
-	const most = 40
-	if utf8.RuneCountInString(s) > most {
-		s = s[:runeIndex(s, most)] + "…"
-	}
-	return strconv.Quote(strings.ToValidUTF8(s, "\uFFFD"))
+	return strconv.Quote(strings.ToValidUTF8(text.Clip(s, 40), "\uFFFD"))
 }
 
 // given lists the arguments in a struct of them that were sent, by name, in the

@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"reverie/internal/goal"
 	"reverie/internal/llm"
@@ -289,25 +288,14 @@ func capText(text string, limit int) string {
 	if strings.TrimSpace(text) == "" {
 		return "Done; there is nothing to show."
 	}
-	total := utf8.RuneCountInString(text)
-	if total <= limit {
+	all := []rune(text)
+	if len(all) <= limit {
 		return text
 	}
-	note := fmt.Sprintf("\n[cut here: this is the beginning of %d characters]", total)
-	keep := text[:runeIndex(text, limit-utf8.RuneCountInString(note))]
+	note := fmt.Sprintf("\n[cut here: this is the beginning of %d characters]", len(all))
+	keep := string(all[:limit-len(note)])
 	if end := strings.LastIndexByte(keep, '\n'); end > len(keep)*3/4 {
 		keep = keep[:end]
 	}
 	return keep + note
-}
-
-// runeIndex is the byte offset of the n-th character of s.
-func runeIndex(s string, n int) int {
-	for i := range s {
-		if n == 0 {
-			return i
-		}
-		n--
-	}
-	return len(s)
 }

@@ -182,7 +182,9 @@ func (r *request) finish(d *draft) Prompt {
 	p.commit = &commit{room: r.room, roomID: r.turn.Talk, epoch: d.epoch, fresh: d.fresh, sent: sent}
 	changed := d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since
 	if changed && r.layout != job { // nothing of a job counts for the next one
-		p.commit.save = append(p.commit.save, func(ctx context.Context, tx *sql.Tx) error { return saveEpoch(ctx, tx, r.turn.Talk, d.epoch) })
+		p.commit.save = append(p.commit.save, func(ctx context.Context, tx *sql.Tx) error {
+			return saveEpoch(ctx, tx, r.turn.Talk, d.epoch)
+		})
 	}
 	if tail := joinTail(d.kept, d.tail); tail != r.turn.History[len(r.turn.History)-1].Tail {
 		p.commit.save = append(p.commit.save, func(ctx context.Context, tx *sql.Tx) error {

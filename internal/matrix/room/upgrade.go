@@ -48,9 +48,14 @@ func (m *Memberships) OnTombstone(ctx context.Context, evt *event.Event) error {
 	return err
 }
 
-// noteTombstone stores the tombstone of a room, and tells whether it is new. It yields to a later
-// one while nothing was done about it. A room of which nothing was seen here has nothing to move.
+// noteTombstone stores the tombstone of a room, and tells whether it is new. The first one of
+// somebody who may talk to us counts; others yield to later ones while nothing was done about
+// them. A room of which nothing was seen here has nothing to move.
 func (m *Memberships) noteTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
+	first, err := store.Value[string](ctx, m.Rooms.db, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room)
+	if err != nil || m.Allows(first) {
+		return false, doing("look up whether a room is replaced", err)
+	}
 	res, err := m.Rooms.db.ExecContext(ctx, `INSERT INTO matrix_tombstone (room, replacement, sender, empty, state)
 		SELECT id, ?2, ?3, 0, 'new' FROM matrix_room WHERE id = ?1 AND last_event <> ''
 		ON CONFLICT (room) DO UPDATE SET replacement = excluded.replacement, sender = excluded.sender

@@ -33,23 +33,6 @@ func TestNoRoomForACopy(t *testing.T) {
 	})
 }
 
-// TestADamagedCopy: a copy that is not whole is none. What was read before stays noted.
-func TestADamagedCopy(t *testing.T) {
-	k := newTalk(t, home(""), nil)
-	k.say("!r", time.Hour, "Locker 7 holds the lamp.")
-	conn := expect.Must(k.d.cfg.DB.Conn(t.Context()))(t)
-	for _, query := range []string{`CREATE TABLE spoilt (n INTEGER)`, `INSERT INTO spoilt VALUES (NULL)`, `PRAGMA writable_schema = 1`,
-		`UPDATE sqlite_schema SET sql = 'CREATE TABLE spoilt (n INTEGER NOT NULL)' WHERE name = 'spoilt'`, `PRAGMA writable_schema = RESET`} {
-		expect.Must(conn.ExecContext(t.Context(), query))(t)
-	}
-	_ = conn.Close()
-	k.dream(Options{Phases: []Phase{Harvest}})
-	k.dreamsWithoutCopy("no copy of what I know could be kept", "the copy is damaged: NULL value in spoilt.n", func() { k.exec(`DROP TABLE spoilt`) })
-	if _, there := k.active()["Locker 7 holds the lamp."]; !there {
-		t.Error("what was read is gone")
-	}
-}
-
 // dreamsWithoutCopy looks whether nothing is changed without a copy, the report says in detail
 // why, and the digest in words that people understand; and whether the same is dreamt once
 // mend was called.

@@ -246,11 +246,9 @@ func firstPart(text string, tokens int) string {
 
 // mark sets what became of a message that was not read.
 func (h *Harvester) mark(ctx context.Context, id int64, state, reason string) error {
-	if _, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET state = ?, reason = ?, at = ? WHERE message = ? AND state = 'new'`,
-		state, reason, h.cfg.Now().UnixMilli(), id); err != nil {
-		return fmt.Errorf("harvest: %w", err)
-	}
-	return nil
+	_, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET state = ?, reason = ?, at = ? WHERE message = ? AND state = 'new'`,
+		state, reason, h.cfg.Now().UnixMilli(), id)
+	return wrap(err, "mark a message")
 }
 
 // read notes in tx that the messages of b were read, as far as they were in the request.

@@ -206,11 +206,3 @@ func tidy(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 	return strings.Join(strings.Fields(text), " ")
 }
-
-func limit(text string) string {
-	runes := []rune(text)
-	if len(runes) <= maxSummary {
-		return text
-	}
-	return string(runes[:maxSummary-1]) + "…"
-}

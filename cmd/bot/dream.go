@@ -159,12 +159,12 @@ func (b *bot) printDream(c console, r dreamt.Report, failed error) error {
 	return errors.Join(failed, err)
 }
 
-func (b *bot) openHarvester() (*harvest.Harvester, error) {
+func (b *bot) openHarvester() *harvest.Harvester {
 	return harvest.Open(harvest.Config{
 		DB: b.db, Store: b.memory, Ask: b.ask, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
 		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: b.cfg.Level(), Quiet: b.background.Wait,
 		Heard:    func(ctx context.Context, room string) (time.Time, error) { return session.HeardAt(ctx, b.db, room) },
-		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.Zone, Log: b.log,
+		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.Zone, Now: time.Now, Log: b.log,
 	})
 }
 

@@ -128,9 +128,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	if b.prompt, err = b.openPrompt(); err != nil {
 		return nil, err
 	}
-	if b.harvester, err = b.openHarvester(); err != nil {
-		return nil, err
-	}
+	b.harvester = b.openHarvester()
 	if b.dreamer, err = b.openDreamer(); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -42,7 +43,10 @@ func newTalk(t *testing.T, facts []fact, change func(*harvest.Config)) *talk {
 // listen gives the dreamer a harvester.
 func (k *talk) listen(change func(*harvest.Config)) {
 	k.t.Helper()
-	c := harvest.Config{DB: k.d.cfg.DB, Store: k.store, Default: fstest.MapFS{harvest.Template.File: {Data: []byte("Find facts.\n{transcript}\n")}}, Window: func(string) (int, int) { return 8192, 512 },
+	c := harvest.Config{Heard: func(context.Context, string) (time.Time, error) { return time.Time{}, nil },
+		Quiet:    func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
+		Messages: 20, Calls: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
+		DB: k.d.cfg.DB, Store: k.store, Default: fstest.MapFS{harvest.Template.File: {Data: []byte("Find facts.\n{transcript}\n")}}, Window: func(string) (int, int) { return 8192, 512 },
 		Level: func(string) trust.Integrity { return trust.Owner }, // it is the owner who speaks
 		Now:   func() time.Time { return k.now }, Ask: func(ctx context.Context, _, prompt string) (string, error) {
 			k.prompts = append(k.prompts, prompt)
@@ -51,10 +55,7 @@ func (k *talk) listen(change func(*harvest.Config)) {
 	if change != nil {
 		change(&c)
 	}
-	var err error
-	if k.h, err = harvest.Open(c); err != nil {
-		k.t.Fatal(err)
-	}
+	k.h = harvest.Open(c)
 	k.d.cfg.Harvester = k.h
 }
 

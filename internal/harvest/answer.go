@@ -20,15 +20,11 @@ type finding struct {
 	message              int // as numbered in the request; 0 = it did not say
 }
 
-// mostFindings is how many facts of one answer are looked at.
-const mostFindings = 200
-
 // readFindings reads a model's answer: a JSON array of objects, whatever stands around it.
 // A list that is not complete is an error, because the rest is lost otherwise; an object
 // of another form is left out.
 func readFindings(said string) ([]finding, error) {
 	list, err := answer.Objects(said)
-	list = list[:min(len(list), mostFindings)]
 	found := make([]finding, len(list))
 	for i, o := range list {
 		found[i] = finding{fact: answer.Text(o, "fact"), subject: answer.Text(o, "subject"), quote: answer.Text(o, "quote"),

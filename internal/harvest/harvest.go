@@ -8,14 +8,12 @@
 package harvest
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"reverie/internal/llm/template"
 	"runtime/debug"
 	"slices"
@@ -27,7 +25,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// Config is what a Harvester works with.
+// Config is what a Harvester works with; all of it must be set, but for Default.
 type Config struct {
 	DB    *sql.DB       // with the tables of the migrations; the caller closes it
 	Store *memory.Store // of the same database
@@ -38,19 +36,18 @@ type Config struct {
 	// Window is how large a request of that role may be and how much of it is kept for the answer, in tokens.
 	Window func(role string) (window, answer int)
 	// Level is how far what a sender writes is trusted; below trust.User it is not read.
-	// nil = everybody in the transcript is a user.
 	Level func(sender string) trust.Integrity
-	// Heard says when somebody spoke in a room last; zero or nil = when the last message was said that is to be read.
+	// Heard says when somebody spoke in a room last; zero = when the last message was said that is to be read.
 	Heard func(ctx context.Context, room string) (time.Time, error)
 	// Quiet waits until nobody waits for an answer. The context it returns ends when
-	// somebody writes; done must be called. nil = nobody ever waits.
+	// somebody writes; done must be called.
 	Quiet func(ctx context.Context) (work context.Context, done func(), err error)
 
-	Messages int              // as many are read at once, without waiting for a pause; 0 = 20
-	Calls    int              // requests in 24 hours that Run makes; what is more is read later; 0 = 500
-	Idle     time.Duration    // a pause this long is waited for; 0 = 15 minutes
-	Location *time.Location   // of the times in the prompt; nil = UTC
-	Now      func() time.Time // nil = time.Now
+	Messages int            // as many are read at once, without waiting for a pause
+	Calls    int            // requests in 24 hours that Run makes; what is more is read later
+	Idle     time.Duration  // a pause this long is waited for
+	Location *time.Location // of the times in the prompt
+	Now      func() time.Time
 	Log      *slog.Logger
 }
 
@@ -113,8 +110,8 @@ type Harvester struct {
 	rests map[string]pause // of rooms whose last request came to nothing
 
 	// Only Run uses these.
-	made   []time.Time // when it made a request, of the last 24 hours
-	enough bool        // there were as many as there may be, and the log says so
+	since time.Time // when the 24 hours began in which it counts
+	made  int       // requests it was to make since then
 }
 
 // pause is how often in a row a room's requests came to nothing, and until when it rests.
@@ -124,33 +121,9 @@ type pause struct {
 }
 
 // Open returns a harvester; nothing happens before Run.
-func Open(c Config) (*Harvester, error) {
-	if c.DB == nil || c.Store == nil || c.Ask == nil || c.Window == nil {
-		return nil, errors.New("harvest: database, store, model and window are all needed")
-	}
-	c.Messages = cmp.Or(c.Messages, 20)
-	c.Calls = cmp.Or(c.Calls, 500)
-	c.Idle = cmp.Or(c.Idle, 15*time.Minute)
-	if c.Location == nil {
-		c.Location = time.UTC
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Level == nil {
-		c.Level = func(string) trust.Integrity { return trust.User }
-	}
-	if c.Heard == nil {
-		c.Heard = func(context.Context, string) (time.Time, error) { return time.Time{}, nil }
-	}
-	if c.Quiet == nil {
-		c.Quiet = func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() }
-	}
+func Open(c Config) *Harvester {
 	return &Harvester{cfg: c, log: c.Log, one: make(chan struct{}, 1), wake: make(chan struct{}, 1),
-		due: map[string]bool{}, rests: map[string]pause{}}, nil
+		due: map[string]bool{}, rests: map[string]pause{}}
 }
 
 // Wake has a conversation read as soon as nobody waits for an answer, because a part of it
@@ -205,9 +178,6 @@ func (h *Harvester) Due(ctx context.Context) ([]string, error) {
 			rooms = append(rooms, w.room)
 		}
 	}
-	maps.DeleteFunc(h.due, func(room string, _ bool) bool { // nothing of it is to be read
-		return !slices.ContainsFunc(all, func(w waiting) bool { return w.room == room })
-	})
 	return rooms, nil
 }
 
@@ -429,20 +399,18 @@ func (h *Harvester) Silent(ctx context.Context, since time.Time) (rooms []string
 // day is how long a request counts for how many there may be.
 const day = 24 * time.Hour
 
-// byDay asks, as long as it did not ask too often in the last 24 hours.
+// byDay asks, as long as it did not ask too often within 24 hours.
 func (h *Harvester) byDay(ctx context.Context, prompt string) (string, error) {
-	now := h.cfg.Now()
-	h.made = slices.DeleteFunc(h.made, func(at time.Time) bool {
-		return now.Sub(at) >= day || at.After(now) // the clock may have been wrong
-	})
-	before := h.enough
-	if h.enough = len(h.made) >= h.cfg.Calls; !h.enough {
-		h.made = append(h.made, now)
+	if now := h.cfg.Now(); now.Sub(h.since) >= day {
+		h.since, h.made = now, 0
+	}
+	h.made++
+	if h.made <= h.cfg.Calls {
 		return h.Ask(ctx, prompt)
 	}
-	if !before {
+	if h.made == h.cfg.Calls+1 {
 		h.log.Warn("as much was asked to read conversations as there may be in 24 hours (harvest.calls); nothing is lost, "+
-			"the rest is read later", "requests", len(h.made))
+			"the rest is read later", "requests", h.cfg.Calls)
 	}
 	return "", ErrEnough
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -61,7 +62,10 @@ func openRig(t *testing.T, dir string, change func(*Config)) *rig {
 	}
 	r := &rig{t: t, db: db, store: mem, history: history.NewStore(db), clock: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), window: 8192,
 		files: fstest.MapFS{}, answer: func(string) (string, error) { return "[]", nil }}
-	c := Config{DB: db, Store: mem, Prompts: r.files, Window: func(string) (int, int) { return r.window, 512 },
+	c := Config{Level: func(string) trust.Integrity { return trust.User }, Heard: func(context.Context, string) (time.Time, error) { return time.Time{}, nil },
+		Quiet:    func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
+		Messages: 20, Calls: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
+		DB: db, Store: mem, Prompts: r.files, Window: func(string) (int, int) { return r.window, 512 },
 		Now: func() time.Time { r.clock = r.clock.Add(time.Second); return r.clock },
 		Ask: func(_ context.Context, role, prompt string) (string, error) {
 			expect.Equal(t, role, "harvest", "the role is asked")
@@ -75,9 +79,7 @@ func openRig(t *testing.T, dir string, change func(*Config)) *rig {
 	if change != nil {
 		change(&c)
 	}
-	if r.Harvester, err = Open(c); err != nil {
-		t.Fatal(err)
-	}
+	r.Harvester = Open(c)
 	return r
 }
 

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -66,7 +65,6 @@ type turn struct {
 	pos    int // read so far, in own
 	event  string
 	sender string
-	room   string // where it was said, be it in a thread
 	scope  memory.Scope
 	level  trust.Integrity // of its sender
 	text   string          // as stored
@@ -164,9 +162,6 @@ func (h *Harvester) unread(ctx context.Context, room string) (all []turn, err er
 		t := read[m.ID]
 		t.event, t.sender, t.scope, t.text, t.tail, t.at = m.EventID, m.Sender, m.Label.Readers, m.Text, m.Tail, m.At
 		t.own, t.level = OwnWords(m.Text), levelOf(h.cfg.Level(m.Sender), m.Label.Integrity)
-		// Nobody asked for this to be noted, so it stays where it was said, whatever
-		// memory.isolation is.
-		t.room = m.Room.Room()
 		all = append(all, t)
 		return nil
 	})
@@ -234,20 +229,11 @@ func (h *Harvester) line(number int, t *turn, tokens int) (line string, fits boo
 // firstPart is the beginning of text in at most so many tokens, to the end of a
 // paragraph, a sentence or a word if there is one in its second half.
 func firstPart(text string, tokens int) string {
-	lo, hi := 1, min(len(text), tokens*16)
-	for lo < hi { // the longest prefix that fits
-		mid := (lo + hi + 1) / 2
-		if llm.EstimateTokens(text[:mid]) <= tokens {
-			lo = mid
-		} else {
-			hi = mid - 1
-		}
+	head := text[:min(len(text), len(text)*tokens/llm.EstimateTokens(text))]
+	for llm.EstimateTokens(head) > tokens {
+		head = head[:len(head)*9/10]
 	}
-	for lo < len(text) && !utf8.RuneStart(text[lo]) {
-		lo++
-	}
-	head := text[:lo]
-	if lo == len(text) {
+	if head = strings.ToValidUTF8(head, ""); len(head) == len(text) {
 		return head
 	}
 	for _, end := range []string{"\n", ". ", "! ", "? ", "。", " "} {
@@ -260,11 +246,9 @@ func firstPart(text string, tokens int) string {
 
 // mark sets what became of a message that was not read.
 func (h *Harvester) mark(ctx context.Context, id int64, state, reason string) error {
-	if _, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET state = ?, reason = ?, at = ? WHERE message = ? AND state = 'new'`,
-		state, reason, h.cfg.Now().UnixMilli(), id); err != nil {
-		return fmt.Errorf("harvest: %w", err)
-	}
-	return nil
+	_, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET state = ?, reason = ?, at = ? WHERE message = ? AND state = 'new'`,
+		state, reason, h.cfg.Now().UnixMilli(), id)
+	return wrap(err, "mark a message")
 }
 
 // read notes in tx that the messages of b were read, as far as they were in the request.

@@ -17,15 +17,12 @@ const cited = "[…]"
 var codeBlock = regexp.MustCompile("(?s)```.*?(?:```|$)|~~~.*?(?:~~~|$)")
 
 // OwnWords is a message without what its sender took over from elsewhere: lines that are
-// marked as quoted, with the line that introduces them, blocks of code, forwarded mail.
+// marked as quoted, blocks of code, forwarded mail.
 func OwnWords(text string) string {
 	text = codeBlock.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), cited)
 	var out []string
 	for l := range strings.SplitSeq(text, "\n") {
 		if strings.HasPrefix(strings.TrimSpace(l), ">") {
-			if n := len(out); n > 0 && wroteRE.MatchString(out[n-1]) {
-				out = out[:n-1]
-			}
 			if n := len(out); n == 0 || out[n-1] != cited {
 				out = append(out, cited)
 			}
@@ -40,11 +37,8 @@ func OwnWords(text string) string {
 	return strings.TrimSpace(strings.Join(out, "\n"))
 }
 
-var (
-	wroteRE   = regexp.MustCompile(`(?i)(?:wrote|writes|said|schrieb|schreibt|sagte|a écrit|escribió|ha scritto)\s*:\s*$`)
-	forwardRE = regexp.MustCompile(`(?i)^\s*-{2,}\s*(?:original message|forwarded message|begin forwarded` +
-		`|ursprüngliche nachricht|weitergeleitete nachricht)|^\s*(?:from|von):\s.*@`)
-)
+var forwardRE = regexp.MustCompile(`(?i)^\s*-{2,}\s*(?:original message|forwarded message|begin forwarded` +
+	`|ursprüngliche nachricht|weitergeleitete nachricht)|^\s*(?:from|von):\s.*@`)
 
 // plainText is text as quotes are compared: one case, one kind of blank and of quotation
 // marks, nothing at its ends that is no word.

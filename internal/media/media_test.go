@@ -438,26 +438,10 @@ func TestPictureMemory(t *testing.T) {
 	}
 }
 
-// TestPDFObjects: a file of more objects than are read is refused with the reason, and a
-// document of a thousand pages has fewer.
-func TestPDFObjects(t *testing.T) {
+// TestLongPDF: a document of a thousand pages is read.
+func TestLongPDF(t *testing.T) {
 	needReader(t)
 	s := Open(t.TempDir(), 0)
-	var many strings.Builder
-	many.WriteString("%PDF-1.4\n")
-	for i := range 300_000 {
-		fmt.Fprintf(&many, "%d 0 obj<</Type/Page/Contents %d 0 R>>endobj\n", i+1, i+1)
-	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	k := keep(t, s, []byte(many.String()))
-	_, err := s.Text(t.Context(), k.Path, k.Type)
-	runtime.ReadMemStats(&after)
-	expect.False(t, !errors.Is(err, errObjects), "many objects: %v", err)
-	if took := after.TotalAlloc - before.TotalAlloc; took > 128_000_000 {
-		t.Errorf("it took %s to refuse them", Size(int64(took)))
-	}
-
 	book := []string{catalog, "", latin1}
 	kids := ""
 	for i := range 1000 {
@@ -470,7 +454,7 @@ func TestPDFObjects(t *testing.T) {
 		}
 	}
 	book[1] = "<< /Type /Pages /Count 1000 /Kids [" + kids + "] >>"
-	k = keep(t, s, pdfOf(book...))
+	k := keep(t, s, pdfOf(book...))
 	if text, err := s.Text(t.Context(), k.Path, k.Type); err != nil || !strings.Contains(text, "page 1000") {
 		t.Errorf("a thousand pages: %d characters, %v", len(text), err)
 	}

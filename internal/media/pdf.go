@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"regexp"
 	"strings"
 	"time"
 
@@ -22,7 +21,6 @@ const (
 	pdfTime    = 20 * time.Second
 	pdfWork    = 10 * time.Second // of a processor
 	pdfMemory  = 256 << 20        // bytes of address space that the program may have
-	pdfObjects = 100_000          // a document of a thousand pages has fewer
 )
 
 var (
@@ -30,11 +28,7 @@ var (
 	errSpent  = i18n.New("why.pdf_spent")
 	// errNoReader means that pdftotext is not installed.
 	errNoReader = i18n.New("why.pdf_reader")
-	// errObjects means that a file has too many objects.
-	errObjects = i18n.New("why.pdf_objects", "count", pdfObjects)
 )
-
-var pdfBegins = regexp.MustCompile(`\d{1,9}[ \t\r\n]+\d{1,5}[ \t\r\n]+obj\b`)
 
 // ReadsPDF reports whether the program that reads PDF files is installed.
 func ReadsPDF() bool {
@@ -48,9 +42,6 @@ func pdfText(ctx context.Context, data []byte) (string, error) {
 	program, err := exec.LookPath(pdfProgram)
 	if err != nil {
 		return "", errNoReader
-	}
-	if len(pdfBegins.FindAllIndex(data, pdfObjects+1)) > pdfObjects {
-		return "", errObjects
 	}
 	var text, complaints bounded
 	cmd := exec.CommandContext(ctx, program, "-raw", "-enc", "UTF-8", "-", "-")

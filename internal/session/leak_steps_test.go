@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -417,14 +418,16 @@ func (h *leakHistory) shares() {
 // openNightly makes the one who dreams.
 func (h *leakHistory) openNightly() {
 	c := h.w.cfg
-	harvester, err := harvest.Open(harvest.Config{
-		DB: c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.level(chat.Inbound{Sender: sender}) },
+	harvester := harvest.Open(harvest.Config{
+		Heard:    func(context.Context, string) (time.Time, error) { return time.Time{}, nil },
+		Quiet:    func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
+		Messages: 20, Calls: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
+		Now: time.Now,
+		DB:  c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.level(chat.Inbound{Sender: sender}) },
 		Ask:    func(_ context.Context, _, prompt string) (string, error) { return h.harvests(prompt), nil },
 		Window: func(string) (int, int) { return 8_192, 512 }, Prompts: os.DirFS(h.w.dir),
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	var err error
 	h.nightly, err = dream.Open(dream.Config{
 		DB: c.DB, Store: c.Memory, Tasks: c.Tasks, Skills: c.Skills, Dir: h.w.dir, Prompts: os.DirFS(h.w.dir), Default: reverie.Data,
 		Trusted: c.Rooms.Allowed, Harvester: harvester, Now: func() time.Time { return time.Now().AddDate(0, 0, 100) },

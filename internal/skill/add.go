@@ -61,9 +61,6 @@ func checked(name, summary, documentation string) (string, []byte, error) {
 		return "", nil, fmt.Errorf(`the skill name %q is not allowed: use 1 to 64 letters, digits, "-" and "_", `+
 			`beginning with a letter or digit, for example "water-plants"`, name)
 	}
-	if !utf8.ValidString(summary) || !utf8.ValidString(documentation) {
-		return "", nil, errors.New("the skill is not valid UTF-8 text: send plain text")
-	}
 	summary = strings.TrimLeft(tidy(summary), "# ")
 	if summary == "" || summary == fence {
 		return "", nil, errors.New(`summary is missing: say in one line what the skill is for, for example "How to water the plants"`)
@@ -75,9 +72,6 @@ func checked(name, summary, documentation string) (string, []byte, error) {
 	documentation = strings.Trim(strings.ReplaceAll(documentation, "\r\n", "\n"), "\n")
 	if strings.TrimSpace(documentation) == "" {
 		return "", nil, errors.New("documentation is missing: write down, step by step, what there is to know")
-	}
-	if strings.ContainsRune(documentation, 0) {
-		return "", nil, errors.New("documentation holds a zero byte: leave it out")
 	}
 	text := []byte(summary + "\n\n" + documentation + "\n")
 	if len(text) > maxText {

@@ -1,13 +1,11 @@
 package skill
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"strings"
 	"unicode"
-
-	"reverie/internal/store"
 )
 
 const maxBody = 64 << 10 // bytes that Body returns
@@ -21,16 +19,9 @@ func (l *Library) Body(id string) (string, error) {
 		return "", fmt.Errorf("skill %q: that is no name of a skill: %w", id, fs.ErrNotExist)
 	}
 	for _, rel := range files {
-		stamp, err := store.Stat(filepath.Join(l.dir, rel))
-		if err == nil && !stamp.Exists() {
+		raw, err := l.read(rel, headSize+maxBody+1)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
-		}
-		if err == nil && !stamp.Regular() {
-			err = fmt.Errorf("%s%s is not a regular file", pathPrefix, rel)
-		}
-		var raw []byte
-		if err == nil {
-			raw, err = l.read(rel, headSize+maxBody+1)
 		}
 		if err != nil {
 			return "", fmt.Errorf("skill %s: %w", id, err)

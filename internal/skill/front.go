@@ -8,6 +8,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reverie/internal/text"
 	"reverie/internal/trust"
 )
 
@@ -118,7 +119,7 @@ func (h *head) readFront(front []byte, line int) bool {
 			h.number(value, at, "turns", mostTurns, &h.turns)
 		case "description":
 			if value.Kind == yaml.ScalarNode {
-				h.summary = limit(tidy(value.Value))
+				h.summary = text.Cut(tidy(value.Value), maxSummary)
 			}
 		}
 	}
@@ -161,12 +162,12 @@ func (h *head) number(value *yaml.Node, line int, name string, most int, into *i
 }
 
 // firstLine is the first line with text, without leading "#".
-func firstLine(text []byte) string {
-	text = bytes.TrimPrefix(text, byteOrderMark)
-	for raw := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return r == '\n' || r == '\r' }) {
+func firstLine(body []byte) string {
+	body = bytes.TrimPrefix(body, byteOrderMark)
+	for raw := range strings.FieldsFuncSeq(string(body), func(r rune) bool { return r == '\n' || r == '\r' }) {
 		line := tidy(raw)
-		if text := strings.TrimLeft(line, "# "); line != fence && text != "" {
-			return limit(text)
+		if said := strings.TrimLeft(line, "# "); line != fence && said != "" {
+			return text.Cut(said, maxSummary)
 		}
 	}
 	return ""

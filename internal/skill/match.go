@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/cases"
+
+	words "reverie/internal/text"
 )
 
 // Match returns the skills of which a trigger occurs in text, in upper or lower
@@ -18,7 +18,7 @@ func Match(skills []Skill, text string, most int) []Skill {
 	text = fold(text)
 	var found []Skill
 	for _, s := range skills {
-		if s.triggers != "" && slices.ContainsFunc(strings.Split(s.triggers, "\n"), func(t string) bool { return stands(t, text) }) {
+		if s.triggers != "" && slices.ContainsFunc(strings.Split(s.triggers, "\n"), func(t string) bool { return words.WholeWords(text, t) }) {
 			found = append(found, s)
 		}
 	}
@@ -33,44 +33,11 @@ func Match(skills []Skill, text string, most int) []Skill {
 func Said(text string, phrases []string) string {
 	text = fold(text)
 	for _, p := range phrases {
-		if stands(fold(p), text) {
+		if words.WholeWords(text, fold(p)) {
 			return p
 		}
 	}
 	return ""
-}
-
-// stands reports whether a trigger stands in text by itself, both folded.
-func stands(trigger, text string) bool {
-	first, size := utf8.DecodeRuneInString(trigger)
-	last, _ := utf8.DecodeLastRuneInString(trigger)
-	for at := 0; ; {
-		i := strings.Index(text[at:], trigger)
-		if i < 0 {
-			return false
-		}
-		before, _ := utf8.DecodeLastRuneInString(text[:at+i])
-		after, _ := utf8.DecodeRuneInString(text[at+i+len(trigger):])
-		if apart(before, first) && apart(after, last) {
-			return true
-		}
-		at += i + size
-	}
-}
-
-// apart reports whether a trigger that begins or ends with edge is not one word
-// with what stands beside it.
-func apart(beside, edge rune) bool {
-	return !inWord(beside) || !inWord(edge) || unspaced(beside) || unspaced(edge)
-}
-
-func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
-
-// unspaced are the scripts whose words touch each other, or in Korean their
-// endings.
-func unspaced(r rune) bool {
-	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo,
-		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan) || r == 'ー'
 }
 
 // fold makes texts that differ in case or in their blanks the same.

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -30,7 +31,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 
 	"reverie/internal/store"
@@ -83,26 +83,15 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 type Library struct {
 	dir string
 	log *slog.Logger
-	now func() time.Time // the clock that file times are compared with
 
 	mu       sync.Mutex
-	files    map[string]*file // by path below dir
 	reported map[Problem]bool
-}
-
-// file is what was read last of a file that is or may become a skill.
-type file struct {
-	stamp   store.Stamp
-	settled bool
-	ok      bool
-	skill   Skill
-	faults  []Problem
 }
 
 // Open returns the library in dir, which need not exist yet. log hears once of each file that is
 // no skill and each fault in front matter; nil = silent.
 func Open(dir string, log *slog.Logger) *Library {
-	return &Library{dir: dir, log: log, now: time.Now, reported: map[Problem]bool{}}
+	return &Library{dir: dir, log: log, reported: map[Problem]bool{}}
 }
 
 // List returns the skills that may be shown at a place, as All does.
@@ -120,8 +109,7 @@ func (l *Library) visible(at trust.Place) ([]Skill, error) {
 
 // All returns the skills of all people and rooms, sorted by name. It is for the program's own
 // work: what is shown to somebody comes from List. Edits show at once: every file is
-// looked at each time, but only read when it changed. Files whose names are
-// not those of skills are left out.
+// read each time. Files whose names are not those of skills are left out.
 func (l *Library) All() ([]Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,16 +139,13 @@ func (l *Library) look() (skills []Skill, problems []Problem, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("skills: %w", err)
 	}
-	files := make(map[string]*file, len(found))
 	for _, c := range found {
-		f := l.file(c)
-		files[c.rel] = f
-		problems = append(problems, f.faults...)
-		if n := len(skills); f.ok && (n == 0 || skills[n-1].ID() != f.skill.ID()) { // NAME.md goes before NAME/SKILL.md
-			skills = append(skills, f.skill)
+		s, ok, faults := l.skill(c)
+		problems = append(problems, faults...)
+		if n := len(skills); ok && (n == 0 || skills[n-1].ID() != s.ID()) { // NAME.md goes before NAME/SKILL.md
+			skills = append(skills, s)
 		}
 	}
-	l.files = files
 	return skills, problems, nil
 }
 
@@ -178,40 +163,31 @@ func (l *Library) report(p Problem, text string) Problem {
 	return p
 }
 
-// file is the file of a candidate, read again if it changed. One that cannot
-// be read is left out and does not keep the others from being listed.
-func (l *Library) file(c candidate) *file {
-	now := l.now()
-	stamp, err := store.Stat(filepath.Join(l.dir, c.rel))
-	if f := l.files[c.rel]; f != nil && err == nil && f.settled && stamp == f.stamp {
-		return f
-	}
-	f := &file{stamp: stamp, settled: err == nil && stamp.Settled(now)}
-	var text []byte
-	switch {
-	case err == nil && !stamp.Exists(): // a folder that is no skill, or just removed
-		return f
-	case err == nil && !stamp.Regular():
-		err = errors.New("it is not a regular file")
-	case err == nil:
-		text, err = l.read(c.rel, headSize)
+// skill reads the file of a candidate. One that cannot be read is left out and does not keep
+// the others from being listed.
+func (l *Library) skill(c candidate) (s Skill, ok bool, faults []Problem) {
+	text, err := l.read(c.rel, headSize)
+	if errors.Is(err, fs.ErrNotExist) { // a folder that is no skill, or just removed
+		return Skill{}, false, nil
 	}
 	if err != nil {
-		f.faults = []Problem{l.leftOut(c.rel, err.Error())}
-		return f
+		return Skill{}, false, []Problem{l.leftOut(c.rel, err.Error())}
 	}
 	h := readHead(text)
-	f.ok, f.skill = true, newSkill(c.name, c.rel, h)
 	for _, p := range h.faults {
 		p.File = pathPrefix + c.rel
-		f.faults = append(f.faults, l.report(p, "skill file has a fault"))
+		faults = append(faults, l.report(p, "skill file has a fault"))
 	}
-	return f
+	return newSkill(c.name, c.rel, h), true, faults
 }
 
 // read reads a file up to so many bytes. A link that leads out of the folder is an error: the
 // name may come from a model, and nothing may carry what it reads or writes elsewhere.
 func (l *Library) read(rel string, most int64) ([]byte, error) {
+	stamp, err := store.Stat(filepath.Join(l.dir, rel))
+	if err == nil && stamp.Exists() && !stamp.Regular() { // opening a pipe would never end
+		return nil, errors.New("it is not a regular file")
+	}
 	f, err := os.OpenInRoot(l.dir, rel)
 	if err != nil {
 		return nil, err
@@ -229,12 +205,4 @@ func tidy(text string) string {
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 	return strings.Join(strings.Fields(text), " ")
-}
-
-func limit(text string) string {
-	runes := []rune(text)
-	if len(runes) <= maxSummary {
-		return text
-	}
-	return string(runes[:maxSummary-1]) + "…"
 }

@@ -26,7 +26,7 @@ const MaxSize = 40_000
 const maxDepth = 60
 
 // markdown knows no HTML blocks: Markdown between tags is Markdown, and the tags
-// are looked at one by one (plainly.markup).
+// are looked at one by one (markup).
 var markdown = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(blockParsers()...),

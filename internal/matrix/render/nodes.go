@@ -19,7 +19,7 @@ import (
 // text, tags by what was written.
 type plainly struct{}
 
-func (p plainly) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
+func (plainly) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
 	source := reader.Source()
 	used := map[string]bool{}
 	var nodes []ast.Node
@@ -43,8 +43,7 @@ func (p plainly) Transform(doc *ast.Document, reader text.Reader, _ parser.Conte
 		}
 		return ast.WalkContinue, nil
 	})
-	tags := map[ast.Node][]*ast.RawHTML{} // open ones, by what they are in
-	room := 2 * len(source)               // for the addresses of links that share one
+	room := 2 * len(source) // for the addresses of links that share one
 	for _, n := range nodes {
 		switch n := n.(type) {
 		case *ast.Link:
@@ -72,18 +71,13 @@ func (p plainly) Transform(doc *ast.Document, reader text.Reader, _ parser.Conte
 				replaceNode(n, textNode(u))
 			}
 		case *ast.RawHTML:
-			p.markup(n, source, tags)
+			markup(n, source)
 		case *ast.LinkReferenceDefinition:
 			if !used[linkLabel(n.Label)] { // a footnote, or a list of sources: it would vanish
 				said := ast.NewParagraph()
 				said.AppendChild(said, textNode(strings.TrimSpace(string(n.Lines().Value(source)))))
 				replaceNode(n, said)
 			}
-		}
-	}
-	for _, open := range tags {
-		for _, n := range open {
-			replaceNode(n, textNode(string(n.Segments.Value(source))))
 		}
 	}
 }
@@ -164,35 +158,28 @@ func leadsToPerson(link string) bool {
 
 var (
 	lineBreak = regexp.MustCompile(`(?i)^<br\s*/?>$`)
-	simpleTag = regexp.MustCompile(`(?i)^<(/?)(sub|sup|u|b|i|s|del|em|strong|kbd|code)\s*>$`)
+	simpleTag = regexp.MustCompile(`(?i)^<(sub|sup|u|b|i|s|del|em|strong|kbd|code)>$`)
 )
 
-// markup lets line breaks pass, and pairs of tags that only change how words
-// look; any other tag is shown as it was written.
-func (plainly) markup(n *ast.RawHTML, source []byte, tags map[ast.Node][]*ast.RawHTML) {
+// markup lets line breaks pass, and pairs of tags that only change how words look, without
+// other tags between them; any other tag is shown as it was written.
+func markup(n *ast.RawHTML, source []byte) {
+	if n.Parent() == nil { // the end of a pair
+		return
+	}
 	s := string(n.Segments.Value(source))
-	parent := n.Parent()
-	m := simpleTag.FindStringSubmatch(s)
-	switch {
+	next := n.NextSibling()
+	for next != nil && next.Kind() != ast.KindRawHTML {
+		next = next.NextSibling()
+	}
+	end, _ := next.(*ast.RawHTML)
+	switch m := simpleTag.FindStringSubmatch(s); {
 	case lineBreak.MatchString(s):
 		replaceNode(n, tagNode("<br>"))
-	case m != nil && m[1] == "":
-		tags[parent] = append(tags[parent], n)
-	case m != nil && len(tags[parent]) > 0:
-		open := tags[parent]
-		last := open[len(open)-1]
-		begun := simpleTag.FindStringSubmatch(string(last.Segments.Value(source)))
-		if !strings.EqualFold(begun[2], m[2]) {
-			replaceNode(n, textNode(s))
-			return
-		}
-		tags[parent] = open[:len(open)-1]
-		name := strings.ToLower(m[2])
-		if name == "kbd" {
-			name = "code"
-		}
-		replaceNode(last, tagNode("<"+name+">"))
-		replaceNode(n, tagNode("</"+name+">"))
+	case m != nil && end != nil && strings.EqualFold(string(end.Segments.Value(source)), "</"+m[1]+">"):
+		name := strings.Replace(strings.ToLower(m[1]), "kbd", "code", 1)
+		replaceNode(n, tagNode("<"+name+">"))
+		replaceNode(end, tagNode("</"+name+">"))
 	default:
 		replaceNode(n, textNode(s))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto/verificationhelper"
@@ -187,17 +186,9 @@ func (v *Verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, e
 }
 
 func (v *Verifier) admitRequest(ctx context.Context, evt *event.Event) (*event.Event, error) {
-	now := v.cfg.Now()
 	txn := id.VerificationTransactionID(evt.ID)
 	if evt.Type == event.ToDeviceVerificationRequest {
-		req := *evt.Content.AsVerificationRequest()
-		txn = req.TransactionID
-		if req.Timestamp.After(now) { // it would be kept for longer than the time that we give
-			req.Timestamp.Time = now
-		}
-		evt.Content.Parsed = &req
-	} else if time.UnixMilli(evt.Timestamp).After(now) {
-		evt.Timestamp = now.UnixMilli()
+		txn = evt.Content.AsVerificationRequest().TransactionID
 	}
 	if _, err := v.store.GetVerificationTransaction(ctx, txn); err == nil {
 		return nil, errors.New("the verification has begun already") // a sync that came twice

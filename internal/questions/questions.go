@@ -35,7 +35,7 @@ type Config struct {
 	Location *time.Location
 	Most     int // questions of a night in one room; 0 = nobody is asked
 	Rooms    chat.Rooms
-	Talked   func(context.Context) ([]string, error) // the rooms to ask in about what is known of them
+	Talked   func(context.Context) ([]string, error) // the rooms to ask in about what is known of them; nil = none
 }
 
 // New returns an Asker.
@@ -126,6 +126,9 @@ func (a *Asker) Place(ctx context.Context, scope memory.Scope) (string, error) {
 		return a.cfg.Rooms.DirectChat(ctx, who)
 	}
 	room := strings.TrimPrefix(string(scope), string(memory.Room("")))
+	if a.cfg.Talked == nil {
+		return "", nil
+	}
 	rooms, err := a.cfg.Talked(ctx)
 	if err != nil || !slices.Contains(rooms, room) {
 		return "", err

@@ -139,8 +139,10 @@ func Run(ctx context.Context, call *Call, name, args string) (string, error) {
 		return unknownCommand(ctx, call, name), nil
 	}
 	text, err := e.run(ctx, call, args)
-	if why := refused(ctx, call, err); why != "" {
-		return why, nil
+	for known, key := range refusals {
+		if errors.Is(err, known) {
+			return call.text(ctx, key), nil
+		}
 	}
 	return text, err
 }

@@ -10,11 +10,7 @@ import (
 )
 
 func unknownCommand(ctx context.Context, call *Call, name string) string {
-	var names []string
-	for _, e := range catalog() {
-		names = append(names, e.name)
-	}
-	return i18n.Sentences(call.text(ctx, "command.unknown", "name", Word("!"+name)), nearestLine(ctx, call, name, names, "!"),
+	return i18n.Sentences(call.text(ctx, "command.unknown", "name", Word("!"+name)), nearestLine(ctx, call, name, Names(), "!"),
 		call.text(ctx, "command.list"))
 }
 

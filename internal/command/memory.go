@@ -82,21 +82,11 @@ func shareMemory(ctx context.Context, call *Call, verb, id string) (string, erro
 	return call.text(ctx, done, "text", history.OneLine(e.Text, listedRunes)), nil
 }
 
-// refused is what a person reads when a command cannot be done; "" if the error is not for them.
-func refused(ctx context.Context, call *Call, err error) string {
-	switch {
-	case errors.Is(err, memory.ErrNotFound):
-		return call.text(ctx, "memory.not_found")
-	case errors.Is(err, memory.ErrNotYours):
-		return call.text(ctx, "memory.not_yours")
-	case errors.Is(err, memory.ErrNothing):
-		return call.text(ctx, "memory.nothing")
-	case errors.Is(err, memory.ErrGone):
-		return call.text(ctx, "memory.gone")
-	case errors.Is(err, memory.ErrChanged):
-		return call.text(ctx, "memory.changed")
-	}
-	return ""
+// refusals are the errors of commands that are for people, and what they read then.
+var refusals = map[error]string{
+	memory.ErrNotFound: "memory.not_found", memory.ErrNotYours: "memory.not_yours", memory.ErrNothing: "memory.nothing",
+	memory.ErrGone: "memory.gone", memory.ErrChanged: "memory.changed",
+	memory.ErrNoQuestion: "question.unknown", memory.ErrSettled: "question.unknown",
 }
 
 // rememberThis is !remember: the person's own words, noted as they are.
@@ -158,24 +148,15 @@ func undoThis(ctx context.Context, call *Call, args string) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(call.text(ctx, "memory.undone") + "\n\n")
-	for _, line := range undone(ctx, call, done) {
-		b.WriteString("- " + line + "\n")
-	}
-	return b.String(), nil
-}
-
-// undone says what taking back changed, a line each.
-func undone(ctx context.Context, call *Call, done memory.Undone) []string {
-	var lines []string
 	for _, part := range []struct {
 		key     string
 		entries []memory.Entry
 	}{{"memory.back", done.Back}, {"memory.away", done.Away}, {"memory.before", done.Changed}} {
 		for _, e := range part.entries {
-			lines = append(lines, call.text(ctx, part.key, "text", history.OneLine(e.Text, listedRunes)))
+			b.WriteString("- " + call.text(ctx, part.key, "text", history.OneLine(e.Text, listedRunes)) + "\n")
 		}
 	}
-	return lines
+	return b.String(), nil
 }
 
 // keepForm is an answer: keep 12a, keep 12 both. Other words are looked for.
@@ -191,17 +172,12 @@ func choose(ctx context.Context, call *Call, number, choice string) (string, err
 	if err != nil {
 		return "", err // the form has room for no more digits
 	}
-	return answer(ctx, call, n, memory.Choice(strings.ToLower(choice)))
-}
-
-func answer(ctx context.Context, call *Call, number int64, choice memory.Choice) (string, error) {
-	kept, other, err := call.Memory.Answer(ctx, call.Access, number, choice)
+	chosen := memory.Choice(strings.ToLower(choice))
+	kept, other, err := call.Memory.Answer(ctx, call.Access, n, chosen)
 	switch {
-	case errors.Is(err, memory.ErrNoQuestion), errors.Is(err, memory.ErrSettled):
-		return call.text(ctx, "question.unknown"), nil
 	case err != nil:
 		return "", err
-	case choice == memory.KeepBoth:
+	case chosen == memory.KeepBoth:
 		return call.text(ctx, "question.both"), nil
 	}
 	return call.text(ctx, "question.kept") + "\n\n- " + call.text(ctx, "dream.now", "text", history.OneLine(kept.Text, listedRunes)) +

@@ -28,7 +28,7 @@ func changeMode(ctx context.Context, call *Call, args string) (string, error) {
 	case next.Name == now.Name:
 		return call.text(ctx, "mode.already", "mode", now.Name), nil
 	}
-	if err := call.Settings.Switch(ctx, call.In.Room, now, next, call.In.Sender, call.Now()); err != nil {
+	if err := call.Settings.Put(ctx, call.In.Room, settings.ModeName, next.Name, call.In.Sender, call.Now()); err != nil {
 		return "", err
 	}
 	call.Log.Info("mode", "from", now.Name, "to", next.Name, "who", call.In.Sender)

@@ -13,21 +13,14 @@ import (
 )
 
 // changeModel is the command !model: it chooses the model that is asked first in this room,
-// or tells which one is.
+// or tells which one is. The tier and the prompt follow at the next message.
 func changeModel(ctx context.Context, call *Call, args string) (string, error) {
 	switch {
 	case args == "":
 		return tellModel(ctx, call)
 	case !tool.Allows(call.Access.Integrity, "!model"):
 		return call.text(ctx, "settings.owners"), nil
-	}
-	return chooseModel(ctx, call, args)
-}
-
-// chooseModel has the sender of in, an owner, choose the room's model. The tier and the
-// prompt follow at the next message.
-func chooseModel(ctx context.Context, call *Call, name string) (string, error) {
-	if strings.EqualFold(name, settings.Default) || strings.EqualFold(name, settings.Auto) {
+	case strings.EqualFold(args, settings.Default), strings.EqualFold(args, settings.Auto):
 		if err := call.Settings.Clear(ctx, call.In.Room, settings.ModelName); err != nil {
 			return "", err
 		}
@@ -38,10 +31,10 @@ func chooseModel(ctx context.Context, call *Call, name string) (string, error) {
 		return call.text(ctx, "model.reset", "model", Word(agent.FirstModel(call.Models, now.Role))), nil
 	}
 	names := call.Models.Names()
-	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, args) })
 	if i < 0 {
-		return i18n.Sentences(call.text(ctx, "model.unknown", "name", Word(name), "models", words(names)),
-			nearestLine(ctx, call, name, names, "")), nil
+		return i18n.Sentences(call.text(ctx, "model.unknown", "name", Word(args), "models", words(names)),
+			nearestLine(ctx, call, args, names, "")), nil
 	}
 	if err := call.Settings.Put(ctx, call.In.Room, settings.ModelName, names[i], call.In.Sender, call.Now()); err != nil {
 		return "", err

@@ -34,7 +34,7 @@ func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 	lines := []string{
 		call.text(ctx, "status.awake", "time", i18n.Span(call.Now().Sub(call.Began).Round(time.Second)).In(say)),
 		modeLine(ctx, call, now),
-		call.text(ctx, "status.models", "role", now.Mode.RoleName(), "models", strings.Join(call.Models.Role(now.Role), ", "),
+		call.text(ctx, "status.models", "role", now.Mode.Role, "models", strings.Join(call.Models.Role(now.Role), ", "),
 			"window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
 		call.text(ctx, "status.talk", "messages", call.text(ctx, "status.messages", "count", fmt.Sprint(len(past))),
 			"memories", call.text(ctx, "status.memories", "count", fmt.Sprint(len(entries))),

@@ -69,7 +69,7 @@ func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) 
 		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.dense, ToolTokens: tools.Tokens,
 		Turn: section.Turn{
 			Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private, Tools: tools.Names,
-			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Templates, Tier: m.tier,
+			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Name, Tier: m.tier,
 		},
 	}
 	t.Chosen, t.Model = m.mode.Model, s.firstModel(m.mode.Role)

@@ -43,7 +43,7 @@ func (s *Session) setsMode(in chat.Inbound) func(context.Context, string) error 
 			return nil
 		}
 		s.log.Info("mode", "from", now.Name, "to", next.Name, "who", in.Sender)
-		return s.settings().Switch(ctx, s.room, now, next, in.Sender, s.cfg.Now())
+		return s.settings().Put(ctx, s.room, settings.ModeName, next.Name, in.Sender, s.cfg.Now())
 	}
 }
 

@@ -30,7 +30,7 @@ func instructionsOf(t *testing.T, w *world, m settings.Mode, tier int) (text str
 	t.Helper()
 	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.Name][tier].Names
 	p := expect.Must(w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Preview: true, Turn: section.Turn{
-		Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.Templates, Tier: tier}}))(t)
+		Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.Name, Tier: tier}}))(t)
 	return p.Prefix + "\n" + p.Tail, tools
 }
 

@@ -316,7 +316,7 @@ func TestModes(t *testing.T) {
 	}
 	expect.NoDiff(t, got, want)
 	for _, m := range settings.Modes() {
-		expect.False(t, m.Templates == "" || m.Role == "" || m.Temperature <= 0 || m.Temperature > 1, "%+v", m)
+		expect.False(t, m.Role == "" || m.Temperature <= 0 || m.Temperature > 1, "%+v", m)
 		p := policyOf(m)
 		expect.False(t, len(m.Allow)+len(m.Deny) > 0 && p.Else != "`!mode developer` offers it", "%s: the way out is %q", m.Name, p.Else)
 	}

@@ -71,10 +71,10 @@ func (m *Messages) Text(ctx context.Context, room, key string, fill ...string) s
 
 // Language is what the program speaks in room.
 func (m *Messages) Language(ctx context.Context, room string) string {
-	if m == nil {
+	switch {
+	case m == nil:
 		return english
-	}
-	if m.settings.DB != nil {
+	case m.settings.DB != nil:
 		if set, err := m.settings.Get(ctx, room, Language); err == nil && set != Auto {
 			return set
 		}
@@ -227,17 +227,13 @@ func original(key string) (string, bool) {
 var builtins = sync.OnceValue(func() map[string]*messageFile {
 	all := map[string]*messageFile{}
 	for _, l := range Languages() {
-		all[l] = parseMessages(messageName(l), builtinSource(l))
+		b, _ := fs.ReadFile(reverie.Data, messageDir+"/"+l+".txt") // Languages found it
+		all[l] = parseMessages(messageName(l), string(b))
 	}
 	return all
 })
 
 func builtin(language string) *messageFile { return cmp.Or(builtins()[language], noMessages) }
-
-func builtinSource(language string) string {
-	b, _ := fs.ReadFile(reverie.Data, messageDir+"/"+language+".txt") // missing: nothing
-	return string(b)
-}
 
 // For returns Text for a room, in the language that it has now.
 func (m *Messages) For(ctx context.Context, room string) i18n.Say {

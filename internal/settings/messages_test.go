@@ -115,7 +115,7 @@ func TestMessageFileOfAnOwner(t *testing.T) {
 func FuzzMessages(f *testing.F) {
 	f.Add("# mine\nstop.done: Aus.\nstop.done: zwei\ncommand.unknown: {name}\n\n: x\n")
 	f.Add("\ufeffstop.done: a\\nb\r\nverify.how: - x\xff\n")
-	f.Add(builtinSource("ja"))
+	f.Add("stop.done: 止めました。\n")
 	f.Fuzz(func(t *testing.T, source string) {
 		got := parseMessages("x.txt", source)
 		lines := strings.Split(strings.TrimPrefix(source, "\ufeff"), "\n")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"reverie/internal/llm"
 )
@@ -14,8 +13,7 @@ import (
 // anybody who may talk to the bot may choose it, so who may do what with a tool is
 // for that tool to say.
 type Mode struct {
-	Name        string
-	Templates   string // the folder in data/prompts
+	Name        string // also of the folder in data/prompts
 	Temperature float32
 	Role        string   // of the models, in llm.roles; without one there it is as chat
 	Allow       []string // tools, as in tool.Policy
@@ -30,14 +28,14 @@ type Mode struct {
 //     connected server may write anything, and its name does not say so;
 //   - debugger finds out what is wrong, and leaves what was there in place.
 var modes = []Mode{
-	// name, templates, temperature, role, allow, deny
-	{"assistant", "assistant", 0.5, "chat", nil, handsOn},
-	{"developer", "developer", 0.1, "developer", nil, nil},
-	{"planning", "planning", 0.3, "planning", []string{
+	// name, temperature, role, allow, deny
+	{"assistant", 0.5, "chat", nil, handsOn},
+	{"developer", 0.1, "developer", nil, nil},
+	{"planning", 0.3, "planning", []string{
 		"append_memory", "memory_*", "recall*", "search_memory", "task", "goal", "stay_silent", "set_mode", "read_*", "list_*", "find_*",
 		"grep_*", "search_*", "get_diagnostics", "web_search", "web_fetch"}, nil},
-	{"debugger", "debugger", 0.1, "debugger", nil, []string{"delete_file", "git_commit", "git_push"}},
-	{"user", "user", 0.3, "user", nil, handsOn},
+	{"debugger", 0.1, "debugger", nil, []string{"delete_file", "git_commit", "git_push"}},
+	{"user", 0.3, "user", nil, handsOn},
 }
 
 // handsOn are the tools that work on the machine itself: commands and files.
@@ -62,10 +60,8 @@ func ModeNames() []string {
 // that are not configured are as chat.
 func ModeRoles() []string {
 	var roles []string
-	for _, m := range modes {
-		if m.Role != modes[0].Role {
-			roles = append(roles, m.Role)
-		}
+	for _, m := range modes[1:] {
+		roles = append(roles, m.Role)
 	}
 	return roles
 }
@@ -84,6 +80,7 @@ type Current struct {
 	Mode
 	Chosen Decided // who chose it, and when; what a person edits in user mode takes effect with the next time
 	Think  llm.Think
+	Role   string // that of the mode, with Model before its models
 	Model  string // that was chosen for the room, and is in its role; "" = none
 }
 
@@ -102,20 +99,6 @@ func (s Store) Current(ctx context.Context, room string, models []string) (Curre
 	if model := set[ModelName].Value; slices.Contains(models, model) {
 		m.Model = model
 	}
-	m.Role = llm.Preferring(m.Role, m.Model)
+	m.Role = llm.Preferring(m.Mode.Role, m.Model)
 	return m, nil
-}
-
-// Switch puts the room into the mode next, for person. No two switches have the same time.
-func (s Store) Switch(ctx context.Context, room string, now Current, next Mode, person string, at time.Time) error {
-	if earliest := now.Chosen.At.Add(time.Millisecond); at.Before(earliest) {
-		at = earliest
-	}
-	return s.Put(ctx, room, ModeName, next.Name, person, at)
-}
-
-// RoleName is the role without the model that a room may prefer.
-func (m Mode) RoleName() string {
-	own, _ := ModeNamed(m.Name)
-	return own.Role
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +32,7 @@ type Job struct {
 	room, user         string
 	private            bool
 	Objective, context string
-	mode               prompt.Layout // or full
+	mode               prompt.Layout
 	tools              []string
 	timeout            time.Duration
 	status             string
@@ -66,19 +65,16 @@ func scanJob(row store.Row) (n Job, err error) {
 		&timeout, &n.status, &n.Result, &n.reason, &n.rounds, &n.event, &n.tries, &created, &ended, &n.integrity); err != nil {
 		return n, err
 	}
+	if n.mode == "full" {
+		n.mode = "" // the conversation's
+	}
 	n.timeout = time.Duration(timeout) * time.Millisecond
 	n.created, n.ended = time.UnixMilli(created), time.UnixMilli(ended)
 	return n, nil
 }
 
-// table is sub_session and sub_session_need.
-type table struct {
-	db  *sql.DB
-	now func() time.Time
-}
-
 // read reads the sub-sessions that what, the rest of a query after FROM, is true of.
-func (t table) read(ctx context.Context, from store.DBTX, what string, args ...any) ([]Job, error) {
+func (r *Runner) read(ctx context.Context, from store.DBTX, what string, args ...any) ([]Job, error) {
 	out, err := store.List(ctx, from, scanJob, `SELECT `+columns+` FROM sub_session AS n `+what, args...)
 	if err != nil {
 		return nil, fmt.Errorf("subsession: read sub-sessions: %w", err)
@@ -87,7 +83,7 @@ func (t table) read(ctx context.Context, from store.DBTX, what string, args ...a
 }
 
 // change runs one UPDATE and says how many sub-sessions it changed.
-func (t table) change(ctx context.Context, in store.DBTX, text string, args ...any) (int64, error) {
+func (r *Runner) change(ctx context.Context, in store.DBTX, text string, args ...any) (int64, error) {
 	done, err := in.ExecContext(ctx, `UPDATE sub_session SET `+text, args...)
 	if err != nil {
 		return 0, fmt.Errorf("subsession: store a sub-session: %w", err)
@@ -95,49 +91,42 @@ func (t table) change(ctx context.Context, in store.DBTX, text string, args ...a
 	return done.RowsAffected()
 }
 
+// needless is why a sub-session cannot begin, by the state of one that it needs.
+var needless = map[string]string{Failed: "why.needed_failed", Cancelled: "why.needed_cancelled"}
+
 // failDependents ends what can never begin: it needs one that has failed or was
 // cancelled. That goes on along the chain.
-func (t table) failDependents(ctx context.Context) error {
+func (r *Runner) failDependents(ctx context.Context) error {
 	for {
-		blocked, err := t.read(ctx, t.db, `WHERE n.status = 'pending' AND EXISTS (
-			SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
-			WHERE w.node = n.id AND d.status IN ('failed', 'cancelled'))`)
-		if err != nil || len(blocked) == 0 {
+		dead, err := r.read(ctx, r.cfg.DB, `WHERE n.status IN ('failed', 'cancelled') AND EXISTS (
+			SELECT 1 FROM sub_session_need AS w JOIN sub_session AS p ON p.id = w.node WHERE w.needs = n.id AND p.status = 'pending')`)
+		if err != nil || len(dead) == 0 {
 			return err
 		}
-		for _, n := range blocked {
-			needed, err := t.needed(ctx, n)
-			if err != nil {
-				return err
-			}
-			d := needed[slices.IndexFunc(needed, func(d Job) bool { return d.status == Failed || d.status == Cancelled })]
-			key := "why.needed_failed"
-			if d.status == Cancelled {
-				key = "why.needed_cancelled"
-			}
-			why := i18n.New(key, "id", d.id, "why", d.reason)
-			if _, err := t.change(ctx, t.db, `status = 'failed', ended = ?, reason = ? WHERE id = ? AND status = 'pending'`,
-				t.millis(), why, n.id); err != nil {
+		for _, d := range dead {
+			why := i18n.New(needless[d.status], "id", d.id, "why", d.reason)
+			if _, err := r.change(ctx, r.cfg.DB, `status = 'failed', ended = ?, reason = ?
+				WHERE status = 'pending' AND id IN (SELECT node FROM sub_session_need WHERE needs = ?)`, r.millis(), why, d.id); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (t table) millis() int64 { return t.now().UnixMilli() }
+func (r *Runner) millis() int64 { return r.cfg.Now().UnixMilli() }
 
 // startable are those that may be worked on, the oldest first: what was interrupted
 // by the end of the program, and what waits for nothing.
-func (t table) startable(ctx context.Context) ([]Job, error) {
-	return t.read(ctx, t.db, `WHERE told = 0 AND (status = 'running' OR status = 'pending'
+func (r *Runner) startable(ctx context.Context) ([]Job, error) {
+	return r.read(ctx, r.cfg.DB, `WHERE told = 0 AND (status = 'running' OR status = 'pending'
 		AND NOT EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
 			WHERE w.node = n.id AND d.status <> 'completed'))
 		ORDER BY created, rowid`)
 }
 
 // one finds a sub-session by its id; false if there is none.
-func (t table) one(ctx context.Context, from store.DBTX, id string) (Job, bool, error) {
-	found, err := t.read(ctx, from, `WHERE id = ?`, id)
+func (r *Runner) one(ctx context.Context, from store.DBTX, id string) (Job, bool, error) {
+	found, err := r.read(ctx, from, `WHERE id = ?`, id)
 	if err != nil || len(found) == 0 {
 		return Job{}, false, err
 	}
@@ -145,8 +134,8 @@ func (t table) one(ctx context.Context, from store.DBTX, id string) (Job, bool, 
 }
 
 // needed are those whose results n works with.
-func (t table) needed(ctx context.Context, n Job) ([]Job, error) {
-	return t.read(ctx, t.db, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? ORDER BY n.created, n.rowid`, n.id)
+func (r *Runner) needed(ctx context.Context, n Job) ([]Job, error) {
+	return r.read(ctx, r.cfg.DB, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? ORDER BY n.created, n.rowid`, n.id)
 }
 
 // Open reports whether it has not ended.

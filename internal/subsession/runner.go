@@ -51,7 +51,7 @@ type Config struct {
 	Now       func() time.Time
 	Log       *slog.Logger
 	Limits    Limits
-	// Left tells whether a room has been left: nothing is worked on for it. nil = none can be.
+	// Left tells whether a room has been left: nothing is worked on for it.
 	Left func(ctx context.Context, room string) (bool, error)
 }
 
@@ -75,7 +75,6 @@ const (
 // Runner runs the sub-sessions of all rooms. What is to be done stands in the
 // database alone: the program may end at any point and goes on from there.
 type Runner struct {
-	table
 	cfg   Config
 	host  Host
 	group errgroup.Group
@@ -96,7 +95,7 @@ type active struct {
 func New(cfg Config, host Host) *Runner {
 	c := &cfg.Limits
 	c.Depth, c.Timeout, c.Rounds = cmp.Or(c.Depth, 2), cmp.Or(c.Timeout, 15*time.Minute), cmp.Or(c.Rounds, 15)
-	return &Runner{table: table{cfg.DB, cfg.Now}, cfg: cfg, host: host, wake: make(chan struct{}, 1),
+	return &Runner{cfg: cfg, host: host, wake: make(chan struct{}, 1),
 		active: map[string]active{}, events: map[string]string{}}
 }
 
@@ -154,7 +153,7 @@ func (r *Runner) fill(ctx context.Context) error {
 		}
 		n := ready[at]
 		ready = slices.Delete(ready, at, at+1)
-		changed, err := r.change(ctx, r.db, `status = 'running', started = iif(started = 0, ?, started)
+		changed, err := r.change(ctx, r.cfg.DB, `status = 'running', started = iif(started = 0, ?, started)
 			WHERE id = ? AND status IN ('pending', 'running')`, r.millis(), n.id)
 		if err != nil {
 			return err
@@ -219,18 +218,10 @@ func (r *Runner) work(ctx context.Context, id string) {
 }
 
 // end ends a sub-session, unless it has ended: a cancelled one stays cancelled.
-func (t table) end(ctx context.Context, id, status, result string, reason i18n.Text) error {
-	_, err := t.change(ctx, t.db, `status = ?, result = ?, reason = ?, ended = ? WHERE id = ? AND status = 'running'`,
-		status, result, reason, t.millis(), id)
+func (r *Runner) end(ctx context.Context, id, status, result string, reason i18n.Text) error {
+	_, err := r.change(ctx, r.cfg.DB, `status = ?, result = ?, reason = ?, ended = ? WHERE id = ? AND status = 'running'`,
+		status, result, reason, r.millis(), id)
 	return err
 }
 
 var errTime = errors.New("subsession: the sub-session's time is up")
-
-// layout is what the model calls the mode of a sub-session's prompt.
-func (n Job) layout() prompt.Layout {
-	if n.mode == "full" {
-		return "" // the conversation's
-	}
-	return n.mode
-}

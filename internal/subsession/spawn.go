@@ -23,12 +23,12 @@ func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id,
 	id = "sub_" + strings.ToLower(rand.Text()[:8])
 	if scope.Key != "" {
 		id = "sub_" + scope.Key
-		if n, known, err := r.one(ctx, r.db, id); err != nil || known { // before an interruption
+		if n, known, err := r.one(ctx, r.cfg.DB, id); err != nil || known { // before an interruption
 			return n.id, "", err
 		}
 	}
 	timeout := cmp.Or(job.Timeout, r.cfg.Limits.Timeout)
-	err = store.InTx(ctx, r.db, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, r.cfg.DB, func(tx *sql.Tx) error {
 		depth, err := r.mayAsk(ctx, tx, scope)
 		if err != nil {
 			return err
@@ -154,7 +154,7 @@ const mostShown = 15
 // Status implements tool.Spawner.
 func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (string, error) {
 	if id != "" {
-		n, err := r.owned(ctx, r.db, scope, id)
+		n, err := r.owned(ctx, r.cfg.DB, scope, id)
 		if err != nil {
 			return "", err
 		}
@@ -182,8 +182,8 @@ func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (strin
 
 // latest are the sub-sessions of a room that may be known of at p: the open ones, and the last
 // that ended.
-func (t table) latest(ctx context.Context, p trust.Place) ([]Job, error) {
-	all, err := t.read(ctx, t.db, `WHERE room = ?
+func (r *Runner) latest(ctx context.Context, p trust.Place) ([]Job, error) {
+	all, err := r.read(ctx, r.cfg.DB, `WHERE room = ?
 		ORDER BY n.status NOT IN ('pending', 'running', 'waiting'), max(created, ended) DESC, rowid DESC LIMIT ?`,
 		p.Room, 10*mostShown)
 	all = slices.DeleteFunc(all, func(n Job) bool { return !p.MayRead(n.readers()) })
@@ -192,7 +192,7 @@ func (t table) latest(ctx context.Context, p trust.Place) ([]Job, error) {
 
 // Cancel implements tool.Spawner.
 func (r *Runner) Cancel(ctx context.Context, scope tool.Scope, id string) (string, error) {
-	n, err := r.owned(ctx, r.db, scope, id)
+	n, err := r.owned(ctx, r.cfg.DB, scope, id)
 	if err != nil {
 		return "", err
 	}
@@ -202,12 +202,6 @@ func (r *Runner) Cancel(ctx context.Context, scope tool.Scope, id string) (strin
 	if scope.Helper != "" && n.parent != scope.Helper {
 		return "", errors.New("a sub-session cancels only what it has spawned")
 	}
-	count, err := r.cancel(ctx, []Job{n}, i18n.New("why.helper_cancelled"))
-	if err != nil {
-		return "", err
-	}
-	if count > 1 {
-		return fmt.Sprintf("%s is cancelled, with %d that it had asked for.", n.id, count-1), nil
-	}
-	return n.id + " is cancelled.", nil
+	_, err = r.cancel(ctx, []Job{n}, i18n.New("why.helper_cancelled"))
+	return n.id + " is cancelled, with all that it had asked for.", err
 }

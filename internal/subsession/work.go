@@ -28,7 +28,7 @@ const subRole = "sub_session"
 // ctx ends. All that was said is stored as it comes, so that it can begin again
 // anywhere: it then goes on from its last message.
 func (r *Runner) advance(ctx context.Context, id string) error {
-	n, _, err := r.one(ctx, r.db, id)
+	n, _, err := r.one(ctx, r.cfg.DB, id)
 	if err != nil {
 		return err
 	}
@@ -50,10 +50,6 @@ func (r *Runner) advance(ctx context.Context, id string) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, errTime):
-			_, err := r.change(ctx, r.db, `status = 'failed', timed_out = 1, reason = ?, ended = ? WHERE id = ? AND status = 'running'`,
-				i18n.New("why.helper_time", "time", i18n.Span(n.timeout)), r.millis(), n.id)
-			return err
 		case err != nil:
 			return r.fault(ctx, n, err)
 		}
@@ -124,7 +120,7 @@ func (r *Runner) answered(ctx context.Context, n Job, text string) error {
 	if text == "" {
 		return r.end(ctx, n.id, Failed, "", i18n.New("why.helper_empty"))
 	}
-	changed, err := r.change(ctx, r.db, `status = 'waiting' WHERE id = ?1 AND status = 'running'
+	changed, err := r.change(ctx, r.cfg.DB, `status = 'waiting' WHERE id = ?1 AND status = 'running'
 		AND EXISTS (SELECT 1 FROM sub_session AS c WHERE c.parent = ?1 AND c.told = 0)`, n.id)
 	if err != nil || changed > 0 {
 		return err
@@ -134,13 +130,13 @@ func (r *Runner) answered(ctx context.Context, n Job, text string) error {
 
 // takeUp lets those go on whose own sub-sessions have all ended, with their ends.
 func (r *Runner) takeUp(ctx context.Context) error {
-	ready, err := r.read(ctx, r.db, `WHERE told = 0 AND status = 'waiting' AND NOT EXISTS (
+	ready, err := r.read(ctx, r.cfg.DB, `WHERE told = 0 AND status = 'waiting' AND NOT EXISTS (
 		SELECT 1 FROM sub_session AS c WHERE c.parent = n.id AND c.status IN ('pending', 'running', 'waiting'))`)
 	if err != nil {
 		return err
 	}
 	for _, n := range ready {
-		children, err := r.read(ctx, r.db, `WHERE parent = ? AND told = 0 ORDER BY created, rowid`, n.id)
+		children, err := r.read(ctx, r.cfg.DB, `WHERE parent = ? AND told = 0 ORDER BY created, rowid`, n.id)
 		if err != nil {
 			return err
 		}
@@ -152,7 +148,7 @@ func (r *Runner) takeUp(ctx context.Context) error {
 		if err := r.hears(ctx, n, name, text, leastRead(children)); err != nil {
 			return err
 		}
-		err = store.InTx(ctx, r.db, func(tx *sql.Tx) error {
+		err = store.InTx(ctx, r.cfg.DB, func(tx *sql.Tx) error {
 			if _, err := r.change(ctx, tx, `told = ? WHERE id IN (SELECT value FROM json_each(?))`,
 				r.millis(), idsOf(children)); err != nil {
 				return err
@@ -173,6 +169,8 @@ func (r *Runner) fault(ctx context.Context, n Job, err error) error {
 	var large *prompt.TooLargeError
 	var why i18n.Text
 	switch {
+	case errors.Is(err, errTime):
+		why = i18n.New("why.helper_time", "time", i18n.Span(n.timeout))
 	case errors.Is(err, agent.ErrRounds):
 		why = i18n.New("why.helper_rounds")
 	case errors.As(err, &large):
@@ -192,6 +190,7 @@ type work struct {
 	n     Job
 	left  time.Duration // of its time
 	scope tool.Scope    // as its newest request had it
+	short bool          // all that was said is too much for the model
 }
 
 // errEnded means that a sub-session runs no more.
@@ -213,7 +212,7 @@ func (w *work) timed(ctx context.Context, f func(context.Context) error) error {
 
 // Ready implements agent.Work.
 func (w *work) Ready(ctx context.Context) error {
-	n, ok, err := w.r.one(ctx, w.r.db, w.n.id)
+	n, ok, err := w.r.one(ctx, w.r.cfg.DB, w.n.id)
 	if err != nil {
 		return err
 	}
@@ -231,8 +230,12 @@ func (w *work) Ready(ctx context.Context) error {
 	return w.r.host.Yield(ctx, agent.FirstModel(w.r.cfg.Models, subRole))
 }
 
-// Relieve implements agent.Work: infer has done what can be done.
-func (w *work) Relieve(context.Context) bool { return false }
+// Relieve implements agent.Work: from now on less of what was said is sent.
+func (w *work) Relieve(context.Context) bool {
+	did := !w.short
+	w.short = true
+	return did
+}
 
 // Infer implements agent.Work. It stores what the model says.
 func (w *work) Infer(ctx context.Context, last bool) (reply llm.Reply, err error) {
@@ -249,9 +252,9 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		return llm.Reply{}, err
 	}
 	room, out := w.r.cfg.Models.Window(subRole)
-	t := prompt.Turn{Layout: w.n.layout(), Window: room, MaxOutput: out, Turn: section.Turn{
+	t := prompt.Turn{Layout: w.n.mode, Window: room, MaxOutput: out, Turn: section.Turn{
 		Room: string(w.n.talk()), User: w.n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
-		Model: agent.FirstModel(w.r.cfg.Models, subRole), Mode: now.Templates, Tier: window.TierFor(room)}}
+		Model: agent.FirstModel(w.r.cfg.Models, subRole), Mode: now.Name, Tier: window.TierFor(room)}}
 	if t.Context, err = w.r.cfg.Settings.Get(ctx, t.Room, settings.Context); err != nil {
 		return llm.Reply{}, err
 	}
@@ -261,14 +264,16 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	}
 	t.Tools, t.ToolTokens = o.Names, o.Tokens
 	t.From = section.Origins{Summary: trust.Owner, Goal: trust.Owner}
-	reply, report, read, err := w.r.infer(ctx, w.n.talk(), t,
-		llm.Request{Tools: o.Specs, NoCalls: last, Fit: w.r.cfg.Tools.Fit, Temperature: &now.Temperature})
-	if report.Total > 0 { // something was sent
-		w.n.integrity = min(w.n.integrity, read)
-		if _, err := w.r.change(ctx, w.r.db, `integrity = min(integrity, ?), rounds = rounds + 1 WHERE id = ?`,
-			read, w.n.id); err != nil {
-			return reply, err
-		}
+	p, err := w.assemble(ctx, t)
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	reply, err := w.r.cfg.Models.Complete(ctx, subRole, llm.Request{Messages: p.Messages(), Marks: p.Marks(), Tools: o.Specs, NoCalls: last,
+		Fit: w.r.cfg.Tools.Fit, Temperature: &now.Temperature}, nil)
+	w.n.integrity = min(w.n.integrity, p.Integrity)
+	if _, err := w.r.change(ctx, w.r.cfg.DB, `integrity = min(integrity, ?), rounds = rounds + 1 WHERE id = ?`,
+		w.n.integrity, w.n.id); err != nil {
+		return reply, err
 	}
 	if err != nil || last && len(reply.ToolCalls) > 0 {
 		return reply, err
@@ -322,36 +327,23 @@ func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, e
 		Now: r.cfg.Now().In(r.cfg.Location), Policy: p, Event: n.Event(), System: true, Spawner: r, Helper: n.id}, now.Mode, nil
 }
 
-// infer asks the model, with less of what was said if it is too much.
-func (r *Runner) infer(ctx context.Context, talk history.Talk, t prompt.Turn, req llm.Request) (
-	reply llm.Reply, report prompt.Report, read trust.Integrity, err error,
-) {
-	past, err := r.cfg.History.Load(ctx, talk)
-	if err != nil {
-		return reply, report, read, err
+// assemble makes the prompt of t, with less of what was said if it is too much.
+func (w *work) assemble(ctx context.Context, t prompt.Turn) (p prompt.Prompt, err error) {
+	if t.History, err = w.r.cfg.History.Load(ctx, w.n.talk()); err != nil {
+		return p, err
 	}
-	for short := false; ; short = true {
-		if t.History = past; short {
-			t.History = shorter(past)
-		}
-		p, err := r.cfg.Prompt.Assemble(ctx, t)
-		var large *prompt.TooLargeError
-		if errors.As(err, &large) && !short {
-			continue
-		}
-		if err != nil {
-			return reply, report, read, err
-		}
-		if err := r.cfg.Prompt.Commit(ctx, p); err != nil {
-			return reply, report, read, err
-		}
-		report, read = p.Report, p.Integrity
-		req.Messages, req.Marks = p.Messages(), p.Marks()
-		reply, err = r.cfg.Models.Complete(ctx, subRole, req, nil)
-		if !agent.Overflowed(err) || short {
-			return reply, report, read, err
-		}
+	if w.short {
+		t.History = shorter(t.History)
 	}
+	p, err = w.r.cfg.Prompt.Assemble(ctx, t)
+	var large *prompt.TooLargeError
+	switch {
+	case errors.As(err, &large) && w.Relieve(ctx):
+		return w.assemble(ctx, t)
+	case err != nil:
+		return p, err
+	}
+	return p, w.r.cfg.Prompt.Commit(ctx, p)
 }
 
 // shorter is what was said, in less room: the first message and the newest ones, with the

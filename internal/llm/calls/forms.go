@@ -287,10 +287,7 @@ func repaired(text string, cut bool) (json.RawMessage, bool) {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text), true
 	}
-	if unfinished(text, cut) {
-		return nil, false
-	}
-	if len(text) > mostBytes {
+	if len(text) > mostBytes || unfinished(text, cut) {
 		return nil, false
 	}
 	mended, err := jsonrepair.Repair(text)

@@ -18,7 +18,8 @@ func Match(skills []Skill, text string, most int) []Skill {
 	text = fold(text)
 	var found []Skill
 	for _, s := range skills {
-		if s.triggers != "" && slices.ContainsFunc(strings.Split(s.triggers, "\n"), func(t string) bool { return words.WholeWords(text, t) }) {
+		said := func(trigger string) bool { return words.WholeWords(text, trigger) }
+		if s.triggers != "" && slices.ContainsFunc(strings.Split(s.triggers, "\n"), said) {
 			found = append(found, s)
 		}
 	}

@@ -74,7 +74,7 @@ func scanJob(row store.Row) (n Job, err error) {
 }
 
 // read reads the sub-sessions that what, the rest of a query after FROM, is true of.
-func (r *Runner) read(ctx context.Context, from store.DBTX, what string, args ...any) ([]Job, error) {
+func read(ctx context.Context, from store.DBTX, what string, args ...any) ([]Job, error) {
 	out, err := store.List(ctx, from, scanJob, `SELECT `+columns+` FROM sub_session AS n `+what, args...)
 	if err != nil {
 		return nil, fmt.Errorf("subsession: read sub-sessions: %w", err)
@@ -83,7 +83,7 @@ func (r *Runner) read(ctx context.Context, from store.DBTX, what string, args ..
 }
 
 // change runs one UPDATE and says how many sub-sessions it changed.
-func (r *Runner) change(ctx context.Context, in store.DBTX, text string, args ...any) (int64, error) {
+func change(ctx context.Context, in store.DBTX, text string, args ...any) (int64, error) {
 	done, err := in.ExecContext(ctx, `UPDATE sub_session SET `+text, args...)
 	if err != nil {
 		return 0, fmt.Errorf("subsession: store a sub-session: %w", err)
@@ -98,15 +98,16 @@ var needless = map[string]string{Failed: "why.needed_failed", Cancelled: "why.ne
 // cancelled. That goes on along the chain.
 func (r *Runner) failDependents(ctx context.Context) error {
 	for {
-		dead, err := r.read(ctx, r.cfg.DB, `WHERE n.status IN ('failed', 'cancelled') AND EXISTS (
+		dead, err := read(ctx, r.cfg.DB, `WHERE n.status IN ('failed', 'cancelled') AND EXISTS (
 			SELECT 1 FROM sub_session_need AS w JOIN sub_session AS p ON p.id = w.node WHERE w.needs = n.id AND p.status = 'pending')`)
 		if err != nil || len(dead) == 0 {
 			return err
 		}
 		for _, d := range dead {
 			why := i18n.New(needless[d.status], "id", d.id, "why", d.reason)
-			if _, err := r.change(ctx, r.cfg.DB, `status = 'failed', ended = ?, reason = ?
-				WHERE status = 'pending' AND id IN (SELECT node FROM sub_session_need WHERE needs = ?)`, r.millis(), why, d.id); err != nil {
+			if _, err := change(ctx, r.cfg.DB, `status = 'failed', ended = ?, reason = ?
+				WHERE status = 'pending' AND id IN (SELECT node FROM sub_session_need WHERE needs = ?)`,
+				r.millis(), why, d.id); err != nil {
 				return err
 			}
 		}
@@ -118,15 +119,15 @@ func (r *Runner) millis() int64 { return r.cfg.Now().UnixMilli() }
 // startable are those that may be worked on, the oldest first: what was interrupted
 // by the end of the program, and what waits for nothing.
 func (r *Runner) startable(ctx context.Context) ([]Job, error) {
-	return r.read(ctx, r.cfg.DB, `WHERE told = 0 AND (status = 'running' OR status = 'pending'
+	return read(ctx, r.cfg.DB, `WHERE told = 0 AND (status = 'running' OR status = 'pending'
 		AND NOT EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
 			WHERE w.node = n.id AND d.status <> 'completed'))
 		ORDER BY created, rowid`)
 }
 
 // one finds a sub-session by its id; false if there is none.
-func (r *Runner) one(ctx context.Context, from store.DBTX, id string) (Job, bool, error) {
-	found, err := r.read(ctx, from, `WHERE id = ?`, id)
+func one(ctx context.Context, from store.DBTX, id string) (Job, bool, error) {
+	found, err := read(ctx, from, `WHERE id = ?`, id)
 	if err != nil || len(found) == 0 {
 		return Job{}, false, err
 	}
@@ -135,7 +136,7 @@ func (r *Runner) one(ctx context.Context, from store.DBTX, id string) (Job, bool
 
 // needed are those whose results n works with.
 func (r *Runner) needed(ctx context.Context, n Job) ([]Job, error) {
-	return r.read(ctx, r.cfg.DB, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? ORDER BY n.created, n.rowid`, n.id)
+	return read(ctx, r.cfg.DB, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? ORDER BY n.created, n.rowid`, n.id)
 }
 
 // Open reports whether it has not ended.

@@ -153,7 +153,7 @@ func (r *Runner) fill(ctx context.Context) error {
 		}
 		n := ready[at]
 		ready = slices.Delete(ready, at, at+1)
-		changed, err := r.change(ctx, r.cfg.DB, `status = 'running', started = iif(started = 0, ?, started)
+		changed, err := change(ctx, r.cfg.DB, `status = 'running', started = iif(started = 0, ?, started)
 			WHERE id = ? AND status IN ('pending', 'running')`, r.millis(), n.id)
 		if err != nil {
 			return err
@@ -219,7 +219,7 @@ func (r *Runner) work(ctx context.Context, id string) {
 
 // end ends a sub-session, unless it has ended: a cancelled one stays cancelled.
 func (r *Runner) end(ctx context.Context, id, status, result string, reason i18n.Text) error {
-	_, err := r.change(ctx, r.cfg.DB, `status = ?, result = ?, reason = ?, ended = ? WHERE id = ? AND status = 'running'`,
+	_, err := change(ctx, r.cfg.DB, `status = ?, result = ?, reason = ?, ended = ? WHERE id = ? AND status = 'running'`,
 		status, result, reason, r.millis(), id)
 	return err
 }

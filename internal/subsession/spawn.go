@@ -23,7 +23,7 @@ func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id,
 	id = "sub_" + strings.ToLower(rand.Text()[:8])
 	if scope.Key != "" {
 		id = "sub_" + scope.Key
-		if n, known, err := r.one(ctx, r.cfg.DB, id); err != nil || known { // before an interruption
+		if n, known, err := one(ctx, r.cfg.DB, id); err != nil || known { // before an interruption
 			return n.id, "", err
 		}
 	}
@@ -33,7 +33,7 @@ func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id,
 		if err != nil {
 			return err
 		}
-		needs, err := r.needs(ctx, tx, scope, job)
+		needs, err := needs(ctx, tx, scope, job)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (r *Runner) grant(scope tool.Scope, job tool.Job) []string {
 // mayAsk refuses what would be too deep or too many, and says how deep it is.
 func (r *Runner) mayAsk(ctx context.Context, tx *sql.Tx, scope tool.Scope) (depth int, err error) {
 	if scope.Helper != "" {
-		parent, _, err := r.one(ctx, tx, scope.Helper)
+		parent, _, err := one(ctx, tx, scope.Helper)
 		if err != nil {
 			return 0, err
 		}
@@ -93,7 +93,7 @@ func (r *Runner) mayAsk(ctx context.Context, tx *sql.Tx, scope tool.Scope) (dept
 	if depth >= r.cfg.Limits.Depth {
 		return 0, fmt.Errorf("sub-sessions of sub-sessions go %d deep at most; do it yourself", r.cfg.Limits.Depth)
 	}
-	open, err := r.read(ctx, tx, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`, scope.Room)
+	open, err := read(ctx, tx, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`, scope.Room)
 	if err != nil {
 		return 0, err
 	}
@@ -104,11 +104,11 @@ func (r *Runner) mayAsk(ctx context.Context, tx *sql.Tx, scope tool.Scope) (dept
 }
 
 // needs finds those that a job depends on, or says why it cannot.
-func (r *Runner) needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job tool.Job) ([]Job, error) {
+func needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job tool.Job) ([]Job, error) {
 	var found []Job
 	if job.OnPrevious {
 		var err error
-		if found, err = r.read(ctx, tx, `WHERE room = ? AND parent = ? AND asked = ? ORDER BY created, rowid`,
+		if found, err = read(ctx, tx, `WHERE room = ? AND parent = ? AND asked = ? ORDER BY created, rowid`,
 			scope.Room, scope.Helper, scope.Event); err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func (r *Runner) needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job to
 		}
 	}
 	for _, id := range job.Needs {
-		n, err := r.owned(ctx, tx, scope, id)
+		n, err := owned(ctx, tx, scope, id)
 		if err != nil {
 			return nil, fmt.Errorf("depends_on: %w", err)
 		}
@@ -138,8 +138,8 @@ func (r *Runner) needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job to
 
 // owned finds a sub-session of the scope's room by its id. What was asked for in a
 // direct chat is nobody's once others are in the room.
-func (r *Runner) owned(ctx context.Context, from store.DBTX, scope tool.Scope, id string) (Job, error) {
-	n, ok, err := r.one(ctx, from, strings.ToLower(strings.TrimSpace(id)))
+func owned(ctx context.Context, from store.DBTX, scope tool.Scope, id string) (Job, error) {
+	n, ok, err := one(ctx, from, strings.ToLower(strings.TrimSpace(id)))
 	if err != nil {
 		return n, err
 	}
@@ -154,7 +154,7 @@ const mostShown = 15
 // Status implements tool.Spawner.
 func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (string, error) {
 	if id != "" {
-		n, err := r.owned(ctx, r.cfg.DB, scope, id)
+		n, err := owned(ctx, r.cfg.DB, scope, id)
 		if err != nil {
 			return "", err
 		}
@@ -183,7 +183,7 @@ func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (strin
 // latest are the sub-sessions of a room that may be known of at p: the open ones, and the last
 // that ended.
 func (r *Runner) latest(ctx context.Context, p trust.Place) ([]Job, error) {
-	all, err := r.read(ctx, r.cfg.DB, `WHERE room = ?
+	all, err := read(ctx, r.cfg.DB, `WHERE room = ?
 		ORDER BY n.status NOT IN ('pending', 'running', 'waiting'), max(created, ended) DESC, rowid DESC LIMIT ?`,
 		p.Room, 10*mostShown)
 	all = slices.DeleteFunc(all, func(n Job) bool { return !p.MayRead(n.readers()) })
@@ -192,7 +192,7 @@ func (r *Runner) latest(ctx context.Context, p trust.Place) ([]Job, error) {
 
 // Cancel implements tool.Spawner.
 func (r *Runner) Cancel(ctx context.Context, scope tool.Scope, id string) (string, error) {
-	n, err := r.owned(ctx, r.cfg.DB, scope, id)
+	n, err := owned(ctx, r.cfg.DB, scope, id)
 	if err != nil {
 		return "", err
 	}

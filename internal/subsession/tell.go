@@ -25,7 +25,7 @@ func (r *Runner) tell(ctx context.Context) error {
 	r.mu.Lock()
 	busy := maps.Clone(r.events) // before the rows are read: what is done with meanwhile stands in them as if it were not
 	r.mu.Unlock()
-	ended, err := r.read(ctx, r.cfg.DB, `WHERE told = 0 AND status IN ('completed', 'failed', 'cancelled')
+	ended, err := read(ctx, r.cfg.DB, `WHERE told = 0 AND status IN ('completed', 'failed', 'cancelled')
 		AND NOT EXISTS (SELECT 1 FROM sub_session AS p WHERE p.id = n.parent AND p.status IN ('pending', 'running', 'waiting'))
 		ORDER BY n.event = '', n.ended, n.created, n.rowid`)
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *Runner) tellRoom(ctx context.Context, n Job, ended []Job) error {
 		return err
 	}
 	if n.event == "" {
-		if _, err := r.change(ctx, r.cfg.DB, `event = ? WHERE id IN (SELECT value FROM json_each(?))`, in.ID, idsOf(with)); err != nil {
+		if _, err := change(ctx, r.cfg.DB, `event = ? WHERE id IN (SELECT value FROM json_each(?))`, in.ID, idsOf(with)); err != nil {
 			return err
 		}
 	}
@@ -118,7 +118,7 @@ func (r *Runner) most(role string, results int) int {
 
 // Wanted implements session.Source: an event is worked on until what it tells of is told.
 func (r *Runner) Wanted(ctx context.Context, id string) (bool, error) {
-	left, err := r.read(ctx, r.cfg.DB, `WHERE event = ? AND told = 0 LIMIT 1`, id)
+	left, err := read(ctx, r.cfg.DB, `WHERE event = ? AND told = 0 LIMIT 1`, id)
 	return len(left) > 0, err
 }
 
@@ -126,9 +126,9 @@ func (r *Runner) Wanted(ctx context.Context, id string) (bool, error) {
 func (r *Runner) Done(ctx context.Context, id, _ string, failed error) error {
 	var err error
 	if failed == nil || errors.Is(failed, agent.ErrStopped) || errors.Is(failed, agent.ErrWithdrawn) {
-		_, err = r.change(ctx, r.cfg.DB, `told = ? WHERE event = ? AND told = 0`, r.millis(), id)
+		_, err = change(ctx, r.cfg.DB, `told = ? WHERE event = ? AND told = 0`, r.millis(), id)
 	} else {
-		_, err = r.change(ctx, r.cfg.DB, `tries = tries + 1 WHERE event = ? AND told = 0`, id)
+		_, err = change(ctx, r.cfg.DB, `tries = tries + 1 WHERE event = ? AND told = 0`, id)
 	}
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (r *Runner) Stop(ctx context.Context, talk history.Talk) (int, error) {
 		}
 		asked, args = ` AND asked IN (SELECT value FROM json_each(?))`, append(args, store.JSON(&events))
 	}
-	open, err := r.read(ctx, r.cfg.DB, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`+asked, args...)
+	open, err := read(ctx, r.cfg.DB, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`+asked, args...)
 	if err != nil || len(open) == 0 {
 		return 0, err
 	}
@@ -243,14 +243,14 @@ func (r *Runner) leave(ctx context.Context) error {
 		if !gone {
 			continue
 		}
-		all, err := r.read(ctx, r.cfg.DB, `WHERE told = 0 AND room = ?`, room)
+		all, err := read(ctx, r.cfg.DB, `WHERE told = 0 AND room = ?`, room)
 		if err != nil {
 			return err
 		}
 		if _, err := r.cancel(ctx, all, i18n.New("why.room_left")); err != nil {
 			return err
 		}
-		if _, err := r.change(ctx, r.cfg.DB, `told = ? WHERE told = 0 AND room = ?`, r.millis(), room); err != nil {
+		if _, err := change(ctx, r.cfg.DB, `told = ? WHERE told = 0 AND room = ?`, r.millis(), room); err != nil {
 			return err
 		}
 	}
@@ -275,7 +275,7 @@ func (r *Runner) MadeFor(ctx context.Context, room string, events []string) ([]J
 	if r == nil {
 		return nil, nil
 	}
-	return r.read(ctx, r.cfg.DB, `WHERE id IN (WITH RECURSIVE mine(id) AS (
+	return read(ctx, r.cfg.DB, `WHERE id IN (WITH RECURSIVE mine(id) AS (
 		SELECT id FROM sub_session WHERE room = ? AND asked IN (SELECT value FROM json_each(?))
 		UNION SELECT c.id FROM sub_session AS c JOIN mine ON c.parent = mine.id) SELECT id FROM mine) ORDER BY created, rowid`,
 		room, store.JSON(&events))
@@ -288,7 +288,7 @@ func (r *Runner) TakeBack(ctx context.Context, work []Job) error {
 		return err
 	}
 	for _, n := range work {
-		if _, err := r.change(ctx, r.cfg.DB, `objective = ?1, context = '', result = '', told = iif(told = 0, ?2, told) WHERE id = ?3`,
+		if _, err := change(ctx, r.cfg.DB, `objective = ?1, context = '', result = '', told = iif(told = 0, ?2, told) WHERE id = ?3`,
 			Unasked, r.millis(), n.id); err != nil {
 			return err
 		}

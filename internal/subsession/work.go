@@ -28,7 +28,7 @@ const subRole = "sub_session"
 // ctx ends. All that was said is stored as it comes, so that it can begin again
 // anywhere: it then goes on from its last message.
 func (r *Runner) advance(ctx context.Context, id string) error {
-	n, _, err := r.one(ctx, r.cfg.DB, id)
+	n, _, err := one(ctx, r.cfg.DB, id)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (r *Runner) answered(ctx context.Context, n Job, text string) error {
 	if text == "" {
 		return r.end(ctx, n.id, Failed, "", i18n.New("why.helper_empty"))
 	}
-	changed, err := r.change(ctx, r.cfg.DB, `status = 'waiting' WHERE id = ?1 AND status = 'running'
+	changed, err := change(ctx, r.cfg.DB, `status = 'waiting' WHERE id = ?1 AND status = 'running'
 		AND EXISTS (SELECT 1 FROM sub_session AS c WHERE c.parent = ?1 AND c.told = 0)`, n.id)
 	if err != nil || changed > 0 {
 		return err
@@ -130,13 +130,13 @@ func (r *Runner) answered(ctx context.Context, n Job, text string) error {
 
 // takeUp lets those go on whose own sub-sessions have all ended, with their ends.
 func (r *Runner) takeUp(ctx context.Context) error {
-	ready, err := r.read(ctx, r.cfg.DB, `WHERE told = 0 AND status = 'waiting' AND NOT EXISTS (
+	ready, err := read(ctx, r.cfg.DB, `WHERE told = 0 AND status = 'waiting' AND NOT EXISTS (
 		SELECT 1 FROM sub_session AS c WHERE c.parent = n.id AND c.status IN ('pending', 'running', 'waiting'))`)
 	if err != nil {
 		return err
 	}
 	for _, n := range ready {
-		children, err := r.read(ctx, r.cfg.DB, `WHERE parent = ? AND told = 0 ORDER BY created, rowid`, n.id)
+		children, err := read(ctx, r.cfg.DB, `WHERE parent = ? AND told = 0 ORDER BY created, rowid`, n.id)
 		if err != nil {
 			return err
 		}
@@ -149,11 +149,11 @@ func (r *Runner) takeUp(ctx context.Context) error {
 			return err
 		}
 		err = store.InTx(ctx, r.cfg.DB, func(tx *sql.Tx) error {
-			if _, err := r.change(ctx, tx, `told = ? WHERE id IN (SELECT value FROM json_each(?))`,
+			if _, err := change(ctx, tx, `told = ? WHERE id IN (SELECT value FROM json_each(?))`,
 				r.millis(), idsOf(children)); err != nil {
 				return err
 			}
-			_, err := r.change(ctx, tx, `status = 'pending' WHERE id = ? AND status = 'waiting'`, n.id)
+			_, err := change(ctx, tx, `status = 'pending' WHERE id = ? AND status = 'waiting'`, n.id)
 			return err
 		})
 		if err != nil {
@@ -212,7 +212,7 @@ func (w *work) timed(ctx context.Context, f func(context.Context) error) error {
 
 // Ready implements agent.Work.
 func (w *work) Ready(ctx context.Context) error {
-	n, ok, err := w.r.one(ctx, w.r.cfg.DB, w.n.id)
+	n, ok, err := one(ctx, w.r.cfg.DB, w.n.id)
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	reply, err := w.r.cfg.Models.Complete(ctx, subRole, llm.Request{Messages: p.Messages(), Marks: p.Marks(), Tools: o.Specs, NoCalls: last,
 		Fit: w.r.cfg.Tools.Fit, Temperature: &now.Temperature}, nil)
 	w.n.integrity = min(w.n.integrity, p.Integrity)
-	if _, err := w.r.change(ctx, w.r.cfg.DB, `integrity = min(integrity, ?), rounds = rounds + 1 WHERE id = ?`,
+	if _, err := change(ctx, w.r.cfg.DB, `integrity = min(integrity, ?), rounds = rounds + 1 WHERE id = ?`,
 		w.n.integrity, w.n.id); err != nil {
 		return reply, err
 	}

@@ -83,8 +83,8 @@ const (
 )
 
 func newTopics(m *memories, all []*signature, dedup, contradiction bool) *topics {
-	t := &topics{memories: m, dedup: dedup, contradiction: contradiction, all: all, age: ages(all), lists: map[int32][]int32{}, common: make([]common, len(all)),
-		keys: make([][]int32, len(all)), titles: titles(all, m.names), weak: map[int32]bool{}}
+	t := &topics{memories: m, dedup: dedup, contradiction: contradiction, all: all, age: ages(all),
+		lists: map[int32][]int32{}, common: make([]common, len(all)), keys: make([][]int32, len(all)), titles: titles(all, m.names), weak: map[int32]bool{}}
 	ways := contexts{}
 	for _, s := range all {
 		ways.take(s)
@@ -222,7 +222,7 @@ func (t *topics) related(i int) (c correction, same []*pair) {
 	}
 	slices.SortFunc(same, func(p, q *pair) int { return cmp.Compare(p.a.ID, q.a.ID) })
 	slices.SortFunc(near, func(p, q candidate) int {
-		return cmp.Or(flag(q.related)-flag(p.related), int(q.weight-p.weight), t.age[p.place]-t.age[q.place])
+		return cmp.Or(flag(q.related)-flag(p.related), int(q.weight-p.weight), t.age[q.place]-t.age[p.place])
 	})
 	most := perOther
 	if b.tellsChange() {

@@ -29,19 +29,23 @@ var rows = map[string]int{
 
 	"internal/matrix": 8,
 	"internal/web":    8,
+	"internal/doctor": 8,
 
 	"internal/session": 7,
 	"internal/dream":   7,
 
 	"internal/subsession": 6,
+	"internal/approval":   6,
 	"internal/command":    6,
+	"internal/recall":     6,
 	"internal/harvest":    6,
 
 	"internal/agent": 5, // below what runs it: turns, sub-sessions, dreams
 
-	"internal/prompt":    4,
-	"internal/tool":      4,
-	"internal/questions": 4,
+	"internal/attachment": 4,
+	"internal/prompt":     4,
+	"internal/tool":       4,
+	"internal/questions":  4,
 
 	"internal/memory":   3,
 	"internal/task":     3,

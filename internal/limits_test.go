@@ -34,19 +34,12 @@ const columns = 140
 // exceptions says what is larger than its limit today, and how large it may be. The list only
 // gets shorter and its figures smaller.
 var exceptions = map[string]int{
-	"internal/history: long lines":    31,
-	"internal/llm: exported names":    73,
-	"internal/matrix: lines":          4819,
-	"internal/matrix: methods":        92,
 	"internal/memory: lines":          3718,
 	"internal/memory: exported names": 114,
 	"internal/memory: methods":        70,
 	"internal/memory: fields":         23,
-	"internal/session: lines":         5170,
-	"internal/session: methods":       159,
-	"internal/session: fields":        28,
-	"internal/session: long lines":    35,
-	"internal/tool: long lines":       24,
+	"internal/session: lines":         4538,
+	"internal/session: methods":       112,
 }
 
 // owners says which package holds the SQL statements on a table. Others call it.
@@ -56,11 +49,13 @@ var owners = map[string][]string{
 	"internal/goal":          {"goal", "goal_artifact", "goal_checkpoint", "goal_decision", "goal_event", "goal_heard"},
 	"internal/settings":      {"room_setting"},
 	"internal/window":        {"tier_lock", "model_window", "model_count"},
-	"internal/session":       {"session", "approval"},
+	"internal/session":       {"session"},
+	"internal/approval":      {"approval"},
 	"internal/subsession":    {"sub_session", "sub_session_need"},
 	"internal/prompt":        {"prompt_epoch"},
-	"internal/matrix":        {"matrix_room", "matrix_sync", "matrix_tombstone"},
-	"internal/delivery":      {"inbox", "outbox", "heard", "redaction", "takeback", "answered", "matrix_thread"},
+	"internal/matrix":        {"matrix_sync"},
+	"internal/matrix/room":   {"matrix_room", "matrix_tombstone"},
+	"internal/delivery":      {"inbox", "outbox", "heard", "redaction", "redacted_txn", "takeback", "answered", "matrix_thread"},
 	"internal/memory":        {"memory", "memory_again", "memory_changes", "memory_file", "memory_forgotten", "memory_op", "memory_question", "memory_salt"},
 	"internal/search":        {"memory_turn", "index_doc", "index_scope", "index_term", "index_fts"},
 	"internal/search/vector": {"memory_space", "memory_vector"},

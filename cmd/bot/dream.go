@@ -20,13 +20,16 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/session"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // openDreamer makes the one who puts the memory in order.
 func (b *bot) openDreamer() (*dream.Dreamer, error) {
+	level := b.cfg.Level()
 	c := dream.Config{
 		DB: b.db, Store: b.memory, Dir: b.cfg.Data, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
-		Location: b.cfg.Zone, Log: b.log, Tasks: b.tasks, Skills: b.skills, Trusted: b.cfg.Trusted(),
+		Location: b.cfg.Zone, Log: b.log, Tasks: b.tasks, Skills: b.skills,
+		Trusted: func(user string) bool { return level(user) >= trust.User },
 		Budget: dreamt.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens,
 			Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
 	}

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"reverie/internal/doctor"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/llm/encoder"
@@ -45,7 +45,7 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*vector.
 	}
 	v, err := vector.OpenBuiltIn(ctx, c)
 	if errors.Is(err, encoder.ErrNoWeights) {
-		b.log.Info(wordsOnly, "err", err)
+		b.log.Info(doctor.WordsOnly, "err", err)
 		return nil, nil
 	}
 	return v, err
@@ -86,42 +86,6 @@ func (b *bot) withVectors(status func(context.Context, i18n.Say) []string) func(
 	}
 }
 
-func (b *bot) examineEmbedding(ctx context.Context) []finding {
-	const area = "vectors"
-	e, err := b.embedding()
-	if err != nil {
-		return []finding{{area, ill, err.Error(), "mend llm.embedding in the configuration"}}
-	}
-	if e == nil {
-		return b.examineBuiltIn()
-	}
-	return probe(ctx, area, e.Name(),
-		"see that it runs and answers; its address, key and name stand under llm.embedding in the configuration",
-		func(ctx context.Context) (string, error) {
-			vectors, err := e.Embed(ctx, []string{"Good morning."})
-			if err != nil {
-				return "", err
-			}
-			return fmt.Sprintf(" with %d numbers a text", len(vectors[0])), nil
-		})
-}
-
-// wordsOnly is what the operator reads where nothing makes vectors.
-const wordsOnly = "memories are found by their words only: there is nothing that makes vectors; " +
-	"llm.embedding in the configuration names a model that does"
-
-// examineBuiltIn says how memories are found where no model for vectors is named.
-func (b *bot) examineBuiltIn() []finding {
-	const area = "vectors"
-	switch {
-	case b.cfg.Memory.Backend != "local_vector":
-		return nil
-	case encoder.BuiltIn():
-		return []finding{{area, well, "memories are found by their words and, with the encoder that is built in, by their meaning", ""}}
-	}
-	return []finding{{area, note, wordsOnly + "; or take a program that has the encoder built in", ""}}
-}
-
 // openPoints opens the server that memory.backend asks for; nil if it asks for none. Without vectors, what is
 // forgotten leaves it all the same. patience is how long a question waits for it; 0 = not longer than an answer may.
 func (b *bot) openPoints(v *vector.Vectors, patience time.Duration) *qdrant.Points {
@@ -131,15 +95,4 @@ func (b *bot) openPoints(v *vector.Vectors, patience time.Duration) *qdrant.Poin
 	}
 	return qdrant.Open(qdrant.Config{Vectors: v, URL: q.URL, Key: string(q.APIKey), Collection: q.Collection,
 		Patience: patience, Log: b.log})
-}
-
-func (b *bot) examineQdrant(ctx context.Context) []finding {
-	const area = "qdrant"
-	points := b.openPoints(nil, 0)
-	if points == nil {
-		return nil
-	}
-	const remedy = "see that it runs and answers; its address and key stand under memory.qdrant in the configuration. " +
-		"Memories are found by their words meanwhile"
-	return probe(ctx, area, b.cfg.Memory.Qdrant.URL, remedy, func(ctx context.Context) (string, error) { return "", points.Probe(ctx) })
 }

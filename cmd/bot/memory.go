@@ -10,13 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/approval"
 	"reverie/internal/delivery"
 	dreamt "reverie/internal/dream/report"
 	"reverie/internal/history"
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
-	"reverie/internal/session"
+	"reverie/internal/recall"
 	"reverie/internal/subsession"
 	"reverie/internal/trust"
 )
@@ -31,12 +32,12 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 		}
 	}
 	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), subsession.Forget(ctx, tx, texts),
-		session.ForgetApprovals(ctx, tx, texts), delivery.Forget(ctx, tx, begun), dreamt.Forget(b.cfg.Data, texts))
+		approval.Forget(ctx, tx, texts), delivery.Forget(ctx, tx, begun), dreamt.Forget(b.cfg.Data, texts))
 }
 
 // searchable makes searchable what was said in all conversations.
 func (b *bot) searchable(ctx context.Context) error {
-	return session.Searchable(ctx, b.history, b.memory)
+	return recall.All(ctx, b.history, b.memory)
 }
 
 // takenBack forgets a message that was taken back in its room, and what was

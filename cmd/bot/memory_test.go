@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/doctor"
 	"reverie/internal/dream"
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -198,7 +199,10 @@ func TestQdrantAtWork(t *testing.T) {
 	if lines := b.withVectors(nil)(t.Context(), b.messages.For(t.Context(), "!r")); len(lines) != 1 || lines[0] != "qdrant: in use" {
 		t.Errorf("status %q", lines)
 	}
-	if f := b.examineQdrant(t.Context()); len(f) != 1 || f[0].State != well {
+	examined := func() doctor.Findings {
+		return slices.DeleteFunc(b.doctor(nil).Examine(t.Context()), func(f doctor.Finding) bool { return f.Area != "qdrant" })
+	}
+	if f := examined(); len(f) != 1 || f[0].State != doctor.Well {
 		t.Errorf("the doctor says %+v", f)
 	}
 	// At the command line, where no vectors are read.
@@ -211,7 +215,7 @@ func TestQdrantAtWork(t *testing.T) {
 	expect.Must(c.memory.Forget(t.Context(), operator(), hits[0].Entry.ID))(t)
 	expect.Equal(t, len(s.Points(s.Collections()[0])), 2, "points are left on the server")
 	s.Break(standin.Refuse(503))
-	if f := b.examineQdrant(t.Context()); len(f) != 1 || f[0].State != ill || f[0].Remedy == "" || strings.Contains(f[0].What, "hunter9") {
+	if f := examined(); len(f) != 1 || f[0].State != doctor.Ill || f[0].Remedy == "" || strings.Contains(f[0].What, "hunter9") {
 		t.Errorf("the doctor says %+v", f)
 	}
 	if strings.Contains(log.String(), "hunter9") {

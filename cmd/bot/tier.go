@@ -59,7 +59,7 @@ func (b *bot) tier(ctx context.Context) (tierReport, error) {
 }
 
 func (r tierReport) print(w io.Writer, cfg *config.Config) error {
-	fmt.Fprintf(w, "A new conversation gets %s.\n", r.inWords())
+	fmt.Fprintf(w, "A new conversation gets %s.\n", r.Decision)
 	for _, text := range r.Warnings {
 		fmt.Fprintf(w, "Note: %s.\n", text)
 	}
@@ -83,30 +83,4 @@ func (r tierReport) print(w io.Writer, cfg *config.Config) error {
 			l.At.In(cfg.Zone).Format("2006-01-02 15:04"), l.Reason)
 	}
 	return table.Flush()
-}
-
-// inWords is the decision in one line.
-func (r tierReport) inWords() string {
-	text := fmt.Sprintf("prompt tier %d, for a window of %d tokens (%s", r.Tier, r.Window, r.Source)
-	if r.By != "" {
-		text += ": " + r.By
-	}
-	text += ")"
-	if r.Forced {
-		text += "; the tier is set by context.tier"
-	}
-	return text
-}
-
-// examineTier is the tier for the doctor.
-func (b *bot) examineTier(ctx context.Context) []finding {
-	r, err := b.tier(ctx)
-	if err != nil {
-		return []finding{{"tier", ill, err.Error(), "the file is left as it is; restore it from a backup, or move it away to begin anew"}}
-	}
-	found := []finding{{"tier", well, "a new conversation gets " + r.inWords(), ""}}
-	for _, text := range r.Warnings {
-		found = append(found, finding{"tier", note, text, "`bot tier` shows how it is decided"})
-	}
-	return found
 }

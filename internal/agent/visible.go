@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"reverie/internal/goal"
-	"reverie/internal/i18n"
 	"reverie/internal/prompt"
 )
 
@@ -21,9 +20,8 @@ func Markers(text string) ([]goal.Marker, int) {
 	return markers, dropped
 }
 
-// Visible is what people read of an answer: all but its markers, or in a few words
-// what these say, if there is nothing else.
-func Visible(say i18n.Say, text string) string {
+// Visible is what people read of an answer: all but its markers, or the texts of these if there is nothing else.
+func Visible(text string) string {
 	text = prompt.WithoutFences(text)
 	markers, _ := Markers(text)
 	body, isCut := strings.CutSuffix(text, CutOff)
@@ -32,34 +30,14 @@ func Visible(say i18n.Say, text string) string {
 		rest = goal.ShowDraft(body)
 	}
 	if len(markers) > 0 && strings.TrimSpace(rest) == "" {
-		rest = brief(say, markers)
+		rest = ""
+		for _, m := range markers {
+			rest += "- " + m.Text + "\n"
+		}
+		rest = strings.TrimSpace(rest)
 	}
 	if isCut {
 		rest += CutOff
 	}
 	return rest
-}
-
-// brief says in Markdown what markers say.
-func brief(say i18n.Say, markers []goal.Marker) string {
-	var lines []string
-	for _, m := range markers {
-		switch m.Kind {
-		case "GOAL":
-			line := say("goal.goal", "text", m.Text)
-			if m.Ended != "" {
-				line += " (" + say("state."+string(m.Ended)) + ")"
-			}
-			lines = append(lines, line)
-		case "CHECKPOINT":
-			lines = append(lines, m.Status.Sign()+" "+m.Text)
-		case "DECISION":
-			lines = append(lines, goal.Decision{Description: say("goal.decided", "text", m.Text), Locked: m.Locked}.LineIn(say))
-		case "ARTIFACT":
-			lines = append(lines, say("goal.file."+m.Action, "path", m.Text))
-		case "NEXT":
-			lines = append(lines, say("goal.next", "text", m.Text))
-		}
-	}
-	return "- " + strings.Join(lines, "\n- ")
 }

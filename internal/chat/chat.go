@@ -79,6 +79,7 @@ type Outgoing struct {
 	ID      string // stable: derived from the message it answers
 	Text    string // Markdown, all of it so far; of a file its caption
 	File    *File  // what is sent: Name, Type and Path are needed; nil = a message in words
+	Of      string // of a file: the answer that it was sent for; who takes that out of a room takes both
 	Notice  bool   // a status or an error rather than an answer
 	Draft   bool   // more will come; the transport may thin drafts out
 	ReplyTo string // the inbound ID it answers, or empty
@@ -146,7 +147,3 @@ const (
 	VideoFile = "video"
 	OtherFile = "file"
 )
-
-// SentMark is between the name of an answer and that of a file which was sent for it: who
-// takes the answer out of a room takes both.
-const SentMark = "+file-"

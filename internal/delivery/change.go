@@ -114,8 +114,8 @@ func (in *Inbox) redactTarget(ctx context.Context, tx *sql.Tx, ch Incoming) erro
 		return nil // a reaction: what it did is done
 	}
 	if !known {
-		answer, ours, err := in.out.redacted(ctx, tx, ch.Target)
-		if err != nil || !ours {
+		answer, err := in.out.redacted(ctx, tx, ch.Target)
+		if err != nil || answer == "" {
 			return err
 		}
 		ch.Target = answer
@@ -141,8 +141,8 @@ func (in *Inbox) react(ctx context.Context, tx *sql.Tx, ch Incoming) error {
 	case known && (of.change != "" || of.redacted):
 		return nil
 	case !known:
-		answer, ours, err := in.out.messageOf(ctx, tx, ch.Target)
-		if err != nil || !ours {
+		answer, _, err := in.out.messageOf(ctx, tx, ch.Target)
+		if err != nil || answer == "" {
 			return err
 		}
 		ch.Target = answer

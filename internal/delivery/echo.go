@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"strconv"
-	"strings"
 
 	"reverie/internal/store"
 )
@@ -13,38 +11,20 @@ import (
 // Echo is an event of the bot that a sync shows: proof that the homeserver accepted it.
 type Echo struct{ Txn, Event string }
 
-// txnOf is the transaction id of an event of the message id.
-func txnOf(id string, generation int) string {
-	if generation == 0 {
-		return id
-	}
-	return id + "~" + strconv.Itoa(generation)
-}
-
-// ofTxn is the message that a transaction id belongs to, and which of its events.
-func ofTxn(txn string) (id string, generation int) {
-	if at := strings.LastIndexByte(txn, '~'); at > 0 {
-		if n, err := strconv.Atoi(txn[at+1:]); err == nil {
-			return txn[:at], n
-		}
-	}
-	return txn, 0
-}
-
 // echoed notes the event id of a message that was sent but whose response may never have been
 // read. When the event cannot be a draft, the message is sent.
 func (o *Outbox) echoed(ctx context.Context, tx *sql.Tx, e Echo) error {
 	if err := redactSecond(ctx, tx, e); err != nil {
 		return err
 	}
-	id, generation := ofTxn(e.Txn)
-	done, err := tx.ExecContext(ctx, `UPDATE outbox SET event_id = ?,
-		state = CASE WHEN state = 'pending' AND drafted = 0 AND revision = 1 THEN 'sent' ELSE state END
-		WHERE id = ? AND generation = ? AND event_id = ''`, e.Event, id, generation)
-	if err != nil {
-		return err
+	var id string
+	err := tx.QueryRowContext(ctx, `UPDATE outbox SET event_id = ?,
+		state = iif(state = 'pending' AND drafted = 0 AND revision = 1, 'sent', state)
+		WHERE txn = ? AND event_id = '' RETURNING id`, e.Event, e.Txn).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
 	}
-	if n, err := done.RowsAffected(); err != nil || n == 0 {
+	if err != nil {
 		return err
 	}
 	return o.spokeIn(ctx, tx, id, e.Event)
@@ -54,14 +34,6 @@ func (o *Outbox) echoed(ctx context.Context, tx *sql.Tx, e Echo) error {
 // have shown an earlier one while this one was being sent. With whole the event says all that
 // the row does, so that the row is sent.
 func (o *Outbox) Delivered(ctx context.Context, r OutboxRow, event string, whole bool) (carrier string, err error) {
-	if whole { // a sync may have shown it meanwhile, and then nothing is left to be noted
-		var state string
-		err := o.db.QueryRowContext(ctx, `SELECT state FROM outbox WHERE id = ? AND generation = ? AND revision = ? AND event_id = ?`,
-			r.ID, r.Generation, r.Revision, event).Scan(&state)
-		if err == nil && state == "sent" {
-			return event, nil
-		}
-	}
 	err = store.InTx(ctx, o.db, func(tx *sql.Tx) error {
 		if err := redactSecond(ctx, tx, Echo{Txn: r.Txn, Event: event}); err != nil {
 			return err

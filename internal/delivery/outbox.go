@@ -24,11 +24,11 @@ import (
 //	                    └─ EndDrafts, ───► dead ◄──────────── Remove ─────────────┘
 //	                       Leave, Remove
 //
-// The id of a row never changes and is its transaction id, so that sending twice makes one event.
-// revision counts its final texts: what is noted of an older one does not count. generation counts
-// its events that were redacted: the next event needs another transaction id, because the homeserver
-// would return the old event for the old one. event_id is the event that carries the message; the
-// first that becomes known stays.
+// The id of a row never changes. txn, its transaction id, is made of that and of generation, so that
+// sending twice makes one event; generation counts its events that were redacted, because for the old
+// transaction id the homeserver would return the old event. revision counts its final texts: what is
+// noted of an older one does not count. event_id is the event that carries the message; the first that
+// becomes known stays. message names the message that a row is a part of, and part says as what.
 type Outbox struct {
 	db  *sql.DB
 	now func() time.Time
@@ -65,15 +65,11 @@ func kindOf(m chat.Outgoing) string {
 	return "text"
 }
 
-// wholeMark is between the name of an answer and that of the file with all of it. Event ids have
-// no "+", and messageOf and partsOf know it as a part.
-const wholeMark = "+whole-"
-
 // wholeID names the file with all of a message after what it says: an answer that is given anew
 // gets another file, and the old one is redacted.
 func wholeID(m chat.Outgoing) string {
 	sum := sha256.Sum256([]byte(m.Text))
-	return m.ID + wholeMark + hex.EncodeToString(sum[:6])
+	return m.ID + "+whole-" + hex.EncodeToString(sum[:6])
 }
 
 // Say makes the rows of a final message durable, in one transaction with what with stores: its
@@ -94,14 +90,14 @@ func (o *Outbox) Say(ctx context.Context, f Final, with ...func(context.Context,
 			}
 		}
 		_, err := tx.ExecContext(ctx, `
-			INSERT INTO outbox (id, room, kind, text, reply_to, mention, file, poll, thread, state, revision, created_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
+			INSERT INTO outbox (id, message, part, room, kind, text, reply_to, mention, file, poll, thread, state, revision, created_at)
+			VALUES (?1, ?2, iif(?2 = '', '', 'file'), ?, ?, ?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
 			ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, closed = outbox.poll <> '', state = 'pending',
 				revision = revision + 1, attempts = 0, next_at = 0, error = ''
 			WHERE file = '' AND (outbox.poll = '' OR excluded.poll = '')
 				AND (state NOT IN ('sent', 'pending') OR text <> excluded.text OR kind <> excluded.kind
 					OR outbox.poll <> '' AND closed = 0)`,
-			m.ID, f.Room, kindOf(m), f.Text, m.ReplyTo, strings.Join(m.Mention, " "), f.File, f.Poll,
+			m.ID, m.Of, f.Room, kindOf(m), f.Text, m.ReplyTo, strings.Join(m.Mention, " "), f.File, f.Poll,
 			m.Thread, m.ReplyTo, o.now().UnixMilli())
 		if err != nil {
 			return err
@@ -114,8 +110,7 @@ func (o *Outbox) Say(ctx context.Context, f Final, with ...func(context.Context,
 			}
 		}
 		// What a tool sent stands; a file with all of what the message read before goes.
-		return removeRows(ctx, tx, partsOf+` AND substr(id, length(?1) + 1, length(?2)) <> ?2
-			AND (?3 = '' OR substr(id, 1, length(?3)) <> ?3)`, m.ID, chat.SentMark, kept)
+		return removeRows(ctx, tx, partOf+` AND part <> 'file' AND id <> ?2`, m.ID, kept)
 	})
 	return doing("store reply", err)
 }
@@ -123,12 +118,12 @@ func (o *Outbox) Say(ctx context.Context, f Final, with ...func(context.Context,
 // putWhole makes the file with all of an answer a row, once.
 func (o *Outbox) putWhole(ctx context.Context, tx *sql.Tx, f Final) error {
 	m := f.Message
-	_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, file, thread, state, revision, created_at)
-		VALUES (?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
+	_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, message, part, room, kind, text, file, thread, state, revision, created_at)
+		VALUES (?, ?, 'whole', ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
 		ON CONFLICT (id) DO UPDATE SET text = excluded.text, file = excluded.file, state = 'pending', revision = revision + 1,
 			attempts = 0, next_at = 0, error = ''
 		WHERE state = 'dead' AND error = 'taken back'`,
-		wholeID(m), f.Room, kindOf(m), m.Text, f.Whole, m.Thread, m.ReplyTo, o.now().UnixMilli())
+		wholeID(m), m.ID, f.Room, kindOf(m), m.Text, f.Whole, m.Thread, m.ReplyTo, o.now().UnixMilli())
 	return err
 }
 
@@ -147,13 +142,13 @@ func (o *Outbox) AnsweredBy(ctx context.Context, id string) (string, error) {
 }
 
 const outColumns = `id, room, kind, text, reply_to, mention, thread, file, poll, closed, state, event_id,
-	drafted, revision, attempts, next_at, generation`
+	drafted, revision, attempts, next_at, generation, txn`
 
 func scanOut(s store.Row) (r OutboxRow, err error) {
 	var next int64
 	err = s.Scan(&r.ID, &r.Room, &r.Kind, &r.Text, &r.ReplyTo, &r.Mention, &r.Thread, &r.File, &r.Poll, &r.Closed, &r.State, &r.EventID,
-		&r.Drafted, &r.Revision, &r.Attempts, &next, &r.Generation)
-	r.NextAt, r.Txn = time.UnixMilli(next), txnOf(r.ID, r.Generation)
+		&r.Drafted, &r.Revision, &r.Attempts, &next, &r.Generation, &r.Txn)
+	r.NextAt = time.UnixMilli(next)
 	return r, err
 }
 
@@ -231,14 +226,12 @@ const staleNotice = time.Minute
 // replaceStaleNotice has the message id carried by another event if all it has shown is a notice
 // that stands for long. drafted tells whether the new event will carry a draft.
 func (o *Outbox) replaceStaleNotice(ctx context.Context, tx *sql.Tx, id string, drafted bool) error {
-	const old = `id = ? AND state = 'draft' AND kind = 'notice' AND created_at <= ?`
+	const old = `id = ?1 AND state = 'draft' AND kind = 'notice' AND created_at <= ?2`
 	before := o.now().Add(-staleNotice).UnixMilli()
 	if err := redactRoom(ctx, tx, "why.not_needed", old, id, before); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE outbox SET generation = generation + 1, event_id = '', text = '', drafted = ?
-		WHERE `+old, drafted, id, before)
-	return err
+	return nextEvent(ctx, tx, `text = '', drafted = ?3`, old, id, before, drafted)
 }
 
 // NextPerRoom returns the oldest message of each room that is still to be sent.
@@ -291,8 +284,9 @@ func (o *Outbox) leave(ctx context.Context, tx *sql.Tx, room string) error {
 func (o *Outbox) Said(ctx context.Context, room, event string) (q chat.Quote, replyTo string, newest bool, err error) {
 	var name, last string
 	var at int64
-	err = o.db.QueryRowContext(ctx, `SELECT id, text, reply_to, created_at,
-		coalesce((SELECT o.id FROM outbox AS o WHERE o.room = outbox.room AND o.kind = 'text' AND o.event_id <> ''
+	const of = `iif(part = 'whole', message, id)`
+	err = o.db.QueryRowContext(ctx, `SELECT `+of+`, text, reply_to, created_at,
+		coalesce((SELECT `+of+` FROM outbox AS o WHERE o.room = outbox.room AND o.kind = 'text' AND o.event_id <> ''
 			ORDER BY o.seq DESC LIMIT 1), '')
 		FROM outbox WHERE room = ? AND event_id = ?`, room, event).Scan(&name, &q.Text, &replyTo, &at, &last)
 	switch {
@@ -301,8 +295,6 @@ func (o *Outbox) Said(ctx context.Context, room, event string) (q chat.Quote, re
 	case err != nil:
 		return chat.Quote{}, "", false, doing("look into the outbox", err)
 	}
-	name, _, _ = strings.Cut(name, wholeMark)
-	last, _, _ = strings.Cut(last, wholeMark)
 	q.ID, q.Ours, q.At = event, name, time.UnixMilli(at)
 	return q, replyTo, name == last, nil
 }

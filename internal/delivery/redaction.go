@@ -29,10 +29,9 @@ type Redaction struct {
 // already: the first that was learned of carries it, for good. So is one that comes from
 // before the message was taken out of the room.
 func redactSecond(ctx context.Context, tx *sql.Tx, e Echo) error {
-	id, generation := ofTxn(e.Txn)
 	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room, reason)
-		SELECT ?1, room, 'why.sent_twice' FROM outbox WHERE id = ?2 AND event_id <> ?1 AND (generation <> ?3 OR event_id <> '')`,
-		e.Event, id, generation)
+		SELECT ?1, room, 'why.sent_twice' FROM outbox WHERE txn = ?2 AND event_id NOT IN ('', ?1)
+		UNION ALL SELECT ?1, room, 'why.sent_twice' FROM redacted_txn WHERE txn = ?2`, e.Event, e.Txn)
 	return err
 }
 

@@ -46,6 +46,13 @@ func (in *Inbox) KeyArrived(ctx context.Context, session string) error {
 	return doing("wake messages", err)
 }
 
+// WaitsBefore tells whether an earlier event of the room waits for the key of u.
+func (in *Inbox) WaitsBefore(ctx context.Context, u Unreadable) (bool, error) {
+	waits, err := store.Value[bool](ctx, in.db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND megolm = ?2 AND state = 'utd'
+		AND seq < (SELECT seq FROM inbox WHERE id = ?3))`, u.Room, u.Session, u.ID)
+	return waits, doing("read inbox", err)
+}
+
 // DueReads returns events that are to be read now; when there are none, next is when the next one
 // is, or an hour from now when none has a time.
 func (in *Inbox) DueReads(ctx context.Context) (due []Unreadable, next time.Time, err error) {

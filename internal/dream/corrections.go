@@ -84,7 +84,8 @@ const (
 
 func newTopics(m *memories, all []*signature, dedup, contradiction bool) *topics {
 	t := &topics{memories: m, dedup: dedup, contradiction: contradiction, all: all, age: ages(all),
-		lists: map[int32][]int32{}, common: make([]common, len(all)), keys: make([][]int32, len(all)), titles: titles(all, m.names), weak: map[int32]bool{}}
+		lists: map[int32][]int32{}, common: make([]common, len(all)),
+		keys: make([][]int32, len(all)), titles: titles(all, m.names), weak: map[int32]bool{}}
 	ways := contexts{}
 	for _, s := range all {
 		ways.take(s)
@@ -233,7 +234,8 @@ func (t *topics) related(i int) (c correction, same []*pair) {
 			continue
 		}
 		a := t.all[m.place]
-		p := &pair{a: a, b: b, same: m.same, weight: int(m.weight), shared: int(m.shared), conflict: true, denies: t.denies(b, int(m.place))}
+		p := &pair{a: a, b: b, same: m.same, weight: int(m.weight), shared: int(m.shared), conflict: true,
+			denies: t.denies(b, int(m.place))}
 		if !m.related {
 			p.shared = -1
 		} else if a.tellsSame(b) {

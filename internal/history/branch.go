@@ -14,7 +14,8 @@ func (s *Store) Begin(ctx context.Context, c *Compaction) (bool, error) {
 	begun := false
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var err error
-		begun, err = found(tx.QueryRowContext(ctx, `INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING conversation`, c.Room, c.Room.parent()).Scan(&c.Conversation))
+		begun, err = found(tx.QueryRowContext(ctx, `INSERT INTO room (id, branch_of) VALUES (?, ?)
+			ON CONFLICT DO NOTHING RETURNING conversation`, c.Room, c.Room.parent()).Scan(&c.Conversation))
 		if begun && c.Text() != "" {
 			c.From, c.To, c.Messages, c.Shortened = 0, 0, 0, 0
 			err = c.insert(ctx, tx)

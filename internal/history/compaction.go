@@ -55,9 +55,12 @@ func (s *Store) Compacted(ctx context.Context, room Talk) (Compaction, error) {
 	var c Compaction
 	var details string
 	var at int64
-	ok, err := found(s.db.QueryRowContext(ctx, `SELECT id, room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity
-		FROM compaction WHERE undone = 0 AND room = ? AND conversation = (SELECT conversation FROM room WHERE id = ?) ORDER BY id DESC LIMIT 1`, room, room).Scan(
-		&c.ID, &c.Room, &c.Conversation, &c.From, &c.To, &c.Messages, &c.Shortened, &c.Level, &c.Reason, &c.Summary, &details, &c.Before, &c.After, &at, &c.Integrity))
+	ok, err := found(s.db.QueryRowContext(ctx, `SELECT id, room, conversation, from_message, to_message, messages, shortened,
+			level, reason, summary, details, tokens_before, tokens_after, at, integrity
+		FROM compaction WHERE undone = 0 AND room = ?1 AND conversation = (SELECT conversation FROM room WHERE id = ?1)
+		ORDER BY id DESC LIMIT 1`, room).
+		Scan(&c.ID, &c.Room, &c.Conversation, &c.From, &c.To, &c.Messages, &c.Shortened,
+			&c.Level, &c.Reason, &c.Summary, &details, &c.Before, &c.After, &at, &c.Integrity))
 	if !ok {
 		return Compaction{}, wrap(err, "read compaction")
 	}
@@ -100,9 +103,10 @@ func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Mess
 
 // insert stores c for the current conversation of its room, and sets ID and Conversation.
 func (c *Compaction) insert(ctx context.Context, tx *sql.Tx) error {
-	return tx.QueryRowContext(ctx, `INSERT INTO compaction
-		(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity)
+	return tx.QueryRowContext(ctx, `INSERT INTO compaction (room, conversation, from_message, to_message, messages, shortened,
+			level, reason, summary, details, tokens_before, tokens_after, at, integrity)
 		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ? RETURNING id, conversation`,
-		c.From, c.To, c.Messages, c.Shortened, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity, c.Room).
+		c.From, c.To, c.Messages, c.Shortened,
+		c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity, c.Room).
 		Scan(&c.ID, &c.Conversation)
 }

@@ -3,7 +3,6 @@ package history
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ import (
 func (s *Store) Reword(ctx context.Context, event, text, note string, also func(ctx context.Context, tx *sql.Tx, id int64) error) (
 	was Message, ok bool, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
-		was, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE event_id = ? AND event_id <> '' AND role = 'user'`, event))
+		was, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+said, event))
 		if ok, err = found(err); !ok {
 			return err
 		}
@@ -59,7 +58,8 @@ func (s *Store) Reword(ctx context.Context, event, text, note string, also func(
 func (s *Store) Reopen(ctx context.Context, room Talk, event, reply string) (used []string, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
-		ok, err := found(tx.QueryRowContext(ctx, `SELECT id FROM message WHERE `+loaded+` AND event_id = ? AND event_id <> ''`, room, room, event).Scan(&id))
+		ok, err := found(tx.QueryRowContext(ctx, `SELECT id FROM message WHERE `+loaded+` AND event_id = ? AND event_id <> ''`,
+			room, room, event).Scan(&id))
 		if !ok {
 			return err
 		}
@@ -67,7 +67,8 @@ func (s *Store) Reopen(ctx context.Context, room Talk, event, reply string) (use
 			return err
 		}
 		return run(ctx, tx,
-			statement{`UPDATE message SET text = ?, short = '' WHERE ` + loaded + ` AND id > ? AND role = 'assistant' AND calls = ''`, []any{takenBack, room, room, id}},
+			statement{`UPDATE message SET text = ?, short = '' WHERE ` + loaded + ` AND id > ? AND role = 'assistant' AND calls = ''`,
+				[]any{takenBack, room, room, id}},
 			statement{`UPDATE message SET retired = 1 WHERE ` + loaded + ` AND id > ?`, []any{room, room, id}},
 			statement{`UPDATE message SET event_id = '' WHERE room = ? AND event_id = ? AND role = 'assistant'`, []any{room, reply}})
 	})
@@ -92,7 +93,7 @@ func toolsAfter(ctx context.Context, tx *sql.Tx, room Talk, id int64) (used []st
 // Find returns the message event of the conversation room, whatever became of it since; false if there is
 // none.
 func (s *Store) Find(ctx context.Context, room Talk, event string) (Message, bool, error) {
-	m, err := scan(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, room, event))
+	m, err := scan(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+inRoom, room, event))
 	ok, err := found(err)
 	return m, ok, wrap(err, "read message %s", event)
 }
@@ -104,8 +105,9 @@ func (s *Store) Drop(ctx context.Context, events ...string) error {
 		if err := s.Redact(ctx, event); err != nil {
 			return err
 		}
-		if _, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1, compaction = 0 WHERE event_id = ? AND event_id <> ''`, event); err != nil {
-			return fmt.Errorf("take a message out: %w", err)
+		_, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1, compaction = 0 WHERE event_id = ? AND event_id <> ''`, event)
+		if err != nil {
+			return wrap(err, "take a message out")
 		}
 	}
 	return nil
@@ -120,18 +122,21 @@ func (s *Store) Unsay(ctx context.Context, reply string) error {
 	}
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
-		var room, said string
-		ok, err := found(tx.QueryRowContext(ctx, `SELECT id, room, text FROM message WHERE event_id = ? AND role = 'assistant'`, reply).Scan(&id, &room, &said))
+		var room, words string
+		ok, err := found(tx.QueryRowContext(ctx, `SELECT id, room, text FROM message WHERE event_id = ? AND role = 'assistant'`, reply).
+			Scan(&id, &room, &words))
 		if !ok {
 			return err
 		}
-		if said != takenBack {
-			if err := withoutWords(ctx, tx, `room = ?1 OR room IN (SELECT id FROM room WHERE branch_of = ?1)`, room, said); err != nil {
+		if words != takenBack {
+			if err := withoutWords(ctx, tx, `room = ?1 OR room IN (SELECT id FROM room WHERE branch_of = ?1)`, room, words); err != nil {
 				return err
 			}
 		}
 		return run(ctx, tx, statement{`UPDATE message SET text = ?, short = '' WHERE id = ?`, []any{takenBack, id}},
-			statement{emptyRounds + ` AND id < ?3 AND id > (SELECT coalesce(max(id), 0) FROM message WHERE room = ?2 AND id < ?3 AND role = 'user')`, []any{takenBack, room, id}})
+			statement{emptyRounds + ` AND id < ?3
+				AND id > (SELECT coalesce(max(id), 0) FROM message WHERE room = ?2 AND id < ?3 AND role = 'user')`,
+				[]any{takenBack, room, id}})
 	})
 	return wrap(err, "take an answer back")
 }
@@ -145,11 +150,12 @@ const emptyRounds = `UPDATE message SET retired = 1, compaction = 0, text = ?1, 
 func (s *Store) UnsayWork(ctx context.Context, event string) error {
 	var id int64
 	var room string
-	ok, err := found(s.db.QueryRowContext(ctx, `SELECT id, room FROM message WHERE event_id = ? AND event_id <> '' AND role = 'user'`, event).Scan(&id, &room))
+	ok, err := found(s.db.QueryRowContext(ctx, `SELECT id, room FROM message WHERE `+said, event).Scan(&id, &room))
 	if ok {
 		err = run(ctx, s.db, statement{emptyRounds + ` AND id > ?3
 			AND id < (SELECT coalesce(min(id), 9223372036854775807) FROM message AS n WHERE n.room = ?2 AND n.id > ?3 AND n.role = 'user'
-				AND EXISTS (SELECT 1 FROM message AS b WHERE b.room = ?2 AND b.id > ?3 AND b.id < n.id AND b.role = 'assistant'))`, []any{takenBack, room, id}})
+				AND EXISTS (SELECT 1 FROM message AS b WHERE b.room = ?2 AND b.id > ?3 AND b.id < n.id AND b.role = 'assistant'))`,
+			[]any{takenBack, room, id}})
 	}
 	return wrap(err, "take a message back")
 }

@@ -26,8 +26,8 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 		if err := replaceIn(ctx, tx, `role <> 'user' OR sender = ''`, t, forgottenText); err != nil {
 			return 0, wrap(err, "forget in the transcript")
 		}
-		var n int
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM message WHERE role = 'user' AND sender <> '' AND instr(text, ?) > 0`, t).Scan(&n); err != nil {
+		n, err := store.Value[int](ctx, tx, `SELECT count(*) FROM message WHERE role = 'user' AND sender <> '' AND instr(text, ?) > 0`, t)
+		if err != nil {
 			return 0, wrap(err, "forget in the transcript")
 		}
 		kept += n
@@ -35,7 +35,8 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 	if err := unsay(ctx, tx, "", func(q *Quoted) bool { return q.without(texts) }); err != nil {
 		return 0, err
 	}
-	return kept, rewrite(ctx, tx, `message`, `calls`, listed(func(c *llm.ToolCall) bool { return forgetArguments(c, texts) }), `calls <> ''`)
+	forget := listed(func(c *llm.ToolCall) bool { return forgetArguments(c, texts) })
+	return kept, rewrite(ctx, tx, `message`, `calls`, forget, `calls <> ''`)
 }
 
 // takenBack stands where a message was that its sender took back.
@@ -57,19 +58,22 @@ func redact(ctx context.Context, tx *sql.Tx, event string) error {
 	if err := unsay(ctx, tx, event, func(q *Quoted) bool { return q.takeBack(event) }); err != nil {
 		return err
 	}
-	var said string
-	ok, err := found(tx.QueryRowContext(ctx, `SELECT text FROM message WHERE event_id = ? AND role = 'user'`, event).Scan(&said))
+	var words string
+	ok, err := found(tx.QueryRowContext(ctx, `SELECT text FROM message WHERE `+said, event).Scan(&words))
 	if !ok {
 		return err
 	}
-	if err := redactShort(ctx, tx, event, said); err != nil {
+	if err := redactShort(ctx, tx, event, words); err != nil {
 		return err
 	}
-	return run(ctx, tx, statement{`UPDATE message SET text = ?, tail = '', quoted = '', files = '' WHERE event_id = ? AND role = 'user'`, []any{takenBack, event}})
+	empty := `UPDATE message SET text = ?2, tail = '', quoted = '', files = '' WHERE ` + said
+	return run(ctx, tx, statement{empty, []any{event, takenBack}})
 }
 
 // rewrite gives column of those rows of table for which where holds what change makes of it.
-func rewrite(ctx context.Context, db store.DBTX, table, column string, change func(string) (string, error), where string, args ...any) error {
+func rewrite(ctx context.Context, db store.DBTX, table, column string, change func(string) (string, error),
+	where string, args ...any,
+) error {
 	changed := map[int64]string{}
 	err := store.Each(ctx, db, func(row store.Row) error {
 		var id int64
@@ -193,7 +197,8 @@ func redactShort(ctx context.Context, db store.DBTX, event, text string) error {
 // arg as its parameter.
 func withoutWords(ctx context.Context, db store.DBTX, where string, arg any, text string) error {
 	without := func(was string) (string, error) { return withoutLines(was, text), nil }
-	return errors.Join(rewrite(ctx, db, `compaction`, `summary`, without, where, arg), rewrite(ctx, db, `compaction`, `details`, without, where, arg))
+	return errors.Join(rewrite(ctx, db, `compaction`, `summary`, without, where, arg),
+		rewrite(ctx, db, `compaction`, `details`, without, where, arg))
 }
 
 // withoutLines is text without the lines that repeat words of said, with or without

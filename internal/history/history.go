@@ -78,7 +78,14 @@ func NewStore(db *sql.DB) *Store { return &Store{db: db} }
 
 // columns of a Message. What was shortened is read in the short form: the other one
 // is kept, and not sent any more.
-const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, files, at, quoted, integrity, readers, tail_integrity`
+const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail,
+	calls, call_id, failed, files, at, quoted, integrity, readers, tail_integrity`
+
+// Conditions for a message that came as an event: one of a room, and one that a person wrote in any.
+const (
+	inRoom = `room = ? AND event_id = ? AND event_id <> ''`
+	said   = `event_id = ?1 AND event_id <> '' AND role = 'user'`
+)
 
 // Append stores m at the end of its room's current conversation and sets its ID
 // and Conversation; At is cut to what is stored. If the room has a message with
@@ -112,17 +119,20 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 		readers = trust.Nobody
 	}
 	if _, err := tx.ExecContext(ctx, `INSERT INTO room (id, branch_of, readers) VALUES (?, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET readers = excluded.readers WHERE room.readers = '' AND excluded.readers <> ''`, m.Room, m.Room.parent(), readers); err != nil {
+		ON CONFLICT (id) DO UPDATE SET readers = excluded.readers WHERE room.readers = '' AND excluded.readers <> ''`,
+		m.Room, m.Room.parent(), readers); err != nil {
 		return fmt.Errorf("append message: %w", err)
 	}
 	stored, err := scan(tx.QueryRowContext(ctx, `
-		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, files, at, quoted, integrity, readers, tail_integrity)
+		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail,
+			calls, call_id, failed, files, at, quoted, integrity, readers, tail_integrity)
 		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
 		ON CONFLICT (room, event_id) WHERE event_id <> '' DO NOTHING RETURNING `+columns,
-		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, store.JSON(&m.Calls), m.CallID, m.Failed, store.JSON(&m.Files), millis(m.At), store.JSON(&m.Quoted), m.Label.Integrity, m.Label.Readers, m.TailIntegrity, m.Room))
+		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, store.JSON(&m.Calls), m.CallID, m.Failed, store.JSON(&m.Files),
+		millis(m.At), store.JSON(&m.Quoted), m.Label.Integrity, m.Label.Readers, m.TailIntegrity, m.Room))
 	known := errors.Is(err, sql.ErrNoRows)
 	if known {
-		stored, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, m.Room, m.EventID))
+		stored, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+inRoom, m.Room, m.EventID))
 	}
 	if err != nil {
 		return fmt.Errorf("append message: %w", err)
@@ -137,7 +147,7 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 // Said returns the text of the message event in room, whatever became of it since;
 // false if there is none.
 func (s *Store) Said(ctx context.Context, room Talk, event string) (text string, ok bool, err error) {
-	ok, err = found(s.db.QueryRowContext(ctx, `SELECT text FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, room, event).Scan(&text))
+	ok, err = found(s.db.QueryRowContext(ctx, `SELECT text FROM message WHERE `+inRoom, room, event).Scan(&text))
 	return text, ok, wrap(err, "read message %s", event)
 }
 
@@ -181,8 +191,9 @@ func (s *Store) ReadBy(ctx context.Context, room Talk, r trust.Readers) error {
 // LabelOf returns the label of the message event of a room, in whatever conversation of it;
 // false if it is not known.
 func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label, ok bool, err error) {
-	ok, err = found(s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message WHERE room IN (SELECT id FROM room WHERE id = ?1 OR branch_of = ?1)
-		AND event_id = ?2 AND event_id <> '' AND readers <> '' LIMIT 1`, room, event).Scan(&l.Integrity, &l.Readers))
+	ok, err = found(s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message
+		WHERE room IN (SELECT id FROM room WHERE id = ?1 OR branch_of = ?1) AND event_id = ?2 AND event_id <> '' AND readers <> ''
+		LIMIT 1`, room, event).Scan(&l.Integrity, &l.Readers))
 	return l, ok, wrap(err, "look up the label of a message")
 }
 
@@ -197,7 +208,8 @@ func (s *Store) Retire(ctx context.Context, room Talk, afterID int64) error {
 // SetTail stores in tx what the prompt adds to message id, and of what integrity that is. It
 // belongs into the transaction that stores whatever else the same request stands on.
 func (s *Store) SetTail(ctx context.Context, tx *sql.Tx, id int64, tail string, of trust.Integrity) error {
-	return wrap(changeOne(tx.ExecContext(ctx, `UPDATE message SET tail = ?, tail_integrity = ? WHERE id = ?`, tail, of, id)), "set the tail of message %d", id)
+	err := changeOne(tx.ExecContext(ctx, `UPDATE message SET tail = ?, tail_integrity = ? WHERE id = ?`, tail, of, id))
+	return wrap(err, "set the tail of message %d", id)
 }
 
 // Rooms lists the rooms that have a transcript, sorted.
@@ -209,7 +221,9 @@ func (s *Store) Rooms(ctx context.Context) ([]string, error) {
 func scan(row store.Row) (Message, error) {
 	var m Message
 	var at int64
-	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, store.JSON(&m.Calls), &m.CallID, &m.Failed, store.JSON(&m.Files), &at, store.JSON(&m.Quoted), &m.Label.Integrity, &m.Label.Readers, &m.TailIntegrity)
+	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail,
+		store.JSON(&m.Calls), &m.CallID, &m.Failed, store.JSON(&m.Files), &at, store.JSON(&m.Quoted),
+		&m.Label.Integrity, &m.Label.Readers, &m.TailIntegrity)
 	if err != nil {
 		return Message{}, err
 	}

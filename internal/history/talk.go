@@ -73,9 +73,10 @@ func (s *Store) Move(ctx context.Context, from, to Talk) error {
 }
 
 func move(ctx context.Context, tx *sql.Tx, from, to Talk) error {
-	var before, said int64
-	err := tx.QueryRowContext(ctx, `SELECT coalesce(max(conversation), 1) - 1, (SELECT count(*) FROM message WHERE room = ?1) FROM room WHERE id = ?1`, from).Scan(&before, &said)
-	if err != nil || said == 0 {
+	var before, messages int64
+	err := tx.QueryRowContext(ctx, `SELECT coalesce(max(conversation), 1) - 1, (SELECT count(*) FROM message WHERE room = ?1)
+		FROM room WHERE id = ?1`, from).Scan(&before, &messages)
+	if err != nil || messages == 0 {
 		return err
 	}
 	return run(ctx, tx,
@@ -85,7 +86,8 @@ func move(ctx context.Context, tx *sql.Tx, from, to Talk) error {
 		statement{`UPDATE room SET conversation = conversation + ? WHERE id = ?`, []any{before, to}},
 		statement{`UPDATE message SET room = ? WHERE room = ?`, []any{to, from}},
 		statement{`UPDATE compaction SET room = ? WHERE room = ?`, []any{to, from}},
-		statement{`UPDATE message SET readers = ? WHERE room = ? AND readers = ?`, []any{trust.Room(to.Room()), to, trust.Room(from.Room())}},
+		statement{`UPDATE message SET readers = ? WHERE room = ? AND readers = ?`,
+			[]any{trust.Room(to.Room()), to, trust.Room(from.Room())}},
 		statement{`UPDATE room SET readers = (SELECT replace(o.readers, ?, ?) FROM room AS o WHERE o.id = ?) WHERE id = ?`,
 			[]any{trust.Room(from.Room()), trust.Room(to.Room()), from, to}},
 		statement{`UPDATE room SET conversation = conversation + 1, readers = '' WHERE id = ?`, []any{from}})

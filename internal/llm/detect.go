@@ -2,60 +2,17 @@ package llm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"reverie/internal/llm/detect"
 )
-
-// Label says how far a Limit can be trusted.
-type Label string
-
-// The labels, from the surest on.
-const (
-	Enforced  Label = "enforced"  // the server loaded the model so, or refused more; or the configuration says it
-	Max       Label = "max"       // the most that a hosted model takes, as its server says
-	Estimated Label = "estimated" // likely, by what such servers or models do
-	Default   Label = "default"   // nothing is known
-)
-
-// Limit is how many tokens a model reads and writes together.
-type Limit struct {
-	Tokens int       `json:"tokens"`
-	Label  Label     `json:"label"`
-	Source string    `json:"source"` // who said so, such as "ollama /api/ps"
-	At     time.Time `json:"at"`     // when; zero for what is configured or nobody said
-	// Least marks an estimate that is only what such a server loads at least.
-	Least bool `json:"least,omitempty"`
-}
-
-// String is the limit in words.
-func (l Limit) String() string {
-	return fmt.Sprintf("%d tokens (%s: %s)", l.Tokens, l.Label, l.Source)
-}
-
-// Detection is what is known of a model's window and how that came to be known.
-type Detection struct {
-	Model string   `json:"model"` // configured name
-	Limit Limit    `json:"limit"`
-	Steps []string `json:"steps"` // one per source asked: what it said, and at last which won
-
-	Server  string `json:"server,omitempty"`  // the program that loads the model itself, such as Ollama; "" = another, or not known
-	Trained int    `json:"trained,omitempty"` // the most that the model reads, whatever it is loaded with; 0 = not said
-	// Answered is false when the server was not asked, or said nothing at all.
-	Answered bool `json:"answered"`
-	Outside  int  `json:"outside,omitempty"` // percent of the loaded model that found no room on the GPU
-
-	Held  uint64   `json:"held,omitempty"`  // bytes of GPU memory that the loaded model takes; 0 = not said
-	Files []string `json:"files,omitempty"` // on the server's machine: the model's, and those loaded with it; empty = not said
-
-	sees *bool // whether the model can be shown pictures; nil = not said
-}
-
-// Ollama is the Server of a Detection whose server loads models as Ollama does.
-const Ollama = ollama
 
 // How long what a server said is taken for true before it is asked again. It
 // is asked after an answer only: a server that nobody uses is left alone.
@@ -70,10 +27,10 @@ const (
 
 // windows is what a model knows of its window. The model's mu guards it.
 type windows struct {
-	asked   time.Time // when the server was last asked; zero = never
-	found   Detection // what came of it; Limit.Tokens 0 = nothing is known
-	learned Limit     // from an answer or error; Tokens 0 = nothing
-	under   int       // found.Limit.Tokens when it was learned
+	asked   time.Time    // when the server was last asked; zero = never
+	found   detect.Found // what came of it; Limit.Tokens 0 = nothing is known
+	learned detect.Limit // from an answer or error; Tokens 0 = nothing
+	under   int          // found.Limit.Tokens when it was learned
 }
 
 // Detect asks the servers of all models whose window is not configured how many
@@ -114,8 +71,8 @@ func (m *Models) detect(ctx context.Context, want func(*model) bool) {
 
 // Limits says what is known of the windows of a role's models, in failover
 // order. It asks nobody.
-func (m *Models) Limits(role string) []Detection {
-	var out []Detection
+func (m *Models) Limits(role string) []detect.Found {
+	var out []detect.Found
 	for _, mod := range m.list(role) {
 		out = append(out, mod.detection())
 	}
@@ -124,13 +81,13 @@ func (m *Models) Limits(role string) []Detection {
 
 // Limit is the window of the model called name, as far as it is known. It asks
 // nobody.
-func (m *Models) Limit(name string) Limit {
+func (m *Models) Limit(name string) detect.Limit {
 	for _, mod := range m.models {
 		if mod.Name == name {
 			return mod.detection().Limit
 		}
 	}
-	return Limit{Tokens: defaultWindow, Label: Default, Source: "there is no such model"}
+	return detect.Limit{Tokens: detect.DefaultWindow, Label: detect.Default, Source: "there is no such model"}
 }
 
 // detect asks the model's server. Callers who come while it is asked wait and
@@ -145,7 +102,10 @@ func (m *model) detect(ctx context.Context) {
 	if asked.After(came) {
 		return
 	}
-	found := m.inquire(ctx)
+	found := detect.Server{BaseURL: m.BaseURL, Model: m.Model, Wait: m.cfg.Detect, Fetch: m.describe}.Ask(ctx)
+	for i, step := range found.Steps {
+		found.Steps[i] = m.clean(step)
+	}
 	if ctx.Err() != nil {
 		return // half an inquiry
 	}
@@ -159,46 +119,60 @@ func (m *model) detect(ctx context.Context) {
 	}
 }
 
+// maxSaid is how many bytes of a server's description are read. The longest
+// known, a list of all models of a hosted service, is a quarter of it.
+const maxSaid = 8 << 20
+
+// describe asks the server about its models. answered tells that it did, if only to refuse.
+func (m *model) describe(ctx context.Context, method, url string, body []byte) (raw []byte, answered bool, err error) {
+	raw, err = m.fetch(ctx, method, url, body, maxSaid)
+	var refused *serverError
+	if errors.As(err, &refused) {
+		return nil, true, fmt.Errorf("%d %s", refused.status, http.StatusText(refused.status))
+	}
+	return raw, err == nil, err
+}
+
 // take remembers what an inquiry found. The caller holds mu.
-func (m *model) take(found Detection) {
+func (m *model) take(found detect.Found) {
 	w := &m.windows
 	now := m.cfg.Now()
 	found.Limit.At = now
 	// A local server forgets an idle model. It will load it as it did before:
 	// a guess is no reason to make the window small and large again by turns.
-	if old := w.found.Limit; old.Label == Enforced && found.Limit.Label != Enforced {
+	if old := w.found.Limit; old.Label == detect.Enforced && found.Limit.Label != detect.Enforced {
 		steps := append(found.Steps, "not loaded now, or no answer: what was loaded before counts, "+old.String())
 		found = w.found
 		found.Steps = steps
 	}
 	if found.Limit.Tokens != w.under {
-		w.learned = Limit{}
+		w.learned = detect.Limit{}
 	}
 	w.asked, w.found = now, found
 }
 
 // limit is what counts now. The caller holds mu.
-func (m *model) limit() Limit {
+func (m *model) limit() detect.Limit {
 	w := &m.windows
 	l := w.found.Limit
 	switch {
 	case m.Window > 0:
-		l = Limit{Tokens: m.Window, Label: Enforced, Source: "configured"}
+		l = detect.Limit{Tokens: m.Window, Label: detect.Enforced, Source: "configured"}
 	case l.Tokens == 0:
-		l = Limit{Tokens: defaultWindow, Label: Default, Source: "the server does not say"}
+		l = detect.Limit{Tokens: detect.DefaultWindow, Label: detect.Default, Source: "the server does not say"}
 		if w.asked.IsZero() {
 			l.Source = "the server was not asked yet"
 		}
 	}
 	got := w.learned
 	if got.Tokens > 0 && m.cfg.Now().Sub(got.At) < keepLearned &&
-		(got.Tokens < l.Tokens || got.Label == Enforced && l.Label != Enforced) {
+		(got.Tokens < l.Tokens || got.Label == detect.Enforced && l.Label != detect.Enforced) {
 		return got
 	}
 	return l
 }
 
-func (m *model) detection() Detection {
+func (m *model) detection() detect.Found {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := m.windows.found
@@ -229,9 +203,9 @@ func (m *model) due() bool {
 	switch {
 	case w.asked.IsZero():
 		return true
-	case !w.found.Answered || w.found.Server != "" && w.found.Limit.Label != Enforced:
+	case !w.found.Answered || w.found.Server != "" && w.found.Limit.Label != detect.Enforced:
 		fresh = freshGuess
-	case w.found.Limit.Tokens == 0 || w.found.Limit.Label == Enforced:
+	case w.found.Limit.Tokens == 0 || w.found.Limit.Label == detect.Enforced:
 		fresh = freshLoaded
 	}
 	return m.cfg.Now().Sub(w.asked) >= fresh
@@ -249,7 +223,7 @@ func (m *model) window() (window, maxOutput int) {
 	switch {
 	case window == m.Window && m.MaxOutput > 0: // checked by New
 		return window, m.MaxOutput
-	case window != m.Window && window < defaultWindow:
+	case window != m.Window && window < detect.DefaultWindow:
 		most = window / 4
 	}
 	if m.MaxOutput > 0 {

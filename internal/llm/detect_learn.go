@@ -4,33 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"regexp"
-	"strings"
+
+	"reverie/internal/llm/detect"
 )
-
-// saidLimits find the true limit in what servers say when they refuse a request
-// that is too large, in lower case.
-var saidLimits = []*regexp.Regexp{
-	regexp.MustCompile(`"n_ctx"\s*:\s*(\d+)`),                                                    // llama.cpp
-	regexp.MustCompile(`available context size \((\d+)`),                                         // llama.cpp
-	regexp.MustCompile(`maximum (?:context|model|prompt|input) length (?:is|of) ([\d,]+)`),       // OpenAI, vLLM, OpenRouter, xAI
-	regexp.MustCompile(`context (?:length|window|size) (?:is|of)(?: only| at most)? ([\d,]+)`),   // LM Studio and others
-	regexp.MustCompile(`> ([\d,]+) maximum`),                                                     // Anthropic
-	regexp.MustCompile(`exceeds? the maximum number of (?:input )?tokens allowed[:( ]+([\d,]+)`), // Google
-}
-
-// saidLimit reads the limit out of an error; 0 = it names none.
-func saidLimit(text string) int {
-	text = strings.ToLower(text)
-	for _, r := range saidLimits {
-		if m := r.FindStringSubmatch(text); m != nil {
-			if n := tokens(strings.ReplaceAll(m[1], ",", "")); n > 0 {
-				return n
-			}
-		}
-	}
-	return 0
-}
 
 // leastLearned keeps guesses from making a window that holds nothing at all, and
 // from being made of requests that are too small to be too large.
@@ -45,10 +21,10 @@ func (m *model) refused(ctx context.Context, req Request, f *failure) {
 	m.mu.Lock()
 	now := m.limit()
 	m.mu.Unlock()
-	l := Limit{Tokens: f.limit, Label: Enforced, Source: "learned from an error"}
+	l := detect.Limit{Tokens: f.limit, Label: detect.Enforced, Source: "learned from an error"}
 	if l.Tokens == 0 {
 		sent := estimate(req)
-		l = Limit{Tokens: max(leastLearned, min(now.Tokens, sent+m.maxOutput())/4*3), Label: Estimated,
+		l = detect.Limit{Tokens: max(leastLearned, min(now.Tokens, sent+m.maxOutput())/4*3), Label: detect.Estimated,
 			Source: "learned from an error that named no number"}
 		if sent < leastLearned/2 || l.Tokens >= now.Tokens {
 			return
@@ -62,11 +38,11 @@ func (m *model) refused(ctx context.Context, req Request, f *failure) {
 // large but leaves out the beginning and says nothing.
 func (m *model) replied(ctx context.Context, req Request, reply Reply) {
 	m.mu.Lock()
-	quiet := m.windows.found.Server == ollama
+	quiet := m.windows.found.Server == detect.Ollama
 	m.mu.Unlock()
 	if sent, read := estimate(req), reply.Usage.Prompt; quiet && !pictured(req) && read >= leastLearned/2 && 2*sent > 3*read {
 		n := max(leastLearned, (read+1023)/1024*1024)
-		m.learnLimit(ctx, Limit{Tokens: n, Label: Estimated,
+		m.learnLimit(ctx, detect.Limit{Tokens: n, Label: detect.Estimated,
 			Source: fmt.Sprintf("learned: the server read %d tokens of about %d", read, sent)})
 	}
 	if m.Window == 0 && m.due() {
@@ -74,7 +50,7 @@ func (m *model) replied(ctx context.Context, req Request, reply Reply) {
 	}
 }
 
-func (m *model) learnLimit(ctx context.Context, l Limit) {
+func (m *model) learnLimit(ctx context.Context, l detect.Limit) {
 	m.mu.Lock()
 	l.At = m.cfg.Now()
 	before := m.limit()

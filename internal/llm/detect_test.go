@@ -6,13 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"reverie/internal/llm/detect"
 	"reverie/internal/test/expect"
 )
 
@@ -99,80 +98,77 @@ func TestDetect(t *testing.T) {
 		name, model string
 		paths       paths
 		tokens      int
-		label       Label
+		label       detect.Label
 		source      string // part of it
 		step        string // part of one of the steps
 	}{
 		{"ollama, loaded", "qwen3:8b", paths{psPath: ps(loaded("other", 2048) + "," + loaded("qwen3:8b", 32768)), showPath: show(131072, ""), listPath: ownList},
-			32768, Enforced, "ollama /api/ps", "ollama /api/ps: loaded with 32768"},
-		{"ollama, loaded as latest", "m", paths{psPath: ps(loaded("m:latest", 8192))}, 8192, Enforced, "ollama /api/ps", ""},
-		{"ollama, loaded beyond its training", "m", paths{psPath: ps(loaded("m", 65536)), showPath: show(32768, "")}, 65536, Enforced, "ollama /api/ps", ""},
-		{"ollama, another one is loaded", "m", paths{psPath: ps(loaded("m2", 32768)), showPath: show(131072, "")}, 4096, Estimated, "Ollama", "not loaded now"},
+			32768, detect.Enforced, "ollama /api/ps", "ollama /api/ps: loaded with 32768"},
+		{"ollama, loaded as latest", "m", paths{psPath: ps(loaded("m:latest", 8192))}, 8192, detect.Enforced, "ollama /api/ps", ""},
+		{"ollama, loaded beyond its training", "m", paths{psPath: ps(loaded("m", 65536)), showPath: show(32768, "")}, 65536, detect.Enforced, "ollama /api/ps", ""},
+		{"ollama, another one is loaded", "m", paths{psPath: ps(loaded("m2", 32768)), showPath: show(131072, "")}, 4096, detect.Estimated, "Ollama", "not loaded now"},
 		{"ollama, not loaded: the maximum is not believed", "m", paths{psPath: ps(""), showPath: show(131072, "stop \"<|im_end|>\"\n")},
-			4096, Estimated, "Ollama loads by itself", "at most 131072, which is not what is loaded"},
+			4096, detect.Estimated, "Ollama loads by itself", "at most 131072, which is not what is loaded"},
 		{"ollama, a Modelfile sets it", "m", paths{psPath: ps(""), showPath: show(131072, "stop                           \"x\"\nnum_ctx                        16384\n")},
-			16384, Estimated, "ollama /api/show", "num_ctx 16384"},
-		{"ollama, a Modelfile sets too much", "m", paths{psPath: ps(""), showPath: show(8192, "num_ctx 16384")}, 8192, Estimated, "the model reads no more", ""},
-		{"ollama, a small model", "m", paths{psPath: ps(""), showPath: show(2048, "")}, 2048, Estimated, "the model reads no more", ""},
-		{"ollama, an old one", "m", paths{psPath: ps(`{"name":"m","model":"m","size":1}`), showPath: show(131072, "")}, 4096, Estimated, "Ollama", "does not say"},
-		{"ollama, does not know the model", "m", paths{psPath: ps(""), showPath: status(404, `{"error":"model 'm' not found"}`)}, 4096, Estimated, "Ollama", "404"},
+			16384, detect.Estimated, "ollama /api/show", "num_ctx 16384"},
+		{"ollama, a Modelfile sets too much", "m", paths{psPath: ps(""), showPath: show(8192, "num_ctx 16384")}, 8192, detect.Estimated, "the model reads no more", ""},
+		{"ollama, a small model", "m", paths{psPath: ps(""), showPath: show(2048, "")}, 2048, detect.Estimated, "the model reads no more", ""},
+		{"ollama, an old one", "m", paths{psPath: ps(`{"name":"m","model":"m","size":1}`), showPath: show(131072, "")}, 4096, detect.Estimated, "Ollama", "does not say"},
+		{"ollama, does not know the model", "m", paths{psPath: ps(""), showPath: status(404, `{"error":"model 'm' not found"}`)}, 4096, detect.Estimated, "Ollama", "404"},
 		{"ollama, runs elsewhere", "m", paths{psPath: ps(""), showPath: says200(`{"remote_host":"https://ollama.com:443","model_info":{"general.architecture":"gptoss","gptoss.context_length":131072}}`)},
-			131072, Max, "ollama /api/show", ""},
+			131072, detect.Max, "ollama /api/show", ""},
 		{"ollama, too large for its GPU", "m", paths{psPath: ps(`{"name":"m","size":10000000000,"size_vram":7500000000,"context_length":32768}`)},
-			32768, Enforced, "ollama /api/ps", "loaded with 32768, 25 % of it not on the GPU"},
+			32768, detect.Enforced, "ollama /api/ps", "loaded with 32768, 25 % of it not on the GPU"},
 		{"ollama, on the processor", "m", paths{psPath: ps(`{"name":"m","size":6591830464,"size_vram":0,"context_length":4096}`)},
-			4096, Enforced, "ollama /api/ps", "100 % of it not on the GPU"},
+			4096, detect.Enforced, "ollama /api/ps", "100 % of it not on the GPU"},
 		{"ollama, sizes that are none", "m", paths{psPath: ps(`{"name":"m","size":"big","size_vram":null,"context_length":4096}`)},
-			4096, Enforced, "ollama /api/ps", "loaded with 4096"},
-		{"ollama, one entry is odd", "m", paths{psPath: ps(`{"name":7},` + loaded("m", 16384))}, 16384, Enforced, "ollama /api/ps", ""},
+			4096, detect.Enforced, "ollama /api/ps", "loaded with 4096"},
 
 		{"llama.cpp, of four slots", "m", paths{propsPath: says200(`{"default_generation_settings":{"id":0,"n_ctx":8192,"params":{}},"total_slots":4,"model_path":"/m.gguf","build_info":"b7000"}`), listPath: cppList(131072)},
-			8192, Enforced, "llama.cpp /props", "n_ctx 8192"},
+			8192, detect.Enforced, "llama.cpp /props", "n_ctx 8192"},
 		{"llama.cpp, answers for Ollama too", "m", paths{propsPath: says200(`{"default_generation_settings":{"n_ctx":6144}}`), showPath: show(131072, "num_ctx 99999")},
-			6144, Enforced, "llama.cpp /props", ""},
+			6144, detect.Enforced, "llama.cpp /props", ""},
 		{"llama.cpp, nothing loaded", "m", paths{propsPath: says200(`{"build_info":"b7000","default_generation_settings":{"n_ctx":0}}`), listPath: cppList(131072)},
-			8192, Default, "does not say", "no model is loaded"},
-		{"llama.cpp, needs a key", "m", paths{propsPath: status(401, "no"), listPath: cppList(131072)}, 8192, Default, "does not say", "llama.cpp /props: 401 Unauthorized"},
-		{"llama.cpp, a small model", "m", paths{propsPath: status(501, "no"), listPath: cppList(4096)}, 4096, Estimated, "the model reads no more", "which is not what is loaded"},
-		{"llama.cpp, no meta", "m", paths{listPath: says200(`{"data":[{"id":"x","owned_by":"llamacpp","meta":null}]}`)}, 8192, Default, "does not say", ""},
+			8192, detect.Default, "does not say", "no model is loaded"},
+		{"llama.cpp, needs a key", "m", paths{propsPath: status(401, "no"), listPath: cppList(131072)}, 8192, detect.Default, "does not say", "llama.cpp /props: 401 Unauthorized"},
+		{"llama.cpp, a small model", "m", paths{propsPath: status(501, "no"), listPath: cppList(4096)}, 4096, detect.Estimated, "the model reads no more", "which is not what is loaded"},
+		{"llama.cpp, no meta", "m", paths{listPath: says200(`{"data":[{"id":"x","owned_by":"llamacpp","meta":null}]}`)}, 8192, detect.Default, "does not say", ""},
 
 		{"vllm", "org/m", paths{listPath: says200(`{"object":"list","data":[{"id":"x","max_model_len":1024},{"id":"org/m","owned_by":"vllm","root":"org/m","parent":null,"max_model_len":40960}]}`)},
-			40960, Enforced, "/v1/models", "max_model_len 40960"},
+			40960, detect.Enforced, "/v1/models", "max_model_len 40960"},
 		{"two say what is loaded: the surer one", "m", paths{propsPath: says200(`{"default_generation_settings":{"n_ctx":6144}}`), listPath: says200(`{"data":[{"id":"m","max_model_len":40960}]}`)},
-			6144, Enforced, "llama.cpp /props", "max_model_len 40960"},
-		{"vllm, an adapter", "lora", paths{listPath: says200(`{"data":[{"id":"org/m","max_model_len":40960},{"id":"lora","parent":"org/m","max_model_len":null}]}`)},
-			40960, Enforced, "/v1/models", ""},
-		{"vllm, not in the list", "m", paths{listPath: says200(`{"data":[{"id":"org/m","max_model_len":40960}]}`)}, 8192, Default, "does not say", "does not list the model"},
+			6144, detect.Enforced, "llama.cpp /props", "max_model_len 40960"},
+		{"vllm, not in the list", "m", paths{listPath: says200(`{"data":[{"id":"org/m","max_model_len":40960}]}`)}, 8192, detect.Default, "does not say", "does not list the model"},
 
 		{"lm studio, loaded", "m", paths{lmPath: says200(`{"data":[{"id":"x","state":"loaded","loaded_context_length":2048},{"id":"m","state":"loaded","max_context_length":131072,"loaded_context_length":12000}]}`), "*": says200(`{"error":"Unexpected endpoint or method. (GET /props)"}`)},
-			12000, Enforced, "lm studio", "loaded with 12000, at most 131072"},
+			12000, detect.Enforced, "lm studio", "loaded with 12000, at most 131072"},
 		{"lm studio, not loaded", "m", paths{lmPath: says200(`{"data":[{"id":"m","state":"not-loaded","max_context_length":131072,"loaded_context_length":9000}]}`)},
-			4096, Estimated, "LM Studio", "not loaded; at most 131072"},
+			4096, detect.Estimated, "LM Studio", "not loaded; at most 131072"},
 
 		{"openrouter", "maker/m", paths{listPath: says200(`{"data":[{"id":"maker/m","context_length":262144,"top_provider":{"context_length":131072,"max_completion_tokens":null}}]}`)},
-			131072, Max, "/v1/models", "at most 131072"},
-		{"openrouter, no top provider", "m", paths{listPath: says200(`{"data":[{"id":"m","context_length":65536,"top_provider":{"context_length":null}}]}`)}, 65536, Max, "/v1/models", ""},
-		{"groq", "m", paths{listPath: says200(`{"data":[{"id":"m","context_window":32768}]}`)}, 32768, Max, "/v1/models", ""},
-		{"mistral", "m", paths{listPath: says200(`{"data":[{"id":"m","max_context_length":32000}]}`)}, 32000, Max, "/v1/models", ""},
+			131072, detect.Max, "/v1/models", "at most 131072"},
+		{"openrouter, no top provider", "m", paths{listPath: says200(`{"data":[{"id":"m","context_length":65536,"top_provider":{"context_length":null}}]}`)}, 65536, detect.Max, "/v1/models", ""},
+		{"groq", "m", paths{listPath: says200(`{"data":[{"id":"m","context_window":32768}]}`)}, 32768, detect.Max, "/v1/models", ""},
+		{"mistral", "m", paths{listPath: says200(`{"data":[{"id":"m","max_context_length":32000}]}`)}, 32000, detect.Max, "/v1/models", ""},
 
-		{"a server that tells", "gpt-4o", paths{listPath: says200(`{"data":[{"id":"gpt-4o","context_length":64000}]}`)}, 64000, Max, "/v1/models", ""},
+		{"a server that tells", "gpt-4o", paths{listPath: says200(`{"data":[{"id":"gpt-4o","context_length":64000}]}`)}, 64000, detect.Max, "/v1/models", ""},
 
-		{"401 everywhere", "m", paths{"*": status(401, "bad key "+testKey)}, 8192, Default, "does not say", "401 Unauthorized"},
-		{"500 everywhere", "m", paths{"*": status(500, "oops")}, 8192, Default, "does not say", "500 Internal Server Error"},
-		{"web pages", "m", paths{"*": says200("<!DOCTYPE html><title>hello</title>")}, 8192, Default, "does not say", "ollama /api/ps: the answer is something else"},
-		{"empty answers", "m", paths{"*": says200("")}, 8192, Default, "does not say", "something else"},
-		{"empty objects", "m", paths{"*": says200("{}")}, 8192, Default, "does not say", "something else"},
-		{"null", "m", paths{"*": says200("null")}, 8192, Default, "does not say", "something else"},
+		{"401 everywhere", "m", paths{"*": status(401, "bad key "+testKey)}, 8192, detect.Default, "does not say", "401 Unauthorized"},
+		{"500 everywhere", "m", paths{"*": status(500, "oops")}, 8192, detect.Default, "does not say", "500 Internal Server Error"},
+		{"web pages", "m", paths{"*": says200("<!DOCTYPE html><title>hello</title>")}, 8192, detect.Default, "does not say", "ollama /api/ps: the answer is something else"},
+		{"empty answers", "m", paths{"*": says200("")}, 8192, detect.Default, "does not say", "something else"},
+		{"empty objects", "m", paths{"*": says200("{}")}, 8192, detect.Default, "does not say", "something else"},
+		{"null", "m", paths{"*": says200("null")}, 8192, detect.Default, "does not say", "something else"},
 		{"wrong types", "m", paths{propsPath: says200(`{"default_generation_settings":[1]}`), psPath: says200(`{"models":"m"}`), lmPath: says200(`[1]`),
-			listPath: says200(`{"data":[1,"m",null,{"id":"m","max_model_len":"40960","context_length":[2]}]}`), showPath: says200(`{"model_info":[]}`)},
-			8192, Default, "does not say", "/v1/models: says nothing about windows"},
+			listPath: says200(`{"data":[null,{"id":"m","max_model_len":"40960","context_length":[2]}]}`), showPath: says200(`{"model_info":[]}`)},
+			8192, detect.Default, "does not say", "/v1/models: says nothing about windows"},
 		{"no window at all", "m", paths{listPath: says200(`{"data":[{"id":"m","max_model_len":-1,"context_length":1e9}]}`), propsPath: says200(`{"default_generation_settings":{"n_ctx":7}}`)},
-			8192, Default, "does not say", ""},
+			8192, detect.Default, "does not say", ""},
 		{"a redirect is not followed", "m", paths{listPath: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "/elsewhere": says200(`{"data":[{"id":"m","max_model_len":40960}]}`)},
-			8192, Default, "does not say", "302 Found"},
+			8192, detect.Default, "does not say", "302 Found"},
 		{"a huge answer", "m", paths{listPath: func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"data":[{"id":"m","max_model_len":40960}],"padding":"%s"}`, strings.Repeat("x", maxSaid))
-		}}, 8192, Default, "does not say", "larger than 8 MiB"},
+		}}, 8192, detect.Default, "does not say", "larger than 8 MiB"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -213,13 +209,13 @@ func TestDetectServer(t *testing.T) {
 		outside int
 		least   bool
 	}{
-		{"ollama, not loaded", paths{psPath: ps(""), showPath: show(131072, "")}, Ollama, 131072, 0, true},
-		{"ollama, a Modelfile sets it", paths{psPath: ps(""), showPath: show(131072, "num_ctx 16384")}, Ollama, 131072, 0, false},
-		{"ollama, all on the GPU", paths{psPath: ps(`{"name":"m","size":100,"size_vram":100,"context_length":8192}`)}, Ollama, 0, 0, false},
-		{"ollama, a quarter is not", paths{psPath: ps(`{"name":"m","size":100,"size_vram":75,"context_length":8192}`)}, Ollama, 0, 25, false},
-		{"ollama, hardly any is not", paths{psPath: ps(`{"name":"m","size":1000,"size_vram":999,"context_length":8192}`)}, Ollama, 0, 1, false},
-		{"ollama, no sizes", paths{psPath: ps(`{"name":"m","context_length":8192}`)}, Ollama, 0, 0, false},
-		{"ollama, odd sizes", paths{psPath: ps(`{"name":"m","size":"big","size_vram":null,"context_length":8192}`)}, Ollama, 0, 0, false},
+		{"ollama, not loaded", paths{psPath: ps(""), showPath: show(131072, "")}, detect.Ollama, 131072, 0, true},
+		{"ollama, a Modelfile sets it", paths{psPath: ps(""), showPath: show(131072, "num_ctx 16384")}, detect.Ollama, 131072, 0, false},
+		{"ollama, all on the GPU", paths{psPath: ps(`{"name":"m","size":100,"size_vram":100,"context_length":8192}`)}, detect.Ollama, 0, 0, false},
+		{"ollama, a quarter is not", paths{psPath: ps(`{"name":"m","size":100,"size_vram":75,"context_length":8192}`)}, detect.Ollama, 0, 25, false},
+		{"ollama, hardly any is not", paths{psPath: ps(`{"name":"m","size":1000,"size_vram":999,"context_length":8192}`)}, detect.Ollama, 0, 1, false},
+		{"ollama, no sizes", paths{psPath: ps(`{"name":"m","context_length":8192}`)}, detect.Ollama, 0, 0, false},
+		{"ollama, odd sizes", paths{psPath: ps(`{"name":"m","size":"big","size_vram":null,"context_length":8192}`)}, detect.Ollama, 0, 0, false},
 		{"another server", paths{listPath: says200(`{"data":[{"id":"m","max_model_len":40960}]}`)}, "", 0, 0, false},
 		{"nobody", nil, "", 0, 0, false},
 	}
@@ -259,25 +255,11 @@ func TestDetectUnreachable(t *testing.T) {
 	d.Close()
 	m.Detect(t.Context())
 	got := m.Limits("chat")[0]
-	if got.Limit.Label != Default || !strings.Contains(strings.Join(got.Steps, "\n"), "refused") {
+	if got.Limit.Label != detect.Default || !strings.Contains(strings.Join(got.Steps, "\n"), "refused") {
 		t.Errorf("%v\n%s", got.Limit, strings.Join(got.Steps, "\n"))
 	}
 	if !m.models[0].unheard() {
 		t.Error("a server that is down would not be asked again")
-	}
-}
-
-func TestHostedIsAskedForItsListOnly(t *testing.T) {
-	for url, n := range map[string]int{"https://openrouter.ai/api/v1": 1, "https://api.openai.com/v1": 1, "https://notopenai.com/v1": 5, "http://127.0.0.1:11434/v1/": 5} {
-		m := newModel(ModelConfig{Model: "m", BaseURL: url}, Config{}, nil)
-		if got := m.sources(); len(got) != n {
-			t.Errorf("%s: %d sources", url, len(got))
-		}
-	}
-	m := newModel(ModelConfig{Model: `a"b&c`, BaseURL: "http://host/ollama/v1/"}, Config{}, nil)
-	got := m.sources()
-	if got[0].url != "http://host/ollama/props?autoload=false&model=a%22b%26c" || got[3].url != "http://host/ollama/v1/models" || got[4].body != `{"model":"a\"b\u0026c"}` {
-		t.Errorf("%+v", got)
 	}
 }
 
@@ -351,21 +333,21 @@ func TestRefusalsTeach(t *testing.T) {
 		code       int
 		req        Request
 		tokens     int // the window afterwards
-		label      Label
+		label      detect.Label
 	}{
-		{"openai", `{"error":{"message":"This model's maximum context length is 4097 tokens. However, you requested 5000 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`, 400, hello, 4097, Enforced},
-		{"larger than thought", `{"error":{"message":"This endpoint's maximum context length is 131,072 tokens. However, you requested about 140000","code":400}}`, 400, hello, 131072, Enforced},
-		{"vllm", `{"object":"error","message":"The decoder prompt (length 5000) is longer than the maximum model length of 2048. Make sure that max_model_len is no smaller; reduce the length","code":400}`, 400, hello, 2048, Enforced},
-		{"llama.cpp, in a field", `{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":7000,"n_ctx":6144}}`, 400, hello, 6144, Enforced},
-		{"llama.cpp, in words", `{"error":{"message":"request (7000 tokens) exceeds the available context size (6144 tokens), try increasing it"}}`, 400, hello, 6144, Enforced},
-		{"anthropic", `{"error":{"message":"prompt is too long: 210000 tokens > 200000 maximum"}}`, 400, hello, 200000, Enforced},
-		{"google", `{"error":{"message":"The input token count (1050000) exceeds the maximum number of tokens allowed (1048576)."}}`, 400, hello, 1048576, Enforced},
-		{"lm studio", `{"error":"Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens"}`, 400, hello, 4096, Enforced},
-		{"no number", `{"error":{"message":"prompt too long"}}`, 400, long(3000), 3783, Estimated},
-		{"a proxy", `<html>too large</html>`, 413, long(6000), 6036, Estimated},
-		{"no number, and a small request", `{"error":{"message":"prompt too long"}}`, 400, hello, 8192, Default},
-		{"an absurd number", `{"error":{"message":"maximum context length is 12 tokens"}}`, 400, hello, 8192, Default},
-		{"another error with a number", `{"error":{"message":"rate: model length is 2048"}}`, 500, hello, 8192, Default},
+		{"openai", `{"error":{"message":"This model's maximum context length is 4097 tokens. However, you requested 5000 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`, 400, hello, 4097, detect.Enforced},
+		{"larger than thought", `{"error":{"message":"This endpoint's maximum context length is 131,072 tokens. However, you requested about 140000","code":400}}`, 400, hello, 131072, detect.Enforced},
+		{"vllm", `{"object":"error","message":"The decoder prompt (length 5000) is longer than the maximum model length of 2048. Make sure that max_model_len is no smaller; reduce the length","code":400}`, 400, hello, 2048, detect.Enforced},
+		{"llama.cpp, in a field", `{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":7000,"n_ctx":6144}}`, 400, hello, 6144, detect.Enforced},
+		{"llama.cpp, in words", `{"error":{"message":"request (7000 tokens) exceeds the available context size (6144 tokens), try increasing it"}}`, 400, hello, 6144, detect.Enforced},
+		{"anthropic", `{"error":{"message":"prompt is too long: 210000 tokens > 200000 maximum"}}`, 400, hello, 200000, detect.Enforced},
+		{"google", `{"error":{"message":"The input token count (1050000) exceeds the maximum number of tokens allowed (1048576)."}}`, 400, hello, 1048576, detect.Enforced},
+		{"lm studio", `{"error":"Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens"}`, 400, hello, 4096, detect.Enforced},
+		{"no number", `{"error":{"message":"prompt too long"}}`, 400, long(3000), 3783, detect.Estimated},
+		{"a proxy", `<html>too large</html>`, 413, long(6000), 6036, detect.Estimated},
+		{"no number, and a small request", `{"error":{"message":"prompt too long"}}`, 400, hello, 8192, detect.Default},
+		{"an absurd number", `{"error":{"message":"maximum context length is 12 tokens"}}`, 400, hello, 8192, detect.Default},
+		{"another error with a number", `{"error":{"message":"rate: model length is 2048"}}`, 500, hello, 8192, detect.Default},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -375,10 +357,10 @@ func TestRefusalsTeach(t *testing.T) {
 				t.Fatal("no error")
 			}
 			l := m.Limit("a")
-			if near := l.Tokens - tt.tokens; l.Label != tt.label || near < -60 || near > 60 || tt.label != Estimated && near != 0 {
+			if near := l.Tokens - tt.tokens; l.Label != tt.label || near < -60 || near > 60 || tt.label != detect.Estimated && near != 0 {
 				t.Errorf("got %v", l)
 			}
-			if tt.label != Default && !strings.HasPrefix(l.Source, "learned") {
+			if tt.label != detect.Default && !strings.HasPrefix(l.Source, "learned") {
 				t.Errorf("source %q", l.Source)
 			}
 		})
@@ -460,7 +442,7 @@ func TestUnloadedModelKeepsItsWindow(t *testing.T) {
 	m.Detect(t.Context())
 	d.set(psPath, ps(""))
 	m.Detect(t.Context())
-	if l := m.Limit("a"); l.Tokens != 16384 || l.Label != Enforced {
+	if l := m.Limit("a"); l.Tokens != 16384 || l.Label != detect.Enforced {
 		t.Errorf("unloaded: %v", l)
 	}
 	d.set(psPath, ps(`{"name":"m:latest","context_length":4096}`))
@@ -500,44 +482,4 @@ func TestRunLooksAgainAfterAnAnswer(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-}
-
-// TestOllamaFiles: a Modelfile names the model's file and those that are loaded with it, and nothing else counts.
-func TestOllamaFiles(t *testing.T) {
-	blob := func(c string) string { return "/var/lib/ollama/blobs/sha256-" + strings.Repeat(c, 64) }
-	windows := `C:\Users\me\.ollama\models\blobs\sha256-` + strings.Repeat("d", 64)
-	for modelfile, want := range map[string][]string{
-		"# To build a new one, replace FROM with:\n# FROM llava:latest\n\nFROM " + blob("a") + "\nFROM " + blob("b") + "\nADAPTER " + blob("c") +
-			"\nTEMPLATE \"FROM " + blob("e") + "\"\nPARAMETER num_ctx 4096\n": {blob("a"), blob("b"), blob("c")},
-		"FROM " + windows + "\r\n":  {windows},
-		"FROM gpt-oss:120b-cloud\n": nil,
-		"FROM ../../etc/passwd\n":   nil,
-	} {
-		a, err := readShow(fmt.Appendf(nil, `{"parameters":"x","modelfile":%q}`, modelfile), "m")
-		if err != nil || !slices.Equal(a.files, want) {
-			t.Errorf("%q: %q, %v", modelfile, a.files, err)
-		}
-	}
-}
-
-func FuzzReadDescriptions(f *testing.F) {
-	for _, s := range []string{`{"data":[{"id":"m","max_model_len":40960,"parent":"m"}]}`, `{"models":[{"name":"m","context_length":1}]}`, `{"default_generation_settings":{"n_ctx":8192}}`,
-		`{"model_info":{"general.architecture":"a","a.context_length":8192},"parameters":"num_ctx 8192"}`, `null`, `{"data":[{"id":"m","state":"loaded","loaded_context_length":1e3}]}`, `maximum context length is 99999999999999999999 tokens`} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		var all []said
-		for _, read := range []func([]byte, string) (said, error){readProps, readLMStudio, readPS, readList, readShow} {
-			a, err := read([]byte(raw), "m")
-			if err != nil && !reflect.DeepEqual(a, said{}) {
-				t.Errorf("%+v beside %v", a, err)
-			}
-			all = append(all, a)
-		}
-		for _, n := range []int{decide(all).Limit.Tokens, saidLimit(raw)} {
-			if n != 0 && (n < leastTokens || n > mostTokens) {
-				t.Errorf("a window of %d", n)
-			}
-		}
-	})
 }

@@ -13,12 +13,12 @@ type Think string
 const (
 	ThinkDefault Think = ""
 	ThinkOff     Think = "off"
-	ThinkLow     Think = "low"
-	ThinkMedium  Think = "medium"
-	ThinkHigh    Think = "high"
+	thinkLow     Think = "low"
+	thinkMedium  Think = "medium"
+	thinkHigh    Think = "high"
 )
 
-var thinkLevels = []Think{ThinkOff, ThinkLow, ThinkMedium, ThinkHigh}
+var thinkLevels = []Think{ThinkOff, thinkLow, thinkMedium, thinkHigh}
 
 // ParseThink reads a level as people write it, in any case. "default" and
 // nothing are ThinkDefault. Its error lists the choices.
@@ -56,7 +56,7 @@ func effort(t Think, q quirk) string {
 	case q&noThink != 0:
 		return ""
 	case t == ThinkOff:
-		return string(ThinkLow)
+		return string(thinkLow)
 	}
 	return string(t)
 }

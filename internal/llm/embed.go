@@ -31,9 +31,8 @@ type EmbeddingConfig struct {
 	Model   string        // how the server calls it
 	Timeout time.Duration // for one request; 0 = 2 minutes, as local servers load the model first
 
-	Log   *slog.Logger      // nil = silent
-	Retry Retry             // as for chat
-	HTTP  http.RoundTripper // carries the requests; nil = one of its own
+	Log   *slog.Logger // nil = silent
+	Retry Retry        // as for chat
 }
 
 // LogValue keeps the key out of logs.
@@ -61,7 +60,7 @@ func NewEmbedding(c EmbeddingConfig) (*Embedding, error) {
 	if mc.Timeout <= 0 {
 		mc.Timeout = embedTimeout
 	}
-	cfg := withDefaults(Config{Log: c.Log, Retry: c.Retry, HTTP: c.HTTP})
+	cfg := withDefaults(Config{Log: c.Log, Retry: c.Retry})
 	e := &Embedding{m: newModel(mc, cfg, newClient(cfg)), url: mc.BaseURL + "/embeddings"}
 	if strings.HasSuffix(mc.BaseURL, "/api") {
 		e.url = mc.BaseURL + "/embed"

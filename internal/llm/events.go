@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"reverie/internal/text"
 )
 
 const (
@@ -84,9 +86,5 @@ func isEventField(line []byte) bool {
 
 // excerpt is the first n runes of s on one line, quoted.
 func excerpt(s string, n int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > n {
-		s = string(r[:n]) + "…"
-	}
-	return fmt.Sprintf("%q", s)
+	return fmt.Sprintf("%q", text.Clip(strings.Join(strings.Fields(s), " "), n))
 }

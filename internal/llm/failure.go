@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"reverie/internal/llm/detect"
+	"reverie/internal/text"
 )
 
 // failure is one failed request, judged.
@@ -156,18 +159,18 @@ func sortServer(e *serverError) *failure {
 	}
 	switch {
 	case e.status == http.StatusRequestEntityTooLarge, says(said, sayTooLarge):
-		f.kind, f.limit = TooLarge, saidLimit(e.raw+" "+f.text)
+		f.kind, f.limit = TooLarge, detect.InRefusal(e.raw+" "+f.text)
 	case e.status == http.StatusUnauthorized, e.status == http.StatusForbidden, e.status == http.StatusPaymentRequired,
 		e.status == http.StatusTooManyRequests && says(said, sayBroke):
 		f.kind = Denied
 	case e.status == http.StatusNotFound:
 		f.kind = NotFound
 	case e.status == http.StatusTooManyRequests:
-		f.kind, f.again, f.after = RateLimited, true, retryAfter(e.header, time.Now())
+		f.kind, f.again, f.after = RateLimited, true, retryAfter(e.header)
 	case e.status == http.StatusRequestTimeout, e.status == http.StatusGatewayTimeout:
 		f.kind, f.again = TimedOut, true
 	case e.status >= 500, e.status == 0:
-		f.again, f.after = true, retryAfter(e.header, time.Now())
+		f.again, f.after = true, retryAfter(e.header)
 		f.loading = says(said, sayLoading)
 	case e.status < 400: // a redirect that went nowhere
 		f.kind = Garbled
@@ -212,31 +215,21 @@ func refusedPart(status int, said string) quirk {
 	return 0
 }
 
-// retryAfter reads the header in both of its forms; 0 = absent or nonsense.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		if s > 0 && s < 1e6 { // NaN and infinity fail both
-			return time.Duration(s * float64(time.Second))
-		}
+// retryAfter is how long the server wants to be left alone; 0 = it does not say.
+func retryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.ParseFloat(h.Get("Retry-After"), 64)
+	if err != nil || !(seconds > 0 && seconds < 1e6) { // NaN is neither
 		return 0
 	}
-	if t, err := http.ParseTime(v); err == nil {
-		return max(0, t.Sub(now))
-	}
-	return 0
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // clean takes secrets out of a text and keeps it short.
-func (m *model) clean(text string) string {
+func (m *model) clean(said string) string {
 	for _, s := range m.secrets {
-		text = strings.ReplaceAll(text, s, "[secret]")
+		said = strings.ReplaceAll(said, s, "[secret]")
 	}
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-	if r := []rune(text); len(r) > 400 {
-		text = string(r[:400]) + "…"
-	}
-	return text
+	return text.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(said, "\uFFFD")), " "), 400)
 }
 
 // url is the server's address, which New has checked.

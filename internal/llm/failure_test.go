@@ -25,7 +25,6 @@ import (
 )
 
 func TestRetriesThenAnswers(t *testing.T) {
-	date := time.Now().Add(10 * time.Second).UTC().Format(http.TimeFormat)
 	drop := func(w http.ResponseWriter, _ *http.Request) {
 		c, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
@@ -39,7 +38,6 @@ func TestRetriesThenAnswers(t *testing.T) {
 		min, max time.Duration
 	}{
 		{"429 with seconds", status(429, `{"error":{"message":"slow down"}}`, "Retry-After", "7"), 7 * time.Second, 7 * time.Second},
-		{"429 with a date", status(429, `{}`, "Retry-After", date), 5 * time.Second, 10 * time.Second},
 		{"429 asking too much", status(429, `{}`, "Retry-After", "86400"), 30 * time.Second, 30 * time.Second},
 		{"429 with nonsense", status(429, `{}`, "Retry-After", "soon"), 375 * time.Millisecond, 625 * time.Millisecond},
 		{"500", status(500, "oops"), 375 * time.Millisecond, 625 * time.Millisecond},
@@ -289,28 +287,28 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 		{name: "configured and refused", config: ModelConfig{Temperature: &own}, req: Request{Messages: user, Temperature: &cold},
 			steps: steps{bad("Unknown parameter: temperature")}, want: []string{"t=0.5", ""}, learned: noTemperature},
 		{name: "a temperature that was not sent", req: hello, steps: steps{bad("temperature is not supported")}, want: []string{""}, fails: "temperature is not"},
-		{name: "the temperature goes last", req: Request{Messages: user, Think: ThinkHigh, Temperature: &own}, steps: steps{vague, vague},
+		{name: "the temperature goes last", req: Request{Messages: user, Think: thinkHigh, Temperature: &own}, steps: steps{vague, vague},
 			want: []string{"high t=0.5", "t=0.5", ""}, then: "high", learned: noTemperature},
 
-		{name: "thinking", req: Request{Messages: user, Think: ThinkOff}, want: []string{"none+template"}, then: "high", again: ThinkHigh},
-		{name: "thinking as usual", req: hello, want: []string{""}, then: "medium", again: ThinkMedium},
-		{name: "unknown argument", req: Request{Messages: user, Think: ThinkHigh}, steps: steps{noArgument}, want: []string{"high", ""}, learned: noThink},
-		{name: "Ollama, level", req: Request{Messages: user, Think: ThinkMedium},
+		{name: "thinking", req: Request{Messages: user, Think: ThinkOff}, want: []string{"none+template"}, then: "high", again: thinkHigh},
+		{name: "thinking as usual", req: hello, want: []string{""}, then: "medium", again: thinkMedium},
+		{name: "unknown argument", req: Request{Messages: user, Think: thinkHigh}, steps: steps{noArgument}, want: []string{"high", ""}, learned: noThink},
+		{name: "Ollama, level", req: Request{Messages: user, Think: thinkMedium},
 			steps: steps{status(500, `{"error":{"message":"think value \"medium\" is not supported for this model"}}`)},
 			want:  []string{"medium", ""}, then: "none+template", again: ThinkOff, learned: noThink},
-		{name: "Ollama, no thinking", req: Request{Messages: user, Think: ThinkLow}, steps: steps{bad("registry.ollama.ai/library/x does not support thinking")},
+		{name: "Ollama, no thinking", req: Request{Messages: user, Think: thinkLow}, steps: steps{bad("registry.ollama.ai/library/x does not support thinking")},
 			want: []string{"low", ""}, learned: noThink},
 		{name: "cannot stop", req: Request{Messages: user, Think: ThinkOff},
 			steps: steps{bad("Unsupported value: 'reasoning_effort' does not support 'none' with this model. Supported values are: 'low', and 'high'.")},
-			want:  []string{"none+template", "low+template"}, then: "high", again: ThinkHigh, learned: noThinkOff},
+			want:  []string{"none+template", "low+template"}, then: "high", again: thinkHigh, learned: noThinkOff},
 		{name: "no template", req: Request{Messages: user, Think: ThinkOff}, steps: steps{noTemplate}, want: []string{"none+template", "none"}, then: "none", learned: noTemplateArgs},
 		{name: "knows nothing", req: Request{Messages: user, Think: ThinkOff}, steps: steps{noTemplate, noArgument, noArgument},
 			want: []string{"none+template", "none", "low", ""}, learned: noTemplateArgs | thinkQuirks},
 		{name: "names the wrong one", req: Request{Messages: user, Think: ThinkOff}, steps: steps{noArgument, noArgument, noArgument},
 			want: []string{"none+template", "low+template", "template", ""}, learned: noTemplateArgs | thinkQuirks},
-		{name: "does not say", req: Request{Messages: user, Think: ThinkHigh}, steps: steps{vague}, want: []string{"high", ""}, learned: noThink},
+		{name: "does not say", req: Request{Messages: user, Think: thinkHigh}, steps: steps{vague}, want: []string{"high", ""}, learned: noThink},
 		{name: "does not say, off", req: Request{Messages: user, Think: ThinkOff}, steps: steps{vague, vague},
-			want: []string{"none+template", "none", "low"}, then: "high", again: ThinkHigh, learned: noThinkOff},
+			want: []string{"none+template", "none", "low"}, then: "high", again: thinkHigh, learned: noThinkOff},
 		{name: "thinking that was not asked for", req: hello, steps: steps{bad("reasoning_effort is odd")}, want: []string{""}, fails: "is odd"},
 		{name: "bad by itself", req: Request{Messages: user, Think: ThinkOff}, steps: steps{bad("messages: first message must use the user role")},
 			want: []string{"none+template", "none", "low", ""}, fails: "first message"},
@@ -320,7 +318,7 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 			want: []string{"marks[0 1] tools", "tools"}, then: "tools", learned: noMarks},
 		{name: "does not say, with marks", config: ModelConfig{CacheMarks: true}, req: marked, steps: steps{vague},
 			want: []string{"marks[0 1] tools", "tools"}, then: "tools", learned: noMarks},
-		{name: "marks and a level", config: ModelConfig{CacheMarks: true}, req: Request{Messages: user, Marks: []int{0}, Think: ThinkHigh},
+		{name: "marks and a level", config: ModelConfig{CacheMarks: true}, req: Request{Messages: user, Marks: []int{0}, Think: thinkHigh},
 			steps: steps{bad("unknown field reasoning_effort")}, want: []string{"high marks[0]", "marks[0]"}, then: "marks[0]", learned: noThink},
 	}
 	for _, tt := range tests {

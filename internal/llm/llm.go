@@ -7,6 +7,7 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -135,8 +136,5 @@ func (c ModelConfig) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("name", c.Name), slog.String("model", c.Model))
 }
 
-// String names the model without its key, for %v.
-func (c ModelConfig) String() string { return c.Name + " (" + c.Model + ")" }
-
-// GoString is String, for %#v.
-func (c ModelConfig) GoString() string { return c.String() }
+// Format names the model without its key, whatever the verb.
+func (c ModelConfig) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%s (%s)", c.Name, c.Model) }

@@ -13,11 +13,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"reverie/internal/llm/detect"
 )
 
 // What holds where the configuration says nothing.
 const (
-	defaultWindow    = 8192 // tokens
 	defaultMaxOutput = 2048 // tokens
 	defaultTimeout   = 300 * time.Second
 	defaultRole      = "chat"
@@ -194,7 +195,7 @@ func (m *Models) Role(role string) []string {
 func (m *Models) Window(role string) (window, maxOutput int) {
 	l := m.list(role)
 	if len(l) == 0 {
-		return defaultWindow, defaultMaxOutput
+		return detect.DefaultWindow, defaultMaxOutput
 	}
 	return l[0].window()
 }

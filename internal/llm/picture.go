@@ -31,13 +31,9 @@ func (p Picture) blind() string {
 
 // url is the picture as a data: URL, or the reason why there is none.
 func (p Picture) url() (string, error) {
-	info, err := os.Lstat(p.File)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxPicture {
-		return "", fmt.Errorf("[image %s: it is not kept here any more]", p.Name)
-	}
 	data, err := os.ReadFile(p.File)
-	if err != nil {
-		return "", fmt.Errorf("[image %s: it cannot be read any more]", p.Name)
+	if err != nil || len(data) > maxPicture {
+		return "", fmt.Errorf("[image %s: it is not kept here any more]", p.Name)
 	}
 	return "data:" + http.DetectContentType(data) + ";base64," + base64.StdEncoding.EncodeToString(data), nil
 }
@@ -97,6 +93,6 @@ func (m *model) sees(ctx context.Context) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	sees := m.windows.found.sees
+	sees := m.windows.found.Sees
 	return sees != nil && *sees
 }

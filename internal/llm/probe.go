@@ -54,6 +54,12 @@ func (m *model) probe(ctx context.Context) error {
 	return m.advise(f)
 }
 
+// listed is an entry of a server's list of models.
+type listed struct {
+	ID    string `json:"id"`
+	Owner string `json:"owned_by"`
+}
+
 // find looks for the model in its server's list.
 func (m *model) find(models []listed) error {
 	var there []string

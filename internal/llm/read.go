@@ -15,14 +15,13 @@ func readerOf(req Request) *calls.Reader {
 	for i, t := range req.Tools {
 		tools[i] = calls.Tool{Name: t.Name, Parameters: t.Parameters}
 	}
-	return calls.New(tools, func() (given []string) {
-		for _, m := range req.Messages {
-			if m.Role != Assistant {
-				given = append(given, m.Content)
-			}
+	var given []string
+	for _, m := range req.Messages {
+		if m.Role != Assistant {
+			given = append(given, m.Content)
 		}
-		return given
-	})
+	}
+	return calls.New(tools, given)
 }
 
 // withCalls takes the calls out of the text of a reply, and mends them and those that came as calls.

@@ -9,7 +9,8 @@ import (
 	"mime/multipart"
 	"net/http"
 	"os"
-	"strings"
+
+	"reverie/internal/text"
 )
 
 // transcription is the role of models that write down what is said. Unlike the other
@@ -67,12 +68,13 @@ func (m *model) transcribe(ctx context.Context, file, name string) (string, *Err
 		err = json.NewDecoder(io.LimitReader(in, maxAnswer)).Decode(&heard)
 		_ = in.Close() // it was read
 	}
+	said := text.Clean(heard.Text)
 	switch {
 	case err != nil:
 		failed := m.judge(ctx, err)
 		return "", &Error{Kind: failed.kind, Model: m.Name, Err: errors.New(failed.text)}
-	case strings.TrimSpace(heard.Text) == "":
+	case said == "":
 		return "", &Error{Kind: Empty, Model: m.Name, Err: errors.New("nothing was heard")}
 	}
-	return strings.TrimSpace(heard.Text), nil
+	return said, nil
 }

@@ -9,20 +9,21 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto"
-	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/delivery"
-	"reverie/internal/i18n"
 	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/gate"
+	"reverie/internal/matrix/room"
+	"reverie/internal/matrix/send"
 	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
 	"reverie/internal/settings"
@@ -68,11 +69,6 @@ func (cfg Config) account() account.Config {
 
 func (cfg Config) dir(name string) string { return filepath.Join(cfg.Dir, "matrix", name) }
 
-// said is what says sentences in the language of room.
-func (c *Client) said(ctx context.Context, room string) i18n.Say {
-	return func(key string, fill ...string) string { return c.cfg.Text(ctx, room, key, fill...) }
-}
-
 // withDefaults fills in what is empty.
 func (cfg Config) withDefaults() Config {
 	if cfg.Log == nil {
@@ -100,27 +96,26 @@ func (cfg Config) withDefaults() Config {
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
-	*rooms
-	cfg         Config
-	cli         *mautrix.Client
-	acc         *account.Account
-	inbox       *delivery.Inbox
-	outbox      *delivery.Outbox
-	unconfirmed *unconfirmed
-	gate        *gate.Gate
+	*room.Rooms
+	*send.Sender
+	cfg    Config
+	cli    *mautrix.Client
+	acc    *account.Account
+	inbox  *delivery.Inbox
+	outbox *delivery.Outbox
+	gate   *gate.Gate
 
-	backup     *e2ee.Backup
-	verifier   *verification.Verifier
-	typing     *typing
-	receipts   *receipts
-	sync       *syncState
-	keys       *missingKeys
-	drafts     *drafts
-	redactions *redactions
+	intake   *intake
+	backup   *e2ee.Backup
+	verifier *verification.Verifier
+	typing   *typing
+	receipts sync.Mutex // held while receipts are sent
+	sync     *syncState
+	keys     *missingKeys
 
 	ending chan struct{} // closed when the context of Run ends
 
-	inWake, outWake chan struct{}
+	inWake, outWake, redactWake chan struct{}
 }
 
 var _ chat.Transport = (*Client)(nil)
@@ -132,39 +127,40 @@ var _ chat.Transport = (*Client)(nil)
 func Open(ctx context.Context, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	c := &Client{
-		cfg: cfg, sync: &syncState{synced: make(chan struct{})}, keys: newMissingKeys(), drafts: &drafts{all: map[string]*draft{}},
-		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), ending: make(chan struct{}),
+		cfg: cfg, sync: &syncState{synced: make(chan struct{})}, keys: newMissingKeys(),
+		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), redactWake: make(chan struct{}, 1),
+		ending: make(chan struct{}),
 	}
 	c.inbox, c.outbox = delivery.New(cfg.DB, c.cfg.now, command.Retries)
-	c.redactions = &redactions{inbox: c.inbox, log: cfg.Log, now: cfg.now, wake: make(chan struct{}, 1)}
-	c.unconfirmed = newUnconfirmed(cfg.now, *cfg.pace)
 	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.cfg.Log, Ending: c.ending, Again: c.cfg.pace.again,
 		Problem: c.sync.setProblem})
 	login := cfg.account()
 	login.Now, login.Store = c.cfg.now, keys
-	login.Syncer = func() mautrix.Syncer { return &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c} }
+	login.Syncer = func() mautrix.Syncer { return library{mautrix.NewDefaultSyncer()} }
 	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allowed}
 	var err error
 	if c.acc, err = account.Open(ctx, login); err != nil {
 		return nil, err
 	}
 	c.cli = c.acc.Client
-	c.typing, c.receipts = newTyping(c.cli, c.cfg.Log, c.cfg.now), newReceipts(c.cli, c.cfg.Log)
+	c.typing = newTyping(c.cli, c.cfg.Log, c.cfg.now)
 	c.gate = gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
-	c.rooms = newRooms(cfg.DB, c.acc, c.cfg.Log)
-	c.register()
-	c.acc.SignDevice(ctx)
-	c.acc.Identity.Open(ctx)
-	c.backup = e2ee.OpenBackup(ctx, c.acc.Keys(), c.acc.Identity)
-	left, err := c.outbox.Unconfirmed(ctx, "")
+	c.Rooms = room.New(cfg.DB, c.acc, c.cfg.Log)
+	c.intake = &intake{cfg: cfg, cli: c.cli, devices: c.acc.Devices, gate: c.gate, rooms: c.Rooms, outbox: c.outbox}
+	e2ee.OnSession(c.machine(), c.keys.add)
+	c.Sender, err = send.New(ctx, send.Config{
+		Client: c.cli, Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, DB: cfg.DB, Media: cfg.Media, MaxFile: cfg.MaxFile,
+		Log: cfg.Log, Now: cfg.now, Text: cfg.Text, Echo: cfg.pace.echo, Restart: cfg.pace.restart,
+		Numbers: c.sync.numbers, Hurry: c.sync.hurry, Synced: c.sync.synced, Ending: c.ending, InWake: c.inWake, OutWake: c.outWake,
+	})
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range left { // an earlier run may have been sending them when it died
-		c.unconfirmed.add(r.ID)
-	}
+	c.acc.SignDevice(ctx)
+	c.acc.Identity.Open(ctx)
+	c.backup = e2ee.OpenBackup(ctx, c.acc.Keys(), c.acc.Identity)
 	if c.verifier, err = verification.New(ctx, verification.Config{
-		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Guard: c.guard, Rooms: verifyRooms{c.rooms, c},
+		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Rooms: verifyRooms{c.Rooms, c},
 	}); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}
@@ -192,23 +188,25 @@ type Handler interface {
 // An error means that going on is pointless, as when the access token is no
 // longer valid and there is no password to get a new one.
 func (c *Client) Run(ctx context.Context, h Handler) error {
-	members := newMemberships(c, h)
-	c.on(members.onMember, event.StateMember)
-	c.on(members.onTombstone, event.StateTombstone)
+	c.intake.members = room.NewMemberships(room.Config{
+		Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, Log: c.cfg.Log, Now: c.cfg.now, Again: c.cfg.pace.again,
+		Refuse: c.cfg.pace.refuse, Text: c.cfg.Text, Allows: c.gate.Allows, Tell: c.Tell,
+		Cleared: func(room string) { c.DropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
+		Move:    h.RoomReplaced, InWake: c.inWake, OutWake: c.outWake,
+	})
 	out, stopOut := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopOut()
 	stopping := make(chan struct{})
 	var sender errgroup.Group
-	sender.Go(func() error { c.runOutbox(out, stopping); return nil })
+	sender.Go(func() error { c.Sender.Run(out, stopping); return nil })
 
 	g, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, func() { close(c.ending) })()
 	g.Go(func() error { return c.runSync(ctx) })
 	g.Go(func() error { return c.runInbox(ctx, h.Deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
-	g.Go(func() error { return members.run(ctx) })
-	g.Go(func() error { return c.redactions.run(ctx, h.Redacted) })
-	g.Go(func() error { return c.receipts.run(ctx) })
+	g.Go(func() error { return c.intake.members.Run(ctx) })
+	g.Go(func() error { return c.runRedactions(ctx, h.Redacted) })
 	g.Go(func() error { return c.typing.run(ctx) })
 	g.Go(func() error { return c.backup.Run(ctx) })
 	g.Go(func() error { return c.verifier.Run(ctx) })
@@ -223,6 +221,18 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 		return nil
 	}
 	return err
+}
+
+// verifyRooms is what a verification knows of rooms.
+type verifyRooms struct {
+	*room.Rooms
+	c *Client
+}
+
+func (r verifyRooms) Allowed(user string) bool { return r.c.Allowed(user) }
+
+func (r verifyRooms) Send(ctx context.Context, room string, m chat.Outgoing) error {
+	return r.c.Send(ctx, room, m)
 }
 
 // Verify is the command !verify: what person asks for or answers in room. The text is for them.

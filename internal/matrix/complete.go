@@ -6,33 +6,28 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"maunium.net/go/mautrix"
 
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
-	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/matrix/send"
 )
 
 // completer fetches what messages refer to, before they are delivered.
 type completer struct {
-	cfg     Config
-	cli     *mautrix.Client
-	devices *e2ee.Devices
-	rooms   *rooms
-	inbox   *delivery.Inbox
-	outbox  *delivery.Outbox
-	wake    chan struct{} // when a message is complete
+	*intake
+	inbox *delivery.Inbox
+	wake  chan struct{} // when a message is complete
 }
 
 func (c *Client) completer() *completer {
-	return &completer{cfg: c.cfg, cli: c.cli, devices: c.acc.Devices, rooms: c.rooms, inbox: c.inbox, outbox: c.outbox, wake: c.inWake}
+	return &completer{intake: c.intake, inbox: c.inbox, wake: c.inWake}
 }
 
 // completeFirst begins to complete the first message of each room that needs it, and
 // returns the rows that can be delivered now: those up to the first of their room that
 // is not complete. Rooms do not wait for one another.
-func (f *completer) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes, rows []delivery.InboxRow) []delivery.InboxRow {
+func (f *completer) completeFirst(ctx context.Context, g *errgroup.Group, l *send.Lanes, rows []delivery.InboxRow) []delivery.InboxRow {
 	var ready []delivery.InboxRow
 	held := map[string]bool{}
 	for _, r := range rows {
@@ -43,7 +38,7 @@ func (f *completer) completeFirst(ctx context.Context, g *errgroup.Group, l *lan
 			held[r.ID] = true
 		case r.Incomplete:
 			held[r.Room], held[r.ID] = true, true
-			l.work(g, r.Room, f.wake, func() { f.complete(ctx, r.Inbound) })
+			l.Work(g, r.Room, f.wake, func() { f.complete(ctx, r.Inbound) })
 		default:
 			ready = append(ready, r)
 		}

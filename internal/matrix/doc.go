@@ -4,7 +4,7 @@
 //
 // A message on its way in: sync → crypto → gate (who may talk) → one
 // transaction with the sync token → inbox → deliver. A reply on its way out:
-// Say → outbox row → sender → full room state known → encrypt → send. Both
+// Send → outbox row → package send → full room state known → encrypted and sent. Both
 // queues are rows in bot.db, so that a message is answered once, whatever
 // stops the program in between. docs/edits.md has what changes a message later.
 //

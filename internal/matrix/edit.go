@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
@@ -16,13 +17,13 @@ import (
 
 // onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
 // message it replaces, and whether we know that, is seen to by package delivery.
-func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room gate.Room) (edits bool, err error) {
+func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, room gate.Room) (edits bool, err error) {
 	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
 	if !ok || msg.RelatesTo == nil || msg.RelatesTo.Type != event.RelReplace {
 		return false, nil
 	}
 	no := func(reason string) (bool, error) {
-		c.cfg.Log.Debug("matrix: edit not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
+		t.cfg.Log.Debug("matrix: edit not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
 		return true, nil
 	}
 	target := msg.RelatesTo.EventID
@@ -33,31 +34,31 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ga
 	plain.RelatesTo, plain.NewContent = nil, nil
 	now := *evt
 	now.Content.Parsed = &plain
-	o := c.gate.Judge(&now, room, func(id.EventID) bool { return false })
-	files := filesOf(&plain, evt.Mautrix.WasEncrypted, c.cfg.MaxFile) // of a file it is what is written beside that; the file stays
+	o := t.gate.Judge(&now, room, func(id.EventID) bool { return false })
+	files := filesOf(&plain, evt.Mautrix.WasEncrypted, t.cfg.MaxFile) // of a file it is what is written beside that; the file stays
 	switch {
 	case !o.May: // that its words are not to us may not matter: the message was
 		return no(o.Reason)
 	case o.Text == "" && !slices.ContainsFunc(files, func(f chat.File) bool { return f.Source != "" }):
 		return no("it leaves neither words nor a file")
 	}
-	in, err := c.inbound(ctx, evt, room)
+	in, err := t.inbound(ctx, evt, room)
 	if err != nil {
 		return true, err
 	}
-	in.SenderName, in.Text, in.Files = c.rooms.displayName(ctx, evt.RoomID, evt.Sender), o.Text, files
+	in.SenderName, in.Text, in.Files = t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), o.Text, files
 	in.Change, in.Target = chat.Edited, target.String()
 	b.In = append(b.In, delivery.Incoming{Addressed: o.Pass, Inbound: in})
 	return true, nil
 }
 
 // gesture is a redaction or reaction as the session gets it.
-func (c *Client) gesture(ctx context.Context, evt *event.Event) (chat.Inbound, error) {
-	room, err := c.rooms.facts(ctx, evt.RoomID)
+func (t *intake) gesture(ctx context.Context, evt *event.Event) (chat.Inbound, error) {
+	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
 		return chat.Inbound{}, err
 	}
-	return c.inbound(ctx, evt, room)
+	return t.inbound(ctx, evt, room)
 }
 
 // gestures are the reactions that do something, without what makes an emoji of a sign.
@@ -69,31 +70,32 @@ var gestures = map[string]chat.Change{
 
 // onReaction takes in a reaction of somebody we listen to. Whether that person may do
 // what it asks for is seen to by package delivery.
-func (c *Client) onReaction(ctx context.Context, b *batch, evt *event.Event) error {
+func (t *intake) onReaction(ctx context.Context, b *batch, evt *event.Event) error {
 	content, ok := evt.Content.Parsed.(*event.ReactionEventContent)
 	if !ok || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
 	what, known := gestures[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
-	if !known || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !c.gate.Allows(evt.Sender.String()) {
+	if !known || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !t.gate.Allows(evt.Sender.String()) {
 		return nil
 	}
-	in, err := c.gesture(ctx, evt)
+	in, err := t.gesture(ctx, evt)
 	in.Change, in.Target = what, content.RelatesTo.EventID.String()
-	b.In = append(b.In, delivery.Incoming{Addressed: slices.Contains(c.cfg.Owners, in.Sender) && !in.Unproven, Inbound: in})
+	b.In = append(b.In, delivery.Incoming{Addressed: slices.Contains(t.cfg.Owners, in.Sender) && !in.Unproven, Inbound: in})
 	return err
 }
 
-// Redact takes our message id out of room, with its files, also what is being sent
-// right now. It is durable when Redact returns, and may be repeated. One that was never
-// said is no error, and no draft of it is shown any more.
-func (c *Client) Redact(ctx context.Context, room, id string) error {
-	c.drafts.mu.Lock()
-	delete(c.drafts.all, id)
-	c.drafts.mu.Unlock()
-	if err := c.outbox.Remove(ctx, room, id); err != nil {
-		return err
-	}
-	retry.Wake(c.outWake)
-	return nil
+// redactionPause is how long a forgetting that failed waits to be tried again.
+const redactionPause = time.Minute
+
+// runRedactions has forgotten what was taken back.
+func (c *Client) runRedactions(ctx context.Context, forget func(ctx context.Context, event string) error) error {
+	return retry.Loop(ctx, c.cfg.now, c.redactWake, func(ctx context.Context) (again time.Time) {
+		if err := c.inbox.ForgetRedacted(ctx, forget); err != nil && ctx.Err() == nil {
+			c.cfg.Log.Error("matrix: a message that was taken back is not forgotten yet; it is tried again", "in", redactionPause,
+				"err", err)
+			again = c.cfg.now().Add(redactionPause)
+		}
+		return again
+	})
 }

@@ -17,7 +17,6 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
-	"reverie/internal/store"
 )
 
 const (
@@ -33,11 +32,11 @@ func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.Sy
 	if timeline.PrevBatch == "" || lastJoin(timeline.Events, c.cli.UserID) >= 0 {
 		return nil, nil
 	}
-	last, err := store.Value[string](ctx, c.cfg.DB, `SELECT last_event FROM matrix_room WHERE id = ?`, room.String())
+	last, err := c.LastEvent(ctx, room)
 	if err != nil {
-		return nil, fmt.Errorf("look up the newest event of a room: %w", err)
+		return nil, err
 	}
-	found, whole, err := c.pageBack(ctx, room, timeline.PrevBatch, id.EventID(last))
+	found, whole, err := c.pageBack(ctx, room, timeline.PrevBatch, last)
 	if err != nil {
 		if v, _ := retry.Classify(err, 0); ctx.Err() != nil || v != retry.Never && c.sync.failures.Load() < gapTries {
 			return nil, fmt.Errorf("fetch missed messages: %w", err)
@@ -84,7 +83,7 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 // lookBack adds to the first sync after an interruption what the last one before it left out:
 // a homeserver that is being stopped may answer with a token that is past messages it does not show.
 func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
-	rooms, err := c.rooms.lastEvents(ctx)
+	rooms, err := c.Rooms.LastEvents(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,10 +118,10 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 			c.cfg.Log.Warn("matrix: the homeserver's syncs have left out messages; they are fetched", "room", room, "events", at)
 			missed := slices.DeleteFunc(page.Chunk[:at], func(evt *event.Event) bool { return evt.StateKey != nil })
 			if len(missed) < at {
-				c.rooms.forgetState(room)
+				c.Rooms.ForgetState(room)
 			}
 			slices.Reverse(missed)
-			if err := c.matchEcho(ctx, room, missed); err != nil {
+			if err := c.MatchEcho(ctx, room, missed); err != nil {
 				return err
 			}
 			mu.Lock()

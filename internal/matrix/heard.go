@@ -18,19 +18,19 @@ import (
 const heardRunes = 1_000
 
 // hears keeps what was said in a room with others and not to us.
-func (c *Client) hears(ctx context.Context, b *batch, evt *event.Event, o gate.Opinion) error {
+func (t *intake) hears(ctx context.Context, b *batch, evt *event.Event, o gate.Opinion) error {
 	if o.Heard == "" {
 		return nil
 	}
 	line := &delivery.Line{Room: evt.RoomID.String(), Quote: chat.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
-		Name: c.rooms.displayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.Heard, heardRunes)}}
+		Name: t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.Heard, heardRunes)}}
 	if o.Emote {
 		line.Text = emote(line.Name, line.Sender, line.Text)
 	}
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
 		line.Thread = msg.RelatesTo.GetThreadParent().String()
 	}
-	listening, err := c.listening(ctx, line.Room)
+	listening, err := t.listening(ctx, line.Room)
 	if listening {
 		b.In = append(b.In, delivery.Incoming{Heard: line})
 	}
@@ -38,7 +38,7 @@ func (c *Client) hears(ctx context.Context, b *batch, evt *event.Event, o gate.O
 }
 
 // heardAnew takes in what edits something that was heard in a room with others.
-func (c *Client) heardAnew(b *batch, evt *event.Event, room gate.Room) {
+func (t *intake) heardAnew(b *batch, evt *event.Event, room gate.Room) {
 	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
 	if !ok || msg.NewContent == nil || room.Pair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
 		return
@@ -60,7 +60,7 @@ func emote(name, sender, text string) string {
 }
 
 // listening tells whether what is not for us is to be kept for the next question.
-func (c *Client) listening(ctx context.Context, room string) (bool, error) {
-	v, err := settings.Store{DB: c.cfg.DB}.Get(ctx, room, settings.Listen)
+func (t *intake) listening(ctx context.Context, room string) (bool, error) {
+	v, err := settings.Store{DB: t.cfg.DB}.Get(ctx, room, settings.Listen)
 	return v == "on", err
 }

@@ -12,10 +12,13 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
-	"reverie/internal/store"
+	"reverie/internal/matrix/send"
 )
 
-const smallTimeout = 10 * time.Second // for requests nobody waits for
+const (
+	smallTimeout = 10 * time.Second // for requests nobody waits for
+	parallel     = 8                // rooms worked on at the same time
+)
 
 // atOnce is how many messages of a room are handed over before the first of
 // them is handled.
@@ -25,12 +28,12 @@ const atOnce = 64
 // an earlier run left undone.
 func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
 	delivered := map[string]bool{} // and not handled yet
-	l, incomplete := newLanes(), c.completer()
+	l, incomplete := send.NewLanes(), c.completer()
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
 	return retry.Loop(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (again time.Time) {
-		l.begin()
+		l.Begin()
 		rows, err := c.waiting(ctx)
 		if err == nil {
 			rows = incomplete.completeFirst(ctx, &g, l, rows)
@@ -51,9 +54,9 @@ func (c *Client) waiting(ctx context.Context) ([]delivery.InboxRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := store.Column[string](ctx, c.cfg.DB, `SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0`)
+	held, err := c.Held(ctx)
 	rows = slices.DeleteFunc(rows, func(r delivery.InboxRow) bool { return slices.Contains(held, r.Room) })
-	return rows, doing("matrix: read rooms", err)
+	return rows, err
 }
 
 // deliverNew delivers those of rows that are not delivered yet, up to the first
@@ -64,6 +67,13 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 	for _, r := range rows {
 		waiting[r.ID] = true
 	}
+	newest := map[readIn]string{}
+	defer func() {
+		if len(newest) > 0 {
+			// go: nobody waits for receipts; they end with ctx
+			go c.showRead(ctx, newest)
+		}
+	}()
 	maps.DeleteFunc(delivered, func(id string, _ bool) bool { return !waiting[id] })
 	for _, r := range rows {
 		if delivered[r.ID] {
@@ -76,7 +86,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 			return err
 		}
 		if r.Change == "" || r.Change == chat.Edited {
-			c.receipts.read(readIn{r.Room, r.Thread}, r.ID)
+			newest[readIn{r.Room, r.Thread}] = r.ID
 		}
 		delivered[r.ID] = true
 	}
@@ -86,7 +96,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 // judgeAgain looks whether m is private and proven still: others may have come in while it
 // waited, and the identity of its sender may have become known.
 func (c *Client) judgeAgain(ctx context.Context, m *chat.Inbound) error {
-	room, err := c.rooms.facts(ctx, id.RoomID(m.Room))
+	room, err := c.Rooms.Facts(ctx, id.RoomID(m.Room))
 	if err != nil {
 		return err
 	}
@@ -94,4 +104,21 @@ func (c *Client) judgeAgain(ctx context.Context, m *chat.Inbound) error {
 	m.Private = m.Private && room.Private(m.Sender)
 	m.Unproven = m.Unproven || unproven
 	return err
+}
+
+// Ack records that an inbound message needs no more work.
+func (c *Client) Ack(ctx context.Context, id string) error {
+	err := c.inbox.Handled(ctx, c.cfg.DB, id)
+	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
+	return err
+}
+
+// Cancelled reports whether the inbound message id was redacted before it was answered.
+func (c *Client) Cancelled(ctx context.Context, id string) (bool, error) {
+	return c.inbox.Withdrawn(ctx, id)
+}
+
+// KeptFiles lists the kept files that messages on their way in or out need.
+func (c *Client) KeptFiles(ctx context.Context) ([]string, error) {
+	return c.inbox.KeptFiles(ctx)
 }

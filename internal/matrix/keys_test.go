@@ -450,3 +450,26 @@ func (b *bot) logs(words string) {
 	b.t.Helper()
 	b.becomes("the log does not say "+words, func(doctor.Status) bool { return strings.Contains(b.log.String(), words) })
 }
+
+// The key comes when the first of two messages has just been tried in vain, and the second is tried next: they are read in their order.
+func TestKeyArrivesBetweenTwoTries(t *testing.T) {
+	t.Parallel()
+	s, you, b, room := chatting(t, true, echo)
+	s.Fault(func(r *matrixtest.Request) bool { // it comes once, and cannot be asked for
+		return r.Endpoint == "sendToDevice" && strings.Contains(r.Path, "room_key_request")
+	}, matrixtest.Status(http.StatusForbidden, "M_FORBIDDEN"))
+	th := steal(t, s, b.UserID())
+	first := say(t, you, room, "one")
+	say(t, you, room, "two")
+	b.utd(2)
+	peertest.Next(t, you, messageIn(room)) // the notice
+	db := openDB(t, b.dir)
+	for _, statement := range []string{`CREATE TABLE tried (once INTEGER)`,
+		`CREATE TRIGGER late AFTER UPDATE ON inbox WHEN new.next_at = 1 AND new.id = '` + first + `' AND NOT EXISTS (SELECT 1 FROM tried)
+			BEGIN INSERT INTO tried VALUES (1); UPDATE inbox SET next_at = 0 WHERE id = new.id; END`} {
+		execute(t, db, statement)
+	}
+	th.giveBack(t, true)
+	hears(t, you, room, "echo: **one**", "echo: **two**")
+	b.utd(0)
+}

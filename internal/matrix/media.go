@@ -120,10 +120,7 @@ func (f *completer) fetchFile(ctx context.Context, file *chat.File) (note i18n.T
 			return tooLargeNote(large.Most)
 		case errors.Is(err, errSource):
 			return i18n.New("why.file_nowhere")
-		case errors.Is(err, attachment.ErrHashMismatch), errors.Is(err, attachment.ErrUnsupportedAlgorithm),
-			errors.Is(err, attachment.ErrInvalidKey),
-			errors.Is(err, attachment.ErrInvalidInitVector), errors.Is(err, attachment.ErrInvalidHash),
-			errors.Is(err, attachment.ErrUnsupportedVersion):
+		case errors.Is(err, attachment.ErrHashMismatch), errors.Is(err, errSealed):
 			return i18n.New("why.file_forged")
 		case errors.Is(err, mautrix.MNotFound), errors.As(err, &h) && h.IsStatus(http.StatusNotFound):
 			return i18n.New("why.file_gone")
@@ -142,7 +139,10 @@ func (f *completer) fetchFile(ctx context.Context, file *chat.File) (note i18n.T
 	}
 }
 
-var errSource = errors.New("no place of a file")
+var (
+	errSource = errors.New("no place of a file")
+	errSealed = errors.New("the key of a file is none")
+)
 
 // download fetches and keeps what is at a source, as filesOf made it. Neither the size
 // nor the type that anybody says is believed.
@@ -154,8 +154,8 @@ func (f *completer) download(ctx context.Context, source string) (media.Kept, er
 			return media.Kept{}, errSource
 		}
 		where = file.URL
-		if err := file.PrepareForDecryption(); err != nil {
-			return media.Kept{}, err
+		if file.PrepareForDecryption() != nil {
+			return media.Kept{}, errSealed
 		}
 	}
 	uri, err := where.Parse()

@@ -3,18 +3,15 @@ package matrix
 import (
 	"context"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/delivery"
-	"reverie/internal/settings"
 	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
 )
@@ -109,53 +106,5 @@ func TestDropOld(t *testing.T) {
 			expect.Equal(t, states, 0, "states that were dropped")
 			expect.Equal(t, dropped, len(c.events)-len(room.Timeline.Events), "dropped, it says")
 		})
-	}
-}
-
-// TestUnsentInTheLanguage: why a file was not sent is told in the language of the room.
-func TestUnsentInTheLanguage(t *testing.T) {
-	c := &Client{cfg: Config{Text: func(_ context.Context, _, key string, fill ...string) string {
-		return (*settings.Messages)(nil).In("de", key, fill...)
-	}}}
-	row := delivery.OutboxRow{ID: "a", Room: "!r", File: `{"name":"tee.pdf"}`}
-	if got := c.unsent(t.Context(), row, errFileGone).Text; got != "tee.pdf konnte nicht gesendet werden: die Datei ist hier nicht mehr aufgehoben." {
-		t.Errorf("got %q", got)
-	}
-	if got := c.unsent(t.Context(), row, context.Canceled).Text; !strings.HasSuffix(got, ": der Homeserver nimmt es nicht an.") {
-		t.Errorf("got %q", got)
-	}
-}
-
-// What was read of a room before it was left may be done: it is entered again only after it is read again.
-func TestLanesDoNothingTwice(t *testing.T) {
-	l, wake := newLanes(), make(chan struct{}, 1)
-	var g errgroup.Group
-	work := func() bool {
-		did := l.work(&g, "a", wake, func() {})
-		_ = g.Wait()
-		return did
-	}
-	l.begin()
-	if !l.idle() || !work() {
-		t.Error("a free room cannot be entered")
-	}
-	if work() || l.idle() {
-		t.Error("entered twice for what was read once")
-	}
-	<-wake
-	done := make(chan struct{})
-	l.begin()
-	if !l.work(&g, "a", wake, func() { <-done }) {
-		t.Error("cannot be entered again")
-	}
-	l.begin()
-	close(done)
-	_ = g.Wait()
-	if work() || l.idle() {
-		t.Error("entered for what was read while it was busy")
-	}
-	l.begin()
-	if !l.idle() || !work() {
-		t.Error("a room that was left cannot be entered")
 	}
 }

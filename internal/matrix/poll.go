@@ -6,146 +6,53 @@ import (
 	"fmt"
 
 	"maunium.net/go/mautrix/event"
-	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
-	"reverie/internal/matrix/render"
 )
 
-// A message of ours that offers options is a poll (MSC3381). Its start event is sent from
-// the outbox as every message is. Clients send the unstable names, so the start and the end
-// have those; votes are read under the stable names, too.
-
-// pollVote is how a vote is called by the specification.
+// pollVote is how a vote is called by the specification; clients send the unstable name (MSC3381).
 var pollVote = event.Type{Type: "m.poll.response", Class: event.MessageEventType}
-
-// packPoll is the poll that m asks for, for its row; "" = m is an ordinary message. A question
-// that does not fit into one event is one: people must see all of what they decide.
-func packPoll(m chat.Outgoing) (string, error) {
-	if len(m.Options) == 0 {
-		return "", nil
-	}
-	p := delivery.Poll{Question: m.Text, Options: m.Options}
-	content, err := json.Marshal(pollStart(p, m.ID, &event.MessageEventContent{}))
-	if err != nil || len(content) > render.MaxSize {
-		return "", err
-	}
-	packed, err := json.Marshal(p)
-	return string(packed), err
-}
-
-// pollStart is the content of the start event of the poll that is the message. Its place in the
-// room and whom it mentions are those of m.
-func pollStart(p delivery.Poll, message string, m *event.MessageEventContent) map[string]any {
-	question := render.Body(p.Question)
-	var answers []map[string]any
-	fallback := question
-	for i, o := range p.Options {
-		text := render.Body(o.Text)
-		answers = append(answers, map[string]any{"id": delivery.AnswerID(message, o.ID), textKey: text})
-		fallback += fmt.Sprintf("\n%d. %s", i+1, text)
-	}
-	return placed(m, map[string]any{
-		event.EventUnstablePollStart.Type: map[string]any{
-			"kind": "org.matrix.msc3381.poll.disclosed", "max_selections": 1, "answers": answers,
-			"question": map[string]any{textKey: question, "body": question, "msgtype": event.MsgText},
-		},
-		textKey: fallback, "body": fallback,
-	})
-}
-
-// textKey is how extensible events call their plain text (MSC1767).
-const textKey = "org.matrix.msc1767.text"
-
-// placed gives content the relation and the mentions of m.
-func placed(m *event.MessageEventContent, content map[string]any) map[string]any {
-	content["m.mentions"] = &event.Mentions{}
-	if m.Mentions != nil {
-		content["m.mentions"] = m.Mentions
-	}
-	if m.RelatesTo != nil {
-		content["m.relates_to"] = m.RelatesTo
-	}
-	return content
-}
-
-// pollEnd is the content of the event that closes the poll which began with start.
-func pollEnd(start id.EventID, text string) map[string]any {
-	m := &event.MessageEventContent{RelatesTo: &event.RelatesTo{Type: event.RelReference, EventID: start}}
-	return placed(m, map[string]any{event.EventUnstablePollEnd.Type: map[string]any{}, textKey: text, "body": text})
-}
-
-// transmitPoll is transmit for a poll: its start event, and once it is closed its end.
-func (c *Client) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
-	if r.EventID == "" {
-		var p delivery.Poll
-		if err := json.Unmarshal([]byte(r.Poll), &p); err != nil {
-			return fmt.Errorf("matrix: read the poll %s: %w", r.ID, err)
-		}
-		m, err := c.content(ctx, r)
-		if err != nil {
-			return err
-		}
-		started, err := c.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollStart, pollStart(p, r.ID, m), r.Txn)
-		if err != nil {
-			return err
-		}
-		if r.EventID, err = c.outbox.Delivered(ctx, r, started.String(), !r.Closed); err != nil {
-			return err
-		}
-		c.cfg.Log.Info("matrix: poll sent", "room", r.Room, "event", r.EventID, "message", r.ID)
-	}
-	if r.Closed {
-		txn := fmt.Sprintf("%s-end-%d", r.Txn, r.Revision)
-		content := pollEnd(id.EventID(r.EventID), render.Body(r.Text))
-		if _, err := c.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollEnd, content, txn); err != nil {
-			return err
-		}
-		c.cfg.Log.Info("matrix: poll closed", "room", r.Room, "event", r.EventID, "message", r.ID)
-	}
-	return c.outbox.Sent(ctx, r)
-}
 
 // onVote takes in a vote of somebody we listen to. Whether it is on a poll of ours, and for
 // one of its options, is seen to by package delivery.
-func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
+func (t *intake) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	if evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
 	no := func(reason string) error {
-		c.cfg.Log.Debug("matrix: vote not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
+		t.cfg.Log.Debug("matrix: vote not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
 		return nil
 	}
 	target, answer, ok := voteOf(evt)
 	switch {
 	case !ok:
 		return no("it is not for one option of a poll")
-	case !c.gate.Allows(evt.Sender.String()):
+	case !t.gate.Allows(evt.Sender.String()):
 		return no("sender is not allowed")
 	}
-	room, err := c.rooms.facts(ctx, evt.RoomID)
+	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
 		return err
 	}
 	if room.Encrypted && !evt.Mautrix.WasEncrypted {
-		c.cfg.Log.Warn("matrix: a vote that is not encrypted is ignored in an encrypted room",
+		t.cfg.Log.Warn("matrix: a vote that is not encrypted is ignored in an encrypted room",
 			"room", evt.RoomID, "event", evt.ID, "sender", evt.Sender)
 		return nil
 	}
-	if unsigned, err := c.acc.Devices.Unsigned(ctx, evt); err != nil || unsigned && c.acc.Devices.MustBeSigned(evt.Sender) {
-		c.cfg.Log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID,
+	if unsigned, err := t.devices.Unsigned(ctx, evt); err != nil || unsigned && t.devices.MustBeSigned(evt.Sender) {
+		t.cfg.Log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID,
 			"event", evt.ID, "sender", evt.Sender, "err", err)
 		return err
 	}
-	switch in, err := c.cli.StateStore.GetMember(ctx, evt.RoomID, evt.Sender); {
+	switch in, err := t.cli.StateStore.GetMember(ctx, evt.RoomID, evt.Sender); {
 	case err != nil:
 		return fmt.Errorf("look up who votes: %w", err)
 	case in.Membership != event.MembershipJoin:
 		return no("sender is not in the room")
 	}
-	vote, err := c.inbound(ctx, evt, room)
-	vote.SenderName, vote.Text = c.rooms.displayName(ctx, evt.RoomID, evt.Sender), answer
+	vote, err := t.inbound(ctx, evt, room)
+	vote.SenderName, vote.Text = t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), answer
 	vote.Change, vote.Target = chat.Voted, target
 	b.In = append(b.In, delivery.Incoming{Inbound: vote})
 	return err

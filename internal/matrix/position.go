@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"reverie/internal/matrix/room"
 )
 
 // position is where the last sync ended.
@@ -33,11 +35,8 @@ func (c *Client) position(ctx context.Context) (p position, err error) {
 // the next one: either all of it is there or nothing.
 func (c *Client) commit(ctx context.Context, next string, b *batch) error {
 	return c.inbox.Commit(ctx, &b.Batch, func(tx *sql.Tx) error {
-		for room, event := range b.last {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, last_event) VALUES (?, ?)
-				ON CONFLICT (id) DO UPDATE SET last_event = excluded.last_event`, room, event); err != nil {
-				return err
-			}
+		if err := room.NoteLast(ctx, tx, b.last); err != nil {
+			return err
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)
 			ON CONFLICT (user, device) DO UPDATE SET next_batch = excluded.next_batch, at = excluded.at, failures = 0, problem = ''`,

@@ -80,7 +80,7 @@ func (f *completer) link(ctx context.Context, room, evt string) (link, error) {
 	if err != nil {
 		return link{}, err
 	}
-	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), Name: f.rooms.displayName(ctx, got.RoomID, got.Sender),
+	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), Name: f.rooms.DisplayName(ctx, got.RoomID, got.Sender),
 		At: time.UnixMilli(got.Timestamp)}}
 	msg, ok := got.Content.Parsed.(*event.MessageEventContent)
 	if !ok || got.StateKey != nil || got.Unsigned.RedactedBecause != nil {
@@ -130,7 +130,7 @@ func (f *completer) eventOf(ctx context.Context, room id.RoomID, evt id.EventID)
 		return nil, fmt.Errorf("read an event: %w", err)
 	}
 	if got.Type != event.EventEncrypted {
-		facts, err := f.rooms.facts(ctx, room)
+		facts, err := f.rooms.Facts(ctx, room)
 		if err == nil && facts.Encrypted && got.StateKey == nil {
 			err = errPlain
 		}

@@ -11,6 +11,7 @@ import (
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/room"
 )
 
 // Status looks at the connection without asking the homeserver.
@@ -78,7 +79,6 @@ func countRows(ctx context.Context, cfg Config, now time.Time, s *doctor.Status)
 	if s.Queues, err = delivery.CountRows(ctx, cfg.DB, now.UnixMilli()); err != nil {
 		return err
 	}
-	err = cfg.DB.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).
-		Scan(&s.Rooms, &s.Encrypted)
-	return doing("matrix: count the rooms", err)
+	s.Rooms, s.Encrypted, err = room.Count(ctx, cfg.DB)
+	return err
 }

@@ -67,6 +67,9 @@ func (s *syncState) hurry() {
 	}
 }
 
+// numbers are those of the newest sync that was begun, and that was processed.
+func (s *syncState) numbers() (begun, done int64) { return s.begun.Load(), s.done.Load() }
+
 func (s *syncState) setProblem(problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +138,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 		return fmt.Errorf("process a sync: %w", err)
 	}
 	if c.sync.failures.Swap(0) > 0 {
-		c.unconfirmed.back()
+		c.Back()
 	}
 	c.sync.done.Store(n)
 	c.sync.relogins = 0
@@ -268,7 +271,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	if errors.As(err, &h) && (errors.Is(err, mautrix.MUserDeactivated) || errors.Is(err, mautrix.MForbidden)) {
 		return fmt.Errorf("matrix: the homeserver refuses this account: %w", err)
 	}
-	c.unconfirmed.lost(err)
+	c.Lost(err)
 	attempt := int(c.sync.failures.Add(1)) - 1
 	if err := c.noteSyncFailed(ctx, int64(attempt)+1, err); err != nil && ctx.Err() == nil {
 		c.cfg.Log.Warn("matrix: `bot doctor` will not see why syncs fail", "err", err)

@@ -3,23 +3,16 @@ package matrix
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
-	"time"
 
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/chat"
-	"reverie/internal/command"
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/e2ee"
-	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/retry"
-	"reverie/internal/text"
 )
 
 // batch collects what the handlers find in one sync, to be stored in one
@@ -30,124 +23,20 @@ type batch struct {
 	err  error             // something of ours failed: the same sync must be worked on again
 }
 
-type (
-	batchKey  struct{} // the *batch of a context
-	originKey struct{} // the *event.Event that a decrypted one came as
-)
-
-// context makes b the batch of what is done with it. It fails with what could not be stored.
-func (b *batch) context(ctx context.Context) context.Context {
-	return e2ee.WithFailures(context.WithValue(ctx, batchKey{}, b), func(err error) { b.err = cmp.Or(b.err, err) })
-}
-
-func batchOf(ctx context.Context) *batch {
-	b, _ := ctx.Value(batchKey{}).(*batch)
-	return b
-}
-
 // fail notes that the batch cannot be stored as it is. It is for faults of
 // ours, such as a full disk; what is wrong with an event goes into Unreadable.
-func fail(ctx context.Context, err error) {
-	if b := batchOf(ctx); b != nil {
-		b.err = cmp.Or(b.err, err)
-	}
-}
+func (b *batch) fail(err error) { b.err = cmp.Or(b.err, err) }
 
-// syncer hands events to their handlers, and keeps what goes wrong over one
-// event away from the others. The crypto helper registers its handlers here
-// too, before ours, so that the state store is up to date when ours run.
-type syncer struct {
-	*mautrix.DefaultSyncer
-	c *Client
-}
+// library takes the handlers of mautrix: those of its state store, its crypto machine and its
+// verification. It leaves out what would take a whole sync, see e2ee.Store.Take, and the handler for
+// encrypted events, which waits for missing keys in goroutines that a restart ends.
+type library struct{ *mautrix.DefaultSyncer }
 
-// OnEventType leaves out the crypto helper's handler for encrypted events. It
-// waits for missing keys in goroutines, which a restart ends; see onEncrypted.
-func (s *syncer) OnEventType(t event.Type, h mautrix.EventHandler) {
+func (library) OnSync(mautrix.SyncHandler) {}
+
+func (l library) OnEventType(t event.Type, h mautrix.EventHandler) {
 	if t != event.EventEncrypted {
-		s.DefaultSyncer.OnEventType(t, s.c.guard(h))
-	}
-}
-
-// OnSync leaves out the crypto helper's handler for whole syncs; see e2ee.Store.Take.
-func (s *syncer) OnSync(mautrix.SyncHandler) {
-	s.DefaultSyncer.OnSync(func(ctx context.Context, res *mautrix.RespSync, since string) bool {
-		s.c.acc.Store.Take(ctx, s.c.guard, res, since)
-		return true
-	})
-}
-
-// handler takes what an event tells into the batch of its sync. An error is a fault of ours, such
-// as a full disk: the batch cannot be stored as it is.
-type handler func(ctx context.Context, b *batch, evt *event.Event) error
-
-// register connects the handlers, but for those of memberships.
-func (c *Client) register() {
-	s := c.cli.Syncer.(*syncer)
-	s.ParseErrorHandler = c.unparsed
-	s.OnEvent(c.guarded(c.onEcho))
-	c.on(c.rooms.onEncryption, event.StateEncryption)
-	c.on(c.rooms.watch, event.StateHistoryVisibility)
-	c.on(c.rooms.onDirectChats, event.AccountDataDirectChats)
-	c.on(c.onRedaction, event.EventRedaction)
-	c.on(c.onMessage, event.EventMessage)
-	c.on(c.onReaction, event.EventReaction)
-	c.on(c.onVote, event.EventUnstablePollResponse, pollVote)
-	c.on(c.onEncrypted, event.EventEncrypted)
-	e2ee.OnSession(c.machine(), c.keys.add)
-}
-
-// on has h handle events of these kinds.
-func (c *Client) on(h handler, kinds ...event.Type) {
-	for _, kind := range kinds {
-		c.cli.Syncer.(*syncer).DefaultSyncer.OnEventType(kind, c.guarded(h))
-	}
-}
-
-func (c *Client) guarded(h handler) mautrix.EventHandler {
-	return c.guard(func(ctx context.Context, evt *event.Event) {
-		fail(ctx, h(ctx, batchOf(ctx), evt))
-	})
-}
-
-// unparsed says whether an event whose content could not be parsed is handled
-// all the same. Of types that nobody knows it is; the rest makes no sense.
-func (c *Client) unparsed(evt *event.Event, err error) bool {
-	if errors.Is(err, event.ErrUnsupportedContentType) || errors.Is(err, event.ErrContentAlreadyParsed) {
-		return true
-	}
-	if evt.StateKey != nil && evt.Type.Type == event.StateMember.Type && *evt.StateKey != c.cli.UserID.String() {
-		if err := c.rooms.expose(context.Background(), evt.RoomID); err != nil { // somebody may be there all the same
-			c.cfg.Log.Error("matrix: a member is not noted", "room", evt.RoomID, "err", err)
-		}
-	}
-	c.cfg.Log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
-		"type", text.Clip(evt.Type.Type, 60), "err", err)
-	return false
-}
-
-// guard keeps a panic over one event away from the others of its sync. A
-// message is stored and tried again; what a state event told is asked for anew
-// before the next message to the room.
-func (c *Client) guard(h mautrix.EventHandler) mautrix.EventHandler {
-	return func(ctx context.Context, evt *event.Event) {
-		defer func() {
-			r := recover()
-			if r == nil {
-				return
-			}
-			c.cfg.Log.Error("matrix: an event could not be handled", "room", evt.RoomID, "event", evt.ID, "panic", r,
-				"stack", string(debug.Stack()))
-			if evt.StateKey != nil {
-				c.rooms.forgetState(evt.RoomID)
-				return
-			}
-			if origin, ok := ctx.Value(originKey{}).(*event.Event); ok {
-				evt = origin
-			}
-			c.keep(batchOf(ctx), evt, "", fmt.Errorf("panic: %v", r))
-		}()
-		h(ctx, evt)
+		l.DefaultSyncer.OnEventType(t, h)
 	}
 }
 
@@ -160,21 +49,19 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	}
 	// Once begun, a batch is finished: an Olm session that has stepped on while
 	// the key it carried was not stored would lose that key for good.
-	ctx = context.WithoutCancel(ctx)
+	ctx = e2ee.WithFailures(context.WithoutCancel(ctx), b.fail)
 	// The crypto machine fetches these lists at once, and forgets about one that it does not get.
 	if err := c.machine().CryptoStore.MarkTrackedUsersOutdated(ctx, res.DeviceLists.Changed); err != nil {
 		return fmt.Errorf("note that lists of devices have changed: %w", err)
 	}
-	c.rooms.membersIn(res)
-	s := c.cli.Syncer.(*syncer)
-	if err := s.DefaultSyncer.ProcessResponse(b.context(ctx), res, pos.token); err != nil {
-		return err
-	}
+	c.Rooms.MembersIn(res)
+	c.acc.Store.Take(ctx, func(evt *event.Event, f func()) { c.intake.guard(b, evt, f) }, res, pos.token)
+	c.intake.takeAll(ctx, b, res)
 	if b.err != nil {
 		return b.err
 	}
 	if len(res.DeviceLists.Changed) > 0 {
-		if err := c.changedKeys(ctx, b); err != nil {
+		if err := c.intake.changedKeys(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -200,7 +87,7 @@ func (c *Client) wake(b *batch) {
 		retry.Wake(c.keys.wake)
 	}
 	if slices.ContainsFunc(b.In, func(s delivery.Incoming) bool { return s.Redacted != "" }) {
-		retry.Wake(c.redactions.wake)
+		retry.Wake(c.redactWake)
 	}
 }
 
@@ -222,7 +109,7 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 			if err != nil {
 				return err
 			}
-			if err := c.rooms.watchMissed(ctx, room, events); err != nil {
+			if err := c.Rooms.WatchMissed(ctx, room, events); err != nil {
 				return err
 			}
 			for _, evt := range events {
@@ -238,109 +125,4 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 		})
 	}
 	return nil
-}
-
-// onEcho notices our own messages coming back.
-func (c *Client) onEcho(_ context.Context, b *batch, evt *event.Event) error {
-	if evt.Sender == c.cli.UserID && evt.Unsigned.TransactionID != "" && evt.StateKey == nil {
-		b.Echoes = append(b.Echoes, delivery.Echo{Txn: evt.Unsigned.TransactionID, Event: evt.ID.String()})
-	}
-	return nil
-}
-
-// onRedaction takes back a message that is still waiting. That its sender may
-// do so has been checked by the homeserver.
-func (c *Client) onRedaction(ctx context.Context, b *batch, evt *event.Event) error {
-	target := evt.Redacts
-	if content, ok := evt.Content.Parsed.(*event.RedactionEventContent); ok && content.Redacts != "" {
-		target = content.Redacts
-	}
-	if target == "" {
-		return nil
-	}
-	s := delivery.Incoming{Redacted: target.String()}
-	if evt.Sender != c.cli.UserID && evt.ID != "" { // our own redactions tell us nothing
-		var err error
-		if s.Inbound, err = c.gesture(ctx, evt); err != nil {
-			return err
-		}
-		s.Change, s.Target = chat.TakenBack, target.String()
-	}
-	b.In = append(b.In, s)
-	return nil
-}
-
-// onMessage judges a message, decrypted if need be, and takes it in.
-func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) error {
-	if evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil {
-		return nil
-	}
-	if evt.Sender == c.cli.UserID { // each of our answers comes back: nothing needs to be known of its room
-		c.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", gate.OwnMessage)
-		return nil
-	}
-	room, err := c.rooms.facts(ctx, evt.RoomID)
-	if err != nil {
-		return err
-	}
-	var failed error
-	room.Active = func(root string) bool {
-		active, err := c.outbox.ActiveIn(ctx, evt.RoomID.String(), root)
-		failed = cmp.Or(failed, err)
-		return active
-	}
-	o := c.gate.Judge(evt, room, func(e id.EventID) bool {
-		ours, err := c.outbox.Ours(ctx, e.String())
-		failed = cmp.Or(failed, err)
-		return ours
-	})
-	if failed != nil {
-		return failed
-	}
-	if refused, err := c.fromUnsigned(ctx, b, evt, room, o); err != nil || refused {
-		return err
-	}
-	if edits, err := c.onEdit(ctx, b, evt, room); err != nil || edits {
-		c.heardAnew(b, evt, room)
-		return err
-	}
-	if !o.Pass {
-		c.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.Reason)
-		return c.hears(ctx, b, evt, o)
-	}
-	m, err := c.inbound(ctx, evt, room)
-	if err != nil {
-		return err
-	}
-	m.SenderName, m.Text = c.rooms.displayName(ctx, evt.RoomID, evt.Sender), o.Text
-	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
-		m.Thread, m.ReplyTo = gate.ThreadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
-		m.Files = filesOf(msg, room.Encrypted, c.cfg.MaxFile)
-	}
-	if m.Branch, err = c.branchOf(ctx, m); err != nil {
-		return err
-	}
-	if o.Emote {
-		m.Text = emote(m.SenderName, m.Sender, o.Text)
-	}
-	listens := false
-	if !m.Private && !command.Is(m.Text) {
-		if listens, err = c.listening(ctx, m.Room); err != nil {
-			return err
-		}
-	}
-	c.tellUnproven(ctx, b, m, room)
-	c.cfg.Log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
-		"trust", evt.Mautrix.TrustState.String())
-	b.In = append(b.In, delivery.Incoming{Inbound: m, Listens: listens})
-	return nil
-}
-
-// inbound is what everything that somebody does in a room has in common.
-func (c *Client) inbound(ctx context.Context, evt *event.Event, room gate.Room) (chat.Inbound, error) {
-	unproven, err := c.acc.Devices.Unproven(ctx, room.Encrypted, evt.Sender)
-	return chat.Inbound{
-		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
-		Private: room.Private(evt.Sender.String()), Unproven: unproven,
-	}, err
 }

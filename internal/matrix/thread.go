@@ -1,18 +1,11 @@
 package matrix
 
 import (
-	"cmp"
 	"context"
 	"time"
 
-	"maunium.net/go/mautrix/event"
-	"maunium.net/go/mautrix/id"
-
 	"reverie/internal/chat"
-	"reverie/internal/command"
-	"reverie/internal/delivery"
 	"reverie/internal/history"
-	"reverie/internal/settings"
 	"reverie/internal/text"
 )
 
@@ -20,33 +13,6 @@ const (
 	maxRoot  = 1500 // runes of a thread's root that are quoted
 	rootTime = 10 * time.Second
 )
-
-// branchOf is the thread that m is answered in, as the room has it set.
-func (c *Client) branchOf(ctx context.Context, m chat.Inbound) (string, error) {
-	setting, err := settings.Store{DB: c.cfg.DB}.Get(ctx, m.Room, settings.Threads)
-	return command.Branch(setting, m), err
-}
-
-// relate puts content where it belongs: into its thread, where clients that know no threads
-// show it as a reply to the question or to our newest message there, or below what it answers.
-func (c *Client) relate(ctx context.Context, m *event.MessageEventContent, r delivery.OutboxRow, private bool) error {
-	if r.Thread != "" {
-		newest, err := c.outbox.NewestIn(ctx, r.Room, r.Thread)
-		if err != nil {
-			return err
-		}
-		m.RelatesTo = (&event.RelatesTo{}).SetThread(id.EventID(r.Thread), id.EventID(cmp.Or(r.ReplyTo, newest, r.Thread)))
-		return nil
-	}
-	if r.ReplyTo == "" {
-		return nil
-	}
-	// What was asked in a thread may be answered outside.
-	if _, thread := c.inbox.Origin(ctx, r.ReplyTo); !private || thread != "" {
-		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(r.ReplyTo))
-	}
-	return nil
-}
 
 // fetchRoot quotes the root of the thread that m begins for us. What cannot be read is said
 // in its place: the model then knows that something is missing, and the person hears of it.

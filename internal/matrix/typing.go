@@ -78,7 +78,7 @@ func (t *typing) show(ctx context.Context, end bool) (next time.Time) {
 		if todo[room] {
 			n.refresh = now.Add(typingRefresh)
 		}
-		next = earlier(next, n.refresh)
+		next = retry.Earlier(next, n.refresh)
 	}
 	t.mu.Unlock()
 	for room, on := range todo {

@@ -1,67 +1,26 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"maunium.net/go/mautrix/crypto"
-	"maunium.net/go/mautrix/crypto/olm"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/delivery"
+	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
 )
 
 // readTries is how often reading an event may go wrong before it is given up.
 // Waiting for a key is no try.
 const readTries = 3
-
-// onEncrypted decrypts an event and hands it to the handlers.
-func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) error {
-	content, ok := evt.Content.Parsed.(*event.EncryptedEventContent)
-	if !ok || content.Algorithm == "" || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
-		return nil
-	}
-	plain, err := c.acc.Devices.Decrypt(ctx, evt)
-	switch {
-	case err == nil:
-		c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, originKey{}, evt), plain)
-	case errors.Is(err, crypto.ErrDuplicateMessageIndex): // somebody plays an old message again
-		c.cfg.Log.Warn("matrix: a repeated encrypted message is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
-			"err", err)
-	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, crypto.ErrGroupSessionWithheld),
-		errors.Is(err, olm.ErrUnknownMessageIndex):
-		c.keep(b, evt, content.SessionID, err)
-	default:
-		c.keep(b, evt, "", err)
-	}
-	return nil
-}
-
-// keep puts an event that cannot be read now into the batch, if its sender may talk to the bot.
-func (c *Client) keep(b *batch, evt *event.Event, missing id.SessionID, cause error) {
-	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
-	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.Allows(evt.Sender.String()) {
-		c.cfg.Log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
-			"err", cause)
-		return
-	}
-	u := delivery.Unreadable{
-		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SentAt: time.UnixMilli(evt.Timestamp),
-		Raw: rawEvent(evt), Session: missing.String(), Tries: 1, Wait: c.cfg.pace.again, Err: cause,
-	}
-	if missing != "" {
-		u.Tries, u.Wait = 0, c.cfg.pace.askKey
-	}
-	b.Unreadable = append(b.Unreadable, u)
-}
 
 // rawEvent is the event as it came, as far as reading it needs.
 func rawEvent(evt *event.Event) string {
@@ -150,45 +109,58 @@ func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
+	ordered := map[string]bool{}
 	for {
 		due, next, err := c.inbox.DueReads(ctx)
 		if err != nil || len(due) == 0 || ctx.Err() != nil {
 			return next, err
 		}
 		for _, u := range due {
-			if err := c.readOne(ctx, u); err != nil {
+			again, err := c.readOne(ctx, u, ordered)
+			if err != nil {
 				return time.Time{}, err
+			}
+			if again {
+				break
 			}
 		}
 	}
 }
 
-// readOne tries one event. What comes of it is stored in one transaction.
-func (c *Client) readOne(ctx context.Context, u delivery.Unreadable) error {
-	ctx = context.WithoutCancel(ctx)
+// readOne tries one event. What comes of it is stored in one transaction. If an
+// earlier one waits for the same key, which may have come since that was tried,
+// both are made due and nothing else is done: once for a key, noted in ordered.
+func (c *Client) readOne(ctx context.Context, u delivery.Unreadable, ordered map[string]bool) (again bool, err error) {
 	b := &batch{}
+	ctx = e2ee.WithFailures(context.WithoutCancel(ctx), b.fail)
 	evt, err := storedEvent(u)
 	if err != nil {
 		u.Session, u.Err = "", err
-		return c.stillUnread(ctx, u)
+		return false, c.stillUnread(ctx, u)
 	}
-	c.cli.Syncer.(*syncer).Dispatch(b.context(ctx), evt)
+	c.intake.route(ctx, b, evt, evt)
 	if b.err != nil {
-		return b.err
+		return false, b.err
 	}
 	if len(b.Unreadable) > 0 {
 		u.Session, u.Err = b.Unreadable[0].Session, b.Unreadable[0].Err
-		return c.stillUnread(ctx, u)
+		return false, c.stillUnread(ctx, u)
+	}
+	if u.Session != "" && !ordered[u.Session] {
+		ordered[u.Session] = true
+		if earlier, err := c.inbox.WaitsBefore(ctx, u); err != nil || earlier {
+			return true, cmp.Or(err, c.inbox.KeyArrived(ctx, u.Session))
+		}
 	}
 	c.tooLate(ctx, b, u)
 	b.Read = u.ID
 	if err := c.inbox.Commit(ctx, &b.Batch, nil); err != nil {
-		return err
+		return false, err
 	}
 	c.cfg.Log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID,
 		"answered", slices.ContainsFunc(b.In, delivery.Incoming.Asks))
 	c.wake(b)
-	return nil
+	return false, nil
 }
 
 // tooLate sorts out a message that could be read only when it no longer

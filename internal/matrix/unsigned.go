@@ -15,19 +15,19 @@ import (
 
 // fromUnsigned deals with a message of an unsigned device: its sender and the owners are
 // told once for each device. It returns true when the bot must not act on the message.
-func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Opinion) (refused bool, err error) {
-	if unsigned, err := c.acc.Devices.Unsigned(ctx, evt); err != nil || !unsigned {
+func (t *intake) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Opinion) (refused bool, err error) {
+	if unsigned, err := t.devices.Unsigned(ctx, evt); err != nil || !unsigned {
 		return false, err
 	}
-	refused = c.acc.Devices.MustBeSigned(evt.Sender)
+	refused = t.devices.MustBeSigned(evt.Sender)
 	device := evt.Mautrix.TrustSource
 	if evt.Mautrix.TrustState != id.TrustStateUnset {
 		device = nil // the room key does not prove which device has written this
 	}
-	c.cfg.Log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
+	t.cfg.Log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
 		"sender", evt.Sender, "device", deviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
 	if refused { // as done: it must not be answered when the device is signed later
-		in, err := c.inbound(ctx, evt, room)
+		in, err := t.inbound(ctx, evt, room)
 		if err != nil {
 			return true, err
 		}
@@ -36,9 +36,9 @@ func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 	switch {
 	case !o.Pass && !room.Private(evt.Sender.String()):
 	case device != nil:
-		err = c.tellUnsigned(ctx, b, evt, device, refused)
+		err = t.tellUnsigned(ctx, b, evt, device, refused)
 	case refused:
-		c.refuse(ctx, b, evt, "matrix.unknown_device")
+		t.refuse(ctx, b, evt, "matrix.unknown_device")
 	}
 	return refused, err
 }
@@ -51,24 +51,24 @@ func deviceID(d *id.Device) string {
 }
 
 // refuse answers a message that the bot does not act on.
-func (c *Client) refuse(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
+func (t *intake) refuse(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
 	room, event := evt.RoomID.String(), evt.ID.String()
 	b.Notices = append(b.Notices, delivery.Notice{ID: "unsigned-" + event, Room: room, ReplyTo: event,
-		Text: c.cfg.Text(ctx, room, key, fill...)})
+		Text: t.cfg.Text(ctx, room, key, fill...)})
 }
 
 // tellUnsigned tells the sender in the room and the owners in their direct chats of an
 // unsigned device. The sender of a later message is told only that it is refused.
-func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
+func (t *intake) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
 	name := "unsigned-" + device.UserID.String() + "-" + device.SigningKey.String()
 	text := func(room, key string) string {
-		said := c.cfg.Text(ctx, room, key, "person", evt.Sender.String(), "device", deviceID(device))
+		said := t.cfg.Text(ctx, room, key, "person", evt.Sender.String(), "device", deviceID(device))
 		if refused {
-			said += " " + c.cfg.Text(ctx, room, "matrix.unsigned_ignored")
+			said += " " + t.cfg.Text(ctx, room, "matrix.unsigned_ignored")
 		}
 		return said
 	}
-	by, err := c.toldBy(ctx, b, name)
+	by, err := t.toldBy(ctx, b, name)
 	if err != nil {
 		return err
 	}
@@ -78,10 +78,10 @@ func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 		b.Notices = append(b.Notices, delivery.Notice{ID: name, Room: room, ReplyTo: evt.ID.String(),
 			Text: text(room, "matrix.unsigned_own")})
 	case by != evt.ID.String() && refused:
-		c.refuse(ctx, b, evt, "matrix.unsigned_refused", "device", deviceID(device))
+		t.refuse(ctx, b, evt, "matrix.unsigned_refused", "device", deviceID(device))
 	}
-	for _, owner := range c.cfg.Owners {
-		chat, err := c.rooms.DirectChat(ctx, owner)
+	for _, owner := range t.cfg.Owners {
+		chat, err := t.rooms.DirectChat(ctx, owner)
 		if err != nil {
 			return err
 		}
@@ -98,32 +98,32 @@ func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 
 // tellUnproven tells in a room that is not encrypted what the bot does not do there, once. It is
 // told to those for whom that is something else than in an encrypted room.
-func (c *Client) tellUnproven(ctx context.Context, b *batch, m chat.Inbound, room gate.Room) {
-	if m.Unproven && (room.Pair() && room.With == m.Sender || slices.Contains(c.cfg.Owners, m.Sender)) {
+func (t *intake) tellUnproven(ctx context.Context, b *batch, m chat.Inbound, room gate.Room) {
+	if m.Unproven && (room.Pair() && room.With == m.Sender || slices.Contains(t.cfg.Owners, m.Sender)) {
 		b.Notices = append(b.Notices, delivery.Notice{ID: "unencrypted-" + m.Room, Room: m.Room,
-			Text: c.cfg.Text(ctx, m.Room, "matrix.unencrypted")})
+			Text: t.cfg.Text(ctx, m.Room, "matrix.unencrypted")})
 	}
 }
 
 // toldBy is the message that the notice named id answers; empty if there is no such notice.
-func (c *Client) toldBy(ctx context.Context, b *batch, id string) (event string, err error) {
+func (t *intake) toldBy(ctx context.Context, b *batch, id string) (event string, err error) {
 	if at := slices.IndexFunc(b.Notices, func(n delivery.Notice) bool { return n.ID == id }); at >= 0 {
 		return b.Notices[at].ReplyTo, nil
 	}
-	return c.outbox.AnsweredBy(ctx, id)
+	return t.outbox.AnsweredBy(ctx, id)
 }
 
 // changedKeys tells the owners when the identity of somebody we listen to is
 // another one than we saw first, or when a device shows other keys than before.
 // Talking goes on: most who reset an identity have lost their recovery key. Each
 // change is told once.
-func (c *Client) changedKeys(ctx context.Context, b *batch) error {
-	changes, err := c.acc.Devices.Changed(ctx, c.cfg.DB)
+func (t *intake) changedKeys(ctx context.Context, b *batch) error {
+	changes, err := t.devices.Changed(ctx, t.cfg.DB)
 	if err != nil || len(changes) == 0 {
 		return err
 	}
-	for _, owner := range c.cfg.Owners {
-		chat, err := c.rooms.DirectChat(ctx, owner)
+	for _, owner := range t.cfg.Owners {
+		chat, err := t.rooms.DirectChat(ctx, owner)
 		if err != nil {
 			return err
 		}
@@ -132,8 +132,8 @@ func (c *Client) changedKeys(ctx context.Context, b *batch) error {
 			if ch.Device != "" {
 				key = "matrix.new_device_keys"
 			}
-			text := c.cfg.Text(ctx, chat, key, "person", ch.User, "device", ch.Device)
-			c.cfg.Log.Warn("matrix: keys have changed", "user", ch.User, "device", ch.Device, "told", chat != "")
+			text := t.cfg.Text(ctx, chat, key, "person", ch.User, "device", ch.Device)
+			t.cfg.Log.Warn("matrix: keys have changed", "user", ch.User, "device", ch.Device, "told", chat != "")
 			if chat != "" {
 				b.Notices = append(b.Notices, delivery.Notice{ID: "keys-" + chat + "-" + ch.User + "-" + ch.Device + "-" + ch.Key,
 					Room: chat, Text: text})

@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"reverie/internal/i18n"
+	"reverie/internal/text"
 )
 
 const (
@@ -47,7 +47,7 @@ func (s *Store) Text(ctx context.Context, name, kind string) (string, error) {
 	case !utf8.Valid(data):
 		return "", errUTF8
 	}
-	return Clean(string(data)), nil
+	return text.Clean(string(data)), nil
 }
 
 // pdf reads the text of a PDF file and keeps it beside it, so that the rest of a long
@@ -64,17 +64,17 @@ func (s *Store) pdf(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := pdfText(ctx, data)
+	read, err := pdfText(ctx, data)
 	if err != nil {
 		return "", err
 	}
-	if text = Clean(text); strings.TrimSpace(text) == "" {
+	if read = text.Clean(read); read == "" {
 		return "", errScanned
 	}
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "")
+	if len(read) > maxText {
+		read = strings.ToValidUTF8(read[:maxText], "")
 	}
-	return text, s.put(Beside(name), []byte(text))
+	return read, s.put(Beside(name), []byte(read))
 }
 
 // Beside is where the text of a kept file can be read as it is: the file itself, or
@@ -84,20 +84,6 @@ func Beside(name string) string {
 		return name + ".txt"
 	}
 	return name
-}
-
-// Clean takes out of a text what has no place in one: control characters, and those
-// that make text run backwards.
-func Clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case unicode.IsControl(r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff, r == utf8.RuneError:
-			return -1
-		}
-		return r
-	}, strings.ReplaceAll(s, "\r\n", "\n"))
 }
 
 // Cap is text in at most about so many characters: its beginning and its end, with a

@@ -8,13 +8,13 @@
 // entry of its own; each change is an operation with before and after, so that it can be undone.
 // Every change goes through Store.write: a lock that other processes respect, edits of the
 // files, one transaction, then the files. memory_file has what each file held when it was last
-// written or read; the difference is a person's edit (diff.go is pure). Isolation.Visible alone
+// written or read; the difference is a person's edit (package lines). Isolation.Visible alone
 // says whose memories a turn may see.
 //
 // Forgetting empties entry and journal, and removes the text from index, files, transcript (except
 // people's own words), stored prompts and free pages. A salted hash stays, so that it is not
 // learned again. Merge puts one shorter entry in place of several; every number, name,
-// quotation and negation must survive (protect.go), because a model wrote it.
+// quotation and negation must survive (text.Lost), because a model wrote it.
 //
 // What is looked for is found by package search, which knows documents by their numbers; Search
 // gives them their entries. Its index is changed in the transaction that changes an entry.

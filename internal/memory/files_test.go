@@ -126,8 +126,8 @@ func TestUpgrade(t *testing.T) {
 		t.Fatalf("%d entries, %v", len(all), err)
 	}
 	for scope, text := range content {
-		expect.Equal(t, texts(t, s, scope), lines.Texts([]byte(text))[0], fmt.Sprintf("%.20s shows", scope))
-		expect.Equal(t, onDisk(t, s, scope), text, fmt.Sprintf("%.20s was changed to", scope))
+		expect.Equal(t, texts(t, s, scope), lines.Texts([]byte(text))[0], "%.20s shows", scope)
+		expect.Equal(t, onDisk(t, s, scope), text, "%.20s was changed to", scope)
 	}
 	for _, e := range all {
 		expect.False(t, !e.ObservedAt.Equal(old) || e.Source != FromFile, "%+v", e)

@@ -39,11 +39,10 @@ type ImportResult struct {
 // first, with its place, and how many there are more.
 func badLines(bad []error) error {
 	const most = 20
-	more := ""
-	if n := len(bad) - most; n > 0 {
-		bad, more = bad[:most], fmt.Sprintf("… and %d more\n", n)
+	if more := len(bad) - most; more > 0 {
+		bad = append(bad[:most:most], fmt.Errorf("… and %d more", more))
 	}
-	return fmt.Errorf("%w\n%sNothing was imported. Mend these lines and import the file again.", errors.Join(bad...), more)
+	return errors.Join(append(bad, errors.New("nothing was imported: mend these lines and import the file again"))...)
 }
 
 const (

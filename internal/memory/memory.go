@@ -62,7 +62,7 @@ type Store struct {
 	fault      func(point string) // for tests, which die there, or edit a file at the worst moment
 
 	writing    sync.Mutex      // one change at a time
-	forgetting map[string]bool // textHash of what is being forgotten
+	forgetting map[string]bool // text.Hash of what is being forgotten
 
 	mu    sync.Mutex
 	files map[Scope]*file

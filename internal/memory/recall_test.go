@@ -68,8 +68,8 @@ func TestUnhear(t *testing.T) {
 		expect.Equal(t, strings.Join(quotes, "|"), " said: the heron nests by the weir| said: the heron nests by the weir| said: A heron, nice.| said: A heron, nice.", b)
 		again := Turn{Scope: me, Event: "$dm1", Sender: owner, At: time.Now(), Conversation: "dm", Seq: 1, Text: "the heron nests by the weir"}
 		expect.OK(t, s.Hear(t.Context(), again))
-		expect.Len(t, found(t, s, "heron weir nice", me), 0, fmt.Sprintf("%s: is found", b))
-		expect.Len(t, found(t, s, "otter", me), 2, fmt.Sprintf("%s: only of the rest is found", b))
+		expect.Len(t, found(t, s, "heron weir nice", me), 0, "%s: is found", b)
+		expect.Len(t, found(t, s, "otter", me), 2, "%s: only of the rest is found", b)
 		expect.OK(t, indexIsSound(t, OpenFTS(s.db)))
 		expect.Equal(t, expect.Must(s.HeardUpTo(t.Context(), "dm"))(t), 4, fmt.Sprintf("%s: heard up to", b))
 		expect.Must(s.Unhear(t.Context(), "$unknown"))(t)

@@ -59,9 +59,6 @@ func New(cfg Config) (*Assembler, error) {
 	if !slices.Contains(Layouts(), cfg.Layout) {
 		return nil, fmt.Errorf("prompt: unknown layout %q; there are %v", cfg.Layout, Layouts())
 	}
-	if err := cfg.Sources.Valid(); err != nil {
-		return nil, fmt.Errorf("prompt: %w", err)
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -103,8 +100,12 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 	rm := a.room(t.Talk)
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
-	if err := rm.load(ctx, a.cfg.DB, t.Talk); err != nil {
-		return Prompt{}, err
+	if !rm.loaded {
+		e, err := loadEpoch(ctx, a.cfg.DB, t.Talk)
+		if err != nil {
+			return Prompt{}, err
+		}
+		rm.epoch, rm.loaded = e, true
 	}
 	r, err := newRequest(a, &t, rm)
 	if err != nil {
@@ -130,48 +131,21 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt, also ...func(context.C
 	}
 	c.room.mu.Lock()
 	defer c.room.mu.Unlock()
-	if c.saveEpoch || c.setTail || len(also) > 0 {
-		if err := store.InTx(ctx, a.cfg.DB, func(tx *sql.Tx) error { return c.save(ctx, tx, a.cfg.History, also) }); err != nil {
-			return fmt.Errorf("prompt: commit: %w", err)
+	err := store.InTx(ctx, a.cfg.DB, func(tx *sql.Tx) error {
+		for _, f := range slices.Concat(c.save, also) {
+			if err := f(ctx, tx); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("prompt: commit: %w", err)
 	}
 	if c.fresh {
 		a.cfg.Log.Info("prompt: a new epoch", "room", c.roomID, "reason", c.epoch.reason)
 	}
 	c.room.epoch, c.room.last = c.epoch, c.sent
-	return nil
-}
-
-// save stores what belongs to a prompt that is sent, and calls also.
-func (c *commit) save(ctx context.Context, tx *sql.Tx, h *history.Store, also []func(context.Context, *sql.Tx) error) error {
-	if c.saveEpoch {
-		if err := saveEpoch(ctx, tx, c.roomID, c.epoch); err != nil {
-			return err
-		}
-	}
-	if c.setTail {
-		if err := h.SetTail(ctx, tx, c.newest, c.tail, c.tailIntegrity); err != nil {
-			return err
-		}
-	}
-	for _, f := range also {
-		if err := f(ctx, tx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// load reads what is stored of the room, once.
-func (rm *room) load(ctx context.Context, db *sql.DB, id history.Talk) error {
-	if rm.loaded {
-		return nil
-	}
-	e, err := loadEpoch(ctx, db, id)
-	if err != nil {
-		return err
-	}
-	rm.epoch, rm.loaded = e, true
 	return nil
 }
 

@@ -2,7 +2,9 @@ package prompt
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
@@ -177,15 +179,18 @@ func (r *request) finish(d *draft) Prompt {
 		return p
 	}
 	old := r.room.epoch
-	p.commit = &commit{
-		room: r.room, roomID: r.turn.Talk, epoch: d.epoch, newest: r.newest, sent: sent,
-		fresh: d.fresh, saveEpoch: d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since,
-		tail: joinTail(d.kept, d.tail), tailIntegrity: r.tailIntegrity(d),
+	p.commit = &commit{room: r.room, roomID: r.turn.Talk, epoch: d.epoch, fresh: d.fresh, sent: sent}
+	changed := d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since
+	if changed && r.layout != job { // nothing of a job counts for the next one
+		p.commit.save = append(p.commit.save, func(ctx context.Context, tx *sql.Tx) error {
+			return saveEpoch(ctx, tx, r.turn.Talk, d.epoch)
+		})
 	}
-	if r.layout == job { // nothing of it counts for the next one
-		p.commit.saveEpoch = false
+	if tail := joinTail(d.kept, d.tail); tail != r.turn.History[len(r.turn.History)-1].Tail {
+		p.commit.save = append(p.commit.save, func(ctx context.Context, tx *sql.Tx) error {
+			return r.a.cfg.History.SetTail(ctx, tx, r.newest, tail, r.tailIntegrity(d))
+		})
 	}
-	p.commit.setTail = p.commit.tail != r.turn.History[len(r.turn.History)-1].Tail
 	return p
 }
 

@@ -114,16 +114,11 @@ var plays = map[string]string{
 		"4*talk My cat is hungry.; talk My cat is hungry. = remember; 6*talk Why?; talk Remember my cat. = keep; 10*talk Why?",
 	"tasks":            "task 5 Call Jana; 11*talk Hello.; talk Hello. = tasks; 11*talk Hello.; talk Hello. = tasks; 2*talk Hello.",
 	"tasks, none open": "14*talk Hello.",
-	"brief": "2*long Why?; long Why? = brief; 5*long Why?; long Why? = brief; 7*talk Why?; " +
-		"2*long " + longQuestion + "; talk Why?", // which may have a long answer
-	"brief, code": "4*code Why?",
 	"the most important three": "steps one; 3*talk My cat is hungry.; ask My cat is hungry.; reply I'll remember that.; " +
 		"ask Remember that my cat is hungry. = keep promised act; reply Well.; talk My cat.",
 	// A retry begins the rounds of tools anew, and keeps what the person's message got.
 	"retry": "ask Remember that my sister is Jana. = keep; tool a; tool a = repeat; event; reply Done.; retry; tool a; tool a = repeat",
 }
-
-var longQuestion = strings.TrimSpace(strings.Repeat("Why? ", 60))
 
 // Each rule comes when its time has come, not before, and rests then.
 func TestRules(t *testing.T) {
@@ -146,13 +141,8 @@ func (w *world) play(script string) {
 			if w.happens(what) {
 				w.got(notes)
 			}
-			switch verb, _, _ := strings.Cut(what, " "); verb {
-			case "talk":
+			if strings.HasPrefix(what, "talk ") {
 				w.answers("Well.")
-			case "long":
-				w.answers(strings.Repeat("words, ", 300))
-			case "code":
-				w.answers("```" + strings.Repeat("words, ", 300) + "```")
 			}
 		}
 	}
@@ -162,7 +152,7 @@ func (w *world) play(script string) {
 // whether the model is asked then.
 func (w *world) happens(what string) (asked bool) {
 	switch verb, text, _ := strings.Cut(what, " "); verb {
-	case "ask", "talk", "long", "code":
+	case "ask", "talk":
 		w.says(text)
 	case "tool": // with the argument, or another one each time
 		w.uses("read_file", stdcmp.Or(text, fmt.Sprint(w.calls)), "fine")
@@ -195,7 +185,7 @@ func TestNotesOfAMessageStay(t *testing.T) {
 			w.goal, w.steps = []string{"Ship it."}, []string{"one"}
 		}
 		happenings := rapid.SampledFrom([]string{"ask Hello.", "ask My cat is hungry.", "ask Remember that it is so.", "tool a", "tool b", "fail a", "memory",
-			"event", "reply Well.", "reply I'll remember that.", "compacted 3", "long Why?", "retry"})
+			"event", "reply Well.", "reply I'll remember that.", "compacted 3", "retry"})
 		w.says("Hello.")
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			what := happenings.Draw(rt, "step")

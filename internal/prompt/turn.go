@@ -1,6 +1,8 @@
 package prompt
 
 import (
+	"context"
+	"database/sql"
 	"slices"
 
 	"reverie/internal/history"
@@ -59,18 +61,12 @@ type Prompt struct {
 
 // commit is what sending a prompt changes.
 type commit struct {
-	room      *room
-	roomID    history.Talk
-	epoch     *epoch
-	saveEpoch bool
-	fresh     bool // the epoch begins here
-	newest    int64
-	tail      string // all of the newest message's tail
-	setTail   bool
-
-	tailIntegrity trust.Integrity
-
-	sent []llm.Message
+	room   *room
+	roomID history.Talk
+	epoch  *epoch
+	fresh  bool                                   // the epoch begins here
+	save   []func(context.Context, *sql.Tx) error // what is stored of it
+	sent   []llm.Message
 }
 
 // Messages returns the whole request.

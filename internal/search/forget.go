@@ -57,11 +57,7 @@ func (t telling) match() string {
 	}
 	var groups []string
 	for _, forms := range all {
-		quoted := make([]string, len(forms))
-		for i, f := range forms {
-			quoted[i] = `"` + strings.ReplaceAll(f, `"`, `""`) + `"`
-		}
-		groups = append(groups, "("+strings.Join(quoted, " OR ")+")")
+		groups = append(groups, "("+match([]term{{forms: forms}})+")")
 	}
 	return "{body subject} : (" + strings.Join(groups, " AND ") + ")"
 }

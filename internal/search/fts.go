@@ -13,7 +13,7 @@ import (
 )
 
 // FTS is the full-text index in the database: the entries and the past
-// messages. It changes in the transactions of those who change them (update,
+// messages. It changes in the transactions of those who change them (Update,
 // Hear), so it is never behind. It is safe for concurrent use.
 type FTS struct {
 	db *sql.DB

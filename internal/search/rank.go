@@ -231,10 +231,9 @@ func rank(q asked, c corpus, candidates []candidate) []scored {
 			total += t.idf
 		}
 	}
-	counts := newCounts(len(q.terms))
 	for i := range candidates {
 		all[i].candidate = &candidates[i]
-		all[i].measure(q, c, forms, counts, total)
+		all[i].measure(q, c, forms, total)
 	}
 	addSessions(all)
 	normaliseAll(all)
@@ -274,33 +273,28 @@ func formIndex(terms []term) map[string]int {
 	return out
 }
 
-// counts are how often each term of the question stands in the fields.
-type counts struct{ body, near, day, who []int }
+// counts are how often each term of the question stands in a field.
+type counts []int
 
-func newCounts(n int) counts {
-	return counts{make([]int, n), make([]int, n), make([]int, n), make([]int, n)}
-}
-
-// tally adds to into how often the terms stand in field.
-func tally(field string, forms map[string]int, into []int) {
+func (n counts) add(field string, forms map[string]int) {
 	for t := range strings.FieldsSeq(field) {
-		if n, ok := forms[t]; ok {
-			into[n]++
+		if i, ok := forms[t]; ok {
+			n[i]++
 		}
 	}
 }
 
-func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, total float64) {
-	clear(n.body)
-	clear(n.day)
-	clear(n.who)
-	tally(s.body, forms, n.body)
-	clear(n.near)
-	for _, text := range s.near {
-		tally(text, forms, n.near)
+func (s *scored) measure(q asked, c corpus, forms map[string]int, total float64) {
+	var in struct{ body, near, day, who counts }
+	for _, n := range []*counts{&in.body, &in.near, &in.day, &in.who} {
+		*n = make(counts, len(q.terms))
 	}
-	tally(s.day, forms, n.day)
-	tally(s.subject, forms, n.who)
+	in.body.add(s.body, forms)
+	for _, beside := range s.near {
+		in.near.add(beside, forms)
+	}
+	in.day.add(s.day, forms)
+	in.who.add(s.subject, forms)
 	long := 1.0
 	if c.words > 0 {
 		long = 1 - longTexts + longTexts*float64(s.words)/c.words
@@ -308,7 +302,7 @@ func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, tota
 	v := &s.values
 	var own, beside float64
 	for i, t := range q.terms {
-		b, e, d := float64(n.body[i]), float64(n.near[i]), float64(n.day[i])
+		b, e, d := float64(in.body[i]), float64(in.near[i]), float64(in.day[i])
 		v[body] += t.idf * saturated(b, long)
 		v[near] += t.idf * saturated(e, 1)
 		v[fused] += t.idf * saturated(b+nearShare*e+dayShare*d, long)
@@ -316,7 +310,7 @@ func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, tota
 			v[date] += t.idf
 		}
 		switch {
-		case b+e+d == 0 && n.who[i] == 0 || t.idle:
+		case b+e+d == 0 && in.who[i] == 0 || t.idle:
 		case t.weight == 1:
 			own += t.idf
 		default:

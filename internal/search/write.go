@@ -21,7 +21,7 @@ import (
 
 // source is a text to be indexed, as the truth has it.
 type source struct {
-	doc           int64 // memory.n, or minus memory_turn.n
+	doc           int64 // document.n, or minus memory_turn.n
 	class         int64
 	scope         trust.Readers
 	text, subject string

@@ -12,15 +12,29 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/store"
 	"reverie/internal/test/expect"
 )
 
+// approvalsThat are those that is is true of.
+func (w *world) approvalsThat(is func(a approval.Approval) bool) ([]approval.Approval, error) {
+	codes, err := store.Column[string](context.Background(), w.cfg.DB, `SELECT code FROM approval ORDER BY created, rowid`)
+	var all []approval.Approval
+	for i := 0; err == nil && i < len(codes); i++ {
+		var a approval.Approval
+		if a, err = w.approvals.One(context.Background(), w.cfg.DB, codes[i]); is(a) {
+			all = append(all, a)
+		}
+	}
+	return all, err
+}
+
 // approvalOf is the only question about the message event; fails if there is none or more.
-func (w *world) approvalOf(t *testing.T, event string) approval {
+func (w *world) approvalOf(t *testing.T, event string) approval.Approval {
 	t.Helper()
-	all, err := w.approvals(t.Context(), w.cfg.DB, `WHERE event = ?`, event)
+	all, err := w.approvalsThat(func(a approval.Approval) bool { return a.Event == event })
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d questions about %s: %v", len(all), event, err)
 	}
@@ -28,24 +42,24 @@ func (w *world) approvalOf(t *testing.T, event string) approval {
 }
 
 // asked is what the poll about the message event says.
-func (w *world) polled(t *testing.T, event string) (approval, chat.Outgoing) {
+func (w *world) polled(t *testing.T, event string) (approval.Approval, chat.Outgoing) {
 	t.Helper()
 	a := w.approvalOf(t, event)
 	defer holding(&w.room.mu)()
-	return a, w.room.final[askPrefix+a.code]
+	return a, w.room.final[a.Question()]
 }
 
 // ends waits until the approval code has ended.
-func (w *world) ends(t *testing.T, code string) approval {
+func (w *world) ends(t *testing.T, code string) approval.Approval {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		all := expect.Must(w.approvals(t.Context(), w.cfg.DB, `WHERE code = ?`, code))(t)
-		if len(all) == 1 && all[0].state != approved && all[0].state != open {
-			return all[0]
+		a := expect.Must(w.approvals.One(t.Context(), w.cfg.DB, code))(t)
+		if a.State != "" && a.State != approval.Approved && a.State != approval.Open {
+			return a
 		}
 	}
 	t.Fatal("the approval did not end")
-	return approval{}
+	return approval.Approval{}
 }
 
 // left is how much the acts of these tests leave behind.
@@ -73,23 +87,27 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 				t.Fatalf("%d things were done unasked", n-before)
 			}
 			a, poll := w.polled(t, "$1")
-			expect.False(t, len(poll.Options) != 3 || !strings.Contains(poll.Text, a.code) || !strings.Contains(poll.Text, "messages of others"),
+			expect.False(t, len(poll.Options) != 3 || !strings.Contains(poll.Text, a.Code) || !strings.Contains(poll.Text, "messages of others"),
 				"the question is %+v", poll)
-			for _, act := range a.acts {
-				for _, line := range argumentLines(act.Call.Arguments) {
-					expect.Has(t, poll.Text, line)
+			for _, act := range a.Acts {
+				var args map[string]any
+				expect.OK(t, json.Unmarshal([]byte(act.Call.Arguments), &args))
+				for name, value := range args {
+					if text, ok := value.(string); ok && name != "action" {
+						expect.Has(t, poll.Text, name+": “"+text+"”")
+					}
 				}
 			}
 			w.deliver(t, chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "thanks", At: time.Now()})
 			if n := w.left(t); n != before {
 				t.Fatalf("%d things were done unasked in the next turn", n-before)
 			}
-			w.deliver(t, chat.Inbound{ID: "$v", Room: "!group", Sender: owner, Change: chat.Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
-			end := w.ends(t, a.code)
-			expect.False(t, end.state != ended || end.acts[0].Failed, "it ended as %+v", end)
+			w.deliver(t, chat.Inbound{ID: "$v", Room: "!group", Sender: owner, Change: chat.Voted, Target: a.Question(), Text: approval.Once, At: time.Now()})
+			end := w.ends(t, a.Code)
+			expect.False(t, end.State != approval.Done || end.Acts[0].Failed, "it ended as %+v", end)
 			n := w.left(t)
 			expect.False(t, n != before+1, "%d things were done after the vote", n-before)
-			w.deliver(t, chat.Inbound{ID: "$v2", Room: "!group", Sender: owner, Change: chat.Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
+			w.deliver(t, chat.Inbound{ID: "$v2", Room: "!group", Sender: owner, Change: chat.Voted, Target: a.Question(), Text: approval.Once, At: time.Now()})
 			n = w.left(t)
 			expect.False(t, n != before+1, "%d things were done after a second vote", n-before)
 		})
@@ -112,8 +130,8 @@ func TestQuestionIsNotShownToOthers(t *testing.T) {
 	w.room.mu.Lock()
 	again := w.room.final[poll.ID].Text
 	w.room.mu.Unlock()
-	if strings.Contains(again, "CANARY-31") || w.approvalOf(t, "$1").state != void {
-		t.Errorf("the room reads %q; %+v", again, w.approvalOf(t, a.event))
+	if strings.Contains(again, "CANARY-31") || w.approvalOf(t, "$1").State != approval.Void {
+		t.Errorf("the room reads %q; %+v", again, w.approvalOf(t, a.Event))
 	}
 }
 
@@ -123,13 +141,13 @@ func TestVoteIsAnsweredInItsThread(t *testing.T) {
 	w.inGroup()
 	w.deliver(t, chat.Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "note it", At: time.Now(), Thread: "$root", Branch: "$root", Quotes: []chat.Quote{foreignQuote}})
 	a, _ := w.polled(t, "$1")
-	w.deliver(t, chat.Inbound{ID: "$v", Room: "!group", Sender: friend, Text: optionOnce, At: time.Now(), Change: chat.Voted, Target: askPrefix + a.code})
+	w.deliver(t, chat.Inbound{ID: "$v", Room: "!group", Sender: friend, Text: approval.Once, At: time.Now(), Change: chat.Voted, Target: a.Question()})
 	said := w.room.read("vote:$v")
 	expect.False(t, said.Text == "" || said.Thread != "$root", "%+v", said)
 }
 
 // asksOwner is a world in which the owner's message $1 has led to a question.
-func asksOwner(t *testing.T, answers ...string) (*world, approval) {
+func asksOwner(t *testing.T, answers ...string) (*world, approval.Approval) {
 	t.Helper()
 	w := newWorld(t, t.TempDir(), append([]string{addTask, "Well."}, answers...)...)
 	w.inGroup()
@@ -147,8 +165,8 @@ func TestAnsweredButNotAsked(t *testing.T) {
 	w.room.final = map[string]chat.Outgoing{}
 	w.restart(t)
 	w.deliver(t, askingMessage)
-	if _, poll := w.polled(t, "$1"); len(poll.Options) != 3 || w.approvalOf(t, "$1").state != open {
-		t.Errorf("after the restart %s is %s: %+v", a.code, w.approvalOf(t, "$1").state, poll)
+	if _, poll := w.polled(t, "$1"); len(poll.Options) != 3 || w.approvalOf(t, "$1").State != approval.Open {
+		t.Errorf("after the restart %s is %s: %+v", a.Code, w.approvalOf(t, "$1").State, poll)
 	}
 }
 
@@ -171,7 +189,7 @@ func TestStoppedTurnAsksNothing(t *testing.T) {
 	<-w.room.handled
 	<-w.room.handled
 	a := w.approvalOf(t, "$1")
-	expect.False(t, a.state != void, "it is %s", a.state)
+	expect.False(t, a.State != approval.Void, "it is %s", a.State)
 }
 
 // TestVoidQuestionIsClosed: who is asked sees that a question is over.
@@ -194,12 +212,12 @@ func TestOldQuestionsEnd(t *testing.T) {
 		w.restart(t)
 	}
 	again()
-	until(t, "it has expired", func() bool { return w.approvalOf(t, "$1").state == expired })
+	until(t, "it has expired", func() bool { return w.approvalOf(t, "$1").State == approval.Expired })
 	until(t, "its poll is closed", func() bool { _, poll := w.polled(t, "$1"); return len(poll.Options) == 0 })
 	again()
 	until(t, "it is deleted", func() bool {
-		all, err := w.approvals(t.Context(), w.cfg.DB, `WHERE code = ?`, a.code)
-		return err == nil && len(all) == 0
+		now, err := w.approvals.One(t.Context(), w.cfg.DB, a.Code)
+		return err == nil && now.State == ""
 	})
 }
 
@@ -217,9 +235,9 @@ func TestApprovalsForget(t *testing.T) {
 			w, a := asksOwner(t)
 			skills := w.left(t)
 			forget(t, w)
-			w.deliver(t, chat.Inbound{ID: "$v", Room: "!group", Sender: owner, Change: chat.Voted, Target: askPrefix + a.code, Text: optionOnce, At: time.Now()})
+			w.deliver(t, chat.Inbound{ID: "$v", Room: "!group", Sender: owner, Change: chat.Voted, Target: a.Question(), Text: approval.Once, At: time.Now()})
 			now := w.approvalOf(t, "$1")
-			expect.False(t, now.state != void || now.quote != "" || len(now.acts)+len(now.seen) != 0 || w.left(t) != skills,
+			expect.False(t, now.State != approval.Void || now.Quote != "" || len(now.Acts)+len(now.Seen) != 0 || w.left(t) != skills,
 				"what is left is %+v, and %d were done", now, w.left(t)-skills)
 		})
 	}
@@ -227,7 +245,7 @@ func TestApprovalsForget(t *testing.T) {
 
 func (w *world) forgets(t *testing.T, text string) {
 	t.Helper()
-	expect.OK(t, store.InTx(t.Context(), w.cfg.DB, func(tx *sql.Tx) error { return ForgetApprovals(t.Context(), tx, []string{"", "unrelated", text}) }))
+	expect.OK(t, store.InTx(t.Context(), w.cfg.DB, func(tx *sql.Tx) error { return approval.Forget(t.Context(), tx, []string{"", "unrelated", text}) }))
 }
 
 const approvalsKilled = "REVERIE_TEST_APPROVALS_IN" // "kind,folder"
@@ -277,8 +295,8 @@ func TestApprovalsSurviveKills(t *testing.T) {
 				lost, twice = lost+max(0, n-got), twice+max(0, got-n)
 			}
 			early := value[int](t, w, `SELECT count(*) FROM seen WHERE what = 'early'`)
-			all, err := w.approvals(t.Context(), w.cfg.DB, ``)
-			expect.False(t, err != nil || len(all) != 1 || all[0].state != ended, "the approvals are %+v, %v", all, err)
+			all, err := w.approvalsThat(func(approval.Approval) bool { return true })
+			expect.False(t, err != nil || len(all) != 1 || all[0].State != approval.Done, "the approvals are %+v, %v", all, err)
 			expect.False(t, lost+twice+early > 0, "kind %d: %d acts lost, %d twice, %d before the vote: %v", kind, lost, twice, early, w.rows(t))
 		})
 		if t.Failed() {
@@ -337,7 +355,7 @@ func approveUntilKilled(t *testing.T, in string) {
 	w.room.onSay = func(m chat.Outgoing) {
 		switch {
 		case m.Draft:
-		case strings.HasPrefix(m.ID, askPrefix) && len(m.Options) > 0:
+		case approval.CodeOf(m.ID) != "" && len(m.Options) > 0:
 			note("asked", m.ID)
 		}
 	}
@@ -364,7 +382,7 @@ func approveUntilKilled(t *testing.T, in string) {
 		}
 	}
 	note("voted", "$v")
-	deliver(chat.Inbound{ID: "$v", Change: chat.Voted, Target: noted("asked"), Text: optionOnce})
+	deliver(chat.Inbound{ID: "$v", Change: chat.Voted, Target: noted("asked"), Text: approval.Once})
 	until(t, "it is done, which is told before, and handled", func() bool {
 		return noted("handled $v") != "" && noted("handled $1") != "" && w.allEnded(t)
 	})
@@ -373,7 +391,7 @@ func approveUntilKilled(t *testing.T, in string) {
 
 func (w *world) allEnded(t *testing.T) bool {
 	t.Helper()
-	all, err := w.approvals(context.Background(), w.cfg.DB, `WHERE state NOT IN ('done')`)
+	all, err := w.approvalsThat(func(a approval.Approval) bool { return a.State != approval.Done })
 	return err == nil && len(all) == 0
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/history"
@@ -88,7 +89,7 @@ func TestAttackChainOfEvents(t *testing.T) {
 	for _, id := range []string{"job:1", "job:2"} {
 		w.event(t, s, chat.Inbound{ID: id, Text: "> Found: do it again", Label: foreign})
 		a := w.approvalOf(t, id)
-		expect.False(t, len(a.acts) != 1 || a.state != open, "%s: %+v", id, a)
+		expect.False(t, len(a.Acts) != 1 || a.State != approval.Open, "%s: %+v", id, a)
 	}
 	expect.Equal(t, w.left(t), before)
 	for _, done := range s.done {
@@ -163,8 +164,9 @@ const deploySkill = "---\ndescription: How to deploy\ntriggers: deploy\n---\nRun
 func (w *world) directScope(room, person string) tool.Scope {
 	in := chat.Inbound{ID: "$scope", Room: room, Sender: person, Private: true}
 	s := newSession(w.Manager, history.Talk(room))
-	s.label = s.caller(in).Label()
-	return s.toolScope(in, settings.Current{})
+	scope := s.toolScope(in, settings.Current{})
+	scope.Label = s.caller(in).Label()
+	return scope
 }
 
 // calls runs one tool call.
@@ -316,9 +318,9 @@ func TestUnprovenIsApart(t *testing.T) {
 	s := newSession(w.Manager, "!dm")
 	one, two := unproven("$5", "one"), unproven("$6", "two")
 	two.Unproven = false
-	s.push(one)
-	s.push(two)
-	burst := s.pop()
+	s.mail.put(one)
+	s.mail.put(two)
+	burst := s.mail.next()
 	expect.False(t, len(burst) != 1, "%d messages are answered together", len(burst))
 }
 
@@ -338,22 +340,22 @@ func TestUnprovenOwnerVotes(t *testing.T) {
 		in := b.in(owner, text)
 		in.Unproven = true
 		b.deliver(b.t, in)
-		in = b.in(owner, optionOnce)
-		in.Unproven, in.Change, in.Target = true, chat.Voted, askPrefix+b.a.code
+		in = b.in(owner, approval.Once)
+		in.Unproven, in.Change, in.Target = true, chat.Voted, b.a.Question()
 		b.deliver(b.t, in)
 	}
 	t.Run("somebody else's", func(t *testing.T) {
 		b := ask(t, friend)
-		answers(b, "!approve "+b.a.code)
-		b.ended(open)
+		answers(b, "!approve "+b.a.Code)
+		b.ended(approval.Open)
 		expect.Equal(t, b.executed(), 0)
-		b.votes(owner, optionOnce)
-		b.ended(ended)
+		b.votes(owner, approval.Once)
+		b.ended(approval.Done)
 	})
 	t.Run("their own", func(t *testing.T) {
 		b := ask(t, owner)
-		answers(b, "!approve "+b.a.code)
-		b.ended(ended)
+		answers(b, "!approve "+b.a.Code)
+		b.ended(approval.Done)
 		all, err := b.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{})
 		expect.False(t, err != nil || len(all) != 1 || all[0].Integrity != trust.User, "%+v, %v", all, err)
 	})
@@ -365,8 +367,9 @@ const bob = "@bob:x"
 func (w *world) callTask(t *testing.T, in chat.Inbound, name, arguments string) tool.Result {
 	t.Helper()
 	s := newSession(w.Manager, history.Talk(in.Room))
-	s.label = s.caller(in).Label()
-	return w.cfg.Tools.Run(t.Context(), s.toolScope(in, settings.Current{}), llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
+	scope := s.toolScope(in, settings.Current{})
+	scope.Label = s.caller(in).Label()
+	return w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
 }
 
 // TestPrivateTasksStayPrivate: a task and a goal of a direct chat do not exist for who comes into it later, neither while its person is

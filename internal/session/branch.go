@@ -11,7 +11,6 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/history/compact"
-	"reverie/internal/i18n"
 	"reverie/internal/llm"
 )
 
@@ -119,7 +118,7 @@ func roomContext(summary string, past []history.Message, most int) string {
 		who, text := m.Sender, m.Text
 		switch {
 		case m.Role == llm.Assistant:
-			who, text = "you", agent.Visible(i18n.English, text)
+			who, text = "you", agent.Visible(text)
 		case who == "":
 			who = "system"
 		}
@@ -147,7 +146,8 @@ func rootLines(q chat.Quote, most int) []string {
 	if who == "" {
 		return []string{"The thread begins at a message of the room: " + history.OneLine(q.Text, contextLine)}
 	}
-	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, history.OneLine(compact.Cut(q.Text, most), 4*contextLine))}
+	text := history.OneLine(compact.Cut(q.Text, most), 4*contextLine)
+	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, text)}
 }
 
 // branchRest is how long nobody says anything in a thread until its session ends: there
@@ -161,9 +161,7 @@ func (s *Session) rest() bool {
 	}
 	s.Manager.mu.Lock() // so that nothing is delivered meanwhile
 	defer s.Manager.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.lane) > 0 {
+	if !s.mail.empty() {
 		return false
 	}
 	delete(s.rooms, s.talk)
@@ -178,15 +176,9 @@ func (s *Session) stopBranches(person string) bool {
 	defer s.Manager.mu.Unlock()
 	stopped := false
 	for _, b := range s.rooms {
-		if b.room != s.room || b.thread == "" {
-			continue
-		}
-		b.mu.Lock()
-		if b.running != nil && b.inHand == person {
-			b.running(agent.ErrStopped)
+		if b.room == s.room && b.thread != "" && b.mail.stop(person, agent.ErrStopped) {
 			stopped = true
 		}
-		b.mu.Unlock()
 	}
 	return stopped
 }

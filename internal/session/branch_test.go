@@ -168,13 +168,13 @@ func TestThreadRests(t *testing.T) {
 	s, main := w.rooms[history.TalkOf("!g", "$a")], w.rooms["!g"]
 	w.mu.Unlock()
 	expect.False(t, main.rest(), "the room's own session ended")
-	s.mu.Lock()
-	s.lane = []chat.Inbound{in("$3", "!g", "$a", "wait")}
-	s.mu.Unlock()
+	s.mail.mu.Lock()
+	s.mail.waiting = []chat.Inbound{in("$3", "!g", "$a", "wait")}
+	s.mail.mu.Unlock()
 	expect.False(t, s.rest(), "a session ended with a message in its lane")
-	s.mu.Lock()
-	s.lane = nil
-	s.mu.Unlock()
+	s.mail.mu.Lock()
+	s.mail.waiting = nil
+	s.mail.mu.Unlock()
 	if !s.rest() {
 		t.Fatal("a quiet thread keeps its session")
 	}
@@ -472,8 +472,8 @@ func TestEditedBesideAVoiceMessage(t *testing.T) {
 	for range 2 {
 		w.change(t, chat.Edited, "$edit", "$1", "for the lion", time.Now())
 	}
-	expect.Equal(t, w.words(t), "user for the lion\n"+voiceMark+" buy milk, please | assistant two")
-	if asked := w.script.asked(); len(asked) != 2 || !strings.Contains(asked[1], "for the lion\\n"+voiceMark+" buy milk, please") || strings.Contains(asked[1], "zebra") {
+	expect.Equal(t, w.words(t), "user for the lion\n[voice message, transcribed] buy milk, please | assistant two")
+	if asked := w.script.asked(); len(asked) != 2 || !strings.Contains(asked[1], "for the lion\\n[voice message, transcribed] buy milk, please") || strings.Contains(asked[1], "zebra") {
 		t.Errorf("asked %d times, and in the end %s", len(asked), asked[len(asked)-1])
 	}
 }

@@ -35,12 +35,14 @@ func (s *Session) command(ctx context.Context, in chat.Inbound, name, args strin
 
 // call is in as a command.
 func (s *Session) call(in chat.Inbound) *command.Call {
-	c := &command.Config{Memory: s.cfg.Memory, Tasks: s.cfg.Tasks, Goals: s.goals, Skills: s.cfg.Skills, History: s.cfg.History, Models: s.cfg.Models,
-		Settings: s.settings(), Messages: s.cfg.Messages, Location: s.cfg.Location, Began: s.began, Now: s.cfg.Now, Hooks: s.cfg.Hooks}
+	c := &command.Config{Memory: s.cfg.Memory, Tasks: s.cfg.Tasks, Goals: s.goals, Skills: s.cfg.Skills, History: s.cfg.History,
+		Models: s.cfg.Models, Settings: s.settings(), Messages: s.cfg.Messages, Location: s.cfg.Location,
+		Began: s.began, Now: s.cfg.Now, Hooks: s.cfg.Hooks}
 	if s.helpers != nil {
 		c.Helpers = s.helpers
 	}
-	return &command.Call{Config: c, Session: s, In: in, Talk: s.talk, Place: s.place(in), Access: s.access(in), Caller: s.caller(in), Log: s.log}
+	return &command.Call{Config: c, Session: s, In: in, Talk: s.talk, Place: s.place(in), Access: s.access(in), Caller: s.caller(in),
+		Log: s.log}
 }
 
 // access is what the sender of in may see and change here.

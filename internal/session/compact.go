@@ -15,12 +15,6 @@ import (
 	"reverie/internal/prompt"
 )
 
-// compaction is what a session keeps of its compactions. The session works on one message at a time, and nobody else looks at it.
-type compaction struct {
-	in    chat.Inbound // whose message is worked on
-	asked string       // the message for which a model was asked for a summary last
-}
-
 const (
 	mostTries  = 3 // compactions for one request
 	leastAsked = 4 // messages; fewer are not worth a summary, though somebody asks for it
@@ -34,40 +28,39 @@ const (
 	becauseAsked   = "asked"   // somebody said !compact
 )
 
-// fits assembles the next request for the message in, and says in which manner it is
+// fits assembles the next request, and says in which manner it is
 // answered. A conversation that would not fit, or at a boundary would soon not, is
 // compacted first; when that does not help, the tier goes down.
-func (s *Session) fits(ctx context.Context, in chat.Inbound) (prompt.Prompt, manner, error) {
-	s.compaction.in = in
+func (t *turn) fits(ctx context.Context) (prompt.Prompt, manner, error) {
 	for try := 0; ; try++ {
-		past, err := s.cfg.History.Load(ctx, s.talk)
+		past, err := t.cfg.History.Load(ctx, t.talk)
 		if err != nil {
 			return prompt.Prompt{}, manner{}, err
 		}
-		s.takeUp(past)
-		if err := s.takeIn(ctx, s.reporter(in), past...); err != nil {
+		t.takeUp(past)
+		if err := t.takeIn(ctx, t.reporter(t.in), past...); err != nil {
 			return prompt.Prompt{}, manner{}, err
 		}
-		how, err := s.manner(ctx, s.place(in), past, false)
+		how, err := t.manner(ctx, t.place(t.in), past, false)
 		if err != nil {
 			return prompt.Prompt{}, how, err
 		}
-		t := s.promptTurn(in, past, how)
-		p, err := s.cfg.Prompt.Assemble(ctx, t)
+		turn := t.promptTurn(t.in, past, how)
+		p, err := t.cfg.Prompt.Assemble(ctx, turn)
 		done := false
-		if reason := s.tooFull(p.Report, past, err); reason != "" && try < mostTries {
+		if reason := t.tooFull(p.Report, past, err); reason != "" && try < mostTries {
 			var failed error
-			done, failed = s.compactTo(ctx, reason, 100-20*try)
+			done, failed = t.compactTo(ctx, reason, 100-20*try)
 			switch {
 			case ctx.Err() != nil:
 				return p, how, ctx.Err()
 			case failed != nil: // the assembler leaves the oldest out, and the answer is there all the same
-				s.log.Error("conversation not compacted", "reason", reason, "err", failed)
+				t.log.Error("conversation not compacted", "reason", reason, "err", failed)
 				done = false
 			}
 		}
 		if !done {
-			p, err = s.orShorter(ctx, t, p, err)
+			p, err = t.orShorter(ctx, turn, p, err)
 			return p, how, err
 		}
 	}
@@ -103,22 +96,22 @@ func (s *Session) tooFull(r prompt.Report, past []history.Message, err error) st
 
 // compactTo compacts the conversation to share percent of its room, and says whether it did: old tool
 // results are shortened, then the older part is summarised. It does nothing when little would be won.
-func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool, error) {
-	past, err := s.cfg.History.Load(ctx, s.talk)
+func (t *turn) compactTo(ctx context.Context, reason string, share int) (bool, error) {
+	past, err := t.cfg.History.Load(ctx, t.talk)
 	if err != nil || len(past) == 0 {
 		return false, err
 	}
-	in, err := s.whose(ctx)
+	in, err := t.whose(ctx)
 	if err != nil {
 		return false, err
 	}
-	how, err := s.manner(ctx, s.place(in), past, true)
+	how, err := t.manner(ctx, t.place(in), past, true)
 	if err != nil {
 		return false, err
 	}
 	before := how.summary
-	t := s.promptTurn(in, past, how)
-	l, err := s.limits(ctx, t, share)
+	turn := t.promptTurn(in, past, how)
+	l, err := t.limits(ctx, turn, share)
 	if err != nil {
 		return false, err
 	}
@@ -131,23 +124,24 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	if !worthIt(plan, l, reason) {
 		return false, nil
 	}
-	c := history.Compaction{Room: s.talk, Level: history.Trimmed, Reason: reason, Summary: before.Summary, Details: before.Details, Integrity: before.Integrity,
-		Before: plan.Before + llm.EstimateTokens(before.Text()), At: s.cfg.Now()}
+	c := history.Compaction{Room: t.talk, Level: history.Trimmed, Reason: reason, Summary: before.Summary, Details: before.Details,
+		Integrity: before.Integrity, Before: plan.Before + llm.EstimateTokens(before.Text()), At: t.cfg.Now()}
 	if len(plan.Gone) > 0 {
-		s.leaving()
-		if err := s.summarise(ctx, &c, plan.Gone, t.Goal, l.Summary); err != nil {
+		t.leaving()
+		if err := t.summarise(ctx, &c, plan.Gone, turn.Goal, l.Summary); err != nil {
 			return false, err
 		}
-		s.recallable(ctx)
+		t.recallable(ctx)
 	}
 	c.After = history.Tokens(plan.Kept) + llm.EstimateTokens(c.Text())
-	if err := s.cfg.History.Compact(ctx, &c, plan.Gone, plan.Shorter); err != nil {
+	if err := t.cfg.History.Compact(ctx, &c, plan.Gone, plan.Shorter); err != nil {
 		return false, err
 	}
-	s.log.Info("conversation compacted", "reason", reason, "level", c.Level, "summarised", c.Messages, "shortened", c.Shortened,
+	t.log.Info("conversation compacted", "reason", reason, "level", c.Level, "summarised", c.Messages, "shortened", c.Shortened,
 		"before", c.Before, "after", c.After, "room", l.Room)
-	s.tell(ctx, in, c, slices.ContainsFunc(plan.Shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID }))
-	return true, s.compacted(ctx)
+	cut := slices.ContainsFunc(plan.Shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
+	t.tell(ctx, in, c, cut)
+	return true, t.compacted(ctx)
 }
 
 // worthIt reports whether a plan wins enough: who asked for it, or is refused
@@ -163,11 +157,11 @@ func worthIt(p compact.Plan, l compact.Limits, reason string) bool {
 }
 
 // whose is the message that is worked on, or else the person who wrote last.
-func (s *Session) whose(ctx context.Context) (chat.Inbound, error) {
-	if s.compaction.in.Sender != "" {
-		return s.compaction.in, nil
+func (t *turn) whose(ctx context.Context) (chat.Inbound, error) {
+	if t.in.Sender != "" {
+		return t.in, nil
 	}
-	in, _, err := s.wroteLast(ctx)
+	in, _, err := t.wroteLast(ctx)
 	return in, err
 }
 
@@ -209,8 +203,8 @@ func (s *Session) tell(ctx context.Context, in chat.Inbound, c history.Compactio
 
 // CompactNow is the command !compact.
 func (s *Session) CompactNow(ctx context.Context, in chat.Inbound) (string, error) {
-	s.compaction.in = in
-	done, err := s.compactTo(ctx, becauseAsked, 100)
+	t := &turn{Session: s, in: in}
+	done, err := t.compactTo(ctx, becauseAsked, 100)
 	if err != nil {
 		return "", err
 	}
@@ -221,15 +215,12 @@ func (s *Session) CompactNow(ctx context.Context, in chat.Inbound) (string, erro
 	if err != nil {
 		return "", err
 	}
-	text := s.text(ctx, "compact.done", "messages", s.messages(ctx, c.Messages), "after", fmt.Sprint(c.After), "before", fmt.Sprint(c.Before))
+	text := s.text(ctx, "compact.done", "messages", s.text(ctx, "count.messages", "count", fmt.Sprint(c.Messages)),
+		"after", fmt.Sprint(c.After), "before", fmt.Sprint(c.Before))
 	if c.Level == history.Extracted {
 		text = i18n.Sentences(text, s.text(ctx, "compact.extracted"))
 	}
 	return i18n.Sentences(text, s.text(ctx, "compact.shown")), nil
-}
-
-func (s *Session) messages(ctx context.Context, n int) string {
-	return s.text(ctx, "count.messages", "count", fmt.Sprint(n))
 }
 
 // leaving says that messages are about to leave the prompt, so that what is worth it is

@@ -354,7 +354,7 @@ func TestAnyHistoryFits(t *testing.T) {
 		expect.OK(rt, m.remember(t.Context(), in))
 		newest := fill(rt, m, room, in.ID)
 		expect.Must(command.Run(t.Context(), s.call(in), "goal", "new build the greenhouse"))(rt)
-		p, _, err := s.fits(t.Context(), in)
+		p, _, err := (&turn{Session: s, in: in}).fits(t.Context())
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -10,10 +10,8 @@
 //
 // # Approvals
 //
-// What tool/rules.go does not allow is asked: all acts of a turn are one question, a poll or
-// !approve CODE. The calls, their placeholder results and the question are one transaction.
-// The person who asked, or an owner, answers once within ten minutes; an edit or redaction of the
-// message voids it. The acts run once, because what they make is named after the approval.
+// What tool/rules.go does not allow is asked, see package approval: the calls, their placeholder
+// results and the question are one transaction. The acts run once, named after the approval.
 //
 // # Compaction
 //
@@ -27,11 +25,6 @@
 //
 // Package window says how many tokens the model reads. The tier of a room's prompt is locked, and
 // changes at boundaries only: a new conversation, another model, a compaction.
-//
-// # Sub-sessions
-//
-// Work in the background is done by package subsession. While a person waits for a model, the
-// background does not ask that model (lanes.go).
 //
 // # The task in focus
 //

@@ -39,7 +39,13 @@ func (s *Session) handleEvent(work context.Context, in chat.Inbound) {
 	s.insist(work, log, func() error {
 		var turn context.Context
 		turn, failed = s.attempt(work, log, "", true, named([]chat.Inbound{in}), func(turn context.Context) (err error) {
-			answer, err = s.event(turn, in)
+			if answer, err = s.event(turn, in); err != nil || in.Verbatim {
+				return err
+			}
+			l, _, err := s.cfg.History.LabelOf(turn, s.room, replyID(in.ID))
+			if l.Integrity < trust.User { // the next run reads it as the task's own words
+				answer = ""
+			}
 			return err
 		})
 		if failed != nil && context.Cause(turn) == agent.ErrStopped { //nolint:errorlint // our own value
@@ -56,9 +62,6 @@ func (s *Session) handleEvent(work context.Context, in chat.Inbound) {
 	}
 	if failed != nil {
 		log.Error("system event not answered", "err", failed)
-	}
-	if !in.Verbatim && s.label.Integrity < trust.User { // the next run reads it as the task's own words
-		answer = ""
 	}
 	s.insist(work, log, func() error { return source.Done(work, in.ID, answer, failed) })
 }
@@ -110,7 +113,8 @@ func (s *Session) report(ctx context.Context, in chat.Inbound, past []history.Me
 	}
 	now := s.cfg.Now()
 	told := history.Message{Room: s.talk, Role: llm.User, EventID: in.ID, Text: in.Text, At: now, // nobody has sent it
-		Header: s.cfg.Prompt.Header(now.In(s.cfg.Location), "system event: "+string(in.Event), true), // as no text of a person can look, see prompt.plain
+		// It looks as no text of a person can, see prompt.plain.
+		Header: s.cfg.Prompt.Header(now.In(s.cfg.Location), "system event: "+string(in.Event), true),
 		Label:  trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in).Readers()}}
 	err := s.cfg.History.Append(ctx, &told)
 	if errors.Is(err, history.ErrKnown) {
@@ -133,11 +137,12 @@ func (s *Session) answerEvent(ctx context.Context, in chat.Inbound) (string, err
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	reply, err := s.rounds(ctx, in, func() {})
+	t := &turn{Session: s, in: in, begun: func() {}}
+	reply, err := t.rounds(ctx)
 	if err != nil {
 		return "", err
 	}
-	answer := *s.ours(replyID(in.ID), reply.Text, s.label)
+	answer := *s.ours(replyID(in.ID), reply.Text, t.label)
 	if err := s.note(ctx, &answer); err != nil {
 		return "", err
 	}

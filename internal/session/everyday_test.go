@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/memory"
 	"reverie/internal/test/expect"
@@ -140,7 +141,7 @@ func TestEverydayTalks(t *testing.T) {
 				o.turn("", calls...)
 				answer := w.deliver(t, in)
 				expect.False(t, answer.Text == "" || answer.Notice, "%q is answered with %+v", s.text, answer)
-				asked += w.votes(t, "!group", false, optionWide)
+				asked += w.votes(t, "!group", false, approval.Wide)
 				due = append(due, s.acts...)
 			}
 			what := strings.Join(changed(before, w.effects(t)), "\n")

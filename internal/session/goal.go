@@ -79,7 +79,7 @@ func (s *Session) catchUp(ctx context.Context, in chat.Inbound) error {
 
 // shown is visible in the language of the room.
 func (s *Session) shown(ctx context.Context, text string) string {
-	text = agent.Visible(s.cfg.Messages.For(ctx, s.room), text)
+	text = agent.Visible(text)
 	if body, isCut := strings.CutSuffix(text, agent.CutOff); isCut {
 		text = body + "\n\n" + s.text(ctx, "error.cut_off")
 	}

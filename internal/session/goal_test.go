@@ -76,9 +76,9 @@ func TestGoalReported(t *testing.T) {
 // An answer that is nothing but markers still says something.
 func TestOnlyMarkers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), reported, "[CHECKPOINT] Something")
-	want := "- Goal: Implement user authentication system\n- ✅ Design authentication flow\n- 🔒 Decided: Use JWT for authentication (locked)\n- Created: src/auth/login.ts\n- Next: Implement JWT token generation"
+	want := "- Implement user authentication system\n- Design authentication flow\n- Use JWT for authentication\n- src/auth/login.ts\n- Implement JWT token generation"
 	expect.Equal(t, w.say(t, "$1", "Begin").Text, want)
-	expect.Equal(t, w.deliver(t, chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}).Text, "- ⏳ Something")
+	expect.Equal(t, w.deliver(t, chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}).Text, "- Something")
 	got := w.say(t, "$3", "!goal history")
 	expect.Lacks(t, got.Text, "state.")
 }
@@ -147,11 +147,11 @@ func TestGoalCutOff(t *testing.T) {
 		"Well.\n[CHECKPOINT] Plan - DONE\n[CHECKPOINT] Build the ho": {"Well.", "Plan"},
 		"Well.\n[CHECKPOINT] Plan - DONE\n[CHECKP":                   {"Well.", "Plan"},
 		"Well.\n[CHECKPOINT] Plan - DONE\nAnd th":                    {"Well.\nAnd th", "Plan"},
-		"[CHECKPOINT] Plan - DONE\n[NEXT] Bu":                        {"- ✅ Plan", "Plan"},
+		"[CHECKPOINT] Plan - DONE\n[NEXT] Bu":                        {"- Plan", "Plan"},
 		"[CHECKPOINT] Plan - DO":                                     {"", ""},
 		"In the middle of":                                           {"In the middle of", ""},
 	} {
-		got := agent.Visible(i18n.English, text+agent.CutOff)
+		got := agent.Visible(text + agent.CutOff)
 		expect.False(t, got != want.shown+agent.CutOff, "%q shows %q", text, got)
 		var texts []string
 		markers, _ := agent.Markers(text + agent.CutOff)
@@ -225,7 +225,7 @@ func TestNotesAreNotRepeated(t *testing.T) {
 		"Sure.\n[note 2a5b]\nThe steer":                                            "Sure.",
 		"As in [note 1] and [note that]: fine. <data> is a tag.":                   "As in [note 1] and [note that]: fine. <data> is a tag.",
 	} {
-		got := agent.Visible(i18n.English, text)
+		got := agent.Visible(text)
 		expect.False(t, got != want, "%q: %q, want %q", text, got, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -222,7 +223,7 @@ func inject(t *testing.T, kind foreignText, i int) {
 	expect.False(t, len(done) > 0, "done without an approval: %q", done)
 	known := strings.HasPrefix(orders[i], "[")
 	for _, a := range w.questionsAsked(t) {
-		for _, act := range a.acts {
+		for _, act := range a.Acts {
 			known = known || act.Call.Name+" "+act.Call.Arguments == o.orders[c.word]
 		}
 	}
@@ -265,7 +266,7 @@ func TestOrdinaryRequests(t *testing.T) {
 				before := w.effects(t)
 				o.turn("", seeds.in(r.call))
 				answer := w.deliver(t, in)
-				n := w.votes(t, "!dm", true, optionOnce)
+				n := w.votes(t, "!dm", true, approval.Once)
 				what := strings.Join(changed(before, w.effects(t)), "\n")
 				switch {
 				case answer.Text == "" || answer.Notice, r.want == "" && what != "", !strings.Contains(what, r.want):

@@ -11,7 +11,6 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
 	"reverie/internal/trust"
 )
@@ -129,7 +128,7 @@ func (s *Session) separate(ctx context.Context, now trust.Readers) error {
 		if err := s.StartNew(ctx); err != nil {
 			return err
 		}
-		s.newest, s.asking, s.compaction = chat.Inbound{}, chat.Inbound{}, compaction{}
+		s.newest = chat.Inbound{}
 		if err := s.cfg.History.ReadBy(ctx, s.talk, now); err != nil {
 			return err
 		}
@@ -150,11 +149,9 @@ func (s *Session) separateNow(ctx context.Context) error {
 
 // untrusted names the texts of a request that are below the line, for people, and a mark that
 // changes when more of them come in.
-func (s *Session) untrusted(
-	ctx context.Context, past []history.Message, c history.Compaction, sections []prompt.SectionReport,
-) (seen []string, mark string) {
+func (t *turn) untrusted(ctx context.Context, past []history.Message, c history.Compaction) (seen []string, mark string) {
 	add := func(key string, args ...string) {
-		if text := s.text(ctx, key, args...); !slices.Contains(seen, text) {
+		if text := t.text(ctx, key, args...); !slices.Contains(seen, text) {
 			seen = append(seen, text)
 		}
 	}
@@ -191,7 +188,7 @@ func (s *Session) untrusted(
 		summary = c.ID
 		add("approve.seen.kept")
 	}
-	for _, r := range sections {
+	for _, r := range t.told {
 		if r.Integrity < trust.User && r.Tokens > 0 && r.ID != "summary" {
 			add("approve.seen.kept")
 			if r.Zone == section.Prefix && r.Integrity < trust.Guest {

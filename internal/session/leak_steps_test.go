@@ -15,6 +15,7 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/dream"
 	"reverie/internal/harvest"
@@ -242,10 +243,10 @@ func (h *leakHistory) votes() {
 
 func (h *leakHistory) votesIn(r *leakRoom, who string) {
 	for _, m := range slices.Backward(r.said) {
-		if !strings.HasPrefix(m.outgoing, askPrefix) {
+		if approval.CodeOf(m.outgoing) == "" {
 			continue
 		}
-		h.says(r, who, one(h, []string{optionOnce, optionOnce, optionNo}), func(in *chat.Inbound) {
+		h.says(r, who, one(h, []string{approval.Once, approval.Once, approval.No}), func(in *chat.Inbound) {
 			in.Change, in.Target, in.Thread, in.Branch, in.Quotes = chat.Voted, m.outgoing, m.in.Branch, m.in.Branch, nil
 		})
 		until(h.t, "what was approved is done", func() (done bool) {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reverie/internal/agent"
+	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/goal"
@@ -95,13 +96,14 @@ type Config struct {
 
 // Manager keeps one Session per conversation and hands each message to its lane.
 type Manager struct {
-	cfg    Config
-	offers map[string][topTier + 1]agent.Offer // by mode and tier
-	began  time.Time
-	start  chan *Session
-	turns  chan struct{} // holds a token for each turn that runs
-	lanes  *lanes
-	goals  *goal.Store
+	cfg       Config
+	offers    map[string][topTier + 1]agent.Offer // by mode and tier
+	began     time.Time
+	start     chan *Session
+	turns     chan struct{} // holds a token for each turn that runs
+	lanes     *lanes
+	goals     *goal.Store
+	approvals approval.Store
 
 	helpers *subsession.Runner // nil = there are no sub-sessions
 
@@ -118,7 +120,6 @@ func New(cfg Config) *Manager {
 	cfg.Grace, cfg.Patience = cmp.Or(cfg.Grace, 10*time.Second), cmp.Or(cfg.Patience, 8*time.Second)
 	cfg.Quiet, cfg.Settle = cmp.Or(cfg.Quiet, 2*time.Second), cmp.Or(cfg.Settle, 1500*time.Millisecond)
 	cfg.Summary, cfg.Again = cmp.Or(cfg.Summary, time.Minute), cmp.Or(cfg.Again, time.Second)
-	cfg.FileText = cmp.Or(cfg.FileText, defaultFileText)
 	cfg.Location, cfg.Log = cmp.Or(cfg.Location, time.Local), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -130,10 +131,11 @@ func New(cfg Config) *Manager {
 	m := &Manager{cfg: cfg, background: cfg.Background, began: cfg.Now(), start: make(chan *Session, 16),
 		turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now),
 		rooms: map[history.Talk]*Session{}}
+	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
 	if cfg.Helpers.Parallel > 0 {
-		m.helpers = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools, History: cfg.History,
-			Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location, Again: cfg.Again, Now: cfg.Now,
-			Log: cfg.Log, Limits: cfg.Helpers, Left: cfg.Rooms.Left}, m)
+		m.helpers = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
+			History: cfg.History, Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location,
+			Again: cfg.Again, Now: cfg.Now, Log: cfg.Log, Limits: cfg.Helpers, Left: cfg.Rooms.Left}, m)
 		m.cfg.Events = map[chat.EventKind]Source{}
 		maps.Copy(m.cfg.Events, cfg.Events)
 		for _, kind := range []chat.EventKind{chat.SubSessionResult, chat.SubSessionFailed} {
@@ -159,7 +161,7 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 		m.rooms[talk] = s
 	}
 	m.background.Arrived()
-	s.push(in)
+	s.mail.put(in)
 	m.mu.Unlock()
 	if known {
 		return nil

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/i18n"
 )
@@ -21,7 +20,7 @@ type meanwhile struct {
 
 // whileSlow tells who wrote in what is done, when the answer takes long: as a draft of the answer. In a
 // room with others that happens once. The first words of the answer end it.
-func (s *Session) whileSlow(ctx context.Context, in chat.Inbound) (end func()) {
+func (t *turn) whileSlow(ctx context.Context) (end func()) {
 	p := &meanwhile{}
 	show := func() {
 		p.mu.Lock()
@@ -31,23 +30,20 @@ func (s *Session) whileSlow(ctx context.Context, in chat.Inbound) (end func()) {
 		}
 		what := p.what
 		if what == "" { // most answers come before anybody is told, and nothing is read for those
-			what = s.text(ctx, "doing.thinking")
+			what = t.text(ctx, "doing.thinking")
 		}
 		if what != p.shown {
 			p.shown = what
-			text := s.text(ctx, "progress", "what", what)
-			if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: replyID(in.ID), Text: text, Notice: true, Draft: true, ReplyTo: in.ID}); err != nil {
-				s.log.Debug("progress not shown", "err", err)
-			}
+			t.draft(ctx, t.text(ctx, "progress", "what", what), true)
 		}
-		if in.Private {
-			p.timer.Reset(s.cfg.Patience + s.cfg.Patience/4)
+		if t.in.Private {
+			p.timer.Reset(t.cfg.Patience + t.cfg.Patience/4)
 		}
 	}
 	p.mu.Lock()
-	p.timer = time.AfterFunc(s.cfg.Patience, show)
+	p.timer = time.AfterFunc(t.cfg.Patience, show)
 	p.mu.Unlock()
-	s.meanwhile = p
+	t.meanwhile = p
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

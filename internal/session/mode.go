@@ -35,7 +35,8 @@ func (s *Session) setsMode(in chat.Inbound) func(context.Context, string) error 
 		}
 		next, _ := settings.ModeNamed(name)
 		// Told first: telling it twice is telling it once.
-		if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: "mode:" + in.ID + ":" + next.Name, Thread: s.thread, Notice: true, Text: command.ModeSet(s.cfg.Messages.For(ctx, s.room), next)}); err != nil {
+		if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: "mode:" + in.ID + ":" + next.Name, Thread: s.thread, Notice: true,
+			Text: command.ModeSet(s.cfg.Messages.For(ctx, s.room), next)}); err != nil {
 			return err
 		}
 		if next.Name == now.Name {

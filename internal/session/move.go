@@ -8,7 +8,6 @@ import (
 	"reverie/internal/agent"
 	"reverie/internal/history"
 	"reverie/internal/memory"
-	"reverie/internal/settings"
 	"reverie/internal/subsession"
 )
 
@@ -16,9 +15,11 @@ import (
 // in the old room's file, too: people may have notes in it.
 func (m *Manager) Move(ctx context.Context, from, to string) error {
 	var failed []error
-	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.goals.Move(ctx, from, to), settings.Store{DB: m.cfg.DB}.Move(ctx, from, to))
+	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.goals.Move(ctx, from, to),
+		m.settings().Move(ctx, from, to))
 	if _, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at, pin, pin_asked)
-		SELECT ?, person, private, heard_at, pin, pin_asked FROM session WHERE room = ? ON CONFLICT (room) DO NOTHING`, to, from); err != nil {
+		SELECT ?, person, private, heard_at, pin, pin_asked FROM session WHERE room = ?
+		ON CONFLICT (room) DO NOTHING`, to, from); err != nil {
 		failed = append(failed, fmt.Errorf("session: move room: %w", err))
 	}
 	failed = append(failed, subsession.Move(ctx, m.cfg.DB, from, to))
@@ -52,11 +53,9 @@ func (m *Manager) moveTalks(ctx context.Context, from, to string) error {
 func (m *Manager) Left(room string) {
 	m.mu.Lock()
 	for talk, s := range m.rooms { // of the room and its threads
-		s.mu.Lock()
-		if talk.Room() == room && s.running != nil {
-			s.running(agent.ErrWithdrawn)
+		if talk.Room() == room {
+			s.mail.stop("", agent.ErrWithdrawn)
 		}
-		s.mu.Unlock()
 	}
 	m.mu.Unlock()
 	if m.helpers != nil {

@@ -55,7 +55,8 @@ func (s *Session) paced(ctx context.Context, burst []chat.Inbound) (bool, error)
 	if answer {
 		return true, nil
 	}
-	s.log.Warn("a message is not answered: its sender writes as a program does that answers us", "message", newest.ID, "sender", newest.Sender)
+	s.log.Warn("a message is not answered: its sender writes as a program does that answers us",
+		"message", newest.ID, "sender", newest.Sender)
 	if !stops {
 		return false, nil
 	}

@@ -282,7 +282,7 @@ func TestQuotedCall(t *testing.T) {
 				return
 			}
 			a, poll := w.polled(t, "$1")
-			expect.False(t, len(a.acts) != 1 || !strings.Contains(poll.Text, "code of the vault is 4711"), "the question is %+v", poll)
+			expect.False(t, len(a.Acts) != 1 || !strings.Contains(poll.Text, "code of the vault is 4711"), "the question is %+v", poll)
 			expect.False(t, rawCall(got.Text) != "", "the room was shown %q", got.Text)
 		})
 	}

@@ -65,7 +65,9 @@ func (s *Session) quote(q chat.Quote, most int) string {
 	case q.Sender != "":
 		who = history.OneLine(q.Sender, 255)
 	}
-	how := map[chat.QuoteKind]string{chat.QuoteReply: "replied to", chat.QuoteThread: "the beginning of the thread", chat.QuoteHeard: "said in the room"}[q.Why]
+	how := map[chat.QuoteKind]string{
+		chat.QuoteReply: "replied to", chat.QuoteThread: "the beginning of the thread", chat.QuoteHeard: "said in the room",
+	}[q.Why]
 	var b strings.Builder
 	b.WriteString(who)
 	if !q.At.IsZero() {

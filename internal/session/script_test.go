@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/llm/calls/callstest"
 	"reverie/internal/media"
@@ -330,9 +331,9 @@ var ordinaries = []ordinary{
 }
 
 // asks counts the questions that people were asked, and the acts in them.
-func (w *world) questionsAsked(t *testing.T) (all []approval) {
+func (w *world) questionsAsked(t *testing.T) (all []approval.Approval) {
 	t.Helper()
-	all = expect.Must(w.approvals(t.Context(), w.cfg.DB, ``))(t)
+	all = expect.Must(w.approvalsThat(func(approval.Approval) bool { return true }))(t)
 	return all
 }
 
@@ -340,13 +341,13 @@ func (w *world) questionsAsked(t *testing.T) (all []approval) {
 func (w *world) votes(t *testing.T, room string, private bool, option string) (n int) {
 	t.Helper()
 	for _, a := range w.questionsAsked(t) {
-		if a.state != open {
+		if a.State != approval.Open {
 			continue
 		}
 		n++
-		w.deliver(t, chat.Inbound{ID: fmt.Sprintf("$vote%s", a.code), Room: room, Sender: owner, Private: private, Change: chat.Voted, Branch: a.talk.Thread(),
-			Target: askPrefix + a.code, Text: option, At: time.Now()})
-		if end := w.ends(t, a.code); end.state != ended || slices.ContainsFunc(end.acts, func(act askedAct) bool { return act.Failed }) {
+		w.deliver(t, chat.Inbound{ID: fmt.Sprintf("$vote%s", a.Code), Room: room, Sender: owner, Private: private, Change: chat.Voted, Branch: a.Talk.Thread(),
+			Target: a.Question(), Text: option, At: time.Now()})
+		if end := w.ends(t, a.Code); end.State != approval.Done || slices.ContainsFunc(end.Acts, func(act approval.Act) bool { return act.Failed }) {
 			t.Errorf("what was approved ended as %+v", end)
 		}
 	}

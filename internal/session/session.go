@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"reverie/internal/agent"
@@ -16,7 +15,6 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
-	"reverie/internal/prompt"
 	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/tool"
@@ -32,85 +30,29 @@ type Session struct {
 	thread string       // in which thread of it, by its root; empty = in none
 	log    *slog.Logger
 
-	mu      sync.Mutex
-	lane    []chat.Inbound
-	running context.CancelCauseFunc // ends the burst in hand; nil when there is none
-	inHand  string                  // whose burst that is; empty = an event
-	hand    map[string]bool         // what that is about, its messages and its reply: whether the history has it
-	stopped bool                    // somebody stopped a burst, and has not heard of it yet
-	ready   chan struct{}           // holds a token while the lane may have work
+	mail *mailbox
 
-	meanwhile *meanwhile // of the answer that is worked on; nil = nobody waits for one
-	taken     int64      // up to this message of ours, its markers are known to be taken in
+	meanwhile *meanwhile    // of the answer that is worked on; nil = nobody waits for one
+	taken     int64         // up to this message of ours, its markers are known to be taken in
+	along     []storing     // what is stored with the next transaction of the turn
+	readBy    trust.Readers // who reads the conversation, as separate found it
 
-	along     []storing // what is stored with the next transaction of the turn
-	answering string    // the message whose answer is begun, until the model is asked; "" = none
-	questions []string  // the messages that this answers, as takeUp found them
-
-	readBy trust.Readers          // who reads the conversation, as separate found it
-	label  trust.Label            // of the last request, and so of what came of it
-	told   []prompt.SectionReport // its sections
-
-	compaction compaction
-	newest     chat.Inbound           // that was worked on
-	asking     chat.Inbound           // whose answer a change has given anew; ID "" = none
-	kept       int                    // up to this message, the conversation can be found again; 0 = not known
-	counted    int64                  // the answer whose use of memories was counted last
-	read       func(text string) bool // whether the model had a text before it, the last time
+	newest  chat.Inbound           // that was worked on
+	kept    int                    // up to this message, the conversation can be found again; 0 = not known
+	counted int64                  // the answer whose use of memories was counted last
+	read    func(text string) bool // whether the model had a text before it, the last time
 
 	usage usage
 	paces map[string]*pace // by sender
 }
 
 func newSession(m *Manager, talk history.Talk) *Session {
-	s := &Session{Manager: m, talk: talk, room: talk.Room(), thread: talk.Thread(), log: m.cfg.Log.With("room", talk.Room()), ready: make(chan struct{}, 1), paces: map[string]*pace{}}
+	s := &Session{Manager: m, talk: talk, room: talk.Room(), thread: talk.Thread(), log: m.cfg.Log.With("room", talk.Room()),
+		mail: newMailbox(), paces: map[string]*pace{}}
 	if s.thread != "" {
 		s.log = s.log.With("thread", s.thread)
 	}
 	return s
-}
-
-// push puts a message at the end of the lane. A !stop acts at once: it ends the
-// turn that runs, and is answered next.
-func (s *Session) push(in chat.Inbound) {
-	s.mu.Lock()
-	if in.Change != "" {
-		s.pushChange(in)
-	} else if isStop(in) {
-		s.lane = append([]chat.Inbound{in}, s.lane...)
-		if s.running != nil {
-			s.running(agent.ErrStopped)
-			s.stopped = true
-		}
-	} else {
-		s.lane = append(s.lane, in)
-	}
-	s.mu.Unlock()
-	select {
-	case s.ready <- struct{}{}:
-	default:
-	}
-}
-
-// maxBurst is how many waiting messages of one person are answered together.
-const maxBurst = 20
-
-// pop takes what is to be answered next: a command by itself, or all that one
-// person has written since the last answer.
-func (s *Session) pop() []chat.Inbound {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for n < len(s.lane) && n < maxBurst {
-		if n > 0 && (alone(s.lane[0]) || alone(s.lane[n]) ||
-			s.lane[n].Sender != s.lane[0].Sender || s.lane[n].Private != s.lane[0].Private || s.lane[n].Unproven != s.lane[0].Unproven) {
-			break
-		}
-		n++
-	}
-	burst := s.lane[:n:n]
-	s.lane = s.lane[n:]
-	return burst
 }
 
 // Run answers the room's messages one after the other until ctx ends. The message in hand is
@@ -123,7 +65,7 @@ func (s *Session) Run(ctx, work context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.ready:
+		case <-s.mail.ready:
 		case <-quiet.C: // keeping a talk costs more than a turn, and nobody waits for it
 			if kept && s.rest() {
 				return
@@ -142,7 +84,7 @@ func (s *Session) Run(ctx, work context.Context) {
 		}
 		kept = false
 		for ctx.Err() == nil {
-			burst := s.pop()
+			burst := s.mail.next()
 			if len(burst) == 0 {
 				quiet.Reset(s.cfg.Quiet)
 				break
@@ -168,17 +110,19 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 	changed := false
 	s.insist(ctx, log, func() error {
 		changed = false
-		turn, err := s.attempt(ctx, log, newest.Sender, false, named(burst), func(turn context.Context) error { return s.dispatch(turn, burst) })
+		turn, err := s.attempt(ctx, log, newest.Sender, false, named(burst), func(turn context.Context) error {
+			return s.dispatch(turn, burst)
+		})
 		switch {
 		case err == nil || ctx.Err() != nil || store.Passing(err):
 			return err
 		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
-			return errors.Join(s.voidApprovals(ctx, s.room, named(burst)...), s.sayStopped(ctx, newest))
+			return errors.Join(s.approvals.Void(ctx, s.room, named(burst)...), s.sayStopped(ctx, newest))
 		case disturbed(turn):
 			log.Info("changed while it was being answered")
 			changed = true
-			return s.voidApprovals(ctx, s.room, named(burst)...)
+			return s.approvals.Void(ctx, s.room, named(burst)...)
 		case withdrawn(turn, err):
 			log.Info("taken back while it was being answered")
 			return nil
@@ -189,7 +133,7 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 	})
 	s.newest = newest
 	if changed && ctx.Err() == nil {
-		s.putBack(burst)
+		s.mail.putBack(burst)
 		return
 	}
 	for _, in := range burst {
@@ -255,7 +199,7 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Inbound) error {
 	if !answer {
 		return s.together(ctx, nil)
 	}
-	err = s.turn(ctx, burst)
+	err = s.answerAll(ctx, burst)
 	s.hasAnswered(newest.Sender)
 	return err
 }
@@ -301,7 +245,8 @@ func (s *Session) integrity(in chat.Inbound) trust.Integrity {
 }
 
 func (s *Session) toolScope(in chat.Inbound, now settings.Current) tool.Scope {
-	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.Event != "", Spawner: s.spawner()}
+	return tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in),
+		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.Event != "", Spawner: s.spawner()}
 }
 
 // callScope is toolScope for a call that is made to answer in, and the conversation.
@@ -325,24 +270,11 @@ func (s *Session) attempt(
 ) (turn context.Context, err error) {
 	turn, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s.mu.Lock()
-	s.running, s.inHand, s.hand = cancel, person, map[string]bool{}
-	s.mu.Unlock()
-	s.takeInHand(heard, ids...)
+	s.mail.begin(person, cancel)
+	s.mail.concerns(heard, ids...)
 	err = agent.Recovered(log, func() error { return f(turn) })
-	s.mu.Lock()
-	s.running, s.inHand, s.hand = nil, "", nil
-	s.mu.Unlock()
+	s.mail.begin("", nil)
 	return turn, err
-}
-
-// stop ends what is worked on, if anything is.
-func (s *Session) stop(why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running != nil {
-		s.running(why)
-	}
 }
 
 func isStop(in chat.Inbound) bool {
@@ -362,14 +294,11 @@ func (s *Session) Stop(ctx context.Context, in chat.Inbound) (string, error) {
 			helpers = s.text(ctx, "helpers.stopped", "count", fmt.Sprint(n))
 		}
 	}
-	left, err := s.stopApprovals(ctx)
+	left, err := s.approvals.Stop(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}
-	s.mu.Lock()
-	stopped := s.stopped || left
-	s.stopped = false
-	s.mu.Unlock()
+	stopped := s.mail.wasStopped() || left
 	if !stopped && s.thread == "" {
 		stopped = s.stopBranches(in.Sender)
 	}

@@ -22,6 +22,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
+	"reverie/internal/recall"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
@@ -205,7 +206,7 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 	w.room.db, w.who = db, &stubRooms{Rooms: lastWritten{db: db}}
 	var mem *memory.Store
 	mem = expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
-		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }}))(t)
+		BeforeForget: func(ctx context.Context) error { return recall.All(ctx, history.NewStore(db), mem) }}))(t)
 	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills"), nil), history.NewStore(db)
 	tools := expect.Must(tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC}))(t)
 	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{

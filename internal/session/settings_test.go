@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/goal"
@@ -71,9 +72,11 @@ func TestNearest(t *testing.T) {
 			t.Errorf("%s: %q, want %q among them", word, got, want)
 		}
 	}
+}
+
+func TestUnknownCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	expect.Equal(t, w.say(t, "$1", "!remembr that").Text, "I do not know `!remembr`. Did you mean `!remember`? `!help` lists what I understand.")
-	expect.Equal(t, w.say(t, "$2", "!frobnicate").Text, "I do not know `!frobnicate`. `!help` lists what I understand.")
+	expect.Equal(t, w.say(t, "$1", "!frobnicate").Text, "I do not know `!frobnicate`. `!help` lists what I understand.")
 }
 
 // A room's own model is asked first, and the configured ones after it; the prompt is made for its window, and says its name.
@@ -443,7 +446,7 @@ func TestSetModeByOthers(t *testing.T) {
 	}
 	expect.Equal(t, mode(), "assistant")
 	expect.Equal(t, len(w.questionsAsked(t)), 1)
-	expect.Equal(t, w.votes(t, "!group", false, optionOnce), 1)
+	expect.Equal(t, w.votes(t, "!group", false, approval.Once), 1)
 	expect.Equal(t, mode(), "developer")
 }
 

@@ -25,8 +25,8 @@ const (
 
 // summarise fills in what stands for the messages gone: a model's summary if there is
 // a sane one in time, and the beginnings of what was said if not; beside either, what it
-// lost and must not. Together they take at most so many tokens. An error is ctx's.
-func (s *Session) summarise(ctx context.Context, c *history.Compaction, gone []history.Message, goal []string, most int) error {
+// lost and must not. Together they take at most so many tokens. An error is ctx't.
+func (t *turn) summarise(ctx context.Context, c *history.Compaction, gone []history.Message, goal []string, most int) error {
 	words := most * summaryShare / 100
 	before := *c
 	c.Integrity = leastOf(gone)
@@ -34,17 +34,16 @@ func (s *Session) summarise(ctx context.Context, c *history.Compaction, gone []h
 		c.Integrity = min(c.Integrity, before.Integrity)
 	}
 	text, err := "", errAsked
-	// Once for each message of a person: nobody waits longer for a model that fails.
-	if id := s.compaction.in.ID; id == "" || id != s.compaction.asked {
-		s.compaction.asked = id
-		text, err = s.askSummary(ctx, before, gone, goal, words)
+	if !t.condensed { // once: nobody waits longer for a model that fails
+		t.condensed = true
+		text, err = t.askSummary(ctx, before, gone, goal, words)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 	c.Level, c.Summary = history.Summary, text
 	if err != nil {
-		s.log.Warn("no summary by a model: the words themselves stand in", "err", err)
+		t.log.Warn("no summary by a model: the words themselves stand in", "err", err)
 		c.Level, c.Summary = history.Extracted, compact.Extract(before.Summary, gone, words)
 	}
 	c.Details = compact.Details(gone, before, c.Summary, most-llm.EstimateTokens(c.Summary)-16)
@@ -57,7 +56,9 @@ var (
 )
 
 // askSummary asks a model for a summary in at most so many tokens.
-func (s *Session) askSummary(ctx context.Context, before history.Compaction, gone []history.Message, goal []string, most int) (string, error) {
+func (s *Session) askSummary(
+	ctx context.Context, before history.Compaction, gone []history.Message, goal []string, most int,
+) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Summary)
 	defer cancel()
 	window, out := s.cfg.Models.Window(compactionRole)
@@ -77,7 +78,8 @@ func (s *Session) askSummary(ctx context.Context, before history.Compaction, gon
 	}
 	ask.Conversation = compact.Transcript(gone, room)
 	warmth := float32(0.3)
-	reply, err := s.cfg.Models.Complete(ctx, compactionRole, llm.Request{Messages: s.cfg.Prompt.CompactionRequest(ask), Think: llm.ThinkOff, Temperature: &warmth}, nil)
+	reply, err := s.cfg.Models.Complete(ctx, compactionRole, llm.Request{Messages: s.cfg.Prompt.CompactionRequest(ask),
+		Think: llm.ThinkOff, Temperature: &warmth}, nil)
 	switch {
 	case err != nil:
 		return "", err

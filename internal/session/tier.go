@@ -108,7 +108,8 @@ func (s *Session) tierLine(ctx context.Context, past []history.Message) (string,
 		return "", err
 	}
 	if lock == nil || lock.Tier != tier {
-		return s.text(ctx, "status.tier", "tier", fmt.Sprint(tier), "window", fmt.Sprint(d.Window), "source", s.text(ctx, "status.from."+string(d.Source))), nil
+		return s.text(ctx, "status.tier", "tier", fmt.Sprint(tier), "window", fmt.Sprint(d.Window),
+			"source", s.text(ctx, "status.from."+string(d.Source))), nil
 	}
 	line := s.text(ctx, "status.tier_since", "tier", fmt.Sprint(tier), "window", fmt.Sprint(lock.Window),
 		"source", s.text(ctx, "status.from."+string(lock.Source)), "at", lock.At.In(s.cfg.Location).Format(minute))

@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/delivery"
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -22,9 +23,9 @@ import (
 	"reverie/internal/trust"
 )
 
-// turn answers what a person wrote: the session hears it, the assembler reads
+// answerAll answers what a person wrote: the session hears it, the assembler reads
 // the history, the model answers, tools act, the reply leaves.
-func (s *Session) turn(ctx context.Context, burst []chat.Inbound) error {
+func (s *Session) answerAll(ctx context.Context, burst []chat.Inbound) error {
 	for len(burst) > 0 {
 		heard, err := s.hear(ctx, burst)
 		if err != nil {
@@ -83,15 +84,14 @@ func (s *Session) respond(ctx context.Context, in chat.Inbound, done ...string) 
 		return err
 	}
 	defer leave()
-	s.answering = in.ID
-	defer func() { s.answering, s.questions = "", nil }()
-	begun := s.whileSlow(ctx, in)
-	defer func() { begun(); s.meanwhile = nil }()
-	reply, err := s.rounds(ctx, in, begun)
+	t := &turn{Session: s, in: in, answering: in.ID}
+	t.begun = t.whileSlow(ctx)
+	defer func() { t.begun(); s.meanwhile = nil }()
+	reply, err := t.rounds(ctx)
 	if err != nil {
 		return err
 	}
-	return s.conclude(ctx, in, *s.ours(replyID(in.ID), reply.Text, s.label), done)
+	return t.conclude(ctx, *s.ours(replyID(in.ID), reply.Text, t.label), done)
 }
 
 // say says text as the answer to in.
@@ -176,7 +176,7 @@ func (s *Session) message(ctx context.Context, in chat.Inbound) (history.Message
 		at = s.cfg.Now()
 	}
 	m := history.Message{
-		Room: s.talk, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at, Files: s.files(ctx, in),
+		Room: s.talk, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at, Files: s.attachments().Files(ctx, in),
 		Header: s.cfg.Prompt.Header(at.In(s.cfg.Location), in.Sender, !in.Private),
 	}
 	quotes, err := s.readable(ctx, in)
@@ -193,16 +193,23 @@ func withdrawn(turn context.Context, err error) bool {
 	return errors.Is(err, agent.ErrWithdrawn) || errors.Is(context.Cause(turn), agent.ErrWithdrawn)
 }
 
-// answering is a message that is answered, as the work of a loop.
-type answering struct {
-	s     *Session
+// turn is the work on one message or event, as the work of a loop.
+type turn struct {
+	*Session
 	in    chat.Inbound
 	begun func() // is called when the first words come
+
+	answering string   // the message whose answer is begun, until the model is asked; "" = none
+	questions []string // the messages that this answers, as takeUp found them
+	condensed bool     // a model was asked for a summary
+
+	label trust.Label            // of the last request, and so of what came of it
+	told  []prompt.SectionReport // its sections
 }
 
 // rounds asks the model, runs the tools it calls and asks again, until it answers in words.
-func (s *Session) rounds(ctx context.Context, in chat.Inbound, begun func()) (llm.Reply, error) {
-	reply, err := agent.Loop(ctx, answering{s, in, begun}, 0, s.cfg.MaxRound)
+func (t *turn) rounds(ctx context.Context) (llm.Reply, error) {
+	reply, err := agent.Loop(ctx, t, 0, t.cfg.MaxRound)
 	if reply.Finish == "length" {
 		reply.Text += agent.CutOff
 	}
@@ -210,80 +217,113 @@ func (s *Session) rounds(ctx context.Context, in chat.Inbound, begun func()) (ll
 }
 
 // Ready implements agent.Work.
-func (a answering) Ready(ctx context.Context) error {
-	if wanted, err := a.s.wanted(ctx, a.in); err != nil || !wanted {
+func (t *turn) Ready(ctx context.Context) error {
+	if wanted, err := t.wanted(ctx, t.in); err != nil || !wanted {
 		return cmp.Or(err, agent.ErrWithdrawn)
 	}
 	return nil
 }
 
-// Infer implements agent.Work.
-func (a answering) Infer(ctx context.Context, last bool) (llm.Reply, error) {
-	return a.s.infer(ctx, a.in, last, a.begun)
-}
-
 // Relieve implements agent.Work: the conversation is compacted.
-func (a answering) Relieve(ctx context.Context) bool {
-	done, err := a.s.compactTo(ctx, becauseRefused, 60)
+func (t *turn) Relieve(ctx context.Context) bool {
+	done, err := t.compactTo(ctx, becauseRefused, 60)
 	if !done && err != nil {
-		a.s.log.Error("conversation not compacted", "reason", becauseRefused, "err", err)
+		t.log.Error("conversation not compacted", "reason", becauseRefused, "err", err)
 	}
 	return done
 }
 
-// Act implements agent.Work.
-func (a answering) Act(ctx context.Context, reply llm.Reply) error { return a.s.act(ctx, a.in, reply) }
-
-// infer makes one request: the prompt is assembled from the files as they are
+// Infer implements agent.Work: it makes one request: the prompt is assembled from the files as they are
 // now, what is new in it is committed, and only then it is sent.
-func (s *Session) infer(ctx context.Context, in chat.Inbound, last bool, begun func()) (llm.Reply, error) {
-	p, how, err := s.fits(ctx, in)
+func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
+	p, how, err := t.fits(ctx)
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	if err := s.cfg.Prompt.Commit(ctx, p, s.noting()...); err != nil {
+	if err := t.cfg.Prompt.Commit(ctx, p, t.noting()...); err != nil {
 		return llm.Reply{}, err
 	}
-	s.answering, s.questions = "", nil
-	s.log.Info("prompt", "message", in.ID, "report", p.Report)
-	s.tidy(p.Report.Oversize)
-	s.label, s.told = trust.Label{Integrity: p.Integrity, Readers: s.place(in).Readers()}, p.Report.Sections
+	t.answering, t.questions = "", nil
+	t.log.Info("prompt", "message", t.in.ID, "report", p.Report)
+	t.tidy(p.Report.Oversize)
+	t.label, t.told = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in).Readers()}, p.Report.Sections
 	sent := p.Messages()
-	s.reads(sent)
-	req := llm.Request{Messages: sent, Tools: s.offer(how).Specs, NoCalls: last, Fit: s.cfg.Tools.Fit, Think: how.mode.Think,
+	t.reads(sent)
+	req := llm.Request{Messages: sent, Tools: t.offer(how).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: how.mode.Think,
 		Temperature: &how.mode.Temperature, Marks: p.Marks()}
 	var draft func(string)
-	if in.ID != "" && in.Event == "" && s.streams(ctx, in) {
+	if t.in.ID != "" && t.in.Event == "" && t.streams(ctx) {
 		draft = func(text string) {
 			if text = goal.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
 				return
 			}
-			begun()
-			if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
-				s.log.Debug("draft not shown", "err", err)
-			}
+			t.begun()
+			t.draft(ctx, text, false)
 		}
 	}
-	reply, err := s.cfg.Models.Complete(ctx, how.mode.Role, req, draft)
-	s.count(ctx, p.Report, last, reply)
+	reply, err := t.cfg.Models.Complete(ctx, how.mode.Role, req, draft)
+	t.count(ctx, p.Report, last, reply)
 	return reply, err
 }
 
-// act stores the model's calls, runs them in order and stores each result as
+// takeUp notes which messages the answer that is begun is about to answer: what people do
+// to one of them concerns it from now on. It is stored when the model is asked.
+func (t *turn) takeUp(past []history.Message) {
+	i := len(past) - 1
+	for i >= 0 && past[i].Role != llm.User {
+		i--
+	}
+	if i < 0 || t.answering == "" {
+		return
+	}
+	g := groupOf(past, past[i].EventID)
+	t.mail.concerns(true, replyID(t.answering))
+	t.questions = nil
+	if !g.known {
+		return
+	}
+	for _, m := range past[g.first : g.last+1] {
+		t.mail.concerns(true, m.EventID)
+		if !history.TakenBack(m) {
+			t.questions = append(t.questions, m.EventID)
+		}
+	}
+	if t.mail.edited(t.questions...) { // it came before
+		t.mail.stop("", errChanged)
+	}
+}
+
+// noting stores what takeUp noted.
+func (t *turn) noting() []func(context.Context, *sql.Tx) error {
+	if len(t.questions) == 0 {
+		return nil
+	}
+	return []func(context.Context, *sql.Tx) error{func(ctx context.Context, tx *sql.Tx) error {
+		for _, question := range t.questions {
+			if err := delivery.NoteAnswered(ctx, tx, question, replyID(t.answering)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// Act implements agent.Work: it stores the model's calls, runs them in order and stores each result as
 // soon as it is there. Those that a person must allow first are stored with the question.
-func (s *Session) act(ctx context.Context, in chat.Inbound, reply llm.Reply) error {
-	scope, past, err := s.callScope(ctx, in)
+func (t *turn) Act(ctx context.Context, reply llm.Reply) error {
+	scope, past, err := t.callScope(ctx, t.in)
 	if err != nil {
 		return err
 	}
-	seen, mark, err := s.reading(ctx, past)
+	scope.Label = t.label
+	seen, mark, err := t.reading(ctx, past)
 	if err != nil {
 		return err
 	}
-	if scope.Granted, err = s.granted(ctx, in.Sender, past, mark); err != nil {
+	if scope.Granted, err = t.granted(ctx, t.in.Sender, past, mark); err != nil {
 		return err
 	}
-	asked, err := s.storeCalls(ctx, in, scope, reply, seen, mark)
+	asked, err := t.storeCalls(ctx, scope, reply, seen, mark)
 	if err != nil {
 		return err
 	}
@@ -294,18 +334,27 @@ func (s *Session) act(ctx context.Context, in chat.Inbound, reply llm.Reply) err
 		if asked[c.ID] {
 			continue
 		}
-		scope.Send, scope.SetMode = s.sending(in, c.ID), s.setsMode(in)
-		s.meanwhile.does(s.doing(ctx, c.Name))
-		result := s.cfg.Tools.Run(ctx, scope, c)
-		s.meanwhile.does(s.text(ctx, "doing.thinking"))
-		s.log.Info("tool", "message", in.ID, "tool", c.Name, "failed", result.Failed)
-		row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: s.cfg.Now(),
-			Label: trust.Label{Integrity: result.Integrity, Readers: s.label.Readers}}
-		if err := s.cfg.History.Append(ctx, &row); err != nil {
+		scope.Send, scope.SetMode = t.sending(t.in, c.ID), t.setsMode(t.in)
+		t.meanwhile.does(t.doing(ctx, c.Name))
+		result := t.cfg.Tools.Run(ctx, scope, c)
+		t.meanwhile.does(t.text(ctx, "doing.thinking"))
+		t.log.Info("tool", "message", t.in.ID, "tool", c.Name, "failed", result.Failed)
+		row := history.Message{Room: t.talk, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: t.cfg.Now(),
+			Label: trust.Label{Integrity: result.Integrity, Readers: t.label.Readers}}
+		if err := t.cfg.History.Append(ctx, &row); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// draft shows text in the place of the answer.
+func (t *turn) draft(ctx context.Context, text string, notice bool) {
+	err := t.cfg.Transport.Send(ctx, t.room, chat.Outgoing{ID: replyID(t.in.ID), Thread: t.thread, Text: text, Notice: notice, Draft: true,
+		ReplyTo: t.in.ID})
+	if err != nil {
+		t.log.Debug("draft not shown", "err", err)
+	}
 }
 
 // calm is the one sentence a person reads when a message could not be
@@ -329,20 +378,20 @@ func (s *Session) calm(ctx context.Context, err error, ref string) string {
 // reference is a short code that ties a sentence in a room to a line in the log.
 func reference() string { return strings.ToLower(rand.Text()[:6]) }
 
-// streams tells whether the answer to in may be seen while it is written. Where more
+// streams tells whether the answer may be seen while it is written. Where more
 // than two are, half an answer only makes noise, unless the room wants it.
-func (s *Session) streams(ctx context.Context, in chat.Inbound) bool {
-	set, err := s.settings().Get(ctx, s.room, settings.Streaming)
+func (t *turn) streams(ctx context.Context) bool {
+	set, err := t.settings().Get(ctx, t.room, settings.Streaming)
 	switch {
 	case err != nil:
-		s.log.Warn("whether to stream here is not known", "err", err)
+		t.log.Warn("whether to stream here is not known", "err", err)
 		return false
 	case set != settings.Auto:
 		return set == "on"
-	case in.Private:
+	case t.in.Private:
 		return true
 	}
-	n, err := s.cfg.Rooms.People(ctx, s.room)
+	n, err := t.cfg.Rooms.People(ctx, t.room)
 	return err == nil && n > 0 && n <= 2
 }
 
@@ -374,42 +423,42 @@ func (s *Session) together(ctx context.Context, f storing) error {
 	return err
 }
 
-// conclude stores the answer to in and says it. The messages done need no more work then.
-func (s *Session) conclude(ctx context.Context, in chat.Inbound, answer history.Message, done []string) error {
+// conclude stores the answer and says it. The messages done need no more work then.
+func (t *turn) conclude(ctx context.Context, answer history.Message, done []string) error {
 	markers, _ := agent.Markers(answer.Text)
-	m := s.answerTo(ctx, in, answer.Text)
+	m := t.answerTo(ctx, t.in, answer.Text)
 	if len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
 		stored := answer
-		err := s.cfg.Transport.SendFinal(ctx, s.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
-			if err := s.cfg.History.AppendIn(ctx, tx, &stored); err != nil {
+		err := t.cfg.Transport.SendFinal(ctx, t.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
+			if err := t.cfg.History.AppendIn(ctx, tx, &stored); err != nil {
 				return err
 			}
-			return s.openApproval(ctx, tx, in.ID)
+			return t.approvals.Open(ctx, tx, t.talk, t.in.ID)
 		})
 		if !errors.Is(err, history.ErrKnown) {
 			if err == nil {
-				s.taken = max(s.taken, stored.ID)
-				err = s.askApprovals(ctx, in.ID)
+				t.taken = max(t.taken, stored.ID)
+				err = t.askApprovals(ctx, t.in.ID)
 			}
 			return err
 		}
 	}
 	// An answer that is there already is said as it is, and the goal hears of it first.
-	if err := s.note(ctx, &answer); err != nil {
+	if err := t.note(ctx, &answer); err != nil {
 		return err
 	}
-	if err := s.takeIn(ctx, s.reporter(in), answer); err != nil {
+	if err := t.takeIn(ctx, t.reporter(t.in), answer); err != nil {
 		return err
 	}
-	if err := s.say(ctx, in, answer.Text); err != nil {
+	if err := t.say(ctx, t.in, answer.Text); err != nil {
 		return err
 	}
-	return s.askGathered(ctx, in.ID)
+	return t.askGathered(ctx, t.in.ID)
 }
 
 // askGathered opens what was gathered for event, and asks it.
 func (s *Session) askGathered(ctx context.Context, event string) error {
-	if err := s.openApproval(ctx, s.cfg.DB, event); err != nil {
+	if err := s.approvals.Open(ctx, s.cfg.DB, s.talk, event); err != nil {
 		return err
 	}
 	return s.askApprovals(ctx, event)

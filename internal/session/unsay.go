@@ -15,53 +15,59 @@ import (
 
 // unsay follows the redaction of a message: it leaves history, search and memory, with the answers to it
 // and the open work that it asked for. An answer to others as well is given anew without it.
-func (s *Session) unsay(ctx context.Context, in chat.Inbound) error {
+func (c *change) unsay(ctx context.Context, in chat.Inbound) error {
 	if strings.HasPrefix(in.Target, replyID("")) {
-		return s.forgetAnswer(ctx, in.Target)
+		return c.forgetAnswer(ctx, in.Target)
 	}
-	if err := s.cfg.History.Redact(ctx, in.Target); err != nil {
+	if err := c.cfg.History.Redact(ctx, in.Target); err != nil {
 		return err
 	}
-	if err := s.cfg.History.UnsayWork(ctx, in.Target); err != nil {
+	if err := c.cfg.History.UnsayWork(ctx, in.Target); err != nil {
 		return err
 	}
-	replies, err := s.repliesTo(ctx, in.Target)
+	replies, err := c.repliesTo(ctx, in.Target)
 	if err != nil {
+		return err
+	}
+	if err := c.undoWork(ctx, in, replies); err != nil {
+		return err
+	}
+	quotes, err := c.cfg.Memory.Unhear(ctx, in.Target) // it may have been kept meanwhile
+	if err != nil {
+		return err
+	}
+	if err := c.cfg.History.Unquote(ctx, quotes); err != nil {
+		return err
+	}
+	// A tool may have noted it meanwhile.
+	if _, err := c.cfg.Memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, in.Target); err != nil {
 		return err
 	}
 	for _, reply := range replies {
-		if err := s.withdraw(ctx, in, reply); err != nil {
+		if err := c.withdraw(ctx, in, reply); err != nil {
 			return err
 		}
 	}
-	if err := s.undoWork(ctx, in, replies); err != nil {
-		return err
-	}
-	quotes, err := s.cfg.Memory.Unhear(ctx, in.Target) // it may have been kept meanwhile
-	if err != nil {
-		return err
-	}
-	if err := s.cfg.History.Unquote(ctx, quotes); err != nil {
-		return err
-	}
-	_, err = s.cfg.Memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, in.Target) // a tool may have noted it meanwhile
-	return err
+	return nil
 }
 
 // withdraw removes the answer reply to a message that was taken back. If it is the newest
 // answer, and answers others too, it is given anew.
-func (s *Session) withdraw(ctx context.Context, in chat.Inbound, reply string) error {
-	questions, err := s.questionsOf(ctx, reply)
+func (c *change) withdraw(ctx context.Context, in chat.Inbound, reply string) error {
+	questions, err := c.questionsOf(ctx, reply)
 	if err != nil {
 		return err
 	}
-	past, err := s.cfg.History.Load(ctx, s.talk)
+	past, err := c.cfg.History.Load(ctx, c.talk)
 	if err != nil {
 		return err
 	}
 	for _, q := range slices.Backward(questions) {
 		g := groupOf(past, q)
-		if q == in.Target || !g.known || history.TakenBack(past[slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == q })]) {
+		if q == in.Target || !g.known {
+			continue
+		}
+		if i := slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == q }); history.TakenBack(past[i]) {
 			continue
 		}
 		if g.answer >= 0 && past[g.answer].EventID != reply || !g.end {
@@ -71,12 +77,12 @@ func (s *Session) withdraw(ctx context.Context, in chat.Inbound, reply string) e
 			g.last--
 		}
 		in.Target = past[g.last].EventID
-		return s.regenerate(ctx, in, past, g)
+		return c.regenerate(ctx, in, past, g)
 	}
-	if err := s.forgetAnswer(ctx, reply); err != nil {
+	if err := c.forgetAnswer(ctx, reply); err != nil {
 		return err
 	}
-	return s.cfg.Transport.Redact(ctx, s.room, reply)
+	return c.cfg.Transport.Redact(ctx, c.room, reply)
 }
 
 // forgetAnswer takes the words of the answer reply out of history and search.
@@ -97,14 +103,14 @@ const leastWords = 8
 
 // undoWork ends the open tasks and sub-sessions that the redacted message in.Target asked for, and says how
 // many. What was answered together with others that stand is theirs as well, and stays.
-func (s *Session) undoWork(ctx context.Context, in chat.Inbound, replies []string) error {
+func (c *change) undoWork(ctx context.Context, in chat.Inbound, replies []string) error {
 	var events []string
 	for _, reply := range replies {
-		questions, err := s.questionsOf(ctx, reply)
+		questions, err := c.questionsOf(ctx, reply)
 		if err != nil {
 			return err
 		}
-		stands, err := s.oneStands(ctx, questions)
+		stands, err := c.oneStands(ctx, questions)
 		if err != nil {
 			return err
 		}
@@ -115,7 +121,7 @@ func (s *Session) undoWork(ctx context.Context, in chat.Inbound, replies []strin
 	if len(events) == 0 {
 		return nil
 	}
-	work, err := s.helpers.MadeFor(ctx, s.room, events)
+	work, err := c.helpers.MadeFor(ctx, c.room, events)
 	if err != nil {
 		return err
 	}
@@ -126,27 +132,28 @@ func (s *Session) undoWork(ctx context.Context, in chat.Inbound, replies []strin
 			open++
 		}
 	}
-	tasks, words, err := s.cfg.Tasks.MadeFor(ctx, s.place(in), events)
+	tasks, words, err := c.cfg.Tasks.MadeFor(ctx, c.place(in), events)
 	if err != nil {
 		return err
 	}
 	if tasks+open > 0 { // said first: after an interruption there may be fewer of them
-		if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: "undone:" + in.Target, Thread: s.thread, Notice: true,
-			Text: s.text(ctx, "unsaid.work", "tasks", strconv.Itoa(tasks), "work", strconv.Itoa(open))}); err != nil {
+		if err := c.cfg.Transport.Send(ctx, c.room, chat.Outgoing{ID: "undone:" + in.Target, Thread: c.thread, Notice: true,
+			Text: c.text(ctx, "unsaid.work", "tasks", strconv.Itoa(tasks), "work", strconv.Itoa(open))}); err != nil {
 			return err
 		}
 	}
 	for _, n := range work {
-		words = append(words, n.Objective, history.OneLine(n.Objective, 120), history.OneLine(n.Objective, 200), n.Result) // as lists cut them
+		short, shorter := history.OneLine(n.Objective, 200), history.OneLine(n.Objective, 120) // as lists cut them
+		words = append(words, n.Objective, short, shorter, n.Result)
 	}
 	words = slices.DeleteFunc(words, func(w string) bool { return utf8.RuneCountInString(w) < leastWords || w == subsession.Unasked })
-	if err := s.cfg.History.Unquote(ctx, words); err != nil { // lists of them stand beside later messages
+	if err := c.cfg.History.Unquote(ctx, words); err != nil { // lists of them stand beside later messages
 		return err
 	}
-	if err := s.cfg.Tasks.TakeBack(ctx, s.room, events); err != nil {
+	if err := c.cfg.Tasks.TakeBack(ctx, c.room, events); err != nil {
 		return err
 	}
-	return s.helpers.TakeBack(ctx, work)
+	return c.helpers.TakeBack(ctx, work)
 }
 
 // oneStands reports whether somebody still wants an answer to one of questions.

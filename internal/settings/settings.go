@@ -12,8 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"reverie/internal/media"
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // Setting is one thing that people may decide for a room.
@@ -36,7 +36,7 @@ func (k Setting) Takes(value string) (_ string, ok bool) {
 	if k.Values != nil {
 		return value, slices.Contains(k.Values, value)
 	}
-	value = strings.TrimSpace(media.Clean(value))
+	value = text.Clean(value)
 	return value, utf8.RuneCountInString(value) <= k.Most
 }
 

@@ -14,44 +14,23 @@ import (
 	"strings"
 )
 
-// DefaultState says how a default file on disk stands to the one this release
-// ships.
-type DefaultState string
-
-// The states of a default file.
-const (
-	Written DefaultState = "written" // it was not there
-	Updated DefaultState = "updated" // it was an older release's and untouched
-	Current DefaultState = "current" // it is this release's
-	Edited  DefaultState = "edited"  // its owner changed it, so it stays
-)
-
-// Default is one default file. Path is relative to the data folder, with
-// forward slashes.
-type Default struct {
-	Path  string
-	State DefaultState
-}
-
 // ledgerName is the file in the data folder that remembers what was last
 // written where, in the format of sha256sum.
 const ledgerName = ".defaults"
 
-// WriteDefaults brings the default files in dir up to this release: one that is
-// missing is written, one its owner never touched follows the release, one that was
-// edited stays as it is. The result is in path order. When some files fail the others are still done, and the
-// error names each failed one.
-func WriteDefaults(defaults fs.FS, dir string) ([]Default, error) {
+// WriteDefaults brings the default files in dir up to this release: one that is missing is written, one its owner
+// never touched follows the release, one that was edited stays as it is and is returned, by its path in dir. When some
+// files fail the others are still done, and the error names each failed one.
+func WriteDefaults(defaults fs.FS, dir string) (edited []string, err error) {
 	return eachDefault(defaults, dir, true)
 }
 
-// ListDefaults says what WriteDefaults would find, and writes nothing: Written
-// then means that the file is missing, Updated that it would follow the release.
-func ListDefaults(defaults fs.FS, dir string) ([]Default, error) {
+// EditedDefaults returns the default files that their owner edited, and writes nothing.
+func EditedDefaults(defaults fs.FS, dir string) ([]string, error) {
 	return eachDefault(defaults, dir, false)
 }
 
-func eachDefault(defaults fs.FS, dir string, write bool) (found []Default, err error) {
+func eachDefault(defaults fs.FS, dir string, write bool) (edited []string, err error) {
 	written, err := readLedger(dir)
 	if err != nil {
 		return nil, err
@@ -67,16 +46,20 @@ func eachDefault(defaults fs.FS, dir string, write bool) (found []Default, err e
 			return err
 		}
 		file := filepath.Join(dir, filepath.FromSlash(path))
-		state, err := stateOf(file, want, written[path])
-		if err == nil && write && (state == Written || state == Updated) {
-			err = WriteFile(file, want)
+		have, err := os.ReadFile(file)
+		missing := errors.Is(err, fs.ErrNotExist)
+		switch {
+		case missing || err == nil && !bytes.Equal(have, want) && written[path] == hash(have):
+			if err = nil; write {
+				err = WriteFile(file, want)
+			}
+		case err == nil && !bytes.Equal(have, want): // also without a record of it: when in doubt it is the owner's
+			edited = append(edited, path)
+			return nil
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("default file: %w", err))
-			return nil
-		}
-		found = append(found, Default{path, state})
-		if h := hash(want); state != Edited && written[path] != h {
+		} else if h := hash(want); written[path] != h {
 			written[path], changed = h, true
 		}
 		return nil
@@ -84,25 +67,7 @@ func eachDefault(defaults fs.FS, dir string, write bool) (found []Default, err e
 	if write && changed {
 		failed = append(failed, written.write(dir))
 	}
-	return found, errors.Join(append(failed, err)...)
-}
-
-// stateOf compares the file with what is shipped and with the hash of what was
-// last written. Without that hash a differing file counts as edited: when in
-// doubt it is the owner's.
-func stateOf(file string, want []byte, last string) (DefaultState, error) {
-	have, err := os.ReadFile(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return Written, nil
-	case err != nil:
-		return "", err
-	case bytes.Equal(have, want):
-		return Current, nil
-	case last != "" && hash(have) == last:
-		return Updated, nil
-	}
-	return Edited, nil
+	return edited, errors.Join(append(failed, err)...)
 }
 
 func hash(b []byte) string {

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,20 +32,7 @@ func Stat(path string) (Stamp, error) {
 	if err != nil {
 		return Stamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
-	return stamp(&st), nil
-}
-
-// StatFile takes the stamp of an open file, wherever its name went.
-func StatFile(f *os.File) (Stamp, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return Stamp{}, &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
-	}
-	return stamp(&st), nil
-}
-
-func stamp(st *unix.Stat_t) Stamp {
-	return Stamp{st.Size, st.Mtim.Nano(), st.Ctim.Nano(), uint64(st.Dev), st.Ino, uint32(st.Mode)}
+	return Stamp{st.Size, st.Mtim.Nano(), st.Ctim.Nano(), uint64(st.Dev), st.Ino, uint32(st.Mode)}, nil
 }
 
 // Exists reports whether there was a file.
@@ -58,12 +44,6 @@ func (s Stamp) Regular() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
 
 // Size is the length of the file in bytes.
 func (s Stamp) Size() int64 { return s.size }
-
-// SameContent reports whether s and t are one file that was not written to in
-// between. Unlike ==, renaming or unlinking makes no difference.
-func (s Stamp) SameContent(t Stamp) bool {
-	return s.dev == t.dev && s.ino == t.ino && s.size == t.size && s.mtime == t.mtime
-}
 
 // Settled reports whether content read at readAt, after s was taken, is what s
 // stands for from now on. It is not when the file had been changed shortly

@@ -239,6 +239,23 @@ func TestUpgradeEndsAsANewDatabase(t *testing.T) {
 	}
 }
 
+// TestUpgradeOfTheOutbox: what ids said of the rows of an outbox stands in columns; what waits there still waits.
+func TestUpgradeOfTheOutbox(t *testing.T) {
+	path := version69(t)
+	db := expect.Must(sql.Open("sqlite", path))(t)
+	run(t, db, `INSERT INTO outbox (id, room, state, generation, poll, created_at) VALUES
+		('re:$a-2', '!r', 'sent', 0, '', 0), ('re:$a', '!r', 'pending', 2, '', 0), ('re:$a+4000-2', '!r', 'sent', 0, '', 0),
+		('re:$a+whole-0123456789ab', '!r', 'pending', 1, '', 0), ('re:$a+file-call_1', '!r', 'pending', 0, '', 0),
+		('re:$b-2', '!r', 'sent', 0, '', 0), ('re:$b-cd', '!r', 'sent', 0, '', 0), ('keys-!r-@a+b:x', '!r', 'sent', 0, '', 0), ('re:$a-3', '!r', 'sent', 0, '{}', 0)`)
+	expect.OK(t, db.Close())
+	db = open(t, path, reverie.Migrations)
+	got := value(t, db, `SELECT group_concat(concat_ws(' ', id, message, part, state, txn), '|' ORDER BY id) FROM outbox WHERE room = '!r'`)
+	expect.Equal(t, got, "keys-!r-@a+b:x   sent keys-!r-@a+b:x|re:$a   pending re:$a~2|re:$a+4000-2 re:$a text sent re:$a+4000-2|"+
+		"re:$a+file-call_1 re:$a file pending re:$a+file-call_1|re:$a+whole-0123456789ab re:$a whole pending re:$a+whole-0123456789ab~1|"+
+		"re:$a-2 re:$a text sent re:$a-2|re:$a-3   sent re:$a-3|re:$b-2   sent re:$b-2|re:$b-cd   sent re:$b-cd")
+	expect.Equal(t, value(t, db, `SELECT group_concat(txn, '|' ORDER BY txn) FROM redacted_txn`), "re:$a|re:$a+whole-0123456789ab|re:$a~1")
+}
+
 // same reports what got and want say differently.
 func same(t *testing.T, got, want map[string]string) {
 	t.Helper()

@@ -120,7 +120,7 @@ func (r *Runner) hears(ctx context.Context, n Job, name, text string, of trust.I
 // answered takes the answer of a sub-session as its result. One that has asked for
 // others waits for them first, and then answers anew.
 func (r *Runner) answered(ctx context.Context, n Job, text string) error {
-	text = strings.TrimSpace(agent.Visible(i18n.English, text))
+	text = strings.TrimSpace(agent.Visible(text))
 	if text == "" {
 		return r.end(ctx, n.id, Failed, "", i18n.New("why.helper_empty"))
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 type addSkillArgs struct {
-	Name          string `json:"skill_name" rule:"required" doc:"Letters, digits, - and _, such as weekly-report." brief:"Such as weekly-report."`
+	Name          string `json:"skill_name" rule:"required" doc:"Such as weekly-report: letters, digits, - and _."`
 	Summary       string `json:"summary" rule:"required" doc:"One line: when to use it."`
 	Documentation string `json:"documentation" rule:"required" doc:"The whole procedure, in Markdown."`
 }
@@ -20,7 +20,8 @@ func (s *Set) addSkill(_ context.Context, scope Scope, a addSkillArgs) (string, 
 	if scope.Private {
 		who = "this person sees it, in direct chats"
 	}
-	text := fmt.Sprintf("Skill %s is stored in %s: %s\nOnly %s, until an owner shares it with `!skills share %s`.", sk.Name, sk.Path, sk.Summary, who, sk.Name)
+	text := fmt.Sprintf("Skill %s is stored in %s: %s\n", sk.Name, sk.Path, sk.Summary) +
+		fmt.Sprintf("Only %s, until an owner shares it with `!skills share %s`.", who, sk.Name)
 	if replaced {
 		text += "\nIt replaces the older version, of which a copy is kept."
 	}

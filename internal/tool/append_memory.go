@@ -12,7 +12,7 @@ import (
 )
 
 type appendMemoryArgs struct {
-	Entry  string `json:"entry" rule:"required" doc:"The fact, as one sentence." brief:"One fact, as a sentence that can be understood by itself."`
+	Entry  string `json:"entry" rule:"required" doc:"One fact, as a sentence that can be understood by itself."`
 	About  string `json:"about" doc:"Whom or what it is about." brief:"-"`
 	Kind   string `json:"kind" enum:"fact,preference,event" doc:"fact if left out." brief:"-"`
 	Source string `json:"source" brief:"-"` // models know it from elsewhere
@@ -26,13 +26,16 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 		return "", refusal("Nothing can be remembered in this conversation. Tell the person so.")
 	}
 	if text.HasSecret(a.Entry) {
-		return "", refusal("Not remembered: it holds a password, a key or another secret. Tell the person that `!remember` keeps it if they want that.")
+		return "", refusal("Not remembered: it holds a password, a key or another secret. " +
+			"Tell the person that `!remember` keeps it if they want that.")
 	}
 	entry, added, err := s.cfg.Memory.Add(ctx, memory.Entry{
-		Scope: scope.Memory[0], Text: a.Entry, Subject: subject(a.About, a.Entry), Kind: memory.Kind(a.Kind), Source: memory.Assistant, Integrity: scope.Label.Integrity, Event: scope.Event, Quote: scope.Quote, ObservedAt: scope.At,
+		Scope: scope.Memory[0], Text: a.Entry, Subject: subject(a.About, a.Entry), Kind: memory.Kind(a.Kind), Source: memory.Assistant,
+		Integrity: scope.Label.Integrity, Event: scope.Event, Quote: scope.Quote, ObservedAt: scope.At,
 	}, scope.User)
 	if errors.Is(err, memory.ErrForgotten) {
-		return "", refusal("Not remembered: the person had this forgotten. Do not try again; they can take it up again with `!remember` and the fact.")
+		return "", refusal("Not remembered: the person had this forgotten. Do not try again; " +
+			"they can take it up again with `!remember` and the fact.")
 	}
 	if err != nil {
 		return "", err
@@ -59,7 +62,8 @@ const maxSubject = 60
 // looked for, and no place for more text.
 func subject(about, entry string) string {
 	about = strings.Join(strings.Fields(about), " ")
-	if utf8.RuneCountInString(about) > maxSubject || strings.ContainsFunc(about, unicode.IsControl) || !strings.Contains(strings.ToLower(entry), strings.ToLower(about)) {
+	named := strings.Contains(strings.ToLower(entry), strings.ToLower(about))
+	if !named || utf8.RuneCountInString(about) > maxSubject || strings.ContainsFunc(about, unicode.IsControl) {
 		return ""
 	}
 	return about

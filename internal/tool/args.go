@@ -12,7 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"reverie/internal/text"
 )
 
 // field is one argument of a tool, read from a struct field's tags:
@@ -21,6 +22,7 @@ import (
 //	doc   what the model is told about it; none = it is taken, but not offered
 //	brief what it is told instead where the window is smallest; "-" = nothing of the argument
 //	enum  the only values, separated by commas
+//	must  the same of one that is required
 //	rule  required; min=N, max=N
 //
 // The Go type is string (empty = not given), int (0 = not given), *bool, or a list
@@ -45,8 +47,9 @@ func fieldsOf(t reflect.Type) []field {
 		if !slices.Contains(argumentTypes, sf.Type) {
 			panic("tool: " + t.Name() + "." + sf.Name + ": arguments are string, int, *bool or []string")
 		}
-		if enum := sf.Tag.Get("enum"); enum != "" {
-			f.enum = strings.Split(enum, ",")
+		must := sf.Tag.Get("must")
+		if enum := cmp.Or(must, sf.Tag.Get("enum")); enum != "" {
+			f.enum, f.required = strings.Split(enum, ","), must != ""
 		}
 		for rule := range strings.SplitSeq(sf.Tag.Get("rule"), ",") {
 			key, value, _ := strings.Cut(rule, "=")
@@ -323,11 +326,7 @@ func kindOf(raw []byte) string {
 
 // clip quotes what a model sent, shortened, so that it can be named in an answer.
 func clip(s string) string {
-	const most = 40
-	if utf8.RuneCountInString(s) > most {
-		s = s[:runeIndex(s, most)] + "…"
-	}
-	return strconv.Quote(strings.ToValidUTF8(s, "\uFFFD"))
+	return strconv.Quote(strings.ToValidUTF8(text.Clip(s, 40), "\uFFFD"))
 }
 
 // given lists the arguments in a struct of them that were sent, by name, in the

@@ -42,8 +42,8 @@ var catalog = []entry{
 	define("task", taskText, `{"action": "add", "content": "Water the plants", "schedule_type": "daily", "at": "09:00"}`, (*Set).task),
 	define("goal", goalText, `{"action": "create", "text": "Ship the release by Friday", "priority": "high"}`, (*Set).goal),
 	define(StaySilent, staySilentText, `{"reason": "Nothing has changed since yesterday."}`, (*Set).staySilent),
-	define(SpawnSubSession, spawnSubSessionText, `{"objective": "Read data/skills/weekly-report.md and list its steps", "timeout": 120}`, (*Set).spawnSubSession),
-	define("add_skill", addSkillText, `{"skill_name": "weekly-report", "summary": "How to write the weekly report", "documentation": "1. Ask for the week. 2. …"}`, (*Set).addSkill),
+	define(SpawnSubSession, spawnSubSessionText, `{"objective": "List the steps in data/skills/weekly-report.md"}`, (*Set).spawnSubSession),
+	define("add_skill", addSkillText, `{"skill_name": "tea", "summary": "Making tea", "documentation": "Boil water."}`, (*Set).addSkill),
 	define("read_file", readFileText, `{"path": "data/skills/weekly-report.md"}`, (*Set).readFile),
 	define(SendFile, sendFileText, `{"path": "data/skills/weekly-report.md"}`, (*Set).sendFile),
 	define(SetMode, setModeText, `{"mode": "planning"}`, setMode),
@@ -65,8 +65,9 @@ type entry struct {
 // its tags, is the only place that says what the arguments are. Errors that the
 // function returns go to the model; faults among them in the form of a list.
 func define[A any](name, text, example string, run func(*Set, context.Context, Scope, A) (string, error)) entry {
-	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n\n")
-	e := entry{name: name, description: strings.ReplaceAll(strings.TrimSpace(text), "\n\n", " "), example: example, fields: fieldsOf(reflect.TypeFor[A]())}
+	text = strings.TrimSpace(text)
+	first, _, _ := strings.Cut(text, "\n\n")
+	e := entry{name: name, description: strings.ReplaceAll(text, "\n\n", " "), example: example, fields: fieldsOf(reflect.TypeFor[A]())}
 	e.schema = schemaOf(e.fields, true)
 	e.brief = llm.ToolSpec{Name: name, Description: first, Parameters: schemaOf(briefly(e.fields), false)}
 	e.fit = func(arguments string) (string, error) {

@@ -12,7 +12,8 @@ import (
 )
 
 type goalArgs struct {
-	Action   string `json:"action" rule:"required" enum:"create,update,checkpoint,decision,artifact,pause,resume,complete,abandon,list" doc:"What to do."`
+	Action string `json:"action" must:"create,update,checkpoint,decision,artifact,pause,resume,complete,abandon,list" doc:"What to do."`
+
 	Text     string `json:"text" doc:"The goal, step or decision."`
 	GoalID   string `json:"goal_id" doc:"If not the active one."`
 	Number   int    `json:"number" rule:"min=1,max=99" doc:"Of a step or decision there is."`
@@ -39,7 +40,8 @@ func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error)
 	case "update":
 		g, err = goals.Update(ctx, by, a.GoalID, goal.Patch{Description: a.Text, Priority: a.Priority, Next: a.Next})
 	case "checkpoint":
-		g, err = goals.SetCheckpoint(ctx, by, a.GoalID, a.which(), goal.Step(cmp.Or(strings.ReplaceAll(a.Status, "_", " "), string(goal.Pending))))
+		step := goal.Step(strings.ReplaceAll(a.Status, "_", " "))
+		g, err = goals.SetCheckpoint(ctx, by, a.GoalID, a.which(), cmp.Or(step, goal.Pending))
 	case "decision":
 		g, err = decide(ctx, goals, by, a)
 	case "artifact":

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/skill"
+	"reverie/internal/text"
 	"reverie/internal/trust"
 )
 
@@ -246,7 +247,7 @@ func showFile(f *os.File, name string, offset, limit int) (string, error) {
 
 // takeLines joins lines from the first on (counted from 1), at least one, and
 // says which was the last.
-func takeLines(lines []string, first, limit int) (text string, last int) {
+func takeLines(lines []string, first, limit int) (shown string, last int) {
 	var b strings.Builder
 	size := 0
 	for last = first - 1; last < len(lines) && (limit == 0 || last-first+1 < limit); last++ {
@@ -256,7 +257,7 @@ func takeLines(lines []string, first, limit int) (text string, last int) {
 			if size > 0 {
 				break
 			}
-			line = line[:runeIndex(line, maxShown)] + " [line cut here]"
+			line = text.Clip(line, maxShown) + " [line cut here]"
 		}
 		if size > 0 {
 			b.WriteByte('\n')

@@ -14,7 +14,8 @@ type searchMemoryArgs struct {
 }
 
 // nothingFound tells a model what to do when there is nothing.
-const nothingFound = "Nothing is remembered about that here. Try once with other words, such as a name or a place; then tell the person that you do not know, and ask."
+const nothingFound = "Nothing is remembered about that here. Try once with other words, such as a name or a place; " +
+	"then tell the person that you do not know, and ask."
 
 // searchMemory finds entries and past messages in what may be read where it is
 // called, and nowhere else.
@@ -22,7 +23,8 @@ func (s *Set) searchMemory(ctx context.Context, scope Scope, a searchMemoryArgs)
 	if len(scope.Memory) == 0 {
 		return "", refusal("Nothing is remembered for this conversation. Tell the person so.")
 	}
-	hits, err := s.cfg.Memory.Search(ctx, memory.Query{Text: a.Query, Scopes: scope.Memory, Now: scope.Now, K: cmp.Or(a.K, 5), Turns: true, Past: true})
+	query := memory.Query{Text: a.Query, Scopes: scope.Memory, Now: scope.Now, K: cmp.Or(a.K, 5), Turns: true, Past: true}
+	hits, err := s.cfg.Memory.Search(ctx, query)
 	if err != nil {
 		return "", err
 	}

@@ -38,7 +38,7 @@ type spawnArgs struct {
 	Action     string   `json:"action" enum:"spawn,status,cancel" doc:"spawn if left out; the others take id."`
 	Objective  string   `json:"objective" doc:"What to do, and what the result should be."`
 	Context    string   `json:"context" doc:"What it must know for that."`
-	Mode       string   `json:"mode" enum:"minimal,full,base_only,none" doc:"Its instructions; minimal if left out. full: as yours, with all tools."`
+	Mode       string   `json:"mode" enum:"minimal,full,base_only,none" doc:"Its instructions: minimal if left out; full as yours."`
 	Tools      []string `json:"tools" doc:"Names of tools it may use, or researcher (reads only) or orchestrator (all; may spawn)."`
 	Timeout    int      `json:"timeout" rule:"min=60,max=3600" doc:"Seconds."`
 	DependsOn  []string `json:"depends_on" doc:"Ids it waits for; it gets their results."`
@@ -87,7 +87,7 @@ func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
 	if a.Action != "spawn" {
 		return Job{}, found
 	}
-	job := Job{Objective: strings.TrimSpace(a.Objective), Context: strings.TrimSpace(a.Context), Mode: cmp.Or(a.Mode, "minimal"), Tools: a.Tools,
+	job := Job{Objective: strings.TrimSpace(a.Objective), Context: strings.TrimSpace(a.Context), Mode: cmp.Or(a.Mode, "minimal"),
 		Timeout: time.Duration(a.Timeout) * time.Second, Needs: a.DependsOn, OnPrevious: a.OnPrevious != nil && *a.OnPrevious}
 	if job.Objective == "" {
 		found.add("objective: is missing; send what is to be done")

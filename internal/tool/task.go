@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -13,14 +12,14 @@ import (
 )
 
 type taskArgs struct {
-	Action          string `json:"action" rule:"required" enum:"add,update,complete,pause,resume,delete,list" doc:"What to do."`
+	Action          string `json:"action" must:"add,update,complete,pause,resume,delete,list" doc:"What to do."`
 	Content         string `json:"content" doc:"What is to be done."`
 	TaskID          string `json:"task_id" doc:"Such as task_ab12cd34."`
 	Reason          string `json:"reason" doc:"complete: what shows that it is done."`
 	Priority        int    `json:"priority" rule:"min=1,max=10" doc:"1 is the most urgent; 5 if left out." brief:"-"`
-	Status          string `json:"status" enum:"active,paused,completed,all" doc:"list: which ones; active and paused if left out." brief:"-"`
-	ScheduleType    string `json:"schedule_type" enum:"once,daily,weekly,monthly,interval,cron,none" doc:"When; none removes a schedule." brief:"-"`
-	At              string `json:"at" doc:"HH:MM; once also 2026-12-24 18:00; without schedule_type English words: in 20 minutes, every Monday at 9." brief:"When, in English words: in 20 minutes, tomorrow at 9, every Monday at 9."`
+	Status          string `json:"status" enum:"active,paused,completed,all" doc:"list: which; active and paused if left out." brief:"-"`
+	ScheduleType    string `json:"schedule_type" enum:"once,daily,weekly,monthly,interval,cron,none" doc:"none removes it." brief:"-"`
+	At              string `json:"at" doc:"English words: in 20 minutes, every Monday at 9. With schedule_type HH:MM or 2026-12-24 18:00."`
 	DayOfWeek       string `json:"day_of_week" doc:"mon, tue, wed, thu, fri, sat or sun." brief:"-"`
 	DayOfMonth      int    `json:"day_of_month" rule:"min=1,max=31" doc:"1 to 31." brief:"-"`
 	IntervalSeconds int    `json:"interval_seconds" rule:"min=60" doc:"Between two times." brief:"-"`
@@ -28,13 +27,14 @@ type taskArgs struct {
 	WindowEnd       string `json:"window_end" doc:"Not after, HH:MM." brief:"-"`
 	Cron            string `json:"cron" doc:"Such as 30 7 * * mon-fri." brief:"-"`
 	Zone            string `json:"zone" doc:"Such as Asia/Tokyo." brief:"-"`
-	CatchUp         string `json:"catch_up" enum:"once,skip,all" doc:"Of times that were missed, run one late (default), none or all." brief:"-"`
+	CatchUp         string `json:"catch_up" enum:"once,skip,all" doc:"Of missed times, run one late (default), none or all." brief:"-"`
 	Prompt          string `json:"ai_prompt" doc:"What you are to do then; without it, the person is reminded." brief:"-"`
 	Background      *bool  `json:"background" doc:"With ai_prompt: say nothing in the room." brief:"-"`
 }
 
 // scheduleArgs are the arguments that make up a schedule.
-var scheduleArgs = []string{"schedule_type", "at", "day_of_week", "day_of_month", "interval_seconds", "window_start", "window_end", "cron", "zone"}
+var scheduleArgs = []string{"schedule_type", "at", "day_of_week", "day_of_month", "interval_seconds",
+	"window_start", "window_end", "cron", "zone"}
 
 // task does one thing with the tasks that may be read where the answer is; others do not
 // exist for it.
@@ -91,7 +91,8 @@ func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
 
 // inWords reports whether at may say all of when, as in "every Monday at 9".
 func (a taskArgs) inWords(parts []string) bool {
-	return a.At != "" && !clock.MatchString(strings.TrimSpace(a.At)) && !slices.ContainsFunc(parts, func(name string) bool { return name != "at" && name != "zone" })
+	more := slices.ContainsFunc(parts, func(name string) bool { return name != "at" && name != "zone" })
+	return a.At != "" && !more && !clock.MatchString(strings.TrimSpace(a.At))
 }
 
 // clock is a time of day, which alone could be of one day or of all.
@@ -120,7 +121,7 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 		return s.listTasks(ctx, scope, a.Status)
 	case "add":
 		done = "Added"
-		t = task.Task{Room: scope.Room, User: scope.User, Label: by.Label(), Content: a.Content, Priority: cmp.Or(a.Priority, 5), Schedule: schedule,
+		t = task.Task{Room: scope.Room, User: scope.User, Label: by.Label(), Content: a.Content, Priority: a.Priority, Schedule: schedule,
 			Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), Asked: scope.asked(), Background: a.Background != nil && *a.Background}
 		if scope.Key != "" {
 			t.ID = "task_" + scope.Key

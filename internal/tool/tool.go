@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"reverie/internal/goal"
 	"reverie/internal/llm"
@@ -270,7 +269,8 @@ func (s *Set) explain(ctx context.Context, scope Scope, name string, err error) 
 		return name + " was stopped before it was done. Do not count on its having happened."
 	case errors.Is(err, context.DeadlineExceeded):
 		s.cfg.Log.Warn("tool took too long", "tool", name, "room", scope.Room, "limit", s.limit, "err", err)
-		return fmt.Sprintf("%s took longer than %v and was stopped. Try it once more; if it fails again, say so to the person.", name, s.limit)
+		return fmt.Sprintf("%s took longer than %v and was stopped. "+
+			"Try it once more; if it fails again, say so to the person.", name, s.limit)
 	case errors.Is(err, errPanic), errors.As(err, &path), errors.As(err, &link):
 		// Paths of this machine and the program's insides are the operator's business.
 		s.cfg.Log.Error("tool failed", "tool", name, "room", scope.Room, "err", err)
@@ -288,25 +288,14 @@ func capText(text string, limit int) string {
 	if strings.TrimSpace(text) == "" {
 		return "Done; there is nothing to show."
 	}
-	total := utf8.RuneCountInString(text)
-	if total <= limit {
+	all := []rune(text)
+	if len(all) <= limit {
 		return text
 	}
-	note := fmt.Sprintf("\n[cut here: this is the beginning of %d characters]", total)
-	keep := text[:runeIndex(text, limit-utf8.RuneCountInString(note))]
+	note := fmt.Sprintf("\n[cut here: this is the beginning of %d characters]", len(all))
+	keep := string(all[:limit-len(note)])
 	if end := strings.LastIndexByte(keep, '\n'); end > len(keep)*3/4 {
 		keep = keep[:end]
 	}
 	return keep + note
-}
-
-// runeIndex is the byte offset of the n-th character of s.
-func runeIndex(s string, n int) int {
-	for i := range s {
-		if n == 0 {
-			return i
-		}
-		n--
-	}
-	return len(s)
 }

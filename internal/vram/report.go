@@ -104,7 +104,10 @@ func (f *findings) conclude(asked time.Time) Report {
 	case len(doubts) > 0:
 		// Where only memory shared with the processor is known, the GPU in doubt
 		// would be the one that matters.
-		r.forget()
+		r.Total, r.Free, r.FreeKnown = 0, 0, false
+		for i := range r.Devices {
+			r.Devices[i].Counted = false
+		}
 		r.Reason = strings.Join(doubts, "; ")
 	default:
 		r.Reason = "no GPU was found whose memory is known"
@@ -144,14 +147,6 @@ func (r *Report) count() (discrete bool) {
 		r.Free = 0
 	}
 	return discrete
-}
-
-// forget takes the sums back: they would be taken for the machine's.
-func (r *Report) forget() {
-	r.Total, r.Free, r.FreeKnown = 0, 0, false
-	for i := range r.Devices {
-		r.Devices[i].Counted = false
-	}
 }
 
 func (r *Report) summary(caveats []string) string {

@@ -3,7 +3,7 @@ package window
 import (
 	"fmt"
 
-	"reverie/internal/llm"
+	"reverie/internal/llm/detect"
 	"reverie/internal/vram"
 )
 
@@ -24,16 +24,28 @@ func TierFor(window int) int {
 
 // A window outside of these is a mistake.
 const (
-	leastWindow   = 512
-	mostWindow    = 16 << 20
-	smallWindow   = 2048 // below it, hardly a conversation fits
-	defaultWindow = 8192 // where nobody says anything
+	leastWindow = 512
+	mostWindow  = 16 << 20
+	smallWindow = 2048 // below it, hardly a conversation fits
 )
 
 // Said is what one source says of a window.
 type Said struct {
 	Tokens int    // 0 = it says nothing
 	By     string // who said so, or why nothing is said, in words; may be empty
+}
+
+// String is the decision in one line.
+func (d Decision) String() string {
+	text := fmt.Sprintf("prompt tier %d, for a window of %d tokens (%s", d.Tier, d.Window, d.Source)
+	if d.By != "" {
+		text += ": " + d.By
+	}
+	text += ")"
+	if d.Forced {
+		text += "; the tier is set by context.tier"
+	}
+	return text
 }
 
 // Inputs are what is known of a model's window when its tier is decided. What is
@@ -63,19 +75,19 @@ type Inputs struct {
 }
 
 // InputsOf are what detection found out, as inputs of a decision.
-func InputsOf(found llm.Detection) Inputs {
-	in := Inputs{Model: found.Model, ID: found.Model, Ollama: found.Server == llm.Ollama, Trained: found.Trained, Outside: found.Outside}
+func InputsOf(found detect.Found) Inputs {
+	in := Inputs{Model: found.Model, ID: found.Model, Ollama: found.Server == detect.Ollama, Trained: found.Trained, Outside: found.Outside}
 	said := Said{Tokens: found.Limit.Tokens, By: found.Limit.Source}
 	switch l := found.Limit; {
-	case l.Label == llm.Enforced && l.At.IsZero():
+	case l.Label == detect.Enforced && l.At.IsZero():
 		in.Configured = said
-	case l.Label == llm.Enforced:
+	case l.Label == detect.Enforced:
 		in.Server = said
-	case l.Label == llm.Max:
+	case l.Label == detect.Max:
 		in.Hosted = said
-	case l.Label == llm.Estimated && l.Least:
+	case l.Label == detect.Estimated && l.Least:
 		in.Least = said
-	case l.Label == llm.Estimated:
+	case l.Label == detect.Estimated:
 		in.Likely = said
 	}
 	return in
@@ -125,7 +137,7 @@ type witness struct {
 // enforces. It is pure: the same inputs, the same decision.
 func Decide(in Inputs) Decision {
 	d := Decision{Model: in.Model, Steps: []string{}, Warnings: []string{}}
-	won := witness{name: ByNobody, title: "default", said: Said{defaultWindow, "nobody says anything"}}
+	won := witness{name: ByNobody, title: "default", said: Said{detect.DefaultWindow, "nobody says anything"}}
 	for _, s := range in.sources() {
 		n := s.said.Tokens
 		switch {

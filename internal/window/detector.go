@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/llm/detect"
 	"reverie/internal/llm/discover"
 	"reverie/internal/vram"
 )
@@ -58,8 +59,8 @@ func placeOf(base string) (here bool, why string) {
 }
 
 // Chat is the first model for chat, as configured and as far as it was detected; empty = there is none.
-func (d *Detector) Chat() (Server, llm.Detection) {
-	found := append(d.cfg.Models.Limits("chat"), llm.Detection{})[0]
+func (d *Detector) Chat() (Server, detect.Found) {
+	found := append(d.cfg.Models.Limits("chat"), detect.Found{})[0]
 	if i := slices.IndexFunc(d.cfg.Servers, func(s Server) bool { return s.Name == found.Model }); i >= 0 {
 		return d.cfg.Servers[i], found
 	}
@@ -130,7 +131,7 @@ func (d *Detector) Inputs() Inputs {
 }
 
 // fitting is the window of a model that fits into GPUs.
-func fitting(found llm.Detection, report vram.Report) (vram.Fitting, error) {
+func fitting(found detect.Found, report vram.Report) (vram.Fitting, error) {
 	if report.State != vram.Known {
 		return vram.Fitting{}, fmt.Errorf("the GPU memory is not known: %s", report.Reason)
 	}

@@ -2,7 +2,7 @@ package window
 
 import (
 	"math"
-	"reverie/internal/llm"
+	"reverie/internal/llm/detect"
 	"reverie/internal/test/expect"
 	"testing"
 	"time"
@@ -14,21 +14,21 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // TestInputsOf: what detection says becomes the right source.
 func TestInputsOf(t *testing.T) {
-	asked := llm.Limit{Tokens: 9000, Source: "x", At: noon}
+	asked := detect.Limit{Tokens: 9000, Source: "x", At: noon}
 	tests := []struct {
 		name  string
-		limit func(llm.Limit) llm.Limit
+		limit func(detect.Limit) detect.Limit
 		want  Origin
 	}{
-		{"configured", func(l llm.Limit) llm.Limit { l.Label, l.At = llm.Enforced, time.Time{}; return l }, ByOwner},
-		{"enforced", func(l llm.Limit) llm.Limit { l.Label = llm.Enforced; return l }, ByServer},
-		{"hosted", func(l llm.Limit) llm.Limit { l.Label = llm.Max; return l }, ByHost},
-		{"likely", func(l llm.Limit) llm.Limit { l.Label = llm.Estimated; return l }, ByModel},
-		{"at least", func(l llm.Limit) llm.Limit { l.Label, l.Least = llm.Estimated, true; return l }, ByLeast},
-		{"nothing", func(l llm.Limit) llm.Limit { l.Label = llm.Default; return l }, ByNobody},
+		{"configured", func(l detect.Limit) detect.Limit { l.Label, l.At = detect.Enforced, time.Time{}; return l }, ByOwner},
+		{"enforced", func(l detect.Limit) detect.Limit { l.Label = detect.Enforced; return l }, ByServer},
+		{"hosted", func(l detect.Limit) detect.Limit { l.Label = detect.Max; return l }, ByHost},
+		{"likely", func(l detect.Limit) detect.Limit { l.Label = detect.Estimated; return l }, ByModel},
+		{"at least", func(l detect.Limit) detect.Limit { l.Label, l.Least = detect.Estimated, true; return l }, ByLeast},
+		{"nothing", func(l detect.Limit) detect.Limit { l.Label = detect.Default; return l }, ByNobody},
 	}
 	for _, tt := range tests {
-		in := InputsOf(llm.Detection{Model: "local", Limit: tt.limit(asked), Server: llm.Ollama, Trained: 8000, Outside: 30})
+		in := InputsOf(detect.Found{Model: "local", Limit: tt.limit(asked), Server: detect.Ollama, Trained: 8000, Outside: 30})
 		expect.False(t, !in.Ollama || in.Trained != 8000 || in.Outside != 30 || in.Model != "local", "%s: %+v", tt.name, in)
 		d := Decide(in)
 		expect.False(t, d.Source != tt.want, "%s: from %s", tt.name, d.Source)

@@ -312,23 +312,17 @@ func (c *Config) ByMeaning() bool {
 	return c.Memory.Backend == "local_vector" || c.Memory.Backend == "qdrant"
 }
 
-// Trusted is who is learned from: whoever may talk to the bot now, and who sits at the machine.
-func (c *Config) Trusted() func(user string) bool {
-	if c.Matrix == nil {
-		return func(user string) bool { return user == TerminalUser }
-	}
-	allows := gate.New(c.Matrix.User, c.Matrix.Owners, c.Matrix.Allow, c.Matrix.Bots...).Allows
-	return func(user string) bool { return user == TerminalUser || allows(user) }
-}
-
-// Level is how far the words that user addresses to the bot are trusted.
+// Level is how far the words that user addresses to the bot are trusted. Whoever sits at the machine is an owner.
 func (c *Config) Level() func(user string) trust.Integrity {
-	trusted := c.Trusted()
+	allows := func(string) bool { return false }
+	if m := c.Matrix; m != nil {
+		allows = gate.New(m.User, m.Owners, m.Allow, m.Bots...).Allows
+	}
 	return func(user string) trust.Integrity {
 		switch {
-		case user == TerminalUser, c.Matrix != nil && slices.Contains(c.Matrix.Owners, user):
+		case user == TerminalUser, slices.Contains(c.Owners(), user):
 			return trust.Owner
-		case trusted(user):
+		case allows(user):
 			return trust.User
 		}
 		return trust.Foreign

@@ -248,26 +248,18 @@ func (Secret) Format(w fmt.State, _ rune)   { _, _ = io.WriteString(w, hidden) }
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }       // JSON and YAML too
 func (Secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
 
-// text fills v, a string, and puts the environment's variables into it.
-func (r *reader) text(key string, n *yaml.Node, v reflect.Value) {
-	text, ok := n.Value, true
-	if v.Type() != proseType {
-		if text, ok = r.expand(key, n, v.Type() == secretType); !ok {
-			return
-		}
-	}
-	r.literal = r.literal || v.Type() == secretType && text != "" && !strings.Contains(n.Value, "${")
-	v.SetString(text)
-}
-
 var variable = regexp.MustCompile(`\$?\$\{([^}]*)(\}?)`)
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// expand replaces every ${NAME} by that environment variable; $${ stands for a literal ${.
+// text fills v, a string. It replaces every ${NAME} by that environment variable; $${ stands for a literal ${.
 // A secret whose variable is not set is empty: most commands do not need it.
-func (r *reader) expand(key string, n *yaml.Node, hidden bool) (text string, ok bool) {
-	faults, unset := len(r.faults), len(r.unset)
-	text = variable.ReplaceAllStringFunc(n.Value, func(found string) string {
+func (r *reader) text(key string, n *yaml.Node, v reflect.Value) {
+	if v.Type() == proseType {
+		v.SetString(n.Value)
+		return
+	}
+	hidden, unset := v.Type() == secretType, len(r.unset)
+	text := variable.ReplaceAllStringFunc(n.Value, func(found string) string {
 		m := variable.FindStringSubmatch(found)
 		value, set := r.env(m[1])
 		switch {
@@ -285,7 +277,8 @@ func (r *reader) expand(key string, n *yaml.Node, hidden bool) (text string, ok 
 	if len(r.unset) > unset {
 		text = ""
 	}
-	return text, len(r.faults) == faults
+	r.literal = r.literal || hidden && text != "" && !strings.Contains(n.Value, "${")
+	v.SetString(text)
 }
 
 // secretFile fills *s from file, if one is given. key is that of the secret itself.

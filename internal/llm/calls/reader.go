@@ -50,8 +50,8 @@ const (
 // Reader reads the answers to one request.
 type Reader struct {
 	tools map[string]known // by folded name
-	given func() []string
-	read  string // what the model was given to read, without blanks; made when it is needed
+	given []string
+	read  string // given without blanks; made when it is needed
 }
 
 // known is what a Reader needs to know of a tool.
@@ -62,7 +62,7 @@ type known struct {
 
 // New returns a Reader of answers of a model that is offered tools. given is what it was given to
 // read besides its own earlier answers.
-func New(tools []Tool, given func() []string) *Reader {
+func New(tools []Tool, given []string) *Reader {
 	r := &Reader{tools: map[string]known{}, given: given}
 	for _, tool := range tools {
 		t := known{name: tool.Name}
@@ -253,7 +253,7 @@ func (r *Reader) sequence(text string, from int, cut bool) (piece, bool) {
 // quotes reports whether a text of the answer stands in what the model was given to read.
 func (r *Reader) quotes(said string) bool {
 	if r.read == "" {
-		r.read = dense(strings.Join(r.given(), "\x00"))
+		r.read = dense(strings.Join(r.given, "\x00"))
 	}
 	return strings.Contains(r.read, dense(said))
 }

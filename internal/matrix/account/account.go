@@ -188,6 +188,13 @@ func (a *Account) openCrypto(ctx context.Context) error {
 		}
 		err = open()
 	}
+	if err != nil && strings.Contains(err.Error(), "not marked as shared") {
+		if there, failed := a.published(ctx); failed != nil {
+			return failed
+		} else if there {
+			err = open()
+		}
+	}
 	if err != nil && strings.Contains(err.Error(), "disappeared from the server") {
 		// The device was deleted there, but its keys are all here: they are
 		// uploaded again, and the device is the same as before.

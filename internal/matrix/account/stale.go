@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/store"
@@ -71,4 +72,22 @@ func (a *Account) setAside(ctx context.Context, device id.DeviceID) error {
 // homeserver has other keys of its device.
 func foreignKeys(err error) bool {
 	return strings.Contains(err.Error(), "not marked as shared") || strings.Contains(err.Error(), "mismatching identity key")
+}
+
+// published makes up for the lost answer to the very first upload: the crypto
+// store says that its keys are not on the homeserver, and they are.
+func (a *Account) published(ctx context.Context) (bool, error) {
+	m := a.machine()
+	resp, err := a.Client.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{a.login.UserID: {a.login.DeviceID}}})
+	if err != nil {
+		return false, err
+	}
+	there := resp.DeviceKeys[a.login.UserID][a.login.DeviceID].Keys
+	own := m.GetAccount()
+	if there.GetEd25519(a.login.DeviceID) != own.SigningKey() || there.GetCurve25519(a.login.DeviceID) != own.IdentityKey() {
+		return false, nil
+	}
+	own.Internal.MarkKeysAsPublished()
+	own.Shared = true
+	return true, m.CryptoStore.PutAccount(ctx, own)
 }

@@ -172,13 +172,13 @@ func (k *Store) AddSession(ctx context.Context, key id.SenderKey, s *crypto.OlmS
 // Take takes out of a sync what the crypto machine is to know, as its
 // ProcessSyncResponse does, but each message by itself: guard keeps a panic over
 // one away from the others.
-func (k *Store) Take(ctx context.Context, guard func(mautrix.EventHandler) mautrix.EventHandler, res *mautrix.RespSync, since string) {
-	whole := func(f func()) { guard(func(context.Context, *event.Event) { f() })(ctx, &event.Event{}) }
+func (k *Store) Take(ctx context.Context, guard func(evt *event.Event, f func()), res *mautrix.RespSync, since string) {
+	whole := func(f func()) { guard(&event.Event{}, f) }
 	whole(func() { k.machine.HandleDeviceLists(ctx, &res.DeviceLists, since) })
 	for _, evt := range res.ToDevice.Events {
 		evt.Type.Class = event.ToDeviceEventType
 		if err := evt.Content.ParseRaw(evt.Type); err == nil || errors.Is(err, event.ErrContentAlreadyParsed) {
-			guard(k.takeKey)(ctx, evt)
+			guard(evt, func() { k.takeKey(ctx, evt) })
 		}
 	}
 	whole(func() { k.fillKeys(ctx, res.DeviceOTKCount) })

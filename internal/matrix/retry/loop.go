@@ -29,6 +29,14 @@ func Loop(ctx context.Context, now func() time.Time, wake <-chan struct{}, f fun
 	}
 }
 
+// Earlier is the earlier one of two times.
+func Earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // Pause waits for that long, or until it is woken. The error is that of ctx, if it ends.
 func Pause(ctx context.Context, wake <-chan struct{}, long time.Duration) error {
 	select {

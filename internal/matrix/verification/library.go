@@ -69,8 +69,7 @@ func (c *catcher) OnEventType(t event.Type, h mautrix.EventHandler) {
 	c.caught = append(c.caught, caught{t, h})
 }
 
-// New connects the library's verification with the syncer of cfg.Client. All other
-// handlers must be registered, and nothing may run yet.
+// New connects the library's verification with the syncer of cfg.Client. Nothing may run yet.
 func New(ctx context.Context, cfg Config) (*Verifier, error) {
 	v := &Verifier{cfg: cfg, wake: make(chan struct{}, 1), open: map[id.VerificationTransactionID]*verification{}, store: &transactions{}}
 	real := cfg.Client.Syncer
@@ -83,7 +82,7 @@ func New(ctx context.Context, cfg Config) (*Verifier, error) {
 		return nil, err
 	}
 	for _, h := range catch.caught {
-		real.(mautrix.ExtensibleSyncer).OnEventType(h.kind, cfg.Guard(v.wrap(h.handle)))
+		real.(mautrix.ExtensibleSyncer).OnEventType(h.kind, v.wrap(h.handle))
 	}
 	return v, nil
 }

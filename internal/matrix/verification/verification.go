@@ -59,8 +59,6 @@ type Config struct {
 
 	// Text is a sentence in the language of room.
 	Text func(ctx context.Context, room, key string, fill ...string) string
-	// Guard keeps a panic over one event away from the others.
-	Guard func(mautrix.EventHandler) mautrix.EventHandler
 }
 
 // Rooms is what a Verifier asks of the Matrix client.

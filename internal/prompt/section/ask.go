@@ -2,7 +2,6 @@ package section
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"sync"
 	"time"
@@ -32,14 +31,6 @@ type Sources struct {
 	Host         string                   // what the machine is called; "" = not told
 	System       string                   // what the machine runs; "" = what this program is built for
 	NoSteering   bool                     // the model gets no notes on how the conversation goes
-}
-
-// Valid returns an error unless the language can be a part of a path.
-func (s *Sources) Valid() error {
-	if !isName(s.SeedLanguage) {
-		return fmt.Errorf("%q is no language code; write en, de, fr …", s.SeedLanguage)
-	}
-	return nil
 }
 
 func (s *Sources) files() *files { return &files{s.Dir, s.Defaults} }

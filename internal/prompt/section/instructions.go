@@ -32,44 +32,33 @@ func HoldInstructions(t *Turn, names []string, contents []*Content) (*Instructio
 		return nil, nil
 	}
 	var in []*Content
-	template, row := -1, -1
+	var template, whole *Content
+	at := -1
 	for i, c := range contents {
 		if c == nil || !slices.Contains(instructions, names[i]) {
 			continue
 		}
-		if names[i] == "template" {
-			template, row = len(in), i
+		if in = append(in, c); names[i] == "template" {
+			whole, at = c, i
 		}
-		in = append(in, c)
 	}
-	out, problems := hold(tier, in, template)
-	if row >= 0 {
-		contents[row], in[template] = out, out
-	}
-	return &InstructionReport{Mode: t.Mode, Tier: tier, Budget: instructionBudget[tier], Tokens: instructionTokens(in...)}, problems
-}
-
-// hold returns the template, which stands among the instructions at this index, as it
-// fits the tier's budget beside the others. -1 means that there is none.
-func hold(tier int, in []*Content, template int) (out *Content, problems []store.Problem) {
 	budget, took := instructionBudget[tier], instructionTokens(in...)
-	if template >= 0 {
-		out = in[template]
-	}
+	report := &InstructionReport{Mode: t.Mode, Tier: tier, Budget: budget, Tokens: took}
 	if took <= budget {
-		return out, nil
+		return report, nil
 	}
 	least := max(budget/10, leastTemplate) // if it has as many
-	base := took - instructionTokens(out)
-	if out != nil {
-		out = cutContent(out, max(least, budget-base))
+	base := took - instructionTokens(whole)
+	if whole != nil {
+		template = cutContent(whole, max(least, budget-base))
+		contents[at], report.Tokens = template, base+instructionTokens(template)
 	}
 	if base+least <= budget {
-		return out, []store.Problem{{File: out.Source, Text: fmt.Sprintf(
+		return report, []store.Problem{{File: whole.Source, Text: fmt.Sprintf(
 			"is too long for tier %d: it takes %d tokens, and BASE_PROMPT.txt leaves it %d of %d; the model reads %d of %d characters",
-			tier, took-base, budget-base, budget, out.Size, in[template].Size)}}
+			tier, took-base, budget-base, budget, template.Size, whole.Size)}}
 	}
-	return out, []store.Problem{{File: baseFile, Text: fmt.Sprintf(
+	return report, []store.Problem{{File: baseFile, Text: fmt.Sprintf(
 		"is too long for tier %d: it takes %d tokens, and %d are allowed together with the template. "+
 			"All of it is sent; give that tier shorter sections (tiers: %d)",
 		tier, base, budget, tier)}}

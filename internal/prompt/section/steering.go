@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -45,7 +44,6 @@ var rules = []rule{
 	{"act", atTurn, func(f *facts) bool { return f.goal && f.sinceTool%5 == 0 }},
 	{"remember", atTurn, func(f *facts) bool { return f.sinceMemory%8 == 5 && f.personal() >= 3 && !f.asked() }},
 	{"tasks", atTurn, func(f *facts) bool { return f.openTasks > 0 && f.sinceTask%12 == 0 }},
-	{"brief", atTurn, func(f *facts) bool { return f.long >= 2 && f.long%6 == 2 }},
 }
 
 // mostNotes is how many lines one message gets.
@@ -56,12 +54,6 @@ type note struct {
 	rank    int // of the rule
 	message int64
 }
-
-// What makes an answer too long for what was asked, in characters.
-const (
-	longAnswer   = 1500
-	shortMessage = 200
-)
 
 // What people and models say, as data/words has it. It is matched as the triggers of skills
 // are: whole words, in any case. A cue too many costs a line that does not fit; one too few, a
@@ -84,7 +76,6 @@ type facts struct {
 	sinceTool   int      // turns since a tool did something, this one included
 	sinceMemory int      // since something was remembered
 	sinceTask   int      // since the tasks were looked at or changed
-	long        int      // answers in a row that were long, to short messages
 	answer      string   // the last one to a person, if no tool did anything for it
 
 	// Of the turn:
@@ -174,12 +165,6 @@ func (f *facts) answered(text string) {
 	}
 	if f.answer = text; f.acted {
 		f.answer = ""
-	}
-	asked := utf8.RuneCountInString(f.heard[len(f.heard)-1])
-	if asked < shortMessage && utf8.RuneCountInString(text) > longAnswer && !strings.Contains(text, "```") {
-		f.long++
-	} else {
-		f.long = 0
 	}
 }
 

@@ -1,4 +1,4 @@
-package matrix
+package send
 
 import (
 	"context"
@@ -19,12 +19,12 @@ import (
 
 // layOut returns what a message with that text reads in a room, and the file with all of it
 // if it is too large for one event.
-func (c *Client) layOut(ctx context.Context, room, text string) (short, file string, err error) {
+func (s *Sender) layOut(ctx context.Context, room, text string) (short, file string, err error) {
 	if render.Size(text) <= render.MaxSize {
 		return text, "", nil
 	}
-	name := media.Name(c.cfg.Text(ctx, room, "matrix.whole_name"))
-	note := "\n\n*" + c.cfg.Text(ctx, room, "matrix.whole", "file", name) + "*"
+	name := media.Name(s.Text(ctx, room, "matrix.whole_name"))
+	note := "\n\n*" + s.Text(ctx, room, "matrix.whole", "file", name) + "*"
 	packed, err := json.Marshal(outFile{Name: name, Type: "text/markdown", Size: int64(len(text)), Text: true})
 	return render.Beginning(text, render.MaxSize, note), string(packed), err
 }

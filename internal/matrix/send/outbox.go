@@ -1,10 +1,13 @@
-package matrix
+// Package send sends what is in the outbox: each message once, in the order of its room, encrypted
+// where it must be.
+package send
 
 import (
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -20,6 +23,8 @@ import (
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/render"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/matrix/room"
+	"reverie/internal/media"
 	"reverie/internal/text"
 )
 
@@ -31,6 +36,45 @@ const (
 	draftPause  = 1500 * time.Millisecond
 	draftGrowth = 40 // bytes that must be new before a draft is worth an edit
 )
+
+// Config is what a Sender needs.
+type Config struct {
+	Client        *mautrix.Client
+	Rooms         *room.Rooms
+	Inbox         *delivery.Inbox
+	Outbox        *delivery.Outbox
+	DB            *sql.DB
+	Media         *media.Store
+	MaxFile       int64 // bytes of a file that is sent
+	Log           *slog.Logger
+	Now           func() time.Time
+	Text          func(ctx context.Context, room, key string, fill ...string) string
+	Echo, Restart time.Duration // how long the homeserver may take to show what it has taken; and when it ended meanwhile
+
+	Numbers         func() (begun, done int64) // of the newest sync that was begun, and that was processed
+	Hurry           func()                     // has the next sync return at once
+	Synced, Ending  <-chan struct{}            // closed after the first sync, and when the program ends
+	InWake, OutWake chan struct{}              // for the loops of the inbox and of Run
+}
+
+// Sender sends what is in the outbox, and shows drafts.
+type Sender struct {
+	Config
+	*unconfirmed
+	drafts drafts
+}
+
+// New returns a Sender of what Run has yet to send. An earlier run may have been sending some of it
+// when it died.
+func New(ctx context.Context, cfg Config) (*Sender, error) {
+	s := &Sender{Config: cfg, drafts: drafts{all: map[string]*draft{}}, unconfirmed: &unconfirmed{now: cfg.Now, echo: cfg.Echo,
+		restart: cfg.Restart, sends: map[string]*unconfirmedSend{}}}
+	left, err := cfg.Outbox.Unconfirmed(ctx, "")
+	for _, r := range left {
+		s.unconfirmed.add(r.ID)
+	}
+	return s, err
+}
 
 // drafts are the messages that are being written. mu guards what they point to, too.
 type drafts struct {
@@ -58,32 +102,32 @@ func (d *draft) worth() bool {
 // Send makes the message m.ID in room read m.Text, see chat.Transport. A
 // final message is a row in the outbox when Send returns; it is sent by Run, in
 // order with the other messages of the room.
-func (c *Client) Send(ctx context.Context, room string, m chat.Outgoing) error {
-	return c.say(ctx, room, m)
+func (s *Sender) Send(ctx context.Context, room string, m chat.Outgoing) error {
+	return s.say(ctx, room, m)
 }
 
 // SendFinal is Send and Ack of what is done, in one transaction with what also stores.
-func (c *Client) SendFinal(ctx context.Context, room string, m chat.Outgoing, done []string,
+func (s *Sender) SendFinal(ctx context.Context, room string, m chat.Outgoing, done []string,
 	also func(context.Context, *sql.Tx) error,
 ) error {
-	err := c.say(ctx, room, m, func(ctx context.Context, tx *sql.Tx) error {
+	err := s.say(ctx, room, m, func(ctx context.Context, tx *sql.Tx) error {
 		if err := also(ctx, tx); err != nil {
 			return err
 		}
 		for _, id := range done {
-			if err := c.inbox.Handled(ctx, tx, id); err != nil {
+			if err := s.Inbox.Handled(ctx, tx, id); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err == nil {
-		retry.Wake(c.inWake)
+		retry.Wake(s.InWake)
 	}
 	return err
 }
 
-func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...func(context.Context, *sql.Tx) error) error {
+func (s *Sender) say(ctx context.Context, room string, m chat.Outgoing, with ...func(context.Context, *sql.Tx) error) error {
 	if m.File == nil && strings.TrimSpace(m.Text) == "" {
 		return errors.New("matrix: nothing to say")
 	}
@@ -91,20 +135,20 @@ func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...
 		return nil // a poll cannot be edited
 	}
 	if m.Draft {
-		c.sketch(room, m)
+		s.sketch(room, m)
 		return nil
 	}
-	c.drafts.mu.Lock()
-	delete(c.drafts.all, m.ID)
-	c.drafts.mu.Unlock()
-	file, err := c.packOut(m)
+	s.drafts.mu.Lock()
+	delete(s.drafts.all, m.ID)
+	s.drafts.mu.Unlock()
+	file, err := s.packOut(m)
 	if err != nil {
 		return err
 	}
 	text, whole := text.Clip(strings.TrimSpace(m.Text), maxCaption), ""
 	if m.File == nil {
 		m.Text = strings.ToValidUTF8(m.Text, "\uFFFD")
-		if text, whole, err = c.layOut(ctx, room, m.Text); err != nil {
+		if text, whole, err = s.layOut(ctx, room, m.Text); err != nil {
 			return err
 		}
 	}
@@ -113,83 +157,72 @@ func (c *Client) say(ctx context.Context, room string, m chat.Outgoing, with ...
 		return err
 	}
 	final := delivery.Final{Room: room, Message: m, Text: text, File: file, Poll: asks, Whole: whole}
-	if err := c.outbox.Say(ctx, final, with...); err != nil {
+	if err := s.Outbox.Say(ctx, final, with...); err != nil {
 		return err
 	}
-	retry.Wake(c.outWake)
+	retry.Wake(s.OutWake)
 	return nil
 }
 
 // sketch keeps the newest text of a draft for the sender.
-func (c *Client) sketch(room string, m chat.Outgoing) {
-	c.drafts.mu.Lock()
-	defer c.drafts.mu.Unlock()
-	d := c.drafts.all[m.ID]
+func (s *Sender) sketch(room string, m chat.Outgoing) {
+	s.drafts.mu.Lock()
+	defer s.drafts.mu.Unlock()
+	d := s.drafts.all[m.ID]
 	if d == nil {
-		d = &draft{id: m.ID, room: room, replyTo: m.ReplyTo, thread: m.Thread, notice: m.Notice, due: c.cfg.now().Add(firstDraft)}
-		c.drafts.all[m.ID] = d
+		d = &draft{id: m.ID, room: room, replyTo: m.ReplyTo, thread: m.Thread, notice: m.Notice, due: s.Now().Add(firstDraft)}
+		s.drafts.all[m.ID] = d
 	}
 	before := d.worth()
 	d.text, d.notice = m.Text, m.Notice
 	if !before && d.worth() {
-		retry.Wake(c.outWake)
+		retry.Wake(s.OutWake)
 	}
 }
 
-func (c *Client) dropDrafts(room string) {
-	c.drafts.mu.Lock()
-	defer c.drafts.mu.Unlock()
-	for id, d := range c.drafts.all {
+// DropDrafts forgets what is being written in a room.
+func (s *Sender) DropDrafts(room string) {
+	s.drafts.mu.Lock()
+	defer s.drafts.mu.Unlock()
+	for id, d := range s.drafts.all {
 		if d.room == room {
-			delete(c.drafts.all, id)
+			delete(s.drafts.all, id)
 		}
 	}
 }
 
-// Ack records that an inbound message needs no more work.
-func (c *Client) Ack(ctx context.Context, id string) error {
-	err := c.inbox.Handled(ctx, c.cfg.DB, id)
-	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
-	return err
-}
-
-// Cancelled reports whether the inbound message id was redacted before it was answered.
-func (c *Client) Cancelled(ctx context.Context, id string) (bool, error) {
-	return c.inbox.Withdrawn(ctx, id)
-}
-
-// runOutbox sends what is due, until ctx ends, or until stopping is closed and
+// Run sends what is due, until ctx ends, or until stopping is closed and
 // nothing is due any more. It waits for what it started.
-func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
-	l := newLanes()
+func (s *Sender) Run(ctx context.Context, stopping <-chan struct{}) {
+	l := NewLanes()
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
 	select { // before the first sync our list of people's devices may be old
-	case <-c.sync.synced:
+	case <-s.Synced:
 	case <-ctx.Done():
 		return
 	case <-stopping:
 		return
 	}
-	c.unconfirmed.extend()
-	if err := c.endDrafts(ctx); err != nil {
-		c.cfg.Log.Error("matrix: drafts of the last run", "err", err)
+	s.unconfirmed.extend()
+	if err := s.endDrafts(ctx); err != nil {
+		s.Log.Error("matrix: drafts of the last run", "err", err)
 	}
 	end := stopping
 	for {
-		next, started := c.dispatch(ctx, &g, l, end != nil)
+		next, started := s.dispatch(ctx, &g, l, end != nil)
 		if end == nil && !started && l.idle() {
 			return
 		}
-		timer := time.NewTimer(min(max(next.Sub(c.cfg.now()), 10*time.Millisecond), time.Minute))
+		timer := time.NewTimer(min(max(next.Sub(s.Now()), 10*time.Millisecond), time.Minute))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		case <-end:
 			end = nil
-		case <-c.outWake:
+		case <-s.OutWake:
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -197,89 +230,82 @@ func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
 }
 
 // endDrafts closes the messages that an earlier run was writing when it died.
-func (c *Client) endDrafts(ctx context.Context) error {
-	return c.outbox.EndDrafts(ctx, func(r delivery.OutboxRow) string {
-		c.drafts.mu.Lock()
-		alive := c.drafts.all[r.ID] != nil
-		c.drafts.mu.Unlock()
+func (s *Sender) endDrafts(ctx context.Context) error {
+	return s.Outbox.EndDrafts(ctx, func(r delivery.OutboxRow) string {
+		s.drafts.mu.Lock()
+		alive := s.drafts.all[r.ID] != nil
+		s.drafts.mu.Unlock()
 		if alive {
 			return ""
 		}
-		c.cfg.Log.Info("matrix: a message that was being written is closed", "room", r.Room, "message", r.ID)
-		return strings.TrimSpace(r.Text + "\n\n" + c.cfg.Text(ctx, r.Room, "matrix.interrupted"))
+		s.Log.Info("matrix: a message that was being written is closed", "room", r.Room, "message", r.ID)
+		return strings.TrimSpace(r.Text + "\n\n" + s.Text(ctx, r.Room, "matrix.interrupted"))
 	})
 }
 
 // dispatch starts a job for each room that has something due and is not being
 // sent to, and returns when the next thing will be due.
-func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, drafts bool) (next time.Time, started bool) {
-	now := c.cfg.now()
-	settled, ask := c.unconfirmed.settle(c.sync.begun.Load(), c.sync.done.Load())
+func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *Lanes, drafts bool) (next time.Time, started bool) {
+	now := s.Now()
+	settled, ask := s.unconfirmed.settle(s.Numbers())
 	if ask {
-		c.sync.hurry()
+		s.Hurry()
 	}
-	next = earlier(now.Add(time.Minute), settled)
-	l.begin()
-	heads, err := c.outbox.NextPerRoom(ctx)
+	next = retry.Earlier(now.Add(time.Minute), settled)
+	l.Begin()
+	heads, err := s.Outbox.NextPerRoom(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.cfg.Log.Error("matrix: outbox", "err", err)
+			s.Log.Error("matrix: outbox", "err", err)
 		}
 		return now.Add(time.Second), false
 	}
 	if drafts {
-		begun, due := c.dispatchRedactions(ctx, g, l)
-		started, next = started || begun, earlier(next, due)
+		begun, due := s.dispatchRedactions(ctx, g, l)
+		started, next = started || begun, retry.Earlier(next, due)
 	}
 	pending := map[string]bool{}
 	for _, r := range heads {
 		pending[r.Room] = true
 		if r.NextAt.After(now) && !r.NextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
-			next = earlier(next, r.NextAt)
+			next = retry.Earlier(next, r.NextAt)
 			continue
 		}
-		if drafts && c.unconfirmed.has(r.ID) { // at the end there is no more sync to ask
+		if drafts && s.unconfirmed.has(r.ID) { // at the end there is no more sync to ask
 			continue
 		}
-		started = l.work(g, r.Room, c.outWake, func() { c.deliverRow(ctx, r) }) || started
+		started = l.Work(g, r.Room, s.OutWake, func() { s.deliverRow(ctx, r) }) || started
 	}
 	if !drafts {
 		return next, started
 	}
-	c.drafts.mu.Lock()
+	s.drafts.mu.Lock()
 	var due []*draft
-	for _, d := range c.drafts.all {
+	for _, d := range s.drafts.all {
 		switch {
 		case !d.worth() || pending[d.room]:
 		case d.due.After(now):
-			next = earlier(next, d.due)
+			next = retry.Earlier(next, d.due)
 		default:
 			due = append(due, d)
 		}
 	}
-	c.drafts.mu.Unlock()
+	s.drafts.mu.Unlock()
 	for _, d := range due {
-		if c.unconfirmed.has(d.id) {
+		if s.unconfirmed.has(d.id) {
 			continue
 		}
-		started = l.work(g, d.room, c.outWake, func() { c.showDraft(ctx, d) }) || started
+		started = l.Work(g, d.room, s.OutWake, func() { s.showDraft(ctx, d) }) || started
 	}
 	return next, started
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // deliverRow sends a final message: as a new event, or as an edit of the event
 // that carried its drafts.
-func (c *Client) deliverRow(ctx context.Context, r delivery.OutboxRow) {
+func (s *Sender) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 	sendCtx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	err := c.transmit(sendCtx, r)
+	err := s.transmit(sendCtx, r)
 	if err == nil {
 		return
 	}
@@ -288,33 +314,33 @@ func (c *Client) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 	}
 	v, wait := retry.Classify(err, r.Attempts)
 	if v == retry.Never {
-		c.cfg.Log.Error("matrix: message given up", "room", r.Room, "message", r.ID, "tries", r.Attempts+1, "err", err)
+		s.Log.Error("matrix: message given up", "room", r.Room, "message", r.ID, "tries", r.Attempts+1, "err", err)
 		why := err
-		if err = c.outbox.MarkDead(ctx, r, why); err == nil && r.File != "" {
-			err = c.tell(ctx, c.unsent(ctx, r, why))
+		if err = s.Outbox.MarkDead(ctx, r, why); err == nil && r.File != "" {
+			err = s.Tell(ctx, s.unsent(ctx, r, why))
 		}
 	} else {
-		c.cfg.Log.Warn("matrix: message not sent; trying again", "room", r.Room, "message", r.ID,
+		s.Log.Warn("matrix: message not sent; trying again", "room", r.Room, "message", r.ID,
 			"in", wait.Round(time.Millisecond), "err", err)
 		unconfirmed := mayBeSent(err)
-		err = c.outbox.Postpone(ctx, r, c.cfg.now().Add(wait), err)
+		err = s.Outbox.Postpone(ctx, r, s.Now().Add(wait), err)
 		if unconfirmed {
-			c.unconfirmed.add(r.ID)
+			s.unconfirmed.add(r.ID)
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		c.cfg.Log.Error("matrix: outbox", "message", r.ID, "err", err)
-		_ = retry.Pause(ctx, c.ending, retry.FirstWait) // the row is still due, and would be sent again at once
+		s.Log.Error("matrix: outbox", "message", r.ID, "err", err)
+		_ = retry.Pause(ctx, s.Ending, retry.FirstWait) // the row is still due, and would be sent again at once
 	}
 }
 
 // transmit brings the server to the state the row asks for. It can be repeated
 // at any point.
-func (c *Client) transmit(ctx context.Context, r delivery.OutboxRow) error {
+func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 	if r.Poll != "" {
-		return c.transmitPoll(ctx, r)
+		return s.transmitPoll(ctx, r)
 	}
-	content, err := c.content(ctx, r)
+	content, err := s.content(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -322,34 +348,34 @@ func (c *Client) transmit(ctx context.Context, r delivery.OutboxRow) error {
 	// the event reads as that draft did, and the edit below is needed.
 	whole := !r.Drafted && r.Revision <= 1
 	if r.EventID == "" {
-		event, err := c.send(ctx, id.RoomID(r.Room), content, r.Txn)
+		event, err := s.send(ctx, id.RoomID(r.Room), content, r.Txn)
 		if err != nil {
 			return err
 		}
-		if r.EventID, err = c.outbox.Delivered(ctx, r, event.String(), whole); err != nil {
+		if r.EventID, err = s.Outbox.Delivered(ctx, r, event.String(), whole); err != nil {
 			return err
 		}
 	} else if whole {
-		if err := c.outbox.Sent(ctx, r); err != nil {
+		if err := s.Outbox.Sent(ctx, r); err != nil {
 			return err
 		}
 	}
 	if whole {
-		c.cfg.Log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
+		s.Log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
 		return nil
 	}
 	txn := fmt.Sprintf("%s-final-%d", r.Txn, r.Revision)
-	if _, err := c.send(ctx, id.RoomID(r.Room), edit(content, id.EventID(r.EventID), false), txn); err != nil {
+	if _, err := s.send(ctx, id.RoomID(r.Room), edit(content, id.EventID(r.EventID), false), txn); err != nil {
 		return err
 	}
-	c.cfg.Log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
-	return c.outbox.Sent(ctx, r)
+	s.Log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
+	return s.Outbox.Sent(ctx, r)
 }
 
 // content renders a row. In a group an answer is a reply and mentions who
 // asked, and a message that is for somebody mentions them; nobody else is ever
 // mentioned, whatever the text says.
-func (c *Client) content(ctx context.Context, r delivery.OutboxRow) (*event.MessageEventContent, error) {
+func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.MessageEventContent, error) {
 	m := &event.MessageEventContent{MsgType: event.MsgText, Body: render.Body(r.Text), Mentions: &event.Mentions{}}
 	if r.Kind == "notice" {
 		m.MsgType = event.MsgNotice
@@ -357,23 +383,23 @@ func (c *Client) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 	if html := render.HTML(r.Text); html != "" {
 		m.Format, m.FormattedBody = event.FormatHTML, html
 	}
-	facts, err := c.rooms.facts(ctx, id.RoomID(r.Room))
+	facts, err := s.Rooms.Facts(ctx, id.RoomID(r.Room))
 	if err != nil {
 		return nil, err
 	}
 	if r.File != "" {
-		if m, err = c.fileContent(ctx, r); err != nil {
+		if m, err = s.fileContent(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.relate(ctx, m, r, facts.Pair()); err != nil {
+	if err := s.relate(ctx, m, r, facts.Pair()); err != nil {
 		return nil, err
 	}
 	if m.RelatesTo != nil {
 		m.Body = render.KeepQuote(m.Body)
 	}
 	if r.ReplyTo != "" && !facts.Pair() {
-		if asker, _ := c.inbox.Origin(ctx, r.ReplyTo); asker != "" {
+		if asker, _ := s.Inbox.Origin(ctx, r.ReplyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}
 	}
@@ -406,20 +432,20 @@ func edit(content *event.MessageEventContent, target id.EventID, brief bool) *ev
 }
 
 // showDraft sends a draft's first event, or edits it. Drafts may be lost.
-func (c *Client) showDraft(ctx context.Context, d *draft) {
+func (s *Sender) showDraft(ctx context.Context, d *draft) {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	c.drafts.mu.Lock()
+	s.drafts.mu.Lock()
 	now := *d
-	c.drafts.mu.Unlock()
+	s.drafts.mu.Unlock()
 	text := now.text
-	pause, full, err := c.transmitDraft(ctx, &now, text)
+	pause, full, err := s.transmitDraft(ctx, &now, text)
 	if err != nil && ctx.Err() == nil {
-		c.cfg.Log.Debug("matrix: draft not shown", "room", d.room, "message", d.id, "err", err)
+		s.Log.Debug("matrix: draft not shown", "room", d.room, "message", d.id, "err", err)
 	}
-	c.drafts.mu.Lock()
-	defer c.drafts.mu.Unlock()
-	d.due = c.cfg.now().Add(pause)
+	s.drafts.mu.Lock()
+	defer s.drafts.mu.Unlock()
+	d.due = s.Now().Add(pause)
 	d.full = full
 	if err == nil {
 		d.shown, d.asNotice = text, now.notice
@@ -429,8 +455,8 @@ func (c *Client) showDraft(ctx context.Context, d *draft) {
 
 // transmitDraft returns how long to leave the draft alone, and whether it is
 // to be left alone for good.
-func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (pause time.Duration, full bool, err error) {
-	row, err := c.outbox.Draft(ctx, d.room, chat.Outgoing{ID: d.id, Notice: d.notice, ReplyTo: d.replyTo, Thread: d.thread})
+func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (pause time.Duration, full bool, err error) {
+	row, err := s.Outbox.Draft(ctx, d.room, chat.Outgoing{ID: d.id, Notice: d.notice, ReplyTo: d.replyTo, Thread: d.thread})
 	if err != nil {
 		return 5 * time.Second, false, err
 	}
@@ -445,27 +471,27 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	if large {
 		row.Text = render.Beginning(text, render.MaxSize, "")
 	}
-	content, err := c.content(ctx, row)
+	content, err := s.content(ctx, row)
 	if err != nil {
 		return 5 * time.Second, false, err
 	}
 	if row.EventID == "" {
 		var e id.EventID
-		if e, err = c.send(ctx, id.RoomID(d.room), live(content), row.Txn); err == nil {
-			_, err = c.outbox.Delivered(ctx, row, e.String(), false)
+		if e, err = s.send(ctx, id.RoomID(d.room), live(content), row.Txn); err == nil {
+			_, err = s.Outbox.Delivered(ctx, row, e.String(), false)
 		} else if mayBeSent(err) {
-			c.unconfirmed.add(d.id)
+			s.unconfirmed.add(d.id)
 		}
 	} else {
-		_, err = c.send(ctx, id.RoomID(d.room), live(edit(content, id.EventID(row.EventID), true)), "")
+		_, err = s.send(ctx, id.RoomID(d.room), live(edit(content, id.EventID(row.EventID), true)), "")
 	}
 	if err == nil {
-		err = c.outbox.DraftShown(ctx, d.id, row.Text)
+		err = s.Outbox.DraftShown(ctx, d.id, row.Text)
 	}
 	// The longer it goes on, the less often it is worth it.
 	verdict, wait := retry.Classify(err, 1)
 	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
-	if facts, err := c.rooms.facts(ctx, id.RoomID(d.room)); err != nil || facts.Encrypted {
+	if facts, err := s.Rooms.Facts(ctx, id.RoomID(d.room)); err != nil || facts.Encrypted {
 		pause *= 2 // each edit is a step of the room's key, which is changed after a hundred
 	}
 	if err != nil {
@@ -476,4 +502,18 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 		}
 	}
 	return pause, verdict == retry.Never && ctx.Err() == nil || large || d.edits+1 >= maxEdits || tooLarge(err), err
+}
+
+// Redact takes our message id out of room, with its files, also what is being sent
+// right now. It is durable when Redact returns, and may be repeated. One that was never
+// said is no error, and no draft of it is shown any more.
+func (s *Sender) Redact(ctx context.Context, room, id string) error {
+	s.drafts.mu.Lock()
+	delete(s.drafts.all, id)
+	s.drafts.mu.Unlock()
+	if err := s.Outbox.Remove(ctx, room, id); err != nil {
+		return err
+	}
+	retry.Wake(s.OutWake)
+	return nil
 }

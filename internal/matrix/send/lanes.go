@@ -1,4 +1,4 @@
-package matrix
+package send
 
 import (
 	"maps"
@@ -9,25 +9,26 @@ import (
 	"reverie/internal/matrix/retry"
 )
 
-// lanes are the rooms being sent to right now: one event at a time in each, so
+// Lanes are the rooms being sent to right now: one event at a time in each, so
 // that order is kept, and a room that is slow does not hold up another.
-type lanes struct {
+type Lanes struct {
 	mu   sync.Mutex
 	busy map[string]bool
-	used map[string]bool // busy ones, and those that were since begin
+	used map[string]bool // busy ones, and those that were since Begin
 }
 
-func newLanes() *lanes { return &lanes{busy: map[string]bool{}, used: map[string]bool{}} }
+// NewLanes returns lanes in which nothing is done.
+func NewLanes() *Lanes { return &Lanes{busy: map[string]bool{}, used: map[string]bool{}} }
 
-// begin is called before it is read what is to be done. Until the next time each room is
+// Begin is called before it is read what is to be done. Until the next time each room is
 // entered at most once, and none that is busy now: what was read of it may be done since.
-func (l *lanes) begin() {
+func (l *Lanes) Begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.used = maps.Clone(l.busy)
 }
 
-func (l *lanes) enter(room string) bool {
+func (l *Lanes) enter(room string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.used[room] {
@@ -37,15 +38,15 @@ func (l *lanes) enter(room string) bool {
 	return true
 }
 
-func (l *lanes) exit(room string) {
+func (l *Lanes) exit(room string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.busy, room)
 }
 
-// work runs f in g for room and then pokes wake, unless the room cannot be entered or g is
+// Work runs f in g for room and then pokes wake, unless the room cannot be entered or g is
 // full. It tells whether f runs.
-func (l *lanes) work(g *errgroup.Group, room string, wake chan struct{}, f func()) bool {
+func (l *Lanes) Work(g *errgroup.Group, room string, wake chan struct{}, f func()) bool {
 	if !l.enter(room) {
 		return false
 	}
@@ -61,9 +62,9 @@ func (l *lanes) work(g *errgroup.Group, room string, wake chan struct{}, f func(
 	return true
 }
 
-// idle tells whether nothing was being done at begin or since: what was left out then is
+// idle tells whether nothing was being done at Begin or since: what was left out then is
 // looked at when that ends.
-func (l *lanes) idle() bool {
+func (l *Lanes) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.used) == 0

@@ -1,4 +1,6 @@
-package matrix
+// Package room knows the rooms: their members, encryption and privacy, our memberships in them, and
+// rooms that take the place of others.
+package room
 
 import (
 	"context"
@@ -22,42 +24,48 @@ import (
 	"reverie/internal/text"
 )
 
-// rooms is what we know of the rooms, in bot.db and in mautrix's store of states.
-type rooms struct {
+// Rooms is what we know of the rooms, in bot.db and in mautrix's store of states.
+type Rooms struct {
 	db      *sql.DB
 	cli     *mautrix.Client
 	devices *e2ee.Devices
 	log     *slog.Logger
 
-	mu     sync.Mutex
-	known  map[id.RoomID]knowledge
-	states sync.Mutex // held while an answer of a room's state is stored, or found to be too old
+	mu      sync.Mutex
+	known   map[id.RoomID]bool // we have all of their state since our last join
+	changes map[id.RoomID]int  // how often their members have changed, or all was forgotten
+	states  sync.Mutex         // held while an answer of a room's state is stored, or found to be too old
 }
 
-func newRooms(db *sql.DB, acc *account.Account, log *slog.Logger) *rooms {
-	return &rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, known: map[id.RoomID]knowledge{}}
+// New returns what bot.db and the account's store of states know of the rooms.
+func New(db *sql.DB, acc *account.Account, log *slog.Logger) *Rooms {
+	return &Rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, known: map[id.RoomID]bool{}, changes: map[id.RoomID]int{}}
 }
 
-func (r *rooms) setMembership(ctx context.Context, room id.RoomID, membership string) error {
+// doing adds to an error what was being done; no error stays none.
+func doing(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+func (r *Rooms) setMembership(ctx context.Context, room id.RoomID, membership string) error {
 	_, err := r.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership) VALUES (?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, attempts = 0, next_at = 0`, room.String(), membership)
 	return doing("note a membership", err)
 }
 
-// onEncryption remembers that a room is encrypted, for ever: encryption cannot
+// MarkEncrypted remembers that a room is encrypted, for ever: encryption cannot
 // be turned off, and who says otherwise must not be believed.
-func (r *rooms) onEncryption(ctx context.Context, _ *batch, evt *event.Event) error {
-	return r.markEncrypted(ctx, evt.RoomID)
-}
-
-func (r *rooms) markEncrypted(ctx context.Context, room id.RoomID) error {
+func (r *Rooms) MarkEncrypted(ctx context.Context, room id.RoomID) error {
 	_, err := r.db.ExecContext(ctx,
 		`INSERT INTO matrix_room (id, encrypted) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET encrypted = 1`, room.String())
 	return doing("note that a room is encrypted", err)
 }
 
-// facts gathers what the gate must know of a room.
-func (r *rooms) facts(ctx context.Context, room id.RoomID) (f gate.Room, err error) {
+// Facts gathers what the gate must know of a room.
+func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err error) {
 	err = r.db.QueryRowContext(ctx, `SELECT direct_with, exposed, encrypted FROM matrix_room WHERE id = ?`, room.String()).
 		Scan(&f.With, &f.Exposed, &f.Encrypted)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -93,20 +101,20 @@ func (r *rooms) facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 			return f, err
 		}
 	}
-	f.Name = r.displayName(ctx, room, r.cli.UserID)
+	f.Name = r.DisplayName(ctx, room, r.cli.UserID)
 	f.Unproven, err = r.devices.Unproven(ctx, f.Encrypted, id.UserID(f.With))
 	return f, err
 }
 
 // everEncrypted tells whether somebody noted that a room is encrypted: for good, whatever
 // the homeserver says now.
-func (r *rooms) everEncrypted(ctx context.Context, room id.RoomID) (bool, error) {
+func (r *Rooms) everEncrypted(ctx context.Context, room id.RoomID) (bool, error) {
 	ever, err := store.Value[bool](ctx, r.db, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
 	return ever, doing("look up a room", err)
 }
 
-// displayName is what a member is called in the room; empty when unknown.
-func (r *rooms) displayName(ctx context.Context, room id.RoomID, user id.UserID) string {
+// DisplayName is what a member is called in the room; empty when unknown.
+func (r *Rooms) DisplayName(ctx context.Context, room id.RoomID, user id.UserID) string {
 	m, err := r.cli.StateStore.(*sqlstatestore.SQLStateStore).TryGetMember(ctx, room, user)
 	if err != nil || m == nil {
 		return ""
@@ -115,27 +123,27 @@ func (r *rooms) displayName(ctx context.Context, room id.RoomID, user id.UserID)
 }
 
 // People is how many have joined a room, we among them.
-func (r *rooms) People(ctx context.Context, room string) (int, error) {
+func (r *Rooms) People(ctx context.Context, room string) (int, error) {
 	members, err := r.cli.StateStore.(*sqlstatestore.SQLStateStore).GetRoomMembers(ctx, id.RoomID(room), event.MembershipJoin)
 	return len(members), doing("matrix: look up the members of a room", err)
 }
 
 // Left tells whether we have left a room, or were put out of it, and are not invited
 // into it again. A room that is not known is none that was left.
-func (r *rooms) Left(ctx context.Context, room string) (bool, error) {
+func (r *Rooms) Left(ctx context.Context, room string) (bool, error) {
 	left, err := store.Value[bool](ctx, r.db, `SELECT membership IN ('left', 'refused') FROM matrix_room WHERE id = ?`, room)
 	return left, doing("matrix: look up a room", err)
 }
 
 // DirectChat is a private direct chat with a person, an encrypted one before others; empty when there is none.
-func (r *rooms) DirectChat(ctx context.Context, person string) (string, error) {
+func (r *Rooms) DirectChat(ctx context.Context, person string) (string, error) {
 	rooms, err := store.Column[id.RoomID](ctx, r.db,
 		`SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY encrypted DESC, id`, person)
 	if err != nil {
 		return "", fmt.Errorf("look up direct chats: %w", err)
 	}
 	for _, room := range rooms {
-		facts, err := r.facts(ctx, room)
+		facts, err := r.Facts(ctx, room)
 		if err != nil {
 			return "", err
 		}
@@ -146,8 +154,38 @@ func (r *rooms) DirectChat(ctx context.Context, person string) (string, error) {
 	return "", nil
 }
 
-// lastEvents is the newest event that was seen of each room that we are in.
-func (r *rooms) lastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error) {
+// Held lists the rooms that take the place of others and do not have yet what belongs to those.
+func (r *Rooms) Held(ctx context.Context) ([]string, error) {
+	held, err := store.Column[string](ctx, r.db, `SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0`)
+	return held, doing("matrix: read rooms", err)
+}
+
+// Count counts the rooms that we are in, and those of them that are encrypted.
+func Count(ctx context.Context, db *sql.DB) (joined, encrypted int, err error) {
+	err = db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).
+		Scan(&joined, &encrypted)
+	return joined, encrypted, doing("matrix: count the rooms", err)
+}
+
+// NoteLast stores the newest event of rooms, by room.
+func NoteLast(ctx context.Context, tx *sql.Tx, last map[string]string) error {
+	for room, event := range last {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, last_event) VALUES (?, ?)
+			ON CONFLICT (id) DO UPDATE SET last_event = excluded.last_event`, room, event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LastEvent is the newest event that was seen of a room; empty when there is none.
+func (r *Rooms) LastEvent(ctx context.Context, room id.RoomID) (id.EventID, error) {
+	last, err := store.Value[id.EventID](ctx, r.db, `SELECT last_event FROM matrix_room WHERE id = ?`, room.String())
+	return last, doing("look up the newest event of a room", err)
+}
+
+// LastEvents is the newest event that was seen of each room that we are in.
+func (r *Rooms) LastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error) {
 	last := map[id.RoomID]id.EventID{}
 	err := store.Each(ctx, r.db, func(row store.Row) error {
 		var room id.RoomID

@@ -1,4 +1,4 @@
-package matrix
+package room
 
 import (
 	"context"
@@ -16,65 +16,39 @@ import (
 	"reverie/internal/text"
 )
 
-// knowledge is what we have of a room's state since our last join: nothing, a
-// request under way, or all of it, kept up to date by the syncs.
-type knowledge int
-
-const (
-	unknown knowledge = iota
-	asking
-	known
-)
-
-// knowRoom fetches the full state of a room, once after each join.
-func (r *rooms) knowRoom(ctx context.Context, room id.RoomID) error {
+// knowRoom fetches the full state of a room, once after each join; syncs keep it up to date.
+func (r *Rooms) knowRoom(ctx context.Context, room id.RoomID) error {
 	for range 3 {
 		r.mu.Lock()
-		k := r.known[room]
-		if k != known {
-			r.known[room] = asking
-		}
+		known, changes := r.known[room], r.changes[room]
 		r.mu.Unlock()
-		if k == known {
+		if known {
 			return nil
 		}
-		if err := r.fetchState(ctx, room); err != nil {
-			r.forgetState(room)
+		if err := r.fetchState(ctx, room, changes); err != nil {
 			return err
 		}
-		r.mu.Lock()
-		if r.known[room] == asking {
-			r.known[room] = known
-		}
-		r.mu.Unlock()
 	}
 	return fmt.Errorf("the members of the room keep changing")
 }
 
-// membersChanged tells that a sync brings a change of members, before that is stored. An
-// answer that is on its way may be from before it, and would undo it: it is dropped.
-func (r *rooms) membersChanged(room id.RoomID) {
+// MembersIn notes in which rooms a sync changes members, before that is stored. An answer that is
+// on its way may be from before it, and would undo it: it is dropped.
+func (r *Rooms) MembersIn(res *mautrix.RespSync) {
 	r.states.Lock()
 	defer r.states.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.known[room] == asking {
-		delete(r.known, room)
-	}
-}
-
-// membersIn calls membersChanged for each room of a sync in which members change.
-func (r *rooms) membersIn(res *mautrix.RespSync) {
 	member := func(evt *event.Event) bool { return evt.StateKey != nil && evt.Type.Type == event.StateMember.Type }
 	for room, joined := range res.Rooms.Join {
 		if slices.ContainsFunc(joined.State.Events, member) || slices.ContainsFunc(joined.Timeline.Events, member) {
-			r.membersChanged(room)
+			r.changes[room]++
 		}
 	}
 }
 
-// fetchState asks for the state of a room and keeps it, unless its members change meanwhile.
-func (r *rooms) fetchState(ctx context.Context, room id.RoomID) error {
+// fetchState asks for the state of a room and keeps it, unless its members have changed since changes.
+func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) error {
 	state, err := r.cli.StateAsArray(ctx, room) // State would keep it whatever happens meanwhile
 	if err != nil {
 		return fmt.Errorf("fetch the state of the room: %w", err)
@@ -96,12 +70,12 @@ func (r *rooms) fetchState(ctx context.Context, room id.RoomID) error {
 		}
 	}
 	if encrypted {
-		if err := r.markEncrypted(ctx, room); err != nil {
+		if err := r.MarkEncrypted(ctx, room); err != nil {
 			return err
 		}
 	}
 	if broken { // somebody may be there all the same
-		if err := r.expose(ctx, room); err != nil {
+		if err := r.Expose(ctx, room); err != nil {
 			return err
 		}
 	}
@@ -111,7 +85,7 @@ func (r *rooms) fetchState(ctx context.Context, room id.RoomID) error {
 	r.states.Lock()
 	defer r.states.Unlock()
 	r.mu.Lock()
-	current := r.known[room] == asking
+	current := r.changes[room] == changes
 	r.mu.Unlock()
 	if !current {
 		return nil // it is asked for once more
@@ -119,20 +93,26 @@ func (r *rooms) fetchState(ctx context.Context, room id.RoomID) error {
 	for _, evt := range others {
 		mautrix.UpdateStateStore(ctx, r.cli.StateStore, evt)
 	}
-	err = r.cli.StateStore.ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members)))
-	return doing("store the members of the room", err)
+	if err := r.cli.StateStore.ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members))); err != nil {
+		return fmt.Errorf("store the members of the room: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known[room] = r.changes[room] == changes
+	return nil
 }
 
-// forgetState makes the next send fetch the room's state again.
-func (r *rooms) forgetState(room id.RoomID) {
+// ForgetState makes the next send fetch the room's state again.
+func (r *Rooms) ForgetState(room id.RoomID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, room)
+	r.changes[room]++
 }
 
 // checkCrypto makes sure that SendMessageEvent will encrypt when it must, and
 // for somebody.
-func (r *rooms) checkCrypto(ctx context.Context, room id.RoomID) error {
+func (r *Rooms) checkCrypto(ctx context.Context, room id.RoomID) error {
 	store := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
 	content, err := store.GetEncryptionEvent(ctx, room)
 	if err != nil {
@@ -144,7 +124,7 @@ func (r *rooms) checkCrypto(ctx context.Context, room id.RoomID) error {
 			return err
 		}
 	}
-	if err := r.markEncrypted(ctx, room); err != nil {
+	if err := r.MarkEncrypted(ctx, room); err != nil {
 		return err
 	}
 	switch {
@@ -170,7 +150,7 @@ func (r *rooms) checkCrypto(ctx context.Context, room id.RoomID) error {
 }
 
 // Sendable fetches the state of a room and fails where an event must not be sent.
-func (r *rooms) Sendable(ctx context.Context, room id.RoomID) error {
+func (r *Rooms) Sendable(ctx context.Context, room id.RoomID) error {
 	if err := r.knowRoom(ctx, room); err != nil {
 		return err
 	}

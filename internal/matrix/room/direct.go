@@ -1,4 +1,4 @@
-package matrix
+package room
 
 import (
 	"context"
@@ -12,27 +12,21 @@ import (
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
 
-	"reverie/internal/chat"
 	"reverie/internal/matrix/setup"
 )
 
 // DirectWith is the person with whom a room is private right now; empty when it is not.
-func (r *rooms) DirectWith(ctx context.Context, room string) (person string, err error) {
-	f, err := r.facts(ctx, id.RoomID(room))
+func (r *Rooms) DirectWith(ctx context.Context, room string) (person string, err error) {
+	f, err := r.Facts(ctx, id.RoomID(room))
 	if err != nil || !f.Private(f.With) {
 		return "", err
 	}
 	return f.With, nil
 }
 
-// onDirectChats learns from the account's m.direct which rooms are direct chats, and with whom.
-func (r *rooms) onDirectChats(ctx context.Context, _ *batch, evt *event.Event) error {
-	return r.noteDirect(ctx, *evt.Content.AsDirectChats())
-}
-
-// noteDirect stores with whom rooms are direct chats. A room that has a person already keeps
+// NoteDirect stores with whom rooms are direct chats, as the account's m.direct says. A room that has a person already keeps
 // it, and one that is listed under several people is with none of them.
-func (r *rooms) noteDirect(ctx context.Context, chats event.DirectChatsEventContent) error {
+func (r *Rooms) NoteDirect(ctx context.Context, chats event.DirectChatsEventContent) error {
 	with := map[id.RoomID]id.UserID{}
 	for user, rooms := range chats {
 		for _, room := range rooms {
@@ -58,7 +52,7 @@ func (r *rooms) noteDirect(ctx context.Context, chats event.DirectChatsEventCont
 
 // tellDirect adds a room to the account's m.direct, for other clients of the bot's account and
 // for a later device. Where that fails, they show a group.
-func (r *rooms) tellDirect(ctx context.Context, room id.RoomID, with id.UserID) {
+func (r *Rooms) tellDirect(ctx context.Context, room id.RoomID, with id.UserID) {
 	if err := setup.NoteDirect(ctx, r.cli, room, with); err != nil {
 		r.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room,
 			"err", err)
@@ -67,7 +61,7 @@ func (r *rooms) tellDirect(ctx context.Context, room id.RoomID, with id.UserID) 
 
 // exposedNow tells whether somebody else than one person may know what is said in a room: they
 // are or were members, or everybody may read it. That is noted, for good.
-func (r *rooms) exposedNow(ctx context.Context, room id.RoomID, with string) (bool, error) {
+func (r *Rooms) exposedNow(ctx context.Context, room id.RoomID, with string) (bool, error) {
 	store := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
 	members, err := store.GetAllMembers(ctx, room)
 	if err != nil {
@@ -90,18 +84,18 @@ func (r *rooms) exposedNow(ctx context.Context, room id.RoomID, with string) (bo
 	if !exposed {
 		return false, nil
 	}
-	return true, r.expose(ctx, room)
+	return true, r.Expose(ctx, room)
 }
 
-// expose notes that others than one person may know what was said in a room.
-func (r *rooms) expose(ctx context.Context, room id.RoomID) error {
+// Expose notes that others than one person may know what was said in a room.
+func (r *Rooms) Expose(ctx context.Context, room id.RoomID) error {
 	_, err := r.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
 		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
 	return doing("note that others can read a room", err)
 }
 
-// watch looks whether an event of a room's state exposes it, before any later event undoes it.
-func (r *rooms) watch(ctx context.Context, _ *batch, evt *event.Event) error {
+// Watch looks whether an event of a room's state exposes it, before any later event undoes it.
+func (r *Rooms) Watch(ctx context.Context, evt *event.Event) error {
 	if evt.Mautrix.EventSource&event.SourceInvite != 0 { // a preview, and not by our homeserver
 		return nil
 	}
@@ -119,26 +113,14 @@ func (r *rooms) watch(ctx context.Context, _ *batch, evt *event.Event) error {
 	return err
 }
 
-// watchMissed looks whether the state that a sync left out exposed the room: its end is known,
+// WatchMissed looks whether the state that a sync left out exposed the room: its end is known,
 // but not that everybody could read for a while.
-func (r *rooms) watchMissed(ctx context.Context, room id.RoomID, events []*event.Event) error {
+func (r *Rooms) WatchMissed(ctx context.Context, room id.RoomID, events []*event.Event) error {
 	if !slices.ContainsFunc(events, func(evt *event.Event) bool {
 		return evt.StateKey != nil && evt.Type.Type == event.StateHistoryVisibility.Type &&
 			evt.Content.Raw["history_visibility"] == string(event.HistoryVisibilityWorldReadable)
 	}) {
 		return nil
 	}
-	return r.expose(ctx, room)
-}
-
-// verifyRooms is what a verification knows of rooms.
-type verifyRooms struct {
-	*rooms
-	c *Client
-}
-
-func (r verifyRooms) Allowed(user string) bool { return r.c.Allowed(user) }
-
-func (r verifyRooms) Send(ctx context.Context, room string, m chat.Outgoing) error {
-	return r.c.Send(ctx, room, m)
+	return r.Expose(ctx, room)
 }

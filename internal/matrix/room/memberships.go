@@ -1,4 +1,4 @@
-package matrix
+package room
 
 import (
 	"context"
@@ -17,33 +17,32 @@ import (
 	"reverie/internal/store"
 )
 
-// memberships follows our memberships: invitations, joining, leaving, and rooms that take the
+// Config is what Memberships need.
+type Config struct {
+	Rooms         *Rooms
+	Inbox         *delivery.Inbox
+	Outbox        *delivery.Outbox
+	Log           *slog.Logger
+	Now           func() time.Time
+	Again, Refuse time.Duration // between two looks at a room that is to be moved; between refusing some invitations and some more
+	Text          func(ctx context.Context, room, key string, fill ...string) string
+	Allows        func(user string) bool
+	Tell          func(context.Context, delivery.Notice) error
+	Cleared       func(room string)                                // ends what is shown and worked on in a room that we left
+	Move          func(ctx context.Context, from, to string) error // brings along what belongs to a room that is replaced
+
+	InWake, OutWake chan struct{} // for the loops of the inbox and the outbox
+}
+
+// Memberships follow our memberships: invitations, joining, leaving, and rooms that take the
 // place of others.
-type memberships struct {
-	rooms   *rooms
-	inbox   *delivery.Inbox
-	outbox  *delivery.Outbox
-	log     *slog.Logger
-	now     func() time.Time
-	pace    pace
-	text    func(ctx context.Context, room, key string, fill ...string) string
-	allows  func(user string) bool
-	tell    func(context.Context, delivery.Notice) error
-	cleared func(room string)                                // ends what is shown and worked on in a room that we left
-	move    func(ctx context.Context, from, to string) error // see Handler.RoomReplaced
-
-	wake, inWake, outWake chan struct{}
+type Memberships struct {
+	Config
+	wake chan struct{}
 }
 
-func newMemberships(c *Client, h Handler) *memberships {
-	return &memberships{
-		rooms: c.rooms, inbox: c.inbox, outbox: c.outbox, log: c.cfg.Log, now: c.cfg.now, pace: *c.cfg.pace,
-		text: c.cfg.Text, allows: c.gate.Allows, tell: c.tell,
-		cleared: func(room string) { c.dropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
-		move:    h.RoomReplaced,
-		wake:    make(chan struct{}, 1), inWake: c.inWake, outWake: c.outWake,
-	}
-}
+// NewMemberships returns Memberships that Run has yet to work on.
+func NewMemberships(cfg Config) *Memberships { return &Memberships{cfg, make(chan struct{}, 1)} }
 
 // joinTries is how often joining or refusing is tried. Joining over federation
 // can take a while; an invitation from a server that is gone never works.
@@ -54,10 +53,10 @@ const joinTries = 12
 // up what the homeserver allows us.
 const refuseAtOnce = 10
 
-// onMember follows our own membership: invitations, joining, leaving.
-func (m *memberships) onMember(ctx context.Context, b *batch, evt *event.Event) error {
-	if evt.GetStateKey() != m.rooms.cli.UserID.String() {
-		return m.rooms.watch(ctx, b, evt)
+// OnMember follows our own membership: invitations, joining, leaving.
+func (m *Memberships) OnMember(ctx context.Context, evt *event.Event) error {
+	if evt.GetStateKey() != m.Rooms.cli.UserID.String() {
+		return m.Rooms.Watch(ctx, evt)
 	}
 	content, ok := evt.Content.Parsed.(*event.MemberEventContent)
 	if !ok {
@@ -73,9 +72,9 @@ func (m *memberships) onMember(ctx context.Context, b *batch, evt *event.Event) 
 			return nil
 		}
 		if prev := evt.Unsigned.PrevContent; prev == nil || prev.Raw["membership"] != string(event.MembershipJoin) {
-			m.rooms.forgetState(evt.RoomID) // others may have come or gone while we were not there
+			m.Rooms.ForgetState(evt.RoomID) // others may have come or gone while we were not there
 		}
-		err := errors.Join(m.rooms.setMembership(ctx, evt.RoomID, "joined"), m.holdBack(ctx, evt.RoomID))
+		err := errors.Join(m.Rooms.setMembership(ctx, evt.RoomID, "joined"), m.holdBack(ctx, evt.RoomID))
 		retry.Wake(m.wake) // now that it is noted: the room may take the place of another one
 		return err
 	case event.MembershipLeave, event.MembershipBan:
@@ -89,15 +88,15 @@ func (m *memberships) onMember(ctx context.Context, b *batch, evt *event.Event) 
 
 // invited notes an invitation, to be accepted or refused by run. A direct chat is one with
 // who invited us to it first.
-func (m *memberships) invited(ctx context.Context, room id.RoomID, by id.UserID, direct bool) error {
+func (m *Memberships) invited(ctx context.Context, room id.RoomID, by id.UserID, direct bool) error {
 	membership, with := "refused", id.UserID("")
-	if m.allows(by.String()) {
+	if m.Allows(by.String()) {
 		membership = "invited"
 		if direct {
 			with = by
 		}
 	}
-	_, err := m.rooms.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, direct_with, inviter) VALUES (?, ?, ?, ?)
+	_, err := m.Rooms.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, direct_with, inviter) VALUES (?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, inviter = excluded.inviter, attempts = 0, next_at = 0,
 			direct_with = CASE direct_with WHEN '' THEN excluded.direct_with ELSE direct_with END`,
 		room.String(), membership, with.String(), by.String())
@@ -107,36 +106,36 @@ func (m *memberships) invited(ctx context.Context, room id.RoomID, by id.UserID,
 	if err != nil {
 		return fmt.Errorf("note an invitation: %w", err)
 	}
-	m.log.Info("matrix: invitation", "room", room, "sender", by, "direct", direct, "accepted", membership == "invited")
+	m.Log.Info("matrix: invitation", "room", room, "sender", by, "direct", direct, "accepted", membership == "invited")
 	retry.Wake(m.wake)
 	return nil
 }
 
-func (m *memberships) left(ctx context.Context, room id.RoomID) error {
+func (m *Memberships) left(ctx context.Context, room id.RoomID) error {
 	// Of an unknown room there is nothing to clear.
-	was, _ := store.Value[string](ctx, m.rooms.db, `SELECT membership FROM matrix_room WHERE id = ?`, room.String())
-	m.rooms.forgetState(room)
-	if err := m.rooms.setMembership(ctx, room, "left"); err != nil || was != "joined" {
+	was, _ := store.Value[string](ctx, m.Rooms.db, `SELECT membership FROM matrix_room WHERE id = ?`, room.String())
+	m.Rooms.ForgetState(room)
+	if err := m.Rooms.setMembership(ctx, room, "left"); err != nil || was != "joined" {
 		return err
 	}
-	m.log.Info("matrix: no longer in this room", "room", room)
-	m.cleared(room.String())
-	return m.inbox.Leave(ctx, room.String())
+	m.Log.Info("matrix: no longer in this room", "room", room)
+	m.Cleared(room.String())
+	return m.Inbox.Leave(ctx, room.String())
 }
 
-// run accepts and refuses invitations, those of the last run included.
-func (m *memberships) run(ctx context.Context) error {
-	return retry.Loop(ctx, m.now, m.wake, func(ctx context.Context) time.Time {
+// Run accepts and refuses invitations, those of the last run included.
+func (m *Memberships) Run(ctx context.Context) error {
+	return retry.Loop(ctx, m.Now, m.wake, func(ctx context.Context) time.Time {
 		next, err := m.settleInvitations(ctx)
 		if err != nil {
-			m.log.Error("matrix: invitations", "err", err)
-			next = m.now().Add(time.Minute)
+			m.Log.Error("matrix: invitations", "err", err)
+			next = m.Now().Add(time.Minute)
 		}
 		if at, err := m.followUpgrades(ctx); err == nil {
-			next = earlier(next, at)
+			next = retry.Earlier(next, at)
 		} else if ctx.Err() == nil {
-			m.log.Error("matrix: replaced rooms", "err", err)
-			next = earlier(next, m.now().Add(time.Minute))
+			m.Log.Error("matrix: replaced rooms", "err", err)
+			next = retry.Earlier(next, m.Now().Add(time.Minute))
 		}
 		return next
 	})
@@ -150,21 +149,21 @@ type invitation struct {
 }
 
 // settleInvitations acts on what is due and returns when to look again.
-func (m *memberships) settleInvitations(ctx context.Context) (next time.Time, err error) {
-	next = m.now().Add(time.Hour)
+func (m *Memberships) settleInvitations(ctx context.Context) (next time.Time, err error) {
+	next = m.Now().Add(time.Hour)
 	list, err := m.invitations(ctx)
 	if err != nil {
 		return next, err
 	}
 	refused := 0
 	for _, v := range list {
-		if at := time.UnixMilli(v.nextAt); at.After(m.now()) {
-			next = earlier(next, at)
+		if at := time.UnixMilli(v.nextAt); at.After(m.Now()) {
+			next = retry.Earlier(next, at)
 			continue
 		}
 		if v.membership == "refused" {
 			if refused++; refused > refuseAtOnce {
-				return m.now().Add(m.pace.refuse), nil
+				return m.Now().Add(m.Refuse), nil
 			}
 		}
 		err := m.settle(ctx, v)
@@ -176,16 +175,16 @@ func (m *memberships) settleInvitations(ctx context.Context) (next time.Time, er
 		case verdict == retry.Fine:
 			continue
 		case verdict == retry.Never || v.attempts+1 >= joinTries:
-			m.log.Warn("matrix: invitation dropped", "room", v.room, "sender", v.inviter, "err", err)
-			if err := m.rooms.setMembership(ctx, id.RoomID(v.room), "left"); err != nil {
+			m.Log.Warn("matrix: invitation dropped", "room", v.room, "sender", v.inviter, "err", err)
+			if err := m.Rooms.setMembership(ctx, id.RoomID(v.room), "left"); err != nil {
 				return next, err
 			}
 			continue
 		}
-		at := m.now().Add(wait)
-		next = earlier(next, at)
-		m.log.Warn("matrix: invitation not settled; trying again", "room", v.room, "in", wait.Round(time.Second), "err", err)
-		if _, err := m.rooms.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`,
+		at := m.Now().Add(wait)
+		next = retry.Earlier(next, at)
+		m.Log.Warn("matrix: invitation not settled; trying again", "room", v.room, "in", wait.Round(time.Second), "err", err)
+		if _, err := m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`,
 			at.UnixMilli(), v.room); err != nil {
 			return next, err
 		}
@@ -193,8 +192,8 @@ func (m *memberships) settleInvitations(ctx context.Context) (next time.Time, er
 	return next, nil
 }
 
-func (m *memberships) invitations(ctx context.Context) ([]invitation, error) {
-	return store.List(ctx, m.rooms.db, func(r store.Row) (v invitation, err error) {
+func (m *Memberships) invitations(ctx context.Context) ([]invitation, error) {
+	return store.List(ctx, m.Rooms.db, func(r store.Row) (v invitation, err error) {
 		err = r.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt)
 		return v, err
 	}, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room
@@ -204,28 +203,28 @@ func (m *memberships) invitations(ctx context.Context) ([]invitation, error) {
 // settle joins or refuses. Both can be repeated without harm. That a chat is
 // direct is told before it is joined: once we are in, nobody would come back to
 // that, and a later device would take the chat for a group.
-func (m *memberships) settle(ctx context.Context, v invitation) error {
+func (m *Memberships) settle(ctx context.Context, v invitation) error {
 	room := id.RoomID(v.room)
 	if v.membership == "refused" {
-		_, err := m.rooms.cli.LeaveRoom(ctx, room)
+		_, err := m.Rooms.cli.LeaveRoom(ctx, room)
 		if err == nil || errors.Is(err, mautrix.MForbidden) || errors.Is(err, mautrix.MNotFound) {
-			return m.rooms.setMembership(ctx, room, "left")
+			return m.Rooms.setMembership(ctx, room, "left")
 		}
 		return err
 	}
 	if v.with != "" {
-		m.rooms.tellDirect(ctx, room, id.UserID(v.with))
+		m.Rooms.tellDirect(ctx, room, id.UserID(v.with))
 	}
 	req := &mautrix.ReqJoinRoom{}
 	if s := gate.Server(v.inviter); s != "" {
 		req.Via = []string{s}
 	}
-	if _, err := m.rooms.cli.JoinRoom(ctx, v.room, req); err != nil {
+	if _, err := m.Rooms.cli.JoinRoom(ctx, v.room, req); err != nil {
 		return err
 	}
-	m.rooms.forgetState(room)
-	m.log.Info("matrix: joined", "room", room, "direct", v.with != "")
-	_, err := m.rooms.db.ExecContext(ctx, `UPDATE matrix_room SET membership = 'joined', attempts = 0, next_at = 0
+	m.Rooms.ForgetState(room)
+	m.Log.Info("matrix: joined", "room", room, "direct", v.with != "")
+	_, err := m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET membership = 'joined', attempts = 0, next_at = 0
 		WHERE id = ? AND membership = 'invited'`, v.room) // else a sync knows better: we may be out again
 	return doing("note a membership", err)
 }

@@ -1,4 +1,4 @@
-package matrix
+package send
 
 import (
 	"context"
@@ -37,13 +37,13 @@ type outFile struct {
 }
 
 // packOut is the file of m as a row has it; empty = it has none.
-func (c *Client) packOut(m chat.Outgoing) (string, error) {
+func (s *Sender) packOut(m chat.Outgoing) (string, error) {
 	if m.File == nil {
 		return "", nil
 	}
 	f := outFile{Name: media.Name(m.File.Name), Type: m.File.Type, Size: m.File.Size, Path: m.File.Path}
 	if strings.HasPrefix(f.Type, "image/") {
-		if p, err := c.cfg.Media.Picture(f.Path); err == nil {
+		if p, err := s.Media.Picture(f.Path); err == nil {
 			f.Width, f.Height = p.Width, p.Height
 		}
 	}
@@ -56,25 +56,22 @@ var errFileGone = retry.Refuse(i18n.New("why.file_not_kept"))
 
 // fileContent renders a row that is a file, after it was uploaded. Into a room that is
 // encrypted only what was encrypted is sent.
-func (c *Client) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.MessageEventContent, error) {
+func (s *Sender) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.MessageEventContent, error) {
 	var f outFile
 	if err := json.Unmarshal([]byte(r.File), &f); err != nil {
 		return nil, retry.Refuse(i18n.New("why.file_row"))
 	}
 	// Whether the room is encrypted must be known for sure before anything is uploaded.
-	if err := c.rooms.knowRoom(ctx, id.RoomID(r.Room)); err != nil {
+	if err := s.Rooms.Sendable(ctx, id.RoomID(r.Room)); err != nil {
 		return nil, err
 	}
-	if err := c.rooms.checkCrypto(ctx, id.RoomID(r.Room)); err != nil {
-		return nil, err
-	}
-	facts, err := c.rooms.facts(ctx, id.RoomID(r.Room))
+	facts, err := s.Rooms.Facts(ctx, id.RoomID(r.Room))
 	if err != nil {
 		return nil, err
 	}
 	encrypted := facts.Encrypted
 	if encrypted && f.Sealed == nil || !encrypted && f.Sealed == nil && f.URL == "" {
-		if err := c.upload(ctx, r, &f, encrypted); err != nil {
+		if err := s.upload(ctx, r, &f, encrypted); err != nil {
 			return nil, err
 		}
 	}
@@ -102,8 +99,8 @@ func (c *Client) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.
 
 // upload uploads the file of a row, once: where it is stands in the row before anybody is
 // told. If we die in between, what was uploaded is nobody's and is uploaded again.
-func (c *Client) upload(ctx context.Context, r delivery.OutboxRow, f *outFile, encrypted bool) error {
-	data, err := c.outData(r, f)
+func (s *Sender) upload(ctx context.Context, r delivery.OutboxRow, f *outFile, encrypted bool) error {
+	data, err := s.outData(r, f)
 	if err != nil {
 		return err
 	}
@@ -114,7 +111,7 @@ func (c *Client) upload(ctx context.Context, r delivery.OutboxRow, f *outFile, e
 		sealed.EncryptInPlace(data)
 		kind, name = "application/octet-stream", ""
 	}
-	up, err := c.cli.UploadMedia(ctx, mautrix.ReqUploadMedia{ContentBytes: data, ContentType: kind, FileName: name})
+	up, err := s.Client.UploadMedia(ctx, mautrix.ReqUploadMedia{ContentBytes: data, ContentType: kind, FileName: name})
 	if err != nil {
 		return fmt.Errorf("matrix: upload a file: %w", err)
 	}
@@ -128,15 +125,15 @@ func (c *Client) upload(ctx context.Context, r delivery.OutboxRow, f *outFile, e
 	if err != nil {
 		return err
 	}
-	return c.outbox.Uploaded(ctx, r.ID, string(packed))
+	return s.Outbox.Uploaded(ctx, r.ID, string(packed))
 }
 
 // outData is what the file of a row holds.
-func (c *Client) outData(r delivery.OutboxRow, f *outFile) ([]byte, error) {
+func (s *Sender) outData(r delivery.OutboxRow, f *outFile) ([]byte, error) {
 	if f.Text {
 		return []byte(r.Text), nil
 	}
-	in, err := c.cfg.Media.Open(f.Path)
+	in, err := s.Media.Open(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errFileGone
 	}
@@ -144,18 +141,18 @@ func (c *Client) outData(r delivery.OutboxRow, f *outFile) ([]byte, error) {
 		return nil, fmt.Errorf("matrix: send a file: %w", err)
 	}
 	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, c.cfg.MaxFile+1))
+	data, err := io.ReadAll(io.LimitReader(in, s.MaxFile+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("matrix: send a file: %w", err)
-	case int64(len(data)) > c.cfg.MaxFile:
-		return nil, retry.Refuse(i18n.New("why.file_larger", "size", media.Size(c.cfg.MaxFile)))
+	case int64(len(data)) > s.MaxFile:
+		return nil, retry.Refuse(i18n.New("why.file_larger", "size", media.Size(s.MaxFile)))
 	}
 	return data, nil
 }
 
 // unsent is what a room reads of a file that could not be sent.
-func (c *Client) unsent(ctx context.Context, r delivery.OutboxRow, why error) delivery.Notice {
+func (s *Sender) unsent(ctx context.Context, r delivery.OutboxRow, why error) delivery.Notice {
 	var f outFile
 	_ = json.Unmarshal([]byte(r.File), &f) // without a name it is still said
 	reason := i18n.New("why.not_taken")
@@ -166,23 +163,23 @@ func (c *Client) unsent(ctx context.Context, r delivery.OutboxRow, why error) de
 	case errors.As(why, &refused):
 		reason = refused.Reason
 	}
-	text := c.cfg.Text(ctx, r.Room, "files.unsent", "name", f.Name, "why", reason.In(c.said(ctx, r.Room)))
+	text := s.Text(ctx, r.Room, "files.unsent", "name", f.Name, "why", reason.In(s.said(ctx, r.Room)))
 	return delivery.Notice{ID: r.ID + "-unsent", Room: r.Room, Text: text, ReplyTo: r.ReplyTo, Thread: r.Thread}
-}
-
-// KeptFiles lists the kept files that messages on their way in or out need.
-func (c *Client) KeptFiles(ctx context.Context) ([]string, error) {
-	return c.inbox.KeptFiles(ctx)
 }
 
 // maxCaption is how many characters are said beside a file.
 const maxCaption = 2000
 
-// tell has a room told something, once.
-func (c *Client) tell(ctx context.Context, n delivery.Notice) error {
-	if err := c.outbox.Notify(ctx, c.cfg.DB, n); err != nil {
+// Tell has a room told something, once.
+func (s *Sender) Tell(ctx context.Context, n delivery.Notice) error {
+	if err := s.Outbox.Notify(ctx, s.DB, n); err != nil {
 		return err
 	}
-	retry.Wake(c.outWake)
+	retry.Wake(s.OutWake)
 	return nil
+}
+
+// said is what says sentences in the language of room.
+func (s *Sender) said(ctx context.Context, room string) i18n.Say {
+	return func(key string, fill ...string) string { return s.Text(ctx, room, key, fill...) }
 }

@@ -1,4 +1,4 @@
-package matrix
+package room
 
 import (
 	"cmp"
@@ -17,9 +17,9 @@ import (
 	"reverie/internal/store"
 )
 
-// onTombstone notes the room that is to replace another one. That its sender may end the room
+// OnTombstone notes the room that is to replace another one. That its sender may end the room
 // is checked by the homeserver, and once more here, because following moves the old room's memory.
-func (m *memberships) onTombstone(ctx context.Context, _ *batch, evt *event.Event) error {
+func (m *Memberships) OnTombstone(ctx context.Context, evt *event.Event) error {
 	content, ok := evt.Content.Parsed.(*event.TombstoneEventContent)
 	if !ok || evt.StateKey == nil || *evt.StateKey != "" || evt.Mautrix.EventSource&event.SourceJoin == 0 {
 		return nil
@@ -28,12 +28,12 @@ func (m *memberships) onTombstone(ctx context.Context, _ *batch, evt *event.Even
 	if to == "" || to == evt.RoomID {
 		return nil
 	}
-	levels, err := m.rooms.cli.StateStore.GetPowerLevels(ctx, evt.RoomID)
+	levels, err := m.Rooms.cli.StateStore.GetPowerLevels(ctx, evt.RoomID)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look up who may replace a room: %w", err)
 	case levels == nil || levels.GetUserLevel(evt.Sender) < levels.GetEventLevel(event.StateTombstone):
-		m.log.Warn("matrix: a room was replaced by somebody who may not do that; not followed", "room", evt.RoomID, "to", to,
+		m.Log.Warn("matrix: a room was replaced by somebody who may not do that; not followed", "room", evt.RoomID, "to", to,
 			"sender", evt.Sender)
 		return nil
 	}
@@ -42,16 +42,21 @@ func (m *memberships) onTombstone(ctx context.Context, _ *batch, evt *event.Even
 		err = m.holdBack(ctx, to)
 	}
 	if err == nil && noted {
-		m.log.Info("matrix: the room is replaced by another one", "room", evt.RoomID, "to", to, "sender", evt.Sender)
+		m.Log.Info("matrix: the room is replaced by another one", "room", evt.RoomID, "to", to, "sender", evt.Sender)
 		retry.Wake(m.wake)
 	}
 	return err
 }
 
-// noteTombstone stores the tombstone of a room, and tells whether it is new. It yields to a later
-// one while nothing was done about it. A room of which nothing was seen here has nothing to move.
-func (m *memberships) noteTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
-	res, err := m.rooms.db.ExecContext(ctx, `INSERT INTO matrix_tombstone (room, replacement, sender, empty, state)
+// noteTombstone stores the tombstone of a room, and tells whether it is new. The first one of
+// somebody who may talk to us counts; others yield to later ones while nothing was done about
+// them. A room of which nothing was seen here has nothing to move.
+func (m *Memberships) noteTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
+	first, err := store.Value[string](ctx, m.Rooms.db, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room)
+	if err != nil || m.Allows(first) {
+		return false, doing("look up whether a room is replaced", err)
+	}
+	res, err := m.Rooms.db.ExecContext(ctx, `INSERT INTO matrix_tombstone (room, replacement, sender, empty, state)
 		SELECT id, ?2, ?3, 0, 'new' FROM matrix_room WHERE id = ?1 AND last_event <> ''
 		ON CONFLICT (room) DO UPDATE SET replacement = excluded.replacement, sender = excluded.sender
 		WHERE state = 'new' AND (replacement <> excluded.replacement OR sender <> excluded.sender)
@@ -66,12 +71,12 @@ func (m *memberships) noteTombstone(ctx context.Context, room, to, sender string
 // holdBack keeps the messages of a room waiting if it is known to name a replaced room as its
 // predecessor: they are delivered when that is moved. What is known may be the preview of an
 // invitation, so it decides nothing else.
-func (m *memberships) holdBack(ctx context.Context, room id.RoomID) error {
+func (m *Memberships) holdBack(ctx context.Context, room id.RoomID) error {
 	old, _, err := m.predecessor(ctx, room)
 	if err != nil || old == "" {
 		return err
 	}
-	_, err = m.rooms.db.ExecContext(ctx, `UPDATE matrix_room SET replaces = t.room FROM matrix_tombstone AS t
+	_, err = m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET replaces = t.room FROM matrix_tombstone AS t
 		WHERE id = ?1 AND replaces = '' AND t.room = ?2 AND t.replacement = ?1 AND t.state = 'new'`, room.String(), old)
 	return doing("note that a room replaces another one", err)
 }
@@ -89,8 +94,8 @@ type replacement struct {
 
 // followUpgrades finds out which rooms are really replaced, and moves what belongs to them as
 // soon as nothing is to be answered there any more. It returns when to look again.
-func (m *memberships) followUpgrades(ctx context.Context) (next time.Time, err error) {
-	next = m.now().Add(time.Hour)
+func (m *Memberships) followUpgrades(ctx context.Context) (next time.Time, err error) {
+	next = m.Now().Add(time.Hour)
 	list, err := m.replacements(ctx)
 	if err != nil {
 		return next, err
@@ -98,13 +103,13 @@ func (m *memberships) followUpgrades(ctx context.Context) (next time.Time, err e
 	for _, r := range list {
 		at := time.UnixMilli(r.nextAt)
 		switch {
-		case r.membership == "joined" && at.After(m.now()):
+		case r.membership == "joined" && at.After(m.Now()):
 		case r.membership == "joined" && r.state == "followed":
 			at, err = m.bring(ctx, r)
 		case r.membership == "joined":
 			at, err = m.verify(ctx, r)
-		case r.membership == "" && m.allows(r.by):
-			at, err = m.now(), m.joinReplacement(ctx, r)
+		case r.membership == "" && m.Allows(r.by):
+			at, err = m.Now(), m.joinReplacement(ctx, r)
 		default:
 			at, err = time.Time{}, m.notFollowed(ctx, r)
 		}
@@ -112,15 +117,15 @@ func (m *memberships) followUpgrades(ctx context.Context) (next time.Time, err e
 			return next, err
 		}
 		if !at.IsZero() {
-			next = earlier(next, at)
+			next = retry.Earlier(next, at)
 		}
 	}
 	return next, nil
 }
 
 // replacements lists what is to be done; rooms that are being joined or refused come later.
-func (m *memberships) replacements(ctx context.Context) ([]replacement, error) {
-	list, err := store.List(ctx, m.rooms.db, func(row store.Row) (r replacement, err error) {
+func (m *Memberships) replacements(ctx context.Context) ([]replacement, error) {
+	list, err := store.List(ctx, m.Rooms.db, func(row store.Row) (r replacement, err error) {
 		err = row.Scan(&r.old, &r.room, &r.by, &r.state, &r.membership, &r.with, &r.attempts, &r.nextAt)
 		return r, err
 	}, `SELECT t.room, t.replacement, t.sender, t.state,
@@ -133,8 +138,8 @@ func (m *memberships) replacements(ctx context.Context) ([]replacement, error) {
 
 // joinReplacement has run join a room only because a tombstone names it. Its messages wait
 // until it is verified.
-func (m *memberships) joinReplacement(ctx context.Context, r replacement) error {
-	_, err := m.rooms.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces) VALUES (?, 'invited', ?, ?)
+func (m *Memberships) joinReplacement(ctx context.Context, r replacement) error {
+	_, err := m.Rooms.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces) VALUES (?, 'invited', ?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = 'invited', inviter = excluded.inviter, attempts = 0, next_at = 0,
 			replaces = CASE replaces WHEN '' THEN excluded.replaces ELSE replaces END
 		WHERE membership = ''`, r.room, r.by, r.old)
@@ -145,8 +150,8 @@ func (m *memberships) joinReplacement(ctx context.Context, r replacement) error 
 // one room must not be moved into any other by those who may end it. If it does, it becomes a
 // direct chat with the same person; if not, both rooms stay as they are. The zero time means that
 // it is done.
-func (m *memberships) verify(ctx context.Context, r replacement) (at time.Time, err error) {
-	err = m.rooms.knowRoom(ctx, id.RoomID(r.room))
+func (m *Memberships) verify(ctx context.Context, r replacement) (at time.Time, err error) {
+	err = m.Rooms.knowRoom(ctx, id.RoomID(r.room))
 	ours := false
 	if err == nil {
 		old, known, failed := m.predecessor(ctx, id.RoomID(r.room))
@@ -155,7 +160,7 @@ func (m *memberships) verify(ctx context.Context, r replacement) (at time.Time, 
 		}
 	}
 	if ctx.Err() != nil {
-		return m.now(), nil
+		return m.Now(), nil
 	}
 	if err != nil && r.attempts+1 < joinTries {
 		return m.tryLater(ctx, r, err)
@@ -166,10 +171,10 @@ func (m *memberships) verify(ctx context.Context, r replacement) (at time.Time, 
 			direct_with = CASE direct_with WHEN '' THEN coalesce((SELECT direct_with FROM matrix_room WHERE id = ?2), '')
 				ELSE direct_with END WHERE id = ?1`
 	} else {
-		m.log.Warn("matrix: the new room does not say that it replaces the old one; nothing is brought along", "room", r.old,
+		m.Log.Warn("matrix: the new room does not say that it replaces the old one; nothing is brought along", "room", r.old,
 			"to", r.room, "err", err)
 	}
-	err = store.InTx(ctx, m.rooms.db, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, m.Rooms.db, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, query, r.room, r.old); err != nil {
 			return err
 		}
@@ -177,64 +182,64 @@ func (m *memberships) verify(ctx context.Context, r replacement) (at time.Time, 
 		return err
 	})
 	if err != nil || !ours {
-		retry.Wake(m.inWake) // its messages may have waited
+		retry.Wake(m.InWake) // its messages may have waited
 		return time.Time{}, doing("matrix: note whether a room is replaced", err)
 	}
-	return m.now(), nil
+	return m.Now(), nil
 }
 
 // tryLater notes that something about a replaced room failed, and returns when to try again.
-func (m *memberships) tryLater(ctx context.Context, r replacement, cause error) (time.Time, error) {
-	at := m.now().Add(retry.Backoff(r.attempts))
-	m.log.Warn("matrix: a replaced room is not followed completely; trying again",
-		"room", r.old, "to", r.room, "in", at.Sub(m.now()).Round(time.Second), "err", cause)
-	_, err := m.rooms.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(),
+func (m *Memberships) tryLater(ctx context.Context, r replacement, cause error) (time.Time, error) {
+	at := m.Now().Add(retry.Backoff(r.attempts))
+	m.Log.Warn("matrix: a replaced room is not followed completely; trying again",
+		"room", r.old, "to", r.room, "in", at.Sub(m.Now()).Round(time.Second), "err", cause)
+	_, err := m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(),
 		r.room)
 	return at, doing("matrix: note when to follow a room", err)
 }
 
 // bring moves what belongs to r.old to r.room; at is when to try again, the
 // zero time means that it is done.
-func (m *memberships) bring(ctx context.Context, r replacement) (at time.Time, err error) {
-	busy, err := m.inbox.Busy(ctx, r.old)
+func (m *Memberships) bring(ctx context.Context, r replacement) (at time.Time, err error) {
+	busy, err := m.Inbox.Busy(ctx, r.old)
 	if err != nil || busy {
-		return m.now().Add(min(time.Second, m.pace.again)), err
+		return m.Now().Add(min(time.Second, m.Again)), err
 	}
-	err = m.move(ctx, r.old, r.room)
+	err = m.Move(ctx, r.old, r.room)
 	if ctx.Err() != nil {
-		return m.now(), nil
+		return m.Now(), nil
 	}
 	if err != nil && r.attempts+1 < joinTries {
 		return m.tryLater(ctx, r, err)
 	}
-	told := delivery.Notice{ID: "upgraded-" + r.room, Room: r.room, Text: m.text(ctx, r.room, "matrix.brought")}
+	told := delivery.Notice{ID: "upgraded-" + r.room, Room: r.room, Text: m.Text(ctx, r.room, "matrix.brought")}
 	if err != nil {
-		m.log.Error("matrix: what belongs to a replaced room stays there", "room", r.old, "to", r.room, "err", err)
+		m.Log.Error("matrix: what belongs to a replaced room stays there", "room", r.old, "to", r.room, "err", err)
 		told.Text = ""
 	}
 	if r.with != "" {
-		m.rooms.tellDirect(ctx, id.RoomID(r.room), id.UserID(r.with))
+		m.Rooms.tellDirect(ctx, id.RoomID(r.room), id.UserID(r.with))
 	}
-	err = store.InTx(ctx, m.rooms.db, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, m.Rooms.db, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE matrix_room SET moved = 1, attempts = 0, next_at = 0 WHERE id = ?`,
 			r.room); err != nil || told.Text == "" {
 			return err
 		}
-		return m.outbox.Notify(ctx, tx, told)
+		return m.Outbox.Notify(ctx, tx, told)
 	})
 	if err != nil {
 		return time.Time{}, fmt.Errorf("matrix: note that a room was followed: %w", err)
 	}
-	m.log.Info("matrix: the new room is taken up", "room", r.old, "to", r.room)
-	retry.Wake(m.outWake)
-	retry.Wake(m.inWake)
+	m.Log.Info("matrix: the new room is taken up", "room", r.old, "to", r.room)
+	retry.Wake(m.OutWake)
+	retry.Wake(m.InWake)
 	return time.Time{}, nil
 }
 
 // predecessor is the room that a room names as the one it replaces, as far as our store of
 // states knows how it began.
-func (m *memberships) predecessor(ctx context.Context, room id.RoomID) (old string, known bool, err error) {
-	create, err := m.rooms.cli.StateStore.(*sqlstatestore.SQLStateStore).GetCreate(ctx, room)
+func (m *Memberships) predecessor(ctx context.Context, room id.RoomID) (old string, known bool, err error) {
+	create, err := m.Rooms.cli.StateStore.(*sqlstatestore.SQLStateStore).GetCreate(ctx, room)
 	if err != nil {
 		return "", false, fmt.Errorf("look up how the room began: %w", err)
 	}
@@ -246,11 +251,11 @@ func (m *memberships) predecessor(ctx context.Context, room id.RoomID) (old stri
 
 // notFollowed says that the new room is closed to us: to the one who replaced the old one, or
 // there, where often nobody may speak any more.
-func (m *memberships) notFollowed(ctx context.Context, r replacement) error {
-	room, err := m.rooms.DirectChat(ctx, r.by)
+func (m *Memberships) notFollowed(ctx context.Context, r replacement) error {
+	room, err := m.Rooms.DirectChat(ctx, r.by)
 	if err != nil {
 		return err
 	}
 	room = cmp.Or(room, r.old)
-	return m.tell(ctx, delivery.Notice{ID: "not-followed-" + r.old, Room: room, Text: m.text(ctx, room, "matrix.not_followed")})
+	return m.Tell(ctx, delivery.Notice{ID: "not-followed-" + r.old, Room: room, Text: m.Text(ctx, room, "matrix.not_followed")})
 }

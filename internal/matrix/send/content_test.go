@@ -1,4 +1,4 @@
-package matrix
+package send
 
 import (
 	"encoding/base64"

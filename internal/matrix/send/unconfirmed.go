@@ -1,4 +1,4 @@
-package matrix
+package send
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/matrix/retry"
 )
 
 // unconfirmed holds the messages that may have been sent without us learning of it.
@@ -19,7 +21,7 @@ import (
 // a sync shows that it is not there.
 type unconfirmed struct {
 	now           func() time.Time
-	echo, restart time.Duration // see pace
+	echo, restart time.Duration // see Config
 
 	mu     sync.Mutex
 	sends  map[string]*unconfirmedSend // by message
@@ -29,10 +31,6 @@ type unconfirmed struct {
 type unconfirmedSend struct {
 	due   time.Time // when a sync that does not show the message proves that it is not there
 	begun int64     // the sync that had begun when a fresh one was asked for; 0 = not asked yet
-}
-
-func newUnconfirmed(now func() time.Time, p pace) *unconfirmed {
-	return &unconfirmed{now: now, echo: p.echo, restart: p.restart, sends: map[string]*unconfirmedSend{}}
 }
 
 // endedBefore is how much earlier than a message a sync may fail of a homeserver
@@ -74,9 +72,9 @@ func (u *unconfirmed) extend() {
 	}
 }
 
-// lost notes that a sync failed, perhaps because the homeserver ended. One that ended while
+// Lost notes that a sync failed, perhaps because the homeserver ended. One that ended while
 // it took a message may show it only a while after it is back.
-func (u *unconfirmed) lost(err error) {
+func (u *unconfirmed) Lost(err error) {
 	if !mayBeSent(err) {
 		return
 	}
@@ -89,8 +87,8 @@ func (u *unconfirmed) lost(err error) {
 	}
 }
 
-// back notes that syncs succeed again; the first one proves nothing.
-func (u *unconfirmed) back() {
+// Back notes that syncs succeed again; the first one proves nothing.
+func (u *unconfirmed) Back() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, s := range u.sends {
@@ -113,7 +111,7 @@ func (u *unconfirmed) settle(begun, done int64) (next time.Time, ask bool) {
 			delete(u.sends, id)
 		case s.begun > 0:
 		case s.due.After(now):
-			next = earlier(next, s.due)
+			next = retry.Earlier(next, s.due)
 		default:
 			s.begun = max(begun, 1)
 			ask = true
@@ -129,11 +127,11 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// matchEcho finds the unconfirmed message of a room among events that came without
+// MatchEcho finds the unconfirmed message of a room among events that came without
 // their transaction ids: only syncs show those. A room is sent one message at a
 // time, so an event of ours that we know nothing of is the oldest of them.
-func (c *Client) matchEcho(ctx context.Context, room id.RoomID, events []*event.Event) error {
-	rows, err := c.outbox.Unconfirmed(ctx, room.String())
+func (s *Sender) MatchEcho(ctx context.Context, room id.RoomID, events []*event.Event) error {
+	rows, err := s.Outbox.Unconfirmed(ctx, room.String())
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -142,12 +140,12 @@ func (c *Client) matchEcho(ctx context.Context, room id.RoomID, events []*event.
 			Device  id.DeviceID     `json:"device_id"`
 			Relates event.RelatesTo `json:"m.relates_to"`
 		}
-		if evt.Sender != c.cli.UserID || evt.Type.Type != event.EventEncrypted.Type && evt.Type.Type != event.EventMessage.Type ||
+		if evt.Sender != s.Client.UserID || evt.Type.Type != event.EventEncrypted.Type && evt.Type.Type != event.EventMessage.Type ||
 			json.Unmarshal(evt.Content.VeryRaw, &content) != nil || content.Relates.Type == event.RelReplace ||
-			content.Device != "" && content.Device != c.cli.DeviceID || evt.Unsigned.RedactedBecause != nil {
+			content.Device != "" && content.Device != s.Client.DeviceID || evt.Unsigned.RedactedBecause != nil {
 			continue
 		}
-		ours, err := c.outbox.Ours(ctx, evt.ID.String())
+		ours, err := s.Outbox.Ours(ctx, evt.ID.String())
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,104 @@
+package approval
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"reverie/internal/chat"
+	"reverie/internal/history"
+	"reverie/internal/i18n"
+	"reverie/internal/tool"
+)
+
+// Ask is what the person is asked about a: each act in plain words with its arguments, and which
+// text was read. It is plain text: clients show polls without Markdown.
+func (a *Approval) Ask(say i18n.Say) chat.Outgoing {
+	var b strings.Builder
+	b.WriteString(say("approve.ask") + "\n")
+	for _, act := range a.Acts {
+		b.WriteString("\n• " + words(say, act.Act) + "\n")
+		for _, line := range argumentLines(act.Call.Arguments) {
+			b.WriteString("   " + line + "\n")
+		}
+	}
+	if len(a.Seen) > 0 {
+		b.WriteString("\n" + say("approve.seen", "seen", strings.Join(a.Seen, ", ")) + "\n")
+	}
+	b.WriteString(say("approve.how", "code", a.Code, "minutes", fmt.Sprint(int(answerTime.Minutes()))))
+	return chat.Outgoing{ID: a.Question(), Thread: a.Talk.Thread(), Text: b.String(), Notice: true, Options: []chat.Option{
+		{ID: Once, Text: say("approve.once")},
+		{ID: Wide, Text: say("approve.wide")},
+		{ID: No, Text: say("approve.no")},
+	}}
+}
+
+// words says in a few words what a call does.
+func words(say i18n.Say, act tool.Act) string {
+	for _, key := range []string{"act." + act.Call.Name + "." + act.Action, "act." + act.Call.Name} {
+		if text := say(key); text != key {
+			return text
+		}
+	}
+	return say("act.tool", "tool", strings.TrimSpace(act.Call.Name+" "+act.Action))
+}
+
+// argumentLines are the arguments of a call, each on a line of its own.
+func argumentLines(arguments string) []string {
+	var args map[string]any
+	if json.Unmarshal([]byte(arguments), &args) != nil {
+		return []string{visibleText(arguments)}
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		if name == "action" { // said in words
+			continue
+		}
+		text, ok := args[name].(string)
+		if !ok {
+			raw, _ := json.Marshal(args[name]) //nolint:errchkjson // it came from JSON
+			text = string(raw)
+		}
+		lines = append(lines, visibleText(name)+": “"+visibleText(text)+"”")
+	}
+	return lines
+}
+
+// shownRunes is how much of a result is shown.
+const shownRunes = 300
+
+// visibleText is text in one line, with nothing in it that a person would not see.
+func visibleText(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case r == '\ufe0e', r == '\ufe0f': // of emoji
+			return -1
+		case r == '\u2800', // a Braille blank
+			unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
+			return '�'
+		}
+		return r
+	}, text)
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// Outcome says what came of the acts, after the text key.
+func (a *Approval) Outcome(say i18n.Say, key string) string {
+	lines := []string{say(key)}
+	for _, act := range a.Acts {
+		if !act.Done {
+			continue
+		}
+		key := "approve.did"
+		if act.Failed {
+			key = "approve.failed"
+		}
+		lines = append(lines, "- "+say(key, "act", words(say, act.Act), "result", history.OneLine(act.Result, shownRunes)))
+	}
+	return strings.Join(lines, "\n")
+}

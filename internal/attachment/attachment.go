@@ -1,0 +1,182 @@
+// Package attachment reads what came with messages: pictures, texts, recordings.
+package attachment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"reverie/internal/chat"
+	"reverie/internal/history"
+	"reverie/internal/i18n"
+	"reverie/internal/llm"
+	"reverie/internal/media"
+)
+
+// Reader reads files for models.
+type Reader struct {
+	Models *llm.Models
+	Media  *media.Store // nil = files cannot be read
+	Role   string       // of the models that get the text: their window has room for a part of it
+	Most   int          // characters of a file that the model gets; 0 = 40,000
+	Log    *slog.Logger
+}
+
+const (
+	defaultFileText = 40_000 // characters of a file that the model gets
+	leastFileText   = 400    // less of a file helps nobody
+	fileShare       = 4      // a file takes a quarter of the window at most, and all of a message half of it
+	fileTime        = time.Minute
+)
+
+const voiceMark = "[voice message, transcribed]"
+
+// WithVoice is what a message reads whose words beside a voice message are now: what was
+// said in it, as was has it, stays.
+func WithVoice(was, now string) string {
+	_, spoken, ok := strings.Cut("\n"+was, "\n"+voiceMark+" ")
+	if !ok || strings.Contains(now, voiceMark) {
+		return now
+	}
+	return strings.TrimSpace(now + "\n" + voiceMark + " " + spoken)
+}
+
+// Files is what the model will get of what came with in.
+func (r Reader) Files(ctx context.Context, in chat.Inbound) []history.File {
+	var all []history.File
+	for _, f := range in.Files {
+		if f.Kind == chat.VoiceFile && f.Note == "" {
+			continue // its words are the message's
+		}
+		all = append(all, r.file(ctx, f, len(in.Files)))
+	}
+	return all
+}
+
+// file is what the model gets of f, which came with so many files.
+func (r Reader) file(ctx context.Context, f chat.File, came int) history.File {
+	h := history.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path, Note: f.Note}
+	if h.Note != "" || r.Media == nil || f.Path == "" {
+		if h.Note == "" {
+			h.Note = i18n.New("why.file_unread")
+		}
+		return h
+	}
+	ctx, cancel := context.WithTimeout(ctx, fileTime)
+	defer cancel()
+	var err error
+	switch {
+	case strings.HasPrefix(f.Type, "image/"):
+		var p media.Picture
+		if p, err = r.Media.Picture(f.Path); err == nil {
+			h.Picture, h.Width, h.Height, h.W, h.H = p.Path, p.Width, p.Height, p.W, p.H
+			return h
+		}
+	case f.Kind == chat.AudioFile && sounds(f.Type):
+		var text string
+		if text, err = r.transcript(ctx, f); err == nil {
+			h.Text = "(what is said in it)\n" + r.capped(text, came)
+			return h
+		}
+		if why := i18n.Of(err); why.Known() {
+			err = i18n.New("why.not_transcribed", "why", why)
+		}
+	default:
+		var text string
+		if text, err = r.Media.Text(ctx, f.Path, f.Type); err == nil {
+			r.excerpt(&h, text, came)
+			return h
+		}
+	}
+	r.Log.Info("a file cannot be read", "type", f.Type, "size", f.Size, "err", err)
+	h.Note = r.fileReason(ctx, err, f)
+	return h
+}
+
+// sounds reports whether a type may be a recording.
+func sounds(kind string) bool {
+	return strings.HasPrefix(kind, "audio/") ||
+		slices.Contains([]string{"application/ogg", "video/mp4", "video/webm", "application/octet-stream"}, kind)
+}
+
+// fileReason is why nothing came of a file, for people.
+func (r Reader) fileReason(ctx context.Context, err error, f chat.File) i18n.Text {
+	var at *fs.PathError
+	switch {
+	case ctx.Err() != nil:
+		return i18n.New("why.file_long")
+	case errors.As(err, &at), errors.Is(err, fs.ErrNotExist):
+		return i18n.New("why.file_lost")
+	}
+	return i18n.New("why.file_of_kind", "why", i18n.Of(err), "type", f.Type, "size", media.Size(f.Size))
+}
+
+// excerpt has the model get the beginning of a text, see capped.
+func (r Reader) excerpt(h *history.File, text string, came int) {
+	h.Text = r.capped(text, came)
+	if len(h.Text) < len(text) {
+		h.More = media.Beside(h.Path)
+	}
+	if strings.TrimSpace(h.Text) == "" {
+		h.Text, h.Note = "", i18n.New("why.file_empty")
+	}
+}
+
+// capped is the beginning of a file's text; the files of one message share a part of the window.
+func (r Reader) capped(text string, came int) string {
+	window, out := r.Models.Window(r.Role)
+	tokens, most := max((window-out)/max(fileShare, came), 100), cmp.Or(r.Most, defaultFileText)
+	short := media.Cap(text, most)
+	for llm.EstimateTokens(short) > tokens && most > leastFileText {
+		most = min(most, utf8.RuneCountInString(text)) * 3 / 4
+		short = media.Cap(text, most)
+	}
+	return short
+}
+
+// ErrDeaf is why a recording is not understood where no model hears.
+var ErrDeaf = i18n.New("why.no_transcription")
+
+func (r Reader) transcript(ctx context.Context, f chat.File) (string, error) {
+	if !r.Models.Hears() || r.Media == nil {
+		return "", ErrDeaf
+	}
+	name := path.Base(f.Path)
+	if strings.HasSuffix(name, ".bin") { // servers go by the ending
+		name = strings.TrimSuffix(name, ".bin") + ".ogg"
+	}
+	text, err := r.Models.Transcribe(ctx, r.Media.File(f.Path), name)
+	var model *llm.Error
+	if errors.As(err, &model) {
+		r.Log.Error("not transcribed", "err", err)
+		return "", model.Kind.Why()
+	}
+	return text, err
+}
+
+// Listen is in with the words of its voice messages. What cannot be understood is said in their notes.
+func (r Reader) Listen(ctx context.Context, in chat.Inbound) (chat.Inbound, error) {
+	in.Files = append([]chat.File(nil), in.Files...)
+	for i, f := range in.Files {
+		if f.Kind != chat.VoiceFile || f.Note != "" {
+			continue
+		}
+		text, err := r.transcript(ctx, f)
+		switch {
+		case ctx.Err() != nil:
+			return in, ctx.Err()
+		case err != nil:
+			in.Files[i].Note = i18n.Of(err)
+		default:
+			in.Text = strings.TrimSpace(in.Text + "\n" + voiceMark + " " + text)
+		}
+	}
+	return in, nil
+}

@@ -1,0 +1,200 @@
+// Package doctor examines what the bot needs, and says what to do about what is not well.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"reverie/internal/dream"
+	"reverie/internal/llm"
+	"reverie/internal/llm/encoder"
+	"reverie/internal/media"
+	"reverie/internal/memory"
+	"reverie/internal/prompt"
+	"reverie/internal/search/qdrant"
+	"reverie/internal/settings"
+	"reverie/internal/skill"
+	"reverie/internal/store"
+	"reverie/internal/window"
+)
+
+// Finding is one line of a report.
+type Finding struct {
+	Area   string `json:"area"`
+	State  State  `json:"state"`
+	What   string `json:"what"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// State says how something is.
+type State string
+
+// The states of what was examined.
+const (
+	Well State = "ok"
+	Note State = "note" // works, but worth knowing
+	Ill  State = "ill"  // must be fixed
+)
+
+// Findings are what was found, in the order in which it was examined.
+type Findings []Finding
+
+// Add adds a finding without a remedy.
+func (f *Findings) Add(area string, s State, what string) { f.Advise(area, s, what, "") }
+
+// Advise adds a finding, and what to do about it.
+func (f *Findings) Advise(area string, s State, what, remedy string) {
+	*f = append(*f, Finding{area, s, what, remedy})
+}
+
+// Unreadable adds that something in the data folder cannot be read.
+func (f *Findings) Unreadable(err error) {
+	f.Advise("files", Ill, err.Error(), "make the data folder readable for this user")
+}
+
+// Doctor is what is examined.
+type Doctor struct {
+	Dir      string // the data folder
+	Defaults fs.FS  // what the program puts there
+	Skills   *skill.Library
+	Messages *settings.Messages
+	Models   *llm.Models
+	Preview  func(ctx context.Context, room string) (prompt.Prompt, error)
+	Tier     func(context.Context) (window.Decision, error)
+
+	Embedding *llm.Embedding // nil = the encoder within the program
+	Backend   memory.Backend
+	Points    *qdrant.Points // nil = none
+	PointsURL string
+}
+
+// Examine examines all of it. It may run beside the bot.
+func (d Doctor) Examine(ctx context.Context) (f Findings) {
+	d.files(&f)
+	d.prompt(ctx, &f)
+	for _, name := range d.Models.Names() {
+		probe(ctx, &f, "model", name, "its address, key and name stand under llm.models in the configuration",
+			func(ctx context.Context) (string, error) {
+				err := d.Models.Probe(ctx, name)
+				return "; window " + d.Models.Limit(name).String(), err
+			})
+	}
+	d.tier(ctx, &f)
+	d.vectors(ctx, &f)
+	return f
+}
+
+func (d Doctor) files(f *Findings) {
+	if info, err := os.Stat(d.Dir); err == nil && info.Mode().Perm()&0o077 != 0 {
+		f.Advise("files", Note, fmt.Sprintf("other users of this machine may look into %s (%v)", d.Dir, info.Mode().Perm()),
+			"chmod 700 "+d.Dir)
+	}
+	file := filepath.Join(d.Dir, ".doctor")
+	if err := store.WriteFile(file, []byte("x")); err != nil {
+		f.Advise("files", Ill, "cannot write into the data folder: "+err.Error(), "check free space and permissions")
+	} else {
+		_ = os.Remove(file)
+		f.Add("files", Well, d.Dir+" can be written")
+	}
+	if !media.ReadsPDF() {
+		f.Advise("files", Note, "PDF files cannot be read: the program pdftotext is missing", "install the package poppler-utils")
+	}
+	edited, err := store.EditedDefaults(d.Defaults, d.Dir)
+	for _, file := range edited {
+		f.Advise("files", Note, file+" was edited by you and does not follow releases",
+			"delete it to get the default back at the next start")
+	}
+	if err != nil {
+		f.Unreadable(err)
+	}
+}
+
+func (d Doctor) prompt(ctx context.Context, f *Findings) {
+	for _, t := range dream.Templates() {
+		text, err := os.ReadFile(filepath.Join(d.Dir, t.File))
+		if err != nil { // who reads it for a request says so
+			continue
+		}
+		if err := t.Check(string(text)); err != nil {
+			f.Advise("prompt", Note, "the text that came with the program is used in the place of "+t.File, err.Error())
+		}
+	}
+	for _, p := range d.Skills.Problems() {
+		f.Add("skills", Note, store.Problem(p).String())
+	}
+	for _, p := range d.Messages.Problems() {
+		f.Add("messages", Note, p.String())
+	}
+	p, err := d.Preview(ctx, "")
+	if err != nil {
+		f.Advise("prompt", Ill, err.Error(), "shorten the files under data/, or use a model with a larger window")
+		return
+	}
+	for _, p := range p.Report.Problems {
+		f.Add("prompt", Note, p.String())
+	}
+	for _, o := range p.Report.Oversize {
+		what := fmt.Sprintf("%s take %d characters, and a prompt has room for %d: what is over is left out of it",
+			o.Contributor, o.Size, o.Max)
+		f.Advise("prompt", Note, what, "make them shorter (of tasks, skills and flat_file memories the model is asked to, once a day), "+
+			"or raise context.component_size_limits")
+	}
+	f.Add("prompt", Well, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window))
+}
+
+func (d Doctor) tier(ctx context.Context, f *Findings) {
+	t, err := d.Tier(ctx)
+	if err != nil {
+		f.Advise("tier", Ill, err.Error(), "the file is left as it is; restore it from a backup, or move it away to begin anew")
+		return
+	}
+	f.Add("tier", Well, "a new conversation gets "+t.String())
+	for _, text := range t.Warnings {
+		f.Advise("tier", Note, text, "`bot tier` shows how it is decided")
+	}
+}
+
+// WordsOnly is what the operator reads where nothing makes vectors.
+const WordsOnly = "memories are found by their words only: there is nothing that makes vectors; " +
+	"llm.embedding in the configuration names a model that does"
+
+func (d Doctor) vectors(ctx context.Context, f *Findings) {
+	switch {
+	case d.Embedding != nil:
+		probe(ctx, f, "vectors", d.Embedding.Name(), "its address, key and name stand under llm.embedding in the configuration",
+			func(ctx context.Context) (string, error) {
+				vectors, err := d.Embedding.Embed(ctx, []string{"Good morning."})
+				if err != nil {
+					return "", err
+				}
+				return fmt.Sprintf(" with %d numbers a text", len(vectors[0])), nil
+			})
+	case d.Backend != memory.LocalVector:
+	case encoder.BuiltIn():
+		f.Add("vectors", Well, "memories are found by their words and, with the encoder that is built in, by their meaning")
+	default:
+		f.Add("vectors", Note, WordsOnly+"; or take a program that has the encoder built in")
+	}
+	if d.Points != nil {
+		probe(ctx, f, "qdrant", d.PointsURL, "its address and key stand under memory.qdrant in the configuration. "+
+			"Memories are found by their words meanwhile",
+			func(ctx context.Context) (string, error) { return "", d.Points.Probe(ctx) })
+	}
+}
+
+// probe asks a server, called name, and waits 20 seconds at most. more is what its answer tells.
+func probe(ctx context.Context, f *Findings, area, name, where string, ask func(context.Context) (more string, err error)) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	began := time.Now()
+	more, err := ask(ctx)
+	if err != nil {
+		f.Advise(area, Ill, err.Error(), "see that it runs and answers; "+where)
+		return
+	}
+	f.Add(area, Well, fmt.Sprintf("%s answers (%s)%s", name, time.Since(began).Round(time.Millisecond), more))
+}

@@ -1,0 +1,63 @@
+package detect
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestHostedIsAskedForItsListOnly(t *testing.T) {
+	for url, n := range map[string]int{"https://openrouter.ai/api/v1": 1, "https://api.openai.com/v1": 1, "https://notopenai.com/v1": 5, "http://127.0.0.1:11434/v1": 5} {
+		m := Server{Model: "m", BaseURL: url}
+		if got := m.sources(); len(got) != n {
+			t.Errorf("%s: %d sources", url, len(got))
+		}
+	}
+	m := Server{Model: `a"b&c`, BaseURL: "http://host/ollama/v1"}
+	got := m.sources()
+	if got[0].url != "http://host/ollama/props?autoload=false&model=a%22b%26c" || got[3].url != "http://host/ollama/v1/models" || got[4].body != `{"model":"a\"b\u0026c"}` {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestOllamaFiles: a Modelfile names the model's file and those that are loaded with it, and nothing else counts.
+func TestOllamaFiles(t *testing.T) {
+	blob := func(c string) string { return "/var/lib/ollama/blobs/sha256-" + strings.Repeat(c, 64) }
+	windows := `C:\Users\me\.ollama\models\blobs\sha256-` + strings.Repeat("d", 64)
+	for modelfile, want := range map[string][]string{
+		"# To build a new one, replace FROM with:\n# FROM llava:latest\n\nFROM " + blob("a") + "\nFROM " + blob("b") + "\nADAPTER " + blob("c") +
+			"\nTEMPLATE \"FROM " + blob("e") + "\"\nPARAMETER num_ctx 4096\n": {blob("a"), blob("b"), blob("c")},
+		"FROM " + windows + "\r\n":  {windows},
+		"FROM gpt-oss:120b-cloud\n": nil,
+		"FROM ../../etc/passwd\n":   nil,
+	} {
+		a, _, err := readShow(fmt.Appendf(nil, `{"parameters":"x","modelfile":%q}`, modelfile), "m")
+		if err != nil || !slices.Equal(a.Files, want) {
+			t.Errorf("%q: %q, %v", modelfile, a.Files, err)
+		}
+	}
+}
+
+func FuzzReadDescriptions(f *testing.F) {
+	for _, s := range []string{`{"data":[{"id":"m","max_model_len":40960,"parent":"m"}]}`, `{"models":[{"name":"m","context_length":1}]}`, `{"default_generation_settings":{"n_ctx":8192}}`,
+		`{"model_info":{"general.architecture":"a","a.context_length":8192},"parameters":"num_ctx 8192"}`, `null`, `{"data":[{"id":"m","state":"loaded","loaded_context_length":1e3}]}`, `maximum context length is 99999999999999999999 tokens`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		var all []Found
+		for _, read := range []func([]byte, string) (Found, string, error){readProps, readLMStudio, readPS, readList, readShow} {
+			a, _, err := read([]byte(raw), "m")
+			if err != nil && !reflect.DeepEqual(a, Found{}) {
+				t.Errorf("%+v beside %v", a, err)
+			}
+			all = append(all, a)
+		}
+		for _, n := range []int{decide(all).Limit.Tokens, InRefusal(raw)} {
+			if n != 0 && (n < leastTokens || n > mostTokens) {
+				t.Errorf("a window of %d", n)
+			}
+		}
+	})
+}

@@ -1,0 +1,278 @@
+package detect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A window outside of these is a mistake or a joke.
+const (
+	leastTokens = 512
+	mostTokens  = 16 << 20
+)
+
+// count is a number of tokens in a server's description. What is no number, or
+// none that a window can have, reads as 0: not said.
+type count int
+
+// UnmarshalJSON takes any JSON value.
+func (c *count) UnmarshalJSON(b []byte) error {
+	*c = count(tokens(string(b)))
+	return nil
+}
+
+// tokens reads a number of tokens; 0 = it is none that a window can have.
+func tokens(s string) int {
+	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err == nil && n >= leastTokens && n <= mostTokens && n == float64(int(n)) {
+		return int(n)
+	}
+	return 0
+}
+
+// amount is a number of bytes; what is no number leaves it as it was.
+type amount float64
+
+// UnmarshalJSON takes any JSON value.
+func (a *amount) UnmarshalJSON(b []byte) error {
+	if n, err := strconv.ParseFloat(strings.TrimSpace(string(b)), 64); err == nil {
+		*a = amount(n)
+	}
+	return nil
+}
+
+var errOther = errors.New("the answer is something else")
+
+// readProps reads llama.cpp's /props. Its n_ctx is that of one slot, which is
+// what one conversation gets.
+func readProps(raw []byte, _ string) (found Found, text string, err error) {
+	var o struct {
+		Settings *struct {
+			Context count `json:"n_ctx"`
+		} `json:"default_generation_settings"`
+		Build      string `json:"build_info"`
+		File       string `json:"model_path"`
+		Modalities *struct {
+			Vision bool `json:"vision"`
+		} `json:"modalities"`
+	}
+	if json.Unmarshal(raw, &o) != nil || o.Settings == nil && o.Build == "" {
+		return found, "", errOther
+	}
+	found.Server = llamaCPP
+	if o.File != "" {
+		found.Files = []string{o.File}
+	}
+	if o.Settings == nil || o.Settings.Context == 0 {
+		return found, "no model is loaded, or it does not say with how many tokens", nil
+	}
+	if o.Modalities != nil {
+		found.Sees = &o.Modalities.Vision
+	}
+	found.Limit = Limit{Tokens: int(o.Settings.Context), Label: Enforced}
+	return found, fmt.Sprintf("n_ctx %d for each conversation", o.Settings.Context), nil
+}
+
+// readLMStudio reads LM Studio's own list of models.
+func readLMStudio(raw []byte, model string) (found Found, text string, err error) {
+	var o struct {
+		Data []struct {
+			ID     string `json:"id"`
+			State  string `json:"state"`
+			Type   string `json:"type"` // llm, vlm, embeddings
+			Loaded count  `json:"loaded_context_length"`
+			Max    count  `json:"max_context_length"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(raw, &o) != nil || o.Data == nil {
+		return found, "", errOther
+	}
+	found.Server = lmStudio
+	for _, e := range o.Data {
+		if e.ID != model {
+			continue
+		}
+		found.Trained = int(e.Max)
+		if e.Type != "" {
+			found.Sees = new(e.Type == "vlm")
+		}
+		if e.State == "loaded" && e.Loaded > 0 {
+			found.Limit = Limit{Tokens: int(e.Loaded), Label: Enforced}
+			return found, fmt.Sprintf("loaded with %d, at most %d", e.Loaded, e.Max), nil
+		}
+		return found, fmt.Sprintf("not loaded; at most %d", e.Max), nil
+	}
+	return found, "has no such model", nil
+}
+
+// sameModel compares names as Ollama does.
+func sameModel(theirs, ours string) bool {
+	return theirs != "" && (theirs == ours || theirs == ours+":latest" || theirs+":latest" == ours)
+}
+
+// readPS reads Ollama's list of loaded models.
+func readPS(raw []byte, model string) (found Found, text string, err error) {
+	var o struct {
+		Models []struct {
+			Name    string  `json:"name"`
+			Model   string  `json:"model"`
+			Context count   `json:"context_length"`
+			Size    amount  `json:"size"`
+			OnGPU   *amount `json:"size_vram"`
+		} `json:"models"`
+	}
+	if json.Unmarshal(raw, &o) != nil || o.Models == nil {
+		return found, "", errOther
+	}
+	found.Server = Ollama
+	for _, e := range o.Models {
+		if !sameModel(e.Name, model) && !sameModel(e.Model, model) {
+			continue
+		}
+		if e.Context == 0 {
+			return found, "loaded, but does not say with how many tokens", nil
+		}
+		found.Limit = Limit{Tokens: int(e.Context), Label: Enforced}
+		text = fmt.Sprintf("loaded with %d", e.Context)
+		if e.OnGPU == nil {
+			return found, text, nil
+		}
+		found.Held = uint64(max(*e.OnGPU, 0))
+		if *e.OnGPU < e.Size {
+			found.Outside = max(1, int(math.Round(float64(100*(1-*e.OnGPU/e.Size)))))
+			text += fmt.Sprintf(", %d %% of it not on the GPU", found.Outside)
+		}
+		return found, text, nil
+	}
+	return found, "not loaded now", nil
+}
+
+// readShow reads Ollama's description of a model: what it was trained for, which
+// Ollama does not load by itself, and what its Modelfile asks for, which it does.
+func readShow(raw []byte, _ string) (found Found, text string, err error) {
+	var o struct {
+		Info       map[string]json.RawMessage `json:"model_info"`
+		Parameters string                     `json:"parameters"`
+		Modelfile  string                     `json:"modelfile"`
+		Remote     string                     `json:"remote_host"`
+		Can        []string                   `json:"capabilities"`
+	}
+	if json.Unmarshal(raw, &o) != nil || o.Info == nil && o.Parameters == "" {
+		return found, "", errOther
+	}
+	if o.Can != nil {
+		found.Sees = new(slices.Contains(o.Can, "vision"))
+	}
+	var architecture string
+	if json.Unmarshal(o.Info["general.architecture"], &architecture) == nil {
+		found.Trained = tokens(string(o.Info[architecture+".context_length"]))
+	}
+	for _, m := range ollamaFile.FindAllStringSubmatch(o.Modelfile, -1) {
+		found.Files = append(found.Files, m[1])
+	}
+	for line := range strings.Lines(o.Parameters) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" && tokens(f[1]) > 0 {
+			found.Limit = Limit{Tokens: tokens(f[1]), Label: Estimated}
+		}
+	}
+	switch {
+	case o.Remote != "" && found.Trained > 0:
+		found.Limit = Limit{Tokens: found.Trained, Label: Max}
+		return found, fmt.Sprintf("runs elsewhere, with %d", found.Trained), nil
+	case found.Limit.Tokens > 0:
+		return found, fmt.Sprintf("num_ctx %d is set for it; at most %d", found.Limit.Tokens, found.Trained), nil
+	}
+	return found, fmt.Sprintf("the model reads at most %d, which is not what is loaded", found.Trained), nil
+}
+
+// ollamaFile finds in a Modelfile the files that are loaded: the model first, then what sees pictures, and adapters.
+var ollamaFile = regexp.MustCompile(`(?m)^(?:FROM|ADAPTER) "?((?:/|[A-Za-z]:\\).*sha256-[0-9a-f]{64})"?\s*$`)
+
+// listed is an entry of a list of models: everybody's fields.
+type listed struct {
+	ID      string `json:"id"`
+	Owner   string `json:"owned_by"`
+	Len     count  `json:"max_model_len"`      // vLLM, SGLang: what it was started with
+	Context count  `json:"context_length"`     // OpenRouter, Together
+	Window  count  `json:"context_window"`     // Groq
+	MaxLen  count  `json:"max_context_length"` // Mistral
+	Top     struct {
+		Context count `json:"context_length"`
+	} `json:"top_provider"`
+	Meta struct {
+		Trained count `json:"n_ctx_train"`
+	} `json:"meta"` // llama.cpp
+	Architecture struct {
+		Input []string `json:"input_modalities"`
+	} `json:"architecture"` // OpenRouter
+}
+
+// readList reads the list of models that every server has, for what some add.
+func readList(raw []byte, model string) (found Found, text string, err error) {
+	var o struct {
+		Data []listed `json:"data"`
+	}
+	if json.Unmarshal(raw, &o) != nil || o.Data == nil {
+		return found, "", errOther
+	}
+	at := slices.IndexFunc(o.Data, func(e listed) bool { return e.ID == model })
+	if at < 0 && len(o.Data) == 1 && o.Data[0].Owner == "llamacpp" { // it serves its one model under any name
+		at = 0
+	}
+	if at < 0 {
+		return found, "does not list the model", nil
+	}
+	e := o.Data[at]
+	if e.Owner == "llamacpp" {
+		found.Server = llamaCPP
+	}
+	if e.Architecture.Input != nil {
+		found.Sees = new(slices.Contains(e.Architecture.Input, "image"))
+	}
+	most := int(max(e.Context, e.Window, e.MaxLen))
+	if top := int(e.Top.Context); top > 0 && (most == 0 || top < most) {
+		most = top
+	}
+	switch {
+	case e.Len > 0:
+		found.Limit = Limit{Tokens: int(e.Len), Label: Enforced}
+		return found, fmt.Sprintf("max_model_len %d", e.Len), nil
+	case most > 0:
+		found.Limit = Limit{Tokens: most, Label: Max}
+		return found, fmt.Sprintf("at most %d", most), nil
+	case e.Meta.Trained > 0:
+		found.Trained = int(e.Meta.Trained)
+		return found, fmt.Sprintf("the model reads at most %d, which is not what is loaded", found.Trained), nil
+	}
+	return found, "says nothing about windows", nil
+}
+
+// saidLimits find the true limit in what servers say when they refuse a request
+// that is too large, in lower case.
+var saidLimits = []*regexp.Regexp{
+	regexp.MustCompile(`"n_ctx"\s*:\s*(\d+)`),                                                    // llama.cpp
+	regexp.MustCompile(`available context size \((\d+)`),                                         // llama.cpp
+	regexp.MustCompile(`maximum (?:context|model|prompt|input) length (?:is|of) ([\d,]+)`),       // OpenAI, vLLM, OpenRouter, xAI
+	regexp.MustCompile(`context (?:length|window|size) (?:is|of)(?: only| at most)? ([\d,]+)`),   // LM Studio and others
+	regexp.MustCompile(`> ([\d,]+) maximum`),                                                     // Anthropic
+	regexp.MustCompile(`exceeds? the maximum number of (?:input )?tokens allowed[:( ]+([\d,]+)`), // Google
+}
+
+// InRefusal reads the limit out of an error; 0 = it names none.
+func InRefusal(text string) int {
+	text = strings.ToLower(text)
+	for _, r := range saidLimits {
+		if m := r.FindStringSubmatch(text); m != nil {
+			if n := tokens(strings.ReplaceAll(m[1], ",", "")); n > 0 {
+				return n
+			}
+		}
+	}
+	return 0
+}

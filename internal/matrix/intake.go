@@ -1,0 +1,287 @@
+package matrix
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto"
+	"maunium.net/go/mautrix/crypto/olm"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/chat"
+	"reverie/internal/command"
+	"reverie/internal/delivery"
+	"reverie/internal/matrix/e2ee"
+	"reverie/internal/matrix/gate"
+	"reverie/internal/matrix/room"
+	"reverie/internal/settings"
+	"reverie/internal/text"
+)
+
+// intake takes what events tell into the batch of their sync.
+type intake struct {
+	cfg     Config
+	cli     *mautrix.Client
+	devices *e2ee.Devices
+	gate    *gate.Gate
+	rooms   *room.Rooms
+	members *room.Memberships // since Run
+	outbox  *delivery.Outbox
+}
+
+// takeAll hands the events of a sync to their handlers.
+func (t *intake) takeAll(ctx context.Context, b *batch, res *mautrix.RespSync) {
+	t.take(ctx, b, "", event.SourceToDevice, res.ToDevice.Events)
+	t.take(ctx, b, "", event.SourceAccountData, res.AccountData.Events)
+	for room, joined := range res.Rooms.Join {
+		t.take(ctx, b, room, event.SourceJoin|event.SourceState, joined.State.Events)
+		t.take(ctx, b, room, event.SourceJoin|event.SourceTimeline, joined.Timeline.Events)
+	}
+	for room, invited := range res.Rooms.Invite {
+		t.take(ctx, b, room, event.SourceInvite|event.SourceState, invited.State.Events)
+	}
+	for room, left := range res.Rooms.Leave {
+		t.take(ctx, b, room, event.SourceLeave|event.SourceState, left.State.Events)
+		t.take(ctx, b, room, event.SourceLeave|event.SourceTimeline, left.Timeline.Events)
+	}
+}
+
+func (t *intake) take(ctx context.Context, b *batch, room id.RoomID, source event.Source, events []*event.Event) {
+	for _, evt := range events {
+		evt.RoomID, evt.Mautrix.EventSource = room, source
+		switch {
+		case evt.StateKey != nil:
+			evt.Type.Class = event.StateEventType
+		case source == event.SourceAccountData:
+			evt.Type.Class = event.AccountDataEventType
+		case source == event.SourceToDevice:
+			evt.Type.Class = event.ToDeviceEventType
+		default:
+			evt.Type.Class = event.MessageEventType
+		}
+		if err := evt.Content.ParseRaw(evt.Type); err == nil || t.takesUnparsed(ctx, b, evt, err) {
+			t.route(ctx, b, evt, evt)
+		}
+	}
+}
+
+// route hands an event to mautrix's handlers, so that the state store is up to date, and then
+// to ours. origin is the event as it came: evt may be what it was decrypted to.
+func (t *intake) route(ctx context.Context, b *batch, evt, origin *event.Event) {
+	t.guard(b, origin, func() { t.cli.Syncer.(library).Dispatch(ctx, evt) })
+	t.guard(b, origin, func() { b.fail(t.handle(ctx, b, evt)) })
+}
+
+// handle takes what an event tells into the batch of its sync. An error is a fault of ours, such
+// as a full disk: the batch cannot be stored as it is.
+func (t *intake) handle(ctx context.Context, b *batch, evt *event.Event) error {
+	if evt.Sender == t.cli.UserID && evt.Unsigned.TransactionID != "" && evt.StateKey == nil { // a message of ours comes back
+		b.Echoes = append(b.Echoes, delivery.Echo{Txn: evt.Unsigned.TransactionID, Event: evt.ID.String()})
+	}
+	switch evt.Type {
+	case event.StateEncryption:
+		return t.rooms.MarkEncrypted(ctx, evt.RoomID)
+	case event.StateHistoryVisibility:
+		return t.rooms.Watch(ctx, evt)
+	case event.StateMember:
+		return t.members.OnMember(ctx, evt)
+	case event.StateTombstone:
+		return t.members.OnTombstone(ctx, evt)
+	case event.AccountDataDirectChats:
+		return t.rooms.NoteDirect(ctx, *evt.Content.AsDirectChats())
+	case event.EventRedaction:
+		return t.onRedaction(ctx, b, evt)
+	case event.EventMessage:
+		return t.onMessage(ctx, b, evt)
+	case event.EventReaction:
+		return t.onReaction(ctx, b, evt)
+	case event.EventUnstablePollResponse, pollVote:
+		return t.onVote(ctx, b, evt)
+	case event.EventEncrypted:
+		return t.onEncrypted(ctx, b, evt)
+	}
+	return nil
+}
+
+// takesUnparsed says whether an event whose content could not be parsed is handled
+// all the same. Of types that nobody knows it is; the rest makes no sense.
+func (t *intake) takesUnparsed(ctx context.Context, b *batch, evt *event.Event, err error) bool {
+	if errors.Is(err, event.ErrUnsupportedContentType) || errors.Is(err, event.ErrContentAlreadyParsed) {
+		return true
+	}
+	if evt.StateKey != nil && evt.Type.Type == event.StateMember.Type && *evt.StateKey != t.cli.UserID.String() {
+		b.fail(t.rooms.Expose(ctx, evt.RoomID)) // somebody may be there all the same
+	}
+	t.cfg.Log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
+		"type", text.Clip(evt.Type.Type, 60), "err", err)
+	return false
+}
+
+// guard keeps a panic over one event away from the others of its sync. A
+// message is stored and tried again; what a state event told is asked for anew
+// before the next message to the room.
+func (t *intake) guard(b *batch, evt *event.Event, f func()) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		t.cfg.Log.Error("matrix: an event could not be handled", "room", evt.RoomID, "event", evt.ID, "panic", r,
+			"stack", string(debug.Stack()))
+		if evt.StateKey != nil {
+			t.rooms.ForgetState(evt.RoomID)
+			return
+		}
+		t.keep(b, evt, "", fmt.Errorf("panic: %v", r))
+	}()
+	f()
+}
+
+// onRedaction takes back a message that is still waiting. That its sender may
+// do so has been checked by the homeserver.
+func (t *intake) onRedaction(ctx context.Context, b *batch, evt *event.Event) error {
+	target := evt.Redacts
+	if content, ok := evt.Content.Parsed.(*event.RedactionEventContent); ok && content.Redacts != "" {
+		target = content.Redacts
+	}
+	if target == "" {
+		return nil
+	}
+	s := delivery.Incoming{Redacted: target.String()}
+	if evt.Sender != t.cli.UserID && evt.ID != "" { // our own redactions tell us nothing
+		var err error
+		if s.Inbound, err = t.gesture(ctx, evt); err != nil {
+			return err
+		}
+		s.Change, s.Target = chat.TakenBack, target.String()
+	}
+	b.In = append(b.In, s)
+	return nil
+}
+
+// onMessage judges a message, decrypted if need be, and takes it in.
+func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event) error {
+	if evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil {
+		return nil
+	}
+	if evt.Sender == t.cli.UserID { // each of our answers comes back: nothing needs to be known of its room
+		t.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", gate.OwnMessage)
+		return nil
+	}
+	room, err := t.rooms.Facts(ctx, evt.RoomID)
+	if err != nil {
+		return err
+	}
+	var failed error
+	room.Active = func(root string) bool {
+		active, err := t.outbox.ActiveIn(ctx, evt.RoomID.String(), root)
+		failed = cmp.Or(failed, err)
+		return active
+	}
+	o := t.gate.Judge(evt, room, func(e id.EventID) bool {
+		ours, err := t.outbox.Ours(ctx, e.String())
+		failed = cmp.Or(failed, err)
+		return ours
+	})
+	if failed != nil {
+		return failed
+	}
+	if refused, err := t.fromUnsigned(ctx, b, evt, room, o); err != nil || refused {
+		return err
+	}
+	if edits, err := t.onEdit(ctx, b, evt, room); err != nil || edits {
+		t.heardAnew(b, evt, room)
+		return err
+	}
+	if !o.Pass {
+		t.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.Reason)
+		return t.hears(ctx, b, evt, o)
+	}
+	m, err := t.inbound(ctx, evt, room)
+	if err != nil {
+		return err
+	}
+	m.SenderName, m.Text = t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), o.Text
+	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
+		m.Thread, m.ReplyTo = gate.ThreadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
+		m.Files = filesOf(msg, room.Encrypted, t.cfg.MaxFile)
+	}
+	if m.Branch, err = t.branchOf(ctx, m); err != nil {
+		return err
+	}
+	if o.Emote {
+		m.Text = emote(m.SenderName, m.Sender, o.Text)
+	}
+	listens := false
+	if !m.Private && !command.Is(m.Text) {
+		if listens, err = t.listening(ctx, m.Room); err != nil {
+			return err
+		}
+	}
+	t.tellUnproven(ctx, b, m, room)
+	t.cfg.Log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
+		"trust", evt.Mautrix.TrustState.String())
+	b.In = append(b.In, delivery.Incoming{Inbound: m, Listens: listens})
+	return nil
+}
+
+// inbound is what everything that somebody does in a room has in common.
+func (t *intake) inbound(ctx context.Context, evt *event.Event, room gate.Room) (chat.Inbound, error) {
+	unproven, err := t.devices.Unproven(ctx, room.Encrypted, evt.Sender)
+	return chat.Inbound{
+		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
+		Private: room.Private(evt.Sender.String()), Unproven: unproven,
+	}, err
+}
+
+// onEncrypted decrypts an event and hands it to the handlers.
+func (t *intake) onEncrypted(ctx context.Context, b *batch, evt *event.Event) error {
+	content, ok := evt.Content.Parsed.(*event.EncryptedEventContent)
+	if !ok || content.Algorithm == "" || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
+		return nil
+	}
+	plain, err := t.devices.Decrypt(ctx, evt)
+	switch {
+	case err == nil:
+		t.route(ctx, b, plain, evt)
+	case errors.Is(err, crypto.ErrDuplicateMessageIndex): // somebody plays an old message again
+		t.cfg.Log.Warn("matrix: a repeated encrypted message is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
+			"err", err)
+	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, crypto.ErrGroupSessionWithheld),
+		errors.Is(err, olm.ErrUnknownMessageIndex):
+		t.keep(b, evt, content.SessionID, err)
+	default:
+		t.keep(b, evt, "", err)
+	}
+	return nil
+}
+
+// keep puts an event that cannot be read now into the batch, if its sender may talk to the bot.
+func (t *intake) keep(b *batch, evt *event.Event, missing id.SessionID, cause error) {
+	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
+	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !t.gate.Allows(evt.Sender.String()) {
+		t.cfg.Log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
+			"err", cause)
+		return
+	}
+	u := delivery.Unreadable{
+		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SentAt: time.UnixMilli(evt.Timestamp),
+		Raw: rawEvent(evt), Session: missing.String(), Tries: 1, Wait: t.cfg.pace.again, Err: cause,
+	}
+	if missing != "" {
+		u.Tries, u.Wait = 0, t.cfg.pace.askKey
+	}
+	b.Unreadable = append(b.Unreadable, u)
+}
+
+// branchOf is the thread that m is answered in, as the room has it set.
+func (t *intake) branchOf(ctx context.Context, m chat.Inbound) (string, error) {
+	setting, err := settings.Store{DB: t.cfg.DB}.Get(ctx, m.Room, settings.Threads)
+	return command.Branch(setting, m), err
+}

@@ -1,0 +1,60 @@
+package send
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"reverie/internal/delivery"
+	"reverie/internal/settings"
+)
+
+// TestUnsentInTheLanguage: why a file was not sent is told in the language of the room.
+func TestUnsentInTheLanguage(t *testing.T) {
+	c := &Sender{Config: Config{Text: func(_ context.Context, _, key string, fill ...string) string {
+		return (*settings.Messages)(nil).In("de", key, fill...)
+	}}}
+	row := delivery.OutboxRow{ID: "a", Room: "!r", File: `{"name":"tee.pdf"}`}
+	if got := c.unsent(t.Context(), row, errFileGone).Text; got != "tee.pdf konnte nicht gesendet werden: die Datei ist hier nicht mehr aufgehoben." {
+		t.Errorf("got %q", got)
+	}
+	if got := c.unsent(t.Context(), row, context.Canceled).Text; !strings.HasSuffix(got, ": der Homeserver nimmt es nicht an.") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// What was read of a room before it was left may be done: it is entered again only after it is read again.
+func TestLanesDoNothingTwice(t *testing.T) {
+	l, wake := NewLanes(), make(chan struct{}, 1)
+	var g errgroup.Group
+	work := func() bool {
+		did := l.Work(&g, "a", wake, func() {})
+		_ = g.Wait()
+		return did
+	}
+	l.Begin()
+	if !l.idle() || !work() {
+		t.Error("a free room cannot be entered")
+	}
+	if work() || l.idle() {
+		t.Error("entered twice for what was read once")
+	}
+	<-wake
+	done := make(chan struct{})
+	l.Begin()
+	if !l.Work(&g, "a", wake, func() { <-done }) {
+		t.Error("cannot be entered again")
+	}
+	l.Begin()
+	close(done)
+	_ = g.Wait()
+	if work() || l.idle() {
+		t.Error("entered for what was read while it was busy")
+	}
+	l.Begin()
+	if !l.idle() || !work() {
+		t.Error("a room that was left cannot be entered")
+	}
+}

@@ -114,7 +114,8 @@ func mergeScope(all []*signature, refused map[[2]string]bool) (steps []planned) 
 	slices.SortFunc(sorted, func(a, b *signature) int { return cmp.Or(strings.Compare(a.plain, b.plain), better(a, b)) })
 	gone := map[string]bool{}
 	for i, a := range sorted {
-		first, _ := slices.BinarySearchFunc(sorted, a.plain, func(s *signature, plain string) int { return strings.Compare(s.plain, plain) })
+		byWords := func(s *signature, plain string) int { return strings.Compare(s.plain, plain) }
+		first, _ := slices.BinarySearchFunc(sorted, a.plain, byWords)
 		for _, b := range sorted[first:i] {
 			if gone[b.ID] || refused[pairOf(a.ID, b.ID)] || rank(a.Entry) > rank(b.Entry) || a.Integrity > b.Integrity ||
 				!together(a, b) || !sameWords(a, b) {

@@ -223,7 +223,7 @@ func (t *topics) related(i int) (c correction, same []*pair) {
 	}
 	slices.SortFunc(same, func(p, q *pair) int { return cmp.Compare(p.a.ID, q.a.ID) })
 	slices.SortFunc(near, func(p, q candidate) int {
-		return cmp.Or(flag(q.related)-flag(p.related), int(q.weight-p.weight), t.age[p.place]-t.age[q.place])
+		return cmp.Or(flag(q.related)-flag(p.related), int(q.weight-p.weight), t.age[q.place]-t.age[p.place])
 	})
 	most := perOther
 	if b.tellsChange() {

@@ -191,17 +191,17 @@ func choose(ctx context.Context, call *Call, number, choice string) (string, err
 	if err != nil {
 		return "", err // the form has room for no more digits
 	}
-	return answer(ctx, call, n, memory.Choice(strings.ToLower(choice)))
+	return answer(ctx, call, n, questions.Choice(strings.ToLower(choice)))
 }
 
-func answer(ctx context.Context, call *Call, number int64, choice memory.Choice) (string, error) {
-	kept, other, err := call.Memory.Answer(ctx, call.Access, number, choice)
+func answer(ctx context.Context, call *Call, number int64, choice questions.Choice) (string, error) {
+	kept, other, err := call.Questions.Answer(ctx, call.Access, number, choice)
 	switch {
-	case errors.Is(err, memory.ErrNoQuestion), errors.Is(err, memory.ErrSettled):
+	case errors.Is(err, questions.ErrNoQuestion), errors.Is(err, questions.ErrSettled):
 		return call.text(ctx, "question.unknown"), nil
 	case err != nil:
 		return "", err
-	case choice == memory.KeepBoth:
+	case choice == questions.KeepBoth:
 		return call.text(ctx, "question.both"), nil
 	}
 	return call.text(ctx, "question.kept") + "\n\n- " + call.text(ctx, "dream.now", "text", history.OneLine(kept.Text, listedRunes)) +
@@ -210,7 +210,7 @@ func answer(ctx context.Context, call *Call, number int64, choice memory.Choice)
 
 // openQuestions are the open questions about what may be seen here, for people; "" = there are none.
 func openQuestions(ctx context.Context, call *Call) (string, error) {
-	list, err := call.Memory.Questions(ctx, call.Access)
+	list, err := call.Questions.Questions(ctx, call.Access)
 	if err != nil || len(list) == 0 {
 		return "", err
 	}

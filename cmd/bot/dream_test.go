@@ -203,14 +203,14 @@ func (w *telling) deliver(_ context.Context, in chat.Inbound) error {
 // doubt makes a question of two memories about what.
 func (w *telling) doubt(scope memory.Scope, what string) {
 	w.t.Helper()
-	q := memory.Question{Run: "dream_1", Scope: scope, Why: "both are of the same time"}
+	q := questions.Question{Run: "dream_1", Scope: scope, Why: "both are of the same time"}
 	for i, e := range []*memory.Entry{&q.First, &q.Second} {
 		var err error
 		if *e, _, err = w.memory.Add(w.t.Context(), memory.Entry{Scope: scope, Text: fmt.Sprint(what, " ", i), Source: memory.UserExplicit}, w.cfg.Owner()); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-	expect.OK(w.t, w.memory.Wonder(w.t.Context(), []memory.Question{q}))
+	expect.OK(w.t, questions.Store{DB: w.db}.Wonder(w.t.Context(), []questions.Question{q}))
 }
 
 // asked are the texts put since the last call, by room. Those that are wanted are said if say is set.

@@ -42,7 +42,7 @@ type service struct {
 func (b *bot) connect(c connection) *service {
 	s := &service{bot: b, connection: c}
 	s.asking = questions.New(questions.Config{
-		Memory: b.memory, Messages: b.messages, Owner: b.cfg.Owner(), Location: b.cfg.Zone,
+		Store: questions.Store{DB: b.db, Memory: b.memory}, Messages: b.messages, Owner: b.cfg.Owner(), Location: b.cfg.Zone,
 		Most: b.cfg.Dreaming.Questions, Rooms: c.rooms, Talked: c.talked,
 	})
 	s.scheduler = task.NewScheduler(b.tasks, task.SchedulerConfig{

@@ -15,6 +15,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/questions"
 	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/task"
@@ -61,18 +62,19 @@ type entry struct {
 
 // Config is what the commands of all rooms work with.
 type Config struct {
-	Memory   *memory.Store
-	Tasks    *task.Store
-	Goals    *goal.Store
-	Skills   *skill.Library
-	History  *history.Store
-	Models   *llm.Models
-	Settings settings.Store
-	Messages *settings.Messages
-	Helpers  Helpers // nil = there are no sub-sessions
-	Location *time.Location
-	Began    time.Time // when the program began
-	Now      func() time.Time
+	Memory    *memory.Store
+	Questions questions.Store
+	Tasks     *task.Store
+	Goals     *goal.Store
+	Skills    *skill.Library
+	History   *history.Store
+	Models    *llm.Models
+	Settings  settings.Store
+	Messages  *settings.Messages
+	Helpers   Helpers // nil = there are no sub-sessions
+	Location  *time.Location
+	Began     time.Time // when the program began
+	Now       func() time.Time
 	Hooks
 }
 

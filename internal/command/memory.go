@@ -86,7 +86,7 @@ func shareMemory(ctx context.Context, call *Call, verb, id string) (string, erro
 var refusals = map[error]string{
 	memory.ErrNotFound: "memory.not_found", memory.ErrNotYours: "memory.not_yours", memory.ErrNothing: "memory.nothing",
 	memory.ErrGone: "memory.gone", memory.ErrChanged: "memory.changed",
-	memory.ErrNoQuestion: "question.unknown", memory.ErrSettled: "question.unknown",
+	questions.ErrNoQuestion: "question.unknown", questions.ErrSettled: "question.unknown",
 }
 
 // rememberThis is !remember: the person's own words, noted as they are.
@@ -172,12 +172,12 @@ func choose(ctx context.Context, call *Call, number, choice string) (string, err
 	if err != nil {
 		return "", err // the form has room for no more digits
 	}
-	chosen := memory.Choice(strings.ToLower(choice))
-	kept, other, err := call.Memory.Answer(ctx, call.Access, n, chosen)
+	chosen := questions.Choice(strings.ToLower(choice))
+	kept, other, err := call.Questions.Answer(ctx, call.Access, n, chosen)
 	switch {
 	case err != nil:
 		return "", err
-	case chosen == memory.KeepBoth:
+	case chosen == questions.KeepBoth:
 		return call.text(ctx, "question.both"), nil
 	}
 	return call.text(ctx, "question.kept") + "\n\n- " + call.text(ctx, "dream.now", "text", history.OneLine(kept.Text, listedRunes)) +
@@ -186,7 +186,7 @@ func choose(ctx context.Context, call *Call, number, choice string) (string, err
 
 // openQuestions are the open questions about what may be seen here, for people; "" = there are none.
 func openQuestions(ctx context.Context, call *Call) (string, error) {
-	list, err := call.Memory.Questions(ctx, call.Access)
+	list, err := call.Questions.Questions(ctx, call.Access)
 	if err != nil || len(list) == 0 {
 		return "", err
 	}

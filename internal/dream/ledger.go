@@ -11,6 +11,7 @@ import (
 	"reverie/internal/dream/report"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
+	"reverie/internal/questions"
 	"reverie/internal/store"
 )
 
@@ -69,7 +70,7 @@ func (d *Dreamer) remember(ctx context.Context) (p past, err error) {
 		return p, fmt.Errorf("dream: %w", err)
 	}
 	p.since = time.UnixMilli(mark)
-	asked, err := d.cfg.Store.Wondered(ctx)
+	asked, err := d.questions().Wondered(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -157,17 +158,21 @@ func tooMany(questions []report.Question, scope memory.Scope) bool {
 	return found >= maxQuestions
 }
 
+func (d *Dreamer) questions() questions.Store {
+	return questions.Store{DB: d.cfg.DB, Memory: d.cfg.Store}
+}
+
 // wonder stores what r asks, and fills in the numbers by which it is answered.
 func (d *Dreamer) wonder(ctx context.Context, r *report.Report) error {
-	found := make([]memory.Question, len(r.Questions))
+	found := make([]questions.Question, len(r.Questions))
 	for i, q := range r.Questions {
 		first, second := memory.Entry{ID: q.First}, memory.Entry{ID: q.Second}
-		found[i] = memory.Question{Run: r.Run, Scope: q.Scope, First: first, Second: second, Why: q.Why}
+		found[i] = questions.Question{Run: r.Run, Scope: q.Scope, First: first, Second: second, Why: q.Why}
 	}
-	if err := d.cfg.Store.Wonder(ctx, found); err != nil {
+	if err := d.questions().Wonder(ctx, found); err != nil {
 		return err
 	}
-	open, err := d.cfg.Store.Questions(ctx, everything)
+	open, err := d.questions().Questions(ctx, everything)
 	for _, q := range open {
 		for i := range r.Questions {
 			if q.Run == r.Run && r.Questions[i].First == q.First.ID && r.Questions[i].Second == q.Second.ID {

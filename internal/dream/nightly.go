@@ -203,7 +203,7 @@ func (n *Nightly) Status(ctx context.Context, say i18n.Say) (string, error) {
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return "", fmt.Errorf("dream: %w", err)
 	case err == nil:
-		asked, err := d.cfg.Store.Wondered(ctx)
+		asked, err := d.questions().Wondered(ctx)
 		if err != nil {
 			return "", err
 		}

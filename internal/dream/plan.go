@@ -149,7 +149,7 @@ func supersede(m *memories, j judged) (steps []planned, questions []report.Quest
 			more = true
 		default:
 			why = cmp.Or(why, i18n.New("why.only_a_model"))
-			questions = append(questions, report.Asked(memory.Question{Scope: p.a.Scope, First: p.a.Entry, Second: p.b.Entry, Why: why}))
+			questions = append(questions, report.Asked(p.a.Entry, p.b.Entry, why))
 		}
 	}
 	slices.SortFunc(sure, func(p, q *pair) int {

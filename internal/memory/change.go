@@ -97,7 +97,7 @@ func (c *change) bump(known *Entry, again Entry) error {
 // Get returns the entry id if a may see it; if not, it is ErrNotFound as well.
 func (s *Store) Get(ctx context.Context, a Access, id string) (Entry, error) {
 	e, err := entryByID(ctx, s.db, id)
-	if err == nil && !a.sees(e.Scope) {
+	if err == nil && !a.Sees(e.Scope) {
 		return Entry{}, ErrNotFound
 	}
 	return e, err
@@ -114,7 +114,7 @@ func (s *Store) change(ctx context.Context, a Access, id string, f func(*change,
 		if err != nil {
 			return err
 		}
-		if e.State != Active || !a.sees(e.Scope) {
+		if e.State != Active || !a.Sees(e.Scope) {
 			return ErrNotFound
 		}
 		return f(c, e)
@@ -229,7 +229,7 @@ func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) 
 	}
 	// What is visible now may come from where this person never was.
 	return slices.DeleteFunc(all, func(o Op) bool {
-		return o.Before != nil && !a.sees(o.Before.Scope) || o.After != nil && !a.sees(o.After.Scope)
+		return o.Before != nil && !a.Sees(o.Before.Scope) || o.After != nil && !a.Sees(o.After.Scope)
 	}), nil
 }
 

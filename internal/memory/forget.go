@@ -46,7 +46,7 @@ func (s *Store) ForgetEvent(ctx context.Context, a Access, event string) (Erased
 		all, err := entries(ctx, db, `WHERE event = ?`, event)
 		ids := make([]string, 0, len(all))
 		for _, e := range all {
-			if a.sees(e.Scope) {
+			if a.Sees(e.Scope) {
 				ids = append(ids, e.ID)
 			}
 		}
@@ -138,7 +138,7 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 // by, and what says the same where they are.
 func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
 	all, err := entries(c.ctx, c.tx, `WHERE state <> 'forgotten' AND id IN `+tied+` ORDER BY id`, store.Array(ids))
-	return slices.DeleteFunc(all, func(e Entry) bool { return !a.sees(e.Scope) }), err
+	return slices.DeleteFunc(all, func(e Entry) bool { return !a.Sees(e.Scope) }), err
 }
 
 // tied are the entries ?1 with all that they took the place of, or that took theirs, and what says the

@@ -164,23 +164,6 @@ func TestStepsByIntegrity(t *testing.T) {
 	}
 }
 
-// TestAnswerRaisesIntegrity: what a person says to hold, having been asked, is that person's.
-func TestAnswerRaisesIntegrity(t *testing.T) {
-	t.Parallel()
-	s, mine, ctx := openAt(t, t.TempDir()), Private(guest), t.Context()
-	first, second := storeAs(t, s, mine, "lives in Berlin", trust.User), storeAs(t, s, mine, "lives in Hamburg", trust.Foreign)
-	expect.OK(t, s.Wonder(ctx, []Question{{Run: "dream_1", Scope: mine, First: first, Second: second}}))
-	a := as(guest)
-	a.Integrity = trust.User
-	q := expect.Must(s.Questions(ctx, a))(t)
-	if _, _, err := s.Answer(ctx, a, q[0].ID, keepSecond); err != nil {
-		t.Fatal(err)
-	}
-	expect.Equal(t, integrityOf(t, s, second.ID), trust.User, "it")
-	expect.Must(s.Undo(ctx, a, ""))(t)
-	expect.Equal(t, integrityOf(t, s, second.ID), trust.Foreign, "taken back")
-}
-
 // TestFileIntegrity: what is written into a file by hand is the owner's. The lines that the
 // program wrote keep their integrity, also if it no longer knows that it wrote them.
 func TestFileIntegrity(t *testing.T) {

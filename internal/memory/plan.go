@@ -137,6 +137,55 @@ func (c *change) step(s Step) (why string, err error) {
 	return "", fmt.Errorf("memory: %q is no step of a plan", s.Kind)
 }
 
+// Decide puts keep in the place of drop, because a person of a.Integrity says so now, whatever the
+// dates and whoever said them; Undo takes that back. If they are not both active in scope, it is
+// ErrNotFound. also is as for Apply. It returns both, as they were.
+func (s *Store) Decide(
+	ctx context.Context, a Access, scope Scope, keep, drop string, also func(context.Context, *sql.Tx) error,
+) (kept, other Entry, err error) {
+	_, err = s.write(ctx, a.Actor, []Scope{scope}, func(c *change) error {
+		for _, e := range []struct {
+			id string
+			to *Entry
+		}{{keep, &kept}, {drop, &other}} {
+			var err error
+			if *e.to, err = entryByID(ctx, c.tx, e.id); err != nil {
+				return err
+			}
+			if e.to.State != Active || e.to.Scope != scope {
+				return ErrNotFound
+			}
+		}
+		if err := c.setAll(other, supersededBy(other, kept), "supersede"); err != nil {
+			return err
+		}
+		now := kept
+		now.Integrity = max(kept.Integrity, a.Integrity)
+		if c.now.After(kept.ObservedAt) {
+			now.ObservedAt = c.now
+		}
+		if now != kept {
+			if err := c.set(kept, now, "note", 0); err != nil {
+				return err
+			}
+		}
+		return also(ctx, c.tx)
+	})
+	return kept, other, err
+}
+
+// supersededBy is e with next in its place. It ceased to hold when next began to; if that was before, it never held.
+func supersededBy(e, next Entry) Entry {
+	e.State, e.By = Superseded, next.ID
+	if !e.ValidTo.IsZero() {
+		return e
+	}
+	if e.ValidTo = e.Since(); next.Since().After(e.Since()) {
+		e.ValidTo = next.Since()
+	}
+	return e
+}
+
 // ownWords reports whether a person said or wrote the entry id, or something that it was put together from.
 func ownWords(ctx context.Context, db store.DBTX, id string) (own bool, err error) {
 	err = db.QueryRowContext(ctx, `WITH RECURSIVE part (id) AS (

@@ -51,7 +51,7 @@ type Access struct {
 	Integrity trust.Integrity
 }
 
-func (a Access) sees(s Scope) bool { return a.All || slices.Contains(a.Scopes, s) }
+func (a Access) Sees(s Scope) bool { return a.All || slices.Contains(a.Scopes, s) }
 
 // Errors that callers tell apart. Their texts are for people.
 var (

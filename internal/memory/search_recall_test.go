@@ -436,7 +436,7 @@ func (oneDirection) Embed(_ context.Context, texts []string) ([][]float32, error
 }
 
 // TestWordsSuffice: a question whose words are there is answered though the model
-// sees no likeness, in a form it does not know.
+// Sees no likeness, in a form it does not know.
 func TestWordsSuffice(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"Anna keeps bees","ref":"bees"}`, `{"text":"nothing else","ref":"else"}`)

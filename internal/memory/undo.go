@@ -72,7 +72,7 @@ func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error
 			if err != nil {
 				return err
 			}
-			if !a.sees(now.Scope) || o.Before != nil && !a.sees(o.Before.Scope) {
+			if !a.Sees(now.Scope) || o.Before != nil && !a.Sees(o.Before.Scope) {
 				return ErrNotFound
 			}
 			undone, err := store.Column[int64](ctx, c.tx, `SELECT seq FROM memory_op WHERE undoes = ? AND undoes <> 0`, o.Seq)

@@ -29,7 +29,7 @@ type Asker struct{ cfg Config }
 
 // Config is what an Asker works with.
 type Config struct {
-	Memory   *memory.Store
+	Store
 	Messages *settings.Messages
 	Owner    string
 	Location *time.Location
@@ -46,13 +46,13 @@ func (a *Asker) Ask(ctx context.Context, deliver func(context.Context, chat.Inbo
 	if a.cfg.Most == 0 {
 		return nil
 	}
-	open, err := a.cfg.Memory.Questions(ctx, memory.Access{Actor: "dreaming", All: true})
+	open, err := a.cfg.Questions(ctx, memory.Access{Actor: "dreaming", All: true})
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	notices, fresh := map[string][]memory.Question{}, map[string][]memory.Question{} // by event; by room
-	waiting := map[string]int{}                                                      // questions of a room that are to be said already
+	notices, fresh := map[string][]Question{}, map[string][]Question{} // by event; by room
+	waiting := map[string]int{}                                        // questions of a room that are to be said already
 	for _, q := range open {
 		switch {
 		case q.Event != "" && q.Asked.IsZero(): // perhaps since an earlier run
@@ -68,7 +68,7 @@ func (a *Asker) Ask(ctx context.Context, deliver func(context.Context, chat.Inbo
 		}
 	}
 	for room, list := range fresh {
-		asked, err := a.cfg.Memory.PutSince(ctx, room, now.Add(-Within))
+		asked, err := a.cfg.putSince(ctx, room, now.Add(-Within))
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (a *Asker) Ask(ctx context.Context, deliver func(context.Context, chat.Inbo
 }
 
 // put has the questions list said as the notice event.
-func (a *Asker) put(ctx context.Context, deliver func(context.Context, chat.Inbound) error, event string, list []memory.Question,
+func (a *Asker) put(ctx context.Context, deliver func(context.Context, chat.Inbound) error, event string, list []Question,
 	now time.Time,
 ) error {
 	room := list[0].Room
@@ -94,7 +94,7 @@ func (a *Asker) put(ctx context.Context, deliver func(context.Context, chat.Inbo
 	for i, q := range list {
 		ids[i] = q.ID
 	}
-	if err := a.cfg.Memory.Put(ctx, event, room, ids); err != nil {
+	if err := a.cfg.Store.put(ctx, event, room, ids); err != nil {
 		return err
 	}
 	text := Text(a.cfg.Messages.For(ctx, room), list, a.cfg.Location)
@@ -142,7 +142,7 @@ func (a *Asker) Place(ctx context.Context, scope memory.Scope) (string, error) {
 // Wanted implements session.Source: a notice is said if all that it asks is still open, and
 // the room is still the place for it.
 func (a *Asker) Wanted(ctx context.Context, event string) (bool, error) {
-	list, all, err := a.cfg.Memory.PutBy(ctx, event)
+	list, all, err := a.cfg.putBy(ctx, event)
 	if err != nil || !all || len(list) == 0 {
 		return false, err
 	}
@@ -163,12 +163,12 @@ func (a *Asker) Done(ctx context.Context, event, said string, failed error) erro
 	if said != "" {
 		at = time.Now()
 	}
-	return a.cfg.Memory.PutAt(ctx, event, at)
+	return a.cfg.putAt(ctx, event, at)
 }
 
 // Text is how people are asked what only they can decide: each by its number, with what to
 // write. Texts of memories stand in it as they are, so that what is forgotten is found in it.
-func Text(say i18n.Say, list []memory.Question, zone *time.Location) string {
+func Text(say i18n.Say, list []Question, zone *time.Location) string {
 	var b strings.Builder
 	b.WriteString(say("question.lead") + "\n")
 	for _, q := range list {

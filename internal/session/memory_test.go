@@ -18,6 +18,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/questions"
 	"reverie/internal/settings"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
@@ -194,13 +195,13 @@ func TestKeepCommand(t *testing.T) {
 		return got.Text
 	}
 	say := func(text string, want ...string) string { t.Helper(); return as(owner, "!dm", true, text, want...) }
-	ask := func(scope memory.Scope, what string) memory.Question {
+	ask := func(scope memory.Scope, what string) questions.Question {
 		t.Helper()
-		q := memory.Question{Run: "dream_1", Scope: scope, Why: "both are of the same time"}
+		q := questions.Question{Run: "dream_1", Scope: scope, Why: "both are of the same time"}
 		for i, e := range []*memory.Entry{&q.First, &q.Second} {
 			*e = w.known(t, scope, what+[]string{" in Rome.", " in Oslo."}[i])
 		}
-		expect.OK(t, w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}))
+		expect.OK(t, questions.Store{DB: w.cfg.DB}.Wonder(t.Context(), []questions.Question{q}))
 		return q
 	}
 	say("!memory keep", "no questions")

@@ -27,6 +27,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/questions"
 	"reverie/internal/settings"
 	"reverie/internal/subsession"
 	"reverie/internal/task"
@@ -185,12 +186,12 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 		w.known(t, memory.Private(owner), fmt.Sprint("Tee", i))
 	}
 	say("!memory")
-	q := memory.Question{Run: "dream_1", Scope: memory.Private(owner), Why: i18n.New("why.pinned")}
+	q := questions.Question{Run: "dream_1", Scope: memory.Private(owner), Why: i18n.New("why.pinned")}
 	for i, e := range []*memory.Entry{&q.First, &q.Second} {
 		*e = w.known(t, q.Scope, fmt.Sprint("Tee", i))
 	}
 	say("!memory keep", "!memory keep 1a")
-	expect.OK(t, w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}))
+	expect.OK(t, questions.Store{DB: w.cfg.DB}.Wonder(t.Context(), []questions.Question{q}))
 	say("!memory keep", "!memory keep 1b", "!memory keep 1a", "!undo", "!memory keep 1 both", "!memory keep")
 }
 

@@ -82,10 +82,10 @@ type Question struct {
 	Why        i18n.Text    `json:"why"`
 }
 
-// Asked is what q asks.
-func Asked(q memory.Question) Question {
-	return Question{Number: q.ID, Scope: q.Scope, First: q.First.ID, FirstText: q.First.Text, FirstAt: q.First.Since(),
-		Second: q.Second.ID, SecondText: q.Second.Text, SecondAt: q.Second.Since(), Why: q.Why}
+// Asked asks which of the entries a, the older one, and b holds.
+func Asked(a, b memory.Entry, why i18n.Text) Question {
+	return Question{Scope: a.Scope, First: a.ID, FirstText: a.Text, FirstAt: a.Since(),
+		Second: b.ID, SecondText: b.Text, SecondAt: b.Since(), Why: why}
 }
 
 // Add notes what a step of kind did.

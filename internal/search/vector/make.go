@@ -38,14 +38,16 @@ func (v *Vectors) Run(ctx context.Context) error {
 	})
 }
 
-// Complete makes all vectors that are missing, as fast as it can. It ends with the first
-// failure of the embedder; what was made stays.
+// Complete makes all vectors that are missing, as fast as it can, and logs how far it is. It ends
+// with the first failure of the embedder; what was made stays.
 func (v *Vectors) Complete(ctx context.Context) error {
 	for {
 		made, err := v.step(ctx, wholeBatch)
 		if made == 0 || err != nil {
 			return err
 		}
+		s := v.Status(ctx)
+		v.log.Info("memories are read for their meaning", "done", s.Done, "total", s.Total)
 	}
 }
 

@@ -51,6 +51,7 @@ type Access struct {
 	Integrity trust.Integrity
 }
 
+// Sees reports whether the actor may read memories of s.
 func (a Access) Sees(s Scope) bool { return a.All || slices.Contains(a.Scopes, s) }
 
 // Errors that callers tell apart. Their texts are for people.

@@ -36,8 +36,9 @@ func (s *Session) command(ctx context.Context, in chat.Inbound, name, args strin
 
 // call is in as a command.
 func (s *Session) call(in chat.Inbound) *command.Call {
-	c := &command.Config{Memory: s.cfg.Memory, Questions: questions.Store{DB: s.cfg.DB, Memory: s.cfg.Memory}, Tasks: s.cfg.Tasks, Goals: s.goals, Skills: s.cfg.Skills, History: s.cfg.History,
-		Models: s.cfg.Models, Settings: s.settings(), Messages: s.cfg.Messages, Location: s.cfg.Location,
+	asked := questions.Store{DB: s.cfg.DB, Memory: s.cfg.Memory}
+	c := &command.Config{Memory: s.cfg.Memory, Questions: asked, Tasks: s.cfg.Tasks, Goals: s.goals,
+		Skills: s.cfg.Skills, History: s.cfg.History, Models: s.cfg.Models, Settings: s.settings(), Messages: s.cfg.Messages, Location: s.cfg.Location,
 		Began: s.began, Now: s.cfg.Now, Hooks: s.cfg.Hooks}
 	if s.helpers != nil {
 		c.Helpers = s.helpers

@@ -38,8 +38,8 @@ func (s *Session) command(ctx context.Context, in chat.Inbound, name, args strin
 func (s *Session) call(in chat.Inbound) *command.Call {
 	asked := questions.Store{DB: s.cfg.DB, Memory: s.cfg.Memory}
 	c := &command.Config{Memory: s.cfg.Memory, Questions: asked, Tasks: s.cfg.Tasks, Goals: s.goals,
-		Skills: s.cfg.Skills, History: s.cfg.History, Models: s.cfg.Models, Settings: s.settings(), Messages: s.cfg.Messages, Location: s.cfg.Location,
-		Began: s.began, Now: s.cfg.Now, Hooks: s.cfg.Hooks}
+		Skills: s.cfg.Skills, History: s.cfg.History, Models: s.cfg.Models, Settings: s.settings(), Messages: s.cfg.Messages,
+		Location: s.cfg.Location, Began: s.began, Now: s.cfg.Now, Hooks: s.cfg.Hooks}
 	if s.helpers != nil {
 		c.Helpers = s.helpers
 	}

@@ -39,9 +39,18 @@ func (r *request) look(ctx context.Context) *section.Look {
 	recovered := false
 	if e := r.room.epoch; e != nil && e.conversation == r.conversation {
 		compacted := r.turn.Summary != "" && r.turn.Compacted != 0
-		first, recovered = e.first, compacted && keyPart(e.key, "compaction") != fmt.Sprintf("%x", r.turn.Compacted)
+		first, recovered = e.first, compacted && (keyPart(e.key, "compaction") != fmt.Sprintf("%x", r.turn.Compacted) || r.recovered(e))
 	}
 	return r.a.cfg.Look(ctx, &r.turn.Turn, first, recovered)
+}
+
+// recovered reports whether the message that is answered now was told in the epoch e that a summary
+// took the place of older ones: the request is sent again.
+func (r *request) recovered(e *epoch) bool {
+	past := r.turn.History
+	return len(past) > 0 && slices.ContainsFunc(e.shown, func(s shown) bool {
+		return slices.Contains(s.Lines, section.NoteID(past[len(past)-1].ID, "recovered"))
+	})
 }
 
 // reply is what a contributor gave back.

@@ -213,6 +213,20 @@ func TestNotesOfAMessageStay(t *testing.T) {
 	expect.False(t, len(noted) < 4, "only %v ever came: this test says little", noted)
 }
 
+// A request that is sent again after a compaction within the turn gets no other notes.
+func TestNotesAfterCompactionStay(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.says("Hello.")
+	for _, what := range []string{"ask Remember that it is so.", "fail a", "compacted 3", "fail a"} {
+		if w.happens(what) {
+			w.send()
+		}
+	}
+	expect.Equal(t, strings.Join(w.notes(), " "), "repeat errors recovered")
+	w.assembler.Leave(history.Talk(w.room))
+	expect.Equal(t, w.send().Tail, "", "sent again, it gets")
+}
+
 // An epoch that begins within the turn says again what the person's message got.
 func TestNotesInANewEpoch(t *testing.T) {
 	w := newWorld(t, Stable)

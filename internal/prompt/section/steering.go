@@ -228,10 +228,15 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 	c := Content{Source: "steering"}
 	for _, n := range notes[:min(len(notes), mostNotes)] {
 		name := rules[n.rank].name
-		c.Lines = append(c.Lines, Line{Text: "- " + says[name], key: fmt.Sprintf("%d %s", n.message, name)})
+		c.Lines = append(c.Lines, Line{Text: "- " + says[name], key: noteKey(n.message, name)})
 	}
 	return q.saidAs(c)
 }
+
+func noteKey(message int64, rule string) string { return fmt.Sprintf("%d %s", message, rule) }
+
+// NoteID is the ID of the line in which a message gets the note of a rule.
+func NoteID(message int64, rule string) uint64 { return LineID(noteKey(message, rule)) }
 
 // maxWords is how many characters of a rule's words the model reads.
 const maxWords = 300

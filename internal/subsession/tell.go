@@ -284,6 +284,9 @@ func (r *Runner) MadeFor(ctx context.Context, room string, events []string) ([]J
 // TakeBack ends work, takes the words out of it, and has nothing told of what has ended and was
 // not told yet.
 func (r *Runner) TakeBack(ctx context.Context, work []Job) error {
+	if len(work) == 0 {
+		return nil
+	}
 	if _, err := r.cancel(ctx, work, Unasked); err != nil {
 		return err
 	}

@@ -54,6 +54,9 @@ func TestForeignMemoriesTakeNoPlace(t *testing.T) {
 					}
 				}
 			}
+			if e := w.byID(ids["Carla likes black tea."]); e.State != memory.Merged || e.By != ids["Carla likes black tea, with milk."] {
+				t.Errorf("what a person says too: %+v", e)
+			}
 			for _, q := range r.Questions {
 				if slices.Contains(foreign, q.FirstText) || slices.Contains(foreign, q.SecondText) {
 					t.Errorf("the person is asked about foreign text: %+v", q)

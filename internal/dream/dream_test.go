@@ -26,7 +26,7 @@ func home(by memory.Source) []fact {
 	return []fact{
 		{key: "home", value: "Berlin", old: true, at: 1, by: by, texts: []string{"Anna lives in Berlin."}},
 		{key: "home", value: "Hamburg", at: 40, texts: []string{"Anna has moved to Hamburg."}},
-		{key: "tea", at: 3, texts: []string{"Ben likes green tea.", "ben likes green tea!"}},
+		{key: "tea", at: 3, texts: []string{"Ben likes green tea.", "Ben likes green tea, with milk."}},
 		{key: "code", at: 4, texts: []string{"The garage door code is 4711."}},
 	}
 }
@@ -325,15 +325,14 @@ func TestTemplates(t *testing.T) {
 func TestYoungIsLeftAlone(t *testing.T) {
 	w := newWorld(t, home(""), perfect)
 	w.now = time.Now()
-	for _, text := range []string{"Carla likes jazz.", "Carla likes rock."} {
+	for _, text := range []string{"Carla likes jazz.", "Carla likes jazz, on Sundays."} {
 		w.know(memory.Entry{Text: text})
 	}
-	w.exec(`UPDATE memory SET text = 'carla likes jazz' WHERE text LIKE '%rock.'`) // which the store would not take
-	if r := w.dream(Options{}); len(r.Merged) != 1 || strings.Contains(r.Merged[0].Text, "jazz") {
+	if r := w.dream(Options{}); len(r.Merged) != 1 || r.Merged[0].Text == "Carla likes jazz." {
 		t.Errorf("%+v", r.Merged)
 	}
 	w.now = w.now.Add(time.Second)
-	if r := w.dream(Options{Now: true}); len(r.Merged) != 1 || !strings.Contains(r.Merged[0].Text, "jazz") {
+	if r := w.dream(Options{Now: true}); len(r.Merged) != 1 || r.Merged[0].Text != "Carla likes jazz." {
 		t.Errorf("%+v", r)
 	}
 }

@@ -209,7 +209,7 @@ func (j judged) sameAs(a, b *signature) bool {
 	person := a.Scope.Person()
 	aboutOne := a.Scope == b.Scope &&
 		(strings.EqualFold(a.Subject, b.Subject) || a.Subject == "" && b.Subject == person || b.Subject == "" && a.Subject == person)
-	return aboutOne && (sameWords(a, b) || sameWords(b, a)) || j.alike[pairOf(a.ID, b.ID)] || sameGroup(a, b)
+	return aboutOne && (covers(a, b) || covers(b, a)) || j.alike[pairOf(a.ID, b.ID)] || sameGroup(a, b)
 }
 
 // repeated reports whether p asks in other words what was a question before.

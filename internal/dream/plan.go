@@ -104,29 +104,39 @@ func merge(m *memories) (steps []planned) {
 	return steps
 }
 
-// mergeScope merges what says the same in the same words into the best of them.
+// mergeScope merges what says the same in the same words, and what another one says too, beside more:
+// sorted by their words, that one comes later, among those that begin the same.
 func mergeScope(all []*signature, refused map[[2]string]bool) (steps []planned) {
 	sorted := make([]*signature, len(all))
 	for i, s := range all {
 		own := *s // what is merged into it makes it newer
 		sorted[i] = &own
 	}
-	slices.SortFunc(sorted, func(a, b *signature) int { return cmp.Or(strings.Compare(a.plain, b.plain), better(a, b)) })
+	slices.SortFunc(sorted, func(a, b *signature) int { return cmp.Or(strings.Compare(a.core, b.core), better(a, b)) })
 	gone := map[string]bool{}
-	for i, a := range sorted {
-		first, _ := slices.BinarySearchFunc(sorted, a.plain, func(s *signature, plain string) int {
-			return strings.Compare(s.plain, plain)
+	try := func(a, b *signature, why string) {
+		if gone[a.ID] || gone[b.ID] || refused[pairOf(a.ID, b.ID)] || rank(a.Entry) > rank(b.Entry) || a.Integrity > b.Integrity ||
+			!together(a, b) || !covers(b, a) {
+			return
+		}
+		steps = append(steps, planned{memory.Step{Kind: memory.MergeStep, ID: a.ID, Rev: a.Rev, By: b.ID, ByRev: b.Rev}, why})
+		gone[a.ID] = true
+		b.renew(a)
+	}
+	for i, a := range slices.Backward(sorted) {
+		first, _ := slices.BinarySearchFunc(sorted, a.core, func(s *signature, core string) int {
+			return strings.Compare(s.core, core)
 		})
-		for _, b := range sorted[first:i] {
-			if gone[b.ID] || refused[pairOf(a.ID, b.ID)] || rank(a.Entry) > rank(b.Entry) || a.Integrity > b.Integrity ||
-				!together(a, b) || !sameWords(a, b) {
-				continue
+		for j, b := range sorted[first:] {
+			if !strings.HasPrefix(b.core, a.core) || gone[a.ID] {
+				break
 			}
-			step := memory.Step{Kind: memory.MergeStep, ID: a.ID, Rev: a.Rev, By: b.ID, ByRev: b.Rev}
-			steps = append(steps, planned{step, "the same words"})
-			gone[a.ID] = true
-			b.renew(a)
-			break
+			switch {
+			case first+j < i:
+				try(a, b, "the same words")
+			case first+j > i && b.core != a.core:
+				try(a, b, "the other says it too")
+			}
 		}
 	}
 	return steps

@@ -14,6 +14,7 @@ type signature struct {
 	memory.Entry
 	names     *namer
 	plain     string // memory.PlainWords
+	core      string // plain without words that never make a difference
 	protected string // memory.Protected, in one
 	tokens    []token
 	stems     []int32 // of what it says, sorted, each once
@@ -88,6 +89,9 @@ func saysChange(low string) bool { return changes.MatchString(low) || matchesWid
 func (n *namer) sign(e memory.Entry) signature {
 	s := signature{Entry: e, names: n, plain: text.PlainWords(e.Text)}
 	s.protected = strings.Join(text.Protected(e.Text), "\x00")
+	if s.core = core(s.plain); gradeA.MatchString(e.Text) {
+		s.core = s.plain
+	}
 	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(e.Text, "’", "'"))), " ") + " "
 	s.negative = negations(low)%2 == 1
 	s.hedged = hedges.MatchString(low) || matchesWide(hedgesWide, low)
@@ -168,6 +172,19 @@ func pieces(text string) []string {
 	return append(out, string(runes[start:]))
 }
 
+// core is plain without what never makes a difference: what a note begins with, short forms, and
+// articles that do not say by themselves who does it to whom. At the beginning, "a" and "an" may (a Luca
+// piace Elena, an Jens schreibt Karl).
+func core(plain string) string {
+	var kept []string
+	for i, w := range strings.Fields(notePrefix.ReplaceAllString(shortForms.Replace(plain), "")) {
+		if !caseless[w] || i == 0 && len(w) <= 2 {
+			kept = append(kept, w)
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
 func has(list []int32, x int32) bool {
 	_, there := slices.BinarySearch(list, x)
 	return there
@@ -232,10 +249,42 @@ func together(a, b *signature) bool {
 	return a.Subject != "" || strings.HasPrefix(string(a.Scope), "private:") || !a.self && !b.self
 }
 
-// sameWords reports whether b says what a says in the same words, and no less.
-func sameWords(a, b *signature) bool {
-	return a.plain == b.plain && a.plain != "" && a.negative == b.negative && a.ValidTo.Equal(b.ValidTo) &&
-		a.ValidFrom.Equal(b.ValidFrom) && len(text.Lost(a.Text, b.Text)) == 0
+// covers reports whether b says all that a says, as can be seen without
+// understanding either: in the same words, or in the same words and, parted from
+// them by a sign, a few more that take nothing back. What was said again after those
+// (the medicine, cancelled; the medicine) holds: any word may have taken it back.
+func covers(b, a *signature) bool {
+	if a.negative != b.negative || !a.ValidTo.Equal(b.ValidTo) || !a.ValidFrom.Equal(b.ValidFrom) || a.core == "" {
+		return false
+	}
+	if a.plain == b.plain {
+		return len(text.Lost(a.Text, b.Text)) == 0
+	}
+	if a.core == b.core {
+		return a.protected == b.protected
+	}
+	if a.hedged || b.hedged || b.compound || len(b.stems) > len(a.stems)+maxExtra || a.Since().After(b.Since()) {
+		return false
+	}
+	rest, ok := strings.CutPrefix(b.core+" ", a.core+" ")
+	return ok && rest != "" && b.partedAfter(a) && len(text.Lost(a.Text, b.Text)) == 0
+}
+
+// maxExtra is how many words more one that covers another may say.
+const maxExtra = 6
+
+// partedAfter reports whether a sign stands in s where the words of a end.
+func (s *signature) partedAfter(a *signature) bool {
+	n := len(a.tokens)
+	if n == 0 || n >= len(s.tokens) {
+		return false
+	}
+	for i := range a.tokens {
+		if s.tokens[i].text != a.tokens[i].text || i > 0 && s.tokens[i].after != a.tokens[i].after {
+			return false
+		}
+	}
+	return s.tokens[n].after
 }
 
 // index is where s has a word that may be t, or -1.

@@ -12,7 +12,14 @@ import (
 // The words that tell how two texts differ stand in data/words.
 
 var (
-	articles = text.Set("article")
+	articles   = text.Set("article")
+	shortForms = strings.NewReplacer("n't", " not", "i'm ", "i am ", "he's ", "he is ", "she's ", "she is ", "it's ", "it is ",
+		"there's ", "there is ", "’s", "'s", "’", "'")
+	notePrefix = regexp.MustCompile(`^(?:(?:please )?(?:remember|note|fyi|by the way|don't forget|merke dir|merk dir|notiz|übrigens|` +
+		`bitte merken)(?: that| dass)? )+`)
+	// Of the articles, those that do not say by themselves who does it to whom.
+	caseless = map[string]bool{"a": true, "an": true, "the": true, "die": true, "das": true, "ein": true, "eine": true}
+
 	// A text that has an odd number of them says that something is not so.
 	// What denies in two words, as Romance languages do, counts once.
 	negation  = text.Pattern("negation")
@@ -33,6 +40,7 @@ var (
 
 	// Two things at once.
 	both      = text.Pattern("two_things")
+	gradeA    = regexp.MustCompile(`[^.!?:;\s]["“„(]?\s+["“„(]?A(?:[^\p{L}\p{N}']|$)`) // vitamin A, block A: no article
 	namely    = strings.NewReplacer(" und zwar ", " ", " and that is ", " ")
 	bothWide  = text.Spaceless("two_things")
 	couples   = regexp.MustCompile(` (?:and|und) \p{L}+ (?:are|sind) (?:married|engaged|a couple|verheiratet|verlobt|ein paar)\b`)

@@ -68,7 +68,7 @@ func (a *Asker) Ask(ctx context.Context, deliver func(context.Context, chat.Inbo
 		}
 	}
 	for room, list := range fresh {
-		asked, err := a.cfg.putSince(ctx, room, now.Add(-Within))
+		asked, err := a.cfg.askedSince(ctx, room, now.Add(-Within))
 		if err != nil {
 			return err
 		}
@@ -78,15 +78,15 @@ func (a *Asker) Ask(ctx context.Context, deliver func(context.Context, chat.Inbo
 	}
 	oldest := func(a, b string) int { return cmp.Compare(notices[a][0].ID, notices[b][0].ID) }
 	for _, event := range slices.SortedFunc(maps.Keys(notices), oldest) {
-		if err := a.put(ctx, deliver, event, notices[event], now); err != nil {
+		if err := a.send(ctx, deliver, event, notices[event], now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// put has the questions list said as the notice event.
-func (a *Asker) put(ctx context.Context, deliver func(context.Context, chat.Inbound) error, event string, list []Question,
+// send has the questions list said as the notice event.
+func (a *Asker) send(ctx context.Context, deliver func(context.Context, chat.Inbound) error, event string, list []Question,
 	now time.Time,
 ) error {
 	room := list[0].Room
@@ -94,7 +94,7 @@ func (a *Asker) put(ctx context.Context, deliver func(context.Context, chat.Inbo
 	for i, q := range list {
 		ids[i] = q.ID
 	}
-	if err := a.cfg.Store.put(ctx, event, room, ids); err != nil {
+	if err := a.cfg.Store.assign(ctx, event, room, ids); err != nil {
 		return err
 	}
 	text := Text(a.cfg.Messages.For(ctx, room), list, a.cfg.Location)
@@ -142,7 +142,7 @@ func (a *Asker) Place(ctx context.Context, scope memory.Scope) (string, error) {
 // Wanted implements session.Source: a notice is said if all that it asks is still open, and
 // the room is still the place for it.
 func (a *Asker) Wanted(ctx context.Context, event string) (bool, error) {
-	list, all, err := a.cfg.putBy(ctx, event)
+	list, all, err := a.cfg.toAsk(ctx, event)
 	if err != nil || !all || len(list) == 0 {
 		return false, err
 	}
@@ -163,7 +163,7 @@ func (a *Asker) Done(ctx context.Context, event, said string, failed error) erro
 	if said != "" {
 		at = time.Now()
 	}
-	return a.cfg.putAt(ctx, event, at)
+	return a.cfg.noteAsked(ctx, event, at)
 }
 
 // Text is how people are asked what only they can decide: each by its number, with what to

@@ -153,8 +153,8 @@ func (s Store) Answer(ctx context.Context, a memory.Access, number int64, keep C
 	return kept, other, err
 }
 
-// put notes that the questions ids are asked by the notice event in room.
-func (s Store) put(ctx context.Context, event, room string, ids []int64) error {
+// assign notes that the questions ids are asked by the notice event in room.
+func (s Store) assign(ctx context.Context, event, room string, ids []int64) error {
 	_, err := s.DB.ExecContext(ctx, `UPDATE memory_question SET event = ?, room = ?
 		WHERE id IN (SELECT value FROM json_each(?)) AND event = ''`, event, room, store.Array(ids))
 	if err != nil {
@@ -163,9 +163,9 @@ func (s Store) put(ctx context.Context, event, room string, ids []int64) error {
 	return nil
 }
 
-// putAt notes that the notice event was said at a time; zero = it will not be, and what it
+// noteAsked notes that the notice event was said at a time; zero = it will not be, and what it
 // was to ask waits again.
-func (s Store) putAt(ctx context.Context, event string, at time.Time) error {
+func (s Store) noteAsked(ctx context.Context, event string, at time.Time) error {
 	query, args := `UPDATE memory_question SET asked = ?2 WHERE event = ?1 AND asked = 0`, []any{event, at.UnixMilli()}
 	if at.IsZero() {
 		query, args = `UPDATE memory_question SET event = '', room = '' WHERE event = ?1 AND asked = 0`, args[:1]
@@ -176,8 +176,8 @@ func (s Store) putAt(ctx context.Context, event string, at time.Time) error {
 	return nil
 }
 
-// putSince counts the questions that were asked in room since then.
-func (s Store) putSince(ctx context.Context, room string, since time.Time) (n int, err error) {
+// askedSince counts the questions that were asked in room since then.
+func (s Store) askedSince(ctx context.Context, room string, since time.Time) (n int, err error) {
 	query := `SELECT count(*) FROM memory_question WHERE room = ? AND asked > ?`
 	if err := s.DB.QueryRowContext(ctx, query, room, since.UnixMilli()).Scan(&n); err != nil {
 		return 0, fmt.Errorf("read questions: %w", err)
@@ -185,9 +185,9 @@ func (s Store) putSince(ctx context.Context, room string, since time.Time) (n in
 	return n, nil
 }
 
-// putBy lists the open questions that the notice event is to ask, and whether those are
+// toAsk lists the open questions that the notice event is to ask, and whether those are
 // all that it was made for.
-func (s Store) putBy(ctx context.Context, event string) (open []Question, all bool, err error) {
+func (s Store) toAsk(ctx context.Context, event string) (open []Question, all bool, err error) {
 	list, err := s.Questions(ctx, memory.Access{All: true})
 	if err != nil {
 		return nil, false, err

@@ -275,16 +275,48 @@ func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret) error {
 	if err != nil {
 		return fmt.Errorf("the backup's key: %w", err)
 	}
-	err = b.cfg.Machine.GetAndStoreKeyBackup(ctx, in.Version, key)
-	if ctx.Err() != nil { // what was not stored before the end is not restored
-		return ctx.Err()
-	}
+	all, err := b.cfg.Client.GetKeyBackup(ctx, in.Version)
 	if err != nil && !errors.Is(err, mautrix.MNotFound) { // some servers say that of an empty one
 		return fmt.Errorf("download: %w", err)
 	}
+	good, bad := 0, 0
+	if err == nil {
+		for room, keys := range all.Rooms {
+			for session, sealed := range keys.Sessions {
+				err := b.restoreKey(ctx, in.Version, key, room, session, sealed.SessionData)
+				switch {
+				case errors.Is(err, crypto.ErrFailedToStoreNewInboundGroupSessionFromBackup), ctx.Err() != nil:
+					return err
+				case err != nil:
+					b.cfg.Log.Warn("matrix: a key in the backup cannot be used", "room", room, "session", session, "err", err)
+					bad++
+				default:
+					good++
+				}
+			}
+		}
+	}
 	in.Restored = b.cfg.Client.DeviceID
-	b.cfg.Log.Info("matrix: message keys restored from the backup", "version", in.Version)
-	return b.id.keep(ctx, func(s *Secrets) { s.Backup = &in })
+	if err := b.id.keep(ctx, func(s *Secrets) { s.Backup = &in }); err != nil {
+		return err
+	}
+	b.cfg.Log.Info("matrix: message keys restored from the backup", "keys", good, "unusable", bad)
+	return nil
+}
+
+func (b *Backup) restoreKey(
+	ctx context.Context, version id.KeyBackupVersion, key *backup.MegolmBackupKey, room id.RoomID, session id.SessionID,
+	sealed backup.EncryptedSessionData[backup.MegolmSessionData],
+) error {
+	if sealed.Ephemeral.PublicKey == nil {
+		return errors.New("it is not complete")
+	}
+	data, err := sealed.Decrypt(key)
+	if err != nil {
+		return err
+	}
+	_, err = b.cfg.Machine.ImportRoomKeyFromBackup(ctx, version, room, session, data)
+	return err
 }
 
 // uploadKeys puts everything into the backup that is not there yet. What is

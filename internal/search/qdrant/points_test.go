@@ -18,6 +18,7 @@ import (
 	"reverie/internal/search/qdrant/standin"
 	"reverie/internal/search/searchtest"
 	"reverie/internal/search/vector"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
@@ -38,7 +39,7 @@ func openPoints(t testing.TB, db *sql.DB, e vector.Embedder, url string) *Points
 
 func openPointsWith(t testing.TB, db *sql.DB, e vector.Embedder, c Config) *Points {
 	t.Helper()
-	v := searchtest.Must(vector.Open(t.Context(), vector.Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
+	v := expect.Must(vector.Open(t.Context(), vector.Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
 	c.Vectors, c.Collection = v, "mem"
 	if c.Patience == 0 {
 		c.Patience = time.Minute
@@ -49,8 +50,8 @@ func openPointsWith(t testing.TB, db *sql.DB, e vector.Embedder, c Config) *Poin
 // fed sends all there is.
 func fed(t testing.TB, p *Points) {
 	t.Helper()
-	searchtest.NoError(t, p.vectors.Complete(t.Context()))
-	searchtest.NoError(t, p.Complete(t.Context()))
+	expect.OK(t, p.vectors.Complete(t.Context()))
+	expect.OK(t, p.Complete(t.Context()))
 }
 
 // pointFaults counts the memories that the server does not hold as they are, and the points that belong to no memory.
@@ -61,9 +62,9 @@ func pointFaults(t testing.TB, p *Points) (changed, needless int) {
 		return 0, 0
 	}
 	p.suspect.Store(true)
-	searchtest.NoError(t, p.refresh(t.Context(), p.collection(space.Dim), space.Dim))
+	expect.OK(t, p.refresh(t.Context(), p.collection(space.Dim), space.Dim))
 	gone, other, err := p.differences(t.Context(), space)
-	searchtest.NoError(t, err)
+	expect.OK(t, err)
 	return len(other), len(gone)
 }
 
@@ -82,7 +83,7 @@ var everybody = vector.Wanted{Scopes: []trust.Readers{trust.Everybody}}
 
 // TestPointID: ids are UUIDs and stay what they are.
 func TestPointID(t *testing.T) {
-	searchtest.Equal(t, "an entry's id on the server is now ; all that is there would be sent again", pointID("mem_000000000001"), "69550910-c5b7-5b4a-a14f-2f3b39636bdd")
+	expect.Equal(t, pointID("mem_000000000001"), "69550910-c5b7-5b4a-a14f-2f3b39636bdd", "an entry's id on the server is now ; all that is there would be sent again")
 }
 
 // TestQdrantOutage: while the server is of no use, in whatever way, it is told so, and
@@ -127,15 +128,15 @@ func TestQdrantOutage(t *testing.T) {
 					t.Errorf("found %v, %v", found, err)
 				}
 			}
-			searchtest.Equal(t, "it was asked times", len(s.Calls())-calls, 1)
+			expect.Equal(t, len(s.Calls())-calls, 1, "it was asked times")
 			n = append(n, searchtest.Enter(t, db, searchtest.Doc{Text: "birds sing"})...)
-			searchtest.NoError(t, p.vectors.Complete(t.Context()))
+			expect.OK(t, p.vectors.Complete(t.Context()))
 			if err := p.Complete(t.Context()); err == nil {
 				t.Error("it was sent to a server that is of no use")
 			} else if strings.Contains(err.Error(), "hunter9") || !strings.Contains(err.Error(), url) {
 				t.Errorf("error %q", err)
 			}
-			searchtest.Has(t, "status", p.Line(time.UTC).String(), "searching by words")
+			expect.Has(t, p.Line(time.UTC).String(), "searching by words")
 			if strings.Count(log.String(), "cannot be used") != 1 || strings.Contains(log.String(), "hunter9") {
 				t.Errorf("the log says %q", log.String())
 			}
@@ -143,11 +144,11 @@ func TestQdrantOutage(t *testing.T) {
 			now = now.Add(time.Minute)
 			fed(t, p)
 			verified(t, p)
-			searchtest.Equal(t, "afterwards", p.Line(time.UTC).String(), "qdrant: in use")
+			expect.Equal(t, p.Line(time.UTC).String(), "qdrant: in use", "afterwards")
 			if found, err := find("birds"); err != nil || len(found) != 1 || found[0].N != n[2] {
 				t.Errorf("afterwards it finds %v, %v", found, err)
 			}
-			searchtest.Has(t, "the log says", log.String(), "can be used again")
+			expect.Has(t, log.String(), "can be used again")
 		})
 	}
 }
@@ -192,7 +193,7 @@ func TestComparing(t *testing.T) {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	searchtest.NoError(t, p.server.remove(t.Context(), name, ids[len(ids)-3:]))
+	expect.OK(t, p.server.remove(t.Context(), name, ids[len(ids)-3:]))
 	one := s.Points(name)[ids[0]].Payload
 	one["rev"], one["state"] = 7., "archived"
 	s.Put(name, ids[0], make([]float64, 8), one)
@@ -217,11 +218,11 @@ func TestQdrantModelChanges(t *testing.T) {
 	}
 	others := []string{"mem", "mem_old_100_x", "mem_x_old_100", "memory_old_100"}
 	for _, name := range others {
-		searchtest.NoError(t, newClient(url, "hunter9").create(ctx, name, 3))
+		expect.OK(t, newClient(url, "hunter9").create(ctx, name, 3))
 	}
 	old := openPoints(t, db, &searchtest.Embedder{Model: "old", Dim: 100}, url)
 	fed(t, old)
-	searchtest.NoError(t, old.Probe(ctx))
+	expect.OK(t, old.Probe(ctx))
 	e := &searchtest.Embedder{Model: "new/model", Dim: 200, Refuses: "number0"}
 	p := openPoints(t, db, e, url)
 	name := collectionName("mem", "new/model", 200)
@@ -230,7 +231,7 @@ func TestQdrantModelChanges(t *testing.T) {
 		t.Errorf("collections %v, want %v; %d points", got, want, len(s.Points(name)))
 	}
 	e.Set(func(e *searchtest.Embedder) { e.Refuses = "" })
-	searchtest.NoError(t, p.vectors.Rebuild(ctx))
+	expect.OK(t, p.vectors.Rebuild(ctx))
 	fed(t, p)
 	verified(t, p)
 	if near, err := p.Nearest(ctx, p.vectors.Question(ctx, "cat number3"), everybody, 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
@@ -255,7 +256,7 @@ func TestServerFilters(t *testing.T) {
 	fed(t, p)
 	w := vector.Wanted{Scopes: []trust.Readers{trust.Room("!r:x"), trust.Everybody}, After: searchtest.Day, Before: searchtest.Day.AddDate(0, 0, 1)}
 	near, err := p.Nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), w, 5)
-	searchtest.Never(t, err != nil || len(near) != 1 || near[0].N != n[len(n)-1], "found %v, %v", near, err)
+	expect.False(t, err != nil || len(near) != 1 || near[0].N != n[len(n)-1], "found %v, %v", near, err)
 }
 
 // TestBesideIsNear: what stands between two that are near is found, though the server
@@ -297,7 +298,7 @@ func TestPointsRun(t *testing.T) {
 	searchtest.Enter(t, db, searchtest.Doc{Text: "cats purr"})
 	s, url := stand(t)
 	p := openPoints(t, db, &searchtest.Embedder{Model: "words", Dim: 30}, url)
-	searchtest.NoError(t, p.vectors.Complete(t.Context()))
+	expect.OK(t, p.vectors.Complete(t.Context()))
 	s.Break(standin.Refuse(500))
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup

@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reverie/internal/search/searchtest"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 	"slices"
 	"strings"
@@ -60,7 +61,7 @@ func TestRunRepairs(t *testing.T) {
 	patient(t, "the outage is seen", func() bool { return !v.Status(t.Context()).Unreachable.IsZero() })
 	_, before := e.Asked()
 	for range 50 { // none of these waits for the embedder
-		searchtest.Never(t, v.Question(t.Context(), "fact1") != nil, "a vector from nowhere")
+		expect.False(t, v.Question(t.Context(), "fact1") != nil, "a vector from nowhere")
 	}
 	if _, after := e.Asked(); after > before+10 {
 		t.Errorf("%d requests while it rests", after-before)
@@ -82,8 +83,8 @@ func TestRunRepairs(t *testing.T) {
 
 	// Nothing is missing now, and an outage is still seen and seen to end.
 	e.Set(func(e *searchtest.Embedder) { e.Err = errors.New("off again") })
-	searchtest.Never(t, v.Question(t.Context(), "something new") != nil || v.Status(t.Context()).Unreachable.IsZero(), "the second outage is not seen")
-	searchtest.Never(t, v.Question(t.Context(), "fact7") == nil, "what was asked before is not kept ready")
+	expect.False(t, v.Question(t.Context(), "something new") != nil || v.Status(t.Context()).Unreachable.IsZero(), "the second outage is not seen")
+	expect.False(t, v.Question(t.Context(), "fact7") == nil, "what was asked before is not kept ready")
 	e.Set(func(e *searchtest.Embedder) { e.Err = nil })
 	v.Wake()
 	patient(t, "the second outage ends", func() bool { return v.Status(t.Context()).Unreachable.IsZero() })
@@ -105,8 +106,8 @@ func TestPauseGrows(t *testing.T) {
 			stop()
 		}
 	}
-	searchtest.NoError(t, v.Run(ctx))
-	searchtest.Equal(t, "it waited", strings.Join(naps, " "), "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s 5m0s 0s 10s")
+	expect.OK(t, v.Run(ctx))
+	expect.Equal(t, strings.Join(naps, " "), "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s 5m0s 0s 10s", "it waited")
 }
 
 // TestRefusedText: a text the model does not take holds up no other.
@@ -124,10 +125,10 @@ func TestRefusedText(t *testing.T) {
 	}
 	searchtest.Enter(t, db, searchtest.Doc{Text: "later fact"})
 	complete(t, v)
-	searchtest.Same(t, "found", near10(t, v, "fact38", inScope(trust.Everybody)), n[38:39])
-	searchtest.Sized(t, "found", near10(t, v, "two", inScope(trust.Everybody)), 0)
+	expect.Same(t, near10(t, v, "fact38", inScope(trust.Everybody)), n[38:39], "found")
+	expect.Len(t, near10(t, v, "two", inScope(trust.Everybody)), 0, "found")
 	e.Set(func(e *searchtest.Embedder) { e.Refuses = "" })
-	searchtest.NoError(t, v.Rebuild(t.Context())) // a model that takes it
+	expect.OK(t, v.Rebuild(t.Context())) // a model that takes it
 	if got := near10(t, v, "two", inScope(trust.Everybody)); len(got) == 0 || got[0] != n[39] {
 		t.Errorf("found %v", got)
 	}
@@ -151,9 +152,9 @@ func TestModelChanges(t *testing.T) {
 	if got := near10(t, v, "fact7", inScope(trust.Everybody)); got != nil {
 		t.Errorf("found %v in the vectors of another model", got)
 	}
-	searchtest.NoError(t, v.Complete(t.Context()))
-	searchtest.Same(t, "found", near10(t, v, "fact7", inScope(trust.Everybody)), n[7:8])
-	searchtest.Equal(t, "vectors before tidying", countRows(t, db, `SELECT count(*) FROM memory_vector`), 100)
+	expect.OK(t, v.Complete(t.Context()))
+	expect.Same(t, near10(t, v, "fact7", inScope(trust.Everybody)), n[7:8], "found")
+	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM memory_vector`), 100, "vectors before tidying")
 
 	// The length changes: noticed by the next question already.
 	e = &searchtest.Embedder{Model: "large", Dim: 128}
@@ -169,7 +170,7 @@ func TestModelChanges(t *testing.T) {
 	patient(t, "old vectors are gone", func() bool {
 		return countRows(t, db, `SELECT count(*) FROM memory_vector`) == 50 && countRows(t, db, `SELECT count(*) FROM memory_space`) == 1
 	})
-	searchtest.Same(t, "found", near10(t, v, "fact7", inScope(trust.Everybody)), n[7:8])
+	expect.Same(t, near10(t, v, "fact7", inScope(trust.Everybody)), n[7:8], "found")
 	isClean(t, v)
 }
 
@@ -184,17 +185,17 @@ func TestQuestion(t *testing.T) {
 	if _, calls := e.Asked(); len(a) != 64 || !slices.Equal(a, b) || calls != 1 {
 		t.Errorf("%d requests for one question", calls)
 	}
-	searchtest.Never(t, v.Question(t.Context(), " \n") != nil || v.Question(t.Context(), "...") != nil || v.Question(t.Context(), "...") != nil, "a vector of nothing")
+	expect.False(t, v.Question(t.Context(), " \n") != nil || v.Question(t.Context(), "...") != nil || v.Question(t.Context(), "...") != nil, "a vector of nothing")
 	if _, calls := e.Asked(); calls != 2 || !v.Status(t.Context()).Unreachable.IsZero() {
 		t.Errorf("%d requests; %+v", calls, v.Status(t.Context()))
 	}
 	e.Set(func(e *searchtest.Embedder) { e.Started, e.Release = started, release })
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	searchtest.Never(t, v.Question(gone, "nobody waits") != nil || !v.Status(t.Context()).Unreachable.IsZero(), "a turn that was stopped is taken for an outage")
+	expect.False(t, v.Question(gone, "nobody waits") != nil || !v.Status(t.Context()).Unreachable.IsZero(), "a turn that was stopped is taken for an outage")
 	v.patience = 20 * time.Millisecond
-	searchtest.Never(t, v.Question(t.Context(), "too slow") != nil, "a vector in no time")
-	searchtest.Equal(t, "status", v.Status(t.Context()).Reason, "no answer within 20ms")
+	expect.False(t, v.Question(t.Context(), "too slow") != nil, "a vector in no time")
+	expect.Equal(t, v.Status(t.Context()).Reason, "no answer within 20ms", "status")
 }
 
 // TestVectorsTogether: reading, writing, forgetting and embedding at the same time.
@@ -239,11 +240,11 @@ func TestVectorsTogether(t *testing.T) {
 			return v.Follow(t.Context()) == nil && s.Done == 200 && s.Total == 200
 		})
 		for _, gone := range n[:60] {
-			searchtest.Equal(t, "forgotten, and found", len(likeness(t, v, searchtest.WordVector("fact", 64), []int64{gone}, trust.Everybody)), 0)
+			expect.Equal(t, len(likeness(t, v, searchtest.WordVector("fact", 64), []int64{gone}, trust.Everybody)), 0, "forgotten, and found")
 		}
 		isClean(t, v)
 	}
-	searchtest.Equal(t, "vectors of 200 texts", countRows(t, db, `SELECT count(*) FROM memory_vector`), 200)
+	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM memory_vector`), 200, "vectors of 200 texts")
 }
 
 // randomVector is one of many around few centres, like those of texts.
@@ -256,8 +257,8 @@ func randomVector(r *rand.Rand, dim int) []float32 {
 	return v
 }
 
-func coded(t searchtest.Failer, v []float32) []float32 {
-	return decodeVector(searchtest.Must(encodeVector(v))(t), len(v))
+func coded(t expect.T, v []float32) []float32 {
+	return decodeVector(expect.Must(encodeVector(v))(t), len(v))
 }
 
 func unit64(v []float64) []float64 {
@@ -288,7 +289,7 @@ func product(a, b []float64) (sum float64) {
 }
 
 // taken is an entry with a vector as it is kept.
-func taken(t searchtest.Failer, e vectorEntry, v []float32) *vectorEntry {
+func taken(t expect.T, e vectorEntry, v []float32) *vectorEntry {
 	e.vec = coded(t, v)
 	return &e
 }
@@ -300,7 +301,7 @@ func TestCollection(t *testing.T) {
 	ctx := t.Context()
 	rapid.Check(t, func(t *rapid.T) {
 		const dim = 70
-		c := searchtest.Must(newCollection())(t)
+		c := expect.Must(newCollection())(t)
 		there := map[int64]*vectorEntry{}
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -314,7 +315,7 @@ func TestCollection(t *testing.T) {
 			}
 			there[n] = taken(t, vectorEntry{n: n, talk: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "talk"), seq: rapid.Int64Range(0, 5).Draw(t, "seq"),
 				observed: rapid.SampledFrom([]int64{0, windowGap, windowGap + 1}).Draw(t, "at"), past: rapid.Bool().Draw(t, "past")}, randomVector(r, dim))
-			searchtest.NoError(t, c.add(ctx, there[n]))
+			expect.OK(t, c.add(ctx, there[n]))
 		}
 		if c.docs.Count() != len(there) || len(c.order) != len(there) || !slices.IsSortedFunc(c.order, (*vectorEntry).compare) {
 			t.Fatalf("%d documents and %d entries of %d", c.docs.Count(), len(c.order), len(there))
@@ -322,7 +323,7 @@ func TestCollection(t *testing.T) {
 		q := randomVector(r, dim)
 		want := likenesses(there, q)
 		find := func(w Wanted, k int) []Likeness {
-			found := searchtest.Must(c.nearest(ctx, unit(q), w, k, there))(t)
+			found := expect.Must(c.nearest(ctx, unit(q), w, k, there))(t)
 			return found
 		}
 		found := find(Wanted{Past: true}, 100)
@@ -331,11 +332,11 @@ func TestCollection(t *testing.T) {
 		}
 		for i, got := range found {
 			w := want[got.N]
-			searchtest.Never(t, math.Abs(got.Cosine-w.Cosine) > 1e-4 || math.Abs(got.Window-w.Window) > 1e-4, "entry %d: %+v, want %+v", got.N, got, w)
-			searchtest.Never(t, i > 0 && found[i-1].Cosine+found[i-1].Window < got.Cosine+got.Window, "not in order: %v", found)
+			expect.False(t, math.Abs(got.Cosine-w.Cosine) > 1e-4 || math.Abs(got.Window-w.Window) > 1e-4, "entry %d: %+v, want %+v", got.N, got, w)
+			expect.False(t, i > 0 && found[i-1].Cosine+found[i-1].Window < got.Cosine+got.Window, "not in order: %v", found)
 		}
 		for _, got := range find(Wanted{}, 100) {
-			searchtest.Never(t, there[got.N].past, "entry %d does not hold any more", got.N)
+			expect.False(t, there[got.N].past, "entry %d does not hold any more", got.N)
 		}
 	})
 }

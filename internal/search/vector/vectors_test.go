@@ -14,24 +14,25 @@ import (
 	"time"
 
 	"reverie/internal/search/searchtest"
+	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
 func openVectors(t testing.TB, db *sql.DB, e Embedder) *Vectors {
 	t.Helper()
-	v := searchtest.Must(Open(t.Context(), Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
+	v := expect.Must(Open(t.Context(), Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
 	return v
 }
 
 func complete(t testing.TB, v *Vectors) {
 	t.Helper()
-	searchtest.NoError(t, v.Complete(t.Context()))
+	expect.OK(t, v.Complete(t.Context()))
 }
 
 // around lists the entries nearest to text.
 func near10(t testing.TB, v *Vectors, text string, w Wanted) []int64 {
 	t.Helper()
-	found := searchtest.Must(v.Nearest(t.Context(), v.Question(t.Context(), text), w, 10))(t)
+	found := expect.Must(v.Nearest(t.Context(), v.Question(t.Context(), text), w, 10))(t)
 	var numbers []int64
 	for _, l := range found {
 		if l.Cosine > .3 || l.Window > .3 { // unrelated words are about at right angles
@@ -47,7 +48,7 @@ func inScope(scopes ...trust.Readers) Wanted { return Wanted{Scopes: scopes} }
 func vectorFaults(t testing.TB, v *Vectors) (n [2]int) {
 	t.Helper()
 	space, _ := v.current()
-	searchtest.NoError(t, v.db.QueryRow(`SELECT coalesce(sum(v.hash IS NULL), 0),
+	expect.OK(t, v.db.QueryRow(`SELECT coalesce(sum(v.hash IS NULL), 0),
 		(SELECT count(*) FROM memory_vector WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten'))`+withVector, space).Scan(&n[0], &n[1]))
 	return n
 }
@@ -55,14 +56,14 @@ func vectorFaults(t testing.TB, v *Vectors) (n [2]int) {
 // isClean looks for faults of the vectors, and compares what is in memory of them with the database.
 func isClean(t testing.TB, v *Vectors) {
 	t.Helper()
-	searchtest.Equal(t, "missing and needless", vectorFaults(t, v), [2]int{})
+	expect.Equal(t, vectorFaults(t, v), [2]int{}, "missing and needless")
 	fresh := openVectors(t, v.db, v.embedder)
 	if _, err := v.next(t.Context(), 1); err != nil { // takes in what others made
 		t.Fatal(err)
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	searchtest.NoError(t, fresh.open(t.Context(), slices.Collect(maps.Keys(v.index.scopes))))
+	expect.OK(t, fresh.open(t.Context(), slices.Collect(maps.Keys(v.index.scopes))))
 	entries := 0
 	for scope, c := range v.index.scopes {
 		entries += len(c.order)
@@ -70,7 +71,7 @@ func isClean(t testing.TB, v *Vectors) {
 			t.Errorf("%s: the vectors in memory are not those of the database", scope)
 		}
 		for _, e := range c.order {
-			searchtest.Same(t, fmt.Sprintf("%s: the document of entry %d is", scope, e.n), searchtest.Must(c.docs.GetByID(t.Context(), e.document()))(t).Embedding, e.vec)
+			expect.Same(t, expect.Must(c.docs.GetByID(t.Context(), e.document()))(t).Embedding, e.vec, fmt.Sprintf("%s: the document of entry %d is", scope, e.n))
 		}
 	}
 	if entries != len(v.index.entries) || len(v.index.waiting) > 0 {
@@ -83,7 +84,7 @@ func likeness(t testing.TB, v *Vectors, q []float32, entries []int64, scopes ...
 	t.Helper()
 	err := v.open(t.Context(), scopes)
 	all, more := v.Compare(t.Context(), q, entries)
-	searchtest.NoError(t, cmp.Or(err, more))
+	expect.OK(t, cmp.Or(err, more))
 	like := map[int64]Likeness{}
 	for _, l := range all {
 		like[l.N] = l
@@ -93,7 +94,7 @@ func likeness(t testing.TB, v *Vectors, q []float32, entries []int64, scopes ...
 
 func countRows(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
 	t.Helper()
-	searchtest.NoError(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
+	expect.OK(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
 	return n
 }
 
@@ -132,16 +133,16 @@ func TestNearest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := near10(t, v, "cats", tt.w)
 			slices.Sort(got)
-			searchtest.Same(t, "found", got, tt.want)
+			expect.Same(t, got, tt.want, "found")
 		})
 	}
-	found := searchtest.Must(v.Nearest(ctx, v.Question(ctx, "cats eat"), inScope(me, trust.Everybody, room), 2))(t)
-	searchtest.Never(t, len(found) != 2 || found[0].N != n[3] || found[0].Cosine < .999 || found[0].Window != found[0].Cosine, "the same words are found as %v", found)
+	found := expect.Must(v.Nearest(ctx, v.Question(ctx, "cats eat"), inScope(me, trust.Everybody, room), 2))(t)
+	expect.False(t, len(found) != 2 || found[0].N != n[3] || found[0].Cosine < .999 || found[0].Window != found[0].Cosine, "the same words are found as %v", found)
 	for _, q := range [][]float32{nil, q[:10], make([]float32, 300), append([]float32{float32(math.Inf(1))}, q[1:]...)} {
-		searchtest.Sized(t, fmt.Sprintf("vector %v finds", q), searchtest.Must(v.Nearest(ctx, q, inScope(me), 5))(t), 0)
+		expect.Len(t, expect.Must(v.Nearest(ctx, q, inScope(me), 5))(t), 0, fmt.Sprintf("vector %v finds", q))
 	}
 	like := likeness(t, v, q, []int64{n[0], n[8], n[9], n[6], 12345}, me)
-	searchtest.Never(t, len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].N != n[8], "likeness %v", like)
+	expect.False(t, len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].N != n[8], "likeness %v", like)
 }
 
 // TestForgetWhileEmbedding: a text that is forgotten while its vector is being made
@@ -157,7 +158,7 @@ func TestForgetWhileEmbedding(t *testing.T) {
 	searchtest.Forgotten(t, db, n[0], Forget)
 	close(release)
 	wg.Wait()
-	searchtest.Equal(t, "vectors, want that of the other text", countRows(t, db, `SELECT count(*) FROM memory_vector`), 1)
+	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM memory_vector`), 1, "vectors, want that of the other text")
 	if s := v.Status(t.Context()); s.Done != 1 || s.Total != 1 {
 		t.Errorf("status %+v", s)
 	}
@@ -172,7 +173,7 @@ func TestVectorsReopen(t *testing.T) {
 	v := openVectors(t, db, &searchtest.Embedder{Model: "words", Dim: 70})
 	complete(t, v)
 	find := func() string {
-		return fmt.Sprint(searchtest.Must(v.Nearest(t.Context(), searchtest.WordVector("fact42", 70), inScope(trust.Everybody), 5))(t))
+		return fmt.Sprint(expect.Must(v.Nearest(t.Context(), searchtest.WordVector("fact42", 70), inScope(trust.Everybody), 5))(t))
 	}
 	before, again := find(), &searchtest.Embedder{Model: "words", Dim: 70}
 	v = openVectors(t, searchtest.DB(t, dir), again)

@@ -165,14 +165,17 @@ func (p *Points) Run(ctx context.Context) error {
 	return p.Repeat(ctx, func() (time.Duration, error) { return vector.LookAgain, p.Complete(ctx) })
 }
 
-// Rebuild is Complete that reads anew what the server holds.
+// Complete makes the server hold what the database holds. What was sent before a failure stays.
+func (p *Points) Complete(ctx context.Context) error { return p.complete(ctx, false) }
+
+// Rebuild is Complete that sends everything again: an undone dream gives entries an earlier revision
+// back, and a server that was away meanwhile may hold another state under it.
 func (p *Points) Rebuild(ctx context.Context) error {
 	p.suspect.Store(true)
-	return p.Complete(ctx)
+	return p.complete(ctx, true)
 }
 
-// Complete makes the server hold what the database holds. What was sent before a failure stays.
-func (p *Points) Complete(ctx context.Context) error {
+func (p *Points) complete(ctx context.Context, again bool) error {
 	if p.vectors == nil {
 		return nil
 	}
@@ -180,7 +183,7 @@ func (p *Points) Complete(ctx context.Context) error {
 	defer p.feeding.Unlock()
 	err := p.vectors.Follow(ctx)
 	if space := p.vectors.Space(); err == nil && space.No != 0 {
-		err = p.send(ctx, space)
+		err = p.send(ctx, space, again)
 	}
 	switch {
 	case err == nil:
@@ -194,9 +197,14 @@ func (p *Points) Complete(ctx context.Context) error {
 	return err
 }
 
-func (p *Points) send(ctx context.Context, space vector.Space) error {
+func (p *Points) send(ctx context.Context, space vector.Space, again bool) error {
 	if err := p.refresh(ctx, p.collection(space.Dim), space.Dim); err != nil {
 		return err
+	}
+	for id := range p.there {
+		if again {
+			p.there[id] = -1
+		}
 	}
 	for {
 		gone, changed, err := p.differences(ctx, space)

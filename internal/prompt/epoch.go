@@ -43,18 +43,20 @@ type shown struct {
 // compare says how c differs from what has been shown of its source: whether a
 // line is gone, and which lines (indices) are not known to stand in the prefix.
 func (e *epoch) compare(c *section.Content) (gone bool, fresh []int) {
+	var all []uint64
 	inPrefix := map[uint64]bool{}
 	for _, s := range e.shown {
 		if s.Source != c.Source {
 			continue
 		}
-		for _, id := range s.Lines {
-			gone = gone || !c.Says(id)
-			if s.Message == 0 {
+		all = append(all, s.Lines...)
+		if s.Message == 0 {
+			for _, id := range s.Lines {
 				inPrefix[id] = true
 			}
 		}
 	}
+	gone = c.Lacks(all)
 	for i, l := range c.Lines {
 		if !inPrefix[l.ID] {
 			fresh = append(fresh, i)

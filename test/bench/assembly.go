@@ -49,7 +49,7 @@ func assembly(ctx context.Context, layout prompt.Layout, of size) ([]figure, err
 	if err != nil {
 		return nil, err
 	}
-	const n = 20_000
+	const n = 2_000
 	took := make([]float64, n)
 	var before, after runtime.MemStats
 	for i := range 100 + n {

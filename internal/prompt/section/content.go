@@ -53,9 +53,13 @@ func linesOf(from trust.Integrity, texts ...string) []Line {
 	return lines
 }
 
-// Says reports whether the source still says the line.
-func (c *Content) Says(id uint64) bool {
-	return slices.ContainsFunc(c.Lines, func(l Line) bool { return l.ID == id }) || c.more != nil && c.more()[id]
+// Lacks reports whether the source no longer says one of the lines.
+func (c *Content) Lacks(lines []uint64) bool {
+	said := make(map[uint64]bool, len(c.Lines))
+	for _, l := range c.Lines {
+		said[l.ID] = true
+	}
+	return slices.ContainsFunc(lines, func(id uint64) bool { return !said[id] && (c.more == nil || !c.more()[id]) })
 }
 
 // NewContent completes c.

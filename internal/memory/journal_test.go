@@ -240,7 +240,6 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 // index is what finds entries.
 type index interface {
 	Search(ctx context.Context, q Query) ([]Hit, error)
-	Neighbours(ctx context.Context, id string, k int) ([]string, error)
 }
 
 // Complete makes the vectors that are missing, and sends them.

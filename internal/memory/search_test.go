@@ -363,7 +363,7 @@ func TestLongTextsLeaveTheIndexWhole(t *testing.T) {
 
 func filled(t *testing.T) *Store {
 	t.Helper()
-	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
+	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
 	for n := range 6 {
 		add(t, s, Private(owner), fmt.Sprintf("the heron number %d is grey", n))
 		expect.OK(t, s.Hear(t.Context(), Turn{Scope: Private(owner), Event: fmt.Sprint("$", n), Sender: owner, Text: fmt.Sprintf("the boat number %d", n), At: today, Conversation: "c", Seq: n}))

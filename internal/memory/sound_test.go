@@ -59,7 +59,7 @@ func TestQdrantAlwaysSound(t *testing.T) {
 		e := &searchtest.Embedder{Model: "words", Dim: 16}
 		db := openAt(t, d.dir).db
 		p := openPoints(t, db, e, url)
-		d.s = openWith(t, Config{Dir: d.dir, Owner: owner, Backend: Qdrant, Vectors: p.vectors, Points: p.Points})
+		d.s = openWith(t, Config{Dir: d.dir, Owner: owner, Backend: "qdrant", Vectors: p.vectors, Server: p.Points})
 		defer func() { _ = d.s.db.Close(); _ = db.Close() }()
 		all := vector.Wanted{Scopes: []Scope{Private(owner), Room(room), Shared}, Past: true}
 		expect.Must(p.vectors.Nearest(t.Context(), searchtest.WordVector("anything", 16), all, 1))(t) // so that it keeps them in memory

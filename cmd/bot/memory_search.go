@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/memory/jsonl"
 	"reverie/internal/search"
 )
 
@@ -180,7 +181,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
-	importer := memory.Importer{
+	importer := jsonl.Importer{
 		Store: b.memory, Scope: cmp.Or(memory.Scope(m.Scope), memory.Private(b.cfg.Owner())), Location: b.cfg.Zone, Now: time.Now,
 	}
 	begin := time.Now()

@@ -129,8 +129,7 @@ func (d *doer) step() {
 		for range rapid.IntRange(1, 6).Draw(d.rt, "lines") {
 			fmt.Fprintf(&lines, "{\"text\":%q,\"scope\":%q,\"conversation\":%q,\"seq\":%d}\n", d.fresh(), d.scope(), rapid.SampledFrom([]string{"", "c", "d"}).Draw(d.rt, "conversation"), d.n)
 		}
-		_, err := newImporter(s).Import(ctx, "x", []byte(lines.String()))
-		d.ok(err)
+		imported(d.t, s, Private(owner), lines.String())
 		return
 	case 2:
 		put(d.t, s, Private(owner), "# mine\n"+d.fresh()+"\n"+d.fresh()+"\n") // what stood there is taken out

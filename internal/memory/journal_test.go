@@ -348,7 +348,7 @@ func canaryQueries(canary, near string) map[string]Query {
 	} {
 		for how, q := range map[string]Query{
 			"": {K: 50}, ", in context": {K: 50, Context: canary + " " + near}, ", messages too": {K: 50, Turns: true}, ", the past too": {K: 50, Past: true},
-			", all of it": {Tokens: 100_000, Turns: true, Past: true}, ", of that day": {K: 50, After: day, Before: day.AddDate(0, 1, 0), Turns: true}, ", surely": {K: 50, Floor: .9},
+			", all of it": {K: 1_000, Turns: true, Past: true}, ", of that day": {K: 50, After: day, Before: day.AddDate(0, 1, 0), Turns: true}, ", surely": {K: 50, Floor: .9},
 		} {
 			q.Text, q.Now = text, today
 			ways[what+how] = q

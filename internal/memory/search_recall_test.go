@@ -116,7 +116,7 @@ const (
 func quiet(t *testing.T, x index, set testset.Set) {
 	t.Helper()
 	ask := func(q testset.Question, floor float64) []Hit {
-		hits := expect.Must(x.Search(t.Context(), Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, Tokens: 1_500, Floor: floor}))(t)
+		hits := expect.Must(x.Search(t.Context(), Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, K: 10, Floor: floor}))(t)
 		return hits
 	}
 	share := func(q testset.Question, hits []Hit) float64 {
@@ -165,7 +165,7 @@ func passes(t *testing.T, f *FTS, h *Hybrid) {
 	complete(t, h.vectors)
 	byWords, byMeaning := 0, 0
 	for i, m := range testset.Meanings {
-		q := Query{Text: m.Question, Scopes: []Scope{scope}, Tokens: 1_500, Floor: DefaultFloor}
+		q := Query{Text: m.Question, Scopes: []Scope{scope}, K: 10, Floor: DefaultFloor}
 		ref := fmt.Sprint("m", i)
 		if slices.Contains(refs(t, f, q), ref) {
 			byWords++

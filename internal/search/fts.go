@@ -248,11 +248,7 @@ func (f *FTS) finish(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.covered >= q.Floor }) {
 		return nil, nil
 	}
-	enough := 2 * cmp.Or(q.K, DefaultK)
-	if q.Tokens > 0 {
-		enough = maxCandidates // short ones may fill the rest
-	}
-	ranked = ranked[:min(len(ranked), enough)]
+	ranked = ranked[:min(len(ranked), 2*cmp.Or(q.K, DefaultK))]
 	turns, err := f.turnsOf(ctx, ranked)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)

@@ -15,9 +15,8 @@ type Query struct {
 	Now           time.Time // what yesterday is counted from; zero = such words mean nothing
 	After, Before time.Time // only what was said in this time; zero = no bound
 
-	K      int     // at most so many hits; 0 = 10, or no bound with Tokens
-	Tokens int     // texts of about so many tokens together; 0 = no bound
-	Floor  float64 // the share of the question (0–1) that the best hit must cover, or there are none; see DefaultFloor
+	K     int     // at most so many hits; 0 = 10
+	Floor float64 // the share of the question (0–1) that the best hit must cover, or there are none; see DefaultFloor
 
 	Turns bool // past messages are searched, beside the entries
 	Past  bool // entries that no longer hold (superseded, archived) are found too, further down

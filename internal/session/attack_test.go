@@ -388,7 +388,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 	if r.Failed {
 		t.Fatal(r.Content)
 	}
-	id := taskID.FindString(r.Content)
+	id := regexp.MustCompile(`\btask_[a-z2-7]{8}\b`).FindString(r.Content)
 	w.exec(t, `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, id, canary)
 	rows := w.taskRows(t)
 	for n, in := range []chat.Inbound{{Room: "!dm", Sender: bob}, {Room: "!dm", Sender: bob, Private: true}, {Room: "!group", Sender: owner}, {Room: "!other", Sender: friend, Private: true}} {

@@ -56,7 +56,7 @@ func (s *Session) access(in chat.Inbound) memory.Access {
 func (s *Session) StartNew(ctx context.Context) error {
 	s.recallable(ctx)
 	s.leaving()
-	if err := s.pin(ctx, ""); err != nil {
+	if err := s.objective.Clear(ctx, s.talk); err != nil {
 		return err
 	}
 	_, err := s.cfg.History.StartNew(ctx, s.talk)

@@ -28,7 +28,6 @@
 //
 // # The task in focus
 //
-// The task that the conversation works on stands in the tail of the prompt (pin.go). The last
-// message that names a task by its id decides; otherwise a model is asked once in four
-// messages (objective.go). Any answer but the id of an open task changes nothing.
+// The task that the conversation works on stands in the tail of the prompt, see package
+// objective. When nobody has said anything for a while, a model may be asked for it.
 package session

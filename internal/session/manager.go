@@ -22,6 +22,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/memory"
+	"reverie/internal/objective"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
 	"reverie/internal/skill"
@@ -104,6 +105,7 @@ type Manager struct {
 	lanes     *lanes
 	goals     *goal.Store
 	approvals approval.Store
+	objective objective.Store
 
 	helpers *subsession.Runner // nil = there are no sub-sessions
 
@@ -132,6 +134,7 @@ func New(cfg Config) *Manager {
 		turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now),
 		rooms: map[history.Talk]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
+	m.objective = objective.Store{DB: cfg.DB, Tasks: cfg.Tasks, History: cfg.History, Models: cfg.Models, Role: cfg.Objective}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
 			History: cfg.History, Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location,

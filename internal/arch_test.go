@@ -40,6 +40,7 @@ var rows = map[string]int{
 	"internal/recall":     6,
 	"internal/harvest":    6,
 	"internal/objective":  6,
+	"internal/compaction": 6,
 
 	"internal/agent": 5, // below what runs it: turns, sub-sessions, dreams
 

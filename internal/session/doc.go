@@ -15,11 +15,8 @@
 //
 // # Compaction
 //
-// The assembler is asked whether the next request fits. If not, old tool results are shortened;
-// if that is not enough, a summary replaces the older messages. The newest 10, 3 or 1 messages
-// stay, a call always with its result. Rows of message are marked or get a short form, and are
-// never deleted. If the model gives no usable summary, an
-// extract takes its place.
+// The assembler is asked whether the next request fits. If not, package compaction shortens the conversation
+// (compact.go), and the person who waits is told.
 //
 // # The window
 //

@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/compaction"
 	"reverie/internal/delivery"
 	"reverie/internal/goal"
 	"reverie/internal/history"
@@ -201,7 +202,7 @@ type turn struct {
 
 	answering string   // the message whose answer is begun, until the model is asked; "" = none
 	questions []string // the messages that this answers, as takeUp found them
-	condensed bool     // a model was asked for a summary
+	condensed bool     // messages have left the conversation, and a model was asked for a summary
 
 	label trust.Label            // of the last request, and so of what came of it
 	told  []prompt.SectionReport // its sections
@@ -226,11 +227,11 @@ func (t *turn) Ready(ctx context.Context) error {
 
 // Relieve implements agent.Work: the conversation is compacted.
 func (t *turn) Relieve(ctx context.Context) bool {
-	done, err := t.compactTo(ctx, becauseRefused, 60)
-	if !done && err != nil {
-		t.log.Error("conversation not compacted", "reason", becauseRefused, "err", err)
+	done, err := t.compactTo(ctx, compaction.Refused, 60)
+	if done.ID == 0 && err != nil {
+		t.log.Error("conversation not compacted", "reason", compaction.Refused, "err", err)
 	}
-	return done
+	return done.ID != 0
 }
 
 // Infer implements agent.Work: it makes one request: the prompt is assembled from the files as they are

@@ -16,6 +16,7 @@ import (
 	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/command"
+	"reverie/internal/compaction"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
@@ -287,7 +288,7 @@ func TestFullWindow(t *testing.T) {
 	}
 	reasons := w.column(t, `SELECT reason FROM compaction`)
 	n := len(reasons)
-	expect.False(t, n == 0 || n > 8 || reasons[n-1] != becauseFull, "compacted because %v", reasons)
+	expect.False(t, n == 0 || n > 8 || reasons[n-1] != compaction.Full, "compacted because %v", reasons)
 	expect.Has(t, w.say(t, "$status", "!status").Text, "of the window's room")
 }
 
@@ -369,7 +370,7 @@ func TestCompactionIsTold(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
 	w.untilCompacted(t, 1)
-	expect.Equal(t, value[string](t, w, `SELECT reason FROM compaction`), becauseFull) // else it came too late
+	expect.Equal(t, value[string](t, w, `SELECT reason FROM compaction`), compaction.Full) // else it came too late
 	got := w.room.notices()
 	expect.False(t, len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it.", "said: %q", got)
 	defer holding(&w.room.mu)()

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"reverie/internal/chat"
@@ -56,7 +55,7 @@ func (s *Session) access(in chat.Inbound) memory.Access {
 func (s *Session) StartNew(ctx context.Context) error {
 	s.recallable(ctx)
 	s.leaving()
-	if err := s.objective.Clear(ctx, s.talk); err != nil {
+	if err := s.objective().Clear(ctx, s.talk); err != nil {
 		return err
 	}
 	_, err := s.cfg.History.StartNew(ctx, s.talk)
@@ -105,19 +104,6 @@ func (s *Session) Preview(ctx context.Context, in chat.Inbound) (prompt.Prompt, 
 	t := s.promptTurn(in, past, how)
 	t.Preview = true
 	return s.cfg.Prompt.Assemble(ctx, t)
-}
-
-// Window says for !status which tier the prompt has, and how full the window is.
-func (s *Session) Window(ctx context.Context, past []history.Message) ([]string, error) {
-	line, err := s.tierLine(ctx, past)
-	if err != nil {
-		return nil, err
-	}
-	lines := []string{line}
-	if u := s.usage; u.room > 0 {
-		lines = append(lines, s.text(ctx, "status.window", "percent", fmt.Sprint(100*u.expected/u.room)))
-	}
-	return lines, nil
 }
 
 // tidy has what has outgrown its cap put in order, at the next quiet moment.

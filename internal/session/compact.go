@@ -68,7 +68,7 @@ func (t *turn) compactTo(ctx context.Context, reason string, share int) (done hi
 	if err != nil {
 		return done, err
 	}
-	work := compaction.Compactor{Models: t.cfg.Models, Prompt: t.cfg.Prompt, History: t.cfg.History, Windows: t.windows(t.log),
+	work := compaction.Compactor{Models: t.cfg.Models, Prompt: t.cfg.Prompt, History: t.cfg.History, Windows: t.windows(),
 		Time: t.cfg.Summary, Now: t.cfg.Now, Log: t.log}
 	plan, done, err := work.Compact(ctx, compaction.Request{Turn: t.promptTurn(in, past, how), Before: how.summary, Reason: reason,
 		Share: share, Words: t.condensed, Leaving: func() {

@@ -314,9 +314,9 @@ func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 	t.Helper()
 	d.remember(t, w)
 	for i, n := range nodes {
-		brief, _, err := w.cfg.History.Said(t.Context(), history.Talk("sub:"+n.id), "brief")
+		brief, _, err := w.cfg.History.Find(t.Context(), history.Talk("sub:"+n.id), "brief")
 		expect.OK(t, err)
-		d.briefs[fmt.Sprint(i)] = brief
+		d.briefs[fmt.Sprint(i)] = brief.Text
 	}
 	for _, id := range w.column(t, `SELECT id FROM said`) {
 		w.room.final[id] = chat.Outgoing{ID: id}

@@ -22,7 +22,6 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/memory"
-	"reverie/internal/objective"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
 	"reverie/internal/skill"
@@ -91,8 +90,7 @@ type Config struct {
 
 	Events    map[chat.EventKind]Source // where the system events of each kind come from
 	Objective string                    // role of the models that are asked which task a room works on; empty = none is
-	// Window says what is known of the chat model's window, asking nobody; nil = what Models found out.
-	Window func() window.Inputs
+	Window    func() window.Inputs      // what is known of the chat model's window, asking nobody
 }
 
 // Manager keeps one Session per conversation and hands each message to its lane.
@@ -102,10 +100,9 @@ type Manager struct {
 	began     time.Time
 	start     chan *Session
 	turns     chan struct{} // holds a token for each turn that runs
-	lanes     *lanes
+	waiting   *idle.Waiting
 	goals     *goal.Store
 	approvals approval.Store
-	objective objective.Store
 
 	helpers *subsession.Runner // nil = there are no sub-sessions
 
@@ -131,10 +128,9 @@ func New(cfg Config) *Manager {
 	}
 	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.Quiet, cfg.Now))
 	m := &Manager{cfg: cfg, background: cfg.Background, began: cfg.Now(), start: make(chan *Session, 16),
-		turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now),
+		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewWaiting(), goals: goal.NewStore(cfg.DB, cfg.Now),
 		rooms: map[history.Talk]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
-	m.objective = objective.Store{DB: cfg.DB, Tasks: cfg.Tasks, History: cfg.History, Models: cfg.Models, Role: cfg.Objective}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
 			History: cfg.History, Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location,
@@ -208,6 +204,9 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 	}
 }
+
+// Yield returns when no person waits for model, or ctx has ended.
+func (m *Manager) Yield(ctx context.Context, model string) error { return m.waiting.Yield(ctx, model) }
 
 // Preview assembles the prompt that the next message in room would get, without changing
 // anything. An unknown room is shown as a new direct conversation with the first owner.

@@ -38,7 +38,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 	if m.tier, err = s.tier(ctx, past, preview); err != nil {
 		return m, err
 	}
-	if m.dense, err = s.dense(ctx, m.mode.Role); err != nil {
+	if m.dense, err = s.windows().Dense(ctx, s.firstModel(m.mode.Role)); err != nil {
 		return m, err
 	}
 	if m.about, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
@@ -52,7 +52,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 	if m.goal, _, err = s.goals.Shown(ctx, at, since); err != nil {
 		return m, err
 	}
-	if m.task, err = s.objective.Current(ctx, s.talk, at, past, preview); err != nil {
+	if m.task, err = s.objective().Current(ctx, s.talk, at, past, preview); err != nil {
 		return m, err
 	}
 	m.summary, err = s.cfg.History.Compacted(ctx, s.talk)

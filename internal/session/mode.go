@@ -3,10 +3,12 @@ package session
 import (
 	"context"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/objective"
 	"reverie/internal/settings"
 )
 
@@ -16,6 +18,19 @@ const (
 )
 
 func (m *Manager) settings() settings.Store { return settings.Store{DB: m.cfg.DB} }
+
+// objective knows which tasks rooms work on.
+func (m *Manager) objective() objective.Store {
+	return objective.Store{DB: m.cfg.DB, Tasks: m.cfg.Tasks, History: m.cfg.History, Models: m.cfg.Models, Role: m.cfg.Objective}
+}
+
+// firstModel is the model that a role asks first.
+func (m *Manager) firstModel(role string) string { return agent.FirstModel(m.cfg.Models, role) }
+
+// text is a sentence in the language of the room.
+func (s *Session) text(ctx context.Context, key string, fill ...string) string {
+	return s.cfg.Messages.Text(ctx, s.room, key, fill...)
+}
 
 // mode reads the mode of the room.
 func (s *Session) mode(ctx context.Context) (settings.Current, error) {

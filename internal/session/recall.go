@@ -41,7 +41,7 @@ func (s *Session) findObjective(ctx context.Context) bool {
 	defer done()
 	at, err := s.lastPlace(calm)
 	if err == nil {
-		err = s.objective.Ask(calm, at)
+		err = s.objective().Ask(calm, at)
 	}
 	if err != nil && calm.Err() == nil {
 		s.log.Warn("it is not known which task is worked on", "err", err)

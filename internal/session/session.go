@@ -245,8 +245,12 @@ func (s *Session) integrity(in chat.Inbound) trust.Integrity {
 }
 
 func (s *Session) toolScope(in chat.Inbound, now settings.Current) tool.Scope {
-	return tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in),
-		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.Event != "", Spawner: s.spawner()}
+	scope := tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in),
+		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.Event != ""}
+	if s.helpers != nil {
+		scope.Spawner = s.helpers
+	}
+	return scope
 }
 
 // callScope is toolScope for a call that is made to answer in, and the conversation.

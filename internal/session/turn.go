@@ -58,7 +58,7 @@ func (s *Session) answerAll(ctx context.Context, burst []chat.Inbound) error {
 // begin waits until one more turn may run, and shows that an answer is being written.
 // done must be called when it is.
 func (s *Session) begin(ctx context.Context, now settings.Current) (done func(), err error) {
-	leave := s.lanes.person(s.firstModel(now.Role))
+	leave := s.waiting.Person(s.firstModel(now.Role))
 	select {
 	case s.turns <- struct{}{}:
 	case <-ctx.Done():
@@ -184,7 +184,10 @@ func (s *Session) message(ctx context.Context, in chat.Inbound) (history.Message
 	if err != nil {
 		return m, err
 	}
-	m.Quoted, quotes = s.quoted(quotes)
+	if s.thread != "" { // it began with its root, see branch
+		quotes = slices.DeleteFunc(quotes, func(q chat.Quote) bool { return q.Why == chat.QuoteThread })
+	}
+	m.Quoted, quotes = s.attachments().Quotes(quotes, s.cfg.Rooms.UserID(), s.cfg.Location)
 	m.Label, err = s.labelOf(ctx, in, quotes, m.Files)
 	return m, err
 }

@@ -97,7 +97,7 @@ func (m *machine) turn(t *testing.T, s *Session, in chat.Inbound) prompt.Turn {
 
 func (m *machine) lock(t *testing.T, room string) window.Lock {
 	t.Helper()
-	l, err := m.windows(m.cfg.Log).Lock(t.Context(), room)
+	l, err := newSession(m.Manager, history.Talk(room)).windows().Lock(t.Context(), room)
 	if err != nil || l == nil {
 		t.Fatalf("no lock: %v", err)
 	}
@@ -181,7 +181,7 @@ func TestServerIsRemembered(t *testing.T) {
 	m.enforce(0)
 	decision := func() window.Decision {
 		t.Helper()
-		return expect.Must(m.Decision(t.Context()))(t)
+		return expect.Must(s.windows().Decide(t.Context(), m.in))(t)
 	}
 	if d := decision(); d.Window != 32768 || d.Source != window.ByLast || !strings.Contains(strings.Join(d.Steps, "\n"), "last seen: 32768 tokens (a test, on 2026-11-21 00:10)") {
 		t.Errorf("%+v", d)

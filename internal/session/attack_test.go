@@ -499,7 +499,7 @@ func TestTaskLinesStay(t *testing.T) {
 		w.exec(t, `UPDATE task SET created = ? WHERE id = ?`, 1000*(1+i), added.ID)
 	}
 	lines := func() (all string) {
-		for _, m := range expect.Must(w.Preview(t.Context(), "!dm"))(t).Messages() {
+		for _, m := range previewed(t, w.Manager, "!dm").Messages() {
 			all += strings.Join(regexp.MustCompile(`(?m)^.*#task_.*$`).FindAllString(m.Content, -1), "\n")
 		}
 		return all

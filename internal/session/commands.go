@@ -93,17 +93,24 @@ func (s *Session) Retry(ctx context.Context, in chat.Inbound) error {
 
 // Preview is the prompt that in would get now.
 func (s *Session) Preview(ctx context.Context, in chat.Inbound) (prompt.Prompt, error) {
+	p, _, err := s.preview(ctx, in)
+	return p, err
+}
+
+// preview is the prompt that in would get now, and the tools.
+func (s *Session) preview(ctx context.Context, in chat.Inbound) (prompt.Prompt, []llm.ToolSpec, error) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
-		return prompt.Prompt{}, err
+		return prompt.Prompt{}, nil, err
 	}
 	how, err := s.manner(ctx, s.place(in), past, true)
 	if err != nil {
-		return prompt.Prompt{}, err
+		return prompt.Prompt{}, nil, err
 	}
 	t := s.promptTurn(in, past, how)
 	t.Preview = true
-	return s.cfg.Prompt.Assemble(ctx, t)
+	p, err := s.cfg.Prompt.Assemble(ctx, t)
+	return p, s.offer(how).Specs, err
 }
 
 // tidy has what has outgrown its cap put in order, at the next quiet moment.

@@ -63,7 +63,7 @@ func TestGoalReported(t *testing.T) {
 	expect.Has(t, system, "CURRENT GOAL: Implement user authentication system\nPriority: Medium\nStatus: Active\n🔒 Use JWT for authentication (locked)")
 	expect.Has(t, last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts", "Current Task:\n")
 	expect.Has(t, w.say(t, "$p", "!prompt").Text, "100 % of it as in the last request")
-	p, err := w.Preview(t.Context(), "!dm")
+	p, _, err := w.Preview(t.Context(), "!dm")
 	expect.False(t, err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement"), "the preview has no goal: %v\n%s", err, p.Prefix)
 	expect.Equal(t, request[2].Role, llm.Assistant)
 	expect.Equal(t, request[2].Content, "I have begun.\n\n"+reported+"\n\nMore tomorrow.")

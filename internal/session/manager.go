@@ -208,19 +208,19 @@ func (m *Manager) Run(ctx context.Context) error {
 // Yield returns when no person waits for model, or ctx has ended.
 func (m *Manager) Yield(ctx context.Context, model string) error { return m.waiting.Yield(ctx, model) }
 
-// Preview assembles the prompt that the next message in room would get, without changing
+// Preview assembles the prompt that the next message in room would get, with its tools, without changing
 // anything. An unknown room is shown as a new direct conversation with the first owner.
-func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, error) {
+func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []llm.ToolSpec, error) {
 	s := newSession(m, history.Talk(room))
 	in, known, err := s.wroteLast(ctx)
 	if err != nil {
-		return prompt.Prompt{}, err
+		return prompt.Prompt{}, nil, err
 	}
 	if !known && len(m.cfg.Owners) > 0 {
 		in.Sender = m.cfg.Owners[0]
 	}
 	in.Private = in.Private || !known
-	return s.Preview(ctx, in)
+	return s.preview(ctx, in)
 }
 
 // Rooms lists the rooms that have been talked in, the latest first.

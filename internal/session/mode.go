@@ -6,8 +6,6 @@ import (
 	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/command"
-	"reverie/internal/history"
-	"reverie/internal/llm"
 	"reverie/internal/objective"
 	"reverie/internal/settings"
 )
@@ -60,22 +58,4 @@ func (s *Session) setsMode(in chat.Inbound) func(context.Context, string) error 
 		s.log.Info("mode", "from", now.Name, "to", next.Name, "who", in.Sender)
 		return s.settings().Put(ctx, s.room, settings.ModeName, next.Name, in.Sender, s.cfg.Now())
 	}
-}
-
-// Tools describes the tools that the next message in room would be answered with.
-func (m *Manager) Tools(ctx context.Context, room string) ([]llm.ToolSpec, error) {
-	s := newSession(m, history.Talk(room))
-	past, err := m.cfg.History.Load(ctx, s.talk)
-	if err != nil {
-		return nil, err
-	}
-	at, err := s.lastPlace(ctx)
-	if err != nil {
-		return nil, err
-	}
-	how, err := s.manner(ctx, at, past, true)
-	if err != nil {
-		return nil, err
-	}
-	return s.offer(how).Specs, nil
 }

@@ -15,10 +15,7 @@ import (
 func (s *Session) recallable(ctx context.Context) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err == nil {
-		err = s.knowKept(ctx)
-	}
-	if err == nil {
-		s.kept, err = recall.Keep(ctx, s.cfg.History, s.cfg.Memory, s.talk, past, s.kept)
+		err = recall.Keep(ctx, s.cfg.History, s.cfg.Memory, s.talk, past)
 	}
 	if err == nil {
 		err = s.countUse(ctx, s.newest, past)
@@ -47,14 +44,6 @@ func (s *Session) findObjective(ctx context.Context) bool {
 		s.log.Warn("it is not known which task is worked on", "err", err)
 	}
 	return true
-}
-
-// knowKept finds out up to which message the conversation can be found again.
-func (s *Session) knowKept(ctx context.Context) (err error) {
-	if s.kept == 0 {
-		s.kept, err = s.cfg.Memory.HeardUpTo(ctx, string(s.talk))
-	}
-	return err
 }
 
 // countUse counts the memories that the newest answer made use of, among those

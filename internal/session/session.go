@@ -38,7 +38,6 @@ type Session struct {
 	readBy    trust.Readers // who reads the conversation, as separate found it
 
 	newest  chat.Inbound           // that was worked on
-	kept    int                    // up to this message, the conversation can be found again; 0 = not known
 	counted int64                  // the answer whose use of memories was counted last
 	read    func(text string) bool // whether the model had a text before it, the last time
 

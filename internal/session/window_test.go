@@ -191,6 +191,14 @@ func TestServerIsRemembered(t *testing.T) {
 	expect.False(t, d.Source != window.ByNobody, "of another model: %+v", d)
 }
 
+// previewed is the prompt that the next message in room would get.
+func previewed(t *testing.T, m *Manager, room string) prompt.Prompt {
+	t.Helper()
+	p, _, err := m.Preview(t.Context(), room)
+	expect.OK(t, err)
+	return p
+}
+
 // TestStatusSaysTheTier: with what it is made for, and what is known now.
 func TestStatusSaysTheTier(t *testing.T) {
 	m := newMachine(t, 8192)
@@ -199,7 +207,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 		t.Helper()
 		return expect.Must(command.Run(t.Context(), s.call(chat.Inbound{Room: "!r", Sender: owner, Private: true}), "status", ""))(t)
 	}
-	expect.Must(m.Preview(t.Context(), "!r"))(t) // looking is not talking
+	previewed(t, m.Manager, "!r") // looking is not talking
 	expect.Has(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")
 	m.turn(t, s, m.tell(t, s, "$1"))
 	m.enforce(65536)

@@ -51,6 +51,7 @@ var owners = map[string][]string{
 	"internal/window":        {"tier_lock", "model_window", "model_count"},
 	"internal/session":       {"session"},
 	"internal/approval":      {"approval"},
+	"internal/objective":     {"objective"},
 	"internal/subsession":    {"sub_session", "sub_session_need"},
 	"internal/prompt":        {"prompt_epoch"},
 	"internal/matrix":        {"matrix_sync"},

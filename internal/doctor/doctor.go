@@ -63,7 +63,7 @@ type Doctor struct {
 	Skills   *skill.Library
 	Messages *settings.Messages
 	Models   *llm.Models
-	Preview  func(ctx context.Context, room string) (prompt.Prompt, error)
+	Preview  func(ctx context.Context, room string) (prompt.Prompt, []llm.ToolSpec, error)
 	Tier     func(context.Context) (window.Decision, error)
 
 	Embedding *llm.Embedding // nil = the encoder within the program
@@ -129,7 +129,7 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 	for _, p := range d.Messages.Problems() {
 		f.Add("messages", Note, p.String())
 	}
-	p, err := d.Preview(ctx, "")
+	p, _, err := d.Preview(ctx, "")
 	if err != nil {
 		f.Advise("prompt", Ill, err.Error(), "shorten the files under data/, or use a model with a larger window")
 		return

@@ -38,7 +38,6 @@ type Session struct {
 	readBy    trust.Readers // who reads the conversation, as separate found it
 
 	newest  chat.Inbound           // that was worked on
-	kept    int                    // up to this message, the conversation can be found again; 0 = not known
 	counted int64                  // the answer whose use of memories was counted last
 	read    func(text string) bool // whether the model had a text before it, the last time
 
@@ -245,8 +244,12 @@ func (s *Session) integrity(in chat.Inbound) trust.Integrity {
 }
 
 func (s *Session) toolScope(in chat.Inbound, now settings.Current) tool.Scope {
-	return tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in),
-		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.Event != "", Spawner: s.spawner()}
+	scope := tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in),
+		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.Event != ""}
+	if s.helpers != nil {
+		scope.Spawner = s.helpers
+	}
+	return scope
 }
 
 // callScope is toolScope for a call that is made to answer in, and the conversation.

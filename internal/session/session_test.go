@@ -30,6 +30,7 @@ import (
 	"reverie/internal/test/expect"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
+	"reverie/internal/window"
 )
 
 // room is a transport that remembers what was said, as a homeserver would: saying the same ID again changes the message.
@@ -214,10 +215,14 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)
 	w.Manager = New(Config{
 		Stores:    Stores{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks, Skills: skills},
-		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Location: time.UTC, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond}})
+		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Location: time.UTC, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond},
+		Window: w.chatInputs})
 	w.begin(t)
 	return w
 }
+
+// chatInputs is what the models say of the window of the first of chat.
+func (w *world) chatInputs() window.Inputs { return window.InputsOf(w.cfg.Models.Limits("chat")[0]) }
 
 // TaskRoom is where a task may be worked on.
 func (w *world) TaskRoom(ctx context.Context, t task.Task) (string, error) {

@@ -107,13 +107,13 @@ func TestModelChoice(t *testing.T) {
 	} {
 		expect.Has(t, w.hears(t, c.who, "!group", "$c"+string(rune('a'+i)), c.say), c.want)
 	}
-	before, err := w.windows(w.cfg.Log).Lock(t.Context(), "!group")
+	before, err := newSession(w.Manager, "!group").windows().Lock(t.Context(), "!group")
 	if err != nil || before == nil {
 		t.Fatal(before, err)
 	}
 	ask("!group", "$2", "from the big one")
 	ask("!other", "$3", "fine")
-	after, err := w.windows(w.cfg.Log).Lock(t.Context(), "!group")
+	after, err := newSession(w.Manager, "!group").windows().Lock(t.Context(), "!group")
 	expect.False(t, err != nil || after.Reason != "another model" || after.Tier <= before.Tier,
 		"the tier was locked as %+v, and is %+v, %v", before, after, err)
 	expect.Has(t, value[string](t, w, `SELECT reason FROM prompt_epoch WHERE room = '!group'`), "model") // else the prompt goes on

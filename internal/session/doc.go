@@ -10,7 +10,7 @@
 //
 // # Approvals
 //
-// What tool/rules.go does not allow is asked, see package approval: the calls, their placeholder
+// What tool/catalog.go does not allow is asked, see package approval: the calls, their placeholder
 // results and the question are one transaction. The acts run once, named after the approval.
 //
 // # Compaction

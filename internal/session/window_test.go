@@ -24,6 +24,7 @@ import (
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
 	"reverie/internal/test/expect"
+	"reverie/internal/tool"
 	"reverie/internal/window"
 )
 
@@ -316,7 +317,7 @@ func TestToolBudget(t *testing.T) {
 		for tier := 1; tier <= topTier; tier++ {
 			o := now[m.Name][tier]
 			for _, s := range policyOf(m).Of(full) {
-				expect.False(t, tier >= costly[s.Name] != slices.Contains(o.Names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.Names)
+				expect.False(t, tier >= tool.Tier(s.Name) != slices.Contains(o.Names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.Names)
 			}
 			if m.Name == settings.Modes()[0].Name {
 				t.Logf("tier %d: %4d of %4d tokens, %d tools", tier, o.Tokens, toolBudget[tier], len(o.Names))

@@ -314,19 +314,12 @@ func (c *Config) ByMeaning() bool {
 
 // Level is how far the words that user addresses to the bot are trusted. Whoever sits at the machine is an owner.
 func (c *Config) Level() func(user string) trust.Integrity {
-	allows := func(string) bool { return false }
+	allowed := func(string) bool { return false }
 	if m := c.Matrix; m != nil {
-		allows = gate.New(m.User, m.Owners, m.Allow, m.Bots...).Allows
+		allowed = gate.New(m.User, m.Owners, m.Allow, m.Bots...).Allows
 	}
-	return func(user string) trust.Integrity {
-		switch {
-		case user == TerminalUser, slices.Contains(c.Owners(), user):
-			return trust.Owner
-		case allows(user):
-			return trust.User
-		}
-		return trust.Foreign
-	}
+	owners := slices.Concat(c.Owners(), []string{TerminalUser})
+	return func(user string) trust.Integrity { return trust.Sender(user, true, owners, allowed) }
 }
 
 // Files is what bounds files: of `bot chat` too, which has no Matrix.

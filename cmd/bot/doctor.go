@@ -13,7 +13,6 @@ import (
 	"reverie/internal/matrix"
 	matrixdoctor "reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
-	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/window"
 )
@@ -92,10 +91,10 @@ func (b *bot) doctor(embedding *llm.Embedding) doctor.Doctor {
 			r, err := b.tier(ctx)
 			return r.Decision, err
 		},
-		Embedding: embedding, Backend: memory.Backend(b.cfg.Memory.Backend), Points: b.points,
+		Embedding: embedding, Backend: b.backend(), Server: b.server,
 	}
-	if b.points != nil {
-		d.PointsURL = b.cfg.Memory.Qdrant.URL
+	if b.server != nil {
+		d.ServerURL = b.cfg.Memory.Server().URL
 	}
 	return d
 }

@@ -194,10 +194,10 @@ type world struct {
 
 func newWorld(t *testing.T, dir string, answers ...string) *world {
 	t.Helper()
-	return newWorldOf(t, dir, memory.FlatFile, 16_000, answers...)
+	return newWorldOf(t, dir, "flat_file", 16_000, answers...)
 }
 
-func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, answers ...string) *world {
+func newWorldOf(t *testing.T, dir string, backend string, window int, answers ...string) *world {
 	t.Helper()
 	w := &world{room: newRoom(), script: &script{answers: answers, forever: "fine"}, dir: dir}
 	models := modelsOf(t, chatWithLocal, served(t, "local", window, w.script.ServeHTTP))

@@ -20,7 +20,6 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
-	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
 	"reverie/internal/test/expect"
@@ -261,7 +260,7 @@ func TestCounting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			run := func(from, to int) {
-				w := newWorldOf(t, dir, memory.FTS5, 16_000)
+				w := newWorldOf(t, dir, "fts5", 16_000)
 				defer w.stop()
 				w.script.count = func(body string) int { return int(count(spoken(t, body))) }
 				for i := from; i < to; i++ {

@@ -5,9 +5,6 @@
 //
 // It speaks of the machine, not of a model server: CUDA_VISIBLE_DEVICES and its
 // like, a server in another container or on another machine are not seen here.
-//
-// From the header of a model file (ReadShape) it works out how long a window fits
-// into that memory (Fit).
 package vram
 
 import (

@@ -58,9 +58,6 @@ type Found struct {
 	Answered bool `json:"answered"`
 	Outside  int  `json:"outside,omitempty"` // percent of the loaded model that found no room on the GPU
 
-	Held  uint64   `json:"held,omitempty"`  // bytes of GPU memory that the loaded model takes; 0 = not said
-	Files []string `json:"files,omitempty"` // on the server's machine: the model's, and those loaded with it; empty = not said
-
 	Sees *bool `json:"-"` // whether the model can be shown pictures; nil = not said
 }
 
@@ -158,11 +155,8 @@ func decide(answers []Found) Found {
 	loaded, likely := Limit{}, Limit{}
 	for _, a := range answers {
 		f.Answered = f.Answered || a.Answered
-		f.Outside, f.Held = max(f.Outside, a.Outside), max(f.Held, a.Held)
+		f.Outside = max(f.Outside, a.Outside)
 		f.Server, f.Sees = cmp.Or(f.Server, a.Server), cmp.Or(f.Sees, a.Sees)
-		if f.Files == nil {
-			f.Files = a.Files
-		}
 		if a.Trained > 0 && (f.Trained == 0 || a.Trained < f.Trained) {
 			f.Trained = a.Trained
 		}

@@ -1,10 +1,7 @@
 package detect
 
 import (
-	"fmt"
 	"reflect"
-	"slices"
-	"strings"
 	"testing"
 )
 
@@ -19,24 +16,6 @@ func TestHostedIsAskedForItsListOnly(t *testing.T) {
 	got := m.sources()
 	if got[0].url != "http://host/ollama/props?autoload=false&model=a%22b%26c" || got[3].url != "http://host/ollama/v1/models" || got[4].body != `{"model":"a\"b\u0026c"}` {
 		t.Errorf("%+v", got)
-	}
-}
-
-// TestOllamaFiles: a Modelfile names the model's file and those that are loaded with it, and nothing else counts.
-func TestOllamaFiles(t *testing.T) {
-	blob := func(c string) string { return "/var/lib/ollama/blobs/sha256-" + strings.Repeat(c, 64) }
-	windows := `C:\Users\me\.ollama\models\blobs\sha256-` + strings.Repeat("d", 64)
-	for modelfile, want := range map[string][]string{
-		"# To build a new one, replace FROM with:\n# FROM llava:latest\n\nFROM " + blob("a") + "\nFROM " + blob("b") + "\nADAPTER " + blob("c") +
-			"\nTEMPLATE \"FROM " + blob("e") + "\"\nPARAMETER num_ctx 4096\n": {blob("a"), blob("b"), blob("c")},
-		"FROM " + windows + "\r\n":  {windows},
-		"FROM gpt-oss:120b-cloud\n": nil,
-		"FROM ../../etc/passwd\n":   nil,
-	} {
-		a, _, err := readShow(fmt.Appendf(nil, `{"parameters":"x","modelfile":%q}`, modelfile), "m")
-		if err != nil || !slices.Equal(a.Files, want) {
-			t.Errorf("%q: %q, %v", modelfile, a.Files, err)
-		}
 	}
 }
 

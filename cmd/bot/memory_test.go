@@ -199,7 +199,7 @@ func TestQdrantAtWork(t *testing.T) {
 		t.Errorf("status %q", lines)
 	}
 	examined := func() doctor.Findings {
-		return slices.DeleteFunc(b.doctor(nil).Examine(t.Context()), func(f doctor.Finding) bool { return f.Area != "qdrant" })
+		return slices.DeleteFunc(b.doctor().Examine(t.Context()), func(f doctor.Finding) bool { return f.Area != "qdrant" })
 	}
 	if f := examined(); len(f) != 1 || f[0].State != doctor.Well {
 		t.Errorf("the doctor says %+v", f)

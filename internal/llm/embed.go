@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"math"
 	"net/http"
 	"sort"
@@ -23,21 +22,6 @@ const (
 	embedTimeout  = 2 * time.Minute
 )
 
-// EmbeddingConfig is the model that turns texts into vectors. There is one and no
-// failover: vectors of different models cannot be compared.
-type EmbeddingConfig struct {
-	BaseURL string        // up to and including /v1 (OpenAI's protocol), or /api (Ollama's own)
-	APIKey  string        // empty for servers that want none; never logged
-	Model   string        // how the server calls it
-	Timeout time.Duration // for one request; 0 = 2 minutes, as local servers load the model first
-
-	Log   *slog.Logger // nil = silent
-	Retry Retry        // as for chat
-}
-
-// LogValue keeps the key out of logs.
-func (c EmbeddingConfig) LogValue() slog.Value { return slog.StringValue(c.Model) }
-
 // Embedding turns texts into vectors. It is safe for concurrent use.
 type Embedding struct {
 	m   *model
@@ -47,25 +31,19 @@ type Embedding struct {
 	dimension int // of the vectors so far; 0 = there were none
 }
 
-// NewEmbedding checks the configuration and reports all its faults at once,
-// joined. It connects to nothing.
-func NewEmbedding(c EmbeddingConfig) (*Embedding, error) {
-	mc := ModelConfig{Name: c.Model, BaseURL: strings.TrimRight(c.BaseURL, "/"), APIKey: strings.TrimSpace(c.APIKey),
-		Model: c.Model, Timeout: c.Timeout}
-	check := mc
-	check.Name = cmp.Or(check.Name, "unnamed") // its fault would be told twice
-	if err := errors.Join(checkModel("llm.embedding", check)...); err != nil {
-		return nil, err
+// NewEmbedding returns the embedding by the model c: its BaseURL ends in /v1 (OpenAI's protocol), or
+// in /api (Ollama's own), and its Timeout is for one request; 0 = 2 minutes, as local servers load the
+// model first. There is one and no failover: vectors of different models cannot be compared. It
+// connects to nothing.
+func NewEmbedding(c ModelConfig, cfg Config) *Embedding {
+	c.Name, c.Timeout = c.Model, cmp.Or(c.Timeout, embedTimeout)
+	cfg = withDefaults(cfg)
+	m := newModel(c, cfg, newClient(cfg))
+	e := &Embedding{m: m, url: m.BaseURL + "/embeddings"}
+	if strings.HasSuffix(m.BaseURL, "/api") {
+		e.url = m.BaseURL + "/embed"
 	}
-	if mc.Timeout <= 0 {
-		mc.Timeout = embedTimeout
-	}
-	cfg := withDefaults(Config{Log: c.Log, Retry: c.Retry})
-	e := &Embedding{m: newModel(mc, cfg, newClient(cfg)), url: mc.BaseURL + "/embeddings"}
-	if strings.HasSuffix(mc.BaseURL, "/api") {
-		e.url = mc.BaseURL + "/embed"
-	}
-	return e, nil
+	return e
 }
 
 // Name is the model's, as its server calls it.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"net/http"
 	"strings"
@@ -20,9 +19,8 @@ import (
 func embedder(t *testing.T, path string, steps ...http.HandlerFunc) (*Embedding, *scripted) {
 	t.Helper()
 	s := script(t, steps...)
-	e := expect.Must(NewEmbedding(EmbeddingConfig{BaseURL: s.URL + path, APIKey: "sekret-key", Model: "embed-small",
-		Retry: Retry{Sleep: (&waits{}).sleep}}))(t)
-	return e, s
+	return NewEmbedding(ModelConfig{BaseURL: s.URL + path, APIKey: "sekret-key", Model: "embed-small"},
+		Config{Retry: Retry{Sleep: (&waits{}).sleep}}), s
 }
 
 func TestEmbedBothProtocols(t *testing.T) {
@@ -236,18 +234,4 @@ func TestEmbedEnds(t *testing.T) {
 			t.Errorf("got %v, %v after %d requests", got, err, s.requests())
 		}
 	})
-}
-
-func TestEmbeddingConfig(t *testing.T) {
-	_, err := NewEmbedding(EmbeddingConfig{BaseURL: "localhost:11434/v1", APIKey: "a key", Timeout: -1})
-	for _, want := range []string{"llm.embedding.base_url", "llm.embedding.model", "llm.embedding.api_key", "llm.embedding: window, max_output and timeout"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("no fault at %s in %v", want, err)
-		}
-	}
-	var log strings.Builder
-	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "config", EmbeddingConfig{APIKey: "sekret-key", Model: "m"})
-	if strings.Contains(log.String(), "sekret") {
-		t.Error("the key is in the log")
-	}
 }

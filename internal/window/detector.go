@@ -61,8 +61,7 @@ func (d *Detector) Chat() (Server, detect.Found) {
 	return Server{}, found
 }
 
-// askingGPU is how often GPUs are asked for their memory. What they have free moves no
-// tier; it is asked for those who look.
+// askingGPU is how often GPUs are asked for their memory: a driver may answer only later.
 const askingGPU = 5 * time.Minute
 
 // Run keeps what is known of the GPU memory fresh until ctx ends.

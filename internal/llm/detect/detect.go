@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -82,23 +81,8 @@ type source struct {
 	read   func(raw []byte, model string) (found Found, text string, err error) // text says it in words
 }
 
-// hosted are services that are known to be none of the local programs: these
-// are asked for their list of models only.
-var hosted = []string{
-	"openai.com", "azure.com", "anthropic.com", "openrouter.ai", "groq.com", "googleapis.com", "mistral.ai",
-	"deepseek.com", "x.ai", "together.xyz", "fireworks.ai", "moonshot.ai", "moonshot.cn",
-}
-
-func isHosted(host string) bool {
-	return slices.ContainsFunc(hosted, func(h string) bool { return host == h || strings.HasSuffix(host, "."+h) })
-}
-
 // sources lists whom to ask, the surest first.
 func (s Server) sources() []source {
-	list := source{"/v1/models", http.MethodGet, s.BaseURL + "/models", "", readList}
-	if u, err := url.Parse(s.BaseURL); err == nil && isHosted(u.Hostname()) {
-		return []source{list}
-	}
 	root := strings.TrimSuffix(s.BaseURL, "/v1")
 	name, _ := json.Marshal(s.Model) // a text
 	return []source{
@@ -106,7 +90,7 @@ func (s Server) sources() []source {
 		{"llama.cpp /props", http.MethodGet, root + "/props?autoload=false&model=" + url.QueryEscape(s.Model), "", readProps},
 		{"lm studio /api/v0/models", http.MethodGet, root + "/api/v0/models", "", readLMStudio},
 		{"ollama /api/ps", http.MethodGet, root + "/api/ps", "", readPS},
-		list,
+		{"/v1/models", http.MethodGet, s.BaseURL + "/models", "", readList},
 		{"ollama /api/show", http.MethodPost, root + "/api/show", `{"model":` + string(name) + `}`, readShow},
 	}
 }

@@ -94,7 +94,6 @@ var homes = []struct {
 	{"github.com/kaptinlin/jsonrepair", []string{"internal/llm"}},
 	{"github.com/pressly/goose", []string{"internal/store"}},
 	{"github.com/google/renameio", []string{"internal/store"}},
-	{"github.com/gpustack/gguf-parser-go", []string{"internal/vram"}},
 	{"modernc.org/sqlite", []string{"internal/store"}},
 	{"golang.org/x/sys", []string{"internal/store", "internal/llm/encoder", "internal/media"}},
 	{"github.com/robfig/cron", []string{"internal/task"}},

@@ -175,7 +175,7 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 			Vision: m.Vision, CacheMarks: m.CacheMarks,
 		})
 	}
-	return llm.New(c)
+	return llm.New(c), nil
 }
 
 func (b *bot) openWindow(gpu *vram.Prober) *window.Detector {

@@ -158,7 +158,7 @@ var chatWithLocal = map[string][]string{"chat": {"local"}}
 // modelsOf are models without second attempts.
 func modelsOf(t *testing.T, roles map[string][]string, all ...llm.ModelConfig) *llm.Models {
 	t.Helper()
-	return expect.Must(llm.New(llm.Config{Models: all, Roles: roles, Retry: llm.Retry{Attempts: 1}}))(t)
+	return llm.New(llm.Config{Models: all, Roles: roles, Retry: llm.Retry{Attempts: 1}})
 }
 
 // served is a model behind a handler.

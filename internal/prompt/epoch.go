@@ -14,6 +14,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt/section"
+	"reverie/internal/store"
 )
 
 // An epoch is a stretch of a conversation in which every request is the one
@@ -275,10 +276,7 @@ func saveEpoch(ctx context.Context, tx *sql.Tx, room history.Talk, e *epoch) err
 			room, e.conversation, string(e.layout), e.key, e.prefix, string(sections), string(shown), e.nonce, e.first, e.since,
 			e.started.UnixMilli(), e.reason)
 	}
-	if err != nil {
-		return fmt.Errorf("prompt: save epoch: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "prompt: save epoch")
 }
 
 // Forget throws away, in tx, the stored prompts that quote one of texts. The

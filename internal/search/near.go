@@ -116,8 +116,5 @@ func (f *FTS) sides(ctx context.Context, some []candidate) (map[int64][]int64, e
 		return err
 	}, `SELECT h.row, (SELECT json_group_array(row) FROM (`+one("<", "DESC")+` UNION ALL `+one(">", "ASC")+`))
 		FROM json_each(?) AS j CROSS JOIN index_doc AS h ON h.row = j.value WHERE h.place <> 0`, store.Array(numbers))
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	return out, nil
+	return out, store.Wrap(err, "search")
 }

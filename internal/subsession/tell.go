@@ -304,8 +304,6 @@ func (r *Runner) TakeBack(ctx context.Context, work []Job) error {
 
 // Move gives the room to the sub-sessions of the room from.
 func Move(ctx context.Context, db store.DBTX, from, to string) error {
-	if _, err := db.ExecContext(ctx, `UPDATE sub_session SET room = ? WHERE room = ?`, to, from); err != nil {
-		return fmt.Errorf("subsession: move room: %w", err)
-	}
-	return nil
+	_, err := db.ExecContext(ctx, `UPDATE sub_session SET room = ? WHERE room = ?`, to, from)
+	return store.Wrap(err, "subsession: move room")
 }

@@ -100,10 +100,7 @@ func scanRun(row store.Row) (Run, error) {
 
 func (s *Store) runs(ctx context.Context, where string, args ...any) ([]Run, error) {
 	runs, err := store.List(ctx, s.db, scanRun, `SELECT `+runColumns+` FROM job_run r JOIN task t ON t.id = r.task WHERE `+where, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
-	}
-	return runs, nil
+	return runs, store.Wrap(err, "list runs")
 }
 
 // Wanted tells whether the run id is still to be worked on: it is not over, and its

@@ -145,10 +145,7 @@ func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 		looked = len(tasks)
 		return nil
 	})
-	if err != nil {
-		return 0, fmt.Errorf("claim what is due: %w", err)
-	}
-	return looked, nil
+	return looked, store.Wrap(err, "claim what is due")
 }
 
 // claimOne makes the runs of t that are due, by its policy, and moves it on.

@@ -236,10 +236,7 @@ func (s *Store) inState(ctx context.Context, status Status, where string, args .
 		return nil, fmt.Errorf("status %q is not known: use active, paused, completed or all", status)
 	}
 	tasks, err := tasksOf(ctx, s.db, `FROM task WHERE `+where+` AND `+in+` ORDER BY room, priority, created, id`, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list tasks: %w", err)
-	}
-	return tasks, nil
+	return tasks, store.Wrap(err, "list tasks")
 }
 
 // tasksOf reads the tasks of a query that begins with FROM.
@@ -268,10 +265,7 @@ func find(ctx context.Context, db store.DBTX, id, none, where string, args ...an
 	if errors.Is(err, sql.ErrNoRows) {
 		return Task{}, fmt.Errorf("no task #%s%s (%w)", id, none, errNotFound)
 	}
-	if err != nil {
-		return Task{}, fmt.Errorf("find task #%s: %w", id, err)
-	}
-	return t, nil
+	return t, store.Wrap(err, "find task #%s", id)
 }
 
 func scan(row store.Row, more ...any) (Task, error) {

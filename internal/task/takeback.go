@@ -39,10 +39,7 @@ func (s *Store) MadeFor(ctx context.Context, at trust.Place, events []string) (n
 	}, `SELECT iif(status = 'deleted', '', content), readers FROM task WHERE `+madeFor+`
 		OR room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status = 'deleted' AND reason = ?3`,
 		at.Room, string(list), takenBack)
-	if err != nil {
-		return 0, nil, fmt.Errorf("tasks of a message: %w", err)
-	}
-	return n, words, nil
+	return n, words, store.Wrap(err, "tasks of a message")
 }
 
 // TakeBack deletes the open tasks of room that were made for one of events, with their

@@ -113,10 +113,7 @@ func (r Report) Write(data string, zone *time.Location) error {
 	if text != "" {
 		text = strings.TrimRight(text, "\n") + "\n\n"
 	}
-	if err := store.WriteFile(path, []byte(text+r.Text(zone))); err != nil {
-		return fmt.Errorf("dream report: %w", err)
-	}
-	return nil
+	return store.Wrap(store.WriteFile(path, []byte(text+r.Text(zone))), "dream report")
 }
 
 // Summary is the report in one line, in the language of say.
@@ -235,10 +232,7 @@ func Forget(dir string, texts []string) error {
 	for _, path := range reports {
 		failed = append(failed, silence(path, texts))
 	}
-	if err := errors.Join(failed...); err != nil {
-		return fmt.Errorf("forget what dreams left: %w", err)
-	}
-	return nil
+	return store.Wrap(errors.Join(failed...), "forget what dreams left")
 }
 
 func silence(path string, texts []string) error {

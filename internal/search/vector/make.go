@@ -140,10 +140,7 @@ func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 		return u, err
 	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND v.hash IS NULL
 		GROUP BY m.hash ORDER BY first DESC LIMIT ?2`, v.index.space, n)
-	if err != nil {
-		return nil, fmt.Errorf("embed memories: %w", err)
-	}
-	return todo, nil
+	return todo, store.Wrap(err, "embed memories")
 }
 
 // reloadWaiting takes in the vectors that were made of entries in memory.

@@ -51,10 +51,7 @@ func (v *Vectors) Revisions(ctx context.Context, s Space, do func(id string, rev
 		return nil
 	}, `SELECT m.id, m.rev FROM document AS m JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash
 		WHERE `+indexed+` AND length(v.vec) > 0 ORDER BY m.n DESC`, s.No)
-	if err != nil {
-		return fmt.Errorf("read vectors: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "read vectors")
 }
 
 // Points reads documents as they are now, but none without a vector in s.
@@ -66,10 +63,7 @@ func (v *Vectors) Points(ctx context.Context, s Space, ids []string) ([]Point, e
 		return p, err
 	}, `SELECT m.id, m.rev, m.scope, m.state, m.at, v.vec FROM json_each(?) AS j CROSS JOIN document AS m ON m.id = j.value
 		JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash WHERE `+indexed, store.Array(ids), s.No)
-	if err != nil {
-		return nil, fmt.Errorf("read vectors: %w", err)
-	}
-	return all, nil
+	return all, store.Wrap(err, "read vectors")
 }
 
 // NearestAmong finds the k documents of w that are nearest to q among ids. What stands beside
@@ -123,10 +117,7 @@ func (v *Vectors) withBeside(ctx context.Context, docs []int64) ([]int64, error)
 		CROSS JOIN document AS h ON h.n = j.value CROSS JOIN document AS m
 		ON m.conversation = h.conversation AND m.conversation <> '' AND +m.scope = h.scope
 		AND m.seq BETWEEN h.seq - 1 AND h.seq + 1`, store.Array(docs))
-	if err != nil {
-		return nil, fmt.Errorf("read vectors: %w", err)
-	}
-	return all, nil
+	return all, store.Wrap(err, "read vectors")
 }
 
 // Active reads the active document id: its number, its scope and its vector; nil = it has none.
@@ -139,8 +130,5 @@ func (v *Vectors) Active(ctx context.Context, id string) (doc int64, scope trust
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, "", nil, nil
 	}
-	if err != nil {
-		return 0, "", nil, fmt.Errorf("read vectors: %w", err)
-	}
-	return doc, scope, decodeVector(blob, dim), nil
+	return doc, scope, decodeVector(blob, dim), store.Wrap(err, "read vectors")
 }

@@ -204,10 +204,7 @@ func (v *Vectors) read(ctx context.Context, where string, args ...any) ([]stored
 		err = row.Scan(&s.n, &s.scope, &s.there, &s.past, &s.talk, &s.seq, &s.observed, &s.made, &s.blob)
 		return s, err
 	}, vectorColumns+where, append([]any{space}, args...)...)
-	if err != nil {
-		return nil, fmt.Errorf("read vectors: %w", err)
-	}
-	return all, nil
+	return all, store.Wrap(err, "read vectors")
 }
 
 // reload replaces what is in memory of entries. Who calls it holds v.following.
@@ -219,10 +216,7 @@ func (v *Vectors) reload(ctx context.Context, where string, args ...any) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.asked, v.answer = "", nil // it may say the same as what was forgotten
-	if err := v.index.replace(ctx, all); err != nil {
-		return fmt.Errorf("read vectors: %w", err)
-	}
-	return nil
+	return store.Wrap(v.index.replace(ctx, all), "read vectors")
 }
 
 // replace replaces entries of the scopes that are in memory.

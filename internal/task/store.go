@@ -68,11 +68,8 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 		}
 	}
 	now := s.now()
-	if t.Priority == 0 {
-		t.Priority = defaultPriority
-	}
-	t.CatchUp = cmp.Or(t.CatchUp, catchOnce)
-	if err := check(&t, t.Schedule, now); err != nil {
+	t.Priority, t.CatchUp = cmp.Or(t.Priority, defaultPriority), cmp.Or(t.CatchUp, catchOnce)
+	if err := check(&t); err != nil {
 		return Task{}, err
 	}
 	s.bounding.Lock()
@@ -106,9 +103,6 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 	if p == (Patch{Asked: p.Asked, Integrity: p.Integrity}) {
 		return Task{}, errors.New("nothing to update: give content, priority, a schedule, prompt or background")
 	}
-	if p.ClearSchedule && p.Schedule != nil {
-		return Task{}, errors.New("update task: a schedule cannot be set and cleared at once")
-	}
 	now := s.now()
 	return s.edit(ctx, func(tx *sql.Tx) (Task, error) {
 		t, err := get(ctx, tx, at, store.BareID(id))
@@ -117,7 +111,7 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 		}
 		counted := t.Schedule != nil && t.Prompt != ""
 		p.apply(&t)
-		if err := check(&t, p.Schedule, now); err != nil {
+		if err := check(&t); err != nil {
 			return Task{}, err
 		}
 		if t.Status == Active && !counted && t.Schedule != nil && t.Prompt != "" {

@@ -239,10 +239,10 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 	return out, store.Wrap(err, "search")
 }
 
-// finish makes hits of what was ranked: the floor, the messages, and twice as many as are asked for, as some
-// documents may be the same to whoever asks.
+// finish makes hits of what was ranked, if any of it has enough of the question's words, or a meaning that stands
+// out: twice as many as are asked for, as some documents may be the same to whoever asks.
 func (f *FTS) finish(ctx context.Context, q Query, ranked []scored) ([]Hit, error) {
-	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.covered >= q.Floor }) {
+	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.alone || s.covered >= q.Floor }) {
 		return nil, nil
 	}
 	enough := 2 * cmp.Or(q.K, DefaultK)

@@ -102,12 +102,9 @@ func hash64(parts ...string) int64 {
 
 // distinct are the terms that count as being in the document, each once.
 func distinct(fields ...string) []string {
-	var out []string
-	for _, f := range fields {
-		out = append(out, strings.Fields(f)...)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	terms := strings.Fields(strings.Join(fields, " "))
+	slices.Sort(terms)
+	return slices.Compact(terms)
 }
 
 // indexWriter changes the index within one transaction.

@@ -22,8 +22,9 @@ func (s Space) Fits(q []float32) bool { return len(q) == s.Dim && unit(q) != nil
 
 // Space is that of the present vectors.
 func (v *Vectors) Space() Space {
-	space, dim := v.current()
-	return Space{space, dim}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.index.space
 }
 
 // Model is the name of the embedder.
@@ -95,7 +96,7 @@ func (v *Vectors) compareStored(ctx context.Context, q []float32, docs []int64, 
 	if err != nil {
 		return nil, err
 	}
-	_, dim := v.current()
+	dim := v.Space().Dim
 	var order conversations
 	for _, s := range all {
 		if s.vec = decodeVector(s.blob, dim); s.vec != nil && s.there {
@@ -122,13 +123,13 @@ func (v *Vectors) withBeside(ctx context.Context, docs []int64) ([]int64, error)
 
 // Active reads the active document id: its number, its scope and its vector; nil = it has none.
 func (v *Vectors) Active(ctx context.Context, id string) (doc int64, scope trust.Readers, vector []float32, err error) {
-	space, dim := v.current()
+	space := v.Space()
 	var blob []byte
 	row := v.db.QueryRowContext(ctx, `SELECT m.n, m.scope, v.vec FROM document AS m
-		JOIN memory_vector AS v ON v.hash = m.hash AND v.space = ? WHERE m.id = ? AND m.state = 'active'`, space, id)
+		JOIN memory_vector AS v ON v.hash = m.hash AND v.space = ? WHERE m.id = ? AND m.state = 'active'`, space.No, id)
 	err = row.Scan(&doc, &scope, &blob)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, "", nil, nil
 	}
-	return doc, scope, decodeVector(blob, dim), store.Wrap(err, "read vectors")
+	return doc, scope, decodeVector(blob, space.Dim), store.Wrap(err, "read vectors")
 }

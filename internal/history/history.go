@@ -92,20 +92,7 @@ const (
 // the same EventID (not empty) already, *m becomes that one and the error is
 // ErrKnown: whoever delivers an event twice finds out so.
 func (s *Store) Append(ctx context.Context, m *Message) error {
-	said := *m
-	var known error
-	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
-		err := s.AppendIn(ctx, tx, &said)
-		if errors.Is(err, ErrKnown) {
-			known, err = err, nil
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	*m = said
-	return known
+	return store.InTx(ctx, s.db, func(tx *sql.Tx) error { return s.AppendIn(ctx, tx, m) })
 }
 
 // AppendIn is Append in a transaction of the caller's, for what belongs to the same moment.

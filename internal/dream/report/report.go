@@ -150,7 +150,9 @@ func (r Report) Summary(say i18n.Say) string {
 // word, each on a line, so that what is forgotten can be taken out again.
 func (r Report) Text(zone *time.Location) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## %s, %s\n\n%s.\n", r.At.In(zone).Format("2006-01-02 15:04"), r.Run, capital(r.Summary(i18n.English)))
+	summary := r.Summary(i18n.English)
+	summary = strings.ToUpper(summary[:1]) + summary[1:]
+	fmt.Fprintf(&b, "## %s, %s\n\n%s.\n", r.At.In(zone).Format("2006-01-02 15:04"), r.Run, summary)
 	if read := r.Harvested.String(); read != "" {
 		fmt.Fprintf(&b, "\n%s\n", read)
 	}
@@ -205,13 +207,6 @@ func section[T any](b *strings.Builder, title string, list []T, line func(T) str
 	for _, x := range list {
 		fmt.Fprintf(b, "- %s\n", line(x))
 	}
-}
-
-func capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 // forgottenLine stands in reports where a text stood.

@@ -264,18 +264,13 @@ func loadEpoch(ctx context.Context, db *sql.DB, room history.Talk) (*epoch, erro
 
 // saveEpoch writes the room's epoch.
 func saveEpoch(ctx context.Context, tx *sql.Tx, room history.Talk, e *epoch) error {
-	sections, err := json.Marshal(e.sections)
-	if err != nil {
-		return fmt.Errorf("prompt: save epoch: %w", err)
-	}
-	shown, err := json.Marshal(e.shown)
-	if err == nil {
-		_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO prompt_epoch
+	sections, _ := json.Marshal(e.sections) // texts and numbers
+	shown, _ := json.Marshal(e.shown)
+	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO prompt_epoch
 		(room, conversation, layout, key, prefix, sections, shown, nonce, first_message, since_message, started_at, reason)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			room, e.conversation, string(e.layout), e.key, e.prefix, string(sections), string(shown), e.nonce, e.first, e.since,
-			e.started.UnixMilli(), e.reason)
-	}
+		room, e.conversation, string(e.layout), e.key, e.prefix, string(sections), string(shown), e.nonce, e.first, e.since,
+		e.started.UnixMilli(), e.reason)
 	return store.Wrap(err, "prompt: save epoch")
 }
 

@@ -123,7 +123,7 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 		}
 	}
 	for _, p := range d.Skills.Problems() {
-		f.Add("skills", Note, store.Problem(p).String())
+		f.Add("skills", Note, p.String())
 	}
 	for _, p := range d.Messages.Problems() {
 		f.Add("messages", Note, p.String())

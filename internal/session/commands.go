@@ -54,7 +54,7 @@ func (s *Session) access(in chat.Inbound) memory.Access {
 // StartNew begins a new conversation, without a summary.
 func (s *Session) StartNew(ctx context.Context) error {
 	s.recallable(ctx)
-	s.leaving()
+	s.cfg.Leaving(string(s.talk))
 	if err := s.objective().Clear(ctx, s.talk); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Session) Retry(ctx context.Context, in chat.Inbound) error {
 	}
 	for _, m := range slices.Backward(past) {
 		if m.EventID == replyID(in.ID) { // answered before an interruption
-			if err := s.catchUp(ctx, in); err != nil {
+			if err := s.takeIn(ctx, s.reporter(in), past...); err != nil {
 				return err
 			}
 			if err := s.say(ctx, in, m.Text); err != nil {

@@ -135,7 +135,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 	if in.Change != chat.Approved { // that did not come from the transport
 		s.insist(work, log, func() error { return s.cfg.Transport.Ack(work, in.ID) })
 	}
-	s.background.Handled(1, s.cfg.Now())
+	s.cfg.Background.Handled(1, s.cfg.Now())
 	if work.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
 	}

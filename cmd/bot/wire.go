@@ -130,9 +130,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	if b.dreamer, err = b.openDreamer(); err != nil {
 		return nil, err
 	}
-	if b.nightly, err = b.openNightly(); err != nil {
-		return nil, err
-	}
+	b.nightly = b.openNightly()
 	return b, nil
 }
 

@@ -16,14 +16,13 @@ import (
 )
 
 // embedding is the configured model for vectors, nil if there is none.
-func (b *bot) embedding() (*llm.Embedding, error) {
+func (b *bot) embedding() *llm.Embedding {
 	e := b.cfg.LLM.Embedding
 	if e == nil {
-		return nil, nil
+		return nil
 	}
-	return llm.NewEmbedding(llm.EmbeddingConfig{
-		BaseURL: e.BaseURL, APIKey: string(e.APIKey), Model: e.Model, Timeout: e.Timeout, Log: b.log,
-	})
+	return llm.NewEmbedding(llm.ModelConfig{BaseURL: e.BaseURL, APIKey: string(e.APIKey), Model: e.Model, Timeout: e.Timeout},
+		llm.Config{Log: b.log})
 }
 
 // openVectors opens the vectors of memories that memory.backend asks for, made by
@@ -35,11 +34,7 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*vector.
 		return nil, nil
 	}
 	c := vector.Config{DB: b.db, Patience: patience, Log: b.log}
-	configured, err := b.embedding()
-	if err != nil {
-		return nil, err
-	}
-	if configured != nil {
+	if configured := b.embedding(); configured != nil {
 		c.Embedder = configured
 		return vector.Open(ctx, c)
 	}

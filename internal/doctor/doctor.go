@@ -62,7 +62,7 @@ type Doctor struct {
 	Skills   *skill.Library
 	Messages *settings.Messages
 	Models   *llm.Models
-	Preview  func(ctx context.Context, room string) (prompt.Prompt, error)
+	Preview  func(ctx context.Context, room string) (prompt.Prompt, []llm.ToolSpec, error)
 	Tier     func(context.Context) (window.Decision, error)
 
 	Embedding *llm.Embedding // nil = the encoder within the program
@@ -123,12 +123,12 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 		}
 	}
 	for _, p := range d.Skills.Problems() {
-		f.Add("skills", Note, store.Problem(p).String())
+		f.Add("skills", Note, p.String())
 	}
 	for _, p := range d.Messages.Problems() {
 		f.Add("messages", Note, p.String())
 	}
-	p, err := d.Preview(ctx, "")
+	p, _, err := d.Preview(ctx, "")
 	if err != nil {
 		f.Advise("prompt", Ill, err.Error(), "shorten the files under data/, or use a model with a larger window")
 		return

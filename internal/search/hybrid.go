@@ -81,10 +81,6 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	for i := range ranked {
 		ranked[i].alone = ranked[i].like != nil && ranked[i].like.Cosine >= near
 	}
-	if len(ranked) == 0 || q.Floor > 0 && !relevant(q, ranked) {
-		return nil, nil
-	}
-	q.Floor = 0 // it is passed
 	return h.finish(ctx, q, ranked)
 }
 
@@ -154,12 +150,6 @@ func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int
 		class := classOf(row)
 		return !slices.Contains(scopes, scopeOf(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns
 	}), err
-}
-
-// relevant reports whether what was found has to do with the question: enough of its words, or a meaning
-// that stands out.
-func relevant(q Query, ranked []scored) bool {
-	return slices.ContainsFunc(ranked, func(s scored) bool { return s.alone || s.covered >= q.Floor })
 }
 
 // A text that has no word of a question is near to it in meaning if it stands out of

@@ -19,9 +19,6 @@ type (
 	Turn  = search.Turn
 )
 
-// DefaultFloor keeps small talk from bringing up memories.
-const DefaultFloor = search.DefaultFloor
-
 // Hit is something found.
 type Hit struct {
 	Entry Entry  `json:"entry,omitzero"`  // zero for a past message
@@ -44,7 +41,7 @@ func Search(ctx context.Context, db *sql.DB, index finder, q Query) ([]Hit, erro
 	err = store.Each(ctx, db, func(row store.Row) (err error) {
 		var n int64
 		var h Hit
-		h.Entry, err = scanEntry(withMore{row, []any{&n, &h.Shown}})
+		h.Entry, err = scanEntry(row, &n, &h.Shown)
 		at[n] = h
 		return err
 	}, `SELECT `+entryColumns+`, n, iif(state = 'active' AND `+hidden+`, (SELECT text FROM memory AS head WHERE head.id = memory.by_id), '')
@@ -62,15 +59,6 @@ func Search(ctx context.Context, db *sql.DB, index finder, q Query) ([]Hit, erro
 	hits = eachOnce(hits)
 	return hits[:min(len(hits), cmp.Or(q.K, search.DefaultK))], nil
 }
-
-// withMore scans more columns than asked for.
-type withMore struct {
-	row  store.Row
-	more []any
-}
-
-// Scan implements store.Row.
-func (w withMore) Scan(into ...any) error { return w.row.Scan(append(into, w.more...)...) }
 
 // Integrity is the least trusted hand among those of what Line shows of h.
 func (h Hit) Integrity() trust.Integrity {

@@ -207,7 +207,8 @@ func (c *change) supersede(e, next Entry) (Entry, error) {
 
 // entries reads the entries of `SELECT … FROM memory` with the rest of the query.
 func entries(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Entry, error) {
-	all, err := store.List(ctx, db, scanEntry, `SELECT `+entryColumns+` FROM memory `+rest, args...)
+	all, err := store.List(ctx, db, func(row store.Row) (Entry, error) { return scanEntry(row) },
+		`SELECT `+entryColumns+` FROM memory `+rest, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
 	}

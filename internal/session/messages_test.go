@@ -291,7 +291,7 @@ func keyAt(call *ast.CallExpr) (int, bool) {
 		i, ok := map[string]int{"text": 1, "Text": 2, "In": 1}[f.Sel.Name]
 		return i, ok
 	case *ast.Ident:
-		i, ok := map[string]int{"say": 0, "New": 0, "textError": 0, "refuse": 1}[f.Name]
+		i, ok := map[string]int{"say": 0, "New": 0, "refuse": 1}[f.Name]
 		return i, ok
 	}
 	return 0, false

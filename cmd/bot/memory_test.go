@@ -196,7 +196,7 @@ func TestQdrantAtWork(t *testing.T) {
 		t.Errorf("the server was asked %q", s.Calls())
 	}
 	stop()
-	if lines := b.withVectors(nil)(t.Context(), b.messages.For(t.Context(), "!r")); len(lines) != 1 || lines[0] != "qdrant: in use" {
+	if lines := b.vectorLines(t.Context(), b.messages.For(t.Context(), "!r")); len(lines) != 1 || lines[0] != "qdrant: in use" {
 		t.Errorf("status %q", lines)
 	}
 	examined := func() doctor.Findings {

@@ -150,9 +150,6 @@ type Input struct {
 	restore func() // gives the terminal back; nil = there is none
 }
 
-// Only is an input of one line.
-func Only(line string) *Input { return &Input{waiting: []string{line}} }
-
 // Close gives the terminal back. It may be called again.
 func (t *Input) Close() {
 	if t.restore != nil {

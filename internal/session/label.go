@@ -191,14 +191,5 @@ func (t *turn) untrusted(ctx context.Context, past []history.Message, c history.
 	return seen, fmt.Sprintf("%d %d%s", newest, summary, prefix)
 }
 
-// leastOf is the integrity of what is made from messages.
-func leastOf(past []history.Message) trust.Integrity {
-	least := trust.Owner
-	for i := range past {
-		least = min(least, past[i].Integrity())
-	}
-	return least
-}
-
 // programs is the label of what the program itself says to readers.
 func programs(r trust.Readers) trust.Label { return trust.Label{Integrity: trust.Owner, Readers: r} }

@@ -22,7 +22,7 @@ import (
 //	doc   what the model is told about it; none = it is taken, but not offered
 //	brief what it is told instead where the window is smallest; "-" = nothing of the argument
 //	enum  the only values, separated by commas
-//	rule  required; min=N, max=N
+//	rule  must (it is required); min=N, max=N
 //
 // The Go type is string (empty = not given), int (0 = not given), *bool, or a list
 // of strings.
@@ -53,7 +53,7 @@ func fieldsOf(t reflect.Type) []field {
 			key, value, _ := strings.Cut(rule, "=")
 			n, err := strconv.Atoi(value)
 			switch {
-			case rule == "required":
+			case rule == "must":
 				f.required = true
 			case key == "min" && err == nil:
 				f.min = n

@@ -113,7 +113,7 @@ func (t *terminal) busy() (some bool) {
 
 // talk delivers what is typed until its end.
 func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, owner string) error {
-	err := tty.Talk(ctx, t.Screen, in, t.busy, func(text string) error { return t.deliver(ctx, m, owner, text) },
+	err := tty.Talk(ctx, in, t.busy, func(text string) error { return t.deliver(ctx, m, owner, text) },
 		t.answered, func(struct{}) error { return nil })
 	if err != nil {
 		return fmt.Errorf("chat: %w", err)

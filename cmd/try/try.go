@@ -284,7 +284,7 @@ func (t *trial) chat(ctx context.Context, in *tty.Input) error {
 		}
 		return nil
 	}
-	err := tty.Talk(ctx, t.screen, in, func() bool { return unanswered > 0 }, send, t.you.Events(), func(e peer.Event) error {
+	err := tty.Talk(ctx, in, func() bool { return unanswered > 0 }, send, t.you.Events(), func(e peer.Event) error {
 		done, err := t.event(e)
 		if done { // or a reminder
 			unanswered = max(0, unanswered-1)

@@ -39,6 +39,8 @@ var rows = map[string]int{
 	"internal/command":    6,
 	"internal/recall":     6,
 	"internal/harvest":    6,
+	"internal/objective":  6,
+	"internal/compaction": 6,
 
 	"internal/agent": 5, // below what runs it: turns, sub-sessions, dreams
 

@@ -12,7 +12,6 @@ import (
 	"reverie/internal/matrix"
 	matrixdoctor "reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
-	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/window"
 )
@@ -87,10 +86,10 @@ func (b *bot) doctor() doctor.Doctor {
 			r, err := b.tier(ctx)
 			return r.Decision, err
 		},
-		Embedding: b.embedding(), Backend: memory.Backend(b.cfg.Memory.Backend), Points: b.points,
+		Embedding: b.embedding(), Backend: b.backend(), Server: b.server,
 	}
-	if b.points != nil {
-		d.PointsURL = b.cfg.Memory.Qdrant.URL
+	if b.server != nil {
+		d.ServerURL = b.cfg.Memory.Server().URL
 	}
 	return d
 }

@@ -207,8 +207,8 @@ func TestQdrantAtWork(t *testing.T) {
 	// At the command line, where no vectors are read.
 	c := *b
 	c.closers = nil
-	c.points = c.openPoints(nil, 0)
-	if c.memory, err = memory.Open(t.Context(), memory.Config{DB: b.db, Dir: b.cfg.Data, Backend: memory.Qdrant, Points: c.points}); err != nil {
+	c.server = c.openServer(nil, 0)
+	if c.memory, err = memory.Open(t.Context(), memory.Config{DB: b.db, Dir: b.cfg.Data, Backend: "qdrant", Server: c.server}); err != nil {
 		t.Fatal(err)
 	}
 	expect.Must(c.memory.Forget(t.Context(), operator(), hits[0].Entry.ID))(t)

@@ -18,6 +18,7 @@ import (
 	"reverie/internal/llm/answer"
 	"reverie/internal/llm/template"
 	"reverie/internal/memory"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -138,8 +139,8 @@ func (r *run) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 		if err := r.d.readRoom(ctx, room); err != nil {
 			return nil, err
 		}
-		err := r.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(at), 0) FROM dream_room WHERE room = ? AND readers = ?`,
-			room.id, room.scope).Scan(&room.asked)
+		room.asked, err = store.Value[int64](ctx, r.d.cfg.DB, `SELECT at FROM dream_room WHERE room = ? AND readers = ?`,
+			room.id, room.scope)
 		if err != nil {
 			return nil, err
 		}
@@ -208,13 +209,9 @@ func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bo
 		return false, fmt.Errorf("dream: %w", err)
 	}
 	seen := hashed(salt, model+"\x00"+strings.ReplaceAll(content, nonce, ""))
-	var known int
-	if err := r.d.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM dream_room WHERE room = ? AND readers = ? AND seen = ?`,
-		p.id, p.scope, seen).Scan(&known); err != nil {
-		return false, fmt.Errorf("dream: %w", err)
-	}
-	if known > 0 {
-		return false, nil
+	known, err := store.Value[bool](ctx, r.d.cfg.DB, `SELECT seen = ? FROM dream_room WHERE room = ? AND readers = ?`, seen, p.id, p.scope)
+	if err != nil || known {
+		return false, store.Wrap(err, "dream")
 	}
 	form := taskForm.Load(r.d.cfg.Prompts, r.d.cfg.Default, r.d.cfg.Log)
 	form = strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(form)
@@ -247,7 +244,7 @@ func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bo
 	_, err = r.d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_room (room, readers, model, seen, at) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (room, readers) DO UPDATE SET model = excluded.model, seen = excluded.seen, at = excluded.at`,
 		p.id, p.scope, model, seen, r.now.UnixMilli())
-	return true, wrap(err, "dream")
+	return true, store.Wrap(err, "dream")
 }
 
 // lines is what the model sees: the tasks, and as much as there is room for of what

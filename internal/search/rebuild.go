@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
 
 	"reverie/internal/store"
@@ -36,16 +35,13 @@ func (f *FTS) Rebuild(ctx context.Context) (documents int, err error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return 0, fmt.Errorf("reindex: %w", err)
-	}
-	return documents, nil
+	return documents, store.Wrap(err, "reindex")
 }
 
 // clearIndex makes the index empty. The full-text table is made anew, as it may be damaged.
 func clearIndex(ctx context.Context, tx *sql.Tx) error {
-	var table string
-	if err := tx.QueryRowContext(ctx, `SELECT sql FROM sqlite_schema WHERE name = 'index_fts'`).Scan(&table); err != nil {
+	table, err := store.Value[string](ctx, tx, `SELECT sql FROM sqlite_schema WHERE name = 'index_fts'`)
+	if err != nil {
 		return err
 	}
 	for _, statement := range []string{
@@ -61,23 +57,17 @@ func clearIndex(ctx context.Context, tx *sql.Tx) error {
 
 // Ensure makes an index that is empty, as an upgrade leaves one whose form it changed.
 func (f *FTS) Ensure(ctx context.Context) error {
-	var missing bool
-	if err := f.db.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT 1 FROM index_doc) AND (EXISTS (SELECT 1 FROM (`+entrySource+`))
-		OR EXISTS (SELECT 1 FROM memory_turn WHERE text <> ''))`).Scan(&missing); err != nil {
-		return fmt.Errorf("look at the search index: %w", err)
+	missing, err := store.Value[bool](ctx, f.db, `SELECT NOT EXISTS (SELECT 1 FROM index_doc) AND (EXISTS (SELECT 1 FROM (`+entrySource+`))
+		OR EXISTS (SELECT 1 FROM memory_turn WHERE text <> ''))`)
+	if err != nil || !missing {
+		return store.Wrap(err, "look at the search index")
 	}
-	if !missing {
-		return nil
-	}
-	_, err := f.Rebuild(ctx)
+	_, err = f.Rebuild(ctx)
 	return err
 }
 
 // Scopes lists all scopes that hold something.
 func (f *FTS) Scopes(ctx context.Context) ([]trust.Readers, error) {
 	scopes, err := store.Column[trust.Readers](ctx, f.db, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
-	if err != nil {
-		return nil, fmt.Errorf("list scopes: %w", err)
-	}
-	return scopes, nil
+	return scopes, store.Wrap(err, "list scopes")
 }

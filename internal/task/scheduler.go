@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -20,9 +19,8 @@ type Scheduler struct {
 	store *Store
 	cfg   SchedulerConfig
 
-	mu        sync.Mutex
-	delivered map[string]bool // by the id of a run that is not over
-	begun     map[string]bool // those that are worked on
+	delivered sync.Map // ids of runs that are not over
+	begun     sync.Map // ids of those that are worked on
 
 	planned bool        // replan has run; only look uses it
 	ran     []time.Time // when each run of the last 24 hours was handed over that the model works on; only deliver uses it
@@ -49,7 +47,7 @@ type rooms interface {
 // NewScheduler returns a scheduler of the tasks in store; nothing happens before Run.
 func NewScheduler(store *Store, cfg SchedulerConfig) *Scheduler {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	return &Scheduler{store: store, cfg: cfg, delivered: map[string]bool{}, begun: map[string]bool{}}
+	return &Scheduler{store: store, cfg: cfg}
 }
 
 const (
@@ -125,13 +123,14 @@ const ours = ` AND (?1 = '' OR t.room = ?1) AND t.room <> ?2 `
 // claim makes a run of each task that is due, and moves the task on to its next
 // time, in one transaction. It returns how many tasks it looked at.
 func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
-	var due bool
-	if err := s.store.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`)`,
-		s.cfg.Room, s.cfg.Without, now.UnixMilli()).Scan(&due); err != nil || !due {
+	due, err := store.Value[bool](ctx, s.store.db, `SELECT EXISTS (SELECT 1 FROM task t
+		WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`)`,
+		s.cfg.Room, s.cfg.Without, now.UnixMilli())
+	if err != nil || !due {
 		return 0, err
 	}
 	looked := 0
-	err := store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
 		tasks, err := tasksOf(ctx, tx, `FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`
 			ORDER BY t.next_due, t.id LIMIT ?4`, s.cfg.Room, s.cfg.Without, now.UnixMilli(), batch)
 		if err != nil {
@@ -145,18 +144,11 @@ func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 		looked = len(tasks)
 		return nil
 	})
-	if err != nil {
-		return 0, fmt.Errorf("claim what is due: %w", err)
-	}
-	return looked, nil
+	return looked, store.Wrap(err, "claim what is due")
 }
 
 // claimOne makes the runs of t that are due, by its policy, and moves it on.
 func (s *Scheduler) claimOne(ctx context.Context, tx *sql.Tx, t Task, now time.Time) error {
-	if t.Schedule == nil { // cannot be; but must not be looked at for ever
-		_, err := tx.ExecContext(ctx, `UPDATE task SET next_due = NULL WHERE id = ?`, t.ID)
-		return err
-	}
 	n := 1
 	if t.CatchUp == catchAll {
 		n = maxCatchUp
@@ -190,9 +182,8 @@ func (s *Scheduler) busy(ctx context.Context, tx *sql.Tx, t Task) (bool, error) 
 		var attempt string
 		var waits bool
 		err := row.Scan(&due, &attempt, &waits)
-		s.mu.Lock()
-		busy = busy || waits || s.delivered[runID(t.ID, time.UnixMilli(due), attempt)]
-		s.mu.Unlock()
+		_, delivered := s.delivered.Load(runID(t.ID, time.UnixMilli(due), attempt))
+		busy = busy || waits || delivered
 		return err
 	}, `SELECT due, attempt, retry_at IS NOT NULL FROM job_run WHERE task = ? AND state = 'claimed'`, t.ID)
 	return busy, err
@@ -230,11 +221,7 @@ func (s *Scheduler) deliver(ctx context.Context, work deliver, now time.Time) er
 		return err
 	}
 	for _, r := range append(open, notices...) {
-		s.mu.Lock()
-		known := s.delivered[r.ID]
-		s.delivered[r.ID] = true
-		s.mu.Unlock()
-		if known {
+		if _, known := s.delivered.LoadOrStore(r.ID, true); known {
 			continue
 		}
 		gone, err := s.misplaced(ctx, r.Task)
@@ -247,9 +234,7 @@ func (s *Scheduler) deliver(ctx context.Context, work deliver, now time.Time) er
 			}
 		}
 		if gone || err != nil {
-			s.mu.Lock()
-			delete(s.delivered, r.ID)
-			s.mu.Unlock()
+			s.delivered.Delete(r.ID)
 		}
 		if err != nil {
 			return fmt.Errorf("hand over run %s: %w", r.ID, err)
@@ -266,15 +251,11 @@ func (s *Scheduler) next(ctx context.Context, now time.Time) (time.Time, error) 
 		`SELECT r.retry_at FROM job_run r JOIN task t ON t.id = r.task
 			WHERE r.state = 'claimed' AND r.retry_at > ?3` + ours + `ORDER BY r.retry_at LIMIT 1`,
 	} {
-		var ms int64
-		err := s.store.db.QueryRowContext(ctx, query, s.cfg.Room, s.cfg.Without, now.UnixMilli()).Scan(&ms)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
+		ms, err := store.Value[int64](ctx, s.store.db, query, s.cfg.Room, s.cfg.Without, now.UnixMilli())
 		if err != nil {
 			return next, fmt.Errorf("look what is due next: %w", err)
 		}
-		if at := time.UnixMilli(ms); at.Before(next) {
+		if at := time.UnixMilli(ms); ms != 0 && at.Before(next) { // 0 = nothing
 			next = at
 		}
 	}

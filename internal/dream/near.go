@@ -13,10 +13,8 @@ const (
 	nearTime   = 20 * time.Second // for finding them, in one night
 )
 
-// near adds pairs that may say the same in quite other words: near to each other in
-// meaning, with the same names and numbers. They are asked about as paraphrases are, and
-// the worst that can come of it is that one text is shown for two. There is one for four
-// entries at the most, which is a request for forty.
+// near adds pairs that may say the same in quite other words: near in meaning, with the same
+// names and numbers. At worst one text is shown for two. There is one for four entries at most.
 func (r *run) near(ctx context.Context, m *memories, pairs []*pair) []*pair {
 	if !r.has(Dedup) || r.d.cfg.Ask == nil {
 		return pairs

@@ -15,10 +15,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A fact is believed as far as the person's own words bear it out: its quote is there,
-// its names and numbers are, most of its other words are, and it says "not" where they
-// do. A fact that is refused wrongly is still found in what was said; a fact
-// that is taken in wrongly is believed for years.
+// A fact is believed as far as the person's own words bear it out. One that is refused wrongly
+// is still found in what was said; one that is taken in wrongly is believed for years.
 
 // word is a word, folded, as far as it matters here.
 type word struct {

@@ -19,10 +19,9 @@ func WriteFile(path string, data []byte) error {
 	return ReplaceFile(path, data, nil)
 }
 
-// ReplaceFile is WriteFile with a last look: before, unless nil, is called when
-// the new content is safely on disk beside the old one, just ahead of the rename
-// that puts it in place. When it returns an error the new content is thrown
-// away, the old stays, and ReplaceFile returns that error, wrapped.
+// ReplaceFile is WriteFile with a last look: before, unless nil, is called when the new content is
+// safely on disk beside the old one, just ahead of the rename. When it returns an error the old
+// content stays, and ReplaceFile returns that error, wrapped.
 func ReplaceFile(path string, data []byte, before func() error) error {
 	target, err := follow(path)
 	if err != nil {

@@ -45,10 +45,9 @@ func (s Stamp) Regular() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
 // Size is the length of the file in bytes.
 func (s Stamp) Size() int64 { return s.size }
 
-// Settled reports whether content read at readAt, after s was taken, is what s
-// stands for from now on. It is not when the file had been changed shortly
-// before: a second change in the same tick of the file system's clock would
-// leave the stamp as it is. Content of an unsettled stamp must be read again.
+// Settled reports whether content read at readAt, after s was taken, is what s stands for from now
+// on. Shortly after a change it is not, and must be read again: another change in the same tick of the
+// file system's clock would leave the stamp as it is.
 func (s Stamp) Settled(readAt time.Time) bool {
 	return readAt.UnixNano()-max(s.mtime, s.ctime) > int64(clockStep)
 }

@@ -103,10 +103,8 @@ func (s *Store) runs(ctx context.Context, where string, args ...any) ([]Run, err
 	return runs, store.Wrap(err, "list runs")
 }
 
-// Wanted tells whether the run id is still to be worked on: it is not over, and its
-// task has not been paused, completed or deleted since, nor its room left, nor may others
-// read that. What the run itself does
-// to its task, once it has begun, does not count.
+// Wanted tells whether the run id is still to be worked on: it is not over, its task is active, and
+// not misplaced. What the run itself does to its task, once it has begun, does not count.
 func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 	task, due, attempt, err := parseRunID(id)
 	if err != nil {

@@ -43,10 +43,9 @@ const (
 	maxYears    = 10
 )
 
-// Validate checks the schedule and returns it in its final form; times without
-// a zone are in loc. Whatever is missing, superfluous or not understood is an
-// error with an example, never a guess. A schedule in its final form comes back
-// as it is, in any loc. Without a Type, At says all in words, as readPhrase reads them.
+// Validate checks the schedule and returns it in its final form, which comes back as it is; times
+// without a zone are in loc. Whatever is missing, superfluous or not understood is an error with an
+// example, never a guess. Without a Type, At says all in words, as readPhrase reads them.
 func (s Schedule) Validate(now time.Time, loc *time.Location) (Schedule, error) {
 	s.Type = norm(s.Type)
 	s.At = strings.TrimSpace(s.At)

@@ -24,9 +24,6 @@ func (f *FTS) Neighbours(context.Context, string, int) ([]string, error) { retur
 // are near to it in meaning, the nearest first. There are none if that has no vector yet. It makes
 // no vector and asks no model.
 func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, error) {
-	if k <= 0 {
-		return nil, nil
-	}
 	n, scope, embedding, err := h.vectors.Active(ctx, id)
 	if err != nil || embedding == nil {
 		return nil, err

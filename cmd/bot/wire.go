@@ -24,7 +24,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
-	"reverie/internal/search/qdrant"
+	"reverie/internal/search/backend"
 	"reverie/internal/search/vector"
 	"reverie/internal/settings"
 	"reverie/internal/skill"
@@ -44,7 +44,7 @@ type bot struct {
 	models  *llm.Models
 	memory  *memory.Store
 	vectors *vector.Vectors // nil = memories are found by their words alone
-	points  *qdrant.Points  // nil = vectors are nowhere but here
+	server  backend.Server  // nil = vectors are nowhere but here
 	tasks   *task.Store
 	skills  *skill.Library
 	history *history.Store
@@ -107,10 +107,10 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 			return nil, err
 		}
 	}
-	b.points = b.openPoints(b.vectors, 0)
+	b.server = b.openServer(b.vectors, 0)
 	if b.memory, err = memory.Open(ctx, memory.Config{
 		DB: b.db, Dir: cfg.Data, Owner: cfg.Owner(), Purge: b.forget, BeforeForget: b.searchable, Log: log,
-		Backend: memory.Backend(cfg.Memory.Backend), Vectors: b.vectors, Points: b.points,
+		Backend: cfg.Memory.Backend, Vectors: b.vectors, Server: b.server,
 	}); err != nil {
 		return nil, err
 	}
@@ -119,20 +119,16 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log)
 	b.history = history.NewStore(b.db)
 	b.media = media.Open(cfg.Data, cfg.Files().Side)
-	if b.tools, err = tool.New(tool.Config{
+	b.tools = tool.New(tool.Config{
 		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
 		Location: cfg.Zone, Log: log,
-	}); err != nil {
-		return nil, err
-	}
+	})
 	if b.prompt, err = b.openPrompt(); err != nil {
 		return nil, err
 	}
 	b.harvester = b.openHarvester()
 	b.dreamer = b.openDreamer()
-	if b.nightly, err = b.openNightly(); err != nil {
-		return nil, err
-	}
+	b.nightly = b.openNightly()
 	return b, nil
 }
 
@@ -173,7 +169,7 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 			Vision: m.Vision, CacheMarks: m.CacheMarks,
 		})
 	}
-	return llm.New(c)
+	return llm.New(c), nil
 }
 
 func (b *bot) openWindow(gpu *vram.Prober) *window.Detector {

@@ -128,13 +128,6 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 	return nil
 }
 
-// Said returns the text of the message event in room, whatever became of it since;
-// false if there is none.
-func (s *Store) Said(ctx context.Context, room Talk, event string) (text string, ok bool, err error) {
-	ok, err = found(s.db.QueryRowContext(ctx, `SELECT text FROM message WHERE `+inRoom, room, event).Scan(&text))
-	return text, ok, store.Wrap(err, "read message %s", event)
-}
-
 // Load returns the current conversation of room, oldest first, without what was
 // retired or summarised: what is long past is not read. A room that has none gives nothing.
 func (s *Store) Load(ctx context.Context, room Talk) ([]Message, error) {

@@ -79,15 +79,9 @@ func (m *Models) Limits(role string) []detect.Found {
 	return out
 }
 
-// Limit is the window of the model called name, as far as it is known. It asks
-// nobody.
+// Limit is the window of the model called name, one of Names, as far as it is known. It asks nobody.
 func (m *Models) Limit(name string) detect.Limit {
-	for _, mod := range m.models {
-		if mod.Name == name {
-			return mod.detection().Limit
-		}
-	}
-	return detect.Limit{Tokens: detect.DefaultWindow, Label: detect.Default, Source: "there is no such model"}
+	return m.named(name).detection().Limit
 }
 
 // detect asks the model's server. Callers who come while it is asked wait and
@@ -221,7 +215,7 @@ func (m *model) window() (window, maxOutput int) {
 	m.mu.Unlock()
 	most := window / 2
 	switch {
-	case window == m.Window && m.MaxOutput > 0: // checked by New
+	case window == m.Window && m.MaxOutput > 0: // the configuration sees to it that it is smaller
 		return window, m.MaxOutput
 	case window != m.Window && window < detect.DefaultWindow:
 		most = window / 4

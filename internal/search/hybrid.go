@@ -16,7 +16,7 @@ import (
 // full-text index and nothing else. It is safe for concurrent use.
 type Hybrid struct {
 	*FTS
-	vectors *vector.Vectors
+	vectors *vector.Vectors // nil = words alone decide
 	near    nearer
 	server  Server // nil = the vectors are compared here
 }
@@ -37,7 +37,7 @@ type Server interface {
 	Rebuild(ctx context.Context) error
 }
 
-// OpenHybrid joins f and v, which are of the same database; s = nil compares the vectors here.
+// OpenHybrid joins f and v, which are of the same database; v = nil is f alone, s = nil compares the vectors here.
 func OpenHybrid(f *FTS, v *vector.Vectors, s Server) *Hybrid {
 	if s == nil {
 		return &Hybrid{FTS: f, vectors: v, near: v}
@@ -58,7 +58,10 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if len(q.Scopes) == 0 {
 		return nil, nil
 	}
-	embedding := h.vectors.Question(ctx, clip(q.Text))
+	var embedding []float32
+	if h.vectors != nil {
+		embedding = h.vectors.Question(ctx, clip(q.Text))
+	}
 	if embedding == nil {
 		return h.FTS.Search(ctx, q)
 	}
@@ -197,8 +200,8 @@ func addMeaning(all []scored) bool {
 
 // Rebuild makes the index of words anew, then the vectors that are missing.
 func (h *Hybrid) Rebuild(ctx context.Context) (documents int, err error) {
-	if documents, err = h.FTS.Rebuild(ctx); err != nil {
-		return 0, err
+	if documents, err = h.FTS.Rebuild(ctx); err != nil || h.vectors == nil {
+		return documents, err
 	}
 	if err := h.vectors.Rebuild(ctx); err != nil {
 		return 0, fmt.Errorf("the words are indexed anew, not all vectors are: %w", err)

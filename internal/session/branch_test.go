@@ -93,7 +93,7 @@ func TestThreadsKeepApart(t *testing.T) {
 			holds(t, "the thread after a restart", w.asks(t, in("$11", room, "$1", "still there?")), []string{"azure", "bristle", "ladder"}, "celery", "damson")
 			holds(t, "the room after a restart", w.asks(t, in("$12", room, "", "and here?")), []string{"azure", "damson"}, "bristle", "celery")
 			for _, column := range []string{"scope FROM memory", "scope FROM memory_turn", "room FROM task", "room FROM session", "room FROM goal", "room FROM room_setting",
-				"room FROM sub_session"} {
+				"room FROM sub_session", "room FROM objective"} {
 				name, _, _ := strings.Cut(column, " ")
 				kept := value[int](t, w, `SELECT count(*) FROM (SELECT `+column+`) WHERE instr(`+name+`, 'thread:') > 0`)
 				expect.False(t, kept > 0, "%s: %d rows belong to a thread", column, kept)
@@ -300,7 +300,7 @@ func TestWithdrawnWhileAnswering(t *testing.T) {
 // TestBackgroundGivesWay: work in the background begins when nobody waits for an answer, and ends at once when somebody writes in any room.
 func TestBackgroundGivesWay(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	work, done, err := w.background.After(t.Context(), time.Millisecond)
+	work, done, err := w.cfg.Background.After(t.Context(), time.Millisecond)
 	if err != nil || work.Err() != nil {
 		t.Fatalf("nobody waits, and it does not begin: %v", err)
 	}
@@ -312,11 +312,11 @@ func TestBackgroundGivesWay(t *testing.T) {
 	done()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, _, err = w.background.After(ctx, time.Millisecond)
+	_, _, err = w.cfg.Background.After(ctx, time.Millisecond)
 	expect.False(t, err == nil, "a question waits for its answer, and it begins")
 	close(w.script.block)
 	<-w.room.handled
-	_, done, err = w.background.After(t.Context(), time.Millisecond)
+	_, done, err = w.cfg.Background.After(t.Context(), time.Millisecond)
 	expect.OK(t, err)
 	done()
 }

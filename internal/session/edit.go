@@ -82,7 +82,7 @@ func (s *Session) reword(ctx context.Context, e chat.Inbound, note string) error
 		}
 		if err == nil {
 			was.Text = e.Text
-			err = s.hearAgain(ctx, was)
+			err = recall.Again(ctx, s.cfg.Memory, s.talk, was)
 		}
 		if err != nil {
 			return err
@@ -98,20 +98,6 @@ const Young = 10 * time.Minute
 // emptied reports whether the edit e leaves nothing of the message was: no words, and no
 // file that they stood beside. Such an edit is none.
 func emptied(e chat.Inbound, was history.Message) bool { return e.Text == "" && len(was.Files) == 0 }
-
-// hearAgain keeps m, a message of a person, so that it can be found, if those around it can
-// be. What is newer is kept with them, see recallable.
-func (s *Session) hearAgain(ctx context.Context, m history.Message) error {
-	if err := s.knowKept(ctx); err != nil {
-		return err
-	}
-	for _, t := range recall.Turns(s.talk, []history.Message{m}) {
-		if t.Seq <= s.kept {
-			return s.cfg.Memory.Hear(ctx, t)
-		}
-	}
-	return nil
-}
 
 // shared reports whether others read the room when m was written.
 func shared(m history.Message) bool { return m.Label.Readers.Person() == "" }
@@ -149,7 +135,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 	if in.Change != chat.Approved { // that did not come from the transport
 		s.insist(work, log, func() error { return s.cfg.Transport.Ack(work, in.ID) })
 	}
-	s.background.Handled(1, s.cfg.Now())
+	s.cfg.Background.Handled(1, s.cfg.Now())
 	if work.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
 	}

@@ -68,7 +68,7 @@ type Limits struct {
 // Program is what the sessions ask of the rest of the program.
 type Program struct {
 	command.Hooks
-	// Leaving is told that messages of room are about to leave its prompt; it must return at once. May be nil.
+	// Leaving is told that messages of room are about to leave its prompt; it must return at once. nil = nobody is.
 	Leaving func(room string)
 }
 
@@ -90,8 +90,7 @@ type Config struct {
 
 	Events    map[chat.EventKind]Source // where the system events of each kind come from
 	Objective string                    // role of the models that are asked which task a room works on; empty = none is
-	// Window says what is known of the chat model's window, asking nobody; nil = what Models found out.
-	Window func() window.Inputs
+	Window    func() window.Inputs      // what is known of the chat model's window, asking nobody
 }
 
 // Manager keeps one Session per conversation and hands each message to its lane.
@@ -101,13 +100,11 @@ type Manager struct {
 	began     time.Time
 	start     chan *Session
 	turns     chan struct{} // holds a token for each turn that runs
-	lanes     *lanes
+	waiting   *idle.Waiting
 	goals     *goal.Store
 	approvals approval.Store
 
 	helpers *subsession.Runner // nil = there are no sub-sessions
-
-	background *idle.Gate
 
 	mu       sync.Mutex
 	rooms    map[history.Talk]*Session // those at work
@@ -124,12 +121,15 @@ func New(cfg Config) *Manager {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Leaving == nil {
+		cfg.Leaving = func(string) {}
+	}
 	if cfg.Rooms == nil {
 		cfg.Rooms = lastWritten{db: cfg.DB}
 	}
 	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.Quiet, cfg.Now))
-	m := &Manager{cfg: cfg, background: cfg.Background, began: cfg.Now(), start: make(chan *Session, 16),
-		turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now),
+	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16),
+		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewWaiting(), goals: goal.NewStore(cfg.DB, cfg.Now),
 		rooms: map[history.Talk]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
 	if cfg.Helpers.Parallel > 0 {
@@ -160,7 +160,7 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 		s = newSession(m, talk)
 		m.rooms[talk] = s
 	}
-	m.background.Arrived()
+	m.cfg.Background.Arrived()
 	s.mail.put(in)
 	m.mu.Unlock()
 	if known {
@@ -206,19 +206,22 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// Preview assembles the prompt that the next message in room would get, without changing
+// Yield returns when no person waits for model, or ctx has ended.
+func (m *Manager) Yield(ctx context.Context, model string) error { return m.waiting.Yield(ctx, model) }
+
+// Preview assembles the prompt that the next message in room would get, with its tools, without changing
 // anything. An unknown room is shown as a new direct conversation with the first owner.
-func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, error) {
+func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []llm.ToolSpec, error) {
 	s := newSession(m, history.Talk(room))
 	in, known, err := s.wroteLast(ctx)
 	if err != nil {
-		return prompt.Prompt{}, err
+		return prompt.Prompt{}, nil, err
 	}
 	if !known && len(m.cfg.Owners) > 0 {
 		in.Sender = m.cfg.Owners[0]
 	}
 	in.Private = in.Private || !known
-	return s.Preview(ctx, in)
+	return s.preview(ctx, in)
 }
 
 // Rooms lists the rooms that have been talked in, the latest first.

@@ -230,14 +230,14 @@ func (o *obedient) next(body string) string {
 }
 
 // newObedient is a world with all that a conversation can act on, whose model is obedient.
-func newObedient(t *testing.T, backend memory.Backend) (*world, *obedient) {
+func newObedient(t *testing.T, backend string) (*world, *obedient) {
 	t.Helper()
 	w := newWorldOf(t, t.TempDir(), backend, 32_000)
 	o := &obedient{orders: map[string]string{}, done: map[string]bool{}}
 	w.script.reply = o.reply
 	w.inGroup()
 	files := media.Open(w.dir, 0)
-	tools := expect.Must(tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC}))(t)
+	tools := tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC})
 	w.cfg.Media, w.cfg.Tools, w.cfg.FileText = files, tools, 600
 	w.cfg.MaxRound, w.cfg.Helpers.Parallel, w.cfg.Again = 12, 1, time.Millisecond
 	w.restart(t)

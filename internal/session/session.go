@@ -37,10 +37,9 @@ type Session struct {
 	along     []storing     // what is stored with the next transaction of the turn
 	readBy    trust.Readers // who reads the conversation, as separate found it
 
-	newest  chat.Inbound           // that was worked on
-	kept    int                    // up to this message, the conversation can be found again; 0 = not known
-	counted int64                  // the answer whose use of memories was counted last
-	read    func(text string) bool // whether the model had a text before it, the last time
+	newest  chat.Inbound  // that was worked on
+	counted int64         // the answer whose use of memories was counted last
+	sent    []llm.Message // what the model had before it, the last time
 
 	usage usage
 	paces map[string]*pace // by sender
@@ -139,7 +138,7 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 	for _, in := range burst {
 		s.insist(ctx, log, func() error { return s.cfg.Transport.Ack(ctx, in.ID) })
 	}
-	s.background.Handled(len(burst), s.cfg.Now())
+	s.cfg.Background.Handled(len(burst), s.cfg.Now())
 	if ctx.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
 	}
@@ -245,8 +244,12 @@ func (s *Session) integrity(in chat.Inbound) trust.Integrity {
 }
 
 func (s *Session) toolScope(in chat.Inbound, now settings.Current) tool.Scope {
-	return tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in),
-		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.Event != "", Spawner: s.spawner()}
+	scope := tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in),
+		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.Event != ""}
+	if s.helpers != nil {
+		scope.Spawner = s.helpers
+	}
+	return scope
 }
 
 // callScope is toolScope for a call that is made to answer in, and the conversation.

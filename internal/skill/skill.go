@@ -26,11 +26,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"unicode"
 
 	"reverie/internal/store"
@@ -132,8 +132,16 @@ func (l *Library) look() (skills []Skill, problems []store.Problem, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("skills: %w", err)
 	}
+	if len(found) == 0 {
+		return nil, problems, nil
+	}
+	root, err := os.OpenRoot(l.dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("skills: %w", err)
+	}
+	defer root.Close()
 	for _, c := range found {
-		s, ok, faults := l.skill(c)
+		s, ok, faults := l.skill(root, c)
 		problems = append(problems, faults...)
 		if n := len(skills); ok && (n == 0 || skills[n-1].ID() != s.ID()) { // NAME.md goes before NAME/SKILL.md
 			skills = append(skills, s)
@@ -158,8 +166,8 @@ func (l *Library) report(p store.Problem, text string) store.Problem {
 
 // skill reads the file of a candidate. One that cannot be read is left out and does not keep
 // the others from being listed.
-func (l *Library) skill(c candidate) (s Skill, ok bool, faults []store.Problem) {
-	text, err := l.read(c.rel, headSize)
+func (l *Library) skill(root *os.Root, c candidate) (s Skill, ok bool, faults []store.Problem) {
+	text, err := readIn(root, c.rel, headSize)
 	if errors.Is(err, fs.ErrNotExist) { // a folder that is no skill, or just removed
 		return Skill{}, false, nil
 	}
@@ -174,18 +182,27 @@ func (l *Library) skill(c candidate) (s Skill, ok bool, faults []store.Problem) 
 	return newSkill(c.name, c.rel, h), true, faults
 }
 
-// read reads a file up to so many bytes. A link that leads out of the folder is an error: the
-// name may come from a model, and nothing may carry what it reads or writes elsewhere.
+// read reads a file up to so many bytes.
 func (l *Library) read(rel string, most int64) ([]byte, error) {
-	stamp, err := store.Stat(filepath.Join(l.dir, rel))
-	if err == nil && stamp.Exists() && !stamp.Regular() { // opening a pipe would never end
-		return nil, errors.New("it is not a regular file")
+	root, err := os.OpenRoot(l.dir)
+	if err != nil {
+		return nil, err
 	}
-	f, err := os.OpenInRoot(l.dir, rel)
+	defer root.Close()
+	return readIn(root, rel, most)
+}
+
+// readIn reads a file of a folder up to so many bytes. A link that leads out of the folder is an
+// error: the name may come from a model, and nothing may carry what it reads or writes elsewhere.
+func readIn(root *os.Root, rel string, most int64) ([]byte, error) {
+	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would wait for who writes
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, errors.New("it is not a regular file"))
+	}
 	return io.ReadAll(io.LimitReader(f, most))
 }
 

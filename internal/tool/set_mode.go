@@ -9,11 +9,11 @@ import (
 const SetMode = "set_mode"
 
 type setModeArgs struct {
-	Mode string `json:"mode" must:"assistant,planning,developer,debugger,user" doc:"The mode to work in."`
+	Mode string `json:"mode" enum:"assistant,planning,developer,debugger,user" rule:"must" doc:"The mode to work in."`
 }
 
 // setMode puts the room into another mode, as the command !mode does.
-func setMode(_ *Set, ctx context.Context, scope Scope, a setModeArgs) (string, error) {
+func (*Set) setMode(ctx context.Context, scope Scope, a setModeArgs) (string, error) {
 	if scope.SetMode == nil || scope.System {
 		return "", refusal("The mode is changed only when a person asks for it. It stays as it is.")
 	}

@@ -36,17 +36,6 @@ func tokens(s string) int {
 	return 0
 }
 
-// amount is a number of bytes; what is no number leaves it as it was.
-type amount float64
-
-// UnmarshalJSON takes any JSON value.
-func (a *amount) UnmarshalJSON(b []byte) error {
-	if n, err := strconv.ParseFloat(strings.TrimSpace(string(b)), 64); err == nil {
-		*a = amount(n)
-	}
-	return nil
-}
-
 var errOther = errors.New("the answer is something else")
 
 // readProps reads llama.cpp's /props. Its n_ctx is that of one slot, which is
@@ -57,7 +46,6 @@ func readProps(raw []byte, _ string) (found Found, text string, err error) {
 			Context count `json:"n_ctx"`
 		} `json:"default_generation_settings"`
 		Build      string `json:"build_info"`
-		File       string `json:"model_path"`
 		Modalities *struct {
 			Vision bool `json:"vision"`
 		} `json:"modalities"`
@@ -66,9 +54,6 @@ func readProps(raw []byte, _ string) (found Found, text string, err error) {
 		return found, "", errOther
 	}
 	found.Server = llamaCPP
-	if o.File != "" {
-		found.Files = []string{o.File}
-	}
 	if o.Settings == nil || o.Settings.Context == 0 {
 		return found, "no model is loaded, or it does not say with how many tokens", nil
 	}
@@ -120,11 +105,11 @@ func sameModel(theirs, ours string) bool {
 func readPS(raw []byte, model string) (found Found, text string, err error) {
 	var o struct {
 		Models []struct {
-			Name    string  `json:"name"`
-			Model   string  `json:"model"`
-			Context count   `json:"context_length"`
-			Size    amount  `json:"size"`
-			OnGPU   *amount `json:"size_vram"`
+			Name    string   `json:"name"`
+			Model   string   `json:"model"`
+			Context count    `json:"context_length"`
+			Size    float64  `json:"size"`
+			OnGPU   *float64 `json:"size_vram"`
 		} `json:"models"`
 	}
 	if json.Unmarshal(raw, &o) != nil || o.Models == nil {
@@ -140,12 +125,8 @@ func readPS(raw []byte, model string) (found Found, text string, err error) {
 		}
 		found.Limit = Limit{Tokens: int(e.Context), Label: Enforced}
 		text = fmt.Sprintf("loaded with %d", e.Context)
-		if e.OnGPU == nil {
-			return found, text, nil
-		}
-		found.Held = uint64(max(*e.OnGPU, 0))
-		if *e.OnGPU < e.Size {
-			found.Outside = max(1, int(math.Round(float64(100*(1-*e.OnGPU/e.Size)))))
+		if e.OnGPU != nil && *e.OnGPU < e.Size {
+			found.Outside = max(1, int(math.Round(100*(1-*e.OnGPU/e.Size))))
 			text += fmt.Sprintf(", %d %% of it not on the GPU", found.Outside)
 		}
 		return found, text, nil
@@ -159,7 +140,6 @@ func readShow(raw []byte, _ string) (found Found, text string, err error) {
 	var o struct {
 		Info       map[string]json.RawMessage `json:"model_info"`
 		Parameters string                     `json:"parameters"`
-		Modelfile  string                     `json:"modelfile"`
 		Remote     string                     `json:"remote_host"`
 		Can        []string                   `json:"capabilities"`
 	}
@@ -172,9 +152,6 @@ func readShow(raw []byte, _ string) (found Found, text string, err error) {
 	var architecture string
 	if json.Unmarshal(o.Info["general.architecture"], &architecture) == nil {
 		found.Trained = tokens(string(o.Info[architecture+".context_length"]))
-	}
-	for _, m := range ollamaFile.FindAllStringSubmatch(o.Modelfile, -1) {
-		found.Files = append(found.Files, m[1])
 	}
 	for line := range strings.Lines(o.Parameters) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" && tokens(f[1]) > 0 {
@@ -190,9 +167,6 @@ func readShow(raw []byte, _ string) (found Found, text string, err error) {
 	}
 	return found, fmt.Sprintf("the model reads at most %d, which is not what is loaded", found.Trained), nil
 }
-
-// ollamaFile finds in a Modelfile the files that are loaded: the model first, then what sees pictures, and adapters.
-var ollamaFile = regexp.MustCompile(`(?m)^(?:FROM|ADAPTER) "?((?:/|[A-Za-z]:\\).*sha256-[0-9a-f]{64})"?\s*$`)
 
 // listed is an entry of a list of models: everybody's fields.
 type listed struct {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	batch       = 32  // texts that are embedded together in the background
-	wholeBatch  = 256 // and when somebody waits for all of them
+	batch       = 32 // texts that are embedded together in the background
+	wholeBatch  = 64 // and when somebody waits for all of them: servers on small machines give up on more
 	longestRest = 2 * time.Second
 )
 

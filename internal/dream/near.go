@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -69,6 +70,8 @@ func (m *memories) compareNear(a, b *signature) *pair {
 		len(text.Lost(a.Text, b.Text))+len(text.Lost(b.Text, a.Text)) > 0 || sameGroup(a, b) {
 		return nil
 	}
-	a, b = byAge(a, b)
+	if cmp.Or(a.Since().Compare(b.Since()), cmp.Compare(a.ID, b.ID)) > 0 {
+		a, b = b, a
+	}
 	return &pair{a: a, b: b, same: true}
 }

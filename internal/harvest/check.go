@@ -81,11 +81,9 @@ func ShortName(sender string) string {
 
 // contentWords are the words of text that say something, without the names of who said it.
 func contentWords(text string, names []string) []word {
-	return slices.DeleteFunc(wordsOf(text), func(w word) bool { return saysNothing(w, names) })
-}
-
-func saysNothing(w word, names []string) bool {
-	return isFunction[w.text] || isSelf[w.text] || slices.Contains(names, w.text)
+	return slices.DeleteFunc(wordsOf(text), func(w word) bool {
+		return isFunction[w.text] || isSelf[w.text] || slices.Contains(names, w.text)
+	})
 }
 
 // saidIn reports whether one of words is w, or another form of it.

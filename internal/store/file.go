@@ -24,11 +24,11 @@ func WriteFile(path string, data []byte) error {
 // content stays, and ReplaceFile returns that error, wrapped.
 func ReplaceFile(path string, data []byte, before func() error) error {
 	target, err := follow(path)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
 	dir := filepath.Dir(target)
-	if err := makeDir(dir); err != nil {
+	if err == nil {
+		err = makeDir(dir)
+	}
+	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	// The temporary file must lie in the same folder: a rename from elsewhere

@@ -204,9 +204,8 @@ var (
 	errForgotten = i18n.New("why.dream_forgotten")
 )
 
-// reason is what people are told of an error that ended a dream: calm, and known in every
-// language. exact is whether that is all that there is to say of it; what happened in
-// detail is for the log and the report.
+// reason is what people are told of an error that ended a dream, calmly. exact is whether that is
+// all that there is to say of it; details are for the log and the report.
 func reason(err error) (why i18n.Text, exact bool) {
 	if errors.Is(err, context.Canceled) {
 		return errYielded, true

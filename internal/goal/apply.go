@@ -91,8 +91,7 @@ func (e *edit) apply(m Marker) error {
 	return e.next(text.Cut(m.Text, maxCheckpoint))
 }
 
-// next notes the step that comes now. One that is known by its number is called by
-// its description.
+// next notes the step that comes now: for a known number, its description.
 func (e *edit) next(text string) error {
 	if m := numberForm.FindStringSubmatch(text); m != nil {
 		for _, c := range e.goal.Checkpoints {

@@ -55,9 +55,8 @@ func holderID(path string) int {
 	return pid
 }
 
-// Guard waits for the lock file at path and holds it until unlock is called. It
-// keeps two processes of ours from changing one file at the same time; within
-// a process use a mutex as well.
+// Guard waits for the lock file at path and holds it until unlock is called. It keeps two processes
+// apart; within one use a mutex as well.
 func Guard(path string) (unlock func(), err error) {
 	f, err := openLocked(path, unix.LOCK_EX)
 	if err != nil {

@@ -38,8 +38,7 @@ func Stat(path string) (Stamp, error) {
 // Exists reports whether there was a file.
 func (s Stamp) Exists() bool { return s != Stamp{} }
 
-// Regular reports whether it was a regular file: reading anything else may
-// block for ever.
+// Regular reports whether it was a regular file: reading another may block for ever.
 func (s Stamp) Regular() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
 
 // Size is the length of the file in bytes.

@@ -163,8 +163,7 @@ func parseCron(text string) (*cron.SpecSchedule, error) {
 	return spec, nil
 }
 
-// nextCron is the first time of spec after t. It goes by what clocks show: the library has other
-// ideas of clocks that change.
+// nextCron is the first time of spec after t, by what clocks show: the library does not when they change.
 func nextCron(spec *cron.SpecSchedule, t time.Time) (time.Time, bool) {
 	d := dayOf(t)
 	for wall := spec.Next(d.AddDate(0, 0, -1)); !wall.IsZero(); wall = spec.Next(wall) {

@@ -53,8 +53,7 @@ var backOff = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute}
 // it: it is tried until a model answers, and such failures do not count towards those that pause it.
 var ErrOutage = errors.New("no language model could be reached")
 
-// ErrStopped is why a run ends that a person stopped: it is no failure, and is not
-// tried again.
+// ErrStopped is why a run ends that a person stopped: it is not tried again.
 var ErrStopped = i18n.New("why.stopped")
 
 // late reports whether r began so long after its time that people should know.

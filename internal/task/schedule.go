@@ -10,9 +10,8 @@ import (
 	"reverie/internal/i18n"
 )
 
-// Schedule says when a task falls due. Which fields belong to it depends on
-// Type; Validate tells. After Validate, At is RFC 3339 with its zone for "once"
-// and HH:MM, in the configured zone, for the others.
+// Schedule says when a task falls due. Type decides which fields belong to it. After Validate, At is
+// RFC 3339 with its zone for "once", and HH:MM in the configured zone for the others.
 type Schedule struct {
 	Type            string `json:"schedule_type"`              // once, daily, weekly, monthly, interval or cron
 	At              string `json:"at,omitempty"`               // when, or at which time of day

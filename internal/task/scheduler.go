@@ -92,9 +92,8 @@ func (s *Scheduler) Run(ctx context.Context, work func(ctx context.Context, r Ru
 	}
 }
 
-// look claims and hands over what is due now, and returns when something will be.
-// back tells that the clock was set back since the last look; the first look and
-// that one plan anew.
+// look claims and hands over what is due now, and returns when something will be. The first look, and
+// one after the clock was set back, plan anew.
 func (s *Scheduler) look(ctx context.Context, work deliver, now time.Time, back bool) (next time.Time, err error) {
 	if !s.planned || back {
 		if err := s.replan(ctx, now); err != nil {

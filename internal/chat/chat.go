@@ -11,14 +11,13 @@ import (
 
 // Inbound is one message that passed the gate and waits for its answer.
 type Inbound struct {
-	ID         string    // the transport's own id; the same ID is answered once
-	Room       string    // the conversation it belongs to
-	Sender     string    // who wrote it
-	SenderName string    // how that person is called in the room; may be empty
-	Text       string    // what they wrote, a mention of the bot already removed
-	Private    bool      // a direct chat: the sender's private memory may be used
-	Unproven   bool      // nothing proves that a device of the sender wrote it: it counts as no owner's
-	At         time.Time // when the server says it was sent
+	ID       string    // the transport's own id; the same ID is answered once
+	Room     string    // the conversation it belongs to
+	Sender   string    // who wrote it
+	Text     string    // what they wrote, a mention of the bot already removed
+	Private  bool      // a direct chat: the sender's private memory may be used
+	Unproven bool      // nothing proves that a device of the sender wrote it: it counts as no owner's
+	At       time.Time // when the server says it was sent
 
 	Thread  string  // the thread it was written in, by the id of its root; empty = none
 	Branch  string  // the thread it is answered in, whose conversation it belongs to; empty = the room's own
@@ -45,7 +44,6 @@ type Quote struct {
 	ID     string    `json:"id"`             // the transport's
 	Sender string    `json:"sender"`         // who wrote it; may be us
 	Ours   string    `json:"ours,omitempty"` // it is a message of ours: the Outgoing.ID it was said under
-	Name   string    `json:"name,omitempty"`
 	Text   string    `json:"text"`
 	At     time.Time `json:"at"`
 	Why    QuoteKind `json:"why"`

@@ -32,7 +32,7 @@ func newRows(t *testing.T) rows {
 }
 
 func inbound(id string) chat.Inbound {
-	return chat.Inbound{ID: id, Room: "!r", Sender: "@me:b", SenderName: "Me",
+	return chat.Inbound{ID: id, Room: "!r", Sender: "@me:b",
 		Text: "text of " + id, Private: true, At: time.UnixMilli(1_700_000_000_000)}
 }
 

@@ -64,10 +64,10 @@ func (in *Inbox) put(ctx context.Context, tx *sql.Tx, m chat.Inbound, state stri
 			return err
 		}
 	}
-	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, unproven, sent_at, received_at,
+	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, text, private, unproven, sent_at, received_at,
 			state, thread, branch, reply_to, brought, incomplete, change, target)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.Unproven, m.At.UnixMilli(), in.now().UnixMilli(), state,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		m.ID, m.Room, m.Sender, m.Text, m.Private, m.Unproven, m.At.UnixMilli(), in.now().UnixMilli(), state,
 		m.Thread, m.Branch, m.ReplyTo, with, state == "new" && m.Change == "" && incomplete(m), m.Change, m.Target)
 	return err
 }
@@ -115,14 +115,14 @@ func (in *Inbox) Waiting(ctx context.Context, perRoom int) ([]InboxRow, error) {
 	rows, err := store.List(ctx, in.db, func(row store.Row) (r InboxRow, err error) {
 		var at int64
 		var with string
-		if err := row.Scan(&r.Seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &r.Unproven, &at, &r.Thread,
+		if err := row.Scan(&r.Seq, &r.ID, &r.Room, &r.Sender, &r.Text, &r.Private, &r.Unproven, &at, &r.Thread,
 			&r.Branch, &r.ReplyTo, &with, &r.Incomplete, &r.Change, &r.Target); err != nil {
 			return r, err
 		}
 		err = unpack(&r.Inbound, with)
 		r.At = time.UnixMilli(at)
 		return r, err
-	}, `SELECT seq, id, room, sender, sender_name, text, private, unproven, sent_at, thread, branch,
+	}, `SELECT seq, id, room, sender, text, private, unproven, sent_at, thread, branch,
 			reply_to, brought, incomplete, change, target
 		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new')
 		WHERE place <= ? ORDER BY seq`, perRoom)

@@ -46,8 +46,7 @@ func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, room ga
 	if err != nil {
 		return true, err
 	}
-	in.SenderName, in.Text, in.Files = t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), o.Text, files
-	in.Change, in.Target = chat.Edited, target.String()
+	in.Change, in.Target, in.Text, in.Files = chat.Edited, target.String(), o.Text, files
 	b.In = append(b.In, delivery.Incoming{Addressed: o.Pass, Inbound: in})
 	return true, nil
 }

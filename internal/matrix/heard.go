@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -23,9 +24,9 @@ func (t *intake) hears(ctx context.Context, b *batch, evt *event.Event, o gate.O
 		return nil
 	}
 	line := &delivery.Line{Room: evt.RoomID.String(), Quote: chat.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
-		Name: t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.Heard, heardRunes)}}
+		At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.Heard, heardRunes)}}
 	if o.Emote {
-		line.Text = emote(line.Name, line.Sender, line.Text)
+		line.Text = t.emote(ctx, evt, line.Text)
 	}
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
 		line.Thread = msg.RelatesTo.GetThreadParent().String()
@@ -51,12 +52,9 @@ func (t *intake) heardAnew(b *batch, evt *event.Event, room gate.Room) {
 		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: text}}})
 }
 
-// emote is what somebody does, in words.
-func emote(name, sender, text string) string {
-	if name == "" {
-		name = sender
-	}
-	return "* " + name + " " + text
+// emote is what the sender of evt does, in words.
+func (t *intake) emote(ctx context.Context, evt *event.Event, text string) string {
+	return "* " + cmp.Or(t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), evt.Sender.String()) + " " + text
 }
 
 // listening tells whether what is not for us is to be kept for the next question.

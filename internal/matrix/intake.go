@@ -207,7 +207,7 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 	if err != nil {
 		return err
 	}
-	m.SenderName, m.Text = t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), o.Text
+	m.Text = o.Text
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
 		m.Thread, m.ReplyTo = gate.ThreadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
 		m.Files = filesOf(msg, room.Encrypted, t.cfg.MaxFile)
@@ -216,7 +216,7 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 		return err
 	}
 	if o.Emote {
-		m.Text = emote(m.SenderName, m.Sender, o.Text)
+		m.Text = t.emote(ctx, evt, o.Text)
 	}
 	listens := false
 	if !m.Private && !command.Is(m.Text) {

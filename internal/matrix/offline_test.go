@@ -29,7 +29,7 @@ func newOffline(t *testing.T) *Client {
 }
 
 func inbound(id string) chat.Inbound {
-	return chat.Inbound{ID: id, Room: "!r", Sender: "@me:b", SenderName: "Me", Text: "text of " + id, Private: true, At: time.UnixMilli(1_700_000_000_000)}
+	return chat.Inbound{ID: id, Room: "!r", Sender: "@me:b", Text: "text of " + id, Private: true, At: time.UnixMilli(1_700_000_000_000)}
 }
 
 // Holds F8.

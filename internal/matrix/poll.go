@@ -52,8 +52,7 @@ func (t *intake) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 		return no("sender is not in the room")
 	}
 	vote, err := t.inbound(ctx, evt, room)
-	vote.SenderName, vote.Text = t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), answer
-	vote.Change, vote.Target = chat.Voted, target
+	vote.Change, vote.Target, vote.Text = chat.Voted, target, answer
 	b.In = append(b.In, delivery.Incoming{Inbound: vote})
 	return err
 }

@@ -51,7 +51,7 @@ func (b *bot) votes(you *peer.Peer, asked peer.Event, text string, want chat.Inb
 	b.t.Helper()
 	id := expect.Must(you.Vote(b.t.Context(), asked.Room, asked, text))(b.t)
 	got := b.nextChange()
-	want.ID, want.Room, want.Sender, want.SenderName, want.Change, want.At = id, asked.Room, you.UserID(), got.SenderName, chat.Voted, got.At
+	want.ID, want.Room, want.Sender, want.Change, want.At = id, asked.Room, you.UserID(), chat.Voted, got.At
 	if got.At.IsZero() || cmp.Diff(want, got) != "" {
 		b.t.Errorf("delivered %+v, want %+v", got, want)
 	}

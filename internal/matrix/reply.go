@@ -80,8 +80,7 @@ func (f *completer) link(ctx context.Context, room, evt string) (link, error) {
 	if err != nil {
 		return link{}, err
 	}
-	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), Name: f.rooms.DisplayName(ctx, got.RoomID, got.Sender),
-		At: time.UnixMilli(got.Timestamp)}}
+	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), At: time.UnixMilli(got.Timestamp)}}
 	msg, ok := got.Content.Parsed.(*event.MessageEventContent)
 	if !ok || got.StateKey != nil || got.Unsigned.RedactedBecause != nil {
 		return l, nil
@@ -90,7 +89,7 @@ func (f *completer) link(ctx context.Context, room, evt string) (link, error) {
 	switch msg.MsgType {
 	case event.MsgText, event.MsgNotice:
 	case event.MsgEmote:
-		l.quote.Text = emote(l.quote.Name, l.quote.Sender, l.quote.Text)
+		l.quote.Text = f.emote(ctx, got, l.quote.Text)
 	default:
 		name := ""
 		if gate.IsFile(msg) {

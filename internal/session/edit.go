@@ -303,7 +303,7 @@ func groupOf(past []history.Message, event string) group {
 func (c *change) asker(in chat.Inbound, past []history.Message, g group, reply string) chat.Inbound {
 	m := past[g.last]
 	return chat.Inbound{ID: strings.TrimPrefix(reply, replyID("")), Room: c.room, Thread: c.thread, Branch: c.thread, Sender: m.Sender,
-		SenderName: in.SenderName, Text: m.Text, Private: in.Private && !shared(m), Unproven: in.Unproven, At: m.At}
+		Text: m.Text, Private: in.Private && !shared(m), Unproven: in.Unproven, At: m.At}
 }
 
 // regenerate answers the last group of a history anew, under the id of the answer that there

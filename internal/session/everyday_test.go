@@ -113,9 +113,9 @@ func (w *world) come(t *testing.T, in *chat.Inbound, what with) {
 	case "picture":
 		in.Files = []chat.File{w.fileOf(t, chat.ImageFile, what.name, picture(t, 7))}
 	case "quote":
-		in.Quotes = []chat.Quote{{ID: "$fred", Sender: friend, Name: "Fred", Text: what.text, Why: chat.QuoteHeard}}
+		in.Quotes = []chat.Quote{{ID: "$fred", Sender: friend, Text: what.text, Why: chat.QuoteHeard}}
 	case "reply":
-		in.Quotes = []chat.Quote{{ID: "$eve", Sender: bystander, Name: "Eve", Text: what.text, Why: chat.QuoteReply}}
+		in.Quotes = []chat.Quote{{ID: "$eve", Sender: bystander, Text: what.text, Why: chat.QuoteReply}}
 	case "own":
 		in.Quotes = []chat.Quote{{ID: "$own", Sender: owner, Text: what.text, Why: chat.QuoteReply}}
 	}
